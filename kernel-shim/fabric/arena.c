@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* Arenas: one context's share of the fabric's memory. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "bitmap.h"
+#include "fabric.h"
+#include "internal.h"
+
+static uint64_t pid_namespace(void)
+{
+	struct stat st;
+
+	return stat("/proc/self/ns/pid", &st) ? 0 : st.st_ino;
+}
+
+int arena_init(int fd, uint32_t slot, uint32_t gen, const char comm[16])
+{
+	const size_t head = offsetof(struct urxe_arena, file);
+	struct urxe_arena *a;
+	int ret;
+
+	if (ftruncate(fd, URXE_ARENA_SIZE))
+		return -errno;
+	ret = arena_reserve(fd, 0, head);
+	if (ret)
+		return ret;
+	a = mmap(NULL, head, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (a == MAP_FAILED)
+		return -errno;
+	memcpy(a->magic, URXE_ARENA_MAGIC, sizeof(a->magic));
+	a->version = URXE_LAYOUT_VERSION;
+	a->slot = slot;
+	a->gen = gen;
+	a->pid = getpid();
+	a->pidns = pid_namespace();
+	memcpy(a->comm, comm, sizeof(a->comm));
+	a->key_map[0] = 1; /* index 0 is no key */
+	a->key_next = 1;
+	/* PD, CQ and SRQ numbers start at 1: 0 stays recognisably wrong */
+	atomic_store_explicit(&a->pd[0].live, 1, memory_order_relaxed);
+	a->cq_map[0] = 1;
+	a->srq_map[0] = 1;
+	fabric_mutex_init(&a->lock);
+	munmap(a, head);
+	return 0;
+}
+
+int arena_map(int fd, struct urxe_arena **out)
+{
+	struct urxe_arena *a;
+	struct stat st;
+
+	if (fstat(fd, &st))
+		return -errno;
+	if (st.st_size != (off_t)URXE_ARENA_SIZE)
+		return -EPROTO;
+	a = mmap(NULL, URXE_ARENA_SIZE, PROT_READ | PROT_WRITE,
+		 MAP_SHARED | MAP_NORESERVE, fd, 0);
+	if (a == MAP_FAILED)
+		return -errno;
+	if (memcmp(a->magic, URXE_ARENA_MAGIC, sizeof(a->magic)) ||
+	    a->version != URXE_LAYOUT_VERSION || a->slot >= URXE_MAX_CTX) {
+		munmap(a, URXE_ARENA_SIZE);
+		return -EPROTO;
+	}
+	madvise(a, URXE_ARENA_SIZE, MADV_DONTDUMP);
+	*out = a;
+	return 0;
+}
+
+void arena_unmap(struct urxe_arena *a)
+{
+	munmap(a, URXE_ARENA_SIZE);
+}
+
+int arena_map_peer(struct urxe_fabric *f, uint32_t slot, uint32_t gen,
+		   struct urxe_arena **out, int *fd_out)
+{
+	struct urxe_arena *a;
+	char name[32];
+	int fd, ret;
+
+	snprintf(name, sizeof(name), "ctx/%u.%u", slot, gen);
+	fd = openat(f->dirfd, name, O_RDWR | O_CLOEXEC);
+	if (fd < 0)
+		return errno == ENOENT ? -ENXIO : -errno;
+	ret = arena_map(fd, &a);
+	if (ret)
+		goto err_close;
+	if (a->slot != slot || a->gen != gen) {
+		ret = -EPROTO;
+		goto err_unmap;
+	}
+	*out = a;
+	*fd_out = fd;
+	return 0;
+
+err_unmap:
+	arena_unmap(a);
+err_close:
+	close(fd);
+	return ret;
+}
+
+int arena_fabric_dir(int fd, char *buf, size_t len)
+{
+	char proc[32], path[256];
+	char *slash;
+	ssize_t n;
+
+	snprintf(proc, sizeof(proc), "/proc/self/fd/%d", fd);
+	n = readlink(proc, path, sizeof(path) - 1);
+	if (n < 0)
+		return -errno;
+	path[n] = 0;
+	slash = strstr(path, "/ctx/");
+	if (!slash)
+		return -EPROTO;
+	*slash = 0;
+	if ((size_t)snprintf(buf, len, "%s", path) >= len)
+		return -ENAMETOOLONG;
+	return 0;
+}
+
+int arena_reserve(int fd, uint64_t offset, uint64_t len)
+{
+	int ret;
+
+	do {
+		ret = fallocate(fd, 0, (off_t)offset, (off_t)len) ? errno : 0;
+	} while (ret == EINTR);
+	/* a file system without fallocate: posix_fallocate writes */
+	if (ret == EOPNOTSUPP)
+		ret = posix_fallocate(fd, (off_t)offset, (off_t)len);
+	if (ret)
+		return fabric_fail(ENOMEM,
+				   "no room for %llu bytes of shared memory: %s",
+				   (unsigned long long)len, strerror(ret));
+	return 0;
+}
+
+uint64_t arena_alloc(struct urxe_arena *a, int fd, uint64_t len)
+{
+	const uint32_t pages = (len + URXE_PAGE - 1) / URXE_PAGE;
+	uint64_t offset = 0;
+	uint32_t first;
+
+	fabric_mutex_lock(&a->lock);
+	first = bitmap_find_next(a->heap_map, URXE_HEAP_PAGES,
+				 a->heap_next % URXE_HEAP_PAGES, pages, 1);
+	if (first < URXE_HEAP_PAGES) {
+		bitmap_set(a->heap_map, first, pages);
+		a->heap_next = first + pages;
+		offset = URXE_HEAP_OFFSET + (uint64_t)first * URXE_PAGE;
+	}
+	pthread_mutex_unlock(&a->lock);
+	if (offset && arena_reserve(fd, offset, (uint64_t)pages * URXE_PAGE)) {
+		arena_free(a, fd, offset, len);
+		return 0;
+	}
+	return offset;
+}
+
+void arena_free(struct urxe_arena *a, int fd, uint64_t offset, uint64_t len)
+{
+	const uint64_t bytes = (len + URXE_PAGE - 1) / URXE_PAGE * URXE_PAGE;
+
+	/* give the memory back and have it zero when it is used again */
+	if (fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+		      (off_t)offset, (off_t)bytes))
+		memset((char *)a + offset, 0, bytes);
+	fabric_mutex_lock(&a->lock);
+	bitmap_clear(a->heap_map, (offset - URXE_HEAP_OFFSET) / URXE_PAGE,
+		     bytes / URXE_PAGE);
+	pthread_mutex_unlock(&a->lock);
+}
+
+void *arena_ptr(struct urxe_arena *a, uint64_t offset, uint64_t len)
+{
+	if (offset < URXE_HEAP_OFFSET || offset % URXE_LINE ||
+	    offset > URXE_ARENA_SIZE || len > URXE_ARENA_SIZE - offset)
+		return NULL;
+	return (char *)a + offset;
+}

@@ -1,0 +1,326 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Contexts: their birth, life and death.
+ *
+ * A context is alive while somebody holds the open-file-description lock on
+ * its arena file.  The lock follows dup, fork and SCM_RIGHTS and ends with
+ * the last descriptor, exactly as a kernel ufile does, and it ends by itself
+ * when processes die.  Opening and reaping happen under the device lock, so
+ * whoever holds that lock and sees a slot "opening" sees the leavings of a
+ * process that was killed in the middle.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "fabric.h"
+#include "internal.h"
+
+static const struct {
+	const char *name;
+	uint32_t limit;
+} objects[URXE_OBJ_COUNT] = {
+	[URXE_OBJ_PD] = { "pd", URXE_MAX_PD },
+	[URXE_OBJ_MR] = { "mr", URXE_MAX_MR },
+	[URXE_OBJ_MW] = { "mw", URXE_MAX_MW },
+	[URXE_OBJ_CQ] = { "cq", URXE_MAX_CQ },
+	[URXE_OBJ_QP] = { "qp", URXE_MAX_QP - 2 },
+	[URXE_OBJ_SRQ] = { "srq", URXE_MAX_SRQ },
+	[URXE_OBJ_AH] = { "ah", URXE_MAX_AH },
+	[URXE_OBJ_XRCD] = { "xrcd", URXE_MAX_XRCD },
+	[URXE_OBJ_DM] = { "dm", URXE_MAX_DM },
+};
+
+uint32_t fabric_obj_limit(enum urxe_obj o)
+{
+	return objects[o].limit;
+}
+
+const char *fabric_obj_name(enum urxe_obj o)
+{
+	return objects[o].name;
+}
+
+int fabric_obj_get(struct urxe_fabric *f, uint32_t slot, enum urxe_obj o)
+{
+	_Atomic uint32_t *used = &f->dev->used[o];
+
+	if (atomic_fetch_add_explicit(used, 1, memory_order_relaxed) >=
+	    objects[o].limit) {
+		atomic_fetch_sub_explicit(used, 1, memory_order_relaxed);
+		return fabric_fail(ENOMEM, "the device has %u %ss at most",
+				   objects[o].limit, objects[o].name);
+	}
+	atomic_fetch_add_explicit(&f->dev->ctx[slot].used[o], 1,
+				  memory_order_relaxed);
+	return 0;
+}
+
+void fabric_obj_put(struct urxe_fabric *f, uint32_t slot, enum urxe_obj o)
+{
+	atomic_fetch_sub_explicit(&f->dev->ctx[slot].used[o], 1,
+				  memory_order_relaxed);
+	atomic_fetch_sub_explicit(&f->dev->used[o], 1, memory_order_relaxed);
+}
+
+static void arena_name(char *buf, size_t len, uint32_t slot, uint32_t gen)
+{
+	snprintf(buf, len, "ctx/%u.%u", slot, gen);
+}
+
+bool arena_fd_alive(int fd)
+{
+	struct flock lk = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
+
+	if (fcntl(fd, F_OFD_GETLK, &lk))
+		return true; /* cannot tell: never bury the living */
+	return lk.l_type != F_UNLCK;
+}
+
+bool fabric_context_alive(struct urxe_fabric *f, uint32_t slot, uint32_t gen)
+{
+	char name[32];
+	bool alive;
+	int fd;
+
+	arena_name(name, sizeof(name), slot, gen);
+	fd = openat(f->dirfd, name, O_RDWR | O_CLOEXEC);
+	if (fd < 0)
+		return errno != ENOENT;
+	alive = arena_fd_alive(fd);
+	close(fd);
+	return alive;
+}
+
+/* ---------------------------------------------------------------- death */
+
+/* Peers have the arena mapped: tell them that its QPs answer no more. */
+static void close_qps(struct urxe_fabric *f, uint32_t slot, uint32_t gen)
+{
+	struct urxe_arena *a = NULL;
+	uint32_t i, s, g;
+	int fd = -1;
+
+	for (i = 0; i < URXE_MAX_QP; i++) {
+		uint64_t e = atomic_load_explicit(&f->dev->qp[i],
+						  memory_order_acquire);
+
+		if (!e || !qpn_lookup(f->dev, e & 0xffffff, &s, &g) ||
+		    s != slot || g != gen)
+			continue;
+		if (!a && arena_map_peer(f, slot, gen, &a, &fd))
+			a = NULL;
+		if (a)
+			atomic_store_explicit(&a->qp[i].conn, 0,
+					      memory_order_seq_cst);
+		atomic_store_explicit(&f->dev->qp[i], 0, memory_order_release);
+	}
+	if (a) {
+		arena_unmap(a);
+		close(fd);
+	}
+}
+
+/* A group's members are QPNs; those of dead QPs match nobody any more. */
+static void leave_groups(struct urxe_fabric *f)
+{
+	uint32_t g, i, qpn, slot, gen, left;
+
+	for (g = 0; g < URXE_MAX_MCAST_GRP; g++) {
+		struct urxe_mcast_grp *grp = &f->dev->mcast[g];
+
+		if (!atomic_load_explicit(&grp->count, memory_order_relaxed))
+			continue;
+		for (i = left = 0; i < URXE_MAX_MCAST_ATTACH; i++) {
+			qpn = atomic_load_explicit(&grp->qpn[i],
+						   memory_order_relaxed);
+			if (!qpn)
+				continue;
+			if (qpn_lookup(f->dev, qpn, &slot, &gen))
+				left++;
+			else
+				atomic_store_explicit(&grp->qpn[i], 0,
+						      memory_order_relaxed);
+		}
+		atomic_store_explicit(&grp->count, left, memory_order_release);
+	}
+}
+
+static void free_dms(struct urxe_fabric *f, uint32_t slot, uint32_t gen);
+
+/* Under the device lock; the context is known to be dead. */
+static void bury(struct urxe_fabric *f, uint32_t slot, uint32_t gen)
+{
+	struct urxe_ctx_slot *c = &f->dev->ctx[slot];
+	char name[32];
+	uint32_t n;
+	int o;
+
+	close_qps(f, slot, gen);
+	leave_groups(f);
+	free_dms(f, slot, gen);
+	for (o = 0; o < URXE_OBJ_COUNT; o++) {
+		n = atomic_exchange_explicit(&c->used[o], 0,
+					     memory_order_relaxed);
+		atomic_fetch_sub_explicit(&f->dev->used[o], n,
+					  memory_order_relaxed);
+	}
+	fifo_remove_all(f, slot, gen);
+	arena_name(name, sizeof(name), slot, gen);
+	unlinkat(f->dirfd, name, 0);
+	atomic_store_explicit(&c->state, URXE_CTX_FREE, memory_order_release);
+}
+
+static void free_dms(struct urxe_fabric *f, uint32_t slot, uint32_t gen)
+{
+	uint32_t i;
+
+	for (i = 0; i < URXE_MAX_DM; i++) {
+		struct urxe_dm_slot *d = &f->dev->dm[i];
+
+		if (atomic_load_explicit(&d->used, memory_order_relaxed) !=
+			    slot + 1 || d->ctx_gen != gen)
+			continue;
+		atomic_store_explicit(&d->mrs, 0, memory_order_relaxed);
+		dm_heap_free_locked(f, i);
+	}
+}
+
+static bool reap_slot(struct urxe_fabric *f, uint32_t slot)
+{
+	struct urxe_ctx_slot *c = &f->dev->ctx[slot];
+	uint32_t state = atomic_load_explicit(&c->state, memory_order_acquire);
+	uint32_t gen = atomic_load_explicit(&c->gen, memory_order_relaxed);
+
+	if (state == URXE_CTX_FREE)
+		return false;
+	if (state == URXE_CTX_LIVE && fabric_context_alive(f, slot, gen))
+		return false;
+	bury(f, slot, gen);
+	return true;
+}
+
+int fabric_reap(struct urxe_fabric *f)
+{
+	uint32_t slot;
+	int n = 0;
+
+	fabric_lock(f);
+	for (slot = 0; slot < URXE_MAX_CTX; slot++)
+		n += reap_slot(f, slot);
+	fabric_unlock(f);
+	return n;
+}
+
+bool fabric_reap_one(struct urxe_fabric *f, uint32_t slot, uint32_t gen)
+{
+	struct urxe_ctx_slot *c = &f->dev->ctx[slot];
+	bool dead = false;
+
+	fabric_lock(f);
+	if (atomic_load_explicit(&c->gen, memory_order_relaxed) == gen)
+		dead = reap_slot(f, slot);
+	fabric_unlock(f);
+	return dead;
+}
+
+/* ---------------------------------------------------------------- birth */
+
+static void read_comm(char comm[16])
+{
+	ssize_t n = -1;
+	int fd;
+
+	fd = open("/proc/self/comm", O_RDONLY | O_CLOEXEC);
+	if (fd >= 0) {
+		n = read(fd, comm, 15);
+		close(fd);
+	}
+	comm[n > 0 ? n : 0] = 0;
+	if (n > 0 && comm[n - 1] == '\n')
+		comm[n - 1] = 0;
+}
+
+static int create_arena(struct urxe_fabric *f, uint32_t slot, uint32_t gen)
+{
+	struct flock lk = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
+	struct urxe_ctx_slot *c = &f->dev->ctx[slot];
+	char name[32];
+	int fd, ret;
+
+	arena_name(name, sizeof(name), slot, gen);
+	fd = openat(f->dirfd, name, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC,
+		    0600);
+	if (fd < 0)
+		return fabric_fail(errno, "create %s/%s: %s", f->dir, name,
+				   strerror(errno));
+	ret = arena_init(fd, slot, gen, c->comm);
+	if (ret)
+		goto err_unlink;
+	if (fchmod(fd, URXE_ARENA_MODE) || fcntl(fd, F_OFD_SETLK, &lk)) {
+		ret = fabric_fail(errno, "lock %s/%s: %s", f->dir, name,
+				  strerror(errno));
+		goto err_unlink;
+	}
+	return fd;
+
+err_unlink:
+	unlinkat(f->dirfd, name, 0);
+	close(fd);
+	return ret;
+}
+
+int fabric_context_open(struct urxe_fabric *f)
+{
+	struct urxe_ctx_slot *c;
+	uint32_t n, slot, gen;
+	int fd;
+
+	fabric_reap(f);
+	fabric_lock(f);
+	for (n = 0; n < URXE_MAX_CTX; n++) {
+		slot = (f->dev->ctx_next + n) % URXE_MAX_CTX;
+		c = &f->dev->ctx[slot];
+		if (atomic_load_explicit(&c->state, memory_order_relaxed) ==
+		    URXE_CTX_FREE)
+			break;
+	}
+	if (n == URXE_MAX_CTX) {
+		fd = fabric_fail(ENOSPC, "the device has %u contexts at most",
+				 URXE_MAX_CTX);
+		goto out;
+	}
+	gen = (atomic_load_explicit(&c->gen, memory_order_relaxed) + 1) &
+	      0x7fffffff;
+	read_comm(c->comm);
+	atomic_store_explicit(&c->pid, getpid(), memory_order_relaxed);
+	atomic_store_explicit(&c->gen, gen, memory_order_relaxed);
+	atomic_store_explicit(&c->state, URXE_CTX_OPENING,
+			      memory_order_release);
+	fd = create_arena(f, slot, gen);
+	atomic_store_explicit(&c->state, fd < 0 ? URXE_CTX_FREE : URXE_CTX_LIVE,
+			      memory_order_release);
+	f->dev->ctx_next = slot + 1;
+out:
+	fabric_unlock(f);
+	return fd;
+}
+
+bool fabric_is_arena(int fd, const struct stat *st)
+{
+	char magic[16];
+	int saved = errno;
+	bool is;
+
+	if (st->st_mode != (S_IFREG | URXE_ARENA_MODE) ||
+	    st->st_size != (off_t)URXE_ARENA_SIZE)
+		return false;
+	is = pread(fd, magic, sizeof(magic), 0) == sizeof(magic) &&
+	     !memcmp(magic, URXE_ARENA_MAGIC, sizeof(magic));
+	errno = saved;
+	return is;
+}

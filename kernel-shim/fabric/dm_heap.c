@@ -1,0 +1,335 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Device memory: a heap in shared huge pages that every process of the
+ * fabric maps.
+ *
+ * Which pages, in this order: a file on a writable hugetlbfs that has room
+ * for the whole heap; else tmpfs, its 2 MiB chunks collapsed with
+ * MADV_COLLAPSE (Linux 6.1, works for an unprivileged user whatever
+ * shmem_enabled says); else MADV_HUGEPAGE; else ordinary pages.
+ *
+ * Memory is reserved with fallocate when it is allocated, a whole chunk when
+ * the file system has plenty, so that a full file system is ENOMEM now and
+ * never SIGBUS later.  A chunk goes back when nothing in it is in use.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <mntent.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/statfs.h>
+#include <unistd.h>
+
+#include "bitmap.h"
+#include "fabric.h"
+#include "internal.h"
+
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23
+#endif
+#ifndef MADV_COLLAPSE
+#define MADV_COLLAPSE 25
+#endif
+
+#define CHUNK (2ull << 20)
+#define CHUNK_PAGES (CHUNK / URXE_PAGE)
+
+const char *dm_kind_name(uint32_t kind)
+{
+	static const char *const name[] = {
+		[URXE_DM_UNUSED] = "not used yet",
+		[URXE_DM_HUGETLB] = "hugetlbfs",
+		[URXE_DM_COLLAPSED] = "tmpfs, collapsed into huge pages",
+		[URXE_DM_ADVISED] = "tmpfs, huge pages advised",
+		[URXE_DM_SMALL] = "tmpfs, ordinary pages",
+	};
+
+	return kind < sizeof(name) / sizeof(*name) ? name[kind] : "unknown";
+}
+
+/* A hugetlbfs of 2 MiB pages with room for the heap: its file's path. */
+static int hugetlb_create(struct urxe_fabric *f, char *path, size_t len)
+{
+	const char *base = strrchr(f->dir, '/');
+	struct statfs fs;
+	struct mntent m;
+	char buf[1024];
+	int fd = -1;
+	FILE *mounts;
+
+	mounts = setmntent("/proc/self/mounts", "re");
+	if (!mounts)
+		return -1;
+	while (fd < 0 && getmntent_r(mounts, &m, buf, sizeof(buf))) {
+		if (strcmp(m.mnt_type, "hugetlbfs") ||
+		    statfs(m.mnt_dir, &fs) || (uint64_t)fs.f_bsize != CHUNK ||
+		    (uint64_t)fs.f_bfree * CHUNK < f->dev->dm_bytes)
+			continue;
+		if ((size_t)snprintf(path, len, "%s/urxe-%u-%s-%llx",
+				     m.mnt_dir, (unsigned int)geteuid(),
+				     base ? base + 1 : f->dir,
+				     (unsigned long long)f->dev->node_guid) >=
+		    len)
+			continue;
+		fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+		if (fd < 0 && errno == EEXIST && !unlink(path))
+			fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC,
+				  0600);
+	}
+	endmntent(mounts);
+	return fd;
+}
+
+/* The heap's file; the first caller makes it. */
+static int open_heap(struct urxe_fabric *f)
+{
+	struct urxe_dev *dev = f->dev;
+	char path[sizeof(dev->dm_path)];
+	int fd;
+
+	if (dev->dm_path[0])
+		return open(dev->dm_path, O_RDWR | O_CLOEXEC);
+	fd = openat(f->dirfd, "dm", O_RDWR | O_CLOEXEC);
+	if (fd >= 0 || errno != ENOENT)
+		return fd;
+	fd = hugetlb_create(f, path, sizeof(path));
+	if (fd >= 0 && !ftruncate(fd, (off_t)dev->dm_bytes)) {
+		atomic_store_explicit(&dev->dm_kind, URXE_DM_HUGETLB,
+				      memory_order_relaxed);
+		memcpy(dev->dm_path, path, sizeof(path));
+		return fd;
+	}
+	if (fd >= 0) {
+		unlink(path);
+		close(fd);
+	}
+	fd = openat(f->dirfd, "dm", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	if (fd >= 0 && ftruncate(fd, (off_t)dev->dm_bytes)) {
+		close(fd);
+		fd = -1;
+	}
+	return fd;
+}
+
+/* Huge mappings need address and offset equal modulo 2 MiB. */
+static char *map_aligned(int fd, uint64_t bytes)
+{
+	char *area, *dm;
+	size_t lead;
+
+	area = mmap(NULL, bytes + CHUNK, PROT_NONE,
+		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (area == MAP_FAILED)
+		return NULL;
+	lead = (CHUNK - (uintptr_t)area % CHUNK) % CHUNK;
+	dm = mmap(area + lead, bytes, PROT_READ | PROT_WRITE,
+		  MAP_SHARED | MAP_FIXED | MAP_NORESERVE, fd, 0);
+	if (dm == MAP_FAILED) {
+		munmap(area, bytes + CHUNK);
+		return NULL;
+	}
+	if (lead)
+		munmap(area, lead);
+	munmap(dm + bytes, CHUNK - lead);
+	madvise(dm, bytes, MADV_DONTDUMP);
+	return dm;
+}
+
+int dm_heap_map(struct urxe_fabric *f)
+{
+	struct stat st;
+	int ret = 0, fd;
+
+	fabric_lock(f);
+	if (f->dm)
+		goto out;
+	fd = open_heap(f);
+	if (fd < 0) {
+		ret = fabric_fail(errno, "the heap of device memory: %s",
+				  strerror(errno));
+		goto out;
+	}
+	if (fstat(fd, &st) || st.st_size < (off_t)f->dev->dm_bytes) {
+		ret = fabric_fail(EPROTO, "the heap of device memory is short");
+		goto err_close;
+	}
+	f->dm = map_aligned(fd, f->dev->dm_bytes);
+	if (!f->dm) {
+		ret = -ENOMEM;
+		goto err_close;
+	}
+	f->dm_fd = fd;
+	goto out;
+
+err_close:
+	close(fd);
+out:
+	fabric_unlock(f);
+	return ret;
+}
+
+/* Ask for huge pages under [first, first + n) chunks; remember what came. */
+static void make_huge(struct urxe_fabric *f, uint64_t offset, uint64_t len)
+{
+	char *p = f->dm + offset;
+	uint32_t kind = URXE_DM_SMALL;
+
+	if (atomic_load_explicit(&f->dev->dm_kind, memory_order_relaxed) ==
+	    URXE_DM_HUGETLB)
+		return;
+	if (!madvise(p, len, MADV_POPULATE_WRITE) &&
+	    !madvise(p, len, MADV_COLLAPSE))
+		kind = URXE_DM_COLLAPSED;
+	else if (!madvise(p, len, MADV_HUGEPAGE))
+		kind = URXE_DM_ADVISED;
+	atomic_store_explicit(&f->dev->dm_kind, kind, memory_order_relaxed);
+}
+
+/*
+ * Reserve pages: whole chunks if that leaves the file system three quarters
+ * of its free space, else only what is asked for.
+ */
+static int reserve(struct urxe_fabric *f, uint64_t offset, uint64_t len)
+{
+	uint64_t start = offset / CHUNK * CHUNK;
+	uint64_t end = (offset + len + CHUNK - 1) / CHUNK * CHUNK;
+	bool huge = atomic_load_explicit(&f->dev->dm_kind,
+					 memory_order_relaxed) ==
+		    URXE_DM_HUGETLB;
+	struct statfs fs;
+
+	if (huge || (!fstatfs(f->dm_fd, &fs) &&
+		     (uint64_t)fs.f_bavail * fs.f_bsize / 4 > end - start)) {
+		if (!fallocate(f->dm_fd, 0, (off_t)start, (off_t)(end - start))) {
+			make_huge(f, start, end - start);
+			return 0;
+		}
+	}
+	if (huge)
+		return -ENOMEM;
+	if (atomic_load_explicit(&f->dev->dm_kind, memory_order_relaxed) ==
+	    URXE_DM_UNUSED)
+		atomic_store_explicit(&f->dev->dm_kind, URXE_DM_SMALL,
+				      memory_order_relaxed);
+	return arena_reserve(f->dm_fd, offset, len);
+}
+
+/* Chunks that hold nothing any more go back to the system. */
+static void release(struct urxe_fabric *f, uint64_t offset, uint64_t len)
+{
+	uint64_t c, last = (offset + len - 1) / CHUNK;
+	int fd = f->dm_fd;
+	unsigned int w;
+
+	if (!f->dm)
+		fd = open_heap(f);
+	if (fd < 0)
+		return;
+	for (c = offset / CHUNK; c <= last; c++) {
+		for (w = 0; w < CHUNK_PAGES / 64; w++)
+			if (f->dev->dm_map[c * CHUNK_PAGES / 64 + w])
+				break;
+		if (w == CHUNK_PAGES / 64 &&
+		    fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+			      (off_t)(c * CHUNK), CHUNK))
+			break;
+	}
+	if (!f->dm)
+		close(fd);
+}
+
+static int find_slot(struct urxe_dev *dev)
+{
+	int i;
+
+	for (i = 0; i < URXE_MAX_DM; i++)
+		if (!atomic_load_explicit(&dev->dm[i].used,
+					  memory_order_relaxed))
+			return i;
+	return -ENOMEM;
+}
+
+int dm_heap_alloc(struct urxe_fabric *f, uint32_t ctx, uint32_t ctx_gen,
+		  uint64_t length, uint32_t log_align)
+{
+	struct urxe_dev *dev = f->dev;
+	const uint32_t heap_pages = dev->dm_bytes / URXE_PAGE;
+	uint32_t pages, align, first;
+	struct urxe_dm_slot *d;
+	int slot, ret;
+
+	if (!length || log_align > 63)
+		return -EINVAL;
+	if (length > dev->dm_bytes || 1ull << log_align > dev->dm_bytes)
+		return fabric_fail(ENOMEM, "the device has %llu bytes in all",
+				   (unsigned long long)dev->dm_bytes);
+	ret = dm_heap_map(f);
+	if (ret)
+		return ret;
+	pages = (length + URXE_PAGE - 1) / URXE_PAGE;
+	align = 1ull << log_align > URXE_PAGE ?
+			(1ull << log_align) / URXE_PAGE : 1;
+	if (length >= CHUNK && align < CHUNK_PAGES)
+		align = CHUNK_PAGES;
+
+	fabric_lock(f);
+	slot = find_slot(dev);
+	if (slot < 0)
+		goto out;
+	first = bitmap_find(dev->dm_map, heap_pages, 0, pages, align);
+	if (first == heap_pages && align == CHUNK_PAGES)
+		first = bitmap_find(dev->dm_map, heap_pages, 0, pages,
+				    1ull << log_align > URXE_PAGE ?
+					    (1ull << log_align) / URXE_PAGE : 1);
+	if (first == heap_pages) {
+		slot = fabric_fail(ENOMEM, "device memory is used up");
+		goto out;
+	}
+	d = &dev->dm[slot];
+	d->offset = (uint64_t)first * URXE_PAGE;
+	ret = reserve(f, d->offset, (uint64_t)pages * URXE_PAGE);
+	if (ret) {
+		slot = ret;
+		goto out;
+	}
+	memset(f->dm + d->offset, 0, (uint64_t)pages * URXE_PAGE);
+	bitmap_set(dev->dm_map, first, pages);
+	d->length = length;
+	d->pages = pages;
+	d->ctx_gen = ctx_gen;
+	atomic_store_explicit(&d->mrs, 0, memory_order_relaxed);
+	atomic_store_explicit(&d->used, ctx + 1, memory_order_release);
+out:
+	fabric_unlock(f);
+	return slot;
+}
+
+void dm_heap_free_locked(struct urxe_fabric *f, uint32_t slot)
+{
+	struct urxe_dm_slot *d = &f->dev->dm[slot];
+	const uint64_t heap_pages = f->dev->dm_bytes / URXE_PAGE;
+	uint64_t first = d->offset / URXE_PAGE;
+
+	atomic_store_explicit(&d->used, 0, memory_order_relaxed);
+	if (first >= heap_pages || d->pages > heap_pages - first || !d->pages)
+		return;
+	bitmap_clear(f->dev->dm_map, first, d->pages);
+	release(f, d->offset, (uint64_t)d->pages * URXE_PAGE);
+}
+
+int dm_heap_free(struct urxe_fabric *f, uint32_t slot)
+{
+	int ret = 0;
+
+	if (slot >= URXE_MAX_DM)
+		return -EINVAL;
+	fabric_lock(f);
+	if (atomic_load_explicit(&f->dev->dm[slot].mrs, memory_order_acquire))
+		ret = fabric_fail(EBUSY, "an MR is still on this device memory");
+	else
+		dm_heap_free_locked(f, slot);
+	fabric_unlock(f);
+	return ret;
+}

@@ -1,0 +1,307 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* The fabric's directory and its device segment. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include "fabric.h"
+#include "internal.h"
+
+static _Thread_local char why[256];
+
+const char *fabric_why(void)
+{
+	return why;
+}
+
+int fabric_fail(int err, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(why, sizeof(why), fmt, ap);
+	va_end(ap);
+	return -err;
+}
+
+int fabric_dir(char *buf, size_t len)
+{
+	const char *base = getenv("URXE_DIR");
+	const char *name = getenv("URXE_FABRIC");
+	int n;
+
+	if (!name || !*name)
+		name = "default";
+	if (strchr(name, '/') || *name == '.')
+		return fabric_fail(EINVAL, "URXE_FABRIC=%s is not a name", name);
+	if (base && *base == '/')
+		n = snprintf(buf, len, "%s/%s", base, name);
+	else
+		n = snprintf(buf, len, "/dev/shm/urxe-%u/%s",
+			     (unsigned int)geteuid(), name);
+	return n < 0 || (size_t)n >= len ? -ENAMETOOLONG : 0;
+}
+
+/* mkdir -p for the last two parts, 0700; existing ones must be ours alone. */
+static int make_dir(const char *dir)
+{
+	struct stat st;
+	char parent[256];
+	char *slash;
+
+	if (snprintf(parent, sizeof(parent), "%s", dir) >= (int)sizeof(parent))
+		return -ENAMETOOLONG;
+	slash = strrchr(parent, '/');
+	if (slash && slash != parent) {
+		*slash = 0;
+		if (mkdir(parent, 0700) && errno != EEXIST)
+			return fabric_fail(errno, "mkdir %s: %s", parent,
+					   strerror(errno));
+	}
+	if (mkdir(dir, 0700) && errno != EEXIST)
+		return fabric_fail(errno, "mkdir %s: %s", dir, strerror(errno));
+	if (lstat(dir, &st))
+		return -errno;
+	if (!S_ISDIR(st.st_mode) || st.st_uid != geteuid() ||
+	    st.st_mode & 077)
+		return fabric_fail(EPERM,
+				   "%s must be a directory of uid %u, mode 0700",
+				   dir, (unsigned int)geteuid());
+	return 0;
+}
+
+void fabric_mutex_init(pthread_mutex_t *m)
+{
+	pthread_mutexattr_t attr;
+
+	pthread_mutexattr_init(&attr);
+	pthread_mutexattr_setpshared(&attr, PTHREAD_PROCESS_SHARED);
+	pthread_mutexattr_setrobust(&attr, PTHREAD_MUTEX_ROBUST);
+	pthread_mutex_init(m, &attr);
+	pthread_mutexattr_destroy(&attr);
+}
+
+void fabric_mutex_lock(pthread_mutex_t *m)
+{
+	if (pthread_mutex_lock(m) == EOWNERDEAD)
+		pthread_mutex_consistent(m);
+}
+
+void fabric_lock(struct urxe_fabric *f)
+{
+	fabric_mutex_lock(&f->dev->lock);
+}
+
+void fabric_unlock(struct urxe_fabric *f)
+{
+	pthread_mutex_unlock(&f->dev->lock);
+}
+
+/*
+ * Size of the DM heap: URXE_DM_SIZE (bytes, K, M or G), else 64 MiB, but
+ * never more than a quarter of what the file system has free.
+ */
+static uint64_t choose_dm_bytes(int dirfd)
+{
+	const char *env = getenv("URXE_DM_SIZE");
+	const uint64_t unit = 2ull << 20;
+	uint64_t want = 64ull << 20, room;
+	struct statvfs vfs;
+	char *end;
+
+	if (env && *env) {
+		want = strtoull(env, &end, 0);
+		if (*end == 'G' || *end == 'g')
+			want <<= 30;
+		else if (*end == 'M' || *end == 'm')
+			want <<= 20;
+		else if (*end == 'K' || *end == 'k')
+			want <<= 10;
+	} else if (!fstatvfs(dirfd, &vfs)) {
+		room = (uint64_t)vfs.f_bavail * vfs.f_frsize / 4;
+		if (room < want)
+			want = room;
+	}
+	want = want / unit * unit;
+	if (want < unit)
+		want = unit;
+	return want < URXE_DM_MAX_BYTES ? want : URXE_DM_MAX_BYTES;
+}
+
+/* A stable GUID: locally administered EUI-64 from machine-id and directory. */
+static uint64_t choose_guid(const char *dir)
+{
+	uint64_t h = 0xcbf29ce484222325ull;
+	char id[64] = "";
+	const char *p;
+	ssize_t n;
+	int fd;
+
+	fd = open("/etc/machine-id", O_RDONLY | O_CLOEXEC);
+	if (fd >= 0) {
+		n = read(fd, id, sizeof(id) - 1);
+		id[n > 0 ? n : 0] = 0;
+		close(fd);
+	}
+	for (p = id; *p; p++)
+		h = (h ^ (uint8_t)*p) * 0x100000001b3ull;
+	for (p = dir; *p; p++)
+		h = (h ^ (uint8_t)*p) * 0x100000001b3ull;
+	return (h & 0x00ffff0000ffffffull) | 0x020000fffe000000ull;
+}
+
+static int init_device(struct urxe_fabric *f, int fd)
+{
+	struct urxe_dev *dev;
+	int ret;
+
+	ret = posix_fallocate(fd, 0, sizeof(*dev));
+	if (ret)
+		return fabric_fail(ret, "no room for %zu bytes in %s",
+				   sizeof(*dev), f->dir);
+	dev = mmap(NULL, sizeof(*dev), PROT_READ | PROT_WRITE, MAP_SHARED, fd,
+		   0);
+	if (dev == MAP_FAILED)
+		return -errno;
+	memcpy(dev->magic, URXE_DEV_MAGIC, sizeof(dev->magic));
+	dev->version = URXE_LAYOUT_VERSION;
+	dev->size = sizeof(*dev);
+	dev->node_guid = choose_guid(f->dir);
+	dev->dm_bytes = choose_dm_bytes(f->dirfd);
+	dev->vendor_id = 0x757278; /* "urx": nobody's OUI */
+	dev->vendor_part_id = 1;
+	dev->hw_ver = 1;
+	strcpy(dev->fw_ver, "1.0.0");
+	fabric_mutex_init(&dev->lock);
+	atomic_store_explicit(&dev->port_state, URXE_PORT_ACTIVE,
+			      memory_order_relaxed);
+	f->dev = dev;
+	return 0;
+}
+
+/*
+ * Build the segment aside and link it into place, so that nobody ever sees
+ * half of one and the loser of a race uses the winner's.
+ */
+static int create_device(struct urxe_fabric *f)
+{
+	static const char *const subdir[] = { "ctx", "ev", "sys", "dev" };
+	char tmp[64];
+	unsigned int i;
+	int fd, ret;
+
+	for (i = 0; i < sizeof(subdir) / sizeof(*subdir); i++)
+		if (mkdirat(f->dirfd, subdir[i], 0700) && errno != EEXIST)
+			return fabric_fail(errno, "mkdir %s/%s: %s", f->dir,
+					   subdir[i], strerror(errno));
+	snprintf(tmp, sizeof(tmp), "device.%d.%lx", (int)getpid(),
+		 (unsigned long)pthread_self());
+	fd = openat(f->dirfd, tmp, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	if (fd < 0)
+		return fabric_fail(errno, "create %s/%s: %s", f->dir, tmp,
+				   strerror(errno));
+	ret = init_device(f, fd);
+	if (!ret) {
+		munmap(f->dev, sizeof(*f->dev));
+		f->dev = NULL;
+		if (linkat(f->dirfd, tmp, f->dirfd, "device", 0) &&
+		    errno != EEXIST)
+			ret = -errno;
+	}
+	unlinkat(f->dirfd, tmp, 0);
+	close(fd);
+	return ret;
+}
+
+static int map_device(struct urxe_fabric *f)
+{
+	struct urxe_dev *dev;
+	struct stat st;
+	int fd, ret;
+
+	fd = openat(f->dirfd, "device", O_RDWR | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	ret = fabric_fail(EPROTO,
+			  "%s/device was made by another version of urxe; "
+			  "remove the directory when nobody uses it", f->dir);
+	if (fstat(fd, &st) || st.st_size < (off_t)sizeof(*dev))
+		goto out_close;
+	dev = mmap(NULL, sizeof(*dev), PROT_READ | PROT_WRITE, MAP_SHARED, fd,
+		   0);
+	if (dev == MAP_FAILED) {
+		ret = -errno;
+		goto out_close;
+	}
+	if (memcmp(dev->magic, URXE_DEV_MAGIC, sizeof(dev->magic)) ||
+	    dev->version != URXE_LAYOUT_VERSION || dev->size != sizeof(*dev) ||
+	    dev->dm_bytes > URXE_DM_MAX_BYTES ||
+	    dev->dm_path[sizeof(dev->dm_path) - 1]) {
+		munmap(dev, sizeof(*dev));
+		goto out_close;
+	}
+	f->dev = dev;
+	ret = 0;
+out_close:
+	close(fd);
+	return ret;
+}
+
+int fabric_open(const char *dir, bool create, struct urxe_fabric **out)
+{
+	struct urxe_fabric *f;
+	int ret;
+
+	why[0] = 0;
+	f = calloc(1, sizeof(*f));
+	if (!f)
+		return -ENOMEM;
+	f->dm_fd = -1;
+	ret = -ENAMETOOLONG;
+	if (snprintf(f->dir, sizeof(f->dir), "%s", dir) >= (int)sizeof(f->dir))
+		goto err_free;
+	if (create) {
+		ret = make_dir(dir);
+		if (ret)
+			goto err_free;
+	}
+	f->dirfd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (f->dirfd < 0) {
+		ret = -errno;
+		goto err_free;
+	}
+	ret = map_device(f);
+	if (ret == -ENOENT && create) {
+		ret = create_device(f);
+		if (!ret)
+			ret = map_device(f);
+	}
+	if (ret)
+		goto err_close;
+	*out = f;
+	return 0;
+
+err_close:
+	close(f->dirfd);
+err_free:
+	free(f);
+	return ret;
+}
+
+void fabric_close(struct urxe_fabric *f)
+{
+	if (f->dm) {
+		munmap(f->dm, f->dev->dm_bytes);
+		close(f->dm_fd);
+	}
+	munmap(f->dev, sizeof(*f->dev));
+	close(f->dirfd);
+	free(f);
+}

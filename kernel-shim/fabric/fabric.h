@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * The fabric: what the kernel would keep.  Contexts, tables and their
+ * lifetimes in shared memory; layout.h has the bytes.
+ *
+ * Functions return 0 or a negative errno unless they say otherwise; outputs
+ * are written on success only.  None of them is on the data path.
+ */
+#ifndef URXE_FABRIC_H
+#define URXE_FABRIC_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/stat.h>
+
+#include "layout.h"
+
+#define URXE_DEVICE_NAME "urxe0"
+#define URXE_UVERBS_NAME "uverbs1000"
+#define URXE_DEV_INDEX 1000 /* netlink DEV_INDEX */
+#define URXE_DEV_MAJOR 231
+#define URXE_DEV_MINOR 60000
+
+/* One process's mapping of a fabric. */
+struct urxe_fabric {
+	int dirfd;
+	char dir[256];
+	struct urxe_dev *dev;
+	char *dm; /* the whole heap, 2 MiB aligned; NULL until mapped */
+	int dm_fd;
+};
+
+/* fabric.c ------------------------------------------------------------- */
+
+/*
+ * The fabric's directory by the environment: URXE_DIR, else
+ * /dev/shm/urxe-<uid>, then URXE_FABRIC (default "default").
+ * -ENAMETOOLONG, -EINVAL (a fabric name with '/' in it).
+ */
+int fabric_dir(char *buf, size_t len);
+
+/*
+ * Map the fabric at dir; with create, make it if it is not there.
+ * -ENOENT, -EPERM (the directory is another user's or open to others),
+ * -EPROTO (another layout version), or what the system says.
+ */
+int fabric_open(const char *dir, bool create, struct urxe_fabric **out);
+void fabric_close(struct urxe_fabric *f);
+
+/* Take the lock of the device segment; a dead holder's lock is recovered. */
+void fabric_lock(struct urxe_fabric *f);
+void fabric_unlock(struct urxe_fabric *f);
+void fabric_mutex_lock(pthread_mutex_t *m);
+
+/*
+ * Why the last fabric call of this thread failed, in words; "" if it has
+ * nothing to add to the errno.
+ */
+const char *fabric_why(void);
+int fabric_fail(int err, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
+
+/* context.c ------------------------------------------------------------ */
+
+/*
+ * Open the device: reap the dead, claim a context slot, make its arena and
+ * lock it.  Returns the descriptor (O_RDWR | O_CLOEXEC), which is the
+ * context's whole lifetime: when its last copy is closed the context is dead.
+ * -ENOSPC all slots are live, -ENOMEM no memory for the arena.
+ */
+int fabric_context_open(struct urxe_fabric *f);
+
+/* Is fd an arena?  st is what the real fstat said.  errno is kept. */
+bool fabric_is_arena(int fd, const struct stat *st);
+
+/* Is anybody still holding context (slot, gen)? */
+bool fabric_context_alive(struct urxe_fabric *f, uint32_t slot, uint32_t gen);
+
+/* Free what dead contexts held.  Returns how many there were. */
+int fabric_reap(struct urxe_fabric *f);
+/* The same for one context; true if it was dead and is now free. */
+bool fabric_reap_one(struct urxe_fabric *f, uint32_t slot, uint32_t gen);
+
+/* Raise or lower the use of an object; -ENOMEM past the device limit. */
+int fabric_obj_get(struct urxe_fabric *f, uint32_t slot, enum urxe_obj o);
+void fabric_obj_put(struct urxe_fabric *f, uint32_t slot, enum urxe_obj o);
+uint32_t fabric_obj_limit(enum urxe_obj o);
+const char *fabric_obj_name(enum urxe_obj o);
+
+/* arena.c -------------------------------------------------------------- */
+
+/* Map the arena behind fd.  -EPROTO if it is not a sound one. */
+int arena_map(int fd, struct urxe_arena **out);
+void arena_unmap(struct urxe_arena *a);
+/*
+ * Map another context's arena; fd_out gets a descriptor of it (to test its
+ * life by).  -ENXIO if that context is gone.
+ */
+int arena_map_peer(struct urxe_fabric *f, uint32_t slot, uint32_t gen,
+		   struct urxe_arena **out, int *fd_out);
+/* Does anybody hold the lock of the arena behind this descriptor? */
+bool arena_fd_alive(int fd);
+/* Directory of the fabric that an arena's descriptor belongs to. */
+int arena_fabric_dir(int fd, char *buf, size_t len);
+
+/* Reserve memory for a part of the arena: after this no SIGBUS.  -ENOMEM */
+int arena_reserve(int fd, uint64_t offset, uint64_t len);
+
+/*
+ * Space for rings, zeroed and reserved, page granular.  Returns the offset,
+ * 0 when there is none.  Takes the arena's lock.
+ */
+uint64_t arena_alloc(struct urxe_arena *a, int fd, uint64_t len);
+void arena_free(struct urxe_arena *a, int fd, uint64_t offset, uint64_t len);
+/* The bytes at offset if [offset, offset + len) is in the heap, else NULL. */
+void *arena_ptr(struct urxe_arena *a, uint64_t offset, uint64_t len);
+
+/* dm_heap.c ------------------------------------------------------------ */
+
+/* Map the heap into f->dm (once per process). */
+int dm_heap_map(struct urxe_fabric *f);
+/*
+ * Allocate device memory: zeroed, aligned to 1 << log_align (at least 64),
+ * its pages reserved.  Returns the DM slot or -ENOMEM, -EINVAL.
+ */
+int dm_heap_alloc(struct urxe_fabric *f, uint32_t ctx, uint32_t ctx_gen,
+		  uint64_t length, uint32_t log_align);
+/* -EBUSY while an MR is on it. */
+int dm_heap_free(struct urxe_fabric *f, uint32_t slot);
+const char *dm_kind_name(uint32_t kind);
+
+/* qpn.c ---------------------------------------------------------------- */
+
+/* A new QPN for context (slot, gen), entered in the directory.  -ENOMEM */
+int qpn_alloc(struct urxe_fabric *f, uint32_t slot, uint32_t gen,
+	      uint32_t *qpn);
+void qpn_free(struct urxe_fabric *f, uint32_t qpn);
+/* The context that owns qpn; false if there is no such QP. */
+bool qpn_lookup(const struct urxe_dev *dev, uint32_t qpn, uint32_t *slot,
+		uint32_t *gen);
+static inline uint32_t qpn_index(uint32_t qpn)
+{
+	return qpn & (URXE_MAX_QP - 1);
+}
+
+/* fifo.c --------------------------------------------------------------- */
+
+/*
+ * A FIFO for events of a context, read end and life-keeper in one
+ * descriptor (O_RDWR | O_CLOEXEC, blocking).  number names it for
+ * fifo_open_writer.
+ */
+int fifo_create(struct urxe_fabric *f, struct urxe_arena *a, uint32_t *number);
+/* Number of the FIFO behind a descriptor; -EINVAL if it is not one. */
+int fifo_number(int fd, uint32_t *number);
+/* O_WRONLY | O_NONBLOCK | O_CLOEXEC; -ENXIO when nobody can read it. */
+int fifo_open_writer(struct urxe_fabric *f, uint32_t slot, uint32_t gen,
+		     uint32_t number);
+/* Remove the FIFOs of a context. */
+void fifo_remove_all(struct urxe_fabric *f, uint32_t slot, uint32_t gen);
+
+/* gid.c (libnl-route-3 users: the preload library and the tool) --------- */
+
+/*
+ * Bring the GID table up to date with the machine's addresses: known entries
+ * keep their index, vanished ones become empty.
+ */
+int fabric_refresh_gids(struct urxe_fabric *f);
+
+#endif

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Event FIFOs.  A completion or async event channel is a named FIFO that its
+ * owner holds open for reading and writing, so it never sees end-of-file; a
+ * peer opens it by number and writes whole records, which a pipe keeps whole.
+ * Nothing tells us when a channel is closed, but a FIFO that nobody can read
+ * answers ENXIO: such ones are swept away now and then.
+ */
+#define _GNU_SOURCE
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "fabric.h"
+
+#define SWEEP_EVERY 16
+
+static void for_each_fifo(struct urxe_fabric *f, uint32_t slot, uint32_t gen,
+			  bool only_unread)
+{
+	char prefix[32], path[300];
+	struct dirent *de;
+	size_t n;
+	DIR *dir;
+	int fd;
+
+	fd = openat(f->dirfd, "ev", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		return;
+	dir = fdopendir(fd);
+	if (!dir) {
+		close(fd);
+		return;
+	}
+	n = snprintf(prefix, sizeof(prefix), "%u.%u.", slot, gen);
+	while ((de = readdir(dir))) {
+		if (strncmp(de->d_name, prefix, n))
+			continue;
+		snprintf(path, sizeof(path), "ev/%s", de->d_name);
+		if (only_unread) {
+			fd = openat(f->dirfd, path,
+				    O_WRONLY | O_NONBLOCK | O_CLOEXEC);
+			if (fd >= 0)
+				close(fd);
+			if (fd >= 0 || errno != ENXIO)
+				continue;
+		}
+		unlinkat(f->dirfd, path, 0);
+	}
+	closedir(dir);
+}
+
+void fifo_remove_all(struct urxe_fabric *f, uint32_t slot, uint32_t gen)
+{
+	for_each_fifo(f, slot, gen, false);
+}
+
+int fifo_create(struct urxe_fabric *f, struct urxe_arena *a, uint32_t *number)
+{
+	uint32_t n = atomic_fetch_add_explicit(&a->next_fifo, 1,
+					       memory_order_relaxed);
+	char path[64];
+	int fd;
+
+	if (n % SWEEP_EVERY == SWEEP_EVERY - 1)
+		for_each_fifo(f, a->slot, a->gen, true);
+	snprintf(path, sizeof(path), "ev/%u.%u.%u", a->slot, a->gen, n);
+	if (mkfifoat(f->dirfd, path, 0600))
+		return -errno;
+	fd = openat(f->dirfd, path, O_RDWR | O_CLOEXEC);
+	if (fd < 0) {
+		fd = -errno;
+		unlinkat(f->dirfd, path, 0);
+		return fd;
+	}
+	*number = n;
+	return fd;
+}
+
+int fifo_number(int fd, uint32_t *number)
+{
+	char proc[32], path[300];
+	const char *dot;
+	struct stat st;
+	ssize_t n;
+
+	if (fstat(fd, &st) || !S_ISFIFO(st.st_mode))
+		return -EINVAL;
+	snprintf(proc, sizeof(proc), "/proc/self/fd/%d", fd);
+	n = readlink(proc, path, sizeof(path) - 1);
+	if (n < 0)
+		return -errno;
+	path[n] = 0;
+	dot = strrchr(path, '.');
+	if (!strstr(path, "/ev/") || !dot)
+		return -EINVAL;
+	*number = (uint32_t)strtoul(dot + 1, NULL, 10);
+	return 0;
+}
+
+int fifo_open_writer(struct urxe_fabric *f, uint32_t slot, uint32_t gen,
+		     uint32_t number)
+{
+	char path[64];
+	int fd;
+
+	snprintf(path, sizeof(path), "ev/%u.%u.%u", slot, gen, number);
+	fd = openat(f->dirfd, path, O_WRONLY | O_NONBLOCK | O_CLOEXEC);
+	return fd < 0 ? (errno == ENOENT ? -ENXIO : -errno) : fd;
+}

@@ -1,0 +1,405 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * What lies in shared memory, byte for byte.
+ *
+ * A fabric is a directory:
+ *
+ *   device          struct urxe_dev: the device segment, one per fabric
+ *   dm              the device-memory heap (or a file on a hugetlbfs mount)
+ *   ctx/S.G         struct urxe_arena: one per opened context; slot S,
+ *                   generation G.  The file descriptor of it is the verbs
+ *                   "cmd_fd", and its OFD lock says that the context lives
+ *   ev/S.G.N        FIFOs: completion channels and async event channels
+ *   sys/, dev/      what sysfs and /dev would show (written by the preload
+ *                   library)
+ *
+ * Only offsets and indices, never pointers (user pointers that are handed
+ * back to their own process excepted).  Every value a reader takes from here
+ * may have been written by a process that is dying or broken: bound it before
+ * use.
+ */
+#ifndef URXE_LAYOUT_H
+#define URXE_LAYOUT_H
+
+#include <assert.h>
+#include <pthread.h>
+#include <stdalign.h>
+#include <stdatomic.h>
+#include <stdint.h>
+
+#define URXE_LAYOUT_VERSION 1
+#define URXE_LINE 64 /* keeps writers apart; a hint, not an assumption */
+#define URXE_PAGE 4096 /* unit of both allocators, whatever the CPU's page */
+
+/* Device limits.  What ibv_query_device reports is what is enforced. */
+#define URXE_MAX_CTX 512 /* 9 bits of every lkey and rkey */
+#define URXE_MAX_QP 8192 /* 13 bits of every QPN */
+#define URXE_MAX_CQ 8192
+#define URXE_MAX_SRQ 4096
+#define URXE_MAX_PD 8192
+#define URXE_MAX_KEY 32768 /* MRs and MWs of one context: 15 bits of a key */
+#define URXE_MAX_MR 16384
+#define URXE_MAX_MW 16383
+#define URXE_MAX_AH 16384
+#define URXE_MAX_XRCD 256
+#define URXE_MAX_DM 1024
+#define URXE_MAX_GID 32
+#define URXE_MAX_MCAST_GRP 256
+#define URXE_MAX_MCAST_ATTACH 64 /* QPs per group */
+#define URXE_MAX_QP_WR 16384
+#define URXE_MAX_CQE 65535
+#define URXE_MAX_SRQ_WR 16384
+#define URXE_MAX_SGE 32
+#define URXE_MAX_INLINE 1024
+#define URXE_MAX_RD_ATOM 16
+#define URXE_MAX_MSG (1u << 30)
+#define URXE_NUM_COMP_VECTORS 8
+#define URXE_DM_MAX_BYTES (1ull << 30)
+
+enum urxe_obj {
+	URXE_OBJ_PD,
+	URXE_OBJ_MR,
+	URXE_OBJ_MW,
+	URXE_OBJ_CQ,
+	URXE_OBJ_QP,
+	URXE_OBJ_SRQ,
+	URXE_OBJ_AH,
+	URXE_OBJ_XRCD,
+	URXE_OBJ_DM,
+	URXE_OBJ_COUNT
+};
+
+/* ------------------------------------------------ the device segment */
+
+#define URXE_DEV_MAGIC "urxe device seg" /* 16 bytes with its NUL */
+
+enum urxe_ctx_state { URXE_CTX_FREE, URXE_CTX_OPENING, URXE_CTX_LIVE };
+
+/*
+ * One opened context.  state and gen change under dev.lock only; readers
+ * without the lock compare gen before and after.  used[] counts this
+ * context's objects so that a reaper can give them back to dev.used[].
+ */
+struct urxe_ctx_slot {
+	_Atomic uint32_t state;
+	_Atomic uint32_t gen;
+	_Atomic int32_t pid;
+	_Atomic uint32_t used[URXE_OBJ_COUNT];
+	char comm[16];
+};
+
+enum urxe_port_state { URXE_PORT_DOWN = 1, URXE_PORT_ACTIVE = 4 };
+
+/* A GID table entry.  Written under dev.lock; valid is stored last. */
+struct urxe_gid {
+	uint8_t raw[16];
+	_Atomic uint32_t valid;
+	uint32_t type; /* enum ibv_gid_type: always RoCE v2 (2) */
+	uint32_t ifindex;
+	char ifname[16];
+};
+
+enum urxe_dm_kind {
+	URXE_DM_UNUSED, /* no device memory was allocated yet */
+	URXE_DM_HUGETLB,
+	URXE_DM_COLLAPSED, /* tmpfs, MADV_COLLAPSE */
+	URXE_DM_ADVISED, /* tmpfs, MADV_HUGEPAGE accepted */
+	URXE_DM_SMALL
+};
+
+struct urxe_dm_slot {
+	_Atomic uint32_t used; /* 0, or 1 + context slot of the owner */
+	uint32_t ctx_gen;
+	uint64_t offset, length; /* in the heap; offset is page aligned */
+	_Atomic uint32_t mrs; /* MRs registered on it */
+	uint32_t pages; /* heap pages it holds */
+};
+
+struct urxe_mcast_grp {
+	uint8_t mgid[16];
+	uint16_t mlid;
+	uint16_t pad;
+	_Atomic uint32_t count; /* 0: the entry is free */
+	_Atomic uint32_t qpn[URXE_MAX_MCAST_ATTACH];
+};
+
+/*
+ * The port's counters, as sysfs shows them.  Relaxed adds by whoever
+ * moves the bytes; only flushed from per-QP counts, never per message.
+ */
+enum urxe_counter {
+	URXE_CNT_XMIT_DATA,
+	URXE_CNT_RCV_DATA,
+	URXE_CNT_XMIT_PACKETS,
+	URXE_CNT_RCV_PACKETS,
+	URXE_CNT_RNR_NAK,
+	URXE_CNT_ACK_TIMEOUT,
+	URXE_CNT_REM_ERR,
+	URXE_CNT_RSVD,
+	URXE_CNT_COUNT
+};
+
+struct urxe_dev {
+	char magic[16];
+	uint32_t version;
+	uint32_t size; /* sizeof(struct urxe_dev) of the creator */
+	uint64_t node_guid; /* host order */
+	uint64_t dm_bytes; /* size of the DM heap = max_dm_size */
+	char dm_path[256]; /* empty: "dm" in the fabric directory */
+	uint32_t vendor_id, vendor_part_id, hw_ver;
+	char fw_ver[16];
+
+	alignas(URXE_LINE) pthread_mutex_t lock; /* robust, process-shared */
+	_Atomic uint32_t used[URXE_OBJ_COUNT];
+	_Atomic uint32_t port_state; /* enum urxe_port_state */
+	_Atomic uint32_t gid_gen; /* raised by each change of gid[] */
+	_Atomic uint32_t dm_kind; /* enum urxe_dm_kind */
+	uint32_t qp_next; /* where the search for a free QPN starts */
+	uint32_t ctx_next;
+	_Atomic uint64_t counter[URXE_CNT_COUNT];
+	struct urxe_gid gid[URXE_MAX_GID];
+	struct urxe_ctx_slot ctx[URXE_MAX_CTX];
+	struct urxe_dm_slot dm[URXE_MAX_DM];
+	uint64_t dm_map[URXE_DM_MAX_BYTES / URXE_PAGE / 64]; /* pages in use */
+
+	/*
+	 * The QP-number directory: qp[i] is 0 or QPN (24) | context slot (9)
+	 * << 24 | context generation (31) << 33, with QPN's low 13 bits = i.
+	 * The QP's shared state is slot i of that context's arena.
+	 */
+	alignas(URXE_LINE) _Atomic uint64_t qp[URXE_MAX_QP];
+	uint16_t qp_gen[URXE_MAX_QP]; /* QPN's high 11 bits, under lock */
+	struct urxe_mcast_grp mcast[URXE_MAX_MCAST_GRP];
+};
+
+/* ------------------------------------------------ an arena */
+
+#define URXE_ARENA_MAGIC "urxe arena file" /* 16 bytes with its NUL */
+#define URXE_ARENA_MODE 01600 /* with the size: how fstat knows a cmd_fd */
+#define URXE_ARENA_SIZE (1ull << 30) /* sparse; parts are reserved on use */
+
+/*
+ * Keys.  lkey == rkey == context slot (9) | table index (15) | tag (8).
+ * The tag is what ibv_inc_rkey advances.  Index 0 is never used.
+ */
+#define URXE_KEY_TAG(key) ((key) & 0xff)
+#define URXE_KEY_INDEX(key) (((key) >> 8) & (URXE_MAX_KEY - 1))
+#define URXE_KEY_CTX(key) ((key) >> 23)
+#define URXE_KEY(ctx, index, tag) \
+	((uint32_t)(ctx) << 23 | (uint32_t)(index) << 8 | (uint8_t)(tag))
+
+/* Where the bytes of an MR are, and so how they can be reached. */
+enum urxe_mem_kind {
+	URXE_MEM_PRIVATE, /* memory of process pid, reached by its address */
+	URXE_MEM_DM, /* in the DM heap, at offset va */
+	URXE_MEM_FILE, /* shared mapping of a file: map_id names it */
+	URXE_MEM_NULL, /* the null MR: reads zero, swallows writes */
+};
+
+#define URXE_MR_VALID 1u /* bits of urxe_mr.state, above them the key */
+#define URXE_MR_IS_MW 2u
+
+/*
+ * A memory region or a memory window, one cache line.  `live` is the key
+ * with bit 32 set while the entry may be used, else 0; it is stored last at
+ * registration (release) and cleared first at deregistration, which then
+ * waits until no requester is inside (fabric/quiesce.h).
+ */
+struct urxe_mr {
+	_Atomic uint64_t live;
+	uint64_t iova; /* what work requests call the first byte */
+	uint64_t length;
+	uint64_t va; /* address in process pid, or offset in the heap/file */
+	uint32_t pd; /* PD handle */
+	uint32_t access; /* enum ibv_access_flags */
+	int32_t pid; /* of the process that registered it */
+	uint8_t kind; /* enum urxe_mem_kind */
+	uint8_t flags;
+	uint16_t map_id; /* URXE_MEM_FILE: index in the arena's file table */
+	uint32_t parent; /* MW: key of the MR it is bound to */
+	_Atomic uint32_t windows; /* MR: number of bound MWs */
+	uint32_t qpn; /* MW type 2: the QP it is bound to */
+	uint32_t pad;
+};
+static_assert(sizeof(struct urxe_mr) == 64, "one cache line");
+
+#define URXE_MR_LIVE(key) (1ull << 32 | (key))
+
+/* A file whose pages an MR of this arena shares (copy path 2). */
+#define URXE_MAX_FILES 1024
+struct urxe_file {
+	_Atomic uint32_t refs; /* MRs on it; 0: free */
+	int32_t pid, fd; /* reachable as /proc/pid/fd/fd ... */
+	uint32_t pad;
+	uint64_t dev, ino;
+	uint64_t size;
+	char path[216]; /* ... or by this path, if not empty */
+};
+static_assert(sizeof(struct urxe_file) == 256, "fixed");
+
+/* A completion queue entry. The word's protocol stands in provider/cq_ring.h */
+#define URXE_CQE_INLINE 80
+struct urxe_cqe {
+	_Atomic uint64_t word;
+	uint64_t wr_id;
+	uint64_t timestamp; /* ns, CLOCK_REALTIME; 0 unless the CQ asks */
+	uint32_t qpn;
+	uint32_t byte_len;
+	uint32_t imm; /* network order, or the invalidated rkey */
+	uint32_t src_qp;
+	uint32_t wqe; /* SQ/RQ index that this completion releases */
+	uint8_t status, opcode, wc_flags, inline_len;
+	/* small messages travel here and are placed when polled */
+	uint8_t data[URXE_CQE_INLINE];
+};
+static_assert(sizeof(struct urxe_cqe) == 128, "two cache lines");
+
+enum urxe_arm { URXE_ARM_NONE, URXE_ARM_SOLICITED, URXE_ARM_NEXT };
+
+struct urxe_cq_sh {
+	/* read-mostly line */
+	_Atomic uint32_t live; /* 0: free, else 1 */
+	uint32_t depth; /* entries the ring has: a power of two */
+	uint32_t cqe; /* entries that may be in use: what create_cq returned */
+	uint32_t channel; /* FIFO number + 1; 0: no completion channel */
+	uint64_t ring; /* offset of struct urxe_cqe[depth] in the arena */
+	uint64_t user; /* struct ibv_cq * in the owner */
+	_Atomic uint32_t attention; /* a peer changed a QP: look at them all */
+	_Atomic uint32_t error; /* overrun: no more completions */
+	uint32_t flags; /* URXE_CQ_* */
+	int32_t pid;
+	uint32_t async_fifo;
+	uint32_t pad0[1];
+	/* producers */
+	alignas(URXE_LINE) _Atomic uint32_t tail_hint;
+	alignas(URXE_LINE) _Atomic uint32_t arm; /* enum urxe_arm */
+	_Atomic uint32_t pending_events; /* the FIFO was full */
+	alignas(URXE_LINE) _Atomic uint32_t head; /* written by the poller */
+};
+#define URXE_CQ_TIMESTAMP 1u
+static_assert(sizeof(struct urxe_cq_sh) == 256, "fixed");
+
+/* A posted receive. The slot is the header and then max_sge of these. */
+struct urxe_sge {
+	uint64_t addr;
+	uint32_t length, lkey;
+};
+struct urxe_recv {
+	uint64_t wr_id;
+	uint32_t num_sge;
+	uint32_t total; /* sum of the SGEs' lengths, capped at UINT32_MAX */
+	struct urxe_sge sge[];
+};
+
+/*
+ * A receive ring: the RQ of a QP, or an SRQ.  See provider/rq.h.
+ */
+struct urxe_rq_sh {
+	uint64_t ring; /* offset in the arena */
+	uint32_t depth; /* slots, a power of two; 0: no receive queue */
+	uint32_t stride; /* bytes per slot */
+	uint32_t max_sge;
+	uint32_t max_wr;
+	uint32_t pad[10];
+	alignas(URXE_LINE) _Atomic uint32_t prod; /* owner */
+	alignas(URXE_LINE) _Atomic uint32_t cons; /* whoever delivers */
+	_Atomic uint32_t done; /* delivered and published */
+};
+static_assert(sizeof(struct urxe_rq_sh) == 192, "fixed");
+
+/*
+ * What peers see of a QP.
+ *
+ * conn says in one word whether a requester may execute here, and which:
+ * own QPN (24) | destination QPN (24) << 24 | state (8) << 48.  It is 0 when
+ * the slot is free.  The owner stores it; a requester that must break the
+ * connection (a NAK) moves it to IBV_QPS_ERR by compare-and-swap.
+ */
+#define URXE_CONN(qpn, dest, state) \
+	((uint64_t)(qpn) | (uint64_t)(dest) << 24 | (uint64_t)(state) << 48)
+#define URXE_CONN_QPN(c) ((uint32_t)((c) & 0xffffff))
+#define URXE_CONN_DEST(c) ((uint32_t)((c) >> 24 & 0xffffff))
+#define URXE_CONN_STATE(c) ((uint8_t)((c) >> 48))
+
+struct urxe_qp_sh {
+	_Atomic uint64_t conn;
+	uint64_t user; /* struct ibv_qp * in the owner */
+	uint32_t pd;
+	uint32_t send_cq, recv_cq; /* index in the arena's CQ table */
+	uint32_t srq; /* index + 1 in the arena's SRQ table; 0: none */
+	_Atomic uint32_t access; /* enum ibv_access_flags */
+	_Atomic uint32_t qkey;
+	uint8_t type; /* enum ibv_qp_type */
+	uint8_t min_rnr_timer;
+	uint8_t max_dest_rd_atomic;
+	uint8_t path_mtu; /* enum ibv_mtu */
+	int32_t pid;
+	uint32_t async_fifo;
+	uint32_t xrcd;
+	_Atomic uint32_t sq_psn; /* for those who look on */
+	/* written by the connected requester */
+	alignas(URXE_LINE) _Atomic uint32_t epsn; /* the next PSN expected */
+	_Atomic uint32_t msn;
+	_Atomic uint32_t comm_est; /* 1: the event was raised */
+	/* a requester is parked on this QP's RQ: wake its arena */
+	_Atomic uint32_t waiter; /* 0, or 1 + context slot to wake */
+	/* written by this QP's own requester: odd while it executes */
+	alignas(URXE_LINE) _Atomic uint32_t guard;
+	struct urxe_rq_sh rq;
+	uint8_t pad[128];
+};
+static_assert(sizeof(struct urxe_qp_sh) == 512, "fixed");
+
+struct urxe_srq_sh {
+	_Atomic uint32_t live;
+	uint32_t pd;
+	uint32_t type; /* enum ibv_srq_type */
+	uint32_t xrcd, cq;
+	uint32_t async_fifo;
+	int32_t pid;
+	_Atomic uint32_t limit;
+	uint64_t user; /* struct ibv_srq * */
+	uint8_t pad[24];
+	struct urxe_rq_sh rq;
+	uint8_t pad2[256];
+};
+static_assert(sizeof(struct urxe_srq_sh) == 512, "fixed");
+
+struct urxe_pd_sh {
+	_Atomic uint32_t live;
+	_Atomic uint32_t refs; /* objects on it, and imports */
+};
+
+#define URXE_HEAP_OFFSET (48ull << 20)
+#define URXE_HEAP_PAGES ((URXE_ARENA_SIZE - URXE_HEAP_OFFSET) / URXE_PAGE)
+static_assert(URXE_HEAP_PAGES % 64 == 0, "whole words");
+
+struct urxe_arena {
+	char magic[16];
+	uint32_t version;
+	uint32_t slot, gen;
+	int32_t pid; /* of the opener */
+	uint64_t pidns; /* inode of its PID namespace; 0: unknown */
+	char comm[16];
+	alignas(URXE_LINE) _Atomic uint32_t wake; /* futex of service threads */
+	_Atomic uint32_t sleepers; /* service threads waiting on it */
+	alignas(URXE_LINE) _Atomic uint32_t atomic_lock; /* 0 or 1 + slot */
+	alignas(URXE_LINE) pthread_mutex_t lock; /* robust, process-shared */
+	_Atomic uint32_t next_fifo;
+	uint32_t key_next, heap_next;
+	uint8_t key_tag[URXE_MAX_KEY];
+	uint64_t key_map[URXE_MAX_KEY / 64];
+	uint64_t cq_map[URXE_MAX_CQ / 64];
+	uint64_t srq_map[URXE_MAX_SRQ / 64];
+	uint64_t heap_map[URXE_HEAP_PAGES / 64];
+	struct urxe_pd_sh pd[URXE_MAX_PD];
+	/* tables below are sparse: pages are reserved when first used */
+	alignas(URXE_PAGE) struct urxe_file file[URXE_MAX_FILES];
+	struct urxe_mr key[URXE_MAX_KEY];
+	struct urxe_cq_sh cq[URXE_MAX_CQ];
+	struct urxe_qp_sh qp[URXE_MAX_QP];
+	struct urxe_srq_sh srq[URXE_MAX_SRQ];
+};
+static_assert(sizeof(struct urxe_arena) <= URXE_HEAP_OFFSET, "fits");
+
+#endif

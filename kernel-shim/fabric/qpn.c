@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * The QP-number directory.  A number's low 13 bits are its slot in the
+ * directory and in its context's QP table; the high 11 count how often the
+ * slot was used, so that a stale number meets nobody for a long time.
+ */
+#include <errno.h>
+
+#include "fabric.h"
+
+#define GEN_BITS 11
+
+int qpn_alloc(struct urxe_fabric *f, uint32_t slot, uint32_t gen, uint32_t *qpn)
+{
+	struct urxe_dev *dev = f->dev;
+	uint32_t i, n, start;
+	int ret = -ENOMEM;
+
+	fabric_lock(f);
+	start = dev->qp_next;
+	for (n = 0; n < URXE_MAX_QP; n++) {
+		i = (start + n) & (URXE_MAX_QP - 1);
+		/* 0 and 1 belong to the management QPs */
+		if (i < 2 ||
+		    atomic_load_explicit(&dev->qp[i], memory_order_relaxed))
+			continue;
+		dev->qp_gen[i] = (dev->qp_gen[i] + 1) & ((1 << GEN_BITS) - 1);
+		*qpn = (uint32_t)dev->qp_gen[i] << 13 | i;
+		dev->qp_next = i + 1;
+		atomic_store_explicit(&dev->qp[i],
+				      *qpn | (uint64_t)slot << 24 |
+					      (uint64_t)gen << 33,
+				      memory_order_release);
+		ret = 0;
+		break;
+	}
+	fabric_unlock(f);
+	return ret;
+}
+
+void qpn_free(struct urxe_fabric *f, uint32_t qpn)
+{
+	atomic_store_explicit(&f->dev->qp[qpn_index(qpn)], 0,
+			      memory_order_release);
+}
+
+bool qpn_lookup(const struct urxe_dev *dev, uint32_t qpn, uint32_t *slot,
+		uint32_t *gen)
+{
+	uint64_t e = atomic_load_explicit(&dev->qp[qpn_index(qpn)],
+					  memory_order_acquire);
+
+	if ((e & 0xffffff) != qpn || !e)
+		return false;
+	*slot = e >> 24 & (URXE_MAX_CTX - 1);
+	*gen = (uint32_t)(e >> 33);
+	return true;
+}
