@@ -160,6 +160,14 @@ int fifo_open_writer(struct urxe_fabric *f, uint32_t slot, uint32_t gen,
 /* Remove the FIFOs of a context. */
 void fifo_remove_all(struct urxe_fabric *f, uint32_t slot, uint32_t gen);
 
+/* gid_table.c ---------------------------------------------------------- */
+
+/* A copy of GID table entry `index`; false if the slot is empty. */
+bool fabric_get_gid(const struct urxe_dev *dev, uint32_t index,
+		    struct urxe_gid *out);
+/* The entry whose interface stands for the device: the first IPv4 one. */
+bool fabric_main_gid(const struct urxe_dev *dev, struct urxe_gid *out);
+
 /* gid.c (libnl-route-3 users: the preload library and the tool) --------- */
 
 /*

@@ -139,6 +139,10 @@ enum urxe_counter {
 	URXE_CNT_COUNT
 };
 
+struct urxe_guard {
+	alignas(URXE_LINE) _Atomic uint32_t seq;
+};
+
 struct urxe_dev {
 	char magic[16];
 	uint32_t version;
@@ -154,7 +158,6 @@ struct urxe_dev {
 	_Atomic uint32_t port_state; /* enum urxe_port_state */
 	_Atomic uint32_t gid_gen; /* raised by each change of gid[] */
 	_Atomic uint32_t dm_kind; /* enum urxe_dm_kind */
-	uint32_t qp_next; /* where the search for a free QPN starts */
 	uint32_t ctx_next;
 	_Atomic uint64_t counter[URXE_CNT_COUNT];
 	struct urxe_gid gid[URXE_MAX_GID];
@@ -169,6 +172,13 @@ struct urxe_dev {
 	 */
 	alignas(URXE_LINE) _Atomic uint64_t qp[URXE_MAX_QP];
 	uint16_t qp_gen[URXE_MAX_QP]; /* QPN's high 11 bits, under lock */
+	_Atomic uint32_t qp_high; /* no slot from here on was ever used */
+	/*
+	 * guard[i] is odd while the requester of QP i executes, here and on its
+	 * peers.  Whoever takes a thing away from requesters (MR, QP, DM)
+	 * invalidates it and then waits until each odd guard has changed.
+	 */
+	struct urxe_guard guard[URXE_MAX_QP];
 	struct urxe_mcast_grp mcast[URXE_MAX_MCAST_GRP];
 };
 
@@ -196,16 +206,17 @@ enum urxe_mem_kind {
 	URXE_MEM_NULL, /* the null MR: reads zero, swallows writes */
 };
 
-#define URXE_MR_VALID 1u /* bits of urxe_mr.state, above them the key */
-#define URXE_MR_IS_MW 2u
+#define URXE_MR_IS_MW 1u /* a memory window */
+#define URXE_MR_TYPE_2 2u /* MW of type 2 */
+#define URXE_MR_ODP 4u /* on demand: nothing was checked at registration */
 
 /*
- * A memory region or a memory window, one cache line.  `live` is the key
+ * What a key names: a memory region or a memory window, in one cache line.  `live` is the key
  * with bit 32 set while the entry may be used, else 0; it is stored last at
  * registration (release) and cleared first at deregistration, which then
  * waits until no requester is inside (fabric/quiesce.h).
  */
-struct urxe_mr {
+struct urxe_key {
 	_Atomic uint64_t live;
 	uint64_t iova; /* what work requests call the first byte */
 	uint64_t length;
@@ -214,14 +225,19 @@ struct urxe_mr {
 	uint32_t access; /* enum ibv_access_flags */
 	int32_t pid; /* of the process that registered it */
 	uint8_t kind; /* enum urxe_mem_kind */
-	uint8_t flags;
-	uint16_t map_id; /* URXE_MEM_FILE: index in the arena's file table */
-	uint32_t parent; /* MW: key of the MR it is bound to */
-	_Atomic uint32_t windows; /* MR: number of bound MWs */
-	uint32_t qpn; /* MW type 2: the QP it is bound to */
-	uint32_t pad;
+	uint8_t flags; /* URXE_MR_* */
+	uint16_t file; /* URXE_MEM_FILE: index in the arena's file table */
+	_Atomic uint32_t windows; /* MR: number of MWs bound to it */
+	uint32_t dm; /* URXE_MEM_DM: 1 + DM slot */
+	union {
+		uint64_t file_offset; /* URXE_MEM_FILE: of the first byte */
+		struct {
+			uint32_t parent; /* MW: key of the MR, 0: not bound */
+			uint32_t qpn; /* MW type 2: the QP it is bound to */
+		};
+	};
 };
-static_assert(sizeof(struct urxe_mr) == 64, "one cache line");
+static_assert(sizeof(struct urxe_key) == 64, "one cache line");
 
 #define URXE_MR_LIVE(key) (1ull << 32 | (key))
 
@@ -259,17 +275,16 @@ enum urxe_arm { URXE_ARM_NONE, URXE_ARM_SOLICITED, URXE_ARM_NEXT };
 struct urxe_cq_sh {
 	/* read-mostly line */
 	_Atomic uint32_t live; /* 0: free, else 1 */
-	uint32_t depth; /* entries the ring has: a power of two */
-	uint32_t cqe; /* entries that may be in use: what create_cq returned */
 	uint32_t channel; /* FIFO number + 1; 0: no completion channel */
-	uint64_t ring; /* offset of struct urxe_cqe[depth] in the arena */
+	/* offset in the arena of struct urxe_cqe[depth] | log2(depth) */
+	_Atomic uint64_t ring;
 	uint64_t user; /* struct ibv_cq * in the owner */
 	_Atomic uint32_t attention; /* a peer changed a QP: look at them all */
 	_Atomic uint32_t error; /* overrun: no more completions */
 	uint32_t flags; /* URXE_CQ_* */
 	int32_t pid;
-	uint32_t async_fifo;
-	uint32_t pad0[1];
+	uint32_t async_fifo; /* FIFO number + 1 */
+	uint32_t pad0[3];
 	/* producers */
 	alignas(URXE_LINE) _Atomic uint32_t tail_hint;
 	alignas(URXE_LINE) _Atomic uint32_t arm; /* enum urxe_arm */
@@ -334,7 +349,7 @@ struct urxe_qp_sh {
 	uint8_t max_dest_rd_atomic;
 	uint8_t path_mtu; /* enum ibv_mtu */
 	int32_t pid;
-	uint32_t async_fifo;
+	uint32_t async_fifo; /* FIFO number + 1 */
 	uint32_t xrcd;
 	_Atomic uint32_t sq_psn; /* for those who look on */
 	/* written by the connected requester */
@@ -343,10 +358,8 @@ struct urxe_qp_sh {
 	_Atomic uint32_t comm_est; /* 1: the event was raised */
 	/* a requester is parked on this QP's RQ: wake its arena */
 	_Atomic uint32_t waiter; /* 0, or 1 + context slot to wake */
-	/* written by this QP's own requester: odd while it executes */
-	alignas(URXE_LINE) _Atomic uint32_t guard;
 	struct urxe_rq_sh rq;
-	uint8_t pad[128];
+	uint8_t pad[192];
 };
 static_assert(sizeof(struct urxe_qp_sh) == 512, "fixed");
 
@@ -386,6 +399,7 @@ struct urxe_arena {
 	alignas(URXE_LINE) _Atomic uint32_t atomic_lock; /* 0 or 1 + slot */
 	alignas(URXE_LINE) pthread_mutex_t lock; /* robust, process-shared */
 	_Atomic uint32_t next_fifo;
+	_Atomic uint32_t key_high; /* key table entries that have memory */
 	uint32_t key_next, heap_next;
 	uint8_t key_tag[URXE_MAX_KEY];
 	uint64_t key_map[URXE_MAX_KEY / 64];
@@ -395,7 +409,7 @@ struct urxe_arena {
 	struct urxe_pd_sh pd[URXE_MAX_PD];
 	/* tables below are sparse: pages are reserved when first used */
 	alignas(URXE_PAGE) struct urxe_file file[URXE_MAX_FILES];
-	struct urxe_mr key[URXE_MAX_KEY];
+	struct urxe_key key[URXE_MAX_KEY];
 	struct urxe_cq_sh cq[URXE_MAX_CQ];
 	struct urxe_qp_sh qp[URXE_MAX_QP];
 	struct urxe_srq_sh srq[URXE_MAX_SRQ];

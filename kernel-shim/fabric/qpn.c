@@ -13,20 +13,22 @@
 int qpn_alloc(struct urxe_fabric *f, uint32_t slot, uint32_t gen, uint32_t *qpn)
 {
 	struct urxe_dev *dev = f->dev;
-	uint32_t i, n, start;
 	int ret = -ENOMEM;
+	uint32_t i;
 
 	fabric_lock(f);
-	start = dev->qp_next;
-	for (n = 0; n < URXE_MAX_QP; n++) {
-		i = (start + n) & (URXE_MAX_QP - 1);
-		/* 0 and 1 belong to the management QPs */
-		if (i < 2 ||
-		    atomic_load_explicit(&dev->qp[i], memory_order_relaxed))
+	/* 0 and 1 belong to the management QPs */
+	for (i = 2; i < URXE_MAX_QP; i++) {
+		if (atomic_load_explicit(&dev->qp[i], memory_order_relaxed))
 			continue;
 		dev->qp_gen[i] = (dev->qp_gen[i] + 1) & ((1 << GEN_BITS) - 1);
 		*qpn = (uint32_t)dev->qp_gen[i] << 13 | i;
-		dev->qp_next = i + 1;
+		if (i >= atomic_load_explicit(&dev->qp_high,
+					      memory_order_relaxed))
+			atomic_store_explicit(&dev->qp_high, i + 1,
+					      memory_order_relaxed);
+		atomic_store_explicit(&dev->guard[i].seq, 0,
+				      memory_order_relaxed);
 		atomic_store_explicit(&dev->qp[i],
 				      *qpn | (uint64_t)slot << 24 |
 					      (uint64_t)gen << 33,

@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Filling the GID table from the machine's addresses, as a RoCE device's
+ * driver does: a link-local GID in slot 0, then every IPv4 address (mapped)
+ * and global IPv6 address of interfaces that are up.  With nothing but the
+ * loopback up, its addresses serve.
+ */
+#include <errno.h>
+#include <net/if.h>
+#include <netlink/netlink.h>
+#include <netlink/route/addr.h>
+#include <netlink/route/link.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "fabric.h"
+
+#define GID_TYPE_ROCE_V2 2
+
+struct found {
+	struct urxe_gid gid[URXE_MAX_GID];
+	unsigned int n; /* slot 0 is the link-local one and always there */
+};
+
+static struct rtnl_link *link_of(struct nl_cache *links, int ifindex)
+{
+	struct rtnl_link *l = rtnl_link_get(links, ifindex);
+
+	if (l && !(rtnl_link_get_flags(l) & IFF_UP)) {
+		rtnl_link_put(l);
+		return NULL;
+	}
+	return l;
+}
+
+static void set_if(struct urxe_gid *g, struct rtnl_link *l)
+{
+	const char *name = rtnl_link_get_name(l);
+
+	g->type = GID_TYPE_ROCE_V2;
+	g->ifindex = (uint32_t)rtnl_link_get_ifindex(l);
+	snprintf(g->ifname, sizeof(g->ifname), "%s", name ? name : "");
+}
+
+/* Address bytes of a, as a GID; false if it is of no use as one. */
+static bool to_gid(struct rtnl_addr *a, uint8_t raw[16])
+{
+	struct nl_addr *local = rtnl_addr_get_local(a);
+
+	if (!local)
+		return false;
+	memset(raw, 0, 16);
+	if (nl_addr_get_family(local) == AF_INET &&
+	    nl_addr_get_len(local) == 4) {
+		raw[10] = raw[11] = 0xff;
+		memcpy(raw + 12, nl_addr_get_binary_addr(local), 4);
+		return true;
+	}
+	if (nl_addr_get_family(local) != AF_INET6 ||
+	    nl_addr_get_len(local) != 16)
+		return false;
+	memcpy(raw, nl_addr_get_binary_addr(local), 16);
+	return true;
+}
+
+static bool is_link_local(const uint8_t raw[16])
+{
+	return raw[0] == 0xfe && (raw[1] & 0xc0) == 0x80;
+}
+
+static void add_addresses(struct found *found, struct nl_cache *links,
+			  struct nl_cache *addrs, bool loopback)
+{
+	struct nl_object *o;
+
+	for (o = nl_cache_get_first(addrs); o && found->n < URXE_MAX_GID;
+	     o = nl_cache_get_next(o)) {
+		struct rtnl_addr *a = (struct rtnl_addr *)o;
+		struct urxe_gid *g = &found->gid[found->n];
+		struct rtnl_link *l;
+
+		l = link_of(links, rtnl_addr_get_ifindex(a));
+		if (!l)
+			continue;
+		if (!(rtnl_link_get_flags(l) & IFF_LOOPBACK) != loopback &&
+		    to_gid(a, g->raw) && !is_link_local(g->raw)) {
+			set_if(g, l);
+			found->n++;
+		}
+		rtnl_link_put(l);
+	}
+}
+
+/* The real link-local address of an interface, if it has one. */
+static bool real_link_local(struct nl_cache *addrs, int ifindex,
+			    uint8_t raw[16])
+{
+	struct nl_object *o;
+
+	for (o = nl_cache_get_first(addrs); o; o = nl_cache_get_next(o)) {
+		struct rtnl_addr *a = (struct rtnl_addr *)o;
+
+		if (rtnl_addr_get_ifindex(a) == ifindex && to_gid(a, raw) &&
+		    is_link_local(raw))
+			return true;
+	}
+	return false;
+}
+
+/* fe80:: and the modified EUI-64 of a MAC address. */
+static void mac_link_local(const uint8_t mac[6], uint8_t raw[16])
+{
+	memset(raw, 0, 16);
+	raw[0] = 0xfe;
+	raw[1] = 0x80;
+	raw[8] = mac[0] ^ 2;
+	raw[9] = mac[1];
+	raw[10] = mac[2];
+	raw[11] = 0xff;
+	raw[12] = 0xfe;
+	memcpy(raw + 13, mac + 3, 3);
+}
+
+static bool is_ethernet(struct rtnl_link *l)
+{
+	struct nl_addr *mac = rtnl_link_get_addr(l);
+
+	return (rtnl_link_get_flags(l) & (IFF_UP | IFF_LOOPBACK)) == IFF_UP &&
+	       rtnl_link_get_arptype(l) == 1 && mac && nl_addr_get_len(mac) == 6;
+}
+
+static void add_link_local(struct urxe_fabric *f, struct found *found,
+			   struct nl_cache *links, struct nl_cache *addrs)
+{
+	struct urxe_gid *g = &found->gid[0];
+	struct rtnl_link *first = NULL;
+	struct nl_object *o;
+	int i;
+
+	for (o = nl_cache_get_first(links); o; o = nl_cache_get_next(o)) {
+		struct rtnl_link *l = (struct rtnl_link *)o;
+
+		if (is_ethernet(l) &&
+		    (!first || rtnl_link_get_ifindex(l) <
+				       rtnl_link_get_ifindex(first)))
+			first = l;
+	}
+	found->n = 1;
+	if (first) {
+		set_if(g, first);
+		if (!real_link_local(addrs, (int)g->ifindex, g->raw))
+			mac_link_local(nl_addr_get_binary_addr(
+					       rtnl_link_get_addr(first)),
+				       g->raw);
+		return;
+	}
+	g->type = GID_TYPE_ROCE_V2;
+	g->ifindex = if_nametoindex("lo");
+	strcpy(g->ifname, "lo");
+	g->raw[0] = 0xfe;
+	g->raw[1] = 0x80;
+	for (i = 0; i < 8; i++)
+		g->raw[8 + i] = (uint8_t)(f->dev->node_guid >> (56 - 8 * i));
+}
+
+static int look(struct urxe_fabric *f, struct found *found)
+{
+	struct nl_cache *links, *addrs;
+	struct nl_sock *s;
+	int ret;
+
+	s = nl_socket_alloc();
+	if (!s)
+		return -ENOMEM;
+	ret = -EIO;
+	if (nl_connect(s, NETLINK_ROUTE) < 0 ||
+	    rtnl_link_alloc_cache(s, AF_UNSPEC, &links) < 0)
+		goto out_free_socket;
+	if (rtnl_addr_alloc_cache(s, &addrs) < 0)
+		goto out_free_links;
+	add_link_local(f, found, links, addrs);
+	add_addresses(found, links, addrs, false);
+	if (found->n == 1)
+		add_addresses(found, links, addrs, true);
+	ret = 0;
+	nl_cache_free(addrs);
+out_free_links:
+	nl_cache_free(links);
+out_free_socket:
+	nl_socket_free(s);
+	return ret;
+}
+
+static bool same(const struct urxe_gid *a, const struct urxe_gid *b)
+{
+	return !memcmp(a->raw, b->raw, 16) && a->ifindex == b->ifindex &&
+	       a->type == b->type;
+}
+
+static bool filled(const struct urxe_gid *g)
+{
+	return atomic_load_explicit(&g->valid, memory_order_relaxed);
+}
+
+static void set(struct urxe_dev *dev, unsigned int i, const struct urxe_gid *g)
+{
+	struct urxe_gid *e = &dev->gid[i];
+	uint32_t gen = atomic_load_explicit(&dev->gid_gen,
+					    memory_order_relaxed) + 1;
+
+	if (!gen)
+		gen = 1;
+	atomic_store_explicit(&e->valid, 0, memory_order_relaxed);
+	/* nobody may see new bytes with the old number */
+	atomic_thread_fence(memory_order_release);
+	if (g) {
+		memcpy(e->raw, g->raw, sizeof(e->raw));
+		e->type = g->type;
+		e->ifindex = g->ifindex;
+		memcpy(e->ifname, g->ifname, sizeof(e->ifname));
+		atomic_store_explicit(&e->valid, gen, memory_order_release);
+	}
+	atomic_store_explicit(&dev->gid_gen, gen, memory_order_release);
+}
+
+static bool in_list(const struct found *found, const struct urxe_gid *g)
+{
+	unsigned int i;
+
+	for (i = 1; i < found->n; i++)
+		if (same(&found->gid[i], g))
+			return true;
+	return false;
+}
+
+static bool in_table(const struct urxe_dev *dev, const struct urxe_gid *g)
+{
+	unsigned int i;
+
+	for (i = 1; i < URXE_MAX_GID; i++)
+		if (filled(&dev->gid[i]) && same(&dev->gid[i], g))
+			return true;
+	return false;
+}
+
+/* Under the lock. */
+static void merge(struct urxe_dev *dev, const struct found *found)
+{
+	unsigned int i, slot;
+
+	if (!filled(&dev->gid[0]) || !same(&dev->gid[0], &found->gid[0]))
+		set(dev, 0, &found->gid[0]);
+	for (slot = 1; slot < URXE_MAX_GID; slot++)
+		if (filled(&dev->gid[slot]) &&
+		    !in_list(found, &dev->gid[slot]))
+			set(dev, slot, NULL);
+	for (i = 1, slot = 1; i < found->n; i++) {
+		if (in_table(dev, &found->gid[i]))
+			continue;
+		while (slot < URXE_MAX_GID && filled(&dev->gid[slot]))
+			slot++;
+		if (slot == URXE_MAX_GID)
+			return;
+		set(dev, slot, &found->gid[i]);
+	}
+}
+
+int fabric_refresh_gids(struct urxe_fabric *f)
+{
+	struct found found;
+	int ret;
+
+	memset(&found, 0, sizeof(found));
+	ret = look(f, &found);
+	if (ret)
+		return fabric_fail(-ret, "NETLINK_ROUTE does not list the machine's addresses");
+	fabric_lock(f);
+	merge(f->dev, &found);
+	fabric_unlock(f);
+	return 0;
+}

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* Opened devices. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include "context.h"
+#include "cq.h"
+#include "device.h"
+#include "dm.h"
+#include "event.h"
+#include "mr.h"
+#include "pd.h"
+#include "peer.h"
+#include "qp.h"
+#include "retry.h"
+#include "rq.h"
+#include "sq.h"
+
+static const struct pabi_entry ops[] = {
+	PABI_ENTRY(alloc_dm, urxe_alloc_dm),
+	PABI_ENTRY(alloc_pd, urxe_alloc_pd),
+	PABI_ENTRY(async_event, urxe_async_event),
+	PABI_ENTRY(cq_event, urxe_cq_event),
+	PABI_ENTRY(create_cq, urxe_create_cq),
+	PABI_ENTRY(create_qp, urxe_create_qp),
+	PABI_ENTRY(dealloc_pd, urxe_dealloc_pd),
+	PABI_ENTRY(dereg_mr, urxe_dereg_mr),
+	PABI_ENTRY(destroy_cq, urxe_destroy_cq),
+	PABI_ENTRY(destroy_qp, urxe_destroy_qp),
+	PABI_ENTRY(free_context, urxe_free_context),
+	PABI_ENTRY(free_dm, urxe_free_dm),
+	PABI_ENTRY(modify_qp, urxe_modify_qp),
+	PABI_ENTRY(poll_cq, urxe_poll_cq),
+	PABI_ENTRY(post_recv, urxe_post_recv),
+	PABI_ENTRY(post_send, urxe_post_send),
+	PABI_ENTRY(query_device_ex, urxe_query_device_ex),
+	PABI_ENTRY(query_port, urxe_query_port),
+	PABI_ENTRY(query_qp, urxe_query_qp),
+	PABI_ENTRY(reg_dm_mr, urxe_reg_dm_mr),
+	PABI_ENTRY(reg_mr, urxe_reg_mr),
+	PABI_ENTRY(req_notify_cq, urxe_req_notify_cq),
+};
+
+static pthread_mutex_t contexts_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct urxe_context *contexts;
+
+/*
+ * The child has none of the parent's threads; nothing else changes, because
+ * what peers see is in shared files.
+ */
+void urxe_contexts_after_fork(void)
+{
+	struct urxe_context *ctx;
+
+	pthread_mutex_init(&contexts_lock, NULL);
+	peer_after_fork();
+	for (ctx = contexts; ctx; ctx = ctx->next)
+		ctx->service = NULL;
+}
+
+uint32_t urxe_async_fifo(struct urxe_context *ctx)
+{
+	uint32_t number;
+
+	return fifo_number(ctx->ibv->async_fd, &number) ? 0 : number + 1;
+}
+
+/*
+ * Copy path 3 reads and writes the memory of peers.  Where Yama asks for
+ * consent, give it: to processes of the same user, as MPI libraries do.
+ */
+static void allow_peers(void)
+{
+	char scope = 0;
+	int fd;
+
+	fd = open("/proc/sys/kernel/yama/ptrace_scope", O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return;
+	if (read(fd, &scope, 1) == 1 && scope == '1')
+		prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
+	close(fd);
+}
+
+static int attach(struct urxe_context *ctx, int cmd_fd)
+{
+	char dir[256];
+	int ret;
+
+	ret = arena_fabric_dir(cmd_fd, dir, sizeof(dir));
+	if (!ret)
+		ret = fabric_ref(dir, &ctx->fabric);
+	if (ret)
+		return ret;
+	ret = dm_heap_map(ctx->fabric);
+	if (ret)
+		goto err_fabric;
+	ret = arena_map(cmd_fd, &ctx->arena);
+	if (ret)
+		goto err_fabric;
+	ret = -ENOMEM;
+	ctx->self = peer_new_self(ctx->fabric, ctx->arena);
+	if (!ctx->self)
+		goto err_unmap;
+	ctx->cmd_fd = cmd_fd;
+	ctx->slot = ctx->arena->slot;
+	ctx->gen = ctx->arena->gen;
+	pthread_mutex_init(&ctx->lock, NULL);
+	return 0;
+
+err_unmap:
+	arena_unmap(ctx->arena);
+err_fabric:
+	fabric_unref(ctx->fabric);
+	return ret;
+}
+
+void *urxe_alloc_context(struct ibv_device *device, int cmd_fd, void *priv)
+{
+	int ret, saved = errno;
+	struct urxe_context *ctx;
+	void *vctx;
+
+	(void)priv;
+	ctx = pabi.init_and_alloc_context(device, cmd_fd,
+					  sizeof(*ctx) + pabi.context_size,
+					  sizeof(*ctx), 0);
+	if (!ctx)
+		return NULL;
+	vctx = ctx + 1;
+	ret = -EPROTO;
+	if (!pabi_context_ok(vctx, device))
+		goto err_uninit;
+	ctx->ibv = pabi_to_ibv(vctx);
+	ret = attach(ctx, cmd_fd);
+	if (ret)
+		goto err_uninit;
+	ctx->ibv->num_comp_vectors = URXE_NUM_COMP_VECTORS;
+	pabi_set_ops(vctx, ops, sizeof(ops) / sizeof(*ops));
+	allow_peers();
+	pthread_mutex_lock(&contexts_lock);
+	ctx->next = contexts;
+	contexts = ctx;
+	pthread_mutex_unlock(&contexts_lock);
+	errno = saved;
+	return vctx;
+
+err_uninit:
+	pabi.uninit_context(vctx);
+	free(ctx);
+	return urxe_fail(ret, "opening the device");
+}
+
+void *urxe_import_context(struct ibv_device *device, int cmd_fd)
+{
+	return urxe_alloc_context(device, cmd_fd, NULL);
+}
+
+void urxe_free_context(struct ibv_context *ibctx)
+{
+	struct urxe_context *ctx = to_uctx(ibctx), **p;
+
+	service_stop(ctx);
+	pthread_mutex_lock(&contexts_lock);
+	for (p = &contexts; *p; p = &(*p)->next) {
+		if (*p == ctx) {
+			*p = ctx->next;
+			break;
+		}
+	}
+	pthread_mutex_unlock(&contexts_lock);
+	peer_put(ctx->self);
+	fabric_unref(ctx->fabric);
+	pthread_mutex_destroy(&ctx->lock);
+	pabi.uninit_context(pabi_to_vctx(ibctx));
+	free(ctx);
+}

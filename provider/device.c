@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#include <endian.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "device.h"
+
+static void fill_limits(const struct urxe_dev *dev, struct ibv_device_attr *a)
+{
+	a->node_guid = htobe64(dev->node_guid);
+	a->sys_image_guid = a->node_guid;
+	a->max_mr_size = UINT64_MAX;
+	a->page_size_cap = ~((uint64_t)sysconf(_SC_PAGESIZE) - 1);
+	a->vendor_id = dev->vendor_id;
+	a->vendor_part_id = dev->vendor_part_id;
+	a->hw_ver = dev->hw_ver;
+	a->max_qp = fabric_obj_limit(URXE_OBJ_QP);
+	a->max_qp_wr = URXE_MAX_QP_WR;
+	a->device_cap_flags = IBV_DEVICE_RC_RNR_NAK_GEN |
+			      IBV_DEVICE_SYS_IMAGE_GUID;
+	a->max_sge = URXE_MAX_SGE;
+	a->max_sge_rd = URXE_MAX_SGE;
+	a->max_cq = fabric_obj_limit(URXE_OBJ_CQ);
+	a->max_cqe = URXE_MAX_CQE;
+	a->max_mr = fabric_obj_limit(URXE_OBJ_MR);
+	a->max_pd = fabric_obj_limit(URXE_OBJ_PD);
+	a->max_qp_rd_atom = URXE_MAX_RD_ATOM;
+	a->max_qp_init_rd_atom = URXE_MAX_RD_ATOM;
+	a->max_res_rd_atom = URXE_MAX_RD_ATOM * a->max_qp;
+	a->atomic_cap = IBV_ATOMIC_HCA;
+	a->max_pkeys = 1;
+	a->local_ca_ack_delay = 0;
+	a->phys_port_cnt = 1;
+	memcpy(a->fw_ver, dev->fw_ver, sizeof(dev->fw_ver));
+}
+
+int urxe_query_device_ex(struct ibv_context *ibctx,
+			 const struct ibv_query_device_ex_input *input,
+			 struct ibv_device_attr_ex *attr, size_t size)
+{
+	const struct urxe_dev *dev = to_uctx(ibctx)->fabric->dev;
+	struct ibv_device_attr_ex full;
+
+	if (input && input->comp_mask)
+		return EINVAL;
+	memset(&full, 0, sizeof(full));
+	fill_limits(dev, &full.orig_attr);
+	full.max_dm_size = dev->dm_bytes;
+	full.phys_port_cnt_ex = 1;
+	full.hca_core_clock = 1000000; /* kHz: timestamps count nanoseconds */
+	full.completion_timestamp_mask = 0;
+	/* old applications have a shorter struct */
+	memcpy(attr, &full, size < sizeof(full) ? size : sizeof(full));
+	return 0;
+}
+
+int urxe_query_port(struct ibv_context *ibctx, uint8_t port,
+		    struct ibv_port_attr *attr)
+{
+	struct urxe_dev *dev = to_uctx(ibctx)->fabric->dev;
+	uint32_t state;
+
+	if (port != 1)
+		return EINVAL;
+	state = atomic_load_explicit(&dev->port_state, memory_order_relaxed);
+	/* core hands in a cleared struct of its own size; fill the old part */
+	attr->state = state == URXE_PORT_ACTIVE ? IBV_PORT_ACTIVE :
+						  IBV_PORT_DOWN;
+	attr->max_mtu = IBV_MTU_4096;
+	attr->active_mtu = IBV_MTU_4096;
+	attr->gid_tbl_len = URXE_MAX_GID;
+	attr->port_cap_flags = IBV_PORT_CM_SUP | IBV_PORT_IP_BASED_GIDS;
+	attr->max_msg_sz = URXE_MAX_MSG;
+	attr->pkey_tbl_len = 1;
+	attr->max_vl_num = 1;
+	attr->active_width = 2; /* 4X */
+	attr->active_speed = 64; /* HDR: 4 * 50 Gb/s */
+	attr->phys_state = state == URXE_PORT_ACTIVE ? 5 : 3;
+	attr->link_layer = IBV_LINK_LAYER_ETHERNET;
+	attr->flags = IBV_QPF_GRH_REQUIRED;
+	return 0;
+}

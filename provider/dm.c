@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "dm.h"
+
+/* Copies are in units of this, as devices have it. */
+#define DM_UNIT 4
+
+static int check_range(const struct urxe_dm *dm, uint64_t offset, size_t length)
+{
+	if (offset % DM_UNIT || length % DM_UNIT || offset > dm->length ||
+	    length > dm->length - offset)
+		return EINVAL;
+	return 0;
+}
+
+static int memcpy_to_dm(struct ibv_dm *ibdm, uint64_t offset, const void *host,
+			size_t length)
+{
+	struct urxe_dm *dm = to_udm(ibdm);
+	int ret = check_range(dm, offset, length);
+
+	if (!ret)
+		memcpy(dm->ptr + offset, host, length);
+	return ret;
+}
+
+static int memcpy_from_dm(void *host, struct ibv_dm *ibdm, uint64_t offset,
+			  size_t length)
+{
+	struct urxe_dm *dm = to_udm(ibdm);
+	int ret = check_range(dm, offset, length);
+
+	if (!ret) {
+		/* what a peer wrote before it said so is to be seen */
+		atomic_thread_fence(memory_order_acquire);
+		memcpy(host, dm->ptr + offset, length);
+	}
+	return ret;
+}
+
+struct ibv_dm *urxe_alloc_dm(struct ibv_context *ibctx,
+			     struct ibv_alloc_dm_attr *attr)
+{
+	struct urxe_context *ctx = to_uctx(ibctx);
+	int ret, saved = errno;
+	struct urxe_dm *dm;
+
+	if (attr->comp_mask || !attr->length || attr->log_align_req > 63)
+		return urxe_fail(-EINVAL, "ibv_alloc_dm: attributes");
+	dm = calloc(1, sizeof(*dm));
+	if (!dm)
+		return NULL;
+	ret = fabric_obj_get(ctx->fabric, ctx->slot, URXE_OBJ_DM);
+	if (ret)
+		goto err_free;
+	ret = dm_heap_alloc(ctx->fabric, ctx->slot, ctx->gen, attr->length,
+			    attr->log_align_req);
+	if (ret < 0)
+		goto err_put;
+	dm->ctx = ctx;
+	dm->slot = ret;
+	dm->length = attr->length;
+	dm->ptr = ctx->fabric->dm + ctx->fabric->dev->dm[ret].offset;
+	dm->vdm.handle = ret;
+	dm->vdm.dm.handle = ret;
+	dm->vdm.dm.context = ibctx;
+	dm->vdm.dm.memcpy_to_dm = memcpy_to_dm;
+	dm->vdm.dm.memcpy_from_dm = memcpy_from_dm;
+	errno = saved;
+	return &dm->vdm.dm;
+
+err_put:
+	fabric_obj_put(ctx->fabric, ctx->slot, URXE_OBJ_DM);
+err_free:
+	free(dm);
+	return urxe_fail(ret, "ibv_alloc_dm");
+}
+
+int urxe_free_dm(struct ibv_dm *ibdm)
+{
+	struct urxe_dm *dm = to_udm(ibdm);
+	int ret, saved = errno;
+
+	ret = dm_heap_free(dm->ctx->fabric, dm->slot);
+	if (ret)
+		return -ret;
+	fabric_obj_put(dm->ctx->fabric, dm->ctx->slot, URXE_OBJ_DM);
+	free(dm);
+	errno = saved;
+	return 0;
+}

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#include "cq.h"
+#include "flush.h"
+#include "qp.h"
+#include "quiesce.h"
+#include "requester.h"
+#include "retry.h"
+#include "rq.h"
+
+static void flush_sq(struct urxe_qp *qp)
+{
+	struct urxe_sq *sq = &qp->sq;
+
+	stall_end(qp);
+	for (; sq->comp != sq->prod; sq->comp++)
+		requester_complete(qp, sq->comp, IBV_WC_WR_FLUSH_ERR);
+	sq->exec = sq->comp;
+}
+
+static void flush_recv(struct urxe_qp *qp, uint32_t index)
+{
+	const struct urxe_recv *r = rq_slot(&qp->rq, index);
+	struct urxe_completion c = {
+		.wr_id = r->wr_id,
+		.qpn = qp->vqp.qp.qp_num,
+		.wqe = index,
+		.status = IBV_WC_WR_FLUSH_ERR,
+		.opcode = IBV_WC_RECV,
+	};
+
+	cq_complete(&qp->rcq->view, &c);
+}
+
+/*
+ * False if the peer's requester is inside: it may have taken a receive that
+ * it has not completed yet.  What a dead peer took and never completed is
+ * between done and cons, and is flushed with the rest.
+ */
+static bool flush_rq(struct urxe_qp *qp)
+{
+	struct urxe_rq_sh *sh = qp->rq.sh;
+	uint32_t cons, prod, done;
+
+	if (!qp->rq.max_wr)
+		return true;
+	if (qp->attr.dest_qp_num &&
+	    guard_busy(qp->ctx->fabric, qp->attr.dest_qp_num))
+		return false;
+	prod = atomic_load_explicit(&sh->prod, memory_order_seq_cst);
+	cons = atomic_load_explicit(&sh->cons, memory_order_acquire);
+	done = atomic_load_explicit(&sh->done, memory_order_acquire);
+	if ((int32_t)(cons - done) > 0 && cons - done <= qp->rq.max_wr)
+		for (; done != cons; done++)
+			flush_recv(qp, done);
+	while (cons != prod) {
+		if (!atomic_compare_exchange_strong_explicit(
+			    &sh->cons, &cons, cons + 1, memory_order_acq_rel,
+			    memory_order_acquire))
+			continue;
+		flush_recv(qp, cons++);
+	}
+	atomic_store_explicit(&sh->done, cons, memory_order_release);
+	return true;
+}
+
+void flush_qp(struct urxe_qp *qp)
+{
+	flush_sq(qp);
+	urxe_lock(&qp->rq.lock);
+	if (!flush_rq(qp))
+		/* the next poll tries again */
+		atomic_store_explicit(&qp->rcq->sh->attention, 1,
+				      memory_order_release);
+	urxe_unlock(&qp->rq.lock);
+}
+
+static bool flush_if_error(struct urxe_qp *qp)
+{
+	if (qp_state(qp) != IBV_QPS_ERR)
+		return true;
+	if (!urxe_trylock(&qp->lock))
+		return false;
+	flush_qp(qp);
+	urxe_unlock(&qp->lock);
+	return true;
+}
+
+void flush_cq(struct urxe_cq *cq)
+{
+	struct urxe_qp *qp;
+	bool all = true;
+
+	for (qp = cq->send_qps; qp; qp = qp->scq_next)
+		all &= flush_if_error(qp);
+	for (qp = cq->recv_qps; qp; qp = qp->rcq_next)
+		all &= flush_if_error(qp);
+	if (!all)
+		atomic_store_explicit(&cq->sh->attention, 1,
+				      memory_order_release);
+}

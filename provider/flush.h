@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * The error state.  A QP gets there by its own failing WR, by modify_qp, or
+ * because a peer's requester broke the connection with a NAK; a peer only
+ * moves the connection word and leaves a note (cq_attention).  The flush
+ * itself, a completion with IBV_WC_WR_FLUSH_ERR for each WR in both queues,
+ * is always done by the owner: when it posts, polls, or modifies.
+ */
+#ifndef URXE_FLUSH_H
+#define URXE_FLUSH_H
+
+#include "urxe.h"
+
+/* Flush what is queued; qp->lock is held and the QP is in ERR. */
+void flush_qp(struct urxe_qp *qp);
+/* The same for every QP of cq that is in ERR; ctx->lock is held. */
+void flush_cq(struct urxe_cq *cq);
+
+#endif

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * Memory as work requests name it: from (key, address, length) to bytes that
+ * can be copied.
+ *
+ * The rule of life: an entry of the key table is valid while its `live` word
+ * carries the key.  A requester reads it between raising and lowering its
+ * guard (quiesce.c), and whoever clears it waits for the guards, so what was
+ * read stays true until the guard falls.
+ */
+#ifndef URXE_MEM_H
+#define URXE_MEM_H
+
+#include "urxe.h"
+
+/*
+ * A run of bytes.  With ptr it is mapped here; without, it is memory of
+ * process pid at va (copy path 3).  pid 0: the null MR.
+ */
+struct urxe_seg {
+	char *ptr;
+	uint64_t va;
+	uint64_t len;
+	int32_t pid;
+};
+
+/*
+ * The entry that key names in peer's context, if a request of protection
+ * domain pd may touch [addr, addr + len) with these access rights; else NULL.
+ */
+static inline const struct urxe_key *
+mem_lookup(const struct urxe_peer *peer, uint32_t key, uint32_t pd,
+	   uint64_t addr, uint64_t len, uint32_t access)
+{
+	struct urxe_arena *a = peer->arena;
+	uint32_t i = URXE_KEY_INDEX(key);
+	const struct urxe_key *k = &a->key[i];
+
+	/* entries above have no memory behind them */
+	if (unlikely(i >= atomic_load_explicit(&a->key_high,
+					       memory_order_acquire)))
+		return NULL;
+	/* seq_cst: after our guard went up, see quiesce.c */
+	if (unlikely(atomic_load_explicit(&k->live, memory_order_seq_cst) !=
+		     URXE_MR_LIVE(key)))
+		return NULL;
+	if (unlikely(k->pd != pd || (k->access & access) != access))
+		return NULL;
+	if (unlikely(addr < k->iova || len > k->length ||
+		     addr - k->iova > k->length - len))
+		return NULL;
+	return k;
+}
+
+/* The slow half of mem_reach: shared files. */
+void mem_reach_file(struct urxe_peer *peer, const struct urxe_key *k,
+		    uint64_t offset, struct urxe_seg *seg);
+void mem_unmap_files(struct urxe_peer *peer);
+
+/* How to get at len bytes at addr of an entry that mem_lookup found. */
+static inline void mem_reach(struct urxe_peer *peer, const struct urxe_key *k,
+			     uint64_t addr, uint64_t len, struct urxe_seg *seg)
+{
+	uint64_t offset = addr - k->iova;
+
+	seg->len = len;
+	seg->ptr = NULL;
+	seg->pid = k->pid;
+	seg->va = k->va + offset;
+	if (k->kind == URXE_MEM_DM) {
+		uint64_t size = peer->fabric->dev->dm_bytes;
+
+		seg->pid = 0;
+		if (likely(peer->fabric->dm && seg->va <= size &&
+			   len <= size - seg->va))
+			seg->ptr = peer->fabric->dm + seg->va;
+	} else if (k->kind == URXE_MEM_NULL) {
+		seg->pid = 0;
+	} else if (k->pid == urxe_pid && !peer->foreign_pids) {
+		seg->ptr = (char *)(uintptr_t)seg->va;
+	} else if (k->kind == URXE_MEM_FILE) {
+		mem_reach_file(peer, k, offset, seg);
+	}
+}
+
+#endif

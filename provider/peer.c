@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* Fabrics and contexts that this process has mapped. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "mem.h"
+#include "peer.h"
+
+struct fabric_node {
+	struct urxe_fabric *fabric;
+	struct fabric_node *next;
+	unsigned int refs;
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct fabric_node *fabrics;
+static struct urxe_peer *peers;
+
+void peer_after_fork(void)
+{
+	pthread_mutex_init(&lock, NULL);
+}
+
+int fabric_ref(const char *dir, struct urxe_fabric **out)
+{
+	struct fabric_node *n;
+	int ret = 0;
+
+	pthread_mutex_lock(&lock);
+	for (n = fabrics; n; n = n->next)
+		if (!strcmp(n->fabric->dir, dir))
+			break;
+	if (!n) {
+		n = calloc(1, sizeof(*n));
+		ret = n ? fabric_open(dir, false, &n->fabric) : -ENOMEM;
+		if (ret) {
+			free(n);
+			goto out;
+		}
+		n->next = fabrics;
+		fabrics = n;
+	}
+	n->refs++;
+	*out = n->fabric;
+out:
+	pthread_mutex_unlock(&lock);
+	return ret;
+}
+
+void fabric_unref(struct urxe_fabric *f)
+{
+	struct fabric_node *n, **p;
+
+	pthread_mutex_lock(&lock);
+	for (p = &fabrics; (n = *p); p = &n->next) {
+		if (n->fabric != f || --n->refs)
+			continue;
+		*p = n->next;
+		fabric_close(f);
+		free(n);
+		break;
+	}
+	pthread_mutex_unlock(&lock);
+}
+
+struct urxe_peer *peer_new_self(struct urxe_fabric *f, struct urxe_arena *arena)
+{
+	struct urxe_peer *p = calloc(1, sizeof(*p));
+
+	if (!p)
+		return NULL;
+	p->fabric = f;
+	p->arena = arena;
+	p->slot = arena->slot;
+	p->gen = arena->gen;
+	p->fd = -1;
+	p->refs = 1;
+	pthread_mutex_lock(&lock);
+	p->next = peers;
+	peers = p;
+	pthread_mutex_unlock(&lock);
+	return p;
+}
+
+static void unlink_peer(struct urxe_peer *p)
+{
+	struct urxe_peer **pp;
+
+	for (pp = &peers; *pp; pp = &(*pp)->next) {
+		if (*pp == p) {
+			*pp = p->next;
+			return;
+		}
+	}
+}
+
+static struct urxe_peer *map_peer(struct urxe_fabric *f, uint32_t slot,
+				  uint32_t gen)
+{
+	struct urxe_peer *p = calloc(1, sizeof(*p));
+	struct stat st;
+	int ret;
+
+	if (!p)
+		return NULL;
+	ret = arena_map_peer(f, slot, gen, &p->arena, &p->fd);
+	if (ret) {
+		urxe_why("context %u.%u cannot be mapped: %s", slot, gen,
+			 strerror(-ret));
+		free(p);
+		return NULL;
+	}
+	p->fabric = f;
+	p->slot = slot;
+	p->gen = gen;
+	p->foreign_pids = stat("/proc/self/ns/pid", &st) ||
+			  st.st_ino != p->arena->pidns;
+	p->next = peers;
+	peers = p;
+	return p;
+}
+
+struct urxe_peer *peer_get(struct urxe_fabric *f, uint32_t slot, uint32_t gen)
+{
+	struct urxe_peer *p;
+
+	pthread_mutex_lock(&lock);
+	for (p = peers; p; p = p->next)
+		if (p->fabric == f && p->slot == slot && p->gen == gen)
+			break;
+	if (!p)
+		p = map_peer(f, slot, gen);
+	if (p)
+		p->refs++;
+	pthread_mutex_unlock(&lock);
+	return p;
+}
+
+void peer_put(struct urxe_peer *p)
+{
+	bool last;
+
+	pthread_mutex_lock(&lock);
+	last = !--p->refs;
+	if (last)
+		unlink_peer(p);
+	pthread_mutex_unlock(&lock);
+	if (!last)
+		return;
+	mem_unmap_files(p);
+	arena_unmap(p->arena);
+	if (p->fd >= 0)
+		close(p->fd);
+	free(p);
+}
+
+bool peer_any_foreign(void)
+{
+	struct urxe_peer *p;
+	bool any = false;
+
+	pthread_mutex_lock(&lock);
+	for (p = peers; p && !any; p = p->next)
+		any = p->fd >= 0;
+	pthread_mutex_unlock(&lock);
+	return any;
+}
+
+void peer_bury_dead(void)
+{
+	struct urxe_peer *p;
+
+	pthread_mutex_lock(&lock);
+	for (p = peers; p; p = p->next)
+		if (p->fd >= 0 && !arena_fd_alive(p->fd))
+			fabric_reap_one(p->fabric, p->slot, p->gen);
+	pthread_mutex_unlock(&lock);
+}

@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * ibv_modify_qp: the state machine of the IB specification, 10.3.1, with the
+ * required and optional attributes of each transition, 11.2.5.2.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "event.h"
+#include "flush.h"
+#include "qp.h"
+#include "requester.h"
+#include "responder.h"
+#include "rq.h"
+
+struct transition {
+	uint8_t from, to;
+	int required, optional;
+};
+
+#define R IBV_QPS_RESET
+#define I IBV_QPS_INIT
+#define TR IBV_QPS_RTR
+#define TS IBV_QPS_RTS
+#define D IBV_QPS_SQD
+
+/* Reliable connection. To RESET and to ERR leads a way from everywhere. */
+static const struct transition rc[] = {
+	{ R, I, IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS, 0 },
+	{ I, I, 0, IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS },
+	{ I, TR,
+	  IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+		  IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER,
+	  IBV_QP_ACCESS_FLAGS | IBV_QP_PKEY_INDEX },
+	{ TR, TS,
+	  IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
+		  IBV_QP_MAX_QP_RD_ATOMIC,
+	  IBV_QP_CUR_STATE | IBV_QP_ACCESS_FLAGS | IBV_QP_MIN_RNR_TIMER },
+	{ TS, TS, 0,
+	  IBV_QP_CUR_STATE | IBV_QP_ACCESS_FLAGS | IBV_QP_MIN_RNR_TIMER },
+	{ TS, D, 0, IBV_QP_EN_SQD_ASYNC_NOTIFY },
+	{ D, TS, 0,
+	  IBV_QP_CUR_STATE | IBV_QP_ACCESS_FLAGS | IBV_QP_MIN_RNR_TIMER },
+	{ D, D, 0,
+	  IBV_QP_PORT | IBV_QP_AV | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
+		  IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC |
+		  IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_CUR_STATE |
+		  IBV_QP_ACCESS_FLAGS | IBV_QP_PKEY_INDEX |
+		  IBV_QP_MIN_RNR_TIMER },
+};
+
+#undef R
+#undef I
+#undef TR
+#undef TS
+#undef D
+
+#define ACCESS_FLAGS \
+	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | \
+	 IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC)
+
+static bool allowed(enum ibv_qp_state from, enum ibv_qp_state to, int mask)
+{
+	size_t i;
+
+	mask &= ~IBV_QP_STATE;
+	if (to == IBV_QPS_RESET || to == IBV_QPS_ERR)
+		return !mask;
+	for (i = 0; i < sizeof(rc) / sizeof(*rc); i++)
+		if (rc[i].from == from && rc[i].to == to)
+			return (mask & rc[i].required) == rc[i].required &&
+			       !(mask & ~(rc[i].required | rc[i].optional));
+	return false;
+}
+
+/* The path: one port, RoCE, so a GRH with a GID of this fabric. */
+static int check_av(struct urxe_qp *qp, const struct ibv_ah_attr *ah)
+{
+	struct urxe_dev *dev = qp->ctx->fabric->dev;
+	uint32_t i;
+
+	if (!ah->is_global || (ah->port_num && ah->port_num != 1) ||
+	    ah->grh.sgid_index >= URXE_MAX_GID || ah->sl > 15)
+		return EINVAL;
+	if (!atomic_load_explicit(&dev->gid[ah->grh.sgid_index].valid,
+				  memory_order_acquire))
+		return EINVAL;
+	for (i = 0; i < URXE_MAX_GID; i++)
+		if (atomic_load_explicit(&dev->gid[i].valid,
+					 memory_order_acquire) &&
+		    !memcmp(dev->gid[i].raw, ah->grh.dgid.raw, 16))
+			return 0;
+	urxe_why("QP 0x%x: no device of this fabric has that destination GID",
+		 qp->vqp.qp.qp_num);
+	return EHOSTUNREACH;
+}
+
+static int check_values(struct urxe_qp *qp, const struct ibv_qp_attr *a,
+			int mask)
+{
+	if (((mask & IBV_QP_PORT) && a->port_num != 1) ||
+	    ((mask & IBV_QP_PKEY_INDEX) && a->pkey_index) ||
+	    ((mask & IBV_QP_ACCESS_FLAGS) &&
+	     a->qp_access_flags & ~ACCESS_FLAGS) ||
+	    ((mask & IBV_QP_PATH_MTU) && (a->path_mtu < IBV_MTU_256 ||
+					  a->path_mtu > IBV_MTU_4096)) ||
+	    ((mask & IBV_QP_DEST_QPN) && a->dest_qp_num > 0xffffff) ||
+	    ((mask & IBV_QP_TIMEOUT) && a->timeout > 31) ||
+	    ((mask & IBV_QP_RETRY_CNT) && a->retry_cnt > 7) ||
+	    ((mask & IBV_QP_RNR_RETRY) && a->rnr_retry > 7) ||
+	    ((mask & IBV_QP_MIN_RNR_TIMER) && a->min_rnr_timer > 31) ||
+	    ((mask & IBV_QP_MAX_QP_RD_ATOMIC) &&
+	     a->max_rd_atomic > URXE_MAX_RD_ATOM) ||
+	    ((mask & IBV_QP_MAX_DEST_RD_ATOMIC) &&
+	     a->max_dest_rd_atomic > URXE_MAX_RD_ATOM))
+		return EINVAL;
+	return mask & IBV_QP_AV ? check_av(qp, &a->ah_attr) : 0;
+}
+
+/* Take over what mask names. */
+static void apply(struct urxe_qp *qp, const struct ibv_qp_attr *a, int mask)
+{
+	struct ibv_qp_attr *own = &qp->attr;
+	struct urxe_qp_sh *sh = qp->sh;
+
+#define TAKE(bit, field) \
+	do { \
+		if (mask & (bit)) \
+			own->field = a->field; \
+	} while (0)
+	TAKE(IBV_QP_PORT, port_num);
+	TAKE(IBV_QP_PKEY_INDEX, pkey_index);
+	TAKE(IBV_QP_ACCESS_FLAGS, qp_access_flags);
+	TAKE(IBV_QP_PATH_MTU, path_mtu);
+	TAKE(IBV_QP_AV, ah_attr);
+	TAKE(IBV_QP_DEST_QPN, dest_qp_num);
+	TAKE(IBV_QP_TIMEOUT, timeout);
+	TAKE(IBV_QP_RETRY_CNT, retry_cnt);
+	TAKE(IBV_QP_RNR_RETRY, rnr_retry);
+	TAKE(IBV_QP_MIN_RNR_TIMER, min_rnr_timer);
+	TAKE(IBV_QP_MAX_QP_RD_ATOMIC, max_rd_atomic);
+	TAKE(IBV_QP_MAX_DEST_RD_ATOMIC, max_dest_rd_atomic);
+#undef TAKE
+	if (mask & IBV_QP_SQ_PSN)
+		qp->psn = a->sq_psn & 0xffffff;
+	if (mask & IBV_QP_RQ_PSN) {
+		own->rq_psn = a->rq_psn & 0xffffff;
+		atomic_store_explicit(&sh->epsn, own->rq_psn,
+				      memory_order_relaxed);
+	}
+	if (mask & IBV_QP_PATH_MTU)
+		qp->mtu_shift = a->path_mtu + 7;
+	sh->min_rnr_timer = own->min_rnr_timer;
+	sh->max_dest_rd_atomic = own->max_dest_rd_atomic;
+	sh->path_mtu = own->path_mtu;
+	atomic_store_explicit(&sh->access, own->qp_access_flags,
+			      memory_order_relaxed);
+}
+
+static uint64_t word_of(struct urxe_qp *qp, enum ibv_qp_state state)
+{
+	return URXE_CONN(qp->vqp.qp.qp_num, qp->attr.dest_qp_num, state);
+}
+
+/* From `from`, unless a peer's NAK came first. */
+static bool step(struct urxe_qp *qp, uint64_t from, enum ibv_qp_state to)
+{
+	return atomic_compare_exchange_strong_explicit(
+		&qp->sh->conn, &from, word_of(qp, to), memory_order_seq_cst,
+		memory_order_relaxed);
+}
+
+static void reset(struct urxe_qp *qp)
+{
+	atomic_store_explicit(&qp->sh->conn,
+			      URXE_CONN(qp->vqp.qp.qp_num, 0, IBV_QPS_RESET),
+			      memory_order_seq_cst);
+	qp_forget(qp);
+	memset(&qp->attr, 0, sizeof(qp->attr));
+	qp->psn = 0;
+	qp->sqd_notify = false;
+}
+
+/* qp->lock is held. */
+static int modify(struct urxe_qp *qp, const struct ibv_qp_attr *a, int mask)
+{
+	uint64_t word = atomic_load_explicit(&qp->sh->conn,
+					     memory_order_seq_cst);
+	enum ibv_qp_state from = URXE_CONN_STATE(word), to = from;
+	int ret;
+
+	if (mask & IBV_QP_STATE)
+		to = a->qp_state;
+	if ((mask & IBV_QP_CUR_STATE) && a->cur_qp_state != from)
+		return EINVAL;
+	if (!allowed(from, to, mask)) {
+		urxe_why("QP 0x%x: state %d to %d with mask 0x%x is not in the specification's table",
+			 qp->vqp.qp.qp_num, (int)from, (int)to, mask);
+		return EINVAL;
+	}
+	ret = check_values(qp, a, mask);
+	if (ret)
+		return ret;
+	if (to == IBV_QPS_RESET) {
+		reset(qp);
+		return 0;
+	}
+	if (to == IBV_QPS_ERR) {
+		qp_set_error(qp);
+		flush_qp(qp);
+		return 0;
+	}
+	apply(qp, a, mask);
+	if (!step(qp, word, to))
+		return EINVAL; /* it is in ERR by now */
+	if (to == IBV_QPS_RTR)
+		conn_resolve(qp); /* or later, when the other end is there */
+	if (to == IBV_QPS_SQD && (mask & IBV_QP_EN_SQD_ASYNC_NOTIFY))
+		qp->sqd_notify = a->en_sqd_async_notify;
+	if (qp->sqd_notify)
+		qp_drained(qp);
+	requester_run(qp);
+	return 0;
+}
+
+int urxe_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask)
+{
+	struct urxe_qp *qp = to_uqp(ibqp);
+	int ret, saved = errno;
+
+	urxe_lock(&qp->lock);
+	ret = modify(qp, attr, mask);
+	urxe_unlock(&qp->lock);
+	if (!ret)
+		errno = saved;
+	return ret;
+}

@@ -1,0 +1,468 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * The requester executes the responder.
+ *
+ * ibv_post_send puts WRs into the send queue and runs it: for each WR the
+ * requester resolves its own SGEs, asks the responder's shared state what
+ * that NIC would answer (responder.c), copies once (transfer.c) and completes.
+ * No other thread takes part.  While it does so its guard is up (quiesce.h).
+ *
+ * Consecutive RDMA WRITEs to private memory of another process are collected
+ * into one process_vm_writev; they count as executed when they are collected
+ * and are completed when the call has returned.  Everything else first sends
+ * such a collection off, so that requests stay in order.
+ */
+#include "cq.h"
+#include "flush.h"
+#include "qp.h"
+#include "quiesce.h"
+#include "requester.h"
+#include "responder.h"
+#include "retry.h"
+#include "sq.h"
+#include "transfer.h"
+
+enum verdict {
+	DONE, /* complete it */
+	COLLECTED, /* completed when the batch is sent */
+	PARKED_RNR,
+	PARKED_TRANSPORT,
+	FAILED, /* with run.status */
+};
+
+/* One pass over the queue. */
+struct run {
+	struct transfer_batch batch;
+	enum ibv_wc_status status; /* of the WR that failed */
+};
+
+/* ------------------------------------------------------- completing */
+
+static const uint8_t wc_opcode[] = {
+	[IBV_WR_RDMA_WRITE] = IBV_WC_RDMA_WRITE,
+	[IBV_WR_RDMA_WRITE_WITH_IMM] = IBV_WC_RDMA_WRITE,
+	[IBV_WR_SEND] = IBV_WC_SEND,
+	[IBV_WR_SEND_WITH_IMM] = IBV_WC_SEND,
+	[IBV_WR_RDMA_READ] = IBV_WC_RDMA_READ,
+	[IBV_WR_ATOMIC_CMP_AND_SWP] = IBV_WC_COMP_SWAP,
+	[IBV_WR_ATOMIC_FETCH_AND_ADD] = IBV_WC_FETCH_ADD,
+};
+
+void requester_complete(struct urxe_qp *qp, uint32_t index,
+			enum ibv_wc_status status)
+{
+	const struct urxe_wqe *w = sq_slot(&qp->sq, index);
+	struct urxe_completion c;
+
+	if (status == IBV_WC_SUCCESS && !(w->flags & IBV_SEND_SIGNALED))
+		return;
+	c.wr_id = w->wr_id;
+	c.qpn = qp->vqp.qp.qp_num;
+	c.byte_len = w->length;
+	c.imm = status; /* vendor_err */
+	c.src_qp = 0;
+	c.wqe = index;
+	c.status = status;
+	c.opcode = wc_opcode[w->opcode];
+	c.wc_flags = 0;
+	c.solicited = false;
+	if (unlikely(!cq_complete(&qp->scq->view, &c)))
+		qp_fatal(qp);
+}
+
+void requester_fail(struct urxe_qp *qp, enum ibv_wc_status status)
+{
+	urxe_why("QP 0x%x goes to the error state: %d", qp->vqp.qp.qp_num,
+		 (int)status);
+	requester_complete(qp, qp->sq.comp, status);
+	qp->sq.comp++;
+	qp_set_error(qp);
+	flush_qp(qp);
+}
+
+/* Everything executed so far is complete. */
+static void complete_executed(struct urxe_qp *qp)
+{
+	for (; qp->sq.comp != qp->sq.exec; qp->sq.comp++)
+		requester_complete(qp, qp->sq.comp, IBV_WC_SUCCESS);
+}
+
+/* ------------------------------------------------------- local memory */
+
+/* The WR's bytes.  The number of runs, or -1: a key does not hold. */
+static int gather(struct urxe_qp *qp, const struct urxe_wqe *w, uint32_t access,
+		  struct urxe_seg *seg, bool *mapped)
+{
+	const struct urxe_key *k;
+	int i;
+
+	*mapped = true;
+	if (w->flags & IBV_SEND_INLINE) {
+		seg[0].ptr = (char *)(uintptr_t)w->sge;
+		seg[0].len = w->length;
+		return 1;
+	}
+	for (i = 0; i < w->num_sge; i++) {
+		const struct urxe_sge *s = &w->sge[i];
+
+		seg[i].len = s->length;
+		if (unlikely(!s->length))
+			continue;
+		k = mem_lookup(qp->ctx->self, s->lkey, qp->sh->pd, s->addr,
+			       s->length, access);
+		if (unlikely(!k)) {
+			urxe_why("lkey 0x%x of a send on QP 0x%x does not cover %u bytes at 0x%llx%s",
+				 s->lkey, qp->vqp.qp.qp_num, s->length,
+				 (unsigned long long)s->addr,
+				 access ? " with local write access" : "");
+			return -1;
+		}
+		mem_reach(qp->ctx->self, k, s->addr, s->length, &seg[i]);
+		*mapped &= seg[i].ptr != NULL;
+	}
+	return w->num_sge;
+}
+
+/* ------------------------------------------------------- answers */
+
+static enum verdict fail(struct run *r, enum ibv_wc_status status)
+{
+	r->status = status;
+	return FAILED;
+}
+
+/* What a response means for the requester; IB 9.7.5.2 and 11.6.2. */
+static enum verdict answered(struct urxe_qp *qp, struct run *r,
+			     enum response resp)
+{
+	switch (resp) {
+	case RESP_ACK:
+		return DONE;
+	case RESP_RNR:
+		return PARKED_RNR;
+	case RESP_SILENCE:
+	case RESP_NAK_SEQUENCE:
+		return PARKED_TRANSPORT;
+	case RESP_NAK_INVALID:
+		responder_broken(&qp->conn, resp);
+		return fail(r, IBV_WC_REM_INV_REQ_ERR);
+	case RESP_NAK_ACCESS:
+		responder_broken(&qp->conn, resp);
+		return fail(r, IBV_WC_REM_ACCESS_ERR);
+	case RESP_NAK_OPERATION:
+		responder_broken(&qp->conn, resp);
+		return fail(r, IBV_WC_REM_OP_ERR);
+	}
+	return fail(r, IBV_WC_FATAL_ERR);
+}
+
+static enum response moved(enum transfer_status status)
+{
+	switch (status) {
+	case TRANSFER_OK:
+		return RESP_ACK;
+	case TRANSFER_GONE:
+		return RESP_SILENCE;
+	default:
+		return RESP_NAK_OPERATION;
+	}
+}
+
+/*
+ * Send the collection off and complete its WRs.  If it stops in the middle,
+ * the WRs before that point are complete and the one there has failed.
+ */
+static enum verdict send_batch(struct urxe_qp *qp, struct run *r)
+{
+	struct urxe_sq *sq = &qp->sq;
+	enum transfer_status status;
+	uint64_t done;
+
+	if (likely(!r->batch.n))
+		return DONE;
+	status = transfer_flush(&r->batch, &done);
+	if (likely(!status)) {
+		complete_executed(qp);
+		return DONE;
+	}
+	for (; sq->comp != sq->exec; sq->comp++) {
+		uint64_t len = sq_slot(sq, sq->comp)->length;
+
+		if (len > done)
+			break;
+		done -= len;
+		requester_complete(qp, sq->comp, IBV_WC_SUCCESS);
+	}
+	sq->exec = sq->comp;
+	if (status == TRANSFER_GONE)
+		conn_drop(qp);
+	return answered(qp, r, moved(status));
+}
+
+/* ------------------------------------------------------- operations */
+
+static void collect(struct run *r, const struct urxe_seg *dst,
+		    const struct urxe_seg *src, int n)
+{
+	struct transfer_batch *b = &r->batch;
+	uint64_t va = dst->va;
+	int i;
+
+	b->write = true;
+	b->pid = dst->pid;
+	for (i = 0; i < n; i++) {
+		if (!src[i].len)
+			continue;
+		b->local[b->n].iov_base = src[i].ptr;
+		b->local[b->n].iov_len = src[i].len;
+		b->remote[b->n].iov_base = (void *)(uintptr_t)va;
+		b->remote[b->n].iov_len = src[i].len;
+		b->bytes += src[i].len;
+		va += src[i].len;
+		b->n++;
+	}
+}
+
+static enum verdict do_write(struct urxe_qp *qp, struct run *r,
+			     const struct urxe_wqe *w, bool may_collect)
+{
+	struct urxe_seg src[URXE_MAX_SGE], dst;
+	enum response resp;
+	enum verdict v;
+	bool mapped;
+	int n;
+
+	n = gather(qp, w, 0, src, &mapped);
+	if (unlikely(n < 0))
+		return fail(r, IBV_WC_LOC_PROT_ERR);
+	resp = responder_access(&qp->conn, w->rkey, w->remote_addr, w->length,
+				IBV_ACCESS_REMOTE_WRITE, &dst, NULL);
+	if (unlikely(resp))
+		return answered(qp, r, resp);
+	if (unlikely(!w->length))
+		return DONE;
+	if (may_collect && !dst.ptr && dst.pid && mapped) {
+		if (r->batch.n && (r->batch.pid != dst.pid ||
+				   r->batch.n + n > TRANSFER_IOVS)) {
+			v = send_batch(qp, r);
+			if (v != DONE)
+				return v;
+		}
+		collect(r, &dst, src, n);
+		return COLLECTED;
+	}
+	v = send_batch(qp, r); /* earlier ones first */
+	if (unlikely(v != DONE))
+		return v;
+	if (likely(dst.ptr && n == 1 && src[0].ptr)) {
+		transfer_local(dst.ptr, src[0].ptr, w->length);
+		return DONE;
+	}
+	return answered(qp, r, moved(transfer(&dst, src, w->length)));
+}
+
+static enum verdict do_read(struct urxe_qp *qp, struct run *r,
+			    const struct urxe_wqe *w)
+{
+	struct urxe_seg dst[URXE_MAX_SGE], src;
+	enum response resp;
+	bool mapped;
+
+	if (!qp->attr.max_rd_atomic)
+		return fail(r, IBV_WC_LOC_QP_OP_ERR);
+	if (gather(qp, w, IBV_ACCESS_LOCAL_WRITE, dst, &mapped) < 0)
+		return fail(r, IBV_WC_LOC_PROT_ERR);
+	if (!qp->conn.sh->max_dest_rd_atomic)
+		return answered(qp, r, RESP_NAK_INVALID);
+	resp = responder_access(&qp->conn, w->rkey, w->remote_addr, w->length,
+				IBV_ACCESS_REMOTE_READ, &src, NULL);
+	if (!resp && w->length)
+		resp = moved(transfer(dst, &src, w->length));
+	return answered(qp, r, resp);
+}
+
+static enum verdict do_atomic(struct urxe_qp *qp, struct run *r,
+			      const struct urxe_wqe *w)
+{
+	struct urxe_seg dst[URXE_MAX_SGE], word, result;
+	const struct urxe_key *key;
+	enum response resp;
+	uint64_t old;
+	bool mapped;
+
+	if (!qp->attr.max_rd_atomic)
+		return fail(r, IBV_WC_LOC_QP_OP_ERR);
+	if (w->length != 8)
+		return fail(r, IBV_WC_LOC_LEN_ERR);
+	if (gather(qp, w, IBV_ACCESS_LOCAL_WRITE, dst, &mapped) < 0)
+		return fail(r, IBV_WC_LOC_PROT_ERR);
+	/* IB 9.4.5: naturally aligned */
+	if (!qp->conn.sh->max_dest_rd_atomic || w->remote_addr & 7)
+		return answered(qp, r, RESP_NAK_INVALID);
+	resp = responder_access(&qp->conn, w->rkey, w->remote_addr, 8,
+				IBV_ACCESS_REMOTE_ATOMIC, &word, &key);
+	/* the key's first byte may itself be misaligned */
+	if (!resp && word.va & 7)
+		resp = RESP_NAK_INVALID;
+	if (!resp)
+		resp = responder_atomic(qp, &word, key, w, &old);
+	if (!resp) {
+		result.ptr = (char *)&old;
+		result.len = 8;
+		if (transfer(dst, &result, 8))
+			return fail(r, IBV_WC_LOC_PROT_ERR);
+	}
+	return answered(qp, r, resp);
+}
+
+static void fill_request(struct urxe_qp *qp, const struct urxe_wqe *w,
+			 const struct urxe_seg *src, struct request *req)
+{
+	req->opcode = w->opcode;
+	req->solicited = w->flags & IBV_SEND_SOLICITED;
+	req->imm = w->imm;
+	req->src_qp = qp->vqp.qp.qp_num;
+	req->length = w->length;
+	req->src = src;
+}
+
+static enum verdict do_send(struct urxe_qp *qp, struct run *r,
+			    const struct urxe_wqe *w)
+{
+	struct urxe_seg src[URXE_MAX_SGE];
+	struct request req;
+	bool mapped;
+
+	if (unlikely(gather(qp, w, 0, src, &mapped) < 0))
+		return fail(r, IBV_WC_LOC_PROT_ERR);
+	fill_request(qp, w, src, &req);
+	return answered(qp, r, responder_receive(&qp->conn, &req));
+}
+
+/* The write comes first, but not without a receive to complete. */
+static enum verdict do_write_imm(struct urxe_qp *qp, struct run *r,
+				 const struct urxe_wqe *w)
+{
+	struct request req;
+	enum verdict v;
+
+	if (!responder_has_receive(&qp->conn))
+		return PARKED_RNR;
+	v = do_write(qp, r, w, false);
+	if (v != DONE)
+		return v;
+	fill_request(qp, w, NULL, &req);
+	return answered(qp, r, responder_receive(&qp->conn, &req));
+}
+
+static enum verdict execute(struct urxe_qp *qp, struct run *r,
+			    const struct urxe_wqe *w)
+{
+	enum response resp;
+
+	if (unlikely(w->length > URXE_MAX_MSG))
+		return fail(r, IBV_WC_LOC_LEN_ERR);
+	resp = responder_ready(qp);
+	if (unlikely(resp))
+		return answered(qp, r, resp);
+	switch (w->opcode) {
+	case IBV_WR_RDMA_WRITE:
+		return do_write(qp, r, w, true);
+	case IBV_WR_RDMA_WRITE_WITH_IMM:
+		return do_write_imm(qp, r, w);
+	case IBV_WR_SEND:
+	case IBV_WR_SEND_WITH_IMM:
+		return do_send(qp, r, w);
+	case IBV_WR_RDMA_READ:
+		return do_read(qp, r, w);
+	case IBV_WR_ATOMIC_CMP_AND_SWP:
+	case IBV_WR_ATOMIC_FETCH_AND_ADD:
+		return do_atomic(qp, r, w);
+	}
+	return fail(r, IBV_WC_LOC_QP_OP_ERR);
+}
+
+/* ------------------------------------------------------- the loop */
+
+/* Park, or fail if no retries are allowed.  What could we do about it? */
+static void park(struct urxe_qp *qp, enum verdict v)
+{
+	bool rnr = v == PARKED_RNR;
+
+	if (!stall_begin(qp, rnr ? STALL_RNR : STALL_TRANSPORT)) {
+		requester_fail(qp, rnr ? IBV_WC_RNR_RETRY_EXC_ERR :
+					 IBV_WC_RETRY_EXC_ERR);
+		return;
+	}
+	if (!rnr)
+		return;
+	/* the responder's post_recv looks here after it published */
+	atomic_store_explicit(&qp->conn.sh->waiter, qp->ctx->slot + 1,
+			      memory_order_seq_cst);
+	if (responder_has_receive(&qp->conn))
+		service_wake(qp->ctx->arena);
+}
+
+static bool may_run(const struct urxe_qp *qp)
+{
+	enum ibv_qp_state state = qp_state(qp);
+
+	/* draining: what had been started is finished */
+	return state == IBV_QPS_RTS ||
+	       (state == IBV_QPS_SQD && qp->stall.kind != STALL_NONE);
+}
+
+static enum verdict run_queue(struct urxe_qp *qp, struct run *r)
+{
+	struct urxe_sq *sq = &qp->sq;
+	const struct urxe_wqe *w;
+	enum verdict v = DONE;
+
+	while (sq->exec != sq->prod && may_run(qp)) {
+		w = sq_slot(sq, sq->exec);
+		if (r->batch.n && w->opcode != IBV_WR_RDMA_WRITE) {
+			v = send_batch(qp, r);
+			if (unlikely(v != DONE))
+				return v;
+		}
+		v = execute(qp, r, w);
+		if (unlikely(v > COLLECTED))
+			break;
+		responder_acked(qp, w->length);
+		if (unlikely(qp->stall.kind != STALL_NONE))
+			stall_end(qp);
+		sq->exec++;
+		if (v == DONE)
+			complete_executed(qp);
+	}
+	if (v > COLLECTED && r->batch.n) {
+		enum verdict b = send_batch(qp, r);
+
+		return b == DONE ? v : b;
+	}
+	return v > COLLECTED ? v : send_batch(qp, r);
+}
+
+void requester_run(struct urxe_qp *qp)
+{
+	struct run r;
+	enum verdict v;
+
+	if (qp->sq.exec == qp->sq.prod)
+		return;
+	if (unlikely(qp_state(qp) == IBV_QPS_ERR)) {
+		flush_qp(qp);
+		return;
+	}
+	r.batch.n = 0;
+	r.batch.bytes = 0;
+	guard_raise(qp->guard);
+	v = run_queue(qp, &r);
+	guard_lower(qp->guard);
+	if (unlikely(v == PARKED_RNR || v == PARKED_TRANSPORT))
+		park(qp, v);
+	else if (unlikely(v == FAILED))
+		requester_fail(qp, r.status);
+	else if (unlikely(qp->sqd_notify))
+		qp_drained(qp);
+}

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#include <time.h>
+
+#include "flush.h"
+#include "requester.h"
+#include "retry.h"
+
+/* Responder's RNR timer field to ns; IB specification, table 45. */
+static uint64_t rnr_ns(uint8_t code)
+{
+	static const uint32_t us10[32] = {
+		65536, 1,    2,	   3,	 4,    6,    8,	   12,
+		16,    24,   32,   48,	 64,   96,   128,  192,
+		256,   384,  512,  768,	 1024, 1536, 2048, 3072,
+		4096,  6144, 8192, 12288, 16384, 24576, 32768, 49152,
+	};
+
+	return us10[code & 31] * 10000ull;
+}
+
+/* Local ACK timeout: 4.096 us * 2^code; 0 means never. */
+static uint64_t ack_ns(uint8_t code)
+{
+	return code ? 4096ull << (code & 31) : 0;
+}
+
+uint64_t urxe_now(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
+}
+
+static uint64_t period(const struct urxe_qp *qp)
+{
+	if (qp->stall.kind == STALL_RNR)
+		return rnr_ns(qp->conn.sh ? qp->conn.sh->min_rnr_timer : 0);
+	return ack_ns(qp->attr.timeout);
+}
+
+bool stall_begin(struct urxe_qp *qp, enum urxe_stall_kind kind)
+{
+	struct urxe_stall *s = &qp->stall;
+	bool rnr = kind == STALL_RNR;
+
+	if (s->kind == kind)
+		return true; /* still the same obstacle: its timer runs on */
+	if (rnr && !qp->attr.rnr_retry)
+		return false;
+	if (s->kind == STALL_NONE)
+		atomic_fetch_add_explicit(&qp->scq->stalled, 1,
+					  memory_order_relaxed);
+	s->kind = kind;
+	s->left = rnr ? qp->attr.rnr_retry : qp->attr.retry_cnt;
+	s->endless = rnr ? qp->attr.rnr_retry == 7 : !qp->attr.timeout;
+	s->deadline = period(qp);
+	if (s->deadline)
+		s->deadline += urxe_now();
+	urxe_why("QP 0x%x waits: %s", qp->vqp.qp.qp_num,
+		 rnr ? "the responder has no receive posted (RNR)" :
+		       "the responder does not answer");
+	service_need(qp->ctx);
+	return true;
+}
+
+void stall_end(struct urxe_qp *qp)
+{
+	if (qp->stall.kind == STALL_NONE)
+		return;
+	qp->stall.kind = STALL_NONE;
+	atomic_fetch_sub_explicit(&qp->scq->stalled, 1, memory_order_relaxed);
+}
+
+/* One more try of a parked SQ; its lock is held. */
+static void retry(struct urxe_qp *qp, uint64_t now)
+{
+	struct urxe_stall *s = &qp->stall;
+	uint32_t head = qp->sq.exec;
+	bool expired = now >= s->deadline && s->deadline;
+	enum urxe_stall_kind kind = s->kind;
+
+	requester_run(qp);
+	if (s->kind != kind || qp->sq.exec != head || !expired)
+		return;
+	s->deadline = now + period(qp);
+	if (s->endless)
+		return;
+	if (kind == STALL_RNR && !--s->left) {
+		requester_fail(qp, IBV_WC_RNR_RETRY_EXC_ERR);
+	} else if (kind == STALL_TRANSPORT && !s->left--) {
+		requester_fail(qp, IBV_WC_RETRY_EXC_ERR);
+	}
+}
+
+void retry_progress(struct urxe_cq *cq)
+{
+	struct urxe_context *ctx = cq->ctx;
+	struct urxe_qp *qp;
+	uint64_t now;
+
+	pthread_mutex_lock(&ctx->lock);
+	if (atomic_exchange_explicit(&cq->sh->attention, 0,
+				     memory_order_seq_cst))
+		flush_cq(cq);
+	if (atomic_load_explicit(&cq->stalled, memory_order_relaxed)) {
+		now = urxe_now();
+		for (qp = cq->send_qps; qp; qp = qp->scq_next) {
+			if (!urxe_trylock(&qp->lock))
+				continue;
+			if (qp->stall.kind != STALL_NONE)
+				retry(qp, now);
+			urxe_unlock(&qp->lock);
+		}
+	}
+	pthread_mutex_unlock(&ctx->lock);
+}
+
+/* Nobody tells us that a peer became ready: look at least this often. */
+#define TRANSPORT_POLL_NS 1000000
+
+uint64_t retry_all(struct urxe_context *ctx)
+{
+	uint64_t now = urxe_now(), next = UINT64_MAX, at;
+	struct urxe_cq *cq;
+	struct urxe_qp *qp;
+
+	pthread_mutex_lock(&ctx->lock);
+	for (cq = ctx->cqs; cq; cq = cq->next) {
+		if (!atomic_load_explicit(&cq->stalled, memory_order_relaxed))
+			continue;
+		for (qp = cq->send_qps; qp; qp = qp->scq_next) {
+			if (qp->lock.single_threaded ||
+			    !urxe_trylock(&qp->lock)) {
+				next = now + TRANSPORT_POLL_NS;
+				continue;
+			}
+			if (qp->stall.kind != STALL_NONE)
+				retry(qp, now);
+			at = UINT64_MAX;
+			if (qp->stall.kind != STALL_NONE &&
+			    qp->stall.deadline)
+				at = qp->stall.deadline;
+			if (qp->stall.kind == STALL_TRANSPORT &&
+			    at > now + TRANSPORT_POLL_NS)
+				at = now + TRANSPORT_POLL_NS;
+			if (at < next)
+				next = at;
+			urxe_unlock(&qp->lock);
+		}
+	}
+	pthread_mutex_unlock(&ctx->lock);
+	return next;
+}

@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* The provider's own objects: what wraps each thing that libibverbs knows. */
+#ifndef URXE_H
+#define URXE_H
+
+#include <infiniband/verbs.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "fabric.h"
+#include "pabi/pabi.h"
+
+#define container_of(ptr, type, member) \
+	((type *)((char *)(ptr) - offsetof(type, member)))
+#define likely(x) __builtin_expect(!!(x), 1)
+#define unlikely(x) __builtin_expect(!!(x), 0)
+
+struct urxe_context;
+struct urxe_qp;
+
+/* This process; refreshed after fork. */
+extern int32_t urxe_pid;
+
+/*
+ * A context as this process sees it: its own (fd -1) or another one, mapped.
+ * Reference counted, peer.c.
+ */
+struct urxe_peer {
+	struct urxe_peer *next;
+	struct urxe_fabric *fabric;
+	struct urxe_arena *arena;
+	uint32_t slot, gen;
+	int fd;
+	unsigned int refs;
+	/* other PID namespace: its numbers mean nothing here */
+	bool foreign_pids;
+	/* files of that context that are mapped here; see mem.c */
+	struct urxe_mapped_file *_Atomic files;
+};
+
+struct urxe_context {
+	struct urxe_context *next; /* context.c: all of this process */
+	struct urxe_fabric *fabric;
+	struct urxe_peer *self;
+	struct urxe_arena *arena; /* self->arena */
+	struct ibv_context *ibv;
+	int cmd_fd;
+	uint32_t slot, gen;
+	pthread_mutex_t lock; /* object lists */
+	struct urxe_service *service; /* NULL until it is needed */
+	struct urxe_cq *cqs;
+	struct urxe_qp *qp[URXE_MAX_QP]; /* by QPN index */
+};
+
+struct urxe_pd {
+	struct ibv_pd pd;
+	struct urxe_context *ctx;
+};
+
+struct urxe_mr {
+	struct pabi_mr vmr;
+	struct urxe_context *ctx;
+	struct urxe_key *key;
+};
+
+struct urxe_dm {
+	struct pabi_dm vdm;
+	struct urxe_context *ctx;
+	char *ptr;
+	uint64_t length;
+	uint32_t slot;
+};
+
+/* A lock that costs nothing where one thread is promised. */
+struct urxe_lock {
+	pthread_mutex_t mutex;
+	bool single_threaded;
+};
+
+static inline void urxe_lock(struct urxe_lock *l)
+{
+	if (!l->single_threaded)
+		pthread_mutex_lock(&l->mutex);
+}
+
+static inline bool urxe_trylock(struct urxe_lock *l)
+{
+	return l->single_threaded || !pthread_mutex_trylock(&l->mutex);
+}
+
+static inline void urxe_unlock(struct urxe_lock *l)
+{
+	if (!l->single_threaded)
+		pthread_mutex_unlock(&l->mutex);
+}
+
+/* A completion queue as a producer sees it, its own or a peer's. */
+struct urxe_cq_view {
+	struct urxe_cq_sh *sh;
+	struct urxe_cqe *ring;
+	uint32_t mask;
+	uint16_t owner; /* the producer's context slot, for claims */
+	uint64_t ring_word; /* what ring and mask were made from */
+	struct urxe_peer *peer; /* where it is */
+	_Atomic int event_fd; /* its channel's FIFO, opened when first needed */
+};
+
+struct urxe_cq {
+	struct pabi_cq vcq;
+	struct urxe_context *ctx;
+	struct urxe_cq *next; /* in ctx->cqs */
+	struct urxe_cq_sh *sh;
+	uint32_t index;
+	uint32_t head; /* next entry to poll */
+	uint32_t stuck; /* polls that met the same claimed entry */
+	struct urxe_lock lock; /* pollers */
+	struct urxe_cq_view view; /* for our own requesters and flushes */
+	_Atomic uint32_t stalled; /* QPs of this send CQ with a parked WR */
+	struct urxe_qp *send_qps, *recv_qps; /* under ctx->lock */
+	uint64_t ring_offset;
+	uint64_t ring_bytes;
+	uint32_t comp_reported, async_reported;
+	unsigned int refs; /* QPs, under ctx->lock */
+};
+
+/* Opcodes and access flags that the installed header may not name yet. */
+#define URXE_WR_FLUSH 14
+#define URXE_WR_ATOMIC_WRITE 15
+#define URXE_ACCESS_FLUSH_GLOBAL (1u << 8)
+#define URXE_ACCESS_FLUSH_PERSISTENT (1u << 9)
+
+/* An address vector, as much of an AH as the other side can see. */
+struct urxe_av {
+	uint8_t dgid[16];
+	uint32_t flow_label;
+	uint8_t sgid_index, hop_limit, traffic_class, sl;
+};
+
+/* What is in an SQ slot: the WR as posted, then SGEs or inline data. */
+struct urxe_wqe {
+	uint64_t wr_id;
+	uint64_t length; /* sum of the SGEs, or of the inline data */
+	uint64_t remote_addr;
+	union {
+		struct {
+			uint64_t compare_add, swap;
+		} atomic;
+		struct {
+			uint32_t qpn, qkey;
+			struct urxe_av av;
+		} ud;
+		struct { /* IBV_WR_BIND_MW */
+			uint64_t addr, length;
+			uint32_t mw_key, new_key, mr_key, access;
+		} bind;
+		struct { /* URXE_WR_FLUSH */
+			uint32_t type, level;
+		} flush;
+		uint8_t write_data[8]; /* URXE_WR_ATOMIC_WRITE */
+	};
+	uint32_t rkey;
+	uint32_t imm; /* as it goes on the wire, or the rkey to invalidate */
+	uint32_t srqn; /* XRC: the remote SRQ */
+	uint8_t opcode; /* enum ibv_wr_opcode */
+	uint8_t flags; /* enum ibv_send_flags */
+	uint8_t num_sge;
+	uint8_t pad;
+	struct urxe_sge sge[]; /* or inline bytes */
+};
+
+/*
+ * The send queue, private to its process.  tail <= comp <= exec <= prod:
+ * slots below tail are free (their completion was polled), below comp are
+ * completed, below exec executed.
+ */
+struct urxe_sq {
+	char *ring;
+	uint32_t mask, stride;
+	uint32_t max_wr, max_sge, max_inline;
+	uint32_t prod, exec, comp;
+	_Atomic uint32_t tail;
+	bool signal_all;
+};
+
+struct urxe_rq {
+	struct urxe_lock lock;
+	struct urxe_rq_sh *sh;
+	char *ring;
+	uint32_t mask, stride, max_wr, max_sge;
+	uint32_t prod;
+	_Atomic uint32_t tail; /* released by polling */
+};
+
+/* A receive queue as a requester sees it. */
+struct urxe_rq_view {
+	struct urxe_rq_sh *sh;
+	const char *ring;
+	uint32_t mask, stride, max_sge;
+};
+
+/* The other end of a connected QP, looked up when it is first needed. */
+struct urxe_conn {
+	struct urxe_peer *peer; /* NULL: not resolved */
+	struct urxe_qp_sh *sh;
+	uint64_t want; /* the low 48 bits sh->conn must have */
+	uint32_t qpn, pd;
+	struct urxe_rq_view rq;
+	struct urxe_cq_view rcq;
+};
+
+enum urxe_stall_kind {
+	STALL_NONE,
+	STALL_RNR, /* the responder has no receive */
+	STALL_TRANSPORT, /* nobody answers */
+};
+
+/* A parked send queue; retry.c. Times are CLOCK_MONOTONIC ns. */
+struct urxe_stall {
+	enum urxe_stall_kind kind;
+	uint8_t left; /* retries; 7 with RNR: endless */
+	bool endless;
+	uint64_t deadline;
+};
+
+struct urxe_qp {
+	struct pabi_qp vqp;
+	struct urxe_context *ctx;
+	struct urxe_qp_sh *sh;
+	struct urxe_guard *guard;
+	struct urxe_cq *scq, *rcq;
+	struct urxe_qp *scq_next, *rcq_next; /* in their CQs' lists */
+	struct urxe_lock lock; /* the send queue and the state machine */
+	struct urxe_sq sq;
+	struct urxe_rq rq;
+	struct urxe_conn conn;
+	struct urxe_stall stall;
+	uint32_t psn; /* of the next request */
+	uint8_t mtu_shift;
+	bool sqd_notify; /* raise SQ_DRAINED when the queue comes to rest */
+	bool in_reset_cycle;
+	struct ibv_qp_attr attr; /* as modify_qp left it */
+	struct ibv_qp_init_attr init;
+	uint64_t rq_offset, rq_bytes;
+	uint32_t async_reported;
+};
+
+static inline struct urxe_pd *to_upd(struct ibv_pd *pd)
+{
+	return container_of(pd, struct urxe_pd, pd);
+}
+
+static inline struct urxe_mr *to_umr(struct ibv_mr *mr)
+{
+	return container_of(mr, struct urxe_mr, vmr.mr);
+}
+
+static inline struct urxe_dm *to_udm(struct ibv_dm *dm)
+{
+	return container_of(dm, struct urxe_dm, vdm.dm);
+}
+
+static inline struct urxe_cq *to_ucq(struct ibv_cq *cq)
+{
+	return container_of(cq, struct urxe_cq, vcq.cq);
+}
+
+static inline struct urxe_qp *to_uqp(struct ibv_qp *qp)
+{
+	return container_of(qp, struct urxe_qp, vqp.qp);
+}
+
+static inline struct urxe_context *to_uctx(struct ibv_context *ctx)
+{
+	return (struct urxe_context *)((char *)pabi_to_vctx(ctx) -
+				       sizeof(struct urxe_context));
+}
+
+/* ---- log.c: why something failed, on stderr, if URXE_LOG is set */
+void urxe_log(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+extern bool urxe_log_on;
+#define urxe_why(...) \
+	do { \
+		if (unlikely(urxe_log_on)) \
+			urxe_log(__VA_ARGS__); \
+	} while (0)
+/* errno = -err, NULL; says why, too. */
+void *urxe_fail(int err, const char *what);
+
+#endif

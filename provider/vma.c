@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Reading the address space: with the PROCMAP_QUERY ioctl (Linux 6.11), one
+ * call per mapping, else by parsing /proc/self/maps.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include "vma.h"
+
+/* linux/fs.h, PROCMAP_QUERY, in our own words: older headers lack it. */
+struct map_query {
+	uint64_t size, query_flags, query_addr;
+	uint64_t start, end, flags, page_size, offset, ino;
+	uint32_t dev_major, dev_minor;
+	uint32_t name_size, build_id_size;
+	uint64_t name, build_id;
+};
+#define MAP_QUERY _IOWR('f', 17, struct map_query)
+#define QUERY_NEXT 0x10 /* the mapping at the address or the next above */
+#define FLAG_READ 1
+#define FLAG_WRITE 2
+#define FLAG_SHARED 8
+
+struct walker {
+	int fd;
+	bool parse; /* no ioctl */
+	char buf[4096];
+	size_t have, used;
+};
+
+/* The mapping that contains addr or the next one; 0, or negative errno. */
+static int query(struct walker *w, uint64_t addr, struct vma *v)
+{
+	struct map_query q = {
+		.size = sizeof(q),
+		.query_flags = QUERY_NEXT,
+		.query_addr = addr,
+		.name_size = sizeof(v->path),
+		.name = (uintptr_t)v->path,
+	};
+
+	v->path[0] = 0;
+	if (ioctl(w->fd, MAP_QUERY, &q))
+		return -errno;
+	v->start = q.start;
+	v->end = q.end;
+	v->read = q.flags & FLAG_READ;
+	v->write = q.flags & FLAG_WRITE;
+	v->shared = q.flags & FLAG_SHARED;
+	v->offset = q.offset;
+	v->dev = makedev(q.dev_major, q.dev_minor);
+	v->ino = q.ino;
+	return 0;
+}
+
+/* The next line of /proc/self/maps, ended with NUL; NULL at the end. */
+static char *next_line(struct walker *w)
+{
+	char *nl;
+	ssize_t n;
+
+	for (;;) {
+		nl = memchr(w->buf + w->used, '\n', w->have - w->used);
+		if (nl) {
+			char *line = w->buf + w->used;
+
+			*nl = 0;
+			w->used = nl + 1 - w->buf;
+			return line;
+		}
+		memmove(w->buf, w->buf + w->used, w->have - w->used);
+		w->have -= w->used;
+		w->used = 0;
+		if (w->have == sizeof(w->buf))
+			w->have = 0; /* a line that long is nobody's file */
+		n = read(w->fd, w->buf + w->have, sizeof(w->buf) - w->have);
+		if (n <= 0)
+			return NULL;
+		w->have += n;
+	}
+}
+
+static int parse(struct walker *w, uint64_t addr, struct vma *v)
+{
+	unsigned long long start, end, offset, ino;
+	unsigned int major, minor;
+	char perm[5], *line;
+	int at;
+
+	while ((line = next_line(w))) {
+		at = 0;
+		if (sscanf(line, "%llx-%llx %4s %llx %x:%x %llu %n", &start,
+			   &end, perm, &offset, &major, &minor, &ino,
+			   &at) < 7 || end <= addr)
+			continue;
+		v->start = start;
+		v->end = end;
+		v->read = perm[0] == 'r';
+		v->write = perm[1] == 'w';
+		v->shared = perm[3] == 's';
+		v->offset = offset;
+		v->dev = makedev(major, minor);
+		v->ino = ino;
+		snprintf(v->path, sizeof(v->path), "%s", at ? line + at : "");
+		return 0;
+	}
+	return -ENOENT;
+}
+
+static int next_vma(struct walker *w, uint64_t addr, struct vma *v)
+{
+	int ret;
+
+	if (!w->parse) {
+		ret = query(w, addr, v);
+		/* a path too long for us: the range is what matters */
+		if (ret != -ENOTTY && ret != -ENAMETOOLONG && ret != -EINVAL)
+			return ret;
+		w->parse = true;
+	}
+	return parse(w, addr, v);
+}
+
+static bool continues(const struct vma *file, const struct vma *v)
+{
+	return v->shared && v->ino && v->ino == file->ino &&
+	       v->dev == file->dev &&
+	       v->offset == file->offset + (v->start - file->start);
+}
+
+int vma_check(uint64_t addr, uint64_t len, bool write, struct vma *file)
+{
+	uint64_t at = addr, end = addr + len;
+	struct walker w = { .fd = -1 };
+	struct vma v;
+	int ret = 0;
+
+	file->ino = 0;
+	if (!len)
+		return 0;
+	w.fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
+	if (w.fd < 0)
+		return 0; /* no /proc: faults will show when it is used */
+	while (at < end) {
+		ret = next_vma(&w, at, &v);
+		if (ret || v.start > at || !v.read || (write && !v.write)) {
+			ret = -EFAULT;
+			break;
+		}
+		if (at == addr && v.shared && v.ino)
+			*file = v;
+		else if (file->ino && !continues(file, &v))
+			file->ino = 0;
+		at = v.end;
+	}
+	close(w.fd);
+	if (ret || !file->ino)
+		file->ino = 0;
+	else
+		file->offset += addr - file->start;
+	return ret;
+}

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* What lies behind a range of this process's addresses. */
+#ifndef URXE_VMA_H
+#define URXE_VMA_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* One mapping; for file mappings which file, and what of it. */
+struct vma {
+	uint64_t start, end;
+	bool read, write, shared;
+	uint64_t offset; /* of start in the file */
+	uint64_t dev, ino; /* ino 0: anonymous */
+	char path[216];
+};
+
+/*
+ * Is every byte of [addr, addr + len) mapped, readable, and writable if
+ * wanted?  -EFAULT if not.  file->ino is not 0 if the range is one piece of
+ * one shared file mapping, which file then describes, offset being addr's.
+ */
+int vma_check(uint64_t addr, uint64_t len, bool write, struct vma *file);
+
+#endif
