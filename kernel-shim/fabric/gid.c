@@ -126,7 +126,8 @@ static bool is_ethernet(struct rtnl_link *l)
 	struct nl_addr *mac = rtnl_link_get_addr(l);
 
 	return (rtnl_link_get_flags(l) & (IFF_UP | IFF_LOOPBACK)) == IFF_UP &&
-	       rtnl_link_get_arptype(l) == 1 && mac && nl_addr_get_len(mac) == 6;
+	       rtnl_link_get_arptype(l) == 1 && mac &&
+	       nl_addr_get_len(mac) == 6;
 }
 
 static void add_link_local(struct urxe_fabric *f, struct found *found,
@@ -141,8 +142,8 @@ static void add_link_local(struct urxe_fabric *f, struct found *found,
 		struct rtnl_link *l = (struct rtnl_link *)o;
 
 		if (is_ethernet(l) &&
-		    (!first || rtnl_link_get_ifindex(l) <
-				       rtnl_link_get_ifindex(first)))
+		    (!first ||
+		     rtnl_link_get_ifindex(l) < rtnl_link_get_ifindex(first)))
 			first = l;
 	}
 	found->n = 1;
@@ -205,8 +206,8 @@ static bool filled(const struct urxe_gid *g)
 static void set(struct urxe_dev *dev, unsigned int i, const struct urxe_gid *g)
 {
 	struct urxe_gid *e = &dev->gid[i];
-	uint32_t gen = atomic_load_explicit(&dev->gid_gen,
-					    memory_order_relaxed) + 1;
+	uint32_t gen =
+		atomic_load_explicit(&dev->gid_gen, memory_order_relaxed) + 1;
 
 	if (!gen)
 		gen = 1;
@@ -251,8 +252,7 @@ static void merge(struct urxe_dev *dev, const struct found *found)
 	if (!filled(&dev->gid[0]) || !same(&dev->gid[0], &found->gid[0]))
 		set(dev, 0, &found->gid[0]);
 	for (slot = 1; slot < URXE_MAX_GID; slot++)
-		if (filled(&dev->gid[slot]) &&
-		    !in_list(found, &dev->gid[slot]))
+		if (filled(&dev->gid[slot]) && !in_list(found, &dev->gid[slot]))
 			set(dev, slot, NULL);
 	for (i = 1, slot = 1; i < found->n; i++) {
 		if (in_table(dev, &found->gid[i]))
@@ -273,7 +273,9 @@ int fabric_refresh_gids(struct urxe_fabric *f)
 	memset(&found, 0, sizeof(found));
 	ret = look(f, &found);
 	if (ret)
-		return fabric_fail(-ret, "NETLINK_ROUTE does not list the machine's addresses");
+		return fabric_fail(
+			-ret,
+			"NETLINK_ROUTE does not list the machine's addresses");
 	fabric_lock(f);
 	merge(f->dev, &found);
 	fabric_unlock(f);

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* Between the transport (netlink.c) and the commands (nldev.c). */
+#ifndef URXE_SHIM_NETLINK_H
+#define URXE_SHIM_NETLINK_H
+
+#include <netlink/attr.h>
+#include <netlink/msg.h>
+#include <rdma/rdma_netlink.h>
+
+#include "shim.h"
+
+struct nl_request {
+	const struct nlmsghdr *hdr;
+	struct nlattr *attr[RDMA_NLDEV_ATTR_MAX];
+	struct urxe_fabric *f; /* NULL: there is no device of ours */
+	int fd; /* a socket to answer by */
+	uint32_t port; /* of the stand-in: where answers go */
+	int err; /* the first answer that did not fit, -errno */
+};
+
+static inline bool nl_is_dump(const struct nl_request *r)
+{
+	return (r->hdr->nlmsg_flags & NLM_F_DUMP) == NLM_F_DUMP;
+}
+
+/* A message of the request's type with a header of its own; NULL: no memory */
+struct nl_msg *nl_reply_new(struct nl_request *r, int op);
+/* Sends and frees it; failed: a put into it did not fit. */
+void nl_reply_send(struct nl_request *r, struct nl_msg *msg, bool failed);
+
+/*
+ * Pass the request to the kernel and its answers on, without the end of a
+ * dump or the acknowledgement.  0, or the kernel's -errno.
+ */
+int nl_ask_host(struct nl_request *r);
+
+/* Carry out the request: 0 or -errno. */
+int nldev_run(struct nl_request *r);
+
+#endif

@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* Whether the library acts, in which fabric, and who provides the verbs. */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "shim.h"
+
+#define PROVIDER "liburxe-rdmav34.so"
+#define GID_REFRESH_MS 100
+
+_Atomic int shim_state;
+_Thread_local int shim_inside;
+
+static _Atomic(struct urxe_fabric *) fabric;
+static _Atomic uint64_t device_ino; /* of the fabric's device segment */
+static char fabric_path[256]; /* written before shim_state */
+
+int shim_decide(void)
+{
+	static atomic_flag busy = ATOMIC_FLAG_INIT;
+	const char *name;
+	int saved, state;
+
+	if (shim_inside)
+		return SHIM_OFF;
+	saved = shim_enter();
+	while (atomic_flag_test_and_set_explicit(&busy, memory_order_acquire))
+		;
+	state = atomic_load_explicit(&shim_state, memory_order_relaxed);
+	if (!state) {
+		name = getenv("URXE_FABRIC");
+		state = name && *name ? SHIM_ON : SHIM_OFF;
+		if (state == SHIM_ON &&
+		    fabric_dir(fabric_path, sizeof(fabric_path)))
+			fabric_path[0] = 0;
+		atomic_store_explicit(&shim_state, state, memory_order_release);
+	}
+	atomic_flag_clear_explicit(&busy, memory_order_release);
+	shim_leave(saved);
+	return state;
+}
+
+bool shim_with_host(void)
+{
+	static _Atomic int with; /* 0: not asked, 1: no, 2: yes */
+	int w = atomic_load_explicit(&with, memory_order_relaxed);
+	const char *env;
+
+	if (!w) {
+		env = getenv("URXE_HOST_DEVICES");
+		w = env && *env && strcmp(env, "0") ? 2 : 1;
+		atomic_store_explicit(&with, w, memory_order_relaxed);
+	}
+	return w == 2;
+}
+
+const char *shim_dir(void)
+{
+	return fabric_path;
+}
+
+struct urxe_fabric *shim_fabric_opened(void)
+{
+	return atomic_load_explicit(&fabric, memory_order_acquire);
+}
+
+void shim_complain(const char *what, int err)
+{
+	static atomic_flag said = ATOMIC_FLAG_INIT;
+	const char *why = fabric_why();
+	char line[400];
+	int n;
+
+	if (atomic_flag_test_and_set(&said))
+		return;
+	n = snprintf(line, sizeof(line), "urxe: %s, fabric %s: %s\n", what,
+		     fabric_path, *why ? why : strerror(-err));
+	if (n > 0 && write(STDERR_FILENO, line, (size_t)n) < 0)
+		return;
+}
+
+/* Inode of the device segment in the directory behind dirfd; 0: none. */
+static uint64_t segment_ino(int dirfd)
+{
+	struct stat st;
+
+	return fstatat(dirfd, "device", &st, 0) ? 0 : st.st_ino;
+}
+
+/*
+ * Programs close descriptors that they did not open (daemons, shells that
+ * move theirs around).  When the directory's was one of them, get another;
+ * the old number is somebody else's now.
+ */
+static void renew_dirfd(struct urxe_fabric *f)
+{
+	const uint64_t ino =
+		atomic_load_explicit(&device_ino, memory_order_relaxed);
+	int fd;
+
+	if (segment_ino(f->dirfd) == ino)
+		return;
+	fd = open(f->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		return;
+	if (segment_ino(fd) == ino)
+		f->dirfd = fd;
+	else
+		close(fd); /* another fabric took its place */
+}
+
+/* Threads that race here open it twice; the second one throws its own away. */
+struct urxe_fabric *shim_fabric(void)
+{
+	struct urxe_fabric *f = shim_fabric_opened(), *none = NULL;
+	int ret;
+
+	if (f) {
+		renew_dirfd(f);
+		return f;
+	}
+	ret = fabric_path[0] ? fabric_open(fabric_path, true, &f) : -EINVAL;
+	if (!ret) {
+		ret = tree_build(f);
+		if (ret)
+			fabric_close(f);
+	}
+	if (ret) {
+		shim_complain("no device", ret);
+		return NULL;
+	}
+	atomic_store_explicit(&device_ino, segment_ino(f->dirfd),
+			      memory_order_relaxed);
+	if (atomic_compare_exchange_strong_explicit(&fabric, &none, f,
+						    memory_order_acq_rel,
+						    memory_order_acquire))
+		return f;
+	fabric_close(f);
+	return none;
+}
+
+void shim_refresh_gids(struct urxe_fabric *f)
+{
+	static _Atomic int64_t last; /* ms, CLOCK_MONOTONIC */
+	struct timespec ts;
+	int64_t now, then;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	now = (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
+	then = atomic_load_explicit(&last, memory_order_relaxed);
+	if (then && now - then < GID_REFRESH_MS)
+		return;
+	if (!atomic_compare_exchange_strong_explicit(&last, &then, now,
+						     memory_order_relaxed,
+						     memory_order_relaxed))
+		return;
+	fabric_refresh_gids(f);
+}
+
+/*
+ * Where the provider is: URXE_PROVIDER_DIR, beside this library (installed),
+ * or where the build leaves it.
+ */
+static void *open_provider(void)
+{
+	static const char *const beside[] = { "", "/../../provider" };
+	const char *env = getenv("URXE_PROVIDER_DIR");
+	char path[600], own[512];
+	unsigned int i;
+	Dl_info info;
+	char *slash;
+
+	if (env && *env) {
+		snprintf(path, sizeof(path), "%s/" PROVIDER, env);
+		return dlopen(path, RTLD_NOW | RTLD_LOCAL);
+	}
+	if (!dladdr((void *)&shim_state, &info) || !info.dli_fname)
+		return NULL;
+	snprintf(own, sizeof(own), "%s", info.dli_fname);
+	slash = strrchr(own, '/');
+	if (!slash)
+		return NULL;
+	*slash = 0;
+	for (i = 0; i < sizeof(beside) / sizeof(*beside); i++) {
+		snprintf(path, sizeof(path), "%s%s/" PROVIDER, own, beside[i]);
+		if (!access(path, F_OK))
+			return dlopen(path, RTLD_NOW | RTLD_LOCAL);
+	}
+	return NULL;
+}
+
+void shim_load_provider(void)
+{
+	static _Atomic int done;
+	const char *err;
+	void *verbs;
+
+	if (atomic_load_explicit(&done, memory_order_relaxed))
+		return;
+	verbs = dlopen("libibverbs.so.1", RTLD_LAZY | RTLD_NOLOAD);
+	if (!verbs)
+		return;
+	dlclose(verbs);
+	/* its constructor registers with libibverbs: once per process */
+	if (atomic_exchange_explicit(&done, 1, memory_order_acq_rel))
+		return;
+	if (open_provider())
+		return;
+	err = dlerror();
+	fprintf(stderr, "urxe: no provider: %s\n",
+		err ? err : PROVIDER " is not beside the preload library");
+}
+
+static long missing(void)
+{
+	errno = ENOSYS;
+	return -1;
+}
+
+void *shim_next(_Atomic(void *) *cache, const char *name)
+{
+	void *fn = atomic_load_explicit(cache, memory_order_relaxed);
+	int saved = errno;
+
+	if (fn)
+		return fn;
+	fn = dlsym(RTLD_NEXT, name);
+	if (!fn)
+		fn = (void *)missing;
+	atomic_store_explicit(cache, fn, memory_order_relaxed);
+	errno = saved;
+	return fn;
+}

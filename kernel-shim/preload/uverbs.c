@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * The ioctls that libibverbs itself sends on cmd_fd.  All else of a context
+ * is the provider's, in shared memory.
+ */
+#define _GNU_SOURCE
+#include <infiniband/verbs.h>
+#include <rdma/ib_user_ioctl_cmds.h>
+#include <rdma/ib_user_verbs.h>
+#include <rdma/rdma_user_ioctl_cmds.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "shim.h"
+
+struct request {
+	int fd;
+	struct ib_uverbs_ioctl_hdr *hdr;
+	struct urxe_fabric *f;
+};
+
+static struct ib_uverbs_attr *find(const struct request *r, uint16_t id)
+{
+	unsigned int i;
+
+	for (i = 0; i < r->hdr->num_attrs; i++)
+		if (r->hdr->attrs[i].attr_id == id)
+			return &r->hdr->attrs[i];
+	return NULL;
+}
+
+/* A number passed by value. */
+static bool number(const struct request *r, uint16_t id, uint64_t *out)
+{
+	const struct ib_uverbs_attr *a = find(r, id);
+
+	if (!a || a->len > sizeof(a->data))
+		return false;
+	*out = a->data;
+	if (a->len && a->len < sizeof(*out))
+		*out &= (1ull << a->len * 8) - 1;
+	return true;
+}
+
+static int put(struct ib_uverbs_attr *a, const void *from, size_t len)
+{
+	if (!a || a->len < len)
+		return -EINVAL;
+	memcpy((void *)(uintptr_t)a->data, from, len);
+	a->flags |= UVERBS_ATTR_F_VALID_OUTPUT;
+	return 0;
+}
+
+/* An event channel: its reading end. */
+static int new_fifo(const struct request *r)
+{
+	struct urxe_arena *a;
+	uint32_t nr;
+	int fd;
+
+	fd = arena_map(r->fd, &a);
+	if (fd)
+		return fd;
+	fd = fifo_create(r->f, a, &nr);
+	arena_unmap(a);
+	return fd;
+}
+
+static int create_comp_channel(const struct request *r)
+{
+	struct ib_uverbs_attr *out = find(r, UVERBS_ATTR_CORE_OUT);
+	uint32_t resp;
+	int fd, ret;
+
+	fd = new_fifo(r);
+	if (fd < 0)
+		return fd;
+	resp = (uint32_t)fd;
+	ret = put(out, &resp, sizeof(resp));
+	if (ret)
+		close(fd);
+	return ret;
+}
+
+/*
+ * Asked for QUERY_DEVICE without room for its answer, the kernel says
+ * ENOSPC, and libibverbs learns that write commands may come this way.
+ */
+static int invoke_write(const struct request *r)
+{
+	uint64_t cmd;
+
+	if (!number(r, UVERBS_ATTR_WRITE_CMD, &cmd))
+		return -EINVAL;
+	switch (cmd) {
+	case IB_USER_VERBS_CMD_QUERY_DEVICE:
+		return -ENOSPC;
+	case IB_USER_VERBS_CMD_CREATE_COMP_CHANNEL:
+		return create_comp_channel(r);
+	default:
+		return -EOPNOTSUPP;
+	}
+}
+
+static int alloc_async_fd(const struct request *r)
+{
+	struct ib_uverbs_attr *a =
+		find(r, UVERBS_ATTR_ASYNC_EVENT_ALLOC_FD_HANDLE);
+	int fd;
+
+	if (!a)
+		return -EINVAL;
+	fd = new_fifo(r);
+	if (fd < 0)
+		return fd;
+	a->data_s64 = fd;
+	return 0;
+}
+
+static bool fill_entry(const struct urxe_dev *dev, uint32_t i,
+		       struct ibv_gid_entry *e)
+{
+	struct urxe_gid g;
+
+	if (!fabric_get_gid(dev, i, &g))
+		return false;
+	memset(e, 0, sizeof(*e));
+	memcpy(e->gid.raw, g.raw, sizeof(g.raw));
+	e->gid_index = i;
+	e->port_num = 1;
+	e->gid_type = g.type;
+	e->ndev_ifindex = g.ifindex;
+	return true;
+}
+
+static int query_gid_entry(const struct request *r)
+{
+	uint64_t port, index, flags = 0;
+	struct ibv_gid_entry e;
+
+	if (!number(r, UVERBS_ATTR_QUERY_GID_ENTRY_PORT, &port) ||
+	    !number(r, UVERBS_ATTR_QUERY_GID_ENTRY_GID_INDEX, &index))
+		return -EINVAL;
+	if (find(r, UVERBS_ATTR_QUERY_GID_ENTRY_FLAGS) &&
+	    !number(r, UVERBS_ATTR_QUERY_GID_ENTRY_FLAGS, &flags))
+		return -EINVAL;
+	if (port != 1 || index >= URXE_MAX_GID || flags)
+		return -EINVAL;
+	shim_refresh_gids(r->f);
+	if (!fill_entry(r->f->dev, (uint32_t)index, &e))
+		return -ENODATA;
+	return put(find(r, UVERBS_ATTR_QUERY_GID_ENTRY_RESP_ENTRY), &e,
+		   sizeof(e));
+}
+
+static int query_gid_table(const struct request *r)
+{
+	struct ib_uverbs_attr *out, *count;
+	uint64_t size, flags = 0, n = 0;
+	struct ibv_gid_entry e;
+	uint32_t i;
+
+	out = find(r, UVERBS_ATTR_QUERY_GID_TABLE_RESP_ENTRIES);
+	count = find(r, UVERBS_ATTR_QUERY_GID_TABLE_RESP_NUM_ENTRIES);
+	if (!out || !number(r, UVERBS_ATTR_QUERY_GID_TABLE_ENTRY_SIZE, &size) ||
+	    !size || out->len % size)
+		return -EINVAL;
+	if (find(r, UVERBS_ATTR_QUERY_GID_TABLE_FLAGS) &&
+	    !number(r, UVERBS_ATTR_QUERY_GID_TABLE_FLAGS, &flags))
+		return -EINVAL;
+	if (flags)
+		return -EOPNOTSUPP;
+	shim_refresh_gids(r->f);
+	for (i = 0; i < URXE_MAX_GID; i++) {
+		char *at = (char *)(uintptr_t)out->data + n * size;
+
+		if (!fill_entry(r->f->dev, i, &e))
+			continue;
+		if (n == out->len / size)
+			return -EINVAL;
+		memset(at, 0, size);
+		memcpy(at, &e, size < sizeof(e) ? size : sizeof(e));
+		n++;
+	}
+	out->flags |= UVERBS_ATTR_F_VALID_OUTPUT;
+	return put(count, &n, sizeof(n));
+}
+
+static const struct {
+	uint16_t object, method;
+	int (*run)(const struct request *r);
+} methods[] = {
+	{ UVERBS_OBJECT_DEVICE, UVERBS_METHOD_INVOKE_WRITE, invoke_write },
+	{ UVERBS_OBJECT_DEVICE, UVERBS_METHOD_QUERY_GID_ENTRY,
+	  query_gid_entry },
+	{ UVERBS_OBJECT_DEVICE, UVERBS_METHOD_QUERY_GID_TABLE,
+	  query_gid_table },
+	{ UVERBS_OBJECT_ASYNC_EVENT, UVERBS_METHOD_ASYNC_EVENT_ALLOC,
+	  alloc_async_fd },
+};
+
+static int dispatch(const struct request *r)
+{
+	unsigned int i;
+
+	for (i = 0; i < sizeof(methods) / sizeof(*methods); i++)
+		if (methods[i].object == r->hdr->object_id &&
+		    methods[i].method == r->hdr->method_id)
+			return methods[i].run(r);
+	/* ENOTTY would turn all ioctls of the context off */
+	return -EPROTONOSUPPORT;
+}
+
+int uverbs_ioctl(int fd, void *arg)
+{
+	struct request r = { .fd = fd, .hdr = arg };
+	struct urxe_fabric *other = NULL;
+	char dir[256];
+	struct stat st;
+	int ret;
+
+	if (fstat(fd, &st) || !fabric_is_arena(fd, &st))
+		return 1;
+	if (!arg)
+		return -EFAULT;
+	if (r.hdr->length !=
+	    sizeof(*r.hdr) + r.hdr->num_attrs * sizeof(*r.hdr->attrs))
+		return -EINVAL;
+	ret = arena_fabric_dir(fd, dir, sizeof(dir));
+	if (ret)
+		return ret;
+	/* a descriptor may have come from a process in another fabric */
+	r.f = shim_fabric_opened() ? shim_fabric() : NULL;
+	if (!r.f || strcmp(r.f->dir, dir)) {
+		ret = fabric_open(dir, false, &other);
+		if (ret)
+			return ret;
+		r.f = other;
+	}
+	ret = dispatch(&r);
+	if (other)
+		fabric_close(other);
+	return ret;
+}

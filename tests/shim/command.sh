@@ -1,0 +1,102 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+# command.sh URXE HOLD STATIC: the urxe command itself.
+URXE=$1
+hold=$2
+static=$3
+. "$(dirname "$0")/lib.sh"
+
+code() {
+	want=$1
+	shift
+	"$@" >"$URXE_DIR/out" 2>"$URXE_DIR/err"
+	got=$?
+	[ $got = "$want" ] || die "$*: exit code $got, not $want:" \
+		"$(cat "$URXE_DIR/out" "$URXE_DIR/err")"
+}
+
+code 2 "$URXE"
+[ ! -s "$URXE_DIR/out" ] || die "usage on stdout"
+grep -q "^usage:" "$URXE_DIR/err" || die "no usage on stderr"
+code 2 "$URXE" nosuch
+code 2 "$URXE" run
+code 2 "$URXE" run --fabric
+code 2 "$URXE" run --nosuch ls
+code 2 "$URXE" run --fabric a/b ls
+code 2 "$URXE" run --fabric .. ls
+code 2 "$URXE" info extra
+code 2 "$URXE" doctor extra
+code 0 "$URXE" --help
+[ ! -s "$URXE_DIR/err" ] || die "help on stderr"
+code 0 "$URXE" --version
+code 127 "$URXE" run -- /nosuch/program
+grep -q "No such file" "$URXE_DIR/err" || die "no cause"
+code 126 "$URXE" run -- /etc/passwd
+code 7 "$URXE" run -- sh -c 'exit 7'
+
+# options of the command are its own
+has "a --fabric b" "$URXE" run echo a --fabric b
+has "other" "$URXE" run --fabric other sh -c 'echo $URXE_FABRIC'
+has "is t" sh -c "$URXE run sh -c 'echo is \$URXE_FABRIC'"
+has "is default" env -u URXE_FABRIC "$URXE" run sh -c 'echo is $URXE_FABRIC'
+has "host 1" "$URXE" run --with-host-devices sh -c 'echo host $URXE_HOST_DEVICES'
+has "host ." env URXE_HOST_DEVICES=1 "$URXE" run \
+	sh -c 'echo host ${URXE_HOST_DEVICES-.}'
+out=$(LD_PRELOAD=libdl.so.2 "$URXE" run sh -c 'echo $LD_PRELOAD' 2>/dev/null)
+case $out in
+*liburxe-kshim.so:libdl.so.2) ;;
+*) die "LD_PRELOAD is $out" ;;
+esac
+# once is enough
+out=$(run "$URXE" run sh -c 'echo $LD_PRELOAD')
+case $out in
+*kshim*kshim*) die "LD_PRELOAD is $out" ;;
+esac
+
+if [ -x "$static" ]; then
+	code 0 "$URXE" run "$static"
+	grep -q "statically linked" "$URXE_DIR/err" || die "no warning"
+fi
+
+# two fabrics, a context that lives and one that was killed
+has "no fabric in" "$URXE" info
+"$URXE" run --fabric one "$hold" >"$URXE_DIR/pid" &
+one=$!
+"$URXE" run --fabric two "$hold" >/dev/null &
+two=$!
+i=0
+while [ "$("$URXE" info | grep -c "shim-hold ")" != 2 ]; do
+	i=$((i + 1))
+	[ $i -lt 50 ] || die "no contexts: $("$URXE" info)"
+	sleep 0.1
+done
+has "fabric one" "$URXE" info
+has "$one shim-hold" "$URXE" info --fabric one
+has "contexts: 1 of 512" "$URXE" info --fabric two
+has "GID 0: fe80::" "$URXE" info --fabric two
+[ "$(ls "$URXE_DIR/one/ctx" | wc -l)" = 1 ] || die "no arena"
+kill -9 $one
+wait $one 2>/dev/null
+has "1 dead context was cleared up" "$URXE" info --fabric one
+has "contexts: 0 of 512" "$URXE" info --fabric one
+[ -z "$(ls "$URXE_DIR/one/ctx" "$URXE_DIR/one/ev" | grep -v :)" ] ||
+	die "left: $(ls "$URXE_DIR/one/ctx" "$URXE_DIR/one/ev")"
+kill -9 $two
+wait $two 2>/dev/null
+code 1 "$URXE" info --fabric nosuch
+
+# the doctor
+"$URXE" doctor >"$URXE_DIR/out" || grep -q "^FAIL" "$URXE_DIR/out" ||
+	die "doctor's exit code"
+grep -qvE "^(ok|warn|FAIL) " "$URXE_DIR/out" && die "not a line per check"
+for word in /dev/shm huge memlock Yama process_vm libibverbs provider \
+	"preload library" fabric; do
+	grep -q "$word" "$URXE_DIR/out" || [ "$word" = /dev/shm ] ||
+		die "doctor says nothing about $word"
+done
+mkdir -m 755 "$URXE_DIR/open"
+code 1 env URXE_FABRIC=open "$URXE" doctor
+grep -q "^FAIL  fabric .*mode 0755" "$URXE_DIR/out" || die "open directory"
+URXE_FABRIC=open run ls /sys/class/infiniband >"$URXE_DIR/out" 2>&1 &&
+	die "a fabric open to others was used"
+grep -q "mode 0700" "$URXE_DIR/out" || die "no cause: $(cat "$URXE_DIR/out")"

@@ -1,0 +1,35 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+# full.sh URXE: shared memory that is too small, first for the fabric, then
+# for a context.  Both are errors at once, with their cause.
+URXE=$1
+if [ "${FULL_INSIDE-}" != 1 ]; then
+	unshare -rm true 2>/dev/null || { echo "skip: no unshare"; exit 77; }
+	FULL_INSIDE=1 exec unshare -rm "$0" "$@"
+fi
+. "$(dirname "$0")/lib.sh"
+dir=$URXE_DIR/small
+top=$URXE_DIR
+mkdir "$dir"
+trap 'umount "$dir" 2>/dev/null; rm -rf "$top"' EXIT
+mount -t tmpfs -o size=256k tmpfs "$dir" 2>/dev/null || skip "no mount"
+URXE_DIR=$dir
+run cat /sys/class/infiniband/urxe0/node_type >/dev/null 2>"$top/err" &&
+	die "a device in 256 KiB"
+grep -q "^urxe: no device.*no room" "$top/err" ||
+	die "no cause: $(cat "$top/err")"
+[ -z "$(ls "$dir/t/sys" 2>/dev/null)" ] || die "half a tree was left"
+
+umount "$dir" && mount -t tmpfs -o size=2m tmpfs "$dir" || skip "no mount"
+has "1: CA" run cat /sys/class/infiniband/urxe0/node_type
+dd if=/dev/zero of="$dir/fill" bs=4k 2>/dev/null
+if have ibv_devinfo && have timeout; then
+	timeout 4 "$URXE" run ibv_devinfo >/dev/null 2>"$top/err"
+	[ $? != 124 ] || die "it waited for a device to come"
+fi
+run dd if=/dev/infiniband/uverbs1000 bs=1 count=1 >/dev/null 2>"$top/err" &&
+	die "opened without memory"
+grep -q "^urxe: cannot open urxe0.*no room" "$top/err" ||
+	die "no cause: $(cat "$top/err")"
+[ -z "$(ls "$dir/t/ctx")" ] || die "half an arena was left"
+rm "$dir/fill"

@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+# What the shell tests share.  Sourced with $URXE (the command) set; makes a
+# directory for fabrics of its own and removes it at the end.
+set -u
+
+base=/dev/shm
+[ -w "$base" ] || base=${TMPDIR:-/tmp}
+URXE_DIR=$(mktemp -d "$base/urxe-test.XXXXXX") || exit 99
+export URXE_DIR
+URXE_FABRIC=t
+export URXE_FABRIC
+trap 'rm -rf "$URXE_DIR"' EXIT
+trap 'exit 99' INT TERM
+
+skip() {
+	echo "skip: $*"
+	exit 77
+}
+
+die() {
+	echo "failed: $*" >&2
+	exit 1
+}
+
+have() {
+	command -v "$1" >/dev/null 2>&1
+}
+
+# Run with the device; names of commands may be functions of the caller.
+run() {
+	"$URXE" run -- "$@"
+}
+
+# has TEXT CMD...: the output of CMD has TEXT in it.
+has() {
+	want=$1
+	shift
+	out=$("$@" 2>&1) || die "$* says: $out"
+	case $out in
+	*"$want"*) ;;
+	*) die "no \"$want\" in the output of $*: $out" ;;
+	esac
+}

@@ -1,0 +1,28 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+# race.sh URXE ROUNDS: six processes find and open the device at once, from
+# an empty tree; some are killed while the others go on.
+URXE=$1
+rounds=$2
+. "$(dirname "$0")/lib.sh"
+pids=
+for i in 1 2 3 4 5 6; do
+	"$URXE" run "$rounds" 40 &
+	pids="$pids $!"
+done
+for p in $pids; do
+	wait "$p" || die "process $p: exit code $?"
+done
+for i in 1 2 3; do
+	"$URXE" run "$rounds" 100000 &
+	p=$!
+	sleep 0.3
+	kill -9 $p
+	wait $p 2>/dev/null
+	"$URXE" run "$rounds" 5 || die "after a kill"
+done
+"$URXE" info >/dev/null
+[ "$(ls "$URXE_DIR/t" | tr '\n' ' ')" = "ctx dev device ev sys " ] ||
+	die "in the fabric: $(ls "$URXE_DIR/t")"
+[ -z "$(ls "$URXE_DIR/t/ctx" "$URXE_DIR/t/ev" | grep -v :)" ] ||
+	die "left: $(ls "$URXE_DIR/t/ctx" "$URXE_DIR/t/ev")"

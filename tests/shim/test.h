@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+#ifndef URXE_SHIM_TEST_H
+#define URXE_SHIM_TEST_H
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SKIP 77
+
+#define CHECK(cond) \
+	do { \
+		if (cond) \
+			break; \
+		fprintf(stderr, "%s:%d: %s (errno: %s)\n", __FILE__, \
+			__LINE__, #cond, strerror(errno)); \
+		exit(1); \
+	} while (0)
+
+#endif

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* urxe doctor: a line for each thing that can be wrong on a machine. */
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "doctor.h"
+#include "urxe.h"
+
+static int failures;
+
+void report(enum verdict v, const char *cost, const char *mend, const char *fmt,
+	    ...)
+{
+	static const char *const word[] = { "ok  ", "warn", "FAIL" };
+	va_list ap;
+
+	printf("%s  ", word[v]);
+	va_start(ap, fmt);
+	vprintf(fmt, ap);
+	va_end(ap);
+	if (cost)
+		printf("; cost: %s", cost);
+	if (mend)
+		printf("; mend: %s", mend);
+	putchar('\n');
+	failures += v == FAIL;
+}
+
+int cmd_doctor(int argc, char **argv)
+{
+	static void (*const checks[])(void) = {
+		check_shared_memory, check_fabric_dir,	  check_huge_pages,
+		check_memlock,	     check_yama,	  check_process_vm,
+		check_cpus,	     check_netlink,	  check_libibverbs,
+		check_libraries,     check_other_preload, check_host_devices,
+	};
+	unsigned int i;
+
+	(void)argv;
+	if (argc != 1)
+		return usage();
+	if (choose_fabric(NULL))
+		return EXIT_USAGE;
+	for (i = 0; i < sizeof(checks) / sizeof(*checks); i++) {
+		checks[i]();
+		fflush(stdout); /* some checks fork */
+	}
+	return failures ? 1 : 0;
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* The checks of urxe doctor, grouped by what they look at. */
+#ifndef URXE_DOCTOR_H
+#define URXE_DOCTOR_H
+
+enum verdict { OK, WARN, FAIL };
+
+/*
+ * One line: verdict, what was found, and unless it is well (cost and mend
+ * NULL), what that costs and how to mend it.
+ */
+void report(enum verdict v, const char *cost, const char *mend, const char *fmt,
+	    ...) __attribute__((format(printf, 4, 5)));
+
+void check_shared_memory(void); /* doctor_mem.c */
+void check_fabric_dir(void);
+void check_huge_pages(void);
+void check_memlock(void);
+void check_yama(void); /* doctor_proc.c */
+void check_process_vm(void);
+void check_cpus(void);
+void check_netlink(void); /* doctor_libs.c */
+void check_libibverbs(void);
+void check_libraries(void);
+void check_other_preload(void);
+void check_host_devices(void);
+
+#endif

@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* Libraries, and how programs will find the device with them. */
+#define _GNU_SOURCE
+#include <dirent.h>
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <link.h>
+#include <linux/netlink.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "doctor.h"
+#include "urxe.h"
+
+#define PROVIDER "liburxe-rdmav34.so"
+
+void check_netlink(void)
+{
+	int user, route;
+
+	user = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_USERSOCK);
+	if (user >= 0)
+		close(user);
+	route = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
+	if (route >= 0)
+		close(route);
+	if (user < 0)
+		report(WARN,
+		       "libibverbs finds the device by its files instead; rdma(8) does not work",
+		       "a sandbox that has NETLINK_USERSOCK",
+		       "netlink: no NETLINK_USERSOCK");
+	else if (route < 0)
+		report(WARN,
+		       "the device has no GIDs of this machine's addresses",
+		       "a sandbox that has NETLINK_ROUTE",
+		       "netlink: no NETLINK_ROUTE");
+	else
+		report(OK, NULL, NULL, "netlink: works");
+}
+
+/* Private ABIs that the provider knows, and one past the newest. */
+static const int known_abi[] = { 34, 57, 59, 64 };
+#define UNKNOWN_ABI_FROM 65
+#define UNKNOWN_ABI_TO 99
+
+static bool has_abi(void *lib, int abi)
+{
+	char name[40];
+
+	snprintf(name, sizeof(name), "verbs_register_driver_%d", abi);
+	return dlsym(lib, name);
+}
+
+static void *verbs; /* kept: the provider registers with it */
+
+void check_libibverbs(void)
+{
+	char path[PATH_MAX];
+	struct link_map *map;
+	unsigned int i;
+	int abi;
+
+	verbs = dlopen("libibverbs.so.1", RTLD_NOW | RTLD_LOCAL);
+	if (!verbs) {
+		report(FAIL, "no verbs program runs",
+		       "apt install libibverbs1 (or your system's rdma-core)",
+		       "libibverbs: %s", dlerror());
+		return;
+	}
+	if (dlinfo(verbs, RTLD_DI_LINKMAP, &map) ||
+	    !realpath(map->l_name, path))
+		snprintf(path, sizeof(path), "libibverbs.so.1");
+	for (i = 0; i < sizeof(known_abi) / sizeof(*known_abi); i++)
+		if (has_abi(verbs, known_abi[i]))
+			break;
+	if (i < sizeof(known_abi) / sizeof(*known_abi)) {
+		report(OK, NULL, NULL, "libibverbs: %s, private ABI %d", path,
+		       known_abi[i]);
+		return;
+	}
+	for (abi = UNKNOWN_ABI_FROM; abi <= UNKNOWN_ABI_TO; abi++)
+		if (has_abi(verbs, abi))
+			break;
+	if (abi <= UNKNOWN_ABI_TO)
+		report(FAIL, "no program finds the device",
+		       "a newer urxe, or rdma-core 36 to 64",
+		       "libibverbs: %s has private ABI %d, which this urxe does not know",
+		       path, abi);
+	else
+		report(FAIL, "no program finds the device",
+		       "rdma-core 36 to 64",
+		       "libibverbs: %s has no private ABI that this urxe knows",
+		       path);
+}
+
+void check_libraries(void)
+{
+	char preload[PATH_MAX], dir[PATH_MAX], path[2 * PATH_MAX];
+	char *slash;
+
+	if (find_libraries(preload, sizeof(preload), dir, sizeof(dir))) {
+		report(FAIL, "no device",
+		       "meson install, or run urxe from its build tree",
+		       "liburxe-kshim.so: neither beside this program nor in " URXE_LIBDIR);
+		return;
+	}
+	report(OK, NULL, NULL, "preload library: %s", preload);
+	if (!*dir) {
+		snprintf(dir, sizeof(dir), "%s", preload);
+		slash = strrchr(dir, '/');
+		if (slash)
+			*slash = 0;
+	}
+	snprintf(path, sizeof(path), "%s/" PROVIDER, dir);
+	if (access(path, R_OK))
+		report(FAIL, "libibverbs lists no device",
+		       "meson install, or build all targets",
+		       "provider: %s: %s", path, strerror(errno));
+	else if (verbs && !dlopen(path, RTLD_NOW | RTLD_LOCAL))
+		report(FAIL, "libibverbs lists no device", NULL, "provider: %s",
+		       dlerror());
+	else
+		report(OK, NULL, NULL, "provider: %s", path);
+}
+
+/* Everything in a list of libraries that is not ours. */
+static void foreign(const char *list, char *buf, size_t len)
+{
+	size_t n, used = 0;
+
+	*buf = 0;
+	for (; *list; list += n) {
+		list += strspn(list, ": \t\n");
+		n = strcspn(list, ": \t\n");
+		if (!n || memmem(list, n, "liburxe-kshim", 13))
+			continue;
+		used += (size_t)snprintf(buf + used, len - used, "%s%.*s",
+					 used ? " " : "", (int)n, list);
+		if (used >= len)
+			return;
+	}
+}
+
+void check_other_preload(void)
+{
+	const char *env = getenv("LD_PRELOAD");
+	char file[1024] = "", names[1024];
+	ssize_t n;
+	int fd;
+
+	fd = open("/etc/ld.so.preload", O_RDONLY | O_CLOEXEC);
+	if (fd >= 0) {
+		n = read(fd, file, sizeof(file) - 1);
+		file[n > 0 ? n : 0] = 0;
+		close(fd);
+	}
+	foreign(file, names, sizeof(names));
+	if (*names) {
+		report(WARN,
+		       "if it wraps open, stat, socket or ioctl without passing on, the device is not seen",
+		       "try without it", "/etc/ld.so.preload: %s", names);
+		return;
+	}
+	foreign(env ? env : "", names, sizeof(names));
+	if (*names)
+		report(WARN,
+		       "if it wraps open, stat, socket or ioctl without passing on, the device is not seen",
+		       "try without it", "LD_PRELOAD: %s", names);
+	else
+		report(OK, NULL, NULL, "no other preload library");
+}
+
+void check_host_devices(void)
+{
+	char names[256] = "";
+	struct dirent *de;
+	size_t used = 0;
+	DIR *dir;
+
+	dir = opendir("/sys/class/infiniband");
+	while (dir && (de = readdir(dir)) && used < sizeof(names))
+		if (de->d_name[0] != '.')
+			used += (size_t)snprintf(names + used,
+						 sizeof(names) - used, " %s",
+						 de->d_name);
+	if (dir)
+		closedir(dir);
+	if (*names)
+		report(OK, NULL, NULL,
+		       "devices of the host:%s; hidden by urxe run, shown with --with-host-devices",
+		       names);
+	else
+		report(OK, NULL, NULL, "devices of the host: none");
+}

@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* Memory: where the fabric is, huge pages, limits. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <mntent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/statfs.h>
+#include <unistd.h>
+
+#include "doctor.h"
+#include "fabric.h"
+
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23
+#endif
+#ifndef MADV_COLLAPSE
+#define MADV_COLLAPSE 25
+#endif
+#define HUGE_PAGE (2ul << 20)
+#define WANT_FREE (256ull << 20)
+
+static const char default_place[] = "/dev/shm";
+
+/* The existing directory in which fabrics are or will be made. */
+static const char *place(void)
+{
+	const char *base = getenv("URXE_DIR");
+	static char dir[256];
+	char *slash;
+
+	if (!base || *base != '/')
+		return default_place;
+	snprintf(dir, sizeof(dir), "%s", base);
+	slash = strrchr(dir, '/');
+	if (access(dir, F_OK) && slash != dir)
+		*slash = 0; /* the last part is made when it is needed */
+	return dir;
+}
+
+void check_shared_memory(void)
+{
+	static const char mend[] =
+		"mount a tmpfs on /dev/shm (mode 1777), or set URXE_DIR to a directory of your own on a tmpfs";
+	const char *dir = place();
+	unsigned long long size, avail;
+	struct statfs fs;
+
+	if (statfs(dir, &fs)) {
+		report(FAIL, "no fabric, no device", mend, "%s: %s", dir,
+		       strerror(errno));
+		return;
+	}
+	size = (unsigned long long)fs.f_blocks * (unsigned long long)fs.f_bsize;
+	avail = (unsigned long long)fs.f_bavail *
+		(unsigned long long)fs.f_bsize;
+	if (access(dir, W_OK | X_OK))
+		report(FAIL, "no fabric, no device", mend, "%s: %s", dir,
+		       strerror(errno));
+	else if (fs.f_type != TMPFS_MAGIC)
+		report(WARN,
+		       "shared state may be written to a disk, device memory has no huge pages",
+		       mend, "%s is not a tmpfs", dir);
+	else if (avail < WANT_FREE)
+		report(WARN,
+		       "device memory is a quarter of that, and rings of large queues do not fit (ENOMEM)",
+		       "a larger tmpfs: docker run --shm-size=1g, or mount -o remount,size=1g",
+		       "%s: %llu of %llu MiB are free", dir, avail >> 20,
+		       size >> 20);
+	else
+		report(OK, NULL, NULL, "%s: tmpfs, %llu of %llu MiB are free",
+		       dir, avail >> 20, size >> 20);
+}
+
+void check_fabric_dir(void)
+{
+	const unsigned int uid = geteuid();
+	char dir[256], mend[400];
+	struct urxe_fabric *f;
+	struct stat st;
+	int ret;
+
+	if (fabric_dir(dir, sizeof(dir))) {
+		report(FAIL, "no fabric, no device", "a shorter URXE_DIR",
+		       "the path of the fabric is too long");
+		return;
+	}
+	if (lstat(dir, &st)) {
+		ret = errno;
+		if (ret == ENOENT)
+			report(OK, NULL, NULL,
+			       "fabric %s: made by the first program", dir);
+		else
+			report(FAIL, "no device", "chown or remove it",
+			       "fabric %s: %s", dir, strerror(ret));
+		return;
+	}
+	snprintf(mend, sizeof(mend), "rm -r %s when nobody uses it", dir);
+	if (!S_ISDIR(st.st_mode) || st.st_uid != uid || st.st_mode & 077) {
+		report(FAIL, "it is refused, so there is no device", mend,
+		       "fabric %s: owner %u, mode %04o; it must be a directory of uid %u with mode 0700",
+		       dir, st.st_uid, st.st_mode & 07777, uid);
+		return;
+	}
+	ret = fabric_open(dir, false, &f);
+	if (ret == -ENOENT) {
+		report(OK, NULL, NULL, "fabric %s: empty so far", dir);
+	} else if (ret) {
+		report(FAIL, "no device in this fabric", mend, "fabric %s: %s",
+		       dir, *fabric_why() ? fabric_why() : strerror(-ret));
+	} else {
+		report(OK, NULL, NULL, "fabric %s: owner and mode are right",
+		       dir);
+		fabric_close(f);
+	}
+}
+
+/* 2 MiB pages free in a hugetlbfs that we may write; its path in buf. */
+static unsigned long free_hugetlb(char *buf, size_t len)
+{
+	unsigned long best = 0;
+	struct mntent *m;
+	struct statfs fs;
+	FILE *mounts;
+
+	mounts = setmntent("/proc/self/mounts", "re");
+	if (!mounts)
+		return 0;
+	while ((m = getmntent(mounts))) {
+		if (strcmp(m->mnt_type, "hugetlbfs") ||
+		    statfs(m->mnt_dir, &fs) ||
+		    (unsigned long)fs.f_bsize != HUGE_PAGE ||
+		    access(m->mnt_dir, W_OK) || fs.f_bfree <= best)
+			continue;
+		best = fs.f_bfree;
+		snprintf(buf, len, "%s", m->mnt_dir);
+	}
+	endmntent(mounts);
+	return best;
+}
+
+/* Collapse one huge page of a file in the fabric's place: 0 or errno. */
+static int try_collapse(void)
+{
+	char *area, *p;
+	int fd, ret = 0;
+
+	fd = open(place(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+	if (fd < 0)
+		return errno;
+	if (ftruncate(fd, HUGE_PAGE)) {
+		ret = errno;
+		goto out_close;
+	}
+	area = mmap(NULL, 2 * HUGE_PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS,
+		    -1, 0);
+	if (area == MAP_FAILED) {
+		ret = errno;
+		goto out_close;
+	}
+	p = area + (HUGE_PAGE - (size_t)area % HUGE_PAGE) % HUGE_PAGE;
+	if (mmap(p, HUGE_PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
+		 fd, 0) == MAP_FAILED ||
+	    madvise(p, HUGE_PAGE, MADV_POPULATE_WRITE) ||
+	    madvise(p, HUGE_PAGE, MADV_COLLAPSE))
+		ret = errno;
+	munmap(area, 2 * HUGE_PAGE);
+out_close:
+	close(fd);
+	return ret;
+}
+
+void check_huge_pages(void)
+{
+	char dir[256];
+	unsigned long pages = free_hugetlb(dir, sizeof(dir));
+	int err = try_collapse();
+
+	if (pages >= 32)
+		report(OK, NULL, NULL, "huge pages: %lu MiB free in %s",
+		       pages * 2, dir);
+	else if (!err)
+		report(OK, NULL, NULL,
+		       "huge pages: none reserved, but MADV_COLLAPSE makes them");
+	else
+		report(WARN,
+		       "device memory on 4 KiB pages: more TLB misses, large transfers are slower",
+		       "Linux 6.1 or newer, or reserve: sysctl vm.nr_hugepages=64 and a writable hugetlbfs",
+		       "huge pages: none reserved, and MADV_COLLAPSE says: %s",
+		       strerror(err));
+}
+
+void check_memlock(void)
+{
+	struct rlimit r;
+
+	if (getrlimit(RLIMIT_MEMLOCK, &r))
+		return;
+	if (geteuid() && r.rlim_cur != RLIM_INFINITY && r.rlim_cur <= 32768)
+		report(WARN,
+		       "libibverbs prints a warning; urxe itself locks no memory",
+		       "ulimit -l 65536", "memlock: %llu KiB",
+		       (unsigned long long)r.rlim_cur >> 10);
+	else if (r.rlim_cur == RLIM_INFINITY)
+		report(OK, NULL, NULL, "memlock: unlimited");
+	else
+		report(OK, NULL, NULL,
+		       "memlock: %llu KiB; urxe locks no memory",
+		       (unsigned long long)r.rlim_cur >> 10);
+}

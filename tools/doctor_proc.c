@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* Processes: may they reach each other's memory, can they run side by side. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "doctor.h"
+
+static const char cost_vm[] =
+	"RDMA between processes reaches only device memory and shared mappings, not private memory";
+
+void check_yama(void)
+{
+	static const char path[] = "/proc/sys/kernel/yama/ptrace_scope";
+	static const char *const meaning[] = { "every process of the same user",
+					       "only descendants",
+					       "only with CAP_SYS_PTRACE",
+					       "nobody, for good" };
+	char c = 0;
+	int fd;
+
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0) {
+		report(OK, NULL, NULL, "Yama: not there");
+		return;
+	}
+	if (read(fd, &c, 1) != 1 || c < '0' || c > '3')
+		c = 0;
+	close(fd);
+	if (!c)
+		report(WARN, "unknown", NULL, "Yama: %s cannot be read", path);
+	else if (c == '0')
+		report(OK, NULL, NULL, "Yama: ptrace_scope 0, %s", meaning[0]);
+	else
+		report(WARN, "see the next line",
+		       "sysctl kernel.yama.ptrace_scope=0 (lasting: a file in /etc/sysctl.d)",
+		       "Yama: ptrace_scope %c, %s", c, meaning[c - '0']);
+}
+
+static const char secret[] = "urxe doctor";
+static char window[sizeof(secret)];
+
+/* Read pid's secret and write it back into pid's window: 0 or errno. */
+static int reach(pid_t pid)
+{
+	char got[sizeof(secret)] = "";
+	struct iovec here = { got, sizeof(got) };
+	struct iovec there = { (void *)secret, sizeof(secret) };
+
+	if (process_vm_readv(pid, &here, 1, &there, 1, 0) != sizeof(got))
+		return errno;
+	if (memcmp(got, secret, sizeof(got)))
+		return EIO;
+	there.iov_base = window;
+	if (process_vm_writev(pid, &here, 1, &there, 1, 0) != sizeof(got))
+		return errno;
+	return 0;
+}
+
+/* In a child: try the pid that comes in, say how it went, stay alive. */
+static void partner(int in, int out)
+{
+	pid_t pid;
+	int err;
+
+	while (read(in, &pid, sizeof(pid)) == sizeof(pid)) {
+		err = reach(pid);
+		if (write(out, &err, sizeof(err)) != sizeof(err))
+			break;
+	}
+	_exit(0);
+}
+
+struct child {
+	pid_t pid;
+	int to, from;
+};
+
+static int start(struct child *c)
+{
+	int to[2], from[2];
+
+	if (pipe2(to, O_CLOEXEC))
+		return errno;
+	if (pipe2(from, O_CLOEXEC))
+		goto err_close_to;
+	c->pid = fork();
+	if (c->pid < 0)
+		goto err_close_from;
+	if (!c->pid) {
+		close(to[1]);
+		close(from[0]);
+		partner(to[0], from[1]);
+	}
+	close(to[0]);
+	close(from[1]);
+	c->to = to[1];
+	c->from = from[0];
+	return 0;
+
+err_close_from:
+	close(from[0]);
+	close(from[1]);
+err_close_to:
+	close(to[0]);
+	close(to[1]);
+	return errno;
+}
+
+static void stop(struct child *c)
+{
+	close(c->to);
+	close(c->from);
+	waitpid(c->pid, NULL, 0);
+}
+
+static int ask(struct child *c, pid_t pid)
+{
+	int err = EPIPE;
+
+	if (write(c->to, &pid, sizeof(pid)) != sizeof(pid) ||
+	    read(c->from, &err, sizeof(err)) != sizeof(err))
+		return EPIPE;
+	return err;
+}
+
+/*
+ * Two siblings, as two programs started from one shell are: neither is the
+ * other's descendant.
+ */
+void check_process_vm(void)
+{
+	struct child a, b;
+	int err;
+
+	/* the second child inherits the first one's pipes: harmless, for the
+	 * first ends when its input does, and that end is closed last */
+	err = start(&a);
+	if (err)
+		goto out;
+	err = start(&b);
+	if (!err) {
+		err = ask(&a, b.pid);
+		if (!err)
+			err = ask(&b, a.pid);
+		stop(&b);
+	}
+	stop(&a);
+out:
+	if (!err)
+		report(OK, NULL, NULL,
+		       "process_vm_readv and _writev: work between processes, both ways");
+	else if (err == EPERM)
+		report(FAIL, cost_vm,
+		       "sysctl kernel.yama.ptrace_scope=0; in a container: --cap-add SYS_PTRACE or a seccomp profile that allows process_vm_readv and process_vm_writev",
+		       "process_vm_readv or _writev: %s (Yama, seccomp or user namespaces)",
+		       strerror(err));
+	else if (err == ENOSYS)
+		report(FAIL, cost_vm,
+		       "a seccomp profile or kernel (CONFIG_CROSS_MEMORY_ATTACH) that has them",
+		       "process_vm_readv or _writev: %s", strerror(err));
+	else
+		report(FAIL, cost_vm, NULL, "process_vm_readv or _writev: %s",
+		       strerror(err));
+}
+
+void check_cpus(void)
+{
+	cpu_set_t set;
+	int n;
+
+	if (sched_getaffinity(0, sizeof(set), &set))
+		return;
+	n = CPU_COUNT(&set);
+	if (n < 2)
+		report(WARN,
+		       "two programs that poll take turns: latencies of milliseconds",
+		       "two CPUs, or programs that wait for events", "CPUs: %d",
+		       n);
+	else
+		report(OK, NULL, NULL, "CPUs: %d", n);
+}

@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* urxe info: what there is, who uses it, and how much of it. */
+#define _GNU_SOURCE
+#include <arpa/inet.h>
+#include <dirent.h>
+#include <errno.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "fabric.h"
+#include "urxe.h"
+
+static void show_bytes(uint64_t n)
+{
+	static const char *const unit[] = { "bytes", "KiB", "MiB", "GiB" };
+	unsigned int u = 0;
+	double v = (double)n;
+
+	while (v >= 1024 && u < 3) {
+		v /= 1024;
+		u++;
+	}
+	printf(u ? "%.1f %s" : "%.0f %s", v, unit[u]);
+}
+
+static void show_device(const struct urxe_dev *dev)
+{
+	bool up =
+		atomic_load_explicit(&dev->port_state, memory_order_acquire) ==
+		URXE_PORT_ACTIVE;
+	const uint64_t g = dev->node_guid;
+	char text[INET6_ADDRSTRLEN];
+	struct urxe_gid gid;
+	uint32_t i;
+
+	printf("  device " URXE_DEVICE_NAME
+	       ": firmware %.15s, node GUID %04x:%04x:%04x:%04x\n",
+	       dev->fw_ver, (unsigned int)(g >> 48),
+	       (unsigned int)(g >> 32 & 0xffff),
+	       (unsigned int)(g >> 16 & 0xffff), (unsigned int)(g & 0xffff));
+	printf("  port 1: %s, Ethernet, RoCE v2\n", up ? "ACTIVE" : "DOWN");
+	for (i = 0; i < URXE_MAX_GID; i++) {
+		if (!fabric_get_gid(dev, i, &gid))
+			continue;
+		if (!inet_ntop(AF_INET6, gid.raw, text, sizeof(text)))
+			continue;
+		printf("  GID %u: %s (%s)\n", i, text, gid.ifname);
+	}
+}
+
+static void show_dm(struct urxe_fabric *f)
+{
+	const struct urxe_dev *dev = f->dev;
+	uint64_t bytes = 0;
+	uint32_t i, n = 0;
+
+	fabric_lock(f);
+	for (i = 0; i < URXE_MAX_DM; i++) {
+		if (!atomic_load_explicit(&dev->dm[i].used,
+					  memory_order_relaxed))
+			continue;
+		bytes += (uint64_t)dev->dm[i].pages * URXE_PAGE;
+		n++;
+	}
+	fabric_unlock(f);
+	printf("  device memory: ");
+	show_bytes(bytes);
+	printf(" in %u piece%s of ", n, n == 1 ? "" : "s");
+	show_bytes(dev->dm_bytes);
+	printf("; pages: %s\n", dm_kind_name(atomic_load_explicit(
+					&dev->dm_kind, memory_order_relaxed)));
+}
+
+static void show_row(const char *a, const char *b,
+		     const _Atomic uint32_t used[URXE_OBJ_COUNT])
+{
+	int o;
+
+	printf("  %8s %-15s", a, b);
+	for (o = 0; o < URXE_OBJ_COUNT; o++)
+		printf(" %6u", used ? atomic_load_explicit(&used[o],
+							   memory_order_relaxed)
+				    : fabric_obj_limit(o));
+	putchar('\n');
+}
+
+static void show_contexts(struct urxe_fabric *f)
+{
+	const struct urxe_dev *dev = f->dev;
+	char pid[16], comm[17];
+	uint32_t i, n = 0;
+	int o;
+
+	for (i = 0; i < URXE_MAX_CTX; i++)
+		n += atomic_load_explicit(&dev->ctx[i].state,
+					  memory_order_acquire) ==
+		     URXE_CTX_LIVE;
+	printf("  contexts: %u of %u\n", n, URXE_MAX_CTX);
+	printf("  %8s %-15s", "PID", "command");
+	for (o = 0; o < URXE_OBJ_COUNT; o++)
+		printf(" %6s", fabric_obj_name(o));
+	putchar('\n');
+	for (i = 0; i < URXE_MAX_CTX; i++) {
+		const struct urxe_ctx_slot *c = &dev->ctx[i];
+
+		if (atomic_load_explicit(&c->state, memory_order_acquire) !=
+		    URXE_CTX_LIVE)
+			continue;
+		snprintf(pid, sizeof(pid), "%d",
+			 atomic_load_explicit(&c->pid, memory_order_relaxed));
+		snprintf(comm, sizeof(comm), "%.15s", c->comm);
+		show_row(pid, comm, c->used);
+	}
+	show_row("", "all", dev->used);
+	show_row("", "limit", NULL);
+}
+
+static int show_fabric(const char *dir)
+{
+	const char *slash = strrchr(dir, '/');
+	struct urxe_fabric *f;
+	int ret, dead;
+
+	ret = fabric_open(dir, false, &f);
+	if (ret)
+		return fail(1, "fabric %s: %s", dir,
+			    *fabric_why() ? fabric_why() : strerror(-ret));
+	dead = fabric_reap(f);
+	printf("fabric %s (%s)\n", slash ? slash + 1 : dir, dir);
+	if (fabric_refresh_gids(f))
+		fail(0, "%s", fabric_why());
+	show_device(f->dev);
+	show_dm(f);
+	show_contexts(f);
+	if (dead)
+		printf("  %d dead context%s cleared up\n", dead,
+		       dead == 1 ? " was" : "s were");
+	fabric_close(f);
+	return 0;
+}
+
+static int is_fabric(const char *base, const char *name)
+{
+	char path[600];
+	struct stat st;
+
+	if (*name == '.')
+		return 0;
+	snprintf(path, sizeof(path), "%s/%s/device", base, name);
+	return !stat(path, &st) && S_ISREG(st.st_mode);
+}
+
+static int show_all(char *base)
+{
+	char path[600];
+	struct dirent **list = NULL;
+	int i, n, shown = 0, ret = 0;
+
+	n = scandir(base, &list, NULL, alphasort);
+	if (n < 0 && errno != ENOENT)
+		return fail(1, "%s: %s", base, strerror(errno));
+	for (i = 0; i < n; i++) {
+		if (is_fabric(base, list[i]->d_name)) {
+			if (shown++)
+				putchar('\n');
+			snprintf(path, sizeof(path), "%s/%s", base,
+				 list[i]->d_name);
+			ret |= show_fabric(path);
+		}
+		free(list[i]);
+	}
+	free(list);
+	if (!shown)
+		printf("no fabric in %s yet: the first program makes one\n",
+		       base);
+	return ret;
+}
+
+int cmd_info(int argc, char **argv)
+{
+	static const struct option opts[] = {
+		{ "fabric", required_argument, NULL, 'f' },
+		{ 0 },
+	};
+	const char *fabric = NULL;
+	char dir[256];
+	int c, ret;
+
+	while ((c = getopt_long(argc, argv, "", opts, NULL)) >= 0) {
+		if (c != 'f')
+			return usage();
+		fabric = optarg;
+	}
+	if (optind != argc)
+		return usage();
+	ret = choose_fabric(fabric ? fabric : "default");
+	if (!ret && fabric_dir(dir, sizeof(dir)))
+		ret = fail(1, "the fabric's path is too long");
+	if (ret)
+		return ret;
+	if (fabric)
+		return show_fabric(dir);
+	*strrchr(dir, '/') = 0;
+	return show_all(dir);
+}

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#define _GNU_SOURCE
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "fabric.h"
+#include "urxe.h"
+
+#define PRELOAD "liburxe-kshim.so"
+
+static const char text[] =
+	"usage: urxe run [--fabric NAME] [--with-host-devices] [--] CMD [ARG...]\n"
+	"       urxe info [--fabric NAME]\n"
+	"       urxe doctor\n"
+	"       urxe --help | --version\n"
+	"\n"
+	"run     run CMD with the RDMA device urxe0; the host's RDMA devices are\n"
+	"        hidden from it unless --with-host-devices is given\n"
+	"info    show fabrics, devices and who uses them; clear up after the dead\n"
+	"doctor  check what this machine gives urxe, and say how to mend it\n";
+
+int usage(void)
+{
+	fputs(text, stderr);
+	return EXIT_USAGE;
+}
+
+int fail(int code, const char *fmt, ...)
+{
+	va_list ap;
+
+	fputs("urxe: ", stderr);
+	va_start(ap, fmt);
+	vfprintf(stderr, fmt, ap);
+	va_end(ap);
+	fputc('\n', stderr);
+	return code;
+}
+
+/* The directory of this program; 0 or -errno. */
+static int own_dir(char *buf, size_t len)
+{
+	ssize_t n = readlink("/proc/self/exe", buf, len - 1);
+	char *slash;
+
+	if (n < 0)
+		return -errno;
+	buf[n] = 0;
+	slash = strrchr(buf, '/');
+	if (slash)
+		*slash = 0;
+	return 0;
+}
+
+/* A build tree, an installation that was moved, the place of installation. */
+static const struct {
+	const char *preload_dir; /* relative ones to this program */
+	const char *provider_dir; /* NULL: the same */
+} places[] = {
+	{ "../kernel-shim/preload", "../provider" },
+	{ "../" URXE_LIBDIR_REL, NULL },
+	{ URXE_LIBDIR, NULL },
+};
+
+static int full_path(const char *dir, const char *name, char *buf, size_t len)
+{
+	char own[4096], path[8192], *real;
+	int n;
+
+	if (*dir == '/')
+		n = snprintf(path, sizeof(path), "%s/%s", dir, name);
+	else if (own_dir(own, sizeof(own)))
+		return -ENOENT;
+	else
+		n = snprintf(path, sizeof(path), "%s/%s/%s", own, dir, name);
+	if (n >= (int)sizeof(path))
+		return -ENAMETOOLONG;
+	real = realpath(path, NULL);
+	if (!real)
+		return -errno;
+	n = snprintf(buf, len, "%s", real);
+	free(real);
+	return (size_t)n < len ? 0 : -ENAMETOOLONG;
+}
+
+int find_libraries(char *preload, size_t len, char *provider_dir, size_t dlen)
+{
+	unsigned int i;
+
+	for (i = 0; i < sizeof(places) / sizeof(*places); i++) {
+		if (full_path(places[i].preload_dir, PRELOAD, preload, len))
+			continue;
+		*provider_dir = 0;
+		if (places[i].provider_dir)
+			full_path(places[i].provider_dir, "", provider_dir,
+				  dlen);
+		return 0;
+	}
+	return -ENOENT;
+}
+
+int choose_fabric(const char *name)
+{
+	const char *env = getenv("URXE_FABRIC");
+	char dir[256];
+	int ret;
+
+	if (!name)
+		name = env && *env ? env : "default";
+	if (!*name || setenv("URXE_FABRIC", name, 1))
+		return fail(EXIT_USAGE, "a fabric needs a name");
+	ret = fabric_dir(dir, sizeof(dir));
+	if (ret)
+		return fail(EXIT_USAGE, "no fabric \"%s\": %s", name,
+			    *fabric_why() ? fabric_why() : strerror(-ret));
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	static const struct {
+		const char *name;
+		int (*run)(int argc, char **argv);
+	} commands[] = {
+		{ "run", cmd_run },
+		{ "info", cmd_info },
+		{ "doctor", cmd_doctor },
+	};
+	unsigned int i;
+
+	if (argc < 2)
+		return usage();
+	if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h")) {
+		fputs(text, stdout);
+		return 0;
+	}
+	if (!strcmp(argv[1], "--version")) {
+		puts("urxe " URXE_VERSION);
+		return 0;
+	}
+	for (i = 0; i < sizeof(commands) / sizeof(*commands); i++)
+		if (!strcmp(argv[1], commands[i].name))
+			return commands[i].run(argc - 1, argv + 1);
+	fail(0, "there is no command \"%s\"", argv[1]);
+	return usage();
+}

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* urxe run: the environment in which a program sees the device. */
+#define _GNU_SOURCE
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "urxe.h"
+
+/* as env(1) and the shells have them */
+#define EXIT_CANNOT_RUN 126
+#define EXIT_NOT_FOUND 127
+
+static bool has_entry(const char *list, const char *entry)
+{
+	size_t n = strlen(entry);
+
+	while (*list) {
+		if (!strncmp(list, entry, n) &&
+		    (!list[n] || list[n] == ':' || list[n] == ' '))
+			return true;
+		list += strcspn(list, ": ");
+		list += strspn(list, ": ");
+	}
+	return false;
+}
+
+static int set_preload(const char *lib)
+{
+	const char *old = getenv("LD_PRELOAD");
+	char *value;
+	int ret;
+
+	if (strpbrk(lib, ": "))
+		return fail(1,
+			    "LD_PRELOAD cannot hold the path \"%s\": it has "
+			    "a space or a colon in it",
+			    lib);
+	if (old && has_entry(old, lib))
+		return 0;
+	if (asprintf(&value, "%s%s%s", lib, old && *old ? ":" : "",
+		     old ? old : "") < 0)
+		return fail(1, "no memory");
+	ret = setenv("LD_PRELOAD", value, 1);
+	free(value);
+	return ret ? fail(1, "no memory") : 0;
+}
+
+/* The file that execvp would take; false if there is none. */
+static bool find_program(const char *cmd, char *buf, size_t len)
+{
+	const char *path = getenv("PATH"), *end;
+
+	if (strchr(cmd, '/') || !path) {
+		snprintf(buf, len, "%s", cmd);
+		return true;
+	}
+	for (;; path = end + 1) {
+		end = strchrnul(path, ':');
+		snprintf(buf, len, "%.*s/%s", (int)(end - path), path, cmd);
+		if (!access(buf, X_OK))
+			return true;
+		if (!*end)
+			return false;
+	}
+}
+
+/* Is it an ELF program without a dynamic loader? */
+static bool is_static(int fd)
+{
+	Elf64_Ehdr eh;
+	Elf64_Phdr ph;
+	int i;
+
+	if (pread(fd, &eh, sizeof(eh), 0) != sizeof(eh) ||
+	    memcmp(eh.e_ident, ELFMAG, SELFMAG) ||
+	    eh.e_ident[EI_CLASS] != ELFCLASS64 || eh.e_phentsize != sizeof(ph))
+		return false;
+	for (i = 0; i < eh.e_phnum; i++)
+		if (pread(fd, &ph, sizeof(ph),
+			  (off_t)(eh.e_phoff + (size_t)i * sizeof(ph))) ==
+			    sizeof(ph) &&
+		    ph.p_type == PT_INTERP)
+			return false;
+	return true;
+}
+
+/* Programs that ignore LD_PRELOAD run, but without the device: say so. */
+static void warn_unreachable(const char *cmd)
+{
+	char path[4096];
+	struct stat st;
+	int fd;
+
+	if (!find_program(cmd, path, sizeof(path)))
+		return;
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return;
+	if (is_static(fd))
+		fail(0, "%s is statically linked: it will not see the device",
+		     path);
+	else if (!fstat(fd, &st) && geteuid() &&
+		 st.st_mode & (S_ISUID | S_ISGID))
+		fail(0, "%s is set-user-id: it will not see the device", path);
+	close(fd);
+}
+
+int cmd_run(int argc, char **argv)
+{
+	static const struct option opts[] = {
+		{ "fabric", required_argument, NULL, 'f' },
+		{ "with-host-devices", no_argument, NULL, 'H' },
+		{ 0 },
+	};
+	char preload[4096], provider_dir[4096];
+	const char *fabric = NULL;
+	bool host = false;
+	int c, ret;
+
+	while ((c = getopt_long(argc, argv, "+", opts, NULL)) >= 0) {
+		if (c == 'f')
+			fabric = optarg;
+		else if (c == 'H')
+			host = true;
+		else
+			return usage();
+	}
+	if (optind == argc)
+		return usage();
+	ret = choose_fabric(fabric);
+	if (ret)
+		return ret;
+	if (find_libraries(preload, sizeof(preload), provider_dir,
+			   sizeof(provider_dir)))
+		return fail(1, "liburxe-kshim.so is neither beside this "
+			       "program nor in " URXE_LIBDIR);
+	ret = set_preload(preload);
+	if (ret)
+		return ret;
+	if (*provider_dir)
+		setenv("URXE_PROVIDER_DIR", provider_dir, 1);
+	if (host)
+		setenv("URXE_HOST_DEVICES", "1", 1);
+	else
+		unsetenv("URXE_HOST_DEVICES");
+	argv += optind;
+	warn_unreachable(argv[0]);
+	execvp(argv[0], argv);
+	ret = errno;
+	return fail(ret == ENOENT ? EXIT_NOT_FOUND : EXIT_CANNOT_RUN, "%s: %s",
+		    argv[0], strerror(ret));
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* The urxe command: one function per subcommand, which returns exit codes. */
+#ifndef URXE_TOOL_H
+#define URXE_TOOL_H
+
+#include <stddef.h>
+
+#define EXIT_USAGE 2
+
+int cmd_run(int argc, char **argv);
+int cmd_info(int argc, char **argv);
+int cmd_doctor(int argc, char **argv);
+
+/* "urxe: " and the message on stderr; returns code. */
+int fail(int code, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+int usage(void);
+
+/*
+ * Where the preload library is (the path is written) and where the provider
+ * is, if that is not the same directory (else ""): beside this program in a
+ * build tree, or installed.  -ENOENT
+ */
+int find_libraries(char *preload, size_t len, char *provider_dir, size_t dlen);
+
+/* Use fabric `name` from now on, in this process and what it executes. */
+int choose_fabric(const char *name);
+
+#endif
