@@ -8,42 +8,90 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include "ah.h"
 #include "context.h"
 #include "cq.h"
+#include "cq_ex.h"
+#include "cq_moderate.h"
+#include "cq_resize.h"
 #include "device.h"
 #include "dm.h"
 #include "event.h"
+#include "mcast.h"
+#include "import.h"
 #include "mr.h"
+#include "parent_domain.h"
+#include "mw.h"
+#include "odp.h"
 #include "pd.h"
 #include "peer.h"
 #include "qp.h"
+#include "qp_ex.h"
 #include "retry.h"
 #include "rq.h"
+#include "rt_values.h"
 #include "sq.h"
+#include "srq.h"
+#include "xrc.h"
 
 static const struct pabi_entry ops[] = {
+	PABI_ENTRY(advise_mr, urxe_advise_mr),
 	PABI_ENTRY(alloc_dm, urxe_alloc_dm),
+	PABI_ENTRY(alloc_mw, urxe_alloc_mw),
+	PABI_ENTRY(alloc_null_mr, urxe_alloc_null_mr),
+	PABI_ENTRY(alloc_parent_domain, urxe_alloc_parent_domain),
 	PABI_ENTRY(alloc_pd, urxe_alloc_pd),
+	PABI_ENTRY(alloc_td, urxe_alloc_td),
 	PABI_ENTRY(async_event, urxe_async_event),
+	PABI_ENTRY(attach_mcast, urxe_attach_mcast),
+	PABI_ENTRY(bind_mw, urxe_bind_mw),
+	PABI_ENTRY(close_xrcd, urxe_close_xrcd),
 	PABI_ENTRY(cq_event, urxe_cq_event),
+	PABI_ENTRY(create_ah, urxe_create_ah),
 	PABI_ENTRY(create_cq, urxe_create_cq),
+	PABI_ENTRY(create_cq_ex, urxe_create_cq_ex),
 	PABI_ENTRY(create_qp, urxe_create_qp),
+	PABI_ENTRY(create_qp_ex, urxe_create_qp_ex),
+	PABI_ENTRY(create_srq, urxe_create_srq),
+	PABI_ENTRY(create_srq_ex, urxe_create_srq_ex),
+	PABI_ENTRY(dealloc_mw, urxe_dealloc_mw),
 	PABI_ENTRY(dealloc_pd, urxe_dealloc_pd),
+	PABI_ENTRY(dealloc_td, urxe_dealloc_td),
 	PABI_ENTRY(dereg_mr, urxe_dereg_mr),
+	PABI_ENTRY(destroy_ah, urxe_destroy_ah),
 	PABI_ENTRY(destroy_cq, urxe_destroy_cq),
 	PABI_ENTRY(destroy_qp, urxe_destroy_qp),
+	PABI_ENTRY(destroy_srq, urxe_destroy_srq),
+	PABI_ENTRY(detach_mcast, urxe_detach_mcast),
 	PABI_ENTRY(free_context, urxe_free_context),
 	PABI_ENTRY(free_dm, urxe_free_dm),
+	PABI_ENTRY(get_srq_num, urxe_get_srq_num),
+	PABI_ENTRY(import_dm, urxe_import_dm),
+	PABI_ENTRY(import_mr, urxe_import_mr),
+	PABI_ENTRY(import_pd, urxe_import_pd),
+	PABI_ENTRY(modify_cq, urxe_modify_cq),
 	PABI_ENTRY(modify_qp, urxe_modify_qp),
+	PABI_ENTRY(modify_srq, urxe_modify_srq),
+	PABI_ENTRY(open_qp, urxe_open_qp),
+	PABI_ENTRY(open_xrcd, urxe_open_xrcd),
 	PABI_ENTRY(poll_cq, urxe_poll_cq),
 	PABI_ENTRY(post_recv, urxe_post_recv),
 	PABI_ENTRY(post_send, urxe_post_send),
+	PABI_ENTRY(post_srq_recv, urxe_post_srq_recv),
 	PABI_ENTRY(query_device_ex, urxe_query_device_ex),
 	PABI_ENTRY(query_port, urxe_query_port),
 	PABI_ENTRY(query_qp, urxe_query_qp),
+	PABI_ENTRY(query_rt_values, urxe_query_rt_values),
+	PABI_ENTRY(query_srq, urxe_query_srq),
 	PABI_ENTRY(reg_dm_mr, urxe_reg_dm_mr),
+	PABI_ENTRY(reg_dmabuf_mr, urxe_reg_dmabuf_mr),
 	PABI_ENTRY(reg_mr, urxe_reg_mr),
 	PABI_ENTRY(req_notify_cq, urxe_req_notify_cq),
+	PABI_ENTRY(rereg_mr, urxe_rereg_mr),
+	PABI_ENTRY(resize_cq, urxe_resize_cq),
+	PABI_ENTRY(unimport_dm, urxe_unimport_dm),
+	PABI_ENTRY(unimport_mr, urxe_unimport_mr),
+	PABI_ENTRY(unimport_pd, urxe_unimport_pd),
 };
 
 static pthread_mutex_t contexts_lock = PTHREAD_MUTEX_INITIALIZER;

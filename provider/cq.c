@@ -9,37 +9,43 @@
 #include "bitmap.h"
 #include "context.h"
 #include "cq.h"
+#include "cq_moderate.h"
 #include "event.h"
+#include "pd.h"
 #include "peer.h"
 
 /* ---------------------------------------------------------- producing */
 
-/* Read the ring's place; the numbers may be anything. */
-static bool load_ring(struct urxe_cq_view *v)
+/* Entries and mask of a ring; NULL if the word, which may be anything, lies. */
+static struct urxe_cqe *ring_at(struct urxe_arena *a, uint64_t word,
+				uint32_t *mask)
 {
-	uint64_t w = atomic_load_explicit(&v->sh->ring, memory_order_acquire);
-	uint32_t log = w & (URXE_PAGE - 1);
+	uint64_t offset = URXE_CQ_OFFSET(word);
+	uint32_t log = URXE_CQ_LOG(word);
 
-	if (log > 16)
-		return false;
-	v->ring = arena_ptr(v->peer->arena, w & ~(uint64_t)(URXE_PAGE - 1),
-			    sizeof(*v->ring) << log);
-	v->mask = (1u << log) - 1;
-	v->ring_word = w;
-	return v->ring;
+	if (unlikely(log > 16 || offset < URXE_HEAP_OFFSET ||
+		     offset > URXE_ARENA_SIZE - (sizeof(struct urxe_cqe) << log)))
+		return NULL;
+	*mask = (1u << log) - 1;
+	return (struct urxe_cqe *)(void *)((char *)a + offset);
 }
 
 bool cq_view_init(struct urxe_cq_view *v, struct urxe_peer *peer,
 		  uint32_t index, uint16_t owner)
 {
+	uint32_t mask;
+
 	if (index >= URXE_MAX_CQ)
 		return false;
 	v->peer = peer;
+	v->arena = peer->arena;
 	v->sh = &peer->arena->cq[index];
 	v->owner = owner;
 	v->event_fd = -1;
 	return atomic_load_explicit(&v->sh->live, memory_order_acquire) &&
-	       load_ring(v);
+	       ring_at(v->arena,
+		       atomic_load_explicit(&v->sh->ring, memory_order_relaxed),
+		       &mask);
 }
 
 void cq_view_fini(struct urxe_cq_view *v)
@@ -53,38 +59,91 @@ static void overrun(struct urxe_cq_view *v)
 {
 	if (atomic_exchange_explicit(&v->sh->error, 1, memory_order_acq_rel))
 		return;
-	urxe_why("CQ overrun: more completions than its %u entries",
-		 v->mask + 1);
+	urxe_why("CQ overrun: there are more completions than entries");
 	event_raise(v->peer, v->sh->async_fifo, v->sh->user, IBV_EVENT_CQ_ERR);
+}
+
+/* No room.  Where overruns are ignored, the completion gets lost. */
+static bool no_room(struct urxe_cq_view *v, struct urxe_cqe_ref *ref)
+{
+	if (v->sh->flags & URXE_CQ_IGNORE_OVERRUN) {
+		ref->cqe = &ref->lost;
+		ref->pos = 0;
+		return true;
+	}
+	overrun(v);
+	return false;
 }
 
 bool cq_begin(struct urxe_cq_view *v, struct urxe_cqe_ref *ref)
 {
-	for (;;) {
-		if (unlikely(atomic_load_explicit(&v->sh->error,
-						  memory_order_relaxed)))
+	struct urxe_cq_sh *sh = v->sh;
+	struct urxe_cqe *ring;
+	uint64_t word;
+	uint32_t mask;
+	int hop;
+
+	if (unlikely(atomic_load_explicit(&sh->error, memory_order_relaxed)))
+		return false;
+	/* seq_cst: after our guard went up, see cq_ring.h */
+	word = atomic_load_explicit(&sh->ring, memory_order_seq_cst);
+	/* no second resize gets past our guard */
+	for (hop = 0; hop < 2; hop++) {
+		ring = ring_at(v->arena, word, &mask);
+		if (unlikely(!ring))
 			return false;
-		switch (cq_ring_claim(v->ring, v->mask, &v->sh->tail_hint,
+		switch (cq_ring_claim(ring, mask,
+				      &sh->tail_hint[!!(word & URXE_CQ_PARITY)],
 				      v->owner, &ref->cqe, &ref->pos)) {
 		case CQ_CLAIMED:
 			return true;
-		case CQ_MOVED:
-			if (load_ring(v))
-				continue;
-			return false;
 		case CQ_FULL:
-			overrun(v);
-			return false;
+			return no_room(v, ref);
+		case CQ_MOVED:
+			word = atomic_load_explicit(&sh->next_ring,
+						    memory_order_relaxed);
 		}
 	}
+	return false;
 }
 
-static uint64_t wallclock(void)
+uint64_t cq_clock(void)
 {
 	struct timespec ts;
 
 	clock_gettime(CLOCK_REALTIME, &ts);
 	return (uint64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
+}
+
+static bool is_armed(const struct urxe_cq_view *v, uint32_t arm, bool solicited)
+{
+	return v->sh->channel && (arm == URXE_ARM_NEXT ||
+				  (arm == URXE_ARM_SOLICITED && solicited));
+}
+
+void cq_fire(struct urxe_cq_view *v, bool solicited)
+{
+	uint32_t arm = atomic_load_explicit(&v->sh->arm, memory_order_seq_cst);
+
+	if (!is_armed(v, arm, solicited))
+		return;
+	/* one event for each arming, whoever comes first */
+	if (!atomic_compare_exchange_strong_explicit(
+		    &v->sh->arm, &arm, URXE_ARM_NONE, memory_order_seq_cst,
+		    memory_order_relaxed))
+		return;
+	if (!event_send_comp(cq_event_fd(v), v->sh->user))
+		atomic_fetch_add_explicit(&v->sh->pending_events, 1,
+					  memory_order_release);
+}
+
+/* A completion was published. */
+static void notify(struct urxe_cq_view *v, bool solicited)
+{
+	uint32_t arm = atomic_load_explicit(&v->sh->arm, memory_order_seq_cst);
+
+	if (is_armed(v, arm, solicited) && !cq_hold_back(v))
+		cq_fire(v, solicited);
 }
 
 void cq_end(struct urxe_cq_view *v, const struct urxe_cqe_ref *ref,
@@ -103,13 +162,13 @@ void cq_end(struct urxe_cq_view *v, const struct urxe_cqe_ref *ref,
 	e->wc_flags = c->wc_flags;
 	e->inline_len = inline_len;
 	if (unlikely(v->sh->flags & URXE_CQ_TIMESTAMP))
-		e->timestamp = wallclock();
+		e->timestamp = cq_clock();
 	if (likely(!v->sh->channel)) {
 		cq_ring_publish(e, ref->pos, memory_order_release);
 		return;
 	}
 	cq_ring_publish(e, ref->pos, memory_order_seq_cst);
-	cq_notify(v, c->solicited || c->status != IBV_WC_SUCCESS);
+	notify(v, c->solicited || c->status != IBV_WC_SUCCESS);
 }
 
 bool cq_complete(struct urxe_cq_view *v, const struct urxe_completion *c)
@@ -138,27 +197,10 @@ int cq_event_fd(struct urxe_cq_view *v)
 	return none;
 }
 
-void cq_notify(struct urxe_cq_view *v, bool solicited)
-{
-	uint32_t arm = atomic_load_explicit(&v->sh->arm, memory_order_seq_cst);
-
-	if (!v->sh->channel || arm == URXE_ARM_NONE ||
-	    (arm == URXE_ARM_SOLICITED && !solicited))
-		return;
-	/* one event for each arming, whoever comes first */
-	if (!atomic_compare_exchange_strong_explicit(
-		    &v->sh->arm, &arm, URXE_ARM_NONE, memory_order_seq_cst,
-		    memory_order_relaxed))
-		return;
-	if (!event_send_comp(cq_event_fd(v), v->sh->user))
-		atomic_fetch_add_explicit(&v->sh->pending_events, 1,
-					  memory_order_release);
-}
-
 void cq_attention(struct urxe_cq_view *v)
 {
 	atomic_store_explicit(&v->sh->attention, 1, memory_order_seq_cst);
-	cq_notify(v, true);
+	cq_fire(v, true);
 }
 
 /* ---------------------------------------------------------- life */
@@ -192,37 +234,56 @@ static void drop_index(struct urxe_context *ctx, uint32_t index)
 	pthread_mutex_unlock(&ctx->arena->lock);
 }
 
-/* Memory for a ring of 1 << log entries, laid out for position first on. */
-static int make_ring(struct urxe_cq *cq, uint32_t log)
+int cq_ring_new(struct urxe_context *ctx, int cqe, uint64_t *word)
 {
-	struct urxe_context *ctx = cq->ctx;
+	uint32_t log = log2_up(cqe);
+	uint64_t bytes = sizeof(struct urxe_cqe) << log;
+	uint64_t offset = arena_alloc(ctx->arena, ctx->cmd_fd, bytes);
 
-	cq->ring_bytes = sizeof(struct urxe_cqe) << log;
-	cq->ring_offset = arena_alloc(ctx->arena, ctx->cmd_fd, cq->ring_bytes);
-	if (!cq->ring_offset)
+	if (!offset)
 		return -ENOMEM;
-	cq_ring_init(arena_ptr(ctx->arena, cq->ring_offset, cq->ring_bytes),
-		     1u << log, 0);
+	cq_ring_init(arena_ptr(ctx->arena, offset, bytes), 1u << log, 0);
+	*word = offset | log;
 	return 0;
 }
 
-static void publish(struct urxe_cq *cq, uint32_t log, uint32_t channel)
+void cq_ring_free(struct urxe_context *ctx, uint64_t word)
+{
+	arena_free(ctx->arena, ctx->cmd_fd, URXE_CQ_OFFSET(word),
+		   sizeof(struct urxe_cqe) << URXE_CQ_LOG(word));
+}
+
+void cq_use_ring(struct urxe_cq *cq, uint64_t word)
+{
+	uint32_t depth = 1u << URXE_CQ_LOG(word);
+
+	cq->ring_word = word;
+	cq->ring = ring_at(cq->ctx->arena, word, &cq->mask);
+	cq->head = 0;
+	cq->stuck = 0;
+	cq->vcq.cq.cqe = depth > URXE_MAX_CQE ? URXE_MAX_CQE : depth;
+}
+
+static void publish(struct urxe_cq *cq, uint32_t channel, uint32_t flags)
 {
 	struct urxe_cq_sh *sh = cq->sh;
 
 	memset(sh, 0, sizeof(*sh));
 	sh->channel = channel;
+	sh->flags = flags;
 	sh->user = (uintptr_t)&cq->vcq.cq;
 	sh->pid = urxe_pid;
 	sh->async_fifo = urxe_async_fifo(cq->ctx);
-	atomic_store_explicit(&sh->ring, cq->ring_offset | log,
-			      memory_order_relaxed);
+	atomic_store_explicit(&sh->ring, cq->ring_word, memory_order_relaxed);
 	atomic_store_explicit(&sh->live, 1, memory_order_release);
 }
 
-static int setup(struct urxe_cq *cq, uint32_t log, uint32_t channel)
+/* Index, shared slot and ring. */
+static int setup(struct urxe_cq *cq, const struct cq_request *r,
+		 uint32_t channel)
 {
 	struct urxe_context *ctx = cq->ctx;
+	uint64_t word;
 	int ret;
 
 	ret = fabric_obj_get(ctx->fabric, ctx->slot, URXE_OBJ_CQ);
@@ -237,10 +298,11 @@ static int setup(struct urxe_cq *cq, uint32_t log, uint32_t channel)
 			    sizeof(*cq->sh));
 	if (ret)
 		goto err_index;
-	ret = make_ring(cq, log);
+	ret = cq_ring_new(ctx, r->cqe, &word);
 	if (ret)
 		goto err_index;
-	publish(cq, log, channel);
+	cq_use_ring(cq, word);
+	publish(cq, channel, r->flags);
 	if (!cq_view_init(&cq->view, ctx->self, cq->index, ctx->slot)) {
 		ret = -EPROTO;
 		goto err_ring;
@@ -248,7 +310,7 @@ static int setup(struct urxe_cq *cq, uint32_t log, uint32_t channel)
 	return 0;
 
 err_ring:
-	arena_free(ctx->arena, ctx->cmd_fd, cq->ring_offset, cq->ring_bytes);
+	cq_ring_free(ctx, word);
 err_index:
 	drop_index(ctx, cq->index);
 err_put:
@@ -256,42 +318,63 @@ err_put:
 	return ret;
 }
 
-struct ibv_cq *urxe_create_cq(struct ibv_context *ibctx, int cqe,
-			      struct ibv_comp_channel *channel, int vector)
+struct urxe_cq *cq_create(struct urxe_context *ctx, const struct cq_request *r)
 {
-	struct urxe_context *ctx = to_uctx(ibctx);
-	uint32_t log, number = 0;
+	uint32_t channel = 0;
 	struct urxe_cq *cq;
-	int ret, saved = errno;
+	int ret;
 
-	if (cqe < 1 || cqe > URXE_MAX_CQE || vector < 0 ||
-	    vector >= URXE_NUM_COMP_VECTORS)
+	if (r->cqe < 1 || r->cqe > URXE_MAX_CQE || r->vector < 0 ||
+	    r->vector >= URXE_NUM_COMP_VECTORS)
 		return urxe_fail(-EINVAL, "ibv_create_cq: cqe or comp_vector");
-	if (channel) {
-		ret = fifo_number(channel->fd, &number);
+	if (r->channel) {
+		ret = fifo_number(r->channel->fd, &channel);
 		if (ret)
 			return urxe_fail(ret, "ibv_create_cq: the channel");
-		number++;
+		channel++;
 	}
 	cq = calloc(1, sizeof(*cq));
 	if (!cq)
 		return NULL;
 	cq->ctx = ctx;
-	pthread_mutex_init(&cq->lock.mutex, NULL);
-	log = log2_up(cqe);
-	ret = setup(cq, log, number);
+	urxe_lock_init(&cq->lock, r->single_threaded);
+	ret = setup(cq, r, channel);
 	if (ret) {
+		urxe_lock_destroy(&cq->lock);
 		free(cq);
 		return urxe_fail(ret, "ibv_create_cq");
 	}
-	cq->vcq.cq.cqe = 1u << log > URXE_MAX_CQE ? URXE_MAX_CQE : 1u << log;
 	cq->vcq.cq.handle = cq->index;
 	pthread_mutex_lock(&ctx->lock);
 	cq->next = ctx->cqs;
 	ctx->cqs = cq;
 	pthread_mutex_unlock(&ctx->lock);
+	return cq;
+}
+
+struct ibv_cq *urxe_create_cq(struct ibv_context *ibctx, int cqe,
+			      struct ibv_comp_channel *channel, int vector)
+{
+	const struct cq_request r = { .cqe = cqe,
+				      .vector = vector,
+				      .channel = channel };
+	int saved = errno;
+	struct urxe_cq *cq = cq_create(to_uctx(ibctx), &r);
+
+	if (!cq)
+		return NULL;
 	errno = saved;
 	return &cq->vcq.cq;
+}
+
+bool cq_lock_outside(struct urxe_cq *cq)
+{
+	if (pthread_equal(atomic_load_explicit(&cq->batch_thread,
+					       memory_order_relaxed),
+			  pthread_self()))
+		return false;
+	urxe_lock_outside(&cq->lock);
+	return true;
 }
 
 static bool unlink_cq(struct urxe_cq *cq)
@@ -325,10 +408,13 @@ int urxe_destroy_cq(struct ibv_cq *ibcq)
 	atomic_store_explicit(&cq->sh->live, 0, memory_order_release);
 	event_wait_cq(cq);
 	cq_view_fini(&cq->view);
-	arena_free(ctx->arena, ctx->cmd_fd, cq->ring_offset, cq->ring_bytes);
+	cq_ring_free(ctx, cq->ring_word);
 	drop_index(ctx, cq->index);
 	fabric_obj_put(ctx->fabric, ctx->slot, URXE_OBJ_CQ);
-	pthread_mutex_destroy(&cq->lock.mutex);
+	if (cq->parent)
+		pd_put(cq->parent);
+	urxe_lock_destroy(&cq->lock);
+	free(cq->backlog);
 	free(cq);
 	errno = saved;
 	return 0;
@@ -343,6 +429,8 @@ int urxe_req_notify_cq(struct ibv_cq *ibcq, int solicited_only)
 	if (!cq->sh->channel)
 		return 0; /* nobody could hear it */
 	arm = atomic_load_explicit(&cq->sh->arm, memory_order_relaxed);
+	if (arm == URXE_ARM_NONE)
+		cq_hold_reset(cq);
 	/* an arming for any completion is not weakened by a later one */
 	do {
 		if (arm == URXE_ARM_NEXT)
@@ -352,7 +440,7 @@ int urxe_req_notify_cq(struct ibv_cq *ibcq, int solicited_only)
 		memory_order_relaxed));
 	/* a peer changed a QP before we armed: nobody else will say so */
 	if (atomic_load_explicit(&cq->sh->attention, memory_order_seq_cst))
-		cq_notify(&cq->view, true);
+		cq_fire(&cq->view, true);
 	return 0;
 }
 

@@ -22,6 +22,7 @@ struct urxe_completion {
 struct urxe_cqe_ref {
 	struct urxe_cqe *cqe;
 	uint32_t pos;
+	struct urxe_cqe lost; /* a completion that the CQ has no room for */
 };
 
 /* View CQ index of peer's context.  False if there is no sound one. */
@@ -29,7 +30,12 @@ bool cq_view_init(struct urxe_cq_view *v, struct urxe_peer *peer,
 		  uint32_t index, uint16_t owner);
 void cq_view_fini(struct urxe_cq_view *v);
 
+/* What completions are stamped with, and the device's raw clock: ns. */
+uint64_t cq_clock(void);
+
 /*
+ * The caller's guard is up, from cq_begin to cq_end.
+ *
  * Claim an entry; false when the CQ is overrun, which has then been reported
  * to its owner.
  */
@@ -41,11 +47,32 @@ void cq_end(struct urxe_cq_view *v, const struct urxe_cqe_ref *ref,
 bool cq_complete(struct urxe_cq_view *v, const struct urxe_completion *c);
 
 /* Fire the CQ's event if it is armed for this kind of completion. */
-void cq_notify(struct urxe_cq_view *v, bool solicited);
+void cq_fire(struct urxe_cq_view *v, bool solicited);
 /* Write end of its channel's FIFO, opened once; -1 if nobody reads it. */
 int cq_event_fd(struct urxe_cq_view *v);
 /* Tell a CQ's poller that one of its QPs changed state. */
 void cq_attention(struct urxe_cq_view *v);
+
+/* What ibv_create_cq and ibv_create_cq_ex ask for. */
+struct cq_request {
+	int cqe, vector;
+	struct ibv_comp_channel *channel;
+	uint32_t flags; /* URXE_CQ_* */
+	bool single_threaded;
+};
+struct urxe_cq *cq_create(struct urxe_context *ctx, const struct cq_request *r);
+
+/* Memory for a ring of cqe entries at least, and its word. */
+int cq_ring_new(struct urxe_context *ctx, int cqe, uint64_t *word);
+void cq_ring_free(struct urxe_context *ctx, uint64_t word);
+/* Poll that ring from now on. */
+void cq_use_ring(struct urxe_cq *cq, uint64_t word);
+
+/*
+ * Keep pollers out.  False if the poller is this very thread, between
+ * ibv_start_poll and ibv_end_poll: then it is not locked and needs not be.
+ */
+bool cq_lock_outside(struct urxe_cq *cq);
 
 struct ibv_cq *urxe_create_cq(struct ibv_context *ctx, int cqe,
 			      struct ibv_comp_channel *channel, int vector);

@@ -8,7 +8,7 @@
  *   FREE(p)           the slot waits for position p
  *   CLAIMED(p, owner) a producer of context `owner` is filling it
  *   READY(p)          filled
- *   MOVED(p)          the ring was resized: go to the new one
+ *   MOVED(p)          the ring ends here: it was resized, go to the new one
  *
  * A producer takes FREE(p) to CLAIMED(p) by compare-and-swap (acquire: the
  * poller's reads of the slot's last use are over), fills the slot and stores
@@ -25,6 +25,24 @@
  * its owner still lives, and if not, frees the slot itself.  Nothing waits
  * for the dead.
  *
+ * Resize.  A ring is replaced, never changed.  The resizer, who holds the
+ * poller's lock, makes a new ring with positions from 0 and a tail_hint of
+ * its own, stores its place in next_ring, and takes FREE(p) at the old ring's
+ * tail to MOVED(p) by compare-and-swap (release: next_ring is seen by whoever
+ * sees MOVED).  Positions are claimed in order and p was free, so nothing
+ * beyond p was claimed: the old ring ends at p, for good.  A full ring has no
+ * free slot to end with; the resizer makes one by polling into its backlog.
+ * A producer that meets MOVED goes on in next_ring.  Then the resizer stores
+ * ring (seq_cst) and waits for the guards (quiesce.h).  A producer loads ring
+ * anew (seq_cst) for each completion, its guard up: so after that wait nobody
+ * is left in the old ring, and what is still CLAIMED there was claimed by the
+ * dead.  The resizer takes the completions of the old ring into the backlog,
+ * which is polled before the new ring, and frees it.  No completion is lost
+ * or seen twice, and those of one producer stay in order.
+ *
+ * So whoever produces into a CQ holds a raised guard from before it loads
+ * ring until it has published.
+ *
  * Events.  The poller arms (seq_cst store) and then polls once more; the
  * producer makes READY (seq_cst) and then looks at arm.  One of the two sees
  * the other.  A CQ without a channel needs no more than release here.
@@ -32,6 +50,7 @@
 #ifndef URXE_CQ_RING_H
 #define URXE_CQ_RING_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "layout.h"
@@ -98,11 +117,43 @@ static inline enum cq_claim cq_ring_claim(struct urxe_cqe *ring, uint32_t mask,
 			*pos = t;
 			return CQ_CLAIMED;
 		}
-		if (cqe_state(w) == CQE_MOVED)
+		if (cqe_state(w) == CQE_MOVED) {
+			/* acquire: next_ring was stored before it */
+			atomic_load_explicit(&e->word, memory_order_acquire);
 			return CQ_MOVED;
+		}
 		/* the last lap's entry is still there */
 		if ((int32_t)(cqe_pos(w) - t) < 0)
 			return CQ_FULL;
+		t++;
+	}
+}
+
+/*
+ * End the ring at its tail: true, and *pos is where, or false while the ring
+ * is full.
+ */
+static inline bool cq_ring_close(struct urxe_cqe *ring, uint32_t mask,
+				 _Atomic uint32_t *tail_hint, uint32_t *pos)
+{
+	uint32_t t = atomic_load_explicit(tail_hint, memory_order_relaxed);
+	struct urxe_cqe *e;
+	uint64_t w;
+
+	for (;;) {
+		e = &ring[t & mask];
+		w = atomic_load_explicit(&e->word, memory_order_relaxed);
+		if (w == cqe_word(t, 0, CQE_FREE)) {
+			if (!atomic_compare_exchange_strong_explicit(
+				    &e->word, &w, cqe_word(t, 0, CQE_MOVED),
+				    memory_order_acq_rel,
+				    memory_order_relaxed))
+				continue;
+			*pos = t;
+			return true;
+		}
+		if ((int32_t)(cqe_pos(w) - t) < 0)
+			return false;
 		t++;
 	}
 }
@@ -119,6 +170,18 @@ static inline void cq_ring_release(struct urxe_cqe *e, uint32_t pos,
 {
 	atomic_store_explicit(&e->word, cqe_word(pos + depth, 0, CQE_FREE),
 			      memory_order_release);
+}
+
+/*
+ * Take entry pos from its dead claimer, who left word there.  True if it is
+ * free now; false: it was published after all.
+ */
+static inline bool cq_ring_skip(struct urxe_cqe *e, uint64_t word, uint32_t pos,
+				uint32_t depth)
+{
+	return atomic_compare_exchange_strong_explicit(
+		&e->word, &word, cqe_word(pos + depth, 0, CQE_FREE),
+		memory_order_acq_rel, memory_order_relaxed);
 }
 
 #endif

@@ -5,7 +5,14 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cq_moderate.h"
 #include "device.h"
+#include "odp.h"
+
+/* device_cap_flags_ex, bits that headers do not name */
+#define CAP_FLUSH_GLOBAL (1ull << 38)
+#define CAP_FLUSH_PERSISTENT (1ull << 39)
+#define CAP_ATOMIC_WRITE (1ull << 40)
 
 static void fill_limits(const struct urxe_dev *dev, struct ibv_device_attr *a)
 {
@@ -19,13 +26,29 @@ static void fill_limits(const struct urxe_dev *dev, struct ibv_device_attr *a)
 	a->max_qp = fabric_obj_limit(URXE_OBJ_QP);
 	a->max_qp_wr = URXE_MAX_QP_WR;
 	a->device_cap_flags = IBV_DEVICE_RC_RNR_NAK_GEN |
+			      IBV_DEVICE_SRQ_RESIZE | IBV_DEVICE_XRC |
+			      IBV_DEVICE_UD_AV_PORT_ENFORCE |
+			      IBV_DEVICE_CURR_QP_STATE_MOD |
+			      IBV_DEVICE_PORT_ACTIVE_EVENT |
+			      IBV_DEVICE_MEM_WINDOW |
+			      IBV_DEVICE_MEM_WINDOW_TYPE_2B |
+			      IBV_DEVICE_MEM_MGT_EXTENSIONS |
 			      IBV_DEVICE_SYS_IMAGE_GUID;
 	a->max_sge = URXE_MAX_SGE;
 	a->max_sge_rd = URXE_MAX_SGE;
 	a->max_cq = fabric_obj_limit(URXE_OBJ_CQ);
 	a->max_cqe = URXE_MAX_CQE;
 	a->max_mr = fabric_obj_limit(URXE_OBJ_MR);
+	a->max_mw = fabric_obj_limit(URXE_OBJ_MW);
 	a->max_pd = fabric_obj_limit(URXE_OBJ_PD);
+	a->max_ah = fabric_obj_limit(URXE_OBJ_AH);
+	a->max_srq = fabric_obj_limit(URXE_OBJ_SRQ);
+	a->max_srq_wr = URXE_MAX_SRQ_WR;
+	a->max_srq_sge = URXE_MAX_SGE;
+	a->max_mcast_grp = URXE_MAX_MCAST_GRP;
+	a->max_mcast_qp_attach = URXE_MAX_MCAST_ATTACH;
+	a->max_total_mcast_qp_attach = URXE_MAX_MCAST_GRP *
+				       URXE_MAX_MCAST_ATTACH;
 	a->max_qp_rd_atom = URXE_MAX_RD_ATOM;
 	a->max_qp_init_rd_atom = URXE_MAX_RD_ATOM;
 	a->max_res_rd_atom = URXE_MAX_RD_ATOM * a->max_qp;
@@ -47,10 +70,16 @@ int urxe_query_device_ex(struct ibv_context *ibctx,
 		return EINVAL;
 	memset(&full, 0, sizeof(full));
 	fill_limits(dev, &full.orig_attr);
+	odp_caps(&full);
+	full.device_cap_flags_ex = full.orig_attr.device_cap_flags |
+				   CAP_FLUSH_GLOBAL | CAP_FLUSH_PERSISTENT |
+				   CAP_ATOMIC_WRITE;
 	full.max_dm_size = dev->dm_bytes;
 	full.phys_port_cnt_ex = 1;
+	full.cq_mod_caps.max_cq_count = CQ_MAX_COUNT;
+	full.cq_mod_caps.max_cq_period = CQ_MAX_PERIOD;
 	full.hca_core_clock = 1000000; /* kHz: timestamps count nanoseconds */
-	full.completion_timestamp_mask = 0;
+	full.completion_timestamp_mask = UINT64_MAX;
 	/* old applications have a shorter struct */
 	memcpy(attr, &full, size < sizeof(full) ? size : sizeof(full));
 	return 0;

@@ -41,6 +41,38 @@ static int memcpy_from_dm(void *host, struct ibv_dm *ibdm, uint64_t offset,
 	return ret;
 }
 
+static bool is_mine(const struct urxe_context *ctx,
+		    const struct urxe_dm_slot *slot)
+{
+	return atomic_load_explicit(&slot->used, memory_order_acquire) ==
+		       ctx->slot + 1 && slot->ctx_gen == ctx->gen;
+}
+
+bool dm_exists(const struct urxe_dm *dm)
+{
+	const struct urxe_dm_slot *slot = &dm->ctx->fabric->dev->dm[dm->slot];
+
+	return is_mine(dm->ctx, slot) && slot->offset == dm->offset &&
+	       slot->length >= dm->length;
+}
+
+/* One process's handle of the device memory in slot. */
+static struct ibv_dm *new_handle(struct urxe_dm *dm, struct urxe_context *ctx,
+				 uint32_t slot, uint64_t length)
+{
+	dm->ctx = ctx;
+	dm->slot = slot;
+	dm->length = length;
+	dm->offset = ctx->fabric->dev->dm[slot].offset;
+	dm->ptr = ctx->fabric->dm + dm->offset;
+	dm->vdm.handle = slot;
+	dm->vdm.dm.handle = slot;
+	dm->vdm.dm.context = ctx->ibv;
+	dm->vdm.dm.memcpy_to_dm = memcpy_to_dm;
+	dm->vdm.dm.memcpy_from_dm = memcpy_from_dm;
+	return &dm->vdm.dm;
+}
+
 struct ibv_dm *urxe_alloc_dm(struct ibv_context *ibctx,
 			     struct ibv_alloc_dm_attr *attr)
 {
@@ -60,17 +92,8 @@ struct ibv_dm *urxe_alloc_dm(struct ibv_context *ibctx,
 			    attr->log_align_req);
 	if (ret < 0)
 		goto err_put;
-	dm->ctx = ctx;
-	dm->slot = ret;
-	dm->length = attr->length;
-	dm->ptr = ctx->fabric->dm + ctx->fabric->dev->dm[ret].offset;
-	dm->vdm.handle = ret;
-	dm->vdm.dm.handle = ret;
-	dm->vdm.dm.context = ibctx;
-	dm->vdm.dm.memcpy_to_dm = memcpy_to_dm;
-	dm->vdm.dm.memcpy_from_dm = memcpy_from_dm;
 	errno = saved;
-	return &dm->vdm.dm;
+	return new_handle(dm, ctx, ret, attr->length);
 
 err_put:
 	fabric_obj_put(ctx->fabric, ctx->slot, URXE_OBJ_DM);
@@ -84,6 +107,8 @@ int urxe_free_dm(struct ibv_dm *ibdm)
 	struct urxe_dm *dm = to_udm(ibdm);
 	int ret, saved = errno;
 
+	if (!dm_exists(dm))
+		return ENOENT;
 	ret = dm_heap_free(dm->ctx->fabric, dm->slot);
 	if (ret)
 		return -ret;
@@ -91,4 +116,28 @@ int urxe_free_dm(struct ibv_dm *ibdm)
 	free(dm);
 	errno = saved;
 	return 0;
+}
+
+struct ibv_dm *urxe_import_dm(struct ibv_context *ibctx, uint32_t handle)
+{
+	struct urxe_context *ctx = to_uctx(ibctx);
+	struct urxe_dm_slot *slot;
+	struct urxe_dm *dm;
+	uint64_t length;
+
+	if (handle >= URXE_MAX_DM ||
+	    !is_mine(ctx, &ctx->fabric->dev->dm[handle]))
+		return urxe_fail(-ENOENT, "ibv_import_dm: no such handle");
+	slot = &ctx->fabric->dev->dm[handle];
+	length = slot->length;
+	if (slot->offset > ctx->fabric->dev->dm_bytes ||
+	    length > ctx->fabric->dev->dm_bytes - slot->offset)
+		return urxe_fail(-EPROTO, "ibv_import_dm: a broken handle");
+	dm = calloc(1, sizeof(*dm));
+	return dm ? new_handle(dm, ctx, handle, length) : NULL;
+}
+
+void urxe_unimport_dm(struct ibv_dm *ibdm)
+{
+	free(to_udm(ibdm));
 }

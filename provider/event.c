@@ -143,6 +143,21 @@ void event_wait_qp(struct urxe_qp *qp)
 	pthread_mutex_unlock(&ibqp->mutex);
 }
 
+void event_wait_srq(struct urxe_srq *srq)
+{
+	struct ibv_srq *ibsrq = &srq->vsrq.srq;
+	uint32_t reported;
+
+	take_back(srq->ctx->ibv->async_fd, (uintptr_t)ibsrq, 16);
+	pthread_mutex_lock(&srq->ctx->lock);
+	reported = srq->async_reported;
+	pthread_mutex_unlock(&srq->ctx->lock);
+	pthread_mutex_lock(&ibsrq->mutex);
+	while (ibsrq->events_completed != reported)
+		pthread_cond_wait(&ibsrq->cond, &ibsrq->mutex);
+	pthread_mutex_unlock(&ibsrq->mutex);
+}
+
 void urxe_async_event(struct ibv_context *ibctx, struct ibv_async_event *event)
 {
 	struct urxe_context *ctx = to_uctx(ibctx);
@@ -151,6 +166,10 @@ void urxe_async_event(struct ibv_context *ibctx, struct ibv_async_event *event)
 	switch (event->event_type) {
 	case IBV_EVENT_CQ_ERR:
 		to_ucq(event->element.cq)->async_reported++;
+		break;
+	case IBV_EVENT_SRQ_ERR:
+	case IBV_EVENT_SRQ_LIMIT_REACHED:
+		to_usrq(event->element.srq)->async_reported++;
 		break;
 	case IBV_EVENT_QP_FATAL:
 	case IBV_EVENT_QP_REQ_ERR:

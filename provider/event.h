@@ -26,6 +26,7 @@ void event_raise(struct urxe_peer *peer, uint32_t fifo, uint64_t element,
  */
 void event_wait_cq(struct urxe_cq *cq);
 void event_wait_qp(struct urxe_qp *qp);
+void event_wait_srq(struct urxe_srq *srq);
 
 /* Core has read an async event. */
 void urxe_async_event(struct ibv_context *ctx, struct ibv_async_event *event);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #include "cq.h"
+#include "event.h"
 #include "flush.h"
 #include "qp.h"
 #include "quiesce.h"
@@ -7,13 +8,15 @@
 #include "retry.h"
 #include "rq.h"
 
-static void flush_sq(struct urxe_qp *qp)
+void flush_sq(struct urxe_qp *qp)
 {
 	struct urxe_sq *sq = &qp->sq;
 
 	stall_end(qp);
+	guard_raise(qp->guard); /* we produce into a CQ */
 	for (; sq->comp != sq->prod; sq->comp++)
 		requester_complete(qp, sq->comp, IBV_WC_WR_FLUSH_ERR);
+	guard_lower(qp->guard);
 	sq->exec = sq->comp;
 }
 
@@ -49,6 +52,7 @@ static bool flush_rq(struct urxe_qp *qp)
 	prod = atomic_load_explicit(&sh->prod, memory_order_seq_cst);
 	cons = atomic_load_explicit(&sh->cons, memory_order_acquire);
 	done = atomic_load_explicit(&sh->done, memory_order_acquire);
+	guard_raise(qp->guard); /* we produce into a CQ */
 	if ((int32_t)(cons - done) > 0 && cons - done <= qp->rq.max_wr)
 		for (; done != cons; done++)
 			flush_recv(qp, done);
@@ -59,6 +63,7 @@ static bool flush_rq(struct urxe_qp *qp)
 			continue;
 		flush_recv(qp, cons++);
 	}
+	guard_lower(qp->guard);
 	atomic_store_explicit(&sh->done, cons, memory_order_release);
 	return true;
 }
@@ -66,22 +71,31 @@ static bool flush_rq(struct urxe_qp *qp)
 void flush_qp(struct urxe_qp *qp)
 {
 	flush_sq(qp);
-	urxe_lock(&qp->rq.lock);
+	if (!qp->rq.sh) {
+		/* IB 11.2.5.2: an SRQ is not flushed, but this is said once */
+		if (qp->srq && !qp->last_wqe)
+			event_raise(qp->ctx->self, qp->sh->async_fifo,
+				    qp->sh->user,
+				    IBV_EVENT_QP_LAST_WQE_REACHED);
+		qp->last_wqe = true;
+		return;
+	}
+	urxe_lock_outside(&qp->rq.lock);
 	if (!flush_rq(qp))
 		/* the next poll tries again */
 		atomic_store_explicit(&qp->rcq->sh->attention, 1,
 				      memory_order_release);
-	urxe_unlock(&qp->rq.lock);
+	urxe_unlock_outside(&qp->rq.lock);
 }
 
 static bool flush_if_error(struct urxe_qp *qp)
 {
 	if (qp_state(qp) != IBV_QPS_ERR)
 		return true;
-	if (!urxe_trylock(&qp->lock))
+	if (!urxe_trylock_outside(&qp->lock))
 		return false;
 	flush_qp(qp);
-	urxe_unlock(&qp->lock);
+	urxe_unlock_outside(&qp->lock);
 	return true;
 }
 

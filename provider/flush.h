@@ -11,6 +11,8 @@
 
 #include "urxe.h"
 
+/* Flush the send queue alone (SQE); qp->lock is held. */
+void flush_sq(struct urxe_qp *qp);
 /* Flush what is queued; qp->lock is held and the QP is in ERR. */
 void flush_qp(struct urxe_qp *qp);
 /* The same for every QP of cq that is in ERR; ctx->lock is held. */

@@ -71,10 +71,63 @@ struct urxe_key *key_alloc(struct urxe_context *ctx, enum urxe_obj obj,
 	return NULL;
 }
 
-void key_revoke(struct urxe_context *ctx, struct urxe_key *k)
+void key_set(struct urxe_key *k, const struct urxe_key *desc)
 {
-	atomic_store_explicit(&k->live, 0, memory_order_seq_cst);
-	quiesce(ctx);
+	k->iova = desc->iova;
+	k->length = desc->length;
+	k->va = desc->va;
+	k->pd = desc->pd;
+	k->access = desc->access;
+	k->pid = desc->pid;
+	k->kind = desc->kind;
+	k->flags = desc->flags;
+	k->file = desc->file;
+	k->dm = desc->dm;
+	k->file_offset = desc->file_offset;
+}
+
+void key_enable(struct urxe_key *k, uint32_t key)
+{
+	atomic_store_explicit(&k->live, URXE_MR_LIVE(key),
+			      memory_order_seq_cst);
+}
+
+/*
+ * The arena's lock orders this with mw.c: while it is held no window comes
+ * or goes.  The tag tells whether another process of this context destroyed
+ * the object already: its entry may even be something else by now.
+ */
+static int end_key(struct urxe_context *ctx, uint32_t key, bool retire)
+{
+	struct urxe_arena *a = ctx->arena;
+	uint32_t i = URXE_KEY_INDEX(key);
+	struct urxe_key *k = &a->key[i];
+	int ret = 0;
+
+	fabric_mutex_lock(&a->lock);
+	if (!bitmap_test(a->key_map, i) || a->key_tag[i] != URXE_KEY_TAG(key))
+		ret = -ENOENT;
+	else if (atomic_load_explicit(&k->windows, memory_order_relaxed))
+		ret = -EBUSY;
+	if (!ret) {
+		atomic_store_explicit(&k->live, 0, memory_order_seq_cst);
+		if (retire)
+			a->key_tag[i]++;
+	}
+	pthread_mutex_unlock(&a->lock);
+	if (!ret)
+		quiesce(ctx);
+	return ret;
+}
+
+int key_revoke(struct urxe_context *ctx, uint32_t key)
+{
+	return end_key(ctx, key, false);
+}
+
+int key_retire(struct urxe_context *ctx, uint32_t key)
+{
+	return end_key(ctx, key, true);
 }
 
 void key_free(struct urxe_context *ctx, enum urxe_obj obj, uint32_t key)
@@ -103,7 +156,7 @@ static bool same_file(int fd, const struct vma *v)
 }
 
 /* A descriptor of ours that peers can reach through /proc. */
-static int find_own_fd(const struct vma *v)
+static int find_own_fd(const struct vma *v, bool any, bool *in_memory)
 {
 	struct dirent *de;
 	int fd, found = -1;
@@ -114,15 +167,18 @@ static int find_own_fd(const struct vma *v)
 		return -1;
 	while (found < 0 && (de = readdir(dir))) {
 		fd = atoi(de->d_name);
-		if (de->d_name[0] != '.' && fd != dirfd(dir) &&
-		    same_file(fd, v) && is_memory_fs(fd))
+		if (de->d_name[0] == '.' || fd == dirfd(dir) ||
+		    !same_file(fd, v))
+			continue;
+		*in_memory = is_memory_fs(fd);
+		if (any || *in_memory)
 			found = fd;
 	}
 	closedir(dir);
 	return found;
 }
 
-static bool path_works(const struct vma *v)
+static bool path_works(const struct vma *v, bool any, bool *in_memory)
 {
 	bool works;
 	int fd;
@@ -132,18 +188,23 @@ static bool path_works(const struct vma *v)
 	fd = open(v->path, O_RDWR | O_CLOEXEC);
 	if (fd < 0)
 		return false;
-	works = same_file(fd, v) && is_memory_fs(fd);
+	*in_memory = is_memory_fs(fd);
+	works = same_file(fd, v) && (any || *in_memory);
 	close(fd);
 	return works;
 }
 
-int file_get(struct urxe_context *ctx, const struct vma *v)
+int file_get(struct urxe_context *ctx, const struct vma *v, bool any,
+	     bool *in_memory)
 {
-	bool by_path = path_works(v);
-	int fd = by_path ? -1 : find_own_fd(v), i, found = -1;
 	struct urxe_arena *a = ctx->arena;
+	int fd = -1, i, found = -1;
 	struct urxe_file *f;
+	bool by_path;
 
+	by_path = path_works(v, any, in_memory);
+	if (!by_path)
+		fd = find_own_fd(v, any, in_memory);
 	if (!by_path && fd < 0)
 		return -1;
 	fabric_mutex_lock(&a->lock);

@@ -40,11 +40,9 @@ static int open_checked(const char *path, const struct urxe_file *file)
 	return fd;
 }
 
-static void *map_file(const struct urxe_file *file, uint64_t *size)
+static int open_file(const struct urxe_file *file)
 {
 	char path[64];
-	struct stat st;
-	void *ptr = MAP_FAILED;
 	int fd = -1;
 
 	if (file->path[0] && !file->path[sizeof(file->path) - 1])
@@ -54,6 +52,16 @@ static void *map_file(const struct urxe_file *file, uint64_t *size)
 			 (int)file->fd);
 		fd = open_checked(path, file);
 	}
+	return fd;
+}
+
+static void *map_file(const struct urxe_file *file, uint64_t *size)
+{
+	void *ptr = MAP_FAILED;
+	struct stat st;
+	int fd;
+
+	fd = open_file(file);
 	if (fd < 0)
 		return FILE_REFUSED;
 	if (!fstat(fd, &st) && st.st_size > 0)
@@ -131,6 +139,21 @@ void mem_reach_file(struct urxe_peer *peer, const struct urxe_key *k,
 	base = file_map(peer, k->file, &size);
 	if (base && at <= size && seg->len <= size - at)
 		seg->ptr = base + at;
+}
+
+int mem_persist(struct urxe_peer *peer, const struct urxe_key *k)
+{
+	int fd, ret, saved = errno;
+
+	if (!(k->flags & URXE_MR_FILE) || k->file >= URXE_MAX_FILES)
+		return -ENXIO;
+	fd = open_file(&peer->arena->file[k->file]);
+	if (fd < 0)
+		return -EIO;
+	ret = fdatasync(fd) ? -errno : 0;
+	close(fd);
+	errno = saved;
+	return ret;
 }
 
 void mem_unmap_files(struct urxe_peer *peer)

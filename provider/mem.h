@@ -24,13 +24,19 @@ struct urxe_seg {
 	int32_t pid;
 };
 
+#define MEM_REMOTE_ACCESS \
+	(IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | \
+	 IBV_ACCESS_REMOTE_ATOMIC | URXE_ACCESS_FLUSH_GLOBAL | \
+	 URXE_ACCESS_FLUSH_PERSISTENT)
+
 /*
  * The entry that key names in peer's context, if a request of protection
- * domain pd may touch [addr, addr + len) with these access rights; else NULL.
+ * domain pd may use it with these access rights, else NULL.  Without a
+ * remote one it is used as an lkey, which windows do not have.
  */
 static inline const struct urxe_key *
-mem_lookup(const struct urxe_peer *peer, uint32_t key, uint32_t pd,
-	   uint64_t addr, uint64_t len, uint32_t access)
+mem_entry(const struct urxe_peer *peer, uint32_t key, uint32_t pd,
+	  uint32_t access)
 {
 	struct urxe_arena *a = peer->arena;
 	uint32_t i = URXE_KEY_INDEX(key);
@@ -40,22 +46,43 @@ mem_lookup(const struct urxe_peer *peer, uint32_t key, uint32_t pd,
 	if (unlikely(i >= atomic_load_explicit(&a->key_high,
 					       memory_order_acquire)))
 		return NULL;
-	/* seq_cst: after our guard went up, see quiesce.c */
+	/* seq_cst: after our guard went up, see quiesce.h */
 	if (unlikely(atomic_load_explicit(&k->live, memory_order_seq_cst) !=
 		     URXE_MR_LIVE(key)))
 		return NULL;
 	if (unlikely(k->pd != pd || (k->access & access) != access))
 		return NULL;
-	if (unlikely(addr < k->iova || len > k->length ||
+	if (!(access & MEM_REMOTE_ACCESS) &&
+	    unlikely(k->flags & URXE_MR_IS_MW))
+		return NULL;
+	return k;
+}
+
+/* The same if it covers [addr, addr + len). */
+static inline const struct urxe_key *
+mem_lookup(const struct urxe_peer *peer, uint32_t key, uint32_t pd,
+	   uint64_t addr, uint64_t len, uint32_t access)
+{
+	const struct urxe_key *k = mem_entry(peer, key, pd, access);
+
+	if (unlikely(!k || addr < k->iova || len > k->length ||
 		     addr - k->iova > k->length - len))
 		return NULL;
 	return k;
+}
+
+/* IB 10.6.7: a window of type 2 serves the QP it was bound on. */
+static inline bool mem_serves(const struct urxe_key *k, uint32_t qpn)
+{
+	return likely(!(k->flags & URXE_MR_TYPE_2)) || k->qpn == qpn;
 }
 
 /* The slow half of mem_reach: shared files. */
 void mem_reach_file(struct urxe_peer *peer, const struct urxe_key *k,
 		    uint64_t offset, struct urxe_seg *seg);
 void mem_unmap_files(struct urxe_peer *peer);
+/* Bring what was written to k's file to where it outlives us.  -errno */
+int mem_persist(struct urxe_peer *peer, const struct urxe_key *k);
 
 /* How to get at len bytes at addr of an entry that mem_lookup found. */
 static inline void mem_reach(struct urxe_peer *peer, const struct urxe_key *k,
@@ -77,7 +104,9 @@ static inline void mem_reach(struct urxe_peer *peer, const struct urxe_key *k,
 	} else if (k->kind == URXE_MEM_NULL) {
 		seg->pid = 0;
 	} else if (k->pid == urxe_pid && !peer->foreign_pids) {
-		seg->ptr = (char *)(uintptr_t)seg->va;
+		/* odp.h: never touched directly */
+		if (likely(!(k->flags & URXE_MR_ODP)))
+			seg->ptr = (char *)(uintptr_t)seg->va;
 	} else if (k->kind == URXE_MEM_FILE) {
 		mem_reach_file(peer, k, offset, seg);
 	}

@@ -2,41 +2,76 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "parent_domain.h"
 #include "pd.h"
 
-static struct urxe_pd_sh *shared(struct urxe_pd *pd)
+/*
+ * The PD itself is the entry in the arena; struct urxe_pd is one process's
+ * handle of it.  Imports are more handles.  Whoever deallocates ends it for
+ * all; the others' handles are then good for ibv_unimport_pd only, which the
+ * count in `live` tells.
+ */
+static struct urxe_pd_sh *shared(const struct urxe_pd *pd)
 {
 	return &pd->ctx->arena->pd[pd->pd.handle];
+}
+
+bool pd_exists(const struct urxe_pd *pd)
+{
+	return atomic_load_explicit(&shared(pd)->live, memory_order_acquire) ==
+	       pd->live;
 }
 
 void pd_get(struct urxe_pd *pd)
 {
 	atomic_fetch_add_explicit(&shared(pd)->refs, 1, memory_order_relaxed);
+	if (pd->parent)
+		atomic_fetch_add_explicit(&pd->parent->refs, 1,
+					  memory_order_relaxed);
 }
 
 void pd_put(struct urxe_pd *pd)
 {
 	atomic_fetch_sub_explicit(&shared(pd)->refs, 1, memory_order_release);
+	if (pd->parent)
+		atomic_fetch_sub_explicit(&pd->parent->refs, 1,
+					  memory_order_release);
 }
 
-static int take_handle(struct urxe_arena *a)
+/* A free entry: its number, and its count in *live. */
+static int take_handle(struct urxe_arena *a, uint32_t *live)
 {
-	uint32_t i, free = 0;
+	uint32_t i, count;
 
 	for (i = 0; i < URXE_MAX_PD; i++) {
-		free = 0;
-		if (atomic_compare_exchange_strong_explicit(
-			    &a->pd[i].live, &free, 1, memory_order_acq_rel,
-			    memory_order_relaxed))
-			return (int)i;
+		count = atomic_load_explicit(&a->pd[i].live,
+					     memory_order_relaxed);
+		if (count & 1 || !atomic_compare_exchange_strong_explicit(
+					 &a->pd[i].live, &count, count + 1,
+					 memory_order_acq_rel,
+					 memory_order_relaxed))
+			continue;
+		*live = count + 1;
+		return (int)i;
 	}
 	return -ENOMEM;
+}
+
+static struct ibv_pd *new_handle(struct urxe_pd *pd, struct urxe_context *ctx,
+				 uint32_t handle, uint32_t live)
+{
+	pd->ctx = ctx;
+	pd->live = live;
+	pd->pd.context = ctx->ibv;
+	pd->pd.handle = handle;
+	return &pd->pd;
 }
 
 struct ibv_pd *urxe_alloc_pd(struct ibv_context *ibctx)
 {
 	struct urxe_context *ctx = to_uctx(ibctx);
 	struct urxe_pd *pd;
+	uint32_t live;
 	int ret;
 
 	pd = calloc(1, sizeof(*pd));
@@ -45,14 +80,12 @@ struct ibv_pd *urxe_alloc_pd(struct ibv_context *ibctx)
 	ret = fabric_obj_get(ctx->fabric, ctx->slot, URXE_OBJ_PD);
 	if (ret)
 		goto err_free;
-	ret = take_handle(ctx->arena);
+	ret = take_handle(ctx->arena, &live);
 	if (ret < 0)
 		goto err_put;
-	pd->ctx = ctx;
-	pd->pd.context = ibctx;
-	pd->pd.handle = ret;
-	atomic_store_explicit(&shared(pd)->refs, 0, memory_order_relaxed);
-	return &pd->pd;
+	atomic_store_explicit(&ctx->arena->pd[ret].refs, 0,
+			      memory_order_relaxed);
+	return new_handle(pd, ctx, ret, live);
 
 err_put:
 	fabric_obj_put(ctx->fabric, ctx->slot, URXE_OBJ_PD);
@@ -64,11 +97,39 @@ err_free:
 int urxe_dealloc_pd(struct ibv_pd *ibpd)
 {
 	struct urxe_pd *pd = to_upd(ibpd);
+	uint32_t live = pd->live;
 
+	if (pd->parent)
+		return parent_dealloc(pd->parent);
+	if (!pd_exists(pd))
+		return ENOENT;
 	if (atomic_load_explicit(&shared(pd)->refs, memory_order_acquire))
 		return EBUSY;
-	atomic_store_explicit(&shared(pd)->live, 0, memory_order_release);
+	if (!atomic_compare_exchange_strong_explicit(
+		    &shared(pd)->live, &live, live + 1, memory_order_acq_rel,
+		    memory_order_relaxed))
+		return ENOENT;
 	fabric_obj_put(pd->ctx->fabric, pd->ctx->slot, URXE_OBJ_PD);
 	free(pd);
 	return 0;
+}
+
+struct ibv_pd *urxe_import_pd(struct ibv_context *ibctx, uint32_t handle)
+{
+	struct urxe_context *ctx = to_uctx(ibctx);
+	struct urxe_pd *pd;
+	uint32_t live = 0;
+
+	if (handle && handle < URXE_MAX_PD)
+		live = atomic_load_explicit(&ctx->arena->pd[handle].live,
+					    memory_order_acquire);
+	if (!(live & 1))
+		return urxe_fail(-ENOENT, "ibv_import_pd: no such handle");
+	pd = calloc(1, sizeof(*pd));
+	return pd ? new_handle(pd, ctx, handle, live) : NULL;
+}
+
+void urxe_unimport_pd(struct ibv_pd *ibpd)
+{
+	free(to_upd(ibpd));
 }

@@ -3,18 +3,48 @@
 #define URXE_POLL_H
 
 #include "cq.h"
+#include "retry.h"
+
+/* Completions of a ring that is no more; cq_resize.c. */
+struct urxe_backlog {
+	uint32_t head, count;
+	struct urxe_cqe cqe[];
+};
+
+/* What a poller does for its QPs before it takes cq->lock. */
+static inline void poll_progress(struct urxe_cq *cq)
+{
+	if (unlikely(atomic_load_explicit(&cq->sh->attention,
+					  memory_order_relaxed) ||
+		     atomic_load_explicit(&cq->stalled,
+					  memory_order_relaxed)))
+		retry_progress(cq);
+}
 
 /*
  * The next completion, its queue slot already released and its inline bytes
  * placed; the caller holds cq->lock, reads the entry and releases it.
  */
 bool poll_next(struct urxe_cq *cq, struct urxe_cqe **out);
+void poll_release_backlog(struct urxe_cq *cq);
 
 static inline void poll_release(struct urxe_cq *cq, struct urxe_cqe *e)
 {
-	cq_ring_release(e, cq->head, cq->view.mask + 1);
+	if (unlikely(cq->backlog != NULL)) {
+		poll_release_backlog(cq);
+		return;
+	}
+	cq_ring_release(e, cq->head, cq->mask + 1);
 	cq->head++;
 }
+
+static inline uint32_t poll_vendor_err(const struct urxe_cqe *e)
+{
+	return e->status ? e->imm : 0;
+}
+
+/* The entry at the head of the ring if it is ready, whosoever it is. */
+struct urxe_cqe *poll_ring(struct urxe_cq *cq);
 
 /* Forget the completions of a QP that is destroyed or reset. */
 void cq_clean(struct urxe_cq *cq, uint32_t qpn);

@@ -5,8 +5,10 @@
 #include <string.h>
 
 #include "context.h"
+#include "counters.h"
 #include "event.h"
 #include "flush.h"
+#include "parent_domain.h"
 #include "pd.h"
 #include "poll.h"
 #include "qp.h"
@@ -15,17 +17,23 @@
 #include "retry.h"
 #include "rq.h"
 #include "sq.h"
+#include "ud.h"
+#include "xrc.h"
 
-void qp_set_error(struct urxe_qp *qp)
+bool qp_set_error(struct urxe_qp *qp, enum ibv_qp_state state)
 {
 	uint64_t word = atomic_load_explicit(&qp->sh->conn,
 					     memory_order_relaxed);
 
-	while (!atomic_compare_exchange_weak_explicit(
+	do {
+		if (state == IBV_QPS_SQE &&
+		    URXE_CONN_STATE(word) == IBV_QPS_ERR)
+			return false;
+	} while (!atomic_compare_exchange_weak_explicit(
 		&qp->sh->conn, &word,
-		(word & 0xffffffffffff) | (uint64_t)IBV_QPS_ERR << 48,
-		memory_order_seq_cst, memory_order_relaxed))
-		;
+		(word & 0xffffffffffff) | (uint64_t)state << 48,
+		memory_order_seq_cst, memory_order_relaxed));
+	return true;
 }
 
 static void raise_event(struct urxe_qp *qp, enum ibv_event_type type)
@@ -37,7 +45,7 @@ void qp_fatal(struct urxe_qp *qp)
 {
 	if (qp_state(qp) == IBV_QPS_ERR)
 		return;
-	qp_set_error(qp);
+	qp_set_error(qp, IBV_QPS_ERR);
 	raise_event(qp, IBV_EVENT_QP_FATAL);
 }
 
@@ -51,40 +59,89 @@ void qp_drained(struct urxe_qp *qp)
 
 void qp_forget(struct urxe_qp *qp)
 {
+	uint32_t i;
+
 	stall_end(qp);
 	quiesce(qp->ctx);
-	conn_drop(qp);
-	cq_clean(qp->scq, qp->vqp.qp.qp_num);
-	if (qp->rcq != qp->scq)
+	conn_drop(&qp->conn);
+	for (i = 0; qp->dests && i < UD_DESTS; i++)
+		conn_drop(&qp->dests[i]);
+	if (qp->scq)
+		cq_clean(qp->scq, qp->vqp.qp.qp_num);
+	if (qp->rcq && qp->rcq != qp->scq)
 		cq_clean(qp->rcq, qp->vqp.qp.qp_num);
 	sq_reset(&qp->sq);
 	if (qp->rq.sh)
 		rq_reset(&qp->rq);
+	qp->last_wqe = false;
 	atomic_store_explicit(&qp->sh->comm_est, 0, memory_order_relaxed);
 	atomic_store_explicit(&qp->sh->waiter, 0, memory_order_relaxed);
 }
 
 /* ---------------------------------------------------------- create */
 
-static int check_cap(const struct ibv_qp_cap *cap)
+static bool is_xrc(enum ibv_qp_type type)
 {
+	return type == IBV_QPT_XRC_SEND || type == IBV_QPT_XRC_RECV;
+}
+
+/* Handles of another context mean nothing here. */
+static bool all_of(const struct ibv_context *ctx,
+		   const struct ibv_qp_init_attr_ex *init)
+{
+	return (!init->pd || init->pd->context == ctx) &&
+	       (!init->send_cq || init->send_cq->context == ctx) &&
+	       (!init->recv_cq || init->recv_cq->context == ctx) &&
+	       (!init->srq || init->srq->context == ctx);
+}
+
+/* What each type needs, and what it must not have; man ibv_create_qp_ex. */
+static int check_init(const struct ibv_context *ctx,
+		      const struct ibv_qp_init_attr_ex *init)
+{
+	const struct ibv_qp_cap *cap = &init->cap;
+	bool xrc_recv = init->qp_type == IBV_QPT_XRC_RECV;
+
+	switch (init->qp_type) {
+	case IBV_QPT_RC:
+	case IBV_QPT_UC:
+	case IBV_QPT_UD:
+	case IBV_QPT_XRC_SEND:
+	case IBV_QPT_XRC_RECV:
+		break;
+	default:
+		return fabric_fail(EOPNOTSUPP, "no QPs of type %d",
+				   (int)init->qp_type);
+	}
+	if (xrc_recv)
+		return init->comp_mask & IBV_QP_INIT_ATTR_XRCD && init->xrcd ?
+			       0 : -EINVAL;
+	if (!(init->comp_mask & IBV_QP_INIT_ATTR_PD) || !init->pd ||
+	    !init->send_cq || !all_of(ctx, init))
+		return -EINVAL;
+	if (!is_xrc(init->qp_type) && !init->recv_cq)
+		return -EINVAL;
+	if (is_xrc(init->qp_type) && init->srq)
+		return -EINVAL;
 	if (cap->max_send_wr > URXE_MAX_QP_WR ||
 	    cap->max_recv_wr > URXE_MAX_QP_WR ||
 	    cap->max_send_sge > URXE_MAX_SGE ||
 	    cap->max_recv_sge > URXE_MAX_SGE ||
 	    cap->max_inline_data > URXE_MAX_INLINE)
-		return -EINVAL;
+		return fabric_fail(EINVAL, "cap is over the device's limits");
 	return 0;
 }
 
-static void publish(struct urxe_qp *qp, uint32_t pd)
+static void publish(struct urxe_qp *qp)
 {
 	struct urxe_qp_sh *sh = qp->sh;
 
 	sh->user = (uintptr_t)&qp->vqp.qp;
-	sh->pd = pd;
-	sh->send_cq = qp->scq->index;
-	sh->recv_cq = qp->rcq->index;
+	sh->pd = qp->vqp.qp.pd ? qp->vqp.qp.pd->handle : 0;
+	sh->send_cq = qp->scq ? qp->scq->index : 0;
+	sh->recv_cq = qp->rcq ? qp->rcq->index : 0;
+	sh->srq = qp->srq ? qp->srq->index + 1 : 0;
+	sh->xrcd = qp->xrcd ? qp->xrcd->index + 1 : 0;
 	sh->type = qp->init.qp_type;
 	sh->pid = urxe_pid;
 	sh->async_fifo = urxe_async_fifo(qp->ctx);
@@ -93,50 +150,76 @@ static void publish(struct urxe_qp *qp, uint32_t pd)
 			      memory_order_release);
 }
 
-static void link_cqs(struct urxe_qp *qp)
+/* Everything the QP stands on now knows of it. */
+static void link_objects(struct urxe_qp *qp)
 {
 	struct urxe_context *ctx = qp->ctx;
 
 	pthread_mutex_lock(&ctx->lock);
-	qp->scq_next = qp->scq->send_qps;
-	qp->scq->send_qps = qp;
-	qp->scq->refs++;
-	qp->rcq_next = qp->rcq->recv_qps;
-	qp->rcq->recv_qps = qp;
-	qp->rcq->refs++;
+	if (qp->scq) {
+		qp->scq_next = qp->scq->send_qps;
+		qp->scq->send_qps = qp;
+		qp->scq->refs++;
+	}
+	if (qp->rcq) {
+		qp->rcq_next = qp->rcq->recv_qps;
+		qp->rcq->recv_qps = qp;
+		qp->rcq->refs++;
+	}
+	if (qp->srq)
+		qp->srq->refs++;
 	ctx->qp[qpn_index(qp->vqp.qp.qp_num)] = qp;
 	pthread_mutex_unlock(&ctx->lock);
+	if (qp->xrcd)
+		atomic_fetch_add_explicit(&qp->xrcd->refs, 1,
+					  memory_order_relaxed);
+	if (qp->vqp.qp.pd)
+		pd_get(to_upd(qp->vqp.qp.pd));
 }
 
-static void unlink_cqs(struct urxe_qp *qp)
+static void unlink_objects(struct urxe_qp *qp)
 {
 	struct urxe_context *ctx = qp->ctx;
+	struct urxe_cq *scq = qp->scq, *rcq = qp->rcq;
+	bool scq_locked = false, rcq_locked = false;
 	struct urxe_qp **p;
 
 	pthread_mutex_lock(&ctx->lock);
-	for (p = &qp->scq->send_qps; *p != qp; p = &(*p)->scq_next)
-		;
-	*p = qp->scq_next;
-	for (p = &qp->rcq->recv_qps; *p != qp; p = &(*p)->rcq_next)
-		;
-	*p = qp->rcq_next;
+	if (scq) {
+		for (p = &scq->send_qps; *p != qp; p = &(*p)->scq_next)
+			;
+		*p = qp->scq_next;
+		scq->refs--;
+		scq_locked = cq_lock_outside(scq);
+	}
+	if (rcq) {
+		for (p = &rcq->recv_qps; *p != qp; p = &(*p)->rcq_next)
+			;
+		*p = qp->rcq_next;
+		rcq->refs--;
+		if (rcq != scq)
+			rcq_locked = cq_lock_outside(rcq);
+	}
 	/* pollers look the QP up under their CQ's lock */
-	urxe_lock(&qp->scq->lock);
-	if (qp->rcq != qp->scq)
-		urxe_lock(&qp->rcq->lock);
 	ctx->qp[qpn_index(qp->vqp.qp.qp_num)] = NULL;
-	if (qp->rcq != qp->scq)
-		urxe_unlock(&qp->rcq->lock);
-	urxe_unlock(&qp->scq->lock);
-	qp->scq->refs--;
-	qp->rcq->refs--;
+	if (rcq_locked)
+		urxe_unlock_outside(&rcq->lock);
+	if (scq_locked)
+		urxe_unlock_outside(&scq->lock);
+	if (qp->srq)
+		qp->srq->refs--;
 	pthread_mutex_unlock(&ctx->lock);
+	if (qp->xrcd)
+		atomic_fetch_sub_explicit(&qp->xrcd->refs, 1,
+					  memory_order_relaxed);
+	if (qp->vqp.qp.pd)
+		pd_put(to_upd(qp->vqp.qp.pd));
 }
 
 /* Number, shared slot and queues. */
-static int setup(struct urxe_qp *qp, const struct ibv_qp_init_attr *init,
-		 uint32_t *qpn)
+static int setup(struct urxe_qp *qp, uint32_t *qpn)
 {
+	const struct ibv_qp_cap *cap = &qp->init.cap;
 	struct urxe_context *ctx = qp->ctx;
 	int ret;
 
@@ -153,17 +236,27 @@ static int setup(struct urxe_qp *qp, const struct ibv_qp_init_attr *init,
 	if (ret)
 		goto err_qpn;
 	memset(qp->sh, 0, sizeof(*qp->sh));
-	ret = sq_create(&qp->sq, &init->cap, init->sq_sig_all);
+	ret = -ENOMEM;
+	if (qp->init.qp_type == IBV_QPT_UD) {
+		qp->dests = calloc(UD_DESTS, sizeof(*qp->dests));
+		if (!qp->dests)
+			goto err_qpn;
+	}
+	ret = sq_create(&qp->sq, cap, qp->init.sq_sig_all);
 	if (ret)
-		goto err_qpn;
-	ret = rq_create(ctx, &qp->rq, &qp->sh->rq, init->cap.max_recv_wr,
-			init->cap.max_recv_sge);
+		goto err_dests;
+	if (!qp->srq && !is_xrc(qp->init.qp_type))
+		ret = rq_create(ctx, &qp->rq, &qp->sh->rq, cap->max_recv_wr,
+				cap->max_recv_sge,
+				pd_single_threaded(qp->sq.pd));
 	if (ret)
 		goto err_sq;
 	return 0;
 
 err_sq:
 	sq_destroy(&qp->sq);
+err_dests:
+	free(qp->dests);
 err_qpn:
 	qpn_free(ctx->fabric, *qpn);
 err_put:
@@ -175,55 +268,118 @@ static void teardown(struct urxe_qp *qp)
 {
 	struct urxe_context *ctx = qp->ctx;
 
-	rq_destroy(ctx, &qp->rq);
+	if (qp->rq.sh)
+		rq_destroy(ctx, &qp->rq);
 	sq_destroy(&qp->sq);
+	free(qp->dests);
 	qpn_free(ctx->fabric, qp->vqp.qp.qp_num);
 	fabric_obj_put(ctx->fabric, ctx->slot, URXE_OBJ_QP);
-	pthread_mutex_destroy(&qp->lock.mutex);
+	urxe_lock_destroy(&qp->lock);
 	free(qp);
 }
 
-struct ibv_qp *urxe_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *init)
+/* The public half: core initialises none of it for QPs. */
+static void fill_ibv_qp(struct urxe_qp *qp, const struct ibv_qp_init_attr_ex *a,
+			uint32_t qpn)
 {
-	struct urxe_pd *upd = to_upd(pd);
+	struct ibv_qp *ibqp = &qp->vqp.qp;
+
+	ibqp->context = qp->ctx->ibv;
+	ibqp->qp_context = a->qp_context;
+	ibqp->pd = a->qp_type == IBV_QPT_XRC_RECV ? NULL : a->pd;
+	ibqp->send_cq = qp->scq ? a->send_cq : NULL;
+	ibqp->recv_cq = qp->rcq ? a->recv_cq : NULL;
+	ibqp->srq = qp->srq ? a->srq : NULL;
+	ibqp->handle = qpn_index(qpn);
+	ibqp->qp_num = qpn;
+	ibqp->state = IBV_QPS_RESET;
+	ibqp->qp_type = a->qp_type;
+	pthread_mutex_init(&ibqp->mutex, NULL);
+	pthread_cond_init(&ibqp->cond, NULL);
+	if (qp->xrcd) {
+		pabi_qp_tail(&qp->vqp)->comp_mask |= PABI_QP_HAS_XRCD;
+		pabi_qp_tail(&qp->vqp)->xrcd = a->xrcd;
+	}
+}
+
+static void take_init(struct urxe_qp *qp, const struct ibv_qp_init_attr_ex *a)
+{
+	bool xrc_recv = a->qp_type == IBV_QPT_XRC_RECV;
+
+	qp->init.qp_context = a->qp_context;
+	qp->init.qp_type = a->qp_type;
+	if (xrc_recv) { /* all it has is its domain */
+		qp->xrcd = to_uxrcd(a->xrcd);
+		return;
+	}
+	qp->sq.pd = to_upd(a->pd);
+	qp->init.sq_sig_all = a->sq_sig_all;
+	qp->init.cap = a->cap;
+	qp->init.send_cq = a->send_cq;
+	qp->scq = to_ucq(a->send_cq);
+	if (a->qp_type == IBV_QPT_XRC_SEND) {
+		qp->init.cap.max_recv_wr = 0;
+		qp->init.cap.max_recv_sge = 0;
+		return;
+	}
+	qp->init.recv_cq = a->recv_cq;
+	qp->rcq = to_ucq(a->recv_cq);
+	if (a->srq) {
+		qp->init.srq = a->srq;
+		qp->srq = to_usrq(a->srq);
+		qp->init.cap.max_recv_wr = 0;
+		qp->init.cap.max_recv_sge = 0;
+	}
+}
+
+struct ibv_qp *qp_create(struct ibv_context *ibctx,
+			 struct ibv_qp_init_attr_ex *a)
+{
 	int ret, saved = errno;
 	struct urxe_qp *qp;
 	uint32_t qpn;
 
-	if (init->qp_type != IBV_QPT_RC)
-		return urxe_fail(-EOPNOTSUPP, "ibv_create_qp: this QP type");
-	if (!init->send_cq || !init->recv_cq || init->srq ||
-	    check_cap(&init->cap))
-		return urxe_fail(-EINVAL, "ibv_create_qp: CQs, SRQ or cap");
+	ret = check_init(ibctx, a);
+	if (ret)
+		return urxe_fail(ret, "ibv_create_qp");
 	qp = calloc(1, sizeof(*qp));
 	if (!qp)
 		return NULL;
-	qp->ctx = upd->ctx;
-	qp->scq = to_ucq(init->send_cq);
-	qp->rcq = to_ucq(init->recv_cq);
-	pthread_mutex_init(&qp->lock.mutex, NULL);
-	ret = setup(qp, init, &qpn);
+	qp->ctx = to_uctx(ibctx);
+	take_init(qp, a);
+	urxe_lock_init(&qp->lock, pd_single_threaded(qp->sq.pd));
+	ret = setup(qp, &qpn);
 	if (ret) {
+		urxe_lock_destroy(&qp->lock);
 		free(qp);
 		return urxe_fail(ret, "ibv_create_qp");
 	}
-	qp->init = *init;
-	qp->vqp.qp.context = pd->context;
-	qp->vqp.qp.qp_context = init->qp_context;
-	qp->vqp.qp.pd = pd;
-	qp->vqp.qp.send_cq = init->send_cq;
-	qp->vqp.qp.recv_cq = init->recv_cq;
-	qp->vqp.qp.handle = qpn_index(qpn);
-	qp->vqp.qp.qp_num = qpn;
-	qp->vqp.qp.state = IBV_QPS_RESET;
-	qp->vqp.qp.qp_type = init->qp_type;
-	pthread_mutex_init(&qp->vqp.qp.mutex, NULL);
-	pthread_cond_init(&qp->vqp.qp.cond, NULL);
-	publish(qp, pd->handle);
-	pd_get(upd);
-	link_cqs(qp);
+	fill_ibv_qp(qp, a, qpn);
+	publish(qp);
+	link_objects(qp);
+	a->cap = qp->init.cap;
 	errno = saved;
 	return &qp->vqp.qp;
+}
+
+struct ibv_qp *urxe_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *init)
+{
+	struct ibv_qp_init_attr_ex a = {
+		.qp_context = init->qp_context,
+		.send_cq = init->send_cq,
+		.recv_cq = init->recv_cq,
+		.srq = init->srq,
+		.cap = init->cap,
+		.qp_type = init->qp_type,
+		.sq_sig_all = init->sq_sig_all,
+		.comp_mask = IBV_QP_INIT_ATTR_PD,
+		.pd = pd,
+	};
+	struct ibv_qp *qp = qp_create(pd->context, &a);
+
+	if (qp)
+		init->cap = a.cap;
+	return qp;
 }
 
 int urxe_destroy_qp(struct ibv_qp *ibqp)
@@ -231,15 +387,21 @@ int urxe_destroy_qp(struct ibv_qp *ibqp)
 	struct urxe_qp *qp = to_uqp(ibqp);
 	int saved = errno;
 
+	if (qp->mcast_groups)
+		return EBUSY; /* man ibv_destroy_qp */
+	if (qp->opened) {
+		xrc_close_qp(qp);
+		return 0;
+	}
 	urxe_lock(&qp->lock);
+	counters_flush(qp);
 	atomic_store_explicit(&qp->sh->conn, 0, memory_order_seq_cst);
 	qp_forget(qp);
 	urxe_unlock(&qp->lock);
-	unlink_cqs(qp);
+	unlink_objects(qp);
 	event_wait_qp(qp);
 	pthread_mutex_destroy(&ibqp->mutex);
 	pthread_cond_destroy(&ibqp->cond);
-	pd_put(to_upd(ibqp->pd));
 	teardown(qp);
 	errno = saved;
 	return 0;
@@ -252,6 +414,7 @@ int urxe_query_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask,
 
 	(void)mask; /* all of it is at hand */
 	urxe_lock(&qp->lock);
+	counters_flush(qp);
 	*attr = qp->attr;
 	attr->qp_state = qp_state(qp);
 	attr->cur_qp_state = attr->qp_state;

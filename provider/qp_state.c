@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "ah.h"
 #include "event.h"
 #include "flush.h"
 #include "qp.h"
@@ -18,81 +19,131 @@ struct transition {
 	int required, optional;
 };
 
-#define R IBV_QPS_RESET
-#define I IBV_QPS_INIT
-#define TR IBV_QPS_RTR
-#define TS IBV_QPS_RTS
-#define D IBV_QPS_SQD
+#define CONNECT \
+	(IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN)
+#define ENABLE (IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS)
+#define REQUESTER \
+	(IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | \
+	 IBV_QP_MAX_QP_RD_ATOMIC)
+#define RESPONDER (IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER)
+#define STATE_ACCESS (IBV_QP_CUR_STATE | IBV_QP_ACCESS_FLAGS)
+#define STATE_QKEY (IBV_QP_CUR_STATE | IBV_QP_QKEY)
+#define PKEY_ACCESS (IBV_QP_PKEY_INDEX | IBV_QP_ACCESS_FLAGS)
 
-/* Reliable connection. To RESET and to ERR leads a way from everywhere. */
-static const struct transition rc[] = {
-	{ R, I, IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS, 0 },
-	{ I, I, 0, IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS },
-	{ I, TR,
-	  IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
-		  IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER,
-	  IBV_QP_ACCESS_FLAGS | IBV_QP_PKEY_INDEX },
-	{ TR, TS,
-	  IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
-		  IBV_QP_MAX_QP_RD_ATOMIC,
-	  IBV_QP_CUR_STATE | IBV_QP_ACCESS_FLAGS | IBV_QP_MIN_RNR_TIMER },
-	{ TS, TS, 0,
-	  IBV_QP_CUR_STATE | IBV_QP_ACCESS_FLAGS | IBV_QP_MIN_RNR_TIMER },
-	{ TS, D, 0, IBV_QP_EN_SQD_ASYNC_NOTIFY },
-	{ D, TS, 0,
-	  IBV_QP_CUR_STATE | IBV_QP_ACCESS_FLAGS | IBV_QP_MIN_RNR_TIMER },
-	{ D, D, 0,
-	  IBV_QP_PORT | IBV_QP_AV | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
-		  IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC |
-		  IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_CUR_STATE |
-		  IBV_QP_ACCESS_FLAGS | IBV_QP_PKEY_INDEX |
-		  IBV_QP_MIN_RNR_TIMER },
+enum {
+	R = IBV_QPS_RESET,
+	I = IBV_QPS_INIT,
+	TR = IBV_QPS_RTR,
+	TS = IBV_QPS_RTS,
+	D = IBV_QPS_SQD,
+	SE = IBV_QPS_SQE,
 };
 
-#undef R
-#undef I
-#undef TR
-#undef TS
-#undef D
+/* To RESET and to ERR leads a way from everywhere; {0} ends a table. */
+static const struct transition rc[] = {
+	{ R, I, ENABLE, 0 },
+	{ I, I, 0, ENABLE },
+	{ I, TR, CONNECT | RESPONDER, PKEY_ACCESS },
+	{ TR, TS, REQUESTER | IBV_QP_SQ_PSN,
+	  STATE_ACCESS | IBV_QP_MIN_RNR_TIMER },
+	{ TS, TS, 0, STATE_ACCESS | IBV_QP_MIN_RNR_TIMER },
+	{ TS, D, 0, IBV_QP_EN_SQD_ASYNC_NOTIFY },
+	{ D, TS, 0, STATE_ACCESS | IBV_QP_MIN_RNR_TIMER },
+	{ D, D, 0,
+	  IBV_QP_PORT | IBV_QP_AV | REQUESTER | RESPONDER | STATE_ACCESS |
+		  IBV_QP_PKEY_INDEX },
+	{ 0 }
+};
+
+static const struct transition uc[] = {
+	{ R, I, ENABLE, 0 },
+	{ I, I, 0, ENABLE },
+	{ I, TR, CONNECT, PKEY_ACCESS },
+	{ TR, TS, IBV_QP_SQ_PSN, STATE_ACCESS },
+	{ TS, TS, 0, STATE_ACCESS },
+	{ TS, D, 0, IBV_QP_EN_SQD_ASYNC_NOTIFY },
+	{ D, TS, 0, STATE_ACCESS },
+	{ D, D, 0, IBV_QP_AV | STATE_ACCESS | IBV_QP_PKEY_INDEX },
+	{ SE, TS, 0, STATE_ACCESS },
+	{ 0 }
+};
+
+static const struct transition ud[] = {
+	{ R, I, IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY, 0 },
+	{ I, I, 0, IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY },
+	{ I, TR, 0, IBV_QP_PKEY_INDEX | IBV_QP_QKEY },
+	{ TR, TS, IBV_QP_SQ_PSN, STATE_QKEY },
+	{ TS, TS, 0, STATE_QKEY },
+	{ TS, D, 0, IBV_QP_EN_SQD_ASYNC_NOTIFY },
+	{ D, TS, 0, STATE_QKEY },
+	{ D, D, 0, IBV_QP_PKEY_INDEX | IBV_QP_QKEY },
+	{ SE, TS, 0, STATE_QKEY },
+	{ 0 }
+};
+
+static const struct transition xrc_send[] = {
+	{ R, I, ENABLE, 0 },
+	{ I, I, 0, ENABLE },
+	{ I, TR, CONNECT, PKEY_ACCESS },
+	{ TR, TS, REQUESTER | IBV_QP_SQ_PSN, STATE_ACCESS },
+	{ TS, TS, 0, STATE_ACCESS },
+	{ TS, D, 0, IBV_QP_EN_SQD_ASYNC_NOTIFY },
+	{ D, TS, 0, STATE_ACCESS },
+	{ D, D, 0,
+	  IBV_QP_PORT | IBV_QP_AV | REQUESTER | STATE_ACCESS |
+		  IBV_QP_PKEY_INDEX },
+	{ 0 }
+};
+
+static const struct transition xrc_recv[] = {
+	{ R, I, ENABLE, 0 },
+	{ I, I, 0, ENABLE },
+	{ I, TR, CONNECT | RESPONDER, PKEY_ACCESS },
+	{ TR, TS, IBV_QP_TIMEOUT | IBV_QP_SQ_PSN,
+	  STATE_ACCESS | IBV_QP_MIN_RNR_TIMER },
+	{ TS, TS, 0, STATE_ACCESS | IBV_QP_MIN_RNR_TIMER },
+	{ TS, D, 0, IBV_QP_EN_SQD_ASYNC_NOTIFY },
+	{ D, TS, 0, STATE_ACCESS | IBV_QP_MIN_RNR_TIMER },
+	{ D, D, 0,
+	  IBV_QP_PORT | IBV_QP_AV | IBV_QP_TIMEOUT | RESPONDER | STATE_ACCESS |
+		  IBV_QP_PKEY_INDEX },
+	{ 0 }
+};
+
+static const struct transition *table_of(enum ibv_qp_type type)
+{
+	switch (type) {
+	case IBV_QPT_UC:
+		return uc;
+	case IBV_QPT_UD:
+		return ud;
+	case IBV_QPT_XRC_SEND:
+		return xrc_send;
+	case IBV_QPT_XRC_RECV:
+		return xrc_recv;
+	default:
+		return rc;
+	}
+}
 
 #define ACCESS_FLAGS \
 	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | \
-	 IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC)
+	 IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC | \
+	 URXE_ACCESS_FLUSH_GLOBAL | URXE_ACCESS_FLUSH_PERSISTENT)
 
-static bool allowed(enum ibv_qp_state from, enum ibv_qp_state to, int mask)
+static bool allowed(enum ibv_qp_type type, enum ibv_qp_state from,
+		    enum ibv_qp_state to, int mask)
 {
-	size_t i;
+	const struct transition *t;
 
 	mask &= ~IBV_QP_STATE;
 	if (to == IBV_QPS_RESET || to == IBV_QPS_ERR)
 		return !mask;
-	for (i = 0; i < sizeof(rc) / sizeof(*rc); i++)
-		if (rc[i].from == from && rc[i].to == to)
-			return (mask & rc[i].required) == rc[i].required &&
-			       !(mask & ~(rc[i].required | rc[i].optional));
+	for (t = table_of(type); t->from || t->to; t++)
+		if (t->from == from && t->to == to)
+			return (mask & t->required) == t->required &&
+			       !(mask & ~(t->required | t->optional));
 	return false;
-}
-
-/* The path: one port, RoCE, so a GRH with a GID of this fabric. */
-static int check_av(struct urxe_qp *qp, const struct ibv_ah_attr *ah)
-{
-	struct urxe_dev *dev = qp->ctx->fabric->dev;
-	uint32_t i;
-
-	if (!ah->is_global || (ah->port_num && ah->port_num != 1) ||
-	    ah->grh.sgid_index >= URXE_MAX_GID || ah->sl > 15)
-		return EINVAL;
-	if (!atomic_load_explicit(&dev->gid[ah->grh.sgid_index].valid,
-				  memory_order_acquire))
-		return EINVAL;
-	for (i = 0; i < URXE_MAX_GID; i++)
-		if (atomic_load_explicit(&dev->gid[i].valid,
-					 memory_order_acquire) &&
-		    !memcmp(dev->gid[i].raw, ah->grh.dgid.raw, 16))
-			return 0;
-	urxe_why("QP 0x%x: no device of this fabric has that destination GID",
-		 qp->vqp.qp.qp_num);
-	return EHOSTUNREACH;
 }
 
 static int check_values(struct urxe_qp *qp, const struct ibv_qp_attr *a,
@@ -114,7 +165,7 @@ static int check_values(struct urxe_qp *qp, const struct ibv_qp_attr *a,
 	    ((mask & IBV_QP_MAX_DEST_RD_ATOMIC) &&
 	     a->max_dest_rd_atomic > URXE_MAX_RD_ATOM))
 		return EINVAL;
-	return mask & IBV_QP_AV ? check_av(qp, &a->ah_attr) : 0;
+	return mask & IBV_QP_AV ? ah_check(qp->ctx, &a->ah_attr) : 0;
 }
 
 /* Take over what mask names. */
@@ -150,6 +201,12 @@ static void apply(struct urxe_qp *qp, const struct ibv_qp_attr *a, int mask)
 	}
 	if (mask & IBV_QP_PATH_MTU)
 		qp->mtu_shift = a->path_mtu + 7;
+	else if (qp->init.qp_type == IBV_QPT_UD)
+		qp->mtu_shift = IBV_MTU_4096 + 7;
+	if (mask & IBV_QP_QKEY) {
+		own->qkey = a->qkey;
+		atomic_store_explicit(&sh->qkey, a->qkey, memory_order_relaxed);
+	}
 	sh->min_rnr_timer = own->min_rnr_timer;
 	sh->max_dest_rd_atomic = own->max_dest_rd_atomic;
 	sh->path_mtu = own->path_mtu;
@@ -181,6 +238,27 @@ static void reset(struct urxe_qp *qp)
 	qp->sqd_notify = false;
 }
 
+/* Is there one other end, and has this QP a requester for it? */
+static bool own_dest(const struct urxe_qp *qp)
+{
+	return qp->init.qp_type != IBV_QPT_UD &&
+	       qp->init.qp_type != IBV_QPT_XRC_RECV;
+}
+
+/*
+ * Half of an RC QP's attributes do not exist at either end of XRC.  Programs
+ * set them all the same, and the kernel lets them pass unused.
+ */
+static int drop_unused(enum ibv_qp_type type, int mask)
+{
+	if (type == IBV_QPT_XRC_SEND)
+		mask &= ~RESPONDER;
+	if (type == IBV_QPT_XRC_RECV)
+		mask &= ~(IBV_QP_MAX_QP_RD_ATOMIC | IBV_QP_RETRY_CNT |
+			  IBV_QP_RNR_RETRY);
+	return mask;
+}
+
 /* qp->lock is held. */
 static int modify(struct urxe_qp *qp, const struct ibv_qp_attr *a, int mask)
 {
@@ -189,11 +267,12 @@ static int modify(struct urxe_qp *qp, const struct ibv_qp_attr *a, int mask)
 	enum ibv_qp_state from = URXE_CONN_STATE(word), to = from;
 	int ret;
 
+	mask = drop_unused(qp->init.qp_type, mask);
 	if (mask & IBV_QP_STATE)
 		to = a->qp_state;
 	if ((mask & IBV_QP_CUR_STATE) && a->cur_qp_state != from)
 		return EINVAL;
-	if (!allowed(from, to, mask)) {
+	if (!allowed(qp->init.qp_type, from, to, mask)) {
 		urxe_why("QP 0x%x: state %d to %d with mask 0x%x is not in the specification's table",
 			 qp->vqp.qp.qp_num, (int)from, (int)to, mask);
 		return EINVAL;
@@ -206,15 +285,17 @@ static int modify(struct urxe_qp *qp, const struct ibv_qp_attr *a, int mask)
 		return 0;
 	}
 	if (to == IBV_QPS_ERR) {
-		qp_set_error(qp);
+		qp_set_error(qp, IBV_QPS_ERR);
 		flush_qp(qp);
 		return 0;
 	}
 	apply(qp, a, mask);
 	if (!step(qp, word, to))
 		return EINVAL; /* it is in ERR by now */
-	if (to == IBV_QPS_RTR)
-		conn_resolve(qp); /* or later, when the other end is there */
+	if (to == IBV_QPS_RTR && own_dest(qp))
+		/* or later, when the other end is there */
+		conn_open(qp, &qp->conn, qp->attr.dest_qp_num,
+			  qp->vqp.qp.qp_num);
 	if (to == IBV_QPS_SQD && (mask & IBV_QP_EN_SQD_ASYNC_NOTIFY))
 		qp->sqd_notify = a->en_sqd_async_notify;
 	if (qp->sqd_notify)

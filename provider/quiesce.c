@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #include <sched.h>
 
+#include "cq.h"
 #include "quiesce.h"
 
 /* Waits before the owner of a raised guard is asked for its pulse. */
@@ -14,11 +15,10 @@ static bool owner_alive(struct urxe_fabric *f, uint64_t entry)
 	       fabric_context_alive(f, slot, gen);
 }
 
-void quiesce(struct urxe_context *ctx)
+void quiesce_guards(struct urxe_fabric *f)
 {
-	struct urxe_dev *dev = ctx->fabric->dev;
+	struct urxe_dev *dev = f->dev;
 	uint32_t i, high, seq, waits;
-	struct urxe_cq *cq;
 	uint64_t entry;
 
 	high = atomic_load_explicit(&dev->qp_high, memory_order_acquire);
@@ -33,17 +33,23 @@ void quiesce(struct urxe_context *ctx)
 						 memory_order_acquire) != seq)
 				break;
 			if (waits % PULSE_EVERY == 0 &&
-			    !owner_alive(ctx->fabric, entry))
+			    !owner_alive(f, entry))
 				break;
 			sched_yield();
 		}
 	}
+}
+
+void quiesce(struct urxe_context *ctx)
+{
+	struct urxe_cq *cq;
+
+	quiesce_guards(ctx->fabric);
 	/* pollers place inline data */
 	pthread_mutex_lock(&ctx->lock);
-	for (cq = ctx->cqs; cq; cq = cq->next) {
-		urxe_lock(&cq->lock);
-		urxe_unlock(&cq->lock);
-	}
+	for (cq = ctx->cqs; cq; cq = cq->next)
+		if (cq_lock_outside(cq))
+			urxe_unlock_outside(&cq->lock);
 	pthread_mutex_unlock(&ctx->lock);
 }
 

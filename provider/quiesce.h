@@ -33,6 +33,8 @@ static inline void guard_lower(struct urxe_guard *g)
 }
 
 /* Wait until every requester of the fabric has left what it is in now. */
+void quiesce_guards(struct urxe_fabric *f);
+/* The same for the pollers of ctx, too. */
 void quiesce(struct urxe_context *ctx);
 /* Is QP qpn's requester executing, and alive? */
 bool guard_busy(struct urxe_fabric *f, uint32_t qpn);

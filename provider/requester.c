@@ -12,8 +12,11 @@
  * and are completed when the call has returned.  Everything else first sends
  * such a collection off, so that requests stay in order.
  */
+#include "counters.h"
 #include "cq.h"
 #include "flush.h"
+#include "mw.h"
+#include "odp.h"
 #include "qp.h"
 #include "quiesce.h"
 #include "requester.h"
@@ -21,6 +24,7 @@
 #include "retry.h"
 #include "sq.h"
 #include "transfer.h"
+#include "ud.h"
 
 enum verdict {
 	DONE, /* complete it */
@@ -46,6 +50,11 @@ static const uint8_t wc_opcode[] = {
 	[IBV_WR_RDMA_READ] = IBV_WC_RDMA_READ,
 	[IBV_WR_ATOMIC_CMP_AND_SWP] = IBV_WC_COMP_SWAP,
 	[IBV_WR_ATOMIC_FETCH_AND_ADD] = IBV_WC_FETCH_ADD,
+	[IBV_WR_LOCAL_INV] = IBV_WC_LOCAL_INV,
+	[IBV_WR_BIND_MW] = IBV_WC_BIND_MW,
+	[IBV_WR_SEND_WITH_INV] = IBV_WC_SEND,
+	[URXE_WR_FLUSH] = URXE_WC_FLUSH,
+	[URXE_WR_ATOMIC_WRITE] = URXE_WC_ATOMIC_WRITE,
 };
 
 void requester_complete(struct urxe_qp *qp, uint32_t index,
@@ -72,19 +81,48 @@ void requester_complete(struct urxe_qp *qp, uint32_t index,
 
 void requester_fail(struct urxe_qp *qp, enum ibv_wc_status status)
 {
-	urxe_why("QP 0x%x goes to the error state: %d", qp->vqp.qp.qp_num,
+	bool sqe = qp->init.qp_type == IBV_QPT_UC ||
+		   qp->init.qp_type == IBV_QPT_UD;
+
+	urxe_why("QP 0x%x: a send failed with status %d", qp->vqp.qp.qp_num,
 		 (int)status);
+	guard_raise(qp->guard); /* we produce into a CQ */
 	requester_complete(qp, qp->sq.comp, status);
+	guard_lower(qp->guard);
 	qp->sq.comp++;
-	qp_set_error(qp);
-	flush_qp(qp);
+	/* IB 10.3.1.6: an unreliable QP goes on receiving */
+	if (!qp_set_error(qp, sqe ? IBV_QPS_SQE : IBV_QPS_ERR))
+		sqe = false; /* a NAK was faster */
+	if (sqe)
+		flush_sq(qp);
+	else
+		flush_qp(qp);
 }
 
-/* Everything executed so far is complete. */
-static void complete_executed(struct urxe_qp *qp)
+/* Work for this side alone: no packet goes out. */
+static bool is_local(const struct urxe_wqe *w)
 {
-	for (; qp->sq.comp != qp->sq.exec; qp->sq.comp++)
-		requester_complete(qp, qp->sq.comp, IBV_WC_SUCCESS);
+	return w->opcode == IBV_WR_BIND_MW || w->opcode == IBV_WR_LOCAL_INV;
+}
+
+/* The WR at comp was served. */
+static void retire(struct urxe_qp *qp)
+{
+	const struct urxe_wqe *w = sq_slot(&qp->sq, qp->sq.comp);
+
+	if (likely(!is_local(w)))
+		responder_acked(qp, w->opcode == URXE_WR_FLUSH ? 0 : w->length);
+	requester_complete(qp, qp->sq.comp, IBV_WC_SUCCESS);
+	qp->sq.comp++;
+}
+
+/* Everything executed so far was served. */
+static void retire_executed(struct urxe_qp *qp)
+{
+	if (unlikely(qp->stall.kind != STALL_NONE))
+		stall_end(qp);
+	while (qp->sq.comp != qp->sq.exec)
+		retire(qp);
 }
 
 /* ------------------------------------------------------- local memory */
@@ -117,6 +155,9 @@ static int gather(struct urxe_qp *qp, const struct urxe_wqe *w, uint32_t access,
 				 access ? " with local write access" : "");
 			return -1;
 		}
+		if (unlikely(k->flags & URXE_MR_ODP) &&
+		    !odp_fault(k, s->addr, s->length, access))
+			return -1;
 		mem_reach(qp->ctx->self, k, s->addr, s->length, &seg[i]);
 		*mapped &= seg[i].ptr != NULL;
 	}
@@ -131,10 +172,24 @@ static enum verdict fail(struct run *r, enum ibv_wc_status status)
 	return FAILED;
 }
 
+/*
+ * Unreliable connections have no answers: what cannot be served is dropped
+ * (IB 9.8.3).  A receive that failed broke the other end all the same.
+ */
+static enum verdict unanswered(struct urxe_qp *qp, enum response resp,
+			       bool receive)
+{
+	if (receive && (resp == RESP_NAK_INVALID || resp == RESP_NAK_OPERATION))
+		responder_broken(&qp->conn, RESP_NAK_OPERATION);
+	return DONE;
+}
+
 /* What a response means for the requester; IB 9.7.5.2 and 11.6.2. */
 static enum verdict answered(struct urxe_qp *qp, struct run *r,
 			     enum response resp)
 {
+	if (unlikely(qp->init.qp_type == IBV_QPT_UC))
+		return unanswered(qp, resp, false);
 	switch (resp) {
 	case RESP_ACK:
 		return DONE;
@@ -156,18 +211,6 @@ static enum verdict answered(struct urxe_qp *qp, struct run *r,
 	return fail(r, IBV_WC_FATAL_ERR);
 }
 
-static enum response moved(enum transfer_status status)
-{
-	switch (status) {
-	case TRANSFER_OK:
-		return RESP_ACK;
-	case TRANSFER_GONE:
-		return RESP_SILENCE;
-	default:
-		return RESP_NAK_OPERATION;
-	}
-}
-
 /*
  * Send the collection off and complete its WRs.  If it stops in the middle,
  * the WRs before that point are complete and the one there has failed.
@@ -181,21 +224,20 @@ static enum verdict send_batch(struct urxe_qp *qp, struct run *r)
 	if (likely(!r->batch.n))
 		return DONE;
 	status = transfer_flush(&r->batch, &done);
-	if (likely(!status)) {
-		complete_executed(qp);
+	if (likely(!status) || qp->init.qp_type == IBV_QPT_UC) {
+		retire_executed(qp);
 		return DONE;
 	}
-	for (; sq->comp != sq->exec; sq->comp++) {
+	while (sq->comp != sq->exec) {
 		uint64_t len = sq_slot(sq, sq->comp)->length;
 
 		if (len > done)
 			break;
 		done -= len;
-		requester_complete(qp, sq->comp, IBV_WC_SUCCESS);
+		stall_end(qp);
+		retire(qp);
 	}
 	sq->exec = sq->comp;
-	if (status == TRANSFER_GONE)
-		conn_drop(qp);
 	return answered(qp, r, moved(status));
 }
 
@@ -305,7 +347,7 @@ static enum verdict do_atomic(struct urxe_qp *qp, struct run *r,
 	if (!resp && word.va & 7)
 		resp = RESP_NAK_INVALID;
 	if (!resp)
-		resp = responder_atomic(qp, &word, key, w, &old);
+		resp = responder_atomic(qp, &qp->conn, &word, key, w, &old);
 	if (!resp) {
 		result.ptr = (char *)&old;
 		result.len = 8;
@@ -315,15 +357,70 @@ static enum verdict do_atomic(struct urxe_qp *qp, struct run *r,
 	return answered(qp, r, resp);
 }
 
+/* IB A19.4.4: 8 bytes that nobody sees half written. */
+static enum verdict do_atomic_write(struct urxe_qp *qp, struct run *r,
+				    const struct urxe_wqe *w)
+{
+	struct urxe_seg src[URXE_MAX_SGE], dst;
+	enum response resp;
+	uint64_t value;
+	bool mapped;
+
+	if (!qp->attr.max_rd_atomic)
+		return fail(r, IBV_WC_LOC_QP_OP_ERR);
+	if (w->length != 8)
+		return fail(r, IBV_WC_LOC_LEN_ERR);
+	dst.ptr = (char *)&value;
+	dst.len = 8;
+	if (!w->num_sge)
+		memcpy(&value, w->write_data, 8);
+	else if (gather(qp, w, 0, src, &mapped) < 0 || transfer(&dst, src, 8))
+		return fail(r, IBV_WC_LOC_PROT_ERR);
+	if (!qp->conn.sh->max_dest_rd_atomic || w->remote_addr & 7)
+		return answered(qp, r, RESP_NAK_INVALID);
+	src[0].ptr = (char *)&value;
+	src[0].len = 8;
+	resp = responder_access(&qp->conn, w->rkey, w->remote_addr, 8,
+				IBV_ACCESS_REMOTE_WRITE, &dst, NULL);
+	if (!resp)
+		resp = moved(transfer(&dst, src, 8));
+	return answered(qp, r, resp);
+}
+
+static enum verdict do_flush(struct urxe_qp *qp, struct run *r,
+			     const struct urxe_wqe *w)
+{
+	const uint32_t types = URXE_FLUSH_GLOBAL | URXE_FLUSH_PERSISTENT;
+
+	if (!qp->attr.max_rd_atomic || !w->flush.type ||
+	    w->flush.type & ~types || w->flush.level > URXE_FLUSH_MR)
+		return fail(r, IBV_WC_LOC_QP_OP_ERR);
+	if (!qp->conn.sh->max_dest_rd_atomic)
+		return answered(qp, r, RESP_NAK_INVALID);
+	return answered(qp, r, responder_flush(&qp->conn, w));
+}
+
 static void fill_request(struct urxe_qp *qp, const struct urxe_wqe *w,
 			 const struct urxe_seg *src, struct request *req)
 {
 	req->opcode = w->opcode;
 	req->solicited = w->flags & IBV_SEND_SOLICITED;
+	req->grh = false;
+	req->bad_key = false;
 	req->imm = w->imm;
 	req->src_qp = qp->vqp.qp.qp_num;
 	req->length = w->length;
 	req->src = src;
+}
+
+static enum verdict receive(struct urxe_qp *qp, struct run *r,
+			    const struct request *req)
+{
+	enum response resp = responder_receive(&qp->conn, req);
+
+	if (unlikely(resp && qp->init.qp_type == IBV_QPT_UC))
+		return unanswered(qp, resp, true);
+	return answered(qp, r, resp);
 }
 
 static enum verdict do_send(struct urxe_qp *qp, struct run *r,
@@ -336,7 +433,7 @@ static enum verdict do_send(struct urxe_qp *qp, struct run *r,
 	if (unlikely(gather(qp, w, 0, src, &mapped) < 0))
 		return fail(r, IBV_WC_LOC_PROT_ERR);
 	fill_request(qp, w, src, &req);
-	return answered(qp, r, responder_receive(&qp->conn, &req));
+	return receive(qp, r, &req);
 }
 
 /* The write comes first, but not without a receive to complete. */
@@ -347,22 +444,90 @@ static enum verdict do_write_imm(struct urxe_qp *qp, struct run *r,
 	enum verdict v;
 
 	if (!responder_has_receive(&qp->conn))
-		return PARKED_RNR;
+		return answered(qp, r, RESP_RNR);
 	v = do_write(qp, r, w, false);
 	if (v != DONE)
 		return v;
 	fill_request(qp, w, NULL, &req);
-	return answered(qp, r, responder_receive(&qp->conn, &req));
+	return receive(qp, r, &req);
+}
+
+/*
+ * The key is gone before the receive completes.  That takes a wait, with the
+ * guard down, so what was found before counts no more; and if meanwhile
+ * others emptied the SRQ it is not done again when the WR is tried again.
+ */
+static enum verdict do_send_inv(struct urxe_qp *qp, struct run *r,
+				struct urxe_wqe *w)
+{
+	struct urxe_seg src[URXE_MAX_SGE];
+	struct request req;
+	enum response resp;
+	enum verdict v;
+	bool mapped;
+
+	if (gather(qp, w, 0, src, &mapped) < 0)
+		return fail(r, IBV_WC_LOC_PROT_ERR);
+	if (!responder_has_receive(&qp->conn))
+		return answered(qp, r, RESP_RNR);
+	if (w->inv == URXE_INV_TO_DO) {
+		w->inv = responder_invalidate(qp, &qp->conn, w->imm) ?
+				 URXE_INV_DONE : URXE_INV_FAILED;
+		resp = responder_ready(qp, w);
+		if (resp)
+			return answered(qp, r, resp);
+		if (gather(qp, w, 0, src, &mapped) < 0)
+			return fail(r, IBV_WC_LOC_PROT_ERR);
+	}
+	fill_request(qp, w, src, &req);
+	req.bad_key = w->inv == URXE_INV_FAILED;
+	v = receive(qp, r, &req);
+	/* class J: acknowledged, but the responder's QP is at its end */
+	if (v == DONE && req.bad_key)
+		responder_broken(&qp->conn, RESP_NAK_OPERATION);
+	return v;
+}
+
+/* A datagram goes to each destination that listens, or nowhere. */
+static enum verdict do_datagram(struct urxe_qp *qp, struct run *r,
+				const struct urxe_wqe *w)
+{
+	struct urxe_seg src[URXE_MAX_SGE + 1];
+	struct request req;
+	bool mapped;
+
+	/* IB 9.8.1: one packet */
+	if (unlikely(w->length > 1ull << qp->mtu_shift))
+		return fail(r, IBV_WC_LOC_LEN_ERR);
+	if (unlikely(gather(qp, w, 0, src + 1, &mapped) < 0))
+		return fail(r, IBV_WC_LOC_PROT_ERR);
+	fill_request(qp, w, src, &req);
+	ud_send(qp, w, src, &req);
+	return DONE;
+}
+
+static enum verdict do_local(struct urxe_qp *qp, struct run *r,
+			     const struct urxe_wqe *w)
+{
+	enum ibv_wc_status status = w->opcode == IBV_WR_BIND_MW ?
+					    mw_bind(qp, w) :
+					    mw_invalidate_local(qp, w->imm);
+
+	return status ? fail(r, status) : DONE;
 }
 
 static enum verdict execute(struct urxe_qp *qp, struct run *r,
-			    const struct urxe_wqe *w)
+			    struct urxe_wqe *w)
 {
 	enum response resp;
 
-	if (unlikely(w->length > URXE_MAX_MSG))
+	if (unlikely(w->length > URXE_MAX_MSG && w->opcode != URXE_WR_FLUSH))
 		return fail(r, IBV_WC_LOC_LEN_ERR);
-	resp = responder_ready(qp);
+	if (unlikely(is_local(w)))
+		return do_local(qp, r, w);
+	if (unlikely(qp->init.qp_type == IBV_QPT_UD))
+		return do_datagram(qp, r, w);
+	resp = responder_ready(qp, w);
 	if (unlikely(resp))
 		return answered(qp, r, resp);
 	switch (w->opcode) {
@@ -378,6 +543,12 @@ static enum verdict execute(struct urxe_qp *qp, struct run *r,
 	case IBV_WR_ATOMIC_CMP_AND_SWP:
 	case IBV_WR_ATOMIC_FETCH_AND_ADD:
 		return do_atomic(qp, r, w);
+	case IBV_WR_SEND_WITH_INV:
+		return do_send_inv(qp, r, w);
+	case URXE_WR_ATOMIC_WRITE:
+		return do_atomic_write(qp, r, w);
+	case URXE_WR_FLUSH:
+		return do_flush(qp, r, w);
 	}
 	return fail(r, IBV_WC_LOC_QP_OP_ERR);
 }
@@ -396,9 +567,8 @@ static void park(struct urxe_qp *qp, enum verdict v)
 	}
 	if (!rnr)
 		return;
-	/* the responder's post_recv looks here after it published */
-	atomic_store_explicit(&qp->conn.sh->waiter, qp->ctx->slot + 1,
-			      memory_order_seq_cst);
+	/* the responder's post_recv looks for us after it published */
+	responder_wait_receive(&qp->conn, qp->ctx->slot);
 	if (responder_has_receive(&qp->conn))
 		service_wake(qp->ctx->arena);
 }
@@ -415,8 +585,8 @@ static bool may_run(const struct urxe_qp *qp)
 static enum verdict run_queue(struct urxe_qp *qp, struct run *r)
 {
 	struct urxe_sq *sq = &qp->sq;
-	const struct urxe_wqe *w;
 	enum verdict v = DONE;
+	struct urxe_wqe *w;
 
 	while (sq->exec != sq->prod && may_run(qp)) {
 		w = sq_slot(sq, sq->exec);
@@ -428,12 +598,9 @@ static enum verdict run_queue(struct urxe_qp *qp, struct run *r)
 		v = execute(qp, r, w);
 		if (unlikely(v > COLLECTED))
 			break;
-		responder_acked(qp, w->length);
-		if (unlikely(qp->stall.kind != STALL_NONE))
-			stall_end(qp);
 		sq->exec++;
 		if (v == DONE)
-			complete_executed(qp);
+			retire_executed(qp);
 	}
 	if (v > COLLECTED && r->batch.n) {
 		enum verdict b = send_batch(qp, r);
@@ -450,15 +617,23 @@ void requester_run(struct urxe_qp *qp)
 
 	if (qp->sq.exec == qp->sq.prod)
 		return;
-	if (unlikely(qp_state(qp) == IBV_QPS_ERR)) {
+	switch (qp_state(qp)) {
+	case IBV_QPS_ERR:
 		flush_qp(qp);
 		return;
+	case IBV_QPS_SQE:
+		flush_sq(qp);
+		return;
+	default:
+		break;
 	}
 	r.batch.n = 0;
 	r.batch.bytes = 0;
 	guard_raise(qp->guard);
 	v = run_queue(qp, &r);
 	guard_lower(qp->guard);
+	if (unlikely(qp->count.packets >= COUNTERS_EVERY))
+		counters_flush(qp);
 	if (unlikely(v == PARKED_RNR || v == PARKED_TRANSPORT))
 		park(qp, v);
 	else if (unlikely(v == FAILED))

@@ -3,6 +3,7 @@
 
 #include "cq.h"
 #include "event.h"
+#include "mw.h"
 #include "peer.h"
 #include "qp.h"
 #include "responder.h"
@@ -10,149 +11,20 @@
 #include "rq.h"
 #include "transfer.h"
 
-/* ------------------------------------------------------- the connection */
-
-void conn_drop(struct urxe_qp *qp)
-{
-	struct urxe_conn *c = &qp->conn;
-
-	if (!c->peer)
-		return;
-	cq_view_fini(&c->rcq);
-	peer_put(c->peer);
-	c->peer = NULL;
-	c->sh = NULL;
-}
-
-bool conn_resolve(struct urxe_qp *qp)
-{
-	struct urxe_fabric *f = qp->ctx->fabric;
-	struct urxe_conn *c = &qp->conn;
-	uint32_t dest = qp->attr.dest_qp_num, slot, gen;
-	struct urxe_qp_sh *sh;
-	struct urxe_peer *p;
-
-	if (!qpn_lookup(f->dev, dest, &slot, &gen))
-		return false;
-	p = peer_get(f, slot, gen);
-	if (!p)
-		return false;
-	sh = &p->arena->qp[qpn_index(dest)];
-	if (sh->type != qp->init.qp_type ||
-	    !rq_view_init(&c->rq, p->arena, &sh->rq) ||
-	    !cq_view_init(&c->rcq, p, sh->recv_cq, qp->ctx->slot)) {
-		peer_put(p);
-		return false;
-	}
-	c->peer = p;
-	c->sh = sh;
-	c->qpn = dest;
-	c->pd = sh->pd;
-	c->want = URXE_CONN(dest, qp->vqp.qp.qp_num, 0);
-	if (p->fd >= 0)
-		service_need(qp->ctx); /* watches over the peer's life */
-	return true;
-}
-
-static void establish(struct urxe_conn *c)
-{
-	if (!atomic_exchange_explicit(&c->sh->comm_est, 1,
-				      memory_order_acq_rel))
-		event_raise(c->peer, c->sh->async_fifo, c->sh->user,
-			    IBV_EVENT_COMM_EST);
-}
-
-enum response responder_ready(struct urxe_qp *qp)
-{
-	struct urxe_conn *c = &qp->conn;
-	uint64_t word;
-
-	if (unlikely(!c->peer) && !conn_resolve(qp))
-		return RESP_SILENCE;
-	/* seq_cst: after our guard went up, see quiesce.h */
-	word = atomic_load_explicit(&c->sh->conn, memory_order_seq_cst);
-	if (unlikely((word & 0xffffffffffff) != c->want)) {
-		conn_drop(qp);
-		return RESP_SILENCE;
-	}
-	switch (URXE_CONN_STATE(word)) {
-	case IBV_QPS_RTR:
-		/* IB 10.3.1.4: the first packet in RTR */
-		if (!atomic_load_explicit(&c->sh->comm_est,
-					  memory_order_relaxed))
-			establish(c);
-		break;
-	case IBV_QPS_RTS:
-	case IBV_QPS_SQD:
-	case IBV_QPS_SQE:
-		break;
-	default:
-		return RESP_SILENCE;
-	}
-	if (unlikely(atomic_load_explicit(&c->sh->epsn, memory_order_relaxed) !=
-		     qp->psn)) {
-		urxe_why("QP 0x%x: PSN 0x%x is not the 0x%x that QP 0x%x expects (sq_psn and rq_psn must agree)",
-			 qp->vqp.qp.qp_num, qp->psn,
-			 atomic_load_explicit(&c->sh->epsn,
-					      memory_order_relaxed),
-			 c->qpn);
-		return RESP_NAK_SEQUENCE;
-	}
-	return RESP_ACK;
-}
-
-void responder_acked(struct urxe_qp *qp, uint64_t length)
-{
-	uint64_t packets = 1;
-
-	if (length)
-		packets = (length + (1ull << qp->mtu_shift) - 1) >>
-			  qp->mtu_shift;
-	qp->psn = (qp->psn + packets) & 0xffffff;
-	atomic_store_explicit(&qp->conn.sh->epsn, qp->psn,
-			      memory_order_relaxed);
-}
-
-static void attention(struct urxe_conn *c, uint32_t cq)
-{
-	struct urxe_cq_view v;
-
-	if (!cq_view_init(&v, c->peer, cq, 0))
-		return;
-	cq_attention(&v);
-	cq_view_fini(&v);
-}
-
-void responder_broken(struct urxe_conn *c, enum response nak)
-{
-	uint64_t word = atomic_load_explicit(&c->sh->conn,
-					     memory_order_relaxed);
-
-	do {
-		if ((word & 0xffffffffffff) != c->want ||
-		    URXE_CONN_STATE(word) == IBV_QPS_ERR)
-			return;
-	} while (!atomic_compare_exchange_weak_explicit(
-		&c->sh->conn, &word, c->want | (uint64_t)IBV_QPS_ERR << 48,
-		memory_order_seq_cst, memory_order_relaxed));
-	if (nak == RESP_NAK_INVALID)
-		event_raise(c->peer, c->sh->async_fifo, c->sh->user,
-			    IBV_EVENT_QP_REQ_ERR);
-	else if (nak == RESP_NAK_ACCESS)
-		event_raise(c->peer, c->sh->async_fifo, c->sh->user,
-			    IBV_EVENT_QP_ACCESS_ERR);
-	attention(c, c->sh->recv_cq);
-	if (c->sh->send_cq != c->sh->recv_cq)
-		attention(c, c->sh->send_cq);
-}
-
 /* ------------------------------------------------------- RDMA and atomics */
+
+/* Whose keys a request names: in XRC those of the SRQ's context. */
+static struct urxe_peer *rdma_peer(const struct urxe_conn *c)
+{
+	return c->srqn ? c->rx.peer : c->peer;
+}
 
 enum response responder_access(struct urxe_conn *c, uint32_t rkey,
 			       uint64_t addr, uint64_t len, uint32_t access,
 			       struct urxe_seg *seg, const struct urxe_key **key)
 {
 	const struct urxe_key *k;
+	struct urxe_peer *p;
 
 	/* IB 9.7.4.1: the QP must allow the operation at all */
 	if (unlikely((atomic_load_explicit(&c->sh->access,
@@ -168,17 +40,55 @@ enum response responder_access(struct urxe_conn *c, uint32_t rkey,
 		seg->len = 0;
 		return RESP_ACK;
 	}
-	k = mem_lookup(c->peer, rkey, c->pd, addr, len, access);
-	if (unlikely(!k)) {
+	p = rdma_peer(c);
+	k = mem_lookup(p, rkey, c->pd, addr, len, access);
+	if (unlikely(!k || !mem_serves(k, c->qpn))) {
 		urxe_why("rkey 0x%x at QP 0x%x: not a key of its PD that allows this operation on %llu bytes at 0x%llx",
 			 rkey, c->qpn, (unsigned long long)len,
 			 (unsigned long long)addr);
 		return RESP_NAK_ACCESS;
 	}
-	mem_reach(c->peer, k, addr, len, seg);
+	mem_reach(p, k, addr, len, seg);
 	if (key)
 		*key = k;
 	return RESP_ACK;
+}
+
+enum response responder_flush(struct urxe_conn *c, const struct urxe_wqe *w)
+{
+	bool persistent = w->flush.type & URXE_FLUSH_PERSISTENT;
+	struct urxe_peer *p = rdma_peer(c);
+	const struct urxe_key *k;
+	uint32_t access = 0;
+
+	if (w->flush.type & URXE_FLUSH_GLOBAL)
+		access |= URXE_ACCESS_FLUSH_GLOBAL;
+	if (persistent)
+		access |= URXE_ACCESS_FLUSH_PERSISTENT;
+	if ((atomic_load_explicit(&c->sh->access, memory_order_relaxed) &
+	     access) != access) {
+		urxe_why("QP 0x%x does not allow this FLUSH (qp_access_flags)",
+			 c->qpn);
+		return RESP_NAK_INVALID;
+	}
+	k = w->flush.level == URXE_FLUSH_MR ?
+		    mem_entry(p, w->rkey, c->pd, access) :
+		    mem_lookup(p, w->rkey, c->pd, w->remote_addr, w->length,
+			       access);
+	if (!k || !mem_serves(k, c->qpn)) {
+		urxe_why("rkey 0x%x at QP 0x%x: not a key of its PD that allows this FLUSH",
+			 w->rkey, c->qpn);
+		return RESP_NAK_ACCESS;
+	}
+	/* what was written is seen by all: no more is asked of memory */
+	atomic_thread_fence(memory_order_seq_cst);
+	return persistent && mem_persist(p, k) ? RESP_NAK_OPERATION : RESP_ACK;
+}
+
+bool responder_invalidate(struct urxe_qp *qp, struct urxe_conn *c,
+			  uint32_t rkey)
+{
+	return mw_invalidate_remote(qp, rdma_peer(c), c->qpn, c->pd, rkey);
 }
 
 /*
@@ -234,11 +144,13 @@ static enum response copied_atomic(const struct urxe_seg *seg,
 				   const struct urxe_wqe *w, uint64_t *old)
 {
 	struct urxe_seg mine = { .len = 8 };
+	enum response resp;
 	uint64_t now;
 
 	mine.ptr = (char *)old;
-	if (transfer(&mine, seg, 8))
-		return RESP_NAK_OPERATION;
+	resp = moved(transfer(&mine, seg, 8));
+	if (resp)
+		return resp;
 	if (w->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD)
 		now = *old + w->atomic.compare_add;
 	else if (*old == w->atomic.compare_add)
@@ -246,14 +158,15 @@ static enum response copied_atomic(const struct urxe_seg *seg,
 	else
 		return RESP_ACK;
 	mine.ptr = (char *)&now;
-	return transfer(seg, &mine, 8) ? RESP_NAK_OPERATION : RESP_ACK;
+	return moved(transfer(seg, &mine, 8));
 }
 
-enum response responder_atomic(struct urxe_qp *qp, const struct urxe_seg *seg,
+enum response responder_atomic(struct urxe_qp *qp, struct urxe_conn *c,
+			       const struct urxe_seg *seg,
 			       const struct urxe_key *key,
 			       const struct urxe_wqe *w, uint64_t *old)
 {
-	struct urxe_peer *p = qp->conn.peer;
+	struct urxe_peer *p = rdma_peer(c);
 	enum response resp = RESP_ACK;
 
 	/* everybody maps device memory: the CPU's atomics are enough */
@@ -274,13 +187,31 @@ enum response responder_atomic(struct urxe_qp *qp, const struct urxe_seg *seg,
 
 bool responder_has_receive(const struct urxe_conn *c)
 {
+	const struct urxe_rq_view *rq = &c->rx.rq;
 	uint32_t cons;
 
-	if (!c->rq.ring)
+	if (!rq->ring)
 		return false;
-	cons = atomic_load_explicit(&c->rq.sh->cons, memory_order_relaxed);
-	return (int32_t)(atomic_load_explicit(&c->rq.sh->prod,
-					      memory_order_acquire) - cons) > 0;
+	cons = atomic_load_explicit(&rq->sh->cons, memory_order_relaxed);
+	return (int32_t)(atomic_load_explicit(&rq->sh->prod,
+					      memory_order_seq_cst) - cons) > 0;
+}
+
+void responder_wait_receive(struct urxe_conn *c, uint32_t slot)
+{
+	uint32_t none = 0;
+
+	if (!c->rx.srq) {
+		atomic_store_explicit(&c->sh->waiter, slot + 1,
+				      memory_order_seq_cst);
+		return;
+	}
+	if (!atomic_compare_exchange_strong_explicit(
+		    &c->rx.srq->waiter, &none, slot + 1, memory_order_seq_cst,
+		    memory_order_seq_cst) &&
+	    none != slot + 1)
+		atomic_store_explicit(&c->rx.srq->waiter, URXE_WAIT_MANY,
+				      memory_order_seq_cst);
 }
 
 /* A receive, copied out of its slot and taken. */
@@ -292,25 +223,43 @@ struct taken {
 	struct urxe_sge sge[URXE_MAX_SGE];
 };
 
-static bool take_receive(struct urxe_conn *c, struct taken *t)
+/* The SRQ ran below its limit: say so once (IB 11.2.3.3). */
+static void check_limit(struct urxe_rx *rx, uint32_t left)
 {
-	const struct urxe_recv *slot;
-	uint32_t cons, i;
+	uint32_t limit = atomic_load_explicit(&rx->srq->limit,
+					      memory_order_relaxed);
 
-	if (unlikely(!c->rq.ring))
+	if (left < limit && atomic_compare_exchange_strong_explicit(
+				    &rx->srq->limit, &limit, 0,
+				    memory_order_acq_rel, memory_order_relaxed))
+		event_raise(rx->peer, rx->srq->async_fifo, rx->srq->user,
+			    IBV_EVENT_SRQ_LIMIT_REACHED);
+}
+
+static bool take_receive(struct urxe_rx *rx, struct taken *t)
+{
+	struct urxe_rq_view *rq = &rx->rq;
+	const struct urxe_recv *slot;
+	uint32_t cons, prod, i;
+
+	if (unlikely(!rq->ring))
 		return false;
-	cons = atomic_load_explicit(&c->rq.sh->cons, memory_order_acquire);
+	cons = atomic_load_explicit(&rq->sh->cons, memory_order_acquire);
 	do {
-		if ((int32_t)(atomic_load_explicit(&c->rq.sh->prod,
-						   memory_order_acquire) -
-			      cons) <= 0)
+		prod = atomic_load_explicit(&rq->sh->prod,
+					    memory_order_acquire);
+		if ((int32_t)(prod - cons) <= 0)
 			return false;
-		slot = (const void *)(c->rq.ring +
-				      (uint64_t)(cons & c->rq.mask) *
-					      c->rq.stride);
+		if (unlikely(rq->ring_word !=
+			     atomic_load_explicit(&rq->sh->ring,
+						  memory_order_relaxed)) &&
+		    (!rq_view_load(rq) || !rq->ring))
+			return false;
+		slot = (const void *)(rq->ring +
+				      (uint64_t)(cons & rq->mask) * rq->stride);
 		t->wr_id = slot->wr_id;
-		t->num_sge = slot->num_sge < c->rq.max_sge ? slot->num_sge :
-							     c->rq.max_sge;
+		t->num_sge = slot->num_sge < rq->max_sge ? slot->num_sge :
+							   rq->max_sge;
 		t->total = 0;
 		for (i = 0; i < t->num_sge; i++) {
 			t->sge[i] = slot->sge[i];
@@ -318,8 +267,10 @@ static bool take_receive(struct urxe_conn *c, struct taken *t)
 		}
 		t->index = cons;
 	} while (!atomic_compare_exchange_weak_explicit(
-		&c->rq.sh->cons, &cons, cons + 1, memory_order_acq_rel,
+		&rq->sh->cons, &cons, cons + 1, memory_order_acq_rel,
 		memory_order_acquire));
+	if (rx->srq)
+		check_limit(rx, prod - cons - 1);
 	return true;
 }
 
@@ -337,16 +288,17 @@ static bool scatter(struct urxe_conn *c, const struct taken *t, uint64_t len,
 		dst[i].len = n;
 		if (!n)
 			continue;
-		k = mem_lookup(c->peer, t->sge[i].lkey, c->pd, t->sge[i].addr,
-			       n, IBV_ACCESS_LOCAL_WRITE);
+		k = mem_lookup(c->rx.peer, t->sge[i].lkey, c->rx.pd,
+			       t->sge[i].addr, n, IBV_ACCESS_LOCAL_WRITE);
 		if (!k) {
 			urxe_why("lkey 0x%x of a receive on QP 0x%x does not cover %llu bytes at 0x%llx with local write access",
 				 t->sge[i].lkey, c->qpn, (unsigned long long)n,
 				 (unsigned long long)t->sge[i].addr);
 			return false;
 		}
-		mem_reach(c->peer, k, t->sge[i].addr, n, &dst[i]);
-		*mapped &= dst[i].ptr != NULL;
+		mem_reach(c->rx.peer, k, t->sge[i].addr, n, &dst[i]);
+		/* a page fault must show before the completion does */
+		*mapped &= dst[i].ptr || k->flags & URXE_MR_ODP;
 		len -= n;
 	}
 	return true;
@@ -358,13 +310,27 @@ static bool is_send(uint8_t opcode)
 	       opcode == IBV_WR_SEND_WITH_INV;
 }
 
+/*
+ * May the bytes travel in the completion?  The poller finds the SGEs in the
+ * RQ's slot, which stays until then; an SRQ's slot may be posted anew, so
+ * there the one SGE travels, too.
+ */
+static bool fits_inline(const struct urxe_rx *rx, const struct taken *t,
+			uint64_t len)
+{
+	if (!rx->srq)
+		return len <= URXE_CQE_INLINE;
+	return len <= URXE_CQE_INLINE - sizeof(t->sge[0]) &&
+	       t->num_sge && t->sge[0].length >= len;
+}
+
 /* Bring a SEND's bytes to the receive, or into its completion. */
 static enum response deliver(struct urxe_conn *c, const struct taken *t,
 			     const struct request *r, struct urxe_cqe *cqe,
 			     uint8_t *status, uint8_t *inline_len)
 {
 	struct urxe_seg dst[URXE_MAX_SGE];
-	enum transfer_status moved;
+	enum response resp;
 	bool mapped;
 
 	if (r->length > t->total) {
@@ -378,17 +344,32 @@ static enum response deliver(struct urxe_conn *c, const struct taken *t,
 		*status = IBV_WC_LOC_PROT_ERR;
 		return RESP_NAK_OPERATION;
 	}
-	if (!mapped && r->length <= URXE_CQE_INLINE) {
+	if (!mapped && fits_inline(&c->rx, t, r->length)) {
 		dst[0].ptr = (char *)cqe->data;
 		dst[0].len = r->length;
 		*inline_len = r->length;
+		if (c->rx.srq)
+			memcpy(cqe->data + URXE_CQE_INLINE - sizeof(t->sge[0]),
+			       &t->sge[0], sizeof(t->sge[0]));
 	}
-	moved = transfer(dst, r->src, r->length);
-	if (moved == TRANSFER_OK)
+	resp = moved(transfer(dst, r->src, r->length));
+	if (resp == RESP_ACK)
 		return RESP_ACK;
 	*inline_len = 0;
 	*status = IBV_WC_LOC_PROT_ERR;
-	return RESP_NAK_OPERATION;
+	return resp;
+}
+
+static uint8_t wc_flags(const struct request *r)
+{
+	uint8_t flags = r->grh ? IBV_WC_GRH : 0;
+
+	if (r->opcode == IBV_WR_SEND_WITH_IMM ||
+	    r->opcode == IBV_WR_RDMA_WRITE_WITH_IMM)
+		flags |= IBV_WC_WITH_IMM;
+	else if (r->opcode == IBV_WR_SEND_WITH_INV)
+		flags |= IBV_WC_WITH_INV;
+	return flags;
 }
 
 enum response responder_receive(struct urxe_conn *c, const struct request *r)
@@ -400,6 +381,7 @@ enum response responder_receive(struct urxe_conn *c, const struct request *r)
 		.src_qp = r->src_qp,
 		.status = IBV_WC_SUCCESS,
 		.opcode = IBV_WC_RECV,
+		.wc_flags = wc_flags(r),
 		.solicited = r->solicited,
 	};
 	enum response resp = RESP_ACK;
@@ -407,27 +389,28 @@ enum response responder_receive(struct urxe_conn *c, const struct request *r)
 	uint8_t inline_len = 0;
 	struct taken t;
 
-	if (!take_receive(c, &t))
+	if (!take_receive(&c->rx, &t))
 		return RESP_RNR;
-	if (!cq_begin(&c->rcq, &ref))
+	if (!cq_begin(&c->rx.cq, &ref))
 		return RESP_NAK_OPERATION; /* their CQ is overrun */
 	wc.wr_id = t.wr_id;
-	wc.wqe = t.index;
-	if (is_send(r->opcode))
+	wc.wqe = c->rx.srq ? c->rx.srq_index : t.index;
+	if (unlikely(r->bad_key))
+		wc.status = IBV_WC_REM_INV_REQ_ERR;
+	else if (is_send(r->opcode))
 		resp = deliver(c, &t, r, ref.cqe, &wc.status, &inline_len);
 	else
 		wc.opcode = IBV_WC_RECV_RDMA_WITH_IMM;
-	if (resp != RESP_ACK) {
-		wc.imm = wc.status;
+	if (unlikely(wc.status)) {
+		wc.imm = wc.status; /* vendor_err */
 		wc.byte_len = 0;
-	} else if (r->opcode == IBV_WR_SEND_WITH_IMM ||
-		   r->opcode == IBV_WR_RDMA_WRITE_WITH_IMM) {
-		wc.wc_flags = IBV_WC_WITH_IMM;
-	} else if (r->opcode == IBV_WR_SEND_WITH_INV) {
-		wc.wc_flags = IBV_WC_WITH_INV;
+		wc.wc_flags = 0;
 	}
-	cq_end(&c->rcq, &ref, &wc, inline_len);
-	atomic_store_explicit(&c->rq.sh->done, t.index + 1,
-			      memory_order_release);
+	if (c->rx.srq)
+		inline_len |= URXE_CQE_SRQ;
+	cq_end(&c->rx.cq, &ref, &wc, inline_len);
+	if (!c->rx.srq)
+		atomic_store_explicit(&c->rx.rq.sh->done, t.index + 1,
+				      memory_order_release);
 	return resp;
 }

@@ -9,6 +9,7 @@
 #define URXE_RESPONDER_H
 
 #include "mem.h"
+#include "transfer.h"
 #include "urxe.h"
 
 /* What comes back to the requester. */
@@ -22,21 +23,54 @@ enum response {
 	RESP_NAK_OPERATION, /* remote operational error */
 };
 
-/* The message as it arrives. */
+/* What a transfer's end means. */
+static inline enum response moved(enum transfer_status status)
+{
+	switch (status) {
+	case TRANSFER_OK:
+		return RESP_ACK;
+	case TRANSFER_GONE:
+		return RESP_SILENCE;
+	default:
+		return RESP_NAK_OPERATION;
+	}
+}
+
+/* A message that wants a receive, as it arrives. */
 struct request {
 	uint8_t opcode; /* enum ibv_wr_opcode */
 	bool solicited;
+	bool grh; /* UD: src begins with the 40 bytes of the GRH */
+	bool bad_key; /* the key to invalidate was none: the receive fails */
 	uint32_t imm, src_qp;
-	uint64_t length;
+	uint64_t length; /* with the GRH */
 	const struct urxe_seg *src;
 };
 
-/* Find the other end of qp; false if it is not (any more) there. */
-bool conn_resolve(struct urxe_qp *qp);
-void conn_drop(struct urxe_qp *qp);
+/* conn.c --------------------------------------------------------------- */
+
+/*
+ * Find QP qpn, which must name dest as its own destination (0: datagrams);
+ * false if it is not (any more) there.
+ */
+bool conn_open(struct urxe_qp *qp, struct urxe_conn *c, uint32_t qpn,
+	       uint32_t dest);
+void conn_drop(struct urxe_conn *c);
+/* XRC: make c->rx a view of SRQ srqn. */
+bool conn_open_srq(struct urxe_qp *qp, struct urxe_conn *c, uint32_t srqn);
 
 /* Is somebody there who listens to us, at the PSN we are at? */
-enum response responder_ready(struct urxe_qp *qp);
+enum response responder_ready(struct urxe_qp *qp, const struct urxe_wqe *w);
+/* The same for a datagram's destination. */
+bool responder_listens(struct urxe_conn *c, uint32_t qkey);
+
+/* A request was served: count its packets. */
+void responder_acked(struct urxe_qp *qp, uint64_t length);
+
+/* A NAK went out: the responder's QP goes to the error state. */
+void responder_broken(struct urxe_conn *c, enum response nak);
+
+/* responder.c ---------------------------------------------------------- */
 
 /* May an RDMA or atomic request touch this?  On RESP_ACK, *seg is it. */
 enum response responder_access(struct urxe_conn *c, uint32_t rkey,
@@ -44,21 +78,28 @@ enum response responder_access(struct urxe_conn *c, uint32_t rkey,
 			       struct urxe_seg *seg,
 			       const struct urxe_key **key);
 
+/* Serve an IB A19 FLUSH. */
+enum response responder_flush(struct urxe_conn *c, const struct urxe_wqe *w);
+
+/*
+ * Invalidate a window of the other end, before the message that asks for it
+ * is delivered.  The guard falls meanwhile; see mw.h.
+ */
+bool responder_invalidate(struct urxe_qp *qp, struct urxe_conn *c,
+			  uint32_t rkey);
+
 /* Is a receive posted, for a message that consumes one? */
 bool responder_has_receive(const struct urxe_conn *c);
+/* Have whoever posts the next one wake this context's service thread. */
+void responder_wait_receive(struct urxe_conn *c, uint32_t slot);
 
 /* Deliver a SEND, or complete a WRITE WITH IMMEDIATE, into a receive. */
 enum response responder_receive(struct urxe_conn *c, const struct request *r);
 
 /* 8 bytes, read-modify-write; *old gets what was there. */
-enum response responder_atomic(struct urxe_qp *qp, const struct urxe_seg *seg,
+enum response responder_atomic(struct urxe_qp *qp, struct urxe_conn *c,
+			       const struct urxe_seg *seg,
 			       const struct urxe_key *key,
 			       const struct urxe_wqe *w, uint64_t *old);
-
-/* A request was served: count its packets. */
-void responder_acked(struct urxe_qp *qp, uint64_t length);
-
-/* A NAK went out: the responder's QP goes to the error state. */
-void responder_broken(struct urxe_conn *c, enum response nak);
 
 #endif

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #include <time.h>
 
+#include "counters.h"
 #include "flush.h"
 #include "requester.h"
 #include "retry.h"
@@ -35,7 +36,7 @@ uint64_t urxe_now(void)
 static uint64_t period(const struct urxe_qp *qp)
 {
 	if (qp->stall.kind == STALL_RNR)
-		return rnr_ns(qp->conn.sh ? qp->conn.sh->min_rnr_timer : 0);
+		return rnr_ns(qp->conn.sh ? qp->conn.sh->min_rnr_timer : 1);
 	return ack_ns(qp->attr.timeout);
 }
 
@@ -46,6 +47,8 @@ bool stall_begin(struct urxe_qp *qp, enum urxe_stall_kind kind)
 
 	if (s->kind == kind)
 		return true; /* still the same obstacle: its timer runs on */
+	if (rnr)
+		counter_add(qp, URXE_CNT_RNR_NAK, 1);
 	if (rnr && !qp->attr.rnr_retry)
 		return false;
 	if (s->kind == STALL_NONE)
@@ -84,6 +87,9 @@ static void retry(struct urxe_qp *qp, uint64_t now)
 	if (s->kind != kind || qp->sq.exec != head || !expired)
 		return;
 	s->deadline = now + period(qp);
+	/* it went out again, in vain */
+	counter_add(qp, kind == STALL_RNR ? URXE_CNT_RNR_NAK :
+					    URXE_CNT_ACK_TIMEOUT, 1);
 	if (s->endless)
 		return;
 	if (kind == STALL_RNR && !--s->left) {
@@ -106,11 +112,11 @@ void retry_progress(struct urxe_cq *cq)
 	if (atomic_load_explicit(&cq->stalled, memory_order_relaxed)) {
 		now = urxe_now();
 		for (qp = cq->send_qps; qp; qp = qp->scq_next) {
-			if (!urxe_trylock(&qp->lock))
+			if (!urxe_trylock_outside(&qp->lock))
 				continue;
 			if (qp->stall.kind != STALL_NONE)
 				retry(qp, now);
-			urxe_unlock(&qp->lock);
+			urxe_unlock_outside(&qp->lock);
 		}
 	}
 	pthread_mutex_unlock(&ctx->lock);
@@ -130,8 +136,7 @@ uint64_t retry_all(struct urxe_context *ctx)
 		if (!atomic_load_explicit(&cq->stalled, memory_order_relaxed))
 			continue;
 		for (qp = cq->send_qps; qp; qp = qp->scq_next) {
-			if (qp->lock.single_threaded ||
-			    !urxe_trylock(&qp->lock)) {
+			if (!urxe_trylock_outside(&qp->lock)) {
 				next = now + TRANSPORT_POLL_NS;
 				continue;
 			}
@@ -146,7 +151,7 @@ uint64_t retry_all(struct urxe_context *ctx)
 				at = now + TRANSPORT_POLL_NS;
 			if (at < next)
 				next = at;
-			urxe_unlock(&qp->lock);
+			urxe_unlock_outside(&qp->lock);
 		}
 	}
 	pthread_mutex_unlock(&ctx->lock);

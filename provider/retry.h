@@ -32,5 +32,6 @@ void service_need(struct urxe_context *ctx);
 void service_stop(struct urxe_context *ctx);
 /* Wake the service threads of the context behind this arena. */
 void service_wake(struct urxe_arena *arena);
+void service_wake_slot(struct urxe_fabric *f, uint32_t slot);
 
 #endif

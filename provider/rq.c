@@ -3,18 +3,18 @@
 #include <string.h>
 
 #include "flush.h"
-#include "peer.h"
 #include "qp.h"
+#include "quiesce.h"
 #include "retry.h"
 #include "rq.h"
 
-static uint32_t pow2_up(uint32_t n)
+static uint32_t log2_up(uint32_t n)
 {
-	uint32_t p = 1;
+	uint32_t log = 0;
 
-	while (p < n)
-		p <<= 1;
-	return p;
+	while (1u << log < n)
+		log++;
+	return log;
 }
 
 static uint32_t stride_for(uint32_t max_sge)
@@ -25,39 +25,86 @@ static uint32_t stride_for(uint32_t max_sge)
 	return n <= 32 ? 32 : (n + URXE_LINE - 1) / URXE_LINE * URXE_LINE;
 }
 
-int rq_create(struct urxe_context *ctx, struct urxe_rq *rq,
-	      struct urxe_rq_sh *sh, uint32_t max_wr, uint32_t max_sge)
+/* Room for max_wr receives; the ring word, 0 if there is no memory. */
+static uint64_t make_ring(struct urxe_context *ctx, uint32_t max_wr,
+			  uint32_t stride)
 {
-	uint32_t depth = pow2_up(max_wr ? max_wr : 1);
-	uint64_t bytes;
+	uint32_t log = log2_up(max_wr);
+	uint64_t offset;
+
+	offset = arena_alloc(ctx->arena, ctx->cmd_fd, (uint64_t)stride << log);
+	return offset ? offset | log : 0;
+}
+
+static void use_ring(struct urxe_context *ctx, struct urxe_rq *rq,
+		     uint64_t word, uint32_t max_wr)
+{
+	rq->mask = (1u << (word & (URXE_PAGE - 1))) - 1;
+	rq->max_wr = max_wr;
+	rq->ring = (char *)ctx->arena + (word & ~(uint64_t)(URXE_PAGE - 1));
+	atomic_store_explicit(&rq->sh->ring, word, memory_order_release);
+}
+
+static void free_ring(struct urxe_context *ctx, uint64_t word, uint32_t stride)
+{
+	arena_free(ctx->arena, ctx->cmd_fd, word & ~(uint64_t)(URXE_PAGE - 1),
+		   (uint64_t)stride << (word & (URXE_PAGE - 1)));
+}
+
+int rq_create(struct urxe_context *ctx, struct urxe_rq *rq,
+	      struct urxe_rq_sh *sh, uint32_t max_wr, uint32_t max_sge,
+	      bool single_threaded)
+{
+	uint64_t word;
 
 	memset(sh, 0, sizeof(*sh));
-	pthread_mutex_init(&rq->lock.mutex, NULL);
+	urxe_lock_init(&rq->lock, single_threaded);
 	rq->sh = sh;
-	rq->max_wr = max_wr;
 	rq->max_sge = max_sge;
-	rq->mask = depth - 1;
 	rq->stride = stride_for(max_sge);
 	if (!max_wr)
 		return 0;
-	bytes = (uint64_t)depth * rq->stride;
-	sh->ring = arena_alloc(ctx->arena, ctx->cmd_fd, bytes);
-	if (!sh->ring)
+	word = make_ring(ctx, max_wr, rq->stride);
+	if (!word)
 		return -ENOMEM;
-	rq->ring = arena_ptr(ctx->arena, sh->ring, bytes);
-	sh->depth = depth;
 	sh->stride = rq->stride;
 	sh->max_sge = max_sge;
-	sh->max_wr = max_wr;
+	use_ring(ctx, rq, word, max_wr);
 	return 0;
 }
 
 void rq_destroy(struct urxe_context *ctx, struct urxe_rq *rq)
 {
 	if (rq->ring)
-		arena_free(ctx->arena, ctx->cmd_fd, rq->sh->ring,
-			   (uint64_t)(rq->mask + 1) * rq->stride);
-	pthread_mutex_destroy(&rq->lock.mutex);
+		free_ring(ctx, atomic_load_explicit(&rq->sh->ring,
+						    memory_order_relaxed),
+			  rq->stride);
+	urxe_lock_destroy(&rq->lock);
+}
+
+int rq_resize(struct urxe_context *ctx, struct urxe_rq *rq, uint32_t max_wr)
+{
+	uint64_t old = atomic_load_explicit(&rq->sh->ring,
+					    memory_order_relaxed), word;
+	uint32_t i, tail, old_mask = rq->mask;
+	const char *from = rq->ring;
+
+	tail = atomic_load_explicit(&rq->tail, memory_order_acquire);
+	if (!max_wr || max_wr > URXE_MAX_SRQ_WR || rq->prod - tail > max_wr)
+		return EINVAL;
+	word = make_ring(ctx, max_wr, rq->stride);
+	if (!word)
+		return ENOMEM;
+	rq->mask = (1u << (word & (URXE_PAGE - 1))) - 1;
+	rq->ring = (char *)ctx->arena + (word & ~(uint64_t)(URXE_PAGE - 1));
+	for (i = tail; i != rq->prod; i++)
+		memcpy(rq_slot(rq, i),
+		       from + (uint64_t)(i & old_mask) * rq->stride,
+		       rq->stride);
+	use_ring(ctx, rq, word, max_wr);
+	quiesce(ctx);
+	free_ring(ctx, old, rq->stride);
+	return 0;
 }
 
 void rq_reset(struct urxe_rq *rq)
@@ -69,23 +116,35 @@ void rq_reset(struct urxe_rq *rq)
 	atomic_store_explicit(&rq->sh->done, 0, memory_order_release);
 }
 
+bool rq_view_load(struct urxe_rq_view *v)
+{
+	uint64_t word = atomic_load_explicit(&v->sh->ring,
+					     memory_order_acquire);
+	uint32_t log = word & (URXE_PAGE - 1);
+
+	v->ring = NULL;
+	v->ring_word = word;
+	if (!word)
+		return true; /* a QP that cannot receive */
+	if (log > 15)
+		return false;
+	v->mask = (1u << log) - 1;
+	v->ring = arena_ptr(v->arena, word & ~(uint64_t)(URXE_PAGE - 1),
+			    (uint64_t)v->stride << log);
+	return v->ring;
+}
+
 bool rq_view_init(struct urxe_rq_view *v, struct urxe_arena *a,
 		  struct urxe_rq_sh *sh)
 {
-	uint32_t depth = sh->depth, stride = sh->stride, sge = sh->max_sge;
-
 	v->sh = sh;
-	v->mask = depth - 1;
-	v->stride = stride;
-	v->max_sge = sge;
-	v->ring = NULL;
-	if (!depth)
-		return true; /* a QP that cannot receive */
-	if (depth & (depth - 1) || depth > 2 * URXE_MAX_QP_WR ||
-	    sge > URXE_MAX_SGE || stride < stride_for(sge) || stride > 4096)
+	v->arena = a;
+	v->stride = sh->stride;
+	v->max_sge = sh->max_sge;
+	if (v->max_sge > URXE_MAX_SGE || v->stride > 4096 ||
+	    (v->stride && v->stride < stride_for(v->max_sge)))
 		return false;
-	v->ring = arena_ptr(a, sh->ring, (uint64_t)depth * stride);
-	return v->ring;
+	return rq_view_load(v);
 }
 
 static int push(struct urxe_rq *rq, const struct ibv_recv_wr *wr)
@@ -132,21 +191,11 @@ int rq_post(struct urxe_rq *rq, struct ibv_recv_wr *wr,
 /* A requester is parked for want of a receive: have it look again. */
 static void wake_waiter(struct urxe_qp *qp)
 {
-	struct urxe_fabric *f = qp->ctx->fabric;
-	uint32_t slot;
-	struct urxe_peer *p;
+	uint32_t who = atomic_exchange_explicit(&qp->sh->waiter, 0,
+						memory_order_seq_cst);
 
-	slot = atomic_exchange_explicit(&qp->sh->waiter, 0,
-					memory_order_seq_cst);
-	if (!slot || slot > URXE_MAX_CTX)
-		return;
-	slot--;
-	p = peer_get(f, slot, atomic_load_explicit(&f->dev->ctx[slot].gen,
-						   memory_order_relaxed));
-	if (!p)
-		return;
-	service_wake(p->arena);
-	peer_put(p);
+	if (who)
+		service_wake_slot(qp->ctx->fabric, who - 1);
 }
 
 int urxe_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr,
@@ -156,12 +205,15 @@ int urxe_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr,
 	enum ibv_qp_state state;
 	int ret;
 
-	urxe_lock(&qp->rq.lock);
-	if (unlikely(qp_state(qp) == IBV_QPS_RESET || ibqp->srq)) {
+	if (unlikely(!qp->rq.sh)) { /* it has an SRQ, or it is XRC */
 		*bad = wr;
-		ret = EINVAL;
+		return EINVAL;
+	}
+	urxe_lock(&qp->rq.lock);
+	if (unlikely(qp_state(qp) == IBV_QPS_RESET)) {
 		urxe_unlock(&qp->rq.lock);
-		return ret;
+		*bad = wr;
+		return EINVAL;
 	}
 	ret = rq_post(&qp->rq, wr, bad);
 	urxe_unlock(&qp->rq.lock);

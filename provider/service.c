@@ -15,6 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "cq_moderate.h"
 #include "peer.h"
 #include "retry.h"
 
@@ -44,12 +45,26 @@ void service_wake(struct urxe_arena *a)
 			0);
 }
 
+void service_wake_slot(struct urxe_fabric *f, uint32_t slot)
+{
+	struct urxe_peer *p;
+
+	if (slot >= URXE_MAX_CTX)
+		return;
+	p = peer_get(f, slot, atomic_load_explicit(&f->dev->ctx[slot].gen,
+						   memory_order_relaxed));
+	if (!p)
+		return;
+	service_wake(p->arena);
+	peer_put(p);
+}
+
 static void *service_main(void *arg)
 {
 	struct urxe_service *s = arg;
 	struct urxe_context *ctx = s->ctx;
 	_Atomic uint32_t *wake = &ctx->arena->wake;
-	uint64_t now, next, life = 0;
+	uint64_t now, next, held, life = 0;
 	uint32_t seen;
 
 	while (!atomic_load_explicit(&s->stop, memory_order_acquire)) {
@@ -57,6 +72,9 @@ static void *service_main(void *arg)
 					  memory_order_seq_cst);
 		seen = atomic_load_explicit(wake, memory_order_seq_cst);
 		next = retry_all(ctx);
+		held = cq_hold_expire(ctx);
+		if (held < next)
+			next = held;
 		now = urxe_now();
 		if (now >= life) {
 			peer_bury_dead();

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 
+#include "parent_domain.h"
 #include "qp.h"
 #include "requester.h"
 #include "sq.h"
+#include "wqe.h"
 
 static uint32_t pow2_up(uint32_t n)
 {
@@ -29,13 +29,14 @@ int sq_create(struct urxe_sq *sq, const struct ibv_qp_cap *cap, bool signal_all)
 	sq->max_sge = cap->max_send_sge;
 	sq->max_inline = cap->max_inline_data;
 	sq->signal_all = signal_all;
-	sq->ring = calloc(depth, sq->stride);
+	sq->ring = pd_alloc_buf(sq->pd, (size_t)depth * sq->stride,
+				URXE_RESOURCE_SQ, &sq->custom);
 	return sq->ring ? 0 : -ENOMEM;
 }
 
 void sq_destroy(struct urxe_sq *sq)
 {
-	free(sq->ring);
+	pd_free_buf(sq->pd, sq->ring, URXE_RESOURCE_SQ, sq->custom);
 }
 
 void sq_reset(struct urxe_sq *sq)
@@ -46,93 +47,88 @@ void sq_reset(struct urxe_sq *sq)
 	atomic_store_explicit(&sq->tail, 0, memory_order_relaxed);
 }
 
-/* What an RC QP may be asked, and what of it may be inline. */
-#define BIT(op) (1u << (op))
-#define RC_OPS \
-	(BIT(IBV_WR_RDMA_WRITE) | BIT(IBV_WR_RDMA_WRITE_WITH_IMM) | \
-	 BIT(IBV_WR_SEND) | BIT(IBV_WR_SEND_WITH_IMM) | \
-	 BIT(IBV_WR_RDMA_READ) | BIT(IBV_WR_ATOMIC_CMP_AND_SWP) | \
-	 BIT(IBV_WR_ATOMIC_FETCH_AND_ADD))
-#define INLINE_OPS \
-	(BIT(IBV_WR_RDMA_WRITE) | BIT(IBV_WR_RDMA_WRITE_WITH_IMM) | \
-	 BIT(IBV_WR_SEND) | BIT(IBV_WR_SEND_WITH_IMM))
-#define SEND_FLAGS \
-	(IBV_SEND_FENCE | IBV_SEND_SIGNALED | IBV_SEND_SOLICITED | \
-	 IBV_SEND_INLINE)
+/* man ibv_post_send and ibv_wr_post: which type may be asked for what. */
+#define RELIABLE_OPS \
+	(WQE_BIT(IBV_WR_RDMA_READ) | WQE_BIT(IBV_WR_ATOMIC_CMP_AND_SWP) | \
+	 WQE_BIT(IBV_WR_ATOMIC_FETCH_AND_ADD) | \
+	 WQE_BIT(URXE_WR_ATOMIC_WRITE) | WQE_BIT(URXE_WR_FLUSH))
+#define CONNECTED_OPS (WQE_SEND_OPS | WQE_WRITE_OPS | WQE_BARE_OPS)
 
-static int put_inline(struct urxe_sq *sq, struct urxe_wqe *w,
-		      const struct ibv_send_wr *wr)
+const uint32_t sq_ops[SQ_TYPES] = {
+	[IBV_QPT_RC] = CONNECTED_OPS | RELIABLE_OPS,
+	[IBV_QPT_UC] = CONNECTED_OPS,
+	[IBV_QPT_UD] = WQE_BIT(IBV_WR_SEND) | WQE_BIT(IBV_WR_SEND_WITH_IMM),
+	[IBV_QPT_XRC_SEND] = CONNECTED_OPS | RELIABLE_OPS,
+};
+
+static int put_data(const struct urxe_sq *sq, struct urxe_wqe *w,
+		    const struct ibv_send_wr *wr)
 {
-	char *to = (char *)w->sge;
-	uint64_t total = 0;
-	int i;
+	int i, ret;
 
-	for (i = 0; i < wr->num_sge; i++) {
-		total += wr->sg_list[i].length;
-		if (total > sq->max_inline)
-			return EINVAL;
-		memcpy(to, (const void *)(uintptr_t)wr->sg_list[i].addr,
-		       wr->sg_list[i].length);
-		to += wr->sg_list[i].length;
-	}
-	w->length = total;
-	return 0;
+	if (unlikely(wr->num_sge < 0 || (uint32_t)wr->num_sge > sq->max_sge))
+		return EINVAL;
+	if (!(wr->send_flags & IBV_SEND_INLINE))
+		return wqe_sges(sq, w, wr->sg_list, wr->num_sge);
+	ret = wqe_inline_begin(w);
+	for (i = 0; !ret && i < wr->num_sge; i++)
+		ret = wqe_inline(sq, w,
+				 (const void *)(uintptr_t)wr->sg_list[i].addr,
+				 wr->sg_list[i].length);
+	return ret;
 }
 
-static void put_sges(struct urxe_wqe *w, const struct ibv_send_wr *wr)
+/* What the opcode needs beside its data. */
+static int put_op(struct urxe_qp *qp, struct urxe_wqe *w,
+		  const struct ibv_send_wr *wr)
 {
-	uint64_t total = 0;
-	int i;
-
-	for (i = 0; i < wr->num_sge; i++) {
-		w->sge[i].addr = wr->sg_list[i].addr;
-		w->sge[i].length = wr->sg_list[i].length;
-		w->sge[i].lkey = wr->sg_list[i].lkey;
-		total += wr->sg_list[i].length;
+	w->imm = wr->imm_data; /* or the rkey to invalidate */
+	switch ((unsigned int)wr->opcode) {
+	case IBV_WR_SEND:
+	case IBV_WR_SEND_WITH_IMM:
+		if (qp->vqp.qp.qp_type == IBV_QPT_UD)
+			return wqe_ud(w, wr->wr.ud.ah, wr->wr.ud.remote_qpn,
+				      wr->wr.ud.remote_qkey);
+		return 0;
+	case IBV_WR_SEND_WITH_INV:
+	case IBV_WR_LOCAL_INV:
+		return 0;
+	case IBV_WR_RDMA_WRITE:
+	case IBV_WR_RDMA_WRITE_WITH_IMM:
+	case IBV_WR_RDMA_READ:
+	case URXE_WR_ATOMIC_WRITE:
+		wqe_rdma(w, wr->wr.rdma.rkey, wr->wr.rdma.remote_addr);
+		return 0;
+	case IBV_WR_ATOMIC_CMP_AND_SWP:
+	case IBV_WR_ATOMIC_FETCH_AND_ADD:
+		wqe_atomic(w, wr->wr.atomic.rkey, wr->wr.atomic.remote_addr,
+			   wr->wr.atomic.compare_add, wr->wr.atomic.swap);
+		return 0;
+	case IBV_WR_BIND_MW:
+		return wqe_bind(w, wr->bind_mw.mw, wr->bind_mw.rkey,
+				&wr->bind_mw.bind_info);
 	}
-	w->length = total;
+	return EINVAL; /* struct ibv_send_wr has no place for a FLUSH */
 }
 
-/* IB 11.4.1.1: what can be refused at once is refused, with nothing queued. */
 static int push(struct urxe_qp *qp, const struct ibv_send_wr *wr)
 {
-	struct urxe_sq *sq = &qp->sq;
 	struct urxe_wqe *w;
+	int ret;
 
-	if (unlikely((unsigned int)wr->opcode > 31 ||
-		     !(RC_OPS & BIT(wr->opcode)) || wr->num_sge < 0 ||
-		     (uint32_t)wr->num_sge > sq->max_sge ||
-		     wr->send_flags & ~SEND_FLAGS))
-		return EINVAL;
-	if (unlikely(sq->prod - atomic_load_explicit(&sq->tail,
-						     memory_order_acquire) >=
-		     sq->max_wr))
-		return ENOMEM;
-	w = sq_slot(sq, sq->prod);
-	w->wr_id = wr->wr_id;
-	w->opcode = wr->opcode;
-	w->flags = wr->send_flags;
-	if (sq->signal_all)
-		w->flags |= IBV_SEND_SIGNALED;
-	w->num_sge = wr->num_sge;
-	w->imm = wr->imm_data;
-	if (wr->opcode == IBV_WR_ATOMIC_CMP_AND_SWP ||
-	    wr->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD) {
-		w->remote_addr = wr->wr.atomic.remote_addr;
-		w->rkey = wr->wr.atomic.rkey;
-		w->atomic.compare_add = wr->wr.atomic.compare_add;
-		w->atomic.swap = wr->wr.atomic.swap;
-	} else {
-		w->remote_addr = wr->wr.rdma.remote_addr;
-		w->rkey = wr->wr.rdma.rkey;
-	}
-	if (!(wr->send_flags & IBV_SEND_INLINE)) {
-		put_sges(w, wr);
-	} else if (!(INLINE_OPS & BIT(wr->opcode)) || put_inline(sq, w, wr)) {
-		return EINVAL;
-	}
-	sq->prod++;
-	return 0;
+	ret = wqe_begin(qp, wr->opcode, wr->send_flags, wr->wr_id, &w);
+	if (unlikely(ret))
+		return ret;
+	ret = put_op(qp, w, wr);
+	if (unlikely(ret))
+		return ret;
+	if (qp->vqp.qp.qp_type == IBV_QPT_XRC_SEND)
+		w->srqn = wr->qp_type.xrc.remote_srqn;
+	if (likely(!(WQE_BARE_OPS & WQE_BIT(w->opcode))))
+		ret = put_data(&qp->sq, w, wr);
+	if (likely(!ret))
+		qp->sq.prod++;
+	return ret;
 }
 
 int urxe_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr,

@@ -12,6 +12,7 @@ static inline struct urxe_wqe *sq_slot(const struct urxe_sq *sq, uint32_t index)
 							  sq->stride);
 }
 
+/* sq->pd says whose allocator is asked for the ring. */
 int sq_create(struct urxe_sq *sq, const struct ibv_qp_cap *cap, bool signal_all);
 void sq_destroy(struct urxe_sq *sq);
 void sq_reset(struct urxe_sq *sq);

@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "fabric.h"
+#include "lock.h"
 #include "pabi/pabi.h"
 
 #define container_of(ptr, type, member) \
@@ -53,15 +54,27 @@ struct urxe_context {
 	struct urxe_service *service; /* NULL until it is needed */
 	struct urxe_cq *cqs;
 	struct urxe_qp *qp[URXE_MAX_QP]; /* by QPN index */
+	struct urxe_srq *srq[URXE_MAX_SRQ]; /* by index */
+	uint16_t xrcd_opens[URXE_MAX_XRCD]; /* under the device lock */
 };
 
 struct urxe_pd {
 	struct ibv_pd pd;
 	struct urxe_context *ctx;
+	uint32_t live; /* of the PD that this is a handle of; pd.c */
+	struct urxe_parent *parent; /* of a parent domain; parent_domain.h */
 };
 
 struct urxe_mr {
 	struct pabi_mr vmr;
+	struct urxe_context *ctx;
+	struct urxe_key *key;
+	void *map; /* ibv_reg_dmabuf_mr's own mapping, or NULL */
+	size_t map_len;
+};
+
+struct urxe_mw {
+	struct ibv_mw mw;
 	struct urxe_context *ctx;
 	struct urxe_key *key;
 };
@@ -71,39 +84,15 @@ struct urxe_dm {
 	struct urxe_context *ctx;
 	char *ptr;
 	uint64_t length;
+	uint64_t offset; /* in the heap */
 	uint32_t slot;
 };
-
-/* A lock that costs nothing where one thread is promised. */
-struct urxe_lock {
-	pthread_mutex_t mutex;
-	bool single_threaded;
-};
-
-static inline void urxe_lock(struct urxe_lock *l)
-{
-	if (!l->single_threaded)
-		pthread_mutex_lock(&l->mutex);
-}
-
-static inline bool urxe_trylock(struct urxe_lock *l)
-{
-	return l->single_threaded || !pthread_mutex_trylock(&l->mutex);
-}
-
-static inline void urxe_unlock(struct urxe_lock *l)
-{
-	if (!l->single_threaded)
-		pthread_mutex_unlock(&l->mutex);
-}
 
 /* A completion queue as a producer sees it, its own or a peer's. */
 struct urxe_cq_view {
 	struct urxe_cq_sh *sh;
-	struct urxe_cqe *ring;
-	uint32_t mask;
+	struct urxe_arena *arena; /* peer's */
 	uint16_t owner; /* the producer's context slot, for claims */
-	uint64_t ring_word; /* what ring and mask were made from */
 	struct urxe_peer *peer; /* where it is */
 	_Atomic int event_fd; /* its channel's FIFO, opened when first needed */
 };
@@ -114,14 +103,21 @@ struct urxe_cq {
 	struct urxe_cq *next; /* in ctx->cqs */
 	struct urxe_cq_sh *sh;
 	uint32_t index;
+	struct urxe_lock lock; /* pollers */
+	/* the poller's, under lock */
+	struct urxe_cqe *ring;
+	uint32_t mask;
 	uint32_t head; /* next entry to poll */
 	uint32_t stuck; /* polls that met the same claimed entry */
-	struct urxe_lock lock; /* pollers */
+	struct urxe_cqe *current; /* of start_poll ... end_poll */
+	struct urxe_backlog *backlog; /* what a resize left over, or NULL */
+	uint64_t ring_word; /* struct urxe_cq_sh.ring */
 	struct urxe_cq_view view; /* for our own requesters and flushes */
 	_Atomic uint32_t stalled; /* QPs of this send CQ with a parked WR */
+	_Atomic pthread_t batch_thread; /* in start_poll ... end_poll, or 0 */
 	struct urxe_qp *send_qps, *recv_qps; /* under ctx->lock */
-	uint64_t ring_offset;
-	uint64_t ring_bytes;
+	struct urxe_pd *parent; /* parent domain it was made in, or NULL */
+	uint64_t hold_until; /* moderation: the service thread's, or 0 */
 	uint32_t comp_reported, async_reported;
 	unsigned int refs; /* QPs, under ctx->lock */
 };
@@ -129,8 +125,15 @@ struct urxe_cq {
 /* Opcodes and access flags that the installed header may not name yet. */
 #define URXE_WR_FLUSH 14
 #define URXE_WR_ATOMIC_WRITE 15
+#define URXE_WC_FLUSH 8
+#define URXE_WC_ATOMIC_WRITE 9
 #define URXE_ACCESS_FLUSH_GLOBAL (1u << 8)
 #define URXE_ACCESS_FLUSH_PERSISTENT (1u << 9)
+/* placement type and selectivity level of a FLUSH */
+#define URXE_FLUSH_GLOBAL (1u << 0)
+#define URXE_FLUSH_PERSISTENT (1u << 1)
+#define URXE_FLUSH_RANGE 0
+#define URXE_FLUSH_MR 1
 
 /* An address vector, as much of an AH as the other side can see. */
 struct urxe_av {
@@ -138,6 +141,9 @@ struct urxe_av {
 	uint32_t flow_label;
 	uint8_t sgid_index, hop_limit, traffic_class, sl;
 };
+
+/* How far the invalidation of a SEND WITH INVALIDATE has come. */
+enum urxe_inv { URXE_INV_TO_DO, URXE_INV_DONE, URXE_INV_FAILED };
 
 /* What is in an SQ slot: the WR as posted, then SGEs or inline data. */
 struct urxe_wqe {
@@ -159,7 +165,7 @@ struct urxe_wqe {
 		struct { /* URXE_WR_FLUSH */
 			uint32_t type, level;
 		} flush;
-		uint8_t write_data[8]; /* URXE_WR_ATOMIC_WRITE */
+		uint8_t write_data[8]; /* URXE_WR_ATOMIC_WRITE, no SGE */
 	};
 	uint32_t rkey;
 	uint32_t imm; /* as it goes on the wire, or the rkey to invalidate */
@@ -167,7 +173,7 @@ struct urxe_wqe {
 	uint8_t opcode; /* enum ibv_wr_opcode */
 	uint8_t flags; /* enum ibv_send_flags */
 	uint8_t num_sge;
-	uint8_t pad;
+	uint8_t inv; /* IBV_WR_SEND_WITH_INV: enum urxe_inv */
 	struct urxe_sge sge[]; /* or inline bytes */
 };
 
@@ -183,6 +189,8 @@ struct urxe_sq {
 	uint32_t prod, exec, comp;
 	_Atomic uint32_t tail;
 	bool signal_all;
+	bool custom; /* ring is from the allocator of a parent domain, pd */
+	struct urxe_pd *pd;
 };
 
 struct urxe_rq {
@@ -197,18 +205,36 @@ struct urxe_rq {
 /* A receive queue as a requester sees it. */
 struct urxe_rq_view {
 	struct urxe_rq_sh *sh;
+	struct urxe_arena *arena;
+	uint64_t ring_word; /* what ring and mask were made from */
 	const char *ring;
 	uint32_t mask, stride, max_sge;
 };
 
-/* The other end of a connected QP, looked up when it is first needed. */
+/*
+ * Where messages for a QP are received: its own RQ, or an SRQ, which in XRC
+ * may be another process's.
+ */
+struct urxe_rx {
+	struct urxe_peer *peer; /* of the queue */
+	uint32_t pd; /* that its lkeys must be of */
+	struct urxe_rq_view rq;
+	struct urxe_cq_view cq;
+	struct urxe_srq_sh *srq; /* NULL: the QP's own RQ */
+	uint32_t srq_index;
+};
+
+/*
+ * Another QP as a requester sees it: the other end of a connection, or a
+ * destination of datagrams.  Looked up when it is first needed.
+ */
 struct urxe_conn {
 	struct urxe_peer *peer; /* NULL: not resolved */
 	struct urxe_qp_sh *sh;
 	uint64_t want; /* the low 48 bits sh->conn must have */
 	uint32_t qpn, pd;
-	struct urxe_rq_view rq;
-	struct urxe_cq_view rcq;
+	uint32_t srqn; /* XRC: the SRQ that rx is a view of */
+	struct urxe_rx rx;
 };
 
 enum urxe_stall_kind {
@@ -225,6 +251,20 @@ struct urxe_stall {
 	uint64_t deadline;
 };
 
+/* Sent and not yet in the port's counters; counters.h */
+struct urxe_qp_count {
+	uint64_t packets, bytes;
+};
+
+/* ibv_wr_start ... ibv_wr_complete; qp_ex.c */
+struct urxe_wr_batch {
+	struct urxe_wqe *wqe; /* being built, not yet counted in sq.prod */
+	uint32_t first; /* sq.prod as it was */
+	int error; /* the first one: nothing will be posted */
+	bool needs_dest; /* the QP type's setter was not called yet */
+	bool needs_data; /* a data setter may be called */
+};
+
 struct urxe_qp {
 	struct pabi_qp vqp;
 	struct urxe_context *ctx;
@@ -234,17 +274,49 @@ struct urxe_qp {
 	struct urxe_qp *scq_next, *rcq_next; /* in their CQs' lists */
 	struct urxe_lock lock; /* the send queue and the state machine */
 	struct urxe_sq sq;
-	struct urxe_rq rq;
+	struct urxe_wr_batch batch;
+	struct urxe_qp_count count;
+	struct urxe_rq rq; /* without an SRQ */
+	struct urxe_srq *srq;
+	struct urxe_xrcd *xrcd;
 	struct urxe_conn conn;
+	struct urxe_peer *opened; /* ibv_open_qp: the context it lives in */
+	struct urxe_conn *dests; /* UD: destinations, by the QPN's low bits */
+	uint32_t mcast_groups; /* it is attached to, under the device lock */
 	struct urxe_stall stall;
 	uint32_t psn; /* of the next request */
 	uint8_t mtu_shift;
 	bool sqd_notify; /* raise SQ_DRAINED when the queue comes to rest */
-	bool in_reset_cycle;
+	bool last_wqe; /* IBV_EVENT_QP_LAST_WQE_REACHED was raised */
 	struct ibv_qp_attr attr; /* as modify_qp left it */
 	struct ibv_qp_init_attr init;
 	uint64_t rq_offset, rq_bytes;
 	uint32_t async_reported;
+};
+
+struct urxe_srq {
+	struct pabi_srq vsrq;
+	struct urxe_context *ctx;
+	struct urxe_srq_sh *sh;
+	struct urxe_rq rq;
+	uint32_t index;
+	struct urxe_cq *cq; /* XRC */
+	struct urxe_xrcd *xrcd;
+	unsigned int refs; /* QPs, under ctx->lock */
+	uint32_t async_reported;
+};
+
+struct urxe_ah {
+	struct ibv_ah ah;
+	struct urxe_context *ctx;
+	struct urxe_av av;
+};
+
+struct urxe_xrcd {
+	struct pabi_xrcd vxrcd;
+	struct urxe_context *ctx;
+	uint32_t index;
+	_Atomic uint32_t refs; /* QPs and SRQs of this process */
 };
 
 static inline struct urxe_pd *to_upd(struct ibv_pd *pd)
@@ -255,6 +327,11 @@ static inline struct urxe_pd *to_upd(struct ibv_pd *pd)
 static inline struct urxe_mr *to_umr(struct ibv_mr *mr)
 {
 	return container_of(mr, struct urxe_mr, vmr.mr);
+}
+
+static inline struct urxe_mw *to_umw(struct ibv_mw *mw)
+{
+	return container_of(mw, struct urxe_mw, mw);
 }
 
 static inline struct urxe_dm *to_udm(struct ibv_dm *dm)
@@ -270,6 +347,21 @@ static inline struct urxe_cq *to_ucq(struct ibv_cq *cq)
 static inline struct urxe_qp *to_uqp(struct ibv_qp *qp)
 {
 	return container_of(qp, struct urxe_qp, vqp.qp);
+}
+
+static inline struct urxe_srq *to_usrq(struct ibv_srq *srq)
+{
+	return container_of(srq, struct urxe_srq, vsrq.srq);
+}
+
+static inline struct urxe_ah *to_uah(struct ibv_ah *ah)
+{
+	return container_of(ah, struct urxe_ah, ah);
+}
+
+static inline struct urxe_xrcd *to_uxrcd(struct ibv_xrcd *xrcd)
+{
+	return container_of(xrcd, struct urxe_xrcd, vxrcd.xrcd);
 }
 
 static inline struct urxe_context *to_uctx(struct ibv_context *ctx)

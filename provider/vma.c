@@ -6,10 +6,12 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/sysmacros.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "vma.h"
@@ -55,6 +57,7 @@ static int query(struct walker *w, uint64_t addr, struct vma *v)
 	v->write = q.flags & FLAG_WRITE;
 	v->shared = q.flags & FLAG_SHARED;
 	v->offset = q.offset;
+	v->page_size = q.page_size;
 	v->dev = makedev(q.dev_major, q.dev_minor);
 	v->ino = q.ino;
 	return 0;
@@ -87,6 +90,19 @@ static char *next_line(struct walker *w)
 	}
 }
 
+/* /proc/self/maps does not say; huge pages show by their file. */
+static uint64_t page_size(const char *path)
+{
+	struct statfs fs;
+
+	if (!strncmp(path, "/anon_hugepage", 14))
+		return 2ull << 20;
+	if (path[0] == '/' && !statfs(path, &fs) &&
+	    fs.f_type == HUGETLBFS_MAGIC)
+		return (uint64_t)fs.f_bsize;
+	return (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
 static int parse(struct walker *w, uint64_t addr, struct vma *v)
 {
 	unsigned long long start, end, offset, ino;
@@ -109,6 +125,7 @@ static int parse(struct walker *w, uint64_t addr, struct vma *v)
 		v->dev = makedev(major, minor);
 		v->ino = ino;
 		snprintf(v->path, sizeof(v->path), "%s", at ? line + at : "");
+		v->page_size = page_size(v->path);
 		return 0;
 	}
 	return -ENOENT;
@@ -166,4 +183,24 @@ int vma_check(uint64_t addr, uint64_t len, bool write, struct vma *file)
 	else
 		file->offset += addr - file->start;
 	return ret;
+}
+
+bool vma_huge(uint64_t addr, uint64_t len)
+{
+	const uint64_t small = (uint64_t)sysconf(_SC_PAGESIZE);
+	struct walker w = { .fd = -1 };
+	uint64_t at = addr;
+	struct vma v;
+
+	w.fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
+	if (w.fd < 0)
+		return true; /* the application promised */
+	while (at < addr + len) {
+		if (next_vma(&w, at, &v) || v.start > at ||
+		    v.page_size <= small)
+			break;
+		at = v.end;
+	}
+	close(w.fd);
+	return at >= addr + len;
 }

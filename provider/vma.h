@@ -11,6 +11,7 @@ struct vma {
 	uint64_t start, end;
 	bool read, write, shared;
 	uint64_t offset; /* of start in the file */
+	uint64_t page_size;
 	uint64_t dev, ino; /* ino 0: anonymous */
 	char path[216];
 };
@@ -21,5 +22,7 @@ struct vma {
  * one shared file mapping, which file then describes, offset being addr's.
  */
 int vma_check(uint64_t addr, uint64_t len, bool write, struct vma *file);
+/* Is all of it mapped, in pages of hugetlbfs? */
+bool vma_huge(uint64_t addr, uint64_t len);
 
 #endif

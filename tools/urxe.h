@@ -9,6 +9,7 @@
 
 int cmd_run(int argc, char **argv);
 int cmd_info(int argc, char **argv);
+int cmd_port(int argc, char **argv);
 int cmd_doctor(int argc, char **argv);
 
 /* "urxe: " and the message on stderr; returns code. */

@@ -17,6 +17,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "bitmap.h"
 #include "fabric.h"
 #include "internal.h"
 
@@ -150,6 +151,24 @@ static void leave_groups(struct urxe_fabric *f)
 	}
 }
 
+static void leave_domains(struct urxe_fabric *f, uint32_t slot)
+{
+	uint32_t i, w;
+
+	for (i = 0; i < URXE_MAX_XRCD; i++) {
+		struct urxe_xrcd_slot *x = &f->dev->xrcd[i];
+
+		if (!atomic_load_explicit(&x->used, memory_order_relaxed))
+			continue;
+		bitmap_clear(x->ctx, slot, 1);
+		for (w = 0; w < URXE_MAX_CTX / 64 && !x->ctx[w]; w++)
+			;
+		if (w == URXE_MAX_CTX / 64)
+			atomic_store_explicit(&x->used, 0,
+					      memory_order_relaxed);
+	}
+}
+
 static void free_dms(struct urxe_fabric *f, uint32_t slot, uint32_t gen);
 
 /* Under the device lock; the context is known to be dead. */
@@ -162,6 +181,7 @@ static void bury(struct urxe_fabric *f, uint32_t slot, uint32_t gen)
 
 	close_qps(f, slot, gen);
 	leave_groups(f);
+	leave_domains(f, slot);
 	free_dms(f, slot, gen);
 	for (o = 0; o < URXE_OBJ_COUNT; o++) {
 		n = atomic_exchange_explicit(&c->used[o], 0,

@@ -168,6 +168,15 @@ bool fabric_get_gid(const struct urxe_dev *dev, uint32_t index,
 /* The entry whose interface stands for the device: the first IPv4 one. */
 bool fabric_main_gid(const struct urxe_dev *dev, struct urxe_gid *out);
 
+/* port.c --------------------------------------------------------------- */
+
+/*
+ * Take the port down or up.  While it is down nothing is delivered; each
+ * change raises IBV_EVENT_PORT_ERR or IBV_EVENT_PORT_ACTIVE in every context.
+ * Returns 1 if it was so already.
+ */
+int fabric_set_port(struct urxe_fabric *f, bool up);
+
 /* gid.c (libnl-route-3 users: the preload library and the tool) --------- */
 
 /*

@@ -139,6 +139,17 @@ enum urxe_counter {
 	URXE_CNT_COUNT
 };
 
+/*
+ * An XRC domain.  Named by a file, it is one for all who open that file;
+ * without a file it is its opener's alone (ino 0).
+ */
+struct urxe_xrcd_slot {
+	_Atomic uint32_t used;
+	uint32_t pad;
+	uint64_t dev, ino;
+	uint64_t ctx[URXE_MAX_CTX / 64]; /* contexts that have it open */
+};
+
 struct urxe_guard {
 	alignas(URXE_LINE) _Atomic uint32_t seq;
 };
@@ -180,6 +191,7 @@ struct urxe_dev {
 	 */
 	struct urxe_guard guard[URXE_MAX_QP];
 	struct urxe_mcast_grp mcast[URXE_MAX_MCAST_GRP];
+	struct urxe_xrcd_slot xrcd[URXE_MAX_XRCD]; /* under lock */
 };
 
 /* ------------------------------------------------ an arena */
@@ -202,40 +214,41 @@ struct urxe_dev {
 enum urxe_mem_kind {
 	URXE_MEM_PRIVATE, /* memory of process pid, reached by its address */
 	URXE_MEM_DM, /* in the DM heap, at offset va */
-	URXE_MEM_FILE, /* shared mapping of a file: map_id names it */
+	URXE_MEM_FILE, /* shared mapping of a file that peers may map, too */
 	URXE_MEM_NULL, /* the null MR: reads zero, swallows writes */
 };
 
 #define URXE_MR_IS_MW 1u /* a memory window */
 #define URXE_MR_TYPE_2 2u /* MW of type 2 */
 #define URXE_MR_ODP 4u /* on demand: nothing was checked at registration */
+#define URXE_MR_FILE 8u /* file names an entry of the file table */
 
 /*
- * What a key names: a memory region or a memory window, in one cache line.  `live` is the key
- * with bit 32 set while the entry may be used, else 0; it is stored last at
- * registration (release) and cleared first at deregistration, which then
- * waits until no requester is inside (fabric/quiesce.h).
+ * What a key names: a memory region or a memory window, in one cache line.
+ * `live` is the key with bit 32 set while the entry may be used, else 0; it is
+ * stored last at registration (release) and cleared first at deregistration,
+ * which then waits until no requester is inside (provider/quiesce.h).
  */
 struct urxe_key {
 	_Atomic uint64_t live;
 	uint64_t iova; /* what work requests call the first byte */
 	uint64_t length;
-	uint64_t va; /* address in process pid, or offset in the heap/file */
+	uint64_t va; /* address in process pid, or offset in the DM heap */
 	uint32_t pd; /* PD handle */
 	uint32_t access; /* enum ibv_access_flags */
 	int32_t pid; /* of the process that registered it */
 	uint8_t kind; /* enum urxe_mem_kind */
 	uint8_t flags; /* URXE_MR_* */
-	uint16_t file; /* URXE_MEM_FILE: index in the arena's file table */
-	_Atomic uint32_t windows; /* MR: number of MWs bound to it */
-	uint32_t dm; /* URXE_MEM_DM: 1 + DM slot */
+	uint16_t file; /* URXE_MR_FILE: index in the arena's file table */
 	union {
-		uint64_t file_offset; /* URXE_MEM_FILE: of the first byte */
-		struct {
-			uint32_t parent; /* MW: key of the MR, 0: not bound */
-			uint32_t qpn; /* MW type 2: the QP it is bound to */
-		};
+		_Atomic uint32_t windows; /* MR: number of MWs bound to it */
+		uint32_t qpn; /* MW of type 2: the QP it is bound to */
 	};
+	union {
+		uint32_t dm; /* MR, URXE_MEM_DM: 1 + DM slot */
+		uint32_t parent; /* MW: key of its MR, 0: not bound */
+	};
+	uint64_t file_offset; /* URXE_MR_FILE: of the first byte */
 };
 static_assert(sizeof(struct urxe_key) == 64, "one cache line");
 
@@ -255,6 +268,7 @@ static_assert(sizeof(struct urxe_file) == 256, "fixed");
 
 /* A completion queue entry. The word's protocol stands in provider/cq_ring.h */
 #define URXE_CQE_INLINE 80
+#define URXE_CQE_SRQ 0x80 /* of an SRQ: data ends with the SGE to fill */
 struct urxe_cqe {
 	_Atomic uint64_t word;
 	uint64_t wr_id;
@@ -264,7 +278,8 @@ struct urxe_cqe {
 	uint32_t imm; /* network order, or the invalidated rkey */
 	uint32_t src_qp;
 	uint32_t wqe; /* SQ/RQ index that this completion releases */
-	uint8_t status, opcode, wc_flags, inline_len;
+	uint8_t status, opcode, wc_flags;
+	uint8_t inline_len; /* bytes in data; with URXE_CQE_SRQ: wqe is an SRQ */
 	/* small messages travel here and are placed when polled */
 	uint8_t data[URXE_CQE_INLINE];
 };
@@ -272,11 +287,18 @@ static_assert(sizeof(struct urxe_cqe) == 128, "two cache lines");
 
 enum urxe_arm { URXE_ARM_NONE, URXE_ARM_SOLICITED, URXE_ARM_NEXT };
 
+/*
+ * A ring in one word: offset in the arena | URXE_CQ_PARITY | log2(entries).
+ * The parity changes with each resize and says which tail_hint is the ring's.
+ */
+#define URXE_CQ_LOG(word) ((uint32_t)(word) & 31)
+#define URXE_CQ_PARITY 32u
+#define URXE_CQ_OFFSET(word) ((word) & ~(uint64_t)(URXE_PAGE - 1))
+
 struct urxe_cq_sh {
 	/* read-mostly line */
 	_Atomic uint32_t live; /* 0: free, else 1 */
 	uint32_t channel; /* FIFO number + 1; 0: no completion channel */
-	/* offset in the arena of struct urxe_cqe[depth] | log2(depth) */
 	_Atomic uint64_t ring;
 	uint64_t user; /* struct ibv_cq * in the owner */
 	_Atomic uint32_t attention; /* a peer changed a QP: look at them all */
@@ -284,14 +306,18 @@ struct urxe_cq_sh {
 	uint32_t flags; /* URXE_CQ_* */
 	int32_t pid;
 	uint32_t async_fifo; /* FIFO number + 1 */
-	uint32_t pad0[3];
+	_Atomic uint32_t moderate; /* events: us << 16 | completions; 0: off */
+	_Atomic uint64_t next_ring; /* where a ring that was left leads to */
+	uint32_t pad0[2];
 	/* producers */
-	alignas(URXE_LINE) _Atomic uint32_t tail_hint;
+	alignas(URXE_LINE) _Atomic uint32_t tail_hint[2];
 	alignas(URXE_LINE) _Atomic uint32_t arm; /* enum urxe_arm */
 	_Atomic uint32_t pending_events; /* the FIFO was full */
+	_Atomic uint32_t held_back; /* completions that moderation waits on */
 	alignas(URXE_LINE) _Atomic uint32_t head; /* written by the poller */
 };
 #define URXE_CQ_TIMESTAMP 1u
+#define URXE_CQ_IGNORE_OVERRUN 2u
 static_assert(sizeof(struct urxe_cq_sh) == 256, "fixed");
 
 /* A posted receive. The slot is the header and then max_sge of these. */
@@ -310,12 +336,11 @@ struct urxe_recv {
  * A receive ring: the RQ of a QP, or an SRQ.  See provider/rq.h.
  */
 struct urxe_rq_sh {
-	uint64_t ring; /* offset in the arena */
-	uint32_t depth; /* slots, a power of two; 0: no receive queue */
+	/* offset in the arena | log2(slots); 0: no receive queue */
+	_Atomic uint64_t ring;
 	uint32_t stride; /* bytes per slot */
 	uint32_t max_sge;
-	uint32_t max_wr;
-	uint32_t pad[10];
+	uint32_t pad[12];
 	alignas(URXE_LINE) _Atomic uint32_t prod; /* owner */
 	alignas(URXE_LINE) _Atomic uint32_t cons; /* whoever delivers */
 	_Atomic uint32_t done; /* delivered and published */
@@ -363,6 +388,12 @@ struct urxe_qp_sh {
 };
 static_assert(sizeof(struct urxe_qp_sh) == 512, "fixed");
 
+/* SRQ number: context slot (9) << 12 | index in its SRQ table (12). */
+#define URXE_SRQN(ctx, index) ((uint32_t)(ctx) << 12 | (index))
+#define URXE_SRQN_CTX(n) ((n) >> 12)
+#define URXE_SRQN_INDEX(n) ((n) & (URXE_MAX_SRQ - 1))
+#define URXE_WAIT_MANY UINT32_MAX
+
 struct urxe_srq_sh {
 	_Atomic uint32_t live;
 	uint32_t pd;
@@ -372,15 +403,16 @@ struct urxe_srq_sh {
 	int32_t pid;
 	_Atomic uint32_t limit;
 	uint64_t user; /* struct ibv_srq * */
-	uint8_t pad[24];
+	_Atomic uint32_t waiter; /* as in urxe_qp_sh, or URXE_WAIT_MANY */
+	uint8_t pad[20];
 	struct urxe_rq_sh rq;
 	uint8_t pad2[256];
 };
 static_assert(sizeof(struct urxe_srq_sh) == 512, "fixed");
 
 struct urxe_pd_sh {
-	_Atomic uint32_t live;
-	_Atomic uint32_t refs; /* objects on it, and imports */
+	_Atomic uint32_t live; /* counts up: odd while the PD exists */
+	_Atomic uint32_t refs; /* objects on it; imports do not count */
 };
 
 #define URXE_HEAP_OFFSET (48ull << 20)
@@ -399,6 +431,7 @@ struct urxe_arena {
 	alignas(URXE_LINE) _Atomic uint32_t atomic_lock; /* 0 or 1 + slot */
 	alignas(URXE_LINE) pthread_mutex_t lock; /* robust, process-shared */
 	_Atomic uint32_t next_fifo;
+	_Atomic uint32_t async_fifo; /* number + 1, of the opener */
 	_Atomic uint32_t key_high; /* key table entries that have memory */
 	uint32_t key_next, heap_next;
 	uint8_t key_tag[URXE_MAX_KEY];

@@ -51,8 +51,8 @@ static int put(struct ib_uverbs_attr *a, const void *from, size_t len)
 	return 0;
 }
 
-/* An event channel: its reading end. */
-static int new_fifo(const struct request *r)
+/* An event channel: its reading end.  Port events go to the async one. */
+static int new_fifo(const struct request *r, bool async)
 {
 	struct urxe_arena *a;
 	uint32_t nr;
@@ -62,6 +62,9 @@ static int new_fifo(const struct request *r)
 	if (fd)
 		return fd;
 	fd = fifo_create(r->f, a, &nr);
+	if (fd >= 0 && async)
+		atomic_store_explicit(&a->async_fifo, nr + 1,
+				      memory_order_release);
 	arena_unmap(a);
 	return fd;
 }
@@ -72,7 +75,7 @@ static int create_comp_channel(const struct request *r)
 	uint32_t resp;
 	int fd, ret;
 
-	fd = new_fifo(r);
+	fd = new_fifo(r, false);
 	if (fd < 0)
 		return fd;
 	resp = (uint32_t)fd;
@@ -110,7 +113,7 @@ static int alloc_async_fd(const struct request *r)
 
 	if (!a)
 		return -EINVAL;
-	fd = new_fifo(r);
+	fd = new_fifo(r, true);
 	if (fd < 0)
 		return fd;
 	a->data_s64 = fd;

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ah.h"
+#include "mcast.h"
+#include "pd.h"
+
+static bool is_ours(const struct urxe_dev *dev, const uint8_t gid[16])
+{
+	uint32_t i;
+
+	for (i = 0; i < URXE_MAX_GID; i++)
+		if (atomic_load_explicit(&dev->gid[i].valid,
+					 memory_order_acquire) &&
+		    !memcmp(dev->gid[i].raw, gid, 16))
+			return true;
+	return false;
+}
+
+int ah_check(struct urxe_context *ctx, const struct ibv_ah_attr *attr)
+{
+	struct urxe_dev *dev = ctx->fabric->dev;
+
+	if (!attr->is_global || (attr->port_num && attr->port_num != 1) ||
+	    attr->grh.sgid_index >= URXE_MAX_GID || attr->sl > 15 ||
+	    attr->grh.flow_label > 0xfffff ||
+	    !atomic_load_explicit(&dev->gid[attr->grh.sgid_index].valid,
+				  memory_order_acquire))
+		return EINVAL;
+	if (mcast_is_group(attr->grh.dgid.raw) ||
+	    is_ours(dev, attr->grh.dgid.raw))
+		return 0;
+	urxe_why("no device of this fabric has that destination GID");
+	return EHOSTUNREACH;
+}
+
+struct ibv_ah *urxe_create_ah(struct ibv_pd *ibpd, struct ibv_ah_attr *attr)
+{
+	struct urxe_pd *pd = to_upd(ibpd);
+	struct urxe_context *ctx = to_uctx(ibpd->context);
+	struct urxe_ah *ah;
+	int ret;
+
+	ret = attr->port_num == 1 ? ah_check(ctx, attr) : EINVAL;
+	if (ret)
+		return urxe_fail(-ret, "ibv_create_ah");
+	ah = calloc(1, sizeof(*ah));
+	if (!ah)
+		return NULL;
+	ret = fabric_obj_get(ctx->fabric, ctx->slot, URXE_OBJ_AH);
+	if (ret) {
+		free(ah);
+		return urxe_fail(ret, "ibv_create_ah");
+	}
+	ah->ctx = ctx;
+	memcpy(ah->av.dgid, attr->grh.dgid.raw, 16);
+	ah->av.flow_label = attr->grh.flow_label;
+	ah->av.sgid_index = attr->grh.sgid_index;
+	ah->av.hop_limit = attr->grh.hop_limit;
+	ah->av.traffic_class = attr->grh.traffic_class;
+	ah->av.sl = attr->sl;
+	pd_get(pd);
+	return &ah->ah;
+}
+
+int urxe_destroy_ah(struct ibv_ah *ibah)
+{
+	struct urxe_ah *ah = to_uah(ibah);
+
+	pd_put(to_upd(ibah->pd));
+	fabric_obj_put(ah->ctx->fabric, ah->ctx->slot, URXE_OBJ_AH);
+	free(ah);
+	return 0;
+}

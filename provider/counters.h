@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * The port's counters.  QPs count for themselves, under their lock, and hand
+ * it over now and then.  All QPs of a fabric are behind one port: what goes
+ * out comes in.
+ */
+#ifndef URXE_COUNTERS_H
+#define URXE_COUNTERS_H
+
+#include "urxe.h"
+
+#define COUNTERS_EVERY 256 /* packets */
+
+static inline void counter_add(struct urxe_qp *qp, enum urxe_counter which,
+			       uint64_t n)
+{
+	atomic_fetch_add_explicit(&qp->ctx->fabric->dev->counter[which], n,
+				  memory_order_relaxed);
+}
+
+/* Hand over what qp has counted; its lock is held. */
+static inline void counters_flush(struct urxe_qp *qp)
+{
+	struct urxe_qp_count *c = &qp->count;
+
+	if (!c->packets)
+		return;
+	/* IB 16.1.3.5: data is counted in units of 32 bits */
+	counter_add(qp, URXE_CNT_XMIT_DATA, c->bytes / 4);
+	counter_add(qp, URXE_CNT_RCV_DATA, c->bytes / 4);
+	counter_add(qp, URXE_CNT_XMIT_PACKETS, c->packets);
+	counter_add(qp, URXE_CNT_RCV_PACKETS, c->packets);
+	c->bytes %= 4;
+	c->packets = 0;
+}
+
+#endif

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#include <errno.h>
+#include <stdlib.h>
+
+#include "parent_domain.h"
+#include "pd.h"
+
+#define BUF_ALIGN URXE_LINE
+
+void *pd_alloc_buf(struct urxe_pd *pd, size_t size, enum urxe_resource type,
+		   bool *custom)
+{
+	struct urxe_parent *p = pd ? pd->parent : NULL;
+	void *ptr;
+
+	*custom = false;
+	if (p && p->alloc) {
+		ptr = p->alloc(&p->upd.pd, p->pd_context, size, BUF_ALIGN,
+			       type);
+		if (ptr != IBV_ALLOCATOR_USE_DEFAULT) {
+			*custom = ptr != NULL;
+			return ptr;
+		}
+	}
+	return calloc(1, size);
+}
+
+void pd_free_buf(struct urxe_pd *pd, void *ptr, enum urxe_resource type,
+		 bool custom)
+{
+	struct urxe_parent *p;
+
+	if (!custom) {
+		free(ptr);
+		return;
+	}
+	p = pd->parent;
+	p->free(&p->upd.pd, p->pd_context, ptr, type);
+}
+
+/* ------------------------------------------------------- thread domains */
+
+struct ibv_td *urxe_alloc_td(struct ibv_context *ibctx,
+			     struct ibv_td_init_attr *attr)
+{
+	struct urxe_td *td;
+
+	if (attr->comp_mask)
+		return urxe_fail(-EINVAL, "ibv_alloc_td: comp_mask");
+	td = calloc(1, sizeof(*td));
+	if (!td)
+		return NULL;
+	td->td.context = ibctx;
+	return &td->td;
+}
+
+int urxe_dealloc_td(struct ibv_td *ibtd)
+{
+	struct urxe_td *td = container_of(ibtd, struct urxe_td, td);
+
+	if (atomic_load_explicit(&td->refs, memory_order_acquire))
+		return EBUSY;
+	free(td);
+	return 0;
+}
+
+/* ------------------------------------------------------- parent domains */
+
+#define PARENT_MASKS \
+	(IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS | \
+	 IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT)
+
+struct ibv_pd *
+urxe_alloc_parent_domain(struct ibv_context *ibctx,
+			 struct ibv_parent_domain_init_attr *attr)
+{
+	struct urxe_parent *p;
+
+	if (attr->comp_mask & ~PARENT_MASKS)
+		return urxe_fail(-EINVAL, "ibv_alloc_parent_domain: comp_mask");
+	if (!attr->pd || attr->pd->context != ibctx ||
+	    (attr->td && attr->td->context != ibctx))
+		return urxe_fail(-EINVAL,
+				 "ibv_alloc_parent_domain: PD or TD is not of this context");
+	if (attr->comp_mask & IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS &&
+	    (!attr->alloc || !attr->free))
+		return urxe_fail(-EINVAL,
+				 "ibv_alloc_parent_domain: alloc or free is missing");
+	p = calloc(1, sizeof(*p));
+	if (!p)
+		return NULL;
+	p->of = to_upd(attr->pd);
+	p->upd = *p->of;
+	p->upd.parent = p;
+	if (attr->comp_mask & IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS) {
+		p->alloc = attr->alloc;
+		p->free = attr->free;
+	}
+	if (attr->comp_mask & IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT)
+		p->pd_context = attr->pd_context;
+	if (attr->td) {
+		p->td = container_of(attr->td, struct urxe_td, td);
+		atomic_fetch_add_explicit(&p->td->refs, 1,
+					  memory_order_relaxed);
+	}
+	pd_get(p->of);
+	return &p->upd.pd;
+}
+
+int parent_dealloc(struct urxe_parent *p)
+{
+	if (atomic_load_explicit(&p->refs, memory_order_acquire))
+		return EBUSY;
+	if (p->td)
+		atomic_fetch_sub_explicit(&p->td->refs, 1,
+					  memory_order_release);
+	pd_put(p->of);
+	free(p);
+	return 0;
+}

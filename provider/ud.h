@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* Datagrams. */
+#ifndef URXE_UD_H
+#define URXE_UD_H
+
+#include "responder.h"
+
+/* Destinations a UD QP remembers. */
+#define UD_DESTS 64
+
+/*
+ * Send a datagram: src[0] is free for the GRH, the message follows in
+ * src[1..].  Nobody answers.
+ */
+void ud_send(struct urxe_qp *qp, const struct urxe_wqe *w, struct urxe_seg *src,
+	     struct request *req);
+
+#endif

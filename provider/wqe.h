@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * Building a work request in its SQ slot: the rules that ibv_post_send and
+ * the ibv_wr_* calls share.  qp->lock is held.  Functions return 0 or an
+ * errno value (IB 11.4.1.1: what can be refused at once is refused).
+ *
+ * A WR is built in the slot at sq.prod, which stays where it is until the WR
+ * is whole; then the caller raises it.
+ */
+#ifndef URXE_WQE_H
+#define URXE_WQE_H
+
+#include <errno.h>
+#include <string.h>
+
+#include "sq.h"
+
+#define WQE_BIT(op) (1u << (op))
+#define WQE_SEND_OPS \
+	(WQE_BIT(IBV_WR_SEND) | WQE_BIT(IBV_WR_SEND_WITH_IMM) | \
+	 WQE_BIT(IBV_WR_SEND_WITH_INV))
+#define WQE_WRITE_OPS \
+	(WQE_BIT(IBV_WR_RDMA_WRITE) | WQE_BIT(IBV_WR_RDMA_WRITE_WITH_IMM))
+#define WQE_INLINE_OPS (WQE_SEND_OPS | WQE_WRITE_OPS)
+/* Without local data */
+#define WQE_BARE_OPS (WQE_BIT(IBV_WR_LOCAL_INV) | WQE_BIT(IBV_WR_BIND_MW))
+#define WQE_FLAGS \
+	(IBV_SEND_FENCE | IBV_SEND_SIGNALED | IBV_SEND_SOLICITED | \
+	 IBV_SEND_INLINE)
+
+/* What each enum ibv_qp_type may be asked, a bit for each opcode; sq.c. */
+#define SQ_TYPES 16
+extern const uint32_t sq_ops[SQ_TYPES];
+
+static inline bool sq_op_allowed(enum ibv_qp_type type, uint32_t opcode)
+{
+	return opcode < 32 && sq_ops[type & (SQ_TYPES - 1)] & WQE_BIT(opcode);
+}
+
+/* The next slot, with what every WR has: ENOMEM when the queue is full. */
+static inline int wqe_begin(struct urxe_qp *qp, uint32_t opcode,
+			    uint32_t flags, uint64_t wr_id,
+			    struct urxe_wqe **out)
+{
+	struct urxe_sq *sq = &qp->sq;
+	struct urxe_wqe *w;
+
+	if (unlikely(!sq_op_allowed(qp->vqp.qp.qp_type, opcode) ||
+		     flags & ~WQE_FLAGS))
+		return EINVAL;
+	/* acquire: the poller is done with the slot */
+	if (unlikely(sq->prod - atomic_load_explicit(&sq->tail,
+						     memory_order_acquire) >=
+		     sq->max_wr))
+		return ENOMEM;
+	w = sq_slot(sq, sq->prod);
+	w->wr_id = wr_id;
+	w->opcode = opcode;
+	w->flags = flags;
+	if (sq->signal_all)
+		w->flags |= IBV_SEND_SIGNALED;
+	w->num_sge = 0;
+	w->inv = URXE_INV_TO_DO;
+	w->length = 0;
+	*out = w;
+	return 0;
+}
+
+static inline void wqe_rdma(struct urxe_wqe *w, uint32_t rkey,
+			    uint64_t remote_addr)
+{
+	w->rkey = rkey;
+	w->remote_addr = remote_addr;
+}
+
+static inline void wqe_atomic(struct urxe_wqe *w, uint32_t rkey,
+			      uint64_t remote_addr, uint64_t compare_add,
+			      uint64_t swap)
+{
+	wqe_rdma(w, rkey, remote_addr);
+	w->atomic.compare_add = compare_add;
+	w->atomic.swap = swap;
+}
+
+/* Where a datagram goes. */
+static inline int wqe_ud(struct urxe_wqe *w, struct ibv_ah *ah, uint32_t qpn,
+			 uint32_t qkey)
+{
+	if (unlikely(!ah))
+		return EINVAL;
+	w->ud.av = to_uah(ah)->av;
+	w->ud.qpn = qpn;
+	w->ud.qkey = qkey;
+	return 0;
+}
+
+static inline void wqe_bind_fill(struct urxe_wqe *w, const struct ibv_mw *mw,
+				 uint32_t rkey,
+				 const struct ibv_mw_bind_info *info)
+{
+	w->bind.addr = info->addr;
+	w->bind.length = info->length;
+	w->bind.mw_key = mw->rkey;
+	w->bind.new_key = rkey;
+	w->bind.mr_key = info->mr ? info->mr->lkey : 0;
+	w->bind.access = info->mw_access_flags;
+}
+
+/* Windows of type 1 have a verb of their own. */
+static inline int wqe_bind(struct urxe_wqe *w, const struct ibv_mw *mw,
+			   uint32_t rkey, const struct ibv_mw_bind_info *info)
+{
+	if (unlikely(!mw || mw->type != IBV_MW_TYPE_2 ||
+		     (info->length && !info->mr)))
+		return EINVAL;
+	wqe_bind_fill(w, mw, rkey, info);
+	return 0;
+}
+
+static inline int wqe_sges(const struct urxe_sq *sq, struct urxe_wqe *w,
+			   const struct ibv_sge *list, size_t n)
+{
+	uint64_t total = 0;
+	size_t i;
+
+	if (unlikely(n > sq->max_sge))
+		return EINVAL;
+	for (i = 0; i < n; i++) {
+		w->sge[i].addr = list[i].addr;
+		w->sge[i].length = list[i].length;
+		w->sge[i].lkey = list[i].lkey;
+		total += list[i].length;
+	}
+	w->num_sge = n;
+	w->length = total;
+	return 0;
+}
+
+/* Append bytes to the inline data of a WR. */
+static inline int wqe_inline(const struct urxe_sq *sq, struct urxe_wqe *w,
+			     const void *data, size_t len)
+{
+	if (unlikely(len > sq->max_inline - w->length))
+		return EINVAL;
+	if (len)
+		memcpy((char *)w->sge + w->length, data, len);
+	w->length += len;
+	return 0;
+}
+
+/* May this WR have inline data?  Then it is marked so. */
+static inline int wqe_inline_begin(struct urxe_wqe *w)
+{
+	if (unlikely(!(WQE_INLINE_OPS & WQE_BIT(w->opcode))))
+		return EINVAL;
+	w->flags |= IBV_SEND_INLINE;
+	w->length = 0;
+	w->num_sge = 0;
+	return 0;
+}
+
+#endif
