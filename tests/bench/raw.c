@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* What the machine itself can do: the denominators of the table. */
+#define _GNU_SOURCE
+#include <math.h>
+#include <string.h>
+#include <sys/uio.h>
+#include <time.h>
+
+#include "bench.h"
+
+uint64_t bench_now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * 1000000000ull + t.tv_nsec;
+}
+
+/* Keep the compiler from moving or merging copies. */
+static inline void fence(void *p)
+{
+	__asm__("" : : "r"(p) : "memory");
+}
+
+/*
+ * One way of a cache line: the leader raises its line, the follower answers
+ * in its own; half the round trip.
+ */
+double raw_line(struct end *e, uint32_t n)
+{
+	_Atomic uint64_t *mine = &e->common->line[e->rank][0];
+	_Atomic uint64_t *theirs = &e->common->line[!e->rank][0];
+	uint64_t i, t;
+
+	/* relaxed: nobody looks before the barrier */
+	atomic_store_explicit(mine, 0, memory_order_relaxed);
+	end_barrier(e);
+	t = bench_now();
+	for (i = 1; i <= n; i++) {
+		if (e->rank == 0)
+			atomic_store_explicit(mine, i, memory_order_release);
+		while (atomic_load_explicit(theirs, memory_order_acquire) != i)
+			;
+		if (e->rank == 1)
+			atomic_store_explicit(mine, i, memory_order_release);
+	}
+	t = bench_now() - t;
+	end_barrier(e);
+	return t / (2.0 * n);
+}
+
+static double copy(struct end *e, uint32_t n, size_t len)
+{
+	char *to = e->buf[BUF_PRIVATE] + BENCH_BIG, *from = e->buf[BUF_PRIVATE];
+	uint64_t t;
+	uint32_t i;
+
+	t = bench_now();
+	for (i = 0; i < n; i++) {
+		fence(&len); /* an unknown length: a call, as in a device */
+		memcpy(to, from, len);
+		fence(to);
+	}
+	return (double)(bench_now() - t) / n;
+}
+
+double raw_memcpy_8(struct end *e, uint32_t n)
+{
+	return copy(e, n, 8);
+}
+
+double raw_memcpy_big(struct end *e, uint32_t n)
+{
+	return e->rank == 1 ? 0 : copy(e, n, BENCH_BIG);
+}
+
+/* An atomic add on a line that only this CPU uses. */
+double raw_fetch_add(struct end *e, uint32_t n)
+{
+	_Atomic uint64_t *word = &e->common->line[0][0];
+	uint64_t t;
+	uint32_t i;
+
+	if (e->rank == 1)
+		return 0;
+	t = bench_now();
+	for (i = 0; i < n; i++)
+		atomic_fetch_add_explicit(word, 1, memory_order_seq_cst);
+	return (double)(bench_now() - t) / n;
+}
+
+/* A system call that writes into the other process; false if forbidden. */
+static bool vm_write(struct end *e, size_t from, size_t to, size_t len)
+{
+	struct iovec l = { e->buf[BUF_PRIVATE] + from, len };
+	struct iovec r = { (void *)(uintptr_t)(e->peer.va + to), len };
+
+	return process_vm_writev(e->peer.pid, &l, 1, &r, 1, 0) == (ssize_t)len;
+}
+
+static double vm_writes(struct end *e, uint32_t n, size_t len)
+{
+	uint64_t t;
+	uint32_t i;
+
+	if (e->rank == 1)
+		return 0;
+	t = bench_now();
+	for (i = 0; i < n; i++)
+		if (!vm_write(e, 0, BENCH_BIG, len))
+			return NAN;
+	return (double)(bench_now() - t) / n;
+}
+
+double raw_vm_write_8(struct end *e, uint32_t n)
+{
+	return vm_writes(e, n, 8);
+}
+
+double raw_vm_write_big(struct end *e, uint32_t n)
+{
+	return vm_writes(e, n, BENCH_BIG);
+}
+
+/* As raw_line, but each write is the system call; both spin on own memory. */
+double raw_vm_pingpong(struct end *e, uint32_t n)
+{
+	_Atomic uint64_t *in =
+		(_Atomic uint64_t *)(e->buf[BUF_PRIVATE] + BENCH_BIG);
+	uint64_t *out = (uint64_t *)e->buf[BUF_PRIVATE];
+	uint64_t i, t;
+	bool ok;
+
+	/* Both must know before they spin whether it is permitted. */
+	*out = 0;
+	ok = vm_write(e, 0, BENCH_BIG, 8);
+	atomic_store_explicit(&e->common->line[e->rank][1], ok,
+			      memory_order_relaxed);
+	end_barrier(e);
+	if (!atomic_load_explicit(&e->common->line[0][1],
+				  memory_order_relaxed) ||
+	    !atomic_load_explicit(&e->common->line[1][1], memory_order_relaxed))
+		return NAN;
+	t = bench_now();
+	for (i = 1; i <= n; i++) {
+		*out = i;
+		if (e->rank == 0)
+			vm_write(e, 0, BENCH_BIG, 8);
+		while (atomic_load_explicit(in, memory_order_acquire) != i)
+			;
+		if (e->rank == 1)
+			vm_write(e, 0, BENCH_BIG, 8);
+	}
+	t = bench_now() - t;
+	end_barrier(e);
+	return t / (2.0 * n);
+}
