@@ -1,0 +1,60 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""Every test that docs/rules.md names must exist.
+
+A test is named as `file.c::test` (files are looked for under tests/).  It
+exists if that file defines it with START_TEST and adds it to a suite, or, in
+a Python or shell file, if its name stands there.  A rule without a test must
+say why: "no test:" and the reason.
+"""
+
+import pathlib
+import re
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+NAME = re.compile(r"`([\w./-]+)::(\w+)`")
+
+
+def find_file(name):
+    found = [p for p in (ROOT / "tests").rglob(name.rsplit("/", 1)[-1])
+             if str(p).endswith("/" + name)]
+    return found[0].read_text() if len(found) == 1 else None
+
+
+def test_exists(file, test):
+    text = find_file(file)
+    if text is None:
+        return f"no such file, or several: {file}"
+    if not file.endswith(".c"):
+        return None if re.search(rf"\b{test}\b", text) else "no such test"
+    if not re.search(rf"^START_TEST\({test}\)", text, re.M):
+        return "no START_TEST of it"
+    if not re.search(rf"\b\w*add\w*\([^;]*\b{test}\b", text):
+        return "it is not added to a suite"
+    return None
+
+
+def main():
+    errors = 0
+    tests = set()
+    for number, line in enumerate(
+            (ROOT / "docs/rules.md").read_text().splitlines(), 1):
+        named = NAME.findall(line)
+        tests.update(named)
+        for file, test in named:
+            problem = test_exists(file, test)
+            if problem:
+                print(f"docs/rules.md:{number}: {file}::{test}: {problem}")
+                errors += 1
+        # a row of a table, not its head
+        if (line.startswith("| ") and not line.startswith(("| rule", "| ---"))
+                and not named and "no test:" not in line):
+            print(f"docs/rules.md:{number}: a rule without a test")
+            errors += 1
+    print(f"docs/rules.md names {len(tests)} tests; {errors} errors")
+    return 1 if errors else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

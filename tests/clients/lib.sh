@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+# shellcheck shell=bash
+# What the client tests share.  $URXE is the urxe command.
+
+set -u
+export LC_ALL=C
+failed=0
+passed=0
+
+# Programs of a package that may be missing.
+need()
+{
+	local cmd
+
+	for cmd in "$@"; do
+		if ! command -v "$cmd" >/dev/null; then
+			echo "skipped: $cmd is not installed"
+			exit 77
+		fi
+	done
+}
+
+report() # STATUS NAME
+{
+	if [[ $1 == 0 ]]; then
+		passed=$((passed + 1))
+		echo "ok: $2"
+	else
+		failed=$((failed + 1))
+		echo "FAILED ($1): $2"
+	fi
+}
+
+finish()
+{
+	echo "$passed passed, $failed failed, 0 skipped"
+	[[ $failed == 0 ]]
+	exit
+}
+
+# A program with the device, for LIMIT seconds at most.
+LIMIT=${URXE_TEST_LIMIT:-40}
+urxe_run()
+{
+	timeout -k 2 "$LIMIT" "$URXE" run -- "$@"
+}
+
+# Is there a GID at this index?
+has_gid()
+{
+	urxe_run cat "/sys/class/infiniband/urxe0/ports/1/gids/$1" 2>/dev/null |
+		grep -q '[1-9a-f]'
+}
+
+# A TCP port that nobody listens on, another one with every call: from a
+# region that depends on the process, so that suites may run side by side.
+# The answer is in $port.
+port=$((20000 + $$ * 97 % 12000))
+next_port()
+{
+	while port=$((port + 1)); listening "$port"; do
+		:
+	done
+}
+
+listening() # PORT
+{
+	local hex
+
+	hex=$(printf ':%04X' "$1")
+	grep -qE "^ *[0-9]+: [0-9A-F]+$hex [0-9A-F:]+ 0A " /proc/net/tcp \
+		/proc/net/tcp6 2>/dev/null
+}
+
+# pair NAME SERVER-AND-CLIENT-COMMAND...: run it as server and, when that
+# listens on $port, as client.  Both must succeed, and each output must match
+# the pattern in $want.
+want=.
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+pair()
+{
+	local name=$1 out=$work/$port server i status=0 server_status=0
+	shift
+
+	urxe_run "$@" >"$out.server" 2>&1 &
+	server=$!
+	for ((i = 0; i < 500; i++)); do
+		listening "$port" && break
+		kill -0 $server 2>/dev/null || break
+		sleep 0.02
+	done
+	urxe_run "$@" localhost >"$out.client" 2>&1 || status=$?
+	wait $server || server_status=$?
+	[[ $status != 0 ]] || status=$server_status
+	if [[ $status == 0 ]] && ! grep -qE -- "$want" "$out.client"; then
+		status='no result'
+	fi
+	if grep -qiE 'completion with error|failed status' "$out".*; then
+		status='an error was printed'
+	fi
+	report "$status" "$name"
+	if [[ $status != 0 ]]; then
+		sed 's/^/  server: /' "$out.server"
+		sed 's/^/  client: /' "$out.client"
+	fi
+}

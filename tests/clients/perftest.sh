@@ -1,0 +1,61 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+# perftest.sh lat|bw: Debian's perftest between two processes, RC.
+# shellcheck source=tests/clients/lib.sh
+. "$(dirname "$0")/lib.sh"
+need ib_write_lat ib_write_bw ib_read_lat ib_read_bw ib_send_lat ib_send_bw \
+	ib_atomic_lat ib_atomic_bw
+
+# a line of results: sizes and figures
+want='^ *[0-9]+ +[0-9]+ +[0-9.]+'
+
+perf() # PROGRAM OPTIONS...
+{
+	local prog=$1
+	shift
+
+	next_port
+	pair "$prog $*" "$prog" -d urxe0 -F -p "$port" "$@"
+}
+
+what=$1
+for op in write read send; do
+	if [[ $what == lat ]]; then
+		perf ib_${op}_lat -n 1000
+		perf ib_${op}_lat -a -n 20
+	else
+		perf ib_${op}_bw -n 1000
+		perf ib_${op}_bw -a -n 20
+		perf ib_${op}_bw -n 500 -q 4
+		perf ib_${op}_bw -n 500 -b
+		perf ib_${op}_bw -n 500 -b -q 4 -s 2
+	fi
+done
+perf "ib_atomic_$what" -n 1000
+perf "ib_atomic_$what" -n 1000 -A CMP_AND_SWAP
+
+# sleeping on events, where the program has it
+for op in write read send atomic; do
+	if "ib_${op}_$what" --help 2>&1 | grep -q -- '--events'; then
+		perf "ib_${op}_$what" -n 500 -e
+	fi
+done
+
+# several at once, message sizes at the edges, MTUs, another GID
+if [[ $what == lat ]]; then
+	perf ib_write_lat -n 500 -I 0
+	perf ib_send_lat -n 500 -s 1
+	if has_gid 1; then
+		perf ib_write_lat -n 500 -x 1
+	fi
+else
+	perf ib_atomic_bw -n 500 -q 4
+	perf ib_atomic_bw -n 500 -b
+	perf ib_write_bw -n 100 -s 1
+	perf ib_send_bw -n 100 -s 1
+	perf ib_write_bw -n 20 -s 1048576 -m 256
+	perf ib_send_bw -n 20 -s 1048576 -m 4096
+	perf ib_send_bw -n 500 -r 8 -t 4
+	perf ib_write_bw -n 800 -t 32 -l 8
+fi
+finish

@@ -1,0 +1,400 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * The completion ring: laps, the wrap of positions, full and ended rings,
+ * dead claimers, and producers against a poller who replaces the ring.
+ */
+#include <pthread.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cq_ring.h"
+#include "unit.h"
+
+#define DEPTH 8
+
+static struct urxe_cqe ring[DEPTH];
+static _Atomic uint32_t hint;
+static uint32_t head;
+
+static void start(uint32_t first)
+{
+	memset(ring, 0xff, sizeof(ring));
+	cq_ring_init(ring, DEPTH, first);
+	hint = first;
+	head = first;
+}
+
+static bool produce(uint64_t what)
+{
+	struct urxe_cqe *e;
+	uint32_t pos;
+
+	if (cq_ring_claim(ring, DEPTH - 1, &hint, 5, &e, &pos) != CQ_CLAIMED)
+		return false;
+	e->wr_id = what;
+	cq_ring_publish(e, pos, memory_order_release);
+	return true;
+}
+
+static struct urxe_cqe *ready(struct urxe_cqe *r, uint32_t mask, uint32_t pos)
+{
+	struct urxe_cqe *e = &r[pos & mask];
+
+	return atomic_load_explicit(&e->word, memory_order_acquire) ==
+			       cqe_word(pos, 0, CQE_READY) ?
+		       e :
+		       NULL;
+}
+
+static int64_t consume(void)
+{
+	struct urxe_cqe *e = ready(ring, DEPTH - 1, head);
+	int64_t what;
+
+	if (!e)
+		return -1;
+	what = (int64_t)e->wr_id;
+	cq_ring_release(e, head++, DEPTH);
+	return what;
+}
+
+START_TEST(word)
+{
+	uint64_t w = cqe_word(0xfedcba98, 0x1ff, CQE_CLAIMED);
+
+	ck_assert_uint_eq(cqe_pos(w), 0xfedcba98);
+	ck_assert_uint_eq(cqe_owner(w), 0x1ff);
+	ck_assert_int_eq(cqe_state(w), CQE_CLAIMED);
+}
+END_TEST
+
+/* From a position shortly before the wrap, in steps that shift the phase. */
+START_TEST(laps)
+{
+	int64_t in = 0, out = 0;
+	int i, j;
+
+	start(0xffffffe0);
+	for (i = 0; i < 100; i++) {
+		for (j = 0; j <= i % DEPTH; j++)
+			ck_assert(produce(in++));
+		for (j = 0; j <= i % DEPTH; j++)
+			ck_assert_int_eq(consume(), out++);
+		ck_assert_int_eq(consume(), -1);
+	}
+	ck_assert_uint_lt(head, 0x1000); /* it has wrapped */
+}
+END_TEST
+
+START_TEST(full)
+{
+	const uint32_t first[] = { 0, 3, 0x80000000, 0xfffffffc };
+	struct urxe_cqe *e;
+	uint32_t pos;
+	size_t i;
+	int j;
+
+	for (i = 0; i < sizeof(first) / sizeof(*first); i++) {
+		start(first[i]);
+		for (j = 0; j < DEPTH; j++)
+			ck_assert(produce(j));
+		ck_assert_int_eq(cq_ring_claim(ring, DEPTH - 1, &hint, 5, &e,
+					       &pos), CQ_FULL);
+		ck_assert(!cq_ring_close(ring, DEPTH - 1, &hint, &pos));
+		ck_assert_int_eq(consume(), 0);
+		ck_assert(produce(DEPTH));
+		ck_assert(!produce(9));
+		for (j = 1; j <= DEPTH; j++)
+			ck_assert_int_eq(consume(), j);
+	}
+}
+END_TEST
+
+/* A hint that lags, by less than a lap or by many, costs time only. */
+START_TEST(late_hint)
+{
+	int64_t n = 0;
+	int i;
+
+	start(0xfffffff0);
+	for (i = 0; i < 40; i++) {
+		ck_assert(produce(n));
+		ck_assert_int_eq(consume(), n++);
+	}
+	hint -= 3;
+	ck_assert(produce(n));
+	hint -= 30;
+	ck_assert(produce(n + 1));
+	ck_assert_int_eq(consume(), n);
+	ck_assert_int_eq(consume(), n + 1);
+}
+END_TEST
+
+START_TEST(claimed_is_not_ready)
+{
+	struct urxe_cqe *a, *b;
+	uint32_t pa, pb;
+
+	start(7);
+	ck_assert_int_eq(cq_ring_claim(ring, DEPTH - 1, &hint, 1, &a, &pa),
+			 CQ_CLAIMED);
+	ck_assert_int_eq(cq_ring_claim(ring, DEPTH - 1, &hint, 2, &b, &pb),
+			 CQ_CLAIMED);
+	ck_assert_uint_eq(pb, pa + 1);
+	b->wr_id = 2;
+	cq_ring_publish(b, pb, memory_order_release);
+	ck_assert_int_eq(consume(), -1); /* in the order of claims */
+	a->wr_id = 1;
+	cq_ring_publish(a, pa, memory_order_seq_cst);
+	ck_assert_int_eq(consume(), 1);
+	ck_assert_int_eq(consume(), 2);
+}
+END_TEST
+
+START_TEST(dead_claimer)
+{
+	struct urxe_cqe *e;
+	uint32_t pos;
+	uint64_t w;
+	int lap;
+
+	start(0xfffffffd);
+	for (lap = 0; lap < 3 * DEPTH; lap++) {
+		ck_assert_int_eq(cq_ring_claim(ring, DEPTH - 1, &hint, 77, &e,
+					       &pos), CQ_CLAIMED);
+		ck_assert(produce(lap));
+		w = ring[head & (DEPTH - 1)].word;
+		ck_assert_int_eq(cqe_state(w), CQE_CLAIMED);
+		ck_assert_uint_eq(cqe_owner(w), 77);
+		ck_assert(cq_ring_skip(e, w, head, DEPTH));
+		head++;
+		ck_assert_int_eq(consume(), lap);
+	}
+	/* it was not dead after all, only slow */
+	ck_assert_int_eq(cq_ring_claim(ring, DEPTH - 1, &hint, 77, &e, &pos),
+			 CQ_CLAIMED);
+	w = e->word;
+	e->wr_id = 1000;
+	cq_ring_publish(e, pos, memory_order_release);
+	ck_assert(!cq_ring_skip(e, w, head, DEPTH));
+	ck_assert_int_eq(consume(), 1000);
+}
+END_TEST
+
+START_TEST(ended)
+{
+	struct urxe_cqe *e;
+	uint32_t pos, end, n;
+
+	for (n = 0; n < DEPTH; n++) {
+		uint32_t i;
+
+		start(0xfffffffa);
+		for (i = 0; i < n; i++)
+			ck_assert(produce(i));
+		hint -= n / 2;
+		ck_assert(cq_ring_close(ring, DEPTH - 1, &hint, &end));
+		ck_assert_uint_eq(end, 0xfffffffa + n);
+		/* also for those who start looking from an older place */
+		for (i = 0; i <= n; i++) {
+			hint = 0xfffffffa + i;
+			ck_assert_int_eq(cq_ring_claim(ring, DEPTH - 1, &hint,
+						       5, &e, &pos), CQ_MOVED);
+		}
+		for (i = 0; i < n; i++)
+			ck_assert_int_eq(consume(), i);
+		ck_assert_uint_eq(head, end);
+		ck_assert_int_eq(consume(), -1);
+		/* released slots do not open it again */
+		hint = 0xfffffffa;
+		ck_assert_int_eq(cq_ring_claim(ring, DEPTH - 1, &hint, 5, &e,
+					       &pos), CQ_MOVED);
+	}
+}
+END_TEST
+
+/* ------------------------------------------------------- with threads */
+
+#define PRODUCERS 3
+#define EACH 100000
+#define MAX_DEPTH 32
+
+/* As in struct urxe_cq_sh, with an index for the ring's place. */
+static struct urxe_cqe rings[2][MAX_DEPTH];
+static uint32_t masks[2];
+static _Atomic uint32_t hints[2];
+static _Atomic uint64_t now, next; /* generation: ring of its parity */
+static struct {
+	alignas(URXE_LINE) _Atomic uint32_t seq;
+} guard[PRODUCERS];
+
+static void put(uint64_t what)
+{
+	enum cq_claim got = CQ_FULL;
+	struct urxe_cqe *e;
+	uint64_t gen;
+	uint32_t pos;
+	int hop;
+
+	gen = atomic_load_explicit(&now, memory_order_seq_cst);
+	for (hop = 0; hop < 2; hop++) {
+		got = cq_ring_claim(rings[gen & 1], masks[gen & 1],
+				    &hints[gen & 1], 1, &e, &pos);
+		if (got != CQ_MOVED)
+			break;
+		gen = atomic_load_explicit(&next, memory_order_relaxed);
+	}
+	if (got != CQ_CLAIMED)
+		abort();
+	e->wr_id = what;
+	cq_ring_publish(e, pos, memory_order_release);
+}
+
+/* What each producer may still send, so that no ring overflows. */
+static _Atomic int credits[PRODUCERS];
+
+static void *producer(void *arg)
+{
+	uintptr_t me = (uintptr_t)arg;
+	uint64_t i;
+
+	for (i = 0; i < EACH; i++) {
+		while (atomic_load_explicit(&credits[me],
+					    memory_order_acquire) <= 0)
+			sched_yield();
+		atomic_fetch_sub_explicit(&credits[me], 1,
+					  memory_order_relaxed);
+		atomic_exchange_explicit(&guard[me].seq, 2 * i + 1,
+					 memory_order_seq_cst);
+		put((uint64_t)me << 32 | i);
+		atomic_store_explicit(&guard[me].seq, 2 * i + 2,
+				      memory_order_release);
+	}
+	return NULL;
+}
+
+static uint64_t expected[PRODUCERS];
+
+static void check(uint64_t what)
+{
+	uint64_t who = what >> 32;
+
+	ck_assert_uint_lt(who, PRODUCERS);
+	ck_assert_uint_eq(what & UINT32_MAX, expected[who]);
+	expected[who]++;
+	atomic_fetch_add_explicit(&credits[who], 1, memory_order_release);
+}
+
+static unsigned int poll_ring(uint64_t gen)
+{
+	struct urxe_cqe *e;
+	unsigned int n = 0;
+
+	while ((e = ready(rings[gen & 1], masks[gen & 1], head))) {
+		check(e->wr_id);
+		cq_ring_release(e, head++, masks[gen & 1] + 1);
+		n++;
+	}
+	return n;
+}
+
+static void wait_guards(void)
+{
+	uint32_t seq;
+	int i;
+
+	for (i = 0; i < PRODUCERS; i++) {
+		seq = atomic_load_explicit(&guard[i].seq,
+					   memory_order_seq_cst);
+		while (seq & 1 && atomic_load_explicit(&guard[i].seq,
+						       memory_order_acquire) ==
+					  seq)
+			sched_yield();
+	}
+}
+
+static void open_ring(uint64_t gen, uint32_t depth)
+{
+	cq_ring_init(rings[gen & 1], depth, 0);
+	masks[gen & 1] = depth - 1;
+	atomic_store_explicit(&hints[gen & 1], 0, memory_order_relaxed);
+}
+
+/* provider/cq_resize.c, on this test's terms */
+static void replace(uint64_t gen, uint32_t depth)
+{
+	uint32_t end;
+
+	open_ring(gen + 1, depth);
+	atomic_store_explicit(&next, gen + 1, memory_order_relaxed);
+	while (!cq_ring_close(rings[gen & 1], masks[gen & 1], &hints[gen & 1],
+			      &end))
+		poll_ring(gen);
+	atomic_store_explicit(&now, gen + 1, memory_order_seq_cst);
+	wait_guards();
+	poll_ring(gen);
+	ck_assert_uint_eq(head, end);
+	/* whoever still looked at it would be seen */
+	memset(rings[gen & 1], 0xee, sizeof(rings[0]));
+	head = 0;
+}
+
+static void run_producers(bool resize)
+{
+	pthread_t t[PRODUCERS];
+	unsigned int got = 0, turns = 0, i;
+	uint64_t gen = 0, total = 0;
+
+	memset(expected, 0, sizeof(expected));
+	memset(guard, 0, sizeof(guard));
+	head = 0;
+	atomic_store(&now, 0);
+	open_ring(0, 8);
+	for (i = 0; i < PRODUCERS; i++)
+		atomic_store(&credits[i], 2);
+	for (i = 0; i < PRODUCERS; i++)
+		pthread_create(&t[i], NULL, producer, (void *)(uintptr_t)i);
+	while (total < PRODUCERS * EACH) {
+		got = poll_ring(gen);
+		if (!got)
+			sched_yield();
+		if (resize && ++turns % 8 == 0) {
+			replace(gen, 8u << turns / 8 % 3);
+			gen++;
+		}
+		for (total = 0, i = 0; i < PRODUCERS; i++)
+			total += expected[i];
+	}
+	for (i = 0; i < PRODUCERS; i++)
+		pthread_join(t[i], NULL);
+	ck_assert_uint_eq(poll_ring(gen), 0);
+}
+
+START_TEST(many_producers)
+{
+	run_producers(false);
+}
+END_TEST
+
+START_TEST(resized_meanwhile)
+{
+	run_producers(true);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite_create("cq_ring");
+
+	add(s, word);
+	add(s, laps);
+	add(s, full);
+	add(s, late_hint);
+	add(s, claimed_is_not_ready);
+	add(s, dead_claimer);
+	add(s, ended);
+	add(s, many_producers);
+	add(s, resized_meanwhile);
+	return run_suite(s);
+}

@@ -1,0 +1,344 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* The fabric's directory and device segment: made once, by whoever is first. */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "unit.h"
+
+START_TEST(create_and_open)
+{
+	struct urxe_fabric *f = new_fabric(), *g = again(f);
+	struct stat st;
+
+	ck_assert_str_eq(f->dev->magic, URXE_DEV_MAGIC);
+	ck_assert_uint_eq(f->dev->version, URXE_LAYOUT_VERSION);
+	ck_assert_uint_eq(f->dev->size, sizeof(struct urxe_dev));
+	ck_assert(f->dev->node_guid != 0);
+	ck_assert(f->dev->node_guid == g->dev->node_guid);
+	ck_assert_uint_eq(f->dev->port_state, URXE_PORT_ACTIVE);
+	ck_assert_int_eq(stat(f->dir, &st), 0);
+	ck_assert_uint_eq(st.st_mode & 07777, 0700);
+	ck_assert_int_eq(fstatat(f->dirfd, "device", &st, 0), 0);
+	ck_assert_uint_eq(st.st_mode & 07777, 0600);
+	ck_assert_int_eq(fcntl(f->dirfd, F_GETFD), FD_CLOEXEC);
+
+	/* two mappings, one memory */
+	atomic_store(&f->dev->used[URXE_OBJ_PD], 77);
+	ck_assert_uint_eq(atomic_load(&g->dev->used[URXE_OBJ_PD]), 77);
+	fabric_close(g);
+	/* creating what is there opens it */
+	ck_assert_int_eq(fabric_open(f->dir, true, &g), 0);
+	ck_assert_uint_eq(atomic_load(&g->dev->used[URXE_OBJ_PD]), 77);
+	fabric_close(g);
+	fabric_close(f);
+}
+END_TEST
+
+START_TEST(open_absent)
+{
+	struct urxe_fabric *f = (void *)1;
+	const char *dir = new_dir();
+
+	ck_assert_int_eq(fabric_open(dir, false, &f), -ENOENT);
+	ck_assert_ptr_eq(f, (void *)1);
+	ck_assert_int_eq(access(dir, F_OK), -1);
+	ck_assert_int_eq(mkdir(dir, 0700), 0);
+	ck_assert_int_eq(fabric_open(dir, false, &f), -ENOENT);
+}
+END_TEST
+
+START_TEST(two_fabrics_are_two_devices)
+{
+	struct urxe_fabric *f = new_fabric(), *g = new_fabric();
+
+	ck_assert(f->dev->node_guid != g->dev->node_guid);
+	/* locally administered */
+	ck_assert(f->dev->node_guid >> 56 & 2);
+	atomic_store(&f->dev->used[0], 5);
+	ck_assert_uint_eq(atomic_load(&g->dev->used[0]), 0);
+	fabric_close(f);
+	fabric_close(g);
+}
+END_TEST
+
+START_TEST(bad_directories)
+{
+	struct urxe_fabric *f;
+	const char *dir = new_dir();
+	char link[200], deep[300];
+
+	ck_assert_int_eq(mkdir(dir, 0755), 0);
+	ck_assert_int_eq(chmod(dir, 0755), 0);
+	ck_assert_int_eq(fabric_open(dir, true, &f), -EPERM);
+	ck_assert_str_ne(fabric_why(), "");
+	ck_assert_int_eq(chmod(dir, 0710), 0);
+	ck_assert_int_eq(fabric_open(dir, true, &f), -EPERM);
+	ck_assert_int_eq(chmod(dir, 0700), 0);
+
+	/* a link could lead to what another user prepared */
+	strcat(strcpy(link, dir), ".link");
+	ck_assert_int_eq(symlink(dir, link), 0);
+	ck_assert_int_eq(fabric_open(link, true, &f), -EPERM);
+	unlink(link);
+
+	close(open(link, O_CREAT | O_WRONLY, 0600));
+	ck_assert_int_eq(fabric_open(link, true, &f), -EPERM);
+
+	snprintf(deep, sizeof(deep), "%s/a/b/c/d", dir);
+	ck_assert_int_eq(fabric_open(deep, true, &f), -ENOENT);
+	if (!geteuid()) {
+		ck_assert_int_eq(chown(dir, 12345, 12345), 0);
+		ck_assert_int_eq(fabric_open(dir, true, &f), -EPERM);
+	}
+}
+END_TEST
+
+START_TEST(long_name)
+{
+	struct urxe_fabric *f;
+	char name[400];
+
+	memset(name, 'x', sizeof(name) - 1);
+	name[0] = '/';
+	name[sizeof(name) - 1] = 0;
+	ck_assert_int_eq(fabric_open(name, true, &f), -ENAMETOOLONG);
+	ck_assert_int_eq(fabric_open(name, false, &f), -ENAMETOOLONG);
+}
+END_TEST
+
+/* Each of these makes the segment unusable, and is refused as such. */
+static void break_magic(struct urxe_dev *dev)
+{
+	dev->magic[3] ^= 1;
+}
+static void break_version(struct urxe_dev *dev)
+{
+	dev->version++;
+}
+static void break_size(struct urxe_dev *dev)
+{
+	dev->size -= 8;
+}
+static void break_dm_bytes(struct urxe_dev *dev)
+{
+	dev->dm_bytes = URXE_DM_MAX_BYTES + 1;
+}
+static void break_dm_path(struct urxe_dev *dev)
+{
+	memset(dev->dm_path, '/', sizeof(dev->dm_path));
+}
+
+static void (*const breakers[])(struct urxe_dev *) = {
+	break_magic, break_version, break_size, break_dm_bytes, break_dm_path,
+};
+
+START_TEST(broken_segment)
+{
+	struct urxe_fabric *f = new_fabric(), *g;
+
+	breakers[_i](f->dev);
+	ck_assert_int_eq(fabric_open(f->dir, false, &g), -EPROTO);
+	ck_assert_str_ne(fabric_why(), "");
+	ck_assert_int_eq(fabric_open(f->dir, true, &g), -EPROTO);
+	fabric_close(f);
+}
+END_TEST
+
+START_TEST(short_segment)
+{
+	struct urxe_fabric *f = new_fabric(), *g;
+	char path[300];
+
+	snprintf(path, sizeof(path), "%s/device", f->dir);
+	ck_assert_int_eq(truncate(path, sizeof(struct urxe_dev) - 1), 0);
+	ck_assert_int_eq(fabric_open(f->dir, false, &g), -EPROTO);
+	ck_assert_int_eq(truncate(path, 0), 0);
+	ck_assert_int_eq(fabric_open(f->dir, true, &g), -EPROTO);
+	fabric_close(f);
+}
+END_TEST
+
+#define RACERS 16
+
+struct race {
+	_Atomic int go;
+	_Atomic uint64_t guid;
+	const char *dir;
+};
+
+static int racer(void *arg)
+{
+	struct race *r = arg;
+	struct urxe_fabric *f;
+
+	atomic_fetch_add(&r->go, 1);
+	while (atomic_load(&r->go) < RACERS)
+		usleep(10);
+	if (fabric_open(r->dir, true, &f))
+		return 1;
+	atomic_fetch_add(&f->dev->used[URXE_OBJ_MR], 1);
+	fabric_close(f);
+	return 0;
+}
+
+START_TEST(create_race)
+{
+	struct race *r = mmap(NULL, sizeof(*r), PROT_READ | PROT_WRITE,
+			      MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	struct urxe_fabric *f;
+	pid_t pid[RACERS];
+	int i;
+
+	r->dir = new_dir();
+	for (i = 0; i < RACERS; i++)
+		pid[i] = spawn(racer, r);
+	for (i = 0; i < RACERS; i++)
+		ck_assert_int_eq(reap_child(pid[i]), 0);
+	ck_assert_int_eq(fabric_open(r->dir, false, &f), 0);
+	/* all of them met in one segment */
+	ck_assert_uint_eq(atomic_load(&f->dev->used[URXE_OBJ_MR]), RACERS);
+	ck_assert_int_eq(count_entries(f, ".", "device"), 1);
+	fabric_close(f);
+	munmap(r, sizeof(*r));
+}
+END_TEST
+
+static int die_with_lock(void *arg)
+{
+	fabric_lock(arg);
+	raise(SIGKILL);
+	return 0;
+}
+
+START_TEST(lock_of_the_dead)
+{
+	struct urxe_fabric *f = new_fabric();
+	int i;
+
+	for (i = 0; i < 3; i++) {
+		ck_assert_int_eq(reap_child(spawn(die_with_lock, f)), -SIGKILL);
+		alarm(5);
+		fabric_lock(f);
+		fabric_unlock(f);
+		alarm(0);
+	}
+	fabric_close(f);
+}
+END_TEST
+
+static int lock_and_count(void *arg)
+{
+	struct urxe_fabric *f = again(arg);
+	int i;
+
+	for (i = 0; i < 10000; i++) {
+		fabric_lock(f);
+		f->dev->ctx_next++; /* not atomic: the lock guards it */
+		fabric_unlock(f);
+	}
+	return 0;
+}
+
+START_TEST(lock_excludes)
+{
+	struct urxe_fabric *f = new_fabric();
+	pid_t a = spawn(lock_and_count, f), b = spawn(lock_and_count, f);
+
+	ck_assert_int_eq(reap_child(a), 0);
+	ck_assert_int_eq(reap_child(b), 0);
+	ck_assert_uint_eq(f->dev->ctx_next, 20000);
+	fabric_close(f);
+}
+END_TEST
+
+START_TEST(dir_by_environment)
+{
+	char buf[256], want[256];
+
+	unsetenv("URXE_DIR");
+	unsetenv("URXE_FABRIC");
+	ck_assert_int_eq(fabric_dir(buf, sizeof(buf)), 0);
+	snprintf(want, sizeof(want), "/dev/shm/urxe-%u/default", geteuid());
+	ck_assert_str_eq(buf, want);
+	setenv("URXE_FABRIC", "a", 1);
+	setenv("URXE_DIR", "/somewhere", 1);
+	ck_assert_int_eq(fabric_dir(buf, sizeof(buf)), 0);
+	ck_assert_str_eq(buf, "/somewhere/a");
+	ck_assert_int_eq(fabric_dir(buf, 8), -ENAMETOOLONG);
+	setenv("URXE_FABRIC", "", 1);
+	ck_assert_int_eq(fabric_dir(buf, sizeof(buf)), 0);
+	ck_assert_str_eq(buf, "/somewhere/default");
+	setenv("URXE_FABRIC", "a/b", 1);
+	ck_assert_int_eq(fabric_dir(buf, sizeof(buf)), -EINVAL);
+	setenv("URXE_FABRIC", "..", 1);
+	ck_assert_int_eq(fabric_dir(buf, sizeof(buf)), -EINVAL);
+}
+END_TEST
+
+static uint64_t dm_bytes_with(const char *size)
+{
+	struct urxe_fabric *f;
+	uint64_t bytes;
+
+	setenv("URXE_DM_SIZE", size, 1);
+	f = new_fabric();
+	bytes = f->dev->dm_bytes;
+	fabric_close(f);
+	return bytes;
+}
+
+START_TEST(dm_size_by_environment)
+{
+	ck_assert_uint_eq(dm_bytes_with("4M"), 4 << 20);
+	ck_assert_uint_eq(dm_bytes_with("8192k"), 8 << 20);
+	ck_assert_uint_eq(dm_bytes_with("0x600000"), 6 << 20);
+	ck_assert_uint_eq(dm_bytes_with("1"), 2 << 20);
+	ck_assert_uint_eq(dm_bytes_with("5M"), 4 << 20);
+	ck_assert_uint_eq(dm_bytes_with("1G"), 1 << 30);
+	ck_assert_uint_eq(dm_bytes_with("99G"), URXE_DM_MAX_BYTES);
+}
+END_TEST
+
+START_TEST(full_file_system)
+{
+	const char *dir = tiny_tmpfs(64 << 10);
+	struct urxe_fabric *f;
+	char path[200];
+
+	if (!dir)
+		return;
+	snprintf(path, sizeof(path), "%s/f", dir);
+	/* refused, not killed by SIGBUS */
+	ck_assert_int_eq(fabric_open(path, true, &f), -ENOSPC);
+	ck_assert_str_ne(fabric_why(), "");
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite_create("fabric");
+	TCase *tc = tcase_create("broken_segment");
+
+	add(s, create_and_open);
+	add(s, open_absent);
+	add(s, two_fabrics_are_two_devices);
+	add(s, bad_directories);
+	add(s, long_name);
+	tcase_add_loop_test(tc, broken_segment, 0,
+			    sizeof(breakers) / sizeof(*breakers));
+	suite_add_tcase(s, tc);
+	add(s, short_segment);
+	add(s, create_race);
+	add(s, lock_of_the_dead);
+	add(s, lock_excludes);
+	add(s, dir_by_environment);
+	add(s, dm_size_by_environment);
+	add(s, full_file_system);
+	return run_suite(s);
+}

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* Event FIFOs: numbers, writers, readers that are gone, the sweep. */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "unit.h"
+
+START_TEST(create_and_write)
+{
+	struct urxe_fabric *f = new_fabric();
+	uint32_t n = 99, again_n = 98;
+	struct urxe_arena *a;
+	uint64_t v = 0;
+	int fd, r, w;
+
+	a = open_arena(f, &fd);
+	r = fifo_create(f, a, &n);
+	ck_assert_int_ge(r, 0);
+	ck_assert_int_eq(fcntl(r, F_GETFD), FD_CLOEXEC);
+	ck_assert_int_eq(fcntl(r, F_GETFL) & (O_ACCMODE | O_NONBLOCK), O_RDWR);
+	ck_assert_int_eq(fifo_number(r, &again_n), 0);
+	ck_assert_uint_eq(again_n, n);
+	ck_assert_int_eq(count_entries(f, "ev", ""), 1);
+
+	w = fifo_open_writer(f, a->slot, a->gen, n);
+	ck_assert_int_ge(w, 0);
+	ck_assert_int_eq(fcntl(w, F_GETFD), FD_CLOEXEC);
+	ck_assert_int_eq(fcntl(w, F_GETFL) & (O_ACCMODE | O_NONBLOCK),
+			 O_WRONLY | O_NONBLOCK);
+	ck_assert_int_eq(write(w, &(uint64_t){ 0x1234 }, 8), 8);
+	/* a writer that comes and goes is no end-of-file */
+	close(w);
+	ck_assert_int_eq(read(r, &v, 8), 8);
+	ck_assert(v == 0x1234);
+	ck_assert_int_eq(poll(&(struct pollfd){ .fd = r, .events = POLLIN }, 1,
+			      0), 0);
+	close(r);
+	close(fd);
+	arena_unmap(a);
+	fabric_close(f);
+}
+END_TEST
+
+START_TEST(full_is_eagain)
+{
+	struct urxe_fabric *f = new_fabric();
+	struct urxe_arena *a;
+	uint64_t v = 1;
+	int fd, r, w, sent = 0;
+	uint32_t n;
+
+	a = open_arena(f, &fd);
+	r = fifo_create(f, a, &n);
+	w = fifo_open_writer(f, a->slot, a->gen, n);
+	while (write(w, &v, 8) == 8)
+		sent++;
+	ck_assert_int_eq(errno, EAGAIN);
+	ck_assert_int_gt(sent, 100);
+	ck_assert_int_eq(read(r, &v, 8), 8);
+	fabric_close(f);
+}
+END_TEST
+
+START_TEST(reader_is_gone)
+{
+	struct urxe_fabric *f = new_fabric();
+	struct urxe_arena *a;
+	int fd, r, dup_r;
+	uint32_t n;
+
+	a = open_arena(f, &fd);
+	r = fifo_create(f, a, &n);
+	dup_r = dup(r);
+	close(r);
+	r = fifo_open_writer(f, a->slot, a->gen, n);
+	ck_assert_int_ge(r, 0);
+	close(r);
+	close(dup_r);
+	ck_assert_int_eq(fifo_open_writer(f, a->slot, a->gen, n), -ENXIO);
+	ck_assert_int_eq(fifo_open_writer(f, a->slot, a->gen, n + 1), -ENXIO);
+	ck_assert_int_eq(fifo_open_writer(f, a->slot, a->gen + 1, n), -ENXIO);
+	fabric_close(f);
+}
+END_TEST
+
+START_TEST(not_a_fifo)
+{
+	struct urxe_fabric *f = new_fabric();
+	uint32_t n = 42;
+	int fd = open_context(f), p[2];
+
+	ck_assert_int_eq(fifo_number(fd, &n), -EINVAL);
+	ck_assert_int_eq(fifo_number(-1, &n), -EINVAL);
+	ck_assert_int_eq(pipe(p), 0);
+	ck_assert_int_eq(fifo_number(p[0], &n), -EINVAL);
+	ck_assert_uint_eq(n, 42);
+	fabric_close(f);
+}
+END_TEST
+
+START_TEST(closed_ones_are_swept)
+{
+	struct urxe_fabric *f = new_fabric();
+	struct urxe_arena *a;
+	int fd, i, r, kept;
+	uint32_t n, kept_n;
+
+	a = open_arena(f, &fd);
+	kept = fifo_create(f, a, &kept_n);
+	for (i = 0; i < 1000; i++) {
+		r = fifo_create(f, a, &n);
+		ck_assert_int_ge(r, 0);
+		close(r);
+	}
+	ck_assert_int_le(count_entries(f, "ev", ""), 40);
+	r = fifo_open_writer(f, a->slot, a->gen, kept_n);
+	ck_assert_int_ge(r, 0);
+	close(kept);
+	fabric_close(f);
+}
+END_TEST
+
+START_TEST(remove_all_spares_others)
+{
+	struct urxe_fabric *f = new_fabric();
+	struct urxe_arena *a, *b;
+	int fda, fdb, i;
+	uint32_t n;
+
+	a = open_arena(f, &fda);
+	b = open_arena(f, &fdb);
+	for (i = 0; i < 5; i++) {
+		ck_assert_int_ge(fifo_create(f, a, &n), 0);
+		ck_assert_int_ge(fifo_create(f, b, &n), 0);
+	}
+	fifo_remove_all(f, a->slot, a->gen);
+	ck_assert_int_eq(count_entries(f, "ev", ""), 5);
+	fifo_remove_all(f, b->slot, b->gen + 1);
+	ck_assert_int_eq(count_entries(f, "ev", ""), 5);
+	ck_assert_int_ge(fifo_open_writer(f, b->slot, b->gen, n), 0);
+	fabric_close(f);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite_create("fifo");
+
+	add(s, create_and_write);
+	add(s, full_is_eagain);
+	add(s, reader_is_gone);
+	add(s, not_a_fifo);
+	add(s, closed_ones_are_swept);
+	add(s, remove_all_spares_others);
+	return run_suite(s);
+}

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* The lock for one thread and outsiders: nobody is in it with another. */
+#include <pthread.h>
+
+#include "lock.h"
+#include "unit.h"
+
+#define TURNS 5000 /* of an outsider */
+
+static struct urxe_lock lock;
+static unsigned long counter; /* under lock, and no atomic */
+static _Atomic bool done;
+
+static void *one_thread(void *arg)
+{
+	unsigned long *mine = arg;
+
+	while (!atomic_load_explicit(&done, memory_order_acquire)) {
+		urxe_lock(&lock);
+		counter++;
+		urxe_unlock(&lock);
+		++*mine;
+	}
+	return NULL;
+}
+
+static void *outsider(void *arg)
+{
+	int i;
+
+	(void)arg;
+	for (i = 0; i < TURNS;) {
+		if (i % 3 == 0)
+			urxe_lock_outside(&lock);
+		else if (!urxe_trylock_outside(&lock))
+			continue;
+		counter++;
+		urxe_unlock_outside(&lock);
+		i++;
+	}
+	return NULL;
+}
+
+static void contend(bool single_threaded)
+{
+	unsigned long inside = 0;
+	pthread_t t[3];
+
+	counter = 0;
+	atomic_store(&done, false);
+	urxe_lock_init(&lock, single_threaded);
+	pthread_create(&t[0], NULL, one_thread, &inside);
+	pthread_create(&t[1], NULL, outsider, NULL);
+	pthread_create(&t[2], NULL, outsider, NULL);
+	pthread_join(t[1], NULL);
+	pthread_join(t[2], NULL);
+	atomic_store_explicit(&done, true, memory_order_release);
+	pthread_join(t[0], NULL);
+	ck_assert_uint_eq(counter, 2 * TURNS + inside);
+	ck_assert_uint_gt(inside, 0);
+	urxe_lock_destroy(&lock);
+}
+
+START_TEST(for_all)
+{
+	contend(false);
+}
+END_TEST
+
+START_TEST(for_one)
+{
+	contend(true);
+}
+END_TEST
+
+START_TEST(tried_from_outside)
+{
+	int single;
+
+	for (single = 0; single < 2; single++) {
+		urxe_lock_init(&lock, single);
+		urxe_lock(&lock);
+		ck_assert(!urxe_trylock_outside(&lock));
+		urxe_unlock(&lock);
+		ck_assert(urxe_trylock_outside(&lock));
+		ck_assert(!urxe_trylock_outside(&lock));
+		urxe_unlock_outside(&lock);
+		urxe_lock(&lock);
+		urxe_unlock(&lock);
+		urxe_lock_destroy(&lock);
+	}
+}
+END_TEST
+
+static int child(void *arg)
+{
+	(void)arg;
+	if (!urxe_trylock_outside(&lock))
+		return 1;
+	urxe_unlock_outside(&lock);
+	contend(true);
+	return 0;
+}
+
+START_TEST(after_fork)
+{
+	urxe_lock_init(&lock, true);
+	urxe_lock(&lock);
+	urxe_unlock(&lock);
+	ck_assert_int_eq(reap_child(spawn(child, NULL)), 0);
+	urxe_lock_destroy(&lock);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite_create("lock");
+
+	add(s, for_all);
+	add(s, for_one);
+	add(s, tried_from_outside);
+	add(s, after_fork);
+	return run_suite(s);
+}

@@ -1,0 +1,551 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* Nodes: one end of a connection. */
+#define _GNU_SOURCE
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "harness.h"
+
+#define CHUNK 4096
+
+struct opts default_opts(void)
+{
+	struct opts o = {
+		.cap = { .max_send_wr = 64, .max_recv_wr = 64,
+			 .max_send_sge = 4, .max_recv_sge = 4,
+			 .max_inline_data = 64 },
+		.cqe = 256,
+		.size = 1 << 16,
+		.mr_access = ALL_ACCESS,
+		.qp_access = QP_ACCESS,
+		.mtu = IBV_MTU_1024,
+		.psn = 0x123456,
+		.timeout = 14, /* 67 ms */
+		.retry_cnt = 7,
+		.rnr_retry = 7,
+		.min_rnr_timer = 5, /* 0.12 ms */
+		.max_rd_atomic = 16,
+		.max_dest_rd_atomic = 16,
+	};
+
+	return o;
+}
+
+struct ibv_device *find_device(struct ibv_device ***list)
+{
+	int i, n;
+
+	*list = ibv_get_device_list(&n);
+	ck_nonnull(*list);
+	for (i = 0; i < n; i++)
+		if (!strcmp(ibv_get_device_name((*list)[i]), DEVICE))
+			return (*list)[i];
+	ck_abort_msg("no %s among %d devices: run me with urxe run", DEVICE,
+		     n);
+	return NULL;
+}
+
+struct ibv_context *open_device(void)
+{
+	struct ibv_device **list;
+	struct ibv_context *ctx;
+
+	ctx = ibv_open_device(find_device(&list));
+	ck_nonnull(ctx);
+	ibv_free_device_list(list);
+	return ctx;
+}
+
+static void *map_buffer(enum mem mem, size_t size)
+{
+	int fd = -1, flags = MAP_PRIVATE | MAP_ANONYMOUS;
+	void *p;
+
+	if (mem == MEM_SHARED) {
+		fd = memfd_create("buffer", MFD_CLOEXEC);
+		ck_assert_int_ge(fd, 0);
+		ck_assert_int_eq(ftruncate(fd, (off_t)size), 0);
+		flags = MAP_SHARED;
+	}
+	p = mmap(NULL, size, PROT_READ | PROT_WRITE, flags, fd, 0);
+	ck_assert(p != MAP_FAILED);
+	if (fd >= 0)
+		close(fd);
+	return p;
+}
+
+static void make_buffer(struct node *n)
+{
+	struct ibv_alloc_dm_attr attr = { .length = n->o.size };
+
+	if (n->mem == MEM_DM) {
+		n->dm = ibv_alloc_dm(n->ctx, &attr);
+		ck_nonnull(n->dm);
+		n->mr = ibv_reg_dm_mr(n->pd, n->dm, 0, n->o.size,
+				      n->o.mr_access | IBV_ACCESS_ZERO_BASED);
+		n->base = 0;
+	} else {
+		n->buf = map_buffer(n->mem, n->o.size);
+		n->mr = ibv_reg_mr(n->pd, n->buf, n->o.size, n->o.mr_access);
+		n->base = (uintptr_t)n->buf;
+	}
+	ck_nonnull(n->mr);
+}
+
+void node_make_qp(struct node *n)
+{
+	struct ibv_qp_init_attr attr = {
+		.send_cq = n->scq,
+		.recv_cq = n->rcq,
+		.cap = n->o.cap,
+		.qp_type = IBV_QPT_RC,
+		.sq_sig_all = n->o.sq_sig_all,
+		.qp_context = n,
+	};
+
+	n->qp = ibv_create_qp(n->pd, &attr);
+	ck_nonnull(n->qp);
+}
+
+void node_open(struct node *n, struct ibv_context *ctx, enum mem mem,
+	       const struct opts *o)
+{
+	memset(n, 0, sizeof(*n));
+	n->o = *o;
+	n->mem = mem;
+	n->shares_ctx = ctx != NULL;
+	n->ctx = ctx ? ctx : open_device();
+	n->pd = ibv_alloc_pd(n->ctx);
+	ck_nonnull(n->pd);
+	if (o->channel) {
+		n->chan = ibv_create_comp_channel(n->ctx);
+		ck_nonnull(n->chan);
+	}
+	n->scq = ibv_create_cq(n->ctx, o->cqe, n, NULL, 0);
+	ck_nonnull(n->scq);
+	n->rcq = ibv_create_cq(n->ctx, o->cqe, n, n->chan, 0);
+	ck_nonnull(n->rcq);
+	make_buffer(n);
+	ck_ok(ibv_query_gid(n->ctx, 1, 0, &n->gid));
+	node_make_qp(n);
+}
+
+void node_close(struct node *n)
+{
+	if (n->qp)
+		ck_ok(ibv_destroy_qp(n->qp));
+	if (n->mr)
+		ck_ok(ibv_dereg_mr(n->mr));
+	if (n->dm)
+		ck_ok(ibv_free_dm(n->dm));
+	if (n->buf)
+		munmap(n->buf, n->o.size);
+	ck_ok(ibv_destroy_cq(n->rcq));
+	ck_ok(ibv_destroy_cq(n->scq));
+	if (n->chan)
+		ck_ok(ibv_destroy_comp_channel(n->chan));
+	ck_ok(ibv_dealloc_pd(n->pd));
+	if (!n->shares_ctx)
+		ck_ok(ibv_close_device(n->ctx));
+}
+
+struct addr node_addr(const struct node *n)
+{
+	struct addr a = {
+		.qpn = n->qp->qp_num,
+		.psn = n->o.psn,
+		.rkey = n->mr->rkey,
+		.gid = n->gid,
+		.base = n->base,
+	};
+
+	return a;
+}
+
+/* ---------------------------------------------------------------- bytes */
+
+void node_put(struct node *n, size_t off, const void *data, size_t len)
+{
+	ck_assert(off + len <= n->o.size);
+	if (n->buf)
+		memcpy((char *)n->buf + off, data, len);
+	else
+		ck_ok(ibv_memcpy_to_dm(n->dm, off, data, len));
+}
+
+void node_get(struct node *n, size_t off, void *data, size_t len)
+{
+	ck_assert(off + len <= n->o.size);
+	if (n->buf)
+		memcpy(data, (char *)n->buf + off, len);
+	else
+		ck_ok(ibv_memcpy_from_dm(data, n->dm, off, len));
+}
+
+static uint8_t pattern(size_t i, unsigned int seed)
+{
+	return (uint8_t)((i * 0x9e3779b1u >> 7) + i + seed * 131);
+}
+
+/* Device memory moves in whole words: widen, change, put back. */
+static size_t widen(size_t *off, size_t len)
+{
+	size_t lead = *off % 4;
+
+	*off -= lead;
+	return (lead + len + 3) / 4 * 4;
+}
+
+void node_fill(struct node *n, size_t off, size_t len, unsigned int seed)
+{
+	size_t i, k, chunk, at, wide;
+	uint8_t b[CHUNK + 8];
+
+	for (i = 0; i < len; i += chunk) {
+		chunk = len - i < CHUNK ? len - i : CHUNK;
+		at = off + i;
+		wide = widen(&at, chunk);
+		node_get(n, at, b, wide);
+		for (k = 0; k < chunk; k++)
+			b[off + i - at + k] = pattern(i + k, seed);
+		node_put(n, at, b, wide);
+	}
+}
+
+/* Is it the pattern (seed >= 0) or all one byte? */
+static bool node_is(struct node *n, size_t off, size_t len, bool is_pattern,
+		    unsigned int seed)
+{
+	size_t i, k, chunk, at, wide;
+	uint8_t b[CHUNK + 8], want;
+
+	for (i = 0; i < len; i += chunk) {
+		chunk = len - i < CHUNK ? len - i : CHUNK;
+		at = off + i;
+		wide = widen(&at, chunk);
+		node_get(n, at, b, wide);
+		for (k = 0; k < chunk; k++) {
+			want = is_pattern ? pattern(i + k, seed) :
+					    (uint8_t)seed;
+			if (b[off + i - at + k] != want)
+				return false;
+		}
+	}
+	return true;
+}
+
+bool node_has(struct node *n, size_t off, size_t len, unsigned int seed)
+{
+	return node_is(n, off, len, true, seed);
+}
+
+bool node_all(struct node *n, size_t off, size_t len, uint8_t byte)
+{
+	return node_is(n, off, len, false, byte);
+}
+
+/* ---------------------------------------------------------------- states */
+
+int attr_init(struct ibv_qp_attr *attr, const struct opts *o)
+{
+	memset(attr, 0, sizeof(*attr));
+	attr->qp_state = IBV_QPS_INIT;
+	attr->port_num = 1;
+	attr->qp_access_flags = o->qp_access;
+	return IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
+	       IBV_QP_ACCESS_FLAGS;
+}
+
+int attr_rtr(struct ibv_qp_attr *attr, const struct opts *o,
+	     const struct addr *peer)
+{
+	memset(attr, 0, sizeof(*attr));
+	attr->qp_state = IBV_QPS_RTR;
+	attr->path_mtu = o->mtu;
+	attr->dest_qp_num = peer->qpn;
+	attr->rq_psn = peer->psn;
+	attr->max_dest_rd_atomic = o->max_dest_rd_atomic;
+	attr->min_rnr_timer = o->min_rnr_timer;
+	attr->ah_attr.is_global = 1;
+	attr->ah_attr.grh.dgid = peer->gid;
+	attr->ah_attr.grh.hop_limit = 1;
+	attr->ah_attr.port_num = 1;
+	return IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
+	       IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
+	       IBV_QP_MIN_RNR_TIMER;
+}
+
+int attr_rts(struct ibv_qp_attr *attr, const struct opts *o)
+{
+	memset(attr, 0, sizeof(*attr));
+	attr->qp_state = IBV_QPS_RTS;
+	attr->sq_psn = o->psn;
+	attr->timeout = o->timeout;
+	attr->retry_cnt = o->retry_cnt;
+	attr->rnr_retry = o->rnr_retry;
+	attr->max_rd_atomic = o->max_rd_atomic;
+	return IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT |
+	       IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC;
+}
+
+void qp_to_init(struct ibv_qp *qp, const struct opts *o)
+{
+	struct ibv_qp_attr attr;
+	int mask = attr_init(&attr, o);
+
+	ck_ok(ibv_modify_qp(qp, &attr, mask));
+}
+
+void qp_to_rtr(struct ibv_qp *qp, const struct opts *o, const struct addr *peer)
+{
+	struct ibv_qp_attr attr;
+	int mask = attr_rtr(&attr, o, peer);
+
+	ck_ok(ibv_modify_qp(qp, &attr, mask));
+}
+
+void qp_to_rts(struct ibv_qp *qp, const struct opts *o)
+{
+	struct ibv_qp_attr attr;
+	int mask = attr_rts(&attr, o);
+
+	ck_ok(ibv_modify_qp(qp, &attr, mask));
+}
+
+int qp_to(struct ibv_qp *qp, enum ibv_qp_state state)
+{
+	struct ibv_qp_attr attr = { .qp_state = state };
+
+	return ibv_modify_qp(qp, &attr, IBV_QP_STATE);
+}
+
+enum ibv_qp_state qp_state(struct ibv_qp *qp)
+{
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr attr;
+
+	ck_ok(ibv_query_qp(qp, &attr, IBV_QP_STATE, &init));
+	return attr.qp_state;
+}
+
+void node_connect(struct node *n, const struct addr *peer)
+{
+	qp_to_init(n->qp, &n->o);
+	qp_to_rtr(n->qp, &n->o, peer);
+	qp_to_rts(n->qp, &n->o);
+}
+
+/* ---------------------------------------------------------------- work */
+
+struct ibv_sge node_sge(const struct node *n, size_t off, uint32_t len)
+{
+	struct ibv_sge sge = { n->base + off, len, n->mr->lkey };
+
+	return sge;
+}
+
+int post_wr(struct ibv_qp *qp, struct ibv_send_wr *wr)
+{
+	struct ibv_send_wr *bad = (void *)1;
+	int ret = ibv_post_send(qp, wr, &bad);
+
+	if (ret && !wr->next)
+		ck_assert_ptr_eq(bad, wr);
+	return ret;
+}
+
+int post_recv(struct node *n, uint64_t wr_id, size_t off, uint32_t len)
+{
+	struct ibv_sge sge = node_sge(n, off, len);
+	struct ibv_recv_wr wr = { .wr_id = wr_id, .sg_list = &sge,
+				  .num_sge = 1 },
+			   *bad = NULL;
+	int ret = ibv_post_recv(n->qp, &wr, &bad);
+
+	if (ret)
+		ck_assert_ptr_eq(bad, &wr);
+	return ret;
+}
+
+/* ---------------------------------------------------------------- waiting */
+
+struct ibv_wc wait_wc(struct ibv_cq *cq)
+{
+	double end = now_ms() + WAIT_MS;
+	struct ibv_wc wc;
+	int n;
+
+	memset(&wc, 0xee, sizeof(wc));
+	do {
+		n = ibv_poll_cq(cq, 1, &wc);
+		ck_assert_int_ge(n, 0);
+		if (n)
+			return wc;
+		sched_yield();
+	} while (now_ms() < end);
+	ck_abort_msg("no completion within %d ms", WAIT_MS);
+	return wc;
+}
+
+struct ibv_wc expect(struct ibv_cq *cq, uint64_t wr_id,
+		     enum ibv_wc_status status)
+{
+	struct ibv_wc wc = wait_wc(cq);
+
+	ck_assert_msg(wc.status == status && wc.wr_id == wr_id,
+		      "completion: WR %#llx, %s; expected: WR %#llx, %s",
+		      (unsigned long long)wc.wr_id,
+		      ibv_wc_status_str(wc.status), (unsigned long long)wr_id,
+		      ibv_wc_status_str(status));
+	return wc;
+}
+
+struct ibv_wc expect_ok(struct ibv_cq *cq, uint64_t wr_id,
+			enum ibv_wc_opcode opcode)
+{
+	struct ibv_wc wc = expect(cq, wr_id, IBV_WC_SUCCESS);
+
+	ck_assert_int_eq(wc.opcode, opcode);
+	return wc;
+}
+
+void expect_none(struct ibv_cq *cq, int ms)
+{
+	double end = now_ms() + ms;
+	struct ibv_wc wc;
+
+	do {
+		ck_assert_msg(ibv_poll_cq(cq, 1, &wc) == 0,
+			      "unexpected completion: WR %#llx, %s",
+			      (unsigned long long)wc.wr_id,
+			      ibv_wc_status_str(wc.status));
+		sched_yield();
+	} while (now_ms() < end);
+}
+
+bool fd_readable(int fd, int ms)
+{
+	struct pollfd p = { .fd = fd, .events = POLLIN };
+
+	return poll(&p, 1, ms) == 1 && p.revents & POLLIN;
+}
+
+struct ibv_async_event wait_async(struct ibv_context *ctx, bool ack)
+{
+	struct ibv_async_event ev;
+
+	ck_assert_msg(fd_readable(ctx->async_fd, WAIT_MS),
+		      "no async event within %d ms", WAIT_MS);
+	ck_ok(ibv_get_async_event(ctx, &ev));
+	if (ack)
+		ibv_ack_async_event(&ev);
+	return ev;
+}
+
+void expect_async(struct ibv_context *ctx, enum ibv_event_type type,
+		  void *element)
+{
+	struct ibv_async_event ev = wait_async(ctx, true);
+
+	ck_assert_msg(ev.event_type == type, "event %s, expected %s",
+		      ibv_event_type_str(ev.event_type),
+		      ibv_event_type_str(type));
+	if (element)
+		ck_assert_ptr_eq(ev.element.qp, element);
+}
+
+void expect_no_async(struct ibv_context *ctx)
+{
+	ck_assert(!fd_readable(ctx->async_fd, QUIET_MS));
+}
+
+/* ---------------------------------------------------------------- system */
+
+pid_t spawn(int (*fn)(void *arg), void *arg)
+{
+	pid_t pid = fork();
+
+	ck_assert_int_ge(pid, 0);
+	if (!pid) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		_exit(fn(arg));
+	}
+	return pid;
+}
+
+int reap_child(pid_t pid)
+{
+	int status;
+
+	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+	return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+}
+
+double now_ms(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (double)ts.tv_sec * 1e3 + (double)ts.tv_nsec / 1e6;
+}
+
+void sleep_ms(int ms)
+{
+	struct timespec ts = { ms / 1000, ms % 1000 * 1000000L };
+
+	nanosleep(&ts, NULL);
+}
+
+bool running_under_asan(void)
+{
+#ifdef __SANITIZE_ADDRESS__
+	return true;
+#else
+	return false;
+#endif
+}
+
+/* ASan has it, others do not. */
+void __lsan_disable(void) __attribute__((weak));
+
+void may_leak(void)
+{
+	if (__lsan_disable)
+		__lsan_disable();
+}
+
+/* ---------------------------------------------------------------- suites */
+
+Suite *suite(const char *name)
+{
+	return suite_create(name);
+}
+
+void add_case(Suite *s, const char *name, const TTest *test, int n)
+{
+	TCase *tc = tcase_create(name);
+
+	tcase_set_timeout(tc, running_under_asan() ? 120 : 40);
+	tcase_add_loop_test(tc, test, 0, n);
+	suite_add_tcase(s, tc);
+}
+
+int run(Suite *s)
+{
+	SRunner *sr = srunner_create(s);
+	int failed;
+
+	srunner_run_all(sr, CK_ENV);
+	failed = srunner_ntests_failed(sr);
+	srunner_free(sr);
+	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}

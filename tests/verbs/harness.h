@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * What the verbs tests share.  Everything goes through the stock libibverbs;
+ * nothing here knows how the provider works.
+ *
+ * A *node* is one end: device, PD, CQs, a buffer with its MR, one RC QP.  A
+ * *duo* is two connected nodes: a, which is always in the test's own process,
+ * and b, which is in the same context, in a context of its own, or in another
+ * process.  on_b() runs a function where b lives, so that one test body
+ * serves all three.  A test forks before it opens the device.
+ *
+ * Every wait has a deadline: a hang fails in seconds.
+ */
+#ifndef URXE_TESTS_HARNESS_H
+#define URXE_TESTS_HARNESS_H
+
+#include <check.h>
+#include <errno.h>
+#include <infiniband/verbs.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#define DEVICE "urxe0"
+#define WAIT_MS 10000 /* how long anything may take that must happen */
+#define QUIET_MS 30 /* how long to look that nothing happens */
+
+#define ALL_ACCESS                                                             \
+	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |                    \
+	 IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC)
+#define QP_ACCESS                                                              \
+	(IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |                    \
+	 IBV_ACCESS_REMOTE_ATOMIC)
+
+/* Where the bytes of a node's buffer are. */
+enum mem {
+	MEM_HEAP, /* private pages */
+	MEM_SHARED, /* a shared mapping of a memfd */
+	MEM_DM, /* device memory */
+	MEM_COUNT
+};
+
+/* How far a and b are apart. */
+enum where { SAME_CONTEXT, SAME_PROCESS, TWO_PROCESSES, WHERE_COUNT };
+
+/* An RC connection, both ends alike; default_opts() and then change. */
+struct opts {
+	struct ibv_qp_cap cap;
+	int sq_sig_all;
+	int cqe;
+	size_t size; /* of the buffer */
+	int mr_access;
+	unsigned int qp_access;
+	enum ibv_mtu mtu;
+	uint32_t psn; /* of the first packet in each direction */
+	uint8_t timeout, retry_cnt, rnr_retry, min_rnr_timer;
+	uint8_t max_rd_atomic, max_dest_rd_atomic;
+	bool channel; /* a completion channel on the receive CQ */
+};
+struct opts default_opts(void);
+
+struct node {
+	struct opts o;
+	struct ibv_context *ctx;
+	struct ibv_pd *pd;
+	struct ibv_comp_channel *chan;
+	struct ibv_cq *scq, *rcq;
+	enum mem mem;
+	void *buf; /* NULL for MEM_DM */
+	struct ibv_dm *dm;
+	struct ibv_mr *mr;
+	uint64_t base; /* what WRs call the first byte of the buffer */
+	union ibv_gid gid;
+	struct ibv_qp *qp;
+	bool shares_ctx;
+	void *user; /* for functions run with on_b() */
+};
+
+/* What one end must know of the other. */
+struct addr {
+	uint32_t qpn, psn, rkey;
+	union ibv_gid gid;
+	uint64_t base;
+};
+
+struct ibv_device *find_device(struct ibv_device ***list);
+struct ibv_context *open_device(void);
+/* A context, or the one that is given; buffer, CQs, and an unconnected QP. */
+void node_open(struct node *n, struct ibv_context *ctx, enum mem mem,
+	       const struct opts *o);
+void node_close(struct node *n);
+void node_make_qp(struct node *n);
+struct addr node_addr(const struct node *n);
+void node_put(struct node *n, size_t off, const void *data, size_t len);
+void node_get(struct node *n, size_t off, void *data, size_t len);
+/* A pattern that differs at every byte and for every seed. */
+void node_fill(struct node *n, size_t off, size_t len, unsigned int seed);
+bool node_has(struct node *n, size_t off, size_t len, unsigned int seed);
+bool node_all(struct node *n, size_t off, size_t len, uint8_t byte);
+
+/* Attributes and masks of the three steps; each returns the full mask. */
+int attr_init(struct ibv_qp_attr *attr, const struct opts *o);
+int attr_rtr(struct ibv_qp_attr *attr, const struct opts *o,
+	     const struct addr *peer);
+int attr_rts(struct ibv_qp_attr *attr, const struct opts *o);
+void qp_to_init(struct ibv_qp *qp, const struct opts *o);
+void qp_to_rtr(struct ibv_qp *qp, const struct opts *o,
+	       const struct addr *peer);
+void qp_to_rts(struct ibv_qp *qp, const struct opts *o);
+int qp_to(struct ibv_qp *qp, enum ibv_qp_state state);
+enum ibv_qp_state qp_state(struct ibv_qp *qp);
+void node_connect(struct node *n, const struct addr *peer);
+
+struct duo {
+	enum where where;
+	struct node a, b; /* b is unused with two processes */
+	struct addr at_a, at_b;
+	int sock;
+	pid_t pid;
+};
+
+/* Two nodes with connected QPs, or not connected yet. */
+void duo_open(struct duo *d, enum where where, enum mem a, enum mem b,
+	      const struct opts *o);
+void duo_open_unconnected(struct duo *d, enum where where, enum mem a,
+			  enum mem b, const struct opts *o);
+void duo_connect(struct duo *d);
+void duo_close(struct duo *d);
+/* New QPs on both sides, connected. */
+void duo_renew(struct duo *d);
+/* Run fn where b lives; arg goes there and comes back. */
+typedef void node_fn(struct node *b, void *arg);
+void on_b(struct duo *d, node_fn *fn, void *arg, size_t len);
+
+/* Work that tests give to b. */
+void b_recv(struct duo *d, uint64_t wr_id, size_t off, uint32_t len);
+struct ibv_wc b_wait_recv(struct duo *d);
+void b_fill(struct duo *d, size_t off, size_t len, unsigned int seed);
+bool b_has(struct duo *d, size_t off, size_t len, unsigned int seed);
+bool b_all(struct duo *d, size_t off, size_t len, uint8_t byte);
+uint64_t b_load64(struct duo *d, size_t off);
+void b_store64(struct duo *d, size_t off, uint64_t v);
+enum ibv_qp_state b_state(struct duo *d);
+void b_expect_async(struct duo *d, enum ibv_event_type type);
+void b_expect_no_async(struct duo *d);
+void b_modify(struct duo *d, enum ibv_qp_state state);
+void b_destroy_qp(struct duo *d);
+
+/* Posting.  All of them return what the verb returns. */
+struct ibv_sge node_sge(const struct node *n, size_t off, uint32_t len);
+int post_wr(struct ibv_qp *qp, struct ibv_send_wr *wr);
+int post_recv(struct node *n, uint64_t wr_id, size_t off, uint32_t len);
+/* From a's buffer to b's or back; flags beside IBV_SEND_SIGNALED. */
+int post(struct duo *d, enum ibv_wr_opcode op, uint64_t wr_id, size_t a_off,
+	 uint32_t len, size_t b_off, unsigned int flags);
+int post_unsignaled(struct duo *d, enum ibv_wr_opcode op, uint64_t wr_id,
+		    size_t a_off, uint32_t len, size_t b_off,
+		    unsigned int flags);
+int post_atomic(struct duo *d, enum ibv_wr_opcode op, uint64_t wr_id,
+		size_t a_off, size_t b_off, uint64_t compare_add,
+		uint64_t swap);
+struct ibv_send_wr rdma_wr(const struct duo *d, enum ibv_wr_opcode op,
+			   uint64_t wr_id, struct ibv_sge *sge, int num_sge,
+			   size_t b_off);
+
+/* Completions and events. */
+struct ibv_wc wait_wc(struct ibv_cq *cq);
+struct ibv_wc expect(struct ibv_cq *cq, uint64_t wr_id,
+		     enum ibv_wc_status status);
+struct ibv_wc expect_ok(struct ibv_cq *cq, uint64_t wr_id,
+			enum ibv_wc_opcode opcode);
+void expect_none(struct ibv_cq *cq, int ms);
+struct ibv_async_event wait_async(struct ibv_context *ctx, bool ack);
+void expect_async(struct ibv_context *ctx, enum ibv_event_type type,
+		  void *element);
+void expect_no_async(struct ibv_context *ctx);
+bool fd_readable(int fd, int ms);
+
+/* Processes and time. */
+pid_t spawn(int (*fn)(void *arg), void *arg);
+int reap_child(pid_t pid); /* exit status or -signal */
+double now_ms(void);
+void sleep_ms(int ms);
+bool running_under_asan(void);
+/* For tests that leave things open: no complaint about leaks. */
+void may_leak(void);
+
+/* Suites. */
+Suite *suite(const char *name);
+#define add(s, test) add_loop(s, test, 1)
+#define add_loop(s, test, n) add_case(s, #test, test, n)
+void add_case(Suite *s, const char *name, const TTest *test, int n);
+int run(Suite *s);
+
+#define ck_errno(expr, err)                                                    \
+	do {                                                                   \
+		errno = 0;                                                     \
+		ck_assert_msg((expr) == NULL, "%s succeeded", #expr);          \
+		ck_assert_int_eq(errno, err);                                  \
+	} while (0)
+#define ck_ok(expr) ck_assert_int_eq(expr, 0)
+#define ck_nonnull(expr)                                                       \
+	ck_assert_msg((expr) != NULL, "%s: %s", #expr, strerror(errno))
+
+#endif

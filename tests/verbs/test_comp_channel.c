@@ -1,0 +1,485 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* Completion channels: who is woken, when, how often. */
+#include <fcntl.h>
+#include <pthread.h>
+#include <string.h>
+
+#include "harness.h"
+
+static void open_with_channel(struct duo *d, int where)
+{
+	struct opts o = default_opts();
+
+	o.channel = true;
+	duo_open(d, where, MEM_HEAP, MEM_HEAP, &o);
+}
+
+/* b sends one message; everything of it is done when this returns. */
+struct message {
+	unsigned int flags;
+	uint32_t len;
+};
+
+static void do_send(struct node *b, void *arg)
+{
+	struct message *m = arg;
+	struct ibv_sge sge = node_sge(b, 0, m->len);
+	struct ibv_send_wr wr = { .wr_id = 1, .sg_list = &sge, .num_sge = 1,
+				  .opcode = IBV_WR_SEND,
+				  .send_flags = m->flags | IBV_SEND_SIGNALED };
+
+	ck_ok(post_wr(b->qp, &wr));
+	wait_wc(b->scq);
+}
+
+static void send_to_a(struct duo *d, unsigned int flags, uint32_t len)
+{
+	struct message m = { flags, len };
+
+	on_b(d, do_send, &m, sizeof(m));
+}
+
+static void expect_event(struct ibv_comp_channel *chan, struct ibv_cq *cq,
+			 void *cq_context)
+{
+	void *got_context = NULL;
+	struct ibv_cq *got;
+
+	ck_assert_msg(fd_readable(chan->fd, WAIT_MS), "no completion event");
+	ck_ok(ibv_get_cq_event(chan, &got, &got_context));
+	ck_assert_ptr_eq(got, cq);
+	ck_assert_ptr_eq(got_context, cq_context);
+	ibv_ack_cq_events(got, 1);
+}
+
+static void expect_no_event(struct ibv_comp_channel *chan)
+{
+	ck_assert(!fd_readable(chan->fd, QUIET_MS));
+}
+
+START_TEST(create_destroy)
+{
+	struct ibv_context *ctx = open_device();
+	struct ibv_comp_channel *chan = ibv_create_comp_channel(ctx);
+	struct ibv_cq *cq;
+
+	ck_nonnull(chan);
+	ck_assert_ptr_eq(chan->context, ctx);
+	cq = ibv_create_cq(ctx, 10, ctx, chan, 0);
+	ck_nonnull(cq);
+	ck_assert_ptr_eq(cq->channel, chan);
+	ck_assert_int_eq(ibv_destroy_comp_channel(chan), EBUSY);
+	ck_ok(ibv_destroy_cq(cq));
+	ck_ok(ibv_destroy_comp_channel(chan));
+	ck_ok(ibv_close_device(ctx));
+}
+END_TEST
+
+START_TEST(armed_once)
+{
+	struct duo d;
+	int i;
+
+	open_with_channel(&d, _i);
+	for (i = 0; i < 10; i++)
+		ck_ok(post_recv(&d.a, i, 0, 64));
+	/* not armed: silence */
+	send_to_a(&d, IBV_SEND_SOLICITED, 8);
+	expect_no_event(d.a.chan);
+	expect(d.a.rcq, 0, IBV_WC_SUCCESS);
+	/* armed: one event, however many completions */
+	ck_ok(ibv_req_notify_cq(d.a.rcq, 0));
+	expect_no_event(d.a.chan);
+	send_to_a(&d, 0, 8);
+	send_to_a(&d, 0, 8);
+	expect_event(d.a.chan, d.a.rcq, &d.a);
+	expect_no_event(d.a.chan);
+	/* armed anew: another */
+	ck_ok(ibv_req_notify_cq(d.a.rcq, 0));
+	send_to_a(&d, 0, 8);
+	expect_event(d.a.chan, d.a.rcq, &d.a);
+	for (i = 1; i < 4; i++)
+		expect(d.a.rcq, i, IBV_WC_SUCCESS);
+	duo_close(&d);
+}
+END_TEST
+
+/* Only completions that come after it raise the event. */
+START_TEST(older_completions_do_not_count)
+{
+	struct duo d;
+
+	open_with_channel(&d, _i);
+	ck_ok(post_recv(&d.a, 1, 0, 64));
+	ck_ok(post_recv(&d.a, 2, 0, 64));
+	send_to_a(&d, 0, 8);
+	ck_ok(ibv_req_notify_cq(d.a.rcq, 0));
+	expect_no_event(d.a.chan);
+	send_to_a(&d, 0, 8);
+	expect_event(d.a.chan, d.a.rcq, &d.a);
+	duo_close(&d);
+}
+END_TEST
+
+START_TEST(solicited_only)
+{
+	struct duo d;
+	int i;
+
+	open_with_channel(&d, _i);
+	for (i = 0; i < 10; i++)
+		ck_ok(post_recv(&d.a, i, 0, 64));
+	ck_ok(ibv_req_notify_cq(d.a.rcq, 1));
+	send_to_a(&d, 0, 8);
+	expect_no_event(d.a.chan);
+	send_to_a(&d, IBV_SEND_SOLICITED, 8);
+	expect_event(d.a.chan, d.a.rcq, &d.a);
+	send_to_a(&d, IBV_SEND_SOLICITED, 8);
+	expect_no_event(d.a.chan);
+	/* a request for any completion takes in one for solicited ones ... */
+	ck_ok(ibv_req_notify_cq(d.a.rcq, 1));
+	ck_ok(ibv_req_notify_cq(d.a.rcq, 0));
+	send_to_a(&d, 0, 8);
+	expect_event(d.a.chan, d.a.rcq, &d.a);
+	/* ... and is not narrowed by one */
+	ck_ok(ibv_req_notify_cq(d.a.rcq, 0));
+	ck_ok(ibv_req_notify_cq(d.a.rcq, 1));
+	send_to_a(&d, 0, 8);
+	expect_event(d.a.chan, d.a.rcq, &d.a);
+	duo_close(&d);
+}
+END_TEST
+
+/* A completion with an error is solicited. */
+START_TEST(errors_are_solicited)
+{
+	struct duo d;
+
+	open_with_channel(&d, _i);
+	ck_ok(post_recv(&d.a, 7, 0, 64));
+	ck_ok(ibv_req_notify_cq(d.a.rcq, 1));
+	ck_ok(qp_to(d.a.qp, IBV_QPS_ERR));
+	expect_event(d.a.chan, d.a.rcq, &d.a);
+	expect(d.a.rcq, 7, IBV_WC_WR_FLUSH_ERR);
+	duo_close(&d);
+}
+END_TEST
+
+START_TEST(receive_error_is_solicited)
+{
+	struct duo d;
+
+	open_with_channel(&d, _i);
+	ck_ok(post_recv(&d.a, 7, 0, 4));
+	ck_ok(ibv_req_notify_cq(d.a.rcq, 1));
+	send_to_a(&d, 0, 64);
+	expect_event(d.a.chan, d.a.rcq, &d.a);
+	expect(d.a.rcq, 7, IBV_WC_LOC_LEN_ERR);
+	duo_close(&d);
+}
+END_TEST
+
+START_TEST(write_with_imm)
+{
+	struct opts o = default_opts();
+	struct duo d;
+
+	/* the channel is on b's side here: look there */
+	o.channel = true;
+	duo_open(&d, SAME_PROCESS, MEM_HEAP, MEM_HEAP, &o);
+	b_recv(&d, 1, 0, 0);
+	ck_ok(ibv_req_notify_cq(d.b.rcq, 0));
+	ck_ok(post(&d, IBV_WR_RDMA_WRITE, 1, 0, 64, 0, IBV_SEND_SOLICITED));
+	expect_no_event(d.b.chan);
+	ck_ok(post(&d, IBV_WR_RDMA_WRITE_WITH_IMM, 2, 0, 64, 0, 0));
+	expect_event(d.b.chan, d.b.rcq, &d.b);
+	expect_ok(d.b.rcq, 1, IBV_WC_RECV_RDMA_WITH_IMM);
+	/* its solicited bit counts */
+	b_recv(&d, 2, 0, 0);
+	b_recv(&d, 3, 0, 0);
+	ck_ok(ibv_req_notify_cq(d.b.rcq, 1));
+	ck_ok(post(&d, IBV_WR_RDMA_WRITE_WITH_IMM, 3, 0, 64, 0, 0));
+	expect_no_event(d.b.chan);
+	ck_ok(post(&d, IBV_WR_RDMA_WRITE_WITH_IMM, 4, 0, 64, 0,
+		   IBV_SEND_SOLICITED));
+	expect_event(d.b.chan, d.b.rcq, &d.b);
+	duo_close(&d);
+}
+END_TEST
+
+/* Send completions raise events too; they are never solicited. */
+START_TEST(send_completions)
+{
+	struct opts o = default_opts();
+	struct ibv_comp_channel *chan;
+	struct ibv_cq *scq, *old;
+	struct duo d;
+
+	duo_open_unconnected(&d, _i, MEM_HEAP, MEM_HEAP, &o);
+	chan = ibv_create_comp_channel(d.a.ctx);
+	ck_nonnull(chan);
+	scq = ibv_create_cq(d.a.ctx, 64, &o, chan, 3);
+	ck_nonnull(scq);
+	old = d.a.scq;
+	d.a.scq = scq;
+	duo_renew(&d);
+	ck_ok(ibv_req_notify_cq(scq, 1));
+	b_recv(&d, 1, 0, 64);
+	ck_ok(post(&d, IBV_WR_SEND, 1, 0, 8, 0, IBV_SEND_SOLICITED));
+	expect_no_event(chan);
+	ck_ok(ibv_req_notify_cq(scq, 0));
+	/* no completion, no event */
+	ck_ok(post_unsignaled(&d, IBV_WR_RDMA_WRITE, 2, 0, 8, 0, 0));
+	expect_no_event(chan);
+	ck_ok(post(&d, IBV_WR_RDMA_WRITE, 3, 0, 8, 0, 0));
+	expect_event(chan, scq, &o);
+	ck_ok(ibv_destroy_qp(d.a.qp));
+	d.a.qp = NULL;
+	ck_ok(ibv_destroy_cq(scq));
+	ck_ok(ibv_destroy_comp_channel(chan));
+	d.a.scq = old;
+	duo_close(&d);
+}
+END_TEST
+
+START_TEST(several_cqs_on_one_channel)
+{
+	struct opts o = default_opts();
+	struct ibv_comp_channel *chan;
+	struct ibv_cq *cq[3], *got, *old;
+	int i, seen = 0, tag[3];
+	struct node n[3];
+	struct addr addr;
+	void *context;
+
+	node_open(&n[0], NULL, MEM_HEAP, &o);
+	node_open(&n[1], n[0].ctx, MEM_HEAP, &o);
+	node_open(&n[2], n[0].ctx, MEM_HEAP, &o);
+	chan = ibv_create_comp_channel(n[0].ctx);
+	ck_nonnull(chan);
+	n[0].chan = chan;
+	for (i = 0; i < 3; i++) {
+		cq[i] = ibv_create_cq(n[0].ctx, 8, &tag[i], chan, 0);
+		ck_nonnull(cq[i]);
+		ck_ok(ibv_destroy_qp(n[i].qp));
+		old = n[i].rcq;
+		n[i].rcq = cq[i];
+		ck_ok(ibv_destroy_cq(old));
+		node_make_qp(&n[i]);
+		/* connected with itself */
+		addr = node_addr(&n[i]);
+		node_connect(&n[i], &addr);
+		ck_ok(post_recv(&n[i], i, 0, 64));
+		ck_ok(ibv_req_notify_cq(cq[i], 0));
+	}
+	for (i = 0; i < 3; i++) {
+		struct ibv_sge sge = node_sge(&n[i], 0, 8);
+		struct ibv_send_wr wr = { .sg_list = &sge, .num_sge = 1,
+					  .opcode = IBV_WR_SEND };
+
+		ck_ok(post_wr(n[i].qp, &wr));
+	}
+	for (i = 0; i < 3; i++) {
+		ck_assert(fd_readable(chan->fd, WAIT_MS));
+		ck_ok(ibv_get_cq_event(chan, &got, &context));
+		ck_assert_int_ge((int *)context - tag, 0);
+		ck_assert_ptr_eq(got, cq[(int *)context - tag]);
+		seen |= 1 << ((int *)context - tag);
+		ibv_ack_cq_events(got, 1);
+	}
+	ck_assert_int_eq(seen, 7);
+	expect_no_event(chan);
+	ck_assert_int_eq(ibv_destroy_comp_channel(chan), EBUSY);
+	for (i = 2; i >= 0; i--)
+		node_close(&n[i]);
+}
+END_TEST
+
+START_TEST(non_blocking)
+{
+	struct ibv_context *ctx = open_device();
+	struct ibv_comp_channel *chan = ibv_create_comp_channel(ctx);
+	struct ibv_cq *cq;
+	void *context;
+
+	ck_nonnull(chan);
+	ck_ok(fcntl(chan->fd, F_SETFL, fcntl(chan->fd, F_GETFL) | O_NONBLOCK));
+	ck_assert_int_eq(ibv_get_cq_event(chan, &cq, &context), -1);
+	ck_assert_int_eq(errno, EAGAIN);
+	ck_ok(ibv_destroy_comp_channel(chan));
+	ck_ok(ibv_close_device(ctx));
+}
+END_TEST
+
+struct destroyer {
+	struct ibv_cq *cq;
+	_Atomic int done;
+};
+
+static void *destroy_cq(void *arg)
+{
+	struct destroyer *d = arg;
+
+	ck_ok(ibv_destroy_cq(d->cq));
+	d->done = 1;
+	return NULL;
+}
+
+START_TEST(destroy_waits_for_acks)
+{
+	struct destroyer killer = { 0 };
+	struct ibv_cq *got;
+	pthread_t thread;
+	void *context;
+	struct duo d;
+	int i;
+
+	open_with_channel(&d, _i);
+	for (i = 0; i < 2; i++) {
+		ck_ok(post_recv(&d.a, 1, 0, 64));
+		ck_ok(ibv_req_notify_cq(d.a.rcq, 0));
+		send_to_a(&d, 0, 8);
+		ck_assert(fd_readable(d.a.chan->fd, WAIT_MS));
+		ck_ok(ibv_get_cq_event(d.a.chan, &got, &context));
+	}
+	ck_ok(ibv_destroy_qp(d.a.qp));
+	d.a.qp = NULL;
+	killer.cq = d.a.rcq;
+	ck_ok(pthread_create(&thread, NULL, destroy_cq, &killer));
+	sleep_ms(QUIET_MS);
+	ck_assert_int_eq(killer.done, 0);
+	ibv_ack_cq_events(d.a.rcq, 1);
+	sleep_ms(QUIET_MS);
+	ck_assert_int_eq(killer.done, 0);
+	ibv_ack_cq_events(d.a.rcq, 1);
+	ck_ok(pthread_join(thread, NULL));
+	ck_assert_int_eq(killer.done, 1);
+	d.a.rcq = ibv_create_cq(d.a.ctx, 1, NULL, NULL, 0);
+	duo_close(&d);
+}
+END_TEST
+
+/* An event that nobody fetched goes away with its CQ. */
+START_TEST(destroy_with_unread_event)
+{
+	struct duo d;
+
+	open_with_channel(&d, _i);
+	ck_ok(post_recv(&d.a, 1, 0, 64));
+	ck_ok(ibv_req_notify_cq(d.a.rcq, 0));
+	send_to_a(&d, 0, 8);
+	ck_ok(ibv_destroy_qp(d.a.qp));
+	d.a.qp = NULL;
+	ck_ok(ibv_destroy_cq(d.a.rcq));
+	ck_assert(!fd_readable(d.a.chan->fd, QUIET_MS));
+	d.a.rcq = ibv_create_cq(d.a.ctx, 1, NULL, d.a.chan, 0);
+	duo_close(&d);
+}
+END_TEST
+
+static void *sleeper(void *arg)
+{
+	struct ibv_comp_channel *chan = arg;
+	struct ibv_cq *cq;
+	void *context;
+
+	if (ibv_get_cq_event(chan, &cq, &context))
+		return NULL;
+	ibv_ack_cq_events(cq, 1);
+	return cq;
+}
+
+START_TEST(blocked_reader_is_woken)
+{
+	pthread_t thread;
+	struct duo d;
+	void *ret;
+	int i;
+
+	open_with_channel(&d, _i);
+	for (i = 0; i < 20; i++) {
+		ck_ok(post_recv(&d.a, i, 0, 64));
+		ck_ok(ibv_req_notify_cq(d.a.rcq, 0));
+		ck_ok(pthread_create(&thread, NULL, sleeper, d.a.chan));
+		sleep_ms(i % 4);
+		send_to_a(&d, 0, 8);
+		ck_ok(pthread_join(thread, &ret));
+		ck_assert_ptr_eq(ret, d.a.rcq);
+		expect(d.a.rcq, i, IBV_WC_SUCCESS);
+	}
+	duo_close(&d);
+}
+END_TEST
+
+/* A sleeper is also woken by what time brings: here RNR retries. */
+START_TEST(sleeper_with_parked_work)
+{
+	struct opts o = default_opts();
+	struct ibv_comp_channel *chan;
+	struct ibv_cq *scq, *old;
+	struct duo d;
+
+	o.rnr_retry = 2;
+	o.min_rnr_timer = 14; /* 1 ms */
+	duo_open_unconnected(&d, _i, MEM_HEAP, MEM_HEAP, &o);
+	chan = ibv_create_comp_channel(d.a.ctx);
+	scq = ibv_create_cq(d.a.ctx, 64, &o, chan, 0);
+	ck_nonnull(scq);
+	old = d.a.scq;
+	d.a.scq = scq;
+	duo_renew(&d);
+	ck_ok(ibv_req_notify_cq(scq, 0));
+	ck_ok(post(&d, IBV_WR_SEND, 1, 0, 8, 0, 0));
+	/* nobody polls: only the event says that the WR failed */
+	expect_event(chan, scq, &o);
+	expect(scq, 1, IBV_WC_RNR_RETRY_EXC_ERR);
+	ck_ok(ibv_destroy_qp(d.a.qp));
+	d.a.qp = NULL;
+	ck_ok(ibv_destroy_cq(scq));
+	ck_ok(ibv_destroy_comp_channel(chan));
+	d.a.scq = old;
+	duo_close(&d);
+}
+END_TEST
+
+/* Nobody reads: neither side blocks, and the events are not lost. */
+START_TEST(unread_events_block_nobody)
+{
+	struct duo d;
+	int i, n;
+
+	open_with_channel(&d, _i);
+	/* more events than a pipe of 64 KiB holds */
+	n = d.where == TWO_PROCESSES ? 9000 : 20000;
+	for (i = 0; i < n; i++) {
+		ck_ok(post_recv(&d.a, i, 0, 64));
+		ck_ok(ibv_req_notify_cq(d.a.rcq, 0));
+		send_to_a(&d, 0, 8);
+		expect(d.a.rcq, i, IBV_WC_SUCCESS);
+	}
+	expect_event(d.a.chan, d.a.rcq, &d.a);
+	duo_close(&d);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite("comp_channel");
+
+	add(s, create_destroy);
+	add_loop(s, armed_once, WHERE_COUNT);
+	add_loop(s, older_completions_do_not_count, WHERE_COUNT);
+	add_loop(s, solicited_only, WHERE_COUNT);
+	add_loop(s, errors_are_solicited, WHERE_COUNT);
+	add_loop(s, receive_error_is_solicited, WHERE_COUNT);
+	add(s, write_with_imm);
+	add_loop(s, send_completions, WHERE_COUNT);
+	add(s, several_cqs_on_one_channel);
+	add(s, non_blocking);
+	add_loop(s, destroy_waits_for_acks, WHERE_COUNT);
+	add_loop(s, destroy_with_unread_event, WHERE_COUNT);
+	add_loop(s, blocked_reader_is_woken, WHERE_COUNT);
+	add_loop(s, sleeper_with_parked_work, WHERE_COUNT);
+	add_loop(s, unread_events_block_nobody, WHERE_COUNT);
+	return run(s);
+}

@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* SIGKILL in the middle of traffic: the peer learns it, and life goes on. */
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "harness.h"
+
+#define DEPTH 32
+
+/* What both ends do until they are killed or the connection breaks. */
+enum traffic { T_WRITE, T_READ, T_SEND, T_ATOMIC, T_COUNT };
+
+struct end {
+	int sock;
+	enum traffic traffic;
+	enum mem mem;
+};
+
+static void post_one(struct node *n, const struct addr *peer, enum traffic t,
+		     uint64_t i)
+{
+	struct ibv_sge sge = node_sge(n, 0, t == T_ATOMIC ? 8 : 16384);
+	struct ibv_send_wr wr = { .wr_id = i, .sg_list = &sge, .num_sge = 1,
+				  .send_flags = IBV_SEND_SIGNALED };
+
+	switch (t) {
+	case T_WRITE:
+	case T_READ:
+		wr.opcode = t == T_READ ? IBV_WR_RDMA_READ : IBV_WR_RDMA_WRITE;
+		wr.wr.rdma.remote_addr = peer->base + 16384;
+		wr.wr.rdma.rkey = peer->rkey;
+		break;
+	case T_ATOMIC:
+		wr.opcode = IBV_WR_ATOMIC_FETCH_AND_ADD;
+		wr.wr.atomic.remote_addr = peer->base + 16384;
+		wr.wr.atomic.compare_add = 1;
+		wr.wr.atomic.rkey = peer->rkey;
+		break;
+	default:
+		wr.opcode = IBV_WR_SEND;
+	}
+	ck_ok(post_wr(n->qp, &wr));
+}
+
+static void connect_end(struct node *n, const struct end *e, struct addr *peer)
+{
+	struct opts o = default_opts();
+	struct addr mine;
+
+	o.timeout = 12; /* 17 ms */
+	o.retry_cnt = 3;
+	o.cap.max_recv_wr = 2 * DEPTH;
+	node_open(n, NULL, e->mem, &o);
+	mine = node_addr(n);
+	ck_assert_int_eq(write(e->sock, &mine, sizeof(mine)), sizeof(mine));
+	ck_assert_int_eq(read(e->sock, peer, sizeof(*peer)), sizeof(*peer));
+	node_connect(n, peer);
+}
+
+/*
+ * Traffic until a completion says that it is over.  Returns that status; done
+ * counts what went well.
+ */
+static enum ibv_wc_status flood(struct node *n, const struct addr *peer,
+				enum traffic t, uint64_t *done)
+{
+	uint64_t posted = 0, received = 0, i;
+	double end = now_ms() + WAIT_MS;
+	struct ibv_wc wc;
+
+	for (i = 0; i < 2 * DEPTH; i++)
+		ck_ok(post_recv(n, i, 32768, 16384));
+	for (*done = 0; now_ms() < end;) {
+		while (posted - *done < DEPTH)
+			post_one(n, peer, t, posted++);
+		while (ibv_poll_cq(n->rcq, 1, &wc) == 1) {
+			if (wc.status != IBV_WC_SUCCESS)
+				break;
+			ck_assert_uint_eq(wc.wr_id, received);
+			received++;
+			ck_ok(post_recv(n, received + 2 * DEPTH - 1, 32768,
+					16384));
+		}
+		if (ibv_poll_cq(n->scq, 1, &wc) != 1)
+			continue;
+		ck_assert_uint_eq(wc.wr_id, *done);
+		if (wc.status != IBV_WC_SUCCESS)
+			return wc.status;
+		++*done;
+	}
+	ck_abort_msg("the death of the peer was not noticed");
+	return IBV_WC_SUCCESS;
+}
+
+static int victim(void *arg)
+{
+	struct end *e = arg;
+	struct addr peer;
+	struct node n;
+	uint64_t done;
+
+	connect_end(&n, e, &peer);
+	flood(&n, &peer, e->traffic, &done);
+	return 0;
+}
+
+/* Kill it after that many microseconds of traffic. */
+static void kill_a_peer(enum traffic t, enum mem mem, int us)
+{
+	struct end mine = { .traffic = t, .mem = mem }, other = mine;
+	double start;
+	enum ibv_wc_status status;
+	struct addr peer;
+	struct node n;
+	uint64_t done;
+	int sock[2];
+	pid_t child, killer;
+
+	ck_ok(socketpair(AF_UNIX, SOCK_STREAM, 0, sock));
+	mine.sock = sock[0];
+	other.sock = sock[1];
+	child = spawn(victim, &other);
+	connect_end(&n, &mine, &peer);
+	killer = fork();
+	ck_assert_int_ge(killer, 0);
+	if (!killer) {
+		usleep(10000 + us);
+		kill(child, SIGKILL);
+		_exit(0);
+	}
+	status = flood(&n, &peer, t, &done);
+	start = now_ms();
+	ck_assert_msg(status == IBV_WC_RETRY_EXC_ERR ||
+			      status == IBV_WC_RNR_RETRY_EXC_ERR,
+		      "status %s", ibv_wc_status_str(status));
+	ck_assert_int_eq(reap_child(child), -SIGKILL);
+	ck_assert_int_eq(reap_child(killer), 0);
+	ck_assert_int_eq(qp_state(n.qp), IBV_QPS_ERR);
+	/* everything else is flushed; nothing hangs on the way out */
+	while (++done < DEPTH)
+		expect(n.scq, done, IBV_WC_WR_FLUSH_ERR);
+	node_close(&n);
+	ck_assert(now_ms() - start < 2000);
+}
+
+START_TEST(in_traffic)
+{
+	enum traffic t = _i % T_COUNT;
+	enum mem mem = _i / T_COUNT;
+	int i;
+
+	for (i = 0; i < 3; i++)
+		kill_a_peer(t, mem, i * 777);
+}
+END_TEST
+
+/* The survivor's context is as good as before. */
+START_TEST(survivor_goes_on)
+{
+	struct opts o = default_opts();
+	struct duo d, other;
+	double start, took;
+	int i;
+
+	o.timeout = 12;
+	o.retry_cnt = 2;
+	duo_open(&d, TWO_PROCESSES, MEM_HEAP, MEM_HEAP, &o);
+	duo_open(&other, SAME_PROCESS, MEM_HEAP, MEM_HEAP, &o);
+	for (i = 0; i < 10; i++)
+		ck_ok(post(&d, IBV_WR_SEND, i, 0, 8, 0, 0));
+	kill(d.pid, SIGKILL);
+	ck_assert_int_eq(reap_child(d.pid), -SIGKILL);
+	start = now_ms();
+	expect(d.a.scq, 0, IBV_WC_RETRY_EXC_ERR);
+	took = now_ms() - start;
+	ck_assert_msg(took < 1000, "took %g ms", took);
+	for (i = 1; i < 10; i++)
+		expect(d.a.scq, i, IBV_WC_WR_FLUSH_ERR);
+	ck_ok(post(&other, IBV_WR_RDMA_WRITE, 1, 0, 64, 0, 0));
+	expect_ok(other.a.scq, 1, IBV_WC_RDMA_WRITE);
+	duo_close(&other);
+	node_close(&d.a);
+	/* and so is the next program that starts */
+	duo_open(&d, TWO_PROCESSES, MEM_HEAP, MEM_HEAP, &o);
+	ck_ok(post(&d, IBV_WR_RDMA_WRITE, 1, 0, 64, 0, 0));
+	expect_ok(d.a.scq, 1, IBV_WC_RDMA_WRITE);
+	duo_close(&d);
+}
+END_TEST
+
+/* An idle survivor that only waits for a message hears of nothing: RC has no
+ * keepalive.  Its next request finds out. */
+START_TEST(idle_survivor)
+{
+	struct opts o = default_opts();
+	struct duo d;
+
+	o.timeout = 11;
+	o.retry_cnt = 1;
+	duo_open(&d, TWO_PROCESSES, MEM_HEAP, MEM_HEAP, &o);
+	ck_ok(post_recv(&d.a, 1, 0, 64));
+	kill(d.pid, SIGKILL);
+	ck_assert_int_eq(reap_child(d.pid), -SIGKILL);
+	expect_none(d.a.rcq, 100);
+	ck_assert_int_eq(qp_state(d.a.qp), IBV_QPS_RTS);
+	ck_ok(post(&d, IBV_WR_RDMA_READ, 2, 0, 8, 0, 0));
+	expect(d.a.scq, 2, IBV_WC_RETRY_EXC_ERR);
+	expect(d.a.rcq, 1, IBV_WC_WR_FLUSH_ERR);
+	node_close(&d.a);
+}
+END_TEST
+
+/* A death in the middle of opening, registering, closing: no trace is left
+ * for those who come after. */
+static int busy_opener(void *arg)
+{
+	struct opts o = default_opts();
+	struct node n;
+
+	o.channel = true;
+	for (;;) {
+		node_open(&n, NULL, *(int *)arg % MEM_COUNT, &o);
+		node_close(&n);
+	}
+	return 0;
+}
+
+START_TEST(while_opening)
+{
+	struct opts o = default_opts();
+	struct duo d;
+	pid_t pid[2];
+	int i, k;
+
+	for (i = 0; i < 15; i++) {
+		for (k = 0; k < 2; k++)
+			pid[k] = spawn(busy_opener, &i);
+		usleep(3000 + i * 1111);
+		for (k = 0; k < 2; k++) {
+			kill(pid[k], SIGKILL);
+			ck_assert_int_eq(reap_child(pid[k]), -SIGKILL);
+		}
+	}
+	duo_open(&d, TWO_PROCESSES, MEM_DM, MEM_HEAP, &o);
+	ck_ok(post(&d, IBV_WR_RDMA_WRITE, 1, 0, 64, 0, 0));
+	expect_ok(d.a.scq, 1, IBV_WC_RDMA_WRITE);
+	duo_close(&d);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite("kill");
+
+	add_loop(s, in_traffic, T_COUNT * MEM_COUNT);
+	add(s, survivor_goes_on);
+	add(s, idle_survivor);
+	add(s, while_opening);
+	return run(s);
+}

@@ -1,0 +1,472 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* Memory regions: what may be registered, and what the keys then reach. */
+#define _GNU_SOURCE
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "harness.h"
+#include "layout.h"
+
+#define PAGE ((size_t)sysconf(_SC_PAGESIZE))
+
+static struct ibv_context *ctx;
+static struct ibv_pd *pd;
+
+static void setup(void)
+{
+	ctx = open_device();
+	pd = ibv_alloc_pd(ctx);
+	ck_nonnull(pd);
+}
+
+static void teardown(void)
+{
+	ck_ok(ibv_dealloc_pd(pd));
+	ck_ok(ibv_close_device(ctx));
+}
+
+static char *pages(size_t n, int prot)
+{
+	char *p = mmap(NULL, n * PAGE, prot, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+		       0);
+
+	ck_assert(p != MAP_FAILED);
+	return p;
+}
+
+START_TEST(fields)
+{
+	char *buf = pages(1, PROT_READ | PROT_WRITE);
+	struct ibv_mr *a, *b;
+
+	setup();
+	a = ibv_reg_mr(pd, buf + 3, 100, IBV_ACCESS_LOCAL_WRITE);
+	b = ibv_reg_mr(pd, buf + 3, 100, 0);
+	ck_nonnull(a);
+	ck_nonnull(b);
+	ck_assert_ptr_eq(a->addr, buf + 3);
+	ck_assert_uint_eq(a->length, 100);
+	ck_assert_ptr_eq(a->pd, pd);
+	ck_assert_ptr_eq(a->context, ctx);
+	ck_assert_uint_ne(a->lkey, b->lkey);
+	ck_assert_uint_ne(a->rkey, b->rkey);
+	ck_assert_uint_ne(a->lkey, 0);
+	ck_ok(ibv_dereg_mr(a));
+	ck_ok(ibv_dereg_mr(b));
+	teardown();
+}
+END_TEST
+
+START_TEST(access_rules)
+{
+	static const int bad[] = {
+		IBV_ACCESS_REMOTE_WRITE,
+		IBV_ACCESS_REMOTE_ATOMIC,
+		IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC,
+		IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ,
+		1 << 12,
+		1 << 19,
+		1 << 30 | IBV_ACCESS_LOCAL_WRITE,
+	};
+	static const int good[] = {
+		0,
+		IBV_ACCESS_REMOTE_READ,
+		IBV_ACCESS_LOCAL_WRITE,
+		IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE,
+		IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_ATOMIC,
+		ALL_ACCESS,
+		ALL_ACCESS | IBV_ACCESS_RELAXED_ORDERING,
+		ALL_ACCESS | IBV_ACCESS_ZERO_BASED,
+		/* optional flags are ignored when they mean nothing here */
+		ALL_ACCESS | 1 << 25,
+	};
+	char *buf = pages(1, PROT_READ | PROT_WRITE);
+	struct ibv_mr *mr;
+	size_t i;
+
+	setup();
+	for (i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
+		errno = 0;
+		mr = ibv_reg_mr(pd, buf, 64, bad[i]);
+		ck_assert_msg(!mr, "access %#x was accepted", bad[i]);
+		ck_assert_int_eq(errno, EINVAL);
+	}
+	for (i = 0; i < sizeof(good) / sizeof(*good); i++) {
+		mr = ibv_reg_mr(pd, buf, 64, good[i]);
+		ck_assert_msg(mr != NULL, "access %#x: %s", good[i],
+			      strerror(errno));
+		ck_ok(ibv_dereg_mr(mr));
+	}
+	teardown();
+}
+END_TEST
+
+START_TEST(unmapped)
+{
+	char *buf = pages(4, PROT_READ | PROT_WRITE);
+	struct ibv_mr *mr;
+
+	setup();
+	munmap(buf + 2 * PAGE, PAGE);
+	ck_errno(ibv_reg_mr(pd, buf, 4 * PAGE, 0), EFAULT);
+	ck_errno(ibv_reg_mr(pd, buf + PAGE, PAGE + 1, 0), EFAULT);
+	ck_errno(ibv_reg_mr(pd, buf + 2 * PAGE, 1, 0), EFAULT);
+	ck_errno(ibv_reg_mr(pd, NULL, PAGE, 0), EFAULT);
+	mr = ibv_reg_mr(pd, buf, 2 * PAGE, 0);
+	ck_nonnull(mr);
+	ck_ok(ibv_dereg_mr(mr));
+	mr = ibv_reg_mr(pd, buf + 3 * PAGE, PAGE, ALL_ACCESS);
+	ck_nonnull(mr);
+	ck_ok(ibv_dereg_mr(mr));
+	teardown();
+}
+END_TEST
+
+START_TEST(read_only)
+{
+	char *buf = pages(2, PROT_READ);
+	struct ibv_mr *mr;
+
+	setup();
+	ck_errno(ibv_reg_mr(pd, buf, PAGE, IBV_ACCESS_LOCAL_WRITE), EFAULT);
+	ck_errno(ibv_reg_mr(pd, buf, PAGE, ALL_ACCESS), EFAULT);
+	mr = ibv_reg_mr(pd, buf, PAGE, IBV_ACCESS_REMOTE_READ);
+	ck_nonnull(mr);
+	ck_ok(ibv_dereg_mr(mr));
+	/* one page of the range is enough to refuse it */
+	mprotect(buf, PAGE, PROT_READ | PROT_WRITE);
+	ck_errno(ibv_reg_mr(pd, buf, 2 * PAGE, IBV_ACCESS_LOCAL_WRITE), EFAULT);
+	mprotect(buf, PAGE, PROT_NONE);
+	ck_errno(ibv_reg_mr(pd, buf, PAGE, 0), EFAULT);
+	teardown();
+}
+END_TEST
+
+START_TEST(overflow)
+{
+	char *buf = pages(2, PROT_READ | PROT_WRITE);
+	struct ibv_mr *mr;
+
+	setup();
+	ck_errno(ibv_reg_mr(pd, buf, SIZE_MAX, 0), EINVAL);
+	ck_errno(ibv_reg_mr(pd, buf, SIZE_MAX - (uintptr_t)buf + 1, 0), EINVAL);
+	ck_errno(ibv_reg_mr_iova(pd, buf, 2 * PAGE, -PAGE, 0), EINVAL);
+	mr = ibv_reg_mr(pd, buf, PAGE, 0);
+	ck_nonnull(mr);
+	ck_ok(ibv_dereg_mr(mr));
+	teardown();
+}
+END_TEST
+
+START_TEST(same_memory_twice)
+{
+	char *buf = pages(2, PROT_READ | PROT_WRITE);
+	struct ibv_mr *mr[50];
+	int i, j;
+
+	setup();
+	for (i = 0; i < 50; i++) {
+		mr[i] = ibv_reg_mr(pd, buf + i, PAGE, ALL_ACCESS);
+		ck_nonnull(mr[i]);
+		for (j = 0; j < i; j++)
+			ck_assert_uint_ne(mr[i]->rkey, mr[j]->rkey);
+	}
+	for (i = 0; i < 50; i++)
+		ck_ok(ibv_dereg_mr(mr[i]));
+	teardown();
+}
+END_TEST
+
+START_TEST(all_of_them)
+{
+	static struct ibv_mr *mr[URXE_MAX_MR];
+	char *buf = pages(1, PROT_READ | PROT_WRITE);
+	struct ibv_context *other;
+	struct ibv_pd *other_pd;
+	int i, half = URXE_MAX_MR / 2;
+
+	setup();
+	other = open_device();
+	other_pd = ibv_alloc_pd(other);
+	ck_nonnull(other_pd);
+	for (i = 0; i < URXE_MAX_MR; i++) {
+		mr[i] = ibv_reg_mr(i < half ? pd : other_pd, buf, 8, 0);
+		ck_nonnull(mr[i]);
+	}
+	ck_errno(ibv_reg_mr(pd, buf, 8, 0), ENOMEM);
+	ck_errno(ibv_reg_mr(other_pd, buf, 8, 0), ENOMEM);
+	ck_ok(ibv_dereg_mr(mr[5]));
+	mr[5] = ibv_reg_mr(other_pd, buf, 8, 0);
+	ck_nonnull(mr[5]);
+	for (i = 0; i < URXE_MAX_MR; i++)
+		ck_ok(ibv_dereg_mr(mr[i]));
+	ck_ok(ibv_dealloc_pd(other_pd));
+	ck_ok(ibv_close_device(other));
+	teardown();
+}
+END_TEST
+
+/* ------------------------------------------------- what the keys reach */
+
+/* One WRITE from a's buffer to an address by a key; its status. */
+static enum ibv_wc_status write_to(struct duo *d, uint64_t addr, uint32_t rkey,
+				   uint32_t len)
+{
+	struct ibv_sge sge = node_sge(&d->a, 0, len);
+	struct ibv_send_wr wr = rdma_wr(d, IBV_WR_RDMA_WRITE, 1, &sge, 1, 0);
+	enum ibv_wc_status status;
+
+	wr.wr.rdma.remote_addr = addr;
+	wr.wr.rdma.rkey = rkey;
+	ck_ok(post_wr(d->a.qp, &wr));
+	status = wait_wc(d->a.scq).status;
+	if (status != IBV_WC_SUCCESS)
+		duo_renew(d);
+	return status;
+}
+
+static enum ibv_wc_status send_from(struct duo *d, uint64_t addr,
+				    uint32_t lkey, uint32_t len)
+{
+	struct ibv_sge sge = { addr, len, lkey };
+	struct ibv_send_wr wr = rdma_wr(d, IBV_WR_RDMA_WRITE, 1, &sge, 1, 0);
+	enum ibv_wc_status status;
+
+	ck_ok(post_wr(d->a.qp, &wr));
+	status = wait_wc(d->a.scq).status;
+	if (status != IBV_WC_SUCCESS)
+		duo_renew(d);
+	return status;
+}
+
+struct extra {
+	struct ibv_mr *mr;
+	uint32_t rkey;
+	uint64_t addr, iova;
+	size_t off, len;
+	int access;
+	bool with_iova;
+};
+
+/* A second MR inside b's buffer. */
+static void do_extra(struct node *b, void *arg)
+{
+	struct extra *e = arg;
+	char *p = (char *)b->buf + e->off;
+
+	if (e->with_iova)
+		e->mr = ibv_reg_mr_iova(b->pd, p, e->len, e->iova, e->access);
+	else
+		e->mr = ibv_reg_mr(b->pd, p, e->len, e->access);
+	ck_nonnull(e->mr);
+	e->rkey = e->mr->rkey;
+	e->addr = (uintptr_t)p;
+}
+
+static void do_dereg(struct node *b, void *arg)
+{
+	struct extra *e = arg;
+
+	(void)b;
+	ck_ok(ibv_dereg_mr(e->mr));
+}
+
+START_TEST(exact_range)
+{
+	struct extra e = { .off = 1000, .len = 77, .access = ALL_ACCESS };
+	struct opts o = default_opts();
+	struct duo d;
+
+	duo_open(&d, _i, MEM_HEAP, MEM_HEAP, &o);
+	node_fill(&d.a, 0, 4096, 1);
+	on_b(&d, do_extra, &e, sizeof(e));
+	ck_assert_int_eq(write_to(&d, e.addr, e.rkey, 77), IBV_WC_SUCCESS);
+	ck_assert_int_eq(write_to(&d, e.addr + 76, e.rkey, 1), IBV_WC_SUCCESS);
+	ck_assert_int_eq(write_to(&d, e.addr, e.rkey, 78),
+			 IBV_WC_REM_ACCESS_ERR);
+	ck_assert_int_eq(write_to(&d, e.addr + 77, e.rkey, 1),
+			 IBV_WC_REM_ACCESS_ERR);
+	ck_assert_int_eq(write_to(&d, e.addr - 1, e.rkey, 1),
+			 IBV_WC_REM_ACCESS_ERR);
+	ck_assert_int_eq(write_to(&d, 0, e.rkey, 1), IBV_WC_REM_ACCESS_ERR);
+	/* address + length wraps to a small number */
+	ck_assert_int_eq(write_to(&d, UINT64_MAX - 3, e.rkey, 8),
+			 IBV_WC_REM_ACCESS_ERR);
+	ck_assert(b_all(&d, 0, 1000, 0));
+	ck_assert(b_all(&d, 1077, 4096, 0));
+	on_b(&d, do_dereg, &e, sizeof(e));
+	ck_assert_int_eq(write_to(&d, e.addr, e.rkey, 77),
+			 IBV_WC_REM_ACCESS_ERR);
+	duo_close(&d);
+}
+END_TEST
+
+START_TEST(zero_based)
+{
+	struct extra e = { .off = 4096 + 24, .len = 100,
+			   .access = ALL_ACCESS | IBV_ACCESS_ZERO_BASED };
+	struct opts o = default_opts();
+	struct duo d;
+
+	duo_open(&d, _i, MEM_HEAP, MEM_HEAP, &o);
+	node_fill(&d.a, 0, 100, 3);
+	on_b(&d, do_extra, &e, sizeof(e));
+	ck_assert_int_eq(write_to(&d, 0, e.rkey, 100), IBV_WC_SUCCESS);
+	ck_assert(b_has(&d, 4096 + 24, 100, 3));
+	ck_assert_int_eq(write_to(&d, 99, e.rkey, 1), IBV_WC_SUCCESS);
+	ck_assert_int_eq(write_to(&d, 99, e.rkey, 2), IBV_WC_REM_ACCESS_ERR);
+	ck_assert_int_eq(write_to(&d, e.addr, e.rkey, 1),
+			 IBV_WC_REM_ACCESS_ERR);
+	on_b(&d, do_dereg, &e, sizeof(e));
+	duo_close(&d);
+}
+END_TEST
+
+START_TEST(iova)
+{
+	const uint64_t iova = 0x7000000000010000ull;
+	struct extra e = { .off = 0, .len = 5000, .access = ALL_ACCESS,
+			   .with_iova = true, .iova = iova };
+	struct opts o = default_opts();
+	struct duo d;
+
+	duo_open(&d, _i, MEM_HEAP, MEM_HEAP, &o);
+	node_fill(&d.a, 0, 5000, 4);
+	on_b(&d, do_extra, &e, sizeof(e));
+	ck_assert_int_eq(write_to(&d, iova + 1000, e.rkey, 4000),
+			 IBV_WC_SUCCESS);
+	ck_assert(b_has(&d, 1000, 4000, 4));
+	ck_assert(b_all(&d, 0, 1000, 0));
+	ck_assert_int_eq(write_to(&d, iova + 1000, e.rkey, 4001),
+			 IBV_WC_REM_ACCESS_ERR);
+	ck_assert_int_eq(write_to(&d, e.addr, e.rkey, 1),
+			 IBV_WC_REM_ACCESS_ERR);
+	on_b(&d, do_dereg, &e, sizeof(e));
+	duo_close(&d);
+}
+END_TEST
+
+START_TEST(iova_for_local_access)
+{
+	struct opts o = default_opts();
+	struct ibv_mr *mr, *zero;
+	struct duo d;
+
+	duo_open(&d, _i, MEM_HEAP, MEM_HEAP, &o);
+	node_fill(&d.a, 4096, 4096, 9);
+	mr = ibv_reg_mr_iova(d.a.pd, (char *)d.a.buf + 4096, 4096, 0x40000, 0);
+	zero = ibv_reg_mr(d.a.pd, (char *)d.a.buf + 4096, 4096,
+			  IBV_ACCESS_ZERO_BASED);
+	ck_nonnull(mr);
+	ck_nonnull(zero);
+	ck_assert_int_eq(send_from(&d, 0x40000, mr->lkey, 4096),
+			 IBV_WC_SUCCESS);
+	ck_assert(b_has(&d, 0, 4096, 9));
+	ck_assert_int_eq(send_from(&d, 0x40001, mr->lkey, 4096),
+			 IBV_WC_LOC_PROT_ERR);
+	node_fill(&d.a, 4096, 4096, 10);
+	ck_assert_int_eq(send_from(&d, 0, zero->lkey, 4096), IBV_WC_SUCCESS);
+	ck_assert(b_has(&d, 0, 4096, 10));
+	ck_assert_int_eq(send_from(&d, (uintptr_t)d.a.buf + 4096, zero->lkey,
+				   1), IBV_WC_LOC_PROT_ERR);
+	ck_ok(ibv_dereg_mr(mr));
+	ck_ok(ibv_dereg_mr(zero));
+	duo_close(&d);
+}
+END_TEST
+
+/* Local read is always enabled. */
+START_TEST(local_read_without_any_flag)
+{
+	struct opts o = default_opts();
+	struct ibv_mr *mr;
+	uint32_t lkey;
+	struct duo d;
+
+	duo_open(&d, _i, MEM_HEAP, MEM_HEAP, &o);
+	node_fill(&d.a, 0, 64, 2);
+	mr = ibv_reg_mr(d.a.pd, d.a.buf, 64, 0);
+	ck_nonnull(mr);
+	ck_assert_int_eq(send_from(&d, (uintptr_t)d.a.buf, mr->lkey, 64),
+			 IBV_WC_SUCCESS);
+	ck_assert(b_has(&d, 0, 64, 2));
+	lkey = mr->lkey;
+	ck_ok(ibv_dereg_mr(mr));
+	ck_assert_int_eq(send_from(&d, (uintptr_t)d.a.buf, lkey, 64),
+			 IBV_WC_LOC_PROT_ERR);
+	duo_close(&d);
+}
+END_TEST
+
+/* A key that comes back names something else than it did. */
+START_TEST(stale_keys)
+{
+	struct extra e = { .off = 0, .len = 64, .access = ALL_ACCESS }, old;
+	struct opts o = default_opts();
+	struct duo d;
+	int i;
+
+	duo_open(&d, _i, MEM_HEAP, MEM_HEAP, &o);
+	on_b(&d, do_extra, &e, sizeof(e));
+	old = e;
+	on_b(&d, do_dereg, &e, sizeof(e));
+	for (i = 0; i < 20; i++) {
+		on_b(&d, do_extra, &e, sizeof(e));
+		ck_assert_uint_ne(e.rkey, old.rkey);
+		ck_assert_int_eq(write_to(&d, old.addr, old.rkey, 8),
+				 IBV_WC_REM_ACCESS_ERR);
+		on_b(&d, do_dereg, &e, sizeof(e));
+	}
+	duo_close(&d);
+}
+END_TEST
+
+/* More MRs than one page of the key table, all of them usable. */
+START_TEST(many_mrs_in_use)
+{
+	struct opts o = default_opts();
+	struct extra e[300];
+	struct duo d;
+	int i;
+
+	duo_open(&d, _i, MEM_HEAP, MEM_HEAP, &o);
+	for (i = 0; i < 300; i++) {
+		e[i] = (struct extra){ .off = i * 8, .len = 8,
+				       .access = ALL_ACCESS };
+		on_b(&d, do_extra, &e[i], sizeof(e[i]));
+	}
+	for (i = 0; i < 300; i++) {
+		node_fill(&d.a, 0, 8, i);
+		ck_assert_int_eq(write_to(&d, e[i].addr, e[i].rkey, 8),
+				 IBV_WC_SUCCESS);
+	}
+	for (i = 0; i < 300; i++) {
+		ck_assert(b_has(&d, i * 8, 8, i));
+		on_b(&d, do_dereg, &e[i], sizeof(e[i]));
+	}
+	duo_close(&d);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite("mr");
+
+	add(s, fields);
+	add(s, access_rules);
+	add(s, unmapped);
+	add(s, read_only);
+	add(s, overflow);
+	add(s, same_memory_twice);
+	add(s, all_of_them);
+	add_loop(s, exact_range, WHERE_COUNT);
+	add_loop(s, zero_based, WHERE_COUNT);
+	add_loop(s, iova, WHERE_COUNT);
+	add_loop(s, iova_for_local_access, WHERE_COUNT);
+	add_loop(s, local_read_without_any_flag, WHERE_COUNT);
+	add_loop(s, stale_keys, WHERE_COUNT);
+	add_loop(s, many_mrs_in_use, WHERE_COUNT);
+	return run(s);
+}

@@ -1,0 +1,508 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Every way to be wrong that the transport notices: the status at the
+ * requester, the event and the states, and that nothing was written.
+ */
+#include <string.h>
+
+#include "harness.h"
+
+#define W IBV_WR_RDMA_WRITE
+#define WI IBV_WR_RDMA_WRITE_WITH_IMM
+#define R IBV_WR_RDMA_READ
+#define S IBV_WR_SEND
+#define FA IBV_WR_ATOMIC_FETCH_AND_ADD
+#define CS IBV_WR_ATOMIC_CMP_AND_SWP
+
+#define NO_EVENT ((enum ibv_event_type) - 1)
+
+enum wrong_key {
+	KEY_GOOD,
+	KEY_UNKNOWN,
+	KEY_ZERO,
+	KEY_OF_ANOTHER_PD,
+	KEY_OF_ANOTHER_CONTEXT,
+};
+
+/*
+ * One case.  A good WR goes before and good ones behind; the middle one is
+ * spoiled in the way that is described here.
+ */
+struct fault {
+	const char *what;
+	enum ibv_wr_opcode op;
+	enum ibv_wc_status status; /* at the requester */
+	enum ibv_event_type event; /* at the responder */
+	int b_mr; /* access of b's MR, 0: all of it */
+	int a_mr; /* access of a's MR, -1: none at all */
+	int b_qp; /* access of b's QP, -1: none at all */
+	uint64_t off; /* into b's buffer of 64 KiB */
+	uint32_t len;
+	enum wrong_key rkey, lkey;
+	uint64_t l_off; /* into a's buffer */
+};
+
+#define RAE IBV_WC_REM_ACCESS_ERR, IBV_EVENT_QP_ACCESS_ERR
+#define RIE IBV_WC_REM_INV_REQ_ERR, IBV_EVENT_QP_REQ_ERR
+#define LPE IBV_WC_LOC_PROT_ERR, NO_EVENT
+#define L IBV_ACCESS_LOCAL_WRITE
+#define RR IBV_ACCESS_REMOTE_READ
+#define RW IBV_ACCESS_REMOTE_WRITE
+#define RA IBV_ACCESS_REMOTE_ATOMIC
+
+static const struct fault faults[] = {
+	/* the remote key */
+	{ "unknown rkey", W, RAE, .len = 8, .rkey = KEY_UNKNOWN },
+	{ "unknown rkey", R, RAE, .len = 8, .rkey = KEY_UNKNOWN },
+	{ "unknown rkey", WI, RAE, .len = 8, .rkey = KEY_UNKNOWN },
+	{ "unknown rkey", FA, RAE, .len = 8, .rkey = KEY_UNKNOWN },
+	{ "rkey 0", W, RAE, .len = 8, .rkey = KEY_ZERO },
+	{ "another PD's rkey", W, RAE, .len = 8, .rkey = KEY_OF_ANOTHER_PD },
+	{ "another PD's rkey", R, RAE, .len = 8, .rkey = KEY_OF_ANOTHER_PD },
+	{ "another PD's rkey", CS, RAE, .len = 8, .rkey = KEY_OF_ANOTHER_PD },
+	{ "another context's rkey", W, RAE, .len = 8,
+	  .rkey = KEY_OF_ANOTHER_CONTEXT },
+	{ "another context's rkey", R, RAE, .len = 8,
+	  .rkey = KEY_OF_ANOTHER_CONTEXT },
+	/* the range */
+	{ "one byte too far", W, RAE, .off = 65530, .len = 7 },
+	{ "one byte too far", R, RAE, .off = 65530, .len = 7 },
+	{ "one byte too far", WI, RAE, .off = 65536, .len = 1 },
+	{ "before the region", W, RAE, .off = -1ull, .len = 8 },
+	{ "before the region", R, RAE, .off = -8ull, .len = 8 },
+	{ "behind the region", FA, RAE, .off = 65536, .len = 8 },
+	/* the MR's access */
+	{ "MR not for remote write", W, RAE, .len = 8, .b_mr = L | RR | RA },
+	{ "MR not for remote write", WI, RAE, .len = 8, .b_mr = L | RR | RA },
+	{ "MR not for remote read", R, RAE, .len = 8, .b_mr = L | RW | RA },
+	{ "MR not for atomics", FA, RAE, .len = 8, .b_mr = L | RW | RR },
+	{ "MR not for atomics", CS, RAE, .len = 8, .b_mr = L | RW | RR },
+	/* the QP's access */
+	{ "QP not for remote write", W, RIE, .len = 8, .b_qp = RR | RA },
+	{ "QP not for remote write", WI, RIE, .len = 8, .b_qp = RR | RA },
+	{ "QP not for remote read", R, RIE, .len = 8, .b_qp = RW | RA },
+	{ "QP not for atomics", FA, RIE, .len = 8, .b_qp = RW | RR },
+	{ "QP not for atomics", CS, RIE, .len = 8, .b_qp = RW | RR },
+	{ "QP for nothing", W, RIE, .len = 8, .b_qp = -1 },
+	/* our own buffer */
+	{ "unknown lkey", S, LPE, .len = 8, .lkey = KEY_UNKNOWN },
+	{ "unknown lkey", W, LPE, .len = 8, .lkey = KEY_UNKNOWN },
+	{ "unknown lkey", R, LPE, .len = 8, .lkey = KEY_UNKNOWN },
+	{ "unknown lkey", FA, LPE, .len = 8, .lkey = KEY_UNKNOWN },
+	{ "lkey 0", W, LPE, .len = 8, .lkey = KEY_ZERO },
+	{ "another PD's lkey", W, LPE, .len = 8, .lkey = KEY_OF_ANOTHER_PD },
+	{ "another PD's lkey", S, LPE, .len = 8, .lkey = KEY_OF_ANOTHER_PD },
+	{ "another PD's lkey", R, LPE, .len = 8, .lkey = KEY_OF_ANOTHER_PD },
+	{ "another context's lkey", W, LPE, .len = 8,
+	  .lkey = KEY_OF_ANOTHER_CONTEXT },
+	{ "own range", W, LPE, .len = 8, .l_off = 65529 },
+	{ "own range", S, LPE, .len = 8, .l_off = 65529 },
+	{ "own range", R, LPE, .len = 8, .l_off = 65529 },
+	{ "own range", CS, LPE, .len = 8, .l_off = 65536 },
+	{ "READ into a read-only MR", R, LPE, .len = 8, .a_mr = -1 },
+	{ "atomic into a read-only MR", FA, LPE, .len = 8, .a_mr = -1 },
+	/* atomics */
+	{ "misaligned", FA, RIE, .off = 4, .len = 8 },
+	{ "misaligned", CS, RIE, .off = 1, .len = 8 },
+};
+#define FAULTS (sizeof(faults) / sizeof(*faults))
+
+/* Another PD and another context of b's process, with an MR each. */
+struct strangers {
+	struct ibv_context *ctx;
+	struct ibv_pd *pd[2];
+	struct ibv_mr *mr[2];
+};
+
+static void make_strangers(struct strangers *s, struct node *n)
+{
+	int i;
+
+	s->ctx = open_device();
+	s->pd[0] = ibv_alloc_pd(n->ctx);
+	s->pd[1] = ibv_alloc_pd(s->ctx);
+	for (i = 0; i < 2; i++) {
+		s->mr[i] = ibv_reg_mr(s->pd[i], n->buf, n->o.size, ALL_ACCESS);
+		ck_nonnull(s->mr[i]);
+	}
+}
+
+static void end_strangers(struct strangers *s)
+{
+	int i;
+
+	for (i = 0; i < 2; i++) {
+		ck_ok(ibv_dereg_mr(s->mr[i]));
+		ck_ok(ibv_dealloc_pd(s->pd[i]));
+	}
+	ck_ok(ibv_close_device(s->ctx));
+}
+
+struct prepare {
+	int mr_access, qp_access;
+	enum wrong_key rkey;
+	struct addr addr;
+};
+
+/* b's MR and QP as the case wants them. */
+static void do_prepare(struct node *b, void *arg)
+{
+	struct prepare *p = arg;
+	static struct strangers s;
+
+	if (p->rkey > KEY_ZERO) {
+		make_strangers(&s, b);
+		p->addr.rkey = s.mr[p->rkey - KEY_OF_ANOTHER_PD]->rkey;
+		return;
+	}
+	ck_ok(ibv_dereg_mr(b->mr));
+	b->mr = ibv_reg_mr(b->pd, b->buf, b->o.size, p->mr_access);
+	ck_nonnull(b->mr);
+	p->addr = node_addr(b);
+}
+
+static uint32_t spoil(uint32_t key, enum wrong_key how,
+		      const struct strangers *s)
+{
+	switch (how) {
+	case KEY_GOOD:
+		return key;
+	case KEY_ZERO:
+		return 0;
+	case KEY_UNKNOWN:
+		return key ^ 0x00004200;
+	default:
+		return s->mr[how - KEY_OF_ANOTHER_PD]->lkey;
+	}
+}
+
+static void post_faulty(struct duo *d, const struct fault *f,
+			const struct strangers *s, uint32_t stranger_rkey)
+{
+	struct ibv_sge sge = node_sge(&d->a, f->l_off, f->len);
+	struct ibv_send_wr wr = rdma_wr(d, f->op, 2, &sge, 1, f->off);
+
+	sge.lkey = spoil(sge.lkey, f->lkey, s);
+	if (f->op == FA || f->op == CS) {
+		wr.wr.atomic.remote_addr = d->at_b.base + f->off;
+		wr.wr.atomic.compare_add = 0;
+		wr.wr.atomic.swap = UINT64_MAX;
+		wr.wr.atomic.rkey = d->at_b.rkey;
+		if (f->op == FA)
+			wr.wr.atomic.compare_add = 1;
+	}
+	if (f->rkey) {
+		uint32_t key = f->rkey > KEY_ZERO ?
+				       stranger_rkey :
+				       spoil(d->at_b.rkey, f->rkey, s);
+
+		if (f->op == FA || f->op == CS)
+			wr.wr.atomic.rkey = key;
+		else
+			wr.wr.rdma.rkey = key;
+	}
+	ck_ok(post_wr(d->a.qp, &wr));
+}
+
+/* A good SEND, then the faulty WR, then two SENDs that must be flushed. */
+static void run_fault(struct duo *d, const struct fault *f)
+{
+	struct prepare p = { .mr_access = f->b_mr ? f->b_mr : ALL_ACCESS };
+	struct prepare q = { .rkey = f->rkey };
+	struct strangers s;
+
+	make_strangers(&s, &d->a);
+	on_b(d, do_prepare, &p, sizeof(p));
+	d->at_b.rkey = p.addr.rkey;
+	if (q.rkey > KEY_ZERO)
+		on_b(d, do_prepare, &q, sizeof(q));
+	if (f->a_mr) {
+		ck_ok(ibv_dereg_mr(d->a.mr));
+		d->a.mr = ibv_reg_mr(d->a.pd, d->a.buf, d->a.o.size, 0);
+		ck_nonnull(d->a.mr);
+	}
+	node_fill(&d->a, 0, 65536, 1);
+	b_recv(d, 1, 1024, 64);
+	b_recv(d, 2, 1024, 64);
+	ck_ok(post_recv(&d->a, 11, 0, 8));
+	ck_ok(post(d, IBV_WR_SEND, 1, 0, 8, 0, 0));
+	post_faulty(d, f, &s, q.addr.rkey);
+	/* whether the fault is known already or not: these are flushed */
+	ck_ok(post(d, IBV_WR_SEND, 3, 0, 8, 0, 0));
+	ck_ok(post(d, IBV_WR_RDMA_WRITE, 4, 0, 8, 0, 0));
+
+	expect_ok(d->a.scq, 1, IBV_WC_SEND);
+	expect(d->a.scq, 2, f->status);
+	expect(d->a.scq, 3, IBV_WC_WR_FLUSH_ERR);
+	expect(d->a.scq, 4, IBV_WC_WR_FLUSH_ERR);
+	expect(d->a.rcq, 11, IBV_WC_WR_FLUSH_ERR);
+	ck_assert_int_eq(qp_state(d->a.qp), IBV_QPS_ERR);
+	end_strangers(&s);
+}
+
+START_TEST(each_fault)
+{
+	const struct fault *f = &faults[_i / WHERE_COUNT];
+	struct opts o = default_opts();
+	struct ibv_wc wc;
+	struct duo d;
+
+	may_leak();
+	if (f->b_qp)
+		o.qp_access = f->b_qp > 0 ? f->b_qp : 0;
+	duo_open(&d, _i % WHERE_COUNT, MEM_HEAP, MEM_HEAP, &o);
+	run_fault(&d, f);
+	/* no byte moved but the good SEND's */
+	ck_assert(b_all(&d, 0, 1024, 0));
+	ck_assert(b_all(&d, 1032, 60000, 0));
+	wc = b_wait_recv(&d);
+	ck_assert_int_eq(wc.status, IBV_WC_SUCCESS);
+	ck_assert_uint_eq(wc.wr_id, 1);
+	if (f->event != NO_EVENT) {
+		b_expect_async(&d, f->event);
+		ck_assert_int_eq(b_state(&d), IBV_QPS_ERR);
+		/* the responder's own queues are flushed as well */
+		wc = b_wait_recv(&d);
+		ck_assert_int_eq(wc.status, IBV_WC_WR_FLUSH_ERR);
+		ck_assert_uint_eq(wc.wr_id, 2);
+	} else {
+		/* a local fault: the peer notices nothing */
+		ck_assert_int_eq(b_state(&d), IBV_QPS_RTS);
+	}
+	b_expect_no_async(&d);
+	if (f->rkey <= KEY_ZERO)
+		duo_close(&d);
+}
+END_TEST
+
+START_TEST(faults_with_device_memory)
+{
+	const enum where where = _i % WHERE_COUNT;
+	struct opts o = default_opts();
+	struct ibv_send_wr wr;
+	struct ibv_sge sge;
+	struct duo d;
+
+	duo_open(&d, where, MEM_DM, MEM_DM, &o);
+	sge = node_sge(&d.a, 0, 16);
+	wr = rdma_wr(&d, W, 1, &sge, 1, 65536 - 8);
+	ck_ok(post_wr(d.a.qp, &wr));
+	expect(d.a.scq, 1, IBV_WC_REM_ACCESS_ERR);
+	duo_renew(&d);
+	sge = node_sge(&d.a, 65536 - 8, 16);
+	wr = rdma_wr(&d, W, 1, &sge, 1, 0);
+	ck_ok(post_wr(d.a.qp, &wr));
+	expect(d.a.scq, 1, IBV_WC_LOC_PROT_ERR);
+	ck_assert(b_all(&d, 65528, 8, 0));
+	duo_close(&d);
+}
+END_TEST
+
+/* One bad entry in a good list is enough. */
+START_TEST(bad_entry_in_a_list)
+{
+	struct opts o = default_opts();
+	struct ibv_sge sge[3];
+	struct ibv_send_wr wr;
+	struct duo d;
+
+	duo_open(&d, _i, MEM_HEAP, MEM_HEAP, &o);
+	node_fill(&d.a, 0, 300, 1);
+	sge[0] = node_sge(&d.a, 0, 100);
+	sge[1] = node_sge(&d.a, 100, 100);
+	sge[2] = node_sge(&d.a, 200, 100);
+	sge[2].lkey ^= 0x4200;
+	wr = rdma_wr(&d, W, 1, sge, 3, 0);
+	ck_ok(post_wr(d.a.qp, &wr));
+	expect(d.a.scq, 1, IBV_WC_LOC_PROT_ERR);
+	duo_close(&d);
+}
+END_TEST
+
+/* ------------------------------------------------- faults of a receive */
+
+START_TEST(receive_too_short)
+{
+	struct opts o = default_opts();
+	struct ibv_wc wc;
+	struct duo d;
+
+	duo_open(&d, _i, MEM_HEAP, MEM_HEAP, &o);
+	node_fill(&d.a, 0, 100, 1);
+	b_recv(&d, 1, 0, 99);
+	b_recv(&d, 2, 0, 200);
+	ck_ok(post(&d, S, 1, 0, 100, 0, 0));
+	ck_ok(post(&d, S, 2, 0, 8, 0, 0));
+	expect(d.a.scq, 1, IBV_WC_REM_INV_REQ_ERR);
+	expect(d.a.scq, 2, IBV_WC_WR_FLUSH_ERR);
+	wc = b_wait_recv(&d);
+	ck_assert_int_eq(wc.status, IBV_WC_LOC_LEN_ERR);
+	ck_assert_uint_eq(wc.wr_id, 1);
+	wc = b_wait_recv(&d);
+	ck_assert_int_eq(wc.status, IBV_WC_WR_FLUSH_ERR);
+	ck_assert_uint_eq(wc.wr_id, 2);
+	ck_assert_int_eq(b_state(&d), IBV_QPS_ERR);
+	ck_assert_int_eq(qp_state(d.a.qp), IBV_QPS_ERR);
+	/* what is behind the buffer is safe */
+	ck_assert(b_all(&d, 99, 1000, 0));
+	duo_close(&d);
+}
+END_TEST
+
+enum recv_fault { R_UNKNOWN, R_ANOTHER_PD, R_RANGE, R_READ_ONLY, R_COUNT };
+
+static void do_bad_recv(struct node *b, void *arg)
+{
+	enum recv_fault how = *(enum recv_fault *)arg;
+	struct ibv_sge sge = node_sge(b, 0, 64);
+	struct ibv_recv_wr wr = { .wr_id = 1, .sg_list = &sge, .num_sge = 1 },
+			   *bad;
+	struct strangers s;
+
+	if (how == R_UNKNOWN)
+		sge.lkey ^= 0x4200;
+	if (how == R_RANGE)
+		sge.addr = b->base + b->o.size - 63;
+	if (how == R_ANOTHER_PD) {
+		make_strangers(&s, b);
+		sge.lkey = s.mr[0]->lkey;
+	}
+	if (how == R_READ_ONLY) {
+		ck_ok(ibv_dereg_mr(b->mr));
+		b->mr = ibv_reg_mr(b->pd, b->buf, b->o.size,
+				   IBV_ACCESS_REMOTE_READ);
+		ck_nonnull(b->mr);
+		sge.lkey = b->mr->lkey;
+	}
+	/* it is only looked at when a message comes */
+	ck_ok(ibv_post_recv(b->qp, &wr, &bad));
+}
+
+START_TEST(receive_not_permitted)
+{
+	enum recv_fault how = _i / WHERE_COUNT;
+	struct opts o = default_opts();
+	struct ibv_wc wc;
+	struct duo d;
+
+	may_leak();
+	duo_open(&d, _i % WHERE_COUNT, MEM_HEAP, MEM_HEAP, &o);
+	node_fill(&d.a, 0, 64, 1);
+	on_b(&d, do_bad_recv, &how, sizeof(how));
+	b_recv(&d, 2, 0, 64);
+	ck_ok(post(&d, S, 1, 0, 64, 0, 0));
+	expect(d.a.scq, 1, IBV_WC_REM_OP_ERR);
+	wc = b_wait_recv(&d);
+	ck_assert_int_eq(wc.status, IBV_WC_LOC_PROT_ERR);
+	ck_assert_uint_eq(wc.wr_id, 1);
+	wc = b_wait_recv(&d);
+	ck_assert_int_eq(wc.status, IBV_WC_WR_FLUSH_ERR);
+	ck_assert_int_eq(b_state(&d), IBV_QPS_ERR);
+	ck_assert(b_all(&d, 0, 65536, 0));
+}
+END_TEST
+
+/* ------------------------------------------------- READ and ATOMIC credits */
+
+START_TEST(responder_without_resources)
+{
+	const enum ibv_wr_opcode op = _i / WHERE_COUNT ? FA : R;
+	struct opts o = default_opts();
+	struct duo d;
+
+	o.max_dest_rd_atomic = 0;
+	duo_open(&d, _i % WHERE_COUNT, MEM_HEAP, MEM_HEAP, &o);
+	if (op == FA)
+		ck_ok(post_atomic(&d, FA, 1, 0, 0, 1, 0));
+	else
+		ck_ok(post(&d, R, 1, 0, 8, 0, 0));
+	expect(d.a.scq, 1, IBV_WC_REM_INV_REQ_ERR);
+	b_expect_async(&d, IBV_EVENT_QP_REQ_ERR);
+	ck_assert_int_eq(b_state(&d), IBV_QPS_ERR);
+	ck_assert(b_load64(&d, 0) == 0);
+	duo_close(&d);
+}
+END_TEST
+
+START_TEST(requester_without_resources)
+{
+	const enum ibv_wr_opcode op = _i / WHERE_COUNT ? FA : R;
+	struct opts o = default_opts();
+	struct duo d;
+
+	o.max_rd_atomic = 0;
+	duo_open(&d, _i % WHERE_COUNT, MEM_HEAP, MEM_HEAP, &o);
+	/* the others need none */
+	ck_ok(post(&d, W, 1, 0, 8, 0, 0));
+	expect_ok(d.a.scq, 1, IBV_WC_RDMA_WRITE);
+	if (op == FA)
+		ck_ok(post_atomic(&d, FA, 2, 0, 0, 1, 0));
+	else
+		ck_ok(post(&d, R, 2, 0, 8, 0, 0));
+	expect(d.a.scq, 2, IBV_WC_LOC_QP_OP_ERR);
+	ck_assert_int_eq(qp_state(d.a.qp), IBV_QPS_ERR);
+	ck_assert_int_eq(b_state(&d), IBV_QPS_RTS);
+	ck_assert(b_load64(&d, 0) == 0);
+	duo_close(&d);
+}
+END_TEST
+
+/* An error completes unsignaled WRs too, and only the failing one. */
+START_TEST(unsignaled_fault)
+{
+	struct opts o = default_opts();
+	struct duo d;
+
+	duo_open(&d, _i, MEM_HEAP, MEM_HEAP, &o);
+	ck_ok(post_unsignaled(&d, W, 1, 0, 8, 0, 0));
+	ck_ok(post_unsignaled(&d, W, 2, 0, 8, 65536, 0));
+	ck_ok(post_unsignaled(&d, W, 3, 0, 8, 0, 0));
+	expect(d.a.scq, 2, IBV_WC_REM_ACCESS_ERR);
+	/* flushed WRs complete whether signaled or not */
+	expect(d.a.scq, 3, IBV_WC_WR_FLUSH_ERR);
+	expect_none(d.a.scq, QUIET_MS);
+	duo_close(&d);
+}
+END_TEST
+
+/* QP access flags may change while the connection is up. */
+static void do_access(struct node *b, void *arg)
+{
+	struct ibv_qp_attr attr = { .qp_access_flags = *(int *)arg };
+
+	ck_ok(ibv_modify_qp(b->qp, &attr, IBV_QP_ACCESS_FLAGS));
+}
+
+START_TEST(access_flags_change)
+{
+	struct opts o = default_opts();
+	int access = IBV_ACCESS_REMOTE_READ;
+	struct duo d;
+
+	duo_open(&d, _i, MEM_HEAP, MEM_HEAP, &o);
+	ck_ok(post(&d, W, 1, 0, 8, 0, 0));
+	expect_ok(d.a.scq, 1, IBV_WC_RDMA_WRITE);
+	on_b(&d, do_access, &access, sizeof(access));
+	ck_ok(post(&d, R, 2, 0, 8, 0, 0));
+	expect_ok(d.a.scq, 2, IBV_WC_RDMA_READ);
+	ck_ok(post(&d, W, 3, 0, 8, 0, 0));
+	expect(d.a.scq, 3, IBV_WC_REM_INV_REQ_ERR);
+	duo_close(&d);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite("rc_errors");
+
+	add_loop(s, each_fault, (int)FAULTS * WHERE_COUNT);
+	add_loop(s, faults_with_device_memory, WHERE_COUNT);
+	add_loop(s, bad_entry_in_a_list, WHERE_COUNT);
+	add_loop(s, receive_too_short, WHERE_COUNT);
+	add_loop(s, receive_not_permitted, R_COUNT * WHERE_COUNT);
+	add_loop(s, responder_without_resources, 2 * WHERE_COUNT);
+	add_loop(s, requester_without_resources, 2 * WHERE_COUNT);
+	add_loop(s, unsignaled_fault, WHERE_COUNT);
+	add_loop(s, access_flags_change, WHERE_COUNT);
+	return run(s);
+}

@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* A peer that does not answer: transport retries and their end. */
+#include "harness.h"
+
+/* 4.096 us * 2^timeout, in ms */
+static double period(const struct opts *o)
+{
+	return 4.096e-3 * (double)(1u << o->timeout);
+}
+
+/* What may be wrong with b. */
+enum silence {
+	B_DESTROYED,
+	B_RESET,
+	B_INIT,
+	B_ERR,
+	B_OTHER_PEER, /* connected with somebody else */
+	B_OTHER_PSN,
+	B_NEVER_WAS, /* a's destination QPN names nobody */
+	SILENCES
+};
+
+static void do_other_peer(struct node *b, void *arg)
+{
+	struct addr addr = *(struct addr *)arg;
+
+	addr.qpn ^= 0x10;
+	ck_ok(qp_to(b->qp, IBV_QPS_RESET));
+	node_connect(b, &addr);
+}
+
+static void do_other_psn(struct node *b, void *arg)
+{
+	struct addr addr = *(struct addr *)arg;
+
+	addr.psn = (addr.psn + 1000) & 0xffffff;
+	ck_ok(qp_to(b->qp, IBV_QPS_RESET));
+	node_connect(b, &addr);
+}
+
+static void do_init(struct node *b, void *arg)
+{
+	(void)arg;
+	qp_to_init(b->qp, &b->o);
+}
+
+static void silence_b(struct duo *d, enum silence how)
+{
+	switch (how) {
+	case B_DESTROYED:
+		b_destroy_qp(d);
+		break;
+	case B_INIT:
+		b_modify(d, IBV_QPS_RESET);
+		on_b(d, do_init, NULL, 0);
+		break;
+	case B_RESET:
+		b_modify(d, IBV_QPS_RESET);
+		break;
+	case B_ERR:
+		b_modify(d, IBV_QPS_ERR);
+		break;
+	case B_OTHER_PEER:
+		on_b(d, do_other_peer, &d->at_a, sizeof(d->at_a));
+		break;
+	case B_OTHER_PSN:
+		on_b(d, do_other_psn, &d->at_a, sizeof(d->at_a));
+		break;
+	default:
+		break;
+	}
+}
+
+static void post_any(struct duo *d, enum ibv_wr_opcode op, uint64_t wr_id)
+{
+	if (op == IBV_WR_ATOMIC_FETCH_AND_ADD)
+		ck_ok(post_atomic(d, op, wr_id, 0, 0, 1, 0));
+	else
+		ck_ok(post(d, op, wr_id, 0, 8, 0, 0));
+}
+
+static const enum ibv_wr_opcode ops[] = { IBV_WR_SEND, IBV_WR_RDMA_WRITE,
+					  IBV_WR_RDMA_READ,
+					  IBV_WR_ATOMIC_FETCH_AND_ADD };
+#define OPS ((int)(sizeof(ops) / sizeof(*ops)))
+
+START_TEST(nobody_answers)
+{
+	const enum silence how = _i / WHERE_COUNT % SILENCES;
+	const enum ibv_wr_opcode op = ops[_i / WHERE_COUNT / SILENCES];
+	struct opts o = default_opts();
+	double start, took, want;
+	struct duo d;
+
+	o.timeout = 11; /* 8.4 ms */
+	o.retry_cnt = 2;
+	duo_open_unconnected(&d, _i % WHERE_COUNT, MEM_HEAP, MEM_HEAP, &o);
+	if (how == B_NEVER_WAS)
+		d.at_b.qpn ^= 0x1000;
+	duo_connect(&d);
+	silence_b(&d, how);
+	ck_ok(post_recv(&d.a, 7, 0, 8));
+	start = now_ms();
+	post_any(&d, op, 1);
+	post_any(&d, op, 2);
+	expect(d.a.scq, 1, IBV_WC_RETRY_EXC_ERR);
+	took = now_ms() - start;
+	want = period(&o) * (o.retry_cnt + 1);
+	ck_assert_msg(took > want * 0.9 && took < want * 4 + 500,
+		      "took %g ms, configured are %g", took, want);
+	expect(d.a.scq, 2, IBV_WC_WR_FLUSH_ERR);
+	expect(d.a.rcq, 7, IBV_WC_WR_FLUSH_ERR);
+	ck_assert_int_eq(qp_state(d.a.qp), IBV_QPS_ERR);
+	/* nothing was done to b */
+	if (how != B_DESTROYED)
+		ck_assert(b_all(&d, 0, 64, 0));
+	b_expect_no_async(&d);
+	duo_close(&d);
+}
+END_TEST
+
+START_TEST(no_retries)
+{
+	struct opts o = default_opts();
+	double start, took;
+	struct duo d;
+
+	o.timeout = 13; /* 33 ms */
+	o.retry_cnt = 0;
+	duo_open(&d, _i, MEM_HEAP, MEM_HEAP, &o);
+	b_modify(&d, IBV_QPS_RESET);
+	start = now_ms();
+	ck_ok(post(&d, IBV_WR_RDMA_WRITE, 1, 0, 8, 0, 0));
+	expect(d.a.scq, 1, IBV_WC_RETRY_EXC_ERR);
+	took = now_ms() - start;
+	ck_assert_msg(took > 30 && took < 700, "took %g ms", took);
+	duo_close(&d);
+}
+END_TEST
+
+/* Timeout 0: wait for ever. */
+START_TEST(no_timeout)
+{
+	struct opts o = default_opts();
+	struct duo d;
+
+	o.timeout = 0;
+	o.retry_cnt = 0;
+	duo_open(&d, _i, MEM_HEAP, MEM_HEAP, &o);
+	b_modify(&d, IBV_QPS_RESET);
+	ck_ok(post(&d, IBV_WR_RDMA_WRITE, 1, 0, 8, 0, 0));
+	ck_ok(post(&d, IBV_WR_RDMA_WRITE, 2, 0, 8, 0, 0));
+	expect_none(d.a.scq, 400);
+	ck_assert_int_eq(qp_state(d.a.qp), IBV_QPS_RTS);
+	/* until the program gives up */
+	ck_ok(qp_to(d.a.qp, IBV_QPS_ERR));
+	expect(d.a.scq, 1, IBV_WC_WR_FLUSH_ERR);
+	expect(d.a.scq, 2, IBV_WC_WR_FLUSH_ERR);
+	duo_close(&d);
+}
+END_TEST
+
+static void do_connect_late(struct node *b, void *arg)
+{
+	sleep_ms(60);
+	node_connect(b, arg);
+}
+
+/* b is late but in time: programs do not synchronise RTR with RTS. */
+START_TEST(peer_comes_late)
+{
+	const enum ibv_wr_opcode op = ops[_i / WHERE_COUNT];
+	struct opts o = default_opts();
+	struct duo d;
+
+	o.timeout = 14; /* 67 ms, 8 times */
+	duo_open_unconnected(&d, _i % WHERE_COUNT, MEM_HEAP, MEM_HEAP, &o);
+	node_connect(&d.a, &d.at_b);
+	node_fill(&d.a, 0, 8, 5);
+	post_any(&d, op, 1);
+	post_any(&d, op, 2);
+	on_b(&d, do_connect_late, &d.at_a, sizeof(d.at_a));
+	if (op == IBV_WR_SEND) {
+		b_recv(&d, 1, 0, 64);
+		b_recv(&d, 2, 0, 64);
+	}
+	expect(d.a.scq, 1, IBV_WC_SUCCESS);
+	expect(d.a.scq, 2, IBV_WC_SUCCESS);
+	duo_close(&d);
+}
+END_TEST
+
+/* The end of one peer does not disturb another connection. */
+START_TEST(other_connections_go_on)
+{
+	struct opts o = default_opts();
+	struct node extra;
+	struct addr addr;
+	struct duo d;
+	int i;
+
+	o.timeout = 12;
+	o.retry_cnt = 1;
+	duo_open(&d, _i, MEM_HEAP, MEM_HEAP, &o);
+	node_open(&extra, d.a.ctx, MEM_HEAP, &o);
+	addr = node_addr(&extra);
+	node_connect(&extra, &addr);
+	b_destroy_qp(&d);
+	ck_ok(post(&d, IBV_WR_RDMA_WRITE, 1, 0, 8, 0, 0));
+	for (i = 0; i < 1000; i++) {
+		struct ibv_sge sge = node_sge(&extra, 0, 8);
+		struct ibv_send_wr wr = { .wr_id = i, .sg_list = &sge,
+					  .num_sge = 1,
+					  .opcode = IBV_WR_RDMA_WRITE,
+					  .send_flags = IBV_SEND_SIGNALED };
+
+		wr.wr.rdma.remote_addr = extra.base + 64;
+		wr.wr.rdma.rkey = extra.mr->rkey;
+		ck_ok(post_wr(extra.qp, &wr));
+		expect_ok(extra.scq, i, IBV_WC_RDMA_WRITE);
+	}
+	expect(d.a.scq, 1, IBV_WC_RETRY_EXC_ERR);
+	node_close(&extra);
+	duo_close(&d);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite("retry");
+
+	add_loop(s, nobody_answers, WHERE_COUNT * SILENCES * OPS);
+	add_loop(s, no_retries, WHERE_COUNT);
+	add_loop(s, no_timeout, WHERE_COUNT);
+	add_loop(s, peer_comes_late, WHERE_COUNT * OPS);
+	add_loop(s, other_connections_go_on, WHERE_COUNT);
+	return run(s);
+}

@@ -1,0 +1,432 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* Several threads, on objects of their own and on shared ones. */
+#include <pthread.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "harness.h"
+
+#define THREADS 4
+#define ROUNDS 5000
+
+static void start(pthread_t *t, void *(*fn)(void *), void *arg)
+{
+	ck_ok(pthread_create(t, NULL, fn, arg));
+}
+
+static void join(pthread_t t)
+{
+	ck_ok(pthread_join(t, NULL));
+}
+
+static struct ibv_send_wr self_write(struct node *n, struct ibv_sge *sge,
+				     uint64_t wr_id, size_t from, size_t to,
+				     uint32_t len)
+{
+	struct ibv_send_wr wr = { .wr_id = wr_id, .sg_list = sge, .num_sge = 1,
+				  .opcode = IBV_WR_RDMA_WRITE,
+				  .send_flags = IBV_SEND_SIGNALED };
+
+	*sge = node_sge(n, from, len);
+	wr.wr.rdma.remote_addr = n->base + to;
+	wr.wr.rdma.rkey = n->mr->rkey;
+	return wr;
+}
+
+static void *own_everything(void *arg)
+{
+	struct opts o = default_opts();
+	struct ibv_send_wr wr;
+	struct ibv_sge sge;
+	struct addr addr;
+	struct node n;
+	int i;
+
+	node_open(&n, arg, MEM_HEAP, &o);
+	addr = node_addr(&n);
+	node_connect(&n, &addr);
+	for (i = 0; i < ROUNDS; i++) {
+		wr = self_write(&n, &sge, i, 0, 4096, 64);
+		ck_ok(post_wr(n.qp, &wr));
+		expect_ok(n.scq, i, IBV_WC_RDMA_WRITE);
+	}
+	node_close(&n);
+	return NULL;
+}
+
+/* Everything but the context is the thread's own; or that as well. */
+START_TEST(objects_of_their_own)
+{
+	struct ibv_context *ctx = _i ? open_device() : NULL;
+	pthread_t t[THREADS];
+	int i;
+
+	for (i = 0; i < THREADS; i++)
+		start(&t[i], own_everything, ctx);
+	for (i = 0; i < THREADS; i++)
+		join(t[i]);
+	if (ctx)
+		ck_ok(ibv_close_device(ctx));
+}
+END_TEST
+
+struct shared {
+	struct duo *d;
+	_Atomic int posted, done;
+};
+
+static void *post_and_poll(void *arg)
+{
+	struct shared *s = arg;
+	double end = now_ms() + 3 * WAIT_MS;
+	struct ibv_wc wc;
+	int ret;
+
+	while (s->done < THREADS * ROUNDS) {
+		ck_assert(now_ms() < end);
+		if (s->posted < THREADS * ROUNDS) {
+			ret = post(s->d, IBV_WR_RDMA_WRITE, 7, 0, 64, 0, 0);
+			ck_assert(ret == 0 || ret == ENOMEM);
+			if (!ret)
+				s->posted++;
+		}
+		ret = ibv_poll_cq(s->d->a.scq, 1, &wc);
+		ck_assert_int_ge(ret, 0);
+		if (ret) {
+			ck_assert_int_eq(wc.status, IBV_WC_SUCCESS);
+			ck_assert_uint_eq(wc.wr_id, 7);
+			s->done++;
+		} else {
+			sched_yield();
+		}
+	}
+	return NULL;
+}
+
+/* All on one QP and one CQ: nothing is lost, nothing comes twice. */
+START_TEST(one_qp_for_all)
+{
+	struct opts o = default_opts();
+	pthread_t t[THREADS];
+	struct shared s = { 0 };
+	struct duo d;
+	int i;
+
+	duo_open(&d, _i, MEM_HEAP, MEM_HEAP, &o);
+	s.d = &d;
+	for (i = 0; i < THREADS; i++)
+		start(&t[i], post_and_poll, &s);
+	for (i = 0; i < THREADS; i++)
+		join(t[i]);
+	for (i = s.done; i < s.posted; i++)
+		expect_ok(d.a.scq, 7, IBV_WC_RDMA_WRITE);
+	expect_none(d.a.scq, QUIET_MS);
+	duo_close(&d);
+}
+END_TEST
+
+#define QPS 4
+
+struct fan {
+	struct node *n[QPS];
+	_Atomic uint32_t next;
+	uint64_t count[QPS];
+};
+
+static void *feed_own_qp(void *arg)
+{
+	struct fan *f = arg;
+	struct node *n = f->n[f->next++];
+	struct ibv_send_wr wr;
+	struct ibv_sge sge;
+	uint64_t i = 0;
+
+	while (i < ROUNDS) {
+		wr = self_write(n, &sge, i, 0, 4096, 64);
+		if (post_wr(n->qp, &wr))
+			sched_yield();
+		else
+			i++;
+	}
+	return NULL;
+}
+
+/* Many producers, one poller: each QP's completions come in order. */
+START_TEST(qps_of_many_threads_one_cq)
+{
+	struct opts o = default_opts();
+	struct node n[QPS];
+	struct fan f = { 0 };
+	pthread_t t[QPS];
+	struct ibv_cq *cq;
+	struct addr addr;
+	struct ibv_wc wc;
+	int i, k;
+
+	may_leak();
+	for (i = 0; i < QPS; i++) {
+		node_open(&n[i], i ? n[0].ctx : NULL, _i, &o);
+		if (i) {
+			cq = n[i].scq;
+			n[i].scq = n[0].scq;
+			ck_ok(ibv_destroy_qp(n[i].qp));
+			node_make_qp(&n[i]);
+			ck_ok(ibv_destroy_cq(cq));
+		}
+		addr = node_addr(&n[i]);
+		node_connect(&n[i], &addr);
+		f.n[i] = &n[i];
+	}
+	for (i = 0; i < QPS; i++)
+		start(&t[i], feed_own_qp, &f);
+	for (i = 0; i < QPS * ROUNDS; i++) {
+		wc = wait_wc(n[0].scq);
+		ck_assert_int_eq(wc.status, IBV_WC_SUCCESS);
+		for (k = 0; n[k].qp->qp_num != wc.qp_num; k++)
+			ck_assert_int_lt(k, QPS - 1);
+		ck_assert_uint_eq(wc.wr_id, f.count[k]++);
+	}
+	for (i = 0; i < QPS; i++)
+		join(t[i]);
+	expect_none(n[0].scq, QUIET_MS);
+}
+END_TEST
+
+/* ------------------------------------------- taking things away in traffic */
+
+/*
+ * b writes into a's region until that fails.  It runs where b lives: in a
+ * thread of this process or in another process.
+ */
+struct storm {
+	struct addr target;
+	enum ibv_wc_status status;
+	uint64_t done;
+	enum ibv_wr_opcode op;
+	uint32_t len;
+};
+
+static void do_storm(struct node *b, void *arg)
+{
+	struct storm *s = arg;
+	double end = now_ms() + WAIT_MS;
+	struct ibv_sge sge = node_sge(b, 0, s->len);
+	struct ibv_send_wr wr = { .sg_list = &sge, .num_sge = 1,
+				  .opcode = s->op,
+				  .send_flags = IBV_SEND_SIGNALED };
+	uint64_t posted = 0;
+	struct ibv_wc wc;
+
+	wr.wr.rdma.remote_addr = s->target.base;
+	wr.wr.rdma.rkey = s->target.rkey;
+	for (s->done = 0; now_ms() < end;) {
+		while (posted - s->done < 16) {
+			ck_ok(post_wr(b->qp, &wr));
+			posted++;
+		}
+		if (ibv_poll_cq(b->scq, 1, &wc) != 1)
+			continue;
+		s->status = wc.status;
+		if (wc.status != IBV_WC_SUCCESS)
+			return;
+		s->done++;
+	}
+	ck_abort_msg("the region is gone and WRITE still succeeds");
+}
+
+struct stormer {
+	struct duo *d;
+	struct storm s;
+};
+
+static void *storm_thread(void *arg)
+{
+	struct stormer *st = arg;
+
+	on_b(st->d, do_storm, &st->s, sizeof(st->s));
+	return NULL;
+}
+
+/* After ibv_dereg_mr returns no byte of the region changes. */
+START_TEST(dereg_in_traffic)
+{
+	struct opts o = default_opts();
+	struct stormer st;
+	pthread_t thread;
+	struct duo d;
+	int round, k;
+
+	o.timeout = 12;
+	duo_open(&d, _i % WHERE_COUNT, _i / WHERE_COUNT, MEM_HEAP, &o);
+	b_fill(&d, 0, 65536, 77);
+	for (round = 0; round < 10; round++) {
+		st.d = &d;
+		st.s = (struct storm){ .target = node_addr(&d.a),
+				       .op = IBV_WR_RDMA_WRITE,
+				       .len = round % 2 ? 64 : 65536 };
+		start(&thread, storm_thread, &st);
+		sleep_ms(5 + round);
+		ck_ok(ibv_dereg_mr(d.a.mr));
+		/* our own bytes stay ours */
+		node_fill(&d.a, 0, 65536, round);
+		for (k = 0; k < 20; k++) {
+			ck_assert(node_has(&d.a, 0, 65536, round));
+			sched_yield();
+		}
+		join(thread);
+		ck_assert_int_eq(st.s.status, IBV_WC_REM_ACCESS_ERR);
+		ck_assert(node_has(&d.a, 0, 65536, round));
+		if (d.a.dm)
+			d.a.mr = ibv_reg_dm_mr(d.a.pd, d.a.dm, 0, 65536,
+					       ALL_ACCESS |
+						       IBV_ACCESS_ZERO_BASED);
+		else
+			d.a.mr = ibv_reg_mr(d.a.pd, d.a.buf, 65536, ALL_ACCESS);
+		ck_nonnull(d.a.mr);
+		duo_renew(&d);
+	}
+	duo_close(&d);
+}
+END_TEST
+
+/* The same with the QP: destroyed, its memory is left alone. */
+START_TEST(destroy_qp_in_traffic)
+{
+	struct opts o = default_opts();
+	struct stormer st;
+	pthread_t thread;
+	struct duo d;
+	int round;
+
+	o.timeout = 10; /* 4 ms */
+	o.retry_cnt = 1;
+	duo_open(&d, _i, MEM_HEAP, MEM_HEAP, &o);
+	for (round = 0; round < 5; round++) {
+		st.d = &d;
+		st.s = (struct storm){ .target = node_addr(&d.a),
+				       .op = IBV_WR_RDMA_WRITE,
+				       .len = 4096 };
+		start(&thread, storm_thread, &st);
+		sleep_ms(5 + round);
+		ck_ok(ibv_destroy_qp(d.a.qp));
+		d.a.qp = NULL;
+		node_fill(&d.a, 0, 65536, round);
+		join(thread);
+		ck_assert_int_eq(st.s.status, IBV_WC_RETRY_EXC_ERR);
+		ck_assert(node_has(&d.a, 0, 65536, round));
+		duo_renew(&d);
+	}
+	duo_close(&d);
+}
+END_TEST
+
+static void *churn_mrs(void *arg)
+{
+	struct node *n = arg;
+	struct ibv_mr *mr;
+	int i;
+
+	for (i = 0; i < 3000; i++) {
+		mr = ibv_reg_mr(n->pd, n->buf, 4096, ALL_ACCESS);
+		ck_nonnull(mr);
+		ck_ok(ibv_dereg_mr(mr));
+	}
+	return NULL;
+}
+
+static void *churn_qps(void *arg)
+{
+	struct node *n = arg;
+	struct ibv_qp_init_attr attr = { .send_cq = n->scq, .recv_cq = n->rcq,
+					 .cap = n->o.cap,
+					 .qp_type = IBV_QPT_RC };
+	struct ibv_qp *qp;
+	int i;
+
+	for (i = 0; i < 1000; i++) {
+		qp = ibv_create_qp(n->pd, &attr);
+		ck_nonnull(qp);
+		ck_ok(ibv_destroy_qp(qp));
+	}
+	return NULL;
+}
+
+static void *churn_cqs(void *arg)
+{
+	struct node *n = arg;
+	struct ibv_cq *cq;
+	int i;
+
+	for (i = 0; i < 1000; i++) {
+		cq = ibv_create_cq(n->ctx, 16, NULL, NULL, 0);
+		ck_nonnull(cq);
+		ck_ok(ibv_destroy_cq(cq));
+	}
+	return NULL;
+}
+
+/* Objects come and go beside the traffic. */
+START_TEST(churn_beside_traffic)
+{
+	void *(*const churn[])(void *) = { churn_mrs, churn_qps, churn_cqs,
+					   churn_mrs };
+	struct opts o = default_opts();
+	pthread_t t[4];
+	struct duo d;
+	int i;
+
+	duo_open(&d, _i, MEM_HEAP, MEM_HEAP, &o);
+	for (i = 0; i < 4; i++)
+		start(&t[i], churn[i], &d.a);
+	for (i = 0; i < 20000; i++) {
+		ck_ok(post(&d, IBV_WR_RDMA_WRITE, i, 0, 64, 0, 0));
+		expect_ok(d.a.scq, i, IBV_WC_RDMA_WRITE);
+	}
+	for (i = 0; i < 4; i++)
+		join(t[i]);
+	duo_close(&d);
+}
+END_TEST
+
+static void *open_and_close(void *arg)
+{
+	int i;
+
+	(void)arg;
+	for (i = 0; i < 50; i++) {
+		struct ibv_context *ctx = open_device();
+		struct ibv_pd *pd = ibv_alloc_pd(ctx);
+
+		ck_nonnull(pd);
+		ck_ok(ibv_dealloc_pd(pd));
+		ck_ok(ibv_close_device(ctx));
+	}
+	return NULL;
+}
+
+START_TEST(opening_in_threads)
+{
+	pthread_t t[THREADS];
+	int i;
+
+	for (i = 0; i < THREADS; i++)
+		start(&t[i], open_and_close, NULL);
+	for (i = 0; i < THREADS; i++)
+		join(t[i]);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite("threads");
+
+	add_loop(s, objects_of_their_own, 2);
+	add_loop(s, one_qp_for_all, WHERE_COUNT);
+	add_loop(s, qps_of_many_threads_one_cq, MEM_COUNT);
+	add_loop(s, dereg_in_traffic, WHERE_COUNT * MEM_COUNT);
+	add_loop(s, destroy_qp_in_traffic, WHERE_COUNT);
+	add_loop(s, churn_beside_traffic, WHERE_COUNT);
+	add(s, opening_in_threads);
+	return run(s);
+}
