@@ -187,8 +187,9 @@ enum response responder_ready(struct urxe_qp *qp, const struct urxe_wqe *w)
 	epsn = atomic_load_explicit(&c->sh->epsn, memory_order_relaxed);
 	/* IB 9.8.2.2: an unreliable responder goes on with what comes */
 	if (unlikely(epsn != qp->psn) && qp->init.qp_type != IBV_QPT_UC) {
-		urxe_why("QP 0x%x: PSN 0x%x is not the 0x%x that QP 0x%x expects (sq_psn and rq_psn must agree)",
-			 qp->vqp.qp.qp_num, qp->psn, epsn, c->qpn);
+		if (qp->stall.kind == STALL_NONE) /* said once, not per retry */
+			urxe_why("QP 0x%x: PSN 0x%x is not the 0x%x that QP 0x%x expects (sq_psn and rq_psn must agree)",
+				 qp->vqp.qp.qp_num, qp->psn, epsn, c->qpn);
 		return RESP_NAK_SEQUENCE;
 	}
 	if (unlikely(qp->init.qp_type == IBV_QPT_XRC_SEND) &&

@@ -98,17 +98,32 @@ static pthread_mutex_t contexts_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct urxe_context *contexts;
 
 /*
- * The child has none of the parent's threads; nothing else changes, because
- * what peers see is in shared files.
+ * fork() takes a picture of memory while our service threads may be at work.
+ * They do all of it under ctx->lock, so holding those locks makes the picture
+ * a sound one.  The child has none of the threads; nothing else changes,
+ * because what peers see is in shared files.
  */
-void urxe_contexts_after_fork(void)
+void urxe_before_fork(void)
 {
 	struct urxe_context *ctx;
 
-	pthread_mutex_init(&contexts_lock, NULL);
-	peer_after_fork();
+	pthread_mutex_lock(&contexts_lock);
 	for (ctx = contexts; ctx; ctx = ctx->next)
-		ctx->service = NULL;
+		pthread_mutex_lock(&ctx->lock);
+	peer_lock();
+}
+
+void urxe_after_fork(bool child)
+{
+	struct urxe_context *ctx;
+
+	peer_unlock();
+	for (ctx = contexts; ctx; ctx = ctx->next) {
+		if (child)
+			ctx->service = NULL;
+		pthread_mutex_unlock(&ctx->lock);
+	}
+	pthread_mutex_unlock(&contexts_lock);
 }
 
 uint32_t urxe_async_fifo(struct urxe_context *ctx)

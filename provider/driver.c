@@ -15,7 +15,12 @@ int32_t urxe_pid;
 static void in_child(void)
 {
 	urxe_pid = getpid();
-	urxe_contexts_after_fork();
+	urxe_after_fork(true);
+}
+
+static void in_parent(void)
+{
+	urxe_after_fork(false);
 }
 
 static bool match_device(struct pabi_sysfs_dev *dev)
@@ -63,6 +68,6 @@ __attribute__((constructor)) static void register_driver(void)
 		urxe_why("no libibverbs that this provider knows");
 		return;
 	}
-	pthread_atfork(NULL, NULL, in_child);
+	pthread_atfork(urxe_before_fork, in_parent, in_child);
 	pabi.register_driver(&driver);
 }

@@ -33,6 +33,7 @@ void *urxe_fail(int err, const char *what)
 {
 	urxe_why("%s: %s%s%s", what, strerror(-err),
 		 fabric_why()[0] ? ": " : "", fabric_why());
+	fabric_why_clear(); /* said once, and of this failure only */
 	errno = -err;
 	return NULL;
 }

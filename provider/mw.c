@@ -11,8 +11,10 @@
 #include "wqe.h"
 
 #define REMOTE_WRITES (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)
+/* IBV_ACCESS_LOCAL_WRITE is let pass, as devices do: windows have no lkey */
 #define MW_ACCESS \
-	(REMOTE_WRITES | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_ZERO_BASED)
+	(REMOTE_WRITES | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_ZERO_BASED | \
+	 IBV_ACCESS_LOCAL_WRITE)
 
 /* ------------------------------------------------------- the object */
 

@@ -19,9 +19,14 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct fabric_node *fabrics;
 static struct urxe_peer *peers;
 
-void peer_after_fork(void)
+void peer_lock(void)
 {
-	pthread_mutex_init(&lock, NULL);
+	pthread_mutex_lock(&lock);
+}
+
+void peer_unlock(void)
+{
+	pthread_mutex_unlock(&lock);
 }
 
 int fabric_ref(const char *dir, struct urxe_fabric **out)

@@ -21,7 +21,8 @@ void peer_put(struct urxe_peer *p);
 void peer_bury_dead(void);
 /* Is any context of another process mapped? */
 bool peer_any_foreign(void);
-/* The lock is fresh in a forked child. */
-void peer_after_fork(void);
+/* Held over fork(). */
+void peer_lock(void);
+void peer_unlock(void);
 
 #endif

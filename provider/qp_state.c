@@ -126,10 +126,13 @@ static const struct transition *table_of(enum ibv_qp_type type)
 	}
 }
 
+/* What is there for MRs only means nothing here, but is known. */
 #define ACCESS_FLAGS \
 	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | \
 	 IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC | \
-	 URXE_ACCESS_FLUSH_GLOBAL | URXE_ACCESS_FLUSH_PERSISTENT)
+	 IBV_ACCESS_MW_BIND | IBV_ACCESS_ZERO_BASED | IBV_ACCESS_ON_DEMAND | \
+	 IBV_ACCESS_HUGETLB | URXE_ACCESS_FLUSH_GLOBAL | \
+	 URXE_ACCESS_FLUSH_PERSISTENT | IBV_ACCESS_OPTIONAL_RANGE)
 
 static bool allowed(enum ibv_qp_type type, enum ibv_qp_state from,
 		    enum ibv_qp_state to, int mask)

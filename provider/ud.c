@@ -80,13 +80,19 @@ static struct urxe_conn *destination(struct urxe_qp *qp, uint32_t qpn)
 	return conn_open(qp, c, qpn, 0) ? c : NULL;
 }
 
+/* IB 10.2.5: with the high bit set the QP's own Q_Key is sent. */
+static uint32_t qkey_of(const struct urxe_qp *qp, const struct urxe_wqe *w)
+{
+	return w->ud.qkey & 0x80000000 ? qp->attr.qkey : w->ud.qkey;
+}
+
 static void deliver(struct urxe_qp *qp, const struct urxe_wqe *w, uint32_t qpn,
 		    const struct request *req)
 {
 	struct urxe_conn *c = destination(qp, qpn);
 	enum response resp;
 
-	if (!c || !responder_listens(c, w->ud.qkey))
+	if (!c || !responder_listens(c, qkey_of(qp, w)))
 		return;
 	resp = responder_receive(c, req);
 	if (resp == RESP_RNR)
