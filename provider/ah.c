@@ -26,7 +26,6 @@ int ah_check(struct urxe_context *ctx, const struct ibv_ah_attr *attr)
 
 	if (!attr->is_global || (attr->port_num && attr->port_num != 1) ||
 	    attr->grh.sgid_index >= URXE_MAX_GID || attr->sl > 15 ||
-	    attr->grh.flow_label > 0xfffff ||
 	    !atomic_load_explicit(&dev->gid[attr->grh.sgid_index].valid,
 				  memory_order_acquire))
 		return EINVAL;
@@ -57,7 +56,8 @@ struct ibv_ah *urxe_create_ah(struct ibv_pd *ibpd, struct ibv_ah_attr *attr)
 	}
 	ah->ctx = ctx;
 	memcpy(ah->av.dgid, attr->grh.dgid.raw, 16);
-	ah->av.flow_label = attr->grh.flow_label;
+	/* 20 bits of it travel; UCX sets all 32 */
+	ah->av.flow_label = attr->grh.flow_label & 0xfffff;
 	ah->av.sgid_index = attr->grh.sgid_index;
 	ah->av.hop_limit = attr->grh.hop_limit;
 	ah->av.traffic_class = attr->grh.traffic_class;

@@ -86,6 +86,7 @@ static const struct pabi_entry ops[] = {
 	PABI_ENTRY(reg_dm_mr, urxe_reg_dm_mr),
 	PABI_ENTRY(reg_dmabuf_mr, urxe_reg_dmabuf_mr),
 	PABI_ENTRY(reg_mr, urxe_reg_mr),
+	PABI_ENTRY(reg_mr_ex, urxe_reg_mr_ex),
 	PABI_ENTRY(req_notify_cq, urxe_req_notify_cq),
 	PABI_ENTRY(rereg_mr, urxe_rereg_mr),
 	PABI_ENTRY(resize_cq, urxe_resize_cq),

@@ -318,6 +318,14 @@ err_put:
 	return ret;
 }
 
+static void free_cq(struct urxe_cq *cq)
+{
+	pthread_mutex_destroy(&cq->lock);
+	gate_destroy(&cq->gate);
+	free(cq->backlog);
+	free(cq);
+}
+
 struct urxe_cq *cq_create(struct urxe_context *ctx, const struct cq_request *r)
 {
 	uint32_t channel = 0;
@@ -337,11 +345,12 @@ struct urxe_cq *cq_create(struct urxe_context *ctx, const struct cq_request *r)
 	if (!cq)
 		return NULL;
 	cq->ctx = ctx;
-	urxe_lock_init(&cq->lock, r->single_threaded);
+	cq->single_threaded = r->single_threaded;
+	pthread_mutex_init(&cq->lock, NULL);
+	gate_init(&cq->gate);
 	ret = setup(cq, r, channel);
 	if (ret) {
-		urxe_lock_destroy(&cq->lock);
-		free(cq);
+		free_cq(cq);
 		return urxe_fail(ret, "ibv_create_cq");
 	}
 	cq->vcq.cq.handle = cq->index;
@@ -365,16 +374,6 @@ struct ibv_cq *urxe_create_cq(struct ibv_context *ibctx, int cqe,
 		return NULL;
 	errno = saved;
 	return &cq->vcq.cq;
-}
-
-bool cq_lock_outside(struct urxe_cq *cq)
-{
-	if (pthread_equal(atomic_load_explicit(&cq->batch_thread,
-					       memory_order_relaxed),
-			  pthread_self()))
-		return false;
-	urxe_lock_outside(&cq->lock);
-	return true;
 }
 
 static bool unlink_cq(struct urxe_cq *cq)
@@ -413,9 +412,7 @@ int urxe_destroy_cq(struct ibv_cq *ibcq)
 	fabric_obj_put(ctx->fabric, ctx->slot, URXE_OBJ_CQ);
 	if (cq->parent)
 		pd_put(cq->parent);
-	urxe_lock_destroy(&cq->lock);
-	free(cq->backlog);
-	free(cq);
+	free_cq(cq);
 	errno = saved;
 	return 0;
 }

@@ -68,11 +68,18 @@ void cq_ring_free(struct urxe_context *ctx, uint64_t word);
 /* Poll that ring from now on. */
 void cq_use_ring(struct urxe_cq *cq, uint64_t word);
 
-/*
- * Keep pollers out.  False if the poller is this very thread, between
- * ibv_start_poll and ibv_end_poll: then it is not locked and needs not be.
- */
-bool cq_lock_outside(struct urxe_cq *cq);
+/* Be the one who polls or resizes: from here the gate may be entered. */
+static inline void cq_lock(struct urxe_cq *cq)
+{
+	if (!cq->single_threaded)
+		pthread_mutex_lock(&cq->lock);
+}
+
+static inline void cq_unlock(struct urxe_cq *cq)
+{
+	if (!cq->single_threaded)
+		pthread_mutex_unlock(&cq->lock);
+}
 
 struct ibv_cq *urxe_create_cq(struct ibv_context *ctx, int cqe,
 			      struct ibv_comp_channel *channel, int vector);

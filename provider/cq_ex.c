@@ -13,18 +13,33 @@ static struct urxe_cq *from_ex(struct ibv_cq_ex *cq)
 
 /* ------------------------------------------------------- the iterator */
 
-static bool advance(struct urxe_cq *cq)
+/* Done with the current completion, if there is one. */
+static void release(struct urxe_cq *cq)
 {
 	if (cq->current)
 		poll_release(cq, cq->current);
 	cq->current = NULL;
-	if (!poll_next(cq, &cq->current))
+}
+
+static bool advance(struct urxe_cq *cq)
+{
+	bool got;
+
+	gate_enter(&cq->gate);
+	release(cq);
+	got = poll_next(cq, &cq->current);
+	gate_leave(&cq->gate);
+	if (!got)
 		return false;
 	cq->vcq.cq_ex.wr_id = cq->current->wr_id;
 	cq->vcq.cq_ex.status = cq->current->status;
 	return true;
 }
 
+/*
+ * Other pollers are kept out for the whole batch, but the gate is open in
+ * between: the application may do anything there, as destroy a QP.
+ */
 static int start_poll(struct ibv_cq_ex *ibcq, struct ibv_poll_cq_attr *attr)
 {
 	struct urxe_cq *cq = from_ex(ibcq);
@@ -32,9 +47,9 @@ static int start_poll(struct ibv_cq_ex *ibcq, struct ibv_poll_cq_attr *attr)
 	if (unlikely(attr->comp_mask))
 		return EINVAL;
 	poll_progress(cq);
-	urxe_lock(&cq->lock);
+	cq_lock(cq);
 	if (!advance(cq)) {
-		urxe_unlock(&cq->lock);
+		cq_unlock(cq);
 		return ENOENT;
 	}
 	atomic_store_explicit(&cq->batch_thread, pthread_self(),
@@ -51,12 +66,12 @@ static void end_poll(struct ibv_cq_ex *ibcq)
 {
 	struct urxe_cq *cq = from_ex(ibcq);
 
-	if (cq->current)
-		poll_release(cq, cq->current);
-	cq->current = NULL;
+	gate_enter(&cq->gate);
+	release(cq);
+	gate_leave(&cq->gate);
 	atomic_store_explicit(&cq->batch_thread, (pthread_t)0,
 			      memory_order_relaxed);
-	urxe_unlock(&cq->lock);
+	cq_unlock(cq);
 }
 
 /* ------------------------------------------------------- the fields */

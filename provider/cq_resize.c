@@ -130,10 +130,15 @@ int urxe_resize_cq(struct ibv_cq *ibcq, int cqe)
 
 	if (cqe < 1 || cqe > URXE_MAX_CQE)
 		return EINVAL;
-	if (!cq_lock_outside(cq))
+	if (pthread_equal(atomic_load_explicit(&cq->batch_thread,
+					       memory_order_relaxed),
+			  pthread_self()))
 		return EBUSY; /* in the middle of ibv_start_poll */
+	cq_lock(cq);
+	gate_enter(&cq->gate);
 	ret = resize(cq, cqe);
-	urxe_unlock_outside(&cq->lock);
+	gate_leave(&cq->gate);
+	cq_unlock(cq);
 	errno = saved;
 	return ret;
 }

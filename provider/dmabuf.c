@@ -75,8 +75,8 @@ struct ibv_mr *urxe_reg_dmabuf_mr(struct ibv_pd *ibpd, uint64_t offset,
 
 	ret = mr_check_access(access, MR_BASIC_ACCESS);
 	if (!ret && (offset ^ iova) & mask)
-		ret = fabric_fail(EINVAL,
-				  "offset and iova differ in their page offset");
+		ret = fabric_fail(
+			EINVAL, "offset and iova differ in their page offset");
 	if (!ret)
 		ret = check_fd(fd, offset, length);
 	if (!ret && length)

@@ -20,7 +20,8 @@ static struct urxe_key *find(struct urxe_context *ctx, uint32_t handle,
 	struct urxe_arena *a = ctx->arena;
 	struct urxe_key *k;
 
-	if (!handle || handle >= URXE_MAX_KEY || !bitmap_test(a->key_map, handle))
+	if (!handle || handle >= URXE_MAX_KEY ||
+	    !bitmap_test(a->key_map, handle))
 		return NULL;
 	k = &a->key[handle];
 	*live = atomic_load_explicit(&k->live, memory_order_acquire);

@@ -8,6 +8,8 @@
 
 #include "lock.h"
 
+bool gate_cheap;
+
 static bool membarrier(int command)
 {
 	int saved = errno;
@@ -17,78 +19,86 @@ static bool membarrier(int command)
 	return ok;
 }
 
-static bool ask_for_membarrier(void)
+/* Before there is any gate; a forked child inherits it. */
+__attribute__((constructor)) static void ask_for_membarrier(void)
 {
-	return membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED);
+	gate_cheap = membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED);
 }
 
-static void barrier_everywhere(void)
+void gate_barrier(void)
 {
-	/* a forked child may have to ask again */
-	if (!membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED) &&
-	    ask_for_membarrier())
-		membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED);
+	static _Atomic int here; /* a fence would be unknown to TSan */
+
+	if (!gate_cheap)
+		atomic_fetch_add_explicit(&here, 0, memory_order_seq_cst);
+	else if (!membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED))
+		ask_for_membarrier(); /* cannot be: see above */
 }
 
-void urxe_lock_init(struct urxe_lock *l, bool single_threaded)
+void gate_init(struct urxe_gate *g)
 {
-	pthread_mutex_init(&l->mutex, NULL);
-	l->single_threaded = single_threaded && ask_for_membarrier();
-	l->by_mutex = false;
-	atomic_init(&l->inside, false);
-	atomic_init(&l->claimed, false);
+	pthread_mutex_init(&g->mutex, NULL);
+	atomic_init(&g->seq, 0);
+	atomic_init(&g->claimed, false);
+	g->by_mutex = false;
 }
 
-void urxe_lock_destroy(struct urxe_lock *l)
+void gate_destroy(struct urxe_gate *g)
 {
-	pthread_mutex_destroy(&l->mutex);
+	pthread_mutex_destroy(&g->mutex);
 }
 
-void urxe_lock_slow(struct urxe_lock *l)
+void gate_enter_slow(struct urxe_gate *g)
 {
-	atomic_store_explicit(&l->inside, false, memory_order_release);
-	pthread_mutex_lock(&l->mutex);
-	l->by_mutex = true;
+	gate_step(g, memory_order_release);
+	pthread_mutex_lock(&g->mutex);
+	g->by_mutex = true;
 }
 
-static bool is_inside(struct urxe_lock *l)
+static bool is_inside(struct urxe_gate *g)
 {
-	return atomic_load_explicit(&l->inside, memory_order_acquire);
+	return atomic_load_explicit(&g->seq, memory_order_acquire) & 1;
 }
 
-static void claim(struct urxe_lock *l)
+static void claim(struct urxe_gate *g)
 {
-	atomic_store_explicit(&l->claimed, true, memory_order_seq_cst);
-	barrier_everywhere();
+	atomic_store_explicit(&g->claimed, true, memory_order_seq_cst);
+	gate_barrier();
 }
 
-void urxe_lock_outside(struct urxe_lock *l)
+void gate_lock(struct urxe_gate *g)
 {
-	pthread_mutex_lock(&l->mutex);
-	if (!l->single_threaded)
-		return;
-	claim(l);
-	while (is_inside(l))
+	pthread_mutex_lock(&g->mutex);
+	claim(g);
+	while (is_inside(g))
 		sched_yield();
 }
 
-bool urxe_trylock_outside(struct urxe_lock *l)
+bool gate_trylock(struct urxe_gate *g)
 {
-	if (pthread_mutex_trylock(&l->mutex))
+	if (pthread_mutex_trylock(&g->mutex))
 		return false;
-	if (!l->single_threaded)
+	claim(g);
+	if (!is_inside(g))
 		return true;
-	claim(l);
-	if (!is_inside(l))
-		return true;
-	urxe_unlock_outside(l);
+	gate_unlock(g);
 	return false;
 }
 
-void urxe_unlock_outside(struct urxe_lock *l)
+void gate_unlock(struct urxe_gate *g)
 {
-	if (l->single_threaded)
-		atomic_store_explicit(&l->claimed, false,
-				      memory_order_release);
-	pthread_mutex_unlock(&l->mutex);
+	atomic_store_explicit(&g->claimed, false, memory_order_release);
+	pthread_mutex_unlock(&g->mutex);
+}
+
+void gate_wait(struct urxe_gate *g)
+{
+	uint32_t seq = atomic_load_explicit(&g->seq, memory_order_acquire);
+
+	/* who came by the mutex leaves by it */
+	pthread_mutex_lock(&g->mutex);
+	pthread_mutex_unlock(&g->mutex);
+	while (seq & 1 && atomic_load_explicit(&g->seq,
+					       memory_order_acquire) == seq)
+		sched_yield();
 }

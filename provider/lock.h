@@ -1,22 +1,27 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Locks, and what is left of them where one thread is promised.
+ * Locks, and what is left of them where only one thread comes.
  *
- * A thread domain, or IBV_CREATE_CQ_ATTR_SINGLE_THREADED, promises that one
- * application thread uses the object.  That thread then pays no locked
- * instruction.  But others come by now and then: a poller of another CQ that
- * flushes a broken QP, the service thread with its timers, a thread that
- * deregisters memory.  They are the *outsiders*, and theirs is the whole
- * price:
+ * A *gate* is a lock for one insider at a time, who pays no locked
+ * instruction.  It is the thread that a thread domain or
+ * IBV_CREATE_CQ_ATTR_SINGLE_THREADED promises, or a poller who holds another
+ * lock.  But others come by now and then: a poller of another CQ that flushes
+ * a broken QP, the service thread with its timers, a thread that deregisters
+ * memory.  They are the *outsiders*, and theirs is the whole price:
  *
- *   the one thread		an outsider (the mutex held)
- *   inside = true		claimed = true
+ *   insider			outsider (the mutex held)
+ *   seq = odd			claimed = true
  *   (compiler barrier)		membarrier(2)
- *   claimed?  then back out	inside?  then wait, or give up
+ *   claimed?  then back out	seq odd?  then wait, or give up
  *     and take the mutex
  *
  * membarrier runs a full barrier on every thread of the process, so that one
- * of the two sees the other, as with a barrier on both sides.
+ * of the two sees the other, as with a barrier on both sides; where the
+ * system has no membarrier there is one on both sides.
+ *
+ * Who only takes something away (clears a pointer, revokes a key) does not
+ * claim: after the barrier new insiders see that it is gone, and only the one
+ * that is inside now is waited for.
  */
 #ifndef URXE_LOCK_H
 #define URXE_LOCK_H
@@ -24,48 +29,118 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stdint.h>
 
-struct urxe_lock {
+struct urxe_gate {
 	pthread_mutex_t mutex;
-	bool single_threaded;
-	bool by_mutex; /* how the one thread got in */
-	_Atomic bool inside; /* the one thread is in */
+	_Atomic uint32_t seq; /* odd: the insider is in */
 	_Atomic bool claimed; /* an outsider is in, or about to be */
+	bool by_mutex; /* how the insider got in */
 };
 
-/* single_threaded is a wish: without membarrier(2) it is not granted. */
-void urxe_lock_init(struct urxe_lock *l, bool single_threaded);
-void urxe_lock_destroy(struct urxe_lock *l);
-void urxe_lock_slow(struct urxe_lock *l);
+void gate_init(struct urxe_gate *g);
+void gate_destroy(struct urxe_gate *g);
+
+/* membarrier is there, so the insider needs no barrier. */
+extern bool gate_cheap;
+void gate_barrier(void);
+void gate_enter_slow(struct urxe_gate *g);
+
+/* seq is the insider's alone: no read-modify-write is needed. */
+static inline void gate_step(struct urxe_gate *g, memory_order order)
+{
+	atomic_store_explicit(
+		&g->seq,
+		atomic_load_explicit(&g->seq, memory_order_relaxed) + 1, order);
+}
+
+static inline void gate_enter(struct urxe_gate *g)
+{
+	gate_step(g, memory_order_relaxed);
+	if (__builtin_expect(gate_cheap, 1))
+		atomic_signal_fence(memory_order_seq_cst);
+	else
+		gate_barrier();
+	if (__builtin_expect(atomic_load_explicit(&g->claimed,
+						  memory_order_acquire), 0))
+		gate_enter_slow(g);
+}
+
+static inline void gate_leave(struct urxe_gate *g)
+{
+	if (__builtin_expect(g->by_mutex, 0)) {
+		g->by_mutex = false;
+		pthread_mutex_unlock(&g->mutex);
+	} else {
+		gate_step(g, memory_order_release);
+	}
+}
+
+/* For outsiders. */
+void gate_lock(struct urxe_gate *g);
+bool gate_trylock(struct urxe_gate *g);
+void gate_unlock(struct urxe_gate *g);
+
+/* After gate_barrier(): wait until who is inside now has left. */
+void gate_wait(struct urxe_gate *g);
+
+/* ------------------------------------------------------------------------ */
+
+/* The lock of a QP's queue: a gate where one thread is promised. */
+struct urxe_lock {
+	struct urxe_gate gate; /* its mutex, if it is not single_threaded */
+	bool single_threaded;
+};
+
+static inline void urxe_lock_init(struct urxe_lock *l, bool single_threaded)
+{
+	gate_init(&l->gate);
+	l->single_threaded = single_threaded;
+}
+
+static inline void urxe_lock_destroy(struct urxe_lock *l)
+{
+	gate_destroy(&l->gate);
+}
 
 static inline void urxe_lock(struct urxe_lock *l)
 {
-	if (!l->single_threaded) {
-		pthread_mutex_lock(&l->mutex);
-		return;
-	}
-	atomic_store_explicit(&l->inside, true, memory_order_relaxed);
-	atomic_signal_fence(memory_order_seq_cst);
-	if (__builtin_expect(atomic_load_explicit(&l->claimed,
-						  memory_order_acquire), 0))
-		urxe_lock_slow(l);
+	if (!l->single_threaded)
+		pthread_mutex_lock(&l->gate.mutex);
+	else
+		gate_enter(&l->gate);
 }
 
 static inline void urxe_unlock(struct urxe_lock *l)
 {
-	if (!l->single_threaded) {
-		pthread_mutex_unlock(&l->mutex);
-	} else if (__builtin_expect(l->by_mutex, 0)) {
-		l->by_mutex = false;
-		pthread_mutex_unlock(&l->mutex);
-	} else {
-		atomic_store_explicit(&l->inside, false, memory_order_release);
-	}
+	if (!l->single_threaded)
+		pthread_mutex_unlock(&l->gate.mutex);
+	else
+		gate_leave(&l->gate);
 }
 
 /* For whoever is not the one thread, or does not know. */
-void urxe_lock_outside(struct urxe_lock *l);
-bool urxe_trylock_outside(struct urxe_lock *l);
-void urxe_unlock_outside(struct urxe_lock *l);
+static inline void urxe_lock_outside(struct urxe_lock *l)
+{
+	if (!l->single_threaded)
+		pthread_mutex_lock(&l->gate.mutex);
+	else
+		gate_lock(&l->gate);
+}
+
+static inline bool urxe_trylock_outside(struct urxe_lock *l)
+{
+	if (!l->single_threaded)
+		return !pthread_mutex_trylock(&l->gate.mutex);
+	return gate_trylock(&l->gate);
+}
+
+static inline void urxe_unlock_outside(struct urxe_lock *l)
+{
+	if (!l->single_threaded)
+		pthread_mutex_unlock(&l->gate.mutex);
+	else
+		gate_unlock(&l->gate);
+}
 
 #endif

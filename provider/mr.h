@@ -11,6 +11,9 @@ struct ibv_mr *urxe_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset,
 				  size_t length, uint64_t iova, int fd,
 				  int access);
 struct ibv_mr *urxe_alloc_null_mr(struct ibv_pd *pd);
+/* mr_ex.c; the struct is in newer headers */
+struct ibv_mr_init_attr;
+struct ibv_mr *urxe_reg_mr_ex(struct ibv_pd *pd, struct ibv_mr_init_attr *init);
 /* rereg.c */
 int urxe_rereg_mr(struct pabi_mr *vmr, int flags, struct ibv_pd *pd, void *addr,
 		  size_t length, int access);

@@ -12,7 +12,7 @@
 
 #define REMOTE_WRITES (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)
 /* IBV_ACCESS_LOCAL_WRITE is let pass, as devices do: windows have no lkey */
-#define MW_ACCESS \
+#define MW_ACCESS                                                         \
 	(REMOTE_WRITES | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_ZERO_BASED | \
 	 IBV_ACCESS_LOCAL_WRITE)
 
@@ -137,7 +137,7 @@ static const char *check_region(const struct urxe_wqe *w,
 }
 
 static void bind_to(const struct urxe_qp *qp, const struct urxe_wqe *w,
-		 struct urxe_key *k, struct urxe_key *mr)
+		    struct urxe_key *k, struct urxe_key *mr)
 {
 	uint64_t offset = w->bind.addr - mr->iova;
 
@@ -162,8 +162,8 @@ static const char *try_bind(struct urxe_qp *qp, const struct urxe_wqe *w)
 {
 	struct urxe_arena *a = qp->ctx->arena;
 	uint32_t i = URXE_KEY_INDEX(w->bind.mw_key);
-	uint32_t high = atomic_load_explicit(&a->key_high,
-					     memory_order_relaxed);
+	uint32_t high =
+		atomic_load_explicit(&a->key_high, memory_order_relaxed);
 	struct urxe_key *k = &a->key[i], *mr = NULL;
 	const char *why;
 
@@ -172,9 +172,9 @@ static const char *try_bind(struct urxe_qp *qp, const struct urxe_wqe *w)
 	why = check_window(qp, w, k);
 	if (!why && w->bind.length) {
 		mr = &a->key[URXE_KEY_INDEX(w->bind.mr_key)];
-		why = URXE_KEY_INDEX(w->bind.mr_key) < high ?
-			      check_region(w, mr, k->pd) :
-			      "the MR does not exist";
+		why = URXE_KEY_INDEX(w->bind.mr_key) < high
+			      ? check_region(w, mr, k->pd)
+			      : "the MR does not exist";
 	}
 	if (why)
 		return why;
@@ -210,8 +210,8 @@ int urxe_bind_mw(struct ibv_qp *ibqp, struct ibv_mw *mw,
 	int ret = EINVAL;
 
 	/* IB 10.6.7.2.1: windows of type 1 are not zero based */
-	if (info->mw_access_flags & (unsigned int)(~MW_ACCESS |
-						   IBV_ACCESS_ZERO_BASED) ||
+	if (info->mw_access_flags &
+		    (unsigned int)(~MW_ACCESS | IBV_ACCESS_ZERO_BASED) ||
 	    bind->send_flags & ~(IBV_SEND_FENCE | IBV_SEND_SIGNALED))
 		return EINVAL;
 	urxe_lock(&qp->lock);
@@ -261,11 +261,11 @@ static bool invalidate(struct urxe_qp *qp, struct urxe_arena *a, uint32_t rkey,
 
 enum ibv_wc_status mw_invalidate_local(struct urxe_qp *qp, uint32_t rkey)
 {
-	if (invalidate(qp, qp->ctx->arena, rkey, qp->vqp.qp.qp_num,
-		       qp->sh->pd))
+	if (invalidate(qp, qp->ctx->arena, rkey, qp->vqp.qp.qp_num, qp->sh->pd))
 		return IBV_WC_SUCCESS;
-	urxe_why("QP 0x%x: rkey 0x%x is not a type 2 window that is bound to it",
-		 qp->vqp.qp.qp_num, rkey);
+	urxe_why(
+		"QP 0x%x: rkey 0x%x is not a type 2 window that is bound to it",
+		qp->vqp.qp.qp_num, rkey);
 	return IBV_WC_MW_BIND_ERR;
 }
 
@@ -274,7 +274,8 @@ bool mw_invalidate_remote(struct urxe_qp *qp, struct urxe_peer *p, uint32_t qpn,
 {
 	if (invalidate(qp, p->arena, rkey, qpn, pd))
 		return true;
-	urxe_why("QP 0x%x was sent an invalidation of 0x%x, which is not a type 2 window that is bound to it",
-		 qpn, rkey);
+	urxe_why(
+		"QP 0x%x was sent an invalidation of 0x%x, which is not a type 2 window that is bound to it",
+		qpn, rkey);
 	return false;
 }

@@ -20,7 +20,8 @@
 
 struct ibv_mw *urxe_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type);
 int urxe_dealloc_mw(struct ibv_mw *mw);
-int urxe_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind);
+int urxe_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw,
+		 struct ibv_mw_bind *bind);
 
 /* IBV_WR_BIND_MW: IBV_WC_SUCCESS or IBV_WC_MW_BIND_ERR. */
 enum ibv_wc_status mw_bind(struct urxe_qp *qp, const struct urxe_wqe *w);

@@ -39,16 +39,18 @@ int odp_describe(struct urxe_key *desc)
 	bool implicit = desc->length == SIZE_MAX;
 
 	if (desc->access & URXE_ACCESS_FLUSH_PERSISTENT)
-		return fabric_fail(EINVAL,
-				   "IBV_ACCESS_FLUSH_PERSISTENT needs a shared mapping of one file, not IBV_ACCESS_ON_DEMAND");
+		return fabric_fail(
+			EINVAL,
+			"IBV_ACCESS_FLUSH_PERSISTENT needs a shared mapping of one file, not IBV_ACCESS_ON_DEMAND");
 	if (implicit && desc->iova)
 		return fabric_fail(EINVAL,
 				   "an implicit MR starts at address 0");
 	/* man ibv_reg_mr: huge pages in explicit mode, and they must be */
 	if (desc->access & IBV_ACCESS_HUGETLB &&
 	    (implicit || !vma_huge(desc->va, desc->length)))
-		return fabric_fail(EINVAL,
-				   "IBV_ACCESS_HUGETLB and not all of it is huge pages");
+		return fabric_fail(
+			EINVAL,
+			"IBV_ACCESS_HUGETLB and not all of it is huge pages");
 	desc->flags |= URXE_MR_ODP;
 	return 0;
 }

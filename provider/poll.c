@@ -189,21 +189,24 @@ int urxe_poll_cq(struct ibv_cq *ibcq, int n, struct ibv_wc *wc)
 	int got = 0;
 
 	poll_progress(cq);
-	urxe_lock(&cq->lock);
+	cq_lock(cq);
+	gate_enter(&cq->gate);
 	while (got < n && poll_next(cq, &e)) {
 		fill_wc(e, &wc[got++]);
 		poll_release(cq, e);
 	}
-	urxe_unlock(&cq->lock);
+	gate_leave(&cq->gate);
+	cq_unlock(cq);
 	return got;
 }
 
 void cq_clean(struct urxe_cq *cq, uint32_t qpn)
 {
-	bool locked = cq_lock_outside(cq);
-	struct urxe_backlog *b = cq->backlog;
+	struct urxe_backlog *b;
 	uint32_t i;
 
+	gate_lock(&cq->gate);
+	b = cq->backlog;
 	/* nobody's: polling drops them */
 	for (i = b ? b->head : 0; b && i < b->count; i++)
 		if (b->cqe[i].qpn == qpn)
@@ -217,6 +220,5 @@ void cq_clean(struct urxe_cq *cq, uint32_t qpn)
 		if (e->qpn == qpn)
 			e->qpn = 0;
 	}
-	if (locked)
-		urxe_unlock_outside(&cq->lock);
+	gate_unlock(&cq->gate);
 }

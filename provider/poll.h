@@ -11,7 +11,7 @@ struct urxe_backlog {
 	struct urxe_cqe cqe[];
 };
 
-/* What a poller does for its QPs before it takes cq->lock. */
+/* What a poller does for its QPs before it polls. */
 static inline void poll_progress(struct urxe_cq *cq)
 {
 	if (unlikely(atomic_load_explicit(&cq->sh->attention,
@@ -23,7 +23,7 @@ static inline void poll_progress(struct urxe_cq *cq)
 
 /*
  * The next completion, its queue slot already released and its inline bytes
- * placed; the caller holds cq->lock, reads the entry and releases it.
+ * placed; the caller is inside the gate, reads the entry and releases it.
  */
 bool poll_next(struct urxe_cq *cq, struct urxe_cqe **out);
 void poll_release_backlog(struct urxe_cq *cq);

@@ -181,7 +181,6 @@ static void unlink_objects(struct urxe_qp *qp)
 {
 	struct urxe_context *ctx = qp->ctx;
 	struct urxe_cq *scq = qp->scq, *rcq = qp->rcq;
-	bool scq_locked = false, rcq_locked = false;
 	struct urxe_qp **p;
 
 	pthread_mutex_lock(&ctx->lock);
@@ -190,22 +189,19 @@ static void unlink_objects(struct urxe_qp *qp)
 			;
 		*p = qp->scq_next;
 		scq->refs--;
-		scq_locked = cq_lock_outside(scq);
 	}
 	if (rcq) {
 		for (p = &rcq->recv_qps; *p != qp; p = &(*p)->rcq_next)
 			;
 		*p = qp->rcq_next;
 		rcq->refs--;
-		if (rcq != scq)
-			rcq_locked = cq_lock_outside(rcq);
 	}
-	/* pollers look the QP up under their CQ's lock */
 	ctx->qp[qpn_index(qp->vqp.qp.qp_num)] = NULL;
-	if (rcq_locked)
-		urxe_unlock_outside(&rcq->lock);
-	if (scq_locked)
-		urxe_unlock_outside(&scq->lock);
+	gate_barrier(); /* pollers look it up inside their gates */
+	if (scq)
+		gate_wait(&scq->gate);
+	if (rcq)
+		gate_wait(&rcq->gate);
 	if (qp->srq)
 		qp->srq->refs--;
 	pthread_mutex_unlock(&ctx->lock);

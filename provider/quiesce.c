@@ -45,11 +45,10 @@ void quiesce(struct urxe_context *ctx)
 	struct urxe_cq *cq;
 
 	quiesce_guards(ctx->fabric);
-	/* pollers place inline data */
 	pthread_mutex_lock(&ctx->lock);
+	gate_barrier();
 	for (cq = ctx->cqs; cq; cq = cq->next)
-		if (cq_lock_outside(cq))
-			urxe_unlock_outside(&cq->lock);
+		gate_wait(&cq->gate);
 	pthread_mutex_unlock(&ctx->lock);
 }
 

@@ -28,6 +28,7 @@
 
 enum verdict {
 	DONE, /* complete it */
+	DROPPED, /* nobody heard it: complete it all the same */
 	COLLECTED, /* completed when the batch is sent */
 	PARKED_RNR,
 	PARKED_TRANSPORT,
@@ -181,7 +182,7 @@ static enum verdict unanswered(struct urxe_qp *qp, enum response resp,
 {
 	if (receive && (resp == RESP_NAK_INVALID || resp == RESP_NAK_OPERATION))
 		responder_broken(&qp->conn, RESP_NAK_OPERATION);
-	return DONE;
+	return resp ? DROPPED : DONE;
 }
 
 /* What a response means for the requester; IB 9.7.5.2 and 11.6.2. */
@@ -407,6 +408,8 @@ static void fill_request(struct urxe_qp *qp, const struct urxe_wqe *w,
 	req->solicited = w->flags & IBV_SEND_SOLICITED;
 	req->grh = false;
 	req->bad_key = false;
+	req->unreliable = qp->init.qp_type == IBV_QPT_UC ||
+			  qp->init.qp_type == IBV_QPT_UD;
 	req->imm = w->imm;
 	req->src_qp = qp->vqp.qp.qp_num;
 	req->length = w->length;
@@ -599,7 +602,8 @@ static enum verdict run_queue(struct urxe_qp *qp, struct run *r)
 		if (unlikely(v > COLLECTED))
 			break;
 		sq->exec++;
-		if (v == DONE)
+		/* completions are in order: not before what is collected */
+		if (v != COLLECTED && !r->batch.n)
 			retire_executed(qp);
 	}
 	if (v > COLLECTED && r->batch.n) {

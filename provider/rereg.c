@@ -25,8 +25,9 @@ static int describe(struct urxe_mr *mr, int flags, void *addr, size_t length,
 		access = k->access;
 	if (k->kind == URXE_MEM_DM) {
 		if (moves || !(access & IBV_ACCESS_ZERO_BASED))
-			return fabric_fail(EINVAL,
-					   "device memory stays where it is, addressed from 0");
+			return fabric_fail(
+				EINVAL,
+				"device memory stays where it is, addressed from 0");
 		key_set(out, k);
 		out->access = access;
 		return 0;
@@ -37,8 +38,9 @@ static int describe(struct urxe_mr *mr, int flags, void *addr, size_t length,
 	}
 	/* an MR with an iova of its own keeps it until it moves */
 	return mr_describe(mr->ctx, addr, length,
-			   moves || k->access & IBV_ACCESS_ZERO_BASED ?
-				   (uintptr_t)addr : k->iova,
+			   moves || k->access & IBV_ACCESS_ZERO_BASED
+				   ? (uintptr_t)addr
+				   : k->iova,
 			   access, out);
 }
 

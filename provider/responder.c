@@ -236,25 +236,44 @@ static void check_limit(struct urxe_rx *rx, uint32_t left)
 			    IBV_EVENT_SRQ_LIMIT_REACHED);
 }
 
-static bool take_receive(struct urxe_rx *rx, struct taken *t)
+static bool is_send(uint8_t opcode)
+{
+	return opcode == IBV_WR_SEND || opcode == IBV_WR_SEND_WITH_IMM ||
+	       opcode == IBV_WR_SEND_WITH_INV;
+}
+
+/*
+ * IB 9.9.3, class D: an unreliable message that is too long for the receive
+ * is lost and the receive stays.  An SRQ cannot keep it: class E, it fails.
+ */
+static bool leaves_receive(const struct urxe_rx *rx, const struct request *r,
+			   const struct taken *t)
+{
+	return r->unreliable && !rx->srq && is_send(r->opcode) &&
+	       r->length > t->total;
+}
+
+/* RESP_RNR: there is none; RESP_SILENCE: it is not for this message. */
+static enum response take_receive(struct urxe_rx *rx, const struct request *r,
+				  struct taken *t)
 {
 	struct urxe_rq_view *rq = &rx->rq;
 	const struct urxe_recv *slot;
 	uint32_t cons, prod, i;
 
 	if (unlikely(!rq->ring))
-		return false;
+		return RESP_RNR;
 	cons = atomic_load_explicit(&rq->sh->cons, memory_order_acquire);
 	do {
 		prod = atomic_load_explicit(&rq->sh->prod,
 					    memory_order_acquire);
 		if ((int32_t)(prod - cons) <= 0)
-			return false;
+			return RESP_RNR;
 		if (unlikely(rq->ring_word !=
 			     atomic_load_explicit(&rq->sh->ring,
 						  memory_order_relaxed)) &&
 		    (!rq_view_load(rq) || !rq->ring))
-			return false;
+			return RESP_RNR;
 		slot = (const void *)(rq->ring +
 				      (uint64_t)(cons & rq->mask) * rq->stride);
 		t->wr_id = slot->wr_id;
@@ -266,12 +285,20 @@ static bool take_receive(struct urxe_rx *rx, struct taken *t)
 			t->total += t->sge[i].length;
 		}
 		t->index = cons;
+		if (unlikely(leaves_receive(rx, r, t)) &&
+		    cons == atomic_load_explicit(&rq->sh->cons,
+						 memory_order_acquire)) {
+			urxe_why("a message of %llu bytes is too long for the receive of %llu: dropped",
+				 (unsigned long long)r->length,
+				 (unsigned long long)t->total);
+			return RESP_SILENCE;
+		}
 	} while (!atomic_compare_exchange_weak_explicit(
 		&rq->sh->cons, &cons, cons + 1, memory_order_acq_rel,
 		memory_order_acquire));
 	if (rx->srq)
 		check_limit(rx, prod - cons - 1);
-	return true;
+	return RESP_ACK;
 }
 
 /* Where len bytes go; false: a key of the receive does not hold. */
@@ -302,12 +329,6 @@ static bool scatter(struct urxe_conn *c, const struct taken *t, uint64_t len,
 		len -= n;
 	}
 	return true;
-}
-
-static bool is_send(uint8_t opcode)
-{
-	return opcode == IBV_WR_SEND || opcode == IBV_WR_SEND_WITH_IMM ||
-	       opcode == IBV_WR_SEND_WITH_INV;
 }
 
 /*
@@ -384,13 +405,14 @@ enum response responder_receive(struct urxe_conn *c, const struct request *r)
 		.wc_flags = wc_flags(r),
 		.solicited = r->solicited,
 	};
-	enum response resp = RESP_ACK;
+	enum response resp;
 	struct urxe_cqe_ref ref;
 	uint8_t inline_len = 0;
 	struct taken t;
 
-	if (!take_receive(&c->rx, &t))
-		return RESP_RNR;
+	resp = take_receive(&c->rx, r, &t);
+	if (unlikely(resp))
+		return resp;
 	if (!cq_begin(&c->rx.cq, &ref))
 		return RESP_NAK_OPERATION; /* their CQ is overrun */
 	wc.wr_id = t.wr_id;

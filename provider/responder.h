@@ -42,6 +42,7 @@ struct request {
 	bool solicited;
 	bool grh; /* UD: src begins with the 40 bytes of the GRH */
 	bool bad_key; /* the key to invalidate was none: the receive fails */
+	bool unreliable; /* UC, UD */
 	uint32_t imm, src_qp;
 	uint64_t length; /* with the GRH */
 	const struct urxe_seg *src;

@@ -22,7 +22,8 @@
 	(IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD | \
 	 IBV_SRQ_INIT_ATTR_XRCD | IBV_SRQ_INIT_ATTR_CQ)
 
-static int check_attr(const struct ibv_srq_init_attr_ex *a)
+static int check_attr(const struct ibv_context *ctx,
+		      const struct ibv_srq_init_attr_ex *a)
 {
 	bool xrc = a->comp_mask & IBV_SRQ_INIT_ATTR_TYPE &&
 		   a->srq_type == IBV_SRQT_XRC;
@@ -31,11 +32,14 @@ static int check_attr(const struct ibv_srq_init_attr_ex *a)
 	    (a->comp_mask & IBV_SRQ_INIT_ATTR_TYPE &&
 	     a->srq_type != IBV_SRQT_BASIC && !xrc))
 		return -EOPNOTSUPP;
-	if (!(a->comp_mask & IBV_SRQ_INIT_ATTR_PD) || !a->pd)
+	/* handles of another context mean nothing here */
+	if (!(a->comp_mask & IBV_SRQ_INIT_ATTR_PD) || !a->pd ||
+	    a->pd->context != ctx)
 		return -EINVAL;
 	if (xrc && (!(a->comp_mask & IBV_SRQ_INIT_ATTR_XRCD) ||
 		    !(a->comp_mask & IBV_SRQ_INIT_ATTR_CQ) || !a->xrcd ||
-		    !a->cq))
+		    a->xrcd->context != ctx || !a->cq ||
+		    a->cq->context != ctx))
 		return -EINVAL;
 	if (!a->attr.max_wr || a->attr.max_wr > URXE_MAX_SRQ_WR ||
 	    a->attr.max_sge > URXE_MAX_SGE)
@@ -143,7 +147,7 @@ struct ibv_srq *urxe_create_srq_ex(struct ibv_context *ibctx,
 	int ret, saved = errno;
 	struct urxe_srq *srq;
 
-	ret = check_attr(a);
+	ret = check_attr(ibctx, a);
 	if (ret)
 		return urxe_fail(ret, "ibv_create_srq");
 	srq = calloc(1, sizeof(*srq));
@@ -186,7 +190,7 @@ int urxe_destroy_srq(struct ibv_srq *ibsrq)
 	struct urxe_srq *srq = to_usrq(ibsrq);
 	struct urxe_context *ctx = srq->ctx;
 	int saved = errno;
-	bool busy, locked;
+	bool busy;
 
 	pthread_mutex_lock(&ctx->lock);
 	busy = srq->refs;
@@ -194,18 +198,12 @@ int urxe_destroy_srq(struct ibv_srq *ibsrq)
 	if (busy)
 		return EBUSY;
 	atomic_store_explicit(&srq->sh->live, 0, memory_order_seq_cst);
+	ctx->srq[srq->index] = NULL;
 	quiesce(ctx);
 	event_wait_srq(srq);
 	pthread_mutex_lock(&ctx->lock);
-	if (srq->cq) {
-		/* pollers look it up under their CQ's lock */
-		locked = cq_lock_outside(srq->cq);
-		ctx->srq[srq->index] = NULL;
-		if (locked)
-			urxe_unlock_outside(&srq->cq->lock);
+	if (srq->cq)
 		srq->cq->refs--;
-	}
-	ctx->srq[srq->index] = NULL;
 	pthread_mutex_unlock(&ctx->lock);
 	if (srq->xrcd)
 		atomic_fetch_sub_explicit(&srq->xrcd->refs, 1,
@@ -224,20 +222,21 @@ int urxe_destroy_srq(struct ibv_srq *ibsrq)
 int urxe_modify_srq(struct ibv_srq *ibsrq, struct ibv_srq_attr *attr, int mask)
 {
 	struct urxe_srq *srq = to_usrq(ibsrq);
+	uint32_t max_wr;
 	int ret = 0;
 
 	if (mask & ~(IBV_SRQ_MAX_WR | IBV_SRQ_LIMIT))
 		return EINVAL;
 	urxe_lock(&srq->rq.lock);
-	if (mask & IBV_SRQ_MAX_WR)
-		ret = rq_resize(srq->ctx, &srq->rq, attr->max_wr);
-	if (!ret && (mask & IBV_SRQ_LIMIT)) {
-		if (attr->srq_limit > srq->rq.max_wr)
-			ret = EINVAL;
-		else
-			atomic_store_explicit(&srq->sh->limit, attr->srq_limit,
-					      memory_order_release);
-	}
+	max_wr = mask & IBV_SRQ_MAX_WR ? attr->max_wr : srq->rq.max_wr;
+	/* if anything is invalid, nothing is modified */
+	if (mask & IBV_SRQ_LIMIT && attr->srq_limit > max_wr)
+		ret = EINVAL;
+	if (!ret && mask & IBV_SRQ_MAX_WR)
+		ret = rq_resize(srq->ctx, &srq->rq, max_wr);
+	if (!ret && mask & IBV_SRQ_LIMIT)
+		atomic_store_explicit(&srq->sh->limit, attr->srq_limit,
+				      memory_order_release);
 	urxe_unlock(&srq->rq.lock);
 	return ret;
 }

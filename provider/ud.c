@@ -98,7 +98,7 @@ static void deliver(struct urxe_qp *qp, const struct urxe_wqe *w, uint32_t qpn,
 	if (resp == RESP_RNR)
 		urxe_why("a datagram found no receive on QP 0x%x: dropped",
 			 qpn);
-	else if (resp)
+	else if (resp == RESP_NAK_INVALID || resp == RESP_NAK_OPERATION)
 		responder_broken(c, RESP_NAK_OPERATION);
 }
 

@@ -53,8 +53,9 @@ struct urxe_context {
 	pthread_mutex_t lock; /* object lists */
 	struct urxe_service *service; /* NULL until it is needed */
 	struct urxe_cq *cqs;
-	struct urxe_qp *qp[URXE_MAX_QP]; /* by QPN index */
-	struct urxe_srq *srq[URXE_MAX_SRQ]; /* by index */
+	/* by QPN index and by number; pollers look there, see quiesce.h */
+	struct urxe_qp *_Atomic qp[URXE_MAX_QP];
+	struct urxe_srq *_Atomic srq[URXE_MAX_SRQ];
 	uint16_t xrcd_opens[URXE_MAX_XRCD]; /* under the device lock */
 };
 
@@ -103,8 +104,10 @@ struct urxe_cq {
 	struct urxe_cq *next; /* in ctx->cqs */
 	struct urxe_cq_sh *sh;
 	uint32_t index;
-	struct urxe_lock lock; /* pollers */
-	/* the poller's, under lock */
+	pthread_mutex_t lock; /* pollers and resizers, if they are several */
+	bool single_threaded;
+	struct urxe_gate gate; /* whoever has the lock, at work in the ring */
+	/* the poller's, inside the gate */
 	struct urxe_cqe *ring;
 	uint32_t mask;
 	uint32_t head; /* next entry to poll */

@@ -181,7 +181,7 @@ struct ibv_qp *urxe_open_qp(struct ibv_context *ibctx,
 		return urxe_fail(ret, "ibv_open_qp");
 	}
 	qp->ctx = ctx;
-	pthread_mutex_init(&qp->lock.mutex, NULL);
+	urxe_lock_init(&qp->lock, false);
 	qp->init.qp_type = IBV_QPT_XRC_RECV;
 	qp->guard = &ctx->fabric->dev->guard[qpn_index(attr->qp_num)];
 	qp->vqp.qp.context = ibctx;
@@ -205,6 +205,6 @@ void xrc_close_qp(struct urxe_qp *qp)
 	peer_put(qp->opened);
 	pthread_mutex_destroy(&qp->vqp.qp.mutex);
 	pthread_cond_destroy(&qp->vqp.qp.cond);
-	pthread_mutex_destroy(&qp->lock.mutex);
+	urxe_lock_destroy(&qp->lock);
 	free(qp);
 }

@@ -49,6 +49,24 @@ const char *dm_kind_name(uint32_t kind)
 	return kind < sizeof(name) / sizeof(*name) ? name[kind] : "unknown";
 }
 
+/* Pages of 2 MiB that nobody has; a mount without a size= says 0 of 0. */
+static uint64_t huge_free(const struct statfs *fs)
+{
+	unsigned long long n = 0;
+	FILE *f;
+
+	if (fs->f_blocks)
+		return fs->f_bfree;
+	f = fopen("/sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages",
+		  "re");
+	if (f) {
+		if (fscanf(f, "%llu", &n) != 1)
+			n = 0;
+		fclose(f);
+	}
+	return n;
+}
+
 /* A hugetlbfs of 2 MiB pages with room for the heap: its file's path. */
 static int hugetlb_create(struct urxe_fabric *f, char *path, size_t len)
 {
@@ -65,7 +83,7 @@ static int hugetlb_create(struct urxe_fabric *f, char *path, size_t len)
 	while (fd < 0 && getmntent_r(mounts, &m, buf, sizeof(buf))) {
 		if (strcmp(m.mnt_type, "hugetlbfs") ||
 		    statfs(m.mnt_dir, &fs) || (uint64_t)fs.f_bsize != CHUNK ||
-		    (uint64_t)fs.f_bfree * CHUNK < f->dev->dm_bytes)
+		    huge_free(&fs) * CHUNK < f->dev->dm_bytes)
 			continue;
 		if ((size_t)snprintf(path, len, "%s/urxe-%u-%s-%llx",
 				     m.mnt_dir, (unsigned int)geteuid(),

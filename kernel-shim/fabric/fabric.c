@@ -21,6 +21,11 @@ const char *fabric_why(void)
 	return why;
 }
 
+void fabric_why_clear(void)
+{
+	why[0] = 0;
+}
+
 int fabric_fail(int err, const char *fmt, ...)
 {
 	va_list ap;
@@ -248,6 +253,7 @@ static int map_device(struct urxe_fabric *f)
 		goto out_close;
 	}
 	f->dev = dev;
+	why[0] = 0;
 	ret = 0;
 out_close:
 	close(fd);

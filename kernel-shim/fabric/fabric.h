@@ -21,6 +21,10 @@
 #define URXE_DEV_INDEX 1000 /* netlink DEV_INDEX */
 #define URXE_DEV_MAJOR 231
 #define URXE_DEV_MINOR 60000
+/* The character device rdma_cm, and the FIFOs that its channels are. */
+#define URXE_CM_MAJOR 10
+#define URXE_CM_MINOR 60001
+#define CM_FIFO_MODE (S_IFIFO | 01600)
 
 /* One process's mapping of a fabric. */
 struct urxe_fabric {
@@ -58,6 +62,7 @@ void fabric_mutex_lock(pthread_mutex_t *m);
  * nothing to add to the errno.
  */
 const char *fabric_why(void);
+void fabric_why_clear(void);
 int fabric_fail(int err, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 

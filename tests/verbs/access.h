@@ -6,9 +6,9 @@
 #include "harness.h"
 
 /* How it ends.  After an error the connection is made anew. */
-static inline enum ibv_wc_status access_to(struct duo *d,
-					   enum ibv_wr_opcode op, uint64_t addr,
-					   uint32_t rkey, uint32_t len)
+static inline enum ibv_wc_status access_to(struct duo *d, enum ibv_wr_opcode op,
+					   uint64_t addr, uint32_t rkey,
+					   uint32_t len)
 {
 	struct ibv_sge sge = node_sge(&d->a, 0, len);
 	struct ibv_send_wr wr = rdma_wr(d, op, 1, &sge, 1, 0);
@@ -30,11 +30,11 @@ static inline enum ibv_wc_status access_to(struct duo *d,
 	return status;
 }
 
-#define ck_write(d, addr, rkey, len, status)                                   \
-	ck_assert_int_eq(access_to(d, IBV_WR_RDMA_WRITE, addr, rkey, len),     \
+#define ck_write(d, addr, rkey, len, status)                               \
+	ck_assert_int_eq(access_to(d, IBV_WR_RDMA_WRITE, addr, rkey, len), \
 			 status)
-#define ck_read(d, addr, rkey, len, status)                                    \
-	ck_assert_int_eq(access_to(d, IBV_WR_RDMA_READ, addr, rkey, len),      \
+#define ck_read(d, addr, rkey, len, status)                               \
+	ck_assert_int_eq(access_to(d, IBV_WR_RDMA_READ, addr, rkey, len), \
 			 status)
 
 #endif

@@ -55,8 +55,8 @@ static void peer_died(struct duo *d)
 	int status = reap_child(d->pid);
 
 	if (status < 0)
-		ck_abort_msg("the peer process died of signal %d (%s)",
-			     -status, strsignal(-status));
+		ck_abort_msg("the peer process died of signal %d (%s)", -status,
+			     strsignal(-status));
 	_exit(EXIT_FAILURE);
 }
 

@@ -20,8 +20,10 @@
 struct opts default_opts(void)
 {
 	struct opts o = {
-		.cap = { .max_send_wr = 64, .max_recv_wr = 64,
-			 .max_send_sge = 4, .max_recv_sge = 4,
+		.cap = { .max_send_wr = 64,
+			 .max_recv_wr = 64,
+			 .max_send_sge = 4,
+			 .max_recv_sge = 4,
 			 .max_inline_data = 64 },
 		.cqe = 256,
 		.size = 1 << 16,
@@ -49,8 +51,7 @@ struct ibv_device *find_device(struct ibv_device ***list)
 	for (i = 0; i < n; i++)
 		if (!strcmp(ibv_get_device_name((*list)[i]), DEVICE))
 			return (*list)[i];
-	ck_abort_msg("no %s among %d devices: run me with urxe run", DEVICE,
-		     n);
+	ck_abort_msg("no %s among %d devices: run me with urxe run", DEVICE, n);
 	return NULL;
 }
 
@@ -234,8 +235,8 @@ static bool node_is(struct node *n, size_t off, size_t len, bool is_pattern,
 		wide = widen(&at, chunk);
 		node_get(n, at, b, wide);
 		for (k = 0; k < chunk; k++) {
-			want = is_pattern ? pattern(i + k, seed) :
-					    (uint8_t)seed;
+			want = is_pattern ? pattern(i + k, seed)
+					  : (uint8_t)seed;
 			if (b[off + i - at + k] != want)
 				return false;
 		}
@@ -280,8 +281,7 @@ int attr_rtr(struct ibv_qp_attr *attr, const struct opts *o,
 	attr->ah_attr.grh.hop_limit = 1;
 	attr->ah_attr.port_num = 1;
 	return IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
-	       IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
-	       IBV_QP_MIN_RNR_TIMER;
+	       IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
 }
 
 int attr_rts(struct ibv_qp_attr *attr, const struct opts *o)
@@ -366,7 +366,8 @@ int post_wr(struct ibv_qp *qp, struct ibv_send_wr *wr)
 int post_recv(struct node *n, uint64_t wr_id, size_t off, uint32_t len)
 {
 	struct ibv_sge sge = node_sge(n, off, len);
-	struct ibv_recv_wr wr = { .wr_id = wr_id, .sg_list = &sge,
+	struct ibv_recv_wr wr = { .wr_id = wr_id,
+				  .sg_list = &sge,
 				  .num_sge = 1 },
 			   *bad = NULL;
 	int ret = ibv_post_recv(n->qp, &wr, &bad);

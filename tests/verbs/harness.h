@@ -26,11 +26,11 @@
 #define WAIT_MS 10000 /* how long anything may take that must happen */
 #define QUIET_MS 30 /* how long to look that nothing happens */
 
-#define ALL_ACCESS                                                             \
-	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |                    \
+#define ALL_ACCESS                                          \
+	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | \
 	 IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC)
-#define QP_ACCESS                                                              \
-	(IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |                    \
+#define QP_ACCESS                                           \
+	(IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | \
 	 IBV_ACCESS_REMOTE_ATOMIC)
 
 /* Where the bytes of a node's buffer are. */
@@ -193,14 +193,14 @@ Suite *suite(const char *name);
 void add_case(Suite *s, const char *name, const TTest *test, int n);
 int run(Suite *s);
 
-#define ck_errno(expr, err)                                                    \
-	do {                                                                   \
-		errno = 0;                                                     \
-		ck_assert_msg((expr) == NULL, "%s succeeded", #expr);          \
-		ck_assert_int_eq(errno, err);                                  \
+#define ck_errno(expr, err)                                           \
+	do {                                                          \
+		errno = 0;                                            \
+		ck_assert_msg((expr) == NULL, "%s succeeded", #expr); \
+		ck_assert_int_eq(errno, err);                         \
 	} while (0)
 #define ck_ok(expr) ck_assert_int_eq(expr, 0)
-#define ck_nonnull(expr)                                                       \
+#define ck_nonnull(expr) \
 	ck_assert_msg((expr) != NULL, "%s: %s", #expr, strerror(errno))
 
 #endif

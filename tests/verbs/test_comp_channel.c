@@ -24,7 +24,9 @@ static void do_send(struct node *b, void *arg)
 {
 	struct message *m = arg;
 	struct ibv_sge sge = node_sge(b, 0, m->len);
-	struct ibv_send_wr wr = { .wr_id = 1, .sg_list = &sge, .num_sge = 1,
+	struct ibv_send_wr wr = { .wr_id = 1,
+				  .sg_list = &sge,
+				  .num_sge = 1,
 				  .opcode = IBV_WR_SEND,
 				  .send_flags = m->flags | IBV_SEND_SIGNALED };
 
@@ -274,7 +276,8 @@ START_TEST(several_cqs_on_one_channel)
 	}
 	for (i = 0; i < 3; i++) {
 		struct ibv_sge sge = node_sge(&n[i], 0, 8);
-		struct ibv_send_wr wr = { .sg_list = &sge, .num_sge = 1,
+		struct ibv_send_wr wr = { .sg_list = &sge,
+					  .num_sge = 1,
 					  .opcode = IBV_WR_SEND };
 
 		ck_ok(post_wr(n[i].qp, &wr));

@@ -213,7 +213,8 @@ END_TEST
 static void do_send_many(struct node *b, void *arg)
 {
 	struct ibv_sge sge = node_sge(b, 0, 8);
-	struct ibv_send_wr wr = { .sg_list = &sge, .num_sge = 1,
+	struct ibv_send_wr wr = { .sg_list = &sge,
+				  .num_sge = 1,
 				  .opcode = IBV_WR_SEND };
 	int i;
 

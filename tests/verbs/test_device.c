@@ -67,8 +67,8 @@ START_TEST(limits)
 	ck_assert(a.page_size_cap & 4096);
 	ck_assert_str_ne(a.fw_ver, "");
 	/* what the tests rely on elsewhere is not claimed */
-	ck_assert(!(a.device_cap_flags & (IBV_DEVICE_AUTO_PATH_MIG |
-					  IBV_DEVICE_RESIZE_MAX_WR)));
+	ck_assert(!(a.device_cap_flags &
+		    (IBV_DEVICE_AUTO_PATH_MIG | IBV_DEVICE_RESIZE_MAX_WR)));
 	ck_ok(ibv_close_device(ctx));
 }
 END_TEST
@@ -146,8 +146,8 @@ static void gid_text(const union ibv_gid *gid, char *buf)
 	int i;
 
 	for (i = 0; i < 8; i++)
-		buf += sprintf(buf, "%s%02x%02x", i ? ":" : "",
-			       gid->raw[2 * i], gid->raw[2 * i + 1]);
+		buf += sprintf(buf, "%s%02x%02x", i ? ":" : "", gid->raw[2 * i],
+			       gid->raw[2 * i + 1]);
 }
 
 START_TEST(gids_alike_everywhere)
@@ -199,8 +199,7 @@ START_TEST(gid_errors)
 
 	ck_assert_int_ne(ibv_query_gid(ctx, 1, URXE_MAX_GID, &gid), 0);
 	ck_assert_int_ne(ibv_query_gid(ctx, 2, 0, &gid), 0);
-	ck_assert_int_eq(ibv_query_gid_ex(ctx, 1, URXE_MAX_GID, &e, 0),
-			 EINVAL);
+	ck_assert_int_eq(ibv_query_gid_ex(ctx, 1, URXE_MAX_GID, &e, 0), EINVAL);
 	ck_assert_int_eq(ibv_query_gid_ex(ctx, 0, 0, &e, 0), EINVAL);
 	ck_assert_int_eq(ibv_query_gid_ex(ctx, 2, 0, &e, 0), EINVAL);
 	ck_ok(ibv_close_device(ctx));

@@ -131,7 +131,8 @@ START_TEST(odd_lengths)
 		ck_nonnull(mr);
 		ck_ok(ibv_dereg_mr(mr));
 		ck_errno(ibv_reg_dm_mr(pd, dm, 0, len[i] + 1,
-				       IBV_ACCESS_ZERO_BASED), EINVAL);
+				       IBV_ACCESS_ZERO_BASED),
+			 EINVAL);
 		ck_ok(ibv_free_dm(dm));
 	}
 	teardown();

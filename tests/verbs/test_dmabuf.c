@@ -50,8 +50,9 @@ START_TEST(fields)
 	ck_assert_ptr_eq(mr->pd, pd);
 	ck_assert_uint_eq(mr->length, 100);
 	ck_assert_uint_eq((uintptr_t)mr->addr, PAGE + 8);
-	ck_assert_int_eq(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL,
-				      NULL, 0, 0), IBV_REREG_MR_ERR_INPUT);
+	ck_assert_int_eq(
+		ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, 0),
+		IBV_REREG_MR_ERR_INPUT);
 	ck_ok(ibv_dereg_mr(mr));
 	close(fd);
 	teardown();
@@ -76,8 +77,8 @@ START_TEST(refused)
 	ck_errno(ibv_reg_dmabuf_mr(pd, UINT64_MAX - PAGE + 1, PAGE, 0, fd, 0),
 		 EINVAL);
 	/* flags */
-	ck_errno(ibv_reg_dmabuf_mr(pd, 0, PAGE, 0, fd,
-				   IBV_ACCESS_REMOTE_WRITE), EINVAL);
+	ck_errno(ibv_reg_dmabuf_mr(pd, 0, PAGE, 0, fd, IBV_ACCESS_REMOTE_WRITE),
+		 EINVAL);
 	ck_errno(ibv_reg_dmabuf_mr(pd, 0, PAGE, 0, fd, IBV_ACCESS_MW_BIND),
 		 EINVAL);
 	ck_errno(ibv_reg_dmabuf_mr(pd, 0, PAGE, 0, fd, IBV_ACCESS_ON_DEMAND),
@@ -97,8 +98,9 @@ START_TEST(refused)
 	mr = ibv_reg_dmabuf_mr(pd, 0, PAGE, 0, ro, IBV_ACCESS_REMOTE_READ);
 	ck_nonnull(mr);
 	ck_ok(ibv_dereg_mr(mr));
-	mr = ibv_reg_dmabuf_mr(pd, 0, PAGE, 0, fd, IBV_ACCESS_LOCAL_WRITE |
-			       IBV_ACCESS_RELAXED_ORDERING);
+	mr = ibv_reg_dmabuf_mr(pd, 0, PAGE, 0, fd,
+			       IBV_ACCESS_LOCAL_WRITE |
+				       IBV_ACCESS_RELAXED_ORDERING);
 	ck_nonnull(mr);
 	ck_ok(ibv_dereg_mr(mr));
 	close(ro);
@@ -181,7 +183,8 @@ static void run_traffic(struct duo *d, struct buf *f)
 
 START_TEST(traffic)
 {
-	struct buf f = { .offset = PAGE + 16, .iova = 16 * PAGE + 16,
+	struct buf f = { .offset = PAGE + 16,
+			 .iova = 16 * PAGE + 16,
 			 .keep_fd = true };
 	struct opts o = default_opts();
 	struct duo d;

@@ -155,12 +155,12 @@ START_TEST(nothing_leaks_from_peers)
 END_TEST
 
 /* Functions that succeed leave errno as it was. */
-#define KEEPS(expr)                                                            \
-	do {                                                                   \
-		errno = 4711;                                                  \
-		expr;                                                          \
-		ck_assert_msg(errno == 4711, "%s: errno is now %d", #expr,     \
-			      errno);                                          \
+#define KEEPS(expr)                                                        \
+	do {                                                               \
+		errno = 4711;                                              \
+		expr;                                                      \
+		ck_assert_msg(errno == 4711, "%s: errno is now %d", #expr, \
+			      errno);                                      \
 	} while (0)
 
 START_TEST(errno_is_kept)

@@ -160,8 +160,7 @@ START_TEST(send_queue_drain)
 	ck_ok(qp_to(d.a.qp, IBV_QPS_SQD));
 	expect_ok(d.a.scq, 1, IBV_WC_RDMA_WRITE);
 	for (i = 0; i < 5; i++)
-		ck_ok(post(&d, IBV_WR_RDMA_WRITE, 10 + i, 0, 8, 64 + i * 8,
-			   0));
+		ck_ok(post(&d, IBV_WR_RDMA_WRITE, 10 + i, 0, 8, 64 + i * 8, 0));
 	expect_none(d.a.scq, QUIET_MS);
 	ck_assert(b_all(&d, 64, 40, 0));
 	ck_ok(qp_to(d.a.qp, IBV_QPS_RTS));
@@ -180,8 +179,10 @@ END_TEST
 static void do_send(struct node *b, void *arg)
 {
 	struct ibv_sge sge = node_sge(b, 0, 8);
-	struct ibv_send_wr wr = { .wr_id = *(uint64_t *)arg, .sg_list = &sge,
-				  .num_sge = 1, .opcode = IBV_WR_SEND,
+	struct ibv_send_wr wr = { .wr_id = *(uint64_t *)arg,
+				  .sg_list = &sge,
+				  .num_sge = 1,
+				  .opcode = IBV_WR_SEND,
 				  .send_flags = IBV_SEND_SIGNALED };
 
 	ck_ok(post_wr(b->qp, &wr));

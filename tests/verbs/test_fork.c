@@ -126,7 +126,8 @@ static int child_as_peer(void *arg)
 	node_connect(&n, &peer);
 	for (i = 0; i < 50; i++) {
 		struct ibv_sge sge = node_sge(&n, 0, 100);
-		struct ibv_send_wr wr = { .wr_id = i, .sg_list = &sge,
+		struct ibv_send_wr wr = { .wr_id = i,
+					  .sg_list = &sge,
 					  .num_sge = 1,
 					  .opcode = IBV_WR_RDMA_WRITE,
 					  .send_flags = IBV_SEND_SIGNALED };
@@ -172,7 +173,9 @@ static int child_with_timers(void *arg)
 	struct node n;
 	struct addr addr;
 	struct ibv_sge sge;
-	struct ibv_send_wr wr = { .wr_id = 4, .num_sge = 1, .sg_list = &sge,
+	struct ibv_send_wr wr = { .wr_id = 4,
+				  .num_sge = 1,
+				  .sg_list = &sge,
 				  .opcode = IBV_WR_SEND,
 				  .send_flags = IBV_SEND_SIGNALED };
 

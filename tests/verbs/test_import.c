@@ -27,8 +27,10 @@ static void send_fd(int s, int fd)
 	struct offer none = { 0 };
 	struct iovec iov = { &none, 1 };
 	char ctl[CMSG_SPACE(sizeof(int))];
-	struct msghdr m = { .msg_iov = &iov, .msg_iovlen = 1,
-			    .msg_control = ctl, .msg_controllen = sizeof(ctl) };
+	struct msghdr m = { .msg_iov = &iov,
+			    .msg_iovlen = 1,
+			    .msg_control = ctl,
+			    .msg_controllen = sizeof(ctl) };
 	struct cmsghdr *c = CMSG_FIRSTHDR(&m);
 
 	memset(ctl, 0, sizeof(ctl));
@@ -43,8 +45,10 @@ static int recv_fd(int s)
 {
 	char byte, ctl[CMSG_SPACE(sizeof(int))];
 	struct iovec iov = { &byte, 1 };
-	struct msghdr m = { .msg_iov = &iov, .msg_iovlen = 1,
-			    .msg_control = ctl, .msg_controllen = sizeof(ctl) };
+	struct msghdr m = { .msg_iov = &iov,
+			    .msg_iovlen = 1,
+			    .msg_control = ctl,
+			    .msg_controllen = sizeof(ctl) };
 	int fd = -1;
 
 	ck_assert_int_eq(recvmsg(s, &m, MSG_CMSG_CLOEXEC), 1);
@@ -243,8 +247,7 @@ END_TEST
 static int use_memory(void *arg)
 {
 	struct opts o = default_opts();
-	struct ibv_qp_init_attr init = { .cap = o.cap,
-					 .qp_type = IBV_QPT_RC };
+	struct ibv_qp_init_attr init = { .cap = o.cap, .qp_type = IBV_QPT_RC };
 	struct addr to_peer, to_me;
 	struct ibv_sge sge;
 	struct ibv_send_wr wr;
@@ -270,7 +273,9 @@ static int use_memory(void *arg)
 	qp_to_rts(qp, &o);
 	/* from the exporter's memory to the peer's */
 	sge = (struct ibv_sge){ m.o.addr, 100, m.mr->lkey };
-	wr = (struct ibv_send_wr){ .wr_id = 1, .sg_list = &sge, .num_sge = 1,
+	wr = (struct ibv_send_wr){ .wr_id = 1,
+				   .sg_list = &sge,
+				   .num_sge = 1,
 				   .opcode = IBV_WR_RDMA_WRITE,
 				   .send_flags = IBV_SEND_SIGNALED };
 	wr.wr.rdma.remote_addr = peer.base;
@@ -422,7 +427,10 @@ START_TEST(opener_closes_first)
 	ck_ok(ibv_memcpy_to_dm(e.dm, 8, "exported", 8));
 	offer(&e);
 	wait_turn(e.sock);
-	/* the kernel keeps objects as long as anybody has the descriptor */
+	/* objects live as long as anybody has the descriptor */
+	ibv_unimport_mr(e.mr);
+	ibv_unimport_dm(e.dm);
+	ibv_unimport_pd(e.pd);
 	ck_ok(ibv_close_device(e.ctx));
 	give_turn(e.sock);
 	ck_assert_int_eq(reap_child(e.pid), 0);
@@ -484,8 +492,9 @@ START_TEST(same_process)
 	ck_errno(ibv_import_mr(other, mr->handle), EINVAL);
 	mr2 = ibv_import_mr(pd2, mr->handle);
 	ck_nonnull(mr2);
-	ck_assert_int_eq(ibv_rereg_mr(mr2, IBV_REREG_MR_CHANGE_ACCESS, NULL,
-				      NULL, 0, 0), IBV_REREG_MR_ERR_INPUT);
+	ck_assert_int_eq(
+		ibv_rereg_mr(mr2, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, 0),
+		IBV_REREG_MR_ERR_INPUT);
 	ibv_unimport_mr(mr2);
 	ibv_unimport_pd(pd2);
 	ck_ok(ibv_dealloc_pd(other));

@@ -75,7 +75,8 @@ START_TEST(create_errors)
 	struct node n;
 
 	node_open(&n, NULL, MEM_HEAP, &o);
-	attr = (struct ibv_qp_init_attr){ .send_cq = n.scq, .recv_cq = n.rcq,
+	attr = (struct ibv_qp_init_attr){ .send_cq = n.scq,
+					  .recv_cq = n.rcq,
 					  .cap = o.cap,
 					  .qp_type = IBV_QPT_RC };
 	c->change(&attr);
@@ -264,8 +265,8 @@ START_TEST(unsignaled_fill_the_queue)
 	duo_renew(&d);
 	for (round = 0; round < 100; round++) {
 		for (i = 0; i < 9; i++)
-			ck_ok(post_unsignaled(&d, IBV_WR_RDMA_WRITE, i, 0, 8,
-					      0, 0));
+			ck_ok(post_unsignaled(&d, IBV_WR_RDMA_WRITE, i, 0, 8, 0,
+					      0));
 		ck_ok(post(&d, IBV_WR_RDMA_WRITE, round, 0, 8, 0, 0));
 		expect_ok(d.a.scq, round, IBV_WC_RDMA_WRITE);
 	}

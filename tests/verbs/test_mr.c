@@ -29,8 +29,8 @@ static void teardown(void)
 
 static char *pages(size_t n, int prot)
 {
-	char *p = mmap(NULL, n * PAGE, prot, MAP_PRIVATE | MAP_ANONYMOUS, -1,
-		       0);
+	char *p =
+		mmap(NULL, n * PAGE, prot, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	ck_assert(p != MAP_FAILED);
 	return p;
@@ -227,8 +227,8 @@ static enum ibv_wc_status write_to(struct duo *d, uint64_t addr, uint32_t rkey,
 	return status;
 }
 
-static enum ibv_wc_status send_from(struct duo *d, uint64_t addr,
-				    uint32_t lkey, uint32_t len)
+static enum ibv_wc_status send_from(struct duo *d, uint64_t addr, uint32_t lkey,
+				    uint32_t len)
 {
 	struct ibv_sge sge = { addr, len, lkey };
 	struct ibv_send_wr wr = rdma_wr(d, IBV_WR_RDMA_WRITE, 1, &sge, 1, 0);
@@ -305,7 +305,8 @@ END_TEST
 
 START_TEST(zero_based)
 {
-	struct extra e = { .off = 4096 + 24, .len = 100,
+	struct extra e = { .off = 4096 + 24,
+			   .len = 100,
 			   .access = ALL_ACCESS | IBV_ACCESS_ZERO_BASED };
 	struct opts o = default_opts();
 	struct duo d;
@@ -327,8 +328,11 @@ END_TEST
 START_TEST(iova)
 {
 	const uint64_t iova = 0x7000000000010000ull;
-	struct extra e = { .off = 0, .len = 5000, .access = ALL_ACCESS,
-			   .with_iova = true, .iova = iova };
+	struct extra e = { .off = 0,
+			   .len = 5000,
+			   .access = ALL_ACCESS,
+			   .with_iova = true,
+			   .iova = iova };
 	struct opts o = default_opts();
 	struct duo d;
 
@@ -369,8 +373,9 @@ START_TEST(iova_for_local_access)
 	node_fill(&d.a, 4096, 4096, 10);
 	ck_assert_int_eq(send_from(&d, 0, zero->lkey, 4096), IBV_WC_SUCCESS);
 	ck_assert(b_has(&d, 0, 4096, 10));
-	ck_assert_int_eq(send_from(&d, (uintptr_t)d.a.buf + 4096, zero->lkey,
-				   1), IBV_WC_LOC_PROT_ERR);
+	ck_assert_int_eq(
+		send_from(&d, (uintptr_t)d.a.buf + 4096, zero->lkey, 1),
+		IBV_WC_LOC_PROT_ERR);
 	ck_ok(ibv_dereg_mr(mr));
 	ck_ok(ibv_dereg_mr(zero));
 	duo_close(&d);
@@ -433,7 +438,8 @@ START_TEST(many_mrs_in_use)
 
 	duo_open(&d, _i, MEM_HEAP, MEM_HEAP, &o);
 	for (i = 0; i < 300; i++) {
-		e[i] = (struct extra){ .off = i * 8, .len = 8,
+		e[i] = (struct extra){ .off = i * 8,
+				       .len = 8,
 				       .access = ALL_ACCESS };
 		on_b(&d, do_extra, &e[i], sizeof(e[i]));
 	}

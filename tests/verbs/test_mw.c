@@ -108,7 +108,9 @@ static void do_bind2(struct node *b, void *arg)
 	wr.bind_mw.mw = b->user;
 	wr.bind_mw.rkey = w->rkey;
 	wr.bind_mw.bind_info = (struct ibv_mw_bind_info){
-		.mr = b->mr, .addr = b->base + w->off, .length = w->len,
+		.mr = b->mr,
+		.addr = b->base + w->off,
+		.length = w->len,
 		.mw_access_flags = w->access,
 	};
 	w->ret = post_wr(b->qp, &wr);
@@ -220,8 +222,9 @@ END_TEST
 
 START_TEST(type_1)
 {
-	struct win w = { .type = IBV_MW_TYPE_1, .off = 100, .len = 200,
-			 .access = WINDOW };
+	struct win w = {
+		.type = IBV_MW_TYPE_1, .off = 100, .len = 200, .access = WINDOW
+	};
 	uint32_t old, unbound;
 	struct duo d;
 
@@ -277,8 +280,8 @@ START_TEST(type_1_rules)
 	w.access = IBV_ACCESS_MW_BIND;
 	b_do(&d, do_bind1, &w);
 	ck_assert_int_eq(w.ret, EINVAL);
-	bind.bind_info = (struct ibv_mw_bind_info){ d.b.mr, d.b.base, 8,
-						    WINDOW };
+	bind.bind_info =
+		(struct ibv_mw_bind_info){ d.b.mr, d.b.base, 8, WINDOW };
 	bind.send_flags = IBV_SEND_INLINE;
 	ck_assert_int_eq(ibv_bind_mw(d.b.qp, mw, &bind), EINVAL);
 	/* by its own verb only */
@@ -331,8 +334,9 @@ END_TEST
 
 START_TEST(type_2)
 {
-	struct win w = { .type = IBV_MW_TYPE_2, .off = 64, .len = 100,
-			 .access = WINDOW };
+	struct win w = {
+		.type = IBV_MW_TYPE_2, .off = 64, .len = 100, .access = WINDOW
+	};
 	struct duo d;
 
 	open_mw(&d, _i);
@@ -384,8 +388,9 @@ static int send_inv(struct duo *d, uint32_t rkey, uint32_t len)
 
 START_TEST(type_2_remote_invalidate)
 {
-	struct win w = { .type = IBV_MW_TYPE_2, .off = 1000, .len = 100,
-			 .access = WINDOW };
+	struct win w = {
+		.type = IBV_MW_TYPE_2, .off = 1000, .len = 100, .access = WINDOW
+	};
 	struct ibv_wc wc;
 	struct duo d;
 
@@ -473,7 +478,9 @@ END_TEST
 
 START_TEST(zero_based)
 {
-	struct win w = { .type = IBV_MW_TYPE_2, .off = 500, .len = 100,
+	struct win w = { .type = IBV_MW_TYPE_2,
+			 .off = 500,
+			 .len = 100,
 			 .access = WINDOW | IBV_ACCESS_ZERO_BASED };
 	struct duo d;
 
@@ -518,7 +525,8 @@ END_TEST
 
 START_TEST(window_gives_the_right)
 {
-	struct win w = { .type = IBV_MW_TYPE_2, .len = 64,
+	struct win w = { .type = IBV_MW_TYPE_2,
+			 .len = 64,
 			 .access = IBV_ACCESS_REMOTE_WRITE };
 	struct opts o = default_opts();
 	struct duo d;
@@ -539,7 +547,8 @@ END_TEST
 
 START_TEST(atomics)
 {
-	struct win w = { .type = IBV_MW_TYPE_1, .len = 64,
+	struct win w = { .type = IBV_MW_TYPE_1,
+			 .len = 64,
 			 .access = IBV_ACCESS_REMOTE_ATOMIC };
 	struct duo d;
 
@@ -548,7 +557,8 @@ START_TEST(atomics)
 	b_do(&d, do_bind1, &w);
 	b_store64(&d, 8, 41);
 	ck_assert_int_eq(access_to(&d, IBV_WR_ATOMIC_FETCH_AND_ADD,
-				   b_addr(&d, 8), w.rkey, 8), IBV_WC_SUCCESS);
+				   b_addr(&d, 8), w.rkey, 8),
+			 IBV_WC_SUCCESS);
 	ck_assert_uint_eq(b_load64(&d, 8), 42);
 	ck_write(&d, b_addr(&d, 8), w.rkey, 8, IBV_WC_REM_ACCESS_ERR);
 	close_mw(&d);
@@ -558,7 +568,8 @@ END_TEST
 /* Windows have no lkey. */
 START_TEST(not_for_local_use)
 {
-	struct win w = { .type = IBV_MW_TYPE_1, .len = 64,
+	struct win w = { .type = IBV_MW_TYPE_1,
+			 .len = 64,
 			 .access = WINDOW | IBV_ACCESS_LOCAL_WRITE };
 	struct ibv_sge sge;
 	struct ibv_send_wr wr;
@@ -598,16 +609,19 @@ START_TEST(in_order)
 	b_do(&d, do_alloc, &w);
 	mw = d.b.user;
 	info = (struct ibv_mw_bind_info){ d.b.mr, d.b.base, 64, WINDOW };
-	wr[0] = (struct ibv_send_wr){ .wr_id = 1, .next = &wr[1],
+	wr[0] = (struct ibv_send_wr){ .wr_id = 1,
+				      .next = &wr[1],
 				      .opcode = IBV_WR_BIND_MW,
 				      .send_flags = IBV_SEND_SIGNALED };
 	wr[0].bind_mw.mw = mw;
 	wr[0].bind_mw.rkey = ibv_inc_rkey(mw->rkey);
 	wr[0].bind_mw.bind_info = info;
-	wr[1] = (struct ibv_send_wr){ .wr_id = 2, .next = &wr[2],
+	wr[1] = (struct ibv_send_wr){ .wr_id = 2,
+				      .next = &wr[2],
 				      .opcode = IBV_WR_SEND,
 				      .send_flags = IBV_SEND_SIGNALED };
-	wr[2] = (struct ibv_send_wr){ .wr_id = 3, .opcode = IBV_WR_LOCAL_INV,
+	wr[2] = (struct ibv_send_wr){ .wr_id = 3,
+				      .opcode = IBV_WR_LOCAL_INV,
 				      .send_flags = IBV_SEND_SIGNALED |
 						    IBV_SEND_FENCE };
 	wr[2].invalidate_rkey = wr[0].bind_mw.rkey;

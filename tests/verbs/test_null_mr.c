@@ -26,8 +26,9 @@ START_TEST(fields)
 	ck_assert_uint_ne(mr->lkey, 0);
 	ck_assert_int_eq(ibv_dealloc_pd(pd), EBUSY);
 	/* man ibv_alloc_null_mr: not for ibv_rereg_mr */
-	ck_assert_int_eq(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL,
-				      NULL, 0, 0), IBV_REREG_MR_ERR_INPUT);
+	ck_assert_int_eq(
+		ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, 0),
+		IBV_REREG_MR_ERR_INPUT);
 	ck_ok(ibv_dereg_mr(mr));
 	ck_ok(ibv_dealloc_pd(pd));
 	ck_ok(ibv_close_device(ctx));
@@ -78,8 +79,7 @@ static void do_null_recv(struct node *b, void *arg)
 
 	if (!b->user)
 		b->user = ibv_alloc_null_mr(b->pd);
-	sge[0] = (struct ibv_sge){ 0, len,
-				   ((struct ibv_mr *)b->user)->lkey };
+	sge[0] = (struct ibv_sge){ 0, len, ((struct ibv_mr *)b->user)->lkey };
 	sge[1] = node_sge(b, 0, 100);
 	ck_ok(ibv_post_recv(b->qp, &wr, &bad));
 }

@@ -10,10 +10,10 @@
 
 #define PAGE ((size_t)sysconf(_SC_PAGESIZE))
 #define ODP_ACCESS (ALL_ACCESS | IBV_ACCESS_ON_DEMAND)
-#define RC_CAPS \
-	(IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV | \
-	 IBV_ODP_SUPPORT_WRITE | IBV_ODP_SUPPORT_READ | \
-	 IBV_ODP_SUPPORT_ATOMIC | IBV_ODP_SUPPORT_SRQ_RECV)
+#define RC_CAPS                                                                \
+	(IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV | IBV_ODP_SUPPORT_WRITE | \
+	 IBV_ODP_SUPPORT_READ | IBV_ODP_SUPPORT_ATOMIC |                       \
+	 IBV_ODP_SUPPORT_SRQ_RECV)
 
 START_TEST(capabilities)
 {
@@ -27,16 +27,19 @@ START_TEST(capabilities)
 			  RC_CAPS);
 	ck_assert_uint_eq(a.odp_caps.per_transport_caps.ud_odp_caps,
 			  IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV |
-			  IBV_ODP_SUPPORT_SRQ_RECV);
+				  IBV_ODP_SUPPORT_SRQ_RECV);
 	ck_assert_uint_eq(a.xrc_odp_caps & RC_CAPS, RC_CAPS);
 	ck_ok(ibv_close_device(ctx));
 }
 END_TEST
 
-/* b->user: pages, of which the second is not mapped and the third read-only */
+/*
+ * b->user: pages, of which the second is not mapped and the third read-only;
+ * where nobody else's mmap will fill the hole.
+ */
 static void make_pages(struct node *n)
 {
-	char *p = mmap(NULL, 4 * PAGE, PROT_READ | PROT_WRITE,
+	char *p = mmap((void *)0x200000000000, 4 * PAGE, PROT_READ | PROT_WRITE,
 		       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	ck_assert(p != MAP_FAILED);
@@ -60,9 +63,8 @@ static void do_reg(struct node *n, void *arg)
 
 	make_pages(n);
 	ck_ok(ibv_dereg_mr(n->mr));
-	n->mr = o->implicit ?
-			ibv_reg_mr(n->pd, NULL, SIZE_MAX, ODP_ACCESS) :
-			ibv_reg_mr(n->pd, n->user, 4 * PAGE, ODP_ACCESS);
+	n->mr = o->implicit ? ibv_reg_mr(n->pd, NULL, SIZE_MAX, ODP_ACCESS)
+			    : ibv_reg_mr(n->pd, n->user, 4 * PAGE, ODP_ACCESS);
 	ck_nonnull(n->mr);
 	n->base = (uintptr_t)n->user;
 	o->addr = n->base;
@@ -80,8 +82,8 @@ static void do_map_hole(struct node *n, void *arg)
 {
 	(void)arg;
 	ck_assert(mmap((char *)n->user + PAGE, PAGE, PROT_READ | PROT_WRITE,
-		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) !=
-		  MAP_FAILED);
+		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1,
+		       0) != MAP_FAILED);
 }
 
 static void open_it(struct duo *d, int where, struct odp *o)
@@ -215,13 +217,16 @@ START_TEST(registering)
 	ck_ok(ibv_dereg_mr(mr));
 	ck_errno(ibv_reg_mr(pd, NULL, SIZE_MAX, ALL_ACCESS), EFAULT);
 	ck_errno(ibv_reg_mr(pd, p, SIZE_MAX, ODP_ACCESS), EINVAL);
-	ck_errno(ibv_reg_mr(pd, NULL, SIZE_MAX, IBV_ACCESS_REMOTE_WRITE |
-			    IBV_ACCESS_ON_DEMAND), EINVAL);
-	ck_errno(ibv_reg_mr(pd, NULL, SIZE_MAX, IBV_ACCESS_HUGETLB |
-			    IBV_ACCESS_ON_DEMAND), EINVAL);
+	ck_errno(ibv_reg_mr(pd, NULL, SIZE_MAX,
+			    IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_ON_DEMAND),
+		 EINVAL);
+	ck_errno(ibv_reg_mr(pd, NULL, SIZE_MAX,
+			    IBV_ACCESS_HUGETLB | IBV_ACCESS_ON_DEMAND),
+		 EINVAL);
 	/* the promise of huge pages is checked */
-	ck_errno(ibv_reg_mr(pd, p, PAGE, IBV_ACCESS_HUGETLB |
-			    IBV_ACCESS_ON_DEMAND), EINVAL);
+	ck_errno(ibv_reg_mr(pd, p, PAGE,
+			    IBV_ACCESS_HUGETLB | IBV_ACCESS_ON_DEMAND),
+		 EINVAL);
 	ck_ok(ibv_dealloc_pd(pd));
 	ck_ok(ibv_close_device(ctx));
 }

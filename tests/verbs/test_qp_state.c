@@ -11,11 +11,11 @@
 #include "harness.h"
 #include "layout.h"
 
-#define RTR_REQ                                                                \
-	(IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |       \
+#define RTR_REQ                                                          \
+	(IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN | \
 	 IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER)
-#define RTS_REQ                                                                \
-	(IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |                   \
+#define RTS_REQ                                              \
+	(IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | \
 	 IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC)
 /* Alternate paths and migration need a capability that urxe0 lacks. */
 #define NO_APM (IBV_QP_ALT_PATH | IBV_QP_PATH_MIG_STATE)
@@ -57,8 +57,8 @@ static const struct transition {
 #define TABLE (sizeof(table) / sizeof(*table))
 
 static const enum ibv_qp_state states[] = { IBV_QPS_RESET, IBV_QPS_INIT,
-					    IBV_QPS_RTR, IBV_QPS_RTS,
-					    IBV_QPS_SQD, IBV_QPS_ERR };
+					    IBV_QPS_RTR,   IBV_QPS_RTS,
+					    IBV_QPS_SQD,   IBV_QPS_ERR };
 
 static const struct transition *find(enum ibv_qp_state from,
 				     enum ibv_qp_state to)
@@ -230,9 +230,9 @@ START_TEST(current_state)
 
 	open_node();
 	bring_to(IBV_QPS_RTS);
-	ck_assert_int_eq(ibv_modify_qp(n.qp, &attr,
-				       IBV_QP_STATE | IBV_QP_CUR_STATE),
-			 EINVAL);
+	ck_assert_int_eq(
+		ibv_modify_qp(n.qp, &attr, IBV_QP_STATE | IBV_QP_CUR_STATE),
+		EINVAL);
 	attr.cur_qp_state = IBV_QPS_RTS;
 	ck_ok(ibv_modify_qp(n.qp, &attr, IBV_QP_STATE | IBV_QP_CUR_STATE));
 	attr.qp_state = 17;

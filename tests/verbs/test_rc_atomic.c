@@ -26,8 +26,8 @@ static uint64_t atomic_op(struct duo *d, enum ibv_wr_opcode op, size_t off,
 	uint64_t before;
 
 	ck_ok(post_atomic(d, op, 9, 128, off, compare_add, swap));
-	wc = expect_ok(d->a.scq, 9, op == FA ? IBV_WC_FETCH_ADD :
-					       IBV_WC_COMP_SWAP);
+	wc = expect_ok(d->a.scq, 9,
+		       op == FA ? IBV_WC_FETCH_ADD : IBV_WC_COMP_SWAP);
 	ck_assert_uint_eq(wc.byte_len, 8);
 	node_get(&d->a, 128, &before, 8);
 	return before;
@@ -79,7 +79,9 @@ START_TEST(result_is_scattered)
 {
 	struct opts o = default_opts();
 	struct ibv_sge sge[2];
-	struct ibv_send_wr wr = { .wr_id = 1, .sg_list = sge, .num_sge = 2,
+	struct ibv_send_wr wr = { .wr_id = 1,
+				  .sg_list = sge,
+				  .num_sge = 2,
 				  .opcode = FA,
 				  .send_flags = IBV_SEND_SIGNALED };
 	uint64_t before, want = 0x1122334455667788;
@@ -135,8 +137,10 @@ START_TEST(wrong_length)
 	duo_open(&d, _i, MEM_HEAP, MEM_HEAP, &o);
 	for (i = 0; i < sizeof(len) / sizeof(*len); i++) {
 		sge = node_sge(&d.a, 0, len[i]);
-		wr = (struct ibv_send_wr){ .wr_id = i, .sg_list = &sge,
-					   .num_sge = 1, .opcode = FA,
+		wr = (struct ibv_send_wr){ .wr_id = i,
+					   .sg_list = &sge,
+					   .num_sge = 1,
+					   .opcode = FA,
 					   .send_flags = IBV_SEND_SIGNALED };
 		wr.wr.atomic.remote_addr = d.at_b.base;
 		wr.wr.atomic.rkey = d.at_b.rkey;
@@ -159,7 +163,9 @@ END_TEST
 static void hammer(struct ibv_qp *qp, struct ibv_cq *cq, struct ibv_sge sge,
 		   uint64_t addr, uint32_t rkey)
 {
-	struct ibv_send_wr wr = { .sg_list = &sge, .num_sge = 1, .opcode = FA,
+	struct ibv_send_wr wr = { .sg_list = &sge,
+				  .num_sge = 1,
+				  .opcode = FA,
 				  .send_flags = IBV_SEND_SIGNALED };
 	int posted = 0, done = 0;
 	struct ibv_wc wc;
@@ -237,6 +243,47 @@ START_TEST(two_hammers)
 }
 END_TEST
 
+/*
+ * The device is atomic, whatever the words are called: the same memory
+ * registered in two contexts of its process, hammered through both.
+ */
+START_TEST(two_regions_one_word)
+{
+	struct opts o = default_opts();
+	struct addr mine[2], peer;
+	struct node n[2];
+	struct ibv_mr *mr;
+	int sock[2][2], i;
+	pid_t child[2];
+	uint64_t sum;
+
+	may_leak();
+	for (i = 0; i < 2; i++) {
+		ck_ok(socketpair(AF_UNIX, SOCK_STREAM, 0, sock[i]));
+		child[i] = spawn(far_hammer, sock[i]);
+	}
+	for (i = 0; i < 2; i++) {
+		node_open(&n[i], NULL, _i, &o);
+		mine[i] = node_addr(&n[i]);
+	}
+	mr = ibv_reg_mr(n[1].pd, n[0].buf, o.size, ALL_ACCESS);
+	ck_nonnull(mr);
+	mine[1].base = mine[0].base;
+	mine[1].rkey = mr->rkey;
+	for (i = 0; i < 2; i++) {
+		ck_assert_int_eq(read(sock[i][0], &peer, sizeof(peer)),
+				 sizeof(peer));
+		node_connect(&n[i], &peer);
+		ck_assert_int_eq(write(sock[i][0], &mine[i], sizeof(peer)),
+				 sizeof(peer));
+	}
+	for (i = 0; i < 2; i++)
+		ck_assert_int_eq(reap_child(child[i]), 0);
+	node_get(&n[0], 0, &sum, 8);
+	ck_assert_uint_eq(sum, 2 * ROUNDS);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite("rc_atomic");
@@ -247,5 +294,6 @@ int main(void)
 	add_loop(s, misaligned, WHERE_COUNT);
 	add_loop(s, wrong_length, WHERE_COUNT);
 	add_loop(s, two_hammers, MEM_COUNT);
+	add_loop(s, two_regions_one_word, MEM_DM);
 	return run(s);
 }

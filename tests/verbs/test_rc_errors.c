@@ -4,6 +4,7 @@
  * requester, the event and the states, and that nothing was written.
  */
 #include <string.h>
+#include <sys/mman.h>
 
 #include "harness.h"
 
@@ -192,9 +193,9 @@ static void post_faulty(struct duo *d, const struct fault *f,
 			wr.wr.atomic.compare_add = 1;
 	}
 	if (f->rkey) {
-		uint32_t key = f->rkey > KEY_ZERO ?
-				       stranger_rkey :
-				       spoil(d->at_b.rkey, f->rkey, s);
+		uint32_t key = f->rkey > KEY_ZERO
+				       ? stranger_rkey
+				       : spoil(d->at_b.rkey, f->rkey, s);
 
 		if (f->op == FA || f->op == CS)
 			wr.wr.atomic.rkey = key;
@@ -316,6 +317,49 @@ START_TEST(bad_entry_in_a_list)
 	ck_ok(post_wr(d.a.qp, &wr));
 	expect(d.a.scq, 1, IBV_WC_LOC_PROT_ERR);
 	duo_close(&d);
+}
+END_TEST
+
+/* What is wrong here is found here, whether the peer answers or not. */
+START_TEST(local_fault_with_a_silent_peer)
+{
+	struct opts o = default_opts();
+	struct ibv_send_wr wr;
+	struct ibv_sge sge;
+	struct duo d;
+
+	duo_open(&d, _i, MEM_HEAP, MEM_HEAP, &o);
+	b_modify(&d, IBV_QPS_RESET);
+	sge = node_sge(&d.a, 0, 8);
+	sge.lkey ^= 0x4200;
+	wr = rdma_wr(&d, W, 1, &sge, 1, 0);
+	ck_ok(post_wr(d.a.qp, &wr));
+	expect(d.a.scq, 1, IBV_WC_LOC_PROT_ERR);
+	duo_close(&d);
+}
+END_TEST
+
+/* A peer that unmapped what it had registered costs an error, no crash. */
+static void do_unmap(struct node *b, void *arg)
+{
+	(void)arg;
+	munmap((char *)b->buf + 16384, 4096);
+}
+
+START_TEST(unmapped_at_the_peer)
+{
+	struct opts o = default_opts();
+	struct duo d;
+
+	may_leak();
+	duo_open(&d, TWO_PROCESSES, MEM_HEAP, MEM_HEAP, &o);
+	on_b(&d, do_unmap, NULL, 0);
+	ck_ok(post(&d, W, 1, 0, 8192, 0, 0));
+	/* its middle is not there */
+	ck_ok(post(&d, _i ? R : W, 2, 0, 16384, 8192, 0));
+	expect_ok(d.a.scq, 1, IBV_WC_RDMA_WRITE);
+	expect(d.a.scq, 2, IBV_WC_REM_OP_ERR);
+	ck_assert_int_eq(b_state(&d), IBV_QPS_ERR);
 }
 END_TEST
 
@@ -498,6 +542,8 @@ int main(void)
 	add_loop(s, each_fault, (int)FAULTS * WHERE_COUNT);
 	add_loop(s, faults_with_device_memory, WHERE_COUNT);
 	add_loop(s, bad_entry_in_a_list, WHERE_COUNT);
+	add_loop(s, local_fault_with_a_silent_peer, WHERE_COUNT);
+	add_loop(s, unmapped_at_the_peer, 2);
 	add_loop(s, receive_too_short, WHERE_COUNT);
 	add_loop(s, receive_not_permitted, R_COUNT * WHERE_COUNT);
 	add_loop(s, responder_without_resources, 2 * WHERE_COUNT);

@@ -15,8 +15,9 @@ static void open_matrix(struct duo *d, int i, const struct opts *o)
 		 i / WHERE_COUNT / MEM_COUNT, o);
 }
 
-static const uint32_t sizes[] = { 0, 1, 2, 3, 4, 7, 8, 9, 63, 64, 65, 255, 256,
-				  1023, 1024, 1025, 4096, 65537, 1 << 20 };
+static const uint32_t sizes[] = { 0,	1,    2,    3,	   4,	   7,	8,
+				  9,	63,   64,   65,	   255,	   256, 1023,
+				  1024, 1025, 4096, 65537, 1 << 20 };
 #define SIZES (sizeof(sizes) / sizeof(*sizes))
 
 START_TEST(write_sizes)

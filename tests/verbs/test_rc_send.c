@@ -31,8 +31,9 @@ static void check_recv(struct duo *d, uint64_t wr_id, uint32_t len)
 
 START_TEST(sizes)
 {
-	static const uint32_t len[] = { 0, 1, 2, 7, 8, 63, 64, 65, 79, 80, 81,
-					255, 256, 257, 1023, 1024, 1025, 4095,
+	static const uint32_t len[] = { 0,    1,    2,	   7,	  8,	  63,
+					64,   65,   79,	   80,	  81,	  255,
+					256,  257,  1023,  1024,  1025,	  4095,
 					4096, 4097, 65535, 65536, 1 << 20 };
 	struct opts o = default_opts();
 	struct duo d;
@@ -113,7 +114,8 @@ static void do_scatter_recv(struct node *b, void *arg)
 {
 	struct ibv_sge sge[URXE_MAX_SGE];
 	struct scatter *s = arg;
-	struct ibv_recv_wr wr = { .wr_id = s->wr_id, .sg_list = sge,
+	struct ibv_recv_wr wr = { .wr_id = s->wr_id,
+				  .sg_list = sge,
 				  .num_sge = (int)s->n },
 			   *bad;
 	uint32_t i;
@@ -127,8 +129,8 @@ static void send_gathered(struct duo *d, const struct scatter *s,
 			  unsigned int flags)
 {
 	struct ibv_sge sge[URXE_MAX_SGE];
-	struct ibv_send_wr wr = rdma_wr(d, IBV_WR_SEND, s->wr_id, sge,
-					(int)s->n, 0);
+	struct ibv_send_wr wr =
+		rdma_wr(d, IBV_WR_SEND, s->wr_id, sge, (int)s->n, 0);
 	uint32_t i;
 
 	for (i = 0; i < s->n; i++)
@@ -163,8 +165,8 @@ START_TEST(gather_and_scatter)
 	if (d.where == TWO_PROCESSES) {
 		/* read it back by the same means */
 		struct ibv_sge sge = node_sge(&d.a, 8192, 8192);
-		struct ibv_send_wr wr = rdma_wr(&d, IBV_WR_RDMA_READ, 2, &sge,
-						1, 0);
+		struct ibv_send_wr wr =
+			rdma_wr(&d, IBV_WR_RDMA_READ, 2, &sge, 1, 0);
 
 		ck_ok(post_wr(d.a.qp, &wr));
 		expect_ok(d.a.scq, 2, IBV_WC_RDMA_READ);
@@ -332,7 +334,8 @@ static void exchange(struct node *n, const struct traffic *t)
 	uint32_t sent = 0, acked = 0, received = 0, posted = 0;
 	double end = now_ms() + 3 * WAIT_MS;
 	struct ibv_sge sge = node_sge(n, 0, 100);
-	struct ibv_send_wr wr = { .sg_list = &sge, .num_sge = 1,
+	struct ibv_send_wr wr = { .sg_list = &sge,
+				  .num_sge = 1,
 				  .opcode = IBV_WR_SEND,
 				  .send_flags = IBV_SEND_SIGNALED };
 	struct ibv_wc wc;
@@ -418,8 +421,10 @@ START_TEST(loopback)
 	node_connect(&n, &addr);
 	for (i = 0; i < 1000; i++) {
 		struct ibv_sge sge = node_sge(&n, 0, 300);
-		struct ibv_send_wr wr = { .wr_id = i, .sg_list = &sge,
-					  .num_sge = 1, .opcode = IBV_WR_SEND,
+		struct ibv_send_wr wr = { .wr_id = i,
+					  .sg_list = &sge,
+					  .num_sge = 1,
+					  .opcode = IBV_WR_SEND,
 					  .send_flags = IBV_SEND_SIGNALED };
 
 		node_fill(&n, 0, 300, i);

@@ -98,7 +98,8 @@ END_TEST
 START_TEST(translation)
 {
 	struct change c = { .flags = IBV_REREG_MR_CHANGE_TRANSLATION,
-			    .off = 8192, .len = 100 };
+			    .off = 8192,
+			    .len = 100 };
 	struct duo d;
 
 	open_it(&d, _i);
@@ -115,8 +116,7 @@ END_TEST
 
 START_TEST(domain)
 {
-	struct change c = { .flags = IBV_REREG_MR_CHANGE_PD,
-			    .other_pd = true };
+	struct change c = { .flags = IBV_REREG_MR_CHANGE_PD, .other_pd = true };
 	struct duo d;
 	int ret;
 
@@ -139,7 +139,8 @@ START_TEST(all_at_once)
 	struct change c = { .flags = IBV_REREG_MR_CHANGE_TRANSLATION |
 				     IBV_REREG_MR_CHANGE_PD |
 				     IBV_REREG_MR_CHANGE_ACCESS,
-			    .off = 4096, .len = 4096,
+			    .off = 4096,
+			    .len = 4096,
 			    .access = IBV_ACCESS_REMOTE_READ };
 	struct duo d;
 
@@ -155,7 +156,8 @@ END_TEST
 START_TEST(posted_receives)
 {
 	struct change c = { .flags = IBV_REREG_MR_CHANGE_TRANSLATION,
-			    .off = 8192, .len = 4096 };
+			    .off = 8192,
+			    .len = 4096 };
 	struct duo d;
 
 	open_it(&d, _i);
@@ -220,8 +222,8 @@ START_TEST(unmapped)
 	struct duo d;
 
 	open_it(&d, SAME_PROCESS);
-	c.addr = mmap(NULL, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
-		      0);
+	c.addr =
+		mmap(NULL, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	b_change(&d, &c, IBV_REREG_MR_ERR_CMD);
 	ck_assert_int_eq(c.err, EFAULT);
 	ck_write(&d, d.at_b.base, d.at_b.rkey, 8, IBV_WC_REM_ACCESS_ERR);
@@ -238,8 +240,9 @@ START_TEST(another_device)
 	open_it(&d, SAME_CONTEXT);
 	ctx = open_device();
 	pd = ibv_alloc_pd(ctx);
-	ck_assert_int_eq(ibv_rereg_mr(d.a.mr, IBV_REREG_MR_CHANGE_PD, pd, NULL,
-				      0, 0), IBV_REREG_MR_ERR_CMD);
+	ck_assert_int_eq(
+		ibv_rereg_mr(d.a.mr, IBV_REREG_MR_CHANGE_PD, pd, NULL, 0, 0),
+		IBV_REREG_MR_ERR_CMD);
 	ck_assert_ptr_eq(d.a.mr->pd, d.a.pd);
 	ck_ok(ibv_dealloc_pd(pd));
 	ck_ok(ibv_close_device(ctx));

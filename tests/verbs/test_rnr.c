@@ -4,6 +4,7 @@
 
 /* min_rnr_timer values and what they mean, in ms */
 #define TIMER_10MS 20 /* 10.24 */
+#define TIMER_491MS 31 /* 491.52 */
 
 static enum ibv_wr_opcode opcode(int i)
 {
@@ -54,6 +55,25 @@ START_TEST(given_up_after_retries)
 	expect(d.a.rcq, 9, IBV_WC_WR_FLUSH_ERR);
 	/* nothing overtook the message that waited */
 	ck_assert(b_all(&d, 0, 64, 0));
+	duo_close(&d);
+}
+END_TEST
+
+/* Not one retry more or less, with a timer that a busy machine cannot blur. */
+START_TEST(retries_are_counted)
+{
+	struct opts o = default_opts();
+	double start, took;
+	struct duo d;
+
+	o.rnr_retry = 1;
+	o.min_rnr_timer = TIMER_491MS;
+	duo_open(&d, _i, MEM_HEAP, MEM_HEAP, &o);
+	start = now_ms();
+	ck_ok(post(&d, IBV_WR_SEND, 1, 0, 8, 0, 0));
+	expect(d.a.scq, 1, IBV_WC_RNR_RETRY_EXC_ERR);
+	took = now_ms() - start;
+	ck_assert_msg(took > 491 && took < 950, "took %g ms", took);
 	duo_close(&d);
 }
 END_TEST
@@ -168,6 +188,7 @@ int main(void)
 
 	add_loop(s, given_up_at_once, 2 * WHERE_COUNT);
 	add_loop(s, given_up_after_retries, 2 * WHERE_COUNT);
+	add_loop(s, retries_are_counted, WHERE_COUNT);
 	add_loop(s, late_receive, 2 * WHERE_COUNT);
 	add_loop(s, endless_retries, 2 * WHERE_COUNT);
 	add_loop(s, one_receive_at_a_time, 2 * WHERE_COUNT);

@@ -24,7 +24,9 @@ static struct ibv_send_wr self_write(struct node *n, struct ibv_sge *sge,
 				     uint64_t wr_id, size_t from, size_t to,
 				     uint32_t len)
 {
-	struct ibv_send_wr wr = { .wr_id = wr_id, .sg_list = sge, .num_sge = 1,
+	struct ibv_send_wr wr = { .wr_id = wr_id,
+				  .sg_list = sge,
+				  .num_sge = 1,
 				  .opcode = IBV_WR_RDMA_WRITE,
 				  .send_flags = IBV_SEND_SIGNALED };
 
@@ -212,7 +214,8 @@ static void do_storm(struct node *b, void *arg)
 	struct storm *s = arg;
 	double end = now_ms() + WAIT_MS;
 	struct ibv_sge sge = node_sge(b, 0, s->len);
-	struct ibv_send_wr wr = { .sg_list = &sge, .num_sge = 1,
+	struct ibv_send_wr wr = { .sg_list = &sge,
+				  .num_sge = 1,
 				  .opcode = s->op,
 				  .send_flags = IBV_SEND_SIGNALED };
 	uint64_t posted = 0;
@@ -338,7 +341,8 @@ static void *churn_mrs(void *arg)
 static void *churn_qps(void *arg)
 {
 	struct node *n = arg;
-	struct ibv_qp_init_attr attr = { .send_cq = n->scq, .recv_cq = n->rcq,
+	struct ibv_qp_init_attr attr = { .send_cq = n->scq,
+					 .recv_cq = n->rcq,
 					 .cap = n->o.cap,
 					 .qp_type = IBV_QPT_RC };
 	struct ibv_qp *qp;

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * ibv_reg_mr_ex, which libibverbs has from release 59: the other two ways to
+ * register, chosen by what is given.
+ */
+#include <errno.h>
+
+#include "mr.h"
+
+/* struct ibv_mr_init_attr; later releases have more behind it. */
+struct mr_attr {
+	size_t length;
+	int access;
+	uint64_t given; /* GIVEN_*: which of the members below */
+	uint64_t iova;
+	void *addr;
+	int fd;
+	uint64_t fd_offset;
+};
+
+#define GIVEN_IOVA 1u
+#define GIVEN_ADDR 2u
+#define GIVEN_FD 4u
+#define GIVEN_FD_OFFSET 8u
+#define GIVEN_ALL (GIVEN_IOVA | GIVEN_ADDR | GIVEN_FD | GIVEN_FD_OFFSET)
+
+struct ibv_mr *urxe_reg_mr_ex(struct ibv_pd *pd,
+			      struct ibv_mr_init_attr *init)
+{
+	const struct mr_attr *a = (const void *)init;
+
+	if (a->given & ~(uint64_t)GIVEN_ALL)
+		return urxe_fail(-EOPNOTSUPP, "ibv_reg_mr_ex: comp_mask");
+	switch (a->given) {
+	case GIVEN_ADDR:
+		return urxe_reg_mr(pd, a->addr, a->length,
+				   (uintptr_t)a->addr, a->access);
+	case GIVEN_ADDR | GIVEN_IOVA:
+		return urxe_reg_mr(pd, a->addr, a->length, a->iova, a->access);
+	case GIVEN_FD | GIVEN_FD_OFFSET | GIVEN_IOVA:
+		return urxe_reg_dmabuf_mr(pd, a->fd_offset, a->length, a->iova,
+					  a->fd, a->access);
+	}
+	return urxe_fail(-EINVAL,
+			 "ibv_reg_mr_ex: an address, or a descriptor with its offset and iova");
+}
