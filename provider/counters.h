@@ -32,6 +32,8 @@ static inline void counters_flush(struct urxe_qp *qp)
 	counter_add(qp, URXE_CNT_RCV_PACKETS, c->packets);
 	c->bytes %= 4;
 	c->packets = 0;
+	atomic_store_explicit(&qp->sh->sq_psn, qp->psn & 0xffffff,
+			      memory_order_relaxed);
 }
 
 #endif

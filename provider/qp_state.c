@@ -195,8 +195,11 @@ static void apply(struct urxe_qp *qp, const struct ibv_qp_attr *a, int mask)
 	TAKE(IBV_QP_MAX_QP_RD_ATOMIC, max_rd_atomic);
 	TAKE(IBV_QP_MAX_DEST_RD_ATOMIC, max_dest_rd_atomic);
 #undef TAKE
-	if (mask & IBV_QP_SQ_PSN)
+	if (mask & IBV_QP_SQ_PSN) {
 		qp->psn = a->sq_psn & 0xffffff;
+		atomic_store_explicit(&sh->sq_psn, qp->psn,
+				      memory_order_relaxed);
+	}
 	if (mask & IBV_QP_RQ_PSN) {
 		own->rq_psn = a->rq_psn & 0xffffff;
 		atomic_store_explicit(&sh->epsn, own->rq_psn,

@@ -519,6 +519,36 @@ static enum verdict do_local(struct urxe_qp *qp, struct run *r,
 	return status ? fail(r, status) : DONE;
 }
 
+/* A NIC reads its own memory first: a silent peer does not hide a fault. */
+static bool locally_sound(struct urxe_qp *qp, struct run *r,
+			  const struct urxe_wqe *w)
+{
+	struct urxe_seg seg[URXE_MAX_SGE];
+	uint32_t access = 0;
+	bool mapped;
+
+	switch (w->opcode) {
+	case IBV_WR_ATOMIC_CMP_AND_SWP:
+	case IBV_WR_ATOMIC_FETCH_AND_ADD:
+		if (w->length != 8) {
+			r->status = IBV_WC_LOC_LEN_ERR;
+			return false;
+		}
+		/* fallthrough */
+	case IBV_WR_RDMA_READ:
+		access = IBV_ACCESS_LOCAL_WRITE;
+		if (!qp->attr.max_rd_atomic) {
+			r->status = IBV_WC_LOC_QP_OP_ERR;
+			return false;
+		}
+		break;
+	case URXE_WR_FLUSH:
+		return true;
+	}
+	r->status = IBV_WC_LOC_PROT_ERR;
+	return gather(qp, w, access, seg, &mapped) >= 0;
+}
+
 static enum verdict execute(struct urxe_qp *qp, struct run *r,
 			    struct urxe_wqe *w)
 {
@@ -532,7 +562,7 @@ static enum verdict execute(struct urxe_qp *qp, struct run *r,
 		return do_datagram(qp, r, w);
 	resp = responder_ready(qp, w);
 	if (unlikely(resp))
-		return answered(qp, r, resp);
+		return locally_sound(qp, r, w) ? answered(qp, r, resp) : FAILED;
 	switch (w->opcode) {
 	case IBV_WR_RDMA_WRITE:
 		return do_write(qp, r, w, true);

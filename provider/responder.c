@@ -93,13 +93,14 @@ bool responder_invalidate(struct urxe_qp *qp, struct urxe_conn *c,
 
 /*
  * Atomics on memory that not everybody can map go through a lock word in the
- * arena that owns the memory.  It names its holder's context, so that a dead
- * holder's lock can be taken over.
+ * device segment.  It names its holder's context: who finds that dead takes
+ * the lock over, and so does whoever buries the context.
  */
-static void atomic_lock(struct urxe_peer *p, uint32_t me)
+static _Atomic uint32_t *atomic_lock(struct urxe_peer *p, uint64_t va,
+				     uint32_t me)
 {
-	_Atomic uint32_t *lock = &p->arena->atomic_lock;
 	struct urxe_dev *dev = p->fabric->dev;
+	_Atomic uint32_t *lock = &dev->atomic_lock[va / 8 % (URXE_PAGE / 8)];
 	uint32_t holder = 0, spins = 0, gen;
 
 	while (!atomic_compare_exchange_weak_explicit(lock, &holder, me + 1,
@@ -113,17 +114,18 @@ static void atomic_lock(struct urxe_peer *p, uint32_t me)
 			    atomic_compare_exchange_strong_explicit(
 				    lock, &holder, me + 1, memory_order_acquire,
 				    memory_order_relaxed))
-				return;
+				break;
 		}
 		if (spins % 64 == 0)
 			sched_yield();
 		holder = 0;
 	}
+	return lock;
 }
 
-static void atomic_unlock(struct urxe_peer *p)
+static void atomic_unlock(_Atomic uint32_t *lock)
 {
-	atomic_store_explicit(&p->arena->atomic_lock, 0, memory_order_release);
+	atomic_store_explicit(lock, 0, memory_order_release);
 }
 
 static uint64_t cpu_atomic(char *ptr, const struct urxe_wqe *w)
@@ -168,18 +170,19 @@ enum response responder_atomic(struct urxe_qp *qp, struct urxe_conn *c,
 {
 	struct urxe_peer *p = rdma_peer(c);
 	enum response resp = RESP_ACK;
+	_Atomic uint32_t *lock;
 
 	/* everybody maps device memory: the CPU's atomics are enough */
 	if (key->kind == URXE_MEM_DM && seg->ptr) {
 		*old = cpu_atomic(seg->ptr, w);
 		return RESP_ACK;
 	}
-	atomic_lock(p, qp->ctx->slot);
+	lock = atomic_lock(p, seg->va, qp->ctx->slot);
 	if (seg->ptr)
 		*old = cpu_atomic(seg->ptr, w);
 	else
 		resp = copied_atomic(seg, w, old);
-	atomic_unlock(p);
+	atomic_unlock(lock);
 	return resp;
 }
 

@@ -151,6 +151,19 @@ static void leave_groups(struct urxe_fabric *f)
 	}
 }
 
+/* It died in the middle of an atomic: whoever waits for the lock goes on. */
+static void drop_atomic_locks(struct urxe_fabric *f, uint32_t slot)
+{
+	uint32_t i, holder;
+
+	for (i = 0; i < URXE_PAGE / 8; i++) {
+		holder = slot + 1;
+		atomic_compare_exchange_strong_explicit(
+			&f->dev->atomic_lock[i], &holder, 0,
+			memory_order_release, memory_order_relaxed);
+	}
+}
+
 static void leave_domains(struct urxe_fabric *f, uint32_t slot)
 {
 	uint32_t i, w;
@@ -182,6 +195,7 @@ static void bury(struct urxe_fabric *f, uint32_t slot, uint32_t gen)
 	close_qps(f, slot, gen);
 	leave_groups(f);
 	leave_domains(f, slot);
+	drop_atomic_locks(f, slot);
 	free_dms(f, slot, gen);
 	for (o = 0; o < URXE_OBJ_COUNT; o++) {
 		n = atomic_exchange_explicit(&c->used[o], 0,

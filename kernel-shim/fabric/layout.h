@@ -183,6 +183,13 @@ struct urxe_dev {
 	 */
 	alignas(URXE_LINE) _Atomic uint64_t qp[URXE_MAX_QP];
 	uint16_t qp_gen[URXE_MAX_QP]; /* QPN's high 11 bits, under lock */
+	/*
+	 * Locks of atomics on memory that not everybody maps: 0, or 1 + the
+	 * holder's context slot.  One for each word of a page, because the
+	 * low bits of an address are what all mappings of a word, in whatever
+	 * process and under whatever key, have in common.
+	 */
+	_Atomic uint32_t atomic_lock[URXE_PAGE / 8];
 	_Atomic uint32_t qp_high; /* no slot from here on was ever used */
 	/*
 	 * guard[i] is odd while the requester of QP i executes, here and on its
@@ -428,7 +435,6 @@ struct urxe_arena {
 	char comm[16];
 	alignas(URXE_LINE) _Atomic uint32_t wake; /* futex of service threads */
 	_Atomic uint32_t sleepers; /* service threads waiting on it */
-	alignas(URXE_LINE) _Atomic uint32_t atomic_lock; /* 0 or 1 + slot */
 	alignas(URXE_LINE) pthread_mutex_t lock; /* robust, process-shared */
 	_Atomic uint32_t next_fifo;
 	_Atomic uint32_t async_fifo; /* number + 1, of the opener */
