@@ -30,7 +30,7 @@ static const struct {
 	[URXE_OBJ_MW] = { "mw", URXE_MAX_MW },
 	[URXE_OBJ_CQ] = { "cq", URXE_MAX_CQ },
 	[URXE_OBJ_QP] = { "qp", URXE_MAX_QP - 2 },
-	[URXE_OBJ_SRQ] = { "srq", URXE_MAX_SRQ },
+	[URXE_OBJ_SRQ] = { "srq", URXE_MAX_SRQ - 1 }, /* no number 0 */
 	[URXE_OBJ_AH] = { "ah", URXE_MAX_AH },
 	[URXE_OBJ_XRCD] = { "xrcd", URXE_MAX_XRCD },
 	[URXE_OBJ_DM] = { "dm", URXE_MAX_DM },

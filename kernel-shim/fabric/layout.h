@@ -276,6 +276,7 @@ static_assert(sizeof(struct urxe_file) == 256, "fixed");
 /* A completion queue entry. The word's protocol stands in provider/cq_ring.h */
 #define URXE_CQE_INLINE 80
 #define URXE_CQE_SRQ 0x80 /* of an SRQ: data ends with the SGE to fill */
+#define URXE_CQE_IPV4 0x80 /* a datagram that came over IPv4 */
 struct urxe_cqe {
 	_Atomic uint64_t word;
 	uint64_t wr_id;
@@ -285,7 +286,8 @@ struct urxe_cqe {
 	uint32_t imm; /* network order, or the invalidated rkey */
 	uint32_t src_qp;
 	uint32_t wqe; /* SQ/RQ index that this completion releases */
-	uint8_t status, opcode, wc_flags;
+	uint8_t status, opcode;
+	uint8_t wc_flags; /* enum ibv_wc_flags and URXE_CQE_IPV4 */
 	uint8_t inline_len; /* bytes in data; with URXE_CQE_SRQ: wqe is an SRQ */
 	/* small messages travel here and are placed when polled */
 	uint8_t data[URXE_CQE_INLINE];
@@ -390,6 +392,7 @@ struct urxe_qp_sh {
 	_Atomic uint32_t comm_est; /* 1: the event was raised */
 	/* a requester is parked on this QP's RQ: wake its arena */
 	_Atomic uint32_t waiter; /* 0, or 1 + context slot to wake */
+	_Atomic uint32_t last_wqe; /* 1: the event was raised */
 	struct urxe_rq_sh rq;
 	uint8_t pad[192];
 };
@@ -402,7 +405,7 @@ static_assert(sizeof(struct urxe_qp_sh) == 512, "fixed");
 #define URXE_WAIT_MANY UINT32_MAX
 
 struct urxe_srq_sh {
-	_Atomic uint32_t live;
+	_Atomic uint32_t live; /* 0: free, else the value of made */
 	uint32_t pd;
 	uint32_t type; /* enum ibv_srq_type */
 	uint32_t xrcd, cq;
@@ -411,7 +414,8 @@ struct urxe_srq_sh {
 	_Atomic uint32_t limit;
 	uint64_t user; /* struct ibv_srq * */
 	_Atomic uint32_t waiter; /* as in urxe_qp_sh, or URXE_WAIT_MANY */
-	uint8_t pad[20];
+	uint32_t made; /* SRQs that were made here: a number is used again */
+	uint8_t pad[16];
 	struct urxe_rq_sh rq;
 	uint8_t pad2[256];
 };

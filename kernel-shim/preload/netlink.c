@@ -18,7 +18,15 @@
 #include "netlink.h"
 
 #define MAX_FD 65536
-#define ANSWER_ROOM (1 << 20) /* bytes of answers that may wait */
+/*
+ * Answers wait in the stand-in until the caller reads them.  Where there is
+ * not room enough it is made, in bytes, a part of which is for the last
+ * message.  A message is not longer than what clients read at a time, and
+ * takes one page.
+ */
+#define ANSWER_ROOM (2 << 20)
+#define LAST_ROOM (16 << 10)
+#define MAX_MESSAGE 3584
 
 static _Atomic uint64_t stand_in[MAX_FD / 64];
 
@@ -42,7 +50,6 @@ void netlink_forget(int fd)
 
 int netlink_socket(int type)
 {
-	const int room = ANSWER_ROOM;
 	int fd;
 
 	/* libibverbs walks its list of drivers after this */
@@ -54,7 +61,6 @@ int netlink_socket(int type)
 		close(fd);
 		return -EPROTONOSUPPORT;
 	}
-	setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &room, sizeof(room));
 	atomic_fetch_or_explicit(&stand_in[fd / 64], 1ull << (fd % 64),
 				 memory_order_relaxed);
 	return fd;
@@ -62,20 +68,59 @@ int netlink_socket(int type)
 
 /* ---------------------------------------------------------------- answers */
 
-static void send_raw(struct nl_request *r, const struct nlmsghdr *h)
+/* As much as the system allows, but for what the last message may need. */
+static void make_room(int fd, bool last)
+{
+	int room = ANSWER_ROOM;
+	socklen_t len = sizeof(room);
+
+	if (setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &room, sizeof(room)))
+		setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &room, sizeof(room));
+	/* it reads twice as much as was set, man 7 socket */
+	if (last || getsockopt(fd, SOL_SOCKET, SO_RCVBUF, &room, &len))
+		return;
+	room = room / 2 - LAST_ROOM;
+	setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &room, sizeof(room));
+}
+
+/* The reader is the caller: waiting for room would be for ever. */
+static int try_send(struct nl_request *r, const struct nlmsghdr *h)
 {
 	struct sockaddr_nl to = { .nl_family = AF_NETLINK, .nl_pid = r->port };
 
-	/* the reader is the caller: waiting for room would be for ever */
 	if (sendto(r->fd, h, h->nlmsg_len, MSG_DONTWAIT, (struct sockaddr *)&to,
-		   sizeof(to)) < 0 &&
-	    !r->err)
-		r->err = errno == EAGAIN ? -ENOBUFS : -errno;
+		   sizeof(to)) >= 0)
+		return 0;
+	return errno == EAGAIN ? -ENOBUFS : -errno;
+}
+
+static void send_raw(struct nl_request *r, const struct nlmsghdr *h)
+{
+	int ret;
+
+	if (r->err == -ENOBUFS)
+		return;
+	ret = try_send(r, h);
+	if (ret == -ENOBUFS) {
+		make_room(r->stand_in, false);
+		ret = try_send(r, h);
+	}
+	if (ret && !r->err)
+		r->err = ret;
+}
+
+/* The reader waits for it. */
+static void send_last(struct nl_request *r, const struct nlmsghdr *h)
+{
+	if (try_send(r, h) == -ENOBUFS) {
+		make_room(r->stand_in, true);
+		try_send(r, h);
+	}
 }
 
 struct nl_msg *nl_reply_new(struct nl_request *r, int op)
 {
-	struct nl_msg *msg = nlmsg_alloc();
+	struct nl_msg *msg = nlmsg_alloc_size(MAX_MESSAGE);
 	int type = RDMA_NL_GET_TYPE(RDMA_NL_NLDEV, op);
 
 	if (msg && !nlmsg_put(msg, r->port, r->hdr->nlmsg_seq, type, 0,
@@ -127,7 +172,7 @@ static void finish(struct nl_request *r, int err)
 		m.u.e.error = err;
 		m.u.e.msg = *r->hdr;
 	}
-	send_raw(r, &m.h);
+	send_last(r, &m.h);
 }
 
 /* ---------------------------------------------------------------- host */
@@ -227,8 +272,8 @@ static void handle(struct nl_request *r, const struct nlmsghdr *h)
 
 	r->hdr = h;
 	r->err = 0;
-	if (nlmsg_parse((struct nlmsghdr *)h, 0, r->attr,
-			RDMA_NLDEV_ATTR_MAX - 1, NULL) < 0)
+	if (nlmsg_parse((struct nlmsghdr *)h, 0, r->attr, NLDEV_ATTRS - 1,
+			NULL) < 0)
 		ret = -EINVAL;
 	else
 		ret = nldev_run(r);
@@ -249,6 +294,7 @@ bool netlink_request(int fd, const void *buf, size_t len)
 		return false;
 	memcpy(&copy, buf, len);
 	r.port = port_of(fd);
+	r.stand_in = fd;
 	r.fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_USERSOCK);
 	if (r.fd < 0)
 		return true;

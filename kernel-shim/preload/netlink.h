@@ -9,11 +9,16 @@
 
 #include "shim.h"
 
+/* Newer than some kernel headers. */
+#define NLDEV_ATTR_DRIVER_DETAILS 99
+#define NLDEV_ATTRS 128 /* what is looked at; numbers from here on are not */
+
 struct nl_request {
 	const struct nlmsghdr *hdr;
-	struct nlattr *attr[RDMA_NLDEV_ATTR_MAX];
+	struct nlattr *attr[NLDEV_ATTRS];
 	struct urxe_fabric *f; /* NULL: there is no device of ours */
 	int fd; /* a socket to answer by */
+	int stand_in; /* the one to answer to */
 	uint32_t port; /* of the stand-in: where answers go */
 	int err; /* the first answer that did not fit, -errno */
 };
@@ -33,6 +38,13 @@ void nl_reply_send(struct nl_request *r, struct nl_msg *msg, bool failed);
  * dump or the acknowledgement.  0, or the kernel's -errno.
  */
 int nl_ask_host(struct nl_request *r);
+
+/* An attribute of the request; false if it is not there or not one. */
+bool nl_get_u32(const struct nl_request *r, int id, uint32_t *out);
+bool nl_get_u8(const struct nl_request *r, int id, uint32_t *out);
+
+/* The device's index and name, which answers start with. */
+int nldev_put_name(struct nl_msg *m);
 
 /* Carry out the request: 0 or -errno. */
 int nldev_run(struct nl_request *r);

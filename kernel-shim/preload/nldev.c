@@ -5,21 +5,31 @@
 #include <string.h>
 #include <sys/sysmacros.h>
 
-#include "netlink.h"
+#include "nldev_res.h"
 
 #define NODE_TYPE_CA 1
 #define PHYS_LINK_UP 5
 #define PHYS_DISABLED 3
+#define CM_ABI 4 /* of rdma_cm */
 #define UVERBS_ABI 1 /* of the provider, as abi_version in sysfs */
 
-/* A u32 of the request; false if it is not there or not one. */
-static bool get_u32(const struct nl_request *r, int id, uint32_t *out)
+bool nl_get_u32(const struct nl_request *r, int id, uint32_t *out)
 {
 	struct nlattr *a = r->attr[id];
 
 	if (!a || nla_len(a) < (int)sizeof(*out))
 		return false;
 	*out = nla_get_u32(a);
+	return true;
+}
+
+bool nl_get_u8(const struct nl_request *r, int id, uint32_t *out)
+{
+	struct nlattr *a = r->attr[id];
+
+	if (!a || nla_len(a) < 1)
+		return false;
+	*out = nla_get_u8(a);
 	return true;
 }
 
@@ -38,12 +48,12 @@ static enum target target_of(const struct nl_request *r)
 {
 	uint32_t index;
 
-	if (!get_u32(r, RDMA_NLDEV_ATTR_DEV_INDEX, &index))
+	if (!nl_get_u32(r, RDMA_NLDEV_ATTR_DEV_INDEX, &index))
 		return ALL;
 	return index == URXE_DEV_INDEX && r->f ? OURS : HOSTS;
 }
 
-static int put_name(struct nl_msg *m)
+int nldev_put_name(struct nl_msg *m)
 {
 	int bad;
 
@@ -62,7 +72,7 @@ static int dev_get(struct nl_request *r)
 	if (!m)
 		return -ENOMEM;
 	memcpy(fw, dev->fw_ver, sizeof(dev->fw_ver));
-	bad = put_name(m);
+	bad = nldev_put_name(m);
 	/* in this message: how many ports there are */
 	bad |= nla_put_u32(m, RDMA_NLDEV_ATTR_PORT_INDEX, 1);
 	bad |= nla_put_u64(m, RDMA_NLDEV_ATTR_CAP_FLAGS, 0);
@@ -86,14 +96,14 @@ static int port_get(struct nl_request *r)
 	int bad;
 
 	if (!nl_is_dump(r) &&
-	    (!get_u32(r, RDMA_NLDEV_ATTR_PORT_INDEX, &port) || port != 1))
+	    (!nl_get_u32(r, RDMA_NLDEV_ATTR_PORT_INDEX, &port) || port != 1))
 		return -EINVAL;
 	m = nl_reply_new(r, RDMA_NLDEV_CMD_PORT_GET);
 	if (!m)
 		return -ENOMEM;
 	up = atomic_load_explicit(&dev->port_state, memory_order_acquire) ==
 	     URXE_PORT_ACTIVE;
-	bad = put_name(m);
+	bad = nldev_put_name(m);
 	bad |= nla_put_u32(m, RDMA_NLDEV_ATTR_PORT_INDEX, 1);
 	bad |= nla_put_u8(m, RDMA_NLDEV_ATTR_PORT_STATE,
 			  up ? URXE_PORT_ACTIVE : URXE_PORT_DOWN);
@@ -107,80 +117,39 @@ static int port_get(struct nl_request *r)
 	return 0;
 }
 
-/* "uverbs" of our device; rdma_cm has none yet. */
-static int chardev_get(struct nl_request *r)
+static int put_chardev(struct nl_request *r, uint32_t major, uint32_t minor,
+		       uint64_t abi, const char *name)
 {
-	const uint64_t dev = URXE_DEV_MAJOR << 8 | (URXE_DEV_MINOR & 0xff) |
-			     (uint64_t)(URXE_DEV_MINOR & ~0xff) << 12;
+	/* as the kernel's huge_encode_dev has it */
+	const uint64_t dev = major << 8 | (minor & 0xff) |
+			     (uint64_t)(minor & ~0xffu) << 12;
 	struct nl_msg *m;
 	int bad;
 
-	if (!is_string(r->attr[RDMA_NLDEV_ATTR_CHARDEV_TYPE], "uverbs"))
-		return -ENODEV;
 	m = nl_reply_new(r, RDMA_NLDEV_CMD_GET_CHARDEV);
 	if (!m)
 		return -ENOMEM;
 	bad = nla_put_u64(m, RDMA_NLDEV_ATTR_CHARDEV, dev);
-	bad |= nla_put_u64(m, RDMA_NLDEV_ATTR_CHARDEV_ABI, UVERBS_ABI);
-	bad |= nla_put_string(m, RDMA_NLDEV_ATTR_CHARDEV_NAME,
-			      URXE_UVERBS_NAME);
+	bad |= nla_put_u64(m, RDMA_NLDEV_ATTR_CHARDEV_ABI, abi);
+	bad |= nla_put_string(m, RDMA_NLDEV_ATTR_CHARDEV_NAME, name);
 	nl_reply_send(r, m, bad);
 	return 0;
 }
 
-static int put_summary(struct nl_msg *m, const char *name, uint64_t count)
+/* "uverbs" of our device. */
+static int chardev_get(struct nl_request *r)
 {
-	struct nlattr *entry =
-		nla_nest_start(m, RDMA_NLDEV_ATTR_RES_SUMMARY_ENTRY);
-	int bad;
-
-	if (!entry)
-		return -1;
-	bad = nla_put_string(m, RDMA_NLDEV_ATTR_RES_SUMMARY_ENTRY_NAME, name);
-	bad |= nla_put_u64(m, RDMA_NLDEV_ATTR_RES_SUMMARY_ENTRY_CURR, count);
-	nla_nest_end(m, entry);
-	return bad;
+	if (!is_string(r->attr[RDMA_NLDEV_ATTR_CHARDEV_TYPE], "uverbs"))
+		return -ENODEV;
+	return put_chardev(r, URXE_DEV_MAJOR, URXE_DEV_MINOR, UVERBS_ABI,
+			   URXE_UVERBS_NAME);
 }
 
-static uint32_t live_contexts(const struct urxe_dev *dev)
+/* rdma_cm is no device's. */
+static int cm_chardev_get(struct nl_request *r)
 {
-	uint32_t i, n = 0;
-
-	for (i = 0; i < URXE_MAX_CTX; i++)
-		n += atomic_load_explicit(&dev->ctx[i].state,
-					  memory_order_relaxed) ==
-		     URXE_CTX_LIVE;
-	return n;
-}
-
-static int res_get(struct nl_request *r)
-{
-	static const enum urxe_obj shown[] = { URXE_OBJ_PD, URXE_OBJ_CQ,
-					       URXE_OBJ_QP, URXE_OBJ_MR,
-					       URXE_OBJ_SRQ };
-	const struct urxe_dev *dev = r->f->dev;
-	struct nl_msg *m;
-	struct nlattr *table;
-	unsigned int i;
-	int bad;
-
-	fabric_reap(r->f);
-	m = nl_reply_new(r, RDMA_NLDEV_CMD_RES_GET);
-	if (!m)
-		return -ENOMEM;
-	bad = put_name(m);
-	table = nla_nest_start(m, RDMA_NLDEV_ATTR_RES_SUMMARY);
-	bad |= !table;
-	for (i = 0; i < sizeof(shown) / sizeof(*shown) && !bad; i++)
-		bad |= put_summary(m, fabric_obj_name(shown[i]),
-				   atomic_load_explicit(&dev->used[shown[i]],
-							memory_order_relaxed));
-	if (!bad)
-		bad |= put_summary(m, "ctx", live_contexts(dev));
-	if (table)
-		nla_nest_end(m, table);
-	nl_reply_send(r, m, bad);
-	return 0;
+	return put_chardev(r, URXE_CM_MAJOR, URXE_CM_MINOR,
+			   CM_ABI, "rdma_cm");
 }
 
 static int sys_get(struct nl_request *r)
@@ -212,7 +181,16 @@ static const struct {
 	{ RDMA_NLDEV_CMD_GET, DUMPS, dev_get },
 	{ RDMA_NLDEV_CMD_PORT_GET, 0, port_get },
 	{ RDMA_NLDEV_CMD_SYS_GET, SYSTEM, sys_get },
-	{ RDMA_NLDEV_CMD_RES_GET, DUMPS, res_get },
+	{ RDMA_NLDEV_CMD_RES_GET, DUMPS, nldev_res_get },
+	{ RDMA_NLDEV_CMD_RES_QP_GET, 0, nldev_res_list },
+	{ RDMA_NLDEV_CMD_RES_CM_ID_GET, 0, nldev_res_list },
+	{ RDMA_NLDEV_CMD_RES_CQ_GET, 0, nldev_res_list },
+	{ RDMA_NLDEV_CMD_RES_MR_GET, 0, nldev_res_list },
+	{ RDMA_NLDEV_CMD_RES_PD_GET, 0, nldev_res_list },
+	{ RDMA_NLDEV_CMD_RES_CTX_GET, 0, nldev_res_list },
+	{ RDMA_NLDEV_CMD_RES_SRQ_GET, 0, nldev_res_list },
+	{ RDMA_NLDEV_CMD_STAT_GET, 0, nldev_stat_get },
+	{ RDMA_NLDEV_CMD_STAT_GET_STATUS, 0, nldev_stat_get_status },
 	{ RDMA_NLDEV_CMD_GET_CHARDEV, BY_TYPE, chardev_get },
 };
 #define COMMANDS (sizeof(commands) / sizeof(*commands))
@@ -232,7 +210,11 @@ static int run_all(struct nl_request *r, unsigned int i)
 		return ret ? commands[i].run(r) : 0;
 	}
 	if (commands[i].flags & BY_TYPE)
-		return ask_host(r);
+		return r->f && !shim_host_cm() &&
+				       is_string(r->attr[RDMA_NLDEV_ATTR_CHARDEV_TYPE],
+						 "rdma_cm") ?
+			       cm_chardev_get(r) :
+			       ask_host(r);
 	if (!(commands[i].flags & DUMPS) || !nl_is_dump(r))
 		return -EINVAL;
 	ret = ask_host(r);

@@ -25,6 +25,7 @@ static const struct {
 	{ "/sys/devices/virtual/infiniband_verbs", false },
 	{ "/dev/infiniband", true },
 	{ "/dev/char/231:60000", false },
+	{ "/sys/class/misc/rdma_cm", false },
 };
 #define PREFIXES (sizeof(prefixes) / sizeof(*prefixes))
 
@@ -86,6 +87,8 @@ static const char *resolve(const char *path, const char *norm,
 
 	if (f)
 		prepare(f, norm);
+	if (strstr(norm, "/rdma_cm") && shim_host_cm())
+		return path;
 	if (f && shim_with_host() && prefixes[prefix].is_class &&
 	    (!*rest || !strcmp(rest, "/"))) {
 		tree_merge_host(f, prefixes[prefix].path);

@@ -59,6 +59,16 @@ bool shim_with_host(void)
 	return w == 2;
 }
 
+bool shim_host_cm(void)
+{
+	const char *env;
+
+	if (!shim_with_host())
+		return false;
+	env = getenv("URXE_RDMA_CM");
+	return env && !strcmp(env, "host");
+}
+
 const char *shim_dir(void)
 {
 	return fabric_path;

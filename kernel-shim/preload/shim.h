@@ -19,6 +19,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <sys/stat.h>
+#include <sys/types.h>
 
 #include "fabric.h"
 
@@ -56,6 +57,8 @@ static inline void shim_leave(int saved_errno)
 
 /* The host's real devices are shown too (URXE_HOST_DEVICES=1). */
 bool shim_with_host(void);
+/* ... and of the two rdma_cm the host's is wanted (URXE_RDMA_CM=host). */
+bool shim_host_cm(void);
 
 /*
  * The fabric of this process, opened or made at the first call; NULL if that
@@ -111,6 +114,7 @@ void redirect_back(char *path);
  */
 #define TREE_CDEV_MODE (S_IFREG | 01600)
 #define TREE_CDEV_SIZE 0x75727865
+#define TREE_CM_SIZE 0x75727866 /* /dev/infiniband/rdma_cm */
 #define TREE_EINVAL_MODE (S_IFREG | 01400)
 
 #define TREE_IBDEV "sys/devices/virtual/infiniband/" URXE_DEVICE_NAME
@@ -155,8 +159,20 @@ int special_watch(const char *path);
 /* The quick test before special_stat. */
 static inline bool special_mode(unsigned int mode)
 {
-	return mode == TREE_CDEV_MODE || mode == TREE_EINVAL_MODE;
+	return mode == TREE_CDEV_MODE || mode == TREE_EINVAL_MODE ||
+	       mode == CM_FIFO_MODE;
 }
+/* Is it an event channel of the connection manager? */
+bool special_is_cm_channel(const struct stat *st);
+
+/* ucma.c ---------------------------------------------------------------- */
+
+/* A channel was opened in this process: writes may be commands. */
+extern _Atomic int ucma_used;
+/* Open /dev/infiniband/rdma_cm: the descriptor or -errno. */
+int ucma_open(int flags);
+/* Carry out a command; false if fd is something else. */
+bool ucma_write(int fd, const void *buf, size_t len, ssize_t *out);
 
 /* uverbs.c ------------------------------------------------------------- */
 

@@ -24,6 +24,20 @@ static bool is_cdev(const struct stat *st)
 	       is_ours(st);
 }
 
+/* The stand-in of rdma_cm, or what opening it gave. */
+static bool is_cm(const struct stat *st)
+{
+	return ((st->st_mode == TREE_CDEV_MODE &&
+		 st->st_size == TREE_CM_SIZE) ||
+		st->st_mode == CM_FIFO_MODE) &&
+	       is_ours(st);
+}
+
+bool special_is_cm_channel(const struct stat *st)
+{
+	return st->st_mode == CM_FIFO_MODE && is_ours(st);
+}
+
 static bool is_unreadable(const struct stat *st)
 {
 	return st->st_mode == TREE_EINVAL_MODE && !st->st_size && is_ours(st);
@@ -73,6 +87,9 @@ int special_open(int fd, int flags)
 	if (is_cdev(&st)) {
 		close(fd);
 		ret = open_context(flags);
+	} else if (is_cm(&st)) {
+		close(fd);
+		ret = ucma_open(flags);
 	} else if (is_unreadable(&st)) {
 		close(fd);
 		/* read() on an epoll descriptor is EINVAL, as sysfs has it */
@@ -101,6 +118,10 @@ void special_stat(int fd, struct stat *st)
 		st->st_mode = S_IFCHR | 0666;
 		st->st_rdev = makedev(URXE_DEV_MAJOR, URXE_DEV_MINOR);
 		st->st_blocks = 0;
+	} else if (is_cm(st)) {
+		st->st_mode = S_IFCHR | 0666;
+		st->st_rdev = makedev(URXE_CM_MAJOR, URXE_CM_MINOR);
+		st->st_size = st->st_blocks = 0;
 	}
 	shim_leave(saved);
 }

@@ -16,7 +16,7 @@
 
 #include "shim.h"
 
-#define TREE_VERSION "1\n" /* raise when files change */
+#define TREE_VERSION "2\n" /* raise when files change */
 #define ASIDE "tree.new"
 #define OLD "tree.old"
 
@@ -26,6 +26,8 @@ static const struct {
 } files[] = {
 	{ "sys/class/infiniband_verbs/abi_version", "6\n" },
 	{ "sys/class/infiniband_mad/abi_version", "5\n" },
+	{ "sys/class/misc/rdma_cm/abi_version", "4\n" },
+	{ "sys/class/misc/rdma_cm/dev", "10:60001\n" },
 	{ TREE_UVERBS "/abi_version", "1\n" },
 	{ TREE_UVERBS "/dev", "231:60000\n" },
 	{ TREE_UVERBS "/ibdev", URXE_DEVICE_NAME "\n" },
@@ -143,9 +145,8 @@ static int make_identity(struct urxe_fabric *f, int dirfd)
 	return ret;
 }
 
-static int make_cdev(int dirfd)
+static int make_cdev(int dirfd, const char *path, off_t size)
 {
-	static const char path[] = "dev/infiniband/" URXE_UVERBS_NAME;
 	int fd, ret;
 
 	ret = tree_put(dirfd, path, "", 0600);
@@ -154,7 +155,7 @@ static int make_cdev(int dirfd)
 	fd = openat(dirfd, path, O_WRONLY | O_CLOEXEC);
 	if (fd < 0)
 		return -errno;
-	if (ftruncate(fd, TREE_CDEV_SIZE) || fchmod(fd, TREE_CDEV_MODE & 07777))
+	if (ftruncate(fd, size) || fchmod(fd, TREE_CDEV_MODE & 07777))
 		ret = -errno;
 	close(fd);
 	return ret;
@@ -174,7 +175,10 @@ static int fill(struct urxe_fabric *f, int dirfd)
 	if (!ret)
 		ret = tree_make_counters(dirfd);
 	if (!ret)
-		ret = make_cdev(dirfd);
+		ret = make_cdev(dirfd, "dev/infiniband/" URXE_UVERBS_NAME,
+				TREE_CDEV_SIZE);
+	if (!ret)
+		ret = make_cdev(dirfd, "dev/infiniband/rdma_cm", TREE_CM_SIZE);
 	if (ret)
 		return ret;
 	for (i = 0; i < sizeof(links) / sizeof(*links); i++) {

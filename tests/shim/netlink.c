@@ -142,6 +142,12 @@ static void test_chardev(void)
 	start(&r, RDMA_NLDEV_CMD_GET_CHARDEV, 0);
 	put(&r, RDMA_NLDEV_ATTR_CHARDEV_TYPE, "rdma_cm", 8);
 	ask(fd, &r);
+	CHECK(receive(fd, buf, sizeof(buf)) ==
+	      TYPE(RDMA_NLDEV_CMD_GET_CHARDEV));
+	CHECK(memmem(buf, sizeof(buf), "rdma_cm", 8));
+	start(&r, RDMA_NLDEV_CMD_GET_CHARDEV, 0);
+	put(&r, RDMA_NLDEV_ATTR_CHARDEV_TYPE, "issm", 5);
+	ask(fd, &r);
 	CHECK(receive(fd, buf, sizeof(buf)) == NLMSG_ERROR);
 	CHECK(error_of(buf) == -ENODEV);
 	close(fd);

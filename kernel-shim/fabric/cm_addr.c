@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* Addresses of the connection manager. */
+#include <endian.h>
+#include <string.h>
+
+#include "cm.h"
+
+size_t cm_addr_size(const union cm_addr *a)
+{
+	switch (a->sa.sa_family) {
+	case AF_INET:
+		return sizeof(a->in);
+	case AF_INET6:
+		return sizeof(a->in6);
+	case CM_AF_IB:
+		return sizeof(a->ib);
+	default:
+		return 0;
+	}
+}
+
+static bool is_one(const uint8_t raw[16])
+{
+	static const uint8_t one[16] = { [15] = 1 };
+
+	return !memcmp(raw, one, 16);
+}
+
+static bool is_zero(const uint8_t raw[16])
+{
+	static const uint8_t zero[16];
+
+	return !memcmp(raw, zero, 16);
+}
+
+bool cm_addr_zero(const union cm_addr *a)
+{
+	switch (a->sa.sa_family) {
+	case AF_INET:
+		return !a->in.sin_addr.s_addr;
+	case AF_INET6:
+		return is_zero(a->in6.sin6_addr.s6_addr);
+	default:
+		return is_zero(a->ib.sib_addr);
+	}
+}
+
+bool cm_addr_loopback(const union cm_addr *a)
+{
+	switch (a->sa.sa_family) {
+	case AF_INET:
+		return be32toh(a->in.sin_addr.s_addr) >> 24 == 127;
+	case AF_INET6:
+		return is_one(a->in6.sin6_addr.s6_addr);
+	default:
+		return is_one(a->ib.sib_addr);
+	}
+}
+
+bool cm_addr_any(const union cm_addr *a)
+{
+	return cm_addr_zero(a) || cm_addr_loopback(a);
+}
+
+bool cm_addr_same(const union cm_addr *a, const union cm_addr *b)
+{
+	if (a->sa.sa_family != b->sa.sa_family)
+		return false;
+	switch (a->sa.sa_family) {
+	case AF_INET:
+		return a->in.sin_addr.s_addr == b->in.sin_addr.s_addr;
+	case AF_INET6:
+		return !memcmp(&a->in6.sin6_addr, &b->in6.sin6_addr, 16);
+	default:
+		return !memcmp(a->ib.sib_addr, b->ib.sib_addr, 16);
+	}
+}
+
+uint16_t cm_addr_port(const union cm_addr *a)
+{
+	switch (a->sa.sa_family) {
+	case AF_INET:
+		return be16toh(a->in.sin_port);
+	case AF_INET6:
+		return be16toh(a->in6.sin6_port);
+	default:
+		return (uint16_t)(be64toh(a->ib.sib_sid) &
+				  be64toh(a->ib.sib_sid_mask));
+	}
+}
+
+void cm_addr_set_port(union cm_addr *a, uint16_t port)
+{
+	uint64_t sid;
+
+	switch (a->sa.sa_family) {
+	case AF_INET:
+		a->in.sin_port = htobe16(port);
+		break;
+	case AF_INET6:
+		a->in6.sin6_port = htobe16(port);
+		break;
+	default:
+		sid = be64toh(a->ib.sib_sid) & ~(uint64_t)0xffff;
+		a->ib.sib_sid = htobe64(sid | port);
+		a->ib.sib_sid_mask = ~0ull;
+	}
+}
+
+void cm_addr_set_loopback(union cm_addr *a)
+{
+	switch (a->sa.sa_family) {
+	case AF_INET:
+		a->in.sin_addr.s_addr = htobe32(INADDR_LOOPBACK);
+		break;
+	case AF_INET6:
+		a->in6.sin6_addr = in6addr_loopback;
+		break;
+	default:
+		memset(a->ib.sib_addr, 0, 16);
+		a->ib.sib_addr[15] = 1;
+	}
+}
+
+static void raw_gid(const union cm_addr *a, uint8_t gid[16])
+{
+	switch (a->sa.sa_family) {
+	case AF_INET:
+		memset(gid, 0, 10);
+		gid[10] = gid[11] = 0xff;
+		memcpy(gid + 12, &a->in.sin_addr, 4);
+		break;
+	case AF_INET6:
+		memcpy(gid, &a->in6.sin6_addr, 16);
+		break;
+	default:
+		memcpy(gid, a->ib.sib_addr, 16);
+	}
+}
+
+static bool find(const struct urxe_dev *dev, const uint8_t raw[16],
+		 uint32_t *index)
+{
+	struct urxe_gid g;
+	uint32_t i;
+
+	for (i = 0; i < URXE_MAX_GID; i++) {
+		if (fabric_get_gid(dev, i, &g) && !memcmp(g.raw, raw, 16)) {
+			*index = i;
+			return true;
+		}
+	}
+	return false;
+}
+
+bool cm_addr_known(const struct urxe_dev *dev, const union cm_addr *a)
+{
+	uint8_t raw[16];
+	uint32_t index;
+
+	raw_gid(a, raw);
+	return find(dev, raw, &index);
+}
+
+uint32_t cm_addr_gid(const struct urxe_dev *dev, const union cm_addr *a,
+		     uint8_t gid[16])
+{
+	struct urxe_gid g;
+	uint32_t index;
+
+	raw_gid(a, gid);
+	if (find(dev, gid, &index))
+		return index;
+	/* an address without an entry, such as 127.0.0.1: the port's own */
+	if (fabric_get_gid(dev, 0, &g))
+		memcpy(gid, g.raw, 16);
+	return 0;
+}

@@ -1,0 +1,406 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * How a connection comes about: REQ, REP and RTU of the IB specification's
+ * 12.9, and for UD the service ID resolution of 12.11.  A message is a change
+ * of the other end's id and an event for it.
+ */
+#include <errno.h>
+#include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "cm.h"
+
+/*
+ * How long a request travels to find nobody: programs count on some time
+ * between one connection and the next listener on the same port.
+ */
+#define TRAVEL_NS 100000000ull
+/* 15 repetitions of a request, 4.3 s each, as the kernel has it. */
+#define REQ_TIMEOUT_NS 68000000000ull
+
+static bool is_ud(const struct cm_id *id)
+{
+	return id->qp_type == CM_QPT_UD;
+}
+
+static uint8_t at_most_7(uint8_t count)
+{
+	return count < 7 ? count : 7;
+}
+
+static uint32_t new_psn(void)
+{
+	uint32_t psn;
+
+	if (getrandom(&psn, sizeof(psn), GRND_NONBLOCK) != sizeof(psn))
+		psn = (uint32_t)cm_now();
+	return psn & 0xffffff;
+}
+
+static void send_request(struct cm *cm, struct cm_id *client);
+
+/* Requests that found nobody, and may do so now. */
+static void arrive(struct cm *cm)
+{
+	struct cm_id *id;
+	uint32_t i;
+
+	for (i = 1; i <= cm->t->id_high; i++) {
+		id = cm_id_at(cm, i);
+		if (!id || !(id->flags & CM_F_PARKED) || id->listener.id)
+			continue;
+		if (cm_port_listener(cm, id))
+			send_request(cm, id);
+	}
+}
+
+int cm_listen(struct cm *cm, struct cm_id *id, uint32_t backlog)
+{
+	int ret;
+
+	if (id->flags & CM_F_REUSE) {
+		ret = cm_port_exclusive(cm, id);
+		if (ret)
+			return ret;
+		id->flags &= ~(uint32_t)CM_F_REUSE;
+	}
+	id->cma = CMA_LISTEN;
+	id->backlog = backlog && backlog < CM_MAX_BACKLOG ? backlog :
+							    CM_MAX_BACKLOG;
+	id->order = ++cm->t->order;
+	arrive(cm);
+	return 0;
+}
+
+/* Room for private data in this id's request. */
+static uint8_t request_room(const struct cm_id *id)
+{
+	const uint8_t head =
+		id->src.sa.sa_family == CM_AF_IB ? 0 : CM_IP_HEADER;
+
+	return (is_ud(id) ? CM_SIDR_REQ_PRIVATE : CM_REQ_PRIVATE) - head;
+}
+
+static void fill_ud_private(struct cm_event *e, const void *data, uint8_t len,
+			    uint8_t room)
+{
+	memcpy(e->resp.param.ud.private_data, data, len);
+	e->resp.param.ud.private_data_len = room;
+}
+
+static void fill_conn_private(struct cm_event *e, const void *data,
+			      uint8_t len, uint8_t room)
+{
+	memcpy(e->resp.param.conn.private_data, data, len);
+	e->resp.param.conn.private_data_len = room;
+}
+
+/* The CONNECT_REQUEST that client's request is for listener l. */
+static void fill_request(struct cm_event *e, const struct cm_id *client)
+{
+	struct rdma_ucm_conn_param *p = &e->resp.param.conn;
+	const uint8_t room = request_room(client);
+
+	e->resp.ece = client->ece;
+	if (is_ud(client)) {
+		fill_ud_private(e, client->private_data, client->private_len,
+				room);
+		return;
+	}
+	fill_conn_private(e, client->private_data, client->private_len, room);
+	/* each end's resources are the other one's depth */
+	p->responder_resources = client->initiator_depth;
+	p->initiator_depth = client->responder_resources;
+	p->flow_control = client->flow_control;
+	p->retry_count = client->retry_count;
+	p->rnr_retry_count = client->rnr_retry_count;
+	p->srq = !!(client->flags & CM_F_SRQ);
+	p->qp_num = client->qpn;
+}
+
+/* The listener's new id. */
+static void fill_passive(struct cm *cm, struct cm_id *id,
+			 const struct cm_id *l, const struct cm_id *client)
+{
+	id->ps = l->ps;
+	id->qp_type = l->qp_type;
+	id->tos = l->tos;
+	id->flags = CM_F_DEVICE | CM_F_CM |
+		    (l->flags & (CM_F_AFONLY | CM_F_AFONLY_SET));
+	id->cma = CMA_CONNECT;
+	id->cm = is_ud(client) ? CM_SIDR_RCVD : CM_REQ_RCVD;
+	id->src = client->dst;
+	id->dst = client->src;
+	memcpy(id->sgid, client->dgid, sizeof(id->sgid));
+	memcpy(id->dgid, client->sgid, sizeof(id->dgid));
+	id->sgid_index = (uint8_t)cm_addr_gid(cm->f->dev, &id->src, id->sgid);
+	id->responder_resources = client->initiator_depth;
+	id->initiator_depth = client->responder_resources;
+	id->retry_count = client->retry_count;
+	id->rnr_retry_count = client->rnr_retry_count;
+	id->psn = new_psn();
+	id->remote_qpn = client->qpn;
+	id->remote_psn = client->psn;
+	id->peer = cm_ref_to(cm, client);
+}
+
+static bool same_service(const struct cm_id *l, const struct cm_id *client)
+{
+	return l->qp_type == client->qp_type ||
+	       (l->qp_type == CM_QPT_XRC_RECV &&
+		client->qp_type == CM_QPT_XRC_SEND);
+}
+
+/* As if the request got lost and were repeated; l is NULL for the first. */
+static void park(struct cm *cm, struct cm_id *client, const struct cm_id *l)
+{
+	client->flags |= CM_F_PARKED;
+	client->listener = l ? cm_ref_to(cm, l) : (struct cm_ref){ 0 };
+	client->order = ++cm->t->order;
+	client->deadline = cm_now() + (l ? REQ_TIMEOUT_NS : TRAVEL_NS);
+}
+
+/* False: the listener turned out to be dead. */
+static bool deliver(struct cm *cm, struct cm_id *client, struct cm_id *l)
+{
+	struct cm_chan *c = cm_chan_at(cm, l->chan);
+	struct cm_event *e = NULL;
+	struct cm_id *id = NULL;
+	int fd;
+
+	fd = cm_chan_writer(cm, c);
+	if (fd < 0 && c->state != CM_CHAN_LIVE)
+		return false;
+	if (!same_service(l, client)) {
+		cm_got_reject(cm, client, CM_REJ_CONSUMER, NULL, 0);
+		goto out;
+	}
+	if (l->backlog)
+		id = cm_id_new(cm, c);
+	if (id)
+		e = cm_event_new(cm, l, CM_EV_CONNECT_REQUEST, 0);
+	if (!e) {
+		if (id)
+			cm_id_free(cm, id);
+		park(cm, client, l);
+		goto out;
+	}
+	fill_passive(cm, id, l, client);
+	client->peer = cm_ref_to(cm, id);
+	client->flags &= ~(uint32_t)CM_F_PARKED;
+	client->deadline = is_ud(client) ? cm_now() + REQ_TIMEOUT_NS : 0;
+	l->backlog--;
+	fill_request(e, client);
+	e->resp.id = cm_id_ref(cm, id) - 1;
+	e->req = cm_ref_to(cm, id);
+	cm_event_send_by(cm, e, fd);
+out:
+	if (fd >= 0)
+		close(fd);
+	return true;
+}
+
+static void send_request(struct cm *cm, struct cm_id *client)
+{
+	struct cm_id *l;
+
+	do {
+		l = cm_port_listener(cm, client);
+		if (!l) {
+			park(cm, client, NULL);
+			return;
+		}
+	} while (!deliver(cm, client, l));
+}
+
+/* The parked client that has waited longest. */
+static struct cm_id *parked(struct cm *cm, const struct cm_id *l)
+{
+	struct cm_id *id, *first = NULL;
+	uint32_t i;
+
+	for (i = 1; i <= cm->t->id_high; i++) {
+		id = cm_id_at(cm, i);
+		if (id && id->flags & CM_F_PARKED &&
+		    cm_deref(cm, id->listener) == l &&
+		    (!first || id->order < first->order))
+			first = id;
+	}
+	return first;
+}
+
+void cm_unpark(struct cm *cm, struct cm_id *l)
+{
+	struct cm_id *client;
+
+	/* a destroyed listener has them look for another one */
+	while (l->cma != CMA_LISTEN || l->backlog) {
+		client = parked(cm, l);
+		if (!client)
+			return;
+		client->flags &= ~(uint32_t)CM_F_PARKED;
+		send_request(cm, client);
+		if (l->cma == CMA_LISTEN && client->flags & CM_F_PARKED)
+			return; /* for want of something else */
+	}
+}
+
+int cm_connect(struct cm *cm, struct cm_id *id,
+	       const struct rdma_ucm_conn_param *p,
+	       const struct rdma_ucm_ece *ece)
+{
+	if (id->cma != CMA_ROUTE_RESOLVED ||
+	    p->private_data_len > request_room(id))
+		return -EINVAL;
+	id->cma = CMA_CONNECT;
+	id->flags |= CM_F_CM | (p->srq ? CM_F_SRQ : 0);
+	id->cm = is_ud(id) ? CM_SIDR_SENT : CM_REQ_SENT;
+	id->qpn = p->qp_num & 0xffffff;
+	id->psn = new_psn();
+	id->responder_resources = p->responder_resources;
+	id->initiator_depth = p->initiator_depth;
+	id->flow_control = p->flow_control;
+	id->retry_count = at_most_7(p->retry_count);
+	id->rnr_retry_count = at_most_7(p->rnr_retry_count);
+	id->ece = *ece;
+	id->private_len = p->private_data_len;
+	memcpy(id->private_data, p->private_data, p->private_data_len);
+	cm->watch = true;
+	send_request(cm, id);
+	return 0;
+}
+
+/* The server's REP. */
+static int send_reply(struct cm *cm, struct cm_id *id,
+		      const struct rdma_ucm_conn_param *p,
+		      const struct rdma_ucm_ece *ece)
+{
+	struct cm_id *client = cm_deref(cm, id->peer);
+	struct rdma_ucm_conn_param *out;
+	struct cm_event *e;
+
+	if (id->cm != CM_REQ_RCVD || p->private_data_len > CM_REP_PRIVATE ||
+	    !client)
+		return -EINVAL;
+	id->cm = CM_REP_SENT;
+	id->qpn = p->qp_num & 0xffffff;
+	id->responder_resources = p->responder_resources;
+	id->initiator_depth = p->initiator_depth;
+	client->cm = CM_REP_RCVD;
+	client->remote_qpn = id->qpn;
+	client->remote_psn = id->psn;
+	client->responder_resources = p->initiator_depth;
+	client->initiator_depth = p->responder_resources;
+	client->rnr_retry_count = at_most_7(p->rnr_retry_count);
+	e = cm_event_new(cm, client, CM_EV_CONNECT_RESPONSE, 0);
+	if (!e)
+		return 0;
+	out = &e->resp.param.conn;
+	fill_conn_private(e, p->private_data, p->private_data_len,
+			  CM_REP_PRIVATE);
+	out->responder_resources = p->initiator_depth;
+	out->initiator_depth = p->responder_resources;
+	out->flow_control = p->flow_control;
+	out->rnr_retry_count = client->rnr_retry_count;
+	out->srq = p->srq;
+	out->qp_num = id->qpn;
+	e->resp.ece = *ece;
+	cm_event_send(cm, e);
+	return 0;
+}
+
+/* The client's RTU. */
+static int send_rtu(struct cm *cm, struct cm_id *id)
+{
+	struct cm_id *server = cm_deref(cm, id->peer);
+
+	if (id->cm != CM_REP_RCVD)
+		return -EINVAL;
+	id->cm = CM_ESTABLISHED;
+	if (server && server->cm == CM_REP_SENT) {
+		server->cm = CM_ESTABLISHED;
+		cm_event_post(cm, server, CM_EV_ESTABLISHED, 0);
+	}
+	return 0;
+}
+
+/* The address handle that reaches the other end of id. */
+static void fill_ah(struct ib_uverbs_ah_attr *ah, const struct cm_id *id)
+{
+	memcpy(ah->grh.dgid, id->dgid, 16);
+	ah->grh.sgid_index = id->sgid_index;
+	ah->grh.hop_limit = CM_HOP_LIMIT;
+	ah->grh.traffic_class = id->tos;
+	ah->is_global = 1;
+	ah->port_num = 1;
+}
+
+static int send_sidr_reply(struct cm *cm, struct cm_id *id,
+			   const struct rdma_ucm_conn_param *p,
+			   const struct rdma_ucm_ece *ece)
+{
+	struct cm_id *client = cm_deref(cm, id->peer);
+	struct cm_event *e;
+
+	if (id->cm != CM_SIDR_RCVD || p->private_data_len > CM_SIDR_REP_PRIVATE)
+		return -EINVAL;
+	id->cm = CM_IDLE;
+	id->qpn = p->qp_num & 0xffffff;
+	id->qkey = p->qkey ? p->qkey : CM_UDP_QKEY;
+	cm_unlink(cm, id);
+	if (!client || client->cm != CM_SIDR_SENT)
+		return 0;
+	client->cm = CM_IDLE;
+	client->deadline = 0;
+	client->qkey = id->qkey;
+	e = cm_event_new(cm, client, CM_EV_ESTABLISHED, 0);
+	if (!e)
+		return 0;
+	fill_ud_private(e, p->private_data, p->private_data_len,
+			CM_SIDR_REP_PRIVATE);
+	e->resp.param.ud.qp_num = id->qpn;
+	e->resp.param.ud.qkey = id->qkey;
+	e->resp.ece = *ece;
+	fill_ah(&e->resp.param.ud.ah_attr, client);
+	cm_event_send(cm, e);
+	return 0;
+}
+
+int cm_accept(struct cm *cm, struct cm_id *id,
+	      const struct rdma_ucm_conn_param *p,
+	      const struct rdma_ucm_ece *ece, uint64_t uid)
+{
+	static const struct rdma_ucm_conn_param nothing;
+	int ret;
+
+	if (id->cma != CMA_CONNECT)
+		return -EINVAL;
+	if (is_ud(id))
+		ret = send_sidr_reply(cm, id, p ? p : &nothing, ece);
+	else if (p)
+		ret = send_reply(cm, id, p, ece);
+	else
+		ret = send_rtu(cm, id);
+	if (ret) {
+		cm_reject(cm, id, CM_REJ_CONSUMER, NULL, 0);
+		return ret;
+	}
+	if (p)
+		id->uid = uid;
+	cm->watch = true;
+	return 0;
+}
+
+int cm_notify(struct cm *cm, struct cm_id *id, uint32_t event)
+{
+	if (!(id->flags & CM_F_CM) || event != CM_COMM_EST)
+		return -EINVAL;
+	if (id->cm == CM_ESTABLISHED)
+		return -EISCONN;
+	if (id->cm != CM_REP_SENT)
+		return -EINVAL;
+	id->cm = CM_ESTABLISHED;
+	cm_event_post(cm, id, CM_EV_ESTABLISHED, 0);
+	return 0;
+}

@@ -1,0 +1,330 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * How a connection ends: REJ, DREQ, DREP and the time wait of the IB
+ * specification's 12.9.8, the destruction of ids, timers, and death.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "cm.h"
+
+/* 4.096 us << 17: twice the packet life time that RoCE uses (16). */
+#define TIMEWAIT_NS 537000000ull
+/* 16 DREQs, 8.7 s each. */
+#define DREQ_TIMEOUT_NS 139000000000ull
+
+/* Channels whose life one tick may look into. */
+#define LIVES_PER_TICK 32
+#define LIFE_NS 100000000ull /* between two such looks */
+
+void cm_unlink(struct cm *cm, struct cm_id *id)
+{
+	struct cm_id *peer = cm_deref(cm, id->peer);
+
+	id->peer.id = 0;
+	if (peer && cm_deref(cm, peer->peer) == id)
+		peer->peer.id = 0;
+}
+
+/* Messages are for applications that wait for a connection or have one. */
+static void report(struct cm *cm, struct cm_id *id, uint32_t event, int status)
+{
+	if (id->cma == CMA_CONNECT)
+		cm_event_post(cm, id, event, status);
+}
+
+static void to_idle(struct cm *cm, struct cm_id *id)
+{
+	id->cm = CM_IDLE;
+	id->deadline = 0;
+	cm_unlink(cm, id);
+}
+
+void cm_timewait(struct cm *cm, struct cm_id *id)
+{
+	id->cm = CM_TIMEWAIT;
+	id->deadline = cm_now() + TIMEWAIT_NS;
+	cm->watch = true;
+	cm_unlink(cm, id);
+}
+
+void cm_got_reject(struct cm *cm, struct cm_id *id, int reason,
+		   const void *data, uint8_t len)
+{
+	struct cm_event *e;
+
+	switch (id->cm) {
+	case CM_REQ_SENT:
+	case CM_REQ_RCVD:
+	case CM_REP_SENT:
+		to_idle(cm, id);
+		break;
+	case CM_REP_RCVD:
+	case CM_ESTABLISHED:
+	case CM_DREQ_SENT:
+		cm_timewait(cm, id);
+		break;
+	default:
+		return;
+	}
+	if (id->cma != CMA_CONNECT)
+		return;
+	e = cm_event_new(cm, id, CM_EV_REJECTED, reason);
+	if (!e)
+		return;
+	if (len)
+		memcpy(e->resp.param.conn.private_data, data, len);
+	e->resp.param.conn.private_data_len = CM_REJ_PRIVATE;
+	cm_event_send(cm, e);
+}
+
+void cm_got_sidr_reply(struct cm *cm, struct cm_id *id, int status)
+{
+	struct cm_event *e;
+
+	if (id->cm != CM_SIDR_SENT)
+		return;
+	to_idle(cm, id);
+	e = cm_event_new(cm, id, CM_EV_UNREACHABLE, status);
+	if (!e)
+		return;
+	e->resp.param.ud.private_data_len = CM_SIDR_REP_PRIVATE;
+	cm_event_send(cm, e);
+}
+
+static void disconnected(struct cm *cm, struct cm_id *id, int status)
+{
+	if (id->cma != CMA_CONNECT)
+		return;
+	id->cma = CMA_DISCONNECT;
+	cm_event_post(cm, id, CM_EV_DISCONNECTED, status);
+}
+
+void cm_got_dreq(struct cm *cm, struct cm_id *id)
+{
+	switch (id->cm) {
+	case CM_REP_SENT:
+	case CM_DREQ_SENT:
+	case CM_ESTABLISHED:
+		id->cm = CM_DREQ_RCVD;
+		id->deadline = 0;
+		disconnected(cm, id, 0);
+		break;
+	default:
+		break;
+	}
+}
+
+void cm_got_drep(struct cm *cm, struct cm_id *id)
+{
+	if (id->cm != CM_DREQ_SENT)
+		return;
+	cm_timewait(cm, id);
+	disconnected(cm, id, 0);
+}
+
+int cm_disconnect(struct cm *cm, struct cm_id *id)
+{
+	struct cm_id *peer = cm_deref(cm, id->peer);
+
+	if (!(id->flags & CM_F_CM))
+		return -EINVAL;
+	switch (id->cm) {
+	case CM_ESTABLISHED:
+		id->cm = CM_DREQ_SENT;
+		id->deadline = cm_now() + DREQ_TIMEOUT_NS;
+		cm->watch = true;
+		if (peer)
+			cm_got_dreq(cm, peer);
+		break;
+	case CM_DREQ_RCVD:
+		cm_timewait(cm, id);
+		if (peer)
+			cm_got_drep(cm, peer);
+		break;
+	default:
+		break; /* there is nothing to end, which is no error */
+	}
+	return 0;
+}
+
+int cm_reject(struct cm *cm, struct cm_id *id, uint8_t reason,
+	      const void *data, uint8_t len)
+{
+	struct cm_id *peer = cm_deref(cm, id->peer);
+
+	if (!(id->flags & CM_F_CM))
+		return -EINVAL;
+	switch (id->cm) {
+	case CM_SIDR_RCVD:
+		if (len > CM_SIDR_REP_PRIVATE)
+			return -EINVAL;
+		to_idle(cm, id);
+		if (peer)
+			cm_got_sidr_reply(cm, peer, CM_SIDR_REJECT);
+		return 0;
+	case CM_REQ_SENT:
+	case CM_REQ_RCVD:
+	case CM_REP_RCVD:
+		if (len > CM_REJ_PRIVATE)
+			return -EINVAL;
+		to_idle(cm, id);
+		break;
+	case CM_REP_SENT:
+		if (len > CM_REJ_PRIVATE)
+			return -EINVAL;
+		cm_timewait(cm, id);
+		break;
+	default:
+		return -EINVAL;
+	}
+	if (peer)
+		cm_got_reject(cm, peer, reason, data, len);
+	return 0;
+}
+
+/* What the other end hears when this one is destroyed. */
+static void hang_up(struct cm *cm, struct cm_id *id)
+{
+	struct cm_id *peer = cm_deref(cm, id->peer);
+	uint8_t was = id->cm;
+
+	to_idle(cm, id);
+	if (!peer)
+		return;
+	switch (was) {
+	case CM_REQ_SENT:
+		cm_got_reject(cm, peer, CM_REJ_TIMEOUT, NULL, 0);
+		break;
+	case CM_REQ_RCVD:
+	case CM_REP_SENT:
+	case CM_REP_RCVD:
+		cm_got_reject(cm, peer, CM_REJ_CONSUMER, NULL, 0);
+		break;
+	case CM_ESTABLISHED:
+		cm_got_dreq(cm, peer);
+		break;
+	case CM_DREQ_RCVD:
+		cm_got_drep(cm, peer);
+		break;
+	case CM_SIDR_RCVD:
+		cm_got_sidr_reply(cm, peer, CM_SIDR_REJECT);
+		break;
+	default:
+		break;
+	}
+}
+
+void cm_id_destroy(struct cm *cm, struct cm_id *id, int fd)
+{
+	const bool listener = id->cma == CMA_LISTEN;
+	const uint32_t ref = cm_id_ref(cm, id);
+	struct cm_mc *mc;
+	uint32_t i;
+
+	id->cma = CMA_IDLE;
+	hang_up(cm, id);
+	if (listener)
+		cm_unpark(cm, id);
+	cm_event_purge(cm, id, fd);
+	for (i = 1; i <= cm->t->mc_high; i++) {
+		mc = cm_mc_at(cm, i);
+		if (mc && mc->id == ref)
+			mc->used = 0;
+	}
+	cm_id_free(cm, id);
+}
+
+/* ---------------------------------------------------------------- time */
+
+/* The request has found no listener. */
+static void refuse(struct cm *cm, struct cm_id *id)
+{
+	if (id->cm == CM_SIDR_SENT)
+		cm_got_sidr_reply(cm, id, CM_SIDR_UNSUPPORTED);
+	else
+		cm_got_reject(cm, id, CM_REJ_INVALID_SERVICE, NULL, 0);
+}
+
+static void expire(struct cm *cm, struct cm_id *id)
+{
+	const bool parked = id->flags & CM_F_PARKED;
+
+	id->deadline = 0;
+	id->flags &= ~(uint32_t)CM_F_PARKED;
+	if (parked && !id->listener.id) {
+		refuse(cm, id);
+		return;
+	}
+	switch (id->cm) {
+	case CM_REQ_SENT:
+	case CM_SIDR_SENT:
+		to_idle(cm, id);
+		report(cm, id, CM_EV_UNREACHABLE, -ETIMEDOUT);
+		break;
+	case CM_DREQ_SENT:
+		cm_timewait(cm, id);
+		disconnected(cm, id, -ETIMEDOUT);
+		break;
+	case CM_TIMEWAIT:
+		to_idle(cm, id);
+		if (id->cma == CMA_DISCONNECT)
+			cm_event_post(cm, id, CM_EV_TIMEWAIT_EXIT, 0);
+		break;
+	default:
+		break;
+	}
+}
+
+static uint64_t least(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+/* The channel of the other end, if that is another process. */
+static struct cm_chan *foreign(struct cm *cm, const struct cm_id *id,
+			       int32_t pid)
+{
+	struct cm_id *other = cm_deref(cm, id->flags & CM_F_PARKED ?
+						   id->listener :
+						   id->peer);
+	struct cm_chan *c = other ? cm_chan_at(cm, other->chan) : NULL;
+
+	return c && c->pid != pid ? c : NULL;
+}
+
+uint64_t cm_tick(struct cm *cm, int32_t pid, uint32_t *next)
+{
+	struct cm_table *t = cm->t;
+	const uint64_t now = cm_now();
+	uint32_t i, n, budget = LIVES_PER_TICK;
+	struct cm_chan *own, *far;
+	uint64_t sleep = UINT64_MAX;
+	struct cm_id *id;
+
+	/* where the last one stopped looking */
+	if (*next >= t->id_high)
+		*next = 0;
+	for (n = 0, i = *next; n < t->id_high; n++, i++) {
+		id = cm_id_at(cm, i % t->id_high + 1);
+		own = id ? cm_chan_at(cm, id->chan) : NULL;
+		if (!own || own->pid != pid)
+			continue;
+		if (id->deadline && id->deadline <= now)
+			expire(cm, id);
+		if (id->deadline)
+			sleep = least(sleep, id->deadline - now);
+		far = foreign(cm, id, pid);
+		if (far)
+			sleep = least(sleep, LIFE_NS);
+		if (!far || !budget)
+			continue;
+		*next = i % t->id_high + 1;
+		/* processes die with all they have */
+		if (!cm_chan_alive(cm, far))
+			budget = UINT32_MAX;
+		else
+			budget--;
+	}
+	return sleep == UINT64_MAX ? 0 : least(sleep, LIFE_NS);
+}

@@ -1,0 +1,310 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Events: a queue per channel, and the bytes in its FIFO that tell pollers.
+ *
+ * While the lock is held the number of bytes may be wrong; when it is given
+ * back there is a byte if and only if there is an event.  Each of the first
+ * BYTES_MAX events brings one of its own, so that edge-triggered pollers are
+ * woken by each.  Bytes, not events, may get lost when a process is killed:
+ * the next event that is taken brings them in order.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/futex.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "cm.h"
+
+#define BYTES_MAX 64 /* far less than the smallest pipe holds */
+
+struct cm_event *cm_event_new(struct cm *cm, struct cm_id *id, uint32_t event,
+			      int status)
+{
+	struct cm_event *e;
+
+	/* a new passive id hears nothing before it is accepted */
+	if (!id->uid)
+		return NULL;
+	e = cm_event_alloc(cm);
+	if (!e)
+		return NULL;
+	e->id = cm_id_ref(cm, id);
+	e->chan = id->chan;
+	e->resp.uid = id->uid;
+	e->resp.id = e->id - 1;
+	e->resp.event = event;
+	e->resp.status = (uint32_t)status;
+	return e;
+}
+
+static void append(struct cm *cm, struct cm_chan *c, struct cm_event *e)
+{
+	struct cm_event *last = cm_event_at(cm, c->tail);
+	uint32_t ref = cm_event_ref(cm, e);
+
+	e->chan = cm_chan_ref(cm, c);
+	e->order = ++cm->t->order;
+	e->next = 0;
+	e->used = 1;
+	if (last)
+		last->next = ref;
+	else
+		c->head = ref;
+	c->tail = ref;
+	c->events++;
+}
+
+/* One byte.  EPIPE without the signal, which would be the application's. */
+static bool put_byte(int fd)
+{
+	const struct timespec zero = { 0 };
+	sigset_t pipe, old, pending;
+	bool ok;
+
+	sigemptyset(&pipe);
+	sigaddset(&pipe, SIGPIPE);
+	pthread_sigmask(SIG_BLOCK, &pipe, &old);
+	ok = write(fd, "", 1) == 1 || errno == EAGAIN;
+	if (!ok && errno == EPIPE && !sigismember(&old, SIGPIPE) &&
+	    !sigpending(&pending) && sigismember(&pending, SIGPIPE))
+		sigtimedwait(&pipe, NULL, &zero);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	return ok;
+}
+
+/* Threads that sleep in GET_EVENT. */
+static void wake(struct cm_chan *c)
+{
+	atomic_fetch_add_explicit(&c->posts, 1, memory_order_seq_cst);
+	if (atomic_load_explicit(&c->sleepers, memory_order_seq_cst))
+		syscall(SYS_futex, &c->posts, FUTEX_WAKE, INT_MAX, NULL, NULL,
+			0);
+}
+
+void cm_event_send_by(struct cm *cm, struct cm_event *e, int fd)
+{
+	struct cm_chan *c = cm_chan_at(cm, e->chan);
+
+	if (!c)
+		return;
+	append(cm, c, e);
+	if (fd >= 0 && c->events <= BYTES_MAX && !put_byte(fd)) {
+		c->state = CM_CHAN_DYING;
+		cm->dying = true;
+	}
+	wake(c);
+}
+
+void cm_event_send(struct cm *cm, struct cm_event *e)
+{
+	struct cm_chan *c = cm_chan_at(cm, e->chan);
+	int fd = c ? cm_chan_writer(cm, c) : -1;
+
+	if (!c || c->state != CM_CHAN_LIVE)
+		return;
+	cm_event_send_by(cm, e, fd);
+	if (fd >= 0)
+		close(fd);
+}
+
+void cm_event_post(struct cm *cm, struct cm_id *id, uint32_t event, int status)
+{
+	struct cm_event *e = cm_event_new(cm, id, event, status);
+
+	if (e)
+		cm_event_send(cm, e);
+}
+
+/* As many bytes as there are events, or at least one. */
+static void settle(struct cm *cm, struct cm_chan *c, int fd)
+{
+	struct pollfd p = { .fd = fd, .events = POLLIN };
+	uint32_t want = c->events < BYTES_MAX ? c->events : BYTES_MAX;
+	char buf[BYTES_MAX];
+	int n = 0, writer;
+
+	if (fd < 0 || ioctl(fd, FIONREAD, &n))
+		return;
+	while (n > (int)want && poll(&p, 1, 0) == 1) {
+		size_t most = (size_t)n - want;
+		ssize_t got = read(fd, buf,
+				   most < sizeof(buf) ? most : sizeof(buf));
+
+		if (got <= 0)
+			return;
+		n -= (int)got;
+	}
+	if (n || !want)
+		return;
+	writer = cm_chan_writer(cm, c);
+	if (writer < 0)
+		return;
+	put_byte(writer);
+	close(writer);
+}
+
+/* Take e, which prev precedes, out of the queue. */
+static void take(struct cm *cm, struct cm_chan *c, struct cm_event *prev,
+		 struct cm_event *e)
+{
+	if (prev)
+		prev->next = e->next;
+	else
+		c->head = e->next;
+	if (!e->next)
+		c->tail = prev ? cm_event_ref(cm, prev) : 0;
+	if (c->events)
+		c->events--;
+}
+
+bool cm_event_pop(struct cm *cm, struct cm_chan *c, int fd,
+		  struct rdma_ucm_event_resp *out)
+{
+	struct cm_event *e = cm_event_at(cm, c->head);
+	struct cm_id *id;
+	struct cm_mc *mc;
+
+	if (!e) {
+		c->head = c->tail = c->events = 0;
+		settle(cm, c, fd);
+		return false;
+	}
+	*out = e->resp;
+	id = cm_id_at(cm, e->id);
+	if (id)
+		id->events_reported++;
+	mc = cm_mc_at(cm, e->mc);
+	if (mc)
+		mc->events_reported++;
+	take(cm, c, NULL, e);
+	e->used = 0;
+	settle(cm, c, fd);
+	if (id && out->event == CM_EV_CONNECT_REQUEST) {
+		id->backlog++;
+		cm_unpark(cm, id);
+	}
+	return true;
+}
+
+enum match { BY_ID, BY_MC, ALL };
+
+/* Drop the events of the channel that match; to: hand them over instead. */
+static void remove_events(struct cm *cm, struct cm_chan *c, enum match by,
+			  uint32_t ref, struct cm_chan *to)
+{
+	struct cm_event *e, *prev = NULL, *next;
+	uint32_t n = 0;
+
+	for (e = cm_event_at(cm, c->head); e && n++ < CM_MAX_EVENT; e = next) {
+		struct cm_id *req;
+
+		next = cm_event_at(cm, e->next);
+		if (by == BY_ID ? e->id != ref :
+				  by == BY_MC && e->mc != ref) {
+			prev = e;
+			continue;
+		}
+		take(cm, c, prev, e);
+		req = cm_deref(cm, e->req);
+		if (to) {
+			append(cm, to, e);
+			if (req)
+				req->chan = cm_chan_ref(cm, to);
+			continue;
+		}
+		e->used = 0;
+		if (req)
+			cm_id_destroy(cm, req, -1);
+	}
+}
+
+void cm_event_purge(struct cm *cm, struct cm_id *id, int fd)
+{
+	struct cm_chan *c = cm_chan_at(cm, id->chan);
+
+	if (!c || !id->uid)
+		return;
+	remove_events(cm, c, BY_ID, cm_id_ref(cm, id), NULL);
+	settle(cm, c, fd);
+}
+
+void cm_event_purge_mc(struct cm *cm, struct cm_mc *mc, int fd)
+{
+	struct cm_id *id = cm_id_at(cm, mc->id);
+	struct cm_chan *c = id ? cm_chan_at(cm, id->chan) : NULL;
+
+	if (!c)
+		return;
+	remove_events(cm, c, BY_MC, cm_mc_ref(cm, mc), NULL);
+	settle(cm, c, fd);
+}
+
+void cm_event_free_all(struct cm *cm, struct cm_chan *c)
+{
+	remove_events(cm, c, ALL, 0, NULL);
+	c->head = c->tail = c->events = 0;
+}
+
+void cm_event_move(struct cm *cm, struct cm_id *id, struct cm_chan *to, int fd,
+		   int to_fd)
+{
+	struct cm_chan *from = cm_chan_at(cm, id->chan);
+
+	if (!from)
+		return;
+	remove_events(cm, from, BY_ID, cm_id_ref(cm, id), to);
+	settle(cm, from, fd);
+	settle(cm, to, to_fd);
+	if (to->events)
+		wake(to);
+}
+
+/* Any order would do; the right one is kept. */
+static void insert(struct cm *cm, struct cm_chan *c, struct cm_event *e)
+{
+	struct cm_event *prev = NULL, *at = cm_event_at(cm, c->head);
+
+	while (at && at->order < e->order) {
+		prev = at;
+		at = cm_event_at(cm, at->next);
+	}
+	e->next = at ? cm_event_ref(cm, at) : 0;
+	if (prev)
+		prev->next = cm_event_ref(cm, e);
+	else
+		c->head = cm_event_ref(cm, e);
+	if (!at)
+		c->tail = cm_event_ref(cm, e);
+	c->events++;
+}
+
+void cm_event_rebuild(struct cm *cm)
+{
+	struct cm_event *e;
+	struct cm_chan *c;
+	uint32_t i;
+
+	for (i = 1; i <= cm->t->chan_high; i++) {
+		c = cm_chan_at(cm, i);
+		if (c)
+			c->head = c->tail = c->events = 0;
+	}
+	for (i = 1; i <= cm->t->event_high; i++) {
+		e = cm_event_at(cm, i);
+		if (!e)
+			continue;
+		c = cm_chan_at(cm, e->chan);
+		if (c && cm_id_at(cm, e->id))
+			insert(cm, c, e);
+		else
+			e->used = 0;
+	}
+}

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* Port spaces: who owns which port, and who listens on it. */
+#include <endian.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "cm.h"
+
+#define PRIVILEGED 1024
+#define EPHEMERAL_LOW 32768 /* sysctl net.ipv4.ip_local_port_range */
+#define EPHEMERAL_HIGH 60999
+
+#define SID_PORT 0xffffull
+#define SID_OF(ps) ((uint64_t)(ps) << 16)
+
+uint64_t cm_service_id(const struct cm_id *id, const union cm_addr *a)
+{
+	if (a->sa.sa_family == CM_AF_IB)
+		return be64toh(a->ib.sib_sid);
+	return SID_OF(id->ps) | cm_addr_port(a);
+}
+
+/*
+ * The port space of an AF_IB address is in its service id, and must be one
+ * that the id may use.  0: none.
+ */
+static uint16_t ib_port_space(const struct cm_id *id)
+{
+	static const uint16_t spaces[] = { RDMA_PS_IB, RDMA_PS_TCP,
+					   RDMA_PS_UDP };
+	const struct cm_sockaddr_ib *ib = &id->src.ib;
+	uint64_t mask = be64toh(ib->sib_sid_mask) & ~SID_PORT;
+	uint64_t sid = be64toh(ib->sib_sid) & mask;
+	unsigned int i;
+
+	for (i = 0; i < 3; i++)
+		if ((id->ps == RDMA_PS_IB || id->ps == spaces[i]) &&
+		    sid == (SID_OF(spaces[i]) & mask))
+			return spaces[i];
+	return 0;
+}
+
+static uint16_t port_space(const struct cm_id *id)
+{
+	return id->src.sa.sa_family == CM_AF_IB ? ib_port_space(id) : id->ps;
+}
+
+static struct cm_id *owner(struct cm *cm, uint32_t ref, uint16_t ps,
+			   uint16_t port)
+{
+	struct cm_id *o = cm_id_at(cm, ref);
+
+	return o && o->flags & CM_F_PORT && o->bound_ps == ps &&
+			       cm_addr_port(&o->src) == port ?
+		       o :
+		       NULL;
+}
+
+/* 0 if id may be bound beside o. */
+static int conflict(const struct cm_id *id, const struct cm_id *o, bool reuse)
+{
+	if (reuse && o->flags & CM_F_REUSE)
+		return 0;
+	if (id->flags & o->flags & CM_F_AFONLY &&
+	    id->src.sa.sa_family != o->src.sa.sa_family)
+		return 0;
+	if (cm_addr_any(&id->src) || cm_addr_any(&o->src))
+		return -EADDRNOTAVAIL;
+	return cm_addr_same(&id->src, &o->src) ? -EADDRINUSE : 0;
+}
+
+/* An owner whose process died stands in nobody's way. */
+static bool lives(struct cm *cm, const struct cm_id *o)
+{
+	struct cm_chan *c = cm_chan_at(cm, o->chan);
+
+	return c && cm_chan_alive(cm, c);
+}
+
+static int check(struct cm *cm, const struct cm_id *id, uint16_t ps,
+		 uint16_t port, bool reuse)
+{
+	struct cm_id *o;
+	uint32_t i;
+	int ret;
+
+	for (i = 1; i <= cm->t->id_high; i++) {
+		o = owner(cm, i, ps, port);
+		if (!o || o == id)
+			continue;
+		ret = conflict(id, o, reuse);
+		if (ret && lives(cm, o))
+			return ret;
+	}
+	return 0;
+}
+
+int cm_port_exclusive(struct cm *cm, struct cm_id *id)
+{
+	return check(cm, id, id->bound_ps, cm_addr_port(&id->src), false);
+}
+
+static bool taken(struct cm *cm, uint16_t ps, uint16_t port)
+{
+	uint32_t i;
+
+	for (i = 1; i <= cm->t->id_high; i++)
+		if (owner(cm, i, ps, port))
+			return true;
+	return false;
+}
+
+/* There are more ports than ids: one is free. */
+static uint16_t choose(struct cm *cm, uint16_t ps)
+{
+	const uint32_t range = EPHEMERAL_HIGH - EPHEMERAL_LOW + 1;
+	uint32_t n, at;
+
+	if (getrandom(&at, sizeof(at), GRND_NONBLOCK) != sizeof(at))
+		at = (uint32_t)cm_now();
+	for (n = 0; n < range; n++) {
+		uint16_t port = (uint16_t)(EPHEMERAL_LOW + (at + n) % range);
+
+		if (!taken(cm, ps, port))
+			return port;
+	}
+	return 0;
+}
+
+static void own(struct cm *cm, struct cm_id *id, uint16_t ps, uint16_t port)
+{
+	if (id->src.sa.sa_family == CM_AF_IB) {
+		id->src.ib.sib_sid = htobe64(SID_OF(ps));
+		id->src.ib.sib_sid_mask = ~0ull;
+	}
+	cm_addr_set_port(&id->src, port);
+	id->bound_ps = ps;
+	id->flags |= CM_F_PORT;
+	id->order = ++cm->t->order;
+}
+
+int cm_port_bind(struct cm *cm, struct cm_id *id, bool privileged)
+{
+	uint16_t ps = port_space(id), port = cm_addr_port(&id->src);
+	int ret;
+
+	if (!ps)
+		return -EPROTONOSUPPORT;
+	if (!port) {
+		port = choose(cm, ps);
+		if (!port)
+			return -EADDRNOTAVAIL;
+	} else {
+		if (port < PRIVILEGED && !privileged)
+			return -EACCES;
+		ret = check(cm, id, ps, port, id->flags & CM_F_REUSE);
+		if (ret)
+			return ret;
+	}
+	own(cm, id, ps, port);
+	return 0;
+}
+
+static bool hears(const struct cm_id *l, const struct cm_id *id)
+{
+	if (l->cma != CMA_LISTEN ||
+	    cm_service_id(l, &l->src) != cm_service_id(id, &id->dst))
+		return false;
+	if (cm_addr_any(&l->src))
+		return !(l->flags & CM_F_AFONLY) ||
+		       l->src.sa.sa_family == id->dst.sa.sa_family;
+	return cm_addr_same(&l->src, &id->dst);
+}
+
+struct cm_id *cm_port_listener(struct cm *cm, const struct cm_id *id)
+{
+	struct cm_id *l, *best = NULL;
+	struct cm_chan *c;
+	uint32_t i;
+
+	for (i = 1; i <= cm->t->id_high; i++) {
+		l = cm_id_at(cm, i);
+		if (!l || !hears(l, id) || (best && best->order > l->order))
+			continue;
+		c = cm_chan_at(cm, l->chan);
+		if (c && c->state == CM_CHAN_LIVE)
+			best = l;
+	}
+	return best;
+}

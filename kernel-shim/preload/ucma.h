@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * /dev/infiniband/rdma_cm: the commands that librdmacm writes, over the
+ * fabric's connection manager (fabric/cm.h).
+ */
+#ifndef URXE_SHIM_UCMA_H
+#define URXE_SHIM_UCMA_H
+
+#include <string.h>
+
+#include "cm.h"
+#include "shim.h"
+
+/* One command on its way.  The connection manager's lock is held. */
+struct ucma {
+	struct cm cm;
+	struct cm_chan *c; /* of fd */
+	int fd;
+	const char *in; /* behind the header */
+	size_t in_len, out_len;
+};
+
+/* ucma.c --------------------------------------------------------------- */
+
+/* The channel behind a descriptor of this process, or NULL. */
+struct cm_chan *ucma_chan(struct ucma *u, int fd);
+/* By the application's number; NULL: -ENOENT or -EINVAL in err. */
+struct cm_id *ucma_id(struct ucma *u, uint32_t number, int *err);
+/* The same, but it must have led to the device. */
+struct cm_id *ucma_id_dev(struct ucma *u, uint32_t number, int *err);
+/* Answer at the address that the command gives. */
+int ucma_put(uint64_t response, const void *from, size_t len);
+
+/* What came of the command; the rest reads as zeros. */
+#define ucma_get(u, cmd) \
+	memcpy(memset((cmd), 0, sizeof(*(cmd))), (u)->in, \
+	       (u)->in_len < sizeof(*(cmd)) ? (u)->in_len : sizeof(*(cmd)))
+
+/* ucma_*.c: the commands, 0 or -errno ---------------------------------- */
+
+int ucma_bind_ip(struct ucma *u);
+int ucma_bind(struct ucma *u);
+int ucma_listen(struct ucma *u);
+int ucma_resolve_ip(struct ucma *u);
+int ucma_resolve_addr(struct ucma *u);
+int ucma_resolve_route(struct ucma *u);
+
+int ucma_query_route(struct ucma *u);
+int ucma_query(struct ucma *u);
+int ucma_init_qp_attr(struct ucma *u);
+
+int ucma_connect(struct ucma *u);
+int ucma_accept(struct ucma *u);
+int ucma_reject(struct ucma *u);
+int ucma_disconnect(struct ucma *u);
+int ucma_notify(struct ucma *u);
+
+int ucma_get_event(struct ucma *u);
+int ucma_migrate_id(struct ucma *u);
+
+int ucma_set_option(struct ucma *u);
+int ucma_join_ip_mcast(struct ucma *u);
+int ucma_join_mcast(struct ucma *u);
+int ucma_leave_mcast(struct ucma *u);
+
+/* ucma_route.c --------------------------------------------------------- */
+
+/* Is a (IP, not a wildcard) an address of this machine? */
+bool ucma_is_local(struct urxe_fabric *f, const union cm_addr *a);
+/*
+ * The source address that packets to dst have; its port is kept.
+ * -ENETUNREACH and the like as the kernel says.
+ */
+int ucma_route(const union cm_addr *dst, union cm_addr *src);
+/* May this process bind ports below 1024? */
+bool ucma_is_privileged(void);
+
+/* ucma_watch.c --------------------------------------------------------- */
+
+/*
+ * Have somebody look after the ids of this process whose peers may die or
+ * whose time may come.
+ */
+void ucma_watch(void);
+/* There is no memory for a thread that does so: whoever waits must. */
+bool ucma_unwatched(void);
+/* Look once, and again in so many ns; 0: there is nothing to look after. */
+uint64_t ucma_tick(void);
+
+#endif

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * What the kernel knows about IP addresses, asked with UDP sockets that send
+ * nothing.
+ */
+#define _GNU_SOURCE
+#include <linux/capability.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "ucma.h"
+
+static int udp_socket(const union cm_addr *a)
+{
+	return socket(a->sa.sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+}
+
+bool ucma_is_local(struct urxe_fabric *f, const union cm_addr *a)
+{
+	union cm_addr any_port = *a;
+	bool local;
+	int fd;
+
+	if (cm_addr_known(f->dev, a))
+		return true;
+	fd = udp_socket(a);
+	if (fd < 0)
+		return false;
+	cm_addr_set_port(&any_port, 0);
+	local = !bind(fd, &any_port.sa, (socklen_t)cm_addr_size(a));
+	close(fd);
+	return local;
+}
+
+int ucma_route(const union cm_addr *dst, union cm_addr *src)
+{
+	union cm_addr to = *dst, from;
+	socklen_t len = sizeof(from);
+	int fd, ret = 0;
+
+	fd = udp_socket(dst);
+	if (fd < 0)
+		return -errno;
+	if (!cm_addr_port(&to))
+		cm_addr_set_port(&to, 9); /* discard; connect wants one */
+	if (connect(fd, &to.sa, (socklen_t)cm_addr_size(dst)) ||
+	    getsockname(fd, &from.sa, &len)) {
+		ret = -errno;
+	} else {
+		cm_addr_set_port(&from, cm_addr_port(src));
+		*src = from;
+	}
+	close(fd);
+	return ret;
+}
+
+bool ucma_is_privileged(void)
+{
+	struct __user_cap_header_struct hdr = {
+		.version = _LINUX_CAPABILITY_VERSION_3
+	};
+	struct __user_cap_data_struct data[2] = { 0 };
+
+	return !syscall(SYS_capget, &hdr, data) &&
+	       data[0].effective & 1u << CAP_NET_BIND_SERVICE;
+}

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * cmstat DIR [wait N]: the connection manager's ids of the fabric at DIR.
+ * With "wait", until there are N listeners (at most 20 s).
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cm.h"
+
+static const char *const cma[] = { "idle", "bound", "addr", "route",
+				   "connect", "disconnect", "listen" };
+static const char *const state[] = { "idle", "req-sent", "req-rcvd",
+				     "rep-sent", "rep-rcvd", "established",
+				     "dreq-sent", "dreq-rcvd", "timewait",
+				     "sidr-sent", "sidr-rcvd" };
+
+static int listeners(struct cm *cm, bool show)
+{
+	struct cm_chan *c;
+	struct cm_id *id;
+	uint32_t i;
+	int n = 0;
+
+	for (i = 1; i <= cm->t->id_high; i++) {
+		id = cm_id_at(cm, i);
+		if (!id)
+			continue;
+		c = cm_chan_at(cm, id->chan);
+		n += id->cma == CMA_LISTEN;
+		if (show)
+			printf("id %u channel %u pid %d (%.15s) ps 0x%x port %u to %u %s %s peer %d reported %u\n",
+			       i - 1, id->chan - 1, c ? c->pid : -1,
+			       c ? c->comm : "?", id->ps,
+			       cm_addr_port(&id->src), cm_addr_port(&id->dst),
+			       cma[id->cma % 7], state[id->cm % 11],
+			       (int)id->peer.id - 1, id->events_reported);
+	}
+	return n;
+}
+
+static void channels(struct cm *cm)
+{
+	struct cm_chan *c;
+	uint32_t i;
+
+	for (i = 1; i <= cm->t->chan_high; i++) {
+		c = cm_chan_at(cm, i);
+		if (c)
+			printf("channel %u pid %d (%.15s) events %u\n", i - 1,
+			       c->pid, c->comm, c->events);
+	}
+}
+
+int main(int argc, char **argv)
+{
+	int want = argc == 4 && !strcmp(argv[2], "wait") ? atoi(argv[3]) : 0;
+	struct urxe_fabric *f;
+	struct cm cm = { 0 };
+	int tries, n = 0;
+
+	if (argc < 2)
+		return 2;
+	for (tries = 0; tries < 2000; tries++) {
+		if (!cm.t && !fabric_open(argv[1], false, &f)) {
+			cm.f = f;
+			if (cm_map(f, &cm.t))
+				return 1;
+		}
+		if (cm.t) {
+			cm_lock(&cm);
+			/* so that the dead are not counted */
+			cm_chan_sweep(&cm, CM_MAX_CHAN);
+			cm_chan_reap_dying(&cm);
+			n = listeners(&cm, !want);
+			if (!want)
+				channels(&cm);
+			cm_unlock(&cm);
+		}
+		if (n >= want)
+			return 0;
+		usleep(10000);
+	}
+	fprintf(stderr, "cmstat: %d listeners, not %d\n", n, want);
+	return 1;
+}
