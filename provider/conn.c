@@ -2,6 +2,7 @@
 /* Other QPs as a requester sees them, and what happens to them. */
 #include "cq.h"
 #include "event.h"
+#include "flush.h"
 #include "peer.h"
 #include "qp.h"
 #include "responder.h"
@@ -33,8 +34,9 @@ static bool open_srq(struct urxe_qp *qp, struct urxe_rx *rx,
 	if (index >= URXE_MAX_SRQ)
 		return false;
 	srq = &p->arena->srq[index];
-	if (!atomic_load_explicit(&srq->live, memory_order_acquire) ||
-	    !rq_view_init(&rx->rq, p->arena, &srq->rq) ||
+	/* seq_cst: after our guard went up, see quiesce.h */
+	rx->srq_live = atomic_load_explicit(&srq->live, memory_order_seq_cst);
+	if (!rx->srq_live || !rq_view_init(&rx->rq, p->arena, &srq->rq) ||
 	    !cq_view_init(&rx->cq, p, cq, qp->ctx->slot))
 		return false;
 	rx->srq = srq;
@@ -100,6 +102,19 @@ bool conn_open(struct urxe_qp *qp, struct urxe_conn *c, uint32_t qpn,
 	return true;
 }
 
+/* Is the SRQ that rx is a view of still there, and its owner? */
+static bool srq_holds(struct urxe_fabric *f, const struct urxe_rx *rx)
+{
+	const struct urxe_ctx_slot *owner = &f->dev->ctx[rx->peer->slot];
+
+	return atomic_load_explicit(&rx->srq->live, memory_order_seq_cst) ==
+		       rx->srq_live &&
+	       atomic_load_explicit(&owner->gen, memory_order_relaxed) ==
+		       rx->peer->gen &&
+	       atomic_load_explicit(&owner->state, memory_order_relaxed) ==
+		       URXE_CTX_LIVE;
+}
+
 bool conn_open_srq(struct urxe_qp *qp, struct urxe_conn *c, uint32_t srqn)
 {
 	struct urxe_fabric *f = qp->ctx->fabric;
@@ -109,9 +124,11 @@ bool conn_open_srq(struct urxe_qp *qp, struct urxe_conn *c, uint32_t srqn)
 
 	if (slot >= URXE_MAX_CTX || !srqn)
 		return false;
-	if (c->rx.peer && c->srqn == srqn &&
-	    atomic_load_explicit(&c->rx.srq->live, memory_order_acquire))
+	if (c->rx.peer && c->srqn == srqn && srq_holds(f, &c->rx))
 		return true;
+	if (atomic_load_explicit(&f->dev->ctx[slot].state,
+				 memory_order_acquire) != URXE_CTX_LIVE)
+		return false;
 	p = peer_get(f, slot, atomic_load_explicit(&f->dev->ctx[slot].gen,
 						   memory_order_relaxed));
 	if (!p)
@@ -264,6 +281,9 @@ void responder_broken(struct urxe_conn *c, enum response nak)
 	else if (nak == RESP_NAK_ACCESS)
 		event_raise(c->peer, c->sh->async_fifo, c->sh->user,
 			    IBV_EVENT_QP_ACCESS_ERR);
+	/* the owner may be waiting for this, and not polling */
+	if (c->sh->srq)
+		flush_last_wqe(c->peer, c->sh);
 	attention(c, c->sh->recv_cq);
 	if (c->sh->send_cq != c->sh->recv_cq)
 		attention(c, c->sh->send_cq);

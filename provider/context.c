@@ -14,6 +14,7 @@
 #include "cq_ex.h"
 #include "cq_moderate.h"
 #include "cq_resize.h"
+#include "data_in_order.h"
 #include "device.h"
 #include "dm.h"
 #include "event.h"
@@ -81,6 +82,7 @@ static const struct pabi_entry ops[] = {
 	PABI_ENTRY(query_device_ex, urxe_query_device_ex),
 	PABI_ENTRY(query_port, urxe_query_port),
 	PABI_ENTRY(query_qp, urxe_query_qp),
+	PABI_ENTRY(query_qp_data_in_order, urxe_query_qp_data_in_order),
 	PABI_ENTRY(query_rt_values, urxe_query_rt_values),
 	PABI_ENTRY(query_srq, urxe_query_srq),
 	PABI_ENTRY(reg_dm_mr, urxe_reg_dm_mr),

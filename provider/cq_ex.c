@@ -88,7 +88,7 @@ static uint32_t read_vendor_err(struct ibv_cq_ex *cq)
 
 static unsigned int read_wc_flags(struct ibv_cq_ex *cq)
 {
-	return from_ex(cq)->current->wc_flags;
+	return from_ex(cq)->current->wc_flags & ~URXE_CQE_IPV4;
 }
 
 static uint32_t read_byte_len(struct ibv_cq_ex *cq)
@@ -112,7 +112,7 @@ static uint32_t read_src_qp(struct ibv_cq_ex *cq)
 	return from_ex(cq)->current->src_qp;
 }
 
-/* There are no LIDs, and one service level, on this link layer. */
+/* There are no LIDs on this link layer. */
 static uint32_t read_slid(struct ibv_cq_ex *cq)
 {
 	(void)cq;
@@ -120,6 +120,11 @@ static uint32_t read_slid(struct ibv_cq_ex *cq)
 }
 
 static uint8_t read_sl(struct ibv_cq_ex *cq)
+{
+	return poll_sl(from_ex(cq)->current);
+}
+
+static uint8_t read_path_bits(struct ibv_cq_ex *cq)
 {
 	(void)cq;
 	return 0;
@@ -158,7 +163,7 @@ static void set_calls(struct ibv_cq_ex *cq, uint64_t wc_flags)
 	if (wc_flags & IBV_WC_EX_WITH_SL)
 		cq->read_sl = read_sl;
 	if (wc_flags & IBV_WC_EX_WITH_DLID_PATH_BITS)
-		cq->read_dlid_path_bits = read_sl;
+		cq->read_dlid_path_bits = read_path_bits;
 	if (wc_flags & IBV_WC_EX_WITH_COMPLETION_TIMESTAMP)
 		cq->read_completion_ts = read_timestamp;
 	if (wc_flags & IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK)

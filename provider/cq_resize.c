@@ -99,8 +99,10 @@ static int replace(struct urxe_cq *cq, struct urxe_backlog *b, int cqe)
 		return EINVAL;
 	}
 	/* what the dead have claimed is skipped by and by */
-	while (cq->head != end)
+	for (drain(cq, b, UINT32_MAX); cq->head != end;) {
+		sched_yield();
 		drain(cq, b, UINT32_MAX);
+	}
 	cq_ring_free(cq->ctx, old);
 	cq_use_ring(cq, next);
 	return 0;

@@ -35,10 +35,10 @@
  * A producer that meets MOVED goes on in next_ring.  Then the resizer stores
  * ring (seq_cst) and waits for the guards (quiesce.h).  A producer loads ring
  * anew (seq_cst) for each completion, its guard up: so after that wait nobody
- * is left in the old ring, and what is still CLAIMED there was claimed by the
- * dead.  The resizer takes the completions of the old ring into the backlog,
- * which is polled before the new ring, and frees it.  No completion is lost
- * or seen twice, and those of one producer stay in order.
+ * comes to the old ring any more.  The resizer polls it up to p into the
+ * backlog, waiting for what is CLAIMED unless the claimer is dead, and frees
+ * it.  The backlog is polled before the new ring.  No completion is lost or
+ * seen twice, and those of one producer stay in order.
  *
  * So whoever produces into a CQ holds a raised guard from before it loads
  * ring until it has published.

@@ -68,16 +68,23 @@ static bool flush_rq(struct urxe_qp *qp)
 	return true;
 }
 
+void flush_last_wqe(struct urxe_peer *p, struct urxe_qp_sh *sh)
+{
+	if (!atomic_exchange_explicit(&sh->last_wqe, 1, memory_order_acq_rel))
+		event_raise(p, sh->async_fifo, sh->user,
+			    IBV_EVENT_QP_LAST_WQE_REACHED);
+}
+
 void flush_qp(struct urxe_qp *qp)
 {
 	flush_sq(qp);
 	if (!qp->rq.sh) {
-		/* IB 11.2.5.2: an SRQ is not flushed, but this is said once */
-		if (qp->srq && !qp->last_wqe)
-			event_raise(qp->ctx->self, qp->sh->async_fifo,
-				    qp->sh->user,
-				    IBV_EVENT_QP_LAST_WQE_REACHED);
-		qp->last_wqe = true;
+		if (qp->srq && !atomic_load_explicit(&qp->sh->last_wqe,
+						     memory_order_relaxed)) {
+			/* a peer may be about to complete one */
+			quiesce_guards(qp->ctx->fabric);
+			flush_last_wqe(qp->ctx->self, qp->sh);
+		}
 		return;
 	}
 	urxe_lock_outside(&qp->rq.lock);

@@ -18,4 +18,10 @@ void flush_qp(struct urxe_qp *qp);
 /* The same for every QP of cq that is in ERR; ctx->lock is held. */
 void flush_cq(struct urxe_cq *cq);
 
+/*
+ * An SRQ is not flushed (IB 11.2.5.2), but that its QP takes no more of it is
+ * said, once.
+ */
+void flush_last_wqe(struct urxe_peer *p, struct urxe_qp_sh *sh);
+
 #endif

@@ -175,10 +175,10 @@ static void fill_wc(const struct urxe_cqe *e, struct ibv_wc *wc)
 	wc->imm_data = e->imm;
 	wc->qp_num = e->qpn;
 	wc->src_qp = e->src_qp;
-	wc->wc_flags = e->wc_flags;
+	wc->wc_flags = e->wc_flags & ~URXE_CQE_IPV4;
 	wc->pkey_index = 0;
 	wc->slid = 0;
-	wc->sl = 0;
+	wc->sl = poll_sl(e);
 	wc->dlid_path_bits = 0;
 }
 

@@ -43,6 +43,18 @@ static inline uint32_t poll_vendor_err(const struct urxe_cqe *e)
 	return e->status ? e->imm : 0;
 }
 
+/*
+ * There are no service levels without a VLAN.  Annex A17.4.5.1 has completions
+ * of datagrams say which header came; for want of a field NICs say it here:
+ * 8 | 1 for IPv6 over UDP, 8 | 2 for IPv4.  UCX up to 1.18 depends on it.
+ */
+static inline uint8_t poll_sl(const struct urxe_cqe *e)
+{
+	if (!(e->wc_flags & IBV_WC_GRH))
+		return 0;
+	return e->wc_flags & URXE_CQE_IPV4 ? 8 | 2 : 8 | 1;
+}
+
 /* The entry at the head of the ring if it is ready, whosoever it is. */
 struct urxe_cqe *poll_ring(struct urxe_cq *cq);
 

@@ -73,7 +73,7 @@ void qp_forget(struct urxe_qp *qp)
 	sq_reset(&qp->sq);
 	if (qp->rq.sh)
 		rq_reset(&qp->rq);
-	qp->last_wqe = false;
+	atomic_store_explicit(&qp->sh->last_wqe, 0, memory_order_relaxed);
 	atomic_store_explicit(&qp->sh->comm_est, 0, memory_order_relaxed);
 	atomic_store_explicit(&qp->sh->waiter, 0, memory_order_relaxed);
 }
@@ -419,6 +419,8 @@ int urxe_query_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask,
 	    attr->qp_state == IBV_QPS_SQD)
 		attr->rq_psn = atomic_load_explicit(&qp->sh->epsn,
 						    memory_order_relaxed);
+	if (qp->opened)
+		xrc_query_qp(qp, attr);
 	attr->sq_draining = attr->qp_state == IBV_QPS_SQD &&
 			    qp->stall.kind != STALL_NONE;
 	attr->cap = qp->init.cap;

@@ -213,24 +213,29 @@ static void apply(struct urxe_qp *qp, const struct ibv_qp_attr *a, int mask)
 		own->qkey = a->qkey;
 		atomic_store_explicit(&sh->qkey, a->qkey, memory_order_relaxed);
 	}
-	sh->min_rnr_timer = own->min_rnr_timer;
-	sh->max_dest_rd_atomic = own->max_dest_rd_atomic;
-	sh->path_mtu = own->path_mtu;
-	atomic_store_explicit(&sh->access, own->qp_access_flags,
-			      memory_order_relaxed);
+	/* no more than that: an opened QP's attributes are in other hands */
+	if (mask & IBV_QP_MIN_RNR_TIMER)
+		sh->min_rnr_timer = a->min_rnr_timer;
+	if (mask & IBV_QP_MAX_DEST_RD_ATOMIC)
+		sh->max_dest_rd_atomic = a->max_dest_rd_atomic;
+	if (mask & IBV_QP_PATH_MTU)
+		sh->path_mtu = a->path_mtu;
+	if (mask & IBV_QP_ACCESS_FLAGS)
+		atomic_store_explicit(&sh->access, a->qp_access_flags,
+				      memory_order_relaxed);
 }
 
-static uint64_t word_of(struct urxe_qp *qp, enum ibv_qp_state state)
-{
-	return URXE_CONN(qp->vqp.qp.qp_num, qp->attr.dest_qp_num, state);
-}
 
 /* From `from`, unless a peer's NAK came first. */
-static bool step(struct urxe_qp *qp, uint64_t from, enum ibv_qp_state to)
+static bool step(struct urxe_qp *qp, uint64_t from, enum ibv_qp_state to,
+		 int mask)
 {
+	uint32_t dest = mask & IBV_QP_DEST_QPN ? qp->attr.dest_qp_num :
+						 URXE_CONN_DEST(from);
+
 	return atomic_compare_exchange_strong_explicit(
-		&qp->sh->conn, &from, word_of(qp, to), memory_order_seq_cst,
-		memory_order_relaxed);
+		&qp->sh->conn, &from, URXE_CONN(qp->vqp.qp.qp_num, dest, to),
+		memory_order_seq_cst, memory_order_relaxed);
 }
 
 static void reset(struct urxe_qp *qp)
@@ -240,6 +245,10 @@ static void reset(struct urxe_qp *qp)
 			      memory_order_seq_cst);
 	qp_forget(qp);
 	memset(&qp->attr, 0, sizeof(qp->attr));
+	qp->sh->min_rnr_timer = 0;
+	qp->sh->max_dest_rd_atomic = 0;
+	qp->sh->path_mtu = 0;
+	atomic_store_explicit(&qp->sh->access, 0, memory_order_relaxed);
 	qp->psn = 0;
 	qp->sqd_notify = false;
 }
@@ -296,7 +305,7 @@ static int modify(struct urxe_qp *qp, const struct ibv_qp_attr *a, int mask)
 		return 0;
 	}
 	apply(qp, a, mask);
-	if (!step(qp, word, to))
+	if (!step(qp, word, to, mask))
 		return EINVAL; /* it is in ERR by now */
 	if (to == IBV_QPS_RTR && own_dest(qp))
 		/* or later, when the other end is there */

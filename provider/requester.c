@@ -407,6 +407,7 @@ static void fill_request(struct urxe_qp *qp, const struct urxe_wqe *w,
 	req->opcode = w->opcode;
 	req->solicited = w->flags & IBV_SEND_SOLICITED;
 	req->grh = false;
+	req->ipv4 = false;
 	req->bad_key = false;
 	req->unreliable = qp->init.qp_type == IBV_QPT_UC ||
 			  qp->init.qp_type == IBV_QPT_UD;

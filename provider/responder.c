@@ -388,6 +388,8 @@ static uint8_t wc_flags(const struct request *r)
 {
 	uint8_t flags = r->grh ? IBV_WC_GRH : 0;
 
+	if (r->ipv4)
+		flags |= URXE_CQE_IPV4;
 	if (r->opcode == IBV_WR_SEND_WITH_IMM ||
 	    r->opcode == IBV_WR_RDMA_WRITE_WITH_IMM)
 		flags |= IBV_WC_WITH_IMM;
@@ -416,8 +418,11 @@ enum response responder_receive(struct urxe_conn *c, const struct request *r)
 	resp = take_receive(&c->rx, r, &t);
 	if (unlikely(resp))
 		return resp;
-	if (!cq_begin(&c->rx.cq, &ref))
-		return RESP_NAK_OPERATION; /* their CQ is overrun */
+	if (!cq_begin(&c->rx.cq, &ref)) { /* class G: their CQ is overrun */
+		event_raise(c->peer, c->sh->async_fifo, c->sh->user,
+			    IBV_EVENT_QP_FATAL);
+		return RESP_NAK_OPERATION;
+	}
 	wc.wr_id = t.wr_id;
 	wc.wqe = c->rx.srq ? c->rx.srq_index : t.index;
 	if (unlikely(r->bad_key))

@@ -41,6 +41,7 @@ struct request {
 	uint8_t opcode; /* enum ibv_wr_opcode */
 	bool solicited;
 	bool grh; /* UD: src begins with the 40 bytes of the GRH */
+	bool ipv4; /* UD: of which 20 are an IPv4 header */
 	bool bad_key; /* the key to invalidate was none: the receive fails */
 	bool unreliable; /* UC, UD */
 	uint32_t imm, src_qp;

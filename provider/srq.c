@@ -70,6 +70,7 @@ static void drop_index(struct urxe_context *ctx, uint32_t index)
 static int setup(struct urxe_srq *srq, const struct ibv_srq_attr *attr)
 {
 	struct urxe_context *ctx = srq->ctx;
+	uint32_t made;
 	int ret;
 
 	ret = fabric_obj_get(ctx->fabric, ctx->slot, URXE_OBJ_SRQ);
@@ -84,7 +85,9 @@ static int setup(struct urxe_srq *srq, const struct ibv_srq_attr *attr)
 			    sizeof(*srq->sh));
 	if (ret)
 		goto err_index;
+	made = srq->sh->made + 1;
 	memset(srq->sh, 0, sizeof(*srq->sh));
+	srq->sh->made = made ? made : 1;
 	ret = rq_create(ctx, &srq->rq, &srq->sh->rq, attr->max_wr,
 			attr->max_sge, false);
 	if (ret)
@@ -121,7 +124,7 @@ static void publish(struct urxe_srq *srq, const struct ibv_srq_init_attr_ex *a)
 	if (srq->xrcd)
 		atomic_fetch_add_explicit(&srq->xrcd->refs, 1,
 					  memory_order_relaxed);
-	atomic_store_explicit(&sh->live, 1, memory_order_release);
+	atomic_store_explicit(&sh->live, sh->made, memory_order_release);
 }
 
 static void fill_ibv_srq(struct urxe_srq *srq,

@@ -116,6 +116,7 @@ void ud_send(struct urxe_qp *qp, const struct urxe_wqe *w, struct urxe_seg *src,
 	src[0].ptr = (char *)grh;
 	src[0].len = GRH_BYTES;
 	req->grh = true;
+	req->ipv4 = is_ipv4(dev->gid[w->ud.av.sgid_index % URXE_MAX_GID].raw);
 	req->length += GRH_BYTES;
 	if (w->ud.qpn != URXE_MCAST_QPN) {
 		deliver(qp, w, w->ud.qpn, req);

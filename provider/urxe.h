@@ -225,6 +225,7 @@ struct urxe_rx {
 	struct urxe_cq_view cq;
 	struct urxe_srq_sh *srq; /* NULL: the QP's own RQ */
 	uint32_t srq_index;
+	uint32_t srq_live; /* what srq->live was */
 };
 
 /*
@@ -290,7 +291,6 @@ struct urxe_qp {
 	uint32_t psn; /* of the next request */
 	uint8_t mtu_shift;
 	bool sqd_notify; /* raise SQ_DRAINED when the queue comes to rest */
-	bool last_wqe; /* IBV_EVENT_QP_LAST_WQE_REACHED was raised */
 	struct ibv_qp_attr attr; /* as modify_qp left it */
 	struct ibv_qp_init_attr init;
 	uint64_t rq_offset, rq_bytes;

@@ -199,6 +199,20 @@ struct ibv_qp *urxe_open_qp(struct ibv_context *ibctx,
 	return &qp->vqp.qp;
 }
 
+void xrc_query_qp(const struct urxe_qp *qp, struct ibv_qp_attr *attr)
+{
+	const struct urxe_qp_sh *sh = qp->sh;
+
+	attr->dest_qp_num = URXE_CONN_DEST(
+		atomic_load_explicit(&sh->conn, memory_order_relaxed));
+	attr->qp_access_flags = atomic_load_explicit(&sh->access,
+						     memory_order_relaxed);
+	attr->path_mtu = sh->path_mtu;
+	attr->min_rnr_timer = sh->min_rnr_timer;
+	attr->max_dest_rd_atomic = sh->max_dest_rd_atomic;
+	attr->port_num = attr->qp_state == IBV_QPS_RESET ? 0 : 1;
+}
+
 void xrc_close_qp(struct urxe_qp *qp)
 {
 	atomic_fetch_sub_explicit(&qp->xrcd->refs, 1, memory_order_relaxed);

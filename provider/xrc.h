@@ -16,5 +16,7 @@ int urxe_close_xrcd(struct ibv_xrcd *xrcd);
 struct ibv_qp *urxe_open_qp(struct ibv_context *ctx,
 			    struct ibv_qp_open_attr *attr);
 void xrc_close_qp(struct urxe_qp *qp);
+/* What others may have set, in query_qp of an opened QP. */
+void xrc_query_qp(const struct urxe_qp *qp, struct ibv_qp_attr *attr);
 
 #endif

@@ -183,9 +183,8 @@ START_TEST(bounds)
 	/* offsets come from shared memory: anything may stand there */
 	ck_assert_ptr_nonnull(arena_ptr(a, URXE_HEAP_OFFSET, 1));
 	ck_assert_ptr_nonnull(arena_ptr(a, URXE_ARENA_SIZE - 64, 64));
-	ck_assert_ptr_nonnull(
-		arena_ptr(a, URXE_HEAP_OFFSET,
-			  URXE_ARENA_SIZE - URXE_HEAP_OFFSET));
+	ck_assert_ptr_nonnull(arena_ptr(a, URXE_HEAP_OFFSET,
+					URXE_ARENA_SIZE - URXE_HEAP_OFFSET));
 	ck_assert_ptr_null(arena_ptr(a, 0, 1));
 	ck_assert_ptr_null(arena_ptr(a, URXE_HEAP_OFFSET - 64, 64));
 	ck_assert_ptr_null(arena_ptr(a, URXE_HEAP_OFFSET + 8, 8));

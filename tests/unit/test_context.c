@@ -143,8 +143,8 @@ START_TEST(passing_keeps_alive)
 	struct urxe_fabric *f = new_fabric();
 	int fd = open_context(f), sock[2];
 
-	ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0,
-				    sock), 0);
+	ck_assert_int_eq(
+		socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sock), 0);
 	send_fd(sock[0], fd);
 	close(fd);
 	/* it lives in the socket's queue */

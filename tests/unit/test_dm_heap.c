@@ -82,7 +82,8 @@ START_TEST(alignment)
 		ck_assert_uint_eq(f->dev->dm[slot].offset & ((1ull << log) - 1),
 				  0);
 		ck_assert_uint_eq((uintptr_t)dm_ptr(f, slot) %
-				  (log < 21 ? 1ull << log : 2 * MiB), 0);
+					  (log < 21 ? 1ull << log : 2 * MiB),
+				  0);
 		ck_assert_int_eq(dm_heap_free(f, slot), 0);
 	}
 	fabric_close(f);
@@ -213,8 +214,8 @@ static int churn(void *arg)
 			if (dm_heap_free(f, slot[j]))
 				return 2;
 		}
-		slot[j] = dm_heap_alloc(f, 1, 1, 4 * (1 + i * 37 % 9000),
-					i % 14);
+		slot[j] =
+			dm_heap_alloc(f, 1, 1, 4 * (1 + i * 37 % 9000), i % 14);
 		if (slot[j] < 0)
 			return 3;
 		p = (uint32_t *)dm_ptr(f, slot[j]);

@@ -35,8 +35,8 @@ START_TEST(create_and_write)
 	close(w);
 	ck_assert_int_eq(read(r, &v, 8), 8);
 	ck_assert(v == 0x1234);
-	ck_assert_int_eq(poll(&(struct pollfd){ .fd = r, .events = POLLIN }, 1,
-			      0), 0);
+	ck_assert_int_eq(
+		poll(&(struct pollfd){ .fd = r, .events = POLLIN }, 1, 0), 0);
 	close(r);
 	close(fd);
 	arena_unmap(a);

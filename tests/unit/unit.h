@@ -49,12 +49,12 @@ int count_entries(const struct urxe_fabric *f, const char *sub,
 /* Run the suite in a directory of its own; what main() returns. */
 int run_suite(Suite *s);
 
-#define add(suite, test)                                                       \
-	do {                                                                   \
-		TCase *tc_ = tcase_create(#test);                              \
-		tcase_set_timeout(tc_, 20);                                    \
-		tcase_add_test(tc_, test);                                     \
-		suite_add_tcase(suite, tc_);                                   \
+#define add(suite, test)                          \
+	do {                                      \
+		TCase *tc_ = tcase_create(#test); \
+		tcase_set_timeout(tc_, 20);       \
+		tcase_add_test(tc_, test);        \
+		suite_add_tcase(suite, tc_);      \
 	} while (0)
 
 #endif

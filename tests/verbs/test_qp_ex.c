@@ -751,6 +751,20 @@ START_TEST(datagrams)
 }
 END_TEST
 
+/* man ibv_query_qp_data_in_order: 0 is no guarantee. */
+START_TEST(data_in_order)
+{
+	struct opts o = default_opts();
+	struct node n;
+
+	node_open(&n, NULL, MEM_HEAP, &o);
+	ck_ok(ibv_query_qp_data_in_order(n.qp, IBV_WR_RDMA_WRITE, 0));
+	ck_ok(ibv_query_qp_data_in_order(n.qp, IBV_WR_RDMA_READ, 0));
+	ck_ok(ibv_query_qp_data_in_order(n.qp, IBV_WR_SEND, 0));
+	node_close(&n);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite("qp_ex");
@@ -772,5 +786,6 @@ int main(void)
 	add_loop(s, with_post_send, WHERE_COUNT);
 	add(s, threads);
 	add(s, datagrams);
+	add(s, data_in_order);
 	return run(s);
 }

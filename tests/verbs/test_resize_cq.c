@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* ibv_resize_cq: nothing is lost, nothing comes twice, at rest and in traffic. */
+/* ibv_resize_cq, at rest and in traffic: nothing gets lost or comes twice. */
 #include <endian.h>
 #include <pthread.h>
 #include <string.h>

@@ -1,0 +1,21 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+# Each of libibverbs' own pingpong programs between two processes.
+# shellcheck source=tests/clients/lib.sh
+. "$(dirname "$0")/../clients/lib.sh"
+want='iters in|^success'
+
+for kind in rc uc ud srq xsrq; do
+	command -v ibv_${kind}_pingpong >/dev/null || continue
+	for options in '' '-e'; do
+		next_port
+		# shellcheck disable=SC2086 # none is meant to vanish
+		pair "ibv_${kind}_pingpong $options" ibv_${kind}_pingpong \
+			-g 0 -p "$port" $options
+	done
+done
+if [[ $((passed + failed)) == 0 ]]; then
+	echo "skipped: there is no ibv_*_pingpong"
+	exit 77
+fi
+finish
