@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* Registration with libibverbs: which device is ours. */
+#include <errno.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -56,18 +58,23 @@ static const struct pabi_device_ops driver = {
 
 /*
  * Run when core or the preload library opens this file.  In a process
- * without libibverbs, or with one whose layout is not known, do nothing.
+ * without libibverbs do nothing.  One whose layout is not known must not be
+ * touched; the user, who wants a device, is told.
  */
 __attribute__((constructor)) static void register_driver(void)
 {
 	const char *log = getenv("URXE_LOG");
+	int ret;
 
 	urxe_log_on = log && *log && *log != '0';
 	urxe_pid = getpid();
-	if (pabi_probe()) {
-		urxe_why("no libibverbs that this provider knows");
+	ret = pabi_probe();
+	if (ret == -EPROTO)
+		fprintf(stderr, "urxe: no device: this libibverbs is of a "
+				"release that the provider does not know, "
+				"\"urxe doctor\" says more\n");
+	if (ret)
 		return;
-	}
 	pthread_atfork(urxe_before_fork, in_parent, in_child);
 	pabi.register_driver(&driver);
 }

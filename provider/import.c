@@ -35,6 +35,7 @@ static void fill(struct urxe_mr *mr, struct urxe_pd *pd, uint32_t key)
 	mr->ctx = pd->ctx;
 	mr->vmr.mr.context = pd->pd.context;
 	mr->vmr.mr.pd = &pd->pd;
+	pd_hold(pd);
 	mr->vmr.mr.length = k->length;
 	mr->vmr.mr.handle = URXE_KEY_INDEX(key);
 	mr->vmr.mr.lkey = key;
@@ -75,5 +76,6 @@ void urxe_unimport_mr(struct ibv_mr *ibmr)
 
 	if (mr->map)
 		munmap(mr->map, mr->map_len);
+	pd_release(to_upd(ibmr->pd));
 	free(mr);
 }

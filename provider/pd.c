@@ -22,8 +22,25 @@ bool pd_exists(const struct urxe_pd *pd)
 	       pd->live;
 }
 
+/*
+ * Objects keep the handle they were made with, because ibv_unimport_pd may
+ * come before they go.  (A parent domain's handle is part of that object.)
+ */
+void pd_release(struct urxe_pd *pd)
+{
+	if (atomic_fetch_sub_explicit(&pd->users, 1, memory_order_acq_rel) ==
+		    1 && !pd->parent)
+		free(pd);
+}
+
+void pd_hold(struct urxe_pd *pd)
+{
+	atomic_fetch_add_explicit(&pd->users, 1, memory_order_relaxed);
+}
+
 void pd_get(struct urxe_pd *pd)
 {
+	pd_hold(pd);
 	atomic_fetch_add_explicit(&shared(pd)->refs, 1, memory_order_relaxed);
 	if (pd->parent)
 		atomic_fetch_add_explicit(&pd->parent->refs, 1,
@@ -36,6 +53,7 @@ void pd_put(struct urxe_pd *pd)
 	if (pd->parent)
 		atomic_fetch_sub_explicit(&pd->parent->refs, 1,
 					  memory_order_release);
+	pd_release(pd);
 }
 
 /* A free entry: its number, and its count in *live. */
@@ -60,6 +78,7 @@ static int take_handle(struct urxe_arena *a, uint32_t *live)
 static struct ibv_pd *new_handle(struct urxe_pd *pd, struct urxe_context *ctx,
 				 uint32_t handle, uint32_t live)
 {
+	atomic_init(&pd->users, 1);
 	pd->ctx = ctx;
 	pd->live = live;
 	pd->pd.context = ctx->ibv;
@@ -110,7 +129,7 @@ int urxe_dealloc_pd(struct ibv_pd *ibpd)
 		    memory_order_relaxed))
 		return ENOENT;
 	fabric_obj_put(pd->ctx->fabric, pd->ctx->slot, URXE_OBJ_PD);
-	free(pd);
+	pd_release(pd);
 	return 0;
 }
 
@@ -131,5 +150,5 @@ struct ibv_pd *urxe_import_pd(struct ibv_context *ibctx, uint32_t handle)
 
 void urxe_unimport_pd(struct ibv_pd *ibpd)
 {
-	free(to_upd(ibpd));
+	pd_release(to_upd(ibpd));
 }

@@ -15,7 +15,10 @@ void urxe_unimport_pd(struct ibv_pd *pd);
 /* Is it there, or did another process of this context destroy it? */
 bool pd_exists(const struct urxe_pd *pd);
 
-/* An object came into the PD, or left it. */
+/* Keep this handle's memory; what an import of an object does. */
+void pd_hold(struct urxe_pd *pd);
+void pd_release(struct urxe_pd *pd);
+/* An object came into the PD with this handle, or left it. */
 void pd_get(struct urxe_pd *pd);
 void pd_put(struct urxe_pd *pd);
 

@@ -145,6 +145,7 @@ static void publish(struct urxe_qp *qp)
 	sh->type = qp->init.qp_type;
 	sh->pid = urxe_pid;
 	sh->async_fifo = urxe_async_fifo(qp->ctx);
+	atomic_store_explicit(&sh->handles, 1, memory_order_relaxed);
 	atomic_store_explicit(&sh->conn,
 			      URXE_CONN(qp->vqp.qp.qp_num, 0, IBV_QPS_RESET),
 			      memory_order_release);
@@ -260,7 +261,8 @@ err_put:
 	return ret;
 }
 
-static void teardown(struct urxe_qp *qp)
+/* Unless a target lives on in opened handles, its number goes, too. */
+static void teardown(struct urxe_qp *qp, bool last)
 {
 	struct urxe_context *ctx = qp->ctx;
 
@@ -268,8 +270,10 @@ static void teardown(struct urxe_qp *qp)
 		rq_destroy(ctx, &qp->rq);
 	sq_destroy(&qp->sq);
 	free(qp->dests);
-	qpn_free(ctx->fabric, qp->vqp.qp.qp_num);
-	fabric_obj_put(ctx->fabric, ctx->slot, URXE_OBJ_QP);
+	if (last) {
+		qpn_free(ctx->fabric, qp->vqp.qp.qp_num);
+		fabric_obj_put(ctx->fabric, ctx->slot, URXE_OBJ_QP);
+	}
 	urxe_lock_destroy(&qp->lock);
 	free(qp);
 }
@@ -382,6 +386,7 @@ int urxe_destroy_qp(struct ibv_qp *ibqp)
 {
 	struct urxe_qp *qp = to_uqp(ibqp);
 	int saved = errno;
+	bool last;
 
 	if (qp->mcast_groups)
 		return EBUSY; /* man ibv_destroy_qp */
@@ -391,14 +396,19 @@ int urxe_destroy_qp(struct ibv_qp *ibqp)
 	}
 	urxe_lock(&qp->lock);
 	counters_flush(qp);
-	atomic_store_explicit(&qp->sh->conn, 0, memory_order_seq_cst);
-	qp_forget(qp);
+	last = xrc_put_handle(qp);
+	if (last) {
+		atomic_store_explicit(&qp->sh->conn, 0, memory_order_seq_cst);
+		qp_forget(qp);
+	} else {
+		quiesce(qp->ctx); /* no more events for this handle */
+	}
 	urxe_unlock(&qp->lock);
 	unlink_objects(qp);
 	event_wait_qp(qp);
 	pthread_mutex_destroy(&ibqp->mutex);
 	pthread_cond_destroy(&ibqp->cond);
-	teardown(qp);
+	teardown(qp, last);
 	errno = saved;
 	return 0;
 }

@@ -64,6 +64,7 @@ struct urxe_pd {
 	struct urxe_context *ctx;
 	uint32_t live; /* of the PD that this is a handle of; pd.c */
 	struct urxe_parent *parent; /* of a parent domain; parent_domain.h */
+	_Atomic uint32_t users; /* objects made with this handle, and it */
 };
 
 struct urxe_mr {

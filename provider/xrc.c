@@ -12,6 +12,7 @@
 #include "bitmap.h"
 #include "peer.h"
 #include "qp.h"
+#include "quiesce.h"
 #include "xrc.h"
 
 #define XRCD_MASKS (IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS)
@@ -138,6 +139,31 @@ int urxe_close_xrcd(struct ibv_xrcd *ibxrcd)
 #define OPEN_NEEDED \
 	(IBV_QP_OPEN_ATTR_NUM | IBV_QP_OPEN_ATTR_XRCD | IBV_QP_OPEN_ATTR_TYPE)
 
+/* One handle more, of a QP that has any. */
+static bool get_handle(struct urxe_qp_sh *sh)
+{
+	uint32_t n = atomic_load_explicit(&sh->handles, memory_order_relaxed);
+
+	do {
+		if (!n)
+			return false;
+	} while (!atomic_compare_exchange_weak_explicit(&sh->handles, &n, n + 1,
+							memory_order_acq_rel,
+							memory_order_relaxed));
+	return true;
+}
+
+bool xrc_put_handle(struct urxe_qp *qp)
+{
+	if (qp->init.qp_type != IBV_QPT_XRC_RECV ||
+	    atomic_fetch_sub_explicit(&qp->sh->handles, 1,
+				      memory_order_acq_rel) == 1)
+		return true;
+	if (!qp->opened) /* nobody is left to be told */
+		qp->sh->async_fifo = 0;
+	return false;
+}
+
 /* The target qpn of domain xrcd; *p is the context it lives in. */
 static int find_target(struct urxe_context *ctx, uint32_t qpn,
 		       const struct urxe_xrcd *xrcd, struct urxe_peer **p,
@@ -154,7 +180,8 @@ static int find_target(struct urxe_context *ctx, uint32_t qpn,
 	if ((*sh)->type == IBV_QPT_XRC_RECV &&
 	    (*sh)->xrcd == xrcd->index + 1 &&
 	    URXE_CONN_QPN(atomic_load_explicit(&(*sh)->conn,
-					       memory_order_acquire)) == qpn)
+					       memory_order_acquire)) == qpn &&
+	    get_handle(*sh))
 		return 0;
 	peer_put(*p);
 	return -EINVAL;
@@ -213,8 +240,25 @@ void xrc_query_qp(const struct urxe_qp *qp, struct ibv_qp_attr *attr)
 	attr->port_num = attr->qp_state == IBV_QPS_RESET ? 0 : 1;
 }
 
+/* The last handle of a QP whose creator closed its own before. */
+static void end_target(struct urxe_qp *qp)
+{
+	struct urxe_peer *p = qp->opened;
+	struct urxe_fabric *f = p->fabric;
+
+	atomic_store_explicit(&qp->sh->conn, 0, memory_order_seq_cst);
+	quiesce_guards(f);
+	/* with its creator's context it ended anyway */
+	if (!fabric_context_alive(f, p->slot, p->gen))
+		return;
+	qpn_free(f, qp->vqp.qp.qp_num);
+	fabric_obj_put(f, p->slot, URXE_OBJ_QP);
+}
+
 void xrc_close_qp(struct urxe_qp *qp)
 {
+	if (xrc_put_handle(qp))
+		end_target(qp);
 	atomic_fetch_sub_explicit(&qp->xrcd->refs, 1, memory_order_relaxed);
 	peer_put(qp->opened);
 	pthread_mutex_destroy(&qp->vqp.qp.mutex);

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""Every test that docs/rules.md names must exist.
+"""Every test that docs/rules.md and docs/verbs.md name must exist, and
+docs/verbs.md must name every verb that the provider has.
 
 A test is named as `file.c::test` (files are looked for under tests/).  It
 exists if that file defines it with START_TEST and adds it to a suite, or, in
@@ -35,24 +36,44 @@ def test_exists(file, test):
     return None
 
 
-def main():
+def check(doc):
     errors = 0
     tests = set()
-    for number, line in enumerate(
-            (ROOT / "docs/rules.md").read_text().splitlines(), 1):
+    for number, line in enumerate((ROOT / doc).read_text().splitlines(), 1):
         named = NAME.findall(line)
         tests.update(named)
         for file, test in named:
             problem = test_exists(file, test)
             if problem:
-                print(f"docs/rules.md:{number}: {file}::{test}: {problem}")
+                print(f"{doc}:{number}: {file}::{test}: {problem}")
                 errors += 1
         # a row of a table, not its head
         if (line.startswith("| ") and not line.startswith(("| rule", "| ---"))
                 and not named and "no test:" not in line):
-            print(f"docs/rules.md:{number}: a rule without a test")
+            print(f"{doc}:{number}: a rule without a test")
             errors += 1
-    print(f"docs/rules.md names {len(tests)} tests; {errors} errors")
+    print(f"{doc} names {len(tests)} tests; {errors} errors")
+    return errors
+
+
+# operations whose verb has another name
+VERBS = {"free_context": "close_device"}
+
+
+def missing_verbs(doc):
+    text = (ROOT / doc).read_text()
+    table = (ROOT / "provider/context.c").read_text()
+    errors = 0
+    for op in re.findall(r"PABI_ENTRY\((\w+),", table):
+        if not re.search(rf"\bibv_{VERBS.get(op, op)}\b", text):
+            print(f"{doc}: nothing on ibv_{VERBS.get(op, op)}")
+            errors += 1
+    return errors
+
+
+def main():
+    errors = check("docs/rules.md") + check("docs/verbs.md")
+    errors += missing_verbs("docs/verbs.md")
     return 1 if errors else 0
 
 

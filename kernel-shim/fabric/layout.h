@@ -393,6 +393,7 @@ struct urxe_qp_sh {
 	/* a requester is parked on this QP's RQ: wake its arena */
 	_Atomic uint32_t waiter; /* 0, or 1 + context slot to wake */
 	_Atomic uint32_t last_wqe; /* 1: the event was raised */
+	_Atomic uint32_t handles; /* XRC target: its creator's and opened ones */
 	struct urxe_rq_sh rq;
 	uint8_t pad[192];
 };

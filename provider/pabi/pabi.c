@@ -53,9 +53,10 @@ static size_t find_qp_tail(void *lib)
 		return v45;
 	if (dlinfo(lib, RTLD_DI_LINKMAP, &map) || !realpath(map->l_name, real))
 		return 0;
-	p = strstr(real, "libibverbs.so.");
-	if (!p || sscanf(p, "libibverbs.so.%u.%u.%u", &major, &minor,
-			 &release) != 3)
+	p = strrchr(real, '/');
+	p = p ? strstr(p, "libibverbs.so.") : NULL;
+	if (!p ||
+	    sscanf(p, "libibverbs.so.%u.%u.%u", &major, &minor, &release) != 3)
 		return 0;
 	return release >= 45 ? v45 : release == 44 ? v44 : v36;
 }
@@ -87,10 +88,14 @@ static bool find_version(void *lib)
 		pabi.release = family == V62 ? 62 : 59;
 		return true;
 	case 57:
-	case 34:
 		family = V36;
-		pabi.release = pabi.version == 57 ? 57 : 36;
+		pabi.release = 57;
 		return true;
+	case 34:
+		/* releases 34 and 35 have other tables under this number */
+		family = V36;
+		pabi.release = 36;
+		return dlsym(lib, "ibv_query_qp_data_in_order");
 	}
 	return false;
 }

@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* Several processes send to one shared receive queue. */
+#include <sched.h>
+#include <signal.h>
+#include <string.h>
+
+#include "types.h"
+
+#define SENDERS 3
+#define EACH 2000
+#define DEPTH 64
+#define MAX_QPS 8
+
+/* The receiver tells each sender where its QP is, and the other way round. */
+struct crowd {
+	struct addr receiver[MAX_QPS], sender[MAX_QPS];
+	_Atomic int here, go, done;
+	_Atomic int sent[MAX_QPS];
+};
+
+static void wait_for(_Atomic int *word, int value)
+{
+	double end = now_ms() + WAIT_MS;
+
+	while (*word < value) {
+		ck_assert_msg(now_ms() < end, "a partner is late");
+		sched_yield();
+	}
+}
+
+static uint32_t length_of(uint32_t i)
+{
+	static const uint32_t len[] = { 8, 60, 64, 65, 200, 3000 };
+
+	return len[i % 6];
+}
+
+static struct crowd *crowd;
+
+static void send_all(struct node *n, int me, int count)
+{
+	uint32_t mark[2] = { (uint32_t)me, 0 };
+	struct ibv_sge sge = node_sge(n, 0, 0);
+	struct ibv_send_wr wr = { .sg_list = &sge,
+				  .num_sge = 1,
+				  .opcode = IBV_WR_SEND,
+				  .send_flags = IBV_SEND_SIGNALED };
+	int i;
+
+	for (i = 0; i < count; i++) {
+		mark[1] = (uint32_t)i;
+		node_put(n, 0, mark, sizeof(mark));
+		sge.length = length_of((uint32_t)i);
+		ck_ok(post_wr(n->qp, &wr));
+		expect_ok(n->scq, 0, IBV_WC_SEND);
+		crowd->sent[me] = i + 1;
+	}
+}
+
+static struct node sender_node(int me)
+{
+	struct opts o = default_opts();
+	struct node n;
+
+	node_open(&n, NULL, MEM_HEAP, &o);
+	crowd->sender[me] = node_addr(&n);
+	crowd->here++;
+	wait_for(&crowd->go, 1);
+	node_connect(&n, &crowd->receiver[me]);
+	return n;
+}
+
+static int sender(void *arg)
+{
+	int me = *(int *)arg;
+	struct node n = sender_node(me);
+
+	send_all(&n, me, EACH);
+	crowd->done++;
+	wait_for(&crowd->go, 2);
+	node_close(&n);
+	return 0;
+}
+
+static int endless_sender(void *arg)
+{
+	int me = *(int *)arg;
+	struct node n = sender_node(me);
+
+	send_all(&n, me, 1 << 30);
+	return 1;
+}
+
+struct receiver {
+	struct node n;
+	struct ibv_srq *srq;
+	struct ibv_qp *qp[MAX_QPS];
+	int qps;
+};
+
+static void open_receiver(struct receiver *r, int qps)
+{
+	struct opts o = default_opts();
+	int i;
+
+	o.cqe = 4096;
+	o.size = DEPTH * 4096;
+	wait_for(&crowd->here, qps);
+	node_open(&r->n, NULL, MEM_HEAP, &o);
+	r->qps = qps;
+	r->srq = make_srq(&r->n, DEPTH, 1);
+	for (i = 0; i < qps; i++) {
+		struct addr own = node_addr(&r->n);
+
+		r->qp[i] = make_qp(&r->n, IBV_QPT_RC, r->srq);
+		type_connect(r->qp[i], &o, &crowd->sender[i]);
+		own.qpn = r->qp[i]->qp_num;
+		crowd->receiver[i] = own;
+	}
+	for (i = 0; i < DEPTH; i++)
+		ck_ok(post_srq(r->srq, &r->n, (uint64_t)i, 4096 * (size_t)i,
+			       4096));
+	crowd->go = 1;
+}
+
+static void close_receiver(struct receiver *r)
+{
+	int i;
+
+	for (i = 0; i < r->qps; i++)
+		ck_ok(ibv_destroy_qp(r->qp[i]));
+	ck_ok(ibv_destroy_srq(r->srq));
+	node_close(&r->n);
+}
+
+/* Take one message: whole, in its sender's order; post its receive again. */
+static void take(struct receiver *r, uint32_t *next, bool repost)
+{
+	struct ibv_wc wc = wait_wc(r->n.rcq);
+	uint32_t mark[2];
+
+	ck_assert_int_eq(wc.status, IBV_WC_SUCCESS);
+	node_get(&r->n, 4096 * wc.wr_id, mark, sizeof(mark));
+	ck_assert_uint_lt(mark[0], r->qps);
+	ck_assert_uint_eq(wc.qp_num, r->qp[mark[0]]->qp_num);
+	ck_assert_uint_eq(mark[1], next[mark[0]]);
+	ck_assert_uint_eq(wc.byte_len, length_of(mark[1]));
+	next[mark[0]]++;
+	if (repost)
+		ck_ok(post_srq(r->srq, &r->n, wc.wr_id, 4096 * wc.wr_id,
+			       4096));
+}
+
+static void spawn_senders(pid_t *pid, int n, int (*fn)(void *))
+{
+	int i;
+
+	crowd = shared_page();
+	for (i = 0; i < n; i++)
+		pid[i] = spawn(fn, &i);
+}
+
+/* Several processes, one queue: each message once, no receive lost. */
+START_TEST(several_senders)
+{
+	uint32_t next[MAX_QPS] = { 0 };
+	struct receiver r;
+	pid_t pid[SENDERS];
+	int i;
+
+	spawn_senders(pid, SENDERS, sender);
+	open_receiver(&r, SENDERS);
+	for (i = 0; i < SENDERS * EACH; i++)
+		take(&r, next, true);
+	expect_none(r.n.rcq, 1);
+	wait_for(&crowd->done, SENDERS);
+	crowd->go = 2;
+	for (i = 0; i < SENDERS; i++)
+		ck_assert_int_eq(reap_child(pid[i]), 0);
+	/* as many receives as in the beginning: no more fit */
+	ck_assert_int_eq(post_srq(r.srq, &r.n, 0, 0, 8), ENOMEM);
+	close_receiver(&r);
+}
+END_TEST
+
+/* Up and down while messages come in. */
+START_TEST(resize_under_traffic)
+{
+	static const uint32_t depth[] = { DEPTH, 4096, DEPTH, 300, 65, 1000 };
+	uint32_t next[MAX_QPS] = { 0 };
+	struct ibv_srq_attr attr;
+	struct receiver r;
+	pid_t pid[SENDERS];
+	int i;
+
+	spawn_senders(pid, SENDERS, sender);
+	open_receiver(&r, SENDERS);
+	for (i = 0; i < SENDERS * EACH; i++) {
+		take(&r, next, true);
+		if (i % 50)
+			continue;
+		attr.max_wr = depth[i / 50 % 6];
+		ck_ok(ibv_modify_srq(r.srq, &attr, IBV_SRQ_MAX_WR));
+		ck_ok(ibv_query_srq(r.srq, &attr));
+		ck_assert_uint_eq(attr.max_wr, depth[i / 50 % 6]);
+	}
+	crowd->go = 2;
+	for (i = 0; i < SENDERS; i++)
+		ck_assert_int_eq(reap_child(pid[i]), 0);
+	close_receiver(&r);
+}
+END_TEST
+
+/* A sender is killed in the middle: the others go on with the queue. */
+START_TEST(killed_sender)
+{
+	uint32_t next[MAX_QPS] = { 0 };
+	struct receiver r;
+	pid_t pid[2];
+	double end;
+	int i;
+
+	spawn_senders(pid, 2, endless_sender);
+	open_receiver(&r, 2);
+	for (i = 0; i < 500; i++)
+		take(&r, next, true);
+	kill(pid[0], SIGKILL);
+	ck_assert_int_eq(reap_child(pid[0]), -SIGKILL);
+	/* what it had sent may come; then only the other's */
+	end = now_ms() + WAIT_MS;
+	for (i = (int)next[1]; (int)next[1] < i + 2000;) {
+		ck_assert(now_ms() < end);
+		take(&r, next, true);
+	}
+	ck_assert_int_ge((int)next[0], crowd->sent[0]);
+	kill(pid[1], SIGKILL);
+	ck_assert_int_eq(reap_child(pid[1]), -SIGKILL);
+	close_receiver(&r);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite("srq_crowd");
+
+	add(s, several_senders);
+	add(s, resize_under_traffic);
+	add_loop(s, killed_sender, 3);
+	return run(s);
+}
