@@ -67,8 +67,10 @@ packages_for()
 		echo ibverbs-utils perftest
 		;;
 	'the tests')
-		echo check clang iproute2 infiniband-diags librdmacm-dev \
-			python3-pyverbs qperf rdma-core rdmacm-utils shellcheck
+		echo check clang fio infiniband-diags iproute2 libfabric-bin \
+			librdmacm-dev netcat-openbsd openmpi-bin procps \
+			python3-pyverbs qperf rdma-core rdmacm-utils \
+			shellcheck ucx-utils
 		;;
 	esac
 }
@@ -115,8 +117,8 @@ want_packages()
 	return 1
 }
 
-# meson_build DIR [OPTION...]: configure DIR if it is not yet, and build it.
-meson_build()
+# meson_configure DIR [OPTION...]: configure DIR if it is not yet.
+meson_configure()
 {
 	local dir=$1
 	shift
@@ -129,7 +131,13 @@ meson_build()
 		rm -rf "$dir"
 		meson setup "$dir" "$@" || return 1
 	fi
-	ninja -C "$dir" </dev/null
+}
+
+# meson_build DIR [OPTION...]: the same, and build it.
+meson_build()
+{
+	meson_configure "$@" || return 1
+	ninja -C "$1" </dev/null
 }
 
 # Is there all that a build needs?  Says what is not.

@@ -163,8 +163,9 @@ static bool hears(struct urxe_conn *c, uint64_t word)
 {
 	switch (URXE_CONN_STATE(word)) {
 	case IBV_QPS_RTR:
-		/* IB 10.3.1.4: the first packet in RTR */
-		if (!atomic_load_explicit(&c->sh->comm_est,
+		/* IB 11.6.3.1: the first packet of a connection in RTR */
+		if (c->sh->type != IBV_QPT_UD &&
+		    !atomic_load_explicit(&c->sh->comm_est,
 					  memory_order_relaxed))
 			establish(c);
 		return true;

@@ -24,7 +24,7 @@ static struct urxe_cqe *ring_at(struct urxe_arena *a, uint64_t word,
 	uint32_t log = URXE_CQ_LOG(word);
 
 	end = offset + (sizeof(struct urxe_cqe) << log);
-	if (unlikely(log > 16 || offset < URXE_HEAP_OFFSET ||
+	if (unlikely(log > 18 || offset < URXE_HEAP_OFFSET ||
 		     offset > URXE_ARENA_SIZE || end > URXE_ARENA_SIZE))
 		return NULL;
 	*mask = (1u << log) - 1;

@@ -54,7 +54,9 @@ static bool has_abi(void *lib, int abi)
 	char name[40];
 
 	snprintf(name, sizeof(name), "verbs_register_driver_%d", abi);
-	return dlsym(lib, name);
+	/* 34 in rdma-core 34 and 35 is another layout than from 36 on */
+	return dlsym(lib, name) &&
+	       (abi != 34 || dlsym(lib, "ibv_query_qp_data_in_order"));
 }
 
 static void *verbs; /* kept: the provider registers with it */

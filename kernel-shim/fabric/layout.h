@@ -47,7 +47,7 @@
 #define URXE_MAX_MCAST_GRP 256
 #define URXE_MAX_MCAST_ATTACH 64 /* QPs per group */
 #define URXE_MAX_QP_WR 16384
-#define URXE_MAX_CQE 65535
+#define URXE_MAX_CQE 262144 /* what libfabric asks for by default */
 #define URXE_MAX_SRQ_WR 16384
 #define URXE_MAX_SGE 32
 #define URXE_MAX_INLINE 1024

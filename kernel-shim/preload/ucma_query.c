@@ -168,10 +168,12 @@ static void fill_wire_path(const struct cm_id *id, struct wire_path *p)
 
 static int query_path(struct ucma *u, const struct cm_id *id, uint64_t response)
 {
-	struct {
+	union { /* path_data has no length of its own */
 		struct rdma_ucm_query_path_resp resp;
-		struct ib_path_rec_data path;
+		char room[sizeof(struct rdma_ucm_query_path_resp) +
+			  sizeof(struct ib_path_rec_data)];
 	} out;
+	struct ib_path_rec_data *path = out.resp.path_data;
 	size_t len = sizeof(out.resp);
 
 	if (u->out_len < len)
@@ -179,9 +181,9 @@ static int query_path(struct ucma *u, const struct cm_id *id, uint64_t response)
 	memset(&out, 0, sizeof(out));
 	out.resp.num_paths = has_path(id);
 	if (has_path(id) && u->out_len >= sizeof(out)) {
-		out.path.flags = IB_PATH_GMP | IB_PATH_PRIMARY |
-				 IB_PATH_BIDIRECTIONAL;
-		fill_wire_path(id, (struct wire_path *)out.path.path_rec);
+		path->flags = IB_PATH_GMP | IB_PATH_PRIMARY |
+			      IB_PATH_BIDIRECTIONAL;
+		fill_wire_path(id, (struct wire_path *)path->path_rec);
 		len = sizeof(out);
 	}
 	return ucma_put(response, &out, len);

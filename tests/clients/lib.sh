@@ -39,7 +39,7 @@ finish()
 }
 
 # A program with the device, for LIMIT seconds at most.
-LIMIT=${URXE_TEST_LIMIT:-40}
+LIMIT=${URXE_TEST_LIMIT:-90}
 urxe_run()
 {
 	timeout -k 2 "$LIMIT" "$URXE" run -- "$@"

@@ -22,10 +22,10 @@ what=$1
 for op in write read send; do
 	if [[ $what == lat ]]; then
 		perf ib_${op}_lat -n 1000
-		perf ib_${op}_lat -a -n 20
+		perf ib_${op}_lat -a -n 8
 	else
 		perf ib_${op}_bw -n 1000
-		perf ib_${op}_bw -a -n 20
+		perf ib_${op}_bw -a -n 8
 		perf ib_${op}_bw -n 500 -q 4
 		perf ib_${op}_bw -n 500 -b
 		perf ib_${op}_bw -n 500 -b -q 4 -s 2

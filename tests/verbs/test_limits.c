@@ -98,7 +98,7 @@ START_TEST(create_the_largest)
 	o.cap = (struct ibv_qp_cap){ URXE_MAX_QP_WR, URXE_MAX_QP_WR,
 				     URXE_MAX_SGE, URXE_MAX_SGE,
 				     URXE_MAX_INLINE };
-	o.cqe = URXE_MAX_CQE;
+	o.cqe = URXE_MAX_QP_WR;
 	node_open(&n, NULL, MEM_HEAP, &o);
 	node_close(&n);
 }
@@ -481,7 +481,7 @@ START_TEST(deepest_queue)
 	int i;
 
 	o.cap.max_send_wr = URXE_MAX_QP_WR;
-	o.cqe = URXE_MAX_CQE;
+	o.cqe = URXE_MAX_QP_WR;
 	duo_open(&d, _i, MEM_HEAP, MEM_HEAP, &o);
 	for (i = 0; i < URXE_MAX_QP_WR; i++)
 		ck_ok(post(&d, IBV_WR_RDMA_WRITE, i, 0, 8, 0, 0));
