@@ -72,25 +72,56 @@ listening() # PORT
 		/proc/net/tcp6 2>/dev/null
 }
 
+# Until somebody listens on $port, by TCP or rdma_cm, or PID has ended.
+wait_listening() # PID
+{
+	local i
+
+	for ((i = 0; i < 500; i++)); do
+		listening "$port" && break
+		cm_listening "$port" && break
+		kill -0 "$1" 2>/dev/null || break
+		sleep 0.02
+	done
+}
+
+cm_listening() # PORT
+{
+	[[ ${CMSTAT-} ]] && "$CMSTAT" "$URXE_DIR/$URXE_FABRIC" 2>/dev/null |
+		grep -q " port $1 .* listen "
+}
+
 # pair NAME SERVER-AND-CLIENT-COMMAND...: run it as server and, when that
-# listens on $port, as client.  Both must succeed, and each output must match
-# the pattern in $want.
+# listens on $port, as client.
+pair()
+{
+	local name=$1
+	shift
+
+	duo "$name" "$@" -- "$@" localhost
+}
+
+# duo NAME SERVER-COMMAND... -- CLIENT-COMMAND...: the client runs when the
+# server listens on $port.  Both must succeed, and the client's output must
+# match the pattern in $want.
 want=.
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-pair()
+duo()
 {
-	local name=$1 out=$work/$port server i status=0 server_status=0
+	local name=$1 out=$work/$port command=() server
+	local status=0 server_status=0
 	shift
 
-	urxe_run "$@" >"$out.server" 2>&1 &
-	server=$!
-	for ((i = 0; i < 500; i++)); do
-		listening "$port" && break
-		kill -0 $server 2>/dev/null || break
-		sleep 0.02
+	while [[ $1 != -- ]]; do
+		command+=("$1")
+		shift
 	done
-	urxe_run "$@" localhost >"$out.client" 2>&1 || status=$?
+	shift
+	urxe_run "${command[@]}" >"$out.server" 2>&1 &
+	server=$!
+	wait_listening $server
+	urxe_run "$@" >"$out.client" 2>&1 || status=$?
 	wait $server || server_status=$?
 	[[ $status != 0 ]] || status=$server_status
 	if [[ $status == 0 ]] && ! grep -qE -- "$want" "$out.client"; then

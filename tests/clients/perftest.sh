@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-# perftest.sh lat|bw: Debian's perftest between two processes, RC.
+# perftest.sh lat|bw|types: Debian's perftest between two processes: RC, and
+# with "types" the other transports, SRQ, multicast and rdma_cm.
 # shellcheck source=tests/clients/lib.sh
 . "$(dirname "$0")/lib.sh"
 need ib_write_lat ib_write_bw ib_read_lat ib_read_bw ib_send_lat ib_send_bw \
@@ -19,6 +20,30 @@ perf() # PROGRAM OPTIONS...
 }
 
 what=$1
+
+if [[ $what == types ]]; then
+	for type in UC UD XRC; do
+		perf ib_send_lat -c $type -n 500
+		perf ib_send_bw -c $type -n 500 -s 2048
+		perf ib_send_bw -c $type -n 500 -s 64 -e
+	done
+	for op in write_lat write_bw; do
+		perf ib_$op -c UC -n 500
+	done
+	for op in write_lat write_bw read_lat read_bw atomic_bw; do
+		perf ib_$op -c XRC -n 500
+	done
+	perf ib_send_bw --use-srq -n 500
+	perf ib_send_bw --use-srq -n 500 -q 4
+	# a multicast group's GID is no mapped IPv4 one, nor may ours be
+	perf ib_send_bw -c UD -g -x 0 -n 500 -s 1024
+	for op in write_bw read_bw send_bw send_lat; do
+		perf ib_$op -R -n 500
+	done
+	perf ib_send_bw -R -c UD -n 500 -s 1024
+	finish
+fi
+
 for op in write read send; do
 	if [[ $what == lat ]]; then
 		perf ib_${op}_lat -n 1000

@@ -149,21 +149,27 @@ static void kill_a_peer(enum traffic t, enum mem mem, int us)
 	struct addr peer;
 	struct node n;
 	uint64_t done;
-	int sock[2];
+	int sock[2], go[2];
 	pid_t child, killer;
+	char byte;
 
 	ck_ok(socketpair(AF_UNIX, SOCK_STREAM, 0, sock));
 	mine.sock = sock[0];
 	other.sock = sock[1];
 	child = spawn(victim, &other);
-	connect_end(&n, &mine, &peer);
+	/* forked before there are threads, let loose when there is traffic */
+	ck_ok(pipe(go));
 	killer = fork();
 	ck_assert_int_ge(killer, 0);
 	if (!killer) {
-		usleep(10000 + us);
-		kill(child, SIGKILL);
+		if (read(go[0], &byte, 1) == 1) {
+			usleep(10000 + us);
+			kill(child, SIGKILL);
+		}
 		_exit(0);
 	}
+	connect_end(&n, &mine, &peer);
+	ck_assert_int_eq(write(go[1], "", 1), 1);
 	status = flood(&n, &peer, t, &done);
 	start = now_ms();
 	ck_assert_msg(status == IBV_WC_RETRY_EXC_ERR ||
@@ -171,6 +177,8 @@ static void kill_a_peer(enum traffic t, enum mem mem, int us)
 		      "status %s", ibv_wc_status_str(status));
 	ck_assert_int_eq(reap_child(child), -SIGKILL);
 	ck_assert_int_eq(reap_child(killer), 0);
+	close(go[0]);
+	close(go[1]);
 	ck_assert_int_eq(qp_state(n.qp), IBV_QPS_ERR);
 	/* everything else is flushed; nothing hangs on the way out */
 	while (++done < DEPTH)

@@ -1,0 +1,24 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+# fio with its rdma engine: WRITE, READ and SEND between two processes.
+# shellcheck source=tests/clients/lib.sh
+. "$(dirname "$0")/lib.sh"
+need fio
+if ! fio --enghelp 2>/dev/null | grep -qw rdma; then
+	echo "skipped: this fio has no rdma engine"
+	exit 77
+fi
+
+# fio connects with no RNR retries, so the receiver of SENDs posts a receive
+# for each block at once.  The client's side is "write" whatever the verb is.
+blocks=64
+want='err= 0'
+for verb in write read send; do
+	next_port
+	common="--ioengine=rdma --port=$port --bs=64k --size=4m --thread"
+	# shellcheck disable=SC2086 # words are meant
+	duo "fio, verb $verb" fio --name=receiver $common --rw=read \
+		--iodepth=$blocks -- fio --name=sender $common --rw=write \
+		--verb=$verb --iodepth=16 --hostname=127.0.0.1
+done
+finish

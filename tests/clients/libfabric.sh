@@ -1,0 +1,35 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+# libfabric's verbs provider: it lists the device, and fi_pingpong runs over
+# its endpoints between two processes: msg, dgram, and rdm layered on each.
+# shellcheck source=tests/clients/lib.sh
+. "$(dirname "$0")/lib.sh"
+need fi_info fi_pingpong
+
+status=0
+urxe_run fi_info -p verbs >"$work/info" 2>&1 || status=$?
+report $status fi_info
+for line in 'domain: urxe0$' 'type: FI_EP_MSG$' 'type: FI_EP_DGRAM$' \
+	'provider: verbs;ofi_rxm$'; do
+	grep -qE "$line" "$work/info"
+	report $? "fi_info: $line"
+done
+
+# the last line of the table
+want='^(1m|4k) .*[0-9]$'
+pingpong() # PROVIDER ENDPOINT DOMAIN [OPTIONS...]
+{
+	local common=(fi_pingpong -p "$1" -e "$2" -d "$3" -I 20 "${@:4}")
+
+	next_port
+	duo "fi_pingpong, $1 $2 ${*:4}" "${common[@]}" -B "$port" -- \
+		"${common[@]}" -P "$port" 127.0.0.1
+}
+
+pingpong verbs msg urxe0
+pingpong verbs msg urxe0 -c
+pingpong verbs dgram urxe0-dgram
+pingpong 'verbs;ofi_rxm' rdm urxe0
+pingpong 'verbs;ofi_rxm' rdm urxe0 -c
+pingpong 'verbs;ofi_rxd' rdm urxe0-dgram
+finish

@@ -1,0 +1,41 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+# UCX over the device: its transports are found, and ucx_perftest runs its
+# tests between two processes over each of them.
+# shellcheck source=tests/clients/lib.sh
+. "$(dirname "$0")/lib.sh"
+need ucx_info ucx_perftest
+export UCX_NET_DEVICES=urxe0:1 UCX_WARN_UNUSED_ENV_VARS=n
+
+for tl in rc_verbs ud_verbs; do
+	status=0
+	urxe_run ucx_info -d >"$work/info" 2>&1 || status=$?
+	grep -A1 "Transport: $tl" "$work/info" | grep -q urxe0 || status=missing
+	report "$status" "ucx_info lists $tl on urxe0"
+done
+
+# the line of the sum
+want='^Final: '
+perf() # TLS TEST
+{
+	next_port
+	UCX_TLS=$1,self pair "ucx_perftest $1 $2" ucx_perftest -p "$port" \
+		-t "$2" -n 2000 -w 100 -s 64
+}
+
+amo() # TLS TEST
+{
+	next_port
+	UCX_TLS=$1,self pair "ucx_perftest $1 $2" ucx_perftest -p "$port" \
+		-t "$2" -n 2000 -w 100 -s 8
+}
+
+for tls in rc_v ud_v; do
+	for t in tag_lat tag_bw ucp_put_lat ucp_put_bw ucp_get; do
+		perf $tls $t
+	done
+	for t in ucp_add ucp_fadd ucp_swap ucp_cswap; do
+		amo $tls $t
+	done
+done
+finish
