@@ -154,8 +154,7 @@ static void establish(struct urxe_conn *c)
 {
 	if (!atomic_exchange_explicit(&c->sh->comm_est, 1,
 				      memory_order_acq_rel))
-		event_raise(c->peer, c->sh->async_fifo, c->sh->user,
-			    IBV_EVENT_COMM_EST);
+		event_raise_qp(c->peer, c->sh, IBV_EVENT_COMM_EST);
 }
 
 /* Can this QP hear anything? */
@@ -277,11 +276,9 @@ void responder_broken(struct urxe_conn *c, enum response nak)
 		&c->peer->fabric->dev->counter[URXE_CNT_REM_ERR], 1,
 		memory_order_relaxed);
 	if (nak == RESP_NAK_INVALID)
-		event_raise(c->peer, c->sh->async_fifo, c->sh->user,
-			    IBV_EVENT_QP_REQ_ERR);
+		event_raise_qp(c->peer, c->sh, IBV_EVENT_QP_REQ_ERR);
 	else if (nak == RESP_NAK_ACCESS)
-		event_raise(c->peer, c->sh->async_fifo, c->sh->user,
-			    IBV_EVENT_QP_ACCESS_ERR);
+		event_raise_qp(c->peer, c->sh, IBV_EVENT_QP_ACCESS_ERR);
 	/* the owner may be waiting for this, and not polling */
 	if (c->sh->srq)
 		flush_last_wqe(c->peer, c->sh);

@@ -43,7 +43,6 @@ static const struct pabi_entry ops[] = {
 	PABI_ENTRY(alloc_parent_domain, urxe_alloc_parent_domain),
 	PABI_ENTRY(alloc_pd, urxe_alloc_pd),
 	PABI_ENTRY(alloc_td, urxe_alloc_td),
-	PABI_ENTRY(async_event, urxe_async_event),
 	PABI_ENTRY(attach_mcast, urxe_attach_mcast),
 	PABI_ENTRY(bind_mw, urxe_bind_mw),
 	PABI_ENTRY(close_xrcd, urxe_close_xrcd),

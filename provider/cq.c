@@ -61,7 +61,7 @@ static void overrun(struct urxe_cq_view *v)
 	if (atomic_exchange_explicit(&v->sh->error, 1, memory_order_acq_rel))
 		return;
 	urxe_why("CQ overrun: there are more completions than entries");
-	event_raise(v->peer, v->sh->async_fifo, v->sh->user, IBV_EVENT_CQ_ERR);
+	event_raise_cq(v->peer, v->sh, IBV_EVENT_CQ_ERR);
 }
 
 /* No room.  Where overruns are ignored, the completion gets lost. */
@@ -133,7 +133,7 @@ void cq_fire(struct urxe_cq_view *v, bool solicited)
 		    &v->sh->arm, &arm, URXE_ARM_NONE, memory_order_seq_cst,
 		    memory_order_relaxed))
 		return;
-	if (!event_send_comp(cq_event_fd(v), v->sh->user))
+	if (!event_send_comp(cq_event_fd(v), v->sh))
 		atomic_fetch_add_explicit(&v->sh->pending_events, 1,
 					  memory_order_release);
 }
@@ -445,10 +445,5 @@ int urxe_req_notify_cq(struct ibv_cq *ibcq, int solicited_only)
 /* Core has read one of this CQ's events from the channel. */
 void urxe_cq_event(struct ibv_cq *ibcq)
 {
-	struct urxe_cq *cq = to_ucq(ibcq);
-
-	pthread_mutex_lock(&cq->ctx->lock);
-	cq->comp_reported++;
-	pthread_mutex_unlock(&cq->ctx->lock);
-	event_resend(cq->ctx);
+	event_resend(to_ucq(ibcq)->ctx);
 }

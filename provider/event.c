@@ -25,14 +25,18 @@ int event_open(struct urxe_peer *peer, uint32_t number)
 	return fd < 0 ? -1 : fd;
 }
 
-bool event_send_comp(int fd, uint64_t user)
+bool event_send_comp(int fd, struct urxe_cq_sh *sh)
 {
+	uint64_t user = sh->user;
 	int saved = errno;
 	ssize_t n;
 
 	if (fd < 0)
 		return true; /* nobody is there to read it */
 	n = write(fd, &user, sizeof(user));
+	if (n == sizeof(user))
+		atomic_fetch_add_explicit(&sh->comp_events, 1,
+					  memory_order_release);
 	if (n < 0 && errno == EAGAIN) {
 		errno = saved;
 		return false;
@@ -50,8 +54,7 @@ void event_resend(struct urxe_context *ctx)
 	for (cq = ctx->cqs; cq; cq = cq->next) {
 		n = atomic_exchange_explicit(&cq->sh->pending_events, 0,
 					     memory_order_acquire);
-		while (n && event_send_comp(cq_event_fd(&cq->view),
-					    cq->sh->user))
+		while (n && event_send_comp(cq_event_fd(&cq->view), cq->sh))
 			n--;
 		if (n)
 			atomic_fetch_add_explicit(&cq->sh->pending_events, n,
@@ -60,15 +63,22 @@ void event_resend(struct urxe_context *ctx)
 	pthread_mutex_unlock(&ctx->lock);
 }
 
-void event_raise(struct urxe_peer *peer, uint32_t fifo, uint64_t element,
-		 enum ibv_event_type type)
+/*
+ * Counted after it was written: who dies in between leaves nobody waiting for
+ * an acknowledgement that cannot come.
+ */
+static void send_async(struct urxe_peer *peer, uint32_t fifo, uint64_t element,
+		       enum ibv_event_type type, _Atomic uint32_t *count)
 {
 	struct async_record r = { .element = element, .type = type };
 	int fd, saved = errno;
 
 	fd = event_open(peer, fifo);
 	if (fd >= 0) {
-		if (write(fd, &r, sizeof(r)) != sizeof(r))
+		if (write(fd, &r, sizeof(r)) == sizeof(r))
+			atomic_fetch_add_explicit(count, 1,
+						  memory_order_release);
+		else
 			urxe_why("async event %d lost: its FIFO is full",
 				 (int)type);
 		close(fd);
@@ -76,21 +86,44 @@ void event_raise(struct urxe_peer *peer, uint32_t fifo, uint64_t element,
 	errno = saved;
 }
 
+void event_raise_qp(struct urxe_peer *peer, struct urxe_qp_sh *sh,
+		    enum ibv_event_type type)
+{
+	send_async(peer, sh->async_fifo, sh->user, type, &sh->events);
+}
+
+void event_raise_srq(struct urxe_peer *peer, struct urxe_srq_sh *sh,
+		     enum ibv_event_type type)
+{
+	send_async(peer, sh->async_fifo, sh->user, type, &sh->events);
+}
+
+void event_raise_cq(struct urxe_peer *peer, struct urxe_cq_sh *sh,
+		    enum ibv_event_type type)
+{
+	send_async(peer, sh->async_fifo, sh->user, type, &sh->async_events);
+}
+
+/* What one thread has in its hand, another would miss in the FIFO. */
+static pthread_mutex_t take_lock = PTHREAD_MUTEX_INITIALIZER;
+
 /*
  * Take the records of one element out of a FIFO: read all, write the others
  * back.  Through descriptors of our own, because the application's may be
- * blocking and is not ours to change.
+ * blocking and is not ours to change.  The number of records taken.
  */
-static void take_back(int fd, uint64_t element, size_t record)
+static uint32_t take_back(int fd, uint64_t element, size_t record)
 {
 	char path[32], rec[16];
+	uint32_t taken = 0;
 	uint64_t who;
 	ssize_t left;
 	int rd, wr;
 
 	if (fd < 0)
-		return;
+		return 0;
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	pthread_mutex_lock(&take_lock);
 	rd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
 	wr = open(path, O_WRONLY | O_NONBLOCK | O_CLOEXEC);
 	/* as many as a FIFO holds: what comes meanwhile is not ours */
@@ -98,8 +131,10 @@ static void take_back(int fd, uint64_t element, size_t record)
 		if (read(rd, rec, record) != (ssize_t)record)
 			break;
 		memcpy(&who, rec, sizeof(who));
-		if (who == element)
+		if (who == element) {
+			taken++;
 			continue;
+		}
 		if (write(wr, rec, record) != (ssize_t)record)
 			break;
 	}
@@ -107,23 +142,37 @@ static void take_back(int fd, uint64_t element, size_t record)
 		close(rd);
 	if (wr >= 0)
 		close(wr);
+	pthread_mutex_unlock(&take_lock);
+	return taken;
+}
+
+/*
+ * Events that were raised and not taken back were read: core has them, or the
+ * application, which may be anywhere between its read and its acknowledgement.
+ */
+static uint32_t owed(_Atomic uint32_t *raised, uint32_t taken)
+{
+	return atomic_load_explicit(raised, memory_order_acquire) - taken;
+}
+
+static bool behind(uint32_t completed, uint32_t events)
+{
+	return (int32_t)(completed - events) < 0;
 }
 
 void event_wait_cq(struct urxe_cq *cq)
 {
 	struct ibv_cq *ibcq = &cq->vcq.cq;
-	uint32_t comp, async;
+	uint32_t comp = 0, async;
 
 	if (ibcq->channel)
-		take_back(ibcq->channel->fd, (uintptr_t)ibcq, 8);
-	take_back(cq->ctx->ibv->async_fd, (uintptr_t)ibcq, 16);
-	pthread_mutex_lock(&cq->ctx->lock);
-	comp = cq->comp_reported;
-	async = cq->async_reported;
-	pthread_mutex_unlock(&cq->ctx->lock);
+		comp = take_back(ibcq->channel->fd, (uintptr_t)ibcq, 8);
+	comp = owed(&cq->sh->comp_events, comp);
+	async = take_back(cq->ctx->ibv->async_fd, (uintptr_t)ibcq, 16);
+	async = owed(&cq->sh->async_events, async);
 	pthread_mutex_lock(&ibcq->mutex);
-	while (ibcq->comp_events_completed != comp ||
-	       ibcq->async_events_completed != async)
+	while (behind(ibcq->comp_events_completed, comp) ||
+	       behind(ibcq->async_events_completed, async))
 		pthread_cond_wait(&ibcq->cond, &ibcq->mutex);
 	pthread_mutex_unlock(&ibcq->mutex);
 }
@@ -131,14 +180,12 @@ void event_wait_cq(struct urxe_cq *cq)
 void event_wait_qp(struct urxe_qp *qp)
 {
 	struct ibv_qp *ibqp = &qp->vqp.qp;
-	uint32_t reported;
+	uint32_t events;
 
-	take_back(qp->ctx->ibv->async_fd, (uintptr_t)ibqp, 16);
-	pthread_mutex_lock(&qp->ctx->lock);
-	reported = qp->async_reported;
-	pthread_mutex_unlock(&qp->ctx->lock);
+	events = take_back(qp->ctx->ibv->async_fd, (uintptr_t)ibqp, 16);
+	events = owed(&qp->sh->events, events);
 	pthread_mutex_lock(&ibqp->mutex);
-	while (ibqp->events_completed != reported)
+	while (behind(ibqp->events_completed, events))
 		pthread_cond_wait(&ibqp->cond, &ibqp->mutex);
 	pthread_mutex_unlock(&ibqp->mutex);
 }
@@ -146,43 +193,12 @@ void event_wait_qp(struct urxe_qp *qp)
 void event_wait_srq(struct urxe_srq *srq)
 {
 	struct ibv_srq *ibsrq = &srq->vsrq.srq;
-	uint32_t reported;
+	uint32_t events;
 
-	take_back(srq->ctx->ibv->async_fd, (uintptr_t)ibsrq, 16);
-	pthread_mutex_lock(&srq->ctx->lock);
-	reported = srq->async_reported;
-	pthread_mutex_unlock(&srq->ctx->lock);
+	events = take_back(srq->ctx->ibv->async_fd, (uintptr_t)ibsrq, 16);
+	events = owed(&srq->sh->events, events);
 	pthread_mutex_lock(&ibsrq->mutex);
-	while (ibsrq->events_completed != reported)
+	while (behind(ibsrq->events_completed, events))
 		pthread_cond_wait(&ibsrq->cond, &ibsrq->mutex);
 	pthread_mutex_unlock(&ibsrq->mutex);
-}
-
-void urxe_async_event(struct ibv_context *ibctx, struct ibv_async_event *event)
-{
-	struct urxe_context *ctx = to_uctx(ibctx);
-
-	pthread_mutex_lock(&ctx->lock);
-	switch (event->event_type) {
-	case IBV_EVENT_CQ_ERR:
-		to_ucq(event->element.cq)->async_reported++;
-		break;
-	case IBV_EVENT_SRQ_ERR:
-	case IBV_EVENT_SRQ_LIMIT_REACHED:
-		to_usrq(event->element.srq)->async_reported++;
-		break;
-	case IBV_EVENT_QP_FATAL:
-	case IBV_EVENT_QP_REQ_ERR:
-	case IBV_EVENT_QP_ACCESS_ERR:
-	case IBV_EVENT_COMM_EST:
-	case IBV_EVENT_SQ_DRAINED:
-	case IBV_EVENT_PATH_MIG:
-	case IBV_EVENT_PATH_MIG_ERR:
-	case IBV_EVENT_QP_LAST_WQE_REACHED:
-		to_uqp(event->element.qp)->async_reported++;
-		break;
-	default:
-		break;
-	}
-	pthread_mutex_unlock(&ctx->lock);
 }

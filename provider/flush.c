@@ -71,8 +71,7 @@ static bool flush_rq(struct urxe_qp *qp)
 void flush_last_wqe(struct urxe_peer *p, struct urxe_qp_sh *sh)
 {
 	if (!atomic_exchange_explicit(&sh->last_wqe, 1, memory_order_acq_rel))
-		event_raise(p, sh->async_fifo, sh->user,
-			    IBV_EVENT_QP_LAST_WQE_REACHED);
+		event_raise_qp(p, sh, IBV_EVENT_QP_LAST_WQE_REACHED);
 }
 
 void flush_qp(struct urxe_qp *qp)

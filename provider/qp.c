@@ -38,7 +38,7 @@ bool qp_set_error(struct urxe_qp *qp, enum ibv_qp_state state)
 
 static void raise_event(struct urxe_qp *qp, enum ibv_event_type type)
 {
-	event_raise(qp->ctx->self, qp->sh->async_fifo, qp->sh->user, type);
+	event_raise_qp(qp->ctx->self, qp->sh, type);
 }
 
 void qp_fatal(struct urxe_qp *qp)
@@ -145,6 +145,7 @@ static void publish(struct urxe_qp *qp)
 	sh->type = qp->init.qp_type;
 	sh->pid = urxe_pid;
 	sh->async_fifo = urxe_async_fifo(qp->ctx);
+	atomic_store_explicit(&sh->events, 0, memory_order_relaxed);
 	atomic_store_explicit(&sh->handles, 1, memory_order_relaxed);
 	atomic_store_explicit(&sh->conn,
 			      URXE_CONN(qp->vqp.qp.qp_num, 0, IBV_QPS_RESET),

@@ -235,8 +235,7 @@ static void check_limit(struct urxe_rx *rx, uint32_t left)
 	if (left < limit && atomic_compare_exchange_strong_explicit(
 				    &rx->srq->limit, &limit, 0,
 				    memory_order_acq_rel, memory_order_relaxed))
-		event_raise(rx->peer, rx->srq->async_fifo, rx->srq->user,
-			    IBV_EVENT_SRQ_LIMIT_REACHED);
+		event_raise_srq(rx->peer, rx->srq, IBV_EVENT_SRQ_LIMIT_REACHED);
 }
 
 static bool is_send(uint8_t opcode)
@@ -419,8 +418,7 @@ enum response responder_receive(struct urxe_conn *c, const struct request *r)
 	if (unlikely(resp))
 		return resp;
 	if (!cq_begin(&c->rx.cq, &ref)) { /* class G: their CQ is overrun */
-		event_raise(c->peer, c->sh->async_fifo, c->sh->user,
-			    IBV_EVENT_QP_FATAL);
+		event_raise_qp(c->peer, c->sh, IBV_EVENT_QP_FATAL);
 		return RESP_NAK_OPERATION;
 	}
 	wc.wr_id = t.wr_id;

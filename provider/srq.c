@@ -111,6 +111,7 @@ static void publish(struct urxe_srq *srq, const struct ibv_srq_init_attr_ex *a)
 	sh->xrcd = srq->xrcd ? srq->xrcd->index + 1 : 0;
 	sh->cq = srq->cq ? srq->cq->index : 0;
 	sh->async_fifo = urxe_async_fifo(ctx);
+	atomic_store_explicit(&sh->events, 0, memory_order_relaxed);
 	sh->pid = urxe_pid;
 	sh->user = (uintptr_t)&srq->vsrq.srq;
 	atomic_store_explicit(&sh->limit, a->attr.srq_limit,

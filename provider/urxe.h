@@ -122,7 +122,6 @@ struct urxe_cq {
 	struct urxe_qp *send_qps, *recv_qps; /* under ctx->lock */
 	struct urxe_pd *parent; /* parent domain it was made in, or NULL */
 	uint64_t hold_until; /* moderation: the service thread's, or 0 */
-	uint32_t comp_reported, async_reported;
 	unsigned int refs; /* QPs, under ctx->lock */
 };
 
@@ -295,7 +294,6 @@ struct urxe_qp {
 	struct ibv_qp_attr attr; /* as modify_qp left it */
 	struct ibv_qp_init_attr init;
 	uint64_t rq_offset, rq_bytes;
-	uint32_t async_reported;
 };
 
 struct urxe_srq {
@@ -307,7 +305,6 @@ struct urxe_srq {
 	struct urxe_cq *cq; /* XRC */
 	struct urxe_xrcd *xrcd;
 	unsigned int refs; /* QPs, under ctx->lock */
-	uint32_t async_reported;
 };
 
 struct urxe_ah {

@@ -317,11 +317,13 @@ struct urxe_cq_sh {
 	uint32_t async_fifo; /* FIFO number + 1 */
 	_Atomic uint32_t moderate; /* events: us << 16 | completions; 0: off */
 	_Atomic uint64_t next_ring; /* where a ring that was left leads to */
-	uint32_t pad0[2];
+	_Atomic uint32_t async_events; /* written to their FIFO so far */
+	uint32_t pad0;
 	/* producers */
 	alignas(URXE_LINE) _Atomic uint32_t tail_hint[2];
 	alignas(URXE_LINE) _Atomic uint32_t arm; /* enum urxe_arm */
 	_Atomic uint32_t pending_events; /* the FIFO was full */
+	_Atomic uint32_t comp_events; /* written to their FIFO so far */
 	_Atomic uint32_t held_back; /* completions that moderation waits on */
 	alignas(URXE_LINE) _Atomic uint32_t head; /* written by the poller */
 };
@@ -386,6 +388,7 @@ struct urxe_qp_sh {
 	uint32_t async_fifo; /* FIFO number + 1 */
 	uint32_t xrcd;
 	_Atomic uint32_t sq_psn; /* for those who look on */
+	_Atomic uint32_t events; /* async ones, written to their FIFO so far */
 	/* written by the connected requester */
 	alignas(URXE_LINE) _Atomic uint32_t epsn; /* the next PSN expected */
 	_Atomic uint32_t msn;
@@ -416,7 +419,8 @@ struct urxe_srq_sh {
 	uint64_t user; /* struct ibv_srq * */
 	_Atomic uint32_t waiter; /* as in urxe_qp_sh, or URXE_WAIT_MANY */
 	uint32_t made; /* SRQs that were made here: a number is used again */
-	uint8_t pad[16];
+	_Atomic uint32_t events; /* async ones, written to their FIFO so far */
+	uint8_t pad[12];
 	struct urxe_rq_sh rq;
 	uint8_t pad2[256];
 };

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "harness.h"
 
@@ -162,21 +163,51 @@ static void *destroy_qp(void *arg)
 	return NULL;
 }
 
-START_TEST(destroy_waits_for_the_ack)
+static void drain(struct duo *d, int where)
 {
-	struct destroyer killer = { 0 };
 	struct opts o = default_opts();
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_SQD,
 				    .en_sqd_async_notify = 1 };
+
+	duo_open(d, where, MEM_HEAP, MEM_HEAP, &o);
+	ck_ok(ibv_modify_qp(d->a.qp, &attr,
+			    IBV_QP_STATE | IBV_QP_EN_SQD_ASYNC_NOTIFY));
+}
+
+START_TEST(destroy_waits_for_the_ack)
+{
+	struct destroyer killer = { 0 };
 	struct ibv_async_event ev;
 	pthread_t thread;
 	struct duo d;
 
-	duo_open(&d, _i, MEM_HEAP, MEM_HEAP, &o);
-	ck_ok(ibv_modify_qp(d.a.qp, &attr,
-			    IBV_QP_STATE | IBV_QP_EN_SQD_ASYNC_NOTIFY));
+	drain(&d, _i);
 	ev = wait_async(d.a.ctx, false);
 	killer.qp = d.a.qp;
+	ck_ok(pthread_create(&thread, NULL, destroy_qp, &killer));
+	sleep_ms(QUIET_MS);
+	ck_assert_int_eq(killer.done, 0);
+	ibv_ack_async_event(&ev);
+	ck_ok(pthread_join(thread, NULL));
+	d.a.qp = NULL;
+	duo_close(&d);
+}
+END_TEST
+
+/* From the moment that ibv_get_async_event has read, wherever it is now. */
+START_TEST(destroy_waits_from_the_read_on)
+{
+	struct destroyer killer = { 0 };
+	struct ibv_async_event ev = { .event_type = IBV_EVENT_SQ_DRAINED };
+	pthread_t thread;
+	char record[16];
+	struct duo d;
+
+	drain(&d, _i);
+	ck_assert(fd_readable(d.a.ctx->async_fd, WAIT_MS));
+	ck_assert_int_eq(read(d.a.ctx->async_fd, record, sizeof(record)),
+			 sizeof(record));
+	killer.qp = ev.element.qp = d.a.qp;
 	ck_ok(pthread_create(&thread, NULL, destroy_qp, &killer));
 	sleep_ms(QUIET_MS);
 	ck_assert_int_eq(killer.done, 0);
@@ -190,14 +221,9 @@ END_TEST
 /* An event that was not fetched does not outlive its QP. */
 START_TEST(destroy_with_unread_event)
 {
-	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_SQD,
-				    .en_sqd_async_notify = 1 };
-	struct opts o = default_opts();
 	struct duo d;
 
-	duo_open(&d, _i, MEM_HEAP, MEM_HEAP, &o);
-	ck_ok(ibv_modify_qp(d.a.qp, &attr,
-			    IBV_QP_STATE | IBV_QP_EN_SQD_ASYNC_NOTIFY));
+	drain(&d, _i);
 	ck_assert(fd_readable(d.a.ctx->async_fd, WAIT_MS));
 	ck_ok(ibv_destroy_qp(d.a.qp));
 	d.a.qp = NULL;
@@ -217,6 +243,7 @@ int main(void)
 	add_loop(s, drained, WHERE_COUNT);
 	add_loop(s, drained_after_a_stall, WHERE_COUNT);
 	add_loop(s, destroy_waits_for_the_ack, WHERE_COUNT);
+	add_loop(s, destroy_waits_from_the_read_on, WHERE_COUNT);
 	add_loop(s, destroy_with_unread_event, WHERE_COUNT);
 	return run(s);
 }

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "harness.h"
 
@@ -362,6 +363,34 @@ START_TEST(destroy_waits_for_acks)
 }
 END_TEST
 
+/* From the moment that ibv_get_cq_event has read, wherever it is now. */
+START_TEST(destroy_waits_from_the_read_on)
+{
+	struct destroyer killer = { 0 };
+	pthread_t thread;
+	char record[8];
+	struct duo d;
+
+	open_with_channel(&d, _i);
+	ck_ok(post_recv(&d.a, 1, 0, 64));
+	ck_ok(ibv_req_notify_cq(d.a.rcq, 0));
+	send_to_a(&d, 0, 8);
+	ck_assert(fd_readable(d.a.chan->fd, WAIT_MS));
+	ck_assert_int_eq(read(d.a.chan->fd, record, sizeof(record)),
+			 sizeof(record));
+	ck_ok(ibv_destroy_qp(d.a.qp));
+	d.a.qp = NULL;
+	killer.cq = d.a.rcq;
+	ck_ok(pthread_create(&thread, NULL, destroy_cq, &killer));
+	sleep_ms(QUIET_MS);
+	ck_assert_int_eq(killer.done, 0);
+	ibv_ack_cq_events(d.a.rcq, 1);
+	ck_ok(pthread_join(thread, NULL));
+	d.a.rcq = ibv_create_cq(d.a.ctx, 1, NULL, NULL, 0);
+	duo_close(&d);
+}
+END_TEST
+
 /* An event that nobody fetched goes away with its CQ. */
 START_TEST(destroy_with_unread_event)
 {
@@ -480,6 +509,7 @@ int main(void)
 	add(s, several_cqs_on_one_channel);
 	add(s, non_blocking);
 	add_loop(s, destroy_waits_for_acks, WHERE_COUNT);
+	add_loop(s, destroy_waits_from_the_read_on, WHERE_COUNT);
 	add_loop(s, destroy_with_unread_event, WHERE_COUNT);
 	add_loop(s, blocked_reader_is_woken, WHERE_COUNT);
 	add_loop(s, sleeper_with_parked_work, WHERE_COUNT);
