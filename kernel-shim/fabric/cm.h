@@ -281,14 +281,13 @@ void cm_chan_reap_dying(struct cm *cm);
 /* cm_event.c ----------------------------------------------------------- */
 
 /* An event for id, to be filled and sent; NULL: nobody to tell. */
-struct cm_event *cm_event_new(struct cm *cm, struct cm_id *id,
-			      uint32_t event, int status);
+struct cm_event *cm_event_new(struct cm *cm, struct cm_id *id, uint32_t event,
+			      int status);
 void cm_event_send(struct cm *cm, struct cm_event *e);
 /* The same through a writer that the caller has. */
 void cm_event_send_by(struct cm *cm, struct cm_event *e, int fd);
 /* Without parameters. */
-void cm_event_post(struct cm *cm, struct cm_id *id, uint32_t event,
-		   int status);
+void cm_event_post(struct cm *cm, struct cm_id *id, uint32_t event, int status);
 /*
  * The oldest event of the channel, which fd is; what it counts is counted.
  * false: there is none.
@@ -348,8 +347,8 @@ int cm_connect(struct cm *cm, struct cm_id *id,
 int cm_accept(struct cm *cm, struct cm_id *id,
 	      const struct rdma_ucm_conn_param *p,
 	      const struct rdma_ucm_ece *ece, uint64_t uid);
-int cm_reject(struct cm *cm, struct cm_id *id, uint8_t reason,
-	      const void *data, uint8_t len);
+int cm_reject(struct cm *cm, struct cm_id *id, uint8_t reason, const void *data,
+	      uint8_t len);
 int cm_disconnect(struct cm *cm, struct cm_id *id);
 int cm_notify(struct cm *cm, struct cm_id *id, uint32_t event);
 /* A place in the listener's backlog is free. */

@@ -76,8 +76,8 @@ int cm_listen(struct cm *cm, struct cm_id *id, uint32_t backlog)
 /* Room for private data in this id's request. */
 static uint8_t request_room(const struct cm_id *id)
 {
-	const uint8_t head =
-		id->src.sa.sa_family == CM_AF_IB ? 0 : CM_IP_HEADER;
+	const uint8_t head = id->src.sa.sa_family == CM_AF_IB ? 0 :
+								CM_IP_HEADER;
 
 	return (is_ud(id) ? CM_SIDR_REQ_PRIVATE : CM_REQ_PRIVATE) - head;
 }
@@ -89,8 +89,8 @@ static void fill_ud_private(struct cm_event *e, const void *data, uint8_t len,
 	e->resp.param.ud.private_data_len = room;
 }
 
-static void fill_conn_private(struct cm_event *e, const void *data,
-			      uint8_t len, uint8_t room)
+static void fill_conn_private(struct cm_event *e, const void *data, uint8_t len,
+			      uint8_t room)
 {
 	memcpy(e->resp.param.conn.private_data, data, len);
 	e->resp.param.conn.private_data_len = room;
@@ -120,8 +120,8 @@ static void fill_request(struct cm_event *e, const struct cm_id *client)
 }
 
 /* The listener's new id. */
-static void fill_passive(struct cm *cm, struct cm_id *id,
-			 const struct cm_id *l, const struct cm_id *client)
+static void fill_passive(struct cm *cm, struct cm_id *id, const struct cm_id *l,
+			 const struct cm_id *client)
 {
 	id->ps = l->ps;
 	id->qp_type = l->qp_type;

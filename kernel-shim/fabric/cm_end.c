@@ -148,8 +148,8 @@ int cm_disconnect(struct cm *cm, struct cm_id *id)
 	return 0;
 }
 
-int cm_reject(struct cm *cm, struct cm_id *id, uint8_t reason,
-	      const void *data, uint8_t len)
+int cm_reject(struct cm *cm, struct cm_id *id, uint8_t reason, const void *data,
+	      uint8_t len)
 {
 	struct cm_id *peer = cm_deref(cm, id->peer);
 
@@ -285,9 +285,8 @@ static uint64_t least(uint64_t a, uint64_t b)
 static struct cm_chan *foreign(struct cm *cm, const struct cm_id *id,
 			       int32_t pid)
 {
-	struct cm_id *other = cm_deref(cm, id->flags & CM_F_PARKED ?
-						   id->listener :
-						   id->peer);
+	struct cm_id *other =
+		cm_deref(cm, id->flags & CM_F_PARKED ? id->listener : id->peer);
 	struct cm_chan *c = other ? cm_chan_at(cm, other->chan) : NULL;
 
 	return c && c->pid != pid ? c : NULL;

@@ -135,8 +135,8 @@ static void settle(struct cm *cm, struct cm_chan *c, int fd)
 		return;
 	while (n > (int)want && poll(&p, 1, 0) == 1) {
 		size_t most = (size_t)n - want;
-		ssize_t got = read(fd, buf,
-				   most < sizeof(buf) ? most : sizeof(buf));
+		ssize_t got =
+			read(fd, buf, most < sizeof(buf) ? most : sizeof(buf));
 
 		if (got <= 0)
 			return;
@@ -207,8 +207,7 @@ static void remove_events(struct cm *cm, struct cm_chan *c, enum match by,
 		struct cm_id *req;
 
 		next = cm_event_at(cm, e->next);
-		if (by == BY_ID ? e->id != ref :
-				  by == BY_MC && e->mc != ref) {
+		if (by == BY_ID ? e->id != ref : by == BY_MC && e->mc != ref) {
 			prev = e;
 			continue;
 		}
@@ -286,6 +285,18 @@ static void insert(struct cm *cm, struct cm_chan *c, struct cm_event *e)
 	c->events++;
 }
 
+/* Perhaps once more: a byte too many is taken away with the event. */
+static void announce(struct cm *cm, struct cm_chan *c)
+{
+	int fd = cm_chan_writer(cm, c);
+
+	if (fd < 0)
+		return;
+	put_byte(fd);
+	close(fd);
+	wake(c);
+}
+
 void cm_event_rebuild(struct cm *cm)
 {
 	struct cm_event *e;
@@ -306,5 +317,10 @@ void cm_event_rebuild(struct cm *cm)
 			insert(cm, c, e);
 		else
 			e->used = 0;
+	}
+	for (i = 1; i <= cm->t->chan_high; i++) {
+		c = cm_chan_at(cm, i);
+		if (c && c->events)
+			announce(cm, c);
 	}
 }

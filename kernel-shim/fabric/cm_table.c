@@ -35,8 +35,8 @@ static int init_table(int fd)
 	ret = posix_fallocate(fd, 0, offsetof(struct cm_table, chan));
 	if (ret || ftruncate(fd, sizeof(*t)))
 		return ret ? -ret : -errno;
-	t = mmap(NULL, offsetof(struct cm_table, chan),
-		 PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	t = mmap(NULL, offsetof(struct cm_table, chan), PROT_READ | PROT_WRITE,
+		 MAP_SHARED, fd, 0);
 	if (t == MAP_FAILED)
 		return -errno;
 	memcpy(t->magic, CM_MAGIC, sizeof(t->magic));
@@ -62,8 +62,7 @@ static int create(struct urxe_fabric *f)
 	if (fd < 0)
 		return -errno;
 	ret = init_table(fd);
-	if (!ret && linkat(f->dirfd, tmp, f->dirfd, "cm", 0) &&
-	    errno != EEXIST)
+	if (!ret && linkat(f->dirfd, tmp, f->dirfd, "cm", 0) && errno != EEXIST)
 		ret = -errno;
 	unlinkat(f->dirfd, tmp, 0);
 	close(fd);
@@ -218,8 +217,8 @@ static bool grow(struct cm *cm, uint32_t *high, uint32_t index, uint32_t max,
 	if (index < *high)
 		return true;
 	n = max - *high < GROW ? max - *high : GROW;
-	if (index >= max || reserve(cm->f, start + (off_t)(*high * size),
-				    (off_t)(n * size)))
+	if (index >= max ||
+	    reserve(cm->f, start + (off_t)(*high * size), (off_t)(n * size)))
 		return false;
 	*high += n;
 	return true;

@@ -97,9 +97,8 @@ struct cm_chan *ucma_chan(struct ucma *u, int fd)
 
 struct cm_id *ucma_id(struct ucma *u, uint32_t number, int *err)
 {
-	struct cm_id *id = number < CM_MAX_ID ?
-				   cm_id_at(&u->cm, number + 1) :
-				   NULL;
+	struct cm_id *id = number < CM_MAX_ID ? cm_id_at(&u->cm, number + 1) :
+						NULL;
 
 	*err = id ? -EINVAL : -ENOENT;
 	return id && id->chan == cm_chan_ref(&u->cm, u->c) ? id : NULL;
@@ -236,9 +235,9 @@ static int run(struct ucma *u, uint32_t cmd)
 	return ret;
 }
 
-static ssize_t carry_out(int fd, const void *buf, size_t len)
+static ssize_t carry_out(int fd, const void *buf, size_t len, int cancel_state)
 {
-	struct ucma u = { .fd = fd };
+	struct ucma u = { .fd = fd, .cancel_state = cancel_state };
 	struct rdma_ucm_cmd_hdr hdr;
 	int ret;
 
@@ -256,14 +255,17 @@ static ssize_t carry_out(int fd, const void *buf, size_t len)
 
 bool ucma_write(int fd, const void *buf, size_t len, ssize_t *out)
 {
-	int saved = shim_enter();
+	int saved = shim_enter(), cancel_state;
 	struct stat st;
 	ssize_t ret;
 	bool ours;
 
 	ours = !fstat(fd, &st) && special_is_cm_channel(&st);
 	if (ours) {
-		ret = carry_out(fd, buf, len);
+		/* nobody may vanish with the lock */
+		pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
+		ret = carry_out(fd, buf, len, cancel_state);
+		pthread_setcancelstate(cancel_state, NULL);
 		if (ret < 0)
 			saved = (int)-ret;
 		*out = ret < 0 ? -1 : ret;

@@ -18,6 +18,7 @@ struct ucma {
 	int fd;
 	const char *in; /* behind the header */
 	size_t in_len, out_len;
+	int cancel_state; /* the application's; ours is disabled */
 };
 
 /* ucma.c --------------------------------------------------------------- */
@@ -32,7 +33,7 @@ struct cm_id *ucma_id_dev(struct ucma *u, uint32_t number, int *err);
 int ucma_put(uint64_t response, const void *from, size_t len);
 
 /* What came of the command; the rest reads as zeros. */
-#define ucma_get(u, cmd) \
+#define ucma_get(u, cmd)                                  \
 	memcpy(memset((cmd), 0, sizeof(*(cmd))), (u)->in, \
 	       (u)->in_len < sizeof(*(cmd)) ? (u)->in_len : sizeof(*(cmd)))
 

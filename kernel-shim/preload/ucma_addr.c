@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* Binding, listening, and finding the way to an address. */
+#include <arpa/inet.h>
+
 #include "ucma.h"
 
 static bool link_local(const union cm_addr *a)
@@ -8,12 +10,18 @@ static bool link_local(const union cm_addr *a)
 	       IN6_IS_ADDR_LINKLOCAL(&a->in6.sin6_addr);
 }
 
+static bool multicast(const union cm_addr *a)
+{
+	return a->sa.sa_family == AF_INET ?
+		       IN_MULTICAST(ntohl(a->in.sin_addr.s_addr)) :
+		       IN6_IS_ADDR_MULTICAST(&a->in6.sin6_addr);
+}
+
 /* The device behind a source address: there is one. */
 static void attach(struct ucma *u, struct cm_id *id)
 {
 	id->flags |= CM_F_DEVICE;
-	id->sgid_index = (uint8_t)cm_addr_gid(u->cm.f->dev, &id->src,
-					      id->sgid);
+	id->sgid_index = (uint8_t)cm_addr_gid(u->cm.f->dev, &id->src, id->sgid);
 }
 
 /* May id have this source address? */
@@ -169,7 +177,7 @@ static int resolve_inet(struct ucma *u, struct cm_id *id)
 		return ret;
 	if (id->ps == RDMA_PS_IPOIB)
 		status = -EINVAL;
-	else if (!ucma_is_local(u->cm.f, &id->dst))
+	else if (!multicast(&id->dst) && !ucma_is_local(u->cm.f, &id->dst))
 		status = -ETIMEDOUT; /* nobody answers for it */
 	if (status) {
 		cm_event_post(&u->cm, id, CM_EV_ADDR_ERROR, status);

@@ -20,16 +20,19 @@
  * whose handler has SA_RESTART, as it would restart the write; and write is
  * a cancellation point.
  */
-static int sleep_on(_Atomic uint32_t *word, uint32_t seen, bool alone)
+static int sleep_on(_Atomic uint32_t *word, uint32_t seen, bool alone,
+		    int cancel_state)
 {
 	const struct timespec slice = { .tv_nsec = SLICE_NS };
-	int type, inside = shim_inside;
+	int type, state, inside = shim_inside;
 	long ret;
 
 	shim_inside = 0; /* cleanup handlers are the application's code */
 	pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, &type);
+	pthread_setcancelstate(cancel_state, &state);
 	ret = syscall(SYS_futex, word, FUTEX_WAIT, seen, alone ? &slice : NULL,
 		      NULL, 0);
+	pthread_setcancelstate(state, NULL);
 	pthread_setcanceltype(type, NULL);
 	shim_inside = inside;
 	return ret && errno == EINTR ? -EINTR : 0;
@@ -48,7 +51,7 @@ static int wait_event(struct ucma *u)
 	cm_unlock(&u->cm);
 	if (watch)
 		ucma_watch();
-	ret = sleep_on(word, seen, ucma_unwatched());
+	ret = sleep_on(word, seen, ucma_unwatched(), u->cancel_state);
 	atomic_fetch_sub_explicit(sleepers, 1, memory_order_relaxed);
 	if (!ret && ucma_unwatched())
 		ucma_tick();

@@ -32,7 +32,8 @@ static int set_timeout(struct cm_id *id, uint8_t timeout)
 	return 0;
 }
 
-static int set_id_option(struct cm_id *id, const struct rdma_ucm_set_option *cmd)
+static int set_id_option(struct cm_id *id,
+			 const struct rdma_ucm_set_option *cmd)
 {
 	const void *value = (const void *)(uintptr_t)cmd->optval;
 	uint8_t byte;
@@ -67,8 +68,7 @@ static int set_ib_path(struct ucma *u, struct cm_id *id,
 {
 	const uint32_t wanted = IB_PATH_GMP | IB_PATH_PRIMARY |
 				IB_PATH_BIDIRECTIONAL;
-	const struct ib_path_rec_data *p =
-		(const void *)(uintptr_t)cmd->optval;
+	const struct ib_path_rec_data *p = (const void *)(uintptr_t)cmd->optval;
 	size_t i, n = cmd->optlen / sizeof(*p);
 
 	if (cmd->optlen % sizeof(*p))

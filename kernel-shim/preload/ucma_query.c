@@ -278,8 +278,7 @@ static int attr_rts(const struct cm_id *id, struct ib_uverbs_qp_attr *a)
 		a->max_rd_atomic = id->initiator_depth;
 	}
 	a->qp_attr_mask |= IBV_QP_TIMEOUT;
-	a->timeout = id->flags & CM_F_TIMEOUT_SET ? id->timeout :
-						    LIFE_TIME + 1;
+	a->timeout = id->flags & CM_F_TIMEOUT_SET ? id->timeout : LIFE_TIME + 1;
 	return 0;
 }
 

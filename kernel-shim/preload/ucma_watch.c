@@ -46,8 +46,7 @@ static void *watch_main(void *arg)
 							memory_order_seq_cst,
 							memory_order_seq_cst);
 		/* somebody who still saw us must not be left alone */
-		if (seen == atomic_load_explicit(&wanted,
-						 memory_order_seq_cst))
+		if (seen == atomic_load_explicit(&wanted, memory_order_seq_cst))
 			return arg;
 		sleep = FIRST_NS;
 		none = 0;

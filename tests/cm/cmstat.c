@@ -10,10 +10,10 @@
 
 #include "cm.h"
 
-static const char *const cma[] = { "idle", "bound", "addr", "route",
+static const char *const cma[] = { "idle",    "bound",	    "addr",  "route",
 				   "connect", "disconnect", "listen" };
-static const char *const state[] = { "idle", "req-sent", "req-rcvd",
-				     "rep-sent", "rep-rcvd", "established",
+static const char *const state[] = { "idle",	  "req-sent",  "req-rcvd",
+				     "rep-sent",  "rep-rcvd",  "established",
 				     "dreq-sent", "dreq-rcvd", "timewait",
 				     "sidr-sent", "sidr-rcvd" };
 

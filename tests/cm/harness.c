@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#define _GNU_SOURCE
+#include <arpa/inet.h>
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "harness.h"
+
+#define PATIENCE_MS 10000
+
+static bool find_address(int family, void *out, size_t len)
+{
+	struct ifaddrs *list, *i;
+	bool found = false;
+
+	ck_ok(getifaddrs(&list));
+	for (i = list; i && !found; i = i->ifa_next) {
+		if (!i->ifa_addr || i->ifa_addr->sa_family != family ||
+		    !(i->ifa_flags & IFF_UP) || i->ifa_flags & IFF_LOOPBACK)
+			continue;
+		if (family == AF_INET6 &&
+		    IN6_IS_ADDR_LINKLOCAL(
+			    &((struct sockaddr_in6 *)i->ifa_addr)->sin6_addr))
+			continue;
+		memcpy(out, i->ifa_addr, len);
+		found = true;
+	}
+	freeifaddrs(list);
+	return found;
+}
+
+struct sockaddr_in ip4(int port)
+{
+	struct sockaddr_in a = { .sin_family = AF_INET };
+
+	if (!find_address(AF_INET, &a, sizeof(a)))
+		a.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	a.sin_port = htons((uint16_t)port);
+	return a;
+}
+
+bool ip6(struct sockaddr_in6 *a, int port)
+{
+	int fd = socket(AF_INET6, SOCK_DGRAM, 0);
+	bool ok;
+
+	memset(a, 0, sizeof(*a));
+	a->sin6_family = AF_INET6;
+	if (!find_address(AF_INET6, a, sizeof(*a)))
+		a->sin6_addr = in6addr_loopback;
+	a->sin6_port = 0;
+	ok = fd >= 0 && !bind(fd, SA(a), sizeof(*a));
+	close(fd);
+	a->sin6_port = htons((uint16_t)port);
+	return ok;
+}
+
+struct rdma_event_channel *new_channel(void)
+{
+	struct rdma_event_channel *ch = rdma_create_event_channel();
+
+	ck_assert_msg(ch != NULL, "no channel: errno %d", errno);
+	return ch;
+}
+
+struct rdma_cm_id *new_id(struct rdma_event_channel *ch,
+			  enum rdma_port_space ps)
+{
+	struct rdma_cm_id *id;
+
+	ck_ok(rdma_create_id(ch, &id, NULL, ps));
+	return id;
+}
+
+static bool wait_for(struct rdma_event_channel *ch, int ms)
+{
+	struct pollfd p = { .fd = ch->fd, .events = POLLIN };
+
+	return poll(&p, 1, ms) == 1;
+}
+
+struct rdma_cm_event *expect(struct rdma_event_channel *ch,
+			     enum rdma_cm_event_type type, int status)
+{
+	struct rdma_cm_event *e;
+
+	ck_assert_msg(wait_for(ch, PATIENCE_MS), "no %s", rdma_event_str(type));
+	ck_ok(rdma_get_cm_event(ch, &e));
+	ck_assert_msg(e->event == type, "%s instead of %s",
+		      rdma_event_str(e->event), rdma_event_str(type));
+	ck_assert_int_eq(e->status, status);
+	return e;
+}
+
+void pass(struct rdma_event_channel *ch, enum rdma_cm_event_type type,
+	  int status)
+{
+	ck_ok(rdma_ack_cm_event(expect(ch, type, status)));
+}
+
+void expect_nothing(struct rdma_event_channel *ch, int ms)
+{
+	struct rdma_cm_event *e;
+
+	if (!wait_for(ch, ms))
+		return;
+	ck_ok(rdma_get_cm_event(ch, &e));
+	ck_abort_msg("%s, status %d, instead of nothing",
+		     rdma_event_str(e->event), e->status);
+}
+
+struct rdma_cm_id *listen_on(struct sockaddr *a, enum rdma_port_space ps,
+			     int backlog)
+{
+	struct rdma_cm_id *id = new_id(new_channel(), ps);
+
+	ck_ok(rdma_bind_addr(id, a));
+	ck_ok(rdma_listen(id, backlog));
+	return id;
+}
+
+int port_of(struct rdma_cm_id *id)
+{
+	return ntohs(rdma_get_src_port(id));
+}
+
+struct rdma_cm_id *client_to(struct sockaddr *a, enum rdma_port_space ps)
+{
+	struct rdma_cm_id *id = new_id(new_channel(), ps);
+
+	ck_ok(rdma_resolve_addr(id, NULL, a, 1000));
+	pass(id->channel, RDMA_CM_EVENT_ADDR_RESOLVED, 0);
+	ck_ok(rdma_resolve_route(id, 1000));
+	pass(id->channel, RDMA_CM_EVENT_ROUTE_RESOLVED, 0);
+	return id;
+}
+
+void give_qp(struct rdma_cm_id *id)
+{
+	struct ibv_qp_init_attr attr = {
+		.cap = { .max_send_wr = 4,
+			 .max_recv_wr = 4,
+			 .max_send_sge = 1,
+			 .max_recv_sge = 1 },
+		.qp_type = id->qp_type,
+		.sq_sig_all = 1,
+	};
+
+	ck_ok(rdma_create_qp(id, NULL, &attr));
+}
+
+struct rdma_conn_param param(const void *data, int len)
+{
+	return (struct rdma_conn_param){
+		.private_data = data,
+		.private_data_len = (uint8_t)len,
+		.responder_resources = 3,
+		.initiator_depth = 2,
+		.retry_count = 5,
+		.rnr_retry_count = 6,
+	};
+}
+
+void start_connect(struct rdma_cm_id *id)
+{
+	struct rdma_conn_param p = param(NULL, 0);
+
+	ck_ok(rdma_connect(id, &p));
+}
+
+struct rdma_cm_id *next_request(struct rdma_cm_id *listener)
+{
+	struct rdma_cm_event *e =
+		expect(listener->channel, RDMA_CM_EVENT_CONNECT_REQUEST, 0);
+	struct rdma_cm_id *id = e->id;
+
+	ck_assert_ptr_eq(e->listen_id, listener);
+	ck_ok(rdma_ack_cm_event(e));
+	return id;
+}
+
+void accept_it(struct rdma_cm_id *id)
+{
+	struct rdma_conn_param p = param(NULL, 0);
+
+	ck_ok(rdma_accept(id, &p));
+}
+
+struct both connect_both(void)
+{
+	struct sockaddr_in a = ip4(0);
+	struct both b;
+
+	b.listener = listen_on(SA(&a), RDMA_PS_TCP, 0);
+	a = ip4(port_of(b.listener));
+	b.client = client_to(SA(&a), RDMA_PS_TCP);
+	give_qp(b.client);
+	start_connect(b.client);
+	b.server = next_request(b.listener);
+	ck_ok(rdma_migrate_id(b.server, new_channel()));
+	give_qp(b.server);
+	accept_it(b.server);
+	pass(b.client->channel, RDMA_CM_EVENT_ESTABLISHED, 0);
+	pass(b.server->channel, RDMA_CM_EVENT_ESTABLISHED, 0);
+	return b;
+}
+
+void end_id(struct rdma_cm_id *id, bool channel)
+{
+	struct rdma_event_channel *ch = id->channel;
+
+	if (id->qp)
+		rdma_destroy_qp(id);
+	ck_ok(rdma_destroy_id(id));
+	if (channel)
+		rdma_destroy_event_channel(ch);
+}
+
+struct other spawn(void (*fn)(int fd, void *arg), void *arg)
+{
+	struct other o;
+	int pair[2];
+
+	ck_ok(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair));
+	o.pid = fork();
+	ck_assert_int_ge(o.pid, 0);
+	if (!o.pid) {
+		close(pair[0]);
+		fn(pair[1], arg);
+		_exit(0);
+	}
+	close(pair[1]);
+	o.fd = pair[0];
+	return o;
+}
+
+void tell(int fd, int number)
+{
+	ck_assert_int_eq(write(fd, &number, sizeof(number)), sizeof(number));
+}
+
+int hear(int fd)
+{
+	int number;
+
+	ck_assert_int_eq(read(fd, &number, sizeof(number)), sizeof(number));
+	return number;
+}
+
+void finish(struct other o)
+{
+	int status;
+
+	ck_assert_int_eq(waitpid(o.pid, &status, 0), o.pid);
+	ck_assert_msg(!status, "the other process ended with 0x%x", status);
+	close(o.fd);
+}
+
+void kill_it(struct other o)
+{
+	ck_ok(kill(o.pid, SIGKILL));
+	ck_assert_int_eq(waitpid(o.pid, NULL, 0), o.pid);
+	close(o.fd);
+}
+
+double now(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (double)ts.tv_sec + (double)ts.tv_nsec / 1e9;
+}
+
+void __lsan_disable(void) __attribute__((weak));
+
+void may_leak(void)
+{
+	if (__lsan_disable)
+		__lsan_disable();
+}
+
+int run_suite(Suite *s)
+{
+	SRunner *r = srunner_create(s);
+	int failed;
+
+	srunner_run_all(r, CK_ENV);
+	failed = srunner_ntests_failed(r);
+	srunner_free(r);
+	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* What the tests of the connection manager share. */
+#ifndef URXE_TESTS_CM_H
+#define URXE_TESTS_CM_H
+
+#include <check.h>
+#include <errno.h>
+#include <rdma/rdma_cma.h>
+#include <stdbool.h>
+#include <sys/types.h>
+
+#define ck_ok(call)                                                      \
+	do {                                                             \
+		int ok_ = (call);                                        \
+		ck_assert_msg(!ok_, #call ": %d, errno %d", ok_, errno); \
+	} while (0)
+/* It fails with this errno. */
+#define ck_fails(call, err)                     \
+	do {                                    \
+		errno = 0;                      \
+		ck_assert_int_eq((call), -1);   \
+		ck_assert_int_eq(errno, (err)); \
+	} while (0)
+
+/* Reject reasons and SIDR states. */
+#define REJ_TIMEOUT 4
+#define REJ_NO_LISTENER 8
+#define REJ_CONSUMER 28
+#define SIDR_UNSUPPORTED 1
+#define SIDR_REJECT 2
+
+/* An address of this machine that is no loopback one, else 127.0.0.1. */
+struct sockaddr_in ip4(int port);
+/* The same for IPv6; false if there is none at all. */
+bool ip6(struct sockaddr_in6 *a, int port);
+#define SA(a) ((struct sockaddr *)(a))
+
+struct rdma_event_channel *new_channel(void);
+struct rdma_cm_id *new_id(struct rdma_event_channel *ch,
+			  enum rdma_port_space ps);
+
+/*
+ * The next event, which must be of that type and status, within five
+ * seconds; it must be acknowledged.
+ */
+struct rdma_cm_event *expect(struct rdma_event_channel *ch,
+			     enum rdma_cm_event_type type, int status);
+/* The same, and acknowledge it. */
+void pass(struct rdma_event_channel *ch, enum rdma_cm_event_type type,
+	  int status);
+/* Nothing comes for ms. */
+void expect_nothing(struct rdma_event_channel *ch, int ms);
+
+/* A listener on a new channel; a port of 0 is chosen. */
+struct rdma_cm_id *listen_on(struct sockaddr *a, enum rdma_port_space ps,
+			     int backlog);
+int port_of(struct rdma_cm_id *id);
+
+/* A client on a new channel, up to the resolved route. */
+struct rdma_cm_id *client_to(struct sockaddr *a, enum rdma_port_space ps);
+/* With a QP of that id's type. */
+void give_qp(struct rdma_cm_id *id);
+/* Parameters with private data. */
+struct rdma_conn_param param(const void *data, int len);
+void start_connect(struct rdma_cm_id *id);
+
+/* The request that waits at a listener, as a new id; not accepted. */
+struct rdma_cm_id *next_request(struct rdma_cm_id *listener);
+void accept_it(struct rdma_cm_id *id);
+
+/* Connected, both with QPs, each on a channel of its own. */
+struct both {
+	struct rdma_cm_id *listener, *client, *server;
+};
+struct both connect_both(void);
+
+/* Destroy an id with its QP; its channel, too, if that has no other. */
+void end_id(struct rdma_cm_id *id, bool channel);
+
+/* A process with a line to it. */
+struct other {
+	pid_t pid;
+	int fd;
+};
+struct other spawn(void (*fn)(int fd, void *arg), void *arg);
+void tell(int fd, int number);
+int hear(int fd);
+void finish(struct other o); /* it must exit with 0 */
+void kill_it(struct other o);
+
+double now(void); /* seconds */
+
+/* What librdmacm or a killed child leaves behind is no leak of ours. */
+void may_leak(void);
+
+int run_suite(Suite *s);
+#define add(suite, test)                          \
+	do {                                      \
+		TCase *tc_ = tcase_create(#test); \
+		tcase_set_timeout(tc_, 30);       \
+		tcase_add_test(tc_, test);        \
+		suite_add_tcase(suite, tc_);      \
+	} while (0)
+
+#endif

@@ -1,0 +1,469 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* Addresses and ports: binding, resolving, options. */
+#include <arpa/inet.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "harness.h"
+
+static struct sockaddr_in wildcard(int port)
+{
+	struct sockaddr_in a = { .sin_family = AF_INET,
+				 .sin_port = htons((uint16_t)port) };
+
+	return a;
+}
+
+static struct sockaddr_in loopback(int port)
+{
+	struct sockaddr_in a = wildcard(port);
+
+	a.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	return a;
+}
+
+static struct rdma_cm_id *bound(struct rdma_event_channel *ch,
+				struct sockaddr *a)
+{
+	struct rdma_cm_id *id = new_id(ch, RDMA_PS_TCP);
+
+	ck_ok(rdma_bind_addr(id, a));
+	return id;
+}
+
+static void cannot_bind(struct rdma_event_channel *ch, void *a, int err)
+{
+	struct rdma_cm_id *id = new_id(ch, RDMA_PS_TCP);
+
+	ck_fails(rdma_bind_addr(id, a), err);
+	ck_ok(rdma_destroy_id(id));
+}
+
+START_TEST(bind_device)
+{
+	struct rdma_event_channel *ch = new_channel();
+	struct sockaddr_in a = ip4(0), w = wildcard(0), l = loopback(0);
+	struct rdma_cm_id *id;
+
+	/* a wildcard is no device's, and neither is a loopback address */
+	id = bound(ch, SA(&w));
+	ck_assert_ptr_null(id->verbs);
+	ck_assert_int_ne(port_of(id), 0);
+	ck_ok(rdma_destroy_id(id));
+	id = bound(ch, SA(&l));
+	ck_assert_ptr_null(id->verbs);
+	ck_ok(rdma_destroy_id(id));
+	if (a.sin_addr.s_addr == l.sin_addr.s_addr)
+		return;
+	id = bound(ch, SA(&a));
+	ck_assert_ptr_nonnull(id->verbs);
+	ck_assert_str_eq(id->verbs->device->name, "urxe0");
+	ck_assert_int_eq(id->port_num, 1);
+	ck_assert_mem_eq(
+		&((struct sockaddr_in *)rdma_get_local_addr(id))->sin_addr,
+		&a.sin_addr, 4);
+	ck_fails(rdma_bind_addr(id, SA(&a)), EINVAL);
+	ck_ok(rdma_destroy_id(id));
+	rdma_destroy_event_channel(ch);
+}
+END_TEST
+
+START_TEST(bind_errors)
+{
+	struct rdma_event_channel *ch = new_channel();
+	struct sockaddr_in a = wildcard(0);
+	struct sockaddr_in6 ll = { .sin6_family = AF_INET6 };
+
+	inet_pton(AF_INET, "203.0.113.77", &a.sin_addr);
+	cannot_bind(ch, &a, EADDRNOTAVAIL);
+	a.sin_family = AF_UNIX;
+	cannot_bind(ch, &a, EINVAL);
+	/* link-local without an interface */
+	inet_pton(AF_INET6, "fe80::1", &ll.sin6_addr);
+	cannot_bind(ch, &ll, EINVAL);
+	if (!geteuid() && !seteuid(65534)) {
+		a = wildcard(80);
+		cannot_bind(ch, &a, EACCES);
+		ck_ok(seteuid(0));
+	}
+	rdma_destroy_event_channel(ch);
+}
+END_TEST
+
+START_TEST(port_in_use)
+{
+	struct rdma_event_channel *ch = new_channel();
+	struct sockaddr_in a = ip4(0), w, l;
+	struct rdma_cm_id *first = bound(ch, SA(&a)), *udp;
+	int port = port_of(first);
+
+	a = ip4(port);
+	w = wildcard(port);
+	l = loopback(port);
+	if (a.sin_addr.s_addr != l.sin_addr.s_addr)
+		cannot_bind(ch, &a, EADDRINUSE);
+	/* the kernel's word for it when a wildcard is in the game */
+	cannot_bind(ch, &w, EADDRNOTAVAIL);
+	cannot_bind(ch, &l, EADDRNOTAVAIL);
+	/* every port space has its own ports */
+	udp = new_id(ch, RDMA_PS_UDP);
+	ck_ok(rdma_bind_addr(udp, SA(&a)));
+	ck_ok(rdma_destroy_id(udp));
+	ck_ok(rdma_destroy_id(first));
+	ck_ok(rdma_destroy_id(bound(ch, SA(&w))));
+	rdma_destroy_event_channel(ch);
+}
+END_TEST
+
+static void set_int(struct rdma_cm_id *id, int option, int value)
+{
+	ck_ok(rdma_set_option(id, RDMA_OPTION_ID, option, &value,
+			      sizeof(value)));
+}
+
+START_TEST(reuse_address)
+{
+	struct rdma_event_channel *ch = new_channel();
+	struct sockaddr_in w = wildcard(0);
+	struct rdma_cm_id *a = new_id(ch, RDMA_PS_TCP),
+			  *b = new_id(ch, RDMA_PS_TCP);
+
+	set_int(a, RDMA_OPTION_ID_REUSEADDR, 1);
+	ck_ok(rdma_bind_addr(a, SA(&w)));
+	w = wildcard(port_of(a));
+	/* both must want it */
+	cannot_bind(ch, &w, EADDRNOTAVAIL);
+	set_int(b, RDMA_OPTION_ID_REUSEADDR, 1);
+	ck_ok(rdma_bind_addr(b, SA(&w)));
+	/* who listens has the port alone */
+	ck_fails(rdma_listen(a, 0), EADDRNOTAVAIL);
+	ck_ok(rdma_destroy_id(b));
+	ck_ok(rdma_listen(a, 0));
+	b = new_id(ch, RDMA_PS_TCP);
+	set_int(b, RDMA_OPTION_ID_REUSEADDR, 1);
+	ck_fails(rdma_bind_addr(b, SA(&w)), EADDRNOTAVAIL);
+	ck_ok(rdma_destroy_id(b));
+	ck_ok(rdma_destroy_id(a));
+	rdma_destroy_event_channel(ch);
+}
+END_TEST
+
+START_TEST(options)
+{
+	struct rdma_event_channel *ch = new_channel();
+	struct rdma_cm_id *id = new_id(ch, RDMA_PS_TCP),
+			  *ud = new_id(ch, RDMA_PS_UDP);
+	uint8_t byte = 20;
+	int number = 1;
+
+	ck_ok(rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_TOS, &byte,
+			      1));
+	ck_fails(rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_TOS,
+				 &number, 4),
+		 EINVAL);
+	ck_ok(rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_ACK_TIMEOUT,
+			      &byte, 1));
+	ck_fails(rdma_set_option(ud, RDMA_OPTION_ID, RDMA_OPTION_ID_ACK_TIMEOUT,
+				 &byte, 1),
+		 EINVAL);
+	ck_fails(rdma_set_option(id, RDMA_OPTION_ID, 99, &number, 4), ENOSYS);
+	ck_fails(rdma_set_option(id, 99, RDMA_OPTION_ID_TOS, &byte, 1), ENOSYS);
+	ck_fails(rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_TOS, NULL,
+				 1),
+		 EFAULT);
+	ck_ok(rdma_destroy_id(id));
+	ck_ok(rdma_destroy_id(ud));
+	rdma_destroy_event_channel(ch);
+}
+END_TEST
+
+/* They arrive in the QP. */
+START_TEST(options_in_effect)
+{
+	struct sockaddr_in a = ip4(0);
+	struct rdma_cm_id *l = listen_on(SA(&a), RDMA_PS_TCP, 0), *c, *s;
+	uint8_t tos = 0x40, timeout = 9;
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr attr;
+
+	a = ip4(port_of(l));
+	c = new_id(new_channel(), RDMA_PS_TCP);
+	ck_ok(rdma_set_option(c, RDMA_OPTION_ID, RDMA_OPTION_ID_TOS, &tos, 1));
+	ck_ok(rdma_set_option(c, RDMA_OPTION_ID, RDMA_OPTION_ID_ACK_TIMEOUT,
+			      &timeout, 1));
+	ck_ok(rdma_resolve_addr(c, NULL, SA(&a), 1000));
+	pass(c->channel, RDMA_CM_EVENT_ADDR_RESOLVED, 0);
+	ck_ok(rdma_resolve_route(c, 1000));
+	pass(c->channel, RDMA_CM_EVENT_ROUTE_RESOLVED, 0);
+	ck_assert_int_eq(c->route.num_paths, 1);
+	ck_assert_int_eq(c->route.path_rec->traffic_class, tos);
+	ck_assert_int_eq(c->route.path_rec->packet_life_time, timeout - 1);
+	ck_assert_uint_eq(c->route.path_rec->pkey, htons(0xffff));
+	give_qp(c);
+	start_connect(c);
+	s = next_request(l);
+	give_qp(s);
+	accept_it(s);
+	pass(c->channel, RDMA_CM_EVENT_ESTABLISHED, 0);
+	ck_ok(ibv_query_qp(c->qp, &attr, -1, &init));
+	ck_assert_int_eq(attr.timeout, timeout);
+	ck_assert_int_eq(attr.ah_attr.grh.traffic_class, tos);
+	end_id(c, true);
+	end_id(s, false);
+	end_id(l, true);
+}
+END_TEST
+
+static void talk(struct rdma_cm_id *l, struct sockaddr *to)
+{
+	struct rdma_cm_id *c = client_to(to, RDMA_PS_TCP), *s;
+
+	give_qp(c);
+	start_connect(c);
+	s = next_request(l);
+	ck_assert_int_eq(rdma_get_peer_addr(s)->sa_family, to->sa_family);
+	give_qp(s);
+	accept_it(s);
+	pass(c->channel, RDMA_CM_EVENT_ESTABLISHED, 0);
+	pass(l->channel, RDMA_CM_EVENT_ESTABLISHED, 0);
+	end_id(c, true);
+	pass(l->channel, RDMA_CM_EVENT_DISCONNECTED, 0);
+	end_id(s, false);
+}
+
+static void refused(struct sockaddr *to)
+{
+	struct rdma_cm_id *c = client_to(to, RDMA_PS_TCP);
+
+	start_connect(c);
+	pass(c->channel, RDMA_CM_EVENT_REJECTED, REJ_NO_LISTENER);
+	end_id(c, true);
+}
+
+START_TEST(every_own_address)
+{
+	struct sockaddr_in w = wildcard(0), a, b;
+	struct rdma_cm_id *l = listen_on(SA(&w), RDMA_PS_TCP, 0);
+
+	a = ip4(port_of(l));
+	b = loopback(port_of(l));
+	w = wildcard(port_of(l));
+	talk(l, SA(&a));
+	talk(l, SA(&b));
+	talk(l, SA(&w)); /* this host, as with TCP */
+	inet_pton(AF_INET, "127.1.2.3", &b.sin_addr);
+	talk(l, SA(&b));
+	end_id(l, true);
+}
+END_TEST
+
+START_TEST(ipv6)
+{
+	struct sockaddr_in6 w = { .sin6_family = AF_INET6 }, a, lo;
+	struct sockaddr_in four;
+	struct rdma_cm_id *l;
+	int port;
+
+	if (!ip6(&a, 0))
+		return;
+	l = listen_on(SA(&w), RDMA_PS_TCP, 0);
+	port = port_of(l);
+	a.sin6_port = htons((uint16_t)port);
+	lo = a;
+	lo.sin6_addr = in6addr_loopback;
+	talk(l, SA(&a));
+	talk(l, SA(&lo));
+	/* the wildcard hears IPv4, too */
+	four = ip4(port);
+	talk(l, SA(&four));
+	end_id(l, true);
+	/* unless it is told not to */
+	l = new_id(new_channel(), RDMA_PS_TCP);
+	set_int(l, RDMA_OPTION_ID_AFONLY, 1);
+	w.sin6_port = htons((uint16_t)port);
+	ck_ok(rdma_bind_addr(l, SA(&w)));
+	ck_ok(rdma_listen(l, 0));
+	talk(l, SA(&a));
+	refused(SA(&four));
+	ck_ok(rdma_destroy_id(bound(l->channel, SA(&four))));
+	end_id(l, true);
+}
+END_TEST
+
+START_TEST(specific_listener)
+{
+	struct sockaddr_in a = ip4(0), lo;
+	struct rdma_cm_id *l = listen_on(SA(&a), RDMA_PS_TCP, 0);
+
+	a = ip4(port_of(l));
+	lo = loopback(port_of(l));
+	talk(l, SA(&a));
+	if (lo.sin_addr.s_addr != a.sin_addr.s_addr)
+		refused(SA(&lo));
+	end_id(l, true);
+}
+END_TEST
+
+START_TEST(listen_unbound)
+{
+	struct rdma_cm_id *l = new_id(new_channel(), RDMA_PS_TCP);
+	struct sockaddr_in a;
+
+	ck_ok(rdma_listen(l, 1));
+	ck_assert_int_ne(port_of(l), 0);
+	a = ip4(port_of(l));
+	talk(l, SA(&a));
+	ck_fails(rdma_listen(l, 1), EINVAL);
+	end_id(l, true);
+}
+END_TEST
+
+START_TEST(unreachable)
+{
+	struct rdma_event_channel *ch = new_channel();
+	struct rdma_cm_id *id = new_id(ch, RDMA_PS_TCP);
+	struct sockaddr_in a = wildcard(7471);
+	double start = now();
+	int ret;
+
+	/* TEST-NET-3: no address of this machine */
+	inet_pton(AF_INET, "203.0.113.77", &a.sin_addr);
+	ret = rdma_resolve_addr(id, NULL, SA(&a), 5000);
+	if (ret)
+		ck_assert_int_eq(errno, ENETUNREACH);
+	else
+		pass(ch, RDMA_CM_EVENT_ADDR_ERROR, -ETIMEDOUT);
+	ck_assert(now() - start < 1);
+	/* the id is as before, and may go elsewhere */
+	a = ip4(7471);
+	ck_ok(rdma_resolve_addr(id, NULL, SA(&a), 5000));
+	pass(ch, RDMA_CM_EVENT_ADDR_RESOLVED, 0);
+	ck_ok(rdma_destroy_id(id));
+	rdma_destroy_event_channel(ch);
+}
+END_TEST
+
+START_TEST(resolve_order)
+{
+	struct rdma_event_channel *ch = new_channel();
+	struct rdma_cm_id *id = new_id(ch, RDMA_PS_TCP);
+	struct sockaddr_in a = ip4(7471), src = ip4(0);
+	struct sockaddr_in6 six;
+
+	ck_ok(rdma_resolve_addr(id, SA(&src), SA(&a), 1000));
+	pass(ch, RDMA_CM_EVENT_ADDR_RESOLVED, 0);
+	ck_assert_ptr_nonnull(id->verbs);
+	ck_assert_mem_eq(
+		&((struct sockaddr_in *)rdma_get_local_addr(id))->sin_addr,
+		&a.sin_addr, 4);
+	ck_assert_int_ne(port_of(id), 0);
+	ck_fails(rdma_resolve_addr(id, NULL, SA(&a), 1000), EINVAL);
+	ck_fails(rdma_listen(id, 1), EINVAL);
+	ck_ok(rdma_resolve_route(id, 1000));
+	ck_fails(rdma_resolve_route(id, 1000), EINVAL);
+	pass(ch, RDMA_CM_EVENT_ROUTE_RESOLVED, 0);
+	ck_ok(rdma_destroy_id(id));
+	/* of two families */
+	id = bound(ch, SA(&src));
+	if (ip6(&six, 7471))
+		ck_fails(rdma_resolve_addr(id, NULL, SA(&six), 1000), EINVAL);
+	ck_ok(rdma_destroy_id(id));
+	rdma_destroy_event_channel(ch);
+}
+END_TEST
+
+/* The GIDs are those of the device's table. */
+START_TEST(gids)
+{
+	struct sockaddr_in a = ip4(7471), lo = loopback(7471);
+	struct sockaddr *to[] = { SA(&a), SA(&lo) };
+	struct ibv_sa_path_rec *p;
+	struct ibv_gid_entry e[64];
+	struct rdma_cm_id *id;
+	ssize_t n, k;
+	int i;
+
+	for (i = 0; i < 2; i++) {
+		id = client_to(to[i], RDMA_PS_TCP);
+		p = id->route.path_rec;
+		n = ibv_query_gid_table(id->verbs, e, 64, 0);
+		for (k = 0; k < n; k++)
+			if (!memcmp(&e[k].gid, &p->dgid, 16))
+				break;
+		ck_assert_int_lt(k, n);
+		ck_assert_mem_eq(&p->dgid, &p->sgid, 16);
+		end_id(id, true);
+	}
+}
+END_TEST
+
+START_TEST(port_spaces)
+{
+	static const struct {
+		int ps, ok;
+	} spaces[] = { { RDMA_PS_TCP, 1 },
+		       { RDMA_PS_UDP, 1 },
+		       { RDMA_PS_IB, 1 },
+		       { RDMA_PS_IPOIB, 0 } };
+	struct sockaddr_in a = ip4(0), lo = loopback(0);
+	struct rdma_event_channel *ch = new_channel();
+	struct rdma_cm_id *id;
+	int i;
+
+	ck_fails(rdma_create_id(ch, &id, NULL, 0x999), EINVAL);
+	for (i = 0; i < 4; i++) {
+		id = new_id(ch, spaces[i].ps);
+		if (spaces[i].ok)
+			ck_ok(rdma_bind_addr(id, SA(&a)));
+		else if (a.sin_addr.s_addr != lo.sin_addr.s_addr)
+			ck_fails(rdma_bind_addr(id, SA(&a)), EINVAL);
+		ck_ok(rdma_destroy_id(id));
+	}
+	rdma_destroy_event_channel(ch);
+}
+END_TEST
+
+/* Ephemeral ports of many ids differ. */
+START_TEST(many_ports)
+{
+	enum { N = 300 };
+	struct rdma_event_channel *ch = new_channel();
+	struct sockaddr_in w = wildcard(0);
+	static struct rdma_cm_id *id[N];
+	static bool seen[65536];
+	int i, port;
+
+	for (i = 0; i < N; i++) {
+		id[i] = bound(ch, SA(&w));
+		port = port_of(id[i]);
+		ck_assert_int_ge(port, 1024);
+		ck_assert(!seen[port]);
+		seen[port] = true;
+	}
+	for (i = 0; i < N; i++)
+		ck_ok(rdma_destroy_id(id[i]));
+	rdma_destroy_event_channel(ch);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite_create("cm addresses");
+
+	add(s, bind_device);
+	add(s, bind_errors);
+	add(s, port_in_use);
+	add(s, reuse_address);
+	add(s, options);
+	add(s, options_in_effect);
+	add(s, every_own_address);
+	add(s, ipv6);
+	add(s, specific_listener);
+	add(s, listen_unbound);
+	add(s, unreachable);
+	add(s, resolve_order);
+	add(s, gids);
+	add(s, port_spaces);
+	add(s, many_ports);
+	return run_suite(s);
+}

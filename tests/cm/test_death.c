@@ -1,0 +1,380 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Processes that are killed: their listeners vanish, and the other ends of
+ * their connections hear of it, whether they sleep in poll or in
+ * rdma_get_cm_event.
+ */
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "harness.h"
+
+#define SOON 1.0 /* seconds */
+
+/* A server that gets as far as it is told to, and waits for its end. */
+enum stage { LISTENING, REQUESTED, ACCEPTED, ESTABLISHED };
+
+static void server(int fd, void *arg)
+{
+	enum stage until = *(enum stage *)arg;
+	struct sockaddr_in a = ip4(0);
+	struct rdma_cm_id *l = listen_on(SA(&a), RDMA_PS_TCP, 0), *s;
+
+	tell(fd, port_of(l));
+	if (until >= REQUESTED)
+		s = next_request(l);
+	if (until >= ACCEPTED) {
+		give_qp(s);
+		accept_it(s);
+	}
+	if (until >= ESTABLISHED)
+		pass(l->channel, RDMA_CM_EVENT_ESTABLISHED, 0);
+	tell(fd, 1);
+	pause();
+}
+
+static struct other start(enum stage until, struct rdma_cm_id **client)
+{
+	struct other o = spawn(server, &until);
+	struct sockaddr_in a = ip4(hear(o.fd));
+	struct rdma_cm_id *c = client_to(SA(&a), RDMA_PS_TCP);
+
+	give_qp(c);
+	start_connect(c);
+	if (until == ESTABLISHED)
+		pass(c->channel, RDMA_CM_EVENT_ESTABLISHED, 0);
+	hear(o.fd);
+	*client = c;
+	return o;
+}
+
+START_TEST(server_after_established)
+{
+	struct rdma_cm_id *c;
+	struct other o = start(ESTABLISHED, &c);
+	double t = now();
+
+	kill_it(o);
+	pass(c->channel, RDMA_CM_EVENT_DISCONNECTED, 0);
+	ck_assert(now() - t < SOON);
+	ck_ok(rdma_disconnect(c));
+	pass(c->channel, RDMA_CM_EVENT_TIMEWAIT_EXIT, 0);
+	end_id(c, true);
+}
+END_TEST
+
+START_TEST(server_after_accept)
+{
+	struct rdma_cm_id *c;
+	struct other o = start(ACCEPTED, &c);
+
+	kill_it(o);
+	usleep(300000);
+	/* its answer is still in the queue, but cannot be confirmed */
+	pass(c->channel, RDMA_CM_EVENT_CONNECT_ERROR, -1);
+	end_id(c, true);
+}
+END_TEST
+
+START_TEST(server_before_accept)
+{
+	struct rdma_cm_id *c;
+	struct other o = start(REQUESTED, &c);
+	double t = now();
+
+	kill_it(o);
+	pass(c->channel, RDMA_CM_EVENT_REJECTED, REJ_CONSUMER);
+	ck_assert(now() - t < SOON);
+	end_id(c, true);
+}
+END_TEST
+
+START_TEST(server_before_it_looked)
+{
+	struct rdma_cm_id *c;
+	struct other o = start(LISTENING, &c);
+
+	kill_it(o);
+	pass(c->channel, RDMA_CM_EVENT_REJECTED, REJ_CONSUMER);
+	end_id(c, true);
+}
+END_TEST
+
+static void *sleeper(void *ch)
+{
+	struct rdma_cm_event *e;
+
+	ck_ok(rdma_get_cm_event(ch, &e));
+	ck_assert_int_eq(e->event, RDMA_CM_EVENT_DISCONNECTED);
+	ck_ok(rdma_ack_cm_event(e));
+	return NULL;
+}
+
+START_TEST(wakes_a_sleeping_thread)
+{
+	struct rdma_cm_id *c;
+	struct other o = start(ESTABLISHED, &c);
+	double t = now();
+	pthread_t thread;
+
+	ck_ok(pthread_create(&thread, NULL, sleeper, c->channel));
+	kill_it(o);
+	ck_ok(pthread_join(thread, NULL));
+	ck_assert(now() - t < SOON);
+	end_id(c, true);
+}
+END_TEST
+
+START_TEST(listener_is_gone)
+{
+	enum stage until = LISTENING;
+	struct other o = spawn(server, &until);
+	int port = hear(o.fd);
+	struct sockaddr_in a = ip4(port);
+	struct rdma_cm_id *c, *l;
+
+	hear(o.fd);
+	kill_it(o);
+	c = client_to(SA(&a), RDMA_PS_TCP);
+	start_connect(c);
+	pass(c->channel, RDMA_CM_EVENT_REJECTED, REJ_NO_LISTENER);
+	end_id(c, true);
+	/* and its port is free */
+	l = listen_on(SA(&a), RDMA_PS_TCP, 0);
+	end_id(l, true);
+}
+END_TEST
+
+/* ------------------------------------------------------------ clients */
+
+struct plan {
+	enum stage until;
+	int port;
+};
+
+static void client(int fd, void *arg)
+{
+	const struct plan *p = arg;
+	struct sockaddr_in a = ip4(p->port);
+	struct rdma_cm_id *c = client_to(SA(&a), RDMA_PS_TCP);
+
+	give_qp(c);
+	start_connect(c);
+	if (p->until == ESTABLISHED)
+		pass(c->channel, RDMA_CM_EVENT_ESTABLISHED, 0);
+	tell(fd, 1);
+	pause();
+}
+
+static struct rdma_cm_id *listener(struct plan *p)
+{
+	struct sockaddr_in a = ip4(0);
+	struct rdma_cm_id *l;
+
+	/* clients use what they inherit, which keeps it busy */
+	may_leak();
+	l = listen_on(SA(&a), RDMA_PS_TCP, 0);
+	p->port = port_of(l);
+	return l;
+}
+
+START_TEST(client_after_established)
+{
+	struct plan p = { .until = ESTABLISHED };
+	struct rdma_cm_id *l = listener(&p), *s;
+	struct other o = spawn(client, &p);
+	double t;
+
+	s = next_request(l);
+	give_qp(s);
+	accept_it(s);
+	pass(l->channel, RDMA_CM_EVENT_ESTABLISHED, 0);
+	hear(o.fd);
+	t = now();
+	kill_it(o);
+	pass(l->channel, RDMA_CM_EVENT_DISCONNECTED, 0);
+	ck_assert(now() - t < SOON);
+	end_id(s, false);
+	end_id(l, true);
+}
+END_TEST
+
+START_TEST(client_before_accept)
+{
+	struct plan p = { .until = REQUESTED };
+	struct rdma_cm_id *l = listener(&p), *s;
+	struct rdma_conn_param cp = param(NULL, 0);
+	struct other o = spawn(client, &p);
+
+	s = next_request(l);
+	hear(o.fd);
+	kill_it(o);
+	usleep(300000);
+	ck_fails(rdma_accept(s, &cp), EINVAL);
+	expect_nothing(l->channel, 0);
+	end_id(s, false);
+	end_id(l, true);
+}
+END_TEST
+
+START_TEST(client_before_confirming)
+{
+	struct plan p = { .until = REQUESTED };
+	struct rdma_cm_id *l = listener(&p), *s;
+	struct other o = spawn(client, &p);
+
+	s = next_request(l);
+	hear(o.fd);
+	accept_it(s);
+	kill_it(o);
+	pass(l->channel, RDMA_CM_EVENT_REJECTED, REJ_CONSUMER);
+	end_id(s, false);
+	end_id(l, true);
+}
+END_TEST
+
+/* ------------------------------------------------------------ others */
+
+static void closer(int fd, void *arg)
+{
+	const struct plan *p = arg;
+	struct sockaddr_in a = ip4(p->port);
+	struct rdma_cm_id *c = client_to(SA(&a), RDMA_PS_TCP);
+
+	start_connect(c);
+	pass(c->channel, RDMA_CM_EVENT_CONNECT_RESPONSE, 0);
+	ck_ok(rdma_establish(c));
+	hear(fd);
+	/* the process lives on without its channel */
+	close(c->channel->fd);
+	hear(fd);
+}
+
+START_TEST(channel_closed)
+{
+	struct plan p = { 0 };
+	struct rdma_cm_id *l = listener(&p), *s;
+	struct other o = spawn(closer, &p);
+
+	s = next_request(l);
+	accept_it(s);
+	pass(l->channel, RDMA_CM_EVENT_ESTABLISHED, 0);
+	tell(o.fd, 1);
+	pass(l->channel, RDMA_CM_EVENT_DISCONNECTED, 0);
+	tell(o.fd, 1);
+	finish(o);
+	end_id(s, false);
+	end_id(l, true);
+}
+END_TEST
+
+/* One process with many connections, each on a channel of its own. */
+static void crowd(int fd, void *arg)
+{
+	const struct plan *p = arg;
+	struct sockaddr_in a = ip4(p->port);
+	struct rdma_cm_id *c;
+	int i;
+
+	for (i = 0; i < 100; i++) {
+		c = client_to(SA(&a), RDMA_PS_TCP);
+		start_connect(c);
+		pass(c->channel, RDMA_CM_EVENT_CONNECT_RESPONSE, 0);
+		ck_ok(rdma_establish(c));
+	}
+	tell(fd, 1);
+	pause();
+}
+
+START_TEST(many_connections)
+{
+	struct plan p = { 0 };
+	struct rdma_cm_id *l = listener(&p), *s[100];
+	struct other o = spawn(crowd, &p);
+	double t;
+	int i;
+
+	for (i = 0; i < 100; i++) {
+		s[i] = next_request(l);
+		accept_it(s[i]);
+		pass(l->channel, RDMA_CM_EVENT_ESTABLISHED, 0);
+	}
+	hear(o.fd);
+	t = now();
+	kill_it(o);
+	for (i = 0; i < 100; i++)
+		pass(l->channel, RDMA_CM_EVENT_DISCONNECTED, 0);
+	ck_assert(now() - t < SOON);
+	for (i = 0; i < 100; i++)
+		end_id(s[i], false);
+	end_id(l, true);
+}
+END_TEST
+
+static void busy(int fd, void *arg)
+{
+	const struct plan *p = arg;
+	struct sockaddr_in a = ip4(p->port);
+
+	tell(fd, 1);
+	for (;;) {
+		struct rdma_cm_id *c = client_to(SA(&a), RDMA_PS_TCP);
+
+		start_connect(c);
+		end_id(c, true);
+	}
+}
+
+/* Killed at any moment, also while they hold the lock. */
+START_TEST(killed_at_work)
+{
+	struct plan p = { 0 };
+	struct rdma_cm_id *l = listener(&p);
+	struct rdma_cm_event *e;
+	struct other o[3];
+	int round, i;
+
+	ck_ok(fcntl(l->channel->fd, F_SETFL, O_RDWR | O_NONBLOCK));
+	for (round = 0; round < 20; round++) {
+		for (i = 0; i < 3; i++) {
+			o[i] = spawn(busy, &p);
+			hear(o[i].fd);
+		}
+		usleep((useconds_t)(20000 + random() % 5000));
+		for (i = 0; i < 3; i++)
+			kill_it(o[i]);
+		while (!rdma_get_cm_event(l->channel, &e)) {
+			struct rdma_cm_id *s = e->id;
+
+			ck_assert_int_eq(e->event,
+					 RDMA_CM_EVENT_CONNECT_REQUEST);
+			ck_ok(rdma_ack_cm_event(e));
+			ck_ok(rdma_destroy_id(s));
+		}
+		ck_assert_int_eq(errno, EAGAIN);
+	}
+	end_id(l, true);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite_create("cm death");
+
+	add(s, server_after_established);
+	add(s, server_after_accept);
+	add(s, server_before_accept);
+	add(s, server_before_it_looked);
+	add(s, wakes_a_sleeping_thread);
+	add(s, listener_is_gone);
+	add(s, client_after_established);
+	add(s, client_before_accept);
+	add(s, client_before_confirming);
+	add(s, channel_closed);
+	add(s, many_connections);
+	add(s, killed_at_work);
+	return run_suite(s);
+}
