@@ -38,4 +38,40 @@ for tls in rc_v ud_v; do
 		amo $tls $t
 	done
 done
+
+# the transports by themselves; verbs have no atomic swap
+uct() # TRANSPORT TEST [OPTIONS...]
+{
+	next_port
+	UCX_TLS=rc_v,ud_v pair "ucx_perftest $*" ucx_perftest -p "$port" \
+		-d urxe0:1 -x "$1" -n 2000 -w 100 -t "${@:2}"
+}
+
+for t in am_lat am_bw; do
+	uct rc_verbs $t
+	uct ud_verbs $t
+	uct rc_verbs $t -D zcopy -s 4000
+	uct ud_verbs $t -D bcopy -s 4000
+done
+for t in put_lat put_bw add_lat add_mr fadd cswap; do
+	uct rc_verbs $t
+done
+for layout in bcopy zcopy; do
+	uct rc_verbs put_bw -D $layout -s 8192
+	uct rc_verbs get -D $layout -s 8192
+done
+
+# ways to wait, to call and to hand over data
+for tls in rc_v ud_v; do
+	for options in '-E sleep' '-e' '-M multi -T 2' '-D iov,iov' '-U' '-B'
+	do
+		next_port
+		# shellcheck disable=SC2086 # words are meant
+		UCX_TLS=$tls,self pair "ucx_perftest $tls tag_lat $options" \
+			ucx_perftest -p "$port" -t tag_lat -n 1000 -w 10 $options
+	done
+	next_port
+	UCX_TLS=$tls,self pair "ucx_perftest $tls tag_bw, 1 MiB" ucx_perftest \
+		-p "$port" -t tag_bw -n 50 -w 5 -s 1048576
+done
 finish
