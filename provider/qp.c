@@ -137,7 +137,7 @@ static void publish(struct urxe_qp *qp)
 	struct urxe_qp_sh *sh = qp->sh;
 
 	sh->user = (uintptr_t)&qp->vqp.qp;
-	sh->pd = qp->vqp.qp.pd ? qp->vqp.qp.pd->handle : 0;
+	sh->pd = qp->sq.pd ? qp->vqp.qp.pd->handle : 0;
 	sh->send_cq = qp->scq ? qp->scq->index : 0;
 	sh->recv_cq = qp->rcq ? qp->rcq->index : 0;
 	sh->srq = qp->srq ? qp->srq->index + 1 : 0;
@@ -175,8 +175,8 @@ static void link_objects(struct urxe_qp *qp)
 	if (qp->xrcd)
 		atomic_fetch_add_explicit(&qp->xrcd->refs, 1,
 					  memory_order_relaxed);
-	if (qp->vqp.qp.pd)
-		pd_get(to_upd(qp->vqp.qp.pd));
+	if (qp->sq.pd)
+		pd_get(qp->sq.pd);
 }
 
 static void unlink_objects(struct urxe_qp *qp)
@@ -210,8 +210,8 @@ static void unlink_objects(struct urxe_qp *qp)
 	if (qp->xrcd)
 		atomic_fetch_sub_explicit(&qp->xrcd->refs, 1,
 					  memory_order_relaxed);
-	if (qp->vqp.qp.pd)
-		pd_put(to_upd(qp->vqp.qp.pd));
+	if (qp->sq.pd)
+		pd_put(qp->sq.pd);
 }
 
 /* Number, shared slot and queues. */
@@ -243,6 +243,7 @@ static int setup(struct urxe_qp *qp, uint32_t *qpn)
 	ret = sq_create(&qp->sq, cap, qp->init.sq_sig_all);
 	if (ret)
 		goto err_dests;
+	qp->init.cap.max_inline_data = qp->sq.max_inline;
 	if (!qp->srq && !is_xrc(qp->init.qp_type))
 		ret = rq_create(ctx, &qp->rq, &qp->sh->rq, cap->max_recv_wr,
 				cap->max_recv_sge,
@@ -287,7 +288,8 @@ static void fill_ibv_qp(struct urxe_qp *qp, const struct ibv_qp_init_attr_ex *a,
 
 	ibqp->context = qp->ctx->ibv;
 	ibqp->qp_context = a->qp_context;
-	ibqp->pd = a->qp_type == IBV_QPT_XRC_RECV ? NULL : a->pd;
+	/* an XRC target has none, but librdmacm reads what it gave from here */
+	ibqp->pd = a->comp_mask & IBV_QP_INIT_ATTR_PD ? a->pd : NULL;
 	ibqp->send_cq = qp->scq ? a->send_cq : NULL;
 	ibqp->recv_cq = qp->rcq ? a->recv_cq : NULL;
 	ibqp->srq = qp->srq ? a->srq : NULL;

@@ -27,7 +27,7 @@ int sq_create(struct urxe_sq *sq, const struct ibv_qp_cap *cap, bool signal_all)
 	sq->mask = depth - 1;
 	sq->max_wr = cap->max_send_wr;
 	sq->max_sge = cap->max_send_sge;
-	sq->max_inline = cap->max_inline_data;
+	sq->max_inline = payload < URXE_MAX_INLINE ? payload : URXE_MAX_INLINE;
 	sq->signal_all = signal_all;
 	sq->ring = pd_alloc_buf(sq->pd, (size_t)depth * sq->stride,
 				URXE_RESOURCE_SQ, &sq->custom);

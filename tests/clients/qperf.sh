@@ -22,7 +22,7 @@ measure() # TEST
 		status='no result'
 	fi
 	report "$status" "qperf $1"
-	[[ $status == 0 ]] || sed 's/^/  /' <<<"$out"
+	[[ $status == 0 ]] || echo "$out"
 }
 
 for test in rc_lat rc_bw rc_bi_bw rc_rdma_read_lat rc_rdma_read_bw \

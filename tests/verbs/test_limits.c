@@ -104,7 +104,17 @@ START_TEST(create_the_largest)
 }
 END_TEST
 
-/* The caps that come back are those that were asked for. */
+/* Inline data has the room of the SGEs at least, as in NICs. */
+static void expect_caps(const struct ibv_qp_cap *got, struct ibv_qp_cap want)
+{
+	uint32_t room = want.max_send_sge * (uint32_t)sizeof(struct ibv_sge);
+
+	if (want.max_inline_data < room)
+		want.max_inline_data = room;
+	ck_assert_mem_eq(got, &want, sizeof(want));
+}
+
+/* The other caps that come back are those that were asked for. */
 START_TEST(caps_are_exact)
 {
 	static const struct ibv_qp_cap caps[] = {
@@ -132,9 +142,9 @@ START_TEST(caps_are_exact)
 
 		qp = ibv_create_qp(n.pd, &a);
 		ck_nonnull(qp);
-		ck_assert_mem_eq(&a.cap, &caps[i], sizeof(a.cap));
+		expect_caps(&a.cap, caps[i]);
 		ck_ok(ibv_query_qp(qp, &attr, IBV_QP_CAP, &init));
-		ck_assert_mem_eq(&attr.cap, &caps[i], sizeof(a.cap));
+		expect_caps(&attr.cap, caps[i]);
 		ck_assert_ptr_eq(qp->qp_context, &o);
 		ck_assert_ptr_eq(qp->pd, n.pd);
 		ck_assert_int_eq(qp->qp_type, IBV_QPT_RC);
@@ -406,6 +416,34 @@ START_TEST(inline_too_long)
 }
 END_TEST
 
+/* Who asks for none gets the room that its SGEs have, as from NICs. */
+START_TEST(inline_not_asked_for)
+{
+	struct opts o = default_opts();
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr attr;
+	struct ibv_send_wr wr;
+	struct ibv_sge sge;
+	struct duo d;
+
+	o.cap.max_inline_data = 0;
+	o.cap.max_send_sge = 2;
+	duo_open(&d, _i, MEM_HEAP, MEM_HEAP, &o);
+	ck_ok(ibv_query_qp(d.a.qp, &attr, IBV_QP_CAP, &init));
+	ck_assert_uint_eq(attr.cap.max_inline_data, 32);
+	ck_assert_uint_eq(init.cap.max_inline_data, 32);
+	sge = node_sge(&d.a, 0, 33);
+	wr = rdma_wr(&d, IBV_WR_RDMA_WRITE, 1, &sge, 1, 0);
+	wr.send_flags |= IBV_SEND_INLINE;
+	ck_assert_int_eq(post_wr(d.a.qp, &wr), EINVAL);
+	sge.length = 32;
+	sge.lkey = 0;
+	ck_ok(post_wr(d.a.qp, &wr));
+	expect_ok(d.a.scq, 1, IBV_WC_RDMA_WRITE);
+	duo_close(&d);
+}
+END_TEST
+
 START_TEST(inline_is_for_sends_and_writes)
 {
 	struct opts o = default_opts();
@@ -508,6 +546,7 @@ int main(void)
 	add_loop(s, no_queues_at_all, WHERE_COUNT);
 	add_loop(s, too_many_sges, WHERE_COUNT);
 	add_loop(s, inline_too_long, WHERE_COUNT);
+	add_loop(s, inline_not_asked_for, WHERE_COUNT);
 	add_loop(s, inline_is_for_sends_and_writes, WHERE_COUNT);
 	add_loop(s, bad_opcodes, WHERE_COUNT);
 	add_loop(s, bad_wr_in_a_list, WHERE_COUNT);

@@ -198,6 +198,36 @@ START_TEST(busy)
 }
 END_TEST
 
+/* librdmacm gives one, and reads it from the QP for its SRQ. */
+START_TEST(target_with_a_pd)
+{
+	struct ibv_qp_init_attr_ex qa = {
+		.qp_type = IBV_QPT_XRC_RECV,
+		.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_XRCD,
+	};
+	struct opts o = default_opts();
+	struct ibv_xrcd *x;
+	struct ibv_qp *qp;
+	struct ibv_pd *pd;
+	struct node n;
+
+	node_open(&n, NULL, MEM_HEAP, &o);
+	x = open_xrcd(n.ctx, -1, O_CREAT);
+	ck_nonnull(x);
+	pd = ibv_alloc_pd(n.ctx);
+	ck_nonnull(pd);
+	qa.pd = pd;
+	qa.xrcd = x;
+	qp = ibv_create_qp_ex(n.ctx, &qa);
+	ck_nonnull(qp);
+	ck_assert_ptr_eq(qp->pd, pd);
+	ck_ok(ibv_dealloc_pd(pd)); /* it does not use it */
+	ck_ok(ibv_destroy_qp(qp));
+	ck_ok(ibv_close_xrcd(x));
+	node_close(&n);
+}
+END_TEST
+
 START_TEST(create_errors)
 {
 	struct ibv_srq_init_attr_ex sa = {
@@ -382,6 +412,7 @@ int main(void)
 	add(s, domain_across_processes);
 	add(s, all_domains);
 	add(s, busy);
+	add(s, target_with_a_pd);
 	add(s, create_errors);
 	add(s, open_qp_errors);
 	add(s, opened_qp);
