@@ -74,6 +74,16 @@ void flush_last_wqe(struct urxe_peer *p, struct urxe_qp_sh *sh)
 		event_raise_qp(p, sh, IBV_EVENT_QP_LAST_WQE_REACHED);
 }
 
+/*
+ * Somebody is in the way: the next poll tries again, and so does the service
+ * thread, because the program may be waiting for the event of the flush.
+ */
+static void flush_later(struct urxe_cq *cq)
+{
+	atomic_store_explicit(&cq->sh->attention, 1, memory_order_release);
+	service_need(cq->ctx);
+}
+
 void flush_qp(struct urxe_qp *qp)
 {
 	flush_sq(qp);
@@ -88,9 +98,7 @@ void flush_qp(struct urxe_qp *qp)
 	}
 	urxe_lock_outside(&qp->rq.lock);
 	if (!flush_rq(qp))
-		/* the next poll tries again */
-		atomic_store_explicit(&qp->rcq->sh->attention, 1,
-				      memory_order_release);
+		flush_later(qp->rcq);
 	urxe_unlock_outside(&qp->rq.lock);
 }
 
@@ -115,6 +123,5 @@ void flush_cq(struct urxe_cq *cq)
 	for (qp = cq->recv_qps; qp; qp = qp->rcq_next)
 		all &= flush_if_error(qp);
 	if (!all)
-		atomic_store_explicit(&cq->sh->attention, 1,
-				      memory_order_release);
+		flush_later(cq);
 }

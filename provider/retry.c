@@ -99,6 +99,19 @@ static void retry(struct urxe_qp *qp, uint64_t now)
 	}
 }
 
+/* Whoever holds up a flush is about to leave. */
+#define FLUSH_POLL_NS 50000
+
+/* Flushes that were held up; false if they still are. */
+static bool flush_again(struct urxe_cq *cq)
+{
+	if (!atomic_load_explicit(&cq->sh->attention, memory_order_relaxed))
+		return true;
+	atomic_store_explicit(&cq->sh->attention, 0, memory_order_seq_cst);
+	flush_cq(cq);
+	return !atomic_load_explicit(&cq->sh->attention, memory_order_relaxed);
+}
+
 void retry_progress(struct urxe_cq *cq)
 {
 	struct urxe_context *ctx = cq->ctx;
@@ -106,9 +119,7 @@ void retry_progress(struct urxe_cq *cq)
 	uint64_t now;
 
 	pthread_mutex_lock(&ctx->lock);
-	if (atomic_exchange_explicit(&cq->sh->attention, 0,
-				     memory_order_seq_cst))
-		flush_cq(cq);
+	flush_again(cq);
 	if (atomic_load_explicit(&cq->stalled, memory_order_relaxed)) {
 		now = urxe_now();
 		for (qp = cq->send_qps; qp; qp = qp->scq_next) {
@@ -133,11 +144,15 @@ uint64_t retry_all(struct urxe_context *ctx)
 
 	pthread_mutex_lock(&ctx->lock);
 	for (cq = ctx->cqs; cq; cq = cq->next) {
+		if (!flush_again(cq))
+			next = now + FLUSH_POLL_NS;
 		if (!atomic_load_explicit(&cq->stalled, memory_order_relaxed))
 			continue;
 		for (qp = cq->send_qps; qp; qp = qp->scq_next) {
+			at = now + TRANSPORT_POLL_NS;
 			if (!urxe_trylock_outside(&qp->lock)) {
-				next = now + TRANSPORT_POLL_NS;
+				if (at < next)
+					next = at;
 				continue;
 			}
 			if (qp->stall.kind != STALL_NONE)

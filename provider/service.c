@@ -59,6 +59,9 @@ void service_wake_slot(struct urxe_fabric *f, uint32_t slot)
 	peer_put(p);
 }
 
+/* The context whose service thread this is. */
+static _Thread_local struct urxe_context *serving;
+
 static void *service_main(void *arg)
 {
 	struct urxe_service *s = arg;
@@ -67,6 +70,7 @@ static void *service_main(void *arg)
 	uint64_t now, next, held, life = 0;
 	uint32_t seen;
 
+	serving = ctx;
 	while (!atomic_load_explicit(&s->stop, memory_order_acquire)) {
 		atomic_fetch_add_explicit(&ctx->arena->sleepers, 1,
 					  memory_order_seq_cst);
@@ -99,6 +103,8 @@ void service_need(struct urxe_context *ctx)
 	struct urxe_service *s;
 	sigset_t all, old;
 
+	if (serving == ctx)
+		return; /* it looks again by itself */
 	pthread_mutex_lock(&start_lock);
 	if (!ctx->service && (s = calloc(1, sizeof(*s)))) {
 		s->ctx = ctx;

@@ -108,7 +108,6 @@ report "$status" mckey
 
 want='^custom '
 both 'rstream, data checked' rstream -T v -S 1000 -C 1000
-both 'rstream, poll' rstream -T a -T v -S 4096 -C 1000
 both 'rstream, nonblocking' rstream -T n -T v -S 65536 -C 100
 both 'rstream, served by a child' rstream -T f -S 1000 -C 1000
 both 'rstream, resolved by rdma_cm' rstream -T r -S 1000 -C 1000

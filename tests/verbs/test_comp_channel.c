@@ -391,6 +391,46 @@ START_TEST(destroy_waits_from_the_read_on)
 }
 END_TEST
 
+static void *write_all(void *arg)
+{
+	struct duo *d = arg;
+	struct ibv_sge sge = node_sge(&d->b, 0, (uint32_t)d->b.o.size);
+	struct ibv_send_wr wr = { .sg_list = &sge,
+				  .num_sge = 1,
+				  .opcode = IBV_WR_RDMA_WRITE,
+				  .wr.rdma = { d->a.base, d->a.mr->rkey } };
+
+	ck_ok(post_wr(d->b.qp, &wr));
+	return NULL;
+}
+
+/* A receive is flushed, and its event comes, also if a peer is in the way. */
+START_TEST(flush_behind_a_long_write)
+{
+	struct opts o = default_opts();
+	volatile char *byte;
+	pthread_t thread;
+	struct duo d;
+
+	o.channel = true;
+	o.size = 128 << 20;
+	duo_open(&d, _i, MEM_HEAP, MEM_HEAP, &o);
+	byte = (char *)d.a.buf + (1 << 20); /* memcpy may do the ends last */
+	*byte = 0;
+	memset(d.b.buf, 1, o.size);
+	ck_ok(post_recv(&d.a, 7, 0, 64));
+	ck_ok(ibv_req_notify_cq(d.a.rcq, 0));
+	ck_ok(pthread_create(&thread, NULL, write_all, &d));
+	while (!*byte)
+		;
+	ck_ok(qp_to(d.a.qp, IBV_QPS_ERR));
+	expect_event(d.a.chan, d.a.rcq, &d.a);
+	ck_ok(pthread_join(thread, NULL));
+	expect(d.a.rcq, 7, IBV_WC_WR_FLUSH_ERR);
+	duo_close(&d);
+}
+END_TEST
+
 /* An event that nobody fetched goes away with its CQ. */
 START_TEST(destroy_with_unread_event)
 {
@@ -510,6 +550,7 @@ int main(void)
 	add(s, non_blocking);
 	add_loop(s, destroy_waits_for_acks, WHERE_COUNT);
 	add_loop(s, destroy_waits_from_the_read_on, WHERE_COUNT);
+	add_loop(s, flush_behind_a_long_write, TWO_PROCESSES);
 	add_loop(s, destroy_with_unread_event, WHERE_COUNT);
 	add_loop(s, blocked_reader_is_woken, WHERE_COUNT);
 	add_loop(s, sleeper_with_parked_work, WHERE_COUNT);
