@@ -67,10 +67,10 @@ packages_for()
 		echo ibverbs-utils perftest
 		;;
 	'the tests')
-		echo check clang fio infiniband-diags iproute2 libfabric-bin \
-			librdmacm-dev netcat-openbsd openmpi-bin procps \
-			python3-pyverbs qperf rdma-core rdmacm-utils \
-			shellcheck ucx-utils
+		echo check clang fio infiniband-diags iperf iproute2 \
+			libfabric-bin librdmacm-dev netcat-traditional \
+			openmpi-bin procps python3-pyverbs qperf rdma-core \
+			rdmacm-utils shellcheck ucx-utils
 		;;
 	esac
 }
