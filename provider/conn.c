@@ -40,6 +40,7 @@ static bool open_srq(struct urxe_qp *qp, struct urxe_rx *rx,
 	    !cq_view_init(&rx->cq, p, cq, qp->ctx->slot))
 		return false;
 	rx->srq = srq;
+	rx->crowd = true;
 	rx->srq_index = index;
 	rx->pd = srq->pd;
 	return true;
@@ -49,6 +50,7 @@ static bool open_rx(struct urxe_qp *qp, struct urxe_rx *rx, struct urxe_peer *p,
 		    struct urxe_qp_sh *sh)
 {
 	rx->srq = NULL;
+	rx->crowd = sh->type == IBV_QPT_UD;
 	rx->peer = NULL;
 	rx->rq.ring = NULL;
 	rx->cq.event_fd = -1;

@@ -175,6 +175,8 @@ static int attach(struct urxe_context *ctx, int cmd_fd)
 	ctx->cmd_fd = cmd_fd;
 	ctx->slot = ctx->arena->slot;
 	ctx->gen = ctx->arena->gen;
+	ctx->deaths = atomic_load_explicit(&ctx->fabric->dev->deaths,
+					   memory_order_relaxed);
 	pthread_mutex_init(&ctx->lock, NULL);
 	return 0;
 

@@ -13,6 +13,7 @@
 #include "event.h"
 #include "pd.h"
 #include "peer.h"
+#include "poll.h"
 
 /* ---------------------------------------------------------- producing */
 
@@ -385,6 +386,8 @@ static bool unlink_cq(struct urxe_cq *cq)
 
 	pthread_mutex_lock(&ctx->lock);
 	idle = !cq->refs;
+	if (idle)
+		poll_drop(cq);
 	for (p = &ctx->cqs; idle && *p; p = &(*p)->next) {
 		if (*p == cq) {
 			*p = cq->next;

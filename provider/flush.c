@@ -26,7 +26,7 @@ static void flush_recv(struct urxe_qp *qp, uint32_t index)
 	struct urxe_completion c = {
 		.wr_id = r->wr_id,
 		.qpn = qp->vqp.qp.qp_num,
-		.wqe = index,
+		.wqe = qp->rq.kept ? r->ticket : index,
 		.status = IBV_WC_WR_FLUSH_ERR,
 		.opcode = IBV_WC_RECV,
 	};
@@ -37,7 +37,8 @@ static void flush_recv(struct urxe_qp *qp, uint32_t index)
 /*
  * False if the peer's requester is inside: it may have taken a receive that
  * it has not completed yet.  What a dead peer took and never completed is
- * between done and cons, and is flushed with the rest.
+ * between done and cons, and is flushed with the rest.  Datagrams come from a
+ * crowd: what was taken is each sender's to complete (rq.h).
  */
 static bool flush_rq(struct urxe_qp *qp)
 {
@@ -53,7 +54,8 @@ static bool flush_rq(struct urxe_qp *qp)
 	cons = atomic_load_explicit(&sh->cons, memory_order_acquire);
 	done = atomic_load_explicit(&sh->done, memory_order_acquire);
 	guard_raise(qp->guard); /* we produce into a CQ */
-	if ((int32_t)(cons - done) > 0 && cons - done <= qp->rq.max_wr)
+	if (!qp->rq.kept && (int32_t)(cons - done) > 0 &&
+	    cons - done <= qp->rq.max_wr)
 		for (; done != cons; done++)
 			flush_recv(qp, done);
 	while (cons != prod) {

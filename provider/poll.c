@@ -31,36 +31,43 @@ static void place(struct urxe_context *ctx, uint32_t pd,
 }
 
 /* A small message travelled in the completion: put it where it belongs. */
-static void place_inline(struct urxe_qp *qp, const struct urxe_cqe *e)
+static void place_inline(struct urxe_context *ctx, uint32_t pd,
+			 const struct urxe_recv *r, uint32_t max_sge,
+			 const struct urxe_cqe *e)
 {
-	const struct urxe_recv *r = rq_slot(&qp->rq, e->wqe);
-	uint32_t i, n, left = e->inline_len, off = 0;
+	uint32_t i, n, left = e->inline_len & ~URXE_CQE_SRQ, off = 0;
 
 	if (left > sizeof(e->data))
 		left = sizeof(e->data);
-	for (i = 0; left && i < r->num_sge && i < qp->rq.max_sge; i++) {
+	for (i = 0; left && i < r->num_sge && i < max_sge; i++) {
 		n = r->sge[i].length < left ? r->sge[i].length : left;
-		place(qp->ctx, qp->sh->pd, &r->sge[i], e->data + off, n);
+		place(ctx, pd, &r->sge[i], e->data + off, n);
 		off += n;
 		left -= n;
 	}
 }
 
+/* A receive that several could have taken comes back. */
+static void settle_kept(struct urxe_context *ctx, struct urxe_rq *rq,
+			uint32_t pd, uint32_t ticket, const struct urxe_cqe *e)
+{
+	struct urxe_kept *k = rq_kept(rq, ticket);
+
+	if (unlikely(!k))
+		return;
+	if (e->inline_len & ~URXE_CQE_SRQ)
+		place_inline(ctx, pd, kept_recv(k), rq->max_sge, e);
+	rq_release(rq, k);
+}
+
 /* A completion of a receive from an SRQ. */
 static bool settle_srq(struct urxe_cq *cq, const struct urxe_cqe *e)
 {
-	struct urxe_srq *srq = cq->ctx->srq[e->wqe % URXE_MAX_SRQ];
-	uint32_t n = e->inline_len & ~URXE_CQE_SRQ;
-	struct urxe_sge sge;
+	struct urxe_srq *srq = cq->ctx->srq[URXE_WQE_INDEX(e->wqe)];
 
 	if (unlikely(!srq))
 		return false;
-	if (n && n <= URXE_CQE_INLINE - sizeof(sge)) {
-		memcpy(&sge, e->data + URXE_CQE_INLINE - sizeof(sge),
-		       sizeof(sge));
-		place(cq->ctx, srq->sh->pd, &sge, e->data, n);
-	}
-	atomic_fetch_add_explicit(&srq->rq.tail, 1, memory_order_release);
+	settle_kept(cq->ctx, &srq->rq, srq->sh->pd, URXE_WQE_TICKET(e->wqe), e);
 	/* the target QP of XRC may be another process's */
 	return srq->cq || (e->qpn && cq->ctx->qp[qpn_index(e->qpn)]);
 }
@@ -75,9 +82,13 @@ static bool settle(struct urxe_cq *cq, const struct urxe_cqe *e)
 	qp = cq->ctx->qp[qpn_index(e->qpn)];
 	if (unlikely(!qp || qp->vqp.qp.qp_num != e->qpn))
 		return false;
-	if (e->opcode & IBV_WC_RECV) {
+	if (e->opcode & IBV_WC_RECV && qp->rq.kept) {
+		settle_kept(cq->ctx, &qp->rq, qp->sh->pd, e->wqe, e);
+	} else if (e->opcode & IBV_WC_RECV) {
 		if (e->inline_len)
-			place_inline(qp, e);
+			place_inline(qp->ctx, qp->sh->pd,
+				     rq_slot(&qp->rq, e->wqe), qp->rq.max_sge,
+				     e);
 		atomic_store_explicit(&qp->rq.tail, e->wqe + 1,
 				      memory_order_release);
 	} else {
@@ -200,25 +211,46 @@ int urxe_poll_cq(struct ibv_cq *ibcq, int n, struct ibv_wc *wc)
 	return got;
 }
 
-void cq_clean(struct urxe_cq *cq, uint32_t qpn)
+void cq_each(struct urxe_cq *cq, cq_each_fn *fn, void *arg)
 {
-	struct urxe_backlog *b;
+	struct urxe_backlog *b = cq->backlog;
+	struct urxe_cqe *e;
+	uint64_t word;
 	uint32_t i;
 
-	gate_lock(&cq->gate);
-	b = cq->backlog;
-	/* nobody's: polling drops them */
 	for (i = b ? b->head : 0; b && i < b->count; i++)
-		if (b->cqe[i].qpn == qpn)
-			b->cqe[i].qpn = 0;
+		fn(&b->cqe[i], arg);
 	for (i = cq->head; i - cq->head <= cq->mask; i++) {
-		struct urxe_cqe *e = &cq->ring[i & cq->mask];
-
-		if (atomic_load_explicit(&e->word, memory_order_acquire) !=
-		    cqe_word(i, 0, CQE_READY))
+		e = &cq->ring[i & cq->mask];
+		word = atomic_load_explicit(&e->word, memory_order_acquire);
+		if (word == cqe_word(i, 0, CQE_READY))
+			fn(e, arg);
+		else if (cqe_state(word) != CQE_CLAIMED || cqe_pos(word) != i)
 			break;
-		if (e->qpn == qpn)
-			e->qpn = 0;
 	}
+}
+
+void poll_drop(struct urxe_cq *cq)
+{
+	struct urxe_cqe *e;
+
+	if (!gate_trylock(&cq->gate))
+		return;
+	while (poll_next(cq, &e))
+		poll_release(cq, e);
+	gate_unlock(&cq->gate);
+}
+
+/* Nobody's: polling drops it. */
+static void forget(struct urxe_cqe *e, void *arg)
+{
+	if (e->qpn == *(uint32_t *)arg)
+		e->qpn = 0;
+}
+
+void cq_clean(struct urxe_cq *cq, uint32_t qpn)
+{
+	gate_lock(&cq->gate);
+	cq_each(cq, forget, &qpn);
 	gate_unlock(&cq->gate);
 }

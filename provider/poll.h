@@ -58,6 +58,12 @@ static inline uint8_t poll_sl(const struct urxe_cqe *e)
 /* The entry at the head of the ring if it is ready, whosoever it is. */
 struct urxe_cqe *poll_ring(struct urxe_cq *cq);
 
+/* Every completion that was not polled yet; the caller has the gate. */
+typedef void cq_each_fn(struct urxe_cqe *e, void *arg);
+void cq_each(struct urxe_cq *cq, cq_each_fn *fn, void *arg);
+
+/* The CQ is destroyed: receives that were not polled go back to their SRQs. */
+void poll_drop(struct urxe_cq *cq);
 /* Forget the completions of a QP that is destroyed or reset. */
 void cq_clean(struct urxe_cq *cq, uint32_t qpn);
 

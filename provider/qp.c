@@ -247,7 +247,8 @@ static int setup(struct urxe_qp *qp, uint32_t *qpn)
 	if (!qp->srq && !is_xrc(qp->init.qp_type))
 		ret = rq_create(ctx, &qp->rq, &qp->sh->rq, cap->max_recv_wr,
 				cap->max_recv_sge,
-				pd_single_threaded(qp->sq.pd));
+				pd_single_threaded(qp->sq.pd),
+				qp->init.qp_type == IBV_QPT_UD);
 	if (ret)
 		goto err_sq;
 	return 0;

@@ -221,7 +221,7 @@ void responder_wait_receive(struct urxe_conn *c, uint32_t slot)
 struct taken {
 	uint64_t wr_id;
 	uint32_t index;
-	uint32_t num_sge;
+	uint16_t num_sge, ticket;
 	uint64_t total;
 	struct urxe_sge sge[URXE_MAX_SGE];
 };
@@ -279,6 +279,7 @@ static enum response take_receive(struct urxe_rx *rx, const struct request *r,
 		slot = (const void *)(rq->ring +
 				      (uint64_t)(cons & rq->mask) * rq->stride);
 		t->wr_id = slot->wr_id;
+		t->ticket = slot->ticket;
 		t->num_sge = slot->num_sge < rq->max_sge ? slot->num_sge :
 							   rq->max_sge;
 		t->total = 0;
@@ -333,20 +334,6 @@ static bool scatter(struct urxe_conn *c, const struct taken *t, uint64_t len,
 	return true;
 }
 
-/*
- * May the bytes travel in the completion?  The poller finds the SGEs in the
- * RQ's slot, which stays until then; an SRQ's slot may be posted anew, so
- * there the one SGE travels, too.
- */
-static bool fits_inline(const struct urxe_rx *rx, const struct taken *t,
-			uint64_t len)
-{
-	if (!rx->srq)
-		return len <= URXE_CQE_INLINE;
-	return len <= URXE_CQE_INLINE - sizeof(t->sge[0]) &&
-	       t->num_sge && t->sge[0].length >= len;
-}
-
 /* Bring a SEND's bytes to the receive, or into its completion. */
 static enum response deliver(struct urxe_conn *c, const struct taken *t,
 			     const struct request *r, struct urxe_cqe *cqe,
@@ -367,13 +354,11 @@ static enum response deliver(struct urxe_conn *c, const struct taken *t,
 		*status = IBV_WC_LOC_PROT_ERR;
 		return RESP_NAK_OPERATION;
 	}
-	if (!mapped && fits_inline(&c->rx, t, r->length)) {
+	/* the bytes travel in the completion: the poller knows the SGEs */
+	if (!mapped && r->length <= URXE_CQE_INLINE) {
 		dst[0].ptr = (char *)cqe->data;
 		dst[0].len = r->length;
 		*inline_len = r->length;
-		if (c->rx.srq)
-			memcpy(cqe->data + URXE_CQE_INLINE - sizeof(t->sge[0]),
-			       &t->sge[0], sizeof(t->sge[0]));
 	}
 	resp = moved(transfer(dst, r->src, r->length));
 	if (resp == RESP_ACK)
@@ -395,6 +380,14 @@ static uint8_t wc_flags(const struct request *r)
 	else if (r->opcode == IBV_WR_SEND_WITH_INV)
 		flags |= IBV_WC_WITH_INV;
 	return flags;
+}
+
+/* What the completion releases. */
+static uint32_t wqe_of(const struct urxe_rx *rx, const struct taken *t)
+{
+	if (rx->srq)
+		return URXE_WQE_SRQ(rx->srq_index, t->ticket);
+	return rx->crowd ? t->ticket : t->index;
 }
 
 enum response responder_receive(struct urxe_conn *c, const struct request *r)
@@ -422,7 +415,7 @@ enum response responder_receive(struct urxe_conn *c, const struct request *r)
 		return RESP_NAK_OPERATION;
 	}
 	wc.wr_id = t.wr_id;
-	wc.wqe = c->rx.srq ? c->rx.srq_index : t.index;
+	wc.wqe = wqe_of(&c->rx, &t);
 	if (unlikely(r->bad_key))
 		wc.status = IBV_WC_REM_INV_REQ_ERR;
 	else if (is_send(r->opcode))
@@ -437,7 +430,7 @@ enum response responder_receive(struct urxe_conn *c, const struct request *r)
 	if (c->rx.srq)
 		inline_len |= URXE_CQE_SRQ;
 	cq_end(&c->rx.cq, &ref, &wc, inline_len);
-	if (!c->rx.srq)
+	if (!c->rx.crowd)
 		atomic_store_explicit(&c->rx.rq.sh->done, t.index + 1,
 				      memory_order_release);
 	return resp;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "flush.h"
@@ -51,9 +52,51 @@ static void free_ring(struct urxe_context *ctx, uint64_t word, uint32_t stride)
 		   (uint64_t)stride << (word & (URXE_PAGE - 1)));
 }
 
+/* Room for max_wr tickets, no fewer than there are in old. */
+static struct urxe_kept_set *make_kept(const struct urxe_kept_set *old,
+				       uint32_t max_wr, uint32_t max_sge)
+{
+	uint32_t stride = sizeof(struct urxe_kept) + sizeof(struct urxe_recv) +
+			  max_sge * sizeof(struct urxe_sge);
+	struct urxe_kept_set *set;
+
+	if (old && old->count > max_wr)
+		max_wr = old->count;
+	set = calloc(1, sizeof(*set) + (size_t)max_wr * stride);
+	if (!set)
+		return NULL;
+	set->count = max_wr;
+	set->stride = stride;
+	if (old)
+		memcpy(set->slot, old->slot, (size_t)old->count * stride);
+	return set;
+}
+
+/*
+ * Use a bigger set from now on.  Pollers may still have released tickets in
+ * the old one until they were waited for.
+ */
+static void replace_kept(struct urxe_context *ctx, struct urxe_rq *rq,
+			 struct urxe_kept_set *set)
+{
+	struct urxe_kept_set *old = rq->kept;
+	struct urxe_kept *k;
+	uint32_t i;
+
+	atomic_store_explicit(&rq->kept, set, memory_order_release);
+	quiesce(ctx);
+	for (i = 0; i < old->count; i++) {
+		k = kept_at(old, i);
+		if (!atomic_load_explicit(&k->out, memory_order_relaxed))
+			atomic_store_explicit(&kept_at(set, i)->out, false,
+					      memory_order_relaxed);
+	}
+	free(old);
+}
+
 int rq_create(struct urxe_context *ctx, struct urxe_rq *rq,
 	      struct urxe_rq_sh *sh, uint32_t max_wr, uint32_t max_sge,
-	      bool single_threaded)
+	      bool single_threaded, bool crowd)
 {
 	uint64_t word;
 
@@ -64,9 +107,16 @@ int rq_create(struct urxe_context *ctx, struct urxe_rq *rq,
 	rq->stride = stride_for(max_sge);
 	if (!max_wr)
 		return 0;
+	if (crowd) {
+		rq->kept = make_kept(NULL, max_wr, max_sge);
+		if (!rq->kept)
+			return -ENOMEM;
+	}
 	word = make_ring(ctx, max_wr, rq->stride);
-	if (!word)
+	if (!word) {
+		free(rq->kept);
 		return -ENOMEM;
+	}
 	sh->stride = rq->stride;
 	sh->max_sge = max_sge;
 	use_ring(ctx, rq, word, max_wr);
@@ -79,6 +129,7 @@ void rq_destroy(struct urxe_context *ctx, struct urxe_rq *rq)
 		free_ring(ctx, atomic_load_explicit(&rq->sh->ring,
 						    memory_order_relaxed),
 			  rq->stride);
+	free(rq->kept);
 	urxe_lock_destroy(&rq->lock);
 }
 
@@ -87,14 +138,22 @@ int rq_resize(struct urxe_context *ctx, struct urxe_rq *rq, uint32_t max_wr)
 	uint64_t old = atomic_load_explicit(&rq->sh->ring,
 					    memory_order_relaxed), word;
 	uint32_t i, tail, old_mask = rq->mask;
+	struct urxe_kept_set *set = NULL;
 	const char *from = rq->ring;
 
 	tail = atomic_load_explicit(&rq->tail, memory_order_acquire);
 	if (!max_wr || max_wr > URXE_MAX_SRQ_WR || rq->prod - tail > max_wr)
 		return EINVAL;
+	if (rq->kept && max_wr > rq->kept->count) {
+		set = make_kept(rq->kept, max_wr, rq->max_sge);
+		if (!set)
+			return ENOMEM;
+	}
 	word = make_ring(ctx, max_wr, rq->stride);
-	if (!word)
+	if (!word) {
+		free(set);
 		return ENOMEM;
+	}
 	rq->mask = (1u << (word & (URXE_PAGE - 1))) - 1;
 	rq->ring = (char *)ctx->arena + (word & ~(uint64_t)(URXE_PAGE - 1));
 	for (i = tail; i != rq->prod; i++)
@@ -102,13 +161,21 @@ int rq_resize(struct urxe_context *ctx, struct urxe_rq *rq, uint32_t max_wr)
 		       from + (uint64_t)(i & old_mask) * rq->stride,
 		       rq->stride);
 	use_ring(ctx, rq, word, max_wr);
-	quiesce(ctx);
+	if (set)
+		replace_kept(ctx, rq, set);
+	else
+		quiesce(ctx);
 	free_ring(ctx, old, rq->stride);
 	return 0;
 }
 
 void rq_reset(struct urxe_rq *rq)
 {
+	uint32_t i;
+
+	for (i = 0; rq->kept && i < rq->kept->count; i++)
+		atomic_store_explicit(&kept_at(rq->kept, i)->out, false,
+				      memory_order_relaxed);
 	rq->prod = 0;
 	atomic_store_explicit(&rq->tail, 0, memory_order_relaxed);
 	atomic_store_explicit(&rq->sh->prod, 0, memory_order_relaxed);
@@ -147,6 +214,34 @@ bool rq_view_init(struct urxe_rq_view *v, struct urxe_arena *a,
 	return rq_view_load(v);
 }
 
+/* A ticket that is not out; there is one, because the queue is not full. */
+static uint32_t take_ticket(struct urxe_rq *rq)
+{
+	uint32_t t = rq->next_ticket, count = rq->kept->count, i;
+
+	for (i = 0; i < count; i++, t++) {
+		if (t >= count)
+			t = 0;
+		if (!atomic_load_explicit(&kept_at(rq->kept, t)->out,
+					  memory_order_acquire))
+			break;
+	}
+	rq->next_ticket = t + 1;
+	return t;
+}
+
+/* Remember what is in the slot at prod. */
+static void keep(struct urxe_rq *rq, struct urxe_recv *r)
+{
+	uint32_t ticket = take_ticket(rq);
+	struct urxe_kept *k = kept_at(rq->kept, ticket);
+
+	r->ticket = ticket;
+	memcpy(kept_recv(k), r, sizeof(*r) + r->num_sge * sizeof(r->sge[0]));
+	k->pos = rq->prod;
+	atomic_store_explicit(&k->out, true, memory_order_relaxed);
+}
+
 static int push(struct urxe_rq *rq, const struct ibv_recv_wr *wr)
 {
 	struct urxe_recv *r;
@@ -168,15 +263,31 @@ static int push(struct urxe_rq *rq, const struct ibv_recv_wr *wr)
 		total += wr->sg_list[i].length;
 	}
 	r->total = total < UINT32_MAX ? total : UINT32_MAX;
+	if (rq->kept)
+		keep(rq, r);
 	rq->prod++;
 	return 0;
 }
 
-int rq_post(struct urxe_rq *rq, struct ibv_recv_wr *wr,
-	    struct ibv_recv_wr **bad)
+void rq_post_again(struct urxe_rq *rq, struct urxe_kept *k, uint32_t ticket)
+{
+	const struct urxe_recv *r = kept_recv(k);
+
+	memcpy(rq_slot(rq, rq->prod), r,
+	       sizeof(*r) + r->num_sge * sizeof(r->sge[0]));
+	rq_slot(rq, rq->prod)->ticket = ticket;
+	k->pos = rq->prod++;
+	/* it left its old position as if it had been polled */
+	atomic_fetch_add_explicit(&rq->tail, 1, memory_order_relaxed);
+	atomic_store_explicit(&rq->sh->prod, rq->prod, memory_order_seq_cst);
+}
+
+static int append(struct urxe_rq *rq, struct ibv_recv_wr *wr,
+		  struct ibv_recv_wr **bad)
 {
 	int ret = 0;
 
+	urxe_lock(&rq->lock);
 	for (; wr; wr = wr->next) {
 		ret = push(rq, wr);
 		if (ret) {
@@ -185,11 +296,24 @@ int rq_post(struct urxe_rq *rq, struct ibv_recv_wr *wr,
 		}
 	}
 	atomic_store_explicit(&rq->sh->prod, rq->prod, memory_order_seq_cst);
+	urxe_unlock(&rq->lock);
 	return ret;
 }
 
-/* A requester is parked for want of a receive: have it look again. */
-static void wake_waiter(struct urxe_qp *qp)
+int rq_post(struct urxe_context *ctx, struct urxe_rq *rq,
+	    struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
+{
+	int ret;
+
+	if (rq->kept && rq_deaths(ctx))
+		rq_recover_now(ctx, false);
+	ret = append(rq, wr, bad);
+	if (unlikely(ret == ENOMEM && rq->kept) && rq_recover_now(ctx, true))
+		ret = append(rq, *bad, bad);
+	return ret;
+}
+
+void rq_wake_waiter(struct urxe_qp *qp)
 {
 	uint32_t who = atomic_exchange_explicit(&qp->sh->waiter, 0,
 						memory_order_seq_cst);
@@ -209,17 +333,14 @@ int urxe_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr,
 		*bad = wr;
 		return EINVAL;
 	}
-	urxe_lock(&qp->rq.lock);
 	if (unlikely(qp_state(qp) == IBV_QPS_RESET)) {
-		urxe_unlock(&qp->rq.lock);
 		*bad = wr;
 		return EINVAL;
 	}
-	ret = rq_post(&qp->rq, wr, bad);
-	urxe_unlock(&qp->rq.lock);
+	ret = rq_post(qp->ctx, &qp->rq, wr, bad);
 	if (unlikely(atomic_load_explicit(&qp->sh->waiter,
 					  memory_order_seq_cst)))
-		wake_waiter(qp);
+		rq_wake_waiter(qp);
 	state = qp_state(qp);
 	if (unlikely(state == IBV_QPS_ERR)) {
 		urxe_lock(&qp->lock);

@@ -18,6 +18,7 @@
 #include "cq_moderate.h"
 #include "peer.h"
 #include "retry.h"
+#include "rq.h"
 
 /* A dead peer is noticed within this time even if nothing is parked. */
 #define LIFE_CHECK_NS 100000000ull
@@ -82,6 +83,9 @@ static void *service_main(void *arg)
 		now = urxe_now();
 		if (now >= life) {
 			peer_bury_dead();
+			pthread_mutex_lock(&ctx->lock);
+			rq_recover(ctx);
+			pthread_mutex_unlock(&ctx->lock);
 			life = now + LIFE_CHECK_NS;
 		}
 		if (peer_any_foreign() && life < next)

@@ -89,7 +89,7 @@ static int setup(struct urxe_srq *srq, const struct ibv_srq_attr *attr)
 	memset(srq->sh, 0, sizeof(*srq->sh));
 	srq->sh->made = made ? made : 1;
 	ret = rq_create(ctx, &srq->rq, &srq->sh->rq, attr->max_wr,
-			attr->max_sge, false);
+			attr->max_sge, false, true);
 	if (ret)
 		goto err_index;
 	return 0;
@@ -266,8 +266,7 @@ int urxe_get_srq_num(struct ibv_srq *ibsrq, uint32_t *num)
 	return 0;
 }
 
-/* Requesters of one or of many contexts are parked for want of a receive. */
-static void wake_waiters(struct urxe_srq *srq)
+void srq_wake_waiters(struct urxe_srq *srq)
 {
 	struct urxe_dev *dev = srq->ctx->fabric->dev;
 	uint32_t slot, who;
@@ -291,11 +290,9 @@ int urxe_post_srq_recv(struct ibv_srq *ibsrq, struct ibv_recv_wr *wr,
 	struct urxe_srq *srq = to_usrq(ibsrq);
 	int ret;
 
-	urxe_lock(&srq->rq.lock);
-	ret = rq_post(&srq->rq, wr, bad);
-	urxe_unlock(&srq->rq.lock);
+	ret = rq_post(srq->ctx, &srq->rq, wr, bad);
 	if (unlikely(atomic_load_explicit(&srq->sh->waiter,
 					  memory_order_seq_cst)))
-		wake_waiters(srq);
+		srq_wake_waiters(srq);
 	return ret;
 }

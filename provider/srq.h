@@ -16,4 +16,7 @@ int urxe_get_srq_num(struct ibv_srq *srq, uint32_t *num);
 int urxe_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr,
 		       struct ibv_recv_wr **bad);
 
+/* Requesters may be parked for want of a receive: have them look again. */
+void srq_wake_waiters(struct urxe_srq *srq);
+
 #endif

@@ -57,6 +57,8 @@ struct urxe_context {
 	struct urxe_qp *_Atomic qp[URXE_MAX_QP];
 	struct urxe_srq *_Atomic srq[URXE_MAX_SRQ];
 	uint16_t xrcd_opens[URXE_MAX_XRCD]; /* under the device lock */
+	_Atomic uint32_t deaths; /* dev->deaths that were looked into */
+	_Atomic uint64_t reaped; /* when a full queue asked for the dead, ns */
 };
 
 struct urxe_pd {
@@ -196,6 +198,21 @@ struct urxe_sq {
 	struct urxe_pd *pd;
 };
 
+/*
+ * What the owner remembers of a receive that several may take, from posting
+ * to polling: rq.h.  A struct urxe_recv follows.
+ */
+struct urxe_kept {
+	_Atomic bool out; /* not polled yet; cleared by the poller */
+	bool found; /* its completion was found; rq_recover.c */
+	uint32_t pos;
+};
+
+struct urxe_kept_set {
+	uint32_t count, stride;
+	char slot[];
+};
+
 struct urxe_rq {
 	struct urxe_lock lock;
 	struct urxe_rq_sh *sh;
@@ -203,6 +220,8 @@ struct urxe_rq {
 	uint32_t mask, stride, max_wr, max_sge;
 	uint32_t prod;
 	_Atomic uint32_t tail; /* released by polling */
+	struct urxe_kept_set *_Atomic kept; /* NULL: one requester only */
+	uint32_t next_ticket;
 };
 
 /* A receive queue as a requester sees it. */
@@ -224,6 +243,7 @@ struct urxe_rx {
 	struct urxe_rq_view rq;
 	struct urxe_cq_view cq;
 	struct urxe_srq_sh *srq; /* NULL: the QP's own RQ */
+	bool crowd; /* others take receives, too */
 	uint32_t srq_index;
 	uint32_t srq_live; /* what srq->live was */
 };

@@ -207,6 +207,7 @@ static void bury(struct urxe_fabric *f, uint32_t slot, uint32_t gen)
 	arena_name(name, sizeof(name), slot, gen);
 	unlinkat(f->dirfd, name, 0);
 	atomic_store_explicit(&c->state, URXE_CTX_FREE, memory_order_release);
+	atomic_fetch_add_explicit(&f->dev->deaths, 1, memory_order_release);
 }
 
 static void free_dms(struct urxe_fabric *f, uint32_t slot, uint32_t gen)

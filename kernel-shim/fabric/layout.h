@@ -170,6 +170,7 @@ struct urxe_dev {
 	_Atomic uint32_t gid_gen; /* raised by each change of gid[] */
 	_Atomic uint32_t dm_kind; /* enum urxe_dm_kind */
 	uint32_t ctx_next;
+	_Atomic uint32_t deaths; /* contexts that were buried so far */
 	_Atomic uint64_t counter[URXE_CNT_COUNT];
 	struct urxe_gid gid[URXE_MAX_GID];
 	struct urxe_ctx_slot ctx[URXE_MAX_CTX];
@@ -275,7 +276,7 @@ static_assert(sizeof(struct urxe_file) == 256, "fixed");
 
 /* A completion queue entry. The word's protocol stands in provider/cq_ring.h */
 #define URXE_CQE_INLINE 80
-#define URXE_CQE_SRQ 0x80 /* of an SRQ: data ends with the SGE to fill */
+#define URXE_CQE_SRQ 0x80 /* a receive of an SRQ */
 #define URXE_CQE_IPV4 0x80 /* a datagram that came over IPv4 */
 struct urxe_cqe {
 	_Atomic uint64_t word;
@@ -285,10 +286,10 @@ struct urxe_cqe {
 	uint32_t byte_len;
 	uint32_t imm; /* network order, or the invalidated rkey */
 	uint32_t src_qp;
-	uint32_t wqe; /* SQ/RQ index that this completion releases */
+	uint32_t wqe; /* what it releases: SQ or RQ index, or URXE_WQE_SRQ */
 	uint8_t status, opcode;
 	uint8_t wc_flags; /* enum ibv_wc_flags and URXE_CQE_IPV4 */
-	uint8_t inline_len; /* bytes in data; with URXE_CQE_SRQ: wqe is an SRQ */
+	uint8_t inline_len; /* bytes in data, and URXE_CQE_SRQ */
 	/* small messages travel here and are placed when polled */
 	uint8_t data[URXE_CQE_INLINE];
 };
@@ -338,7 +339,8 @@ struct urxe_sge {
 };
 struct urxe_recv {
 	uint64_t wr_id;
-	uint32_t num_sge;
+	uint16_t num_sge;
+	uint16_t ticket; /* where several take receives: see provider/rq.h */
 	uint32_t total; /* sum of the SGEs' lengths, capped at UINT32_MAX */
 	struct urxe_sge sge[];
 };
@@ -407,6 +409,13 @@ static_assert(sizeof(struct urxe_qp_sh) == 512, "fixed");
 #define URXE_SRQN_CTX(n) ((n) >> 12)
 #define URXE_SRQN_INDEX(n) ((n) & (URXE_MAX_SRQ - 1))
 #define URXE_WAIT_MANY UINT32_MAX
+
+/* urxe_cqe.wqe of a receive of an SRQ: ticket (14) << 12 | SRQ's index (12). */
+#define URXE_WQE_SRQ(index, ticket) ((uint32_t)(ticket) << 12 | (index))
+#define URXE_WQE_INDEX(wqe) ((wqe) & (URXE_MAX_SRQ - 1))
+#define URXE_WQE_TICKET(wqe) ((wqe) >> 12)
+static_assert(URXE_MAX_SRQ_WR <= 1 << 16 && URXE_MAX_QP_WR <= 1 << 16,
+	      "a ticket has 16 bits");
 
 struct urxe_srq_sh {
 	_Atomic uint32_t live; /* 0: free, else the value of made */

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* SIGKILL in the middle of traffic: the peer learns it, and life goes on. */
 #define _GNU_SOURCE
-#include <dirent.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -99,32 +97,6 @@ static enum ibv_wc_status flood(struct node *n, const struct addr *peer,
 	}
 	ck_abort_msg("the death of the peer was not noticed");
 	return IBV_WC_SUCCESS;
-}
-
-/*
- * Check notes each assertion in a file that children share.  A note that
- * SIGKILL cuts short spoils it for everybody, so those who will be killed
- * write theirs elsewhere; that they were killed is all that is asked of them.
- */
-static void leave_check(void)
-{
-	const int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
-	DIR *dir = opendir("/proc/self/fd");
-	char link[300];
-	struct dirent *e;
-	ssize_t n;
-
-	ck_assert(null >= 0 && dir);
-	while ((e = readdir(dir))) {
-		n = readlinkat(dirfd(dir), e->d_name, link, sizeof(link) - 1);
-		if (n < 0)
-			continue;
-		link[n] = 0;
-		if (strstr(link, "/check_"))
-			dup2(null, atoi(e->d_name));
-	}
-	closedir(dir);
-	close(null);
 }
 
 static int victim(void *arg)

@@ -85,8 +85,10 @@ static int sender(void *arg)
 static int endless_sender(void *arg)
 {
 	int me = *(int *)arg;
-	struct node n = sender_node(me);
+	struct node n;
 
+	leave_check();
+	n = sender_node(me);
 	send_all(&n, me, 1 << 30);
 	return 1;
 }
@@ -239,6 +241,103 @@ START_TEST(killed_sender)
 }
 END_TEST
 
+/* ------------------------------------- killed in the middle of a message */
+
+#define LONG ((size_t)256 << 20) /* takes milliseconds to copy */
+
+/* Sender 0 sends one long message, sender 1 a short one when it is told. */
+static int long_or_short(void *arg)
+{
+	int me = *(int *)arg;
+	struct opts o = default_opts();
+	struct ibv_send_wr wr = { .num_sge = 1, .opcode = IBV_WR_SEND };
+	struct ibv_sge sge;
+	struct node n;
+
+	leave_check();
+	o.size = me ? 4096 : LONG;
+	node_open(&n, NULL, MEM_HEAP, &o);
+	memset(n.buf, 0xab, o.size);
+	crowd->sender[me] = node_addr(&n);
+	crowd->here++;
+	wait_for(&crowd->go, 1);
+	node_connect(&n, &crowd->receiver[me]);
+	wait_for(&crowd->go, me + 2);
+	sge = node_sge(&n, 0, (uint32_t)o.size);
+	wr.sg_list = &sge;
+	wr.send_flags = IBV_SEND_SIGNALED;
+	ck_ok(post_wr(n.qp, &wr));
+	expect_ok(n.scq, 0, IBV_WC_SEND);
+	node_close(&n);
+	return 0;
+}
+
+/* True if sender 0 was killed while it copied. */
+static bool killed_in_time(struct receiver *r, pid_t pid)
+{
+	volatile char *first = r->n.buf;
+	double end = now_ms() + WAIT_MS;
+	struct ibv_wc wc;
+
+	crowd->go = 2;
+	while (!*first)
+		ck_assert(now_ms() < end);
+	kill(pid, SIGKILL);
+	ck_assert(reap_child(pid) == -SIGKILL);
+	return !ibv_poll_cq(r->n.rcq, 1, &wc);
+}
+
+static bool kill_in_copy(void)
+{
+	struct opts o = default_opts();
+	struct receiver r = { .qps = 2 };
+	struct ibv_wc wc;
+	pid_t pid[2];
+	bool hit;
+	int i;
+
+	spawn_senders(pid, 2, long_or_short);
+	wait_for(&crowd->here, 2);
+	o.size = LONG;
+	node_open(&r.n, NULL, MEM_HEAP, &o);
+	r.srq = make_srq(&r.n, 1, 1);
+	for (i = 0; i < 2; i++) {
+		crowd->receiver[i] = node_addr(&r.n);
+		r.qp[i] = make_qp(&r.n, IBV_QPT_RC, r.srq);
+		type_connect(r.qp[i], &o, &crowd->sender[i]);
+		crowd->receiver[i].qpn = r.qp[i]->qp_num;
+	}
+	ck_ok(post_srq(r.srq, &r.n, 77, 0, LONG));
+	crowd->go = 1;
+	hit = killed_in_time(&r, pid[0]);
+	if (hit) {
+		/* its receive is there for others, and not twice */
+		crowd->go = 3;
+		wc = expect(r.n.rcq, 77, IBV_WC_SUCCESS);
+		ck_assert_uint_eq(wc.qp_num, r.qp[1]->qp_num);
+		ck_assert_uint_eq(wc.byte_len, 4096);
+		ck_assert_int_eq(reap_child(pid[1]), 0);
+		ck_ok(post_srq(r.srq, &r.n, 78, 0, 8));
+		ck_assert_int_eq(post_srq(r.srq, &r.n, 79, 0, 8), ENOMEM);
+	} else {
+		kill(pid[1], SIGKILL);
+		reap_child(pid[1]);
+	}
+	close_receiver(&r);
+	return hit;
+}
+
+START_TEST(killed_in_delivery)
+{
+	int i;
+
+	for (i = 0; i < 20; i++)
+		if (kill_in_copy())
+			return;
+	ck_abort_msg("the sender was never killed while it copied");
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite("srq_crowd");
@@ -246,5 +345,6 @@ int main(void)
 	add(s, several_senders);
 	add(s, resize_under_traffic);
 	add_loop(s, killed_sender, 3);
+	add(s, killed_in_delivery);
 	return run(s);
 }

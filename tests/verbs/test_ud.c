@@ -665,6 +665,97 @@ START_TEST(several_senders)
 }
 END_TEST
 
+#define VICTIMS 20
+#define DEPTH 64
+#define SIZE (GRH + 4096)
+
+static int endless_sender(void *arg)
+{
+	struct opts o = default_opts();
+	struct crowd *c = arg;
+	struct ibv_ah *ah;
+	struct node n;
+
+	leave_check();
+	o.mtu = IBV_MTU_4096;
+	node_open(&n, NULL, MEM_HEAP, &o);
+	ck_ok(ibv_destroy_qp(n.qp));
+	n.qp = make_qp(&n, IBV_QPT_UD, NULL);
+	type_connect(n.qp, &o, NULL);
+	ah = make_ah(&n, &c->gid, 0);
+	for (;;) {
+		ck_ok(post_ud(&n, 1, 0, 4096, ah, c->qpn, QKEY));
+		expect_ok(n.scq, 1, IBV_WC_SEND);
+	}
+	return 0;
+}
+
+/* Receive and post again until the time is over or nothing comes any more. */
+static void receive_for(struct node *n, double ms, bool until_quiet)
+{
+	double end = now_ms() + ms;
+	struct ibv_wc wc;
+
+	while (now_ms() < end) {
+		if (ibv_poll_cq(n->rcq, 1, &wc) != 1) {
+			if (until_quiet)
+				break;
+			continue;
+		}
+		ck_assert_int_eq(wc.status, IBV_WC_SUCCESS);
+		ck_ok(post_recv(n, wc.wr_id, SIZE * wc.wr_id, SIZE));
+	}
+}
+
+/* Senders that die while they deliver take no receive with them. */
+START_TEST(killed_senders)
+{
+	struct opts o = default_opts();
+	struct crowd *c = shared_page();
+	bool seen[DEPTH] = { false };
+	pid_t pid[VICTIMS];
+	struct ibv_ah *ah;
+	struct ibv_wc wc;
+	struct node n;
+	uint64_t i;
+
+	for (i = 0; i < VICTIMS; i++)
+		pid[i] = spawn_held(endless_sender, c);
+	o.cap.max_recv_wr = DEPTH;
+	o.cap.max_send_wr = DEPTH;
+	o.size = DEPTH * SIZE;
+	o.mtu = IBV_MTU_4096;
+	node_open(&n, NULL, MEM_HEAP, &o);
+	ck_ok(ibv_destroy_qp(n.qp));
+	n.qp = make_qp(&n, IBV_QPT_UD, NULL);
+	type_connect(n.qp, &o, NULL);
+	for (i = 0; i < DEPTH; i++)
+		ck_ok(post_recv(&n, i, SIZE * i, SIZE));
+	c->qpn = n.qp->qp_num;
+	c->gid = n.gid;
+	release_held();
+	for (i = 0; i < VICTIMS; i++) {
+		receive_for(&n, 20, false);
+		kill(pid[i], SIGKILL);
+		ck_assert_int_eq(reap_child(pid[i]), -SIGKILL);
+	}
+	receive_for(&n, WAIT_MS, true);
+	/* all of them are posted, and all of them still receive */
+	ck_assert_int_eq(post_recv(&n, 0, 0, SIZE), ENOMEM);
+	ah = make_ah(&n, &n.gid, 0);
+	for (i = 0; i < DEPTH; i++) {
+		ck_ok(post_ud(&n, 5, 0, 8, ah, n.qp->qp_num, QKEY));
+		expect_ok(n.scq, 5, IBV_WC_SEND);
+		wc = wait_wc(n.rcq);
+		ck_assert_int_eq(wc.status, IBV_WC_SUCCESS);
+		ck_assert(!seen[wc.wr_id]);
+		seen[wc.wr_id] = true;
+	}
+	ck_ok(ibv_destroy_ah(ah));
+	node_close(&n);
+}
+END_TEST
+
 START_TEST(flush)
 {
 	struct ibv_ah *ah;
@@ -704,6 +795,7 @@ int main(void)
 	add_loop(s, many_destinations, WHERE_COUNT);
 	add(s, destination_dies);
 	add(s, several_senders);
+	add(s, killed_senders);
 	add_loop(s, flush, WHERE_COUNT);
 	return run(s);
 }
