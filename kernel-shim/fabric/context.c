@@ -4,8 +4,9 @@
  *
  * A context is alive while somebody holds the open-file-description lock on
  * its arena file.  The lock follows dup, fork and SCM_RIGHTS and ends with
- * the last descriptor, exactly as a kernel ufile does, and it ends by itself
- * when processes die.  Opening and reaping happen under the device lock, so
+ * the last descriptor, as a kernel ufile does, and the last mapping made from
+ * one (so a peer maps what it opened itself).  It ends by itself when
+ * processes die.  Opening and reaping happen under the device lock, so
  * whoever holds that lock and sees a slot "opening" sees the leavings of a
  * process that was killed in the middle.
  */

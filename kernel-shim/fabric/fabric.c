@@ -54,10 +54,9 @@ int fabric_dir(char *buf, size_t len)
 	return n < 0 || (size_t)n >= len ? -ENAMETOOLONG : 0;
 }
 
-/* mkdir -p for the last two parts, 0700; existing ones must be ours alone. */
+/* mkdir -p for the last two parts, 0700. */
 static int make_dir(const char *dir)
 {
-	struct stat st;
 	char parent[256];
 	char *slash;
 
@@ -72,14 +71,25 @@ static int make_dir(const char *dir)
 	}
 	if (mkdir(dir, 0700) && errno != EEXIST)
 		return fabric_fail(errno, "mkdir %s: %s", dir, strerror(errno));
-	if (lstat(dir, &st))
-		return -errno;
-	if (!S_ISDIR(st.st_mode) || st.st_uid != geteuid() ||
-	    st.st_mode & 077)
-		return fabric_fail(EPERM,
-				   "%s must be a directory of uid %u, mode 0700",
-				   dir, (unsigned int)geteuid());
 	return 0;
+}
+
+/* A descriptor of the directory, which must be ours alone, and no link. */
+static int open_dir(const char *dir)
+{
+	struct stat st;
+	int fd;
+
+	fd = open(dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0 && errno != ENOTDIR && errno != ELOOP && errno != EACCES)
+		return -errno;
+	if (fd >= 0 && !fstat(fd, &st) && st.st_uid == geteuid() &&
+	    !(st.st_mode & 077))
+		return fd;
+	if (fd >= 0)
+		close(fd);
+	return fabric_fail(EPERM, "%s must be a directory of uid %u, mode 0700",
+			   dir, (unsigned int)geteuid());
 }
 
 void fabric_mutex_init(pthread_mutex_t *m)
@@ -278,11 +288,9 @@ int fabric_open(const char *dir, bool create, struct urxe_fabric **out)
 		if (ret)
 			goto err_free;
 	}
-	f->dirfd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (f->dirfd < 0) {
-		ret = -errno;
+	ret = f->dirfd = open_dir(dir);
+	if (ret < 0)
 		goto err_free;
-	}
 	ret = map_device(f);
 	if (ret == -ENOENT && create) {
 		ret = create_device(f);

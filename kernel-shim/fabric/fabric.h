@@ -46,7 +46,8 @@ int fabric_dir(char *buf, size_t len);
 
 /*
  * Map the fabric at dir; with create, make it if it is not there.
- * -ENOENT, -EPERM (the directory is another user's or open to others),
+ * -ENOENT, -EPERM (the directory is another user's, open to others, or no
+ * directory but a link to one),
  * -EPROTO (another layout version), or what the system says.
  */
 int fabric_open(const char *dir, bool create, struct urxe_fabric **out);
@@ -71,7 +72,8 @@ int fabric_fail(int err, const char *fmt, ...)
 /*
  * Open the device: reap the dead, claim a context slot, make its arena and
  * lock it.  Returns the descriptor (O_RDWR | O_CLOEXEC), which is the
- * context's whole lifetime: when its last copy is closed the context is dead.
+ * context's whole lifetime: when its last copy is closed, and the last mapping
+ * made from it is gone (a mapping holds the open file, too), it is dead.
  * -ENOSPC all slots are live, -ENOMEM no memory for the arena.
  */
 int fabric_context_open(struct urxe_fabric *f);
@@ -79,7 +81,7 @@ int fabric_context_open(struct urxe_fabric *f);
 /* Is fd an arena?  st is what the real fstat said.  errno is kept. */
 bool fabric_is_arena(int fd, const struct stat *st);
 
-/* Is anybody still holding context (slot, gen)? */
+/* Does anybody still hold context (slot, gen), by descriptor or mapping? */
 bool fabric_context_alive(struct urxe_fabric *f, uint32_t slot, uint32_t gen);
 
 /* Free what dead contexts held.  Returns how many there were. */

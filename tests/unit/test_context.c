@@ -61,6 +61,27 @@ START_TEST(open_close)
 }
 END_TEST
 
+/* A mapping holds the open file as a descriptor does. */
+START_TEST(mapping_keeps_alive)
+{
+	struct urxe_fabric *f = new_fabric();
+	struct urxe_arena *a;
+	uint32_t slot, gen;
+	int fd;
+
+	a = open_arena(f, &fd);
+	slot = a->slot;
+	gen = a->gen;
+	close(fd);
+	ck_assert(fabric_context_alive(f, slot, gen));
+	ck_assert_int_eq(fabric_reap(f), 0);
+	arena_unmap(a);
+	ck_assert(!fabric_context_alive(f, slot, gen));
+	ck_assert_int_eq(fabric_reap(f), 1);
+	fabric_close(f);
+}
+END_TEST
+
 START_TEST(dup_keeps_alive)
 {
 	struct urxe_fabric *f = new_fabric();
@@ -391,6 +412,7 @@ int main(void)
 	TCase *tc = tcase_create("object_limits");
 
 	add(s, open_close);
+	add(s, mapping_keeps_alive);
 	add(s, dup_keeps_alive);
 	add(s, fork_keeps_alive);
 	add(s, exec_does_not);

@@ -67,15 +67,25 @@ START_TEST(two_fabrics_are_two_devices)
 }
 END_TEST
 
+static struct urxe_fabric *new_at(const char *dir)
+{
+	struct urxe_fabric *f;
+
+	ck_assert_int_eq(fabric_open(dir, true, &f), 0);
+	return f;
+}
+
 START_TEST(bad_directories)
 {
 	struct urxe_fabric *f;
 	const char *dir = new_dir();
 	char link[200], deep[300];
 
-	ck_assert_int_eq(mkdir(dir, 0755), 0);
+	fabric_close(new_at(dir));
 	ck_assert_int_eq(chmod(dir, 0755), 0);
 	ck_assert_int_eq(fabric_open(dir, true, &f), -EPERM);
+	ck_assert_str_ne(fabric_why(), "");
+	ck_assert_int_eq(fabric_open(dir, false, &f), -EPERM);
 	ck_assert_str_ne(fabric_why(), "");
 	ck_assert_int_eq(chmod(dir, 0710), 0);
 	ck_assert_int_eq(fabric_open(dir, true, &f), -EPERM);
@@ -85,6 +95,7 @@ START_TEST(bad_directories)
 	strcat(strcpy(link, dir), ".link");
 	ck_assert_int_eq(symlink(dir, link), 0);
 	ck_assert_int_eq(fabric_open(link, true, &f), -EPERM);
+	ck_assert_int_eq(fabric_open(link, false, &f), -EPERM);
 	unlink(link);
 
 	close(open(link, O_CREAT | O_WRONLY, 0600));
@@ -95,6 +106,7 @@ START_TEST(bad_directories)
 	if (!geteuid()) {
 		ck_assert_int_eq(chown(dir, 12345, 12345), 0);
 		ck_assert_int_eq(fabric_open(dir, true, &f), -EPERM);
+		ck_assert_int_eq(fabric_open(dir, false, &f), -EPERM);
 	}
 }
 END_TEST
