@@ -19,6 +19,7 @@
 #include "dm.h"
 #include "event.h"
 #include "mcast.h"
+#include "mem.h"
 #include "import.h"
 #include "mr.h"
 #include "parent_domain.h"
@@ -100,10 +101,16 @@ static pthread_mutex_t contexts_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct urxe_context *contexts;
 
 /*
- * fork() takes a picture of memory while our service threads may be at work.
- * They do all of it under ctx->lock, so holding those locks makes the picture
- * a sound one.  The child has none of the threads; nothing else changes,
- * because what peers see is in shared files.
+ * fork() takes a picture of memory while other threads may be at work.  Our
+ * service threads do it all under ctx->lock, and so do the verbs with our
+ * lists, so holding those locks makes that part of the picture a sound one.
+ * What peers see is in shared files and does not change.
+ *
+ * The locks of QPs, CQs and SRQs cannot be waited for here: the forking thread
+ * may be between ibv_wr_start and ibv_wr_complete and hold one itself.  In the
+ * child those of other threads, who do not exist there, are made anew.  What
+ * they guard is private: queue indices, of which each step leaves a state that
+ * the next caller can go on from.
  */
 void urxe_before_fork(void)
 {
@@ -115,15 +122,50 @@ void urxe_before_fork(void)
 	peer_lock();
 }
 
+static void free_orphans(struct urxe_context *ctx)
+{
+	const pthread_t self = pthread_self();
+	struct urxe_srq *srq;
+	struct urxe_cq *cq;
+	struct urxe_qp *qp;
+	uint32_t i;
+
+	for (cq = ctx->cqs; cq; cq = cq->next) {
+		gate_after_fork(&cq->gate);
+		if (!pthread_equal(cq->batch_thread, self))
+			pthread_mutex_init(&cq->lock, NULL);
+	}
+	for (i = 0; i < URXE_MAX_QP; i++) {
+		qp = ctx->qp[i];
+		if (!qp)
+			continue;
+		if (!pthread_equal(qp->batch.thread, self))
+			urxe_lock_after_fork(&qp->lock);
+		if (qp->rq.sh)
+			urxe_lock_after_fork(&qp->rq.lock);
+	}
+	for (i = 0; i < URXE_MAX_SRQ; i++) {
+		srq = ctx->srq[i];
+		if (srq)
+			urxe_lock_after_fork(&srq->rq.lock);
+	}
+}
+
 void urxe_after_fork(bool child)
 {
 	struct urxe_context *ctx;
 
 	peer_unlock();
 	for (ctx = contexts; ctx; ctx = ctx->next) {
-		if (child)
-			ctx->service = NULL;
+		if (child) {
+			service_after_fork(ctx);
+			free_orphans(ctx);
+		}
 		pthread_mutex_unlock(&ctx->lock);
+	}
+	if (child) {
+		mem_after_fork();
+		event_after_fork();
 	}
 	pthread_mutex_unlock(&contexts_lock);
 }

@@ -107,6 +107,11 @@ void event_raise_cq(struct urxe_peer *peer, struct urxe_cq_sh *sh,
 /* What one thread has in its hand, another would miss in the FIFO. */
 static pthread_mutex_t take_lock = PTHREAD_MUTEX_INITIALIZER;
 
+void event_after_fork(void)
+{
+	pthread_mutex_init(&take_lock, NULL);
+}
+
 /*
  * Take the records of one element out of a FIFO: read all, write the others
  * back.  Through descriptors of our own, because the application's may be

@@ -36,4 +36,7 @@ void event_wait_cq(struct urxe_cq *cq);
 void event_wait_qp(struct urxe_qp *qp);
 void event_wait_srq(struct urxe_srq *srq);
 
+/* In the child of a fork. */
+void event_after_fork(void);
+
 #endif

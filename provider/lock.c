@@ -91,6 +91,11 @@ void gate_unlock(struct urxe_gate *g)
 	pthread_mutex_unlock(&g->mutex);
 }
 
+void gate_after_fork(struct urxe_gate *g)
+{
+	gate_init(g);
+}
+
 void gate_wait(struct urxe_gate *g)
 {
 	uint32_t seq = atomic_load_explicit(&g->seq, memory_order_acquire);

@@ -81,6 +81,9 @@ void gate_lock(struct urxe_gate *g);
 bool gate_trylock(struct urxe_gate *g);
 void gate_unlock(struct urxe_gate *g);
 
+/* In the child of a fork, whose only thread is not inside. */
+void gate_after_fork(struct urxe_gate *g);
+
 /* After gate_barrier(): wait until who is inside now has left. */
 void gate_wait(struct urxe_gate *g);
 
@@ -117,6 +120,11 @@ static inline void urxe_unlock(struct urxe_lock *l)
 		pthread_mutex_unlock(&l->gate.mutex);
 	else
 		gate_leave(&l->gate);
+}
+
+static inline void urxe_lock_after_fork(struct urxe_lock *l)
+{
+	gate_after_fork(&l->gate);
 }
 
 /* For whoever is not the one thread, or does not know. */

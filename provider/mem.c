@@ -92,6 +92,12 @@ static struct urxe_mapped_file *file_table(struct urxe_peer *peer)
 
 static pthread_mutex_t map_lock = PTHREAD_MUTEX_INITIALIZER;
 
+/* What a thread of the parent was mapping is still untried. */
+void mem_after_fork(void)
+{
+	pthread_mutex_init(&map_lock, NULL);
+}
+
 /*
  * Readers of ptr hold no lock, so a mapping, once published, stays until the
  * peer is dropped; an entry that came to name another file is not remapped

@@ -112,4 +112,7 @@ static inline void mem_reach(struct urxe_peer *peer, const struct urxe_key *k,
 	}
 }
 
+/* In the child of a fork. */
+void mem_after_fork(void);
+
 #endif

@@ -76,9 +76,16 @@ static void wr_start(struct ibv_qp_ex *ibqp)
 	struct urxe_qp *qp = from_ex(ibqp);
 
 	urxe_lock(&qp->lock);
+	qp->batch.thread = pthread_self();
 	qp->batch.wqe = NULL;
 	qp->batch.error = 0;
 	qp->batch.first = qp->sq.prod;
+}
+
+static void end_batch(struct urxe_qp *qp)
+{
+	qp->batch.thread = 0;
+	urxe_unlock(&qp->lock);
 }
 
 static int wr_complete(struct ibv_qp_ex *ibqp)
@@ -94,7 +101,7 @@ static int wr_complete(struct ibv_qp_ex *ibqp)
 		requester_run(qp);
 	else
 		qp->sq.prod = qp->batch.first;
-	urxe_unlock(&qp->lock);
+	end_batch(qp);
 	return ret;
 }
 
@@ -103,7 +110,7 @@ static void wr_abort(struct ibv_qp_ex *ibqp)
 	struct urxe_qp *qp = from_ex(ibqp);
 
 	qp->sq.prod = qp->batch.first;
-	urxe_unlock(&qp->lock);
+	end_batch(qp);
 }
 
 /* ------------------------------------------------------- builders */

@@ -34,4 +34,7 @@ void service_stop(struct urxe_context *ctx);
 void service_wake(struct urxe_arena *arena);
 void service_wake_slot(struct urxe_fabric *f, uint32_t slot);
 
+/* In the child of a fork, where no service thread is. */
+void service_after_fork(struct urxe_context *ctx);
+
 #endif

@@ -29,6 +29,7 @@ struct queue {
 	struct urxe_srq *srq; /* or */
 	struct urxe_qp *qp;
 	uint32_t cons; /* as it was before the requesters left */
+	const struct urxe_cqe *polled; /* being read: its receive is back */
 };
 
 static bool is_taken(const struct urxe_kept *k, uint32_t cons)
@@ -57,6 +58,8 @@ static void find(struct urxe_cqe *e, void *arg)
 	struct queue *q = arg;
 	struct urxe_kept *k = NULL;
 
+	if (e == q->polled)
+		return;
 	if (e->inline_len & URXE_CQE_SRQ) {
 		if (q->srq && URXE_WQE_INDEX(e->wqe) == q->srq->index)
 			k = rq_kept(q->rq, URXE_WQE_TICKET(e->wqe));
@@ -72,6 +75,7 @@ static bool search(struct urxe_cq *cq, struct queue *q)
 {
 	if (!gate_trylock(&cq->gate))
 		return false;
+	q->polled = cq->current;
 	cq_each(cq, find, q);
 	gate_unlock(&cq->gate);
 	return true;

@@ -102,6 +102,12 @@ static void *service_main(void *arg)
 
 static pthread_mutex_t start_lock = PTHREAD_MUTEX_INITIALIZER;
 
+void service_after_fork(struct urxe_context *ctx)
+{
+	pthread_mutex_init(&start_lock, NULL);
+	ctx->service = NULL;
+}
+
 void service_need(struct urxe_context *ctx)
 {
 	struct urxe_service *s;

@@ -287,6 +287,7 @@ struct urxe_wr_batch {
 	int error; /* the first one: nothing will be posted */
 	bool needs_dest; /* the QP type's setter was not called yet */
 	bool needs_data; /* a data setter may be called */
+	pthread_t thread; /* whose it is, or 0; looked at after a fork */
 };
 
 struct urxe_qp {

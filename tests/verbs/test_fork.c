@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* fork() with the device open: who owns what afterwards. */
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -228,6 +231,173 @@ START_TEST(closing_with_a_living_child)
 }
 END_TEST
 
+/* ---------------------------------- a fork while other threads are inside */
+
+struct busy {
+	struct node n;
+	struct ibv_cq_ex *cq_ex;
+	struct ibv_qp *qp_ex;
+	struct ibv_srq *srq;
+	_Atomic bool stop;
+};
+
+/*
+ * Verbs that leave no trace in what parent and child share.  Check has locks
+ * of its own, which a fork would leave taken, so nothing is asserted here.
+ */
+static bool use_all(struct busy *b)
+{
+	struct ibv_srq_attr srq_attr = { .srq_limit = 0 };
+	struct ibv_poll_cq_attr poll_attr = { .comp_mask = 0 };
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr attr;
+	struct ibv_recv_wr *bad, wr = { .num_sge = 99 };
+	struct ibv_wc wc;
+
+	if (ibv_poll_cq(b->n.rcq, 1, &wc) ||
+	    ibv_start_poll(b->cq_ex, &poll_attr) != ENOENT ||
+	    ibv_query_qp(b->n.qp, &attr, IBV_QP_STATE, &init) ||
+	    ibv_modify_srq(b->srq, &srq_attr, IBV_SRQ_LIMIT) ||
+	    ibv_post_recv(b->n.qp, &wr, &bad) != EINVAL)
+		return false;
+	ibv_wr_start(ibv_qp_to_qp_ex(b->qp_ex));
+	ibv_wr_abort(ibv_qp_to_qp_ex(b->qp_ex));
+	return true;
+}
+
+static void *busy_thread(void *arg)
+{
+	struct busy *b = arg;
+
+	while (!b->stop && use_all(b))
+		;
+	return NULL;
+}
+
+static int use_in_child(struct busy *b)
+{
+	int i, good = 0;
+
+	for (i = 0; i < 3; i++)
+		good += use_all(b);
+	return good != 3;
+}
+
+static int destroy_in_child(struct busy *b)
+{
+	return ibv_destroy_qp(b->qp_ex) || ibv_destroy_qp(b->n.qp) ||
+	       ibv_destroy_srq(b->srq) ||
+	       ibv_destroy_cq(ibv_cq_ex_to_cq(b->cq_ex)) ||
+	       ibv_destroy_cq(b->n.rcq) || ibv_destroy_cq(b->n.scq) ||
+	       ibv_dereg_mr(b->n.mr) || ibv_dealloc_pd(b->n.pd) ||
+	       ibv_close_device(b->n.ctx);
+}
+
+/* Exit status of a child that runs fn, which must not hang, or -signal. */
+static int in_child(int (*fn)(struct busy *b), struct busy *b)
+{
+	pid_t child = fork();
+
+	if (child)
+		return reap_child(child);
+	signal(SIGALRM, SIG_DFL); /* Check's would kill us all */
+	alarm(10);
+	_exit(fn(b));
+}
+
+static void make_busy(struct busy *b)
+{
+	struct ibv_cq_init_attr_ex cq = { .cqe = 16 };
+	struct ibv_srq_init_attr srq = { .attr = { .max_wr = 8,
+						   .max_sge = 1 } };
+	struct ibv_qp_init_attr_ex qp = { .qp_type = IBV_QPT_RC };
+	struct opts o = default_opts();
+
+	node_open(&b->n, NULL, MEM_HEAP, &o);
+	qp_to_init(b->n.qp, &o);
+	b->cq_ex = ibv_create_cq_ex(b->n.ctx, &cq);
+	ck_nonnull(b->cq_ex);
+	b->srq = ibv_create_srq(b->n.pd, &srq);
+	ck_nonnull(b->srq);
+	qp.send_cq = qp.recv_cq = b->n.scq;
+	qp.cap = o.cap;
+	qp.pd = b->n.pd;
+	qp.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
+	qp.send_ops_flags = IBV_QP_EX_WITH_RDMA_WRITE;
+	b->qp_ex = ibv_create_qp_ex(b->n.ctx, &qp);
+	ck_nonnull(b->qp_ex);
+}
+
+static void close_busy(struct busy *b)
+{
+	ck_ok(ibv_destroy_qp(b->qp_ex));
+	ck_ok(ibv_destroy_srq(b->srq));
+	ck_ok(ibv_destroy_cq(ibv_cq_ex_to_cq(b->cq_ex)));
+	node_close(&b->n);
+}
+
+/* Threads that the child does not have leave no lock behind in it. */
+START_TEST(while_threads_are_busy)
+{
+	struct busy b = { .stop = false };
+	pthread_t thread[2];
+	int i;
+
+	make_busy(&b);
+	for (i = 0; i < 2; i++)
+		ck_ok(pthread_create(&thread[i], NULL, busy_thread, &b));
+	for (i = 0; i < 200; i++)
+		ck_assert_int_eq(in_child(use_in_child, &b), 0);
+	b.stop = true;
+	for (i = 0; i < 2; i++)
+		ck_ok(pthread_join(thread[i], NULL));
+	close_busy(&b);
+}
+END_TEST
+
+/* The objects are one for both, so this is the end of them in the parent. */
+static int parent_of_destroyer(void *arg)
+{
+	struct busy b = { .stop = false };
+	pthread_t thread;
+
+	(void)arg;
+	make_busy(&b);
+	ck_ok(pthread_create(&thread, NULL, busy_thread, &b));
+	sleep_ms(2);
+	return in_child(destroy_in_child, &b);
+}
+
+START_TEST(destroyed_by_the_child)
+{
+	int i;
+
+	for (i = 0; i < 30; i++)
+		ck_assert_int_eq(reap_child(spawn(parent_of_destroyer, NULL)),
+				 0);
+}
+END_TEST
+
+static int go_on(struct busy *b)
+{
+	ibv_wr_abort(ibv_qp_to_qp_ex(b->qp_ex));
+	return use_in_child(b);
+}
+
+/* What the forking thread itself has begun it ends on both sides. */
+START_TEST(between_start_and_end)
+{
+	struct busy b = { .stop = false };
+
+	make_busy(&b);
+	ibv_wr_start(ibv_qp_to_qp_ex(b.qp_ex));
+	ck_assert_int_eq(in_child(go_on, &b), 0);
+	ibv_wr_abort(ibv_qp_to_qp_ex(b.qp_ex));
+	ck_assert(use_all(&b));
+	close_busy(&b);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite("fork");
@@ -238,5 +408,8 @@ int main(void)
 	add_loop(s, child_opens_the_device, 2);
 	add(s, timers_in_parent_and_child);
 	add(s, closing_with_a_living_child);
+	add(s, while_threads_are_busy);
+	add(s, destroyed_by_the_child);
+	add(s, between_start_and_end);
 	return run(s);
 }
