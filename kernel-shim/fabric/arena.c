@@ -34,7 +34,7 @@ int arena_init(int fd, uint32_t slot, uint32_t gen, const char comm[16])
 	if (a == MAP_FAILED)
 		return -errno;
 	memcpy(a->magic, URXE_ARENA_MAGIC, sizeof(a->magic));
-	a->version = URXE_LAYOUT_VERSION;
+	a->version = urxe_layout_version;
 	a->slot = slot;
 	a->gen = gen;
 	a->pid = getpid();
@@ -65,7 +65,7 @@ int arena_map(int fd, struct urxe_arena **out)
 	if (a == MAP_FAILED)
 		return -errno;
 	if (memcmp(a->magic, URXE_ARENA_MAGIC, sizeof(a->magic)) ||
-	    a->version != URXE_LAYOUT_VERSION || a->slot >= URXE_MAX_CTX) {
+	    a->version != urxe_layout_version || a->slot >= URXE_MAX_CTX) {
 		munmap(a, URXE_ARENA_SIZE);
 		return -EPROTO;
 	}

@@ -25,7 +25,6 @@
 #include "fabric.h"
 
 #define CM_MAGIC "urxe cm tables " /* 16 bytes with its NUL */
-#define CM_VERSION 1
 #define CM_MAX_CHAN 16384
 #define CM_MAX_ID 16384 /* librdmacm can map 65536 */
 #define CM_MAX_EVENT 32768

@@ -40,7 +40,7 @@ static int init_table(int fd)
 	if (t == MAP_FAILED)
 		return -errno;
 	memcpy(t->magic, CM_MAGIC, sizeof(t->magic));
-	t->version = CM_VERSION;
+	t->version = urxe_layout_version;
 	t->size = sizeof(*t);
 	fabric_mutex_init(&t->lock);
 	munmap(t, offsetof(struct cm_table, chan));
@@ -86,7 +86,7 @@ static int map(struct urxe_fabric *f, struct cm_table **out)
 		goto out_close;
 	}
 	if (memcmp(t->magic, CM_MAGIC, sizeof(t->magic)) ||
-	    t->version != CM_VERSION || t->size != sizeof(*t)) {
+	    t->version != urxe_layout_version || t->size != sizeof(*t)) {
 		munmap(t, sizeof(*t));
 		goto out_close;
 	}

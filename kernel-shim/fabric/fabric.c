@@ -186,7 +186,7 @@ static int init_device(struct urxe_fabric *f, int fd)
 	if (dev == MAP_FAILED)
 		return -errno;
 	memcpy(dev->magic, URXE_DEV_MAGIC, sizeof(dev->magic));
-	dev->version = URXE_LAYOUT_VERSION;
+	dev->version = urxe_layout_version;
 	dev->size = sizeof(*dev);
 	dev->node_guid = choose_guid(f->dir);
 	dev->dm_bytes = choose_dm_bytes(f->dirfd);
@@ -245,8 +245,8 @@ static int map_device(struct urxe_fabric *f)
 	if (fd < 0)
 		return -errno;
 	ret = fabric_fail(EPROTO,
-			  "%s/device was made by another version of urxe; "
-			  "remove the directory when nobody uses it", f->dir);
+			  "%s was made by another version of urxe and is "
+			  "still in use (or remove it)", f->dir);
 	if (fstat(fd, &st) || st.st_size < (off_t)sizeof(*dev))
 		goto out_close;
 	dev = mmap(NULL, sizeof(*dev), PROT_READ | PROT_WRITE, MAP_SHARED, fd,
@@ -256,24 +256,68 @@ static int map_device(struct urxe_fabric *f)
 		goto out_close;
 	}
 	if (memcmp(dev->magic, URXE_DEV_MAGIC, sizeof(dev->magic)) ||
-	    dev->version != URXE_LAYOUT_VERSION || dev->size != sizeof(*dev) ||
+	    dev->version != urxe_layout_version || dev->size != sizeof(*dev) ||
 	    dev->dm_bytes > URXE_DM_MAX_BYTES ||
 	    dev->dm_path[sizeof(dev->dm_path) - 1]) {
 		munmap(dev, sizeof(*dev));
 		goto out_close;
 	}
+	/* the mapping keeps the lock; see stale.c */
+	ret = fabric_hold(fd, F_RDLCK);
+	if (ret) {
+		munmap(dev, sizeof(*dev));
+		goto out_close;
+	}
 	f->dev = dev;
 	why[0] = 0;
-	ret = 0;
 out_close:
 	close(fd);
 	return ret;
 }
 
+/* -EAGAIN, -ESTALE: the fabric was being replaced. */
+static int try_open(struct urxe_fabric *f, bool create)
+{
+	int ret;
+
+	if (create) {
+		ret = make_dir(f->dir);
+		if (ret)
+			return ret;
+	}
+	ret = f->dirfd = open_dir(f->dir);
+	if (ret < 0)
+		return ret == -ENOENT && create ? -EAGAIN : ret;
+	ret = map_device(f);
+	if (ret == -ENOENT && create && fabric_in_place(f)) {
+		ret = create_device(f);
+		if (!ret)
+			ret = map_device(f);
+	}
+	if (ret == -EPROTO && create) {
+		ret = fabric_retire(f);
+		if (!ret)
+			ret = -ESTALE; /* now make a new one */
+		else if (ret != -EAGAIN && ret != -ESTALE)
+			ret = -EPROTO;
+	}
+	/* it may have been moved away as soon as it was opened */
+	if (!fabric_in_place(f)) {
+		if (!ret)
+			munmap(f->dev, sizeof(*f->dev));
+		ret = -ESTALE;
+	}
+	if (ret)
+		close(f->dirfd);
+	return ret;
+}
+
+#define OPEN_TRIES 5000
+
 int fabric_open(const char *dir, bool create, struct urxe_fabric **out)
 {
 	struct urxe_fabric *f;
-	int ret;
+	int ret, tries;
 
 	why[0] = 0;
 	f = calloc(1, sizeof(*f));
@@ -283,27 +327,16 @@ int fabric_open(const char *dir, bool create, struct urxe_fabric **out)
 	ret = -ENAMETOOLONG;
 	if (snprintf(f->dir, sizeof(f->dir), "%s", dir) >= (int)sizeof(f->dir))
 		goto err_free;
-	if (create) {
-		ret = make_dir(dir);
-		if (ret)
-			goto err_free;
+	for (tries = 0; tries < OPEN_TRIES; tries++) {
+		ret = try_open(f, create);
+		if (!ret) {
+			*out = f;
+			return 0;
+		}
+		if (ret != -EAGAIN && ret != -ESTALE)
+			break;
+		usleep(1000);
 	}
-	ret = f->dirfd = open_dir(dir);
-	if (ret < 0)
-		goto err_free;
-	ret = map_device(f);
-	if (ret == -ENOENT && create) {
-		ret = create_device(f);
-		if (!ret)
-			ret = map_device(f);
-	}
-	if (ret)
-		goto err_close;
-	*out = f;
-	return 0;
-
-err_close:
-	close(f->dirfd);
 err_free:
 	free(f);
 	return ret;

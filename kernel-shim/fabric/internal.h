@@ -10,4 +10,18 @@ int arena_init(int fd, uint32_t slot, uint32_t gen, const char comm[16]);
 /* Under the device lock. */
 void dm_heap_free_locked(struct urxe_fabric *f, uint32_t slot);
 
+
+/*
+ * stale.c: lock the device segment behind fd, F_RDLCK for users, F_WRLCK for
+ * replacing it.  -EAGAIN: others hold it; -ESTALE: it was replaced.
+ */
+int fabric_hold(int fd, short type);
+/* Is the directory still the one that its name leads to? */
+bool fabric_in_place(const struct urxe_fabric *f);
+/*
+ * Remove the fabric, which is of another version, to make room for a new one.
+ * -EBUSY: it is in use; -EAGAIN, -ESTALE: others are removing it, or did.
+ */
+int fabric_retire(struct urxe_fabric *f);
+
 #endif

@@ -27,7 +27,13 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
-#define URXE_LAYOUT_VERSION 1
+/*
+ * Every change of what is shared makes another version: the build makes it
+ * from the text of this file, cm.h, and the headers of the provider that say
+ * how shared words are used (kernel-shim/meson.build has the list).
+ */
+extern const uint32_t urxe_layout_version;
+
 #define URXE_LINE 64 /* keeps writers apart; a hint, not an assumption */
 #define URXE_PAGE 4096 /* unit of both allocators, whatever the CPU's page */
 

@@ -59,7 +59,7 @@ static bool read_head(struct res_ctx *c)
 
 	if (!res_read(c, 0, &h, sizeof(h)) ||
 	    memcmp(h.magic, URXE_ARENA_MAGIC, sizeof(h.magic)) ||
-	    h.version != URXE_LAYOUT_VERSION || h.slot != c->slot ||
+	    h.version != urxe_layout_version || h.slot != c->slot ||
 	    h.gen != c->gen)
 		return false;
 	c->pid = h.pid;

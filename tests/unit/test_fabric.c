@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* The fabric's directory and device segment: made once, by whoever is first. */
 #define _GNU_SOURCE
+#include <dirent.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -17,7 +18,7 @@ START_TEST(create_and_open)
 	struct stat st;
 
 	ck_assert_str_eq(f->dev->magic, URXE_DEV_MAGIC);
-	ck_assert_uint_eq(f->dev->version, URXE_LAYOUT_VERSION);
+	ck_assert_uint_eq(f->dev->version, urxe_layout_version);
 	ck_assert_uint_eq(f->dev->size, sizeof(struct urxe_dev));
 	ck_assert(f->dev->node_guid != 0);
 	ck_assert(f->dev->node_guid == g->dev->node_guid);
@@ -162,6 +163,50 @@ START_TEST(broken_segment)
 }
 END_TEST
 
+/* Its users are gone: a new one takes its place, and nothing is left of it. */
+START_TEST(left_behind)
+{
+	struct urxe_fabric *f = new_fabric(), *g;
+	char dir[256], parent[256];
+	struct dirent *e;
+	DIR *d;
+
+	strcpy(dir, f->dir);
+	breakers[_i](f->dev);
+	fabric_close(f);
+	ck_assert_int_eq(fabric_open(dir, false, &g), -EPROTO);
+	ck_assert_int_eq(fabric_open(dir, true, &g), 0);
+	ck_assert_uint_eq(g->dev->version, urxe_layout_version);
+	fabric_close(g);
+	strcpy(parent, dir);
+	*strrchr(parent, '/') = 0;
+	d = opendir(parent);
+	ck_assert_ptr_nonnull(d);
+	while ((e = readdir(d)))
+		ck_assert(!strstr(e->d_name, strrchr(dir, '/') + 1) ||
+			  e->d_name[0] != '.');
+	closedir(d);
+}
+END_TEST
+
+/* A context lives there, of a version that does not lock the segment. */
+START_TEST(left_behind_with_a_context)
+{
+	struct urxe_fabric *f = new_fabric(), *g;
+	int fd = open_context(f);
+	char dir[256];
+
+	strcpy(dir, f->dir);
+	break_version(f->dev);
+	fabric_close(f);
+	ck_assert_int_eq(fabric_open(dir, true, &g), -EPROTO);
+	ck_assert_str_ne(fabric_why(), "");
+	close(fd);
+	ck_assert_int_eq(fabric_open(dir, true, &g), 0);
+	fabric_close(g);
+}
+END_TEST
+
 START_TEST(short_segment)
 {
 	struct urxe_fabric *f = new_fabric(), *g;
@@ -199,7 +244,7 @@ static int racer(void *arg)
 	return 0;
 }
 
-START_TEST(create_race)
+static void race_to(const char *dir)
 {
 	struct race *r = mmap(NULL, sizeof(*r), PROT_READ | PROT_WRITE,
 			      MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -207,7 +252,7 @@ START_TEST(create_race)
 	pid_t pid[RACERS];
 	int i;
 
-	r->dir = new_dir();
+	r->dir = dir;
 	for (i = 0; i < RACERS; i++)
 		pid[i] = spawn(racer, r);
 	for (i = 0; i < RACERS; i++)
@@ -218,6 +263,27 @@ START_TEST(create_race)
 	ck_assert_int_eq(count_entries(f, ".", "device"), 1);
 	fabric_close(f);
 	munmap(r, sizeof(*r));
+}
+
+START_TEST(create_race)
+{
+	race_to(new_dir());
+}
+END_TEST
+
+START_TEST(replace_race)
+{
+	struct urxe_fabric *f;
+	char dir[256];
+	int i;
+
+	for (i = 0; i < 20; i++) {
+		f = new_fabric();
+		strcpy(dir, f->dir);
+		break_version(f->dev);
+		fabric_close(f);
+		race_to(dir);
+	}
 }
 END_TEST
 
@@ -344,8 +410,12 @@ int main(void)
 	add(s, long_name);
 	tcase_add_loop_test(tc, broken_segment, 0,
 			    sizeof(breakers) / sizeof(*breakers));
+	tcase_add_loop_test(tc, left_behind, 0,
+			    sizeof(breakers) / sizeof(*breakers));
 	suite_add_tcase(s, tc);
 	add(s, short_segment);
+	add(s, replace_race);
+	add(s, left_behind_with_a_context);
 	add(s, create_race);
 	add(s, lock_of_the_dead);
 	add(s, lock_excludes);

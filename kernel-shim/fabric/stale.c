@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * A fabric that another version of urxe left behind.
+ *
+ * Whoever maps a device segment that it can use holds a shared lock on that
+ * file: an open-file-description lock, which a mapping keeps as long as a
+ * descriptor does (fabric.c).  Whoever wants to replace a fabric takes the
+ * lock for itself alone; that fails while anybody is in there.  Versions that
+ * know nothing of this lock are seen by their contexts, each of which has its
+ * arena locked.
+ *
+ * The directory is moved away before it is emptied.  So nobody finds half of
+ * a fabric, and who opened the old segment but had not locked it yet sees
+ * that it has lost its name, and begins anew.
+ */
+#define _GNU_SOURCE
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "internal.h"
+
+bool fabric_in_place(const struct urxe_fabric *f)
+{
+	struct stat mine, there;
+
+	return !fstat(f->dirfd, &mine) && !stat(f->dir, &there) &&
+	       mine.st_ino == there.st_ino && mine.st_dev == there.st_dev;
+}
+
+int fabric_hold(int fd, short type)
+{
+	struct flock lk = { .l_type = type, .l_whence = SEEK_SET };
+	struct stat st;
+
+	if (fcntl(fd, F_OFD_SETLK, &lk))
+		return errno == EACCES ? -EAGAIN : -errno;
+	return fstat(fd, &st) ? -errno : st.st_nlink ? 0 : -ESTALE;
+}
+
+/* Is the other one also about to replace it? */
+static bool being_replaced(int fd)
+{
+	struct flock lk = { .l_type = F_RDLCK, .l_whence = SEEK_SET };
+
+	return !fcntl(fd, F_OFD_GETLK, &lk) && lk.l_type == F_WRLCK;
+}
+
+/* Does any context live in there?  If that cannot be told: yes. */
+static bool any_context(struct urxe_fabric *f)
+{
+	bool alive = false;
+	struct dirent *e;
+	DIR *ctx;
+	int fd;
+
+	fd = openat(f->dirfd, "ctx", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		return errno != ENOENT;
+	ctx = fdopendir(fd);
+	if (!ctx) {
+		close(fd);
+		return true;
+	}
+	while (!alive && (e = readdir(ctx))) {
+		if (e->d_name[0] == '.')
+			continue;
+		fd = openat(dirfd(ctx), e->d_name,
+			    O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+		alive = fd < 0 ? errno != ENOENT : arena_fd_alive(fd);
+		if (fd >= 0)
+			close(fd);
+	}
+	closedir(ctx);
+	return alive;
+}
+
+static int remove_one(const char *path, const struct stat *st, int type,
+		      struct FTW *at)
+{
+	(void)st;
+	(void)type;
+	(void)at;
+	remove(path);
+	return 0;
+}
+
+/*
+ * To a hidden name, which is no fabric's.  While we have the lock nobody else
+ * moves it, but somebody may have, and died before it was removed.
+ */
+static int move_away(struct urxe_fabric *f, char *away, size_t len)
+{
+	const char *base = strrchr(f->dir, '/');
+	int n;
+
+	if (!base)
+		return -EINVAL;
+	if (!fabric_in_place(f))
+		return -ESTALE;
+	n = snprintf(away, len, "%.*s/.%s.%d", (int)(base - f->dir), f->dir,
+		     base + 1, (int)getpid());
+	if (n < 0 || (size_t)n >= len)
+		return -ENAMETOOLONG;
+	return rename(f->dir, away) ? -errno : 0;
+}
+
+int fabric_retire(struct urxe_fabric *f)
+{
+	char away[sizeof(f->dir) + 32];
+	int fd, ret;
+
+	fd = openat(f->dirfd, "device", O_RDWR | O_CLOEXEC);
+	if (fd < 0)
+		return errno == ENOENT ? -ESTALE : -errno;
+	ret = fabric_hold(fd, F_WRLCK);
+	if (ret == -EAGAIN && !being_replaced(fd))
+		ret = -EBUSY;
+	if (!ret && any_context(f))
+		ret = -EBUSY;
+	if (!ret)
+		ret = move_away(f, away, sizeof(away));
+	if (!ret)
+		nftw(away, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+	close(fd);
+	return ret;
+}
