@@ -245,8 +245,9 @@ static int map_device(struct urxe_fabric *f)
 	if (fd < 0)
 		return -errno;
 	ret = fabric_fail(EPROTO,
-			  "%s was made by another version of urxe and is "
-			  "still in use (or remove it)", f->dir);
+			  "%s was made by another version of urxe; the next "
+			  "program that runs there when nobody uses it any "
+			  "more will replace it", f->dir);
 	if (fstat(fd, &st) || st.st_size < (off_t)sizeof(*dev))
 		goto out_close;
 	dev = mmap(NULL, sizeof(*dev), PROT_READ | PROT_WRITE, MAP_SHARED, fd,
