@@ -6,7 +6,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "bitmap.h"
 #include "context.h"
 #include "cq.h"
 #include "cq_moderate.h"
@@ -216,26 +215,6 @@ static uint32_t log2_up(uint32_t n)
 	return log;
 }
 
-static int take_index(struct urxe_context *ctx)
-{
-	struct urxe_arena *a = ctx->arena;
-	uint32_t i;
-
-	fabric_mutex_lock(&a->lock);
-	i = bitmap_find(a->cq_map, URXE_MAX_CQ, 0, 1, 1);
-	if (i < URXE_MAX_CQ)
-		bitmap_set(a->cq_map, i, 1);
-	pthread_mutex_unlock(&a->lock);
-	return i < URXE_MAX_CQ ? (int)i : -ENOMEM;
-}
-
-static void drop_index(struct urxe_context *ctx, uint32_t index)
-{
-	fabric_mutex_lock(&ctx->arena->lock);
-	bitmap_clear(ctx->arena->cq_map, index, 1);
-	pthread_mutex_unlock(&ctx->arena->lock);
-}
-
 int cq_ring_new(struct urxe_context *ctx, int cqe, uint64_t *word)
 {
 	uint32_t log = log2_up(cqe);
@@ -291,7 +270,7 @@ static int setup(struct urxe_cq *cq, const struct cq_request *r,
 	ret = fabric_obj_get(ctx->fabric, ctx->slot, URXE_OBJ_CQ);
 	if (ret)
 		return ret;
-	ret = take_index(ctx);
+	ret = arena_index_take(ctx->arena, ctx->arena->cq_map, URXE_MAX_CQ);
 	if (ret < 0)
 		goto err_put;
 	cq->index = ret;
@@ -314,7 +293,7 @@ static int setup(struct urxe_cq *cq, const struct cq_request *r,
 err_ring:
 	cq_ring_free(ctx, word);
 err_index:
-	drop_index(ctx, cq->index);
+	arena_index_drop(ctx->arena, ctx->arena->cq_map, cq->index);
 err_put:
 	fabric_obj_put(ctx->fabric, ctx->slot, URXE_OBJ_CQ);
 	return ret;
@@ -412,7 +391,7 @@ int urxe_destroy_cq(struct ibv_cq *ibcq)
 	event_wait_cq(cq);
 	cq_view_fini(&cq->view);
 	cq_ring_free(ctx, cq->ring_word);
-	drop_index(ctx, cq->index);
+	arena_index_drop(ctx->arena, ctx->arena->cq_map, cq->index);
 	fabric_obj_put(ctx->fabric, ctx->slot, URXE_OBJ_CQ);
 	if (cq->parent)
 		pd_put(cq->parent);

@@ -89,6 +89,32 @@ static inline void cq_ring_init(struct urxe_cqe *ring, uint32_t depth,
 				      memory_order_relaxed);
 }
 
+/* Take the free entry at the tail to a state; false: *seen is in its way. */
+static inline bool cq_ring_take(struct urxe_cqe *ring, uint32_t mask,
+				_Atomic uint32_t *tail_hint, uint16_t owner,
+				enum cqe_state to, memory_order order,
+				struct urxe_cqe **out, uint32_t *pos,
+				enum cqe_state *seen)
+{
+	uint32_t t = atomic_load_explicit(tail_hint, memory_order_relaxed);
+	uint64_t w;
+
+	for (;; t++) {
+		*out = &ring[t & mask];
+		*pos = t;
+		w = atomic_load_explicit(&(*out)->word, memory_order_relaxed);
+		while (w == cqe_word(t, 0, CQE_FREE))
+			if (atomic_compare_exchange_strong_explicit(
+				    &(*out)->word, &w, cqe_word(t, owner, to),
+				    order, memory_order_relaxed))
+				return true;
+		*seen = cqe_state(w);
+		/* the last lap's entry is still there, or the ring ended */
+		if (*seen == CQE_MOVED || (int32_t)(cqe_pos(w) - t) < 0)
+			return false;
+	}
+}
+
 enum cq_claim { CQ_CLAIMED, CQ_FULL, CQ_MOVED };
 
 /* Take the next entry.  On CQ_CLAIMED, *out is it and *pos its position. */
@@ -97,36 +123,19 @@ static inline enum cq_claim cq_ring_claim(struct urxe_cqe *ring, uint32_t mask,
 					  uint16_t owner,
 					  struct urxe_cqe **out, uint32_t *pos)
 {
-	uint32_t t = atomic_load_explicit(tail_hint, memory_order_relaxed);
-	struct urxe_cqe *e;
-	uint64_t w;
+	enum cqe_state seen;
 
-	for (;;) {
-		e = &ring[t & mask];
-		w = atomic_load_explicit(&e->word, memory_order_relaxed);
-		if (w == cqe_word(t, 0, CQE_FREE)) {
-			if (!atomic_compare_exchange_strong_explicit(
-				    &e->word, &w,
-				    cqe_word(t, owner, CQE_CLAIMED),
-				    memory_order_acquire,
-				    memory_order_relaxed))
-				continue;
-			atomic_store_explicit(tail_hint, t + 1,
-					      memory_order_relaxed);
-			*out = e;
-			*pos = t;
-			return CQ_CLAIMED;
-		}
-		if (cqe_state(w) == CQE_MOVED) {
-			/* acquire: next_ring was stored before it */
-			atomic_load_explicit(&e->word, memory_order_acquire);
-			return CQ_MOVED;
-		}
-		/* the last lap's entry is still there */
-		if ((int32_t)(cqe_pos(w) - t) < 0)
-			return CQ_FULL;
-		t++;
+	if (cq_ring_take(ring, mask, tail_hint, owner, CQE_CLAIMED,
+			 memory_order_acquire, out, pos, &seen)) {
+		atomic_store_explicit(tail_hint, *pos + 1,
+				      memory_order_relaxed);
+		return CQ_CLAIMED;
 	}
+	if (seen != CQE_MOVED)
+		return CQ_FULL;
+	/* acquire: next_ring was stored before it */
+	atomic_load_explicit(&(*out)->word, memory_order_acquire);
+	return CQ_MOVED;
 }
 
 /*
@@ -136,26 +145,11 @@ static inline enum cq_claim cq_ring_claim(struct urxe_cqe *ring, uint32_t mask,
 static inline bool cq_ring_close(struct urxe_cqe *ring, uint32_t mask,
 				 _Atomic uint32_t *tail_hint, uint32_t *pos)
 {
-	uint32_t t = atomic_load_explicit(tail_hint, memory_order_relaxed);
+	enum cqe_state seen;
 	struct urxe_cqe *e;
-	uint64_t w;
 
-	for (;;) {
-		e = &ring[t & mask];
-		w = atomic_load_explicit(&e->word, memory_order_relaxed);
-		if (w == cqe_word(t, 0, CQE_FREE)) {
-			if (!atomic_compare_exchange_strong_explicit(
-				    &e->word, &w, cqe_word(t, 0, CQE_MOVED),
-				    memory_order_acq_rel,
-				    memory_order_relaxed))
-				continue;
-			*pos = t;
-			return true;
-		}
-		if ((int32_t)(cqe_pos(w) - t) < 0)
-			return false;
-		t++;
-	}
+	return cq_ring_take(ring, mask, tail_hint, 0, CQE_MOVED,
+			    memory_order_acq_rel, &e, pos, &seen);
 }
 
 /* Publish a claimed entry: release, or seq_cst where arm is looked at next. */

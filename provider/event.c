@@ -182,28 +182,32 @@ void event_wait_cq(struct urxe_cq *cq)
 	pthread_mutex_unlock(&ibcq->mutex);
 }
 
+/* Until `completed` async events of an element are as many as were read. */
+static void wait_async(struct urxe_context *ctx, uintptr_t element,
+		       _Atomic uint32_t *raised, const uint32_t *completed,
+		       pthread_mutex_t *mutex, pthread_cond_t *cond)
+{
+	uint32_t events = take_back(ctx->ibv->async_fd, element, 16);
+
+	events = owed(raised, events);
+	pthread_mutex_lock(mutex);
+	while (behind(*completed, events))
+		pthread_cond_wait(cond, mutex);
+	pthread_mutex_unlock(mutex);
+}
+
 void event_wait_qp(struct urxe_qp *qp)
 {
 	struct ibv_qp *ibqp = &qp->vqp.qp;
-	uint32_t events;
 
-	events = take_back(qp->ctx->ibv->async_fd, (uintptr_t)ibqp, 16);
-	events = owed(&qp->sh->events, events);
-	pthread_mutex_lock(&ibqp->mutex);
-	while (behind(ibqp->events_completed, events))
-		pthread_cond_wait(&ibqp->cond, &ibqp->mutex);
-	pthread_mutex_unlock(&ibqp->mutex);
+	wait_async(qp->ctx, (uintptr_t)ibqp, &qp->sh->events,
+		   &ibqp->events_completed, &ibqp->mutex, &ibqp->cond);
 }
 
 void event_wait_srq(struct urxe_srq *srq)
 {
 	struct ibv_srq *ibsrq = &srq->vsrq.srq;
-	uint32_t events;
 
-	events = take_back(srq->ctx->ibv->async_fd, (uintptr_t)ibsrq, 16);
-	events = owed(&srq->sh->events, events);
-	pthread_mutex_lock(&ibsrq->mutex);
-	while (behind(ibsrq->events_completed, events))
-		pthread_cond_wait(&ibsrq->cond, &ibsrq->mutex);
-	pthread_mutex_unlock(&ibsrq->mutex);
+	wait_async(srq->ctx, (uintptr_t)ibsrq, &srq->sh->events,
+		   &ibsrq->events_completed, &ibsrq->mutex, &ibsrq->cond);
 }

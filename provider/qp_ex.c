@@ -120,55 +120,60 @@ static void wr_send(struct ibv_qp_ex *qp)
 	build(qp, IBV_WR_SEND);
 }
 
-static void wr_send_imm(struct ibv_qp_ex *qp, __be32 imm)
+/* imm, or the rkey to invalidate */
+static void build_imm(struct ibv_qp_ex *qp, enum ibv_wr_opcode opcode,
+		      uint32_t imm)
 {
-	struct urxe_wqe *w = build(qp, IBV_WR_SEND_WITH_IMM);
+	struct urxe_wqe *w = build(qp, opcode);
 
 	if (w)
 		w->imm = imm;
 }
 
-static void wr_send_inv(struct ibv_qp_ex *qp, uint32_t rkey)
+static struct urxe_wqe *build_rdma(struct ibv_qp_ex *qp,
+				   enum ibv_wr_opcode opcode, uint32_t rkey,
+				   uint64_t addr)
 {
-	struct urxe_wqe *w = build(qp, IBV_WR_SEND_WITH_INV);
+	struct urxe_wqe *w = build(qp, opcode);
 
 	if (w)
-		w->imm = rkey;
+		wqe_rdma(w, rkey, addr);
+	return w;
+}
+
+static void wr_send_imm(struct ibv_qp_ex *qp, __be32 imm)
+{
+	build_imm(qp, IBV_WR_SEND_WITH_IMM, imm);
+}
+
+static void wr_send_inv(struct ibv_qp_ex *qp, uint32_t rkey)
+{
+	build_imm(qp, IBV_WR_SEND_WITH_INV, rkey);
 }
 
 static void wr_local_inv(struct ibv_qp_ex *qp, uint32_t rkey)
 {
-	struct urxe_wqe *w = build(qp, IBV_WR_LOCAL_INV);
-
-	if (w)
-		w->imm = rkey;
+	build_imm(qp, IBV_WR_LOCAL_INV, rkey);
 }
 
 static void wr_rdma_write(struct ibv_qp_ex *qp, uint32_t rkey, uint64_t addr)
 {
-	struct urxe_wqe *w = build(qp, IBV_WR_RDMA_WRITE);
-
-	if (w)
-		wqe_rdma(w, rkey, addr);
+	build_rdma(qp, IBV_WR_RDMA_WRITE, rkey, addr);
 }
 
 static void wr_rdma_write_imm(struct ibv_qp_ex *qp, uint32_t rkey,
 			      uint64_t addr, __be32 imm)
 {
-	struct urxe_wqe *w = build(qp, IBV_WR_RDMA_WRITE_WITH_IMM);
+	struct urxe_wqe *w = build_rdma(qp, IBV_WR_RDMA_WRITE_WITH_IMM, rkey,
+					addr);
 
-	if (!w)
-		return;
-	wqe_rdma(w, rkey, addr);
-	w->imm = imm;
+	if (w)
+		w->imm = imm;
 }
 
 static void wr_rdma_read(struct ibv_qp_ex *qp, uint32_t rkey, uint64_t addr)
 {
-	struct urxe_wqe *w = build(qp, IBV_WR_RDMA_READ);
-
-	if (w)
-		wqe_rdma(w, rkey, addr);
+	build_rdma(qp, IBV_WR_RDMA_READ, rkey, addr);
 }
 
 static void wr_atomic_cmp_swp(struct ibv_qp_ex *qp, uint32_t rkey,

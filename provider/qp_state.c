@@ -39,7 +39,10 @@ enum {
 	SE = IBV_QPS_SQE,
 };
 
-/* To RESET and to ERR leads a way from everywhere; {0} ends a table. */
+/*
+ * To RESET and to ERR leads a way from everywhere; {0} ends a table.  An end
+ * of XRC has the table of RC without what is absent() there.
+ */
 static const struct transition rc[] = {
 	{ R, I, ENABLE, 0 },
 	{ I, I, 0, ENABLE },
@@ -81,35 +84,6 @@ static const struct transition ud[] = {
 	{ 0 }
 };
 
-static const struct transition xrc_send[] = {
-	{ R, I, ENABLE, 0 },
-	{ I, I, 0, ENABLE },
-	{ I, TR, CONNECT, PKEY_ACCESS },
-	{ TR, TS, REQUESTER | IBV_QP_SQ_PSN, STATE_ACCESS },
-	{ TS, TS, 0, STATE_ACCESS },
-	{ TS, D, 0, IBV_QP_EN_SQD_ASYNC_NOTIFY },
-	{ D, TS, 0, STATE_ACCESS },
-	{ D, D, 0,
-	  IBV_QP_PORT | IBV_QP_AV | REQUESTER | STATE_ACCESS |
-		  IBV_QP_PKEY_INDEX },
-	{ 0 }
-};
-
-static const struct transition xrc_recv[] = {
-	{ R, I, ENABLE, 0 },
-	{ I, I, 0, ENABLE },
-	{ I, TR, CONNECT | RESPONDER, PKEY_ACCESS },
-	{ TR, TS, IBV_QP_TIMEOUT | IBV_QP_SQ_PSN,
-	  STATE_ACCESS | IBV_QP_MIN_RNR_TIMER },
-	{ TS, TS, 0, STATE_ACCESS | IBV_QP_MIN_RNR_TIMER },
-	{ TS, D, 0, IBV_QP_EN_SQD_ASYNC_NOTIFY },
-	{ D, TS, 0, STATE_ACCESS | IBV_QP_MIN_RNR_TIMER },
-	{ D, D, 0,
-	  IBV_QP_PORT | IBV_QP_AV | IBV_QP_TIMEOUT | RESPONDER | STATE_ACCESS |
-		  IBV_QP_PKEY_INDEX },
-	{ 0 }
-};
-
 static const struct transition *table_of(enum ibv_qp_type type)
 {
 	switch (type) {
@@ -117,12 +91,21 @@ static const struct transition *table_of(enum ibv_qp_type type)
 		return uc;
 	case IBV_QPT_UD:
 		return ud;
-	case IBV_QPT_XRC_SEND:
-		return xrc_send;
-	case IBV_QPT_XRC_RECV:
-		return xrc_recv;
 	default:
 		return rc;
+	}
+}
+
+/* Attributes of an RC QP that this end of XRC does not have. */
+static int absent(enum ibv_qp_type type)
+{
+	switch (type) {
+	case IBV_QPT_XRC_SEND:
+		return RESPONDER;
+	case IBV_QPT_XRC_RECV:
+		return REQUESTER & ~IBV_QP_TIMEOUT;
+	default:
+		return 0;
 	}
 }
 
@@ -138,15 +121,17 @@ static bool allowed(enum ibv_qp_type type, enum ibv_qp_state from,
 		    enum ibv_qp_state to, int mask)
 {
 	const struct transition *t;
+	int required;
 
 	mask &= ~IBV_QP_STATE;
 	if (to == IBV_QPS_RESET || to == IBV_QPS_ERR)
 		return !mask;
 	for (t = table_of(type); t->from || t->to; t++)
 		if (t->from == from && t->to == to)
-			return (mask & t->required) == t->required &&
-			       !(mask & ~(t->required | t->optional));
-	return false;
+			break;
+	required = t->required & ~absent(type);
+	return (t->from || t->to) && (mask & required) == required &&
+	       !(mask & ~(t->required | t->optional));
 }
 
 static int check_values(struct urxe_qp *qp, const struct ibv_qp_attr *a,
@@ -225,7 +210,6 @@ static void apply(struct urxe_qp *qp, const struct ibv_qp_attr *a, int mask)
 				      memory_order_relaxed);
 }
 
-
 /* From `from`, unless a peer's NAK came first. */
 static bool step(struct urxe_qp *qp, uint64_t from, enum ibv_qp_state to,
 		 int mask)
@@ -260,20 +244,6 @@ static bool own_dest(const struct urxe_qp *qp)
 	       qp->init.qp_type != IBV_QPT_XRC_RECV;
 }
 
-/*
- * Half of an RC QP's attributes do not exist at either end of XRC.  Programs
- * set them all the same, and the kernel lets them pass unused.
- */
-static int drop_unused(enum ibv_qp_type type, int mask)
-{
-	if (type == IBV_QPT_XRC_SEND)
-		mask &= ~RESPONDER;
-	if (type == IBV_QPT_XRC_RECV)
-		mask &= ~(IBV_QP_MAX_QP_RD_ATOMIC | IBV_QP_RETRY_CNT |
-			  IBV_QP_RNR_RETRY);
-	return mask;
-}
-
 /* qp->lock is held. */
 static int modify(struct urxe_qp *qp, const struct ibv_qp_attr *a, int mask)
 {
@@ -282,7 +252,8 @@ static int modify(struct urxe_qp *qp, const struct ibv_qp_attr *a, int mask)
 	enum ibv_qp_state from = URXE_CONN_STATE(word), to = from;
 	int ret;
 
-	mask = drop_unused(qp->init.qp_type, mask);
+	/* programs set these at both ends of XRC, and the kernel lets them */
+	mask &= ~absent(qp->init.qp_type);
 	if (mask & IBV_QP_STATE)
 		to = a->qp_state;
 	if ((mask & IBV_QP_CUR_STATE) && a->cur_qp_state != from)

@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bitmap.h"
 #include "context.h"
 #include "cq.h"
 #include "event.h"
@@ -47,26 +46,6 @@ static int check_attr(const struct ibv_context *ctx,
 	return 0;
 }
 
-static int take_index(struct urxe_context *ctx)
-{
-	struct urxe_arena *a = ctx->arena;
-	uint32_t i;
-
-	fabric_mutex_lock(&a->lock);
-	i = bitmap_find(a->srq_map, URXE_MAX_SRQ, 0, 1, 1);
-	if (i < URXE_MAX_SRQ)
-		bitmap_set(a->srq_map, i, 1);
-	pthread_mutex_unlock(&a->lock);
-	return i < URXE_MAX_SRQ ? (int)i : -ENOMEM;
-}
-
-static void drop_index(struct urxe_context *ctx, uint32_t index)
-{
-	fabric_mutex_lock(&ctx->arena->lock);
-	bitmap_clear(ctx->arena->srq_map, index, 1);
-	pthread_mutex_unlock(&ctx->arena->lock);
-}
-
 static int setup(struct urxe_srq *srq, const struct ibv_srq_attr *attr)
 {
 	struct urxe_context *ctx = srq->ctx;
@@ -76,7 +55,7 @@ static int setup(struct urxe_srq *srq, const struct ibv_srq_attr *attr)
 	ret = fabric_obj_get(ctx->fabric, ctx->slot, URXE_OBJ_SRQ);
 	if (ret)
 		return ret;
-	ret = take_index(ctx);
+	ret = arena_index_take(ctx->arena, ctx->arena->srq_map, URXE_MAX_SRQ);
 	if (ret < 0)
 		goto err_put;
 	srq->index = ret;
@@ -95,7 +74,7 @@ static int setup(struct urxe_srq *srq, const struct ibv_srq_attr *attr)
 	return 0;
 
 err_index:
-	drop_index(ctx, srq->index);
+	arena_index_drop(ctx->arena, ctx->arena->srq_map, srq->index);
 err_put:
 	fabric_obj_put(ctx->fabric, ctx->slot, URXE_OBJ_SRQ);
 	return ret;
@@ -214,7 +193,7 @@ int urxe_destroy_srq(struct ibv_srq *ibsrq)
 					  memory_order_relaxed);
 	pd_put(to_upd(ibsrq->pd));
 	rq_destroy(ctx, &srq->rq);
-	drop_index(ctx, srq->index);
+	arena_index_drop(ctx->arena, ctx->arena->srq_map, srq->index);
 	fabric_obj_put(ctx->fabric, ctx->slot, URXE_OBJ_SRQ);
 	pthread_mutex_destroy(&ibsrq->mutex);
 	pthread_cond_destroy(&ibsrq->cond);

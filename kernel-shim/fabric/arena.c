@@ -128,6 +128,25 @@ int arena_fabric_dir(int fd, char *buf, size_t len)
 	return 0;
 }
 
+int arena_index_take(struct urxe_arena *a, uint64_t *map, uint32_t bits)
+{
+	uint32_t i;
+
+	fabric_mutex_lock(&a->lock);
+	i = bitmap_find(map, bits, 0, 1, 1);
+	if (i < bits)
+		bitmap_set(map, i, 1);
+	pthread_mutex_unlock(&a->lock);
+	return i < bits ? (int)i : -ENOMEM;
+}
+
+void arena_index_drop(struct urxe_arena *a, uint64_t *map, uint32_t bit)
+{
+	fabric_mutex_lock(&a->lock);
+	bitmap_clear(map, bit, 1);
+	pthread_mutex_unlock(&a->lock);
+}
+
 int arena_reserve(int fd, uint64_t offset, uint64_t len)
 {
 	int ret;

@@ -111,6 +111,13 @@ bool arena_fd_alive(int fd);
 /* Directory of the fabric that an arena's descriptor belongs to. */
 int arena_fabric_dir(int fd, char *buf, size_t len);
 
+/*
+ * A free bit of one of the arena's maps, or -ENOMEM.  Takes the arena's lock,
+ * and so does giving it back.
+ */
+int arena_index_take(struct urxe_arena *a, uint64_t *map, uint32_t bits);
+void arena_index_drop(struct urxe_arena *a, uint64_t *map, uint32_t bit);
+
 /* Reserve memory for a part of the arena: after this no SIGBUS.  -ENOMEM */
 int arena_reserve(int fd, uint64_t offset, uint64_t len);
 
