@@ -201,7 +201,8 @@ enum response responder_ready(struct urxe_qp *qp, const struct urxe_wqe *w)
 		conn_drop(c);
 		return RESP_SILENCE;
 	}
-	if (unlikely(!port_up(qp->ctx) || !hears(c, word)))
+	if (unlikely(!port_up(qp->ctx) ||
+		     (URXE_CONN_STATE(word) != IBV_QPS_RTS && !hears(c, word))))
 		return RESP_SILENCE;
 	epsn = atomic_load_explicit(&c->sh->epsn, memory_order_relaxed);
 	/* IB 9.8.2.2: an unreliable responder goes on with what comes */

@@ -76,7 +76,7 @@ static bool no_room(struct urxe_cq_view *v, struct urxe_cqe_ref *ref)
 	return false;
 }
 
-bool cq_begin(struct urxe_cq_view *v, struct urxe_cqe_ref *ref)
+static inline bool begin(struct urxe_cq_view *v, struct urxe_cqe_ref *ref)
 {
 	struct urxe_cq_sh *sh = v->sh;
 	struct urxe_cqe *ring;
@@ -106,6 +106,11 @@ bool cq_begin(struct urxe_cq_view *v, struct urxe_cqe_ref *ref)
 		}
 	}
 	return false;
+}
+
+bool cq_begin(struct urxe_cq_view *v, struct urxe_cqe_ref *ref)
+{
+	return begin(v, ref);
 }
 
 uint64_t cq_clock(void)
@@ -147,11 +152,10 @@ static void notify(struct urxe_cq_view *v, bool solicited)
 		cq_fire(v, solicited);
 }
 
-void cq_end(struct urxe_cq_view *v, const struct urxe_cqe_ref *ref,
-	    const struct urxe_completion *c, uint8_t inline_len)
+static inline void end(struct urxe_cq_view *v, struct urxe_cqe *e,
+		       uint32_t pos, const struct urxe_completion *c,
+		       uint8_t inline_len)
 {
-	struct urxe_cqe *e = ref->cqe;
-
 	e->wr_id = c->wr_id;
 	e->qpn = c->qpn;
 	e->byte_len = c->byte_len;
@@ -165,20 +169,26 @@ void cq_end(struct urxe_cq_view *v, const struct urxe_cqe_ref *ref,
 	if (unlikely(v->sh->flags & URXE_CQ_TIMESTAMP))
 		e->timestamp = cq_clock();
 	if (likely(!v->sh->channel)) {
-		cq_ring_publish(e, ref->pos, memory_order_release);
+		cq_ring_publish(e, pos, memory_order_release);
 		return;
 	}
-	cq_ring_publish(e, ref->pos, memory_order_seq_cst);
+	cq_ring_publish(e, pos, memory_order_seq_cst);
 	notify(v, c->solicited || c->status != IBV_WC_SUCCESS);
+}
+
+void cq_end(struct urxe_cq_view *v, const struct urxe_cqe_ref *ref,
+	    const struct urxe_completion *c, uint8_t inline_len)
+{
+	end(v, ref->cqe, ref->pos, c, inline_len);
 }
 
 bool cq_complete(struct urxe_cq_view *v, const struct urxe_completion *c)
 {
 	struct urxe_cqe_ref ref;
 
-	if (!cq_begin(v, &ref))
+	if (!begin(v, &ref))
 		return false;
-	cq_end(v, &ref, c, 0);
+	end(v, ref.cqe, ref.pos, c, 0);
 	return true;
 }
 

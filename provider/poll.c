@@ -143,7 +143,7 @@ void poll_release_backlog(struct urxe_cq *cq)
 	free(b);
 }
 
-struct urxe_cqe *poll_ring(struct urxe_cq *cq)
+static inline struct urxe_cqe *ring_next(struct urxe_cq *cq)
 {
 	struct urxe_cqe *e;
 	uint64_t w;
@@ -159,13 +159,18 @@ struct urxe_cqe *poll_ring(struct urxe_cq *cq)
 	}
 }
 
+struct urxe_cqe *poll_ring(struct urxe_cq *cq)
+{
+	return ring_next(cq);
+}
+
 bool poll_next(struct urxe_cq *cq, struct urxe_cqe **out)
 {
 	struct urxe_cqe *e;
 
 	for (;;) {
 		e = unlikely(cq->backlog != NULL) ? backlog_next(cq) :
-						    poll_ring(cq);
+						    ring_next(cq);
 		if (!e)
 			return false;
 		if (likely(settle(cq, e))) {
