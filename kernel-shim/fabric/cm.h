@@ -27,7 +27,7 @@
 #define CM_MAGIC "urxe cm tables " /* 16 bytes with its NUL */
 #define CM_MAX_CHAN 16384
 #define CM_MAX_ID 16384 /* librdmacm can map 65536 */
-#define CM_MAX_EVENT 32768
+#define CM_MAX_EVENT (8 * CM_MAX_ID) /* no id has that many at a time */
 #define CM_MAX_MC 4096
 #define CM_MAX_BACKLOG 1024 /* sysctl net.rdma_ucm.max_backlog */
 
@@ -116,13 +116,16 @@ enum {
 
 #define CM_UDP_QKEY 0x01234567
 #define CM_HOP_LIMIT 64
+#define CM_LIFE_TIME 16 /* 4.096 us << this: what RoCE assumes of a packet */
 
 /* As enum ibv_qp_type and enum ibv_event_type. */
 #define CM_QPT_RC 2
+#define CM_QPT_UC 3
 #define CM_QPT_UD 4
 #define CM_QPT_XRC_SEND 9
 #define CM_QPT_XRC_RECV 10
 #define CM_COMM_EST 4
+#define CM_PATH_MIG 6
 
 enum { CM_CHAN_FREE, CM_CHAN_LIVE, CM_CHAN_DYING };
 
@@ -154,7 +157,8 @@ enum cm_flags {
 	CM_F_AFONLY = 32,
 	CM_F_TIMEOUT_SET = 64,
 	CM_F_PARKED = 128, /* REQ_SENT to a listener whose backlog is full */
-	CM_F_SRQ = 256
+	CM_F_SRQ = 256,
+	CM_F_PATH = 512 /* it has one: path_tos, path_life */
 };
 
 struct cm_id {
@@ -184,7 +188,8 @@ struct cm_id {
 	union cm_addr src, dst;
 	uint8_t sgid[16], dgid[16];
 	uint8_t private_data[216]; /* of the request, while parked */
-	uint8_t pad1[56];
+	uint8_t path_tos, path_life; /* as resolved, or of the request */
+	uint8_t pad1[54];
 };
 static_assert(sizeof(struct cm_id) == 512, "fixed");
 
@@ -245,6 +250,11 @@ void cm_lock(struct cm *cm);
 void cm_unlock(struct cm *cm);
 uint64_t cm_now(void);
 
+/* How many entries there may be: no index is greater, whatever is written. */
+uint32_t cm_chans(const struct cm *cm);
+uint32_t cm_ids(const struct cm *cm);
+uint32_t cm_events(const struct cm *cm);
+uint32_t cm_mcs(const struct cm *cm);
 /* Pointers into the tables, NULL if ref (index + 1) names nothing. */
 struct cm_chan *cm_chan_at(struct cm *cm, uint32_t ref);
 struct cm_id *cm_id_at(struct cm *cm, uint32_t ref);
@@ -285,8 +295,8 @@ struct cm_event *cm_event_new(struct cm *cm, struct cm_id *id, uint32_t event,
 void cm_event_send(struct cm *cm, struct cm_event *e);
 /* The same through a writer that the caller has. */
 void cm_event_send_by(struct cm *cm, struct cm_event *e, int fd);
-/* Without parameters. */
-void cm_event_post(struct cm *cm, struct cm_id *id, uint32_t event, int status);
+/* Without parameters; -ENOMEM: there is no room for it. */
+int cm_event_post(struct cm *cm, struct cm_id *id, uint32_t event, int status);
 /*
  * The oldest event of the channel, which fd is; what it counts is counted.
  * false: there is none.
@@ -316,6 +326,8 @@ bool cm_addr_same(const union cm_addr *a, const union cm_addr *b);
 uint16_t cm_addr_port(const union cm_addr *a); /* host order */
 void cm_addr_set_port(union cm_addr *a, uint16_t port);
 void cm_addr_set_loopback(union cm_addr *a);
+/* The address as a GID. */
+void cm_addr_raw(const union cm_addr *a, uint8_t gid[16]);
 /* The GID that stands for an address; its index in the table or 0. */
 uint32_t cm_addr_gid(const struct urxe_dev *dev, const union cm_addr *a,
 		     uint8_t gid[16]);
@@ -333,6 +345,8 @@ int cm_port_bind(struct cm *cm, struct cm_id *id, bool privileged);
 int cm_port_exclusive(struct cm *cm, struct cm_id *id);
 /* Who listens where `id` wants to go; NULL: nobody who lives. */
 struct cm_id *cm_port_listener(struct cm *cm, const struct cm_id *id);
+/* Does anybody listen on that service, though perhaps not for this address? */
+bool cm_port_served(struct cm *cm, const struct cm_id *id);
 /* The service that an id offers, or that it wants. */
 uint64_t cm_service_id(const struct cm_id *id, const union cm_addr *a);
 
@@ -350,6 +364,11 @@ int cm_reject(struct cm *cm, struct cm_id *id, uint8_t reason, const void *data,
 	      uint8_t len);
 int cm_disconnect(struct cm *cm, struct cm_id *id);
 int cm_notify(struct cm *cm, struct cm_id *id, uint32_t event);
+/* The address handle that reaches gid from id. */
+void cm_fill_ah(struct ib_uverbs_ah_attr *ah, const struct cm_id *id,
+		const uint8_t gid[16], uint8_t tos);
+/* The Q_Key of a datagram id, once and for all; 0: the usual one. */
+int cm_set_qkey(struct cm_id *id, uint32_t qkey);
 /* A place in the listener's backlog is free. */
 void cm_unpark(struct cm *cm, struct cm_id *listener);
 
@@ -362,7 +381,8 @@ void cm_got_reject(struct cm *cm, struct cm_id *id, int reason,
 		   const void *data, uint8_t len);
 void cm_got_dreq(struct cm *cm, struct cm_id *id);
 void cm_got_drep(struct cm *cm, struct cm_id *id);
-void cm_got_sidr_reply(struct cm *cm, struct cm_id *id, int status);
+void cm_got_sidr_reject(struct cm *cm, struct cm_id *id, int status,
+			const void *data, uint8_t len);
 /*
  * Timers of the ids that process pid looks after, and the life of their
  * peers.  Returns when to do so again, in ns; 0: there is nothing to look

@@ -37,7 +37,7 @@ bool cm_addr_zero(const union cm_addr *a)
 {
 	switch (a->sa.sa_family) {
 	case AF_INET:
-		return !a->in.sin_addr.s_addr;
+		return !(be32toh(a->in.sin_addr.s_addr) >> 24);
 	case AF_INET6:
 		return is_zero(a->in6.sin6_addr.s6_addr);
 	default:
@@ -122,7 +122,7 @@ void cm_addr_set_loopback(union cm_addr *a)
 	}
 }
 
-static void raw_gid(const union cm_addr *a, uint8_t gid[16])
+void cm_addr_raw(const union cm_addr *a, uint8_t gid[16])
 {
 	switch (a->sa.sa_family) {
 	case AF_INET:
@@ -158,7 +158,7 @@ bool cm_addr_known(const struct urxe_dev *dev, const union cm_addr *a)
 	uint8_t raw[16];
 	uint32_t index;
 
-	raw_gid(a, raw);
+	cm_addr_raw(a, raw);
 	return find(dev, raw, &index);
 }
 
@@ -168,7 +168,7 @@ uint32_t cm_addr_gid(const struct urxe_dev *dev, const union cm_addr *a,
 	struct urxe_gid g;
 	uint32_t index;
 
-	raw_gid(a, gid);
+	cm_addr_raw(a, gid);
 	if (find(dev, gid, &index))
 		return index;
 	/* an address without an entry, such as 127.0.0.1: the port's own */

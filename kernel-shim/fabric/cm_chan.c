@@ -48,10 +48,10 @@ void cm_chan_sweep(struct cm *cm, unsigned int n)
 	struct cm_table *t = cm->t;
 	struct cm_chan *c;
 
-	if (n > t->chan_high)
-		n = t->chan_high;
+	if (n > cm_chans(cm))
+		n = cm_chans(cm);
 	for (; n; n--) {
-		if (t->sweep_next >= t->chan_high)
+		if (t->sweep_next >= cm_chans(cm))
 			t->sweep_next = 0;
 		c = cm_chan_at(cm, ++t->sweep_next);
 		if (c)
@@ -75,7 +75,7 @@ static void reap(struct cm *cm, struct cm_chan *c)
 	char name[40];
 	uint32_t i;
 
-	for (i = 1; i <= cm->t->id_high; i++) {
+	for (i = 1; i <= cm_ids(cm); i++) {
 		id = cm_id_at(cm, i);
 		if (id && id->chan == ref)
 			cm_id_destroy(cm, id, -1);
@@ -94,7 +94,7 @@ void cm_chan_reap_dying(struct cm *cm)
 	/* telling the peers may find more of them dead */
 	while (cm->dying) {
 		cm->dying = false;
-		for (i = 1; i <= cm->t->chan_high; i++) {
+		for (i = 1; i <= cm_chans(cm); i++) {
 			c = cm_chan_at(cm, i);
 			if (c && c->state == CM_CHAN_DYING)
 				reap(cm, c);
@@ -136,7 +136,7 @@ static struct cm_chan *find_free(struct cm *cm)
 	uint32_t i;
 	int fd, ret;
 
-	for (i = t->chan_low; i < t->chan_high && i < CM_MAX_CHAN; i++) {
+	for (i = t->chan_low; i < cm_chans(cm); i++) {
 		if (t->chan[i].state == CM_CHAN_FREE) {
 			t->chan_low = i + 1;
 			return &t->chan[i];
@@ -193,7 +193,7 @@ struct cm_chan *cm_chan_find(struct cm *cm, uint64_t ino, uint32_t hint)
 
 	if (c && c->ino == ino && c->state == CM_CHAN_LIVE)
 		return c;
-	for (i = 1; i <= cm->t->chan_high; i++) {
+	for (i = 1; i <= cm_chans(cm); i++) {
 		c = cm_chan_at(cm, i);
 		if (c && c->ino == ino && c->state == CM_CHAN_LIVE)
 			return c;

@@ -46,7 +46,7 @@ static void arrive(struct cm *cm)
 	struct cm_id *id;
 	uint32_t i;
 
-	for (i = 1; i <= cm->t->id_high; i++) {
+	for (i = 1; i <= cm_ids(cm); i++) {
 		id = cm_id_at(cm, i);
 		if (!id || !(id->flags & CM_F_PARKED) || id->listener.id)
 			continue;
@@ -66,6 +66,8 @@ int cm_listen(struct cm *cm, struct cm_id *id, uint32_t backlog)
 		id->flags &= ~(uint32_t)CM_F_REUSE;
 	}
 	id->cma = CMA_LISTEN;
+	if (id->flags & CM_F_DEVICE)
+		id->flags |= CM_F_CM; /* commands for connections find it */
 	id->backlog = backlog && backlog < CM_MAX_BACKLOG ? backlog :
 							    CM_MAX_BACKLOG;
 	id->order = ++cm->t->order;
@@ -102,21 +104,30 @@ static void fill_request(struct cm_event *e, const struct cm_id *client)
 	struct rdma_ucm_conn_param *p = &e->resp.param.conn;
 	const uint8_t room = request_room(client);
 
-	e->resp.ece = client->ece;
 	if (is_ud(client)) {
 		fill_ud_private(e, client->private_data, client->private_len,
 				room);
 		return;
 	}
 	fill_conn_private(e, client->private_data, client->private_len, room);
+	e->resp.ece = client->ece;
 	/* each end's resources are the other one's depth */
 	p->responder_resources = client->initiator_depth;
 	p->initiator_depth = client->responder_resources;
 	p->flow_control = client->flow_control;
-	p->retry_count = client->retry_count;
-	p->rnr_retry_count = client->rnr_retry_count;
+	if (client->qp_type != CM_QPT_XRC_SEND) {
+		p->retry_count = client->retry_count;
+		p->rnr_retry_count = client->rnr_retry_count;
+	}
 	p->srq = !!(client->flags & CM_F_SRQ);
 	p->qp_num = client->qpn;
+}
+
+/* The type of the QP that client's QP is to be connected with. */
+static uint8_t far_type(const struct cm_id *client)
+{
+	return client->qp_type == CM_QPT_XRC_SEND ? CM_QPT_XRC_RECV :
+						    client->qp_type;
 }
 
 /* The listener's new id. */
@@ -124,8 +135,7 @@ static void fill_passive(struct cm *cm, struct cm_id *id, const struct cm_id *l,
 			 const struct cm_id *client)
 {
 	id->ps = l->ps;
-	id->qp_type = l->qp_type;
-	id->tos = l->tos;
+	id->qp_type = far_type(client);
 	id->flags = CM_F_DEVICE | CM_F_CM |
 		    (l->flags & (CM_F_AFONLY | CM_F_AFONLY_SET));
 	id->cma = CMA_CONNECT;
@@ -142,14 +152,18 @@ static void fill_passive(struct cm *cm, struct cm_id *id, const struct cm_id *l,
 	id->psn = new_psn();
 	id->remote_qpn = client->qpn;
 	id->remote_psn = client->psn;
+	if (!is_ud(client)) {
+		id->flags |= CM_F_PATH;
+		id->path_tos = client->path_tos;
+		id->path_life = client->path_life;
+	}
 	id->peer = cm_ref_to(cm, client);
 }
 
-static bool same_service(const struct cm_id *l, const struct cm_id *client)
+/* Do they speak of the same type of QP? */
+static bool same_type(const struct cm_id *l, const struct cm_id *client)
 {
-	return l->qp_type == client->qp_type ||
-	       (l->qp_type == CM_QPT_XRC_RECV &&
-		client->qp_type == CM_QPT_XRC_SEND);
+	return !l->qp_type || l->qp_type == far_type(client);
 }
 
 /* As if the request got lost and were repeated; l is NULL for the first. */
@@ -159,6 +173,15 @@ static void park(struct cm *cm, struct cm_id *client, const struct cm_id *l)
 	client->listener = l ? cm_ref_to(cm, l) : (struct cm_ref){ 0 };
 	client->order = ++cm->t->order;
 	client->deadline = cm_now() + (l ? REQ_TIMEOUT_NS : TRAVEL_NS);
+}
+
+/* What a request gets that its listener can do nothing with. */
+static void turn_away(struct cm *cm, struct cm_id *client)
+{
+	if (is_ud(client))
+		cm_got_sidr_reject(cm, client, CM_SIDR_REJECT, NULL, 0);
+	else
+		cm_got_reject(cm, client, CM_REJ_CONSUMER, NULL, 0);
 }
 
 /* False: the listener turned out to be dead. */
@@ -172,8 +195,8 @@ static bool deliver(struct cm *cm, struct cm_id *client, struct cm_id *l)
 	fd = cm_chan_writer(cm, c);
 	if (fd < 0 && c->state != CM_CHAN_LIVE)
 		return false;
-	if (!same_service(l, client)) {
-		cm_got_reject(cm, client, CM_REJ_CONSUMER, NULL, 0);
+	if (!same_type(l, client)) {
+		turn_away(cm, client);
 		goto out;
 	}
 	if (l->backlog)
@@ -183,7 +206,10 @@ static bool deliver(struct cm *cm, struct cm_id *client, struct cm_id *l)
 	if (!e) {
 		if (id)
 			cm_id_free(cm, id);
-		park(cm, client, l);
+		if (is_ud(client))
+			turn_away(cm, client);
+		else
+			park(cm, client, l);
 		goto out;
 	}
 	fill_passive(cm, id, l, client);
@@ -220,7 +246,7 @@ static struct cm_id *parked(struct cm *cm, const struct cm_id *l)
 	struct cm_id *id, *first = NULL;
 	uint32_t i;
 
-	for (i = 1; i <= cm->t->id_high; i++) {
+	for (i = 1; i <= cm_ids(cm); i++) {
 		id = cm_id_at(cm, i);
 		if (id && id->flags & CM_F_PARKED &&
 		    cm_deref(cm, id->listener) == l &&
@@ -246,11 +272,24 @@ void cm_unpark(struct cm *cm, struct cm_id *l)
 	}
 }
 
+static bool may_connect(const struct cm_id *id)
+{
+	switch (id->qp_type) {
+	case CM_QPT_RC:
+	case CM_QPT_UC:
+	case CM_QPT_UD:
+	case CM_QPT_XRC_SEND:
+		return true;
+	default:
+		return false;
+	}
+}
+
 int cm_connect(struct cm *cm, struct cm_id *id,
 	       const struct rdma_ucm_conn_param *p,
 	       const struct rdma_ucm_ece *ece)
 {
-	if (id->cma != CMA_ROUTE_RESOLVED ||
+	if (id->cma != CMA_ROUTE_RESOLVED || !may_connect(id) ||
 	    p->private_data_len > request_room(id))
 		return -EINVAL;
 	id->cma = CMA_CONNECT;
@@ -260,7 +299,11 @@ int cm_connect(struct cm *cm, struct cm_id *id,
 	id->psn = new_psn();
 	id->responder_resources = p->responder_resources;
 	id->initiator_depth = p->initiator_depth;
-	id->flow_control = p->flow_control;
+	if (id->qp_type == CM_QPT_XRC_SEND) { /* it answers nothing */
+		id->responder_resources = 0;
+		id->flags &= ~(uint32_t)CM_F_SRQ;
+	}
+	id->flow_control = p->flow_control & 1;
 	id->retry_count = at_most_7(p->retry_count);
 	id->rnr_retry_count = at_most_7(p->rnr_retry_count);
 	id->ece = *ece;
@@ -301,9 +344,9 @@ static int send_reply(struct cm *cm, struct cm_id *id,
 			  CM_REP_PRIVATE);
 	out->responder_resources = p->initiator_depth;
 	out->initiator_depth = p->responder_resources;
-	out->flow_control = p->flow_control;
+	out->flow_control = p->flow_control & 1;
 	out->rnr_retry_count = client->rnr_retry_count;
-	out->srq = p->srq;
+	out->srq = !!p->srq;
 	out->qp_num = id->qpn;
 	e->resp.ece = *ece;
 	cm_event_send(cm, e);
@@ -321,49 +364,71 @@ static int send_rtu(struct cm *cm, struct cm_id *id)
 	if (server && server->cm == CM_REP_SENT) {
 		server->cm = CM_ESTABLISHED;
 		cm_event_post(cm, server, CM_EV_ESTABLISHED, 0);
+	} else if (server && server->cm == CM_DREQ_SENT) {
+		cm_got_dreq(cm, id); /* repeated until somebody hears it */
 	}
 	return 0;
 }
 
-/* The address handle that reaches the other end of id. */
-static void fill_ah(struct ib_uverbs_ah_attr *ah, const struct cm_id *id)
+void cm_fill_ah(struct ib_uverbs_ah_attr *ah, const struct cm_id *id,
+		const uint8_t gid[16], uint8_t tos)
 {
-	memcpy(ah->grh.dgid, id->dgid, 16);
+	memcpy(ah->grh.dgid, gid, 16);
 	ah->grh.sgid_index = id->sgid_index;
 	ah->grh.hop_limit = CM_HOP_LIMIT;
-	ah->grh.traffic_class = id->tos;
+	ah->grh.traffic_class = tos;
 	ah->is_global = 1;
 	ah->port_num = 1;
 }
 
-static int send_sidr_reply(struct cm *cm, struct cm_id *id,
-			   const struct rdma_ucm_conn_param *p,
-			   const struct rdma_ucm_ece *ece)
+int cm_set_qkey(struct cm_id *id, uint32_t qkey)
 {
-	struct cm_id *client = cm_deref(cm, id->peer);
+	if (qkey && id->qkey && id->qkey != qkey)
+		return -EINVAL;
+	if (!id->qkey)
+		id->qkey = qkey ? qkey : CM_UDP_QKEY;
+	return 0;
+}
+
+/* The server's SIDR_REP, as it arrives. */
+static void got_sidr_reply(struct cm *cm, struct cm_id *client,
+			   const struct cm_id *server,
+			   const struct rdma_ucm_conn_param *p)
+{
+	int ret = cm_set_qkey(client, server->qkey);
 	struct cm_event *e;
 
-	if (id->cm != CM_SIDR_RCVD || p->private_data_len > CM_SIDR_REP_PRIVATE)
+	client->cm = CM_IDLE;
+	client->deadline = 0;
+	e = cm_event_new(cm, client, ret ? CM_EV_ADDR_ERROR : CM_EV_ESTABLISHED,
+			 ret);
+	if (!e)
+		return;
+	fill_ud_private(e, p->private_data, p->private_data_len,
+			CM_SIDR_REP_PRIVATE);
+	if (!ret) {
+		e->resp.param.ud.qp_num = server->qpn;
+		e->resp.param.ud.qkey = server->qkey;
+		cm_fill_ah(&e->resp.param.ud.ah_attr, client, client->dgid,
+			   client->path_tos);
+	}
+	cm_event_send(cm, e);
+}
+
+static int send_sidr_reply(struct cm *cm, struct cm_id *id,
+			   const struct rdma_ucm_conn_param *p)
+{
+	struct cm_id *client = cm_deref(cm, id->peer);
+
+	if (id->cm != CM_SIDR_RCVD ||
+	    p->private_data_len > CM_SIDR_REP_PRIVATE ||
+	    cm_set_qkey(id, p->qkey))
 		return -EINVAL;
 	id->cm = CM_IDLE;
 	id->qpn = p->qp_num & 0xffffff;
-	id->qkey = p->qkey ? p->qkey : CM_UDP_QKEY;
 	cm_unlink(cm, id);
-	if (!client || client->cm != CM_SIDR_SENT)
-		return 0;
-	client->cm = CM_IDLE;
-	client->deadline = 0;
-	client->qkey = id->qkey;
-	e = cm_event_new(cm, client, CM_EV_ESTABLISHED, 0);
-	if (!e)
-		return 0;
-	fill_ud_private(e, p->private_data, p->private_data_len,
-			CM_SIDR_REP_PRIVATE);
-	e->resp.param.ud.qp_num = id->qpn;
-	e->resp.param.ud.qkey = id->qkey;
-	e->resp.ece = *ece;
-	fill_ah(&e->resp.param.ud.ah_attr, client);
-	cm_event_send(cm, e);
+	if (client && client->cm == CM_SIDR_SENT)
+		got_sidr_reply(cm, client, id, p);
 	return 0;
 }
 
@@ -377,7 +442,7 @@ int cm_accept(struct cm *cm, struct cm_id *id,
 	if (id->cma != CMA_CONNECT)
 		return -EINVAL;
 	if (is_ud(id))
-		ret = send_sidr_reply(cm, id, p ? p : &nothing, ece);
+		ret = send_sidr_reply(cm, id, p ? p : &nothing);
 	else if (p)
 		ret = send_reply(cm, id, p, ece);
 	else
@@ -394,7 +459,11 @@ int cm_accept(struct cm *cm, struct cm_id *id,
 
 int cm_notify(struct cm *cm, struct cm_id *id, uint32_t event)
 {
-	if (!(id->flags & CM_F_CM) || event != CM_COMM_EST)
+	if (!(id->flags & CM_F_CM))
+		return -EINVAL;
+	if (event == CM_PATH_MIG && id->cm == CM_ESTABLISHED)
+		return 0;
+	if (event != CM_COMM_EST)
 		return -EINVAL;
 	if (id->cm == CM_ESTABLISHED)
 		return -EISCONN;

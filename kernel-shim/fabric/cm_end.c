@@ -37,6 +37,7 @@ static void to_idle(struct cm *cm, struct cm_id *id)
 {
 	id->cm = CM_IDLE;
 	id->deadline = 0;
+	id->flags &= ~(uint32_t)CM_F_PARKED;
 	cm_unlink(cm, id);
 }
 
@@ -78,7 +79,8 @@ void cm_got_reject(struct cm *cm, struct cm_id *id, int reason,
 	cm_event_send(cm, e);
 }
 
-void cm_got_sidr_reply(struct cm *cm, struct cm_id *id, int status)
+void cm_got_sidr_reject(struct cm *cm, struct cm_id *id, int status,
+			const void *data, uint8_t len)
 {
 	struct cm_event *e;
 
@@ -88,6 +90,8 @@ void cm_got_sidr_reply(struct cm *cm, struct cm_id *id, int status)
 	e = cm_event_new(cm, id, CM_EV_UNREACHABLE, status);
 	if (!e)
 		return;
+	if (len)
+		memcpy(e->resp.param.ud.private_data, data, len);
 	e->resp.param.ud.private_data_len = CM_SIDR_REP_PRIVATE;
 	cm_event_send(cm, e);
 }
@@ -136,6 +140,8 @@ int cm_disconnect(struct cm *cm, struct cm_id *id)
 		cm->watch = true;
 		if (peer)
 			cm_got_dreq(cm, peer);
+		else
+			cm_got_drep(cm, id); /* for an unknown connection */
 		break;
 	case CM_DREQ_RCVD:
 		cm_timewait(cm, id);
@@ -161,7 +167,7 @@ int cm_reject(struct cm *cm, struct cm_id *id, uint8_t reason, const void *data,
 			return -EINVAL;
 		to_idle(cm, id);
 		if (peer)
-			cm_got_sidr_reply(cm, peer, CM_SIDR_REJECT);
+			cm_got_sidr_reject(cm, peer, CM_SIDR_REJECT, data, len);
 		return 0;
 	case CM_REQ_SENT:
 	case CM_REQ_RCVD:
@@ -202,13 +208,14 @@ static void hang_up(struct cm *cm, struct cm_id *id)
 		cm_got_reject(cm, peer, CM_REJ_CONSUMER, NULL, 0);
 		break;
 	case CM_ESTABLISHED:
-		cm_got_dreq(cm, peer);
+		if (id->qp_type != CM_QPT_XRC_RECV) /* others may use it */
+			cm_got_dreq(cm, peer);
 		break;
 	case CM_DREQ_RCVD:
 		cm_got_drep(cm, peer);
 		break;
 	case CM_SIDR_RCVD:
-		cm_got_sidr_reply(cm, peer, CM_SIDR_REJECT);
+		cm_got_sidr_reject(cm, peer, CM_SIDR_REJECT, NULL, 0);
 		break;
 	default:
 		break;
@@ -227,7 +234,7 @@ void cm_id_destroy(struct cm *cm, struct cm_id *id, int fd)
 	if (listener)
 		cm_unpark(cm, id);
 	cm_event_purge(cm, id, fd);
-	for (i = 1; i <= cm->t->mc_high; i++) {
+	for (i = 1; i <= cm_mcs(cm); i++) {
 		mc = cm_mc_at(cm, i);
 		if (mc && mc->id == ref)
 			mc->used = 0;
@@ -237,13 +244,19 @@ void cm_id_destroy(struct cm *cm, struct cm_id *id, int fd)
 
 /* ---------------------------------------------------------------- time */
 
-/* The request has found no listener. */
+/* The request has found no listener, or none for its address. */
 static void refuse(struct cm *cm, struct cm_id *id)
 {
+	const bool served = cm_port_served(cm, id);
+
 	if (id->cm == CM_SIDR_SENT)
-		cm_got_sidr_reply(cm, id, CM_SIDR_UNSUPPORTED);
+		cm_got_sidr_reject(
+			cm, id, served ? CM_SIDR_REJECT : CM_SIDR_UNSUPPORTED,
+			NULL, 0);
 	else
-		cm_got_reject(cm, id, CM_REJ_INVALID_SERVICE, NULL, 0);
+		cm_got_reject(cm, id,
+			      served ? CM_REJ_CONSUMER : CM_REJ_INVALID_SERVICE,
+			      NULL, 0);
 }
 
 static void expire(struct cm *cm, struct cm_id *id)
@@ -294,7 +307,7 @@ static struct cm_chan *foreign(struct cm *cm, const struct cm_id *id,
 
 uint64_t cm_tick(struct cm *cm, int32_t pid, uint32_t *next)
 {
-	struct cm_table *t = cm->t;
+	const uint32_t end = cm_ids(cm);
 	const uint64_t now = cm_now();
 	uint32_t i, n, budget = LIVES_PER_TICK;
 	struct cm_chan *own, *far;
@@ -302,10 +315,10 @@ uint64_t cm_tick(struct cm *cm, int32_t pid, uint32_t *next)
 	struct cm_id *id;
 
 	/* where the last one stopped looking */
-	if (*next >= t->id_high)
+	if (*next >= end)
 		*next = 0;
-	for (n = 0, i = *next; n < t->id_high; n++, i++) {
-		id = cm_id_at(cm, i % t->id_high + 1);
+	for (n = 0, i = *next; n < end; n++, i++) {
+		id = cm_id_at(cm, i % end + 1);
 		own = id ? cm_chan_at(cm, id->chan) : NULL;
 		if (!own || own->pid != pid)
 			continue;
@@ -318,7 +331,7 @@ uint64_t cm_tick(struct cm *cm, int32_t pid, uint32_t *next)
 			sleep = least(sleep, LIFE_NS);
 		if (!far || !budget)
 			continue;
-		*next = i % t->id_high + 1;
+		*next = i % end + 1;
 		/* processes die with all they have */
 		if (!cm_chan_alive(cm, far))
 			budget = UINT32_MAX;

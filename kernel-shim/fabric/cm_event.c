@@ -31,7 +31,7 @@ struct cm_event *cm_event_new(struct cm *cm, struct cm_id *id, uint32_t event,
 	struct cm_event *e;
 
 	/* a new passive id hears nothing before it is accepted */
-	if (!id->uid)
+	if (!id->uid && event != CM_EV_CONNECT_REQUEST)
 		return NULL;
 	e = cm_event_alloc(cm);
 	if (!e)
@@ -115,12 +115,14 @@ void cm_event_send(struct cm *cm, struct cm_event *e)
 		close(fd);
 }
 
-void cm_event_post(struct cm *cm, struct cm_id *id, uint32_t event, int status)
+int cm_event_post(struct cm *cm, struct cm_id *id, uint32_t event, int status)
 {
 	struct cm_event *e = cm_event_new(cm, id, event, status);
 
-	if (e)
-		cm_event_send(cm, e);
+	if (!e)
+		return id->uid ? -ENOMEM : 0;
+	cm_event_send(cm, e);
+	return 0;
 }
 
 /* As many bytes as there are events, or at least one. */
@@ -229,7 +231,7 @@ void cm_event_purge(struct cm *cm, struct cm_id *id, int fd)
 {
 	struct cm_chan *c = cm_chan_at(cm, id->chan);
 
-	if (!c || !id->uid)
+	if (!c || !c->head)
 		return;
 	remove_events(cm, c, BY_ID, cm_id_ref(cm, id), NULL);
 	settle(cm, c, fd);
@@ -269,8 +271,13 @@ void cm_event_move(struct cm *cm, struct cm_id *id, struct cm_chan *to, int fd,
 /* Any order would do; the right one is kept. */
 static void insert(struct cm *cm, struct cm_chan *c, struct cm_event *e)
 {
-	struct cm_event *prev = NULL, *at = cm_event_at(cm, c->head);
+	struct cm_event *prev = NULL, *at = cm_event_at(cm, c->head),
+			*last = cm_event_at(cm, c->tail);
 
+	if (last && last->order < e->order) { /* as most of them are */
+		prev = last;
+		at = NULL;
+	}
 	while (at && at->order < e->order) {
 		prev = at;
 		at = cm_event_at(cm, at->next);
@@ -303,12 +310,12 @@ void cm_event_rebuild(struct cm *cm)
 	struct cm_chan *c;
 	uint32_t i;
 
-	for (i = 1; i <= cm->t->chan_high; i++) {
+	for (i = 1; i <= cm_chans(cm); i++) {
 		c = cm_chan_at(cm, i);
 		if (c)
 			c->head = c->tail = c->events = 0;
 	}
-	for (i = 1; i <= cm->t->event_high; i++) {
+	for (i = 1; i <= cm_events(cm); i++) {
 		e = cm_event_at(cm, i);
 		if (!e)
 			continue;
@@ -318,7 +325,7 @@ void cm_event_rebuild(struct cm *cm)
 		else
 			e->used = 0;
 	}
-	for (i = 1; i <= cm->t->chan_high; i++) {
+	for (i = 1; i <= cm_chans(cm); i++) {
 		c = cm_chan_at(cm, i);
 		if (c && c->events)
 			announce(cm, c);

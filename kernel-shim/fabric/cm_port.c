@@ -58,6 +58,15 @@ static struct cm_id *owner(struct cm *cm, uint32_t ref, uint16_t ps,
 		       NULL;
 }
 
+/* A link-local address is one per interface. */
+static bool same_place(const union cm_addr *a, const union cm_addr *b)
+{
+	return cm_addr_same(a, b) &&
+	       (a->sa.sa_family != AF_INET6 ||
+		!IN6_IS_ADDR_LINKLOCAL(&a->in6.sin6_addr) ||
+		a->in6.sin6_scope_id == b->in6.sin6_scope_id);
+}
+
 /* 0 if id may be bound beside o. */
 static int conflict(const struct cm_id *id, const struct cm_id *o, bool reuse)
 {
@@ -68,7 +77,7 @@ static int conflict(const struct cm_id *id, const struct cm_id *o, bool reuse)
 		return 0;
 	if (cm_addr_any(&id->src) || cm_addr_any(&o->src))
 		return -EADDRNOTAVAIL;
-	return cm_addr_same(&id->src, &o->src) ? -EADDRINUSE : 0;
+	return same_place(&id->src, &o->src) ? -EADDRINUSE : 0;
 }
 
 /* An owner whose process died stands in nobody's way. */
@@ -86,7 +95,7 @@ static int check(struct cm *cm, const struct cm_id *id, uint16_t ps,
 	uint32_t i;
 	int ret;
 
-	for (i = 1; i <= cm->t->id_high; i++) {
+	for (i = 1; i <= cm_ids(cm); i++) {
 		o = owner(cm, i, ps, port);
 		if (!o || o == id)
 			continue;
@@ -106,7 +115,7 @@ static bool taken(struct cm *cm, uint16_t ps, uint16_t port)
 {
 	uint32_t i;
 
-	for (i = 1; i <= cm->t->id_high; i++)
+	for (i = 1; i <= cm_ids(cm); i++)
 		if (owner(cm, i, ps, port))
 			return true;
 	return false;
@@ -163,11 +172,20 @@ int cm_port_bind(struct cm *cm, struct cm_id *id, bool privileged)
 	return 0;
 }
 
-static bool hears(const struct cm_id *l, const struct cm_id *id)
+/* Is l a listener, and may it hear of it? */
+static bool serves(struct cm *cm, const struct cm_id *l, const struct cm_id *id)
 {
+	const struct cm_chan *c;
+
 	if (l->cma != CMA_LISTEN ||
 	    cm_service_id(l, &l->src) != cm_service_id(id, &id->dst))
 		return false;
+	c = cm_chan_at(cm, l->chan);
+	return c && c->state == CM_CHAN_LIVE;
+}
+
+static bool hears(const struct cm_id *l, const struct cm_id *id)
+{
 	if (cm_addr_any(&l->src))
 		return !(l->flags & CM_F_AFONLY) ||
 		       l->src.sa.sa_family == id->dst.sa.sa_family;
@@ -177,16 +195,26 @@ static bool hears(const struct cm_id *l, const struct cm_id *id)
 struct cm_id *cm_port_listener(struct cm *cm, const struct cm_id *id)
 {
 	struct cm_id *l, *best = NULL;
-	struct cm_chan *c;
 	uint32_t i;
 
-	for (i = 1; i <= cm->t->id_high; i++) {
+	for (i = 1; i <= cm_ids(cm); i++) {
 		l = cm_id_at(cm, i);
-		if (!l || !hears(l, id) || (best && best->order > l->order))
-			continue;
-		c = cm_chan_at(cm, l->chan);
-		if (c && c->state == CM_CHAN_LIVE)
+		if (l && serves(cm, l, id) && hears(l, id) &&
+		    (!best || best->order < l->order))
 			best = l;
 	}
 	return best;
+}
+
+bool cm_port_served(struct cm *cm, const struct cm_id *id)
+{
+	struct cm_id *l;
+	uint32_t i;
+
+	for (i = 1; i <= cm_ids(cm); i++) {
+		l = cm_id_at(cm, i);
+		if (l && serves(cm, l, id))
+			return true;
+	}
+	return false;
 }

@@ -131,17 +131,42 @@ uint64_t cm_now(void)
 	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
 }
 
-/* Does ref (index + 1) name an entry that has memory? */
-static bool in_table(uint32_t ref, uint32_t high, uint32_t max)
+static uint32_t least(uint32_t a, uint32_t b)
 {
-	return ref && ref <= max && ref <= high;
+	return a < b ? a : b;
+}
+
+uint32_t cm_chans(const struct cm *cm)
+{
+	return least(cm->t->chan_high, CM_MAX_CHAN);
+}
+
+uint32_t cm_ids(const struct cm *cm)
+{
+	return least(cm->t->id_high, CM_MAX_ID);
+}
+
+uint32_t cm_events(const struct cm *cm)
+{
+	return least(cm->t->event_high, CM_MAX_EVENT);
+}
+
+uint32_t cm_mcs(const struct cm *cm)
+{
+	return least(cm->t->mc_high, CM_MAX_MC);
+}
+
+/* Does ref (index + 1) name an entry that has memory? */
+static bool in_table(uint32_t ref, uint32_t end)
+{
+	return ref && ref <= end;
 }
 
 struct cm_chan *cm_chan_at(struct cm *cm, uint32_t ref)
 {
 	struct cm_table *t = cm->t;
 
-	return in_table(ref, t->chan_high, CM_MAX_CHAN) &&
+	return in_table(ref, cm_chans(cm)) &&
 			       t->chan[ref - 1].state != CM_CHAN_FREE ?
 		       &t->chan[ref - 1] :
 		       NULL;
@@ -151,7 +176,7 @@ struct cm_id *cm_id_at(struct cm *cm, uint32_t ref)
 {
 	struct cm_table *t = cm->t;
 
-	return in_table(ref, t->id_high, CM_MAX_ID) && t->id[ref - 1].used ?
+	return in_table(ref, cm_ids(cm)) && t->id[ref - 1].used ?
 		       &t->id[ref - 1] :
 		       NULL;
 }
@@ -160,8 +185,7 @@ struct cm_event *cm_event_at(struct cm *cm, uint32_t ref)
 {
 	struct cm_table *t = cm->t;
 
-	return in_table(ref, t->event_high, CM_MAX_EVENT) &&
-			       t->event[ref - 1].used ?
+	return in_table(ref, cm_events(cm)) && t->event[ref - 1].used ?
 		       &t->event[ref - 1] :
 		       NULL;
 }
@@ -170,7 +194,7 @@ struct cm_mc *cm_mc_at(struct cm *cm, uint32_t ref)
 {
 	struct cm_table *t = cm->t;
 
-	return in_table(ref, t->mc_high, CM_MAX_MC) && t->mc[ref - 1].used ?
+	return in_table(ref, cm_mcs(cm)) && t->mc[ref - 1].used ?
 		       &t->mc[ref - 1] :
 		       NULL;
 }
@@ -214,11 +238,12 @@ static bool grow(struct cm *cm, uint32_t *high, uint32_t index, uint32_t max,
 	off_t start = (off_t)((const char *)table - (const char *)cm->t);
 	uint32_t n;
 
+	if (index >= max)
+		return false;
 	if (index < *high)
 		return true;
-	n = max - *high < GROW ? max - *high : GROW;
-	if (index >= max ||
-	    reserve(cm->f, start + (off_t)(*high * size), (off_t)(n * size)))
+	n = least(max - *high, GROW);
+	if (reserve(cm->f, start + (off_t)(*high * size), (off_t)(n * size)))
 		return false;
 	*high += n;
 	return true;
@@ -231,7 +256,7 @@ struct cm_id *cm_id_new(struct cm *cm, struct cm_chan *c)
 	struct cm_id *id;
 	uint32_t i, gen;
 
-	for (i = t->id_low; i < t->id_high && i < CM_MAX_ID && t->id[i].used;
+	for (i = least(t->id_low, cm_ids(cm)); i < cm_ids(cm) && t->id[i].used;
 	     i++)
 		;
 	if (!grow(cm, &t->id_high, i, CM_MAX_ID, t->id, sizeof(*t->id)))
@@ -259,16 +284,17 @@ struct cm_event *cm_event_alloc(struct cm *cm)
 {
 	struct cm_table *t = cm->t;
 	struct cm_event *e;
+	const uint32_t end = cm_events(cm);
 	uint32_t n, i = t->event_next;
 
-	for (n = 0; n < t->event_high && n < CM_MAX_EVENT; n++, i++) {
-		if (i >= t->event_high || i >= CM_MAX_EVENT)
+	for (n = 0; n < end; n++, i++) {
+		if (i >= end)
 			i = 0;
 		if (!t->event[i].used)
 			break;
 	}
-	if (n >= t->event_high)
-		i = t->event_high;
+	if (n == end)
+		i = end;
 	if (!grow(cm, &t->event_high, i, CM_MAX_EVENT, t->event,
 		  sizeof(*t->event)))
 		return NULL;
@@ -283,7 +309,7 @@ struct cm_mc *cm_mc_new(struct cm *cm)
 	struct cm_table *t = cm->t;
 	uint32_t i;
 
-	for (i = 0; i < t->mc_high && i < CM_MAX_MC && t->mc[i].used; i++)
+	for (i = 0; i < cm_mcs(cm) && t->mc[i].used; i++)
 		;
 	if (!grow(cm, &t->mc_high, i, CM_MAX_MC, t->mc, sizeof(*t->mc)))
 		return NULL;

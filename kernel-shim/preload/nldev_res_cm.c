@@ -90,11 +90,6 @@ static bool get(struct cm *cm, uint32_t ref, struct entry *e)
 	return true;
 }
 
-static uint32_t end(const struct cm *cm)
-{
-	return cm->t->id_high < CM_MAX_ID ? cm->t->id_high : CM_MAX_ID;
-}
-
 uint32_t res_count_cm_ids(struct urxe_fabric *f)
 {
 	struct cm cm = { 0 };
@@ -103,7 +98,7 @@ uint32_t res_count_cm_ids(struct urxe_fabric *f)
 
 	if (!open_tables(f, &cm))
 		return 0;
-	for (i = 1; i <= end(&cm); i++)
+	for (i = 1; i <= cm_ids(&cm); i++)
 		n += get(&cm, i, &e);
 	close_tables(&cm);
 	return n;
@@ -117,7 +112,7 @@ static void list_all(struct res_out *o)
 
 	if (!open_tables(o->r->f, &cm))
 		return;
-	for (i = 1; i <= end(&cm) && !res_done(o); i++)
+	for (i = 1; i <= cm_ids(&cm) && !res_done(o); i++)
 		if (get(&cm, i, &e))
 			res_put(o, e.index, !!(e.id->flags & CM_F_DEVICE), fill,
 				&e);

@@ -173,8 +173,7 @@ static int destroy_id(struct ucma *u)
 
 	if (u->out_len < sizeof(resp))
 		return -ENOSPC;
-	ucma_get(u, &cmd);
-	id = ucma_id(u, cmd.id, &err);
+	id = ucma_get_id(u, &cmd, &err);
 	if (!id)
 		return err;
 	resp.events_reported = id->events_reported;

@@ -6,6 +6,7 @@
 #ifndef URXE_SHIM_UCMA_H
 #define URXE_SHIM_UCMA_H
 
+#include <rdma/ib_user_sa.h>
 #include <string.h>
 
 #include "cm.h"
@@ -20,6 +21,24 @@ struct ucma {
 	size_t in_len, out_len;
 	int cancel_state; /* the application's; ours is disabled */
 };
+
+/* A path record as it travels (IB specification, 15.2.5.16). */
+struct ucma_wire_path {
+	uint64_t service_id;
+	uint8_t dgid[16], sgid[16];
+	uint16_t dlid, slid;
+	uint32_t flow_hop; /* flow label << 8 | hop limit */
+	uint8_t traffic_class;
+	uint8_t reversible; /* << 7 | number of paths */
+	uint16_t pkey;
+	uint16_t sl;
+	uint8_t mtu, rate, life_time; /* selector << 6 | value */
+	uint8_t preference;
+	uint8_t pad[6];
+};
+static_assert(sizeof(struct ucma_wire_path) ==
+		      sizeof(((struct ib_path_rec_data *)0)->path_rec),
+	      "as MADs have it");
 
 /* ucma.c --------------------------------------------------------------- */
 
@@ -36,6 +55,10 @@ int ucma_put(uint64_t response, const void *from, size_t len);
 #define ucma_get(u, cmd)                                  \
 	memcpy(memset((cmd), 0, sizeof(*(cmd))), (u)->in, \
 	       (u)->in_len < sizeof(*(cmd)) ? (u)->in_len : sizeof(*(cmd)))
+/* The command and the id that it is about; the second one with a device. */
+#define ucma_get_id(u, cmd, err) (ucma_get(u, cmd), ucma_id(u, (cmd)->id, err))
+#define ucma_get_dev(u, cmd, err) \
+	(ucma_get(u, cmd), ucma_id_dev(u, (cmd)->id, err))
 
 /* ucma_*.c: the commands, 0 or -errno ---------------------------------- */
 
@@ -45,6 +68,9 @@ int ucma_listen(struct ucma *u);
 int ucma_resolve_ip(struct ucma *u);
 int ucma_resolve_addr(struct ucma *u);
 int ucma_resolve_route(struct ucma *u);
+/* The end of that: 4.096 us << life is the packet life time. */
+int ucma_route_resolved(struct ucma *u, struct cm_id *id, uint8_t tos,
+			uint8_t life);
 
 int ucma_query_route(struct ucma *u);
 int ucma_query(struct ucma *u);

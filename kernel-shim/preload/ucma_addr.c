@@ -93,33 +93,35 @@ static bool take_ip(const struct sockaddr_in6 *from, union cm_addr *to)
 	return from->sin6_family != CM_AF_IB && take_addr(from, to);
 }
 
+static int bind_number(struct ucma *u, uint32_t number, const union cm_addr *a)
+{
+	int err;
+	struct cm_id *id = ucma_id(u, number, &err);
+
+	return id ? bind_addr(u, id, a) : err;
+}
+
 int ucma_bind_ip(struct ucma *u)
 {
 	struct rdma_ucm_bind_ip cmd;
 	union cm_addr a;
-	struct cm_id *id;
-	int err;
 
 	ucma_get(u, &cmd);
 	if (!take_ip(&cmd.addr, &a))
 		return -EINVAL;
-	id = ucma_id(u, cmd.id, &err);
-	return id ? bind_addr(u, id, &a) : err;
+	return bind_number(u, cmd.id, &a);
 }
 
 int ucma_bind(struct ucma *u)
 {
 	struct rdma_ucm_bind cmd;
 	union cm_addr a;
-	struct cm_id *id;
-	int err;
 
 	ucma_get(u, &cmd);
 	if (cmd.reserved || !take_addr(&cmd.addr, &a) ||
 	    cmd.addr_size != cm_addr_size(&a))
 		return -EINVAL;
-	id = ucma_id(u, cmd.id, &err);
-	return id ? bind_addr(u, id, &a) : err;
+	return bind_number(u, cmd.id, &a);
 }
 
 int ucma_listen(struct ucma *u)
@@ -129,8 +131,7 @@ int ucma_listen(struct ucma *u)
 	struct cm_id *id;
 	int err;
 
-	ucma_get(u, &cmd);
-	id = ucma_id(u, cmd.id, &err);
+	id = ucma_get_id(u, &cmd, &err);
 	if (!id)
 		return err;
 	if (id->cma != CMA_ADDR_BOUND) {
@@ -141,20 +142,23 @@ int ucma_listen(struct ucma *u)
 	return cm_listen(&u->cm, id, cmd.backlog);
 }
 
-static void resolved(struct ucma *u, struct cm_id *id)
+static int resolved(struct ucma *u, struct cm_id *id)
 {
+	int ret = cm_event_post(&u->cm, id, CM_EV_ADDR_RESOLVED, 0);
+
+	if (ret)
+		return ret;
 	attach(u, id);
 	cm_addr_gid(u->cm.f->dev, &id->dst, id->dgid);
 	id->cma = CMA_ADDR_RESOLVED;
-	cm_event_post(&u->cm, id, CM_EV_ADDR_RESOLVED, 0);
+	return 0;
 }
 
 static int resolve_loopback(struct ucma *u, struct cm_id *id)
 {
 	if (!(id->flags & CM_F_DEVICE))
 		cm_addr_set_loopback(&id->src);
-	resolved(u, id);
-	return 0;
+	return resolved(u, id);
 }
 
 static int resolve_ib(struct ucma *u, struct cm_id *id)
@@ -163,8 +167,7 @@ static int resolve_ib(struct ucma *u, struct cm_id *id)
 		return -ENODEV;
 	if (cm_addr_any(&id->src))
 		memcpy(id->src.ib.sib_addr, id->dst.ib.sib_addr, 16);
-	resolved(u, id);
-	return 0;
+	return resolved(u, id);
 }
 
 static int resolve_inet(struct ucma *u, struct cm_id *id)
@@ -179,22 +182,22 @@ static int resolve_inet(struct ucma *u, struct cm_id *id)
 		status = -EINVAL;
 	else if (!multicast(&id->dst) && !ucma_is_local(u->cm.f, &id->dst))
 		status = -ETIMEDOUT; /* nobody answers for it */
-	if (status) {
-		cm_event_post(&u->cm, id, CM_EV_ADDR_ERROR, status);
-		return 0;
-	}
+	if (status)
+		return cm_event_post(&u->cm, id, CM_EV_ADDR_ERROR, status);
 	if (cm_addr_any(&id->src))
 		id->src = src;
-	resolved(u, id);
-	return 0;
+	return resolved(u, id);
 }
 
-static int resolve(struct ucma *u, struct cm_id *id, const union cm_addr *src,
+static int resolve(struct ucma *u, uint32_t number, const union cm_addr *src,
 		   const union cm_addr *dst)
 {
 	union cm_addr any;
 	int ret;
+	struct cm_id *id = ucma_id(u, number, &ret);
 
+	if (!id)
+		return ret;
 	if (id->cma != CMA_ADDR_BOUND) {
 		if (!src->sa.sa_family) {
 			wildcard(dst, &any);
@@ -218,23 +221,18 @@ int ucma_resolve_ip(struct ucma *u)
 {
 	struct rdma_ucm_resolve_ip cmd;
 	union cm_addr src, dst;
-	struct cm_id *id;
-	int err;
 
 	ucma_get(u, &cmd);
 	if (!take_ip(&cmd.dst_addr, &dst) ||
 	    (!take_ip(&cmd.src_addr, &src) && cmd.src_addr.sin6_family))
 		return -EINVAL;
-	id = ucma_id(u, cmd.id, &err);
-	return id ? resolve(u, id, &src, &dst) : err;
+	return resolve(u, cmd.id, &src, &dst);
 }
 
 int ucma_resolve_addr(struct ucma *u)
 {
 	struct rdma_ucm_resolve_addr cmd;
 	union cm_addr src, dst;
-	struct cm_id *id;
-	int err;
 
 	ucma_get(u, &cmd);
 	take_addr(&cmd.src_addr, &src);
@@ -244,8 +242,33 @@ int ucma_resolve_addr(struct ucma *u)
 		return -EINVAL;
 	if (!cmd.src_size)
 		src.sa.sa_family = AF_UNSPEC;
-	id = ucma_id(u, cmd.id, &err);
-	return id ? resolve(u, id, &src, &dst) : err;
+	return resolve(u, cmd.id, &src, &dst);
+}
+
+/* What RoCE's packet life time comes from: nobody administers it. */
+static uint8_t life_time(const struct cm_id *id)
+{
+	const uint8_t timeout = id->timeout & 31;
+
+	return id->flags & CM_F_TIMEOUT_SET && timeout ? timeout - 1 :
+							 CM_LIFE_TIME;
+}
+
+int ucma_route_resolved(struct ucma *u, struct cm_id *id, uint8_t tos,
+			uint8_t life)
+{
+	int ret;
+
+	if (id->cma != CMA_ADDR_RESOLVED)
+		return -EINVAL;
+	ret = cm_event_post(&u->cm, id, CM_EV_ROUTE_RESOLVED, 0);
+	if (ret)
+		return ret;
+	id->cma = CMA_ROUTE_RESOLVED;
+	id->flags |= CM_F_PATH;
+	id->path_tos = tos;
+	id->path_life = life;
+	return 0;
 }
 
 int ucma_resolve_route(struct ucma *u)
@@ -254,13 +277,6 @@ int ucma_resolve_route(struct ucma *u)
 	struct cm_id *id;
 	int err;
 
-	ucma_get(u, &cmd);
-	id = ucma_id_dev(u, cmd.id, &err);
-	if (!id)
-		return err;
-	if (id->cma != CMA_ADDR_RESOLVED)
-		return -EINVAL;
-	id->cma = CMA_ROUTE_RESOLVED;
-	cm_event_post(&u->cm, id, CM_EV_ROUTE_RESOLVED, 0);
-	return 0;
+	id = ucma_get_dev(u, &cmd, &err);
+	return id ? ucma_route_resolved(u, id, id->tos, life_time(id)) : err;
 }

@@ -25,8 +25,7 @@ int ucma_accept(struct ucma *u)
 
 	if (u->in_len < offsetof(struct rdma_ucm_accept, ece))
 		return -EINVAL;
-	ucma_get(u, &cmd);
-	id = ucma_id_dev(u, cmd.id, &err);
+	id = ucma_get_dev(u, &cmd, &err);
 	if (!id)
 		return err;
 	/* only AF_IB connections say which Q_Key they want */
@@ -60,8 +59,7 @@ int ucma_disconnect(struct ucma *u)
 	struct cm_id *id;
 	int err;
 
-	ucma_get(u, &cmd);
-	id = ucma_id_dev(u, cmd.id, &err);
+	id = ucma_get_dev(u, &cmd, &err);
 	return id ? cm_disconnect(&u->cm, id) : err;
 }
 
@@ -71,7 +69,6 @@ int ucma_notify(struct ucma *u)
 	struct cm_id *id;
 	int err;
 
-	ucma_get(u, &cmd);
-	id = ucma_id_dev(u, cmd.id, &err);
+	id = ucma_get_dev(u, &cmd, &err);
 	return id ? cm_notify(&u->cm, id, cmd.event) : err;
 }

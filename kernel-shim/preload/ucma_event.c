@@ -69,6 +69,8 @@ int ucma_get_event(struct ucma *u)
 	if (u->out_len < EVENT_MIN)
 		return -ENOSPC;
 	ucma_get(u, &cmd);
+	if (!cmd.response)
+		return -EFAULT;
 	while (!cm_event_pop(&u->cm, u->c, u->fd, &resp)) {
 		flags = fcntl(u->fd, F_GETFL);
 		if (flags < 0 || flags & O_NONBLOCK)
@@ -97,7 +99,7 @@ int ucma_migrate_id(struct ucma *u)
 	ucma_get(u, &cmd);
 	from = ucma_chan(u, (int)cmd.fd);
 	if (!from)
-		return -EINVAL;
+		return fcntl((int)cmd.fd, F_GETFD) < 0 ? -ENOENT : -EINVAL;
 	u->c = from;
 	id = ucma_id(u, cmd.id, &err);
 	if (!id)

@@ -12,20 +12,10 @@ static int group_gid(const union cm_addr *a, uint8_t gid[16])
 {
 	if (cm_addr_zero(a))
 		return -EINVAL;
-	memset(gid, 0, 16);
 	if (cm_addr_loopback(a))
-		return 0;
-	switch (a->sa.sa_family) {
-	case AF_INET:
-		gid[10] = gid[11] = 0xff;
-		memcpy(gid + 12, &a->in.sin_addr, 4);
-		break;
-	case AF_INET6:
-		memcpy(gid, &a->in6.sin6_addr, 16);
-		break;
-	default:
-		memcpy(gid, a->ib.sib_addr, 16);
-	}
+		memset(gid, 0, 16);
+	else
+		cm_addr_raw(a, gid);
 	return 0;
 }
 
@@ -42,13 +32,9 @@ static void report(struct ucma *u, struct cm_id *id, struct cm_mc *mc,
 	e->resp.uid = mc->uid;
 	e->resp.id = e->mc - 1;
 	p->qp_num = MCAST_QPN;
-	p->qkey = id->qkey ? id->qkey : CM_UDP_QKEY;
-	memcpy(p->ah_attr.grh.dgid, gid, 16);
-	p->ah_attr.grh.sgid_index = id->sgid_index;
-	p->ah_attr.grh.hop_limit = CM_HOP_LIMIT;
-	p->ah_attr.grh.traffic_class = id->tos;
-	p->ah_attr.is_global = 1;
-	p->ah_attr.port_num = 1;
+	cm_set_qkey(id, 0);
+	p->qkey = id->qkey;
+	cm_fill_ah(&p->ah_attr, id, gid, id->tos);
 	cm_event_send(&u->cm, e);
 }
 

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* Options of an id. */
-#include <rdma/ib_user_sa.h>
-
 #include "ucma.h"
 
 static int set_reuse(struct cm_id *id, bool on)
@@ -62,10 +60,11 @@ static int set_id_option(struct cm_id *id,
 	}
 }
 
-/* A path that the application found by itself; ours is no other. */
+/* A path that the application found by itself; ours is hardly another. */
 static int set_ib_path(struct ucma *u, struct cm_id *id,
 		       const struct rdma_ucm_set_option *cmd)
 {
+	const struct ucma_wire_path *path;
 	const uint32_t wanted = IB_PATH_GMP | IB_PATH_PRIMARY |
 				IB_PATH_BIDIRECTIONAL;
 	const struct ib_path_rec_data *p = (const void *)(uintptr_t)cmd->optval;
@@ -76,12 +75,11 @@ static int set_ib_path(struct ucma *u, struct cm_id *id,
 	for (i = 0; i < n; i++)
 		if (p[i].flags == wanted)
 			break;
-	if (i == n || !(id->flags & CM_F_DEVICE) ||
-	    id->cma != CMA_ADDR_RESOLVED)
+	if (i == n || !(id->flags & CM_F_DEVICE))
 		return -EINVAL;
-	id->cma = CMA_ROUTE_RESOLVED;
-	cm_event_post(&u->cm, id, CM_EV_ROUTE_RESOLVED, 0);
-	return 0;
+	path = (const void *)p[i].path_rec;
+	return ucma_route_resolved(u, id, path->traffic_class,
+				   path->life_time & 31);
 }
 
 int ucma_set_option(struct ucma *u)
@@ -90,8 +88,7 @@ int ucma_set_option(struct ucma *u)
 	struct cm_id *id;
 	int err;
 
-	ucma_get(u, &cmd);
-	id = ucma_id(u, cmd.id, &err);
+	id = ucma_get_id(u, &cmd, &err);
 	if (!id)
 		return err;
 	if (!cmd.optval)

@@ -10,26 +10,7 @@
 #define PKEY 0xffff
 #define MTU IBV_MTU_4096 /* the port's */
 #define RATE IBV_RATE_200_GBPS
-#define LIFE_TIME 16 /* 4.096 us << this: what RoCE assumes of a packet */
 #define SELECT_EQUAL 2 /* of an MTU, a rate or a life time: exactly this */
-
-/* A path record as it travels (IB specification, 15.2.5.16). */
-struct wire_path {
-	uint64_t service_id;
-	uint8_t dgid[16], sgid[16];
-	uint16_t dlid, slid;
-	uint32_t flow_hop; /* flow label << 8 | hop limit */
-	uint8_t traffic_class;
-	uint8_t reversible; /* << 7 | number of paths */
-	uint16_t pkey;
-	uint16_t sl;
-	uint8_t mtu, rate, life_time; /* selector << 6 | value */
-	uint8_t preference;
-	uint8_t pad[6];
-};
-static_assert(sizeof(struct wire_path) ==
-		      sizeof(((struct ib_path_rec_data *)0)->path_rec),
-	      "as MADs have it");
 
 /* Old librdmacm asks for no more than what is before this. */
 #define ROUTE_MIN offsetof(struct rdma_ucm_query_route_resp, ibdev_index)
@@ -40,16 +21,9 @@ static size_t least(size_t a, size_t b)
 	return a < b ? a : b;
 }
 
-static uint8_t life_time(const struct cm_id *id)
-{
-	if (id->flags & CM_F_TIMEOUT_SET && id->timeout)
-		return (id->timeout & 31) - 1;
-	return LIFE_TIME;
-}
-
 static bool has_path(const struct cm_id *id)
 {
-	return id->cma >= CMA_ROUTE_RESOLVED && id->cma != CMA_LISTEN;
+	return id->flags & CM_F_PATH;
 }
 
 static void fill_route(const struct cm_id *id, struct ib_user_path_rec *p)
@@ -62,12 +36,12 @@ static void fill_route(const struct cm_id *id, struct ib_user_path_rec *p)
 	p->reversible = 1;
 	p->mtu = MTU;
 	p->hop_limit = CM_HOP_LIMIT;
-	p->traffic_class = id->tos;
+	p->traffic_class = id->path_tos;
 	p->mtu_selector = SELECT_EQUAL;
 	p->rate_selector = SELECT_EQUAL;
 	p->rate = RATE;
 	p->packet_life_time_selector = SELECT_EQUAL;
-	p->packet_life_time = life_time(id);
+	p->packet_life_time = id->path_life;
 }
 
 int ucma_query_route(struct ucma *u)
@@ -79,8 +53,7 @@ int ucma_query_route(struct ucma *u)
 
 	if (u->out_len < ROUTE_MIN)
 		return -ENOSPC;
-	ucma_get(u, &cmd);
-	id = ucma_id(u, cmd.id, &err);
+	id = ucma_get_id(u, &cmd, &err);
 	if (!id)
 		return err;
 	memset(&resp, 0, sizeof(resp));
@@ -152,18 +125,18 @@ static int query_gid(struct ucma *u, const struct cm_id *id, uint64_t response)
 	return ucma_put(response, &resp, least(u->out_len, sizeof(resp)));
 }
 
-static void fill_wire_path(const struct cm_id *id, struct wire_path *p)
+static void fill_wire_path(const struct cm_id *id, struct ucma_wire_path *p)
 {
 	memset(p, 0, sizeof(*p));
 	memcpy(p->dgid, id->dgid, 16);
 	memcpy(p->sgid, id->sgid, 16);
 	p->flow_hop = htobe32(CM_HOP_LIMIT);
-	p->traffic_class = id->tos;
+	p->traffic_class = id->path_tos;
 	p->reversible = 1 << 7;
 	p->pkey = htobe16(PKEY);
 	p->mtu = SELECT_EQUAL << 6 | MTU;
 	p->rate = SELECT_EQUAL << 6 | RATE;
-	p->life_time = SELECT_EQUAL << 6 | life_time(id);
+	p->life_time = SELECT_EQUAL << 6 | id->path_life;
 }
 
 static int query_path(struct ucma *u, const struct cm_id *id, uint64_t response)
@@ -183,7 +156,7 @@ static int query_path(struct ucma *u, const struct cm_id *id, uint64_t response)
 	if (has_path(id) && u->out_len >= sizeof(out)) {
 		path->flags = IB_PATH_GMP | IB_PATH_PRIMARY |
 			      IB_PATH_BIDIRECTIONAL;
-		fill_wire_path(id, (struct wire_path *)path->path_rec);
+		fill_wire_path(id, (struct ucma_wire_path *)path->path_rec);
 		len = sizeof(out);
 	}
 	return ucma_put(response, &out, len);
@@ -195,8 +168,7 @@ int ucma_query(struct ucma *u)
 	struct cm_id *id;
 	int err;
 
-	ucma_get(u, &cmd);
-	id = ucma_id(u, cmd.id, &err);
+	id = ucma_get_id(u, &cmd, &err);
 	if (!id)
 		return err;
 	switch (cmd.option) {
@@ -214,11 +186,12 @@ int ucma_query(struct ucma *u)
 /* ---------------------------------------------------------------- QP */
 
 /* A QP that no connection knows yet, or one of type UD. */
-static int attr_alone(const struct cm_id *id, struct ib_uverbs_qp_attr *a)
+static int attr_alone(struct cm_id *id, struct ib_uverbs_qp_attr *a)
 {
 	a->qp_attr_mask = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT;
 	if (id->qp_type == CM_QPT_UD) {
-		a->qkey = id->qkey ? id->qkey : CM_UDP_QKEY;
+		cm_set_qkey(id, 0);
+		a->qkey = id->qkey;
 		a->qp_attr_mask |= IBV_QP_QKEY;
 	} else {
 		a->qp_attr_mask |= IBV_QP_ACCESS_FLAGS;
@@ -241,18 +214,11 @@ static int attr_init(const struct cm_id *id, struct ib_uverbs_qp_attr *a)
 
 static int attr_rtr(const struct cm_id *id, struct ib_uverbs_qp_attr *a)
 {
-	struct ib_uverbs_ah_attr *ah = &a->ah_attr;
-
 	if (id->cm < CM_REQ_RCVD || id->cm > CM_ESTABLISHED)
 		return -EINVAL;
 	a->qp_attr_mask = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU |
 			  IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
-	ah->is_global = 1;
-	ah->port_num = 1;
-	memcpy(ah->grh.dgid, id->dgid, 16);
-	ah->grh.sgid_index = id->sgid_index;
-	ah->grh.hop_limit = CM_HOP_LIMIT;
-	ah->grh.traffic_class = id->tos;
+	cm_fill_ah(&a->ah_attr, id, id->dgid, id->path_tos);
 	a->path_mtu = MTU;
 	a->dest_qp_num = id->remote_qpn;
 	a->rq_psn = id->remote_psn;
@@ -277,12 +243,15 @@ static int attr_rts(const struct cm_id *id, struct ib_uverbs_qp_attr *a)
 		a->rnr_retry = id->rnr_retry_count;
 		a->max_rd_atomic = id->initiator_depth;
 	}
-	a->qp_attr_mask |= IBV_QP_TIMEOUT;
-	a->timeout = id->flags & CM_F_TIMEOUT_SET ? id->timeout : LIFE_TIME + 1;
+	if (id->qp_type != CM_QPT_UC) {
+		a->qp_attr_mask |= IBV_QP_TIMEOUT;
+		a->timeout = id->flags & CM_F_TIMEOUT_SET ? id->timeout :
+							    id->path_life + 1;
+	}
 	return 0;
 }
 
-static int qp_attr(const struct cm_id *id, struct ib_uverbs_qp_attr *a)
+static int qp_attr(struct cm_id *id, struct ib_uverbs_qp_attr *a)
 {
 	if (!(id->flags & CM_F_CM) || id->qp_type == CM_QPT_UD)
 		return attr_alone(id, a);

@@ -21,7 +21,10 @@ bool ucma_is_local(struct urxe_fabric *f, const union cm_addr *a)
 	bool local;
 	int fd;
 
-	if (cm_addr_known(f->dev, a))
+	/* which of the interfaces a link-local address is on, bind knows */
+	if (cm_addr_known(f->dev, a) &&
+	    !(a->sa.sa_family == AF_INET6 &&
+	      IN6_IS_ADDR_LINKLOCAL(&a->in6.sin6_addr)))
 		return true;
 	fd = udp_socket(a);
 	if (fd < 0)

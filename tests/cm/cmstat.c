@@ -24,7 +24,7 @@ static int listeners(struct cm *cm, bool show)
 	uint32_t i;
 	int n = 0;
 
-	for (i = 1; i <= cm->t->id_high; i++) {
+	for (i = 1; i <= cm_ids(cm); i++) {
 		id = cm_id_at(cm, i);
 		if (!id)
 			continue;
@@ -46,7 +46,7 @@ static void channels(struct cm *cm)
 	struct cm_chan *c;
 	uint32_t i;
 
-	for (i = 1; i <= cm->t->chan_high; i++) {
+	for (i = 1; i <= cm_chans(cm); i++) {
 		c = cm_chan_at(cm, i);
 		if (c)
 			printf("channel %u pid %d (%.15s) events %u\n", i - 1,

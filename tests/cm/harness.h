@@ -3,34 +3,12 @@
 #ifndef URXE_TESTS_CM_H
 #define URXE_TESTS_CM_H
 
-#include <check.h>
-#include <errno.h>
 #include <rdma/rdma_cma.h>
 #include <stdbool.h>
 #include <sys/types.h>
 
-#define ck_ok(call)                                                      \
-	do {                                                             \
-		int ok_ = (call);                                        \
-		ck_assert_msg(!ok_, #call ": %d, errno %d", ok_, errno); \
-	} while (0)
-/* It fails with this errno. */
-#define ck_fails(call, err)                     \
-	do {                                    \
-		errno = 0;                      \
-		ck_assert_int_eq((call), -1);   \
-		ck_assert_int_eq(errno, (err)); \
-	} while (0)
+#include "base.h"
 
-/* Reject reasons and SIDR states. */
-#define REJ_TIMEOUT 4
-#define REJ_NO_LISTENER 8
-#define REJ_CONSUMER 28
-#define SIDR_UNSUPPORTED 1
-#define SIDR_REJECT 2
-
-/* An address of this machine that is no loopback one, else 127.0.0.1. */
-struct sockaddr_in ip4(int port);
 /* The same for IPv6; false if there is none at all. */
 bool ip6(struct sockaddr_in6 *a, int port);
 #define SA(a) ((struct sockaddr *)(a))
@@ -92,14 +70,5 @@ double now(void); /* seconds */
 
 /* What librdmacm or a killed child leaves behind is no leak of ours. */
 void may_leak(void);
-
-int run_suite(Suite *s);
-#define add(suite, test)                          \
-	do {                                      \
-		TCase *tc_ = tcase_create(#test); \
-		tcase_set_timeout(tc_, 30);       \
-		tcase_add_test(tc_, test);        \
-		suite_add_tcase(suite, tc_);      \
-	} while (0)
 
 #endif

@@ -208,6 +208,10 @@ START_TEST(options_in_effect)
 	ck_ok(ibv_query_qp(c->qp, &attr, -1, &init));
 	ck_assert_int_eq(attr.timeout, timeout);
 	ck_assert_int_eq(attr.ah_attr.grh.traffic_class, tos);
+	/* the request carries the path: it is the same one back */
+	ck_ok(ibv_query_qp(s->qp, &attr, -1, &init));
+	ck_assert_int_eq(attr.timeout, timeout);
+	ck_assert_int_eq(attr.ah_attr.grh.traffic_class, tos);
 	end_id(c, true);
 	end_id(s, false);
 	end_id(l, true);
@@ -231,12 +235,16 @@ static void talk(struct rdma_cm_id *l, struct sockaddr *to)
 	end_id(s, false);
 }
 
+/*
+ * There is a listener on that port, but not for this address: the port's
+ * service is known.
+ */
 static void refused(struct sockaddr *to)
 {
 	struct rdma_cm_id *c = client_to(to, RDMA_PS_TCP);
 
 	start_connect(c);
-	pass(c->channel, RDMA_CM_EVENT_REJECTED, REJ_NO_LISTENER);
+	pass(c->channel, RDMA_CM_EVENT_REJECTED, REJ_CONSUMER);
 	end_id(c, true);
 }
 
