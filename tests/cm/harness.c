@@ -3,6 +3,7 @@
 #include <arpa/inet.h>
 #include <ifaddrs.h>
 #include <net/if.h>
+#include <infiniband/ib.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -11,6 +12,8 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
+
+#include <rdma/rdma_verbs.h>
 
 #include "harness.h"
 
@@ -143,6 +146,44 @@ struct rdma_cm_id *client_to(struct sockaddr *a, enum rdma_port_space ps)
 	return id;
 }
 
+static struct rdma_cm_id *ib_id(struct sockaddr *a, enum ibv_qp_type type,
+				int flags)
+{
+	const socklen_t len =
+		a->sa_family == AF_INET	 ? sizeof(struct sockaddr_in) :
+		a->sa_family == AF_INET6 ? sizeof(struct sockaddr_in6) :
+					   sizeof(struct sockaddr_ib);
+	struct rdma_addrinfo info = { .ai_flags = flags,
+				      .ai_family = a->sa_family,
+				      .ai_qp_type = type,
+				      .ai_port_space = RDMA_PS_IB };
+	struct rdma_cm_id *id;
+
+	if (flags & RAI_PASSIVE) {
+		info.ai_src_addr = a;
+		info.ai_src_len = len;
+	} else {
+		info.ai_dst_addr = a;
+		info.ai_dst_len = len;
+	}
+	ck_ok(rdma_create_ep(&id, &info, NULL, NULL));
+	ck_ok(rdma_migrate_id(id, new_channel()));
+	return id;
+}
+
+struct rdma_cm_id *ib_listen_on(struct sockaddr *a, enum ibv_qp_type type)
+{
+	struct rdma_cm_id *id = ib_id(a, type, RAI_PASSIVE);
+
+	ck_ok(rdma_listen(id, 0));
+	return id;
+}
+
+struct rdma_cm_id *ib_client_to(struct sockaddr *a, enum ibv_qp_type type)
+{
+	return ib_id(a, type, 0);
+}
+
 void give_qp(struct rdma_cm_id *id)
 {
 	struct ibv_qp_init_attr attr = {
@@ -192,6 +233,34 @@ void accept_it(struct rdma_cm_id *id)
 	struct rdma_conn_param p = param(NULL, 0);
 
 	ck_ok(rdma_accept(id, &p));
+}
+
+void post_inbox(struct rdma_cm_id *id, struct inbox *in)
+{
+	struct ibv_sge sge = { .addr = (uintptr_t)in->data,
+			       .length = sizeof(in->data) };
+	struct ibv_recv_wr wr = { .sg_list = &sge, .num_sge = 1 }, *bad;
+
+	in->mr = rdma_reg_msgs(id, in->data, sizeof(in->data));
+	ck_assert_ptr_nonnull(in->mr);
+	sge.lkey = in->mr->lkey;
+	ck_ok(ibv_post_recv(id->qp, &wr, &bad));
+}
+
+bool inbox_filled(struct rdma_cm_id *id, int ms)
+{
+	struct ibv_wc wc;
+	int n;
+
+	do {
+		n = ibv_poll_cq(id->recv_cq, 1, &wc);
+		ck_assert_int_ge(n, 0);
+		if (n)
+			ck_assert_int_eq(wc.status, IBV_WC_SUCCESS);
+		else
+			usleep(1000);
+	} while (!n && ms-- > 0);
+	return n;
 }
 
 struct both connect_both(void)

@@ -36,6 +36,12 @@ int port_of(struct rdma_cm_id *id);
 
 /* A client on a new channel, up to the resolved route. */
 struct rdma_cm_id *client_to(struct sockaddr *a, enum rdma_port_space ps);
+/*
+ * In the IB port space, for QPs of that type: a listener, or a client up to
+ * the resolved route, on a channel of its own.
+ */
+struct rdma_cm_id *ib_listen_on(struct sockaddr *a, enum ibv_qp_type type);
+struct rdma_cm_id *ib_client_to(struct sockaddr *a, enum ibv_qp_type type);
 /* With a QP of that id's type. */
 void give_qp(struct rdma_cm_id *id);
 /* Parameters with private data. */
@@ -45,6 +51,15 @@ void start_connect(struct rdma_cm_id *id);
 /* The request that waits at a listener, as a new id; not accepted. */
 struct rdma_cm_id *next_request(struct rdma_cm_id *listener);
 void accept_it(struct rdma_cm_id *id);
+
+/* One receive of up to 256 bytes, to be posted before it is waited for. */
+struct inbox {
+	struct ibv_mr *mr;
+	char data[256]; /* behind 40 bytes of header where that is UD's */
+};
+void post_inbox(struct rdma_cm_id *id, struct inbox *in);
+/* Has something come? Waits for up to ms. */
+bool inbox_filled(struct rdma_cm_id *id, int ms);
 
 /* Connected, both with QPs, each on a channel of its own. */
 struct both {

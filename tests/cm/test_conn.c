@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* Connections: how they come about and end, event by event. */
+#include <rdma/rdma_verbs.h>
 #include <string.h>
 
 #include "harness.h"
@@ -357,6 +358,109 @@ START_TEST(notify)
 }
 END_TEST
 
+static void say(struct rdma_cm_id *from, struct rdma_cm_id *to)
+{
+	static char hello[] = "hello";
+	struct ibv_mr *mr = rdma_reg_msgs(from, hello, sizeof(hello));
+	struct inbox in;
+
+	ck_assert_ptr_nonnull(mr);
+	post_inbox(to, &in);
+	ck_ok(rdma_post_send(from, NULL, hello, sizeof(hello), mr,
+			     IBV_SEND_SIGNALED));
+	ck_assert(inbox_filled(to, 5000));
+	ck_assert_str_eq(in.data, hello);
+	rdma_dereg_mr(in.mr);
+	rdma_dereg_mr(mr);
+}
+
+/* In the IB port space the application chooses the type of the QPs. */
+static void connect_type(enum ibv_qp_type type)
+{
+	struct sockaddr_in a = ip4(0);
+	struct rdma_cm_id *l = ib_listen_on(SA(&a), type), *c, *s;
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr attr;
+
+	a = ip4(port_of(l));
+	c = ib_client_to(SA(&a), type);
+	ck_assert_int_eq(c->qp_type, type);
+	give_qp(c);
+	start_connect(c);
+	s = next_request(l);
+	ck_assert_int_eq(s->qp_type, type);
+	give_qp(s);
+	accept_it(s);
+	pass(c->channel, RDMA_CM_EVENT_ESTABLISHED, 0);
+	pass(l->channel, RDMA_CM_EVENT_ESTABLISHED, 0);
+	ck_ok(ibv_query_qp(s->qp, &attr, -1, &init));
+	ck_assert_int_eq(attr.qp_state, IBV_QPS_RTS);
+	say(c, s);
+	say(s, c);
+	end_id(c, true);
+	pass(l->channel, RDMA_CM_EVENT_DISCONNECTED, 0);
+	end_id(s, false);
+	end_id(l, true);
+}
+
+START_TEST(qp_types)
+{
+	connect_type(IBV_QPT_RC);
+	connect_type(IBV_QPT_UC);
+}
+END_TEST
+
+START_TEST(other_qp_type)
+{
+	struct sockaddr_in a = ip4(0);
+	struct rdma_cm_id *l = ib_listen_on(SA(&a), IBV_QPT_UC), *c;
+
+	a = ip4(port_of(l));
+	c = ib_client_to(SA(&a), IBV_QPT_RC);
+	start_connect(c);
+	pass(c->channel, RDMA_CM_EVENT_REJECTED, REJ_CONSUMER);
+	end_id(c, true);
+	/* no connection is one of these */
+	c = ib_client_to(SA(&a), IBV_QPT_XRC_RECV);
+	ck_fails(rdma_connect(c, NULL), EINVAL);
+	end_id(c, true);
+	end_id(l, true);
+}
+END_TEST
+
+/* An initiator connects with a target, which others may share. */
+START_TEST(xrc)
+{
+	struct sockaddr_in a = ip4(0);
+	struct rdma_cm_id *l = ib_listen_on(SA(&a), IBV_QPT_XRC_RECV), *c, *s;
+	struct rdma_cm_event *e;
+
+	a = ip4(port_of(l));
+	c = ib_client_to(SA(&a), IBV_QPT_XRC_SEND);
+	start_connect(c);
+	e = expect(l->channel, RDMA_CM_EVENT_CONNECT_REQUEST, 0);
+	s = e->id;
+	ck_assert_int_eq(s->qp_type, IBV_QPT_XRC_RECV);
+	/* it responds to nothing */
+	ck_assert_int_eq(e->param.conn.responder_resources, 2);
+	ck_assert_int_eq(e->param.conn.initiator_depth, 0);
+	ck_assert_int_eq(e->param.conn.retry_count, 0);
+	ck_ok(rdma_ack_cm_event(e));
+	accept_it(s);
+	pass(c->channel, RDMA_CM_EVENT_CONNECT_RESPONSE, 0);
+	ck_ok(rdma_establish(c));
+	pass(l->channel, RDMA_CM_EVENT_ESTABLISHED, 0);
+	end_id(s, false);
+	expect_nothing(c->channel, 50);
+	/* nobody knows of the connection: that is an answer, too */
+	ck_ok(rdma_disconnect(c));
+	pass(c->channel, RDMA_CM_EVENT_DISCONNECTED, 0);
+	pass(c->channel, RDMA_CM_EVENT_TIMEWAIT_EXIT, 0);
+	end_id(c, true);
+	end_id(l, true);
+}
+END_TEST
+
 /* Synchronous ids have channels of their own and wait by themselves. */
 static void sync_server(int fd, void *arg)
 {
@@ -417,6 +521,9 @@ int main(void)
 	add(s, server_destroys_the_request);
 	add(s, backlog);
 	add(s, notify);
+	add(s, qp_types);
+	add(s, other_qp_type);
+	add(s, xrc);
 	add(s, synchronous);
 	return run_suite(s);
 }
