@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* Unreliable datagrams: service resolution and multicast. */
 #include <arpa/inet.h>
+#include <rdma/rdma_verbs.h>
 #include <string.h>
 
 #include "harness.h"
@@ -101,6 +102,78 @@ START_TEST(unresolved)
 }
 END_TEST
 
+START_TEST(reject_with_data)
+{
+	struct sockaddr_in a;
+	struct rdma_cm_id *l = new_listener(&a), *c, *s;
+	char data[REP_ROOM + 1] = "no";
+	struct rdma_cm_event *e;
+
+	c = client_to(SA(&a), RDMA_PS_UDP);
+	start_connect(c);
+	s = next_request(l);
+	ck_fails(rdma_reject(s, data, REP_ROOM + 1), EINVAL);
+	ck_ok(rdma_reject(s, data, 2));
+	e = expect(c->channel, RDMA_CM_EVENT_UNREACHABLE, SIDR_REJECT);
+	ck_assert_int_eq(e->param.ud.private_data_len, REP_ROOM);
+	ck_assert_mem_eq(e->param.ud.private_data, "no", 3);
+	ck_ok(rdma_ack_cm_event(e));
+	end_id(s, false);
+	end_id(c, true);
+	end_id(l, true);
+}
+END_TEST
+
+/* What a listener can do nothing with is refused, not left alone. */
+START_TEST(refused)
+{
+	struct sockaddr_in a = ip4(0);
+	struct rdma_cm_id *l = ib_listen_on(SA(&a), IBV_QPT_RC), *c, *first;
+
+	a = ip4(port_of(l));
+	c = ib_client_to(SA(&a), IBV_QPT_UD);
+	start_connect(c);
+	pass(c->channel, RDMA_CM_EVENT_UNREACHABLE, SIDR_REJECT);
+	end_id(c, true);
+	end_id(l, true);
+
+	/* nor does a datagram wait for a place in the backlog */
+	a = ip4(0);
+	l = listen_on(SA(&a), RDMA_PS_UDP, 1);
+	a = ip4(port_of(l));
+	first = client_to(SA(&a), RDMA_PS_UDP);
+	start_connect(first);
+	c = client_to(SA(&a), RDMA_PS_UDP);
+	start_connect(c);
+	pass(c->channel, RDMA_CM_EVENT_UNREACHABLE, SIDR_REJECT);
+	end_id(c, true);
+	end_id(l, true);
+	pass(first->channel, RDMA_CM_EVENT_UNREACHABLE, SIDR_REJECT);
+	end_id(first, true);
+}
+END_TEST
+
+START_TEST(limits)
+{
+	char data[256] = { 0 };
+	struct sockaddr_in a;
+	struct rdma_cm_id *l = new_listener(&a), *c, *s;
+	struct rdma_conn_param p = param(data, REQ_ROOM + 1);
+
+	c = client_to(SA(&a), RDMA_PS_UDP);
+	ck_fails(rdma_connect(c, &p), EINVAL);
+	p.private_data_len = REQ_ROOM;
+	ck_ok(rdma_connect(c, &p));
+	s = next_request(l);
+	p.private_data_len = REP_ROOM + 1;
+	ck_fails(rdma_accept(s, &p), EINVAL);
+	pass(c->channel, RDMA_CM_EVENT_UNREACHABLE, SIDR_REJECT);
+	end_id(s, false);
+	end_id(c, true);
+	end_id(l, true);
+}
+END_TEST
+
 static struct rdma_cm_id *member(void)
 {
 	struct sockaddr_in a = ip4(0);
@@ -111,6 +184,104 @@ static struct rdma_cm_id *member(void)
 	give_qp(id);
 	return id;
 }
+
+/* Where to send for the group. */
+static struct ibv_ah *way_to(struct rdma_cm_id *id, struct sockaddr *group,
+			     int flags)
+{
+	struct rdma_cm_join_mc_attr_ex attr = {
+		.comp_mask = RDMA_CM_JOIN_MC_ATTR_ADDRESS |
+			     RDMA_CM_JOIN_MC_ATTR_JOIN_FLAGS,
+		.join_flags = (uint32_t)flags,
+		.addr = group,
+	};
+	struct rdma_cm_event *e;
+	struct ibv_ah *ah;
+
+	ck_ok(rdma_join_multicast_ex(id, &attr, NULL));
+	e = expect(id->channel, RDMA_CM_EVENT_MULTICAST_JOIN, 0);
+	ah = ibv_create_ah(id->pd, &e->param.ud.ah_attr);
+	ck_assert_ptr_nonnull(ah);
+	ck_ok(rdma_ack_cm_event(e));
+	return ah;
+}
+
+static void send_to(struct rdma_cm_id *id, struct ibv_ah *ah, char *text)
+{
+	struct ibv_mr *mr = rdma_reg_msgs(id, text, strlen(text) + 1);
+	struct ibv_sge sge = { .addr = (uintptr_t)text,
+			       .length = (uint32_t)strlen(text) + 1 };
+	struct ibv_send_wr wr = { .sg_list = &sge,
+				  .num_sge = 1,
+				  .opcode = IBV_WR_SEND,
+				  .send_flags = IBV_SEND_SIGNALED },
+			   *bad;
+	struct ibv_wc wc;
+	int n;
+
+	ck_assert_ptr_nonnull(mr);
+	sge.lkey = mr->lkey;
+	wr.wr.ud.ah = ah;
+	wr.wr.ud.remote_qpn = 0xffffff;
+	wr.wr.ud.remote_qkey = UDP_QKEY;
+	ck_ok(ibv_post_send(id->qp, &wr, &bad));
+	do
+		n = ibv_poll_cq(id->send_cq, 1, &wc);
+	while (!n);
+	ck_assert_int_eq(n, 1);
+	ck_assert_int_eq(wc.status, IBV_WC_SUCCESS);
+	rdma_dereg_mr(mr);
+}
+
+/* Members hear each other; who only sends hears nobody; who left neither. */
+static void speak(struct sockaddr *group)
+{
+	struct rdma_cm_id *id[3] = { member(), member(), member() };
+	char ping[] = "ping", pong[] = "pong", alone[] = "alone?";
+	struct ibv_ah *ah[3];
+	struct inbox in[3];
+	int i;
+
+	for (i = 0; i < 3; i++) {
+		ah[i] = way_to(id[i], group,
+			       i == 2 ? RDMA_MC_JOIN_FLAG_SENDONLY_FULLMEMBER :
+					RDMA_MC_JOIN_FLAG_FULLMEMBER);
+		post_inbox(id[i], &in[i]);
+	}
+	send_to(id[0], ah[0], ping);
+	ck_assert(inbox_filled(id[1], 5000));
+	ck_assert_str_eq(in[1].data + 40, ping);
+	rdma_dereg_mr(in[1].mr);
+	post_inbox(id[1], &in[1]);
+	send_to(id[2], ah[2], pong);
+	ck_assert(inbox_filled(id[0], 5000));
+	ck_assert(inbox_filled(id[1], 5000));
+	ck_assert_str_eq(in[1].data + 40, pong);
+	ck_assert(!inbox_filled(id[2], 20));
+	ck_ok(rdma_leave_multicast(id[1], group));
+	rdma_dereg_mr(in[1].mr);
+	post_inbox(id[1], &in[1]);
+	send_to(id[0], ah[0], alone);
+	ck_assert(!inbox_filled(id[1], 20));
+	for (i = 0; i < 3; i++) {
+		rdma_dereg_mr(in[i].mr);
+		ibv_destroy_ah(ah[i]);
+		end_id(id[i], true);
+	}
+}
+
+START_TEST(multicast_data)
+{
+	struct sockaddr_in group = { .sin_family = AF_INET };
+	struct sockaddr_in6 six = { .sin6_family = AF_INET6 };
+
+	may_leak();
+	inet_pton(AF_INET, "239.4.5.6", &group.sin_addr);
+	inet_pton(AF_INET6, "ff12::4:5", &six.sin6_addr);
+	speak(SA(&group));
+	speak(SA(&six));
+}
+END_TEST
 
 static void join(struct rdma_cm_id *id, struct sockaddr *group,
 		 const uint8_t mgid[16])
@@ -189,7 +360,11 @@ int main(void)
 
 	add(s, resolve_service);
 	add(s, unresolved);
+	add(s, reject_with_data);
+	add(s, refused);
+	add(s, limits);
 	add(s, multicast);
+	add(s, multicast_data);
 	add(s, multicast_errors);
 	add(s, leave_with_event);
 	return run_suite(s);
