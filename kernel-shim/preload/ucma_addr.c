@@ -35,7 +35,7 @@ static int check_source(struct ucma *u, const struct cm_id *id,
 	if (a->sa.sa_family == CM_AF_IB)
 		return cm_addr_known(u->cm.f->dev, a) ? 0 : -ENODEV;
 	if (!ucma_is_local(u->cm.f, a))
-		return -EADDRNOTAVAIL;
+		return link_local(a) ? -ENODEV : -EADDRNOTAVAIL;
 	/* IP over InfiniBand is what RoCE has not */
 	return id->ps == RDMA_PS_IPOIB ? -EINVAL : 0;
 }

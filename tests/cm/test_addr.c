@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* Addresses and ports: binding, resolving, options. */
 #include <arpa/inet.h>
+#include <endian.h>
+#include <ifaddrs.h>
+#include <infiniband/ib.h>
+#include <net/if.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -298,6 +302,214 @@ START_TEST(ipv6)
 }
 END_TEST
 
+/* This machine's address on a link; false: it has none. */
+static bool link_local(struct sockaddr_in6 *a)
+{
+	struct ifaddrs *list, *i;
+	bool found = false;
+
+	ck_ok(getifaddrs(&list));
+	for (i = list; i && !found; i = i->ifa_next) {
+		if (!i->ifa_addr || i->ifa_addr->sa_family != AF_INET6 ||
+		    !(i->ifa_flags & IFF_UP))
+			continue;
+		memcpy(a, i->ifa_addr, sizeof(*a));
+		found = IN6_IS_ADDR_LINKLOCAL(&a->sin6_addr);
+	}
+	freeifaddrs(list);
+	return found;
+}
+
+/* Link-local addresses are of one interface. */
+START_TEST(ipv6_scope)
+{
+	struct rdma_event_channel *ch = new_channel();
+	struct sockaddr_in6 a, wrong;
+	struct rdma_cm_id *l;
+
+	if (!link_local(&a))
+		return;
+	wrong = a;
+	wrong.sin6_scope_id = if_nametoindex("lo");
+	cannot_bind(ch, &wrong, ENODEV);
+	a.sin6_port = 0;
+	l = listen_on(SA(&a), RDMA_PS_TCP, 0);
+	a.sin6_port = rdma_get_src_port(l);
+	cannot_bind(ch, &a, EADDRINUSE);
+	talk(l, SA(&a));
+	end_id(l, true);
+	rdma_destroy_event_channel(ch);
+}
+END_TEST
+
+START_TEST(one_family)
+{
+	struct rdma_event_channel *ch = new_channel();
+	struct rdma_cm_id *six = new_id(ch, RDMA_PS_TCP), *four;
+	struct sockaddr_in6 w6 = { .sin6_family = AF_INET6 };
+	struct sockaddr_in w4;
+	int on = 1;
+
+	/* the wildcard of IPv6 is IPv4's, too */
+	ck_ok(rdma_bind_addr(six, SA(&w6)));
+	w4 = wildcard(port_of(six));
+	cannot_bind(ch, &w4, EADDRNOTAVAIL);
+	ck_ok(rdma_destroy_id(six));
+	/* unless it is told not to; after binding it is too late for that */
+	six = new_id(ch, RDMA_PS_TCP);
+	set_int(six, RDMA_OPTION_ID_AFONLY, 1);
+	ck_ok(rdma_bind_addr(six, SA(&w6)));
+	w4 = wildcard(port_of(six));
+	four = bound(ch, SA(&w4));
+	ck_ok(rdma_listen(six, 0));
+	ck_ok(rdma_listen(four, 0));
+	ck_fails(rdma_set_option(six, RDMA_OPTION_ID, RDMA_OPTION_ID_AFONLY,
+				 &on, sizeof(on)),
+		 EINVAL);
+	ck_fails(rdma_set_option(six, RDMA_OPTION_ID, RDMA_OPTION_ID_REUSEADDR,
+				 &on, sizeof(on)),
+		 EINVAL);
+	ck_ok(rdma_destroy_id(six));
+	ck_ok(rdma_destroy_id(four));
+	rdma_destroy_event_channel(ch);
+}
+END_TEST
+
+/* ------------------------------------------------------------ AF_IB */
+
+/* The service of that port space at a GID of the device, or at any. */
+static struct sockaddr_ib ib(uint64_t ps, int port, const union ibv_gid *gid)
+{
+	struct sockaddr_ib a = { .sib_family = AF_IB,
+				 .sib_pkey = htons(0xffff),
+				 .sib_sid = htobe64(ps | (uint64_t)port),
+				 .sib_sid_mask =
+					 htobe64(RDMA_IB_IP_PS_MASK |
+						 (port ? 0xffffull : 0)) };
+
+	if (gid)
+		memcpy(&a.sib_addr, gid, 16);
+	return a;
+}
+
+static union ibv_gid own_gid(void)
+{
+	struct ibv_context **list = rdma_get_devices(NULL);
+	union ibv_gid gid;
+
+	ck_assert_ptr_nonnull(list);
+	ck_ok(ibv_query_gid(list[0], 1, 0, &gid));
+	rdma_free_devices(list);
+	return gid;
+}
+
+/* There is no header of IP addresses in its requests. */
+static void talk_ib(struct rdma_cm_id *l, struct sockaddr_ib *to,
+		    enum rdma_port_space ps)
+{
+	struct rdma_cm_id *c = client_to(SA(to), ps);
+	char data[92] = "all of it is mine";
+	struct rdma_conn_param p = param(data, sizeof(data));
+	struct rdma_cm_event *e;
+
+	ck_assert_mem_eq(&c->route.addr.addr.ibaddr.dgid, &to->sib_addr, 16);
+	give_qp(c);
+	ck_ok(rdma_connect(c, &p));
+	e = expect(l->channel, RDMA_CM_EVENT_CONNECT_REQUEST, 0);
+	ck_assert_int_eq(e->param.conn.private_data_len, 92);
+	ck_assert_mem_eq(e->param.conn.private_data, data, 92);
+	ck_assert_int_eq(rdma_get_local_addr(e->id)->sa_family, AF_IB);
+	give_qp(e->id);
+	accept_it(e->id);
+	pass(c->channel, RDMA_CM_EVENT_ESTABLISHED, 0);
+	pass(l->channel, RDMA_CM_EVENT_ESTABLISHED, 0);
+	end_id(c, true);
+	pass(l->channel, RDMA_CM_EVENT_DISCONNECTED, 0);
+	c = e->id;
+	ck_ok(rdma_ack_cm_event(e));
+	end_id(c, false);
+}
+
+START_TEST(af_ib)
+{
+	union ibv_gid gid = own_gid(), other = { .raw = { 0xfd, 1, 2, 3 } };
+	struct sockaddr_ib a = ib(RDMA_IB_IP_PS_TCP, 0, NULL);
+	struct rdma_event_channel *ch = new_channel();
+	struct rdma_cm_id *l, *id;
+
+	/* any GID, then this one */
+	l = listen_on(SA(&a), RDMA_PS_TCP, 0);
+	a = ib(RDMA_IB_IP_PS_TCP, port_of(l), &gid);
+	talk_ib(l, &a, RDMA_PS_TCP);
+	/* the IB port space may use it, too */
+	talk_ib(l, &a, RDMA_PS_IB);
+	end_id(l, true);
+	l = listen_on(SA(&a), RDMA_PS_TCP, 0);
+	ck_assert_ptr_nonnull(l->verbs);
+	talk_ib(l, &a, RDMA_PS_TCP);
+	end_id(l, true);
+
+	a = ib(RDMA_IB_IP_PS_UDP, 0, NULL);
+	cannot_bind(ch, &a, EPROTONOSUPPORT);
+	a = ib(RDMA_IB_IP_PS_TCP, 0, &other);
+	cannot_bind(ch, &a, ENODEV);
+	id = new_id(ch, RDMA_PS_TCP);
+	a = ib(RDMA_IB_IP_PS_TCP, 7, &other);
+	ck_fails(rdma_resolve_addr(id, NULL, SA(&a), 1000), ENODEV);
+	ck_ok(rdma_destroy_id(id));
+	rdma_destroy_event_channel(ch);
+}
+END_TEST
+
+/* A path that the application brings. */
+START_TEST(ib_path)
+{
+	struct rdma_event_channel *ch = new_channel();
+	struct rdma_cm_id *id = new_id(ch, RDMA_PS_TCP);
+	struct ibv_path_data path = { 0 };
+	struct sockaddr_in a = ip4(7471);
+
+	path.flags = IBV_PATH_FLAG_GMP | IBV_PATH_FLAG_PRIMARY |
+		     IBV_PATH_FLAG_BIDIRECTIONAL;
+	path.path.tclass = 0x28;
+	path.path.packetlifetime = 2 << 6 | 11;
+	ck_ok(rdma_resolve_addr(id, NULL, SA(&a), 1000));
+	pass(ch, RDMA_CM_EVENT_ADDR_RESOLVED, 0);
+	ck_fails(rdma_set_option(id, RDMA_OPTION_IB, RDMA_OPTION_IB_PATH, &path,
+				 sizeof(path) - 1),
+		 EINVAL);
+	ck_ok(rdma_set_option(id, RDMA_OPTION_IB, RDMA_OPTION_IB_PATH, &path,
+			      sizeof(path)));
+	pass(ch, RDMA_CM_EVENT_ROUTE_RESOLVED, 0);
+	ck_assert_int_eq(id->route.path_rec->traffic_class, 0x28);
+	ck_assert_int_eq(id->route.path_rec->packet_life_time, 11);
+	ck_fails(rdma_set_option(id, RDMA_OPTION_IB, RDMA_OPTION_IB_PATH, &path,
+				 sizeof(path)),
+		 EINVAL);
+	ck_ok(rdma_destroy_id(id));
+	rdma_destroy_event_channel(ch);
+}
+END_TEST
+
+/* IP over InfiniBand is what an Ethernet port has not. */
+START_TEST(ipoib)
+{
+	struct rdma_event_channel *ch = new_channel();
+	struct rdma_cm_id *id = new_id(ch, RDMA_PS_IPOIB);
+	struct sockaddr_in a = ip4(7471), lo = loopback(7471);
+
+	if (a.sin_addr.s_addr != lo.sin_addr.s_addr) {
+		ck_ok(rdma_resolve_addr(id, NULL, SA(&a), 1000));
+		pass(ch, RDMA_CM_EVENT_ADDR_ERROR, -EINVAL);
+	}
+	ck_ok(rdma_resolve_addr(id, NULL, SA(&lo), 1000));
+	pass(ch, RDMA_CM_EVENT_ADDR_RESOLVED, 0);
+	ck_assert_int_eq(id->qp_type, IBV_QPT_UD);
+	ck_ok(rdma_destroy_id(id));
+	rdma_destroy_event_channel(ch);
+}
+END_TEST
+
 START_TEST(specific_listener)
 {
 	struct sockaddr_in a = ip4(0), lo;
@@ -466,6 +678,11 @@ int main(void)
 	add(s, options_in_effect);
 	add(s, every_own_address);
 	add(s, ipv6);
+	add(s, ipv6_scope);
+	add(s, one_family);
+	add(s, af_ib);
+	add(s, ib_path);
+	add(s, ipoib);
 	add(s, specific_listener);
 	add(s, listen_unbound);
 	add(s, unreachable);
