@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* Commands to the connection manager without librdmacm. */
+#ifndef URXE_TESTS_CM_RAW_H
+#define URXE_TESTS_CM_RAW_H
+
+#include <infiniband/verbs.h>
+/* after verbs.h, whose types it shares */
+#include <rdma/rdma_user_cm.h>
+#include <stddef.h>
+
+#include "base.h"
+
+/* librdmacm's header, which names these, cannot be had with the kernel's. */
+enum {
+	ADDR_RESOLVED = 0,
+	ROUTE_RESOLVED = 2,
+	CONNECT_REQUEST = 4,
+	CONNECT_RESPONSE = 5,
+	REJECTED = 8,
+	ESTABLISHED = 9,
+	DISCONNECTED = 10
+};
+
+int raw_open(void);
+/* 0 or -errno; in and out are what the header says. */
+int raw_command(int fd, uint32_t nr, const void *body, size_t in, size_t out);
+uint32_t raw_create(int fd, int ps, uint8_t type, uint64_t uid);
+uint32_t raw_destroy(int fd, uint32_t id);
+int raw_bind(int fd, uint32_t id, struct sockaddr_in a);
+int raw_resolve(int fd, uint32_t id, struct sockaddr_in a);
+int raw_route(int fd, uint32_t id);
+int raw_listen(int fd, uint32_t id);
+int raw_connect(int fd, uint32_t id);
+int raw_accept(int fd, uint32_t id);
+int raw_confirm(int fd, uint32_t id);
+int raw_reject(int fd, uint32_t id);
+int raw_disconnect(int fd, uint32_t id);
+int raw_notify(int fd, uint32_t id);
+int raw_attr_init(int fd, uint32_t id);
+int raw_attr_rtr(int fd, uint32_t id);
+int raw_attr_rts(int fd, uint32_t id);
+int raw_join(int fd, uint32_t id);
+/* The next event, which must be of that type. */
+struct rdma_ucm_event_resp raw_next(int fd, uint32_t type);
+int raw_port(int fd, uint32_t id);
+
+#define raw_send(fd, name, cmd, out) \
+	raw_command(fd, RDMA_USER_CM_CMD_##name, cmd, sizeof(*(cmd)), out)
+
+static inline uint64_t raw_to(void *p)
+{
+	return (uintptr_t)p;
+}
+
+#endif

@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * The tables are shared with processes that may write anything: whatever is
+ * in them, commands end, and nobody crashes.
+ */
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "cm.h"
+#include "raw.h"
+
+#define ROUNDS 300
+#define STEPS 60
+#define SECONDS 10 /* for those */
+
+/* What follows the lock. */
+#define HEAD \
+	(offsetof(struct cm_table, chan) - offsetof(struct cm_table, order))
+
+static struct cm cm;
+
+static uint32_t word(void)
+{
+	static const uint32_t edges[] = { 0,
+					  1,
+					  2,
+					  CM_MAX_CHAN,
+					  CM_MAX_ID,
+					  CM_MAX_ID + 1,
+					  CM_MAX_EVENT,
+					  CM_MAX_EVENT + 1,
+					  CM_MAX_MC + 1,
+					  0x7fffffff,
+					  0x80000000,
+					  0xffffffff };
+
+	switch (random() % 4) {
+	case 0:
+		return (uint32_t)random();
+	case 1:
+	case 2:
+		return edges[(size_t)random() % (sizeof(edges) / 4)];
+	default:
+		return (uint32_t)random() % 20; /* hits something */
+	}
+}
+
+/* The beginnings of the tables are what is in use. */
+static void scribble(void *table, size_t size)
+{
+	uint32_t *at = (uint32_t *)table + (size_t)random() % (size / 4);
+
+	*at = word();
+}
+
+static void spoil(void)
+{
+	struct cm_table *t = cm.t;
+	int n = 1 + (int)(random() % 30);
+
+	while (n--) {
+		switch (random() % 6) {
+		case 0:
+			scribble(t->chan, 8 * sizeof(*t->chan));
+			break;
+		case 1:
+			scribble(t->event, 16 * sizeof(*t->event));
+			break;
+		case 2:
+			scribble(t->mc, 4 * sizeof(*t->mc));
+			break;
+		case 3: /* links rather than contents */
+			t->event[random() % 16].next = word();
+			break;
+		case 4:
+			scribble(&t->order, HEAD);
+			break;
+		default:
+			scribble(t->id, 16 * sizeof(*t->id));
+		}
+	}
+}
+
+static void create(int fd, uint64_t uid)
+{
+	struct rdma_ucm_create_id_resp resp;
+	struct rdma_ucm_create_id cmd = { .uid = uid,
+					  .response = raw_to(&resp),
+					  .ps = random() % 3 ? RDMA_PS_TCP :
+							       RDMA_PS_UDP };
+
+	raw_send(fd, CREATE_ID, &cmd, sizeof(resp));
+}
+
+static void destroy(int fd, uint32_t id)
+{
+	struct rdma_ucm_destroy_id_resp resp;
+	struct rdma_ucm_destroy_id cmd = { .response = raw_to(&resp),
+					   .id = id };
+
+	raw_send(fd, DESTROY_ID, &cmd, sizeof(resp));
+}
+
+static void leave(int fd, uint32_t id)
+{
+	struct rdma_ucm_destroy_id_resp resp;
+	struct rdma_ucm_destroy_id cmd = { .response = raw_to(&resp),
+					   .id = id };
+
+	raw_send(fd, LEAVE_MCAST, &cmd, sizeof(resp));
+}
+
+static void get_event(int fd)
+{
+	struct rdma_ucm_event_resp resp;
+	struct rdma_ucm_get_event cmd = { .response = raw_to(&resp) };
+
+	raw_send(fd, GET_EVENT, &cmd, sizeof(resp));
+}
+
+static void migrate(int to, int from, uint32_t id)
+{
+	struct rdma_ucm_migrate_resp resp;
+	struct rdma_ucm_migrate_id cmd = { .response = raw_to(&resp),
+					   .id = id,
+					   .fd = (uint32_t)from };
+
+	raw_send(to, MIGRATE_ID, &cmd, sizeof(resp));
+}
+
+/* One command or another. */
+static void step(int fd, int other)
+{
+	static int (*const calls[])(int fd, uint32_t id) = {
+		raw_route,     raw_listen,   raw_connect,  raw_accept,
+		raw_confirm,   raw_reject,   raw_notify,   raw_disconnect,
+		raw_attr_init, raw_attr_rtr, raw_attr_rts, raw_join,
+	};
+	const uint32_t id = (uint32_t)random() % 16;
+	const long kind = random() % 20;
+
+	switch (kind) {
+	case 12:
+	case 13:
+		create(fd, (uint64_t)random() % 5);
+		break;
+	case 14:
+		destroy(fd, id);
+		break;
+	case 15:
+		leave(fd, id);
+		break;
+	case 16:
+	case 17:
+		get_event(fd);
+		break;
+	case 18:
+		migrate(fd, other, id);
+		break;
+	case 19:
+		raw_resolve(fd, id, ip4(5000));
+		break;
+	default:
+		calls[kind](fd, id);
+		raw_bind(fd, id, ip4(5000));
+	}
+}
+
+static void work(unsigned int seed)
+{
+	int a, b, i;
+
+	srandom(seed);
+	alarm(SECONDS);
+	a = open("/dev/infiniband/rdma_cm", O_RDWR | O_CLOEXEC | O_NONBLOCK);
+	b = open("/dev/infiniband/rdma_cm", O_RDWR | O_CLOEXEC | O_NONBLOCK);
+	for (i = 0; i < STEPS; i++) {
+		if (i % 20 == 10) {
+			cm_lock(&cm);
+			spoil();
+			cm_unlock(&cm);
+		}
+		step(i & 1 ? a : b, i & 1 ? b : a);
+	}
+	_exit(0);
+}
+
+static void run(void)
+{
+	unsigned int round;
+	char saved[HEAD];
+	int status;
+	pid_t pid;
+
+	for (round = 0; round < ROUNDS; round++) {
+		memcpy(saved, &cm.t->order, HEAD);
+		pid = fork();
+		ck_assert_int_ge(pid, 0);
+		if (!pid)
+			work(round);
+		ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+		ck_assert_msg(!status, "round %u ended with 0x%x", round,
+			      status);
+		/* with wrong counts the next one would have nothing to do */
+		memcpy(&cm.t->order, saved, HEAD);
+		if (cm.t->id_high < 64)
+			cm.t->id_high = 64;
+		cm.t->chan_low = cm.t->id_low = 0;
+	}
+}
+
+START_TEST(garbage)
+{
+	int fd = raw_open(); /* makes the tables */
+	char dir[300];
+
+	ck_ok(fabric_dir(dir, sizeof(dir)));
+	ck_ok(fabric_open(dir, false, &cm.f));
+	ck_ok(cm_map(cm.f, &cm.t));
+	run();
+	/* what the dead have left is found */
+	cm_lock(&cm);
+	cm_chan_sweep(&cm, CM_MAX_CHAN);
+	cm_unlock(&cm);
+	close(fd);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite_create("cm garbage");
+
+	add(s, garbage);
+	return run_suite(s);
+}
