@@ -152,6 +152,11 @@ static int create_id(struct ucma *u)
 	if (type < 0)
 		return type;
 	id = cm_id_new(&u->cm, u->c);
+	if (!id) { /* the dead may have them */
+		cm_chan_sweep(&u->cm, CM_MAX_CHAN);
+		cm_chan_reap_dying(&u->cm);
+		id = cm_id_new(&u->cm, u->c);
+	}
 	if (!id)
 		return -ENOMEM;
 	id->uid = cmd.uid;

@@ -13,6 +13,7 @@
 /* librdmacm's header, which names these, cannot be had with the kernel's. */
 enum {
 	ADDR_RESOLVED = 0,
+	ADDR_ERROR = 1,
 	ROUTE_RESOLVED = 2,
 	CONNECT_REQUEST = 4,
 	CONNECT_RESPONSE = 5,

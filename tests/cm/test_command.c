@@ -335,6 +335,42 @@ START_TEST(listener_without_uid)
 }
 END_TEST
 
+/* ----------------------------------------------------------- too much */
+
+static int try_create(int fd, uint32_t *id)
+{
+	struct rdma_ucm_create_id_resp resp;
+	struct rdma_ucm_create_id cmd = { .uid = 1,
+					  .response = raw_to(&resp),
+					  .ps = RDMA_PS_TCP };
+	int ret = raw_send(fd, CREATE_ID, &cmd, sizeof(resp));
+
+	*id = resp.id;
+	return ret;
+}
+
+/* As in the kernel that is no memory, and not the end of anything. */
+START_TEST(too_many_ids)
+{
+	const int ch = raw_open();
+	uint32_t id, n = 0;
+	int ret, other;
+
+	while (!(ret = try_create(ch, &id)))
+		ck_assert_uint_lt(n++, 1 << 20);
+	ck_assert_int_eq(ret, -ENOMEM);
+	ck_assert_uint_ge(n, 10000);
+	raw_destroy(ch, n / 2);
+	ck_ok(try_create(ch, &id));
+	ck_assert_uint_eq(id, n / 2);
+	/* all of them go with their channel */
+	other = raw_open();
+	close(ch);
+	ck_ok(try_create(other, &id));
+	ck_assert_uint_eq(id, 0);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("cm commands");
@@ -347,5 +383,6 @@ int main(void)
 	add(s, event_to_nowhere);
 	add(s, numbers);
 	add(s, listener_without_uid);
+	add(s, too_many_ids);
 	return run_suite(s);
 }
