@@ -158,7 +158,7 @@ enum cm_flags {
 	CM_F_TIMEOUT_SET = 64,
 	CM_F_PARKED = 128, /* REQ_SENT to a listener whose backlog is full */
 	CM_F_SRQ = 256,
-	CM_F_PATH = 512 /* it has one: path_tos, path_life */
+	CM_F_PATH = 512 /* it has one: path_* */
 };
 
 struct cm_id {
@@ -188,8 +188,10 @@ struct cm_id {
 	union cm_addr src, dst;
 	uint8_t sgid[16], dgid[16];
 	uint8_t private_data[216]; /* of the request, while parked */
-	uint8_t path_tos, path_life; /* as resolved, or of the request */
-	uint8_t pad1[54];
+	/* as resolved, or of the request */
+	uint32_t path_flow;
+	uint8_t path_tos, path_life;
+	uint8_t pad1[50];
 };
 static_assert(sizeof(struct cm_id) == 512, "fixed");
 
@@ -366,7 +368,9 @@ int cm_disconnect(struct cm *cm, struct cm_id *id);
 int cm_notify(struct cm *cm, struct cm_id *id, uint32_t event);
 /* The address handle that reaches gid from id. */
 void cm_fill_ah(struct ib_uverbs_ah_attr *ah, const struct cm_id *id,
-		const uint8_t gid[16], uint8_t tos);
+		const uint8_t gid[16]);
+/* The one for its path. */
+void cm_fill_path_ah(struct ib_uverbs_ah_attr *ah, const struct cm_id *id);
 /* The Q_Key of a datagram id, once and for all; 0: the usual one. */
 int cm_set_qkey(struct cm_id *id, uint32_t qkey);
 /* A place in the listener's backlog is free. */

@@ -154,6 +154,7 @@ static void fill_passive(struct cm *cm, struct cm_id *id, const struct cm_id *l,
 	id->remote_psn = client->psn;
 	if (!is_ud(client)) {
 		id->flags |= CM_F_PATH;
+		id->path_flow = client->path_flow;
 		id->path_tos = client->path_tos;
 		id->path_life = client->path_life;
 	}
@@ -371,14 +372,20 @@ static int send_rtu(struct cm *cm, struct cm_id *id)
 }
 
 void cm_fill_ah(struct ib_uverbs_ah_attr *ah, const struct cm_id *id,
-		const uint8_t gid[16], uint8_t tos)
+		const uint8_t gid[16])
 {
 	memcpy(ah->grh.dgid, gid, 16);
 	ah->grh.sgid_index = id->sgid_index;
 	ah->grh.hop_limit = CM_HOP_LIMIT;
-	ah->grh.traffic_class = tos;
 	ah->is_global = 1;
 	ah->port_num = 1;
+}
+
+void cm_fill_path_ah(struct ib_uverbs_ah_attr *ah, const struct cm_id *id)
+{
+	cm_fill_ah(ah, id, id->dgid);
+	ah->grh.traffic_class = id->path_tos;
+	ah->grh.flow_label = id->path_flow;
 }
 
 int cm_set_qkey(struct cm_id *id, uint32_t qkey)
@@ -409,8 +416,7 @@ static void got_sidr_reply(struct cm *cm, struct cm_id *client,
 	if (!ret) {
 		e->resp.param.ud.qp_num = server->qpn;
 		e->resp.param.ud.qkey = server->qkey;
-		cm_fill_ah(&e->resp.param.ud.ah_attr, client, client->dgid,
-			   client->path_tos);
+		cm_fill_path_ah(&e->resp.param.ud.ah_attr, client);
 	}
 	cm_event_send(cm, e);
 }

@@ -70,7 +70,7 @@ int ucma_resolve_addr(struct ucma *u);
 int ucma_resolve_route(struct ucma *u);
 /* The end of that: 4.096 us << life is the packet life time. */
 int ucma_route_resolved(struct ucma *u, struct cm_id *id, uint8_t tos,
-			uint8_t life);
+			uint32_t flow, uint8_t life);
 
 int ucma_query_route(struct ucma *u);
 int ucma_query(struct ucma *u);

@@ -4,6 +4,8 @@
 
 #include "ucma.h"
 
+#define FLOW_MASK 0xfffff
+
 static bool link_local(const union cm_addr *a)
 {
 	return a->sa.sa_family == AF_INET6 &&
@@ -254,8 +256,23 @@ static uint8_t life_time(const struct cm_id *id)
 							 CM_LIFE_TIME;
 }
 
+/*
+ * The flow label, of which RoCE makes the UDP source port: the one that the
+ * application gave with its IPv6 address, or one of the ports.
+ */
+static uint32_t flow_label(const struct cm_id *id)
+{
+	uint32_t flow = 0;
+
+	if (id->src.sa.sa_family == AF_INET6)
+		flow = ntohl(id->src.in6.sin6_flowinfo);
+	if (!(flow & FLOW_MASK))
+		flow = cm_addr_port(&id->src) * 31u + cm_addr_port(&id->dst);
+	return flow & FLOW_MASK;
+}
+
 int ucma_route_resolved(struct ucma *u, struct cm_id *id, uint8_t tos,
-			uint8_t life)
+			uint32_t flow, uint8_t life)
 {
 	int ret;
 
@@ -267,6 +284,7 @@ int ucma_route_resolved(struct ucma *u, struct cm_id *id, uint8_t tos,
 	id->cma = CMA_ROUTE_RESOLVED;
 	id->flags |= CM_F_PATH;
 	id->path_tos = tos;
+	id->path_flow = flow;
 	id->path_life = life;
 	return 0;
 }
@@ -278,5 +296,7 @@ int ucma_resolve_route(struct ucma *u)
 	int err;
 
 	id = ucma_get_dev(u, &cmd, &err);
-	return id ? ucma_route_resolved(u, id, id->tos, life_time(id)) : err;
+	return id ? ucma_route_resolved(u, id, id->tos, flow_label(id),
+					life_time(id)) :
+		    err;
 }

@@ -34,7 +34,8 @@ static void report(struct ucma *u, struct cm_id *id, struct cm_mc *mc,
 	p->qp_num = MCAST_QPN;
 	cm_set_qkey(id, 0);
 	p->qkey = id->qkey;
-	cm_fill_ah(&p->ah_attr, id, gid, id->tos);
+	cm_fill_ah(&p->ah_attr, id, gid);
+	p->ah_attr.grh.traffic_class = id->tos;
 	cm_event_send(&u->cm, e);
 }
 

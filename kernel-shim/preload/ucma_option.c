@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* Options of an id. */
+#include <endian.h>
+
 #include "ucma.h"
 
 static int set_reuse(struct cm_id *id, bool on)
@@ -79,6 +81,7 @@ static int set_ib_path(struct ucma *u, struct cm_id *id,
 		return -EINVAL;
 	path = (const void *)p[i].path_rec;
 	return ucma_route_resolved(u, id, path->traffic_class,
+				   be32toh(path->flow_hop) >> 8 & 0xfffff,
 				   path->life_time & 31);
 }
 

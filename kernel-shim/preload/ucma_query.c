@@ -37,6 +37,7 @@ static void fill_route(const struct cm_id *id, struct ib_user_path_rec *p)
 	p->mtu = MTU;
 	p->hop_limit = CM_HOP_LIMIT;
 	p->traffic_class = id->path_tos;
+	p->flow_label = htobe32(id->path_flow);
 	p->mtu_selector = SELECT_EQUAL;
 	p->rate_selector = SELECT_EQUAL;
 	p->rate = RATE;
@@ -130,7 +131,7 @@ static void fill_wire_path(const struct cm_id *id, struct ucma_wire_path *p)
 	memset(p, 0, sizeof(*p));
 	memcpy(p->dgid, id->dgid, 16);
 	memcpy(p->sgid, id->sgid, 16);
-	p->flow_hop = htobe32(CM_HOP_LIMIT);
+	p->flow_hop = htobe32(id->path_flow << 8 | CM_HOP_LIMIT);
 	p->traffic_class = id->path_tos;
 	p->reversible = 1 << 7;
 	p->pkey = htobe16(PKEY);
@@ -218,7 +219,7 @@ static int attr_rtr(const struct cm_id *id, struct ib_uverbs_qp_attr *a)
 		return -EINVAL;
 	a->qp_attr_mask = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU |
 			  IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
-	cm_fill_ah(&a->ah_attr, id, id->dgid, id->path_tos);
+	cm_fill_path_ah(&a->ah_attr, id);
 	a->path_mtu = MTU;
 	a->dest_qp_num = id->remote_qpn;
 	a->rq_psn = id->remote_psn;

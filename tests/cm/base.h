@@ -24,6 +24,7 @@
 #define REJ_TIMEOUT 4
 #define REJ_NO_LISTENER 8
 #define REJ_CONSUMER 28
+#define REJ_VENDOR_OPTION 35
 #define SIDR_UNSUPPORTED 1
 #define SIDR_REJECT 2
 

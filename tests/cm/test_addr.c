@@ -187,6 +187,7 @@ START_TEST(options_in_effect)
 	struct sockaddr_in a = ip4(0);
 	struct rdma_cm_id *l = listen_on(SA(&a), RDMA_PS_TCP, 0), *c, *s;
 	uint8_t tos = 0x40, timeout = 9;
+	uint32_t flow;
 	struct ibv_qp_init_attr init;
 	struct ibv_qp_attr attr;
 
@@ -212,10 +213,15 @@ START_TEST(options_in_effect)
 	ck_ok(ibv_query_qp(c->qp, &attr, -1, &init));
 	ck_assert_int_eq(attr.timeout, timeout);
 	ck_assert_int_eq(attr.ah_attr.grh.traffic_class, tos);
+	/* by which RoCE chooses its UDP source port */
+	flow = (uint32_t)(port_of(c) * 31 + port_of(l)) & 0xfffff;
+	ck_assert_uint_eq(attr.ah_attr.grh.flow_label, flow);
+	ck_assert_uint_eq(ntohl(c->route.path_rec->flow_label), flow);
 	/* the request carries the path: it is the same one back */
 	ck_ok(ibv_query_qp(s->qp, &attr, -1, &init));
 	ck_assert_int_eq(attr.timeout, timeout);
 	ck_assert_int_eq(attr.ah_attr.grh.traffic_class, tos);
+	ck_assert_uint_eq(attr.ah_attr.grh.flow_label, flow);
 	end_id(c, true);
 	end_id(s, false);
 	end_id(l, true);

@@ -149,6 +149,7 @@ START_TEST(ece)
 	ck_assert_uint_eq(got.vendor_id, 0x1234);
 	ck_assert_uint_eq(got.options, 78);
 	ck_ok(rdma_reject_ece(c, NULL, 0));
+	pass(l->channel, RDMA_CM_EVENT_REJECTED, REJ_VENDOR_OPTION);
 	end_id(c, true);
 	end_id(s, false);
 	end_id(l, true);

@@ -177,6 +177,32 @@ START_TEST(migrate)
 }
 END_TEST
 
+/* A listener takes the requests along that nobody has fetched. */
+START_TEST(migrate_listener)
+{
+	struct sockaddr_in a = ip4(0);
+	struct rdma_cm_id *l = listen_on(SA(&a), RDMA_PS_TCP, 0), *c, *s;
+	struct rdma_event_channel *from = l->channel, *to = new_channel();
+
+	a = ip4(port_of(l));
+	c = client_to(SA(&a), RDMA_PS_TCP);
+	start_connect(c);
+	ck_ok(rdma_migrate_id(l, to));
+	expect_nothing(from, 0);
+	s = next_request(l);
+	ck_assert_ptr_eq(s->channel, to);
+	accept_it(s);
+	pass(c->channel, RDMA_CM_EVENT_CONNECT_RESPONSE, 0);
+	ck_ok(rdma_establish(c));
+	pass(to, RDMA_CM_EVENT_ESTABLISHED, 0);
+	end_id(c, true);
+	pass(to, RDMA_CM_EVENT_DISCONNECTED, 0);
+	end_id(s, false);
+	end_id(l, true);
+	rdma_destroy_event_channel(from);
+}
+END_TEST
+
 /* ------------------------------------------------------------ threads */
 
 static void *ack_late(void *arg)
@@ -237,6 +263,26 @@ START_TEST(sleepers)
 	for (i = 0; i < 4; i++)
 		ck_ok(rdma_destroy_id(id[i]));
 	rdma_destroy_event_channel(ch);
+}
+END_TEST
+
+/* An id that comes with an event wakes them, too. */
+START_TEST(migrate_to_sleeper)
+{
+	struct rdma_event_channel *from = new_channel(), *to = new_channel();
+	struct rdma_cm_id *id = new_id(from, RDMA_PS_TCP);
+	pthread_t t;
+	void *ret;
+
+	resolve(id);
+	ck_ok(pthread_create(&t, NULL, wait_one, to));
+	usleep(50000);
+	ck_ok(rdma_migrate_id(id, to));
+	ck_ok(pthread_join(t, &ret));
+	ck_assert_ptr_null(ret);
+	ck_ok(rdma_destroy_id(id));
+	rdma_destroy_event_channel(from);
+	rdma_destroy_event_channel(to);
 }
 END_TEST
 
@@ -390,6 +436,8 @@ int main(void)
 	add(s, edge_triggered);
 	add(s, order);
 	add(s, migrate);
+	add(s, migrate_listener);
+	add(s, migrate_to_sleeper);
 	add(s, destroy_waits_for_acks);
 	add(s, sleepers);
 	add(s, cancelled);
