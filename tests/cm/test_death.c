@@ -103,6 +103,97 @@ START_TEST(server_before_it_looked)
 }
 END_TEST
 
+static void hears_and_waits(int fd, void *arg)
+{
+	struct sockaddr_in a = ip4(0);
+	struct rdma_cm_id *l = listen_on(SA(&a), RDMA_PS_TCP, 0);
+
+	(void)arg;
+	tell(fd, port_of(l));
+	accept_it(next_request(l));
+	pass(l->channel, RDMA_CM_EVENT_ESTABLISHED, 0);
+	pass(l->channel, RDMA_CM_EVENT_DISCONNECTED, 0);
+	tell(fd, 1);
+	pause();
+}
+
+/* It will not answer the end of the connection any more: its kernel does. */
+START_TEST(server_after_disconnect)
+{
+	struct other o = spawn(hears_and_waits, NULL);
+	struct sockaddr_in a = ip4(hear(o.fd));
+	struct rdma_cm_id *c = client_to(SA(&a), RDMA_PS_TCP);
+
+	start_connect(c);
+	pass(c->channel, RDMA_CM_EVENT_CONNECT_RESPONSE, 0);
+	ck_ok(rdma_establish(c));
+	ck_ok(rdma_disconnect(c));
+	hear(o.fd);
+	expect_nothing(c->channel, 20);
+	kill_it(o);
+	pass(c->channel, RDMA_CM_EVENT_DISCONNECTED, 0);
+	pass(c->channel, RDMA_CM_EVENT_TIMEWAIT_EXIT, 0);
+	end_id(c, true);
+}
+END_TEST
+
+static void datagram_server(int fd, void *arg)
+{
+	struct sockaddr_in a = ip4(0);
+	struct rdma_cm_id *l = listen_on(SA(&a), RDMA_PS_UDP, 0);
+
+	(void)arg;
+	tell(fd, port_of(l));
+	next_request(l);
+	tell(fd, 1);
+	pause();
+}
+
+START_TEST(datagram_server_before_accept)
+{
+	struct other o = spawn(datagram_server, NULL);
+	struct sockaddr_in a = ip4(hear(o.fd));
+	struct rdma_cm_id *c = client_to(SA(&a), RDMA_PS_UDP);
+
+	start_connect(c);
+	hear(o.fd);
+	kill_it(o);
+	pass(c->channel, RDMA_CM_EVENT_UNREACHABLE, SIDR_REJECT);
+	end_id(c, true);
+}
+END_TEST
+
+static void small_server(int fd, void *arg)
+{
+	struct sockaddr_in a = ip4(0);
+	struct rdma_cm_id *l = listen_on(SA(&a), RDMA_PS_TCP, 1);
+
+	(void)arg;
+	tell(fd, port_of(l));
+	pause();
+}
+
+/* Requests that wait for a place in the backlog wait for nobody then. */
+START_TEST(server_with_full_backlog)
+{
+	struct other o = spawn(small_server, NULL);
+	struct sockaddr_in a = ip4(hear(o.fd));
+	struct rdma_cm_id *c[3];
+	int i;
+
+	for (i = 0; i < 3; i++) {
+		c[i] = client_to(SA(&a), RDMA_PS_TCP);
+		start_connect(c[i]);
+	}
+	kill_it(o);
+	pass(c[0]->channel, RDMA_CM_EVENT_REJECTED, REJ_CONSUMER);
+	pass(c[1]->channel, RDMA_CM_EVENT_REJECTED, REJ_NO_LISTENER);
+	pass(c[2]->channel, RDMA_CM_EVENT_REJECTED, REJ_NO_LISTENER);
+	for (i = 0; i < 3; i++)
+		end_id(c[i], true);
+}
+END_TEST
+
 static void *sleeper(void *ch)
 {
 	struct rdma_cm_event *e;
@@ -368,6 +459,9 @@ int main(void)
 	add(s, server_after_accept);
 	add(s, server_before_accept);
 	add(s, server_before_it_looked);
+	add(s, server_after_disconnect);
+	add(s, datagram_server_before_accept);
+	add(s, server_with_full_backlog);
 	add(s, wakes_a_sleeping_thread);
 	add(s, listener_is_gone);
 	add(s, client_after_established);
