@@ -171,7 +171,7 @@ bool cm_event_pop(struct cm *cm, struct cm_chan *c, int fd,
 		  struct rdma_ucm_event_resp *out)
 {
 	struct cm_event *e = cm_event_at(cm, c->head);
-	struct cm_id *id;
+	struct cm_id *id, *req;
 	struct cm_mc *mc;
 
 	if (!e) {
@@ -189,7 +189,9 @@ bool cm_event_pop(struct cm *cm, struct cm_chan *c, int fd,
 	take(cm, c, NULL, e);
 	e->used = 0;
 	settle(cm, c, fd);
-	if (id && out->event == CM_EV_CONNECT_REQUEST) {
+	req = cm_deref(cm, e->req);
+	if (id && out->event == CM_EV_CONNECT_REQUEST &&
+	    !(req && req->flags & CM_F_HOST)) {
 		id->backlog++;
 		cm_unpark(cm, id);
 	}

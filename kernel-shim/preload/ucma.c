@@ -35,7 +35,7 @@ static int get_table(struct urxe_fabric *f, struct cm_table **out)
 	return 0;
 }
 
-static int begin(struct cm *cm)
+int ucma_begin(struct cm *cm)
 {
 	memset(cm, 0, sizeof(*cm));
 	cm->f = shim_fabric();
@@ -47,7 +47,7 @@ int ucma_open(int flags)
 	struct cm cm;
 	int fd, ret;
 
-	ret = begin(&cm);
+	ret = ucma_begin(&cm);
 	if (ret)
 		return ret;
 	atomic_store_explicit(&ucma_used, 1, memory_order_relaxed);
@@ -56,6 +56,8 @@ int ucma_open(int flags)
 	cm_unlock(&cm);
 	if (fd < 0)
 		return fd;
+	if (shim_with_host())
+		ucma_host_open(fd);
 	if (flags & O_NONBLOCK)
 		fcntl(fd, F_SETFL, O_RDWR | O_NONBLOCK);
 	if (!(flags & O_CLOEXEC))
@@ -70,7 +72,7 @@ uint64_t ucma_tick(void)
 	uint64_t sleep;
 	struct cm cm;
 
-	if (begin(&cm))
+	if (ucma_begin(&cm))
 		return 0;
 	cm_lock(&cm);
 	sleep = cm_tick(&cm, getpid(), &at);
@@ -212,11 +214,11 @@ static int (*const commands[])(struct ucma *u) = {
 };
 #define COMMANDS (sizeof(commands) / sizeof(*commands))
 
-static int run(struct ucma *u, uint32_t cmd)
+int ucma_run(struct ucma *u, uint32_t cmd)
 {
 	int ret;
 
-	ret = begin(&u->cm);
+	ret = ucma_begin(&u->cm);
 	if (ret)
 		return ret;
 	if (cmd == RDMA_USER_CM_CMD_RESOLVE_IP ||
@@ -253,7 +255,8 @@ static ssize_t carry_out(int fd, const void *buf, size_t len, int cancel_state)
 	u.in = (const char *)buf + sizeof(hdr);
 	u.in_len = hdr.in;
 	u.out_len = hdr.out;
-	ret = run(&u, hdr.cmd);
+	ret = ucma_host_is_used() ? ucma_host_run(&u, hdr.cmd) :
+				    ucma_run(&u, hdr.cmd);
 	return ret ? ret : (ssize_t)len;
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * The one thread of this library.  A program that sleeps in poll must be
+ * The one thread of this library (with the host's rdma_cm there is another,
+ * in ucma_host_chan.c).  A program that sleeps in poll must be
  * woken when the other end of its connection dies or a time wait ends, and
  * there is no kernel and no daemon to do it.  The thread exists while this
  * process has such connections; it looks ten times a second.
@@ -57,7 +58,7 @@ static void *watch_main(void *arg)
 	}
 }
 
-static bool start(void)
+bool ucma_start_thread(void *(*fn)(void *))
 {
 	sigset_t all, old;
 	pthread_t thread;
@@ -66,7 +67,7 @@ static bool start(void)
 	/* the application's signals are not ours to take */
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
-	ok = !pthread_create(&thread, NULL, watch_main, NULL);
+	ok = !pthread_create(&thread, NULL, fn, NULL);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	if (ok)
 		pthread_detach(thread);
@@ -86,7 +87,7 @@ void ucma_watch(void)
 						     memory_order_seq_cst,
 						     memory_order_seq_cst))
 		return;
-	if (start()) {
+	if (ucma_start_thread(watch_main)) {
 		atomic_store_explicit(&failed, false, memory_order_relaxed);
 		return;
 	}
