@@ -6,7 +6,6 @@
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
-#include <dirent.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
@@ -19,6 +18,8 @@
 
 #define HERE 0
 #define THERE 1
+
+#define FDS 1024 /* more than any test has open */
 
 static struct sockaddr_in address(int side, int port)
 {
@@ -44,28 +45,42 @@ static struct rdma_cm_id *client(int side, struct rdma_cm_id *l)
 	return client_to(SA(&a), RDMA_PS_TCP);
 }
 
-/* Descriptors of the host's rdma_cm in this process. */
-static int beside(void)
+/* What a descriptor of this process is; "" if there is none. */
+static const char *what_is(int fd)
 {
-	const char *host = getenv("HOSTCM_DIR");
-	char link[64], to[512];
-	struct dirent *de;
-	DIR *dir = opendir("/proc/self/fd");
+	static char to[512];
+	char link[64];
 	ssize_t n;
-	int found = 0;
 
-	ck_assert_ptr_nonnull(dir);
-	while ((de = readdir(dir))) {
-		snprintf(link, sizeof(link), "/proc/self/fd/%.20s", de->d_name);
-		n = readlink(link, to, sizeof(to) - 1);
-		to[n > 0 ? n : 0] = 0;
-		if (strncmp(to, host, strlen(host)) || !strstr(to, "/cm.d/"))
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	n = readlink(link, to, sizeof(to) - 1);
+	to[n > 0 ? n : 0] = 0;
+	return to;
+}
+
+/* Descriptors of the host's rdma_cm in this process; the last is *last. */
+static int find_beside(int *last)
+{
+	const char *host = getenv("HOSTCM_DIR"), *what;
+	int fd, found = 0;
+
+	for (fd = 3; fd < FDS; fd++) {
+		what = what_is(fd);
+		if (strncmp(what, host, strlen(host)) ||
+		    !strstr(what, "/cm.d/"))
 			continue;
 		found++;
-		ck_assert_int_eq(fcntl(atoi(de->d_name), F_GETFD), FD_CLOEXEC);
+		*last = fd;
+		ck_assert_int_eq(fcntl(fd, F_GETFD), FD_CLOEXEC);
 	}
-	closedir(dir);
 	return found;
+}
+
+static int beside(void)
+{
+	int last;
+
+	return find_beside(&last);
 }
 
 /* They are closed by a thread: soon, not at once. */
@@ -227,6 +242,22 @@ START_TEST(port_taken)
 	connect_to(HERE, id);
 	end_id(id, true);
 	close(fd);
+}
+END_TEST
+
+/* What has become ours is the host's no more. */
+START_TEST(decided)
+{
+	struct rdma_cm_id *c = new_id(new_channel(), RDMA_PS_TCP);
+	struct sockaddr_in any = { .sin_family = AF_INET,
+				   .sin_port = htons(7476) };
+	struct sockaddr_in a = address(HERE, 7471);
+
+	ck_ok(rdma_bind_addr(c, SA(&any)));
+	ck_ok(rdma_resolve_addr(c, NULL, SA(&a), 1000));
+	pass(c->channel, RDMA_CM_EVENT_ADDR_RESOLVED, 0);
+	close(bind_at_host(7476));
+	end_id(c, true);
 }
 END_TEST
 
@@ -528,22 +559,29 @@ START_TEST(closed)
 	close(l->channel->fd);
 	expect_beside(1);
 	/* who plays the host looks for the dead when channels are opened */
-	for (i = 0; i < 4; i++)
+	for (i = 0; i < 20; i++)
 		new_channel();
 	pass(c->channel, RDMA_CM_EVENT_REJECTED, REJ_CONSUMER);
 }
 END_TEST
 
-/* Some programs close all that they do not know. */
+/* Some programs close all that they do not know, and use the numbers. */
 START_TEST(closed_by_others)
 {
+	enum { N = 32 };
 	struct rdma_cm_id *l = listener(0), *c;
 	struct sockaddr_in a = address(HERE, port_of(l));
-	int fd;
+	struct pollfd p[N];
+	int fd, i, pair[2];
 
-	for (fd = 3; fd < 64; fd++)
-		if (fd != l->channel->fd)
+	for (fd = 3; fd < FDS; fd++)
+		if (fd != l->channel->fd && (strstr(what_is(fd), "/cm.d/") ||
+					     strstr(what_is(fd), "eventpoll")))
 			close(fd);
+	for (i = 0; i < N; i++) {
+		ck_ok(pipe(pair));
+		p[i] = (struct pollfd){ .fd = pair[0], .events = POLLIN };
+	}
 	/* the host is gone, and we are not */
 	c = client_to(SA(&a), RDMA_PS_TCP);
 	start_connect(c);
@@ -551,6 +589,36 @@ START_TEST(closed_by_others)
 	pass(c->channel, RDMA_CM_EVENT_REJECTED, REJ_CONSUMER);
 	end_id(c, true);
 	end_id(l, true);
+	/* nothing was written to what is there now, nor was it closed */
+	ck_assert_int_eq(poll(p, N, 100), 0);
+}
+END_TEST
+
+/* Such a number may become that of another channel's. */
+START_TEST(number_again)
+{
+	struct rdma_event_channel *ch = new_channel();
+	int low, number, again;
+	struct rdma_cm_id *l;
+
+	expect_beside(1);
+	find_beside(&number);
+	while ((low = dup(0)) < number)
+		;
+	close(low);
+	low = 0; /* the standard input is not used */
+	/* the lowest one is the channel's own, the next one the host's */
+	close(number);
+	close(low);
+	l = listener(0);
+	expect_beside(1);
+	find_beside(&again);
+	ck_assert_int_eq(again, number);
+	rdma_destroy_event_channel(ch);
+	usleep(50000);
+	connect_to(THERE, l);
+	end_id(l, true);
+	expect_beside(0);
 }
 END_TEST
 
@@ -684,6 +752,7 @@ int main(int argc, char **argv)
 	add(s, bound_to_here);
 	add(s, bound_to_there);
 	add(s, port_taken);
+	add(s, decided);
 	add(s, options);
 	add(s, backlog);
 	add(s, unreachable);
@@ -697,6 +766,7 @@ int main(int argc, char **argv)
 	add(s, destroy);
 	add(s, closed);
 	add(s, closed_by_others);
+	add(s, number_again);
 	add(s, forked);
 	add(s, daemonized);
 	add(s, killed);
