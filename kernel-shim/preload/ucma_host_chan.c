@@ -36,6 +36,7 @@ static dev_t device;
 
 static int epfd = -1;
 static int32_t owner; /* the process whose thread waits on epfd */
+static uint32_t threads; /* so many were started; the last one counts */
 
 static bool is_device(int fd)
 {
@@ -158,7 +159,8 @@ static bool look_at(struct cm *cm, const struct epoll_event *ev)
 }
 
 /* What epoll said: n reports, or an error.  The thread ends if false. */
-static bool go_on(const struct epoll_event *ev, int n, bool *full)
+static bool go_on(const struct epoll_event *ev, int n, uint32_t *self,
+		  bool *full)
 {
 	struct cm cm;
 	bool more;
@@ -168,6 +170,12 @@ static bool go_on(const struct epoll_event *ev, int n, bool *full)
 	if (ucma_begin(&cm))
 		return false;
 	cm_lock(&cm);
+	if (!*self)
+		*self = threads;
+	if (*self != threads) {
+		cm_unlock(&cm);
+		return false;
+	}
 	if (n < 0 || epfd < 0)
 		wait_anew(&cm);
 	for (i = 0; i < n; i++)
@@ -185,11 +193,12 @@ static bool go_on(const struct epoll_event *ev, int n, bool *full)
 static void *wait_main(void *arg)
 {
 	struct epoll_event ev[16];
+	uint32_t self = 0;
 	bool full;
 	int n = 0;
 
 	shim_inside++;
-	while (go_on(ev, n, &full)) {
+	while (go_on(ev, n, &self, &full)) {
 		if (full)
 			nap();
 		do
@@ -207,6 +216,7 @@ static void after_fork(void)
 	if (owner) {
 		close(epfd);
 		epfd = -1;
+		threads++;
 		owner = ucma_start_thread(wait_main) ? getpid() : 0;
 	}
 	shim_leave(saved);
@@ -221,6 +231,7 @@ static bool ensure_thread(struct cm *cm)
 	if (!registered && pthread_atfork(NULL, NULL, after_fork))
 		return false;
 	registered = true;
+	threads++;
 	wait_anew(cm);
 	if (epfd < 0 || !ucma_start_thread(wait_main)) {
 		close(epfd);
@@ -267,8 +278,16 @@ static bool add(struct cm *cm, struct cm_chan *c, int fd)
 	b->writer = writer;
 	b->ino = c->ino;
 	b->gen = c->gen;
-	if (!wait_for(b))
-		goto err_unset;
+	if (!wait_for(b)) {
+		/* epfd was closed: its thread will not hear of another one */
+		b->gen = 0;
+		owner = 0;
+		if (!ensure_thread(cm))
+			goto err_close;
+		b->gen = c->gen;
+		if (!wait_for(b))
+			goto err_unset;
+	}
 	count++;
 	return true;
 

@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "harness.h"
@@ -571,18 +572,24 @@ START_TEST(closed_by_others)
 	enum { N = 32 };
 	struct rdma_cm_id *l = listener(0), *c;
 	struct sockaddr_in a = address(HERE, port_of(l));
-	struct pollfd p[N];
+	struct rdma_cm_event *e;
+	struct pollfd p[2 * N];
 	int fd, i, pair[2];
 
+	expect_beside(1);
 	for (fd = 3; fd < FDS; fd++)
 		if (fd != l->channel->fd && (strstr(what_is(fd), "/cm.d/") ||
 					     strstr(what_is(fd), "eventpoll")))
 			close(fd);
 	for (i = 0; i < N; i++) {
-		ck_ok(pipe(pair));
-		p[i] = (struct pollfd){ .fd = pair[0], .events = POLLIN };
+		ck_ok(socketpair(AF_UNIX, SOCK_STREAM, 0, pair));
+		p[2 * i] = (struct pollfd){ pair[0], POLLIN, 0 };
+		p[2 * i + 1] = (struct pollfd){ pair[1], POLLIN, 0 };
 	}
 	/* the host is gone, and we are not */
+	fd = l->channel->fd;
+	ck_ok(fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK));
+	ck_fails(rdma_get_cm_event(l->channel, &e), EAGAIN);
 	c = client_to(SA(&a), RDMA_PS_TCP);
 	start_connect(c);
 	ck_ok(rdma_destroy_id(next_request(l)));
@@ -590,7 +597,12 @@ START_TEST(closed_by_others)
 	end_id(c, true);
 	end_id(l, true);
 	/* nothing was written to what is there now, nor was it closed */
-	ck_assert_int_eq(poll(p, N, 100), 0);
+	ck_assert_int_eq(poll(p, 2 * N, 100), 0);
+	/* other channels have the host again */
+	l = listener(0);
+	connect_to(THERE, l);
+	end_id(l, true);
+	expect_beside(0);
 }
 END_TEST
 
