@@ -14,6 +14,7 @@
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <sys/epoll.h>
+#include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -30,7 +31,7 @@ static struct beside {
 	int fd; /* of the host's device */
 	int writer; /* of the channel's FIFO */
 	uint64_t ino; /* of both */
-} beside[CM_MAX_CHAN];
+} * beside; /* NULL: there never was one */
 static uint32_t count;
 static dev_t device;
 
@@ -55,9 +56,10 @@ static bool is_fifo(const struct beside *b)
 
 int host_fd(struct cm *cm, struct cm_chan *c)
 {
-	const struct beside *b = &beside[cm_chan_ref(cm, c) - 1];
+	const struct beside *b = beside ? &beside[cm_chan_ref(cm, c) - 1] :
+					  NULL;
 
-	return b->gen && b->gen == c->gen && is_device(b->fd) ? b->fd : -1;
+	return b && b->gen && b->gen == c->gen && is_device(b->fd) ? b->fd : -1;
 }
 
 static struct beside *end(const struct cm *cm)
@@ -260,11 +262,28 @@ static void forget_number(struct cm *cm, int fd)
 	}
 }
 
+/* Not in every process: they may lock what memory they have. */
+static bool have_table(void)
+{
+	void *p;
+
+	if (beside)
+		return true;
+	p = mmap(NULL, CM_MAX_CHAN * sizeof(*beside), PROT_READ | PROT_WRITE,
+		 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (p != MAP_FAILED)
+		beside = p;
+	return beside;
+}
+
 static bool add(struct cm *cm, struct cm_chan *c, int fd)
 {
-	struct beside *b = &beside[cm_chan_ref(cm, c) - 1];
+	struct beside *b;
 	int writer;
 
+	if (!have_table())
+		return false;
+	b = &beside[cm_chan_ref(cm, c) - 1];
 	writer = cm_chan_writer(cm, c);
 	if (writer < 0)
 		return false;
