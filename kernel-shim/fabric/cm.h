@@ -193,7 +193,8 @@ struct cm_id {
 	/* as resolved, or of the request */
 	uint32_t path_flow;
 	uint8_t path_tos, path_life;
-	uint8_t pad1[46];
+	uint16_t backlog_max; /* what backlog is when no request waits */
+	uint8_t pad1[44];
 };
 static_assert(sizeof(struct cm_id) == 512, "fixed");
 
@@ -396,6 +397,8 @@ void cm_got_sidr_reject(struct cm *cm, struct cm_id *id, int status,
  */
 uint64_t cm_tick(struct cm *cm, int32_t pid, uint32_t *next);
 void cm_timewait(struct cm *cm, struct cm_id *id);
+/* After a holder of the lock died: end what it has left half done. */
+void cm_recover(struct cm *cm);
 /* The connection is over: no messages any more. */
 void cm_unlink(struct cm *cm, struct cm_id *id);
 

@@ -70,6 +70,7 @@ int cm_listen(struct cm *cm, struct cm_id *id, uint32_t backlog)
 		id->flags |= CM_F_CM; /* commands for connections find it */
 	id->backlog = backlog && backlog < CM_MAX_BACKLOG ? backlog :
 							    CM_MAX_BACKLOG;
+	id->backlog_max = (uint16_t)id->backlog;
 	id->order = ++cm->t->order;
 	arrive(cm);
 	return 0;

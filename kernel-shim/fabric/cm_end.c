@@ -193,12 +193,10 @@ int cm_reject(struct cm *cm, struct cm_id *id, uint8_t reason, const void *data,
 static void hang_up(struct cm *cm, struct cm_id *id)
 {
 	struct cm_id *peer = cm_deref(cm, id->peer);
-	uint8_t was = id->cm;
 
-	to_idle(cm, id);
 	if (!peer)
 		return;
-	switch (was) {
+	switch (id->cm) {
 	case CM_REQ_SENT:
 		cm_got_reject(cm, peer, CM_REJ_TIMEOUT, NULL, 0);
 		break;
@@ -231,6 +229,7 @@ void cm_id_destroy(struct cm *cm, struct cm_id *id, int fd)
 
 	id->cma = CMA_IDLE;
 	hang_up(cm, id);
+	to_idle(cm, id);
 	if (listener)
 		cm_unpark(cm, id);
 	cm_event_purge(cm, id, fd);
@@ -240,6 +239,59 @@ void cm_id_destroy(struct cm *cm, struct cm_id *id, int fd)
 			mc->used = 0;
 	}
 	cm_id_free(cm, id);
+}
+
+/* ------------------------------------------------------------ recovery */
+
+/* An end whose other one was lost between two steps. */
+static void recover_end(struct cm *cm, struct cm_id *id)
+{
+	if (id->flags & CM_F_PARKED || cm_deref(cm, id->peer))
+		return;
+	switch (id->cm) {
+	case CM_REQ_SENT:
+	case CM_REP_SENT:
+	case CM_REP_RCVD:
+		cm_got_reject(cm, id, CM_REJ_CONSUMER, NULL, 0);
+		break;
+	case CM_SIDR_SENT:
+		cm_got_sidr_reject(cm, id, CM_SIDR_REJECT, NULL, 0);
+		break;
+	case CM_ESTABLISHED:
+		cm_got_dreq(cm, id);
+		break;
+	case CM_DREQ_SENT:
+		cm_got_drep(cm, id);
+		break;
+	default:
+		break;
+	}
+}
+
+void cm_recover(struct cm *cm)
+{
+	struct cm_event *e;
+	struct cm_id *id;
+	uint32_t i;
+
+	for (i = 1; i <= cm_ids(cm); i++) {
+		id = cm_id_at(cm, i);
+		if (id)
+			id->backlog = id->backlog_max;
+	}
+	for (i = 1; i <= cm_events(cm); i++) {
+		e = cm_event_at(cm, i);
+		id = e && e->req.id ? cm_id_at(cm, e->id) : NULL;
+		if (id && id->backlog)
+			id->backlog--;
+	}
+	for (i = 1; i <= cm_ids(cm); i++) {
+		id = cm_id_at(cm, i);
+		if (id)
+			recover_end(cm, id);
+		if (id && id->cma == CMA_LISTEN)
+			cm_unpark(cm, id);
+	}
 }
 
 /* ---------------------------------------------------------------- time */

@@ -113,6 +113,7 @@ void cm_lock(struct cm *cm)
 		return;
 	cm->t->id_low = cm->t->chan_low = 0;
 	cm_event_rebuild(cm);
+	cm_recover(cm);
 	pthread_mutex_consistent(&cm->t->lock);
 }
 

@@ -212,14 +212,80 @@ static void run(void)
 	}
 }
 
-START_TEST(garbage)
+/* It dies with the lock, between two steps of a change. */
+static void half_done(void)
 {
-	int fd = raw_open(); /* makes the tables */
+	uint32_t i;
+
+	if (fork()) {
+		ck_assert_int_ge(wait(NULL), 0);
+		return;
+	}
+	cm_lock(&cm);
+	for (i = 0; i < cm_ids(&cm); i++) {
+		cm.t->id[i].peer.id = 0;
+		cm.t->id[i].backlog = 0;
+	}
+	for (i = 0; i < cm_chans(&cm); i++)
+		cm.t->chan[i].head = cm.t->chan[i].tail = 0;
+	_exit(0);
+}
+
+static void map_tables(void)
+{
 	char dir[300];
 
 	ck_ok(fabric_dir(dir, sizeof(dir)));
 	ck_ok(fabric_open(dir, false, &cm.f));
 	ck_ok(cm_map(cm.f, &cm.t));
+}
+
+static uint32_t client(int fd, int port)
+{
+	uint32_t id = raw_create(fd, RDMA_PS_TCP, 0, 1);
+
+	ck_ok(raw_resolve(fd, id, ip4(port)));
+	raw_next(fd, ADDR_RESOLVED);
+	ck_ok(raw_route(fd, id));
+	raw_next(fd, ROUTE_RESOLVED);
+	ck_ok(raw_connect(fd, id));
+	return id;
+}
+
+START_TEST(killed_with_the_lock)
+{
+	int fd = raw_open();
+	uint32_t l = raw_create(fd, RDMA_PS_TCP, 0, 1), c, s;
+
+	map_tables();
+	ck_ok(raw_listen(fd, l));
+	c = client(fd, raw_port(fd, l));
+	s = raw_next(fd, CONNECT_REQUEST).id;
+	ck_ok(raw_accept(fd, s));
+	raw_next(fd, CONNECT_RESPONSE);
+	ck_ok(raw_confirm(fd, c));
+	/* an event that waits is not lost, and neither are the ends */
+	half_done();
+	raw_next(fd, ESTABLISHED);
+	raw_next(fd, DISCONNECTED);
+	raw_next(fd, DISCONNECTED);
+	/* nor the places in the backlog */
+	c = client(fd, raw_port(fd, l));
+	half_done();
+	s = raw_next(fd, CONNECT_REQUEST).id;
+	ck_assert_uint_eq(raw_next(fd, REJECTED).id, c);
+	ck_assert_int_eq(raw_accept(fd, s), -EINVAL);
+	c = client(fd, raw_port(fd, l));
+	raw_next(fd, CONNECT_REQUEST);
+	close(fd);
+}
+END_TEST
+
+START_TEST(garbage)
+{
+	int fd = raw_open(); /* makes the tables */
+
+	map_tables();
 	run();
 	/* what the dead have left is found */
 	cm_lock(&cm);
@@ -233,6 +299,7 @@ int main(void)
 {
 	Suite *s = suite_create("cm garbage");
 
+	add(s, killed_with_the_lock);
 	add(s, garbage);
 	return run_suite(s);
 }
