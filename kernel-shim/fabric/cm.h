@@ -139,7 +139,8 @@ struct cm_chan {
 	_Atomic uint32_t posts; /* futex: raised by each event */
 	_Atomic uint32_t sleepers;
 	char comm[16];
-	uint8_t pad[8];
+	uint32_t due; /* there was no descriptor to wake its pollers with */
+	uint8_t pad[4];
 };
 static_assert(sizeof(struct cm_chan) == 64, "one cache line");
 
@@ -232,6 +233,7 @@ struct cm_table {
 	uint32_t chan_high, id_high, event_high, mc_high;
 	uint32_t chan_low, id_low; /* none below these is free */
 	uint32_t event_next, sweep_next;
+	uint32_t due; /* some channel's is set */
 	alignas(URXE_PAGE) struct cm_chan chan[CM_MAX_CHAN];
 	alignas(URXE_PAGE) struct cm_id id[CM_MAX_ID];
 	alignas(URXE_PAGE) struct cm_event event[CM_MAX_EVENT];
@@ -315,6 +317,8 @@ void cm_event_purge_mc(struct cm *cm, struct cm_mc *mc, int fd);
 void cm_event_move(struct cm *cm, struct cm_id *id, struct cm_chan *to, int fd,
 		   int to_fd);
 void cm_event_free_all(struct cm *cm, struct cm_chan *c);
+/* Wake the pollers that could not be woken yet. */
+void cm_event_catch_up(struct cm *cm);
 /* After a holder of the lock died. */
 void cm_event_rebuild(struct cm *cm);
 

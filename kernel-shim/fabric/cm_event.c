@@ -89,6 +89,13 @@ static void wake(struct cm_chan *c)
 			0);
 }
 
+/* No descriptor is left to write a byte with: whoever has one later does. */
+static void owe(struct cm *cm, struct cm_chan *c)
+{
+	if (c->state == CM_CHAN_LIVE)
+		c->due = cm->t->due = 1;
+}
+
 void cm_event_send_by(struct cm *cm, struct cm_event *e, int fd)
 {
 	struct cm_chan *c = cm_chan_at(cm, e->chan);
@@ -100,6 +107,8 @@ void cm_event_send_by(struct cm *cm, struct cm_event *e, int fd)
 		c->state = CM_CHAN_DYING;
 		cm->dying = true;
 	}
+	if (fd < 0)
+		owe(cm, c);
 	wake(c);
 }
 
@@ -147,8 +156,10 @@ static void settle(struct cm *cm, struct cm_chan *c, int fd)
 	if (n || !want)
 		return;
 	writer = cm_chan_writer(cm, c);
-	if (writer < 0)
+	if (writer < 0) {
+		owe(cm, c);
 		return;
+	}
 	put_byte(writer);
 	close(writer);
 }
@@ -299,11 +310,29 @@ static void announce(struct cm *cm, struct cm_chan *c)
 {
 	int fd = cm_chan_writer(cm, c);
 
-	if (fd < 0)
+	if (fd < 0) {
+		owe(cm, c);
 		return;
+	}
 	put_byte(fd);
 	close(fd);
 	wake(c);
+}
+
+void cm_event_catch_up(struct cm *cm)
+{
+	struct cm_chan *c;
+	uint32_t i;
+
+	cm->t->due = 0;
+	for (i = 1; i <= cm_chans(cm); i++) {
+		c = cm_chan_at(cm, i);
+		if (!c || !c->due)
+			continue;
+		c->due = 0;
+		if (c->events)
+			announce(cm, c);
+	}
 }
 
 void cm_event_rebuild(struct cm *cm)

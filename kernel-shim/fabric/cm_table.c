@@ -119,6 +119,8 @@ void cm_lock(struct cm *cm)
 
 void cm_unlock(struct cm *cm)
 {
+	if (cm->t->due)
+		cm_event_catch_up(cm);
 	if (cm->dying)
 		cm_chan_reap_dying(cm);
 	pthread_mutex_unlock(&cm->t->lock);

@@ -8,6 +8,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "harness.h"
@@ -362,6 +363,37 @@ START_TEST(channel_closed)
 }
 END_TEST
 
+/* It has no descriptor left to wake anybody with, for a while. */
+static void poor(int fd, void *arg)
+{
+	const struct plan *p = arg;
+	struct sockaddr_in a = ip4(p->port);
+	struct rdma_cm_id *c = client_to(SA(&a), RDMA_PS_TCP);
+	struct rlimit limit, none;
+
+	ck_ok(getrlimit(RLIMIT_NOFILE, &limit));
+	none = limit;
+	none.rlim_cur = 3;
+	ck_ok(setrlimit(RLIMIT_NOFILE, &none));
+	start_connect(c);
+	usleep(50000);
+	ck_ok(setrlimit(RLIMIT_NOFILE, &limit));
+	hear(fd);
+}
+
+START_TEST(out_of_descriptors)
+{
+	struct plan p = { 0 };
+	struct rdma_cm_id *l = listener(&p);
+	struct other o = spawn(poor, &p);
+
+	end_id(next_request(l), false);
+	tell(o.fd, 1);
+	finish(o);
+	end_id(l, true);
+}
+END_TEST
+
 /* One process with many connections, each on a channel of its own. */
 static void crowd(int fd, void *arg)
 {
@@ -468,6 +500,7 @@ int main(void)
 	add(s, client_before_accept);
 	add(s, client_before_confirming);
 	add(s, channel_closed);
+	add(s, out_of_descriptors);
 	add(s, many_connections);
 	add(s, killed_at_work);
 	return run_suite(s);
