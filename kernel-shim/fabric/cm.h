@@ -343,6 +343,12 @@ uint32_t cm_addr_gid(const struct urxe_dev *dev, const union cm_addr *a,
 /* Is it in the GID table? */
 bool cm_addr_known(const struct urxe_dev *dev, const union cm_addr *a);
 
+/* The address handle that reaches gid from id. */
+void cm_fill_ah(struct ib_uverbs_ah_attr *ah, const struct cm_id *id,
+		const uint8_t gid[16]);
+/* The one for its path. */
+void cm_fill_path_ah(struct ib_uverbs_ah_attr *ah, const struct cm_id *id);
+
 /* cm_port.c ------------------------------------------------------------ */
 
 /*
@@ -373,15 +379,21 @@ int cm_reject(struct cm *cm, struct cm_id *id, uint8_t reason, const void *data,
 	      uint8_t len);
 int cm_disconnect(struct cm *cm, struct cm_id *id);
 int cm_notify(struct cm *cm, struct cm_id *id, uint32_t event);
-/* The address handle that reaches gid from id. */
-void cm_fill_ah(struct ib_uverbs_ah_attr *ah, const struct cm_id *id,
-		const uint8_t gid[16]);
-/* The one for its path. */
-void cm_fill_path_ah(struct ib_uverbs_ah_attr *ah, const struct cm_id *id);
-/* The Q_Key of a datagram id, once and for all; 0: the usual one. */
-int cm_set_qkey(struct cm_id *id, uint32_t qkey);
 /* A place in the listener's backlog is free. */
 void cm_unpark(struct cm *cm, struct cm_id *listener);
+
+/* cm_sidr.c ------------------------------------------------------------ */
+
+/* The Q_Key of a datagram id, once and for all; 0: the usual one. */
+int cm_set_qkey(struct cm_id *id, uint32_t qkey);
+/* -EINVAL: it is not the time, or it is too long. */
+int cm_send_sidr_reply(struct cm *cm, struct cm_id *id,
+		       const struct rdma_ucm_conn_param *p);
+void cm_got_sidr_reject(struct cm *cm, struct cm_id *id, int status,
+			const void *data, uint8_t len);
+/* Private data, padded to the room that the message has. */
+void cm_fill_ud_private(struct cm_event *e, const void *data, uint8_t len,
+			uint8_t room);
 
 /* cm_end.c ------------------------------------------------------------- */
 
@@ -392,8 +404,6 @@ void cm_got_reject(struct cm *cm, struct cm_id *id, int reason,
 		   const void *data, uint8_t len);
 void cm_got_dreq(struct cm *cm, struct cm_id *id);
 void cm_got_drep(struct cm *cm, struct cm_id *id);
-void cm_got_sidr_reject(struct cm *cm, struct cm_id *id, int status,
-			const void *data, uint8_t len);
 /*
  * Timers of the ids that process pid looks after, and the life of their
  * peers.  Returns when to do so again, in ns; 0: there is nothing to look
@@ -403,6 +413,7 @@ uint64_t cm_tick(struct cm *cm, int32_t pid, uint32_t *next);
 void cm_timewait(struct cm *cm, struct cm_id *id);
 /* After a holder of the lock died: end what it has left half done. */
 void cm_recover(struct cm *cm);
+void cm_to_idle(struct cm *cm, struct cm_id *id);
 /* The connection is over: no messages any more. */
 void cm_unlink(struct cm *cm, struct cm_id *id);
 

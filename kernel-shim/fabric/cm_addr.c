@@ -176,3 +176,20 @@ uint32_t cm_addr_gid(const struct urxe_dev *dev, const union cm_addr *a,
 		memcpy(gid, g.raw, 16);
 	return 0;
 }
+
+void cm_fill_ah(struct ib_uverbs_ah_attr *ah, const struct cm_id *id,
+		const uint8_t gid[16])
+{
+	memcpy(ah->grh.dgid, gid, 16);
+	ah->grh.sgid_index = id->sgid_index;
+	ah->grh.hop_limit = CM_HOP_LIMIT;
+	ah->is_global = 1;
+	ah->port_num = 1;
+}
+
+void cm_fill_path_ah(struct ib_uverbs_ah_attr *ah, const struct cm_id *id)
+{
+	cm_fill_ah(ah, id, id->dgid);
+	ah->grh.traffic_class = id->path_tos;
+	ah->grh.flow_label = id->path_flow;
+}

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
  * How a connection comes about: REQ, REP and RTU of the IB specification's
- * 12.9, and for UD the service ID resolution of 12.11.  A message is a change
- * of the other end's id and an event for it.
+ * 12.9, and for UD the request of cm_sidr.c.  A message is a change of the
+ * other end's id and an event for it.
  */
 #include <errno.h>
 #include <string.h>
@@ -85,13 +85,6 @@ static uint8_t request_room(const struct cm_id *id)
 	return (is_ud(id) ? CM_SIDR_REQ_PRIVATE : CM_REQ_PRIVATE) - head;
 }
 
-static void fill_ud_private(struct cm_event *e, const void *data, uint8_t len,
-			    uint8_t room)
-{
-	memcpy(e->resp.param.ud.private_data, data, len);
-	e->resp.param.ud.private_data_len = room;
-}
-
 static void fill_conn_private(struct cm_event *e, const void *data, uint8_t len,
 			      uint8_t room)
 {
@@ -106,8 +99,8 @@ static void fill_request(struct cm_event *e, const struct cm_id *client)
 	const uint8_t room = request_room(client);
 
 	if (is_ud(client)) {
-		fill_ud_private(e, client->private_data, client->private_len,
-				room);
+		cm_fill_ud_private(e, client->private_data, client->private_len,
+				   room);
 		return;
 	}
 	fill_conn_private(e, client->private_data, client->private_len, room);
@@ -372,73 +365,6 @@ static int send_rtu(struct cm *cm, struct cm_id *id)
 	return 0;
 }
 
-void cm_fill_ah(struct ib_uverbs_ah_attr *ah, const struct cm_id *id,
-		const uint8_t gid[16])
-{
-	memcpy(ah->grh.dgid, gid, 16);
-	ah->grh.sgid_index = id->sgid_index;
-	ah->grh.hop_limit = CM_HOP_LIMIT;
-	ah->is_global = 1;
-	ah->port_num = 1;
-}
-
-void cm_fill_path_ah(struct ib_uverbs_ah_attr *ah, const struct cm_id *id)
-{
-	cm_fill_ah(ah, id, id->dgid);
-	ah->grh.traffic_class = id->path_tos;
-	ah->grh.flow_label = id->path_flow;
-}
-
-int cm_set_qkey(struct cm_id *id, uint32_t qkey)
-{
-	if (qkey && id->qkey && id->qkey != qkey)
-		return -EINVAL;
-	if (!id->qkey)
-		id->qkey = qkey ? qkey : CM_UDP_QKEY;
-	return 0;
-}
-
-/* The server's SIDR_REP, as it arrives. */
-static void got_sidr_reply(struct cm *cm, struct cm_id *client,
-			   const struct cm_id *server,
-			   const struct rdma_ucm_conn_param *p)
-{
-	int ret = cm_set_qkey(client, server->qkey);
-	struct cm_event *e;
-
-	client->cm = CM_IDLE;
-	client->deadline = 0;
-	e = cm_event_new(cm, client, ret ? CM_EV_ADDR_ERROR : CM_EV_ESTABLISHED,
-			 ret);
-	if (!e)
-		return;
-	fill_ud_private(e, p->private_data, p->private_data_len,
-			CM_SIDR_REP_PRIVATE);
-	if (!ret) {
-		e->resp.param.ud.qp_num = server->qpn;
-		e->resp.param.ud.qkey = server->qkey;
-		cm_fill_path_ah(&e->resp.param.ud.ah_attr, client);
-	}
-	cm_event_send(cm, e);
-}
-
-static int send_sidr_reply(struct cm *cm, struct cm_id *id,
-			   const struct rdma_ucm_conn_param *p)
-{
-	struct cm_id *client = cm_deref(cm, id->peer);
-
-	if (id->cm != CM_SIDR_RCVD ||
-	    p->private_data_len > CM_SIDR_REP_PRIVATE ||
-	    cm_set_qkey(id, p->qkey))
-		return -EINVAL;
-	id->cm = CM_IDLE;
-	id->qpn = p->qp_num & 0xffffff;
-	cm_unlink(cm, id);
-	if (client && client->cm == CM_SIDR_SENT)
-		got_sidr_reply(cm, client, id, p);
-	return 0;
-}
-
 int cm_accept(struct cm *cm, struct cm_id *id,
 	      const struct rdma_ucm_conn_param *p,
 	      const struct rdma_ucm_ece *ece, uint64_t uid)
@@ -449,7 +375,7 @@ int cm_accept(struct cm *cm, struct cm_id *id,
 	if (id->cma != CMA_CONNECT)
 		return -EINVAL;
 	if (is_ud(id))
-		ret = send_sidr_reply(cm, id, p ? p : &nothing);
+		ret = cm_send_sidr_reply(cm, id, p ? p : &nothing);
 	else if (p)
 		ret = send_reply(cm, id, p, ece);
 	else

@@ -33,7 +33,7 @@ static void report(struct cm *cm, struct cm_id *id, uint32_t event, int status)
 		cm_event_post(cm, id, event, status);
 }
 
-static void to_idle(struct cm *cm, struct cm_id *id)
+void cm_to_idle(struct cm *cm, struct cm_id *id)
 {
 	id->cm = CM_IDLE;
 	id->deadline = 0;
@@ -58,7 +58,7 @@ void cm_got_reject(struct cm *cm, struct cm_id *id, int reason,
 	case CM_REQ_SENT:
 	case CM_REQ_RCVD:
 	case CM_REP_SENT:
-		to_idle(cm, id);
+		cm_to_idle(cm, id);
 		break;
 	case CM_REP_RCVD:
 	case CM_ESTABLISHED:
@@ -76,23 +76,6 @@ void cm_got_reject(struct cm *cm, struct cm_id *id, int reason,
 	if (len)
 		memcpy(e->resp.param.conn.private_data, data, len);
 	e->resp.param.conn.private_data_len = CM_REJ_PRIVATE;
-	cm_event_send(cm, e);
-}
-
-void cm_got_sidr_reject(struct cm *cm, struct cm_id *id, int status,
-			const void *data, uint8_t len)
-{
-	struct cm_event *e;
-
-	if (id->cm != CM_SIDR_SENT)
-		return;
-	to_idle(cm, id);
-	e = cm_event_new(cm, id, CM_EV_UNREACHABLE, status);
-	if (!e)
-		return;
-	if (len)
-		memcpy(e->resp.param.ud.private_data, data, len);
-	e->resp.param.ud.private_data_len = CM_SIDR_REP_PRIVATE;
 	cm_event_send(cm, e);
 }
 
@@ -165,7 +148,7 @@ int cm_reject(struct cm *cm, struct cm_id *id, uint8_t reason, const void *data,
 	case CM_SIDR_RCVD:
 		if (len > CM_SIDR_REP_PRIVATE)
 			return -EINVAL;
-		to_idle(cm, id);
+		cm_to_idle(cm, id);
 		if (peer)
 			cm_got_sidr_reject(cm, peer, CM_SIDR_REJECT, data, len);
 		return 0;
@@ -174,7 +157,7 @@ int cm_reject(struct cm *cm, struct cm_id *id, uint8_t reason, const void *data,
 	case CM_REP_RCVD:
 		if (len > CM_REJ_PRIVATE)
 			return -EINVAL;
-		to_idle(cm, id);
+		cm_to_idle(cm, id);
 		break;
 	case CM_REP_SENT:
 		if (len > CM_REJ_PRIVATE)
@@ -229,7 +212,7 @@ void cm_id_destroy(struct cm *cm, struct cm_id *id, int fd)
 
 	id->cma = CMA_IDLE;
 	hang_up(cm, id);
-	to_idle(cm, id);
+	cm_to_idle(cm, id);
 	if (listener)
 		cm_unpark(cm, id);
 	cm_event_purge(cm, id, fd);
@@ -324,7 +307,7 @@ static void expire(struct cm *cm, struct cm_id *id)
 	switch (id->cm) {
 	case CM_REQ_SENT:
 	case CM_SIDR_SENT:
-		to_idle(cm, id);
+		cm_to_idle(cm, id);
 		report(cm, id, CM_EV_UNREACHABLE, -ETIMEDOUT);
 		break;
 	case CM_DREQ_SENT:
@@ -332,7 +315,7 @@ static void expire(struct cm *cm, struct cm_id *id)
 		disconnected(cm, id, -ETIMEDOUT);
 		break;
 	case CM_TIMEWAIT:
-		to_idle(cm, id);
+		cm_to_idle(cm, id);
 		if (id->cma == CMA_DISCONNECT)
 			cm_event_post(cm, id, CM_EV_TIMEWAIT_EXIT, 0);
 		break;

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * What datagrams have in the place of connections: the service ID resolution
+ * of the IB specification's 12.11.  The request is cm_conn.c's.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "cm.h"
+
+void cm_fill_ud_private(struct cm_event *e, const void *data, uint8_t len,
+			uint8_t room)
+{
+	if (len)
+		memcpy(e->resp.param.ud.private_data, data, len);
+	e->resp.param.ud.private_data_len = room;
+}
+
+int cm_set_qkey(struct cm_id *id, uint32_t qkey)
+{
+	if (qkey && id->qkey && id->qkey != qkey)
+		return -EINVAL;
+	if (!id->qkey)
+		id->qkey = qkey ? qkey : CM_UDP_QKEY;
+	return 0;
+}
+
+/* The server's SIDR_REP, as it arrives. */
+static void got_sidr_reply(struct cm *cm, struct cm_id *client,
+			   const struct cm_id *server,
+			   const struct rdma_ucm_conn_param *p)
+{
+	int ret = cm_set_qkey(client, server->qkey);
+	struct cm_event *e;
+
+	client->cm = CM_IDLE;
+	client->deadline = 0;
+	e = cm_event_new(cm, client, ret ? CM_EV_ADDR_ERROR : CM_EV_ESTABLISHED,
+			 ret);
+	if (!e)
+		return;
+	cm_fill_ud_private(e, p->private_data, p->private_data_len,
+			   CM_SIDR_REP_PRIVATE);
+	if (!ret) {
+		e->resp.param.ud.qp_num = server->qpn;
+		e->resp.param.ud.qkey = server->qkey;
+		cm_fill_path_ah(&e->resp.param.ud.ah_attr, client);
+	}
+	cm_event_send(cm, e);
+}
+
+int cm_send_sidr_reply(struct cm *cm, struct cm_id *id,
+		       const struct rdma_ucm_conn_param *p)
+{
+	struct cm_id *client = cm_deref(cm, id->peer);
+
+	if (id->cm != CM_SIDR_RCVD ||
+	    p->private_data_len > CM_SIDR_REP_PRIVATE ||
+	    cm_set_qkey(id, p->qkey))
+		return -EINVAL;
+	id->cm = CM_IDLE;
+	id->qpn = p->qp_num & 0xffffff;
+	cm_unlink(cm, id);
+	if (client && client->cm == CM_SIDR_SENT)
+		got_sidr_reply(cm, client, id, p);
+	return 0;
+}
+
+void cm_got_sidr_reject(struct cm *cm, struct cm_id *id, int status,
+			const void *data, uint8_t len)
+{
+	struct cm_event *e;
+
+	if (id->cm != CM_SIDR_SENT)
+		return;
+	cm_to_idle(cm, id);
+	e = cm_event_new(cm, id, CM_EV_UNREACHABLE, status);
+	if (!e)
+		return;
+	cm_fill_ud_private(e, data, len, CM_SIDR_REP_PRIVATE);
+	cm_event_send(cm, e);
+}
