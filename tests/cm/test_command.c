@@ -4,7 +4,9 @@
  * nothing, and what each of them answers in each state of an id.
  */
 #include <arpa/inet.h>
+#include <endian.h>
 #include <fcntl.h>
+#include <infiniband/ib.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <string.h>
@@ -335,6 +337,90 @@ START_TEST(listener_without_uid)
 }
 END_TEST
 
+/* -------------------------------------------------------------- Q_Keys */
+
+#define KEY 0x11
+
+static struct sockaddr_ib own_address(int port)
+{
+	struct ibv_device **list = ibv_get_device_list(NULL);
+	struct ibv_context *ctx;
+	struct sockaddr_ib a = { .sib_family = AF_IB,
+				 .sib_sid = htobe64(0x01110000ull |
+						    (uint64_t)port),
+				 .sib_sid_mask = ~0ull };
+	union ibv_gid gid;
+
+	ck_assert_ptr_nonnull(list);
+	ctx = ibv_open_device(list[0]);
+	ck_assert_ptr_nonnull(ctx);
+	ck_ok(ibv_query_gid(ctx, 1, 0, &gid));
+	memcpy(&a.sib_addr, &gid, 16);
+	ck_ok(ibv_close_device(ctx));
+	ibv_free_device_list(list);
+	return a;
+}
+
+/* A request for a service by GID, where Q_Keys can be chosen. */
+static struct scene set_up_datagrams(int fd, int port)
+{
+	struct sockaddr_ib a = own_address(port);
+	struct rdma_ucm_bind bind_cmd = { .addr_size = sizeof(a) };
+	struct rdma_ucm_resolve_addr cmd = { .dst_size = sizeof(a) };
+	struct scene s = { .fd = fd };
+
+	s.listener = bind_cmd.id = raw_create(fd, RDMA_PS_UDP, 0, 1);
+	s.client = cmd.id = raw_create(fd, RDMA_PS_UDP, 0, 2);
+	memcpy(&bind_cmd.addr, &a, sizeof(a));
+	memcpy(&cmd.dst_addr, &a, sizeof(a));
+	ck_ok(raw_send(fd, BIND, &bind_cmd, 0));
+	ck_ok(raw_listen(fd, s.listener));
+	ck_ok(raw_send(fd, RESOLVE_ADDR, &cmd, 0));
+	raw_next(fd, ADDR_RESOLVED);
+	ck_ok(raw_route(fd, s.client));
+	raw_next(fd, ROUTE_RESOLVED);
+	ck_ok(raw_connect(fd, s.client));
+	s.server = raw_next(fd, CONNECT_REQUEST).id;
+	return s;
+}
+
+static int accept_with_key(const struct scene *s)
+{
+	struct rdma_ucm_accept cmd = { .id = s->server,
+				       .uid = 3,
+				       .conn_param = { .valid = 1,
+						       .qkey = KEY } };
+
+	return raw_send(s->fd, ACCEPT, &cmd, 0);
+}
+
+/* A QP has one; making it INIT settles which. */
+START_TEST(qkeys)
+{
+	const int ch = raw_open();
+	struct rdma_ucm_event_resp e;
+	struct scene s;
+
+	s = set_up_datagrams(ch, 5001);
+	ck_ok(accept_with_key(&s));
+	e = raw_next(ch, ESTABLISHED);
+	ck_assert_uint_eq(e.param.ud.qkey, KEY);
+
+	s = set_up_datagrams(ch, 5002);
+	ck_ok(raw_attr_init(ch, s.server));
+	ck_assert_int_eq(accept_with_key(&s), -EINVAL);
+	e = raw_next(ch, UNREACHABLE);
+	ck_assert_int_eq(e.status, SIDR_REJECT);
+
+	s = set_up_datagrams(ch, 5003);
+	ck_ok(raw_attr_init(ch, s.client));
+	ck_ok(accept_with_key(&s));
+	e = raw_next(ch, ADDR_ERROR);
+	ck_assert_int_eq((int)e.status, -EINVAL);
+	close(ch);
+}
+END_TEST
+
 /* ----------------------------------------------------------- too much */
 
 static int try_create(int fd, uint32_t *id)
@@ -383,6 +469,7 @@ int main(void)
 	add(s, event_to_nowhere);
 	add(s, numbers);
 	add(s, listener_without_uid);
+	add(s, qkeys);
 	add(s, too_many_ids);
 	return run_suite(s);
 }
