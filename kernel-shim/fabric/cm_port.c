@@ -2,15 +2,18 @@
 /* Port spaces: who owns which port, and who listens on it. */
 #include <endian.h>
 #include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include <unistd.h>
 
 #include "cm.h"
 
 #define PRIVILEGED 1024
-#define EPHEMERAL_LOW 32768 /* sysctl net.ipv4.ip_local_port_range */
-#define EPHEMERAL_HIGH 60999
+#define PORT_RANGE "/proc/sys/net/ipv4/ip_local_port_range"
 
 #define SID_PORT 0xffffull
 #define SID_OF(ps) ((uint64_t)(ps) << 16)
@@ -121,16 +124,35 @@ static bool taken(struct cm *cm, uint16_t ps, uint16_t port)
 	return false;
 }
 
-/* There are more ports than ids: one is free. */
+/* Where ephemeral ports are, as TCP's; the usual place if nobody says so. */
+static void port_range(uint32_t *low, uint32_t *high)
+{
+	char buf[32] = "";
+	ssize_t n = 0;
+	int fd;
+
+	fd = open(PORT_RANGE, O_RDONLY | O_CLOEXEC);
+	if (fd >= 0) {
+		n = read(fd, buf, sizeof(buf) - 1);
+		close(fd);
+	}
+	if (n <= 0 || sscanf(buf, "%" SCNu32 " %" SCNu32, low, high) != 2 ||
+	    !*low || *low > *high || *high > UINT16_MAX) {
+		*low = 32768;
+		*high = 60999;
+	}
+}
+
 static uint16_t choose(struct cm *cm, uint16_t ps)
 {
-	const uint32_t range = EPHEMERAL_HIGH - EPHEMERAL_LOW + 1;
-	uint32_t n, at;
+	uint32_t n, at, low, high, range;
 
+	port_range(&low, &high);
+	range = high - low + 1;
 	if (getrandom(&at, sizeof(at), GRND_NONBLOCK) != sizeof(at))
 		at = (uint32_t)cm_now();
 	for (n = 0; n < range; n++) {
-		uint16_t port = (uint16_t)(EPHEMERAL_LOW + (at + n) % range);
+		uint16_t port = (uint16_t)(low + (at + n) % range);
 
 		if (!taken(cm, ps, port))
 			return port;
