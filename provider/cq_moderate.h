@@ -15,6 +15,11 @@
 
 int urxe_modify_cq(struct ibv_cq *cq, struct ibv_modify_cq_attr *attr);
 
+static inline bool cq_is_moderated(const struct urxe_cq_sh *sh)
+{
+	return atomic_load_explicit(&sh->moderate, memory_order_relaxed);
+}
+
 /* A completion for the armed CQ: has its event to wait? */
 bool cq_hold_back(struct urxe_cq_view *v);
 /* Newly armed: count and time start again. */

@@ -107,8 +107,8 @@ START_TEST(armed_once)
 }
 END_TEST
 
-/* Only completions that come after it raise the event. */
-START_TEST(older_completions_do_not_count)
+/* For those that were not polled the event comes at once. */
+START_TEST(older_completions_count)
 {
 	struct duo d;
 
@@ -116,10 +116,30 @@ START_TEST(older_completions_do_not_count)
 	ck_ok(post_recv(&d.a, 1, 0, 64));
 	ck_ok(post_recv(&d.a, 2, 0, 64));
 	send_to_a(&d, 0, 8);
+	expect_no_event(d.a.chan);
+	ck_ok(ibv_req_notify_cq(d.a.rcq, 0));
+	expect_event(d.a.chan, d.a.rcq, &d.a);
+	/* it was that one's */
+	send_to_a(&d, 0, 8);
+	expect_no_event(d.a.chan);
+	expect_ok(d.a.rcq, 1, IBV_WC_RECV);
+	expect_ok(d.a.rcq, 2, IBV_WC_RECV);
 	ck_ok(ibv_req_notify_cq(d.a.rcq, 0));
 	expect_no_event(d.a.chan);
+	duo_close(&d);
+}
+END_TEST
+
+/* Who asks for solicited ones has none of the others to hear of. */
+START_TEST(older_completions_are_not_solicited)
+{
+	struct duo d;
+
+	open_with_channel(&d, _i);
+	ck_ok(post_recv(&d.a, 1, 0, 64));
 	send_to_a(&d, 0, 8);
-	expect_event(d.a.chan, d.a.rcq, &d.a);
+	ck_ok(ibv_req_notify_cq(d.a.rcq, 1));
+	expect_no_event(d.a.chan);
 	duo_close(&d);
 }
 END_TEST
@@ -230,6 +250,7 @@ START_TEST(send_completions)
 	b_recv(&d, 1, 0, 64);
 	ck_ok(post(&d, IBV_WR_SEND, 1, 0, 8, 0, IBV_SEND_SOLICITED));
 	expect_no_event(chan);
+	expect_ok(scq, 1, IBV_WC_SEND);
 	ck_ok(ibv_req_notify_cq(scq, 0));
 	/* no completion, no event */
 	ck_ok(post_unsignaled(&d, IBV_WR_RDMA_WRITE, 2, 0, 8, 0, 0));
@@ -540,7 +561,8 @@ int main(void)
 
 	add(s, create_destroy);
 	add_loop(s, armed_once, WHERE_COUNT);
-	add_loop(s, older_completions_do_not_count, WHERE_COUNT);
+	add_loop(s, older_completions_count, WHERE_COUNT);
+	add_loop(s, older_completions_are_not_solicited, WHERE_COUNT);
 	add_loop(s, solicited_only, WHERE_COUNT);
 	add_loop(s, errors_are_solicited, WHERE_COUNT);
 	add_loop(s, receive_error_is_solicited, WHERE_COUNT);
