@@ -117,6 +117,12 @@ static bool srq_holds(struct urxe_fabric *f, const struct urxe_rx *rx)
 		       URXE_CTX_LIVE;
 }
 
+static bool has_srq(struct urxe_qp *qp, struct urxe_conn *c, uint32_t srqn)
+{
+	return c->rx.peer && c->srqn == srqn &&
+	       srq_holds(qp->ctx->fabric, &c->rx);
+}
+
 bool conn_open_srq(struct urxe_qp *qp, struct urxe_conn *c, uint32_t srqn)
 {
 	struct urxe_fabric *f = qp->ctx->fabric;
@@ -126,7 +132,7 @@ bool conn_open_srq(struct urxe_qp *qp, struct urxe_conn *c, uint32_t srqn)
 
 	if (slot >= URXE_MAX_CTX || !srqn)
 		return false;
-	if (c->rx.peer && c->srqn == srqn && srq_holds(f, &c->rx))
+	if (has_srq(qp, c, srqn))
 		return true;
 	if (atomic_load_explicit(&f->dev->ctx[slot].state,
 				 memory_order_acquire) != URXE_CTX_LIVE)
@@ -186,7 +192,8 @@ static bool port_up(struct urxe_context *ctx)
 		      URXE_PORT_ACTIVE);
 }
 
-enum response responder_ready(struct urxe_qp *qp, const struct urxe_wqe *w)
+enum response responder_ready(struct urxe_qp *qp, const struct urxe_wqe *w,
+			      bool in_use)
 {
 	struct urxe_conn *c = &qp->conn;
 	uint32_t epsn;
@@ -198,6 +205,8 @@ enum response responder_ready(struct urxe_qp *qp, const struct urxe_wqe *w)
 	/* seq_cst: after our guard went up, see quiesce.h */
 	word = atomic_load_explicit(&c->sh->conn, memory_order_seq_cst);
 	if (unlikely((word & LOW48) != c->want)) {
+		if (in_use)
+			return RESP_OTHER;
 		conn_drop(c);
 		return RESP_SILENCE;
 	}
@@ -212,8 +221,11 @@ enum response responder_ready(struct urxe_qp *qp, const struct urxe_wqe *w)
 				 qp->vqp.qp.qp_num, qp->psn, epsn, c->qpn);
 		return RESP_NAK_SEQUENCE;
 	}
-	if (unlikely(qp->init.qp_type == IBV_QPT_XRC_SEND) &&
-	    !conn_open_srq(qp, c, w->srqn)) {
+	if (likely(qp->init.qp_type != IBV_QPT_XRC_SEND))
+		return RESP_ACK;
+	if (in_use && !has_srq(qp, c, w->srqn))
+		return RESP_OTHER;
+	if (!conn_open_srq(qp, c, w->srqn)) {
 		urxe_why("QP 0x%x: 0x%x is no XRC SRQ of the target's domain",
 			 qp->vqp.qp.qp_num, w->srqn);
 		return RESP_NAK_INVALID;

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "ah.h"
+#include "bounce.h"
 #include "context.h"
 #include "cq.h"
 #include "cq_ex.h"
@@ -119,6 +120,7 @@ void urxe_before_fork(void)
 	pthread_mutex_lock(&contexts_lock);
 	for (ctx = contexts; ctx; ctx = ctx->next)
 		pthread_mutex_lock(&ctx->lock);
+	bounce_lock();
 	peer_lock();
 }
 
@@ -155,11 +157,18 @@ void urxe_after_fork(bool child)
 {
 	struct urxe_context *ctx;
 
+	if (child)
+		peer_after_fork();
 	peer_unlock();
+	bounce_unlock();
 	for (ctx = contexts; ctx; ctx = ctx->next) {
 		if (child) {
 			service_after_fork(ctx);
 			free_orphans(ctx);
+			ctx->bouncing = NULL;
+			/* what there is is the parent's */
+			atomic_store_explicit(&ctx->has_private, false,
+					      memory_order_relaxed);
 		}
 		pthread_mutex_unlock(&ctx->lock);
 	}
@@ -210,9 +219,8 @@ static int attach(struct urxe_context *ctx, int cmd_fd)
 	ret = arena_map(cmd_fd, &ctx->arena);
 	if (ret)
 		goto err_fabric;
-	ret = -ENOMEM;
-	ctx->self = peer_new_self(ctx->fabric, ctx->arena);
-	if (!ctx->self)
+	ret = peer_new_self(ctx->fabric, ctx->arena, &ctx->self);
+	if (ret)
 		goto err_unmap;
 	ctx->cmd_fd = cmd_fd;
 	ctx->slot = ctx->arena->slot;
@@ -220,6 +228,8 @@ static int attach(struct urxe_context *ctx, int cmd_fd)
 	ctx->deaths = atomic_load_explicit(&ctx->fabric->dev->deaths,
 					   memory_order_relaxed);
 	pthread_mutex_init(&ctx->lock, NULL);
+	if (ctx->arena->pid != urxe_pid || ctx->self->foreign_pids)
+		bounce_expose(ctx); /* imported */
 	return 0;
 
 err_unmap:
@@ -275,6 +285,7 @@ void urxe_free_context(struct ibv_context *ibctx)
 	struct urxe_context *ctx = to_uctx(ibctx), **p;
 
 	service_stop(ctx);
+	bounce_stop(ctx);
 	pthread_mutex_lock(&contexts_lock);
 	for (p = &contexts; *p; p = &(*p)->next) {
 		if (*p == ctx) {

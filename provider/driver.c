@@ -13,10 +13,12 @@
 #define URXE_ABI_VERSION 1
 
 int32_t urxe_pid;
+uint64_t urxe_pidns;
 
 static void in_child(void)
 {
 	urxe_pid = getpid();
+	urxe_pidns = fabric_pidns();
 	urxe_after_fork(true);
 }
 
@@ -68,6 +70,7 @@ __attribute__((constructor)) static void register_driver(void)
 
 	urxe_log_on = log && *log && *log != '0';
 	urxe_pid = getpid();
+	urxe_pidns = fabric_pidns();
 	ret = pabi_probe();
 	if (ret == -EPROTO)
 		fprintf(stderr, "urxe: no device: this libibverbs is of a "

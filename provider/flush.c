@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#include "bounce.h"
 #include "cq.h"
 #include "event.h"
 #include "flush.h"
@@ -53,6 +54,8 @@ static bool flush_rq(struct urxe_qp *qp)
 	prod = atomic_load_explicit(&sh->prod, memory_order_seq_cst);
 	cons = atomic_load_explicit(&sh->cons, memory_order_acquire);
 	done = atomic_load_explicit(&sh->done, memory_order_acquire);
+	if (done != cons)
+		bounce_quiesce(qp->ctx->fabric, qp->ctx->arena);
 	guard_raise(qp->guard); /* we produce into a CQ */
 	if (!qp->rq.kept && (int32_t)(cons - done) > 0 &&
 	    cons - done <= qp->rq.max_wr)
@@ -94,6 +97,7 @@ void flush_qp(struct urxe_qp *qp)
 						     memory_order_relaxed)) {
 			/* a peer may be about to complete one */
 			quiesce_guards(qp->ctx->fabric);
+			bounce_quiesce(qp->ctx->fabric, qp->ctx->arena);
 			flush_last_wqe(qp->ctx->self, qp->sh);
 		}
 		return;

@@ -40,14 +40,20 @@ static int open_checked(const char *path, const struct urxe_file *file)
 	return fd;
 }
 
-static int open_file(const struct urxe_file *file)
+static bool pids_known(const struct urxe_peer *peer)
+{
+	return peer->fd < 0 || !peer->foreign_pids;
+}
+
+/* Without pid_known the number of its process means nothing here. */
+static int open_file(const struct urxe_file *file, bool pid_known)
 {
 	char path[64];
 	int fd = -1;
 
 	if (file->path[0] && !file->path[sizeof(file->path) - 1])
 		fd = open_checked(file->path, file);
-	if (fd < 0 && file->fd >= 0) {
+	if (fd < 0 && file->fd >= 0 && pid_known) {
 		snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)file->pid,
 			 (int)file->fd);
 		fd = open_checked(path, file);
@@ -55,13 +61,14 @@ static int open_file(const struct urxe_file *file)
 	return fd;
 }
 
-static void *map_file(const struct urxe_file *file, uint64_t *size)
+static void *map_file(const struct urxe_file *file, bool pid_known,
+		      uint64_t *size)
 {
 	void *ptr = MAP_FAILED;
 	struct stat st;
 	int fd;
 
-	fd = open_file(file);
+	fd = open_file(file, pid_known);
 	if (fd < 0)
 		return FILE_REFUSED;
 	if (!fstat(fd, &st) && st.st_size > 0)
@@ -117,7 +124,7 @@ static char *file_map(struct urxe_peer *peer, uint32_t index, uint64_t *size)
 		pthread_mutex_lock(&map_lock);
 		ptr = atomic_load_explicit(&m->ptr, memory_order_acquire);
 		if (ptr == FILE_UNTRIED) {
-			ptr = map_file(file, size);
+			ptr = map_file(file, pids_known(peer), size);
 			atomic_store_explicit(&m->size, *size,
 					      memory_order_relaxed);
 			atomic_store_explicit(&m->ino, file->ino,
@@ -153,7 +160,7 @@ int mem_persist(struct urxe_peer *peer, const struct urxe_key *k)
 
 	if (!(k->flags & URXE_MR_FILE) || k->file >= URXE_MAX_FILES)
 		return -ENXIO;
-	fd = open_file(&peer->arena->file[k->file]);
+	fd = open_file(&peer->arena->file[k->file], pids_known(peer));
 	if (fd < 0)
 		return -EIO;
 	ret = fdatasync(fd) ? -errno : 0;

@@ -15,13 +15,17 @@
 
 /*
  * A run of bytes.  With ptr it is mapped here; without, it is memory of
- * process pid at va (copy path 3).  pid 0: the null MR.
+ * process pid at va (copy paths 3 and 4), which key of peer names.  pid 0: the
+ * null MR.
  */
 struct urxe_seg {
 	char *ptr;
 	uint64_t va;
 	uint64_t len;
 	int32_t pid;
+	/* set if there is a pid and no ptr */
+	struct urxe_peer *peer;
+	const struct urxe_key *key;
 };
 
 #define MEM_REMOTE_ACCESS \
@@ -84,6 +88,14 @@ void mem_unmap_files(struct urxe_peer *peer);
 /* Bring what was written to k's file to where it outlives us.  -errno */
 int mem_persist(struct urxe_peer *peer, const struct urxe_key *k);
 
+/* Is it memory of this very process?  pid alone does not tell. */
+static inline bool mem_is_mine(const struct urxe_peer *peer,
+			       const struct urxe_key *k)
+{
+	return k->pid == urxe_pid &&
+	       (k->flags & URXE_MR_FOREIGN) == peer->my_flag;
+}
+
 /* How to get at len bytes at addr of an entry that mem_lookup found. */
 static inline void mem_reach(struct urxe_peer *peer, const struct urxe_key *k,
 			     uint64_t addr, uint64_t len, struct urxe_seg *seg)
@@ -103,12 +115,15 @@ static inline void mem_reach(struct urxe_peer *peer, const struct urxe_key *k,
 			seg->ptr = peer->fabric->dm + seg->va;
 	} else if (k->kind == URXE_MEM_NULL) {
 		seg->pid = 0;
-	} else if (k->pid == urxe_pid && !peer->foreign_pids) {
-		/* odp.h: never touched directly */
-		if (likely(!(k->flags & URXE_MR_ODP)))
-			seg->ptr = (char *)(uintptr_t)seg->va;
-	} else if (k->kind == URXE_MEM_FILE) {
-		mem_reach_file(peer, k, offset, seg);
+	} else if (k->pid == urxe_pid &&
+		   likely((k->flags & (URXE_MR_FOREIGN | URXE_MR_ODP)) ==
+			  peer->my_flag)) { /* mem_is_mine(), not odp.h */
+		seg->ptr = (char *)(uintptr_t)seg->va;
+	} else {
+		seg->peer = peer;
+		seg->key = k;
+		if (k->kind == URXE_MEM_FILE)
+			mem_reach_file(peer, k, offset, seg);
 	}
 }
 

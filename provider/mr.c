@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "bounce.h"
 #include "dm.h"
 #include "mr.h"
 #include "odp.h"
@@ -63,6 +64,7 @@ int mr_describe(struct urxe_context *ctx, void *addr, size_t length,
 	out->iova = access & IBV_ACCESS_ZERO_BASED ? 0 : iova;
 	out->access = access;
 	out->pid = urxe_pid;
+	out->flags = ctx->self->my_flag;
 	if (va + length < va || out->iova + length < out->iova)
 		return fabric_fail(EINVAL, "the range wraps around");
 	if (access & IBV_ACCESS_ON_DEMAND)
@@ -106,6 +108,8 @@ struct urxe_mr *mr_create(struct urxe_pd *pd, const struct urxe_key *desc,
 	mr->key->pd = pd->pd.handle;
 	atomic_store_explicit(&mr->key->windows, 0, memory_order_relaxed);
 	pd_get(pd);
+	if (desc->kind == URXE_MEM_PRIVATE || desc->kind == URXE_MEM_FILE)
+		bounce_private(pd->ctx);
 	key_enable(mr->key, key);
 	mr->vmr.mr.context = pd->pd.context;
 	mr->vmr.mr.pd = &pd->pd;
@@ -177,6 +181,7 @@ struct ibv_mr *urxe_alloc_null_mr(struct ibv_pd *ibpd)
 	desc.length = UINT64_MAX;
 	desc.access = IBV_ACCESS_LOCAL_WRITE;
 	desc.pid = urxe_pid;
+	desc.flags = to_upd(ibpd)->ctx->self->my_flag;
 	mr = mr_create(to_upd(ibpd), &desc, &ret);
 	if (!mr)
 		return urxe_fail(ret, "ibv_alloc_null_mr");
@@ -214,6 +219,7 @@ struct ibv_mr *urxe_reg_dm_mr(struct ibv_pd *ibpd, struct ibv_dm *ibdm,
 	desc.length = length;
 	desc.access = access;
 	desc.pid = urxe_pid;
+	desc.flags = pd->ctx->self->my_flag;
 	desc.dm = dm->slot + 1;
 	atomic_fetch_add_explicit(&slot->mrs, 1, memory_order_acq_rel);
 	mr = mr_create(pd, &desc, &ret);

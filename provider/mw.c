@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "bounce.h"
 #include "mr.h"
 #include "mw.h"
 #include "pd.h"
@@ -61,6 +62,7 @@ static void unbind(struct urxe_fabric *f, struct urxe_arena *a,
 		return;
 	atomic_store_explicit(&k->live, 0, memory_order_seq_cst);
 	quiesce_guards(f);
+	bounce_quiesce(f, a);
 	atomic_fetch_sub_explicit(&a->key[URXE_KEY_INDEX(k->parent)].windows, 1,
 				  memory_order_relaxed);
 	k->parent = 0;
@@ -148,7 +150,7 @@ static void bind_to(const struct urxe_qp *qp, const struct urxe_wqe *w,
 	k->pid = mr->pid;
 	k->kind = mr->kind;
 	k->flags = (k->flags & (URXE_MR_IS_MW | URXE_MR_TYPE_2)) |
-		   (mr->flags & URXE_MR_ODP);
+		   (mr->flags & (URXE_MR_ODP | URXE_MR_FOREIGN));
 	k->file = mr->file;
 	k->file_offset = mr->file_offset + offset;
 	k->qpn = qp->vqp.qp.qp_num;

@@ -3,6 +3,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "mem.h"
 #include "odp.h"
 #include "pd.h"
 #include "vma.h"
@@ -81,9 +82,7 @@ static int populate(uint64_t va, uint64_t len, bool write)
 bool odp_fault(const struct urxe_key *k, uint64_t addr, uint64_t len,
 	       bool write)
 {
-	/* another process's pages: the copy itself will tell */
-	return k->pid != urxe_pid ||
-	       !populate(k->va + (addr - k->iova), len, write);
+	return !populate(k->va + (addr - k->iova), len, write);
 }
 
 /* The MR that an SGE names; the man page's errno values in *ret. */
@@ -126,7 +125,7 @@ static int advise(struct urxe_pd *pd, unsigned int advice,
 		return ret;
 	if (write && !(k->access & IBV_ACCESS_LOCAL_WRITE))
 		return EPERM;
-	if (k->pid != urxe_pid)
+	if (!mem_is_mine(pd->ctx->self, k))
 		return 0; /* not our pages: a hint is a hint */
 	va = k->va + (sge->addr - k->iova);
 	if (advice == IBV_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT)

@@ -15,8 +15,9 @@
 int odp_describe(struct urxe_key *desc);
 
 /*
- * The page fault of the local side: bring in len bytes at addr of k, for
- * writing if wanted, before anything goes out.  False: they are not there.
+ * The page fault of the local side: bring in len bytes at addr of k, memory
+ * of this process, for writing if wanted, before anything goes out.  False:
+ * they are not there.  (In another process's pages the copy itself will tell.)
  */
 bool odp_fault(const struct urxe_key *k, uint64_t addr, uint64_t len,
 	       bool write);

@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "mem.h"
@@ -71,23 +70,65 @@ void fabric_unref(struct urxe_fabric *f)
 	pthread_mutex_unlock(&lock);
 }
 
-struct urxe_peer *peer_new_self(struct urxe_fabric *f, struct urxe_arena *arena)
+/* Which numbers of processes, in the keys of that context, mean ours. */
+static void compare_pids(struct urxe_peer *p)
 {
-	struct urxe_peer *p = calloc(1, sizeof(*p));
+	bool own = p->fd < 0;
 
+	p->foreign_pids = urxe_pidns != p->arena->pidns ||
+			  (!own && !urxe_pidns);
+	p->my_flag = p->foreign_pids ? URXE_MR_FOREIGN : 0;
+	if (p->foreign_pids && !own)
+		p->my_flag = PEER_NOT_ME;
+	atomic_store_explicit(&p->bounce, p->foreign_pids,
+			      memory_order_relaxed);
+}
+
+void peer_after_fork(void)
+{
+	struct urxe_peer *p;
+
+	for (p = peers; p; p = p->next)
+		compare_pids(p);
+}
+
+/* Two namespaces can be told apart in a key, and no more. */
+static bool joins(struct urxe_arena *a)
+{
+	uint64_t none = 0;
+
+	return urxe_pidns == a->pidns ||
+	       atomic_compare_exchange_strong_explicit(
+		       &a->other_pidns, &none, urxe_pidns, memory_order_relaxed,
+		       memory_order_relaxed) ||
+	       none == urxe_pidns;
+}
+
+int peer_new_self(struct urxe_fabric *f, struct urxe_arena *arena,
+		  struct urxe_peer **out)
+{
+	struct urxe_peer *p;
+
+	if (!joins(arena))
+		return fabric_fail(
+			EPERM,
+			"processes of two other PID namespaces have this context");
+	p = calloc(1, sizeof(*p));
 	if (!p)
-		return NULL;
+		return -ENOMEM;
 	p->fabric = f;
 	p->arena = arena;
 	p->slot = arena->slot;
 	p->gen = arena->gen;
 	p->fd = -1;
 	p->refs = 1;
+	compare_pids(p);
 	pthread_mutex_lock(&lock);
 	p->next = peers;
 	peers = p;
 	pthread_mutex_unlock(&lock);
-	return p;
+	*out = p;
+	return 0;
 }
 
 static void unlink_peer(struct urxe_peer *p)
@@ -106,7 +147,6 @@ static struct urxe_peer *map_peer(struct urxe_fabric *f, uint32_t slot,
 				  uint32_t gen)
 {
 	struct urxe_peer *p = calloc(1, sizeof(*p));
-	struct stat st;
 	int ret;
 
 	if (!p)
@@ -121,8 +161,7 @@ static struct urxe_peer *map_peer(struct urxe_fabric *f, uint32_t slot,
 	p->fabric = f;
 	p->slot = slot;
 	p->gen = gen;
-	p->foreign_pids = stat("/proc/self/ns/pid", &st) ||
-			  st.st_ino != p->arena->pidns;
+	compare_pids(p);
 	p->next = peers;
 	peers = p;
 	return p;
@@ -160,6 +199,19 @@ void peer_put(struct urxe_peer *p)
 	if (p->fd >= 0)
 		close(p->fd);
 	free(p);
+}
+
+bool peer_is_own(struct urxe_fabric *f, uint32_t slot, uint32_t gen)
+{
+	struct urxe_peer *p;
+	bool own = false;
+
+	pthread_mutex_lock(&lock);
+	for (p = peers; p && !own; p = p->next)
+		own = p->fabric == f && p->slot == slot && p->gen == gen &&
+		      p->fd < 0 && p->arena->pid == urxe_pid;
+	pthread_mutex_unlock(&lock);
+	return own;
 }
 
 bool peer_any_foreign(void)

@@ -27,7 +27,7 @@ static void place(struct urxe_context *ctx, uint32_t pd,
 		return;
 	mem_reach(ctx->self, k, sge->addr, n, &dst);
 	src.ptr = (char *)(uintptr_t)data;
-	transfer(&dst, &src, n);
+	transfer_committed(&dst, &src, n, ctx);
 }
 
 /* A small message travelled in the completion: put it where it belongs. */

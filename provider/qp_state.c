@@ -7,8 +7,10 @@
 #include <string.h>
 
 #include "ah.h"
+#include "bounce.h"
 #include "event.h"
 #include "flush.h"
+#include "peer.h"
 #include "qp.h"
 #include "requester.h"
 #include "responder.h"
@@ -244,6 +246,17 @@ static bool own_dest(const struct urxe_qp *qp)
 	       qp->init.qp_type != IBV_QPT_XRC_RECV;
 }
 
+/* May its requester be another process? */
+static bool is_exposed(const struct urxe_qp *qp)
+{
+	uint32_t slot, gen;
+
+	return !own_dest(qp) ||
+	       !qpn_lookup(qp->ctx->fabric->dev, qp->attr.dest_qp_num, &slot,
+			   &gen) ||
+	       !peer_is_own(qp->ctx->fabric, slot, gen);
+}
+
 /* qp->lock is held. */
 static int modify(struct urxe_qp *qp, const struct ibv_qp_attr *a, int mask)
 {
@@ -276,6 +289,8 @@ static int modify(struct urxe_qp *qp, const struct ibv_qp_attr *a, int mask)
 		return 0;
 	}
 	apply(qp, a, mask);
+	if (to == IBV_QPS_RTR && is_exposed(qp))
+		bounce_expose(qp->ctx);
 	if (!step(qp, word, to, mask))
 		return EINVAL; /* it is in ERR by now */
 	if (to == IBV_QPS_RTR && own_dest(qp))

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #include <sched.h>
 
+#include "bounce.h"
 #include "cq.h"
 #include "quiesce.h"
 
@@ -48,6 +49,7 @@ void quiesce(struct urxe_context *ctx)
 	struct urxe_cq *cq;
 
 	quiesce_guards(ctx->fabric);
+	bounce_quiesce(ctx->fabric, ctx->arena);
 	pthread_mutex_lock(&ctx->lock);
 	gate_barrier();
 	for (cq = ctx->cqs; cq; cq = cq->next)

@@ -9,7 +9,8 @@
  * of these four accesses either the requester's read comes after the clearing
  * and it keeps out, or its raising comes before the reading and it is waited
  * for.  A guard that changed once has left; a guard whose context is dead
- * will never be used again.
+ * will never be used again, but what it asked a bouncer to do may be under
+ * way: those are waited for, too (bounce.h).
  */
 #ifndef URXE_QUIESCE_H
 #define URXE_QUIESCE_H

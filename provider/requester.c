@@ -157,6 +157,7 @@ static int gather(struct urxe_qp *qp, const struct urxe_wqe *w, uint32_t access,
 			return -1;
 		}
 		if (unlikely(k->flags & URXE_MR_ODP) &&
+		    mem_is_mine(qp->ctx->self, k) &&
 		    !odp_fault(k, s->addr, s->length, access))
 			return -1;
 		mem_reach(qp->ctx->self, k, s->addr, s->length, &seg[i]);
@@ -208,6 +209,8 @@ static enum verdict answered(struct urxe_qp *qp, struct run *r,
 	case RESP_NAK_OPERATION:
 		responder_broken(&qp->conn, resp);
 		return fail(r, IBV_WC_REM_OP_ERR);
+	case RESP_OTHER:
+		break;
 	}
 	return fail(r, IBV_WC_FATAL_ERR);
 }
@@ -247,22 +250,15 @@ static enum verdict send_batch(struct urxe_qp *qp, struct run *r)
 static void collect(struct run *r, const struct urxe_seg *dst,
 		    const struct urxe_seg *src, int n)
 {
-	struct transfer_batch *b = &r->batch;
 	uint64_t va = dst->va;
 	int i;
 
-	b->write = true;
-	b->pid = dst->pid;
+	r->batch.write = true;
 	for (i = 0; i < n; i++) {
 		if (!src[i].len)
 			continue;
-		b->local[b->n].iov_base = src[i].ptr;
-		b->local[b->n].iov_len = src[i].len;
-		b->remote[b->n].iov_base = (void *)(uintptr_t)va;
-		b->remote[b->n].iov_len = src[i].len;
-		b->bytes += src[i].len;
+		transfer_add(&r->batch, dst, src[i].ptr, va, src[i].len);
 		va += src[i].len;
-		b->n++;
 	}
 }
 
@@ -285,7 +281,7 @@ static enum verdict do_write(struct urxe_qp *qp, struct run *r,
 	if (unlikely(!w->length))
 		return DONE;
 	if (may_collect && !dst.ptr && dst.pid && mapped) {
-		if (r->batch.n && (r->batch.pid != dst.pid ||
+		if (r->batch.n && (transfer_parts(&r->batch, &dst) ||
 				   r->batch.n + n > TRANSFER_IOVS)) {
 			v = send_batch(qp, r);
 			if (v != DONE)
@@ -301,7 +297,7 @@ static enum verdict do_write(struct urxe_qp *qp, struct run *r,
 		transfer_local(dst.ptr, src[0].ptr, w->length);
 		return DONE;
 	}
-	return answered(qp, r, moved(transfer(&dst, src, w->length)));
+	return answered(qp, r, moved(transfer(&dst, src, w->length, qp->ctx)));
 }
 
 static enum verdict do_read(struct urxe_qp *qp, struct run *r,
@@ -320,7 +316,7 @@ static enum verdict do_read(struct urxe_qp *qp, struct run *r,
 	resp = responder_access(&qp->conn, w->rkey, w->remote_addr, w->length,
 				IBV_ACCESS_REMOTE_READ, &src, NULL);
 	if (!resp && w->length)
-		resp = moved(transfer(dst, &src, w->length));
+		resp = moved(transfer(dst, &src, w->length, qp->ctx));
 	return answered(qp, r, resp);
 }
 
@@ -352,7 +348,7 @@ static enum verdict do_atomic(struct urxe_qp *qp, struct run *r,
 	if (!resp) {
 		result.ptr = (char *)&old;
 		result.len = 8;
-		if (transfer(dst, &result, 8))
+		if (transfer_committed(dst, &result, 8, qp->ctx))
 			return fail(r, IBV_WC_LOC_PROT_ERR);
 	}
 	return answered(qp, r, resp);
@@ -375,7 +371,8 @@ static enum verdict do_atomic_write(struct urxe_qp *qp, struct run *r,
 	dst.len = 8;
 	if (!w->num_sge)
 		memcpy(&value, w->write_data, 8);
-	else if (gather(qp, w, 0, src, &mapped) < 0 || transfer(&dst, src, 8))
+	else if (gather(qp, w, 0, src, &mapped) < 0 ||
+		 transfer_committed(&dst, src, 8, qp->ctx))
 		return fail(r, IBV_WC_LOC_PROT_ERR);
 	if (!qp->conn.sh->max_dest_rd_atomic || w->remote_addr & 7)
 		return answered(qp, r, RESP_NAK_INVALID);
@@ -384,7 +381,7 @@ static enum verdict do_atomic_write(struct urxe_qp *qp, struct run *r,
 	resp = responder_access(&qp->conn, w->rkey, w->remote_addr, 8,
 				IBV_ACCESS_REMOTE_WRITE, &dst, NULL);
 	if (!resp)
-		resp = moved(transfer(&dst, src, 8));
+		resp = moved(transfer(&dst, src, 8, qp->ctx));
 	return answered(qp, r, resp);
 }
 
@@ -398,12 +395,13 @@ static enum verdict do_flush(struct urxe_qp *qp, struct run *r,
 		return fail(r, IBV_WC_LOC_QP_OP_ERR);
 	if (!qp->conn.sh->max_dest_rd_atomic)
 		return answered(qp, r, RESP_NAK_INVALID);
-	return answered(qp, r, responder_flush(&qp->conn, w));
+	return answered(qp, r, responder_flush(qp, w));
 }
 
 static void fill_request(struct urxe_qp *qp, const struct urxe_wqe *w,
 			 const struct urxe_seg *src, struct request *req)
 {
+	req->ctx = qp->ctx;
 	req->opcode = w->opcode;
 	req->solicited = w->flags & IBV_SEND_SOLICITED;
 	req->grh = false;
@@ -477,7 +475,7 @@ static enum verdict do_send_inv(struct urxe_qp *qp, struct run *r,
 	if (w->inv == URXE_INV_TO_DO) {
 		w->inv = responder_invalidate(qp, &qp->conn, w->imm) ?
 				 URXE_INV_DONE : URXE_INV_FAILED;
-		resp = responder_ready(qp, w);
+		resp = responder_ready(qp, w, false);
 		if (resp)
 			return answered(qp, r, resp);
 		if (gather(qp, w, 0, src, &mapped) < 0)
@@ -554,6 +552,7 @@ static enum verdict execute(struct urxe_qp *qp, struct run *r,
 			    struct urxe_wqe *w)
 {
 	enum response resp;
+	enum verdict v;
 
 	if (unlikely(w->length > URXE_MAX_MSG && w->opcode != URXE_WR_FLUSH))
 		return fail(r, IBV_WC_LOC_LEN_ERR);
@@ -561,7 +560,13 @@ static enum verdict execute(struct urxe_qp *qp, struct run *r,
 		return do_local(qp, r, w);
 	if (unlikely(qp->init.qp_type == IBV_QPT_UD))
 		return do_datagram(qp, r, w);
-	resp = responder_ready(qp, w);
+	resp = responder_ready(qp, w, r->batch.n);
+	if (unlikely(resp == RESP_OTHER)) {
+		v = send_batch(qp, r);
+		if (v != DONE)
+			return v;
+		resp = responder_ready(qp, w, false);
+	}
 	if (unlikely(resp))
 		return locally_sound(qp, r, w) ? answered(qp, r, resp) : FAILED;
 	switch (w->opcode) {
@@ -662,8 +667,7 @@ void requester_run(struct urxe_qp *qp)
 	default:
 		break;
 	}
-	r.batch.n = 0;
-	r.batch.bytes = 0;
+	transfer_begin(&r.batch, qp->ctx, false);
 	guard_raise(qp->guard);
 	v = run_queue(qp, &r);
 	guard_lower(qp->guard);

@@ -11,6 +11,7 @@
  */
 #include <errno.h>
 
+#include "mem.h"
 #include "mr.h"
 #include "pd.h"
 
@@ -93,7 +94,7 @@ int urxe_rereg_mr(struct pabi_mr *vmr, int flags, struct ibv_pd *ibpd,
 	}
 	if (flags & IBV_REREG_MR_CHANGE_ACCESS)
 		ret = mr_check_access(access, MR_ACCESS);
-	if (!ret && mr->key->pid != urxe_pid)
+	if (!ret && !mem_is_mine(mr->ctx->self, mr->key))
 		ret = fabric_fail(EPERM, "the memory is another process's");
 	if (!ret)
 		ret = change(mr, flags, pd, addr, length, access);

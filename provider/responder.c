@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #include <sched.h>
 
+#include "bounce.h"
 #include "cq.h"
 #include "event.h"
 #include "mw.h"
@@ -54,8 +55,9 @@ enum response responder_access(struct urxe_conn *c, uint32_t rkey,
 	return RESP_ACK;
 }
 
-enum response responder_flush(struct urxe_conn *c, const struct urxe_wqe *w)
+enum response responder_flush(struct urxe_qp *qp, const struct urxe_wqe *w)
 {
+	struct urxe_conn *c = &qp->conn;
 	bool persistent = w->flush.type & URXE_FLUSH_PERSISTENT;
 	struct urxe_peer *p = rdma_peer(c);
 	const struct urxe_key *k;
@@ -82,7 +84,9 @@ enum response responder_flush(struct urxe_conn *c, const struct urxe_wqe *w)
 	}
 	/* what was written is seen by all: no more is asked of memory */
 	atomic_thread_fence(memory_order_seq_cst);
-	return persistent && mem_persist(p, k) ? RESP_NAK_OPERATION : RESP_ACK;
+	if (persistent && mem_persist(p, k) && bounce_persist(qp->ctx, p, k))
+		return RESP_NAK_OPERATION;
+	return RESP_ACK;
 }
 
 bool responder_invalidate(struct urxe_qp *qp, struct urxe_conn *c,
@@ -142,7 +146,8 @@ static uint64_t cpu_atomic(char *ptr, const struct urxe_wqe *w)
 	return old;
 }
 
-static enum response copied_atomic(const struct urxe_seg *seg,
+static enum response copied_atomic(struct urxe_context *ctx,
+				   const struct urxe_seg *seg,
 				   const struct urxe_wqe *w, uint64_t *old)
 {
 	struct urxe_seg mine = { .len = 8 };
@@ -150,7 +155,7 @@ static enum response copied_atomic(const struct urxe_seg *seg,
 	uint64_t now;
 
 	mine.ptr = (char *)old;
-	resp = moved(transfer(&mine, seg, 8));
+	resp = moved(transfer(&mine, seg, 8, ctx));
 	if (resp)
 		return resp;
 	if (w->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD)
@@ -160,7 +165,7 @@ static enum response copied_atomic(const struct urxe_seg *seg,
 	else
 		return RESP_ACK;
 	mine.ptr = (char *)&now;
-	return moved(transfer(seg, &mine, 8));
+	return moved(transfer(seg, &mine, 8, ctx));
 }
 
 enum response responder_atomic(struct urxe_qp *qp, struct urxe_conn *c,
@@ -181,7 +186,7 @@ enum response responder_atomic(struct urxe_qp *qp, struct urxe_conn *c,
 	if (seg->ptr)
 		*old = cpu_atomic(seg->ptr, w);
 	else
-		resp = copied_atomic(seg, w, old);
+		resp = copied_atomic(qp->ctx, seg, w, old);
 	atomic_unlock(lock);
 	return resp;
 }
@@ -360,12 +365,13 @@ static enum response deliver(struct urxe_conn *c, const struct taken *t,
 		dst[0].len = r->length;
 		*inline_len = r->length;
 	}
-	resp = moved(transfer(dst, r->src, r->length));
+	resp = moved(transfer_committed(dst, r->src, r->length, r->ctx));
 	if (resp == RESP_ACK)
 		return RESP_ACK;
 	*inline_len = 0;
 	*status = IBV_WC_LOC_PROT_ERR;
-	return resp;
+	/* its lkey is not the requester's affair */
+	return resp == RESP_NAK_ACCESS ? RESP_NAK_OPERATION : resp;
 }
 
 static uint8_t wc_flags(const struct request *r)
@@ -390,6 +396,19 @@ static uint32_t wqe_of(const struct urxe_rx *rx, const struct taken *t)
 	return rx->crowd ? t->ticket : t->index;
 }
 
+/*
+ * A receive that was taken must be filled: where another process has to do it
+ * (copy path 4), see first that it is there.
+ */
+static bool answers(const struct urxe_conn *c, const struct request *r)
+{
+	return !c->rx.peer ||
+	       likely(!atomic_load_explicit(&c->rx.peer->bounce,
+					    memory_order_relaxed)) ||
+	       !is_send(r->opcode) || r->length <= URXE_CQE_INLINE ||
+	       bounce_answers(r->ctx, c->rx.peer);
+}
+
 enum response responder_receive(struct urxe_conn *c, const struct request *r)
 {
 	struct urxe_completion wc = {
@@ -407,6 +426,8 @@ enum response responder_receive(struct urxe_conn *c, const struct request *r)
 	uint8_t inline_len = 0;
 	struct taken t;
 
+	if (unlikely(!answers(c, r)))
+		return RESP_SILENCE;
 	resp = take_receive(&c->rx, r, &t);
 	if (unlikely(resp))
 		return resp;

@@ -21,6 +21,7 @@ enum response {
 	RESP_NAK_INVALID, /* remote invalid request */
 	RESP_NAK_ACCESS, /* remote access error */
 	RESP_NAK_OPERATION, /* remote operational error */
+	RESP_OTHER, /* it is another one than before: responder_ready only */
 };
 
 /* What a transfer's end means. */
@@ -31,6 +32,8 @@ static inline enum response moved(enum transfer_status status)
 		return RESP_ACK;
 	case TRANSFER_GONE:
 		return RESP_SILENCE;
+	case TRANSFER_REVOKED:
+		return RESP_NAK_ACCESS;
 	default:
 		return RESP_NAK_OPERATION;
 	}
@@ -45,6 +48,7 @@ struct request {
 	bool bad_key; /* the key to invalidate was none: the receive fails */
 	bool unreliable; /* UC, UD */
 	uint32_t imm, src_qp;
+	struct urxe_context *ctx; /* who sends */
 	uint64_t length; /* with the GRH */
 	const struct urxe_seg *src;
 };
@@ -61,8 +65,12 @@ void conn_drop(struct urxe_conn *c);
 /* XRC: make c->rx a view of SRQ srqn. */
 bool conn_open_srq(struct urxe_qp *qp, struct urxe_conn *c, uint32_t srqn);
 
-/* Is somebody there who listens to us, at the PSN we are at? */
-enum response responder_ready(struct urxe_qp *qp, const struct urxe_wqe *w);
+/*
+ * Is somebody there who listens to us, at the PSN we are at?  While requests to
+ * the one there was are still collected, he is in_use and not let go of.
+ */
+enum response responder_ready(struct urxe_qp *qp, const struct urxe_wqe *w,
+			      bool in_use);
 /* The same for a datagram's destination. */
 bool responder_listens(struct urxe_conn *c, uint32_t qkey);
 
@@ -81,7 +89,7 @@ enum response responder_access(struct urxe_conn *c, uint32_t rkey,
 			       const struct urxe_key **key);
 
 /* Serve an IB A19 FLUSH. */
-enum response responder_flush(struct urxe_conn *c, const struct urxe_wqe *w);
+enum response responder_flush(struct urxe_qp *qp, const struct urxe_wqe *w);
 
 /*
  * Invalidate a window of the other end, before the message that asks for it

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bounce.h"
 #include "context.h"
 #include "cq.h"
 #include "event.h"
@@ -148,6 +149,8 @@ struct ibv_srq *urxe_create_srq_ex(struct ibv_context *ibctx,
 		return urxe_fail(ret, "ibv_create_srq");
 	}
 	fill_ibv_srq(srq, a);
+	if (srq->cq) /* XRC: whoever names it */
+		bounce_expose(srq->ctx);
 	publish(srq, a);
 	errno = saved;
 	return &srq->vsrq.srq;

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <sys/uio.h>
 
+#include "bounce.h"
 #include "transfer.h"
 
 void transfer_tail(char *dst, const char *src, uint64_t len)
@@ -24,19 +25,34 @@ void transfer_tail(char *dst, const char *src, uint64_t len)
 			      (uint8_t)src[last], memory_order_release);
 }
 
-static enum transfer_status status_of(int err, int32_t pid)
+/*
+ * Errors of process_vm_*.  ESRCH is also said of a process whose first thread
+ * ended before the others.
+ */
+static bool is_forbidden(int err)
 {
-	switch (err) {
-	case ESRCH:
+	return err == EPERM || err == ENOSYS || err == EACCES;
+}
+
+/* Path 4, for all that is left of the batch. */
+static enum transfer_status bounce(struct transfer_batch *b, int err,
+				   uint64_t *done)
+{
+	enum transfer_status status;
+
+	if (is_forbidden(err) &&
+	    !atomic_exchange_explicit(&b->peer->bounce, true,
+				      memory_order_relaxed))
+		urxe_why("the system forbids copying to process %d (Yama, seccomp or another user): it copies itself; see urxe doctor",
+			 (int)b->pid);
+	status = bounce_flush(b, done);
+	if (status != TRANSFER_DENIED)
+		return status;
+	if (err == ESRCH)
 		return TRANSFER_GONE;
-	case EPERM:
-	case ENOSYS:
-		urxe_why("the system forbids copying to process %d (Yama, seccomp or another user); see urxe doctor",
-			 (int)pid);
-		return TRANSFER_DENIED;
-	default:
-		return TRANSFER_FAULT;
-	}
+	urxe_why("nobody copies for process %d, whose memory cannot be reached",
+		 (int)b->pid);
+	return status;
 }
 
 /* Drop the first n bytes of a batch's iovecs. */
@@ -52,6 +68,13 @@ static void advance(struct iovec *iov, unsigned int count, uint64_t n)
 	}
 }
 
+/* Known to be forbidden, or its pid is of another namespace. */
+static bool must_bounce(const struct transfer_batch *b)
+{
+	return atomic_load_explicit(&b->peer->bounce, memory_order_relaxed) ||
+	       b->key[0]->flags & URXE_MR_FOREIGN;
+}
+
 enum transfer_status transfer_flush(struct transfer_batch *b, uint64_t *moved)
 {
 	enum transfer_status status = TRANSFER_OK;
@@ -60,10 +83,16 @@ enum transfer_status transfer_flush(struct transfer_batch *b, uint64_t *moved)
 	ssize_t n;
 
 	while (done < b->bytes) {
+		if (unlikely(must_bounce(b))) {
+			status = bounce(b, 0, &done);
+			break;
+		}
 		n = (b->write ? process_vm_writev : process_vm_readv)(
 			b->pid, b->local, b->n, b->remote, b->n, 0);
-		if (n <= 0) {
-			status = status_of(n ? errno : EFAULT, b->pid);
+		if (unlikely(n <= 0)) {
+			status = TRANSFER_FAULT;
+			if (n && (is_forbidden(errno) || errno == ESRCH))
+				status = bounce(b, errno, &done);
 			break;
 		}
 		done += n;
@@ -82,46 +111,38 @@ enum transfer_status transfer_flush(struct transfer_batch *b, uint64_t *moved)
 }
 
 static enum transfer_status add(struct transfer_batch *b, bool write,
-				int32_t pid, char *local, uint64_t va,
-				uint64_t len)
+				const struct urxe_seg *seg, char *local,
+				uint64_t off, uint64_t len)
 {
 	enum transfer_status status = TRANSFER_OK;
 
 	if (b->n && (b->n == TRANSFER_IOVS || b->write != write ||
-		     b->pid != pid))
+		     transfer_parts(b, seg)))
 		status = transfer_flush(b, NULL);
 	b->write = write;
-	b->pid = pid;
-	b->local[b->n].iov_base = local;
-	b->local[b->n].iov_len = len;
-	b->remote[b->n].iov_base = (void *)(uintptr_t)va;
-	b->remote[b->n].iov_len = len;
-	b->n++;
-	b->bytes += len;
+	transfer_add(b, seg, local, seg->va + off, len);
 	return status;
 }
 
 /* Neither side is mapped here: through a buffer of our own. */
-static enum transfer_status bounce(struct transfer_batch *b, int32_t dst_pid,
-				   uint64_t dst, int32_t src_pid, uint64_t src,
-				   uint64_t len)
+static enum transfer_status relay(struct transfer_batch *b,
+				  const struct urxe_seg *d, uint64_t doff,
+				  const struct urxe_seg *s, uint64_t soff,
+				  uint64_t len)
 {
 	enum transfer_status status = TRANSFER_OK;
 	char buf[16384];
 	uint64_t n;
 
-	while (len && !status) {
+	for (; len && !status; doff += n, soff += n, len -= n) {
 		n = len < sizeof(buf) ? len : sizeof(buf);
-		status = add(b, false, src_pid, buf, src, n);
+		status = add(b, false, s, buf, soff, n);
 		if (!status)
 			status = transfer_flush(b, NULL);
 		if (!status)
-			status = add(b, true, dst_pid, buf, dst, n);
+			status = add(b, true, d, buf, doff, n);
 		if (!status)
 			status = transfer_flush(b, NULL);
-		dst += n;
-		src += n;
-		len -= n;
 	}
 	return status;
 }
@@ -147,26 +168,26 @@ static enum transfer_status run(struct transfer_batch *b,
 			memset(d->ptr + doff, 0, len);
 		for (; !d->ptr && len && !status; doff += n, len -= n) {
 			n = len < sizeof(zero) ? len : sizeof(zero);
-			status = add(b, true, d->pid, zero, d->va + doff, n);
+			status = add(b, true, d, zero, doff, n);
 		}
 		return status;
 	}
 	if (s->ptr)
-		return add(b, true, d->pid, s->ptr + soff, d->va + doff, len);
+		return add(b, true, d, s->ptr + soff, doff, len);
 	if (d->ptr)
-		return add(b, false, s->pid, d->ptr + doff, s->va + soff, len);
-	return bounce(b, d->pid, d->va + doff, s->pid, s->va + soff, len);
+		return add(b, false, s, d->ptr + doff, soff, len);
+	return relay(b, d, doff, s, soff, len);
 }
 
-enum transfer_status transfer(const struct urxe_seg *dst,
-			      const struct urxe_seg *src, uint64_t len)
+static enum transfer_status move(const struct urxe_seg *dst,
+				 const struct urxe_seg *src, uint64_t len,
+				 struct urxe_context *ctx, bool committed)
 {
 	enum transfer_status status = TRANSFER_OK;
 	uint64_t doff = 0, soff = 0, n;
 	struct transfer_batch b;
 
-	b.n = 0;
-	b.bytes = 0;
+	transfer_begin(&b, ctx, committed);
 	while (len && !status) {
 		n = len;
 		if (n > dst->len - doff)
@@ -190,4 +211,19 @@ enum transfer_status transfer(const struct urxe_seg *dst,
 	if (b.n && !status)
 		status = transfer_flush(&b, NULL);
 	return status;
+}
+
+enum transfer_status transfer(const struct urxe_seg *dst,
+			      const struct urxe_seg *src, uint64_t len,
+			      struct urxe_context *ctx)
+{
+	return move(dst, src, len, ctx, false);
+}
+
+enum transfer_status transfer_committed(const struct urxe_seg *dst,
+					const struct urxe_seg *src,
+					uint64_t len,
+					struct urxe_context *ctx)
+{
+	return move(dst, src, len, ctx, true);
 }

@@ -5,7 +5,7 @@
  *  1. same process: memcpy
  *  2. memory that both sides map (DM, shared files): memcpy
  *  3. private memory of another process: process_vm_readv/writev
- *  4. where the system forbids 3: not built yet; the transfer is refused
+ *  4. where the system forbids 3: a thread of that process copies, bounce.h
  *
  * Paths 1 and 2 store the last bytes last, with release order: a program that
  * watches the end of a message sees all of it, as on a NIC that writes in
@@ -21,9 +21,10 @@
 
 enum transfer_status {
 	TRANSFER_OK,
-	TRANSFER_GONE, /* the other process does not exist any more */
+	TRANSFER_GONE, /* the other process is dead, or does not answer */
 	TRANSFER_FAULT, /* registered memory was unmapped */
-	TRANSFER_DENIED, /* the system forbids process_vm_* */
+	TRANSFER_REVOKED, /* the key was taken away since it was looked up */
+	TRANSFER_DENIED, /* process_vm_* is forbidden, and nobody copies */
 };
 
 #define TRANSFER_IOVS 128
@@ -31,11 +32,47 @@ enum transfer_status {
 /* process_vm calls in the making: all of one direction and one process. */
 struct transfer_batch {
 	struct iovec local[TRANSFER_IOVS], remote[TRANSFER_IOVS];
+	const struct urxe_key *key[TRANSFER_IOVS]; /* of remote */
 	unsigned int n;
 	bool write;
+	bool committed; /* it cannot be tried again */
 	int32_t pid;
+	struct urxe_peer *peer;
+	struct urxe_context *ctx; /* who transfers */
 	uint64_t bytes; /* sum of the iovecs */
 };
+
+static inline void transfer_begin(struct transfer_batch *b,
+				  struct urxe_context *ctx, bool committed)
+{
+	b->n = 0;
+	b->bytes = 0;
+	b->ctx = ctx;
+	b->committed = committed;
+}
+
+/* Can [seg] not go along with what is in the batch? */
+static inline bool transfer_parts(const struct transfer_batch *b,
+				  const struct urxe_seg *seg)
+{
+	return b->pid != seg->pid || b->peer != seg->peer;
+}
+
+/* One run more, of the process that seg is in. */
+static inline void transfer_add(struct transfer_batch *b,
+				const struct urxe_seg *seg, char *local,
+				uint64_t va, uint64_t len)
+{
+	b->pid = seg->pid;
+	b->peer = seg->peer;
+	b->local[b->n].iov_base = local;
+	b->local[b->n].iov_len = len;
+	b->remote[b->n].iov_base = (void *)(uintptr_t)va;
+	b->remote[b->n].iov_len = len;
+	b->key[b->n] = seg->key;
+	b->bytes += len;
+	b->n++;
+}
 
 /*
  * Carry out the batch and empty it.  moved gets the number of bytes that
@@ -60,10 +97,17 @@ static inline void transfer_local(char *dst, const char *src, uint64_t len)
 }
 
 /*
- * Copy len bytes from one list of runs to another; each list has at least
- * len bytes.
+ * Copy len bytes from one list of runs to another, for ctx; each list has at
+ * least len bytes.  TRANSFER_GONE says that it may be tried again, from its
+ * beginning, if the other process turns out to be alive; what cannot be is
+ * committed, and waits for an answer as long as that process lives.
  */
 enum transfer_status transfer(const struct urxe_seg *dst,
-			      const struct urxe_seg *src, uint64_t len);
+			      const struct urxe_seg *src, uint64_t len,
+			      struct urxe_context *ctx);
+enum transfer_status transfer_committed(const struct urxe_seg *dst,
+					const struct urxe_seg *src,
+					uint64_t len,
+					struct urxe_context *ctx);
 
 #endif

@@ -22,8 +22,9 @@
 struct urxe_context;
 struct urxe_qp;
 
-/* This process; refreshed after fork. */
+/* This process and its PID namespace; refreshed after fork. */
 extern int32_t urxe_pid;
+extern uint64_t urxe_pidns;
 
 /*
  * A context as this process sees it: its own (fd -1) or another one, mapped.
@@ -38,6 +39,10 @@ struct urxe_peer {
 	unsigned int refs;
 	/* other PID namespace: its numbers mean nothing here */
 	bool foreign_pids;
+	/* what URXE_MR_FOREIGN is in the keys of this process; or never */
+	uint8_t my_flag;
+	/* process_vm_* is forbidden: its bounce threads copy (bounce.h) */
+	_Atomic bool bounce;
 	/* files of that context that are mapped here; see mem.c */
 	struct urxe_mapped_file *_Atomic files;
 };
@@ -52,6 +57,9 @@ struct urxe_context {
 	uint32_t slot, gen;
 	pthread_mutex_t lock; /* object lists */
 	struct urxe_service *service; /* NULL until it is needed */
+	struct urxe_bouncing *bouncing; /* bounce_serve.c; the same */
+	/* why it would be: others may come, and there is what they may want */
+	_Atomic bool exposed, has_private;
 	struct urxe_cq *cqs;
 	/* by QPN index and by number; pollers look there, see quiesce.h */
 	struct urxe_qp *_Atomic qp[URXE_MAX_QP];

@@ -12,18 +12,22 @@
 #include "fabric.h"
 #include "internal.h"
 
-static uint64_t pid_namespace(void)
+uint64_t fabric_pidns(void)
 {
 	struct stat st;
+	int saved = errno;
+	uint64_t ino;
 
-	return stat("/proc/self/ns/pid", &st) ? 0 : st.st_ino;
+	ino = stat("/proc/self/ns/pid", &st) ? 0 : st.st_ino;
+	errno = saved;
+	return ino;
 }
 
 int arena_init(int fd, uint32_t slot, uint32_t gen, const char comm[16])
 {
 	const size_t head = offsetof(struct urxe_arena, file);
 	struct urxe_arena *a;
-	int ret;
+	int i, ret;
 
 	if (ftruncate(fd, URXE_ARENA_SIZE))
 		return -errno;
@@ -38,7 +42,7 @@ int arena_init(int fd, uint32_t slot, uint32_t gen, const char comm[16])
 	a->slot = slot;
 	a->gen = gen;
 	a->pid = getpid();
-	a->pidns = pid_namespace();
+	a->pidns = fabric_pidns();
 	memcpy(a->comm, comm, sizeof(a->comm));
 	a->key_map[0] = 1; /* index 0 is no key */
 	a->key_next = 1;
@@ -47,6 +51,8 @@ int arena_init(int fd, uint32_t slot, uint32_t gen, const char comm[16])
 	a->cq_map[0] = 1;
 	a->srq_map[0] = 1;
 	fabric_mutex_init(&a->lock);
+	for (i = 0; i < URXE_BOUNCERS; i++)
+		fabric_mutex_init(&a->bouncer[i].alive);
 	munmap(a, head);
 	return 0;
 }

@@ -97,6 +97,9 @@ const char *fabric_obj_name(enum urxe_obj o);
 
 /* arena.c -------------------------------------------------------------- */
 
+/* Inode of this process's PID namespace; 0: unknown. */
+uint64_t fabric_pidns(void);
+
 /* Map the arena behind fd.  -EPROTO if it is not a sound one. */
 int arena_map(int fd, struct urxe_arena **out);
 void arena_unmap(struct urxe_arena *a);

@@ -236,6 +236,7 @@ enum urxe_mem_kind {
 #define URXE_MR_TYPE_2 2u /* MW of type 2 */
 #define URXE_MR_ODP 4u /* on demand: nothing was checked at registration */
 #define URXE_MR_FILE 8u /* file names an entry of the file table */
+#define URXE_MR_FOREIGN 16u /* pid is of arena.other_pidns, not of pidns */
 
 /*
  * What a key names: a memory region or a memory window, in one cache line.
@@ -446,6 +447,60 @@ struct urxe_pd_sh {
 	_Atomic uint32_t refs; /* objects on it; imports do not count */
 };
 
+/*
+ * Copy path 4: what requesters that may not reach a process's private memory
+ * ask its bounce thread to copy.  The protocol stands in provider/bounce.h.
+ */
+#define URXE_BOUNCERS 8 /* processes that share a context */
+#define URXE_BOUNCE_SLOTS 8
+#define URXE_BOUNCE_BYTES 65536
+#define URXE_BOUNCE_RANGES 128
+
+enum urxe_bounce_op {
+	URXE_BOUNCE_PING, /* is anybody there? */
+	URXE_BOUNCE_WRITE, /* from the slot into memory */
+	URXE_BOUNCE_READ, /* from memory into the slot */
+	URXE_BOUNCE_PERSIST, /* sync the file of range[0].key */
+};
+
+/* A process that copies for others: its thread holds the mutex. */
+struct urxe_bouncer {
+	alignas(URXE_LINE) pthread_mutex_t alive; /* robust, process-shared */
+	_Atomic int32_t pid; /* 0: never used */
+	_Atomic uint32_t foreign; /* pid is of other_pidns */
+	_Atomic uint32_t gone; /* found dead, or ended */
+	/* requesters ring here */
+	alignas(URXE_LINE) _Atomic uint32_t wake; /* futex */
+	_Atomic uint32_t sleeps; /* 1: the thread waits on it */
+	_Atomic uint32_t wanted; /* 1: the ring shall be reserved */
+	_Atomic uint32_t stuck; /* 1: it does not answer; it clears this */
+	/* the thread's */
+	alignas(URXE_LINE) _Atomic uint32_t slots; /* of the ring; 0: not yet */
+	_Atomic uint32_t beat; /* counts what it did */
+	_Atomic uint32_t seq; /* odd while it touches memory; quiesce.h */
+};
+
+struct urxe_bounce_range {
+	uint64_t va; /* in the bouncer's process */
+	uint32_t length, key;
+};
+
+struct urxe_bounce_slot {
+	alignas(URXE_LINE) _Atomic uint64_t word;
+	_Atomic uint32_t bell; /* futex of the requester */
+	_Atomic uint32_t sleeps; /* 1: it waits on it */
+	uint32_t op; /* enum urxe_bounce_op */
+	uint32_t count; /* of ranges; their bytes are in data, in order */
+	uint32_t error; /* answer: 0 or errno ... */
+	uint32_t done; /* ... and the bytes that were copied */
+	struct urxe_bounce_range range[URXE_BOUNCE_RANGES];
+};
+
+struct urxe_bounce_ring {
+	struct urxe_bounce_slot slot[URXE_BOUNCE_SLOTS];
+	alignas(URXE_PAGE) char data[URXE_BOUNCE_SLOTS][URXE_BOUNCE_BYTES];
+};
+
 #define URXE_HEAP_OFFSET (48ull << 20)
 #define URXE_HEAP_PAGES ((URXE_ARENA_SIZE - URXE_HEAP_OFFSET) / URXE_PAGE)
 static_assert(URXE_HEAP_PAGES % 64 == 0, "whole words");
@@ -457,6 +512,8 @@ struct urxe_arena {
 	int32_t pid; /* of the opener */
 	uint64_t pidns; /* inode of its PID namespace; 0: unknown */
 	char comm[16];
+	/* of importers in another one, all of them; 0: none came yet */
+	_Atomic uint64_t other_pidns;
 	alignas(URXE_LINE) _Atomic uint32_t wake; /* futex of service threads */
 	_Atomic uint32_t sleepers; /* service threads waiting on it */
 	alignas(URXE_LINE) pthread_mutex_t lock; /* robust, process-shared */
@@ -470,12 +527,15 @@ struct urxe_arena {
 	uint64_t srq_map[URXE_MAX_SRQ / 64];
 	uint64_t heap_map[URXE_HEAP_PAGES / 64];
 	struct urxe_pd_sh pd[URXE_MAX_PD];
+	struct urxe_bouncer bouncer[URXE_BOUNCERS];
 	/* tables below are sparse: pages are reserved when first used */
 	alignas(URXE_PAGE) struct urxe_file file[URXE_MAX_FILES];
 	struct urxe_key key[URXE_MAX_KEY];
 	struct urxe_cq_sh cq[URXE_MAX_CQ];
 	struct urxe_qp_sh qp[URXE_MAX_QP];
 	struct urxe_srq_sh srq[URXE_MAX_SRQ];
+	/* ring[i] is reserved when bouncer[i] is first needed */
+	alignas(URXE_PAGE) struct urxe_bounce_ring ring[URXE_BOUNCERS];
 };
 static_assert(sizeof(struct urxe_arena) <= URXE_HEAP_OFFSET, "fits");
 

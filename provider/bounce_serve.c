@@ -1,0 +1,389 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* Copy path 4, the thread that copies for others; bounce.h has the protocol. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <sched.h>
+#include <semaphore.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "bounce.h"
+#include "retry.h"
+
+/* After work it looks around this long before it sleeps. */
+#define AWAKE_NS 20000
+
+struct urxe_bouncing {
+	pthread_t thread;
+	sem_t ready; /* it holds its mutex, or gave up */
+	struct urxe_context *ctx;
+	struct urxe_bouncer *b; /* NULL: there are URXE_BOUNCERS already */
+	struct urxe_bounce_ring *ring;
+	_Atomic bool stop;
+};
+
+/* ------------------------------------------------------- one request */
+
+/* What the requester says it may touch: may it?  NULL if not. */
+static const struct urxe_key *look_up(const struct urxe_context *ctx,
+				      const struct urxe_bounce_range *r,
+				      uint32_t op)
+{
+	const uint32_t writes = IBV_ACCESS_LOCAL_WRITE |
+				IBV_ACCESS_REMOTE_WRITE |
+				IBV_ACCESS_REMOTE_ATOMIC;
+	const struct urxe_key *k = &ctx->arena->key[URXE_KEY_INDEX(r->key)];
+
+	if (URXE_KEY_INDEX(r->key) >=
+	    atomic_load_explicit(&ctx->arena->key_high, memory_order_acquire))
+		return NULL;
+	/* seq_cst: after our seq went up, see quiesce.h */
+	if (atomic_load_explicit(&k->live, memory_order_seq_cst) !=
+		    URXE_MR_LIVE(r->key) ||
+	    !mem_is_mine(ctx->self, k) ||
+	    (k->kind != URXE_MEM_PRIVATE && k->kind != URXE_MEM_FILE) ||
+	    (op == URXE_BOUNCE_WRITE && !(k->access & writes)) ||
+	    r->va < k->va || r->length > k->length ||
+	    r->va - k->va > k->length - r->length)
+		return NULL;
+	return k;
+}
+
+/* All of it at once: it lies in one piece in the file.  0 or errno. */
+static uint32_t copy(int fd, off_t from, struct iovec *iov, int n, uint32_t op,
+		     uint32_t *done)
+{
+	size_t k;
+	ssize_t ret;
+
+	*done = 0;
+	while (n) {
+		ret = op == URXE_BOUNCE_WRITE ? preadv(fd, iov, n, from) :
+						pwritev(fd, iov, n, from);
+		if (ret < 0 && errno == EINTR)
+			continue;
+		if (ret <= 0)
+			return ret ? (uint32_t)errno : EFAULT;
+		*done += ret;
+		from += ret;
+		for (; n && ret; ret -= (ssize_t)k) {
+			k = (size_t)ret < iov->iov_len ? (size_t)ret :
+							 iov->iov_len;
+			iov->iov_base = (char *)iov->iov_base + k;
+			iov->iov_len -= k;
+			if (!iov->iov_len) {
+				iov++;
+				n--;
+			}
+		}
+	}
+	return 0;
+}
+
+static uint32_t serve_copy(struct urxe_bouncing *s,
+			   const struct urxe_bounce_slot *slot, uint32_t op,
+			   uint32_t *done)
+{
+	const struct urxe_context *ctx = s->ctx;
+	const char *data = s->ring->data[slot - s->ring->slot];
+	struct iovec iov[URXE_BOUNCE_RANGES];
+	uint32_t i, n = slot->count, bytes = 0, error = 0, failed;
+	struct urxe_bounce_range r;
+
+	if (n > URXE_BOUNCE_RANGES)
+		return EINVAL;
+	for (i = 0; i < n; i++) {
+		r = slot->range[i]; /* once: what was checked is what is used */
+		if (!r.length || r.length > URXE_BOUNCE_BYTES - bytes ||
+		    !look_up(ctx, &r, op)) {
+			error = EACCES;
+			n = i; /* what comes before it is done */
+			break;
+		}
+		iov[i].iov_base = (void *)(uintptr_t)r.va;
+		iov[i].iov_len = r.length;
+		bytes += r.length;
+	}
+	failed = copy(ctx->cmd_fd, data - (const char *)ctx->arena, iov, (int)n,
+		      op, done);
+	return failed ? failed : error;
+}
+
+static uint32_t serve_persist(struct urxe_bouncing *s,
+			      const struct urxe_bounce_slot *slot)
+{
+	struct urxe_bounce_range r = slot->range[0];
+	const struct urxe_key *k = look_up(s->ctx, &r, URXE_BOUNCE_PERSIST);
+
+	return k ? -mem_persist(s->ctx->self, k) : EACCES;
+}
+
+static void serve(struct urxe_bouncing *s, struct urxe_bounce_slot *slot,
+		  uint64_t word)
+{
+	uint32_t op = slot->op, done = 0, error = 0;
+
+	atomic_fetch_add_explicit(&s->b->beat, 1, memory_order_relaxed);
+	if (op == URXE_BOUNCE_WRITE || op == URXE_BOUNCE_READ)
+		error = serve_copy(s, slot, op, &done);
+	else if (op == URXE_BOUNCE_PERSIST)
+		error = serve_persist(s, slot);
+	slot->error = error;
+	slot->done = done;
+	atomic_store_explicit(&slot->word, bounce_word(word, BOUNCE_DONE),
+			      memory_order_seq_cst);
+	bounce_ring(&slot->bell, &slot->sleeps);
+}
+
+static bool serve_if_posted(struct urxe_bouncing *s,
+			    struct urxe_bounce_slot *slot)
+{
+	uint64_t word = atomic_load_explicit(&slot->word, memory_order_relaxed);
+	bool taken;
+
+	if (BOUNCE_STATE(word) != BOUNCE_POSTED)
+		return false;
+	/* as a requester's guard, and before the slot is taken: bounce.c */
+	atomic_fetch_add_explicit(&s->b->seq, 1, memory_order_seq_cst);
+	taken = atomic_compare_exchange_strong_explicit(
+		&slot->word, &word, bounce_word(word, BOUNCE_SERVING),
+		memory_order_seq_cst, memory_order_relaxed);
+	if (taken)
+		serve(s, slot, bounce_word(word, BOUNCE_SERVING));
+	atomic_fetch_add_explicit(&s->b->seq, 1, memory_order_release);
+	return taken;
+}
+
+static bool serve_all(struct urxe_bouncing *s)
+{
+	uint32_t i,
+		n = atomic_load_explicit(&s->b->slots, memory_order_relaxed);
+	bool any = false;
+
+	for (i = 0; i < n; i++)
+		any |= serve_if_posted(s, &s->ring->slot[i]);
+	return any;
+}
+
+/* ------------------------------------------------------- the thread */
+
+/* Slots that a bouncer before us left: their requesters see it and go. */
+static void clear_slots(struct urxe_bounce_ring *ring, uint32_t n)
+{
+	uint64_t word;
+	uint32_t i;
+
+	for (i = 0; i < n; i++) {
+		word = atomic_load_explicit(&ring->slot[i].word,
+					    memory_order_relaxed);
+		atomic_store_explicit(&ring->slot[i].word,
+				      (word & ~(BOUNCE_COUNT_ONE - 1)) +
+					      BOUNCE_COUNT_ONE,
+				      memory_order_release);
+	}
+}
+
+/* Memory for the ring: all of it, or for one slot, or none. */
+static void reserve(struct urxe_bouncing *s)
+{
+	uint64_t at = (char *)s->ring - (char *)s->ctx->arena;
+	uint64_t data = offsetof(struct urxe_bounce_ring, data);
+	uint32_t n = URXE_BOUNCE_SLOTS;
+
+	if (arena_reserve(s->ctx->cmd_fd, at, sizeof(*s->ring))) {
+		n = 1;
+		if (arena_reserve(s->ctx->cmd_fd, at, data + URXE_BOUNCE_BYTES))
+			return;
+	}
+	clear_slots(s->ring, n);
+	atomic_store_explicit(&s->b->slots, n, memory_order_release);
+}
+
+/* A bouncer's place that nobody has. */
+static struct urxe_bouncer *claim(struct urxe_context *ctx)
+{
+	struct urxe_arena *a = ctx->arena;
+	struct urxe_bouncer *b;
+	int ret, round;
+
+	/* those that were never used first: who asks for a dead one learns it;
+	 * and a requester that looks for life may hold it for a moment */
+	for (round = 0; round < 100; round++) {
+		for (b = a->bouncer; b < a->bouncer + URXE_BOUNCERS; b++) {
+			if (!round &&
+			    atomic_load_explicit(&b->pid, memory_order_relaxed))
+				continue;
+			ret = pthread_mutex_trylock(&b->alive);
+			if (ret == EOWNERDEAD)
+				pthread_mutex_consistent(&b->alive);
+			if (!ret || ret == EOWNERDEAD)
+				return b;
+		}
+		sched_yield();
+	}
+	return NULL;
+}
+
+static void announce(struct urxe_bouncing *s)
+{
+	struct urxe_bouncer *b = s->b;
+	uint32_t seq = atomic_load_explicit(&b->seq, memory_order_relaxed);
+
+	/* whoever had it died: what he was at is over */
+	atomic_store_explicit(&b->seq, (seq + 1) & ~1u, memory_order_release);
+	atomic_store_explicit(&b->pid, 0, memory_order_release);
+	clear_slots(s->ring,
+		    atomic_load_explicit(&b->slots, memory_order_relaxed));
+	atomic_store_explicit(&b->sleeps, 0, memory_order_relaxed);
+	atomic_store_explicit(&b->stuck, 0, memory_order_relaxed);
+	atomic_store_explicit(&b->foreign, s->ctx->self->my_flag != 0,
+			      memory_order_relaxed);
+	atomic_store_explicit(&b->gone, 0, memory_order_relaxed);
+	atomic_store_explicit(&b->pid, urxe_pid, memory_order_release);
+}
+
+static void rest(struct urxe_bouncer *b, uint32_t seen)
+{
+	atomic_store_explicit(&b->sleeps, 1, memory_order_seq_cst);
+	if (atomic_load_explicit(&b->wake, memory_order_seq_cst) == seen)
+		bounce_wait(&b->wake, seen, 0);
+	atomic_store_explicit(&b->sleeps, 0, memory_order_relaxed);
+}
+
+static void work(struct urxe_bouncing *s)
+{
+	struct urxe_bouncer *b = s->b;
+	uint64_t last = 0;
+	uint32_t seen;
+
+	while (!atomic_load_explicit(&s->stop, memory_order_acquire)) {
+		seen = atomic_load_explicit(&b->wake, memory_order_seq_cst);
+		if (atomic_load_explicit(&b->stuck, memory_order_seq_cst))
+			atomic_store_explicit(&b->stuck, 0,
+					      memory_order_seq_cst);
+		if (!atomic_load_explicit(&b->slots, memory_order_relaxed) &&
+		    atomic_exchange_explicit(&b->wanted, 0,
+					     memory_order_seq_cst))
+			reserve(s);
+		if (serve_all(s))
+			last = urxe_now();
+		else if (!last || urxe_now() - last > AWAKE_NS)
+			rest(b, seen);
+	}
+}
+
+static void *bouncer_main(void *arg)
+{
+	struct urxe_bouncing *s = arg;
+
+	s->b = claim(s->ctx);
+	if (s->b) {
+		s->ring = &s->ctx->arena->ring[s->b - s->ctx->arena->bouncer];
+		announce(s);
+	} else {
+		urxe_why(
+			"%d processes copy for others in this context: no more",
+			URXE_BOUNCERS);
+	}
+	sem_post(&s->ready);
+	if (!s->b)
+		return NULL;
+	work(s);
+	atomic_store_explicit(&s->b->gone, 1, memory_order_release);
+	pthread_mutex_unlock(&s->b->alive);
+	return NULL;
+}
+
+/* ------------------------------------------------------- its life */
+
+static pthread_mutex_t start_lock = PTHREAD_MUTEX_INITIALIZER;
+
+void bounce_lock(void)
+{
+	pthread_mutex_lock(&start_lock);
+}
+
+void bounce_unlock(void)
+{
+	pthread_mutex_unlock(&start_lock);
+}
+
+static void start(struct urxe_context *ctx)
+{
+	struct urxe_bouncing *s;
+	sigset_t all, old;
+
+	pthread_mutex_lock(&start_lock);
+	if (ctx->bouncing || !(s = calloc(1, sizeof(*s))))
+		goto out;
+	s->ctx = ctx;
+	sem_init(&s->ready, 0, 0);
+	/* the application's signals are not ours to take */
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	if (pthread_create(&s->thread, NULL, bouncer_main, s)) {
+		sem_destroy(&s->ready);
+		free(s);
+	} else {
+		ctx->bouncing = s;
+		while (sem_wait(&s->ready) && errno == EINTR)
+			;
+	}
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+out:
+	pthread_mutex_unlock(&start_lock);
+}
+
+void bounce_stop(struct urxe_context *ctx)
+{
+	struct urxe_bouncing *s = ctx->bouncing;
+
+	if (!s)
+		return;
+	atomic_store_explicit(&s->stop, true, memory_order_release);
+	if (s->b)
+		bounce_ring(&s->b->wake, &s->b->sleeps);
+	pthread_join(s->thread, NULL);
+	ctx->bouncing = NULL;
+	sem_destroy(&s->ready);
+	free(s);
+}
+
+/* Is process_vm_* forbidden to this process, whatever the target? */
+static bool forbidden(void)
+{
+	static _Atomic int known; /* 0: not yet, 1: no, 2: yes */
+	char from = 0, to;
+	struct iovec here = { &to, 1 }, there = { &from, 1 };
+	int answer = atomic_load_explicit(&known, memory_order_relaxed);
+	int saved = errno;
+
+	if (!answer) {
+		answer = process_vm_readv(urxe_pid, &here, 1, &there, 1, 0) ==
+						 1 &&
+					 process_vm_writev(urxe_pid, &here, 1,
+							   &there, 1, 0) == 1 ?
+				 1 :
+				 2;
+		atomic_store_explicit(&known, answer, memory_order_relaxed);
+		errno = saved;
+	}
+	return answer == 2;
+}
+
+void bounce_expose(struct urxe_context *ctx)
+{
+	atomic_store_explicit(&ctx->exposed, true, memory_order_seq_cst);
+	if (atomic_load_explicit(&ctx->has_private, memory_order_seq_cst))
+		start(ctx);
+}
+
+void bounce_private(struct urxe_context *ctx)
+{
+	atomic_store_explicit(&ctx->has_private, true, memory_order_seq_cst);
+	if (atomic_load_explicit(&ctx->exposed, memory_order_seq_cst) ||
+	    forbidden())
+		start(ctx);
+}
