@@ -38,7 +38,7 @@ static void start_peer(struct duo *d)
 	int sock[2];
 
 	ck_ok(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sock));
-	d->pid = fork();
+	d->pid = fork_peer();
 	ck_assert_int_ge(d->pid, 0);
 	if (!d->pid) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);

@@ -473,6 +473,38 @@ void expect_no_async(struct ibv_context *ctx)
 
 /* ---------------------------------------------------------------- system */
 
+pid_t fork_peer(void)
+{
+	int fd, back = 0;
+	pid_t pid;
+
+	if (!getenv("URXE_TEST_PIDNS"))
+		return fork();
+	fd = open("/proc/self/ns/pid", O_RDONLY | O_CLOEXEC);
+	ck_assert_int_ge(fd, 0);
+	ck_assert_msg(!unshare(CLONE_NEWPID), "no PID namespace: %s",
+		      strerror(errno));
+	pid = fork();
+	/* or this process could start no threads any more */
+	if (pid)
+		back = setns(fd, CLONE_NEWPID);
+	close(fd);
+	ck_ok(back);
+	return pid;
+}
+
+pid_t spawn(int (*fn)(void *arg), void *arg)
+{
+	pid_t pid = fork_peer();
+
+	ck_assert_int_ge(pid, 0);
+	if (!pid) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		_exit(fn(arg));
+	}
+	return pid;
+}
+
 void leave_check(void)
 {
 	const int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
@@ -492,18 +524,6 @@ void leave_check(void)
 	}
 	closedir(dir);
 	close(null);
-}
-
-pid_t spawn(int (*fn)(void *arg), void *arg)
-{
-	pid_t pid = fork();
-
-	ck_assert_int_ge(pid, 0);
-	if (!pid) {
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		_exit(fn(arg));
-	}
-	return pid;
 }
 
 int reap_child(pid_t pid)

@@ -178,7 +178,18 @@ void expect_no_async(struct ibv_context *ctx);
 bool fd_readable(int fd, int ms);
 
 /* Processes and time. */
+/*
+ * fork(); with URXE_TEST_PIDNS in the environment each child is in a PID
+ * namespace of its own (tests/bounce/apart).
+ */
+pid_t fork_peer(void);
 pid_t spawn(int (*fn)(void *arg), void *arg);
+/*
+ * For those who will be killed.  Check notes each assertion in a file that
+ * children share; a note that SIGKILL cuts short spoils it for everybody, so
+ * theirs go elsewhere: that they were killed is all that is asked of them.
+ */
+void leave_check(void);
 int reap_child(pid_t pid); /* exit status or -signal */
 /*
  * Check notes each assertion in a file that children share.  A note that

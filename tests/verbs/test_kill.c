@@ -2,9 +2,6 @@
 /* SIGKILL in the middle of traffic: the peer learns it, and life goes on. */
 #define _GNU_SOURCE
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+#ifndef URXE_TESTS_FORBID_H
+#define URXE_TESTS_FORBID_H
+
+#define FORBID_READ 1
+#define FORBID_WRITE 2
+
+/*
+ * From now on process_vm_readv, process_vm_writev or both fail with EPERM in
+ * this thread and all that it starts.  0 or errno.
+ */
+int forbid(int what);
+
+#endif

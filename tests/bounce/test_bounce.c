@@ -1,0 +1,303 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Private memory that only its own process can copy: what the other tests,
+ * run without process_vm_*, do not see.
+ */
+#define _GNU_SOURCE
+#include <signal.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "forbid.h"
+#include "harness.h"
+
+#define R IBV_WR_RDMA_READ
+#define W IBV_WR_RDMA_WRITE
+#define S IBV_WR_SEND
+#define BIG 16384
+
+static void do_forbid(struct node *b, void *arg)
+{
+	(void)b;
+	ck_ok(forbid(*(int *)arg));
+}
+
+/* Everything once, and that it is right. */
+static void exchange(struct duo *d, unsigned int seed)
+{
+	struct ibv_wc wc;
+	uint64_t old;
+
+	node_fill(&d->a, 0, BIG, seed);
+	ck_ok(post(d, W, 1, 0, BIG, BIG, 0));
+	expect_ok(d->a.scq, 1, IBV_WC_RDMA_WRITE);
+	ck_assert(b_has(d, BIG, BIG, seed));
+	b_fill(d, 0, BIG, seed + 1);
+	ck_ok(post(d, R, 2, BIG, BIG, 0, 0));
+	expect_ok(d->a.scq, 2, IBV_WC_RDMA_READ);
+	ck_assert(node_has(&d->a, BIG, BIG, seed + 1));
+	b_recv(d, 3, 2 * BIG, BIG);
+	ck_ok(post(d, S, 3, 0, BIG, 0, 0));
+	expect_ok(d->a.scq, 3, IBV_WC_SEND);
+	wc = b_wait_recv(d);
+	ck_assert_uint_eq(wc.status, IBV_WC_SUCCESS);
+	ck_assert_uint_eq(wc.byte_len, BIG);
+	ck_assert(b_has(d, 2 * BIG, BIG, seed));
+	b_store64(d, 0, 40);
+	ck_ok(post_atomic(d, IBV_WR_ATOMIC_FETCH_AND_ADD, 4, BIG, 0, 2, 0));
+	expect_ok(d->a.scq, 4, IBV_WC_FETCH_ADD);
+	node_get(&d->a, BIG, &old, 8);
+	ck_assert_uint_eq(old, 40);
+	ck_assert_uint_eq(b_load64(d, 0), 42);
+}
+
+/*
+ * One of the two is in a sandbox, or both; from the beginning, or only when
+ * they have exchanged messages without it.
+ */
+START_TEST(one_side)
+{
+	int what = FORBID_READ | FORBID_WRITE;
+	struct opts o = default_opts();
+	bool late = _i / 3;
+	struct duo d;
+
+	duo_open_unconnected(&d, TWO_PROCESSES, MEM_HEAP, MEM_HEAP, &o);
+	if (late) {
+		duo_connect(&d);
+		exchange(&d, 1);
+	}
+	if (_i % 3 != 1)
+		ck_ok(forbid(what));
+	if (_i % 3 != 0)
+		on_b(&d, do_forbid, &what, sizeof(what));
+	if (!late)
+		duo_connect(&d);
+	exchange(&d, 11);
+	exchange(&d, 22);
+	duo_close(&d);
+}
+END_TEST
+
+/* ------------------------------------------------------- stopped */
+
+/*
+ * Who does not run answers nothing: the verbs return, the IB timers run, other
+ * connections go on, and so does this one if he comes back in time.
+ */
+START_TEST(stopped)
+{
+	static const enum ibv_wr_opcode op[] = { W, R, S };
+	static const enum ibv_wc_opcode wc[] = { IBV_WC_RDMA_WRITE,
+						 IBV_WC_RDMA_READ,
+						 IBV_WC_SEND };
+	bool comes_back = _i / 3;
+	struct opts o = default_opts();
+	struct duo d, other;
+	double start;
+
+	may_leak();
+	o.timeout = comes_back ? 20 : 14; /* 4.3 s, 67 ms */
+	o.retry_cnt = comes_back ? 7 : 2;
+	duo_open(&d, TWO_PROCESSES, MEM_HEAP, MEM_HEAP, &o);
+	duo_open(&other, SAME_PROCESS, MEM_HEAP, MEM_HEAP, &o);
+	ck_ok(forbid(FORBID_READ | FORBID_WRITE));
+	exchange(&d, 1);
+	if (op[_i % 3] == S)
+		b_recv(&d, 5, BIG, BIG);
+	b_fill(&d, 0, BIG, 3);
+	node_fill(&d.a, 0, BIG, 3);
+	kill(d.pid, SIGSTOP);
+	ck_assert_int_eq(waitpid(d.pid, NULL, WUNTRACED), d.pid);
+	start = now_ms();
+	ck_ok(post(&d, op[_i % 3], 5, 0, BIG, _i % 3 == 1 ? 0 : BIG, 0));
+	ck_assert(now_ms() - start < 5000);
+	ck_ok(post(&other, W, 6, 0, BIG, BIG, 0));
+	expect_ok(other.a.scq, 6, IBV_WC_RDMA_WRITE);
+	/* nobody waits for it either who takes memory away */
+	duo_close(&other);
+	if (!comes_back) {
+		expect(d.a.scq, 5, IBV_WC_RETRY_EXC_ERR);
+		kill(d.pid, SIGCONT);
+		/* what was given up on is not done later */
+		if (_i % 3 == 0)
+			ck_assert(!b_has(&d, BIG, BIG, 3));
+		duo_renew(&d);
+	} else {
+		expect_none(d.a.scq, 50);
+		kill(d.pid, SIGCONT);
+		expect_ok(d.a.scq, 5, wc[_i % 3]);
+		ck_assert(b_has(&d, _i % 3 == 1 ? 0 : BIG, BIG, 3));
+		if (op[_i % 3] == S)
+			ck_assert_uint_eq(b_wait_recv(&d).status,
+					  IBV_WC_SUCCESS);
+	}
+	exchange(&d, 5);
+	duo_close(&d);
+}
+END_TEST
+
+/* ------------------------------------------------------- killed */
+
+#define CROWD 12 /* more than there are slots */
+#define BLOCK 4096
+
+struct member {
+	int sock;
+	int number;
+};
+
+static void swap_addr(int sock, struct node *n, struct addr *peer)
+{
+	struct addr mine = node_addr(n);
+
+	ck_assert_int_eq(write(sock, &mine, sizeof(mine)), sizeof(mine));
+	ck_assert_int_eq(read(sock, peer, sizeof(*peer)), sizeof(*peer));
+}
+
+/* WRITE after WRITE, each of one byte all over, until it is killed. */
+static int writer(void *arg)
+{
+	struct member *m = arg;
+	struct opts o = default_opts();
+	struct ibv_send_wr wr = { .opcode = W,
+				  .num_sge = 1,
+				  .send_flags = IBV_SEND_SIGNALED };
+	struct addr peer;
+	struct node n;
+	int i;
+
+	leave_check();
+	ck_ok(forbid(FORBID_READ | FORBID_WRITE));
+	node_open(&n, NULL, MEM_HEAP, &o);
+	swap_addr(m->sock, &n, &peer);
+	node_connect(&n, &peer);
+	for (i = 1;; i++) {
+		struct ibv_sge sge = node_sge(&n, 0, BLOCK);
+
+		memset(n.buf, i & 0xff, BLOCK);
+		wr.sg_list = &sge;
+		wr.wr.rdma.remote_addr = peer.base;
+		wr.wr.rdma.rkey = peer.rkey;
+		ck_ok(post_wr(n.qp, &wr));
+		if (wait_wc(n.scq).status != IBV_WC_SUCCESS)
+			return 1;
+		if (i == 20)
+			ck_assert_int_eq(write(m->sock, "", 1), 1);
+	}
+}
+
+static pid_t start_writer(struct node *n, struct member *m, int sock[2])
+{
+	struct addr peer;
+	pid_t pid;
+
+	ck_ok(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sock));
+	m->sock = sock[1];
+	pid = spawn(writer, m);
+	close(sock[1]);
+	swap_addr(sock[0], n, &peer);
+	node_connect(n, &peer);
+	return pid;
+}
+
+static void await_traffic(int sock)
+{
+	char byte;
+
+	ck_assert(fd_readable(sock, WAIT_MS));
+	ck_assert_int_eq(read(sock, &byte, 1), 1);
+}
+
+static void end_writer(pid_t pid, int sock)
+{
+	kill(pid, SIGKILL);
+	ck_assert_int_eq(reap_child(pid), -SIGKILL);
+	close(sock);
+}
+
+/*
+ * A crowd of writers is killed at any moment: each left its last block whole,
+ * and what they held in the ring is there for those who come after.
+ */
+START_TEST(crowd_is_killed)
+{
+	struct opts o = default_opts();
+	struct member m[CROWD];
+	struct node n[CROWD];
+	int sock[CROWD][2];
+	pid_t pid[CROWD];
+	int i, round;
+
+	may_leak();
+	for (round = 0; round < 3; round++) {
+		for (i = 0; i < CROWD; i++) {
+			node_open(&n[i], i ? n[0].ctx : NULL, MEM_HEAP, &o);
+			pid[i] = start_writer(&n[i], &m[i], sock[i]);
+		}
+		for (i = 0; i < CROWD; i++)
+			await_traffic(sock[i][0]);
+		for (i = 0; i < CROWD; i++) {
+			usleep(777 * round);
+			end_writer(pid[i], sock[i][0]);
+		}
+		for (i = CROWD - 1; i >= 0; i--) {
+			ck_ok(ibv_dereg_mr(n[i].mr));
+			ck_assert(node_all(&n[i], 0, BLOCK,
+					   *(uint8_t *)n[i].buf));
+			n[i].mr = ibv_reg_mr(n[i].pd, n[i].buf, o.size,
+					     ALL_ACCESS);
+			ck_nonnull(n[i].mr);
+			node_close(&n[i]);
+		}
+	}
+}
+END_TEST
+
+/* After ibv_dereg_mr no byte changes, also if the writer is dead. */
+START_TEST(dereg_after_kill)
+{
+	struct opts o = default_opts();
+	struct member m;
+	struct node n;
+	int sock[2], i, k;
+	pid_t pid;
+
+	node_open(&n, NULL, MEM_HEAP, &o);
+	for (i = 0; i < 10; i++) {
+		pid = start_writer(&n, &m, sock);
+		await_traffic(sock[0]);
+		usleep(333 * i);
+		kill(pid, SIGKILL);
+		if (i % 2)
+			ck_assert_int_eq(reap_child(pid), -SIGKILL);
+		ck_ok(ibv_dereg_mr(n.mr));
+		node_fill(&n, 0, 65536, i);
+		for (k = 0; k < 50; k++) {
+			ck_assert(node_has(&n, 0, 65536, i));
+			sched_yield();
+		}
+		if (!(i % 2))
+			ck_assert_int_eq(reap_child(pid), -SIGKILL);
+		close(sock[0]);
+		n.mr = ibv_reg_mr(n.pd, n.buf, o.size, ALL_ACCESS);
+		ck_nonnull(n.mr);
+		ck_ok(ibv_destroy_qp(n.qp));
+		node_make_qp(&n);
+	}
+	node_close(&n);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite("bounce");
+
+	add_loop(s, one_side, 6);
+	add_loop(s, stopped, 6);
+	add(s, crowd_is_killed);
+	add(s, dereg_after_kill);
+	return run(s);
+}
