@@ -248,6 +248,35 @@ struct cm {
 	bool watch; /* time or death may now concern this process's ids */
 };
 
+/* How many entries there may be: no index is greater, whatever is written. */
+static inline uint32_t cm_chans(const struct cm *cm)
+{
+	const uint32_t high = cm->t->chan_high;
+
+	return high < CM_MAX_CHAN ? high : CM_MAX_CHAN;
+}
+
+static inline uint32_t cm_ids(const struct cm *cm)
+{
+	const uint32_t high = cm->t->id_high;
+
+	return high < CM_MAX_ID ? high : CM_MAX_ID;
+}
+
+static inline uint32_t cm_events(const struct cm *cm)
+{
+	const uint32_t high = cm->t->event_high;
+
+	return high < CM_MAX_EVENT ? high : CM_MAX_EVENT;
+}
+
+static inline uint32_t cm_mcs(const struct cm *cm)
+{
+	const uint32_t high = cm->t->mc_high;
+
+	return high < CM_MAX_MC ? high : CM_MAX_MC;
+}
+
 /* cm_table.c ----------------------------------------------------------- */
 
 /* Map the tables, made if they are not there. */
@@ -257,11 +286,6 @@ void cm_lock(struct cm *cm);
 void cm_unlock(struct cm *cm);
 uint64_t cm_now(void);
 
-/* How many entries there may be: no index is greater, whatever is written. */
-uint32_t cm_chans(const struct cm *cm);
-uint32_t cm_ids(const struct cm *cm);
-uint32_t cm_events(const struct cm *cm);
-uint32_t cm_mcs(const struct cm *cm);
 /* Pointers into the tables, NULL if ref (index + 1) names nothing. */
 struct cm_chan *cm_chan_at(struct cm *cm, uint32_t ref);
 struct cm_id *cm_id_at(struct cm *cm, uint32_t ref);

@@ -139,26 +139,6 @@ static uint32_t least(uint32_t a, uint32_t b)
 	return a < b ? a : b;
 }
 
-uint32_t cm_chans(const struct cm *cm)
-{
-	return least(cm->t->chan_high, CM_MAX_CHAN);
-}
-
-uint32_t cm_ids(const struct cm *cm)
-{
-	return least(cm->t->id_high, CM_MAX_ID);
-}
-
-uint32_t cm_events(const struct cm *cm)
-{
-	return least(cm->t->event_high, CM_MAX_EVENT);
-}
-
-uint32_t cm_mcs(const struct cm *cm)
-{
-	return least(cm->t->mc_high, CM_MAX_MC);
-}
-
 /* Does ref (index + 1) name an entry that has memory? */
 static bool in_table(uint32_t ref, uint32_t end)
 {
