@@ -54,7 +54,7 @@ static int bind_addr(struct ucma *u, struct cm_id *id, const union cm_addr *a)
 	if (ret)
 		return ret;
 	id->src = *a;
-	if (a->sa.sa_family == AF_INET && !(id->flags & CM_F_AFONLY_SET))
+	if (!(id->flags & CM_F_AFONLY_SET) && ucma_one_family(a))
 		id->flags |= CM_F_AFONLY;
 	ret = cm_port_bind(&u->cm, id, ucma_is_privileged());
 	if (ret) {

@@ -57,6 +57,21 @@ int ucma_route(const union cm_addr *dst, union cm_addr *src)
 	return ret;
 }
 
+bool ucma_one_family(const union cm_addr *a)
+{
+	socklen_t len = sizeof(int);
+	int fd, only = 0;
+
+	if (a->sa.sa_family != AF_INET6)
+		return a->sa.sa_family == AF_INET;
+	fd = udp_socket(a); /* which begins as sysctl bindv6only says */
+	if (fd < 0)
+		return false;
+	getsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &only, &len);
+	close(fd);
+	return only;
+}
+
 bool ucma_is_privileged(void)
 {
 	struct __user_cap_header_struct hdr = {

@@ -105,6 +105,11 @@ bool ucma_is_privileged(void)
 	return true;
 }
 
+bool ucma_one_family(const union cm_addr *a)
+{
+	return a->sa.sa_family == AF_INET;
+}
+
 /* --------------------------------------------------- no host of the host */
 
 _Atomic int ucma_host_used;
