@@ -5,6 +5,7 @@
  */
 #define _GNU_SOURCE
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -103,14 +104,14 @@ struct exporter {
 };
 
 /* Fork the importer first, then open and offer. */
-static void start(struct exporter *e, int (*importer)(void *))
+static void start(struct exporter *e, int (*importer)(void *), void *arg)
 {
 	struct ibv_alloc_dm_attr attr = { .length = 4096 };
 	int s[2];
 
 	ck_ok(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, s));
 	sock = s[1];
-	e->pid = spawn(importer, NULL);
+	e->pid = spawn(importer, arg);
 	close(s[1]);
 	e->sock = s[0];
 	e->ctx = open_device();
@@ -226,7 +227,7 @@ START_TEST(fields)
 	struct exporter e;
 	char got[8];
 
-	start(&e, look_at_fields);
+	start(&e, look_at_fields, NULL);
 	ck_ok(ibv_memcpy_to_dm(e.dm, 8, "exported", 8));
 	offer(&e);
 	ck_assert_int_eq(reap_child(e.pid), 0);
@@ -297,12 +298,62 @@ static int use_memory(void *arg)
 	return 0;
 }
 
+static bool apart(void)
+{
+	return getenv("URXE_TEST_PIDNS") != NULL;
+}
+
+/*
+ * Where only we can copy our memory (docs/deviations.md): a QP that listens to
+ * others.
+ */
+static void be_reachable(struct exporter *e)
+{
+	struct ibv_cq *cq = ibv_create_cq(e->ctx, 1, NULL, NULL, 0);
+	struct ibv_qp_init_attr init = { .send_cq = cq,
+					 .recv_cq = cq,
+					 .cap = { 1, 1, 1, 1, 0 },
+					 .qp_type = IBV_QPT_UD };
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT, .port_num = 1 };
+	struct ibv_pd *pd = ibv_alloc_pd(e->ctx);
+	struct ibv_qp *qp;
+
+	may_leak();
+	ck_assert(cq && pd);
+	qp = ibv_create_qp(pd, &init);
+	ck_nonnull(qp);
+	ck_ok(ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_PORT |
+					       IBV_QP_PKEY_INDEX |
+					       IBV_QP_QKEY));
+	ck_ok(qp_to(qp, IBV_QPS_RTR));
+}
+
+/* With processes apart: one that has the exporter's number, elsewhere. */
+static int namesake_uses_memory(void *arg)
+{
+	pid_t want = *(pid_t *)arg, pid;
+	int status;
+
+	do {
+		pid = fork();
+		if (!pid)
+			_exit(getpid() == want ? use_memory(NULL) : 0);
+		status = pid < 0 ? -1 : reap_child(pid);
+	} while (!status && pid < want);
+	return pid == want ? status : 1;
+}
+
 START_TEST(traffic)
 {
+	pid_t self = getpid();
 	struct exporter e;
 	int i;
 
-	start(&e, use_memory);
+	if (_i && !apart())
+		return;
+	start(&e, _i ? namesake_uses_memory : use_memory, &self);
+	if (apart())
+		be_reachable(&e);
 	offer(&e);
 	ck_assert_int_eq(reap_child(e.pid), 0);
 	for (i = 0; i < 4096; i++)
@@ -339,7 +390,7 @@ START_TEST(destroyed_by_the_importer)
 	struct ibv_device_attr attr;
 	struct exporter e;
 
-	start(&e, destroy_all);
+	start(&e, destroy_all, NULL);
 	offer(&e);
 	ck_assert_int_eq(reap_child(e.pid), 0);
 	ck_assert_int_eq(ibv_dereg_mr(e.mr), ENOENT);
@@ -382,7 +433,7 @@ START_TEST(destroyed_by_the_exporter)
 {
 	struct exporter e;
 
-	start(&e, outlive_objects);
+	start(&e, outlive_objects, NULL);
 	offer(&e);
 	wait_turn(e.sock);
 	ck_ok(ibv_dereg_mr(e.mr));
@@ -423,7 +474,7 @@ START_TEST(opener_closes_first)
 {
 	struct exporter e;
 
-	start(&e, outlive_opener);
+	start(&e, outlive_opener, NULL);
 	ck_ok(ibv_memcpy_to_dm(e.dm, 8, "exported", 8));
 	offer(&e);
 	wait_turn(e.sock);
@@ -455,7 +506,7 @@ START_TEST(importer_killed)
 	struct exporter e;
 	char got[8];
 
-	start(&e, be_killed);
+	start(&e, be_killed, NULL);
 	ck_ok(ibv_memcpy_to_dm(e.dm, 8, "exported", 8));
 	offer(&e);
 	wait_turn(e.sock);
@@ -510,7 +561,7 @@ int main(void)
 	Suite *s = suite("import");
 
 	add(s, fields);
-	add(s, traffic);
+	add_loop(s, traffic, 2);
 	add(s, destroyed_by_the_importer);
 	add(s, destroyed_by_the_exporter);
 	add(s, opener_closes_first);
