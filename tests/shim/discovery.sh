@@ -9,7 +9,7 @@ if [ "${2-}" = nobody ]; then
 	have setpriv || skip "no setpriv"
 	as="setpriv --reuid=65534 --regid=65534 --clear-groups"
 	chown 65534:65534 "$URXE_DIR"
-	$as "$URXE" --version >/dev/null 2>&1 ||
+	$as "$(realpath "$URXE")" --version >/dev/null 2>&1 ||
 		skip "the build is not readable for others"
 	run() {
 		$as "$URXE" run -- "$@"
