@@ -14,9 +14,8 @@ struct cq {
 
 static uint32_t depth(const struct urxe_cq_sh *sh)
 {
-	uint32_t log = URXE_CQ_LOG(
+	const uint32_t n = URXE_CQ_DEPTH(
 		atomic_load_explicit(&sh->ring, memory_order_relaxed));
-	uint32_t n = 1u << log;
 
 	return n > URXE_MAX_CQE ? URXE_MAX_CQE : n;
 }
