@@ -102,14 +102,14 @@ static void retry(struct urxe_qp *qp, uint64_t now)
 /* Whoever holds up a flush is about to leave. */
 #define FLUSH_POLL_NS 50000
 
-/* Flushes that were held up; false if they still are. */
-static bool flush_again(struct urxe_cq *cq)
+/* Flushes that were held up. */
+static void flush_again(struct urxe_cq *cq)
 {
 	if (!atomic_load_explicit(&cq->sh->attention, memory_order_relaxed))
-		return true;
-	atomic_store_explicit(&cq->sh->attention, 0, memory_order_seq_cst);
+		return;
+	/* an exchange, to see what was done before it was set */
+	atomic_exchange_explicit(&cq->sh->attention, 0, memory_order_seq_cst);
 	flush_cq(cq);
-	return !atomic_load_explicit(&cq->sh->attention, memory_order_relaxed);
 }
 
 void retry_progress(struct urxe_cq *cq)
@@ -136,39 +136,58 @@ void retry_progress(struct urxe_cq *cq)
 /* Nobody tells us that a peer became ready: look at least this often. */
 #define TRANSPORT_POLL_NS 1000000
 
+/* Returns the next deadline of cq's QPs. */
+static uint64_t retry_cq(struct urxe_cq *cq, uint64_t now)
+{
+	uint64_t next = UINT64_MAX, at;
+	struct urxe_qp *qp;
+
+	for (qp = cq->send_qps; qp; qp = qp->scq_next) {
+		at = now + TRANSPORT_POLL_NS;
+		if (urxe_trylock_outside(&qp->lock)) {
+			if (qp->stall.kind != STALL_NONE)
+				retry(qp, now);
+			if (qp->stall.kind != STALL_TRANSPORT)
+				at = UINT64_MAX;
+			if (qp->stall.kind != STALL_NONE &&
+			    qp->stall.deadline && qp->stall.deadline < at)
+				at = qp->stall.deadline;
+			urxe_unlock_outside(&qp->lock);
+		}
+		if (at < next)
+			next = at;
+	}
+	return next;
+}
+
+/* Is a flush held up?  A retry may have begun it, also of a CQ before its own. */
+static bool any_attention(const struct urxe_context *ctx)
+{
+	const struct urxe_cq *cq;
+
+	for (cq = ctx->cqs; cq; cq = cq->next)
+		if (atomic_load_explicit(&cq->sh->attention,
+					 memory_order_relaxed))
+			return true;
+	return false;
+}
+
 uint64_t retry_all(struct urxe_context *ctx)
 {
 	uint64_t now = urxe_now(), next = UINT64_MAX, at;
 	struct urxe_cq *cq;
-	struct urxe_qp *qp;
 
 	pthread_mutex_lock(&ctx->lock);
 	for (cq = ctx->cqs; cq; cq = cq->next) {
-		if (!flush_again(cq))
-			next = now + FLUSH_POLL_NS;
+		flush_again(cq);
 		if (!atomic_load_explicit(&cq->stalled, memory_order_relaxed))
 			continue;
-		for (qp = cq->send_qps; qp; qp = qp->scq_next) {
-			at = now + TRANSPORT_POLL_NS;
-			if (!urxe_trylock_outside(&qp->lock)) {
-				if (at < next)
-					next = at;
-				continue;
-			}
-			if (qp->stall.kind != STALL_NONE)
-				retry(qp, now);
-			at = UINT64_MAX;
-			if (qp->stall.kind != STALL_NONE &&
-			    qp->stall.deadline)
-				at = qp->stall.deadline;
-			if (qp->stall.kind == STALL_TRANSPORT &&
-			    at > now + TRANSPORT_POLL_NS)
-				at = now + TRANSPORT_POLL_NS;
-			if (at < next)
-				next = at;
-			urxe_unlock_outside(&qp->lock);
-		}
+		at = retry_cq(cq, now);
+		if (at < next)
+			next = at;
 	}
+	if (next > now + FLUSH_POLL_NS && any_attention(ctx))
+		next = now + FLUSH_POLL_NS;
 	pthread_mutex_unlock(&ctx->lock);
 	return next;
 }

@@ -452,6 +452,52 @@ START_TEST(flush_behind_a_long_write)
 }
 END_TEST
 
+/* As many WRITEs at once as keep b busy while a fails. */
+static void *write_on_and_on(void *arg)
+{
+	struct duo *d = arg;
+	struct ibv_sge sge = node_sge(&d->b, 0, (uint32_t)d->b.o.size);
+	struct ibv_send_wr wr[8];
+	int i;
+
+	for (i = 0; i < 8; i++) {
+		wr[i] = (struct ibv_send_wr){
+			.next = i < 7 ? &wr[i + 1] : NULL,
+			.sg_list = &sge,
+			.num_sge = 1,
+			.opcode = IBV_WR_RDMA_WRITE,
+			.wr.rdma = { d->a.base, d->a.mr->rkey },
+		};
+	}
+	ck_ok(post_wr(d->b.qp, wr));
+	return NULL;
+}
+
+/* The same if it is a timer that ends the QP, and nobody polls. */
+START_TEST(flush_by_a_timer)
+{
+	struct opts o = default_opts();
+	pthread_t thread;
+	struct duo d;
+
+	o.channel = true;
+	o.size = 128 << 20;
+	o.rnr_retry = 1;
+	o.min_rnr_timer = 24; /* 41 ms */
+	duo_open(&d, SAME_PROCESS, MEM_HEAP, MEM_HEAP, &o);
+	memset(d.b.buf, 1, o.size);
+	ck_ok(post_recv(&d.a, 7, 0, 64));
+	ck_ok(ibv_req_notify_cq(d.a.rcq, 0));
+	ck_ok(post(&d, IBV_WR_SEND, 8, 0, 8, 0, 0));
+	ck_ok(pthread_create(&thread, NULL, write_on_and_on, &d));
+	expect_event(d.a.chan, d.a.rcq, &d.a);
+	ck_ok(pthread_join(thread, NULL));
+	expect(d.a.rcq, 7, IBV_WC_WR_FLUSH_ERR);
+	expect(d.a.scq, 8, IBV_WC_RNR_RETRY_EXC_ERR);
+	duo_close(&d);
+}
+END_TEST
+
 /* An event that nobody fetched goes away with its CQ. */
 START_TEST(destroy_with_unread_event)
 {
@@ -573,6 +619,7 @@ int main(void)
 	add_loop(s, destroy_waits_for_acks, WHERE_COUNT);
 	add_loop(s, destroy_waits_from_the_read_on, WHERE_COUNT);
 	add_loop(s, flush_behind_a_long_write, TWO_PROCESSES);
+	add(s, flush_by_a_timer);
 	add_loop(s, destroy_with_unread_event, WHERE_COUNT);
 	add_loop(s, blocked_reader_is_woken, WHERE_COUNT);
 	add_loop(s, sleeper_with_parked_work, WHERE_COUNT);
