@@ -12,6 +12,10 @@
  * its completion is neither polled nor in any CQ.  Everything is tried and
  * not waited for: who calls may itself be between ibv_start_poll and
  * ibv_end_poll.
+ *
+ * After a fork two processes have the queue, and each knows only what itself
+ * posted and polled.  Who finds that the other one did something leaves the
+ * queue alone.
  */
 #include "cq.h"
 #include "poll.h"
@@ -30,6 +34,7 @@ struct queue {
 	struct urxe_qp *qp;
 	uint32_t cons; /* as it was before the requesters left */
 	const struct urxe_cqe *polled; /* being read: its receive is back */
+	bool other_hands; /* another process posts or polls, too */
 };
 
 static bool is_taken(const struct urxe_kept *k, uint32_t cons)
@@ -71,12 +76,27 @@ static void find(struct urxe_cqe *e, void *arg)
 		k->found = true;
 }
 
+/* Has another process polled it?  We are inside its gate. */
+static bool polled_elsewhere(const struct urxe_cq *cq)
+{
+	const struct urxe_cqe *e = &cq->ring[cq->head & cq->mask];
+
+	return atomic_load_explicit(&cq->sh->ring, memory_order_relaxed) !=
+		       cq->ring_word ||
+	       cqe_pos(atomic_load_explicit(&e->word, memory_order_relaxed)) !=
+		       cq->head;
+}
+
 static bool search(struct urxe_cq *cq, struct queue *q)
 {
 	if (!gate_trylock(&cq->gate))
 		return false;
-	q->polled = cq->current;
-	cq_each(cq, find, q);
+	if (polled_elsewhere(cq)) {
+		q->other_hands = true;
+	} else {
+		q->polled = cq->current;
+		cq_each(cq, find, q);
+	}
 	gate_unlock(&cq->gate);
 	return true;
 }
@@ -131,10 +151,12 @@ static bool recover(struct urxe_context *ctx, struct queue *q)
 	if (!urxe_trylock_outside(&q->rq->lock))
 		return false;
 	q->cons = atomic_load_explicit(&q->rq->sh->cons, memory_order_acquire);
-	if (any_taken(q)) {
+	q->other_hands = q->rq->prod != atomic_load_explicit(&q->rq->sh->prod,
+							     memory_order_relaxed);
+	if (!q->other_hands && any_taken(q)) {
 		quiesce_guards(ctx->fabric);
 		looked = search_all(ctx, q);
-		any = looked && post_lost(q);
+		any = looked && !q->other_hands && post_lost(q);
 	}
 	urxe_unlock_outside(&q->rq->lock);
 	if (any)

@@ -338,6 +338,58 @@ START_TEST(killed_in_delivery)
 }
 END_TEST
 
+/* ------------------------------------------------------- after a fork */
+
+#define FEW 10
+
+/* Some messages, when it is told to send them; then it waits to be killed. */
+static int few_or_more(void *arg)
+{
+	int me = *(int *)arg;
+	struct node n;
+
+	leave_check();
+	n = sender_node(me);
+	wait_for(&crowd->go, me + 2);
+	send_all(&n, me, me ? DEPTH : FEW);
+	sleep_ms(6 * WAIT_MS);
+	return 1;
+}
+
+/* The bytes are in the parent's memory. */
+static int take_few(void *arg)
+{
+	struct receiver *r = arg;
+	int i;
+
+	for (i = 0; i < FEW; i++)
+		ck_assert_int_eq(wait_wc(r->n.rcq).status, IBV_WC_SUCCESS);
+	return 0;
+}
+
+/* What a child has polled is not the parent's to post again. */
+START_TEST(polled_by_a_child)
+{
+	struct receiver r;
+	pid_t pid[2];
+
+	spawn_senders(pid, 2, few_or_more);
+	open_receiver(&r, 2);
+	crowd->go = 2;
+	ck_assert_int_eq(reap_child(spawn(take_few, &r)), 0);
+	kill(pid[0], SIGKILL);
+	ck_assert_int_eq(reap_child(pid[0]), -SIGKILL);
+	sleep_ms(300); /* it is noticed */
+	crowd->go = 3;
+	wait_for(&crowd->sent[1], DEPTH - FEW);
+	sleep_ms(QUIET_MS);
+	ck_assert_int_eq(crowd->sent[1], DEPTH - FEW);
+	kill(pid[1], SIGKILL);
+	ck_assert_int_eq(reap_child(pid[1]), -SIGKILL);
+	close_receiver(&r);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite("srq_crowd");
@@ -346,5 +398,6 @@ int main(void)
 	add(s, resize_under_traffic);
 	add_loop(s, killed_sender, 3);
 	add(s, killed_in_delivery);
+	add(s, polled_by_a_child);
 	return run(s);
 }
