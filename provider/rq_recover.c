@@ -17,6 +17,7 @@
  * posted and polled.  Who finds that the other one did something leaves the
  * queue alone.
  */
+#include "bounce.h"
 #include "cq.h"
 #include "poll.h"
 #include "qp.h"
@@ -155,6 +156,8 @@ static bool recover(struct urxe_context *ctx, struct queue *q)
 							     memory_order_relaxed);
 	if (!q->other_hands && any_taken(q)) {
 		quiesce_guards(ctx->fabric);
+		/* what the dead have asked for is done, too */
+		bounce_quiesce(ctx->fabric, ctx->arena);
 		looked = search_all(ctx, q);
 		any = looked && !q->other_hands && post_lost(q);
 	}
