@@ -122,10 +122,18 @@ static enum transfer_status give_up(struct ask *q)
 /* The ring is reserved when it is first needed, by the bouncer. */
 static enum transfer_status await_ring(struct ask *q)
 {
+	if (atomic_load_explicit(&q->b->slots, memory_order_acquire))
+		return TRANSFER_OK;
+	/* rung always: another one may have died before he rang */
+	atomic_store_explicit(&q->b->wanted, URXE_BOUNCE_WANTED,
+			      memory_order_seq_cst);
+	bounce_ring(&q->b->wake, &q->b->sleeps);
 	while (!atomic_load_explicit(&q->b->slots, memory_order_acquire)) {
-		if (!atomic_exchange_explicit(&q->b->wanted, 1,
-					      memory_order_seq_cst))
-			bounce_ring(&q->b->wake, &q->b->sleeps);
+		if (atomic_load_explicit(&q->b->wanted, memory_order_acquire) ==
+		    URXE_BOUNCE_REFUSED) {
+			urxe_why("no shared memory is left to copy through");
+			return q->committed ? TRANSFER_DENIED : TRANSFER_GONE;
+		}
 		if (!look_for_life(q->b))
 			return TRANSFER_GONE;
 		if (out_of_patience(q))

@@ -156,10 +156,17 @@ static bool serve_if_posted(struct urxe_bouncing *s,
 	return taken;
 }
 
+/* How many the ring has; others could write there. */
+static uint32_t slots(const struct urxe_bouncer *b)
+{
+	uint32_t n = atomic_load_explicit(&b->slots, memory_order_relaxed);
+
+	return n < URXE_BOUNCE_SLOTS ? n : URXE_BOUNCE_SLOTS;
+}
+
 static bool serve_all(struct urxe_bouncing *s)
 {
-	uint32_t i,
-		n = atomic_load_explicit(&s->b->slots, memory_order_relaxed);
+	uint32_t i, n = slots(s->b);
 	bool any = false;
 
 	for (i = 0; i < n; i++)
@@ -185,8 +192,8 @@ static void clear_slots(struct urxe_bounce_ring *ring, uint32_t n)
 	}
 }
 
-/* Memory for the ring: all of it, or for one slot, or none. */
-static void reserve(struct urxe_bouncing *s)
+/* Memory for the ring: all of it, or for one slot, or none (then false). */
+static bool reserve(struct urxe_bouncing *s)
 {
 	uint64_t at = (char *)s->ring - (char *)s->ctx->arena;
 	uint64_t data = offsetof(struct urxe_bounce_ring, data);
@@ -195,10 +202,24 @@ static void reserve(struct urxe_bouncing *s)
 	if (arena_reserve(s->ctx->cmd_fd, at, sizeof(*s->ring))) {
 		n = 1;
 		if (arena_reserve(s->ctx->cmd_fd, at, data + URXE_BOUNCE_BYTES))
-			return;
+			return false;
 	}
 	clear_slots(s->ring, n);
 	atomic_store_explicit(&s->b->slots, n, memory_order_release);
+	return true;
+}
+
+static void reserve_if_wanted(struct urxe_bouncing *s)
+{
+	struct urxe_bouncer *b = s->b;
+
+	if (slots(b) || atomic_load_explicit(&b->wanted, memory_order_seq_cst) !=
+				URXE_BOUNCE_WANTED)
+		return;
+	atomic_store_explicit(&b->wanted,
+			      reserve(s) ? URXE_BOUNCE_UNWANTED :
+					   URXE_BOUNCE_REFUSED,
+			      memory_order_release);
 }
 
 /* A bouncer's place that nobody has. */
@@ -234,8 +255,7 @@ static void announce(struct urxe_bouncing *s)
 	/* whoever had it died: what he was at is over */
 	atomic_store_explicit(&b->seq, (seq + 1) & ~1u, memory_order_release);
 	atomic_store_explicit(&b->pid, 0, memory_order_release);
-	clear_slots(s->ring,
-		    atomic_load_explicit(&b->slots, memory_order_relaxed));
+	clear_slots(s->ring, slots(b));
 	atomic_store_explicit(&b->sleeps, 0, memory_order_relaxed);
 	atomic_store_explicit(&b->stuck, 0, memory_order_relaxed);
 	atomic_store_explicit(&b->foreign, s->ctx->self->my_flag != 0,
@@ -263,10 +283,7 @@ static void work(struct urxe_bouncing *s)
 		if (atomic_load_explicit(&b->stuck, memory_order_seq_cst))
 			atomic_store_explicit(&b->stuck, 0,
 					      memory_order_seq_cst);
-		if (!atomic_load_explicit(&b->slots, memory_order_relaxed) &&
-		    atomic_exchange_explicit(&b->wanted, 0,
-					     memory_order_seq_cst))
-			reserve(s);
+		reserve_if_wanted(s);
 		if (serve_all(s))
 			last = urxe_now();
 		else if (!last || urxe_now() - last > AWAKE_NS)

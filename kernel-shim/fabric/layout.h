@@ -468,6 +468,12 @@ enum urxe_bounce_op {
 	URXE_BOUNCE_PERSIST, /* sync the file of range[0].key */
 };
 
+enum urxe_bounce_wanted {
+	URXE_BOUNCE_UNWANTED,
+	URXE_BOUNCE_WANTED,
+	URXE_BOUNCE_REFUSED, /* there was no memory for it */
+};
+
 /* A process that copies for others: its thread holds the mutex. */
 struct urxe_bouncer {
 	alignas(URXE_LINE) pthread_mutex_t alive; /* robust, process-shared */
@@ -477,7 +483,7 @@ struct urxe_bouncer {
 	/* requesters ring here */
 	alignas(URXE_LINE) _Atomic uint32_t wake; /* futex */
 	_Atomic uint32_t sleeps; /* 1: the thread waits on it */
-	_Atomic uint32_t wanted; /* 1: the ring shall be reserved */
+	_Atomic uint32_t wanted; /* the ring; enum urxe_bounce_wanted */
 	_Atomic uint32_t stuck; /* 1: it does not answer; it clears this */
 	/* the thread's */
 	alignas(URXE_LINE) _Atomic uint32_t slots; /* of the ring; 0: not yet */

@@ -7,8 +7,11 @@
 
 /*
  * From now on process_vm_readv, process_vm_writev or both fail with EPERM in
- * this thread and all that it starts.  0 or errno.
+ * this process and all that it starts.  0 or errno.
  */
 int forbid(int what);
+
+/* From now on shared memory cannot be reserved, as if it were full. */
+int no_memory(void);
 
 #endif

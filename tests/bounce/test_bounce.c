@@ -81,6 +81,42 @@ START_TEST(one_side)
 }
 END_TEST
 
+/* ------------------------------------------------------- no memory */
+
+static void do_no_memory(struct node *b, void *arg)
+{
+	(void)b;
+	(void)arg;
+	ck_ok(no_memory());
+}
+
+/*
+ * Where no memory is left to copy through, messages fail and nobody hangs;
+ * also the first SEND, whose receive is taken before anybody knows.
+ */
+START_TEST(no_memory_for_the_ring)
+{
+	struct opts o = default_opts();
+	struct duo d;
+
+	o.timeout = 14;
+	o.retry_cnt = 2;
+	duo_open(&d, TWO_PROCESSES, MEM_HEAP, MEM_HEAP, &o);
+	ck_ok(forbid(FORBID_READ | FORBID_WRITE));
+	on_b(&d, do_no_memory, NULL, 0);
+	if (_i) {
+		ck_ok(post(&d, W, 2, 0, BIG, BIG, 0));
+		expect(d.a.scq, 2, IBV_WC_RETRY_EXC_ERR);
+	} else {
+		b_recv(&d, 1, 0, BIG);
+		ck_ok(post(&d, S, 1, 0, BIG, 0, 0));
+		expect(d.a.scq, 1, IBV_WC_REM_OP_ERR);
+		ck_assert_int_eq(b_wait_recv(&d).status, IBV_WC_LOC_PROT_ERR);
+	}
+	duo_close(&d);
+}
+END_TEST
+
 /* ------------------------------------------------------- stopped */
 
 /*
@@ -296,6 +332,7 @@ int main(void)
 	Suite *s = suite("bounce");
 
 	add_loop(s, one_side, 6);
+	add_loop(s, no_memory_for_the_ring, 2);
 	add_loop(s, stopped, 6);
 	add(s, crowd_is_killed);
 	add(s, dereg_after_kill);
