@@ -55,7 +55,9 @@ static inline void transfer_begin(struct transfer_batch *b,
 static inline bool transfer_parts(const struct transfer_batch *b,
 				  const struct urxe_seg *seg)
 {
-	return b->pid != seg->pid || b->peer != seg->peer;
+	return b->pid != seg->pid || b->peer != seg->peer ||
+	       /* the same number in two PID namespaces is two processes */
+	       (b->key[0]->flags ^ seg->key->flags) & URXE_MR_FOREIGN;
 }
 
 /* One run more, of the process that seg is in. */
