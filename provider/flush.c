@@ -44,9 +44,9 @@ static void flush_recv(struct urxe_qp *qp, uint32_t index)
 static bool flush_rq(struct urxe_qp *qp)
 {
 	struct urxe_rq_sh *sh = qp->rq.sh;
-	uint32_t cons, prod, done;
+	uint32_t cons, prod, done, left = qp->rq.max_wr;
 
-	if (!qp->rq.max_wr)
+	if (!left)
 		return true;
 	if (qp->attr.dest_qp_num &&
 	    guard_busy(qp->ctx->fabric, qp->attr.dest_qp_num))
@@ -61,12 +61,13 @@ static bool flush_rq(struct urxe_qp *qp)
 	    cons - done <= qp->rq.max_wr)
 		for (; done != cons; done++)
 			flush_recv(qp, done);
-	while (cons != prod) {
+	while (cons != prod && left) { /* others can write there */
 		if (!atomic_compare_exchange_strong_explicit(
 			    &sh->cons, &cons, cons + 1, memory_order_acq_rel,
 			    memory_order_acquire))
 			continue;
 		flush_recv(qp, cons++);
+		left--;
 	}
 	guard_lower(qp->guard);
 	atomic_store_explicit(&sh->done, cons, memory_order_release);
