@@ -171,7 +171,10 @@ static inline uint32_t qpn_index(uint32_t qpn)
 int fifo_create(struct urxe_fabric *f, struct urxe_arena *a, uint32_t *number);
 /* Number of the FIFO behind a descriptor; -EINVAL if it is not one. */
 int fifo_number(int fd, uint32_t *number);
-/* O_WRONLY | O_NONBLOCK | O_CLOEXEC; -ENXIO when nobody can read it. */
+/*
+ * A descriptor to write to, O_RDWR | O_NONBLOCK | O_CLOEXEC; -ENXIO when nobody
+ * else can read it.
+ */
 int fifo_open_writer(struct urxe_fabric *f, uint32_t slot, uint32_t gen,
 		     uint32_t number);
 /* Remove the FIFOs of a context. */

@@ -106,9 +106,16 @@ int fifo_open_writer(struct urxe_fabric *f, uint32_t slot, uint32_t gen,
 		     uint32_t number)
 {
 	char path[64];
-	int fd;
+	int fd, probe;
 
 	snprintf(path, sizeof(path), "ev/%u.%u.%u", slot, gen, number);
-	fd = openat(f->dirfd, path, O_WRONLY | O_NONBLOCK | O_CLOEXEC);
-	return fd < 0 ? (errno == ENOENT ? -ENXIO : -errno) : fd;
+	probe = openat(f->dirfd, path, O_WRONLY | O_NONBLOCK | O_CLOEXEC);
+	if (probe < 0)
+		return errno == ENOENT ? -ENXIO : -errno;
+	/* its reader may die: who writes can read, too, and gets no SIGPIPE */
+	fd = openat(f->dirfd, path, O_RDWR | O_NONBLOCK | O_CLOEXEC);
+	if (fd < 0)
+		fd = errno == ENOENT ? -ENXIO : -errno;
+	close(probe);
+	return fd;
 }

@@ -29,7 +29,7 @@ START_TEST(create_and_write)
 	ck_assert_int_ge(w, 0);
 	ck_assert_int_eq(fcntl(w, F_GETFD), FD_CLOEXEC);
 	ck_assert_int_eq(fcntl(w, F_GETFL) & (O_ACCMODE | O_NONBLOCK),
-			 O_WRONLY | O_NONBLOCK);
+			 O_RDWR | O_NONBLOCK);
 	ck_assert_int_eq(write(w, &(uint64_t){ 0x1234 }, 8), 8);
 	/* a writer that comes and goes is no end-of-file */
 	close(w);

@@ -262,6 +262,47 @@ START_TEST(while_opening)
 }
 END_TEST
 
+static void arm_for_another(struct node *b, void *arg)
+{
+	struct ibv_cq *cq;
+	void *context;
+
+	if (*(int *)arg) {
+		ck_assert(fd_readable(b->chan->fd, WAIT_MS));
+		ck_ok(ibv_get_cq_event(b->chan, &cq, &context));
+		ibv_ack_cq_events(cq, 1);
+		expect(b->rcq, 1, IBV_WC_SUCCESS);
+	}
+	ck_ok(post_recv(b, 1, 0, 64));
+	ck_ok(ibv_req_notify_cq(b->rcq, 0));
+}
+
+/* Who waited for an event is dead: nobody else dies of it. */
+START_TEST(sleeper_is_killed)
+{
+	struct opts o = default_opts();
+	int again = 0;
+	struct duo d;
+
+	may_leak();
+	o.channel = true;
+	o.timeout = 12;
+	o.retry_cnt = 3;
+	duo_open(&d, TWO_PROCESSES, MEM_HEAP, MEM_HEAP, &o);
+	on_b(&d, arm_for_another, &again, sizeof(again));
+	ck_ok(post(&d, IBV_WR_SEND, 1, 0, 8, 0, 0));
+	expect_ok(d.a.scq, 1, IBV_WC_SEND);
+	again = 1;
+	on_b(&d, arm_for_another, &again, sizeof(again));
+	signal(SIGPIPE, SIG_DFL);
+	kill(d.pid, SIGKILL);
+	ck_assert_int_eq(reap_child(d.pid), -SIGKILL);
+	ck_ok(post(&d, IBV_WR_SEND, 2, 0, 8, 0, 0));
+	wait_wc(d.a.scq);
+	node_close(&d.a);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite("kill");
@@ -269,6 +310,7 @@ int main(void)
 	add_loop(s, in_traffic, T_COUNT * MEM_COUNT);
 	add(s, survivor_goes_on);
 	add(s, idle_survivor);
+	add(s, sleeper_is_killed);
 	add(s, while_opening);
 	return run(s);
 }
