@@ -90,20 +90,22 @@ static int remove_one(const char *path, const struct stat *st, int type,
 }
 
 /*
- * To a hidden name, which is no fabric's.  While we have the lock nobody else
- * moves it, but somebody may have, and died before it was removed.
+ * To a hidden name, which is no fabric's, and no other directory's: somebody
+ * may have died before he had emptied his, and another process may have his
+ * number now.  While we have the lock nobody else moves it.
  */
 static int move_away(struct urxe_fabric *f, char *away, size_t len)
 {
 	const char *base = strrchr(f->dir, '/');
+	struct stat st;
 	int n;
 
 	if (!base)
 		return -EINVAL;
-	if (!fabric_in_place(f))
+	if (fstat(f->dirfd, &st) || !fabric_in_place(f))
 		return -ESTALE;
-	n = snprintf(away, len, "%.*s/.%s.%d", (int)(base - f->dir), f->dir,
-		     base + 1, (int)getpid());
+	n = snprintf(away, len, "%.*s/.%s.%llx", (int)(base - f->dir), f->dir,
+		     base + 1, (unsigned long long)st.st_ino);
 	if (n < 0 || (size_t)n >= len)
 		return -ENAMETOOLONG;
 	return rename(f->dir, away) ? -errno : 0;

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "unit.h"
@@ -186,6 +187,29 @@ START_TEST(left_behind)
 		ck_assert(!strstr(e->d_name, strrchr(dir, '/') + 1) ||
 			  e->d_name[0] != '.');
 	closedir(d);
+}
+END_TEST
+
+/* A process of our number, in another container, died while it cleaned up. */
+START_TEST(left_behind_twice)
+{
+	struct urxe_fabric *f = new_fabric(), *g;
+	char dir[256], away[300], file[320];
+	char *base;
+
+	strcpy(dir, f->dir);
+	base = strrchr(dir, '/');
+	break_version(f->dev);
+	fabric_close(f);
+	snprintf(away, sizeof(away), "%.*s/.%s.%d", (int)(base - dir), dir,
+		 base + 1, (int)getpid());
+	snprintf(file, sizeof(file), "%s/dm", away);
+	ck_assert_int_eq(mkdir(away, 0700), 0);
+	ck_assert_int_eq(mkdir(file, 0700), 0);
+	ck_assert_int_eq(fabric_open(dir, true, &g), 0);
+	fabric_close(g);
+	rmdir(file);
+	rmdir(away);
 }
 END_TEST
 
@@ -416,6 +440,7 @@ int main(void)
 	add(s, short_segment);
 	add(s, replace_race);
 	add(s, left_behind_with_a_context);
+	add(s, left_behind_twice);
 	add(s, create_race);
 	add(s, lock_of_the_dead);
 	add(s, lock_excludes);
