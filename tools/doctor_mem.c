@@ -25,6 +25,7 @@
 #endif
 #define HUGE_PAGE (2ul << 20)
 #define WANT_FREE (256ull << 20)
+#define NEED_FREE (2ull << 20) /* a fabric and one context */
 
 static const char default_place[] = "/dev/shm";
 
@@ -68,9 +69,11 @@ void check_shared_memory(void)
 		       "shared state may be written to a disk, device memory has no huge pages",
 		       mend, "%s is not a tmpfs", dir);
 	else if (avail < WANT_FREE)
-		report(WARN,
-		       "device memory is a quarter of that, and rings of large queues do not fit (ENOMEM)",
-		       "a larger tmpfs: docker run --shm-size=1g, or mount -o remount,size=1g",
+		report(avail < NEED_FREE ? FAIL : WARN,
+		       avail < NEED_FREE ?
+			       "no device: a fabric and a context do not fit" :
+			       "device memory is a quarter of that, and rings of large queues do not fit (ENOMEM)",
+		       "remove what fills it, or a larger tmpfs: docker run --shm-size=1g, or mount -o remount,size=1g",
 		       "%s: %llu of %llu MiB are free", dir, avail >> 20,
 		       size >> 20);
 	else
@@ -97,11 +100,21 @@ void check_fabric_dir(void)
 			report(OK, NULL, NULL,
 			       "fabric %s: made by the first program", dir);
 		else
-			report(FAIL, "no device", "chown or remove it",
+			report(FAIL, "no device",
+			       "set URXE_DIR to a directory of your own",
 			       "fabric %s: %s", dir, strerror(ret));
 		return;
 	}
-	snprintf(mend, sizeof(mend), "rm -r %s when nobody uses it", dir);
+	if (!S_ISDIR(st.st_mode))
+		snprintf(mend, sizeof(mend), "rm %s", dir);
+	else if (st.st_uid != uid)
+		snprintf(mend, sizeof(mend),
+			 "another fabric (URXE_FABRIC) or place (URXE_DIR)");
+	else if (st.st_mode & 077)
+		snprintf(mend, sizeof(mend), "chmod 700 %s", dir);
+	else
+		snprintf(mend, sizeof(mend), "rm -r %s when nobody uses it",
+			 dir);
 	if (!S_ISDIR(st.st_mode) || st.st_uid != uid || st.st_mode & 077) {
 		report(FAIL, "it is refused, so there is no device", mend,
 		       "fabric %s: owner %u, mode %04o; it must be a directory of uid %u with mode 0700",
@@ -154,8 +167,9 @@ static int try_collapse(void)
 	fd = open(place(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
 	if (fd < 0)
 		return errno;
-	if (ftruncate(fd, HUGE_PAGE)) {
-		ret = errno;
+	/* not ftruncate: that there is no room is no fault of huge pages */
+	ret = posix_fallocate(fd, 0, HUGE_PAGE);
+	if (ret) {
 		goto out_close;
 	}
 	area = mmap(NULL, 2 * HUGE_PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS,
@@ -180,8 +194,13 @@ void check_huge_pages(void)
 {
 	char dir[256];
 	unsigned long pages = free_hugetlb(dir, sizeof(dir));
-	int err = try_collapse();
+	int err;
 
+	if (access(place(), W_OK | X_OK))
+		return; /* check_shared_memory has said so */
+	err = try_collapse();
+	if (err == ENOSPC && pages < 32)
+		return; /* as above */
 	if (pages >= 32)
 		report(OK, NULL, NULL, "huge pages: %lu MiB free in %s",
 		       pages * 2, dir);

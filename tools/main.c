@@ -15,7 +15,7 @@
 static const char text[] =
 	"usage: urxe run [--fabric NAME] [--with-host-devices] [--] CMD [ARG...]\n"
 	"       urxe info [--fabric NAME]\n"
-	"       urxe port down|up [--fabric NAME] urxe0\n"
+	"       urxe port down|up [--fabric NAME] [DEVICE]\n"
 	"       urxe doctor\n"
 	"       urxe --help | --version\n"
 	"\n"
@@ -146,8 +146,10 @@ int main(int argc, char **argv)
 		return 0;
 	}
 	for (i = 0; i < sizeof(commands) / sizeof(*commands); i++)
-		if (!strcmp(argv[1], commands[i].name))
+		if (!strcmp(argv[1], commands[i].name)) {
+			argv[1] = argv[0]; /* getopt's messages begin so */
 			return commands[i].run(argc - 1, argv + 1);
+		}
 	fail(0, "there is no command \"%s\"", argv[1]);
 	return usage();
 }

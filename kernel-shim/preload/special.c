@@ -62,6 +62,18 @@ static int open_context(int flags)
 	return fd;
 }
 
+static int open_channel(int flags)
+{
+	int fd;
+
+	fabric_why_clear();
+	fd = ucma_open(flags);
+	open_error = fd < 0 ? -fd : 0;
+	if (fd < 0)
+		shim_complain("cannot open rdma_cm", fd);
+	return fd;
+}
+
 int special_watch(const char *path)
 {
 	int err = open_error;
@@ -89,7 +101,7 @@ int special_open(int fd, int flags)
 		ret = open_context(flags);
 	} else if (is_cm(&st)) {
 		close(fd);
-		ret = ucma_open(flags);
+		ret = open_channel(flags);
 	} else if (is_unreadable(&st)) {
 		close(fd);
 		/* read() on an epoll descriptor is EINVAL, as sysfs has it */

@@ -22,6 +22,7 @@ code 2 "$URXE" nosuch
 code 2 "$URXE" run
 code 2 "$URXE" run --fabric
 code 2 "$URXE" run --nosuch ls
+grep -q "urxe: unrecognized" "$URXE_DIR/err" || die "who says so?"
 code 2 "$URXE" run --fabric a/b ls
 code 2 "$URXE" run --fabric .. ls
 code 2 "$URXE" info extra

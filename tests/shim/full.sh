@@ -32,4 +32,10 @@ run dd if=/dev/infiniband/uverbs1000 bs=1 count=1 >/dev/null 2>"$top/err" &&
 grep -q "^urxe: cannot open urxe0.*no room" "$top/err" ||
 	die "no cause: $(cat "$top/err")"
 [ -z "$(ls "$dir/t/ctx")" ] || die "half an arena was left"
+if have rping; then
+	run rping -s -C 1 >/dev/null 2>"$top/err" && die "rdma_cm without room"
+	grep -q "No space left" "$top/err" || die "no cause: $(cat "$top/err")"
+fi
+"$URXE" doctor >"$top/out" && die "the doctor finds nothing"
+grep -q "^FAIL  $dir: 0 of" "$top/out" || die "doctor: $(cat "$top/out")"
 rm "$dir/fill"
