@@ -45,7 +45,11 @@ int fabric_dir(char *buf, size_t len)
 	if (!name || !*name)
 		name = "default";
 	if (strchr(name, '/') || *name == '.')
-		return fabric_fail(EINVAL, "URXE_FABRIC=%s is not a name", name);
+		return fabric_fail(EINVAL, "URXE_FABRIC=%s is not a name: it has a slash or begins with a dot",
+				   name);
+	if (base && *base && *base != '/')
+		return fabric_fail(EINVAL,
+				   "URXE_DIR=%s is not an absolute path", base);
 	if (base && *base == '/')
 		n = snprintf(buf, len, "%s/%s", base, name);
 	else

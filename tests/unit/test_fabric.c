@@ -380,6 +380,13 @@ START_TEST(dir_by_environment)
 	ck_assert_int_eq(fabric_dir(buf, sizeof(buf)), -EINVAL);
 	setenv("URXE_FABRIC", "..", 1);
 	ck_assert_int_eq(fabric_dir(buf, sizeof(buf)), -EINVAL);
+	setenv("URXE_FABRIC", "a", 1);
+	setenv("URXE_DIR", "some/where", 1);
+	ck_assert_int_eq(fabric_dir(buf, sizeof(buf)), -EINVAL);
+	setenv("URXE_DIR", "", 1);
+	ck_assert_int_eq(fabric_dir(buf, sizeof(buf)), 0);
+	snprintf(want, sizeof(want), "/dev/shm/urxe-%u/a", geteuid());
+	ck_assert_str_eq(buf, want);
 }
 END_TEST
 
