@@ -391,8 +391,10 @@ int urxe_destroy_cq(struct ibv_cq *ibcq)
 	struct urxe_context *ctx = cq->ctx;
 	int saved = errno;
 
-	if (!unlink_cq(cq))
+	if (!unlink_cq(cq)) {
+		urxe_why("ibv_destroy_cq: QPs or SRQs still use it");
 		return EBUSY;
+	}
 	atomic_store_explicit(&cq->sh->arm, URXE_ARM_NONE,
 			      memory_order_seq_cst);
 	atomic_store_explicit(&cq->sh->live, 0, memory_order_release);

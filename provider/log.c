@@ -29,6 +29,37 @@ void urxe_log(const char *fmt, ...)
 	errno = saved;
 }
 
+const char *urxe_state_name(unsigned int state)
+{
+	static const char *const name[] = { "RESET", "INIT", "RTR", "RTS",
+					    "SQD",   "SQE",  "ERR" };
+
+	return state < sizeof(name) / sizeof(*name) ? name[state] : "?";
+}
+
+const char *urxe_status_name(unsigned int status)
+{
+	static const char *const name[] = {
+		[IBV_WC_SUCCESS] = "SUCCESS",
+		[IBV_WC_LOC_LEN_ERR] = "LOC_LEN_ERR",
+		[IBV_WC_LOC_QP_OP_ERR] = "LOC_QP_OP_ERR",
+		[IBV_WC_LOC_PROT_ERR] = "LOC_PROT_ERR",
+		[IBV_WC_WR_FLUSH_ERR] = "WR_FLUSH_ERR",
+		[IBV_WC_MW_BIND_ERR] = "MW_BIND_ERR",
+		[IBV_WC_LOC_ACCESS_ERR] = "LOC_ACCESS_ERR",
+		[IBV_WC_REM_INV_REQ_ERR] = "REM_INV_REQ_ERR",
+		[IBV_WC_REM_ACCESS_ERR] = "REM_ACCESS_ERR",
+		[IBV_WC_REM_OP_ERR] = "REM_OP_ERR",
+		[IBV_WC_RETRY_EXC_ERR] = "RETRY_EXC_ERR",
+		[IBV_WC_RNR_RETRY_EXC_ERR] = "RNR_RETRY_EXC_ERR",
+		[IBV_WC_REM_ABORT_ERR] = "REM_ABORT_ERR",
+		[IBV_WC_FATAL_ERR] = "FATAL_ERR",
+	};
+
+	return status < sizeof(name) / sizeof(*name) && name[status] ?
+		       name[status] : "?";
+}
+
 void *urxe_fail(int err, const char *what)
 {
 	urxe_why("%s: %s%s%s", what, strerror(-err),

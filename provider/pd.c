@@ -122,8 +122,10 @@ int urxe_dealloc_pd(struct ibv_pd *ibpd)
 		return parent_dealloc(pd->parent);
 	if (!pd_exists(pd))
 		return ENOENT;
-	if (atomic_load_explicit(&shared(pd)->refs, memory_order_acquire))
+	if (atomic_load_explicit(&shared(pd)->refs, memory_order_acquire)) {
+		urxe_why("ibv_dealloc_pd: MRs, QPs or others still use it");
 		return EBUSY;
+	}
 	if (!atomic_compare_exchange_strong_explicit(
 		    &shared(pd)->live, &live, live + 1, memory_order_acq_rel,
 		    memory_order_relaxed))

@@ -97,6 +97,12 @@ static int wr_complete(struct ibv_qp_ex *ibqp)
 	ret = qp->batch.error;
 	if (unlikely(!ret && qp_state(qp) < IBV_QPS_RTS))
 		ret = EINVAL;
+	if (unlikely(ret))
+		urxe_why("ibv_wr_complete: QP 0x%x in %s: %s",
+			 qp->vqp.qp.qp_num, urxe_state_name(qp_state(qp)),
+			 ret == ENOMEM ? "the send queue is full" :
+			 qp_state(qp) < IBV_QPS_RTS ? "not yet in RTS" :
+			 "an opcode, the number of SGEs, the inline data or a setter is wrong");
 	if (likely(!ret))
 		requester_run(qp);
 	else

@@ -85,8 +85,8 @@ void requester_fail(struct urxe_qp *qp, enum ibv_wc_status status)
 	bool sqe = qp->init.qp_type == IBV_QPT_UC ||
 		   qp->init.qp_type == IBV_QPT_UD;
 
-	urxe_why("QP 0x%x: a send failed with status %d", qp->vqp.qp.qp_num,
-		 (int)status);
+	urxe_why("QP 0x%x: a send failed: %s (%d)", qp->vqp.qp.qp_num,
+		 urxe_status_name(status), (int)status);
 	guard_raise(qp->guard); /* we produce into a CQ */
 	requester_complete(qp, qp->sq.comp, status);
 	guard_lower(qp->guard);

@@ -310,6 +310,12 @@ int rq_post(struct urxe_context *ctx, struct urxe_rq *rq,
 	ret = append(rq, wr, bad);
 	if (unlikely(ret == ENOMEM && rq->kept) && rq_recover_now(ctx, true))
 		ret = append(rq, *bad, bad);
+	if (unlikely(ret == ENOMEM))
+		urxe_why("a receive is refused: the queue is full (max_wr %u)",
+			 rq->max_wr);
+	else if (unlikely(ret))
+		urxe_why("a receive is refused: %d SGEs, and max_sge is %u",
+			 (*bad)->num_sge, rq->max_sge);
 	return ret;
 }
 
@@ -330,10 +336,14 @@ int urxe_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr,
 	int ret;
 
 	if (unlikely(!qp->rq.sh)) { /* it has an SRQ, or it is XRC */
+		urxe_why("ibv_post_recv: QP 0x%x has no receive queue: it has an SRQ, or is XRC",
+			 qp->vqp.qp.qp_num);
 		*bad = wr;
 		return EINVAL;
 	}
 	if (unlikely(qp_state(qp) == IBV_QPS_RESET)) {
+		urxe_why("ibv_post_recv: QP 0x%x is in RESET, not yet in INIT",
+			 qp->vqp.qp.qp_num);
 		*bad = wr;
 		return EINVAL;
 	}

@@ -131,6 +131,30 @@ static int push(struct urxe_qp *qp, const struct ibv_send_wr *wr)
 	return ret;
 }
 
+/* What push refused, for URXE_LOG. */
+static void __attribute__((cold))
+explain(const struct urxe_qp *qp, const struct ibv_send_wr *wr, int err)
+{
+	const struct urxe_sq *sq = &qp->sq;
+	const unsigned int qpn = qp->vqp.qp.qp_num;
+
+	if (err == ENOMEM)
+		urxe_log("ibv_post_send: QP 0x%x: the send queue is full (max_send_wr %u): poll completions first",
+			 qpn, sq->max_wr);
+	else if (!sq_op_allowed(qp->vqp.qp.qp_type, wr->opcode))
+		urxe_log("ibv_post_send: QP 0x%x: opcode %d is not for QPs of type %d",
+			 qpn, (int)wr->opcode, (int)qp->vqp.qp.qp_type);
+	else if (wr->num_sge < 0 || (uint32_t)wr->num_sge > sq->max_sge)
+		urxe_log("ibv_post_send: QP 0x%x: %d SGEs, and max_send_sge is %u",
+			 qpn, wr->num_sge, sq->max_sge);
+	else if (wr->send_flags & IBV_SEND_INLINE)
+		urxe_log("ibv_post_send: QP 0x%x: more than max_inline_data (%u bytes), or an opcode that has no inline data",
+			 qpn, sq->max_inline);
+	else
+		urxe_log("ibv_post_send: QP 0x%x: no AH, no window of type 2, or unknown send_flags",
+			 qpn);
+}
+
 int urxe_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr,
 		   struct ibv_send_wr **bad)
 {
@@ -141,6 +165,8 @@ int urxe_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr,
 	urxe_lock(&qp->lock);
 	state = qp_state(qp);
 	if (unlikely(state < IBV_QPS_RTS)) {
+		urxe_why("ibv_post_send: QP 0x%x is in %s, not yet in RTS",
+			 qp->vqp.qp.qp_num, urxe_state_name(state));
 		*bad = wr;
 		ret = EINVAL;
 		goto out;
@@ -148,6 +174,8 @@ int urxe_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr,
 	for (; wr; wr = wr->next) {
 		ret = push(qp, wr);
 		if (unlikely(ret)) {
+			if (urxe_log_on)
+				explain(qp, wr, ret);
 			*bad = wr;
 			break;
 		}

@@ -216,8 +216,11 @@ int urxe_modify_srq(struct ibv_srq *ibsrq, struct ibv_srq_attr *attr, int mask)
 	urxe_lock(&srq->rq.lock);
 	max_wr = mask & IBV_SRQ_MAX_WR ? attr->max_wr : srq->rq.max_wr;
 	/* if anything is invalid, nothing is modified */
-	if (mask & IBV_SRQ_LIMIT && attr->srq_limit > max_wr)
+	if (mask & IBV_SRQ_LIMIT && attr->srq_limit > max_wr) {
+		urxe_why("ibv_modify_srq: srq_limit %u is above max_wr %u",
+			 attr->srq_limit, max_wr);
 		ret = EINVAL;
+	}
 	if (!ret && mask & IBV_SRQ_MAX_WR)
 		ret = rq_resize(srq->ctx, &srq->rq, max_wr);
 	if (!ret && mask & IBV_SRQ_LIMIT)

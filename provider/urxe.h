@@ -409,6 +409,9 @@ extern bool urxe_log_on;
 			urxe_log(__VA_ARGS__); \
 	} while (0)
 /* errno = -err, NULL; says why, too. */
+/* Names for messages, also of values that do not exist. */
+const char *urxe_state_name(unsigned int ibv_qp_state);
+const char *urxe_status_name(unsigned int ibv_wc_status);
 void *urxe_fail(int err, const char *what);
 
 #endif

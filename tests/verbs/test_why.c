@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* URXE_LOG: the commonest mistakes are explained, in words that name them. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "harness.h"
+
+static FILE *said;
+
+static void listen(void)
+{
+	said = tmpfile();
+	ck_nonnull(said);
+	ck_assert_int_eq(dup2(fileno(said), STDERR_FILENO), STDERR_FILENO);
+	setenv("URXE_LOG", "1", 1);
+}
+
+/* The text was said since the last call. */
+static void expect_said(const char *text)
+{
+	static off_t from;
+	char buf[8192];
+	ssize_t n = pread(fileno(said), buf, sizeof(buf) - 1, from);
+
+	ck_assert_int_ge(n, 0);
+	buf[n] = 0;
+	from += n;
+	ck_assert_msg(strstr(buf, text), "not \"%s\" but: %s", text, buf);
+}
+
+START_TEST(refused_at_once)
+{
+	struct ibv_recv_wr recv = { .num_sge = 0 }, *bad_recv;
+	struct opts o = default_opts();
+	struct ibv_sge sge;
+	struct ibv_send_wr wr;
+	struct duo d;
+
+	listen();
+	o.cap.max_inline_data = 16;
+	duo_open_unconnected(&d, SAME_CONTEXT, MEM_HEAP, MEM_HEAP, &o);
+	sge = node_sge(&d.a, 0, 2048);
+	wr = rdma_wr(&d, IBV_WR_RDMA_WRITE, 1, &sge, 1, 0);
+	ck_assert_int_eq(post_wr(d.a.qp, &wr), EINVAL);
+	expect_said("not yet in RTS");
+	ck_assert_int_eq(ibv_post_recv(d.a.qp, &recv, &bad_recv), EINVAL);
+	expect_said("not yet in INIT");
+	ck_assert_int_eq(qp_to(d.a.qp, IBV_QPS_RTS), EINVAL);
+	expect_said("from RESET to RTS");
+	duo_connect(&d);
+	wr.opcode = (enum ibv_wr_opcode)IBV_WR_TSO;
+	ck_assert_int_eq(post_wr(d.a.qp, &wr), EINVAL);
+	expect_said("opcode");
+	wr.opcode = IBV_WR_RDMA_WRITE;
+	wr.send_flags = IBV_SEND_INLINE;
+	ck_assert_int_eq(post_wr(d.a.qp, &wr), EINVAL);
+	expect_said("max_inline_data");
+	wr.send_flags = 0;
+	wr.num_sge = 1000;
+	ck_assert_int_eq(post_wr(d.a.qp, &wr), EINVAL);
+	expect_said("max_send_sge");
+	recv.num_sge = 1000;
+	ck_assert_int_eq(ibv_post_recv(d.a.qp, &recv, &bad_recv), EINVAL);
+	expect_said("max_sge");
+	ck_assert_int_eq(ibv_dealloc_pd(d.a.pd), EBUSY);
+	expect_said("ibv_dealloc_pd");
+	ck_assert_int_eq(ibv_destroy_cq(d.a.scq), EBUSY);
+	expect_said("ibv_destroy_cq");
+	duo_close(&d);
+}
+END_TEST
+
+START_TEST(refused_by_the_responder)
+{
+	struct opts o = default_opts();
+	struct ibv_sge sge;
+	struct ibv_send_wr wr;
+	struct duo d;
+
+	listen();
+	o.rnr_retry = 0;
+	duo_open(&d, SAME_CONTEXT, MEM_HEAP, MEM_HEAP, &o);
+	sge = node_sge(&d.a, 0, 8);
+	wr = rdma_wr(&d, IBV_WR_RDMA_WRITE, 1, &sge, 1, 0);
+	wr.wr.rdma.rkey ^= 1;
+	ck_ok(post_wr(d.a.qp, &wr));
+	expect(d.a.scq, 1, IBV_WC_REM_ACCESS_ERR);
+	expect_said("REM_ACCESS_ERR");
+	duo_renew(&d);
+	ck_ok(post(&d, IBV_WR_SEND, 2, 0, 8, 0, 0));
+	expect(d.a.scq, 2, IBV_WC_RNR_RETRY_EXC_ERR);
+	expect_said("RNR");
+	duo_close(&d);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite("why");
+
+	add(s, refused_at_once);
+	add(s, refused_by_the_responder);
+	return run(s);
+}
