@@ -272,7 +272,7 @@ static int modify(struct urxe_qp *qp, const struct ibv_qp_attr *a, int mask)
 	if ((mask & IBV_QP_CUR_STATE) && a->cur_qp_state != from)
 		return EINVAL;
 	if (!allowed(qp->init.qp_type, from, to, mask)) {
-		urxe_why("ibv_modify_qp: QP 0x%x: from %s to %s with mask 0x%x is not in the specification's table (IB 11.2.5.3)",
+		urxe_why("ibv_modify_qp: QP 0x%x: from %s to %s with mask 0x%x is not in the specification's table",
 			 qp->vqp.qp.qp_num, urxe_state_name(from),
 			 urxe_state_name(to), mask);
 		return EINVAL;
