@@ -213,8 +213,9 @@ static void reserve_if_wanted(struct urxe_bouncing *s)
 {
 	struct urxe_bouncer *b = s->b;
 
-	if (slots(b) || atomic_load_explicit(&b->wanted, memory_order_seq_cst) !=
-				URXE_BOUNCE_WANTED)
+	if (slots(b) ||
+	    atomic_load_explicit(&b->wanted, memory_order_seq_cst) !=
+		    URXE_BOUNCE_WANTED)
 		return;
 	atomic_store_explicit(&b->wanted,
 			      reserve(s) ? URXE_BOUNCE_UNWANTED :

@@ -160,7 +160,7 @@ static uint64_t retry_cq(struct urxe_cq *cq, uint64_t now)
 	return next;
 }
 
-/* Is a flush held up?  A retry may have begun it, also of a CQ before its own. */
+/* A retry may have begun a flush that is held up, also of an earlier CQ. */
 static bool any_attention(const struct urxe_context *ctx)
 {
 	const struct urxe_cq *cq;

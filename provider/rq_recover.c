@@ -152,8 +152,9 @@ static bool recover(struct urxe_context *ctx, struct queue *q)
 	if (!urxe_trylock_outside(&q->rq->lock))
 		return false;
 	q->cons = atomic_load_explicit(&q->rq->sh->cons, memory_order_acquire);
-	q->other_hands = q->rq->prod != atomic_load_explicit(&q->rq->sh->prod,
-							     memory_order_relaxed);
+	q->other_hands =
+		q->rq->prod !=
+		atomic_load_explicit(&q->rq->sh->prod, memory_order_relaxed);
 	if (!q->other_hands && any_taken(q)) {
 		quiesce_guards(ctx->fabric);
 		/* what the dead have asked for is done, too */
