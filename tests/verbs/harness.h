@@ -191,12 +191,6 @@ pid_t spawn(int (*fn)(void *arg), void *arg);
  */
 void leave_check(void);
 int reap_child(pid_t pid); /* exit status or -signal */
-/*
- * Check notes each assertion in a file that children share.  A note that
- * SIGKILL cuts short spoils it for everybody, so those who will be killed
- * write theirs elsewhere; that they were killed is all that is asked of them.
- */
-void leave_check(void);
 double now_ms(void);
 void sleep_ms(int ms);
 bool running_under_asan(void);
