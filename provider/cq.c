@@ -227,7 +227,7 @@ static uint32_t log2_up(uint32_t n)
 
 int cq_ring_new(struct urxe_context *ctx, int cqe, uint64_t *word)
 {
-	uint32_t log = log2_up((uint32_t)cqe + 1);
+	uint32_t log = log2_up(cqe);
 	uint64_t bytes = sizeof(struct urxe_cqe) << log;
 	uint64_t offset = arena_alloc(ctx->arena, ctx->cmd_fd, bytes);
 
@@ -246,11 +246,13 @@ void cq_ring_free(struct urxe_context *ctx, uint64_t word)
 
 void cq_use_ring(struct urxe_cq *cq, uint64_t word)
 {
+	uint32_t depth = 1u << URXE_CQ_LOG(word);
+
 	cq->ring_word = word;
 	cq->ring = ring_at(cq->ctx->arena, word, &cq->mask);
 	cq->head = 0;
 	cq->stuck = 0;
-	cq->vcq.cq.cqe = (int)URXE_CQ_DEPTH(word);
+	cq->vcq.cq.cqe = depth > URXE_MAX_CQE ? URXE_MAX_CQE : depth;
 }
 
 static void publish(struct urxe_cq *cq, uint32_t channel, uint32_t flags)

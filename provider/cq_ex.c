@@ -13,26 +13,17 @@ static struct urxe_cq *from_ex(struct ibv_cq_ex *cq)
 
 /* ------------------------------------------------------- the iterator */
 
-/* Done with the current completion, if there is one. */
-static void release(struct urxe_cq *cq)
-{
-	if (cq->current)
-		poll_release(cq, cq->current);
-	cq->current = NULL;
-}
-
 static bool advance(struct urxe_cq *cq)
 {
 	bool got;
 
 	gate_enter(&cq->gate);
-	release(cq);
-	got = poll_next(cq, &cq->current);
+	got = poll_take(cq, &cq->current);
 	gate_leave(&cq->gate);
 	if (!got)
 		return false;
-	cq->vcq.cq_ex.wr_id = cq->current->wr_id;
-	cq->vcq.cq_ex.status = cq->current->status;
+	cq->vcq.cq_ex.wr_id = cq->current.wr_id;
+	cq->vcq.cq_ex.status = cq->current.status;
 	return true;
 }
 
@@ -66,9 +57,6 @@ static void end_poll(struct ibv_cq_ex *ibcq)
 {
 	struct urxe_cq *cq = from_ex(ibcq);
 
-	gate_enter(&cq->gate);
-	release(cq);
-	gate_leave(&cq->gate);
 	atomic_store_explicit(&cq->batch_thread, (pthread_t)0,
 			      memory_order_relaxed);
 	cq_unlock(cq);
@@ -78,38 +66,38 @@ static void end_poll(struct ibv_cq_ex *ibcq)
 
 static enum ibv_wc_opcode read_opcode(struct ibv_cq_ex *cq)
 {
-	return from_ex(cq)->current->opcode;
+	return from_ex(cq)->current.opcode;
 }
 
 static uint32_t read_vendor_err(struct ibv_cq_ex *cq)
 {
-	return poll_vendor_err(from_ex(cq)->current);
+	return poll_vendor_err(&from_ex(cq)->current);
 }
 
 static unsigned int read_wc_flags(struct ibv_cq_ex *cq)
 {
-	return from_ex(cq)->current->wc_flags & ~URXE_CQE_IPV4;
+	return from_ex(cq)->current.wc_flags & ~URXE_CQE_IPV4;
 }
 
 static uint32_t read_byte_len(struct ibv_cq_ex *cq)
 {
-	return from_ex(cq)->current->byte_len;
+	return from_ex(cq)->current.byte_len;
 }
 
 /* or the invalidated rkey: ibv_wc_read_invalidated_rkey is the same call */
 static __be32 read_imm_data(struct ibv_cq_ex *cq)
 {
-	return from_ex(cq)->current->imm;
+	return from_ex(cq)->current.imm;
 }
 
 static uint32_t read_qp_num(struct ibv_cq_ex *cq)
 {
-	return from_ex(cq)->current->qpn;
+	return from_ex(cq)->current.qpn;
 }
 
 static uint32_t read_src_qp(struct ibv_cq_ex *cq)
 {
-	return from_ex(cq)->current->src_qp;
+	return from_ex(cq)->current.src_qp;
 }
 
 /* There are no LIDs on this link layer. */
@@ -121,7 +109,7 @@ static uint32_t read_slid(struct ibv_cq_ex *cq)
 
 static uint8_t read_sl(struct ibv_cq_ex *cq)
 {
-	return poll_sl(from_ex(cq)->current);
+	return poll_sl(&from_ex(cq)->current);
 }
 
 static uint8_t read_path_bits(struct ibv_cq_ex *cq)
@@ -133,7 +121,7 @@ static uint8_t read_path_bits(struct ibv_cq_ex *cq)
 /* Device clock and wall clock are one: ns since 1970. */
 static uint64_t read_timestamp(struct ibv_cq_ex *cq)
 {
-	return from_ex(cq)->current->timestamp;
+	return from_ex(cq)->current.timestamp;
 }
 
 #define TIMESTAMP_FLAGS \

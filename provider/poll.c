@@ -47,54 +47,77 @@ static void place_inline(struct urxe_context *ctx, uint32_t pd,
 	}
 }
 
+/*
+ * The place in a queue that a completion releases: kept, or tail goes on to
+ * end; neither, if its QP was destroyed.  It is released after the completion's
+ * entry: what is posted there next finds room for its completion in a CQ that
+ * is just large enough.
+ */
+struct place {
+	_Atomic uint32_t *tail;
+	uint32_t end;
+	struct urxe_kept *kept;
+	struct urxe_rq *rq; /* of kept */
+};
+
+static inline void release_place(const struct place *p)
+{
+	if (likely(p->tail != NULL))
+		atomic_store_explicit(p->tail, p->end, memory_order_release);
+	else if (p->kept)
+		rq_release(p->rq, p->kept);
+}
+
 /* A receive that several could have taken comes back. */
 static void settle_kept(struct urxe_context *ctx, struct urxe_rq *rq,
-			uint32_t pd, uint32_t ticket, const struct urxe_cqe *e)
+			uint32_t pd, uint32_t ticket, const struct urxe_cqe *e,
+			struct place *p)
 {
-	struct urxe_kept *k = rq_kept(rq, ticket);
-
-	if (unlikely(!k))
-		return;
-	if (e->inline_len & ~URXE_CQE_SRQ)
-		place_inline(ctx, pd, kept_recv(k), rq->max_sge, e);
-	rq_release(rq, k);
+	p->rq = rq;
+	p->kept = rq_kept(rq, ticket);
+	if (p->kept && e->inline_len & ~URXE_CQE_SRQ)
+		place_inline(ctx, pd, kept_recv(p->kept), rq->max_sge, e);
 }
 
 /* A completion of a receive from an SRQ. */
-static bool settle_srq(struct urxe_cq *cq, const struct urxe_cqe *e)
+static bool settle_srq(struct urxe_cq *cq, const struct urxe_cqe *e,
+		       struct place *p)
 {
 	struct urxe_srq *srq = cq->ctx->srq[URXE_WQE_INDEX(e->wqe)];
 
 	if (unlikely(!srq))
 		return false;
-	settle_kept(cq->ctx, &srq->rq, srq->sh->pd, URXE_WQE_TICKET(e->wqe), e);
+	settle_kept(cq->ctx, &srq->rq, srq->sh->pd, URXE_WQE_TICKET(e->wqe), e,
+		    p);
 	/* the target QP of XRC may be another process's */
 	return srq->cq || (e->qpn && cq->ctx->qp[qpn_index(e->qpn)]);
 }
 
-/* Release the entry's queue slot; false if its QP was destroyed. */
-static bool settle(struct urxe_cq *cq, const struct urxe_cqe *e)
+/* Find the entry's place, its bytes brought there; false: QP destroyed. */
+static inline bool settle(struct urxe_cq *cq, const struct urxe_cqe *e,
+			  struct place *p)
 {
 	struct urxe_qp *qp;
 
+	p->tail = NULL;
+	p->kept = NULL;
 	if (e->inline_len & URXE_CQE_SRQ)
-		return settle_srq(cq, e);
+		return settle_srq(cq, e, p);
 	qp = cq->ctx->qp[qpn_index(e->qpn)];
 	if (unlikely(!qp || qp->vqp.qp.qp_num != e->qpn))
 		return false;
 	if (e->opcode & IBV_WC_RECV && qp->rq.kept) {
-		settle_kept(cq->ctx, &qp->rq, qp->sh->pd, e->wqe, e);
+		settle_kept(cq->ctx, &qp->rq, qp->sh->pd, e->wqe, e, p);
 	} else if (e->opcode & IBV_WC_RECV) {
 		if (e->inline_len)
 			place_inline(qp->ctx, qp->sh->pd,
 				     rq_slot(&qp->rq, e->wqe), qp->rq.max_sge,
 				     e);
-		atomic_store_explicit(&qp->rq.tail, e->wqe + 1,
-				      memory_order_release);
+		p->tail = &qp->rq.tail;
 	} else {
-		atomic_store_explicit(&qp->sq.tail, e->wqe + 1,
-				      memory_order_release);
+		p->tail = &qp->sq.tail;
 	}
+	p->end = e->wqe + 1;
 	return true;
 }
 
@@ -133,7 +156,7 @@ static struct urxe_cqe *backlog_next(struct urxe_cq *cq)
 	return &b->cqe[b->head];
 }
 
-void poll_release_backlog(struct urxe_cq *cq)
+static void release_backlog(struct urxe_cq *cq)
 {
 	struct urxe_backlog *b = cq->backlog;
 
@@ -164,21 +187,46 @@ struct urxe_cqe *poll_ring(struct urxe_cq *cq)
 	return ring_next(cq);
 }
 
-bool poll_next(struct urxe_cq *cq, struct urxe_cqe **out)
+/* Done with an entry, and with what its WR held. */
+static inline void release(struct urxe_cq *cq, struct urxe_cqe *e,
+			   const struct place *p)
+{
+	if (unlikely(cq->backlog != NULL)) {
+		release_backlog(cq);
+	} else {
+		cq_ring_release(e, cq->head, cq->mask + 1);
+		cq->head++;
+	}
+	release_place(p);
+}
+
+/*
+ * The next completion; the caller is inside the gate, reads the entry and
+ * releases it.  NULL: there is none.
+ */
+static inline struct urxe_cqe *next(struct urxe_cq *cq, struct place *p)
 {
 	struct urxe_cqe *e;
 
 	for (;;) {
 		e = unlikely(cq->backlog != NULL) ? backlog_next(cq) :
 						    ring_next(cq);
-		if (!e)
-			return false;
-		if (likely(settle(cq, e))) {
-			*out = e;
-			return true;
-		}
-		poll_release(cq, e);
+		if (!e || likely(settle(cq, e, p)))
+			return e;
+		release(cq, e, p);
 	}
+}
+
+bool poll_take(struct urxe_cq *cq, struct urxe_cqe *copy)
+{
+	struct place p;
+	struct urxe_cqe *e = next(cq, &p);
+
+	if (!e)
+		return false;
+	memcpy(copy, e, sizeof(*copy));
+	release(cq, e, &p);
+	return true;
 }
 
 static void fill_wc(const struct urxe_cqe *e, struct ibv_wc *wc)
@@ -202,14 +250,15 @@ int urxe_poll_cq(struct ibv_cq *ibcq, int n, struct ibv_wc *wc)
 {
 	struct urxe_cq *cq = to_ucq(ibcq);
 	struct urxe_cqe *e;
+	struct place p;
 	int got = 0;
 
 	poll_progress(cq);
 	cq_lock(cq);
 	gate_enter(&cq->gate);
-	while (got < n && poll_next(cq, &e)) {
+	while (got < n && (e = next(cq, &p))) {
 		fill_wc(e, &wc[got++]);
-		poll_release(cq, e);
+		release(cq, e, &p);
 	}
 	gate_leave(&cq->gate);
 	cq_unlock(cq);
@@ -238,11 +287,12 @@ void cq_each(struct urxe_cq *cq, cq_each_fn *fn, void *arg)
 void poll_drop(struct urxe_cq *cq)
 {
 	struct urxe_cqe *e;
+	struct place p;
 
 	if (!gate_trylock(&cq->gate))
 		return;
-	while (poll_next(cq, &e))
-		poll_release(cq, e);
+	while ((e = next(cq, &p)))
+		release(cq, e, &p);
 	gate_unlock(&cq->gate);
 }
 

@@ -22,21 +22,10 @@ static inline void poll_progress(struct urxe_cq *cq)
 }
 
 /*
- * The next completion, its queue slot already released and its inline bytes
- * placed; the caller is inside the gate, reads the entry and releases it.
+ * The next completion, if there is one, as a copy: its entry and what its WR
+ * held are released, its inline bytes placed.  The caller is inside the gate.
  */
-bool poll_next(struct urxe_cq *cq, struct urxe_cqe **out);
-void poll_release_backlog(struct urxe_cq *cq);
-
-static inline void poll_release(struct urxe_cq *cq, struct urxe_cqe *e)
-{
-	if (unlikely(cq->backlog != NULL)) {
-		poll_release_backlog(cq);
-		return;
-	}
-	cq_ring_release(e, cq->head, cq->mask + 1);
-	cq->head++;
-}
+bool poll_take(struct urxe_cq *cq, struct urxe_cqe *copy);
 
 static inline uint32_t poll_vendor_err(const struct urxe_cqe *e)
 {

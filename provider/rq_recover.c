@@ -34,7 +34,6 @@ struct queue {
 	struct urxe_srq *srq; /* or */
 	struct urxe_qp *qp;
 	uint32_t cons; /* as it was before the requesters left */
-	const struct urxe_cqe *polled; /* being read: its receive is back */
 	bool other_hands; /* another process posts or polls, too */
 };
 
@@ -64,8 +63,6 @@ static void find(struct urxe_cqe *e, void *arg)
 	struct queue *q = arg;
 	struct urxe_kept *k = NULL;
 
-	if (e == q->polled)
-		return;
 	if (e->inline_len & URXE_CQE_SRQ) {
 		if (q->srq && URXE_WQE_INDEX(e->wqe) == q->srq->index)
 			k = rq_kept(q->rq, URXE_WQE_TICKET(e->wqe));
@@ -92,12 +89,10 @@ static bool search(struct urxe_cq *cq, struct queue *q)
 {
 	if (!gate_trylock(&cq->gate))
 		return false;
-	if (polled_elsewhere(cq)) {
+	if (polled_elsewhere(cq))
 		q->other_hands = true;
-	} else {
-		q->polled = cq->current;
+	else
 		cq_each(cq, find, q);
-	}
 	gate_unlock(&cq->gate);
 	return true;
 }

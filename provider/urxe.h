@@ -123,7 +123,7 @@ struct urxe_cq {
 	uint32_t mask;
 	uint32_t head; /* next entry to poll */
 	uint32_t stuck; /* polls that met the same claimed entry */
-	struct urxe_cqe *current; /* of start_poll ... end_poll */
+	struct urxe_cqe current; /* of start_poll ... end_poll */
 	struct urxe_backlog *backlog; /* what a resize left over, or NULL */
 	uint64_t ring_word; /* struct urxe_cq_sh.ring */
 	struct urxe_cq_view view; /* for our own requesters and flushes */

@@ -53,7 +53,7 @@ extern const uint32_t urxe_layout_version;
 #define URXE_MAX_MCAST_GRP 256
 #define URXE_MAX_MCAST_ATTACH 64 /* QPs per group */
 #define URXE_MAX_QP_WR 16384
-#define URXE_MAX_CQE 262143 /* libfabric asks for so many by default */
+#define URXE_MAX_CQE 262144 /* what libfabric asks for by default */
 #define URXE_MAX_SRQ_WR 16384
 #define URXE_MAX_SGE 32
 #define URXE_MAX_INLINE 1024
@@ -310,11 +310,6 @@ enum urxe_arm { URXE_ARM_NONE, URXE_ARM_SOLICITED, URXE_ARM_NEXT };
  */
 #define URXE_CQ_LOG(word) ((uint32_t)(word) & 31)
 #define URXE_CQ_PARITY 32u
-/*
- * The cqe of a ring.  One entry is the poller's: he releases a WR's slot before
- * the entry of its completion, and the next completion may be there by then.
- */
-#define URXE_CQ_DEPTH(word) ((1u << URXE_CQ_LOG(word)) - 1)
 #define URXE_CQ_OFFSET(word) ((word) & ~(uint64_t)(URXE_PAGE - 1))
 
 struct urxe_cq_sh {

@@ -14,8 +14,9 @@ struct cq {
 
 static uint32_t depth(const struct urxe_cq_sh *sh)
 {
-	const uint32_t n = URXE_CQ_DEPTH(
+	uint32_t log = URXE_CQ_LOG(
 		atomic_load_explicit(&sh->ring, memory_order_relaxed));
+	uint32_t n = 1u << log;
 
 	return n > URXE_MAX_CQE ? URXE_MAX_CQE : n;
 }

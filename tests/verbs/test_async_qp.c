@@ -172,7 +172,7 @@ START_TEST(send_cq_overrun)
 	struct duo d;
 	int i;
 
-	o.cqe = 3; /* and the spare entry */
+	o.cqe = 4;
 	duo_open(&d, _i, MEM_HEAP, MEM_HEAP, &o);
 	for (i = 0; i < 6; i++)
 		ck_ok(post(&d, IBV_WR_RDMA_WRITE, 1, 0, 8, 0, 0));
@@ -213,7 +213,7 @@ START_TEST(receive_cq_overrun)
 	struct duo d;
 	int i;
 
-	o.cqe = 3; /* and the spare entry */
+	o.cqe = 4;
 	duo_open_unconnected(&d, _i, MEM_HEAP, MEM_HEAP, &o);
 	duo_connect(&d);
 	for (i = 0; i < 6; i++)

@@ -436,7 +436,7 @@ START_TEST(overrun_ignored)
 	struct duo d;
 	int i;
 
-	a.cqe = 7; /* and the spare entry */
+	a.cqe = 8;
 	a.comp_mask = IBV_CQ_INIT_ATTR_MASK_FLAGS;
 	a.flags = IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN;
 	ex_open(&d, _i, false, &a);
@@ -452,6 +452,32 @@ START_TEST(overrun_ignored)
 		expect_ok(d.a.scq, 100 + i, IBV_WC_RDMA_WRITE);
 	}
 	ck_assert_int_eq(qp_state(d.a.qp), IBV_QPS_RTS);
+	duo_close(&d);
+}
+END_TEST
+
+/* What a batch has read makes room for more, in a CQ that was full. */
+START_TEST(full_in_a_batch)
+{
+	struct ibv_cq_init_attr_ex a = attr_for(0);
+	struct ibv_cq_ex *cq;
+	struct duo d;
+	int i, n;
+
+	a.cqe = 8;
+	cq = ex_open(&d, _i, false, &a);
+	n = ibv_cq_ex_to_cq(cq)->cqe;
+	for (i = 0; i < n; i++)
+		ck_ok(post(&d, IBV_WR_RDMA_WRITE, i, 0, 8, 0, 0));
+	start(cq);
+	for (i = 0; i < 3 * n; i++) {
+		ck_assert_uint_eq(cq->wr_id, i);
+		ck_assert_int_eq(cq->status, IBV_WC_SUCCESS);
+		ck_ok(post(&d, IBV_WR_RDMA_WRITE, n + i, 0, 8, 0, 0));
+		ck_ok(ibv_next_poll(cq));
+	}
+	ibv_end_poll(cq);
+	expect_no_async(d.a.ctx);
 	duo_close(&d);
 }
 END_TEST
@@ -599,6 +625,7 @@ int main(void)
 	add_loop(s, one_thread, WHERE_COUNT);
 	add_loop(s, batches_and_outsiders, 2 * WHERE_COUNT);
 	add_loop(s, overrun_ignored, WHERE_COUNT);
+	add_loop(s, full_in_a_batch, WHERE_COUNT);
 	add_loop(s, event, WHERE_COUNT);
 	add_loop(s, moderation, WHERE_COUNT);
 	return run(s);
