@@ -53,7 +53,7 @@ static bool open_rx(struct urxe_qp *qp, struct urxe_rx *rx, struct urxe_peer *p,
 	rx->crowd = sh->type == IBV_QPT_UD;
 	rx->peer = NULL;
 	rx->rq.ring = NULL;
-	rx->cq.event_fd = -1;
+	atomic_store_explicit(&rx->cq.event_fd, -1, memory_order_relaxed);
 	if (sh->type == IBV_QPT_XRC_RECV)
 		return true; /* each request names its SRQ */
 	if (sh->srq) {

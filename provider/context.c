@@ -134,11 +134,13 @@ static void free_orphans(struct urxe_context *ctx)
 
 	for (cq = ctx->cqs; cq; cq = cq->next) {
 		gate_after_fork(&cq->gate);
-		if (!pthread_equal(cq->batch_thread, self))
+		if (!pthread_equal(atomic_load_explicit(&cq->batch_thread,
+							memory_order_relaxed),
+				   self))
 			pthread_mutex_init(&cq->lock, NULL);
 	}
 	for (i = 0; i < URXE_MAX_QP; i++) {
-		qp = ctx->qp[i];
+		qp = atomic_load_explicit(&ctx->qp[i], memory_order_relaxed);
 		if (!qp)
 			continue;
 		if (!pthread_equal(qp->batch.thread, self))
@@ -147,7 +149,7 @@ static void free_orphans(struct urxe_context *ctx)
 			urxe_lock_after_fork(&qp->rq.lock);
 	}
 	for (i = 0; i < URXE_MAX_SRQ; i++) {
-		srq = ctx->srq[i];
+		srq = atomic_load_explicit(&ctx->srq[i], memory_order_relaxed);
 		if (srq)
 			urxe_lock_after_fork(&srq->rq.lock);
 	}
@@ -225,8 +227,10 @@ static int attach(struct urxe_context *ctx, int cmd_fd)
 	ctx->cmd_fd = cmd_fd;
 	ctx->slot = ctx->arena->slot;
 	ctx->gen = ctx->arena->gen;
-	ctx->deaths = atomic_load_explicit(&ctx->fabric->dev->deaths,
-					   memory_order_relaxed);
+	atomic_store_explicit(&ctx->deaths,
+			      atomic_load_explicit(&ctx->fabric->dev->deaths,
+						   memory_order_relaxed),
+			      memory_order_relaxed);
 	pthread_mutex_init(&ctx->lock, NULL);
 	if (ctx->arena->pid != urxe_pid || ctx->self->foreign_pids)
 		bounce_expose(ctx); /* imported */

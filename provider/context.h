@@ -13,4 +13,18 @@ void urxe_after_fork(bool child);
 /* Number + 1 of the context's async FIFO, 0 if it has none. */
 uint32_t urxe_async_fifo(struct urxe_context *ctx);
 
+/* NULL: there is none any more. */
+static inline struct urxe_qp *context_qp(const struct urxe_context *ctx,
+					 uint32_t qpn)
+{
+	return atomic_load_explicit(&ctx->qp[qpn_index(qpn)],
+				    memory_order_acquire);
+}
+
+static inline struct urxe_srq *context_srq(const struct urxe_context *ctx,
+					   uint32_t index)
+{
+	return atomic_load_explicit(&ctx->srq[index], memory_order_acquire);
+}
+
 #endif

@@ -42,7 +42,7 @@ bool cq_view_init(struct urxe_cq_view *v, struct urxe_peer *peer,
 	v->arena = peer->arena;
 	v->sh = &peer->arena->cq[index];
 	v->owner = owner;
-	v->event_fd = -1;
+	atomic_store_explicit(&v->event_fd, -1, memory_order_relaxed);
 	return atomic_load_explicit(&v->sh->live, memory_order_acquire) &&
 	       ring_at(v->arena,
 		       atomic_load_explicit(&v->sh->ring, memory_order_relaxed),
@@ -51,9 +51,11 @@ bool cq_view_init(struct urxe_cq_view *v, struct urxe_peer *peer,
 
 void cq_view_fini(struct urxe_cq_view *v)
 {
-	if (v->event_fd >= 0)
-		close(v->event_fd);
-	v->event_fd = -1;
+	int fd = atomic_exchange_explicit(&v->event_fd, -1,
+					  memory_order_relaxed);
+
+	if (fd >= 0)
+		close(fd);
 }
 
 static void overrun(struct urxe_cq_view *v)
@@ -421,7 +423,9 @@ static bool has_more(struct urxe_cq *cq)
 	bool more;
 
 	/* whoever is polling finds it */
-	if (cq->single_threaded ? cq->batch_thread != 0 :
+	if (cq->single_threaded ?
+		    atomic_load_explicit(&cq->batch_thread,
+					 memory_order_relaxed) != 0 :
 				  pthread_mutex_trylock(&cq->lock))
 		return false;
 	atomic_thread_fence(memory_order_seq_cst);
@@ -435,8 +439,8 @@ static bool has_more(struct urxe_cq *cq)
 /*
  * With completions left unpolled the event comes at once.  The specification
  * has it come with the next one (IB 11.4.2.2), for which a program may wait in
- * vain that arms and does not poll once more.  But ConnectX arms with the
- * poller's position and sends it, and UCX lives on that.
+ * vain that arms and does not poll once more.  UCX does that: it is written
+ * for ConnectX, whose arming names the poller's position.
  */
 int urxe_req_notify_cq(struct ibv_cq *ibcq, int solicited_only)
 {

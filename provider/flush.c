@@ -27,7 +27,7 @@ static void flush_recv(struct urxe_qp *qp, uint32_t index)
 	struct urxe_completion c = {
 		.wr_id = r->wr_id,
 		.qpn = qp->vqp.qp.qp_num,
-		.wqe = qp->rq.kept ? r->ticket : index,
+		.wqe = rq_kept_set(&qp->rq) ? r->ticket : index,
 		.status = IBV_WC_WR_FLUSH_ERR,
 		.opcode = IBV_WC_RECV,
 	};
@@ -57,7 +57,7 @@ static bool flush_rq(struct urxe_qp *qp)
 	if (done != cons)
 		bounce_quiesce(qp->ctx->fabric, qp->ctx->arena);
 	guard_raise(qp->guard); /* we produce into a CQ */
-	if (!qp->rq.kept && (int32_t)(cons - done) > 0 &&
+	if (!rq_kept_set(&qp->rq) && (int32_t)(cons - done) > 0 &&
 	    cons - done <= qp->rq.max_wr)
 		for (; done != cons; done++)
 			flush_recv(qp, done);

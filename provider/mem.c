@@ -171,17 +171,20 @@ int mem_persist(struct urxe_peer *peer, const struct urxe_key *k)
 
 void mem_unmap_files(struct urxe_peer *peer)
 {
-	struct urxe_mapped_file *t = peer->files;
+	struct urxe_mapped_file *t =
+		atomic_load_explicit(&peer->files, memory_order_acquire);
 	unsigned int i;
 
 	if (!t)
 		return;
 	for (i = 0; i < URXE_MAX_FILES; i++) {
-		void *ptr = t[i].ptr;
+		void *ptr = atomic_load_explicit(&t[i].ptr,
+						 memory_order_relaxed);
 
 		if (ptr != FILE_UNTRIED && ptr != FILE_REFUSED)
-			munmap(ptr, t[i].size);
+			munmap(ptr, atomic_load_explicit(&t[i].size,
+							 memory_order_relaxed));
 	}
 	free(t);
-	peer->files = NULL;
+	atomic_store_explicit(&peer->files, NULL, memory_order_relaxed);
 }

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "context.h"
 #include "cq.h"
 #include "mem.h"
 #include "poll.h"
@@ -83,14 +84,14 @@ static void settle_kept(struct urxe_context *ctx, struct urxe_rq *rq,
 static bool settle_srq(struct urxe_cq *cq, const struct urxe_cqe *e,
 		       struct place *p)
 {
-	struct urxe_srq *srq = cq->ctx->srq[URXE_WQE_INDEX(e->wqe)];
+	struct urxe_srq *srq = context_srq(cq->ctx, URXE_WQE_INDEX(e->wqe));
 
 	if (unlikely(!srq))
 		return false;
 	settle_kept(cq->ctx, &srq->rq, srq->sh->pd, URXE_WQE_TICKET(e->wqe), e,
 		    p);
 	/* the target QP of XRC may be another process's */
-	return srq->cq || (e->qpn && cq->ctx->qp[qpn_index(e->qpn)]);
+	return srq->cq || (e->qpn && context_qp(cq->ctx, e->qpn));
 }
 
 /* Find the entry's place, its bytes brought there; false: QP destroyed. */
@@ -103,10 +104,10 @@ static inline bool settle(struct urxe_cq *cq, const struct urxe_cqe *e,
 	p->kept = NULL;
 	if (e->inline_len & URXE_CQE_SRQ)
 		return settle_srq(cq, e, p);
-	qp = cq->ctx->qp[qpn_index(e->qpn)];
+	qp = context_qp(cq->ctx, e->qpn);
 	if (unlikely(!qp || qp->vqp.qp.qp_num != e->qpn))
 		return false;
-	if (e->opcode & IBV_WC_RECV && qp->rq.kept) {
+	if (e->opcode & IBV_WC_RECV && rq_kept_set(&qp->rq)) {
 		settle_kept(cq->ctx, &qp->rq, qp->sh->pd, e->wqe, e, p);
 	} else if (e->opcode & IBV_WC_RECV) {
 		if (e->inline_len)

@@ -170,7 +170,8 @@ static void link_objects(struct urxe_qp *qp)
 	}
 	if (qp->srq)
 		qp->srq->refs++;
-	ctx->qp[qpn_index(qp->vqp.qp.qp_num)] = qp;
+	atomic_store_explicit(&ctx->qp[qpn_index(qp->vqp.qp.qp_num)], qp,
+			      memory_order_release);
 	pthread_mutex_unlock(&ctx->lock);
 	if (qp->xrcd)
 		atomic_fetch_add_explicit(&qp->xrcd->refs, 1,
@@ -198,7 +199,8 @@ static void unlink_objects(struct urxe_qp *qp)
 		*p = qp->rcq_next;
 		rcq->refs--;
 	}
-	ctx->qp[qpn_index(qp->vqp.qp.qp_num)] = NULL;
+	atomic_store_explicit(&ctx->qp[qpn_index(qp->vqp.qp.qp_num)], NULL,
+			      memory_order_seq_cst);
 	gate_barrier(); /* pollers look it up inside their gates */
 	if (scq)
 		gate_wait(&scq->gate);

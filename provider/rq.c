@@ -79,7 +79,7 @@ static struct urxe_kept_set *make_kept(const struct urxe_kept_set *old,
 static void replace_kept(struct urxe_context *ctx, struct urxe_rq *rq,
 			 struct urxe_kept_set *set)
 {
-	struct urxe_kept_set *old = rq->kept;
+	struct urxe_kept_set *old = rq_kept_set(rq);
 	struct urxe_kept *k;
 	uint32_t i;
 
@@ -98,6 +98,7 @@ int rq_create(struct urxe_context *ctx, struct urxe_rq *rq,
 	      struct urxe_rq_sh *sh, uint32_t max_wr, uint32_t max_sge,
 	      bool single_threaded, bool crowd)
 {
+	struct urxe_kept_set *set = NULL;
 	uint64_t word;
 
 	memset(sh, 0, sizeof(*sh));
@@ -108,15 +109,16 @@ int rq_create(struct urxe_context *ctx, struct urxe_rq *rq,
 	if (!max_wr)
 		return 0;
 	if (crowd) {
-		rq->kept = make_kept(NULL, max_wr, max_sge);
-		if (!rq->kept)
+		set = make_kept(NULL, max_wr, max_sge);
+		if (!set)
 			return -ENOMEM;
 	}
 	word = make_ring(ctx, max_wr, rq->stride);
 	if (!word) {
-		free(rq->kept);
+		free(set);
 		return -ENOMEM;
 	}
+	atomic_store_explicit(&rq->kept, set, memory_order_release);
 	sh->stride = rq->stride;
 	sh->max_sge = max_sge;
 	use_ring(ctx, rq, word, max_wr);
@@ -129,7 +131,7 @@ void rq_destroy(struct urxe_context *ctx, struct urxe_rq *rq)
 		free_ring(ctx, atomic_load_explicit(&rq->sh->ring,
 						    memory_order_relaxed),
 			  rq->stride);
-	free(rq->kept);
+	free(rq_kept_set(rq));
 	urxe_lock_destroy(&rq->lock);
 }
 
@@ -138,14 +140,14 @@ int rq_resize(struct urxe_context *ctx, struct urxe_rq *rq, uint32_t max_wr)
 	uint64_t old = atomic_load_explicit(&rq->sh->ring,
 					    memory_order_relaxed), word;
 	uint32_t i, tail, old_mask = rq->mask;
-	struct urxe_kept_set *set = NULL;
+	struct urxe_kept_set *set = NULL, *kept = rq_kept_set(rq);
 	const char *from = rq->ring;
 
 	tail = atomic_load_explicit(&rq->tail, memory_order_acquire);
 	if (!max_wr || max_wr > URXE_MAX_SRQ_WR || rq->prod - tail > max_wr)
 		return EINVAL;
-	if (rq->kept && max_wr > rq->kept->count) {
-		set = make_kept(rq->kept, max_wr, rq->max_sge);
+	if (kept && max_wr > kept->count) {
+		set = make_kept(kept, max_wr, rq->max_sge);
 		if (!set)
 			return ENOMEM;
 	}
@@ -171,10 +173,11 @@ int rq_resize(struct urxe_context *ctx, struct urxe_rq *rq, uint32_t max_wr)
 
 void rq_reset(struct urxe_rq *rq)
 {
+	struct urxe_kept_set *kept = rq_kept_set(rq);
 	uint32_t i;
 
-	for (i = 0; rq->kept && i < rq->kept->count; i++)
-		atomic_store_explicit(&kept_at(rq->kept, i)->out, false,
+	for (i = 0; kept && i < kept->count; i++)
+		atomic_store_explicit(&kept_at(kept, i)->out, false,
 				      memory_order_relaxed);
 	rq->prod = 0;
 	atomic_store_explicit(&rq->tail, 0, memory_order_relaxed);
@@ -217,12 +220,13 @@ bool rq_view_init(struct urxe_rq_view *v, struct urxe_arena *a,
 /* A ticket that is not out; there is one, because the queue is not full. */
 static uint32_t take_ticket(struct urxe_rq *rq)
 {
-	uint32_t t = rq->next_ticket, count = rq->kept->count, i;
+	struct urxe_kept_set *kept = rq_kept_set(rq);
+	uint32_t t = rq->next_ticket, count = kept->count, i;
 
 	for (i = 0; i < count; i++, t++) {
 		if (t >= count)
 			t = 0;
-		if (!atomic_load_explicit(&kept_at(rq->kept, t)->out,
+		if (!atomic_load_explicit(&kept_at(kept, t)->out,
 					  memory_order_acquire))
 			break;
 	}
@@ -234,7 +238,7 @@ static uint32_t take_ticket(struct urxe_rq *rq)
 static void keep(struct urxe_rq *rq, struct urxe_recv *r)
 {
 	uint32_t ticket = take_ticket(rq);
-	struct urxe_kept *k = kept_at(rq->kept, ticket);
+	struct urxe_kept *k = kept_at(rq_kept_set(rq), ticket);
 
 	r->ticket = ticket;
 	memcpy(kept_recv(k), r, sizeof(*r) + r->num_sge * sizeof(r->sge[0]));
@@ -263,7 +267,7 @@ static int push(struct urxe_rq *rq, const struct ibv_recv_wr *wr)
 		total += wr->sg_list[i].length;
 	}
 	r->total = total < UINT32_MAX ? total : UINT32_MAX;
-	if (rq->kept)
+	if (rq_kept_set(rq))
 		keep(rq, r);
 	rq->prod++;
 	return 0;
@@ -305,10 +309,10 @@ int rq_post(struct urxe_context *ctx, struct urxe_rq *rq,
 {
 	int ret;
 
-	if (rq->kept && rq_deaths(ctx))
+	if (rq_kept_set(rq) && rq_deaths(ctx))
 		rq_recover_now(ctx, false);
 	ret = append(rq, wr, bad);
-	if (unlikely(ret == ENOMEM && rq->kept) && rq_recover_now(ctx, true))
+	if (unlikely(ret == ENOMEM && rq_kept_set(rq)) && rq_recover_now(ctx, true))
 		ret = append(rq, *bad, bad);
 	if (unlikely(ret == ENOMEM))
 		urxe_why("a receive is refused: the queue is full (max_wr %u)",

@@ -42,12 +42,17 @@ static inline struct urxe_kept *kept_at(struct urxe_kept_set *set,
 					    (uint64_t)ticket * set->stride);
 }
 
+/* NULL: there is one requester only. */
+static inline struct urxe_kept_set *rq_kept_set(const struct urxe_rq *rq)
+{
+	return atomic_load_explicit(&rq->kept, memory_order_acquire);
+}
+
 /* NULL if there is no such ticket. */
 static inline struct urxe_kept *rq_kept(const struct urxe_rq *rq,
 					uint32_t ticket)
 {
-	struct urxe_kept_set *set =
-		atomic_load_explicit(&rq->kept, memory_order_acquire);
+	struct urxe_kept_set *set = rq_kept_set(rq);
 
 	return likely(ticket < set->count) ? kept_at(set, ticket) : NULL;
 }

@@ -18,6 +18,7 @@
  * queue alone.
  */
 #include "bounce.h"
+#include "context.h"
 #include "cq.h"
 #include "poll.h"
 #include "qp.h"
@@ -45,11 +46,11 @@ static bool is_taken(const struct urxe_kept *k, uint32_t cons)
 
 static bool any_taken(const struct queue *q)
 {
-	uint32_t i, count = q->rq->kept->count;
+	uint32_t i, count = rq_kept_set(q->rq)->count;
 	bool any = false;
 
 	for (i = 0; i < count; i++) {
-		struct urxe_kept *k = kept_at(q->rq->kept, i);
+		struct urxe_kept *k = kept_at(rq_kept_set(q->rq), i);
 
 		k->found = false;
 		any |= is_taken(k, q->cons);
@@ -111,11 +112,11 @@ static bool search_all(struct urxe_context *ctx, struct queue *q)
 
 static bool post_lost(struct queue *q)
 {
-	uint32_t i, count = q->rq->kept->count;
+	uint32_t i, count = rq_kept_set(q->rq)->count;
 	bool any = false;
 
 	for (i = 0; i < count; i++) {
-		struct urxe_kept *k = kept_at(q->rq->kept, i);
+		struct urxe_kept *k = kept_at(rq_kept_set(q->rq), i);
 
 		if (k->found || !is_taken(k, q->cons))
 			continue;
@@ -142,7 +143,7 @@ static bool recover(struct urxe_context *ctx, struct queue *q)
 {
 	bool looked = true, any = false;
 
-	if (!q->rq->kept)
+	if (!rq_kept_set(q->rq))
 		return true;
 	if (!urxe_trylock_outside(&q->rq->lock))
 		return false;
@@ -171,7 +172,7 @@ static bool recover_qps(struct urxe_context *ctx, struct urxe_cq *cq)
 	for (qp = cq->recv_qps; qp; qp = qp->rcq_next) {
 		struct queue q = { .rq = &qp->rq, .qp = qp };
 
-		if (!qp->rq.sh || !qp->rq.kept)
+		if (!qp->rq.sh || !rq_kept_set(&qp->rq))
 			continue;
 		if (!urxe_trylock_outside(&qp->lock)) {
 			all = false;
@@ -193,7 +194,7 @@ void rq_recover(struct urxe_context *ctx)
 	if (deaths == atomic_load_explicit(&ctx->deaths, memory_order_relaxed))
 		return;
 	for (i = 0; i < URXE_MAX_SRQ; i++) {
-		struct queue q = { .srq = ctx->srq[i] };
+		struct queue q = { .srq = context_srq(ctx, i) };
 
 		if (!q.srq)
 			continue;

@@ -98,7 +98,7 @@ static void publish(struct urxe_srq *srq, const struct ibv_srq_init_attr_ex *a)
 			      memory_order_relaxed);
 	pd_get(to_upd(a->pd));
 	pthread_mutex_lock(&ctx->lock);
-	ctx->srq[srq->index] = srq;
+	atomic_store_explicit(&ctx->srq[srq->index], srq, memory_order_release);
 	if (srq->cq)
 		srq->cq->refs++;
 	pthread_mutex_unlock(&ctx->lock);
@@ -184,7 +184,8 @@ int urxe_destroy_srq(struct ibv_srq *ibsrq)
 	if (busy)
 		return EBUSY;
 	atomic_store_explicit(&srq->sh->live, 0, memory_order_seq_cst);
-	ctx->srq[srq->index] = NULL;
+	atomic_store_explicit(&ctx->srq[srq->index], NULL,
+			      memory_order_seq_cst);
 	quiesce(ctx);
 	event_wait_srq(srq);
 	pthread_mutex_lock(&ctx->lock);

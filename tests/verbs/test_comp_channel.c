@@ -2,6 +2,7 @@
 /* Completion channels: who is woken, when, how often. */
 #include <fcntl.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -429,20 +430,21 @@ static void *write_all(void *arg)
 START_TEST(flush_behind_a_long_write)
 {
 	struct opts o = default_opts();
-	volatile char *byte;
+	_Atomic char *byte;
 	pthread_t thread;
 	struct duo d;
 
 	o.channel = true;
 	o.size = 128 << 20;
 	duo_open(&d, _i, MEM_HEAP, MEM_HEAP, &o);
-	byte = (char *)d.a.buf + (1 << 20); /* memcpy may do the ends last */
-	*byte = 0;
+	/* memcpy may do the ends last */
+	byte = (_Atomic char *)d.a.buf + (1 << 20);
+	atomic_store_explicit(byte, 0, memory_order_relaxed);
 	memset(d.b.buf, 1, o.size);
 	ck_ok(post_recv(&d.a, 7, 0, 64));
 	ck_ok(ibv_req_notify_cq(d.a.rcq, 0));
 	ck_ok(pthread_create(&thread, NULL, write_all, &d));
-	while (!*byte)
+	while (!atomic_load_explicit(byte, memory_order_relaxed))
 		;
 	ck_ok(qp_to(d.a.qp, IBV_QPS_ERR));
 	expect_event(d.a.chan, d.a.rcq, &d.a);

@@ -2,6 +2,7 @@
 /* Several processes send to one shared receive queue. */
 #include <sched.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <string.h>
 
 #include "types.h"
@@ -275,12 +276,12 @@ static int long_or_short(void *arg)
 /* True if sender 0 was killed while it copied. */
 static bool killed_in_time(struct receiver *r, pid_t pid)
 {
-	volatile char *first = r->n.buf;
+	_Atomic char *first = r->n.buf;
 	double end = now_ms() + WAIT_MS;
 	struct ibv_wc wc;
 
 	crowd->go = 2;
-	while (!*first)
+	while (!atomic_load_explicit(first, memory_order_relaxed))
 		ck_assert(now_ms() < end);
 	kill(pid, SIGKILL);
 	ck_assert(reap_child(pid) == -SIGKILL);
