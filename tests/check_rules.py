@@ -62,7 +62,7 @@ VERBS = {"free_context": "close_device"}
 
 def missing_verbs(doc):
     text = (ROOT / doc).read_text()
-    table = (ROOT / "provider/context.c").read_text()
+    table = (ROOT / "provider/abi/context.c").read_text()
     errors = 0
     for op in re.findall(r"PABI_ENTRY\((\w+),", table):
         if not re.search(rf"\bibv_{VERBS.get(op, op)}\b", text):

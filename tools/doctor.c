@@ -4,7 +4,7 @@
 #include <stdio.h>
 
 #include "doctor.h"
-#include "urxe.h"
+#include "commands.h"
 
 static int failures;
 

@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 #include "doctor.h"
-#include "urxe.h"
+#include "commands.h"
 
 #define PROVIDER "liburxe-rdmav34.so"
 

@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "doctor.h"
-#include "fabric.h"
+#include "fabric/fabric.h"
 
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23

@@ -10,8 +10,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "fabric.h"
-#include "urxe.h"
+#include "fabric/fabric.h"
+#include "commands.h"
 
 static void show_bytes(uint64_t n)
 {

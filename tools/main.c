@@ -7,8 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "fabric.h"
-#include "urxe.h"
+#include "fabric/fabric.h"
+#include "commands.h"
 
 #define PRELOAD "liburxe-kshim.so"
 

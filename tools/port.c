@@ -3,8 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "fabric.h"
-#include "urxe.h"
+#include "fabric/fabric.h"
+#include "commands.h"
 
 int cmd_port(int argc, char **argv)
 {

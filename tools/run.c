@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "urxe.h"
+#include "commands.h"
 
 /* as env(1) and the shells have them */
 #define EXIT_CANNOT_RUN 126

@@ -14,7 +14,7 @@
 #include <stdint.h>
 #include <sys/stat.h>
 
-#include "layout.h"
+#include "shared/layout.h"
 
 #define URXE_DEVICE_NAME "urxe0"
 #define URXE_UVERBS_NAME "uverbs1000"

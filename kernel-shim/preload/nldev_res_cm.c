@@ -5,7 +5,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "cm.h"
+#include "cm/cm.h"
 #include "nldev_res.h"
 
 /* enum rdma_cm_state of the kernel, for each enum cma_state */

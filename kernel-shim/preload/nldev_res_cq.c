@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #include <stdlib.h>
 
-#include "bitmap.h"
+#include "fabric/bitmap.h"
 #include "nldev_res.h"
 
 struct cq {

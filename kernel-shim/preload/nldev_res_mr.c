@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-#include "bitmap.h"
+#include "fabric/bitmap.h"
 #include "nldev_res.h"
 
 struct mr {

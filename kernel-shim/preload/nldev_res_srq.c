@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #include <infiniband/verbs.h>
 
-#include "bitmap.h"
+#include "fabric/bitmap.h"
 #include "nldev_res.h"
 
 /* Runs of QPNs shown per SRQ; an entry has to fit in a message. */

@@ -21,7 +21,7 @@
 #include <sys/stat.h>
 #include <sys/types.h>
 
-#include "fabric.h"
+#include "fabric/fabric.h"
 
 static_assert(sizeof(off_t) == 8 && sizeof(void *) == 8,
 	      "the 64 variants of libc calls are taken for the plain ones");

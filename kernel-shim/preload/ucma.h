@@ -9,7 +9,7 @@
 #include <rdma/ib_user_sa.h>
 #include <string.h>
 
-#include "cm.h"
+#include "cm/cm.h"
 #include "shim.h"
 
 /* One command on its way.  The connection manager's lock is held. */

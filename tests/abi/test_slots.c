@@ -11,7 +11,7 @@ static const struct {
 	int slot[4];
 } ops[] = {
 #define SLOT(name, v36, v59, v62, v64) { #name, { v36, v59, v62, v64 } },
-#include "pabi/slots.h"
+#include "abi/pabi/slots.h"
 #undef SLOT
 };
 #define OPS ((int)(sizeof(ops) / sizeof(*ops)))

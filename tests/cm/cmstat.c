@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cm.h"
+#include "cm/cm.h"
 
 static const char *const cma[] = { "idle",    "bound",	    "addr",  "route",
 				   "connect", "disconnect", "listen" };

@@ -9,7 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "cm.h"
+#include "cm/cm.h"
 #include "raw.h"
 
 #define ROUNDS 300

@@ -15,7 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "fabric.h"
+#include "fabric/fabric.h"
 #include "test.h"
 
 #define CDEV "/dev/infiniband/uverbs1000"

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cq_ring.h"
+#include "engine/cq_ring.h"
 #include "unit.h"
 
 #define DEPTH 8
@@ -326,7 +326,7 @@ static void open_ring(uint64_t gen, uint32_t depth)
 	atomic_store_explicit(&hints[gen & 1], 0, memory_order_relaxed);
 }
 
-/* provider/cq_resize.c, on this test's terms */
+/* provider/verbs/cq_resize.c, on this test's terms */
 static void replace(uint64_t gen, uint32_t depth)
 {
 	uint32_t end;

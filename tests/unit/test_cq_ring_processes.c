@@ -7,7 +7,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "cq_ring.h"
+#include "engine/cq_ring.h"
 #include "unit.h"
 
 #define DEPTH 8u

@@ -3,7 +3,7 @@
 #include <pthread.h>
 #include <sched.h>
 
-#include "lock.h"
+#include "engine/lock.h"
 #include "unit.h"
 
 #define TURNS 5000 /* of an outsider */

@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-#include "fabric.h"
+#include "fabric/fabric.h"
 
 /* A path for a new fabric, not made yet.  The runner removes it. */
 const char *new_dir(void);

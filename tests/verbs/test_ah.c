@@ -2,7 +2,7 @@
 /* Address handles. */
 #include <string.h>
 
-#include "layout.h"
+#include "shared/layout.h"
 #include "types.h"
 
 static struct ibv_ah_attr good(const struct node *n)

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "harness.h"
-#include "layout.h"
+#include "shared/layout.h"
 
 START_TEST(listed)
 {

@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "harness.h"
-#include "layout.h"
+#include "shared/layout.h"
 
 static struct ibv_context *ctx;
 static struct ibv_pd *pd;

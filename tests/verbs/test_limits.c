@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "harness.h"
-#include "layout.h"
+#include "shared/layout.h"
 
 /* ------------------------------------------------------------ create_qp */
 

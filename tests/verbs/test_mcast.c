@@ -4,7 +4,7 @@
 #include <signal.h>
 #include <string.h>
 
-#include "layout.h"
+#include "shared/layout.h"
 #include "types.h"
 
 #define MCAST_QPN 0xffffff

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "harness.h"
-#include "layout.h"
+#include "shared/layout.h"
 
 #define PAGE ((size_t)sysconf(_SC_PAGESIZE))
 

@@ -5,7 +5,7 @@
 
 #include "access.h"
 #include "harness.h"
-#include "layout.h"
+#include "shared/layout.h"
 
 #define WINDOW (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ)
 

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "harness.h"
-#include "layout.h"
+#include "shared/layout.h"
 
 #define RTR_REQ                                                          \
 	(IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN | \

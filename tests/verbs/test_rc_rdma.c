@@ -5,7 +5,7 @@
 #include <sys/mman.h>
 
 #include "harness.h"
-#include "layout.h"
+#include "shared/layout.h"
 
 #define MATRIX (WHERE_COUNT * MEM_COUNT * MEM_COUNT)
 

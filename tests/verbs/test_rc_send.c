@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "harness.h"
-#include "layout.h"
+#include "shared/layout.h"
 
 /* Every place b can be in, and every kind of memory on both sides. */
 #define MATRIX (WHERE_COUNT * MEM_COUNT * MEM_COUNT)

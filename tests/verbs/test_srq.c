@@ -2,7 +2,7 @@
 /* Shared receive queues. */
 #include <string.h>
 
-#include "layout.h"
+#include "shared/layout.h"
 #include "types.h"
 
 /* ---------------------------------------------------------------- life */

@@ -3,7 +3,7 @@
 #define _GNU_SOURCE
 #include <string.h>
 
-#include "layout.h"
+#include "shared/layout.h"
 #include "xrc.h"
 
 /* -------------------------------------------------------------- tables */

@@ -4,6 +4,6 @@
  * like those of the library under test.
  */
 #define _GNU_SOURCE
-#include "fabric.h"
+#include "fabric/fabric.h"
 #undef CM_FIFO_MODE
 #define CM_FIFO_MODE (S_IFIFO | 01700)

@@ -14,8 +14,8 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
-#include "shim.h"
-#include "ucma.h"
+#include "preload/shim.h"
+#include "preload/ucma.h"
 
 #define DEVICE "/dev/infiniband/rdma_cm"
 /* Networks that nobody has: the one, and one where nobody answers. */

@@ -1,0 +1,302 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* The tables of the connection manager: their file, lock and entries. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "cm.h"
+#include "fabric/internal.h"
+
+#define GROW 64 /* entries that get memory at a time */
+
+/* Memory for [offset, offset + len): after this no SIGBUS. */
+static int reserve(struct urxe_fabric *f, off_t offset, off_t len)
+{
+	int fd, ret;
+
+	fd = openat(f->dirfd, "cm", O_RDWR | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	ret = posix_fallocate(fd, offset, len);
+	close(fd);
+	return -ret;
+}
+
+static int init_table(int fd)
+{
+	struct cm_table *t;
+	int ret;
+
+	ret = posix_fallocate(fd, 0, offsetof(struct cm_table, chan));
+	if (ret || ftruncate(fd, sizeof(*t)))
+		return ret ? -ret : -errno;
+	t = mmap(NULL, offsetof(struct cm_table, chan), PROT_READ | PROT_WRITE,
+		 MAP_SHARED, fd, 0);
+	if (t == MAP_FAILED)
+		return -errno;
+	memcpy(t->magic, CM_MAGIC, sizeof(t->magic));
+	t->version = urxe_layout_version;
+	t->size = sizeof(*t);
+	fabric_mutex_init(&t->lock);
+	munmap(t, offsetof(struct cm_table, chan));
+	return 0;
+}
+
+/* Built aside and linked into place, as the device segment. */
+static int create(struct urxe_fabric *f)
+{
+	char tmp[64];
+	int fd, ret;
+
+	if (mkdirat(f->dirfd, "cm.d", 0700) && errno != EEXIST)
+		return -errno;
+	snprintf(tmp, sizeof(tmp), "cm.%d.%lx", (int)getpid(),
+		 (unsigned long)pthread_self());
+	fd = openat(f->dirfd, tmp, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC,
+		    0600);
+	if (fd < 0)
+		return -errno;
+	ret = init_table(fd);
+	if (!ret && linkat(f->dirfd, tmp, f->dirfd, "cm", 0) && errno != EEXIST)
+		ret = -errno;
+	unlinkat(f->dirfd, tmp, 0);
+	close(fd);
+	return ret;
+}
+
+static int map(struct urxe_fabric *f, struct cm_table **out)
+{
+	struct cm_table *t;
+	struct stat st;
+	int fd, ret = -EPROTO;
+
+	fd = openat(f->dirfd, "cm", O_RDWR | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	if (fstat(fd, &st) || st.st_size != (off_t)sizeof(*t))
+		goto out_close;
+	t = mmap(NULL, sizeof(*t), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (t == MAP_FAILED) {
+		ret = -errno;
+		goto out_close;
+	}
+	if (memcmp(t->magic, CM_MAGIC, sizeof(t->magic)) ||
+	    t->version != urxe_layout_version || t->size != sizeof(*t)) {
+		munmap(t, sizeof(*t));
+		goto out_close;
+	}
+	*out = t;
+	ret = 0;
+out_close:
+	close(fd);
+	return ret;
+}
+
+int cm_map(struct urxe_fabric *f, struct cm_table **out)
+{
+	int ret = map(f, out);
+
+	if (ret != -ENOENT)
+		return ret;
+	ret = create(f);
+	return ret ? ret : map(f, out);
+}
+
+void cm_lock(struct cm *cm)
+{
+	if (pthread_mutex_lock(&cm->t->lock) != EOWNERDEAD)
+		return;
+	cm->t->id_low = cm->t->chan_low = 0;
+	cm_event_rebuild(cm);
+	cm_recover(cm);
+	pthread_mutex_consistent(&cm->t->lock);
+}
+
+void cm_unlock(struct cm *cm)
+{
+	if (cm->t->due)
+		cm_event_catch_up(cm);
+	if (cm->dying)
+		cm_chan_reap_dying(cm);
+	pthread_mutex_unlock(&cm->t->lock);
+}
+
+uint64_t cm_now(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
+}
+
+static uint32_t least(uint32_t a, uint32_t b)
+{
+	return a < b ? a : b;
+}
+
+/* Does ref (index + 1) name an entry that has memory? */
+static bool in_table(uint32_t ref, uint32_t end)
+{
+	return ref && ref <= end;
+}
+
+struct cm_chan *cm_chan_at(struct cm *cm, uint32_t ref)
+{
+	struct cm_table *t = cm->t;
+
+	return in_table(ref, cm_chans(cm)) &&
+			       t->chan[ref - 1].state != CM_CHAN_FREE ?
+		       &t->chan[ref - 1] :
+		       NULL;
+}
+
+struct cm_id *cm_id_at(struct cm *cm, uint32_t ref)
+{
+	struct cm_table *t = cm->t;
+
+	return in_table(ref, cm_ids(cm)) && t->id[ref - 1].used ?
+		       &t->id[ref - 1] :
+		       NULL;
+}
+
+struct cm_event *cm_event_at(struct cm *cm, uint32_t ref)
+{
+	struct cm_table *t = cm->t;
+
+	return in_table(ref, cm_events(cm)) && t->event[ref - 1].used ?
+		       &t->event[ref - 1] :
+		       NULL;
+}
+
+struct cm_mc *cm_mc_at(struct cm *cm, uint32_t ref)
+{
+	struct cm_table *t = cm->t;
+
+	return in_table(ref, cm_mcs(cm)) && t->mc[ref - 1].used ?
+		       &t->mc[ref - 1] :
+		       NULL;
+}
+
+uint32_t cm_chan_ref(struct cm *cm, const struct cm_chan *c)
+{
+	return (uint32_t)(c - cm->t->chan) + 1;
+}
+
+uint32_t cm_id_ref(struct cm *cm, const struct cm_id *id)
+{
+	return (uint32_t)(id - cm->t->id) + 1;
+}
+
+uint32_t cm_event_ref(struct cm *cm, const struct cm_event *e)
+{
+	return (uint32_t)(e - cm->t->event) + 1;
+}
+
+uint32_t cm_mc_ref(struct cm *cm, const struct cm_mc *mc)
+{
+	return (uint32_t)(mc - cm->t->mc) + 1;
+}
+
+struct cm_ref cm_ref_to(struct cm *cm, const struct cm_id *id)
+{
+	return (struct cm_ref){ cm_id_ref(cm, id), id->gen };
+}
+
+struct cm_id *cm_deref(struct cm *cm, struct cm_ref ref)
+{
+	struct cm_id *id = cm_id_at(cm, ref.id);
+
+	return id && id->gen == ref.gen ? id : NULL;
+}
+
+/* Give memory to the entries of a table up to and with index. */
+static bool grow(struct cm *cm, uint32_t *high, uint32_t index, uint32_t max,
+		 const void *table, size_t size)
+{
+	off_t start = (off_t)((const char *)table - (const char *)cm->t);
+	uint32_t n;
+
+	if (index >= max)
+		return false;
+	if (index < *high)
+		return true;
+	n = least(max - *high, GROW);
+	if (reserve(cm->f, start + (off_t)(*high * size), (off_t)(n * size)))
+		return false;
+	*high += n;
+	return true;
+}
+
+/* The lowest one that is free, as the kernel chooses. */
+struct cm_id *cm_id_new(struct cm *cm, struct cm_chan *c)
+{
+	struct cm_table *t = cm->t;
+	struct cm_id *id;
+	uint32_t i, gen;
+
+	for (i = least(t->id_low, cm_ids(cm)); i < cm_ids(cm) && t->id[i].used;
+	     i++)
+		;
+	if (!grow(cm, &t->id_high, i, CM_MAX_ID, t->id, sizeof(*t->id)))
+		return NULL;
+	id = &t->id[i];
+	gen = id->gen + 1;
+	memset(id, 0, sizeof(*id));
+	id->gen = gen;
+	id->chan = cm_chan_ref(cm, c);
+	id->used = 1;
+	t->id_low = i + 1;
+	return id;
+}
+
+void cm_id_free(struct cm *cm, struct cm_id *id)
+{
+	const uint32_t index = cm_id_ref(cm, id) - 1;
+
+	id->used = 0;
+	if (index < cm->t->id_low)
+		cm->t->id_low = index;
+}
+
+struct cm_event *cm_event_alloc(struct cm *cm)
+{
+	struct cm_table *t = cm->t;
+	struct cm_event *e;
+	const uint32_t end = cm_events(cm);
+	uint32_t n, i = t->event_next;
+
+	for (n = 0; n < end; n++, i++) {
+		if (i >= end)
+			i = 0;
+		if (!t->event[i].used)
+			break;
+	}
+	if (n == end)
+		i = end;
+	if (!grow(cm, &t->event_high, i, CM_MAX_EVENT, t->event,
+		  sizeof(*t->event)))
+		return NULL;
+	e = &t->event[i];
+	memset(e, 0, sizeof(*e));
+	t->event_next = i + 1;
+	return e;
+}
+
+struct cm_mc *cm_mc_new(struct cm *cm)
+{
+	struct cm_table *t = cm->t;
+	uint32_t i;
+
+	for (i = 0; i < cm_mcs(cm) && t->mc[i].used; i++)
+		;
+	if (!grow(cm, &t->mc_high, i, CM_MAX_MC, t->mc, sizeof(*t->mc)))
+		return NULL;
+	memset(&t->mc[i], 0, sizeof(t->mc[i]));
+	t->mc[i].used = 1;
+	return &t->mc[i];
+}

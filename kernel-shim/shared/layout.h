@@ -1,0 +1,548 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * What lies in shared memory, byte for byte.
+ *
+ * A fabric is a directory:
+ *
+ *   device          struct urxe_dev: the device segment, one per fabric
+ *   dm              the device-memory heap (or a file on a hugetlbfs mount)
+ *   ctx/S.G         struct urxe_arena: one per opened context; slot S,
+ *                   generation G.  The file descriptor of it is the verbs
+ *                   "cmd_fd", and its OFD lock says that the context lives
+ *   ev/S.G.N        FIFOs: completion channels and async event channels
+ *   sys/, dev/      what sysfs and /dev would show (written by the preload
+ *                   library)
+ *
+ * Only offsets and indices, never pointers (user pointers that are handed
+ * back to their own process excepted).  Every value a reader takes from here
+ * may have been written by a process that is dying or broken: bound it before
+ * use.
+ */
+#ifndef URXE_LAYOUT_H
+#define URXE_LAYOUT_H
+
+#include <assert.h>
+#include <pthread.h>
+#include <stdalign.h>
+#include <stdatomic.h>
+#include <stdint.h>
+
+/*
+ * Every change of what is shared makes another version: the build makes it
+ * from the text of this file, cm.h, and the headers of the provider that say
+ * how shared words are used (kernel-shim/meson.build has the list).
+ */
+extern const uint32_t urxe_layout_version;
+
+#define URXE_LINE 64 /* keeps writers apart; a hint, not an assumption */
+#define URXE_PAGE 4096 /* unit of both allocators, whatever the CPU's page */
+
+/* Device limits.  What ibv_query_device reports is what is enforced. */
+#define URXE_MAX_CTX 512 /* 9 bits of every lkey and rkey */
+#define URXE_MAX_QP 8192 /* 13 bits of every QPN */
+#define URXE_MAX_CQ 8192
+#define URXE_MAX_SRQ 4096
+#define URXE_MAX_PD 8192
+#define URXE_MAX_KEY 32768 /* MRs and MWs of one context: 15 bits of a key */
+#define URXE_MAX_MR 16384
+#define URXE_MAX_MW 16383
+#define URXE_MAX_AH 16384
+#define URXE_MAX_XRCD 256
+#define URXE_MAX_DM 1024
+#define URXE_MAX_GID 32
+#define URXE_MAX_MCAST_GRP 256
+#define URXE_MAX_MCAST_ATTACH 64 /* QPs per group */
+#define URXE_MAX_QP_WR 16384
+#define URXE_MAX_CQE 262144 /* what libfabric asks for by default */
+#define URXE_MAX_SRQ_WR 16384
+#define URXE_MAX_SGE 32
+#define URXE_MAX_INLINE 1024
+#define URXE_MAX_RD_ATOM 16
+#define URXE_MAX_MSG (1u << 30)
+#define URXE_NUM_COMP_VECTORS 8
+#define URXE_DM_MAX_BYTES (1ull << 30)
+
+enum urxe_obj {
+	URXE_OBJ_PD,
+	URXE_OBJ_MR,
+	URXE_OBJ_MW,
+	URXE_OBJ_CQ,
+	URXE_OBJ_QP,
+	URXE_OBJ_SRQ,
+	URXE_OBJ_AH,
+	URXE_OBJ_XRCD,
+	URXE_OBJ_DM,
+	URXE_OBJ_COUNT
+};
+
+/* ------------------------------------------------ the device segment */
+
+#define URXE_DEV_MAGIC "urxe device seg" /* 16 bytes with its NUL */
+
+enum urxe_ctx_state { URXE_CTX_FREE, URXE_CTX_OPENING, URXE_CTX_LIVE };
+
+/*
+ * One opened context.  state and gen change under dev.lock only; readers
+ * without the lock compare gen before and after.  used[] counts this
+ * context's objects so that a reaper can give them back to dev.used[].
+ */
+struct urxe_ctx_slot {
+	_Atomic uint32_t state;
+	_Atomic uint32_t gen;
+	_Atomic int32_t pid;
+	_Atomic uint32_t used[URXE_OBJ_COUNT];
+	char comm[16];
+};
+
+enum urxe_port_state { URXE_PORT_DOWN = 1, URXE_PORT_ACTIVE = 4 };
+
+/* A GID table entry.  Written under dev.lock; valid is stored last. */
+struct urxe_gid {
+	uint8_t raw[16];
+	_Atomic uint32_t valid;
+	uint32_t type; /* enum ibv_gid_type: always RoCE v2 (2) */
+	uint32_t ifindex;
+	char ifname[16];
+};
+
+enum urxe_dm_kind {
+	URXE_DM_UNUSED, /* no device memory was allocated yet */
+	URXE_DM_HUGETLB,
+	URXE_DM_COLLAPSED, /* tmpfs, MADV_COLLAPSE */
+	URXE_DM_ADVISED, /* tmpfs, MADV_HUGEPAGE accepted */
+	URXE_DM_SMALL
+};
+
+struct urxe_dm_slot {
+	_Atomic uint32_t used; /* 0, or 1 + context slot of the owner */
+	uint32_t ctx_gen;
+	uint64_t offset, length; /* in the heap; offset is page aligned */
+	_Atomic uint32_t mrs; /* MRs registered on it */
+	uint32_t pages; /* heap pages it holds */
+};
+
+struct urxe_mcast_grp {
+	uint8_t mgid[16];
+	uint16_t mlid;
+	uint16_t pad;
+	_Atomic uint32_t count; /* 0: the entry is free */
+	_Atomic uint32_t qpn[URXE_MAX_MCAST_ATTACH];
+};
+
+/*
+ * The port's counters, as sysfs shows them.  Relaxed adds by whoever
+ * moves the bytes; only flushed from per-QP counts, never per message.
+ */
+enum urxe_counter {
+	URXE_CNT_XMIT_DATA,
+	URXE_CNT_RCV_DATA,
+	URXE_CNT_XMIT_PACKETS,
+	URXE_CNT_RCV_PACKETS,
+	URXE_CNT_RNR_NAK,
+	URXE_CNT_ACK_TIMEOUT,
+	URXE_CNT_REM_ERR,
+	URXE_CNT_RSVD,
+	URXE_CNT_COUNT
+};
+
+/*
+ * An XRC domain.  Named by a file, it is one for all who open that file;
+ * without a file it is its opener's alone (ino 0).
+ */
+struct urxe_xrcd_slot {
+	_Atomic uint32_t used;
+	uint32_t pad;
+	uint64_t dev, ino;
+	uint64_t ctx[URXE_MAX_CTX / 64]; /* contexts that have it open */
+};
+
+struct urxe_guard {
+	alignas(URXE_LINE) _Atomic uint32_t seq;
+};
+
+struct urxe_dev {
+	char magic[16];
+	uint32_t version;
+	uint32_t size; /* sizeof(struct urxe_dev) of the creator */
+	uint64_t node_guid; /* host order */
+	uint64_t dm_bytes; /* size of the DM heap = max_dm_size */
+	char dm_path[256]; /* empty: "dm" in the fabric directory */
+	uint32_t vendor_id, vendor_part_id, hw_ver;
+	char fw_ver[16];
+
+	alignas(URXE_LINE) pthread_mutex_t lock; /* robust, process-shared */
+	_Atomic uint32_t used[URXE_OBJ_COUNT];
+	_Atomic uint32_t port_state; /* enum urxe_port_state */
+	_Atomic uint32_t gid_gen; /* raised by each change of gid[] */
+	_Atomic uint32_t dm_kind; /* enum urxe_dm_kind */
+	uint32_t ctx_next;
+	_Atomic uint32_t deaths; /* contexts that were buried so far */
+	_Atomic uint64_t counter[URXE_CNT_COUNT];
+	struct urxe_gid gid[URXE_MAX_GID];
+	struct urxe_ctx_slot ctx[URXE_MAX_CTX];
+	struct urxe_dm_slot dm[URXE_MAX_DM];
+	uint64_t dm_map[URXE_DM_MAX_BYTES / URXE_PAGE / 64]; /* pages in use */
+
+	/*
+	 * The QP-number directory: qp[i] is 0 or QPN (24) | context slot (9)
+	 * << 24 | context generation (31) << 33, with QPN's low 13 bits = i.
+	 * The QP's shared state is slot i of that context's arena.
+	 */
+	alignas(URXE_LINE) _Atomic uint64_t qp[URXE_MAX_QP];
+	uint16_t qp_gen[URXE_MAX_QP]; /* QPN's high 11 bits, under lock */
+	/*
+	 * Locks of atomics on memory that not everybody maps: 0, or 1 + the
+	 * holder's context slot.  One for each word of a page, because the
+	 * low bits of an address are what all mappings of a word, in whatever
+	 * process and under whatever key, have in common.
+	 */
+	_Atomic uint32_t atomic_lock[URXE_PAGE / 8];
+	_Atomic uint32_t qp_high; /* no slot from here on was ever used */
+	/*
+	 * guard[i] is odd while the requester of QP i executes, here and on its
+	 * peers.  Whoever takes a thing away from requesters (MR, QP, DM)
+	 * invalidates it and then waits until each odd guard has changed.
+	 */
+	struct urxe_guard guard[URXE_MAX_QP];
+	struct urxe_mcast_grp mcast[URXE_MAX_MCAST_GRP];
+	struct urxe_xrcd_slot xrcd[URXE_MAX_XRCD]; /* under lock */
+};
+
+/* ------------------------------------------------ an arena */
+
+#define URXE_ARENA_MAGIC "urxe arena file" /* 16 bytes with its NUL */
+#define URXE_ARENA_MODE 01600 /* with the size: how fstat knows a cmd_fd */
+#define URXE_ARENA_SIZE (1ull << 30) /* sparse; parts are reserved on use */
+
+/*
+ * Keys.  lkey == rkey == context slot (9) | table index (15) | tag (8).
+ * The tag is what ibv_inc_rkey advances.  Index 0 is never used.
+ */
+#define URXE_KEY_TAG(key) ((key) & 0xff)
+#define URXE_KEY_INDEX(key) (((key) >> 8) & (URXE_MAX_KEY - 1))
+#define URXE_KEY_CTX(key) ((key) >> 23)
+#define URXE_KEY(ctx, index, tag) \
+	((uint32_t)(ctx) << 23 | (uint32_t)(index) << 8 | (uint8_t)(tag))
+
+/* Where the bytes of an MR are, and so how they can be reached. */
+enum urxe_mem_kind {
+	URXE_MEM_PRIVATE, /* memory of process pid, reached by its address */
+	URXE_MEM_DM, /* in the DM heap, at offset va */
+	URXE_MEM_FILE, /* shared mapping of a file that peers may map, too */
+	URXE_MEM_NULL, /* the null MR: reads zero, swallows writes */
+};
+
+#define URXE_MR_IS_MW 1u /* a memory window */
+#define URXE_MR_TYPE_2 2u /* MW of type 2 */
+#define URXE_MR_ODP 4u /* on demand: nothing was checked at registration */
+#define URXE_MR_FILE 8u /* file names an entry of the file table */
+#define URXE_MR_FOREIGN 16u /* pid is of arena.other_pidns, not of pidns */
+
+/*
+ * What a key names: a memory region or a memory window, in one cache line.
+ * `live` is the key with bit 32 set while the entry may be used, else 0; it is
+ * stored last at registration (release) and cleared first at deregistration,
+ * which then waits until no requester is inside (provider/engine/quiesce.h).
+ */
+struct urxe_key {
+	_Atomic uint64_t live;
+	uint64_t iova; /* what work requests call the first byte */
+	uint64_t length;
+	uint64_t va; /* address in process pid, or offset in the DM heap */
+	uint32_t pd; /* PD handle */
+	uint32_t access; /* enum ibv_access_flags */
+	int32_t pid; /* of the process that registered it */
+	uint8_t kind; /* enum urxe_mem_kind */
+	uint8_t flags; /* URXE_MR_* */
+	uint16_t file; /* URXE_MR_FILE: index in the arena's file table */
+	union {
+		_Atomic uint32_t windows; /* MR: number of MWs bound to it */
+		uint32_t qpn; /* MW of type 2: the QP it is bound to */
+	};
+	union {
+		uint32_t dm; /* MR, URXE_MEM_DM: 1 + DM slot */
+		uint32_t parent; /* MW: key of its MR, 0: not bound */
+	};
+	uint64_t file_offset; /* URXE_MR_FILE: of the first byte */
+};
+static_assert(sizeof(struct urxe_key) == 64, "one cache line");
+
+#define URXE_MR_LIVE(key) (1ull << 32 | (key))
+
+/* A file whose pages an MR of this arena shares (copy path 2). */
+#define URXE_MAX_FILES 1024
+struct urxe_file {
+	_Atomic uint32_t refs; /* MRs on it; 0: free */
+	int32_t pid, fd; /* reachable as /proc/pid/fd/fd ... */
+	uint32_t pad;
+	uint64_t dev, ino;
+	uint64_t size;
+	char path[216]; /* ... or by this path, if not empty */
+};
+static_assert(sizeof(struct urxe_file) == 256, "fixed");
+
+/* A completion queue entry. The word's protocol stands in provider/engine/cq_ring.h */
+#define URXE_CQE_INLINE 80
+#define URXE_CQE_SRQ 0x80 /* a receive of an SRQ */
+#define URXE_CQE_IPV4 0x80 /* a datagram that came over IPv4 */
+struct urxe_cqe {
+	_Atomic uint64_t word;
+	uint64_t wr_id;
+	uint64_t timestamp; /* ns, CLOCK_REALTIME; 0 unless the CQ asks */
+	uint32_t qpn;
+	uint32_t byte_len;
+	uint32_t imm; /* network order, or the invalidated rkey */
+	uint32_t src_qp;
+	uint32_t wqe; /* what it releases: SQ or RQ index, or URXE_WQE_SRQ */
+	uint8_t status, opcode;
+	uint8_t wc_flags; /* enum ibv_wc_flags and URXE_CQE_IPV4 */
+	uint8_t inline_len; /* bytes in data, and URXE_CQE_SRQ */
+	/* small messages travel here and are placed when polled */
+	uint8_t data[URXE_CQE_INLINE];
+};
+static_assert(sizeof(struct urxe_cqe) == 128, "two cache lines");
+
+enum urxe_arm { URXE_ARM_NONE, URXE_ARM_SOLICITED, URXE_ARM_NEXT };
+
+/*
+ * A ring in one word: offset in the arena | URXE_CQ_PARITY | log2(entries).
+ * The parity changes with each resize and says which tail_hint is the ring's.
+ */
+#define URXE_CQ_LOG(word) ((uint32_t)(word) & 31)
+#define URXE_CQ_PARITY 32u
+#define URXE_CQ_OFFSET(word) ((word) & ~(uint64_t)(URXE_PAGE - 1))
+
+struct urxe_cq_sh {
+	/* read-mostly line */
+	_Atomic uint32_t live; /* 0: free, else 1 */
+	uint32_t channel; /* FIFO number + 1; 0: no completion channel */
+	_Atomic uint64_t ring;
+	uint64_t user; /* struct ibv_cq * in the owner */
+	_Atomic uint32_t attention; /* a peer changed a QP: look at them all */
+	_Atomic uint32_t error; /* overrun: no more completions */
+	uint32_t flags; /* URXE_CQ_* */
+	int32_t pid;
+	uint32_t async_fifo; /* FIFO number + 1 */
+	_Atomic uint32_t moderate; /* events: us << 16 | completions; 0: off */
+	_Atomic uint64_t next_ring; /* where a ring that was left leads to */
+	_Atomic uint32_t async_events; /* written to their FIFO so far */
+	uint32_t pad0;
+	/* producers */
+	alignas(URXE_LINE) _Atomic uint32_t tail_hint[2];
+	alignas(URXE_LINE) _Atomic uint32_t arm; /* enum urxe_arm */
+	_Atomic uint32_t pending_events; /* the FIFO was full */
+	_Atomic uint32_t comp_events; /* written to their FIFO so far */
+	_Atomic uint32_t held_back; /* completions that moderation waits on */
+	alignas(URXE_LINE) _Atomic uint32_t head; /* written by the poller */
+};
+#define URXE_CQ_TIMESTAMP 1u
+#define URXE_CQ_IGNORE_OVERRUN 2u
+static_assert(sizeof(struct urxe_cq_sh) == 256, "fixed");
+
+/* A posted receive. The slot is the header and then max_sge of these. */
+struct urxe_sge {
+	uint64_t addr;
+	uint32_t length, lkey;
+};
+struct urxe_recv {
+	uint64_t wr_id;
+	uint16_t num_sge;
+	uint16_t ticket; /* where several take receives: see provider/engine/rq.h */
+	uint32_t total; /* sum of the SGEs' lengths, capped at UINT32_MAX */
+	struct urxe_sge sge[];
+};
+
+/*
+ * A receive ring: the RQ of a QP, or an SRQ.  See provider/engine/rq.h.
+ */
+struct urxe_rq_sh {
+	/* offset in the arena | log2(slots); 0: no receive queue */
+	_Atomic uint64_t ring;
+	uint32_t stride; /* bytes per slot */
+	uint32_t max_sge;
+	uint32_t pad[12];
+	alignas(URXE_LINE) _Atomic uint32_t prod; /* owner */
+	alignas(URXE_LINE) _Atomic uint32_t cons; /* whoever delivers */
+	_Atomic uint32_t done; /* delivered and published */
+};
+static_assert(sizeof(struct urxe_rq_sh) == 192, "fixed");
+
+/*
+ * What peers see of a QP.
+ *
+ * conn says in one word whether a requester may execute here, and which:
+ * own QPN (24) | destination QPN (24) << 24 | state (8) << 48.  It is 0 when
+ * the slot is free.  The owner stores it; a requester that must break the
+ * connection (a NAK) moves it to IBV_QPS_ERR by compare-and-swap.
+ */
+#define URXE_CONN(qpn, dest, state) \
+	((uint64_t)(qpn) | (uint64_t)(dest) << 24 | (uint64_t)(state) << 48)
+#define URXE_CONN_QPN(c) ((uint32_t)((c) & 0xffffff))
+#define URXE_CONN_DEST(c) ((uint32_t)((c) >> 24 & 0xffffff))
+#define URXE_CONN_STATE(c) ((uint8_t)((c) >> 48))
+
+struct urxe_qp_sh {
+	_Atomic uint64_t conn;
+	uint64_t user; /* struct ibv_qp * in the owner */
+	uint32_t pd;
+	uint32_t send_cq, recv_cq; /* index in the arena's CQ table */
+	uint32_t srq; /* index + 1 in the arena's SRQ table; 0: none */
+	_Atomic uint32_t access; /* enum ibv_access_flags */
+	_Atomic uint32_t qkey;
+	uint8_t type; /* enum ibv_qp_type */
+	uint8_t min_rnr_timer;
+	uint8_t max_dest_rd_atomic;
+	uint8_t path_mtu; /* enum ibv_mtu */
+	int32_t pid;
+	uint32_t async_fifo; /* FIFO number + 1 */
+	uint32_t xrcd;
+	_Atomic uint32_t sq_psn; /* for those who look on */
+	_Atomic uint32_t events; /* async ones, written to their FIFO so far */
+	/* written by the connected requester */
+	alignas(URXE_LINE) _Atomic uint32_t epsn; /* the next PSN expected */
+	_Atomic uint32_t msn;
+	_Atomic uint32_t comm_est; /* 1: the event was raised */
+	/* a requester is parked on this QP's RQ: wake its arena */
+	_Atomic uint32_t waiter; /* 0, or 1 + context slot to wake */
+	_Atomic uint32_t last_wqe; /* 1: the event was raised */
+	_Atomic uint32_t handles; /* XRC target: its creator's and opened ones */
+	struct urxe_rq_sh rq;
+	uint8_t pad[192];
+};
+static_assert(sizeof(struct urxe_qp_sh) == 512, "fixed");
+
+/* SRQ number: context slot (9) << 12 | index in its SRQ table (12). */
+#define URXE_SRQN(ctx, index) ((uint32_t)(ctx) << 12 | (index))
+#define URXE_SRQN_CTX(n) ((n) >> 12)
+#define URXE_SRQN_INDEX(n) ((n) & (URXE_MAX_SRQ - 1))
+#define URXE_WAIT_MANY UINT32_MAX
+
+/* urxe_cqe.wqe of a receive of an SRQ: ticket (14) << 12 | SRQ's index (12). */
+#define URXE_WQE_SRQ(index, ticket) ((uint32_t)(ticket) << 12 | (index))
+#define URXE_WQE_INDEX(wqe) ((wqe) & (URXE_MAX_SRQ - 1))
+#define URXE_WQE_TICKET(wqe) ((wqe) >> 12)
+static_assert(URXE_MAX_SRQ_WR <= 1 << 16 && URXE_MAX_QP_WR <= 1 << 16,
+	      "a ticket has 16 bits");
+
+struct urxe_srq_sh {
+	_Atomic uint32_t live; /* 0: free, else the value of made */
+	uint32_t pd;
+	uint32_t type; /* enum ibv_srq_type */
+	uint32_t xrcd, cq;
+	uint32_t async_fifo;
+	int32_t pid;
+	_Atomic uint32_t limit;
+	uint64_t user; /* struct ibv_srq * */
+	_Atomic uint32_t waiter; /* as in urxe_qp_sh, or URXE_WAIT_MANY */
+	uint32_t made; /* SRQs that were made here: a number is used again */
+	_Atomic uint32_t events; /* async ones, written to their FIFO so far */
+	uint8_t pad[12];
+	struct urxe_rq_sh rq;
+	uint8_t pad2[256];
+};
+static_assert(sizeof(struct urxe_srq_sh) == 512, "fixed");
+
+struct urxe_pd_sh {
+	_Atomic uint32_t live; /* counts up: odd while the PD exists */
+	_Atomic uint32_t refs; /* objects on it; imports do not count */
+};
+
+/*
+ * Copy path 4: what requesters that may not reach a process's private memory
+ * ask its bounce thread to copy.  The protocol stands in provider/engine/bounce.h.
+ */
+#define URXE_BOUNCERS 8 /* processes that share a context */
+#define URXE_BOUNCE_SLOTS 8
+#define URXE_BOUNCE_BYTES 65536
+#define URXE_BOUNCE_RANGES 128
+
+enum urxe_bounce_op {
+	URXE_BOUNCE_PING, /* is anybody there? */
+	URXE_BOUNCE_WRITE, /* from the slot into memory */
+	URXE_BOUNCE_READ, /* from memory into the slot */
+	URXE_BOUNCE_PERSIST, /* sync the file of range[0].key */
+};
+
+enum urxe_bounce_wanted {
+	URXE_BOUNCE_UNWANTED,
+	URXE_BOUNCE_WANTED,
+	URXE_BOUNCE_REFUSED, /* there was no memory for it */
+};
+
+/* A process that copies for others: its thread holds the mutex. */
+struct urxe_bouncer {
+	alignas(URXE_LINE) pthread_mutex_t alive; /* robust, process-shared */
+	_Atomic int32_t pid; /* 0: never used */
+	_Atomic uint32_t foreign; /* pid is of other_pidns */
+	_Atomic uint32_t gone; /* found dead, or ended */
+	/* requesters ring here */
+	alignas(URXE_LINE) _Atomic uint32_t wake; /* futex */
+	_Atomic uint32_t sleeps; /* 1: the thread waits on it */
+	_Atomic uint32_t wanted; /* the ring; enum urxe_bounce_wanted */
+	_Atomic uint32_t stuck; /* 1: it does not answer; it clears this */
+	/* the thread's */
+	alignas(URXE_LINE) _Atomic uint32_t slots; /* of the ring; 0: not yet */
+	_Atomic uint32_t beat; /* counts what it did */
+	_Atomic uint32_t seq; /* odd while it touches memory; quiesce.h */
+};
+
+struct urxe_bounce_range {
+	uint64_t va; /* in the bouncer's process */
+	uint32_t length, key;
+};
+
+struct urxe_bounce_slot {
+	alignas(URXE_LINE) _Atomic uint64_t word;
+	_Atomic uint32_t bell; /* futex of the requester */
+	_Atomic uint32_t sleeps; /* 1: it waits on it */
+	uint32_t op; /* enum urxe_bounce_op */
+	uint32_t count; /* of ranges; their bytes are in data, in order */
+	uint32_t error; /* answer: 0 or errno ... */
+	uint32_t done; /* ... and the bytes that were copied */
+	struct urxe_bounce_range range[URXE_BOUNCE_RANGES];
+};
+
+struct urxe_bounce_ring {
+	struct urxe_bounce_slot slot[URXE_BOUNCE_SLOTS];
+	alignas(URXE_PAGE) char data[URXE_BOUNCE_SLOTS][URXE_BOUNCE_BYTES];
+};
+
+#define URXE_HEAP_OFFSET (48ull << 20)
+#define URXE_HEAP_PAGES ((URXE_ARENA_SIZE - URXE_HEAP_OFFSET) / URXE_PAGE)
+static_assert(URXE_HEAP_PAGES % 64 == 0, "whole words");
+
+struct urxe_arena {
+	char magic[16];
+	uint32_t version;
+	uint32_t slot, gen;
+	int32_t pid; /* of the opener */
+	uint64_t pidns; /* inode of its PID namespace; 0: unknown */
+	char comm[16];
+	/* of importers in another one, all of them; 0: none came yet */
+	_Atomic uint64_t other_pidns;
+	alignas(URXE_LINE) _Atomic uint32_t wake; /* futex of service threads */
+	_Atomic uint32_t sleepers; /* service threads waiting on it */
+	alignas(URXE_LINE) pthread_mutex_t lock; /* robust, process-shared */
+	_Atomic uint32_t next_fifo;
+	_Atomic uint32_t async_fifo; /* number + 1, of the opener */
+	_Atomic uint32_t key_high; /* key table entries that have memory */
+	uint32_t key_next, heap_next;
+	uint8_t key_tag[URXE_MAX_KEY];
+	uint64_t key_map[URXE_MAX_KEY / 64];
+	uint64_t cq_map[URXE_MAX_CQ / 64];
+	uint64_t srq_map[URXE_MAX_SRQ / 64];
+	uint64_t heap_map[URXE_HEAP_PAGES / 64];
+	struct urxe_pd_sh pd[URXE_MAX_PD];
+	struct urxe_bouncer bouncer[URXE_BOUNCERS];
+	/* tables below are sparse: pages are reserved when first used */
+	alignas(URXE_PAGE) struct urxe_file file[URXE_MAX_FILES];
+	struct urxe_key key[URXE_MAX_KEY];
+	struct urxe_cq_sh cq[URXE_MAX_CQ];
+	struct urxe_qp_sh qp[URXE_MAX_QP];
+	struct urxe_srq_sh srq[URXE_MAX_SRQ];
+	/* ring[i] is reserved when bouncer[i] is first needed */
+	alignas(URXE_PAGE) struct urxe_bounce_ring ring[URXE_BOUNCERS];
+};
+static_assert(sizeof(struct urxe_arena) <= URXE_HEAP_OFFSET, "fits");
+
+#endif

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* Registration with libibverbs: which device is ours. */
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "context.h"
+#include "engine/urxe.h"
+
+#define URXE_ABI_VERSION 1
+
+int32_t urxe_pid;
+uint64_t urxe_pidns;
+
+static void in_child(void)
+{
+	urxe_pid = getpid();
+	urxe_pidns = fabric_pidns();
+	urxe_after_fork(true);
+}
+
+static void in_parent(void)
+{
+	urxe_after_fork(false);
+}
+
+static bool match_device(struct pabi_sysfs_dev *dev)
+{
+	return !strcmp(pabi_sysfs_name(dev), URXE_DEVICE_NAME);
+}
+
+static struct pabi_device *alloc_device(struct pabi_sysfs_dev *dev)
+{
+	struct pabi_device *d = calloc(1, sizeof(*d));
+
+	(void)dev;
+	if (d)
+		d->core_support = PABI_CORE_OPTIONAL_MR_ACCESS;
+	return d;
+}
+
+static void uninit_device(struct pabi_device *d)
+{
+	free(d);
+}
+
+static const struct pabi_device_ops driver = {
+	.name = "urxe",
+	.match_min_abi_version = URXE_ABI_VERSION,
+	.match_max_abi_version = URXE_ABI_VERSION,
+	.match_device = match_device,
+	.alloc_context = urxe_alloc_context,
+	.import_context = urxe_import_context,
+	.alloc_device = alloc_device,
+	.uninit_device = uninit_device,
+};
+
+/*
+ * Run when core or the preload library opens this file.  In a process
+ * without libibverbs do nothing.  One whose layout is not known must not be
+ * touched; the user, who wants a device, is told.
+ */
+__attribute__((constructor)) static void register_driver(void)
+{
+	const char *log = getenv("URXE_LOG");
+	int ret;
+
+	urxe_log_on = log && *log && *log != '0';
+	urxe_pid = getpid();
+	urxe_pidns = fabric_pidns();
+	ret = pabi_probe();
+	if (ret == -EPROTO)
+		fprintf(stderr, "urxe: no device: this libibverbs is of a "
+				"release that the provider does not know, "
+				"\"urxe doctor\" says more\n");
+	if (ret)
+		return;
+	pthread_atfork(urxe_before_fork, in_parent, in_child);
+	pabi.register_driver(&driver);
+}

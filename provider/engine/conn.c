@@ -1,0 +1,303 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* Other QPs as a requester sees them, and what happens to them. */
+#include "verbs/cq.h"
+#include "verbs/event.h"
+#include "flush.h"
+#include "peer.h"
+#include "verbs/qp.h"
+#include "responder.h"
+#include "retry.h"
+#include "rq.h"
+
+#define LOW48 0xffffffffffffull
+
+void conn_drop(struct urxe_conn *c)
+{
+	if (!c->peer)
+		return;
+	cq_view_fini(&c->rx.cq);
+	if (c->rx.peer)
+		peer_put(c->rx.peer);
+	peer_put(c->peer);
+	c->peer = NULL;
+	c->sh = NULL;
+	c->rx.peer = NULL;
+	c->srqn = 0;
+}
+
+/* SRQ index of p's context; its completions go to CQ cq. */
+static bool open_srq(struct urxe_qp *qp, struct urxe_rx *rx,
+		     struct urxe_peer *p, uint32_t index, uint32_t cq)
+{
+	struct urxe_srq_sh *srq;
+
+	if (index >= URXE_MAX_SRQ)
+		return false;
+	srq = &p->arena->srq[index];
+	/* seq_cst: after our guard went up, see quiesce.h */
+	rx->srq_live = atomic_load_explicit(&srq->live, memory_order_seq_cst);
+	if (!rx->srq_live || !rq_view_init(&rx->rq, p->arena, &srq->rq) ||
+	    !cq_view_init(&rx->cq, p, cq, qp->ctx->slot))
+		return false;
+	rx->srq = srq;
+	rx->crowd = true;
+	rx->srq_index = index;
+	rx->pd = srq->pd;
+	return true;
+}
+
+static bool open_rx(struct urxe_qp *qp, struct urxe_rx *rx, struct urxe_peer *p,
+		    struct urxe_qp_sh *sh)
+{
+	rx->srq = NULL;
+	rx->crowd = sh->type == IBV_QPT_UD;
+	rx->peer = NULL;
+	rx->rq.ring = NULL;
+	atomic_store_explicit(&rx->cq.event_fd, -1, memory_order_relaxed);
+	if (sh->type == IBV_QPT_XRC_RECV)
+		return true; /* each request names its SRQ */
+	if (sh->srq) {
+		if (!open_srq(qp, rx, p, sh->srq - 1, sh->recv_cq))
+			return false;
+	} else {
+		rx->pd = sh->pd;
+		if (!rq_view_init(&rx->rq, p->arena, &sh->rq) ||
+		    !cq_view_init(&rx->cq, p, sh->recv_cq, qp->ctx->slot))
+			return false;
+	}
+	rx->peer = peer_get(p->fabric, p->slot, p->gen);
+	return rx->peer;
+}
+
+/* An initiator talks to a target, all others to their like. */
+static uint8_t other_end(enum ibv_qp_type type)
+{
+	return type == IBV_QPT_XRC_SEND ? IBV_QPT_XRC_RECV : type;
+}
+
+bool conn_open(struct urxe_qp *qp, struct urxe_conn *c, uint32_t qpn,
+	       uint32_t dest)
+{
+	struct urxe_fabric *f = qp->ctx->fabric;
+	struct urxe_qp_sh *sh;
+	struct urxe_peer *p;
+	uint32_t slot, gen;
+
+	if (!qpn_lookup(f->dev, qpn, &slot, &gen))
+		return false;
+	p = peer_get(f, slot, gen);
+	if (!p)
+		return false;
+	sh = &p->arena->qp[qpn_index(qpn)];
+	if (sh->type != other_end(qp->init.qp_type) ||
+	    !open_rx(qp, &c->rx, p, sh)) {
+		peer_put(p);
+		return false;
+	}
+	c->peer = p;
+	c->sh = sh;
+	c->qpn = qpn;
+	c->pd = sh->pd;
+	c->want = URXE_CONN(qpn, dest, 0);
+	if (p->fd >= 0)
+		service_need(qp->ctx); /* watches over the peer's life */
+	return true;
+}
+
+/* Is the SRQ that rx is a view of still there, and its owner? */
+static bool srq_holds(struct urxe_fabric *f, const struct urxe_rx *rx)
+{
+	const struct urxe_ctx_slot *owner = &f->dev->ctx[rx->peer->slot];
+
+	return atomic_load_explicit(&rx->srq->live, memory_order_seq_cst) ==
+		       rx->srq_live &&
+	       atomic_load_explicit(&owner->gen, memory_order_relaxed) ==
+		       rx->peer->gen &&
+	       atomic_load_explicit(&owner->state, memory_order_relaxed) ==
+		       URXE_CTX_LIVE;
+}
+
+static bool has_srq(struct urxe_qp *qp, struct urxe_conn *c, uint32_t srqn)
+{
+	return c->rx.peer && c->srqn == srqn &&
+	       srq_holds(qp->ctx->fabric, &c->rx);
+}
+
+bool conn_open_srq(struct urxe_qp *qp, struct urxe_conn *c, uint32_t srqn)
+{
+	struct urxe_fabric *f = qp->ctx->fabric;
+	uint32_t slot = URXE_SRQN_CTX(srqn);
+	struct urxe_srq_sh *srq;
+	struct urxe_peer *p;
+
+	if (slot >= URXE_MAX_CTX || !srqn)
+		return false;
+	if (has_srq(qp, c, srqn))
+		return true;
+	if (atomic_load_explicit(&f->dev->ctx[slot].state,
+				 memory_order_acquire) != URXE_CTX_LIVE)
+		return false;
+	p = peer_get(f, slot, atomic_load_explicit(&f->dev->ctx[slot].gen,
+						   memory_order_relaxed));
+	if (!p)
+		return false;
+	cq_view_fini(&c->rx.cq);
+	if (c->rx.peer)
+		peer_put(c->rx.peer);
+	c->rx.peer = NULL;
+	srq = &p->arena->srq[URXE_SRQN_INDEX(srqn)];
+	if (srq->type != IBV_SRQT_XRC || srq->xrcd != c->sh->xrcd ||
+	    !open_srq(qp, &c->rx, p, URXE_SRQN_INDEX(srqn), srq->cq)) {
+		peer_put(p);
+		return false;
+	}
+	c->rx.peer = p;
+	c->srqn = srqn;
+	/* XRC requests are in the protection domain of the SRQ they name */
+	c->pd = srq->pd;
+	return true;
+}
+
+static void establish(struct urxe_conn *c)
+{
+	if (!atomic_exchange_explicit(&c->sh->comm_est, 1,
+				      memory_order_acq_rel))
+		event_raise_qp(c->peer, c->sh, IBV_EVENT_COMM_EST);
+}
+
+/* Can this QP hear anything? */
+static bool hears(struct urxe_conn *c, uint64_t word)
+{
+	switch (URXE_CONN_STATE(word)) {
+	case IBV_QPS_RTR:
+		/* IB 11.6.3.1: the first packet of a connection in RTR */
+		if (c->sh->type != IBV_QPT_UD &&
+		    !atomic_load_explicit(&c->sh->comm_est,
+					  memory_order_relaxed))
+			establish(c);
+		return true;
+	case IBV_QPS_RTS:
+	case IBV_QPS_SQD:
+	case IBV_QPS_SQE:
+		return true;
+	default:
+		return false;
+	}
+}
+
+static bool port_up(struct urxe_context *ctx)
+{
+	return likely(atomic_load_explicit(&ctx->fabric->dev->port_state,
+					   memory_order_relaxed) ==
+		      URXE_PORT_ACTIVE);
+}
+
+enum response responder_ready(struct urxe_qp *qp, const struct urxe_wqe *w,
+			      bool in_use)
+{
+	struct urxe_conn *c = &qp->conn;
+	uint32_t epsn;
+	uint64_t word;
+
+	if (unlikely(!c->peer) && !conn_open(qp, c, qp->attr.dest_qp_num,
+					     qp->vqp.qp.qp_num))
+		return RESP_SILENCE;
+	/* seq_cst: after our guard went up, see quiesce.h */
+	word = atomic_load_explicit(&c->sh->conn, memory_order_seq_cst);
+	if (unlikely((word & LOW48) != c->want)) {
+		if (in_use)
+			return RESP_OTHER;
+		conn_drop(c);
+		return RESP_SILENCE;
+	}
+	if (unlikely(!port_up(qp->ctx) ||
+		     (URXE_CONN_STATE(word) != IBV_QPS_RTS && !hears(c, word))))
+		return RESP_SILENCE;
+	epsn = atomic_load_explicit(&c->sh->epsn, memory_order_relaxed);
+	/* IB 9.8.2.2: an unreliable responder goes on with what comes */
+	if (unlikely(epsn != qp->psn) && qp->init.qp_type != IBV_QPT_UC) {
+		if (qp->stall.kind == STALL_NONE) /* said once, not per retry */
+			urxe_why("QP 0x%x: PSN 0x%x is not the 0x%x that QP 0x%x expects (sq_psn and rq_psn must agree)",
+				 qp->vqp.qp.qp_num, qp->psn, epsn, c->qpn);
+		return RESP_NAK_SEQUENCE;
+	}
+	if (likely(qp->init.qp_type != IBV_QPT_XRC_SEND))
+		return RESP_ACK;
+	if (in_use && !has_srq(qp, c, w->srqn))
+		return RESP_OTHER;
+	if (!conn_open_srq(qp, c, w->srqn)) {
+		urxe_why("QP 0x%x: 0x%x is no XRC SRQ of the target's domain",
+			 qp->vqp.qp.qp_num, w->srqn);
+		return RESP_NAK_INVALID;
+	}
+	return RESP_ACK;
+}
+
+bool responder_listens(struct urxe_conn *c, uint32_t qkey)
+{
+	uint64_t word = atomic_load_explicit(&c->sh->conn,
+					     memory_order_seq_cst);
+
+	if ((word & LOW48) != c->want) {
+		conn_drop(c);
+		return false;
+	}
+	if (!hears(c, word))
+		return false;
+	if (atomic_load_explicit(&c->sh->qkey, memory_order_relaxed) == qkey)
+		return true;
+	urxe_why("a datagram for QP 0x%x has another Q_Key: dropped", c->qpn);
+	return false;
+}
+
+void responder_acked(struct urxe_qp *qp, uint64_t length)
+{
+	uint64_t packets = 1;
+
+	if (length)
+		packets = (length + (1ull << qp->mtu_shift) - 1) >>
+			  qp->mtu_shift;
+	qp->psn = (qp->psn + packets) & 0xffffff;
+	qp->count.packets += packets;
+	qp->count.bytes += length;
+	if (qp->conn.sh)
+		atomic_store_explicit(&qp->conn.sh->epsn, qp->psn,
+				      memory_order_relaxed);
+}
+
+static void attention(struct urxe_conn *c, uint32_t cq)
+{
+	struct urxe_cq_view v;
+
+	if (!cq_view_init(&v, c->peer, cq, 0))
+		return;
+	cq_attention(&v);
+	cq_view_fini(&v);
+}
+
+void responder_broken(struct urxe_conn *c, enum response nak)
+{
+	uint64_t word = atomic_load_explicit(&c->sh->conn,
+					     memory_order_relaxed);
+
+	do {
+		if ((word & LOW48) != c->want ||
+		    URXE_CONN_STATE(word) == IBV_QPS_ERR)
+			return;
+	} while (!atomic_compare_exchange_weak_explicit(
+		&c->sh->conn, &word, c->want | (uint64_t)IBV_QPS_ERR << 48,
+		memory_order_seq_cst, memory_order_relaxed));
+	atomic_fetch_add_explicit(
+		&c->peer->fabric->dev->counter[URXE_CNT_REM_ERR], 1,
+		memory_order_relaxed);
+	if (nak == RESP_NAK_INVALID)
+		event_raise_qp(c->peer, c->sh, IBV_EVENT_QP_REQ_ERR);
+	else if (nak == RESP_NAK_ACCESS)
+		event_raise_qp(c->peer, c->sh, IBV_EVENT_QP_ACCESS_ERR);
+	/* the owner may be waiting for this, and not polling */
+	if (c->sh->srq)
+		flush_last_wqe(c->peer, c->sh);
+	attention(c, c->sh->recv_cq);
+	if (c->sh->send_cq != c->sh->recv_cq)
+		attention(c, c->sh->send_cq);
+}

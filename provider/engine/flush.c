@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#include "bounce.h"
+#include "verbs/cq.h"
+#include "verbs/event.h"
+#include "flush.h"
+#include "verbs/qp.h"
+#include "quiesce.h"
+#include "requester.h"
+#include "retry.h"
+#include "rq.h"
+
+void flush_sq(struct urxe_qp *qp)
+{
+	struct urxe_sq *sq = &qp->sq;
+
+	stall_end(qp);
+	guard_raise(qp->guard); /* we produce into a CQ */
+	for (; sq->comp != sq->prod; sq->comp++)
+		requester_complete(qp, sq->comp, IBV_WC_WR_FLUSH_ERR);
+	guard_lower(qp->guard);
+	sq->exec = sq->comp;
+}
+
+static void flush_recv(struct urxe_qp *qp, uint32_t index)
+{
+	const struct urxe_recv *r = rq_slot(&qp->rq, index);
+	struct urxe_completion c = {
+		.wr_id = r->wr_id,
+		.qpn = qp->vqp.qp.qp_num,
+		.wqe = rq_kept_set(&qp->rq) ? r->ticket : index,
+		.status = IBV_WC_WR_FLUSH_ERR,
+		.opcode = IBV_WC_RECV,
+	};
+
+	cq_complete(&qp->rcq->view, &c);
+}
+
+/*
+ * False if the peer's requester is inside: it may have taken a receive that
+ * it has not completed yet.  What a dead peer took and never completed is
+ * between done and cons, and is flushed with the rest.  Datagrams come from a
+ * crowd: what was taken is each sender's to complete (rq.h).
+ */
+static bool flush_rq(struct urxe_qp *qp)
+{
+	struct urxe_rq_sh *sh = qp->rq.sh;
+	uint32_t cons, prod, done, left = qp->rq.max_wr;
+
+	if (!left)
+		return true;
+	if (qp->attr.dest_qp_num &&
+	    guard_busy(qp->ctx->fabric, qp->attr.dest_qp_num))
+		return false;
+	prod = atomic_load_explicit(&sh->prod, memory_order_seq_cst);
+	cons = atomic_load_explicit(&sh->cons, memory_order_acquire);
+	done = atomic_load_explicit(&sh->done, memory_order_acquire);
+	if (done != cons)
+		bounce_quiesce(qp->ctx->fabric, qp->ctx->arena);
+	guard_raise(qp->guard); /* we produce into a CQ */
+	if (!rq_kept_set(&qp->rq) && (int32_t)(cons - done) > 0 &&
+	    cons - done <= qp->rq.max_wr)
+		for (; done != cons; done++)
+			flush_recv(qp, done);
+	while (cons != prod && left) { /* others can write there */
+		if (!atomic_compare_exchange_strong_explicit(
+			    &sh->cons, &cons, cons + 1, memory_order_acq_rel,
+			    memory_order_acquire))
+			continue;
+		flush_recv(qp, cons++);
+		left--;
+	}
+	guard_lower(qp->guard);
+	atomic_store_explicit(&sh->done, cons, memory_order_release);
+	return true;
+}
+
+void flush_last_wqe(struct urxe_peer *p, struct urxe_qp_sh *sh)
+{
+	if (!atomic_exchange_explicit(&sh->last_wqe, 1, memory_order_acq_rel))
+		event_raise_qp(p, sh, IBV_EVENT_QP_LAST_WQE_REACHED);
+}
+
+/*
+ * Somebody is in the way: the next poll tries again, and so does the service
+ * thread, because the program may be waiting for the event of the flush.
+ */
+static void flush_later(struct urxe_cq *cq)
+{
+	atomic_store_explicit(&cq->sh->attention, 1, memory_order_release);
+	service_need(cq->ctx);
+}
+
+void flush_qp(struct urxe_qp *qp)
+{
+	flush_sq(qp);
+	if (!qp->rq.sh) {
+		if (qp->srq && !atomic_load_explicit(&qp->sh->last_wqe,
+						     memory_order_relaxed)) {
+			/* a peer may be about to complete one */
+			quiesce_guards(qp->ctx->fabric);
+			bounce_quiesce(qp->ctx->fabric, qp->ctx->arena);
+			flush_last_wqe(qp->ctx->self, qp->sh);
+		}
+		return;
+	}
+	urxe_lock_outside(&qp->rq.lock);
+	if (!flush_rq(qp))
+		flush_later(qp->rcq);
+	urxe_unlock_outside(&qp->rq.lock);
+}
+
+static bool flush_if_error(struct urxe_qp *qp)
+{
+	if (qp_state(qp) != IBV_QPS_ERR)
+		return true;
+	if (!urxe_trylock_outside(&qp->lock))
+		return false;
+	flush_qp(qp);
+	urxe_unlock_outside(&qp->lock);
+	return true;
+}
+
+void flush_cq(struct urxe_cq *cq)
+{
+	struct urxe_qp *qp;
+	bool all = true;
+
+	for (qp = cq->send_qps; qp; qp = qp->scq_next)
+		all &= flush_if_error(qp);
+	for (qp = cq->recv_qps; qp; qp = qp->rcq_next)
+		all &= flush_if_error(qp);
+	if (!all)
+		flush_later(cq);
+}

@@ -1,0 +1,312 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* Polling: the consumer's side of a completion queue. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "abi/context.h"
+#include "verbs/cq.h"
+#include "mem.h"
+#include "poll.h"
+#include "retry.h"
+#include "rq.h"
+#include "transfer.h"
+
+/* How often a claimed entry is met before its owner's life is doubted. */
+#define STUCK_POLLS 4096
+
+/* Bytes that travelled in a completion, to one SGE of a receive. */
+static void place(struct urxe_context *ctx, uint32_t pd,
+		  const struct urxe_sge *sge, const uint8_t *data, uint32_t n)
+{
+	struct urxe_seg dst, src = { .len = n };
+	const struct urxe_key *k;
+
+	/* an SGE whose MR was deregistered meanwhile is left alone */
+	k = mem_lookup(ctx->self, sge->lkey, pd, sge->addr, n,
+		       IBV_ACCESS_LOCAL_WRITE);
+	if (!k || !n)
+		return;
+	mem_reach(ctx->self, k, sge->addr, n, &dst);
+	src.ptr = (char *)(uintptr_t)data;
+	transfer_committed(&dst, &src, n, ctx);
+}
+
+/* A small message travelled in the completion: put it where it belongs. */
+static void place_inline(struct urxe_context *ctx, uint32_t pd,
+			 const struct urxe_recv *r, uint32_t max_sge,
+			 const struct urxe_cqe *e)
+{
+	uint32_t i, n, left = e->inline_len & ~URXE_CQE_SRQ, off = 0;
+
+	if (left > sizeof(e->data))
+		left = sizeof(e->data);
+	for (i = 0; left && i < r->num_sge && i < max_sge; i++) {
+		n = r->sge[i].length < left ? r->sge[i].length : left;
+		place(ctx, pd, &r->sge[i], e->data + off, n);
+		off += n;
+		left -= n;
+	}
+}
+
+/*
+ * The place in a queue that a completion releases: kept, or tail goes on to
+ * end; neither, if its QP was destroyed.  It is released after the completion's
+ * entry: what is posted there next finds room for its completion in a CQ that
+ * is just large enough.
+ */
+struct place {
+	_Atomic uint32_t *tail;
+	uint32_t end;
+	struct urxe_kept *kept;
+	struct urxe_rq *rq; /* of kept */
+};
+
+static inline void release_place(const struct place *p)
+{
+	if (likely(p->tail != NULL))
+		atomic_store_explicit(p->tail, p->end, memory_order_release);
+	else if (p->kept)
+		rq_release(p->rq, p->kept);
+}
+
+/* A receive that several could have taken comes back. */
+static void settle_kept(struct urxe_context *ctx, struct urxe_rq *rq,
+			uint32_t pd, uint32_t ticket, const struct urxe_cqe *e,
+			struct place *p)
+{
+	p->rq = rq;
+	p->kept = rq_kept(rq, ticket);
+	if (p->kept && e->inline_len & ~URXE_CQE_SRQ)
+		place_inline(ctx, pd, kept_recv(p->kept), rq->max_sge, e);
+}
+
+/* A completion of a receive from an SRQ. */
+static bool settle_srq(struct urxe_cq *cq, const struct urxe_cqe *e,
+		       struct place *p)
+{
+	struct urxe_srq *srq = context_srq(cq->ctx, URXE_WQE_INDEX(e->wqe));
+
+	if (unlikely(!srq))
+		return false;
+	settle_kept(cq->ctx, &srq->rq, srq->sh->pd, URXE_WQE_TICKET(e->wqe), e,
+		    p);
+	/* the target QP of XRC may be another process's */
+	return srq->cq || (e->qpn && context_qp(cq->ctx, e->qpn));
+}
+
+/* Find the entry's place, its bytes brought there; false: QP destroyed. */
+static inline bool settle(struct urxe_cq *cq, const struct urxe_cqe *e,
+			  struct place *p)
+{
+	struct urxe_qp *qp;
+
+	p->tail = NULL;
+	p->kept = NULL;
+	if (e->inline_len & URXE_CQE_SRQ)
+		return settle_srq(cq, e, p);
+	qp = context_qp(cq->ctx, e->qpn);
+	if (unlikely(!qp || qp->vqp.qp.qp_num != e->qpn))
+		return false;
+	if (e->opcode & IBV_WC_RECV && rq_kept_set(&qp->rq)) {
+		settle_kept(cq->ctx, &qp->rq, qp->sh->pd, e->wqe, e, p);
+	} else if (e->opcode & IBV_WC_RECV) {
+		if (e->inline_len)
+			place_inline(qp->ctx, qp->sh->pd,
+				     rq_slot(&qp->rq, e->wqe), qp->rq.max_sge,
+				     e);
+		p->tail = &qp->rq.tail;
+	} else {
+		p->tail = &qp->sq.tail;
+	}
+	p->end = e->wqe + 1;
+	return true;
+}
+
+/*
+ * The entry at the head is not ready.  True if it was taken out of the way
+ * because the producer that claimed it is dead.
+ */
+static bool skip_dead(struct urxe_cq *cq, struct urxe_cqe *e, uint64_t word)
+{
+	struct urxe_fabric *f = cq->ctx->fabric;
+	uint32_t owner = cqe_owner(word), gen;
+
+	if (cqe_state(word) != CQE_CLAIMED || cqe_pos(word) != cq->head) {
+		cq->stuck = 0;
+		return false;
+	}
+	if (++cq->stuck < STUCK_POLLS || owner >= URXE_MAX_CTX)
+		return false;
+	cq->stuck = 0;
+	gen = atomic_load_explicit(&f->dev->ctx[owner].gen,
+				   memory_order_relaxed);
+	if (fabric_context_alive(f, owner, gen) &&
+	    atomic_load_explicit(&f->dev->ctx[owner].state,
+				 memory_order_relaxed) == URXE_CTX_LIVE)
+		return false;
+	urxe_why("a producer died while it completed: entry %u skipped",
+		 cq->head);
+	return cq_ring_skip(e, word, cq->head, cq->mask + 1);
+}
+
+/* What a resize took out of the old ring comes first. */
+static struct urxe_cqe *backlog_next(struct urxe_cq *cq)
+{
+	struct urxe_backlog *b = cq->backlog;
+
+	return &b->cqe[b->head];
+}
+
+static void release_backlog(struct urxe_cq *cq)
+{
+	struct urxe_backlog *b = cq->backlog;
+
+	if (++b->head < b->count)
+		return;
+	cq->backlog = NULL;
+	free(b);
+}
+
+static inline struct urxe_cqe *ring_next(struct urxe_cq *cq)
+{
+	struct urxe_cqe *e;
+	uint64_t w;
+
+	for (;;) {
+		e = &cq->ring[cq->head & cq->mask];
+		w = atomic_load_explicit(&e->word, memory_order_acquire);
+		if (likely(w == cqe_word(cq->head, 0, CQE_READY)))
+			return e;
+		if (!skip_dead(cq, e, w))
+			return NULL;
+		cq->head++;
+	}
+}
+
+struct urxe_cqe *poll_ring(struct urxe_cq *cq)
+{
+	return ring_next(cq);
+}
+
+/* Done with an entry, and with what its WR held. */
+static inline void release(struct urxe_cq *cq, struct urxe_cqe *e,
+			   const struct place *p)
+{
+	if (unlikely(cq->backlog != NULL)) {
+		release_backlog(cq);
+	} else {
+		cq_ring_release(e, cq->head, cq->mask + 1);
+		cq->head++;
+	}
+	release_place(p);
+}
+
+/*
+ * The next completion; the caller is inside the gate, reads the entry and
+ * releases it.  NULL: there is none.
+ */
+static inline struct urxe_cqe *next(struct urxe_cq *cq, struct place *p)
+{
+	struct urxe_cqe *e;
+
+	for (;;) {
+		e = unlikely(cq->backlog != NULL) ? backlog_next(cq) :
+						    ring_next(cq);
+		if (!e || likely(settle(cq, e, p)))
+			return e;
+		release(cq, e, p);
+	}
+}
+
+bool poll_take(struct urxe_cq *cq, struct urxe_cqe *copy)
+{
+	struct place p;
+	struct urxe_cqe *e = next(cq, &p);
+
+	if (!e)
+		return false;
+	memcpy(copy, e, sizeof(*copy));
+	release(cq, e, &p);
+	return true;
+}
+
+static void fill_wc(const struct urxe_cqe *e, struct ibv_wc *wc)
+{
+	wc->wr_id = e->wr_id;
+	wc->status = e->status;
+	wc->opcode = e->opcode;
+	wc->vendor_err = poll_vendor_err(e);
+	wc->byte_len = e->byte_len;
+	wc->imm_data = e->imm;
+	wc->qp_num = e->qpn;
+	wc->src_qp = e->src_qp;
+	wc->wc_flags = e->wc_flags & ~URXE_CQE_IPV4;
+	wc->pkey_index = 0;
+	wc->slid = 0;
+	wc->sl = poll_sl(e);
+	wc->dlid_path_bits = 0;
+}
+
+int urxe_poll_cq(struct ibv_cq *ibcq, int n, struct ibv_wc *wc)
+{
+	struct urxe_cq *cq = to_ucq(ibcq);
+	struct urxe_cqe *e;
+	struct place p;
+	int got = 0;
+
+	poll_progress(cq);
+	cq_lock(cq);
+	gate_enter(&cq->gate);
+	while (got < n && (e = next(cq, &p))) {
+		fill_wc(e, &wc[got++]);
+		release(cq, e, &p);
+	}
+	gate_leave(&cq->gate);
+	cq_unlock(cq);
+	return got;
+}
+
+void cq_each(struct urxe_cq *cq, cq_each_fn *fn, void *arg)
+{
+	struct urxe_backlog *b = cq->backlog;
+	struct urxe_cqe *e;
+	uint64_t word;
+	uint32_t i;
+
+	for (i = b ? b->head : 0; b && i < b->count; i++)
+		fn(&b->cqe[i], arg);
+	for (i = cq->head; i - cq->head <= cq->mask; i++) {
+		e = &cq->ring[i & cq->mask];
+		word = atomic_load_explicit(&e->word, memory_order_acquire);
+		if (word == cqe_word(i, 0, CQE_READY))
+			fn(e, arg);
+		else if (cqe_state(word) != CQE_CLAIMED || cqe_pos(word) != i)
+			break;
+	}
+}
+
+void poll_drop(struct urxe_cq *cq)
+{
+	struct urxe_cqe *e;
+	struct place p;
+
+	if (!gate_trylock(&cq->gate))
+		return;
+	while ((e = next(cq, &p)))
+		release(cq, e, &p);
+	gate_unlock(&cq->gate);
+}
+
+/* Nobody's: polling drops it. */
+static void forget(struct urxe_cqe *e, void *arg)
+{
+	if (e->qpn == *(uint32_t *)arg)
+		e->qpn = 0;
+}
+
+void cq_clean(struct urxe_cq *cq, uint32_t qpn)
+{
+	gate_lock(&cq->gate);
+	cq_each(cq, forget, &qpn);
+	gate_unlock(&cq->gate);
+}

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+#ifndef URXE_POLL_H
+#define URXE_POLL_H
+
+#include "verbs/cq.h"
+#include "retry.h"
+
+/* Completions of a ring that is no more; cq_resize.c. */
+struct urxe_backlog {
+	uint32_t head, count;
+	struct urxe_cqe cqe[];
+};
+
+/* What a poller does for its QPs before it polls. */
+static inline void poll_progress(struct urxe_cq *cq)
+{
+	if (unlikely(atomic_load_explicit(&cq->sh->attention,
+					  memory_order_relaxed) ||
+		     atomic_load_explicit(&cq->stalled,
+					  memory_order_relaxed)))
+		retry_progress(cq);
+}
+
+/*
+ * The next completion, if there is one, as a copy: its entry and what its WR
+ * held are released, its inline bytes placed.  The caller is inside the gate.
+ */
+bool poll_take(struct urxe_cq *cq, struct urxe_cqe *copy);
+
+static inline uint32_t poll_vendor_err(const struct urxe_cqe *e)
+{
+	return e->status ? e->imm : 0;
+}
+
+/*
+ * There are no service levels without a VLAN.  Annex A17.4.5.1 has completions
+ * of datagrams say which header came; for want of a field NICs say it here:
+ * 8 | 1 for IPv6 over UDP, 8 | 2 for IPv4.  UCX up to 1.18 depends on it.
+ */
+static inline uint8_t poll_sl(const struct urxe_cqe *e)
+{
+	if (!(e->wc_flags & IBV_WC_GRH))
+		return 0;
+	return e->wc_flags & URXE_CQE_IPV4 ? 8 | 2 : 8 | 1;
+}
+
+/* The entry at the head of the ring if it is ready, whosoever it is. */
+struct urxe_cqe *poll_ring(struct urxe_cq *cq);
+
+/* Every completion that was not polled yet; the caller has the gate. */
+typedef void cq_each_fn(struct urxe_cqe *e, void *arg);
+void cq_each(struct urxe_cq *cq, cq_each_fn *fn, void *arg);
+
+/* The CQ is destroyed: receives that were not polled go back to their SRQs. */
+void poll_drop(struct urxe_cq *cq);
+/* Forget the completions of a QP that is destroyed or reset. */
+void cq_clean(struct urxe_cq *cq, uint32_t qpn);
+
+#endif

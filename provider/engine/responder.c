@@ -1,0 +1,458 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#include <sched.h>
+
+#include "bounce.h"
+#include "verbs/cq.h"
+#include "verbs/event.h"
+#include "verbs/mw.h"
+#include "peer.h"
+#include "verbs/qp.h"
+#include "responder.h"
+#include "retry.h"
+#include "rq.h"
+#include "transfer.h"
+
+/* ------------------------------------------------------- RDMA and atomics */
+
+/* Whose keys a request names: in XRC those of the SRQ's context. */
+static struct urxe_peer *rdma_peer(const struct urxe_conn *c)
+{
+	return c->srqn ? c->rx.peer : c->peer;
+}
+
+enum response responder_access(struct urxe_conn *c, uint32_t rkey,
+			       uint64_t addr, uint64_t len, uint32_t access,
+			       struct urxe_seg *seg, const struct urxe_key **key)
+{
+	const struct urxe_key *k;
+	struct urxe_peer *p;
+
+	/* IB 9.7.4.1: the QP must allow the operation at all */
+	if (unlikely((atomic_load_explicit(&c->sh->access,
+					   memory_order_relaxed) &
+		      access) != access)) {
+		urxe_why("QP 0x%x does not allow this operation (qp_access_flags)",
+			 c->qpn);
+		return RESP_NAK_INVALID;
+	}
+	if (!len) { /* C9-88: the key of an empty request is not looked at */
+		seg->ptr = NULL;
+		seg->pid = 0;
+		seg->len = 0;
+		return RESP_ACK;
+	}
+	p = rdma_peer(c);
+	k = mem_lookup(p, rkey, c->pd, addr, len, access);
+	if (unlikely(!k || !mem_serves(k, c->qpn))) {
+		urxe_why("rkey 0x%x at QP 0x%x: not a key of its PD that allows this operation on %llu bytes at 0x%llx",
+			 rkey, c->qpn, (unsigned long long)len,
+			 (unsigned long long)addr);
+		return RESP_NAK_ACCESS;
+	}
+	mem_reach(p, k, addr, len, seg);
+	if (key)
+		*key = k;
+	return RESP_ACK;
+}
+
+enum response responder_flush(struct urxe_qp *qp, const struct urxe_wqe *w)
+{
+	struct urxe_conn *c = &qp->conn;
+	bool persistent = w->flush.type & URXE_FLUSH_PERSISTENT;
+	struct urxe_peer *p = rdma_peer(c);
+	const struct urxe_key *k;
+	uint32_t access = 0;
+
+	if (w->flush.type & URXE_FLUSH_GLOBAL)
+		access |= URXE_ACCESS_FLUSH_GLOBAL;
+	if (persistent)
+		access |= URXE_ACCESS_FLUSH_PERSISTENT;
+	if ((atomic_load_explicit(&c->sh->access, memory_order_relaxed) &
+	     access) != access) {
+		urxe_why("QP 0x%x does not allow this FLUSH (qp_access_flags)",
+			 c->qpn);
+		return RESP_NAK_INVALID;
+	}
+	k = w->flush.level == URXE_FLUSH_MR ?
+		    mem_entry(p, w->rkey, c->pd, access) :
+		    mem_lookup(p, w->rkey, c->pd, w->remote_addr, w->length,
+			       access);
+	if (!k || !mem_serves(k, c->qpn)) {
+		urxe_why("rkey 0x%x at QP 0x%x: not a key of its PD that allows this FLUSH",
+			 w->rkey, c->qpn);
+		return RESP_NAK_ACCESS;
+	}
+	/* what was written is seen by all: no more is asked of memory */
+	atomic_thread_fence(memory_order_seq_cst);
+	if (persistent && mem_persist(p, k) && bounce_persist(qp->ctx, p, k))
+		return RESP_NAK_OPERATION;
+	return RESP_ACK;
+}
+
+bool responder_invalidate(struct urxe_qp *qp, struct urxe_conn *c,
+			  uint32_t rkey)
+{
+	return mw_invalidate_remote(qp, rdma_peer(c), c->qpn, c->pd, rkey);
+}
+
+/*
+ * Atomics on memory that not everybody can map go through a lock word in the
+ * device segment.  It names its holder's context: who finds that dead takes
+ * the lock over, and so does whoever buries the context.
+ */
+static _Atomic uint32_t *atomic_lock(struct urxe_peer *p, uint64_t va,
+				     uint32_t me)
+{
+	struct urxe_dev *dev = p->fabric->dev;
+	_Atomic uint32_t *lock = &dev->atomic_lock[va / 8 % (URXE_PAGE / 8)];
+	uint32_t holder = 0, spins = 0, gen;
+
+	while (!atomic_compare_exchange_weak_explicit(lock, &holder, me + 1,
+						      memory_order_acquire,
+						      memory_order_relaxed)) {
+		if (++spins % 1024 == 0 && holder &&
+		    holder <= URXE_MAX_CTX) {
+			gen = atomic_load_explicit(&dev->ctx[holder - 1].gen,
+						   memory_order_relaxed);
+			if (!fabric_context_alive(p->fabric, holder - 1, gen) &&
+			    atomic_compare_exchange_strong_explicit(
+				    lock, &holder, me + 1, memory_order_acquire,
+				    memory_order_relaxed))
+				break;
+		}
+		if (spins % 64 == 0)
+			sched_yield();
+		holder = 0;
+	}
+	return lock;
+}
+
+static void atomic_unlock(_Atomic uint32_t *lock)
+{
+	atomic_store_explicit(lock, 0, memory_order_release);
+}
+
+static uint64_t cpu_atomic(char *ptr, const struct urxe_wqe *w)
+{
+	_Atomic uint64_t *word = (_Atomic uint64_t *)(void *)ptr;
+	uint64_t old = w->atomic.compare_add;
+
+	if (w->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD)
+		return atomic_fetch_add_explicit(word, w->atomic.compare_add,
+						 memory_order_acq_rel);
+	atomic_compare_exchange_strong_explicit(word, &old, w->atomic.swap,
+						memory_order_acq_rel,
+						memory_order_acquire);
+	return old;
+}
+
+static enum response copied_atomic(struct urxe_context *ctx,
+				   const struct urxe_seg *seg,
+				   const struct urxe_wqe *w, uint64_t *old)
+{
+	struct urxe_seg mine = { .len = 8 };
+	enum response resp;
+	uint64_t now;
+
+	mine.ptr = (char *)old;
+	resp = moved(transfer(&mine, seg, 8, ctx));
+	if (resp)
+		return resp;
+	if (w->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD)
+		now = *old + w->atomic.compare_add;
+	else if (*old == w->atomic.compare_add)
+		now = w->atomic.swap;
+	else
+		return RESP_ACK;
+	mine.ptr = (char *)&now;
+	return moved(transfer(seg, &mine, 8, ctx));
+}
+
+enum response responder_atomic(struct urxe_qp *qp, struct urxe_conn *c,
+			       const struct urxe_seg *seg,
+			       const struct urxe_key *key,
+			       const struct urxe_wqe *w, uint64_t *old)
+{
+	struct urxe_peer *p = rdma_peer(c);
+	enum response resp = RESP_ACK;
+	_Atomic uint32_t *lock;
+
+	/* everybody maps device memory: the CPU's atomics are enough */
+	if (key->kind == URXE_MEM_DM && seg->ptr) {
+		*old = cpu_atomic(seg->ptr, w);
+		return RESP_ACK;
+	}
+	lock = atomic_lock(p, seg->va, qp->ctx->slot);
+	if (seg->ptr)
+		*old = cpu_atomic(seg->ptr, w);
+	else
+		resp = copied_atomic(qp->ctx, seg, w, old);
+	atomic_unlock(lock);
+	return resp;
+}
+
+/* ------------------------------------------------------- receives */
+
+bool responder_has_receive(const struct urxe_conn *c)
+{
+	const struct urxe_rq_view *rq = &c->rx.rq;
+	uint32_t cons;
+
+	if (!rq->ring)
+		return false;
+	cons = atomic_load_explicit(&rq->sh->cons, memory_order_relaxed);
+	return (int32_t)(atomic_load_explicit(&rq->sh->prod,
+					      memory_order_seq_cst) - cons) > 0;
+}
+
+void responder_wait_receive(struct urxe_conn *c, uint32_t slot)
+{
+	uint32_t none = 0;
+
+	if (!c->rx.srq) {
+		atomic_store_explicit(&c->sh->waiter, slot + 1,
+				      memory_order_seq_cst);
+		return;
+	}
+	if (!atomic_compare_exchange_strong_explicit(
+		    &c->rx.srq->waiter, &none, slot + 1, memory_order_seq_cst,
+		    memory_order_seq_cst) &&
+	    none != slot + 1)
+		atomic_store_explicit(&c->rx.srq->waiter, URXE_WAIT_MANY,
+				      memory_order_seq_cst);
+}
+
+/* A receive, copied out of its slot and taken. */
+struct taken {
+	uint64_t wr_id;
+	uint32_t index;
+	uint16_t num_sge, ticket;
+	uint64_t total;
+	struct urxe_sge sge[URXE_MAX_SGE];
+};
+
+/* The SRQ ran below its limit: say so once (IB 11.2.3.3). */
+static void check_limit(struct urxe_rx *rx, uint32_t left)
+{
+	uint32_t limit = atomic_load_explicit(&rx->srq->limit,
+					      memory_order_relaxed);
+
+	if (left < limit && atomic_compare_exchange_strong_explicit(
+				    &rx->srq->limit, &limit, 0,
+				    memory_order_acq_rel, memory_order_relaxed))
+		event_raise_srq(rx->peer, rx->srq, IBV_EVENT_SRQ_LIMIT_REACHED);
+}
+
+static bool is_send(uint8_t opcode)
+{
+	return opcode == IBV_WR_SEND || opcode == IBV_WR_SEND_WITH_IMM ||
+	       opcode == IBV_WR_SEND_WITH_INV;
+}
+
+/*
+ * IB 9.9.3, class D: an unreliable message that is too long for the receive
+ * is lost and the receive stays.  An SRQ cannot keep it: class E, it fails.
+ */
+static bool leaves_receive(const struct urxe_rx *rx, const struct request *r,
+			   const struct taken *t)
+{
+	return r->unreliable && !rx->srq && is_send(r->opcode) &&
+	       r->length > t->total;
+}
+
+/* RESP_RNR: there is none; RESP_SILENCE: it is not for this message. */
+static enum response take_receive(struct urxe_rx *rx, const struct request *r,
+				  struct taken *t)
+{
+	struct urxe_rq_view *rq = &rx->rq;
+	const struct urxe_recv *slot;
+	uint32_t cons, prod, i;
+
+	if (unlikely(!rq->ring))
+		return RESP_RNR;
+	cons = atomic_load_explicit(&rq->sh->cons, memory_order_acquire);
+	do {
+		prod = atomic_load_explicit(&rq->sh->prod,
+					    memory_order_acquire);
+		if ((int32_t)(prod - cons) <= 0)
+			return RESP_RNR;
+		if (unlikely(rq->ring_word !=
+			     atomic_load_explicit(&rq->sh->ring,
+						  memory_order_relaxed)) &&
+		    (!rq_view_load(rq) || !rq->ring))
+			return RESP_RNR;
+		slot = (const void *)(rq->ring +
+				      (uint64_t)(cons & rq->mask) * rq->stride);
+		t->wr_id = slot->wr_id;
+		t->ticket = slot->ticket;
+		t->num_sge = slot->num_sge < rq->max_sge ? slot->num_sge :
+							   rq->max_sge;
+		t->total = 0;
+		for (i = 0; i < t->num_sge; i++) {
+			t->sge[i] = slot->sge[i];
+			t->total += t->sge[i].length;
+		}
+		t->index = cons;
+		if (unlikely(leaves_receive(rx, r, t)) &&
+		    cons == atomic_load_explicit(&rq->sh->cons,
+						 memory_order_acquire)) {
+			urxe_why("a message of %llu bytes is too long for the receive of %llu: dropped",
+				 (unsigned long long)r->length,
+				 (unsigned long long)t->total);
+			return RESP_SILENCE;
+		}
+	} while (!atomic_compare_exchange_weak_explicit(
+		&rq->sh->cons, &cons, cons + 1, memory_order_acq_rel,
+		memory_order_acquire));
+	if (rx->srq)
+		check_limit(rx, prod - cons - 1);
+	return RESP_ACK;
+}
+
+/* Where len bytes go; false: a key of the receive does not hold. */
+static bool scatter(struct urxe_conn *c, const struct taken *t, uint64_t len,
+		    struct urxe_seg *dst, bool *mapped)
+{
+	const struct urxe_key *k;
+	uint64_t n;
+	uint32_t i;
+
+	*mapped = true;
+	for (i = 0; len && i < t->num_sge; i++) {
+		n = t->sge[i].length < len ? t->sge[i].length : len;
+		dst[i].len = n;
+		if (!n)
+			continue;
+		k = mem_lookup(c->rx.peer, t->sge[i].lkey, c->rx.pd,
+			       t->sge[i].addr, n, IBV_ACCESS_LOCAL_WRITE);
+		if (!k) {
+			urxe_why("lkey 0x%x of a receive on QP 0x%x does not cover %llu bytes at 0x%llx with local write access",
+				 t->sge[i].lkey, c->qpn, (unsigned long long)n,
+				 (unsigned long long)t->sge[i].addr);
+			return false;
+		}
+		mem_reach(c->rx.peer, k, t->sge[i].addr, n, &dst[i]);
+		/* a page fault must show before the completion does */
+		*mapped &= dst[i].ptr || k->flags & URXE_MR_ODP;
+		len -= n;
+	}
+	return true;
+}
+
+/* Bring a SEND's bytes to the receive, or into its completion. */
+static enum response deliver(struct urxe_conn *c, const struct taken *t,
+			     const struct request *r, struct urxe_cqe *cqe,
+			     uint8_t *status, uint8_t *inline_len)
+{
+	struct urxe_seg dst[URXE_MAX_SGE];
+	enum response resp;
+	bool mapped;
+
+	if (r->length > t->total) {
+		urxe_why("a message of %llu bytes met a receive of %llu on QP 0x%x",
+			 (unsigned long long)r->length,
+			 (unsigned long long)t->total, c->qpn);
+		*status = IBV_WC_LOC_LEN_ERR;
+		return RESP_NAK_INVALID;
+	}
+	if (!scatter(c, t, r->length, dst, &mapped)) {
+		*status = IBV_WC_LOC_PROT_ERR;
+		return RESP_NAK_OPERATION;
+	}
+	/* the bytes travel in the completion: the poller knows the SGEs */
+	if (!mapped && r->length <= URXE_CQE_INLINE) {
+		dst[0].ptr = (char *)cqe->data;
+		dst[0].len = r->length;
+		*inline_len = r->length;
+	}
+	resp = moved(transfer_committed(dst, r->src, r->length, r->ctx));
+	if (resp == RESP_ACK)
+		return RESP_ACK;
+	*inline_len = 0;
+	*status = IBV_WC_LOC_PROT_ERR;
+	/* its lkey is not the requester's affair */
+	return resp == RESP_NAK_ACCESS ? RESP_NAK_OPERATION : resp;
+}
+
+static uint8_t wc_flags(const struct request *r)
+{
+	uint8_t flags = r->grh ? IBV_WC_GRH : 0;
+
+	if (r->ipv4)
+		flags |= URXE_CQE_IPV4;
+	if (r->opcode == IBV_WR_SEND_WITH_IMM ||
+	    r->opcode == IBV_WR_RDMA_WRITE_WITH_IMM)
+		flags |= IBV_WC_WITH_IMM;
+	else if (r->opcode == IBV_WR_SEND_WITH_INV)
+		flags |= IBV_WC_WITH_INV;
+	return flags;
+}
+
+/* What the completion releases. */
+static uint32_t wqe_of(const struct urxe_rx *rx, const struct taken *t)
+{
+	if (rx->srq)
+		return URXE_WQE_SRQ(rx->srq_index, t->ticket);
+	return rx->crowd ? t->ticket : t->index;
+}
+
+/*
+ * A receive that was taken must be filled: where another process has to do it
+ * (copy path 4), see first that it is there.
+ */
+static bool answers(const struct urxe_conn *c, const struct request *r)
+{
+	return !c->rx.peer ||
+	       likely(!atomic_load_explicit(&c->rx.peer->bounce,
+					    memory_order_relaxed)) ||
+	       !is_send(r->opcode) || r->length <= URXE_CQE_INLINE ||
+	       bounce_answers(r->ctx, c->rx.peer);
+}
+
+enum response responder_receive(struct urxe_conn *c, const struct request *r)
+{
+	struct urxe_completion wc = {
+		.qpn = c->qpn,
+		.byte_len = r->length,
+		.imm = r->imm,
+		.src_qp = r->src_qp,
+		.status = IBV_WC_SUCCESS,
+		.opcode = IBV_WC_RECV,
+		.wc_flags = wc_flags(r),
+		.solicited = r->solicited,
+	};
+	enum response resp;
+	struct urxe_cqe_ref ref;
+	uint8_t inline_len = 0;
+	struct taken t;
+
+	if (unlikely(!answers(c, r)))
+		return RESP_SILENCE;
+	resp = take_receive(&c->rx, r, &t);
+	if (unlikely(resp))
+		return resp;
+	if (!cq_begin(&c->rx.cq, &ref)) { /* class G: their CQ is overrun */
+		event_raise_qp(c->peer, c->sh, IBV_EVENT_QP_FATAL);
+		return RESP_NAK_OPERATION;
+	}
+	wc.wr_id = t.wr_id;
+	wc.wqe = wqe_of(&c->rx, &t);
+	if (unlikely(r->bad_key))
+		wc.status = IBV_WC_REM_INV_REQ_ERR;
+	else if (is_send(r->opcode))
+		resp = deliver(c, &t, r, ref.cqe, &wc.status, &inline_len);
+	else
+		wc.opcode = IBV_WC_RECV_RDMA_WITH_IMM;
+	if (unlikely(wc.status)) {
+		wc.imm = wc.status; /* vendor_err */
+		wc.byte_len = 0;
+		wc.wc_flags = 0;
+	}
+	if (c->rx.srq)
+		inline_len |= URXE_CQE_SRQ;
+	cq_end(&c->rx.cq, &ref, &wc, inline_len);
+	if (!c->rx.crowd)
+		atomic_store_explicit(&c->rx.rq.sh->done, t.index + 1,
+				      memory_order_release);
+	return resp;
+}

@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Receives that a dead requester took with it, from a queue that is a crowd's.
+ *
+ * A NIC that meets the end of a message's sender has the receive still, with
+ * the QP it was for.  Here it goes back to its queue: nothing says which QP of
+ * an SRQ it was for, and of a datagram nobody will ever hear again.
+ *
+ * The owner looks for them when the fabric has buried somebody since it last
+ * looked.  A receive is lost if it was taken (its position is below cons),
+ * all requesters that were at work then have left (quiesce_guards), and yet
+ * its completion is neither polled nor in any CQ.  Everything is tried and
+ * not waited for: who calls may itself be between ibv_start_poll and
+ * ibv_end_poll.
+ *
+ * After a fork two processes have the queue, and each knows only what itself
+ * posted and polled.  Who finds that the other one did something leaves the
+ * queue alone.
+ */
+#include "bounce.h"
+#include "abi/context.h"
+#include "verbs/cq.h"
+#include "poll.h"
+#include "verbs/qp.h"
+#include "quiesce.h"
+#include "retry.h"
+#include "rq.h"
+#include "verbs/srq.h"
+
+/* How often a queue that is full makes us look for the dead. */
+#define REAP_NS 100000000ull
+
+struct queue {
+	struct urxe_rq *rq;
+	struct urxe_srq *srq; /* or */
+	struct urxe_qp *qp;
+	uint32_t cons; /* as it was before the requesters left */
+	bool other_hands; /* another process posts or polls, too */
+};
+
+static bool is_taken(const struct urxe_kept *k, uint32_t cons)
+{
+	return atomic_load_explicit(&k->out, memory_order_acquire) &&
+	       (int32_t)(k->pos - cons) < 0;
+}
+
+static bool any_taken(const struct queue *q)
+{
+	uint32_t i, count = rq_kept_set(q->rq)->count;
+	bool any = false;
+
+	for (i = 0; i < count; i++) {
+		struct urxe_kept *k = kept_at(rq_kept_set(q->rq), i);
+
+		k->found = false;
+		any |= is_taken(k, q->cons);
+	}
+	return any;
+}
+
+/* A completion that was not polled yet: is it of this queue? */
+static void find(struct urxe_cqe *e, void *arg)
+{
+	struct queue *q = arg;
+	struct urxe_kept *k = NULL;
+
+	if (e->inline_len & URXE_CQE_SRQ) {
+		if (q->srq && URXE_WQE_INDEX(e->wqe) == q->srq->index)
+			k = rq_kept(q->rq, URXE_WQE_TICKET(e->wqe));
+	} else if (q->qp && e->opcode & IBV_WC_RECV &&
+		   e->qpn == q->qp->vqp.qp.qp_num) {
+		k = rq_kept(q->rq, e->wqe);
+	}
+	if (k)
+		k->found = true;
+}
+
+/* Has another process polled it?  We are inside its gate. */
+static bool polled_elsewhere(const struct urxe_cq *cq)
+{
+	const struct urxe_cqe *e = &cq->ring[cq->head & cq->mask];
+
+	return atomic_load_explicit(&cq->sh->ring, memory_order_relaxed) !=
+		       cq->ring_word ||
+	       cqe_pos(atomic_load_explicit(&e->word, memory_order_relaxed)) !=
+		       cq->head;
+}
+
+static bool search(struct urxe_cq *cq, struct queue *q)
+{
+	if (!gate_trylock(&cq->gate))
+		return false;
+	if (polled_elsewhere(cq))
+		q->other_hands = true;
+	else
+		cq_each(cq, find, q);
+	gate_unlock(&cq->gate);
+	return true;
+}
+
+static bool search_all(struct urxe_context *ctx, struct queue *q)
+{
+	struct urxe_cq *cq;
+
+	if (q->qp)
+		return search(q->qp->rcq, q);
+	for (cq = ctx->cqs; cq; cq = cq->next)
+		if (!search(cq, q))
+			return false;
+	return true;
+}
+
+static bool post_lost(struct queue *q)
+{
+	uint32_t i, count = rq_kept_set(q->rq)->count;
+	bool any = false;
+
+	for (i = 0; i < count; i++) {
+		struct urxe_kept *k = kept_at(rq_kept_set(q->rq), i);
+
+		if (k->found || !is_taken(k, q->cons))
+			continue;
+		urxe_why("a requester died with receive 0x%llx: posted again",
+			 (unsigned long long)kept_recv(k)->wr_id);
+		rq_post_again(q->rq, k, i);
+		any = true;
+	}
+	return any;
+}
+
+static void wake(struct queue *q)
+{
+	if (q->srq)
+		srq_wake_waiters(q->srq);
+	else if (qp_state(q->qp) == IBV_QPS_ERR)
+		cq_attention(&q->qp->rcq->view); /* to be flushed */
+	else
+		rq_wake_waiter(q->qp);
+}
+
+/* False: could not look. */
+static bool recover(struct urxe_context *ctx, struct queue *q)
+{
+	bool looked = true, any = false;
+
+	if (!rq_kept_set(q->rq))
+		return true;
+	if (!urxe_trylock_outside(&q->rq->lock))
+		return false;
+	q->cons = atomic_load_explicit(&q->rq->sh->cons, memory_order_acquire);
+	q->other_hands =
+		q->rq->prod !=
+		atomic_load_explicit(&q->rq->sh->prod, memory_order_relaxed);
+	if (!q->other_hands && any_taken(q)) {
+		quiesce_guards(ctx->fabric);
+		/* what the dead have asked for is done, too */
+		bounce_quiesce(ctx->fabric, ctx->arena);
+		looked = search_all(ctx, q);
+		any = looked && !q->other_hands && post_lost(q);
+	}
+	urxe_unlock_outside(&q->rq->lock);
+	if (any)
+		wake(q);
+	return looked;
+}
+
+static bool recover_qps(struct urxe_context *ctx, struct urxe_cq *cq)
+{
+	struct urxe_qp *qp;
+	bool all = true;
+
+	for (qp = cq->recv_qps; qp; qp = qp->rcq_next) {
+		struct queue q = { .rq = &qp->rq, .qp = qp };
+
+		if (!qp->rq.sh || !rq_kept_set(&qp->rq))
+			continue;
+		if (!urxe_trylock_outside(&qp->lock)) {
+			all = false;
+			continue;
+		}
+		all &= recover(ctx, &q);
+		urxe_unlock_outside(&qp->lock);
+	}
+	return all;
+}
+
+void rq_recover(struct urxe_context *ctx)
+{
+	uint32_t i, deaths = atomic_load_explicit(&ctx->fabric->dev->deaths,
+						  memory_order_acquire);
+	struct urxe_cq *cq;
+	bool all = true;
+
+	if (deaths == atomic_load_explicit(&ctx->deaths, memory_order_relaxed))
+		return;
+	for (i = 0; i < URXE_MAX_SRQ; i++) {
+		struct queue q = { .srq = context_srq(ctx, i) };
+
+		if (!q.srq)
+			continue;
+		q.rq = &q.srq->rq;
+		all &= recover(ctx, &q);
+	}
+	for (cq = ctx->cqs; cq; cq = cq->next)
+		all &= recover_qps(ctx, cq);
+	if (all)
+		atomic_store_explicit(&ctx->deaths, deaths,
+				      memory_order_relaxed);
+}
+
+/* The dead may not be buried yet: see to it, but not all the time. */
+static void bury(struct urxe_context *ctx)
+{
+	uint64_t now = urxe_now(), last;
+
+	last = atomic_load_explicit(&ctx->reaped, memory_order_relaxed);
+	if (now - last >= REAP_NS &&
+	    atomic_compare_exchange_strong_explicit(&ctx->reaped, &last, now,
+						    memory_order_relaxed,
+						    memory_order_relaxed))
+		fabric_reap(ctx->fabric);
+}
+
+bool rq_recover_now(struct urxe_context *ctx, bool full)
+{
+	if (full)
+		bury(ctx);
+	if (!rq_deaths(ctx) || pthread_mutex_trylock(&ctx->lock))
+		return false;
+	rq_recover(ctx);
+	pthread_mutex_unlock(&ctx->lock);
+	return true;
+}

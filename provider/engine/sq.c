@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#include <errno.h>
+
+#include "verbs/parent_domain.h"
+#include "verbs/qp.h"
+#include "requester.h"
+#include "sq.h"
+#include "wqe.h"
+
+static uint32_t pow2_up(uint32_t n)
+{
+	uint32_t p = 1;
+
+	while (p < n)
+		p <<= 1;
+	return p;
+}
+
+int sq_create(struct urxe_sq *sq, const struct ibv_qp_cap *cap, bool signal_all)
+{
+	uint32_t payload = cap->max_send_sge * sizeof(struct urxe_sge);
+	uint32_t depth = pow2_up(cap->max_send_wr ? cap->max_send_wr : 1);
+
+	if (cap->max_inline_data > payload)
+		payload = cap->max_inline_data;
+	sq->stride = (sizeof(struct urxe_wqe) + payload + 7) & ~7u;
+	sq->mask = depth - 1;
+	sq->max_wr = cap->max_send_wr;
+	sq->max_sge = cap->max_send_sge;
+	sq->max_inline = payload < URXE_MAX_INLINE ? payload : URXE_MAX_INLINE;
+	sq->signal_all = signal_all;
+	sq->ring = pd_alloc_buf(sq->pd, (size_t)depth * sq->stride,
+				URXE_RESOURCE_SQ, &sq->custom);
+	return sq->ring ? 0 : -ENOMEM;
+}
+
+void sq_destroy(struct urxe_sq *sq)
+{
+	pd_free_buf(sq->pd, sq->ring, URXE_RESOURCE_SQ, sq->custom);
+}
+
+void sq_reset(struct urxe_sq *sq)
+{
+	sq->prod = 0;
+	sq->exec = 0;
+	sq->comp = 0;
+	atomic_store_explicit(&sq->tail, 0, memory_order_relaxed);
+}
+
+/* man ibv_post_send and ibv_wr_post: which type may be asked for what. */
+#define RELIABLE_OPS \
+	(WQE_BIT(IBV_WR_RDMA_READ) | WQE_BIT(IBV_WR_ATOMIC_CMP_AND_SWP) | \
+	 WQE_BIT(IBV_WR_ATOMIC_FETCH_AND_ADD) | \
+	 WQE_BIT(URXE_WR_ATOMIC_WRITE) | WQE_BIT(URXE_WR_FLUSH))
+#define CONNECTED_OPS (WQE_SEND_OPS | WQE_WRITE_OPS | WQE_BARE_OPS)
+
+const uint32_t sq_ops[SQ_TYPES] = {
+	[IBV_QPT_RC] = CONNECTED_OPS | RELIABLE_OPS,
+	[IBV_QPT_UC] = CONNECTED_OPS,
+	[IBV_QPT_UD] = WQE_BIT(IBV_WR_SEND) | WQE_BIT(IBV_WR_SEND_WITH_IMM),
+	[IBV_QPT_XRC_SEND] = CONNECTED_OPS | RELIABLE_OPS,
+};
+
+static int put_data(const struct urxe_sq *sq, struct urxe_wqe *w,
+		    const struct ibv_send_wr *wr)
+{
+	int i, ret;
+
+	if (unlikely(wr->num_sge < 0 || (uint32_t)wr->num_sge > sq->max_sge))
+		return EINVAL;
+	if (!(wr->send_flags & IBV_SEND_INLINE))
+		return wqe_sges(sq, w, wr->sg_list, wr->num_sge);
+	ret = wqe_inline_begin(w);
+	for (i = 0; !ret && i < wr->num_sge; i++)
+		ret = wqe_inline(sq, w,
+				 (const void *)(uintptr_t)wr->sg_list[i].addr,
+				 wr->sg_list[i].length);
+	return ret;
+}
+
+/* What the opcode needs beside its data. */
+static int put_op(struct urxe_qp *qp, struct urxe_wqe *w,
+		  const struct ibv_send_wr *wr)
+{
+	w->imm = wr->imm_data; /* or the rkey to invalidate */
+	switch ((unsigned int)wr->opcode) {
+	case IBV_WR_SEND:
+	case IBV_WR_SEND_WITH_IMM:
+		if (qp->vqp.qp.qp_type == IBV_QPT_UD)
+			return wqe_ud(w, wr->wr.ud.ah, wr->wr.ud.remote_qpn,
+				      wr->wr.ud.remote_qkey);
+		return 0;
+	case IBV_WR_SEND_WITH_INV:
+	case IBV_WR_LOCAL_INV:
+		return 0;
+	case IBV_WR_RDMA_WRITE:
+	case IBV_WR_RDMA_WRITE_WITH_IMM:
+	case IBV_WR_RDMA_READ:
+	case URXE_WR_ATOMIC_WRITE:
+		wqe_rdma(w, wr->wr.rdma.rkey, wr->wr.rdma.remote_addr);
+		return 0;
+	case IBV_WR_ATOMIC_CMP_AND_SWP:
+	case IBV_WR_ATOMIC_FETCH_AND_ADD:
+		wqe_atomic(w, wr->wr.atomic.rkey, wr->wr.atomic.remote_addr,
+			   wr->wr.atomic.compare_add, wr->wr.atomic.swap);
+		return 0;
+	case IBV_WR_BIND_MW:
+		return wqe_bind(w, wr->bind_mw.mw, wr->bind_mw.rkey,
+				&wr->bind_mw.bind_info);
+	}
+	return EINVAL; /* struct ibv_send_wr has no place for a FLUSH */
+}
+
+static int push(struct urxe_qp *qp, const struct ibv_send_wr *wr)
+{
+	struct urxe_wqe *w;
+	int ret;
+
+	ret = wqe_begin(qp, wr->opcode, wr->send_flags, wr->wr_id, &w);
+	if (unlikely(ret))
+		return ret;
+	ret = put_op(qp, w, wr);
+	if (unlikely(ret))
+		return ret;
+	if (qp->vqp.qp.qp_type == IBV_QPT_XRC_SEND)
+		w->srqn = wr->qp_type.xrc.remote_srqn;
+	if (likely(!(WQE_BARE_OPS & WQE_BIT(w->opcode))))
+		ret = put_data(&qp->sq, w, wr);
+	if (likely(!ret))
+		qp->sq.prod++;
+	return ret;
+}
+
+/* What push refused, for URXE_LOG. */
+static void __attribute__((cold))
+explain(const struct urxe_qp *qp, const struct ibv_send_wr *wr, int err)
+{
+	const struct urxe_sq *sq = &qp->sq;
+	const unsigned int qpn = qp->vqp.qp.qp_num;
+
+	if (err == ENOMEM)
+		urxe_log("ibv_post_send: QP 0x%x: the send queue is full (max_send_wr %u): poll completions first",
+			 qpn, sq->max_wr);
+	else if (!sq_op_allowed(qp->vqp.qp.qp_type, wr->opcode))
+		urxe_log("ibv_post_send: QP 0x%x: opcode %d is not for QPs of type %d",
+			 qpn, (int)wr->opcode, (int)qp->vqp.qp.qp_type);
+	else if (wr->num_sge < 0 || (uint32_t)wr->num_sge > sq->max_sge)
+		urxe_log("ibv_post_send: QP 0x%x: %d SGEs, and max_send_sge is %u",
+			 qpn, wr->num_sge, sq->max_sge);
+	else if (wr->send_flags & IBV_SEND_INLINE)
+		urxe_log("ibv_post_send: QP 0x%x: more than max_inline_data (%u bytes), or an opcode that has no inline data",
+			 qpn, sq->max_inline);
+	else
+		urxe_log("ibv_post_send: QP 0x%x: no AH, no window of type 2, or unknown send_flags",
+			 qpn);
+}
+
+int urxe_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr,
+		   struct ibv_send_wr **bad)
+{
+	struct urxe_qp *qp = to_uqp(ibqp);
+	enum ibv_qp_state state;
+	int ret = 0;
+
+	urxe_lock(&qp->lock);
+	state = qp_state(qp);
+	if (unlikely(state < IBV_QPS_RTS)) {
+		urxe_why("ibv_post_send: QP 0x%x is in %s, not yet in RTS",
+			 qp->vqp.qp.qp_num, urxe_state_name(state));
+		*bad = wr;
+		ret = EINVAL;
+		goto out;
+	}
+	for (; wr; wr = wr->next) {
+		ret = push(qp, wr);
+		if (unlikely(ret)) {
+			if (urxe_log_on)
+				explain(qp, wr, ret);
+			*bad = wr;
+			break;
+		}
+	}
+	requester_run(qp);
+out:
+	urxe_unlock(&qp->lock);
+	return ret;
+}

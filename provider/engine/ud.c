@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Unreliable datagrams: a receive gets 40 bytes for the global route header
+ * and then the message (IB 11.4.1.2).  RoCE v2 has IP headers on the wire: of
+ * an IPv6 packet the 40 bytes are its header, of an IPv4 packet the last 20
+ * are (annex A17.4.5).
+ */
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <netinet/ip.h>
+#include <string.h>
+
+#include "verbs/mcast.h"
+#include "ud.h"
+
+#define GRH_BYTES 40
+#define UDP_AND_BTH 20 /* UDP header and base transport header ... */
+#define DETH_AND_ICRC 12 /* ... DETH and invariant CRC */
+
+static uint16_t ip_checksum(const void *header)
+{
+	const uint8_t *p = header;
+	uint32_t sum = 0;
+	int i;
+
+	for (i = 0; i < 20; i += 2)
+		sum += (uint32_t)p[i] << 8 | p[i + 1];
+	while (sum >> 16)
+		sum = (sum & 0xffff) + (sum >> 16);
+	return htons(~sum & 0xffff);
+}
+
+static bool is_ipv4(const uint8_t gid[16])
+{
+	return IN6_IS_ADDR_V4MAPPED((const struct in6_addr *)(const void *)gid);
+}
+
+static void fill_grh(const struct urxe_dev *dev, const struct urxe_av *av,
+		     uint64_t length, uint8_t grh[GRH_BYTES])
+{
+	const uint8_t *sgid = dev->gid[av->sgid_index % URXE_MAX_GID].raw;
+	uint16_t payload = UDP_AND_BTH + length + DETH_AND_ICRC;
+	struct iphdr ip = { 0 };
+	uint32_t word;
+
+	memset(grh, 0, GRH_BYTES);
+	if (is_ipv4(sgid)) {
+		ip.version = 4;
+		ip.ihl = 5;
+		ip.tos = av->traffic_class;
+		ip.tot_len = htons(20 + payload);
+		ip.frag_off = htons(0x4000);
+		ip.ttl = av->hop_limit;
+		ip.protocol = IPPROTO_UDP;
+		memcpy(&ip.saddr, sgid + 12, 4);
+		memcpy(&ip.daddr, av->dgid + 12, 4);
+		ip.check = ip_checksum(&ip);
+		memcpy(grh + 20, &ip, 20);
+		return;
+	}
+	word = htonl(6u << 28 | (uint32_t)av->traffic_class << 20 |
+		     av->flow_label);
+	payload = htons(payload);
+	memcpy(grh, &word, 4);
+	memcpy(grh + 4, &payload, 2);
+	grh[6] = IPPROTO_UDP;
+	grh[7] = av->hop_limit;
+	memcpy(grh + 8, sgid, 16);
+	memcpy(grh + 24, av->dgid, 16);
+}
+
+/* The destination qpn, from the QP's memory of them. */
+static struct urxe_conn *destination(struct urxe_qp *qp, uint32_t qpn)
+{
+	struct urxe_conn *c = &qp->dests[qpn % UD_DESTS];
+
+	if (likely(c->peer && c->qpn == qpn))
+		return c;
+	conn_drop(c);
+	return conn_open(qp, c, qpn, 0) ? c : NULL;
+}
+
+/* IB 10.2.5: with the high bit set the QP's own Q_Key is sent. */
+static uint32_t qkey_of(const struct urxe_qp *qp, const struct urxe_wqe *w)
+{
+	return w->ud.qkey & 0x80000000 ? qp->attr.qkey : w->ud.qkey;
+}
+
+static void deliver(struct urxe_qp *qp, const struct urxe_wqe *w, uint32_t qpn,
+		    const struct request *req)
+{
+	struct urxe_conn *c = destination(qp, qpn);
+	enum response resp;
+
+	if (!c || !responder_listens(c, qkey_of(qp, w)))
+		return;
+	resp = responder_receive(c, req);
+	if (resp == RESP_RNR)
+		urxe_why("a datagram found no receive on QP 0x%x: dropped",
+			 qpn);
+	else if (resp == RESP_NAK_INVALID || resp == RESP_NAK_OPERATION)
+		responder_broken(c, RESP_NAK_OPERATION);
+}
+
+void ud_send(struct urxe_qp *qp, const struct urxe_wqe *w, struct urxe_seg *src,
+	     struct request *req)
+{
+	struct urxe_dev *dev = qp->ctx->fabric->dev;
+	uint32_t members[URXE_MAX_MCAST_ATTACH + 1], n, i;
+	uint8_t grh[GRH_BYTES];
+
+	if (atomic_load_explicit(&dev->port_state, memory_order_relaxed) !=
+	    URXE_PORT_ACTIVE)
+		return;
+	fill_grh(dev, &w->ud.av, w->length, grh);
+	src[0].ptr = (char *)grh;
+	src[0].len = GRH_BYTES;
+	req->grh = true;
+	req->ipv4 = is_ipv4(dev->gid[w->ud.av.sgid_index % URXE_MAX_GID].raw);
+	req->length += GRH_BYTES;
+	if (w->ud.qpn != URXE_MCAST_QPN) {
+		deliver(qp, w, w->ud.qpn, req);
+		return;
+	}
+	n = mcast_members(dev, w->ud.av.dgid, members);
+	for (i = 0; i < n; i++)
+		deliver(qp, w, members[i], req);
+}

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* ibv_resize_cq; the protocol is in cq_ring.h. */
+#include <errno.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cq_resize.h"
+#include "engine/poll.h"
+#include "engine/quiesce.h"
+
+/* Room for what is left of the old backlog and two rings full of entries. */
+static struct urxe_backlog *new_backlog(const struct urxe_cq *cq)
+{
+	const struct urxe_backlog *old = cq->backlog;
+	uint32_t left = old ? old->count - old->head : 0;
+	struct urxe_backlog *b;
+
+	b = malloc(sizeof(*b) +
+		   (left + 2 * ((size_t)cq->mask + 1)) * sizeof(b->cqe[0]));
+	if (!b)
+		return NULL;
+	b->head = 0;
+	b->count = left;
+	if (left)
+		memcpy(b->cqe, &old->cqe[old->head], left * sizeof(b->cqe[0]));
+	return b;
+}
+
+/* Poll the ring into the backlog, until it is empty or has max entries. */
+static void drain(struct urxe_cq *cq, struct urxe_backlog *b, uint32_t max)
+{
+	struct urxe_cqe *e;
+
+	while (b->count < max && (e = poll_ring(cq))) {
+		memcpy(&b->cqe[b->count++], e, sizeof(*e));
+		cq_ring_release(e, cq->head, cq->mask + 1);
+		cq->head++;
+	}
+}
+
+/* Completions that polling will show; those of dead QPs it drops. */
+static uint32_t waiting(const struct urxe_backlog *b)
+{
+	uint32_t i, n = 0;
+
+	for (i = 0; i < b->count; i++)
+		n += b->cqe[i].qpn != 0;
+	return n;
+}
+
+static _Atomic uint32_t *tail_hint(struct urxe_cq *cq, uint64_t word)
+{
+	return &cq->sh->tail_hint[!!(word & URXE_CQ_PARITY)];
+}
+
+/*
+ * End the ring, have the next one taken, and wait until nobody is in the old
+ * one.  False if it fills up faster than it is drained.
+ */
+static bool move_producers(struct urxe_cq *cq, uint64_t next,
+			   struct urxe_backlog *b, uint32_t max, uint32_t *end)
+{
+	struct urxe_cq_sh *sh = cq->sh;
+
+	atomic_store_explicit(tail_hint(cq, next), 0, memory_order_relaxed);
+	atomic_store_explicit(&sh->next_ring, next, memory_order_relaxed);
+	while (!cq_ring_close(cq->ring, cq->mask, tail_hint(cq, cq->ring_word),
+			      end)) {
+		if (b->count >= max)
+			return false;
+		drain(cq, b, max);
+		sched_yield(); /* a producer may be slow to publish */
+	}
+	atomic_store_explicit(&sh->ring, next, memory_order_seq_cst);
+	quiesce_guards(cq->ctx->fabric);
+	return true;
+}
+
+static int replace(struct urxe_cq *cq, struct urxe_backlog *b, int cqe)
+{
+	uint32_t max = b->count + cq->mask + 1;
+	uint64_t next, old = cq->ring_word;
+	uint32_t end;
+	int ret;
+
+	drain(cq, b, max);
+	if (waiting(b) > (uint32_t)cqe) {
+		urxe_why("ibv_resize_cq: %u completions wait, %d are asked for",
+			 waiting(b), cqe);
+		return EINVAL;
+	}
+	ret = cq_ring_new(cq->ctx, cqe, &next);
+	if (ret)
+		return -ret;
+	next |= ~old & URXE_CQ_PARITY;
+	if (!move_producers(cq, next, b, max, &end)) {
+		cq_ring_free(cq->ctx, next);
+		return EINVAL;
+	}
+	/* what the dead have claimed is skipped by and by */
+	for (drain(cq, b, UINT32_MAX); cq->head != end;) {
+		sched_yield();
+		drain(cq, b, UINT32_MAX);
+	}
+	cq_ring_free(cq->ctx, old);
+	cq_use_ring(cq, next);
+	return 0;
+}
+
+static int resize(struct urxe_cq *cq, int cqe)
+{
+	struct urxe_backlog *b = new_backlog(cq);
+	int ret;
+
+	if (!b)
+		return ENOMEM;
+	ret = replace(cq, b, cqe);
+	free(cq->backlog);
+	cq->backlog = b;
+	if (!b->count) {
+		free(b);
+		cq->backlog = NULL;
+	}
+	return ret;
+}
+
+int urxe_resize_cq(struct ibv_cq *ibcq, int cqe)
+{
+	struct urxe_cq *cq = to_ucq(ibcq);
+	int ret, saved = errno;
+
+	if (cqe < 1 || cqe > URXE_MAX_CQE)
+		return EINVAL;
+	if (pthread_equal(atomic_load_explicit(&cq->batch_thread,
+					       memory_order_relaxed),
+			  pthread_self()))
+		return EBUSY; /* in the middle of ibv_start_poll */
+	cq_lock(cq);
+	gate_enter(&cq->gate);
+	ret = resize(cq, cqe);
+	gate_leave(&cq->gate);
+	cq_unlock(cq);
+	errno = saved;
+	return ret;
+}

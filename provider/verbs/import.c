@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * More handles of an MR, in other processes that hold the same context.  The
+ * memory stays that of the process that registered it: it is reached there,
+ * whoever posts the work request.  ibv_dereg_mr through any handle ends the
+ * MR for all; ibv_unimport_mr only frees a handle, the original one, too.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+
+#include "fabric/bitmap.h"
+#include "import.h"
+#include "pd.h"
+
+/* The MR that handle names, under the arena's lock. */
+static struct urxe_key *find(struct urxe_context *ctx, uint32_t handle,
+			     uint64_t *live)
+{
+	struct urxe_arena *a = ctx->arena;
+	struct urxe_key *k;
+
+	if (!handle || handle >= URXE_MAX_KEY ||
+	    !bitmap_test(a->key_map, handle))
+		return NULL;
+	k = &a->key[handle];
+	*live = atomic_load_explicit(&k->live, memory_order_acquire);
+	return *live && !(k->flags & URXE_MR_IS_MW) ? k : NULL;
+}
+
+static void fill(struct urxe_mr *mr, struct urxe_pd *pd, uint32_t key)
+{
+	const struct urxe_key *k = mr->key;
+
+	mr->ctx = pd->ctx;
+	mr->vmr.mr.context = pd->pd.context;
+	mr->vmr.mr.pd = &pd->pd;
+	pd_hold(pd);
+	mr->vmr.mr.length = k->length;
+	mr->vmr.mr.handle = URXE_KEY_INDEX(key);
+	mr->vmr.mr.lkey = key;
+	mr->vmr.mr.rkey = k->kind == URXE_MEM_NULL ? 0 : key;
+	mr->vmr.type = PABI_MR_IMPORTED;
+	mr->vmr.access = k->access;
+}
+
+struct ibv_mr *urxe_import_mr(struct ibv_pd *ibpd, uint32_t handle)
+{
+	struct urxe_pd *pd = to_upd(ibpd);
+	struct urxe_arena *a = pd->ctx->arena;
+	struct urxe_mr *mr;
+	uint64_t live = 0;
+	int ret = 0;
+
+	mr = calloc(1, sizeof(*mr));
+	if (!mr)
+		return NULL;
+	fabric_mutex_lock(&a->lock);
+	mr->key = find(pd->ctx, handle, &live);
+	if (!mr->key || !pd_exists(pd))
+		ret = fabric_fail(ENOENT, "no such handle");
+	else if (mr->key->pd != pd->pd.handle)
+		ret = fabric_fail(EINVAL, "the MR is in another PD");
+	else
+		fill(mr, pd, (uint32_t)live);
+	pthread_mutex_unlock(&a->lock);
+	if (!ret)
+		return &mr->vmr.mr;
+	free(mr);
+	return urxe_fail(ret, "ibv_import_mr");
+}
+
+void urxe_unimport_mr(struct ibv_mr *ibmr)
+{
+	struct urxe_mr *mr = to_umr(ibmr);
+
+	if (mr->map)
+		munmap(mr->map, mr->map_len);
+	pd_release(to_upd(ibmr->pd));
+	free(mr);
+}

@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* Registering memory, "in software": a look at the mappings and an entry. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "engine/bounce.h"
+#include "dm.h"
+#include "mr.h"
+#include "odp.h"
+#include "pd.h"
+#include "engine/vma.h"
+
+#define WRITE_ACCESS \
+	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | \
+	 IBV_ACCESS_REMOTE_ATOMIC)
+
+int mr_check_access(unsigned int access, unsigned int known)
+{
+	if (access & ~(known | IBV_ACCESS_OPTIONAL_RANGE))
+		return fabric_fail(EINVAL, "access flags 0x%x are not known",
+				   access & ~known);
+	if (access & (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC) &&
+	    !(access & IBV_ACCESS_LOCAL_WRITE))
+		return fabric_fail(EINVAL,
+				   "remote write and atomic access need IBV_ACCESS_LOCAL_WRITE");
+	return 0;
+}
+
+/* Which pages it is: peers may map shared ones, too. */
+static int describe_file(struct urxe_context *ctx, const struct vma *file,
+			 unsigned int access, struct urxe_key *out)
+{
+	bool persistent = access & URXE_ACCESS_FLUSH_PERSISTENT;
+	bool in_memory = false;
+	int index = -1;
+
+	if (file->ino)
+		index = file_get(ctx, file, persistent, &in_memory);
+	if (index < 0)
+		return persistent ? fabric_fail(EINVAL,
+						"IBV_ACCESS_FLUSH_PERSISTENT needs a shared mapping of one file") :
+				    0;
+	out->flags |= URXE_MR_FILE;
+	out->file = index;
+	out->file_offset = file->offset;
+	if (in_memory)
+		out->kind = URXE_MEM_FILE;
+	return 0;
+}
+
+int mr_describe(struct urxe_context *ctx, void *addr, size_t length,
+		uint64_t iova, unsigned int access, struct urxe_key *out)
+{
+	uint64_t va = (uintptr_t)addr;
+	struct vma file;
+	int ret;
+
+	memset(out, 0, sizeof(*out));
+	out->kind = URXE_MEM_PRIVATE;
+	out->va = va;
+	out->length = length;
+	out->iova = access & IBV_ACCESS_ZERO_BASED ? 0 : iova;
+	out->access = access;
+	out->pid = urxe_pid;
+	out->flags = ctx->self->my_flag;
+	if (va + length < va || out->iova + length < out->iova)
+		return fabric_fail(EINVAL, "the range wraps around");
+	if (access & IBV_ACCESS_ON_DEMAND)
+		return odp_describe(out);
+	ret = vma_check(va, length, access & WRITE_ACCESS, &file);
+	if (ret)
+		return fabric_fail(-ret, "not all of it is mapped%s",
+				   access & WRITE_ACCESS ? " and writable" : "");
+	return describe_file(ctx, &file, access, out);
+}
+
+void mr_forget(struct urxe_context *ctx, const struct urxe_key *k)
+{
+	if (k->flags & URXE_MR_FILE)
+		file_put(ctx, k->file);
+	if (k->kind == URXE_MEM_DM && k->dm)
+		atomic_fetch_sub_explicit(&ctx->fabric->dev->dm[k->dm - 1].mrs,
+					  1, memory_order_release);
+}
+
+struct urxe_mr *mr_create(struct urxe_pd *pd, const struct urxe_key *desc,
+			  int *err)
+{
+	struct urxe_mr *mr;
+	uint32_t key;
+
+	*err = -ENOENT;
+	if (!pd_exists(pd))
+		return NULL;
+	*err = -ENOMEM;
+	mr = calloc(1, sizeof(*mr));
+	if (!mr)
+		return NULL;
+	mr->ctx = pd->ctx;
+	mr->key = key_alloc(pd->ctx, URXE_OBJ_MR, &key, err);
+	if (!mr->key) {
+		free(mr);
+		return NULL;
+	}
+	key_set(mr->key, desc);
+	mr->key->pd = pd->pd.handle;
+	atomic_store_explicit(&mr->key->windows, 0, memory_order_relaxed);
+	pd_get(pd);
+	if (desc->kind == URXE_MEM_PRIVATE || desc->kind == URXE_MEM_FILE)
+		bounce_private(pd->ctx);
+	key_enable(mr->key, key);
+	mr->vmr.mr.context = pd->pd.context;
+	mr->vmr.mr.pd = &pd->pd;
+	mr->vmr.mr.lkey = key;
+	mr->vmr.mr.rkey = key;
+	mr->vmr.mr.handle = URXE_KEY_INDEX(key);
+	mr->vmr.type = PABI_MR;
+	mr->vmr.access = desc->access;
+	return mr;
+}
+
+struct ibv_mr *urxe_reg_mr(struct ibv_pd *ibpd, void *addr, size_t length,
+			   uint64_t iova, int access)
+{
+	struct urxe_pd *pd = to_upd(ibpd);
+	int ret, saved = errno;
+	struct urxe_key desc;
+	struct urxe_mr *mr;
+
+	ret = mr_check_access(access, MR_ACCESS);
+	if (!ret)
+		ret = mr_describe(pd->ctx, addr, length, iova, access, &desc);
+	if (ret)
+		return urxe_fail(ret, "ibv_reg_mr");
+	mr = mr_create(pd, &desc, &ret);
+	if (!mr) {
+		mr_forget(pd->ctx, &desc);
+		return urxe_fail(ret, "ibv_reg_mr");
+	}
+	errno = saved;
+	return &mr->vmr.mr;
+}
+
+int urxe_dereg_mr(struct pabi_mr *vmr)
+{
+	struct urxe_mr *mr = to_umr(&vmr->mr);
+	struct urxe_context *ctx = mr->ctx;
+	int ret, saved = errno;
+
+	ret = key_retire(ctx, vmr->mr.lkey);
+	if (ret) {
+		urxe_why("ibv_dereg_mr: %s", ret == -EBUSY ?
+			 "a memory window is bound to it" :
+			 "another process of this context destroyed it");
+		return -ret;
+	}
+	mr_forget(ctx, mr->key);
+	key_free(ctx, URXE_OBJ_MR, vmr->mr.lkey);
+	pd_put(to_upd(vmr->mr.pd));
+	if (mr->map)
+		munmap(mr->map, mr->map_len);
+	free(mr);
+	errno = saved;
+	return 0;
+}
+
+/*
+ * It swallows what is written and reads as zero, at any address.  No remote
+ * access, and no rkey.
+ */
+struct ibv_mr *urxe_alloc_null_mr(struct ibv_pd *ibpd)
+{
+	struct urxe_key desc;
+	struct urxe_mr *mr;
+	int ret;
+
+	memset(&desc, 0, sizeof(desc));
+	desc.kind = URXE_MEM_NULL;
+	desc.length = UINT64_MAX;
+	desc.access = IBV_ACCESS_LOCAL_WRITE;
+	desc.pid = urxe_pid;
+	desc.flags = to_upd(ibpd)->ctx->self->my_flag;
+	mr = mr_create(to_upd(ibpd), &desc, &ret);
+	if (!mr)
+		return urxe_fail(ret, "ibv_alloc_null_mr");
+	mr->vmr.mr.length = SIZE_MAX;
+	mr->vmr.mr.rkey = 0;
+	mr->vmr.type = PABI_MR_NULL;
+	return &mr->vmr.mr;
+}
+
+/* ---------------------------------------------------------- device memory */
+
+#define DM_ACCESS \
+	(MR_BASIC_ACCESS | IBV_ACCESS_MW_BIND | IBV_ACCESS_ZERO_BASED | \
+	 URXE_ACCESS_FLUSH_GLOBAL)
+
+struct ibv_mr *urxe_reg_dm_mr(struct ibv_pd *ibpd, struct ibv_dm *ibdm,
+			      uint64_t offset, size_t length,
+			      unsigned int access)
+{
+	struct urxe_pd *pd = to_upd(ibpd);
+	struct urxe_dm *dm = to_udm(ibdm);
+	struct urxe_dm_slot *slot = &pd->ctx->fabric->dev->dm[dm->slot];
+	struct urxe_key desc;
+	struct urxe_mr *mr;
+	int ret;
+
+	ret = mr_check_access(access, DM_ACCESS);
+	if (ret || !(access & IBV_ACCESS_ZERO_BASED) ||
+	    ibdm->context != ibpd->context || !dm_exists(dm) ||
+	    offset > dm->length || length > dm->length - offset)
+		return urxe_fail(-EINVAL, "ibv_reg_dm_mr: access or range");
+	memset(&desc, 0, sizeof(desc));
+	desc.kind = URXE_MEM_DM;
+	desc.va = slot->offset + offset;
+	desc.length = length;
+	desc.access = access;
+	desc.pid = urxe_pid;
+	desc.flags = pd->ctx->self->my_flag;
+	desc.dm = dm->slot + 1;
+	atomic_fetch_add_explicit(&slot->mrs, 1, memory_order_acq_rel);
+	mr = mr_create(pd, &desc, &ret);
+	if (!mr) {
+		mr_forget(pd->ctx, &desc);
+		return urxe_fail(ret, "ibv_reg_dm_mr");
+	}
+	/* this MR is handed out inline: core fills nothing in */
+	mr->vmr.mr.length = length;
+	return &mr->vmr.mr;
+}

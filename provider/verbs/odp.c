@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#include <errno.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "engine/mem.h"
+#include "odp.h"
+#include "pd.h"
+#include "engine/vma.h"
+
+/* linux/mman.h of 5.14 */
+#ifndef MADV_POPULATE_READ
+#define MADV_POPULATE_READ 22
+#define MADV_POPULATE_WRITE 23
+#endif
+
+/* enum ibv_odp_transport_cap_bits, two of them newer than some headers */
+#define ODP_FLUSH (1u << 6)
+#define ODP_ATOMIC_WRITE (1u << 7)
+
+void odp_caps(struct ibv_device_attr_ex *attr)
+{
+	const uint32_t datagram = IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV |
+				  IBV_ODP_SUPPORT_SRQ_RECV;
+	const uint32_t unreliable = datagram | IBV_ODP_SUPPORT_WRITE;
+	const uint32_t reliable = unreliable | IBV_ODP_SUPPORT_READ |
+				  IBV_ODP_SUPPORT_ATOMIC | ODP_FLUSH |
+				  ODP_ATOMIC_WRITE;
+
+	attr->odp_caps.general_caps = IBV_ODP_SUPPORT |
+				      IBV_ODP_SUPPORT_IMPLICIT;
+	attr->odp_caps.per_transport_caps.rc_odp_caps = reliable;
+	attr->odp_caps.per_transport_caps.uc_odp_caps = unreliable;
+	attr->odp_caps.per_transport_caps.ud_odp_caps = datagram;
+	attr->xrc_odp_caps = reliable;
+}
+
+int odp_describe(struct urxe_key *desc)
+{
+	bool implicit = desc->length == SIZE_MAX;
+
+	if (desc->access & URXE_ACCESS_FLUSH_PERSISTENT)
+		return fabric_fail(
+			EINVAL,
+			"IBV_ACCESS_FLUSH_PERSISTENT needs a shared mapping of one file, not IBV_ACCESS_ON_DEMAND");
+	if (implicit && desc->iova)
+		return fabric_fail(EINVAL,
+				   "an implicit MR starts at address 0");
+	/* man ibv_reg_mr: huge pages in explicit mode, and they must be */
+	if (desc->access & IBV_ACCESS_HUGETLB &&
+	    (implicit || !vma_huge(desc->va, desc->length)))
+		return fabric_fail(
+			EINVAL,
+			"IBV_ACCESS_HUGETLB and not all of it is huge pages");
+	desc->flags |= URXE_MR_ODP;
+	return 0;
+}
+
+/* Bring the pages in.  0, or -EFAULT: they are not there. */
+static int populate(uint64_t va, uint64_t len, bool write)
+{
+	uint64_t mask = (uint64_t)sysconf(_SC_PAGESIZE) - 1;
+	uint64_t start = va & ~mask;
+	uint64_t bytes = (va + len - start + mask) & ~mask;
+	int ret, saved = errno;
+	struct vma file;
+
+	if (!len)
+		return 0;
+	if (va + len < va)
+		return -EFAULT;
+	ret = madvise((void *)(uintptr_t)start, bytes,
+		      write ? MADV_POPULATE_WRITE : MADV_POPULATE_READ);
+	if (ret)
+		ret = -errno;
+	errno = saved;
+	if (ret == -EINVAL) /* an older kernel, or a device's memory */
+		return vma_check(va, len, write, &file);
+	return ret ? -EFAULT : 0;
+}
+
+bool odp_fault(const struct urxe_key *k, uint64_t addr, uint64_t len,
+	       bool write)
+{
+	return !populate(k->va + (addr - k->iova), len, write);
+}
+
+/* The MR that an SGE names; the man page's errno values in *ret. */
+static const struct urxe_key *find(struct urxe_pd *pd,
+				   const struct ibv_sge *sge, int *ret)
+{
+	struct urxe_arena *a = pd->ctx->arena;
+	uint32_t i = URXE_KEY_INDEX(sge->lkey);
+	const struct urxe_key *k = &a->key[i];
+	uint64_t live = 0;
+
+	if (i < atomic_load_explicit(&a->key_high, memory_order_acquire))
+		live = atomic_load_explicit(&k->live, memory_order_acquire);
+	*ret = 0;
+	if (!live || URXE_KEY_CTX(sge->lkey) != pd->ctx->slot)
+		*ret = EFAULT;
+	else if (live != URXE_MR_LIVE(sge->lkey))
+		*ret = ENOENT;
+	else if (k->flags & URXE_MR_IS_MW || !(k->flags & URXE_MR_ODP))
+		*ret = EINVAL;
+	else if (k->pd != pd->pd.handle)
+		*ret = EPERM;
+	else if (sge->addr < k->iova || sge->length > k->length ||
+		 sge->addr - k->iova > k->length - sge->length)
+		*ret = EFAULT;
+	return *ret ? NULL : k;
+}
+
+static int advise(struct urxe_pd *pd, unsigned int advice,
+		  const struct ibv_sge *sge)
+{
+	bool write = advice == IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE;
+	const struct urxe_key *k;
+	struct vma file;
+	uint64_t va;
+	int ret;
+
+	k = find(pd, sge, &ret);
+	if (!k)
+		return ret;
+	if (write && !(k->access & IBV_ACCESS_LOCAL_WRITE))
+		return EPERM;
+	if (!mem_is_mine(pd->ctx->self, k))
+		return 0; /* not our pages: a hint is a hint */
+	va = k->va + (sge->addr - k->iova);
+	if (advice == IBV_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT)
+		return -vma_check(va, sge->length, false, &file);
+	return -populate(va, sge->length, write);
+}
+
+/* It is done at once, with and without IBV_ADVISE_MR_FLAG_FLUSH. */
+int urxe_advise_mr(struct ibv_pd *ibpd, enum ib_uverbs_advise_mr_advice advice,
+		   uint32_t flags, struct ibv_sge *sg_list, uint32_t num_sge)
+{
+	struct urxe_pd *pd = to_upd(ibpd);
+	uint32_t i;
+	int ret = 0;
+
+	if ((unsigned int)advice > IBV_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT)
+		return ENOTSUP;
+	if (!pd_exists(pd) || flags & ~IBV_ADVISE_MR_FLAG_FLUSH || !num_sge ||
+	    !sg_list)
+		return EINVAL;
+	for (i = 0; !ret && i < num_sge; i++)
+		ret = advise(pd, advice, &sg_list[i]);
+	return ret;
+}

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * Parent domains and thread domains.
+ *
+ * A parent domain is one more handle of its protection domain: same number
+ * in keys and QPs, and so interchangeable with it.  Objects made through it
+ * count on both.
+ */
+#ifndef URXE_PARENT_DOMAIN_H
+#define URXE_PARENT_DOMAIN_H
+
+#include "engine/urxe.h"
+
+struct urxe_td {
+	struct ibv_td td;
+	_Atomic uint32_t refs; /* parent domains */
+};
+
+struct urxe_parent {
+	struct urxe_pd upd; /* what the application has */
+	struct urxe_pd *of;
+	struct urxe_td *td; /* or NULL */
+	_Atomic uint32_t refs; /* objects made through it */
+	void *(*alloc)(struct ibv_pd *pd, void *pd_context, size_t size,
+		       size_t alignment, uint64_t resource_type);
+	void (*free)(struct ibv_pd *pd, void *pd_context, void *ptr,
+		     uint64_t resource_type);
+	void *pd_context;
+};
+
+/* resource_type of the allocators; the upper half is the driver id, 0. */
+enum urxe_resource { URXE_RESOURCE_SQ = 1 };
+
+/*
+ * Private memory of an object, by the parent domain's allocator if pd is one
+ * that has it, else from the heap, zeroed.  How it was had goes to *custom,
+ * which pd_free_buf wants back.
+ */
+void *pd_alloc_buf(struct urxe_pd *pd, size_t size, enum urxe_resource type,
+		   bool *custom);
+void pd_free_buf(struct urxe_pd *pd, void *ptr, enum urxe_resource type,
+		 bool custom);
+
+/* Does a thread domain promise that one thread uses what is made in pd? */
+static inline bool pd_single_threaded(const struct urxe_pd *pd)
+{
+	return pd && pd->parent && pd->parent->td;
+}
+
+struct ibv_td *urxe_alloc_td(struct ibv_context *ctx,
+			     struct ibv_td_init_attr *attr);
+/* EBUSY while a parent domain has it. */
+int urxe_dealloc_td(struct ibv_td *td);
+
+struct ibv_pd *
+urxe_alloc_parent_domain(struct ibv_context *ctx,
+			 struct ibv_parent_domain_init_attr *attr);
+/* EBUSY while there are objects made through it. */
+int parent_dealloc(struct urxe_parent *parent);
+
+#endif

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* Protection domains. */
+#ifndef URXE_PD_H
+#define URXE_PD_H
+
+#include "engine/urxe.h"
+
+struct ibv_pd *urxe_alloc_pd(struct ibv_context *ctx);
+/* EBUSY while something is in it; ENOENT: another process destroyed it. */
+int urxe_dealloc_pd(struct ibv_pd *pd);
+/* Another user of the PD that handle names; man ibv_import_pd. */
+struct ibv_pd *urxe_import_pd(struct ibv_context *ctx, uint32_t handle);
+void urxe_unimport_pd(struct ibv_pd *pd);
+
+/* Is it there, or did another process of this context destroy it? */
+bool pd_exists(const struct urxe_pd *pd);
+
+/* Keep this handle's memory; what an import of an object does. */
+void pd_hold(struct urxe_pd *pd);
+void pd_release(struct urxe_pd *pd);
+/* An object came into the PD with this handle, or left it. */
+void pd_get(struct urxe_pd *pd);
+void pd_put(struct urxe_pd *pd);
+
+#endif

@@ -1,0 +1,438 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * The calls of struct ibv_qp_ex.  WRs of a batch are built right in the send
+ * queue, qp->lock held from wr_start on, so that nobody else sees them before
+ * wr_complete.  Errors have no place to be returned before wr_complete: the
+ * first one is kept, and nothing of the batch is posted then.
+ */
+#include <errno.h>
+
+#include "qp.h"
+#include "qp_ex.h"
+#include "engine/requester.h"
+#include "engine/wqe.h"
+
+static struct urxe_qp *from_ex(struct ibv_qp_ex *qp)
+{
+	return container_of(qp, struct urxe_qp, vqp.qp_ex);
+}
+
+/* ------------------------------------------------------- the batch */
+
+static void fail(struct urxe_qp *qp, int error)
+{
+	if (!qp->batch.error)
+		qp->batch.error = error;
+	qp->batch.wqe = NULL;
+}
+
+/* The WR that was being built is whole. */
+static void finish(struct urxe_qp *qp)
+{
+	struct urxe_wr_batch *b = &qp->batch;
+
+	if (!b->wqe)
+		return;
+	if (unlikely(b->needs_dest)) {
+		urxe_why("ibv_wr_complete: a WR has no destination (ibv_wr_set_ud_addr, ibv_wr_set_xrc_srqn)");
+		fail(qp, EINVAL);
+		return;
+	}
+	b->wqe = NULL;
+	qp->sq.prod++;
+}
+
+/* Begin a WR; NULL: something is wrong with the batch. */
+static struct urxe_wqe *build(struct ibv_qp_ex *ibqp, uint32_t opcode)
+{
+	/* of these, all that is sent is in the builder's arguments */
+	const uint32_t no_data = WQE_BARE_OPS | WQE_BIT(URXE_WR_ATOMIC_WRITE) |
+				 WQE_BIT(URXE_WR_FLUSH);
+	struct urxe_qp *qp = from_ex(ibqp);
+	struct urxe_wr_batch *b = &qp->batch;
+	enum ibv_qp_type type = qp->vqp.qp.qp_type;
+	struct urxe_wqe *w;
+	int ret;
+
+	finish(qp);
+	if (unlikely(b->error))
+		return NULL;
+	/* the setters say what is inline */
+	ret = wqe_begin(qp, opcode, ibqp->wr_flags & ~IBV_SEND_INLINE,
+			ibqp->wr_id, &w);
+	if (unlikely(ret)) {
+		fail(qp, ret);
+		return NULL;
+	}
+	b->wqe = w;
+	b->needs_data = !(no_data & WQE_BIT(opcode));
+	b->needs_dest = (type == IBV_QPT_UD || type == IBV_QPT_XRC_SEND) &&
+			!(WQE_BARE_OPS & WQE_BIT(opcode));
+	return w;
+}
+
+static void wr_start(struct ibv_qp_ex *ibqp)
+{
+	struct urxe_qp *qp = from_ex(ibqp);
+
+	urxe_lock(&qp->lock);
+	qp->batch.thread = pthread_self();
+	qp->batch.wqe = NULL;
+	qp->batch.error = 0;
+	qp->batch.first = qp->sq.prod;
+}
+
+static void end_batch(struct urxe_qp *qp)
+{
+	qp->batch.thread = 0;
+	urxe_unlock(&qp->lock);
+}
+
+static int wr_complete(struct ibv_qp_ex *ibqp)
+{
+	struct urxe_qp *qp = from_ex(ibqp);
+	int ret;
+
+	finish(qp);
+	ret = qp->batch.error;
+	if (unlikely(!ret && qp_state(qp) < IBV_QPS_RTS))
+		ret = EINVAL;
+	if (unlikely(ret))
+		urxe_why("ibv_wr_complete: QP 0x%x in %s: %s",
+			 qp->vqp.qp.qp_num, urxe_state_name(qp_state(qp)),
+			 ret == ENOMEM ? "the send queue is full" :
+			 qp_state(qp) < IBV_QPS_RTS ? "not yet in RTS" :
+			 "an opcode, the number of SGEs, the inline data or a setter is wrong");
+	if (likely(!ret))
+		requester_run(qp);
+	else
+		qp->sq.prod = qp->batch.first;
+	end_batch(qp);
+	return ret;
+}
+
+static void wr_abort(struct ibv_qp_ex *ibqp)
+{
+	struct urxe_qp *qp = from_ex(ibqp);
+
+	qp->sq.prod = qp->batch.first;
+	end_batch(qp);
+}
+
+/* ------------------------------------------------------- builders */
+
+static void wr_send(struct ibv_qp_ex *qp)
+{
+	build(qp, IBV_WR_SEND);
+}
+
+/* imm, or the rkey to invalidate */
+static void build_imm(struct ibv_qp_ex *qp, enum ibv_wr_opcode opcode,
+		      uint32_t imm)
+{
+	struct urxe_wqe *w = build(qp, opcode);
+
+	if (w)
+		w->imm = imm;
+}
+
+static struct urxe_wqe *build_rdma(struct ibv_qp_ex *qp,
+				   enum ibv_wr_opcode opcode, uint32_t rkey,
+				   uint64_t addr)
+{
+	struct urxe_wqe *w = build(qp, opcode);
+
+	if (w)
+		wqe_rdma(w, rkey, addr);
+	return w;
+}
+
+static void wr_send_imm(struct ibv_qp_ex *qp, __be32 imm)
+{
+	build_imm(qp, IBV_WR_SEND_WITH_IMM, imm);
+}
+
+static void wr_send_inv(struct ibv_qp_ex *qp, uint32_t rkey)
+{
+	build_imm(qp, IBV_WR_SEND_WITH_INV, rkey);
+}
+
+static void wr_local_inv(struct ibv_qp_ex *qp, uint32_t rkey)
+{
+	build_imm(qp, IBV_WR_LOCAL_INV, rkey);
+}
+
+static void wr_rdma_write(struct ibv_qp_ex *qp, uint32_t rkey, uint64_t addr)
+{
+	build_rdma(qp, IBV_WR_RDMA_WRITE, rkey, addr);
+}
+
+static void wr_rdma_write_imm(struct ibv_qp_ex *qp, uint32_t rkey,
+			      uint64_t addr, __be32 imm)
+{
+	struct urxe_wqe *w = build_rdma(qp, IBV_WR_RDMA_WRITE_WITH_IMM, rkey,
+					addr);
+
+	if (w)
+		w->imm = imm;
+}
+
+static void wr_rdma_read(struct ibv_qp_ex *qp, uint32_t rkey, uint64_t addr)
+{
+	build_rdma(qp, IBV_WR_RDMA_READ, rkey, addr);
+}
+
+static void wr_atomic_cmp_swp(struct ibv_qp_ex *qp, uint32_t rkey,
+			      uint64_t addr, uint64_t compare, uint64_t swap)
+{
+	struct urxe_wqe *w = build(qp, IBV_WR_ATOMIC_CMP_AND_SWP);
+
+	if (w)
+		wqe_atomic(w, rkey, addr, compare, swap);
+}
+
+static void wr_atomic_fetch_add(struct ibv_qp_ex *qp, uint32_t rkey,
+				uint64_t addr, uint64_t add)
+{
+	struct urxe_wqe *w = build(qp, IBV_WR_ATOMIC_FETCH_AND_ADD);
+
+	if (w)
+		wqe_atomic(w, rkey, addr, add, 0);
+}
+
+static void wr_atomic_write(struct ibv_qp_ex *qp, uint32_t rkey, uint64_t addr,
+			    const void *data)
+{
+	struct urxe_wqe *w = build(qp, URXE_WR_ATOMIC_WRITE);
+
+	if (!w)
+		return;
+	wqe_rdma(w, rkey, addr);
+	memcpy(w->write_data, data, sizeof(w->write_data));
+	w->length = sizeof(w->write_data);
+}
+
+static void wr_flush(struct ibv_qp_ex *qp, uint32_t rkey, uint64_t addr,
+		     size_t len, uint8_t type, uint8_t level)
+{
+	struct urxe_wqe *w = build(qp, URXE_WR_FLUSH);
+
+	if (!w)
+		return;
+	wqe_rdma(w, rkey, addr);
+	w->length = len;
+	w->flush.type = type;
+	w->flush.level = level;
+}
+
+static void wr_bind_mw(struct ibv_qp_ex *qp, struct ibv_mw *mw, uint32_t rkey,
+		       const struct ibv_mw_bind_info *info)
+{
+	struct urxe_wqe *w = build(qp, IBV_WR_BIND_MW);
+	int ret;
+
+	if (!w)
+		return;
+	ret = wqe_bind(w, mw, rkey, info);
+	if (unlikely(ret))
+		fail(from_ex(qp), ret);
+}
+
+/* ------------------------------------------------------- setters */
+
+/* The WR whose data, given once, is coming now; NULL: it has no place. */
+static struct urxe_wqe *data_of(struct urxe_qp *qp)
+{
+	struct urxe_wr_batch *b = &qp->batch;
+
+	if (unlikely(!b->wqe || !b->needs_data)) {
+		fail(qp, EINVAL);
+		return NULL;
+	}
+	b->needs_data = false;
+	return b->wqe;
+}
+
+static void wr_set_sge_list(struct ibv_qp_ex *ibqp, size_t n,
+			    const struct ibv_sge *list)
+{
+	struct urxe_qp *qp = from_ex(ibqp);
+	struct urxe_wqe *w = data_of(qp);
+
+	if (w && unlikely(wqe_sges(&qp->sq, w, list, n)))
+		fail(qp, EINVAL);
+}
+
+static void wr_set_sge(struct ibv_qp_ex *qp, uint32_t lkey, uint64_t addr,
+		       uint32_t length)
+{
+	struct ibv_sge sge = { .addr = addr, .length = length, .lkey = lkey };
+
+	wr_set_sge_list(qp, 1, &sge);
+}
+
+static void wr_set_inline_data_list(struct ibv_qp_ex *ibqp, size_t n,
+				    const struct ibv_data_buf *list)
+{
+	struct urxe_qp *qp = from_ex(ibqp);
+	struct urxe_wqe *w = data_of(qp);
+	size_t i;
+	int ret;
+
+	if (!w)
+		return;
+	ret = wqe_inline_begin(w);
+	for (i = 0; !ret && i < n; i++)
+		ret = wqe_inline(&qp->sq, w, list[i].addr, list[i].length);
+	if (unlikely(ret))
+		fail(qp, ret);
+}
+
+static void wr_set_inline_data(struct ibv_qp_ex *qp, void *addr, size_t length)
+{
+	struct ibv_data_buf buf = { .addr = addr, .length = length };
+
+	wr_set_inline_data_list(qp, 1, &buf);
+}
+
+static void wr_set_ud_addr(struct ibv_qp_ex *ibqp, struct ibv_ah *ah,
+			   uint32_t qpn, uint32_t qkey)
+{
+	struct urxe_qp *qp = from_ex(ibqp);
+	struct urxe_wqe *w = qp->batch.wqe;
+
+	qp->batch.needs_dest = false;
+	if (unlikely(!w || wqe_ud(w, ah, qpn, qkey)))
+		fail(qp, EINVAL);
+}
+
+static void wr_set_xrc_srqn(struct ibv_qp_ex *ibqp, uint32_t srqn)
+{
+	struct urxe_qp *qp = from_ex(ibqp);
+
+	qp->batch.needs_dest = false;
+	if (unlikely(!qp->batch.wqe))
+		fail(qp, EINVAL);
+	else
+		qp->batch.wqe->srqn = srqn;
+}
+
+/* ------------------------------------------------------- creating */
+
+/*
+ * The calls that must be asked for.  The last two joined struct ibv_qp_ex
+ * late, so they are known by offset: the header we were compiled with may be
+ * older than the libibverbs we run in, and the other way round.
+ */
+#define SLOT(name) offsetof(struct ibv_qp_ex, name)
+#define SLOT_ATOMIC_WRITE (SLOT(wr_abort) + sizeof(void *))
+#define SLOT_FLUSH (SLOT(wr_abort) + 2 * sizeof(void *))
+#define QP_EX_WITH_FLUSH (1u << 11)
+#define QP_EX_WITH_ATOMIC_WRITE (1u << 12)
+
+typedef void (*call)(void);
+
+static const struct {
+	uint32_t flag, opcode;
+	size_t slot;
+	call fn;
+} builders[] = {
+	{ IBV_QP_EX_WITH_RDMA_WRITE, IBV_WR_RDMA_WRITE, SLOT(wr_rdma_write),
+	  (call)wr_rdma_write },
+	{ IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM, IBV_WR_RDMA_WRITE_WITH_IMM,
+	  SLOT(wr_rdma_write_imm), (call)wr_rdma_write_imm },
+	{ IBV_QP_EX_WITH_SEND, IBV_WR_SEND, SLOT(wr_send), (call)wr_send },
+	{ IBV_QP_EX_WITH_SEND_WITH_IMM, IBV_WR_SEND_WITH_IMM,
+	  SLOT(wr_send_imm), (call)wr_send_imm },
+	{ IBV_QP_EX_WITH_RDMA_READ, IBV_WR_RDMA_READ, SLOT(wr_rdma_read),
+	  (call)wr_rdma_read },
+	{ IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP, IBV_WR_ATOMIC_CMP_AND_SWP,
+	  SLOT(wr_atomic_cmp_swp), (call)wr_atomic_cmp_swp },
+	{ IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD, IBV_WR_ATOMIC_FETCH_AND_ADD,
+	  SLOT(wr_atomic_fetch_add), (call)wr_atomic_fetch_add },
+	{ IBV_QP_EX_WITH_LOCAL_INV, IBV_WR_LOCAL_INV, SLOT(wr_local_inv),
+	  (call)wr_local_inv },
+	{ IBV_QP_EX_WITH_BIND_MW, IBV_WR_BIND_MW, SLOT(wr_bind_mw),
+	  (call)wr_bind_mw },
+	{ IBV_QP_EX_WITH_SEND_WITH_INV, IBV_WR_SEND_WITH_INV,
+	  SLOT(wr_send_inv), (call)wr_send_inv },
+	{ QP_EX_WITH_FLUSH, URXE_WR_FLUSH, SLOT_FLUSH, (call)wr_flush },
+	{ QP_EX_WITH_ATOMIC_WRITE, URXE_WR_ATOMIC_WRITE, SLOT_ATOMIC_WRITE,
+	  (call)wr_atomic_write },
+};
+#define BUILDERS (sizeof(builders) / sizeof(*builders))
+
+static int check_ops(enum ibv_qp_type type, uint64_t flags)
+{
+	size_t i;
+
+	for (i = 0; i < BUILDERS; i++)
+		if (sq_op_allowed(type, builders[i].opcode) &&
+		    builders[i].slot + sizeof(void *) <= pabi.qp_tail)
+			flags &= ~(uint64_t)builders[i].flag;
+	if (flags)
+		return fabric_fail(EOPNOTSUPP,
+				   "send_ops_flags 0x%llx with this type of QP",
+				   (unsigned long long)flags);
+	return 0;
+}
+
+static void set_calls(struct urxe_qp *qp, uint64_t flags)
+{
+	struct ibv_qp_ex *ex = &qp->vqp.qp_ex;
+	enum ibv_qp_type type = qp->vqp.qp.qp_type;
+	size_t i;
+
+	for (i = 0; i < BUILDERS; i++)
+		if (flags & builders[i].flag)
+			memcpy(qp->vqp.room + builders[i].slot,
+			       &builders[i].fn, sizeof(call));
+	ex->wr_start = wr_start;
+	ex->wr_complete = wr_complete;
+	ex->wr_abort = wr_abort;
+	ex->wr_set_sge = wr_set_sge;
+	ex->wr_set_sge_list = wr_set_sge_list;
+	ex->wr_set_inline_data = wr_set_inline_data;
+	ex->wr_set_inline_data_list = wr_set_inline_data_list;
+	if (type == IBV_QPT_UD)
+		ex->wr_set_ud_addr = wr_set_ud_addr;
+	if (type == IBV_QPT_XRC_SEND)
+		ex->wr_set_xrc_srqn = wr_set_xrc_srqn;
+	pabi_qp_tail(&qp->vqp)->comp_mask |= PABI_QP_IS_EX;
+}
+
+#define QP_MASKS \
+	(IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_XRCD | \
+	 IBV_QP_INIT_ATTR_CREATE_FLAGS | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS)
+#define QP_MASKS_OF_NICS \
+	(IBV_QP_INIT_ATTR_MAX_TSO_HEADER | IBV_QP_INIT_ATTR_IND_TABLE | \
+	 IBV_QP_INIT_ATTR_RX_HASH)
+
+static int check_init(const struct ibv_qp_init_attr_ex *a)
+{
+	if (a->comp_mask & QP_MASKS_OF_NICS)
+		return fabric_fail(EOPNOTSUPP, "TSO, RSS");
+	if (a->comp_mask & ~QP_MASKS)
+		return fabric_fail(EINVAL, "comp_mask");
+	if (a->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS && a->create_flags)
+		return fabric_fail(EOPNOTSUPP, "create_flags 0x%x",
+				   a->create_flags);
+	if (a->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS)
+		return check_ops(a->qp_type, a->send_ops_flags);
+	return 0;
+}
+
+struct ibv_qp *urxe_create_qp_ex(struct ibv_context *ctx,
+				 struct ibv_qp_init_attr_ex *a)
+{
+	struct ibv_qp *qp;
+	int ret;
+
+	ret = check_init(a);
+	if (ret)
+		return urxe_fail(ret, "ibv_create_qp_ex");
+	qp = qp_create(ctx, a);
+	if (qp && a->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS)
+		set_calls(to_uqp(qp), a->send_ops_flags);
+	return qp;
+}

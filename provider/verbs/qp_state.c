@@ -1,0 +1,323 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * ibv_modify_qp: the state machine of the IB specification, 10.3.1, with the
+ * required and optional attributes of each transition, 11.2.5.2.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "ah.h"
+#include "engine/bounce.h"
+#include "event.h"
+#include "engine/flush.h"
+#include "engine/peer.h"
+#include "qp.h"
+#include "engine/requester.h"
+#include "engine/responder.h"
+#include "engine/rq.h"
+
+struct transition {
+	uint8_t from, to;
+	int required, optional;
+};
+
+#define CONNECT \
+	(IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN)
+#define ENABLE (IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS)
+#define REQUESTER \
+	(IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | \
+	 IBV_QP_MAX_QP_RD_ATOMIC)
+#define RESPONDER (IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER)
+#define STATE_ACCESS (IBV_QP_CUR_STATE | IBV_QP_ACCESS_FLAGS)
+#define STATE_QKEY (IBV_QP_CUR_STATE | IBV_QP_QKEY)
+#define PKEY_ACCESS (IBV_QP_PKEY_INDEX | IBV_QP_ACCESS_FLAGS)
+
+enum {
+	R = IBV_QPS_RESET,
+	I = IBV_QPS_INIT,
+	TR = IBV_QPS_RTR,
+	TS = IBV_QPS_RTS,
+	D = IBV_QPS_SQD,
+	SE = IBV_QPS_SQE,
+};
+
+/*
+ * To RESET and to ERR leads a way from everywhere; {0} ends a table.  An end
+ * of XRC has the table of RC without what is absent() there.
+ */
+static const struct transition rc[] = {
+	{ R, I, ENABLE, 0 },
+	{ I, I, 0, ENABLE },
+	{ I, TR, CONNECT | RESPONDER, PKEY_ACCESS },
+	{ TR, TS, REQUESTER | IBV_QP_SQ_PSN,
+	  STATE_ACCESS | IBV_QP_MIN_RNR_TIMER },
+	{ TS, TS, 0, STATE_ACCESS | IBV_QP_MIN_RNR_TIMER },
+	{ TS, D, 0, IBV_QP_EN_SQD_ASYNC_NOTIFY },
+	{ D, TS, 0, STATE_ACCESS | IBV_QP_MIN_RNR_TIMER },
+	{ D, D, 0,
+	  IBV_QP_PORT | IBV_QP_AV | REQUESTER | RESPONDER | STATE_ACCESS |
+		  IBV_QP_PKEY_INDEX },
+	{ 0 }
+};
+
+static const struct transition uc[] = {
+	{ R, I, ENABLE, 0 },
+	{ I, I, 0, ENABLE },
+	{ I, TR, CONNECT, PKEY_ACCESS },
+	{ TR, TS, IBV_QP_SQ_PSN, STATE_ACCESS },
+	{ TS, TS, 0, STATE_ACCESS },
+	{ TS, D, 0, IBV_QP_EN_SQD_ASYNC_NOTIFY },
+	{ D, TS, 0, STATE_ACCESS },
+	{ D, D, 0, IBV_QP_AV | STATE_ACCESS | IBV_QP_PKEY_INDEX },
+	{ SE, TS, 0, STATE_ACCESS },
+	{ 0 }
+};
+
+static const struct transition ud[] = {
+	{ R, I, IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY, 0 },
+	{ I, I, 0, IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY },
+	{ I, TR, 0, IBV_QP_PKEY_INDEX | IBV_QP_QKEY },
+	{ TR, TS, IBV_QP_SQ_PSN, STATE_QKEY },
+	{ TS, TS, 0, STATE_QKEY },
+	{ TS, D, 0, IBV_QP_EN_SQD_ASYNC_NOTIFY },
+	{ D, TS, 0, STATE_QKEY },
+	{ D, D, 0, IBV_QP_PKEY_INDEX | IBV_QP_QKEY },
+	{ SE, TS, 0, STATE_QKEY },
+	{ 0 }
+};
+
+static const struct transition *table_of(enum ibv_qp_type type)
+{
+	switch (type) {
+	case IBV_QPT_UC:
+		return uc;
+	case IBV_QPT_UD:
+		return ud;
+	default:
+		return rc;
+	}
+}
+
+/* Attributes of an RC QP that this end of XRC does not have. */
+static int absent(enum ibv_qp_type type)
+{
+	switch (type) {
+	case IBV_QPT_XRC_SEND:
+		return RESPONDER;
+	case IBV_QPT_XRC_RECV:
+		return REQUESTER & ~IBV_QP_TIMEOUT;
+	default:
+		return 0;
+	}
+}
+
+/* What is there for MRs only means nothing here, but is known. */
+#define ACCESS_FLAGS \
+	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | \
+	 IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC | \
+	 IBV_ACCESS_MW_BIND | IBV_ACCESS_ZERO_BASED | IBV_ACCESS_ON_DEMAND | \
+	 IBV_ACCESS_HUGETLB | URXE_ACCESS_FLUSH_GLOBAL | \
+	 URXE_ACCESS_FLUSH_PERSISTENT | IBV_ACCESS_OPTIONAL_RANGE)
+
+static bool allowed(enum ibv_qp_type type, enum ibv_qp_state from,
+		    enum ibv_qp_state to, int mask)
+{
+	const struct transition *t;
+	int required;
+
+	mask &= ~IBV_QP_STATE;
+	if (to == IBV_QPS_RESET || to == IBV_QPS_ERR)
+		return !mask;
+	for (t = table_of(type); t->from || t->to; t++)
+		if (t->from == from && t->to == to)
+			break;
+	required = t->required & ~absent(type);
+	return (t->from || t->to) && (mask & required) == required &&
+	       !(mask & ~(t->required | t->optional));
+}
+
+static int check_values(struct urxe_qp *qp, const struct ibv_qp_attr *a,
+			int mask)
+{
+	if (((mask & IBV_QP_PORT) && a->port_num != 1) ||
+	    ((mask & IBV_QP_PKEY_INDEX) && a->pkey_index) ||
+	    ((mask & IBV_QP_ACCESS_FLAGS) &&
+	     a->qp_access_flags & ~ACCESS_FLAGS) ||
+	    ((mask & IBV_QP_PATH_MTU) && (a->path_mtu < IBV_MTU_256 ||
+					  a->path_mtu > IBV_MTU_4096)) ||
+	    ((mask & IBV_QP_DEST_QPN) && a->dest_qp_num > 0xffffff) ||
+	    ((mask & IBV_QP_TIMEOUT) && a->timeout > 31) ||
+	    ((mask & IBV_QP_RETRY_CNT) && a->retry_cnt > 7) ||
+	    ((mask & IBV_QP_RNR_RETRY) && a->rnr_retry > 7) ||
+	    ((mask & IBV_QP_MIN_RNR_TIMER) && a->min_rnr_timer > 31) ||
+	    ((mask & IBV_QP_MAX_QP_RD_ATOMIC) &&
+	     a->max_rd_atomic > URXE_MAX_RD_ATOM) ||
+	    ((mask & IBV_QP_MAX_DEST_RD_ATOMIC) &&
+	     a->max_dest_rd_atomic > URXE_MAX_RD_ATOM))
+		return EINVAL;
+	return mask & IBV_QP_AV ? ah_check(qp->ctx, &a->ah_attr) : 0;
+}
+
+/* Take over what mask names. */
+static void apply(struct urxe_qp *qp, const struct ibv_qp_attr *a, int mask)
+{
+	struct ibv_qp_attr *own = &qp->attr;
+	struct urxe_qp_sh *sh = qp->sh;
+
+#define TAKE(bit, field) \
+	do { \
+		if (mask & (bit)) \
+			own->field = a->field; \
+	} while (0)
+	TAKE(IBV_QP_PORT, port_num);
+	TAKE(IBV_QP_PKEY_INDEX, pkey_index);
+	TAKE(IBV_QP_ACCESS_FLAGS, qp_access_flags);
+	TAKE(IBV_QP_PATH_MTU, path_mtu);
+	TAKE(IBV_QP_AV, ah_attr);
+	TAKE(IBV_QP_DEST_QPN, dest_qp_num);
+	TAKE(IBV_QP_TIMEOUT, timeout);
+	TAKE(IBV_QP_RETRY_CNT, retry_cnt);
+	TAKE(IBV_QP_RNR_RETRY, rnr_retry);
+	TAKE(IBV_QP_MIN_RNR_TIMER, min_rnr_timer);
+	TAKE(IBV_QP_MAX_QP_RD_ATOMIC, max_rd_atomic);
+	TAKE(IBV_QP_MAX_DEST_RD_ATOMIC, max_dest_rd_atomic);
+#undef TAKE
+	if (mask & IBV_QP_SQ_PSN) {
+		qp->psn = a->sq_psn & 0xffffff;
+		atomic_store_explicit(&sh->sq_psn, qp->psn,
+				      memory_order_relaxed);
+	}
+	if (mask & IBV_QP_RQ_PSN) {
+		own->rq_psn = a->rq_psn & 0xffffff;
+		atomic_store_explicit(&sh->epsn, own->rq_psn,
+				      memory_order_relaxed);
+	}
+	if (mask & IBV_QP_PATH_MTU)
+		qp->mtu_shift = a->path_mtu + 7;
+	else if (qp->init.qp_type == IBV_QPT_UD)
+		qp->mtu_shift = IBV_MTU_4096 + 7;
+	if (mask & IBV_QP_QKEY) {
+		own->qkey = a->qkey;
+		atomic_store_explicit(&sh->qkey, a->qkey, memory_order_relaxed);
+	}
+	/* no more than that: an opened QP's attributes are in other hands */
+	if (mask & IBV_QP_MIN_RNR_TIMER)
+		sh->min_rnr_timer = a->min_rnr_timer;
+	if (mask & IBV_QP_MAX_DEST_RD_ATOMIC)
+		sh->max_dest_rd_atomic = a->max_dest_rd_atomic;
+	if (mask & IBV_QP_PATH_MTU)
+		sh->path_mtu = a->path_mtu;
+	if (mask & IBV_QP_ACCESS_FLAGS)
+		atomic_store_explicit(&sh->access, a->qp_access_flags,
+				      memory_order_relaxed);
+}
+
+/* From `from`, unless a peer's NAK came first. */
+static bool step(struct urxe_qp *qp, uint64_t from, enum ibv_qp_state to,
+		 int mask)
+{
+	uint32_t dest = mask & IBV_QP_DEST_QPN ? qp->attr.dest_qp_num :
+						 URXE_CONN_DEST(from);
+
+	return atomic_compare_exchange_strong_explicit(
+		&qp->sh->conn, &from, URXE_CONN(qp->vqp.qp.qp_num, dest, to),
+		memory_order_seq_cst, memory_order_relaxed);
+}
+
+static void reset(struct urxe_qp *qp)
+{
+	atomic_store_explicit(&qp->sh->conn,
+			      URXE_CONN(qp->vqp.qp.qp_num, 0, IBV_QPS_RESET),
+			      memory_order_seq_cst);
+	qp_forget(qp);
+	memset(&qp->attr, 0, sizeof(qp->attr));
+	qp->sh->min_rnr_timer = 0;
+	qp->sh->max_dest_rd_atomic = 0;
+	qp->sh->path_mtu = 0;
+	atomic_store_explicit(&qp->sh->access, 0, memory_order_relaxed);
+	qp->psn = 0;
+	qp->sqd_notify = false;
+}
+
+/* Is there one other end, and has this QP a requester for it? */
+static bool own_dest(const struct urxe_qp *qp)
+{
+	return qp->init.qp_type != IBV_QPT_UD &&
+	       qp->init.qp_type != IBV_QPT_XRC_RECV;
+}
+
+/* May its requester be another process? */
+static bool is_exposed(const struct urxe_qp *qp)
+{
+	uint32_t slot, gen;
+
+	return !own_dest(qp) ||
+	       !qpn_lookup(qp->ctx->fabric->dev, qp->attr.dest_qp_num, &slot,
+			   &gen) ||
+	       !peer_is_own(qp->ctx->fabric, slot, gen);
+}
+
+/* qp->lock is held. */
+static int modify(struct urxe_qp *qp, const struct ibv_qp_attr *a, int mask)
+{
+	uint64_t word = atomic_load_explicit(&qp->sh->conn,
+					     memory_order_seq_cst);
+	enum ibv_qp_state from = URXE_CONN_STATE(word), to = from;
+	int ret;
+
+	/* programs set these at both ends of XRC, and the kernel lets them */
+	mask &= ~absent(qp->init.qp_type);
+	if (mask & IBV_QP_STATE)
+		to = a->qp_state;
+	if ((mask & IBV_QP_CUR_STATE) && a->cur_qp_state != from)
+		return EINVAL;
+	if (!allowed(qp->init.qp_type, from, to, mask)) {
+		urxe_why("ibv_modify_qp: QP 0x%x: from %s to %s with mask 0x%x is not in the specification's table",
+			 qp->vqp.qp.qp_num, urxe_state_name(from),
+			 urxe_state_name(to), mask);
+		return EINVAL;
+	}
+	ret = check_values(qp, a, mask);
+	if (ret) {
+		urxe_why("ibv_modify_qp: QP 0x%x: the value of an attribute is out of range",
+			 qp->vqp.qp.qp_num);
+		return ret;
+	}
+	if (to == IBV_QPS_RESET) {
+		reset(qp);
+		return 0;
+	}
+	if (to == IBV_QPS_ERR) {
+		qp_set_error(qp, IBV_QPS_ERR);
+		flush_qp(qp);
+		return 0;
+	}
+	apply(qp, a, mask);
+	if (to == IBV_QPS_RTR && is_exposed(qp))
+		bounce_expose(qp->ctx);
+	if (!step(qp, word, to, mask))
+		return EINVAL; /* it is in ERR by now */
+	if (to == IBV_QPS_RTR && own_dest(qp))
+		/* or later, when the other end is there */
+		conn_open(qp, &qp->conn, qp->attr.dest_qp_num,
+			  qp->vqp.qp.qp_num);
+	if (to == IBV_QPS_SQD && (mask & IBV_QP_EN_SQD_ASYNC_NOTIFY))
+		qp->sqd_notify = a->en_sqd_async_notify;
+	if (qp->sqd_notify)
+		qp_drained(qp);
+	requester_run(qp);
+	return 0;
+}
+
+int urxe_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask)
+{
+	struct urxe_qp *qp = to_uqp(ibqp);
+	int ret, saved = errno;
+
+	urxe_lock(&qp->lock);
+	ret = modify(qp, attr, mask);
+	urxe_unlock(&qp->lock);
+	if (!ret)
+		errno = saved;
+	return ret;
+}
