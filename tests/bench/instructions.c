@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * Something to count the instructions of: a QP connected to itself repeats one
+ * operation.  instructions.sh runs it twice under callgrind, with different
+ * numbers of repetitions: the difference is the operation's.
+ *
+ *   urxe-instructions OPERATION N
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bench.h"
+
+#define SINK BENCH_BIG
+
+static void check(int err, const char *what)
+{
+	if (!err)
+		return;
+	fprintf(stderr, "urxe-instructions: %s failed\n", what);
+	exit(1);
+}
+
+static void reap(struct ibv_cq *cq)
+{
+	struct ibv_wc wc;
+
+	check(ibv_poll_cq(cq, 1, &wc) != 1 || wc.status, "ibv_poll_cq");
+}
+
+static struct ibv_sge sge;
+
+static void wr_init(struct end *e, struct ibv_send_wr *wr, enum buf_kind kind)
+{
+	memset(wr, 0, sizeof(*wr));
+	sge.addr = e->me.addr[BUF_PRIVATE];
+	sge.length = 8;
+	sge.lkey = e->mr[BUF_PRIVATE]->lkey;
+	wr->sg_list = &sge;
+	wr->num_sge = 1;
+	wr->opcode = IBV_WR_RDMA_WRITE;
+	wr->send_flags = IBV_SEND_SIGNALED;
+	wr->wr.rdma.remote_addr = e->me.addr[kind] + SINK;
+	wr->wr.rdma.rkey = e->me.rkey[kind];
+}
+
+static void write_one(struct end *e, uint32_t n, enum buf_kind kind)
+{
+	struct ibv_send_wr wr, *bad;
+
+	wr_init(e, &wr, kind);
+	while (n--) {
+		check(ibv_post_send(e->qp, &wr, &bad), "ibv_post_send");
+		reap(e->cq);
+	}
+}
+
+static void write_private(struct end *e, uint32_t n)
+{
+	write_one(e, n, BUF_PRIVATE);
+}
+
+static void write_dm(struct end *e, uint32_t n)
+{
+	write_one(e, n, BUF_DM);
+}
+
+/* One operation is a list, whose last WR alone asks for a completion. */
+static void write_list(struct end *e, uint32_t n)
+{
+	struct ibv_send_wr wr[BENCH_LIST], *bad;
+	int i;
+
+	for (i = 0; i < BENCH_LIST; i++) {
+		wr_init(e, &wr[i], BUF_PRIVATE);
+		wr[i].send_flags = 0;
+		wr[i].next = &wr[i + 1];
+	}
+	wr[BENCH_LIST - 1].send_flags = IBV_SEND_SIGNALED;
+	wr[BENCH_LIST - 1].next = NULL;
+	while (n--) {
+		check(ibv_post_send(e->qp, wr, &bad), "ibv_post_send");
+		reap(e->cq);
+	}
+}
+
+static void send_one(struct end *e, uint32_t n)
+{
+	struct ibv_recv_wr recv = { .sg_list = &sge, .num_sge = 1 }, *bad_recv;
+	struct ibv_send_wr wr, *bad;
+
+	wr_init(e, &wr, BUF_PRIVATE);
+	wr.opcode = IBV_WR_SEND;
+	while (n--) {
+		check(ibv_post_recv(e->qp, &recv, &bad_recv), "ibv_post_recv");
+		check(ibv_post_send(e->qp, &wr, &bad), "ibv_post_send");
+		reap(e->recv_cq);
+		reap(e->cq);
+	}
+}
+
+static void poll_empty(struct end *e, uint32_t n)
+{
+	struct ibv_wc wc;
+
+	while (n--)
+		check(ibv_poll_cq(e->cq, 1, &wc), "ibv_poll_cq");
+}
+
+static const struct {
+	const char *name;
+	void (*run)(struct end *e, uint32_t n);
+} operations[] = {
+	{ "write-private", write_private },
+	{ "write-dm", write_dm },
+	{ "write-list", write_list },
+	{ "send", send_one },
+	{ "poll-empty", poll_empty },
+};
+
+int main(int argc, char **argv)
+{
+	struct end e = { .rank = 2 };
+	size_t i;
+
+	for (i = 0; argc == 3 && i < sizeof(operations) / sizeof(*operations);
+	     i++) {
+		if (strcmp(argv[1], operations[i].name))
+			continue;
+		end_open(&e, NULL, 0);
+		end_connect(&e);
+		operations[i].run(&e, strtoul(argv[2], NULL, 10));
+		end_close(&e);
+		return 0;
+	}
+	fprintf(stderr, "usage: urxe-instructions OPERATION N\n");
+	return 2;
+}
