@@ -136,8 +136,7 @@ struct cm_chan {
 	int32_t pid; /* that used it last: it looks after the ids */
 	uint32_t head, tail; /* its events, + 1 */
 	uint32_t events;
-	_Atomic uint32_t posts; /* futex: raised by each event */
-	_Atomic uint32_t sleepers;
+	struct event_count posts; /* events, for sleepers in GET_EVENT */
 	char comm[16];
 	uint32_t due; /* there was no descriptor to wake its pollers with */
 	uint8_t pad[4];
@@ -284,7 +283,6 @@ int cm_map(struct urxe_fabric *f, struct cm_table **out);
 /* Between these two, all other functions. */
 void cm_lock(struct cm *cm);
 void cm_unlock(struct cm *cm);
-uint64_t cm_now(void);
 
 /* Pointers into the tables, NULL if ref (index + 1) names nothing. */
 struct cm_chan *cm_chan_at(struct cm *cm, uint32_t ref);

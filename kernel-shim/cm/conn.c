@@ -9,6 +9,7 @@
 #include <sys/random.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "cm.h"
 
 /*
@@ -34,7 +35,7 @@ static uint32_t new_psn(void)
 	uint32_t psn;
 
 	if (getrandom(&psn, sizeof(psn), GRND_NONBLOCK) != sizeof(psn))
-		psn = (uint32_t)cm_now();
+		psn = (uint32_t)clock_now();
 	return psn & 0xffffff;
 }
 
@@ -167,7 +168,7 @@ static void park(struct cm *cm, struct cm_id *client, const struct cm_id *l)
 	client->flags |= CM_F_PARKED;
 	client->listener = l ? cm_ref_to(cm, l) : (struct cm_ref){ 0 };
 	client->order = ++cm->t->order;
-	client->deadline = cm_now() + (l ? REQ_TIMEOUT_NS : TRAVEL_NS);
+	client->deadline = clock_now() + (l ? REQ_TIMEOUT_NS : TRAVEL_NS);
 }
 
 /* What a request gets that its listener can do nothing with. */
@@ -210,7 +211,7 @@ static bool deliver(struct cm *cm, struct cm_id *client, struct cm_id *l)
 	fill_passive(cm, id, l, client);
 	client->peer = cm_ref_to(cm, id);
 	client->flags &= ~(uint32_t)CM_F_PARKED;
-	client->deadline = is_ud(client) ? cm_now() + REQ_TIMEOUT_NS : 0;
+	client->deadline = is_ud(client) ? clock_now() + REQ_TIMEOUT_NS : 0;
 	l->backlog--;
 	fill_request(e, client);
 	e->resp.id = cm_id_ref(cm, id) - 1;

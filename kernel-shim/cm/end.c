@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "cm.h"
 
 /* 4.096 us << 17: twice the packet life time that RoCE uses (16). */
@@ -44,7 +45,7 @@ void cm_to_idle(struct cm *cm, struct cm_id *id)
 void cm_timewait(struct cm *cm, struct cm_id *id)
 {
 	id->cm = CM_TIMEWAIT;
-	id->deadline = cm_now() + TIMEWAIT_NS;
+	id->deadline = clock_now() + TIMEWAIT_NS;
 	cm->watch = true;
 	cm_unlink(cm, id);
 }
@@ -119,7 +120,7 @@ int cm_disconnect(struct cm *cm, struct cm_id *id)
 	switch (id->cm) {
 	case CM_ESTABLISHED:
 		id->cm = CM_DREQ_SENT;
-		id->deadline = cm_now() + DREQ_TIMEOUT_NS;
+		id->deadline = clock_now() + DREQ_TIMEOUT_NS;
 		cm->watch = true;
 		if (peer)
 			cm_got_dreq(cm, peer);
@@ -343,7 +344,7 @@ static struct cm_chan *foreign(struct cm *cm, const struct cm_id *id,
 uint64_t cm_tick(struct cm *cm, int32_t pid, uint32_t *next)
 {
 	const uint32_t end = cm_ids(cm);
-	const uint64_t now = cm_now();
+	const uint64_t now = clock_now();
 	uint32_t i, n, budget = LIVES_PER_TICK;
 	struct cm_chan *own, *far;
 	uint64_t sleep = UINT64_MAX;

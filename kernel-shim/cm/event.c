@@ -11,13 +11,10 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
-#include <linux/futex.h>
 #include <poll.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -80,15 +77,6 @@ static bool put_byte(int fd)
 	return ok;
 }
 
-/* Threads that sleep in GET_EVENT. */
-static void wake(struct cm_chan *c)
-{
-	atomic_fetch_add_explicit(&c->posts, 1, memory_order_seq_cst);
-	if (atomic_load_explicit(&c->sleepers, memory_order_seq_cst))
-		syscall(SYS_futex, &c->posts, FUTEX_WAKE, INT_MAX, NULL, NULL,
-			0);
-}
-
 /* No descriptor is left to write a byte with: whoever has one later does. */
 static void owe(struct cm *cm, struct cm_chan *c)
 {
@@ -109,7 +97,7 @@ void cm_event_send_by(struct cm *cm, struct cm_event *e, int fd)
 	}
 	if (fd < 0)
 		owe(cm, c);
-	wake(c);
+	event_count_ring(&c->posts);
 }
 
 void cm_event_send(struct cm *cm, struct cm_event *e)
@@ -278,7 +266,7 @@ void cm_event_move(struct cm *cm, struct cm_id *id, struct cm_chan *to, int fd,
 	settle(cm, from, fd);
 	settle(cm, to, to_fd);
 	if (to->events)
-		wake(to);
+		event_count_ring(&to->posts);
 }
 
 /* Any order would do; the right one is kept. */
@@ -316,7 +304,7 @@ static void announce(struct cm *cm, struct cm_chan *c)
 	}
 	put_byte(fd);
 	close(fd);
-	wake(c);
+	event_count_ring(&c->posts);
 }
 
 void cm_event_catch_up(struct cm *cm)

@@ -10,6 +10,7 @@
 #include <sys/random.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "cm.h"
 
 #define PRIVILEGED 1024
@@ -150,7 +151,7 @@ static uint16_t choose(struct cm *cm, uint16_t ps)
 	port_range(&low, &high);
 	range = high - low + 1;
 	if (getrandom(&at, sizeof(at), GRND_NONBLOCK) != sizeof(at))
-		at = (uint32_t)cm_now();
+		at = (uint32_t)clock_now();
 	for (n = 0; n < range; n++) {
 		uint16_t port = (uint16_t)(low + (at + n) % range);
 

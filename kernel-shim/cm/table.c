@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "cm.h"
@@ -124,14 +123,6 @@ void cm_unlock(struct cm *cm)
 	if (cm->dying)
 		cm_chan_reap_dying(cm);
 	pthread_mutex_unlock(&cm->t->lock);
-}
-
-uint64_t cm_now(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
 }
 
 static uint32_t least(uint32_t a, uint32_t b)

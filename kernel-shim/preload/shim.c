@@ -5,9 +5,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "shim.h"
 
 #define PROVIDER "liburxe-rdmav34.so"
@@ -157,11 +157,8 @@ struct urxe_fabric *shim_fabric(void)
 void shim_refresh_gids(struct urxe_fabric *f)
 {
 	static _Atomic int64_t last; /* ms, CLOCK_MONOTONIC */
-	struct timespec ts;
-	int64_t now, then;
+	int64_t now = (int64_t)(clock_now() / 1000000), then;
 
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	now = (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
 	then = atomic_load_explicit(&last, memory_order_relaxed);
 	if (then && now - then < GID_REFRESH_MS)
 		return;

@@ -119,8 +119,6 @@ void ucma_watch(void);
 bool ucma_unwatched(void);
 /* Look once, and again in so many ns; 0: there is nothing to look after. */
 uint64_t ucma_tick(void);
-/* A detached thread without signals. */
-bool ucma_start_thread(void *(*fn)(void *));
 
 /* ucma_host*.c: with --with-host-devices ------------------------------- */
 

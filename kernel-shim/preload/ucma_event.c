@@ -2,10 +2,7 @@
 /* Waiting for events, and ids that change their channel. */
 #define _GNU_SOURCE
 #include <fcntl.h>
-#include <linux/futex.h>
 #include <pthread.h>
-#include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "ucma.h"
@@ -16,43 +13,37 @@
 #define EVENT_MIN offsetof(struct rdma_ucm_event_resp, reserved)
 
 /*
- * A futex without a time limit is what the kernel restarts after a signal
- * whose handler has SA_RESTART, as it would restart the write; and write is
- * a cancellation point.
+ * Without a time limit it is restarted after a signal whose handler has
+ * SA_RESTART, as the write would be; and write is a cancellation point.
  */
-static int sleep_on(_Atomic uint32_t *word, uint32_t seen, bool alone,
+static int sleep_on(struct event_count *posts, uint32_t seen, bool alone,
 		    int cancel_state)
 {
-	const struct timespec slice = { .tv_nsec = SLICE_NS };
-	int type, state, inside = shim_inside;
-	long ret;
+	int type, state, inside = shim_inside, ret;
 
 	shim_inside = 0; /* cleanup handlers are the application's code */
 	pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, &type);
 	pthread_setcancelstate(cancel_state, &state);
-	ret = syscall(SYS_futex, word, FUTEX_WAIT, seen, alone ? &slice : NULL,
-		      NULL, 0);
+	ret = event_count_wait(posts, seen,
+			       alone ? SLICE_NS : EVENT_COUNT_FOR_EVER);
 	pthread_setcancelstate(state, NULL);
 	pthread_setcanceltype(type, NULL);
 	shim_inside = inside;
-	return ret && errno == EINTR ? -EINTR : 0;
+	return ret;
 }
 
 /* The lock is released while it sleeps; afterwards u->c may be void. */
 static int wait_event(struct ucma *u)
 {
-	_Atomic uint32_t *word = &u->c->posts;
-	uint32_t seen = atomic_load_explicit(word, memory_order_relaxed);
-	_Atomic uint32_t *sleepers = &u->c->sleepers;
+	struct event_count *posts = &u->c->posts;
+	uint32_t seen = event_count_read(posts);
 	bool watch = u->cm.watch;
 	int ret;
 
-	atomic_fetch_add_explicit(sleepers, 1, memory_order_seq_cst);
 	cm_unlock(&u->cm);
 	if (watch)
 		ucma_watch();
-	ret = sleep_on(word, seen, ucma_unwatched(), u->cancel_state);
-	atomic_fetch_sub_explicit(sleepers, 1, memory_order_relaxed);
+	ret = sleep_on(posts, seen, ucma_unwatched(), u->cancel_state);
 	if (!ret && ucma_unwatched())
 		ucma_tick();
 	cm_lock(&u->cm);

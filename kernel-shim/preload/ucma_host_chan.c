@@ -18,6 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/thread.h"
 #include "ucma_host.h"
 
 #define DEVICE "/dev/infiniband/rdma_cm"
@@ -219,7 +220,7 @@ static void after_fork(void)
 		close(epfd);
 		epfd = -1;
 		threads++;
-		owner = ucma_start_thread(wait_main) ? getpid() : 0;
+		owner = thread_start(NULL, wait_main, NULL) ? getpid() : 0;
 	}
 	shim_leave(saved);
 }
@@ -235,7 +236,7 @@ static bool ensure_thread(struct cm *cm)
 	registered = true;
 	threads++;
 	wait_anew(cm);
-	if (epfd < 0 || !ucma_start_thread(wait_main)) {
+	if (epfd < 0 || !thread_start(NULL, wait_main, NULL)) {
 		close(epfd);
 		epfd = -1;
 		return false;

@@ -7,11 +7,10 @@
  * process has such connections; it looks ten times a second.
  */
 #define _GNU_SOURCE
-#include <pthread.h>
-#include <signal.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "base/thread.h"
 #include "ucma.h"
 
 #define FIRST_NS 20000000 /* most connections are made by then */
@@ -58,22 +57,6 @@ static void *watch_main(void *arg)
 	}
 }
 
-bool ucma_start_thread(void *(*fn)(void *))
-{
-	sigset_t all, old;
-	pthread_t thread;
-	bool ok;
-
-	/* the application's signals are not ours to take */
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	ok = !pthread_create(&thread, NULL, fn, NULL);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
-	if (ok)
-		pthread_detach(thread);
-	return ok;
-}
-
 void ucma_watch(void)
 {
 	const int self = getpid();
@@ -87,7 +70,7 @@ void ucma_watch(void)
 						     memory_order_seq_cst,
 						     memory_order_seq_cst))
 		return;
-	if (ucma_start_thread(watch_main)) {
+	if (thread_start(NULL, watch_main, NULL)) {
 		atomic_store_explicit(&failed, false, memory_order_relaxed);
 		return;
 	}

@@ -27,6 +27,8 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
+#include "base/futex.h"
+
 /*
  * Every change of what is shared makes another version: the build makes it
  * from the text of this file, cm.h, and the headers of the provider that say
@@ -476,8 +478,7 @@ struct urxe_bouncer {
 	_Atomic uint32_t foreign; /* pid is of other_pidns */
 	_Atomic uint32_t gone; /* found dead, or ended */
 	/* requesters ring here */
-	alignas(URXE_LINE) _Atomic uint32_t wake; /* futex */
-	_Atomic uint32_t sleeps; /* 1: the thread waits on it */
+	alignas(URXE_LINE) struct event_count wake;
 	_Atomic uint32_t wanted; /* the ring; enum urxe_bounce_wanted */
 	_Atomic uint32_t stuck; /* 1: it does not answer; it clears this */
 	/* the thread's */
@@ -493,8 +494,7 @@ struct urxe_bounce_range {
 
 struct urxe_bounce_slot {
 	alignas(URXE_LINE) _Atomic uint64_t word;
-	_Atomic uint32_t bell; /* futex of the requester */
-	_Atomic uint32_t sleeps; /* 1: it waits on it */
+	struct event_count answered; /* the requester waits for it */
 	uint32_t op; /* enum urxe_bounce_op */
 	uint32_t count; /* of ranges; their bytes are in data, in order */
 	uint32_t error; /* answer: 0 or errno ... */
@@ -520,8 +520,7 @@ struct urxe_arena {
 	char comm[16];
 	/* of importers in another one, all of them; 0: none came yet */
 	_Atomic uint64_t other_pidns;
-	alignas(URXE_LINE) _Atomic uint32_t wake; /* futex of service threads */
-	_Atomic uint32_t sleepers; /* service threads waiting on it */
+	alignas(URXE_LINE) struct event_count wake; /* of service threads */
 	alignas(URXE_LINE) pthread_mutex_t lock; /* robust, process-shared */
 	_Atomic uint32_t next_fifo;
 	_Atomic uint32_t async_fifo; /* number + 1, of the opener */

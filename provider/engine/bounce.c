@@ -1,17 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* Copy path 4, the requester's side; bounce.h has the protocol. */
-#define _GNU_SOURCE
 #include <errno.h>
-#include <limits.h>
-#include <linux/futex.h>
 #include <sched.h>
 #include <string.h>
-#include <sys/syscall.h>
-#include <time.h>
-#include <unistd.h>
 
+#include "base/clock.h"
 #include "bounce.h"
-#include "retry.h"
 
 /*
  * Before it sleeps the requester looks at its slot, first without a pause, then
@@ -19,21 +13,6 @@
  */
 #define SPINS 2000
 #define YIELD_NS 40000
-
-void bounce_wait(_Atomic uint32_t *futex, uint32_t value, uint64_t ns)
-{
-	struct timespec ts = { .tv_nsec = (long)ns };
-
-	syscall(SYS_futex, futex, FUTEX_WAIT, value, ns ? &ts : NULL, NULL, 0);
-}
-
-void bounce_ring(_Atomic uint32_t *futex, _Atomic uint32_t *sleeps)
-{
-	/* seq_cst: the sleeper stores sleeps and then looks at the futex */
-	atomic_fetch_add_explicit(futex, 1, memory_order_seq_cst);
-	if (atomic_load_explicit(sleeps, memory_order_seq_cst))
-		syscall(SYS_futex, futex, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
-}
 
 /* One request in the making. */
 struct ask {
@@ -94,7 +73,7 @@ static bool look_for_life(struct urxe_bouncer *b)
 static void start_clock(struct ask *q)
 {
 	q->beat = atomic_load_explicit(&q->b->beat, memory_order_relaxed);
-	q->since = urxe_now();
+	q->since = clock_now();
 }
 
 /* It lives; has it done nothing at all for too long? */
@@ -106,7 +85,7 @@ static bool out_of_patience(struct ask *q)
 		start_clock(q);
 		return false;
 	}
-	return !q->committed && urxe_now() - q->since > BOUNCE_PATIENCE_NS;
+	return !q->committed && clock_now() - q->since > BOUNCE_PATIENCE_NS;
 }
 
 static enum transfer_status give_up(struct ask *q)
@@ -115,7 +94,7 @@ static enum transfer_status give_up(struct ask *q)
 		 (int)atomic_load_explicit(&q->b->pid, memory_order_relaxed));
 	atomic_store_explicit(&q->b->stuck, 1, memory_order_seq_cst);
 	/* when it runs again it says so */
-	bounce_ring(&q->b->wake, &q->b->sleeps);
+	event_count_ring(&q->b->wake);
 	return TRANSFER_GONE;
 }
 
@@ -127,7 +106,7 @@ static enum transfer_status await_ring(struct ask *q)
 	/* rung always: another one may have died before he rang */
 	atomic_store_explicit(&q->b->wanted, URXE_BOUNCE_WANTED,
 			      memory_order_seq_cst);
-	bounce_ring(&q->b->wake, &q->b->sleeps);
+	event_count_ring(&q->b->wake);
 	while (!atomic_load_explicit(&q->b->slots, memory_order_acquire)) {
 		if (atomic_load_explicit(&q->b->wanted, memory_order_acquire) ==
 		    URXE_BOUNCE_REFUSED) {
@@ -156,6 +135,7 @@ static bool take(struct ask *q, struct urxe_bounce_slot *s, uint64_t word)
 	q->slot = s;
 	q->data = q->ring->data[s - q->ring->slot];
 	q->word = mine;
+	event_count_init(&s->answered);
 	return true;
 }
 
@@ -236,13 +216,10 @@ static enum transfer_status doze(struct ask *q)
 {
 	struct urxe_bounce_slot *s = q->slot;
 	enum transfer_status status;
-	uint32_t seen;
+	uint32_t seen = event_count_read(&s->answered);
 
-	atomic_store_explicit(&s->sleeps, 1, memory_order_seq_cst);
-	seen = atomic_load_explicit(&s->bell, memory_order_seq_cst);
 	if (!answered(q, &status))
-		bounce_wait(&s->bell, seen, BOUNCE_LOOK_NS);
-	atomic_store_explicit(&s->sleeps, 0, memory_order_relaxed);
+		event_count_wait(&s->answered, seen, BOUNCE_LOOK_NS);
 	if (answered(q, &status))
 		return TRANSFER_OK;
 	if (!look_for_life(q->b))
@@ -261,11 +238,11 @@ static enum transfer_status ask(struct ask *q)
 
 	if (!move_on(q, BOUNCE_POSTED, memory_order_seq_cst))
 		return TRANSFER_GONE;
-	bounce_ring(&q->b->wake, &q->b->sleeps);
+	event_count_ring(&q->b->wake);
 	for (i = 0; i < SPINS; i++)
 		if (answered(q, &status))
 			return status;
-	for (start = urxe_now(); urxe_now() - start < YIELD_NS; sched_yield())
+	for (start = clock_now(); clock_now() - start < YIELD_NS; sched_yield())
 		if (answered(q, &status))
 			return status;
 	while (!answered(q, &status)) {

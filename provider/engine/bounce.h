@@ -94,9 +94,6 @@ int bounce_persist(struct urxe_context *ctx, struct urxe_peer *peer,
  */
 void bounce_quiesce(struct urxe_fabric *f, struct urxe_arena *a);
 
-void bounce_wait(_Atomic uint32_t *futex, uint32_t value, uint64_t ns);
-void bounce_ring(_Atomic uint32_t *futex, _Atomic uint32_t *sleeps);
-
 /* bounce_serve.c: the bouncer --------------------------------------------- */
 
 /*

@@ -4,13 +4,13 @@
 #include <errno.h>
 #include <sched.h>
 #include <semaphore.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "base/clock.h"
+#include "base/thread.h"
 #include "bounce.h"
-#include "retry.h"
 
 /* After work it looks around this long before it sleeps. */
 #define AWAKE_NS 20000
@@ -134,7 +134,7 @@ static void serve(struct urxe_bouncing *s, struct urxe_bounce_slot *slot,
 	slot->done = done;
 	atomic_store_explicit(&slot->word, bounce_word(word, BOUNCE_DONE),
 			      memory_order_seq_cst);
-	bounce_ring(&slot->bell, &slot->sleeps);
+	event_count_ring(&slot->answered);
 }
 
 static bool serve_if_posted(struct urxe_bouncing *s,
@@ -257,20 +257,12 @@ static void announce(struct urxe_bouncing *s)
 	atomic_store_explicit(&b->seq, (seq + 1) & ~1u, memory_order_release);
 	atomic_store_explicit(&b->pid, 0, memory_order_release);
 	clear_slots(s->ring, slots(b));
-	atomic_store_explicit(&b->sleeps, 0, memory_order_relaxed);
+	event_count_init(&b->wake);
 	atomic_store_explicit(&b->stuck, 0, memory_order_relaxed);
 	atomic_store_explicit(&b->foreign, s->ctx->self->my_flag != 0,
 			      memory_order_relaxed);
 	atomic_store_explicit(&b->gone, 0, memory_order_relaxed);
 	atomic_store_explicit(&b->pid, urxe_pid, memory_order_release);
-}
-
-static void rest(struct urxe_bouncer *b, uint32_t seen)
-{
-	atomic_store_explicit(&b->sleeps, 1, memory_order_seq_cst);
-	if (atomic_load_explicit(&b->wake, memory_order_seq_cst) == seen)
-		bounce_wait(&b->wake, seen, 0);
-	atomic_store_explicit(&b->sleeps, 0, memory_order_relaxed);
 }
 
 static void work(struct urxe_bouncing *s)
@@ -279,16 +271,18 @@ static void work(struct urxe_bouncing *s)
 	uint64_t last = 0;
 	uint32_t seen;
 
-	while (!atomic_load_explicit(&s->stop, memory_order_acquire)) {
-		seen = atomic_load_explicit(&b->wake, memory_order_seq_cst);
+	for (;;) {
+		seen = event_count_read(&b->wake);
+		if (atomic_load_explicit(&s->stop, memory_order_acquire))
+			return;
 		if (atomic_load_explicit(&b->stuck, memory_order_seq_cst))
 			atomic_store_explicit(&b->stuck, 0,
 					      memory_order_seq_cst);
 		reserve_if_wanted(s);
 		if (serve_all(s))
-			last = urxe_now();
-		else if (!last || urxe_now() - last > AWAKE_NS)
-			rest(b, seen);
+			last = clock_now();
+		else if (!last || clock_now() - last > AWAKE_NS)
+			event_count_wait(&b->wake, seen, EVENT_COUNT_FOR_EVER);
 	}
 }
 
@@ -331,25 +325,20 @@ void bounce_unlock(void)
 static void start(struct urxe_context *ctx)
 {
 	struct urxe_bouncing *s;
-	sigset_t all, old;
 
 	pthread_mutex_lock(&start_lock);
 	if (ctx->bouncing || !(s = calloc(1, sizeof(*s))))
 		goto out;
 	s->ctx = ctx;
 	sem_init(&s->ready, 0, 0);
-	/* the application's signals are not ours to take */
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	if (pthread_create(&s->thread, NULL, bouncer_main, s)) {
-		sem_destroy(&s->ready);
-		free(s);
-	} else {
+	if (thread_start(&s->thread, bouncer_main, s)) {
 		ctx->bouncing = s;
 		while (sem_wait(&s->ready) && errno == EINTR)
 			;
+	} else {
+		sem_destroy(&s->ready);
+		free(s);
 	}
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
 out:
 	pthread_mutex_unlock(&start_lock);
 }
@@ -362,7 +351,7 @@ void bounce_stop(struct urxe_context *ctx)
 		return;
 	atomic_store_explicit(&s->stop, true, memory_order_release);
 	if (s->b)
-		bounce_ring(&s->b->wake, &s->b->sleeps);
+		event_count_ring(&s->b->wake);
 	pthread_join(s->thread, NULL);
 	ctx->bouncing = NULL;
 	sem_destroy(&s->ready);

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-#include <time.h>
-
+#include "base/clock.h"
 #include "counters.h"
 #include "flush.h"
 #include "requester.h"
@@ -23,14 +22,6 @@ static uint64_t rnr_ns(uint8_t code)
 static uint64_t ack_ns(uint8_t code)
 {
 	return code ? 4096ull << (code & 31) : 0;
-}
-
-uint64_t urxe_now(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
 }
 
 static uint64_t period(const struct urxe_qp *qp)
@@ -59,7 +50,7 @@ bool stall_begin(struct urxe_qp *qp, enum urxe_stall_kind kind)
 	s->endless = rnr ? qp->attr.rnr_retry == 7 : !qp->attr.timeout;
 	s->deadline = period(qp);
 	if (s->deadline)
-		s->deadline += urxe_now();
+		s->deadline += clock_now();
 	urxe_why("QP 0x%x waits: %s", qp->vqp.qp.qp_num,
 		 rnr ? "the responder has no receive posted (RNR)" :
 		       "the responder does not answer");
@@ -121,7 +112,7 @@ void retry_progress(struct urxe_cq *cq)
 	pthread_mutex_lock(&ctx->lock);
 	flush_again(cq);
 	if (atomic_load_explicit(&cq->stalled, memory_order_relaxed)) {
-		now = urxe_now();
+		now = clock_now();
 		for (qp = cq->send_qps; qp; qp = qp->scq_next) {
 			if (!urxe_trylock_outside(&qp->lock))
 				continue;
@@ -174,7 +165,7 @@ static bool any_attention(const struct urxe_context *ctx)
 
 uint64_t retry_all(struct urxe_context *ctx)
 {
-	uint64_t now = urxe_now(), next = UINT64_MAX, at;
+	uint64_t now = clock_now(), next = UINT64_MAX, at;
 	struct urxe_cq *cq;
 
 	pthread_mutex_lock(&ctx->lock);

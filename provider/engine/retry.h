@@ -12,8 +12,6 @@
 
 #include "urxe.h"
 
-uint64_t urxe_now(void); /* CLOCK_MONOTONIC, ns */
-
 /* Park qp (its lock held).  False: no retries are allowed, fail at once. */
 bool stall_begin(struct urxe_qp *qp, enum urxe_stall_kind kind);
 void stall_end(struct urxe_qp *qp);

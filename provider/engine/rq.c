@@ -3,20 +3,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/log2.h"
 #include "flush.h"
 #include "verbs/qp.h"
 #include "quiesce.h"
 #include "retry.h"
 #include "rq.h"
-
-static uint32_t log2_up(uint32_t n)
-{
-	uint32_t log = 0;
-
-	while (1u << log < n)
-		log++;
-	return log;
-}
 
 static uint32_t stride_for(uint32_t max_sge)
 {

@@ -17,6 +17,7 @@
  * posted and polled.  Who finds that the other one did something leaves the
  * queue alone.
  */
+#include "base/clock.h"
 #include "bounce.h"
 #include "abi/context.h"
 #include "verbs/cq.h"
@@ -211,7 +212,7 @@ void rq_recover(struct urxe_context *ctx)
 /* The dead may not be buried yet: see to it, but not all the time. */
 static void bury(struct urxe_context *ctx)
 {
-	uint64_t now = urxe_now(), last;
+	uint64_t now = clock_now(), last;
 
 	last = atomic_load_explicit(&ctx->reaped, memory_order_relaxed);
 	if (now - last >= REAP_NS &&

@@ -5,16 +5,10 @@
  * jobs: the IB timers (retry.c), and looking now and then whether the peers
  * whose memory we have mapped are still alive.
  */
-#define _GNU_SOURCE
-#include <limits.h>
-#include <linux/futex.h>
-#include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
-#include <sys/syscall.h>
-#include <time.h>
-#include <unistd.h>
 
+#include "base/clock.h"
+#include "base/thread.h"
 #include "verbs/cq_moderate.h"
 #include "peer.h"
 #include "retry.h"
@@ -29,21 +23,9 @@ struct urxe_service {
 	_Atomic bool stop;
 };
 
-static void futex_wait(_Atomic uint32_t *word, uint32_t value, uint64_t ns)
-{
-	struct timespec ts = { .tv_sec = (time_t)(ns / 1000000000),
-			       .tv_nsec = (long)(ns % 1000000000) };
-
-	syscall(SYS_futex, word, FUTEX_WAIT, value,
-		ns == UINT64_MAX ? NULL : &ts, NULL, 0);
-}
-
 void service_wake(struct urxe_arena *a)
 {
-	atomic_fetch_add_explicit(&a->wake, 1, memory_order_seq_cst);
-	if (atomic_load_explicit(&a->sleepers, memory_order_seq_cst))
-		syscall(SYS_futex, &a->wake, FUTEX_WAKE, INT_MAX, NULL, NULL,
-			0);
+	event_count_ring(&a->wake);
 }
 
 void service_wake_slot(struct urxe_fabric *f, uint32_t slot)
@@ -67,20 +49,20 @@ static void *service_main(void *arg)
 {
 	struct urxe_service *s = arg;
 	struct urxe_context *ctx = s->ctx;
-	_Atomic uint32_t *wake = &ctx->arena->wake;
+	struct event_count *wake = &ctx->arena->wake;
 	uint64_t now, next, held, life = 0;
 	uint32_t seen;
 
 	serving = ctx;
-	while (!atomic_load_explicit(&s->stop, memory_order_acquire)) {
-		atomic_fetch_add_explicit(&ctx->arena->sleepers, 1,
-					  memory_order_seq_cst);
-		seen = atomic_load_explicit(wake, memory_order_seq_cst);
+	for (;;) {
+		seen = event_count_read(wake);
+		if (atomic_load_explicit(&s->stop, memory_order_acquire))
+			return NULL;
 		next = retry_all(ctx);
 		held = cq_hold_expire(ctx);
 		if (held < next)
 			next = held;
-		now = urxe_now();
+		now = clock_now();
 		if (now >= life) {
 			peer_bury_dead();
 			pthread_mutex_lock(&ctx->lock);
@@ -90,14 +72,12 @@ static void *service_main(void *arg)
 		}
 		if (peer_any_foreign() && life < next)
 			next = life;
-		if (!atomic_load_explicit(&s->stop, memory_order_acquire) &&
-		    next > now)
-			futex_wait(wake, seen,
-				   next == UINT64_MAX ? next : next - now);
-		atomic_fetch_sub_explicit(&ctx->arena->sleepers, 1,
-					  memory_order_seq_cst);
+		if (next > now)
+			event_count_wait(wake, seen,
+					 next == UINT64_MAX ?
+						 EVENT_COUNT_FOR_EVER :
+						 next - now);
 	}
-	return NULL;
 }
 
 static pthread_mutex_t start_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -111,21 +91,16 @@ void service_after_fork(struct urxe_context *ctx)
 void service_need(struct urxe_context *ctx)
 {
 	struct urxe_service *s;
-	sigset_t all, old;
 
 	if (serving == ctx)
 		return; /* it looks again by itself */
 	pthread_mutex_lock(&start_lock);
 	if (!ctx->service && (s = calloc(1, sizeof(*s)))) {
 		s->ctx = ctx;
-		/* the application's signals are not ours to take */
-		sigfillset(&all);
-		pthread_sigmask(SIG_SETMASK, &all, &old);
-		if (pthread_create(&s->thread, NULL, service_main, s))
-			free(s);
-		else
+		if (thread_start(&s->thread, service_main, s))
 			ctx->service = s;
-		pthread_sigmask(SIG_SETMASK, &old, NULL);
+		else
+			free(s);
 		pthread_mutex_unlock(&start_lock);
 		return;
 	}

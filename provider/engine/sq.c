@@ -1,20 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #include <errno.h>
 
+#include "base/log2.h"
 #include "verbs/parent_domain.h"
 #include "verbs/qp.h"
 #include "requester.h"
 #include "sq.h"
 #include "wqe.h"
-
-static uint32_t pow2_up(uint32_t n)
-{
-	uint32_t p = 1;
-
-	while (p < n)
-		p <<= 1;
-	return p;
-}
 
 int sq_create(struct urxe_sq *sq, const struct ibv_qp_cap *cap, bool signal_all)
 {

@@ -6,6 +6,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/log2.h"
 #include "abi/context.h"
 #include "cq.h"
 #include "cq_moderate.h"
@@ -217,15 +218,6 @@ void cq_attention(struct urxe_cq_view *v)
 }
 
 /* ---------------------------------------------------------- life */
-
-static uint32_t log2_up(uint32_t n)
-{
-	uint32_t log = 0;
-
-	while (1u << log < n)
-		log++;
-	return log;
-}
 
 int cq_ring_new(struct urxe_context *ctx, int cqe, uint64_t *word)
 {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #include <errno.h>
 
+#include "base/clock.h"
 #include "cq_moderate.h"
 #include "engine/retry.h"
 
@@ -70,7 +71,7 @@ uint64_t cq_hold_expire(struct urxe_context *ctx)
 			continue;
 		}
 		if (!now)
-			now = urxe_now();
+			now = clock_now();
 		if (!cq->hold_until)
 			cq->hold_until = now + (m >> 16) * 1000ull;
 		if (now >= cq->hold_until) {

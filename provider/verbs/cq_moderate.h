@@ -26,7 +26,7 @@ bool cq_hold_back(struct urxe_cq_view *v);
 void cq_hold_reset(struct urxe_cq *cq);
 /*
  * Fire the events of ctx whose time has come; ctx->lock is free.  Returns
- * the next deadline on urxe_now()'s clock, UINT64_MAX for none.
+ * the next deadline on clock_now()'s clock, UINT64_MAX for none.
  */
 uint64_t cq_hold_expire(struct urxe_context *ctx);
 

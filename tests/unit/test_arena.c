@@ -76,8 +76,8 @@ START_TEST(map_peer)
 	a = open_arena(f, &fd);
 	ck_assert_int_eq(arena_map_peer(f, a->slot, a->gen, &b, &fdb), 0);
 	ck_assert_int_eq(fcntl(fdb, F_GETFD), FD_CLOEXEC);
-	atomic_store(&b->wake, 4711);
-	ck_assert_uint_eq(atomic_load(&a->wake), 4711);
+	atomic_store(&b->wake.count, 4711);
+	ck_assert_uint_eq(atomic_load(&a->wake.count), 4711);
 	ck_assert(arena_fd_alive(fdb));
 	ck_assert_int_eq(arena_map_peer(f, a->slot, a->gen + 1, &c, &fdc),
 			 -ENXIO);
@@ -96,7 +96,7 @@ START_TEST(map_peer)
 	arena_unmap(a);
 	ck_assert(!arena_fd_alive(fdb));
 	/* the peer's memory stays mapped for us */
-	atomic_store(&b->wake, 1);
+	atomic_store(&b->wake.count, 1);
 	fabric_close(f);
 }
 END_TEST

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * An event count: sleep until there is something to do, in this process or in
+ * another that shares the memory.
+ *
+ *	sleeper				ringer
+ *	seen = event_count_read()	makes something to do
+ *	nothing to do?			event_count_ring():
+ *	event_count_wait(seen):		  count++
+ *	  sleepers++			  sleepers?  wake them
+ *	  count == seen?  sleep
+ *	  sleepers--
+ *
+ * No ring is lost.  The four accesses of count and sleepers between reading
+ * and waking are seq_cst.  If in their single order the sleeper's ++ is before
+ * the ringer's look, it is woken, or the kernel finds that count has changed;
+ * else count++ was before, and the sleeper finds it itself.  And count++
+ * before event_count_read() means that what is to be done is seen.
+ *
+ * A sleeper that is killed leaves sleepers too high: rings cost a system call
+ * more, until event_count_init().
+ */
+#ifndef URXE_BASE_FUTEX_H
+#define URXE_BASE_FUTEX_H
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+struct event_count {
+	_Atomic uint32_t count; /* futex */
+	_Atomic uint32_t sleepers;
+};
+
+#define EVENT_COUNT_FOR_EVER UINT64_MAX
+
+/* Nobody sleeps: whoever did is dead. */
+static inline void event_count_init(struct event_count *e)
+{
+	atomic_store_explicit(&e->sleepers, 0, memory_order_relaxed);
+}
+
+static inline uint32_t event_count_read(const struct event_count *e)
+{
+	return atomic_load_explicit(&e->count, memory_order_seq_cst);
+}
+
+/*
+ * At most ns long.  Returns early without a reason, too; -EINTR if a signal
+ * was the reason.  Without a limit the kernel goes on after a signal whose
+ * handler has SA_RESTART.
+ */
+int event_count_wait(struct event_count *e, uint32_t seen, uint64_t ns);
+void event_count_ring(struct event_count *e);
+
+#endif

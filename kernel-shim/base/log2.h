@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+#ifndef URXE_BASE_LOG2_H
+#define URXE_BASE_LOG2_H
+
+#include <stdint.h>
+
+/* The smallest power of two that is not below n, which is at most 2^31. */
+static inline uint32_t log2_up(uint32_t n)
+{
+	return n > 1 ? 32 - (uint32_t)__builtin_clz(n - 1) : 0;
+}
+
+static inline uint32_t pow2_up(uint32_t n)
+{
+	return 1u << log2_up(n);
+}
+
+#endif
