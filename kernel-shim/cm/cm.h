@@ -226,7 +226,7 @@ struct cm_table {
 	char magic[16];
 	uint32_t version;
 	uint32_t size;
-	pthread_mutex_t lock; /* robust, process-shared */
+	struct robust_lock lock;
 	uint64_t order; /* counts */
 	/* entries below these have memory */
 	uint32_t chan_high, id_high, event_high, mc_high;

@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #include "cm.h"
-#include "fabric/internal.h"
 
 #define GROW 64 /* entries that get memory at a time */
 
@@ -41,7 +40,7 @@ static int init_table(int fd)
 	memcpy(t->magic, CM_MAGIC, sizeof(t->magic));
 	t->version = urxe_layout_version;
 	t->size = sizeof(*t);
-	fabric_mutex_init(&t->lock);
+	robust_init(&t->lock);
 	munmap(t, offsetof(struct cm_table, chan));
 	return 0;
 }
@@ -108,12 +107,11 @@ int cm_map(struct urxe_fabric *f, struct cm_table **out)
 
 void cm_lock(struct cm *cm)
 {
-	if (pthread_mutex_lock(&cm->t->lock) != EOWNERDEAD)
+	if (!robust_lock(&cm->t->lock))
 		return;
 	cm->t->id_low = cm->t->chan_low = 0;
 	cm_event_rebuild(cm);
 	cm_recover(cm);
-	pthread_mutex_consistent(&cm->t->lock);
 }
 
 void cm_unlock(struct cm *cm)
@@ -122,7 +120,7 @@ void cm_unlock(struct cm *cm)
 		cm_event_catch_up(cm);
 	if (cm->dying)
 		cm_chan_reap_dying(cm);
-	pthread_mutex_unlock(&cm->t->lock);
+	robust_unlock(&cm->t->lock);
 }
 
 static uint32_t least(uint32_t a, uint32_t b)

@@ -50,9 +50,9 @@ int arena_init(int fd, uint32_t slot, uint32_t gen, const char comm[16])
 	atomic_store_explicit(&a->pd[0].live, 1, memory_order_relaxed);
 	a->cq_map[0] = 1;
 	a->srq_map[0] = 1;
-	fabric_mutex_init(&a->lock);
+	robust_init(&a->lock);
 	for (i = 0; i < URXE_BOUNCERS; i++)
-		fabric_mutex_init(&a->bouncer[i].alive);
+		robust_init(&a->bouncer[i].alive);
 	munmap(a, head);
 	return 0;
 }
@@ -138,19 +138,19 @@ int arena_index_take(struct urxe_arena *a, uint64_t *map, uint32_t bits)
 {
 	uint32_t i;
 
-	fabric_mutex_lock(&a->lock);
+	robust_lock(&a->lock);
 	i = bitmap_find(map, bits, 0, 1, 1);
 	if (i < bits)
 		bitmap_set(map, i, 1);
-	pthread_mutex_unlock(&a->lock);
+	robust_unlock(&a->lock);
 	return i < bits ? (int)i : -ENOMEM;
 }
 
 void arena_index_drop(struct urxe_arena *a, uint64_t *map, uint32_t bit)
 {
-	fabric_mutex_lock(&a->lock);
+	robust_lock(&a->lock);
 	bitmap_clear(map, bit, 1);
-	pthread_mutex_unlock(&a->lock);
+	robust_unlock(&a->lock);
 }
 
 int arena_reserve(int fd, uint64_t offset, uint64_t len)
@@ -176,7 +176,7 @@ uint64_t arena_alloc(struct urxe_arena *a, int fd, uint64_t len)
 	uint64_t offset = 0;
 	uint32_t first;
 
-	fabric_mutex_lock(&a->lock);
+	robust_lock(&a->lock);
 	first = bitmap_find_next(a->heap_map, URXE_HEAP_PAGES,
 				 a->heap_next % URXE_HEAP_PAGES, pages, 1);
 	if (first < URXE_HEAP_PAGES) {
@@ -184,7 +184,7 @@ uint64_t arena_alloc(struct urxe_arena *a, int fd, uint64_t len)
 		a->heap_next = first + pages;
 		offset = URXE_HEAP_OFFSET + (uint64_t)first * URXE_PAGE;
 	}
-	pthread_mutex_unlock(&a->lock);
+	robust_unlock(&a->lock);
 	if (offset && arena_reserve(fd, offset, (uint64_t)pages * URXE_PAGE)) {
 		arena_free(a, fd, offset, len);
 		return 0;
@@ -200,10 +200,10 @@ void arena_free(struct urxe_arena *a, int fd, uint64_t offset, uint64_t len)
 	if (fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
 		      (off_t)offset, (off_t)bytes))
 		memset((char *)a + offset, 0, bytes);
-	fabric_mutex_lock(&a->lock);
+	robust_lock(&a->lock);
 	bitmap_clear(a->heap_map, (offset - URXE_HEAP_OFFSET) / URXE_PAGE,
 		     bytes / URXE_PAGE);
-	pthread_mutex_unlock(&a->lock);
+	robust_unlock(&a->lock);
 }
 
 void *arena_ptr(struct urxe_arena *a, uint64_t offset, uint64_t len)

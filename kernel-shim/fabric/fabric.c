@@ -96,31 +96,14 @@ static int open_dir(const char *dir)
 			   dir, (unsigned int)geteuid());
 }
 
-void fabric_mutex_init(pthread_mutex_t *m)
-{
-	pthread_mutexattr_t attr;
-
-	pthread_mutexattr_init(&attr);
-	pthread_mutexattr_setpshared(&attr, PTHREAD_PROCESS_SHARED);
-	pthread_mutexattr_setrobust(&attr, PTHREAD_MUTEX_ROBUST);
-	pthread_mutex_init(m, &attr);
-	pthread_mutexattr_destroy(&attr);
-}
-
-void fabric_mutex_lock(pthread_mutex_t *m)
-{
-	if (pthread_mutex_lock(m) == EOWNERDEAD)
-		pthread_mutex_consistent(m);
-}
-
 void fabric_lock(struct urxe_fabric *f)
 {
-	fabric_mutex_lock(&f->dev->lock);
+	robust_lock(&f->dev->lock);
 }
 
 void fabric_unlock(struct urxe_fabric *f)
 {
-	pthread_mutex_unlock(&f->dev->lock);
+	robust_unlock(&f->dev->lock);
 }
 
 /*
@@ -198,7 +181,7 @@ static int init_device(struct urxe_fabric *f, int fd)
 	dev->vendor_part_id = 1;
 	dev->hw_ver = 1;
 	strcpy(dev->fw_ver, "1.0.0");
-	fabric_mutex_init(&dev->lock);
+	robust_init(&dev->lock);
 	atomic_store_explicit(&dev->port_state, URXE_PORT_ACTIVE,
 			      memory_order_relaxed);
 	f->dev = dev;

@@ -56,7 +56,6 @@ void fabric_close(struct urxe_fabric *f);
 /* Take the lock of the device segment; a dead holder's lock is recovered. */
 void fabric_lock(struct urxe_fabric *f);
 void fabric_unlock(struct urxe_fabric *f);
-void fabric_mutex_lock(pthread_mutex_t *m);
 
 /*
  * Why the last fabric call of this thread failed, in words; "" if it has

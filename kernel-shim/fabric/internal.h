@@ -5,7 +5,6 @@
 
 #include "fabric.h"
 
-void fabric_mutex_init(pthread_mutex_t *m);
 int arena_init(int fd, uint32_t slot, uint32_t gen, const char comm[16]);
 /* Under the device lock. */
 void dm_heap_free_locked(struct urxe_fabric *f, uint32_t slot);

@@ -22,12 +22,12 @@
 #define URXE_LAYOUT_H
 
 #include <assert.h>
-#include <pthread.h>
 #include <stdalign.h>
 #include <stdatomic.h>
 #include <stdint.h>
 
 #include "base/futex.h"
+#include "base/robust.h"
 
 /*
  * Every change of what is shared makes another version: the build makes it
@@ -172,7 +172,7 @@ struct urxe_dev {
 	uint32_t vendor_id, vendor_part_id, hw_ver;
 	char fw_ver[16];
 
-	alignas(URXE_LINE) pthread_mutex_t lock; /* robust, process-shared */
+	alignas(URXE_LINE) struct robust_lock lock;
 	_Atomic uint32_t used[URXE_OBJ_COUNT];
 	_Atomic uint32_t port_state; /* enum urxe_port_state */
 	_Atomic uint32_t gid_gen; /* raised by each change of gid[] */
@@ -473,7 +473,7 @@ enum urxe_bounce_wanted {
 
 /* A process that copies for others: its thread holds the mutex. */
 struct urxe_bouncer {
-	alignas(URXE_LINE) pthread_mutex_t alive; /* robust, process-shared */
+	alignas(URXE_LINE) struct robust_lock alive;
 	_Atomic int32_t pid; /* 0: never used */
 	_Atomic uint32_t foreign; /* pid is of other_pidns */
 	_Atomic uint32_t gone; /* found dead, or ended */
@@ -521,7 +521,7 @@ struct urxe_arena {
 	/* of importers in another one, all of them; 0: none came yet */
 	_Atomic uint64_t other_pidns;
 	alignas(URXE_LINE) struct event_count wake; /* of service threads */
-	alignas(URXE_LINE) pthread_mutex_t lock; /* robust, process-shared */
+	alignas(URXE_LINE) struct robust_lock lock;
 	_Atomic uint32_t next_fifo;
 	_Atomic uint32_t async_fifo; /* number + 1, of the opener */
 	_Atomic uint32_t key_high; /* key table entries that have memory */

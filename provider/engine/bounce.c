@@ -56,17 +56,12 @@ static struct urxe_bouncer *find(struct urxe_arena *a, const struct urxe_key *k)
 /* Its mutex is free if its thread is dead. */
 static bool look_for_life(struct urxe_bouncer *b)
 {
-	int ret;
-
 	if (is_gone(b))
 		return false;
-	ret = pthread_mutex_trylock(&b->alive);
-	if (ret && ret != EOWNERDEAD)
+	if (!robust_trylock(&b->alive))
 		return true;
-	if (ret == EOWNERDEAD)
-		pthread_mutex_consistent(&b->alive);
 	atomic_store_explicit(&b->gone, 1, memory_order_release);
-	pthread_mutex_unlock(&b->alive);
+	robust_unlock(&b->alive);
 	return false;
 }
 

@@ -228,7 +228,7 @@ static struct urxe_bouncer *claim(struct urxe_context *ctx)
 {
 	struct urxe_arena *a = ctx->arena;
 	struct urxe_bouncer *b;
-	int ret, round;
+	int round;
 
 	/* those that were never used first: who asks for a dead one learns it;
 	 * and a requester that looks for life may hold it for a moment */
@@ -237,10 +237,7 @@ static struct urxe_bouncer *claim(struct urxe_context *ctx)
 			if (!round &&
 			    atomic_load_explicit(&b->pid, memory_order_relaxed))
 				continue;
-			ret = pthread_mutex_trylock(&b->alive);
-			if (ret == EOWNERDEAD)
-				pthread_mutex_consistent(&b->alive);
-			if (!ret || ret == EOWNERDEAD)
+			if (robust_trylock(&b->alive))
 				return b;
 		}
 		sched_yield();
@@ -304,7 +301,7 @@ static void *bouncer_main(void *arg)
 		return NULL;
 	work(s);
 	atomic_store_explicit(&s->b->gone, 1, memory_order_release);
-	pthread_mutex_unlock(&s->b->alive);
+	robust_unlock(&s->b->alive);
 	return NULL;
 }
 

@@ -51,7 +51,7 @@ struct urxe_key *key_alloc(struct urxe_context *ctx, enum urxe_obj obj,
 	*err = fabric_obj_get(ctx->fabric, ctx->slot, obj);
 	if (*err)
 		return NULL;
-	fabric_mutex_lock(&a->lock);
+	robust_lock(&a->lock);
 	/* go round within what has memory before it grows: keys age */
 	limit = atomic_load_explicit(&a->key_high, memory_order_relaxed);
 	i = limit ? bitmap_find_next(a->key_map, limit, a->key_next % limit, 1,
@@ -64,7 +64,7 @@ struct urxe_key *key_alloc(struct urxe_context *ctx, enum urxe_obj obj,
 		a->key_next = i + 1;
 		*key = URXE_KEY(ctx->slot, i, ++a->key_tag[i]);
 	}
-	pthread_mutex_unlock(&a->lock);
+	robust_unlock(&a->lock);
 	if (!*err)
 		return &a->key[i];
 	fabric_obj_put(ctx->fabric, ctx->slot, obj);
@@ -104,7 +104,7 @@ static int end_key(struct urxe_context *ctx, uint32_t key, bool retire)
 	struct urxe_key *k = &a->key[i];
 	int ret = 0;
 
-	fabric_mutex_lock(&a->lock);
+	robust_lock(&a->lock);
 	if (!bitmap_test(a->key_map, i) || a->key_tag[i] != URXE_KEY_TAG(key))
 		ret = -ENOENT;
 	else if (atomic_load_explicit(&k->windows, memory_order_relaxed))
@@ -114,7 +114,7 @@ static int end_key(struct urxe_context *ctx, uint32_t key, bool retire)
 		if (retire)
 			a->key_tag[i]++;
 	}
-	pthread_mutex_unlock(&a->lock);
+	robust_unlock(&a->lock);
 	if (!ret)
 		quiesce(ctx);
 	return ret;
@@ -132,9 +132,9 @@ int key_retire(struct urxe_context *ctx, uint32_t key)
 
 void key_free(struct urxe_context *ctx, enum urxe_obj obj, uint32_t key)
 {
-	fabric_mutex_lock(&ctx->arena->lock);
+	robust_lock(&ctx->arena->lock);
 	bitmap_clear(ctx->arena->key_map, URXE_KEY_INDEX(key), 1);
-	pthread_mutex_unlock(&ctx->arena->lock);
+	robust_unlock(&ctx->arena->lock);
 	fabric_obj_put(ctx->fabric, ctx->slot, obj);
 }
 
@@ -207,7 +207,7 @@ int file_get(struct urxe_context *ctx, const struct vma *v, bool any,
 		fd = find_own_fd(v, any, in_memory);
 	if (!by_path && fd < 0)
 		return -1;
-	fabric_mutex_lock(&a->lock);
+	robust_lock(&a->lock);
 	if (arena_reserve(ctx->cmd_fd, arena_offset(a, a->file),
 			  sizeof(a->file)))
 		goto out;
@@ -235,7 +235,7 @@ int file_get(struct urxe_context *ctx, const struct vma *v, bool any,
 		memcpy(f->path, v->path, sizeof(f->path));
 	atomic_fetch_add_explicit(&f->refs, 1, memory_order_relaxed);
 out:
-	pthread_mutex_unlock(&a->lock);
+	robust_unlock(&a->lock);
 	return found;
 }
 

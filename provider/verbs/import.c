@@ -55,7 +55,7 @@ struct ibv_mr *urxe_import_mr(struct ibv_pd *ibpd, uint32_t handle)
 	mr = calloc(1, sizeof(*mr));
 	if (!mr)
 		return NULL;
-	fabric_mutex_lock(&a->lock);
+	robust_lock(&a->lock);
 	mr->key = find(pd->ctx, handle, &live);
 	if (!mr->key || !pd_exists(pd))
 		ret = fabric_fail(ENOENT, "no such handle");
@@ -63,7 +63,7 @@ struct ibv_mr *urxe_import_mr(struct ibv_pd *ibpd, uint32_t handle)
 		ret = fabric_fail(EINVAL, "the MR is in another PD");
 	else
 		fill(mr, pd, (uint32_t)live);
-	pthread_mutex_unlock(&a->lock);
+	robust_unlock(&a->lock);
 	if (!ret)
 		return &mr->vmr.mr;
 	free(mr);

@@ -74,11 +74,11 @@ int urxe_dealloc_mw(struct ibv_mw *ibmw)
 	struct urxe_context *ctx = mw->ctx;
 	int saved = errno;
 
-	fabric_mutex_lock(&ctx->arena->lock);
+	robust_lock(&ctx->arena->lock);
 	unbind(ctx->fabric, ctx->arena, mw->key);
 	mw->key->flags = 0; /* a bind that is still queued fails */
 	mw->key->qpn = 0;
-	pthread_mutex_unlock(&ctx->arena->lock);
+	robust_unlock(&ctx->arena->lock);
 	key_free(ctx, URXE_OBJ_MW, ibmw->rkey);
 	pd_put(to_upd(ibmw->pd));
 	free(mw);
@@ -195,9 +195,9 @@ enum ibv_wc_status mw_bind(struct urxe_qp *qp, const struct urxe_wqe *w)
 	if (w->bind.access & ~MW_ACCESS)
 		return refuse(qp, "unknown access flags");
 	guard_lower(qp->guard);
-	fabric_mutex_lock(&a->lock);
+	robust_lock(&a->lock);
 	why = try_bind(qp, w);
-	pthread_mutex_unlock(&a->lock);
+	robust_unlock(&a->lock);
 	guard_raise(qp->guard);
 	return why ? refuse(qp, why) : IBV_WC_SUCCESS;
 }
@@ -252,11 +252,11 @@ static bool invalidate(struct urxe_qp *qp, struct urxe_arena *a, uint32_t rkey,
 	bool found;
 
 	guard_lower(qp->guard);
-	fabric_mutex_lock(&a->lock);
+	robust_lock(&a->lock);
 	found = may_invalidate(a, rkey, qpn, pd);
 	if (found)
 		unbind(qp->ctx->fabric, a, &a->key[URXE_KEY_INDEX(rkey)]);
-	pthread_mutex_unlock(&a->lock);
+	robust_unlock(&a->lock);
 	guard_raise(qp->guard);
 	return found;
 }
