@@ -187,6 +187,20 @@ bool fabric_get_gid(const struct urxe_dev *dev, uint32_t index,
 /* The entry whose interface stands for the device: the first IPv4 one. */
 bool fabric_main_gid(const struct urxe_dev *dev, struct urxe_gid *out);
 
+/* mcast.c -------------------------------------------------------------- */
+
+/* A multicast GID: ff00::/8, or an IPv4 one in its mapped form. */
+bool mcast_is_group(const uint8_t gid[16]);
+/*
+ * The QPNs attached to a group, at most URXE_MAX_MCAST_ATTACH; how many.
+ * Read without a lock: who attaches or detaches meanwhile may be missed.
+ */
+uint32_t mcast_members(struct urxe_dev *dev, const uint8_t gid[16],
+		       uint32_t *qpn);
+/* 1; 0: it was already; -ENOMEM: too many groups, or too many QPs in it. */
+int mcast_attach(struct urxe_fabric *f, const uint8_t gid[16], uint32_t qpn);
+int mcast_detach(struct urxe_fabric *f, const uint8_t gid[16], uint32_t qpn);
+
 /* port.c --------------------------------------------------------------- */
 
 /*

@@ -62,6 +62,9 @@ extern const uint32_t urxe_layout_version;
 #define URXE_MAX_RD_ATOM 16
 #define URXE_MAX_MSG (1u << 30)
 #define URXE_NUM_COMP_VECTORS 8
+#define URXE_QPN_MASK 0xffffffu /* QP numbers have 24 bits ... */
+#define URXE_PSN_MASK 0xffffffu /* ... and so have packet sequence numbers */
+#define URXE_MCAST_QPN 0xffffffu /* IB 10.5: datagrams to a multicast group */
 #define URXE_DM_MAX_BYTES (1ull << 30)
 
 enum urxe_obj {
@@ -379,9 +382,12 @@ static_assert(sizeof(struct urxe_rq_sh) == 192, "fixed");
  */
 #define URXE_CONN(qpn, dest, state) \
 	((uint64_t)(qpn) | (uint64_t)(dest) << 24 | (uint64_t)(state) << 48)
-#define URXE_CONN_QPN(c) ((uint32_t)((c) & 0xffffff))
-#define URXE_CONN_DEST(c) ((uint32_t)((c) >> 24 & 0xffffff))
+#define URXE_CONN_QPN(c) ((uint32_t)((c) & URXE_QPN_MASK))
+#define URXE_CONN_DEST(c) ((uint32_t)((c) >> 24 & URXE_QPN_MASK))
 #define URXE_CONN_STATE(c) ((uint8_t)((c) >> 48))
+#define URXE_CONN_ENDS ((1ull << 48) - 1) /* both QPNs */
+#define URXE_CONN_WITH(c, state) \
+	(((c) & URXE_CONN_ENDS) | (uint64_t)(state) << 48)
 
 struct urxe_qp_sh {
 	_Atomic uint64_t conn;

@@ -5,27 +5,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "context.h"
-#include "engine/urxe.h"
+#include "engine/log.h"
+#include "engine/process.h"
+#include "pabi/pabi.h"
 
 #define URXE_ABI_VERSION 1
-
-int32_t urxe_pid;
-uint64_t urxe_pidns;
-
-static void in_child(void)
-{
-	urxe_pid = getpid();
-	urxe_pidns = fabric_pidns();
-	urxe_after_fork(true);
-}
-
-static void in_parent(void)
-{
-	urxe_after_fork(false);
-}
 
 static bool match_device(struct pabi_sysfs_dev *dev)
 {
@@ -69,8 +55,7 @@ __attribute__((constructor)) static void register_driver(void)
 	int ret;
 
 	urxe_log_on = log && *log && *log != '0';
-	urxe_pid = getpid();
-	urxe_pidns = fabric_pidns();
+	process_identify();
 	ret = pabi_probe();
 	if (ret == -EPROTO)
 		fprintf(stderr, "urxe: no device: this libibverbs is of a "
@@ -78,6 +63,7 @@ __attribute__((constructor)) static void register_driver(void)
 				"\"urxe doctor\" says more\n");
 	if (ret)
 		return;
-	pthread_atfork(urxe_before_fork, in_parent, in_child);
+	pthread_atfork(context_before_fork, context_after_fork_parent,
+		       context_after_fork_child);
 	pabi.register_driver(&driver);
 }

@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "bounce.h"
+#include "log.h"
 
 /*
  * Before it sleeps the requester looks at its slot, first without a pause, then

@@ -46,7 +46,6 @@
 #define URXE_BOUNCE_H
 
 #include "transfer.h"
-#include "urxe.h"
 
 enum bounce_state {
 	BOUNCE_FREE,

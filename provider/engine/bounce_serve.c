@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/thread.h"
 #include "bounce.h"
+#include "log.h"
 
 /* After work it looks around this long before it sleeps. */
 #define AWAKE_NS 20000

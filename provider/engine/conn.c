@@ -1,15 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* Other QPs as a requester sees them, and what happens to them. */
-#include "verbs/cq.h"
-#include "verbs/event.h"
+#include "conn.h"
+#include "event.h"
 #include "flush.h"
+#include "log.h"
 #include "peer.h"
-#include "verbs/qp.h"
-#include "responder.h"
-#include "retry.h"
-#include "rq.h"
-
-#define LOW48 0xffffffffffffull
+#include "qp.h"
+#include "service.h"
 
 void conn_drop(struct urxe_conn *c)
 {
@@ -26,7 +23,7 @@ void conn_drop(struct urxe_conn *c)
 }
 
 /* SRQ index of p's context; its completions go to CQ cq. */
-static bool open_srq(struct urxe_qp *qp, struct urxe_rx *rx,
+static bool conn_view_srq(struct urxe_qp *qp, struct urxe_rx *rx,
 		     struct urxe_peer *p, uint32_t index, uint32_t cq)
 {
 	struct urxe_srq_sh *srq;
@@ -40,24 +37,24 @@ static bool open_srq(struct urxe_qp *qp, struct urxe_rx *rx,
 	    !cq_view_init(&rx->cq, p, cq, qp->ctx->slot))
 		return false;
 	rx->srq = srq;
-	rx->crowd = true;
+	rx->shared = true;
 	rx->srq_index = index;
 	rx->pd = srq->pd;
 	return true;
 }
 
-static bool open_rx(struct urxe_qp *qp, struct urxe_rx *rx, struct urxe_peer *p,
+static bool conn_open_rx(struct urxe_qp *qp, struct urxe_rx *rx, struct urxe_peer *p,
 		    struct urxe_qp_sh *sh)
 {
 	rx->srq = NULL;
-	rx->crowd = sh->type == IBV_QPT_UD;
+	rx->shared = sh->type == IBV_QPT_UD;
 	rx->peer = NULL;
 	rx->rq.ring = NULL;
 	atomic_store_explicit(&rx->cq.event_fd, -1, memory_order_relaxed);
 	if (sh->type == IBV_QPT_XRC_RECV)
 		return true; /* each request names its SRQ */
 	if (sh->srq) {
-		if (!open_srq(qp, rx, p, sh->srq - 1, sh->recv_cq))
+		if (!conn_view_srq(qp, rx, p, sh->srq - 1, sh->recv_cq))
 			return false;
 	} else {
 		rx->pd = sh->pd;
@@ -89,8 +86,8 @@ bool conn_open(struct urxe_qp *qp, struct urxe_conn *c, uint32_t qpn,
 	if (!p)
 		return false;
 	sh = &p->arena->qp[qpn_index(qpn)];
-	if (sh->type != other_end(qp->init.qp_type) ||
-	    !open_rx(qp, &c->rx, p, sh)) {
+	if (sh->type != other_end(qp->type) ||
+	    !conn_open_rx(qp, &c->rx, p, sh)) {
 		peer_put(p);
 		return false;
 	}
@@ -105,7 +102,7 @@ bool conn_open(struct urxe_qp *qp, struct urxe_conn *c, uint32_t qpn,
 }
 
 /* Is the SRQ that rx is a view of still there, and its owner? */
-static bool srq_holds(struct urxe_fabric *f, const struct urxe_rx *rx)
+static bool conn_srq_holds(struct urxe_fabric *f, const struct urxe_rx *rx)
 {
 	const struct urxe_ctx_slot *owner = &f->dev->ctx[rx->peer->slot];
 
@@ -117,13 +114,14 @@ static bool srq_holds(struct urxe_fabric *f, const struct urxe_rx *rx)
 		       URXE_CTX_LIVE;
 }
 
-static bool has_srq(struct urxe_qp *qp, struct urxe_conn *c, uint32_t srqn)
+static bool conn_has_srq(struct urxe_qp *qp, struct urxe_conn *c, uint32_t srqn)
 {
 	return c->rx.peer && c->srqn == srqn &&
-	       srq_holds(qp->ctx->fabric, &c->rx);
+	       conn_srq_holds(qp->ctx->fabric, &c->rx);
 }
 
-bool conn_open_srq(struct urxe_qp *qp, struct urxe_conn *c, uint32_t srqn)
+/* XRC: make c->rx a view of SRQ srqn. */
+static bool conn_open_srq(struct urxe_qp *qp, struct urxe_conn *c, uint32_t srqn)
 {
 	struct urxe_fabric *f = qp->ctx->fabric;
 	uint32_t slot = URXE_SRQN_CTX(srqn);
@@ -132,7 +130,7 @@ bool conn_open_srq(struct urxe_qp *qp, struct urxe_conn *c, uint32_t srqn)
 
 	if (slot >= URXE_MAX_CTX || !srqn)
 		return false;
-	if (has_srq(qp, c, srqn))
+	if (conn_has_srq(qp, c, srqn))
 		return true;
 	if (atomic_load_explicit(&f->dev->ctx[slot].state,
 				 memory_order_acquire) != URXE_CTX_LIVE)
@@ -147,7 +145,7 @@ bool conn_open_srq(struct urxe_qp *qp, struct urxe_conn *c, uint32_t srqn)
 	c->rx.peer = NULL;
 	srq = &p->arena->srq[URXE_SRQN_INDEX(srqn)];
 	if (srq->type != IBV_SRQT_XRC || srq->xrcd != c->sh->xrcd ||
-	    !open_srq(qp, &c->rx, p, URXE_SRQN_INDEX(srqn), srq->cq)) {
+	    !conn_view_srq(qp, &c->rx, p, URXE_SRQN_INDEX(srqn), srq->cq)) {
 		peer_put(p);
 		return false;
 	}
@@ -158,7 +156,7 @@ bool conn_open_srq(struct urxe_qp *qp, struct urxe_conn *c, uint32_t srqn)
 	return true;
 }
 
-static void establish(struct urxe_conn *c)
+static void conn_establish(struct urxe_conn *c)
 {
 	if (!atomic_exchange_explicit(&c->sh->comm_est, 1,
 				      memory_order_acq_rel))
@@ -166,7 +164,7 @@ static void establish(struct urxe_conn *c)
 }
 
 /* Can this QP hear anything? */
-static bool hears(struct urxe_conn *c, uint64_t word)
+static bool conn_hears(struct urxe_conn *c, uint64_t word)
 {
 	switch (URXE_CONN_STATE(word)) {
 	case IBV_QPS_RTR:
@@ -174,7 +172,7 @@ static bool hears(struct urxe_conn *c, uint64_t word)
 		if (c->sh->type != IBV_QPT_UD &&
 		    !atomic_load_explicit(&c->sh->comm_est,
 					  memory_order_relaxed))
-			establish(c);
+			conn_establish(c);
 		return true;
 	case IBV_QPS_RTS:
 	case IBV_QPS_SQD:
@@ -185,14 +183,14 @@ static bool hears(struct urxe_conn *c, uint64_t word)
 	}
 }
 
-static bool port_up(struct urxe_context *ctx)
+static bool conn_port_up(struct urxe_context *ctx)
 {
 	return likely(atomic_load_explicit(&ctx->fabric->dev->port_state,
 					   memory_order_relaxed) ==
 		      URXE_PORT_ACTIVE);
 }
 
-enum response responder_ready(struct urxe_qp *qp, const struct urxe_wqe *w,
+enum response conn_ready(struct urxe_qp *qp, const struct urxe_wqe *w,
 			      bool in_use)
 {
 	struct urxe_conn *c = &qp->conn;
@@ -200,49 +198,49 @@ enum response responder_ready(struct urxe_qp *qp, const struct urxe_wqe *w,
 	uint64_t word;
 
 	if (unlikely(!c->peer) && !conn_open(qp, c, qp->attr.dest_qp_num,
-					     qp->vqp.qp.qp_num))
+					     qp->qpn))
 		return RESP_SILENCE;
 	/* seq_cst: after our guard went up, see quiesce.h */
 	word = atomic_load_explicit(&c->sh->conn, memory_order_seq_cst);
-	if (unlikely((word & LOW48) != c->want)) {
+	if (unlikely((word & URXE_CONN_ENDS) != c->want)) {
 		if (in_use)
 			return RESP_OTHER;
 		conn_drop(c);
 		return RESP_SILENCE;
 	}
-	if (unlikely(!port_up(qp->ctx) ||
-		     (URXE_CONN_STATE(word) != IBV_QPS_RTS && !hears(c, word))))
+	if (unlikely(!conn_port_up(qp->ctx) ||
+		     (URXE_CONN_STATE(word) != IBV_QPS_RTS && !conn_hears(c, word))))
 		return RESP_SILENCE;
 	epsn = atomic_load_explicit(&c->sh->epsn, memory_order_relaxed);
 	/* IB 9.8.2.2: an unreliable responder goes on with what comes */
-	if (unlikely(epsn != qp->psn) && qp->init.qp_type != IBV_QPT_UC) {
+	if (unlikely(epsn != qp->psn) && qp->type != IBV_QPT_UC) {
 		if (qp->stall.kind == STALL_NONE) /* said once, not per retry */
 			urxe_why("QP 0x%x: PSN 0x%x is not the 0x%x that QP 0x%x expects (sq_psn and rq_psn must agree)",
-				 qp->vqp.qp.qp_num, qp->psn, epsn, c->qpn);
+				 qp->qpn, qp->psn, epsn, c->qpn);
 		return RESP_NAK_SEQUENCE;
 	}
-	if (likely(qp->init.qp_type != IBV_QPT_XRC_SEND))
+	if (likely(qp->type != IBV_QPT_XRC_SEND))
 		return RESP_ACK;
-	if (in_use && !has_srq(qp, c, w->srqn))
+	if (in_use && !conn_has_srq(qp, c, w->srqn))
 		return RESP_OTHER;
 	if (!conn_open_srq(qp, c, w->srqn)) {
 		urxe_why("QP 0x%x: 0x%x is no XRC SRQ of the target's domain",
-			 qp->vqp.qp.qp_num, w->srqn);
+			 qp->qpn, w->srqn);
 		return RESP_NAK_INVALID;
 	}
 	return RESP_ACK;
 }
 
-bool responder_listens(struct urxe_conn *c, uint32_t qkey)
+bool conn_listens(struct urxe_conn *c, uint32_t qkey)
 {
 	uint64_t word = atomic_load_explicit(&c->sh->conn,
 					     memory_order_seq_cst);
 
-	if ((word & LOW48) != c->want) {
+	if ((word & URXE_CONN_ENDS) != c->want) {
 		conn_drop(c);
 		return false;
 	}
-	if (!hears(c, word))
+	if (!conn_hears(c, word))
 		return false;
 	if (atomic_load_explicit(&c->sh->qkey, memory_order_relaxed) == qkey)
 		return true;
@@ -250,22 +248,7 @@ bool responder_listens(struct urxe_conn *c, uint32_t qkey)
 	return false;
 }
 
-void responder_acked(struct urxe_qp *qp, uint64_t length)
-{
-	uint64_t packets = 1;
-
-	if (length)
-		packets = (length + (1ull << qp->mtu_shift) - 1) >>
-			  qp->mtu_shift;
-	qp->psn = (qp->psn + packets) & 0xffffff;
-	qp->count.packets += packets;
-	qp->count.bytes += length;
-	if (qp->conn.sh)
-		atomic_store_explicit(&qp->conn.sh->epsn, qp->psn,
-				      memory_order_relaxed);
-}
-
-static void attention(struct urxe_conn *c, uint32_t cq)
+static void conn_attention(struct urxe_conn *c, uint32_t cq)
 {
 	struct urxe_cq_view v;
 
@@ -275,17 +258,17 @@ static void attention(struct urxe_conn *c, uint32_t cq)
 	cq_view_fini(&v);
 }
 
-void responder_broken(struct urxe_conn *c, enum response nak)
+void conn_break(struct urxe_conn *c, enum response nak)
 {
 	uint64_t word = atomic_load_explicit(&c->sh->conn,
 					     memory_order_relaxed);
 
 	do {
-		if ((word & LOW48) != c->want ||
+		if ((word & URXE_CONN_ENDS) != c->want ||
 		    URXE_CONN_STATE(word) == IBV_QPS_ERR)
 			return;
 	} while (!atomic_compare_exchange_weak_explicit(
-		&c->sh->conn, &word, c->want | (uint64_t)IBV_QPS_ERR << 48,
+		&c->sh->conn, &word, URXE_CONN_WITH(word, IBV_QPS_ERR),
 		memory_order_seq_cst, memory_order_relaxed));
 	atomic_fetch_add_explicit(
 		&c->peer->fabric->dev->counter[URXE_CNT_REM_ERR], 1,
@@ -297,7 +280,7 @@ void responder_broken(struct urxe_conn *c, enum response nak)
 	/* the owner may be waiting for this, and not polling */
 	if (c->sh->srq)
 		flush_last_wqe(c->peer, c->sh);
-	attention(c, c->sh->recv_cq);
+	conn_attention(c, c->sh->recv_cq);
 	if (c->sh->send_cq != c->sh->recv_cq)
-		attention(c, c->sh->send_cq);
+		conn_attention(c, c->sh->send_cq);
 }

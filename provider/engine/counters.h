@@ -7,7 +7,7 @@
 #ifndef URXE_COUNTERS_H
 #define URXE_COUNTERS_H
 
-#include "urxe.h"
+#include "qp.h"
 
 #define COUNTERS_EVERY 256 /* packets */
 
@@ -32,7 +32,7 @@ static inline void counters_flush(struct urxe_qp *qp)
 	counter_add(qp, URXE_CNT_RCV_PACKETS, c->packets);
 	c->bytes %= 4;
 	c->packets = 0;
-	atomic_store_explicit(&qp->sh->sq_psn, qp->psn & 0xffffff,
+	atomic_store_explicit(&qp->sh->sq_psn, qp->psn & URXE_PSN_MASK,
 			      memory_order_relaxed);
 }
 

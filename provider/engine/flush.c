@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #include "bounce.h"
-#include "verbs/cq.h"
-#include "verbs/event.h"
+#include "event.h"
 #include "flush.h"
-#include "verbs/qp.h"
+#include "qp.h"
 #include "quiesce.h"
 #include "requester.h"
-#include "retry.h"
-#include "rq.h"
+#include "service.h"
 
 void flush_sq(struct urxe_qp *qp)
 {
@@ -24,15 +22,23 @@ void flush_sq(struct urxe_qp *qp)
 static void flush_recv(struct urxe_qp *qp, uint32_t index)
 {
 	const struct urxe_recv *r = rq_slot(&qp->rq, index);
-	struct urxe_completion c = {
-		.wr_id = r->wr_id,
-		.qpn = qp->vqp.qp.qp_num,
-		.wqe = rq_kept_set(&qp->rq) ? r->ticket : index,
-		.status = IBV_WC_WR_FLUSH_ERR,
-		.opcode = IBV_WC_RECV,
-	};
+	struct urxe_cqe_ref ref;
+	struct urxe_cqe *e;
 
-	cq_complete(&qp->rcq->view, &c);
+	if (!cq_begin(&qp->rcq->view, &ref))
+		return;
+	e = ref.slot.cqe;
+	e->wr_id = r->wr_id;
+	e->qpn = qp->qpn;
+	e->byte_len = 0;
+	e->imm = 0;
+	e->src_qp = 0;
+	e->wqe = rq_kept_set(&qp->rq) ? r->ticket : index;
+	e->status = IBV_WC_WR_FLUSH_ERR;
+	e->opcode = IBV_WC_RECV;
+	e->wc_flags = 0;
+	e->inline_len = 0;
+	cq_end(&qp->rcq->view, &ref, false);
 }
 
 /*

@@ -9,7 +9,8 @@
 #ifndef URXE_FLUSH_H
 #define URXE_FLUSH_H
 
-#include "urxe.h"
+#include "peer.h"
+#include "qp.h"
 
 /* Flush the send queue alone (SQE); qp->lock is held. */
 void flush_sq(struct urxe_qp *qp);

@@ -1,30 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* The key table and the file table of a context. */
-#define _GNU_SOURCE
-#include <dirent.h>
+/* The key table of a context. */
 #include <errno.h>
-#include <fcntl.h>
-#include <linux/magic.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
-#include <sys/vfs.h>
-#include <unistd.h>
 
 #include "fabric/bitmap.h"
-#include "verbs/mr.h"
+#include "key.h"
 #include "quiesce.h"
-#include "vma.h"
 
 #define KEYS_PER_PAGE (URXE_PAGE / sizeof(struct urxe_key))
 
-static uint64_t arena_offset(struct urxe_arena *a, const void *p)
-{
-	return (const char *)p - (const char *)a;
-}
-
 /* Memory for the table up to index; under the arena's lock. */
-static int grow(struct urxe_context *ctx, uint32_t index)
+static int key_grow(struct urxe_context *ctx, uint32_t index)
 {
 	struct urxe_arena *a = ctx->arena;
 	uint32_t high = atomic_load_explicit(&a->key_high,
@@ -32,7 +17,7 @@ static int grow(struct urxe_context *ctx, uint32_t index)
 	int ret;
 
 	while (index >= high) {
-		ret = arena_reserve(ctx->cmd_fd, arena_offset(a, &a->key[high]),
+		ret = arena_reserve(ctx->cmd_fd, (char *)&a->key[high] - (char *)a,
 				    URXE_PAGE);
 		if (ret)
 			return ret;
@@ -58,7 +43,7 @@ struct urxe_key *key_alloc(struct urxe_context *ctx, enum urxe_obj obj,
 				     1) : 0;
 	if (i == limit)
 		i = bitmap_find(a->key_map, URXE_MAX_KEY, limit, 1, 1);
-	*err = i < URXE_MAX_KEY ? grow(ctx, i) : -ENOMEM;
+	*err = i < URXE_MAX_KEY ? key_grow(ctx, i) : -ENOMEM;
 	if (!*err) {
 		bitmap_set(a->key_map, i, 1);
 		a->key_next = i + 1;
@@ -97,7 +82,7 @@ void key_enable(struct urxe_key *k, uint32_t key)
  * or goes.  The tag tells whether another process of this context destroyed
  * the object already: its entry may even be something else by now.
  */
-static int end_key(struct urxe_context *ctx, uint32_t key, bool retire)
+static int key_end(struct urxe_context *ctx, uint32_t key, bool retire)
 {
 	struct urxe_arena *a = ctx->arena;
 	uint32_t i = URXE_KEY_INDEX(key);
@@ -122,12 +107,12 @@ static int end_key(struct urxe_context *ctx, uint32_t key, bool retire)
 
 int key_revoke(struct urxe_context *ctx, uint32_t key)
 {
-	return end_key(ctx, key, false);
+	return key_end(ctx, key, false);
 }
 
 int key_retire(struct urxe_context *ctx, uint32_t key)
 {
-	return end_key(ctx, key, true);
+	return key_end(ctx, key, true);
 }
 
 void key_free(struct urxe_context *ctx, enum urxe_obj obj, uint32_t key)
@@ -136,111 +121,4 @@ void key_free(struct urxe_context *ctx, enum urxe_obj obj, uint32_t key)
 	bitmap_clear(ctx->arena->key_map, URXE_KEY_INDEX(key), 1);
 	robust_unlock(&ctx->arena->lock);
 	fabric_obj_put(ctx->fabric, ctx->slot, obj);
-}
-
-/* ---------------------------------------------------------- files */
-
-static bool is_memory_fs(int fd)
-{
-	struct statfs fs;
-
-	return !fstatfs(fd, &fs) && (fs.f_type == TMPFS_MAGIC ||
-				     fs.f_type == HUGETLBFS_MAGIC);
-}
-
-static bool same_file(int fd, const struct vma *v)
-{
-	struct stat st;
-
-	return !fstat(fd, &st) && st.st_ino == v->ino && st.st_dev == v->dev;
-}
-
-/* A descriptor of ours that peers can reach through /proc. */
-static int find_own_fd(const struct vma *v, bool any, bool *in_memory)
-{
-	struct dirent *de;
-	int fd, found = -1;
-	DIR *dir;
-
-	dir = opendir("/proc/self/fd");
-	if (!dir)
-		return -1;
-	while (found < 0 && (de = readdir(dir))) {
-		fd = atoi(de->d_name);
-		if (de->d_name[0] == '.' || fd == dirfd(dir) ||
-		    !same_file(fd, v))
-			continue;
-		*in_memory = is_memory_fs(fd);
-		if (any || *in_memory)
-			found = fd;
-	}
-	closedir(dir);
-	return found;
-}
-
-static bool path_works(const struct vma *v, bool any, bool *in_memory)
-{
-	bool works;
-	int fd;
-
-	if (v->path[0] != '/' || strstr(v->path, " (deleted)"))
-		return false;
-	fd = open(v->path, O_RDWR | O_CLOEXEC);
-	if (fd < 0)
-		return false;
-	*in_memory = is_memory_fs(fd);
-	works = same_file(fd, v) && (any || *in_memory);
-	close(fd);
-	return works;
-}
-
-int file_get(struct urxe_context *ctx, const struct vma *v, bool any,
-	     bool *in_memory)
-{
-	struct urxe_arena *a = ctx->arena;
-	int fd = -1, i, found = -1;
-	struct urxe_file *f;
-	bool by_path;
-
-	by_path = path_works(v, any, in_memory);
-	if (!by_path)
-		fd = find_own_fd(v, any, in_memory);
-	if (!by_path && fd < 0)
-		return -1;
-	robust_lock(&a->lock);
-	if (arena_reserve(ctx->cmd_fd, arena_offset(a, a->file),
-			  sizeof(a->file)))
-		goto out;
-	for (i = 0; i < URXE_MAX_FILES; i++) {
-		f = &a->file[i];
-		/* an entry keeps its file when it is free: peers map it once */
-		if (f->ino == v->ino && f->dev == v->dev && f->pid == urxe_pid)
-			break;
-	}
-	for (found = i, i = 0; found == URXE_MAX_FILES && i < URXE_MAX_FILES;
-	     i++)
-		if (!a->file[i].ino)
-			found = i;
-	if (found == URXE_MAX_FILES) {
-		found = -1;
-		goto out;
-	}
-	f = &a->file[found];
-	f->pid = urxe_pid;
-	f->fd = fd;
-	f->dev = v->dev;
-	f->ino = v->ino;
-	f->path[0] = 0;
-	if (by_path)
-		memcpy(f->path, v->path, sizeof(f->path));
-	atomic_fetch_add_explicit(&f->refs, 1, memory_order_relaxed);
-out:
-	robust_unlock(&a->lock);
-	return found;
-}
-
-void file_put(struct urxe_context *ctx, uint32_t index)
-{
-	atomic_fetch_sub_explicit(&ctx->arena->file[index].refs, 1,
-				  memory_order_relaxed);
 }

@@ -6,7 +6,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "urxe.h"
+#include <infiniband/verbs.h>
+
+#include "log.h"
+#include "process.h"
 
 bool urxe_log_on;
 

@@ -11,7 +11,12 @@
 #ifndef URXE_MEM_H
 #define URXE_MEM_H
 
-#include "urxe.h"
+#include <infiniband/verbs.h>
+
+#include "base/compiler.h"
+#include "opcode.h"
+#include "peer.h"
+#include "process.h"
 
 /*
  * A run of bytes.  With ptr it is mapped here; without, it is memory of

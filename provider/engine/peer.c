@@ -1,21 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* Fabrics and contexts that this process has mapped. */
 #include <errno.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "log.h"
 #include "mem.h"
 #include "peer.h"
-
-struct fabric_node {
-	struct urxe_fabric *fabric;
-	struct fabric_node *next;
-	unsigned int refs;
-};
+#include "process.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct fabric_node *fabrics;
 static struct urxe_peer *peers;
 
 void peer_lock(void)
@@ -25,48 +21,6 @@ void peer_lock(void)
 
 void peer_unlock(void)
 {
-	pthread_mutex_unlock(&lock);
-}
-
-int fabric_ref(const char *dir, struct urxe_fabric **out)
-{
-	struct fabric_node *n;
-	int ret = 0;
-
-	pthread_mutex_lock(&lock);
-	for (n = fabrics; n; n = n->next)
-		if (!strcmp(n->fabric->dir, dir))
-			break;
-	if (!n) {
-		n = calloc(1, sizeof(*n));
-		ret = n ? fabric_open(dir, false, &n->fabric) : -ENOMEM;
-		if (ret) {
-			free(n);
-			goto out;
-		}
-		n->next = fabrics;
-		fabrics = n;
-	}
-	n->refs++;
-	*out = n->fabric;
-out:
-	pthread_mutex_unlock(&lock);
-	return ret;
-}
-
-void fabric_unref(struct urxe_fabric *f)
-{
-	struct fabric_node *n, **p;
-
-	pthread_mutex_lock(&lock);
-	for (p = &fabrics; (n = *p); p = &n->next) {
-		if (n->fabric != f || --n->refs)
-			continue;
-		*p = n->next;
-		fabric_close(f);
-		free(n);
-		break;
-	}
 	pthread_mutex_unlock(&lock);
 }
 

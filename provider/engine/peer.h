@@ -3,13 +3,34 @@
 #ifndef URXE_PEER_H
 #define URXE_PEER_H
 
-#include "urxe.h"
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "fabric/fabric.h"
 
 #define PEER_NOT_ME 0xff /* urxe_peer.my_flag: none of its keys are ours */
 
-/* One mapping per fabric and process, shared by its contexts. */
-int fabric_ref(const char *dir, struct urxe_fabric **out);
-void fabric_unref(struct urxe_fabric *f);
+/*
+ * A context as this process sees it: its own (fd -1) or another one, mapped.
+ * Reference counted.
+ */
+struct urxe_peer {
+	struct urxe_peer *next;
+	struct urxe_fabric *fabric;
+	struct urxe_arena *arena;
+	uint32_t slot, gen;
+	int fd;
+	unsigned int refs;
+	/* other PID namespace: its numbers mean nothing here */
+	bool foreign_pids;
+	/* what URXE_MR_FOREIGN is in this process's keys, or PEER_NOT_ME */
+	uint8_t my_flag;
+	/* process_vm_* is forbidden: its bounce threads copy (bounce.h) */
+	_Atomic bool bounce;
+	/* files of that context that are mapped here; see mem.c */
+	struct urxe_mapped_file *_Atomic files;
+};
 
 /* Own contexts announce themselves, so that loopback needs no second map. */
 int peer_new_self(struct urxe_fabric *f, struct urxe_arena *arena,

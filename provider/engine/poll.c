@@ -3,19 +3,22 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "abi/context.h"
-#include "verbs/cq.h"
+#include "context.h"
+#include "cq.h"
+#include "log.h"
 #include "mem.h"
 #include "poll.h"
 #include "retry.h"
+#include "qp.h"
 #include "rq.h"
+#include "srq.h"
 #include "transfer.h"
 
 /* How often a claimed entry is met before its owner's life is doubted. */
 #define STUCK_POLLS 4096
 
 /* Bytes that travelled in a completion, to one SGE of a receive. */
-static void place(struct urxe_context *ctx, uint32_t pd,
+static void poll_place(struct urxe_context *ctx, uint32_t pd,
 		  const struct urxe_sge *sge, const uint8_t *data, uint32_t n)
 {
 	struct urxe_seg dst, src = { .len = n };
@@ -32,7 +35,7 @@ static void place(struct urxe_context *ctx, uint32_t pd,
 }
 
 /* A small message travelled in the completion: put it where it belongs. */
-static void place_inline(struct urxe_context *ctx, uint32_t pd,
+static void poll_place_inline(struct urxe_context *ctx, uint32_t pd,
 			 const struct urxe_recv *r, uint32_t max_sge,
 			 const struct urxe_cqe *e)
 {
@@ -42,7 +45,7 @@ static void place_inline(struct urxe_context *ctx, uint32_t pd,
 		left = sizeof(e->data);
 	for (i = 0; left && i < r->num_sge && i < max_sge; i++) {
 		n = r->sge[i].length < left ? r->sge[i].length : left;
-		place(ctx, pd, &r->sge[i], e->data + off, n);
+		poll_place(ctx, pd, &r->sge[i], e->data + off, n);
 		off += n;
 		left -= n;
 	}
@@ -61,7 +64,7 @@ struct place {
 	struct urxe_rq *rq; /* of kept */
 };
 
-static inline void release_place(const struct place *p)
+static inline void poll_release_place(const struct place *p)
 {
 	if (likely(p->tail != NULL))
 		atomic_store_explicit(p->tail, p->end, memory_order_release);
@@ -77,7 +80,7 @@ static void settle_kept(struct urxe_context *ctx, struct urxe_rq *rq,
 	p->rq = rq;
 	p->kept = rq_kept(rq, ticket);
 	if (p->kept && e->inline_len & ~URXE_CQE_SRQ)
-		place_inline(ctx, pd, kept_recv(p->kept), rq->max_sge, e);
+		poll_place_inline(ctx, pd, kept_recv(p->kept), rq->max_sge, e);
 }
 
 /* A completion of a receive from an SRQ. */
@@ -105,13 +108,13 @@ static inline bool settle(struct urxe_cq *cq, const struct urxe_cqe *e,
 	if (e->inline_len & URXE_CQE_SRQ)
 		return settle_srq(cq, e, p);
 	qp = context_qp(cq->ctx, e->qpn);
-	if (unlikely(!qp || qp->vqp.qp.qp_num != e->qpn))
+	if (unlikely(!qp || qp->qpn != e->qpn))
 		return false;
 	if (e->opcode & IBV_WC_RECV && rq_kept_set(&qp->rq)) {
 		settle_kept(cq->ctx, &qp->rq, qp->sh->pd, e->wqe, e, p);
 	} else if (e->opcode & IBV_WC_RECV) {
 		if (e->inline_len)
-			place_inline(qp->ctx, qp->sh->pd,
+			poll_place_inline(qp->ctx, qp->sh->pd,
 				     rq_slot(&qp->rq, e->wqe), qp->rq.max_sge,
 				     e);
 		p->tail = &qp->rq.tail;
@@ -146,7 +149,7 @@ static bool skip_dead(struct urxe_cq *cq, struct urxe_cqe *e, uint64_t word)
 		return false;
 	urxe_why("a producer died while it completed: entry %u skipped",
 		 cq->head);
-	return cq_ring_skip(e, word, cq->head, cq->mask + 1);
+	return cq_ring_skip(e, word, cq->head, cq->ring.mask + 1);
 }
 
 /* What a resize took out of the old ring comes first. */
@@ -173,7 +176,7 @@ static inline struct urxe_cqe *ring_next(struct urxe_cq *cq)
 	uint64_t w;
 
 	for (;;) {
-		e = &cq->ring[cq->head & cq->mask];
+		e = &cq->ring.entry[cq->head & cq->ring.mask];
 		w = atomic_load_explicit(&e->word, memory_order_acquire);
 		if (likely(w == cqe_word(cq->head, 0, CQE_READY)))
 			return e;
@@ -189,23 +192,23 @@ struct urxe_cqe *poll_ring(struct urxe_cq *cq)
 }
 
 /* Done with an entry, and with what its WR held. */
-static inline void release(struct urxe_cq *cq, struct urxe_cqe *e,
+static inline void poll_release(struct urxe_cq *cq, struct urxe_cqe *e,
 			   const struct place *p)
 {
 	if (unlikely(cq->backlog != NULL)) {
 		release_backlog(cq);
 	} else {
-		cq_ring_release(e, cq->head, cq->mask + 1);
+		cq_ring_release(e, cq->head, cq->ring.mask + 1);
 		cq->head++;
 	}
-	release_place(p);
+	poll_release_place(p);
 }
 
 /*
  * The next completion; the caller is inside the gate, reads the entry and
  * releases it.  NULL: there is none.
  */
-static inline struct urxe_cqe *next(struct urxe_cq *cq, struct place *p)
+static inline struct urxe_cqe *poll_next(struct urxe_cq *cq, struct place *p)
 {
 	struct urxe_cqe *e;
 
@@ -214,23 +217,23 @@ static inline struct urxe_cqe *next(struct urxe_cq *cq, struct place *p)
 						    ring_next(cq);
 		if (!e || likely(settle(cq, e, p)))
 			return e;
-		release(cq, e, p);
+		poll_release(cq, e, p);
 	}
 }
 
 bool poll_take(struct urxe_cq *cq, struct urxe_cqe *copy)
 {
 	struct place p;
-	struct urxe_cqe *e = next(cq, &p);
+	struct urxe_cqe *e = poll_next(cq, &p);
 
 	if (!e)
 		return false;
 	memcpy(copy, e, sizeof(*copy));
-	release(cq, e, &p);
+	poll_release(cq, e, &p);
 	return true;
 }
 
-static void fill_wc(const struct urxe_cqe *e, struct ibv_wc *wc)
+static void poll_fill_wc(const struct urxe_cqe *e, struct ibv_wc *wc)
 {
 	wc->wr_id = e->wr_id;
 	wc->status = e->status;
@@ -247,9 +250,8 @@ static void fill_wc(const struct urxe_cqe *e, struct ibv_wc *wc)
 	wc->dlid_path_bits = 0;
 }
 
-int urxe_poll_cq(struct ibv_cq *ibcq, int n, struct ibv_wc *wc)
+int poll_cq(struct urxe_cq *cq, int n, struct ibv_wc *wc)
 {
-	struct urxe_cq *cq = to_ucq(ibcq);
 	struct urxe_cqe *e;
 	struct place p;
 	int got = 0;
@@ -257,16 +259,16 @@ int urxe_poll_cq(struct ibv_cq *ibcq, int n, struct ibv_wc *wc)
 	poll_progress(cq);
 	cq_lock(cq);
 	gate_enter(&cq->gate);
-	while (got < n && (e = next(cq, &p))) {
-		fill_wc(e, &wc[got++]);
-		release(cq, e, &p);
+	while (got < n && (e = poll_next(cq, &p))) {
+		poll_fill_wc(e, &wc[got++]);
+		poll_release(cq, e, &p);
 	}
 	gate_leave(&cq->gate);
 	cq_unlock(cq);
 	return got;
 }
 
-void cq_each(struct urxe_cq *cq, cq_each_fn *fn, void *arg)
+void poll_each(struct urxe_cq *cq, poll_each_fn *fn, void *arg)
 {
 	struct urxe_backlog *b = cq->backlog;
 	struct urxe_cqe *e;
@@ -275,8 +277,8 @@ void cq_each(struct urxe_cq *cq, cq_each_fn *fn, void *arg)
 
 	for (i = b ? b->head : 0; b && i < b->count; i++)
 		fn(&b->cqe[i], arg);
-	for (i = cq->head; i - cq->head <= cq->mask; i++) {
-		e = &cq->ring[i & cq->mask];
+	for (i = cq->head; i - cq->head <= cq->ring.mask; i++) {
+		e = &cq->ring.entry[i & cq->ring.mask];
 		word = atomic_load_explicit(&e->word, memory_order_acquire);
 		if (word == cqe_word(i, 0, CQE_READY))
 			fn(e, arg);
@@ -292,21 +294,21 @@ void poll_drop(struct urxe_cq *cq)
 
 	if (!gate_trylock(&cq->gate))
 		return;
-	while ((e = next(cq, &p)))
-		release(cq, e, &p);
+	while ((e = poll_next(cq, &p)))
+		poll_release(cq, e, &p);
 	gate_unlock(&cq->gate);
 }
 
 /* Nobody's: polling drops it. */
-static void forget(struct urxe_cqe *e, void *arg)
+static void poll_forget(struct urxe_cqe *e, void *arg)
 {
 	if (e->qpn == *(uint32_t *)arg)
 		e->qpn = 0;
 }
 
-void cq_clean(struct urxe_cq *cq, uint32_t qpn)
+void poll_forget_qp(struct urxe_cq *cq, uint32_t qpn)
 {
 	gate_lock(&cq->gate);
-	cq_each(cq, forget, &qpn);
+	poll_each(cq, poll_forget, &qpn);
 	gate_unlock(&cq->gate);
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* Polling: the consumer's side of a completion queue. */
 #ifndef URXE_POLL_H
 #define URXE_POLL_H
 
-#include "verbs/cq.h"
+#include "cq.h"
 #include "retry.h"
 
 /* Completions of a ring that is no more; cq_resize.c. */
@@ -48,12 +49,15 @@ static inline uint8_t poll_sl(const struct urxe_cqe *e)
 struct urxe_cqe *poll_ring(struct urxe_cq *cq);
 
 /* Every completion that was not polled yet; the caller has the gate. */
-typedef void cq_each_fn(struct urxe_cqe *e, void *arg);
-void cq_each(struct urxe_cq *cq, cq_each_fn *fn, void *arg);
+typedef void poll_each_fn(struct urxe_cqe *e, void *arg);
+void poll_each(struct urxe_cq *cq, poll_each_fn *fn, void *arg);
 
 /* The CQ is destroyed: receives that were not polled go back to their SRQs. */
 void poll_drop(struct urxe_cq *cq);
 /* Forget the completions of a QP that is destroyed or reset. */
-void cq_clean(struct urxe_cq *cq, uint32_t qpn);
+void poll_forget_qp(struct urxe_cq *cq, uint32_t qpn);
+
+/* ibv_poll_cq */
+int poll_cq(struct urxe_cq *cq, int n, struct ibv_wc *wc);
 
 #endif

@@ -2,7 +2,7 @@
 #include <sched.h>
 
 #include "bounce.h"
-#include "verbs/cq.h"
+#include "cq.h"
 #include "quiesce.h"
 
 /*
@@ -15,7 +15,7 @@ static bool owner_alive(struct urxe_fabric *f, uint64_t entry)
 {
 	uint32_t slot, gen;
 
-	return qpn_lookup(f->dev, entry & 0xffffff, &slot, &gen) &&
+	return qpn_lookup(f->dev, entry & URXE_QPN_MASK, &slot, &gen) &&
 	       fabric_context_alive(f, slot, gen);
 }
 

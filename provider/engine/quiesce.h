@@ -15,7 +15,7 @@
 #ifndef URXE_QUIESCE_H
 #define URXE_QUIESCE_H
 
-#include "urxe.h"
+#include "context.h"
 
 static inline void guard_raise(struct urxe_guard *g)
 {

@@ -12,18 +12,16 @@
  * and are completed when the call has returned.  Everything else first sends
  * such a collection off, so that requests stay in order.
  */
+#include "bind.h"
 #include "counters.h"
-#include "verbs/cq.h"
 #include "flush.h"
-#include "verbs/mw.h"
-#include "verbs/odp.h"
-#include "verbs/qp.h"
+#include "log.h"
+#include "odp.h"
+#include "qp.h"
 #include "quiesce.h"
 #include "requester.h"
 #include "responder.h"
-#include "retry.h"
-#include "sq.h"
-#include "transfer.h"
+#include "service.h"
 #include "ud.h"
 
 enum verdict {
@@ -62,30 +60,35 @@ void requester_complete(struct urxe_qp *qp, uint32_t index,
 			enum ibv_wc_status status)
 {
 	const struct urxe_wqe *w = sq_slot(&qp->sq, index);
-	struct urxe_completion c;
+	struct urxe_cqe_ref ref;
+	struct urxe_cqe *e;
 
 	if (status == IBV_WC_SUCCESS && !(w->flags & IBV_SEND_SIGNALED))
 		return;
-	c.wr_id = w->wr_id;
-	c.qpn = qp->vqp.qp.qp_num;
-	c.byte_len = w->length;
-	c.imm = status; /* vendor_err */
-	c.src_qp = 0;
-	c.wqe = index;
-	c.status = status;
-	c.opcode = wc_opcode[w->opcode];
-	c.wc_flags = 0;
-	c.solicited = false;
-	if (unlikely(!cq_complete(&qp->scq->view, &c)))
+	if (unlikely(!cq_begin(&qp->scq->view, &ref))) {
 		qp_fatal(qp);
+		return;
+	}
+	e = ref.slot.cqe;
+	e->wr_id = w->wr_id;
+	e->qpn = qp->qpn;
+	e->byte_len = w->length;
+	e->imm = status; /* vendor_err */
+	e->src_qp = 0;
+	e->wqe = index;
+	e->status = status;
+	e->opcode = wc_opcode[w->opcode];
+	e->wc_flags = 0;
+	e->inline_len = 0;
+	cq_end(&qp->scq->view, &ref, false);
 }
 
 void requester_fail(struct urxe_qp *qp, enum ibv_wc_status status)
 {
-	bool sqe = qp->init.qp_type == IBV_QPT_UC ||
-		   qp->init.qp_type == IBV_QPT_UD;
+	bool sqe = qp->type == IBV_QPT_UC ||
+		   qp->type == IBV_QPT_UD;
 
-	urxe_why("QP 0x%x: a send failed: %s (%d)", qp->vqp.qp.qp_num,
+	urxe_why("QP 0x%x: a send failed: %s (%d)", qp->qpn,
 		 urxe_status_name(status), (int)status);
 	guard_raise(qp->guard); /* we produce into a CQ */
 	requester_complete(qp, qp->sq.comp, status);
@@ -106,13 +109,29 @@ static bool is_local(const struct urxe_wqe *w)
 	return w->opcode == IBV_WR_BIND_MW || w->opcode == IBV_WR_LOCAL_INV;
 }
 
+/* A request was served: the PSNs of its packets are used. */
+static void requester_advance(struct urxe_qp *qp, uint64_t length)
+{
+	uint64_t packets = 1;
+
+	if (length)
+		packets = (length + (1ull << qp->mtu_shift) - 1) >>
+			  qp->mtu_shift;
+	qp->psn = (qp->psn + packets) & URXE_PSN_MASK;
+	qp->count.packets += packets;
+	qp->count.bytes += length;
+	if (qp->conn.sh)
+		atomic_store_explicit(&qp->conn.sh->epsn, qp->psn,
+				      memory_order_relaxed);
+}
+
 /* The WR at comp was served. */
 static void retire(struct urxe_qp *qp)
 {
 	const struct urxe_wqe *w = sq_slot(&qp->sq, qp->sq.comp);
 
 	if (likely(!is_local(w)))
-		responder_acked(qp, w->opcode == URXE_WR_FLUSH ? 0 : w->length);
+		requester_advance(qp, w->opcode == URXE_WR_FLUSH ? 0 : w->length);
 	requester_complete(qp, qp->sq.comp, IBV_WC_SUCCESS);
 	qp->sq.comp++;
 }
@@ -151,7 +170,7 @@ static int gather(struct urxe_qp *qp, const struct urxe_wqe *w, uint32_t access,
 			       s->length, access);
 		if (unlikely(!k)) {
 			urxe_why("lkey 0x%x of a send on QP 0x%x does not cover %u bytes at 0x%llx%s",
-				 s->lkey, qp->vqp.qp.qp_num, s->length,
+				 s->lkey, qp->qpn, s->length,
 				 (unsigned long long)s->addr,
 				 access ? " with local write access" : "");
 			return -1;
@@ -182,7 +201,7 @@ static enum verdict unanswered(struct urxe_qp *qp, enum response resp,
 			       bool receive)
 {
 	if (receive && (resp == RESP_NAK_INVALID || resp == RESP_NAK_OPERATION))
-		responder_broken(&qp->conn, RESP_NAK_OPERATION);
+		conn_break(&qp->conn, RESP_NAK_OPERATION);
 	return resp ? DROPPED : DONE;
 }
 
@@ -190,7 +209,7 @@ static enum verdict unanswered(struct urxe_qp *qp, enum response resp,
 static enum verdict answered(struct urxe_qp *qp, struct run *r,
 			     enum response resp)
 {
-	if (unlikely(qp->init.qp_type == IBV_QPT_UC))
+	if (unlikely(qp->type == IBV_QPT_UC))
 		return unanswered(qp, resp, false);
 	switch (resp) {
 	case RESP_ACK:
@@ -201,13 +220,13 @@ static enum verdict answered(struct urxe_qp *qp, struct run *r,
 	case RESP_NAK_SEQUENCE:
 		return PARKED_TRANSPORT;
 	case RESP_NAK_INVALID:
-		responder_broken(&qp->conn, resp);
+		conn_break(&qp->conn, resp);
 		return fail(r, IBV_WC_REM_INV_REQ_ERR);
 	case RESP_NAK_ACCESS:
-		responder_broken(&qp->conn, resp);
+		conn_break(&qp->conn, resp);
 		return fail(r, IBV_WC_REM_ACCESS_ERR);
 	case RESP_NAK_OPERATION:
-		responder_broken(&qp->conn, resp);
+		conn_break(&qp->conn, resp);
 		return fail(r, IBV_WC_REM_OP_ERR);
 	case RESP_OTHER:
 		break;
@@ -228,7 +247,7 @@ static enum verdict send_batch(struct urxe_qp *qp, struct run *r)
 	if (likely(!r->batch.n))
 		return DONE;
 	status = transfer_flush(&r->batch, &done);
-	if (likely(!status) || qp->init.qp_type == IBV_QPT_UC) {
+	if (likely(!status) || qp->type == IBV_QPT_UC) {
 		retire_executed(qp);
 		return DONE;
 	}
@@ -407,10 +426,10 @@ static void fill_request(struct urxe_qp *qp, const struct urxe_wqe *w,
 	req->grh = false;
 	req->ipv4 = false;
 	req->bad_key = false;
-	req->unreliable = qp->init.qp_type == IBV_QPT_UC ||
-			  qp->init.qp_type == IBV_QPT_UD;
+	req->unreliable = qp->type == IBV_QPT_UC ||
+			  qp->type == IBV_QPT_UD;
 	req->imm = w->imm;
-	req->src_qp = qp->vqp.qp.qp_num;
+	req->src_qp = qp->qpn;
 	req->length = w->length;
 	req->src = src;
 }
@@ -420,7 +439,7 @@ static enum verdict receive(struct urxe_qp *qp, struct run *r,
 {
 	enum response resp = responder_receive(&qp->conn, req);
 
-	if (unlikely(resp && qp->init.qp_type == IBV_QPT_UC))
+	if (unlikely(resp && qp->type == IBV_QPT_UC))
 		return unanswered(qp, resp, true);
 	return answered(qp, r, resp);
 }
@@ -475,7 +494,7 @@ static enum verdict do_send_inv(struct urxe_qp *qp, struct run *r,
 	if (w->inv == URXE_INV_TO_DO) {
 		w->inv = responder_invalidate(qp, &qp->conn, w->imm) ?
 				 URXE_INV_DONE : URXE_INV_FAILED;
-		resp = responder_ready(qp, w, false);
+		resp = conn_ready(qp, w, false);
 		if (resp)
 			return answered(qp, r, resp);
 		if (gather(qp, w, 0, src, &mapped) < 0)
@@ -486,7 +505,7 @@ static enum verdict do_send_inv(struct urxe_qp *qp, struct run *r,
 	v = receive(qp, r, &req);
 	/* class J: acknowledged, but the responder's QP is at its end */
 	if (v == DONE && req.bad_key)
-		responder_broken(&qp->conn, RESP_NAK_OPERATION);
+		conn_break(&qp->conn, RESP_NAK_OPERATION);
 	return v;
 }
 
@@ -512,8 +531,8 @@ static enum verdict do_local(struct urxe_qp *qp, struct run *r,
 			     const struct urxe_wqe *w)
 {
 	enum ibv_wc_status status = w->opcode == IBV_WR_BIND_MW ?
-					    mw_bind(qp, w) :
-					    mw_invalidate_local(qp, w->imm);
+					    bind_execute(qp, w) :
+					    bind_invalidate_local(qp, w->imm);
 
 	return status ? fail(r, status) : DONE;
 }
@@ -558,14 +577,14 @@ static enum verdict execute(struct urxe_qp *qp, struct run *r,
 		return fail(r, IBV_WC_LOC_LEN_ERR);
 	if (unlikely(is_local(w)))
 		return do_local(qp, r, w);
-	if (unlikely(qp->init.qp_type == IBV_QPT_UD))
+	if (unlikely(qp->type == IBV_QPT_UD))
 		return do_datagram(qp, r, w);
-	resp = responder_ready(qp, w, r->batch.n);
+	resp = conn_ready(qp, w, r->batch.n);
 	if (unlikely(resp == RESP_OTHER)) {
 		v = send_batch(qp, r);
 		if (v != DONE)
 			return v;
-		resp = responder_ready(qp, w, false);
+		resp = conn_ready(qp, w, false);
 	}
 	if (unlikely(resp))
 		return locally_sound(qp, r, w) ? answered(qp, r, resp) : FAILED;

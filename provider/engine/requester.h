@@ -6,7 +6,7 @@
 #ifndef URXE_REQUESTER_H
 #define URXE_REQUESTER_H
 
-#include "urxe.h"
+#include "qp.h"
 
 /* Execute what is queued, as far as it goes.  qp->lock is held. */
 void requester_run(struct urxe_qp *qp);

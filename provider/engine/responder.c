@@ -1,24 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #include <sched.h>
 
+#include "bind.h"
 #include "bounce.h"
-#include "verbs/cq.h"
-#include "verbs/event.h"
-#include "verbs/mw.h"
-#include "peer.h"
-#include "verbs/qp.h"
+#include "event.h"
+#include "log.h"
+#include "qp.h"
 #include "responder.h"
-#include "retry.h"
-#include "rq.h"
-#include "transfer.h"
 
 /* ------------------------------------------------------- RDMA and atomics */
-
-/* Whose keys a request names: in XRC those of the SRQ's context. */
-static struct urxe_peer *rdma_peer(const struct urxe_conn *c)
-{
-	return c->srqn ? c->rx.peer : c->peer;
-}
 
 enum response responder_access(struct urxe_conn *c, uint32_t rkey,
 			       uint64_t addr, uint64_t len, uint32_t access,
@@ -41,7 +31,7 @@ enum response responder_access(struct urxe_conn *c, uint32_t rkey,
 		seg->len = 0;
 		return RESP_ACK;
 	}
-	p = rdma_peer(c);
+	p = conn_key_peer(c);
 	k = mem_lookup(p, rkey, c->pd, addr, len, access);
 	if (unlikely(!k || !mem_serves(k, c->qpn))) {
 		urxe_why("rkey 0x%x at QP 0x%x: not a key of its PD that allows this operation on %llu bytes at 0x%llx",
@@ -59,7 +49,7 @@ enum response responder_flush(struct urxe_qp *qp, const struct urxe_wqe *w)
 {
 	struct urxe_conn *c = &qp->conn;
 	bool persistent = w->flush.type & URXE_FLUSH_PERSISTENT;
-	struct urxe_peer *p = rdma_peer(c);
+	struct urxe_peer *p = conn_key_peer(c);
 	const struct urxe_key *k;
 	uint32_t access = 0;
 
@@ -92,7 +82,7 @@ enum response responder_flush(struct urxe_qp *qp, const struct urxe_wqe *w)
 bool responder_invalidate(struct urxe_qp *qp, struct urxe_conn *c,
 			  uint32_t rkey)
 {
-	return mw_invalidate_remote(qp, rdma_peer(c), c->qpn, c->pd, rkey);
+	return bind_invalidate_remote(qp, conn_key_peer(c), c->qpn, c->pd, rkey);
 }
 
 /*
@@ -173,7 +163,7 @@ enum response responder_atomic(struct urxe_qp *qp, struct urxe_conn *c,
 			       const struct urxe_key *key,
 			       const struct urxe_wqe *w, uint64_t *old)
 {
-	struct urxe_peer *p = rdma_peer(c);
+	struct urxe_peer *p = conn_key_peer(c);
 	enum response resp = RESP_ACK;
 	_Atomic uint32_t *lock;
 
@@ -279,7 +269,7 @@ static enum response take_receive(struct urxe_rx *rx, const struct request *r,
 		if (unlikely(rq->ring_word !=
 			     atomic_load_explicit(&rq->sh->ring,
 						  memory_order_relaxed)) &&
-		    (!rq_view_load(rq) || !rq->ring))
+		    (!rq_view_load(rq, rx->peer->arena) || !rq->ring))
 			return RESP_RNR;
 		slot = (const void *)(rq->ring +
 				      (uint64_t)(cons & rq->mask) * rq->stride);
@@ -341,8 +331,7 @@ static bool scatter(struct urxe_conn *c, const struct taken *t, uint64_t len,
 
 /* Bring a SEND's bytes to the receive, or into its completion. */
 static enum response deliver(struct urxe_conn *c, const struct taken *t,
-			     const struct request *r, struct urxe_cqe *cqe,
-			     uint8_t *status, uint8_t *inline_len)
+			     const struct request *r, struct urxe_cqe *e)
 {
 	struct urxe_seg dst[URXE_MAX_SGE];
 	enum response resp;
@@ -352,24 +341,24 @@ static enum response deliver(struct urxe_conn *c, const struct taken *t,
 		urxe_why("a message of %llu bytes met a receive of %llu on QP 0x%x",
 			 (unsigned long long)r->length,
 			 (unsigned long long)t->total, c->qpn);
-		*status = IBV_WC_LOC_LEN_ERR;
+		e->status = IBV_WC_LOC_LEN_ERR;
 		return RESP_NAK_INVALID;
 	}
 	if (!scatter(c, t, r->length, dst, &mapped)) {
-		*status = IBV_WC_LOC_PROT_ERR;
+		e->status = IBV_WC_LOC_PROT_ERR;
 		return RESP_NAK_OPERATION;
 	}
 	/* the bytes travel in the completion: the poller knows the SGEs */
 	if (!mapped && r->length <= URXE_CQE_INLINE) {
-		dst[0].ptr = (char *)cqe->data;
+		dst[0].ptr = (char *)e->data;
 		dst[0].len = r->length;
-		*inline_len = r->length;
+		e->inline_len = r->length;
 	}
 	resp = moved(transfer_committed(dst, r->src, r->length, r->ctx));
 	if (resp == RESP_ACK)
 		return RESP_ACK;
-	*inline_len = 0;
-	*status = IBV_WC_LOC_PROT_ERR;
+	e->inline_len = 0;
+	e->status = IBV_WC_LOC_PROT_ERR;
 	/* its lkey is not the requester's affair */
 	return resp == RESP_NAK_ACCESS ? RESP_NAK_OPERATION : resp;
 }
@@ -393,7 +382,7 @@ static uint32_t wqe_of(const struct urxe_rx *rx, const struct taken *t)
 {
 	if (rx->srq)
 		return URXE_WQE_SRQ(rx->srq_index, t->ticket);
-	return rx->crowd ? t->ticket : t->index;
+	return rx->shared ? t->ticket : t->index;
 }
 
 /*
@@ -411,19 +400,9 @@ static bool answers(const struct urxe_conn *c, const struct request *r)
 
 enum response responder_receive(struct urxe_conn *c, const struct request *r)
 {
-	struct urxe_completion wc = {
-		.qpn = c->qpn,
-		.byte_len = r->length,
-		.imm = r->imm,
-		.src_qp = r->src_qp,
-		.status = IBV_WC_SUCCESS,
-		.opcode = IBV_WC_RECV,
-		.wc_flags = wc_flags(r),
-		.solicited = r->solicited,
-	};
-	enum response resp;
 	struct urxe_cqe_ref ref;
-	uint8_t inline_len = 0;
+	enum response resp;
+	struct urxe_cqe *e;
 	struct taken t;
 
 	if (unlikely(!answers(c, r)))
@@ -435,23 +414,32 @@ enum response responder_receive(struct urxe_conn *c, const struct request *r)
 		event_raise_qp(c->peer, c->sh, IBV_EVENT_QP_FATAL);
 		return RESP_NAK_OPERATION;
 	}
-	wc.wr_id = t.wr_id;
-	wc.wqe = wqe_of(&c->rx, &t);
+	e = ref.slot.cqe;
+	e->wr_id = t.wr_id;
+	e->qpn = c->qpn;
+	e->byte_len = r->length;
+	e->imm = r->imm;
+	e->src_qp = r->src_qp;
+	e->wqe = wqe_of(&c->rx, &t);
+	e->status = IBV_WC_SUCCESS;
+	e->opcode = IBV_WC_RECV;
+	e->wc_flags = wc_flags(r);
+	e->inline_len = 0;
 	if (unlikely(r->bad_key))
-		wc.status = IBV_WC_REM_INV_REQ_ERR;
+		e->status = IBV_WC_REM_INV_REQ_ERR;
 	else if (is_send(r->opcode))
-		resp = deliver(c, &t, r, ref.cqe, &wc.status, &inline_len);
+		resp = deliver(c, &t, r, e);
 	else
-		wc.opcode = IBV_WC_RECV_RDMA_WITH_IMM;
-	if (unlikely(wc.status)) {
-		wc.imm = wc.status; /* vendor_err */
-		wc.byte_len = 0;
-		wc.wc_flags = 0;
+		e->opcode = IBV_WC_RECV_RDMA_WITH_IMM;
+	if (unlikely(e->status)) {
+		e->imm = e->status; /* vendor_err */
+		e->byte_len = 0;
+		e->wc_flags = 0;
 	}
 	if (c->rx.srq)
-		inline_len |= URXE_CQE_SRQ;
-	cq_end(&c->rx.cq, &ref, &wc, inline_len);
-	if (!c->rx.crowd)
+		e->inline_len |= URXE_CQE_SRQ;
+	cq_end(&c->rx.cq, &ref, r->solicited);
+	if (!c->rx.shared)
 		atomic_store_explicit(&c->rx.rq.sh->done, t.index + 1,
 				      memory_order_release);
 	return resp;

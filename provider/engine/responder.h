@@ -8,21 +8,10 @@
 #ifndef URXE_RESPONDER_H
 #define URXE_RESPONDER_H
 
+#include "conn.h"
 #include "mem.h"
+#include "sq.h"
 #include "transfer.h"
-#include "urxe.h"
-
-/* What comes back to the requester. */
-enum response {
-	RESP_ACK,
-	RESP_RNR, /* no receive is posted */
-	RESP_SILENCE, /* nobody there, or somebody else's connection */
-	RESP_NAK_SEQUENCE, /* PSN error: retried like silence */
-	RESP_NAK_INVALID, /* remote invalid request */
-	RESP_NAK_ACCESS, /* remote access error */
-	RESP_NAK_OPERATION, /* remote operational error */
-	RESP_OTHER, /* it is another one than before: responder_ready only */
-};
 
 /* What a transfer's end means. */
 static inline enum response moved(enum transfer_status status)
@@ -53,35 +42,6 @@ struct request {
 	const struct urxe_seg *src;
 };
 
-/* conn.c --------------------------------------------------------------- */
-
-/*
- * Find QP qpn, which must name dest as its own destination (0: datagrams);
- * false if it is not (any more) there.
- */
-bool conn_open(struct urxe_qp *qp, struct urxe_conn *c, uint32_t qpn,
-	       uint32_t dest);
-void conn_drop(struct urxe_conn *c);
-/* XRC: make c->rx a view of SRQ srqn. */
-bool conn_open_srq(struct urxe_qp *qp, struct urxe_conn *c, uint32_t srqn);
-
-/*
- * Is somebody there who listens to us, at the PSN we are at?  While requests to
- * the one there was are still collected, he is in_use and not let go of.
- */
-enum response responder_ready(struct urxe_qp *qp, const struct urxe_wqe *w,
-			      bool in_use);
-/* The same for a datagram's destination. */
-bool responder_listens(struct urxe_conn *c, uint32_t qkey);
-
-/* A request was served: count its packets. */
-void responder_acked(struct urxe_qp *qp, uint64_t length);
-
-/* A NAK went out: the responder's QP goes to the error state. */
-void responder_broken(struct urxe_conn *c, enum response nak);
-
-/* responder.c ---------------------------------------------------------- */
-
 /* May an RDMA or atomic request touch this?  On RESP_ACK, *seg is it. */
 enum response responder_access(struct urxe_conn *c, uint32_t rkey,
 			       uint64_t addr, uint64_t len, uint32_t access,
@@ -93,7 +53,7 @@ enum response responder_flush(struct urxe_qp *qp, const struct urxe_wqe *w);
 
 /*
  * Invalidate a window of the other end, before the message that asks for it
- * is delivered.  The guard falls meanwhile; see mw.h.
+ * is delivered.  The guard falls meanwhile; see bind.h.
  */
 bool responder_invalidate(struct urxe_qp *qp, struct urxe_conn *c,
 			  uint32_t rkey);

@@ -2,8 +2,11 @@
 #include "base/clock.h"
 #include "counters.h"
 #include "flush.h"
+#include "log.h"
+#include "qp.h"
 #include "requester.h"
 #include "retry.h"
+#include "service.h"
 
 /* Responder's RNR timer field to ns; IB specification, table 45. */
 static uint64_t rnr_ns(uint8_t code)
@@ -51,7 +54,7 @@ bool stall_begin(struct urxe_qp *qp, enum urxe_stall_kind kind)
 	s->deadline = period(qp);
 	if (s->deadline)
 		s->deadline += clock_now();
-	urxe_why("QP 0x%x waits: %s", qp->vqp.qp.qp_num,
+	urxe_why("QP 0x%x waits: %s", qp->qpn,
 		 rnr ? "the responder has no receive posted (RNR)" :
 		       "the responder does not answer");
 	service_need(qp->ctx);

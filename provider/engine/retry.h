@@ -10,7 +10,26 @@
 #ifndef URXE_RETRY_H
 #define URXE_RETRY_H
 
-#include "urxe.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+struct urxe_context;
+struct urxe_cq;
+struct urxe_qp;
+
+enum urxe_stall_kind {
+	STALL_NONE,
+	STALL_RNR, /* the responder has no receive */
+	STALL_TRANSPORT, /* nobody answers */
+};
+
+/* A parked send queue.  Times are clock_now()'s. */
+struct urxe_stall {
+	enum urxe_stall_kind kind;
+	uint8_t left; /* retries; 7 with RNR: endless */
+	bool endless;
+	uint64_t deadline;
+};
 
 /* Park qp (its lock held).  False: no retries are allowed, fail at once. */
 bool stall_begin(struct urxe_qp *qp, enum urxe_stall_kind kind);
@@ -24,15 +43,5 @@ void retry_progress(struct urxe_cq *cq);
  * Returns the next deadline, UINT64_MAX if nothing is parked.
  */
 uint64_t retry_all(struct urxe_context *ctx);
-
-/* service.c: a thread of ctx for the timers and for dead peers. */
-void service_need(struct urxe_context *ctx);
-void service_stop(struct urxe_context *ctx);
-/* Wake the service threads of the context behind this arena. */
-void service_wake(struct urxe_arena *arena);
-void service_wake_slot(struct urxe_fabric *f, uint32_t slot);
-
-/* In the child of a fork, where no service thread is. */
-void service_after_fork(struct urxe_context *ctx);
 
 #endif

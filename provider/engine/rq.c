@@ -5,12 +5,13 @@
 
 #include "base/log2.h"
 #include "flush.h"
-#include "verbs/qp.h"
+#include "log.h"
+#include "qp.h"
 #include "quiesce.h"
-#include "retry.h"
 #include "rq.h"
+#include "service.h"
 
-static uint32_t stride_for(uint32_t max_sge)
+static uint32_t rq_stride(uint32_t max_sge)
 {
 	uint32_t n = sizeof(struct urxe_recv) +
 		     max_sge * sizeof(struct urxe_sge);
@@ -19,7 +20,7 @@ static uint32_t stride_for(uint32_t max_sge)
 }
 
 /* Room for max_wr receives; the ring word, 0 if there is no memory. */
-static uint64_t make_ring(struct urxe_context *ctx, uint32_t max_wr,
+static uint64_t rq_make_ring(struct urxe_context *ctx, uint32_t max_wr,
 			  uint32_t stride)
 {
 	uint32_t log = log2_up(max_wr);
@@ -29,23 +30,28 @@ static uint64_t make_ring(struct urxe_context *ctx, uint32_t max_wr,
 	return offset ? offset | log : 0;
 }
 
-static void use_ring(struct urxe_context *ctx, struct urxe_rq *rq,
+static void rq_aim(struct urxe_context *ctx, struct urxe_rq *rq, uint64_t word)
+{
+	rq->mask = (1u << URXE_RQ_LOG(word)) - 1;
+	rq->ring = (char *)ctx->arena + URXE_RQ_OFFSET(word);
+}
+
+static void rq_use_ring(struct urxe_context *ctx, struct urxe_rq *rq,
 		     uint64_t word, uint32_t max_wr)
 {
-	rq->mask = (1u << (word & (URXE_PAGE - 1))) - 1;
+	rq_aim(ctx, rq, word);
 	rq->max_wr = max_wr;
-	rq->ring = (char *)ctx->arena + (word & ~(uint64_t)(URXE_PAGE - 1));
 	atomic_store_explicit(&rq->sh->ring, word, memory_order_release);
 }
 
-static void free_ring(struct urxe_context *ctx, uint64_t word, uint32_t stride)
+static void rq_free_ring(struct urxe_context *ctx, uint64_t word, uint32_t stride)
 {
-	arena_free(ctx->arena, ctx->cmd_fd, word & ~(uint64_t)(URXE_PAGE - 1),
-		   (uint64_t)stride << (word & (URXE_PAGE - 1)));
+	arena_free(ctx->arena, ctx->cmd_fd, URXE_RQ_OFFSET(word),
+		   (uint64_t)stride << URXE_RQ_LOG(word));
 }
 
 /* Room for max_wr tickets, no fewer than there are in old. */
-static struct urxe_kept_set *make_kept(const struct urxe_kept_set *old,
+static struct urxe_kept_set *kept_make(const struct urxe_kept_set *old,
 				       uint32_t max_wr, uint32_t max_sge)
 {
 	uint32_t stride = sizeof(struct urxe_kept) + sizeof(struct urxe_recv) +
@@ -68,7 +74,7 @@ static struct urxe_kept_set *make_kept(const struct urxe_kept_set *old,
  * Use a bigger set from now on.  Pollers may still have released tickets in
  * the old one until they were waited for.
  */
-static void replace_kept(struct urxe_context *ctx, struct urxe_rq *rq,
+static void kept_replace(struct urxe_context *ctx, struct urxe_rq *rq,
 			 struct urxe_kept_set *set)
 {
 	struct urxe_kept_set *old = rq_kept_set(rq);
@@ -88,7 +94,7 @@ static void replace_kept(struct urxe_context *ctx, struct urxe_rq *rq,
 
 int rq_create(struct urxe_context *ctx, struct urxe_rq *rq,
 	      struct urxe_rq_sh *sh, uint32_t max_wr, uint32_t max_sge,
-	      bool single_threaded, bool crowd)
+	      bool single_threaded, bool shared)
 {
 	struct urxe_kept_set *set = NULL;
 	uint64_t word;
@@ -97,15 +103,15 @@ int rq_create(struct urxe_context *ctx, struct urxe_rq *rq,
 	urxe_lock_init(&rq->lock, single_threaded);
 	rq->sh = sh;
 	rq->max_sge = max_sge;
-	rq->stride = stride_for(max_sge);
+	rq->stride = rq_stride(max_sge);
 	if (!max_wr)
 		return 0;
-	if (crowd) {
-		set = make_kept(NULL, max_wr, max_sge);
+	if (shared) {
+		set = kept_make(NULL, max_wr, max_sge);
 		if (!set)
 			return -ENOMEM;
 	}
-	word = make_ring(ctx, max_wr, rq->stride);
+	word = rq_make_ring(ctx, max_wr, rq->stride);
 	if (!word) {
 		free(set);
 		return -ENOMEM;
@@ -113,14 +119,14 @@ int rq_create(struct urxe_context *ctx, struct urxe_rq *rq,
 	atomic_store_explicit(&rq->kept, set, memory_order_release);
 	sh->stride = rq->stride;
 	sh->max_sge = max_sge;
-	use_ring(ctx, rq, word, max_wr);
+	rq_use_ring(ctx, rq, word, max_wr);
 	return 0;
 }
 
 void rq_destroy(struct urxe_context *ctx, struct urxe_rq *rq)
 {
 	if (rq->ring)
-		free_ring(ctx, atomic_load_explicit(&rq->sh->ring,
+		rq_free_ring(ctx, atomic_load_explicit(&rq->sh->ring,
 						    memory_order_relaxed),
 			  rq->stride);
 	free(rq_kept_set(rq));
@@ -139,27 +145,26 @@ int rq_resize(struct urxe_context *ctx, struct urxe_rq *rq, uint32_t max_wr)
 	if (!max_wr || max_wr > URXE_MAX_SRQ_WR || rq->prod - tail > max_wr)
 		return EINVAL;
 	if (kept && max_wr > kept->count) {
-		set = make_kept(kept, max_wr, rq->max_sge);
+		set = kept_make(kept, max_wr, rq->max_sge);
 		if (!set)
 			return ENOMEM;
 	}
-	word = make_ring(ctx, max_wr, rq->stride);
+	word = rq_make_ring(ctx, max_wr, rq->stride);
 	if (!word) {
 		free(set);
 		return ENOMEM;
 	}
-	rq->mask = (1u << (word & (URXE_PAGE - 1))) - 1;
-	rq->ring = (char *)ctx->arena + (word & ~(uint64_t)(URXE_PAGE - 1));
+	rq_aim(ctx, rq, word);
 	for (i = tail; i != rq->prod; i++)
 		memcpy(rq_slot(rq, i),
 		       from + (uint64_t)(i & old_mask) * rq->stride,
 		       rq->stride);
-	use_ring(ctx, rq, word, max_wr);
+	rq_use_ring(ctx, rq, word, max_wr);
 	if (set)
-		replace_kept(ctx, rq, set);
+		kept_replace(ctx, rq, set);
 	else
 		quiesce(ctx);
-	free_ring(ctx, old, rq->stride);
+	rq_free_ring(ctx, old, rq->stride);
 	return 0;
 }
 
@@ -178,21 +183,20 @@ void rq_reset(struct urxe_rq *rq)
 	atomic_store_explicit(&rq->sh->done, 0, memory_order_release);
 }
 
-bool rq_view_load(struct urxe_rq_view *v)
+bool rq_view_load(struct urxe_rq_view *v, struct urxe_arena *a)
 {
 	uint64_t word = atomic_load_explicit(&v->sh->ring,
 					     memory_order_acquire);
-	uint32_t log = word & (URXE_PAGE - 1);
+	uint32_t log = URXE_RQ_LOG(word);
 
 	v->ring = NULL;
 	v->ring_word = word;
 	if (!word)
 		return true; /* a QP that cannot receive */
-	if (log > 15)
+	if (log > URXE_RQ_MAX_LOG)
 		return false;
 	v->mask = (1u << log) - 1;
-	v->ring = arena_ptr(v->arena, word & ~(uint64_t)(URXE_PAGE - 1),
-			    (uint64_t)v->stride << log);
+	v->ring = arena_ptr(a, URXE_RQ_OFFSET(word), (uint64_t)v->stride << log);
 	return v->ring;
 }
 
@@ -200,17 +204,16 @@ bool rq_view_init(struct urxe_rq_view *v, struct urxe_arena *a,
 		  struct urxe_rq_sh *sh)
 {
 	v->sh = sh;
-	v->arena = a;
 	v->stride = sh->stride;
 	v->max_sge = sh->max_sge;
 	if (v->max_sge > URXE_MAX_SGE || v->stride > 4096 ||
-	    (v->stride && v->stride < stride_for(v->max_sge)))
+	    (v->stride && v->stride < rq_stride(v->max_sge)))
 		return false;
-	return rq_view_load(v);
+	return rq_view_load(v, a);
 }
 
 /* A ticket that is not out; there is one, because the queue is not full. */
-static uint32_t take_ticket(struct urxe_rq *rq)
+static uint32_t rq_take_ticket(struct urxe_rq *rq)
 {
 	struct urxe_kept_set *kept = rq_kept_set(rq);
 	uint32_t t = rq->next_ticket, count = kept->count, i;
@@ -227,9 +230,9 @@ static uint32_t take_ticket(struct urxe_rq *rq)
 }
 
 /* Remember what is in the slot at prod. */
-static void keep(struct urxe_rq *rq, struct urxe_recv *r)
+static void rq_keep(struct urxe_rq *rq, struct urxe_recv *r)
 {
-	uint32_t ticket = take_ticket(rq);
+	uint32_t ticket = rq_take_ticket(rq);
 	struct urxe_kept *k = kept_at(rq_kept_set(rq), ticket);
 
 	r->ticket = ticket;
@@ -238,7 +241,7 @@ static void keep(struct urxe_rq *rq, struct urxe_recv *r)
 	atomic_store_explicit(&k->out, true, memory_order_relaxed);
 }
 
-static int push(struct urxe_rq *rq, const struct ibv_recv_wr *wr)
+static int rq_push(struct urxe_rq *rq, const struct ibv_recv_wr *wr)
 {
 	struct urxe_recv *r;
 	uint64_t total = 0;
@@ -260,7 +263,7 @@ static int push(struct urxe_rq *rq, const struct ibv_recv_wr *wr)
 	}
 	r->total = total < UINT32_MAX ? total : UINT32_MAX;
 	if (rq_kept_set(rq))
-		keep(rq, r);
+		rq_keep(rq, r);
 	rq->prod++;
 	return 0;
 }
@@ -278,14 +281,20 @@ void rq_post_again(struct urxe_rq *rq, struct urxe_kept *k, uint32_t ticket)
 	atomic_store_explicit(&rq->sh->prod, rq->prod, memory_order_seq_cst);
 }
 
-static int append(struct urxe_rq *rq, struct ibv_recv_wr *wr,
-		  struct ibv_recv_wr **bad)
+/* Looks at the state under the lock that emptying the queue takes, too. */
+static bool rq_is_reset(const struct urxe_qp *qp)
+{
+	return qp && qp_state(qp) == IBV_QPS_RESET;
+}
+
+static int rq_append(struct urxe_rq *rq, const struct urxe_qp *qp,
+		     struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
 {
 	int ret = 0;
 
 	urxe_lock(&rq->lock);
 	for (; wr; wr = wr->next) {
-		ret = push(rq, wr);
+		ret = unlikely(rq_is_reset(qp)) ? EINVAL : rq_push(rq, wr);
 		if (ret) {
 			*bad = wr;
 			break;
@@ -297,18 +306,23 @@ static int append(struct urxe_rq *rq, struct ibv_recv_wr *wr,
 }
 
 int rq_post(struct urxe_context *ctx, struct urxe_rq *rq,
-	    struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
+	    const struct urxe_qp *qp, struct ibv_recv_wr *wr,
+	    struct ibv_recv_wr **bad)
 {
 	int ret;
 
 	if (rq_kept_set(rq) && rq_deaths(ctx))
 		rq_recover_now(ctx, false);
-	ret = append(rq, wr, bad);
-	if (unlikely(ret == ENOMEM && rq_kept_set(rq)) && rq_recover_now(ctx, true))
-		ret = append(rq, *bad, bad);
+	ret = rq_append(rq, qp, wr, bad);
+	if (unlikely(ret == ENOMEM && rq_kept_set(rq)) &&
+	    rq_recover_now(ctx, true))
+		ret = rq_append(rq, qp, *bad, bad);
 	if (unlikely(ret == ENOMEM))
 		urxe_why("a receive is refused: the queue is full (max_wr %u)",
 			 rq->max_wr);
+	else if (unlikely(ret && rq_is_reset(qp)))
+		urxe_why("ibv_post_recv: QP 0x%x is in RESET, not yet in INIT",
+			 qp->qpn);
 	else if (unlikely(ret))
 		urxe_why("a receive is refused: %d SGEs, and max_sge is %u",
 			 (*bad)->num_sge, rq->max_sge);
@@ -324,31 +338,22 @@ void rq_wake_waiter(struct urxe_qp *qp)
 		service_wake_slot(qp->ctx->fabric, who - 1);
 }
 
-int urxe_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr,
-		   struct ibv_recv_wr **bad)
+int rq_post_recv(struct urxe_qp *qp, struct ibv_recv_wr *wr,
+		 struct ibv_recv_wr **bad)
 {
-	struct urxe_qp *qp = to_uqp(ibqp);
-	enum ibv_qp_state state;
 	int ret;
 
 	if (unlikely(!qp->rq.sh)) { /* it has an SRQ, or it is XRC */
 		urxe_why("ibv_post_recv: QP 0x%x has no receive queue: it has an SRQ, or is XRC",
-			 qp->vqp.qp.qp_num);
+			 qp->qpn);
 		*bad = wr;
 		return EINVAL;
 	}
-	if (unlikely(qp_state(qp) == IBV_QPS_RESET)) {
-		urxe_why("ibv_post_recv: QP 0x%x is in RESET, not yet in INIT",
-			 qp->vqp.qp.qp_num);
-		*bad = wr;
-		return EINVAL;
-	}
-	ret = rq_post(qp->ctx, &qp->rq, wr, bad);
+	ret = rq_post(qp->ctx, &qp->rq, qp, wr, bad);
 	if (unlikely(atomic_load_explicit(&qp->sh->waiter,
 					  memory_order_seq_cst)))
 		rq_wake_waiter(qp);
-	state = qp_state(qp);
-	if (unlikely(state == IBV_QPS_ERR)) {
+	if (unlikely(qp_state(qp) == IBV_QPS_ERR)) {
 		urxe_lock(&qp->lock);
 		flush_qp(qp);
 		urxe_unlock(&qp->lock);

@@ -1,26 +1,48 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/*
- * Receive queues, in shared memory: a ring of slots, each a struct urxe_recv.
- *
- * prod is stored by the owner after it filled slots (release; seq_cst once
- * per post, because a parked requester looks the other way round).  A
- * requester reads the slot at cons and then takes it by compare-and-swap on
- * cons; it has copied all it needs before, so the slot may be posted anew as
- * soon as cons has passed it and its completion was polled.  done follows
- * cons when the completion is published: between the two lies what a dying
- * requester took with it.
- *
- * SRQs, and the queues of UD QPs, are a crowd's: receives that were taken are
- * completed in any order.  There done is not used.  Each receive has a
- * *ticket*, which comes back with its completion, and under that number the
- * owner keeps a copy, in its own memory, from posting to polling.  So the slot
- * may be posted anew while a slow requester is still at work, and what a dead
- * one took and did not complete can be posted again (rq_recover.c).
- */
+/* Receive queues; the protocol is in shared/rq_ring.h. */
 #ifndef URXE_RQ_H
 #define URXE_RQ_H
 
-#include "urxe.h"
+#include <infiniband/verbs.h>
+
+#include "context.h"
+#include "lock.h"
+#include "shared/rq_ring.h"
+
+/*
+ * What the owner remembers of a receive that several may take, from posting
+ * to polling.  A struct urxe_recv follows.
+ */
+struct urxe_kept {
+	_Atomic bool out; /* not polled yet; cleared by the poller */
+	bool found; /* its completion was found; rq_recover.c */
+	uint32_t pos;
+};
+
+struct urxe_kept_set {
+	uint32_t count, stride;
+	char slot[];
+};
+
+/* A receive queue, as its owner has it. */
+struct urxe_rq {
+	struct urxe_lock lock;
+	struct urxe_rq_sh *sh;
+	char *ring;
+	uint32_t mask, stride, max_wr, max_sge;
+	uint32_t prod;
+	_Atomic uint32_t tail; /* released by polling */
+	struct urxe_kept_set *_Atomic kept; /* NULL: one requester only */
+	uint32_t next_ticket;
+};
+
+/* A receive queue, as a requester sees it. */
+struct urxe_rq_view {
+	struct urxe_rq_sh *sh;
+	uint64_t ring_word; /* what ring and mask were made from */
+	const char *ring;
+	uint32_t mask, stride, max_sge;
+};
 
 static inline struct urxe_recv *rq_slot(const struct urxe_rq *rq,
 					uint32_t index)
@@ -66,34 +88,32 @@ static inline void rq_release(struct urxe_rq *rq, struct urxe_kept *k)
 	atomic_fetch_add_explicit(&rq->tail, 1, memory_order_release);
 }
 
-/*
- * An SRQ can be resized.  The new ring has copies of what is posted, under
- * the same positions, and its word is stored before anything new is posted:
- * a requester that loaded prod (acquire) and then finds the word it knows can
- * trust its slots up to there; else it looks again (rq_view_load).  The old
- * ring is freed after a quiesce().
- */
-
 /* A peer's (or our own) receive queue; false if its numbers make no sense. */
 bool rq_view_init(struct urxe_rq_view *v, struct urxe_arena *a,
 		  struct urxe_rq_sh *sh);
-bool rq_view_load(struct urxe_rq_view *v);
+/* Its ring, which may be a new one: v->ring is NULL if there is none. */
+bool rq_view_load(struct urxe_rq_view *v, struct urxe_arena *a);
 
 /*
  * Make and free the ring of a queue of max_wr receives of max_sge each;
- * crowd: there are several requesters.
+ * shared: there are several requesters.
  */
 int rq_create(struct urxe_context *ctx, struct urxe_rq *rq,
 	      struct urxe_rq_sh *sh, uint32_t max_wr, uint32_t max_sge,
-	      bool single_threaded, bool crowd);
+	      bool single_threaded, bool shared);
 void rq_destroy(struct urxe_context *ctx, struct urxe_rq *rq);
+/* Empty it; rq->lock is held. */
 void rq_reset(struct urxe_rq *rq);
 /* errno value; EINVAL if more is posted than would fit.  rq->lock is held. */
 int rq_resize(struct urxe_context *ctx, struct urxe_rq *rq, uint32_t max_wr);
 
-/* Append receives; errno value, *bad the first one not posted. */
+/*
+ * Append receives; errno value, *bad the first one not posted.  qp: whose queue
+ * it is, which must not be in RESET, or NULL for an SRQ.
+ */
 int rq_post(struct urxe_context *ctx, struct urxe_rq *rq,
-	    struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
+	    const struct urxe_qp *qp, struct ibv_recv_wr *wr,
+	    struct ibv_recv_wr **bad);
 /* Post again what was taken and will never be completed. */
 void rq_post_again(struct urxe_rq *rq, struct urxe_kept *k, uint32_t ticket);
 /* Somebody waits for a receive of this queue. */
@@ -120,7 +140,8 @@ static inline bool rq_deaths(const struct urxe_context *ctx)
 					     memory_order_relaxed));
 }
 
-int urxe_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr,
-		   struct ibv_recv_wr **bad);
+/* ibv_post_recv */
+int rq_post_recv(struct urxe_qp *qp, struct ibv_recv_wr *wr,
+		 struct ibv_recv_wr **bad);
 
 #endif

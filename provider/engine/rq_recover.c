@@ -19,14 +19,15 @@
  */
 #include "base/clock.h"
 #include "bounce.h"
-#include "abi/context.h"
-#include "verbs/cq.h"
+#include "context.h"
+#include "cq.h"
+#include "log.h"
 #include "poll.h"
-#include "verbs/qp.h"
+#include "qp.h"
 #include "quiesce.h"
 #include "retry.h"
 #include "rq.h"
-#include "verbs/srq.h"
+#include "srq.h"
 
 /* How often a queue that is full makes us look for the dead. */
 #define REAP_NS 100000000ull
@@ -69,7 +70,7 @@ static void find(struct urxe_cqe *e, void *arg)
 		if (q->srq && URXE_WQE_INDEX(e->wqe) == q->srq->index)
 			k = rq_kept(q->rq, URXE_WQE_TICKET(e->wqe));
 	} else if (q->qp && e->opcode & IBV_WC_RECV &&
-		   e->qpn == q->qp->vqp.qp.qp_num) {
+		   e->qpn == q->qp->qpn) {
 		k = rq_kept(q->rq, e->wqe);
 	}
 	if (k)
@@ -79,7 +80,7 @@ static void find(struct urxe_cqe *e, void *arg)
 /* Has another process polled it?  We are inside its gate. */
 static bool polled_elsewhere(const struct urxe_cq *cq)
 {
-	const struct urxe_cqe *e = &cq->ring[cq->head & cq->mask];
+	const struct urxe_cqe *e = &cq->ring.entry[cq->head & cq->ring.mask];
 
 	return atomic_load_explicit(&cq->sh->ring, memory_order_relaxed) !=
 		       cq->ring_word ||
@@ -94,7 +95,7 @@ static bool search(struct urxe_cq *cq, struct queue *q)
 	if (polled_elsewhere(cq))
 		q->other_hands = true;
 	else
-		cq_each(cq, find, q);
+		poll_each(cq, find, q);
 	gate_unlock(&cq->gate);
 	return true;
 }

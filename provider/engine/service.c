@@ -9,10 +9,11 @@
 
 #include "base/clock.h"
 #include "base/thread.h"
-#include "verbs/cq_moderate.h"
+#include "cq_moderate.h"
 #include "peer.h"
 #include "retry.h"
 #include "rq.h"
+#include "service.h"
 
 /* A dead peer is noticed within this time even if nothing is parked. */
 #define LIFE_CHECK_NS 100000000ull

@@ -2,16 +2,17 @@
 #include <errno.h>
 
 #include "base/log2.h"
-#include "verbs/parent_domain.h"
-#include "verbs/qp.h"
+#include "log.h"
+#include "qp.h"
 #include "requester.h"
 #include "sq.h"
 #include "wqe.h"
 
-int sq_create(struct urxe_sq *sq, const struct ibv_qp_cap *cap, bool signal_all)
+size_t sq_plan(struct urxe_sq *sq, const struct ibv_qp_cap *cap,
+	       bool signal_all)
 {
 	uint32_t payload = cap->max_send_sge * sizeof(struct urxe_sge);
-	uint32_t depth = pow2_up(cap->max_send_wr ? cap->max_send_wr : 1);
+	uint32_t depth = pow2_up(cap->max_send_wr);
 
 	if (cap->max_inline_data > payload)
 		payload = cap->max_inline_data;
@@ -21,14 +22,7 @@ int sq_create(struct urxe_sq *sq, const struct ibv_qp_cap *cap, bool signal_all)
 	sq->max_sge = cap->max_send_sge;
 	sq->max_inline = payload < URXE_MAX_INLINE ? payload : URXE_MAX_INLINE;
 	sq->signal_all = signal_all;
-	sq->ring = pd_alloc_buf(sq->pd, (size_t)depth * sq->stride,
-				URXE_RESOURCE_SQ, &sq->custom);
-	return sq->ring ? 0 : -ENOMEM;
-}
-
-void sq_destroy(struct urxe_sq *sq)
-{
-	pd_free_buf(sq->pd, sq->ring, URXE_RESOURCE_SQ, sq->custom);
+	return (size_t)depth * sq->stride;
 }
 
 void sq_reset(struct urxe_sq *sq)
@@ -53,7 +47,7 @@ const uint32_t sq_ops[SQ_TYPES] = {
 	[IBV_QPT_XRC_SEND] = CONNECTED_OPS | RELIABLE_OPS,
 };
 
-static int put_data(const struct urxe_sq *sq, struct urxe_wqe *w,
+static int wqe_put_data(const struct urxe_sq *sq, struct urxe_wqe *w,
 		    const struct ibv_send_wr *wr)
 {
 	int i, ret;
@@ -71,14 +65,14 @@ static int put_data(const struct urxe_sq *sq, struct urxe_wqe *w,
 }
 
 /* What the opcode needs beside its data. */
-static int put_op(struct urxe_qp *qp, struct urxe_wqe *w,
+static int wqe_put_op(struct urxe_qp *qp, struct urxe_wqe *w,
 		  const struct ibv_send_wr *wr)
 {
 	w->imm = wr->imm_data; /* or the rkey to invalidate */
 	switch ((unsigned int)wr->opcode) {
 	case IBV_WR_SEND:
 	case IBV_WR_SEND_WITH_IMM:
-		if (qp->vqp.qp.qp_type == IBV_QPT_UD)
+		if (qp->type == IBV_QPT_UD)
 			return wqe_ud(w, wr->wr.ud.ah, wr->wr.ud.remote_qpn,
 				      wr->wr.ud.remote_qkey);
 		return 0;
@@ -103,7 +97,7 @@ static int put_op(struct urxe_qp *qp, struct urxe_wqe *w,
 	return EINVAL; /* struct ibv_send_wr has no place for a FLUSH */
 }
 
-static int push(struct urxe_qp *qp, const struct ibv_send_wr *wr)
+static int sq_push(struct urxe_qp *qp, const struct ibv_send_wr *wr)
 {
 	struct urxe_wqe *w;
 	int ret;
@@ -111,31 +105,31 @@ static int push(struct urxe_qp *qp, const struct ibv_send_wr *wr)
 	ret = wqe_begin(qp, wr->opcode, wr->send_flags, wr->wr_id, &w);
 	if (unlikely(ret))
 		return ret;
-	ret = put_op(qp, w, wr);
+	ret = wqe_put_op(qp, w, wr);
 	if (unlikely(ret))
 		return ret;
-	if (qp->vqp.qp.qp_type == IBV_QPT_XRC_SEND)
+	if (qp->type == IBV_QPT_XRC_SEND)
 		w->srqn = wr->qp_type.xrc.remote_srqn;
 	if (likely(!(WQE_BARE_OPS & WQE_BIT(w->opcode))))
-		ret = put_data(&qp->sq, w, wr);
+		ret = wqe_put_data(&qp->sq, w, wr);
 	if (likely(!ret))
 		qp->sq.prod++;
 	return ret;
 }
 
-/* What push refused, for URXE_LOG. */
+/* What sq_push refused, for URXE_LOG. */
 static void __attribute__((cold))
-explain(const struct urxe_qp *qp, const struct ibv_send_wr *wr, int err)
+sq_explain(const struct urxe_qp *qp, const struct ibv_send_wr *wr, int err)
 {
 	const struct urxe_sq *sq = &qp->sq;
-	const unsigned int qpn = qp->vqp.qp.qp_num;
+	const unsigned int qpn = qp->qpn;
 
 	if (err == ENOMEM)
 		urxe_log("ibv_post_send: QP 0x%x: the send queue is full (max_send_wr %u): poll completions first",
 			 qpn, sq->max_wr);
-	else if (!sq_op_allowed(qp->vqp.qp.qp_type, wr->opcode))
+	else if (!sq_op_allowed(qp->type, wr->opcode))
 		urxe_log("ibv_post_send: QP 0x%x: opcode %d is not for QPs of type %d",
-			 qpn, (int)wr->opcode, (int)qp->vqp.qp.qp_type);
+			 qpn, (int)wr->opcode, (int)qp->type);
 	else if (wr->num_sge < 0 || (uint32_t)wr->num_sge > sq->max_sge)
 		urxe_log("ibv_post_send: QP 0x%x: %d SGEs, and max_send_sge is %u",
 			 qpn, wr->num_sge, sq->max_sge);
@@ -147,10 +141,9 @@ explain(const struct urxe_qp *qp, const struct ibv_send_wr *wr, int err)
 			 qpn);
 }
 
-int urxe_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr,
-		   struct ibv_send_wr **bad)
+int sq_post(struct urxe_qp *qp, struct ibv_send_wr *wr,
+	    struct ibv_send_wr **bad)
 {
-	struct urxe_qp *qp = to_uqp(ibqp);
 	enum ibv_qp_state state;
 	int ret = 0;
 
@@ -158,16 +151,16 @@ int urxe_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr,
 	state = qp_state(qp);
 	if (unlikely(state < IBV_QPS_RTS)) {
 		urxe_why("ibv_post_send: QP 0x%x is in %s, not yet in RTS",
-			 qp->vqp.qp.qp_num, urxe_state_name(state));
+			 qp->qpn, urxe_state_name(state));
 		*bad = wr;
 		ret = EINVAL;
 		goto out;
 	}
 	for (; wr; wr = wr->next) {
-		ret = push(qp, wr);
+		ret = sq_push(qp, wr);
 		if (unlikely(ret)) {
 			if (urxe_log_on)
-				explain(qp, wr, ret);
+				sq_explain(qp, wr, ret);
 			*bad = wr;
 			break;
 		}

@@ -3,7 +3,64 @@
 #ifndef URXE_SQ_H
 #define URXE_SQ_H
 
-#include "urxe.h"
+#include <infiniband/verbs.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#include "av.h"
+#include "opcode.h"
+#include "shared/layout.h"
+
+/* How far the invalidation of a SEND WITH INVALIDATE has come. */
+enum urxe_inv { URXE_INV_TO_DO, URXE_INV_DONE, URXE_INV_FAILED };
+
+/* What is in an SQ slot: the WR as posted, then SGEs or inline data. */
+struct urxe_wqe {
+	uint64_t wr_id;
+	uint64_t length; /* sum of the SGEs, or of the inline data */
+	uint64_t remote_addr;
+	union {
+		struct {
+			uint64_t compare_add, swap;
+		} atomic;
+		struct {
+			uint32_t qpn, qkey;
+			struct urxe_av av;
+		} ud;
+		struct { /* IBV_WR_BIND_MW */
+			uint64_t addr, length;
+			uint32_t mw_key, new_key, mr_key, access;
+		} bind;
+		struct { /* URXE_WR_FLUSH */
+			uint32_t type, level;
+		} flush;
+		uint8_t write_data[8]; /* URXE_WR_ATOMIC_WRITE, no SGE */
+	};
+	uint32_t rkey;
+	uint32_t imm; /* as it goes on the wire, or the rkey to invalidate */
+	uint32_t srqn; /* XRC: the remote SRQ */
+	uint8_t opcode; /* enum ibv_wr_opcode */
+	uint8_t flags; /* enum ibv_send_flags */
+	uint8_t num_sge;
+	uint8_t inv; /* IBV_WR_SEND_WITH_INV: enum urxe_inv */
+	struct urxe_sge sge[]; /* or inline bytes */
+};
+
+/*
+ * The send queue, private to its process.  tail <= comp <= exec <= prod:
+ * slots below tail are free (their completion was polled), below comp are
+ * completed, below exec executed.
+ */
+struct urxe_sq {
+	char *ring; /* its maker's */
+	uint32_t mask, stride;
+	uint32_t max_wr, max_sge, max_inline;
+	uint32_t prod, exec, comp;
+	_Atomic uint32_t tail;
+	bool signal_all;
+};
+
+struct urxe_qp;
 
 static inline struct urxe_wqe *sq_slot(const struct urxe_sq *sq, uint32_t index)
 {
@@ -12,12 +69,13 @@ static inline struct urxe_wqe *sq_slot(const struct urxe_sq *sq, uint32_t index)
 							  sq->stride);
 }
 
-/* sq->pd says whose allocator is asked for the ring. */
-int sq_create(struct urxe_sq *sq, const struct ibv_qp_cap *cap, bool signal_all);
-void sq_destroy(struct urxe_sq *sq);
+/* The number of bytes that its ring needs, which the caller then gives it. */
+size_t sq_plan(struct urxe_sq *sq, const struct ibv_qp_cap *cap,
+	       bool signal_all);
 void sq_reset(struct urxe_sq *sq);
 
-int urxe_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr,
-		   struct ibv_send_wr **bad);
+/* ibv_post_send */
+int sq_post(struct urxe_qp *qp, struct ibv_send_wr *wr,
+	    struct ibv_send_wr **bad);
 
 #endif

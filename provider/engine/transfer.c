@@ -4,6 +4,7 @@
 #include <sys/uio.h>
 
 #include "bounce.h"
+#include "log.h"
 #include "transfer.h"
 
 void transfer_tail(char *dst, const char *src, uint64_t len)

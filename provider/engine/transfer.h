@@ -17,6 +17,7 @@
 #include <string.h>
 #include <sys/uio.h>
 
+#include "context.h"
 #include "mem.h"
 
 enum transfer_status {

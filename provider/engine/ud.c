@@ -10,7 +10,8 @@
 #include <netinet/ip.h>
 #include <string.h>
 
-#include "verbs/mcast.h"
+#include "log.h"
+#include "qp.h"
 #include "ud.h"
 
 #define GRH_BYTES 40
@@ -92,14 +93,14 @@ static void deliver(struct urxe_qp *qp, const struct urxe_wqe *w, uint32_t qpn,
 	struct urxe_conn *c = destination(qp, qpn);
 	enum response resp;
 
-	if (!c || !responder_listens(c, qkey_of(qp, w)))
+	if (!c || !conn_listens(c, qkey_of(qp, w)))
 		return;
 	resp = responder_receive(c, req);
 	if (resp == RESP_RNR)
 		urxe_why("a datagram found no receive on QP 0x%x: dropped",
 			 qpn);
 	else if (resp == RESP_NAK_INVALID || resp == RESP_NAK_OPERATION)
-		responder_broken(c, RESP_NAK_OPERATION);
+		conn_break(c, RESP_NAK_OPERATION);
 }
 
 void ud_send(struct urxe_qp *qp, const struct urxe_wqe *w, struct urxe_seg *src,

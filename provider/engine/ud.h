@@ -5,9 +5,6 @@
 
 #include "responder.h"
 
-/* Destinations a UD QP remembers. */
-#define UD_DESTS 64
-
 /*
  * Send a datagram: src[0] is free for the GRH, the message follows in
  * src[1..].  Nobody answers.

@@ -13,7 +13,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "sq.h"
+#include "qp.h"
 
 #define WQE_BIT(op) (1u << (op))
 #define WQE_SEND_OPS \
@@ -45,7 +45,7 @@ static inline int wqe_begin(struct urxe_qp *qp, uint32_t opcode,
 	struct urxe_sq *sq = &qp->sq;
 	struct urxe_wqe *w;
 
-	if (unlikely(!sq_op_allowed(qp->vqp.qp.qp_type, opcode) ||
+	if (unlikely(!sq_op_allowed(qp->type, opcode) ||
 		     flags & ~WQE_FLAGS))
 		return EINVAL;
 	/* acquire: the poller is done with the slot */

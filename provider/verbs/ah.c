@@ -5,10 +5,11 @@
 #include <string.h>
 
 #include "ah.h"
-#include "mcast.h"
+#include "context.h"
+#include "engine/log.h"
 #include "pd.h"
 
-static bool is_ours(const struct urxe_dev *dev, const uint8_t gid[16])
+static bool ah_gid_is_ours(const struct urxe_dev *dev, const uint8_t gid[16])
 {
 	uint32_t i;
 
@@ -30,7 +31,7 @@ int ah_check(struct urxe_context *ctx, const struct ibv_ah_attr *attr)
 				  memory_order_acquire))
 		return EINVAL;
 	if (mcast_is_group(attr->grh.dgid.raw) ||
-	    is_ours(dev, attr->grh.dgid.raw))
+	    ah_gid_is_ours(dev, attr->grh.dgid.raw))
 		return 0;
 	urxe_why("no device of this fabric has that destination GID");
 	return EHOSTUNREACH;

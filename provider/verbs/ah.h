@@ -3,7 +3,8 @@
 #ifndef URXE_AH_H
 #define URXE_AH_H
 
-#include "engine/urxe.h"
+#include "engine/av.h"
+#include "engine/context.h"
 
 /*
  * Is this a path of this device?  EINVAL (no GRH, which RoCE needs; another

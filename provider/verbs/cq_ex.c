@@ -1,29 +1,30 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #include <errno.h>
 
-#include "cq_ex.h"
-#include "parent_domain.h"
-#include "pd.h"
+#include "cq.h"
+#include "engine/log.h"
 #include "engine/poll.h"
+#include "parent_domain.h"
 
-static struct urxe_cq *from_ex(struct ibv_cq_ex *cq)
+static struct urxe_vcq *from_ex(struct ibv_cq_ex *cq)
 {
-	return container_of(cq, struct urxe_cq, vcq.cq_ex);
+	return container_of(cq, struct urxe_vcq, v.cq_ex);
 }
 
 /* ------------------------------------------------------- the iterator */
 
-static bool advance(struct urxe_cq *cq)
+static bool advance(struct urxe_vcq *vcq)
 {
+	struct urxe_cq *cq = &vcq->cq;
 	bool got;
 
 	gate_enter(&cq->gate);
-	got = poll_take(cq, &cq->current);
+	got = poll_take(cq, &vcq->current);
 	gate_leave(&cq->gate);
 	if (!got)
 		return false;
-	cq->vcq.cq_ex.wr_id = cq->current.wr_id;
-	cq->vcq.cq_ex.status = cq->current.status;
+	vcq->v.cq_ex.wr_id = vcq->current.wr_id;
+	vcq->v.cq_ex.status = vcq->current.status;
 	return true;
 }
 
@@ -33,17 +34,17 @@ static bool advance(struct urxe_cq *cq)
  */
 static int start_poll(struct ibv_cq_ex *ibcq, struct ibv_poll_cq_attr *attr)
 {
-	struct urxe_cq *cq = from_ex(ibcq);
+	struct urxe_vcq *vcq = from_ex(ibcq);
 
 	if (unlikely(attr->comp_mask))
 		return EINVAL;
-	poll_progress(cq);
-	cq_lock(cq);
-	if (!advance(cq)) {
-		cq_unlock(cq);
+	poll_progress(&vcq->cq);
+	cq_lock(&vcq->cq);
+	if (!advance(vcq)) {
+		cq_unlock(&vcq->cq);
 		return ENOENT;
 	}
-	atomic_store_explicit(&cq->batch_thread, pthread_self(),
+	atomic_store_explicit(&vcq->batch_thread, pthread_self(),
 			      memory_order_relaxed);
 	return 0;
 }
@@ -55,11 +56,11 @@ static int next_poll(struct ibv_cq_ex *ibcq)
 
 static void end_poll(struct ibv_cq_ex *ibcq)
 {
-	struct urxe_cq *cq = from_ex(ibcq);
+	struct urxe_vcq *vcq = from_ex(ibcq);
 
-	atomic_store_explicit(&cq->batch_thread, (pthread_t)0,
+	atomic_store_explicit(&vcq->batch_thread, (pthread_t)0,
 			      memory_order_relaxed);
-	cq_unlock(cq);
+	cq_unlock(&vcq->cq);
 }
 
 /* ------------------------------------------------------- the fields */
@@ -130,7 +131,7 @@ static uint64_t read_timestamp(struct ibv_cq_ex *cq)
 #define WC_FLAGS (IBV_WC_STANDARD_FLAGS | TIMESTAMP_FLAGS)
 
 /* What was not asked for cannot be read (man ibv_create_cq_ex). */
-static void set_calls(struct ibv_cq_ex *cq, uint64_t wc_flags)
+static void cq_ex_set_calls(struct ibv_cq_ex *cq, uint64_t wc_flags)
 {
 	cq->start_poll = start_poll;
 	cq->next_poll = next_poll;
@@ -164,7 +165,7 @@ static void set_calls(struct ibv_cq_ex *cq, uint64_t wc_flags)
 #define CQ_FLAGS \
 	(IBV_CREATE_CQ_ATTR_SINGLE_THREADED | IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN)
 
-static int check_attr(const struct ibv_cq_init_attr_ex *a, uint32_t flags,
+static int cq_ex_check_attr(const struct ibv_cq_init_attr_ex *a, uint32_t flags,
 		      const struct urxe_pd *parent)
 {
 	if (a->comp_mask & ~CQ_MASKS)
@@ -191,14 +192,14 @@ struct ibv_cq_ex *urxe_create_cq_ex(struct ibv_context *ibctx,
 				.channel = a->channel };
 	struct urxe_pd *parent = NULL;
 	int ret, saved = errno;
-	struct urxe_cq *cq;
+	struct urxe_vcq *vcq;
 	uint32_t flags = 0;
 
 	if (a->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS)
 		flags = a->flags;
 	if (a->comp_mask & IBV_CQ_INIT_ATTR_MASK_PD && a->parent_domain)
 		parent = to_upd(a->parent_domain);
-	ret = check_attr(a, flags, parent);
+	ret = cq_ex_check_attr(a, flags, parent);
 	if (ret)
 		return urxe_fail(ret, "ibv_create_cq_ex");
 	if (a->wc_flags & TIMESTAMP_FLAGS)
@@ -207,14 +208,14 @@ struct ibv_cq_ex *urxe_create_cq_ex(struct ibv_context *ibctx,
 		r.flags |= URXE_CQ_IGNORE_OVERRUN;
 	r.single_threaded = flags & IBV_CREATE_CQ_ATTR_SINGLE_THREADED ||
 			    pd_single_threaded(parent);
-	cq = cq_create(to_uctx(ibctx), &r);
-	if (!cq)
+	vcq = vcq_create(ibctx, &r);
+	if (!vcq)
 		return NULL;
 	if (parent) {
 		pd_get(parent);
-		cq->parent = parent;
+		vcq->parent = parent;
 	}
-	set_calls(&cq->vcq.cq_ex, a->wc_flags);
+	cq_ex_set_calls(&vcq->v.cq_ex, a->wc_flags);
 	errno = saved;
-	return &cq->vcq.cq_ex;
+	return &vcq->v.cq_ex;
 }

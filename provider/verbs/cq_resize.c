@@ -5,19 +5,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cq_resize.h"
+#include "cq.h"
+#include "engine/log.h"
 #include "engine/poll.h"
 #include "engine/quiesce.h"
 
 /* Room for what is left of the old backlog and two rings full of entries. */
-static struct urxe_backlog *new_backlog(const struct urxe_cq *cq)
+static struct urxe_backlog *backlog_new(const struct urxe_cq *cq)
 {
 	const struct urxe_backlog *old = cq->backlog;
 	uint32_t left = old ? old->count - old->head : 0;
 	struct urxe_backlog *b;
 
 	b = malloc(sizeof(*b) +
-		   (left + 2 * ((size_t)cq->mask + 1)) * sizeof(b->cqe[0]));
+		   (left + 2 * ((size_t)cq->ring.mask + 1)) * sizeof(b->cqe[0]));
 	if (!b)
 		return NULL;
 	b->head = 0;
@@ -28,19 +29,19 @@ static struct urxe_backlog *new_backlog(const struct urxe_cq *cq)
 }
 
 /* Poll the ring into the backlog, until it is empty or has max entries. */
-static void drain(struct urxe_cq *cq, struct urxe_backlog *b, uint32_t max)
+static void backlog_drain(struct urxe_cq *cq, struct urxe_backlog *b, uint32_t max)
 {
 	struct urxe_cqe *e;
 
 	while (b->count < max && (e = poll_ring(cq))) {
 		memcpy(&b->cqe[b->count++], e, sizeof(*e));
-		cq_ring_release(e, cq->head, cq->mask + 1);
+		cq_ring_release(e, cq->head, cq->ring.mask + 1);
 		cq->head++;
 	}
 }
 
 /* Completions that polling will show; those of dead QPs it drops. */
-static uint32_t waiting(const struct urxe_backlog *b)
+static uint32_t backlog_waiting(const struct urxe_backlog *b)
 {
 	uint32_t i, n = 0;
 
@@ -49,27 +50,22 @@ static uint32_t waiting(const struct urxe_backlog *b)
 	return n;
 }
 
-static _Atomic uint32_t *tail_hint(struct urxe_cq *cq, uint64_t word)
-{
-	return &cq->sh->tail_hint[!!(word & URXE_CQ_PARITY)];
-}
-
 /*
  * End the ring, have the next one taken, and wait until nobody is in the old
  * one.  False if it fills up faster than it is drained.
  */
-static bool move_producers(struct urxe_cq *cq, uint64_t next,
+static bool cq_move_producers(struct urxe_cq *cq, uint64_t next,
 			   struct urxe_backlog *b, uint32_t max, uint32_t *end)
 {
 	struct urxe_cq_sh *sh = cq->sh;
 
-	atomic_store_explicit(tail_hint(cq, next), 0, memory_order_relaxed);
+	atomic_store_explicit(&sh->tail_hint[!!(next & URXE_CQ_PARITY)], 0,
+			      memory_order_relaxed);
 	atomic_store_explicit(&sh->next_ring, next, memory_order_relaxed);
-	while (!cq_ring_close(cq->ring, cq->mask, tail_hint(cq, cq->ring_word),
-			      end)) {
+	while (!cq_ring_close(&cq->ring, end)) {
 		if (b->count >= max)
 			return false;
-		drain(cq, b, max);
+		backlog_drain(cq, b, max);
 		sched_yield(); /* a producer may be slow to publish */
 	}
 	atomic_store_explicit(&sh->ring, next, memory_order_seq_cst);
@@ -77,45 +73,45 @@ static bool move_producers(struct urxe_cq *cq, uint64_t next,
 	return true;
 }
 
-static int replace(struct urxe_cq *cq, struct urxe_backlog *b, int cqe)
+static int cq_replace_ring(struct urxe_cq *cq, struct urxe_backlog *b, int cqe)
 {
-	uint32_t max = b->count + cq->mask + 1;
+	uint32_t max = b->count + cq->ring.mask + 1;
 	uint64_t next, old = cq->ring_word;
 	uint32_t end;
 	int ret;
 
-	drain(cq, b, max);
-	if (waiting(b) > (uint32_t)cqe) {
+	backlog_drain(cq, b, max);
+	if (backlog_waiting(b) > (uint32_t)cqe) {
 		urxe_why("ibv_resize_cq: %u completions wait, %d are asked for",
-			 waiting(b), cqe);
+			 backlog_waiting(b), cqe);
 		return EINVAL;
 	}
 	ret = cq_ring_new(cq->ctx, cqe, &next);
 	if (ret)
 		return -ret;
 	next |= ~old & URXE_CQ_PARITY;
-	if (!move_producers(cq, next, b, max, &end)) {
+	if (!cq_move_producers(cq, next, b, max, &end)) {
 		cq_ring_free(cq->ctx, next);
 		return EINVAL;
 	}
 	/* what the dead have claimed is skipped by and by */
-	for (drain(cq, b, UINT32_MAX); cq->head != end;) {
+	for (backlog_drain(cq, b, UINT32_MAX); cq->head != end;) {
 		sched_yield();
-		drain(cq, b, UINT32_MAX);
+		backlog_drain(cq, b, UINT32_MAX);
 	}
 	cq_ring_free(cq->ctx, old);
 	cq_use_ring(cq, next);
 	return 0;
 }
 
-static int resize(struct urxe_cq *cq, int cqe)
+static int cq_resize(struct urxe_cq *cq, int cqe)
 {
-	struct urxe_backlog *b = new_backlog(cq);
+	struct urxe_backlog *b = backlog_new(cq);
 	int ret;
 
 	if (!b)
 		return ENOMEM;
-	ret = replace(cq, b, cqe);
+	ret = cq_replace_ring(cq, b, cqe);
 	free(cq->backlog);
 	cq->backlog = b;
 	if (!b->count) {
@@ -127,18 +123,20 @@ static int resize(struct urxe_cq *cq, int cqe)
 
 int urxe_resize_cq(struct ibv_cq *ibcq, int cqe)
 {
-	struct urxe_cq *cq = to_ucq(ibcq);
+	struct urxe_vcq *vcq = to_vcq(ibcq);
+	struct urxe_cq *cq = &vcq->cq;
 	int ret, saved = errno;
 
 	if (cqe < 1 || cqe > URXE_MAX_CQE)
 		return EINVAL;
-	if (pthread_equal(atomic_load_explicit(&cq->batch_thread,
+	if (pthread_equal(atomic_load_explicit(&vcq->batch_thread,
 					       memory_order_relaxed),
 			  pthread_self()))
 		return EBUSY; /* in the middle of ibv_start_poll */
 	cq_lock(cq);
 	gate_enter(&cq->gate);
-	ret = resize(cq, cqe);
+	ret = cq_resize(cq, cqe);
+	vcq_set_size(vcq);
 	gate_leave(&cq->gate);
 	cq_unlock(cq);
 	errno = saved;

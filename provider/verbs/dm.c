@@ -3,12 +3,17 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "context.h"
 #include "dm.h"
+#include "engine/log.h"
+#include "engine/peer.h"
+#include "engine/process.h"
+#include "mr.h"
 
 /* Copies are in units of this, as devices have it. */
 #define DM_UNIT 4
 
-static int check_range(const struct urxe_dm *dm, uint64_t offset, size_t length)
+static int dm_check_range(const struct urxe_dm *dm, uint64_t offset, size_t length)
 {
 	if (offset % DM_UNIT || length % DM_UNIT || offset > dm->length ||
 	    length > dm->length - offset)
@@ -20,7 +25,7 @@ static int memcpy_to_dm(struct ibv_dm *ibdm, uint64_t offset, const void *host,
 			size_t length)
 {
 	struct urxe_dm *dm = to_udm(ibdm);
-	int ret = check_range(dm, offset, length);
+	int ret = dm_check_range(dm, offset, length);
 
 	if (!ret)
 		memcpy(dm->ptr + offset, host, length);
@@ -31,7 +36,7 @@ static int memcpy_from_dm(void *host, struct ibv_dm *ibdm, uint64_t offset,
 			  size_t length)
 {
 	struct urxe_dm *dm = to_udm(ibdm);
-	int ret = check_range(dm, offset, length);
+	int ret = dm_check_range(dm, offset, length);
 
 	if (!ret) {
 		/* what a peer wrote before it said so is to be seen */
@@ -41,7 +46,7 @@ static int memcpy_from_dm(void *host, struct ibv_dm *ibdm, uint64_t offset,
 	return ret;
 }
 
-static bool is_mine(const struct urxe_context *ctx,
+static bool dm_is_mine(const struct urxe_context *ctx,
 		    const struct urxe_dm_slot *slot)
 {
 	return atomic_load_explicit(&slot->used, memory_order_acquire) ==
@@ -52,12 +57,12 @@ bool dm_exists(const struct urxe_dm *dm)
 {
 	const struct urxe_dm_slot *slot = &dm->ctx->fabric->dev->dm[dm->slot];
 
-	return is_mine(dm->ctx, slot) && slot->offset == dm->offset &&
+	return dm_is_mine(dm->ctx, slot) && slot->offset == dm->offset &&
 	       slot->length >= dm->length;
 }
 
 /* One process's handle of the device memory in slot. */
-static struct ibv_dm *new_handle(struct urxe_dm *dm, struct urxe_context *ctx,
+static struct ibv_dm *dm_new_handle(struct urxe_dm *dm, struct urxe_context *ctx,
 				 uint32_t slot, uint64_t length)
 {
 	dm->ctx = ctx;
@@ -67,7 +72,7 @@ static struct ibv_dm *new_handle(struct urxe_dm *dm, struct urxe_context *ctx,
 	dm->ptr = ctx->fabric->dm + dm->offset;
 	dm->vdm.handle = slot;
 	dm->vdm.dm.handle = slot;
-	dm->vdm.dm.context = ctx->ibv;
+	dm->vdm.dm.context = to_ibv(ctx);
 	dm->vdm.dm.memcpy_to_dm = memcpy_to_dm;
 	dm->vdm.dm.memcpy_from_dm = memcpy_from_dm;
 	return &dm->vdm.dm;
@@ -93,7 +98,7 @@ struct ibv_dm *urxe_alloc_dm(struct ibv_context *ibctx,
 	if (ret < 0)
 		goto err_put;
 	errno = saved;
-	return new_handle(dm, ctx, ret, attr->length);
+	return dm_new_handle(dm, ctx, ret, attr->length);
 
 err_put:
 	fabric_obj_put(ctx->fabric, ctx->slot, URXE_OBJ_DM);
@@ -126,7 +131,7 @@ struct ibv_dm *urxe_import_dm(struct ibv_context *ibctx, uint32_t handle)
 	uint64_t length;
 
 	if (handle >= URXE_MAX_DM ||
-	    !is_mine(ctx, &ctx->fabric->dev->dm[handle]))
+	    !dm_is_mine(ctx, &ctx->fabric->dev->dm[handle]))
 		return urxe_fail(-ENOENT, "ibv_import_dm: no such handle");
 	slot = &ctx->fabric->dev->dm[handle];
 	length = slot->length;
@@ -134,10 +139,51 @@ struct ibv_dm *urxe_import_dm(struct ibv_context *ibctx, uint32_t handle)
 	    length > ctx->fabric->dev->dm_bytes - slot->offset)
 		return urxe_fail(-EPROTO, "ibv_import_dm: a broken handle");
 	dm = calloc(1, sizeof(*dm));
-	return dm ? new_handle(dm, ctx, handle, length) : NULL;
+	return dm ? dm_new_handle(dm, ctx, handle, length) : NULL;
 }
 
 void urxe_unimport_dm(struct ibv_dm *ibdm)
 {
 	free(to_udm(ibdm));
+}
+
+/* ---------------------------------------------------------- registering */
+
+#define DM_ACCESS \
+	(MR_BASIC_ACCESS | IBV_ACCESS_MW_BIND | IBV_ACCESS_ZERO_BASED | \
+	 URXE_ACCESS_FLUSH_GLOBAL)
+
+struct ibv_mr *urxe_reg_dm_mr(struct ibv_pd *ibpd, struct ibv_dm *ibdm,
+			      uint64_t offset, size_t length,
+			      unsigned int access)
+{
+	struct urxe_pd *pd = to_upd(ibpd);
+	struct urxe_dm *dm = to_udm(ibdm);
+	struct urxe_dm_slot *slot = &pd->ctx->fabric->dev->dm[dm->slot];
+	struct urxe_key desc;
+	struct urxe_mr *mr;
+	int ret;
+
+	ret = mr_check_access(access, DM_ACCESS);
+	if (ret || !(access & IBV_ACCESS_ZERO_BASED) ||
+	    ibdm->context != ibpd->context || !dm_exists(dm) ||
+	    offset > dm->length || length > dm->length - offset)
+		return urxe_fail(-EINVAL, "ibv_reg_dm_mr: access or range");
+	memset(&desc, 0, sizeof(desc));
+	desc.kind = URXE_MEM_DM;
+	desc.va = slot->offset + offset;
+	desc.length = length;
+	desc.access = access;
+	desc.pid = urxe_pid;
+	desc.flags = pd->ctx->self->my_flag;
+	desc.dm = dm->slot + 1;
+	atomic_fetch_add_explicit(&slot->mrs, 1, memory_order_acq_rel);
+	mr = mr_create(pd, &desc, &ret);
+	if (!mr) {
+		mr_forget(pd->ctx, &desc);
+		return urxe_fail(ret, "ibv_reg_dm_mr");
+	}
+	/* this MR is handed out inline: core fills nothing in */
+	mr->vmr.mr.length = length;
+	return &mr->vmr.mr;
 }

@@ -3,7 +3,22 @@
 #ifndef URXE_DM_H
 #define URXE_DM_H
 
-#include "engine/urxe.h"
+#include "abi/pabi/pabi.h"
+#include "engine/context.h"
+
+struct urxe_dm {
+	struct pabi_dm vdm;
+	struct urxe_context *ctx;
+	char *ptr;
+	uint64_t length;
+	uint64_t offset; /* in the heap */
+	uint32_t slot;
+};
+
+static inline struct urxe_dm *to_udm(struct ibv_dm *dm)
+{
+	return container_of(dm, struct urxe_dm, vdm.dm);
+}
 
 struct ibv_dm *urxe_alloc_dm(struct ibv_context *ctx,
 			     struct ibv_alloc_dm_attr *attr);

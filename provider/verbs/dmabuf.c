@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "engine/log.h"
 #include "mr.h"
 
 #ifndef MADV_POPULATE_READ

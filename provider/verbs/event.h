@@ -1,40 +1,22 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/*
- * Events: records of 8 bytes (completion channel: the CQ's address in its
- * process) and 16 bytes (async: element, type) in the FIFOs that core reads.
- */
-#ifndef URXE_EVENT_H
-#define URXE_EVENT_H
+#ifndef URXE_VERBS_EVENT_H
+#define URXE_VERBS_EVENT_H
 
-#include "engine/urxe.h"
+#include "cq.h"
+#include "qp.h"
+#include "srq.h"
 
-/* Write end of FIFO number - 1 of peer's context; -1 if nobody reads it. */
-int event_open(struct urxe_peer *peer, uint32_t number);
-
-/*
- * An event of a CQ to its channel.  False if the FIFO is full and the event
- * must be sent again later.
- */
-bool event_send_comp(int fd, struct urxe_cq_sh *sh);
-/* Events that did not fit into their channel, now that one was read. */
-void event_resend(struct urxe_context *ctx);
-
-/* Raise an async event of a QP, SRQ or CQ in peer's context. */
-void event_raise_qp(struct urxe_peer *peer, struct urxe_qp_sh *sh,
-		    enum ibv_event_type type);
-void event_raise_srq(struct urxe_peer *peer, struct urxe_srq_sh *sh,
-		     enum ibv_event_type type);
-void event_raise_cq(struct urxe_peer *peer, struct urxe_cq_sh *sh,
-		    enum ibv_event_type type);
+/* Number + 1 of the context's async FIFO, 0 if it has none. */
+uint32_t event_async_fifo(const struct ibv_context *ibv);
 
 /*
  * Before an object is destroyed: take its unread events back and wait until
  * those that were read are acknowledged (man ibv_destroy_cq, ibv_destroy_qp).
  * Nobody may be able to raise another one.
  */
-void event_wait_cq(struct urxe_cq *cq);
-void event_wait_qp(struct urxe_qp *qp);
-void event_wait_srq(struct urxe_srq *srq);
+void event_wait_cq(struct urxe_vcq *cq);
+void event_wait_qp(struct ibv_qp *qp);
+void event_wait_srq(struct ibv_srq *srq);
 
 /* In the child of a fork. */
 void event_after_fork(void);

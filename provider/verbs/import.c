@@ -9,12 +9,13 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
+#include "engine/log.h"
 #include "fabric/bitmap.h"
 #include "import.h"
-#include "pd.h"
+#include "mr.h"
 
 /* The MR that handle names, under the arena's lock. */
-static struct urxe_key *find(struct urxe_context *ctx, uint32_t handle,
+static struct urxe_key *import_find(struct urxe_context *ctx, uint32_t handle,
 			     uint64_t *live)
 {
 	struct urxe_arena *a = ctx->arena;
@@ -28,7 +29,7 @@ static struct urxe_key *find(struct urxe_context *ctx, uint32_t handle,
 	return *live && !(k->flags & URXE_MR_IS_MW) ? k : NULL;
 }
 
-static void fill(struct urxe_mr *mr, struct urxe_pd *pd, uint32_t key)
+static void import_fill(struct urxe_mr *mr, struct urxe_pd *pd, uint32_t key)
 {
 	const struct urxe_key *k = mr->key;
 
@@ -56,13 +57,13 @@ struct ibv_mr *urxe_import_mr(struct ibv_pd *ibpd, uint32_t handle)
 	if (!mr)
 		return NULL;
 	robust_lock(&a->lock);
-	mr->key = find(pd->ctx, handle, &live);
+	mr->key = import_find(pd->ctx, handle, &live);
 	if (!mr->key || !pd_exists(pd))
 		ret = fabric_fail(ENOENT, "no such handle");
 	else if (mr->key->pd != pd->pd.handle)
 		ret = fabric_fail(EINVAL, "the MR is in another PD");
 	else
-		fill(mr, pd, (uint32_t)live);
+		import_fill(mr, pd, (uint32_t)live);
 	robust_unlock(&a->lock);
 	if (!ret)
 		return &mr->vmr.mr;

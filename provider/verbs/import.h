@@ -3,7 +3,7 @@
 #ifndef URXE_IMPORT_H
 #define URXE_IMPORT_H
 
-#include "engine/urxe.h"
+#include <infiniband/verbs.h>
 
 struct ibv_mr *urxe_import_mr(struct ibv_pd *pd, uint32_t handle);
 void urxe_unimport_mr(struct ibv_mr *mr);

@@ -6,11 +6,13 @@
 #include <sys/mman.h>
 
 #include "engine/bounce.h"
-#include "dm.h"
+#include "engine/file.h"
+#include "engine/key.h"
+#include "engine/log.h"
+#include "engine/process.h"
+#include "engine/vma.h"
 #include "mr.h"
 #include "odp.h"
-#include "pd.h"
-#include "engine/vma.h"
 
 #define WRITE_ACCESS \
 	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | \
@@ -29,7 +31,7 @@ int mr_check_access(unsigned int access, unsigned int known)
 }
 
 /* Which pages it is: peers may map shared ones, too. */
-static int describe_file(struct urxe_context *ctx, const struct vma *file,
+static int mr_describe_file(struct urxe_context *ctx, const struct vma *file,
 			 unsigned int access, struct urxe_key *out)
 {
 	bool persistent = access & URXE_ACCESS_FLUSH_PERSISTENT;
@@ -73,7 +75,7 @@ int mr_describe(struct urxe_context *ctx, void *addr, size_t length,
 	if (ret)
 		return fabric_fail(-ret, "not all of it is mapped%s",
 				   access & WRITE_ACCESS ? " and writable" : "");
-	return describe_file(ctx, &file, access, out);
+	return mr_describe_file(ctx, &file, access, out);
 }
 
 void mr_forget(struct urxe_context *ctx, const struct urxe_key *k)
@@ -188,46 +190,5 @@ struct ibv_mr *urxe_alloc_null_mr(struct ibv_pd *ibpd)
 	mr->vmr.mr.length = SIZE_MAX;
 	mr->vmr.mr.rkey = 0;
 	mr->vmr.type = PABI_MR_NULL;
-	return &mr->vmr.mr;
-}
-
-/* ---------------------------------------------------------- device memory */
-
-#define DM_ACCESS \
-	(MR_BASIC_ACCESS | IBV_ACCESS_MW_BIND | IBV_ACCESS_ZERO_BASED | \
-	 URXE_ACCESS_FLUSH_GLOBAL)
-
-struct ibv_mr *urxe_reg_dm_mr(struct ibv_pd *ibpd, struct ibv_dm *ibdm,
-			      uint64_t offset, size_t length,
-			      unsigned int access)
-{
-	struct urxe_pd *pd = to_upd(ibpd);
-	struct urxe_dm *dm = to_udm(ibdm);
-	struct urxe_dm_slot *slot = &pd->ctx->fabric->dev->dm[dm->slot];
-	struct urxe_key desc;
-	struct urxe_mr *mr;
-	int ret;
-
-	ret = mr_check_access(access, DM_ACCESS);
-	if (ret || !(access & IBV_ACCESS_ZERO_BASED) ||
-	    ibdm->context != ibpd->context || !dm_exists(dm) ||
-	    offset > dm->length || length > dm->length - offset)
-		return urxe_fail(-EINVAL, "ibv_reg_dm_mr: access or range");
-	memset(&desc, 0, sizeof(desc));
-	desc.kind = URXE_MEM_DM;
-	desc.va = slot->offset + offset;
-	desc.length = length;
-	desc.access = access;
-	desc.pid = urxe_pid;
-	desc.flags = pd->ctx->self->my_flag;
-	desc.dm = dm->slot + 1;
-	atomic_fetch_add_explicit(&slot->mrs, 1, memory_order_acq_rel);
-	mr = mr_create(pd, &desc, &ret);
-	if (!mr) {
-		mr_forget(pd->ctx, &desc);
-		return urxe_fail(ret, "ibv_reg_dm_mr");
-	}
-	/* this MR is handed out inline: core fills nothing in */
-	mr->vmr.mr.length = length;
 	return &mr->vmr.mr;
 }

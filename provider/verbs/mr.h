@@ -3,7 +3,22 @@
 #ifndef URXE_MR_H
 #define URXE_MR_H
 
-#include "engine/urxe.h"
+#include "abi/pabi/pabi.h"
+#include "engine/opcode.h"
+#include "pd.h"
+
+struct urxe_mr {
+	struct pabi_mr vmr;
+	struct urxe_context *ctx;
+	struct urxe_key *key;
+	void *map; /* ibv_reg_dmabuf_mr's own mapping, or NULL */
+	size_t map_len;
+};
+
+static inline struct urxe_mr *to_umr(struct ibv_mr *mr)
+{
+	return container_of(mr, struct urxe_mr, vmr.mr);
+}
 
 struct ibv_mr *urxe_reg_mr(struct ibv_pd *pd, void *addr, size_t length,
 			   uint64_t iova, int access);
@@ -43,32 +58,5 @@ void mr_forget(struct urxe_context *ctx, const struct urxe_key *k);
 /* The MR that desc describes, enabled.  On failure NULL and -errno in err. */
 struct urxe_mr *mr_create(struct urxe_pd *pd, const struct urxe_key *desc,
 			  int *err);
-
-/* key.c: entries of the context's key table. */
-
-/* A new entry, not yet live; its key in *key.  NULL and -errno in *err. */
-struct urxe_key *key_alloc(struct urxe_context *ctx, enum urxe_obj obj,
-			   uint32_t *key, int *err);
-/* Copy all but live and windows. */
-void key_set(struct urxe_key *k, const struct urxe_key *desc);
-/* Here it comes: peers may use it. */
-void key_enable(struct urxe_key *k, uint32_t key);
-/*
- * Nobody may use it any more; waits for those who do.  -EBUSY while windows
- * are bound to it, -ENOENT if key is not what the entry holds.
- */
-int key_revoke(struct urxe_context *ctx, uint32_t key);
-/* The same, and no other process can name it from here on. */
-int key_retire(struct urxe_context *ctx, uint32_t key);
-void key_free(struct urxe_context *ctx, enum urxe_obj obj, uint32_t key);
-
-/*
- * Note the shared file an MR lies in; its index, or -1 (then path 3).  Peers
- * may map it if it is in memory, else it must be wanted for another reason.
- */
-struct vma;
-int file_get(struct urxe_context *ctx, const struct vma *v, bool any,
-	     bool *in_memory);
-void file_put(struct urxe_context *ctx, uint32_t index);
 
 #endif

@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 
+#include "engine/log.h"
 #include "mr.h"
 
 /* struct ibv_mr_init_attr; later releases have more behind it. */

@@ -1,37 +1,26 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/*
- * Memory windows, types 1 and 2B: keys of their own for a part of an MR,
- * bound and invalidated by work requests.
- *
- * A window is an entry of the key table that, while it is bound, describes
- * the memory itself, so that a requester needs no second look-up.  Entries
- * are bound and unbound under the arena's lock, which also orders that with
- * the end of MRs (key.c); readers take no lock: an entry changes only while
- * its live word is 0 and nobody is inside.
- *
- * The three work request functions wait for requesters.  They are called
- * with qp's guard up and put it down meanwhile: what the caller looked up
- * before must be looked up again.
- */
+/* Memory windows, as libibverbs has them. */
 #ifndef URXE_MW_H
 #define URXE_MW_H
 
-#include "engine/urxe.h"
+#include <infiniband/verbs.h>
+
+#include "engine/context.h"
+
+struct urxe_mw {
+	struct ibv_mw mw;
+	struct urxe_context *ctx;
+	struct urxe_key *key;
+};
+
+static inline struct urxe_mw *to_umw(struct ibv_mw *mw)
+{
+	return container_of(mw, struct urxe_mw, mw);
+}
 
 struct ibv_mw *urxe_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type);
 int urxe_dealloc_mw(struct ibv_mw *mw);
 int urxe_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw,
 		 struct ibv_mw_bind *bind);
-
-/* IBV_WR_BIND_MW: IBV_WC_SUCCESS or IBV_WC_MW_BIND_ERR. */
-enum ibv_wc_status mw_bind(struct urxe_qp *qp, const struct urxe_wqe *w);
-/* IBV_WR_LOCAL_INV: the same. */
-enum ibv_wc_status mw_invalidate_local(struct urxe_qp *qp, uint32_t rkey);
-/*
- * The responder's half of IBV_WR_SEND_WITH_INV: rkey of context p, for QP
- * qpn of PD pd there.  False: there is no such window.
- */
-bool mw_invalidate_remote(struct urxe_qp *qp, struct urxe_peer *p, uint32_t qpn,
-			  uint32_t pd, uint32_t rkey);
 
 #endif

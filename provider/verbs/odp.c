@@ -1,18 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #include <errno.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include "engine/mem.h"
+#include "engine/odp.h"
+#include "engine/vma.h"
 #include "odp.h"
 #include "pd.h"
-#include "engine/vma.h"
-
-/* linux/mman.h of 5.14 */
-#ifndef MADV_POPULATE_READ
-#define MADV_POPULATE_READ 22
-#define MADV_POPULATE_WRITE 23
-#endif
 
 /* enum ibv_odp_transport_cap_bits, two of them newer than some headers */
 #define ODP_FLUSH (1u << 6)
@@ -56,37 +49,8 @@ int odp_describe(struct urxe_key *desc)
 	return 0;
 }
 
-/* Bring the pages in.  0, or -EFAULT: they are not there. */
-static int populate(uint64_t va, uint64_t len, bool write)
-{
-	uint64_t mask = (uint64_t)sysconf(_SC_PAGESIZE) - 1;
-	uint64_t start = va & ~mask;
-	uint64_t bytes = (va + len - start + mask) & ~mask;
-	int ret, saved = errno;
-	struct vma file;
-
-	if (!len)
-		return 0;
-	if (va + len < va)
-		return -EFAULT;
-	ret = madvise((void *)(uintptr_t)start, bytes,
-		      write ? MADV_POPULATE_WRITE : MADV_POPULATE_READ);
-	if (ret)
-		ret = -errno;
-	errno = saved;
-	if (ret == -EINVAL) /* an older kernel, or a device's memory */
-		return vma_check(va, len, write, &file);
-	return ret ? -EFAULT : 0;
-}
-
-bool odp_fault(const struct urxe_key *k, uint64_t addr, uint64_t len,
-	       bool write)
-{
-	return !populate(k->va + (addr - k->iova), len, write);
-}
-
 /* The MR that an SGE names; the man page's errno values in *ret. */
-static const struct urxe_key *find(struct urxe_pd *pd,
+static const struct urxe_key *odp_find(struct urxe_pd *pd,
 				   const struct ibv_sge *sge, int *ret)
 {
 	struct urxe_arena *a = pd->ctx->arena;
@@ -111,7 +75,7 @@ static const struct urxe_key *find(struct urxe_pd *pd,
 	return *ret ? NULL : k;
 }
 
-static int advise(struct urxe_pd *pd, unsigned int advice,
+static int odp_advise(struct urxe_pd *pd, unsigned int advice,
 		  const struct ibv_sge *sge)
 {
 	bool write = advice == IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE;
@@ -120,7 +84,7 @@ static int advise(struct urxe_pd *pd, unsigned int advice,
 	uint64_t va;
 	int ret;
 
-	k = find(pd, sge, &ret);
+	k = odp_find(pd, sge, &ret);
 	if (!k)
 		return ret;
 	if (write && !(k->access & IBV_ACCESS_LOCAL_WRITE))
@@ -130,7 +94,7 @@ static int advise(struct urxe_pd *pd, unsigned int advice,
 	va = k->va + (sge->addr - k->iova);
 	if (advice == IBV_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT)
 		return -vma_check(va, sge->length, false, &file);
-	return -populate(va, sge->length, write);
+	return -odp_populate(va, sge->length, write);
 }
 
 /* It is done at once, with and without IBV_ADVISE_MR_FLAG_FLUSH. */
@@ -147,6 +111,6 @@ int urxe_advise_mr(struct ibv_pd *ibpd, enum ib_uverbs_advise_mr_advice advice,
 	    !sg_list)
 		return EINVAL;
 	for (i = 0; !ret && i < num_sge; i++)
-		ret = advise(pd, advice, &sg_list[i]);
+		ret = odp_advise(pd, advice, &sg_list[i]);
 	return ret;
 }

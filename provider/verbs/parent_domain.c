@@ -2,8 +2,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "engine/log.h"
 #include "parent_domain.h"
-#include "pd.h"
 
 #define BUF_ALIGN URXE_LINE
 

@@ -9,7 +9,7 @@
 #ifndef URXE_PARENT_DOMAIN_H
 #define URXE_PARENT_DOMAIN_H
 
-#include "engine/urxe.h"
+#include "pd.h"
 
 struct urxe_td {
 	struct ibv_td td;

@@ -2,6 +2,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "context.h"
+#include "engine/log.h"
 #include "parent_domain.h"
 #include "pd.h"
 
@@ -11,14 +13,14 @@
  * all; the others' handles are then good for ibv_unimport_pd only, which the
  * count in `live` tells.
  */
-static struct urxe_pd_sh *shared(const struct urxe_pd *pd)
+static struct urxe_pd_sh *pd_shared(const struct urxe_pd *pd)
 {
 	return &pd->ctx->arena->pd[pd->pd.handle];
 }
 
 bool pd_exists(const struct urxe_pd *pd)
 {
-	return atomic_load_explicit(&shared(pd)->live, memory_order_acquire) ==
+	return atomic_load_explicit(&pd_shared(pd)->live, memory_order_acquire) ==
 	       pd->live;
 }
 
@@ -41,7 +43,7 @@ void pd_hold(struct urxe_pd *pd)
 void pd_get(struct urxe_pd *pd)
 {
 	pd_hold(pd);
-	atomic_fetch_add_explicit(&shared(pd)->refs, 1, memory_order_relaxed);
+	atomic_fetch_add_explicit(&pd_shared(pd)->refs, 1, memory_order_relaxed);
 	if (pd->parent)
 		atomic_fetch_add_explicit(&pd->parent->refs, 1,
 					  memory_order_relaxed);
@@ -49,7 +51,7 @@ void pd_get(struct urxe_pd *pd)
 
 void pd_put(struct urxe_pd *pd)
 {
-	atomic_fetch_sub_explicit(&shared(pd)->refs, 1, memory_order_release);
+	atomic_fetch_sub_explicit(&pd_shared(pd)->refs, 1, memory_order_release);
 	if (pd->parent)
 		atomic_fetch_sub_explicit(&pd->parent->refs, 1,
 					  memory_order_release);
@@ -57,7 +59,7 @@ void pd_put(struct urxe_pd *pd)
 }
 
 /* A free entry: its number, and its count in *live. */
-static int take_handle(struct urxe_arena *a, uint32_t *live)
+static int pd_take_handle(struct urxe_arena *a, uint32_t *live)
 {
 	uint32_t i, count;
 
@@ -75,13 +77,13 @@ static int take_handle(struct urxe_arena *a, uint32_t *live)
 	return -ENOMEM;
 }
 
-static struct ibv_pd *new_handle(struct urxe_pd *pd, struct urxe_context *ctx,
+static struct ibv_pd *pd_new_handle(struct urxe_pd *pd, struct urxe_context *ctx,
 				 uint32_t handle, uint32_t live)
 {
 	atomic_init(&pd->users, 1);
 	pd->ctx = ctx;
 	pd->live = live;
-	pd->pd.context = ctx->ibv;
+	pd->pd.context = to_ibv(ctx);
 	pd->pd.handle = handle;
 	return &pd->pd;
 }
@@ -99,12 +101,12 @@ struct ibv_pd *urxe_alloc_pd(struct ibv_context *ibctx)
 	ret = fabric_obj_get(ctx->fabric, ctx->slot, URXE_OBJ_PD);
 	if (ret)
 		goto err_free;
-	ret = take_handle(ctx->arena, &live);
+	ret = pd_take_handle(ctx->arena, &live);
 	if (ret < 0)
 		goto err_put;
 	atomic_store_explicit(&ctx->arena->pd[ret].refs, 0,
 			      memory_order_relaxed);
-	return new_handle(pd, ctx, ret, live);
+	return pd_new_handle(pd, ctx, ret, live);
 
 err_put:
 	fabric_obj_put(ctx->fabric, ctx->slot, URXE_OBJ_PD);
@@ -122,12 +124,12 @@ int urxe_dealloc_pd(struct ibv_pd *ibpd)
 		return parent_dealloc(pd->parent);
 	if (!pd_exists(pd))
 		return ENOENT;
-	if (atomic_load_explicit(&shared(pd)->refs, memory_order_acquire)) {
+	if (atomic_load_explicit(&pd_shared(pd)->refs, memory_order_acquire)) {
 		urxe_why("ibv_dealloc_pd: MRs, QPs or others still use it");
 		return EBUSY;
 	}
 	if (!atomic_compare_exchange_strong_explicit(
-		    &shared(pd)->live, &live, live + 1, memory_order_acq_rel,
+		    &pd_shared(pd)->live, &live, live + 1, memory_order_acq_rel,
 		    memory_order_relaxed))
 		return ENOENT;
 	fabric_obj_put(pd->ctx->fabric, pd->ctx->slot, URXE_OBJ_PD);
@@ -147,7 +149,7 @@ struct ibv_pd *urxe_import_pd(struct ibv_context *ibctx, uint32_t handle)
 	if (!(live & 1))
 		return urxe_fail(-ENOENT, "ibv_import_pd: no such handle");
 	pd = calloc(1, sizeof(*pd));
-	return pd ? new_handle(pd, ctx, handle, live) : NULL;
+	return pd ? pd_new_handle(pd, ctx, handle, live) : NULL;
 }
 
 void urxe_unimport_pd(struct ibv_pd *ibpd)

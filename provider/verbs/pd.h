@@ -3,7 +3,22 @@
 #ifndef URXE_PD_H
 #define URXE_PD_H
 
-#include "engine/urxe.h"
+#include <infiniband/verbs.h>
+
+#include "engine/context.h"
+
+struct urxe_pd {
+	struct ibv_pd pd;
+	struct urxe_context *ctx;
+	uint32_t live; /* of the PD that this is a handle of; pd.c */
+	struct urxe_parent *parent; /* of a parent domain; parent_domain.h */
+	_Atomic uint32_t users; /* objects made with this handle, and it */
+};
+
+static inline struct urxe_pd *to_upd(struct ibv_pd *pd)
+{
+	return container_of(pd, struct urxe_pd, pd);
+}
 
 struct ibv_pd *urxe_alloc_pd(struct ibv_context *ctx);
 /* EBUSY while something is in it; ENOENT: another process destroyed it. */

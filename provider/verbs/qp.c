@@ -1,92 +1,27 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Queue pairs: their life.  The state machine is in qp_state.c. */
+/* Queue pairs: creating, querying, destroying.  qp_state.c has ibv_modify_qp. */
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
-#include "abi/context.h"
+#include "context.h"
+#include "cq.h"
 #include "engine/counters.h"
+#include "engine/log.h"
+#include "engine/quiesce.h"
 #include "event.h"
-#include "engine/flush.h"
 #include "parent_domain.h"
 #include "pd.h"
-#include "engine/poll.h"
 #include "qp.h"
-#include "engine/quiesce.h"
-#include "engine/responder.h"
-#include "engine/retry.h"
-#include "engine/rq.h"
-#include "engine/sq.h"
-#include "engine/ud.h"
+#include "srq.h"
 #include "xrc.h"
 
-bool qp_set_error(struct urxe_qp *qp, enum ibv_qp_state state)
-{
-	uint64_t word = atomic_load_explicit(&qp->sh->conn,
-					     memory_order_relaxed);
-
-	do {
-		if (state == IBV_QPS_SQE &&
-		    URXE_CONN_STATE(word) == IBV_QPS_ERR)
-			return false;
-	} while (!atomic_compare_exchange_weak_explicit(
-		&qp->sh->conn, &word,
-		(word & 0xffffffffffff) | (uint64_t)state << 48,
-		memory_order_seq_cst, memory_order_relaxed));
-	return true;
-}
-
-static void raise_event(struct urxe_qp *qp, enum ibv_event_type type)
-{
-	event_raise_qp(qp->ctx->self, qp->sh, type);
-}
-
-void qp_fatal(struct urxe_qp *qp)
-{
-	if (qp_state(qp) == IBV_QPS_ERR)
-		return;
-	qp_set_error(qp, IBV_QPS_ERR);
-	raise_event(qp, IBV_EVENT_QP_FATAL);
-}
-
-void qp_drained(struct urxe_qp *qp)
-{
-	if (qp_state(qp) != IBV_QPS_SQD || qp->stall.kind != STALL_NONE)
-		return;
-	qp->sqd_notify = false;
-	raise_event(qp, IBV_EVENT_SQ_DRAINED);
-}
-
-void qp_forget(struct urxe_qp *qp)
-{
-	uint32_t i;
-
-	stall_end(qp);
-	quiesce(qp->ctx);
-	conn_drop(&qp->conn);
-	for (i = 0; qp->dests && i < UD_DESTS; i++)
-		conn_drop(&qp->dests[i]);
-	if (qp->scq)
-		cq_clean(qp->scq, qp->vqp.qp.qp_num);
-	if (qp->rcq && qp->rcq != qp->scq)
-		cq_clean(qp->rcq, qp->vqp.qp.qp_num);
-	sq_reset(&qp->sq);
-	if (qp->rq.sh)
-		rq_reset(&qp->rq);
-	atomic_store_explicit(&qp->sh->last_wqe, 0, memory_order_relaxed);
-	atomic_store_explicit(&qp->sh->comm_est, 0, memory_order_relaxed);
-	atomic_store_explicit(&qp->sh->waiter, 0, memory_order_relaxed);
-}
-
-/* ---------------------------------------------------------- create */
-
-static bool is_xrc(enum ibv_qp_type type)
+static bool qp_type_is_xrc(enum ibv_qp_type type)
 {
 	return type == IBV_QPT_XRC_SEND || type == IBV_QPT_XRC_RECV;
 }
 
 /* Handles of another context mean nothing here. */
-static bool all_of(const struct ibv_context *ctx,
+static bool qp_all_of(const struct ibv_context *ctx,
 		   const struct ibv_qp_init_attr_ex *init)
 {
 	return (!init->pd || init->pd->context == ctx) &&
@@ -96,7 +31,7 @@ static bool all_of(const struct ibv_context *ctx,
 }
 
 /* What each type needs, and what it must not have; man ibv_create_qp_ex. */
-static int check_init(const struct ibv_context *ctx,
+static int qp_check_init(const struct ibv_context *ctx,
 		      const struct ibv_qp_init_attr_ex *init)
 {
 	const struct ibv_qp_cap *cap = &init->cap;
@@ -117,11 +52,11 @@ static int check_init(const struct ibv_context *ctx,
 		return init->comp_mask & IBV_QP_INIT_ATTR_XRCD && init->xrcd ?
 			       0 : -EINVAL;
 	if (!(init->comp_mask & IBV_QP_INIT_ATTR_PD) || !init->pd ||
-	    !init->send_cq || !all_of(ctx, init))
+	    !init->send_cq || !qp_all_of(ctx, init))
 		return -EINVAL;
-	if (!is_xrc(init->qp_type) && !init->recv_cq)
+	if (!qp_type_is_xrc(init->qp_type) && !init->recv_cq)
 		return -EINVAL;
-	if (is_xrc(init->qp_type) && init->srq)
+	if (qp_type_is_xrc(init->qp_type) && init->srq)
 		return -EINVAL;
 	if (cap->max_send_wr > URXE_MAX_QP_WR ||
 	    cap->max_recv_wr > URXE_MAX_QP_WR ||
@@ -132,240 +67,116 @@ static int check_init(const struct ibv_context *ctx,
 	return 0;
 }
 
-static void publish(struct urxe_qp *qp)
+void vqp_fill(struct urxe_vqp *vqp, struct ibv_context *ibv,
+		   void *qp_context, uint32_t qpn)
 {
-	struct urxe_qp_sh *sh = qp->sh;
+	struct ibv_qp *ibqp = &vqp->v.qp;
 
-	sh->user = (uintptr_t)&qp->vqp.qp;
-	sh->pd = qp->sq.pd ? qp->vqp.qp.pd->handle : 0;
-	sh->send_cq = qp->scq ? qp->scq->index : 0;
-	sh->recv_cq = qp->rcq ? qp->rcq->index : 0;
-	sh->srq = qp->srq ? qp->srq->index + 1 : 0;
-	sh->xrcd = qp->xrcd ? qp->xrcd->index + 1 : 0;
-	sh->type = qp->init.qp_type;
-	sh->pid = urxe_pid;
-	sh->async_fifo = urxe_async_fifo(qp->ctx);
-	atomic_store_explicit(&sh->events, 0, memory_order_relaxed);
-	atomic_store_explicit(&sh->handles, 1, memory_order_relaxed);
-	atomic_store_explicit(&sh->conn,
-			      URXE_CONN(qp->vqp.qp.qp_num, 0, IBV_QPS_RESET),
-			      memory_order_release);
+	ibqp->context = ibv;
+	ibqp->qp_context = qp_context;
+	ibqp->handle = qpn_index(qpn);
+	ibqp->qp_num = qpn;
+	ibqp->state = qp_state(&vqp->qp);
+	ibqp->qp_type = vqp->qp.type;
+	pthread_mutex_init(&ibqp->mutex, NULL);
+	pthread_cond_init(&ibqp->cond, NULL);
+	if (vqp->xrcd) {
+		pabi_qp_tail(&vqp->v)->comp_mask |= PABI_QP_HAS_XRCD;
+		pabi_qp_tail(&vqp->v)->xrcd = &vqp->xrcd->vxrcd.xrcd;
+	}
 }
 
-/* Everything the QP stands on now knows of it. */
-static void link_objects(struct urxe_qp *qp)
+/* What of the attributes a QP of its type keeps. */
+static void qp_take_init(struct urxe_vqp *vqp,
+			 const struct ibv_qp_init_attr_ex *a)
 {
-	struct urxe_context *ctx = qp->ctx;
+	struct ibv_qp_init_attr *init = &vqp->init;
 
-	pthread_mutex_lock(&ctx->lock);
-	if (qp->scq) {
-		qp->scq_next = qp->scq->send_qps;
-		qp->scq->send_qps = qp;
-		qp->scq->refs++;
+	init->qp_context = a->qp_context;
+	init->qp_type = a->qp_type;
+	if (a->qp_type == IBV_QPT_XRC_RECV) { /* all it has is its domain */
+		vqp->xrcd = to_uxrcd(a->xrcd);
+		return;
 	}
-	if (qp->rcq) {
-		qp->rcq_next = qp->rcq->recv_qps;
-		qp->rcq->recv_qps = qp;
-		qp->rcq->refs++;
+	vqp->pd = to_upd(a->pd);
+	init->sq_sig_all = a->sq_sig_all;
+	init->cap = a->cap;
+	init->send_cq = a->send_cq;
+	if (a->qp_type != IBV_QPT_XRC_SEND) {
+		init->recv_cq = a->recv_cq;
+		init->srq = a->srq;
 	}
-	if (qp->srq)
-		qp->srq->refs++;
-	atomic_store_explicit(&ctx->qp[qpn_index(qp->vqp.qp.qp_num)], qp,
-			      memory_order_release);
-	pthread_mutex_unlock(&ctx->lock);
-	if (qp->xrcd)
-		atomic_fetch_add_explicit(&qp->xrcd->refs, 1,
-					  memory_order_relaxed);
-	if (qp->sq.pd)
-		pd_get(qp->sq.pd);
+	if (a->qp_type == IBV_QPT_XRC_SEND || a->srq) {
+		init->cap.max_recv_wr = 0;
+		init->cap.max_recv_sge = 0;
+	}
 }
 
-static void unlink_objects(struct urxe_qp *qp)
+/* The engine's half, with a send queue from the PD's allocator. */
+static int qp_setup(struct urxe_vqp *vqp, struct urxe_context *ctx)
 {
-	struct urxe_context *ctx = qp->ctx;
-	struct urxe_cq *scq = qp->scq, *rcq = qp->rcq;
-	struct urxe_qp **p;
-
-	pthread_mutex_lock(&ctx->lock);
-	if (scq) {
-		for (p = &scq->send_qps; *p != qp; p = &(*p)->scq_next)
-			;
-		*p = qp->scq_next;
-		scq->refs--;
-	}
-	if (rcq) {
-		for (p = &rcq->recv_qps; *p != qp; p = &(*p)->rcq_next)
-			;
-		*p = qp->rcq_next;
-		rcq->refs--;
-	}
-	atomic_store_explicit(&ctx->qp[qpn_index(qp->vqp.qp.qp_num)], NULL,
-			      memory_order_seq_cst);
-	gate_barrier(); /* pollers look it up inside their gates */
-	if (scq)
-		gate_wait(&scq->gate);
-	if (rcq)
-		gate_wait(&rcq->gate);
-	if (qp->srq)
-		qp->srq->refs--;
-	pthread_mutex_unlock(&ctx->lock);
-	if (qp->xrcd)
-		atomic_fetch_sub_explicit(&qp->xrcd->refs, 1,
-					  memory_order_relaxed);
-	if (qp->sq.pd)
-		pd_put(qp->sq.pd);
-}
-
-/* Number, shared slot and queues. */
-static int setup(struct urxe_qp *qp, uint32_t *qpn)
-{
-	const struct ibv_qp_cap *cap = &qp->init.cap;
-	struct urxe_context *ctx = qp->ctx;
+	struct ibv_qp_init_attr *init = &vqp->init;
+	struct urxe_sq *sq = &vqp->qp.sq;
+	const struct qp_params p = {
+		.type = init->qp_type,
+		.scq = init->send_cq ? to_ucq(init->send_cq) : NULL,
+		.rcq = init->recv_cq ? to_ucq(init->recv_cq) : NULL,
+		.srq = init->srq ? to_usrq(init->srq) : NULL,
+		.max_recv_wr = init->cap.max_recv_wr,
+		.max_recv_sge = init->cap.max_recv_sge,
+		.pd = vqp->pd ? vqp->pd->pd.handle : 0,
+		.xrcd = vqp->xrcd ? vqp->xrcd->index + 1 : 0,
+		.single_threaded = pd_single_threaded(vqp->pd),
+		.async_fifo = event_async_fifo(to_ibv(ctx)),
+		.user = (uintptr_t)&vqp->v.qp,
+	};
+	size_t bytes = sq_plan(sq, &init->cap, init->sq_sig_all);
 	int ret;
 
-	ret = fabric_obj_get(ctx->fabric, ctx->slot, URXE_OBJ_QP);
+	sq->ring = pd_alloc_buf(vqp->pd, bytes, URXE_RESOURCE_SQ,
+				&vqp->custom_sq);
+	if (!sq->ring)
+		return -ENOMEM;
+	init->cap.max_inline_data = sq->max_inline;
+	ret = qp_open(&vqp->qp, ctx, &p);
 	if (ret)
-		return ret;
-	ret = qpn_alloc(ctx->fabric, ctx->slot, ctx->gen, qpn);
-	if (ret)
-		goto err_put;
-	qp->sh = &ctx->arena->qp[qpn_index(*qpn)];
-	qp->guard = &ctx->fabric->dev->guard[qpn_index(*qpn)];
-	ret = arena_reserve(ctx->cmd_fd, (char *)qp->sh - (char *)ctx->arena,
-			    sizeof(*qp->sh));
-	if (ret)
-		goto err_qpn;
-	memset(qp->sh, 0, sizeof(*qp->sh));
-	ret = -ENOMEM;
-	if (qp->init.qp_type == IBV_QPT_UD) {
-		qp->dests = calloc(UD_DESTS, sizeof(*qp->dests));
-		if (!qp->dests)
-			goto err_qpn;
-	}
-	ret = sq_create(&qp->sq, cap, qp->init.sq_sig_all);
-	if (ret)
-		goto err_dests;
-	qp->init.cap.max_inline_data = qp->sq.max_inline;
-	if (!qp->srq && !is_xrc(qp->init.qp_type))
-		ret = rq_create(ctx, &qp->rq, &qp->sh->rq, cap->max_recv_wr,
-				cap->max_recv_sge,
-				pd_single_threaded(qp->sq.pd),
-				qp->init.qp_type == IBV_QPT_UD);
-	if (ret)
-		goto err_sq;
-	return 0;
-
-err_sq:
-	sq_destroy(&qp->sq);
-err_dests:
-	free(qp->dests);
-err_qpn:
-	qpn_free(ctx->fabric, *qpn);
-err_put:
-	fabric_obj_put(ctx->fabric, ctx->slot, URXE_OBJ_QP);
+		pd_free_buf(vqp->pd, sq->ring, URXE_RESOURCE_SQ,
+			    vqp->custom_sq);
 	return ret;
 }
 
-/* Unless a target lives on in opened handles, its number goes, too. */
-static void teardown(struct urxe_qp *qp, bool last)
-{
-	struct urxe_context *ctx = qp->ctx;
-
-	if (qp->rq.sh)
-		rq_destroy(ctx, &qp->rq);
-	sq_destroy(&qp->sq);
-	free(qp->dests);
-	if (last) {
-		qpn_free(ctx->fabric, qp->vqp.qp.qp_num);
-		fabric_obj_put(ctx->fabric, ctx->slot, URXE_OBJ_QP);
-	}
-	urxe_lock_destroy(&qp->lock);
-	free(qp);
-}
-
-/* The public half: core initialises none of it for QPs. */
-static void fill_ibv_qp(struct urxe_qp *qp, const struct ibv_qp_init_attr_ex *a,
-			uint32_t qpn)
-{
-	struct ibv_qp *ibqp = &qp->vqp.qp;
-
-	ibqp->context = qp->ctx->ibv;
-	ibqp->qp_context = a->qp_context;
-	/* an XRC target has none, but librdmacm reads what it gave from here */
-	ibqp->pd = a->comp_mask & IBV_QP_INIT_ATTR_PD ? a->pd : NULL;
-	ibqp->send_cq = qp->scq ? a->send_cq : NULL;
-	ibqp->recv_cq = qp->rcq ? a->recv_cq : NULL;
-	ibqp->srq = qp->srq ? a->srq : NULL;
-	ibqp->handle = qpn_index(qpn);
-	ibqp->qp_num = qpn;
-	ibqp->state = IBV_QPS_RESET;
-	ibqp->qp_type = a->qp_type;
-	pthread_mutex_init(&ibqp->mutex, NULL);
-	pthread_cond_init(&ibqp->cond, NULL);
-	if (qp->xrcd) {
-		pabi_qp_tail(&qp->vqp)->comp_mask |= PABI_QP_HAS_XRCD;
-		pabi_qp_tail(&qp->vqp)->xrcd = a->xrcd;
-	}
-}
-
-static void take_init(struct urxe_qp *qp, const struct ibv_qp_init_attr_ex *a)
-{
-	bool xrc_recv = a->qp_type == IBV_QPT_XRC_RECV;
-
-	qp->init.qp_context = a->qp_context;
-	qp->init.qp_type = a->qp_type;
-	if (xrc_recv) { /* all it has is its domain */
-		qp->xrcd = to_uxrcd(a->xrcd);
-		return;
-	}
-	qp->sq.pd = to_upd(a->pd);
-	qp->init.sq_sig_all = a->sq_sig_all;
-	qp->init.cap = a->cap;
-	qp->init.send_cq = a->send_cq;
-	qp->scq = to_ucq(a->send_cq);
-	if (a->qp_type == IBV_QPT_XRC_SEND) {
-		qp->init.cap.max_recv_wr = 0;
-		qp->init.cap.max_recv_sge = 0;
-		return;
-	}
-	qp->init.recv_cq = a->recv_cq;
-	qp->rcq = to_ucq(a->recv_cq);
-	if (a->srq) {
-		qp->init.srq = a->srq;
-		qp->srq = to_usrq(a->srq);
-		qp->init.cap.max_recv_wr = 0;
-		qp->init.cap.max_recv_sge = 0;
-	}
-}
-
-struct ibv_qp *qp_create(struct ibv_context *ibctx,
-			 struct ibv_qp_init_attr_ex *a)
+struct ibv_qp *vqp_create(struct ibv_context *ibctx,
+			       struct ibv_qp_init_attr_ex *a)
 {
 	int ret, saved = errno;
-	struct urxe_qp *qp;
-	uint32_t qpn;
+	struct urxe_vqp *vqp;
 
-	ret = check_init(ibctx, a);
+	ret = qp_check_init(ibctx, a);
 	if (ret)
 		return urxe_fail(ret, "ibv_create_qp");
-	qp = calloc(1, sizeof(*qp));
-	if (!qp)
+	vqp = calloc(1, sizeof(*vqp));
+	if (!vqp)
 		return NULL;
-	qp->ctx = to_uctx(ibctx);
-	take_init(qp, a);
-	urxe_lock_init(&qp->lock, pd_single_threaded(qp->sq.pd));
-	ret = setup(qp, &qpn);
+	qp_take_init(vqp, a);
+	ret = qp_setup(vqp, to_uctx(ibctx));
 	if (ret) {
-		urxe_lock_destroy(&qp->lock);
-		free(qp);
+		free(vqp);
 		return urxe_fail(ret, "ibv_create_qp");
 	}
-	fill_ibv_qp(qp, a, qpn);
-	publish(qp);
-	link_objects(qp);
-	a->cap = qp->init.cap;
+	vqp_fill(vqp, ibctx, a->qp_context, vqp->qp.qpn);
+	/* an XRC target has none, but librdmacm reads what it gave from here */
+	vqp->v.qp.pd = a->comp_mask & IBV_QP_INIT_ATTR_PD ? a->pd : NULL;
+	vqp->v.qp.send_cq = vqp->init.send_cq;
+	vqp->v.qp.recv_cq = vqp->init.recv_cq;
+	vqp->v.qp.srq = vqp->init.srq;
+	if (vqp->xrcd)
+		atomic_fetch_add_explicit(&vqp->xrcd->refs, 1,
+					  memory_order_relaxed);
+	if (vqp->pd)
+		pd_get(vqp->pd);
+	a->cap = vqp->init.cap;
 	errno = saved;
-	return &qp->vqp.qp;
+	return &vqp->v.qp;
 }
 
 struct ibv_qp *urxe_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *init)
@@ -381,7 +192,7 @@ struct ibv_qp *urxe_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *init)
 		.comp_mask = IBV_QP_INIT_ATTR_PD,
 		.pd = pd,
 	};
-	struct ibv_qp *qp = qp_create(pd->context, &a);
+	struct ibv_qp *qp = vqp_create(pd->context, &a);
 
 	if (qp)
 		init->cap = a.cap;
@@ -390,19 +201,20 @@ struct ibv_qp *urxe_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *init)
 
 int urxe_destroy_qp(struct ibv_qp *ibqp)
 {
-	struct urxe_qp *qp = to_uqp(ibqp);
+	struct urxe_vqp *vqp = to_vqp(ibqp);
+	struct urxe_qp *qp = &vqp->qp;
 	int saved = errno;
 	bool last;
 
-	if (qp->mcast_groups)
+	if (atomic_load_explicit(&vqp->mcast_groups, memory_order_relaxed))
 		return EBUSY; /* man ibv_destroy_qp */
-	if (qp->opened) {
-		xrc_close_qp(qp);
+	if (vqp->opened) {
+		xrc_close_qp(vqp);
 		return 0;
 	}
 	urxe_lock(&qp->lock);
 	counters_flush(qp);
-	last = xrc_put_handle(qp);
+	last = xrc_put_handle(vqp);
 	if (last) {
 		atomic_store_explicit(&qp->sh->conn, 0, memory_order_seq_cst);
 		qp_forget(qp);
@@ -410,11 +222,18 @@ int urxe_destroy_qp(struct ibv_qp *ibqp)
 		quiesce(qp->ctx); /* no more events for this handle */
 	}
 	urxe_unlock(&qp->lock);
-	unlink_objects(qp);
-	event_wait_qp(qp);
+	qp_unlink(qp);
+	if (vqp->xrcd)
+		atomic_fetch_sub_explicit(&vqp->xrcd->refs, 1,
+					  memory_order_relaxed);
+	event_wait_qp(ibqp);
 	pthread_mutex_destroy(&ibqp->mutex);
 	pthread_cond_destroy(&ibqp->cond);
-	teardown(qp, last);
+	qp_close(qp, last);
+	pd_free_buf(vqp->pd, qp->sq.ring, URXE_RESOURCE_SQ, vqp->custom_sq);
+	if (vqp->pd)
+		pd_put(vqp->pd);
+	free(vqp);
 	errno = saved;
 	return 0;
 }
@@ -422,7 +241,8 @@ int urxe_destroy_qp(struct ibv_qp *ibqp)
 int urxe_query_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask,
 		  struct ibv_qp_init_attr *init)
 {
-	struct urxe_qp *qp = to_uqp(ibqp);
+	struct urxe_vqp *vqp = to_vqp(ibqp);
+	struct urxe_qp *qp = &vqp->qp;
 
 	(void)mask; /* all of it is at hand */
 	urxe_lock(&qp->lock);
@@ -435,12 +255,12 @@ int urxe_query_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask,
 	    attr->qp_state == IBV_QPS_SQD)
 		attr->rq_psn = atomic_load_explicit(&qp->sh->epsn,
 						    memory_order_relaxed);
-	if (qp->opened)
-		xrc_query_qp(qp, attr);
+	if (vqp->opened)
+		xrc_query_qp(vqp, attr);
 	attr->sq_draining = attr->qp_state == IBV_QPS_SQD &&
 			    qp->stall.kind != STALL_NONE;
-	attr->cap = qp->init.cap;
-	*init = qp->init;
+	attr->cap = vqp->init.cap;
+	*init = vqp->init;
 	urxe_unlock(&qp->lock);
 	return 0;
 }

@@ -1,33 +1,61 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Queue pairs. */
-#ifndef URXE_QP_H
-#define URXE_QP_H
+/* Queue pairs, as libibverbs has them. */
+#ifndef URXE_VERBS_QP_H
+#define URXE_VERBS_QP_H
 
-#include "engine/urxe.h"
+#include "abi/pabi/pabi.h"
+#include "engine/qp.h"
 
-/* The state; a peer's NAK may have made it ERR. */
-static inline enum ibv_qp_state qp_state(const struct urxe_qp *qp)
+/* ibv_wr_start ... ibv_wr_complete; qp_ex.c */
+struct urxe_wr_batch {
+	struct urxe_wqe *wqe; /* being built, not yet counted in sq.prod */
+	uint32_t first; /* sq.prod as it was */
+	int error; /* the first one: nothing will be posted */
+	bool needs_dest; /* the QP type's setter was not called yet */
+	bool needs_data; /* a data setter may be called */
+	pthread_t thread; /* whose it is, or 0; looked at after a fork */
+};
+
+struct urxe_vqp {
+	struct pabi_qp v;
+	struct urxe_qp qp;
+	struct urxe_wr_batch batch;
+	struct urxe_pd *pd; /* NULL: an XRC target */
+	bool custom_sq; /* the SQ's ring is of the PD's own allocator */
+	struct urxe_xrcd *xrcd; /* of an XRC target */
+	struct urxe_peer *opened; /* ibv_open_qp: the context it lives in */
+	_Atomic uint32_t mcast_groups; /* it is attached to */
+	struct ibv_qp_init_attr init;
+};
+
+static inline struct urxe_vqp *to_vqp(struct ibv_qp *qp)
 {
-	return URXE_CONN_STATE(atomic_load_explicit(&qp->sh->conn,
-						    memory_order_seq_cst));
+	return container_of(qp, struct urxe_vqp, v.qp);
 }
 
-/* To ERR, or to SQE unless it is in ERR already (then false). */
-bool qp_set_error(struct urxe_qp *qp, enum ibv_qp_state state);
-/* The same with IBV_EVENT_QP_FATAL: its CQ takes no more completions. */
-void qp_fatal(struct urxe_qp *qp);
-/* The send queue came to rest in SQD: raise IBV_EVENT_SQ_DRAINED once. */
-void qp_drained(struct urxe_qp *qp);
-/* Empty both queues and forget the connection (RESET, destroy). */
-void qp_forget(struct urxe_qp *qp);
+static inline struct urxe_qp *to_uqp(struct ibv_qp *qp)
+{
+	return &to_vqp(qp)->qp;
+}
 
-/* Both creating verbs; init->comp_mask says what is there. */
-struct ibv_qp *qp_create(struct ibv_context *ctx,
-			 struct ibv_qp_init_attr_ex *init);
+/* All creating verbs; init->comp_mask says what is there. */
+struct ibv_qp *vqp_create(struct ibv_context *ctx,
+			       struct ibv_qp_init_attr_ex *init);
+/* The public half, which core leaves to us: number, type, state, domain. */
+void vqp_fill(struct urxe_vqp *qp, struct ibv_context *ctx,
+		   void *qp_context, uint32_t qpn);
+
 struct ibv_qp *urxe_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *init);
+struct ibv_qp *urxe_create_qp_ex(struct ibv_context *ctx,
+				 struct ibv_qp_init_attr_ex *init);
 int urxe_destroy_qp(struct ibv_qp *qp);
 int urxe_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask,
 		  struct ibv_qp_init_attr *init);
 int urxe_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask);
+
+int urxe_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr,
+		   struct ibv_send_wr **bad);
+int urxe_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr,
+		   struct ibv_recv_wr **bad);
 
 #endif

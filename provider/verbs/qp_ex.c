@@ -7,61 +7,61 @@
  */
 #include <errno.h>
 
-#include "qp.h"
-#include "qp_ex.h"
+#include "engine/log.h"
 #include "engine/requester.h"
 #include "engine/wqe.h"
+#include "qp.h"
 
-static struct urxe_qp *from_ex(struct ibv_qp_ex *qp)
+static struct urxe_vqp *from_ex(struct ibv_qp_ex *qp)
 {
-	return container_of(qp, struct urxe_qp, vqp.qp_ex);
+	return container_of(qp, struct urxe_vqp, v.qp_ex);
 }
 
 /* ------------------------------------------------------- the batch */
 
-static void fail(struct urxe_qp *qp, int error)
+static void batch_fail(struct urxe_vqp *vqp, int error)
 {
-	if (!qp->batch.error)
-		qp->batch.error = error;
-	qp->batch.wqe = NULL;
+	if (!vqp->batch.error)
+		vqp->batch.error = error;
+	vqp->batch.wqe = NULL;
 }
 
 /* The WR that was being built is whole. */
-static void finish(struct urxe_qp *qp)
+static void batch_finish(struct urxe_vqp *vqp)
 {
-	struct urxe_wr_batch *b = &qp->batch;
+	struct urxe_wr_batch *b = &vqp->batch;
 
 	if (!b->wqe)
 		return;
 	if (unlikely(b->needs_dest)) {
 		urxe_why("ibv_wr_complete: a WR has no destination (ibv_wr_set_ud_addr, ibv_wr_set_xrc_srqn)");
-		fail(qp, EINVAL);
+		batch_fail(vqp, EINVAL);
 		return;
 	}
 	b->wqe = NULL;
-	qp->sq.prod++;
+	vqp->qp.sq.prod++;
 }
 
 /* Begin a WR; NULL: something is wrong with the batch. */
-static struct urxe_wqe *build(struct ibv_qp_ex *ibqp, uint32_t opcode)
+static struct urxe_wqe *batch_build(struct ibv_qp_ex *ibqp, uint32_t opcode)
 {
 	/* of these, all that is sent is in the builder's arguments */
 	const uint32_t no_data = WQE_BARE_OPS | WQE_BIT(URXE_WR_ATOMIC_WRITE) |
 				 WQE_BIT(URXE_WR_FLUSH);
-	struct urxe_qp *qp = from_ex(ibqp);
-	struct urxe_wr_batch *b = &qp->batch;
-	enum ibv_qp_type type = qp->vqp.qp.qp_type;
+	struct urxe_vqp *vqp = from_ex(ibqp);
+	struct urxe_wr_batch *b = &vqp->batch;
+	enum ibv_qp_type type = vqp->qp.type;
 	struct urxe_wqe *w;
 	int ret;
 
-	finish(qp);
+	batch_finish(vqp);
 	if (unlikely(b->error))
 		return NULL;
 	/* the setters say what is inline */
-	ret = wqe_begin(qp, opcode, ibqp->wr_flags & ~IBV_SEND_INLINE,
+	ret = wqe_begin(&vqp->qp, opcode, ibqp->wr_flags & ~IBV_SEND_INLINE,
 			ibqp->wr_id, &w);
 	if (unlikely(ret)) {
-		fail(qp, ret);
+		batch_fail(vqp, ret);
 		return NULL;
 	}
 	b->wqe = w;
@@ -73,64 +73,64 @@ static struct urxe_wqe *build(struct ibv_qp_ex *ibqp, uint32_t opcode)
 
 static void wr_start(struct ibv_qp_ex *ibqp)
 {
-	struct urxe_qp *qp = from_ex(ibqp);
+	struct urxe_vqp *vqp = from_ex(ibqp);
 
-	urxe_lock(&qp->lock);
-	qp->batch.thread = pthread_self();
-	qp->batch.wqe = NULL;
-	qp->batch.error = 0;
-	qp->batch.first = qp->sq.prod;
+	urxe_lock(&vqp->qp.lock);
+	vqp->batch.thread = pthread_self();
+	vqp->batch.wqe = NULL;
+	vqp->batch.error = 0;
+	vqp->batch.first = vqp->qp.sq.prod;
 }
 
-static void end_batch(struct urxe_qp *qp)
+static void batch_end(struct urxe_vqp *vqp)
 {
-	qp->batch.thread = 0;
-	urxe_unlock(&qp->lock);
+	vqp->batch.thread = 0;
+	urxe_unlock(&vqp->qp.lock);
 }
 
 static int wr_complete(struct ibv_qp_ex *ibqp)
 {
-	struct urxe_qp *qp = from_ex(ibqp);
+	struct urxe_vqp *vqp = from_ex(ibqp);
 	int ret;
 
-	finish(qp);
-	ret = qp->batch.error;
-	if (unlikely(!ret && qp_state(qp) < IBV_QPS_RTS))
+	batch_finish(vqp);
+	ret = vqp->batch.error;
+	if (unlikely(!ret && qp_state(&vqp->qp) < IBV_QPS_RTS))
 		ret = EINVAL;
 	if (unlikely(ret))
 		urxe_why("ibv_wr_complete: QP 0x%x in %s: %s",
-			 qp->vqp.qp.qp_num, urxe_state_name(qp_state(qp)),
+			 vqp->qp.qpn, urxe_state_name(qp_state(&vqp->qp)),
 			 ret == ENOMEM ? "the send queue is full" :
-			 qp_state(qp) < IBV_QPS_RTS ? "not yet in RTS" :
+			 qp_state(&vqp->qp) < IBV_QPS_RTS ? "not yet in RTS" :
 			 "an opcode, the number of SGEs, the inline data or a setter is wrong");
 	if (likely(!ret))
-		requester_run(qp);
+		requester_run(&vqp->qp);
 	else
-		qp->sq.prod = qp->batch.first;
-	end_batch(qp);
+		vqp->qp.sq.prod = vqp->batch.first;
+	batch_end(vqp);
 	return ret;
 }
 
 static void wr_abort(struct ibv_qp_ex *ibqp)
 {
-	struct urxe_qp *qp = from_ex(ibqp);
+	struct urxe_vqp *vqp = from_ex(ibqp);
 
-	qp->sq.prod = qp->batch.first;
-	end_batch(qp);
+	vqp->qp.sq.prod = vqp->batch.first;
+	batch_end(vqp);
 }
 
 /* ------------------------------------------------------- builders */
 
 static void wr_send(struct ibv_qp_ex *qp)
 {
-	build(qp, IBV_WR_SEND);
+	batch_build(qp, IBV_WR_SEND);
 }
 
 /* imm, or the rkey to invalidate */
 static void build_imm(struct ibv_qp_ex *qp, enum ibv_wr_opcode opcode,
 		      uint32_t imm)
 {
-	struct urxe_wqe *w = build(qp, opcode);
+	struct urxe_wqe *w = batch_build(qp, opcode);
 
 	if (w)
 		w->imm = imm;
@@ -140,7 +140,7 @@ static struct urxe_wqe *build_rdma(struct ibv_qp_ex *qp,
 				   enum ibv_wr_opcode opcode, uint32_t rkey,
 				   uint64_t addr)
 {
-	struct urxe_wqe *w = build(qp, opcode);
+	struct urxe_wqe *w = batch_build(qp, opcode);
 
 	if (w)
 		wqe_rdma(w, rkey, addr);
@@ -185,7 +185,7 @@ static void wr_rdma_read(struct ibv_qp_ex *qp, uint32_t rkey, uint64_t addr)
 static void wr_atomic_cmp_swp(struct ibv_qp_ex *qp, uint32_t rkey,
 			      uint64_t addr, uint64_t compare, uint64_t swap)
 {
-	struct urxe_wqe *w = build(qp, IBV_WR_ATOMIC_CMP_AND_SWP);
+	struct urxe_wqe *w = batch_build(qp, IBV_WR_ATOMIC_CMP_AND_SWP);
 
 	if (w)
 		wqe_atomic(w, rkey, addr, compare, swap);
@@ -194,7 +194,7 @@ static void wr_atomic_cmp_swp(struct ibv_qp_ex *qp, uint32_t rkey,
 static void wr_atomic_fetch_add(struct ibv_qp_ex *qp, uint32_t rkey,
 				uint64_t addr, uint64_t add)
 {
-	struct urxe_wqe *w = build(qp, IBV_WR_ATOMIC_FETCH_AND_ADD);
+	struct urxe_wqe *w = batch_build(qp, IBV_WR_ATOMIC_FETCH_AND_ADD);
 
 	if (w)
 		wqe_atomic(w, rkey, addr, add, 0);
@@ -203,7 +203,7 @@ static void wr_atomic_fetch_add(struct ibv_qp_ex *qp, uint32_t rkey,
 static void wr_atomic_write(struct ibv_qp_ex *qp, uint32_t rkey, uint64_t addr,
 			    const void *data)
 {
-	struct urxe_wqe *w = build(qp, URXE_WR_ATOMIC_WRITE);
+	struct urxe_wqe *w = batch_build(qp, URXE_WR_ATOMIC_WRITE);
 
 	if (!w)
 		return;
@@ -215,7 +215,7 @@ static void wr_atomic_write(struct ibv_qp_ex *qp, uint32_t rkey, uint64_t addr,
 static void wr_flush(struct ibv_qp_ex *qp, uint32_t rkey, uint64_t addr,
 		     size_t len, uint8_t type, uint8_t level)
 {
-	struct urxe_wqe *w = build(qp, URXE_WR_FLUSH);
+	struct urxe_wqe *w = batch_build(qp, URXE_WR_FLUSH);
 
 	if (!w)
 		return;
@@ -228,25 +228,25 @@ static void wr_flush(struct ibv_qp_ex *qp, uint32_t rkey, uint64_t addr,
 static void wr_bind_mw(struct ibv_qp_ex *qp, struct ibv_mw *mw, uint32_t rkey,
 		       const struct ibv_mw_bind_info *info)
 {
-	struct urxe_wqe *w = build(qp, IBV_WR_BIND_MW);
+	struct urxe_wqe *w = batch_build(qp, IBV_WR_BIND_MW);
 	int ret;
 
 	if (!w)
 		return;
 	ret = wqe_bind(w, mw, rkey, info);
 	if (unlikely(ret))
-		fail(from_ex(qp), ret);
+		batch_fail(from_ex(qp), ret);
 }
 
 /* ------------------------------------------------------- setters */
 
 /* The WR whose data, given once, is coming now; NULL: it has no place. */
-static struct urxe_wqe *data_of(struct urxe_qp *qp)
+static struct urxe_wqe *batch_data(struct urxe_vqp *vqp)
 {
-	struct urxe_wr_batch *b = &qp->batch;
+	struct urxe_wr_batch *b = &vqp->batch;
 
 	if (unlikely(!b->wqe || !b->needs_data)) {
-		fail(qp, EINVAL);
+		batch_fail(vqp, EINVAL);
 		return NULL;
 	}
 	b->needs_data = false;
@@ -256,11 +256,11 @@ static struct urxe_wqe *data_of(struct urxe_qp *qp)
 static void wr_set_sge_list(struct ibv_qp_ex *ibqp, size_t n,
 			    const struct ibv_sge *list)
 {
-	struct urxe_qp *qp = from_ex(ibqp);
-	struct urxe_wqe *w = data_of(qp);
+	struct urxe_vqp *vqp = from_ex(ibqp);
+	struct urxe_wqe *w = batch_data(vqp);
 
-	if (w && unlikely(wqe_sges(&qp->sq, w, list, n)))
-		fail(qp, EINVAL);
+	if (w && unlikely(wqe_sges(&vqp->qp.sq, w, list, n)))
+		batch_fail(vqp, EINVAL);
 }
 
 static void wr_set_sge(struct ibv_qp_ex *qp, uint32_t lkey, uint64_t addr,
@@ -274,8 +274,8 @@ static void wr_set_sge(struct ibv_qp_ex *qp, uint32_t lkey, uint64_t addr,
 static void wr_set_inline_data_list(struct ibv_qp_ex *ibqp, size_t n,
 				    const struct ibv_data_buf *list)
 {
-	struct urxe_qp *qp = from_ex(ibqp);
-	struct urxe_wqe *w = data_of(qp);
+	struct urxe_vqp *vqp = from_ex(ibqp);
+	struct urxe_wqe *w = batch_data(vqp);
 	size_t i;
 	int ret;
 
@@ -283,9 +283,9 @@ static void wr_set_inline_data_list(struct ibv_qp_ex *ibqp, size_t n,
 		return;
 	ret = wqe_inline_begin(w);
 	for (i = 0; !ret && i < n; i++)
-		ret = wqe_inline(&qp->sq, w, list[i].addr, list[i].length);
+		ret = wqe_inline(&vqp->qp.sq, w, list[i].addr, list[i].length);
 	if (unlikely(ret))
-		fail(qp, ret);
+		batch_fail(vqp, ret);
 }
 
 static void wr_set_inline_data(struct ibv_qp_ex *qp, void *addr, size_t length)
@@ -298,23 +298,23 @@ static void wr_set_inline_data(struct ibv_qp_ex *qp, void *addr, size_t length)
 static void wr_set_ud_addr(struct ibv_qp_ex *ibqp, struct ibv_ah *ah,
 			   uint32_t qpn, uint32_t qkey)
 {
-	struct urxe_qp *qp = from_ex(ibqp);
-	struct urxe_wqe *w = qp->batch.wqe;
+	struct urxe_vqp *vqp = from_ex(ibqp);
+	struct urxe_wqe *w = vqp->batch.wqe;
 
-	qp->batch.needs_dest = false;
+	vqp->batch.needs_dest = false;
 	if (unlikely(!w || wqe_ud(w, ah, qpn, qkey)))
-		fail(qp, EINVAL);
+		batch_fail(vqp, EINVAL);
 }
 
 static void wr_set_xrc_srqn(struct ibv_qp_ex *ibqp, uint32_t srqn)
 {
-	struct urxe_qp *qp = from_ex(ibqp);
+	struct urxe_vqp *vqp = from_ex(ibqp);
 
-	qp->batch.needs_dest = false;
-	if (unlikely(!qp->batch.wqe))
-		fail(qp, EINVAL);
+	vqp->batch.needs_dest = false;
+	if (unlikely(!vqp->batch.wqe))
+		batch_fail(vqp, EINVAL);
 	else
-		qp->batch.wqe->srqn = srqn;
+		vqp->batch.wqe->srqn = srqn;
 }
 
 /* ------------------------------------------------------- creating */
@@ -362,7 +362,7 @@ static const struct {
 };
 #define BUILDERS (sizeof(builders) / sizeof(*builders))
 
-static int check_ops(enum ibv_qp_type type, uint64_t flags)
+static int qp_ex_check_ops(enum ibv_qp_type type, uint64_t flags)
 {
 	size_t i;
 
@@ -377,15 +377,15 @@ static int check_ops(enum ibv_qp_type type, uint64_t flags)
 	return 0;
 }
 
-static void set_calls(struct urxe_qp *qp, uint64_t flags)
+static void qp_ex_set_calls(struct urxe_vqp *vqp, uint64_t flags)
 {
-	struct ibv_qp_ex *ex = &qp->vqp.qp_ex;
-	enum ibv_qp_type type = qp->vqp.qp.qp_type;
+	struct ibv_qp_ex *ex = &vqp->v.qp_ex;
+	enum ibv_qp_type type = vqp->qp.type;
 	size_t i;
 
 	for (i = 0; i < BUILDERS; i++)
 		if (flags & builders[i].flag)
-			memcpy(qp->vqp.room + builders[i].slot,
+			memcpy(vqp->v.room + builders[i].slot,
 			       &builders[i].fn, sizeof(call));
 	ex->wr_start = wr_start;
 	ex->wr_complete = wr_complete;
@@ -398,7 +398,7 @@ static void set_calls(struct urxe_qp *qp, uint64_t flags)
 		ex->wr_set_ud_addr = wr_set_ud_addr;
 	if (type == IBV_QPT_XRC_SEND)
 		ex->wr_set_xrc_srqn = wr_set_xrc_srqn;
-	pabi_qp_tail(&qp->vqp)->comp_mask |= PABI_QP_IS_EX;
+	pabi_qp_tail(&vqp->v)->comp_mask |= PABI_QP_IS_EX;
 }
 
 #define QP_MASKS \
@@ -408,7 +408,7 @@ static void set_calls(struct urxe_qp *qp, uint64_t flags)
 	(IBV_QP_INIT_ATTR_MAX_TSO_HEADER | IBV_QP_INIT_ATTR_IND_TABLE | \
 	 IBV_QP_INIT_ATTR_RX_HASH)
 
-static int check_init(const struct ibv_qp_init_attr_ex *a)
+static int qp_ex_check_init(const struct ibv_qp_init_attr_ex *a)
 {
 	if (a->comp_mask & QP_MASKS_OF_NICS)
 		return fabric_fail(EOPNOTSUPP, "TSO, RSS");
@@ -418,7 +418,7 @@ static int check_init(const struct ibv_qp_init_attr_ex *a)
 		return fabric_fail(EOPNOTSUPP, "create_flags 0x%x",
 				   a->create_flags);
 	if (a->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS)
-		return check_ops(a->qp_type, a->send_ops_flags);
+		return qp_ex_check_ops(a->qp_type, a->send_ops_flags);
 	return 0;
 }
 
@@ -428,11 +428,11 @@ struct ibv_qp *urxe_create_qp_ex(struct ibv_context *ctx,
 	struct ibv_qp *qp;
 	int ret;
 
-	ret = check_init(a);
+	ret = qp_ex_check_init(a);
 	if (ret)
 		return urxe_fail(ret, "ibv_create_qp_ex");
-	qp = qp_create(ctx, a);
+	qp = vqp_create(ctx, a);
 	if (qp && a->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS)
-		set_calls(to_uqp(qp), a->send_ops_flags);
+		qp_ex_set_calls(to_vqp(qp), a->send_ops_flags);
 	return qp;
 }

@@ -8,13 +8,11 @@
 
 #include "ah.h"
 #include "engine/bounce.h"
-#include "event.h"
 #include "engine/flush.h"
+#include "engine/log.h"
 #include "engine/peer.h"
-#include "qp.h"
 #include "engine/requester.h"
-#include "engine/responder.h"
-#include "engine/rq.h"
+#include "qp.h"
 
 struct transition {
 	uint8_t from, to;
@@ -86,7 +84,7 @@ static const struct transition ud[] = {
 	{ 0 }
 };
 
-static const struct transition *table_of(enum ibv_qp_type type)
+static const struct transition *transitions_of(enum ibv_qp_type type)
 {
 	switch (type) {
 	case IBV_QPT_UC:
@@ -119,7 +117,7 @@ static int absent(enum ibv_qp_type type)
 	 IBV_ACCESS_HUGETLB | URXE_ACCESS_FLUSH_GLOBAL | \
 	 URXE_ACCESS_FLUSH_PERSISTENT | IBV_ACCESS_OPTIONAL_RANGE)
 
-static bool allowed(enum ibv_qp_type type, enum ibv_qp_state from,
+static bool transition_allowed(enum ibv_qp_type type, enum ibv_qp_state from,
 		    enum ibv_qp_state to, int mask)
 {
 	const struct transition *t;
@@ -128,7 +126,7 @@ static bool allowed(enum ibv_qp_type type, enum ibv_qp_state from,
 	mask &= ~IBV_QP_STATE;
 	if (to == IBV_QPS_RESET || to == IBV_QPS_ERR)
 		return !mask;
-	for (t = table_of(type); t->from || t->to; t++)
+	for (t = transitions_of(type); t->from || t->to; t++)
 		if (t->from == from && t->to == to)
 			break;
 	required = t->required & ~absent(type);
@@ -136,7 +134,7 @@ static bool allowed(enum ibv_qp_type type, enum ibv_qp_state from,
 	       !(mask & ~(t->required | t->optional));
 }
 
-static int check_values(struct urxe_qp *qp, const struct ibv_qp_attr *a,
+static int qp_check_values(struct urxe_qp *qp, const struct ibv_qp_attr *a,
 			int mask)
 {
 	if (((mask & IBV_QP_PORT) && a->port_num != 1) ||
@@ -145,7 +143,7 @@ static int check_values(struct urxe_qp *qp, const struct ibv_qp_attr *a,
 	     a->qp_access_flags & ~ACCESS_FLAGS) ||
 	    ((mask & IBV_QP_PATH_MTU) && (a->path_mtu < IBV_MTU_256 ||
 					  a->path_mtu > IBV_MTU_4096)) ||
-	    ((mask & IBV_QP_DEST_QPN) && a->dest_qp_num > 0xffffff) ||
+	    ((mask & IBV_QP_DEST_QPN) && a->dest_qp_num > URXE_QPN_MASK) ||
 	    ((mask & IBV_QP_TIMEOUT) && a->timeout > 31) ||
 	    ((mask & IBV_QP_RETRY_CNT) && a->retry_cnt > 7) ||
 	    ((mask & IBV_QP_RNR_RETRY) && a->rnr_retry > 7) ||
@@ -159,7 +157,7 @@ static int check_values(struct urxe_qp *qp, const struct ibv_qp_attr *a,
 }
 
 /* Take over what mask names. */
-static void apply(struct urxe_qp *qp, const struct ibv_qp_attr *a, int mask)
+static void qp_apply(struct urxe_qp *qp, const struct ibv_qp_attr *a, int mask)
 {
 	struct ibv_qp_attr *own = &qp->attr;
 	struct urxe_qp_sh *sh = qp->sh;
@@ -183,18 +181,18 @@ static void apply(struct urxe_qp *qp, const struct ibv_qp_attr *a, int mask)
 	TAKE(IBV_QP_MAX_DEST_RD_ATOMIC, max_dest_rd_atomic);
 #undef TAKE
 	if (mask & IBV_QP_SQ_PSN) {
-		qp->psn = a->sq_psn & 0xffffff;
+		qp->psn = a->sq_psn & URXE_PSN_MASK;
 		atomic_store_explicit(&sh->sq_psn, qp->psn,
 				      memory_order_relaxed);
 	}
 	if (mask & IBV_QP_RQ_PSN) {
-		own->rq_psn = a->rq_psn & 0xffffff;
+		own->rq_psn = a->rq_psn & URXE_PSN_MASK;
 		atomic_store_explicit(&sh->epsn, own->rq_psn,
 				      memory_order_relaxed);
 	}
 	if (mask & IBV_QP_PATH_MTU)
 		qp->mtu_shift = a->path_mtu + 7;
-	else if (qp->init.qp_type == IBV_QPT_UD)
+	else if (qp->type == IBV_QPT_UD)
 		qp->mtu_shift = IBV_MTU_4096 + 7;
 	if (mask & IBV_QP_QKEY) {
 		own->qkey = a->qkey;
@@ -213,21 +211,21 @@ static void apply(struct urxe_qp *qp, const struct ibv_qp_attr *a, int mask)
 }
 
 /* From `from`, unless a peer's NAK came first. */
-static bool step(struct urxe_qp *qp, uint64_t from, enum ibv_qp_state to,
+static bool qp_step(struct urxe_qp *qp, uint64_t from, enum ibv_qp_state to,
 		 int mask)
 {
 	uint32_t dest = mask & IBV_QP_DEST_QPN ? qp->attr.dest_qp_num :
 						 URXE_CONN_DEST(from);
 
 	return atomic_compare_exchange_strong_explicit(
-		&qp->sh->conn, &from, URXE_CONN(qp->vqp.qp.qp_num, dest, to),
+		&qp->sh->conn, &from, URXE_CONN(qp->qpn, dest, to),
 		memory_order_seq_cst, memory_order_relaxed);
 }
 
-static void reset(struct urxe_qp *qp)
+static void qp_reset(struct urxe_qp *qp)
 {
 	atomic_store_explicit(&qp->sh->conn,
-			      URXE_CONN(qp->vqp.qp.qp_num, 0, IBV_QPS_RESET),
+			      URXE_CONN(qp->qpn, 0, IBV_QPS_RESET),
 			      memory_order_seq_cst);
 	qp_forget(qp);
 	memset(&qp->attr, 0, sizeof(qp->attr));
@@ -240,25 +238,25 @@ static void reset(struct urxe_qp *qp)
 }
 
 /* Is there one other end, and has this QP a requester for it? */
-static bool own_dest(const struct urxe_qp *qp)
+static bool qp_has_dest(const struct urxe_qp *qp)
 {
-	return qp->init.qp_type != IBV_QPT_UD &&
-	       qp->init.qp_type != IBV_QPT_XRC_RECV;
+	return qp->type != IBV_QPT_UD &&
+	       qp->type != IBV_QPT_XRC_RECV;
 }
 
 /* May its requester be another process? */
-static bool is_exposed(const struct urxe_qp *qp)
+static bool qp_is_exposed(const struct urxe_qp *qp)
 {
 	uint32_t slot, gen;
 
-	return !own_dest(qp) ||
+	return !qp_has_dest(qp) ||
 	       !qpn_lookup(qp->ctx->fabric->dev, qp->attr.dest_qp_num, &slot,
 			   &gen) ||
 	       !peer_is_own(qp->ctx->fabric, slot, gen);
 }
 
 /* qp->lock is held. */
-static int modify(struct urxe_qp *qp, const struct ibv_qp_attr *a, int mask)
+static int qp_modify(struct urxe_qp *qp, const struct ibv_qp_attr *a, int mask)
 {
 	uint64_t word = atomic_load_explicit(&qp->sh->conn,
 					     memory_order_seq_cst);
@@ -266,25 +264,25 @@ static int modify(struct urxe_qp *qp, const struct ibv_qp_attr *a, int mask)
 	int ret;
 
 	/* programs set these at both ends of XRC, and the kernel lets them */
-	mask &= ~absent(qp->init.qp_type);
+	mask &= ~absent(qp->type);
 	if (mask & IBV_QP_STATE)
 		to = a->qp_state;
 	if ((mask & IBV_QP_CUR_STATE) && a->cur_qp_state != from)
 		return EINVAL;
-	if (!allowed(qp->init.qp_type, from, to, mask)) {
+	if (!transition_allowed(qp->type, from, to, mask)) {
 		urxe_why("ibv_modify_qp: QP 0x%x: from %s to %s with mask 0x%x is not in the specification's table",
-			 qp->vqp.qp.qp_num, urxe_state_name(from),
+			 qp->qpn, urxe_state_name(from),
 			 urxe_state_name(to), mask);
 		return EINVAL;
 	}
-	ret = check_values(qp, a, mask);
+	ret = qp_check_values(qp, a, mask);
 	if (ret) {
 		urxe_why("ibv_modify_qp: QP 0x%x: the value of an attribute is out of range",
-			 qp->vqp.qp.qp_num);
+			 qp->qpn);
 		return ret;
 	}
 	if (to == IBV_QPS_RESET) {
-		reset(qp);
+		qp_reset(qp);
 		return 0;
 	}
 	if (to == IBV_QPS_ERR) {
@@ -292,15 +290,15 @@ static int modify(struct urxe_qp *qp, const struct ibv_qp_attr *a, int mask)
 		flush_qp(qp);
 		return 0;
 	}
-	apply(qp, a, mask);
-	if (to == IBV_QPS_RTR && is_exposed(qp))
+	qp_apply(qp, a, mask);
+	if (to == IBV_QPS_RTR && qp_is_exposed(qp))
 		bounce_expose(qp->ctx);
-	if (!step(qp, word, to, mask))
+	if (!qp_step(qp, word, to, mask))
 		return EINVAL; /* it is in ERR by now */
-	if (to == IBV_QPS_RTR && own_dest(qp))
+	if (to == IBV_QPS_RTR && qp_has_dest(qp))
 		/* or later, when the other end is there */
 		conn_open(qp, &qp->conn, qp->attr.dest_qp_num,
-			  qp->vqp.qp.qp_num);
+			  qp->qpn);
 	if (to == IBV_QPS_SQD && (mask & IBV_QP_EN_SQD_ASYNC_NOTIFY))
 		qp->sqd_notify = a->en_sqd_async_notify;
 	if (qp->sqd_notify)
@@ -315,7 +313,7 @@ int urxe_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask)
 	int ret, saved = errno;
 
 	urxe_lock(&qp->lock);
-	ret = modify(qp, attr, mask);
+	ret = qp_modify(qp, attr, mask);
 	urxe_unlock(&qp->lock);
 	if (!ret)
 		errno = saved;

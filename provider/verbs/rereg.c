@@ -11,12 +11,13 @@
  */
 #include <errno.h>
 
+#include "engine/key.h"
+#include "engine/log.h"
 #include "engine/mem.h"
 #include "mr.h"
-#include "pd.h"
 
 /* The entry as it shall be. */
-static int describe(struct urxe_mr *mr, int flags, void *addr, size_t length,
+static int rereg_describe(struct urxe_mr *mr, int flags, void *addr, size_t length,
 		    unsigned int access, struct urxe_key *out)
 {
 	bool moves = flags & IBV_REREG_MR_CHANGE_TRANSLATION;
@@ -45,14 +46,14 @@ static int describe(struct urxe_mr *mr, int flags, void *addr, size_t length,
 			   access, out);
 }
 
-static int change(struct urxe_mr *mr, int flags, struct urxe_pd *pd, void *addr,
+static int rereg_change(struct urxe_mr *mr, int flags, struct urxe_pd *pd, void *addr,
 		  size_t length, unsigned int access)
 {
 	struct urxe_context *ctx = mr->ctx;
 	struct urxe_key old, new;
 	int ret, described;
 
-	described = describe(mr, flags, addr, length, access, &new);
+	described = rereg_describe(mr, flags, addr, length, access, &new);
 	ret = key_revoke(ctx, mr->vmr.mr.lkey);
 	if (described)
 		return described;
@@ -97,7 +98,7 @@ int urxe_rereg_mr(struct pabi_mr *vmr, int flags, struct ibv_pd *ibpd,
 	if (!ret && !mem_is_mine(mr->ctx->self, mr->key))
 		ret = fabric_fail(EPERM, "the memory is another process's");
 	if (!ret)
-		ret = change(mr, flags, pd, addr, length, access);
+		ret = rereg_change(mr, flags, pd, addr, length, access);
 	if (ret)
 		urxe_fail(ret, "ibv_rereg_mr");
 	else

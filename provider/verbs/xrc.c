@@ -9,15 +9,16 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "fabric/bitmap.h"
+#include "context.h"
+#include "engine/log.h"
 #include "engine/peer.h"
-#include "qp.h"
 #include "engine/quiesce.h"
+#include "fabric/bitmap.h"
 #include "xrc.h"
 
 #define XRCD_MASKS (IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS)
 
-static int find_domain(struct urxe_dev *dev, const struct stat *st)
+static int xrcd_find(struct urxe_dev *dev, const struct stat *st)
 {
 	int i;
 
@@ -30,7 +31,7 @@ static int find_domain(struct urxe_dev *dev, const struct stat *st)
 	return -ENOENT;
 }
 
-static int new_domain(struct urxe_dev *dev, const struct stat *st)
+static int xrcd_new(struct urxe_dev *dev, const struct stat *st)
 {
 	struct urxe_xrcd_slot *x;
 	int i;
@@ -49,23 +50,24 @@ static int new_domain(struct urxe_dev *dev, const struct stat *st)
 }
 
 /* Under the device lock. */
-static int join(struct urxe_context *ctx, int oflags, const struct stat *st)
+static int xrcd_join(struct urxe_vcontext *vctx, int oflags,
+		     const struct stat *st)
 {
-	struct urxe_dev *dev = ctx->fabric->dev;
+	struct urxe_dev *dev = vctx->ctx.fabric->dev;
 	int i = -ENOENT;
 
 	if (st) {
-		i = find_domain(dev, st);
+		i = xrcd_find(dev, st);
 		if (i >= 0 && (oflags & O_EXCL) && (oflags & O_CREAT))
 			return fabric_fail(EINVAL, "the domain exists already");
 		if (i < 0 && !(oflags & O_CREAT))
 			return fabric_fail(EAGAIN, "there is no such domain");
 	}
 	if (i < 0)
-		i = new_domain(dev, st);
+		i = xrcd_new(dev, st);
 	if (i >= 0) {
-		bitmap_set(dev->xrcd[i].ctx, ctx->slot, 1);
-		ctx->xrcd_opens[i]++;
+		bitmap_set(dev->xrcd[i].ctx, vctx->ctx.slot, 1);
+		vctx->xrcd_opens[i]++;
 	}
 	return i;
 }
@@ -94,7 +96,7 @@ struct ibv_xrcd *urxe_open_xrcd(struct ibv_context *ibctx,
 	if (ret)
 		goto err_free;
 	fabric_lock(ctx->fabric);
-	ret = join(ctx, attr->oflags, attr->fd >= 0 ? &st : NULL);
+	ret = xrcd_join(to_vctx(ibctx), attr->oflags, attr->fd >= 0 ? &st : NULL);
 	fabric_unlock(ctx->fabric);
 	if (ret < 0)
 		goto err_put;
@@ -122,7 +124,7 @@ int urxe_close_xrcd(struct ibv_xrcd *ibxrcd)
 	if (atomic_load_explicit(&xrcd->refs, memory_order_acquire))
 		return EBUSY;
 	fabric_lock(ctx->fabric);
-	if (!--ctx->xrcd_opens[xrcd->index])
+	if (!--to_vctx(ibxrcd->context)->xrcd_opens[xrcd->index])
 		bitmap_clear(x->ctx, ctx->slot, 1);
 	for (i = 0; i < URXE_MAX_CTX / 64 && !x->ctx[i]; i++)
 		;
@@ -140,7 +142,7 @@ int urxe_close_xrcd(struct ibv_xrcd *ibxrcd)
 	(IBV_QP_OPEN_ATTR_NUM | IBV_QP_OPEN_ATTR_XRCD | IBV_QP_OPEN_ATTR_TYPE)
 
 /* One handle more, of a QP that has any. */
-static bool get_handle(struct urxe_qp_sh *sh)
+static bool xrc_get_handle(struct urxe_qp_sh *sh)
 {
 	uint32_t n = atomic_load_explicit(&sh->handles, memory_order_relaxed);
 
@@ -153,19 +155,21 @@ static bool get_handle(struct urxe_qp_sh *sh)
 	return true;
 }
 
-bool xrc_put_handle(struct urxe_qp *qp)
+bool xrc_put_handle(struct urxe_vqp *vqp)
 {
-	if (qp->init.qp_type != IBV_QPT_XRC_RECV ||
-	    atomic_fetch_sub_explicit(&qp->sh->handles, 1,
+	struct urxe_qp_sh *sh = vqp->qp.sh;
+
+	if (vqp->qp.type != IBV_QPT_XRC_RECV ||
+	    atomic_fetch_sub_explicit(&sh->handles, 1,
 				      memory_order_acq_rel) == 1)
 		return true;
-	if (!qp->opened) /* nobody is left to be told */
-		qp->sh->async_fifo = 0;
+	if (!vqp->opened) /* nobody is left to be told */
+		sh->async_fifo = 0;
 	return false;
 }
 
 /* The target qpn of domain xrcd; *p is the context it lives in. */
-static int find_target(struct urxe_context *ctx, uint32_t qpn,
+static int xrc_find_target(struct urxe_context *ctx, uint32_t qpn,
 		       const struct urxe_xrcd *xrcd, struct urxe_peer **p,
 		       struct urxe_qp_sh **sh)
 {
@@ -181,7 +185,7 @@ static int find_target(struct urxe_context *ctx, uint32_t qpn,
 	    (*sh)->xrcd == xrcd->index + 1 &&
 	    URXE_CONN_QPN(atomic_load_explicit(&(*sh)->conn,
 					       memory_order_acquire)) == qpn &&
-	    get_handle(*sh))
+	    xrc_get_handle(*sh))
 		return 0;
 	peer_put(*p);
 	return -EINVAL;
@@ -191,6 +195,7 @@ struct ibv_qp *urxe_open_qp(struct ibv_context *ibctx,
 			    struct ibv_qp_open_attr *attr)
 {
 	struct urxe_context *ctx = to_uctx(ibctx);
+	struct urxe_vqp *vqp;
 	struct urxe_qp *qp;
 	int ret;
 
@@ -198,37 +203,33 @@ struct ibv_qp *urxe_open_qp(struct ibv_context *ibctx,
 	    (attr->comp_mask & OPEN_NEEDED) != OPEN_NEEDED || !attr->xrcd ||
 	    attr->qp_type != IBV_QPT_XRC_RECV)
 		return urxe_fail(-EINVAL, "ibv_open_qp: attributes");
-	qp = calloc(1, sizeof(*qp));
-	if (!qp)
+	vqp = calloc(1, sizeof(*vqp));
+	if (!vqp)
 		return NULL;
-	qp->xrcd = to_uxrcd(attr->xrcd);
-	ret = find_target(ctx, attr->qp_num, qp->xrcd, &qp->opened, &qp->sh);
+	qp = &vqp->qp;
+	vqp->xrcd = to_uxrcd(attr->xrcd);
+	ret = xrc_find_target(ctx, attr->qp_num, vqp->xrcd, &vqp->opened,
+			      &qp->sh);
 	if (ret) {
-		free(qp);
+		free(vqp);
 		return urxe_fail(ret, "ibv_open_qp");
 	}
 	qp->ctx = ctx;
 	urxe_lock_init(&qp->lock, false);
-	qp->init.qp_type = IBV_QPT_XRC_RECV;
+	qp->type = vqp->init.qp_type = IBV_QPT_XRC_RECV;
+	qp->qpn = attr->qp_num;
 	qp->guard = &ctx->fabric->dev->guard[qpn_index(attr->qp_num)];
-	qp->vqp.qp.context = ibctx;
-	if (attr->comp_mask & IBV_QP_OPEN_ATTR_CONTEXT)
-		qp->vqp.qp.qp_context = attr->qp_context;
-	qp->vqp.qp.handle = qpn_index(attr->qp_num);
-	qp->vqp.qp.qp_num = attr->qp_num;
-	qp->vqp.qp.state = qp_state(qp);
-	qp->vqp.qp.qp_type = IBV_QPT_XRC_RECV;
-	pthread_mutex_init(&qp->vqp.qp.mutex, NULL);
-	pthread_cond_init(&qp->vqp.qp.cond, NULL);
-	pabi_qp_tail(&qp->vqp)->comp_mask |= PABI_QP_HAS_XRCD;
-	pabi_qp_tail(&qp->vqp)->xrcd = attr->xrcd;
-	atomic_fetch_add_explicit(&qp->xrcd->refs, 1, memory_order_relaxed);
-	return &qp->vqp.qp;
+	vqp_fill(vqp, ibctx,
+		      attr->comp_mask & IBV_QP_OPEN_ATTR_CONTEXT ?
+			      attr->qp_context : NULL,
+		      attr->qp_num);
+	atomic_fetch_add_explicit(&vqp->xrcd->refs, 1, memory_order_relaxed);
+	return &vqp->v.qp;
 }
 
-void xrc_query_qp(const struct urxe_qp *qp, struct ibv_qp_attr *attr)
+void xrc_query_qp(const struct urxe_vqp *vqp, struct ibv_qp_attr *attr)
 {
-	const struct urxe_qp_sh *sh = qp->sh;
+	const struct urxe_qp_sh *sh = vqp->qp.sh;
 
 	attr->dest_qp_num = URXE_CONN_DEST(
 		atomic_load_explicit(&sh->conn, memory_order_relaxed));
@@ -241,28 +242,28 @@ void xrc_query_qp(const struct urxe_qp *qp, struct ibv_qp_attr *attr)
 }
 
 /* The last handle of a QP whose creator closed its own before. */
-static void end_target(struct urxe_qp *qp)
+static void xrc_end_target(struct urxe_vqp *vqp)
 {
-	struct urxe_peer *p = qp->opened;
+	struct urxe_peer *p = vqp->opened;
 	struct urxe_fabric *f = p->fabric;
 
-	atomic_store_explicit(&qp->sh->conn, 0, memory_order_seq_cst);
+	atomic_store_explicit(&vqp->qp.sh->conn, 0, memory_order_seq_cst);
 	quiesce_guards(f);
 	/* with its creator's context it ended anyway */
 	if (!fabric_context_alive(f, p->slot, p->gen))
 		return;
-	qpn_free(f, qp->vqp.qp.qp_num);
+	qpn_free(f, vqp->qp.qpn);
 	fabric_obj_put(f, p->slot, URXE_OBJ_QP);
 }
 
-void xrc_close_qp(struct urxe_qp *qp)
+void xrc_close_qp(struct urxe_vqp *vqp)
 {
-	if (xrc_put_handle(qp))
-		end_target(qp);
-	atomic_fetch_sub_explicit(&qp->xrcd->refs, 1, memory_order_relaxed);
-	peer_put(qp->opened);
-	pthread_mutex_destroy(&qp->vqp.qp.mutex);
-	pthread_cond_destroy(&qp->vqp.qp.cond);
-	urxe_lock_destroy(&qp->lock);
-	free(qp);
+	if (xrc_put_handle(vqp))
+		xrc_end_target(vqp);
+	atomic_fetch_sub_explicit(&vqp->xrcd->refs, 1, memory_order_relaxed);
+	peer_put(vqp->opened);
+	pthread_mutex_destroy(&vqp->v.qp.mutex);
+	pthread_cond_destroy(&vqp->v.qp.cond);
+	urxe_lock_destroy(&vqp->qp.lock);
+	free(vqp);
 }

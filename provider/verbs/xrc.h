@@ -3,7 +3,19 @@
 #ifndef URXE_XRC_H
 #define URXE_XRC_H
 
-#include "engine/urxe.h"
+#include "qp.h"
+
+struct urxe_xrcd {
+	struct pabi_xrcd vxrcd;
+	struct urxe_context *ctx;
+	uint32_t index;
+	_Atomic uint32_t refs; /* QPs and SRQs of this process */
+};
+
+static inline struct urxe_xrcd *to_uxrcd(struct ibv_xrcd *xrcd)
+{
+	return container_of(xrcd, struct urxe_xrcd, vxrcd.xrcd);
+}
 
 struct ibv_xrcd *urxe_open_xrcd(struct ibv_context *ctx,
 				struct ibv_xrcd_init_attr *attr);
@@ -15,10 +27,10 @@ int urxe_close_xrcd(struct ibv_xrcd *xrcd);
  */
 struct ibv_qp *urxe_open_qp(struct ibv_context *ctx,
 			    struct ibv_qp_open_attr *attr);
-void xrc_close_qp(struct urxe_qp *qp);
+void xrc_close_qp(struct urxe_vqp *qp);
 /* Give up a handle: true if it was the QP's last (or the QP no target). */
-bool xrc_put_handle(struct urxe_qp *qp);
+bool xrc_put_handle(struct urxe_vqp *qp);
 /* What others may have set, in query_qp of an opened QP. */
-void xrc_query_qp(const struct urxe_qp *qp, struct ibv_qp_attr *attr);
+void xrc_query_qp(const struct urxe_vqp *qp, struct ibv_qp_attr *attr);
 
 #endif

@@ -8,13 +8,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/cq_ring.h"
+#include "shared/cq_ring.h"
 #include "unit.h"
 
 #define DEPTH 8
 
 static struct urxe_cqe ring[DEPTH];
 static _Atomic uint32_t hint;
+static const struct cq_ring view = { ring, DEPTH - 1, &hint };
 static uint32_t head;
 
 static void start(uint32_t first)
@@ -27,13 +28,12 @@ static void start(uint32_t first)
 
 static bool produce(uint64_t what)
 {
-	struct urxe_cqe *e;
-	uint32_t pos;
+	struct cq_slot s;
 
-	if (cq_ring_claim(ring, DEPTH - 1, &hint, 5, &e, &pos) != CQ_CLAIMED)
+	if (cq_ring_claim(&view, 5, &s) != CQ_CLAIMED)
 		return false;
-	e->wr_id = what;
-	cq_ring_publish(e, pos, memory_order_release);
+	s.cqe->wr_id = what;
+	cq_ring_publish(s.cqe, s.pos, memory_order_release);
 	return true;
 }
 
@@ -90,7 +90,7 @@ END_TEST
 START_TEST(full)
 {
 	const uint32_t first[] = { 0, 3, 0x80000000, 0xfffffffc };
-	struct urxe_cqe *e;
+	struct cq_slot s;
 	uint32_t pos;
 	size_t i;
 	int j;
@@ -99,9 +99,8 @@ START_TEST(full)
 		start(first[i]);
 		for (j = 0; j < DEPTH; j++)
 			ck_assert(produce(j));
-		ck_assert_int_eq(cq_ring_claim(ring, DEPTH - 1, &hint, 5, &e,
-					       &pos), CQ_FULL);
-		ck_assert(!cq_ring_close(ring, DEPTH - 1, &hint, &pos));
+		ck_assert_int_eq(cq_ring_claim(&view, 5, &s), CQ_FULL);
+		ck_assert(!cq_ring_close(&view, &pos));
 		ck_assert_int_eq(consume(), 0);
 		ck_assert(produce(DEPTH));
 		ck_assert(!produce(9));
@@ -133,20 +132,19 @@ END_TEST
 
 START_TEST(claimed_is_not_ready)
 {
-	struct urxe_cqe *a, *b;
-	uint32_t pa, pb;
+	struct cq_slot a, b;
 
 	start(7);
-	ck_assert_int_eq(cq_ring_claim(ring, DEPTH - 1, &hint, 1, &a, &pa),
+	ck_assert_int_eq(cq_ring_claim(&view, 1, &a),
 			 CQ_CLAIMED);
-	ck_assert_int_eq(cq_ring_claim(ring, DEPTH - 1, &hint, 2, &b, &pb),
+	ck_assert_int_eq(cq_ring_claim(&view, 2, &b),
 			 CQ_CLAIMED);
-	ck_assert_uint_eq(pb, pa + 1);
-	b->wr_id = 2;
-	cq_ring_publish(b, pb, memory_order_release);
+	ck_assert_uint_eq(b.pos, a.pos + 1);
+	b.cqe->wr_id = 2;
+	cq_ring_publish(b.cqe, b.pos, memory_order_release);
 	ck_assert_int_eq(consume(), -1); /* in the order of claims */
-	a->wr_id = 1;
-	cq_ring_publish(a, pa, memory_order_seq_cst);
+	a.cqe->wr_id = 1;
+	cq_ring_publish(a.cqe, a.pos, memory_order_seq_cst);
 	ck_assert_int_eq(consume(), 1);
 	ck_assert_int_eq(consume(), 2);
 }
@@ -154,38 +152,95 @@ END_TEST
 
 START_TEST(dead_claimer)
 {
-	struct urxe_cqe *e;
-	uint32_t pos;
+	struct cq_slot s;
 	uint64_t w;
 	int lap;
 
 	start(0xfffffffd);
 	for (lap = 0; lap < 3 * DEPTH; lap++) {
-		ck_assert_int_eq(cq_ring_claim(ring, DEPTH - 1, &hint, 77, &e,
-					       &pos), CQ_CLAIMED);
+		ck_assert_int_eq(cq_ring_claim(&view, 77, &s), CQ_CLAIMED);
 		ck_assert(produce(lap));
 		w = ring[head & (DEPTH - 1)].word;
 		ck_assert_int_eq(cqe_state(w), CQE_CLAIMED);
 		ck_assert_uint_eq(cqe_owner(w), 77);
-		ck_assert(cq_ring_skip(e, w, head, DEPTH));
+		ck_assert(cq_ring_skip(s.cqe, w, head, DEPTH));
 		head++;
 		ck_assert_int_eq(consume(), lap);
 	}
 	/* it was not dead after all, only slow */
-	ck_assert_int_eq(cq_ring_claim(ring, DEPTH - 1, &hint, 77, &e, &pos),
+	ck_assert_int_eq(cq_ring_claim(&view, 77, &s),
 			 CQ_CLAIMED);
-	w = e->word;
-	e->wr_id = 1000;
-	cq_ring_publish(e, pos, memory_order_release);
-	ck_assert(!cq_ring_skip(e, w, head, DEPTH));
+	w = s.cqe->word;
+	s.cqe->wr_id = 1000;
+	cq_ring_publish(s.cqe, s.pos, memory_order_release);
+	ck_assert(!cq_ring_skip(s.cqe, w, head, DEPTH));
 	ck_assert_int_eq(consume(), 1000);
+}
+END_TEST
+
+/* What the protocol leaves is valid at each step; one word changed is not. */
+START_TEST(valid)
+{
+	struct cq_slot s;
+	uint32_t end;
+	int i;
+
+	start(0xfffffffb);
+	for (i = 0; i < 3 * DEPTH; i++) {
+		ck_assert(cq_ring_valid(&view));
+		ck_assert_int_eq(cq_ring_claim(&view, 3, &s), CQ_CLAIMED);
+		ck_assert(cq_ring_valid(&view));
+		cq_ring_publish(s.cqe, s.pos, memory_order_release);
+		ck_assert(cq_ring_valid(&view));
+		if (i % 3)
+			consume();
+		while (i >= DEPTH && consume() >= 0)
+			;
+	}
+	for (i = 0; i < DEPTH; i++)
+		ck_assert(produce(i));
+	ck_assert_msg(cq_ring_valid(&view), "full");
+	consume();
+	ck_assert(cq_ring_close(&view, &end));
+	ck_assert_msg(cq_ring_valid(&view), "ended");
+}
+END_TEST
+
+static bool valid_with(uint32_t slot, uint64_t word)
+{
+	uint64_t was = ring[slot].word;
+	bool valid;
+
+	ring[slot].word = word;
+	valid = cq_ring_valid(&view);
+	ring[slot].word = was;
+	return valid;
+}
+
+START_TEST(invalid)
+{
+	start(0);
+	produce(0);
+	produce(1);
+	ck_assert(cq_ring_valid(&view));
+	ck_assert(!valid_with(1, cqe_word(0, 0, CQE_READY)));
+	ck_assert(!valid_with(1, cqe_word(9 + DEPTH, 0, CQE_READY)));
+	ck_assert(!valid_with(1, cqe_word(1, 0, CQE_MOVED + 1)));
+	ck_assert(!valid_with(1, cqe_word(1, 7, CQE_READY)));
+	ck_assert(!valid_with(1, cqe_word(1, URXE_MAX_CTX, CQE_CLAIMED)));
+	ck_assert(valid_with(1, cqe_word(1, URXE_MAX_CTX - 1, CQE_CLAIMED)));
+	/* after a free entry there is no taken one */
+	ck_assert(!valid_with(0, cqe_word(0, 0, CQE_FREE)));
+	ck_assert(!valid_with(3, cqe_word(3, 0, CQE_READY)));
+	/* a ring that ended after its first entry has no second */
+	ck_assert(!valid_with(0, cqe_word(0, 0, CQE_MOVED)));
 }
 END_TEST
 
 START_TEST(ended)
 {
-	struct urxe_cqe *e;
-	uint32_t pos, end, n;
+	struct cq_slot s;
+	uint32_t end, n;
 
 	for (n = 0; n < DEPTH; n++) {
 		uint32_t i;
@@ -194,13 +249,12 @@ START_TEST(ended)
 		for (i = 0; i < n; i++)
 			ck_assert(produce(i));
 		hint -= n / 2;
-		ck_assert(cq_ring_close(ring, DEPTH - 1, &hint, &end));
+		ck_assert(cq_ring_close(&view, &end));
 		ck_assert_uint_eq(end, 0xfffffffa + n);
 		/* also for those who start looking from an older place */
 		for (i = 0; i <= n; i++) {
 			hint = 0xfffffffa + i;
-			ck_assert_int_eq(cq_ring_claim(ring, DEPTH - 1, &hint,
-						       5, &e, &pos), CQ_MOVED);
+			ck_assert_int_eq(cq_ring_claim(&view, 5, &s), CQ_MOVED);
 		}
 		for (i = 0; i < n; i++)
 			ck_assert_int_eq(consume(), i);
@@ -208,8 +262,7 @@ START_TEST(ended)
 		ck_assert_int_eq(consume(), -1);
 		/* released slots do not open it again */
 		hint = 0xfffffffa;
-		ck_assert_int_eq(cq_ring_claim(ring, DEPTH - 1, &hint, 5, &e,
-					       &pos), CQ_MOVED);
+		ck_assert_int_eq(cq_ring_claim(&view, 5, &s), CQ_MOVED);
 	}
 }
 END_TEST
@@ -224,6 +277,13 @@ END_TEST
 static struct urxe_cqe rings[2][MAX_DEPTH];
 static uint32_t masks[2];
 static _Atomic uint32_t hints[2];
+
+static struct cq_ring ring_of(uint64_t gen)
+{
+	return (struct cq_ring){ rings[gen & 1], masks[gen & 1],
+				 &hints[gen & 1] };
+}
+
 static _Atomic uint64_t now, next; /* generation: ring of its parity */
 static struct {
 	alignas(URXE_LINE) _Atomic uint32_t seq;
@@ -232,9 +292,9 @@ static struct {
 static void put(uint64_t what)
 {
 	enum cq_claim got = CQ_FULL;
-	struct urxe_cqe *e;
+	struct cq_ring r;
+	struct cq_slot s;
 	uint64_t gen;
-	uint32_t pos;
 	int hop;
 
 	gen = atomic_load_explicit(&now, memory_order_seq_cst);
@@ -242,8 +302,8 @@ static void put(uint64_t what)
 	if (what % 16 == 5)
 		sched_yield();
 	for (hop = 0; hop < 2; hop++) {
-		got = cq_ring_claim(rings[gen & 1], masks[gen & 1],
-				    &hints[gen & 1], 1, &e, &pos);
+		r = ring_of(gen);
+		got = cq_ring_claim(&r, 1, &s);
 		if (got != CQ_MOVED)
 			break;
 		gen = atomic_load_explicit(&next, memory_order_relaxed);
@@ -252,8 +312,8 @@ static void put(uint64_t what)
 		abort();
 	if (what % 16 == 12)
 		sched_yield();
-	e->wr_id = what;
-	cq_ring_publish(e, pos, memory_order_release);
+	s.cqe->wr_id = what;
+	cq_ring_publish(s.cqe, s.pos, memory_order_release);
 }
 
 /* What each producer may still send, so that no ring overflows. */
@@ -329,12 +389,12 @@ static void open_ring(uint64_t gen, uint32_t depth)
 /* provider/verbs/cq_resize.c, on this test's terms */
 static void replace(uint64_t gen, uint32_t depth)
 {
+	struct cq_ring r = ring_of(gen);
 	uint32_t end;
 
 	open_ring(gen + 1, depth);
 	atomic_store_explicit(&next, gen + 1, memory_order_relaxed);
-	while (!cq_ring_close(rings[gen & 1], masks[gen & 1], &hints[gen & 1],
-			      &end))
+	while (!cq_ring_close(&r, &end))
 		poll_ring(gen);
 	atomic_store_explicit(&now, gen + 1, memory_order_seq_cst);
 	wait_guards();
@@ -399,6 +459,8 @@ int main(void)
 	add(s, claimed_is_not_ready);
 	add(s, dead_claimer);
 	add(s, ended);
+	add(s, valid);
+	add(s, invalid);
 	add(s, many_producers);
 	add(s, resized_meanwhile);
 	return run_suite(s);

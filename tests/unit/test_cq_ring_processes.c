@@ -7,7 +7,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "engine/cq_ring.h"
+#include "shared/cq_ring.h"
 #include "unit.h"
 
 #define DEPTH 8u
@@ -34,15 +34,14 @@ static struct shared *new_ring(uint32_t first)
 
 static bool produce(struct shared *s, uint16_t owner, uint64_t wr_id)
 {
-	struct urxe_cqe *e;
-	uint32_t pos;
+	const struct cq_ring r = { s->ring, MASK, &s->hint };
+	struct cq_slot slot;
 
-	if (cq_ring_claim(s->ring, MASK, &s->hint, owner, &e, &pos) !=
-	    CQ_CLAIMED)
+	if (cq_ring_claim(&r, owner, &slot) != CQ_CLAIMED)
 		return false;
-	e->wr_id = wr_id;
-	e->qpn = owner;
-	cq_ring_publish(e, pos, memory_order_release);
+	slot.cqe->wr_id = wr_id;
+	slot.cqe->qpn = owner;
+	cq_ring_publish(slot.cqe, slot.pos, memory_order_release);
 	return true;
 }
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* Which libibverbs is this, and where does it want things? */
 #define _GNU_SOURCE
-#include <assert.h>
 #include <dlfcn.h>
 #include <errno.h>
 #include <link.h>
@@ -130,17 +129,29 @@ err_close:
 	return -EPROTO;
 }
 
-void pabi_set_ops(void *vctx, const struct pabi_entry *entries, size_t n)
+/* Where each operation is given, and which one it is. */
+static const struct {
+	size_t offset;
+	enum pabi_op op;
+} given[] = {
+#define OP(result, name, arguments) \
+	{ offsetof(struct pabi_ops, name), PABI_##name },
+#include "ops.h"
+#undef OP
+};
+
+void pabi_set_ops(void *vctx, const struct pabi_ops *ops)
 {
 	void (*table[PABI_OP_COUNT])(void);
 	size_t i;
 	int slot;
 
 	memset(table, 0, sizeof(table));
-	for (i = 0; i < n; i++) {
-		slot = slots[entries[i].op][family];
+	for (i = 0; i < sizeof(given) / sizeof(*given); i++) {
+		slot = slots[given[i].op][family];
 		if (slot >= 0 && (unsigned int)slot < layout[family].count)
-			table[slot] = entries[i].fn;
+			memcpy(&table[slot], (const char *)ops + given[i].offset,
+			       sizeof(table[slot]));
 	}
 	pabi.set_ops(vctx, table);
 }

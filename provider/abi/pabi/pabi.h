@@ -10,6 +10,7 @@
 #ifndef URXE_PABI_H
 #define URXE_PABI_H
 
+#include <assert.h>
 #include <infiniband/verbs.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -21,13 +22,6 @@ enum pabi_op {
 #undef SLOT
 	PABI_OP_COUNT
 };
-
-/* A provider's operation and where it goes. */
-struct pabi_entry {
-	enum pabi_op op;
-	void (*fn)(void);
-};
-#define PABI_ENTRY(name, function) { PABI_##name, (void (*)(void))(function) }
 
 struct pabi_sysfs_dev; /* opaque; pabi_sysfs_name() reads the one field */
 
@@ -121,6 +115,15 @@ static_assert(sizeof(struct pabi_srq) == 160, "as measured");
 static_assert(sizeof(struct pabi_xrcd) == 16, "as measured");
 #endif
 
+struct ibv_mr_init_attr; /* in newer headers */
+
+/* A provider's operations, which the compiler checks; NULL: not supported. */
+struct pabi_ops {
+#define OP(result, name, arguments) result(*name) arguments;
+#include "ops.h"
+#undef OP
+};
+
 struct pabi {
 	unsigned int version; /* 34, 57, 59 or 64 */
 	unsigned int release; /* the first of the family: 36, 57, 59, 62, 64 */
@@ -139,8 +142,8 @@ extern struct pabi pabi;
 /* Find the libibverbs in this process.  -ENOENT none, -EPROTO unknown one. */
 int pabi_probe(void);
 
-/* Build core's table from entries and install it. */
-void pabi_set_ops(void *vctx, const struct pabi_entry *entries, size_t n);
+/* Build core's table from ops and install it. */
+void pabi_set_ops(void *vctx, const struct pabi_ops *ops);
 
 /* Is ctx laid out as expected?  An unknown layout must not be touched. */
 bool pabi_context_ok(void *vctx, const struct ibv_device *device);

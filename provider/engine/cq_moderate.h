@@ -13,8 +13,6 @@
 #define CQ_MAX_COUNT UINT16_MAX
 #define CQ_MAX_PERIOD UINT16_MAX /* us */
 
-int urxe_modify_cq(struct ibv_cq *cq, struct ibv_modify_cq_attr *attr);
-
 static inline bool cq_is_moderated(const struct urxe_cq_sh *sh)
 {
 	return atomic_load_explicit(&sh->moderate, memory_order_relaxed);

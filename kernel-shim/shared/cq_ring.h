@@ -89,67 +89,123 @@ static inline void cq_ring_init(struct urxe_cqe *ring, uint32_t depth,
 				      memory_order_relaxed);
 }
 
-/* Take the free entry at the tail to a state; false: *seen is in its way. */
-static inline bool cq_ring_take(struct urxe_cqe *ring, uint32_t mask,
-				_Atomic uint32_t *tail_hint, uint16_t owner,
-				enum cqe_state to, memory_order order,
-				struct urxe_cqe **out, uint32_t *pos,
-				enum cqe_state *seen)
-{
-	uint32_t t = atomic_load_explicit(tail_hint, memory_order_relaxed);
-	uint64_t w;
+/* A ring as somebody sees it who has found it sound. */
+struct cq_ring {
+	struct urxe_cqe *entry;
+	uint32_t mask; /* entries - 1 */
+	_Atomic uint32_t *tail_hint;
+};
 
-	for (;; t++) {
-		*out = &ring[t & mask];
-		*pos = t;
-		w = atomic_load_explicit(&(*out)->word, memory_order_relaxed);
-		while (w == cqe_word(t, 0, CQE_FREE))
-			if (atomic_compare_exchange_strong_explicit(
-				    &(*out)->word, &w, cqe_word(t, owner, to),
-				    order, memory_order_relaxed))
-				return true;
-		*seen = cqe_state(w);
-		/* the last lap's entry is still there, or the ring ended */
-		if (*seen == CQE_MOVED || (int32_t)(cqe_pos(w) - t) < 0)
-			return false;
-	}
-}
+/* An entry, and the position that it is taken for. */
+struct cq_slot {
+	struct urxe_cqe *cqe;
+	uint32_t pos;
+};
 
 enum cq_claim { CQ_CLAIMED, CQ_FULL, CQ_MOVED };
 
-/* Take the next entry.  On CQ_CLAIMED, *out is it and *pos its position. */
-static inline enum cq_claim cq_ring_claim(struct urxe_cqe *ring, uint32_t mask,
-					  _Atomic uint32_t *tail_hint,
-					  uint16_t owner,
-					  struct urxe_cqe **out, uint32_t *pos)
+/* Take the free entry at the tail to a state: CQ_CLAIMED, and *out is it. */
+static inline enum cq_claim cq_ring_take(const struct cq_ring *r,
+					 uint16_t owner, enum cqe_state to,
+					 memory_order order,
+					 struct cq_slot *out)
 {
-	enum cqe_state seen;
+	uint32_t t = atomic_load_explicit(r->tail_hint, memory_order_relaxed);
+	struct urxe_cqe *e;
+	uint64_t w;
 
-	if (cq_ring_take(ring, mask, tail_hint, owner, CQE_CLAIMED,
-			 memory_order_acquire, out, pos, &seen)) {
-		atomic_store_explicit(tail_hint, *pos + 1,
-				      memory_order_relaxed);
-		return CQ_CLAIMED;
+	for (;; t++) {
+		e = &r->entry[t & r->mask];
+		w = atomic_load_explicit(&e->word, memory_order_relaxed);
+		while (w == cqe_word(t, 0, CQE_FREE)) {
+			if (!atomic_compare_exchange_strong_explicit(
+				    &e->word, &w, cqe_word(t, owner, to), order,
+				    memory_order_relaxed))
+				continue;
+			out->cqe = e;
+			out->pos = t;
+			return CQ_CLAIMED;
+		}
+		if (cqe_state(w) == CQE_MOVED) {
+			/* acquire: next_ring was stored before it */
+			atomic_load_explicit(&e->word, memory_order_acquire);
+			return CQ_MOVED;
+		}
+		/* the last lap's entry is still there */
+		if ((int32_t)(cqe_pos(w) - t) < 0)
+			return CQ_FULL;
 	}
-	if (seen != CQE_MOVED)
-		return CQ_FULL;
-	/* acquire: next_ring was stored before it */
-	atomic_load_explicit(&(*out)->word, memory_order_acquire);
-	return CQ_MOVED;
+}
+
+/* Take the next entry.  On CQ_CLAIMED it is *out. */
+static inline enum cq_claim cq_ring_claim(const struct cq_ring *r,
+					  uint16_t owner, struct cq_slot *out)
+{
+	enum cq_claim got = cq_ring_take(r, owner, CQE_CLAIMED,
+					 memory_order_acquire, out);
+
+	if (got == CQ_CLAIMED)
+		atomic_store_explicit(r->tail_hint, out->pos + 1,
+				      memory_order_relaxed);
+	return got;
 }
 
 /*
  * End the ring at its tail: true, and *pos is where, or false while the ring
  * is full.
  */
-static inline bool cq_ring_close(struct urxe_cqe *ring, uint32_t mask,
-				 _Atomic uint32_t *tail_hint, uint32_t *pos)
+static inline bool cq_ring_close(const struct cq_ring *r, uint32_t *pos)
 {
-	enum cqe_state seen;
-	struct urxe_cqe *e;
+	struct cq_slot s;
 
-	return cq_ring_take(ring, mask, tail_hint, 0, CQE_MOVED,
-			    memory_order_acq_rel, &e, pos, &seen);
+	if (cq_ring_take(r, 0, CQE_MOVED, memory_order_acq_rel, &s) !=
+	    CQ_CLAIMED)
+		return false;
+	*pos = s.pos;
+	return true;
+}
+
+/*
+ * Is it a ring that this protocol can have left?  NULL, or what is wrong.  Of a
+ * ring in use only a repeated answer counts: it changes while it is read.
+ */
+static inline const char *cq_ring_invalid(const struct cq_ring *r)
+{
+	uint32_t i, head, depth = r->mask + 1;
+	bool free_before = false;
+	uint64_t w;
+
+	/* the oldest position is where the poller is */
+	head = cqe_pos(atomic_load_explicit(&r->entry[0].word,
+					    memory_order_acquire));
+	for (i = 1; i < depth; i++) {
+		w = atomic_load_explicit(&r->entry[i].word,
+					 memory_order_acquire);
+		if ((int32_t)(cqe_pos(w) - head) < 0)
+			head = cqe_pos(w);
+	}
+	for (i = head; i - head < depth; i++) {
+		w = atomic_load_explicit(&r->entry[i & r->mask].word,
+					 memory_order_acquire);
+		if (cqe_pos(w) != i)
+			return "an entry is not of the lap that its neighbours are of";
+		if (cqe_state(w) > CQE_MOVED)
+			return "an entry has a state that there is not";
+		if (cqe_state(w) != CQE_CLAIMED && cqe_owner(w))
+			return "an entry that nobody claimed has an owner";
+		if (cqe_owner(w) >= URXE_MAX_CTX)
+			return "an entry was claimed by a context that there is not";
+		if (free_before && cqe_state(w) != CQE_FREE)
+			return "an entry was taken before an older one";
+		free_before = cqe_state(w) == CQE_FREE ||
+			      cqe_state(w) == CQE_MOVED;
+	}
+	return NULL;
+}
+
+static inline bool cq_ring_valid(const struct cq_ring *r)
+{
+	return !cq_ring_invalid(r);
 }
 
 /* Publish a claimed entry: release, or seq_cst where arm is looked at next. */

@@ -1,33 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-#include <errno.h>
-
 #include "base/clock.h"
 #include "cq_moderate.h"
-#include "engine/retry.h"
+#include "peer.h"
+#include "service.h"
 
 static uint32_t limits(const struct urxe_cq_sh *sh)
 {
 	return atomic_load_explicit(&sh->moderate, memory_order_relaxed);
-}
-
-int urxe_modify_cq(struct ibv_cq *ibcq, struct ibv_modify_cq_attr *attr)
-{
-	const struct ibv_moderate_cq *m = &attr->moderate;
-	struct urxe_cq *cq = to_ucq(ibcq);
-
-	if (attr->attr_mask & ~(uint32_t)IBV_CQ_ATTR_MODERATE)
-		return EINVAL;
-	if (!(attr->attr_mask & IBV_CQ_ATTR_MODERATE))
-		return 0;
-	atomic_store_explicit(&cq->sh->moderate,
-			      (uint32_t)m->cq_period << 16 | m->cq_count,
-			      memory_order_relaxed);
-	/* what waits now waits by the old limits no more */
-	if (atomic_load_explicit(&cq->sh->held_back, memory_order_relaxed))
-		cq_fire(&cq->view, true);
-	if (m->cq_period)
-		service_need(cq->ctx);
-	return 0;
 }
 
 bool cq_hold_back(struct urxe_cq_view *v)
@@ -41,7 +20,7 @@ bool cq_hold_back(struct urxe_cq_view *v)
 	if ((m & 0xffff) && n >= (m & 0xffff))
 		return false;
 	if (n == 1 && m >> 16)
-		service_wake(v->arena);
+		service_wake(v->peer->arena);
 	return true;
 }
 

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* Multicast groups, and the QPs that are attached to them. */
+#include <errno.h>
+#include <string.h>
+
+#include "fabric.h"
+
+bool mcast_is_group(const uint8_t gid[16])
+{
+	static const uint8_t mapped[12] = { [10] = 0xff, [11] = 0xff };
+
+	return gid[0] == 0xff ||
+	       (!memcmp(gid, mapped, sizeof(mapped)) && gid[12] >> 4 == 0xe);
+}
+
+static struct urxe_mcast_grp *mcast_find(struct urxe_dev *dev, const uint8_t gid[16])
+{
+	uint32_t i;
+
+	for (i = 0; i < URXE_MAX_MCAST_GRP; i++)
+		if (atomic_load_explicit(&dev->mcast[i].count,
+					 memory_order_acquire) &&
+		    !memcmp(dev->mcast[i].mgid, gid, 16))
+			return &dev->mcast[i];
+	return NULL;
+}
+
+uint32_t mcast_members(struct urxe_dev *dev, const uint8_t gid[16],
+		       uint32_t *qpn)
+{
+	struct urxe_mcast_grp *g = mcast_find(dev, gid);
+	uint32_t i, n = 0;
+
+	for (i = 0; g && i < URXE_MAX_MCAST_ATTACH; i++) {
+		qpn[n] = atomic_load_explicit(&g->qpn[i],
+					      memory_order_relaxed);
+		n += qpn[n] != 0;
+	}
+	return n;
+}
+
+static struct urxe_mcast_grp *mcast_find_free(struct urxe_dev *dev)
+{
+	uint32_t i;
+
+	for (i = 0; i < URXE_MAX_MCAST_GRP; i++)
+		if (!atomic_load_explicit(&dev->mcast[i].count,
+					  memory_order_relaxed))
+			return &dev->mcast[i];
+	return NULL;
+}
+
+/* Where qpn is in the group, or where 0 is; NULL: nowhere. */
+static _Atomic uint32_t *mcast_seat(struct urxe_mcast_grp *g, uint32_t qpn)
+{
+	uint32_t i;
+
+	for (i = 0; i < URXE_MAX_MCAST_ATTACH; i++)
+		if (atomic_load_explicit(&g->qpn[i], memory_order_relaxed) ==
+		    qpn)
+			return &g->qpn[i];
+	return NULL;
+}
+
+/* Under the device lock. */
+static int mcast_join(struct urxe_dev *dev, const uint8_t gid[16], uint32_t qpn)
+{
+	struct urxe_mcast_grp *g = mcast_find(dev, gid);
+	_Atomic uint32_t *s;
+
+	if (g && mcast_seat(g, qpn))
+		return 0; /* attached already */
+	if (!g) {
+		g = mcast_find_free(dev);
+		if (!g)
+			return -ENOMEM;
+		memcpy(g->mgid, gid, 16);
+	}
+	s = mcast_seat(g, 0);
+	if (!s)
+		return -ENOMEM;
+	atomic_store_explicit(s, qpn, memory_order_relaxed);
+	atomic_fetch_add_explicit(&g->count, 1, memory_order_release);
+	return 1;
+}
+
+int mcast_attach(struct urxe_fabric *f, const uint8_t gid[16], uint32_t qpn)
+{
+	int ret;
+
+	fabric_lock(f);
+	ret = mcast_join(f->dev, gid, qpn);
+	fabric_unlock(f);
+	return ret;
+}
+
+int mcast_detach(struct urxe_fabric *f, const uint8_t gid[16], uint32_t qpn)
+{
+	struct urxe_mcast_grp *g;
+	_Atomic uint32_t *s;
+
+	fabric_lock(f);
+	g = mcast_find(f->dev, gid);
+	s = g ? mcast_seat(g, qpn) : NULL;
+	if (s) {
+		atomic_store_explicit(s, 0, memory_order_relaxed);
+		atomic_fetch_sub_explicit(&g->count, 1, memory_order_release);
+	}
+	fabric_unlock(f);
+	return s ? 0 : -EINVAL;
+}

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#include "bind.h"
+#include "bounce.h"
+#include "key.h"
+#include "log.h"
+#include "quiesce.h"
+
+#define REMOTE_WRITES (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)
+
+/* Under the arena's lock; our guard is down. */
+void bind_undo(struct urxe_fabric *f, struct urxe_arena *a,
+		   struct urxe_key *k)
+{
+	if (!k->parent)
+		return;
+	atomic_store_explicit(&k->live, 0, memory_order_seq_cst);
+	quiesce_guards(f);
+	bounce_quiesce(f, a);
+	atomic_fetch_sub_explicit(&a->key[URXE_KEY_INDEX(k->parent)].windows, 1,
+				  memory_order_relaxed);
+	k->parent = 0;
+}
+
+static enum ibv_wc_status bind_refuse(const struct urxe_qp *qp, const char *why)
+{
+	urxe_why("QP 0x%x: a memory window cannot be bound: %s",
+		 qp->qpn, why);
+	return IBV_WC_MW_BIND_ERR;
+}
+
+/* IB 10.6.7.2: NULL, or why this cannot be bound. */
+static const char *bind_check_window(const struct urxe_qp *qp,
+				const struct urxe_wqe *w,
+				const struct urxe_key *k)
+{
+	if (!(k->flags & URXE_MR_IS_MW))
+		return "it does not exist (any more)";
+	if (URXE_KEY_CTX(w->bind.new_key) != qp->ctx->slot ||
+	    URXE_KEY_INDEX(w->bind.new_key) != URXE_KEY_INDEX(w->bind.mw_key))
+		return "the new rkey may differ in its low 8 bits only";
+	if (k->pd != qp->sh->pd)
+		return "the QP is of another PD";
+	if (!(k->flags & URXE_MR_TYPE_2))
+		return NULL;
+	if (k->parent)
+		return "type 2, and it is bound already";
+	if (!w->bind.length)
+		return "type 2 needs a length";
+	return NULL;
+}
+
+static const char *bind_check_region(const struct urxe_wqe *w,
+				const struct urxe_key *mr, uint32_t pd)
+{
+	uint64_t len = w->bind.length;
+
+	if (atomic_load_explicit(&mr->live, memory_order_relaxed) !=
+		    URXE_MR_LIVE(w->bind.mr_key) ||
+	    mr->flags & URXE_MR_IS_MW)
+		return "the MR does not exist";
+	if (mr->pd != pd)
+		return "the MR is of another PD";
+	if (!(mr->access & IBV_ACCESS_MW_BIND))
+		return "the MR does not have IBV_ACCESS_MW_BIND";
+	if (w->bind.access & REMOTE_WRITES &&
+	    !(mr->access & IBV_ACCESS_LOCAL_WRITE))
+		return "remote write access needs an MR with IBV_ACCESS_LOCAL_WRITE";
+	if (w->bind.addr < mr->iova || len > mr->length ||
+	    w->bind.addr - mr->iova > mr->length - len)
+		return "the MR does not cover it";
+	return NULL;
+}
+
+static void bind_to(const struct urxe_qp *qp, const struct urxe_wqe *w,
+		    struct urxe_key *k, struct urxe_key *mr)
+{
+	uint64_t offset = w->bind.addr - mr->iova;
+
+	k->iova = w->bind.access & IBV_ACCESS_ZERO_BASED ? 0 : w->bind.addr;
+	k->length = w->bind.length;
+	k->va = mr->va + offset;
+	k->access = w->bind.access;
+	k->pid = mr->pid;
+	k->kind = mr->kind;
+	k->flags = (k->flags & (URXE_MR_IS_MW | URXE_MR_TYPE_2)) |
+		   (mr->flags & (URXE_MR_ODP | URXE_MR_FOREIGN));
+	k->file = mr->file;
+	k->file_offset = mr->file_offset + offset;
+	k->qpn = qp->qpn;
+	k->parent = w->bind.mr_key;
+	atomic_fetch_add_explicit(&mr->windows, 1, memory_order_relaxed);
+	key_enable(k, w->bind.new_key);
+}
+
+/* Under the arena's lock. */
+static const char *bind_try(struct urxe_qp *qp, const struct urxe_wqe *w)
+{
+	struct urxe_arena *a = qp->ctx->arena;
+	uint32_t i = URXE_KEY_INDEX(w->bind.mw_key);
+	uint32_t high =
+		atomic_load_explicit(&a->key_high, memory_order_relaxed);
+	struct urxe_key *k = &a->key[i], *mr = NULL;
+	const char *why;
+
+	if (i >= high)
+		return "it does not exist";
+	why = bind_check_window(qp, w, k);
+	if (!why && w->bind.length) {
+		mr = &a->key[URXE_KEY_INDEX(w->bind.mr_key)];
+		why = URXE_KEY_INDEX(w->bind.mr_key) < high
+			      ? bind_check_region(w, mr, k->pd)
+			      : "the MR does not exist";
+	}
+	if (why)
+		return why;
+	bind_undo(qp->ctx->fabric, a, k); /* type 1 may be bound anew */
+	a->key_tag[i] = URXE_KEY_TAG(w->bind.new_key);
+	if (mr)
+		bind_to(qp, w, k, mr);
+	return NULL;
+}
+
+enum ibv_wc_status bind_execute(struct urxe_qp *qp, const struct urxe_wqe *w)
+{
+	struct urxe_arena *a = qp->ctx->arena;
+	const char *why;
+
+	if (w->bind.access & ~MW_ACCESS)
+		return bind_refuse(qp, "unknown access flags");
+	guard_lower(qp->guard);
+	robust_lock(&a->lock);
+	why = bind_try(qp, w);
+	robust_unlock(&a->lock);
+	guard_raise(qp->guard);
+	return why ? bind_refuse(qp, why) : IBV_WC_SUCCESS;
+}
+
+/* ------------------------------------------------------- invalidating */
+
+/* Under the lock of a.  A window of type 1 is not invalidated but rebound. */
+static bool bind_may_invalidate(const struct urxe_arena *a, uint32_t rkey,
+			   uint32_t qpn, uint32_t pd)
+{
+	uint32_t i = URXE_KEY_INDEX(rkey);
+	const struct urxe_key *k = &a->key[i];
+
+	return i < atomic_load_explicit(&a->key_high, memory_order_relaxed) &&
+	       atomic_load_explicit(&k->live, memory_order_relaxed) ==
+		       URXE_MR_LIVE(rkey) &&
+	       k->flags & URXE_MR_IS_MW && k->flags & URXE_MR_TYPE_2 &&
+	       k->qpn == qpn && k->pd == pd;
+}
+
+static bool bind_invalidate(struct urxe_qp *qp, struct urxe_arena *a, uint32_t rkey,
+		       uint32_t qpn, uint32_t pd)
+{
+	bool found;
+
+	guard_lower(qp->guard);
+	robust_lock(&a->lock);
+	found = bind_may_invalidate(a, rkey, qpn, pd);
+	if (found)
+		bind_undo(qp->ctx->fabric, a, &a->key[URXE_KEY_INDEX(rkey)]);
+	robust_unlock(&a->lock);
+	guard_raise(qp->guard);
+	return found;
+}
+
+enum ibv_wc_status bind_invalidate_local(struct urxe_qp *qp, uint32_t rkey)
+{
+	if (bind_invalidate(qp, qp->ctx->arena, rkey, qp->qpn, qp->sh->pd))
+		return IBV_WC_SUCCESS;
+	urxe_why(
+		"QP 0x%x: rkey 0x%x is not a type 2 window that is bound to it",
+		qp->qpn, rkey);
+	return IBV_WC_MW_BIND_ERR;
+}
+
+bool bind_invalidate_remote(struct urxe_qp *qp, struct urxe_peer *p, uint32_t qpn,
+			  uint32_t pd, uint32_t rkey)
+{
+	if (bind_invalidate(qp, p->arena, rkey, qpn, pd))
+		return true;
+	urxe_why(
+		"QP 0x%x was sent an invalidation of 0x%x, which is not a type 2 window that is bound to it",
+		qpn, rkey);
+	return false;
+}

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * Another QP as a requester sees it: the other end of a connection, or a
+ * destination of datagrams.  Looked up when it is first needed.
+ */
+#ifndef URXE_CONN_H
+#define URXE_CONN_H
+
+#include "cq.h"
+#include "response.h"
+#include "rq.h"
+
+struct urxe_wqe;
+
+/*
+ * Where messages for a QP are received: its own RQ, or an SRQ, which in XRC
+ * may be another process's.
+ */
+struct urxe_rx {
+	struct urxe_peer *peer; /* of the queue */
+	uint32_t pd; /* that its lkeys must be of */
+	struct urxe_rq_view rq;
+	struct urxe_cq_view cq;
+	struct urxe_srq_sh *srq; /* NULL: the QP's own RQ */
+	bool shared; /* others take receives, too */
+	uint32_t srq_index;
+	uint32_t srq_live; /* what srq->live was */
+};
+
+struct urxe_conn {
+	struct urxe_peer *peer; /* NULL: not resolved */
+	struct urxe_qp_sh *sh;
+	uint64_t want; /* what sh->conn must be, but for its state */
+	uint32_t qpn, pd;
+	uint32_t srqn; /* XRC: the SRQ that rx is a view of */
+	struct urxe_rx rx;
+};
+
+/*
+ * Find QP qpn, which must name dest as its own destination (0: datagrams);
+ * false if it is not (any more) there.
+ */
+bool conn_open(struct urxe_qp *qp, struct urxe_conn *c, uint32_t qpn,
+	       uint32_t dest);
+void conn_drop(struct urxe_conn *c);
+
+/* Whose keys a request names: in XRC those of the SRQ's context. */
+static inline struct urxe_peer *conn_key_peer(const struct urxe_conn *c)
+{
+	return c->srqn ? c->rx.peer : c->peer;
+}
+
+/*
+ * Is somebody there who listens to us, at the PSN we are at?  While requests to
+ * the one there was are still collected, he is in_use and not let go of.
+ */
+enum response conn_ready(struct urxe_qp *qp, const struct urxe_wqe *w,
+			 bool in_use);
+/* The same for a datagram's destination. */
+bool conn_listens(struct urxe_conn *c, uint32_t qkey);
+
+/* A NAK went out: the responder's QP goes to the error state. */
+void conn_break(struct urxe_conn *c, enum response nak);
+
+#endif

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* An opened device of this process: its arena, and the objects in it. */
+#ifndef URXE_CONTEXT_H
+#define URXE_CONTEXT_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/compiler.h"
+#include "fabric/fabric.h"
+
+struct urxe_cq;
+struct urxe_qp;
+struct urxe_srq;
+
+struct urxe_context {
+	struct urxe_fabric *fabric;
+	struct urxe_peer *self;
+	struct urxe_arena *arena; /* self->arena */
+	int cmd_fd;
+	uint32_t slot, gen;
+	pthread_mutex_t lock; /* object lists */
+	struct urxe_service *service; /* NULL until it is needed */
+	struct urxe_bouncing *bouncing; /* bounce_serve.c; the same */
+	/* why it would be: others may come, and there is what they may want */
+	_Atomic bool exposed, has_private;
+	struct urxe_cq *cqs;
+	/* by QPN index and by number; pollers look there, see quiesce.h */
+	struct urxe_qp *_Atomic qp[URXE_MAX_QP];
+	struct urxe_srq *_Atomic srq[URXE_MAX_SRQ];
+	_Atomic uint32_t deaths; /* dev->deaths that were looked into */
+	_Atomic uint64_t reaped; /* when a full queue asked for the dead, ns */
+};
+
+/*
+ * Make ctx, which is zeroed, the context that cmd_fd is: map its fabric's
+ * memory and its arena.  0 or -errno.
+ */
+int context_open(struct urxe_context *ctx, struct urxe_fabric *f, int cmd_fd);
+void context_close(struct urxe_context *ctx);
+
+/* NULL: there is none any more. */
+static inline struct urxe_qp *context_qp(const struct urxe_context *ctx,
+					 uint32_t qpn)
+{
+	return atomic_load_explicit(&ctx->qp[qpn_index(qpn)],
+				    memory_order_acquire);
+}
+
+static inline struct urxe_srq *context_srq(const struct urxe_context *ctx,
+					   uint32_t index)
+{
+	return atomic_load_explicit(&ctx->srq[index], memory_order_acquire);
+}
+
+#endif

@@ -1,0 +1,327 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* Completion queues: producing into them, and the rings' life. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/log2.h"
+#include "cq.h"
+#include "cq_moderate.h"
+#include "event.h"
+#include "log.h"
+#include "peer.h"
+#include "poll.h"
+#include "process.h"
+
+/* ---------------------------------------------------------- producing */
+
+/* The ring that word, which may be anything, names; false if there is none. */
+static inline bool cq_ring_at(struct urxe_arena *a, struct urxe_cq_sh *sh,
+			      uint64_t word, struct cq_ring *r)
+{
+	uint64_t offset = URXE_CQ_OFFSET(word), end;
+	uint32_t log = URXE_CQ_LOG(word);
+
+	end = offset + (sizeof(struct urxe_cqe) << log);
+	if (unlikely(log > 18 || offset < URXE_HEAP_OFFSET ||
+		     offset > URXE_ARENA_SIZE || end > URXE_ARENA_SIZE))
+		return false;
+	r->entry = (struct urxe_cqe *)(void *)((char *)a + offset);
+	r->mask = (1u << log) - 1;
+	r->tail_hint = &sh->tail_hint[!!(word & URXE_CQ_PARITY)];
+	return true;
+}
+
+bool cq_view_init(struct urxe_cq_view *v, struct urxe_peer *peer,
+		  uint32_t index, uint16_t owner)
+{
+	struct cq_ring ring;
+
+	if (index >= URXE_MAX_CQ)
+		return false;
+	v->peer = peer;
+	v->sh = &peer->arena->cq[index];
+	v->owner = owner;
+	atomic_store_explicit(&v->event_fd, -1, memory_order_relaxed);
+	return atomic_load_explicit(&v->sh->live, memory_order_acquire) &&
+	       cq_ring_at(peer->arena, v->sh,
+			  atomic_load_explicit(&v->sh->ring,
+					       memory_order_relaxed),
+			  &ring);
+}
+
+void cq_view_fini(struct urxe_cq_view *v)
+{
+	int fd = atomic_exchange_explicit(&v->event_fd, -1,
+					  memory_order_relaxed);
+
+	if (fd >= 0)
+		close(fd);
+}
+
+static void cq_overrun(struct urxe_cq_view *v)
+{
+	if (atomic_exchange_explicit(&v->sh->error, 1, memory_order_acq_rel))
+		return;
+	urxe_why("CQ overrun: there are more completions than entries");
+	event_raise_cq(v->peer, v->sh, IBV_EVENT_CQ_ERR);
+}
+
+/* No room.  Where overruns are ignored, the completion gets lost. */
+static bool cq_no_room(struct urxe_cq_view *v, struct urxe_cqe_ref *ref)
+{
+	if (v->sh->flags & URXE_CQ_IGNORE_OVERRUN) {
+		ref->slot.cqe = &ref->lost;
+		ref->slot.pos = 0;
+		return true;
+	}
+	cq_overrun(v);
+	return false;
+}
+
+bool cq_begin(struct urxe_cq_view *v, struct urxe_cqe_ref *ref)
+{
+	struct urxe_cq_sh *sh = v->sh;
+	struct cq_ring ring;
+	uint64_t word;
+	int hop;
+
+	if (unlikely(atomic_load_explicit(&sh->error, memory_order_relaxed)))
+		return false;
+	/* seq_cst: after our guard went up, see cq_ring.h */
+	word = atomic_load_explicit(&sh->ring, memory_order_seq_cst);
+	/* no second resize gets past our guard */
+	for (hop = 0; hop < 2; hop++) {
+		if (unlikely(!cq_ring_at(v->peer->arena, sh, word, &ring)))
+			return false;
+		switch (cq_ring_claim(&ring, v->owner, &ref->slot)) {
+		case CQ_CLAIMED:
+			return true;
+		case CQ_FULL:
+			return cq_no_room(v, ref);
+		case CQ_MOVED:
+			word = atomic_load_explicit(&sh->next_ring,
+						    memory_order_relaxed);
+		}
+	}
+	return false;
+}
+
+uint64_t cq_clock(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_REALTIME, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
+}
+
+static bool cq_is_armed(const struct urxe_cq_view *v, uint32_t arm,
+			bool solicited)
+{
+	return v->sh->channel && (arm == URXE_ARM_NEXT ||
+				  (arm == URXE_ARM_SOLICITED && solicited));
+}
+
+void cq_fire(struct urxe_cq_view *v, bool solicited)
+{
+	uint32_t arm = atomic_load_explicit(&v->sh->arm, memory_order_seq_cst);
+
+	if (!cq_is_armed(v, arm, solicited))
+		return;
+	/* one event for each arming, whoever comes first */
+	if (!atomic_compare_exchange_strong_explicit(
+		    &v->sh->arm, &arm, URXE_ARM_NONE, memory_order_seq_cst,
+		    memory_order_relaxed))
+		return;
+	if (!event_send_comp(cq_event_fd(v), v->sh))
+		atomic_fetch_add_explicit(&v->sh->pending_events, 1,
+					  memory_order_release);
+}
+
+/* A completion was published. */
+static void cq_notify(struct urxe_cq_view *v, bool solicited)
+{
+	uint32_t arm = atomic_load_explicit(&v->sh->arm, memory_order_seq_cst);
+
+	if (cq_is_armed(v, arm, solicited) && !cq_hold_back(v))
+		cq_fire(v, solicited);
+}
+
+void cq_end(struct urxe_cq_view *v, const struct urxe_cqe_ref *ref,
+	    bool solicited)
+{
+	struct urxe_cqe *e = ref->slot.cqe;
+	bool failed = e->status != IBV_WC_SUCCESS;
+
+	if (unlikely(v->sh->flags & URXE_CQ_TIMESTAMP))
+		e->timestamp = cq_clock();
+	if (likely(!v->sh->channel)) {
+		cq_ring_publish(e, ref->slot.pos, memory_order_release);
+		return;
+	}
+	cq_ring_publish(e, ref->slot.pos, memory_order_seq_cst);
+	cq_notify(v, solicited || failed);
+}
+
+int cq_event_fd(struct urxe_cq_view *v)
+{
+	int fd = atomic_load_explicit(&v->event_fd, memory_order_acquire);
+	int none = -1;
+
+	if (fd >= 0)
+		return fd;
+	fd = event_open(v->peer, v->sh->channel);
+	if (fd < 0 || atomic_compare_exchange_strong_explicit(
+			      &v->event_fd, &none, fd, memory_order_acq_rel,
+			      memory_order_acquire))
+		return fd;
+	close(fd); /* another thread was faster */
+	return none;
+}
+
+void cq_attention(struct urxe_cq_view *v)
+{
+	atomic_store_explicit(&v->sh->attention, 1, memory_order_seq_cst);
+	cq_fire(v, true);
+}
+
+/* ---------------------------------------------------------- life */
+
+int cq_ring_new(struct urxe_context *ctx, uint32_t cqe, uint64_t *word)
+{
+	uint32_t log = log2_up(cqe);
+	uint64_t bytes = sizeof(struct urxe_cqe) << log;
+	uint64_t offset = arena_alloc(ctx->arena, ctx->cmd_fd, bytes);
+
+	if (!offset)
+		return -ENOMEM;
+	cq_ring_init(arena_ptr(ctx->arena, offset, bytes), 1u << log, 0);
+	*word = offset | log;
+	return 0;
+}
+
+void cq_ring_free(struct urxe_context *ctx, uint64_t word)
+{
+	arena_free(ctx->arena, ctx->cmd_fd, URXE_CQ_OFFSET(word),
+		   sizeof(struct urxe_cqe) << URXE_CQ_LOG(word));
+}
+
+void cq_use_ring(struct urxe_cq *cq, uint64_t word)
+{
+	cq->ring_word = word;
+	cq_ring_at(cq->ctx->arena, cq->sh, word, &cq->ring);
+	cq->head = 0;
+	cq->stuck = 0;
+}
+
+static void cq_publish(struct urxe_cq *cq, const struct cq_params *p)
+{
+	struct urxe_cq_sh *sh = cq->sh;
+
+	memset(sh, 0, sizeof(*sh));
+	sh->channel = p->channel;
+	sh->flags = p->flags;
+	sh->user = p->user;
+	sh->pid = urxe_pid;
+	sh->async_fifo = p->async_fifo;
+	atomic_store_explicit(&sh->ring, cq->ring_word, memory_order_relaxed);
+	atomic_store_explicit(&sh->live, 1, memory_order_release);
+}
+
+/* Index, shared slot and ring. */
+static int cq_setup(struct urxe_cq *cq, const struct cq_params *p)
+{
+	struct urxe_context *ctx = cq->ctx;
+	uint64_t word;
+	int ret;
+
+	ret = fabric_obj_get(ctx->fabric, ctx->slot, URXE_OBJ_CQ);
+	if (ret)
+		return ret;
+	ret = arena_index_take(ctx->arena, ctx->arena->cq_map, URXE_MAX_CQ);
+	if (ret < 0)
+		goto err_put;
+	cq->index = ret;
+	cq->sh = &ctx->arena->cq[cq->index];
+	ret = arena_reserve(ctx->cmd_fd, (char *)cq->sh - (char *)ctx->arena,
+			    sizeof(*cq->sh));
+	if (ret)
+		goto err_index;
+	ret = cq_ring_new(ctx, p->cqe, &word);
+	if (ret)
+		goto err_index;
+	cq_use_ring(cq, word);
+	cq_publish(cq, p);
+	if (!cq_view_init(&cq->view, ctx->self, cq->index, ctx->slot)) {
+		ret = -EPROTO;
+		goto err_ring;
+	}
+	return 0;
+
+err_ring:
+	cq_ring_free(ctx, word);
+err_index:
+	arena_index_drop(ctx->arena, ctx->arena->cq_map, cq->index);
+err_put:
+	fabric_obj_put(ctx->fabric, ctx->slot, URXE_OBJ_CQ);
+	return ret;
+}
+
+int cq_open(struct urxe_cq *cq, struct urxe_context *ctx,
+	    const struct cq_params *p)
+{
+	int ret;
+
+	cq->ctx = ctx;
+	cq->single_threaded = p->single_threaded;
+	ret = cq_setup(cq, p);
+	if (ret)
+		return ret;
+	pthread_mutex_init(&cq->lock, NULL);
+	gate_init(&cq->gate);
+	pthread_mutex_lock(&ctx->lock);
+	cq->next = ctx->cqs;
+	ctx->cqs = cq;
+	pthread_mutex_unlock(&ctx->lock);
+	return 0;
+}
+
+bool cq_unlink(struct urxe_cq *cq)
+{
+	struct urxe_context *ctx = cq->ctx;
+	struct urxe_cq **p;
+	bool idle;
+
+	pthread_mutex_lock(&ctx->lock);
+	idle = !cq->refs;
+	if (idle)
+		poll_drop(cq);
+	for (p = &ctx->cqs; idle && *p; p = &(*p)->next) {
+		if (*p == cq) {
+			*p = cq->next;
+			break;
+		}
+	}
+	pthread_mutex_unlock(&ctx->lock);
+	if (!idle)
+		return false;
+	atomic_store_explicit(&cq->sh->arm, URXE_ARM_NONE,
+			      memory_order_seq_cst);
+	atomic_store_explicit(&cq->sh->live, 0, memory_order_release);
+	return true;
+}
+
+void cq_close(struct urxe_cq *cq)
+{
+	struct urxe_context *ctx = cq->ctx;
+
+	cq_view_fini(&cq->view);
+	cq_ring_free(ctx, cq->ring_word);
+	arena_index_drop(ctx->arena, ctx->arena->cq_map, cq->index);
+	fabric_obj_put(ctx->fabric, ctx->slot, URXE_OBJ_CQ);
+	pthread_mutex_destroy(&cq->lock);
+	gate_destroy(&cq->gate);
+	free(cq->backlog);
+}

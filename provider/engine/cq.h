@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * Completion queues: the rings in shared memory (cq_ring.h), as producers see
+ * them, and what their owner keeps in its own memory.
+ */
+#ifndef URXE_CQ_H
+#define URXE_CQ_H
+
+#include <infiniband/verbs.h>
+
+#include "context.h"
+#include "lock.h"
+#include "shared/cq_ring.h"
+
+/* ------------------------------------------------------- producing */
+
+/* A completion queue as a producer sees it, its own or a peer's. */
+struct urxe_cq_view {
+	struct urxe_cq_sh *sh;
+	struct urxe_peer *peer; /* where it is */
+	uint16_t owner; /* the producer's context slot, for claims */
+	_Atomic int event_fd; /* its channel's FIFO, opened when first needed */
+};
+
+/* An entry being filled: cq_begin ... cq_end. */
+struct urxe_cqe_ref {
+	struct cq_slot slot;
+	struct urxe_cqe lost; /* a completion that the CQ has no room for */
+};
+
+/* View CQ index of peer's context.  False if there is no sound one. */
+bool cq_view_init(struct urxe_cq_view *v, struct urxe_peer *peer,
+		  uint32_t index, uint16_t owner);
+void cq_view_fini(struct urxe_cq_view *v);
+
+/* What completions are stamped with, and the device's raw clock: ns. */
+uint64_t cq_clock(void);
+
+/*
+ * The caller's guard is up, from cq_begin to cq_end.
+ *
+ * Claim an entry, which the caller fills; false when the CQ is overrun, which
+ * has then been reported to its owner.
+ */
+bool cq_begin(struct urxe_cq_view *v, struct urxe_cqe_ref *ref);
+/* Publish it. */
+void cq_end(struct urxe_cq_view *v, const struct urxe_cqe_ref *ref,
+	    bool solicited);
+
+/* Fire the CQ's event if it is armed for this kind of completion. */
+void cq_fire(struct urxe_cq_view *v, bool solicited);
+/* Write end of its channel's FIFO, opened once; -1 if nobody reads it. */
+int cq_event_fd(struct urxe_cq_view *v);
+/* Tell a CQ's poller that one of its QPs changed state. */
+void cq_attention(struct urxe_cq_view *v);
+
+/* ------------------------------------------------------- the owner */
+
+struct urxe_cq {
+	struct urxe_context *ctx;
+	struct urxe_cq *next; /* in ctx->cqs */
+	struct urxe_cq_sh *sh;
+	uint32_t index;
+	pthread_mutex_t lock; /* pollers and resizers, if they are several */
+	bool single_threaded;
+	struct urxe_gate gate; /* whoever has the lock, at work in the ring */
+	/* the poller's, inside the gate */
+	struct cq_ring ring;
+	uint32_t head; /* next entry to poll */
+	uint32_t stuck; /* polls that met the same claimed entry */
+	struct urxe_backlog *backlog; /* what a resize left over, or NULL */
+	uint64_t ring_word; /* struct urxe_cq_sh.ring */
+	struct urxe_cq_view view; /* for our own requesters and flushes */
+	_Atomic uint32_t stalled; /* QPs of this send CQ with a parked WR */
+	struct urxe_qp *send_qps, *recv_qps; /* under ctx->lock */
+	uint64_t hold_until; /* moderation: the service thread's, or 0 */
+	unsigned int refs; /* QPs, under ctx->lock */
+};
+
+struct cq_params {
+	uint32_t cqe; /* at least */
+	uint32_t channel; /* number of its FIFO + 1, 0: none */
+	uint32_t async_fifo; /* the same */
+	uint32_t flags; /* URXE_CQ_* */
+	bool single_threaded;
+	uint64_t user; /* what its events name */
+};
+
+/* Make cq, which is zeroed, a CQ of ctx.  -errno */
+int cq_open(struct urxe_cq *cq, struct urxe_context *ctx,
+	    const struct cq_params *p);
+/* False: QPs or SRQs still use it.  After that nobody finds it any more ... */
+bool cq_unlink(struct urxe_cq *cq);
+/* ... and its events can be waited for, and it can be freed. */
+void cq_close(struct urxe_cq *cq);
+
+/* Memory for a ring of cqe entries at least, and its word. */
+int cq_ring_new(struct urxe_context *ctx, uint32_t cqe, uint64_t *word);
+void cq_ring_free(struct urxe_context *ctx, uint64_t word);
+/* Poll that ring from now on. */
+void cq_use_ring(struct urxe_cq *cq, uint64_t word);
+
+/* Be the one who polls or resizes: from here the gate may be entered. */
+static inline void cq_lock(struct urxe_cq *cq)
+{
+	if (!cq->single_threaded)
+		pthread_mutex_lock(&cq->lock);
+}
+
+static inline void cq_unlock(struct urxe_cq *cq)
+{
+	if (!cq->single_threaded)
+		pthread_mutex_unlock(&cq->lock);
+}
+
+#endif

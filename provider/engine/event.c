@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "cq.h"
+#include "event.h"
+#include "log.h"
+#include "peer.h"
+#include "srq.h"
+
+struct async_record {
+	uint64_t element;
+	uint32_t type, zero;
+};
+static_assert(sizeof(struct async_record) == 16, "as core reads it");
+
+int event_open(struct urxe_peer *peer, uint32_t number)
+{
+	int fd;
+
+	if (!number)
+		return -1;
+	fd = fifo_open_writer(peer->fabric, peer->slot, peer->gen, number - 1);
+	return fd < 0 ? -1 : fd;
+}
+
+bool event_send_comp(int fd, struct urxe_cq_sh *sh)
+{
+	uint64_t user = sh->user;
+	int saved = errno;
+	ssize_t n;
+
+	if (fd < 0)
+		return true; /* nobody is there to read it */
+	n = write(fd, &user, sizeof(user));
+	if (n == sizeof(user))
+		atomic_fetch_add_explicit(&sh->comp_events, 1,
+					  memory_order_release);
+	if (n < 0 && errno == EAGAIN) {
+		errno = saved;
+		return false;
+	}
+	errno = saved;
+	return true;
+}
+
+void event_resend(struct urxe_context *ctx)
+{
+	struct urxe_cq *cq;
+	uint32_t n;
+
+	pthread_mutex_lock(&ctx->lock);
+	for (cq = ctx->cqs; cq; cq = cq->next) {
+		n = atomic_exchange_explicit(&cq->sh->pending_events, 0,
+					     memory_order_acquire);
+		while (n && event_send_comp(cq_event_fd(&cq->view), cq->sh))
+			n--;
+		if (n)
+			atomic_fetch_add_explicit(&cq->sh->pending_events, n,
+						  memory_order_relaxed);
+	}
+	pthread_mutex_unlock(&ctx->lock);
+}
+
+/*
+ * Counted after it was written: who dies in between leaves nobody waiting for
+ * an acknowledgement that cannot come.
+ */
+static void send_async(struct urxe_peer *peer, uint32_t fifo, uint64_t element,
+		       enum ibv_event_type type, _Atomic uint32_t *count)
+{
+	struct async_record r = { .element = element, .type = type };
+	int fd, saved = errno;
+
+	fd = event_open(peer, fifo);
+	if (fd >= 0) {
+		if (write(fd, &r, sizeof(r)) == sizeof(r))
+			atomic_fetch_add_explicit(count, 1,
+						  memory_order_release);
+		else
+			urxe_why("async event %d lost: its FIFO is full",
+				 (int)type);
+		close(fd);
+	}
+	errno = saved;
+}
+
+void event_raise_qp(struct urxe_peer *peer, struct urxe_qp_sh *sh,
+		    enum ibv_event_type type)
+{
+	send_async(peer, sh->async_fifo, sh->user, type, &sh->events);
+}
+
+void event_raise_srq(struct urxe_peer *peer, struct urxe_srq_sh *sh,
+		     enum ibv_event_type type)
+{
+	send_async(peer, sh->async_fifo, sh->user, type, &sh->events);
+}
+
+void event_raise_cq(struct urxe_peer *peer, struct urxe_cq_sh *sh,
+		    enum ibv_event_type type)
+{
+	send_async(peer, sh->async_fifo, sh->user, type, &sh->async_events);
+}

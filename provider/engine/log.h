@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* Why something failed, on stderr, if URXE_LOG is set. */
+#ifndef URXE_LOG_H
+#define URXE_LOG_H
+
+#include <stdbool.h>
+
+#include "base/compiler.h"
+#include "fabric/fabric.h"
+
+extern bool urxe_log_on;
+void urxe_log(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+#define urxe_why(...) \
+	do { \
+		if (unlikely(urxe_log_on)) \
+			urxe_log(__VA_ARGS__); \
+	} while (0)
+
+/* errno = -err, NULL; says why, too. */
+void *urxe_fail(int err, const char *what);
+
+/* Names for messages, also of values that do not exist. */
+const char *urxe_state_name(unsigned int ibv_qp_state);
+const char *urxe_status_name(unsigned int ibv_wc_status);
+
+#endif

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#include <errno.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "odp.h"
+#include "vma.h"
+
+/* linux/mman.h of 5.14 */
+#ifndef MADV_POPULATE_READ
+#define MADV_POPULATE_READ 22
+#define MADV_POPULATE_WRITE 23
+#endif
+
+int odp_populate(uint64_t va, uint64_t len, bool write)
+{
+	uint64_t mask = (uint64_t)sysconf(_SC_PAGESIZE) - 1;
+	uint64_t start = va & ~mask;
+	uint64_t bytes = (va + len - start + mask) & ~mask;
+	int ret, saved = errno;
+	struct vma file;
+
+	if (!len)
+		return 0;
+	if (va + len < va)
+		return -EFAULT;
+	ret = madvise((void *)(uintptr_t)start, bytes,
+		      write ? MADV_POPULATE_WRITE : MADV_POPULATE_READ);
+	if (ret)
+		ret = -errno;
+	errno = saved;
+	if (ret == -EINVAL) /* an older kernel, or a device's memory */
+		return vma_check(va, len, write, &file);
+	return ret ? -EFAULT : 0;
+}
+
+bool odp_fault(const struct urxe_key *k, uint64_t addr, uint64_t len,
+	       bool write)
+{
+	return !odp_populate(k->va + (addr - k->iova), len, write);
+}

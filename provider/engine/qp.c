@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* Queue pairs: their life, and the states that the engine puts them in. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "event.h"
+#include "poll.h"
+#include "process.h"
+#include "qp.h"
+#include "quiesce.h"
+#include "srq.h"
+
+bool qp_set_error(struct urxe_qp *qp, enum ibv_qp_state state)
+{
+	uint64_t word = atomic_load_explicit(&qp->sh->conn,
+					     memory_order_relaxed);
+
+	do {
+		if (state == IBV_QPS_SQE &&
+		    URXE_CONN_STATE(word) == IBV_QPS_ERR)
+			return false;
+	} while (!atomic_compare_exchange_weak_explicit(
+		&qp->sh->conn, &word,
+		URXE_CONN_WITH(word, state),
+		memory_order_seq_cst, memory_order_relaxed));
+	return true;
+}
+
+static void qp_raise(struct urxe_qp *qp, enum ibv_event_type type)
+{
+	event_raise_qp(qp->ctx->self, qp->sh, type);
+}
+
+void qp_fatal(struct urxe_qp *qp)
+{
+	if (qp_state(qp) == IBV_QPS_ERR)
+		return;
+	qp_set_error(qp, IBV_QPS_ERR);
+	qp_raise(qp, IBV_EVENT_QP_FATAL);
+}
+
+void qp_drained(struct urxe_qp *qp)
+{
+	if (qp_state(qp) != IBV_QPS_SQD || qp->stall.kind != STALL_NONE)
+		return;
+	qp->sqd_notify = false;
+	qp_raise(qp, IBV_EVENT_SQ_DRAINED);
+}
+
+void qp_forget(struct urxe_qp *qp)
+{
+	uint32_t i;
+
+	stall_end(qp);
+	quiesce(qp->ctx);
+	conn_drop(&qp->conn);
+	for (i = 0; qp->dests && i < UD_DESTS; i++)
+		conn_drop(&qp->dests[i]);
+	if (qp->scq)
+		poll_forget_qp(qp->scq, qp->qpn);
+	if (qp->rcq && qp->rcq != qp->scq)
+		poll_forget_qp(qp->rcq, qp->qpn);
+	sq_reset(&qp->sq);
+	if (qp->rq.sh) {
+		urxe_lock_outside(&qp->rq.lock);
+		rq_reset(&qp->rq);
+		urxe_unlock_outside(&qp->rq.lock);
+	}
+	atomic_store_explicit(&qp->sh->last_wqe, 0, memory_order_relaxed);
+	atomic_store_explicit(&qp->sh->comm_est, 0, memory_order_relaxed);
+	atomic_store_explicit(&qp->sh->waiter, 0, memory_order_relaxed);
+}
+
+/* ---------------------------------------------------------- life */
+
+static void qp_publish(struct urxe_qp *qp, const struct qp_params *p)
+{
+	struct urxe_qp_sh *sh = qp->sh;
+
+	sh->user = p->user;
+	sh->pd = p->pd;
+	sh->send_cq = qp->scq ? qp->scq->index : 0;
+	sh->recv_cq = qp->rcq ? qp->rcq->index : 0;
+	sh->srq = qp->srq ? qp->srq->index + 1 : 0;
+	sh->xrcd = p->xrcd;
+	sh->type = qp->type;
+	sh->pid = urxe_pid;
+	sh->async_fifo = p->async_fifo;
+	atomic_store_explicit(&sh->events, 0, memory_order_relaxed);
+	atomic_store_explicit(&sh->handles, 1, memory_order_relaxed);
+	atomic_store_explicit(&sh->conn,
+			      URXE_CONN(qp->qpn, 0, IBV_QPS_RESET),
+			      memory_order_release);
+}
+
+/* Everything the QP stands on now knows of it. */
+static void qp_link(struct urxe_qp *qp)
+{
+	struct urxe_context *ctx = qp->ctx;
+
+	pthread_mutex_lock(&ctx->lock);
+	if (qp->scq) {
+		qp->scq_next = qp->scq->send_qps;
+		qp->scq->send_qps = qp;
+		qp->scq->refs++;
+	}
+	if (qp->rcq) {
+		qp->rcq_next = qp->rcq->recv_qps;
+		qp->rcq->recv_qps = qp;
+		qp->rcq->refs++;
+	}
+	if (qp->srq)
+		qp->srq->refs++;
+	atomic_store_explicit(&ctx->qp[qpn_index(qp->qpn)], qp,
+			      memory_order_release);
+	pthread_mutex_unlock(&ctx->lock);
+}
+
+void qp_unlink(struct urxe_qp *qp)
+{
+	struct urxe_context *ctx = qp->ctx;
+	struct urxe_cq *scq = qp->scq, *rcq = qp->rcq;
+	struct urxe_qp **p;
+
+	pthread_mutex_lock(&ctx->lock);
+	if (scq) {
+		for (p = &scq->send_qps; *p != qp; p = &(*p)->scq_next)
+			;
+		*p = qp->scq_next;
+		scq->refs--;
+	}
+	if (rcq) {
+		for (p = &rcq->recv_qps; *p != qp; p = &(*p)->rcq_next)
+			;
+		*p = qp->rcq_next;
+		rcq->refs--;
+	}
+	atomic_store_explicit(&ctx->qp[qpn_index(qp->qpn)], NULL,
+			      memory_order_seq_cst);
+	gate_barrier(); /* pollers look it up inside their gates */
+	if (scq)
+		gate_wait(&scq->gate);
+	if (rcq)
+		gate_wait(&rcq->gate);
+	if (qp->srq)
+		qp->srq->refs--;
+	pthread_mutex_unlock(&ctx->lock);
+}
+
+/* Number, shared slot and receive queue. */
+static int qp_setup(struct urxe_qp *qp, const struct qp_params *p)
+{
+	struct urxe_context *ctx = qp->ctx;
+	int ret;
+
+	ret = fabric_obj_get(ctx->fabric, ctx->slot, URXE_OBJ_QP);
+	if (ret)
+		return ret;
+	ret = qpn_alloc(ctx->fabric, ctx->slot, ctx->gen, &qp->qpn);
+	if (ret)
+		goto err_put;
+	qp->sh = &ctx->arena->qp[qpn_index(qp->qpn)];
+	qp->guard = &ctx->fabric->dev->guard[qpn_index(qp->qpn)];
+	ret = arena_reserve(ctx->cmd_fd, (char *)qp->sh - (char *)ctx->arena,
+			    sizeof(*qp->sh));
+	if (ret)
+		goto err_qpn;
+	memset(qp->sh, 0, sizeof(*qp->sh));
+	if (qp->type == IBV_QPT_UD) {
+		ret = -ENOMEM;
+		qp->dests = calloc(UD_DESTS, sizeof(*qp->dests));
+		if (!qp->dests)
+			goto err_qpn;
+	}
+	if (!qp->srq && !qp_is_xrc(qp)) {
+		ret = rq_create(ctx, &qp->rq, &qp->sh->rq, p->max_recv_wr,
+				p->max_recv_sge, p->single_threaded,
+				qp->type == IBV_QPT_UD);
+		if (ret)
+			goto err_dests;
+	}
+	return 0;
+
+err_dests:
+	free(qp->dests);
+err_qpn:
+	qpn_free(ctx->fabric, qp->qpn);
+err_put:
+	fabric_obj_put(ctx->fabric, ctx->slot, URXE_OBJ_QP);
+	return ret;
+}
+
+int qp_open(struct urxe_qp *qp, struct urxe_context *ctx,
+	    const struct qp_params *p)
+{
+	int ret;
+
+	qp->ctx = ctx;
+	qp->type = p->type;
+	qp->scq = p->scq;
+	qp->rcq = p->rcq;
+	qp->srq = p->srq;
+	ret = qp_setup(qp, p);
+	if (ret)
+		return ret;
+	urxe_lock_init(&qp->lock, p->single_threaded);
+	qp_publish(qp, p);
+	qp_link(qp);
+	return 0;
+}
+
+void qp_close(struct urxe_qp *qp, bool last)
+{
+	struct urxe_context *ctx = qp->ctx;
+
+	if (qp->rq.sh)
+		rq_destroy(ctx, &qp->rq);
+	free(qp->dests);
+	if (last) {
+		qpn_free(ctx->fabric, qp->qpn);
+		fabric_obj_put(ctx->fabric, ctx->slot, URXE_OBJ_QP);
+	}
+	urxe_lock_destroy(&qp->lock);
+}

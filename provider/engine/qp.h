@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* Queue pairs, as the engine knows them. */
+#ifndef URXE_QP_H
+#define URXE_QP_H
+
+#include <infiniband/verbs.h>
+
+#include "conn.h"
+#include "context.h"
+#include "cq.h"
+#include "lock.h"
+#include "retry.h"
+#include "rq.h"
+#include "sq.h"
+
+/* Destinations a UD QP remembers. */
+#define UD_DESTS 64
+
+/* Sent and not yet in the port's counters; counters.h */
+struct urxe_qp_count {
+	uint64_t packets, bytes;
+};
+
+struct urxe_qp {
+	struct urxe_context *ctx;
+	struct urxe_qp_sh *sh;
+	struct urxe_guard *guard;
+	struct urxe_cq *scq, *rcq; /* NULL: XRC, whose end has none */
+	struct urxe_qp *scq_next, *rcq_next; /* in their CQs' lists */
+	struct urxe_lock lock; /* the send queue and the state machine */
+	uint32_t qpn;
+	uint32_t psn; /* of the next request */
+	uint8_t type; /* enum ibv_qp_type */
+	uint8_t mtu_shift;
+	bool sqd_notify; /* raise SQ_DRAINED when the queue comes to rest */
+	struct urxe_sq sq;
+	struct urxe_stall stall;
+	struct urxe_qp_count count;
+	struct urxe_conn conn;
+	struct urxe_rq rq; /* without an SRQ */
+	struct urxe_srq *srq;
+	struct urxe_conn *dests; /* UD: destinations, by the QPN's low bits */
+	struct ibv_qp_attr attr; /* as modify_qp left it */
+};
+
+struct qp_params {
+	enum ibv_qp_type type;
+	struct urxe_cq *scq, *rcq;
+	struct urxe_srq *srq;
+	uint32_t max_recv_wr, max_recv_sge;
+	uint32_t pd; /* its handle; 0: an XRC target has none */
+	uint32_t xrcd; /* XRC target: its index + 1, else 0 */
+	bool single_threaded;
+	uint32_t async_fifo; /* number + 1, 0: none */
+	uint64_t user; /* what its events name */
+};
+
+/* Make qp, which is zeroed but for its SQ, a QP of ctx.  -errno */
+int qp_open(struct urxe_qp *qp, struct urxe_context *ctx,
+	    const struct qp_params *p);
+/* No poller finds it any more ... */
+void qp_unlink(struct urxe_qp *qp);
+/* ... and its events can be waited for, and it can be freed, with its SQ's
+ * ring.  last: its number goes, too. */
+void qp_close(struct urxe_qp *qp, bool last);
+
+/* The state; a peer's NAK may have made it ERR. */
+static inline enum ibv_qp_state qp_state(const struct urxe_qp *qp)
+{
+	return URXE_CONN_STATE(atomic_load_explicit(&qp->sh->conn,
+						    memory_order_seq_cst));
+}
+
+static inline bool qp_is_xrc(const struct urxe_qp *qp)
+{
+	return qp->type == IBV_QPT_XRC_SEND || qp->type == IBV_QPT_XRC_RECV;
+}
+
+/* To ERR, or to SQE unless it is in ERR already (then false). */
+bool qp_set_error(struct urxe_qp *qp, enum ibv_qp_state state);
+/* The same with IBV_EVENT_QP_FATAL: its CQ takes no more completions. */
+void qp_fatal(struct urxe_qp *qp);
+/* The send queue came to rest in SQD: raise IBV_EVENT_SQ_DRAINED once. */
+void qp_drained(struct urxe_qp *qp);
+/* Empty both queues and forget the connection (RESET, destroy). */
+void qp_forget(struct urxe_qp *qp);
+
+#endif

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* A context's service thread: timers, and peers that died; service.c. */
+#ifndef URXE_SERVICE_H
+#define URXE_SERVICE_H
+
+#include "context.h"
+
+/* Have it run, or look again. */
+void service_need(struct urxe_context *ctx);
+void service_stop(struct urxe_context *ctx);
+
+/* Wake the service threads of the context behind this arena. */
+void service_wake(struct urxe_arena *arena);
+void service_wake_slot(struct urxe_fabric *f, uint32_t slot);
+
+/* In the child of a fork, where no service thread is. */
+void service_after_fork(struct urxe_context *ctx);
+
+#endif

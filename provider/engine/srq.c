@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#include <string.h>
+
+#include "bounce.h"
+#include "process.h"
+#include "quiesce.h"
+#include "service.h"
+#include "srq.h"
+
+static void srq_publish(struct urxe_srq *srq, const struct srq_params *p)
+{
+	struct urxe_context *ctx = srq->ctx;
+	struct urxe_srq_sh *sh = srq->sh;
+
+	sh->pd = p->pd;
+	sh->type = p->cq ? IBV_SRQT_XRC : IBV_SRQT_BASIC;
+	sh->xrcd = p->xrcd;
+	sh->cq = p->cq ? p->cq->index : 0;
+	sh->async_fifo = p->async_fifo;
+	atomic_store_explicit(&sh->events, 0, memory_order_relaxed);
+	sh->pid = urxe_pid;
+	sh->user = p->user;
+	atomic_store_explicit(&sh->limit, p->limit, memory_order_relaxed);
+	pthread_mutex_lock(&ctx->lock);
+	atomic_store_explicit(&ctx->srq[srq->index], srq, memory_order_release);
+	if (p->cq)
+		p->cq->refs++;
+	pthread_mutex_unlock(&ctx->lock);
+	atomic_store_explicit(&sh->live, sh->made, memory_order_release);
+}
+
+int srq_open(struct urxe_srq *srq, struct urxe_context *ctx,
+	     const struct srq_params *p)
+{
+	uint32_t made;
+	int ret;
+
+	srq->ctx = ctx;
+	srq->cq = p->cq;
+	ret = fabric_obj_get(ctx->fabric, ctx->slot, URXE_OBJ_SRQ);
+	if (ret)
+		return ret;
+	ret = arena_index_take(ctx->arena, ctx->arena->srq_map, URXE_MAX_SRQ);
+	if (ret < 0)
+		goto err_put;
+	srq->index = ret;
+	srq->sh = &ctx->arena->srq[srq->index];
+	ret = arena_reserve(ctx->cmd_fd, (char *)srq->sh - (char *)ctx->arena,
+			    sizeof(*srq->sh));
+	if (ret)
+		goto err_index;
+	made = srq->sh->made + 1;
+	memset(srq->sh, 0, sizeof(*srq->sh));
+	srq->sh->made = made ? made : 1;
+	ret = rq_create(ctx, &srq->rq, &srq->sh->rq, p->max_wr, p->max_sge,
+			false, true);
+	if (ret)
+		goto err_index;
+	if (p->cq) /* XRC: whoever names it */
+		bounce_expose(ctx);
+	srq_publish(srq, p);
+	return 0;
+
+err_index:
+	arena_index_drop(ctx->arena, ctx->arena->srq_map, srq->index);
+err_put:
+	fabric_obj_put(ctx->fabric, ctx->slot, URXE_OBJ_SRQ);
+	return ret;
+}
+
+bool srq_unlink(struct urxe_srq *srq)
+{
+	struct urxe_context *ctx = srq->ctx;
+	bool busy;
+
+	pthread_mutex_lock(&ctx->lock);
+	busy = srq->refs;
+	pthread_mutex_unlock(&ctx->lock);
+	if (busy)
+		return false;
+	atomic_store_explicit(&srq->sh->live, 0, memory_order_seq_cst);
+	atomic_store_explicit(&ctx->srq[srq->index], NULL,
+			      memory_order_seq_cst);
+	quiesce(ctx);
+	return true;
+}
+
+void srq_close(struct urxe_srq *srq)
+{
+	struct urxe_context *ctx = srq->ctx;
+
+	pthread_mutex_lock(&ctx->lock);
+	if (srq->cq)
+		srq->cq->refs--;
+	pthread_mutex_unlock(&ctx->lock);
+	rq_destroy(ctx, &srq->rq);
+	arena_index_drop(ctx->arena, ctx->arena->srq_map, srq->index);
+	fabric_obj_put(ctx->fabric, ctx->slot, URXE_OBJ_SRQ);
+}
+
+void srq_wake_waiters(struct urxe_srq *srq)
+{
+	struct urxe_dev *dev = srq->ctx->fabric->dev;
+	uint32_t slot, who;
+
+	who = atomic_exchange_explicit(&srq->sh->waiter, 0,
+				       memory_order_seq_cst);
+	if (who != URXE_WAIT_MANY) {
+		if (who)
+			service_wake_slot(srq->ctx->fabric, who - 1);
+		return;
+	}
+	for (slot = 0; slot < URXE_MAX_CTX; slot++)
+		if (atomic_load_explicit(&dev->ctx[slot].state,
+					 memory_order_relaxed) == URXE_CTX_LIVE)
+			service_wake_slot(srq->ctx->fabric, slot);
+}
+
+int srq_post_recv(struct urxe_srq *srq, struct ibv_recv_wr *wr,
+		  struct ibv_recv_wr **bad)
+{
+	int ret = rq_post(srq->ctx, &srq->rq, NULL, wr, bad);
+
+	if (unlikely(atomic_load_explicit(&srq->sh->waiter,
+					  memory_order_seq_cst)))
+		srq_wake_waiters(srq);
+	return ret;
+}
