@@ -71,6 +71,12 @@ static inline enum ibv_qp_state qp_state(const struct urxe_qp *qp)
 						    memory_order_seq_cst));
 }
 
+/* IB 9.8: nobody answers. */
+static inline bool qp_is_unreliable(const struct urxe_qp *qp)
+{
+	return qp->type == IBV_QPT_UC || qp->type == IBV_QPT_UD;
+}
+
 static inline bool qp_is_xrc(const struct urxe_qp *qp)
 {
 	return qp->type == IBV_QPT_XRC_SEND || qp->type == IBV_QPT_XRC_RECV;

@@ -63,8 +63,6 @@ void requester_complete(struct urxe_qp *qp, uint32_t index,
 	struct urxe_cqe_ref ref;
 	struct urxe_cqe *e;
 
-	if (status == IBV_WC_SUCCESS && !(w->flags & IBV_SEND_SIGNALED))
-		return;
 	if (unlikely(!cq_begin(&qp->scq->view, &ref))) {
 		qp_fatal(qp);
 		return;
@@ -85,8 +83,7 @@ void requester_complete(struct urxe_qp *qp, uint32_t index,
 
 void requester_fail(struct urxe_qp *qp, enum ibv_wc_status status)
 {
-	bool sqe = qp->type == IBV_QPT_UC ||
-		   qp->type == IBV_QPT_UD;
+	bool sqe = qp_is_unreliable(qp);
 
 	urxe_why("QP 0x%x: a send failed: %s (%d)", qp->qpn,
 		 urxe_status_name(status), (int)status);
@@ -132,7 +129,8 @@ static void retire(struct urxe_qp *qp)
 
 	if (likely(!is_local(w)))
 		requester_advance(qp, w->opcode == URXE_WR_FLUSH ? 0 : w->length);
-	requester_complete(qp, qp->sq.comp, IBV_WC_SUCCESS);
+	if (w->flags & IBV_SEND_SIGNALED)
+		requester_complete(qp, qp->sq.comp, IBV_WC_SUCCESS);
 	qp->sq.comp++;
 }
 
@@ -417,27 +415,11 @@ static enum verdict do_flush(struct urxe_qp *qp, struct run *r,
 	return answered(qp, r, responder_flush(qp, w));
 }
 
-static void fill_request(struct urxe_qp *qp, const struct urxe_wqe *w,
-			 const struct urxe_seg *src, struct request *req)
-{
-	req->ctx = qp->ctx;
-	req->opcode = w->opcode;
-	req->solicited = w->flags & IBV_SEND_SOLICITED;
-	req->grh = false;
-	req->ipv4 = false;
-	req->bad_key = false;
-	req->unreliable = qp->type == IBV_QPT_UC ||
-			  qp->type == IBV_QPT_UD;
-	req->imm = w->imm;
-	req->src_qp = qp->qpn;
-	req->length = w->length;
-	req->src = src;
-}
-
 static enum verdict receive(struct urxe_qp *qp, struct run *r,
-			    const struct request *req)
+			    const struct urxe_wqe *w,
+			    const struct urxe_seg *src)
 {
-	enum response resp = responder_receive(&qp->conn, req);
+	enum response resp = responder_receive(qp, &qp->conn, w, src, 0);
 
 	if (unlikely(resp && qp->type == IBV_QPT_UC))
 		return unanswered(qp, resp, true);
@@ -448,29 +430,23 @@ static enum verdict do_send(struct urxe_qp *qp, struct run *r,
 			    const struct urxe_wqe *w)
 {
 	struct urxe_seg src[URXE_MAX_SGE];
-	struct request req;
 	bool mapped;
 
 	if (unlikely(gather(qp, w, 0, src, &mapped) < 0))
 		return fail(r, IBV_WC_LOC_PROT_ERR);
-	fill_request(qp, w, src, &req);
-	return receive(qp, r, &req);
+	return receive(qp, r, w, src);
 }
 
 /* The write comes first, but not without a receive to complete. */
 static enum verdict do_write_imm(struct urxe_qp *qp, struct run *r,
 				 const struct urxe_wqe *w)
 {
-	struct request req;
 	enum verdict v;
 
 	if (!responder_has_receive(&qp->conn))
 		return answered(qp, r, RESP_RNR);
 	v = do_write(qp, r, w, false);
-	if (v != DONE)
-		return v;
-	fill_request(qp, w, NULL, &req);
-	return receive(qp, r, &req);
+	return v == DONE ? receive(qp, r, w, NULL) : v;
 }
 
 /*
@@ -482,7 +458,6 @@ static enum verdict do_send_inv(struct urxe_qp *qp, struct run *r,
 				struct urxe_wqe *w)
 {
 	struct urxe_seg src[URXE_MAX_SGE];
-	struct request req;
 	enum response resp;
 	enum verdict v;
 	bool mapped;
@@ -500,11 +475,9 @@ static enum verdict do_send_inv(struct urxe_qp *qp, struct run *r,
 		if (gather(qp, w, 0, src, &mapped) < 0)
 			return fail(r, IBV_WC_LOC_PROT_ERR);
 	}
-	fill_request(qp, w, src, &req);
-	req.bad_key = w->inv == URXE_INV_FAILED;
-	v = receive(qp, r, &req);
+	v = receive(qp, r, w, src);
 	/* class J: acknowledged, but the responder's QP is at its end */
-	if (v == DONE && req.bad_key)
+	if (v == DONE && w->inv == URXE_INV_FAILED)
 		conn_break(&qp->conn, RESP_NAK_OPERATION);
 	return v;
 }
@@ -514,7 +487,6 @@ static enum verdict do_datagram(struct urxe_qp *qp, struct run *r,
 				const struct urxe_wqe *w)
 {
 	struct urxe_seg src[URXE_MAX_SGE + 1];
-	struct request req;
 	bool mapped;
 
 	/* IB 9.8.1: one packet */
@@ -522,8 +494,7 @@ static enum verdict do_datagram(struct urxe_qp *qp, struct run *r,
 		return fail(r, IBV_WC_LOC_LEN_ERR);
 	if (unlikely(gather(qp, w, 0, src + 1, &mapped) < 0))
 		return fail(r, IBV_WC_LOC_PROT_ERR);
-	fill_request(qp, w, src, &req);
-	ud_send(qp, w, src, &req);
+	ud_send(qp, w, src);
 	return DONE;
 }
 

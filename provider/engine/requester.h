@@ -17,7 +17,7 @@ void requester_run(struct urxe_qp *qp);
  */
 void requester_fail(struct urxe_qp *qp, enum ibv_wc_status status);
 
-/* Complete the WR in slot index, if it wants a completion. */
+/* Complete the WR in slot index, which wants a completion or failed. */
 void requester_complete(struct urxe_qp *qp, uint32_t index,
 			enum ibv_wc_status status);
 

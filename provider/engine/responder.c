@@ -243,15 +243,17 @@ static bool is_send(uint8_t opcode)
  * IB 9.9.3, class D: an unreliable message that is too long for the receive
  * is lost and the receive stays.  An SRQ cannot keep it: class E, it fails.
  */
-static bool leaves_receive(const struct urxe_rx *rx, const struct request *r,
+static bool leaves_receive(const struct urxe_qp *qp, const struct urxe_rx *rx,
+			   const struct urxe_wqe *w, uint64_t length,
 			   const struct taken *t)
 {
-	return r->unreliable && !rx->srq && is_send(r->opcode) &&
-	       r->length > t->total;
+	return length > t->total && !rx->srq && qp_is_unreliable(qp) &&
+	       is_send(w->opcode);
 }
 
 /* RESP_RNR: there is none; RESP_SILENCE: it is not for this message. */
-static enum response take_receive(struct urxe_rx *rx, const struct request *r,
+static enum response take_receive(const struct urxe_qp *qp, struct urxe_rx *rx,
+				  const struct urxe_wqe *w, uint64_t length,
 				  struct taken *t)
 {
 	struct urxe_rq_view *rq = &rx->rq;
@@ -283,11 +285,11 @@ static enum response take_receive(struct urxe_rx *rx, const struct request *r,
 			t->total += t->sge[i].length;
 		}
 		t->index = cons;
-		if (unlikely(leaves_receive(rx, r, t)) &&
+		if (unlikely(leaves_receive(qp, rx, w, length, t)) &&
 		    cons == atomic_load_explicit(&rq->sh->cons,
 						 memory_order_acquire)) {
 			urxe_why("a message of %llu bytes is too long for the receive of %llu: dropped",
-				 (unsigned long long)r->length,
+				 (unsigned long long)length,
 				 (unsigned long long)t->total);
 			return RESP_SILENCE;
 		}
@@ -330,31 +332,32 @@ static bool scatter(struct urxe_conn *c, const struct taken *t, uint64_t len,
 }
 
 /* Bring a SEND's bytes to the receive, or into its completion. */
-static enum response deliver(struct urxe_conn *c, const struct taken *t,
-			     const struct request *r, struct urxe_cqe *e)
+static enum response deliver(struct urxe_context *ctx, struct urxe_conn *c,
+			     const struct taken *t, const struct urxe_seg *src,
+			     uint64_t length, struct urxe_cqe *e)
 {
 	struct urxe_seg dst[URXE_MAX_SGE];
 	enum response resp;
 	bool mapped;
 
-	if (r->length > t->total) {
+	if (length > t->total) {
 		urxe_why("a message of %llu bytes met a receive of %llu on QP 0x%x",
-			 (unsigned long long)r->length,
+			 (unsigned long long)length,
 			 (unsigned long long)t->total, c->qpn);
 		e->status = IBV_WC_LOC_LEN_ERR;
 		return RESP_NAK_INVALID;
 	}
-	if (!scatter(c, t, r->length, dst, &mapped)) {
+	if (!scatter(c, t, length, dst, &mapped)) {
 		e->status = IBV_WC_LOC_PROT_ERR;
 		return RESP_NAK_OPERATION;
 	}
 	/* the bytes travel in the completion: the poller knows the SGEs */
-	if (!mapped && r->length <= URXE_CQE_INLINE) {
+	if (!mapped && length <= URXE_CQE_INLINE) {
 		dst[0].ptr = (char *)e->data;
-		dst[0].len = r->length;
-		e->inline_len = r->length;
+		dst[0].len = length;
+		e->inline_len = length;
 	}
-	resp = moved(transfer_committed(dst, r->src, r->length, r->ctx));
+	resp = moved(transfer_committed(dst, src, length, ctx));
 	if (resp == RESP_ACK)
 		return RESP_ACK;
 	e->inline_len = 0;
@@ -363,18 +366,16 @@ static enum response deliver(struct urxe_conn *c, const struct taken *t,
 	return resp == RESP_NAK_ACCESS ? RESP_NAK_OPERATION : resp;
 }
 
-static uint8_t wc_flags(const struct request *r)
+static uint8_t wc_flags(uint8_t opcode)
 {
-	uint8_t flags = r->grh ? IBV_WC_GRH : 0;
-
-	if (r->ipv4)
-		flags |= URXE_CQE_IPV4;
-	if (r->opcode == IBV_WR_SEND_WITH_IMM ||
-	    r->opcode == IBV_WR_RDMA_WRITE_WITH_IMM)
-		flags |= IBV_WC_WITH_IMM;
-	else if (r->opcode == IBV_WR_SEND_WITH_INV)
-		flags |= IBV_WC_WITH_INV;
-	return flags;
+	switch (opcode) {
+	case IBV_WR_SEND_WITH_IMM:
+	case IBV_WR_RDMA_WRITE_WITH_IMM:
+		return IBV_WC_WITH_IMM;
+	case IBV_WR_SEND_WITH_INV:
+		return IBV_WC_WITH_INV;
+	}
+	return 0;
 }
 
 /* What the completion releases. */
@@ -389,25 +390,29 @@ static uint32_t wqe_of(const struct urxe_rx *rx, const struct taken *t)
  * A receive that was taken must be filled: where another process has to do it
  * (copy path 4), see first that it is there.
  */
-static bool answers(const struct urxe_conn *c, const struct request *r)
+static bool answers(struct urxe_context *ctx, const struct urxe_conn *c,
+		    uint8_t opcode, uint64_t length)
 {
 	return !c->rx.peer ||
 	       likely(!atomic_load_explicit(&c->rx.peer->bounce,
 					    memory_order_relaxed)) ||
-	       !is_send(r->opcode) || r->length <= URXE_CQE_INLINE ||
-	       bounce_answers(r->ctx, c->rx.peer);
+	       !is_send(opcode) || length <= URXE_CQE_INLINE ||
+	       bounce_answers(ctx, c->rx.peer);
 }
 
-enum response responder_receive(struct urxe_conn *c, const struct request *r)
+enum response responder_receive(struct urxe_qp *qp, struct urxe_conn *c,
+				const struct urxe_wqe *w,
+				const struct urxe_seg *src, uint8_t grh)
 {
+	uint64_t length = w->length + (grh ? GRH_BYTES : 0);
 	struct urxe_cqe_ref ref;
 	enum response resp;
 	struct urxe_cqe *e;
 	struct taken t;
 
-	if (unlikely(!answers(c, r)))
+	if (unlikely(!answers(qp->ctx, c, w->opcode, length)))
 		return RESP_SILENCE;
-	resp = take_receive(&c->rx, r, &t);
+	resp = take_receive(qp, &c->rx, w, length, &t);
 	if (unlikely(resp))
 		return resp;
 	if (!cq_begin(&c->rx.cq, &ref)) { /* class G: their CQ is overrun */
@@ -417,18 +422,18 @@ enum response responder_receive(struct urxe_conn *c, const struct request *r)
 	e = ref.slot.cqe;
 	e->wr_id = t.wr_id;
 	e->qpn = c->qpn;
-	e->byte_len = r->length;
-	e->imm = r->imm;
-	e->src_qp = r->src_qp;
+	e->byte_len = length;
+	e->imm = w->imm;
+	e->src_qp = qp->qpn;
 	e->wqe = wqe_of(&c->rx, &t);
 	e->status = IBV_WC_SUCCESS;
 	e->opcode = IBV_WC_RECV;
-	e->wc_flags = wc_flags(r);
+	e->wc_flags = wc_flags(w->opcode) | grh;
 	e->inline_len = 0;
-	if (unlikely(r->bad_key))
+	if (unlikely(w->inv == URXE_INV_FAILED))
 		e->status = IBV_WC_REM_INV_REQ_ERR;
-	else if (is_send(r->opcode))
-		resp = deliver(c, &t, r, e);
+	else if (is_send(w->opcode))
+		resp = deliver(qp->ctx, c, &t, src, length, e);
 	else
 		e->opcode = IBV_WC_RECV_RDMA_WITH_IMM;
 	if (unlikely(e->status)) {
@@ -438,7 +443,7 @@ enum response responder_receive(struct urxe_conn *c, const struct request *r)
 	}
 	if (c->rx.srq)
 		e->inline_len |= URXE_CQE_SRQ;
-	cq_end(&c->rx.cq, &ref, r->solicited);
+	cq_end(&c->rx.cq, &ref, w->flags & IBV_SEND_SOLICITED);
 	if (!c->rx.shared)
 		atomic_store_explicit(&c->rx.rq.sh->done, t.index + 1,
 				      memory_order_release);

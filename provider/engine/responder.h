@@ -13,6 +13,8 @@
 #include "sq.h"
 #include "transfer.h"
 
+#define GRH_BYTES 40
+
 /* What a transfer's end means. */
 static inline enum response moved(enum transfer_status status)
 {
@@ -27,20 +29,6 @@ static inline enum response moved(enum transfer_status status)
 		return RESP_NAK_OPERATION;
 	}
 }
-
-/* A message that wants a receive, as it arrives. */
-struct request {
-	uint8_t opcode; /* enum ibv_wr_opcode */
-	bool solicited;
-	bool grh; /* UD: src begins with the 40 bytes of the GRH */
-	bool ipv4; /* UD: of which 20 are an IPv4 header */
-	bool bad_key; /* the key to invalidate was none: the receive fails */
-	bool unreliable; /* UC, UD */
-	uint32_t imm, src_qp;
-	struct urxe_context *ctx; /* who sends */
-	uint64_t length; /* with the GRH */
-	const struct urxe_seg *src;
-};
 
 /* May an RDMA or atomic request touch this?  On RESP_ACK, *seg is it. */
 enum response responder_access(struct urxe_conn *c, uint32_t rkey,
@@ -63,8 +51,14 @@ bool responder_has_receive(const struct urxe_conn *c);
 /* Have whoever posts the next one wake this context's service thread. */
 void responder_wait_receive(struct urxe_conn *c, uint32_t slot);
 
-/* Deliver a SEND, or complete a WRITE WITH IMMEDIATE, into a receive. */
-enum response responder_receive(struct urxe_conn *c, const struct request *r);
+/*
+ * Deliver a SEND, or complete a WRITE WITH IMMEDIATE, into a receive.  src: the
+ * bytes of a SEND.  grh: of a datagram, IBV_WC_GRH and URXE_CQE_IPV4 if that is
+ * what its header is; the header's 40 bytes are the first of src.
+ */
+enum response responder_receive(struct urxe_qp *qp, struct urxe_conn *c,
+				const struct urxe_wqe *w,
+				const struct urxe_seg *src, uint8_t grh);
 
 /* 8 bytes, read-modify-write; *old gets what was there. */
 enum response responder_atomic(struct urxe_qp *qp, struct urxe_conn *c,

@@ -14,7 +14,6 @@
 #include "qp.h"
 #include "ud.h"
 
-#define GRH_BYTES 40
 #define UDP_AND_BTH 20 /* UDP header and base transport header ... */
 #define DETH_AND_ICRC 12 /* ... DETH and invariant CRC */
 
@@ -36,7 +35,7 @@ static bool is_ipv4(const uint8_t gid[16])
 	return IN6_IS_ADDR_V4MAPPED((const struct in6_addr *)(const void *)gid);
 }
 
-static void fill_grh(const struct urxe_dev *dev, const struct urxe_av *av,
+static void grh_fill(const struct urxe_dev *dev, const struct urxe_av *av,
 		     uint64_t length, uint8_t grh[GRH_BYTES])
 {
 	const uint8_t *sgid = dev->gid[av->sgid_index % URXE_MAX_GID].raw;
@@ -71,7 +70,7 @@ static void fill_grh(const struct urxe_dev *dev, const struct urxe_av *av,
 }
 
 /* The destination qpn, from the QP's memory of them. */
-static struct urxe_conn *destination(struct urxe_qp *qp, uint32_t qpn)
+static struct urxe_conn *ud_destination(struct urxe_qp *qp, uint32_t qpn)
 {
 	struct urxe_conn *c = &qp->dests[qpn % UD_DESTS];
 
@@ -82,20 +81,20 @@ static struct urxe_conn *destination(struct urxe_qp *qp, uint32_t qpn)
 }
 
 /* IB 10.2.5: with the high bit set the QP's own Q_Key is sent. */
-static uint32_t qkey_of(const struct urxe_qp *qp, const struct urxe_wqe *w)
+static uint32_t ud_qkey(const struct urxe_qp *qp, const struct urxe_wqe *w)
 {
 	return w->ud.qkey & 0x80000000 ? qp->attr.qkey : w->ud.qkey;
 }
 
-static void deliver(struct urxe_qp *qp, const struct urxe_wqe *w, uint32_t qpn,
-		    const struct request *req)
+static void ud_deliver(struct urxe_qp *qp, const struct urxe_wqe *w,
+		       uint32_t qpn, const struct urxe_seg *src, uint8_t grh)
 {
-	struct urxe_conn *c = destination(qp, qpn);
+	struct urxe_conn *c = ud_destination(qp, qpn);
 	enum response resp;
 
-	if (!c || !conn_listens(c, qkey_of(qp, w)))
+	if (!c || !conn_listens(c, ud_qkey(qp, w)))
 		return;
-	resp = responder_receive(c, req);
+	resp = responder_receive(qp, c, w, src, grh);
 	if (resp == RESP_RNR)
 		urxe_why("a datagram found no receive on QP 0x%x: dropped",
 			 qpn);
@@ -103,27 +102,26 @@ static void deliver(struct urxe_qp *qp, const struct urxe_wqe *w, uint32_t qpn,
 		conn_break(c, RESP_NAK_OPERATION);
 }
 
-void ud_send(struct urxe_qp *qp, const struct urxe_wqe *w, struct urxe_seg *src,
-	     struct request *req)
+void ud_send(struct urxe_qp *qp, const struct urxe_wqe *w, struct urxe_seg *src)
 {
 	struct urxe_dev *dev = qp->ctx->fabric->dev;
+	const struct urxe_gid *sgid =
+		&dev->gid[w->ud.av.sgid_index % URXE_MAX_GID];
+	uint8_t flags = IBV_WC_GRH | (is_ipv4(sgid->raw) ? URXE_CQE_IPV4 : 0);
 	uint32_t members[URXE_MAX_MCAST_ATTACH + 1], n, i;
 	uint8_t grh[GRH_BYTES];
 
 	if (atomic_load_explicit(&dev->port_state, memory_order_relaxed) !=
 	    URXE_PORT_ACTIVE)
 		return;
-	fill_grh(dev, &w->ud.av, w->length, grh);
+	grh_fill(dev, &w->ud.av, w->length, grh);
 	src[0].ptr = (char *)grh;
 	src[0].len = GRH_BYTES;
-	req->grh = true;
-	req->ipv4 = is_ipv4(dev->gid[w->ud.av.sgid_index % URXE_MAX_GID].raw);
-	req->length += GRH_BYTES;
 	if (w->ud.qpn != URXE_MCAST_QPN) {
-		deliver(qp, w, w->ud.qpn, req);
+		ud_deliver(qp, w, w->ud.qpn, src, flags);
 		return;
 	}
 	n = mcast_members(dev, w->ud.av.dgid, members);
 	for (i = 0; i < n; i++)
-		deliver(qp, w, members[i], req);
+		ud_deliver(qp, w, members[i], src, flags);
 }

@@ -9,7 +9,7 @@
  * Send a datagram: src[0] is free for the GRH, the message follows in
  * src[1..].  Nobody answers.
  */
-void ud_send(struct urxe_qp *qp, const struct urxe_wqe *w, struct urxe_seg *src,
-	     struct request *req);
+void ud_send(struct urxe_qp *qp, const struct urxe_wqe *w,
+	     struct urxe_seg *src);
 
 #endif
