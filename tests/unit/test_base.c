@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* The small things of base: clock, log2, threads, event counts, locks. */
+#include <sched.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/futex.h"
+#include "base/log2.h"
+#include "base/robust.h"
+#include "base/thread.h"
+#include "unit_base.h"
+
+#define MS 1000000ull
+
+START_TEST(clock_goes_on)
+{
+	uint64_t start = clock_now();
+
+	usleep(2000);
+	ck_assert_uint_ge(clock_now() - start, 2 * MS);
+}
+END_TEST
+
+START_TEST(powers_of_two)
+{
+	uint32_t i;
+
+	ck_assert_uint_eq(log2_up(0), 0);
+	ck_assert_uint_eq(log2_up(1), 0);
+	for (i = 1; i < 32; i++) {
+		ck_assert_uint_eq(log2_up(1u << i), i);
+		ck_assert_uint_eq(log2_up((1u << (i - 1)) + 1), i);
+		ck_assert_uint_eq(pow2_up((1u << (i - 1)) + 1), 1u << i);
+	}
+	ck_assert_uint_eq(pow2_up(0), 1);
+}
+END_TEST
+
+static void *signals_blocked(void *arg)
+{
+	sigset_t now;
+
+	pthread_sigmask(SIG_SETMASK, NULL, &now);
+	*(int *)arg = sigismember(&now, SIGINT) && sigismember(&now, SIGUSR1);
+	return NULL;
+}
+
+START_TEST(thread_takes_no_signals)
+{
+	sigset_t before, after;
+	pthread_t t;
+	int blocked = 0, i;
+
+	pthread_sigmask(SIG_SETMASK, NULL, &before);
+	ck_assert(thread_start(&t, signals_blocked, &blocked));
+	pthread_join(t, NULL);
+	ck_assert(blocked);
+	pthread_sigmask(SIG_SETMASK, NULL, &after);
+	for (i = 1; i < 32; i++)
+		ck_assert_int_eq(sigismember(&before, i),
+				 sigismember(&after, i));
+}
+END_TEST
+
+/* ------------------------------------------------------- event counts */
+
+static void *new_shared(size_t size)
+{
+	void *p = mmap(NULL, size, PROT_READ | PROT_WRITE,
+		       MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+	ck_assert(p != MAP_FAILED);
+	return p;
+}
+
+START_TEST(event_count_returns)
+{
+	struct event_count e = { 0 };
+	uint64_t start = clock_now();
+	uint32_t seen = event_count_read(&e);
+
+	errno = 0;
+	ck_assert_int_eq(event_count_wait(&e, seen, 5 * MS), 0);
+	ck_assert_uint_ge(clock_now() - start, 5 * MS);
+	event_count_ring(&e);
+	ck_assert_int_eq(event_count_wait(&e, seen, EVENT_COUNT_FOR_EVER), 0);
+	ck_assert_uint_eq(e.sleepers, 0);
+	ck_assert_int_eq(errno, 0);
+}
+END_TEST
+
+static void on_alarm(int sig)
+{
+	(void)sig;
+}
+
+START_TEST(event_count_interrupted)
+{
+	struct sigaction sa = { .sa_handler = on_alarm };
+	struct event_count e = { 0 };
+
+	sigaction(SIGALRM, &sa, NULL);
+	ualarm(5000, 0);
+	ck_assert_int_eq(event_count_wait(&e, 0, EVENT_COUNT_FOR_EVER), -EINTR);
+	ck_assert_uint_eq(e.sleepers, 0);
+}
+END_TEST
+
+/* Two take turns, each asleep until the other rings. */
+#define ROUNDS 20000
+
+struct table {
+	struct event_count bell[2];
+	_Atomic uint32_t turn;
+};
+
+static void play(struct table *t, uint32_t me)
+{
+	uint32_t i, seen;
+
+	for (i = 0; i < ROUNDS; i++) {
+		for (;;) {
+			seen = event_count_read(&t->bell[me]);
+			if (atomic_load_explicit(&t->turn,
+						 memory_order_acquire) == me)
+				break;
+			event_count_wait(&t->bell[me], seen,
+					 EVENT_COUNT_FOR_EVER);
+		}
+		atomic_store_explicit(&t->turn, !me, memory_order_release);
+		event_count_ring(&t->bell[!me]);
+	}
+}
+
+static int play_1(void *arg)
+{
+	play(arg, 1);
+	return 0;
+}
+
+static void *play_1_thread(void *arg)
+{
+	play(arg, 1);
+	return NULL;
+}
+
+START_TEST(event_count_threads)
+{
+	struct table t = { 0 };
+	pthread_t thread;
+
+	ck_assert(thread_start(&thread, play_1_thread, &t));
+	play(&t, 0);
+	pthread_join(thread, NULL);
+	ck_assert_uint_eq(t.bell[0].sleepers + t.bell[1].sleepers, 0);
+}
+END_TEST
+
+START_TEST(event_count_processes)
+{
+	struct table *t = new_shared(sizeof(*t));
+	pid_t pid = spawn(play_1, t);
+
+	play(t, 0);
+	ck_assert_int_eq(reap_child(pid), 0);
+	ck_assert_uint_eq(t->bell[0].sleepers + t->bell[1].sleepers, 0);
+}
+END_TEST
+
+/* ------------------------------------------------------- robust locks */
+
+struct locked {
+	struct robust_lock lock;
+	unsigned long counter; /* under lock, and no atomic */
+	_Atomic bool taken;
+};
+
+static struct locked *new_locked(void)
+{
+	struct locked *l = new_shared(sizeof(*l));
+
+	robust_init(&l->lock);
+	return l;
+}
+
+static int count(void *arg)
+{
+	struct locked *l = arg;
+	int i;
+
+	for (i = 0; i < ROUNDS;) {
+		if (i % 3 && !robust_trylock(&l->lock))
+			continue;
+		if (i % 3 == 0 && robust_lock(&l->lock))
+			return 1; /* nobody died */
+		l->counter++;
+		robust_unlock(&l->lock);
+		i++;
+	}
+	return 0;
+}
+
+START_TEST(robust_excludes)
+{
+	struct locked *l = new_locked();
+	pid_t pid[2] = { spawn(count, l), spawn(count, l) };
+
+	ck_assert_int_eq(reap_child(pid[0]), 0);
+	ck_assert_int_eq(reap_child(pid[1]), 0);
+	ck_assert_uint_eq(l->counter, 2 * ROUNDS);
+}
+END_TEST
+
+static int take_and_stay(void *arg)
+{
+	struct locked *l = arg;
+
+	robust_lock(&l->lock);
+	atomic_store_explicit(&l->taken, true, memory_order_release);
+	for (;;)
+		pause();
+	return 0;
+}
+
+static void kill_holder(struct locked *l)
+{
+	pid_t pid = spawn(take_and_stay, l);
+
+	while (!atomic_load_explicit(&l->taken, memory_order_acquire))
+		sched_yield();
+	ck_assert(!robust_trylock(&l->lock));
+	kill_child(pid);
+	atomic_store_explicit(&l->taken, false, memory_order_relaxed);
+}
+
+START_TEST(robust_outlives_holders)
+{
+	struct locked *l = new_locked();
+
+	kill_holder(l);
+	ck_assert(robust_lock(&l->lock));
+	robust_unlock(&l->lock);
+	ck_assert(!robust_lock(&l->lock));
+	robust_unlock(&l->lock);
+	kill_holder(l);
+	ck_assert(robust_trylock(&l->lock));
+	robust_unlock(&l->lock);
+}
+END_TEST
+
+static int take_and_die(void *arg)
+{
+	struct locked *l = arg;
+
+	return robust_lock(&l->lock);
+}
+
+/* Each who mends what the dead left may die himself. */
+START_TEST(robust_death_while_mending)
+{
+	struct locked *l = new_locked();
+
+	kill_holder(l);
+	ck_assert_int_eq(reap_child(spawn(take_and_die, l)), 1);
+	ck_assert_int_eq(reap_child(spawn(take_and_die, l)), 1);
+	ck_assert(robust_lock(&l->lock));
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite_create("base");
+
+	add(s, clock_goes_on);
+	add(s, powers_of_two);
+	add(s, thread_takes_no_signals);
+	add(s, event_count_returns);
+	add(s, event_count_interrupted);
+	add(s, event_count_threads);
+	add(s, event_count_processes);
+	add(s, robust_excludes);
+	add(s, robust_outlives_holders);
+	add(s, robust_death_while_mending);
+	return run_suite(s);
+}
