@@ -27,8 +27,7 @@ int qpn_alloc(struct urxe_fabric *f, uint32_t slot, uint32_t gen, uint32_t *qpn)
 					      memory_order_relaxed))
 			atomic_store_explicit(&dev->qp_high, i + 1,
 					      memory_order_relaxed);
-		atomic_store_explicit(&dev->guard[i].seq, 0,
-				      memory_order_relaxed);
+		presence_clear(&dev->guard[i].requester);
 		atomic_store_explicit(&dev->qp[i],
 				      *qpn | (uint64_t)slot << 24 |
 					      (uint64_t)gen << 33,

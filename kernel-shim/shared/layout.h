@@ -27,6 +27,7 @@
 #include <stdint.h>
 
 #include "base/futex.h"
+#include "base/presence.h"
 #include "base/robust.h"
 
 /*
@@ -162,7 +163,7 @@ struct urxe_xrcd_slot {
 };
 
 struct urxe_guard {
-	alignas(URXE_LINE) _Atomic uint32_t seq;
+	alignas(URXE_LINE) struct presence requester;
 };
 
 struct urxe_dev {
@@ -204,9 +205,9 @@ struct urxe_dev {
 	_Atomic uint32_t atomic_lock[URXE_PAGE / 8];
 	_Atomic uint32_t qp_high; /* no slot from here on was ever used */
 	/*
-	 * guard[i] is odd while the requester of QP i executes, here and on its
-	 * peers.  Whoever takes a thing away from requesters (MR, QP, DM)
-	 * invalidates it and then waits until each odd guard has changed.
+	 * guard[i]: the requester of QP i executes, here and on its peers.
+	 * Whoever takes a thing away from requesters (MR, QP, DM) invalidates
+	 * it and then waits until those that are inside have left.
 	 */
 	struct urxe_guard guard[URXE_MAX_QP];
 	struct urxe_mcast_grp mcast[URXE_MAX_MCAST_GRP];
@@ -490,7 +491,7 @@ struct urxe_bouncer {
 	/* the thread's */
 	alignas(URXE_LINE) _Atomic uint32_t slots; /* of the ring; 0: not yet */
 	_Atomic uint32_t beat; /* counts what it did */
-	_Atomic uint32_t seq; /* odd while it touches memory; quiesce.h */
+	struct presence at_work; /* it touches memory */
 };
 
 struct urxe_bounce_range {

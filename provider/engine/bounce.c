@@ -458,22 +458,18 @@ static void cancel_dead(struct urxe_fabric *f, struct urxe_arena *a,
 	errno = saved;
 }
 
+static bool is_dead(void *b)
+{
+	return !look_for_life(b);
+}
+
 void bounce_quiesce(struct urxe_fabric *f, struct urxe_arena *a)
 {
 	struct urxe_bouncer *b;
-	uint32_t seq, turns;
 
 	for (b = a->bouncer; b < a->bouncer + URXE_BOUNCERS; b++) {
+		/* if a slot was taken before we could, it is at work */
 		cancel_dead(f, a, b);
-		/* seq_cst: if the slot was taken before we could, it is odd */
-		seq = atomic_load_explicit(&b->seq, memory_order_seq_cst);
-		for (turns = 1; seq & 1; turns++) {
-			if (atomic_load_explicit(&b->seq,
-						 memory_order_acquire) != seq)
-				break;
-			if (turns % 256 == 0 && !look_for_life(b))
-				break;
-			sched_yield();
-		}
+		presence_wait(&b->at_work, is_dead, b);
 	}
 }

@@ -34,13 +34,13 @@
  * must not be given up, because a receive was consumed for it, is *committed*
  * and waits until the end; the requester pings first.
  *
- * The bouncer trusts no requester.  Its seq is odd from before it takes a slot
- * until it is done; meanwhile the keys and ranges are looked up again.  Whoever
- * takes a key, a QP or a receive away waits for it after the guards
- * (bounce_quiesce), for a requester may have been killed in the middle of its
- * request.  And it copies with preadv and pwritev
- * between the arena's file and its memory: where a page is missing they fail,
- * and they are allowed where process_vm_* is not.
+ * The bouncer trusts no requester.  It is at_work (presence.h) from before it
+ * takes a slot until it is done; meanwhile the keys and ranges are looked up
+ * again.  Whoever takes a key, a QP or a receive away waits for it after the
+ * guards (bounce_quiesce), for a requester may have been killed in the middle
+ * of its request.  And it copies with preadv and pwritev between the arena's
+ * file and its memory: where a page is missing they fail, and they are allowed
+ * where process_vm_* is not.
  */
 #ifndef URXE_BOUNCE_H
 #define URXE_BOUNCE_H

@@ -40,7 +40,7 @@ static const struct urxe_key *look_up(const struct urxe_context *ctx,
 	if (URXE_KEY_INDEX(r->key) >=
 	    atomic_load_explicit(&ctx->arena->key_high, memory_order_acquire))
 		return NULL;
-	/* seq_cst: after our seq went up, see quiesce.h */
+	/* seq_cst: we are at_work, see presence.h */
 	if (atomic_load_explicit(&k->live, memory_order_seq_cst) !=
 		    URXE_MR_LIVE(r->key) ||
 	    !mem_is_mine(ctx->self, k) ||
@@ -146,14 +146,13 @@ static bool serve_if_posted(struct urxe_bouncing *s,
 
 	if (BOUNCE_STATE(word) != BOUNCE_POSTED)
 		return false;
-	/* as a requester's guard, and before the slot is taken: bounce.c */
-	atomic_fetch_add_explicit(&s->b->seq, 1, memory_order_seq_cst);
+	presence_enter(&s->b->at_work);
 	taken = atomic_compare_exchange_strong_explicit(
 		&slot->word, &word, bounce_word(word, BOUNCE_SERVING),
 		memory_order_seq_cst, memory_order_relaxed);
 	if (taken)
 		serve(s, slot, bounce_word(word, BOUNCE_SERVING));
-	atomic_fetch_add_explicit(&s->b->seq, 1, memory_order_release);
+	presence_leave(&s->b->at_work);
 	return taken;
 }
 
@@ -249,10 +248,8 @@ static struct urxe_bouncer *claim(struct urxe_context *ctx)
 static void announce(struct urxe_bouncing *s)
 {
 	struct urxe_bouncer *b = s->b;
-	uint32_t seq = atomic_load_explicit(&b->seq, memory_order_relaxed);
 
-	/* whoever had it died: what he was at is over */
-	atomic_store_explicit(&b->seq, (seq + 1) & ~1u, memory_order_release);
+	presence_clear(&b->at_work); /* what a dead one was at is over */
 	atomic_store_explicit(&b->pid, 0, memory_order_release);
 	clear_slots(s->ring, slots(b));
 	event_count_init(&b->wake);

@@ -31,7 +31,7 @@ static bool conn_view_srq(struct urxe_qp *qp, struct urxe_rx *rx,
 	if (index >= URXE_MAX_SRQ)
 		return false;
 	srq = &p->arena->srq[index];
-	/* seq_cst: after our guard went up, see quiesce.h */
+	/* seq_cst: after our guard went up, see presence.h */
 	rx->srq_live = atomic_load_explicit(&srq->live, memory_order_seq_cst);
 	if (!rx->srq_live || !rq_view_init(&rx->rq, p->arena, &srq->rq) ||
 	    !cq_view_init(&rx->cq, p, cq, qp->ctx->slot))
@@ -200,7 +200,7 @@ enum response conn_ready(struct urxe_qp *qp, const struct urxe_wqe *w,
 	if (unlikely(!c->peer) && !conn_open(qp, c, qp->attr.dest_qp_num,
 					     qp->qpn))
 		return RESP_SILENCE;
-	/* seq_cst: after our guard went up, see quiesce.h */
+	/* seq_cst: after our guard went up, see presence.h */
 	word = atomic_load_explicit(&c->sh->conn, memory_order_seq_cst);
 	if (unlikely((word & URXE_CONN_ENDS) != c->want)) {
 		if (in_use)

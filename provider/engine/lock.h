@@ -10,14 +10,11 @@
  * memory.  They are the *outsiders*, and theirs is the whole price:
  *
  *   insider			outsider (the mutex held)
- *   seq = odd			claimed = true
- *   (compiler barrier)		membarrier(2)
- *   claimed?  then back out	seq odd?  then wait, or give up
- *     and take the mutex
+ *   enters			claimed = true
+ *   claimed?  then back out	presence_barrier()
+ *     and take the mutex	inside?  then wait, or give up
  *
- * membarrier runs a full barrier on every thread of the process, so that one
- * of the two sees the other, as with a barrier on both sides; where the
- * system has no membarrier there is one on both sides.
+ * base/presence.h has the argument why one of the two sees the other.
  *
  * Who only takes something away (clears a pointer, revokes a key) does not
  * claim: after the barrier new insiders see that it is gone, and only the one
@@ -31,9 +28,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/presence.h"
+
 struct urxe_gate {
 	pthread_mutex_t mutex;
-	_Atomic uint32_t seq; /* odd: the insider is in */
+	struct presence insider;
 	_Atomic bool claimed; /* an outsider is in, or about to be */
 	bool by_mutex; /* how the insider got in */
 };
@@ -41,26 +40,11 @@ struct urxe_gate {
 void gate_init(struct urxe_gate *g);
 void gate_destroy(struct urxe_gate *g);
 
-/* membarrier is there, so the insider needs no barrier. */
-extern bool gate_cheap;
-void gate_barrier(void);
 void gate_enter_slow(struct urxe_gate *g);
-
-/* seq is the insider's alone: no read-modify-write is needed. */
-static inline void gate_step(struct urxe_gate *g, memory_order order)
-{
-	atomic_store_explicit(
-		&g->seq,
-		atomic_load_explicit(&g->seq, memory_order_relaxed) + 1, order);
-}
 
 static inline void gate_enter(struct urxe_gate *g)
 {
-	gate_step(g, memory_order_relaxed);
-	if (__builtin_expect(gate_cheap, 1))
-		atomic_signal_fence(memory_order_seq_cst);
-	else
-		gate_barrier();
+	presence_enter_private(&g->insider);
 	if (__builtin_expect(atomic_load_explicit(&g->claimed,
 						  memory_order_acquire), 0))
 		gate_enter_slow(g);
@@ -72,7 +56,7 @@ static inline void gate_leave(struct urxe_gate *g)
 		g->by_mutex = false;
 		pthread_mutex_unlock(&g->mutex);
 	} else {
-		gate_step(g, memory_order_release);
+		presence_leave(&g->insider);
 	}
 }
 
@@ -84,7 +68,7 @@ void gate_unlock(struct urxe_gate *g);
 /* In the child of a fork, whose only thread is not inside. */
 void gate_after_fork(struct urxe_gate *g);
 
-/* After gate_barrier(): wait until who is inside now has left. */
+/* After presence_barrier(): wait until who is inside now has left. */
 void gate_wait(struct urxe_gate *g);
 
 /* ------------------------------------------------------------------------ */

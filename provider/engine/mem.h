@@ -55,7 +55,7 @@ mem_entry(const struct urxe_peer *peer, uint32_t key, uint32_t pd,
 	if (unlikely(i >= atomic_load_explicit(&a->key_high,
 					       memory_order_acquire)))
 		return NULL;
-	/* seq_cst: after our guard went up, see quiesce.h */
+	/* seq_cst: after our guard went up, see presence.h */
 	if (unlikely(atomic_load_explicit(&k->live, memory_order_seq_cst) !=
 		     URXE_MR_LIVE(key)))
 		return NULL;

@@ -137,7 +137,7 @@ void qp_unlink(struct urxe_qp *qp)
 	}
 	atomic_store_explicit(&ctx->qp[qpn_index(qp->qpn)], NULL,
 			      memory_order_seq_cst);
-	gate_barrier(); /* pollers look it up inside their gates */
+	presence_barrier(); /* pollers look it up inside their gates */
 	if (scq)
 		gate_wait(&scq->gate);
 	if (rcq)

@@ -1,46 +1,35 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-#include <sched.h>
-
 #include "bounce.h"
 #include "cq.h"
 #include "quiesce.h"
 
-/*
- * Waits before the owner of a raised guard is asked for its pulse.  On a busy
- * machine each of them may take as long as the others' time slices.
- */
-#define PULSE_EVERY 16
+/* Whose guard it is. */
+struct owner {
+	struct urxe_fabric *f;
+	uint64_t entry; /* of the QP directory */
+};
 
-static bool owner_alive(struct urxe_fabric *f, uint64_t entry)
+static bool owner_dead(void *arg)
 {
+	const struct owner *o = arg;
 	uint32_t slot, gen;
 
-	return qpn_lookup(f->dev, entry & URXE_QPN_MASK, &slot, &gen) &&
-	       fabric_context_alive(f, slot, gen);
+	return !qpn_lookup(o->f->dev, o->entry & URXE_QPN_MASK, &slot, &gen) ||
+	       !fabric_context_alive(o->f, slot, gen);
 }
 
 void quiesce_guards(struct urxe_fabric *f)
 {
 	struct urxe_dev *dev = f->dev;
-	uint32_t i, high, seq, waits;
-	uint64_t entry;
+	struct owner o = { .f = f };
+	uint32_t i, high;
 
 	high = atomic_load_explicit(&dev->qp_high, memory_order_acquire);
 	for (i = 0; i < high && i < URXE_MAX_QP; i++) {
-		entry = atomic_load_explicit(&dev->qp[i], memory_order_acquire);
-		if (!entry)
-			continue;
-		seq = atomic_load_explicit(&dev->guard[i].seq,
-					   memory_order_seq_cst);
-		for (waits = 1; seq & 1; waits++) {
-			if (atomic_load_explicit(&dev->guard[i].seq,
-						 memory_order_acquire) != seq)
-				break;
-			if (waits % PULSE_EVERY == 0 &&
-			    !owner_alive(f, entry))
-				break;
-			sched_yield();
-		}
+		o.entry = atomic_load_explicit(&dev->qp[i],
+					       memory_order_acquire);
+		if (o.entry)
+			presence_wait(&dev->guard[i].requester, owner_dead, &o);
 	}
 }
 
@@ -51,7 +40,7 @@ void quiesce(struct urxe_context *ctx)
 	quiesce_guards(ctx->fabric);
 	bounce_quiesce(ctx->fabric, ctx->arena);
 	pthread_mutex_lock(&ctx->lock);
-	gate_barrier();
+	presence_barrier();
 	for (cq = ctx->cqs; cq; cq = cq->next)
 		gate_wait(&cq->gate);
 	pthread_mutex_unlock(&ctx->lock);
@@ -60,9 +49,10 @@ void quiesce(struct urxe_context *ctx)
 bool guard_busy(struct urxe_fabric *f, uint32_t qpn)
 {
 	uint32_t i = qpn_index(qpn);
+	struct owner o = { .f = f };
 
-	return atomic_load_explicit(&f->dev->guard[i].seq,
-				    memory_order_seq_cst) & 1 &&
-	       owner_alive(f, atomic_load_explicit(&f->dev->qp[i],
-						   memory_order_acquire));
+	if (!presence_is_inside(&f->dev->guard[i].requester))
+		return false;
+	o.entry = atomic_load_explicit(&f->dev->qp[i], memory_order_acquire);
+	return !owner_dead(&o);
 }

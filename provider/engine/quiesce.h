@@ -2,15 +2,12 @@
 /*
  * Taking things away from requesters that may be using them.
  *
- * A requester raises its guard (dev->guard[], made odd by a seq_cst
- * exchange), reads keys and connection words (seq_cst), touches memory, and
- * lowers the guard (release).  Whoever takes something away clears its word
- * (seq_cst store) and then reads the guards (seq_cst).  In the single order
- * of these four accesses either the requester's read comes after the clearing
- * and it keeps out, or its raising comes before the reading and it is waited
- * for.  A guard that changed once has left; a guard whose context is dead
- * will never be used again, but what it asked a bouncer to do may be under
- * way: those are waited for, too (bounce.h).
+ * A requester raises its guard (a word of presence in dev->guard[]), reads
+ * keys and connection words (seq_cst), touches memory, and lowers the guard.
+ * Whoever takes something away clears its word (seq_cst) and then waits for the
+ * guards; base/presence.h has the argument.  A guard whose context is dead will
+ * never be used again, but what it asked a bouncer to do may be under way:
+ * those are waited for, too (bounce.h).
  */
 #ifndef URXE_QUIESCE_H
 #define URXE_QUIESCE_H
@@ -19,18 +16,12 @@
 
 static inline void guard_raise(struct urxe_guard *g)
 {
-	atomic_exchange_explicit(
-		&g->seq,
-		atomic_load_explicit(&g->seq, memory_order_relaxed) | 1,
-		memory_order_seq_cst);
+	presence_enter(&g->requester);
 }
 
 static inline void guard_lower(struct urxe_guard *g)
 {
-	atomic_store_explicit(
-		&g->seq,
-		atomic_load_explicit(&g->seq, memory_order_relaxed) + 1,
-		memory_order_release);
+	presence_leave(&g->requester);
 }
 
 /* Wait until every requester of the fabric has left what it is in now. */

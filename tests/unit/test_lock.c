@@ -151,7 +151,7 @@ START_TEST(taken_away)
 		atomic_store_explicit(&thing, &copies[i % 2],
 				      memory_order_release);
 		atomic_store_explicit(&thing, NULL, memory_order_seq_cst);
-		gate_barrier();
+		presence_barrier();
 		gate_wait(&gate);
 		copies[i % 2] = 0;
 	}

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * Presence: a word that is odd while its owner is inside, for those who take
+ * things away that he may be using.
+ *
+ *	owner				taker
+ *	enters: the word is odd		takes the thing away
+ *	(here)				(here)
+ *	looks whether the thing is	looks whether the word is odd, and waits
+ *	there, and uses it		until it has changed
+ *	leaves: the word is even
+ *
+ * Each writes and then reads what the other writes.  One of them sees the
+ * other, because these four accesses are seq_cst: in their single order either
+ * the owner's look comes after the taking, and he keeps out, or his entering
+ * comes before the taker's look, and he is waited for.  So things that are
+ * looked up inside are loaded and cleared with seq_cst.
+ *
+ * If all takers are of the owner's process, he may enter by
+ * presence_enter_private() and pay for no locked instruction; takers call
+ * presence_barrier() (here).  That is membarrier(2), which runs a full barrier
+ * on every thread of the process, as if each owner had one (here); of the four
+ * accesses no order is asked.  Where the system has no membarrier there is a
+ * barrier on both sides.
+ *
+ * A word that has changed was left; whoever enters later does not find the
+ * thing any more.  An owner that dies inside leaves his word odd: whoever waits
+ * for it has to ask, and whoever has it next begins with presence_clear().
+ */
+#ifndef URXE_BASE_PRESENCE_H
+#define URXE_BASE_PRESENCE_H
+
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct presence {
+	_Atomic uint32_t seq;
+};
+
+/*
+ * Turns of waiting before an owner's life is doubted, which takes longer.  On
+ * a busy machine each turn may be as long as the others' time slices.
+ */
+#define PRESENCE_DOUBT 16
+
+/* The word is the owner's alone: no read-modify-write is needed. */
+static inline uint32_t presence_own(const struct presence *p)
+{
+	return atomic_load_explicit(&p->seq, memory_order_relaxed);
+}
+
+static inline void presence_enter(struct presence *p)
+{
+	atomic_exchange_explicit(&p->seq, presence_own(p) | 1,
+				 memory_order_seq_cst);
+}
+
+/* For takers of things that owners enter for by presence_enter_private(). */
+void presence_barrier(void);
+extern bool presence_cheap; /* owners need no barrier */
+
+static inline void presence_enter_private(struct presence *p)
+{
+	atomic_store_explicit(&p->seq, presence_own(p) | 1,
+			      memory_order_relaxed);
+	if (__builtin_expect(presence_cheap, 1))
+		atomic_signal_fence(memory_order_seq_cst);
+	else
+		presence_barrier();
+}
+
+static inline void presence_leave(struct presence *p)
+{
+	atomic_store_explicit(&p->seq, presence_own(p) + 1,
+			      memory_order_release);
+}
+
+/* Nobody is inside: whoever was is dead. */
+static inline void presence_clear(struct presence *p)
+{
+	atomic_store_explicit(&p->seq, (presence_own(p) + 1) & ~1u,
+			      memory_order_release);
+}
+
+static inline bool presence_is_inside(const struct presence *p)
+{
+	return atomic_load_explicit(&p->seq, memory_order_seq_cst) & 1;
+}
+
+/* Until who is inside now has left, or is dead (if that is asked). */
+static inline void presence_wait(const struct presence *p,
+				 bool (*is_dead)(void *), void *arg)
+{
+	uint32_t seq = atomic_load_explicit(&p->seq, memory_order_seq_cst);
+	uint32_t turns;
+
+	for (turns = 1; seq & 1; turns++) {
+		if (atomic_load_explicit(&p->seq, memory_order_acquire) != seq)
+			break;
+		if (is_dead && turns % PRESENCE_DOUBT == 0 && is_dead(arg))
+			break;
+		sched_yield();
+	}
+}
+
+#endif

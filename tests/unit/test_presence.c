@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* Presence: what is taken away is used by nobody after the wait. */
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+
+#include "base/clock.h"
+#include "base/presence.h"
+#include "unit_base.h"
+
+#define LAST_NS 300000000 /* of a stress test */
+
+START_TEST(in_and_out)
+{
+	struct presence p = { UINT32_MAX - 2001 }; /* it wraps round */
+	int i;
+
+	for (i = 0; i < 2000; i++) {
+		ck_assert(!presence_is_inside(&p));
+		if (i % 2)
+			presence_enter(&p);
+		else
+			presence_enter_private(&p);
+		ck_assert(presence_is_inside(&p));
+		presence_leave(&p);
+	}
+	ck_assert(!presence_is_inside(&p));
+}
+END_TEST
+
+/* An owner that died inside; the next goes on with its word. */
+START_TEST(after_a_death)
+{
+	struct presence p = { 0 };
+	uint32_t seq;
+
+	presence_enter(&p);
+	seq = p.seq;
+	presence_enter(&p);
+	ck_assert_uint_eq(p.seq, seq); /* those who wait need not look again */
+	presence_clear(&p);
+	ck_assert(!presence_is_inside(&p));
+	ck_assert_uint_ne(p.seq, seq);
+	seq = p.seq;
+	presence_clear(&p);
+	ck_assert_uint_eq(p.seq, seq);
+}
+END_TEST
+
+static bool count(void *arg)
+{
+	return ++*(int *)arg == 3;
+}
+
+START_TEST(dead_owner)
+{
+	struct presence p = { 0 };
+	int asked = 0;
+
+	presence_wait(&p, count, &asked);
+	presence_wait(&p, NULL, NULL);
+	ck_assert_int_eq(asked, 0); /* nobody is inside */
+	presence_enter(&p);
+	presence_wait(&p, count, &asked);
+	ck_assert_int_eq(asked, 3);
+}
+END_TEST
+
+/*
+ * Shared by an owner and a taker, threads or processes; one of each, so that
+ * they meet most often.
+ */
+struct shared {
+	struct presence p;
+	_Atomic bool stop;
+	_Atomic uint32_t thing; /* index of value[] + 1; 0: taken away */
+	int value[2];
+	_Atomic uint32_t wrong, used;
+};
+
+static struct shared *new_shared(void)
+{
+	struct shared *s = mmap(NULL, sizeof(*s), PROT_READ | PROT_WRITE,
+				MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+	ck_assert(s != MAP_FAILED);
+	return s;
+}
+
+static void use(struct shared *s)
+{
+	uint32_t i = atomic_load_explicit(&s->thing, memory_order_seq_cst);
+	int k;
+
+	if (!i)
+		return;
+	for (k = 0; k < 50; k++)
+		atomic_signal_fence(memory_order_seq_cst); /* take your time */
+	if (s->value[i - 1] != 42)
+		atomic_store_explicit(&s->wrong, 1, memory_order_relaxed);
+	atomic_fetch_add_explicit(&s->used, 1, memory_order_relaxed);
+}
+
+static bool stopped(struct shared *s)
+{
+	return atomic_load_explicit(&s->stop, memory_order_relaxed);
+}
+
+static int owner(void *arg)
+{
+	struct shared *s = arg;
+
+	while (!stopped(s)) {
+		presence_enter(&s->p);
+		use(s);
+		presence_leave(&s->p);
+	}
+	return 0;
+}
+
+static void *owner_thread(void *arg)
+{
+	owner(arg);
+	return NULL;
+}
+
+static void *private_owner(void *arg)
+{
+	struct shared *s = arg;
+
+	while (!stopped(s)) {
+		presence_enter_private(&s->p);
+		use(s);
+		presence_leave(&s->p);
+	}
+	return NULL;
+}
+
+/* Give and take away, until it was used now and then. */
+static void take_away(struct shared *s, bool private)
+{
+	uint64_t end = clock_now() + LAST_NS;
+	int i, k;
+
+	for (i = 0; clock_now() < end ||
+		    !atomic_load_explicit(&s->used, memory_order_relaxed);
+	     i++) {
+		s->value[i % 2] = 42;
+		atomic_store_explicit(&s->thing, i % 2 + 1,
+				      memory_order_seq_cst);
+		for (k = 0; k < i % 64; k++) /* it is there for a while */
+			atomic_signal_fence(memory_order_seq_cst);
+		atomic_store_explicit(&s->thing, 0, memory_order_seq_cst);
+		if (private)
+			presence_barrier();
+		presence_wait(&s->p, NULL, NULL);
+		s->value[i % 2] = 0;
+	}
+	atomic_store_explicit(&s->stop, true, memory_order_relaxed);
+}
+
+static void among_threads(void *(*fn)(void *), bool private)
+{
+	struct shared *s = new_shared();
+	pthread_t t;
+
+	ck_assert_int_eq(pthread_create(&t, NULL, fn, s), 0);
+	take_away(s, private);
+	pthread_join(t, NULL);
+	ck_assert_uint_eq(s->wrong, 0);
+	munmap(s, sizeof(*s));
+}
+
+START_TEST(threads)
+{
+	among_threads(owner_thread, false);
+}
+END_TEST
+
+START_TEST(threads_private)
+{
+	among_threads(private_owner, true);
+}
+END_TEST
+
+/* Where the system has no membarrier. */
+START_TEST(threads_private_without)
+{
+	presence_cheap = false;
+	among_threads(private_owner, true);
+}
+END_TEST
+
+START_TEST(processes)
+{
+	struct shared *s = new_shared();
+	pid_t pid = spawn(owner, s);
+
+	take_away(s, false);
+	ck_assert_int_eq(reap_child(pid), 0);
+	ck_assert_uint_eq(s->wrong, 0);
+	munmap(s, sizeof(*s));
+}
+END_TEST
+
+static bool is_dead(void *arg)
+{
+	siginfo_t info = { 0 };
+
+	return !waitid(P_PID, (id_t) * (pid_t *)arg, &info,
+		       WEXITED | WNOHANG | WNOWAIT) &&
+	       info.si_pid;
+}
+
+static int enter_and_stay(void *arg)
+{
+	struct shared *s = arg;
+
+	presence_enter(&s->p);
+	for (;;)
+		sched_yield();
+	return 0;
+}
+
+static void *killer(void *arg)
+{
+	kill(*(pid_t *)arg, SIGKILL);
+	return NULL;
+}
+
+/* It is killed while somebody waits for it. */
+START_TEST(killed)
+{
+	struct shared *s = new_shared();
+	pid_t pid = spawn(enter_and_stay, s);
+	pthread_t t;
+
+	while (!presence_is_inside(&s->p))
+		sched_yield();
+	ck_assert_int_eq(pthread_create(&t, NULL, killer, &pid), 0);
+	presence_wait(&s->p, is_dead, &pid);
+	ck_assert(presence_is_inside(&s->p));
+	pthread_join(t, NULL);
+	ck_assert_int_eq(reap_child(pid), -SIGKILL);
+	munmap(s, sizeof(*s));
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite_create("presence");
+
+	add(s, in_and_out);
+	add(s, after_a_death);
+	add(s, dead_owner);
+	add(s, threads);
+	add(s, threads_private);
+	add(s, threads_private_without);
+	add(s, processes);
+	add(s, killed);
+	return run_suite(s);
+}
