@@ -32,8 +32,8 @@
 
 /*
  * Every change of what is shared makes another version: the build makes it
- * from the text of this file, cm.h, and the headers of the provider that say
- * how shared words are used (kernel-shim/meson.build has the list).
+ * from the text of all headers in kernel-shim/shared and kernel-shim/base.
+ * So what is shared, and how it is used, is said there and nowhere else.
  */
 extern const uint32_t urxe_layout_version;
 
