@@ -17,6 +17,12 @@ static void fifo_name(struct cm *cm, const struct cm_chan *c, char buf[40])
 	snprintf(buf, 40, "cm.d/%u.%u", cm_chan_ref(cm, c) - 1, c->gen);
 }
 
+void cm_chan_set_dying(struct cm *cm, struct cm_chan *c)
+{
+	c->state = CM_CHAN_DYING;
+	cm->t->dying = 1;
+}
+
 int cm_chan_writer(struct cm *cm, struct cm_chan *c)
 {
 	char name[40];
@@ -26,10 +32,8 @@ int cm_chan_writer(struct cm *cm, struct cm_chan *c)
 		return -1;
 	fifo_name(cm, c, name);
 	fd = openat(cm->f->dirfd, name, O_WRONLY | O_NONBLOCK | O_CLOEXEC);
-	if (fd < 0 && (errno == ENXIO || errno == ENOENT)) {
-		c->state = CM_CHAN_DYING;
-		cm->dying = true;
-	}
+	if (fd < 0 && (errno == ENXIO || errno == ENOENT))
+		cm_chan_set_dying(cm, c);
 	return fd;
 }
 
@@ -41,22 +45,6 @@ bool cm_chan_alive(struct cm *cm, struct cm_chan *c)
 		close(fd);
 	/* out of descriptors: cannot tell */
 	return c->state == CM_CHAN_LIVE;
-}
-
-void cm_chan_sweep(struct cm *cm, unsigned int n)
-{
-	struct cm_table *t = cm->t;
-	struct cm_chan *c;
-
-	if (n > cm_chans(cm))
-		n = cm_chans(cm);
-	for (; n; n--) {
-		if (t->sweep_next >= cm_chans(cm))
-			t->sweep_next = 0;
-		c = cm_chan_at(cm, ++t->sweep_next);
-		if (c)
-			cm_chan_alive(cm, c);
-	}
 }
 
 static void free_slot(struct cm *cm, struct cm_chan *c)
@@ -86,20 +74,37 @@ static void reap(struct cm *cm, struct cm_chan *c)
 	free_slot(cm, c);
 }
 
-void cm_chan_reap_dying(struct cm *cm)
+void cm_chan_reap(struct cm *cm)
 {
 	struct cm_chan *c;
 	uint32_t i;
 
 	/* telling the peers may find more of them dead */
-	while (cm->dying) {
-		cm->dying = false;
+	while (cm->t->dying) {
+		cm->t->dying = 0;
 		for (i = 1; i <= cm_chans(cm); i++) {
 			c = cm_chan_at(cm, i);
 			if (c && c->state == CM_CHAN_DYING)
 				reap(cm, c);
 		}
 	}
+}
+
+void cm_chan_sweep(struct cm *cm, unsigned int n)
+{
+	struct cm_table *t = cm->t;
+	struct cm_chan *c;
+
+	if (n > cm_chans(cm))
+		n = cm_chans(cm);
+	for (; n; n--) {
+		if (t->sweep_next >= cm_chans(cm))
+			t->sweep_next = 0;
+		c = cm_chan_at(cm, ++t->sweep_next);
+		if (c)
+			cm_chan_alive(cm, c);
+	}
+	cm_chan_reap(cm);
 }
 
 static int make_fifo(struct cm *cm, struct cm_chan *c)
@@ -164,11 +169,9 @@ int cm_chan_open(struct cm *cm)
 	int fd;
 
 	cm_chan_sweep(cm, SWEEP);
-	cm_chan_reap_dying(cm);
 	c = find_free(cm);
 	if (!c) {
 		cm_chan_sweep(cm, CM_MAX_CHAN);
-		cm_chan_reap_dying(cm);
 		c = find_free(cm);
 		if (!c)
 			return -ENOMEM;

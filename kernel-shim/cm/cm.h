@@ -24,7 +24,6 @@
 struct cm {
 	struct urxe_fabric *f;
 	struct cm_table *t;
-	bool dying; /* a channel was found dead: unlocking reaps it */
 	bool watch; /* time or death may now concern this process's ids */
 };
 
@@ -64,6 +63,17 @@ int cm_map(struct urxe_fabric *f, struct cm_table **out);
 /* Between these two, all other functions. */
 void cm_lock(struct cm *cm);
 void cm_unlock(struct cm *cm);
+/*
+ * After a holder of the lock died: make whole what it left half done.
+ * cm_lock does so before anybody sees the tables.
+ */
+void cm_recover(struct cm *cm);
+/*
+ * The last step of each command that may have sent events or found a channel
+ * dead: wake who could not be woken, and destroy the ids of dead channels,
+ * of which their peers hear.  Who only looks need not.
+ */
+void cm_settle(struct cm *cm);
 
 /* Pointers into the tables, NULL if ref (index + 1) names nothing. */
 struct cm_chan *cm_chan_at(struct cm *cm, uint32_t ref);
@@ -93,9 +103,12 @@ struct cm_chan *cm_chan_find(struct cm *cm, uint64_t ino, uint32_t hint);
 /* For writing, O_NONBLOCK; -1 if it is dead, and then it is marked so. */
 int cm_chan_writer(struct cm *cm, struct cm_chan *c);
 bool cm_chan_alive(struct cm *cm, struct cm_chan *c);
-/* Look after up to n channels, the next ones in turn. */
+/* Its last reader is gone; cm_settle does the rest. */
+void cm_chan_set_dying(struct cm *cm, struct cm_chan *c);
+/* Reap the dead among n channels, the next ones in turn. */
 void cm_chan_sweep(struct cm *cm, unsigned int n);
-void cm_chan_reap_dying(struct cm *cm);
+/* Reap all that are known to be dead. */
+void cm_chan_reap(struct cm *cm);
 
 /* cm_event.c ----------------------------------------------------------- */
 
@@ -122,7 +135,7 @@ void cm_event_move(struct cm *cm, struct cm_id *id, struct cm_chan *to, int fd,
 void cm_event_free_all(struct cm *cm, struct cm_chan *c);
 /* Wake the pollers that could not be woken yet. */
 void cm_event_catch_up(struct cm *cm);
-/* After a holder of the lock died. */
+/* A part of cm_recover: the queues, from the events. */
 void cm_event_rebuild(struct cm *cm);
 
 /* cm_addr.c ------------------------------------------------------------ */
@@ -209,13 +222,13 @@ void cm_got_dreq(struct cm *cm, struct cm_id *id);
 void cm_got_drep(struct cm *cm, struct cm_id *id);
 /*
  * Timers of the ids that process pid looks after, and the life of their
- * peers.  Returns when to do so again, in ns; 0: there is nothing to look
+ * peers; settles.  Returns when to do so again, in ns; 0: there is nothing to look
  * after.  next is kept for the next tick.
  */
 uint64_t cm_tick(struct cm *cm, int32_t pid, uint32_t *next);
 void cm_timewait(struct cm *cm, struct cm_id *id);
-/* After a holder of the lock died: end what it has left half done. */
-void cm_recover(struct cm *cm);
+/* A part of cm_recover: connections of which one end was lost. */
+void cm_conn_recover(struct cm *cm);
 void cm_to_idle(struct cm *cm, struct cm_id *id);
 /* The connection is over: no messages any more. */
 void cm_unlink(struct cm *cm, struct cm_id *id);

@@ -252,7 +252,7 @@ static void recover_end(struct cm *cm, struct cm_id *id)
 	}
 }
 
-void cm_recover(struct cm *cm)
+void cm_conn_recover(struct cm *cm)
 {
 	struct cm_event *e;
 	struct cm_id *id;
@@ -374,5 +374,6 @@ uint64_t cm_tick(struct cm *cm, int32_t pid, uint32_t *next)
 		else
 			budget--;
 	}
+	cm_settle(cm);
 	return sleep == UINT64_MAX ? 0 : least(sleep, LIFE_NS);
 }

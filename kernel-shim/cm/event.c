@@ -2,8 +2,8 @@
 /*
  * Events: a queue per channel, and the bytes in its FIFO that tell pollers.
  *
- * While the lock is held the number of bytes may be wrong; when it is given
- * back there is a byte if and only if there is an event.  Each of the first
+ * Within a command the number of bytes may be wrong; when it is settled
+ * (cm_settle) there is a byte if and only if there is an event.  Each of the first
  * BYTES_MAX events brings one of its own, so that edge-triggered pollers are
  * woken by each.  Bytes, not events, may get lost when a process is killed:
  * the next event that is taken brings them in order.
@@ -91,10 +91,8 @@ void cm_event_send_by(struct cm *cm, struct cm_event *e, int fd)
 	if (!c)
 		return;
 	append(cm, c, e);
-	if (fd >= 0 && c->events <= BYTES_MAX && !put_byte(fd)) {
-		c->state = CM_CHAN_DYING;
-		cm->dying = true;
-	}
+	if (fd >= 0 && c->events <= BYTES_MAX && !put_byte(fd))
+		cm_chan_set_dying(cm, c);
 	if (fd < 0)
 		owe(cm, c);
 	event_count_ring(&c->posts);

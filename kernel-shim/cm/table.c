@@ -109,18 +109,27 @@ void cm_lock(struct cm *cm)
 {
 	if (!robust_lock(&cm->t->lock))
 		return;
-	cm->t->id_low = cm->t->chan_low = 0;
-	cm_event_rebuild(cm);
 	cm_recover(cm);
 }
 
 void cm_unlock(struct cm *cm)
 {
+	robust_unlock(&cm->t->lock);
+}
+
+void cm_recover(struct cm *cm)
+{
+	cm->t->id_low = cm->t->chan_low = 0;
+	cm->t->dying = 1; /* perhaps */
+	cm_event_rebuild(cm);
+	cm_conn_recover(cm);
+}
+
+void cm_settle(struct cm *cm)
+{
 	if (cm->t->due)
 		cm_event_catch_up(cm);
-	if (cm->dying)
-		cm_chan_reap_dying(cm);
-	robust_unlock(&cm->t->lock);
+	cm_chan_reap(cm);
 }
 
 static uint32_t least(uint32_t a, uint32_t b)

@@ -66,8 +66,6 @@ static bool open_tables(struct urxe_fabric *f, struct cm *cm)
 	cm->f = f;
 	cm_lock(cm);
 	cm_chan_sweep(cm, CM_MAX_CHAN);
-	cm_unlock(cm);
-	cm_lock(cm);
 	return true;
 }
 

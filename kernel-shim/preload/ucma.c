@@ -156,7 +156,6 @@ static int create_id(struct ucma *u)
 	id = cm_id_new(&u->cm, u->c);
 	if (!id) { /* the dead may have them */
 		cm_chan_sweep(&u->cm, CM_MAX_CHAN);
-		cm_chan_reap_dying(&u->cm);
 		id = cm_id_new(&u->cm, u->c);
 	}
 	if (!id)
@@ -235,6 +234,7 @@ int ucma_run(struct ucma *u, uint32_t cmd)
 	} else {
 		ret = -ENODEV; /* of another fabric */
 	}
+	cm_settle(&u->cm);
 	cm_unlock(&u->cm);
 	if (u->cm.watch)
 		ucma_watch();

@@ -40,6 +40,7 @@ static int wait_event(struct ucma *u)
 	bool watch = u->cm.watch;
 	int ret;
 
+	cm_settle(&u->cm);
 	cm_unlock(&u->cm);
 	if (watch)
 		ucma_watch();

@@ -225,6 +225,7 @@ struct cm_table {
 	uint32_t chan_low, id_low; /* none below these is free */
 	uint32_t event_next, sweep_next;
 	uint32_t due; /* some channel's is set */
+	uint32_t dying; /* some channel is CM_CHAN_DYING */
 	alignas(URXE_PAGE) struct cm_chan chan[CM_MAX_CHAN];
 	alignas(URXE_PAGE) struct cm_id id[CM_MAX_ID];
 	alignas(URXE_PAGE) struct cm_event event[CM_MAX_EVENT];

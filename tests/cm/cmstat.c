@@ -73,7 +73,6 @@ int main(int argc, char **argv)
 			cm_lock(&cm);
 			/* so that the dead are not counted */
 			cm_chan_sweep(&cm, CM_MAX_CHAN);
-			cm_chan_reap_dying(&cm);
 			n = listeners(&cm, !want);
 			if (!want)
 				channels(&cm);
