@@ -1,0 +1,708 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * The connection manager by itself, without librdmacm and the preload
+ * library: ids and messages between two channels, the backlog, time, channels
+ * without a reader, a lock whose holder died, and tables full of nonsense.
+ */
+#define _GNU_SOURCE
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "cm/cm.h"
+#include "unit.h"
+
+#define PORT 7000
+#define UID_L 0x11
+#define UID_S 0x22
+#define UID_C 0x33
+
+static const struct rdma_ucm_ece no_ece;
+static struct cm cm;
+static int server_fd, client_fd;
+
+/* The channel that fd is. */
+static struct cm_chan *chan(int fd)
+{
+	struct stat st;
+
+	ck_assert_int_eq(fstat(fd, &st), 0);
+	return cm_chan_find(&cm, st.st_ino, 0);
+}
+
+/* Tables in a new fabric, locked, with two channels. */
+static void setup(void)
+{
+	memset(&cm, 0, sizeof(cm));
+	cm.f = new_fabric();
+	ck_assert_int_eq(cm_map(cm.f, &cm.t), 0);
+	cm_lock(&cm);
+	server_fd = cm_chan_open(&cm);
+	client_fd = cm_chan_open(&cm);
+	ck_assert_int_ge(server_fd, 0);
+	ck_assert_int_ge(client_fd, 0);
+}
+
+static void next_command(void)
+{
+	cm_settle(&cm);
+	cm_unlock(&cm);
+	cm_lock(&cm);
+}
+
+static union cm_addr ip4(uint16_t port)
+{
+	union cm_addr a = { .in = { .sin_family = AF_INET,
+				    .sin_addr.s_addr = htonl(0x0a010203) } };
+
+	cm_addr_set_port(&a, port);
+	return a;
+}
+
+static struct cm_id *new_id(int fd, uint64_t uid, uint8_t type)
+{
+	struct cm_id *id = cm_id_new(&cm, chan(fd));
+
+	ck_assert_ptr_nonnull(id);
+	id->uid = uid;
+	id->qp_type = type;
+	id->ps = type == CM_QPT_UD ? RDMA_PS_UDP : RDMA_PS_TCP;
+	id->flags = CM_F_DEVICE;
+	return id;
+}
+
+static struct cm_id *listener(uint8_t type, uint32_t backlog)
+{
+	struct cm_id *id = new_id(server_fd, UID_L, type);
+
+	id->src = ip4(PORT);
+	ck_assert_int_eq(cm_port_bind(&cm, id, false), 0);
+	ck_assert_int_eq(cm_listen(&cm, id, backlog), 0);
+	return id;
+}
+
+static struct cm_id *client(uint8_t type)
+{
+	struct rdma_ucm_conn_param p = { .qp_num = 0x777,
+					 .valid = 1,
+					 .private_data_len = 3,
+					 .private_data = "hi",
+					 .responder_resources = 5,
+					 .initiator_depth = 6 };
+	struct cm_id *id = new_id(client_fd, UID_C, type);
+
+	id->src = ip4(0);
+	id->dst = ip4(PORT);
+	ck_assert_int_eq(cm_port_bind(&cm, id, false), 0);
+	id->cma = CMA_ROUTE_RESOLVED;
+	ck_assert_int_eq(cm_connect(&cm, id, &p, &no_ece), 0);
+	return id;
+}
+
+static bool readable(int fd)
+{
+	struct pollfd p = { .fd = fd, .events = POLLIN };
+
+	return poll(&p, 1, 0) == 1;
+}
+
+static void none(int fd)
+{
+	struct rdma_ucm_event_resp e;
+
+	ck_assert(!readable(fd));
+	ck_assert(!cm_event_pop(&cm, chan(fd), fd, &e));
+}
+
+/* The next event of the channel, which must be this one. */
+static struct rdma_ucm_event_resp expect(int fd, uint32_t event, int status)
+{
+	struct rdma_ucm_event_resp e;
+
+	ck_assert_msg(readable(fd), "nothing, not event %u", event);
+	ck_assert(cm_event_pop(&cm, chan(fd), fd, &e));
+	ck_assert_uint_eq(e.event, event);
+	ck_assert_int_eq((int)e.status, status);
+	return e;
+}
+
+static struct cm_id *request(void)
+{
+	struct rdma_ucm_event_resp e =
+		expect(server_fd, CM_EV_CONNECT_REQUEST, 0);
+	struct cm_id *id = cm_id_at(&cm, e.id + 1);
+
+	ck_assert_uint_eq(e.uid, UID_L);
+	ck_assert_ptr_nonnull(id);
+	ck_assert_uint_eq(id->uid, 0);
+	return id;
+}
+
+static void accept_it(struct cm_id *id)
+{
+	struct rdma_ucm_conn_param p = { .qp_num = 0x888, .valid = 1 };
+
+	ck_assert_int_eq(cm_accept(&cm, id, &p, &no_ece, UID_S), 0);
+}
+
+/* A connection of both. */
+static void establish(struct cm_id **s, struct cm_id **c)
+{
+	*c = client(CM_QPT_RC);
+	*s = request();
+	accept_it(*s);
+	expect(client_fd, CM_EV_CONNECT_RESPONSE, 0);
+	ck_assert_int_eq(cm_accept(&cm, *c, NULL, &no_ece, 0), 0);
+	expect(server_fd, CM_EV_ESTABLISHED, 0);
+}
+
+/* As if id's timer had run out. */
+static void expire(struct cm_id *id)
+{
+	uint32_t next = 0;
+
+	ck_assert_uint_ne(id->deadline, 0);
+	id->deadline = 1;
+	cm_tick(&cm, getpid(), &next);
+}
+
+static void connect_and_disconnect(uint8_t type)
+{
+	struct rdma_ucm_event_resp e;
+	struct cm_id *l, *s, *c;
+
+	setup();
+	l = listener(type, 5);
+	c = client(type);
+	ck_assert_int_eq(c->cm, CM_REQ_SENT);
+	e = expect(server_fd, CM_EV_CONNECT_REQUEST, 0);
+	ck_assert_uint_eq(l->events_reported, 1);
+	ck_assert_uint_eq(e.param.conn.qp_num, 0x777);
+	ck_assert_uint_eq(e.param.conn.responder_resources, 6);
+	ck_assert_uint_eq(e.param.conn.initiator_depth, 5);
+	ck_assert_mem_eq(e.param.conn.private_data, "hi", 3);
+	s = cm_id_at(&cm, e.id + 1);
+	ck_assert_int_eq(s->cm, CM_REQ_RCVD);
+	ck_assert_uint_eq(s->remote_psn, c->psn);
+	accept_it(s);
+	ck_assert_int_eq(s->cm, CM_REP_SENT);
+	e = expect(client_fd, CM_EV_CONNECT_RESPONSE, 0);
+	ck_assert_uint_eq(e.uid, UID_C);
+	ck_assert_uint_eq(e.param.conn.qp_num, 0x888);
+	none(server_fd);
+	ck_assert_int_eq(cm_accept(&cm, c, NULL, &no_ece, 0), 0);
+	ck_assert_uint_eq(expect(server_fd, CM_EV_ESTABLISHED, 0).uid, UID_S);
+	ck_assert_int_eq(s->cm, CM_ESTABLISHED);
+	ck_assert_int_eq(c->cm, CM_ESTABLISHED);
+	/* it cannot be accepted twice */
+	ck_assert_int_eq(cm_accept(&cm, c, NULL, &no_ece, 0), -EINVAL);
+
+	ck_assert_int_eq(cm_disconnect(&cm, c), 0);
+	ck_assert_int_eq(c->cm, CM_DREQ_SENT);
+	none(client_fd);
+	expect(server_fd, CM_EV_DISCONNECTED, 0);
+	ck_assert_int_eq(cm_disconnect(&cm, s), 0);
+	expect(client_fd, CM_EV_DISCONNECTED, 0);
+	ck_assert_int_eq(s->cm, CM_TIMEWAIT);
+	ck_assert_int_eq(c->cm, CM_TIMEWAIT);
+	expire(s);
+	expect(server_fd, CM_EV_TIMEWAIT_EXIT, 0);
+	expire(c);
+	expect(client_fd, CM_EV_TIMEWAIT_EXIT, 0);
+	ck_assert_int_eq(c->cm, CM_IDLE);
+	none(client_fd);
+	cm_unlock(&cm);
+}
+
+START_TEST(rc)
+{
+	connect_and_disconnect(CM_QPT_RC);
+}
+END_TEST
+
+START_TEST(uc)
+{
+	connect_and_disconnect(CM_QPT_UC);
+}
+END_TEST
+
+START_TEST(datagrams)
+{
+	struct rdma_ucm_event_resp e;
+	struct cm_id *s, *c;
+
+	setup();
+	listener(CM_QPT_UD, 5);
+	c = client(CM_QPT_UD);
+	s = request();
+	ck_assert_int_eq(s->cm, CM_SIDR_RCVD);
+	accept_it(s);
+	e = expect(client_fd, CM_EV_ESTABLISHED, 0);
+	ck_assert_uint_eq(e.param.ud.qp_num, 0x888);
+	ck_assert_uint_eq(e.param.ud.qkey, CM_UDP_QKEY);
+	cm_id_destroy(&cm, c, client_fd);
+	c = client(CM_QPT_UD);
+	ck_assert_int_eq(cm_reject(&cm, request(), CM_REJ_CONSUMER, NULL, 0),
+			 0);
+	expect(client_fd, CM_EV_UNREACHABLE, CM_SIDR_REJECT);
+	ck_assert_int_eq(c->cm, CM_IDLE);
+	cm_unlock(&cm);
+}
+END_TEST
+
+START_TEST(rejected)
+{
+	struct rdma_ucm_event_resp e;
+	struct cm_id *c, *s;
+
+	setup();
+	listener(CM_QPT_RC, 5);
+	c = client(CM_QPT_RC);
+	s = request();
+	ck_assert_int_eq(
+		cm_reject(&cm, s, CM_REJ_CONSUMER, "no", CM_REJ_PRIVATE + 1),
+		-EINVAL);
+	ck_assert_int_eq(cm_reject(&cm, s, CM_REJ_CONSUMER, "no", 3), 0);
+	e = expect(client_fd, CM_EV_REJECTED, CM_REJ_CONSUMER);
+	ck_assert_mem_eq(e.param.conn.private_data, "no", 3);
+	ck_assert_int_eq(c->cm, CM_IDLE);
+	ck_assert_int_eq(cm_disconnect(&cm, c), 0);
+	/* the server's id is destroyed before it has answered */
+	client(CM_QPT_RC);
+	cm_id_destroy(&cm, request(), server_fd);
+	expect(client_fd, CM_EV_REJECTED, CM_REJ_CONSUMER);
+	none(server_fd);
+	cm_unlock(&cm);
+}
+END_TEST
+
+START_TEST(nobody_listens)
+{
+	struct cm_id *c;
+
+	setup();
+	c = client(CM_QPT_RC);
+	ck_assert(c->flags & CM_F_PARKED);
+	/* who listens soon still gets it */
+	listener(CM_QPT_RC, 1);
+	request();
+	c->dst = ip4(PORT + 1);
+	cm_to_idle(&cm, c);
+	c = client(CM_QPT_RC);
+	expect(server_fd, CM_EV_CONNECT_REQUEST, 0);
+	cm_id_destroy(&cm, c, client_fd);
+
+	c = new_id(client_fd, UID_C, CM_QPT_RC);
+	c->src = ip4(0);
+	c->dst = ip4(PORT + 1);
+	c->cma = CMA_ROUTE_RESOLVED;
+	ck_assert_int_eq(
+		cm_connect(&cm, c, &(struct rdma_ucm_conn_param){ 0 }, &no_ece),
+		0);
+	none(client_fd);
+	expire(c);
+	expect(client_fd, CM_EV_REJECTED, CM_REJ_INVALID_SERVICE);
+	cm_unlock(&cm);
+}
+END_TEST
+
+START_TEST(backlog)
+{
+	struct cm_id *c[4], *l;
+	int i;
+
+	setup();
+	l = listener(CM_QPT_RC, 2);
+	for (i = 0; i < 4; i++)
+		c[i] = client(CM_QPT_RC);
+	ck_assert_uint_eq(l->backlog, 0);
+	ck_assert(!(c[1]->flags & CM_F_PARKED));
+	ck_assert(c[2]->flags & CM_F_PARKED && c[3]->flags & CM_F_PARKED);
+	/* each one that is fetched makes room for the oldest */
+	ck_assert_ptr_eq(cm_deref(&cm, request()->peer), c[0]);
+	ck_assert(!(c[2]->flags & CM_F_PARKED));
+	ck_assert(c[3]->flags & CM_F_PARKED);
+	/* a parked one that is destroyed never arrives */
+	cm_id_destroy(&cm, c[3], client_fd);
+	ck_assert_ptr_eq(cm_deref(&cm, request()->peer), c[1]);
+	ck_assert_ptr_eq(cm_deref(&cm, request()->peer), c[2]);
+	none(server_fd);
+	ck_assert_uint_eq(l->backlog, 2);
+	/* and the others when the time of a request is over */
+	for (i = 0; i < 3; i++)
+		c[i] = client(CM_QPT_RC);
+	expire(c[2]);
+	expect(client_fd, CM_EV_UNREACHABLE, -ETIMEDOUT);
+	none(client_fd);
+	cm_unlock(&cm);
+}
+END_TEST
+
+/* A listener with requests that wait goes, and the next one gets them. */
+START_TEST(listener_is_replaced)
+{
+	struct cm_id *l, *other;
+	union cm_addr any = { .in = { .sin_family = AF_INET } };
+
+	setup();
+	l = listener(CM_QPT_RC, 1);
+	l->flags |= CM_F_REUSE;
+	other = new_id(client_fd, UID_S, CM_QPT_RC);
+	other->flags |= CM_F_REUSE;
+	cm_addr_set_port(&any, PORT);
+	other->src = any;
+	ck_assert_int_eq(cm_port_bind(&cm, other, false), 0);
+	client(CM_QPT_RC);
+	client(CM_QPT_RC);
+	other->flags &= ~(uint32_t)CM_F_REUSE;
+	ck_assert_int_eq(cm_listen(&cm, other, 5), 0);
+	none(client_fd);
+	cm_id_destroy(&cm, l, server_fd);
+	ck_assert_uint_eq(expect(client_fd, CM_EV_CONNECT_REQUEST, 0).uid,
+			  UID_S);
+	expect(client_fd, CM_EV_REJECTED, CM_REJ_CONSUMER);
+	none(server_fd);
+	cm_unlock(&cm);
+}
+END_TEST
+
+START_TEST(ports)
+{
+	struct cm_id *a, *b;
+
+	setup();
+	a = listener(CM_QPT_RC, 1);
+	b = new_id(client_fd, UID_C, CM_QPT_RC);
+	b->src = ip4(PORT);
+	ck_assert_int_eq(cm_port_bind(&cm, b, false), -EADDRINUSE);
+	b->ps = RDMA_PS_UDP; /* another space */
+	ck_assert_int_eq(cm_port_bind(&cm, b, false), 0);
+	b->ps = RDMA_PS_TCP;
+	b->src = ip4(99);
+	ck_assert_int_eq(cm_port_bind(&cm, b, false), -EACCES);
+	ck_assert_int_eq(cm_port_bind(&cm, b, true), 0);
+	ck_assert_int_eq(cm_port_exclusive(&cm, b), 0);
+	b->src.in.sin_addr.s_addr = 0;
+	cm_addr_set_port(&b->src, PORT);
+	ck_assert_int_eq(cm_port_bind(&cm, b, false), -EADDRNOTAVAIL);
+	a->flags |= CM_F_REUSE;
+	b->flags |= CM_F_REUSE;
+	ck_assert_int_eq(cm_port_bind(&cm, b, false), 0);
+	ck_assert_int_eq(cm_port_exclusive(&cm, b), -EADDRNOTAVAIL);
+	cm_id_destroy(&cm, a, server_fd);
+	ck_assert_int_eq(cm_port_exclusive(&cm, b), 0);
+	cm_unlock(&cm);
+}
+END_TEST
+
+START_TEST(events_in_order)
+{
+	struct rdma_ucm_event_resp e;
+	struct cm_id *a, *b;
+	uint32_t i;
+
+	setup();
+	a = new_id(client_fd, 1, CM_QPT_RC);
+	b = new_id(client_fd, 2, CM_QPT_RC);
+	for (i = 0; i < 300; i++) /* more than there are bytes in the FIFO */
+		ck_assert_int_eq(cm_event_post(&cm, i % 3 ? a : b, i, 0), 0);
+	for (i = 0; i < 10; i++)
+		expect(client_fd, i, 0);
+	/* one id's events go to another channel, and b's go for good */
+	cm_event_move(&cm, a, chan(server_fd), client_fd, server_fd);
+	a->chan = cm_chan_ref(&cm, chan(server_fd));
+	for (i = 10; i < 100; i++)
+		if (i % 3)
+			ck_assert_uint_eq(expect(server_fd, i, 0).uid, 1);
+	cm_id_destroy(&cm, b, client_fd);
+	none(client_fd);
+	cm_event_purge(&cm, a, server_fd);
+	none(server_fd);
+	ck_assert_uint_eq(a->events_reported, 6 + 60);
+	/* what a new passive id would hear before it is accepted is dropped */
+	a->uid = 0;
+	ck_assert_int_eq(cm_event_post(&cm, a, CM_EV_ESTABLISHED, 0), 0);
+	ck_assert(!cm_event_pop(&cm, chan(server_fd), server_fd, &e));
+	cm_unlock(&cm);
+}
+END_TEST
+
+/* Nothing is done for a dead channel before somebody settles. */
+START_TEST(reader_is_gone)
+{
+	struct cm_chan *dead;
+	struct cm_id *s, *c;
+	struct cm looker;
+
+	setup();
+	listener(CM_QPT_RC, 5);
+	establish(&s, &c);
+	dead = chan(server_fd);
+	close(server_fd);
+	ck_assert(!cm_chan_alive(&cm, dead));
+	cm_unlock(&cm);
+	looker = cm;
+	cm_lock(&looker);
+	cm_unlock(&looker);
+	cm_lock(&cm);
+	ck_assert_int_eq(dead->state, CM_CHAN_DYING);
+	ck_assert(s->used);
+	none(client_fd);
+	cm_unlock(&cm);
+	/* not even by him who found it */
+	cm_lock(&looker);
+	cm_settle(&looker);
+	expect(client_fd, CM_EV_DISCONNECTED, 0);
+	ck_assert_int_eq(dead->state, CM_CHAN_FREE);
+	ck_assert(!s->used);
+	ck_assert_int_eq(count_entries(cm.f, "cm.d", ""), 1);
+	/* the place is used again, for another channel */
+	server_fd = cm_chan_open(&cm);
+	ck_assert_ptr_eq(chan(server_fd), dead);
+	ck_assert_ptr_null(cm_port_listener(&cm, c));
+	cm_unlock(&cm);
+}
+END_TEST
+
+START_TEST(sweep)
+{
+	struct cm_id *s, *c;
+	int i;
+
+	setup();
+	for (i = 0; i < 200; i++)
+		close(cm_chan_open(&cm));
+	/* each opening looks after some */
+	ck_assert_uint_le(cm_chans(&cm), 64);
+	listener(CM_QPT_RC, 5);
+	establish(&s, &c);
+	close(client_fd);
+	cm_chan_sweep(&cm, CM_MAX_CHAN);
+	ck_assert(!c->used);
+	expect(server_fd, CM_EV_DISCONNECTED, 0);
+	ck_assert_int_eq(count_entries(cm.f, "cm.d", ""), 1);
+	cm_unlock(&cm);
+}
+END_TEST
+
+START_TEST(listener_is_dead)
+{
+	struct cm_id *c;
+
+	setup();
+	listener(CM_QPT_RC, 5);
+	close(server_fd);
+	c = client(CM_QPT_RC);
+	ck_assert(c->flags & CM_F_PARKED);
+	next_command();
+	ck_assert_uint_eq(cm.t->dying, 0);
+	expire(c);
+	expect(client_fd, CM_EV_REJECTED, CM_REJ_INVALID_SERVICE);
+	cm_unlock(&cm);
+}
+END_TEST
+
+/* Run fn with the lock in a child that is killed before it gives it back. */
+static void die_with_lock(void (*fn)(void))
+{
+	pid_t pid;
+
+	cm_unlock(&cm);
+	pid = fork();
+	ck_assert_int_ge(pid, 0);
+	if (!pid) {
+		cm_lock(&cm);
+		fn();
+		kill(getpid(), SIGKILL);
+	}
+	ck_assert_int_eq(reap_child(pid), -SIGKILL);
+	cm_lock(&cm);
+}
+
+static void lose_queues(void)
+{
+	uint32_t i;
+
+	for (i = 0; i < cm_chans(&cm); i++)
+		cm.t->chan[i].head = cm.t->chan[i].tail = 7;
+	for (i = 0; i < cm_events(&cm); i++)
+		cm.t->event[i].next = 99;
+	for (i = 0; i < cm_ids(&cm); i++)
+		cm.t->id[i].backlog = 0;
+	cm.t->id_low = cm.t->chan_low = 1000;
+}
+
+START_TEST(killed_between_events)
+{
+	struct cm_id *l;
+
+	setup();
+	l = listener(CM_QPT_RC, 3);
+	client(CM_QPT_RC);
+	client(CM_QPT_RC);
+	cm_event_post(&cm, l, CM_EV_ADDR_CHANGE, 0);
+	die_with_lock(lose_queues);
+	ck_assert_uint_eq(cm.t->id_low, 0);
+	ck_assert_uint_eq(l->backlog, 1);
+	request();
+	request();
+	expect(server_fd, CM_EV_ADDR_CHANGE, 0);
+	none(server_fd);
+	ck_assert_uint_eq(l->backlog, 3);
+	cm_unlock(&cm);
+}
+END_TEST
+
+static struct cm_id *victim;
+
+static void lose_peer(void)
+{
+	victim->peer.id = 0;
+}
+
+START_TEST(killed_between_messages)
+{
+	struct cm_id *s, *c;
+
+	setup();
+	listener(CM_QPT_RC, 3);
+	establish(&s, &c);
+	victim = c;
+	die_with_lock(lose_peer);
+	/* each end ends as it would without the other */
+	expect(client_fd, CM_EV_DISCONNECTED, 0);
+	none(server_fd);
+	victim = s;
+	die_with_lock(lose_peer);
+	expect(server_fd, CM_EV_DISCONNECTED, 0);
+
+	victim = client(CM_QPT_RC);
+	request();
+	die_with_lock(lose_peer);
+	expect(client_fd, CM_EV_REJECTED, CM_REJ_CONSUMER);
+	cm_unlock(&cm);
+}
+END_TEST
+
+static void find_dead(void)
+{
+	ck_assert(!cm_chan_alive(&cm, &cm.t->chan[0]));
+	cm.t->dying = 0; /* as when it had begun to reap */
+}
+
+START_TEST(killed_before_reaping)
+{
+	struct cm_id *s, *c;
+
+	setup();
+	ck_assert_ptr_eq(chan(server_fd), &cm.t->chan[0]);
+	listener(CM_QPT_RC, 3);
+	establish(&s, &c);
+	close(server_fd);
+	die_with_lock(find_dead);
+	next_command();
+	expect(client_fd, CM_EV_DISCONNECTED, 0);
+	ck_assert_int_eq(count_entries(cm.f, "cm.d", ""), 1);
+	cm_unlock(&cm);
+}
+END_TEST
+
+START_TEST(garbage_indices)
+{
+	static const uint32_t refs[] = { 0,
+					 65,
+					 CM_MAX_MC + 1,
+					 CM_MAX_ID + 1,
+					 CM_MAX_EVENT + 1,
+					 INT32_MAX,
+					 UINT32_MAX };
+	struct cm_ref stale;
+	struct cm_id *s, *c;
+	unsigned int i;
+
+	setup();
+	listener(CM_QPT_RC, 3);
+	establish(&s, &c);
+	cm.t->id_high = cm.t->chan_high = UINT32_MAX;
+	cm.t->event_high = cm.t->mc_high = UINT32_MAX;
+	ck_assert_uint_eq(cm_ids(&cm), CM_MAX_ID);
+	ck_assert_uint_eq(cm_chans(&cm), CM_MAX_CHAN);
+	ck_assert_uint_eq(cm_events(&cm), CM_MAX_EVENT);
+	ck_assert_uint_eq(cm_mcs(&cm), CM_MAX_MC);
+	for (i = 0; i < sizeof(refs) / sizeof(*refs); i++) {
+		ck_assert_ptr_null(cm_id_at(&cm, refs[i]));
+		ck_assert_ptr_null(cm_chan_at(&cm, refs[i]));
+		ck_assert_ptr_null(cm_event_at(&cm, refs[i]));
+		ck_assert_ptr_null(cm_mc_at(&cm, refs[i]));
+	}
+	cm.t->id_high = cm.t->chan_high = cm.t->event_high = 64;
+	cm.t->mc_high = 0;
+	stale = cm_ref_to(&cm, s);
+	ck_assert_ptr_eq(cm_deref(&cm, stale), s);
+	stale.gen++;
+	ck_assert_ptr_null(cm_deref(&cm, stale));
+	cm_unlock(&cm);
+}
+END_TEST
+
+START_TEST(garbage_queues)
+{
+	struct cm_event *e;
+	struct cm_id *l, *a;
+
+	setup();
+	l = listener(CM_QPT_RC, 3);
+	a = new_id(server_fd, UID_C, CM_QPT_RC);
+	cm_event_post(&cm, l, 1, 0);
+	cm_event_post(&cm, l, 2, 0);
+	/* a ring, and nothing in it is the id's */
+	e = cm_event_at(&cm, chan(server_fd)->tail);
+	e->next = chan(server_fd)->head;
+	cm_event_purge(&cm, a, server_fd);
+	/* into nowhere */
+	e->next = CM_MAX_EVENT + 5;
+	e->req = (struct cm_ref){ 77777, 1 };
+	e->mc = 88888;
+	e->id = 99999;
+	expect(server_fd, 1, 0);
+	expect(server_fd, 2, 0);
+	none(server_fd);
+	/* ids of channels and peers that are not there */
+	a->chan = 4711;
+	a->peer = (struct cm_ref){ UINT32_MAX, 3 };
+	a->cma = CMA_CONNECT;
+	a->cm = CM_ESTABLISHED;
+	ck_assert_int_eq(cm_event_post(&cm, a, 1, 0), 0);
+	cm_id_destroy(&cm, a, -1);
+	cm_recover(&cm);
+	next_command();
+	none(server_fd);
+	cm_unlock(&cm);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite_create("cm");
+
+	add(s, rc);
+	add(s, uc);
+	add(s, datagrams);
+	add(s, rejected);
+	add(s, nobody_listens);
+	add(s, backlog);
+	add(s, listener_is_replaced);
+	add(s, ports);
+	add(s, events_in_order);
+	add(s, reader_is_gone);
+	add(s, sweep);
+	add(s, listener_is_dead);
+	add(s, killed_between_events);
+	add(s, killed_between_messages);
+	add(s, killed_before_reaping);
+	add(s, garbage_indices);
+	add(s, garbage_queues);
+	return run_suite(s);
+}
