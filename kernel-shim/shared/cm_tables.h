@@ -131,7 +131,6 @@ struct cm_chan {
 	struct event_count posts; /* events, for sleepers in GET_EVENT */
 	char comm[16];
 	uint32_t due; /* there was no descriptor to wake its pollers with */
-	uint8_t pad[4];
 };
 static_assert(sizeof(struct cm_chan) == 64, "one cache line");
 
@@ -196,13 +195,11 @@ struct cm_event {
 	uint32_t chan; /* + 1 */
 	uint32_t id; /* + 1: whose events_reported it raises */
 	uint32_t mc; /* + 1, of multicast events */
-	uint32_t pad0;
 	struct cm_ref req; /* the new id of a CONNECT_REQUEST */
 	uint64_t order;
 	struct rdma_ucm_event_resp resp;
-	uint8_t pad1[8];
 };
-static_assert(sizeof(struct cm_event) == 384, "fixed");
+static_assert(sizeof(struct cm_event) == 376, "fixed");
 
 /* A multicast join. */
 struct cm_mc {

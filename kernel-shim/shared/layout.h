@@ -129,8 +129,6 @@ struct urxe_dm_slot {
 
 struct urxe_mcast_grp {
 	uint8_t mgid[16];
-	uint16_t mlid;
-	uint16_t pad;
 	_Atomic uint32_t count; /* 0: the entry is free */
 	_Atomic uint32_t qpn[URXE_MAX_MCAST_ATTACH];
 };
@@ -147,7 +145,6 @@ enum urxe_counter {
 	URXE_CNT_RNR_NAK,
 	URXE_CNT_ACK_TIMEOUT,
 	URXE_CNT_REM_ERR,
-	URXE_CNT_RSVD,
 	URXE_CNT_COUNT
 };
 
@@ -157,7 +154,6 @@ enum urxe_counter {
  */
 struct urxe_xrcd_slot {
 	_Atomic uint32_t used;
-	uint32_t pad;
 	uint64_t dev, ino;
 	uint64_t ctx[URXE_MAX_CTX / 64]; /* contexts that have it open */
 };
@@ -277,13 +273,12 @@ static_assert(sizeof(struct urxe_key) == 64, "one cache line");
 
 /* A file whose pages an MR of this arena shares (copy path 2). */
 #define URXE_MAX_FILES 1024
+#define URXE_FILE_PATH 224 /* with its NUL */
 struct urxe_file {
 	_Atomic uint32_t refs; /* MRs on it; 0: free */
 	int32_t pid, fd; /* reachable as /proc/pid/fd/fd ... */
-	uint32_t pad;
 	uint64_t dev, ino;
-	uint64_t size;
-	char path[216]; /* ... or by this path, if not empty */
+	char path[URXE_FILE_PATH]; /* ... or by this path, if not empty */
 };
 static_assert(sizeof(struct urxe_file) == 256, "fixed");
 
@@ -332,18 +327,17 @@ struct urxe_cq_sh {
 	_Atomic uint32_t moderate; /* events: us << 16 | completions; 0: off */
 	_Atomic uint64_t next_ring; /* where a ring that was left leads to */
 	_Atomic uint32_t async_events; /* written to their FIFO so far */
-	uint32_t pad0;
 	/* producers */
 	alignas(URXE_LINE) _Atomic uint32_t tail_hint[2];
 	alignas(URXE_LINE) _Atomic uint32_t arm; /* enum urxe_arm */
 	_Atomic uint32_t pending_events; /* the FIFO was full */
 	_Atomic uint32_t comp_events; /* written to their FIFO so far */
 	_Atomic uint32_t held_back; /* completions that moderation waits on */
-	alignas(URXE_LINE) _Atomic uint32_t head; /* written by the poller */
+	alignas(URXE_LINE) uint8_t pad[URXE_LINE];
 };
 #define URXE_CQ_TIMESTAMP 1u
 #define URXE_CQ_IGNORE_OVERRUN 2u
-static_assert(sizeof(struct urxe_cq_sh) == 256, "fixed");
+static_assert(sizeof(struct urxe_cq_sh) == 256, "an index is a shift");
 
 /* A posted receive. The slot is the header and then max_sge of these. */
 struct urxe_sge {
@@ -354,7 +348,6 @@ struct urxe_recv {
 	uint64_t wr_id;
 	uint16_t num_sge;
 	uint16_t ticket; /* where several take receives: see provider/engine/rq.h */
-	uint32_t total; /* sum of the SGEs' lengths, capped at UINT32_MAX */
 	struct urxe_sge sge[];
 };
 
@@ -366,7 +359,6 @@ struct urxe_rq_sh {
 	_Atomic uint64_t ring;
 	uint32_t stride; /* bytes per slot */
 	uint32_t max_sge;
-	uint32_t pad[12];
 	alignas(URXE_LINE) _Atomic uint32_t prod; /* owner */
 	alignas(URXE_LINE) _Atomic uint32_t cons; /* whoever delivers */
 	_Atomic uint32_t done; /* delivered and published */
@@ -409,7 +401,6 @@ struct urxe_qp_sh {
 	_Atomic uint32_t events; /* async ones, written to their FIFO so far */
 	/* written by the connected requester */
 	alignas(URXE_LINE) _Atomic uint32_t epsn; /* the next PSN expected */
-	_Atomic uint32_t msn;
 	_Atomic uint32_t comm_est; /* 1: the event was raised */
 	/* a requester is parked on this QP's RQ: wake its arena */
 	_Atomic uint32_t waiter; /* 0, or 1 + context slot to wake */
@@ -418,7 +409,7 @@ struct urxe_qp_sh {
 	struct urxe_rq_sh rq;
 	uint8_t pad[192];
 };
-static_assert(sizeof(struct urxe_qp_sh) == 512, "fixed");
+static_assert(sizeof(struct urxe_qp_sh) == 512, "an index is a shift");
 
 /* SRQ number: context slot (9) << 12 | index in its SRQ table (12). */
 #define URXE_SRQN(ctx, index) ((uint32_t)(ctx) << 12 | (index))
@@ -426,12 +417,20 @@ static_assert(sizeof(struct urxe_qp_sh) == 512, "fixed");
 #define URXE_SRQN_INDEX(n) ((n) & (URXE_MAX_SRQ - 1))
 #define URXE_WAIT_MANY UINT32_MAX
 
-/* urxe_cqe.wqe of a receive of an SRQ: ticket (14) << 12 | SRQ's index (12). */
+/*
+ * urxe_cqe.wqe of a receive of an SRQ: ticket (20) << 12 | SRQ's index (12).
+ * A ticket is less than the SRQ's max_wr, so 14 bits of them are used.
+ */
 #define URXE_WQE_SRQ(index, ticket) ((uint32_t)(ticket) << 12 | (index))
 #define URXE_WQE_INDEX(wqe) ((wqe) & (URXE_MAX_SRQ - 1))
 #define URXE_WQE_TICKET(wqe) ((wqe) >> 12)
-static_assert(URXE_MAX_SRQ_WR <= 1 << 16 && URXE_MAX_QP_WR <= 1 << 16,
-	      "a ticket has 16 bits");
+static_assert(URXE_WQE_TICKET(URXE_WQE_SRQ(URXE_MAX_SRQ - 1,
+					   URXE_MAX_SRQ_WR - 1)) ==
+		      URXE_MAX_SRQ_WR - 1,
+	      "fits in urxe_cqe.wqe");
+static_assert(URXE_MAX_SRQ_WR - 1 <= UINT16_MAX &&
+		      URXE_MAX_QP_WR - 1 <= UINT16_MAX,
+	      "fits in urxe_recv.ticket");
 
 struct urxe_srq_sh {
 	_Atomic uint32_t live; /* 0: free, else the value of made */
@@ -445,11 +444,10 @@ struct urxe_srq_sh {
 	_Atomic uint32_t waiter; /* as in urxe_qp_sh, or URXE_WAIT_MANY */
 	uint32_t made; /* SRQs that were made here: a number is used again */
 	_Atomic uint32_t events; /* async ones, written to their FIFO so far */
-	uint8_t pad[12];
 	struct urxe_rq_sh rq;
-	uint8_t pad2[256];
+	uint8_t pad[256];
 };
-static_assert(sizeof(struct urxe_srq_sh) == 512, "fixed");
+static_assert(sizeof(struct urxe_srq_sh) == 512, "an index is a shift");
 
 struct urxe_pd_sh {
 	_Atomic uint32_t live; /* counts up: odd while the PD exists */

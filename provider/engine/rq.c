@@ -244,7 +244,6 @@ static void rq_keep(struct urxe_rq *rq, struct urxe_recv *r)
 static int rq_push(struct urxe_rq *rq, const struct ibv_recv_wr *wr)
 {
 	struct urxe_recv *r;
-	uint64_t total = 0;
 	int i;
 
 	if (rq->prod - atomic_load_explicit(&rq->tail, memory_order_acquire) >=
@@ -259,9 +258,7 @@ static int rq_push(struct urxe_rq *rq, const struct ibv_recv_wr *wr)
 		r->sge[i].addr = wr->sg_list[i].addr;
 		r->sge[i].length = wr->sg_list[i].length;
 		r->sge[i].lkey = wr->sg_list[i].lkey;
-		total += wr->sg_list[i].length;
 	}
-	r->total = total < UINT32_MAX ? total : UINT32_MAX;
 	if (rq_kept_set(rq))
 		rq_keep(rq, r);
 	rq->prod++;

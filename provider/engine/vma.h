@@ -6,6 +6,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "shared/layout.h"
+
 /* One mapping; for file mappings which file, and what of it. */
 struct vma {
 	uint64_t start, end;
@@ -13,7 +15,7 @@ struct vma {
 	uint64_t offset; /* of start in the file */
 	uint64_t page_size;
 	uint64_t dev, ino; /* ino 0: anonymous */
-	char path[216];
+	char path[URXE_FILE_PATH];
 };
 
 /*
