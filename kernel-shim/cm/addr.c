@@ -19,14 +19,14 @@ size_t cm_addr_size(const union cm_addr *a)
 	}
 }
 
-static bool is_one(const uint8_t raw[16])
+static bool raw_is_one(const uint8_t raw[16])
 {
 	static const uint8_t one[16] = { [15] = 1 };
 
 	return !memcmp(raw, one, 16);
 }
 
-static bool is_zero(const uint8_t raw[16])
+static bool raw_is_zero(const uint8_t raw[16])
 {
 	static const uint8_t zero[16];
 
@@ -39,9 +39,9 @@ bool cm_addr_zero(const union cm_addr *a)
 	case AF_INET:
 		return !(be32toh(a->in.sin_addr.s_addr) >> 24);
 	case AF_INET6:
-		return is_zero(a->in6.sin6_addr.s6_addr);
+		return raw_is_zero(a->in6.sin6_addr.s6_addr);
 	default:
-		return is_zero(a->ib.sib_addr);
+		return raw_is_zero(a->ib.sib_addr);
 	}
 }
 
@@ -51,9 +51,9 @@ bool cm_addr_loopback(const union cm_addr *a)
 	case AF_INET:
 		return be32toh(a->in.sin_addr.s_addr) >> 24 == 127;
 	case AF_INET6:
-		return is_one(a->in6.sin6_addr.s6_addr);
+		return raw_is_one(a->in6.sin6_addr.s6_addr);
 	default:
-		return is_one(a->ib.sib_addr);
+		return raw_is_one(a->ib.sib_addr);
 	}
 }
 
@@ -138,8 +138,8 @@ void cm_addr_raw(const union cm_addr *a, uint8_t gid[16])
 	}
 }
 
-static bool find(const struct urxe_dev *dev, const uint8_t raw[16],
-		 uint32_t *index)
+static bool gid_find(const struct urxe_dev *dev, const uint8_t raw[16],
+		     uint32_t *index)
 {
 	struct urxe_gid g;
 	uint32_t i;
@@ -159,7 +159,7 @@ bool cm_addr_known(const struct urxe_dev *dev, const union cm_addr *a)
 	uint32_t index;
 
 	cm_addr_raw(a, raw);
-	return find(dev, raw, &index);
+	return gid_find(dev, raw, &index);
 }
 
 uint32_t cm_addr_gid(const struct urxe_dev *dev, const union cm_addr *a,
@@ -169,7 +169,7 @@ uint32_t cm_addr_gid(const struct urxe_dev *dev, const union cm_addr *a,
 	uint32_t index;
 
 	cm_addr_raw(a, gid);
-	if (find(dev, gid, &index))
+	if (gid_find(dev, gid, &index))
 		return index;
 	/* an address without an entry, such as 127.0.0.1: the port's own */
 	if (fabric_get_gid(dev, 0, &g))

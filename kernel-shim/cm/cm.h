@@ -27,36 +27,42 @@ struct cm {
 	bool watch; /* time or death may now concern this process's ids */
 };
 
+static inline uint64_t cm_min(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
 /* How many entries there may be: no index is greater, whatever is written. */
 static inline uint32_t cm_chans(const struct cm *cm)
 {
-	const uint32_t high = cm->t->chan_high;
-
-	return high < CM_MAX_CHAN ? high : CM_MAX_CHAN;
+	return cm_min(cm->t->chan_high, CM_MAX_CHAN);
 }
 
 static inline uint32_t cm_ids(const struct cm *cm)
 {
-	const uint32_t high = cm->t->id_high;
-
-	return high < CM_MAX_ID ? high : CM_MAX_ID;
+	return cm_min(cm->t->id_high, CM_MAX_ID);
 }
 
 static inline uint32_t cm_events(const struct cm *cm)
 {
-	const uint32_t high = cm->t->event_high;
-
-	return high < CM_MAX_EVENT ? high : CM_MAX_EVENT;
+	return cm_min(cm->t->event_high, CM_MAX_EVENT);
 }
 
 static inline uint32_t cm_mcs(const struct cm *cm)
 {
-	const uint32_t high = cm->t->mc_high;
-
-	return high < CM_MAX_MC ? high : CM_MAX_MC;
+	return cm_min(cm->t->mc_high, CM_MAX_MC);
 }
 
-/* cm_table.c ----------------------------------------------------------- */
+/* Each entry that is in use; the body may free it. */
+#define cm_for_each(cm, kind, entry)                              \
+	for (uint32_t ref_ = 1; ref_ <= cm_##kind##s(cm); ref_++) \
+		if (((entry) = cm_##kind##_at(cm, ref_)))
+#define cm_for_each_chan(cm, entry) cm_for_each(cm, chan, entry)
+#define cm_for_each_id(cm, entry) cm_for_each(cm, id, entry)
+#define cm_for_each_event(cm, entry) cm_for_each(cm, event, entry)
+#define cm_for_each_mc(cm, entry) cm_for_each(cm, mc, entry)
+
+/* table.c -------------------------------------------------------------- */
 
 /* Map the tables, made if they are not there. */
 int cm_map(struct urxe_fabric *f, struct cm_table **out);
@@ -86,6 +92,8 @@ uint32_t cm_event_ref(struct cm *cm, const struct cm_event *e);
 uint32_t cm_mc_ref(struct cm *cm, const struct cm_mc *mc);
 
 /* An unused entry, zeroed but for its generation; NULL: full. */
+struct cm_chan *cm_chan_new(struct cm *cm);
+void cm_chan_free(struct cm *cm, struct cm_chan *c);
 struct cm_id *cm_id_new(struct cm *cm, struct cm_chan *c);
 void cm_id_free(struct cm *cm, struct cm_id *id);
 struct cm_event *cm_event_alloc(struct cm *cm);
@@ -94,7 +102,7 @@ struct cm_mc *cm_mc_new(struct cm *cm);
 struct cm_ref cm_ref_to(struct cm *cm, const struct cm_id *id);
 struct cm_id *cm_deref(struct cm *cm, struct cm_ref ref);
 
-/* cm_chan.c ------------------------------------------------------------ */
+/* chan.c --------------------------------------------------------------- */
 
 /* A new channel; its descriptor (O_RDWR | O_CLOEXEC) or -errno. */
 int cm_chan_open(struct cm *cm);
@@ -110,7 +118,7 @@ void cm_chan_sweep(struct cm *cm, unsigned int n);
 /* Reap all that are known to be dead. */
 void cm_chan_reap(struct cm *cm);
 
-/* cm_event.c ----------------------------------------------------------- */
+/* event.c -------------------------------------------------------------- */
 
 /* An event for id, to be filled and sent; NULL: nobody to tell. */
 struct cm_event *cm_event_new(struct cm *cm, struct cm_id *id, uint32_t event,
@@ -126,7 +134,7 @@ int cm_event_post(struct cm *cm, struct cm_id *id, uint32_t event, int status);
  */
 bool cm_event_pop(struct cm *cm, struct cm_chan *c, int fd,
 		  struct rdma_ucm_event_resp *out);
-/* Drop the events of an id; fd of its channel or -1. */
+/* Drop the events of an id; fd: a descriptor of its channel, or -1. */
 void cm_event_purge(struct cm *cm, struct cm_id *id, int fd);
 void cm_event_purge_mc(struct cm *cm, struct cm_mc *mc, int fd);
 /* To the end of another channel's queue; descriptors of both, or -1. */
@@ -138,7 +146,7 @@ void cm_event_catch_up(struct cm *cm);
 /* A part of cm_recover: the queues, from the events. */
 void cm_event_rebuild(struct cm *cm);
 
-/* cm_addr.c ------------------------------------------------------------ */
+/* addr.c --------------------------------------------------------------- */
 
 /* 16, 28, 48, or 0 for an unknown family. */
 size_t cm_addr_size(const union cm_addr *a);
@@ -165,7 +173,7 @@ void cm_fill_ah(struct ib_uverbs_ah_attr *ah, const struct cm_id *id,
 /* The one for its path. */
 void cm_fill_path_ah(struct ib_uverbs_ah_attr *ah, const struct cm_id *id);
 
-/* cm_port.c ------------------------------------------------------------ */
+/* port.c --------------------------------------------------------------- */
 
 /*
  * Claim the source port, or choose one if it is 0.
@@ -181,7 +189,7 @@ bool cm_port_served(struct cm *cm, const struct cm_id *id);
 /* The service that an id offers, or that it wants. */
 uint64_t cm_service_id(const struct cm_id *id, const union cm_addr *a);
 
-/* cm_conn.c ------------------------------------------------------------ */
+/* conn.c --------------------------------------------------------------- */
 
 int cm_listen(struct cm *cm, struct cm_id *id, uint32_t backlog);
 int cm_connect(struct cm *cm, struct cm_id *id,
@@ -198,7 +206,7 @@ int cm_notify(struct cm *cm, struct cm_id *id, uint32_t event);
 /* A place in the listener's backlog is free. */
 void cm_unpark(struct cm *cm, struct cm_id *listener);
 
-/* cm_sidr.c ------------------------------------------------------------ */
+/* sidr.c --------------------------------------------------------------- */
 
 /* The Q_Key of a datagram id, once and for all; 0: the usual one. */
 int cm_set_qkey(struct cm_id *id, uint32_t qkey);
@@ -211,13 +219,15 @@ void cm_got_sidr_reject(struct cm *cm, struct cm_id *id, int status,
 void cm_fill_ud_private(struct cm_event *e, const void *data, uint8_t len,
 			uint8_t room);
 
-/* cm_end.c ------------------------------------------------------------- */
+/* end.c ---------------------------------------------------------------- */
 
 /* fd: a descriptor of the id's channel, or -1. */
 void cm_id_destroy(struct cm *cm, struct cm_id *id, int fd);
 /* The other end's messages, as they arrive here. */
 void cm_got_reject(struct cm *cm, struct cm_id *id, int reason,
 		   const void *data, uint8_t len);
+/* No listener takes the request; served: one listens on that service. */
+void cm_refuse(struct cm *cm, struct cm_id *client, bool served);
 void cm_got_dreq(struct cm *cm, struct cm_id *id);
 void cm_got_drep(struct cm *cm, struct cm_id *id);
 /*

@@ -13,14 +13,14 @@
 #include "cm.h"
 
 /*
- * How long a request travels to find nobody: programs count on some time
+ * How long a request waits for a listener: programs count on some time
  * between one connection and the next listener on the same port.
  */
-#define TRAVEL_NS 100000000ull
+#define LISTENER_WAIT_NS 100000000ull
 /* 15 repetitions of a request, 4.3 s each, as the kernel has it. */
 #define REQ_TIMEOUT_NS 68000000000ull
 
-static bool is_ud(const struct cm_id *id)
+static bool id_is_ud(const struct cm_id *id)
 {
 	return id->qp_type == CM_QPT_UD;
 }
@@ -39,21 +39,17 @@ static uint32_t new_psn(void)
 	return psn & 0xffffff;
 }
 
-static void send_request(struct cm *cm, struct cm_id *client);
+static void request_send(struct cm *cm, struct cm_id *client);
 
-/* Requests that found nobody, and may do so now. */
-static void arrive(struct cm *cm)
+/* Parked requests that had no listener, and may have one now. */
+static void requests_retry(struct cm *cm)
 {
 	struct cm_id *id;
-	uint32_t i;
 
-	for (i = 1; i <= cm_ids(cm); i++) {
-		id = cm_id_at(cm, i);
-		if (!id || !(id->flags & CM_F_PARKED) || id->listener.id)
-			continue;
-		if (cm_port_listener(cm, id))
-			send_request(cm, id);
-	}
+	cm_for_each_id(cm, id)
+		if (id->flags & CM_F_PARKED && !id->listener.id &&
+		    cm_port_listener(cm, id))
+			request_send(cm, id);
 }
 
 int cm_listen(struct cm *cm, struct cm_id *id, uint32_t backlog)
@@ -73,20 +69,20 @@ int cm_listen(struct cm *cm, struct cm_id *id, uint32_t backlog)
 							    CM_MAX_BACKLOG;
 	id->backlog_max = (uint16_t)id->backlog;
 	id->order = ++cm->t->order;
-	arrive(cm);
+	requests_retry(cm);
 	return 0;
 }
 
 /* Room for private data in this id's request. */
-static uint8_t request_room(const struct cm_id *id)
+static uint8_t request_private_room(const struct cm_id *id)
 {
 	const uint8_t head = id->src.sa.sa_family == CM_AF_IB ? 0 :
 								CM_IP_HEADER;
 
-	return (is_ud(id) ? CM_SIDR_REQ_PRIVATE : CM_REQ_PRIVATE) - head;
+	return (id_is_ud(id) ? CM_SIDR_REQ_PRIVATE : CM_REQ_PRIVATE) - head;
 }
 
-static void fill_conn_private(struct cm_event *e, const void *data, uint8_t len,
+static void event_set_private(struct cm_event *e, const void *data, uint8_t len,
 			      uint8_t room)
 {
 	memcpy(e->resp.param.conn.private_data, data, len);
@@ -94,17 +90,17 @@ static void fill_conn_private(struct cm_event *e, const void *data, uint8_t len,
 }
 
 /* The CONNECT_REQUEST that client's request is for listener l. */
-static void fill_request(struct cm_event *e, const struct cm_id *client)
+static void event_set_request(struct cm_event *e, const struct cm_id *client)
 {
 	struct rdma_ucm_conn_param *p = &e->resp.param.conn;
-	const uint8_t room = request_room(client);
+	const uint8_t room = request_private_room(client);
 
-	if (is_ud(client)) {
+	if (id_is_ud(client)) {
 		cm_fill_ud_private(e, client->private_data, client->private_len,
 				   room);
 		return;
 	}
-	fill_conn_private(e, client->private_data, client->private_len, room);
+	event_set_private(e, client->private_data, client->private_len, room);
 	e->resp.ece = client->ece;
 	/* each end's resources are the other one's depth */
 	p->responder_resources = client->initiator_depth;
@@ -119,22 +115,22 @@ static void fill_request(struct cm_event *e, const struct cm_id *client)
 }
 
 /* The type of the QP that client's QP is to be connected with. */
-static uint8_t far_type(const struct cm_id *client)
+static uint8_t peer_qp_type(const struct cm_id *client)
 {
 	return client->qp_type == CM_QPT_XRC_SEND ? CM_QPT_XRC_RECV :
 						    client->qp_type;
 }
 
 /* The listener's new id. */
-static void fill_passive(struct cm *cm, struct cm_id *id, const struct cm_id *l,
+static void passive_init(struct cm *cm, struct cm_id *id, const struct cm_id *l,
 			 const struct cm_id *client)
 {
 	id->ps = l->ps;
-	id->qp_type = far_type(client);
+	id->qp_type = peer_qp_type(client);
 	id->flags = CM_F_DEVICE | CM_F_CM |
 		    (l->flags & (CM_F_AFONLY | CM_F_AFONLY_SET));
 	id->cma = CMA_CONNECT;
-	id->cm = is_ud(client) ? CM_SIDR_RCVD : CM_REQ_RCVD;
+	id->cm = id_is_ud(client) ? CM_SIDR_RCVD : CM_REQ_RCVD;
 	id->src = client->dst;
 	id->dst = client->src;
 	memcpy(id->sgid, client->dgid, sizeof(id->sgid));
@@ -147,7 +143,7 @@ static void fill_passive(struct cm *cm, struct cm_id *id, const struct cm_id *l,
 	id->psn = new_psn();
 	id->remote_qpn = client->qpn;
 	id->remote_psn = client->psn;
-	if (!is_ud(client)) {
+	if (!id_is_ud(client)) {
 		id->flags |= CM_F_PATH;
 		id->path_flow = client->path_flow;
 		id->path_tos = client->path_tos;
@@ -156,32 +152,25 @@ static void fill_passive(struct cm *cm, struct cm_id *id, const struct cm_id *l,
 	id->peer = cm_ref_to(cm, client);
 }
 
-/* Do they speak of the same type of QP? */
-static bool same_type(const struct cm_id *l, const struct cm_id *client)
+/* Is the client's QP of the type that the listener takes? */
+static bool qp_type_matches(const struct cm_id *l, const struct cm_id *client)
 {
-	return !l->qp_type || l->qp_type == far_type(client);
+	return !l->qp_type || l->qp_type == peer_qp_type(client);
 }
 
 /* As if the request got lost and were repeated; l is NULL for the first. */
-static void park(struct cm *cm, struct cm_id *client, const struct cm_id *l)
+static void request_park(struct cm *cm, struct cm_id *client,
+			 const struct cm_id *l)
 {
 	client->flags |= CM_F_PARKED;
 	client->listener = l ? cm_ref_to(cm, l) : (struct cm_ref){ 0 };
 	client->order = ++cm->t->order;
-	client->deadline = clock_now() + (l ? REQ_TIMEOUT_NS : TRAVEL_NS);
-}
-
-/* What a request gets that its listener can do nothing with. */
-static void turn_away(struct cm *cm, struct cm_id *client)
-{
-	if (is_ud(client))
-		cm_got_sidr_reject(cm, client, CM_SIDR_REJECT, NULL, 0);
-	else
-		cm_got_reject(cm, client, CM_REJ_CONSUMER, NULL, 0);
+	client->deadline = clock_now() + (l ? REQ_TIMEOUT_NS : LISTENER_WAIT_NS);
 }
 
 /* False: the listener turned out to be dead. */
-static bool deliver(struct cm *cm, struct cm_id *client, struct cm_id *l)
+static bool request_deliver(struct cm *cm, struct cm_id *client,
+			    struct cm_id *l)
 {
 	struct cm_chan *c = cm_chan_at(cm, l->chan);
 	struct cm_event *e = NULL;
@@ -191,8 +180,8 @@ static bool deliver(struct cm *cm, struct cm_id *client, struct cm_id *l)
 	fd = cm_chan_writer(cm, c);
 	if (fd < 0 && c->state != CM_CHAN_LIVE)
 		return false;
-	if (!same_type(l, client)) {
-		turn_away(cm, client);
+	if (!qp_type_matches(l, client)) {
+		cm_refuse(cm, client, true);
 		goto out;
 	}
 	if (l->backlog)
@@ -202,18 +191,18 @@ static bool deliver(struct cm *cm, struct cm_id *client, struct cm_id *l)
 	if (!e) {
 		if (id)
 			cm_id_free(cm, id);
-		if (is_ud(client))
-			turn_away(cm, client);
+		if (id_is_ud(client))
+			cm_refuse(cm, client, true);
 		else
-			park(cm, client, l);
+			request_park(cm, client, l);
 		goto out;
 	}
-	fill_passive(cm, id, l, client);
+	passive_init(cm, id, l, client);
 	client->peer = cm_ref_to(cm, id);
 	client->flags &= ~(uint32_t)CM_F_PARKED;
-	client->deadline = is_ud(client) ? clock_now() + REQ_TIMEOUT_NS : 0;
+	client->deadline = id_is_ud(client) ? clock_now() + REQ_TIMEOUT_NS : 0;
 	l->backlog--;
-	fill_request(e, client);
+	event_set_request(e, client);
 	e->resp.id = cm_id_ref(cm, id) - 1;
 	e->req = cm_ref_to(cm, id);
 	cm_event_send_by(cm, e, fd);
@@ -223,32 +212,29 @@ out:
 	return true;
 }
 
-static void send_request(struct cm *cm, struct cm_id *client)
+static void request_send(struct cm *cm, struct cm_id *client)
 {
 	struct cm_id *l;
 
 	do {
 		l = cm_port_listener(cm, client);
 		if (!l) {
-			park(cm, client, NULL);
+			request_park(cm, client, NULL);
 			return;
 		}
-	} while (!deliver(cm, client, l));
+	} while (!request_deliver(cm, client, l));
 }
 
 /* The parked client that has waited longest. */
-static struct cm_id *parked(struct cm *cm, const struct cm_id *l)
+static struct cm_id *request_first_parked(struct cm *cm, const struct cm_id *l)
 {
 	struct cm_id *id, *first = NULL;
-	uint32_t i;
 
-	for (i = 1; i <= cm_ids(cm); i++) {
-		id = cm_id_at(cm, i);
-		if (id && id->flags & CM_F_PARKED &&
+	cm_for_each_id(cm, id)
+		if (id->flags & CM_F_PARKED &&
 		    cm_deref(cm, id->listener) == l &&
 		    (!first || id->order < first->order))
 			first = id;
-	}
 	return first;
 }
 
@@ -258,17 +244,17 @@ void cm_unpark(struct cm *cm, struct cm_id *l)
 
 	/* a destroyed listener has them look for another one */
 	while (l->cma != CMA_LISTEN || l->backlog) {
-		client = parked(cm, l);
+		client = request_first_parked(cm, l);
 		if (!client)
 			return;
 		client->flags &= ~(uint32_t)CM_F_PARKED;
-		send_request(cm, client);
+		request_send(cm, client);
 		if (l->cma == CMA_LISTEN && client->flags & CM_F_PARKED)
 			return; /* for want of something else */
 	}
 }
 
-static bool may_connect(const struct cm_id *id)
+static bool qp_type_connects(const struct cm_id *id)
 {
 	switch (id->qp_type) {
 	case CM_QPT_RC:
@@ -285,12 +271,12 @@ int cm_connect(struct cm *cm, struct cm_id *id,
 	       const struct rdma_ucm_conn_param *p,
 	       const struct rdma_ucm_ece *ece)
 {
-	if (id->cma != CMA_ROUTE_RESOLVED || !may_connect(id) ||
-	    p->private_data_len > request_room(id))
+	if (id->cma != CMA_ROUTE_RESOLVED || !qp_type_connects(id) ||
+	    p->private_data_len > request_private_room(id))
 		return -EINVAL;
 	id->cma = CMA_CONNECT;
 	id->flags |= CM_F_CM | (p->srq ? CM_F_SRQ : 0);
-	id->cm = is_ud(id) ? CM_SIDR_SENT : CM_REQ_SENT;
+	id->cm = id_is_ud(id) ? CM_SIDR_SENT : CM_REQ_SENT;
 	id->qpn = p->qp_num & 0xffffff;
 	id->psn = new_psn();
 	id->responder_resources = p->responder_resources;
@@ -306,12 +292,12 @@ int cm_connect(struct cm *cm, struct cm_id *id,
 	id->private_len = p->private_data_len;
 	memcpy(id->private_data, p->private_data, p->private_data_len);
 	cm->watch = true;
-	send_request(cm, id);
+	request_send(cm, id);
 	return 0;
 }
 
 /* The server's REP. */
-static int send_reply(struct cm *cm, struct cm_id *id,
+static int reply_send(struct cm *cm, struct cm_id *id,
 		      const struct rdma_ucm_conn_param *p,
 		      const struct rdma_ucm_ece *ece)
 {
@@ -336,7 +322,7 @@ static int send_reply(struct cm *cm, struct cm_id *id,
 	if (!e)
 		return 0;
 	out = &e->resp.param.conn;
-	fill_conn_private(e, p->private_data, p->private_data_len,
+	event_set_private(e, p->private_data, p->private_data_len,
 			  CM_REP_PRIVATE);
 	out->responder_resources = p->initiator_depth;
 	out->initiator_depth = p->responder_resources;
@@ -350,7 +336,7 @@ static int send_reply(struct cm *cm, struct cm_id *id,
 }
 
 /* The client's RTU. */
-static int send_rtu(struct cm *cm, struct cm_id *id)
+static int rtu_send(struct cm *cm, struct cm_id *id)
 {
 	struct cm_id *server = cm_deref(cm, id->peer);
 
@@ -375,12 +361,12 @@ int cm_accept(struct cm *cm, struct cm_id *id,
 
 	if (id->cma != CMA_CONNECT)
 		return -EINVAL;
-	if (is_ud(id))
+	if (id_is_ud(id))
 		ret = cm_send_sidr_reply(cm, id, p ? p : &nothing);
 	else if (p)
-		ret = send_reply(cm, id, p, ece);
+		ret = reply_send(cm, id, p, ece);
 	else
-		ret = send_rtu(cm, id);
+		ret = rtu_send(cm, id);
 	if (ret) {
 		cm_reject(cm, id, CM_REJ_CONSUMER, NULL, 0);
 		return ret;

@@ -27,13 +27,6 @@ void cm_unlink(struct cm *cm, struct cm_id *id)
 		peer->peer.id = 0;
 }
 
-/* Messages are for applications that wait for a connection or have one. */
-static void report(struct cm *cm, struct cm_id *id, uint32_t event, int status)
-{
-	if (id->cma == CMA_CONNECT)
-		cm_event_post(cm, id, event, status);
-}
-
 void cm_to_idle(struct cm *cm, struct cm_id *id)
 {
 	id->cm = CM_IDLE;
@@ -80,7 +73,7 @@ void cm_got_reject(struct cm *cm, struct cm_id *id, int reason,
 	cm_event_send(cm, e);
 }
 
-static void disconnected(struct cm *cm, struct cm_id *id, int status)
+static void conn_disconnected(struct cm *cm, struct cm_id *id, int status)
 {
 	if (id->cma != CMA_CONNECT)
 		return;
@@ -96,7 +89,7 @@ void cm_got_dreq(struct cm *cm, struct cm_id *id)
 	case CM_ESTABLISHED:
 		id->cm = CM_DREQ_RCVD;
 		id->deadline = 0;
-		disconnected(cm, id, 0);
+		conn_disconnected(cm, id, 0);
 		break;
 	default:
 		break;
@@ -108,7 +101,7 @@ void cm_got_drep(struct cm *cm, struct cm_id *id)
 	if (id->cm != CM_DREQ_SENT)
 		return;
 	cm_timewait(cm, id);
-	disconnected(cm, id, 0);
+	conn_disconnected(cm, id, 0);
 }
 
 int cm_disconnect(struct cm *cm, struct cm_id *id)
@@ -143,12 +136,12 @@ int cm_reject(struct cm *cm, struct cm_id *id, uint8_t reason, const void *data,
 {
 	struct cm_id *peer = cm_deref(cm, id->peer);
 
-	if (!(id->flags & CM_F_CM))
+	if (!(id->flags & CM_F_CM) ||
+	    len > (id->cm == CM_SIDR_RCVD ? CM_SIDR_REP_PRIVATE :
+					    CM_REJ_PRIVATE))
 		return -EINVAL;
 	switch (id->cm) {
 	case CM_SIDR_RCVD:
-		if (len > CM_SIDR_REP_PRIVATE)
-			return -EINVAL;
 		cm_to_idle(cm, id);
 		if (peer)
 			cm_got_sidr_reject(cm, peer, CM_SIDR_REJECT, data, len);
@@ -156,13 +149,9 @@ int cm_reject(struct cm *cm, struct cm_id *id, uint8_t reason, const void *data,
 	case CM_REQ_SENT:
 	case CM_REQ_RCVD:
 	case CM_REP_RCVD:
-		if (len > CM_REJ_PRIVATE)
-			return -EINVAL;
 		cm_to_idle(cm, id);
 		break;
 	case CM_REP_SENT:
-		if (len > CM_REJ_PRIVATE)
-			return -EINVAL;
 		cm_timewait(cm, id);
 		break;
 	default:
@@ -173,8 +162,20 @@ int cm_reject(struct cm *cm, struct cm_id *id, uint8_t reason, const void *data,
 	return 0;
 }
 
-/* What the other end hears when this one is destroyed. */
-static void hang_up(struct cm *cm, struct cm_id *id)
+void cm_refuse(struct cm *cm, struct cm_id *client, bool served)
+{
+	if (client->cm == CM_SIDR_SENT)
+		cm_got_sidr_reject(
+			cm, client,
+			served ? CM_SIDR_REJECT : CM_SIDR_UNSUPPORTED, NULL, 0);
+	else
+		cm_got_reject(cm, client,
+			      served ? CM_REJ_CONSUMER : CM_REJ_INVALID_SERVICE,
+			      NULL, 0);
+}
+
+/* The message that the other end gets when this one is destroyed. */
+static void conn_notify_peer(struct cm *cm, struct cm_id *id)
 {
 	struct cm_id *peer = cm_deref(cm, id->peer);
 
@@ -209,26 +210,23 @@ void cm_id_destroy(struct cm *cm, struct cm_id *id, int fd)
 	const bool listener = id->cma == CMA_LISTEN;
 	const uint32_t ref = cm_id_ref(cm, id);
 	struct cm_mc *mc;
-	uint32_t i;
 
 	id->cma = CMA_IDLE;
-	hang_up(cm, id);
+	conn_notify_peer(cm, id);
 	cm_to_idle(cm, id);
 	if (listener)
 		cm_unpark(cm, id);
 	cm_event_purge(cm, id, fd);
-	for (i = 1; i <= cm_mcs(cm); i++) {
-		mc = cm_mc_at(cm, i);
-		if (mc && mc->id == ref)
+	cm_for_each_mc(cm, mc)
+		if (mc->id == ref)
 			mc->used = 0;
-	}
 	cm_id_free(cm, id);
 }
 
 /* ------------------------------------------------------------ recovery */
 
-/* An end whose other one was lost between two steps. */
-static void recover_end(struct cm *cm, struct cm_id *id)
+/* One end knows of a connection, and the other one not. */
+static void conn_recover_end(struct cm *cm, struct cm_id *id)
 {
 	if (id->flags & CM_F_PARKED || cm_deref(cm, id->peer))
 		return;
@@ -256,64 +254,43 @@ void cm_conn_recover(struct cm *cm)
 {
 	struct cm_event *e;
 	struct cm_id *id;
-	uint32_t i;
 
-	for (i = 1; i <= cm_ids(cm); i++) {
-		id = cm_id_at(cm, i);
-		if (id)
-			id->backlog = id->backlog_max;
-	}
-	for (i = 1; i <= cm_events(cm); i++) {
-		e = cm_event_at(cm, i);
-		id = e && e->req.id ? cm_id_at(cm, e->id) : NULL;
+	cm_for_each_id(cm, id)
+		id->backlog = id->backlog_max;
+	cm_for_each_event(cm, e) {
+		id = e->req.id ? cm_id_at(cm, e->id) : NULL;
 		if (id && id->backlog)
 			id->backlog--;
 	}
-	for (i = 1; i <= cm_ids(cm); i++) {
-		id = cm_id_at(cm, i);
-		if (id)
-			recover_end(cm, id);
-		if (id && id->cma == CMA_LISTEN)
+	cm_for_each_id(cm, id) {
+		conn_recover_end(cm, id);
+		if (id->cma == CMA_LISTEN)
 			cm_unpark(cm, id);
 	}
 }
 
 /* ---------------------------------------------------------------- time */
 
-/* The request has found no listener, or none for its address. */
-static void refuse(struct cm *cm, struct cm_id *id)
-{
-	const bool served = cm_port_served(cm, id);
-
-	if (id->cm == CM_SIDR_SENT)
-		cm_got_sidr_reject(
-			cm, id, served ? CM_SIDR_REJECT : CM_SIDR_UNSUPPORTED,
-			NULL, 0);
-	else
-		cm_got_reject(cm, id,
-			      served ? CM_REJ_CONSUMER : CM_REJ_INVALID_SERVICE,
-			      NULL, 0);
-}
-
-static void expire(struct cm *cm, struct cm_id *id)
+static void id_expire(struct cm *cm, struct cm_id *id)
 {
 	const bool parked = id->flags & CM_F_PARKED;
 
 	id->deadline = 0;
 	id->flags &= ~(uint32_t)CM_F_PARKED;
 	if (parked && !id->listener.id) {
-		refuse(cm, id);
+		cm_refuse(cm, id, cm_port_served(cm, id));
 		return;
 	}
 	switch (id->cm) {
 	case CM_REQ_SENT:
 	case CM_SIDR_SENT:
 		cm_to_idle(cm, id);
-		report(cm, id, CM_EV_UNREACHABLE, -ETIMEDOUT);
+		if (id->cma == CMA_CONNECT)
+			cm_event_post(cm, id, CM_EV_UNREACHABLE, -ETIMEDOUT);
 		break;
 	case CM_DREQ_SENT:
 		cm_timewait(cm, id);
-		disconnected(cm, id, -ETIMEDOUT);
+		conn_disconnected(cm, id, -ETIMEDOUT);
 		break;
 	case CM_TIMEWAIT:
 		cm_to_idle(cm, id);
@@ -325,14 +302,9 @@ static void expire(struct cm *cm, struct cm_id *id)
 	}
 }
 
-static uint64_t least(uint64_t a, uint64_t b)
-{
-	return a < b ? a : b;
-}
-
 /* The channel of the other end, if that is another process. */
-static struct cm_chan *foreign(struct cm *cm, const struct cm_id *id,
-			       int32_t pid)
+static struct cm_chan *peer_chan_elsewhere(struct cm *cm,
+					   const struct cm_id *id, int32_t pid)
 {
 	struct cm_id *other =
 		cm_deref(cm, id->flags & CM_F_PARKED ? id->listener : id->peer);
@@ -359,12 +331,12 @@ uint64_t cm_tick(struct cm *cm, int32_t pid, uint32_t *next)
 		if (!own || own->pid != pid)
 			continue;
 		if (id->deadline && id->deadline <= now)
-			expire(cm, id);
+			id_expire(cm, id);
 		if (id->deadline)
-			sleep = least(sleep, id->deadline - now);
-		far = foreign(cm, id, pid);
+			sleep = cm_min(sleep, id->deadline - now);
+		far = peer_chan_elsewhere(cm, id, pid);
 		if (far)
-			sleep = least(sleep, LIFE_NS);
+			sleep = cm_min(sleep, LIFE_NS);
 		if (!far || !budget)
 			continue;
 		*next = i % end + 1;
@@ -375,5 +347,5 @@ uint64_t cm_tick(struct cm *cm, int32_t pid, uint32_t *next)
 			budget--;
 	}
 	cm_settle(cm);
-	return sleep == UINT64_MAX ? 0 : least(sleep, LIFE_NS);
+	return sleep == UINT64_MAX ? 0 : cm_min(sleep, LIFE_NS);
 }

@@ -42,7 +42,7 @@ struct cm_event *cm_event_new(struct cm *cm, struct cm_id *id, uint32_t event,
 	return e;
 }
 
-static void append(struct cm *cm, struct cm_chan *c, struct cm_event *e)
+static void event_append(struct cm *cm, struct cm_chan *c, struct cm_event *e)
 {
 	struct cm_event *last = cm_event_at(cm, c->tail);
 	uint32_t ref = cm_event_ref(cm, e);
@@ -60,7 +60,7 @@ static void append(struct cm *cm, struct cm_chan *c, struct cm_event *e)
 }
 
 /* One byte.  EPIPE without the signal, which would be the application's. */
-static bool put_byte(int fd)
+static bool chan_put_byte(int fd)
 {
 	const struct timespec zero = { 0 };
 	sigset_t pipe, old, pending;
@@ -77,8 +77,8 @@ static bool put_byte(int fd)
 	return ok;
 }
 
-/* No descriptor is left to write a byte with: whoever has one later does. */
-static void owe(struct cm *cm, struct cm_chan *c)
+/* No descriptor is left to write a byte with: cm_settle tries again. */
+static void chan_set_due(struct cm *cm, struct cm_chan *c)
 {
 	if (c->state == CM_CHAN_LIVE)
 		c->due = cm->t->due = 1;
@@ -90,11 +90,11 @@ void cm_event_send_by(struct cm *cm, struct cm_event *e, int fd)
 
 	if (!c)
 		return;
-	append(cm, c, e);
-	if (fd >= 0 && c->events <= BYTES_MAX && !put_byte(fd))
+	event_append(cm, c, e);
+	if (fd >= 0 && c->events <= BYTES_MAX && !chan_put_byte(fd))
 		cm_chan_set_dying(cm, c);
 	if (fd < 0)
-		owe(cm, c);
+		chan_set_due(cm, c);
 	event_count_ring(&c->posts);
 }
 
@@ -121,7 +121,7 @@ int cm_event_post(struct cm *cm, struct cm_id *id, uint32_t event, int status)
 }
 
 /* As many bytes as there are events, or at least one. */
-static void settle(struct cm *cm, struct cm_chan *c, int fd)
+static void chan_match_bytes(struct cm *cm, struct cm_chan *c, int fd)
 {
 	struct pollfd p = { .fd = fd, .events = POLLIN };
 	uint32_t want = c->events < BYTES_MAX ? c->events : BYTES_MAX;
@@ -143,16 +143,16 @@ static void settle(struct cm *cm, struct cm_chan *c, int fd)
 		return;
 	writer = cm_chan_writer(cm, c);
 	if (writer < 0) {
-		owe(cm, c);
+		chan_set_due(cm, c);
 		return;
 	}
-	put_byte(writer);
+	chan_put_byte(writer);
 	close(writer);
 }
 
 /* Take e, which prev precedes, out of the queue. */
-static void take(struct cm *cm, struct cm_chan *c, struct cm_event *prev,
-		 struct cm_event *e)
+static void event_unlink(struct cm *cm, struct cm_chan *c,
+			 struct cm_event *prev, struct cm_event *e)
 {
 	if (prev)
 		prev->next = e->next;
@@ -173,7 +173,7 @@ bool cm_event_pop(struct cm *cm, struct cm_chan *c, int fd,
 
 	if (!e) {
 		c->head = c->tail = c->events = 0;
-		settle(cm, c, fd);
+		chan_match_bytes(cm, c, fd);
 		return false;
 	}
 	*out = e->resp;
@@ -183,9 +183,9 @@ bool cm_event_pop(struct cm *cm, struct cm_chan *c, int fd,
 	mc = cm_mc_at(cm, e->mc);
 	if (mc)
 		mc->events_reported++;
-	take(cm, c, NULL, e);
+	event_unlink(cm, c, NULL, e);
 	e->used = 0;
-	settle(cm, c, fd);
+	chan_match_bytes(cm, c, fd);
 	req = cm_deref(cm, e->req);
 	if (id && out->event == CM_EV_CONNECT_REQUEST &&
 	    !(req && req->flags & CM_F_HOST)) {
@@ -195,10 +195,10 @@ bool cm_event_pop(struct cm *cm, struct cm_chan *c, int fd,
 	return true;
 }
 
-enum match { BY_ID, BY_MC, ALL };
+enum match { MATCH_ID, MATCH_MC, MATCH_ALL };
 
 /* Drop the events of the channel that match; to: hand them over instead. */
-static void remove_events(struct cm *cm, struct cm_chan *c, enum match by,
+static void events_remove(struct cm *cm, struct cm_chan *c, enum match by,
 			  uint32_t ref, struct cm_chan *to)
 {
 	struct cm_event *e, *prev = NULL, *next;
@@ -208,14 +208,15 @@ static void remove_events(struct cm *cm, struct cm_chan *c, enum match by,
 		struct cm_id *req;
 
 		next = cm_event_at(cm, e->next);
-		if (by == BY_ID ? e->id != ref : by == BY_MC && e->mc != ref) {
+		if (by == MATCH_ID ? e->id != ref :
+				     by == MATCH_MC && e->mc != ref) {
 			prev = e;
 			continue;
 		}
-		take(cm, c, prev, e);
+		event_unlink(cm, c, prev, e);
 		req = cm_deref(cm, e->req);
 		if (to) {
-			append(cm, to, e);
+			event_append(cm, to, e);
 			if (req)
 				req->chan = cm_chan_ref(cm, to);
 			continue;
@@ -232,8 +233,8 @@ void cm_event_purge(struct cm *cm, struct cm_id *id, int fd)
 
 	if (!c || !c->head)
 		return;
-	remove_events(cm, c, BY_ID, cm_id_ref(cm, id), NULL);
-	settle(cm, c, fd);
+	events_remove(cm, c, MATCH_ID, cm_id_ref(cm, id), NULL);
+	chan_match_bytes(cm, c, fd);
 }
 
 void cm_event_purge_mc(struct cm *cm, struct cm_mc *mc, int fd)
@@ -243,13 +244,13 @@ void cm_event_purge_mc(struct cm *cm, struct cm_mc *mc, int fd)
 
 	if (!c)
 		return;
-	remove_events(cm, c, BY_MC, cm_mc_ref(cm, mc), NULL);
-	settle(cm, c, fd);
+	events_remove(cm, c, MATCH_MC, cm_mc_ref(cm, mc), NULL);
+	chan_match_bytes(cm, c, fd);
 }
 
 void cm_event_free_all(struct cm *cm, struct cm_chan *c)
 {
-	remove_events(cm, c, ALL, 0, NULL);
+	events_remove(cm, c, MATCH_ALL, 0, NULL);
 	c->head = c->tail = c->events = 0;
 }
 
@@ -260,15 +261,15 @@ void cm_event_move(struct cm *cm, struct cm_id *id, struct cm_chan *to, int fd,
 
 	if (!from)
 		return;
-	remove_events(cm, from, BY_ID, cm_id_ref(cm, id), to);
-	settle(cm, from, fd);
-	settle(cm, to, to_fd);
+	events_remove(cm, from, MATCH_ID, cm_id_ref(cm, id), to);
+	chan_match_bytes(cm, from, fd);
+	chan_match_bytes(cm, to, to_fd);
 	if (to->events)
 		event_count_ring(&to->posts);
 }
 
-/* Any order would do; the right one is kept. */
-static void insert(struct cm *cm, struct cm_chan *c, struct cm_event *e)
+/* In the order in which they were sent. */
+static void event_insert(struct cm *cm, struct cm_chan *c, struct cm_event *e)
 {
 	struct cm_event *prev = NULL, *at = cm_event_at(cm, c->head),
 			*last = cm_event_at(cm, c->tail);
@@ -291,16 +292,16 @@ static void insert(struct cm *cm, struct cm_chan *c, struct cm_event *e)
 	c->events++;
 }
 
-/* Perhaps once more: a byte too many is taken away with the event. */
-static void announce(struct cm *cm, struct cm_chan *c)
+/* Wake pollers, perhaps again: a byte too many goes with the next event. */
+static void chan_announce(struct cm *cm, struct cm_chan *c)
 {
 	int fd = cm_chan_writer(cm, c);
 
 	if (fd < 0) {
-		owe(cm, c);
+		chan_set_due(cm, c);
 		return;
 	}
-	put_byte(fd);
+	chan_put_byte(fd);
 	close(fd);
 	event_count_ring(&c->posts);
 }
@@ -308,16 +309,14 @@ static void announce(struct cm *cm, struct cm_chan *c)
 void cm_event_catch_up(struct cm *cm)
 {
 	struct cm_chan *c;
-	uint32_t i;
 
 	cm->t->due = 0;
-	for (i = 1; i <= cm_chans(cm); i++) {
-		c = cm_chan_at(cm, i);
-		if (!c || !c->due)
+	cm_for_each_chan(cm, c) {
+		if (!c->due)
 			continue;
 		c->due = 0;
 		if (c->events)
-			announce(cm, c);
+			chan_announce(cm, c);
 	}
 }
 
@@ -325,26 +324,17 @@ void cm_event_rebuild(struct cm *cm)
 {
 	struct cm_event *e;
 	struct cm_chan *c;
-	uint32_t i;
 
-	for (i = 1; i <= cm_chans(cm); i++) {
-		c = cm_chan_at(cm, i);
-		if (c)
-			c->head = c->tail = c->events = 0;
-	}
-	for (i = 1; i <= cm_events(cm); i++) {
-		e = cm_event_at(cm, i);
-		if (!e)
-			continue;
+	cm_for_each_chan(cm, c)
+		c->head = c->tail = c->events = 0;
+	cm_for_each_event(cm, e) {
 		c = cm_chan_at(cm, e->chan);
 		if (c && cm_id_at(cm, e->id))
-			insert(cm, c, e);
+			event_insert(cm, c, e);
 		else
 			e->used = 0;
 	}
-	for (i = 1; i <= cm_chans(cm); i++) {
-		c = cm_chan_at(cm, i);
-		if (c && c->events)
-			announce(cm, c);
-	}
+	cm_for_each_chan(cm, c)
+		if (c->events)
+			chan_announce(cm, c);
 }

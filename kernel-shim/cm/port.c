@@ -51,19 +51,14 @@ static uint16_t port_space(const struct cm_id *id)
 	return id->src.sa.sa_family == CM_AF_IB ? ib_port_space(id) : id->ps;
 }
 
-static struct cm_id *owner(struct cm *cm, uint32_t ref, uint16_t ps,
-			   uint16_t port)
+static bool port_owned_by(const struct cm_id *o, uint16_t ps, uint16_t port)
 {
-	struct cm_id *o = cm_id_at(cm, ref);
-
-	return o && o->flags & CM_F_PORT && o->bound_ps == ps &&
-			       cm_addr_port(&o->src) == port ?
-		       o :
-		       NULL;
+	return o->flags & CM_F_PORT && o->bound_ps == ps &&
+	       cm_addr_port(&o->src) == port;
 }
 
 /* A link-local address is one per interface. */
-static bool same_place(const union cm_addr *a, const union cm_addr *b)
+static bool addr_same_scope(const union cm_addr *a, const union cm_addr *b)
 {
 	return cm_addr_same(a, b) &&
 	       (a->sa.sa_family != AF_INET6 ||
@@ -71,8 +66,9 @@ static bool same_place(const union cm_addr *a, const union cm_addr *b)
 		a->in6.sin6_scope_id == b->in6.sin6_scope_id);
 }
 
-/* 0 if id may be bound beside o. */
-static int conflict(const struct cm_id *id, const struct cm_id *o, bool reuse)
+/* 0 if id may be bound although o is. */
+static int port_conflict(const struct cm_id *id, const struct cm_id *o,
+			 bool reuse)
 {
 	if (reuse && o->flags & CM_F_REUSE)
 		return 0;
@@ -81,30 +77,28 @@ static int conflict(const struct cm_id *id, const struct cm_id *o, bool reuse)
 		return 0;
 	if (cm_addr_any(&id->src) || cm_addr_any(&o->src))
 		return -EADDRNOTAVAIL;
-	return same_place(&id->src, &o->src) ? -EADDRINUSE : 0;
+	return addr_same_scope(&id->src, &o->src) ? -EADDRINUSE : 0;
 }
 
-/* An owner whose process died stands in nobody's way. */
-static bool lives(struct cm *cm, const struct cm_id *o)
+/* The port of an owner whose process died is free. */
+static bool id_alive(struct cm *cm, const struct cm_id *o)
 {
 	struct cm_chan *c = cm_chan_at(cm, o->chan);
 
 	return c && cm_chan_alive(cm, c);
 }
 
-static int check(struct cm *cm, const struct cm_id *id, uint16_t ps,
-		 uint16_t port, bool reuse)
+static int port_check(struct cm *cm, const struct cm_id *id, uint16_t ps,
+		      uint16_t port, bool reuse)
 {
 	struct cm_id *o;
-	uint32_t i;
 	int ret;
 
-	for (i = 1; i <= cm_ids(cm); i++) {
-		o = owner(cm, i, ps, port);
-		if (!o || o == id)
+	cm_for_each_id(cm, o) {
+		if (!port_owned_by(o, ps, port) || o == id)
 			continue;
-		ret = conflict(id, o, reuse);
-		if (ret && lives(cm, o))
+		ret = port_conflict(id, o, reuse);
+		if (ret && id_alive(cm, o))
 			return ret;
 	}
 	return 0;
@@ -112,15 +106,15 @@ static int check(struct cm *cm, const struct cm_id *id, uint16_t ps,
 
 int cm_port_exclusive(struct cm *cm, struct cm_id *id)
 {
-	return check(cm, id, id->bound_ps, cm_addr_port(&id->src), false);
+	return port_check(cm, id, id->bound_ps, cm_addr_port(&id->src), false);
 }
 
-static bool taken(struct cm *cm, uint16_t ps, uint16_t port)
+static bool port_taken(struct cm *cm, uint16_t ps, uint16_t port)
 {
-	uint32_t i;
+	const struct cm_id *o;
 
-	for (i = 1; i <= cm_ids(cm); i++)
-		if (owner(cm, i, ps, port))
+	cm_for_each_id(cm, o)
+		if (port_owned_by(o, ps, port))
 			return true;
 	return false;
 }
@@ -144,7 +138,7 @@ static void port_range(uint32_t *low, uint32_t *high)
 	}
 }
 
-static uint16_t choose(struct cm *cm, uint16_t ps)
+static uint16_t port_choose(struct cm *cm, uint16_t ps)
 {
 	uint32_t n, at, low, high, range;
 
@@ -155,13 +149,14 @@ static uint16_t choose(struct cm *cm, uint16_t ps)
 	for (n = 0; n < range; n++) {
 		uint16_t port = (uint16_t)(low + (at + n) % range);
 
-		if (!taken(cm, ps, port))
+		if (!port_taken(cm, ps, port))
 			return port;
 	}
 	return 0;
 }
 
-static void own(struct cm *cm, struct cm_id *id, uint16_t ps, uint16_t port)
+static void port_take(struct cm *cm, struct cm_id *id, uint16_t ps,
+		      uint16_t port)
 {
 	if (id->src.sa.sa_family == CM_AF_IB) {
 		id->src.ib.sib_sid = htobe64(SID_OF(ps));
@@ -181,22 +176,23 @@ int cm_port_bind(struct cm *cm, struct cm_id *id, bool privileged)
 	if (!ps)
 		return -EPROTONOSUPPORT;
 	if (!port) {
-		port = choose(cm, ps);
+		port = port_choose(cm, ps);
 		if (!port)
 			return -EADDRNOTAVAIL;
 	} else {
 		if (port < PRIVILEGED && !privileged)
 			return -EACCES;
-		ret = check(cm, id, ps, port, id->flags & CM_F_REUSE);
+		ret = port_check(cm, id, ps, port, id->flags & CM_F_REUSE);
 		if (ret)
 			return ret;
 	}
-	own(cm, id, ps, port);
+	port_take(cm, id, ps, port);
 	return 0;
 }
 
-/* Is l a listener, and may it hear of it? */
-static bool serves(struct cm *cm, const struct cm_id *l, const struct cm_id *id)
+/* Does l live and listen on the service that id wants? */
+static bool listens_on_service(struct cm *cm, const struct cm_id *l,
+			       const struct cm_id *id)
 {
 	const struct cm_chan *c;
 
@@ -207,7 +203,8 @@ static bool serves(struct cm *cm, const struct cm_id *l, const struct cm_id *id)
 	return c && c->state == CM_CHAN_LIVE;
 }
 
-static bool hears(const struct cm_id *l, const struct cm_id *id)
+/* Is the address that id wants one of those that l listens on? */
+static bool listens_on_addr(const struct cm_id *l, const struct cm_id *id)
 {
 	if (cm_addr_any(&l->src))
 		return !(l->flags & CM_F_AFONLY) ||
@@ -218,26 +215,20 @@ static bool hears(const struct cm_id *l, const struct cm_id *id)
 struct cm_id *cm_port_listener(struct cm *cm, const struct cm_id *id)
 {
 	struct cm_id *l, *best = NULL;
-	uint32_t i;
 
-	for (i = 1; i <= cm_ids(cm); i++) {
-		l = cm_id_at(cm, i);
-		if (l && serves(cm, l, id) && hears(l, id) &&
+	cm_for_each_id(cm, l)
+		if (listens_on_service(cm, l, id) && listens_on_addr(l, id) &&
 		    (!best || best->order < l->order))
 			best = l;
-	}
 	return best;
 }
 
 bool cm_port_served(struct cm *cm, const struct cm_id *id)
 {
-	struct cm_id *l;
-	uint32_t i;
+	const struct cm_id *l;
 
-	for (i = 1; i <= cm_ids(cm); i++) {
-		l = cm_id_at(cm, i);
-		if (l && serves(cm, l, id))
+	cm_for_each_id(cm, l)
+		if (listens_on_service(cm, l, id))
 			return true;
-	}
 	return false;
 }

@@ -25,10 +25,10 @@ int cm_set_qkey(struct cm_id *id, uint32_t qkey)
 	return 0;
 }
 
-/* The server's SIDR_REP, as it arrives. */
-static void got_sidr_reply(struct cm *cm, struct cm_id *client,
-			   const struct cm_id *server,
-			   const struct rdma_ucm_conn_param *p)
+/* The client receives the server's SIDR_REP. */
+static void sidr_reply_received(struct cm *cm, struct cm_id *client,
+				const struct cm_id *server,
+				const struct rdma_ucm_conn_param *p)
 {
 	int ret = cm_set_qkey(client, server->qkey);
 	struct cm_event *e;
@@ -62,7 +62,7 @@ int cm_send_sidr_reply(struct cm *cm, struct cm_id *id,
 	id->qpn = p->qp_num & 0xffffff;
 	cm_unlink(cm, id);
 	if (client && client->cm == CM_SIDR_SENT)
-		got_sidr_reply(cm, client, id, p);
+		sidr_reply_received(cm, client, id, p);
 	return 0;
 }
 

@@ -13,7 +13,7 @@
 #define GROW 64 /* entries that get memory at a time */
 
 /* Memory for [offset, offset + len): after this no SIGBUS. */
-static int reserve(struct urxe_fabric *f, off_t offset, off_t len)
+static int table_reserve(struct urxe_fabric *f, off_t offset, off_t len)
 {
 	int fd, ret;
 
@@ -25,7 +25,7 @@ static int reserve(struct urxe_fabric *f, off_t offset, off_t len)
 	return -ret;
 }
 
-static int init_table(int fd)
+static int table_init(int fd)
 {
 	struct cm_table *t;
 	int ret;
@@ -46,7 +46,7 @@ static int init_table(int fd)
 }
 
 /* Built aside and linked into place, as the device segment. */
-static int create(struct urxe_fabric *f)
+static int table_create(struct urxe_fabric *f)
 {
 	char tmp[64];
 	int fd, ret;
@@ -59,7 +59,7 @@ static int create(struct urxe_fabric *f)
 		    0600);
 	if (fd < 0)
 		return -errno;
-	ret = init_table(fd);
+	ret = table_init(fd);
 	if (!ret && linkat(f->dirfd, tmp, f->dirfd, "cm", 0) && errno != EEXIST)
 		ret = -errno;
 	unlinkat(f->dirfd, tmp, 0);
@@ -67,7 +67,7 @@ static int create(struct urxe_fabric *f)
 	return ret;
 }
 
-static int map(struct urxe_fabric *f, struct cm_table **out)
+static int table_map(struct urxe_fabric *f, struct cm_table **out)
 {
 	struct cm_table *t;
 	struct stat st;
@@ -97,12 +97,12 @@ out_close:
 
 int cm_map(struct urxe_fabric *f, struct cm_table **out)
 {
-	int ret = map(f, out);
+	int ret = table_map(f, out);
 
 	if (ret != -ENOENT)
 		return ret;
-	ret = create(f);
-	return ret ? ret : map(f, out);
+	ret = table_create(f);
+	return ret ? ret : table_map(f, out);
 }
 
 void cm_lock(struct cm *cm)
@@ -132,52 +132,36 @@ void cm_settle(struct cm *cm)
 	cm_chan_reap(cm);
 }
 
-static uint32_t least(uint32_t a, uint32_t b)
-{
-	return a < b ? a : b;
-}
-
-/* Does ref (index + 1) name an entry that has memory? */
-static bool in_table(uint32_t ref, uint32_t end)
-{
-	return ref && ref <= end;
-}
-
 struct cm_chan *cm_chan_at(struct cm *cm, uint32_t ref)
 {
 	struct cm_table *t = cm->t;
+	const uint32_t i = ref - 1;
 
-	return in_table(ref, cm_chans(cm)) &&
-			       t->chan[ref - 1].state != CM_CHAN_FREE ?
-		       &t->chan[ref - 1] :
-		       NULL;
+	return i < cm_chans(cm) && t->chan[i].state ? &t->chan[i] : NULL;
 }
 
 struct cm_id *cm_id_at(struct cm *cm, uint32_t ref)
 {
 	struct cm_table *t = cm->t;
+	const uint32_t i = ref - 1;
 
-	return in_table(ref, cm_ids(cm)) && t->id[ref - 1].used ?
-		       &t->id[ref - 1] :
-		       NULL;
+	return i < cm_ids(cm) && t->id[i].used ? &t->id[i] : NULL;
 }
 
 struct cm_event *cm_event_at(struct cm *cm, uint32_t ref)
 {
 	struct cm_table *t = cm->t;
+	const uint32_t i = ref - 1;
 
-	return in_table(ref, cm_events(cm)) && t->event[ref - 1].used ?
-		       &t->event[ref - 1] :
-		       NULL;
+	return i < cm_events(cm) && t->event[i].used ? &t->event[i] : NULL;
 }
 
 struct cm_mc *cm_mc_at(struct cm *cm, uint32_t ref)
 {
 	struct cm_table *t = cm->t;
+	const uint32_t i = ref - 1;
 
-	return in_table(ref, cm_mcs(cm)) && t->mc[ref - 1].used ?
-		       &t->mc[ref - 1] :
-		       NULL;
+	return i < cm_mcs(cm) && t->mc[i].used ? &t->mc[i] : NULL;
 }
 
 uint32_t cm_chan_ref(struct cm *cm, const struct cm_chan *c)
@@ -213,8 +197,8 @@ struct cm_id *cm_deref(struct cm *cm, struct cm_ref ref)
 }
 
 /* Give memory to the entries of a table up to and with index. */
-static bool grow(struct cm *cm, uint32_t *high, uint32_t index, uint32_t max,
-		 const void *table, size_t size)
+static bool table_grow(struct cm *cm, uint32_t *high, uint32_t index,
+		       uint32_t max, const void *table, size_t size)
 {
 	off_t start = (off_t)((const char *)table - (const char *)cm->t);
 	uint32_t n;
@@ -223,11 +207,38 @@ static bool grow(struct cm *cm, uint32_t *high, uint32_t index, uint32_t max,
 		return false;
 	if (index < *high)
 		return true;
-	n = least(max - *high, GROW);
-	if (reserve(cm->f, start + (off_t)(*high * size), (off_t)(n * size)))
+	n = cm_min(max - *high, GROW);
+	if (table_reserve(cm->f, start + (off_t)(*high * size),
+			  (off_t)(n * size)))
 		return false;
 	*high += n;
 	return true;
+}
+
+struct cm_chan *cm_chan_new(struct cm *cm)
+{
+	struct cm_table *t = cm->t;
+	struct cm_chan *c;
+	uint32_t i, gen;
+
+	for (i = cm_min(t->chan_low, cm_chans(cm));
+	     i < cm_chans(cm) && t->chan[i].state != CM_CHAN_FREE; i++)
+		;
+	if (!table_grow(cm, &t->chan_high, i, CM_MAX_CHAN, t->chan,
+			sizeof(*t->chan)))
+		return NULL;
+	c = &t->chan[i];
+	gen = c->gen + 1;
+	memset(c, 0, sizeof(*c));
+	c->gen = gen;
+	t->chan_low = i + 1;
+	return c;
+}
+
+void cm_chan_free(struct cm *cm, struct cm_chan *c)
+{
+	c->state = CM_CHAN_FREE;
+	cm->t->chan_low = cm_min(cm->t->chan_low, cm_chan_ref(cm, c) - 1);
 }
 
 /* The lowest one that is free, as the kernel chooses. */
@@ -237,10 +248,10 @@ struct cm_id *cm_id_new(struct cm *cm, struct cm_chan *c)
 	struct cm_id *id;
 	uint32_t i, gen;
 
-	for (i = least(t->id_low, cm_ids(cm)); i < cm_ids(cm) && t->id[i].used;
+	for (i = cm_min(t->id_low, cm_ids(cm)); i < cm_ids(cm) && t->id[i].used;
 	     i++)
 		;
-	if (!grow(cm, &t->id_high, i, CM_MAX_ID, t->id, sizeof(*t->id)))
+	if (!table_grow(cm, &t->id_high, i, CM_MAX_ID, t->id, sizeof(*t->id)))
 		return NULL;
 	id = &t->id[i];
 	gen = id->gen + 1;
@@ -254,11 +265,8 @@ struct cm_id *cm_id_new(struct cm *cm, struct cm_chan *c)
 
 void cm_id_free(struct cm *cm, struct cm_id *id)
 {
-	const uint32_t index = cm_id_ref(cm, id) - 1;
-
 	id->used = 0;
-	if (index < cm->t->id_low)
-		cm->t->id_low = index;
+	cm->t->id_low = cm_min(cm->t->id_low, cm_id_ref(cm, id) - 1);
 }
 
 struct cm_event *cm_event_alloc(struct cm *cm)
@@ -276,8 +284,8 @@ struct cm_event *cm_event_alloc(struct cm *cm)
 	}
 	if (n == end)
 		i = end;
-	if (!grow(cm, &t->event_high, i, CM_MAX_EVENT, t->event,
-		  sizeof(*t->event)))
+	if (!table_grow(cm, &t->event_high, i, CM_MAX_EVENT, t->event,
+			sizeof(*t->event)))
 		return NULL;
 	e = &t->event[i];
 	memset(e, 0, sizeof(*e));
@@ -292,7 +300,7 @@ struct cm_mc *cm_mc_new(struct cm *cm)
 
 	for (i = 0; i < cm_mcs(cm) && t->mc[i].used; i++)
 		;
-	if (!grow(cm, &t->mc_high, i, CM_MAX_MC, t->mc, sizeof(*t->mc)))
+	if (!table_grow(cm, &t->mc_high, i, CM_MAX_MC, t->mc, sizeof(*t->mc)))
 		return NULL;
 	memset(&t->mc[i], 0, sizeof(t->mc[i]));
 	t->mc[i].used = 1;
