@@ -3,7 +3,6 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -25,46 +24,26 @@ static int table_reserve(struct urxe_fabric *f, off_t offset, off_t len)
 	return -ret;
 }
 
-static int table_init(int fd)
+static int table_init(struct urxe_fabric *f, int fd)
 {
+	const size_t size = offsetof(struct cm_table, chan);
 	struct cm_table *t;
 	int ret;
 
-	ret = posix_fallocate(fd, 0, offsetof(struct cm_table, chan));
+	if (mkdirat(f->dirfd, "cm.d", 0700) && errno != EEXIST)
+		return -errno;
+	ret = posix_fallocate(fd, 0, size);
 	if (ret || ftruncate(fd, sizeof(*t)))
 		return ret ? -ret : -errno;
-	t = mmap(NULL, offsetof(struct cm_table, chan), PROT_READ | PROT_WRITE,
-		 MAP_SHARED, fd, 0);
+	t = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	if (t == MAP_FAILED)
 		return -errno;
 	memcpy(t->magic, CM_MAGIC, sizeof(t->magic));
 	t->version = urxe_layout_version;
 	t->size = sizeof(*t);
 	robust_init(&t->lock);
-	munmap(t, offsetof(struct cm_table, chan));
+	munmap(t, size);
 	return 0;
-}
-
-/* Built aside and linked into place, as the device segment. */
-static int table_create(struct urxe_fabric *f)
-{
-	char tmp[64];
-	int fd, ret;
-
-	if (mkdirat(f->dirfd, "cm.d", 0700) && errno != EEXIST)
-		return -errno;
-	snprintf(tmp, sizeof(tmp), "cm.%d.%lx", (int)getpid(),
-		 (unsigned long)pthread_self());
-	fd = openat(f->dirfd, tmp, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC,
-		    0600);
-	if (fd < 0)
-		return -errno;
-	ret = table_init(fd);
-	if (!ret && linkat(f->dirfd, tmp, f->dirfd, "cm", 0) && errno != EEXIST)
-		ret = -errno;
-	unlinkat(f->dirfd, tmp, 0);
-	close(fd);
-	return ret;
 }
 
 static int table_map(struct urxe_fabric *f, struct cm_table **out)
@@ -101,7 +80,7 @@ int cm_map(struct urxe_fabric *f, struct cm_table **out)
 
 	if (ret != -ENOENT)
 		return ret;
-	ret = table_create(f);
+	ret = fabric_make_file(f, "cm", table_init);
 	return ret ? ret : table_map(f, out);
 }
 

@@ -59,7 +59,7 @@ int fabric_dir(char *buf, size_t len)
 }
 
 /* mkdir -p for the last two parts, 0700. */
-static int make_dir(const char *dir)
+static int fabric_make_dir(const char *dir)
 {
 	char parent[256];
 	char *slash;
@@ -79,7 +79,7 @@ static int make_dir(const char *dir)
 }
 
 /* A descriptor of the directory, which must be ours alone, and no link. */
-static int open_dir(const char *dir)
+static int fabric_open_dir(const char *dir)
 {
 	struct stat st;
 	int fd;
@@ -159,7 +159,7 @@ static uint64_t choose_guid(const char *dir)
 	return (h & 0x00ffff0000ffffffull) | 0x020000fffe000000ull;
 }
 
-static int init_device(struct urxe_fabric *f, int fd)
+static int device_init(struct urxe_fabric *f, int fd)
 {
 	struct urxe_dev *dev;
 	int ret;
@@ -184,45 +184,43 @@ static int init_device(struct urxe_fabric *f, int fd)
 	robust_init(&dev->lock);
 	atomic_store_explicit(&dev->port_state, URXE_PORT_ACTIVE,
 			      memory_order_relaxed);
-	f->dev = dev;
+	munmap(dev, sizeof(*dev));
 	return 0;
 }
 
-/*
- * Build the segment aside and link it into place, so that nobody ever sees
- * half of one and the loser of a race uses the winner's.
- */
-static int create_device(struct urxe_fabric *f)
+int fabric_make_file(struct urxe_fabric *f, const char *name,
+		     int (*init)(struct urxe_fabric *f, int fd))
 {
-	static const char *const subdir[] = { "ctx", "ev", "sys", "dev" };
 	char tmp[64];
-	unsigned int i;
 	int fd, ret;
 
-	for (i = 0; i < sizeof(subdir) / sizeof(*subdir); i++)
-		if (mkdirat(f->dirfd, subdir[i], 0700) && errno != EEXIST)
-			return fabric_fail(errno, "mkdir %s/%s: %s", f->dir,
-					   subdir[i], strerror(errno));
-	snprintf(tmp, sizeof(tmp), "device.%d.%lx", (int)getpid(),
+	snprintf(tmp, sizeof(tmp), "%s.%d.%lx", name, (int)getpid(),
 		 (unsigned long)pthread_self());
 	fd = openat(f->dirfd, tmp, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
 	if (fd < 0)
 		return fabric_fail(errno, "create %s/%s: %s", f->dir, tmp,
 				   strerror(errno));
-	ret = init_device(f, fd);
-	if (!ret) {
-		munmap(f->dev, sizeof(*f->dev));
-		f->dev = NULL;
-		if (linkat(f->dirfd, tmp, f->dirfd, "device", 0) &&
-		    errno != EEXIST)
-			ret = -errno;
-	}
+	ret = init(f, fd);
+	if (!ret && linkat(f->dirfd, tmp, f->dirfd, name, 0) && errno != EEXIST)
+		ret = -errno;
 	unlinkat(f->dirfd, tmp, 0);
 	close(fd);
 	return ret;
 }
 
-static int map_device(struct urxe_fabric *f)
+static int device_create(struct urxe_fabric *f)
+{
+	static const char *const subdir[] = { "ctx", "ev", "sys", "dev" };
+	unsigned int i;
+
+	for (i = 0; i < sizeof(subdir) / sizeof(*subdir); i++)
+		if (mkdirat(f->dirfd, subdir[i], 0700) && errno != EEXIST)
+			return fabric_fail(errno, "mkdir %s/%s: %s", f->dir,
+					   subdir[i], strerror(errno));
+	return fabric_make_file(f, "device", device_init);
+}
+
+static int device_map(struct urxe_fabric *f)
 {
 	struct urxe_dev *dev;
 	struct stat st;
@@ -264,23 +262,23 @@ out_close:
 }
 
 /* -EAGAIN, -ESTALE: the fabric was being replaced. */
-static int try_open(struct urxe_fabric *f, bool create)
+static int fabric_try_open(struct urxe_fabric *f, bool create)
 {
 	int ret;
 
 	if (create) {
-		ret = make_dir(f->dir);
+		ret = fabric_make_dir(f->dir);
 		if (ret)
 			return ret;
 	}
-	ret = f->dirfd = open_dir(f->dir);
+	ret = f->dirfd = fabric_open_dir(f->dir);
 	if (ret < 0)
 		return ret == -ENOENT && create ? -EAGAIN : ret;
-	ret = map_device(f);
+	ret = device_map(f);
 	if (ret == -ENOENT && create && fabric_in_place(f)) {
-		ret = create_device(f);
+		ret = device_create(f);
 		if (!ret)
-			ret = map_device(f);
+			ret = device_map(f);
 	}
 	if (ret == -EPROTO && create) {
 		ret = fabric_retire(f);
@@ -316,7 +314,7 @@ int fabric_open(const char *dir, bool create, struct urxe_fabric **out)
 	if (snprintf(f->dir, sizeof(f->dir), "%s", dir) >= (int)sizeof(f->dir))
 		goto err_free;
 	for (tries = 0; tries < OPEN_TRIES; tries++) {
-		ret = try_open(f, create);
+		ret = fabric_try_open(f, create);
 		if (!ret) {
 			*out = f;
 			return 0;

@@ -52,6 +52,13 @@ int fabric_dir(char *buf, size_t len);
  */
 int fabric_open(const char *dir, bool create, struct urxe_fabric **out);
 void fabric_close(struct urxe_fabric *f);
+/*
+ * Make file `name` of the fabric: init fills it aside, then it is linked into
+ * place.  So nobody sees half of it, and the loser of a race uses the
+ * winner's.
+ */
+int fabric_make_file(struct urxe_fabric *f, const char *name,
+		     int (*init)(struct urxe_fabric *f, int fd));
 
 /* Take the lock of the device segment; a dead holder's lock is recovered. */
 void fabric_lock(struct urxe_fabric *f);

@@ -7,7 +7,6 @@
  * answers ENXIO: such ones are swept away now and then.
  */
 #define _GNU_SOURCE
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -15,27 +14,22 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "fabric.h"
+#include "internal.h"
 
 #define SWEEP_EVERY 16
 
-static void for_each_fifo(struct urxe_fabric *f, uint32_t slot, uint32_t gen,
-			  bool only_unread)
+/* Remove those of a context; only_unread: that nobody can read any more. */
+static void fifo_remove(struct urxe_fabric *f, uint32_t slot, uint32_t gen,
+			bool only_unread)
 {
 	char prefix[32], path[300];
+	DIR *dir = fabric_opendir(f, "ev");
 	struct dirent *de;
 	size_t n;
-	DIR *dir;
 	int fd;
 
-	fd = openat(f->dirfd, "ev", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (fd < 0)
+	if (!dir)
 		return;
-	dir = fdopendir(fd);
-	if (!dir) {
-		close(fd);
-		return;
-	}
 	n = snprintf(prefix, sizeof(prefix), "%u.%u.", slot, gen);
 	while ((de = readdir(dir))) {
 		if (strncmp(de->d_name, prefix, n))
@@ -56,7 +50,7 @@ static void for_each_fifo(struct urxe_fabric *f, uint32_t slot, uint32_t gen,
 
 void fifo_remove_all(struct urxe_fabric *f, uint32_t slot, uint32_t gen)
 {
-	for_each_fifo(f, slot, gen, false);
+	fifo_remove(f, slot, gen, false);
 }
 
 int fifo_create(struct urxe_fabric *f, struct urxe_arena *a, uint32_t *number)
@@ -67,7 +61,7 @@ int fifo_create(struct urxe_fabric *f, struct urxe_arena *a, uint32_t *number)
 	int fd;
 
 	if (n % SWEEP_EVERY == SWEEP_EVERY - 1)
-		for_each_fifo(f, a->slot, a->gen, true);
+		fifo_remove(f, a->slot, a->gen, true);
 	snprintf(path, sizeof(path), "ev/%u.%u.%u", a->slot, a->gen, n);
 	if (mkfifoat(f->dirfd, path, 0600))
 		return -errno;

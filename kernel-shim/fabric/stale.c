@@ -14,7 +14,6 @@
  * that it has lost its name, and begins anew.
  */
 #define _GNU_SOURCE
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
@@ -43,29 +42,33 @@ int fabric_hold(int fd, short type)
 }
 
 /* Is the other one also about to replace it? */
-static bool being_replaced(int fd)
+static bool fabric_being_replaced(int fd)
 {
 	struct flock lk = { .l_type = F_RDLCK, .l_whence = SEEK_SET };
 
 	return !fcntl(fd, F_OFD_GETLK, &lk) && lk.l_type == F_WRLCK;
 }
 
-/* Does any context live in there?  If that cannot be told: yes. */
-static bool any_context(struct urxe_fabric *f)
+DIR *fabric_opendir(struct urxe_fabric *f, const char *sub)
 {
+	int fd = openat(f->dirfd, sub, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+
+	if (!dir && fd >= 0)
+		close(fd);
+	return dir;
+}
+
+/* Does any context live in there?  If that cannot be told: yes. */
+static bool fabric_has_context(struct urxe_fabric *f)
+{
+	DIR *ctx = fabric_opendir(f, "ctx");
 	bool alive = false;
 	struct dirent *e;
-	DIR *ctx;
 	int fd;
 
-	fd = openat(f->dirfd, "ctx", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (fd < 0)
+	if (!ctx)
 		return errno != ENOENT;
-	ctx = fdopendir(fd);
-	if (!ctx) {
-		close(fd);
-		return true;
-	}
 	while (!alive && (e = readdir(ctx))) {
 		if (e->d_name[0] == '.')
 			continue;
@@ -79,8 +82,8 @@ static bool any_context(struct urxe_fabric *f)
 	return alive;
 }
 
-static int remove_one(const char *path, const struct stat *st, int type,
-		      struct FTW *at)
+static int path_remove(const char *path, const struct stat *st, int type,
+		       struct FTW *at)
 {
 	(void)st;
 	(void)type;
@@ -94,7 +97,7 @@ static int remove_one(const char *path, const struct stat *st, int type,
  * may have died before he had emptied his, and another process may have his
  * number now.  While we have the lock nobody else moves it.
  */
-static int move_away(struct urxe_fabric *f, char *away, size_t len)
+static int fabric_move_away(struct urxe_fabric *f, char *away, size_t len)
 {
 	const char *base = strrchr(f->dir, '/');
 	struct stat st;
@@ -120,14 +123,14 @@ int fabric_retire(struct urxe_fabric *f)
 	if (fd < 0)
 		return errno == ENOENT ? -ESTALE : -errno;
 	ret = fabric_hold(fd, F_WRLCK);
-	if (ret == -EAGAIN && !being_replaced(fd))
+	if (ret == -EAGAIN && !fabric_being_replaced(fd))
 		ret = -EBUSY;
-	if (!ret && any_context(f))
+	if (!ret && fabric_has_context(f))
 		ret = -EBUSY;
 	if (!ret)
-		ret = move_away(f, away, sizeof(away));
+		ret = fabric_move_away(f, away, sizeof(away));
 	if (!ret)
-		nftw(away, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+		nftw(away, path_remove, 8, FTW_DEPTH | FTW_PHYS);
 	close(fd);
 	return ret;
 }
