@@ -24,7 +24,7 @@
 struct cm {
 	struct urxe_fabric *f;
 	struct cm_table *t;
-	bool watch; /* time or death may now concern this process's ids */
+	bool watch; /* its ids may have timers or peers that die: cm_tick */
 };
 
 static inline uint64_t cm_min(uint64_t a, uint64_t b)

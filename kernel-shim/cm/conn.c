@@ -158,7 +158,7 @@ static bool qp_type_matches(const struct cm_id *l, const struct cm_id *client)
 	return !l->qp_type || l->qp_type == peer_qp_type(client);
 }
 
-/* As if the request got lost and were repeated; l is NULL for the first. */
+/* It will be sent again; l: the listener that has no room, or NULL: none. */
 static void request_park(struct cm *cm, struct cm_id *client,
 			 const struct cm_id *l)
 {
@@ -250,7 +250,7 @@ void cm_unpark(struct cm *cm, struct cm_id *l)
 		client->flags &= ~(uint32_t)CM_F_PARKED;
 		request_send(cm, client);
 		if (l->cma == CMA_LISTEN && client->flags & CM_F_PARKED)
-			return; /* for want of something else */
+			return; /* there is no memory for an id or event */
 	}
 }
 
@@ -347,7 +347,7 @@ static int rtu_send(struct cm *cm, struct cm_id *id)
 		server->cm = CM_ESTABLISHED;
 		cm_event_post(cm, server, CM_EV_ESTABLISHED, 0);
 	} else if (server && server->cm == CM_DREQ_SENT) {
-		cm_got_dreq(cm, id); /* repeated until somebody hears it */
+		cm_got_dreq(cm, id); /* it was sent before we could take it */
 	}
 	return 0;
 }

@@ -14,9 +14,9 @@
 /* 16 DREQs, 8.7 s each. */
 #define DREQ_TIMEOUT_NS 139000000000ull
 
-/* Channels whose life one tick may look into. */
+/* Channels of other processes that one tick tests for life ... */
 #define LIVES_PER_TICK 32
-#define LIFE_NS 100000000ull /* between two such looks */
+#define LIFE_NS 100000000ull /* ... and the time between two ticks */
 
 void cm_unlink(struct cm *cm, struct cm_id *id)
 {
@@ -340,7 +340,7 @@ uint64_t cm_tick(struct cm *cm, int32_t pid, uint32_t *next)
 		if (!far || !budget)
 			continue;
 		*next = i % end + 1;
-		/* processes die with all they have */
+		/* a process that died took all its channels along */
 		if (!cm_chan_alive(cm, far))
 			budget = UINT32_MAX;
 		else

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Contexts: their birth, life and death.
+ * Contexts: how they are opened, how long they live, how they are reaped.
  *
  * A context is alive while somebody holds the open-file-description lock on
  * its arena file.  The lock follows dup, fork and SCM_RIGHTS and ends with
  * the last descriptor, as a kernel ufile does, and the last mapping made from
  * one (so a peer maps what it opened itself).  It ends by itself when
  * processes die.  Opening and reaping happen under the device lock, so
- * whoever holds that lock and sees a slot "opening" sees the leavings of a
- * process that was killed in the middle.
+ * whoever holds that lock and sees a slot "opening" knows that the process
+ * was killed in the middle.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -79,7 +79,7 @@ bool arena_fd_alive(int fd)
 	struct flock lk = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
 
 	if (fcntl(fd, F_OFD_GETLK, &lk))
-		return true; /* cannot tell: never bury the living */
+		return true; /* cannot tell: it stays */
 	return lk.l_type != F_UNLCK;
 }
 
@@ -98,10 +98,11 @@ bool fabric_context_alive(struct urxe_fabric *f, uint32_t slot, uint32_t gen)
 	return alive;
 }
 
-/* ---------------------------------------------------------------- death */
+/* -------------------------------------------------------------- reaping */
 
 /* Peers have the arena mapped: tell them that its QPs answer no more. */
-static void close_qps(struct urxe_fabric *f, uint32_t slot, uint32_t gen)
+static void context_close_qps(struct urxe_fabric *f, uint32_t slot,
+			      uint32_t gen)
 {
 	struct urxe_arena *a = NULL;
 	uint32_t i, s, g;
@@ -128,7 +129,7 @@ static void close_qps(struct urxe_fabric *f, uint32_t slot, uint32_t gen)
 }
 
 /* A group's members are QPNs; those of dead QPs match nobody any more. */
-static void leave_groups(struct urxe_fabric *f)
+static void context_leave_mcast(struct urxe_fabric *f)
 {
 	uint32_t g, i, qpn, slot, gen, left;
 
@@ -152,8 +153,8 @@ static void leave_groups(struct urxe_fabric *f)
 	}
 }
 
-/* It died in the middle of an atomic: whoever waits for the lock goes on. */
-static void drop_atomic_locks(struct urxe_fabric *f, uint32_t slot)
+/* It died in the middle of an atomic: release whoever waits for its lock. */
+static void context_drop_atomic_locks(struct urxe_fabric *f, uint32_t slot)
 {
 	uint32_t i, holder;
 
@@ -165,7 +166,7 @@ static void drop_atomic_locks(struct urxe_fabric *f, uint32_t slot)
 	}
 }
 
-static void leave_domains(struct urxe_fabric *f, uint32_t slot)
+static void context_close_xrcds(struct urxe_fabric *f, uint32_t slot)
 {
 	uint32_t i, w;
 
@@ -183,21 +184,35 @@ static void leave_domains(struct urxe_fabric *f, uint32_t slot)
 	}
 }
 
-static void free_dms(struct urxe_fabric *f, uint32_t slot, uint32_t gen);
+static void context_free_dms(struct urxe_fabric *f, uint32_t slot, uint32_t gen)
+{
+	uint32_t i;
+
+	for (i = 0; i < URXE_MAX_DM; i++) {
+		struct urxe_dm_slot *d = &f->dev->dm[i];
+
+		if (atomic_load_explicit(&d->used, memory_order_relaxed) !=
+			    slot + 1 ||
+		    d->ctx_gen != gen)
+			continue;
+		atomic_store_explicit(&d->mrs, 0, memory_order_relaxed);
+		dm_heap_free_locked(f, i);
+	}
+}
 
 /* Under the device lock; the context is known to be dead. */
-static void bury(struct urxe_fabric *f, uint32_t slot, uint32_t gen)
+static void context_free(struct urxe_fabric *f, uint32_t slot, uint32_t gen)
 {
 	struct urxe_ctx_slot *c = &f->dev->ctx[slot];
 	char name[32];
 	uint32_t n;
 	int o;
 
-	close_qps(f, slot, gen);
-	leave_groups(f);
-	leave_domains(f, slot);
-	drop_atomic_locks(f, slot);
-	free_dms(f, slot, gen);
+	context_close_qps(f, slot, gen);
+	context_leave_mcast(f);
+	context_close_xrcds(f, slot);
+	context_drop_atomic_locks(f, slot);
+	context_free_dms(f, slot, gen);
 	for (o = 0; o < URXE_OBJ_COUNT; o++) {
 		n = atomic_exchange_explicit(&c->used[o], 0,
 					     memory_order_relaxed);
@@ -211,22 +226,7 @@ static void bury(struct urxe_fabric *f, uint32_t slot, uint32_t gen)
 	atomic_fetch_add_explicit(&f->dev->deaths, 1, memory_order_release);
 }
 
-static void free_dms(struct urxe_fabric *f, uint32_t slot, uint32_t gen)
-{
-	uint32_t i;
-
-	for (i = 0; i < URXE_MAX_DM; i++) {
-		struct urxe_dm_slot *d = &f->dev->dm[i];
-
-		if (atomic_load_explicit(&d->used, memory_order_relaxed) !=
-			    slot + 1 || d->ctx_gen != gen)
-			continue;
-		atomic_store_explicit(&d->mrs, 0, memory_order_relaxed);
-		dm_heap_free_locked(f, i);
-	}
-}
-
-static bool reap_slot(struct urxe_fabric *f, uint32_t slot)
+static bool context_reap(struct urxe_fabric *f, uint32_t slot)
 {
 	struct urxe_ctx_slot *c = &f->dev->ctx[slot];
 	uint32_t state = atomic_load_explicit(&c->state, memory_order_acquire);
@@ -236,7 +236,7 @@ static bool reap_slot(struct urxe_fabric *f, uint32_t slot)
 		return false;
 	if (state == URXE_CTX_LIVE && fabric_context_alive(f, slot, gen))
 		return false;
-	bury(f, slot, gen);
+	context_free(f, slot, gen);
 	return true;
 }
 
@@ -247,7 +247,7 @@ int fabric_reap(struct urxe_fabric *f)
 
 	fabric_lock(f);
 	for (slot = 0; slot < URXE_MAX_CTX; slot++)
-		n += reap_slot(f, slot);
+		n += context_reap(f, slot);
 	fabric_unlock(f);
 	return n;
 }
@@ -259,12 +259,12 @@ bool fabric_reap_one(struct urxe_fabric *f, uint32_t slot, uint32_t gen)
 
 	fabric_lock(f);
 	if (atomic_load_explicit(&c->gen, memory_order_relaxed) == gen)
-		dead = reap_slot(f, slot);
+		dead = context_reap(f, slot);
 	fabric_unlock(f);
 	return dead;
 }
 
-/* ---------------------------------------------------------------- birth */
+/* -------------------------------------------------------------- opening */
 
 static void read_comm(char comm[16])
 {
@@ -281,7 +281,8 @@ static void read_comm(char comm[16])
 		comm[n - 1] = 0;
 }
 
-static int create_arena(struct urxe_fabric *f, uint32_t slot, uint32_t gen)
+static int context_create_arena(struct urxe_fabric *f, uint32_t slot,
+				uint32_t gen)
 {
 	struct flock lk = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
 	struct urxe_ctx_slot *c = &f->dev->ctx[slot];
@@ -337,7 +338,7 @@ int fabric_context_open(struct urxe_fabric *f)
 	atomic_store_explicit(&c->gen, gen, memory_order_relaxed);
 	atomic_store_explicit(&c->state, URXE_CTX_OPENING,
 			      memory_order_release);
-	fd = create_arena(f, slot, gen);
+	fd = context_create_arena(f, slot, gen);
 	atomic_store_explicit(&c->state, fd < 0 ? URXE_CTX_FREE : URXE_CTX_LIVE,
 			      memory_order_release);
 	f->dev->ctx_next = slot + 1;

@@ -50,7 +50,7 @@ const char *dm_kind_name(uint32_t kind)
 }
 
 /* Pages of 2 MiB that nobody has; a mount without a size= says 0 of 0. */
-static uint64_t huge_free(const struct statfs *fs)
+static uint64_t hugetlb_free(const struct statfs *fs)
 {
 	unsigned long long n = 0;
 	FILE *f;
@@ -81,9 +81,9 @@ static int hugetlb_create(struct urxe_fabric *f, char *path, size_t len)
 	if (!mounts)
 		return -1;
 	while (fd < 0 && getmntent_r(mounts, &m, buf, sizeof(buf))) {
-		if (strcmp(m.mnt_type, "hugetlbfs") ||
-		    statfs(m.mnt_dir, &fs) || (uint64_t)fs.f_bsize != CHUNK ||
-		    huge_free(&fs) * CHUNK < f->dev->dm_bytes)
+		if (strcmp(m.mnt_type, "hugetlbfs") || statfs(m.mnt_dir, &fs) ||
+		    (uint64_t)fs.f_bsize != CHUNK ||
+		    hugetlb_free(&fs) * CHUNK < f->dev->dm_bytes)
 			continue;
 		if ((size_t)snprintf(path, len, "%s/urxe-%u-%s-%llx",
 				     m.mnt_dir, (unsigned int)geteuid(),
@@ -101,7 +101,7 @@ static int hugetlb_create(struct urxe_fabric *f, char *path, size_t len)
 }
 
 /* The heap's file; the first caller makes it. */
-static int open_heap(struct urxe_fabric *f)
+static int dm_heap_open(struct urxe_fabric *f)
 {
 	struct urxe_dev *dev = f->dev;
 	char path[sizeof(dev->dm_path)];
@@ -132,7 +132,7 @@ static int open_heap(struct urxe_fabric *f)
 }
 
 /* Huge mappings need address and offset equal modulo 2 MiB. */
-static char *map_aligned(int fd, uint64_t bytes)
+static char *dm_heap_map_aligned(int fd, uint64_t bytes)
 {
 	char *area, *dm;
 	size_t lead;
@@ -163,7 +163,7 @@ int dm_heap_map(struct urxe_fabric *f)
 	fabric_lock(f);
 	if (f->dm)
 		goto out;
-	fd = open_heap(f);
+	fd = dm_heap_open(f);
 	if (fd < 0) {
 		ret = fabric_fail(errno, "the heap of device memory: %s",
 				  strerror(errno));
@@ -173,7 +173,7 @@ int dm_heap_map(struct urxe_fabric *f)
 		ret = fabric_fail(EPROTO, "the heap of device memory is short");
 		goto err_close;
 	}
-	f->dm = map_aligned(fd, f->dev->dm_bytes);
+	f->dm = dm_heap_map_aligned(fd, f->dev->dm_bytes);
 	if (!f->dm) {
 		ret = -ENOMEM;
 		goto err_close;
@@ -189,7 +189,8 @@ out:
 }
 
 /* Ask for huge pages under [first, first + n) chunks; remember what came. */
-static void make_huge(struct urxe_fabric *f, uint64_t offset, uint64_t len)
+static void dm_heap_make_huge(struct urxe_fabric *f, uint64_t offset,
+			      uint64_t len)
 {
 	char *p = f->dm + offset;
 	uint32_t kind = URXE_DM_SMALL;
@@ -209,7 +210,7 @@ static void make_huge(struct urxe_fabric *f, uint64_t offset, uint64_t len)
  * Reserve pages: whole chunks if that leaves the file system three quarters
  * of its free space, else only what is asked for.
  */
-static int reserve(struct urxe_fabric *f, uint64_t offset, uint64_t len)
+static int dm_heap_reserve(struct urxe_fabric *f, uint64_t offset, uint64_t len)
 {
 	uint64_t start = offset / CHUNK * CHUNK;
 	uint64_t end = (offset + len + CHUNK - 1) / CHUNK * CHUNK;
@@ -221,7 +222,7 @@ static int reserve(struct urxe_fabric *f, uint64_t offset, uint64_t len)
 	if (huge || (!fstatfs(f->dm_fd, &fs) &&
 		     (uint64_t)fs.f_bavail * fs.f_bsize / 4 > end - start)) {
 		if (!fallocate(f->dm_fd, 0, (off_t)start, (off_t)(end - start))) {
-			make_huge(f, start, end - start);
+			dm_heap_make_huge(f, start, end - start);
 			return 0;
 		}
 	}
@@ -235,14 +236,15 @@ static int reserve(struct urxe_fabric *f, uint64_t offset, uint64_t len)
 }
 
 /* Chunks that hold nothing any more go back to the system. */
-static void release(struct urxe_fabric *f, uint64_t offset, uint64_t len)
+static void dm_heap_release(struct urxe_fabric *f, uint64_t offset,
+			    uint64_t len)
 {
 	uint64_t c, last = (offset + len - 1) / CHUNK;
 	int fd = f->dm_fd;
 	unsigned int w;
 
 	if (!f->dm)
-		fd = open_heap(f);
+		fd = dm_heap_open(f);
 	if (fd < 0)
 		return;
 	for (c = offset / CHUNK; c <= last; c++) {
@@ -258,7 +260,7 @@ static void release(struct urxe_fabric *f, uint64_t offset, uint64_t len)
 		close(fd);
 }
 
-static int find_slot(struct urxe_dev *dev)
+static int dm_slot_find(struct urxe_dev *dev)
 {
 	int i;
 
@@ -274,7 +276,7 @@ int dm_heap_alloc(struct urxe_fabric *f, uint32_t ctx, uint32_t ctx_gen,
 {
 	struct urxe_dev *dev = f->dev;
 	const uint32_t heap_pages = dev->dm_bytes / URXE_PAGE;
-	uint32_t pages, align, first;
+	uint32_t pages, align, least, first;
 	struct urxe_dm_slot *d;
 	int slot, ret;
 
@@ -287,27 +289,26 @@ int dm_heap_alloc(struct urxe_fabric *f, uint32_t ctx, uint32_t ctx_gen,
 	if (ret)
 		return ret;
 	pages = (length + URXE_PAGE - 1) / URXE_PAGE;
-	align = 1ull << log_align > URXE_PAGE ?
-			(1ull << log_align) / URXE_PAGE : 1;
+	least = align = 1ull << log_align > URXE_PAGE ?
+				(1ull << log_align) / URXE_PAGE :
+				1;
 	if (length >= CHUNK && align < CHUNK_PAGES)
 		align = CHUNK_PAGES;
 
 	fabric_lock(f);
-	slot = find_slot(dev);
+	slot = dm_slot_find(dev);
 	if (slot < 0)
 		goto out;
 	first = bitmap_find(dev->dm_map, heap_pages, 0, pages, align);
-	if (first == heap_pages && align == CHUNK_PAGES)
-		first = bitmap_find(dev->dm_map, heap_pages, 0, pages,
-				    1ull << log_align > URXE_PAGE ?
-					    (1ull << log_align) / URXE_PAGE : 1);
+	if (first == heap_pages && align > least)
+		first = bitmap_find(dev->dm_map, heap_pages, 0, pages, least);
 	if (first == heap_pages) {
 		slot = fabric_fail(ENOMEM, "device memory is used up");
 		goto out;
 	}
 	d = &dev->dm[slot];
 	d->offset = (uint64_t)first * URXE_PAGE;
-	ret = reserve(f, d->offset, (uint64_t)pages * URXE_PAGE);
+	ret = dm_heap_reserve(f, d->offset, (uint64_t)pages * URXE_PAGE);
 	if (ret) {
 		slot = ret;
 		goto out;
@@ -334,7 +335,7 @@ void dm_heap_free_locked(struct urxe_fabric *f, uint32_t slot)
 	if (first >= heap_pages || d->pages > heap_pages - first || !d->pages)
 		return;
 	bitmap_clear(f->dev->dm_map, first, d->pages);
-	release(f, d->offset, (uint64_t)d->pages * URXE_PAGE);
+	dm_heap_release(f, d->offset, (uint64_t)d->pages * URXE_PAGE);
 }
 
 int dm_heap_free(struct urxe_fabric *f, uint32_t slot)

@@ -22,7 +22,7 @@ struct found {
 	unsigned int n; /* slot 0 is the link-local one and always there */
 };
 
-static struct rtnl_link *link_of(struct nl_cache *links, int ifindex)
+static struct rtnl_link *gid_link(struct nl_cache *links, int ifindex)
 {
 	struct rtnl_link *l = rtnl_link_get(links, ifindex);
 
@@ -33,7 +33,7 @@ static struct rtnl_link *link_of(struct nl_cache *links, int ifindex)
 	return l;
 }
 
-static void set_if(struct urxe_gid *g, struct rtnl_link *l)
+static void gid_set_interface(struct urxe_gid *g, struct rtnl_link *l)
 {
 	const char *name = rtnl_link_get_name(l);
 
@@ -43,7 +43,7 @@ static void set_if(struct urxe_gid *g, struct rtnl_link *l)
 }
 
 /* Address bytes of a, as a GID; false if it is of no use as one. */
-static bool to_gid(struct rtnl_addr *a, uint8_t raw[16])
+static bool gid_from_addr(struct rtnl_addr *a, uint8_t raw[16])
 {
 	struct nl_addr *local = rtnl_addr_get_local(a);
 
@@ -63,13 +63,13 @@ static bool to_gid(struct rtnl_addr *a, uint8_t raw[16])
 	return true;
 }
 
-static bool is_link_local(const uint8_t raw[16])
+static bool gid_is_link_local(const uint8_t raw[16])
 {
 	return raw[0] == 0xfe && (raw[1] & 0xc0) == 0x80;
 }
 
-static void add_addresses(struct found *found, struct nl_cache *links,
-			  struct nl_cache *addrs, bool loopback)
+static void found_add_addresses(struct found *found, struct nl_cache *links,
+				struct nl_cache *addrs, bool loopback)
 {
 	struct nl_object *o;
 
@@ -79,12 +79,12 @@ static void add_addresses(struct found *found, struct nl_cache *links,
 		struct urxe_gid *g = &found->gid[found->n];
 		struct rtnl_link *l;
 
-		l = link_of(links, rtnl_addr_get_ifindex(a));
+		l = gid_link(links, rtnl_addr_get_ifindex(a));
 		if (!l)
 			continue;
 		if (!(rtnl_link_get_flags(l) & IFF_LOOPBACK) != loopback &&
-		    to_gid(a, g->raw) && !is_link_local(g->raw)) {
-			set_if(g, l);
+		    gid_from_addr(a, g->raw) && !gid_is_link_local(g->raw)) {
+			gid_set_interface(g, l);
 			found->n++;
 		}
 		rtnl_link_put(l);
@@ -92,23 +92,23 @@ static void add_addresses(struct found *found, struct nl_cache *links,
 }
 
 /* The real link-local address of an interface, if it has one. */
-static bool real_link_local(struct nl_cache *addrs, int ifindex,
-			    uint8_t raw[16])
+static bool gid_link_local_of(struct nl_cache *addrs, int ifindex,
+			      uint8_t raw[16])
 {
 	struct nl_object *o;
 
 	for (o = nl_cache_get_first(addrs); o; o = nl_cache_get_next(o)) {
 		struct rtnl_addr *a = (struct rtnl_addr *)o;
 
-		if (rtnl_addr_get_ifindex(a) == ifindex && to_gid(a, raw) &&
-		    is_link_local(raw))
+		if (rtnl_addr_get_ifindex(a) == ifindex &&
+		    gid_from_addr(a, raw) && gid_is_link_local(raw))
 			return true;
 	}
 	return false;
 }
 
 /* fe80:: and the modified EUI-64 of a MAC address. */
-static void mac_link_local(const uint8_t mac[6], uint8_t raw[16])
+static void gid_from_mac(const uint8_t mac[6], uint8_t raw[16])
 {
 	memset(raw, 0, 16);
 	raw[0] = 0xfe;
@@ -121,7 +121,7 @@ static void mac_link_local(const uint8_t mac[6], uint8_t raw[16])
 	memcpy(raw + 13, mac + 3, 3);
 }
 
-static bool is_ethernet(struct rtnl_link *l)
+static bool link_is_ethernet(struct rtnl_link *l)
 {
 	struct nl_addr *mac = rtnl_link_get_addr(l);
 
@@ -130,8 +130,8 @@ static bool is_ethernet(struct rtnl_link *l)
 	       nl_addr_get_len(mac) == 6;
 }
 
-static void add_link_local(struct urxe_fabric *f, struct found *found,
-			   struct nl_cache *links, struct nl_cache *addrs)
+static void found_add_link_local(struct urxe_fabric *f, struct found *found,
+				 struct nl_cache *links, struct nl_cache *addrs)
 {
 	struct urxe_gid *g = &found->gid[0];
 	struct rtnl_link *first = NULL;
@@ -141,18 +141,18 @@ static void add_link_local(struct urxe_fabric *f, struct found *found,
 	for (o = nl_cache_get_first(links); o; o = nl_cache_get_next(o)) {
 		struct rtnl_link *l = (struct rtnl_link *)o;
 
-		if (is_ethernet(l) &&
+		if (link_is_ethernet(l) &&
 		    (!first ||
 		     rtnl_link_get_ifindex(l) < rtnl_link_get_ifindex(first)))
 			first = l;
 	}
 	found->n = 1;
 	if (first) {
-		set_if(g, first);
-		if (!real_link_local(addrs, (int)g->ifindex, g->raw))
-			mac_link_local(nl_addr_get_binary_addr(
-					       rtnl_link_get_addr(first)),
-				       g->raw);
+		gid_set_interface(g, first);
+		if (!gid_link_local_of(addrs, (int)g->ifindex, g->raw))
+			gid_from_mac(nl_addr_get_binary_addr(
+					     rtnl_link_get_addr(first)),
+				     g->raw);
 		return;
 	}
 	g->type = GID_TYPE_ROCE_V2;
@@ -164,7 +164,7 @@ static void add_link_local(struct urxe_fabric *f, struct found *found,
 		g->raw[8 + i] = (uint8_t)(f->dev->node_guid >> (56 - 8 * i));
 }
 
-static int look(struct urxe_fabric *f, struct found *found)
+static int found_collect(struct urxe_fabric *f, struct found *found)
 {
 	struct nl_cache *links, *addrs;
 	struct nl_sock *s;
@@ -179,10 +179,10 @@ static int look(struct urxe_fabric *f, struct found *found)
 		goto out_free_socket;
 	if (rtnl_addr_alloc_cache(s, &addrs) < 0)
 		goto out_free_links;
-	add_link_local(f, found, links, addrs);
-	add_addresses(found, links, addrs, false);
+	found_add_link_local(f, found, links, addrs);
+	found_add_addresses(found, links, addrs, false);
 	if (found->n == 1)
-		add_addresses(found, links, addrs, true);
+		found_add_addresses(found, links, addrs, true);
 	ret = 0;
 	nl_cache_free(addrs);
 out_free_links:
@@ -192,18 +192,19 @@ out_free_socket:
 	return ret;
 }
 
-static bool same(const struct urxe_gid *a, const struct urxe_gid *b)
+static bool gid_same(const struct urxe_gid *a, const struct urxe_gid *b)
 {
 	return !memcmp(a->raw, b->raw, 16) && a->ifindex == b->ifindex &&
 	       a->type == b->type;
 }
 
-static bool filled(const struct urxe_gid *g)
+static bool gid_filled(const struct urxe_gid *g)
 {
 	return atomic_load_explicit(&g->valid, memory_order_relaxed);
 }
 
-static void set(struct urxe_dev *dev, unsigned int i, const struct urxe_gid *g)
+static void gid_table_set(struct urxe_dev *dev, unsigned int i,
+			  const struct urxe_gid *g)
 {
 	struct urxe_gid *e = &dev->gid[i];
 	uint32_t gen =
@@ -224,44 +225,46 @@ static void set(struct urxe_dev *dev, unsigned int i, const struct urxe_gid *g)
 	atomic_store_explicit(&dev->gid_gen, gen, memory_order_release);
 }
 
-static bool in_list(const struct found *found, const struct urxe_gid *g)
+static bool found_has(const struct found *found, const struct urxe_gid *g)
 {
 	unsigned int i;
 
 	for (i = 1; i < found->n; i++)
-		if (same(&found->gid[i], g))
+		if (gid_same(&found->gid[i], g))
 			return true;
 	return false;
 }
 
-static bool in_table(const struct urxe_dev *dev, const struct urxe_gid *g)
+static bool gid_table_has(const struct urxe_dev *dev, const struct urxe_gid *g)
 {
 	unsigned int i;
 
 	for (i = 1; i < URXE_MAX_GID; i++)
-		if (filled(&dev->gid[i]) && same(&dev->gid[i], g))
+		if (gid_filled(&dev->gid[i]) && gid_same(&dev->gid[i], g))
 			return true;
 	return false;
 }
 
 /* Under the lock. */
-static void merge(struct urxe_dev *dev, const struct found *found)
+static void gid_table_merge(struct urxe_dev *dev, const struct found *found)
 {
 	unsigned int i, slot;
 
-	if (!filled(&dev->gid[0]) || !same(&dev->gid[0], &found->gid[0]))
-		set(dev, 0, &found->gid[0]);
+	if (!gid_filled(&dev->gid[0]) ||
+	    !gid_same(&dev->gid[0], &found->gid[0]))
+		gid_table_set(dev, 0, &found->gid[0]);
 	for (slot = 1; slot < URXE_MAX_GID; slot++)
-		if (filled(&dev->gid[slot]) && !in_list(found, &dev->gid[slot]))
-			set(dev, slot, NULL);
+		if (gid_filled(&dev->gid[slot]) &&
+		    !found_has(found, &dev->gid[slot]))
+			gid_table_set(dev, slot, NULL);
 	for (i = 1, slot = 1; i < found->n; i++) {
-		if (in_table(dev, &found->gid[i]))
+		if (gid_table_has(dev, &found->gid[i]))
 			continue;
-		while (slot < URXE_MAX_GID && filled(&dev->gid[slot]))
+		while (slot < URXE_MAX_GID && gid_filled(&dev->gid[slot]))
 			slot++;
 		if (slot == URXE_MAX_GID)
 			return;
-		set(dev, slot, &found->gid[i]);
+		gid_table_set(dev, slot, &found->gid[i]);
 	}
 }
 
@@ -271,13 +274,13 @@ int fabric_refresh_gids(struct urxe_fabric *f)
 	int ret;
 
 	memset(&found, 0, sizeof(found));
-	ret = look(f, &found);
+	ret = found_collect(f, &found);
 	if (ret)
 		return fabric_fail(
 			-ret,
 			"NETLINK_ROUTE does not list the machine's addresses");
 	fabric_lock(f);
-	merge(f->dev, &found);
+	gid_table_merge(f->dev, &found);
 	fabric_unlock(f);
 	return 0;
 }

@@ -42,7 +42,7 @@ bool fabric_get_gid(const struct urxe_dev *dev, uint32_t index,
 	return false;
 }
 
-static bool is_v4(const uint8_t raw[16])
+static bool gid_is_v4(const uint8_t raw[16])
 {
 	static const uint8_t prefix[12] = { [10] = 0xff, [11] = 0xff };
 
@@ -54,7 +54,7 @@ bool fabric_main_gid(const struct urxe_dev *dev, struct urxe_gid *out)
 	uint32_t i;
 
 	for (i = 0; i < URXE_MAX_GID; i++)
-		if (fabric_get_gid(dev, i, out) && is_v4(out->raw) &&
+		if (fabric_get_gid(dev, i, out) && gid_is_v4(out->raw) &&
 		    out->raw[12] != 127)
 			return true;
 	for (i = 0; i < URXE_MAX_GID; i++)

@@ -12,8 +12,8 @@ struct port_event {
 	uint32_t type, zero;
 };
 
-static void tell(struct urxe_fabric *f, uint32_t slot,
-		 const struct port_event *event)
+static void port_event_send(struct urxe_fabric *f, uint32_t slot,
+			    const struct port_event *event)
 {
 	struct urxe_ctx_slot *c = &f->dev->ctx[slot];
 	uint32_t gen = atomic_load_explicit(&c->gen, memory_order_relaxed);
@@ -53,7 +53,7 @@ int fabric_set_port(struct urxe_fabric *f, bool up)
 	for (slot = 0; !same && slot < URXE_MAX_CTX; slot++)
 		if (atomic_load_explicit(&f->dev->ctx[slot].state,
 					 memory_order_relaxed) == URXE_CTX_LIVE)
-			tell(f, slot, &event);
+			port_event_send(f, slot, &event);
 	fabric_unlock(f);
 	return same;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Connection identifiers; fabric/cm.h has their tables. */
+/* Connection identifiers; shared/cm_tables.h has their tables. */
 #define _GNU_SOURCE
 #include <string.h>
 #include <sys/mman.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
  * /dev/infiniband/rdma_cm: the commands that librdmacm writes, over the
- * fabric's connection manager (fabric/cm.h).
+ * connection manager (cm/cm.h).
  */
 #ifndef URXE_SHIM_UCMA_H
 #define URXE_SHIM_UCMA_H

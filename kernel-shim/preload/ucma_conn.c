@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Connecting and disconnecting; the rules are fabric/cm_conn.c's. */
+/* Connecting and disconnecting; the rules are cm/conn.c's. */
 #include "ucma.h"
 
 int ucma_connect(struct ucma *u)

@@ -147,7 +147,7 @@ enum cm_flags {
 	CM_F_AFONLY_SET = 16,
 	CM_F_AFONLY = 32,
 	CM_F_TIMEOUT_SET = 64,
-	CM_F_PARKED = 128, /* REQ_SENT to a listener whose backlog is full */
+	CM_F_PARKED = 128, /* its request waits for a listener with room */
 	CM_F_SRQ = 256,
 	CM_F_PATH = 512, /* it has one: path_* */
 	CM_F_HOST = 1024 /* the host's rdma_cm has it alone */

@@ -178,7 +178,7 @@ struct urxe_dev {
 	_Atomic uint32_t gid_gen; /* raised by each change of gid[] */
 	_Atomic uint32_t dm_kind; /* enum urxe_dm_kind */
 	uint32_t ctx_next;
-	_Atomic uint32_t deaths; /* contexts that were buried so far */
+	_Atomic uint32_t deaths; /* contexts reaped so far */
 	_Atomic uint64_t counter[URXE_CNT_COUNT];
 	struct urxe_gid gid[URXE_MAX_GID];
 	struct urxe_ctx_slot ctx[URXE_MAX_CTX];
@@ -231,7 +231,7 @@ enum urxe_mem_kind {
 	URXE_MEM_PRIVATE, /* memory of process pid, reached by its address */
 	URXE_MEM_DM, /* in the DM heap, at offset va */
 	URXE_MEM_FILE, /* shared mapping of a file that peers may map, too */
-	URXE_MEM_NULL, /* the null MR: reads zero, swallows writes */
+	URXE_MEM_NULL, /* the null MR: reads zero, ignores writes */
 };
 
 #define URXE_MR_IS_MW 1u /* a memory window */
