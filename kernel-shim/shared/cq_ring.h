@@ -33,7 +33,7 @@
  * beyond p was claimed: the old ring ends at p, for good.  A full ring has no
  * free slot to end with; the resizer makes one by polling into its backlog.
  * A producer that meets MOVED goes on in next_ring.  Then the resizer stores
- * ring (seq_cst) and waits for the guards (quiesce.h).  A producer loads ring
+ * ring (seq_cst) and waits for the guards (guard.h).  A producer loads ring
  * anew (seq_cst) for each completion, its guard up: so after that wait nobody
  * comes to the old ring any more.  The resizer polls it up to p into the
  * backlog, waiting for what is CLAIMED unless the claimer is dead, and frees

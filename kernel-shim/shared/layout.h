@@ -244,7 +244,7 @@ enum urxe_mem_kind {
  * What a key names: a memory region or a memory window, in one cache line.
  * `live` is the key with bit 32 set while the entry may be used, else 0; it is
  * stored last at registration (release) and cleared first at deregistration,
- * which then waits until no requester is inside (provider/engine/quiesce.h).
+ * which then waits until no requester is inside (guard.h).
  */
 struct urxe_key {
 	_Atomic uint64_t live;
@@ -282,7 +282,7 @@ struct urxe_file {
 };
 static_assert(sizeof(struct urxe_file) == 256, "fixed");
 
-/* A completion queue entry. The word's protocol stands in provider/engine/cq_ring.h */
+/* A completion queue entry. The word's protocol stands in cq_ring.h */
 #define URXE_CQE_INLINE 80
 #define URXE_CQE_SRQ 0x80 /* a receive of an SRQ */
 #define URXE_CQE_IPV4 0x80 /* a datagram that came over IPv4 */
@@ -347,12 +347,12 @@ struct urxe_sge {
 struct urxe_recv {
 	uint64_t wr_id;
 	uint16_t num_sge;
-	uint16_t ticket; /* where several take receives: see provider/engine/rq.h */
+	uint16_t ticket; /* where several take receives: see rq_ring.h */
 	struct urxe_sge sge[];
 };
 
 /*
- * A receive ring: the RQ of a QP, or an SRQ.  See provider/engine/rq.h.
+ * A receive ring: the RQ of a QP, or an SRQ.  See rq_ring.h.
  */
 struct urxe_rq_sh {
 	/* offset in the arena | log2(slots); 0: no receive queue */
@@ -456,7 +456,7 @@ struct urxe_pd_sh {
 
 /*
  * Copy path 4: what requesters that may not reach a process's private memory
- * ask its bounce thread to copy.  The protocol stands in provider/engine/bounce.h.
+ * ask its bounce thread to copy.  The protocol stands in bounce_slot.h.
  */
 #define URXE_BOUNCERS 8 /* processes that share a context */
 #define URXE_BOUNCE_SLOTS 8

@@ -15,6 +15,8 @@
 #define SPINS 2000
 #define YIELD_NS 40000
 
+#define BOUNCE_LOOK_NS 20000000ull /* how often a life is doubted */
+
 /* One request in the making. */
 struct ask {
 	struct urxe_context *ctx;

@@ -1,74 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/*
- * Copy path 4: private memory of a process that the system does not let us
- * reach.  A thread of that process, the *bouncer*, copies between its memory
- * and a ring in its context's arena, which the requester has mapped.
- *
- *	requester		slot.word	bouncer
- *	claims a slot		FREE -> FILLING
- *	fills it, rings		     -> POSTED
- *				     -> SERVING	checks the keys, copies
- *				     -> DONE	rings back
- *	takes the answer	     -> FREE
- *
- * A slot's word holds the state, the requester's context (slot and
- * generation) and a count that each claim raises; every step but the
- * bouncer's last is a compare-and-swap from the word that was expected, so
- * nobody takes another's slot for his own.
- *
- * The requester waits where it is, in ibv_post_send, its guard up.  That is
- * sound because the bouncer waits for nobody: it takes no lock, executes no
- * work requests and has no other duty; not even the memory of its ring comes
- * from a heap with a lock.  So two processes may bounce to each other, or a
- * service thread may do it, and no circle can close.
- *
- * Deaths.  The bouncer holds a robust mutex as long as it lives: a requester
- * that waits tries it now and then, and has no answer from a dead one, as from
- * a NIC that is gone.  What a dead requester left FILLING or DONE is taken by
- * the next; what it POSTED is done in whole, or not at all.
- *
- * A bouncer that lives but does not run (SIGSTOP, a debugger) is waited for
- * as long as BOUNCE_PATIENCE_NS; then the slot is taken back, which only
- * works before SERVING, and to the requester nobody answered: the QP's own
- * timers take over, and `stuck` spares the others the wait.  A request that
- * must not be given up, because a receive was consumed for it, is *committed*
- * and waits until the end; the requester pings first.
- *
- * The bouncer trusts no requester.  It is at_work (presence.h) from before it
- * takes a slot until it is done; meanwhile the keys and ranges are looked up
- * again.  Whoever takes a key, a QP or a receive away waits for it after the
- * guards (bounce_quiesce), for a requester may have been killed in the middle
- * of its request.  And it copies with preadv and pwritev between the arena's
- * file and its memory: where a page is missing they fail, and they are allowed
- * where process_vm_* is not.
- */
+/* Copy path 4; the protocol is in shared/bounce_slot.h. */
 #ifndef URXE_BOUNCE_H
 #define URXE_BOUNCE_H
 
+#include "shared/bounce_slot.h"
 #include "transfer.h"
-
-enum bounce_state {
-	BOUNCE_FREE,
-	BOUNCE_FILLING,
-	BOUNCE_POSTED,
-	BOUNCE_SERVING,
-	BOUNCE_DONE,
-};
-
-/* state (3) | context slot (9) << 3 | generation (31) << 12 | count << 43 */
-#define BOUNCE_COUNT_ONE (1ull << 43)
-#define BOUNCE_STATE(word) ((enum bounce_state)((word)&7))
-#define BOUNCE_OWNER(word) ((uint32_t)((word) >> 3 & 511))
-#define BOUNCE_GEN(word) ((uint32_t)((word) >> 12 & 0x7fffffff))
-static_assert(URXE_MAX_CTX == 512, "9 bits");
-
-static inline uint64_t bounce_word(uint64_t old, enum bounce_state state)
-{
-	return (old & ~7ull) | state;
-}
-
-#define BOUNCE_PATIENCE_NS 500000000ull
-#define BOUNCE_LOOK_NS 20000000ull /* how often a life is doubted */
 
 /* bounce.c: the requester ------------------------------------------------- */
 

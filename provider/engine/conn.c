@@ -8,23 +8,32 @@
 #include "qp.h"
 #include "service.h"
 
+/* rx holds its peer while it is a view of a queue. */
+static void rx_close(struct urxe_rx *rx)
+{
+	cq_view_fini(&rx->cq);
+	if (rx->cq.peer)
+		peer_put(rx->cq.peer);
+	rx->cq.peer = NULL;
+}
+
 void conn_drop(struct urxe_conn *c)
 {
 	if (!c->peer)
 		return;
-	cq_view_fini(&c->rx.cq);
-	if (c->rx.peer)
-		peer_put(c->rx.peer);
+	rx_close(&c->rx);
 	peer_put(c->peer);
 	c->peer = NULL;
 	c->sh = NULL;
-	c->rx.peer = NULL;
 	c->srqn = 0;
 }
 
-/* SRQ index of p's context; its completions go to CQ cq. */
-static bool conn_view_srq(struct urxe_qp *qp, struct urxe_rx *rx,
-		     struct urxe_peer *p, uint32_t index, uint32_t cq)
+/*
+ * SRQ index of p's context; its completions go to CQ cq.  Then rx holds p, of
+ * which the caller gives it a reference.
+ */
+static bool rx_view_srq(struct urxe_qp *qp, struct urxe_rx *rx,
+			struct urxe_peer *p, uint32_t index, uint32_t cq)
 {
 	struct urxe_srq_sh *srq;
 
@@ -43,18 +52,18 @@ static bool conn_view_srq(struct urxe_qp *qp, struct urxe_rx *rx,
 	return true;
 }
 
-static bool conn_open_rx(struct urxe_qp *qp, struct urxe_rx *rx, struct urxe_peer *p,
+static bool rx_open(struct urxe_qp *qp, struct urxe_rx *rx, struct urxe_peer *p,
 		    struct urxe_qp_sh *sh)
 {
 	rx->srq = NULL;
 	rx->shared = sh->type == IBV_QPT_UD;
-	rx->peer = NULL;
 	rx->rq.ring = NULL;
+	rx->cq.peer = NULL;
 	atomic_store_explicit(&rx->cq.event_fd, -1, memory_order_relaxed);
 	if (sh->type == IBV_QPT_XRC_RECV)
 		return true; /* each request names its SRQ */
 	if (sh->srq) {
-		if (!conn_view_srq(qp, rx, p, sh->srq - 1, sh->recv_cq))
+		if (!rx_view_srq(qp, rx, p, sh->srq - 1, sh->recv_cq))
 			return false;
 	} else {
 		rx->pd = sh->pd;
@@ -62,8 +71,8 @@ static bool conn_open_rx(struct urxe_qp *qp, struct urxe_rx *rx, struct urxe_pee
 		    !cq_view_init(&rx->cq, p, sh->recv_cq, qp->ctx->slot))
 			return false;
 	}
-	rx->peer = peer_get(p->fabric, p->slot, p->gen);
-	return rx->peer;
+	peer_get(p->fabric, p->slot, p->gen);
+	return true;
 }
 
 /* An initiator talks to a target, all others to their like. */
@@ -87,7 +96,7 @@ bool conn_open(struct urxe_qp *qp, struct urxe_conn *c, uint32_t qpn,
 		return false;
 	sh = &p->arena->qp[qpn_index(qpn)];
 	if (sh->type != other_end(qp->type) ||
-	    !conn_open_rx(qp, &c->rx, p, sh)) {
+	    !rx_open(qp, &c->rx, p, sh)) {
 		peer_put(p);
 		return false;
 	}
@@ -104,19 +113,19 @@ bool conn_open(struct urxe_qp *qp, struct urxe_conn *c, uint32_t qpn,
 /* Is the SRQ that rx is a view of still there, and its owner? */
 static bool conn_srq_holds(struct urxe_fabric *f, const struct urxe_rx *rx)
 {
-	const struct urxe_ctx_slot *owner = &f->dev->ctx[rx->peer->slot];
+	const struct urxe_ctx_slot *owner = &f->dev->ctx[rx_peer(rx)->slot];
 
 	return atomic_load_explicit(&rx->srq->live, memory_order_seq_cst) ==
 		       rx->srq_live &&
 	       atomic_load_explicit(&owner->gen, memory_order_relaxed) ==
-		       rx->peer->gen &&
+		       rx_peer(rx)->gen &&
 	       atomic_load_explicit(&owner->state, memory_order_relaxed) ==
 		       URXE_CTX_LIVE;
 }
 
 static bool conn_has_srq(struct urxe_qp *qp, struct urxe_conn *c, uint32_t srqn)
 {
-	return c->rx.peer && c->srqn == srqn &&
+	return rx_peer(&c->rx) && c->srqn == srqn &&
 	       conn_srq_holds(qp->ctx->fabric, &c->rx);
 }
 
@@ -139,17 +148,13 @@ static bool conn_open_srq(struct urxe_qp *qp, struct urxe_conn *c, uint32_t srqn
 						   memory_order_relaxed));
 	if (!p)
 		return false;
-	cq_view_fini(&c->rx.cq);
-	if (c->rx.peer)
-		peer_put(c->rx.peer);
-	c->rx.peer = NULL;
+	rx_close(&c->rx);
 	srq = &p->arena->srq[URXE_SRQN_INDEX(srqn)];
 	if (srq->type != IBV_SRQT_XRC || srq->xrcd != c->sh->xrcd ||
-	    !conn_view_srq(qp, &c->rx, p, URXE_SRQN_INDEX(srqn), srq->cq)) {
+	    !rx_view_srq(qp, &c->rx, p, URXE_SRQN_INDEX(srqn), srq->cq)) {
 		peer_put(p);
 		return false;
 	}
-	c->rx.peer = p;
 	c->srqn = srqn;
 	/* XRC requests are in the protection domain of the SRQ they name */
 	c->pd = srq->pd;

@@ -17,7 +17,6 @@ struct urxe_wqe;
  * may be another process's.
  */
 struct urxe_rx {
-	struct urxe_peer *peer; /* of the queue */
 	uint32_t pd; /* that its lkeys must be of */
 	struct urxe_rq_view rq;
 	struct urxe_cq_view cq;
@@ -26,6 +25,12 @@ struct urxe_rx {
 	uint32_t srq_index;
 	uint32_t srq_live; /* what srq->live was */
 };
+
+/* The queue's context; NULL: XRC, and no request came yet. */
+static inline struct urxe_peer *rx_peer(const struct urxe_rx *rx)
+{
+	return rx->cq.peer;
+}
 
 struct urxe_conn {
 	struct urxe_peer *peer; /* NULL: not resolved */
@@ -47,7 +52,7 @@ void conn_drop(struct urxe_conn *c);
 /* Whose keys a request names: in XRC those of the SRQ's context. */
 static inline struct urxe_peer *conn_key_peer(const struct urxe_conn *c)
 {
-	return c->srqn ? c->rx.peer : c->peer;
+	return c->srqn ? rx_peer(&c->rx) : c->peer;
 }
 
 /*

@@ -39,17 +39,20 @@ bool cq_view_init(struct urxe_cq_view *v, struct urxe_peer *peer,
 {
 	struct cq_ring ring;
 
+	v->peer = NULL;
 	if (index >= URXE_MAX_CQ)
 		return false;
-	v->peer = peer;
 	v->sh = &peer->arena->cq[index];
 	v->owner = owner;
 	atomic_store_explicit(&v->event_fd, -1, memory_order_relaxed);
-	return atomic_load_explicit(&v->sh->live, memory_order_acquire) &&
-	       cq_ring_at(peer->arena, v->sh,
-			  atomic_load_explicit(&v->sh->ring,
-					       memory_order_relaxed),
-			  &ring);
+	if (!atomic_load_explicit(&v->sh->live, memory_order_acquire) ||
+	    !cq_ring_at(peer->arena, v->sh,
+			atomic_load_explicit(&v->sh->ring,
+					     memory_order_relaxed),
+			&ring))
+		return false;
+	v->peer = peer;
+	return true;
 }
 
 void cq_view_fini(struct urxe_cq_view *v)

@@ -5,7 +5,7 @@
  * ibv_post_send puts WRs into the send queue and runs it: for each WR the
  * requester resolves its own SGEs, asks the responder's shared state what
  * that NIC would answer (responder.c), copies once (transfer.c) and completes.
- * No other thread takes part.  While it does so its guard is up (quiesce.h).
+ * No other thread takes part.  While it does so its guard is up (guard.h).
  *
  * Consecutive RDMA WRITEs to private memory of another process are collected
  * into one process_vm_writev; they count as executed when they are collected

@@ -230,7 +230,7 @@ static void check_limit(struct urxe_rx *rx, uint32_t left)
 	if (left < limit && atomic_compare_exchange_strong_explicit(
 				    &rx->srq->limit, &limit, 0,
 				    memory_order_acq_rel, memory_order_relaxed))
-		event_raise_srq(rx->peer, rx->srq, IBV_EVENT_SRQ_LIMIT_REACHED);
+		event_raise_srq(rx_peer(rx), rx->srq, IBV_EVENT_SRQ_LIMIT_REACHED);
 }
 
 static bool is_send(uint8_t opcode)
@@ -271,7 +271,7 @@ static enum response take_receive(const struct urxe_qp *qp, struct urxe_rx *rx,
 		if (unlikely(rq->ring_word !=
 			     atomic_load_explicit(&rq->sh->ring,
 						  memory_order_relaxed)) &&
-		    (!rq_view_load(rq, rx->peer->arena) || !rq->ring))
+		    (!rq_view_load(rq, rx_peer(rx)->arena) || !rq->ring))
 			return RESP_RNR;
 		slot = (const void *)(rq->ring +
 				      (uint64_t)(cons & rq->mask) * rq->stride);
@@ -305,6 +305,7 @@ static enum response take_receive(const struct urxe_qp *qp, struct urxe_rx *rx,
 static bool scatter(struct urxe_conn *c, const struct taken *t, uint64_t len,
 		    struct urxe_seg *dst, bool *mapped)
 {
+	struct urxe_peer *p = rx_peer(&c->rx);
 	const struct urxe_key *k;
 	uint64_t n;
 	uint32_t i;
@@ -315,7 +316,7 @@ static bool scatter(struct urxe_conn *c, const struct taken *t, uint64_t len,
 		dst[i].len = n;
 		if (!n)
 			continue;
-		k = mem_lookup(c->rx.peer, t->sge[i].lkey, c->rx.pd,
+		k = mem_lookup(p, t->sge[i].lkey, c->rx.pd,
 			       t->sge[i].addr, n, IBV_ACCESS_LOCAL_WRITE);
 		if (!k) {
 			urxe_why("lkey 0x%x of a receive on QP 0x%x does not cover %llu bytes at 0x%llx with local write access",
@@ -323,7 +324,7 @@ static bool scatter(struct urxe_conn *c, const struct taken *t, uint64_t len,
 				 (unsigned long long)t->sge[i].addr);
 			return false;
 		}
-		mem_reach(c->rx.peer, k, t->sge[i].addr, n, &dst[i]);
+		mem_reach(p, k, t->sge[i].addr, n, &dst[i]);
 		/* a page fault must show before the completion does */
 		*mapped &= dst[i].ptr || k->flags & URXE_MR_ODP;
 		len -= n;
@@ -393,11 +394,13 @@ static uint32_t wqe_of(const struct urxe_rx *rx, const struct taken *t)
 static bool answers(struct urxe_context *ctx, const struct urxe_conn *c,
 		    uint8_t opcode, uint64_t length)
 {
-	return !c->rx.peer ||
-	       likely(!atomic_load_explicit(&c->rx.peer->bounce,
+	struct urxe_peer *p = rx_peer(&c->rx);
+
+	return !p ||
+	       likely(!atomic_load_explicit(&p->bounce,
 					    memory_order_relaxed)) ||
 	       !is_send(opcode) || length <= URXE_CQE_INLINE ||
-	       bounce_answers(ctx, c->rx.peer);
+	       bounce_answers(ctx, p);
 }
 
 enum response responder_receive(struct urxe_qp *qp, struct urxe_conn *c,
