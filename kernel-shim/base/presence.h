@@ -35,6 +35,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "compiler.h"
+
 struct presence {
 	_Atomic uint32_t seq;
 };
@@ -59,7 +61,7 @@ static inline void presence_enter(struct presence *p)
 
 /* For takers of things that owners enter for by presence_enter_private(). */
 void presence_barrier(void);
-extern bool presence_cheap; /* owners need no barrier */
+extern internal bool presence_cheap; /* owners need no barrier */
 
 static inline void presence_enter_private(struct presence *p)
 {

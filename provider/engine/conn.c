@@ -195,6 +195,21 @@ static bool conn_port_up(struct urxe_context *ctx)
 		      URXE_PORT_ACTIVE);
 }
 
+/* The same for the SRQ that an XRC request names. */
+static enum response __attribute__((noinline))
+conn_ready_srq(struct urxe_qp *qp, struct urxe_conn *c, uint32_t srqn,
+	       bool in_use)
+{
+	if (in_use && !conn_has_srq(qp, c, srqn))
+		return RESP_OTHER;
+	if (!conn_open_srq(qp, c, srqn)) {
+		urxe_why("QP 0x%x: 0x%x is no XRC SRQ of the target's domain",
+			 qp->qpn, srqn);
+		return RESP_NAK_INVALID;
+	}
+	return RESP_ACK;
+}
+
 enum response conn_ready(struct urxe_qp *qp, const struct urxe_wqe *w,
 			      bool in_use)
 {
@@ -226,14 +241,7 @@ enum response conn_ready(struct urxe_qp *qp, const struct urxe_wqe *w,
 	}
 	if (likely(qp->type != IBV_QPT_XRC_SEND))
 		return RESP_ACK;
-	if (in_use && !conn_has_srq(qp, c, w->srqn))
-		return RESP_OTHER;
-	if (!conn_open_srq(qp, c, w->srqn)) {
-		urxe_why("QP 0x%x: 0x%x is no XRC SRQ of the target's domain",
-			 qp->qpn, w->srqn);
-		return RESP_NAK_INVALID;
-	}
-	return RESP_ACK;
+	return conn_ready_srq(qp, c, w->srqn, in_use);
 }
 
 bool conn_listens(struct urxe_conn *c, uint32_t qkey)

@@ -11,6 +11,7 @@
 #include "cq_moderate.h"
 #include "event.h"
 #include "log.h"
+#include "observe.h"
 #include "peer.h"
 #include "poll.h"
 #include "process.h"
@@ -21,12 +22,13 @@
 static inline bool cq_ring_at(struct urxe_arena *a, struct urxe_cq_sh *sh,
 			      uint64_t word, struct cq_ring *r)
 {
-	uint64_t offset = URXE_CQ_OFFSET(word), end;
+	uint64_t offset = URXE_CQ_OFFSET(word);
 	uint32_t log = URXE_CQ_LOG(word);
 
-	end = offset + (sizeof(struct urxe_cqe) << log);
-	if (unlikely(log > 18 || offset < URXE_HEAP_OFFSET ||
-		     offset > URXE_ARENA_SIZE || end > URXE_ARENA_SIZE))
+	if (unlikely(log > URXE_CQ_MAX_LOG ||
+		     offset - URXE_HEAP_OFFSET >
+			     URXE_ARENA_SIZE - URXE_HEAP_OFFSET -
+				     (sizeof(struct urxe_cqe) << log)))
 		return false;
 	r->entry = (struct urxe_cqe *)(void *)((char *)a + offset);
 	r->mask = (1u << log) - 1;
@@ -84,32 +86,40 @@ static bool cq_no_room(struct urxe_cq_view *v, struct urxe_cqe_ref *ref)
 	return false;
 }
 
+static inline enum cq_claim cq_claim(struct urxe_cq_view *v, uint64_t word,
+				     struct urxe_cqe_ref *ref)
+{
+	struct cq_ring ring;
+
+	if (unlikely(!cq_ring_at(v->peer->arena, v->sh, word, &ring)))
+		return CQ_MOVED; /* to nowhere */
+	return cq_ring_claim(&ring, v->owner, &ref->slot);
+}
+
+/* The ring is full, or it was resized. */
+static bool __attribute__((noinline))
+cq_begin_late(struct urxe_cq_view *v, enum cq_claim got,
+	      struct urxe_cqe_ref *ref)
+{
+	/* no second resize gets past our guard */
+	if (got == CQ_MOVED)
+		got = cq_claim(v, atomic_load_explicit(&v->sh->next_ring,
+						       memory_order_relaxed),
+			       ref);
+	return got == CQ_FULL ? cq_no_room(v, ref) : got == CQ_CLAIMED;
+}
+
 bool cq_begin(struct urxe_cq_view *v, struct urxe_cqe_ref *ref)
 {
 	struct urxe_cq_sh *sh = v->sh;
-	struct cq_ring ring;
-	uint64_t word;
-	int hop;
+	enum cq_claim got;
 
 	if (unlikely(atomic_load_explicit(&sh->error, memory_order_relaxed)))
 		return false;
 	/* seq_cst: after our guard went up, see cq_ring.h */
-	word = atomic_load_explicit(&sh->ring, memory_order_seq_cst);
-	/* no second resize gets past our guard */
-	for (hop = 0; hop < 2; hop++) {
-		if (unlikely(!cq_ring_at(v->peer->arena, sh, word, &ring)))
-			return false;
-		switch (cq_ring_claim(&ring, v->owner, &ref->slot)) {
-		case CQ_CLAIMED:
-			return true;
-		case CQ_FULL:
-			return cq_no_room(v, ref);
-		case CQ_MOVED:
-			word = atomic_load_explicit(&sh->next_ring,
-						    memory_order_relaxed);
-		}
-	}
-	return false;
+	got = cq_claim(v, atomic_load_explicit(&sh->ring, memory_order_seq_cst),
+		       ref);
+	return likely(got == CQ_CLAIMED) || cq_begin_late(v, got, ref);
 }
 
 uint64_t cq_clock(void)
@@ -158,6 +168,7 @@ void cq_end(struct urxe_cq_view *v, const struct urxe_cqe_ref *ref,
 	struct urxe_cqe *e = ref->slot.cqe;
 	bool failed = e->status != IBV_WC_SUCCESS;
 
+	observe_completion(e);
 	if (unlikely(v->sh->flags & URXE_CQ_TIMESTAMP))
 		e->timestamp = cq_clock();
 	if (likely(!v->sh->channel)) {

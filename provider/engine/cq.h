@@ -71,7 +71,7 @@ struct urxe_cq {
 	struct urxe_backlog *backlog; /* what a resize left over, or NULL */
 	uint64_t ring_word; /* struct urxe_cq_sh.ring */
 	struct urxe_cq_view view; /* for our own requesters and flushes */
-	_Atomic uint32_t stalled; /* QPs of this send CQ with a parked WR */
+	_Atomic uint32_t stalled; /* QPs of this send CQ that want attention */
 	struct urxe_qp *send_qps, *recv_qps; /* under ctx->lock */
 	uint64_t hold_until; /* moderation: the service thread's, or 0 */
 	unsigned int refs; /* QPs, under ctx->lock */

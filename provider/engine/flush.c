@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #include "bounce.h"
 #include "event.h"
+#include "flight.h"
 #include "flush.h"
 #include "qp.h"
 #include "quiesce.h"
@@ -12,11 +13,13 @@ void flush_sq(struct urxe_qp *qp)
 	struct urxe_sq *sq = &qp->sq;
 
 	stall_end(qp);
+	flight_cancel(qp);
 	guard_raise(qp->guard); /* we produce into a CQ */
-	for (; sq->comp != sq->prod; sq->comp++)
-		requester_complete(qp, sq->comp, IBV_WC_WR_FLUSH_ERR);
+	for (; sq->done != sq->prod; sq->done++)
+		requester_complete(qp, sq_slot(sq, sq->done),
+				   IBV_WC_WR_FLUSH_ERR);
 	guard_lower(qp->guard);
-	sq->exec = sq->comp;
+	sq->begun = sq->done;
 }
 
 static void flush_recv(struct urxe_qp *qp, uint32_t index)

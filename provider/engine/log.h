@@ -8,7 +8,7 @@
 #include "base/compiler.h"
 #include "fabric/fabric.h"
 
-extern bool urxe_log_on;
+extern internal bool urxe_log_on;
 void urxe_log(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 #define urxe_why(...) \
 	do { \

@@ -5,8 +5,10 @@
 
 #include <stdint.h>
 
-extern int32_t urxe_pid;
-extern uint64_t urxe_pidns; /* inode of its PID namespace; 0: unknown */
+#include "base/compiler.h"
+
+extern internal int32_t urxe_pid;
+extern internal uint64_t urxe_pidns; /* inode of its PID namespace; 0: unknown */
 
 /* At start, and in the child of a fork. */
 void process_identify(void);

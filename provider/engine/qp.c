@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "event.h"
+#include "flight.h"
 #include "poll.h"
 #include "process.h"
 #include "qp.h"
@@ -41,7 +42,7 @@ void qp_fatal(struct urxe_qp *qp)
 
 void qp_drained(struct urxe_qp *qp)
 {
-	if (qp_state(qp) != IBV_QPS_SQD || qp->stall.kind != STALL_NONE)
+	if (qp_state(qp) != IBV_QPS_SQD || qp_is_draining(qp))
 		return;
 	qp->sqd_notify = false;
 	qp_raise(qp, IBV_EVENT_SQ_DRAINED);
@@ -52,6 +53,7 @@ void qp_forget(struct urxe_qp *qp)
 	uint32_t i;
 
 	stall_end(qp);
+	flight_cancel(qp);
 	quiesce(qp->ctx);
 	conn_drop(&qp->conn);
 	for (i = 0; qp->dests && i < UD_DESTS; i++)

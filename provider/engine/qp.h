@@ -32,8 +32,11 @@ struct urxe_qp {
 	uint32_t psn; /* of the next request */
 	uint8_t type; /* enum ibv_qp_type */
 	uint8_t mtu_shift;
+	bool flying; /* the carrier has WRs in flight; the CQ counts it */
 	bool sqd_notify; /* raise SQ_DRAINED when the queue comes to rest */
 	struct urxe_sq sq;
+	const struct urxe_carrier *carrier; /* flight.h; NULL: none */
+	void *carrier_data; /* its own */
 	struct urxe_stall stall;
 	struct urxe_qp_count count;
 	struct urxe_conn conn;
@@ -75,6 +78,12 @@ static inline enum ibv_qp_state qp_state(const struct urxe_qp *qp)
 static inline bool qp_is_unreliable(const struct urxe_qp *qp)
 {
 	return qp->type == IBV_QPT_UC || qp->type == IBV_QPT_UD;
+}
+
+/* In SQD: is a WR that was begun not done yet? */
+static inline bool qp_is_draining(const struct urxe_qp *qp)
+{
+	return qp->stall.kind != STALL_NONE || qp->flying;
 }
 
 static inline bool qp_is_xrc(const struct urxe_qp *qp)

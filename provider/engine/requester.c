@@ -1,43 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * The requester executes the responder.
+ * The requester: it begins the WRs of its send queue in order, and completes
+ * them in order.  Most are carried out when they are begun (execute.c); what
+ * is in flight meanwhile, and what it holds back, is in flight.h.
  *
- * ibv_post_send puts WRs into the send queue and runs it: for each WR the
- * requester resolves its own SGEs, asks the responder's shared state what
- * that NIC would answer (responder.c), copies once (transfer.c) and completes.
- * No other thread takes part.  While it does so its guard is up (guard.h).
- *
- * Consecutive RDMA WRITEs to private memory of another process are collected
- * into one process_vm_writev; they count as executed when they are collected
- * and are completed when the call has returned.  Everything else first sends
- * such a collection off, so that requests stay in order.
+ * Consecutive RDMA WRITEs to private memory of another process are in flight
+ * together, collected into one process_vm_writev.  Everything else first sends
+ * such a collection off.
  */
-#include "bind.h"
 #include "counters.h"
+#include "execute.h"
+#include "flight.h"
 #include "flush.h"
 #include "log.h"
-#include "odp.h"
-#include "qp.h"
+#include "observe.h"
 #include "quiesce.h"
 #include "requester.h"
 #include "responder.h"
 #include "service.h"
-#include "ud.h"
-
-enum verdict {
-	DONE, /* complete it */
-	DROPPED, /* nobody heard it: complete it all the same */
-	COLLECTED, /* completed when the batch is sent */
-	PARKED_RNR,
-	PARKED_TRANSPORT,
-	FAILED, /* with run.status */
-};
-
-/* One pass over the queue. */
-struct run {
-	struct transfer_batch batch;
-	enum ibv_wc_status status; /* of the WR that failed */
-};
 
 /* ------------------------------------------------------- completing */
 
@@ -56,10 +36,9 @@ static const uint8_t wc_opcode[] = {
 	[URXE_WR_ATOMIC_WRITE] = URXE_WC_ATOMIC_WRITE,
 };
 
-void requester_complete(struct urxe_qp *qp, uint32_t index,
+void requester_complete(struct urxe_qp *qp, const struct urxe_wqe *w,
 			enum ibv_wc_status status)
 {
-	const struct urxe_wqe *w = sq_slot(&qp->sq, index);
 	struct urxe_cqe_ref ref;
 	struct urxe_cqe *e;
 
@@ -73,7 +52,7 @@ void requester_complete(struct urxe_qp *qp, uint32_t index,
 	e->byte_len = w->length;
 	e->imm = status; /* vendor_err */
 	e->src_qp = 0;
-	e->wqe = index;
+	e->wqe = qp->sq.done;
 	e->status = status;
 	e->opcode = wc_opcode[w->opcode];
 	e->wc_flags = 0;
@@ -81,16 +60,19 @@ void requester_complete(struct urxe_qp *qp, uint32_t index,
 	cq_end(&qp->scq->view, &ref, false);
 }
 
-void requester_fail(struct urxe_qp *qp, enum ibv_wc_status status)
+/* The oldest WR that is not done failed: the QP breaks. */
+static void requester_break(struct urxe_qp *qp, enum ibv_wc_status status)
 {
+	const struct urxe_wqe *w = sq_slot(&qp->sq, qp->sq.done);
 	bool sqe = qp_is_unreliable(qp);
 
 	urxe_why("QP 0x%x: a send failed: %s (%d)", qp->qpn,
 		 urxe_status_name(status), (int)status);
+	observe(OBSERVE_ANSWERED, qp, w, status);
 	guard_raise(qp->guard); /* we produce into a CQ */
-	requester_complete(qp, qp->sq.comp, status);
+	requester_complete(qp, w, status);
 	guard_lower(qp->guard);
-	qp->sq.comp++;
+	qp->sq.done++;
 	/* IB 10.3.1.6: an unreliable QP goes on receiving */
 	if (!qp_set_error(qp, sqe ? IBV_QPS_SQE : IBV_QPS_ERR))
 		sqe = false; /* a NAK was faster */
@@ -100,10 +82,17 @@ void requester_fail(struct urxe_qp *qp, enum ibv_wc_status status)
 		flush_qp(qp);
 }
 
-/* Work for this side alone: no packet goes out. */
-static bool is_local(const struct urxe_wqe *w)
+void requester_fail(struct urxe_qp *qp, enum ibv_wc_status status)
 {
-	return w->opcode == IBV_WR_BIND_MW || w->opcode == IBV_WR_LOCAL_INV;
+	struct urxe_sq *sq = &qp->sq;
+
+	if (likely(sq->done == sq->begun)) {
+		requester_break(qp, status);
+		return;
+	}
+	/* those before it come first */
+	stall_end(qp);
+	sq_answer(sq, sq->begun++, status);
 }
 
 /* A request was served: the PSNs of its packets are used. */
@@ -122,135 +111,43 @@ static void requester_advance(struct urxe_qp *qp, uint64_t length)
 				      memory_order_relaxed);
 }
 
-/* The WR at comp was served. */
-static void retire(struct urxe_qp *qp)
+/* The oldest WR in flight was served. */
+static inline void retire(struct urxe_qp *qp)
 {
-	const struct urxe_wqe *w = sq_slot(&qp->sq, qp->sq.comp);
+	const struct urxe_wqe *w = sq_slot(&qp->sq, qp->sq.done);
 
-	if (likely(!is_local(w)))
+	observe(OBSERVE_ANSWERED, qp, w, IBV_WC_SUCCESS);
+	if (likely(!wqe_is_local(w)))
 		requester_advance(qp, w->opcode == URXE_WR_FLUSH ? 0 : w->length);
 	if (w->flags & IBV_SEND_SIGNALED)
-		requester_complete(qp, qp->sq.comp, IBV_WC_SUCCESS);
-	qp->sq.comp++;
+		requester_complete(qp, w, IBV_WC_SUCCESS);
+	qp->sq.done++;
 }
 
-/* Everything executed so far was served. */
-static void retire_executed(struct urxe_qp *qp)
+/* Everything that was begun was served. */
+static void retire_begun(struct urxe_qp *qp)
 {
 	if (unlikely(qp->stall.kind != STALL_NONE))
 		stall_end(qp);
-	while (qp->sq.comp != qp->sq.exec)
+	while (qp->sq.done != qp->sq.begun)
 		retire(qp);
 }
 
-/* ------------------------------------------------------- local memory */
-
-/* The WR's bytes.  The number of runs, or -1: a key does not hold. */
-static int gather(struct urxe_qp *qp, const struct urxe_wqe *w, uint32_t access,
-		  struct urxe_seg *seg, bool *mapped)
-{
-	const struct urxe_key *k;
-	int i;
-
-	*mapped = true;
-	if (w->flags & IBV_SEND_INLINE) {
-		seg[0].ptr = (char *)(uintptr_t)w->sge;
-		seg[0].len = w->length;
-		return 1;
-	}
-	for (i = 0; i < w->num_sge; i++) {
-		const struct urxe_sge *s = &w->sge[i];
-
-		seg[i].len = s->length;
-		if (unlikely(!s->length))
-			continue;
-		k = mem_lookup(qp->ctx->self, s->lkey, qp->sh->pd, s->addr,
-			       s->length, access);
-		if (unlikely(!k)) {
-			urxe_why("lkey 0x%x of a send on QP 0x%x does not cover %u bytes at 0x%llx%s",
-				 s->lkey, qp->qpn, s->length,
-				 (unsigned long long)s->addr,
-				 access ? " with local write access" : "");
-			return -1;
-		}
-		if (unlikely(k->flags & URXE_MR_ODP) &&
-		    mem_is_mine(qp->ctx->self, k) &&
-		    !odp_fault(k, s->addr, s->length, access))
-			return -1;
-		mem_reach(qp->ctx->self, k, s->addr, s->length, &seg[i]);
-		*mapped &= seg[i].ptr != NULL;
-	}
-	return w->num_sge;
-}
-
-/* ------------------------------------------------------- answers */
-
-static enum verdict fail(struct run *r, enum ibv_wc_status status)
-{
-	r->status = status;
-	return FAILED;
-}
-
-/*
- * Unreliable connections have no answers: what cannot be served is dropped
- * (IB 9.8.3).  A receive that failed broke the other end all the same.
- */
-static enum verdict unanswered(struct urxe_qp *qp, enum response resp,
-			       bool receive)
-{
-	if (receive && (resp == RESP_NAK_INVALID || resp == RESP_NAK_OPERATION))
-		conn_break(&qp->conn, RESP_NAK_OPERATION);
-	return resp ? DROPPED : DONE;
-}
-
-/* What a response means for the requester; IB 9.7.5.2 and 11.6.2. */
-static enum verdict answered(struct urxe_qp *qp, struct run *r,
-			     enum response resp)
-{
-	if (unlikely(qp->type == IBV_QPT_UC))
-		return unanswered(qp, resp, false);
-	switch (resp) {
-	case RESP_ACK:
-		return DONE;
-	case RESP_RNR:
-		return PARKED_RNR;
-	case RESP_SILENCE:
-	case RESP_NAK_SEQUENCE:
-		return PARKED_TRANSPORT;
-	case RESP_NAK_INVALID:
-		conn_break(&qp->conn, resp);
-		return fail(r, IBV_WC_REM_INV_REQ_ERR);
-	case RESP_NAK_ACCESS:
-		conn_break(&qp->conn, resp);
-		return fail(r, IBV_WC_REM_ACCESS_ERR);
-	case RESP_NAK_OPERATION:
-		conn_break(&qp->conn, resp);
-		return fail(r, IBV_WC_REM_OP_ERR);
-	case RESP_OTHER:
-		break;
-	}
-	return fail(r, IBV_WC_FATAL_ERR);
-}
-
-/*
- * Send the collection off and complete its WRs.  If it stops in the middle,
- * the WRs before that point are complete and the one there has failed.
- */
-static enum verdict send_batch(struct urxe_qp *qp, struct run *r)
+enum verdict requester_send_batch(struct urxe_qp *qp, struct run *r)
 {
 	struct urxe_sq *sq = &qp->sq;
 	enum transfer_status status;
 	uint64_t done;
 
 	if (likely(!r->batch.n))
-		return DONE;
+		return WR_DONE;
 	status = transfer_flush(&r->batch, &done);
 	if (likely(!status) || qp->type == IBV_QPT_UC) {
-		retire_executed(qp);
-		return DONE;
+		retire_begun(qp);
+		return WR_DONE;
 	}
-	while (sq->comp != sq->exec) {
-		uint64_t len = sq_slot(sq, sq->comp)->length;
+	while (sq->done != sq->begun) {
+		uint64_t len = sq_slot(sq, sq->done)->length;
 
 		if (len > done)
 			break;
@@ -258,328 +155,84 @@ static enum verdict send_batch(struct urxe_qp *qp, struct run *r)
 		stall_end(qp);
 		retire(qp);
 	}
-	sq->exec = sq->comp;
+	sq->begun = sq->done;
 	return answered(qp, r, moved(status));
 }
 
-/* ------------------------------------------------------- operations */
+/* ------------------------------------------------------- in flight */
 
-static void collect(struct run *r, const struct urxe_seg *dst,
-		    const struct urxe_seg *src, int n)
+/* May w not be begun while what is in flight is not done? */
+static bool is_held_back(const struct urxe_qp *qp, const struct urxe_wqe *w)
 {
-	uint64_t va = dst->va;
-	int i;
+	const struct urxe_sq *sq = &qp->sq;
+	const struct urxe_wqe *first;
+	uint32_t i;
 
-	r->batch.write = true;
-	for (i = 0; i < n; i++) {
-		if (!src[i].len)
-			continue;
-		transfer_add(&r->batch, dst, src[i].ptr, va, src[i].len);
-		va += src[i].len;
+	if (likely(!qp->carrier)) /* collected WRITEs stay in order */
+		return w->opcode != IBV_WR_RDMA_WRITE;
+	for (i = sq->done; i != sq->begun; i++) {
+		first = sq_slot(sq, i);
+		if (first->answer ? first->answer != IBV_WC_SUCCESS + 1 :
+				    order_holds(first, w) &&
+					    !qp->carrier->follows(qp, first, w))
+			return true;
 	}
+	return false;
 }
 
-static enum verdict do_write(struct urxe_qp *qp, struct run *r,
-			     const struct urxe_wqe *w, bool may_collect)
+static enum verdict flight_begin(struct urxe_qp *qp, struct run *r,
+				 struct urxe_wqe *w)
 {
-	struct urxe_seg src[URXE_MAX_SGE], dst;
-	enum response resp;
-	enum verdict v;
-	bool mapped;
-	int n;
+	w->answer = 0;
+	return qp->carrier->begin(qp, r, w);
+}
 
-	n = gather(qp, w, 0, src, &mapped);
-	if (unlikely(n < 0))
-		return fail(r, IBV_WC_LOC_PROT_ERR);
-	resp = responder_access(&qp->conn, w->rkey, w->remote_addr, w->length,
-				IBV_ACCESS_REMOTE_WRITE, &dst, NULL);
-	if (unlikely(resp))
-		return answered(qp, r, resp);
-	if (unlikely(!w->length))
-		return DONE;
-	if (may_collect && !dst.ptr && dst.pid && mapped) {
-		if (r->batch.n && (transfer_parts(&r->batch, &dst) ||
-				   r->batch.n + n > TRANSFER_IOVS)) {
-			v = send_batch(qp, r);
-			if (v != DONE)
-				return v;
+/* Between the first WR that a carrier has in flight and the last answer. */
+static void flight_count(struct urxe_qp *qp)
+{
+	bool flying = qp->carrier && qp->sq.done != qp->sq.begun;
+
+	if (flying == qp->flying)
+		return;
+	qp->flying = flying;
+	if (!flying) {
+		atomic_fetch_sub_explicit(&qp->scq->stalled, 1,
+					  memory_order_relaxed);
+		return;
+	}
+	atomic_fetch_add_explicit(&qp->scq->stalled, 1, memory_order_relaxed);
+	service_need(qp->ctx);
+}
+
+void flight_answer(struct urxe_qp *qp, uint32_t index,
+		   enum ibv_wc_status status)
+{
+	struct urxe_sq *sq = &qp->sq;
+	const struct urxe_wqe *w;
+
+	sq_answer(sq, index, status);
+	while (sq->done != sq->begun) {
+		w = sq_slot(sq, sq->done);
+		if (!w->answer)
+			break;
+		if (w->answer != IBV_WC_SUCCESS + 1) {
+			requester_break(qp, w->answer - 1);
+			break;
 		}
-		collect(r, &dst, src, n);
-		return COLLECTED;
+		guard_raise(qp->guard); /* we produce into a CQ */
+		retire(qp);
+		guard_lower(qp->guard);
 	}
-	v = send_batch(qp, r); /* earlier ones first */
-	if (unlikely(v != DONE))
-		return v;
-	if (likely(dst.ptr && n == 1 && src[0].ptr)) {
-		transfer_local(dst.ptr, src[0].ptr, w->length);
-		return DONE;
-	}
-	return answered(qp, r, moved(transfer(&dst, src, w->length, qp->ctx)));
+	flight_count(qp);
 }
 
-static enum verdict do_read(struct urxe_qp *qp, struct run *r,
-			    const struct urxe_wqe *w)
+void flight_cancel(struct urxe_qp *qp)
 {
-	struct urxe_seg dst[URXE_MAX_SGE], src;
-	enum response resp;
-	bool mapped;
-
-	if (!qp->attr.max_rd_atomic)
-		return fail(r, IBV_WC_LOC_QP_OP_ERR);
-	if (gather(qp, w, IBV_ACCESS_LOCAL_WRITE, dst, &mapped) < 0)
-		return fail(r, IBV_WC_LOC_PROT_ERR);
-	if (!qp->conn.sh->max_dest_rd_atomic)
-		return answered(qp, r, RESP_NAK_INVALID);
-	resp = responder_access(&qp->conn, w->rkey, w->remote_addr, w->length,
-				IBV_ACCESS_REMOTE_READ, &src, NULL);
-	if (!resp && w->length)
-		resp = moved(transfer(dst, &src, w->length, qp->ctx));
-	return answered(qp, r, resp);
-}
-
-static enum verdict do_atomic(struct urxe_qp *qp, struct run *r,
-			      const struct urxe_wqe *w)
-{
-	struct urxe_seg dst[URXE_MAX_SGE], word, result;
-	const struct urxe_key *key;
-	enum response resp;
-	uint64_t old;
-	bool mapped;
-
-	if (!qp->attr.max_rd_atomic)
-		return fail(r, IBV_WC_LOC_QP_OP_ERR);
-	if (w->length != 8)
-		return fail(r, IBV_WC_LOC_LEN_ERR);
-	if (gather(qp, w, IBV_ACCESS_LOCAL_WRITE, dst, &mapped) < 0)
-		return fail(r, IBV_WC_LOC_PROT_ERR);
-	/* IB 9.4.5: naturally aligned */
-	if (!qp->conn.sh->max_dest_rd_atomic || w->remote_addr & 7)
-		return answered(qp, r, RESP_NAK_INVALID);
-	resp = responder_access(&qp->conn, w->rkey, w->remote_addr, 8,
-				IBV_ACCESS_REMOTE_ATOMIC, &word, &key);
-	/* the key's first byte may itself be misaligned */
-	if (!resp && word.va & 7)
-		resp = RESP_NAK_INVALID;
-	if (!resp)
-		resp = responder_atomic(qp, &qp->conn, &word, key, w, &old);
-	if (!resp) {
-		result.ptr = (char *)&old;
-		result.len = 8;
-		if (transfer_committed(dst, &result, 8, qp->ctx))
-			return fail(r, IBV_WC_LOC_PROT_ERR);
-	}
-	return answered(qp, r, resp);
-}
-
-/* IB A19.4.4: 8 bytes that nobody sees half written. */
-static enum verdict do_atomic_write(struct urxe_qp *qp, struct run *r,
-				    const struct urxe_wqe *w)
-{
-	struct urxe_seg src[URXE_MAX_SGE], dst;
-	enum response resp;
-	uint64_t value;
-	bool mapped;
-
-	if (!qp->attr.max_rd_atomic)
-		return fail(r, IBV_WC_LOC_QP_OP_ERR);
-	if (w->length != 8)
-		return fail(r, IBV_WC_LOC_LEN_ERR);
-	dst.ptr = (char *)&value;
-	dst.len = 8;
-	if (!w->num_sge)
-		memcpy(&value, w->write_data, 8);
-	else if (gather(qp, w, 0, src, &mapped) < 0 ||
-		 transfer_committed(&dst, src, 8, qp->ctx))
-		return fail(r, IBV_WC_LOC_PROT_ERR);
-	if (!qp->conn.sh->max_dest_rd_atomic || w->remote_addr & 7)
-		return answered(qp, r, RESP_NAK_INVALID);
-	src[0].ptr = (char *)&value;
-	src[0].len = 8;
-	resp = responder_access(&qp->conn, w->rkey, w->remote_addr, 8,
-				IBV_ACCESS_REMOTE_WRITE, &dst, NULL);
-	if (!resp)
-		resp = moved(transfer(&dst, src, 8, qp->ctx));
-	return answered(qp, r, resp);
-}
-
-static enum verdict do_flush(struct urxe_qp *qp, struct run *r,
-			     const struct urxe_wqe *w)
-{
-	const uint32_t types = URXE_FLUSH_GLOBAL | URXE_FLUSH_PERSISTENT;
-
-	if (!qp->attr.max_rd_atomic || !w->flush.type ||
-	    w->flush.type & ~types || w->flush.level > URXE_FLUSH_MR)
-		return fail(r, IBV_WC_LOC_QP_OP_ERR);
-	if (!qp->conn.sh->max_dest_rd_atomic)
-		return answered(qp, r, RESP_NAK_INVALID);
-	return answered(qp, r, responder_flush(qp, w));
-}
-
-static enum verdict receive(struct urxe_qp *qp, struct run *r,
-			    const struct urxe_wqe *w,
-			    const struct urxe_seg *src)
-{
-	enum response resp = responder_receive(qp, &qp->conn, w, src, 0);
-
-	if (unlikely(resp && qp->type == IBV_QPT_UC))
-		return unanswered(qp, resp, true);
-	return answered(qp, r, resp);
-}
-
-static enum verdict do_send(struct urxe_qp *qp, struct run *r,
-			    const struct urxe_wqe *w)
-{
-	struct urxe_seg src[URXE_MAX_SGE];
-	bool mapped;
-
-	if (unlikely(gather(qp, w, 0, src, &mapped) < 0))
-		return fail(r, IBV_WC_LOC_PROT_ERR);
-	return receive(qp, r, w, src);
-}
-
-/* The write comes first, but not without a receive to complete. */
-static enum verdict do_write_imm(struct urxe_qp *qp, struct run *r,
-				 const struct urxe_wqe *w)
-{
-	enum verdict v;
-
-	if (!responder_has_receive(&qp->conn))
-		return answered(qp, r, RESP_RNR);
-	v = do_write(qp, r, w, false);
-	return v == DONE ? receive(qp, r, w, NULL) : v;
-}
-
-/*
- * The key is gone before the receive completes.  That takes a wait, with the
- * guard down, so what was found before counts no more; and if meanwhile
- * others emptied the SRQ it is not done again when the WR is tried again.
- */
-static enum verdict do_send_inv(struct urxe_qp *qp, struct run *r,
-				struct urxe_wqe *w)
-{
-	struct urxe_seg src[URXE_MAX_SGE];
-	enum response resp;
-	enum verdict v;
-	bool mapped;
-
-	if (gather(qp, w, 0, src, &mapped) < 0)
-		return fail(r, IBV_WC_LOC_PROT_ERR);
-	if (!responder_has_receive(&qp->conn))
-		return answered(qp, r, RESP_RNR);
-	if (w->inv == URXE_INV_TO_DO) {
-		w->inv = responder_invalidate(qp, &qp->conn, w->imm) ?
-				 URXE_INV_DONE : URXE_INV_FAILED;
-		resp = conn_ready(qp, w, false);
-		if (resp)
-			return answered(qp, r, resp);
-		if (gather(qp, w, 0, src, &mapped) < 0)
-			return fail(r, IBV_WC_LOC_PROT_ERR);
-	}
-	v = receive(qp, r, w, src);
-	/* class J: acknowledged, but the responder's QP is at its end */
-	if (v == DONE && w->inv == URXE_INV_FAILED)
-		conn_break(&qp->conn, RESP_NAK_OPERATION);
-	return v;
-}
-
-/* A datagram goes to each destination that listens, or nowhere. */
-static enum verdict do_datagram(struct urxe_qp *qp, struct run *r,
-				const struct urxe_wqe *w)
-{
-	struct urxe_seg src[URXE_MAX_SGE + 1];
-	bool mapped;
-
-	/* IB 9.8.1: one packet */
-	if (unlikely(w->length > 1ull << qp->mtu_shift))
-		return fail(r, IBV_WC_LOC_LEN_ERR);
-	if (unlikely(gather(qp, w, 0, src + 1, &mapped) < 0))
-		return fail(r, IBV_WC_LOC_PROT_ERR);
-	ud_send(qp, w, src);
-	return DONE;
-}
-
-static enum verdict do_local(struct urxe_qp *qp, struct run *r,
-			     const struct urxe_wqe *w)
-{
-	enum ibv_wc_status status = w->opcode == IBV_WR_BIND_MW ?
-					    bind_execute(qp, w) :
-					    bind_invalidate_local(qp, w->imm);
-
-	return status ? fail(r, status) : DONE;
-}
-
-/* A NIC reads its own memory first: a silent peer does not hide a fault. */
-static bool locally_sound(struct urxe_qp *qp, struct run *r,
-			  const struct urxe_wqe *w)
-{
-	struct urxe_seg seg[URXE_MAX_SGE];
-	uint32_t access = 0;
-	bool mapped;
-
-	switch (w->opcode) {
-	case IBV_WR_ATOMIC_CMP_AND_SWP:
-	case IBV_WR_ATOMIC_FETCH_AND_ADD:
-		if (w->length != 8) {
-			r->status = IBV_WC_LOC_LEN_ERR;
-			return false;
-		}
-		/* fallthrough */
-	case IBV_WR_RDMA_READ:
-		access = IBV_ACCESS_LOCAL_WRITE;
-		if (!qp->attr.max_rd_atomic) {
-			r->status = IBV_WC_LOC_QP_OP_ERR;
-			return false;
-		}
-		break;
-	case URXE_WR_FLUSH:
-		return true;
-	}
-	r->status = IBV_WC_LOC_PROT_ERR;
-	return gather(qp, w, access, seg, &mapped) >= 0;
-}
-
-static enum verdict execute(struct urxe_qp *qp, struct run *r,
-			    struct urxe_wqe *w)
-{
-	enum response resp;
-	enum verdict v;
-
-	if (unlikely(w->length > URXE_MAX_MSG && w->opcode != URXE_WR_FLUSH))
-		return fail(r, IBV_WC_LOC_LEN_ERR);
-	if (unlikely(is_local(w)))
-		return do_local(qp, r, w);
-	if (unlikely(qp->type == IBV_QPT_UD))
-		return do_datagram(qp, r, w);
-	resp = conn_ready(qp, w, r->batch.n);
-	if (unlikely(resp == RESP_OTHER)) {
-		v = send_batch(qp, r);
-		if (v != DONE)
-			return v;
-		resp = conn_ready(qp, w, false);
-	}
-	if (unlikely(resp))
-		return locally_sound(qp, r, w) ? answered(qp, r, resp) : FAILED;
-	switch (w->opcode) {
-	case IBV_WR_RDMA_WRITE:
-		return do_write(qp, r, w, true);
-	case IBV_WR_RDMA_WRITE_WITH_IMM:
-		return do_write_imm(qp, r, w);
-	case IBV_WR_SEND:
-	case IBV_WR_SEND_WITH_IMM:
-		return do_send(qp, r, w);
-	case IBV_WR_RDMA_READ:
-		return do_read(qp, r, w);
-	case IBV_WR_ATOMIC_CMP_AND_SWP:
-	case IBV_WR_ATOMIC_FETCH_AND_ADD:
-		return do_atomic(qp, r, w);
-	case IBV_WR_SEND_WITH_INV:
-		return do_send_inv(qp, r, w);
-	case URXE_WR_ATOMIC_WRITE:
-		return do_atomic_write(qp, r, w);
-	case URXE_WR_FLUSH:
-		return do_flush(qp, r, w);
-	}
-	return fail(r, IBV_WC_LOC_QP_OP_ERR);
+	if (likely(!qp->flying))
+		return;
+	qp->carrier->cancel(qp);
+	qp->sq.begun = qp->sq.done;
+	flight_count(qp);
 }
 
 /* ------------------------------------------------------- the loop */
@@ -587,7 +240,7 @@ static enum verdict execute(struct urxe_qp *qp, struct run *r,
 /* Park, or fail if no retries are allowed.  What could we do about it? */
 static void park(struct urxe_qp *qp, enum verdict v)
 {
-	bool rnr = v == PARKED_RNR;
+	bool rnr = v == WR_RNR;
 
 	if (!stall_begin(qp, rnr ? STALL_RNR : STALL_TRANSPORT)) {
 		requester_fail(qp, rnr ? IBV_WC_RNR_RETRY_EXC_ERR :
@@ -607,37 +260,75 @@ static bool may_run(const struct urxe_qp *qp)
 	enum ibv_qp_state state = qp_state(qp);
 
 	/* draining: what had been started is finished */
-	return state == IBV_QPS_RTS ||
+	return likely(state == IBV_QPS_RTS) ||
 	       (state == IBV_QPS_SQD && qp->stall.kind != STALL_NONE);
+}
+
+/* w was begun, and served at once. */
+static void begun_and_done(struct urxe_qp *qp, const struct run *r)
+{
+	struct urxe_sq *sq = &qp->sq;
+
+	/* completions are in order: not before what is in flight */
+	if (likely(sq->done + 1 == sq->begun)) {
+		retire_begun(qp);
+	} else if (!r->batch.n) {
+		stall_end(qp);
+		sq_answer(sq, sq->begun - 1, IBV_WC_SUCCESS);
+	}
 }
 
 static enum verdict run_queue(struct urxe_qp *qp, struct run *r)
 {
 	struct urxe_sq *sq = &qp->sq;
-	enum verdict v = DONE;
+	enum verdict v = WR_DONE, b;
 	struct urxe_wqe *w;
 
-	while (sq->exec != sq->prod && may_run(qp)) {
-		w = sq_slot(sq, sq->exec);
-		if (r->batch.n && w->opcode != IBV_WR_RDMA_WRITE) {
-			v = send_batch(qp, r);
-			if (unlikely(v != DONE))
-				return v;
+	do {
+		w = sq_slot(sq, sq->begun);
+		if (sq->done != sq->begun && is_held_back(qp, w)) {
+			b = requester_send_batch(qp, r);
+			if (unlikely(b != WR_DONE))
+				return b;
+			if (unlikely(sq->done != sq->begun))
+				return WR_IN_FLIGHT; /* the carrier goes on */
 		}
-		v = execute(qp, r, w);
-		if (unlikely(v > COLLECTED))
+		observe(OBSERVE_LEAVES, qp, w, 0);
+		v = likely(!qp->carrier) ? execute(qp, r, w) :
+					   flight_begin(qp, r, w);
+		if (unlikely(v > WR_IN_FLIGHT))
 			break;
-		sq->exec++;
-		/* completions are in order: not before what is collected */
-		if (v != COLLECTED && !r->batch.n)
-			retire_executed(qp);
-	}
-	if (v > COLLECTED && r->batch.n) {
-		enum verdict b = send_batch(qp, r);
+		sq->begun++;
+		if (v != WR_IN_FLIGHT)
+			begun_and_done(qp, r);
+	} while (sq->begun != sq->prod && may_run(qp));
+	b = requester_send_batch(qp, r);
+	return v > WR_IN_FLIGHT && b == WR_DONE ? v : b;
+}
 
-		return b == DONE ? v : b;
-	}
-	return v > COLLECTED ? v : send_batch(qp, r);
+/* What the run has come to. */
+static void conclude(struct urxe_qp *qp, const struct run *r, enum verdict v)
+{
+	if (unlikely(qp->carrier))
+		flight_count(qp);
+	if (unlikely(qp->count.packets >= COUNTERS_EVERY))
+		counters_flush(qp);
+	if (unlikely(v == WR_RNR || v == WR_SILENT))
+		park(qp, v);
+	else if (unlikely(v == WR_FAILED))
+		requester_fail(qp, r->status);
+	else if (unlikely(qp->sqd_notify))
+		qp_drained(qp);
+}
+
+static void flush_if_broken(struct urxe_qp *qp)
+{
+	enum ibv_qp_state state = qp_state(qp);
+
+	if (state == IBV_QPS_ERR)
+		flush_qp(qp);
+	else if (state == IBV_QPS_SQE)
+		flush_sq(qp);
 }
 
 void requester_run(struct urxe_qp *qp)
@@ -645,28 +336,15 @@ void requester_run(struct urxe_qp *qp)
 	struct run r;
 	enum verdict v;
 
-	if (qp->sq.exec == qp->sq.prod)
+	if (qp->sq.begun == qp->sq.prod)
 		return;
-	switch (qp_state(qp)) {
-	case IBV_QPS_ERR:
-		flush_qp(qp);
+	if (unlikely(!may_run(qp))) {
+		flush_if_broken(qp);
 		return;
-	case IBV_QPS_SQE:
-		flush_sq(qp);
-		return;
-	default:
-		break;
 	}
 	transfer_begin(&r.batch, qp->ctx, false);
 	guard_raise(qp->guard);
 	v = run_queue(qp, &r);
 	guard_lower(qp->guard);
-	if (unlikely(qp->count.packets >= COUNTERS_EVERY))
-		counters_flush(qp);
-	if (unlikely(v == PARKED_RNR || v == PARKED_TRANSPORT))
-		park(qp, v);
-	else if (unlikely(v == FAILED))
-		requester_fail(qp, r.status);
-	else if (unlikely(qp->sqd_notify))
-		qp_drained(qp);
+	conclude(qp, &r, v);
 }

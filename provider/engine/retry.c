@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #include "base/clock.h"
 #include "counters.h"
+#include "flight.h"
 #include "flush.h"
 #include "log.h"
 #include "qp.h"
@@ -73,12 +74,12 @@ void stall_end(struct urxe_qp *qp)
 static void retry(struct urxe_qp *qp, uint64_t now)
 {
 	struct urxe_stall *s = &qp->stall;
-	uint32_t head = qp->sq.exec;
+	uint32_t head = qp->sq.begun;
 	bool expired = now >= s->deadline && s->deadline;
 	enum urxe_stall_kind kind = s->kind;
 
 	requester_run(qp);
-	if (s->kind != kind || qp->sq.exec != head || !expired)
+	if (s->kind != kind || qp->sq.begun != head || !expired)
 		return;
 	s->deadline = now + period(qp);
 	/* it went out again, in vain */
@@ -91,6 +92,29 @@ static void retry(struct urxe_qp *qp, uint64_t now)
 	} else if (kind == STALL_TRANSPORT && !s->left--) {
 		requester_fail(qp, IBV_WC_RETRY_EXC_ERR);
 	}
+}
+
+/* Nobody tells us that a peer became ready: look at least this often. */
+#define TRANSPORT_POLL_NS 1000000
+
+/*
+ * What is parked, or in a carrier's hands, is looked after; qp->lock is held.
+ * Returns when to do so again, UINT64_MAX for never.
+ */
+static uint64_t progress(struct urxe_qp *qp, uint64_t now)
+{
+	uint64_t next = UINT64_MAX;
+
+	if (qp->stall.kind != STALL_NONE)
+		retry(qp, now);
+	if (unlikely(qp->flying))
+		next = qp->carrier->progress(qp, now);
+	if (qp->stall.kind == STALL_TRANSPORT && now + TRANSPORT_POLL_NS < next)
+		next = now + TRANSPORT_POLL_NS;
+	if (qp->stall.kind != STALL_NONE && qp->stall.deadline &&
+	    qp->stall.deadline < next)
+		next = qp->stall.deadline;
+	return next;
 }
 
 /* Whoever holds up a flush is about to leave. */
@@ -119,16 +143,12 @@ void retry_progress(struct urxe_cq *cq)
 		for (qp = cq->send_qps; qp; qp = qp->scq_next) {
 			if (!urxe_trylock_outside(&qp->lock))
 				continue;
-			if (qp->stall.kind != STALL_NONE)
-				retry(qp, now);
+			progress(qp, now);
 			urxe_unlock_outside(&qp->lock);
 		}
 	}
 	pthread_mutex_unlock(&ctx->lock);
 }
-
-/* Nobody tells us that a peer became ready: look at least this often. */
-#define TRANSPORT_POLL_NS 1000000
 
 /* Returns the next deadline of cq's QPs. */
 static uint64_t retry_cq(struct urxe_cq *cq, uint64_t now)
@@ -139,13 +159,7 @@ static uint64_t retry_cq(struct urxe_cq *cq, uint64_t now)
 	for (qp = cq->send_qps; qp; qp = qp->scq_next) {
 		at = now + TRANSPORT_POLL_NS;
 		if (urxe_trylock_outside(&qp->lock)) {
-			if (qp->stall.kind != STALL_NONE)
-				retry(qp, now);
-			if (qp->stall.kind != STALL_TRANSPORT)
-				at = UINT64_MAX;
-			if (qp->stall.kind != STALL_NONE &&
-			    qp->stall.deadline && qp->stall.deadline < at)
-				at = qp->stall.deadline;
+			at = progress(qp, now);
 			urxe_unlock_outside(&qp->lock);
 		}
 		if (at < next)

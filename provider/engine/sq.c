@@ -28,8 +28,8 @@ size_t sq_plan(struct urxe_sq *sq, const struct ibv_qp_cap *cap,
 void sq_reset(struct urxe_sq *sq)
 {
 	sq->prod = 0;
-	sq->exec = 0;
-	sq->comp = 0;
+	sq->begun = 0;
+	sq->done = 0;
 	atomic_store_explicit(&sq->tail, 0, memory_order_relaxed);
 }
 

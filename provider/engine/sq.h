@@ -43,19 +43,19 @@ struct urxe_wqe {
 	uint8_t flags; /* enum ibv_send_flags */
 	uint8_t num_sge;
 	uint8_t inv; /* IBV_WR_SEND_WITH_INV: enum urxe_inv */
+	uint8_t answer; /* in a carrier's flight: enum ibv_wc_status + 1, or 0 */
 	struct urxe_sge sge[]; /* or inline bytes */
 };
 
 /*
- * The send queue, private to its process.  tail <= comp <= exec <= prod:
- * slots below tail are free (their completion was polled), below comp are
- * completed, below exec executed.
+ * The send queue, private to its process.  tail <= done <= begun <= prod: slots
+ * below tail are free (their completion was polled); flight.h has the rest.
  */
 struct urxe_sq {
 	char *ring; /* its maker's */
 	uint32_t mask, stride;
 	uint32_t max_wr, max_sge, max_inline;
-	uint32_t prod, exec, comp;
+	uint32_t prod, begun, done;
 	_Atomic uint32_t tail;
 	bool signal_all;
 };
@@ -67,6 +67,19 @@ static inline struct urxe_wqe *sq_slot(const struct urxe_sq *sq, uint32_t index)
 	return (struct urxe_wqe *)(void *)(sq->ring + (uint64_t)(index &
 								 sq->mask) *
 							  sq->stride);
+}
+
+/* Note what became of the WR in a slot that is in flight. */
+static inline void sq_answer(struct urxe_sq *sq, uint32_t index,
+			     enum ibv_wc_status status)
+{
+	sq_slot(sq, index)->answer = status + 1;
+}
+
+/* Work for this side alone: no packet goes out. */
+static inline bool wqe_is_local(const struct urxe_wqe *w)
+{
+	return w->opcode == IBV_WR_BIND_MW || w->opcode == IBV_WR_LOCAL_INV;
 }
 
 /* The number of bytes that its ring needs, which the caller then gives it. */

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "log.h"
+#include "observe.h"
 #include "qp.h"
 #include "ud.h"
 
@@ -94,6 +95,7 @@ static void ud_deliver(struct urxe_qp *qp, const struct urxe_wqe *w,
 
 	if (!c || !conn_listens(c, ud_qkey(qp, w)))
 		return;
+	observe(OBSERVE_ARRIVES, qp, w, qpn);
 	resp = responder_receive(qp, c, w, src, grh);
 	if (resp == RESP_RNR)
 		urxe_why("a datagram found no receive on QP 0x%x: dropped",

@@ -258,7 +258,7 @@ int urxe_query_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask,
 	if (vqp->opened)
 		xrc_query_qp(vqp, attr);
 	attr->sq_draining = attr->qp_state == IBV_QPS_SQD &&
-			    qp->stall.kind != STALL_NONE;
+			    qp_is_draining(qp);
 	attr->cap = vqp->init.cap;
 	*init = vqp->init;
 	urxe_unlock(&qp->lock);

@@ -1,0 +1,424 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Carrying out a work request: the requester executes the responder.
+ *
+ * It resolves its own SGEs, asks the responder's shared state what that NIC
+ * would answer (conn.c, responder.c) and copies once (transfer.c), all in the
+ * thread that posted or polls, its guard up (guard.h).
+ */
+#include "bind.h"
+#include "execute.h"
+#include "log.h"
+#include "observe.h"
+#include "odp.h"
+#include "quiesce.h"
+#include "requester.h"
+#include "responder.h"
+#include "ud.h"
+
+/* ------------------------------------------------------- local memory */
+
+/* The WR's bytes.  The number of runs, or -1: a key does not hold. */
+static int gather(struct urxe_qp *qp, const struct urxe_wqe *w, uint32_t access,
+		  struct urxe_seg *seg, bool *mapped)
+{
+	const struct urxe_key *k;
+	int i;
+
+	*mapped = true;
+	if (w->flags & IBV_SEND_INLINE) {
+		seg[0].ptr = (char *)(uintptr_t)w->sge;
+		seg[0].len = w->length;
+		return 1;
+	}
+	for (i = 0; i < w->num_sge; i++) {
+		const struct urxe_sge *s = &w->sge[i];
+
+		seg[i].len = s->length;
+		if (unlikely(!s->length))
+			continue;
+		k = mem_lookup(qp->ctx->self, s->lkey, qp->sh->pd, s->addr,
+			       s->length, access);
+		if (unlikely(!k)) {
+			urxe_why("lkey 0x%x of a send on QP 0x%x does not cover %u bytes at 0x%llx%s",
+				 s->lkey, qp->qpn, s->length,
+				 (unsigned long long)s->addr,
+				 access ? " with local write access" : "");
+			return -1;
+		}
+		if (unlikely(k->flags & URXE_MR_ODP) &&
+		    mem_is_mine(qp->ctx->self, k) &&
+		    !odp_fault(k, s->addr, s->length, access))
+			return -1;
+		mem_reach(qp->ctx->self, k, s->addr, s->length, &seg[i]);
+		*mapped &= seg[i].ptr != NULL;
+	}
+	return w->num_sge;
+}
+
+/* ------------------------------------------------------- answers */
+
+static enum verdict execute_fail(struct run *r, enum ibv_wc_status status)
+{
+	r->status = status;
+	return WR_FAILED;
+}
+
+/*
+ * Unreliable connections have no answers: what cannot be served is dropped
+ * (IB 9.8.3).  A receive that failed broke the other end all the same.
+ */
+static enum verdict unanswered(struct urxe_qp *qp, enum response resp,
+			       bool receive)
+{
+	if (receive && (resp == RESP_NAK_INVALID || resp == RESP_NAK_OPERATION))
+		conn_break(&qp->conn, RESP_NAK_OPERATION);
+	return resp ? WR_DROPPED : WR_DONE;
+}
+
+enum verdict answered(struct urxe_qp *qp, struct run *r, enum response resp)
+{
+	if (unlikely(qp->type == IBV_QPT_UC))
+		return unanswered(qp, resp, false);
+	switch (resp) {
+	case RESP_ACK:
+		return WR_DONE;
+	case RESP_RNR:
+		return WR_RNR;
+	case RESP_SILENCE:
+	case RESP_NAK_SEQUENCE:
+		return WR_SILENT;
+	case RESP_NAK_INVALID:
+		conn_break(&qp->conn, resp);
+		return execute_fail(r, IBV_WC_REM_INV_REQ_ERR);
+	case RESP_NAK_ACCESS:
+		conn_break(&qp->conn, resp);
+		return execute_fail(r, IBV_WC_REM_ACCESS_ERR);
+	case RESP_NAK_OPERATION:
+		conn_break(&qp->conn, resp);
+		return execute_fail(r, IBV_WC_REM_OP_ERR);
+	case RESP_OTHER:
+		break;
+	}
+	return execute_fail(r, IBV_WC_FATAL_ERR);
+}
+
+/* ------------------------------------------------------- operations */
+
+static void collect(struct run *r, const struct urxe_seg *dst,
+		    const struct urxe_seg *src, int n)
+{
+	uint64_t va = dst->va;
+	int i;
+
+	r->batch.write = true;
+	for (i = 0; i < n; i++) {
+		if (!src[i].len)
+			continue;
+		transfer_add(&r->batch, dst, src[i].ptr, va, src[i].len);
+		va += src[i].len;
+	}
+}
+
+static enum verdict do_write(struct urxe_qp *qp, struct run *r,
+			     const struct urxe_wqe *w, bool may_collect)
+{
+	struct urxe_seg src[URXE_MAX_SGE], dst;
+	enum response resp;
+	enum verdict v;
+	bool mapped;
+	int n;
+
+	n = gather(qp, w, 0, src, &mapped);
+	if (unlikely(n < 0))
+		return execute_fail(r, IBV_WC_LOC_PROT_ERR);
+	resp = responder_access(&qp->conn, w->rkey, w->remote_addr, w->length,
+				IBV_ACCESS_REMOTE_WRITE, &dst, NULL);
+	if (unlikely(resp))
+		return answered(qp, r, resp);
+	if (unlikely(!w->length))
+		return WR_DONE;
+	if (may_collect && !dst.ptr && dst.pid && mapped) {
+		if (r->batch.n && (transfer_parts(&r->batch, &dst) ||
+				   r->batch.n + n > TRANSFER_IOVS)) {
+			v = requester_send_batch(qp, r);
+			if (v != WR_DONE)
+				return v;
+		}
+		collect(r, &dst, src, n);
+		return WR_IN_FLIGHT;
+	}
+	v = requester_send_batch(qp, r); /* earlier ones first */
+	if (unlikely(v != WR_DONE))
+		return v;
+	if (likely(dst.ptr && n == 1 && src[0].ptr)) {
+		transfer_local(dst.ptr, src[0].ptr, w->length);
+		return WR_DONE;
+	}
+	return answered(qp, r, moved(transfer(&dst, src, w->length, qp->ctx)));
+}
+
+static enum verdict do_read(struct urxe_qp *qp, struct run *r,
+			    const struct urxe_wqe *w)
+{
+	struct urxe_seg dst[URXE_MAX_SGE], src;
+	enum response resp;
+	bool mapped;
+
+	if (!qp->attr.max_rd_atomic)
+		return execute_fail(r, IBV_WC_LOC_QP_OP_ERR);
+	if (gather(qp, w, IBV_ACCESS_LOCAL_WRITE, dst, &mapped) < 0)
+		return execute_fail(r, IBV_WC_LOC_PROT_ERR);
+	if (!qp->conn.sh->max_dest_rd_atomic)
+		return answered(qp, r, RESP_NAK_INVALID);
+	resp = responder_access(&qp->conn, w->rkey, w->remote_addr, w->length,
+				IBV_ACCESS_REMOTE_READ, &src, NULL);
+	if (!resp && w->length)
+		resp = moved(transfer(dst, &src, w->length, qp->ctx));
+	return answered(qp, r, resp);
+}
+
+static enum verdict do_atomic(struct urxe_qp *qp, struct run *r,
+			      const struct urxe_wqe *w)
+{
+	struct urxe_seg dst[URXE_MAX_SGE], word, result;
+	const struct urxe_key *key;
+	enum response resp;
+	uint64_t old;
+	bool mapped;
+
+	if (!qp->attr.max_rd_atomic)
+		return execute_fail(r, IBV_WC_LOC_QP_OP_ERR);
+	if (w->length != 8)
+		return execute_fail(r, IBV_WC_LOC_LEN_ERR);
+	if (gather(qp, w, IBV_ACCESS_LOCAL_WRITE, dst, &mapped) < 0)
+		return execute_fail(r, IBV_WC_LOC_PROT_ERR);
+	/* IB 9.4.5: naturally aligned */
+	if (!qp->conn.sh->max_dest_rd_atomic || w->remote_addr & 7)
+		return answered(qp, r, RESP_NAK_INVALID);
+	resp = responder_access(&qp->conn, w->rkey, w->remote_addr, 8,
+				IBV_ACCESS_REMOTE_ATOMIC, &word, &key);
+	/* the key's first byte may itself be misaligned */
+	if (!resp && word.va & 7)
+		resp = RESP_NAK_INVALID;
+	if (!resp)
+		resp = responder_atomic(qp, &qp->conn, &word, key, w, &old);
+	if (!resp) {
+		result.ptr = (char *)&old;
+		result.len = 8;
+		if (transfer_committed(dst, &result, 8, qp->ctx))
+			return execute_fail(r, IBV_WC_LOC_PROT_ERR);
+	}
+	return answered(qp, r, resp);
+}
+
+/* IB A19.4.4: 8 bytes that nobody sees half written. */
+static enum verdict do_atomic_write(struct urxe_qp *qp, struct run *r,
+				    const struct urxe_wqe *w)
+{
+	struct urxe_seg src[URXE_MAX_SGE], dst;
+	enum response resp;
+	uint64_t value;
+	bool mapped;
+
+	if (!qp->attr.max_rd_atomic)
+		return execute_fail(r, IBV_WC_LOC_QP_OP_ERR);
+	if (w->length != 8)
+		return execute_fail(r, IBV_WC_LOC_LEN_ERR);
+	dst.ptr = (char *)&value;
+	dst.len = 8;
+	if (!w->num_sge)
+		memcpy(&value, w->write_data, 8);
+	else if (gather(qp, w, 0, src, &mapped) < 0 ||
+		 transfer_committed(&dst, src, 8, qp->ctx))
+		return execute_fail(r, IBV_WC_LOC_PROT_ERR);
+	if (!qp->conn.sh->max_dest_rd_atomic || w->remote_addr & 7)
+		return answered(qp, r, RESP_NAK_INVALID);
+	src[0].ptr = (char *)&value;
+	src[0].len = 8;
+	resp = responder_access(&qp->conn, w->rkey, w->remote_addr, 8,
+				IBV_ACCESS_REMOTE_WRITE, &dst, NULL);
+	if (!resp)
+		resp = moved(transfer(&dst, src, 8, qp->ctx));
+	return answered(qp, r, resp);
+}
+
+static enum verdict do_flush(struct urxe_qp *qp, struct run *r,
+			     const struct urxe_wqe *w)
+{
+	const uint32_t types = URXE_FLUSH_GLOBAL | URXE_FLUSH_PERSISTENT;
+
+	if (!qp->attr.max_rd_atomic || !w->flush.type ||
+	    w->flush.type & ~types || w->flush.level > URXE_FLUSH_MR)
+		return execute_fail(r, IBV_WC_LOC_QP_OP_ERR);
+	if (!qp->conn.sh->max_dest_rd_atomic)
+		return answered(qp, r, RESP_NAK_INVALID);
+	return answered(qp, r, responder_flush(qp, w));
+}
+
+static enum verdict receive(struct urxe_qp *qp, struct run *r,
+			    const struct urxe_wqe *w,
+			    const struct urxe_seg *src)
+{
+	enum response resp = responder_receive(qp, &qp->conn, w, src, 0);
+
+	if (unlikely(resp && qp->type == IBV_QPT_UC))
+		return unanswered(qp, resp, true);
+	return answered(qp, r, resp);
+}
+
+static enum verdict do_send(struct urxe_qp *qp, struct run *r,
+			    const struct urxe_wqe *w)
+{
+	struct urxe_seg src[URXE_MAX_SGE];
+	bool mapped;
+
+	if (unlikely(gather(qp, w, 0, src, &mapped) < 0))
+		return execute_fail(r, IBV_WC_LOC_PROT_ERR);
+	return receive(qp, r, w, src);
+}
+
+/* The write comes first, but not without a receive to complete. */
+static enum verdict do_write_imm(struct urxe_qp *qp, struct run *r,
+				 const struct urxe_wqe *w)
+{
+	enum verdict v;
+
+	if (!responder_has_receive(&qp->conn))
+		return answered(qp, r, RESP_RNR);
+	v = do_write(qp, r, w, false);
+	return v == WR_DONE ? receive(qp, r, w, NULL) : v;
+}
+
+/*
+ * The key is gone before the receive completes.  That takes a wait, with the
+ * guard down, so what was found before counts no more; and if meanwhile
+ * others emptied the SRQ it is not done again when the WR is tried again.
+ */
+static enum verdict do_send_inv(struct urxe_qp *qp, struct run *r,
+				struct urxe_wqe *w)
+{
+	struct urxe_seg src[URXE_MAX_SGE];
+	enum response resp;
+	enum verdict v;
+	bool mapped;
+
+	if (gather(qp, w, 0, src, &mapped) < 0)
+		return execute_fail(r, IBV_WC_LOC_PROT_ERR);
+	if (!responder_has_receive(&qp->conn))
+		return answered(qp, r, RESP_RNR);
+	if (w->inv == URXE_INV_TO_DO) {
+		w->inv = responder_invalidate(qp, &qp->conn, w->imm) ?
+				 URXE_INV_DONE : URXE_INV_FAILED;
+		resp = conn_ready(qp, w, false);
+		if (resp)
+			return answered(qp, r, resp);
+		if (gather(qp, w, 0, src, &mapped) < 0)
+			return execute_fail(r, IBV_WC_LOC_PROT_ERR);
+	}
+	v = receive(qp, r, w, src);
+	/* class J: acknowledged, but the responder's QP is at its end */
+	if (v == WR_DONE && w->inv == URXE_INV_FAILED)
+		conn_break(&qp->conn, RESP_NAK_OPERATION);
+	return v;
+}
+
+/* A datagram goes to each destination that listens, or nowhere. */
+static enum verdict do_datagram(struct urxe_qp *qp, struct run *r,
+				const struct urxe_wqe *w)
+{
+	struct urxe_seg src[URXE_MAX_SGE + 1];
+	bool mapped;
+
+	/* IB 9.8.1: one packet */
+	if (unlikely(w->length > 1ull << qp->mtu_shift))
+		return execute_fail(r, IBV_WC_LOC_LEN_ERR);
+	if (unlikely(gather(qp, w, 0, src + 1, &mapped) < 0))
+		return execute_fail(r, IBV_WC_LOC_PROT_ERR);
+	ud_send(qp, w, src);
+	return WR_DONE;
+}
+
+static enum verdict do_local(struct urxe_qp *qp, struct run *r,
+			     const struct urxe_wqe *w)
+{
+	enum ibv_wc_status status = w->opcode == IBV_WR_BIND_MW ?
+					    bind_execute(qp, w) :
+					    bind_invalidate_local(qp, w->imm);
+
+	return status ? execute_fail(r, status) : WR_DONE;
+}
+
+/* A NIC reads its own memory first: a silent peer does not hide a fault. */
+static bool locally_sound(struct urxe_qp *qp, struct run *r,
+			  const struct urxe_wqe *w)
+{
+	struct urxe_seg seg[URXE_MAX_SGE];
+	uint32_t access = 0;
+	bool mapped;
+
+	switch (w->opcode) {
+	case IBV_WR_ATOMIC_CMP_AND_SWP:
+	case IBV_WR_ATOMIC_FETCH_AND_ADD:
+		if (w->length != 8) {
+			r->status = IBV_WC_LOC_LEN_ERR;
+			return false;
+		}
+		/* fallthrough */
+	case IBV_WR_RDMA_READ:
+		access = IBV_ACCESS_LOCAL_WRITE;
+		if (!qp->attr.max_rd_atomic) {
+			r->status = IBV_WC_LOC_QP_OP_ERR;
+			return false;
+		}
+		break;
+	case URXE_WR_FLUSH:
+		return true;
+	}
+	r->status = IBV_WC_LOC_PROT_ERR;
+	return gather(qp, w, access, seg, &mapped) >= 0;
+}
+
+enum verdict execute(struct urxe_qp *qp, struct run *r, struct urxe_wqe *w)
+{
+	enum response resp;
+	enum verdict v;
+
+	if (unlikely(w->length > URXE_MAX_MSG && w->opcode != URXE_WR_FLUSH))
+		return execute_fail(r, IBV_WC_LOC_LEN_ERR);
+	if (unlikely(wqe_is_local(w)))
+		return do_local(qp, r, w);
+	if (unlikely(qp->type == IBV_QPT_UD))
+		return do_datagram(qp, r, w);
+	resp = conn_ready(qp, w, r->batch.n);
+	if (unlikely(resp == RESP_OTHER)) {
+		v = requester_send_batch(qp, r);
+		if (v != WR_DONE)
+			return v;
+		resp = conn_ready(qp, w, false);
+	}
+	if (unlikely(resp))
+		return locally_sound(qp, r, w) ? answered(qp, r, resp) : WR_FAILED;
+	observe(OBSERVE_ARRIVES, qp, w, qp->conn.qpn);
+	switch (w->opcode) {
+	case IBV_WR_RDMA_WRITE:
+		return do_write(qp, r, w, true);
+	case IBV_WR_RDMA_WRITE_WITH_IMM:
+		return do_write_imm(qp, r, w);
+	case IBV_WR_SEND:
+	case IBV_WR_SEND_WITH_IMM:
+		return do_send(qp, r, w);
+	case IBV_WR_RDMA_READ:
+		return do_read(qp, r, w);
+	case IBV_WR_ATOMIC_CMP_AND_SWP:
+	case IBV_WR_ATOMIC_FETCH_AND_ADD:
+		return do_atomic(qp, r, w);
+	case IBV_WR_SEND_WITH_INV:
+		return do_send_inv(qp, r, w);
+	case URXE_WR_ATOMIC_WRITE:
+		return do_atomic_write(qp, r, w);
+	case URXE_WR_FLUSH:
+		return do_flush(qp, r, w);
+	}
+	return execute_fail(r, IBV_WC_LOC_QP_OP_ERR);
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* Carrying out a work request. */
+#ifndef URXE_EXECUTE_H
+#define URXE_EXECUTE_H
+
+#include "qp.h"
+#include "transfer.h"
+
+/* What has become of a WR. */
+enum verdict {
+	WR_DONE, /* complete it */
+	WR_DROPPED, /* nobody heard it: complete it all the same */
+	WR_IN_FLIGHT, /* begun; its answer comes later (flight.h) */
+	WR_RNR, /* the responder has no receive: try again */
+	WR_SILENT, /* nobody answers: try again */
+	WR_FAILED, /* with run.status */
+};
+
+/* One pass over the queue. */
+struct run {
+	struct transfer_batch batch; /* WRITEs that are in flight together */
+	enum ibv_wc_status status; /* of the WR that failed */
+};
+
+/* qp->lock is held and its guard is up. */
+enum verdict execute(struct urxe_qp *qp, struct run *r, struct urxe_wqe *w);
+/* What a response means for the requester; IB 9.7.5.2 and 11.6.2. */
+enum verdict answered(struct urxe_qp *qp, struct run *r, enum response resp);
+
+#endif

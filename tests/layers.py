@@ -1,0 +1,128 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""Which folder uses which, by includes and by the symbols of its objects.
+Prints the edges; fails on one that points up.
+Usage: layers.py SOURCE_ROOT BUILD_ROOT"""
+
+import collections
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+
+# From the bottom up: each folder, and what it may use beside itself.
+SHARED = ["kernel-shim/base", "kernel-shim/shared"]
+FABRIC = SHARED + ["kernel-shim/fabric"]
+CM = FABRIC + ["kernel-shim/cm"]
+PRELOAD = CM + ["kernel-shim/preload"]
+ENGINE = FABRIC + ["provider/engine"]
+VERBS = ENGINE + ["provider/abi/pabi", "provider/verbs"]
+LAYERS = {
+    "kernel-shim/base": [],
+    "kernel-shim/shared": ["kernel-shim/base"],
+    "kernel-shim/fabric": SHARED,
+    "kernel-shim/cm": FABRIC,
+    "kernel-shim/preload": CM,
+    "kernel-shim/preload/tree": PRELOAD,
+    "kernel-shim/preload/netlink": PRELOAD,
+    "kernel-shim/preload/ucma": PRELOAD,
+    "kernel-shim/preload/wrap": PRELOAD + [
+        "kernel-shim/preload/tree", "kernel-shim/preload/netlink",
+        "kernel-shim/preload/ucma"],
+    "provider/abi/pabi": [],
+    "provider/engine": FABRIC,
+    "provider/verbs": ENGINE + ["provider/abi/pabi"],
+    "provider/abi": VERBS,
+    "tools": CM,
+}
+
+
+def sources(root):
+    for top in ("kernel-shim", "provider", "tools"):
+        for path in sorted((root / top).rglob("*.[ch]")):
+            yield path
+
+
+def includes(root, edges):
+    """Includes are named by folder, or stand in the same one."""
+    tops = [root / "kernel-shim", root / "provider"]
+    for path in sources(root):
+        here = path.parent.relative_to(root).as_posix()
+        for name in re.findall(r'#include "([^"]+)"', path.read_text()):
+            for top in [path.parent, *tops]:
+                if (top / name).is_file():
+                    there = (top / name).resolve().parent.relative_to(root)
+                    edges[here, there.as_posix()].add(
+                        f"{path.relative_to(root)} includes {name}")
+                    break
+            else:
+                sys.exit(f"layers: {path}: no {name}")
+
+
+def objects(root, build):
+    """Each object of ours and the folder of its source."""
+    for entry in json.loads((build / "compile_commands.json").read_text()):
+        source = pathlib.Path(os.path.normpath(
+            pathlib.Path(entry["directory"]) / entry["file"]))
+        if source.name == "layout_version.c":
+            yield build / entry["output"], "kernel-shim/fabric"
+        elif root in source.parents:
+            folder = source.parent.relative_to(root).as_posix()
+            if not folder.startswith(("tests", "examples")):
+                yield build / entry["output"], folder
+
+
+def symbols(root, build, edges):
+    defined, wanted = {}, []
+    for obj, folder in objects(root, build):
+        if not obj.exists():
+            continue
+        out = subprocess.run(["nm", "-g", obj], check=True,
+                             capture_output=True, text=True).stdout
+        for kind, name in re.findall(r"^[0-9a-f ]{16} (\w) (\S+)$", out, re.M):
+            if kind in "UwW":
+                wanted.append((folder, obj.name, name))
+            else:
+                defined.setdefault(name, set()).add(folder)
+    if not wanted:
+        sys.exit(f"layers: no objects in {build}")
+    for folder, obj, name in wanted:
+        homes = defined.get(name, set())
+        # the wrappers have the names of libc's functions
+        if len(homes) == 1 and homes != {"kernel-shim/preload/wrap"}:
+            edges[folder, next(iter(homes))].add(f"{obj} needs {name}")
+
+
+def main():
+    root = pathlib.Path(sys.argv[1]).resolve()
+    build = pathlib.Path(sys.argv[2]).resolve()
+    bad = []
+
+    seen = set()
+    for folder, below in LAYERS.items():
+        if not seen.issuperset(below):
+            bad.append(f"the table itself: {folder} stands below what it uses")
+        seen.add(folder)
+
+    edges = collections.defaultdict(set)
+    includes(root, edges)
+    symbols(root, build, edges)
+    for (here, there), uses in sorted(edges.items()):
+        if here == there:
+            continue
+        if here not in LAYERS:
+            bad.append(f"{here} has no place in the table")
+            continue
+        allowed = there in LAYERS[here]
+        print(f"{here} -> {there}: {len(uses)}{'' if allowed else '  UP'}")
+        if not allowed:
+            bad += [f"{here} -> {there}: {use}" for use in sorted(uses)]
+    print("\n".join(dict.fromkeys(bad)))
+    print(f"{len(bad)} edges point up")
+    return 1 if bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
