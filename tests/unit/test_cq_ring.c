@@ -285,9 +285,7 @@ static struct cq_ring ring_of(uint64_t gen)
 }
 
 static _Atomic uint64_t now, next; /* generation: ring of its parity */
-static struct {
-	alignas(URXE_LINE) _Atomic uint32_t seq;
-} guard[PRODUCERS];
+static struct urxe_guard guard[PRODUCERS];
 
 static void put(uint64_t what)
 {
@@ -330,11 +328,9 @@ static void *producer(void *arg)
 			sched_yield();
 		atomic_fetch_sub_explicit(&credits[me], 1,
 					  memory_order_relaxed);
-		atomic_exchange_explicit(&guard[me].seq, 2 * i + 1,
-					 memory_order_seq_cst);
+		presence_enter(&guard[me].requester);
 		put((uint64_t)me << 32 | i);
-		atomic_store_explicit(&guard[me].seq, 2 * i + 2,
-				      memory_order_release);
+		presence_leave(&guard[me].requester);
 	}
 	return NULL;
 }
@@ -366,17 +362,10 @@ static unsigned int poll_ring(uint64_t gen)
 
 static void wait_guards(void)
 {
-	uint32_t seq;
 	int i;
 
-	for (i = 0; i < PRODUCERS; i++) {
-		seq = atomic_load_explicit(&guard[i].seq,
-					   memory_order_seq_cst);
-		while (seq & 1 && atomic_load_explicit(&guard[i].seq,
-						       memory_order_acquire) ==
-					  seq)
-			sched_yield();
-	}
+	for (i = 0; i < PRODUCERS; i++)
+		presence_wait(&guard[i].requester, NULL, NULL);
 }
 
 static void open_ring(uint64_t gen, uint32_t depth)
