@@ -32,26 +32,34 @@ static inline uint64_t cm_min(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
-/* How many entries there may be: no index is greater, whatever is written. */
-static inline uint32_t cm_chans(const struct cm *cm)
-{
-	return cm_min(cm->t->chan_high, CM_MAX_CHAN);
-}
-
-static inline uint32_t cm_ids(const struct cm *cm)
-{
-	return cm_min(cm->t->id_high, CM_MAX_ID);
-}
-
-static inline uint32_t cm_events(const struct cm *cm)
-{
-	return cm_min(cm->t->event_high, CM_MAX_EVENT);
-}
-
-static inline uint32_t cm_mcs(const struct cm *cm)
-{
-	return cm_min(cm->t->mc_high, CM_MAX_MC);
-}
+/*
+ * Of each table: how many entries there may be (no index is greater, whatever
+ * is written); the entry that ref (index + 1) names, NULL if it names nothing
+ * in use; an entry's ref.
+ */
+#define CM_TABLE(kind, max, in_use)                                          \
+	static inline uint32_t cm_##kind##s(const struct cm *cm)             \
+	{                                                                    \
+		return cm_min(cm->t->kind##_high, max);                      \
+	}                                                                    \
+	static inline struct cm_##kind *cm_##kind##_at(struct cm *cm,        \
+						       uint32_t ref)         \
+	{                                                                    \
+		struct cm_##kind *table = cm->t->kind;                       \
+		const uint32_t i = ref - 1;                                  \
+                                                                             \
+		return i < cm_##kind##s(cm) && table[i].in_use ? &table[i] : \
+								 NULL;       \
+	}                                                                    \
+	static inline uint32_t cm_##kind##_ref(struct cm *cm,                \
+					       const struct cm_##kind *e)    \
+	{                                                                    \
+		return (uint32_t)(e - cm->t->kind) + 1;                      \
+	}
+CM_TABLE(chan, CM_MAX_CHAN, state)
+CM_TABLE(id, CM_MAX_ID, used)
+CM_TABLE(event, CM_MAX_EVENT, used)
+CM_TABLE(mc, CM_MAX_MC, used)
 
 /* Each entry that is in use; the body may free it. */
 #define cm_for_each(cm, kind, entry)                              \
@@ -76,20 +84,10 @@ void cm_unlock(struct cm *cm);
 void cm_recover(struct cm *cm);
 /*
  * The last step of each command that may have sent events or found a channel
- * dead: wake who could not be woken, and destroy the ids of dead channels,
- * of which their peers hear.  Who only looks need not.
+ * dead: wake who could not be woken, destroy the ids of dead channels,
+ * and tell their peers.  Who only looks need not.
  */
 void cm_settle(struct cm *cm);
-
-/* Pointers into the tables, NULL if ref (index + 1) names nothing. */
-struct cm_chan *cm_chan_at(struct cm *cm, uint32_t ref);
-struct cm_id *cm_id_at(struct cm *cm, uint32_t ref);
-struct cm_event *cm_event_at(struct cm *cm, uint32_t ref);
-struct cm_mc *cm_mc_at(struct cm *cm, uint32_t ref);
-uint32_t cm_chan_ref(struct cm *cm, const struct cm_chan *c);
-uint32_t cm_id_ref(struct cm *cm, const struct cm_id *id);
-uint32_t cm_event_ref(struct cm *cm, const struct cm_event *e);
-uint32_t cm_mc_ref(struct cm *cm, const struct cm_mc *mc);
 
 /* An unused entry, zeroed but for its generation; NULL: full. */
 struct cm_chan *cm_chan_new(struct cm *cm);
@@ -232,8 +230,8 @@ void cm_got_dreq(struct cm *cm, struct cm_id *id);
 void cm_got_drep(struct cm *cm, struct cm_id *id);
 /*
  * Timers of the ids that process pid looks after, and the life of their
- * peers; settles.  Returns when to do so again, in ns; 0: there is nothing to look
- * after.  next is kept for the next tick.
+ * peers; settles.  Returns when to do so again, in ns; 0: there is nothing to
+ * look after.  next is kept for the next tick.
  */
 uint64_t cm_tick(struct cm *cm, int32_t pid, uint32_t *next);
 void cm_timewait(struct cm *cm, struct cm_id *id);

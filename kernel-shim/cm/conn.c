@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
  * How a connection comes about: REQ, REP and RTU of the IB specification's
- * 12.9, and for UD the request of cm_sidr.c.  A message is a change of the
+ * 12.9, and for UD the request of sidr.c.  A message is a change of the
  * other end's id and an event for it.
  */
 #include <errno.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
  * What datagrams have in the place of connections: the service ID resolution
- * of the IB specification's 12.11.  The request is cm_conn.c's.
+ * of the IB specification's 12.11.  The request is conn.c's.
  */
 #include <errno.h>
 #include <string.h>

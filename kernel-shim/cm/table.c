@@ -111,58 +111,6 @@ void cm_settle(struct cm *cm)
 	cm_chan_reap(cm);
 }
 
-struct cm_chan *cm_chan_at(struct cm *cm, uint32_t ref)
-{
-	struct cm_table *t = cm->t;
-	const uint32_t i = ref - 1;
-
-	return i < cm_chans(cm) && t->chan[i].state ? &t->chan[i] : NULL;
-}
-
-struct cm_id *cm_id_at(struct cm *cm, uint32_t ref)
-{
-	struct cm_table *t = cm->t;
-	const uint32_t i = ref - 1;
-
-	return i < cm_ids(cm) && t->id[i].used ? &t->id[i] : NULL;
-}
-
-struct cm_event *cm_event_at(struct cm *cm, uint32_t ref)
-{
-	struct cm_table *t = cm->t;
-	const uint32_t i = ref - 1;
-
-	return i < cm_events(cm) && t->event[i].used ? &t->event[i] : NULL;
-}
-
-struct cm_mc *cm_mc_at(struct cm *cm, uint32_t ref)
-{
-	struct cm_table *t = cm->t;
-	const uint32_t i = ref - 1;
-
-	return i < cm_mcs(cm) && t->mc[i].used ? &t->mc[i] : NULL;
-}
-
-uint32_t cm_chan_ref(struct cm *cm, const struct cm_chan *c)
-{
-	return (uint32_t)(c - cm->t->chan) + 1;
-}
-
-uint32_t cm_id_ref(struct cm *cm, const struct cm_id *id)
-{
-	return (uint32_t)(id - cm->t->id) + 1;
-}
-
-uint32_t cm_event_ref(struct cm *cm, const struct cm_event *e)
-{
-	return (uint32_t)(e - cm->t->event) + 1;
-}
-
-uint32_t cm_mc_ref(struct cm *cm, const struct cm_mc *mc)
-{
-	return (uint32_t)(mc - cm->t->mc) + 1;
-}
-
 struct cm_ref cm_ref_to(struct cm *cm, const struct cm_id *id)
 {
 	return (struct cm_ref){ cm_id_ref(cm, id), id->gen };
