@@ -19,42 +19,26 @@ size_t cm_addr_size(const union cm_addr *a)
 	}
 }
 
-static bool raw_is_one(const uint8_t raw[16])
+/* An IPv4 address of network net, or else one of zeros that ends in last. */
+static bool addr_is(const union cm_addr *a, uint8_t net, uint8_t last)
 {
-	static const uint8_t one[16] = { [15] = 1 };
+	const uint8_t want[16] = { [15] = last };
+	uint8_t raw[16];
 
-	return !memcmp(raw, one, 16);
-}
-
-static bool raw_is_zero(const uint8_t raw[16])
-{
-	static const uint8_t zero[16];
-
-	return !memcmp(raw, zero, 16);
+	if (a->sa.sa_family == AF_INET)
+		return be32toh(a->in.sin_addr.s_addr) >> 24 == net;
+	cm_addr_raw(a, raw);
+	return !memcmp(raw, want, 16);
 }
 
 bool cm_addr_zero(const union cm_addr *a)
 {
-	switch (a->sa.sa_family) {
-	case AF_INET:
-		return !(be32toh(a->in.sin_addr.s_addr) >> 24);
-	case AF_INET6:
-		return raw_is_zero(a->in6.sin6_addr.s6_addr);
-	default:
-		return raw_is_zero(a->ib.sib_addr);
-	}
+	return addr_is(a, 0, 0);
 }
 
 bool cm_addr_loopback(const union cm_addr *a)
 {
-	switch (a->sa.sa_family) {
-	case AF_INET:
-		return be32toh(a->in.sin_addr.s_addr) >> 24 == 127;
-	case AF_INET6:
-		return raw_is_one(a->in6.sin6_addr.s6_addr);
-	default:
-		return raw_is_one(a->ib.sib_addr);
-	}
+	return addr_is(a, 127, 1);
 }
 
 bool cm_addr_any(const union cm_addr *a)
@@ -64,16 +48,12 @@ bool cm_addr_any(const union cm_addr *a)
 
 bool cm_addr_same(const union cm_addr *a, const union cm_addr *b)
 {
-	if (a->sa.sa_family != b->sa.sa_family)
-		return false;
-	switch (a->sa.sa_family) {
-	case AF_INET:
-		return a->in.sin_addr.s_addr == b->in.sin_addr.s_addr;
-	case AF_INET6:
-		return !memcmp(&a->in6.sin6_addr, &b->in6.sin6_addr, 16);
-	default:
-		return !memcmp(a->ib.sib_addr, b->ib.sib_addr, 16);
-	}
+	uint8_t raw[2][16];
+
+	cm_addr_raw(a, raw[0]);
+	cm_addr_raw(b, raw[1]);
+	return a->sa.sa_family == b->sa.sa_family &&
+	       !memcmp(raw[0], raw[1], 16);
 }
 
 uint16_t cm_addr_port(const union cm_addr *a)

@@ -95,6 +95,7 @@ void cm_chan_free(struct cm *cm, struct cm_chan *c);
 struct cm_id *cm_id_new(struct cm *cm, struct cm_chan *c);
 void cm_id_free(struct cm *cm, struct cm_id *id);
 struct cm_event *cm_event_alloc(struct cm *cm);
+void cm_event_free(struct cm *cm, struct cm_event *e);
 struct cm_mc *cm_mc_new(struct cm *cm);
 
 struct cm_ref cm_ref_to(struct cm *cm, const struct cm_id *id);

@@ -184,7 +184,7 @@ bool cm_event_pop(struct cm *cm, struct cm_chan *c, int fd,
 	if (mc)
 		mc->events_reported++;
 	event_unlink(cm, c, NULL, e);
-	e->used = 0;
+	cm_event_free(cm, e);
 	chan_match_bytes(cm, c, fd);
 	req = cm_deref(cm, e->req);
 	if (id && out->event == CM_EV_CONNECT_REQUEST &&
@@ -221,7 +221,7 @@ static void events_remove(struct cm *cm, struct cm_chan *c, enum match by,
 				req->chan = cm_chan_ref(cm, to);
 			continue;
 		}
-		e->used = 0;
+		cm_event_free(cm, e);
 		if (req)
 			cm_id_destroy(cm, req, -1);
 	}
@@ -332,7 +332,7 @@ void cm_event_rebuild(struct cm *cm)
 		if (c && cm_id_at(cm, e->id))
 			event_insert(cm, c, e);
 		else
-			e->used = 0;
+			cm_event_free(cm, e);
 	}
 	cm_for_each_chan(cm, c)
 		if (c->events)

@@ -98,7 +98,7 @@ void cm_unlock(struct cm *cm)
 
 void cm_recover(struct cm *cm)
 {
-	cm->t->id_low = cm->t->chan_low = 0;
+	cm->t->id_low = cm->t->chan_low = cm->t->event_low = 0;
 	cm->t->dying = 1; /* perhaps */
 	cm_event_rebuild(cm);
 	cm_conn_recover(cm);
@@ -123,42 +123,44 @@ struct cm_id *cm_deref(struct cm *cm, struct cm_ref ref)
 	return id && id->gen == ref.gen ? id : NULL;
 }
 
-/* Give memory to the entries of a table up to and with index. */
-static bool table_grow(struct cm *cm, uint32_t *high, uint32_t index,
-		       uint32_t max, const void *table, size_t size)
+/*
+ * The lowest unused entry of a table, with memory; low: none is unused below
+ * it.  NULL: there is none.  Entries begin with what says if they are used.
+ */
+static void *table_take(struct cm *cm, void *table, size_t size, uint32_t *low,
+			uint32_t *high, uint32_t max)
 {
-	off_t start = (off_t)((const char *)table - (const char *)cm->t);
-	uint32_t n;
+	const off_t start = (char *)table - (char *)cm->t;
+	const uint32_t end = cm_min(*high, max);
+	char *at = table;
+	uint32_t i, n;
 
-	if (index >= max)
-		return false;
-	if (index < *high)
-		return true;
-	n = cm_min(max - *high, GROW);
-	if (table_reserve(cm->f, start + (off_t)(*high * size),
-			  (off_t)(n * size)))
-		return false;
-	*high += n;
-	return true;
+	for (i = cm_min(*low, end); i < end; i++)
+		if (!*(uint32_t *)(at + i * size))
+			break;
+	n = cm_min(max - end, GROW);
+	if (i == end) {
+		if (!n || table_reserve(cm->f, start + end * size, n * size))
+			return NULL;
+		*high = end + n;
+	}
+	*low = i;
+	return at + i * size;
 }
+static_assert(!offsetof(struct cm_chan, state) &&
+		      !offsetof(struct cm_id, used) &&
+		      !offsetof(struct cm_event, used) &&
+		      !offsetof(struct cm_mc, used),
+	      "table_take looks at the first word");
 
 struct cm_chan *cm_chan_new(struct cm *cm)
 {
 	struct cm_table *t = cm->t;
-	struct cm_chan *c;
-	uint32_t i, gen;
+	struct cm_chan *c = table_take(cm, t->chan, sizeof(*c), &t->chan_low,
+				       &t->chan_high, CM_MAX_CHAN);
 
-	for (i = cm_min(t->chan_low, cm_chans(cm));
-	     i < cm_chans(cm) && t->chan[i].state != CM_CHAN_FREE; i++)
-		;
-	if (!table_grow(cm, &t->chan_high, i, CM_MAX_CHAN, t->chan,
-			sizeof(*t->chan)))
-		return NULL;
-	c = &t->chan[i];
-	gen = c->gen + 1;
-	memset(c, 0, sizeof(*c));
-	c->gen = gen;
-	t->chan_low = i + 1;
+	if (c)
+		*c = (struct cm_chan){ .gen = c->gen + 1 };
 	return c;
 }
 
@@ -172,21 +174,14 @@ void cm_chan_free(struct cm *cm, struct cm_chan *c)
 struct cm_id *cm_id_new(struct cm *cm, struct cm_chan *c)
 {
 	struct cm_table *t = cm->t;
-	struct cm_id *id;
-	uint32_t i, gen;
+	struct cm_id *id = table_take(cm, t->id, sizeof(*id), &t->id_low,
+				      &t->id_high, CM_MAX_ID);
 
-	for (i = cm_min(t->id_low, cm_ids(cm)); i < cm_ids(cm) && t->id[i].used;
-	     i++)
-		;
-	if (!table_grow(cm, &t->id_high, i, CM_MAX_ID, t->id, sizeof(*t->id)))
+	if (!id)
 		return NULL;
-	id = &t->id[i];
-	gen = id->gen + 1;
-	memset(id, 0, sizeof(*id));
-	id->gen = gen;
-	id->chan = cm_chan_ref(cm, c);
+	*id = (struct cm_id){ .gen = id->gen + 1,
+			      .chan = cm_chan_ref(cm, c) };
 	id->used = 1;
-	t->id_low = i + 1;
 	return id;
 }
 
@@ -199,37 +194,27 @@ void cm_id_free(struct cm *cm, struct cm_id *id)
 struct cm_event *cm_event_alloc(struct cm *cm)
 {
 	struct cm_table *t = cm->t;
-	struct cm_event *e;
-	const uint32_t end = cm_events(cm);
-	uint32_t n, i = t->event_next;
+	struct cm_event *e = table_take(cm, t->event, sizeof(*e), &t->event_low,
+					&t->event_high, CM_MAX_EVENT);
 
-	for (n = 0; n < end; n++, i++) {
-		if (i >= end)
-			i = 0;
-		if (!t->event[i].used)
-			break;
-	}
-	if (n == end)
-		i = end;
-	if (!table_grow(cm, &t->event_high, i, CM_MAX_EVENT, t->event,
-			sizeof(*t->event)))
-		return NULL;
-	e = &t->event[i];
-	memset(e, 0, sizeof(*e));
-	t->event_next = i + 1;
+	if (e)
+		*e = (struct cm_event){ 0 };
 	return e;
+}
+
+void cm_event_free(struct cm *cm, struct cm_event *e)
+{
+	e->used = 0;
+	cm->t->event_low = cm_min(cm->t->event_low, cm_event_ref(cm, e) - 1);
 }
 
 struct cm_mc *cm_mc_new(struct cm *cm)
 {
-	struct cm_table *t = cm->t;
-	uint32_t i;
+	uint32_t low = 0;
+	struct cm_mc *mc = table_take(cm, cm->t->mc, sizeof(*mc), &low,
+				      &cm->t->mc_high, CM_MAX_MC);
 
-	for (i = 0; i < cm_mcs(cm) && t->mc[i].used; i++)
-		;
-	if (!table_grow(cm, &t->mc_high, i, CM_MAX_MC, t->mc, sizeof(*t->mc)))
-		return NULL;
-	memset(&t->mc[i], 0, sizeof(t->mc[i]));
-	t->mc[i].used = 1;
-	return &t->mc[i];
+	if (mc)
+		*mc = (struct cm_mc){ .used = 1 };
+	return mc;
 }

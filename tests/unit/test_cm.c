@@ -421,6 +421,13 @@ START_TEST(events_in_order)
 	cm_event_purge(&cm, a, server_fd);
 	none(server_fd);
 	ck_assert_uint_eq(a->events_reported, 6 + 60);
+	/* entries are used again, and those of events that nobody gets */
+	ck_assert_uint_eq(cm.t->event_low, 0);
+	a->chan = cm_chan_ref(&cm, chan(client_fd));
+	chan(client_fd)->state = CM_CHAN_DYING;
+	for (i = 0; i < 1000; i++)
+		ck_assert_int_eq(cm_event_post(&cm, a, i, 0), 0);
+	ck_assert_uint_eq(cm_events(&cm), 320);
 	/* what a new passive id would hear before it is accepted is dropped */
 	a->uid = 0;
 	ck_assert_int_eq(cm_event_post(&cm, a, CM_EV_ESTABLISHED, 0), 0);
