@@ -21,18 +21,14 @@ static int listeners(struct cm *cm, bool show)
 {
 	struct cm_chan *c;
 	struct cm_id *id;
-	uint32_t i;
 	int n = 0;
 
-	for (i = 1; i <= cm_ids(cm); i++) {
-		id = cm_id_at(cm, i);
-		if (!id)
-			continue;
+	cm_for_each_id(cm, id) {
 		c = cm_chan_at(cm, id->chan);
 		n += id->cma == CMA_LISTEN;
 		if (show)
 			printf("id %u channel %u pid %d (%.15s) ps 0x%x port %u to %u %s %s peer %d reported %u\n",
-			       i - 1, id->chan - 1, c ? c->pid : -1,
+			       cm_id_ref(cm, id) - 1, id->chan - 1, c ? c->pid : -1,
 			       c ? c->comm : "?", id->ps,
 			       cm_addr_port(&id->src), cm_addr_port(&id->dst),
 			       cma[id->cma % 7], state[id->cm % 11],
@@ -44,14 +40,10 @@ static int listeners(struct cm *cm, bool show)
 static void channels(struct cm *cm)
 {
 	struct cm_chan *c;
-	uint32_t i;
 
-	for (i = 1; i <= cm_chans(cm); i++) {
-		c = cm_chan_at(cm, i);
-		if (c)
-			printf("channel %u pid %d (%.15s) events %u\n", i - 1,
-			       c->pid, c->comm, c->events);
-	}
+	cm_for_each_chan(cm, c)
+		printf("channel %u pid %d (%.15s) events %u\n",
+		       cm_chan_ref(cm, c) - 1, c->pid, c->comm, c->events);
 }
 
 int main(int argc, char **argv)
