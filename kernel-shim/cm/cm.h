@@ -222,20 +222,16 @@ void cm_fill_ud_private(struct cm_event *e, const void *data, uint8_t len,
 
 /* fd: a descriptor of the id's channel, or -1. */
 void cm_id_destroy(struct cm *cm, struct cm_id *id, int fd);
-/* The other end's messages, as they arrive here. */
-void cm_got_reject(struct cm *cm, struct cm_id *id, int reason,
-		   const void *data, uint8_t len);
 /* No listener takes the request; served: one listens on that service. */
 void cm_refuse(struct cm *cm, struct cm_id *client, bool served);
+/* The other end's DREQ arrives. */
 void cm_got_dreq(struct cm *cm, struct cm_id *id);
-void cm_got_drep(struct cm *cm, struct cm_id *id);
 /*
  * Timers of the ids that process pid looks after, and the life of their
  * peers; settles.  Returns when to do so again, in ns; 0: there is nothing to
  * look after.  next is kept for the next tick.
  */
 uint64_t cm_tick(struct cm *cm, int32_t pid, uint32_t *next);
-void cm_timewait(struct cm *cm, struct cm_id *id);
 /* A part of cm_recover: connections of which one end was lost. */
 void cm_conn_recover(struct cm *cm);
 void cm_to_idle(struct cm *cm, struct cm_id *id);

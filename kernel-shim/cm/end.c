@@ -35,7 +35,7 @@ void cm_to_idle(struct cm *cm, struct cm_id *id)
 	cm_unlink(cm, id);
 }
 
-void cm_timewait(struct cm *cm, struct cm_id *id)
+static void conn_timewait(struct cm *cm, struct cm_id *id)
 {
 	id->cm = CM_TIMEWAIT;
 	id->deadline = clock_now() + TIMEWAIT_NS;
@@ -43,8 +43,8 @@ void cm_timewait(struct cm *cm, struct cm_id *id)
 	cm_unlink(cm, id);
 }
 
-void cm_got_reject(struct cm *cm, struct cm_id *id, int reason,
-		   const void *data, uint8_t len)
+static void conn_got_reject(struct cm *cm, struct cm_id *id, int reason,
+			    const void *data, uint8_t len)
 {
 	struct cm_event *e;
 
@@ -57,7 +57,7 @@ void cm_got_reject(struct cm *cm, struct cm_id *id, int reason,
 	case CM_REP_RCVD:
 	case CM_ESTABLISHED:
 	case CM_DREQ_SENT:
-		cm_timewait(cm, id);
+		conn_timewait(cm, id);
 		break;
 	default:
 		return;
@@ -96,11 +96,11 @@ void cm_got_dreq(struct cm *cm, struct cm_id *id)
 	}
 }
 
-void cm_got_drep(struct cm *cm, struct cm_id *id)
+static void conn_got_drep(struct cm *cm, struct cm_id *id)
 {
 	if (id->cm != CM_DREQ_SENT)
 		return;
-	cm_timewait(cm, id);
+	conn_timewait(cm, id);
 	conn_disconnected(cm, id, 0);
 }
 
@@ -118,12 +118,12 @@ int cm_disconnect(struct cm *cm, struct cm_id *id)
 		if (peer)
 			cm_got_dreq(cm, peer);
 		else
-			cm_got_drep(cm, id); /* for an unknown connection */
+			conn_got_drep(cm, id); /* for an unknown connection */
 		break;
 	case CM_DREQ_RCVD:
-		cm_timewait(cm, id);
+		conn_timewait(cm, id);
 		if (peer)
-			cm_got_drep(cm, peer);
+			conn_got_drep(cm, peer);
 		break;
 	default:
 		break; /* there is nothing to end, which is no error */
@@ -152,13 +152,13 @@ int cm_reject(struct cm *cm, struct cm_id *id, uint8_t reason, const void *data,
 		cm_to_idle(cm, id);
 		break;
 	case CM_REP_SENT:
-		cm_timewait(cm, id);
+		conn_timewait(cm, id);
 		break;
 	default:
 		return -EINVAL;
 	}
 	if (peer)
-		cm_got_reject(cm, peer, reason, data, len);
+		conn_got_reject(cm, peer, reason, data, len);
 	return 0;
 }
 
@@ -169,9 +169,10 @@ void cm_refuse(struct cm *cm, struct cm_id *client, bool served)
 			cm, client,
 			served ? CM_SIDR_REJECT : CM_SIDR_UNSUPPORTED, NULL, 0);
 	else
-		cm_got_reject(cm, client,
-			      served ? CM_REJ_CONSUMER : CM_REJ_INVALID_SERVICE,
-			      NULL, 0);
+		conn_got_reject(cm, client,
+				served ? CM_REJ_CONSUMER :
+					 CM_REJ_INVALID_SERVICE,
+				NULL, 0);
 }
 
 /* The message that the other end gets when this one is destroyed. */
@@ -183,19 +184,19 @@ static void conn_notify_peer(struct cm *cm, struct cm_id *id)
 		return;
 	switch (id->cm) {
 	case CM_REQ_SENT:
-		cm_got_reject(cm, peer, CM_REJ_TIMEOUT, NULL, 0);
+		conn_got_reject(cm, peer, CM_REJ_TIMEOUT, NULL, 0);
 		break;
 	case CM_REQ_RCVD:
 	case CM_REP_SENT:
 	case CM_REP_RCVD:
-		cm_got_reject(cm, peer, CM_REJ_CONSUMER, NULL, 0);
+		conn_got_reject(cm, peer, CM_REJ_CONSUMER, NULL, 0);
 		break;
 	case CM_ESTABLISHED:
 		if (id->qp_type != CM_QPT_XRC_RECV) /* others may use it */
 			cm_got_dreq(cm, peer);
 		break;
 	case CM_DREQ_RCVD:
-		cm_got_drep(cm, peer);
+		conn_got_drep(cm, peer);
 		break;
 	case CM_SIDR_RCVD:
 		cm_got_sidr_reject(cm, peer, CM_SIDR_REJECT, NULL, 0);
@@ -234,7 +235,7 @@ static void conn_recover_end(struct cm *cm, struct cm_id *id)
 	case CM_REQ_SENT:
 	case CM_REP_SENT:
 	case CM_REP_RCVD:
-		cm_got_reject(cm, id, CM_REJ_CONSUMER, NULL, 0);
+		conn_got_reject(cm, id, CM_REJ_CONSUMER, NULL, 0);
 		break;
 	case CM_SIDR_SENT:
 		cm_got_sidr_reject(cm, id, CM_SIDR_REJECT, NULL, 0);
@@ -243,7 +244,7 @@ static void conn_recover_end(struct cm *cm, struct cm_id *id)
 		cm_got_dreq(cm, id);
 		break;
 	case CM_DREQ_SENT:
-		cm_got_drep(cm, id);
+		conn_got_drep(cm, id);
 		break;
 	default:
 		break;
@@ -289,7 +290,7 @@ static void id_expire(struct cm *cm, struct cm_id *id)
 			cm_event_post(cm, id, CM_EV_UNREACHABLE, -ETIMEDOUT);
 		break;
 	case CM_DREQ_SENT:
-		cm_timewait(cm, id);
+		conn_timewait(cm, id);
 		conn_disconnected(cm, id, -ETIMEDOUT);
 		break;
 	case CM_TIMEWAIT:
