@@ -168,7 +168,7 @@ bool cm_event_pop(struct cm *cm, struct cm_chan *c, int fd,
 		  struct rdma_ucm_event_resp *out)
 {
 	struct cm_event *e = cm_event_at(cm, c->head);
-	struct cm_id *id, *req;
+	struct cm_id *id;
 	struct cm_mc *mc;
 
 	if (!e) {
@@ -186,9 +186,7 @@ bool cm_event_pop(struct cm *cm, struct cm_chan *c, int fd,
 	event_unlink(cm, c, NULL, e);
 	cm_event_free(cm, e);
 	chan_match_bytes(cm, c, fd);
-	req = cm_deref(cm, e->req);
-	if (id && out->event == CM_EV_CONNECT_REQUEST &&
-	    !(req && req->flags & CM_F_HOST)) {
+	if (id && out->event == CM_EV_CONNECT_REQUEST) {
 		id->backlog++;
 		cm_unpark(cm, id);
 	}

@@ -81,7 +81,7 @@ static bool get(struct cm *cm, uint32_t ref, struct entry *e)
 	const struct cm_id *id = cm_id_at(cm, ref);
 	const struct cm_chan *chan = id ? cm_chan_at(cm, id->chan) : NULL;
 
-	if (!chan || chan->state != CM_CHAN_LIVE || id->flags & CM_F_HOST ||
+	if (!chan || chan->state != CM_CHAN_LIVE ||
 	    (!(id->flags & CM_F_DEVICE) && id->cma != CMA_LISTEN))
 		return false;
 	*e = (struct entry){ id, chan, ref - 1 };

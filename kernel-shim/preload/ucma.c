@@ -35,7 +35,7 @@ static int get_table(struct urxe_fabric *f, struct cm_table **out)
 	return 0;
 }
 
-int ucma_begin(struct cm *cm)
+static int ucma_begin(struct cm *cm)
 {
 	memset(cm, 0, sizeof(*cm));
 	cm->f = shim_fabric();
@@ -56,8 +56,6 @@ int ucma_open(int flags)
 	cm_unlock(&cm);
 	if (fd < 0)
 		return fd;
-	if (shim_with_host())
-		ucma_host_open(fd);
 	if (flags & O_NONBLOCK)
 		fcntl(fd, F_SETFL, O_RDWR | O_NONBLOCK);
 	if (!(flags & O_CLOEXEC))
@@ -213,7 +211,7 @@ static int (*const commands[])(struct ucma *u) = {
 };
 #define COMMANDS (sizeof(commands) / sizeof(*commands))
 
-int ucma_run(struct ucma *u, uint32_t cmd)
+static int ucma_run(struct ucma *u, uint32_t cmd)
 {
 	int ret;
 
@@ -255,8 +253,7 @@ static ssize_t carry_out(int fd, const void *buf, size_t len, int cancel_state)
 	u.in = (const char *)buf + sizeof(hdr);
 	u.in_len = hdr.in;
 	u.out_len = hdr.out;
-	ret = ucma_host_is_used() ? ucma_host_run(&u, hdr.cmd) :
-				    ucma_run(&u, hdr.cmd);
+	ret = ucma_run(&u, hdr.cmd);
 	return ret ? ret : (ssize_t)len;
 }
 

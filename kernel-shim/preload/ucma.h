@@ -42,10 +42,6 @@ static_assert(sizeof(struct ucma_wire_path) ==
 
 /* ucma.c --------------------------------------------------------------- */
 
-/* The tables; before cm_lock.  0 or -errno. */
-int ucma_begin(struct cm *cm);
-/* Carry out a command here, whatever the host has. */
-int ucma_run(struct ucma *u, uint32_t cmd);
 /* The channel behind a descriptor of this process, or NULL. */
 struct cm_chan *ucma_chan(struct ucma *u, int fd);
 /* By the application's number; NULL: -ENOENT or -EINVAL in err. */
@@ -119,22 +115,5 @@ void ucma_watch(void);
 bool ucma_unwatched(void);
 /* Look once, and again in so many ns; 0: there is nothing to look after. */
 uint64_t ucma_tick(void);
-
-/* ucma_host*.c: with --with-host-devices ------------------------------- */
-
-/* A channel of this process has had the host's rdma_cm beside it. */
-extern _Atomic int ucma_host_used;
-
-static inline bool ucma_host_is_used(void)
-{
-	return atomic_load_explicit(&ucma_host_used, memory_order_relaxed);
-}
-
-/* Put the host's rdma_cm, if there is one, beside a new channel. */
-void ucma_host_open(int fd);
-/* Carry out a command here, there, or in both places.  0 or -errno. */
-int ucma_host_run(struct ucma *u, uint32_t cmd);
-/* The host's events into the queue of u's channel, if that is empty. */
-void ucma_host_fetch(struct ucma *u);
 
 #endif

@@ -52,13 +52,6 @@ static int wait_event(struct ucma *u)
 	return u->c ? ret : -EBADF;
 }
 
-static bool next_event(struct ucma *u, struct rdma_ucm_event_resp *resp)
-{
-	if (ucma_host_is_used())
-		ucma_host_fetch(u);
-	return cm_event_pop(&u->cm, u->c, u->fd, resp);
-}
-
 int ucma_get_event(struct ucma *u)
 {
 	struct rdma_ucm_event_resp resp;
@@ -70,7 +63,7 @@ int ucma_get_event(struct ucma *u)
 	ucma_get(u, &cmd);
 	if (!cmd.response)
 		return -EFAULT;
-	while (!next_event(u, &resp)) {
+	while (!cm_event_pop(&u->cm, u->c, u->fd, &resp)) {
 		flags = fcntl(u->fd, F_GETFL);
 		if (flags < 0 || flags & O_NONBLOCK)
 			return -EAGAIN;

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * The one thread of this library (with the host's rdma_cm there is another,
- * in ucma_host_chan.c).  A program that sleeps in poll must be
- * woken when the other end of its connection dies or a time wait ends, and
- * there is no kernel and no daemon to do it.  The thread exists while this
- * process has such connections; it looks ten times a second.
+ * The one thread of this library.  A program that sleeps in poll must be woken
+ * when the other end of its connection dies or a time wait ends, and there is
+ * no kernel and no daemon to do it.  The thread exists while this process has
+ * such connections; it looks ten times a second.
  */
 #define _GNU_SOURCE
 #include <time.h>

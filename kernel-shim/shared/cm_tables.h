@@ -149,8 +149,7 @@ enum cm_flags {
 	CM_F_TIMEOUT_SET = 64,
 	CM_F_PARKED = 128, /* its request waits for a listener with room */
 	CM_F_SRQ = 256,
-	CM_F_PATH = 512, /* it has one: path_* */
-	CM_F_HOST = 1024 /* the host's rdma_cm has it alone */
+	CM_F_PATH = 512 /* it has one: path_* */
 };
 
 struct cm_id {
@@ -180,12 +179,11 @@ struct cm_id {
 	union cm_addr src, dst;
 	uint8_t sgid[16], dgid[16];
 	uint8_t private_data[216]; /* of the request, while parked */
-	uint32_t host; /* its number in the host's rdma_cm, + 1 */
 	/* as resolved, or of the request */
 	uint32_t path_flow;
 	uint8_t path_tos, path_life;
 	uint16_t backlog_max; /* what backlog is when no request waits */
-	uint8_t pad1[44];
+	uint8_t pad1[48];
 };
 static_assert(sizeof(struct cm_id) == 512, "fixed");
 
@@ -207,7 +205,6 @@ struct cm_mc {
 	uint32_t id; /* + 1 */
 	uint64_t uid;
 	uint32_t events_reported;
-	uint32_t host; /* its number in the host's rdma_cm, + 1 */
 };
 static_assert(sizeof(struct cm_mc) == 24, "fixed");
 
