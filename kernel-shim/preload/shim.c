@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "preload/tree/tree.h"
 #include "shim.h"
 
 #define PROVIDER "liburxe-rdmav34.so"
@@ -77,6 +78,14 @@ const char *shim_dir(void)
 struct urxe_fabric *shim_fabric_opened(void)
 {
 	return atomic_load_explicit(&fabric, memory_order_acquire);
+}
+
+bool shim_has_file(const struct stat *st)
+{
+	struct urxe_fabric *f = shim_fabric_opened();
+	struct stat dir;
+
+	return f && !fstat(f->dirfd, &dir) && dir.st_dev == st->st_dev;
 }
 
 void shim_complain(const char *what, int err)

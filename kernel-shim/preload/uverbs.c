@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "shim.h"
+#include "uverbs.h"
 
 struct request {
 	int fd;

@@ -1,0 +1,308 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * A stand-in for a NETLINK_RDMA socket: a NETLINK_USERSOCK one, to which
+ * requests never go.  They are answered here, by messages sent to its port
+ * from a second socket; so bind, getsockname, poll, recvmsg and close are
+ * the kernel's own.
+ *
+ * A bit per descriptor number remembers which sockets are stand-ins.  close
+ * is not seen, so the bit only says "maybe", and the socket itself is asked.
+ */
+#define _GNU_SOURCE
+#include <linux/netlink.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#include "netlink.h"
+#include "nldev.h"
+
+#define MAX_FD 65536
+/*
+ * Answers wait in the stand-in until the caller reads them.  Where there is
+ * not room enough it is made, in bytes, a part of which is for the last
+ * message.  A message is not longer than what clients read at a time, and
+ * takes one page.
+ */
+#define ANSWER_ROOM (2 << 20)
+#define LAST_ROOM (16 << 10)
+#define MAX_MESSAGE 3584
+
+static _Atomic uint64_t stand_in[MAX_FD / 64];
+
+bool netlink_maybe(int fd)
+{
+	uint64_t word;
+
+	if (fd < 0 || fd >= MAX_FD)
+		return false;
+	word = atomic_load_explicit(&stand_in[fd / 64], memory_order_relaxed);
+	return word >> (fd % 64) & 1;
+}
+
+void netlink_forget(int fd)
+{
+	if (netlink_maybe(fd))
+		atomic_fetch_and_explicit(&stand_in[fd / 64],
+					  ~(1ull << (fd % 64)),
+					  memory_order_relaxed);
+}
+
+int netlink_socket(int type)
+{
+	int fd;
+
+	/* libibverbs walks its list of drivers after this */
+	shim_load_provider();
+	fd = socket(AF_NETLINK, type, NETLINK_USERSOCK);
+	if (fd < 0)
+		return -errno;
+	if (fd >= MAX_FD) {
+		close(fd);
+		return -EPROTONOSUPPORT;
+	}
+	atomic_fetch_or_explicit(&stand_in[fd / 64], 1ull << (fd % 64),
+				 memory_order_relaxed);
+	return fd;
+}
+
+/* ---------------------------------------------------------------- answers */
+
+/* As much as the system allows, but for what the last message may need. */
+static void make_room(int fd, bool last)
+{
+	int room = ANSWER_ROOM;
+	socklen_t len = sizeof(room);
+
+	if (setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &room, sizeof(room)))
+		setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &room, sizeof(room));
+	/* it reads twice as much as was set, man 7 socket */
+	if (last || getsockopt(fd, SOL_SOCKET, SO_RCVBUF, &room, &len))
+		return;
+	room = room / 2 - LAST_ROOM;
+	setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &room, sizeof(room));
+}
+
+/* The reader is the caller: waiting for room would be for ever. */
+static int try_send(struct nl_request *r, const struct nlmsghdr *h)
+{
+	struct sockaddr_nl to = { .nl_family = AF_NETLINK, .nl_pid = r->port };
+
+	if (sendto(r->fd, h, h->nlmsg_len, MSG_DONTWAIT, (struct sockaddr *)&to,
+		   sizeof(to)) >= 0)
+		return 0;
+	return errno == EAGAIN ? -ENOBUFS : -errno;
+}
+
+static void send_raw(struct nl_request *r, const struct nlmsghdr *h)
+{
+	int ret;
+
+	if (r->err == -ENOBUFS)
+		return;
+	ret = try_send(r, h);
+	if (ret == -ENOBUFS) {
+		make_room(r->stand_in, false);
+		ret = try_send(r, h);
+	}
+	if (ret && !r->err)
+		r->err = ret;
+}
+
+/* The reader waits for it. */
+static void send_last(struct nl_request *r, const struct nlmsghdr *h)
+{
+	if (try_send(r, h) == -ENOBUFS) {
+		make_room(r->stand_in, true);
+		try_send(r, h);
+	}
+}
+
+struct nl_msg *nl_reply_new(struct nl_request *r, int op)
+{
+	struct nl_msg *msg = nlmsg_alloc_size(MAX_MESSAGE);
+	int type = RDMA_NL_GET_TYPE(RDMA_NL_NLDEV, op);
+
+	if (msg && !nlmsg_put(msg, r->port, r->hdr->nlmsg_seq, type, 0,
+			      nl_is_dump(r) ? NLM_F_MULTI : 0)) {
+		nlmsg_free(msg);
+		msg = NULL;
+	}
+	if (!msg && !r->err)
+		r->err = -ENOMEM;
+	return msg;
+}
+
+void nl_reply_send(struct nl_request *r, struct nl_msg *msg, bool failed)
+{
+	if (!failed)
+		send_raw(r, nlmsg_hdr(msg));
+	else if (!r->err)
+		r->err = -EMSGSIZE;
+	nlmsg_free(msg);
+}
+
+/* The end of a dump, an error, or the acknowledgement that was asked for. */
+static void finish(struct nl_request *r, int err)
+{
+	struct {
+		struct nlmsghdr h;
+		union {
+			struct nlmsgerr e;
+			int done;
+		} u;
+	} m;
+	bool done = nl_is_dump(r) && !err;
+
+	if (!err && r->err)
+		err = r->err;
+	if (!done && !err && !(r->hdr->nlmsg_flags & NLM_F_ACK))
+		return;
+	memset(&m, 0, sizeof(m));
+	m.h.nlmsg_seq = r->hdr->nlmsg_seq;
+	m.h.nlmsg_pid = r->port;
+	if (done) {
+		m.h.nlmsg_type = NLMSG_DONE;
+		m.h.nlmsg_flags = NLM_F_MULTI;
+		m.h.nlmsg_len = NLMSG_LENGTH(sizeof(m.u.done));
+		m.u.done = err;
+	} else {
+		m.h.nlmsg_type = NLMSG_ERROR;
+		m.h.nlmsg_len = NLMSG_LENGTH(sizeof(m.u.e));
+		m.u.e.error = err;
+		m.u.e.msg = *r->hdr;
+	}
+	send_last(r, &m.h);
+}
+
+/* ---------------------------------------------------------------- host */
+
+/* Returns 1 when the last message of the answer was seen, else 0, -errno. */
+static int pass_on(struct nl_request *r, char *buf, int len)
+{
+	struct nlmsghdr *h;
+	struct nlmsgerr *e;
+
+	for (h = (struct nlmsghdr *)buf; nlmsg_ok(h, len);
+	     h = nlmsg_next(h, &len)) {
+		if (h->nlmsg_type == NLMSG_DONE)
+			return 1;
+		if (h->nlmsg_type == NLMSG_ERROR) {
+			if (h->nlmsg_len < NLMSG_LENGTH(sizeof(*e)))
+				return -EPROTO;
+			e = nlmsg_data(h);
+			return e->error ? e->error : 1;
+		}
+		h->nlmsg_pid = r->port;
+		send_raw(r, h);
+	}
+	return 0;
+}
+
+int nl_ask_host(struct nl_request *r)
+{
+	const struct timeval patience = { .tv_sec = 2 };
+	struct sockaddr_nl to = { .nl_family = AF_NETLINK };
+	union {
+		struct nlmsghdr align;
+		char bytes[16384];
+	} buf;
+	ssize_t n;
+	int fd, ret;
+
+	if (r->hdr->nlmsg_len > sizeof(buf))
+		return -EMSGSIZE;
+	fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_RDMA);
+	if (fd < 0)
+		return -ENODEV; /* a kernel without RDMA has no devices */
+	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
+	memcpy(&buf, r->hdr, r->hdr->nlmsg_len);
+	/* with an acknowledgement every answer has an end */
+	if (!nl_is_dump(r))
+		buf.align.nlmsg_flags |= NLM_F_ACK;
+	buf.align.nlmsg_pid = 0;
+	ret = 0;
+	if (sendto(fd, &buf, r->hdr->nlmsg_len, 0, (struct sockaddr *)&to,
+		   sizeof(to)) < 0)
+		ret = -errno;
+	while (!ret) {
+		n = recv(fd, &buf, sizeof(buf), 0);
+		ret = n < 0 ? -errno : pass_on(r, buf.bytes, (int)n);
+	}
+	close(fd);
+	return ret > 0 ? 0 : ret;
+}
+
+/* ---------------------------------------------------------------- requests */
+
+static bool is_stand_in(int fd)
+{
+	int domain = 0, proto = 0;
+	socklen_t len = sizeof(int);
+
+	if (getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &len) ||
+	    domain != AF_NETLINK)
+		return false;
+	len = sizeof(int);
+	return !getsockopt(fd, SOL_SOCKET, SO_PROTOCOL, &proto, &len) &&
+	       proto == NETLINK_USERSOCK;
+}
+
+/* The port number that answers go to; a socket that was not bound gets one. */
+static uint32_t port_of(int fd)
+{
+	struct sockaddr_nl a = { .nl_family = AF_NETLINK };
+	socklen_t len = sizeof(a);
+
+	if (getsockname(fd, (struct sockaddr *)&a, &len))
+		return 0;
+	if (a.nl_pid)
+		return a.nl_pid;
+	a.nl_family = AF_NETLINK;
+	a.nl_groups = 0;
+	if (bind(fd, (struct sockaddr *)&a, sizeof(a)))
+		return 0;
+	len = sizeof(a);
+	return getsockname(fd, (struct sockaddr *)&a, &len) ? 0 : a.nl_pid;
+}
+
+static void handle(struct nl_request *r, const struct nlmsghdr *h)
+{
+	int ret;
+
+	r->hdr = h;
+	r->err = 0;
+	if (nlmsg_parse((struct nlmsghdr *)h, 0, r->attr, NLDEV_ATTRS - 1,
+			NULL) < 0)
+		ret = -EINVAL;
+	else
+		ret = nldev_run(r);
+	finish(r, ret);
+}
+
+bool netlink_request(int fd, const void *buf, size_t len)
+{
+	union {
+		struct nlmsghdr h;
+		char bytes[4096];
+	} copy; /* aligned, and not changed under our hands */
+	struct nl_request r = { 0 };
+	struct nlmsghdr *h = &copy.h;
+	int left = (int)len;
+
+	if (len > sizeof(copy) || !is_stand_in(fd))
+		return false;
+	memcpy(&copy, buf, len);
+	r.port = port_of(fd);
+	r.stand_in = fd;
+	r.fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_USERSOCK);
+	if (r.fd < 0)
+		return true;
+	r.f = shim_fabric();
+	for (; nlmsg_ok(h, left); h = nlmsg_next(h, &left))
+		if (h->nlmsg_flags & NLM_F_REQUEST)
+			handle(&r, h);
+	close(r.fd);
+	return true;
+}

@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* The commands of the RDMA_NL_NLDEV netlink client, one function each. */
+#define _GNU_SOURCE
+#include <linux/if.h>
+#include <string.h>
+#include <sys/sysmacros.h>
+
+#include "res.h"
+
+#define NODE_TYPE_CA 1
+#define PHYS_LINK_UP 5
+#define PHYS_DISABLED 3
+#define CM_ABI 4 /* of rdma_cm */
+#define UVERBS_ABI 1 /* of the provider, as abi_version in sysfs */
+
+bool nl_get_u32(const struct nl_request *r, int id, uint32_t *out)
+{
+	struct nlattr *a = r->attr[id];
+
+	if (!a || nla_len(a) < (int)sizeof(*out))
+		return false;
+	*out = nla_get_u32(a);
+	return true;
+}
+
+bool nl_get_u8(const struct nl_request *r, int id, uint32_t *out)
+{
+	struct nlattr *a = r->attr[id];
+
+	if (!a || nla_len(a) < 1)
+		return false;
+	*out = nla_get_u8(a);
+	return true;
+}
+
+static bool is_string(struct nlattr *a, const char *s)
+{
+	size_t n = strlen(s);
+
+	return a && nla_len(a) >= (int)n && !memcmp(nla_data(a), s, n) &&
+	       (nla_len(a) == (int)n || !((char *)nla_data(a))[n]);
+}
+
+/* What the request is about. */
+enum target { OURS, HOSTS, ALL };
+
+static enum target target_of(const struct nl_request *r)
+{
+	uint32_t index;
+
+	if (!nl_get_u32(r, RDMA_NLDEV_ATTR_DEV_INDEX, &index))
+		return ALL;
+	return index == URXE_DEV_INDEX && r->f ? OURS : HOSTS;
+}
+
+int nldev_put_name(struct nl_msg *m)
+{
+	int bad;
+
+	bad = nla_put_u32(m, RDMA_NLDEV_ATTR_DEV_INDEX, URXE_DEV_INDEX);
+	bad |= nla_put_string(m, RDMA_NLDEV_ATTR_DEV_NAME, URXE_DEVICE_NAME);
+	return bad;
+}
+
+static int dev_get(struct nl_request *r)
+{
+	const struct urxe_dev *dev = r->f->dev;
+	struct nl_msg *m = nl_reply_new(r, RDMA_NLDEV_CMD_GET);
+	char fw[sizeof(dev->fw_ver) + 1] = "";
+	int bad;
+
+	if (!m)
+		return -ENOMEM;
+	memcpy(fw, dev->fw_ver, sizeof(dev->fw_ver));
+	bad = nldev_put_name(m);
+	/* in this message: how many ports there are */
+	bad |= nla_put_u32(m, RDMA_NLDEV_ATTR_PORT_INDEX, 1);
+	bad |= nla_put_u64(m, RDMA_NLDEV_ATTR_CAP_FLAGS, 0);
+	bad |= nla_put_string(m, RDMA_NLDEV_ATTR_FW_VERSION, fw);
+	bad |= nla_put_u64(m, RDMA_NLDEV_ATTR_NODE_GUID, dev->node_guid);
+	bad |= nla_put_u64(m, RDMA_NLDEV_ATTR_SYS_IMAGE_GUID, dev->node_guid);
+	bad |= nla_put_u8(m, RDMA_NLDEV_ATTR_DEV_NODE_TYPE, NODE_TYPE_CA);
+	bad |= nla_put_u8(m, RDMA_NLDEV_ATTR_DEV_DIM, 0);
+	bad |= nla_put_string(m, RDMA_NLDEV_ATTR_DEV_PROTOCOL, "roce");
+	nl_reply_send(r, m, bad);
+	return 0;
+}
+
+static int port_get(struct nl_request *r)
+{
+	const struct urxe_dev *dev = r->f->dev;
+	struct nl_msg *m;
+	struct urxe_gid g;
+	uint32_t port;
+	bool up;
+	int bad;
+
+	if (!nl_is_dump(r) &&
+	    (!nl_get_u32(r, RDMA_NLDEV_ATTR_PORT_INDEX, &port) || port != 1))
+		return -EINVAL;
+	m = nl_reply_new(r, RDMA_NLDEV_CMD_PORT_GET);
+	if (!m)
+		return -ENOMEM;
+	up = atomic_load_explicit(&dev->port_state, memory_order_acquire) ==
+	     URXE_PORT_ACTIVE;
+	bad = nldev_put_name(m);
+	bad |= nla_put_u32(m, RDMA_NLDEV_ATTR_PORT_INDEX, 1);
+	bad |= nla_put_u8(m, RDMA_NLDEV_ATTR_PORT_STATE,
+			  up ? URXE_PORT_ACTIVE : URXE_PORT_DOWN);
+	bad |= nla_put_u8(m, RDMA_NLDEV_ATTR_PORT_PHYS_STATE,
+			  up ? PHYS_LINK_UP : PHYS_DISABLED);
+	if (fabric_main_gid(dev, &g)) {
+		bad |= nla_put_u32(m, RDMA_NLDEV_ATTR_NDEV_INDEX, g.ifindex);
+		bad |= nla_put_string(m, RDMA_NLDEV_ATTR_NDEV_NAME, g.ifname);
+	}
+	nl_reply_send(r, m, bad);
+	return 0;
+}
+
+static int put_chardev(struct nl_request *r, uint32_t major, uint32_t minor,
+		       uint64_t abi, const char *name)
+{
+	/* as the kernel's huge_encode_dev has it */
+	const uint64_t dev = major << 8 | (minor & 0xff) |
+			     (uint64_t)(minor & ~0xffu) << 12;
+	struct nl_msg *m;
+	int bad;
+
+	m = nl_reply_new(r, RDMA_NLDEV_CMD_GET_CHARDEV);
+	if (!m)
+		return -ENOMEM;
+	bad = nla_put_u64(m, RDMA_NLDEV_ATTR_CHARDEV, dev);
+	bad |= nla_put_u64(m, RDMA_NLDEV_ATTR_CHARDEV_ABI, abi);
+	bad |= nla_put_string(m, RDMA_NLDEV_ATTR_CHARDEV_NAME, name);
+	nl_reply_send(r, m, bad);
+	return 0;
+}
+
+/* "uverbs" of our device. */
+static int chardev_get(struct nl_request *r)
+{
+	if (!is_string(r->attr[RDMA_NLDEV_ATTR_CHARDEV_TYPE], "uverbs"))
+		return -ENODEV;
+	return put_chardev(r, URXE_DEV_MAJOR, URXE_DEV_MINOR, UVERBS_ABI,
+			   URXE_UVERBS_NAME);
+}
+
+/* rdma_cm is no device's. */
+static int cm_chardev_get(struct nl_request *r)
+{
+	return put_chardev(r, URXE_CM_MAJOR, URXE_CM_MINOR,
+			   CM_ABI, "rdma_cm");
+}
+
+static int sys_get(struct nl_request *r)
+{
+	struct nl_msg *m = nl_reply_new(r, RDMA_NLDEV_CMD_SYS_GET);
+	int bad;
+
+	if (!m)
+		return -ENOMEM;
+	/* 1: devices are seen in every network namespace */
+	bad = nla_put_u8(m, RDMA_NLDEV_SYS_ATTR_NETNS_MODE, 1);
+	/* registered memory stays shared with the device across fork */
+	bad |= nla_put_u8(m, RDMA_NLDEV_SYS_ATTR_COPY_ON_FORK, 1);
+	nl_reply_send(r, m, bad);
+	return 0;
+}
+
+enum flags {
+	DUMPS = 1, /* of all devices, when none is named */
+	SYSTEM = 2, /* not about a device */
+	BY_TYPE = 4, /* a character device without a device is somebody's */
+};
+
+static const struct {
+	int op;
+	int flags;
+	int (*run)(struct nl_request *r);
+} commands[] = {
+	{ RDMA_NLDEV_CMD_GET, DUMPS, dev_get },
+	{ RDMA_NLDEV_CMD_PORT_GET, 0, port_get },
+	{ RDMA_NLDEV_CMD_SYS_GET, SYSTEM, sys_get },
+	{ RDMA_NLDEV_CMD_RES_GET, DUMPS, nldev_res_get },
+	{ RDMA_NLDEV_CMD_RES_QP_GET, 0, nldev_res_list },
+	{ RDMA_NLDEV_CMD_RES_CM_ID_GET, 0, nldev_res_list },
+	{ RDMA_NLDEV_CMD_RES_CQ_GET, 0, nldev_res_list },
+	{ RDMA_NLDEV_CMD_RES_MR_GET, 0, nldev_res_list },
+	{ RDMA_NLDEV_CMD_RES_PD_GET, 0, nldev_res_list },
+	{ RDMA_NLDEV_CMD_RES_CTX_GET, 0, nldev_res_list },
+	{ RDMA_NLDEV_CMD_RES_SRQ_GET, 0, nldev_res_list },
+	{ RDMA_NLDEV_CMD_STAT_GET, 0, nldev_stat_get },
+	{ RDMA_NLDEV_CMD_STAT_GET_STATUS, 0, nldev_stat_get_status },
+	{ RDMA_NLDEV_CMD_GET_CHARDEV, BY_TYPE, chardev_get },
+};
+#define COMMANDS (sizeof(commands) / sizeof(*commands))
+
+static int ask_host(struct nl_request *r)
+{
+	return shim_with_host() ? nl_ask_host(r) : -ENODEV;
+}
+
+/* Without a device named: everybody's answers, if the command may. */
+static int run_all(struct nl_request *r, unsigned int i)
+{
+	int ret;
+
+	if (commands[i].flags & SYSTEM) {
+		ret = ask_host(r);
+		return ret ? commands[i].run(r) : 0;
+	}
+	if (commands[i].flags & BY_TYPE)
+		return r->f && !shim_host_cm() &&
+				       is_string(r->attr[RDMA_NLDEV_ATTR_CHARDEV_TYPE],
+						 "rdma_cm") ?
+			       cm_chardev_get(r) :
+			       ask_host(r);
+	if (!(commands[i].flags & DUMPS) || !nl_is_dump(r))
+		return -EINVAL;
+	ret = ask_host(r);
+	if (ret && ret != -ENODEV)
+		return ret;
+	return r->f ? commands[i].run(r) : 0;
+}
+
+int nldev_run(struct nl_request *r)
+{
+	const unsigned int type = r->hdr->nlmsg_type;
+	enum target target = target_of(r);
+	unsigned int i;
+
+	for (i = 0; i < COMMANDS; i++)
+		if (type == (unsigned int)RDMA_NL_GET_TYPE(RDMA_NL_NLDEV,
+							   commands[i].op))
+			break;
+	if (i == COMMANDS)
+		return target == OURS || !shim_with_host() ? -EOPNOTSUPP
+							   : nl_ask_host(r);
+	if (target == HOSTS)
+		return ask_host(r);
+	if (r->f)
+		shim_refresh_gids(r->f);
+	return target == OURS ? commands[i].run(r) : run_all(r, i);
+}

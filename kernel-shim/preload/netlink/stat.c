@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* What "rdma statistic" asks: the port's counters.  There are no others. */
+#include "res.h"
+
+/* The files of hw_counters in sysfs. */
+static const struct {
+	const char *name;
+	enum urxe_counter counter;
+} counters[] = {
+	{ "local_ack_timeout_err", URXE_CNT_ACK_TIMEOUT },
+	{ "rcvd_pkts", URXE_CNT_RCV_PACKETS },
+	{ "rcvd_rnr_err", URXE_CNT_RNR_NAK },
+	{ "remote_err", URXE_CNT_REM_ERR },
+	{ "sent_pkts", URXE_CNT_XMIT_PACKETS },
+};
+#define COUNTERS (sizeof(counters) / sizeof(*counters))
+
+static bool for_our_port(const struct nl_request *r)
+{
+	uint32_t port;
+
+	return nl_get_u32(r, RDMA_NLDEV_ATTR_PORT_INDEX, &port) && port == 1;
+}
+
+/* A message that starts with the port. */
+static struct nl_msg *begin(struct nl_request *r, int op, int *bad)
+{
+	struct nl_msg *m = nl_reply_new(r, op);
+
+	if (m) {
+		*bad = nldev_put_name(m);
+		*bad |= nla_put_u32(m, RDMA_NLDEV_ATTR_PORT_INDEX, 1);
+	}
+	return m;
+}
+
+/* With their values, or else with their indices. */
+static int put_counter(struct nl_msg *m, const struct urxe_dev *dev,
+		       unsigned int i, bool values)
+{
+	struct nlattr *entry =
+		nla_nest_start(m, RDMA_NLDEV_ATTR_STAT_HWCOUNTER_ENTRY);
+	int bad;
+
+	if (!entry)
+		return -1;
+	bad = nla_put_string(m, RDMA_NLDEV_ATTR_STAT_HWCOUNTER_ENTRY_NAME,
+			     counters[i].name);
+	if (values)
+		bad |= nla_put_u64(
+			m, RDMA_NLDEV_ATTR_STAT_HWCOUNTER_ENTRY_VALUE,
+			atomic_load_explicit(&dev->counter[counters[i].counter],
+					     memory_order_relaxed));
+	else
+		bad |= nla_put_u32(m, RDMA_NLDEV_ATTR_STAT_HWCOUNTER_INDEX, i);
+	nla_nest_end(m, entry);
+	return bad;
+}
+
+static int port_counters(struct nl_request *r, int op, bool values)
+{
+	struct nlattr *table;
+	struct nl_msg *m;
+	unsigned int i;
+	int bad;
+
+	if (!for_our_port(r))
+		return -EINVAL;
+	m = begin(r, op, &bad);
+	if (!m)
+		return -ENOMEM;
+	table = nla_nest_start(m, RDMA_NLDEV_ATTR_STAT_HWCOUNTERS);
+	for (i = 0; table && i < COUNTERS; i++)
+		bad |= put_counter(m, r->f->dev, i, values);
+	if (table)
+		nla_nest_end(m, table);
+	nl_reply_send(r, m, bad || !table);
+	return 0;
+}
+
+/* Counters are not bound to QPs: not by hand, and not by themselves. */
+static int qp_mode(struct nl_request *r)
+{
+	struct nl_msg *m;
+	int bad;
+
+	if (r->attr[RDMA_NLDEV_ATTR_STAT_COUNTER_ID])
+		return -ENOENT;
+	if (!r->attr[RDMA_NLDEV_ATTR_STAT_MODE] || !for_our_port(r))
+		return -EINVAL;
+	m = begin(r, RDMA_NLDEV_CMD_STAT_GET, &bad);
+	if (!m)
+		return -ENOMEM;
+	bad |= nla_put_u32(m, RDMA_NLDEV_ATTR_STAT_MODE,
+			   RDMA_COUNTER_MODE_NONE);
+	nl_reply_send(r, m, bad);
+	return 0;
+}
+
+int nldev_stat_get(struct nl_request *r)
+{
+	uint32_t res;
+
+	if (!nl_get_u32(r, RDMA_NLDEV_ATTR_STAT_RES, &res))
+		return nl_is_dump(r) ? -EINVAL
+				     : port_counters(r, RDMA_NLDEV_CMD_STAT_GET,
+						     true);
+	switch (res) {
+	case RDMA_NLDEV_ATTR_RES_QP:
+		return nl_is_dump(r) ? 0 : qp_mode(r);
+	case RDMA_NLDEV_ATTR_RES_MR:
+		return res_run(r, &res_kind_mr_stat);
+	default:
+		return -EINVAL;
+	}
+}
+
+int nldev_stat_get_status(struct nl_request *r)
+{
+	return port_counters(r, RDMA_NLDEV_CMD_STAT_GET_STATUS, false);
+}

@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * The files that change: GIDs, the port's state, the network interface
+ * behind the device, counters.
+ */
+#define _GNU_SOURCE
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tree.h"
+
+#define STAMP "sys/stamp" /* GID generation and port state of the files */
+#define NET TREE_IBDEV "/device/net"
+
+static void gid_text(const uint8_t raw[16], char text[48])
+{
+	int i, n = 0;
+
+	for (i = 0; i < 16; i += 2)
+		n += snprintf(text + n, 48 - (size_t)n, "%02x%02x%c", raw[i],
+			      raw[i + 1], i < 14 ? ':' : '\n');
+}
+
+static void write_gid(struct urxe_fabric *f, int dirfd, unsigned int i)
+{
+	struct urxe_gid g = { 0 };
+	char path[128], text[48];
+	bool valid = fabric_get_gid(f->dev, i, &g);
+
+	gid_text(g.raw, text);
+	snprintf(path, sizeof(path), TREE_PORT "gids/%u", i);
+	tree_put(dirfd, path, text, 0444);
+	snprintf(path, sizeof(path), TREE_PORT "gid_attrs/types/%u", i);
+	tree_put(dirfd, path, valid ? "RoCE v2\n" : "",
+		 valid ? 0444 : TREE_EINVAL_MODE);
+	snprintf(path, sizeof(path), TREE_PORT "gid_attrs/ndevs/%u", i);
+	snprintf(text, sizeof(text), "%.15s\n", g.ifname);
+	tree_put(dirfd, path, valid ? text : "",
+		 valid ? 0444 : TREE_EINVAL_MODE);
+}
+
+/* device/net has one link: the interface of the first IPv4 GID. */
+static void write_net(struct urxe_fabric *f, int dirfd)
+{
+	char path[128], target[64];
+	struct urxe_gid g;
+	bool have = fabric_main_gid(f->dev, &g) && !strchr(g.ifname, '/');
+	struct dirent *de;
+	DIR *dir = NULL;
+	int fd;
+
+	mkdirat(dirfd, NET, 0755);
+	fd = openat(dirfd, NET, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd >= 0)
+		dir = fdopendir(fd);
+	while (dir && (de = readdir(dir)))
+		if (de->d_name[0] != '.' &&
+		    (!have || strcmp(de->d_name, g.ifname)))
+			unlinkat(fd, de->d_name, 0);
+	if (dir)
+		closedir(dir);
+	if (!have)
+		return;
+	snprintf(path, sizeof(path), NET "/%.15s", g.ifname);
+	snprintf(target, sizeof(target), "/sys/class/net/%.15s", g.ifname);
+	if (symlinkat(target, dirfd, path) && errno != EEXIST)
+		return;
+}
+
+static void stamp_text(const struct urxe_dev *dev, char text[32])
+{
+	snprintf(text, 32, "%u %u\n",
+		 atomic_load_explicit(&dev->gid_gen, memory_order_acquire),
+		 atomic_load_explicit(&dev->port_state, memory_order_acquire));
+}
+
+void tree_write_gids(struct urxe_fabric *f, int dirfd)
+{
+	bool up = atomic_load_explicit(&f->dev->port_state,
+				       memory_order_acquire) ==
+		  URXE_PORT_ACTIVE;
+	char stamp[32];
+	unsigned int i;
+
+	stamp_text(f->dev, stamp);
+	for (i = 0; i < URXE_MAX_GID; i++)
+		write_gid(f, dirfd, i);
+	tree_put(dirfd, TREE_PORT "state", up ? "4: ACTIVE\n" : "1: DOWN\n",
+		 0444);
+	tree_put(dirfd, TREE_PORT "phys_state",
+		 up ? "5: LinkUp\n" : "3: Disabled\n", 0444);
+	write_net(f, dirfd);
+	tree_put(dirfd, STAMP, stamp, 0444);
+}
+
+static bool stamp_is(int dirfd, const char *stamp)
+{
+	char text[32] = "";
+	int fd;
+
+	fd = openat(dirfd, STAMP, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return false;
+	if (read(fd, text, sizeof(text) - 1) < 0)
+		text[0] = 0;
+	close(fd);
+	return !strcmp(text, stamp);
+}
+
+void tree_refresh(struct urxe_fabric *f)
+{
+	/* what the files were when this process last looked */
+	static _Atomic uint64_t seen;
+	char stamp[32];
+	uint64_t now;
+
+	now = atomic_load_explicit(&f->dev->gid_gen, memory_order_acquire);
+	now = now << 32 | atomic_load_explicit(&f->dev->port_state,
+					       memory_order_acquire);
+	if (atomic_load_explicit(&seen, memory_order_relaxed) == now)
+		return;
+	fabric_lock(f);
+	stamp_text(f->dev, stamp);
+	if (!stamp_is(f->dirfd, stamp))
+		tree_write_gids(f, f->dirfd);
+	fabric_unlock(f);
+	atomic_store_explicit(&seen, now, memory_order_relaxed);
+}
+
+/* ---------------------------------------------------------------- counters */
+
+/* -1: always 0; -2: how often the hardware would be asked, in ms */
+static const struct {
+	const char *name;
+	int counter;
+} counters[] = {
+	{ "counters/VL15_dropped", -1 },
+	{ "counters/excessive_buffer_overrun_errors", -1 },
+	{ "counters/link_downed", -1 },
+	{ "counters/link_error_recovery", -1 },
+	{ "counters/local_link_integrity_errors", -1 },
+	{ "counters/multicast_rcv_packets", -1 },
+	{ "counters/multicast_xmit_packets", -1 },
+	{ "counters/port_rcv_constraint_errors", -1 },
+	{ "counters/port_rcv_data", URXE_CNT_RCV_DATA },
+	{ "counters/port_rcv_errors", -1 },
+	{ "counters/port_rcv_packets", URXE_CNT_RCV_PACKETS },
+	{ "counters/port_rcv_remote_physical_errors", -1 },
+	{ "counters/port_rcv_switch_relay_errors", -1 },
+	{ "counters/port_xmit_constraint_errors", -1 },
+	{ "counters/port_xmit_data", URXE_CNT_XMIT_DATA },
+	{ "counters/port_xmit_discards", -1 },
+	{ "counters/port_xmit_packets", URXE_CNT_XMIT_PACKETS },
+	{ "counters/port_xmit_wait", -1 },
+	{ "counters/symbol_error", -1 },
+	{ "counters/unicast_rcv_packets", URXE_CNT_RCV_PACKETS },
+	{ "counters/unicast_xmit_packets", URXE_CNT_XMIT_PACKETS },
+	{ "hw_counters/lifespan", -2 },
+	{ "hw_counters/local_ack_timeout_err", URXE_CNT_ACK_TIMEOUT },
+	{ "hw_counters/rcvd_pkts", URXE_CNT_RCV_PACKETS },
+	{ "hw_counters/rcvd_rnr_err", URXE_CNT_RNR_NAK },
+	{ "hw_counters/remote_err", URXE_CNT_REM_ERR },
+	{ "hw_counters/sent_pkts", URXE_CNT_XMIT_PACKETS },
+};
+#define COUNTERS (sizeof(counters) / sizeof(*counters))
+
+int tree_make_counters(int dirfd)
+{
+	char path[160];
+	unsigned int i;
+	int ret = 0;
+
+	for (i = 0; i < COUNTERS && !ret; i++) {
+		snprintf(path, sizeof(path), TREE_PORT "%s", counters[i].name);
+		ret = tree_put(dirfd, path,
+			       counters[i].counter == -2 ? "10\n" : "0\n",
+			       0644);
+	}
+	return ret;
+}
+
+/*
+ * Written in place, not replaced: a program that keeps the file open and
+ * reads it again sees what was current when anybody last opened it.
+ */
+void tree_refresh_counter(struct urxe_fabric *f, const char *path)
+{
+	char file[160], text[32];
+	const char *name;
+	unsigned int i;
+	int fd, n;
+
+	for (i = 0; i < COUNTERS; i++) {
+		name = strstr(path, counters[i].name);
+		if (name && name[-1] == '/' && !name[strlen(counters[i].name)])
+			break;
+	}
+	if (i == COUNTERS || counters[i].counter < 0)
+		return;
+	n = snprintf(text, sizeof(text), "%llu\n",
+		     (unsigned long long)atomic_load_explicit(
+			     &f->dev->counter[counters[i].counter],
+			     memory_order_relaxed));
+	snprintf(file, sizeof(file), TREE_PORT "%s", counters[i].name);
+	fd = openat(f->dirfd, file, O_WRONLY | O_CLOEXEC);
+	if (fd < 0)
+		return;
+	if (pwrite(fd, text, (size_t)n, 0) == n && ftruncate(fd, n))
+		n = 0;
+	close(fd);
+}

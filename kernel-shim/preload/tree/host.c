@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * --with-host-devices: directories "host/sys/class/..." and
+ * "host/dev/infiniband" in the fabric hold links to our entries and to the
+ * host's, so that one readdir shows both.
+ */
+#define _GNU_SOURCE
+#include <dirent.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tree.h"
+
+static int open_merged(struct urxe_fabric *f, const char *path)
+{
+	char dir[TREE_PATH_MAX];
+	size_t i;
+
+	snprintf(dir, sizeof(dir), "host%s", path);
+	for (i = 1; dir[i]; i++) {
+		if (dir[i] != '/')
+			continue;
+		dir[i] = 0;
+		mkdirat(f->dirfd, dir, 0755);
+		dir[i] = '/';
+	}
+	mkdirat(f->dirfd, dir, 0755);
+	return openat(f->dirfd, dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+}
+
+/* Make entry `name` of the merged directory point at target. */
+static void point(int merged, const char *name, const char *target)
+{
+	char old[PATH_MAX];
+	ssize_t n = readlinkat(merged, name, old, sizeof(old) - 1);
+
+	if (n >= 0) {
+		old[n] = 0;
+		if (!strcmp(old, target))
+			return;
+		unlinkat(merged, name, 0);
+	}
+	if (symlinkat(target, merged, name) && errno != EEXIST)
+		return;
+}
+
+/* Every entry of `from`, which a program sees as `seen`. */
+static void add_all(int merged, const char *from)
+{
+	char path[PATH_MAX], target[PATH_MAX];
+	struct dirent *de;
+	DIR *dir;
+
+	dir = opendir(from);
+	if (!dir)
+		return;
+	while ((de = readdir(dir))) {
+		if (de->d_name[0] == '.')
+			continue;
+		if (snprintf(path, sizeof(path), "%s/%s", from, de->d_name) >=
+		    (int)sizeof(path))
+			continue;
+		if (realpath(path, target))
+			point(merged, de->d_name, target);
+	}
+	closedir(dir);
+}
+
+static bool has_entry(const char *dir, const char *name)
+{
+	char path[PATH_MAX];
+
+	return snprintf(path, sizeof(path), "%s/%s", dir, name) <
+		       (int)sizeof(path) &&
+	       !faccessat(AT_FDCWD, path, F_OK, AT_SYMLINK_NOFOLLOW);
+}
+
+/* Entries that are in neither directory any more: devices that left. */
+static void drop_stale(int merged, const char *host, const char *own)
+{
+	struct dirent *de;
+	DIR *dir;
+	int fd;
+
+	fd = openat(merged, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	dir = fd < 0 ? NULL : fdopendir(fd);
+	if (!dir) {
+		if (fd >= 0)
+			close(fd);
+		return;
+	}
+	while ((de = readdir(dir)))
+		if (de->d_name[0] != '.' && !has_entry(host, de->d_name) &&
+		    !has_entry(own, de->d_name))
+			unlinkat(merged, de->d_name, 0);
+	closedir(dir);
+}
+
+void tree_merge_host(struct urxe_fabric *f, const char *path)
+{
+	char own[TREE_PATH_MAX];
+	int merged;
+
+	snprintf(own, sizeof(own), "%s%s", f->dir, path);
+	fabric_lock(f);
+	merged = open_merged(f, path);
+	if (merged >= 0) {
+		drop_stale(merged, path, own);
+		add_all(merged, path);
+		add_all(merged, own);
+		close(merged);
+	}
+	fabric_unlock(f);
+}

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* The private sysfs and /dev tree in the fabric's directory. */
+#ifndef URXE_SHIM_TREE_H
+#define URXE_SHIM_TREE_H
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <sys/stat.h>
+
+#include "fabric/fabric.h"
+
+/*
+ * Files of the tree that are not what they seem have modes and sizes that
+ * no other file has: the stand-in of the character device, and attributes
+ * that open but cannot be read (an empty GID slot).
+ */
+#define TREE_CDEV_MODE (S_IFREG | 01600)
+#define TREE_CDEV_SIZE 0x75727865
+#define TREE_CM_SIZE 0x75727866 /* /dev/infiniband/rdma_cm */
+#define TREE_EINVAL_MODE (S_IFREG | 01400)
+
+#define TREE_PATH_MAX 600 /* of a path into the tree, with its NUL */
+#define TREE_IBDEV "sys/devices/virtual/infiniband/" URXE_DEVICE_NAME
+#define TREE_UVERBS "sys/devices/virtual/infiniband_verbs/" URXE_UVERBS_NAME
+#define TREE_PORT TREE_IBDEV "/ports/1/"
+
+/* Make the tree if it is not there. */
+int tree_build(struct urxe_fabric *f);
+/* Current GIDs and port state into the files, if they changed. */
+void tree_refresh(struct urxe_fabric *f);
+/* The current value of a port counter into its file. */
+void tree_refresh_counter(struct urxe_fabric *f, const char *path);
+/*
+ * A class directory with the host's entries beside ours, for a path such as
+ * "/sys/class/infiniband".
+ */
+void tree_merge_host(struct urxe_fabric *f, const char *path);
+
+/* Between the files here ----------------------------------------------- */
+
+/* Make or replace one file; under the fabric's lock. */
+int tree_put(int dirfd, const char *path, const char *text, mode_t mode);
+void tree_write_gids(struct urxe_fabric *f, int dirfd);
+/* Every counter's file, at build time. */
+int tree_make_counters(int dirfd);
+
+#endif

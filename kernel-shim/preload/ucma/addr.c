@@ -1,0 +1,302 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* Binding, listening, and finding the way to an address. */
+#include <arpa/inet.h>
+
+#include "command.h"
+
+#define FLOW_MASK 0xfffff
+
+static bool link_local(const union cm_addr *a)
+{
+	return a->sa.sa_family == AF_INET6 &&
+	       IN6_IS_ADDR_LINKLOCAL(&a->in6.sin6_addr);
+}
+
+static bool multicast(const union cm_addr *a)
+{
+	return a->sa.sa_family == AF_INET ?
+		       IN_MULTICAST(ntohl(a->in.sin_addr.s_addr)) :
+		       IN6_IS_ADDR_MULTICAST(&a->in6.sin6_addr);
+}
+
+/* The device behind a source address: there is one. */
+static void attach(struct ucma *u, struct cm_id *id)
+{
+	id->flags |= CM_F_DEVICE;
+	id->sgid_index = (uint8_t)cm_addr_gid(u->cm.f->dev, &id->src, id->sgid);
+}
+
+/* May id have this source address? */
+static int check_source(struct ucma *u, const struct cm_id *id,
+			const union cm_addr *a)
+{
+	if (cm_addr_any(a))
+		return 0;
+	if (link_local(a) && !a->in6.sin6_scope_id)
+		return -EINVAL;
+	if (a->sa.sa_family == CM_AF_IB)
+		return cm_addr_known(u->cm.f->dev, a) ? 0 : -ENODEV;
+	if (!ucma_is_local(u->cm.f, a))
+		return link_local(a) ? -ENODEV : -EADDRNOTAVAIL;
+	/* IP over InfiniBand is what RoCE has not */
+	return id->ps == RDMA_PS_IPOIB ? -EINVAL : 0;
+}
+
+static int bind_addr(struct ucma *u, struct cm_id *id, const union cm_addr *a)
+{
+	int ret;
+
+	if (!cm_addr_size(a))
+		return -EAFNOSUPPORT;
+	if (id->cma != CMA_IDLE)
+		return -EINVAL;
+	ret = check_source(u, id, a);
+	if (ret)
+		return ret;
+	id->src = *a;
+	if (!(id->flags & CM_F_AFONLY_SET) && ucma_one_family(a))
+		id->flags |= CM_F_AFONLY;
+	ret = cm_port_bind(&u->cm, id, ucma_is_privileged());
+	if (ret) {
+		memset(&id->src, 0, sizeof(id->src));
+		return ret;
+	}
+	memset(&id->dst, 0, sizeof(id->dst));
+	id->dst.sa.sa_family = a->sa.sa_family;
+	id->cma = CMA_ADDR_BOUND;
+	if (!cm_addr_any(&id->src))
+		attach(u, id);
+	return 0;
+}
+
+/* The wildcard of dst's family. */
+static void wildcard(const union cm_addr *dst, union cm_addr *a)
+{
+	memset(a, 0, sizeof(*a));
+	a->sa.sa_family = dst->sa.sa_family;
+	if (link_local(dst))
+		a->in6.sin6_scope_id = dst->in6.sin6_scope_id;
+	if (dst->sa.sa_family == CM_AF_IB)
+		a->ib.sib_pkey = dst->ib.sib_pkey;
+}
+
+/* An address in a command: a copy, or false if its family is unknown. */
+static bool take_addr(const void *from, union cm_addr *to)
+{
+	memset(to, 0, sizeof(*to));
+	memcpy(&to->sa.sa_family, from, sizeof(to->sa.sa_family));
+	memcpy(to, from, cm_addr_size(to));
+	return cm_addr_size(to);
+}
+
+/* sockaddr_in6 is all that the older commands have room for. */
+static bool take_ip(const struct sockaddr_in6 *from, union cm_addr *to)
+{
+	return from->sin6_family != CM_AF_IB && take_addr(from, to);
+}
+
+static int bind_number(struct ucma *u, uint32_t number, const union cm_addr *a)
+{
+	int err;
+	struct cm_id *id = ucma_id(u, number, &err);
+
+	return id ? bind_addr(u, id, a) : err;
+}
+
+int ucma_bind_ip(struct ucma *u)
+{
+	struct rdma_ucm_bind_ip cmd;
+	union cm_addr a;
+
+	ucma_get(u, &cmd);
+	if (!take_ip(&cmd.addr, &a))
+		return -EINVAL;
+	return bind_number(u, cmd.id, &a);
+}
+
+int ucma_bind(struct ucma *u)
+{
+	struct rdma_ucm_bind cmd;
+	union cm_addr a;
+
+	ucma_get(u, &cmd);
+	if (cmd.reserved || !take_addr(&cmd.addr, &a) ||
+	    cmd.addr_size != cm_addr_size(&a))
+		return -EINVAL;
+	return bind_number(u, cmd.id, &a);
+}
+
+int ucma_listen(struct ucma *u)
+{
+	const union cm_addr any = { .in = { .sin_family = AF_INET } };
+	struct rdma_ucm_listen cmd;
+	struct cm_id *id;
+	int err;
+
+	id = ucma_get_id(u, &cmd, &err);
+	if (!id)
+		return err;
+	if (id->cma != CMA_ADDR_BOUND) {
+		err = bind_addr(u, id, &any);
+		if (err)
+			return err;
+	}
+	return cm_listen(&u->cm, id, cmd.backlog);
+}
+
+static int resolved(struct ucma *u, struct cm_id *id)
+{
+	int ret = cm_event_post(&u->cm, id, CM_EV_ADDR_RESOLVED, 0);
+
+	if (ret)
+		return ret;
+	attach(u, id);
+	cm_addr_gid(u->cm.f->dev, &id->dst, id->dgid);
+	id->cma = CMA_ADDR_RESOLVED;
+	return 0;
+}
+
+static int resolve_loopback(struct ucma *u, struct cm_id *id)
+{
+	if (!(id->flags & CM_F_DEVICE))
+		cm_addr_set_loopback(&id->src);
+	return resolved(u, id);
+}
+
+static int resolve_ib(struct ucma *u, struct cm_id *id)
+{
+	if (!cm_addr_known(u->cm.f->dev, &id->dst))
+		return -ENODEV;
+	if (cm_addr_any(&id->src))
+		memcpy(id->src.ib.sib_addr, id->dst.ib.sib_addr, 16);
+	return resolved(u, id);
+}
+
+static int resolve_inet(struct ucma *u, struct cm_id *id)
+{
+	union cm_addr src = id->src;
+	int ret, status = 0;
+
+	ret = ucma_route(&id->dst, &src);
+	if (ret)
+		return ret;
+	if (id->ps == RDMA_PS_IPOIB)
+		status = -EINVAL;
+	else if (!multicast(&id->dst) && !ucma_is_local(u->cm.f, &id->dst))
+		status = -ETIMEDOUT; /* nobody answers for it */
+	if (status)
+		return cm_event_post(&u->cm, id, CM_EV_ADDR_ERROR, status);
+	if (cm_addr_any(&id->src))
+		id->src = src;
+	return resolved(u, id);
+}
+
+static int resolve(struct ucma *u, uint32_t number, const union cm_addr *src,
+		   const union cm_addr *dst)
+{
+	union cm_addr any;
+	int ret;
+	struct cm_id *id = ucma_id(u, number, &ret);
+
+	if (!id)
+		return ret;
+	if (id->cma != CMA_ADDR_BOUND) {
+		if (!src->sa.sa_family) {
+			wildcard(dst, &any);
+			src = &any;
+		}
+		ret = bind_addr(u, id, src);
+		if (ret)
+			return ret;
+	}
+	if (id->src.sa.sa_family != dst->sa.sa_family)
+		return -EINVAL;
+	id->dst = *dst;
+	if (cm_addr_any(dst))
+		return resolve_loopback(u, id);
+	if (dst->sa.sa_family == CM_AF_IB)
+		return resolve_ib(u, id);
+	return resolve_inet(u, id);
+}
+
+int ucma_resolve_ip(struct ucma *u)
+{
+	struct rdma_ucm_resolve_ip cmd;
+	union cm_addr src, dst;
+
+	ucma_get(u, &cmd);
+	if (!take_ip(&cmd.dst_addr, &dst) ||
+	    (!take_ip(&cmd.src_addr, &src) && cmd.src_addr.sin6_family))
+		return -EINVAL;
+	return resolve(u, cmd.id, &src, &dst);
+}
+
+int ucma_resolve_addr(struct ucma *u)
+{
+	struct rdma_ucm_resolve_addr cmd;
+	union cm_addr src, dst;
+
+	ucma_get(u, &cmd);
+	take_addr(&cmd.src_addr, &src);
+	if (cmd.reserved || !take_addr(&cmd.dst_addr, &dst) ||
+	    cmd.dst_size != cm_addr_size(&dst) ||
+	    (cmd.src_size && cmd.src_size != cm_addr_size(&src)))
+		return -EINVAL;
+	if (!cmd.src_size)
+		src.sa.sa_family = AF_UNSPEC;
+	return resolve(u, cmd.id, &src, &dst);
+}
+
+/* What RoCE's packet life time comes from: nobody administers it. */
+static uint8_t life_time(const struct cm_id *id)
+{
+	const uint8_t timeout = id->timeout & 31;
+
+	return id->flags & CM_F_TIMEOUT_SET && timeout ? timeout - 1 :
+							 CM_LIFE_TIME;
+}
+
+/*
+ * The flow label, of which RoCE makes the UDP source port: the one that the
+ * application gave with its IPv6 address, or one of the ports.
+ */
+static uint32_t flow_label(const struct cm_id *id)
+{
+	uint32_t flow = 0;
+
+	if (id->src.sa.sa_family == AF_INET6)
+		flow = ntohl(id->src.in6.sin6_flowinfo);
+	if (!(flow & FLOW_MASK))
+		flow = cm_addr_port(&id->src) * 31u + cm_addr_port(&id->dst);
+	return flow & FLOW_MASK;
+}
+
+int ucma_route_resolved(struct ucma *u, struct cm_id *id, uint8_t tos,
+			uint32_t flow, uint8_t life)
+{
+	int ret;
+
+	if (id->cma != CMA_ADDR_RESOLVED)
+		return -EINVAL;
+	ret = cm_event_post(&u->cm, id, CM_EV_ROUTE_RESOLVED, 0);
+	if (ret)
+		return ret;
+	id->cma = CMA_ROUTE_RESOLVED;
+	id->flags |= CM_F_PATH;
+	id->path_tos = tos;
+	id->path_flow = flow;
+	id->path_life = life;
+	return 0;
+}
+
+int ucma_resolve_route(struct ucma *u)
+{
+	struct rdma_ucm_resolve_route cmd;
+	struct cm_id *id;
+	int err;
+
+	id = ucma_get_dev(u, &cmd, &err);
+	return id ? ucma_route_resolved(u, id, id->tos, flow_label(id),
+					life_time(id)) :
+		    err;
+}

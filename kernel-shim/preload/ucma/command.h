@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* The commands that librdmacm writes, over the connection manager (cm/cm.h). */
+#ifndef URXE_SHIM_UCMA_COMMAND_H
+#define URXE_SHIM_UCMA_COMMAND_H
+
+#include <rdma/ib_user_sa.h>
+#include <string.h>
+
+#include "cm/cm.h"
+#include "preload/shim.h"
+#include "ucma.h"
+
+/* One command on its way.  The connection manager's lock is held. */
+struct ucma {
+	struct cm cm;
+	struct cm_chan *c; /* of fd */
+	int fd;
+	const char *in; /* behind the header */
+	size_t in_len, out_len;
+	int cancel_state; /* the application's; ours is disabled */
+};
+
+/* A path record as it travels (IB specification, 15.2.5.16). */
+struct ucma_wire_path {
+	uint64_t service_id;
+	uint8_t dgid[16], sgid[16];
+	uint16_t dlid, slid;
+	uint32_t flow_hop; /* flow label << 8 | hop limit */
+	uint8_t traffic_class;
+	uint8_t reversible; /* << 7 | number of paths */
+	uint16_t pkey;
+	uint16_t sl;
+	uint8_t mtu, rate, life_time; /* selector << 6 | value */
+	uint8_t preference;
+	uint8_t pad[6];
+};
+static_assert(sizeof(struct ucma_wire_path) ==
+		      sizeof(((struct ib_path_rec_data *)0)->path_rec),
+	      "as MADs have it");
+
+/* ucma.c --------------------------------------------------------------- */
+
+/* The channel behind a descriptor of this process, or NULL. */
+struct cm_chan *ucma_chan(struct ucma *u, int fd);
+/* By the application's number; NULL: -ENOENT or -EINVAL in err. */
+struct cm_id *ucma_id(struct ucma *u, uint32_t number, int *err);
+/* The same, but it must have led to the device. */
+struct cm_id *ucma_id_dev(struct ucma *u, uint32_t number, int *err);
+/* Answer at the address that the command gives. */
+int ucma_put(uint64_t response, const void *from, size_t len);
+
+/* What came of the command; the rest reads as zeros. */
+#define ucma_get(u, cmd)                                  \
+	memcpy(memset((cmd), 0, sizeof(*(cmd))), (u)->in, \
+	       (u)->in_len < sizeof(*(cmd)) ? (u)->in_len : sizeof(*(cmd)))
+/* The command and the id that it is about; the second one with a device. */
+#define ucma_get_id(u, cmd, err) (ucma_get(u, cmd), ucma_id(u, (cmd)->id, err))
+#define ucma_get_dev(u, cmd, err) \
+	(ucma_get(u, cmd), ucma_id_dev(u, (cmd)->id, err))
+
+/* The commands, 0 or -errno ---------------------------------- */
+
+int ucma_bind_ip(struct ucma *u);
+int ucma_bind(struct ucma *u);
+int ucma_listen(struct ucma *u);
+int ucma_resolve_ip(struct ucma *u);
+int ucma_resolve_addr(struct ucma *u);
+int ucma_resolve_route(struct ucma *u);
+/* The end of that: 4.096 us << life is the packet life time. */
+int ucma_route_resolved(struct ucma *u, struct cm_id *id, uint8_t tos,
+			uint32_t flow, uint8_t life);
+
+int ucma_query_route(struct ucma *u);
+int ucma_query(struct ucma *u);
+int ucma_init_qp_attr(struct ucma *u);
+
+int ucma_connect(struct ucma *u);
+int ucma_accept(struct ucma *u);
+int ucma_reject(struct ucma *u);
+int ucma_disconnect(struct ucma *u);
+int ucma_notify(struct ucma *u);
+
+int ucma_get_event(struct ucma *u);
+int ucma_migrate_id(struct ucma *u);
+
+int ucma_set_option(struct ucma *u);
+int ucma_join_ip_mcast(struct ucma *u);
+int ucma_join_mcast(struct ucma *u);
+int ucma_leave_mcast(struct ucma *u);
+
+/* route.c -------------------------------------------------------------- */
+
+/* Is a (IP, not a wildcard) an address of this machine? */
+bool ucma_is_local(struct urxe_fabric *f, const union cm_addr *a);
+/*
+ * The source address that packets to dst have; its port is kept.
+ * -ENETUNREACH and the like as the kernel says.
+ */
+int ucma_route(const union cm_addr *dst, union cm_addr *src);
+/* Is a's wildcard that of one family, if nobody says otherwise? */
+bool ucma_one_family(const union cm_addr *a);
+/* May this process bind ports below 1024? */
+bool ucma_is_privileged(void);
+
+/* watch.c -------------------------------------------------------------- */
+
+/*
+ * Have somebody look after the ids of this process whose peers may die or
+ * whose time may come.
+ */
+void ucma_watch(void);
+/* There is no memory for a thread that does so: whoever waits must. */
+bool ucma_unwatched(void);
+/* Look once, and again in so many ns; 0: there is nothing to look after. */
+uint64_t ucma_tick(void);
+
+#endif

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* Waiting for events, and ids that change their channel. */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <pthread.h>
+#include <unistd.h>
+
+#include "command.h"
+
+#define SLICE_NS 100000000 /* between looks, when nobody else looks */
+
+/* What a caller must have room for; the rest is newer. */
+#define EVENT_MIN offsetof(struct rdma_ucm_event_resp, reserved)
+
+/*
+ * Without a time limit it is restarted after a signal whose handler has
+ * SA_RESTART, as the write would be; and write is a cancellation point.
+ */
+static int sleep_on(struct event_count *posts, uint32_t seen, bool alone,
+		    int cancel_state)
+{
+	int type, state, inside = shim_inside, ret;
+
+	shim_inside = 0; /* cleanup handlers are the application's code */
+	pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, &type);
+	pthread_setcancelstate(cancel_state, &state);
+	ret = event_count_wait(posts, seen,
+			       alone ? SLICE_NS : EVENT_COUNT_FOR_EVER);
+	pthread_setcancelstate(state, NULL);
+	pthread_setcanceltype(type, NULL);
+	shim_inside = inside;
+	return ret;
+}
+
+/* The lock is released while it sleeps; afterwards u->c may be void. */
+static int wait_event(struct ucma *u)
+{
+	struct event_count *posts = &u->c->posts;
+	uint32_t seen = event_count_read(posts);
+	bool watch = u->cm.watch;
+	int ret;
+
+	cm_settle(&u->cm);
+	cm_unlock(&u->cm);
+	if (watch)
+		ucma_watch();
+	ret = sleep_on(posts, seen, ucma_unwatched(), u->cancel_state);
+	if (!ret && ucma_unwatched())
+		ucma_tick();
+	cm_lock(&u->cm);
+	u->c = ucma_chan(u, u->fd);
+	return u->c ? ret : -EBADF;
+}
+
+int ucma_get_event(struct ucma *u)
+{
+	struct rdma_ucm_event_resp resp;
+	struct rdma_ucm_get_event cmd;
+	int flags, ret;
+
+	if (u->out_len < EVENT_MIN)
+		return -ENOSPC;
+	ucma_get(u, &cmd);
+	if (!cmd.response)
+		return -EFAULT;
+	while (!cm_event_pop(&u->cm, u->c, u->fd, &resp)) {
+		flags = fcntl(u->fd, F_GETFL);
+		if (flags < 0 || flags & O_NONBLOCK)
+			return -EAGAIN;
+		ret = wait_event(u);
+		if (ret)
+			return ret;
+	}
+	if (resp.event >= CM_EV_CONNECT_REQUEST &&
+	    resp.event <= CM_EV_DISCONNECTED)
+		u->cm.watch = true;
+	return ucma_put(cmd.response, &resp,
+			u->out_len < sizeof(resp) ? u->out_len : sizeof(resp));
+}
+
+int ucma_migrate_id(struct ucma *u)
+{
+	struct rdma_ucm_migrate_resp resp;
+	struct rdma_ucm_migrate_id cmd;
+	struct cm_chan *from, *to = u->c;
+	struct cm_id *id;
+	int err;
+
+	if (u->out_len < sizeof(resp))
+		return -ENOSPC;
+	ucma_get(u, &cmd);
+	from = ucma_chan(u, (int)cmd.fd);
+	if (!from)
+		return fcntl((int)cmd.fd, F_GETFD) < 0 ? -ENOENT : -EINVAL;
+	u->c = from;
+	id = ucma_id(u, cmd.id, &err);
+	if (!id)
+		return err;
+	resp.events_reported = id->events_reported;
+	if (from != to) {
+		cm_event_move(&u->cm, id, to, (int)cmd.fd, u->fd);
+		id->chan = cm_chan_ref(&u->cm, to);
+	}
+	return ucma_put(cmd.response, &resp, sizeof(resp));
+}

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Joining multicast groups.  On RoCE nobody administers them: the answer is
+ * the group's GID and how to address it; librdmacm attaches the QP.
+ */
+#include "command.h"
+
+#define MCAST_QPN 0xffffff
+
+/* An IPv4 group mapped as any IPv4 address, an IPv6 one as it is. */
+static int group_gid(const union cm_addr *a, uint8_t gid[16])
+{
+	if (cm_addr_zero(a))
+		return -EINVAL;
+	if (cm_addr_loopback(a))
+		memset(gid, 0, 16);
+	else
+		cm_addr_raw(a, gid);
+	return 0;
+}
+
+static void report(struct ucma *u, struct cm_id *id, struct cm_mc *mc,
+		   const uint8_t gid[16])
+{
+	struct cm_event *e = cm_event_new(&u->cm, id, CM_EV_MULTICAST_JOIN, 0);
+	struct rdma_ucm_ud_param *p;
+
+	if (!e)
+		return;
+	p = &e->resp.param.ud;
+	e->mc = cm_mc_ref(&u->cm, mc);
+	e->resp.uid = mc->uid;
+	e->resp.id = e->mc - 1;
+	p->qp_num = MCAST_QPN;
+	cm_set_qkey(id, 0);
+	p->qkey = id->qkey;
+	cm_fill_ah(&p->ah_attr, id, gid);
+	p->ah_attr.grh.traffic_class = id->tos;
+	cm_event_send(&u->cm, e);
+}
+
+static int join(struct ucma *u, const struct rdma_ucm_join_mcast *cmd)
+{
+	struct rdma_ucm_create_id_resp resp;
+	union cm_addr a = { 0 };
+	uint8_t gid[16];
+	struct cm_mc *mc;
+	struct cm_id *id;
+	int ret;
+
+	if (u->out_len < sizeof(resp))
+		return -ENOSPC;
+	memcpy(&a.sa.sa_family, &cmd->addr, sizeof(a.sa.sa_family));
+	if (!cm_addr_size(&a) || cmd->addr_size != cm_addr_size(&a) ||
+	    cmd->join_flags >= RDMA_MC_JOIN_FLAG_RESERVED)
+		return -EINVAL;
+	memcpy(&a, &cmd->addr, cm_addr_size(&a));
+	id = ucma_id_dev(u, cmd->id, &ret);
+	if (!id)
+		return ret;
+	if ((id->cma != CMA_ADDR_BOUND && id->cma != CMA_ADDR_RESOLVED) ||
+	    id->qp_type != CM_QPT_UD || group_gid(&a, gid))
+		return -EINVAL;
+	mc = cm_mc_new(&u->cm);
+	if (!mc)
+		return -ENOMEM;
+	mc->id = cm_id_ref(&u->cm, id);
+	mc->uid = cmd->uid;
+	resp.id = cm_mc_ref(&u->cm, mc) - 1;
+	ret = ucma_put(cmd->response, &resp, sizeof(resp));
+	if (ret) {
+		mc->used = 0;
+		return ret;
+	}
+	report(u, id, mc, gid);
+	return 0;
+}
+
+int ucma_join_mcast(struct ucma *u)
+{
+	struct rdma_ucm_join_mcast cmd;
+
+	ucma_get(u, &cmd);
+	return join(u, &cmd);
+}
+
+int ucma_join_ip_mcast(struct ucma *u)
+{
+	struct rdma_ucm_join_ip_mcast cmd;
+	struct rdma_ucm_join_mcast full = { 0 };
+
+	ucma_get(u, &cmd);
+	full.response = cmd.response;
+	full.uid = cmd.uid;
+	full.id = cmd.id;
+	full.addr_size = cmd.addr.sin6_family == AF_INET ?
+				 sizeof(struct sockaddr_in) :
+				 sizeof(struct sockaddr_in6);
+	full.join_flags = RDMA_MC_JOIN_FLAG_FULLMEMBER;
+	memcpy(&full.addr, &cmd.addr, sizeof(cmd.addr));
+	return join(u, &full);
+}
+
+int ucma_leave_mcast(struct ucma *u)
+{
+	struct rdma_ucm_destroy_id_resp resp;
+	struct rdma_ucm_destroy_id cmd;
+	struct cm_mc *mc = NULL;
+	struct cm_id *id;
+
+	if (u->out_len < sizeof(resp))
+		return -ENOSPC;
+	ucma_get(u, &cmd);
+	if (cmd.id < CM_MAX_MC)
+		mc = cm_mc_at(&u->cm, cmd.id + 1);
+	if (!mc)
+		return -ENOENT;
+	id = cm_id_at(&u->cm, mc->id);
+	if (!id || id->chan != cm_chan_ref(&u->cm, u->c))
+		return -EINVAL;
+	cm_event_purge_mc(&u->cm, mc, u->fd);
+	resp.events_reported = mc->events_reported;
+	mc->used = 0;
+	return ucma_put(cmd.response, &resp, sizeof(resp));
+}

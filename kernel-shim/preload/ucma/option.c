@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* Options of an id. */
+#include <endian.h>
+
+#include "command.h"
+
+static int set_reuse(struct cm_id *id, bool on)
+{
+	if (!(on && id->cma != CMA_LISTEN) && id->cma != CMA_IDLE)
+		return -EINVAL;
+	id->flags = on ? id->flags | CM_F_REUSE :
+			 id->flags & ~(uint32_t)CM_F_REUSE;
+	return 0;
+}
+
+static int set_afonly(struct cm_id *id, bool on)
+{
+	if (id->cma != CMA_IDLE && id->cma != CMA_ADDR_BOUND)
+		return -EINVAL;
+	id->flags = on ? id->flags | CM_F_AFONLY :
+			 id->flags & ~(uint32_t)CM_F_AFONLY;
+	id->flags |= CM_F_AFONLY_SET;
+	return 0;
+}
+
+static int set_timeout(struct cm_id *id, uint8_t timeout)
+{
+	if (id->qp_type != CM_QPT_RC && id->qp_type != CM_QPT_XRC_SEND)
+		return -EINVAL;
+	id->timeout = timeout;
+	id->flags |= CM_F_TIMEOUT_SET;
+	return 0;
+}
+
+static int set_id_option(struct cm_id *id,
+			 const struct rdma_ucm_set_option *cmd)
+{
+	const void *value = (const void *)(uintptr_t)cmd->optval;
+	uint8_t byte;
+	int number;
+
+	switch (cmd->optname) {
+	case RDMA_OPTION_ID_TOS:
+	case RDMA_OPTION_ID_ACK_TIMEOUT:
+		if (cmd->optlen != sizeof(byte))
+			return -EINVAL;
+		memcpy(&byte, value, sizeof(byte));
+		if (cmd->optname == RDMA_OPTION_ID_ACK_TIMEOUT)
+			return set_timeout(id, byte);
+		id->tos = byte;
+		return 0;
+	case RDMA_OPTION_ID_REUSEADDR:
+	case RDMA_OPTION_ID_AFONLY:
+		if (cmd->optlen != sizeof(number))
+			return -EINVAL;
+		memcpy(&number, value, sizeof(number));
+		return cmd->optname == RDMA_OPTION_ID_AFONLY ?
+			       set_afonly(id, number) :
+			       set_reuse(id, number);
+	default:
+		return -ENOSYS;
+	}
+}
+
+/* A path that the application found by itself; ours is hardly another. */
+static int set_ib_path(struct ucma *u, struct cm_id *id,
+		       const struct rdma_ucm_set_option *cmd)
+{
+	const struct ucma_wire_path *path;
+	const uint32_t wanted = IB_PATH_GMP | IB_PATH_PRIMARY |
+				IB_PATH_BIDIRECTIONAL;
+	const struct ib_path_rec_data *p = (const void *)(uintptr_t)cmd->optval;
+	size_t i, n = cmd->optlen / sizeof(*p);
+
+	if (cmd->optlen % sizeof(*p))
+		return -EINVAL;
+	for (i = 0; i < n; i++)
+		if (p[i].flags == wanted)
+			break;
+	if (i == n || !(id->flags & CM_F_DEVICE))
+		return -EINVAL;
+	path = (const void *)p[i].path_rec;
+	return ucma_route_resolved(u, id, path->traffic_class,
+				   be32toh(path->flow_hop) >> 8 & 0xfffff,
+				   path->life_time & 31);
+}
+
+int ucma_set_option(struct ucma *u)
+{
+	struct rdma_ucm_set_option cmd;
+	struct cm_id *id;
+	int err;
+
+	id = ucma_get_id(u, &cmd, &err);
+	if (!id)
+		return err;
+	if (!cmd.optval)
+		return -EFAULT;
+	switch (cmd.level) {
+	case RDMA_OPTION_ID:
+		return set_id_option(id, &cmd);
+	case RDMA_OPTION_IB:
+		return cmd.optname == RDMA_OPTION_IB_PATH ?
+			       set_ib_path(u, id, &cmd) :
+			       -ENOSYS;
+	default:
+		return -ENOSYS;
+	}
+}

@@ -1,0 +1,291 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* What librdmacm asks about an id: addresses, path, QP attributes. */
+#include <endian.h>
+#include <infiniband/verbs.h>
+#include <rdma/ib_user_sa.h>
+#include <rdma/ib_user_verbs.h>
+
+#include "command.h"
+
+#define PKEY 0xffff
+#define MTU IBV_MTU_4096 /* the port's */
+#define RATE IBV_RATE_200_GBPS
+#define SELECT_EQUAL 2 /* of an MTU, a rate or a life time: exactly this */
+
+/* Old librdmacm asks for no more than what is before this. */
+#define ROUTE_MIN offsetof(struct rdma_ucm_query_route_resp, ibdev_index)
+#define ADDR_MIN offsetof(struct rdma_ucm_query_addr_resp, ibdev_index)
+
+static size_t least(size_t a, size_t b)
+{
+	return a < b ? a : b;
+}
+
+static bool has_path(const struct cm_id *id)
+{
+	return id->flags & CM_F_PATH;
+}
+
+static void fill_route(const struct cm_id *id, struct ib_user_path_rec *p)
+{
+	memcpy(p->dgid, id->dgid, 16);
+	memcpy(p->sgid, id->sgid, 16);
+	p->pkey = htobe16(PKEY);
+	if (!has_path(id))
+		return;
+	p->reversible = 1;
+	p->mtu = MTU;
+	p->hop_limit = CM_HOP_LIMIT;
+	p->traffic_class = id->path_tos;
+	p->flow_label = htobe32(id->path_flow);
+	p->mtu_selector = SELECT_EQUAL;
+	p->rate_selector = SELECT_EQUAL;
+	p->rate = RATE;
+	p->packet_life_time_selector = SELECT_EQUAL;
+	p->packet_life_time = id->path_life;
+}
+
+int ucma_query_route(struct ucma *u)
+{
+	struct rdma_ucm_query_route_resp resp;
+	struct rdma_ucm_query cmd;
+	struct cm_id *id;
+	int err;
+
+	if (u->out_len < ROUTE_MIN)
+		return -ENOSPC;
+	id = ucma_get_id(u, &cmd, &err);
+	if (!id)
+		return err;
+	memset(&resp, 0, sizeof(resp));
+	memcpy(&resp.src_addr, &id->src, sizeof(resp.src_addr));
+	memcpy(&resp.dst_addr, &id->dst, sizeof(resp.dst_addr));
+	if (id->flags & CM_F_DEVICE) {
+		resp.node_guid = htobe64(u->cm.f->dev->node_guid);
+		resp.ibdev_index = URXE_DEV_INDEX;
+		resp.port_num = 1;
+		resp.num_paths = has_path(id);
+		fill_route(id, &resp.ib_route[0]);
+	}
+	return ucma_put(cmd.response, &resp, least(u->out_len, sizeof(resp)));
+}
+
+static void fill_device(struct ucma *u, const struct cm_id *id,
+			struct rdma_ucm_query_addr_resp *resp)
+{
+	if (!(id->flags & CM_F_DEVICE))
+		return;
+	resp->node_guid = htobe64(u->cm.f->dev->node_guid);
+	resp->ibdev_index = URXE_DEV_INDEX;
+	resp->port_num = 1;
+	resp->pkey = htobe16(PKEY);
+}
+
+static int query_addr(struct ucma *u, const struct cm_id *id, uint64_t response)
+{
+	struct rdma_ucm_query_addr_resp resp;
+
+	if (u->out_len < ADDR_MIN)
+		return -ENOSPC;
+	memset(&resp, 0, sizeof(resp));
+	resp.src_size = (uint16_t)cm_addr_size(&id->src);
+	resp.dst_size = (uint16_t)cm_addr_size(&id->dst);
+	memcpy(&resp.src_addr, &id->src, sizeof(id->src));
+	memcpy(&resp.dst_addr, &id->dst, sizeof(id->dst));
+	fill_device(u, id, &resp);
+	return ucma_put(response, &resp, least(u->out_len, sizeof(resp)));
+}
+
+static void fill_ib(const struct cm_id *id, const union cm_addr *a,
+		    const uint8_t gid[16], void *out)
+{
+	struct cm_sockaddr_ib ib = { .sib_family = CM_AF_IB };
+
+	if (a->sa.sa_family == CM_AF_IB) {
+		ib = a->ib;
+	} else {
+		ib.sib_pkey = htobe16(PKEY);
+		memcpy(ib.sib_addr, gid, 16);
+		ib.sib_sid = htobe64(cm_service_id(id, a));
+		ib.sib_sid_mask = ~0ull;
+	}
+	memcpy(out, &ib, sizeof(ib));
+}
+
+static int query_gid(struct ucma *u, const struct cm_id *id, uint64_t response)
+{
+	struct rdma_ucm_query_addr_resp resp;
+
+	if (u->out_len < ADDR_MIN)
+		return -ENOSPC;
+	memset(&resp, 0, sizeof(resp));
+	resp.src_size = resp.dst_size = sizeof(struct cm_sockaddr_ib);
+	fill_ib(id, &id->src, id->sgid, &resp.src_addr);
+	fill_ib(id, &id->dst, id->dgid, &resp.dst_addr);
+	fill_device(u, id, &resp);
+	return ucma_put(response, &resp, least(u->out_len, sizeof(resp)));
+}
+
+static void fill_wire_path(const struct cm_id *id, struct ucma_wire_path *p)
+{
+	memset(p, 0, sizeof(*p));
+	memcpy(p->dgid, id->dgid, 16);
+	memcpy(p->sgid, id->sgid, 16);
+	p->flow_hop = htobe32(id->path_flow << 8 | CM_HOP_LIMIT);
+	p->traffic_class = id->path_tos;
+	p->reversible = 1 << 7;
+	p->pkey = htobe16(PKEY);
+	p->mtu = SELECT_EQUAL << 6 | MTU;
+	p->rate = SELECT_EQUAL << 6 | RATE;
+	p->life_time = SELECT_EQUAL << 6 | id->path_life;
+}
+
+static int query_path(struct ucma *u, const struct cm_id *id, uint64_t response)
+{
+	union { /* path_data has no length of its own */
+		struct rdma_ucm_query_path_resp resp;
+		char room[sizeof(struct rdma_ucm_query_path_resp) +
+			  sizeof(struct ib_path_rec_data)];
+	} out;
+	struct ib_path_rec_data *path = out.resp.path_data;
+	size_t len = sizeof(out.resp);
+
+	if (u->out_len < len)
+		return -ENOSPC;
+	memset(&out, 0, sizeof(out));
+	out.resp.num_paths = has_path(id);
+	if (has_path(id) && u->out_len >= sizeof(out)) {
+		path->flags = IB_PATH_GMP | IB_PATH_PRIMARY |
+			      IB_PATH_BIDIRECTIONAL;
+		fill_wire_path(id, (struct ucma_wire_path *)path->path_rec);
+		len = sizeof(out);
+	}
+	return ucma_put(response, &out, len);
+}
+
+int ucma_query(struct ucma *u)
+{
+	struct rdma_ucm_query cmd;
+	struct cm_id *id;
+	int err;
+
+	id = ucma_get_id(u, &cmd, &err);
+	if (!id)
+		return err;
+	switch (cmd.option) {
+	case RDMA_USER_CM_QUERY_ADDR:
+		return query_addr(u, id, cmd.response);
+	case RDMA_USER_CM_QUERY_PATH:
+		return query_path(u, id, cmd.response);
+	case RDMA_USER_CM_QUERY_GID:
+		return query_gid(u, id, cmd.response);
+	default:
+		return -ENOSYS;
+	}
+}
+
+/* ---------------------------------------------------------------- QP */
+
+/* A QP that no connection knows yet, or one of type UD. */
+static int attr_alone(struct cm_id *id, struct ib_uverbs_qp_attr *a)
+{
+	a->qp_attr_mask = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT;
+	if (id->qp_type == CM_QPT_UD) {
+		cm_set_qkey(id, 0);
+		a->qkey = id->qkey;
+		a->qp_attr_mask |= IBV_QP_QKEY;
+	} else {
+		a->qp_attr_mask |= IBV_QP_ACCESS_FLAGS;
+	}
+	return 0;
+}
+
+static int attr_init(const struct cm_id *id, struct ib_uverbs_qp_attr *a)
+{
+	if (id->cm < CM_REQ_SENT || id->cm > CM_ESTABLISHED)
+		return -EINVAL;
+	a->qp_attr_mask = IBV_QP_STATE | IBV_QP_ACCESS_FLAGS |
+			  IBV_QP_PKEY_INDEX | IBV_QP_PORT;
+	a->qp_access_flags = IBV_ACCESS_REMOTE_WRITE;
+	if (id->responder_resources)
+		a->qp_access_flags |= IBV_ACCESS_REMOTE_READ |
+				      IBV_ACCESS_REMOTE_ATOMIC;
+	return 0;
+}
+
+static int attr_rtr(const struct cm_id *id, struct ib_uverbs_qp_attr *a)
+{
+	if (id->cm < CM_REQ_RCVD || id->cm > CM_ESTABLISHED)
+		return -EINVAL;
+	a->qp_attr_mask = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU |
+			  IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
+	cm_fill_path_ah(&a->ah_attr, id);
+	a->path_mtu = MTU;
+	a->dest_qp_num = id->remote_qpn;
+	a->rq_psn = id->remote_psn;
+	if (id->qp_type == CM_QPT_RC || id->qp_type == CM_QPT_XRC_RECV) {
+		a->qp_attr_mask |= IBV_QP_MAX_DEST_RD_ATOMIC |
+				   IBV_QP_MIN_RNR_TIMER;
+		a->max_dest_rd_atomic = id->responder_resources;
+	}
+	return 0;
+}
+
+static int attr_rts(const struct cm_id *id, struct ib_uverbs_qp_attr *a)
+{
+	if (id->cm < CM_REQ_RCVD || id->cm > CM_ESTABLISHED)
+		return -EINVAL;
+	a->qp_attr_mask = IBV_QP_STATE | IBV_QP_SQ_PSN;
+	a->sq_psn = id->psn;
+	if (id->qp_type == CM_QPT_RC || id->qp_type == CM_QPT_XRC_SEND) {
+		a->qp_attr_mask |= IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
+				   IBV_QP_MAX_QP_RD_ATOMIC;
+		a->retry_cnt = id->retry_count;
+		a->rnr_retry = id->rnr_retry_count;
+		a->max_rd_atomic = id->initiator_depth;
+	}
+	if (id->qp_type != CM_QPT_UC) {
+		a->qp_attr_mask |= IBV_QP_TIMEOUT;
+		a->timeout = id->flags & CM_F_TIMEOUT_SET ? id->timeout :
+							    id->path_life + 1;
+	}
+	return 0;
+}
+
+static int qp_attr(struct cm_id *id, struct ib_uverbs_qp_attr *a)
+{
+	if (!(id->flags & CM_F_CM) || id->qp_type == CM_QPT_UD)
+		return attr_alone(id, a);
+	switch (a->qp_state) {
+	case IBV_QPS_INIT:
+		return attr_init(id, a);
+	case IBV_QPS_RTR:
+		return attr_rtr(id, a);
+	case IBV_QPS_RTS:
+		return attr_rts(id, a);
+	default:
+		return -EINVAL;
+	}
+}
+
+int ucma_init_qp_attr(struct ucma *u)
+{
+	struct rdma_ucm_init_qp_attr cmd;
+	struct ib_uverbs_qp_attr attr;
+	struct cm_id *id;
+	int err;
+
+	if (u->out_len < sizeof(attr))
+		return -ENOSPC;
+	ucma_get(u, &cmd);
+	if (cmd.qp_state > IBV_QPS_ERR)
+		return -EINVAL;
+	id = ucma_id_dev(u, cmd.id, &err);
+	if (!id)
+		return err;
+	memset(&attr, 0, sizeof(attr));
+	attr.qp_state = cmd.qp_state;
+	attr.port_num = 1;
+	err = qp_attr(id, &attr);
+	return err ? err : ucma_put(cmd.response, &attr, sizeof(attr));
+}

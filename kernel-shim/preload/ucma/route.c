@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * What the kernel knows about IP addresses, asked with UDP sockets that send
+ * nothing.
+ */
+#define _GNU_SOURCE
+#include <linux/capability.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "command.h"
+
+static int udp_socket(const union cm_addr *a)
+{
+	return socket(a->sa.sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+}
+
+bool ucma_is_local(struct urxe_fabric *f, const union cm_addr *a)
+{
+	union cm_addr any_port = *a;
+	bool local;
+	int fd;
+
+	/* which of the interfaces a link-local address is on, bind knows */
+	if (cm_addr_known(f->dev, a) &&
+	    !(a->sa.sa_family == AF_INET6 &&
+	      IN6_IS_ADDR_LINKLOCAL(&a->in6.sin6_addr)))
+		return true;
+	fd = udp_socket(a);
+	if (fd < 0)
+		return false;
+	cm_addr_set_port(&any_port, 0);
+	local = !bind(fd, &any_port.sa, (socklen_t)cm_addr_size(a));
+	close(fd);
+	return local;
+}
+
+int ucma_route(const union cm_addr *dst, union cm_addr *src)
+{
+	union cm_addr to = *dst, from;
+	socklen_t len = sizeof(from);
+	int fd, ret = 0;
+
+	fd = udp_socket(dst);
+	if (fd < 0)
+		return -errno;
+	if (!cm_addr_port(&to))
+		cm_addr_set_port(&to, 9); /* discard; connect wants one */
+	if (connect(fd, &to.sa, (socklen_t)cm_addr_size(dst)) ||
+	    getsockname(fd, &from.sa, &len)) {
+		ret = -errno;
+	} else {
+		cm_addr_set_port(&from, cm_addr_port(src));
+		*src = from;
+	}
+	close(fd);
+	return ret;
+}
+
+bool ucma_one_family(const union cm_addr *a)
+{
+	socklen_t len = sizeof(int);
+	int fd, only = 0;
+
+	if (a->sa.sa_family != AF_INET6)
+		return a->sa.sa_family == AF_INET;
+	fd = udp_socket(a); /* which begins as sysctl bindv6only says */
+	if (fd < 0)
+		return false;
+	getsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &only, &len);
+	close(fd);
+	return only;
+}
+
+bool ucma_is_privileged(void)
+{
+	struct __user_cap_header_struct hdr = {
+		.version = _LINUX_CAPABILITY_VERSION_3
+	};
+	struct __user_cap_data_struct data[2] = { 0 };
+
+	return !syscall(SYS_capget, &hdr, data) &&
+	       data[0].effective & 1u << CAP_NET_BIND_SERVICE;
+}

@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* From a write on an rdma_cm descriptor to the command, and the simple ones. */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "command.h"
+
+#define HINTS 1024
+
+_Atomic int ucma_used;
+
+static _Atomic(struct cm_table *) table;
+/* fd & (HINTS - 1) to the channel that it was last time, + 1 */
+static _Atomic uint32_t hint[HINTS];
+
+static int get_table(struct urxe_fabric *f, struct cm_table **out)
+{
+	struct cm_table *t = atomic_load_explicit(&table, memory_order_acquire);
+	struct cm_table *none = NULL;
+	int ret;
+
+	if (!t) {
+		ret = cm_map(f, &t);
+		if (ret)
+			return ret;
+		/* a thread that loses this race wastes its mapping */
+		if (!atomic_compare_exchange_strong_explicit(
+			    &table, &none, t, memory_order_acq_rel,
+			    memory_order_acquire))
+			t = none;
+	}
+	*out = t;
+	return 0;
+}
+
+static int ucma_begin(struct cm *cm)
+{
+	memset(cm, 0, sizeof(*cm));
+	cm->f = shim_fabric();
+	return cm->f ? get_table(cm->f, &cm->t) : -ENODEV;
+}
+
+int ucma_open(int flags)
+{
+	struct cm cm;
+	int fd, ret;
+
+	ret = ucma_begin(&cm);
+	if (ret)
+		return ret;
+	atomic_store_explicit(&ucma_used, 1, memory_order_relaxed);
+	cm_lock(&cm);
+	fd = cm_chan_open(&cm);
+	cm_unlock(&cm);
+	if (fd < 0)
+		return fd;
+	if (flags & O_NONBLOCK)
+		fcntl(fd, F_SETFL, O_RDWR | O_NONBLOCK);
+	if (!(flags & O_CLOEXEC))
+		fcntl(fd, F_SETFD, 0);
+	return fd;
+}
+
+uint64_t ucma_tick(void)
+{
+	static _Atomic uint32_t next;
+	uint32_t at = atomic_load_explicit(&next, memory_order_relaxed);
+	uint64_t sleep;
+	struct cm cm;
+
+	if (ucma_begin(&cm))
+		return 0;
+	cm_lock(&cm);
+	sleep = cm_tick(&cm, getpid(), &at);
+	cm_unlock(&cm);
+	atomic_store_explicit(&next, at, memory_order_relaxed);
+	return sleep;
+}
+
+struct cm_chan *ucma_chan(struct ucma *u, int fd)
+{
+	_Atomic uint32_t *h = &hint[(unsigned int)fd % HINTS];
+	struct cm_chan *c;
+	struct stat st;
+
+	if (fstat(fd, &st) || st.st_mode != CM_FIFO_MODE)
+		return NULL;
+	c = cm_chan_find(&u->cm, st.st_ino,
+			 atomic_load_explicit(h, memory_order_relaxed));
+	if (c)
+		atomic_store_explicit(h, cm_chan_ref(&u->cm, c),
+				      memory_order_relaxed);
+	return c;
+}
+
+struct cm_id *ucma_id(struct ucma *u, uint32_t number, int *err)
+{
+	struct cm_id *id = number < CM_MAX_ID ? cm_id_at(&u->cm, number + 1) :
+						NULL;
+
+	*err = id ? -EINVAL : -ENOENT;
+	return id && id->chan == cm_chan_ref(&u->cm, u->c) ? id : NULL;
+}
+
+struct cm_id *ucma_id_dev(struct ucma *u, uint32_t number, int *err)
+{
+	struct cm_id *id = ucma_id(u, number, err);
+
+	if (id && !(id->flags & CM_F_DEVICE)) {
+		*err = -EINVAL;
+		return NULL;
+	}
+	return id;
+}
+
+int ucma_put(uint64_t response, const void *from, size_t len)
+{
+	if (!response)
+		return -EFAULT;
+	memcpy((void *)(uintptr_t)response, from, len);
+	return 0;
+}
+
+static int qp_type(const struct rdma_ucm_create_id *cmd)
+{
+	switch (cmd->ps) {
+	case RDMA_PS_TCP:
+		return CM_QPT_RC;
+	case RDMA_PS_UDP:
+	case RDMA_PS_IPOIB:
+		return CM_QPT_UD;
+	case RDMA_PS_IB:
+		return cmd->qp_type;
+	default:
+		return -EINVAL;
+	}
+}
+
+static int create_id(struct ucma *u)
+{
+	struct rdma_ucm_create_id_resp resp;
+	struct rdma_ucm_create_id cmd;
+	struct cm_id *id;
+	int type, ret;
+
+	if (u->out_len < sizeof(resp))
+		return -ENOSPC;
+	ucma_get(u, &cmd);
+	type = qp_type(&cmd);
+	if (type < 0)
+		return type;
+	id = cm_id_new(&u->cm, u->c);
+	if (!id) { /* the dead may have them */
+		cm_chan_sweep(&u->cm, CM_MAX_CHAN);
+		id = cm_id_new(&u->cm, u->c);
+	}
+	if (!id)
+		return -ENOMEM;
+	id->uid = cmd.uid;
+	id->ps = cmd.ps;
+	id->qp_type = (uint8_t)type;
+	resp.id = cm_id_ref(&u->cm, id) - 1;
+	ret = ucma_put(cmd.response, &resp, sizeof(resp));
+	if (ret)
+		cm_id_free(&u->cm, id);
+	return ret;
+}
+
+static int destroy_id(struct ucma *u)
+{
+	struct rdma_ucm_destroy_id_resp resp;
+	struct rdma_ucm_destroy_id cmd;
+	struct cm_id *id;
+	int err;
+
+	if (u->out_len < sizeof(resp))
+		return -ENOSPC;
+	id = ucma_get_id(u, &cmd, &err);
+	if (!id)
+		return err;
+	resp.events_reported = id->events_reported;
+	cm_id_destroy(&u->cm, id, u->fd);
+	return ucma_put(cmd.response, &resp, sizeof(resp));
+}
+
+static int (*const commands[])(struct ucma *u) = {
+	[RDMA_USER_CM_CMD_CREATE_ID] = create_id,
+	[RDMA_USER_CM_CMD_DESTROY_ID] = destroy_id,
+	[RDMA_USER_CM_CMD_BIND_IP] = ucma_bind_ip,
+	[RDMA_USER_CM_CMD_RESOLVE_IP] = ucma_resolve_ip,
+	[RDMA_USER_CM_CMD_RESOLVE_ROUTE] = ucma_resolve_route,
+	[RDMA_USER_CM_CMD_QUERY_ROUTE] = ucma_query_route,
+	[RDMA_USER_CM_CMD_CONNECT] = ucma_connect,
+	[RDMA_USER_CM_CMD_LISTEN] = ucma_listen,
+	[RDMA_USER_CM_CMD_ACCEPT] = ucma_accept,
+	[RDMA_USER_CM_CMD_REJECT] = ucma_reject,
+	[RDMA_USER_CM_CMD_DISCONNECT] = ucma_disconnect,
+	[RDMA_USER_CM_CMD_INIT_QP_ATTR] = ucma_init_qp_attr,
+	[RDMA_USER_CM_CMD_GET_EVENT] = ucma_get_event,
+	[RDMA_USER_CM_CMD_SET_OPTION] = ucma_set_option,
+	[RDMA_USER_CM_CMD_NOTIFY] = ucma_notify,
+	[RDMA_USER_CM_CMD_JOIN_IP_MCAST] = ucma_join_ip_mcast,
+	[RDMA_USER_CM_CMD_LEAVE_MCAST] = ucma_leave_mcast,
+	[RDMA_USER_CM_CMD_MIGRATE_ID] = ucma_migrate_id,
+	[RDMA_USER_CM_CMD_QUERY] = ucma_query,
+	[RDMA_USER_CM_CMD_BIND] = ucma_bind,
+	[RDMA_USER_CM_CMD_RESOLVE_ADDR] = ucma_resolve_addr,
+	[RDMA_USER_CM_CMD_JOIN_MCAST] = ucma_join_mcast,
+};
+#define COMMANDS (sizeof(commands) / sizeof(*commands))
+
+static int ucma_run(struct ucma *u, uint32_t cmd)
+{
+	int ret;
+
+	ret = ucma_begin(&u->cm);
+	if (ret)
+		return ret;
+	if (cmd == RDMA_USER_CM_CMD_RESOLVE_IP ||
+	    cmd == RDMA_USER_CM_CMD_RESOLVE_ADDR ||
+	    cmd == RDMA_USER_CM_CMD_BIND || cmd == RDMA_USER_CM_CMD_BIND_IP)
+		shim_refresh_gids(u->cm.f);
+	cm_lock(&u->cm);
+	u->c = ucma_chan(u, u->fd);
+	if (u->c) {
+		/* a child that goes on with it has its own watch */
+		u->cm.watch = u->c->pid != getpid();
+		u->c->pid = getpid();
+		ret = commands[cmd](u);
+	} else {
+		ret = -ENODEV; /* of another fabric */
+	}
+	cm_settle(&u->cm);
+	cm_unlock(&u->cm);
+	if (u->cm.watch)
+		ucma_watch();
+	return ret;
+}
+
+static ssize_t carry_out(int fd, const void *buf, size_t len, int cancel_state)
+{
+	struct ucma u = { .fd = fd, .cancel_state = cancel_state };
+	struct rdma_ucm_cmd_hdr hdr;
+	int ret;
+
+	memcpy(&hdr, buf, sizeof(hdr));
+	if (hdr.cmd >= COMMANDS || hdr.in + sizeof(hdr) > len)
+		return -EINVAL;
+	if (!commands[hdr.cmd])
+		return -ENOSYS;
+	u.in = (const char *)buf + sizeof(hdr);
+	u.in_len = hdr.in;
+	u.out_len = hdr.out;
+	ret = ucma_run(&u, hdr.cmd);
+	return ret ? ret : (ssize_t)len;
+}
+
+bool ucma_write(int fd, const void *buf, size_t len, ssize_t *out)
+{
+	int saved = shim_enter(), cancel_state;
+	struct stat st;
+	ssize_t ret;
+	bool ours;
+
+	ours = !fstat(fd, &st) && st.st_mode == CM_FIFO_MODE && shim_has_file(&st);
+	if (ours) {
+		/* nobody may vanish with the lock */
+		pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
+		ret = carry_out(fd, buf, len, cancel_state);
+		pthread_setcancelstate(cancel_state, NULL);
+		if (ret < 0)
+			saved = (int)-ret;
+		*out = ret < 0 ? -1 : ret;
+	}
+	shim_leave(saved);
+	return ours;
+}

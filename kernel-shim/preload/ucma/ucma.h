@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* /dev/infiniband/rdma_cm, as the wrappers use it. */
+#ifndef URXE_SHIM_UCMA_H
+#define URXE_SHIM_UCMA_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <sys/types.h>
+
+/* A channel was opened in this process: writes may be commands. */
+extern _Atomic int ucma_used;
+/* Open /dev/infiniband/rdma_cm: the descriptor or -errno. */
+int ucma_open(int flags);
+/* Carry out a command; false if fd is something else. */
+bool ucma_write(int fd, const void *buf, size_t len, ssize_t *out);
+
+#endif

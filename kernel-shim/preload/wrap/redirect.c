@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Which paths lead into the fabric's private tree.
+ *
+ * Absolute paths under the prefixes below, with "//" and "/./" squeezed out,
+ * become the same path under the fabric's directory.  With the host's
+ * devices shown, a path that the tree does not have stays what it is, and a
+ * class directory itself becomes one that lists both.
+ */
+#define _GNU_SOURCE
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "redirect.h"
+
+static const struct {
+	const char *path;
+	bool is_class; /* a directory in which the host has entries, too */
+} prefixes[] = {
+	{ "/sys/class/infiniband", true },
+	{ "/sys/class/infiniband_verbs", true },
+	{ "/sys/class/infiniband_mad", true },
+	{ "/sys/devices/virtual/infiniband", false },
+	{ "/sys/devices/virtual/infiniband_verbs", false },
+	{ "/dev/infiniband", true },
+	{ "/dev/char/231:60000", false },
+	{ "/sys/class/misc/rdma_cm", false },
+};
+#define PREFIXES (sizeof(prefixes) / sizeof(*prefixes))
+
+/* Squeeze into out; false if it is too long.  ".." is left to the kernel. */
+static bool squeeze(const char *in, char *out, size_t room)
+{
+	char *end = out + room - 1;
+
+	while (*in && out < end) {
+		if (*in == '/' && in[1] == '/') {
+			in++;
+			continue;
+		}
+		if (*in == '/' && in[1] == '.' && (in[2] == '/' || !in[2])) {
+			in += 2;
+			if (!*in)
+				*out++ = '/';
+			continue;
+		}
+		*out++ = *in++;
+	}
+	*out = 0;
+	return !*in;
+}
+
+static int find_prefix(const char *path)
+{
+	unsigned int i;
+	size_t n;
+
+	for (i = 0; i < PREFIXES; i++) {
+		n = strlen(prefixes[i].path);
+		if (!strncmp(path, prefixes[i].path, n) &&
+		    (path[n] == '/' || !path[n]))
+			return (int)i;
+	}
+	return -1;
+}
+
+/* Things that must be current before somebody looks at them. */
+static void prepare(struct urxe_fabric *f, const char *path)
+{
+	if (strstr(path, "infiniband_verbs"))
+		shim_load_provider();
+	if (strstr(path, "counters/"))
+		tree_refresh_counter(f, path + 1);
+	if (strstr(path, "/ports") || strstr(path, "/device") ||
+	    !strcmp(path, "/sys/class/infiniband")) {
+		shim_refresh_gids(f);
+		tree_refresh(f);
+	}
+}
+
+static const char *resolve(const char *path, const char *norm,
+			   char buf[TREE_PATH_MAX], int prefix)
+{
+	const char *rest = norm + strlen(prefixes[prefix].path);
+	struct urxe_fabric *f = shim_fabric();
+
+	if (f)
+		prepare(f, norm);
+	if (strstr(norm, "/rdma_cm") && shim_host_cm())
+		return path;
+	if (f && shim_with_host() && prefixes[prefix].is_class &&
+	    (!*rest || !strcmp(rest, "/"))) {
+		tree_merge_host(f, prefixes[prefix].path);
+		snprintf(buf, TREE_PATH_MAX, "%s/host%s", shim_dir(), norm);
+		return buf;
+	}
+	/* without a fabric this names nothing, which hides the host's */
+	if (snprintf(buf, TREE_PATH_MAX, "%s%s", shim_dir(), norm) >=
+	    TREE_PATH_MAX)
+		return path;
+	if (shim_with_host() || strstr(norm, "/../")) {
+		if (faccessat(AT_FDCWD, buf, F_OK, AT_SYMLINK_NOFOLLOW))
+			return path;
+	}
+	return buf;
+}
+
+const char *redirect_slow(const char *path, char buf[TREE_PATH_MAX])
+{
+	char norm[TREE_PATH_MAX / 2];
+	int saved, prefix;
+
+	if (!squeeze(path, norm, sizeof(norm)))
+		return path;
+	prefix = find_prefix(norm);
+	if (prefix < 0)
+		return path;
+	saved = shim_enter();
+	path = resolve(path, norm, buf, prefix);
+	shim_leave(saved);
+	return path;
+}
+
+static bool strip(char *path, const char *dir)
+{
+	size_t n = strlen(dir);
+	const char *rest = path + n;
+
+	if (!n || strncmp(path, dir, n))
+		return false;
+	if (!strncmp(rest, "/host/", 6))
+		rest += 5;
+	if (strncmp(rest, "/sys/", 5) && strncmp(rest, "/dev/", 5))
+		return false;
+	memmove(path, rest, strlen(rest) + 1);
+	return true;
+}
+
+void redirect_back(char *path)
+{
+	struct urxe_fabric *f = shim_fabric_opened();
+	char proc[32], real[300];
+	int saved = shim_enter();
+	ssize_t n;
+
+	if (f && !strip(path, f->dir)) {
+		/* URXE_DIR may go through links, realpath's answer does not */
+		snprintf(proc, sizeof(proc), "/proc/self/fd/%d", f->dirfd);
+		n = readlink(proc, real, sizeof(real) - 1);
+		real[n > 0 ? n : 0] = 0;
+		strip(path, real);
+	}
+	shim_leave(saved);
+}

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* The files that are not what they are stored as. */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include "preload/shim.h"
+#include "preload/ucma/ucma.h"
+#include "special.h"
+
+static bool is_cdev(const struct stat *st)
+{
+	return st->st_mode == TREE_CDEV_MODE && st->st_size == TREE_CDEV_SIZE &&
+	       shim_has_file(st);
+}
+
+/* The stand-in of rdma_cm, or what opening it gave. */
+static bool is_cm(const struct stat *st)
+{
+	return ((st->st_mode == TREE_CDEV_MODE &&
+		 st->st_size == TREE_CM_SIZE) ||
+		st->st_mode == CM_FIFO_MODE) &&
+	       shim_has_file(st);
+}
+
+static bool is_unreadable(const struct stat *st)
+{
+	return st->st_mode == TREE_EINVAL_MODE && !st->st_size && shim_has_file(st);
+}
+
+/* Why this thread could not open the device last; 0: it could. */
+static _Thread_local int open_error __attribute__((tls_model("initial-exec")));
+
+static int open_context(int flags)
+{
+	struct urxe_fabric *f = shim_fabric();
+	int fd;
+
+	if (!f)
+		return -ENODEV;
+	fd = fabric_context_open(f);
+	open_error = fd < 0 ? -fd : 0;
+	if (fd < 0)
+		shim_complain("cannot open " URXE_DEVICE_NAME, fd);
+	else if (!(flags & O_CLOEXEC))
+		fcntl(fd, F_SETFD, 0);
+	return fd;
+}
+
+static int open_channel(int flags)
+{
+	int fd;
+
+	fabric_why_clear();
+	fd = ucma_open(flags);
+	open_error = fd < 0 ? -fd : 0;
+	if (fd < 0)
+		shim_complain("cannot open rdma_cm", fd);
+	return fd;
+}
+
+int special_watch(const char *path)
+{
+	int err = open_error;
+
+	if (!err || strcmp(path, "/dev/char/"))
+		return 0;
+	open_error = 0;
+	return err;
+}
+
+int special_open(int fd, int flags)
+{
+	int saved, ret = fd;
+	struct stat st;
+
+	if (fd < 0 || flags & (O_PATH | O_DIRECTORY))
+		return fd;
+	saved = shim_enter();
+	if (fstat(fd, &st)) {
+		shim_leave(saved);
+		return fd;
+	}
+	if (is_cdev(&st)) {
+		close(fd);
+		ret = open_context(flags);
+	} else if (is_cm(&st)) {
+		close(fd);
+		ret = open_channel(flags);
+	} else if (is_unreadable(&st)) {
+		close(fd);
+		/* read() on an epoll descriptor is EINVAL, as sysfs has it */
+		ret = epoll_create1(flags & O_CLOEXEC ? EPOLL_CLOEXEC : 0);
+		if (ret < 0)
+			ret = -errno;
+	}
+	if (ret < 0) {
+		saved = -ret;
+		ret = -1;
+	}
+	shim_leave(saved);
+	return ret;
+}
+
+void special_stat(int fd, struct stat *st)
+{
+	int saved = shim_enter();
+
+	if (is_unreadable(st)) {
+		st->st_mode = S_IFREG | 0444;
+	} else if (is_cdev(st) || (fd >= 0 && fabric_is_arena(fd, st))) {
+		/* an arena's size stays: the provider checks it */
+		if (st->st_size == TREE_CDEV_SIZE)
+			st->st_size = 0;
+		st->st_mode = S_IFCHR | 0666;
+		st->st_rdev = makedev(URXE_DEV_MAJOR, URXE_DEV_MINOR);
+		st->st_blocks = 0;
+	} else if (is_cm(st)) {
+		st->st_mode = S_IFCHR | 0666;
+		st->st_rdev = makedev(URXE_CM_MAJOR, URXE_CM_MINOR);
+		st->st_size = st->st_blocks = 0;
+	}
+	shim_leave(saved);
+}

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* write: how librdmacm talks to the connection manager. */
+#define _GNU_SOURCE
+#include <rdma/rdma_user_cm.h>
+#include <unistd.h>
+
+#include "preload/ucma/ucma.h"
+#include "wrap.h"
+
+/* The longest command, and some that newer libraries may have. */
+#define COMMAND_MAX 512
+
+WRAP(ssize_t, write, (int fd, const void *buf, size_t len))
+{
+	ssize_t ret;
+
+	if (atomic_load_explicit(&ucma_used, memory_order_relaxed) &&
+	    len >= sizeof(struct rdma_ucm_cmd_hdr) && len <= COMMAND_MAX &&
+	    !shim_inside && ucma_write(fd, buf, len, &ret))
+		return ret;
+	return NEXT(write)(fd, buf, len);
+}
