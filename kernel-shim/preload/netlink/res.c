@@ -2,14 +2,293 @@
 /* How many objects there are, and the way of all listings. */
 #include <string.h>
 
+#include "cm/cm.h"
 #include "res.h"
 
-/* ---------------------------------------------------------------- count */
+/* Where the objects go. */
+struct res_out {
+	struct nl_request *r;
+	const struct res_kind *kind;
+	uint32_t port; /* only what is behind it; 0: everything */
+	bool dump; /* else the object `id` only */
+	uint32_t id;
+	bool details; /* what is the device's own, too */
+	bool found;
+	struct nl_msg *msg; /* being filled, or NULL */
+	struct nlattr *table;
+};
 
-static uint32_t live_contexts(const struct urxe_dev *dev)
+/* ---------------------------------------------------------------- attributes */
+
+/* false: the object has no such attribute. */
+static bool attr_value(const struct res_obj *o, const struct res_attr *a,
+		       uint64_t *value)
 {
-	uint32_t i, n = 0;
+	const void *at = (const char *)(a->own ? o : o->entry) + a->offset;
 
+	*value = a->size == 1 ? *(const uint8_t *)at :
+		 a->size == 2 ? *(const uint16_t *)at :
+		 a->size == 4 ? *(const uint32_t *)at :
+				*(const uint64_t *)at;
+	if ((a->own && *value == RES_NONE) || (a->optional && !*value))
+		return false;
+	if (a->base)
+		*value += (uint64_t)o->c->slot * a->base;
+	return true;
+}
+
+static int put_addr(struct nl_msg *m, const struct res_obj *o,
+		    const struct res_attr *a)
+{
+	const void *addr = (const char *)o->entry + a->offset;
+	struct sockaddr_storage s = { 0 };
+	const size_t len = cm_addr_size(addr);
+
+	if (!len)
+		return 0;
+	memcpy(&s, addr, len);
+	return nla_put(m, a->id, sizeof(s), &s);
+}
+
+static int put_detail_name(struct nl_msg *m, const struct res_attr *a)
+{
+	if (nla_put_string(m, RDMA_NLDEV_ATTR_DRIVER_STRING, a->name))
+		return -1;
+	return a->hex ? nla_put_u8(m, RDMA_NLDEV_ATTR_DRIVER_PRINT_TYPE,
+				   RDMA_NLDEV_PRINT_TYPE_HEX) :
+			0;
+}
+
+static int put_attr(struct nl_msg *m, const struct res_obj *o,
+		    const struct res_attr *a)
+{
+	uint64_t v;
+
+	if (a->form == RES_PUT)
+		return a->put(m, o);
+	if (a->form == RES_ADDR)
+		return put_addr(m, o, a);
+	if (!attr_value(o, a, &v))
+		return 0;
+	if (a->name && put_detail_name(m, a))
+		return -1;
+	switch (a->form) {
+	case RES_U8:
+		return nla_put_u8(m, a->id, (uint8_t)v);
+	case RES_U64:
+		return nla_put_u64(m, a->id, v);
+	case RES_TEXT:
+		v = v < a->texts ? v : a->texts - 1u;
+		return nla_put_string(m, a->id, a->text[v]);
+	case RES_OWNER:
+		if (o->c->foreign)
+			return nla_put_string(m, RDMA_NLDEV_ATTR_RES_KERN_NAME,
+					      o->c->comm);
+		/* fall through */
+	default:
+		return nla_put_u32(m, a->id, (uint32_t)v);
+	}
+}
+
+static int put_attrs(struct nl_msg *m, const struct res_obj *o,
+		     const struct res_attr *a)
+{
+	for (; a->form != RES_END; a++)
+		if (put_attr(m, o, a))
+			return -1;
+	return 0;
+}
+
+static int put_object(struct res_out *out, struct nl_msg *m,
+		      const struct res_obj *o)
+{
+	struct nlattr *table;
+	int bad;
+
+	bad = put_attrs(m, o, out->kind->attrs);
+	if (bad || !out->details || !out->kind->details)
+		return bad;
+	table = nla_nest_start(m, RDMA_NLDEV_ATTR_DRIVER);
+	if (!table)
+		return -1;
+	bad = put_attrs(m, o, out->kind->details);
+	nla_nest_end(m, table);
+	return bad;
+}
+
+/* ---------------------------------------------------------------- messages */
+
+/* A message: the device and, in a dump, a table that entries go into. */
+static bool out_begin(struct res_out *out)
+{
+	out->msg = nl_reply_new(out->r, out->kind->op);
+	if (!out->msg || nldev_put_name(out->msg))
+		return false;
+	out->table = out->dump ? nla_nest_start(out->msg, out->kind->table) :
+				 NULL;
+	return out->table || !out->dump;
+}
+
+static void out_flush(struct res_out *out)
+{
+	if (!out->msg)
+		return;
+	if (out->table)
+		nla_nest_end(out->msg, out->table);
+	nl_reply_send(out->r, out->msg, out->dump && !out->table);
+	out->msg = NULL;
+}
+
+static bool out_add(struct res_out *out, const struct res_obj *o)
+{
+	struct nlattr *entry;
+
+	if (!out->dump)
+		return !put_object(out, out->msg, o);
+	entry = nla_nest_start(out->msg, out->kind->entry);
+	if (!entry)
+		return false;
+	if (put_object(out, out->msg, o)) {
+		nla_nest_cancel(out->msg, entry);
+		return false;
+	}
+	nla_nest_end(out->msg, entry);
+	return true;
+}
+
+/* There is no use in going on: found, or no room for more. */
+static bool out_done(const struct res_out *out)
+{
+	return out->r->err || (!out->dump && out->found);
+}
+
+/* The object into the answer, if it is wanted. */
+static bool out_put(const struct res_obj *found, void *arg)
+{
+	struct res_out *out = arg;
+	struct res_obj o = *found;
+
+	if ((out->port && out->port != o.port) ||
+	    (!out->dump && out->id != o.number))
+		return true;
+	out->found = true;
+	if (out->kind->fill)
+		out->kind->fill(&o);
+	if (out->msg && out_add(out, &o))
+		return true;
+	out_flush(out);
+	if ((!out_begin(out) || !out_add(out, &o)) && !out->r->err)
+		out->r->err = -EMSGSIZE;
+	return !out_done(out);
+}
+
+/* ---------------------------------------------------------------- commands */
+
+/* Which one, if it is one object that is asked for. */
+static int res_parse(struct res_out *out)
+{
+	struct nl_request *r = out->r;
+	uint32_t on;
+
+	if (r->attr[RDMA_NLDEV_ATTR_PORT_INDEX] &&
+	    (!nl_get_u32(r, RDMA_NLDEV_ATTR_PORT_INDEX, &out->port) ||
+	     out->port != 1))
+		return -EINVAL;
+	/* the older tools show them without having asked */
+	out->details = !nl_get_u8(r, NLDEV_ATTR_DRIVER_DETAILS, &on) || on;
+	out->dump = nl_is_dump(r);
+	if (out->dump) {
+		if (!out->kind->per_port)
+			out->port = 0;
+		return 0;
+	}
+	if (!nl_get_u32(r, out->kind->id, &out->id) ||
+	    out->kind->per_port != (out->port != 0))
+		return -EINVAL;
+	return 0;
+}
+
+static void list_ctx(struct res_out *out, struct res_ctx *c)
+{
+	const struct res_kind *kind = out->kind;
+	const struct res_obj self = { .c = c,
+				       .number = c->slot,
+				       .pid = c->pid };
+
+	if (!kind->size)
+		out_put(&self, out);
+	else if (kind->prepare && kind->prepare(c))
+		out->r->err = -ENOMEM;
+	else
+		res_each(c, kind, out_put, out);
+}
+
+static void list_contexts(struct res_out *out)
+{
+	struct urxe_fabric *f = out->r->f;
+	struct res_ctx c;
+	uint32_t slot;
+
+	fabric_reap(f);
+	for (slot = 0; slot < URXE_MAX_CTX && !out_done(out); slot++) {
+		if (!res_ctx_open(f, slot, &c))
+			continue;
+		list_ctx(out, &c);
+		res_ctx_close(&c);
+	}
+}
+
+int res_run(struct nl_request *r, const struct res_kind *kind)
+{
+	struct res_out out = { .r = r, .kind = kind };
+	int ret;
+
+	ret = res_parse(&out);
+	if (ret)
+		return ret;
+	if (kind->each)
+		kind->each(r->f, out_put, &out);
+	else
+		list_contexts(&out);
+	out_flush(&out);
+	if (r->err)
+		return r->err;
+	return out.dump || out.found ? 0 : -ENOENT;
+}
+
+int nldev_res_list(struct nl_request *r)
+{
+	const int op = RDMA_NL_GET_OP(r->hdr->nlmsg_type);
+	unsigned int i;
+
+	for (i = 0; i < RES_KINDS; i++)
+		if (res_kinds[i].op == op)
+			return res_run(r, &res_kinds[i]);
+	return -EOPNOTSUPP;
+}
+
+/* ---------------------------------------------------------------- counts */
+
+static bool res_count_one(const struct res_obj *o, void *arg)
+{
+	(void)o;
+	(*(uint64_t *)arg)++;
+	return true;
+}
+
+static uint64_t res_count(struct urxe_fabric *f, const struct res_kind *kind)
+{
+	const struct urxe_dev *dev = f->dev;
+	uint64_t n = 0;
+	uint32_t i;
+
+	if (kind->each) {
+		kind->each(f, res_count_one, &n);
+		return n;
+	}
+	if (kind->size)
+		return atomic_load_explicit(&dev->used[kind->obj],
+					    memory_order_relaxed);
 	for (i = 0; i < URXE_MAX_CTX; i++)
 		n += atomic_load_explicit(&dev->ctx[i].state,
 					  memory_order_relaxed) ==
@@ -17,12 +296,8 @@ static uint32_t live_contexts(const struct urxe_dev *dev)
 	return n;
 }
 
-static uint32_t used(const struct urxe_dev *dev, enum urxe_obj o)
-{
-	return atomic_load_explicit(&dev->used[o], memory_order_relaxed);
-}
-
-static int put_count(struct nl_msg *m, const char *name, uint64_t count)
+static int put_count(struct nl_msg *m, const struct res_kind *kind,
+		     struct urxe_fabric *f)
 {
 	struct nlattr *entry =
 		nla_nest_start(m, RDMA_NLDEV_ATTR_RES_SUMMARY_ENTRY);
@@ -30,25 +305,11 @@ static int put_count(struct nl_msg *m, const char *name, uint64_t count)
 
 	if (!entry)
 		return -1;
-	bad = nla_put_string(m, RDMA_NLDEV_ATTR_RES_SUMMARY_ENTRY_NAME, name);
-	bad |= nla_put_u64(m, RDMA_NLDEV_ATTR_RES_SUMMARY_ENTRY_CURR, count);
+	bad = nla_put_string(m, RDMA_NLDEV_ATTR_RES_SUMMARY_ENTRY_NAME,
+			     kind->name);
+	bad |= nla_put_u64(m, RDMA_NLDEV_ATTR_RES_SUMMARY_ENTRY_CURR,
+			   res_count(f, kind));
 	nla_nest_end(m, entry);
-	return bad;
-}
-
-/* In the kernel's order. */
-static int put_counts(struct nl_request *r, struct nl_msg *m)
-{
-	const struct urxe_dev *dev = r->f->dev;
-	int bad;
-
-	bad = put_count(m, "pd", used(dev, URXE_OBJ_PD));
-	bad |= put_count(m, "cq", used(dev, URXE_OBJ_CQ));
-	bad |= put_count(m, "qp", used(dev, URXE_OBJ_QP));
-	bad |= put_count(m, "cm_id", res_count_cm_ids(r->f));
-	bad |= put_count(m, "mr", used(dev, URXE_OBJ_MR));
-	bad |= put_count(m, "ctx", live_contexts(dev));
-	bad |= put_count(m, "srq", used(dev, URXE_OBJ_SRQ));
 	return bad;
 }
 
@@ -56,6 +317,7 @@ int nldev_res_get(struct nl_request *r)
 {
 	struct nlattr *table;
 	struct nl_msg *m;
+	unsigned int i;
 	int bad;
 
 	fabric_reap(r->f);
@@ -64,187 +326,10 @@ int nldev_res_get(struct nl_request *r)
 		return -ENOMEM;
 	bad = nldev_put_name(m);
 	table = nla_nest_start(m, RDMA_NLDEV_ATTR_RES_SUMMARY);
-	if (table) {
-		bad |= put_counts(r, m);
+	for (i = 0; table && i < RES_KINDS; i++)
+		bad |= put_count(m, &res_kinds[i], r->f);
+	if (table)
 		nla_nest_end(m, table);
-	}
 	nl_reply_send(r, m, bad || !table);
 	return 0;
-}
-
-/* ---------------------------------------------------------------- entries */
-
-int res_put_owner(struct nl_msg *m, const struct res_ctx *c, int32_t pid)
-{
-	if (c->foreign)
-		return nla_put_string(m, RDMA_NLDEV_ATTR_RES_KERN_NAME,
-				      c->comm);
-	return nla_put_u32(m, RDMA_NLDEV_ATTR_RES_PID, (uint32_t)pid);
-}
-
-struct nlattr *res_details(struct nl_msg *m)
-{
-	return nla_nest_start(m, RDMA_NLDEV_ATTR_DRIVER);
-}
-
-static int put_detail_name(struct nl_msg *m, const char *name, bool hex)
-{
-	int bad;
-
-	bad = nla_put_string(m, RDMA_NLDEV_ATTR_DRIVER_STRING, name);
-	if (hex)
-		bad |= nla_put_u8(m, RDMA_NLDEV_ATTR_DRIVER_PRINT_TYPE,
-				  RDMA_NLDEV_PRINT_TYPE_HEX);
-	return bad;
-}
-
-int res_detail_u32(struct nl_msg *m, const char *name, uint32_t value, bool hex)
-{
-	return put_detail_name(m, name, hex) ||
-	       nla_put_u32(m, RDMA_NLDEV_ATTR_DRIVER_U32, value);
-}
-
-int res_detail_u64(struct nl_msg *m, const char *name, uint64_t value, bool hex)
-{
-	return put_detail_name(m, name, hex) ||
-	       nla_put_u64(m, RDMA_NLDEV_ATTR_DRIVER_U64, value);
-}
-
-int res_detail_string(struct nl_msg *m, const char *name, const char *value)
-{
-	return put_detail_name(m, name, false) ||
-	       nla_put_string(m, RDMA_NLDEV_ATTR_DRIVER_STRING, value);
-}
-
-/* ---------------------------------------------------------------- messages */
-
-/* A message of a dump: the device, and a table that entries go into. */
-static bool begin(struct res_out *o)
-{
-	o->msg = nl_reply_new(o->r, o->kind->op);
-	if (!o->msg)
-		return false;
-	o->table = NULL;
-	if (!nldev_put_name(o->msg))
-		o->table = nla_nest_start(o->msg, o->kind->table);
-	return o->table;
-}
-
-static void flush(struct res_out *o)
-{
-	if (!o->msg)
-		return;
-	if (o->table)
-		nla_nest_end(o->msg, o->table);
-	nl_reply_send(o->r, o->msg, !o->table);
-	o->msg = NULL;
-}
-
-static bool add(struct res_out *o, res_fill *fill, const void *object)
-{
-	struct nlattr *entry = nla_nest_start(o->msg, o->kind->entry);
-
-	if (!entry)
-		return false;
-	if (fill(o->msg, object)) {
-		nla_nest_cancel(o->msg, entry);
-		return false;
-	}
-	nla_nest_end(o->msg, entry);
-	return true;
-}
-
-static void put_entry(struct res_out *o, res_fill *fill, const void *object)
-{
-	if (o->msg && add(o, fill, object))
-		return;
-	flush(o);
-	if (!begin(o) || !add(o, fill, object))
-		o->r->err = o->r->err ? o->r->err : -EMSGSIZE;
-}
-
-/* Without a table around it. */
-static void put_single(struct res_out *o, res_fill *fill, const void *object)
-{
-	struct nl_msg *m = nl_reply_new(o->r, o->kind->op);
-
-	if (m)
-		nl_reply_send(o->r, m, nldev_put_name(m) || fill(m, object));
-}
-
-bool res_done(const struct res_out *o)
-{
-	return o->r->err || (!o->dump && o->found);
-}
-
-void res_put(struct res_out *o, uint32_t number, uint32_t port, res_fill *fill,
-	     const void *object)
-{
-	if (res_done(o) || (o->port && o->port != port) ||
-	    (!o->dump && o->id != number))
-		return;
-	o->found = true;
-	if (o->dump)
-		put_entry(o, fill, object);
-	else
-		put_single(o, fill, object);
-}
-
-/* ---------------------------------------------------------------- commands */
-
-/* Which one, if it is one object that is asked for. */
-static int parse(struct res_out *o)
-{
-	struct nl_request *r = o->r;
-	uint32_t on;
-
-	if (r->attr[RDMA_NLDEV_ATTR_PORT_INDEX] &&
-	    (!nl_get_u32(r, RDMA_NLDEV_ATTR_PORT_INDEX, &o->port) ||
-	     o->port != 1))
-		return -EINVAL;
-	/* the older tools show them without having asked */
-	o->details = !nl_get_u8(r, NLDEV_ATTR_DRIVER_DETAILS, &on) || on;
-	o->dump = nl_is_dump(r);
-	if (o->dump) {
-		if (!o->kind->per_port)
-			o->port = 0;
-		return 0;
-	}
-	if (!nl_get_u32(r, o->kind->id, &o->id) ||
-	    o->kind->per_port != (o->port != 0))
-		return -EINVAL;
-	return 0;
-}
-
-int res_run(struct nl_request *r, const struct res_kind *kind)
-{
-	struct res_out o = { .r = r, .kind = kind };
-	int ret;
-
-	ret = parse(&o);
-	if (ret)
-		return ret;
-	if (kind->list_all)
-		kind->list_all(&o);
-	else
-		res_walk(&o);
-	flush(&o);
-	if (r->err)
-		return r->err;
-	return o.dump || o.found ? 0 : -ENOENT;
-}
-
-int nldev_res_list(struct nl_request *r)
-{
-	static const struct res_kind *const kinds[] = {
-		&res_kind_qp, &res_kind_cm_id, &res_kind_cq,  &res_kind_mr,
-		&res_kind_pd, &res_kind_ctx,   &res_kind_srq,
-	};
-	const int op = RDMA_NL_GET_OP(r->hdr->nlmsg_type);
-	unsigned int i;
-
-	for (i = 0; i < sizeof(kinds) / sizeof(*kinds); i++)
-		if (kinds[i]->op == op)
-			return res_run(r, kinds[i]);
-	return -EOPNOTSUPP;
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
  * Answers to the RDMA_NLDEV_CMD_RES_* commands: the objects of all processes
- * of the fabric.
+ * of the fabric.  What is shown of each kind of object is a table of
+ * attributes (res_kinds.c); all else is the same for all of them.
  *
  * Arenas are read with pread(2), not through a mapping: a part that never got
  * memory reads as zeros and gets none, and a file that shrinks or vanishes is
@@ -17,12 +18,10 @@
 
 #include "nldev.h"
 
-struct res_out;
-
-/* What the queues of a QP are. */
-struct res_qp {
+/* A QP, or an XRC SRQ: what it uses. */
+struct res_user {
 	uint32_t qpn;
-	uint32_t send_cq, recv_cq; /* 0: none */
+	uint32_t cq[2]; /* 0: none */
 	uint32_t srq; /* index + 1; 0: none */
 };
 
@@ -34,100 +33,122 @@ struct res_ctx {
 	int32_t pid; /* of its opener */
 	bool foreign; /* of another PID namespace: its PIDs mean nothing */
 	char comm[17];
-	struct res_qp *qp; /* after res_load_qps */
-	uint32_t qps;
+	/* where res_kind.prepare needs them */
+	struct res_user *user;
+	uint32_t users;
 };
 
-/* Puts the attributes of one object: nonzero if they did not fit. */
-typedef int res_fill(struct nl_msg *m, const void *object);
+#define RES_NONE UINT64_MAX /* a value that is not there */
 
-/* A kind of object, and how it is listed. */
+/* An object as it was found. */
+struct res_obj {
+	const struct res_ctx *c; /* NULL: it is no context's */
+	const void *entry; /* of its table: a copy */
+	uint32_t index; /* in the table */
+	uint32_t number; /* the device's */
+	uint32_t port; /* behind which it is; 0: none yet */
+	uint32_t slot; /* of its context */
+	int32_t pid; /* of its owner, where the entry has none */
+	uint64_t value[6]; /* what has to be computed; each kind has its own */
+};
+
+/* Told of an object; false: no more of them. */
+typedef bool res_fn(const struct res_obj *o, void *arg);
+
+enum res_form {
+	RES_END, /* of the table */
+	RES_U8,
+	RES_U32,
+	RES_U64,
+	RES_TEXT, /* text[value]; the last one is that of greater values, too */
+	RES_OWNER, /* a PID or, if that would mean nothing, the command's name */
+	RES_ADDR, /* union cm_addr */
+	RES_PUT, /* by a function */
+};
+
+/* An attribute: where its value is, and how it is put into a message. */
+struct res_attr {
+	uint8_t form; /* enum res_form */
+	bool own; /* in struct res_obj, not in the entry: */
+	uint8_t size;
+	uint16_t offset;
+	uint16_t base; /* the context's slot * base is added */
+	bool optional; /* 0: it is not there, as RES_NONE */
+	bool hex; /* a detail is printed so */
+	uint8_t texts;
+	int id; /* RDMA_NLDEV_ATTR_* */
+	const char *name; /* of a detail, which is the device's own */
+	const char *const *text;
+	/* Nonzero if it did not fit. */
+	int (*put)(struct nl_msg *m, const struct res_obj *o);
+};
+
+/* A kind of object: where it is, and what is shown. */
 struct res_kind {
+	const char *name;
 	int op; /* RDMA_NLDEV_CMD_* */
 	int table, entry, id; /* RDMA_NLDEV_ATTR_* */
 	bool per_port; /* it belongs to a port, or will */
-	/* Either: for each context, or all of them at once. */
-	void (*list)(struct res_out *o, struct res_ctx *c);
-	void (*list_all)(struct res_out *o);
+	const struct res_attr *attrs, *details;
+
+	/* Its table in the arena; size 0: it is the context itself. */
+	enum urxe_obj obj;
+	uint32_t max, size;
+	size_t offset;
+	size_t map; /* bitmap of those in use; 0: there is none */
+	/* The same, if it is not in the arena. */
+	void (*find)(const struct res_ctx *c, uint64_t *map);
+	/*
+	 * It is an object if its first word has one of these bits, and its
+	 * number begins with the context's slot.  Instead: set number and port,
+	 * or it is no such object.
+	 */
+	uint32_t live;
+	bool (*check)(struct res_obj *o);
+	/* What fill needs of the context: 0 or -ENOMEM. */
+	int (*prepare)(struct res_ctx *c);
+	/* The values of an object that is shown. */
+	void (*fill)(struct res_obj *o);
+
+	/* Instead, for what is in no context. */
+	void (*each)(struct urxe_fabric *f, res_fn *fn, void *arg);
 };
 
-/* Where the objects go. */
-struct res_out {
-	struct nl_request *r;
-	const struct res_kind *kind;
-	uint32_t port; /* only what is behind it; 0: everything */
-	bool dump; /* else the object `id` only */
-	uint32_t id;
-	bool details; /* what is the device's own, too */
-	bool found;
-	struct nl_msg *msg; /* being filled, or NULL */
-	struct nlattr *table;
+/* In the order that the kernel counts them. */
+enum {
+	RES_PD,
+	RES_CQ,
+	RES_QP,
+	RES_CM_ID,
+	RES_MR,
+	RES_CTX,
+	RES_SRQ,
+	RES_KINDS
 };
+extern const struct res_kind res_kinds[RES_KINDS];
+/* The same MRs as an answer to STAT_GET. */
+extern const struct res_kind res_kind_mr_stat;
 
-/* res.c ---------------------------------------------------------- */
+/* res_walk.c ----------------------------------------------------------- */
+
+/* The context in that slot; false: none lives there. */
+bool res_ctx_open(struct urxe_fabric *f, uint32_t slot, struct res_ctx *c);
+void res_ctx_close(struct res_ctx *c);
+/* Each object of a kind in a context. */
+void res_each(const struct res_ctx *c, const struct res_kind *kind, res_fn *fn,
+	      void *arg);
+/* [offset, offset + len) of the arena; false if it is not all there. */
+bool res_read(const struct res_ctx *c, uint64_t offset, void *buf, size_t len);
+
+/* res.c ---------------------------------------------------------------- */
 
 /* Carry out the request, a dump or for one object. */
 int res_run(struct nl_request *r, const struct res_kind *kind);
-/* There is no use in going on: found, or no room for more. */
-bool res_done(const struct res_out *o);
-/* Object `number`, behind `port` (0: none yet), into the answer if wanted. */
-void res_put(struct res_out *o, uint32_t number, uint32_t port, res_fill *fill,
-	     const void *object);
-/* PID or, if that would mean nothing, the command's name. */
-int res_put_owner(struct nl_msg *m, const struct res_ctx *c, int32_t pid);
-/* RDMA_NLDEV_ATTR_DRIVER: end what this returned with nla_nest_end. */
-struct nlattr *res_details(struct nl_msg *m);
-int res_detail_u32(struct nl_msg *m, const char *name, uint32_t value,
-		   bool hex);
-int res_detail_u64(struct nl_msg *m, const char *name, uint64_t value,
-		   bool hex);
-int res_detail_string(struct nl_msg *m, const char *name, const char *value);
-
 /* The commands: RES_GET, and RES_*_GET of each kind. */
 int nldev_res_get(struct nl_request *r);
 int nldev_res_list(struct nl_request *r);
 
-/* res_ctx.c ------------------------------------------------------ */
-
-extern const struct res_kind res_kind_ctx;
-/* kind->list for each context that lives. */
-void res_walk(struct res_out *o);
-/* [offset, offset + len) of the arena; false if it is not all there. */
-bool res_read(const struct res_ctx *c, uint64_t offset, void *buf, size_t len);
-uint32_t res_used(const struct res_ctx *c, enum urxe_obj o);
-
-/* res_pd.c, res_mr.c, res_cq.c, res_srq.c ------- */
-
-extern const struct res_kind res_kind_pd, res_kind_mr, res_kind_cq,
-	res_kind_srq;
-/* The same MRs as an answer to STAT_GET. */
-extern const struct res_kind res_kind_mr_stat;
-
-static inline uint32_t res_pdn(const struct res_ctx *c, uint32_t handle)
-{
-	return c->slot * URXE_MAX_PD + handle;
-}
-
-static inline uint32_t res_cqn(const struct res_ctx *c, uint32_t index)
-{
-	return c->slot * URXE_MAX_CQ + index;
-}
-
-/* res_qp.c ------------------------------------------------------- */
-
-extern const struct res_kind res_kind_qp;
-/* A copy of the QP in slot i of the directory, if it is the context's. */
-bool res_read_qp(const struct res_ctx *c, uint32_t i, struct urxe_qp_sh *out);
-/* Fill in c->qp and c->qps: -ENOMEM.  They go with the context. */
-int res_load_qps(struct res_ctx *c);
-
-/* res_cm.c ------------------------------------------------------- */
-
-extern const struct res_kind res_kind_cm_id;
-/* How many res_kind_cm_id lists. */
-uint32_t res_count_cm_ids(struct urxe_fabric *f);
-
-/* stat.c --------------------------------------------------------- */
+/* stat.c --------------------------------------------------------------- */
 
 int nldev_stat_get(struct nl_request *r);
 int nldev_stat_get_status(struct nl_request *r);
