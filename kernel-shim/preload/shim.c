@@ -232,7 +232,7 @@ void shim_load_provider(void)
 		err ? err : PROVIDER " is not beside the preload library");
 }
 
-static long missing(void)
+static long shim_missing(void)
 {
 	errno = ENOSYS;
 	return -1;
@@ -247,7 +247,7 @@ void *shim_next(_Atomic(void *) *cache, const char *name)
 		return fn;
 	fn = dlsym(RTLD_NEXT, name);
 	if (!fn)
-		fn = (void *)missing;
+		fn = (void *)shim_missing;
 	atomic_store_explicit(cache, fn, memory_order_relaxed);
 	errno = saved;
 	return fn;

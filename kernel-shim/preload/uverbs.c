@@ -20,7 +20,7 @@ struct request {
 	struct urxe_fabric *f;
 };
 
-static struct ib_uverbs_attr *find(const struct request *r, uint16_t id)
+static struct ib_uverbs_attr *uverbs_find(const struct request *r, uint16_t id)
 {
 	unsigned int i;
 
@@ -31,9 +31,9 @@ static struct ib_uverbs_attr *find(const struct request *r, uint16_t id)
 }
 
 /* A number passed by value. */
-static bool number(const struct request *r, uint16_t id, uint64_t *out)
+static bool uverbs_number(const struct request *r, uint16_t id, uint64_t *out)
 {
-	const struct ib_uverbs_attr *a = find(r, id);
+	const struct ib_uverbs_attr *a = uverbs_find(r, id);
 
 	if (!a || a->len > sizeof(a->data))
 		return false;
@@ -43,7 +43,7 @@ static bool number(const struct request *r, uint16_t id, uint64_t *out)
 	return true;
 }
 
-static int put(struct ib_uverbs_attr *a, const void *from, size_t len)
+static int uverbs_put(struct ib_uverbs_attr *a, const void *from, size_t len)
 {
 	if (!a || a->len < len)
 		return -EINVAL;
@@ -72,7 +72,7 @@ static int new_fifo(const struct request *r, bool async)
 
 static int create_comp_channel(const struct request *r)
 {
-	struct ib_uverbs_attr *out = find(r, UVERBS_ATTR_CORE_OUT);
+	struct ib_uverbs_attr *out = uverbs_find(r, UVERBS_ATTR_CORE_OUT);
 	uint32_t resp;
 	int fd, ret;
 
@@ -80,7 +80,7 @@ static int create_comp_channel(const struct request *r)
 	if (fd < 0)
 		return fd;
 	resp = (uint32_t)fd;
-	ret = put(out, &resp, sizeof(resp));
+	ret = uverbs_put(out, &resp, sizeof(resp));
 	if (ret)
 		close(fd);
 	return ret;
@@ -94,7 +94,7 @@ static int invoke_write(const struct request *r)
 {
 	uint64_t cmd;
 
-	if (!number(r, UVERBS_ATTR_WRITE_CMD, &cmd))
+	if (!uverbs_number(r, UVERBS_ATTR_WRITE_CMD, &cmd))
 		return -EINVAL;
 	switch (cmd) {
 	case IB_USER_VERBS_CMD_QUERY_DEVICE:
@@ -109,7 +109,7 @@ static int invoke_write(const struct request *r)
 static int alloc_async_fd(const struct request *r)
 {
 	struct ib_uverbs_attr *a =
-		find(r, UVERBS_ATTR_ASYNC_EVENT_ALLOC_FD_HANDLE);
+		uverbs_find(r, UVERBS_ATTR_ASYNC_EVENT_ALLOC_FD_HANDLE);
 	int fd;
 
 	if (!a)
@@ -121,8 +121,8 @@ static int alloc_async_fd(const struct request *r)
 	return 0;
 }
 
-static bool fill_entry(const struct urxe_dev *dev, uint32_t i,
-		       struct ibv_gid_entry *e)
+static bool uverbs_gid_entry(const struct urxe_dev *dev, uint32_t i,
+			     struct ibv_gid_entry *e)
 {
 	struct urxe_gid g;
 
@@ -142,19 +142,20 @@ static int query_gid_entry(const struct request *r)
 	uint64_t port, index, flags = 0;
 	struct ibv_gid_entry e;
 
-	if (!number(r, UVERBS_ATTR_QUERY_GID_ENTRY_PORT, &port) ||
-	    !number(r, UVERBS_ATTR_QUERY_GID_ENTRY_GID_INDEX, &index))
+	if (!uverbs_number(r, UVERBS_ATTR_QUERY_GID_ENTRY_PORT, &port) ||
+	    !uverbs_number(r, UVERBS_ATTR_QUERY_GID_ENTRY_GID_INDEX, &index))
 		return -EINVAL;
-	if (find(r, UVERBS_ATTR_QUERY_GID_ENTRY_FLAGS) &&
-	    !number(r, UVERBS_ATTR_QUERY_GID_ENTRY_FLAGS, &flags))
+	if (uverbs_find(r, UVERBS_ATTR_QUERY_GID_ENTRY_FLAGS) &&
+	    !uverbs_number(r, UVERBS_ATTR_QUERY_GID_ENTRY_FLAGS, &flags))
 		return -EINVAL;
 	if (port != 1 || index >= URXE_MAX_GID || flags)
 		return -EINVAL;
 	shim_refresh_gids(r->f);
-	if (!fill_entry(r->f->dev, (uint32_t)index, &e))
+	if (!uverbs_gid_entry(r->f->dev, (uint32_t)index, &e))
 		return -ENODATA;
-	return put(find(r, UVERBS_ATTR_QUERY_GID_ENTRY_RESP_ENTRY), &e,
-		   sizeof(e));
+	return uverbs_put(
+		uverbs_find(r, UVERBS_ATTR_QUERY_GID_ENTRY_RESP_ENTRY), &e,
+		sizeof(e));
 }
 
 static int query_gid_table(const struct request *r)
@@ -164,13 +165,14 @@ static int query_gid_table(const struct request *r)
 	struct ibv_gid_entry e;
 	uint32_t i;
 
-	out = find(r, UVERBS_ATTR_QUERY_GID_TABLE_RESP_ENTRIES);
-	count = find(r, UVERBS_ATTR_QUERY_GID_TABLE_RESP_NUM_ENTRIES);
-	if (!out || !number(r, UVERBS_ATTR_QUERY_GID_TABLE_ENTRY_SIZE, &size) ||
+	out = uverbs_find(r, UVERBS_ATTR_QUERY_GID_TABLE_RESP_ENTRIES);
+	count = uverbs_find(r, UVERBS_ATTR_QUERY_GID_TABLE_RESP_NUM_ENTRIES);
+	if (!out ||
+	    !uverbs_number(r, UVERBS_ATTR_QUERY_GID_TABLE_ENTRY_SIZE, &size) ||
 	    !size || out->len % size)
 		return -EINVAL;
-	if (find(r, UVERBS_ATTR_QUERY_GID_TABLE_FLAGS) &&
-	    !number(r, UVERBS_ATTR_QUERY_GID_TABLE_FLAGS, &flags))
+	if (uverbs_find(r, UVERBS_ATTR_QUERY_GID_TABLE_FLAGS) &&
+	    !uverbs_number(r, UVERBS_ATTR_QUERY_GID_TABLE_FLAGS, &flags))
 		return -EINVAL;
 	if (flags)
 		return -EOPNOTSUPP;
@@ -178,7 +180,7 @@ static int query_gid_table(const struct request *r)
 	for (i = 0; i < URXE_MAX_GID; i++) {
 		char *at = (char *)(uintptr_t)out->data + n * size;
 
-		if (!fill_entry(r->f->dev, i, &e))
+		if (!uverbs_gid_entry(r->f->dev, i, &e))
 			continue;
 		if (n == out->len / size)
 			return -EINVAL;
@@ -187,7 +189,7 @@ static int query_gid_table(const struct request *r)
 		n++;
 	}
 	out->flags |= UVERBS_ATTR_F_VALID_OUTPUT;
-	return put(count, &n, sizeof(n));
+	return uverbs_put(count, &n, sizeof(n));
 }
 
 static const struct {
@@ -203,7 +205,7 @@ static const struct {
 	  alloc_async_fd },
 };
 
-static int dispatch(const struct request *r)
+static int uverbs_dispatch(const struct request *r)
 {
 	unsigned int i;
 
@@ -241,7 +243,7 @@ int uverbs_ioctl(int fd, void *arg)
 			return ret;
 		r.f = other;
 	}
-	ret = dispatch(&r);
+	ret = uverbs_dispatch(&r);
 	if (other)
 		fabric_close(other);
 	return ret;

@@ -70,7 +70,7 @@ int netlink_socket(int type)
 /* ---------------------------------------------------------------- answers */
 
 /* As much as the system allows, but for what the last message may need. */
-static void make_room(int fd, bool last)
+static void nl_make_room(int fd, bool last)
 {
 	int room = ANSWER_ROOM;
 	socklen_t len = sizeof(room);
@@ -85,7 +85,7 @@ static void make_room(int fd, bool last)
 }
 
 /* The reader is the caller: waiting for room would be for ever. */
-static int try_send(struct nl_request *r, const struct nlmsghdr *h)
+static int nl_try_answer(struct nl_request *r, const struct nlmsghdr *h)
 {
 	struct sockaddr_nl to = { .nl_family = AF_NETLINK, .nl_pid = r->port };
 
@@ -95,27 +95,27 @@ static int try_send(struct nl_request *r, const struct nlmsghdr *h)
 	return errno == EAGAIN ? -ENOBUFS : -errno;
 }
 
-static void send_raw(struct nl_request *r, const struct nlmsghdr *h)
+static void nl_answer(struct nl_request *r, const struct nlmsghdr *h)
 {
 	int ret;
 
 	if (r->err == -ENOBUFS)
 		return;
-	ret = try_send(r, h);
+	ret = nl_try_answer(r, h);
 	if (ret == -ENOBUFS) {
-		make_room(r->stand_in, false);
-		ret = try_send(r, h);
+		nl_make_room(r->stand_in, false);
+		ret = nl_try_answer(r, h);
 	}
 	if (ret && !r->err)
 		r->err = ret;
 }
 
 /* The reader waits for it. */
-static void send_last(struct nl_request *r, const struct nlmsghdr *h)
+static void nl_answer_last(struct nl_request *r, const struct nlmsghdr *h)
 {
-	if (try_send(r, h) == -ENOBUFS) {
-		make_room(r->stand_in, true);
-		try_send(r, h);
+	if (nl_try_answer(r, h) == -ENOBUFS) {
+		nl_make_room(r->stand_in, true);
+		nl_try_answer(r, h);
 	}
 }
 
@@ -137,14 +137,14 @@ struct nl_msg *nl_reply_new(struct nl_request *r, int op)
 void nl_reply_send(struct nl_request *r, struct nl_msg *msg, bool failed)
 {
 	if (!failed)
-		send_raw(r, nlmsg_hdr(msg));
+		nl_answer(r, nlmsg_hdr(msg));
 	else if (!r->err)
 		r->err = -EMSGSIZE;
 	nlmsg_free(msg);
 }
 
 /* The end of a dump, an error, or the acknowledgement that was asked for. */
-static void finish(struct nl_request *r, int err)
+static void nl_finish(struct nl_request *r, int err)
 {
 	struct {
 		struct nlmsghdr h;
@@ -173,13 +173,13 @@ static void finish(struct nl_request *r, int err)
 		m.u.e.error = err;
 		m.u.e.msg = *r->hdr;
 	}
-	send_last(r, &m.h);
+	nl_answer_last(r, &m.h);
 }
 
 /* ---------------------------------------------------------------- host */
 
 /* Returns 1 when the last message of the answer was seen, else 0, -errno. */
-static int pass_on(struct nl_request *r, char *buf, int len)
+static int nl_pass_on(struct nl_request *r, char *buf, int len)
 {
 	struct nlmsghdr *h;
 	struct nlmsgerr *e;
@@ -195,14 +195,14 @@ static int pass_on(struct nl_request *r, char *buf, int len)
 			return e->error ? e->error : 1;
 		}
 		h->nlmsg_pid = r->port;
-		send_raw(r, h);
+		nl_answer(r, h);
 	}
 	return 0;
 }
 
 int nl_ask_host(struct nl_request *r)
 {
-	const struct timeval patience = { .tv_sec = 2 };
+	const struct timeval timeout = { .tv_sec = 2 };
 	struct sockaddr_nl to = { .nl_family = AF_NETLINK };
 	union {
 		struct nlmsghdr align;
@@ -216,7 +216,7 @@ int nl_ask_host(struct nl_request *r)
 	fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_RDMA);
 	if (fd < 0)
 		return -ENODEV; /* a kernel without RDMA has no devices */
-	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
+	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof(timeout));
 	memcpy(&buf, r->hdr, r->hdr->nlmsg_len);
 	/* with an acknowledgement every answer has an end */
 	if (!nl_is_dump(r))
@@ -228,7 +228,7 @@ int nl_ask_host(struct nl_request *r)
 		ret = -errno;
 	while (!ret) {
 		n = recv(fd, &buf, sizeof(buf), 0);
-		ret = n < 0 ? -errno : pass_on(r, buf.bytes, (int)n);
+		ret = n < 0 ? -errno : nl_pass_on(r, buf.bytes, (int)n);
 	}
 	close(fd);
 	return ret > 0 ? 0 : ret;
@@ -250,7 +250,7 @@ static bool is_stand_in(int fd)
 }
 
 /* The port number that answers go to; a socket that was not bound gets one. */
-static uint32_t port_of(int fd)
+static uint32_t nl_port_of(int fd)
 {
 	struct sockaddr_nl a = { .nl_family = AF_NETLINK };
 	socklen_t len = sizeof(a);
@@ -267,7 +267,7 @@ static uint32_t port_of(int fd)
 	return getsockname(fd, (struct sockaddr *)&a, &len) ? 0 : a.nl_pid;
 }
 
-static void handle(struct nl_request *r, const struct nlmsghdr *h)
+static void nl_handle(struct nl_request *r, const struct nlmsghdr *h)
 {
 	int ret;
 
@@ -278,7 +278,7 @@ static void handle(struct nl_request *r, const struct nlmsghdr *h)
 		ret = -EINVAL;
 	else
 		ret = nldev_run(r);
-	finish(r, ret);
+	nl_finish(r, ret);
 }
 
 bool netlink_request(int fd, const void *buf, size_t len)
@@ -286,7 +286,7 @@ bool netlink_request(int fd, const void *buf, size_t len)
 	union {
 		struct nlmsghdr h;
 		char bytes[4096];
-	} copy; /* aligned, and not changed under our hands */
+	} copy; /* aligned, and not changed meanwhile */
 	struct nl_request r = { 0 };
 	struct nlmsghdr *h = &copy.h;
 	int left = (int)len;
@@ -294,7 +294,7 @@ bool netlink_request(int fd, const void *buf, size_t len)
 	if (len > sizeof(copy) || !is_stand_in(fd))
 		return false;
 	memcpy(&copy, buf, len);
-	r.port = port_of(fd);
+	r.port = nl_port_of(fd);
 	r.stand_in = fd;
 	r.fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_USERSOCK);
 	if (r.fd < 0)
@@ -302,7 +302,7 @@ bool netlink_request(int fd, const void *buf, size_t len)
 	r.f = shim_fabric();
 	for (; nlmsg_ok(h, left); h = nlmsg_next(h, &left))
 		if (h->nlmsg_flags & NLM_F_REQUEST)
-			handle(&r, h);
+			nl_handle(&r, h);
 	close(r.fd);
 	return true;
 }

@@ -7,7 +7,7 @@
 #include <stddef.h>
 
 int netlink_socket(int type);
-/* Any other socket: what the number stood for is history. */
+/* The number is that of another socket now. */
 void netlink_forget(int fd);
 bool netlink_maybe(int fd);
 /* Take a request; false if fd is not a stand-in. */

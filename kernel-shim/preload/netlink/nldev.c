@@ -170,7 +170,7 @@ static int sys_get(struct nl_request *r)
 enum flags {
 	DUMPS = 1, /* of all devices, when none is named */
 	SYSTEM = 2, /* not about a device */
-	BY_TYPE = 4, /* a character device without a device is somebody's */
+	BY_TYPE = 4, /* a character device may be named by its type alone */
 };
 
 static const struct {

@@ -23,7 +23,7 @@ static bool for_our_port(const struct nl_request *r)
 }
 
 /* A message that starts with the port. */
-static struct nl_msg *begin(struct nl_request *r, int op, int *bad)
+static struct nl_msg *stat_begin(struct nl_request *r, int op, int *bad)
 {
 	struct nl_msg *m = nl_reply_new(r, op);
 
@@ -66,7 +66,7 @@ static int port_counters(struct nl_request *r, int op, bool values)
 
 	if (!for_our_port(r))
 		return -EINVAL;
-	m = begin(r, op, &bad);
+	m = stat_begin(r, op, &bad);
 	if (!m)
 		return -ENOMEM;
 	table = nla_nest_start(m, RDMA_NLDEV_ATTR_STAT_HWCOUNTERS);
@@ -88,7 +88,7 @@ static int qp_mode(struct nl_request *r)
 		return -ENOENT;
 	if (!r->attr[RDMA_NLDEV_ATTR_STAT_MODE] || !for_our_port(r))
 		return -EINVAL;
-	m = begin(r, RDMA_NLDEV_CMD_STAT_GET, &bad);
+	m = stat_begin(r, RDMA_NLDEV_CMD_STAT_GET, &bad);
 	if (!m)
 		return -ENOMEM;
 	bad |= nla_put_u32(m, RDMA_NLDEV_ATTR_STAT_MODE,

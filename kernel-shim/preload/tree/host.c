@@ -15,7 +15,7 @@
 
 #include "tree.h"
 
-static int open_merged(struct urxe_fabric *f, const char *path)
+static int host_open(struct urxe_fabric *f, const char *path)
 {
 	char dir[TREE_PATH_MAX];
 	size_t i;
@@ -33,7 +33,7 @@ static int open_merged(struct urxe_fabric *f, const char *path)
 }
 
 /* Make entry `name` of the merged directory point at target. */
-static void point(int merged, const char *name, const char *target)
+static void host_point(int merged, const char *name, const char *target)
 {
 	char old[PATH_MAX];
 	ssize_t n = readlinkat(merged, name, old, sizeof(old) - 1);
@@ -49,7 +49,7 @@ static void point(int merged, const char *name, const char *target)
 }
 
 /* Every entry of `from`, which a program sees as `seen`. */
-static void add_all(int merged, const char *from)
+static void host_add_all(int merged, const char *from)
 {
 	char path[PATH_MAX], target[PATH_MAX];
 	struct dirent *de;
@@ -65,12 +65,12 @@ static void add_all(int merged, const char *from)
 		    (int)sizeof(path))
 			continue;
 		if (realpath(path, target))
-			point(merged, de->d_name, target);
+			host_point(merged, de->d_name, target);
 	}
 	closedir(dir);
 }
 
-static bool has_entry(const char *dir, const char *name)
+static bool host_has_entry(const char *dir, const char *name)
 {
 	char path[PATH_MAX];
 
@@ -80,7 +80,7 @@ static bool has_entry(const char *dir, const char *name)
 }
 
 /* Entries that are in neither directory any more: devices that left. */
-static void drop_stale(int merged, const char *host, const char *own)
+static void host_drop_stale(int merged, const char *host, const char *own)
 {
 	struct dirent *de;
 	DIR *dir;
@@ -94,8 +94,8 @@ static void drop_stale(int merged, const char *host, const char *own)
 		return;
 	}
 	while ((de = readdir(dir)))
-		if (de->d_name[0] != '.' && !has_entry(host, de->d_name) &&
-		    !has_entry(own, de->d_name))
+		if (de->d_name[0] != '.' && !host_has_entry(host, de->d_name) &&
+		    !host_has_entry(own, de->d_name))
 			unlinkat(merged, de->d_name, 0);
 	closedir(dir);
 }
@@ -107,11 +107,11 @@ void tree_merge_host(struct urxe_fabric *f, const char *path)
 
 	snprintf(own, sizeof(own), "%s%s", f->dir, path);
 	fabric_lock(f);
-	merged = open_merged(f, path);
+	merged = host_open(f, path);
 	if (merged >= 0) {
-		drop_stale(merged, path, own);
-		add_all(merged, path);
-		add_all(merged, own);
+		host_drop_stale(merged, path, own);
+		host_add_all(merged, path);
+		host_add_all(merged, own);
 		close(merged);
 	}
 	fabric_unlock(f);

@@ -100,7 +100,7 @@ int tree_put(int dirfd, const char *path, const char *text, mode_t mode)
 }
 
 /* rm -r; the tree is a few levels deep. */
-static void remove_tree(int dirfd, const char *name)
+static void tree_remove(int dirfd, const char *name)
 {
 	struct dirent *de;
 	DIR *dir;
@@ -121,7 +121,7 @@ static void remove_tree(int dirfd, const char *name)
 		if (!strcmp(de->d_name, ".") || !strcmp(de->d_name, ".."))
 			continue;
 		if (unlinkat(fd, de->d_name, 0))
-			remove_tree(fd, de->d_name);
+			tree_remove(fd, de->d_name);
 	}
 	closedir(dir);
 	unlinkat(dirfd, name, AT_REMOVEDIR);
@@ -161,7 +161,7 @@ static int make_cdev(int dirfd, const char *path, off_t size)
 	return ret;
 }
 
-static int fill(struct urxe_fabric *f, int dirfd)
+static int tree_fill(struct urxe_fabric *f, int dirfd)
 {
 	unsigned int i;
 	int ret;
@@ -193,7 +193,7 @@ static int fill(struct urxe_fabric *f, int dirfd)
 	return tree_put(dirfd, "sys/version", TREE_VERSION, 0444);
 }
 
-static bool is_current(int dirfd)
+static bool tree_is_current(int dirfd)
 {
 	char text[16] = "";
 	int fd;
@@ -208,7 +208,7 @@ static bool is_current(int dirfd)
 }
 
 /* dev first: who sees sys must find the device's file. */
-static int publish(struct urxe_fabric *f)
+static int tree_publish(struct urxe_fabric *f)
 {
 	static const char *const part[] = { "dev", "sys" };
 	char from[32];
@@ -225,23 +225,23 @@ static int publish(struct urxe_fabric *f)
 	return 0;
 }
 
-static int build_locked(struct urxe_fabric *f)
+static int tree_build_locked(struct urxe_fabric *f)
 {
 	int fd, ret;
 
-	remove_tree(f->dirfd, ASIDE);
-	remove_tree(f->dirfd, OLD);
+	tree_remove(f->dirfd, ASIDE);
+	tree_remove(f->dirfd, OLD);
 	if (mkdirat(f->dirfd, ASIDE, 0700))
 		return -errno;
 	fd = openat(f->dirfd, ASIDE, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (fd < 0)
 		return -errno;
-	ret = fill(f, fd);
+	ret = tree_fill(f, fd);
 	close(fd);
 	if (!ret)
-		ret = publish(f);
-	remove_tree(f->dirfd, ASIDE);
-	remove_tree(f->dirfd, OLD);
+		ret = tree_publish(f);
+	tree_remove(f->dirfd, ASIDE);
+	tree_remove(f->dirfd, OLD);
 	return ret;
 }
 
@@ -249,12 +249,12 @@ int tree_build(struct urxe_fabric *f)
 {
 	int ret = 0;
 
-	if (is_current(f->dirfd))
+	if (tree_is_current(f->dirfd))
 		return 0;
 	fabric_refresh_gids(f);
 	fabric_lock(f);
-	if (!is_current(f->dirfd))
-		ret = build_locked(f);
+	if (!tree_is_current(f->dirfd))
+		ret = tree_build_locked(f);
 	fabric_unlock(f);
 	if (ret)
 		fabric_fail(-ret, "make the device's files in %s: %s", f->dir,

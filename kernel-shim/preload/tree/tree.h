@@ -32,7 +32,7 @@ void tree_refresh(struct urxe_fabric *f);
 /* The current value of a port counter into its file. */
 void tree_refresh_counter(struct urxe_fabric *f, const char *path);
 /*
- * A class directory with the host's entries beside ours, for a path such as
+ * A class directory with the host's entries next to ours, for a path such as
  * "/sys/class/infiniband".
  */
 void tree_merge_host(struct urxe_fabric *f, const char *path);

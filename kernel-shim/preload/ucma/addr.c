@@ -6,13 +6,13 @@
 
 #define FLOW_MASK 0xfffff
 
-static bool link_local(const union cm_addr *a)
+static bool is_link_local(const union cm_addr *a)
 {
 	return a->sa.sa_family == AF_INET6 &&
 	       IN6_IS_ADDR_LINKLOCAL(&a->in6.sin6_addr);
 }
 
-static bool multicast(const union cm_addr *a)
+static bool is_multicast(const union cm_addr *a)
 {
 	return a->sa.sa_family == AF_INET ?
 		       IN_MULTICAST(ntohl(a->in.sin_addr.s_addr)) :
@@ -20,7 +20,7 @@ static bool multicast(const union cm_addr *a)
 }
 
 /* The device behind a source address: there is one. */
-static void attach(struct ucma *u, struct cm_id *id)
+static void addr_attach(struct ucma *u, struct cm_id *id)
 {
 	id->flags |= CM_F_DEVICE;
 	id->sgid_index = (uint8_t)cm_addr_gid(u->cm.f->dev, &id->src, id->sgid);
@@ -32,12 +32,12 @@ static int check_source(struct ucma *u, const struct cm_id *id,
 {
 	if (cm_addr_any(a))
 		return 0;
-	if (link_local(a) && !a->in6.sin6_scope_id)
+	if (is_link_local(a) && !a->in6.sin6_scope_id)
 		return -EINVAL;
 	if (a->sa.sa_family == CM_AF_IB)
 		return cm_addr_known(u->cm.f->dev, a) ? 0 : -ENODEV;
 	if (!ucma_is_local(u->cm.f, a))
-		return link_local(a) ? -ENODEV : -EADDRNOTAVAIL;
+		return is_link_local(a) ? -ENODEV : -EADDRNOTAVAIL;
 	/* IP over InfiniBand is what RoCE has not */
 	return id->ps == RDMA_PS_IPOIB ? -EINVAL : 0;
 }
@@ -65,16 +65,16 @@ static int bind_addr(struct ucma *u, struct cm_id *id, const union cm_addr *a)
 	id->dst.sa.sa_family = a->sa.sa_family;
 	id->cma = CMA_ADDR_BOUND;
 	if (!cm_addr_any(&id->src))
-		attach(u, id);
+		addr_attach(u, id);
 	return 0;
 }
 
 /* The wildcard of dst's family. */
-static void wildcard(const union cm_addr *dst, union cm_addr *a)
+static void addr_wildcard(const union cm_addr *dst, union cm_addr *a)
 {
 	memset(a, 0, sizeof(*a));
 	a->sa.sa_family = dst->sa.sa_family;
-	if (link_local(dst))
+	if (is_link_local(dst))
 		a->in6.sin6_scope_id = dst->in6.sin6_scope_id;
 	if (dst->sa.sa_family == CM_AF_IB)
 		a->ib.sib_pkey = dst->ib.sib_pkey;
@@ -144,13 +144,13 @@ int ucma_listen(struct ucma *u)
 	return cm_listen(&u->cm, id, cmd.backlog);
 }
 
-static int resolved(struct ucma *u, struct cm_id *id)
+static int addr_resolved(struct ucma *u, struct cm_id *id)
 {
 	int ret = cm_event_post(&u->cm, id, CM_EV_ADDR_RESOLVED, 0);
 
 	if (ret)
 		return ret;
-	attach(u, id);
+	addr_attach(u, id);
 	cm_addr_gid(u->cm.f->dev, &id->dst, id->dgid);
 	id->cma = CMA_ADDR_RESOLVED;
 	return 0;
@@ -160,7 +160,7 @@ static int resolve_loopback(struct ucma *u, struct cm_id *id)
 {
 	if (!(id->flags & CM_F_DEVICE))
 		cm_addr_set_loopback(&id->src);
-	return resolved(u, id);
+	return addr_resolved(u, id);
 }
 
 static int resolve_ib(struct ucma *u, struct cm_id *id)
@@ -169,7 +169,7 @@ static int resolve_ib(struct ucma *u, struct cm_id *id)
 		return -ENODEV;
 	if (cm_addr_any(&id->src))
 		memcpy(id->src.ib.sib_addr, id->dst.ib.sib_addr, 16);
-	return resolved(u, id);
+	return addr_resolved(u, id);
 }
 
 static int resolve_inet(struct ucma *u, struct cm_id *id)
@@ -182,17 +182,17 @@ static int resolve_inet(struct ucma *u, struct cm_id *id)
 		return ret;
 	if (id->ps == RDMA_PS_IPOIB)
 		status = -EINVAL;
-	else if (!multicast(&id->dst) && !ucma_is_local(u->cm.f, &id->dst))
+	else if (!is_multicast(&id->dst) && !ucma_is_local(u->cm.f, &id->dst))
 		status = -ETIMEDOUT; /* nobody answers for it */
 	if (status)
 		return cm_event_post(&u->cm, id, CM_EV_ADDR_ERROR, status);
 	if (cm_addr_any(&id->src))
 		id->src = src;
-	return resolved(u, id);
+	return addr_resolved(u, id);
 }
 
-static int resolve(struct ucma *u, uint32_t number, const union cm_addr *src,
-		   const union cm_addr *dst)
+static int addr_resolve(struct ucma *u, uint32_t number,
+			const union cm_addr *src, const union cm_addr *dst)
 {
 	union cm_addr any;
 	int ret;
@@ -202,7 +202,7 @@ static int resolve(struct ucma *u, uint32_t number, const union cm_addr *src,
 		return ret;
 	if (id->cma != CMA_ADDR_BOUND) {
 		if (!src->sa.sa_family) {
-			wildcard(dst, &any);
+			addr_wildcard(dst, &any);
 			src = &any;
 		}
 		ret = bind_addr(u, id, src);
@@ -228,7 +228,7 @@ int ucma_resolve_ip(struct ucma *u)
 	if (!take_ip(&cmd.dst_addr, &dst) ||
 	    (!take_ip(&cmd.src_addr, &src) && cmd.src_addr.sin6_family))
 		return -EINVAL;
-	return resolve(u, cmd.id, &src, &dst);
+	return addr_resolve(u, cmd.id, &src, &dst);
 }
 
 int ucma_resolve_addr(struct ucma *u)
@@ -244,7 +244,7 @@ int ucma_resolve_addr(struct ucma *u)
 		return -EINVAL;
 	if (!cmd.src_size)
 		src.sa.sa_family = AF_UNSPEC;
-	return resolve(u, cmd.id, &src, &dst);
+	return addr_resolve(u, cmd.id, &src, &dst);
 }
 
 /* What RoCE's packet life time comes from: nobody administers it. */

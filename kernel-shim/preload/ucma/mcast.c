@@ -19,8 +19,8 @@ static int group_gid(const union cm_addr *a, uint8_t gid[16])
 	return 0;
 }
 
-static void report(struct ucma *u, struct cm_id *id, struct cm_mc *mc,
-		   const uint8_t gid[16])
+static void mcast_report(struct ucma *u, struct cm_id *id, struct cm_mc *mc,
+			 const uint8_t gid[16])
 {
 	struct cm_event *e = cm_event_new(&u->cm, id, CM_EV_MULTICAST_JOIN, 0);
 	struct rdma_ucm_ud_param *p;
@@ -39,7 +39,7 @@ static void report(struct ucma *u, struct cm_id *id, struct cm_mc *mc,
 	cm_event_send(&u->cm, e);
 }
 
-static int join(struct ucma *u, const struct rdma_ucm_join_mcast *cmd)
+static int mcast_join(struct ucma *u, const struct rdma_ucm_join_mcast *cmd)
 {
 	struct rdma_ucm_create_id_resp resp;
 	union cm_addr a = { 0 };
@@ -72,7 +72,7 @@ static int join(struct ucma *u, const struct rdma_ucm_join_mcast *cmd)
 		mc->used = 0;
 		return ret;
 	}
-	report(u, id, mc, gid);
+	mcast_report(u, id, mc, gid);
 	return 0;
 }
 
@@ -81,7 +81,7 @@ int ucma_join_mcast(struct ucma *u)
 	struct rdma_ucm_join_mcast cmd;
 
 	ucma_get(u, &cmd);
-	return join(u, &cmd);
+	return mcast_join(u, &cmd);
 }
 
 int ucma_join_ip_mcast(struct ucma *u)
@@ -98,7 +98,7 @@ int ucma_join_ip_mcast(struct ucma *u)
 				 sizeof(struct sockaddr_in6);
 	full.join_flags = RDMA_MC_JOIN_FLAG_FULLMEMBER;
 	memcpy(&full.addr, &cmd.addr, sizeof(cmd.addr));
-	return join(u, &full);
+	return mcast_join(u, &full);
 }
 
 int ucma_leave_mcast(struct ucma *u)

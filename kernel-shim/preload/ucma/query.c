@@ -16,7 +16,7 @@
 #define ROUTE_MIN offsetof(struct rdma_ucm_query_route_resp, ibdev_index)
 #define ADDR_MIN offsetof(struct rdma_ucm_query_addr_resp, ibdev_index)
 
-static size_t least(size_t a, size_t b)
+static size_t min_size(size_t a, size_t b)
 {
 	return a < b ? a : b;
 }
@@ -67,7 +67,8 @@ int ucma_query_route(struct ucma *u)
 		resp.num_paths = has_path(id);
 		fill_route(id, &resp.ib_route[0]);
 	}
-	return ucma_put(cmd.response, &resp, least(u->out_len, sizeof(resp)));
+	return ucma_put(cmd.response, &resp,
+			min_size(u->out_len, sizeof(resp)));
 }
 
 static void fill_device(struct ucma *u, const struct cm_id *id,
@@ -93,7 +94,7 @@ static int query_addr(struct ucma *u, const struct cm_id *id, uint64_t response)
 	memcpy(&resp.src_addr, &id->src, sizeof(id->src));
 	memcpy(&resp.dst_addr, &id->dst, sizeof(id->dst));
 	fill_device(u, id, &resp);
-	return ucma_put(response, &resp, least(u->out_len, sizeof(resp)));
+	return ucma_put(response, &resp, min_size(u->out_len, sizeof(resp)));
 }
 
 static void fill_ib(const struct cm_id *id, const union cm_addr *a,
@@ -123,7 +124,7 @@ static int query_gid(struct ucma *u, const struct cm_id *id, uint64_t response)
 	fill_ib(id, &id->src, id->sgid, &resp.src_addr);
 	fill_ib(id, &id->dst, id->dgid, &resp.dst_addr);
 	fill_device(u, id, &resp);
-	return ucma_put(response, &resp, least(u->out_len, sizeof(resp)));
+	return ucma_put(response, &resp, min_size(u->out_len, sizeof(resp)));
 }
 
 static void fill_wire_path(const struct cm_id *id, struct ucma_wire_path *p)

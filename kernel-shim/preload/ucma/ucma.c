@@ -152,7 +152,7 @@ static int create_id(struct ucma *u)
 	if (type < 0)
 		return type;
 	id = cm_id_new(&u->cm, u->c);
-	if (!id) { /* the dead may have them */
+	if (!id) { /* ids of processes that died may be left */
 		cm_chan_sweep(&u->cm, CM_MAX_CHAN);
 		id = cm_id_new(&u->cm, u->c);
 	}
@@ -239,7 +239,8 @@ static int ucma_run(struct ucma *u, uint32_t cmd)
 	return ret;
 }
 
-static ssize_t carry_out(int fd, const void *buf, size_t len, int cancel_state)
+static ssize_t ucma_carry_out(int fd, const void *buf, size_t len,
+			      int cancel_state)
 {
 	struct ucma u = { .fd = fd, .cancel_state = cancel_state };
 	struct rdma_ucm_cmd_hdr hdr;
@@ -264,11 +265,12 @@ bool ucma_write(int fd, const void *buf, size_t len, ssize_t *out)
 	ssize_t ret;
 	bool ours;
 
-	ours = !fstat(fd, &st) && st.st_mode == CM_FIFO_MODE && shim_has_file(&st);
+	ours = !fstat(fd, &st) && st.st_mode == CM_FIFO_MODE &&
+	       shim_has_file(&st);
 	if (ours) {
 		/* nobody may vanish with the lock */
 		pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
-		ret = carry_out(fd, buf, len, cancel_state);
+		ret = ucma_carry_out(fd, buf, len, cancel_state);
 		pthread_setcancelstate(cancel_state, NULL);
 		if (ret < 0)
 			saved = (int)-ret;

@@ -19,7 +19,7 @@ static _Atomic int watcher;
 static _Atomic uint32_t wanted; /* counts calls for a watch */
 static _Atomic bool failed;
 
-static void nap(uint64_t ns)
+static void watch_sleep(uint64_t ns)
 {
 	const struct timespec ts = { .tv_nsec = (long)ns };
 
@@ -36,7 +36,7 @@ static void *watch_main(void *arg)
 	shim_inside++;
 	for (;;) {
 		seen = atomic_load_explicit(&wanted, memory_order_seq_cst);
-		nap(sleep);
+		watch_sleep(sleep);
 		sleep = ucma_tick();
 		if (sleep)
 			continue;
@@ -44,7 +44,7 @@ static void *watch_main(void *arg)
 		atomic_compare_exchange_strong_explicit(&watcher, &pid, 0,
 							memory_order_seq_cst,
 							memory_order_seq_cst);
-		/* somebody who still saw us must not be left alone */
+		/* whoever still saw this thread counts on it */
 		if (seen == atomic_load_explicit(&wanted, memory_order_seq_cst))
 			return arg;
 		sleep = FIRST_NS;

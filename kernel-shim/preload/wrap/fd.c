@@ -70,7 +70,7 @@ WRAP(int, socket, (int domain, int type, int protocol))
 /* Requests fit in this; a longer one is no request. */
 #define REQUEST_MAX 4096
 
-static bool taken(int fd, const void *buf, size_t len)
+static bool send_taken(int fd, const void *buf, size_t len)
 {
 	int saved;
 	bool is;
@@ -85,7 +85,7 @@ static bool taken(int fd, const void *buf, size_t len)
 
 WRAP(ssize_t, send, (int fd, const void *buf, size_t len, int flags))
 {
-	if (taken(fd, buf, len))
+	if (send_taken(fd, buf, len))
 		return (ssize_t)len;
 	return NEXT(send)(fd, buf, len, flags);
 }
@@ -94,14 +94,14 @@ WRAP(ssize_t, sendto,
      (int fd, const void *buf, size_t len, int flags,
       const struct sockaddr *to, socklen_t to_len))
 {
-	if (taken(fd, buf, len))
+	if (send_taken(fd, buf, len))
 		return (ssize_t)len;
 	return NEXT(sendto)(fd, buf, len, flags, to, to_len);
 }
 
 /* Out of line: programs with small stacks send messages, too. */
-static __attribute__((noinline)) ssize_t taken_msg(int fd,
-						   const struct msghdr *msg)
+static __attribute__((noinline)) ssize_t
+send_taken_msg(int fd, const struct msghdr *msg)
 {
 	char buf[REQUEST_MAX];
 	size_t i, len = 0;
@@ -114,7 +114,7 @@ static __attribute__((noinline)) ssize_t taken_msg(int fd,
 		memcpy(buf + len, v->iov_base, v->iov_len);
 		len += v->iov_len;
 	}
-	return taken(fd, buf, len) ? (ssize_t)len : -1;
+	return send_taken(fd, buf, len) ? (ssize_t)len : -1;
 }
 
 WRAP(ssize_t, sendmsg, (int fd, const struct msghdr *msg, int flags))
@@ -122,7 +122,7 @@ WRAP(ssize_t, sendmsg, (int fd, const struct msghdr *msg, int flags))
 	ssize_t len;
 
 	if (netlink_maybe(fd) && msg) {
-		len = taken_msg(fd, msg);
+		len = send_taken_msg(fd, msg);
 		if (len >= 0)
 			return len;
 	}

@@ -14,7 +14,7 @@
  * Only what came from the private tree can be special: a redirected path, or
  * a relative one when this process looked at the tree before.
  */
-static int opened(int fd, const char *path, const char *real, int flags)
+static int open_result(int fd, const char *path, const char *real, int flags)
 {
 	if (real == path && (path[0] == '/' || !shim_fabric_opened()))
 		return fd;
@@ -38,8 +38,8 @@ static mode_t mode_arg(int flags, va_list ap)
 		va_start(ap, flags); \
 		mode = mode_arg(flags, ap); \
 		va_end(ap); \
-		return opened(NEXT(name)(real, flags, mode), path, real, \
-			      flags); \
+		return open_result(NEXT(name)(real, flags, mode), path, real, \
+				   flags); \
 	}
 WRAP_OPEN(open)
 WRAP_OPEN(open64)
@@ -54,8 +54,8 @@ WRAP_OPEN(open64)
 		va_start(ap, flags); \
 		mode = mode_arg(flags, ap); \
 		va_end(ap); \
-		return opened(NEXT(name)(dir, real, flags, mode), path, real, \
-			      flags); \
+		return open_result(NEXT(name)(dir, real, flags, mode), path, \
+				   real, flags); \
 	}
 WRAP_OPENAT(openat)
 WRAP_OPENAT(openat64)
@@ -66,7 +66,7 @@ WRAP_OPENAT(openat64)
 	{ \
 		char buf[TREE_PATH_MAX]; \
 		const char *real = redirect(path, buf); \
-		return opened(NEXT(name)(real, flags), path, real, flags); \
+		return open_result(NEXT(name)(real, flags), path, real, flags); \
 	}
 WRAP_OPEN_2(__open_2)
 WRAP_OPEN_2(__open64_2)
@@ -76,8 +76,8 @@ WRAP_OPEN_2(__open64_2)
 	{ \
 		char buf[TREE_PATH_MAX]; \
 		const char *real = redirect(path, buf); \
-		return opened(NEXT(name)(dir, real, flags), path, real, \
-			      flags); \
+		return open_result(NEXT(name)(dir, real, flags), path, real, \
+				   flags); \
 	}
 WRAP_OPENAT_2(__openat_2)
 WRAP_OPENAT_2(__openat64_2)

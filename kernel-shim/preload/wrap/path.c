@@ -78,7 +78,7 @@ WRAP_REALPATH(canonicalize_file_name, (const char *path), (path))
 /* glob walks by itself; given our own functions it walks through them. */
 typedef int glob_error_fn(const char *, int);
 
-static bool may_glob_here(const char *pattern, int flags)
+static bool glob_is_ours(const char *pattern, int flags)
 {
 #ifdef GLOB_ALTDIRFUNC
 	return !(flags & GLOB_ALTDIRFUNC) && pattern && shim_active() &&
@@ -106,7 +106,7 @@ static void glob_closedir(void *dir)
 	closedir(dir);
 }
 
-static void use_own(glob_t *g)
+static void glob_use_own(glob_t *g)
 {
 	g->gl_opendir = glob_opendir;
 	g->gl_readdir = glob_readdir;
@@ -121,9 +121,9 @@ static void use_own(glob_t *g)
 	     (const char *pattern, int flags, glob_error_fn *err, glob_t *g)) \
 	{ \
 		int ret; \
-		if (!may_glob_here(pattern, flags)) \
+		if (!glob_is_ours(pattern, flags)) \
 			return NEXT(name)(pattern, flags, err, g); \
-		use_own(g); \
+		glob_use_own(g); \
 		ret = NEXT(name)(pattern, flags | GLOB_ALTDIRFUNC, err, g); \
 		g->gl_flags &= ~GLOB_ALTDIRFUNC; \
 		return ret; \

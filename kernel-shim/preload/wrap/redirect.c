@@ -30,7 +30,7 @@ static const struct {
 #define PREFIXES (sizeof(prefixes) / sizeof(*prefixes))
 
 /* Squeeze into out; false if it is too long.  ".." is left to the kernel. */
-static bool squeeze(const char *in, char *out, size_t room)
+static bool redirect_squeeze(const char *in, char *out, size_t room)
 {
 	char *end = out + room - 1;
 
@@ -51,7 +51,7 @@ static bool squeeze(const char *in, char *out, size_t room)
 	return !*in;
 }
 
-static int find_prefix(const char *path)
+static int redirect_prefix(const char *path)
 {
 	unsigned int i;
 	size_t n;
@@ -66,7 +66,7 @@ static int find_prefix(const char *path)
 }
 
 /* Things that must be current before somebody looks at them. */
-static void prepare(struct urxe_fabric *f, const char *path)
+static void redirect_prepare(struct urxe_fabric *f, const char *path)
 {
 	if (strstr(path, "infiniband_verbs"))
 		shim_load_provider();
@@ -79,14 +79,14 @@ static void prepare(struct urxe_fabric *f, const char *path)
 	}
 }
 
-static const char *resolve(const char *path, const char *norm,
+static const char *redirect_resolve(const char *path, const char *norm,
 			   char buf[TREE_PATH_MAX], int prefix)
 {
 	const char *rest = norm + strlen(prefixes[prefix].path);
 	struct urxe_fabric *f = shim_fabric();
 
 	if (f)
-		prepare(f, norm);
+		redirect_prepare(f, norm);
 	if (strstr(norm, "/rdma_cm") && shim_host_cm())
 		return path;
 	if (f && shim_with_host() && prefixes[prefix].is_class &&
@@ -111,18 +111,18 @@ const char *redirect_slow(const char *path, char buf[TREE_PATH_MAX])
 	char norm[TREE_PATH_MAX / 2];
 	int saved, prefix;
 
-	if (!squeeze(path, norm, sizeof(norm)))
+	if (!redirect_squeeze(path, norm, sizeof(norm)))
 		return path;
-	prefix = find_prefix(norm);
+	prefix = redirect_prefix(norm);
 	if (prefix < 0)
 		return path;
 	saved = shim_enter();
-	path = resolve(path, norm, buf, prefix);
+	path = redirect_resolve(path, norm, buf, prefix);
 	shim_leave(saved);
 	return path;
 }
 
-static bool strip(char *path, const char *dir)
+static bool redirect_strip(char *path, const char *dir)
 {
 	size_t n = strlen(dir);
 	const char *rest = path + n;
@@ -144,12 +144,12 @@ void redirect_back(char *path)
 	int saved = shim_enter();
 	ssize_t n;
 
-	if (f && !strip(path, f->dir)) {
+	if (f && !redirect_strip(path, f->dir)) {
 		/* URXE_DIR may go through links, realpath's answer does not */
 		snprintf(proc, sizeof(proc), "/proc/self/fd/%d", f->dirfd);
 		n = readlink(proc, real, sizeof(real) - 1);
 		real[n > 0 ? n : 0] = 0;
-		strip(path, real);
+		redirect_strip(path, real);
 	}
 	shim_leave(saved);
 }

@@ -28,7 +28,8 @@ static bool is_cm(const struct stat *st)
 
 static bool is_unreadable(const struct stat *st)
 {
-	return st->st_mode == TREE_EINVAL_MODE && !st->st_size && shim_has_file(st);
+	return st->st_mode == TREE_EINVAL_MODE && !st->st_size &&
+	       shim_has_file(st);
 }
 
 /* Why this thread could not open the device last; 0: it could. */

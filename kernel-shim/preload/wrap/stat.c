@@ -12,7 +12,7 @@
 #include "special.h"
 #include "wrap.h"
 
-static int result(int ret, int fd, struct stat *st)
+static int stat_result(int ret, int fd, struct stat *st)
 {
 	if (!ret && special_mode(st->st_mode) && shim_active())
 		special_stat(fd, st);
@@ -23,7 +23,8 @@ static int result(int ret, int fd, struct stat *st)
 	WRAP(int, name, (const char *path, struct stat *st)) \
 	{ \
 		char buf[TREE_PATH_MAX]; \
-		return result(NEXT(name)(redirect(path, buf), st), -1, st); \
+		return stat_result(NEXT(name)(redirect(path, buf), st), -1, \
+				   st); \
 	}
 WRAP_STAT(stat)
 WRAP_STAT(stat64)
@@ -34,8 +35,8 @@ WRAP_STAT(lstat64)
 	WRAP(int, name, (int ver, const char *path, struct stat *st)) \
 	{ \
 		char buf[TREE_PATH_MAX]; \
-		return result(NEXT(name)(ver, redirect(path, buf), st), -1, \
-			      st); \
+		return stat_result(NEXT(name)(ver, redirect(path, buf), st), -1, \
+				   st); \
 	}
 WRAP_XSTAT(__xstat)
 WRAP_XSTAT(__xstat64)
@@ -45,7 +46,7 @@ WRAP_XSTAT(__lxstat64)
 #define WRAP_FSTAT(name) \
 	WRAP(int, name, (int fd, struct stat *st)) \
 	{ \
-		return result(NEXT(name)(fd, st), fd, st); \
+		return stat_result(NEXT(name)(fd, st), fd, st); \
 	}
 WRAP_FSTAT(fstat)
 WRAP_FSTAT(fstat64)
@@ -53,7 +54,7 @@ WRAP_FSTAT(fstat64)
 #define WRAP_FXSTAT(name) \
 	WRAP(int, name, (int ver, int fd, struct stat *st)) \
 	{ \
-		return result(NEXT(name)(ver, fd, st), fd, st); \
+		return stat_result(NEXT(name)(ver, fd, st), fd, st); \
 	}
 WRAP_FXSTAT(__fxstat)
 WRAP_FXSTAT(__fxstat64)
@@ -69,9 +70,9 @@ static int at_fd(int dir, const char *path, int flags)
 	     (int dir, const char *path, struct stat *st, int flags)) \
 	{ \
 		char buf[TREE_PATH_MAX]; \
-		return result(NEXT(name)(dir, redirect(path, buf), st, \
-					 flags), \
-			      at_fd(dir, path, flags), st); \
+		return stat_result(NEXT(name)(dir, redirect(path, buf), st, \
+					      flags), \
+				   at_fd(dir, path, flags), st); \
 	}
 WRAP_FSTATAT(fstatat)
 WRAP_FSTATAT(fstatat64)
@@ -81,9 +82,9 @@ WRAP_FSTATAT(fstatat64)
 	     (int ver, int dir, const char *path, struct stat *st, int flags)) \
 	{ \
 		char buf[TREE_PATH_MAX]; \
-		return result(NEXT(name)(ver, dir, redirect(path, buf), st, \
-					 flags), \
-			      at_fd(dir, path, flags), st); \
+		return stat_result(NEXT(name)(ver, dir, redirect(path, buf), st, \
+					      flags), \
+				   at_fd(dir, path, flags), st); \
 	}
 WRAP_FXSTATAT(__fxstatat)
 WRAP_FXSTATAT(__fxstatat64)
