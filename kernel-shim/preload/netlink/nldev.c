@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* The commands of the RDMA_NL_NLDEV netlink client, one function each. */
 #define _GNU_SOURCE
-#include <linux/if.h>
 #include <string.h>
-#include <sys/sysmacros.h>
 
 #include "res.h"
 

@@ -14,8 +14,9 @@
 static_assert(!offsetof(struct urxe_pd_sh, live) &&
 		      !offsetof(struct urxe_cq_sh, live) &&
 		      !offsetof(struct urxe_srq_sh, live) &&
-		      URXE_SRQN(1, 0) == URXE_MAX_SRQ,
-	      "as is_object takes them");
+		      URXE_SRQN(1, 0) == URXE_MAX_SRQ &&
+		      sizeof(struct urxe_qp_sh) <= AT_ONCE,
+	      "as is_object and res_each take them");
 
 bool res_read(const struct res_ctx *c, uint64_t offset, void *buf, size_t len)
 {

@@ -2,7 +2,6 @@
 /* What librdmacm asks about an id: addresses, path, QP attributes. */
 #include <endian.h>
 #include <infiniband/verbs.h>
-#include <rdma/ib_user_sa.h>
 #include <rdma/ib_user_verbs.h>
 
 #include "command.h"

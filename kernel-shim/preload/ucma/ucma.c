@@ -2,7 +2,6 @@
 /* From a write on an rdma_cm descriptor to the command, and the simple ones. */
 #define _GNU_SOURCE
 #include <fcntl.h>
-#include <stdio.h>
 #include <unistd.h>
 
 #include "command.h"
