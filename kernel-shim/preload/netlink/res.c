@@ -18,7 +18,7 @@ struct res_out {
 	struct nlattr *table;
 };
 
-/* ---------------------------------------------------------------- attributes */
+/* ---------------------------------------------------------------- values */
 
 /* false: the object has no such attribute. */
 static bool attr_value(const struct res_obj *o, const struct res_attr *a,
@@ -208,32 +208,26 @@ static int res_parse(struct res_out *out)
 	return 0;
 }
 
-static void list_ctx(struct res_out *out, struct res_ctx *c)
-{
-	const struct res_kind *kind = out->kind;
-	const struct res_obj self = { .c = c,
-				       .number = c->slot,
-				       .pid = c->pid };
-
-	if (!kind->size)
-		out_put(&self, out);
-	else if (kind->prepare && kind->prepare(c))
-		out->r->err = -ENOMEM;
-	else
-		res_each(c, kind, out_put, out);
-}
-
 static void list_contexts(struct res_out *out)
 {
+	const struct res_kind *kind = out->kind;
 	struct urxe_fabric *f = out->r->f;
+	struct res_obj self = { 0 };
 	struct res_ctx c;
-	uint32_t slot;
 
 	fabric_reap(f);
-	for (slot = 0; slot < URXE_MAX_CTX && !out_done(out); slot++) {
-		if (!res_ctx_open(f, slot, &c))
+	for (; self.slot < URXE_MAX_CTX && !out_done(out); self.slot++) {
+		if (!res_ctx_open(f, self.slot, &c))
 			continue;
-		list_ctx(out, &c);
+		self.c = &c;
+		self.number = self.slot;
+		self.pid = c.pid;
+		if (!kind->size)
+			out_put(&self, out);
+		else if (kind->prepare && kind->prepare(&c))
+			out->r->err = -ENOMEM;
+		else
+			res_each(&c, kind, out_put, out);
 		res_ctx_close(&c);
 	}
 }

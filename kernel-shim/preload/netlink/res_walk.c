@@ -50,15 +50,9 @@ static_assert(offsetof(struct head, pidns) ==
 			      offsetof(struct urxe_arena, comm),
 	      "as in layout.h");
 
-static bool is_foreign(uint64_t pidns)
-{
-	struct stat st;
-
-	return pidns && !stat("/proc/self/ns/pid", &st) && st.st_ino != pidns;
-}
-
 static bool read_head(struct res_ctx *c)
 {
+	const uint64_t own = fabric_pidns();
 	struct head h;
 
 	if (!res_read(c, 0, &h, sizeof(h)) ||
@@ -67,7 +61,7 @@ static bool read_head(struct res_ctx *c)
 	    h.gen != c->gen)
 		return false;
 	c->pid = h.pid;
-	c->foreign = is_foreign(h.pidns);
+	c->foreign = h.pidns && own && h.pidns != own;
 	memcpy(c->comm, h.comm, sizeof(h.comm));
 	return true;
 }
