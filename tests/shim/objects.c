@@ -26,7 +26,7 @@ struct objects {
 	struct ibv_pd *pd;
 	struct ibv_cq *scq, *rcq;
 	struct ibv_srq *srq;
-	struct ibv_mr *mr;
+	struct ibv_mr *mr, *null;
 	struct ibv_mw *mw;
 	struct ibv_qp *rc, *ud;
 	union ibv_gid gid;
@@ -85,8 +85,10 @@ static void create(struct objects *o)
 	o->mr = ibv_reg_mr(o->pd, memory, LEN,
 			   IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
 				   IBV_ACCESS_MW_BIND);
+	o->null = ibv_alloc_null_mr(o->pd);
 	o->mw = ibv_alloc_mw(o->pd, IBV_MW_TYPE_1); /* is not shown */
-	CHECK(o->pd && o->scq && o->rcq && o->srq && o->mr && o->mw);
+	CHECK(o->pd && o->scq && o->rcq && o->srq && o->mr && o->null &&
+	      o->mw);
 	o->rc = create_qp(o, IBV_QPT_RC);
 	o->ud = create_qp(o, IBV_QPT_UD);
 }

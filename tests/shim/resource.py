@@ -59,7 +59,7 @@ def number(value):
 
 def check_counts(count):
     summary = rdma("resource", "show")[0]
-    want = {"pd": 1, "cq": 2, "qp": 2, "mr": 1, "ctx": 1, "srq": 1}
+    want = {"pd": 1, "cq": 2, "qp": 2, "mr": 2, "ctx": 1, "srq": 1}
     for kind, each in want.items():
         same(f"count of {kind}", summary[kind], each * count)
         same(f"listed {kind}", len(show(kind)), each * count)
@@ -72,21 +72,23 @@ def check_owner(o, p):
 
 
 def check_process(p, peer):
-    slot = number(one("mr", pid=p["pid"])["lkey"]) >> 23
+    slot = number(one("mr", pid=p["pid"], mrlen=p["len"])["lkey"]) >> 23
     pdn = slot << SLOTS | p["pd"]
 
     check_owner(one("ctx", ctxn=slot), p)
     pd = one("pd", pdn=pdn)
     check_owner(pd, p)
-    same("users of the PD", pd["users"], 5)
+    same("users of the PD", pd["users"], 6)
     same("ctxn of the PD", pd["ctxn"], slot)
 
-    mr = one("mr", pid=p["pid"])
+    mr = one("mr", pid=p["pid"], mrlen=p["len"])
     check_owner(mr, p)
     same("lkey", number(mr["lkey"]), p["lkey"])
     same("rkey", number(mr["rkey"]), p["lkey"])
-    same("mrlen", mr["mrlen"], p["len"])
     same("pdn of the MR", mr["pdn"], pdn)
+
+    null = one("mr", pid=p["pid"], mrlen=2**64 - 1)
+    same("rkey of the null MR", null.get("rkey"), None)
 
     for cqn, cqe in (p["scq"], p["scqe"]), (p["rcq"], p["rcqe"]):
         cq = one("cq", cqn=slot << SLOTS | cqn)
@@ -134,7 +136,7 @@ def check_filters(a, b):
             (["type", "UD"], {a["ud"], b["ud"]}),
             (["state", "RTS"], {a["rc"], b["rc"]})):
         same(f"qp {args}", {q["lqpn"] for q in show("qp", *args)}, want)
-    mrn = one("mr", pid=b["pid"])["mrn"]
+    mrn = one("mr", pid=b["pid"], mrlen=b["len"])["mrn"]
     same("mr mrn", [m["mrn"] for m in show("mr", "mrn", str(mrn))], [mrn])
     same("no such mr", show("mr", "mrn", "9999999"), [])
     same("stat mr", [m["mrn"] for m in rdma("statistic", "show", "mr", "mrn",
@@ -174,7 +176,7 @@ def check_info(a, b):
                            os.environ["URXE_FABRIC"]], text=True, timeout=60,
                           stdout=subprocess.PIPE, check=True)
     for p in a, b:
-        if not re.search(rf"^ +{p['pid']} shim-objects +1 +1 +1 +2 +2 +1 ",
+        if not re.search(rf"^ +{p['pid']} shim-objects +1 +2 +1 +2 +2 +1 ",
                          done.stdout, re.M):
             sys.exit(f"urxe info: {done.stdout}")
 
