@@ -145,7 +145,7 @@ static void qp_find(const struct res_ctx *c, uint64_t *map)
 			bitmap_set(map, i, 1);
 }
 
-/* Not between its number and its birth, or its death and its number's. */
+/* A number is taken before its QP is made, and given back after its end. */
 static bool qp_check(struct res_obj *o)
 {
 	const struct urxe_qp_sh *sh = o->entry;

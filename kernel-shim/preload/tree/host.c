@@ -48,7 +48,7 @@ static void host_point(int merged, const char *name, const char *target)
 		return;
 }
 
-/* Every entry of `from`, which a program sees as `seen`. */
+/* A link to where each entry of `from` leads. */
 static void host_add_all(int merged, const char *from)
 {
 	char path[PATH_MAX], target[PATH_MAX];

@@ -38,7 +38,7 @@ static int check_source(struct ucma *u, const struct cm_id *id,
 		return cm_addr_known(u->cm.f->dev, a) ? 0 : -ENODEV;
 	if (!ucma_is_local(u->cm.f, a))
 		return is_link_local(a) ? -ENODEV : -EADDRNOTAVAIL;
-	/* IP over InfiniBand is what RoCE has not */
+	/* there is no IP over InfiniBand on RoCE */
 	return id->ps == RDMA_PS_IPOIB ? -EINVAL : 0;
 }
 

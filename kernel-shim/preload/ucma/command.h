@@ -104,12 +104,9 @@ bool ucma_is_privileged(void);
 
 /* watch.c -------------------------------------------------------------- */
 
-/*
- * Have somebody look after the ids of this process whose peers may die or
- * whose time may come.
- */
+/* Have the thread watch over ids whose peers may die or whose timers run. */
 void ucma_watch(void);
-/* There is no memory for a thread that does so: whoever waits must. */
+/* The thread could not be started: whoever waits has to look by itself. */
 bool ucma_unwatched(void);
 /* Look once, and again in so many ns; 0: there is nothing to look after. */
 uint64_t ucma_tick(void);

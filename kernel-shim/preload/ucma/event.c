@@ -7,7 +7,7 @@
 
 #include "command.h"
 
-#define SLICE_NS 100000000 /* between looks, when nobody else looks */
+#define SLICE_NS 100000000 /* between looks, without a watch thread */
 
 /* What a caller must have room for; the rest is newer. */
 #define EVENT_MIN offsetof(struct rdma_ucm_event_resp, reserved)

@@ -62,7 +62,7 @@ static int set_id_option(struct cm_id *id,
 	}
 }
 
-/* A path that the application found by itself; ours is hardly another. */
+/* A path that the application found by itself: what of it may differ. */
 static int set_ib_path(struct ucma *u, struct cm_id *id,
 		       const struct rdma_ucm_set_option *cmd)
 {
