@@ -16,7 +16,8 @@ import sys
 SHARED = ["kernel-shim/base", "kernel-shim/shared"]
 FABRIC = SHARED + ["kernel-shim/fabric"]
 CM = FABRIC + ["kernel-shim/cm"]
-PRELOAD = CM + ["kernel-shim/preload"]
+TREE = CM + ["kernel-shim/preload/tree"]
+PRELOAD = TREE + ["kernel-shim/preload"]
 ENGINE = FABRIC + ["provider/engine"]
 VERBS = ENGINE + ["provider/abi/pabi", "provider/verbs"]
 LAYERS = {
@@ -24,13 +25,12 @@ LAYERS = {
     "kernel-shim/shared": ["kernel-shim/base"],
     "kernel-shim/fabric": SHARED,
     "kernel-shim/cm": FABRIC,
-    "kernel-shim/preload": CM,
-    "kernel-shim/preload/tree": PRELOAD,
+    "kernel-shim/preload/tree": FABRIC,
+    "kernel-shim/preload": TREE,
     "kernel-shim/preload/netlink": PRELOAD,
     "kernel-shim/preload/ucma": PRELOAD,
     "kernel-shim/preload/wrap": PRELOAD + [
-        "kernel-shim/preload/tree", "kernel-shim/preload/netlink",
-        "kernel-shim/preload/ucma"],
+        "kernel-shim/preload/netlink", "kernel-shim/preload/ucma"],
     "provider/abi/pabi": [],
     "provider/engine": FABRIC,
     "provider/verbs": ENGINE + ["provider/abi/pabi"],

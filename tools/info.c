@@ -28,9 +28,7 @@ static void show_bytes(uint64_t n)
 
 static void show_device(const struct urxe_dev *dev)
 {
-	bool up =
-		atomic_load_explicit(&dev->port_state, memory_order_acquire) ==
-		URXE_PORT_ACTIVE;
+	bool up = load_acquire(&dev->port_state) == URXE_PORT_ACTIVE;
 	const uint64_t g = dev->node_guid;
 	char text[INET6_ADDRSTRLEN];
 	struct urxe_gid gid;
@@ -59,8 +57,7 @@ static void show_dm(struct urxe_fabric *f)
 
 	fabric_lock(f);
 	for (i = 0; i < URXE_MAX_DM; i++) {
-		if (!atomic_load_explicit(&dev->dm[i].used,
-					  memory_order_relaxed))
+		if (!load_relaxed(&dev->dm[i].used))
 			continue;
 		bytes += (uint64_t)dev->dm[i].pages * URXE_PAGE;
 		n++;
@@ -70,8 +67,7 @@ static void show_dm(struct urxe_fabric *f)
 	show_bytes(bytes);
 	printf(" in %u piece%s of ", n, n == 1 ? "" : "s");
 	show_bytes(dev->dm_bytes);
-	printf("; pages: %s\n", dm_kind_name(atomic_load_explicit(
-					&dev->dm_kind, memory_order_relaxed)));
+	printf("; pages: %s\n", dm_kind_name(load_relaxed(&dev->dm_kind)));
 }
 
 static void show_row(const char *a, const char *b,
@@ -81,9 +77,8 @@ static void show_row(const char *a, const char *b,
 
 	printf("  %8s %-15s", a, b);
 	for (o = 0; o < URXE_OBJ_COUNT; o++)
-		printf(" %6u", used ? atomic_load_explicit(&used[o],
-							   memory_order_relaxed)
-				    : fabric_obj_limit(o));
+		printf(" %6u",
+		       used ? load_relaxed(&used[o]) : fabric_obj_limit(o));
 	putchar('\n');
 }
 
@@ -95,9 +90,7 @@ static void show_contexts(struct urxe_fabric *f)
 	int o;
 
 	for (i = 0; i < URXE_MAX_CTX; i++)
-		n += atomic_load_explicit(&dev->ctx[i].state,
-					  memory_order_acquire) ==
-		     URXE_CTX_LIVE;
+		n += load_acquire(&dev->ctx[i].state) == URXE_CTX_LIVE;
 	printf("  contexts: %u of %u\n", n, URXE_MAX_CTX);
 	printf("  %8s %-15s", "PID", "command");
 	for (o = 0; o < URXE_OBJ_COUNT; o++)
@@ -106,11 +99,9 @@ static void show_contexts(struct urxe_fabric *f)
 	for (i = 0; i < URXE_MAX_CTX; i++) {
 		const struct urxe_ctx_slot *c = &dev->ctx[i];
 
-		if (atomic_load_explicit(&c->state, memory_order_acquire) !=
-		    URXE_CTX_LIVE)
+		if (load_acquire(&c->state) != URXE_CTX_LIVE)
 			continue;
-		snprintf(pid, sizeof(pid), "%d",
-			 atomic_load_explicit(&c->pid, memory_order_relaxed));
+		snprintf(pid, sizeof(pid), "%d", load_relaxed(&c->pid));
 		snprintf(comm, sizeof(comm), "%.15s", c->comm);
 		show_row(pid, comm, c->used);
 	}

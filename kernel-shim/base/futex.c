@@ -16,20 +16,20 @@ int event_count_wait(struct event_count *e, uint32_t seen, uint64_t ns)
 	const struct timespec *limit = ns == EVENT_COUNT_FOR_EVER ? NULL : &ts;
 	int saved = errno, ret = 0;
 
-	atomic_fetch_add_explicit(&e->sleepers, 1, memory_order_seq_cst);
+	fetch_add_seq_cst(&e->sleepers, 1);
 	if (event_count_read(e) == seen &&
 	    syscall(SYS_futex, &e->count, FUTEX_WAIT, seen, limit, NULL, 0) &&
 	    errno == EINTR)
 		ret = -EINTR;
-	atomic_fetch_sub_explicit(&e->sleepers, 1, memory_order_relaxed);
+	fetch_sub_relaxed(&e->sleepers, 1);
 	errno = saved;
 	return ret;
 }
 
 void event_count_ring(struct event_count *e)
 {
-	atomic_fetch_add_explicit(&e->count, 1, memory_order_seq_cst);
-	if (atomic_load_explicit(&e->sleepers, memory_order_seq_cst))
+	fetch_add_seq_cst(&e->count, 1);
+	if (load_seq_cst(&e->sleepers))
 		syscall(SYS_futex, &e->count, FUTEX_WAKE, INT_MAX, NULL, NULL,
 			0);
 }

@@ -23,8 +23,9 @@
 #ifndef URXE_BASE_FUTEX_H
 #define URXE_BASE_FUTEX_H
 
-#include <stdatomic.h>
 #include <stdint.h>
+
+#include "atomic.h"
 
 struct event_count {
 	_Atomic uint32_t count; /* futex */
@@ -36,12 +37,12 @@ struct event_count {
 /* Nobody sleeps: whoever did is dead. */
 static inline void event_count_init(struct event_count *e)
 {
-	atomic_store_explicit(&e->sleepers, 0, memory_order_relaxed);
+	store_relaxed(&e->sleepers, 0);
 }
 
 static inline uint32_t event_count_read(const struct event_count *e)
 {
-	return atomic_load_explicit(&e->count, memory_order_seq_cst);
+	return load_seq_cst(&e->count);
 }
 
 /*

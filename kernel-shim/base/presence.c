@@ -29,7 +29,7 @@ void presence_barrier(void)
 	static _Atomic int here; /* a fence would be unknown to TSan */
 
 	if (!presence_cheap)
-		atomic_fetch_add_explicit(&here, 0, memory_order_seq_cst);
+		fetch_add_seq_cst(&here, 0);
 	else if (!membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED))
 		ask_for_membarrier(); /* cannot be: see above */
 }

@@ -31,10 +31,10 @@
 #define URXE_BASE_PRESENCE_H
 
 #include <sched.h>
-#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "atomic.h"
 #include "compiler.h"
 
 struct presence {
@@ -50,13 +50,12 @@ struct presence {
 /* The word is the owner's alone: no read-modify-write is needed. */
 static inline uint32_t presence_own(const struct presence *p)
 {
-	return atomic_load_explicit(&p->seq, memory_order_relaxed);
+	return load_relaxed(&p->seq);
 }
 
 static inline void presence_enter(struct presence *p)
 {
-	atomic_exchange_explicit(&p->seq, presence_own(p) | 1,
-				 memory_order_seq_cst);
+	exchange_seq_cst(&p->seq, presence_own(p) | 1);
 }
 
 /* For takers of things that owners enter for by presence_enter_private(). */
@@ -65,8 +64,7 @@ extern internal bool presence_cheap; /* owners need no barrier */
 
 static inline void presence_enter_private(struct presence *p)
 {
-	atomic_store_explicit(&p->seq, presence_own(p) | 1,
-			      memory_order_relaxed);
+	store_relaxed(&p->seq, presence_own(p) | 1);
 	if (__builtin_expect(presence_cheap, 1))
 		atomic_signal_fence(memory_order_seq_cst);
 	else
@@ -75,31 +73,29 @@ static inline void presence_enter_private(struct presence *p)
 
 static inline void presence_leave(struct presence *p)
 {
-	atomic_store_explicit(&p->seq, presence_own(p) + 1,
-			      memory_order_release);
+	store_release(&p->seq, presence_own(p) + 1);
 }
 
 /* Nobody is inside: whoever was is dead. */
 static inline void presence_clear(struct presence *p)
 {
-	atomic_store_explicit(&p->seq, (presence_own(p) + 1) & ~1u,
-			      memory_order_release);
+	store_release(&p->seq, (presence_own(p) + 1) & ~1u);
 }
 
 static inline bool presence_is_inside(const struct presence *p)
 {
-	return atomic_load_explicit(&p->seq, memory_order_seq_cst) & 1;
+	return load_seq_cst(&p->seq) & 1;
 }
 
 /* Until who is inside now has left, or is dead (if that is asked). */
 static inline void presence_wait(const struct presence *p,
 				 bool (*is_dead)(void *), void *arg)
 {
-	uint32_t seq = atomic_load_explicit(&p->seq, memory_order_seq_cst);
+	uint32_t seq = load_seq_cst(&p->seq);
 	uint32_t turns;
 
 	for (turns = 1; seq & 1; turns++) {
-		if (atomic_load_explicit(&p->seq, memory_order_acquire) != seq)
+		if (load_acquire(&p->seq) != seq)
 			break;
 		if (is_dead && turns % PRESENCE_DOUBT == 0 && is_dead(arg))
 			break;

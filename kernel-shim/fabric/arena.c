@@ -47,7 +47,7 @@ int arena_init(int fd, uint32_t slot, uint32_t gen, const char comm[16])
 	a->key_map[0] = 1; /* index 0 is no key */
 	a->key_next = 1;
 	/* PD, CQ and SRQ numbers start at 1: 0 stays recognisably wrong */
-	atomic_store_explicit(&a->pd[0].live, 1, memory_order_relaxed);
+	store_relaxed(&a->pd[0].live, 1);
 	a->cq_map[0] = 1;
 	a->srq_map[0] = 1;
 	robust_init(&a->lock);

@@ -51,22 +51,19 @@ int fabric_obj_get(struct urxe_fabric *f, uint32_t slot, enum urxe_obj o)
 {
 	_Atomic uint32_t *used = &f->dev->used[o];
 
-	if (atomic_fetch_add_explicit(used, 1, memory_order_relaxed) >=
-	    objects[o].limit) {
-		atomic_fetch_sub_explicit(used, 1, memory_order_relaxed);
+	if (fetch_add_relaxed(used, 1) >= objects[o].limit) {
+		fetch_sub_relaxed(used, 1);
 		return fabric_fail(ENOMEM, "the device has %u %ss at most",
 				   objects[o].limit, objects[o].name);
 	}
-	atomic_fetch_add_explicit(&f->dev->ctx[slot].used[o], 1,
-				  memory_order_relaxed);
+	fetch_add_relaxed(&f->dev->ctx[slot].used[o], 1);
 	return 0;
 }
 
 void fabric_obj_put(struct urxe_fabric *f, uint32_t slot, enum urxe_obj o)
 {
-	atomic_fetch_sub_explicit(&f->dev->ctx[slot].used[o], 1,
-				  memory_order_relaxed);
-	atomic_fetch_sub_explicit(&f->dev->used[o], 1, memory_order_relaxed);
+	fetch_sub_relaxed(&f->dev->ctx[slot].used[o], 1);
+	fetch_sub_relaxed(&f->dev->used[o], 1);
 }
 
 static void arena_name(char *buf, size_t len, uint32_t slot, uint32_t gen)
@@ -109,8 +106,7 @@ static void context_close_qps(struct urxe_fabric *f, uint32_t slot,
 	int fd = -1;
 
 	for (i = 0; i < URXE_MAX_QP; i++) {
-		uint64_t e = atomic_load_explicit(&f->dev->qp[i],
-						  memory_order_acquire);
+		uint64_t e = load_acquire(&f->dev->qp[i]);
 
 		if (!e || !qpn_lookup(f->dev, e & 0xffffff, &s, &g) ||
 		    s != slot || g != gen)
@@ -118,9 +114,8 @@ static void context_close_qps(struct urxe_fabric *f, uint32_t slot,
 		if (!a && arena_map_peer(f, slot, gen, &a, &fd))
 			a = NULL;
 		if (a)
-			atomic_store_explicit(&a->qp[i].conn, 0,
-					      memory_order_seq_cst);
-		atomic_store_explicit(&f->dev->qp[i], 0, memory_order_release);
+			store_seq_cst(&a->qp[i].conn, 0);
+		store_release(&f->dev->qp[i], 0);
 	}
 	if (a) {
 		arena_unmap(a);
@@ -136,20 +131,18 @@ static void context_leave_mcast(struct urxe_fabric *f)
 	for (g = 0; g < URXE_MAX_MCAST_GRP; g++) {
 		struct urxe_mcast_grp *grp = &f->dev->mcast[g];
 
-		if (!atomic_load_explicit(&grp->count, memory_order_relaxed))
+		if (!load_relaxed(&grp->count))
 			continue;
 		for (i = left = 0; i < URXE_MAX_MCAST_ATTACH; i++) {
-			qpn = atomic_load_explicit(&grp->qpn[i],
-						   memory_order_relaxed);
+			qpn = load_relaxed(&grp->qpn[i]);
 			if (!qpn)
 				continue;
 			if (qpn_lookup(f->dev, qpn, &slot, &gen))
 				left++;
 			else
-				atomic_store_explicit(&grp->qpn[i], 0,
-						      memory_order_relaxed);
+				store_relaxed(&grp->qpn[i], 0);
 		}
-		atomic_store_explicit(&grp->count, left, memory_order_release);
+		store_release(&grp->count, left);
 	}
 }
 
@@ -160,9 +153,7 @@ static void context_drop_atomic_locks(struct urxe_fabric *f, uint32_t slot)
 
 	for (i = 0; i < URXE_PAGE / 8; i++) {
 		holder = slot + 1;
-		atomic_compare_exchange_strong_explicit(
-			&f->dev->atomic_lock[i], &holder, 0,
-			memory_order_release, memory_order_relaxed);
+		cas_release(&f->dev->atomic_lock[i], &holder, 0);
 	}
 }
 
@@ -173,14 +164,13 @@ static void context_close_xrcds(struct urxe_fabric *f, uint32_t slot)
 	for (i = 0; i < URXE_MAX_XRCD; i++) {
 		struct urxe_xrcd_slot *x = &f->dev->xrcd[i];
 
-		if (!atomic_load_explicit(&x->used, memory_order_relaxed))
+		if (!load_relaxed(&x->used))
 			continue;
 		bitmap_clear(x->ctx, slot, 1);
 		for (w = 0; w < URXE_MAX_CTX / 64 && !x->ctx[w]; w++)
 			;
 		if (w == URXE_MAX_CTX / 64)
-			atomic_store_explicit(&x->used, 0,
-					      memory_order_relaxed);
+			store_relaxed(&x->used, 0);
 	}
 }
 
@@ -191,11 +181,9 @@ static void context_free_dms(struct urxe_fabric *f, uint32_t slot, uint32_t gen)
 	for (i = 0; i < URXE_MAX_DM; i++) {
 		struct urxe_dm_slot *d = &f->dev->dm[i];
 
-		if (atomic_load_explicit(&d->used, memory_order_relaxed) !=
-			    slot + 1 ||
-		    d->ctx_gen != gen)
+		if (load_relaxed(&d->used) != slot + 1 || d->ctx_gen != gen)
 			continue;
-		atomic_store_explicit(&d->mrs, 0, memory_order_relaxed);
+		store_relaxed(&d->mrs, 0);
 		dm_heap_free_locked(f, i);
 	}
 }
@@ -214,23 +202,21 @@ static void context_free(struct urxe_fabric *f, uint32_t slot, uint32_t gen)
 	context_drop_atomic_locks(f, slot);
 	context_free_dms(f, slot, gen);
 	for (o = 0; o < URXE_OBJ_COUNT; o++) {
-		n = atomic_exchange_explicit(&c->used[o], 0,
-					     memory_order_relaxed);
-		atomic_fetch_sub_explicit(&f->dev->used[o], n,
-					  memory_order_relaxed);
+		n = exchange_relaxed(&c->used[o], 0);
+		fetch_sub_relaxed(&f->dev->used[o], n);
 	}
 	fifo_remove_all(f, slot, gen);
 	arena_name(name, sizeof(name), slot, gen);
 	unlinkat(f->dirfd, name, 0);
-	atomic_store_explicit(&c->state, URXE_CTX_FREE, memory_order_release);
-	atomic_fetch_add_explicit(&f->dev->deaths, 1, memory_order_release);
+	store_release(&c->state, URXE_CTX_FREE);
+	fetch_add_release(&f->dev->deaths, 1);
 }
 
 static bool context_reap(struct urxe_fabric *f, uint32_t slot)
 {
 	struct urxe_ctx_slot *c = &f->dev->ctx[slot];
-	uint32_t state = atomic_load_explicit(&c->state, memory_order_acquire);
-	uint32_t gen = atomic_load_explicit(&c->gen, memory_order_relaxed);
+	uint32_t state = load_acquire(&c->state);
+	uint32_t gen = load_relaxed(&c->gen);
 
 	if (state == URXE_CTX_FREE)
 		return false;
@@ -258,7 +244,7 @@ bool fabric_reap_one(struct urxe_fabric *f, uint32_t slot, uint32_t gen)
 	bool dead = false;
 
 	fabric_lock(f);
-	if (atomic_load_explicit(&c->gen, memory_order_relaxed) == gen)
+	if (load_relaxed(&c->gen) == gen)
 		dead = context_reap(f, slot);
 	fabric_unlock(f);
 	return dead;
@@ -322,8 +308,7 @@ int fabric_context_open(struct urxe_fabric *f)
 	for (n = 0; n < URXE_MAX_CTX; n++) {
 		slot = (f->dev->ctx_next + n) % URXE_MAX_CTX;
 		c = &f->dev->ctx[slot];
-		if (atomic_load_explicit(&c->state, memory_order_relaxed) ==
-		    URXE_CTX_FREE)
+		if (load_relaxed(&c->state) == URXE_CTX_FREE)
 			break;
 	}
 	if (n == URXE_MAX_CTX) {
@@ -331,16 +316,13 @@ int fabric_context_open(struct urxe_fabric *f)
 				 URXE_MAX_CTX);
 		goto out;
 	}
-	gen = (atomic_load_explicit(&c->gen, memory_order_relaxed) + 1) &
-	      0x7fffffff;
+	gen = (load_relaxed(&c->gen) + 1) & 0x7fffffff;
 	read_comm(c->comm);
-	atomic_store_explicit(&c->pid, getpid(), memory_order_relaxed);
-	atomic_store_explicit(&c->gen, gen, memory_order_relaxed);
-	atomic_store_explicit(&c->state, URXE_CTX_OPENING,
-			      memory_order_release);
+	store_relaxed(&c->pid, getpid());
+	store_relaxed(&c->gen, gen);
+	store_release(&c->state, URXE_CTX_OPENING);
 	fd = context_create_arena(f, slot, gen);
-	atomic_store_explicit(&c->state, fd < 0 ? URXE_CTX_FREE : URXE_CTX_LIVE,
-			      memory_order_release);
+	store_release(&c->state, fd < 0 ? URXE_CTX_FREE : URXE_CTX_LIVE);
 	f->dev->ctx_next = slot + 1;
 out:
 	fabric_unlock(f);

@@ -114,8 +114,7 @@ static int dm_heap_open(struct urxe_fabric *f)
 		return fd;
 	fd = hugetlb_create(f, path, sizeof(path));
 	if (fd >= 0 && !ftruncate(fd, (off_t)dev->dm_bytes)) {
-		atomic_store_explicit(&dev->dm_kind, URXE_DM_HUGETLB,
-				      memory_order_relaxed);
+		store_relaxed(&dev->dm_kind, URXE_DM_HUGETLB);
 		memcpy(dev->dm_path, path, sizeof(path));
 		return fd;
 	}
@@ -195,15 +194,14 @@ static void dm_heap_make_huge(struct urxe_fabric *f, uint64_t offset,
 	char *p = f->dm + offset;
 	uint32_t kind = URXE_DM_SMALL;
 
-	if (atomic_load_explicit(&f->dev->dm_kind, memory_order_relaxed) ==
-	    URXE_DM_HUGETLB)
+	if (load_relaxed(&f->dev->dm_kind) == URXE_DM_HUGETLB)
 		return;
 	if (!madvise(p, len, MADV_POPULATE_WRITE) &&
 	    !madvise(p, len, MADV_COLLAPSE))
 		kind = URXE_DM_COLLAPSED;
 	else if (!madvise(p, len, MADV_HUGEPAGE))
 		kind = URXE_DM_ADVISED;
-	atomic_store_explicit(&f->dev->dm_kind, kind, memory_order_relaxed);
+	store_relaxed(&f->dev->dm_kind, kind);
 }
 
 /*
@@ -214,9 +212,7 @@ static int dm_heap_reserve(struct urxe_fabric *f, uint64_t offset, uint64_t len)
 {
 	uint64_t start = offset / CHUNK * CHUNK;
 	uint64_t end = (offset + len + CHUNK - 1) / CHUNK * CHUNK;
-	bool huge = atomic_load_explicit(&f->dev->dm_kind,
-					 memory_order_relaxed) ==
-		    URXE_DM_HUGETLB;
+	bool huge = load_relaxed(&f->dev->dm_kind) == URXE_DM_HUGETLB;
 	struct statfs fs;
 
 	if (huge || (!fstatfs(f->dm_fd, &fs) &&
@@ -228,10 +224,8 @@ static int dm_heap_reserve(struct urxe_fabric *f, uint64_t offset, uint64_t len)
 	}
 	if (huge)
 		return -ENOMEM;
-	if (atomic_load_explicit(&f->dev->dm_kind, memory_order_relaxed) ==
-	    URXE_DM_UNUSED)
-		atomic_store_explicit(&f->dev->dm_kind, URXE_DM_SMALL,
-				      memory_order_relaxed);
+	if (load_relaxed(&f->dev->dm_kind) == URXE_DM_UNUSED)
+		store_relaxed(&f->dev->dm_kind, URXE_DM_SMALL);
 	return arena_reserve(f->dm_fd, offset, len);
 }
 
@@ -265,8 +259,7 @@ static int dm_slot_find(struct urxe_dev *dev)
 	int i;
 
 	for (i = 0; i < URXE_MAX_DM; i++)
-		if (!atomic_load_explicit(&dev->dm[i].used,
-					  memory_order_relaxed))
+		if (!load_relaxed(&dev->dm[i].used))
 			return i;
 	return -ENOMEM;
 }
@@ -318,8 +311,8 @@ int dm_heap_alloc(struct urxe_fabric *f, uint32_t ctx, uint32_t ctx_gen,
 	d->length = length;
 	d->pages = pages;
 	d->ctx_gen = ctx_gen;
-	atomic_store_explicit(&d->mrs, 0, memory_order_relaxed);
-	atomic_store_explicit(&d->used, ctx + 1, memory_order_release);
+	store_relaxed(&d->mrs, 0);
+	store_release(&d->used, ctx + 1);
 out:
 	fabric_unlock(f);
 	return slot;
@@ -331,7 +324,7 @@ void dm_heap_free_locked(struct urxe_fabric *f, uint32_t slot)
 	const uint64_t heap_pages = f->dev->dm_bytes / URXE_PAGE;
 	uint64_t first = d->offset / URXE_PAGE;
 
-	atomic_store_explicit(&d->used, 0, memory_order_relaxed);
+	store_relaxed(&d->used, 0);
 	if (first >= heap_pages || d->pages > heap_pages - first || !d->pages)
 		return;
 	bitmap_clear(f->dev->dm_map, first, d->pages);
@@ -345,8 +338,9 @@ int dm_heap_free(struct urxe_fabric *f, uint32_t slot)
 	if (slot >= URXE_MAX_DM)
 		return -EINVAL;
 	fabric_lock(f);
-	if (atomic_load_explicit(&f->dev->dm[slot].mrs, memory_order_acquire))
-		ret = fabric_fail(EBUSY, "an MR is still on this device memory");
+	if (load_acquire(&f->dev->dm[slot].mrs))
+		ret = fabric_fail(EBUSY,
+				  "an MR is still on this device memory");
 	else
 		dm_heap_free_locked(f, slot);
 	fabric_unlock(f);

@@ -182,8 +182,7 @@ static int device_init(struct urxe_fabric *f, int fd)
 	dev->hw_ver = 1;
 	strcpy(dev->fw_ver, "1.0.0");
 	robust_init(&dev->lock);
-	atomic_store_explicit(&dev->port_state, URXE_PORT_ACTIVE,
-			      memory_order_relaxed);
+	store_relaxed(&dev->port_state, URXE_PORT_ACTIVE);
 	munmap(dev, sizeof(*dev));
 	return 0;
 }

@@ -55,8 +55,7 @@ void fifo_remove_all(struct urxe_fabric *f, uint32_t slot, uint32_t gen)
 
 int fifo_create(struct urxe_fabric *f, struct urxe_arena *a, uint32_t *number)
 {
-	uint32_t n = atomic_fetch_add_explicit(&a->next_fifo, 1,
-					       memory_order_relaxed);
+	uint32_t n = fetch_add_relaxed(&a->next_fifo, 1);
 	char path[64];
 	int fd;
 

@@ -200,19 +200,18 @@ static bool gid_same(const struct urxe_gid *a, const struct urxe_gid *b)
 
 static bool gid_filled(const struct urxe_gid *g)
 {
-	return atomic_load_explicit(&g->valid, memory_order_relaxed);
+	return load_relaxed(&g->valid);
 }
 
 static void gid_table_set(struct urxe_dev *dev, unsigned int i,
 			  const struct urxe_gid *g)
 {
 	struct urxe_gid *e = &dev->gid[i];
-	uint32_t gen =
-		atomic_load_explicit(&dev->gid_gen, memory_order_relaxed) + 1;
+	uint32_t gen = load_relaxed(&dev->gid_gen) + 1;
 
 	if (!gen)
 		gen = 1;
-	atomic_store_explicit(&e->valid, 0, memory_order_relaxed);
+	store_relaxed(&e->valid, 0);
 	/* nobody may see new bytes with the old number */
 	atomic_thread_fence(memory_order_release);
 	if (g) {
@@ -220,9 +219,9 @@ static void gid_table_set(struct urxe_dev *dev, unsigned int i,
 		e->type = g->type;
 		e->ifindex = g->ifindex;
 		memcpy(e->ifname, g->ifname, sizeof(e->ifname));
-		atomic_store_explicit(&e->valid, gen, memory_order_release);
+		store_release(&e->valid, gen);
 	}
-	atomic_store_explicit(&dev->gid_gen, gen, memory_order_release);
+	store_release(&dev->gid_gen, gen);
 }
 
 static bool found_has(const struct found *found, const struct urxe_gid *g)

@@ -22,7 +22,7 @@ bool fabric_get_gid(const struct urxe_dev *dev, uint32_t index,
 		return false;
 	g = &dev->gid[index];
 	for (i = 0; i < TRIES; i++) {
-		before = atomic_load_explicit(&g->valid, memory_order_acquire);
+		before = load_acquire(&g->valid);
 		if (!before)
 			return false;
 		memcpy(out->raw, g->raw, sizeof(out->raw));
@@ -32,10 +32,9 @@ bool fabric_get_gid(const struct urxe_dev *dev, uint32_t index,
 		out->ifname[sizeof(out->ifname) - 1] = 0;
 		/* the copies above come before the second look */
 		atomic_thread_fence(memory_order_acquire);
-		after = atomic_load_explicit(&g->valid, memory_order_relaxed);
+		after = load_relaxed(&g->valid);
 		if (before == after) {
-			atomic_store_explicit(&out->valid, 1,
-					      memory_order_relaxed);
+			store_relaxed(&out->valid, 1);
 			return true;
 		}
 	}

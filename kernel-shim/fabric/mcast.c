@@ -18,8 +18,7 @@ static struct urxe_mcast_grp *mcast_find(struct urxe_dev *dev, const uint8_t gid
 	uint32_t i;
 
 	for (i = 0; i < URXE_MAX_MCAST_GRP; i++)
-		if (atomic_load_explicit(&dev->mcast[i].count,
-					 memory_order_acquire) &&
+		if (load_acquire(&dev->mcast[i].count) &&
 		    !memcmp(dev->mcast[i].mgid, gid, 16))
 			return &dev->mcast[i];
 	return NULL;
@@ -32,8 +31,7 @@ uint32_t mcast_members(struct urxe_dev *dev, const uint8_t gid[16],
 	uint32_t i, n = 0;
 
 	for (i = 0; g && i < URXE_MAX_MCAST_ATTACH; i++) {
-		qpn[n] = atomic_load_explicit(&g->qpn[i],
-					      memory_order_relaxed);
+		qpn[n] = load_relaxed(&g->qpn[i]);
 		n += qpn[n] != 0;
 	}
 	return n;
@@ -44,8 +42,7 @@ static struct urxe_mcast_grp *mcast_find_free(struct urxe_dev *dev)
 	uint32_t i;
 
 	for (i = 0; i < URXE_MAX_MCAST_GRP; i++)
-		if (!atomic_load_explicit(&dev->mcast[i].count,
-					  memory_order_relaxed))
+		if (!load_relaxed(&dev->mcast[i].count))
 			return &dev->mcast[i];
 	return NULL;
 }
@@ -56,8 +53,7 @@ static _Atomic uint32_t *mcast_seat(struct urxe_mcast_grp *g, uint32_t qpn)
 	uint32_t i;
 
 	for (i = 0; i < URXE_MAX_MCAST_ATTACH; i++)
-		if (atomic_load_explicit(&g->qpn[i], memory_order_relaxed) ==
-		    qpn)
+		if (load_relaxed(&g->qpn[i]) == qpn)
 			return &g->qpn[i];
 	return NULL;
 }
@@ -79,8 +75,8 @@ static int mcast_join(struct urxe_dev *dev, const uint8_t gid[16], uint32_t qpn)
 	s = mcast_seat(g, 0);
 	if (!s)
 		return -ENOMEM;
-	atomic_store_explicit(s, qpn, memory_order_relaxed);
-	atomic_fetch_add_explicit(&g->count, 1, memory_order_release);
+	store_relaxed(s, qpn);
+	fetch_add_release(&g->count, 1);
 	return 1;
 }
 
@@ -103,8 +99,8 @@ int mcast_detach(struct urxe_fabric *f, const uint8_t gid[16], uint32_t qpn)
 	g = mcast_find(f->dev, gid);
 	s = g ? mcast_seat(g, qpn) : NULL;
 	if (s) {
-		atomic_store_explicit(s, 0, memory_order_relaxed);
-		atomic_fetch_sub_explicit(&g->count, 1, memory_order_release);
+		store_relaxed(s, 0);
+		fetch_sub_release(&g->count, 1);
 	}
 	fabric_unlock(f);
 	return s ? 0 : -EINVAL;

@@ -16,14 +16,14 @@ static void port_event_send(struct urxe_fabric *f, uint32_t slot,
 			    const struct port_event *event)
 {
 	struct urxe_ctx_slot *c = &f->dev->ctx[slot];
-	uint32_t gen = atomic_load_explicit(&c->gen, memory_order_relaxed);
+	uint32_t gen = load_relaxed(&c->gen);
 	struct urxe_arena *a;
 	uint32_t number;
 	int fd, ev;
 
 	if (arena_map_peer(f, slot, gen, &a, &fd))
 		return;
-	number = atomic_load_explicit(&a->async_fifo, memory_order_acquire);
+	number = load_acquire(&a->async_fifo);
 	ev = number ? fifo_open_writer(f, slot, gen, number - 1) : -1;
 	if (ev >= 0) {
 		/* a reader that far behind has lost more than this */
@@ -48,11 +48,9 @@ int fabric_set_port(struct urxe_fabric *f, bool up)
 
 	fabric_reap(f);
 	fabric_lock(f);
-	same = atomic_exchange_explicit(&f->dev->port_state, state,
-					memory_order_acq_rel) == state;
+	same = exchange_acq_rel(&f->dev->port_state, state) == state;
 	for (slot = 0; !same && slot < URXE_MAX_CTX; slot++)
-		if (atomic_load_explicit(&f->dev->ctx[slot].state,
-					 memory_order_relaxed) == URXE_CTX_LIVE)
+		if (load_relaxed(&f->dev->ctx[slot].state) == URXE_CTX_LIVE)
 			port_event_send(f, slot, &event);
 	fabric_unlock(f);
 	return same;

@@ -19,19 +19,15 @@ int qpn_alloc(struct urxe_fabric *f, uint32_t slot, uint32_t gen, uint32_t *qpn)
 	fabric_lock(f);
 	/* 0 and 1 belong to the management QPs */
 	for (i = 2; i < URXE_MAX_QP; i++) {
-		if (atomic_load_explicit(&dev->qp[i], memory_order_relaxed))
+		if (load_relaxed(&dev->qp[i]))
 			continue;
 		dev->qp_gen[i] = (dev->qp_gen[i] + 1) & ((1 << GEN_BITS) - 1);
 		*qpn = (uint32_t)dev->qp_gen[i] << 13 | i;
-		if (i >= atomic_load_explicit(&dev->qp_high,
-					      memory_order_relaxed))
-			atomic_store_explicit(&dev->qp_high, i + 1,
-					      memory_order_relaxed);
+		if (i >= load_relaxed(&dev->qp_high))
+			store_relaxed(&dev->qp_high, i + 1);
 		presence_clear(&dev->guard[i].requester);
-		atomic_store_explicit(&dev->qp[i],
-				      *qpn | (uint64_t)slot << 24 |
-					      (uint64_t)gen << 33,
-				      memory_order_release);
+		store_release(&dev->qp[i], *qpn | (uint64_t)slot << 24 |
+						   (uint64_t)gen << 33);
 		ret = 0;
 		break;
 	}
@@ -41,15 +37,13 @@ int qpn_alloc(struct urxe_fabric *f, uint32_t slot, uint32_t gen, uint32_t *qpn)
 
 void qpn_free(struct urxe_fabric *f, uint32_t qpn)
 {
-	atomic_store_explicit(&f->dev->qp[qpn_index(qpn)], 0,
-			      memory_order_release);
+	store_release(&f->dev->qp[qpn_index(qpn)], 0);
 }
 
 bool qpn_lookup(const struct urxe_dev *dev, uint32_t qpn, uint32_t *slot,
 		uint32_t *gen)
 {
-	uint64_t e = atomic_load_explicit(&dev->qp[qpn_index(qpn)],
-					  memory_order_acquire);
+	uint64_t e = load_acquire(&dev->qp[qpn_index(qpn)]);
 
 	if ((e & 0xffffff) != qpn || !e)
 		return false;

@@ -32,14 +32,14 @@ int shim_decide(void)
 	saved = shim_enter();
 	while (atomic_flag_test_and_set_explicit(&busy, memory_order_acquire))
 		;
-	state = atomic_load_explicit(&shim_state, memory_order_relaxed);
+	state = load_relaxed(&shim_state);
 	if (!state) {
 		name = getenv("URXE_FABRIC");
 		state = name && *name ? SHIM_ON : SHIM_OFF;
 		if (state == SHIM_ON &&
 		    fabric_dir(fabric_path, sizeof(fabric_path)))
 			fabric_path[0] = 0;
-		atomic_store_explicit(&shim_state, state, memory_order_release);
+		store_release(&shim_state, state);
 	}
 	atomic_flag_clear_explicit(&busy, memory_order_release);
 	shim_leave(saved);
@@ -49,13 +49,13 @@ int shim_decide(void)
 bool shim_with_host(void)
 {
 	static _Atomic int with; /* 0: not asked, 1: no, 2: yes */
-	int w = atomic_load_explicit(&with, memory_order_relaxed);
+	int w = load_relaxed(&with);
 	const char *env;
 
 	if (!w) {
 		env = getenv("URXE_HOST_DEVICES");
 		w = env && *env && strcmp(env, "0") ? 2 : 1;
-		atomic_store_explicit(&with, w, memory_order_relaxed);
+		store_relaxed(&with, w);
 	}
 	return w == 2;
 }
@@ -77,7 +77,7 @@ const char *shim_dir(void)
 
 struct urxe_fabric *shim_fabric_opened(void)
 {
-	return atomic_load_explicit(&fabric, memory_order_acquire);
+	return load_acquire(&fabric);
 }
 
 bool shim_has_file(const struct stat *st)
@@ -118,8 +118,7 @@ static uint64_t segment_ino(int dirfd)
  */
 static void renew_dirfd(struct urxe_fabric *f)
 {
-	const uint64_t ino =
-		atomic_load_explicit(&device_ino, memory_order_relaxed);
+	const uint64_t ino = load_relaxed(&device_ino);
 	int fd;
 
 	if (segment_ino(f->dirfd) == ino)
@@ -153,11 +152,8 @@ struct urxe_fabric *shim_fabric(void)
 		shim_complain("no device", ret);
 		return NULL;
 	}
-	atomic_store_explicit(&device_ino, segment_ino(f->dirfd),
-			      memory_order_relaxed);
-	if (atomic_compare_exchange_strong_explicit(&fabric, &none, f,
-						    memory_order_acq_rel,
-						    memory_order_acquire))
+	store_relaxed(&device_ino, segment_ino(f->dirfd));
+	if (cas_acq_rel(&fabric, &none, f))
 		return f;
 	fabric_close(f);
 	return none;
@@ -168,12 +164,10 @@ void shim_refresh_gids(struct urxe_fabric *f)
 	static _Atomic int64_t last; /* ms, CLOCK_MONOTONIC */
 	int64_t now = (int64_t)(clock_now() / 1000000), then;
 
-	then = atomic_load_explicit(&last, memory_order_relaxed);
+	then = load_relaxed(&last);
 	if (then && now - then < GID_REFRESH_MS)
 		return;
-	if (!atomic_compare_exchange_strong_explicit(&last, &then, now,
-						     memory_order_relaxed,
-						     memory_order_relaxed))
+	if (!cas_relaxed(&last, &then, now))
 		return;
 	fabric_refresh_gids(f);
 }
@@ -216,14 +210,14 @@ void shim_load_provider(void)
 	const char *err;
 	void *verbs;
 
-	if (atomic_load_explicit(&done, memory_order_relaxed))
+	if (load_relaxed(&done))
 		return;
 	verbs = dlopen("libibverbs.so.1", RTLD_LAZY | RTLD_NOLOAD);
 	if (!verbs)
 		return;
 	dlclose(verbs);
 	/* its constructor registers with libibverbs: once per process */
-	if (atomic_exchange_explicit(&done, 1, memory_order_acq_rel))
+	if (exchange_acq_rel(&done, 1))
 		return;
 	if (open_provider())
 		return;
@@ -240,7 +234,7 @@ static long shim_missing(void)
 
 void *shim_next(_Atomic(void *) *cache, const char *name)
 {
-	void *fn = atomic_load_explicit(cache, memory_order_relaxed);
+	void *fn = load_relaxed(cache);
 	int saved = errno;
 
 	if (fn)
@@ -248,7 +242,7 @@ void *shim_next(_Atomic(void *) *cache, const char *name)
 	fn = dlsym(RTLD_NEXT, name);
 	if (!fn)
 		fn = (void *)shim_missing;
-	atomic_store_explicit(cache, fn, memory_order_relaxed);
+	store_relaxed(cache, fn);
 	errno = saved;
 	return fn;
 }

@@ -15,12 +15,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <sys/stat.h>
 #include <sys/types.h>
 
+#include "base/atomic.h"
 #include "fabric/fabric.h"
 
 static_assert(sizeof(off_t) == 8 && sizeof(void *) == 8,
@@ -35,7 +35,7 @@ int shim_decide(void);
 
 static inline bool shim_active(void)
 {
-	int s = atomic_load_explicit(&shim_state, memory_order_relaxed);
+	int s = load_relaxed(&shim_state);
 
 	return (s ? s : shim_decide()) == SHIM_ON && !shim_inside;
 }

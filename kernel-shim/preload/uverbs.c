@@ -64,8 +64,7 @@ static int new_fifo(const struct request *r, bool async)
 		return fd;
 	fd = fifo_create(r->f, a, &nr);
 	if (fd >= 0 && async)
-		atomic_store_explicit(&a->async_fifo, nr + 1,
-				      memory_order_release);
+		store_release(&a->async_fifo, nr + 1);
 	arena_unmap(a);
 	return fd;
 }

@@ -84,9 +84,8 @@ static inline void cq_ring_init(struct urxe_cqe *ring, uint32_t depth,
 	uint32_t i;
 
 	for (i = 0; i < depth; i++)
-		atomic_store_explicit(&ring[(first + i) & (depth - 1)].word,
-				      cqe_word(first + i, 0, CQE_FREE),
-				      memory_order_relaxed);
+		store_relaxed(&ring[(first + i) & (depth - 1)].word,
+			      cqe_word(first + i, 0, CQE_FREE));
 }
 
 /* A ring as somebody sees it who has found it sound. */
@@ -110,13 +109,13 @@ static inline enum cq_claim cq_ring_take(const struct cq_ring *r,
 					 memory_order order,
 					 struct cq_slot *out)
 {
-	uint32_t t = atomic_load_explicit(r->tail_hint, memory_order_relaxed);
+	uint32_t t = load_relaxed(r->tail_hint);
 	struct urxe_cqe *e;
 	uint64_t w;
 
 	for (;; t++) {
 		e = &r->entry[t & r->mask];
-		w = atomic_load_explicit(&e->word, memory_order_relaxed);
+		w = load_relaxed(&e->word);
 		while (w == cqe_word(t, 0, CQE_FREE)) {
 			if (!atomic_compare_exchange_strong_explicit(
 				    &e->word, &w, cqe_word(t, owner, to), order,
@@ -128,7 +127,7 @@ static inline enum cq_claim cq_ring_take(const struct cq_ring *r,
 		}
 		if (cqe_state(w) == CQE_MOVED) {
 			/* acquire: next_ring was stored before it */
-			atomic_load_explicit(&e->word, memory_order_acquire);
+			load_acquire(&e->word);
 			return CQ_MOVED;
 		}
 		/* the last lap's entry is still there */
@@ -145,8 +144,7 @@ static inline enum cq_claim cq_ring_claim(const struct cq_ring *r,
 					 memory_order_acquire, out);
 
 	if (got == CQ_CLAIMED)
-		atomic_store_explicit(r->tail_hint, out->pos + 1,
-				      memory_order_relaxed);
+		store_relaxed(r->tail_hint, out->pos + 1);
 	return got;
 }
 
@@ -176,17 +174,14 @@ static inline const char *cq_ring_invalid(const struct cq_ring *r)
 	uint64_t w;
 
 	/* the oldest position is where the poller is */
-	head = cqe_pos(atomic_load_explicit(&r->entry[0].word,
-					    memory_order_acquire));
+	head = cqe_pos(load_acquire(&r->entry[0].word));
 	for (i = 1; i < depth; i++) {
-		w = atomic_load_explicit(&r->entry[i].word,
-					 memory_order_acquire);
+		w = load_acquire(&r->entry[i].word);
 		if ((int32_t)(cqe_pos(w) - head) < 0)
 			head = cqe_pos(w);
 	}
 	for (i = head; i - head < depth; i++) {
-		w = atomic_load_explicit(&r->entry[i & r->mask].word,
-					 memory_order_acquire);
+		w = load_acquire(&r->entry[i & r->mask].word);
 		if (cqe_pos(w) != i)
 			return "an entry is not of the lap that its neighbours are of";
 		if (cqe_state(w) > CQE_MOVED)
@@ -218,8 +213,7 @@ static inline void cq_ring_publish(struct urxe_cqe *e, uint32_t pos,
 static inline void cq_ring_release(struct urxe_cqe *e, uint32_t pos,
 				   uint32_t depth)
 {
-	atomic_store_explicit(&e->word, cqe_word(pos + depth, 0, CQE_FREE),
-			      memory_order_release);
+	store_release(&e->word, cqe_word(pos + depth, 0, CQE_FREE));
 }
 
 /*
@@ -229,9 +223,7 @@ static inline void cq_ring_release(struct urxe_cqe *e, uint32_t pos,
 static inline bool cq_ring_skip(struct urxe_cqe *e, uint64_t word, uint32_t pos,
 				uint32_t depth)
 {
-	return atomic_compare_exchange_strong_explicit(
-		&e->word, &word, cqe_word(pos + depth, 0, CQE_FREE),
-		memory_order_acq_rel, memory_order_relaxed);
+	return cas_acq_rel(&e->word, &word, cqe_word(pos + depth, 0, CQE_FREE));
 }
 
 #endif

@@ -23,9 +23,9 @@
 
 #include <assert.h>
 #include <stdalign.h>
-#include <stdatomic.h>
 #include <stdint.h>
 
+#include "base/atomic.h"
 #include "base/futex.h"
 #include "base/presence.h"
 #include "base/robust.h"

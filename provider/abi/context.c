@@ -51,9 +51,7 @@ static void free_cq_locks(struct urxe_cq *cq)
 	struct urxe_vcq *vcq = container_of(cq, struct urxe_vcq, cq);
 
 	gate_after_fork(&cq->gate);
-	if (!pthread_equal(atomic_load_explicit(&vcq->batch_thread,
-						memory_order_relaxed),
-			   pthread_self()))
+	if (!pthread_equal(load_relaxed(&vcq->batch_thread), pthread_self()))
 		pthread_mutex_init(&cq->lock, NULL);
 }
 
@@ -77,12 +75,12 @@ static void free_locks(struct urxe_context *ctx)
 	for (cq = ctx->cqs; cq; cq = cq->next)
 		free_cq_locks(cq);
 	for (i = 0; i < URXE_MAX_QP; i++) {
-		qp = atomic_load_explicit(&ctx->qp[i], memory_order_relaxed);
+		qp = load_relaxed(&ctx->qp[i]);
 		if (qp)
 			free_qp_locks(qp);
 	}
 	for (i = 0; i < URXE_MAX_SRQ; i++) {
-		srq = atomic_load_explicit(&ctx->srq[i], memory_order_relaxed);
+		srq = load_relaxed(&ctx->srq[i]);
 		if (srq)
 			urxe_lock_after_fork(&srq->rq.lock);
 	}
@@ -102,8 +100,7 @@ static void context_after_fork(bool child)
 			free_locks(&v->ctx);
 			v->ctx.bouncing = NULL;
 			/* what there is is the parent's */
-			atomic_store_explicit(&v->ctx.has_private, false,
-					      memory_order_relaxed);
+			store_relaxed(&v->ctx.has_private, false);
 		}
 		pthread_mutex_unlock(&v->ctx.lock);
 	}

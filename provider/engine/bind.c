@@ -13,11 +13,10 @@ void bind_undo(struct urxe_fabric *f, struct urxe_arena *a,
 {
 	if (!k->parent)
 		return;
-	atomic_store_explicit(&k->live, 0, memory_order_seq_cst);
+	store_seq_cst(&k->live, 0);
 	quiesce_guards(f);
 	bounce_quiesce(f, a);
-	atomic_fetch_sub_explicit(&a->key[URXE_KEY_INDEX(k->parent)].windows, 1,
-				  memory_order_relaxed);
+	fetch_sub_relaxed(&a->key[URXE_KEY_INDEX(k->parent)].windows, 1);
 	k->parent = 0;
 }
 
@@ -54,8 +53,7 @@ static const char *bind_check_region(const struct urxe_wqe *w,
 {
 	uint64_t len = w->bind.length;
 
-	if (atomic_load_explicit(&mr->live, memory_order_relaxed) !=
-		    URXE_MR_LIVE(w->bind.mr_key) ||
+	if (load_relaxed(&mr->live) != URXE_MR_LIVE(w->bind.mr_key) ||
 	    mr->flags & URXE_MR_IS_MW)
 		return "the MR does not exist";
 	if (mr->pd != pd)
@@ -88,7 +86,7 @@ static void bind_to(const struct urxe_qp *qp, const struct urxe_wqe *w,
 	k->file_offset = mr->file_offset + offset;
 	k->qpn = qp->qpn;
 	k->parent = w->bind.mr_key;
-	atomic_fetch_add_explicit(&mr->windows, 1, memory_order_relaxed);
+	fetch_add_relaxed(&mr->windows, 1);
 	key_enable(k, w->bind.new_key);
 }
 
@@ -97,8 +95,7 @@ static const char *bind_try(struct urxe_qp *qp, const struct urxe_wqe *w)
 {
 	struct urxe_arena *a = qp->ctx->arena;
 	uint32_t i = URXE_KEY_INDEX(w->bind.mw_key);
-	uint32_t high =
-		atomic_load_explicit(&a->key_high, memory_order_relaxed);
+	uint32_t high = load_relaxed(&a->key_high);
 	struct urxe_key *k = &a->key[i], *mr = NULL;
 	const char *why;
 
@@ -144,9 +141,8 @@ static bool bind_may_invalidate(const struct urxe_arena *a, uint32_t rkey,
 	uint32_t i = URXE_KEY_INDEX(rkey);
 	const struct urxe_key *k = &a->key[i];
 
-	return i < atomic_load_explicit(&a->key_high, memory_order_relaxed) &&
-	       atomic_load_explicit(&k->live, memory_order_relaxed) ==
-		       URXE_MR_LIVE(rkey) &&
+	return i < load_relaxed(&a->key_high) &&
+	       load_relaxed(&k->live) == URXE_MR_LIVE(rkey) &&
 	       k->flags & URXE_MR_IS_MW && k->flags & URXE_MR_TYPE_2 &&
 	       k->qpn == qpn && k->pd == pd;
 }

@@ -34,7 +34,7 @@ struct ask {
 
 static bool is_gone(struct urxe_bouncer *b)
 {
-	return atomic_load_explicit(&b->gone, memory_order_acquire);
+	return load_acquire(&b->gone);
 }
 
 /* Who copies for the process that registered k; one that died, or NULL. */
@@ -44,10 +44,8 @@ static struct urxe_bouncer *find(struct urxe_arena *a, const struct urxe_key *k)
 	struct urxe_bouncer *b, *dead = NULL;
 
 	for (b = a->bouncer; b < a->bouncer + URXE_BOUNCERS; b++) {
-		if (atomic_load_explicit(&b->pid, memory_order_acquire) !=
-			    k->pid ||
-		    atomic_load_explicit(&b->foreign, memory_order_relaxed) !=
-			    foreign)
+		if (load_acquire(&b->pid) != k->pid ||
+		    load_relaxed(&b->foreign) != foreign)
 			continue;
 		if (!is_gone(b))
 			return b;
@@ -63,21 +61,21 @@ static bool look_for_life(struct urxe_bouncer *b)
 		return false;
 	if (!robust_trylock(&b->alive))
 		return true;
-	atomic_store_explicit(&b->gone, 1, memory_order_release);
+	store_release(&b->gone, 1);
 	robust_unlock(&b->alive);
 	return false;
 }
 
 static void start_clock(struct ask *q)
 {
-	q->beat = atomic_load_explicit(&q->b->beat, memory_order_relaxed);
+	q->beat = load_relaxed(&q->b->beat);
 	q->since = clock_now();
 }
 
 /* It lives; has it done nothing at all for too long? */
 static bool out_of_patience(struct ask *q)
 {
-	uint32_t beat = atomic_load_explicit(&q->b->beat, memory_order_relaxed);
+	uint32_t beat = load_relaxed(&q->b->beat);
 
 	if (beat != q->beat) {
 		start_clock(q);
@@ -89,8 +87,8 @@ static bool out_of_patience(struct ask *q)
 static enum transfer_status give_up(struct ask *q)
 {
 	urxe_why("process %d does not run: nobody copies for it",
-		 (int)atomic_load_explicit(&q->b->pid, memory_order_relaxed));
-	atomic_store_explicit(&q->b->stuck, 1, memory_order_seq_cst);
+		 (int)load_relaxed(&q->b->pid));
+	store_seq_cst(&q->b->stuck, 1);
 	/* when it runs again it says so */
 	event_count_ring(&q->b->wake);
 	return TRANSFER_GONE;
@@ -99,15 +97,13 @@ static enum transfer_status give_up(struct ask *q)
 /* The ring is reserved when it is first needed, by the bouncer. */
 static enum transfer_status await_ring(struct ask *q)
 {
-	if (atomic_load_explicit(&q->b->slots, memory_order_acquire))
+	if (load_acquire(&q->b->slots))
 		return TRANSFER_OK;
 	/* rung always: another one may have died before he rang */
-	atomic_store_explicit(&q->b->wanted, URXE_BOUNCE_WANTED,
-			      memory_order_seq_cst);
+	store_seq_cst(&q->b->wanted, URXE_BOUNCE_WANTED);
 	event_count_ring(&q->b->wake);
-	while (!atomic_load_explicit(&q->b->slots, memory_order_acquire)) {
-		if (atomic_load_explicit(&q->b->wanted, memory_order_acquire) ==
-		    URXE_BOUNCE_REFUSED) {
+	while (!load_acquire(&q->b->slots)) {
+		if (load_acquire(&q->b->wanted) == URXE_BOUNCE_REFUSED) {
 			urxe_why("no shared memory is left to copy through");
 			return q->committed ? TRANSFER_DENIED : TRANSFER_GONE;
 		}
@@ -126,9 +122,7 @@ static bool take(struct ask *q, struct urxe_bounce_slot *s, uint64_t word)
 
 	mine |= (uint64_t)q->ctx->slot << 3 | (uint64_t)q->ctx->gen << 12 |
 		BOUNCE_FILLING;
-	if (!atomic_compare_exchange_strong_explicit(&s->word, &word, mine,
-						     memory_order_acquire,
-						     memory_order_relaxed))
+	if (!cas_acquire(&s->word, &word, mine))
 		return false;
 	q->slot = s;
 	q->data = q->ring->data[s - q->ring->slot];
@@ -140,14 +134,13 @@ static bool take(struct ask *q, struct urxe_bounce_slot *s, uint64_t word)
 /* A slot that is free, or whose requester was killed. */
 static bool find_slot(struct ask *q, bool doubt)
 {
-	uint32_t i,
-		n = atomic_load_explicit(&q->b->slots, memory_order_acquire);
+	uint32_t i, n = load_acquire(&q->b->slots);
 	struct urxe_bounce_slot *s;
 	uint64_t word;
 
 	for (i = 0; i < n && i < URXE_BOUNCE_SLOTS; i++) {
 		s = &q->ring->slot[i];
-		word = atomic_load_explicit(&s->word, memory_order_relaxed);
+		word = load_relaxed(&s->word);
 		if (BOUNCE_STATE(word) != BOUNCE_FREE &&
 		    (!doubt || BOUNCE_STATE(word) == BOUNCE_SERVING ||
 		     fabric_context_alive(q->peer->fabric, BOUNCE_OWNER(word),
@@ -164,9 +157,7 @@ static enum transfer_status claim(struct ask *q)
 	enum transfer_status status;
 	uint32_t turns;
 
-	if (is_gone(q->b) ||
-	    (!q->committed &&
-	     atomic_load_explicit(&q->b->stuck, memory_order_seq_cst)))
+	if (is_gone(q->b) || (!q->committed && load_seq_cst(&q->b->stuck)))
 		return TRANSFER_GONE;
 	start_clock(q);
 	status = await_ring(q);
@@ -195,8 +186,7 @@ static bool move_on(struct ask *q, enum bounce_state to, memory_order order)
 /* Is the answer there?  A word that is not ours any more has none. */
 static bool answered(struct ask *q, enum transfer_status *status)
 {
-	uint64_t word =
-		atomic_load_explicit(&q->slot->word, memory_order_acquire);
+	uint64_t word = load_acquire(&q->slot->word);
 
 	if (word == bounce_word(q->word, BOUNCE_DONE)) {
 		q->word = word;
@@ -292,8 +282,7 @@ static uint32_t fill(struct ask *q, const struct transfer_batch *b,
 			break;
 		s->range[n].va = (uintptr_t)b->remote[at.i].iov_base + at.off;
 		s->range[n].length = len;
-		s->range[n].key = (uint32_t)atomic_load_explicit(
-			&b->key[at.i]->live, memory_order_relaxed);
+		s->range[n].key = (uint32_t)load_relaxed(&b->key[at.i]->live);
 		if (b->write)
 			memcpy(q->data + bytes,
 			       (char *)b->local[at.i].iov_base + at.off, len);
@@ -401,8 +390,7 @@ bool bounce_answers(struct urxe_context *ctx, struct urxe_peer *peer)
 	bool ok = true;
 
 	for (i = 0; ok && i < URXE_BOUNCERS; i++, b++)
-		if (atomic_load_explicit(&b->pid, memory_order_acquire) &&
-		    !is_gone(b))
+		if (load_acquire(&b->pid) && !is_gone(b))
 			ok = ping(ctx, peer, b);
 	errno = saved;
 	return ok;
@@ -416,8 +404,7 @@ static int ask_persist(struct ask *q, const struct urxe_key *k)
 	q->slot->count = 1;
 	q->slot->range[0].va = k->va;
 	q->slot->range[0].length = 0;
-	q->slot->range[0].key =
-		(uint32_t)atomic_load_explicit(&k->live, memory_order_relaxed);
+	q->slot->range[0].key = (uint32_t)load_relaxed(&k->live);
 	if (ask(q))
 		return -EIO;
 	ret = q->slot->error ? -EIO : 0;
@@ -442,20 +429,19 @@ int bounce_persist(struct urxe_context *ctx, struct urxe_peer *peer,
 static void cancel_dead(struct urxe_fabric *f, struct urxe_arena *a,
 			struct urxe_bouncer *b)
 {
-	uint32_t i, n = atomic_load_explicit(&b->slots, memory_order_acquire);
+	uint32_t i, n = load_acquire(&b->slots);
 	_Atomic uint64_t *slot;
 	int saved = errno;
 	uint64_t word;
 
 	for (i = 0; i < n && i < URXE_BOUNCE_SLOTS; i++) {
 		slot = &a->ring[b - a->bouncer].slot[i].word;
-		word = atomic_load_explicit(slot, memory_order_relaxed);
+		word = load_relaxed(slot);
 		if (BOUNCE_STATE(word) == BOUNCE_POSTED &&
 		    !fabric_context_alive(f, BOUNCE_OWNER(word),
 					  BOUNCE_GEN(word)))
-			atomic_compare_exchange_strong_explicit(
-				slot, &word, bounce_word(word, BOUNCE_FREE),
-				memory_order_seq_cst, memory_order_relaxed);
+			cas_seq_cst(slot, &word,
+				    bounce_word(word, BOUNCE_FREE));
 	}
 	errno = saved;
 }

@@ -37,12 +37,10 @@ static const struct urxe_key *look_up(const struct urxe_context *ctx,
 				IBV_ACCESS_REMOTE_ATOMIC;
 	const struct urxe_key *k = &ctx->arena->key[URXE_KEY_INDEX(r->key)];
 
-	if (URXE_KEY_INDEX(r->key) >=
-	    atomic_load_explicit(&ctx->arena->key_high, memory_order_acquire))
+	if (URXE_KEY_INDEX(r->key) >= load_acquire(&ctx->arena->key_high))
 		return NULL;
 	/* seq_cst: we are at_work, see presence.h */
-	if (atomic_load_explicit(&k->live, memory_order_seq_cst) !=
-		    URXE_MR_LIVE(r->key) ||
+	if (load_seq_cst(&k->live) != URXE_MR_LIVE(r->key) ||
 	    !mem_is_mine(ctx->self, k) ||
 	    (k->kind != URXE_MEM_PRIVATE && k->kind != URXE_MEM_FILE) ||
 	    (op == URXE_BOUNCE_WRITE && !(k->access & writes)) ||
@@ -126,30 +124,28 @@ static void serve(struct urxe_bouncing *s, struct urxe_bounce_slot *slot,
 {
 	uint32_t op = slot->op, done = 0, error = 0;
 
-	atomic_fetch_add_explicit(&s->b->beat, 1, memory_order_relaxed);
+	fetch_add_relaxed(&s->b->beat, 1);
 	if (op == URXE_BOUNCE_WRITE || op == URXE_BOUNCE_READ)
 		error = serve_copy(s, slot, op, &done);
 	else if (op == URXE_BOUNCE_PERSIST)
 		error = serve_persist(s, slot);
 	slot->error = error;
 	slot->done = done;
-	atomic_store_explicit(&slot->word, bounce_word(word, BOUNCE_DONE),
-			      memory_order_seq_cst);
+	store_seq_cst(&slot->word, bounce_word(word, BOUNCE_DONE));
 	event_count_ring(&slot->answered);
 }
 
 static bool serve_if_posted(struct urxe_bouncing *s,
 			    struct urxe_bounce_slot *slot)
 {
-	uint64_t word = atomic_load_explicit(&slot->word, memory_order_relaxed);
+	uint64_t word = load_relaxed(&slot->word);
 	bool taken;
 
 	if (BOUNCE_STATE(word) != BOUNCE_POSTED)
 		return false;
 	presence_enter(&s->b->at_work);
-	taken = atomic_compare_exchange_strong_explicit(
-		&slot->word, &word, bounce_word(word, BOUNCE_SERVING),
-		memory_order_seq_cst, memory_order_relaxed);
+	taken = cas_seq_cst(&slot->word, &word,
+			    bounce_word(word, BOUNCE_SERVING));
 	if (taken)
 		serve(s, slot, bounce_word(word, BOUNCE_SERVING));
 	presence_leave(&s->b->at_work);
@@ -159,7 +155,7 @@ static bool serve_if_posted(struct urxe_bouncing *s,
 /* How many the ring has; others could write there. */
 static uint32_t slots(const struct urxe_bouncer *b)
 {
-	uint32_t n = atomic_load_explicit(&b->slots, memory_order_relaxed);
+	uint32_t n = load_relaxed(&b->slots);
 
 	return n < URXE_BOUNCE_SLOTS ? n : URXE_BOUNCE_SLOTS;
 }
@@ -183,12 +179,10 @@ static void clear_slots(struct urxe_bounce_ring *ring, uint32_t n)
 	uint32_t i;
 
 	for (i = 0; i < n; i++) {
-		word = atomic_load_explicit(&ring->slot[i].word,
-					    memory_order_relaxed);
-		atomic_store_explicit(&ring->slot[i].word,
-				      (word & ~(BOUNCE_COUNT_ONE - 1)) +
-					      BOUNCE_COUNT_ONE,
-				      memory_order_release);
+		word = load_relaxed(&ring->slot[i].word);
+		store_release(&ring->slot[i].word,
+			      (word & ~(BOUNCE_COUNT_ONE - 1)) +
+				      BOUNCE_COUNT_ONE);
 	}
 }
 
@@ -205,7 +199,7 @@ static bool reserve(struct urxe_bouncing *s)
 			return false;
 	}
 	clear_slots(s->ring, n);
-	atomic_store_explicit(&s->b->slots, n, memory_order_release);
+	store_release(&s->b->slots, n);
 	return true;
 }
 
@@ -213,14 +207,10 @@ static void reserve_if_wanted(struct urxe_bouncing *s)
 {
 	struct urxe_bouncer *b = s->b;
 
-	if (slots(b) ||
-	    atomic_load_explicit(&b->wanted, memory_order_seq_cst) !=
-		    URXE_BOUNCE_WANTED)
+	if (slots(b) || load_seq_cst(&b->wanted) != URXE_BOUNCE_WANTED)
 		return;
-	atomic_store_explicit(&b->wanted,
-			      reserve(s) ? URXE_BOUNCE_UNWANTED :
-					   URXE_BOUNCE_REFUSED,
-			      memory_order_release);
+	store_release(&b->wanted,
+		      reserve(s) ? URXE_BOUNCE_UNWANTED : URXE_BOUNCE_REFUSED);
 }
 
 /* A bouncer's place that nobody has. */
@@ -234,8 +224,7 @@ static struct urxe_bouncer *claim(struct urxe_context *ctx)
 	 * and a requester that looks for life may hold it for a moment */
 	for (round = 0; round < 100; round++) {
 		for (b = a->bouncer; b < a->bouncer + URXE_BOUNCERS; b++) {
-			if (!round &&
-			    atomic_load_explicit(&b->pid, memory_order_relaxed))
+			if (!round && load_relaxed(&b->pid))
 				continue;
 			if (robust_trylock(&b->alive))
 				return b;
@@ -250,14 +239,13 @@ static void announce(struct urxe_bouncing *s)
 	struct urxe_bouncer *b = s->b;
 
 	presence_clear(&b->at_work); /* what a dead one was at is over */
-	atomic_store_explicit(&b->pid, 0, memory_order_release);
+	store_release(&b->pid, 0);
 	clear_slots(s->ring, slots(b));
 	event_count_init(&b->wake);
-	atomic_store_explicit(&b->stuck, 0, memory_order_relaxed);
-	atomic_store_explicit(&b->foreign, s->ctx->self->my_flag != 0,
-			      memory_order_relaxed);
-	atomic_store_explicit(&b->gone, 0, memory_order_relaxed);
-	atomic_store_explicit(&b->pid, urxe_pid, memory_order_release);
+	store_relaxed(&b->stuck, 0);
+	store_relaxed(&b->foreign, s->ctx->self->my_flag != 0);
+	store_relaxed(&b->gone, 0);
+	store_release(&b->pid, urxe_pid);
 }
 
 static void work(struct urxe_bouncing *s)
@@ -268,11 +256,10 @@ static void work(struct urxe_bouncing *s)
 
 	for (;;) {
 		seen = event_count_read(&b->wake);
-		if (atomic_load_explicit(&s->stop, memory_order_acquire))
+		if (load_acquire(&s->stop))
 			return;
-		if (atomic_load_explicit(&b->stuck, memory_order_seq_cst))
-			atomic_store_explicit(&b->stuck, 0,
-					      memory_order_seq_cst);
+		if (load_seq_cst(&b->stuck))
+			store_seq_cst(&b->stuck, 0);
 		reserve_if_wanted(s);
 		if (serve_all(s))
 			last = clock_now();
@@ -298,7 +285,7 @@ static void *bouncer_main(void *arg)
 	if (!s->b)
 		return NULL;
 	work(s);
-	atomic_store_explicit(&s->b->gone, 1, memory_order_release);
+	store_release(&s->b->gone, 1);
 	robust_unlock(&s->b->alive);
 	return NULL;
 }
@@ -344,7 +331,7 @@ void bounce_stop(struct urxe_context *ctx)
 
 	if (!s)
 		return;
-	atomic_store_explicit(&s->stop, true, memory_order_release);
+	store_release(&s->stop, true);
 	if (s->b)
 		event_count_ring(&s->b->wake);
 	pthread_join(s->thread, NULL);
@@ -359,7 +346,7 @@ static bool forbidden(void)
 	static _Atomic int known; /* 0: not yet, 1: no, 2: yes */
 	char from = 0, to;
 	struct iovec here = { &to, 1 }, there = { &from, 1 };
-	int answer = atomic_load_explicit(&known, memory_order_relaxed);
+	int answer = load_relaxed(&known);
 	int saved = errno;
 
 	if (!answer) {
@@ -369,7 +356,7 @@ static bool forbidden(void)
 							   &there, 1, 0) == 1 ?
 				 1 :
 				 2;
-		atomic_store_explicit(&known, answer, memory_order_relaxed);
+		store_relaxed(&known, answer);
 		errno = saved;
 	}
 	return answer == 2;
@@ -377,15 +364,14 @@ static bool forbidden(void)
 
 void bounce_expose(struct urxe_context *ctx)
 {
-	atomic_store_explicit(&ctx->exposed, true, memory_order_seq_cst);
-	if (atomic_load_explicit(&ctx->has_private, memory_order_seq_cst))
+	store_seq_cst(&ctx->exposed, true);
+	if (load_seq_cst(&ctx->has_private))
 		start(ctx);
 }
 
 void bounce_private(struct urxe_context *ctx)
 {
-	atomic_store_explicit(&ctx->has_private, true, memory_order_seq_cst);
-	if (atomic_load_explicit(&ctx->exposed, memory_order_seq_cst) ||
-	    forbidden())
+	store_seq_cst(&ctx->has_private, true);
+	if (load_seq_cst(&ctx->exposed) || forbidden())
 		start(ctx);
 }

@@ -41,7 +41,7 @@ static bool rx_view_srq(struct urxe_qp *qp, struct urxe_rx *rx,
 		return false;
 	srq = &p->arena->srq[index];
 	/* seq_cst: after our guard went up, see presence.h */
-	rx->srq_live = atomic_load_explicit(&srq->live, memory_order_seq_cst);
+	rx->srq_live = load_seq_cst(&srq->live);
 	if (!rx->srq_live || !rq_view_init(&rx->rq, p->arena, &srq->rq) ||
 	    !cq_view_init(&rx->cq, p, cq, qp->ctx->slot))
 		return false;
@@ -59,7 +59,7 @@ static bool rx_open(struct urxe_qp *qp, struct urxe_rx *rx, struct urxe_peer *p,
 	rx->shared = sh->type == IBV_QPT_UD;
 	rx->rq.ring = NULL;
 	rx->cq.peer = NULL;
-	atomic_store_explicit(&rx->cq.event_fd, -1, memory_order_relaxed);
+	store_relaxed(&rx->cq.event_fd, -1);
 	if (sh->type == IBV_QPT_XRC_RECV)
 		return true; /* each request names its SRQ */
 	if (sh->srq) {
@@ -115,12 +115,9 @@ static bool conn_srq_holds(struct urxe_fabric *f, const struct urxe_rx *rx)
 {
 	const struct urxe_ctx_slot *owner = &f->dev->ctx[rx_peer(rx)->slot];
 
-	return atomic_load_explicit(&rx->srq->live, memory_order_seq_cst) ==
-		       rx->srq_live &&
-	       atomic_load_explicit(&owner->gen, memory_order_relaxed) ==
-		       rx_peer(rx)->gen &&
-	       atomic_load_explicit(&owner->state, memory_order_relaxed) ==
-		       URXE_CTX_LIVE;
+	return load_seq_cst(&rx->srq->live) == rx->srq_live &&
+	       load_relaxed(&owner->gen) == rx_peer(rx)->gen &&
+	       load_relaxed(&owner->state) == URXE_CTX_LIVE;
 }
 
 static bool conn_has_srq(struct urxe_qp *qp, struct urxe_conn *c, uint32_t srqn)
@@ -141,11 +138,9 @@ static bool conn_open_srq(struct urxe_qp *qp, struct urxe_conn *c, uint32_t srqn
 		return false;
 	if (conn_has_srq(qp, c, srqn))
 		return true;
-	if (atomic_load_explicit(&f->dev->ctx[slot].state,
-				 memory_order_acquire) != URXE_CTX_LIVE)
+	if (load_acquire(&f->dev->ctx[slot].state) != URXE_CTX_LIVE)
 		return false;
-	p = peer_get(f, slot, atomic_load_explicit(&f->dev->ctx[slot].gen,
-						   memory_order_relaxed));
+	p = peer_get(f, slot, load_relaxed(&f->dev->ctx[slot].gen));
 	if (!p)
 		return false;
 	rx_close(&c->rx);
@@ -163,8 +158,7 @@ static bool conn_open_srq(struct urxe_qp *qp, struct urxe_conn *c, uint32_t srqn
 
 static void conn_establish(struct urxe_conn *c)
 {
-	if (!atomic_exchange_explicit(&c->sh->comm_est, 1,
-				      memory_order_acq_rel))
+	if (!exchange_acq_rel(&c->sh->comm_est, 1))
 		event_raise_qp(c->peer, c->sh, IBV_EVENT_COMM_EST);
 }
 
@@ -175,8 +169,7 @@ static bool conn_hears(struct urxe_conn *c, uint64_t word)
 	case IBV_QPS_RTR:
 		/* IB 11.6.3.1: the first packet of a connection in RTR */
 		if (c->sh->type != IBV_QPT_UD &&
-		    !atomic_load_explicit(&c->sh->comm_est,
-					  memory_order_relaxed))
+		    !load_relaxed(&c->sh->comm_est))
 			conn_establish(c);
 		return true;
 	case IBV_QPS_RTS:
@@ -190,8 +183,7 @@ static bool conn_hears(struct urxe_conn *c, uint64_t word)
 
 static bool conn_port_up(struct urxe_context *ctx)
 {
-	return likely(atomic_load_explicit(&ctx->fabric->dev->port_state,
-					   memory_order_relaxed) ==
+	return likely(load_relaxed(&ctx->fabric->dev->port_state) ==
 		      URXE_PORT_ACTIVE);
 }
 
@@ -221,7 +213,7 @@ enum response conn_ready(struct urxe_qp *qp, const struct urxe_wqe *w,
 					     qp->qpn))
 		return RESP_SILENCE;
 	/* seq_cst: after our guard went up, see presence.h */
-	word = atomic_load_explicit(&c->sh->conn, memory_order_seq_cst);
+	word = load_seq_cst(&c->sh->conn);
 	if (unlikely((word & URXE_CONN_ENDS) != c->want)) {
 		if (in_use)
 			return RESP_OTHER;
@@ -231,7 +223,7 @@ enum response conn_ready(struct urxe_qp *qp, const struct urxe_wqe *w,
 	if (unlikely(!conn_port_up(qp->ctx) ||
 		     (URXE_CONN_STATE(word) != IBV_QPS_RTS && !conn_hears(c, word))))
 		return RESP_SILENCE;
-	epsn = atomic_load_explicit(&c->sh->epsn, memory_order_relaxed);
+	epsn = load_relaxed(&c->sh->epsn);
 	/* IB 9.8.2.2: an unreliable responder goes on with what comes */
 	if (unlikely(epsn != qp->psn) && qp->type != IBV_QPT_UC) {
 		if (qp->stall.kind == STALL_NONE) /* said once, not per retry */
@@ -246,8 +238,7 @@ enum response conn_ready(struct urxe_qp *qp, const struct urxe_wqe *w,
 
 bool conn_listens(struct urxe_conn *c, uint32_t qkey)
 {
-	uint64_t word = atomic_load_explicit(&c->sh->conn,
-					     memory_order_seq_cst);
+	uint64_t word = load_seq_cst(&c->sh->conn);
 
 	if ((word & URXE_CONN_ENDS) != c->want) {
 		conn_drop(c);
@@ -255,7 +246,7 @@ bool conn_listens(struct urxe_conn *c, uint32_t qkey)
 	}
 	if (!conn_hears(c, word))
 		return false;
-	if (atomic_load_explicit(&c->sh->qkey, memory_order_relaxed) == qkey)
+	if (load_relaxed(&c->sh->qkey) == qkey)
 		return true;
 	urxe_why("a datagram for QP 0x%x has another Q_Key: dropped", c->qpn);
 	return false;
@@ -273,19 +264,15 @@ static void conn_attention(struct urxe_conn *c, uint32_t cq)
 
 void conn_break(struct urxe_conn *c, enum response nak)
 {
-	uint64_t word = atomic_load_explicit(&c->sh->conn,
-					     memory_order_relaxed);
+	uint64_t word = load_relaxed(&c->sh->conn);
 
 	do {
 		if ((word & URXE_CONN_ENDS) != c->want ||
 		    URXE_CONN_STATE(word) == IBV_QPS_ERR)
 			return;
-	} while (!atomic_compare_exchange_weak_explicit(
-		&c->sh->conn, &word, URXE_CONN_WITH(word, IBV_QPS_ERR),
-		memory_order_seq_cst, memory_order_relaxed));
-	atomic_fetch_add_explicit(
-		&c->peer->fabric->dev->counter[URXE_CNT_REM_ERR], 1,
-		memory_order_relaxed);
+	} while (!cas_seq_cst(&c->sh->conn, &word,
+			      URXE_CONN_WITH(word, IBV_QPS_ERR)));
+	fetch_add_relaxed(&c->peer->fabric->dev->counter[URXE_CNT_REM_ERR], 1);
 	if (nak == RESP_NAK_INVALID)
 		event_raise_qp(c->peer, c->sh, IBV_EVENT_QP_REQ_ERR);
 	else if (nak == RESP_NAK_ACCESS)

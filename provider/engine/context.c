@@ -22,10 +22,7 @@ int context_open(struct urxe_context *ctx, struct urxe_fabric *f, int cmd_fd)
 	ctx->cmd_fd = cmd_fd;
 	ctx->slot = ctx->arena->slot;
 	ctx->gen = ctx->arena->gen;
-	atomic_store_explicit(&ctx->deaths,
-			      atomic_load_explicit(&f->dev->deaths,
-						   memory_order_relaxed),
-			      memory_order_relaxed);
+	store_relaxed(&ctx->deaths, load_relaxed(&f->dev->deaths));
 	pthread_mutex_init(&ctx->lock, NULL);
 	if (ctx->arena->pid != urxe_pid || ctx->self->foreign_pids)
 		bounce_expose(ctx); /* imported */

@@ -4,10 +4,10 @@
 #define URXE_CONTEXT_H
 
 #include <pthread.h>
-#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/atomic.h"
 #include "base/compiler.h"
 #include "fabric/fabric.h"
 
@@ -45,14 +45,13 @@ void context_close(struct urxe_context *ctx);
 static inline struct urxe_qp *context_qp(const struct urxe_context *ctx,
 					 uint32_t qpn)
 {
-	return atomic_load_explicit(&ctx->qp[qpn_index(qpn)],
-				    memory_order_acquire);
+	return load_acquire(&ctx->qp[qpn_index(qpn)]);
 }
 
 static inline struct urxe_srq *context_srq(const struct urxe_context *ctx,
 					   uint32_t index)
 {
-	return atomic_load_explicit(&ctx->srq[index], memory_order_acquire);
+	return load_acquire(&ctx->srq[index]);
 }
 
 #endif

@@ -14,8 +14,7 @@
 static inline void counter_add(struct urxe_qp *qp, enum urxe_counter which,
 			       uint64_t n)
 {
-	atomic_fetch_add_explicit(&qp->ctx->fabric->dev->counter[which], n,
-				  memory_order_relaxed);
+	fetch_add_relaxed(&qp->ctx->fabric->dev->counter[which], n);
 }
 
 /* Hand over what qp has counted; its lock is held. */
@@ -32,8 +31,7 @@ static inline void counters_flush(struct urxe_qp *qp)
 	counter_add(qp, URXE_CNT_RCV_PACKETS, c->packets);
 	c->bytes %= 4;
 	c->packets = 0;
-	atomic_store_explicit(&qp->sh->sq_psn, qp->psn & URXE_PSN_MASK,
-			      memory_order_relaxed);
+	store_relaxed(&qp->sh->sq_psn, qp->psn & URXE_PSN_MASK);
 }
 
 #endif

@@ -46,12 +46,9 @@ bool cq_view_init(struct urxe_cq_view *v, struct urxe_peer *peer,
 		return false;
 	v->sh = &peer->arena->cq[index];
 	v->owner = owner;
-	atomic_store_explicit(&v->event_fd, -1, memory_order_relaxed);
-	if (!atomic_load_explicit(&v->sh->live, memory_order_acquire) ||
-	    !cq_ring_at(peer->arena, v->sh,
-			atomic_load_explicit(&v->sh->ring,
-					     memory_order_relaxed),
-			&ring))
+	store_relaxed(&v->event_fd, -1);
+	if (!load_acquire(&v->sh->live) ||
+	    !cq_ring_at(peer->arena, v->sh, load_relaxed(&v->sh->ring), &ring))
 		return false;
 	v->peer = peer;
 	return true;
@@ -59,8 +56,7 @@ bool cq_view_init(struct urxe_cq_view *v, struct urxe_peer *peer,
 
 void cq_view_fini(struct urxe_cq_view *v)
 {
-	int fd = atomic_exchange_explicit(&v->event_fd, -1,
-					  memory_order_relaxed);
+	int fd = exchange_relaxed(&v->event_fd, -1);
 
 	if (fd >= 0)
 		close(fd);
@@ -68,7 +64,7 @@ void cq_view_fini(struct urxe_cq_view *v)
 
 static void cq_overrun(struct urxe_cq_view *v)
 {
-	if (atomic_exchange_explicit(&v->sh->error, 1, memory_order_acq_rel))
+	if (exchange_acq_rel(&v->sh->error, 1))
 		return;
 	urxe_why("CQ overrun: there are more completions than entries");
 	event_raise_cq(v->peer, v->sh, IBV_EVENT_CQ_ERR);
@@ -103,9 +99,7 @@ cq_begin_late(struct urxe_cq_view *v, enum cq_claim got,
 {
 	/* no second resize gets past our guard */
 	if (got == CQ_MOVED)
-		got = cq_claim(v, atomic_load_explicit(&v->sh->next_ring,
-						       memory_order_relaxed),
-			       ref);
+		got = cq_claim(v, load_relaxed(&v->sh->next_ring), ref);
 	return got == CQ_FULL ? cq_no_room(v, ref) : got == CQ_CLAIMED;
 }
 
@@ -114,11 +108,10 @@ bool cq_begin(struct urxe_cq_view *v, struct urxe_cqe_ref *ref)
 	struct urxe_cq_sh *sh = v->sh;
 	enum cq_claim got;
 
-	if (unlikely(atomic_load_explicit(&sh->error, memory_order_relaxed)))
+	if (unlikely(load_relaxed(&sh->error)))
 		return false;
 	/* seq_cst: after our guard went up, see cq_ring.h */
-	got = cq_claim(v, atomic_load_explicit(&sh->ring, memory_order_seq_cst),
-		       ref);
+	got = cq_claim(v, load_seq_cst(&sh->ring), ref);
 	return likely(got == CQ_CLAIMED) || cq_begin_late(v, got, ref);
 }
 
@@ -139,24 +132,21 @@ static bool cq_is_armed(const struct urxe_cq_view *v, uint32_t arm,
 
 void cq_fire(struct urxe_cq_view *v, bool solicited)
 {
-	uint32_t arm = atomic_load_explicit(&v->sh->arm, memory_order_seq_cst);
+	uint32_t arm = load_seq_cst(&v->sh->arm);
 
 	if (!cq_is_armed(v, arm, solicited))
 		return;
 	/* one event for each arming, whoever comes first */
-	if (!atomic_compare_exchange_strong_explicit(
-		    &v->sh->arm, &arm, URXE_ARM_NONE, memory_order_seq_cst,
-		    memory_order_relaxed))
+	if (!cas_seq_cst(&v->sh->arm, &arm, URXE_ARM_NONE))
 		return;
 	if (!event_send_comp(cq_event_fd(v), v->sh))
-		atomic_fetch_add_explicit(&v->sh->pending_events, 1,
-					  memory_order_release);
+		fetch_add_release(&v->sh->pending_events, 1);
 }
 
 /* A completion was published. */
 static void cq_notify(struct urxe_cq_view *v, bool solicited)
 {
-	uint32_t arm = atomic_load_explicit(&v->sh->arm, memory_order_seq_cst);
+	uint32_t arm = load_seq_cst(&v->sh->arm);
 
 	if (cq_is_armed(v, arm, solicited) && !cq_hold_back(v))
 		cq_fire(v, solicited);
@@ -181,15 +171,13 @@ void cq_end(struct urxe_cq_view *v, const struct urxe_cqe_ref *ref,
 
 int cq_event_fd(struct urxe_cq_view *v)
 {
-	int fd = atomic_load_explicit(&v->event_fd, memory_order_acquire);
+	int fd = load_acquire(&v->event_fd);
 	int none = -1;
 
 	if (fd >= 0)
 		return fd;
 	fd = event_open(v->peer, v->sh->channel);
-	if (fd < 0 || atomic_compare_exchange_strong_explicit(
-			      &v->event_fd, &none, fd, memory_order_acq_rel,
-			      memory_order_acquire))
+	if (fd < 0 || cas_acq_rel(&v->event_fd, &none, fd))
 		return fd;
 	close(fd); /* another thread was faster */
 	return none;
@@ -197,7 +185,7 @@ int cq_event_fd(struct urxe_cq_view *v)
 
 void cq_attention(struct urxe_cq_view *v)
 {
-	atomic_store_explicit(&v->sh->attention, 1, memory_order_seq_cst);
+	store_seq_cst(&v->sh->attention, 1);
 	cq_fire(v, true);
 }
 
@@ -240,8 +228,8 @@ static void cq_publish(struct urxe_cq *cq, const struct cq_params *p)
 	sh->user = p->user;
 	sh->pid = urxe_pid;
 	sh->async_fifo = p->async_fifo;
-	atomic_store_explicit(&sh->ring, cq->ring_word, memory_order_relaxed);
-	atomic_store_explicit(&sh->live, 1, memory_order_release);
+	store_relaxed(&sh->ring, cq->ring_word);
+	store_release(&sh->live, 1);
 }
 
 /* Index, shared slot and ring. */
@@ -321,9 +309,8 @@ bool cq_unlink(struct urxe_cq *cq)
 	pthread_mutex_unlock(&ctx->lock);
 	if (!idle)
 		return false;
-	atomic_store_explicit(&cq->sh->arm, URXE_ARM_NONE,
-			      memory_order_seq_cst);
-	atomic_store_explicit(&cq->sh->live, 0, memory_order_release);
+	store_seq_cst(&cq->sh->arm, URXE_ARM_NONE);
+	store_release(&cq->sh->live, 0);
 	return true;
 }
 

@@ -6,7 +6,7 @@
 
 static uint32_t limits(const struct urxe_cq_sh *sh)
 {
-	return atomic_load_explicit(&sh->moderate, memory_order_relaxed);
+	return load_relaxed(&sh->moderate);
 }
 
 bool cq_hold_back(struct urxe_cq_view *v)
@@ -15,8 +15,7 @@ bool cq_hold_back(struct urxe_cq_view *v)
 
 	if (!m)
 		return false;
-	n = atomic_fetch_add_explicit(&v->sh->held_back, 1,
-				      memory_order_relaxed) + 1;
+	n = fetch_add_relaxed(&v->sh->held_back, 1) + 1;
 	if ((m & 0xffff) && n >= (m & 0xffff))
 		return false;
 	if (n == 1 && m >> 16)
@@ -28,7 +27,7 @@ void cq_hold_reset(struct urxe_cq *cq)
 {
 	if (!limits(cq->sh))
 		return;
-	atomic_store_explicit(&cq->sh->held_back, 0, memory_order_relaxed);
+	store_relaxed(&cq->sh->held_back, 0);
 	if (!cq->ctx->service)
 		service_need(cq->ctx); /* a forked child has none */
 }
@@ -44,8 +43,7 @@ uint64_t cq_hold_expire(struct urxe_context *ctx)
 		m = limits(cq->sh);
 		if (!(m >> 16))
 			continue;
-		if (!atomic_load_explicit(&cq->sh->held_back,
-					  memory_order_relaxed)) {
+		if (!load_relaxed(&cq->sh->held_back)) {
 			cq->hold_until = 0;
 			continue;
 		}
@@ -55,8 +53,7 @@ uint64_t cq_hold_expire(struct urxe_context *ctx)
 			cq->hold_until = now + (m >> 16) * 1000ull;
 		if (now >= cq->hold_until) {
 			cq->hold_until = 0;
-			atomic_store_explicit(&cq->sh->held_back, 0,
-					      memory_order_relaxed);
+			store_relaxed(&cq->sh->held_back, 0);
 			cq_fire(&cq->view, true);
 		} else if (cq->hold_until < next) {
 			next = cq->hold_until;

@@ -15,7 +15,7 @@
 
 static inline bool cq_is_moderated(const struct urxe_cq_sh *sh)
 {
-	return atomic_load_explicit(&sh->moderate, memory_order_relaxed);
+	return load_relaxed(&sh->moderate);
 }
 
 /* A completion for the armed CQ: has its event to wait? */

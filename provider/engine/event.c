@@ -36,8 +36,7 @@ bool event_send_comp(int fd, struct urxe_cq_sh *sh)
 		return true; /* nobody is there to read it */
 	n = write(fd, &user, sizeof(user));
 	if (n == sizeof(user))
-		atomic_fetch_add_explicit(&sh->comp_events, 1,
-					  memory_order_release);
+		fetch_add_release(&sh->comp_events, 1);
 	if (n < 0 && errno == EAGAIN) {
 		errno = saved;
 		return false;
@@ -53,13 +52,11 @@ void event_resend(struct urxe_context *ctx)
 
 	pthread_mutex_lock(&ctx->lock);
 	for (cq = ctx->cqs; cq; cq = cq->next) {
-		n = atomic_exchange_explicit(&cq->sh->pending_events, 0,
-					     memory_order_acquire);
+		n = exchange_acquire(&cq->sh->pending_events, 0);
 		while (n && event_send_comp(cq_event_fd(&cq->view), cq->sh))
 			n--;
 		if (n)
-			atomic_fetch_add_explicit(&cq->sh->pending_events, n,
-						  memory_order_relaxed);
+			fetch_add_relaxed(&cq->sh->pending_events, n);
 	}
 	pthread_mutex_unlock(&ctx->lock);
 }
@@ -77,8 +74,7 @@ static void send_async(struct urxe_peer *peer, uint32_t fifo, uint64_t element,
 	fd = event_open(peer, fifo);
 	if (fd >= 0) {
 		if (write(fd, &r, sizeof(r)) == sizeof(r))
-			atomic_fetch_add_explicit(count, 1,
-						  memory_order_release);
+			fetch_add_release(count, 1);
 		else
 			urxe_why("async event %d lost: its FIFO is full",
 				 (int)type);

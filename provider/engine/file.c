@@ -107,7 +107,7 @@ int file_get(struct urxe_context *ctx, const struct vma *v, bool any,
 	f->path[0] = 0;
 	if (by_path)
 		memcpy(f->path, v->path, sizeof(f->path));
-	atomic_fetch_add_explicit(&f->refs, 1, memory_order_relaxed);
+	fetch_add_relaxed(&f->refs, 1);
 out:
 	robust_unlock(&a->lock);
 	return found;
@@ -115,6 +115,5 @@ out:
 
 void file_put(struct urxe_context *ctx, uint32_t index)
 {
-	atomic_fetch_sub_explicit(&ctx->arena->file[index].refs, 1,
-				  memory_order_relaxed);
+	fetch_sub_relaxed(&ctx->arena->file[index].refs, 1);
 }

@@ -60,9 +60,9 @@ static bool flush_rq(struct urxe_qp *qp)
 	if (qp->attr.dest_qp_num &&
 	    guard_busy(qp->ctx->fabric, qp->attr.dest_qp_num))
 		return false;
-	prod = atomic_load_explicit(&sh->prod, memory_order_seq_cst);
-	cons = atomic_load_explicit(&sh->cons, memory_order_acquire);
-	done = atomic_load_explicit(&sh->done, memory_order_acquire);
+	prod = load_seq_cst(&sh->prod);
+	cons = load_acquire(&sh->cons);
+	done = load_acquire(&sh->done);
 	if (done != cons)
 		bounce_quiesce(qp->ctx->fabric, qp->ctx->arena);
 	guard_raise(qp->guard); /* we produce into a CQ */
@@ -71,21 +71,19 @@ static bool flush_rq(struct urxe_qp *qp)
 		for (; done != cons; done++)
 			flush_recv(qp, done);
 	while (cons != prod && left) { /* others can write there */
-		if (!atomic_compare_exchange_strong_explicit(
-			    &sh->cons, &cons, cons + 1, memory_order_acq_rel,
-			    memory_order_acquire))
+		if (!cas_acq_rel(&sh->cons, &cons, cons + 1))
 			continue;
 		flush_recv(qp, cons++);
 		left--;
 	}
 	guard_lower(qp->guard);
-	atomic_store_explicit(&sh->done, cons, memory_order_release);
+	store_release(&sh->done, cons);
 	return true;
 }
 
 void flush_last_wqe(struct urxe_peer *p, struct urxe_qp_sh *sh)
 {
-	if (!atomic_exchange_explicit(&sh->last_wqe, 1, memory_order_acq_rel))
+	if (!exchange_acq_rel(&sh->last_wqe, 1))
 		event_raise_qp(p, sh, IBV_EVENT_QP_LAST_WQE_REACHED);
 }
 
@@ -95,7 +93,7 @@ void flush_last_wqe(struct urxe_peer *p, struct urxe_qp_sh *sh)
  */
 static void flush_later(struct urxe_cq *cq)
 {
-	atomic_store_explicit(&cq->sh->attention, 1, memory_order_release);
+	store_release(&cq->sh->attention, 1);
 	service_need(cq->ctx);
 }
 
@@ -103,8 +101,7 @@ void flush_qp(struct urxe_qp *qp)
 {
 	flush_sq(qp);
 	if (!qp->rq.sh) {
-		if (qp->srq && !atomic_load_explicit(&qp->sh->last_wqe,
-						     memory_order_relaxed)) {
+		if (qp->srq && !load_relaxed(&qp->sh->last_wqe)) {
 			/* a peer may be about to complete one */
 			quiesce_guards(qp->ctx->fabric);
 			bounce_quiesce(qp->ctx->fabric, qp->ctx->arena);

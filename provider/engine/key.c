@@ -12,8 +12,7 @@
 static int key_grow(struct urxe_context *ctx, uint32_t index)
 {
 	struct urxe_arena *a = ctx->arena;
-	uint32_t high = atomic_load_explicit(&a->key_high,
-					     memory_order_relaxed);
+	uint32_t high = load_relaxed(&a->key_high);
 	int ret;
 
 	while (index >= high) {
@@ -22,7 +21,7 @@ static int key_grow(struct urxe_context *ctx, uint32_t index)
 		if (ret)
 			return ret;
 		high += KEYS_PER_PAGE;
-		atomic_store_explicit(&a->key_high, high, memory_order_release);
+		store_release(&a->key_high, high);
 	}
 	return 0;
 }
@@ -38,7 +37,7 @@ struct urxe_key *key_alloc(struct urxe_context *ctx, enum urxe_obj obj,
 		return NULL;
 	robust_lock(&a->lock);
 	/* go round within what has memory before it grows: keys age */
-	limit = atomic_load_explicit(&a->key_high, memory_order_relaxed);
+	limit = load_relaxed(&a->key_high);
 	i = limit ? bitmap_find_next(a->key_map, limit, a->key_next % limit, 1,
 				     1) : 0;
 	if (i == limit)
@@ -73,8 +72,7 @@ void key_set(struct urxe_key *k, const struct urxe_key *desc)
 
 void key_enable(struct urxe_key *k, uint32_t key)
 {
-	atomic_store_explicit(&k->live, URXE_MR_LIVE(key),
-			      memory_order_seq_cst);
+	store_seq_cst(&k->live, URXE_MR_LIVE(key));
 }
 
 /*
@@ -92,10 +90,10 @@ static int key_end(struct urxe_context *ctx, uint32_t key, bool retire)
 	robust_lock(&a->lock);
 	if (!bitmap_test(a->key_map, i) || a->key_tag[i] != URXE_KEY_TAG(key))
 		ret = -ENOENT;
-	else if (atomic_load_explicit(&k->windows, memory_order_relaxed))
+	else if (load_relaxed(&k->windows))
 		ret = -EBUSY;
 	if (!ret) {
-		atomic_store_explicit(&k->live, 0, memory_order_seq_cst);
+		store_seq_cst(&k->live, 0);
 		if (retire)
 			a->key_tag[i]++;
 	}

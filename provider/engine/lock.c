@@ -23,7 +23,7 @@ void gate_enter_slow(struct urxe_gate *g)
 
 static void claim(struct urxe_gate *g)
 {
-	atomic_store_explicit(&g->claimed, true, memory_order_seq_cst);
+	store_seq_cst(&g->claimed, true);
 	presence_barrier();
 }
 
@@ -47,7 +47,7 @@ bool gate_trylock(struct urxe_gate *g)
 
 void gate_unlock(struct urxe_gate *g)
 {
-	atomic_store_explicit(&g->claimed, false, memory_order_release);
+	store_release(&g->claimed, false);
 	pthread_mutex_unlock(&g->mutex);
 }
 

@@ -24,10 +24,10 @@
 #define URXE_LOCK_H
 
 #include <pthread.h>
-#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/atomic.h"
 #include "base/presence.h"
 
 struct urxe_gate {
@@ -45,8 +45,7 @@ void gate_enter_slow(struct urxe_gate *g);
 static inline void gate_enter(struct urxe_gate *g)
 {
 	presence_enter_private(&g->insider);
-	if (__builtin_expect(atomic_load_explicit(&g->claimed,
-						  memory_order_acquire), 0))
+	if (__builtin_expect(load_acquire(&g->claimed), 0))
 		gate_enter_slow(g);
 }
 

@@ -84,13 +84,11 @@ static struct urxe_mapped_file *file_table(struct urxe_peer *peer)
 {
 	struct urxe_mapped_file *t, *none = NULL;
 
-	t = atomic_load_explicit(&peer->files, memory_order_acquire);
+	t = load_acquire(&peer->files);
 	if (t)
 		return t;
 	t = calloc(URXE_MAX_FILES, sizeof(*t));
-	if (t && !atomic_compare_exchange_strong_explicit(
-			 &peer->files, &none, t, memory_order_acq_rel,
-			 memory_order_acquire)) {
+	if (t && !cas_acq_rel(&peer->files, &none, t)) {
 		free(t);
 		t = none;
 	}
@@ -119,25 +117,21 @@ static char *file_map(struct urxe_peer *peer, uint32_t index, uint64_t *size)
 	if (!m)
 		return NULL;
 	m += index;
-	ptr = atomic_load_explicit(&m->ptr, memory_order_acquire);
+	ptr = load_acquire(&m->ptr);
 	if (ptr == FILE_UNTRIED) {
 		pthread_mutex_lock(&map_lock);
-		ptr = atomic_load_explicit(&m->ptr, memory_order_acquire);
+		ptr = load_acquire(&m->ptr);
 		if (ptr == FILE_UNTRIED) {
 			ptr = map_file(file, pids_known(peer), size);
-			atomic_store_explicit(&m->size, *size,
-					      memory_order_relaxed);
-			atomic_store_explicit(&m->ino, file->ino,
-					      memory_order_relaxed);
-			atomic_store_explicit(&m->ptr, ptr,
-					      memory_order_release);
+			store_relaxed(&m->size, *size);
+			store_relaxed(&m->ino, file->ino);
+			store_release(&m->ptr, ptr);
 		}
 		pthread_mutex_unlock(&map_lock);
 	}
-	if (ptr == FILE_REFUSED ||
-	    atomic_load_explicit(&m->ino, memory_order_relaxed) != file->ino)
+	if (ptr == FILE_REFUSED || load_relaxed(&m->ino) != file->ino)
 		return NULL;
-	*size = atomic_load_explicit(&m->size, memory_order_relaxed);
+	*size = load_relaxed(&m->size);
 	return ptr;
 }
 
@@ -171,20 +165,17 @@ int mem_persist(struct urxe_peer *peer, const struct urxe_key *k)
 
 void mem_unmap_files(struct urxe_peer *peer)
 {
-	struct urxe_mapped_file *t =
-		atomic_load_explicit(&peer->files, memory_order_acquire);
+	struct urxe_mapped_file *t = load_acquire(&peer->files);
 	unsigned int i;
 
 	if (!t)
 		return;
 	for (i = 0; i < URXE_MAX_FILES; i++) {
-		void *ptr = atomic_load_explicit(&t[i].ptr,
-						 memory_order_relaxed);
+		void *ptr = load_relaxed(&t[i].ptr);
 
 		if (ptr != FILE_UNTRIED && ptr != FILE_REFUSED)
-			munmap(ptr, atomic_load_explicit(&t[i].size,
-							 memory_order_relaxed));
+			munmap(ptr, load_relaxed(&t[i].size));
 	}
 	free(t);
-	atomic_store_explicit(&peer->files, NULL, memory_order_relaxed);
+	store_relaxed(&peer->files, NULL);
 }

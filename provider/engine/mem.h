@@ -52,12 +52,10 @@ mem_entry(const struct urxe_peer *peer, uint32_t key, uint32_t pd,
 	const struct urxe_key *k = &a->key[i];
 
 	/* entries above have no memory behind them */
-	if (unlikely(i >= atomic_load_explicit(&a->key_high,
-					       memory_order_acquire)))
+	if (unlikely(i >= load_acquire(&a->key_high)))
 		return NULL;
 	/* seq_cst: after our guard went up, see presence.h */
-	if (unlikely(atomic_load_explicit(&k->live, memory_order_seq_cst) !=
-		     URXE_MR_LIVE(key)))
+	if (unlikely(load_seq_cst(&k->live) != URXE_MR_LIVE(key)))
 		return NULL;
 	if (unlikely(k->pd != pd || (k->access & access) != access))
 		return NULL;

@@ -34,8 +34,7 @@ static void compare_pids(struct urxe_peer *p)
 	p->my_flag = p->foreign_pids ? URXE_MR_FOREIGN : 0;
 	if (p->foreign_pids && !own)
 		p->my_flag = PEER_NOT_ME;
-	atomic_store_explicit(&p->bounce, p->foreign_pids,
-			      memory_order_relaxed);
+	store_relaxed(&p->bounce, p->foreign_pids);
 }
 
 void peer_after_fork(void)
@@ -52,9 +51,7 @@ static bool joins(struct urxe_arena *a)
 	uint64_t none = 0;
 
 	return urxe_pidns == a->pidns ||
-	       atomic_compare_exchange_strong_explicit(
-		       &a->other_pidns, &none, urxe_pidns, memory_order_relaxed,
-		       memory_order_relaxed) ||
+	       cas_relaxed(&a->other_pidns, &none, urxe_pidns) ||
 	       none == urxe_pidns;
 }
 

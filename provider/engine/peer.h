@@ -3,10 +3,10 @@
 #ifndef URXE_PEER_H
 #define URXE_PEER_H
 
-#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/atomic.h"
 #include "fabric/fabric.h"
 
 #define PEER_NOT_ME 0xff /* urxe_peer.my_flag: none of its keys are ours */

@@ -67,7 +67,7 @@ struct place {
 static inline void poll_release_place(const struct place *p)
 {
 	if (likely(p->tail != NULL))
-		atomic_store_explicit(p->tail, p->end, memory_order_release);
+		store_release(p->tail, p->end);
 	else if (p->kept)
 		rq_release(p->rq, p->kept);
 }
@@ -141,11 +141,9 @@ static bool skip_dead(struct urxe_cq *cq, struct urxe_cqe *e, uint64_t word)
 	if (++cq->stuck < STUCK_POLLS || owner >= URXE_MAX_CTX)
 		return false;
 	cq->stuck = 0;
-	gen = atomic_load_explicit(&f->dev->ctx[owner].gen,
-				   memory_order_relaxed);
+	gen = load_relaxed(&f->dev->ctx[owner].gen);
 	if (fabric_context_alive(f, owner, gen) &&
-	    atomic_load_explicit(&f->dev->ctx[owner].state,
-				 memory_order_relaxed) == URXE_CTX_LIVE)
+	    load_relaxed(&f->dev->ctx[owner].state) == URXE_CTX_LIVE)
 		return false;
 	urxe_why("a producer died while it completed: entry %u skipped",
 		 cq->head);
@@ -177,7 +175,7 @@ static inline struct urxe_cqe *ring_next(struct urxe_cq *cq)
 
 	for (;;) {
 		e = &cq->ring.entry[cq->head & cq->ring.mask];
-		w = atomic_load_explicit(&e->word, memory_order_acquire);
+		w = load_acquire(&e->word);
 		if (likely(w == cqe_word(cq->head, 0, CQE_READY)))
 			return e;
 		if (!skip_dead(cq, e, w))
@@ -279,7 +277,7 @@ void poll_each(struct urxe_cq *cq, poll_each_fn *fn, void *arg)
 		fn(&b->cqe[i], arg);
 	for (i = cq->head; i - cq->head <= cq->ring.mask; i++) {
 		e = &cq->ring.entry[i & cq->ring.mask];
-		word = atomic_load_explicit(&e->word, memory_order_acquire);
+		word = load_acquire(&e->word);
 		if (word == cqe_word(i, 0, CQE_READY))
 			fn(e, arg);
 		else if (cqe_state(word) != CQE_CLAIMED || cqe_pos(word) != i)

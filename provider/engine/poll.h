@@ -15,10 +15,8 @@ struct urxe_backlog {
 /* What a poller does for its QPs before it polls. */
 static inline void poll_progress(struct urxe_cq *cq)
 {
-	if (unlikely(atomic_load_explicit(&cq->sh->attention,
-					  memory_order_relaxed) ||
-		     atomic_load_explicit(&cq->stalled,
-					  memory_order_relaxed)))
+	if (unlikely(load_relaxed(&cq->sh->attention) ||
+		     load_relaxed(&cq->stalled)))
 		retry_progress(cq);
 }
 

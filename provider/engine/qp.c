@@ -13,17 +13,14 @@
 
 bool qp_set_error(struct urxe_qp *qp, enum ibv_qp_state state)
 {
-	uint64_t word = atomic_load_explicit(&qp->sh->conn,
-					     memory_order_relaxed);
+	uint64_t word = load_relaxed(&qp->sh->conn);
 
 	do {
 		if (state == IBV_QPS_SQE &&
 		    URXE_CONN_STATE(word) == IBV_QPS_ERR)
 			return false;
-	} while (!atomic_compare_exchange_weak_explicit(
-		&qp->sh->conn, &word,
-		URXE_CONN_WITH(word, state),
-		memory_order_seq_cst, memory_order_relaxed));
+	} while (!cas_seq_cst(&qp->sh->conn, &word,
+			      URXE_CONN_WITH(word, state)));
 	return true;
 }
 
@@ -68,9 +65,9 @@ void qp_forget(struct urxe_qp *qp)
 		rq_reset(&qp->rq);
 		urxe_unlock_outside(&qp->rq.lock);
 	}
-	atomic_store_explicit(&qp->sh->last_wqe, 0, memory_order_relaxed);
-	atomic_store_explicit(&qp->sh->comm_est, 0, memory_order_relaxed);
-	atomic_store_explicit(&qp->sh->waiter, 0, memory_order_relaxed);
+	store_relaxed(&qp->sh->last_wqe, 0);
+	store_relaxed(&qp->sh->comm_est, 0);
+	store_relaxed(&qp->sh->waiter, 0);
 }
 
 /* ---------------------------------------------------------- life */
@@ -88,11 +85,9 @@ static void qp_publish(struct urxe_qp *qp, const struct qp_params *p)
 	sh->type = qp->type;
 	sh->pid = urxe_pid;
 	sh->async_fifo = p->async_fifo;
-	atomic_store_explicit(&sh->events, 0, memory_order_relaxed);
-	atomic_store_explicit(&sh->handles, 1, memory_order_relaxed);
-	atomic_store_explicit(&sh->conn,
-			      URXE_CONN(qp->qpn, 0, IBV_QPS_RESET),
-			      memory_order_release);
+	store_relaxed(&sh->events, 0);
+	store_relaxed(&sh->handles, 1);
+	store_release(&sh->conn, URXE_CONN(qp->qpn, 0, IBV_QPS_RESET));
 }
 
 /* Everything the QP stands on now knows of it. */
@@ -113,8 +108,7 @@ static void qp_link(struct urxe_qp *qp)
 	}
 	if (qp->srq)
 		qp->srq->refs++;
-	atomic_store_explicit(&ctx->qp[qpn_index(qp->qpn)], qp,
-			      memory_order_release);
+	store_release(&ctx->qp[qpn_index(qp->qpn)], qp);
 	pthread_mutex_unlock(&ctx->lock);
 }
 
@@ -137,8 +131,7 @@ void qp_unlink(struct urxe_qp *qp)
 		*p = qp->rcq_next;
 		rcq->refs--;
 	}
-	atomic_store_explicit(&ctx->qp[qpn_index(qp->qpn)], NULL,
-			      memory_order_seq_cst);
+	store_seq_cst(&ctx->qp[qpn_index(qp->qpn)], NULL);
 	presence_barrier(); /* pollers look it up inside their gates */
 	if (scq)
 		gate_wait(&scq->gate);

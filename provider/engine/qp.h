@@ -70,8 +70,7 @@ void qp_close(struct urxe_qp *qp, bool last);
 /* The state; a peer's NAK may have made it ERR. */
 static inline enum ibv_qp_state qp_state(const struct urxe_qp *qp)
 {
-	return URXE_CONN_STATE(atomic_load_explicit(&qp->sh->conn,
-						    memory_order_seq_cst));
+	return URXE_CONN_STATE(load_seq_cst(&qp->sh->conn));
 }
 
 /* IB 9.8: nobody answers. */

@@ -24,10 +24,9 @@ void quiesce_guards(struct urxe_fabric *f)
 	struct owner o = { .f = f };
 	uint32_t i, high;
 
-	high = atomic_load_explicit(&dev->qp_high, memory_order_acquire);
+	high = load_acquire(&dev->qp_high);
 	for (i = 0; i < high && i < URXE_MAX_QP; i++) {
-		o.entry = atomic_load_explicit(&dev->qp[i],
-					       memory_order_acquire);
+		o.entry = load_acquire(&dev->qp[i]);
 		if (o.entry)
 			presence_wait(&dev->guard[i].requester, owner_dead, &o);
 	}
@@ -53,6 +52,6 @@ bool guard_busy(struct urxe_fabric *f, uint32_t qpn)
 
 	if (!presence_is_inside(&f->dev->guard[i].requester))
 		return false;
-	o.entry = atomic_load_explicit(&f->dev->qp[i], memory_order_acquire);
+	o.entry = load_acquire(&f->dev->qp[i]);
 	return !owner_dead(&o);
 }

@@ -107,8 +107,7 @@ static void requester_advance(struct urxe_qp *qp, uint64_t length)
 	qp->count.packets += packets;
 	qp->count.bytes += length;
 	if (qp->conn.sh)
-		atomic_store_explicit(&qp->conn.sh->epsn, qp->psn,
-				      memory_order_relaxed);
+		store_relaxed(&qp->conn.sh->epsn, qp->psn);
 }
 
 /* The oldest WR in flight was served. */
@@ -196,11 +195,10 @@ static void flight_count(struct urxe_qp *qp)
 		return;
 	qp->flying = flying;
 	if (!flying) {
-		atomic_fetch_sub_explicit(&qp->scq->stalled, 1,
-					  memory_order_relaxed);
+		fetch_sub_relaxed(&qp->scq->stalled, 1);
 		return;
 	}
-	atomic_fetch_add_explicit(&qp->scq->stalled, 1, memory_order_relaxed);
+	fetch_add_relaxed(&qp->scq->stalled, 1);
 	service_need(qp->ctx);
 }
 

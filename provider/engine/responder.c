@@ -18,9 +18,7 @@ enum response responder_access(struct urxe_conn *c, uint32_t rkey,
 	struct urxe_peer *p;
 
 	/* IB 9.7.4.1: the QP must allow the operation at all */
-	if (unlikely((atomic_load_explicit(&c->sh->access,
-					   memory_order_relaxed) &
-		      access) != access)) {
+	if (unlikely((load_relaxed(&c->sh->access) & access) != access)) {
 		urxe_why("QP 0x%x does not allow this operation (qp_access_flags)",
 			 c->qpn);
 		return RESP_NAK_INVALID;
@@ -57,8 +55,7 @@ enum response responder_flush(struct urxe_qp *qp, const struct urxe_wqe *w)
 		access |= URXE_ACCESS_FLUSH_GLOBAL;
 	if (persistent)
 		access |= URXE_ACCESS_FLUSH_PERSISTENT;
-	if ((atomic_load_explicit(&c->sh->access, memory_order_relaxed) &
-	     access) != access) {
+	if ((load_relaxed(&c->sh->access) & access) != access) {
 		urxe_why("QP 0x%x does not allow this FLUSH (qp_access_flags)",
 			 c->qpn);
 		return RESP_NAK_INVALID;
@@ -97,17 +94,12 @@ static _Atomic uint32_t *atomic_lock(struct urxe_peer *p, uint64_t va,
 	_Atomic uint32_t *lock = &dev->atomic_lock[va / 8 % (URXE_PAGE / 8)];
 	uint32_t holder = 0, spins = 0, gen;
 
-	while (!atomic_compare_exchange_weak_explicit(lock, &holder, me + 1,
-						      memory_order_acquire,
-						      memory_order_relaxed)) {
+	while (!cas_acquire(lock, &holder, me + 1)) {
 		if (++spins % 1024 == 0 && holder &&
 		    holder <= URXE_MAX_CTX) {
-			gen = atomic_load_explicit(&dev->ctx[holder - 1].gen,
-						   memory_order_relaxed);
+			gen = load_relaxed(&dev->ctx[holder - 1].gen);
 			if (!fabric_context_alive(p->fabric, holder - 1, gen) &&
-			    atomic_compare_exchange_strong_explicit(
-				    lock, &holder, me + 1, memory_order_acquire,
-				    memory_order_relaxed))
+			    cas_acquire(lock, &holder, me + 1))
 				break;
 		}
 		if (spins % 64 == 0)
@@ -119,7 +111,7 @@ static _Atomic uint32_t *atomic_lock(struct urxe_peer *p, uint64_t va,
 
 static void atomic_unlock(_Atomic uint32_t *lock)
 {
-	atomic_store_explicit(lock, 0, memory_order_release);
+	store_release(lock, 0);
 }
 
 static uint64_t cpu_atomic(char *ptr, const struct urxe_wqe *w)
@@ -128,11 +120,8 @@ static uint64_t cpu_atomic(char *ptr, const struct urxe_wqe *w)
 	uint64_t old = w->atomic.compare_add;
 
 	if (w->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD)
-		return atomic_fetch_add_explicit(word, w->atomic.compare_add,
-						 memory_order_acq_rel);
-	atomic_compare_exchange_strong_explicit(word, &old, w->atomic.swap,
-						memory_order_acq_rel,
-						memory_order_acquire);
+		return fetch_add_acq_rel(word, w->atomic.compare_add);
+	cas_acq_rel(word, &old, w->atomic.swap);
 	return old;
 }
 
@@ -190,9 +179,8 @@ bool responder_has_receive(const struct urxe_conn *c)
 
 	if (!rq->ring)
 		return false;
-	cons = atomic_load_explicit(&rq->sh->cons, memory_order_relaxed);
-	return (int32_t)(atomic_load_explicit(&rq->sh->prod,
-					      memory_order_seq_cst) - cons) > 0;
+	cons = load_relaxed(&rq->sh->cons);
+	return (int32_t)(load_seq_cst(&rq->sh->prod) - cons) > 0;
 }
 
 void responder_wait_receive(struct urxe_conn *c, uint32_t slot)
@@ -200,16 +188,12 @@ void responder_wait_receive(struct urxe_conn *c, uint32_t slot)
 	uint32_t none = 0;
 
 	if (!c->rx.srq) {
-		atomic_store_explicit(&c->sh->waiter, slot + 1,
-				      memory_order_seq_cst);
+		store_seq_cst(&c->sh->waiter, slot + 1);
 		return;
 	}
-	if (!atomic_compare_exchange_strong_explicit(
-		    &c->rx.srq->waiter, &none, slot + 1, memory_order_seq_cst,
-		    memory_order_seq_cst) &&
+	if (!cas_seq_cst(&c->rx.srq->waiter, &none, slot + 1) &&
 	    none != slot + 1)
-		atomic_store_explicit(&c->rx.srq->waiter, URXE_WAIT_MANY,
-				      memory_order_seq_cst);
+		store_seq_cst(&c->rx.srq->waiter, URXE_WAIT_MANY);
 }
 
 /* A receive, copied out of its slot and taken. */
@@ -224,13 +208,11 @@ struct taken {
 /* The SRQ ran below its limit: say so once (IB 11.2.3.3). */
 static void check_limit(struct urxe_rx *rx, uint32_t left)
 {
-	uint32_t limit = atomic_load_explicit(&rx->srq->limit,
-					      memory_order_relaxed);
+	uint32_t limit = load_relaxed(&rx->srq->limit);
 
-	if (left < limit && atomic_compare_exchange_strong_explicit(
-				    &rx->srq->limit, &limit, 0,
-				    memory_order_acq_rel, memory_order_relaxed))
-		event_raise_srq(rx_peer(rx), rx->srq, IBV_EVENT_SRQ_LIMIT_REACHED);
+	if (left < limit && cas_acq_rel(&rx->srq->limit, &limit, 0))
+		event_raise_srq(rx_peer(rx), rx->srq,
+				IBV_EVENT_SRQ_LIMIT_REACHED);
 }
 
 static bool is_send(uint8_t opcode)
@@ -262,15 +244,12 @@ static enum response take_receive(const struct urxe_qp *qp, struct urxe_rx *rx,
 
 	if (unlikely(!rq->ring))
 		return RESP_RNR;
-	cons = atomic_load_explicit(&rq->sh->cons, memory_order_acquire);
+	cons = load_acquire(&rq->sh->cons);
 	do {
-		prod = atomic_load_explicit(&rq->sh->prod,
-					    memory_order_acquire);
+		prod = load_acquire(&rq->sh->prod);
 		if ((int32_t)(prod - cons) <= 0)
 			return RESP_RNR;
-		if (unlikely(rq->ring_word !=
-			     atomic_load_explicit(&rq->sh->ring,
-						  memory_order_relaxed)) &&
+		if (unlikely(rq->ring_word != load_relaxed(&rq->sh->ring)) &&
 		    (!rq_view_load(rq, rx_peer(rx)->arena) || !rq->ring))
 			return RESP_RNR;
 		slot = (const void *)(rq->ring +
@@ -286,16 +265,13 @@ static enum response take_receive(const struct urxe_qp *qp, struct urxe_rx *rx,
 		}
 		t->index = cons;
 		if (unlikely(leaves_receive(qp, rx, w, length, t)) &&
-		    cons == atomic_load_explicit(&rq->sh->cons,
-						 memory_order_acquire)) {
+		    cons == load_acquire(&rq->sh->cons)) {
 			urxe_why("a message of %llu bytes is too long for the receive of %llu: dropped",
 				 (unsigned long long)length,
 				 (unsigned long long)t->total);
 			return RESP_SILENCE;
 		}
-	} while (!atomic_compare_exchange_weak_explicit(
-		&rq->sh->cons, &cons, cons + 1, memory_order_acq_rel,
-		memory_order_acquire));
+	} while (!cas_acq_rel(&rq->sh->cons, &cons, cons + 1));
 	if (rx->srq)
 		check_limit(rx, prod - cons - 1);
 	return RESP_ACK;
@@ -396,11 +372,8 @@ static bool answers(struct urxe_context *ctx, const struct urxe_conn *c,
 {
 	struct urxe_peer *p = rx_peer(&c->rx);
 
-	return !p ||
-	       likely(!atomic_load_explicit(&p->bounce,
-					    memory_order_relaxed)) ||
-	       !is_send(opcode) || length <= URXE_CQE_INLINE ||
-	       bounce_answers(ctx, p);
+	return !p || likely(!load_relaxed(&p->bounce)) || !is_send(opcode) ||
+	       length <= URXE_CQE_INLINE || bounce_answers(ctx, p);
 }
 
 enum response responder_receive(struct urxe_qp *qp, struct urxe_conn *c,
@@ -448,7 +421,6 @@ enum response responder_receive(struct urxe_qp *qp, struct urxe_conn *c,
 		e->inline_len |= URXE_CQE_SRQ;
 	cq_end(&c->rx.cq, &ref, w->flags & IBV_SEND_SOLICITED);
 	if (!c->rx.shared)
-		atomic_store_explicit(&c->rx.rq.sh->done, t.index + 1,
-				      memory_order_release);
+		store_release(&c->rx.rq.sh->done, t.index + 1);
 	return resp;
 }

@@ -47,8 +47,7 @@ bool stall_begin(struct urxe_qp *qp, enum urxe_stall_kind kind)
 	if (rnr && !qp->attr.rnr_retry)
 		return false;
 	if (s->kind == STALL_NONE)
-		atomic_fetch_add_explicit(&qp->scq->stalled, 1,
-					  memory_order_relaxed);
+		fetch_add_relaxed(&qp->scq->stalled, 1);
 	s->kind = kind;
 	s->left = rnr ? qp->attr.rnr_retry : qp->attr.retry_cnt;
 	s->endless = rnr ? qp->attr.rnr_retry == 7 : !qp->attr.timeout;
@@ -67,7 +66,7 @@ void stall_end(struct urxe_qp *qp)
 	if (qp->stall.kind == STALL_NONE)
 		return;
 	qp->stall.kind = STALL_NONE;
-	atomic_fetch_sub_explicit(&qp->scq->stalled, 1, memory_order_relaxed);
+	fetch_sub_relaxed(&qp->scq->stalled, 1);
 }
 
 /* One more try of a parked SQ; its lock is held. */
@@ -123,10 +122,10 @@ static uint64_t progress(struct urxe_qp *qp, uint64_t now)
 /* Flushes that were held up. */
 static void flush_again(struct urxe_cq *cq)
 {
-	if (!atomic_load_explicit(&cq->sh->attention, memory_order_relaxed))
+	if (!load_relaxed(&cq->sh->attention))
 		return;
 	/* an exchange, to see what was done before it was set */
-	atomic_exchange_explicit(&cq->sh->attention, 0, memory_order_seq_cst);
+	exchange_seq_cst(&cq->sh->attention, 0);
 	flush_cq(cq);
 }
 
@@ -138,7 +137,7 @@ void retry_progress(struct urxe_cq *cq)
 
 	pthread_mutex_lock(&ctx->lock);
 	flush_again(cq);
-	if (atomic_load_explicit(&cq->stalled, memory_order_relaxed)) {
+	if (load_relaxed(&cq->stalled)) {
 		now = clock_now();
 		for (qp = cq->send_qps; qp; qp = qp->scq_next) {
 			if (!urxe_trylock_outside(&qp->lock))
@@ -174,8 +173,7 @@ static bool any_attention(const struct urxe_context *ctx)
 	const struct urxe_cq *cq;
 
 	for (cq = ctx->cqs; cq; cq = cq->next)
-		if (atomic_load_explicit(&cq->sh->attention,
-					 memory_order_relaxed))
+		if (load_relaxed(&cq->sh->attention))
 			return true;
 	return false;
 }
@@ -188,7 +186,7 @@ uint64_t retry_all(struct urxe_context *ctx)
 	pthread_mutex_lock(&ctx->lock);
 	for (cq = ctx->cqs; cq; cq = cq->next) {
 		flush_again(cq);
-		if (!atomic_load_explicit(&cq->stalled, memory_order_relaxed))
+		if (!load_relaxed(&cq->stalled))
 			continue;
 		at = retry_cq(cq, now);
 		if (at < next)

@@ -41,7 +41,7 @@ static void rq_use_ring(struct urxe_context *ctx, struct urxe_rq *rq,
 {
 	rq_aim(ctx, rq, word);
 	rq->max_wr = max_wr;
-	atomic_store_explicit(&rq->sh->ring, word, memory_order_release);
+	store_release(&rq->sh->ring, word);
 }
 
 static void rq_free_ring(struct urxe_context *ctx, uint64_t word, uint32_t stride)
@@ -81,13 +81,12 @@ static void kept_replace(struct urxe_context *ctx, struct urxe_rq *rq,
 	struct urxe_kept *k;
 	uint32_t i;
 
-	atomic_store_explicit(&rq->kept, set, memory_order_release);
+	store_release(&rq->kept, set);
 	quiesce(ctx);
 	for (i = 0; i < old->count; i++) {
 		k = kept_at(old, i);
-		if (!atomic_load_explicit(&k->out, memory_order_relaxed))
-			atomic_store_explicit(&kept_at(set, i)->out, false,
-					      memory_order_relaxed);
+		if (!load_relaxed(&k->out))
+			store_relaxed(&kept_at(set, i)->out, false);
 	}
 	free(old);
 }
@@ -116,7 +115,7 @@ int rq_create(struct urxe_context *ctx, struct urxe_rq *rq,
 		free(set);
 		return -ENOMEM;
 	}
-	atomic_store_explicit(&rq->kept, set, memory_order_release);
+	store_release(&rq->kept, set);
 	sh->stride = rq->stride;
 	sh->max_sge = max_sge;
 	rq_use_ring(ctx, rq, word, max_wr);
@@ -126,22 +125,19 @@ int rq_create(struct urxe_context *ctx, struct urxe_rq *rq,
 void rq_destroy(struct urxe_context *ctx, struct urxe_rq *rq)
 {
 	if (rq->ring)
-		rq_free_ring(ctx, atomic_load_explicit(&rq->sh->ring,
-						    memory_order_relaxed),
-			  rq->stride);
+		rq_free_ring(ctx, load_relaxed(&rq->sh->ring), rq->stride);
 	free(rq_kept_set(rq));
 	urxe_lock_destroy(&rq->lock);
 }
 
 int rq_resize(struct urxe_context *ctx, struct urxe_rq *rq, uint32_t max_wr)
 {
-	uint64_t old = atomic_load_explicit(&rq->sh->ring,
-					    memory_order_relaxed), word;
+	uint64_t old = load_relaxed(&rq->sh->ring), word;
 	uint32_t i, tail, old_mask = rq->mask;
 	struct urxe_kept_set *set = NULL, *kept = rq_kept_set(rq);
 	const char *from = rq->ring;
 
-	tail = atomic_load_explicit(&rq->tail, memory_order_acquire);
+	tail = load_acquire(&rq->tail);
 	if (!max_wr || max_wr > URXE_MAX_SRQ_WR || rq->prod - tail > max_wr)
 		return EINVAL;
 	if (kept && max_wr > kept->count) {
@@ -174,19 +170,17 @@ void rq_reset(struct urxe_rq *rq)
 	uint32_t i;
 
 	for (i = 0; kept && i < kept->count; i++)
-		atomic_store_explicit(&kept_at(kept, i)->out, false,
-				      memory_order_relaxed);
+		store_relaxed(&kept_at(kept, i)->out, false);
 	rq->prod = 0;
-	atomic_store_explicit(&rq->tail, 0, memory_order_relaxed);
-	atomic_store_explicit(&rq->sh->prod, 0, memory_order_relaxed);
-	atomic_store_explicit(&rq->sh->cons, 0, memory_order_relaxed);
-	atomic_store_explicit(&rq->sh->done, 0, memory_order_release);
+	store_relaxed(&rq->tail, 0);
+	store_relaxed(&rq->sh->prod, 0);
+	store_relaxed(&rq->sh->cons, 0);
+	store_release(&rq->sh->done, 0);
 }
 
 bool rq_view_load(struct urxe_rq_view *v, struct urxe_arena *a)
 {
-	uint64_t word = atomic_load_explicit(&v->sh->ring,
-					     memory_order_acquire);
+	uint64_t word = load_acquire(&v->sh->ring);
 	uint32_t log = URXE_RQ_LOG(word);
 
 	v->ring = NULL;
@@ -221,8 +215,7 @@ static uint32_t rq_take_ticket(struct urxe_rq *rq)
 	for (i = 0; i < count; i++, t++) {
 		if (t >= count)
 			t = 0;
-		if (!atomic_load_explicit(&kept_at(kept, t)->out,
-					  memory_order_acquire))
+		if (!load_acquire(&kept_at(kept, t)->out))
 			break;
 	}
 	rq->next_ticket = t + 1;
@@ -238,7 +231,7 @@ static void rq_keep(struct urxe_rq *rq, struct urxe_recv *r)
 	r->ticket = ticket;
 	memcpy(kept_recv(k), r, sizeof(*r) + r->num_sge * sizeof(r->sge[0]));
 	k->pos = rq->prod;
-	atomic_store_explicit(&k->out, true, memory_order_relaxed);
+	store_relaxed(&k->out, true);
 }
 
 static int rq_push(struct urxe_rq *rq, const struct ibv_recv_wr *wr)
@@ -246,8 +239,7 @@ static int rq_push(struct urxe_rq *rq, const struct ibv_recv_wr *wr)
 	struct urxe_recv *r;
 	int i;
 
-	if (rq->prod - atomic_load_explicit(&rq->tail, memory_order_acquire) >=
-	    rq->max_wr)
+	if (rq->prod - load_acquire(&rq->tail) >= rq->max_wr)
 		return ENOMEM;
 	if (wr->num_sge < 0 || (uint32_t)wr->num_sge > rq->max_sge)
 		return EINVAL;
@@ -274,8 +266,8 @@ void rq_post_again(struct urxe_rq *rq, struct urxe_kept *k, uint32_t ticket)
 	rq_slot(rq, rq->prod)->ticket = ticket;
 	k->pos = rq->prod++;
 	/* it left its old position as if it had been polled */
-	atomic_fetch_add_explicit(&rq->tail, 1, memory_order_relaxed);
-	atomic_store_explicit(&rq->sh->prod, rq->prod, memory_order_seq_cst);
+	fetch_add_relaxed(&rq->tail, 1);
+	store_seq_cst(&rq->sh->prod, rq->prod);
 }
 
 /* Looks at the state under the lock that emptying the queue takes, too. */
@@ -297,7 +289,7 @@ static int rq_append(struct urxe_rq *rq, const struct urxe_qp *qp,
 			break;
 		}
 	}
-	atomic_store_explicit(&rq->sh->prod, rq->prod, memory_order_seq_cst);
+	store_seq_cst(&rq->sh->prod, rq->prod);
 	urxe_unlock(&rq->lock);
 	return ret;
 }
@@ -328,8 +320,7 @@ int rq_post(struct urxe_context *ctx, struct urxe_rq *rq,
 
 void rq_wake_waiter(struct urxe_qp *qp)
 {
-	uint32_t who = atomic_exchange_explicit(&qp->sh->waiter, 0,
-						memory_order_seq_cst);
+	uint32_t who = exchange_seq_cst(&qp->sh->waiter, 0);
 
 	if (who)
 		service_wake_slot(qp->ctx->fabric, who - 1);
@@ -347,8 +338,7 @@ int rq_post_recv(struct urxe_qp *qp, struct ibv_recv_wr *wr,
 		return EINVAL;
 	}
 	ret = rq_post(qp->ctx, &qp->rq, qp, wr, bad);
-	if (unlikely(atomic_load_explicit(&qp->sh->waiter,
-					  memory_order_seq_cst)))
+	if (unlikely(load_seq_cst(&qp->sh->waiter)))
 		rq_wake_waiter(qp);
 	if (unlikely(qp_state(qp) == IBV_QPS_ERR)) {
 		urxe_lock(&qp->lock);

@@ -67,7 +67,7 @@ static inline struct urxe_kept *kept_at(struct urxe_kept_set *set,
 /* NULL: there is one requester only. */
 static inline struct urxe_kept_set *rq_kept_set(const struct urxe_rq *rq)
 {
-	return atomic_load_explicit(&rq->kept, memory_order_acquire);
+	return load_acquire(&rq->kept);
 }
 
 /* NULL if there is no such ticket. */
@@ -82,10 +82,10 @@ static inline struct urxe_kept *rq_kept(const struct urxe_rq *rq,
 /* It was polled. */
 static inline void rq_release(struct urxe_rq *rq, struct urxe_kept *k)
 {
-	if (unlikely(!atomic_load_explicit(&k->out, memory_order_relaxed)))
+	if (unlikely(!load_relaxed(&k->out)))
 		return;
-	atomic_store_explicit(&k->out, false, memory_order_release);
-	atomic_fetch_add_explicit(&rq->tail, 1, memory_order_release);
+	store_release(&k->out, false);
+	fetch_add_release(&rq->tail, 1);
 }
 
 /* A peer's (or our own) receive queue; false if its numbers make no sense. */
@@ -134,10 +134,8 @@ bool rq_recover_now(struct urxe_context *ctx, bool full);
 
 static inline bool rq_deaths(const struct urxe_context *ctx)
 {
-	return unlikely(atomic_load_explicit(&ctx->fabric->dev->deaths,
-					     memory_order_relaxed) !=
-			atomic_load_explicit(&ctx->deaths,
-					     memory_order_relaxed));
+	return unlikely(load_relaxed(&ctx->fabric->dev->deaths) !=
+			load_relaxed(&ctx->deaths));
 }
 
 /* ibv_post_recv */

@@ -42,8 +42,7 @@ struct queue {
 
 static bool is_taken(const struct urxe_kept *k, uint32_t cons)
 {
-	return atomic_load_explicit(&k->out, memory_order_acquire) &&
-	       (int32_t)(k->pos - cons) < 0;
+	return load_acquire(&k->out) && (int32_t)(k->pos - cons) < 0;
 }
 
 static bool any_taken(const struct queue *q)
@@ -82,10 +81,8 @@ static bool polled_elsewhere(const struct urxe_cq *cq)
 {
 	const struct urxe_cqe *e = &cq->ring.entry[cq->head & cq->ring.mask];
 
-	return atomic_load_explicit(&cq->sh->ring, memory_order_relaxed) !=
-		       cq->ring_word ||
-	       cqe_pos(atomic_load_explicit(&e->word, memory_order_relaxed)) !=
-		       cq->head;
+	return load_relaxed(&cq->sh->ring) != cq->ring_word ||
+	       cqe_pos(load_relaxed(&e->word)) != cq->head;
 }
 
 static bool search(struct urxe_cq *cq, struct queue *q)
@@ -149,10 +146,8 @@ static bool recover(struct urxe_context *ctx, struct queue *q)
 		return true;
 	if (!urxe_trylock_outside(&q->rq->lock))
 		return false;
-	q->cons = atomic_load_explicit(&q->rq->sh->cons, memory_order_acquire);
-	q->other_hands =
-		q->rq->prod !=
-		atomic_load_explicit(&q->rq->sh->prod, memory_order_relaxed);
+	q->cons = load_acquire(&q->rq->sh->cons);
+	q->other_hands = q->rq->prod != load_relaxed(&q->rq->sh->prod);
 	if (!q->other_hands && any_taken(q)) {
 		quiesce_guards(ctx->fabric);
 		/* what the dead have asked for is done, too */
@@ -188,12 +183,11 @@ static bool recover_qps(struct urxe_context *ctx, struct urxe_cq *cq)
 
 void rq_recover(struct urxe_context *ctx)
 {
-	uint32_t i, deaths = atomic_load_explicit(&ctx->fabric->dev->deaths,
-						  memory_order_acquire);
+	uint32_t i, deaths = load_acquire(&ctx->fabric->dev->deaths);
 	struct urxe_cq *cq;
 	bool all = true;
 
-	if (deaths == atomic_load_explicit(&ctx->deaths, memory_order_relaxed))
+	if (deaths == load_relaxed(&ctx->deaths))
 		return;
 	for (i = 0; i < URXE_MAX_SRQ; i++) {
 		struct queue q = { .srq = context_srq(ctx, i) };
@@ -206,8 +200,7 @@ void rq_recover(struct urxe_context *ctx)
 	for (cq = ctx->cqs; cq; cq = cq->next)
 		all &= recover_qps(ctx, cq);
 	if (all)
-		atomic_store_explicit(&ctx->deaths, deaths,
-				      memory_order_relaxed);
+		store_relaxed(&ctx->deaths, deaths);
 }
 
 /* The dead may not be buried yet: see to it, but not all the time. */
@@ -215,11 +208,8 @@ static void bury(struct urxe_context *ctx)
 {
 	uint64_t now = clock_now(), last;
 
-	last = atomic_load_explicit(&ctx->reaped, memory_order_relaxed);
-	if (now - last >= REAP_NS &&
-	    atomic_compare_exchange_strong_explicit(&ctx->reaped, &last, now,
-						    memory_order_relaxed,
-						    memory_order_relaxed))
+	last = load_relaxed(&ctx->reaped);
+	if (now - last >= REAP_NS && cas_relaxed(&ctx->reaped, &last, now))
 		fabric_reap(ctx->fabric);
 }
 

@@ -35,8 +35,7 @@ void service_wake_slot(struct urxe_fabric *f, uint32_t slot)
 
 	if (slot >= URXE_MAX_CTX)
 		return;
-	p = peer_get(f, slot, atomic_load_explicit(&f->dev->ctx[slot].gen,
-						   memory_order_relaxed));
+	p = peer_get(f, slot, load_relaxed(&f->dev->ctx[slot].gen));
 	if (!p)
 		return;
 	service_wake(p->arena);
@@ -57,7 +56,7 @@ static void *service_main(void *arg)
 	serving = ctx;
 	for (;;) {
 		seen = event_count_read(wake);
-		if (atomic_load_explicit(&s->stop, memory_order_acquire))
+		if (load_acquire(&s->stop))
 			return NULL;
 		next = retry_all(ctx);
 		held = cq_hold_expire(ctx);
@@ -115,7 +114,7 @@ void service_stop(struct urxe_context *ctx)
 
 	if (!s)
 		return;
-	atomic_store_explicit(&s->stop, true, memory_order_release);
+	store_release(&s->stop, true);
 	service_wake(ctx->arena);
 	pthread_join(s->thread, NULL);
 	ctx->service = NULL;

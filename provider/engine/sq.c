@@ -30,7 +30,7 @@ void sq_reset(struct urxe_sq *sq)
 	sq->prod = 0;
 	sq->begun = 0;
 	sq->done = 0;
-	atomic_store_explicit(&sq->tail, 0, memory_order_relaxed);
+	store_relaxed(&sq->tail, 0);
 }
 
 /* man ibv_post_send and ibv_wr_post: which type may be asked for what. */

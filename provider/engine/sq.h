@@ -4,9 +4,9 @@
 #define URXE_SQ_H
 
 #include <infiniband/verbs.h>
-#include <stdatomic.h>
 #include <stdbool.h>
 
+#include "base/atomic.h"
 #include "av.h"
 #include "opcode.h"
 #include "shared/layout.h"

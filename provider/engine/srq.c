@@ -17,16 +17,16 @@ static void srq_publish(struct urxe_srq *srq, const struct srq_params *p)
 	sh->xrcd = p->xrcd;
 	sh->cq = p->cq ? p->cq->index : 0;
 	sh->async_fifo = p->async_fifo;
-	atomic_store_explicit(&sh->events, 0, memory_order_relaxed);
+	store_relaxed(&sh->events, 0);
 	sh->pid = urxe_pid;
 	sh->user = p->user;
-	atomic_store_explicit(&sh->limit, p->limit, memory_order_relaxed);
+	store_relaxed(&sh->limit, p->limit);
 	pthread_mutex_lock(&ctx->lock);
-	atomic_store_explicit(&ctx->srq[srq->index], srq, memory_order_release);
+	store_release(&ctx->srq[srq->index], srq);
 	if (p->cq)
 		p->cq->refs++;
 	pthread_mutex_unlock(&ctx->lock);
-	atomic_store_explicit(&sh->live, sh->made, memory_order_release);
+	store_release(&sh->live, sh->made);
 }
 
 int srq_open(struct urxe_srq *srq, struct urxe_context *ctx,
@@ -78,9 +78,8 @@ bool srq_unlink(struct urxe_srq *srq)
 	pthread_mutex_unlock(&ctx->lock);
 	if (busy)
 		return false;
-	atomic_store_explicit(&srq->sh->live, 0, memory_order_seq_cst);
-	atomic_store_explicit(&ctx->srq[srq->index], NULL,
-			      memory_order_seq_cst);
+	store_seq_cst(&srq->sh->live, 0);
+	store_seq_cst(&ctx->srq[srq->index], NULL);
 	quiesce(ctx);
 	return true;
 }
@@ -103,16 +102,14 @@ void srq_wake_waiters(struct urxe_srq *srq)
 	struct urxe_dev *dev = srq->ctx->fabric->dev;
 	uint32_t slot, who;
 
-	who = atomic_exchange_explicit(&srq->sh->waiter, 0,
-				       memory_order_seq_cst);
+	who = exchange_seq_cst(&srq->sh->waiter, 0);
 	if (who != URXE_WAIT_MANY) {
 		if (who)
 			service_wake_slot(srq->ctx->fabric, who - 1);
 		return;
 	}
 	for (slot = 0; slot < URXE_MAX_CTX; slot++)
-		if (atomic_load_explicit(&dev->ctx[slot].state,
-					 memory_order_relaxed) == URXE_CTX_LIVE)
+		if (load_relaxed(&dev->ctx[slot].state) == URXE_CTX_LIVE)
 			service_wake_slot(srq->ctx->fabric, slot);
 }
 
@@ -121,8 +118,7 @@ int srq_post_recv(struct urxe_srq *srq, struct ibv_recv_wr *wr,
 {
 	int ret = rq_post(srq->ctx, &srq->rq, NULL, wr, bad);
 
-	if (unlikely(atomic_load_explicit(&srq->sh->waiter,
-					  memory_order_seq_cst)))
+	if (unlikely(load_seq_cst(&srq->sh->waiter)))
 		srq_wake_waiters(srq);
 	return ret;
 }

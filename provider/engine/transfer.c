@@ -17,13 +17,12 @@ void transfer_tail(char *dst, const char *src, uint64_t len)
 	if (len == word && !((uintptr_t)dst & 7)) {
 		memcpy(dst, src, len - 8);
 		memcpy(&v, src + len - 8, 8);
-		atomic_store_explicit((_Atomic uint64_t *)(void *)(dst + len - 8),
-				      v, memory_order_release);
+		store_release((_Atomic uint64_t *)(void *)(dst + len - 8), v);
 		return;
 	}
 	memcpy(dst, src, last);
-	atomic_store_explicit((_Atomic uint8_t *)(void *)(dst + last),
-			      (uint8_t)src[last], memory_order_release);
+	store_release((_Atomic uint8_t *)(void *)(dst + last),
+		      (uint8_t)src[last]);
 }
 
 /*
@@ -41,11 +40,10 @@ static enum transfer_status bounce(struct transfer_batch *b, int err,
 {
 	enum transfer_status status;
 
-	if (is_forbidden(err) &&
-	    !atomic_exchange_explicit(&b->peer->bounce, true,
-				      memory_order_relaxed))
-		urxe_why("the system forbids copying to process %d (Yama, seccomp or another user): it copies itself; see urxe doctor",
-			 (int)b->pid);
+	if (is_forbidden(err) && !exchange_relaxed(&b->peer->bounce, true))
+		urxe_why(
+			"the system forbids copying to process %d (Yama, seccomp or another user): it copies itself; see urxe doctor",
+			(int)b->pid);
 	status = bounce_flush(b, done);
 	if (status != TRANSFER_DENIED)
 		return status;
@@ -72,7 +70,7 @@ static void advance(struct iovec *iov, unsigned int count, uint64_t n)
 /* Known to be forbidden, or its pid is of another namespace. */
 static bool must_bounce(const struct transfer_batch *b)
 {
-	return atomic_load_explicit(&b->peer->bounce, memory_order_relaxed) ||
+	return load_relaxed(&b->peer->bounce) ||
 	       b->key[0]->flags & URXE_MR_FOREIGN;
 }
 

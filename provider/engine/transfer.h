@@ -92,8 +92,7 @@ static inline void transfer_local(char *dst, const char *src, uint64_t len)
 
 	if (len == 8 && !((uintptr_t)dst & 7)) {
 		memcpy(&v, src, 8);
-		atomic_store_explicit((_Atomic uint64_t *)(void *)dst, v,
-				      memory_order_release);
+		store_release((_Atomic uint64_t *)(void *)dst, v);
 	} else if (len) {
 		transfer_tail(dst, src, len);
 	}

@@ -113,8 +113,7 @@ void ud_send(struct urxe_qp *qp, const struct urxe_wqe *w, struct urxe_seg *src)
 	uint32_t members[URXE_MAX_MCAST_ATTACH + 1], n, i;
 	uint8_t grh[GRH_BYTES];
 
-	if (atomic_load_explicit(&dev->port_state, memory_order_relaxed) !=
-	    URXE_PORT_ACTIVE)
+	if (load_relaxed(&dev->port_state) != URXE_PORT_ACTIVE)
 		return;
 	grh_fill(dev, &w->ud.av, w->length, grh);
 	src[0].ptr = (char *)grh;

@@ -49,9 +49,7 @@ static inline int wqe_begin(struct urxe_qp *qp, uint32_t opcode,
 		     flags & ~WQE_FLAGS))
 		return EINVAL;
 	/* acquire: the poller is done with the slot */
-	if (unlikely(sq->prod - atomic_load_explicit(&sq->tail,
-						     memory_order_acquire) >=
-		     sq->max_wr))
+	if (unlikely(sq->prod - load_acquire(&sq->tail) >= sq->max_wr))
 		return ENOMEM;
 	w = sq_slot(sq, sq->prod);
 	w->wr_id = wr_id;

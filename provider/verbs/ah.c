@@ -14,8 +14,7 @@ static bool ah_gid_is_ours(const struct urxe_dev *dev, const uint8_t gid[16])
 	uint32_t i;
 
 	for (i = 0; i < URXE_MAX_GID; i++)
-		if (atomic_load_explicit(&dev->gid[i].valid,
-					 memory_order_acquire) &&
+		if (load_acquire(&dev->gid[i].valid) &&
 		    !memcmp(dev->gid[i].raw, gid, 16))
 			return true;
 	return false;
@@ -27,8 +26,7 @@ int ah_check(struct urxe_context *ctx, const struct ibv_ah_attr *attr)
 
 	if (!attr->is_global || (attr->port_num && attr->port_num != 1) ||
 	    attr->grh.sgid_index >= URXE_MAX_GID || attr->sl > 15 ||
-	    !atomic_load_explicit(&dev->gid[attr->grh.sgid_index].valid,
-				  memory_order_acquire))
+	    !load_acquire(&dev->gid[attr->grh.sgid_index].valid))
 		return EINVAL;
 	if (mcast_is_group(attr->grh.dgid.raw) ||
 	    ah_gid_is_ours(dev, attr->grh.dgid.raw))

@@ -98,11 +98,10 @@ int urxe_modify_cq(struct ibv_cq *ibcq, struct ibv_modify_cq_attr *attr)
 		return EINVAL;
 	if (!(attr->attr_mask & IBV_CQ_ATTR_MODERATE))
 		return 0;
-	atomic_store_explicit(&cq->sh->moderate,
-			      (uint32_t)m->cq_period << 16 | m->cq_count,
-			      memory_order_relaxed);
+	store_relaxed(&cq->sh->moderate,
+		      (uint32_t)m->cq_period << 16 | m->cq_count);
 	/* what waits now waits by the old limits no more */
-	if (atomic_load_explicit(&cq->sh->held_back, memory_order_relaxed))
+	if (load_relaxed(&cq->sh->held_back))
 		cq_fire(&cq->view, true);
 	if (m->cq_period)
 		service_need(cq->ctx);
@@ -119,9 +118,7 @@ static bool cq_has_more(struct urxe_vcq *vcq)
 	bool more;
 
 	/* whoever is polling finds it */
-	if (cq->single_threaded ?
-		    atomic_load_explicit(&vcq->batch_thread,
-					 memory_order_relaxed) != 0 :
+	if (cq->single_threaded ? load_relaxed(&vcq->batch_thread) != 0 :
 				  pthread_mutex_trylock(&cq->lock))
 		return false;
 	atomic_thread_fence(memory_order_seq_cst);
@@ -147,19 +144,18 @@ int urxe_req_notify_cq(struct ibv_cq *ibcq, int solicited_only)
 
 	if (!cq->sh->channel)
 		return 0; /* nobody could hear it */
-	arm = atomic_load_explicit(&cq->sh->arm, memory_order_relaxed);
+	arm = load_relaxed(&cq->sh->arm);
 	if (arm == URXE_ARM_NONE)
 		cq_hold_reset(cq);
 	/* an arming for any completion is not weakened by a later one */
 	do {
 		if (arm == URXE_ARM_NEXT)
 			want = URXE_ARM_NEXT;
-	} while (!atomic_compare_exchange_weak_explicit(
-		&cq->sh->arm, &arm, want, memory_order_seq_cst,
-		memory_order_relaxed));
+	} while (!cas_seq_cst(&cq->sh->arm, &arm, want));
 	/* a peer changed a QP before we armed: nobody else will say so */
-	if (atomic_load_explicit(&cq->sh->attention, memory_order_seq_cst) ||
-	    (want == URXE_ARM_NEXT && !cq_is_moderated(cq->sh) && cq_has_more(vcq)))
+	if (load_seq_cst(&cq->sh->attention) ||
+	    (want == URXE_ARM_NEXT && !cq_is_moderated(cq->sh) &&
+	     cq_has_more(vcq)))
 		cq_fire(&cq->view, true);
 	return 0;
 }

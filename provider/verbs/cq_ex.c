@@ -44,8 +44,7 @@ static int start_poll(struct ibv_cq_ex *ibcq, struct ibv_poll_cq_attr *attr)
 		cq_unlock(&vcq->cq);
 		return ENOENT;
 	}
-	atomic_store_explicit(&vcq->batch_thread, pthread_self(),
-			      memory_order_relaxed);
+	store_relaxed(&vcq->batch_thread, pthread_self());
 	return 0;
 }
 
@@ -58,8 +57,7 @@ static void end_poll(struct ibv_cq_ex *ibcq)
 {
 	struct urxe_vcq *vcq = from_ex(ibcq);
 
-	atomic_store_explicit(&vcq->batch_thread, (pthread_t)0,
-			      memory_order_relaxed);
+	store_relaxed(&vcq->batch_thread, (pthread_t)0);
 	cq_unlock(&vcq->cq);
 }
 

@@ -59,16 +59,15 @@ static bool cq_move_producers(struct urxe_cq *cq, uint64_t next,
 {
 	struct urxe_cq_sh *sh = cq->sh;
 
-	atomic_store_explicit(&sh->tail_hint[!!(next & URXE_CQ_PARITY)], 0,
-			      memory_order_relaxed);
-	atomic_store_explicit(&sh->next_ring, next, memory_order_relaxed);
+	store_relaxed(&sh->tail_hint[!!(next & URXE_CQ_PARITY)], 0);
+	store_relaxed(&sh->next_ring, next);
 	while (!cq_ring_close(&cq->ring, end)) {
 		if (b->count >= max)
 			return false;
 		backlog_drain(cq, b, max);
 		sched_yield(); /* a producer may be slow to publish */
 	}
-	atomic_store_explicit(&sh->ring, next, memory_order_seq_cst);
+	store_seq_cst(&sh->ring, next);
 	quiesce_guards(cq->ctx->fabric);
 	return true;
 }
@@ -129,9 +128,7 @@ int urxe_resize_cq(struct ibv_cq *ibcq, int cqe)
 
 	if (cqe < 1 || cqe > URXE_MAX_CQE)
 		return EINVAL;
-	if (pthread_equal(atomic_load_explicit(&vcq->batch_thread,
-					       memory_order_relaxed),
-			  pthread_self()))
+	if (pthread_equal(load_relaxed(&vcq->batch_thread), pthread_self()))
 		return EBUSY; /* in the middle of ibv_start_poll */
 	cq_lock(cq);
 	gate_enter(&cq->gate);

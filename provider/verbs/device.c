@@ -94,7 +94,7 @@ int urxe_query_port(struct ibv_context *ibctx, uint8_t port,
 
 	if (port != 1)
 		return EINVAL;
-	state = atomic_load_explicit(&dev->port_state, memory_order_relaxed);
+	state = load_relaxed(&dev->port_state);
 	/* core hands in a cleared struct of its own size; fill the old part */
 	attr->state = state == URXE_PORT_ACTIVE ? IBV_PORT_ACTIVE :
 						  IBV_PORT_DOWN;

@@ -49,8 +49,8 @@ static int memcpy_from_dm(void *host, struct ibv_dm *ibdm, uint64_t offset,
 static bool dm_is_mine(const struct urxe_context *ctx,
 		    const struct urxe_dm_slot *slot)
 {
-	return atomic_load_explicit(&slot->used, memory_order_acquire) ==
-		       ctx->slot + 1 && slot->ctx_gen == ctx->gen;
+	return load_acquire(&slot->used) == ctx->slot + 1 &&
+	       slot->ctx_gen == ctx->gen;
 }
 
 bool dm_exists(const struct urxe_dm *dm)
@@ -177,7 +177,7 @@ struct ibv_mr *urxe_reg_dm_mr(struct ibv_pd *ibpd, struct ibv_dm *ibdm,
 	desc.pid = urxe_pid;
 	desc.flags = pd->ctx->self->my_flag;
 	desc.dm = dm->slot + 1;
-	atomic_fetch_add_explicit(&slot->mrs, 1, memory_order_acq_rel);
+	fetch_add_acq_rel(&slot->mrs, 1);
 	mr = mr_create(pd, &desc, &ret);
 	if (!mr) {
 		mr_forget(pd->ctx, &desc);

@@ -70,7 +70,7 @@ static uint32_t take_back(int fd, uint64_t element, size_t record)
  */
 static uint32_t owed(_Atomic uint32_t *raised, uint32_t taken)
 {
-	return atomic_load_explicit(raised, memory_order_acquire) - taken;
+	return load_acquire(raised) - taken;
 }
 
 static bool behind(uint32_t completed, uint32_t events)

@@ -25,7 +25,7 @@ static struct urxe_key *import_find(struct urxe_context *ctx, uint32_t handle,
 	    !bitmap_test(a->key_map, handle))
 		return NULL;
 	k = &a->key[handle];
-	*live = atomic_load_explicit(&k->live, memory_order_acquire);
+	*live = load_acquire(&k->live);
 	return *live && !(k->flags & URXE_MR_IS_MW) ? k : NULL;
 }
 

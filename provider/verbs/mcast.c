@@ -20,8 +20,7 @@ int urxe_attach_mcast(struct ibv_qp *ibqp, const union ibv_gid *gid,
 		return EINVAL;
 	ret = mcast_attach(vqp->qp.ctx->fabric, gid->raw, ibqp->qp_num);
 	if (ret > 0)
-		atomic_fetch_add_explicit(&vqp->mcast_groups, 1,
-					  memory_order_relaxed);
+		fetch_add_relaxed(&vqp->mcast_groups, 1);
 	return ret < 0 ? -ret : 0;
 }
 
@@ -36,7 +35,6 @@ int urxe_detach_mcast(struct ibv_qp *ibqp, const union ibv_gid *gid,
 		return EINVAL;
 	ret = mcast_detach(vqp->qp.ctx->fabric, gid->raw, ibqp->qp_num);
 	if (!ret)
-		atomic_fetch_sub_explicit(&vqp->mcast_groups, 1,
-					  memory_order_relaxed);
+		fetch_sub_relaxed(&vqp->mcast_groups, 1);
 	return -ret;
 }

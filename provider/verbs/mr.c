@@ -83,8 +83,7 @@ void mr_forget(struct urxe_context *ctx, const struct urxe_key *k)
 	if (k->flags & URXE_MR_FILE)
 		file_put(ctx, k->file);
 	if (k->kind == URXE_MEM_DM && k->dm)
-		atomic_fetch_sub_explicit(&ctx->fabric->dev->dm[k->dm - 1].mrs,
-					  1, memory_order_release);
+		fetch_sub_release(&ctx->fabric->dev->dm[k->dm - 1].mrs, 1);
 }
 
 struct urxe_mr *mr_create(struct urxe_pd *pd, const struct urxe_key *desc,
@@ -108,7 +107,7 @@ struct urxe_mr *mr_create(struct urxe_pd *pd, const struct urxe_key *desc,
 	}
 	key_set(mr->key, desc);
 	mr->key->pd = pd->pd.handle;
-	atomic_store_explicit(&mr->key->windows, 0, memory_order_relaxed);
+	store_relaxed(&mr->key->windows, 0);
 	pd_get(pd);
 	if (desc->kind == URXE_MEM_PRIVATE || desc->kind == URXE_MEM_FILE)
 		bounce_private(pd->ctx);

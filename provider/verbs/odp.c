@@ -58,8 +58,8 @@ static const struct urxe_key *odp_find(struct urxe_pd *pd,
 	const struct urxe_key *k = &a->key[i];
 	uint64_t live = 0;
 
-	if (i < atomic_load_explicit(&a->key_high, memory_order_acquire))
-		live = atomic_load_explicit(&k->live, memory_order_acquire);
+	if (i < load_acquire(&a->key_high))
+		live = load_acquire(&k->live);
 	*ret = 0;
 	if (!live || URXE_KEY_CTX(sge->lkey) != pd->ctx->slot)
 		*ret = EFAULT;

@@ -58,7 +58,7 @@ int urxe_dealloc_td(struct ibv_td *ibtd)
 {
 	struct urxe_td *td = container_of(ibtd, struct urxe_td, td);
 
-	if (atomic_load_explicit(&td->refs, memory_order_acquire))
+	if (load_acquire(&td->refs))
 		return EBUSY;
 	free(td);
 	return 0;
@@ -100,8 +100,7 @@ urxe_alloc_parent_domain(struct ibv_context *ibctx,
 		p->pd_context = attr->pd_context;
 	if (attr->td) {
 		p->td = container_of(attr->td, struct urxe_td, td);
-		atomic_fetch_add_explicit(&p->td->refs, 1,
-					  memory_order_relaxed);
+		fetch_add_relaxed(&p->td->refs, 1);
 	}
 	pd_get(p->of);
 	return &p->upd.pd;
@@ -109,11 +108,10 @@ urxe_alloc_parent_domain(struct ibv_context *ibctx,
 
 int parent_dealloc(struct urxe_parent *p)
 {
-	if (atomic_load_explicit(&p->refs, memory_order_acquire))
+	if (load_acquire(&p->refs))
 		return EBUSY;
 	if (p->td)
-		atomic_fetch_sub_explicit(&p->td->refs, 1,
-					  memory_order_release);
+		fetch_sub_release(&p->td->refs, 1);
 	pd_put(p->of);
 	free(p);
 	return 0;

@@ -20,8 +20,7 @@ static struct urxe_pd_sh *pd_shared(const struct urxe_pd *pd)
 
 bool pd_exists(const struct urxe_pd *pd)
 {
-	return atomic_load_explicit(&pd_shared(pd)->live, memory_order_acquire) ==
-	       pd->live;
+	return load_acquire(&pd_shared(pd)->live) == pd->live;
 }
 
 /*
@@ -30,31 +29,28 @@ bool pd_exists(const struct urxe_pd *pd)
  */
 void pd_release(struct urxe_pd *pd)
 {
-	if (atomic_fetch_sub_explicit(&pd->users, 1, memory_order_acq_rel) ==
-		    1 && !pd->parent)
+	if (fetch_sub_acq_rel(&pd->users, 1) == 1 && !pd->parent)
 		free(pd);
 }
 
 void pd_hold(struct urxe_pd *pd)
 {
-	atomic_fetch_add_explicit(&pd->users, 1, memory_order_relaxed);
+	fetch_add_relaxed(&pd->users, 1);
 }
 
 void pd_get(struct urxe_pd *pd)
 {
 	pd_hold(pd);
-	atomic_fetch_add_explicit(&pd_shared(pd)->refs, 1, memory_order_relaxed);
+	fetch_add_relaxed(&pd_shared(pd)->refs, 1);
 	if (pd->parent)
-		atomic_fetch_add_explicit(&pd->parent->refs, 1,
-					  memory_order_relaxed);
+		fetch_add_relaxed(&pd->parent->refs, 1);
 }
 
 void pd_put(struct urxe_pd *pd)
 {
-	atomic_fetch_sub_explicit(&pd_shared(pd)->refs, 1, memory_order_release);
+	fetch_sub_release(&pd_shared(pd)->refs, 1);
 	if (pd->parent)
-		atomic_fetch_sub_explicit(&pd->parent->refs, 1,
-					  memory_order_release);
+		fetch_sub_release(&pd->parent->refs, 1);
 	pd_release(pd);
 }
 
@@ -64,12 +60,9 @@ static int pd_take_handle(struct urxe_arena *a, uint32_t *live)
 	uint32_t i, count;
 
 	for (i = 0; i < URXE_MAX_PD; i++) {
-		count = atomic_load_explicit(&a->pd[i].live,
-					     memory_order_relaxed);
-		if (count & 1 || !atomic_compare_exchange_strong_explicit(
-					 &a->pd[i].live, &count, count + 1,
-					 memory_order_acq_rel,
-					 memory_order_relaxed))
+		count = load_relaxed(&a->pd[i].live);
+		if (count & 1 ||
+		    !cas_acq_rel(&a->pd[i].live, &count, count + 1))
 			continue;
 		*live = count + 1;
 		return (int)i;
@@ -104,8 +97,7 @@ struct ibv_pd *urxe_alloc_pd(struct ibv_context *ibctx)
 	ret = pd_take_handle(ctx->arena, &live);
 	if (ret < 0)
 		goto err_put;
-	atomic_store_explicit(&ctx->arena->pd[ret].refs, 0,
-			      memory_order_relaxed);
+	store_relaxed(&ctx->arena->pd[ret].refs, 0);
 	return pd_new_handle(pd, ctx, ret, live);
 
 err_put:
@@ -124,13 +116,11 @@ int urxe_dealloc_pd(struct ibv_pd *ibpd)
 		return parent_dealloc(pd->parent);
 	if (!pd_exists(pd))
 		return ENOENT;
-	if (atomic_load_explicit(&pd_shared(pd)->refs, memory_order_acquire)) {
+	if (load_acquire(&pd_shared(pd)->refs)) {
 		urxe_why("ibv_dealloc_pd: MRs, QPs or others still use it");
 		return EBUSY;
 	}
-	if (!atomic_compare_exchange_strong_explicit(
-		    &pd_shared(pd)->live, &live, live + 1, memory_order_acq_rel,
-		    memory_order_relaxed))
+	if (!cas_acq_rel(&pd_shared(pd)->live, &live, live + 1))
 		return ENOENT;
 	fabric_obj_put(pd->ctx->fabric, pd->ctx->slot, URXE_OBJ_PD);
 	pd_release(pd);
@@ -144,8 +134,7 @@ struct ibv_pd *urxe_import_pd(struct ibv_context *ibctx, uint32_t handle)
 	uint32_t live = 0;
 
 	if (handle && handle < URXE_MAX_PD)
-		live = atomic_load_explicit(&ctx->arena->pd[handle].live,
-					    memory_order_acquire);
+		live = load_acquire(&ctx->arena->pd[handle].live);
 	if (!(live & 1))
 		return urxe_fail(-ENOENT, "ibv_import_pd: no such handle");
 	pd = calloc(1, sizeof(*pd));

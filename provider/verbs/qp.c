@@ -170,8 +170,7 @@ struct ibv_qp *vqp_create(struct ibv_context *ibctx,
 	vqp->v.qp.recv_cq = vqp->init.recv_cq;
 	vqp->v.qp.srq = vqp->init.srq;
 	if (vqp->xrcd)
-		atomic_fetch_add_explicit(&vqp->xrcd->refs, 1,
-					  memory_order_relaxed);
+		fetch_add_relaxed(&vqp->xrcd->refs, 1);
 	if (vqp->pd)
 		pd_get(vqp->pd);
 	a->cap = vqp->init.cap;
@@ -206,7 +205,7 @@ int urxe_destroy_qp(struct ibv_qp *ibqp)
 	int saved = errno;
 	bool last;
 
-	if (atomic_load_explicit(&vqp->mcast_groups, memory_order_relaxed))
+	if (load_relaxed(&vqp->mcast_groups))
 		return EBUSY; /* man ibv_destroy_qp */
 	if (vqp->opened) {
 		xrc_close_qp(vqp);
@@ -216,7 +215,7 @@ int urxe_destroy_qp(struct ibv_qp *ibqp)
 	counters_flush(qp);
 	last = xrc_put_handle(vqp);
 	if (last) {
-		atomic_store_explicit(&qp->sh->conn, 0, memory_order_seq_cst);
+		store_seq_cst(&qp->sh->conn, 0);
 		qp_forget(qp);
 	} else {
 		quiesce(qp->ctx); /* no more events for this handle */
@@ -224,8 +223,7 @@ int urxe_destroy_qp(struct ibv_qp *ibqp)
 	urxe_unlock(&qp->lock);
 	qp_unlink(qp);
 	if (vqp->xrcd)
-		atomic_fetch_sub_explicit(&vqp->xrcd->refs, 1,
-					  memory_order_relaxed);
+		fetch_sub_relaxed(&vqp->xrcd->refs, 1);
 	event_wait_qp(ibqp);
 	pthread_mutex_destroy(&ibqp->mutex);
 	pthread_cond_destroy(&ibqp->cond);
@@ -253,8 +251,7 @@ int urxe_query_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask,
 	attr->sq_psn = qp->psn;
 	if (attr->qp_state == IBV_QPS_RTR || attr->qp_state == IBV_QPS_RTS ||
 	    attr->qp_state == IBV_QPS_SQD)
-		attr->rq_psn = atomic_load_explicit(&qp->sh->epsn,
-						    memory_order_relaxed);
+		attr->rq_psn = load_relaxed(&qp->sh->epsn);
 	if (vqp->opened)
 		xrc_query_qp(vqp, attr);
 	attr->sq_draining = attr->qp_state == IBV_QPS_SQD &&

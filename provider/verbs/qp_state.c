@@ -182,13 +182,11 @@ static void qp_apply(struct urxe_qp *qp, const struct ibv_qp_attr *a, int mask)
 #undef TAKE
 	if (mask & IBV_QP_SQ_PSN) {
 		qp->psn = a->sq_psn & URXE_PSN_MASK;
-		atomic_store_explicit(&sh->sq_psn, qp->psn,
-				      memory_order_relaxed);
+		store_relaxed(&sh->sq_psn, qp->psn);
 	}
 	if (mask & IBV_QP_RQ_PSN) {
 		own->rq_psn = a->rq_psn & URXE_PSN_MASK;
-		atomic_store_explicit(&sh->epsn, own->rq_psn,
-				      memory_order_relaxed);
+		store_relaxed(&sh->epsn, own->rq_psn);
 	}
 	if (mask & IBV_QP_PATH_MTU)
 		qp->mtu_shift = a->path_mtu + 7;
@@ -196,7 +194,7 @@ static void qp_apply(struct urxe_qp *qp, const struct ibv_qp_attr *a, int mask)
 		qp->mtu_shift = IBV_MTU_4096 + 7;
 	if (mask & IBV_QP_QKEY) {
 		own->qkey = a->qkey;
-		atomic_store_explicit(&sh->qkey, a->qkey, memory_order_relaxed);
+		store_relaxed(&sh->qkey, a->qkey);
 	}
 	/* no more than that: an opened QP's attributes are in other hands */
 	if (mask & IBV_QP_MIN_RNR_TIMER)
@@ -206,8 +204,7 @@ static void qp_apply(struct urxe_qp *qp, const struct ibv_qp_attr *a, int mask)
 	if (mask & IBV_QP_PATH_MTU)
 		sh->path_mtu = a->path_mtu;
 	if (mask & IBV_QP_ACCESS_FLAGS)
-		atomic_store_explicit(&sh->access, a->qp_access_flags,
-				      memory_order_relaxed);
+		store_relaxed(&sh->access, a->qp_access_flags);
 }
 
 /* From `from`, unless a peer's NAK came first. */
@@ -217,22 +214,18 @@ static bool qp_step(struct urxe_qp *qp, uint64_t from, enum ibv_qp_state to,
 	uint32_t dest = mask & IBV_QP_DEST_QPN ? qp->attr.dest_qp_num :
 						 URXE_CONN_DEST(from);
 
-	return atomic_compare_exchange_strong_explicit(
-		&qp->sh->conn, &from, URXE_CONN(qp->qpn, dest, to),
-		memory_order_seq_cst, memory_order_relaxed);
+	return cas_seq_cst(&qp->sh->conn, &from, URXE_CONN(qp->qpn, dest, to));
 }
 
 static void qp_reset(struct urxe_qp *qp)
 {
-	atomic_store_explicit(&qp->sh->conn,
-			      URXE_CONN(qp->qpn, 0, IBV_QPS_RESET),
-			      memory_order_seq_cst);
+	store_seq_cst(&qp->sh->conn, URXE_CONN(qp->qpn, 0, IBV_QPS_RESET));
 	qp_forget(qp);
 	memset(&qp->attr, 0, sizeof(qp->attr));
 	qp->sh->min_rnr_timer = 0;
 	qp->sh->max_dest_rd_atomic = 0;
 	qp->sh->path_mtu = 0;
-	atomic_store_explicit(&qp->sh->access, 0, memory_order_relaxed);
+	store_relaxed(&qp->sh->access, 0);
 	qp->psn = 0;
 	qp->sqd_notify = false;
 }
@@ -258,8 +251,7 @@ static bool qp_is_exposed(const struct urxe_qp *qp)
 /* qp->lock is held. */
 static int qp_modify(struct urxe_qp *qp, const struct ibv_qp_attr *a, int mask)
 {
-	uint64_t word = atomic_load_explicit(&qp->sh->conn,
-					     memory_order_seq_cst);
+	uint64_t word = load_seq_cst(&qp->sh->conn);
 	enum ibv_qp_state from = URXE_CONN_STATE(word), to = from;
 	int ret;
 

@@ -92,8 +92,7 @@ struct ibv_srq *urxe_create_srq_ex(struct ibv_context *ibctx,
 	srq_fill_ibv(vsrq, a);
 	pd_get(to_upd(a->pd));
 	if (vsrq->xrcd)
-		atomic_fetch_add_explicit(&vsrq->xrcd->refs, 1,
-					  memory_order_relaxed);
+		fetch_add_relaxed(&vsrq->xrcd->refs, 1);
 	errno = saved;
 	return &vsrq->v.srq;
 }
@@ -123,8 +122,7 @@ int urxe_destroy_srq(struct ibv_srq *ibsrq)
 	event_wait_srq(ibsrq);
 	srq_close(&vsrq->srq);
 	if (vsrq->xrcd)
-		atomic_fetch_sub_explicit(&vsrq->xrcd->refs, 1,
-					  memory_order_relaxed);
+		fetch_sub_relaxed(&vsrq->xrcd->refs, 1);
 	pd_put(to_upd(ibsrq->pd));
 	pthread_mutex_destroy(&ibsrq->mutex);
 	pthread_cond_destroy(&ibsrq->cond);
@@ -152,8 +150,7 @@ int urxe_modify_srq(struct ibv_srq *ibsrq, struct ibv_srq_attr *attr, int mask)
 	if (!ret && mask & IBV_SRQ_MAX_WR)
 		ret = rq_resize(srq->ctx, &srq->rq, max_wr);
 	if (!ret && mask & IBV_SRQ_LIMIT)
-		atomic_store_explicit(&srq->sh->limit, attr->srq_limit,
-				      memory_order_release);
+		store_release(&srq->sh->limit, attr->srq_limit);
 	urxe_unlock(&srq->rq.lock);
 	return ret;
 }
@@ -164,8 +161,7 @@ int urxe_query_srq(struct ibv_srq *ibsrq, struct ibv_srq_attr *attr)
 
 	attr->max_wr = srq->rq.max_wr;
 	attr->max_sge = srq->rq.max_sge;
-	attr->srq_limit = atomic_load_explicit(&srq->sh->limit,
-					       memory_order_acquire);
+	attr->srq_limit = load_acquire(&srq->sh->limit);
 	return 0;
 }
 

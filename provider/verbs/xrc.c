@@ -23,8 +23,7 @@ static int xrcd_find(struct urxe_dev *dev, const struct stat *st)
 	int i;
 
 	for (i = 0; i < URXE_MAX_XRCD; i++)
-		if (atomic_load_explicit(&dev->xrcd[i].used,
-					 memory_order_relaxed) &&
+		if (load_relaxed(&dev->xrcd[i].used) &&
 		    dev->xrcd[i].ino == st->st_ino &&
 		    dev->xrcd[i].dev == st->st_dev)
 			return i;
@@ -38,12 +37,12 @@ static int xrcd_new(struct urxe_dev *dev, const struct stat *st)
 
 	for (i = 0; i < URXE_MAX_XRCD; i++) {
 		x = &dev->xrcd[i];
-		if (atomic_load_explicit(&x->used, memory_order_relaxed))
+		if (load_relaxed(&x->used))
 			continue;
 		memset(x->ctx, 0, sizeof(x->ctx));
 		x->ino = st ? st->st_ino : 0;
 		x->dev = st ? st->st_dev : 0;
-		atomic_store_explicit(&x->used, 1, memory_order_relaxed);
+		store_relaxed(&x->used, 1);
 		return i;
 	}
 	return -ENOMEM;
@@ -121,7 +120,7 @@ int urxe_close_xrcd(struct ibv_xrcd *ibxrcd)
 	struct urxe_xrcd_slot *x = &ctx->fabric->dev->xrcd[xrcd->index];
 	unsigned int i;
 
-	if (atomic_load_explicit(&xrcd->refs, memory_order_acquire))
+	if (load_acquire(&xrcd->refs))
 		return EBUSY;
 	fabric_lock(ctx->fabric);
 	if (!--to_vctx(ibxrcd->context)->xrcd_opens[xrcd->index])
@@ -129,7 +128,7 @@ int urxe_close_xrcd(struct ibv_xrcd *ibxrcd)
 	for (i = 0; i < URXE_MAX_CTX / 64 && !x->ctx[i]; i++)
 		;
 	if (i == URXE_MAX_CTX / 64)
-		atomic_store_explicit(&x->used, 0, memory_order_relaxed);
+		store_relaxed(&x->used, 0);
 	fabric_unlock(ctx->fabric);
 	fabric_obj_put(ctx->fabric, ctx->slot, URXE_OBJ_XRCD);
 	free(xrcd);
@@ -144,14 +143,12 @@ int urxe_close_xrcd(struct ibv_xrcd *ibxrcd)
 /* One handle more, of a QP that has any. */
 static bool xrc_get_handle(struct urxe_qp_sh *sh)
 {
-	uint32_t n = atomic_load_explicit(&sh->handles, memory_order_relaxed);
+	uint32_t n = load_relaxed(&sh->handles);
 
 	do {
 		if (!n)
 			return false;
-	} while (!atomic_compare_exchange_weak_explicit(&sh->handles, &n, n + 1,
-							memory_order_acq_rel,
-							memory_order_relaxed));
+	} while (!cas_acq_rel(&sh->handles, &n, n + 1));
 	return true;
 }
 
@@ -160,8 +157,7 @@ bool xrc_put_handle(struct urxe_vqp *vqp)
 	struct urxe_qp_sh *sh = vqp->qp.sh;
 
 	if (vqp->qp.type != IBV_QPT_XRC_RECV ||
-	    atomic_fetch_sub_explicit(&sh->handles, 1,
-				      memory_order_acq_rel) == 1)
+	    fetch_sub_acq_rel(&sh->handles, 1) == 1)
 		return true;
 	if (!vqp->opened) /* nobody is left to be told */
 		sh->async_fifo = 0;
@@ -181,10 +177,8 @@ static int xrc_find_target(struct urxe_context *ctx, uint32_t qpn,
 	if (!*p)
 		return -EINVAL;
 	*sh = &(*p)->arena->qp[qpn_index(qpn)];
-	if ((*sh)->type == IBV_QPT_XRC_RECV &&
-	    (*sh)->xrcd == xrcd->index + 1 &&
-	    URXE_CONN_QPN(atomic_load_explicit(&(*sh)->conn,
-					       memory_order_acquire)) == qpn &&
+	if ((*sh)->type == IBV_QPT_XRC_RECV && (*sh)->xrcd == xrcd->index + 1 &&
+	    URXE_CONN_QPN(load_acquire(&(*sh)->conn)) == qpn &&
 	    xrc_get_handle(*sh))
 		return 0;
 	peer_put(*p);
@@ -223,7 +217,7 @@ struct ibv_qp *urxe_open_qp(struct ibv_context *ibctx,
 		      attr->comp_mask & IBV_QP_OPEN_ATTR_CONTEXT ?
 			      attr->qp_context : NULL,
 		      attr->qp_num);
-	atomic_fetch_add_explicit(&vqp->xrcd->refs, 1, memory_order_relaxed);
+	fetch_add_relaxed(&vqp->xrcd->refs, 1);
 	return &vqp->v.qp;
 }
 
@@ -231,10 +225,8 @@ void xrc_query_qp(const struct urxe_vqp *vqp, struct ibv_qp_attr *attr)
 {
 	const struct urxe_qp_sh *sh = vqp->qp.sh;
 
-	attr->dest_qp_num = URXE_CONN_DEST(
-		atomic_load_explicit(&sh->conn, memory_order_relaxed));
-	attr->qp_access_flags = atomic_load_explicit(&sh->access,
-						     memory_order_relaxed);
+	attr->dest_qp_num = URXE_CONN_DEST(load_relaxed(&sh->conn));
+	attr->qp_access_flags = load_relaxed(&sh->access);
 	attr->path_mtu = sh->path_mtu;
 	attr->min_rnr_timer = sh->min_rnr_timer;
 	attr->max_dest_rd_atomic = sh->max_dest_rd_atomic;
@@ -247,7 +239,7 @@ static void xrc_end_target(struct urxe_vqp *vqp)
 	struct urxe_peer *p = vqp->opened;
 	struct urxe_fabric *f = p->fabric;
 
-	atomic_store_explicit(&vqp->qp.sh->conn, 0, memory_order_seq_cst);
+	store_seq_cst(&vqp->qp.sh->conn, 0);
 	quiesce_guards(f);
 	/* with its creator's context it ended anyway */
 	if (!fabric_context_alive(f, p->slot, p->gen))
@@ -260,7 +252,7 @@ void xrc_close_qp(struct urxe_vqp *vqp)
 {
 	if (xrc_put_handle(vqp))
 		xrc_end_target(vqp);
-	atomic_fetch_sub_explicit(&vqp->xrcd->refs, 1, memory_order_relaxed);
+	fetch_sub_relaxed(&vqp->xrcd->refs, 1);
 	peer_put(vqp->opened);
 	pthread_mutex_destroy(&vqp->v.qp.mutex);
 	pthread_cond_destroy(&vqp->v.qp.cond);

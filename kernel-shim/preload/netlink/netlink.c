@@ -37,7 +37,7 @@ bool netlink_maybe(int fd)
 
 	if (fd < 0 || fd >= MAX_FD)
 		return false;
-	word = atomic_load_explicit(&stand_in[fd / 64], memory_order_relaxed);
+	word = load_relaxed(&stand_in[fd / 64]);
 	return word >> (fd % 64) & 1;
 }
 

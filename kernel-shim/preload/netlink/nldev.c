@@ -99,8 +99,7 @@ static int port_get(struct nl_request *r)
 	m = nl_reply_new(r, RDMA_NLDEV_CMD_PORT_GET);
 	if (!m)
 		return -ENOMEM;
-	up = atomic_load_explicit(&dev->port_state, memory_order_acquire) ==
-	     URXE_PORT_ACTIVE;
+	up = load_acquire(&dev->port_state) == URXE_PORT_ACTIVE;
 	bad = nldev_put_name(m);
 	bad |= nla_put_u32(m, RDMA_NLDEV_ATTR_PORT_INDEX, 1);
 	bad |= nla_put_u8(m, RDMA_NLDEV_ATTR_PORT_STATE,

@@ -281,12 +281,9 @@ static uint64_t res_count(struct urxe_fabric *f, const struct res_kind *kind)
 		return n;
 	}
 	if (kind->size)
-		return atomic_load_explicit(&dev->used[kind->obj],
-					    memory_order_relaxed);
+		return load_relaxed(&dev->used[kind->obj]);
 	for (i = 0; i < URXE_MAX_CTX; i++)
-		n += atomic_load_explicit(&dev->ctx[i].state,
-					  memory_order_relaxed) ==
-		     URXE_CTX_LIVE;
+		n += load_relaxed(&dev->ctx[i].state) == URXE_CTX_LIVE;
 	return n;
 }
 

@@ -14,26 +14,25 @@
 #define MAX_RUNS 100 /* of QPNs shown per SRQ: an entry fits in a message */
 
 /* A member of an entry, some of which are atomic. */
-#define LOAD(member) atomic_load_explicit(&(member), memory_order_relaxed)
+#define LOAD(member) load_relaxed(&(member))
 
 #define ATTR(form_, id_) .form = RES_##form_, .id = RDMA_NLDEV_ATTR_##id_
-#define IN(type, member) \
+#define IN(type, member)                         \
 	.offset = offsetof(struct type, member), \
 	.size = sizeof(((struct type *)0)->member)
 #define OWN(member) .own = true, IN(res_obj, member)
 #define DETAIL(type, name_) \
 	.form = RES_##type, .id = RDMA_NLDEV_ATTR_DRIVER_##type, .name = name_
-#define DETAIL_TEXT(name_, text_) \
+#define DETAIL_TEXT(name_, text_)                                             \
 	.form = RES_TEXT, .id = RDMA_NLDEV_ATTR_DRIVER_STRING, .name = name_, \
 	.text = text_, .texts = sizeof(text_) / sizeof(*(text_))
 
 /* ---------------------------------------------------------------- contexts */
 
-static const struct res_attr ctx_attrs[] = {
-	{ ATTR(U32, RES_CTXN), OWN(number) },
-	{ ATTR(OWNER, RES_PID), OWN(pid) },
-	{ 0 }
-};
+static const struct res_attr ctx_attrs[] = { { ATTR(U32, RES_CTXN),
+					       OWN(number) },
+					     { ATTR(OWNER, RES_PID), OWN(pid) },
+					     { 0 } };
 
 /* ---------------------------------------------------------------- PDs */
 
@@ -123,8 +122,7 @@ static const struct res_attr qp_details[] = {
 /* The number of the QP in slot i of the directory, if it is the context's. */
 static uint32_t qp_number(const struct res_ctx *c, uint32_t i)
 {
-	const uint32_t qpn = URXE_CONN_QPN(atomic_load_explicit(
-		&c->f->dev->qp[i], memory_order_acquire));
+	const uint32_t qpn = URXE_CONN_QPN(load_acquire(&c->f->dev->qp[i]));
 	uint32_t slot, gen;
 
 	return qpn_index(qpn) == i &&
@@ -136,8 +134,7 @@ static uint32_t qp_number(const struct res_ctx *c, uint32_t i)
 
 static void qp_find(const struct res_ctx *c, uint64_t *map)
 {
-	const uint32_t high = atomic_load_explicit(&c->f->dev->qp_high,
-						   memory_order_acquire);
+	const uint32_t high = load_acquire(&c->f->dev->qp_high);
 	uint32_t i;
 
 	for (i = 0; i < high && i < URXE_MAX_QP; i++)

@@ -72,10 +72,9 @@ bool res_ctx_open(struct urxe_fabric *f, uint32_t slot, struct res_ctx *c)
 	char name[32];
 
 	*c = (struct res_ctx){ .f = f, .slot = slot };
-	if (atomic_load_explicit(&s->state, memory_order_acquire) !=
-	    URXE_CTX_LIVE)
+	if (load_acquire(&s->state) != URXE_CTX_LIVE)
 		return false;
-	c->gen = atomic_load_explicit(&s->gen, memory_order_relaxed);
+	c->gen = load_relaxed(&s->gen);
 	snprintf(name, sizeof(name), "ctx/%u.%u", slot, c->gen);
 	c->fd = openat(f->dirfd, name, O_RDONLY | O_CLOEXEC);
 	if (c->fd < 0)
@@ -120,8 +119,7 @@ void res_each(const struct res_ctx *c, const struct res_kind *kind, res_fn *fn,
 	alignas(64) char table[AT_ONCE];
 	uint32_t i, k;
 
-	if (!atomic_load_explicit(used, memory_order_relaxed) ||
-	    !find_used(c, kind, map))
+	if (!load_relaxed(used) || !find_used(c, kind, map))
 		return;
 	for (i = 0; i < kind->max; i += n) {
 		if (!(map[i / 64] >> i % 64 << (64 - n)))

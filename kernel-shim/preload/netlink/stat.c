@@ -49,8 +49,7 @@ static int put_counter(struct nl_msg *m, const struct urxe_dev *dev,
 	if (values)
 		bad |= nla_put_u64(
 			m, RDMA_NLDEV_ATTR_STAT_HWCOUNTER_ENTRY_VALUE,
-			atomic_load_explicit(&dev->counter[counters[i].counter],
-					     memory_order_relaxed));
+			load_relaxed(&dev->counter[counters[i].counter]));
 	else
 		bad |= nla_put_u32(m, RDMA_NLDEV_ATTR_STAT_HWCOUNTER_INDEX, i);
 	nla_nest_end(m, entry);

@@ -72,16 +72,13 @@ static void write_net(struct urxe_fabric *f, int dirfd)
 
 static void stamp_text(const struct urxe_dev *dev, char text[32])
 {
-	snprintf(text, 32, "%u %u\n",
-		 atomic_load_explicit(&dev->gid_gen, memory_order_acquire),
-		 atomic_load_explicit(&dev->port_state, memory_order_acquire));
+	snprintf(text, 32, "%u %u\n", load_acquire(&dev->gid_gen),
+		 load_acquire(&dev->port_state));
 }
 
 void tree_write_gids(struct urxe_fabric *f, int dirfd)
 {
-	bool up = atomic_load_explicit(&f->dev->port_state,
-				       memory_order_acquire) ==
-		  URXE_PORT_ACTIVE;
+	bool up = load_acquire(&f->dev->port_state) == URXE_PORT_ACTIVE;
 	char stamp[32];
 	unsigned int i;
 
@@ -117,17 +114,16 @@ void tree_refresh(struct urxe_fabric *f)
 	char stamp[32];
 	uint64_t now;
 
-	now = atomic_load_explicit(&f->dev->gid_gen, memory_order_acquire);
-	now = now << 32 | atomic_load_explicit(&f->dev->port_state,
-					       memory_order_acquire);
-	if (atomic_load_explicit(&seen, memory_order_relaxed) == now)
+	now = load_acquire(&f->dev->gid_gen);
+	now = now << 32 | load_acquire(&f->dev->port_state);
+	if (load_relaxed(&seen) == now)
 		return;
 	fabric_lock(f);
 	stamp_text(f->dev, stamp);
 	if (!stamp_is(f->dirfd, stamp))
 		tree_write_gids(f, f->dirfd);
 	fabric_unlock(f);
-	atomic_store_explicit(&seen, now, memory_order_relaxed);
+	store_relaxed(&seen, now);
 }
 
 /* ---------------------------------------------------------------- counters */
@@ -201,9 +197,8 @@ void tree_refresh_counter(struct urxe_fabric *f, const char *path)
 	if (i == COUNTERS || counters[i].counter < 0)
 		return;
 	n = snprintf(text, sizeof(text), "%llu\n",
-		     (unsigned long long)atomic_load_explicit(
-			     &f->dev->counter[counters[i].counter],
-			     memory_order_relaxed));
+		     (unsigned long long)load_relaxed(
+			     &f->dev->counter[counters[i].counter]));
 	snprintf(file, sizeof(file), TREE_PORT "%s", counters[i].name);
 	fd = openat(f->dirfd, file, O_WRONLY | O_CLOEXEC);
 	if (fd < 0)

@@ -16,7 +16,7 @@ static _Atomic uint32_t hint[HINTS];
 
 static int get_table(struct urxe_fabric *f, struct cm_table **out)
 {
-	struct cm_table *t = atomic_load_explicit(&table, memory_order_acquire);
+	struct cm_table *t = load_acquire(&table);
 	struct cm_table *none = NULL;
 	int ret;
 
@@ -25,9 +25,7 @@ static int get_table(struct urxe_fabric *f, struct cm_table **out)
 		if (ret)
 			return ret;
 		/* a thread that loses this race wastes its mapping */
-		if (!atomic_compare_exchange_strong_explicit(
-			    &table, &none, t, memory_order_acq_rel,
-			    memory_order_acquire))
+		if (!cas_acq_rel(&table, &none, t))
 			t = none;
 	}
 	*out = t;
@@ -49,7 +47,7 @@ int ucma_open(int flags)
 	ret = ucma_begin(&cm);
 	if (ret)
 		return ret;
-	atomic_store_explicit(&ucma_used, 1, memory_order_relaxed);
+	store_relaxed(&ucma_used, 1);
 	cm_lock(&cm);
 	fd = cm_chan_open(&cm);
 	cm_unlock(&cm);
@@ -65,7 +63,7 @@ int ucma_open(int flags)
 uint64_t ucma_tick(void)
 {
 	static _Atomic uint32_t next;
-	uint32_t at = atomic_load_explicit(&next, memory_order_relaxed);
+	uint32_t at = load_relaxed(&next);
 	uint64_t sleep;
 	struct cm cm;
 
@@ -74,7 +72,7 @@ uint64_t ucma_tick(void)
 	cm_lock(&cm);
 	sleep = cm_tick(&cm, getpid(), &at);
 	cm_unlock(&cm);
-	atomic_store_explicit(&next, at, memory_order_relaxed);
+	store_relaxed(&next, at);
 	return sleep;
 }
 
@@ -86,11 +84,9 @@ struct cm_chan *ucma_chan(struct ucma *u, int fd)
 
 	if (fstat(fd, &st) || st.st_mode != CM_FIFO_MODE)
 		return NULL;
-	c = cm_chan_find(&u->cm, st.st_ino,
-			 atomic_load_explicit(h, memory_order_relaxed));
+	c = cm_chan_find(&u->cm, st.st_ino, load_relaxed(h));
 	if (c)
-		atomic_store_explicit(h, cm_chan_ref(&u->cm, c),
-				      memory_order_relaxed);
+		store_relaxed(h, cm_chan_ref(&u->cm, c));
 	return c;
 }
 

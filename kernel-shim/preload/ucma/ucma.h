@@ -3,9 +3,10 @@
 #ifndef URXE_SHIM_UCMA_H
 #define URXE_SHIM_UCMA_H
 
-#include <stdatomic.h>
 #include <stdbool.h>
 #include <sys/types.h>
+
+#include "base/atomic.h"
 
 /* A channel was opened in this process: writes may be commands. */
 extern _Atomic int ucma_used;

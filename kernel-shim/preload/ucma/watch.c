@@ -35,23 +35,19 @@ static void *watch_main(void *arg)
 
 	shim_inside++;
 	for (;;) {
-		seen = atomic_load_explicit(&wanted, memory_order_seq_cst);
+		seen = load_seq_cst(&wanted);
 		watch_sleep(sleep);
 		sleep = ucma_tick();
 		if (sleep)
 			continue;
 		pid = self;
-		atomic_compare_exchange_strong_explicit(&watcher, &pid, 0,
-							memory_order_seq_cst,
-							memory_order_seq_cst);
+		cas_seq_cst(&watcher, &pid, 0);
 		/* whoever still saw this thread counts on it */
-		if (seen == atomic_load_explicit(&wanted, memory_order_seq_cst))
+		if (seen == load_seq_cst(&wanted))
 			return arg;
 		sleep = FIRST_NS;
 		none = 0;
-		if (!atomic_compare_exchange_strong_explicit(
-			    &watcher, &none, self, memory_order_seq_cst,
-			    memory_order_seq_cst))
+		if (!cas_seq_cst(&watcher, &none, self))
 			return arg;
 	}
 }
@@ -61,23 +57,21 @@ void ucma_watch(void)
 	const int self = getpid();
 	int pid;
 
-	atomic_fetch_add_explicit(&wanted, 1, memory_order_seq_cst);
-	pid = atomic_load_explicit(&watcher, memory_order_seq_cst);
+	fetch_add_seq_cst(&wanted, 1);
+	pid = load_seq_cst(&watcher);
 	if (pid == self)
 		return;
-	if (!atomic_compare_exchange_strong_explicit(&watcher, &pid, self,
-						     memory_order_seq_cst,
-						     memory_order_seq_cst))
+	if (!cas_seq_cst(&watcher, &pid, self))
 		return;
 	if (thread_start(NULL, watch_main, NULL)) {
-		atomic_store_explicit(&failed, false, memory_order_relaxed);
+		store_relaxed(&failed, false);
 		return;
 	}
-	atomic_store_explicit(&failed, true, memory_order_relaxed);
-	atomic_store_explicit(&watcher, 0, memory_order_seq_cst);
+	store_relaxed(&failed, true);
+	store_seq_cst(&watcher, 0);
 }
 
 bool ucma_unwatched(void)
 {
-	return atomic_load_explicit(&failed, memory_order_relaxed);
+	return load_relaxed(&failed);
 }

@@ -14,7 +14,7 @@ WRAP(ssize_t, write, (int fd, const void *buf, size_t len))
 {
 	ssize_t ret;
 
-	if (atomic_load_explicit(&ucma_used, memory_order_relaxed) &&
+	if (load_relaxed(&ucma_used) &&
 	    len >= sizeof(struct rdma_ucm_cmd_hdr) && len <= COMMAND_MAX &&
 	    !shim_inside && ucma_write(fd, buf, len, &ret))
 		return ret;

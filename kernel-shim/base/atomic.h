@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * C11's atomic operations under names that end in their memory order, so that
+ * it stands at each access and the access fits on a line.
+ *
+ * cas_* is compare-and-swap: true if *p was *old and is new now, else *old is
+ * what it was, loaded with the same order less the release.
+ */
+#ifndef URXE_BASE_ATOMIC_H
+#define URXE_BASE_ATOMIC_H
+
+#include <stdatomic.h>
+
+#define load_relaxed(p) atomic_load_explicit(p, memory_order_relaxed)
+#define load_acquire(p) atomic_load_explicit(p, memory_order_acquire)
+#define load_seq_cst(p) atomic_load_explicit(p, memory_order_seq_cst)
+
+#define store_relaxed(p, v) atomic_store_explicit(p, v, memory_order_relaxed)
+#define store_release(p, v) atomic_store_explicit(p, v, memory_order_release)
+#define store_seq_cst(p, v) atomic_store_explicit(p, v, memory_order_seq_cst)
+
+#define ATOMIC_RMW(op, p, v, order) \
+	atomic_##op##_explicit(p, v, memory_order_##order)
+#define exchange_relaxed(p, v) ATOMIC_RMW(exchange, p, v, relaxed)
+#define exchange_acquire(p, v) ATOMIC_RMW(exchange, p, v, acquire)
+#define exchange_acq_rel(p, v) ATOMIC_RMW(exchange, p, v, acq_rel)
+#define exchange_seq_cst(p, v) ATOMIC_RMW(exchange, p, v, seq_cst)
+#define fetch_add_relaxed(p, v) ATOMIC_RMW(fetch_add, p, v, relaxed)
+#define fetch_add_release(p, v) ATOMIC_RMW(fetch_add, p, v, release)
+#define fetch_add_acq_rel(p, v) ATOMIC_RMW(fetch_add, p, v, acq_rel)
+#define fetch_add_seq_cst(p, v) ATOMIC_RMW(fetch_add, p, v, seq_cst)
+#define fetch_sub_relaxed(p, v) ATOMIC_RMW(fetch_sub, p, v, relaxed)
+#define fetch_sub_release(p, v) ATOMIC_RMW(fetch_sub, p, v, release)
+#define fetch_sub_acq_rel(p, v) ATOMIC_RMW(fetch_sub, p, v, acq_rel)
+
+#define ATOMIC_CAS(p, old, new, success, failure) \
+	atomic_compare_exchange_strong_explicit(p, old, new, \
+						memory_order_##success, \
+						memory_order_##failure)
+#define cas_relaxed(p, old, new) ATOMIC_CAS(p, old, new, relaxed, relaxed)
+#define cas_acquire(p, old, new) ATOMIC_CAS(p, old, new, acquire, acquire)
+#define cas_release(p, old, new) ATOMIC_CAS(p, old, new, release, relaxed)
+#define cas_acq_rel(p, old, new) ATOMIC_CAS(p, old, new, acq_rel, acquire)
+#define cas_seq_cst(p, old, new) ATOMIC_CAS(p, old, new, seq_cst, seq_cst)
+
+#endif
