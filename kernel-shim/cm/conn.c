@@ -36,7 +36,7 @@ static uint32_t new_psn(void)
 
 	if (getrandom(&psn, sizeof(psn), GRND_NONBLOCK) != sizeof(psn))
 		psn = (uint32_t)clock_now();
-	return psn & 0xffffff;
+	return psn & URXE_PSN_MASK;
 }
 
 static void request_send(struct cm *cm, struct cm_id *client);
@@ -277,7 +277,7 @@ int cm_connect(struct cm *cm, struct cm_id *id,
 	id->cma = CMA_CONNECT;
 	id->flags |= CM_F_CM | (p->srq ? CM_F_SRQ : 0);
 	id->cm = id_is_ud(id) ? CM_SIDR_SENT : CM_REQ_SENT;
-	id->qpn = p->qp_num & 0xffffff;
+	id->qpn = p->qp_num & URXE_QPN_MASK;
 	id->psn = new_psn();
 	id->responder_resources = p->responder_resources;
 	id->initiator_depth = p->initiator_depth;
@@ -309,7 +309,7 @@ static int reply_send(struct cm *cm, struct cm_id *id,
 	    !client)
 		return -EINVAL;
 	id->cm = CM_REP_SENT;
-	id->qpn = p->qp_num & 0xffffff;
+	id->qpn = p->qp_num & URXE_QPN_MASK;
 	id->responder_resources = p->responder_resources;
 	id->initiator_depth = p->initiator_depth;
 	client->cm = CM_REP_RCVD;

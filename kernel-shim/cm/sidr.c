@@ -59,7 +59,7 @@ int cm_send_sidr_reply(struct cm *cm, struct cm_id *id,
 	    cm_set_qkey(id, p->qkey))
 		return -EINVAL;
 	id->cm = CM_IDLE;
-	id->qpn = p->qp_num & 0xffffff;
+	id->qpn = p->qp_num & URXE_QPN_MASK;
 	cm_unlink(cm, id);
 	if (client && client->cm == CM_SIDR_SENT)
 		sidr_reply_received(cm, client, id, p);

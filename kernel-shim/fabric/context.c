@@ -108,7 +108,7 @@ static void context_close_qps(struct urxe_fabric *f, uint32_t slot,
 	for (i = 0; i < URXE_MAX_QP; i++) {
 		uint64_t e = load_acquire(&f->dev->qp[i]);
 
-		if (!e || !qpn_lookup(f->dev, e & 0xffffff, &s, &g) ||
+		if (!e || !qpn_lookup(f->dev, e & URXE_QPN_MASK, &s, &g) ||
 		    s != slot || g != gen)
 			continue;
 		if (!a && arena_map_peer(f, slot, gen, &a, &fd))

@@ -45,7 +45,7 @@ bool qpn_lookup(const struct urxe_dev *dev, uint32_t qpn, uint32_t *slot,
 {
 	uint64_t e = load_acquire(&dev->qp[qpn_index(qpn)]);
 
-	if ((e & 0xffffff) != qpn || !e)
+	if ((e & URXE_QPN_MASK) != qpn || !e)
 		return false;
 	*slot = e >> 24 & (URXE_MAX_CTX - 1);
 	*gen = (uint32_t)(e >> 33);

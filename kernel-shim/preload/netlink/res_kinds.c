@@ -10,7 +10,6 @@
 #include "fabric/bitmap.h"
 #include "res.h"
 
-#define PSN_MASK 0xffffff
 #define MAX_RUNS 100 /* of QPNs shown per SRQ: an entry fits in a message */
 
 /* A member of an entry, some of which are atomic. */
@@ -190,8 +189,8 @@ static void qp_fill(struct res_obj *o)
 	    URXE_CONN_STATE(conn) >= IBV_QPS_RTS)
 		psn = qp_next_psn(o, dest);
 	o->value[QP_RQPN] = connected ? dest : RES_NONE;
-	o->value[QP_RQ_PSN] = connected ? LOAD(sh->epsn) & PSN_MASK : RES_NONE;
-	o->value[QP_SQ_PSN] = psn & PSN_MASK;
+	o->value[QP_RQ_PSN] = connected ? LOAD(sh->epsn) & URXE_PSN_MASK : RES_NONE;
+	o->value[QP_SQ_PSN] = psn & URXE_PSN_MASK;
 	o->value[QP_MIG_STATE] =
 		sh->type == IBV_QPT_UD ? RES_NONE : IBV_MIG_MIGRATED;
 	o->value[QP_STATE] = URXE_CONN_STATE(conn);

@@ -5,7 +5,6 @@
  */
 #include "command.h"
 
-#define MCAST_QPN 0xffffff
 
 /* An IPv4 group mapped as any IPv4 address, an IPv6 one as it is. */
 static int group_gid(const union cm_addr *a, uint8_t gid[16])
@@ -31,7 +30,7 @@ static void mcast_report(struct ucma *u, struct cm_id *id, struct cm_mc *mc,
 	e->mc = cm_mc_ref(&u->cm, mc);
 	e->resp.uid = mc->uid;
 	e->resp.id = e->mc - 1;
-	p->qp_num = MCAST_QPN;
+	p->qp_num = URXE_MCAST_QPN;
 	cm_set_qkey(id, 0);
 	p->qkey = id->qkey;
 	cm_fill_ah(&p->ah_attr, id, gid);

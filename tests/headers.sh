@@ -1,0 +1,29 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#
+# Every header compiles alone: whoever includes it need know no other.
+#   headers.sh SOURCE_ROOT COMPILER...
+set -eu
+cd "$1"
+shift
+
+# lists that are included several times, under different macros
+export not_alone=' provider/abi/pabi/slots.h provider/abi/pabi/ops.h '
+
+compile()
+{
+	local header=$1
+	shift
+	[[ $not_alone == *" $header "* ]] && return
+	echo "#include \"$header\"" |
+		"$@" -fsyntax-only -std=gnu11 -D_GNU_SOURCE -Wall -Wextra \
+			-I. -Iprovider -Ikernel-shim -I/usr/include/libnl3 \
+			-x c - || { echo "$header does not compile alone"; return 1; }
+}
+export -f compile
+
+mapfile -t headers < <(find provider kernel-shim tools -name '*.h')
+[[ ${#headers[@]} -gt 50 ]]
+printf '%s\n' "${headers[@]}" |
+	xargs -P 2 -I '{}' bash -c 'compile "$@"' compile '{}' "$@"
+echo "${#headers[@]} headers"
