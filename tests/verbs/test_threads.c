@@ -251,6 +251,72 @@ static void *storm_thread(void *arg)
 	return NULL;
 }
 
+#define RECVS 32
+
+struct poster {
+	struct node *n;
+	_Atomic bool stop;
+};
+
+static int post_recvs(struct ibv_qp *qp, uint64_t wr_id, int count)
+{
+	struct ibv_recv_wr wr[RECVS], *bad;
+	int i;
+
+	memset(wr, 0, sizeof(wr));
+	for (i = 0; i < count; i++) {
+		wr[i].wr_id = wr_id + i;
+		wr[i].next = i + 1 < count ? &wr[i + 1] : NULL;
+	}
+	return ibv_post_recv(qp, wr, &bad);
+}
+
+static void *post_stale(void *arg)
+{
+	struct poster *p = arg;
+
+	while (!p->stop)
+		post_recvs(p->n->qp, 1000, RECVS);
+	return NULL;
+}
+
+/* A receive that races with the transition to RESET is refused, or gone. */
+START_TEST(post_recv_while_reset)
+{
+	struct opts o = default_opts();
+	struct poster p = { 0 };
+	struct ibv_wc wc;
+	pthread_t thread;
+	struct node n;
+	int round, i;
+
+	o.cap.max_recv_wr = RECVS;
+	node_open(&n, NULL, MEM_HEAP, &o);
+	p.n = &n;
+	for (round = 0; round < 1000; round++) {
+		p.stop = false;
+		start(&thread, post_stale, &p);
+		for (i = 0; i < round % 7; i++)
+			sched_yield();
+		ck_ok(qp_to(n.qp, IBV_QPS_RESET));
+		p.stop = true;
+		join(thread);
+		qp_to_init(n.qp, &o);
+		ck_ok(post_recvs(n.qp, 0, RECVS));
+		ck_assert_int_eq(post_recvs(n.qp, 0, 1), ENOMEM);
+		ck_ok(qp_to(n.qp, IBV_QPS_ERR));
+		for (i = 0; i < RECVS; i++) {
+			wc = wait_wc(n.rcq);
+			ck_assert_uint_eq(wc.wr_id, i);
+			ck_assert_int_eq(wc.status, IBV_WC_WR_FLUSH_ERR);
+		}
+		ck_ok(qp_to(n.qp, IBV_QPS_RESET));
+		qp_to_init(n.qp, &o);
+	}
+	node_close(&n);
+}
+END_TEST
+
 /* After ibv_dereg_mr returns no byte of the region changes. */
 START_TEST(dereg_in_traffic)
 {
@@ -432,5 +498,6 @@ int main(void)
 	add_loop(s, destroy_qp_in_traffic, WHERE_COUNT);
 	add_loop(s, churn_beside_traffic, WHERE_COUNT);
 	add(s, opening_in_threads);
+	add(s, post_recv_while_reset);
 	return run(s);
 }
