@@ -71,9 +71,32 @@ def missing_verbs(doc):
     return errors
 
 
+def wrong_places(doc):
+    """Files and functions that a page names, and its links."""
+    text = (ROOT / doc).read_text()
+    errors = 0
+    for path, name in re.findall(r"\| `([\w/.-]+\.[ch])` \| `(\w+)` \|", text):
+        file = ROOT / path
+        if not file.is_file() or not re.search(
+                rf"^[^\s#/].*\b{name}\(|^{name}\(", file.read_text(), re.M):
+            print(f"{doc}: no {name} in {path}")
+            errors += 1
+    for link in re.findall(r"\]\(([^)#:]+)[^):]*\)", text):
+        if not ((ROOT / doc).parent / link).exists():
+            print(f"{doc}: {link} is not there")
+            errors += 1
+    for folder in re.findall(r"`((?:provider|kernel-shim)/[\w/.-]*)`", text):
+        if not (ROOT / folder).exists():
+            print(f"{doc}: {folder} is not there")
+            errors += 1
+    return errors
+
+
 def main():
     errors = check("docs/rules.md") + check("docs/verbs.md")
     errors += missing_verbs("docs/verbs.md")
+    errors += sum(wrong_places(str(doc.relative_to(ROOT)))
+                  for doc in [ROOT / "README.md", *ROOT.glob("docs/**/*.md")])
     return 1 if errors else 0
 
 
