@@ -177,7 +177,7 @@ END_TEST
 
 /* ------------------------------------------------------- killed */
 
-#define CROWD 12 /* more than there are slots */
+#define WRITERS 12 /* more than there are slots */
 #define BLOCK 4096
 
 struct member {
@@ -255,31 +255,31 @@ static void end_writer(pid_t pid, int sock)
 }
 
 /*
- * A crowd of writers is killed at any moment: each left its last block whole,
+ * Writers are killed at any moment: each left its last block whole,
  * and what they held in the ring is there for those who come after.
  */
-START_TEST(crowd_is_killed)
+START_TEST(writers_are_killed)
 {
 	struct opts o = default_opts();
-	struct member m[CROWD];
-	struct node n[CROWD];
-	int sock[CROWD][2];
-	pid_t pid[CROWD];
+	struct member m[WRITERS];
+	struct node n[WRITERS];
+	int sock[WRITERS][2];
+	pid_t pid[WRITERS];
 	int i, round;
 
 	may_leak();
 	for (round = 0; round < 3; round++) {
-		for (i = 0; i < CROWD; i++) {
+		for (i = 0; i < WRITERS; i++) {
 			node_open(&n[i], i ? n[0].ctx : NULL, MEM_HEAP, &o);
 			pid[i] = start_writer(&n[i], &m[i], sock[i]);
 		}
-		for (i = 0; i < CROWD; i++)
+		for (i = 0; i < WRITERS; i++)
 			await_traffic(sock[i][0]);
-		for (i = 0; i < CROWD; i++) {
+		for (i = 0; i < WRITERS; i++) {
 			usleep(777 * round);
 			end_writer(pid[i], sock[i][0]);
 		}
-		for (i = CROWD - 1; i >= 0; i--) {
+		for (i = WRITERS - 1; i >= 0; i--) {
 			ck_ok(ibv_dereg_mr(n[i].mr));
 			ck_assert(node_all(&n[i], 0, BLOCK,
 					   *(uint8_t *)n[i].buf));
@@ -334,7 +334,7 @@ int main(void)
 	add_loop(s, one_side, 6);
 	add_loop(s, no_memory_for_the_ring, 2);
 	add_loop(s, stopped, 6);
-	add(s, crowd_is_killed);
+	add(s, writers_are_killed);
 	add(s, dereg_after_kill);
 	return run(s);
 }

@@ -395,7 +395,7 @@ START_TEST(out_of_descriptors)
 END_TEST
 
 /* One process with many connections, each on a channel of its own. */
-static void crowd(int fd, void *arg)
+static void group(int fd, void *arg)
 {
 	const struct plan *p = arg;
 	struct sockaddr_in a = ip4(p->port);
@@ -416,7 +416,7 @@ START_TEST(many_connections)
 {
 	struct plan p = { 0 };
 	struct rdma_cm_id *l = listener(&p), *s[100];
-	struct other o = spawn(crowd, &p);
+	struct other o = spawn(group, &p);
 	double t;
 	int i;
 

@@ -584,12 +584,12 @@ START_TEST(destination_dies)
 }
 END_TEST
 
-/* ---------------------------------------------------------------- crowds */
+/* ---------------------------------------------------------------- groups */
 
 #define SENDERS 3
 #define EACH 300
 
-struct crowd {
+struct group {
 	uint32_t qpn;
 	union ibv_gid gid;
 };
@@ -598,7 +598,7 @@ struct crowd {
 static int sender(void *arg)
 {
 	struct opts o = default_opts();
-	struct crowd *c = arg;
+	struct group *c = arg;
 	struct ibv_ah *ah;
 	uint64_t mark;
 	struct node n;
@@ -625,7 +625,7 @@ START_TEST(several_senders)
 {
 	struct opts o = default_opts();
 	uint32_t from[SENDERS] = { 0 }, next[SENDERS] = { 0 };
-	struct crowd *c = shared_page();
+	struct group *c = shared_page();
 	pid_t pid[SENDERS];
 	struct ibv_wc wc;
 	struct node n;
@@ -672,7 +672,7 @@ END_TEST
 static int endless_sender(void *arg)
 {
 	struct opts o = default_opts();
-	struct crowd *c = arg;
+	struct group *c = arg;
 	struct ibv_ah *ah;
 	struct node n;
 
@@ -711,7 +711,7 @@ static void receive_for(struct node *n, double ms, bool until_quiet)
 START_TEST(killed_senders)
 {
 	struct opts o = default_opts();
-	struct crowd *c = shared_page();
+	struct group *c = shared_page();
 	bool seen[DEPTH] = { false };
 	pid_t pid[VICTIMS];
 	struct ibv_ah *ah;

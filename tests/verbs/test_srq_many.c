@@ -13,7 +13,7 @@
 #define MAX_QPS 8
 
 /* The receiver tells each sender where its QP is, and the other way round. */
-struct crowd {
+struct group {
 	struct addr receiver[MAX_QPS], sender[MAX_QPS];
 	_Atomic int here, go, done;
 	_Atomic int sent[MAX_QPS];
@@ -36,7 +36,7 @@ static uint32_t length_of(uint32_t i)
 	return len[i % 6];
 }
 
-static struct crowd *crowd;
+static struct group *group;
 
 static void send_all(struct node *n, int me, int count)
 {
@@ -54,7 +54,7 @@ static void send_all(struct node *n, int me, int count)
 		sge.length = length_of((uint32_t)i);
 		ck_ok(post_wr(n->qp, &wr));
 		expect_ok(n->scq, 0, IBV_WC_SEND);
-		crowd->sent[me] = i + 1;
+		group->sent[me] = i + 1;
 	}
 }
 
@@ -64,10 +64,10 @@ static struct node sender_node(int me)
 	struct node n;
 
 	node_open(&n, NULL, MEM_HEAP, &o);
-	crowd->sender[me] = node_addr(&n);
-	crowd->here++;
-	wait_for(&crowd->go, 1);
-	node_connect(&n, &crowd->receiver[me]);
+	group->sender[me] = node_addr(&n);
+	group->here++;
+	wait_for(&group->go, 1);
+	node_connect(&n, &group->receiver[me]);
 	return n;
 }
 
@@ -77,8 +77,8 @@ static int sender(void *arg)
 	struct node n = sender_node(me);
 
 	send_all(&n, me, EACH);
-	crowd->done++;
-	wait_for(&crowd->go, 2);
+	group->done++;
+	wait_for(&group->go, 2);
 	node_close(&n);
 	return 0;
 }
@@ -108,7 +108,7 @@ static void open_receiver(struct receiver *r, int qps)
 
 	o.cqe = 4096;
 	o.size = DEPTH * 4096;
-	wait_for(&crowd->here, qps);
+	wait_for(&group->here, qps);
 	node_open(&r->n, NULL, MEM_HEAP, &o);
 	r->qps = qps;
 	r->srq = make_srq(&r->n, DEPTH, 1);
@@ -116,14 +116,14 @@ static void open_receiver(struct receiver *r, int qps)
 		struct addr own = node_addr(&r->n);
 
 		r->qp[i] = make_qp(&r->n, IBV_QPT_RC, r->srq);
-		type_connect(r->qp[i], &o, &crowd->sender[i]);
+		type_connect(r->qp[i], &o, &group->sender[i]);
 		own.qpn = r->qp[i]->qp_num;
-		crowd->receiver[i] = own;
+		group->receiver[i] = own;
 	}
 	for (i = 0; i < DEPTH; i++)
 		ck_ok(post_srq(r->srq, &r->n, (uint64_t)i, 4096 * (size_t)i,
 			       4096));
-	crowd->go = 1;
+	group->go = 1;
 }
 
 static void close_receiver(struct receiver *r)
@@ -158,7 +158,7 @@ static void spawn_senders(pid_t *pid, int n, int (*fn)(void *))
 {
 	int i;
 
-	crowd = shared_page();
+	group = shared_page();
 	for (i = 0; i < n; i++)
 		pid[i] = spawn(fn, &i);
 }
@@ -176,8 +176,8 @@ START_TEST(several_senders)
 	for (i = 0; i < SENDERS * EACH; i++)
 		take(&r, next, true);
 	expect_none(r.n.rcq, 1);
-	wait_for(&crowd->done, SENDERS);
-	crowd->go = 2;
+	wait_for(&group->done, SENDERS);
+	group->go = 2;
 	for (i = 0; i < SENDERS; i++)
 		ck_assert_int_eq(reap_child(pid[i]), 0);
 	/* as many receives as in the beginning: no more fit */
@@ -207,7 +207,7 @@ START_TEST(resize_under_traffic)
 		ck_ok(ibv_query_srq(r.srq, &attr));
 		ck_assert_uint_eq(attr.max_wr, depth[i / 50 % 6]);
 	}
-	crowd->go = 2;
+	group->go = 2;
 	for (i = 0; i < SENDERS; i++)
 		ck_assert_int_eq(reap_child(pid[i]), 0);
 	close_receiver(&r);
@@ -235,7 +235,7 @@ START_TEST(killed_sender)
 		ck_assert(now_ms() < end);
 		take(&r, next, true);
 	}
-	ck_assert_int_ge((int)next[0], crowd->sent[0]);
+	ck_assert_int_ge((int)next[0], group->sent[0]);
 	kill(pid[1], SIGKILL);
 	ck_assert_int_eq(reap_child(pid[1]), -SIGKILL);
 	close_receiver(&r);
@@ -259,11 +259,11 @@ static int long_or_short(void *arg)
 	o.size = me ? 4096 : LONG;
 	node_open(&n, NULL, MEM_HEAP, &o);
 	memset(n.buf, 0xab, o.size);
-	crowd->sender[me] = node_addr(&n);
-	crowd->here++;
-	wait_for(&crowd->go, 1);
-	node_connect(&n, &crowd->receiver[me]);
-	wait_for(&crowd->go, me + 2);
+	group->sender[me] = node_addr(&n);
+	group->here++;
+	wait_for(&group->go, 1);
+	node_connect(&n, &group->receiver[me]);
+	wait_for(&group->go, me + 2);
 	sge = node_sge(&n, 0, (uint32_t)o.size);
 	wr.sg_list = &sge;
 	wr.send_flags = IBV_SEND_SIGNALED;
@@ -280,7 +280,7 @@ static bool killed_in_time(struct receiver *r, pid_t pid)
 	double end = now_ms() + WAIT_MS;
 	struct ibv_wc wc;
 
-	crowd->go = 2;
+	group->go = 2;
 	while (!atomic_load_explicit(first, memory_order_relaxed))
 		ck_assert(now_ms() < end);
 	kill(pid, SIGKILL);
@@ -298,22 +298,22 @@ static bool kill_in_copy(void)
 	int i;
 
 	spawn_senders(pid, 2, long_or_short);
-	wait_for(&crowd->here, 2);
+	wait_for(&group->here, 2);
 	o.size = LONG;
 	node_open(&r.n, NULL, MEM_HEAP, &o);
 	r.srq = make_srq(&r.n, 1, 1);
 	for (i = 0; i < 2; i++) {
-		crowd->receiver[i] = node_addr(&r.n);
+		group->receiver[i] = node_addr(&r.n);
 		r.qp[i] = make_qp(&r.n, IBV_QPT_RC, r.srq);
-		type_connect(r.qp[i], &o, &crowd->sender[i]);
-		crowd->receiver[i].qpn = r.qp[i]->qp_num;
+		type_connect(r.qp[i], &o, &group->sender[i]);
+		group->receiver[i].qpn = r.qp[i]->qp_num;
 	}
 	ck_ok(post_srq(r.srq, &r.n, 77, 0, LONG));
-	crowd->go = 1;
+	group->go = 1;
 	hit = killed_in_time(&r, pid[0]);
 	if (hit) {
 		/* its receive is there for others, and not twice */
-		crowd->go = 3;
+		group->go = 3;
 		wc = expect(r.n.rcq, 77, IBV_WC_SUCCESS);
 		ck_assert_uint_eq(wc.qp_num, r.qp[1]->qp_num);
 		ck_assert_uint_eq(wc.byte_len, 4096);
@@ -351,7 +351,7 @@ static int few_or_more(void *arg)
 
 	leave_check();
 	n = sender_node(me);
-	wait_for(&crowd->go, me + 2);
+	wait_for(&group->go, me + 2);
 	send_all(&n, me, me ? DEPTH : FEW);
 	sleep_ms(6 * WAIT_MS);
 	return 1;
@@ -376,15 +376,15 @@ START_TEST(polled_by_a_child)
 
 	spawn_senders(pid, 2, few_or_more);
 	open_receiver(&r, 2);
-	crowd->go = 2;
+	group->go = 2;
 	ck_assert_int_eq(reap_child(spawn(take_few, &r)), 0);
 	kill(pid[0], SIGKILL);
 	ck_assert_int_eq(reap_child(pid[0]), -SIGKILL);
 	sleep_ms(300); /* it is noticed */
-	crowd->go = 3;
-	wait_for(&crowd->sent[1], DEPTH - FEW);
+	group->go = 3;
+	wait_for(&group->sent[1], DEPTH - FEW);
 	sleep_ms(QUIET_MS);
-	ck_assert_int_eq(crowd->sent[1], DEPTH - FEW);
+	ck_assert_int_eq(group->sent[1], DEPTH - FEW);
 	kill(pid[1], SIGKILL);
 	ck_assert_int_eq(reap_child(pid[1]), -SIGKILL);
 	close_receiver(&r);
@@ -393,7 +393,7 @@ END_TEST
 
 int main(void)
 {
-	Suite *s = suite("srq_crowd");
+	Suite *s = suite("srq_many");
 
 	add(s, several_senders);
 	add(s, resize_under_traffic);
