@@ -7,7 +7,6 @@
 /* Both return core's verbs_context, or NULL and errno. */
 void *urxe_alloc_context(struct ibv_device *device, int cmd_fd, void *priv);
 void *urxe_import_context(struct ibv_device *device, int cmd_fd);
-void urxe_free_context(struct ibv_context *ibctx);
 
 /* pthread_atfork's three. */
 void context_before_fork(void);

@@ -8,6 +8,7 @@
 #include "context.h"
 #include "engine/log.h"
 #include "pd.h"
+#include "verbs.h"
 
 static bool ah_gid_is_ours(const struct urxe_dev *dev, const uint8_t gid[16])
 {

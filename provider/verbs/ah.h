@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Address handles. */
 #ifndef URXE_AH_H
 #define URXE_AH_H
 
@@ -11,8 +10,5 @@
  * port; no such source GID), EHOSTUNREACH (no such GID in this fabric).
  */
 int ah_check(struct urxe_context *ctx, const struct ibv_ah_attr *attr);
-
-struct ibv_ah *urxe_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr);
-int urxe_destroy_ah(struct ibv_ah *ah);
 
 #endif

@@ -12,6 +12,7 @@
 #include "engine/service.h"
 #include "event.h"
 #include "pd.h"
+#include "verbs.h"
 
 void vcq_set_size(struct urxe_vcq *vcq)
 {

@@ -36,16 +36,4 @@ struct urxe_vcq *vcq_create(struct ibv_context *ctx,
 /* The number of entries that the application is told of. */
 void vcq_set_size(struct urxe_vcq *vcq);
 
-struct ibv_cq *urxe_create_cq(struct ibv_context *ctx, int cqe,
-			      struct ibv_comp_channel *channel, int vector);
-struct ibv_cq_ex *urxe_create_cq_ex(struct ibv_context *ctx,
-				    struct ibv_cq_init_attr_ex *attr);
-/* EINVAL also when more completions wait than the new size has room for. */
-int urxe_resize_cq(struct ibv_cq *cq, int cqe);
-int urxe_modify_cq(struct ibv_cq *cq, struct ibv_modify_cq_attr *attr);
-int urxe_destroy_cq(struct ibv_cq *cq);
-int urxe_req_notify_cq(struct ibv_cq *cq, int solicited_only);
-void urxe_cq_event(struct ibv_cq *cq);
-int urxe_poll_cq(struct ibv_cq *cq, int n, struct ibv_wc *wc);
-
 #endif

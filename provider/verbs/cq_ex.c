@@ -5,6 +5,7 @@
 #include "engine/log.h"
 #include "engine/poll.h"
 #include "parent_domain.h"
+#include "verbs.h"
 
 static struct urxe_vcq *from_ex(struct ibv_cq_ex *cq)
 {

@@ -9,6 +9,7 @@
 #include "engine/log.h"
 #include "engine/poll.h"
 #include "engine/quiesce.h"
+#include "verbs.h"
 
 /* Room for what is left of the old backlog and two rings full of entries. */
 static struct urxe_backlog *backlog_new(const struct urxe_cq *cq)
@@ -120,6 +121,7 @@ static int cq_resize(struct urxe_cq *cq, int cqe)
 	return ret;
 }
 
+/* EINVAL also when more completions wait than the new size has room for. */
 int urxe_resize_cq(struct ibv_cq *ibcq, int cqe)
 {
 	struct urxe_vcq *vcq = to_vcq(ibcq);

@@ -6,9 +6,9 @@
 #include <unistd.h>
 
 #include "context.h"
-#include "device.h"
 #include "engine/cq_moderate.h"
 #include "odp.h"
+#include "verbs.h"
 
 /* device_cap_flags_ex, bits that headers do not name */
 #define CAP_FLUSH_GLOBAL (1ull << 38)
@@ -113,6 +113,7 @@ int urxe_query_port(struct ibv_context *ibctx, uint8_t port,
 	return 0;
 }
 
+/* The raw clock, which completions are stamped with. */
 int urxe_query_rt_values(struct ibv_context *ctx, struct ibv_values_ex *values)
 {
 	(void)ctx;

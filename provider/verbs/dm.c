@@ -1,14 +1,29 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* Device memory: man ibv_alloc_dm, ibv_import_dm. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "context.h"
-#include "dm.h"
 #include "engine/log.h"
 #include "engine/peer.h"
 #include "engine/process.h"
 #include "mr.h"
+#include "verbs.h"
+
+struct urxe_dm {
+	struct pabi_dm vdm;
+	struct urxe_context *ctx;
+	char *ptr;
+	uint64_t length;
+	uint64_t offset; /* in the heap */
+	uint32_t slot;
+};
+
+static struct urxe_dm *to_udm(struct ibv_dm *dm)
+{
+	return container_of(dm, struct urxe_dm, vdm.dm);
+}
 
 /* Copies are in units of this, as devices have it. */
 #define DM_UNIT 4
@@ -53,7 +68,8 @@ static bool dm_is_mine(const struct urxe_context *ctx,
 	       slot->ctx_gen == ctx->gen;
 }
 
-bool dm_exists(const struct urxe_dm *dm)
+/* Is it there, or did another process of this context free it? */
+static bool dm_exists(const struct urxe_dm *dm)
 {
 	const struct urxe_dm_slot *slot = &dm->ctx->fabric->dev->dm[dm->slot];
 
@@ -107,6 +123,7 @@ err_free:
 	return urxe_fail(ret, "ibv_alloc_dm");
 }
 
+/* EBUSY while an MR is on it; ENOENT: another process freed it. */
 int urxe_free_dm(struct ibv_dm *ibdm)
 {
 	struct urxe_dm *dm = to_udm(ibdm);

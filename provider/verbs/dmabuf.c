@@ -11,6 +11,7 @@
 
 #include "engine/log.h"
 #include "mr.h"
+#include "verbs.h"
 
 #ifndef MADV_POPULATE_READ
 #define MADV_POPULATE_READ 22

@@ -11,8 +11,8 @@
 
 #include "engine/log.h"
 #include "fabric/bitmap.h"
-#include "import.h"
 #include "mr.h"
+#include "verbs.h"
 
 /* The MR that handle names, under the arena's lock. */
 static struct urxe_key *import_find(struct urxe_context *ctx, uint32_t handle,

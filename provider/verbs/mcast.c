@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #include <errno.h>
 
-#include "mcast.h"
 #include "qp.h"
+#include "verbs.h"
 
 static bool mcast_fits(const struct ibv_qp *qp, const union ibv_gid *gid)
 {

@@ -13,6 +13,7 @@
 #include "engine/vma.h"
 #include "mr.h"
 #include "odp.h"
+#include "verbs.h"
 
 #define WRITE_ACCESS \
 	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | \
@@ -144,6 +145,7 @@ struct ibv_mr *urxe_reg_mr(struct ibv_pd *ibpd, void *addr, size_t length,
 	return &mr->vmr.mr;
 }
 
+/* EBUSY while a window is bound; ENOENT: another process destroyed it. */
 int urxe_dereg_mr(struct pabi_mr *vmr)
 {
 	struct urxe_mr *mr = to_umr(&vmr->mr);

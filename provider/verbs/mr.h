@@ -20,21 +20,6 @@ static inline struct urxe_mr *to_umr(struct ibv_mr *mr)
 	return container_of(mr, struct urxe_mr, vmr.mr);
 }
 
-struct ibv_mr *urxe_reg_mr(struct ibv_pd *pd, void *addr, size_t length,
-			   uint64_t iova, int access);
-struct ibv_mr *urxe_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset,
-				  size_t length, uint64_t iova, int fd,
-				  int access);
-struct ibv_mr *urxe_alloc_null_mr(struct ibv_pd *pd);
-/* mr_ex.c; the struct is in newer headers */
-struct ibv_mr_init_attr;
-struct ibv_mr *urxe_reg_mr_ex(struct ibv_pd *pd, struct ibv_mr_init_attr *init);
-/* rereg.c */
-int urxe_rereg_mr(struct pabi_mr *vmr, int flags, struct ibv_pd *pd, void *addr,
-		  size_t length, int access);
-/* EBUSY while a window is bound; ENOENT: another process destroyed it. */
-int urxe_dereg_mr(struct pabi_mr *vmr);
-
 #define MR_BASIC_ACCESS \
 	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | \
 	 IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC)

@@ -6,7 +6,7 @@
 #include <errno.h>
 
 #include "engine/log.h"
-#include "mr.h"
+#include "verbs.h"
 
 /* struct ibv_mr_init_attr; later releases have more behind it. */
 struct mr_attr {

@@ -9,9 +9,20 @@
 #include "engine/process.h"
 #include "engine/requester.h"
 #include "engine/wqe.h"
-#include "mw.h"
 #include "pd.h"
 #include "qp.h"
+#include "verbs.h"
+
+struct urxe_mw {
+	struct ibv_mw mw;
+	struct urxe_context *ctx;
+	struct urxe_key *key;
+};
+
+static struct urxe_mw *to_umw(struct ibv_mw *mw)
+{
+	return container_of(mw, struct urxe_mw, mw);
+}
 
 struct ibv_mw *urxe_alloc_mw(struct ibv_pd *ibpd, enum ibv_mw_type type)
 {

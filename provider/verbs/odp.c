@@ -6,6 +6,7 @@
 #include "engine/vma.h"
 #include "odp.h"
 #include "pd.h"
+#include "verbs.h"
 
 /* enum ibv_odp_transport_cap_bits, two of them newer than some headers */
 #define ODP_FLUSH (1u << 6)

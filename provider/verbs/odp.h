@@ -11,7 +11,4 @@
 int odp_describe(struct urxe_key *desc);
 void odp_caps(struct ibv_device_attr_ex *attr);
 
-int urxe_advise_mr(struct ibv_pd *pd, enum ib_uverbs_advise_mr_advice advice,
-		   uint32_t flags, struct ibv_sge *sg_list, uint32_t num_sge);
-
 #endif

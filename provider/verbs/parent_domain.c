@@ -4,6 +4,7 @@
 
 #include "engine/log.h"
 #include "parent_domain.h"
+#include "verbs.h"
 
 #define BUF_ALIGN URXE_LINE
 
@@ -54,6 +55,7 @@ struct ibv_td *urxe_alloc_td(struct ibv_context *ibctx,
 	return &td->td;
 }
 
+/* EBUSY while a parent domain has it. */
 int urxe_dealloc_td(struct ibv_td *ibtd)
 {
 	struct urxe_td *td = container_of(ibtd, struct urxe_td, td);

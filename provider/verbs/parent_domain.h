@@ -47,14 +47,6 @@ static inline bool pd_single_threaded(const struct urxe_pd *pd)
 	return pd && pd->parent && pd->parent->td;
 }
 
-struct ibv_td *urxe_alloc_td(struct ibv_context *ctx,
-			     struct ibv_td_init_attr *attr);
-/* EBUSY while a parent domain has it. */
-int urxe_dealloc_td(struct ibv_td *td);
-
-struct ibv_pd *
-urxe_alloc_parent_domain(struct ibv_context *ctx,
-			 struct ibv_parent_domain_init_attr *attr);
 /* EBUSY while there are objects made through it. */
 int parent_dealloc(struct urxe_parent *parent);
 

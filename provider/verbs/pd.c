@@ -6,6 +6,7 @@
 #include "engine/log.h"
 #include "parent_domain.h"
 #include "pd.h"
+#include "verbs.h"
 
 /*
  * The PD itself is the entry in the arena; struct urxe_pd is one process's
@@ -107,6 +108,7 @@ err_free:
 	return urxe_fail(ret, "ibv_alloc_pd");
 }
 
+/* EBUSY while something is in it; ENOENT: another process destroyed it. */
 int urxe_dealloc_pd(struct ibv_pd *ibpd)
 {
 	struct urxe_pd *pd = to_upd(ibpd);
@@ -127,6 +129,7 @@ int urxe_dealloc_pd(struct ibv_pd *ibpd)
 	return 0;
 }
 
+/* Another user of the PD that handle names; man ibv_import_pd. */
 struct ibv_pd *urxe_import_pd(struct ibv_context *ibctx, uint32_t handle)
 {
 	struct urxe_context *ctx = to_uctx(ibctx);

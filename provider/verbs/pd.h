@@ -20,13 +20,6 @@ static inline struct urxe_pd *to_upd(struct ibv_pd *pd)
 	return container_of(pd, struct urxe_pd, pd);
 }
 
-struct ibv_pd *urxe_alloc_pd(struct ibv_context *ctx);
-/* EBUSY while something is in it; ENOENT: another process destroyed it. */
-int urxe_dealloc_pd(struct ibv_pd *pd);
-/* Another user of the PD that handle names; man ibv_import_pd. */
-struct ibv_pd *urxe_import_pd(struct ibv_context *ctx, uint32_t handle);
-void urxe_unimport_pd(struct ibv_pd *pd);
-
 /* Is it there, or did another process of this context destroy it? */
 bool pd_exists(const struct urxe_pd *pd);
 

@@ -4,6 +4,7 @@
 #include "engine/poll.h"
 #include "qp.h"
 #include "srq.h"
+#include "verbs.h"
 
 int urxe_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr,
 		   struct ibv_send_wr **bad)

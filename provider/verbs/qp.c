@@ -13,6 +13,7 @@
 #include "pd.h"
 #include "qp.h"
 #include "srq.h"
+#include "verbs.h"
 #include "xrc.h"
 
 static bool qp_type_is_xrc(enum ibv_qp_type type)

@@ -45,17 +45,4 @@ struct ibv_qp *vqp_create(struct ibv_context *ctx,
 void vqp_fill(struct urxe_vqp *qp, struct ibv_context *ctx,
 		   void *qp_context, uint32_t qpn);
 
-struct ibv_qp *urxe_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *init);
-struct ibv_qp *urxe_create_qp_ex(struct ibv_context *ctx,
-				 struct ibv_qp_init_attr_ex *init);
-int urxe_destroy_qp(struct ibv_qp *qp);
-int urxe_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask,
-		  struct ibv_qp_init_attr *init);
-int urxe_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask);
-
-int urxe_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr,
-		   struct ibv_send_wr **bad);
-int urxe_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr,
-		   struct ibv_recv_wr **bad);
-
 #endif

@@ -11,6 +11,7 @@
 #include "engine/requester.h"
 #include "engine/wqe.h"
 #include "qp.h"
+#include "verbs.h"
 
 static struct urxe_vqp *from_ex(struct ibv_qp_ex *qp)
 {

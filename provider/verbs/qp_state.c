@@ -13,6 +13,7 @@
 #include "engine/peer.h"
 #include "engine/requester.h"
 #include "qp.h"
+#include "verbs.h"
 
 struct transition {
 	uint8_t from, to;

@@ -15,6 +15,7 @@
 #include "engine/log.h"
 #include "engine/mem.h"
 #include "mr.h"
+#include "verbs.h"
 
 /* The entry as it shall be. */
 static int rereg_describe(struct urxe_mr *mr, int flags, void *addr, size_t length,

@@ -8,6 +8,7 @@
 #include "event.h"
 #include "pd.h"
 #include "srq.h"
+#include "verbs.h"
 #include "xrc.h"
 
 #define SRQ_MASKS \

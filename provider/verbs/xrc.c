@@ -14,6 +14,7 @@
 #include "engine/peer.h"
 #include "engine/quiesce.h"
 #include "fabric/bitmap.h"
+#include "verbs.h"
 #include "xrc.h"
 
 #define XRCD_MASKS (IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS)
@@ -185,6 +186,10 @@ static int xrc_find_target(struct urxe_context *ctx, uint32_t qpn,
 	return -EINVAL;
 }
 
+/*
+ * A further handle of an XRC target QP, of this or of another process.  The
+ * QP ends with the last handle, or with the context that created it.
+ */
 struct ibv_qp *urxe_open_qp(struct ibv_context *ibctx,
 			    struct ibv_qp_open_attr *attr)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The types of the operations that urxe serves, as core calls them:
+ * The operations that urxe serves (urxe_NAME in verbs/), as core calls them:
  * OP(result, name, arguments).  slots.h says where each stands.
  */
 OP(int, advise_mr, (struct ibv_pd *, enum ib_uverbs_advise_mr_advice, uint32_t,
