@@ -6,28 +6,22 @@
 #include "parent_domain.h"
 #include "verbs.h"
 
-#define BUF_ALIGN URXE_LINE
+/* resource_type of the allocators; the upper half is the driver id, 0. */
+#define RESOURCE_SQ 1
 
-void *pd_alloc_buf(struct urxe_pd *pd, size_t size, enum urxe_resource type,
-		   bool *custom)
+void *pd_alloc_sq(struct urxe_pd *pd, size_t size, bool *custom)
 {
 	struct urxe_parent *p = pd ? pd->parent : NULL;
-	void *ptr;
+	void *ptr = IBV_ALLOCATOR_USE_DEFAULT;
 
-	*custom = false;
-	if (p && p->alloc) {
-		ptr = p->alloc(&p->upd.pd, p->pd_context, size, BUF_ALIGN,
-			       type);
-		if (ptr != IBV_ALLOCATOR_USE_DEFAULT) {
-			*custom = ptr != NULL;
-			return ptr;
-		}
-	}
-	return calloc(1, size);
+	if (p && p->alloc)
+		ptr = p->alloc(&p->upd.pd, p->pd_context, size, URXE_LINE,
+			       RESOURCE_SQ);
+	*custom = ptr != IBV_ALLOCATOR_USE_DEFAULT;
+	return *custom ? ptr : calloc(1, size);
 }
 
-void pd_free_buf(struct urxe_pd *pd, void *ptr, enum urxe_resource type,
-		 bool custom)
+void pd_free_sq(struct urxe_pd *pd, void *ptr, bool custom)
 {
 	struct urxe_parent *p;
 
@@ -36,7 +30,7 @@ void pd_free_buf(struct urxe_pd *pd, void *ptr, enum urxe_resource type,
 		return;
 	}
 	p = pd->parent;
-	p->free(&p->upd.pd, p->pd_context, ptr, type);
+	p->free(&p->upd.pd, p->pd_context, ptr, RESOURCE_SQ);
 }
 
 /* ------------------------------------------------------- thread domains */

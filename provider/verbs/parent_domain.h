@@ -28,18 +28,13 @@ struct urxe_parent {
 	void *pd_context;
 };
 
-/* resource_type of the allocators; the upper half is the driver id, 0. */
-enum urxe_resource { URXE_RESOURCE_SQ = 1 };
-
 /*
- * Private memory of an object, by the parent domain's allocator if pd is one
- * that has it, else from the heap, zeroed.  How it was had goes to *custom,
- * which pd_free_buf wants back.
+ * Memory of a send queue, by the parent domain's allocator if pd is one that
+ * has it, else from the heap, zeroed.  How it was had goes to *custom, which
+ * pd_free_sq wants back.
  */
-void *pd_alloc_buf(struct urxe_pd *pd, size_t size, enum urxe_resource type,
-		   bool *custom);
-void pd_free_buf(struct urxe_pd *pd, void *ptr, enum urxe_resource type,
-		 bool custom);
+void *pd_alloc_sq(struct urxe_pd *pd, size_t size, bool *custom);
+void pd_free_sq(struct urxe_pd *pd, void *ptr, bool custom);
 
 /* Does a thread domain promise that one thread uses what is made in pd? */
 static inline bool pd_single_threaded(const struct urxe_pd *pd)

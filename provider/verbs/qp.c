@@ -134,15 +134,13 @@ static int qp_setup(struct urxe_vqp *vqp, struct urxe_context *ctx)
 	size_t bytes = sq_plan(sq, &init->cap, init->sq_sig_all);
 	int ret;
 
-	sq->ring = pd_alloc_buf(vqp->pd, bytes, URXE_RESOURCE_SQ,
-				&vqp->custom_sq);
+	sq->ring = pd_alloc_sq(vqp->pd, bytes, &vqp->custom_sq);
 	if (!sq->ring)
 		return -ENOMEM;
 	init->cap.max_inline_data = sq->max_inline;
 	ret = qp_open(&vqp->qp, ctx, &p);
 	if (ret)
-		pd_free_buf(vqp->pd, sq->ring, URXE_RESOURCE_SQ,
-			    vqp->custom_sq);
+		pd_free_sq(vqp->pd, sq->ring, vqp->custom_sq);
 	return ret;
 }
 
@@ -229,7 +227,7 @@ int urxe_destroy_qp(struct ibv_qp *ibqp)
 	pthread_mutex_destroy(&ibqp->mutex);
 	pthread_cond_destroy(&ibqp->cond);
 	qp_close(qp, last);
-	pd_free_buf(vqp->pd, qp->sq.ring, URXE_RESOURCE_SQ, vqp->custom_sq);
+	pd_free_sq(vqp->pd, qp->sq.ring, vqp->custom_sq);
 	if (vqp->pd)
 		pd_put(vqp->pd);
 	free(vqp);
