@@ -55,7 +55,6 @@ static void device_fill_limits(const struct urxe_dev *dev, struct ibv_device_att
 	a->max_res_rd_atom = URXE_MAX_RD_ATOM * a->max_qp;
 	a->atomic_cap = IBV_ATOMIC_HCA;
 	a->max_pkeys = 1;
-	a->local_ca_ack_delay = 0;
 	a->phys_port_cnt = 1;
 	memcpy(a->fw_ver, dev->fw_ver, sizeof(dev->fw_ver));
 }

@@ -186,21 +186,16 @@ struct ibv_mr *urxe_reg_dm_mr(struct ibv_pd *ibpd, struct ibv_dm *ibdm,
 	    ibdm->context != ibpd->context || !dm_exists(dm) ||
 	    offset > dm->length || length > dm->length - offset)
 		return urxe_fail(-EINVAL, "ibv_reg_dm_mr: access or range");
-	memset(&desc, 0, sizeof(desc));
-	desc.kind = URXE_MEM_DM;
-	desc.va = slot->offset + offset;
-	desc.length = length;
-	desc.access = access;
-	desc.pid = urxe_pid;
-	desc.flags = pd->ctx->self->my_flag;
-	desc.dm = dm->slot + 1;
+	desc = (struct urxe_key){
+		.kind = URXE_MEM_DM,
+		.va = slot->offset + offset,
+		.length = length,
+		.access = access,
+		.pid = urxe_pid,
+		.flags = pd->ctx->self->my_flag,
+		.dm = dm->slot + 1,
+	};
 	fetch_add_acq_rel(&slot->mrs, 1);
-	mr = mr_create(pd, &desc, &ret);
-	if (!mr) {
-		mr_forget(pd->ctx, &desc);
-		return urxe_fail(ret, "ibv_reg_dm_mr");
-	}
-	/* this MR is handed out inline: core fills nothing in */
-	mr->vmr.mr.length = length;
-	return &mr->vmr.mr;
+	ret = mr_create(pd, &desc, PABI_MR, &mr);
+	return ret ? urxe_fail(ret, "ibv_reg_dm_mr") : &mr->vmr.mr;
 }

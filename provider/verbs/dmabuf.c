@@ -13,13 +13,8 @@
 #include "mr.h"
 #include "verbs.h"
 
-#ifndef MADV_POPULATE_READ
-#define MADV_POPULATE_READ 22
-#define MADV_POPULATE_WRITE 23
-#endif
-
 /* Is [offset, offset + length) in it?  -EBADF, -EINVAL */
-static int check_fd(int fd, uint64_t offset, uint64_t length)
+static int dmabuf_check_range(int fd, uint64_t offset, uint64_t length)
 {
 	struct stat st;
 	off_t size;
@@ -38,7 +33,7 @@ static int check_fd(int fd, uint64_t offset, uint64_t length)
 }
 
 /* What a NIC would pin is brought in now: no SIGBUS later.  -errno */
-static int map_fd(int fd, uint64_t offset, uint64_t length, bool write,
+static int dmabuf_map(int fd, uint64_t offset, uint64_t length, bool write,
 		  void **map, size_t *map_len)
 {
 	uint64_t lead = offset % (uint64_t)sysconf(_SC_PAGESIZE);
@@ -80,9 +75,9 @@ struct ibv_mr *urxe_reg_dmabuf_mr(struct ibv_pd *ibpd, uint64_t offset,
 		ret = fabric_fail(
 			EINVAL, "offset and iova differ in their page offset");
 	if (!ret)
-		ret = check_fd(fd, offset, length);
+		ret = dmabuf_check_range(fd, offset, length);
 	if (!ret && length)
-		ret = map_fd(fd, offset, length,
+		ret = dmabuf_map(fd, offset, length,
 			     access & IBV_ACCESS_LOCAL_WRITE, &map, &map_len);
 	if (ret)
 		goto err;
@@ -90,17 +85,14 @@ struct ibv_mr *urxe_reg_dmabuf_mr(struct ibv_pd *ibpd, uint64_t offset,
 			  length, iova, access, &desc);
 	if (ret)
 		goto err_unmap;
-	mr = mr_create(pd, &desc, &ret);
-	if (!mr)
-		goto err_forget;
+	ret = mr_create(pd, &desc, PABI_MR_DMABUF, &mr);
+	if (ret)
+		goto err_unmap;
 	mr->map = map;
 	mr->map_len = map_len;
-	mr->vmr.type = PABI_MR_DMABUF;
 	errno = saved;
 	return &mr->vmr.mr;
 
-err_forget:
-	mr_forget(pd->ctx, &desc);
 err_unmap:
 	if (map)
 		munmap(map, map_len);

@@ -29,22 +29,6 @@ static struct urxe_key *import_find(struct urxe_context *ctx, uint32_t handle,
 	return *live && !(k->flags & URXE_MR_IS_MW) ? k : NULL;
 }
 
-static void import_fill(struct urxe_mr *mr, struct urxe_pd *pd, uint32_t key)
-{
-	const struct urxe_key *k = mr->key;
-
-	mr->ctx = pd->ctx;
-	mr->vmr.mr.context = pd->pd.context;
-	mr->vmr.mr.pd = &pd->pd;
-	pd_hold(pd);
-	mr->vmr.mr.length = k->length;
-	mr->vmr.mr.handle = URXE_KEY_INDEX(key);
-	mr->vmr.mr.lkey = key;
-	mr->vmr.mr.rkey = k->kind == URXE_MEM_NULL ? 0 : key;
-	mr->vmr.type = PABI_MR_IMPORTED;
-	mr->vmr.access = k->access;
-}
-
 struct ibv_mr *urxe_import_mr(struct ibv_pd *ibpd, uint32_t handle)
 {
 	struct urxe_pd *pd = to_upd(ibpd);
@@ -63,12 +47,14 @@ struct ibv_mr *urxe_import_mr(struct ibv_pd *ibpd, uint32_t handle)
 	else if (mr->key->pd != pd->pd.handle)
 		ret = fabric_fail(EINVAL, "the MR is in another PD");
 	else
-		import_fill(mr, pd, (uint32_t)live);
+		mr_fill(mr, pd, (uint32_t)live, PABI_MR_IMPORTED);
 	robust_unlock(&a->lock);
-	if (!ret)
-		return &mr->vmr.mr;
-	free(mr);
-	return urxe_fail(ret, "ibv_import_mr");
+	if (ret) {
+		free(mr);
+		return urxe_fail(ret, "ibv_import_mr");
+	}
+	pd_hold(pd);
+	return &mr->vmr.mr;
 }
 
 void urxe_unimport_mr(struct ibv_mr *ibmr)

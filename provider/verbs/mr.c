@@ -87,40 +87,53 @@ void mr_forget(struct urxe_context *ctx, const struct urxe_key *k)
 		fetch_sub_release(&ctx->fabric->dev->dm[k->dm - 1].mrs, 1);
 }
 
-struct urxe_mr *mr_create(struct urxe_pd *pd, const struct urxe_key *desc,
-			  int *err)
+void mr_fill(struct urxe_mr *mr, struct urxe_pd *pd, uint32_t key,
+	     enum pabi_mr_type type)
 {
-	struct urxe_mr *mr;
+	const struct urxe_key *k = mr->key;
+
+	mr->ctx = pd->ctx;
+	mr->vmr.mr.context = pd->pd.context;
+	mr->vmr.mr.pd = &pd->pd;
+	mr->vmr.mr.length = k->length;
+	mr->vmr.mr.handle = URXE_KEY_INDEX(key);
+	mr->vmr.mr.lkey = key;
+	mr->vmr.mr.rkey = k->kind == URXE_MEM_NULL ? 0 : key;
+	mr->vmr.type = type;
+	mr->vmr.access = k->access;
+}
+
+int mr_create(struct urxe_pd *pd, const struct urxe_key *desc,
+	      enum pabi_mr_type type, struct urxe_mr **out)
+{
+	struct urxe_mr *mr = NULL;
+	int ret = -ENOENT;
 	uint32_t key;
 
-	*err = -ENOENT;
 	if (!pd_exists(pd))
-		return NULL;
-	*err = -ENOMEM;
+		goto err;
+	ret = -ENOMEM;
 	mr = calloc(1, sizeof(*mr));
 	if (!mr)
-		return NULL;
-	mr->ctx = pd->ctx;
-	mr->key = key_alloc(pd->ctx, URXE_OBJ_MR, &key, err);
-	if (!mr->key) {
-		free(mr);
-		return NULL;
-	}
+		goto err;
+	mr->key = key_alloc(pd->ctx, URXE_OBJ_MR, &key, &ret);
+	if (!mr->key)
+		goto err;
 	key_set(mr->key, desc);
 	mr->key->pd = pd->pd.handle;
 	store_relaxed(&mr->key->windows, 0);
 	pd_get(pd);
 	if (desc->kind == URXE_MEM_PRIVATE || desc->kind == URXE_MEM_FILE)
 		bounce_private(pd->ctx);
+	mr_fill(mr, pd, key, type);
 	key_enable(mr->key, key);
-	mr->vmr.mr.context = pd->pd.context;
-	mr->vmr.mr.pd = &pd->pd;
-	mr->vmr.mr.lkey = key;
-	mr->vmr.mr.rkey = key;
-	mr->vmr.mr.handle = URXE_KEY_INDEX(key);
-	mr->vmr.type = PABI_MR;
-	mr->vmr.access = desc->access;
-	return mr;
+	*out = mr;
+	return 0;
+
+err:
+	free(mr);
+	mr_forget(pd->ctx, desc);
+	return ret;
 }
 
 struct ibv_mr *urxe_reg_mr(struct ibv_pd *ibpd, void *addr, size_t length,
@@ -134,13 +147,10 @@ struct ibv_mr *urxe_reg_mr(struct ibv_pd *ibpd, void *addr, size_t length,
 	ret = mr_check_access(access, MR_ACCESS);
 	if (!ret)
 		ret = mr_describe(pd->ctx, addr, length, iova, access, &desc);
+	if (!ret)
+		ret = mr_create(pd, &desc, PABI_MR, &mr);
 	if (ret)
 		return urxe_fail(ret, "ibv_reg_mr");
-	mr = mr_create(pd, &desc, &ret);
-	if (!mr) {
-		mr_forget(pd->ctx, &desc);
-		return urxe_fail(ret, "ibv_reg_mr");
-	}
 	errno = saved;
 	return &mr->vmr.mr;
 }
@@ -175,21 +185,17 @@ int urxe_dereg_mr(struct pabi_mr *vmr)
  */
 struct ibv_mr *urxe_alloc_null_mr(struct ibv_pd *ibpd)
 {
-	struct urxe_key desc;
+	struct urxe_pd *pd = to_upd(ibpd);
+	const struct urxe_key desc = {
+		.kind = URXE_MEM_NULL,
+		.length = UINT64_MAX,
+		.access = IBV_ACCESS_LOCAL_WRITE,
+		.pid = urxe_pid,
+		.flags = pd->ctx->self->my_flag,
+	};
 	struct urxe_mr *mr;
 	int ret;
 
-	memset(&desc, 0, sizeof(desc));
-	desc.kind = URXE_MEM_NULL;
-	desc.length = UINT64_MAX;
-	desc.access = IBV_ACCESS_LOCAL_WRITE;
-	desc.pid = urxe_pid;
-	desc.flags = to_upd(ibpd)->ctx->self->my_flag;
-	mr = mr_create(to_upd(ibpd), &desc, &ret);
-	if (!mr)
-		return urxe_fail(ret, "ibv_alloc_null_mr");
-	mr->vmr.mr.length = SIZE_MAX;
-	mr->vmr.mr.rkey = 0;
-	mr->vmr.type = PABI_MR_NULL;
-	return &mr->vmr.mr;
+	ret = mr_create(pd, &desc, PABI_MR_NULL, &mr);
+	return ret ? urxe_fail(ret, "ibv_alloc_null_mr") : &mr->vmr.mr;
 }

@@ -40,8 +40,15 @@ int mr_describe(struct urxe_context *ctx, void *addr, size_t length,
 		uint64_t iova, unsigned int access, struct urxe_key *out);
 void mr_forget(struct urxe_context *ctx, const struct urxe_key *k);
 
-/* The MR that desc describes, enabled.  On failure NULL and -errno in err. */
-struct urxe_mr *mr_create(struct urxe_pd *pd, const struct urxe_key *desc,
-			  int *err);
+/* Fill in what the application sees of the MR that mr->key is. */
+void mr_fill(struct urxe_mr *mr, struct urxe_pd *pd, uint32_t key,
+	     enum pabi_mr_type type);
+
+/*
+ * The MR that desc describes, enabled, in *out.  On failure -errno, and desc
+ * is forgotten.
+ */
+int mr_create(struct urxe_pd *pd, const struct urxe_key *desc,
+	      enum pabi_mr_type type, struct urxe_mr **out);
 
 #endif
