@@ -30,7 +30,7 @@ void event_after_fork(void)
  * back.  Through descriptors of our own, because the application's may be
  * blocking and is not ours to change.  The number of records taken.
  */
-static uint32_t take_back(int fd, uint64_t element, size_t record)
+static uint32_t event_take_back(int fd, uint64_t element, size_t record)
 {
 	char path[32], rec[16];
 	uint32_t taken = 0;
@@ -67,58 +67,40 @@ static uint32_t take_back(int fd, uint64_t element, size_t record)
 /*
  * Events that were raised and not taken back were read: core has them, or the
  * application, which may be anywhere between its read and its acknowledgement.
+ * Wait until as many are completed.
  */
-static uint32_t owed(_Atomic uint32_t *raised, uint32_t taken)
-{
-	return load_acquire(raised) - taken;
-}
-
-static bool behind(uint32_t completed, uint32_t events)
-{
-	return (int32_t)(completed - events) < 0;
-}
-
-void event_wait_cq(struct urxe_vcq *vcq)
-{
-	struct ibv_cq *ibcq = &vcq->v.cq;
-	struct urxe_cq *cq = &vcq->cq;
-	uint32_t comp = 0, async;
-
-	if (ibcq->channel)
-		comp = take_back(ibcq->channel->fd, (uintptr_t)ibcq, 8);
-	comp = owed(&cq->sh->comp_events, comp);
-	async = take_back(ibcq->context->async_fd, (uintptr_t)ibcq, 16);
-	async = owed(&cq->sh->async_events, async);
-	pthread_mutex_lock(&ibcq->mutex);
-	while (behind(ibcq->comp_events_completed, comp) ||
-	       behind(ibcq->async_events_completed, async))
-		pthread_cond_wait(&ibcq->cond, &ibcq->mutex);
-	pthread_mutex_unlock(&ibcq->mutex);
-}
-
-/* Until `completed` async events of an element are as many as were read. */
-static void wait_async(const struct ibv_context *ibv, uintptr_t element,
+static void event_wait(int fd, const void *element, size_t record,
 		       _Atomic uint32_t *raised, const uint32_t *completed,
 		       pthread_mutex_t *mutex, pthread_cond_t *cond)
 {
-	uint32_t events = take_back(ibv->async_fd, element, 16);
+	uint32_t taken = event_take_back(fd, (uintptr_t)element, record);
+	uint32_t events = load_acquire(raised) - taken;
 
-	events = owed(raised, events);
 	pthread_mutex_lock(mutex);
-	while (behind(*completed, events))
+	while ((int32_t)(*completed - events) < 0)
 		pthread_cond_wait(cond, mutex);
 	pthread_mutex_unlock(mutex);
 }
 
-void event_wait_qp(struct ibv_qp *ibqp)
+void event_wait_cq(struct urxe_vcq *vcq)
 {
-	wait_async(ibqp->context, (uintptr_t)ibqp, &to_uqp(ibqp)->sh->events,
-		   &ibqp->events_completed, &ibqp->mutex, &ibqp->cond);
+	struct ibv_cq *cq = &vcq->v.cq;
+	struct urxe_cq_sh *sh = vcq->cq.sh;
+
+	event_wait(cq->channel ? cq->channel->fd : -1, cq, 8, &sh->comp_events,
+		   &cq->comp_events_completed, &cq->mutex, &cq->cond);
+	event_wait(cq->context->async_fd, cq, 16, &sh->async_events,
+		   &cq->async_events_completed, &cq->mutex, &cq->cond);
 }
 
-void event_wait_srq(struct ibv_srq *ibsrq)
+void event_wait_qp(struct ibv_qp *qp)
 {
-	wait_async(ibsrq->context, (uintptr_t)ibsrq,
-		   &to_usrq(ibsrq)->sh->events, &ibsrq->events_completed,
-		   &ibsrq->mutex, &ibsrq->cond);
+	event_wait(qp->context->async_fd, qp, 16, &to_uqp(qp)->sh->events,
+		   &qp->events_completed, &qp->mutex, &qp->cond);
+}
+
+void event_wait_srq(struct ibv_srq *srq)
+{
+	event_wait(srq->context->async_fd, srq, 16, &to_usrq(srq)->sh->events,
+		   &srq->events_completed, &srq->mutex, &srq->cond);
 }
