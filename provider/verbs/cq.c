@@ -11,7 +11,7 @@
 #include "engine/poll.h"
 #include "engine/service.h"
 #include "event.h"
-#include "pd.h"
+#include "parent_domain.h"
 #include "verbs.h"
 
 void vcq_set_size(struct urxe_vcq *vcq)
@@ -21,55 +21,103 @@ void vcq_set_size(struct urxe_vcq *vcq)
 	vcq->v.cq.cqe = depth > URXE_MAX_CQE ? URXE_MAX_CQE : depth;
 }
 
-struct urxe_vcq *vcq_create(struct ibv_context *ibctx,
-				 const struct cq_request *r)
+#define CQ_MASKS (IBV_CQ_INIT_ATTR_MASK_FLAGS | IBV_CQ_INIT_ATTR_MASK_PD)
+#define CQ_FLAGS \
+	(IBV_CREATE_CQ_ATTR_SINGLE_THREADED | IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN)
+#define TIMESTAMP_FLAGS \
+	(IBV_WC_EX_WITH_COMPLETION_TIMESTAMP | \
+	 IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK)
+#define WC_FLAGS (IBV_WC_STANDARD_FLAGS | TIMESTAMP_FLAGS)
+
+static int cq_check_init(const struct ibv_cq_init_attr_ex *a, uint32_t flags,
+			 const struct urxe_pd *parent)
 {
-	struct urxe_context *ctx = to_uctx(ibctx);
+	if (a->comp_mask & ~CQ_MASKS)
+		return fabric_fail(EINVAL, "comp_mask");
+	if (a->wc_flags & ~(uint64_t)WC_FLAGS)
+		return fabric_fail(EOPNOTSUPP, "wc_flags 0x%llx",
+				   (unsigned long long)(a->wc_flags &
+							~(uint64_t)WC_FLAGS));
+	if (flags & ~CQ_FLAGS)
+		return fabric_fail(EOPNOTSUPP, "flags");
+	if (a->comp_mask & IBV_CQ_INIT_ATTR_MASK_PD &&
+	    (!parent || !parent->parent))
+		return fabric_fail(EINVAL, "not a parent domain");
+	if (a->cqe < 1 || a->cqe > URXE_MAX_CQE ||
+	    a->comp_vector >= URXE_NUM_COMP_VECTORS)
+		return fabric_fail(EINVAL, "cqe or comp_vector");
+	return 0;
+}
+
+/* The engine's half. */
+static int cq_setup(struct urxe_vcq *vcq, struct ibv_context *ibctx,
+		    const struct ibv_cq_init_attr_ex *a, uint32_t flags)
+{
 	struct cq_params p = {
-		.cqe = r->cqe,
+		.cqe = a->cqe,
 		.async_fifo = event_async_fifo(ibctx),
-		.flags = r->flags,
-		.single_threaded = r->single_threaded,
+		.single_threaded =
+			flags & IBV_CREATE_CQ_ATTR_SINGLE_THREADED ||
+			pd_single_threaded(vcq->parent),
+		.user = (uintptr_t)&vcq->v.cq,
 	};
-	struct urxe_vcq *vcq;
 	int ret;
 
-	if (r->cqe < 1 || r->cqe > URXE_MAX_CQE || r->vector < 0 ||
-	    r->vector >= URXE_NUM_COMP_VECTORS)
-		return urxe_fail(-EINVAL, "ibv_create_cq: cqe or comp_vector");
-	if (r->channel) {
-		ret = fifo_number(r->channel->fd, &p.channel);
+	if (a->wc_flags & TIMESTAMP_FLAGS)
+		p.flags |= URXE_CQ_TIMESTAMP;
+	if (flags & IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN)
+		p.flags |= URXE_CQ_IGNORE_OVERRUN;
+	if (a->channel) {
+		ret = fifo_number(a->channel->fd, &p.channel);
 		if (ret)
-			return urxe_fail(ret, "ibv_create_cq: the channel");
+			return fabric_fail(-ret, "the channel");
 		p.channel++;
 	}
+	return cq_open(&vcq->cq, to_uctx(ibctx), &p);
+}
+
+struct ibv_cq_ex *urxe_create_cq_ex(struct ibv_context *ibctx,
+				    struct ibv_cq_init_attr_ex *a)
+{
+	struct urxe_pd *parent = NULL;
+	int ret, saved = errno;
+	struct urxe_vcq *vcq;
+	uint32_t flags = 0;
+
+	if (a->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS)
+		flags = a->flags;
+	if (a->comp_mask & IBV_CQ_INIT_ATTR_MASK_PD && a->parent_domain)
+		parent = to_upd(a->parent_domain);
+	ret = cq_check_init(a, flags, parent);
+	if (ret)
+		return urxe_fail(ret, "ibv_create_cq");
 	vcq = calloc(1, sizeof(*vcq));
 	if (!vcq)
 		return NULL;
-	p.user = (uintptr_t)&vcq->v.cq;
-	ret = cq_open(&vcq->cq, ctx, &p);
+	vcq->parent = parent;
+	ret = cq_setup(vcq, ibctx, a, flags);
 	if (ret) {
 		free(vcq);
 		return urxe_fail(ret, "ibv_create_cq");
 	}
+	if (parent)
+		pd_get(parent);
 	vcq->v.cq.handle = vcq->cq.index;
 	vcq_set_size(vcq);
-	return vcq;
+	cq_ex_set_calls(&vcq->v.cq_ex, a->wc_flags);
+	errno = saved;
+	return &vcq->v.cq_ex;
 }
 
 struct ibv_cq *urxe_create_cq(struct ibv_context *ibctx, int cqe,
 			      struct ibv_comp_channel *channel, int vector)
 {
-	const struct cq_request r = { .cqe = cqe,
-				      .vector = vector,
-				      .channel = channel };
-	int saved = errno;
-	struct urxe_vcq *vcq = vcq_create(ibctx, &r);
+	struct ibv_cq_init_attr_ex a = { .cqe = (uint32_t)cqe,
+					 .channel = channel,
+					 .comp_vector = (uint32_t)vector };
+	struct ibv_cq_ex *cq = urxe_create_cq_ex(ibctx, &a);
 
-	if (!vcq)
-		return NULL;
-	errno = saved;
-	return &vcq->v.cq;
+	return cq ? ibv_cq_ex_to_cq(cq) : NULL;
 }
 
 int urxe_destroy_cq(struct ibv_cq *ibcq)

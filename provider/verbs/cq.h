@@ -24,15 +24,8 @@ static inline struct urxe_cq *to_ucq(struct ibv_cq *cq)
 	return &to_vcq(cq)->cq;
 }
 
-/* What ibv_create_cq and ibv_create_cq_ex ask for. */
-struct cq_request {
-	int cqe, vector;
-	struct ibv_comp_channel *channel;
-	uint32_t flags; /* URXE_CQ_* */
-	bool single_threaded;
-};
-struct urxe_vcq *vcq_create(struct ibv_context *ctx,
-				 const struct cq_request *r);
+/* What was not asked for cannot be read (man ibv_create_cq_ex). */
+void cq_ex_set_calls(struct ibv_cq_ex *cq, uint64_t wc_flags);
 /* The number of entries that the application is told of. */
 void vcq_set_size(struct urxe_vcq *vcq);
 
