@@ -2,6 +2,7 @@
 /* Queue pairs: creating, querying, destroying.  qp_state.c has ibv_modify_qp. */
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "context.h"
 #include "cq.h"
@@ -15,11 +16,6 @@
 #include "srq.h"
 #include "verbs.h"
 #include "xrc.h"
-
-static bool qp_type_is_xrc(enum ibv_qp_type type)
-{
-	return type == IBV_QPT_XRC_SEND || type == IBV_QPT_XRC_RECV;
-}
 
 /* Handles of another context mean nothing here. */
 static bool qp_all_of(const struct ibv_context *ctx,
@@ -36,28 +32,24 @@ static int qp_check_init(const struct ibv_context *ctx,
 		      const struct ibv_qp_init_attr_ex *init)
 {
 	const struct ibv_qp_cap *cap = &init->cap;
-	bool xrc_recv = init->qp_type == IBV_QPT_XRC_RECV;
+	bool initiator = init->qp_type == IBV_QPT_XRC_SEND;
 
 	switch (init->qp_type) {
 	case IBV_QPT_RC:
 	case IBV_QPT_UC:
 	case IBV_QPT_UD:
 	case IBV_QPT_XRC_SEND:
-	case IBV_QPT_XRC_RECV:
 		break;
+	case IBV_QPT_XRC_RECV:
+		return init->comp_mask & IBV_QP_INIT_ATTR_XRCD && init->xrcd ?
+			       0 : -EINVAL;
 	default:
 		return fabric_fail(EOPNOTSUPP, "no QPs of type %d",
 				   (int)init->qp_type);
 	}
-	if (xrc_recv)
-		return init->comp_mask & IBV_QP_INIT_ATTR_XRCD && init->xrcd ?
-			       0 : -EINVAL;
 	if (!(init->comp_mask & IBV_QP_INIT_ATTR_PD) || !init->pd ||
-	    !init->send_cq || !qp_all_of(ctx, init))
-		return -EINVAL;
-	if (!qp_type_is_xrc(init->qp_type) && !init->recv_cq)
-		return -EINVAL;
-	if (qp_type_is_xrc(init->qp_type) && init->srq)
+	    !init->send_cq || !qp_all_of(ctx, init) ||
+	    (initiator ? init->srq != NULL : !init->recv_cq))
 		return -EINVAL;
 	if (cap->max_send_wr > URXE_MAX_QP_WR ||
 	    cap->max_recv_wr > URXE_MAX_QP_WR ||
@@ -179,19 +171,13 @@ struct ibv_qp *vqp_create(struct ibv_context *ibctx,
 
 struct ibv_qp *urxe_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *init)
 {
-	struct ibv_qp_init_attr_ex a = {
-		.qp_context = init->qp_context,
-		.send_cq = init->send_cq,
-		.recv_cq = init->recv_cq,
-		.srq = init->srq,
-		.cap = init->cap,
-		.qp_type = init->qp_type,
-		.sq_sig_all = init->sq_sig_all,
-		.comp_mask = IBV_QP_INIT_ATTR_PD,
-		.pd = pd,
-	};
-	struct ibv_qp *qp = vqp_create(pd->context, &a);
+	struct ibv_qp_init_attr_ex a = { .pd = pd };
+	struct ibv_qp *qp;
 
+	/* the old struct is the new one's beginning, as in verbs.h */
+	memcpy(&a, init, sizeof(*init));
+	a.comp_mask = IBV_QP_INIT_ATTR_PD;
+	qp = vqp_create(pd->context, &a);
 	if (qp)
 		init->cap = a.cap;
 	return qp;

@@ -331,35 +331,28 @@ static void wr_set_xrc_srqn(struct ibv_qp_ex *ibqp, uint32_t srqn)
 #define QP_EX_WITH_FLUSH (1u << 11)
 #define QP_EX_WITH_ATOMIC_WRITE (1u << 12)
 
-typedef void (*call)(void);
+typedef void (*wr_call)(void);
 
 static const struct {
 	uint32_t flag, opcode;
 	size_t slot;
-	call fn;
+	wr_call fn;
 } builders[] = {
-	{ IBV_QP_EX_WITH_RDMA_WRITE, IBV_WR_RDMA_WRITE, SLOT(wr_rdma_write),
-	  (call)wr_rdma_write },
-	{ IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM, IBV_WR_RDMA_WRITE_WITH_IMM,
-	  SLOT(wr_rdma_write_imm), (call)wr_rdma_write_imm },
-	{ IBV_QP_EX_WITH_SEND, IBV_WR_SEND, SLOT(wr_send), (call)wr_send },
-	{ IBV_QP_EX_WITH_SEND_WITH_IMM, IBV_WR_SEND_WITH_IMM,
-	  SLOT(wr_send_imm), (call)wr_send_imm },
-	{ IBV_QP_EX_WITH_RDMA_READ, IBV_WR_RDMA_READ, SLOT(wr_rdma_read),
-	  (call)wr_rdma_read },
-	{ IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP, IBV_WR_ATOMIC_CMP_AND_SWP,
-	  SLOT(wr_atomic_cmp_swp), (call)wr_atomic_cmp_swp },
-	{ IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD, IBV_WR_ATOMIC_FETCH_AND_ADD,
-	  SLOT(wr_atomic_fetch_add), (call)wr_atomic_fetch_add },
-	{ IBV_QP_EX_WITH_LOCAL_INV, IBV_WR_LOCAL_INV, SLOT(wr_local_inv),
-	  (call)wr_local_inv },
-	{ IBV_QP_EX_WITH_BIND_MW, IBV_WR_BIND_MW, SLOT(wr_bind_mw),
-	  (call)wr_bind_mw },
-	{ IBV_QP_EX_WITH_SEND_WITH_INV, IBV_WR_SEND_WITH_INV,
-	  SLOT(wr_send_inv), (call)wr_send_inv },
-	{ QP_EX_WITH_FLUSH, URXE_WR_FLUSH, SLOT_FLUSH, (call)wr_flush },
+#define BUILDER(OP, call) \
+	{ IBV_QP_EX_WITH_##OP, IBV_WR_##OP, SLOT(call), (wr_call)call }
+	BUILDER(RDMA_WRITE, wr_rdma_write),
+	BUILDER(RDMA_WRITE_WITH_IMM, wr_rdma_write_imm),
+	BUILDER(SEND, wr_send),
+	BUILDER(SEND_WITH_IMM, wr_send_imm),
+	BUILDER(RDMA_READ, wr_rdma_read),
+	BUILDER(ATOMIC_CMP_AND_SWP, wr_atomic_cmp_swp),
+	BUILDER(ATOMIC_FETCH_AND_ADD, wr_atomic_fetch_add),
+	BUILDER(LOCAL_INV, wr_local_inv),
+	BUILDER(BIND_MW, wr_bind_mw),
+	BUILDER(SEND_WITH_INV, wr_send_inv),
+	{ QP_EX_WITH_FLUSH, URXE_WR_FLUSH, SLOT_FLUSH, (wr_call)wr_flush },
 	{ QP_EX_WITH_ATOMIC_WRITE, URXE_WR_ATOMIC_WRITE, SLOT_ATOMIC_WRITE,
-	  (call)wr_atomic_write },
+	  (wr_call)wr_atomic_write },
 };
 #define BUILDERS (sizeof(builders) / sizeof(*builders))
 
@@ -387,7 +380,7 @@ static void qp_ex_set_calls(struct urxe_vqp *vqp, uint64_t flags)
 	for (i = 0; i < BUILDERS; i++)
 		if (flags & builders[i].flag)
 			memcpy(vqp->v.room + builders[i].slot,
-			       &builders[i].fn, sizeof(call));
+			       &builders[i].fn, sizeof(wr_call));
 	ex->wr_start = wr_start;
 	ex->wr_complete = wr_complete;
 	ex->wr_abort = wr_abort;
