@@ -62,9 +62,9 @@ VERBS = {"free_context": "close_device"}
 
 def missing_verbs(doc):
     text = (ROOT / doc).read_text()
-    table = (ROOT / "provider/abi/pabi/ops.h").read_text()
+    table = (ROOT / "provider/abi/ops.c").read_text()
     errors = 0
-    for op in re.findall(r"^OP\([^,]+, (\w+),", table, re.M):
+    for op in re.findall(r"^\t\.(\w+) = ", table, re.M):
         if not re.search(rf"\bibv_{VERBS.get(op, op)}\b", text):
             print(f"{doc}: nothing on ibv_{VERBS.get(op, op)}")
             errors += 1

@@ -192,12 +192,6 @@ static void allow_peers(void)
 	close(fd);
 }
 
-static const struct pabi_ops ops = {
-#define OP(result, name, arguments) .name = urxe_##name,
-#include "pabi/ops.h"
-#undef OP
-};
-
 static int context_attach(struct urxe_context *ctx, int cmd_fd)
 {
 	struct urxe_fabric *f;
@@ -236,7 +230,7 @@ void *urxe_alloc_context(struct ibv_device *device, int cmd_fd, void *priv)
 	if (ret)
 		goto err_uninit;
 	v->ibv->num_comp_vectors = URXE_NUM_COMP_VECTORS;
-	pabi_set_ops(core, &ops);
+	pabi_set_ops(core, &urxe_ops);
 	allow_peers();
 	pthread_mutex_lock(&contexts_lock);
 	v->next = contexts;

@@ -2,7 +2,9 @@
 #ifndef URXE_ABI_CONTEXT_H
 #define URXE_ABI_CONTEXT_H
 
-#include <infiniband/verbs.h>
+#include "pabi/pabi.h"
+
+extern const struct pabi_ops urxe_ops; /* ops.c */
 
 /* Both return core's verbs_context, or NULL and errno. */
 void *urxe_alloc_context(struct ibv_device *device, int cmd_fd, void *priv);

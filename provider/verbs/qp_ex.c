@@ -333,13 +333,18 @@ static void wr_set_xrc_srqn(struct ibv_qp_ex *ibqp, uint32_t srqn)
 
 typedef void (*wr_call)(void);
 
+/* call as a wr_call, if struct ibv_qp_ex has it with the same type. */
+#define TYPED(call) \
+	_Generic(&call, __typeof__(((struct ibv_qp_ex *)0)->call): \
+		 (wr_call)call)
+
 static const struct {
 	uint32_t flag, opcode;
 	size_t slot;
 	wr_call fn;
 } builders[] = {
 #define BUILDER(OP, call) \
-	{ IBV_QP_EX_WITH_##OP, IBV_WR_##OP, SLOT(call), (wr_call)call }
+	{ IBV_QP_EX_WITH_##OP, IBV_WR_##OP, SLOT(call), TYPED(call) }
 	BUILDER(RDMA_WRITE, wr_rdma_write),
 	BUILDER(RDMA_WRITE_WITH_IMM, wr_rdma_write_imm),
 	BUILDER(SEND, wr_send),
