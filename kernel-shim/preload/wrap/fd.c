@@ -13,13 +13,7 @@
 #include "special.h"
 #include "wrap.h"
 
-#ifdef __GLIBC__
-typedef unsigned long request_t;
-#else
-typedef int request_t;
-#endif
-
-WRAP(int, ioctl, (int fd, request_t request, ...))
+WRAP(int, ioctl, (int fd, unsigned long request, ...))
 {
 	va_list ap;
 	void *arg;

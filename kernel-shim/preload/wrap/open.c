@@ -28,59 +28,41 @@ static mode_t mode_arg(int flags, va_list ap)
 	return has ? va_arg(ap, mode_t) : 0;
 }
 
-#define WRAP_OPEN(name) \
-	WRAP(int, name, (const char *path, int flags, ...)) \
+#define WRAP_OPEN(name, params, args) \
+	WRAP(int, name, params) \
 	{ \
 		char buf[TREE_PATH_MAX]; \
-		const char *real = redirect(path, buf); \
+		const char *asked = path; \
 		va_list ap; \
 		mode_t mode; \
 		va_start(ap, flags); \
 		mode = mode_arg(flags, ap); \
 		va_end(ap); \
-		return open_result(NEXT(name)(real, flags, mode), path, real, \
-				   flags); \
+		path = redirect(path, buf); \
+		return open_result(NEXT(name) args, asked, path, flags); \
 	}
-WRAP_OPEN(open)
-WRAP_OPEN(open64)
-
-#define WRAP_OPENAT(name) \
-	WRAP(int, name, (int dir, const char *path, int flags, ...)) \
-	{ \
-		char buf[TREE_PATH_MAX]; \
-		const char *real = redirect(path, buf); \
-		va_list ap; \
-		mode_t mode; \
-		va_start(ap, flags); \
-		mode = mode_arg(flags, ap); \
-		va_end(ap); \
-		return open_result(NEXT(name)(dir, real, flags, mode), path, \
-				   real, flags); \
-	}
-WRAP_OPENAT(openat)
-WRAP_OPENAT(openat64)
+WRAP_OPEN(open, (const char *path, int flags, ...), (path, flags, mode))
+WRAP_OPEN(open64, (const char *path, int flags, ...), (path, flags, mode))
+WRAP_OPEN(openat, (int dir, const char *path, int flags, ...),
+	  (dir, path, flags, mode))
+WRAP_OPEN(openat64, (int dir, const char *path, int flags, ...),
+	  (dir, path, flags, mode))
 
 /* What the compiler makes of open(path, flags) with _FORTIFY_SOURCE. */
-#define WRAP_OPEN_2(name) \
-	WRAP(int, name, (const char *path, int flags)) \
+#define WRAP_OPEN_2(name, params, args) \
+	WRAP(int, name, params) \
 	{ \
 		char buf[TREE_PATH_MAX]; \
-		const char *real = redirect(path, buf); \
-		return open_result(NEXT(name)(real, flags), path, real, flags); \
+		const char *asked = path; \
+		path = redirect(path, buf); \
+		return open_result(NEXT(name) args, asked, path, flags); \
 	}
-WRAP_OPEN_2(__open_2)
-WRAP_OPEN_2(__open64_2)
-
-#define WRAP_OPENAT_2(name) \
-	WRAP(int, name, (int dir, const char *path, int flags)) \
-	{ \
-		char buf[TREE_PATH_MAX]; \
-		const char *real = redirect(path, buf); \
-		return open_result(NEXT(name)(dir, real, flags), path, real, \
-				   flags); \
-	}
-WRAP_OPENAT_2(__openat_2)
-WRAP_OPENAT_2(__openat64_2)
+WRAP_OPEN_2(__open_2, (const char *path, int flags), (path, flags))
+WRAP_OPEN_2(__open64_2, (const char *path, int flags), (path, flags))
+WRAP_OPEN_2(__openat_2, (int dir, const char *path, int flags),
+	    (dir, path, flags))
+WRAP_OPEN_2(__openat64_2, (int dir, const char *path, int flags),
+	    (dir, path, flags))
 
 /* Reading is the only thing that makes sense on an attribute. */
 static FILE *fopen_tree(const char *real, const char *mode)

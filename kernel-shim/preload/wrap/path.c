@@ -80,17 +80,10 @@ typedef int glob_error_fn(const char *, int);
 
 static bool glob_is_ours(const char *pattern, int flags)
 {
-#ifdef GLOB_ALTDIRFUNC
 	return !(flags & GLOB_ALTDIRFUNC) && pattern && shim_active() &&
 	       (!strncmp(pattern, "/sys/", 5) || !strncmp(pattern, "/dev/", 5));
-#else
-	(void)pattern;
-	(void)flags;
-	return false;
-#endif
 }
 
-#ifdef GLOB_ALTDIRFUNC
 static void *glob_opendir(const char *path)
 {
 	return opendir(path);
@@ -114,7 +107,6 @@ static void glob_use_own(glob_t *g)
 	g->gl_stat = stat;
 	g->gl_lstat = lstat;
 }
-#endif
 
 #define WRAP_GLOB(name) \
 	WRAP(int, name, \
@@ -128,7 +120,5 @@ static void glob_use_own(glob_t *g)
 		g->gl_flags &= ~GLOB_ALTDIRFUNC; \
 		return ret; \
 	}
-#ifdef GLOB_ALTDIRFUNC
 WRAP_GLOB(glob)
 WRAP_GLOB(glob64)
-#endif

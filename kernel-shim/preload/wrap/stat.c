@@ -19,77 +19,46 @@ static int stat_result(int ret, int fd, struct stat *st)
 	return ret;
 }
 
-#define WRAP_STAT(name) \
-	WRAP(int, name, (const char *path, struct stat *st)) \
-	{ \
-		char buf[TREE_PATH_MAX]; \
-		return stat_result(NEXT(name)(redirect(path, buf), st), -1, \
-				   st); \
-	}
-WRAP_STAT(stat)
-WRAP_STAT(stat64)
-WRAP_STAT(lstat)
-WRAP_STAT(lstat64)
-
-#define WRAP_XSTAT(name) \
-	WRAP(int, name, (int ver, const char *path, struct stat *st)) \
-	{ \
-		char buf[TREE_PATH_MAX]; \
-		return stat_result(NEXT(name)(ver, redirect(path, buf), st), -1, \
-				   st); \
-	}
-WRAP_XSTAT(__xstat)
-WRAP_XSTAT(__xstat64)
-WRAP_XSTAT(__lxstat)
-WRAP_XSTAT(__lxstat64)
-
-#define WRAP_FSTAT(name) \
-	WRAP(int, name, (int fd, struct stat *st)) \
-	{ \
-		return stat_result(NEXT(name)(fd, st), fd, st); \
-	}
-WRAP_FSTAT(fstat)
-WRAP_FSTAT(fstat64)
-
-#define WRAP_FXSTAT(name) \
-	WRAP(int, name, (int ver, int fd, struct stat *st)) \
-	{ \
-		return stat_result(NEXT(name)(ver, fd, st), fd, st); \
-	}
-WRAP_FXSTAT(__fxstat)
-WRAP_FXSTAT(__fxstat64)
-
 /* An empty path with AT_EMPTY_PATH is fstat. */
 static int at_fd(int dir, const char *path, int flags)
 {
 	return flags & AT_EMPTY_PATH && path && !*path ? dir : -1;
 }
 
-#define WRAP_FSTATAT(name) \
-	WRAP(int, name, \
-	     (int dir, const char *path, struct stat *st, int flags)) \
+#define WRAP_STAT(name, params, args, fd) \
+	WRAP(int, name, params) \
 	{ \
 		char buf[TREE_PATH_MAX]; \
-		return stat_result(NEXT(name)(dir, redirect(path, buf), st, \
-					      flags), \
-				   at_fd(dir, path, flags), st); \
+		path = redirect(path, buf); \
+		return stat_result(NEXT(name) args, fd, st); \
 	}
-WRAP_FSTATAT(fstatat)
-WRAP_FSTATAT(fstatat64)
+#define WRAP_STAT_BOTH(name, ...) \
+	WRAP_STAT(name, __VA_ARGS__) \
+	WRAP_STAT(name##64, __VA_ARGS__)
 
-#define WRAP_FXSTATAT(name) \
-	WRAP(int, name, \
-	     (int ver, int dir, const char *path, struct stat *st, int flags)) \
+WRAP_STAT_BOTH(stat, (const char *path, struct stat *st), (path, st), -1)
+WRAP_STAT_BOTH(lstat, (const char *path, struct stat *st), (path, st), -1)
+WRAP_STAT_BOTH(__xstat, (int ver, const char *path, struct stat *st),
+	       (ver, path, st), -1)
+WRAP_STAT_BOTH(__lxstat, (int ver, const char *path, struct stat *st),
+	       (ver, path, st), -1)
+WRAP_STAT_BOTH(fstatat,
+	       (int dir, const char *path, struct stat *st, int flags),
+	       (dir, path, st, flags), at_fd(dir, path, flags))
+WRAP_STAT_BOTH(__fxstatat,
+	       (int ver, int dir, const char *path, struct stat *st, int flags),
+	       (ver, dir, path, st, flags), at_fd(dir, path, flags))
+
+#define WRAP_FSTAT(name, params, args) \
+	WRAP(int, name, params) \
 	{ \
-		char buf[TREE_PATH_MAX]; \
-		return stat_result(NEXT(name)(ver, dir, redirect(path, buf), st, \
-					      flags), \
-				   at_fd(dir, path, flags), st); \
+		return stat_result(NEXT(name) args, fd, st); \
 	}
-WRAP_FXSTATAT(__fxstatat)
-WRAP_FXSTATAT(__fxstatat64)
+WRAP_FSTAT(fstat, (int fd, struct stat *st), (fd, st))
+WRAP_FSTAT(fstat64, (int fd, struct stat *st), (fd, st))
+WRAP_FSTAT(__fxstat, (int ver, int fd, struct stat *st), (ver, fd, st))
+WRAP_FSTAT(__fxstat64, (int ver, int fd, struct stat *st), (ver, fd, st))
 
-#ifdef STATX_BASIC_STATS
 WRAP(int, statx,
      (int dir, const char *path, int flags, unsigned int mask,
       struct statx *stx))
@@ -113,4 +82,3 @@ WRAP(int, statx,
 	}
 	return ret;
 }
-#endif
