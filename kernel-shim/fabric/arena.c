@@ -158,11 +158,8 @@ int arena_reserve(int fd, uint64_t offset, uint64_t len)
 	int ret;
 
 	do {
-		ret = fallocate(fd, 0, (off_t)offset, (off_t)len) ? errno : 0;
-	} while (ret == EINTR);
-	/* a file system without fallocate: posix_fallocate writes */
-	if (ret == EOPNOTSUPP)
 		ret = posix_fallocate(fd, (off_t)offset, (off_t)len);
+	} while (ret == EINTR);
 	if (ret)
 		return fabric_fail(ENOMEM,
 				   "no room for %llu bytes of shared memory: %s",

@@ -26,9 +26,6 @@
 #include "fabric.h"
 #include "internal.h"
 
-#ifndef MADV_POPULATE_WRITE
-#define MADV_POPULATE_WRITE 23
-#endif
 #ifndef MADV_COLLAPSE
 #define MADV_COLLAPSE 25
 #endif
