@@ -105,43 +105,34 @@ static int bind_number(struct ucma *u, uint32_t number, const union cm_addr *a)
 
 int ucma_bind_ip(struct ucma *u)
 {
-	struct rdma_ucm_bind_ip cmd;
+	const struct rdma_ucm_bind_ip *cmd = u->cmd;
 	union cm_addr a;
 
-	ucma_get(u, &cmd);
-	if (!take_ip(&cmd.addr, &a))
+	if (!take_ip(&cmd->addr, &a))
 		return -EINVAL;
-	return bind_number(u, cmd.id, &a);
+	return bind_number(u, cmd->id, &a);
 }
 
 int ucma_bind(struct ucma *u)
 {
-	struct rdma_ucm_bind cmd;
+	const struct rdma_ucm_bind *cmd = u->cmd;
 	union cm_addr a;
 
-	ucma_get(u, &cmd);
-	if (cmd.reserved || !take_addr(&cmd.addr, &a) ||
-	    cmd.addr_size != cm_addr_size(&a))
+	if (cmd->reserved || !take_addr(&cmd->addr, &a) ||
+	    cmd->addr_size != cm_addr_size(&a))
 		return -EINVAL;
-	return bind_number(u, cmd.id, &a);
+	return bind_number(u, cmd->id, &a);
 }
 
 int ucma_listen(struct ucma *u)
 {
 	const union cm_addr any = { .in = { .sin_family = AF_INET } };
-	struct rdma_ucm_listen cmd;
-	struct cm_id *id;
-	int err;
+	const struct rdma_ucm_listen *cmd = u->cmd;
+	int err = 0;
 
-	id = ucma_get_id(u, &cmd, &err);
-	if (!id)
-		return err;
-	if (id->cma != CMA_ADDR_BOUND) {
-		err = bind_addr(u, id, &any);
-		if (err)
-			return err;
-	}
-	return cm_listen(&u->cm, id, cmd.backlog);
+	if (u->id->cma != CMA_ADDR_BOUND)
+		err = bind_addr(u, u->id, &any);
+	return err ? err : cm_listen(&u->cm, u->id, cmd->backlog);
 }
 
 static int addr_resolved(struct ucma *u, struct cm_id *id)
@@ -221,30 +212,28 @@ static int addr_resolve(struct ucma *u, uint32_t number,
 
 int ucma_resolve_ip(struct ucma *u)
 {
-	struct rdma_ucm_resolve_ip cmd;
+	const struct rdma_ucm_resolve_ip *cmd = u->cmd;
 	union cm_addr src, dst;
 
-	ucma_get(u, &cmd);
-	if (!take_ip(&cmd.dst_addr, &dst) ||
-	    (!take_ip(&cmd.src_addr, &src) && cmd.src_addr.sin6_family))
+	if (!take_ip(&cmd->dst_addr, &dst) ||
+	    (!take_ip(&cmd->src_addr, &src) && cmd->src_addr.sin6_family))
 		return -EINVAL;
-	return addr_resolve(u, cmd.id, &src, &dst);
+	return addr_resolve(u, cmd->id, &src, &dst);
 }
 
 int ucma_resolve_addr(struct ucma *u)
 {
-	struct rdma_ucm_resolve_addr cmd;
+	const struct rdma_ucm_resolve_addr *cmd = u->cmd;
 	union cm_addr src, dst;
 
-	ucma_get(u, &cmd);
-	take_addr(&cmd.src_addr, &src);
-	if (cmd.reserved || !take_addr(&cmd.dst_addr, &dst) ||
-	    cmd.dst_size != cm_addr_size(&dst) ||
-	    (cmd.src_size && cmd.src_size != cm_addr_size(&src)))
+	take_addr(&cmd->src_addr, &src);
+	if (cmd->reserved || !take_addr(&cmd->dst_addr, &dst) ||
+	    cmd->dst_size != cm_addr_size(&dst) ||
+	    (cmd->src_size && cmd->src_size != cm_addr_size(&src)))
 		return -EINVAL;
-	if (!cmd.src_size)
+	if (!cmd->src_size)
 		src.sa.sa_family = AF_UNSPEC;
-	return addr_resolve(u, cmd.id, &src, &dst);
+	return addr_resolve(u, cmd->id, &src, &dst);
 }
 
 /* What RoCE's packet life time comes from: nobody administers it. */
@@ -271,9 +260,10 @@ static uint32_t flow_label(const struct cm_id *id)
 	return flow & FLOW_MASK;
 }
 
-int ucma_route_resolved(struct ucma *u, struct cm_id *id, uint8_t tos,
-			uint32_t flow, uint8_t life)
+int ucma_route_resolved(struct ucma *u, uint8_t tos, uint32_t flow,
+			uint8_t life)
 {
+	struct cm_id *id = u->id;
 	int ret;
 
 	if (id->cma != CMA_ADDR_RESOLVED)
@@ -291,12 +281,6 @@ int ucma_route_resolved(struct ucma *u, struct cm_id *id, uint8_t tos,
 
 int ucma_resolve_route(struct ucma *u)
 {
-	struct rdma_ucm_resolve_route cmd;
-	struct cm_id *id;
-	int err;
-
-	id = ucma_get_dev(u, &cmd, &err);
-	return id ? ucma_route_resolved(u, id, id->tos, flow_label(id),
-					life_time(id)) :
-		    err;
+	return ucma_route_resolved(u, u->id->tos, flow_label(u->id),
+				   life_time(u->id));
 }

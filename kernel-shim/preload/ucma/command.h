@@ -14,8 +14,9 @@
 struct ucma {
 	struct cm cm;
 	struct cm_chan *c; /* of fd */
+	struct cm_id *id; /* that it is about, if the table in ucma.c says so */
 	int fd;
-	const char *in; /* behind the header */
+	void *cmd; /* a copy of it; zeros behind what came */
 	size_t in_len, out_len;
 	int cancel_state; /* the application's; ours is disabled */
 };
@@ -49,16 +50,7 @@ struct cm_id *ucma_id_dev(struct ucma *u, uint32_t number, int *err);
 /* Answer at the address that the command gives. */
 int ucma_put(uint64_t response, const void *from, size_t len);
 
-/* What came of the command; the rest reads as zeros. */
-#define ucma_get(u, cmd)                                  \
-	memcpy(memset((cmd), 0, sizeof(*(cmd))), (u)->in, \
-	       (u)->in_len < sizeof(*(cmd)) ? (u)->in_len : sizeof(*(cmd)))
-/* The command and the id that it is about; the second one with a device. */
-#define ucma_get_id(u, cmd, err) (ucma_get(u, cmd), ucma_id(u, (cmd)->id, err))
-#define ucma_get_dev(u, cmd, err) \
-	(ucma_get(u, cmd), ucma_id_dev(u, (cmd)->id, err))
-
-/* The commands, 0 or -errno ---------------------------------- */
+/* The commands, 0 or -errno -------------------------------------------- */
 
 int ucma_bind_ip(struct ucma *u);
 int ucma_bind(struct ucma *u);
@@ -67,8 +59,8 @@ int ucma_resolve_ip(struct ucma *u);
 int ucma_resolve_addr(struct ucma *u);
 int ucma_resolve_route(struct ucma *u);
 /* The end of that: 4.096 us << life is the packet life time. */
-int ucma_route_resolved(struct ucma *u, struct cm_id *id, uint8_t tos,
-			uint32_t flow, uint8_t life);
+int ucma_route_resolved(struct ucma *u, uint8_t tos, uint32_t flow,
+			uint8_t life);
 
 int ucma_query_route(struct ucma *u);
 int ucma_query(struct ucma *u);

@@ -4,71 +4,51 @@
 
 int ucma_connect(struct ucma *u)
 {
-	struct rdma_ucm_connect cmd;
+	const struct rdma_ucm_connect *cmd = u->cmd;
 	struct cm_id *id;
 	int err;
 
-	if (u->in_len < offsetof(struct rdma_ucm_connect, ece))
+	if (!cmd->conn_param.valid)
 		return -EINVAL;
-	ucma_get(u, &cmd);
-	if (!cmd.conn_param.valid)
-		return -EINVAL;
-	id = ucma_id_dev(u, cmd.id, &err);
-	return id ? cm_connect(&u->cm, id, &cmd.conn_param, &cmd.ece) : err;
+	id = ucma_id_dev(u, cmd->id, &err);
+	return id ? cm_connect(&u->cm, id, &cmd->conn_param, &cmd->ece) : err;
 }
 
 int ucma_accept(struct ucma *u)
 {
-	struct rdma_ucm_accept cmd;
-	struct cm_id *id;
-	int err;
+	struct rdma_ucm_accept *cmd = u->cmd;
 
-	if (u->in_len < offsetof(struct rdma_ucm_accept, ece))
-		return -EINVAL;
-	id = ucma_get_dev(u, &cmd, &err);
-	if (!id)
-		return err;
 	/* only AF_IB connections say which Q_Key they want */
-	if (id->src.sa.sa_family != CM_AF_IB)
-		cmd.conn_param.qkey = 0;
-	return cm_accept(&u->cm, id,
-			 cmd.conn_param.valid ? &cmd.conn_param : NULL,
-			 &cmd.ece, cmd.uid);
+	if (u->id->src.sa.sa_family != CM_AF_IB)
+		cmd->conn_param.qkey = 0;
+	return cm_accept(&u->cm, u->id,
+			 cmd->conn_param.valid ? &cmd->conn_param : NULL,
+			 &cmd->ece, cmd->uid);
 }
 
 int ucma_reject(struct ucma *u)
 {
-	struct rdma_ucm_reject cmd;
+	const struct rdma_ucm_reject *cmd = u->cmd;
+	const uint8_t reason = cmd->reason ? cmd->reason : CM_REJ_CONSUMER;
 	struct cm_id *id;
 	int err;
 
-	ucma_get(u, &cmd);
-	if (!cmd.reason)
-		cmd.reason = CM_REJ_CONSUMER;
-	if (cmd.reason != CM_REJ_CONSUMER && cmd.reason != CM_REJ_VENDOR_OPTION)
+	if (reason != CM_REJ_CONSUMER && reason != CM_REJ_VENDOR_OPTION)
 		return -EINVAL;
-	id = ucma_id_dev(u, cmd.id, &err);
-	return id ? cm_reject(&u->cm, id, cmd.reason, cmd.private_data,
-			      cmd.private_data_len) :
+	id = ucma_id_dev(u, cmd->id, &err);
+	return id ? cm_reject(&u->cm, id, reason, cmd->private_data,
+			      cmd->private_data_len) :
 		    err;
 }
 
 int ucma_disconnect(struct ucma *u)
 {
-	struct rdma_ucm_disconnect cmd;
-	struct cm_id *id;
-	int err;
-
-	id = ucma_get_dev(u, &cmd, &err);
-	return id ? cm_disconnect(&u->cm, id) : err;
+	return cm_disconnect(&u->cm, u->id);
 }
 
 int ucma_notify(struct ucma *u)
 {
-	struct rdma_ucm_notify cmd;
-	struct cm_id *id;
-	int err;
+	const struct rdma_ucm_notify *cmd = u->cmd;
 
-	id = ucma_get_dev(u, &cmd, &err);
-	return id ? cm_notify(&u->cm, id, cmd.event) : err;
+	return cm_notify(&u->cm, u->id, cmd->event);
 }

@@ -9,9 +9,6 @@
 
 #define SLICE_NS 100000000 /* between looks, without a watch thread */
 
-/* What a caller must have room for; the rest is newer. */
-#define EVENT_MIN offsetof(struct rdma_ucm_event_resp, reserved)
-
 /*
  * Without a time limit it is restarted after a signal whose handler has
  * SA_RESTART, as the write would be; and write is a cancellation point.
@@ -54,14 +51,11 @@ static int wait_event(struct ucma *u)
 
 int ucma_get_event(struct ucma *u)
 {
+	const struct rdma_ucm_get_event *cmd = u->cmd;
 	struct rdma_ucm_event_resp resp;
-	struct rdma_ucm_get_event cmd;
 	int flags, ret;
 
-	if (u->out_len < EVENT_MIN)
-		return -ENOSPC;
-	ucma_get(u, &cmd);
-	if (!cmd.response)
+	if (!cmd->response)
 		return -EFAULT;
 	while (!cm_event_pop(&u->cm, u->c, u->fd, &resp)) {
 		flags = fcntl(u->fd, F_GETFL);
@@ -74,32 +68,29 @@ int ucma_get_event(struct ucma *u)
 	if (resp.event >= CM_EV_CONNECT_REQUEST &&
 	    resp.event <= CM_EV_DISCONNECTED)
 		u->cm.watch = true;
-	return ucma_put(cmd.response, &resp,
+	return ucma_put(cmd->response, &resp,
 			u->out_len < sizeof(resp) ? u->out_len : sizeof(resp));
 }
 
 int ucma_migrate_id(struct ucma *u)
 {
+	const struct rdma_ucm_migrate_id *cmd = u->cmd;
 	struct rdma_ucm_migrate_resp resp;
-	struct rdma_ucm_migrate_id cmd;
 	struct cm_chan *from, *to = u->c;
 	struct cm_id *id;
 	int err;
 
-	if (u->out_len < sizeof(resp))
-		return -ENOSPC;
-	ucma_get(u, &cmd);
-	from = ucma_chan(u, (int)cmd.fd);
+	from = ucma_chan(u, (int)cmd->fd);
 	if (!from)
-		return fcntl((int)cmd.fd, F_GETFD) < 0 ? -ENOENT : -EINVAL;
+		return fcntl((int)cmd->fd, F_GETFD) < 0 ? -ENOENT : -EINVAL;
 	u->c = from;
-	id = ucma_id(u, cmd.id, &err);
+	id = ucma_id(u, cmd->id, &err);
 	if (!id)
 		return err;
 	resp.events_reported = id->events_reported;
 	if (from != to) {
-		cm_event_move(&u->cm, id, to, (int)cmd.fd, u->fd);
+		cm_event_move(&u->cm, id, to, (int)cmd->fd, u->fd);
 		id->chan = cm_chan_ref(&u->cm, to);
 	}
-	return ucma_put(cmd.response, &resp, sizeof(resp));
+	return ucma_put(cmd->response, &resp, sizeof(resp));
 }

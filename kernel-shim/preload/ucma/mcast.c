@@ -47,8 +47,6 @@ static int mcast_join(struct ucma *u, const struct rdma_ucm_join_mcast *cmd)
 	struct cm_id *id;
 	int ret;
 
-	if (u->out_len < sizeof(resp))
-		return -ENOSPC;
 	memcpy(&a.sa.sa_family, &cmd->addr, sizeof(a.sa.sa_family));
 	if (!cm_addr_size(&a) || cmd->addr_size != cm_addr_size(&a) ||
 	    cmd->join_flags >= RDMA_MC_JOIN_FLAG_RESERVED)
@@ -77,41 +75,33 @@ static int mcast_join(struct ucma *u, const struct rdma_ucm_join_mcast *cmd)
 
 int ucma_join_mcast(struct ucma *u)
 {
-	struct rdma_ucm_join_mcast cmd;
-
-	ucma_get(u, &cmd);
-	return mcast_join(u, &cmd);
+	return mcast_join(u, u->cmd);
 }
 
 int ucma_join_ip_mcast(struct ucma *u)
 {
-	struct rdma_ucm_join_ip_mcast cmd;
-	struct rdma_ucm_join_mcast full = { 0 };
+	const struct rdma_ucm_join_ip_mcast *cmd = u->cmd;
+	struct rdma_ucm_join_mcast full = {
+		.response = cmd->response,
+		.uid = cmd->uid,
+		.id = cmd->id,
+		.addr_size = cmd->addr.sin6_family == AF_INET ?
+				     sizeof(struct sockaddr_in) :
+				     sizeof(struct sockaddr_in6),
+		.join_flags = RDMA_MC_JOIN_FLAG_FULLMEMBER,
+	};
 
-	ucma_get(u, &cmd);
-	full.response = cmd.response;
-	full.uid = cmd.uid;
-	full.id = cmd.id;
-	full.addr_size = cmd.addr.sin6_family == AF_INET ?
-				 sizeof(struct sockaddr_in) :
-				 sizeof(struct sockaddr_in6);
-	full.join_flags = RDMA_MC_JOIN_FLAG_FULLMEMBER;
-	memcpy(&full.addr, &cmd.addr, sizeof(cmd.addr));
+	memcpy(&full.addr, &cmd->addr, sizeof(cmd->addr));
 	return mcast_join(u, &full);
 }
 
 int ucma_leave_mcast(struct ucma *u)
 {
+	const struct rdma_ucm_destroy_id *cmd = u->cmd;
+	struct cm_mc *mc = cm_mc_at(&u->cm, cmd->id + 1);
 	struct rdma_ucm_destroy_id_resp resp;
-	struct rdma_ucm_destroy_id cmd;
-	struct cm_mc *mc = NULL;
 	struct cm_id *id;
 
-	if (u->out_len < sizeof(resp))
-		return -ENOSPC;
-	ucma_get(u, &cmd);
-	if (cmd.id < CM_MAX_MC)
-		mc = cm_mc_at(&u->cm, cmd.id + 1);
 	if (!mc)
 		return -ENOENT;
 	id = cm_id_at(&u->cm, mc->id);
@@ -120,5 +110,5 @@ int ucma_leave_mcast(struct ucma *u)
 	cm_event_purge_mc(&u->cm, mc, u->fd);
 	resp.events_reported = mc->events_reported;
 	mc->used = 0;
-	return ucma_put(cmd.response, &resp, sizeof(resp));
+	return ucma_put(cmd->response, &resp, sizeof(resp));
 }

@@ -63,8 +63,7 @@ static int set_id_option(struct cm_id *id,
 }
 
 /* A path that the application found by itself: what of it may differ. */
-static int set_ib_path(struct ucma *u, struct cm_id *id,
-		       const struct rdma_ucm_set_option *cmd)
+static int set_ib_path(struct ucma *u, const struct rdma_ucm_set_option *cmd)
 {
 	const struct ucma_wire_path *path;
 	const uint32_t wanted = IB_PATH_GMP | IB_PATH_PRIMARY |
@@ -77,33 +76,23 @@ static int set_ib_path(struct ucma *u, struct cm_id *id,
 	for (i = 0; i < n; i++)
 		if (p[i].flags == wanted)
 			break;
-	if (i == n || !(id->flags & CM_F_DEVICE))
+	if (i == n || !(u->id->flags & CM_F_DEVICE))
 		return -EINVAL;
 	path = (const void *)p[i].path_rec;
-	return ucma_route_resolved(u, id, path->traffic_class,
+	return ucma_route_resolved(u, path->traffic_class,
 				   be32toh(path->flow_hop) >> 8 & 0xfffff,
 				   path->life_time & 31);
 }
 
 int ucma_set_option(struct ucma *u)
 {
-	struct rdma_ucm_set_option cmd;
-	struct cm_id *id;
-	int err;
+	const struct rdma_ucm_set_option *cmd = u->cmd;
 
-	id = ucma_get_id(u, &cmd, &err);
-	if (!id)
-		return err;
-	if (!cmd.optval)
+	if (!cmd->optval)
 		return -EFAULT;
-	switch (cmd.level) {
-	case RDMA_OPTION_ID:
-		return set_id_option(id, &cmd);
-	case RDMA_OPTION_IB:
-		return cmd.optname == RDMA_OPTION_IB_PATH ?
-			       set_ib_path(u, id, &cmd) :
-			       -ENOSYS;
-	default:
-		return -ENOSYS;
-	}
+	if (cmd->level == RDMA_OPTION_ID)
+		return set_id_option(u->id, cmd);
+	if (cmd->level == RDMA_OPTION_IB && cmd->optname == RDMA_OPTION_IB_PATH)
+		return set_ib_path(u, cmd);
+	return -ENOSYS;
 }

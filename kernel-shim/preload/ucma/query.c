@@ -11,15 +11,6 @@
 #define RATE IBV_RATE_200_GBPS
 #define SELECT_EQUAL 2 /* of an MTU, a rate or a life time: exactly this */
 
-/* Old librdmacm asks for no more than what is before this. */
-#define ROUTE_MIN offsetof(struct rdma_ucm_query_route_resp, ibdev_index)
-#define ADDR_MIN offsetof(struct rdma_ucm_query_addr_resp, ibdev_index)
-
-static size_t min_size(size_t a, size_t b)
-{
-	return a < b ? a : b;
-}
-
 static bool has_path(const struct cm_id *id)
 {
 	return id->flags & CM_F_PATH;
@@ -46,17 +37,10 @@ static void fill_route(const struct cm_id *id, struct ib_user_path_rec *p)
 
 int ucma_query_route(struct ucma *u)
 {
-	struct rdma_ucm_query_route_resp resp;
-	struct rdma_ucm_query cmd;
-	struct cm_id *id;
-	int err;
+	const struct rdma_ucm_query *cmd = u->cmd;
+	struct rdma_ucm_query_route_resp resp = { 0 };
+	const struct cm_id *id = u->id;
 
-	if (u->out_len < ROUTE_MIN)
-		return -ENOSPC;
-	id = ucma_get_id(u, &cmd, &err);
-	if (!id)
-		return err;
-	memset(&resp, 0, sizeof(resp));
 	memcpy(&resp.src_addr, &id->src, sizeof(resp.src_addr));
 	memcpy(&resp.dst_addr, &id->dst, sizeof(resp.dst_addr));
 	if (id->flags & CM_F_DEVICE) {
@@ -66,34 +50,7 @@ int ucma_query_route(struct ucma *u)
 		resp.num_paths = has_path(id);
 		fill_route(id, &resp.ib_route[0]);
 	}
-	return ucma_put(cmd.response, &resp,
-			min_size(u->out_len, sizeof(resp)));
-}
-
-static void fill_device(struct ucma *u, const struct cm_id *id,
-			struct rdma_ucm_query_addr_resp *resp)
-{
-	if (!(id->flags & CM_F_DEVICE))
-		return;
-	resp->node_guid = htobe64(u->cm.f->dev->node_guid);
-	resp->ibdev_index = URXE_DEV_INDEX;
-	resp->port_num = 1;
-	resp->pkey = htobe16(PKEY);
-}
-
-static int query_addr(struct ucma *u, const struct cm_id *id, uint64_t response)
-{
-	struct rdma_ucm_query_addr_resp resp;
-
-	if (u->out_len < ADDR_MIN)
-		return -ENOSPC;
-	memset(&resp, 0, sizeof(resp));
-	resp.src_size = (uint16_t)cm_addr_size(&id->src);
-	resp.dst_size = (uint16_t)cm_addr_size(&id->dst);
-	memcpy(&resp.src_addr, &id->src, sizeof(id->src));
-	memcpy(&resp.dst_addr, &id->dst, sizeof(id->dst));
-	fill_device(u, id, &resp);
-	return ucma_put(response, &resp, min_size(u->out_len, sizeof(resp)));
+	return ucma_put(cmd->response, &resp, cm_min(u->out_len, sizeof(resp)));
 }
 
 static void fill_ib(const struct cm_id *id, const union cm_addr *a,
@@ -112,18 +69,32 @@ static void fill_ib(const struct cm_id *id, const union cm_addr *a,
 	memcpy(out, &ib, sizeof(ib));
 }
 
-static int query_gid(struct ucma *u, const struct cm_id *id, uint64_t response)
+/* The two addresses as they are, or else (gid) as AF_IB ones. */
+static int query_addr(struct ucma *u, bool gid, uint64_t response)
 {
-	struct rdma_ucm_query_addr_resp resp;
+	struct rdma_ucm_query_addr_resp resp = { 0 };
+	const struct cm_id *id = u->id;
 
-	if (u->out_len < ADDR_MIN)
+	/* old librdmacm asks for no more than this */
+	if (u->out_len < offsetof(struct rdma_ucm_query_addr_resp, ibdev_index))
 		return -ENOSPC;
-	memset(&resp, 0, sizeof(resp));
-	resp.src_size = resp.dst_size = sizeof(struct cm_sockaddr_ib);
-	fill_ib(id, &id->src, id->sgid, &resp.src_addr);
-	fill_ib(id, &id->dst, id->dgid, &resp.dst_addr);
-	fill_device(u, id, &resp);
-	return ucma_put(response, &resp, min_size(u->out_len, sizeof(resp)));
+	if (gid) {
+		resp.src_size = resp.dst_size = sizeof(struct cm_sockaddr_ib);
+		fill_ib(id, &id->src, id->sgid, &resp.src_addr);
+		fill_ib(id, &id->dst, id->dgid, &resp.dst_addr);
+	} else {
+		resp.src_size = (uint16_t)cm_addr_size(&id->src);
+		resp.dst_size = (uint16_t)cm_addr_size(&id->dst);
+		memcpy(&resp.src_addr, &id->src, sizeof(id->src));
+		memcpy(&resp.dst_addr, &id->dst, sizeof(id->dst));
+	}
+	if (id->flags & CM_F_DEVICE) {
+		resp.node_guid = htobe64(u->cm.f->dev->node_guid);
+		resp.ibdev_index = URXE_DEV_INDEX;
+		resp.port_num = 1;
+		resp.pkey = htobe16(PKEY);
+	}
+	return ucma_put(response, &resp, cm_min(u->out_len, sizeof(resp)));
 }
 
 static void fill_wire_path(const struct cm_id *id, struct ucma_wire_path *p)
@@ -140,8 +111,9 @@ static void fill_wire_path(const struct cm_id *id, struct ucma_wire_path *p)
 	p->life_time = SELECT_EQUAL << 6 | id->path_life;
 }
 
-static int query_path(struct ucma *u, const struct cm_id *id, uint64_t response)
+static int query_path(struct ucma *u, uint64_t response)
 {
+	const struct cm_id *id = u->id;
 	union { /* path_data has no length of its own */
 		struct rdma_ucm_query_path_resp resp;
 		char room[sizeof(struct rdma_ucm_query_path_resp) +
@@ -165,20 +137,15 @@ static int query_path(struct ucma *u, const struct cm_id *id, uint64_t response)
 
 int ucma_query(struct ucma *u)
 {
-	struct rdma_ucm_query cmd;
-	struct cm_id *id;
-	int err;
+	const struct rdma_ucm_query *cmd = u->cmd;
 
-	id = ucma_get_id(u, &cmd, &err);
-	if (!id)
-		return err;
-	switch (cmd.option) {
+	switch (cmd->option) {
 	case RDMA_USER_CM_QUERY_ADDR:
-		return query_addr(u, id, cmd.response);
-	case RDMA_USER_CM_QUERY_PATH:
-		return query_path(u, id, cmd.response);
 	case RDMA_USER_CM_QUERY_GID:
-		return query_gid(u, id, cmd.response);
+		return query_addr(u, cmd->option == RDMA_USER_CM_QUERY_GID,
+				  cmd->response);
+	case RDMA_USER_CM_QUERY_PATH:
+		return query_path(u, cmd->response);
 	default:
 		return -ENOSYS;
 	}
@@ -270,22 +237,19 @@ static int qp_attr(struct cm_id *id, struct ib_uverbs_qp_attr *a)
 
 int ucma_init_qp_attr(struct ucma *u)
 {
-	struct rdma_ucm_init_qp_attr cmd;
-	struct ib_uverbs_qp_attr attr;
+	const struct rdma_ucm_init_qp_attr *cmd = u->cmd;
+	struct ib_uverbs_qp_attr attr = { .qp_state = cmd->qp_state,
+					  .port_num = 1 };
 	struct cm_id *id;
 	int err;
 
 	if (u->out_len < sizeof(attr))
 		return -ENOSPC;
-	ucma_get(u, &cmd);
-	if (cmd.qp_state > IBV_QPS_ERR)
+	if (cmd->qp_state > IBV_QPS_ERR)
 		return -EINVAL;
-	id = ucma_id_dev(u, cmd.id, &err);
+	id = ucma_id_dev(u, cmd->id, &err);
 	if (!id)
 		return err;
-	memset(&attr, 0, sizeof(attr));
-	attr.qp_state = cmd.qp_state;
-	attr.port_num = 1;
 	err = qp_attr(id, &attr);
-	return err ? err : ucma_put(cmd.response, &attr, sizeof(attr));
+	return err ? err : ucma_put(cmd->response, &attr, sizeof(attr));
 }

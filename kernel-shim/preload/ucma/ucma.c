@@ -92,8 +92,7 @@ struct cm_chan *ucma_chan(struct ucma *u, int fd)
 
 struct cm_id *ucma_id(struct ucma *u, uint32_t number, int *err)
 {
-	struct cm_id *id = number < CM_MAX_ID ? cm_id_at(&u->cm, number + 1) :
-						NULL;
+	struct cm_id *id = cm_id_at(&u->cm, number + 1);
 
 	*err = id ? -EINVAL : -ENOENT;
 	return id && id->chan == cm_chan_ref(&u->cm, u->c) ? id : NULL;
@@ -135,15 +134,12 @@ static int qp_type(const struct rdma_ucm_create_id *cmd)
 
 static int create_id(struct ucma *u)
 {
+	const struct rdma_ucm_create_id *cmd = u->cmd;
+	const int type = qp_type(cmd);
 	struct rdma_ucm_create_id_resp resp;
-	struct rdma_ucm_create_id cmd;
 	struct cm_id *id;
-	int type, ret;
+	int ret;
 
-	if (u->out_len < sizeof(resp))
-		return -ENOSPC;
-	ucma_get(u, &cmd);
-	type = qp_type(&cmd);
 	if (type < 0)
 		return type;
 	id = cm_id_new(&u->cm, u->c);
@@ -153,11 +149,11 @@ static int create_id(struct ucma *u)
 	}
 	if (!id)
 		return -ENOMEM;
-	id->uid = cmd.uid;
-	id->ps = cmd.ps;
+	id->uid = cmd->uid;
+	id->ps = cmd->ps;
 	id->qp_type = (uint8_t)type;
 	resp.id = cm_id_ref(&u->cm, id) - 1;
-	ret = ucma_put(cmd.response, &resp, sizeof(resp));
+	ret = ucma_put(cmd->response, &resp, sizeof(resp));
 	if (ret)
 		cm_id_free(&u->cm, id);
 	return ret;
@@ -165,57 +161,91 @@ static int create_id(struct ucma *u)
 
 static int destroy_id(struct ucma *u)
 {
-	struct rdma_ucm_destroy_id_resp resp;
-	struct rdma_ucm_destroy_id cmd;
-	struct cm_id *id;
-	int err;
+	const struct rdma_ucm_destroy_id *cmd = u->cmd;
+	const struct rdma_ucm_destroy_id_resp resp = {
+		.events_reported = u->id->events_reported
+	};
 
-	if (u->out_len < sizeof(resp))
-		return -ENOSPC;
-	id = ucma_get_id(u, &cmd, &err);
-	if (!id)
-		return err;
-	resp.events_reported = id->events_reported;
-	cm_id_destroy(&u->cm, id, u->fd);
-	return ucma_put(cmd.response, &resp, sizeof(resp));
+	cm_id_destroy(&u->cm, u->id, u->fd);
+	return ucma_put(cmd->response, &resp, sizeof(resp));
 }
 
-static int (*const commands[])(struct ucma *u) = {
-	[RDMA_USER_CM_CMD_CREATE_ID] = create_id,
-	[RDMA_USER_CM_CMD_DESTROY_ID] = destroy_id,
-	[RDMA_USER_CM_CMD_BIND_IP] = ucma_bind_ip,
-	[RDMA_USER_CM_CMD_RESOLVE_IP] = ucma_resolve_ip,
-	[RDMA_USER_CM_CMD_RESOLVE_ROUTE] = ucma_resolve_route,
-	[RDMA_USER_CM_CMD_QUERY_ROUTE] = ucma_query_route,
-	[RDMA_USER_CM_CMD_CONNECT] = ucma_connect,
-	[RDMA_USER_CM_CMD_LISTEN] = ucma_listen,
-	[RDMA_USER_CM_CMD_ACCEPT] = ucma_accept,
-	[RDMA_USER_CM_CMD_REJECT] = ucma_reject,
-	[RDMA_USER_CM_CMD_DISCONNECT] = ucma_disconnect,
-	[RDMA_USER_CM_CMD_INIT_QP_ATTR] = ucma_init_qp_attr,
-	[RDMA_USER_CM_CMD_GET_EVENT] = ucma_get_event,
-	[RDMA_USER_CM_CMD_SET_OPTION] = ucma_set_option,
-	[RDMA_USER_CM_CMD_NOTIFY] = ucma_notify,
-	[RDMA_USER_CM_CMD_JOIN_IP_MCAST] = ucma_join_ip_mcast,
-	[RDMA_USER_CM_CMD_LEAVE_MCAST] = ucma_leave_mcast,
-	[RDMA_USER_CM_CMD_MIGRATE_ID] = ucma_migrate_id,
-	[RDMA_USER_CM_CMD_QUERY] = ucma_query,
-	[RDMA_USER_CM_CMD_BIND] = ucma_bind,
-	[RDMA_USER_CM_CMD_RESOLVE_ADDR] = ucma_resolve_addr,
-	[RDMA_USER_CM_CMD_JOIN_MCAST] = ucma_join_mcast,
+#define IN(type, end) .in = offsetof(struct rdma_ucm_##type, end)
+#define OUT(type) .out = sizeof(struct rdma_ucm_##type)
+#define OUT_OLD(type, end) .out = offsetof(struct rdma_ucm_##type, end)
+#define ID(type) .id = ucma_id, .at = offsetof(struct rdma_ucm_##type, id)
+#define DEV(type) .id = ucma_id_dev, .at = offsetof(struct rdma_ucm_##type, id)
+
+/* A command, and what it needs before anything else of it is looked at. */
+static const struct command {
+	int (*run)(struct ucma *u);
+	/* bytes at least: of it, and room for its answer, or an older one */
+	uint16_t in, out;
+	/* The id whose number is at this offset. */
+	struct cm_id *(*id)(struct ucma *u, uint32_t number, int *err);
+	uint16_t at;
+	bool gids; /* it looks at the machine's addresses */
+} commands[] = {
+	[RDMA_USER_CM_CMD_CREATE_ID] = { create_id, OUT(create_id_resp) },
+	[RDMA_USER_CM_CMD_DESTROY_ID] = { destroy_id, OUT(destroy_id_resp),
+					  ID(destroy_id) },
+	[RDMA_USER_CM_CMD_BIND_IP] = { ucma_bind_ip, .gids = true },
+	[RDMA_USER_CM_CMD_RESOLVE_IP] = { ucma_resolve_ip, .gids = true },
+	[RDMA_USER_CM_CMD_RESOLVE_ROUTE] = { ucma_resolve_route,
+					     DEV(resolve_route) },
+	[RDMA_USER_CM_CMD_QUERY_ROUTE] = { ucma_query_route, ID(query),
+					   OUT_OLD(query_route_resp,
+						   ibdev_index) },
+	[RDMA_USER_CM_CMD_CONNECT] = { ucma_connect, IN(connect, ece) },
+	[RDMA_USER_CM_CMD_LISTEN] = { ucma_listen, ID(listen) },
+	[RDMA_USER_CM_CMD_ACCEPT] = { ucma_accept, IN(accept, ece),
+				      DEV(accept) },
+	[RDMA_USER_CM_CMD_REJECT] = { ucma_reject },
+	[RDMA_USER_CM_CMD_DISCONNECT] = { ucma_disconnect, DEV(disconnect) },
+	[RDMA_USER_CM_CMD_INIT_QP_ATTR] = { ucma_init_qp_attr },
+	[RDMA_USER_CM_CMD_GET_EVENT] = { ucma_get_event,
+					 OUT_OLD(event_resp, reserved) },
+	[RDMA_USER_CM_CMD_SET_OPTION] = { ucma_set_option, ID(set_option) },
+	[RDMA_USER_CM_CMD_NOTIFY] = { ucma_notify, DEV(notify) },
+	[RDMA_USER_CM_CMD_JOIN_IP_MCAST] = { ucma_join_ip_mcast,
+					     OUT(create_id_resp) },
+	[RDMA_USER_CM_CMD_LEAVE_MCAST] = { ucma_leave_mcast,
+					   OUT(destroy_id_resp) },
+	[RDMA_USER_CM_CMD_MIGRATE_ID] = { ucma_migrate_id, OUT(migrate_resp) },
+	[RDMA_USER_CM_CMD_QUERY] = { ucma_query, ID(query) },
+	[RDMA_USER_CM_CMD_BIND] = { ucma_bind, .gids = true },
+	[RDMA_USER_CM_CMD_RESOLVE_ADDR] = { ucma_resolve_addr, .gids = true },
+	[RDMA_USER_CM_CMD_JOIN_MCAST] = { ucma_join_mcast,
+					  OUT(create_id_resp) },
 };
 #define COMMANDS (sizeof(commands) / sizeof(*commands))
 
-static int ucma_run(struct ucma *u, uint32_t cmd)
+static int ucma_run_locked(struct ucma *u, const struct command *c)
+{
+	uint32_t number;
+	int err = 0;
+
+	if (u->in_len < c->in)
+		return -EINVAL;
+	if (u->out_len < c->out)
+		return -ENOSPC;
+	if (c->id) {
+		memcpy(&number, (char *)u->cmd + c->at, sizeof(number));
+		u->id = c->id(u, number, &err);
+		if (!u->id)
+			return err;
+	}
+	return c->run(u);
+}
+
+static int ucma_run(struct ucma *u, const struct command *c)
 {
 	int ret;
 
 	ret = ucma_begin(&u->cm);
 	if (ret)
 		return ret;
-	if (cmd == RDMA_USER_CM_CMD_RESOLVE_IP ||
-	    cmd == RDMA_USER_CM_CMD_RESOLVE_ADDR ||
-	    cmd == RDMA_USER_CM_CMD_BIND || cmd == RDMA_USER_CM_CMD_BIND_IP)
+	if (c->gids)
 		shim_refresh_gids(u->cm.f);
 	cm_lock(&u->cm);
 	u->c = ucma_chan(u, u->fd);
@@ -223,7 +253,7 @@ static int ucma_run(struct ucma *u, uint32_t cmd)
 		/* a child that goes on with it has its own watch */
 		u->cm.watch = u->c->pid != getpid();
 		u->c->pid = getpid();
-		ret = commands[cmd](u);
+		ret = ucma_run_locked(u, c);
 	} else {
 		ret = -ENODEV; /* of another fabric */
 	}
@@ -237,19 +267,20 @@ static int ucma_run(struct ucma *u, uint32_t cmd)
 static ssize_t ucma_carry_out(int fd, const void *buf, size_t len,
 			      int cancel_state)
 {
-	struct ucma u = { .fd = fd, .cancel_state = cancel_state };
+	alignas(8) char cmd[UCMA_COMMAND_MAX] = "";
+	struct ucma u = { .fd = fd, .cmd = cmd, .cancel_state = cancel_state };
 	struct rdma_ucm_cmd_hdr hdr;
 	int ret;
 
 	memcpy(&hdr, buf, sizeof(hdr));
 	if (hdr.cmd >= COMMANDS || hdr.in + sizeof(hdr) > len)
 		return -EINVAL;
-	if (!commands[hdr.cmd])
+	if (!commands[hdr.cmd].run)
 		return -ENOSYS;
-	u.in = (const char *)buf + sizeof(hdr);
+	memcpy(cmd, (const char *)buf + sizeof(hdr), hdr.in);
 	u.in_len = hdr.in;
 	u.out_len = hdr.out;
-	ret = ucma_run(&u, hdr.cmd);
+	ret = ucma_run(&u, &commands[hdr.cmd]);
 	return ret ? ret : (ssize_t)len;
 }
 

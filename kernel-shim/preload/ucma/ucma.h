@@ -12,7 +12,9 @@
 extern _Atomic int ucma_used;
 /* Open /dev/infiniband/rdma_cm: the descriptor or -errno. */
 int ucma_open(int flags);
-/* Carry out a command; false if fd is something else. */
+/* The longest command, and some that newer libraries may have. */
+#define UCMA_COMMAND_MAX 512
+/* Carry out a command of at most that; false if fd is something else. */
 bool ucma_write(int fd, const void *buf, size_t len, ssize_t *out);
 
 #endif

@@ -7,15 +7,12 @@
 #include "preload/ucma/ucma.h"
 #include "wrap.h"
 
-/* The longest command, and some that newer libraries may have. */
-#define COMMAND_MAX 512
-
 WRAP(ssize_t, write, (int fd, const void *buf, size_t len))
 {
 	ssize_t ret;
 
 	if (load_relaxed(&ucma_used) &&
-	    len >= sizeof(struct rdma_ucm_cmd_hdr) && len <= COMMAND_MAX &&
+	    len >= sizeof(struct rdma_ucm_cmd_hdr) && len <= UCMA_COMMAND_MAX &&
 	    !shim_inside && ucma_write(fd, buf, len, &ret))
 		return ret;
 	return NEXT(write)(fd, buf, len);
