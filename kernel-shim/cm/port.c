@@ -5,10 +5,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/random.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "cm.h"
@@ -122,17 +119,11 @@ static bool port_taken(struct cm *cm, uint16_t ps, uint16_t port)
 /* Where ephemeral ports are, as TCP's; the usual place if nobody says so. */
 static void port_range(uint32_t *low, uint32_t *high)
 {
-	char buf[32] = "";
-	ssize_t n = 0;
-	int fd;
+	char buf[32];
 
-	fd = open(PORT_RANGE, O_RDONLY | O_CLOEXEC);
-	if (fd >= 0) {
-		n = read(fd, buf, sizeof(buf) - 1);
-		close(fd);
-	}
-	if (n <= 0 || sscanf(buf, "%" SCNu32 " %" SCNu32, low, high) != 2 ||
-	    !*low || *low > *high || *high > UINT16_MAX) {
+	file_read(AT_FDCWD, PORT_RANGE, buf, sizeof(buf));
+	if (sscanf(buf, "%" SCNu32 " %" SCNu32, low, high) != 2 || !*low ||
+	    *low > *high || *high > UINT16_MAX) {
 		*low = 32768;
 		*high = 60999;
 	}

@@ -40,7 +40,6 @@ static int table_init(struct urxe_fabric *f, int fd)
 		return -errno;
 	memcpy(t->magic, CM_MAGIC, sizeof(t->magic));
 	t->version = urxe_layout_version;
-	t->size = sizeof(*t);
 	robust_init(&t->lock);
 	munmap(t, size);
 	return 0;
@@ -48,28 +47,14 @@ static int table_init(struct urxe_fabric *f, int fd)
 
 static int table_map(struct urxe_fabric *f, struct cm_table **out)
 {
-	struct cm_table *t;
-	struct stat st;
-	int fd, ret = -EPROTO;
+	int ret, fd = openat(f->dirfd, "cm", O_RDWR | O_CLOEXEC);
+	void *map;
 
-	fd = openat(f->dirfd, "cm", O_RDWR | O_CLOEXEC);
 	if (fd < 0)
 		return -errno;
-	if (fstat(fd, &st) || st.st_size != (off_t)sizeof(*t))
-		goto out_close;
-	t = mmap(NULL, sizeof(*t), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	if (t == MAP_FAILED) {
-		ret = -errno;
-		goto out_close;
-	}
-	if (memcmp(t->magic, CM_MAGIC, sizeof(t->magic)) ||
-	    t->version != urxe_layout_version || t->size != sizeof(*t)) {
-		munmap(t, sizeof(*t));
-		goto out_close;
-	}
-	*out = t;
-	ret = 0;
-out_close:
+	ret = layout_map(fd, sizeof(**out), CM_MAGIC, &map);
+	if (!ret)
+		*out = map;
 	close(fd);
 	return ret;
 }

@@ -60,19 +60,15 @@ int arena_init(int fd, uint32_t slot, uint32_t gen, const char comm[16])
 int arena_map(int fd, struct urxe_arena **out)
 {
 	struct urxe_arena *a;
-	struct stat st;
+	void *map;
+	int ret;
 
-	if (fstat(fd, &st))
-		return -errno;
-	if (st.st_size != (off_t)URXE_ARENA_SIZE)
-		return -EPROTO;
-	a = mmap(NULL, URXE_ARENA_SIZE, PROT_READ | PROT_WRITE,
-		 MAP_SHARED | MAP_NORESERVE, fd, 0);
-	if (a == MAP_FAILED)
-		return -errno;
-	if (memcmp(a->magic, URXE_ARENA_MAGIC, sizeof(a->magic)) ||
-	    a->version != urxe_layout_version || a->slot >= URXE_MAX_CTX) {
-		munmap(a, URXE_ARENA_SIZE);
+	ret = layout_map(fd, URXE_ARENA_SIZE, URXE_ARENA_MAGIC, &map);
+	if (ret)
+		return ret;
+	a = map;
+	if (a->slot >= URXE_MAX_CTX) {
+		arena_unmap(a);
 		return -EPROTO;
 	}
 	madvise(a, URXE_ARENA_SIZE, MADV_DONTDUMP);
@@ -116,15 +112,12 @@ err_close:
 
 int arena_fabric_dir(int fd, char *buf, size_t len)
 {
-	char proc[32], path[256];
-	char *slash;
-	ssize_t n;
+	char path[256], *slash;
+	int ret;
 
-	snprintf(proc, sizeof(proc), "/proc/self/fd/%d", fd);
-	n = readlink(proc, path, sizeof(path) - 1);
-	if (n < 0)
-		return -errno;
-	path[n] = 0;
+	ret = file_path(fd, path, sizeof(path));
+	if (ret)
+		return ret;
 	slash = strstr(path, "/ctx/");
 	if (!slash)
 		return -EPROTO;

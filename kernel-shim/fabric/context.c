@@ -15,7 +15,6 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include "bitmap.h"
@@ -252,21 +251,6 @@ bool fabric_reap_one(struct urxe_fabric *f, uint32_t slot, uint32_t gen)
 
 /* -------------------------------------------------------------- opening */
 
-static void read_comm(char comm[16])
-{
-	ssize_t n = -1;
-	int fd;
-
-	fd = open("/proc/self/comm", O_RDONLY | O_CLOEXEC);
-	if (fd >= 0) {
-		n = read(fd, comm, 15);
-		close(fd);
-	}
-	comm[n > 0 ? n : 0] = 0;
-	if (n > 0 && comm[n - 1] == '\n')
-		comm[n - 1] = 0;
-}
-
 static int context_create_arena(struct urxe_fabric *f, uint32_t slot,
 				uint32_t gen)
 {
@@ -317,7 +301,8 @@ int fabric_context_open(struct urxe_fabric *f)
 		goto out;
 	}
 	gen = (load_relaxed(&c->gen) + 1) & 0x7fffffff;
-	read_comm(c->comm);
+	file_read(AT_FDCWD, "/proc/self/comm", c->comm, sizeof(c->comm));
+	c->comm[strcspn(c->comm, "\n")] = 0;
 	store_relaxed(&c->pid, getpid());
 	store_relaxed(&c->gen, gen);
 	store_release(&c->state, URXE_CTX_OPENING);

@@ -17,6 +17,7 @@
 #include <fcntl.h>
 #include <mntent.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/statfs.h>
@@ -49,19 +50,14 @@ const char *dm_kind_name(uint32_t kind)
 /* Pages of 2 MiB that nobody has; a mount without a size= says 0 of 0. */
 static uint64_t hugetlb_free(const struct statfs *fs)
 {
-	unsigned long long n = 0;
-	FILE *f;
+	char free_pages[32];
 
 	if (fs->f_blocks)
 		return fs->f_bfree;
-	f = fopen("/sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages",
-		  "re");
-	if (f) {
-		if (fscanf(f, "%llu", &n) != 1)
-			n = 0;
-		fclose(f);
-	}
-	return n;
+	file_read(AT_FDCWD,
+		  "/sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages",
+		  free_pages, sizeof(free_pages));
+	return strtoull(free_pages, NULL, 10);
 }
 
 /* A hugetlbfs of 2 MiB pages with room for the heap: its file's path. */

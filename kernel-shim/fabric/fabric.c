@@ -141,17 +141,10 @@ static uint64_t choose_dm_bytes(int dirfd)
 static uint64_t choose_guid(const char *dir)
 {
 	uint64_t h = 0xcbf29ce484222325ull;
-	char id[64] = "";
 	const char *p;
-	ssize_t n;
-	int fd;
+	char id[64];
 
-	fd = open("/etc/machine-id", O_RDONLY | O_CLOEXEC);
-	if (fd >= 0) {
-		n = read(fd, id, sizeof(id) - 1);
-		id[n > 0 ? n : 0] = 0;
-		close(fd);
-	}
+	file_read(AT_FDCWD, "/etc/machine-id", id, sizeof(id));
 	for (p = id; *p; p++)
 		h = (h ^ (uint8_t)*p) * 0x100000001b3ull;
 	for (p = dir; *p; p++)
@@ -222,33 +215,21 @@ static int device_create(struct urxe_fabric *f)
 static int device_map(struct urxe_fabric *f)
 {
 	struct urxe_dev *dev;
-	struct stat st;
+	void *map;
 	int fd, ret;
 
 	fd = openat(f->dirfd, "device", O_RDWR | O_CLOEXEC);
 	if (fd < 0)
 		return -errno;
-	ret = fabric_fail(EPROTO,
-			  "%s was made by another version of urxe; the next "
-			  "program that runs there when nobody uses it any "
-			  "more will replace it", f->dir);
-	if (fstat(fd, &st) || st.st_size < (off_t)sizeof(*dev))
+	ret = layout_map(fd, sizeof(*dev), URXE_DEV_MAGIC, &map);
+	if (ret)
 		goto out_close;
-	dev = mmap(NULL, sizeof(*dev), PROT_READ | PROT_WRITE, MAP_SHARED, fd,
-		   0);
-	if (dev == MAP_FAILED) {
-		ret = -errno;
-		goto out_close;
-	}
-	if (memcmp(dev->magic, URXE_DEV_MAGIC, sizeof(dev->magic)) ||
-	    dev->version != urxe_layout_version || dev->size != sizeof(*dev) ||
-	    dev->dm_bytes > URXE_DM_MAX_BYTES ||
-	    dev->dm_path[sizeof(dev->dm_path) - 1]) {
-		munmap(dev, sizeof(*dev));
-		goto out_close;
-	}
-	/* the mapping keeps the lock; see stale.c */
-	ret = fabric_hold(fd, F_RDLCK);
+	dev = map;
+	if (dev->size != sizeof(*dev) || dev->dm_bytes > URXE_DM_MAX_BYTES ||
+	    dev->dm_path[sizeof(dev->dm_path) - 1])
+		ret = -EPROTO;
+	else /* the mapping keeps the lock; see stale.c */
+		ret = fabric_hold(fd, F_RDLCK);
 	if (ret) {
 		munmap(dev, sizeof(*dev));
 		goto out_close;
@@ -257,6 +238,11 @@ static int device_map(struct urxe_fabric *f)
 	why[0] = 0;
 out_close:
 	close(fd);
+	if (ret == -EPROTO)
+		fabric_fail(
+			EPROTO,
+			"%s was made by another version of urxe; the next program that runs there when nobody uses it any more will replace it",
+			f->dir);
 	return ret;
 }
 

@@ -9,6 +9,7 @@
 #ifndef URXE_FABRIC_H
 #define URXE_FABRIC_H
 
+#include <dirent.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -185,6 +186,21 @@ int fifo_open_writer(struct urxe_fabric *f, uint32_t slot, uint32_t gen,
 		     uint32_t number);
 /* Remove the FIFOs of a context. */
 void fifo_remove_all(struct urxe_fabric *f, uint32_t slot, uint32_t gen);
+
+/* file.c --------------------------------------------------------------- */
+
+/* The beginning of a file as a string; "" if it cannot be read. */
+void file_read(int at, const char *path, char *text, size_t room);
+/* Where the file behind a descriptor is. */
+int file_path(int fd, char *path, size_t room);
+/* Map a file of this size that begins with magic and the layout's version. */
+int layout_map(int fd, size_t size, const char *magic, void **out);
+/* A directory, but not by a link; NULL and errno. */
+DIR *dir_open(int at, const char *path);
+/* rm -r, for trees of a few levels. */
+void dir_remove(int at, const char *path);
+/* mkdir -p of everything before the last slash. */
+int dir_make_parents(int at, const char *path);
 
 /* gid_table.c ---------------------------------------------------------- */
 

@@ -23,7 +23,7 @@ static void fifo_remove(struct urxe_fabric *f, uint32_t slot, uint32_t gen,
 			bool only_unread)
 {
 	char prefix[32], path[300];
-	DIR *dir = fabric_opendir(f, "ev");
+	DIR *dir = dir_open(f->dirfd, "ev");
 	struct dirent *de;
 	size_t n;
 	int fd;
@@ -76,18 +76,16 @@ int fifo_create(struct urxe_fabric *f, struct urxe_arena *a, uint32_t *number)
 
 int fifo_number(int fd, uint32_t *number)
 {
-	char proc[32], path[300];
+	char path[300];
 	const char *dot;
 	struct stat st;
-	ssize_t n;
+	int ret;
 
 	if (fstat(fd, &st) || !S_ISFIFO(st.st_mode))
 		return -EINVAL;
-	snprintf(proc, sizeof(proc), "/proc/self/fd/%d", fd);
-	n = readlink(proc, path, sizeof(path) - 1);
-	if (n < 0)
-		return -errno;
-	path[n] = 0;
+	ret = file_path(fd, path, sizeof(path));
+	if (ret)
+		return ret;
 	dot = strrchr(path, '.');
 	if (!strstr(path, "/ev/") || !dot)
 		return -EINVAL;

@@ -3,16 +3,11 @@
 #ifndef URXE_FABRIC_INTERNAL_H
 #define URXE_FABRIC_INTERNAL_H
 
-#include <dirent.h>
-
 #include "fabric.h"
 
 int arena_init(int fd, uint32_t slot, uint32_t gen, const char comm[16]);
 /* Under the device lock. */
 void dm_heap_free_locked(struct urxe_fabric *f, uint32_t slot);
-
-/* A directory in the fabric's; NULL and errno. */
-DIR *fabric_opendir(struct urxe_fabric *f, const char *sub);
 
 /*
  * stale.c: lock the device segment behind fd, F_RDLCK for users, F_WRLCK for

@@ -16,7 +16,6 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -49,20 +48,10 @@ static bool fabric_being_replaced(int fd)
 	return !fcntl(fd, F_OFD_GETLK, &lk) && lk.l_type == F_WRLCK;
 }
 
-DIR *fabric_opendir(struct urxe_fabric *f, const char *sub)
-{
-	int fd = openat(f->dirfd, sub, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
-
-	if (!dir && fd >= 0)
-		close(fd);
-	return dir;
-}
-
 /* Does any context live in there?  If that cannot be told: yes. */
 static bool fabric_has_context(struct urxe_fabric *f)
 {
-	DIR *ctx = fabric_opendir(f, "ctx");
+	DIR *ctx = dir_open(f->dirfd, "ctx");
 	bool alive = false;
 	struct dirent *e;
 	int fd;
@@ -80,16 +69,6 @@ static bool fabric_has_context(struct urxe_fabric *f)
 	}
 	closedir(ctx);
 	return alive;
-}
-
-static int path_remove(const char *path, const struct stat *st, int type,
-		       struct FTW *at)
-{
-	(void)st;
-	(void)type;
-	(void)at;
-	remove(path);
-	return 0;
 }
 
 /*
@@ -130,7 +109,7 @@ int fabric_retire(struct urxe_fabric *f)
 	if (!ret)
 		ret = fabric_move_away(f, away, sizeof(away));
 	if (!ret)
-		nftw(away, path_remove, 8, FTW_DEPTH | FTW_PHYS);
+		dir_remove(AT_FDCWD, away);
 	close(fd);
 	return ret;
 }

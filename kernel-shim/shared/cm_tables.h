@@ -211,7 +211,6 @@ static_assert(sizeof(struct cm_mc) == 24, "fixed");
 struct cm_table {
 	char magic[16];
 	uint32_t version;
-	uint32_t size;
 	struct robust_lock lock;
 	uint64_t order; /* counts */
 	/* entries below these have memory */

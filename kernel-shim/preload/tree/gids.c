@@ -4,7 +4,6 @@
  * behind the device, counters.
  */
 #define _GNU_SOURCE
-#include <dirent.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
@@ -43,30 +42,27 @@ static void write_gid(struct urxe_fabric *f, int dirfd, unsigned int i)
 }
 
 /* device/net has one link: the interface of the first IPv4 GID. */
-static void write_net(struct urxe_fabric *f, int dirfd)
+static void write_net(struct urxe_fabric *f, int tree)
 {
 	char path[128], target[64];
 	struct urxe_gid g;
 	bool have = fabric_main_gid(f->dev, &g) && !strchr(g.ifname, '/');
 	struct dirent *de;
-	DIR *dir = NULL;
-	int fd;
+	DIR *dir;
 
-	mkdirat(dirfd, NET, 0755);
-	fd = openat(dirfd, NET, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (fd >= 0)
-		dir = fdopendir(fd);
+	mkdirat(tree, NET, 0755);
+	dir = dir_open(tree, NET);
 	while (dir && (de = readdir(dir)))
 		if (de->d_name[0] != '.' &&
 		    (!have || strcmp(de->d_name, g.ifname)))
-			unlinkat(fd, de->d_name, 0);
+			unlinkat(dirfd(dir), de->d_name, 0);
 	if (dir)
 		closedir(dir);
 	if (!have)
 		return;
 	snprintf(path, sizeof(path), NET "/%.15s", g.ifname);
 	snprintf(target, sizeof(target), "/sys/class/net/%.15s", g.ifname);
-	if (symlinkat(target, dirfd, path) && errno != EEXIST)
+	if (symlinkat(target, tree, path) && errno != EEXIST)
 		return;
 }
 
@@ -93,20 +89,6 @@ void tree_write_gids(struct urxe_fabric *f, int dirfd)
 	tree_put(dirfd, STAMP, stamp, 0444);
 }
 
-static bool stamp_is(int dirfd, const char *stamp)
-{
-	char text[32] = "";
-	int fd;
-
-	fd = openat(dirfd, STAMP, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return false;
-	if (read(fd, text, sizeof(text) - 1) < 0)
-		text[0] = 0;
-	close(fd);
-	return !strcmp(text, stamp);
-}
-
 void tree_refresh(struct urxe_fabric *f)
 {
 	/* what the files were when this process last looked */
@@ -120,7 +102,7 @@ void tree_refresh(struct urxe_fabric *f)
 		return;
 	fabric_lock(f);
 	stamp_text(f->dev, stamp);
-	if (!stamp_is(f->dirfd, stamp))
+	if (!tree_has(f->dirfd, STAMP, stamp))
 		tree_write_gids(f, f->dirfd);
 	fabric_unlock(f);
 	store_relaxed(&seen, now);

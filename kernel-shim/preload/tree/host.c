@@ -5,7 +5,6 @@
  * host's, so that one readdir shows both.
  */
 #define _GNU_SOURCE
-#include <dirent.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
@@ -18,17 +17,9 @@
 static int host_open(struct urxe_fabric *f, const char *path)
 {
 	char dir[TREE_PATH_MAX];
-	size_t i;
 
-	snprintf(dir, sizeof(dir), "host%s", path);
-	for (i = 1; dir[i]; i++) {
-		if (dir[i] != '/')
-			continue;
-		dir[i] = 0;
-		mkdirat(f->dirfd, dir, 0755);
-		dir[i] = '/';
-	}
-	mkdirat(f->dirfd, dir, 0755);
+	snprintf(dir, sizeof(dir), "host%s/", path);
+	dir_make_parents(f->dirfd, dir);
 	return openat(f->dirfd, dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 }
 
@@ -82,17 +73,11 @@ static bool host_has_entry(const char *dir, const char *name)
 /* Entries that are in neither directory any more: devices that left. */
 static void host_drop_stale(int merged, const char *host, const char *own)
 {
+	DIR *dir = dir_open(merged, ".");
 	struct dirent *de;
-	DIR *dir;
-	int fd;
 
-	fd = openat(merged, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	dir = fd < 0 ? NULL : fdopendir(fd);
-	if (!dir) {
-		if (fd >= 0)
-			close(fd);
+	if (!dir)
 		return;
-	}
 	while ((de = readdir(dir)))
 		if (de->d_name[0] != '.' && !host_has_entry(host, de->d_name) &&
 		    !host_has_entry(own, de->d_name))

@@ -8,7 +8,6 @@
  * librdmacm take its mtime for the identity of the device.
  */
 #define _GNU_SOURCE
-#include <dirent.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
@@ -17,6 +16,7 @@
 #include "tree.h"
 
 #define TREE_VERSION "2\n" /* raise when files change */
+#define VERSION_FILE "sys/version"
 #define ASIDE "tree.new"
 #define OLD "tree.old"
 
@@ -63,29 +63,13 @@ static const struct {
 	{ "dev/char/231:60000", "../infiniband/" URXE_UVERBS_NAME },
 };
 
-/* mkdir -p of everything before the last slash. */
-static int make_parents(int dirfd, const char *path)
-{
-	char part[256];
-	size_t i;
-
-	for (i = 0; i < sizeof(part) - 1 && path[i]; i++) {
-		part[i] = path[i];
-		part[i + 1] = 0;
-		if (path[i + 1] == '/' && mkdirat(dirfd, part, 0755) &&
-		    errno != EEXIST)
-			return -errno;
-	}
-	return 0;
-}
-
 int tree_put(int dirfd, const char *path, const char *text, mode_t mode)
 {
 	static const char tmp[] = "put.new";
 	size_t len = strlen(text);
 	int fd, ret;
 
-	ret = make_parents(dirfd, path);
+	ret = dir_make_parents(dirfd, path);
 	if (ret)
 		return ret;
 	unlinkat(dirfd, tmp, 0);
@@ -97,34 +81,6 @@ int tree_put(int dirfd, const char *path, const char *text, mode_t mode)
 		ret = errno ? -errno : -ENOSPC;
 	close(fd);
 	return ret;
-}
-
-/* rm -r; the tree is a few levels deep. */
-static void tree_remove(int dirfd, const char *name)
-{
-	struct dirent *de;
-	DIR *dir;
-	int fd;
-
-	fd = openat(dirfd, name,
-		    O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	if (fd < 0) {
-		unlinkat(dirfd, name, 0);
-		return;
-	}
-	dir = fdopendir(fd);
-	if (!dir) {
-		close(fd);
-		return;
-	}
-	while ((de = readdir(dir))) {
-		if (!strcmp(de->d_name, ".") || !strcmp(de->d_name, ".."))
-			continue;
-		if (unlinkat(fd, de->d_name, 0))
-			tree_remove(fd, de->d_name);
-	}
-	closedir(dir);
-	unlinkat(dirfd, name, AT_REMOVEDIR);
 }
 
 static int make_identity(struct urxe_fabric *f, int dirfd)
@@ -182,7 +138,7 @@ static int tree_fill(struct urxe_fabric *f, int dirfd)
 	if (ret)
 		return ret;
 	for (i = 0; i < sizeof(links) / sizeof(*links); i++) {
-		ret = make_parents(dirfd, links[i].path);
+		ret = dir_make_parents(dirfd, links[i].path);
 		if (ret)
 			return ret;
 		if (symlinkat(links[i].target, dirfd, links[i].path))
@@ -190,21 +146,15 @@ static int tree_fill(struct urxe_fabric *f, int dirfd)
 	}
 	tree_write_gids(f, dirfd);
 	/* last: without it the tree counts as absent */
-	return tree_put(dirfd, "sys/version", TREE_VERSION, 0444);
+	return tree_put(dirfd, VERSION_FILE, TREE_VERSION, 0444);
 }
 
-static bool tree_is_current(int dirfd)
+bool tree_has(int dirfd, const char *path, const char *text)
 {
-	char text[16] = "";
-	int fd;
+	char now[32];
 
-	fd = openat(dirfd, "sys/version", O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return false;
-	if (read(fd, text, sizeof(text) - 1) < 0)
-		text[0] = 0;
-	close(fd);
-	return !strcmp(text, TREE_VERSION);
+	file_read(dirfd, path, now, sizeof(now));
+	return !strcmp(now, text);
 }
 
 /* dev first: who sees sys must find the device's file. */
@@ -229,8 +179,8 @@ static int tree_build_locked(struct urxe_fabric *f)
 {
 	int fd, ret;
 
-	tree_remove(f->dirfd, ASIDE);
-	tree_remove(f->dirfd, OLD);
+	dir_remove(f->dirfd, ASIDE);
+	dir_remove(f->dirfd, OLD);
 	if (mkdirat(f->dirfd, ASIDE, 0700))
 		return -errno;
 	fd = openat(f->dirfd, ASIDE, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -240,8 +190,8 @@ static int tree_build_locked(struct urxe_fabric *f)
 	close(fd);
 	if (!ret)
 		ret = tree_publish(f);
-	tree_remove(f->dirfd, ASIDE);
-	tree_remove(f->dirfd, OLD);
+	dir_remove(f->dirfd, ASIDE);
+	dir_remove(f->dirfd, OLD);
 	return ret;
 }
 
@@ -249,11 +199,11 @@ int tree_build(struct urxe_fabric *f)
 {
 	int ret = 0;
 
-	if (tree_is_current(f->dirfd))
+	if (tree_has(f->dirfd, VERSION_FILE, TREE_VERSION))
 		return 0;
 	fabric_refresh_gids(f);
 	fabric_lock(f);
-	if (!tree_is_current(f->dirfd))
+	if (!tree_has(f->dirfd, VERSION_FILE, TREE_VERSION))
 		ret = tree_build_locked(f);
 	fabric_unlock(f);
 	if (ret)

@@ -41,6 +41,8 @@ void tree_merge_host(struct urxe_fabric *f, const char *path);
 
 /* Make or replace one file; under the fabric's lock. */
 int tree_put(int dirfd, const char *path, const char *text, mode_t mode);
+/* Is that what the file says? */
+bool tree_has(int dirfd, const char *path, const char *text);
 void tree_write_gids(struct urxe_fabric *f, int dirfd);
 /* Every counter's file, at build time. */
 int tree_make_counters(int dirfd);

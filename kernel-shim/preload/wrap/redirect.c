@@ -140,15 +140,12 @@ static bool redirect_strip(char *path, const char *dir)
 void redirect_back(char *path)
 {
 	struct urxe_fabric *f = shim_fabric_opened();
-	char proc[32], real[300];
+	char real[300];
 	int saved = shim_enter();
-	ssize_t n;
 
 	if (f && !redirect_strip(path, f->dir)) {
 		/* URXE_DIR may go through links, realpath's answer does not */
-		snprintf(proc, sizeof(proc), "/proc/self/fd/%d", f->dirfd);
-		n = readlink(proc, real, sizeof(real) - 1);
-		real[n > 0 ? n : 0] = 0;
+		file_path(f->dirfd, real, sizeof(real));
 		redirect_strip(path, real);
 	}
 	shim_leave(saved);

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* Files and directories, here and there. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "fabric.h"
+
+void file_read(int at, const char *path, char *text, size_t room)
+{
+	int fd = openat(at, path, O_RDONLY | O_CLOEXEC);
+	ssize_t n = 0;
+
+	if (fd >= 0) {
+		n = read(fd, text, room - 1);
+		close(fd);
+	}
+	text[n > 0 ? n : 0] = 0;
+}
+
+int file_path(int fd, char *path, size_t room)
+{
+	char proc[32];
+	ssize_t n;
+
+	snprintf(proc, sizeof(proc), "/proc/self/fd/%d", fd);
+	n = readlink(proc, path, room - 1);
+	path[n > 0 ? n : 0] = 0;
+	return n < 0 ? -errno : 0;
+}
+
+int layout_map(int fd, size_t size, const char *magic, void **out)
+{
+	const struct {
+		char magic[16];
+		uint32_t version;
+	} *head;
+	struct stat st;
+
+	if (fstat(fd, &st))
+		return -errno;
+	if (st.st_size != (off_t)size)
+		return -EPROTO;
+	head = mmap(NULL, size, PROT_READ | PROT_WRITE,
+		    MAP_SHARED | MAP_NORESERVE, fd, 0);
+	if (head == MAP_FAILED)
+		return -errno;
+	if (memcmp(head->magic, magic, sizeof(head->magic)) ||
+	    head->version != urxe_layout_version) {
+		munmap((void *)head, size);
+		return -EPROTO;
+	}
+	*out = (void *)head;
+	return 0;
+}
+
+DIR *dir_open(int at, const char *path)
+{
+	int fd = openat(at, path,
+			O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+
+	if (!dir && fd >= 0)
+		close(fd);
+	return dir;
+}
+
+void dir_remove(int at, const char *path)
+{
+	DIR *dir = dir_open(at, path);
+	struct dirent *de;
+
+	while (dir && (de = readdir(dir)))
+		if (strcmp(de->d_name, ".") && strcmp(de->d_name, "..") &&
+		    unlinkat(dirfd(dir), de->d_name, 0))
+			dir_remove(dirfd(dir), de->d_name);
+	if (dir)
+		closedir(dir);
+	unlinkat(at, path, dir ? AT_REMOVEDIR : 0);
+}
+
+int dir_make_parents(int at, const char *path)
+{
+	char part[600];
+	size_t i;
+
+	for (i = 0; i < sizeof(part) - 1 && path[i]; i++) {
+		part[i] = path[i];
+		part[i + 1] = 0;
+		if (path[i + 1] == '/' && mkdirat(at, part, 0755) &&
+		    errno != EEXIST)
+			return -errno;
+	}
+	return 0;
+}
