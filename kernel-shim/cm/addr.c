@@ -56,13 +56,16 @@ bool cm_addr_same(const union cm_addr *a, const union cm_addr *b)
 	       !memcmp(raw[0], raw[1], 16);
 }
 
+static_assert(offsetof(struct sockaddr_in, sin_port) ==
+		      offsetof(struct sockaddr_in6, sin6_port),
+	      "the port of both");
+
 uint16_t cm_addr_port(const union cm_addr *a)
 {
 	switch (a->sa.sa_family) {
 	case AF_INET:
-		return be16toh(a->in.sin_port);
 	case AF_INET6:
-		return be16toh(a->in6.sin6_port);
+		return be16toh(a->in.sin_port);
 	default:
 		return (uint16_t)(be64toh(a->ib.sib_sid) &
 				  be64toh(a->ib.sib_sid_mask));
@@ -75,10 +78,8 @@ void cm_addr_set_port(union cm_addr *a, uint16_t port)
 
 	switch (a->sa.sa_family) {
 	case AF_INET:
-		a->in.sin_port = htobe16(port);
-		break;
 	case AF_INET6:
-		a->in6.sin6_port = htobe16(port);
+		a->in.sin_port = htobe16(port);
 		break;
 	default:
 		sid = be64toh(a->ib.sib_sid) & ~(uint64_t)0xffff;

@@ -35,7 +35,7 @@ static inline uint64_t cm_min(uint64_t a, uint64_t b)
 /*
  * Of each table: how many entries there may be (no index is greater, whatever
  * is written); the entry that ref (index + 1) names, NULL if it names nothing
- * in use; an entry's ref.
+ * in use; an entry's ref; the end of its use.
  */
 #define CM_TABLE(kind, max, in_use)                                          \
 	static inline uint32_t cm_##kind##s(const struct cm *cm)             \
@@ -55,6 +55,14 @@ static inline uint64_t cm_min(uint64_t a, uint64_t b)
 					       const struct cm_##kind *e)    \
 	{                                                                    \
 		return (uint32_t)(e - cm->t->kind) + 1;                      \
+	}                                                                    \
+	static inline void cm_##kind##_free(struct cm *cm,                   \
+					    struct cm_##kind *e)             \
+	{                                                                    \
+		uint32_t *low = &cm->t->kind##_low;                          \
+                                                                             \
+		e->in_use = 0;                                               \
+		*low = cm_min(*low, cm_##kind##_ref(cm, e) - 1);             \
 	}
 CM_TABLE(chan, CM_MAX_CHAN, state)
 CM_TABLE(id, CM_MAX_ID, used)
@@ -91,11 +99,8 @@ void cm_settle(struct cm *cm);
 
 /* An unused entry, zeroed but for its generation; NULL: full. */
 struct cm_chan *cm_chan_new(struct cm *cm);
-void cm_chan_free(struct cm *cm, struct cm_chan *c);
 struct cm_id *cm_id_new(struct cm *cm, struct cm_chan *c);
-void cm_id_free(struct cm *cm, struct cm_id *id);
 struct cm_event *cm_event_alloc(struct cm *cm);
-void cm_event_free(struct cm *cm, struct cm_event *e);
 struct cm_mc *cm_mc_new(struct cm *cm);
 
 struct cm_ref cm_ref_to(struct cm *cm, const struct cm_id *id);
@@ -123,8 +128,6 @@ void cm_chan_reap(struct cm *cm);
 struct cm_event *cm_event_new(struct cm *cm, struct cm_id *id, uint32_t event,
 			      int status);
 void cm_event_send(struct cm *cm, struct cm_event *e);
-/* The same through a writer that the caller has. */
-void cm_event_send_by(struct cm *cm, struct cm_event *e, int fd);
 /* Without parameters; -ENOMEM: there is no room for it. */
 int cm_event_post(struct cm *cm, struct cm_id *id, uint32_t event, int status);
 /*

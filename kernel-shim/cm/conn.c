@@ -7,7 +7,6 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/random.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "cm.h"
@@ -175,14 +174,12 @@ static bool request_deliver(struct cm *cm, struct cm_id *client,
 	struct cm_chan *c = cm_chan_at(cm, l->chan);
 	struct cm_event *e = NULL;
 	struct cm_id *id = NULL;
-	int fd;
 
-	fd = cm_chan_writer(cm, c);
-	if (fd < 0 && c->state != CM_CHAN_LIVE)
+	if (!cm_chan_alive(cm, c))
 		return false;
 	if (!qp_type_matches(l, client)) {
 		cm_refuse(cm, client, true);
-		goto out;
+		return true;
 	}
 	if (l->backlog)
 		id = cm_id_new(cm, c);
@@ -195,7 +192,7 @@ static bool request_deliver(struct cm *cm, struct cm_id *client,
 			cm_refuse(cm, client, true);
 		else
 			request_park(cm, client, l);
-		goto out;
+		return true;
 	}
 	passive_init(cm, id, l, client);
 	client->peer = cm_ref_to(cm, id);
@@ -205,10 +202,7 @@ static bool request_deliver(struct cm *cm, struct cm_id *client,
 	event_set_request(e, client);
 	e->resp.id = cm_id_ref(cm, id) - 1;
 	e->req = cm_ref_to(cm, id);
-	cm_event_send_by(cm, e, fd);
-out:
-	if (fd >= 0)
-		close(fd);
+	cm_event_send(cm, e);
 	return true;
 }
 
@@ -256,15 +250,8 @@ void cm_unpark(struct cm *cm, struct cm_id *l)
 
 static bool qp_type_connects(const struct cm_id *id)
 {
-	switch (id->qp_type) {
-	case CM_QPT_RC:
-	case CM_QPT_UC:
-	case CM_QPT_UD:
-	case CM_QPT_XRC_SEND:
-		return true;
-	default:
-		return false;
-	}
+	return id->qp_type == CM_QPT_RC || id->qp_type == CM_QPT_UC ||
+	       id->qp_type == CM_QPT_UD || id->qp_type == CM_QPT_XRC_SEND;
 }
 
 int cm_connect(struct cm *cm, struct cm_id *id,

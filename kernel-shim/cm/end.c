@@ -164,15 +164,13 @@ int cm_reject(struct cm *cm, struct cm_id *id, uint8_t reason, const void *data,
 
 void cm_refuse(struct cm *cm, struct cm_id *client, bool served)
 {
+	const int status = served ? CM_SIDR_REJECT : CM_SIDR_UNSUPPORTED;
+	const int reason = served ? CM_REJ_CONSUMER : CM_REJ_INVALID_SERVICE;
+
 	if (client->cm == CM_SIDR_SENT)
-		cm_got_sidr_reject(
-			cm, client,
-			served ? CM_SIDR_REJECT : CM_SIDR_UNSUPPORTED, NULL, 0);
+		cm_got_sidr_reject(cm, client, status, NULL, 0);
 	else
-		conn_got_reject(cm, client,
-				served ? CM_REJ_CONSUMER :
-					 CM_REJ_INVALID_SERVICE,
-				NULL, 0);
+		conn_got_reject(cm, client, reason, NULL, 0);
 }
 
 /* The message that the other end gets when this one is destroyed. */
@@ -220,7 +218,7 @@ void cm_id_destroy(struct cm *cm, struct cm_id *id, int fd)
 	cm_event_purge(cm, id, fd);
 	cm_for_each_mc(cm, mc)
 		if (mc->id == ref)
-			mc->used = 0;
+			cm_mc_free(cm, mc);
 	cm_id_free(cm, id);
 }
 

@@ -3,10 +3,10 @@
  * Events: a queue per channel, and the bytes in its FIFO that tell pollers.
  *
  * Within a command the number of bytes may be wrong; when it is settled
- * (cm_settle) there is a byte if and only if there is an event.  Each of the first
- * BYTES_MAX events brings one of its own, so that edge-triggered pollers are
- * woken by each.  Bytes, not events, may get lost when a process is killed:
- * the next event that is taken brings them in order.
+ * (cm_settle) there is a byte if and only if there is an event.  Each of the
+ * first BYTES_MAX events brings one of its own, so that edge-triggered pollers
+ * are woken by each.  Bytes, not events, may get lost when a process is
+ * killed: the next event that is taken brings them in order.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -84,20 +84,6 @@ static void chan_set_due(struct cm *cm, struct cm_chan *c)
 		c->due = cm->t->due = 1;
 }
 
-void cm_event_send_by(struct cm *cm, struct cm_event *e, int fd)
-{
-	struct cm_chan *c = cm_chan_at(cm, e->chan);
-
-	if (!c)
-		return;
-	event_append(cm, c, e);
-	if (fd >= 0 && c->events <= BYTES_MAX && !chan_put_byte(fd))
-		cm_chan_set_dying(cm, c);
-	if (fd < 0)
-		chan_set_due(cm, c);
-	event_count_ring(&c->posts);
-}
-
 void cm_event_send(struct cm *cm, struct cm_event *e)
 {
 	struct cm_chan *c = cm_chan_at(cm, e->chan);
@@ -105,9 +91,14 @@ void cm_event_send(struct cm *cm, struct cm_event *e)
 
 	if (!c || c->state != CM_CHAN_LIVE)
 		return;
-	cm_event_send_by(cm, e, fd);
-	if (fd >= 0)
+	event_append(cm, c, e);
+	if (fd >= 0 && c->events <= BYTES_MAX && !chan_put_byte(fd))
+		cm_chan_set_dying(cm, c);
+	if (fd < 0)
+		chan_set_due(cm, c);
+	else
 		close(fd);
+	event_count_ring(&c->posts);
 }
 
 int cm_event_post(struct cm *cm, struct cm_id *id, uint32_t event, int status)
@@ -124,16 +115,14 @@ int cm_event_post(struct cm *cm, struct cm_id *id, uint32_t event, int status)
 static void chan_match_bytes(struct cm *cm, struct cm_chan *c, int fd)
 {
 	struct pollfd p = { .fd = fd, .events = POLLIN };
-	uint32_t want = c->events < BYTES_MAX ? c->events : BYTES_MAX;
+	const uint32_t want = cm_min(c->events, BYTES_MAX);
 	char buf[BYTES_MAX];
 	int n = 0, writer;
 
 	if (fd < 0 || ioctl(fd, FIONREAD, &n))
 		return;
 	while (n > (int)want && poll(&p, 1, 0) == 1) {
-		size_t most = (size_t)n - want;
-		ssize_t got =
-			read(fd, buf, most < sizeof(buf) ? most : sizeof(buf));
+		ssize_t got = read(fd, buf, cm_min(n - want, sizeof(buf)));
 
 		if (got <= 0)
 			return;
@@ -193,11 +182,12 @@ bool cm_event_pop(struct cm *cm, struct cm_chan *c, int fd,
 	return true;
 }
 
-enum match { MATCH_ID, MATCH_MC, MATCH_ALL };
-
-/* Drop the events of the channel that match; to: hand them over instead. */
-static void events_remove(struct cm *cm, struct cm_chan *c, enum match by,
-			  uint32_t ref, struct cm_chan *to)
+/*
+ * Drop the channel's events of that id and of that multicast join (0: of any);
+ * to: hand them over instead.
+ */
+static void events_remove(struct cm *cm, struct cm_chan *c, uint32_t id,
+			  uint32_t mc, struct cm_chan *to)
 {
 	struct cm_event *e, *prev = NULL, *next;
 	uint32_t n = 0;
@@ -206,8 +196,7 @@ static void events_remove(struct cm *cm, struct cm_chan *c, enum match by,
 		struct cm_id *req;
 
 		next = cm_event_at(cm, e->next);
-		if (by == MATCH_ID ? e->id != ref :
-				     by == MATCH_MC && e->mc != ref) {
+		if ((id && e->id != id) || (mc && e->mc != mc)) {
 			prev = e;
 			continue;
 		}
@@ -231,7 +220,7 @@ void cm_event_purge(struct cm *cm, struct cm_id *id, int fd)
 
 	if (!c || !c->head)
 		return;
-	events_remove(cm, c, MATCH_ID, cm_id_ref(cm, id), NULL);
+	events_remove(cm, c, cm_id_ref(cm, id), 0, NULL);
 	chan_match_bytes(cm, c, fd);
 }
 
@@ -242,13 +231,13 @@ void cm_event_purge_mc(struct cm *cm, struct cm_mc *mc, int fd)
 
 	if (!c)
 		return;
-	events_remove(cm, c, MATCH_MC, cm_mc_ref(cm, mc), NULL);
+	events_remove(cm, c, 0, cm_mc_ref(cm, mc), NULL);
 	chan_match_bytes(cm, c, fd);
 }
 
 void cm_event_free_all(struct cm *cm, struct cm_chan *c)
 {
-	events_remove(cm, c, MATCH_ALL, 0, NULL);
+	events_remove(cm, c, 0, 0, NULL);
 	c->head = c->tail = c->events = 0;
 }
 
@@ -259,7 +248,7 @@ void cm_event_move(struct cm *cm, struct cm_id *id, struct cm_chan *to, int fd,
 
 	if (!from)
 		return;
-	events_remove(cm, from, MATCH_ID, cm_id_ref(cm, id), to);
+	events_remove(cm, from, cm_id_ref(cm, id), 0, to);
 	chan_match_bytes(cm, from, fd);
 	chan_match_bytes(cm, to, to_fd);
 	if (to->events)
@@ -269,24 +258,17 @@ void cm_event_move(struct cm *cm, struct cm_id *id, struct cm_chan *to, int fd,
 /* In the order in which they were sent. */
 static void event_insert(struct cm *cm, struct cm_chan *c, struct cm_event *e)
 {
-	struct cm_event *prev = NULL, *at = cm_event_at(cm, c->head),
-			*last = cm_event_at(cm, c->tail);
+	struct cm_event *last = cm_event_at(cm, c->tail), *at;
+	uint32_t *ref = &c->head;
 
-	if (last && last->order < e->order) { /* as most of them are */
-		prev = last;
-		at = NULL;
-	}
-	while (at && at->order < e->order) {
-		prev = at;
-		at = cm_event_at(cm, at->next);
-	}
-	e->next = at ? cm_event_ref(cm, at) : 0;
-	if (prev)
-		prev->next = cm_event_ref(cm, e);
-	else
-		c->head = cm_event_ref(cm, e);
-	if (!at)
-		c->tail = cm_event_ref(cm, e);
+	if (last && last->order < e->order) /* as most of them are */
+		ref = &last->next;
+	while ((at = cm_event_at(cm, *ref)) && at->order < e->order)
+		ref = &at->next;
+	e->next = *ref;
+	*ref = cm_event_ref(cm, e);
+	if (!e->next)
+		c->tail = *ref;
 	c->events++;
 }
 

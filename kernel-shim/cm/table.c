@@ -83,8 +83,10 @@ void cm_unlock(struct cm *cm)
 
 void cm_recover(struct cm *cm)
 {
-	cm->t->id_low = cm->t->chan_low = cm->t->event_low = 0;
-	cm->t->dying = 1; /* perhaps */
+	struct cm_table *t = cm->t;
+
+	t->chan_low = t->id_low = t->event_low = t->mc_low = 0;
+	t->dying = 1; /* perhaps */
 	cm_event_rebuild(cm);
 	cm_conn_recover(cm);
 }
@@ -138,29 +140,23 @@ static_assert(!offsetof(struct cm_chan, state) &&
 		      !offsetof(struct cm_mc, used),
 	      "table_take looks at the first word");
 
+#define TAKE(cm, kind, max)                                   \
+	table_take(cm, (cm)->t->kind, sizeof(*(cm)->t->kind), \
+		   &(cm)->t->kind##_low, &(cm)->t->kind##_high, max)
+
 struct cm_chan *cm_chan_new(struct cm *cm)
 {
-	struct cm_table *t = cm->t;
-	struct cm_chan *c = table_take(cm, t->chan, sizeof(*c), &t->chan_low,
-				       &t->chan_high, CM_MAX_CHAN);
+	struct cm_chan *c = TAKE(cm, chan, CM_MAX_CHAN);
 
 	if (c)
 		*c = (struct cm_chan){ .gen = c->gen + 1 };
 	return c;
 }
 
-void cm_chan_free(struct cm *cm, struct cm_chan *c)
-{
-	c->state = CM_CHAN_FREE;
-	cm->t->chan_low = cm_min(cm->t->chan_low, cm_chan_ref(cm, c) - 1);
-}
-
 /* The lowest one that is free, as the kernel chooses. */
 struct cm_id *cm_id_new(struct cm *cm, struct cm_chan *c)
 {
-	struct cm_table *t = cm->t;
-	struct cm_id *id = table_take(cm, t->id, sizeof(*id), &t->id_low,
-				      &t->id_high, CM_MAX_ID);
+	struct cm_id *id = TAKE(cm, id, CM_MAX_ID);
 
 	if (!id)
 		return NULL;
@@ -170,34 +166,18 @@ struct cm_id *cm_id_new(struct cm *cm, struct cm_chan *c)
 	return id;
 }
 
-void cm_id_free(struct cm *cm, struct cm_id *id)
-{
-	id->used = 0;
-	cm->t->id_low = cm_min(cm->t->id_low, cm_id_ref(cm, id) - 1);
-}
-
 struct cm_event *cm_event_alloc(struct cm *cm)
 {
-	struct cm_table *t = cm->t;
-	struct cm_event *e = table_take(cm, t->event, sizeof(*e), &t->event_low,
-					&t->event_high, CM_MAX_EVENT);
+	struct cm_event *e = TAKE(cm, event, CM_MAX_EVENT);
 
 	if (e)
 		*e = (struct cm_event){ 0 };
 	return e;
 }
 
-void cm_event_free(struct cm *cm, struct cm_event *e)
-{
-	e->used = 0;
-	cm->t->event_low = cm_min(cm->t->event_low, cm_event_ref(cm, e) - 1);
-}
-
 struct cm_mc *cm_mc_new(struct cm *cm)
 {
-	uint32_t low = 0;
-	struct cm_mc *mc = table_take(cm, cm->t->mc, sizeof(*mc), &low,
-				      &cm->t->mc_high, CM_MAX_MC);
+	struct cm_mc *mc = TAKE(cm, mc, CM_MAX_MC);
 
 	if (mc)
 		*mc = (struct cm_mc){ .used = 1 };

@@ -215,7 +215,8 @@ struct cm_table {
 	uint64_t order; /* counts */
 	/* entries below these have memory */
 	uint32_t chan_high, id_high, event_high, mc_high;
-	uint32_t chan_low, id_low, event_low; /* none below these is free */
+	/* none below these is free */
+	uint32_t chan_low, id_low, event_low, mc_low;
 	uint32_t sweep_next;
 	uint32_t due; /* some channel's is set */
 	uint32_t dying; /* some channel is CM_CHAN_DYING */

@@ -66,7 +66,7 @@ static int mcast_join(struct ucma *u, const struct rdma_ucm_join_mcast *cmd)
 	resp.id = cm_mc_ref(&u->cm, mc) - 1;
 	ret = ucma_put(cmd->response, &resp, sizeof(resp));
 	if (ret) {
-		mc->used = 0;
+		cm_mc_free(&u->cm, mc);
 		return ret;
 	}
 	mcast_report(u, id, mc, gid);
@@ -109,6 +109,6 @@ int ucma_leave_mcast(struct ucma *u)
 		return -EINVAL;
 	cm_event_purge_mc(&u->cm, mc, u->fd);
 	resp.events_reported = mc->events_reported;
-	mc->used = 0;
+	cm_mc_free(&u->cm, mc);
 	return ucma_put(cmd->response, &resp, sizeof(resp));
 }
