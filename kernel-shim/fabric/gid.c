@@ -22,21 +22,11 @@ struct found {
 	unsigned int n; /* slot 0 is the link-local one and always there */
 };
 
-static struct rtnl_link *gid_link(struct nl_cache *links, int ifindex)
-{
-	struct rtnl_link *l = rtnl_link_get(links, ifindex);
-
-	if (l && !(rtnl_link_get_flags(l) & IFF_UP)) {
-		rtnl_link_put(l);
-		return NULL;
-	}
-	return l;
-}
-
 static void gid_set_interface(struct urxe_gid *g, struct rtnl_link *l)
 {
 	const char *name = rtnl_link_get_name(l);
 
+	store_relaxed(&g->valid, 1);
 	g->type = GID_TYPE_ROCE_V2;
 	g->ifindex = (uint32_t)rtnl_link_get_ifindex(l);
 	snprintf(g->ifname, sizeof(g->ifname), "%s", name ? name : "");
@@ -68,21 +58,22 @@ static bool gid_is_link_local(const uint8_t raw[16])
 	return raw[0] == 0xfe && (raw[1] & 0xc0) == 0x80;
 }
 
+/* Of interfaces that have these of IFF_UP and IFF_LOOPBACK. */
 static void found_add_addresses(struct found *found, struct nl_cache *links,
-				struct nl_cache *addrs, bool loopback)
+				struct nl_cache *addrs, unsigned int flags)
 {
 	struct nl_object *o;
 
 	for (o = nl_cache_get_first(addrs); o && found->n < URXE_MAX_GID;
 	     o = nl_cache_get_next(o)) {
 		struct rtnl_addr *a = (struct rtnl_addr *)o;
+		struct rtnl_link *l =
+			rtnl_link_get(links, rtnl_addr_get_ifindex(a));
 		struct urxe_gid *g = &found->gid[found->n];
-		struct rtnl_link *l;
 
-		l = gid_link(links, rtnl_addr_get_ifindex(a));
-		if (!l)
-			continue;
-		if (!(rtnl_link_get_flags(l) & IFF_LOOPBACK) != loopback &&
+		if (l &&
+		    (rtnl_link_get_flags(l) & (IFF_UP | IFF_LOOPBACK)) ==
+			    flags &&
 		    gid_from_addr(a, g->raw) && !gid_is_link_local(g->raw)) {
 			gid_set_interface(g, l);
 			found->n++;
@@ -180,9 +171,9 @@ static int found_collect(struct urxe_fabric *f, struct found *found)
 	if (rtnl_addr_alloc_cache(s, &addrs) < 0)
 		goto out_free_links;
 	found_add_link_local(f, found, links, addrs);
-	found_add_addresses(found, links, addrs, false);
+	found_add_addresses(found, links, addrs, IFF_UP);
 	if (found->n == 1)
-		found_add_addresses(found, links, addrs, true);
+		found_add_addresses(found, links, addrs, IFF_UP | IFF_LOOPBACK);
 	ret = 0;
 	nl_cache_free(addrs);
 out_free_links:
@@ -224,22 +215,14 @@ static void gid_table_set(struct urxe_dev *dev, unsigned int i,
 	store_release(&dev->gid_gen, gen);
 }
 
-static bool found_has(const struct found *found, const struct urxe_gid *g)
+/* Is g one of the n entries, but for the link-local one? */
+static bool gid_is_in(const struct urxe_gid *g, const struct urxe_gid *table,
+		      unsigned int n)
 {
 	unsigned int i;
 
-	for (i = 1; i < found->n; i++)
-		if (gid_same(&found->gid[i], g))
-			return true;
-	return false;
-}
-
-static bool gid_table_has(const struct urxe_dev *dev, const struct urxe_gid *g)
-{
-	unsigned int i;
-
-	for (i = 1; i < URXE_MAX_GID; i++)
-		if (gid_filled(&dev->gid[i]) && gid_same(&dev->gid[i], g))
+	for (i = 1; i < n; i++)
+		if (gid_filled(&table[i]) && gid_same(&table[i], g))
 			return true;
 	return false;
 }
@@ -254,10 +237,10 @@ static void gid_table_merge(struct urxe_dev *dev, const struct found *found)
 		gid_table_set(dev, 0, &found->gid[0]);
 	for (slot = 1; slot < URXE_MAX_GID; slot++)
 		if (gid_filled(&dev->gid[slot]) &&
-		    !found_has(found, &dev->gid[slot]))
+		    !gid_is_in(&dev->gid[slot], found->gid, found->n))
 			gid_table_set(dev, slot, NULL);
 	for (i = 1, slot = 1; i < found->n; i++) {
-		if (gid_table_has(dev, &found->gid[i]))
+		if (gid_is_in(&found->gid[i], dev->gid, URXE_MAX_GID))
 			continue;
 		while (slot < URXE_MAX_GID && gid_filled(&dev->gid[slot]))
 			slot++;

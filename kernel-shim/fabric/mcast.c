@@ -48,7 +48,7 @@ static struct urxe_mcast_grp *mcast_find_free(struct urxe_dev *dev)
 }
 
 /* Where qpn is in the group, or where 0 is; NULL: nowhere. */
-static _Atomic uint32_t *mcast_seat(struct urxe_mcast_grp *g, uint32_t qpn)
+static _Atomic uint32_t *mcast_member(struct urxe_mcast_grp *g, uint32_t qpn)
 {
 	uint32_t i;
 
@@ -64,7 +64,7 @@ static int mcast_join(struct urxe_dev *dev, const uint8_t gid[16], uint32_t qpn)
 	struct urxe_mcast_grp *g = mcast_find(dev, gid);
 	_Atomic uint32_t *s;
 
-	if (g && mcast_seat(g, qpn))
+	if (g && mcast_member(g, qpn))
 		return 0; /* attached already */
 	if (!g) {
 		g = mcast_find_free(dev);
@@ -72,7 +72,7 @@ static int mcast_join(struct urxe_dev *dev, const uint8_t gid[16], uint32_t qpn)
 			return -ENOMEM;
 		memcpy(g->mgid, gid, 16);
 	}
-	s = mcast_seat(g, 0);
+	s = mcast_member(g, 0);
 	if (!s)
 		return -ENOMEM;
 	store_relaxed(s, qpn);
@@ -97,7 +97,7 @@ int mcast_detach(struct urxe_fabric *f, const uint8_t gid[16], uint32_t qpn)
 
 	fabric_lock(f);
 	g = mcast_find(f->dev, gid);
-	s = g ? mcast_seat(g, qpn) : NULL;
+	s = g ? mcast_member(g, qpn) : NULL;
 	if (s) {
 		store_relaxed(s, 0);
 		fetch_sub_release(&g->count, 1);
