@@ -19,7 +19,20 @@ _Thread_local int shim_inside;
 
 static _Atomic(struct urxe_fabric *) fabric;
 static _Atomic uint64_t device_ino; /* of the fabric's device segment */
-static char fabric_path[256]; /* written before shim_state */
+/* Written before shim_state: */
+static char fabric_path[256];
+static bool with_host, host_cm;
+
+static void shim_configure(void)
+{
+	const char *host = getenv("URXE_HOST_DEVICES");
+	const char *cm = getenv("URXE_RDMA_CM");
+
+	if (fabric_dir(fabric_path, sizeof(fabric_path)))
+		fabric_path[0] = 0;
+	with_host = host && *host && strcmp(host, "0");
+	host_cm = with_host && cm && !strcmp(cm, "host");
+}
 
 int shim_decide(void)
 {
@@ -36,9 +49,8 @@ int shim_decide(void)
 	if (!state) {
 		name = getenv("URXE_FABRIC");
 		state = name && *name ? SHIM_ON : SHIM_OFF;
-		if (state == SHIM_ON &&
-		    fabric_dir(fabric_path, sizeof(fabric_path)))
-			fabric_path[0] = 0;
+		if (state == SHIM_ON)
+			shim_configure();
 		store_release(&shim_state, state);
 	}
 	atomic_flag_clear_explicit(&busy, memory_order_release);
@@ -48,26 +60,12 @@ int shim_decide(void)
 
 bool shim_with_host(void)
 {
-	static _Atomic int with; /* 0: not asked, 1: no, 2: yes */
-	int w = load_relaxed(&with);
-	const char *env;
-
-	if (!w) {
-		env = getenv("URXE_HOST_DEVICES");
-		w = env && *env && strcmp(env, "0") ? 2 : 1;
-		store_relaxed(&with, w);
-	}
-	return w == 2;
+	return with_host;
 }
 
 bool shim_host_cm(void)
 {
-	const char *env;
-
-	if (!shim_with_host())
-		return false;
-	env = getenv("URXE_RDMA_CM");
-	return env && !strcmp(env, "host");
+	return host_cm;
 }
 
 const char *shim_dir(void)
@@ -116,7 +114,7 @@ static uint64_t segment_ino(int dirfd)
  * move theirs around).  When the directory's was one of them, get another;
  * the old number is somebody else's now.
  */
-static void renew_dirfd(struct urxe_fabric *f)
+static void fabric_renew_dirfd(struct urxe_fabric *f)
 {
 	const uint64_t ino = load_relaxed(&device_ino);
 	int fd;
@@ -139,7 +137,7 @@ struct urxe_fabric *shim_fabric(void)
 	int ret;
 
 	if (f) {
-		renew_dirfd(f);
+		fabric_renew_dirfd(f);
 		return f;
 	}
 	ret = fabric_path[0] ? fabric_open(fabric_path, true, &f) : -EINVAL;
@@ -176,7 +174,7 @@ void shim_refresh_gids(struct urxe_fabric *f)
  * Where the provider is: URXE_PROVIDER_DIR, beside this library (installed),
  * or where the build leaves it.
  */
-static void *open_provider(void)
+static void *provider_open(void)
 {
 	static const char *const beside[] = { "", "/../../provider" };
 	const char *env = getenv("URXE_PROVIDER_DIR");
@@ -219,7 +217,7 @@ void shim_load_provider(void)
 	/* its constructor registers with libibverbs: once per process */
 	if (exchange_acq_rel(&done, 1))
 		return;
-	if (open_provider())
+	if (provider_open())
 		return;
 	err = dlerror();
 	fprintf(stderr, "urxe: no provider: %s\n",

@@ -33,12 +33,8 @@ static _Atomic uint64_t stand_in[MAX_FD / 64];
 
 bool netlink_maybe(int fd)
 {
-	uint64_t word;
-
-	if (fd < 0 || fd >= MAX_FD)
-		return false;
-	word = load_relaxed(&stand_in[fd / 64]);
-	return word >> (fd % 64) & 1;
+	return fd >= 0 && fd < MAX_FD &&
+	       load_relaxed(&stand_in[fd / 64]) >> (fd % 64) & 1;
 }
 
 void netlink_forget(int fd)
@@ -259,8 +255,6 @@ static uint32_t nl_port_of(int fd)
 		return 0;
 	if (a.nl_pid)
 		return a.nl_pid;
-	a.nl_family = AF_NETLINK;
-	a.nl_groups = 0;
 	if (bind(fd, (struct sockaddr *)&a, sizeof(a)))
 		return 0;
 	len = sizeof(a);

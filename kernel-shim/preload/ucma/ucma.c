@@ -51,12 +51,8 @@ int ucma_open(int flags)
 	cm_lock(&cm);
 	fd = cm_chan_open(&cm);
 	cm_unlock(&cm);
-	if (fd < 0)
-		return fd;
-	if (flags & O_NONBLOCK)
+	if (fd >= 0 && flags & O_NONBLOCK)
 		fcntl(fd, F_SETFL, O_RDWR | O_NONBLOCK);
-	if (!(flags & O_CLOEXEC))
-		fcntl(fd, F_SETFD, 0);
 	return fd;
 }
 

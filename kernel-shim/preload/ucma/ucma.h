@@ -10,7 +10,7 @@
 
 /* A channel was opened in this process: writes may be commands. */
 extern _Atomic int ucma_used;
-/* Open /dev/infiniband/rdma_cm: the descriptor or -errno. */
+/* Open /dev/infiniband/rdma_cm: the descriptor, O_CLOEXEC, or -errno. */
 int ucma_open(int flags);
 /* The longest command, and some that newer libraries may have. */
 #define UCMA_COMMAND_MAX 512

@@ -19,13 +19,6 @@ static _Atomic int watcher;
 static _Atomic uint32_t wanted; /* counts calls for a watch */
 static _Atomic bool failed;
 
-static void watch_sleep(uint64_t ns)
-{
-	const struct timespec ts = { .tv_nsec = (long)ns };
-
-	nanosleep(&ts, NULL);
-}
-
 static void *watch_main(void *arg)
 {
 	const int self = getpid();
@@ -36,7 +29,7 @@ static void *watch_main(void *arg)
 	shim_inside++;
 	for (;;) {
 		seen = load_seq_cst(&wanted);
-		watch_sleep(sleep);
+		nanosleep(&(struct timespec){ .tv_nsec = (long)sleep }, NULL);
 		sleep = ucma_tick();
 		if (sleep)
 			continue;

@@ -35,32 +35,30 @@ static bool is_unreadable(const struct stat *st)
 /* Why this thread could not open the device last; 0: it could. */
 static _Thread_local int open_error __attribute__((tls_model("initial-exec")));
 
-static int open_context(int flags)
+/* fd or -errno came of it. */
+static int open_result(int fd, const char *failure, int flags)
 {
-	struct urxe_fabric *f = shim_fabric();
-	int fd;
-
-	if (!f)
-		return -ENODEV;
-	fd = fabric_context_open(f);
 	open_error = fd < 0 ? -fd : 0;
 	if (fd < 0)
-		shim_complain("cannot open " URXE_DEVICE_NAME, fd);
+		shim_complain(failure, fd);
 	else if (!(flags & O_CLOEXEC))
 		fcntl(fd, F_SETFD, 0);
 	return fd;
 }
 
+static int open_context(int flags)
+{
+	struct urxe_fabric *f = shim_fabric();
+
+	return f ? open_result(fabric_context_open(f),
+			       "cannot open " URXE_DEVICE_NAME, flags) :
+		   -ENODEV;
+}
+
 static int open_channel(int flags)
 {
-	int fd;
-
 	fabric_why_clear();
-	fd = ucma_open(flags);
-	open_error = fd < 0 ? -fd : 0;
-	if (fd < 0)
-		shim_complain("cannot open rdma_cm", fd);
-	return fd;
+	return open_result(ucma_open(flags), "cannot open rdma_cm", flags);
 }
 
 int special_watch(const char *path)
