@@ -1,0 +1,596 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * WRs in flight (engine/flight.h): a carrier that takes them and answers when
+ * the test says so.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "engine.h"
+#include "engine/flight.h"
+#include "engine/requester.h"
+#include "engine/wqe.h"
+#include "shared/guard.h"
+
+/* Under the QP's lock. */
+struct wire {
+	uint32_t flight[ENGINE_DEPTH]; /* slots, in the order they were begun */
+	unsigned int n;
+	enum verdict verdict; /* what it says to the next WR */
+	enum ibv_wc_status status; /* if that is WR_FAILED */
+	bool follows;
+	bool executes; /* WRITEs, when they are begun */
+	bool delivers; /* carries out what it answers */
+	bool newest_first;
+	unsigned int allowed; /* answers that progress() gives */
+	unsigned int begun, cancels, cancelled;
+};
+
+static struct wire *wire_of(const struct urxe_qp *qp)
+{
+	return qp->carrier_data;
+}
+
+static enum verdict wire_begin(struct urxe_qp *qp, struct run *r,
+			       struct urxe_wqe *w)
+{
+	struct wire *wire = wire_of(qp);
+
+	ck_assert_ptr_eq(w, sq_slot(&qp->sq, qp->sq.begun));
+	wire->begun++;
+	if (wire->executes && w->opcode == IBV_WR_RDMA_WRITE)
+		return execute(qp, r, w);
+	if (wire->verdict == WR_IN_FLIGHT)
+		wire->flight[wire->n++] = qp->sq.begun;
+	r->status = wire->status;
+	return wire->verdict;
+}
+
+static bool wire_follows(const struct urxe_qp *qp, const struct urxe_wqe *first,
+			 const struct urxe_wqe *second)
+{
+	(void)first;
+	(void)second;
+	return wire_of(qp)->follows;
+}
+
+static void carry_out(struct urxe_qp *qp, uint32_t index)
+{
+	struct run r;
+
+	transfer_begin(&r.batch, qp->ctx, false);
+	guard_raise(qp->guard);
+	ck_assert_int_eq(execute(qp, &r, sq_slot(&qp->sq, index)), WR_DONE);
+	guard_lower(qp->guard);
+}
+
+/* The lock is held. */
+static void wire_answer(struct urxe_qp *qp, unsigned int i,
+			enum ibv_wc_status status)
+{
+	struct wire *wire = wire_of(qp);
+	uint32_t index = wire->flight[i];
+
+	ck_assert_uint_lt(i, wire->n);
+	memmove(&wire->flight[i], &wire->flight[i + 1],
+		(--wire->n - i) * sizeof(index));
+	if (wire->delivers)
+		carry_out(qp, index);
+	flight_answer(qp, index, status);
+	requester_run(qp);
+}
+
+static uint64_t wire_progress(struct urxe_qp *qp, uint64_t now)
+{
+	struct wire *wire = wire_of(qp);
+
+	for (; wire->allowed && wire->n; wire->allowed--)
+		wire_answer(qp, wire->newest_first ? wire->n - 1 : 0,
+			    IBV_WC_SUCCESS);
+	return wire->n ? now + 1000000 : UINT64_MAX;
+}
+
+static void wire_cancel(struct urxe_qp *qp)
+{
+	struct wire *wire = wire_of(qp);
+
+	wire->cancels++;
+	wire->cancelled += wire->n;
+	wire->n = 0;
+}
+
+static const struct urxe_carrier carrier = {
+	.begin = wire_begin,
+	.follows = wire_follows,
+	.progress = wire_progress,
+	.cancel = wire_cancel,
+};
+
+static struct engine *wired(struct wire *wire)
+{
+	struct engine *e = engine_new();
+
+	memset(wire, 0, sizeof(*wire));
+	wire->verdict = WR_IN_FLIGHT;
+	e->qp->carrier_data = wire;
+	e->qp->carrier = &carrier;
+	return e;
+}
+
+/* The i-th of those in flight. */
+static void answer(struct engine *e, unsigned int i, enum ibv_wc_status status)
+{
+	urxe_lock(&e->qp->lock);
+	wire_answer(e->qp, i, status);
+	urxe_unlock(&e->qp->lock);
+}
+
+static void allow(struct engine *e, unsigned int n)
+{
+	urxe_lock(&e->qp->lock);
+	wire_of(e->qp)->allowed += n;
+	urxe_unlock(&e->qp->lock);
+}
+
+static void verdict(struct engine *e, enum verdict v, enum ibv_wc_status status)
+{
+	urxe_lock(&e->qp->lock);
+	wire_of(e->qp)->verdict = v;
+	wire_of(e->qp)->status = status;
+	urxe_unlock(&e->qp->lock);
+}
+
+static unsigned int flying(struct engine *e)
+{
+	unsigned int n;
+
+	urxe_lock(&e->qp->lock);
+	n = wire_of(e->qp)->n;
+	urxe_unlock(&e->qp->lock);
+	return n;
+}
+
+/* A WR of any opcode; what it needs beside that nobody looks at. */
+static void push(struct engine *e, uint8_t opcode, uint64_t wr_id,
+		 unsigned int flags)
+{
+	struct urxe_wqe *w;
+
+	urxe_lock(&e->qp->lock);
+	ck_assert_int_eq(wqe_begin(e->qp, opcode, flags | IBV_SEND_SIGNALED,
+				   wr_id, &w), 0);
+	e->qp->sq.prod++;
+	requester_run(e->qp);
+	urxe_unlock(&e->qp->lock);
+}
+
+static uint32_t stalled(struct engine *e)
+{
+	return atomic_load(&e->cq->stalled);
+}
+
+/* ------------------------------------------------------- who answers */
+
+START_TEST(poller_answers)
+{
+	struct wire wire;
+	struct engine *e = wired(&wire);
+
+	wire.delivers = true;
+	e->mem[WR_LOCAL] = 1;
+	ck_assert_int_eq(post(e, IBV_WR_RDMA_WRITE, 1, IBV_SEND_SIGNALED), 0);
+	expect_none(e->cq);
+	ck_assert_uint_eq(stalled(e), 1);
+	ck_assert_int_eq(e->mem[WR_REMOTE], 0);
+	allow(e, 1);
+	expect_wc(e->cq, 1, IBV_WC_SUCCESS);
+	ck_assert_uint_eq(stalled(e), 0);
+	ck_assert_int_eq(e->mem[WR_REMOTE], 1);
+	engine_free(e);
+}
+END_TEST
+
+START_TEST(service_answers)
+{
+	struct wire wire;
+	struct engine *e = wired(&wire);
+	struct ibv_wc wc[3];
+
+	wire.delivers = true;
+	e->mem[WR_LOCAL] = 1;
+	ck_assert_int_eq(post(e, IBV_WR_RDMA_READ, 1, IBV_SEND_SIGNALED), 0);
+	ck_assert_int_eq(post(e, IBV_WR_RDMA_WRITE, 2, IBV_SEND_SIGNALED |
+			      IBV_SEND_FENCE), 0);
+	ck_assert_int_eq(post(e, IBV_WR_RDMA_WRITE, 3, IBV_SEND_SIGNALED), 0);
+	usleep(20000);
+	ck_assert_uint_eq(stalled(e), 1);
+	allow(e, 3);
+	wait_until(!stalled(e));
+	ck_assert_int_eq(poll_cq(e->cq, 3, wc), 3);
+	ck_assert_uint_eq(wc[0].wr_id, 1);
+	ck_assert_uint_eq(wc[2].wr_id, 3);
+	engine_free(e);
+}
+END_TEST
+
+START_TEST(reverse_order)
+{
+	struct wire wire;
+	struct engine *e = wired(&wire);
+	int i;
+
+	wire.follows = true;
+	for (i = 0; i < 4; i++)
+		push(e, IBV_WR_RDMA_WRITE, i, 0);
+	ck_assert_uint_eq(flying(e), 4);
+	for (i = 3; i > 0; i--) {
+		answer(e, i, IBV_WC_SUCCESS);
+		expect_none(e->cq);
+	}
+	answer(e, 0, IBV_WC_SUCCESS);
+	for (i = 0; i < 4; i++)
+		expect_wc(e->cq, i, IBV_WC_SUCCESS);
+	/* and by progress() */
+	wire.newest_first = true;
+	for (i = 0; i < 4; i++)
+		push(e, IBV_WR_SEND, i, 0);
+	allow(e, 4);
+	for (i = 0; i < 4; i++)
+		expect_wc(e->cq, i, IBV_WC_SUCCESS);
+	expect_none(e->cq);
+	ck_assert_uint_eq(stalled(e), 0);
+	engine_free(e);
+}
+END_TEST
+
+/* Some are served when they are begun, behind one in flight. */
+START_TEST(served_at_once)
+{
+	struct wire wire;
+	struct engine *e = wired(&wire);
+
+	push(e, IBV_WR_RDMA_READ, 1, 0);
+	verdict(e, WR_DONE, 0);
+	push(e, IBV_WR_SEND, 2, 0);
+	verdict(e, WR_DROPPED, 0);
+	push(e, IBV_WR_SEND, 3, 0);
+	verdict(e, WR_IN_FLIGHT, 0);
+	push(e, IBV_WR_SEND, 4, 0);
+	expect_none(e->cq);
+	answer(e, 0, IBV_WC_SUCCESS);
+	expect_wc(e->cq, 1, IBV_WC_SUCCESS);
+	expect_wc(e->cq, 2, IBV_WC_SUCCESS);
+	expect_wc(e->cq, 3, IBV_WC_SUCCESS);
+	expect_none(e->cq);
+	answer(e, 0, IBV_WC_SUCCESS);
+	expect_wc(e->cq, 4, IBV_WC_SUCCESS);
+	ck_assert_uint_eq(stalled(e), 0);
+	engine_free(e);
+}
+END_TEST
+
+/* ------------------------------------------------------- ordering */
+
+enum class { SEND, BIND, WRITE, READ, ATOMIC, EXTENDED };
+
+/* IB 10.8.3.3: is second not begun before first is done?  F: by a fence. */
+static const char *const ordering[] = {
+	/*	    Send Bind Write Read Atomic Extended */
+	[SEND]	   = "######",
+	[BIND]	   = "######",
+	[WRITE]	   = "######",
+	[READ]	   = "FFF#F#",
+	[ATOMIC]   = "FFF###",
+	[EXTENDED] = "######",
+};
+
+static const struct {
+	uint8_t opcode, class;
+} opcodes[] = {
+	{ IBV_WR_SEND, SEND },
+	{ IBV_WR_SEND_WITH_IMM, SEND },
+	{ IBV_WR_SEND_WITH_INV, SEND },
+	{ IBV_WR_BIND_MW, BIND },
+	{ IBV_WR_LOCAL_INV, BIND },
+	{ IBV_WR_RDMA_WRITE, WRITE },
+	{ IBV_WR_RDMA_WRITE_WITH_IMM, WRITE },
+	{ IBV_WR_RDMA_READ, READ },
+	{ IBV_WR_ATOMIC_CMP_AND_SWP, ATOMIC },
+	{ IBV_WR_ATOMIC_FETCH_AND_ADD, ATOMIC },
+	{ URXE_WR_FLUSH, EXTENDED },
+	{ URXE_WR_ATOMIC_WRITE, EXTENDED },
+};
+#define OPCODES (sizeof(opcodes) / sizeof(*opcodes))
+
+static void check_pair(struct engine *e, unsigned int i, unsigned int j,
+		       unsigned int fence, bool follows)
+{
+	bool waits = ordering[opcodes[i].class][opcodes[j].class] == '#' ||
+		     fence;
+
+	wire_of(e->qp)->follows = follows;
+	push(e, opcodes[i].opcode, 1, 0);
+	ck_assert_uint_eq(flying(e), 1);
+	push(e, opcodes[j].opcode, 2, fence);
+	ck_assert_msg(flying(e) == (waits && !follows ? 1 : 2),
+		      "opcode %u, then %u%s%s", opcodes[i].opcode,
+		      opcodes[j].opcode, fence ? " with a fence" : "",
+		      follows ? ", which the carrier orders" : "");
+	answer(e, 0, IBV_WC_SUCCESS);
+	ck_assert_uint_eq(flying(e), 1);
+	answer(e, 0, IBV_WC_SUCCESS);
+	expect_wc(e->cq, 1, IBV_WC_SUCCESS);
+	expect_wc(e->cq, 2, IBV_WC_SUCCESS);
+}
+
+START_TEST(order)
+{
+	struct wire wire;
+	struct engine *e = wired(&wire);
+	unsigned int i, j, k;
+
+	for (i = 0; i < OPCODES; i++)
+		for (j = 0; j < OPCODES; j++)
+			for (k = 0; k < 4; k++)
+				check_pair(e, i, j, k & 1 ? IBV_SEND_FENCE : 0,
+					   k & 2);
+	ck_assert_uint_eq(stalled(e), 0);
+	engine_free(e);
+}
+END_TEST
+
+/* Also not the one before the one before; but what was answered holds nobody. */
+START_TEST(order_of_three)
+{
+	struct wire wire;
+	struct engine *e = wired(&wire);
+
+	push(e, IBV_WR_RDMA_READ, 1, 0);
+	push(e, IBV_WR_ATOMIC_FETCH_AND_ADD, 2, 0);
+	ck_assert_uint_eq(flying(e), 2);
+	push(e, IBV_WR_SEND, 3, IBV_SEND_FENCE);
+	ck_assert_uint_eq(flying(e), 2);
+	answer(e, 1, IBV_WC_SUCCESS);
+	ck_assert_uint_eq(flying(e), 1);
+	answer(e, 0, IBV_WC_SUCCESS);
+	ck_assert_uint_eq(flying(e), 1);
+	expect_wc(e->cq, 1, IBV_WC_SUCCESS);
+	expect_wc(e->cq, 2, IBV_WC_SUCCESS);
+	answer(e, 0, IBV_WC_SUCCESS);
+	expect_wc(e->cq, 3, IBV_WC_SUCCESS);
+	/* the atomic was answered: the next one passes the READ */
+	push(e, IBV_WR_RDMA_READ, 1, 0);
+	push(e, IBV_WR_ATOMIC_FETCH_AND_ADD, 2, 0);
+	answer(e, 1, IBV_WC_SUCCESS);
+	push(e, IBV_WR_ATOMIC_FETCH_AND_ADD, 3, 0);
+	ck_assert_uint_eq(flying(e), 2);
+	answer(e, 1, IBV_WC_SUCCESS);
+	answer(e, 0, IBV_WC_SUCCESS);
+	expect_wc(e->cq, 1, IBV_WC_SUCCESS);
+	expect_wc(e->cq, 2, IBV_WC_SUCCESS);
+	expect_wc(e->cq, 3, IBV_WC_SUCCESS);
+	engine_free(e);
+}
+END_TEST
+
+/* ------------------------------------------------------- errors */
+
+START_TEST(error_answer)
+{
+	struct wire wire;
+	struct engine *e = wired(&wire);
+	int i;
+
+	wire.follows = true;
+	for (i = 1; i <= 4; i++)
+		push(e, IBV_WR_SEND, i, 0);
+	/* the second fails, the third succeeds, before the first is answered */
+	answer(e, 1, IBV_WC_REM_OP_ERR);
+	answer(e, 1, IBV_WC_SUCCESS);
+	expect_none(e->cq);
+	ck_assert_int_eq(qp_state(e->qp), IBV_QPS_RTS);
+	/* nothing more is begun */
+	push(e, IBV_WR_SEND, 5, 0);
+	ck_assert_uint_eq(flying(e), 2);
+	answer(e, 0, IBV_WC_SUCCESS);
+	ck_assert_int_eq(qp_state(e->qp), IBV_QPS_ERR);
+	ck_assert_uint_eq(wire.cancels, 1);
+	ck_assert_uint_eq(wire.cancelled, 1);
+	expect_wc(e->cq, 1, IBV_WC_SUCCESS);
+	expect_wc(e->cq, 2, IBV_WC_REM_OP_ERR);
+	for (i = 3; i <= 5; i++)
+		expect_wc(e->cq, i, IBV_WC_WR_FLUSH_ERR);
+	expect_none(e->cq);
+	ck_assert_uint_eq(stalled(e), 0);
+	engine_free(e);
+}
+END_TEST
+
+/* A WR fails as it is begun, behind one in flight. */
+START_TEST(error_at_once)
+{
+	struct wire wire;
+	struct engine *e = wired(&wire);
+
+	push(e, IBV_WR_RDMA_READ, 1, 0);
+	verdict(e, WR_FAILED, IBV_WC_LOC_PROT_ERR);
+	push(e, IBV_WR_SEND, 2, 0);
+	verdict(e, WR_IN_FLIGHT, 0);
+	push(e, IBV_WR_SEND, 3, 0);
+	ck_assert_uint_eq(wire.begun, 2);
+	expect_none(e->cq);
+	answer(e, 0, IBV_WC_SUCCESS);
+	expect_wc(e->cq, 1, IBV_WC_SUCCESS);
+	expect_wc(e->cq, 2, IBV_WC_LOC_PROT_ERR);
+	expect_wc(e->cq, 3, IBV_WC_WR_FLUSH_ERR);
+	expect_none(e->cq);
+	ck_assert_uint_eq(stalled(e), 0);
+	engine_free(e);
+}
+END_TEST
+
+/* ERR, RESET and destroying, with WRs in flight, answered and queued. */
+static struct engine *in_the_air(struct wire *wire)
+{
+	struct engine *e = wired(wire);
+	int i;
+
+	push(e, IBV_WR_RDMA_READ, 1, 0);
+	push(e, IBV_WR_SEND, 2, 0);
+	push(e, IBV_WR_SEND, 3, 0);
+	answer(e, 1, IBV_WC_SUCCESS); /* so the second SEND was begun */
+	for (i = 4; i < 6; i++)
+		push(e, IBV_WR_SEND, i, 0);
+	ck_assert_uint_eq(flying(e), 2);
+	ck_assert_uint_eq(stalled(e), 1);
+	return e;
+}
+
+START_TEST(to_error)
+{
+	struct wire wire;
+	struct engine *e = in_the_air(&wire);
+	int i;
+
+	engine_qp_set(e->qp, IBV_QPS_ERR);
+	for (i = 1; i < 6; i++)
+		expect_wc(e->cq, i, IBV_WC_WR_FLUSH_ERR);
+	expect_none(e->cq);
+	ck_assert_uint_eq(wire.cancels, 1);
+	ck_assert_uint_eq(wire.cancelled, 2);
+	ck_assert_uint_eq(stalled(e), 0);
+	engine_free(e);
+}
+END_TEST
+
+/* A peer broke the connection: the owner finds out when it polls. */
+START_TEST(broken_by_peer)
+{
+	struct wire wire;
+	struct engine *e = wired(&wire);
+
+	push(e, IBV_WR_RDMA_READ, 1, 0);
+	conn_break(&e->qp->conn, RESP_NAK_ACCESS);
+	expect_wc(e->cq, 1, IBV_WC_WR_FLUSH_ERR);
+	ck_assert_uint_eq(wire.cancels, 1);
+	ck_assert_uint_eq(stalled(e), 0);
+	engine_free(e);
+}
+END_TEST
+
+START_TEST(to_reset)
+{
+	struct wire wire;
+	struct engine *e = in_the_air(&wire);
+
+	engine_qp_set(e->qp, IBV_QPS_RESET);
+	ck_assert_uint_eq(wire.cancels, 1);
+	ck_assert_uint_eq(wire.cancelled, 2);
+	ck_assert_uint_eq(stalled(e), 0);
+	expect_none(e->cq);
+	engine_qp_connect(e->qp, e->qp->qpn);
+	push(e, IBV_WR_SEND, 9, 0);
+	answer(e, 0, IBV_WC_SUCCESS);
+	expect_wc(e->cq, 9, IBV_WC_SUCCESS);
+	engine_free(e);
+}
+END_TEST
+
+START_TEST(destroyed)
+{
+	struct wire wire;
+	struct engine *e = in_the_air(&wire);
+
+	engine_free(e); /* it looks at stalled */
+	ck_assert_uint_eq(wire.cancels, 1);
+	ck_assert_uint_eq(wire.cancelled, 2);
+}
+END_TEST
+
+/* ------------------------------------------------------- parked */
+
+/* Its timer expires: it fails when those before it are done. */
+static void expire(enum verdict v, enum ibv_wc_status status)
+{
+	struct wire wire;
+	struct engine *e = wired(&wire);
+
+	e->qp->attr.rnr_retry = 2;
+	e->qp->attr.retry_cnt = 1;
+	e->qp->attr.timeout = 8; /* 1 ms */
+	push(e, IBV_WR_RDMA_READ, 1, 0);
+	verdict(e, v, 0);
+	push(e, IBV_WR_SEND, 2, 0);
+	push(e, IBV_WR_SEND, 3, 0);
+	/* by the service thread alone */
+	wait_until(stalled(e) == 1);
+	ck_assert_uint_eq(flying(e), 1);
+	ck_assert_int_eq(qp_state(e->qp), IBV_QPS_RTS);
+	verdict(e, WR_IN_FLIGHT, 0);
+	push(e, IBV_WR_SEND, 4, 0);
+	expect_none(e->cq);
+	ck_assert_uint_eq(flying(e), 1);
+	answer(e, 0, IBV_WC_SUCCESS);
+	expect_wc(e->cq, 1, IBV_WC_SUCCESS);
+	expect_wc(e->cq, 2, status);
+	expect_wc(e->cq, 3, IBV_WC_WR_FLUSH_ERR);
+	expect_wc(e->cq, 4, IBV_WC_WR_FLUSH_ERR);
+	expect_none(e->cq);
+	ck_assert_uint_eq(stalled(e), 0);
+	engine_free(e);
+}
+
+START_TEST(timer_expires)
+{
+	expire(WR_RNR, IBV_WC_RNR_RETRY_EXC_ERR);
+	expire(WR_SILENT, IBV_WC_RETRY_EXC_ERR);
+}
+END_TEST
+
+/* ------------------------------------------------------- the queue */
+
+START_TEST(full_queue)
+{
+	struct wire wire;
+	struct engine *e = wired(&wire);
+	unsigned int i;
+
+	wire.follows = true;
+	for (i = 0; i < ENGINE_DEPTH; i++)
+		push(e, IBV_WR_SEND, i, 0);
+	ck_assert_uint_eq(flying(e), ENGINE_DEPTH);
+	ck_assert_int_eq(post(e, IBV_WR_RDMA_WRITE, 0, 0), ENOMEM);
+	for (i = ENGINE_DEPTH; i-- > 0;)
+		answer(e, i, IBV_WC_SUCCESS);
+	ck_assert_int_eq(post(e, IBV_WR_RDMA_WRITE, 0, 0), ENOMEM);
+	expect_wc(e->cq, 0, IBV_WC_SUCCESS);
+	push(e, IBV_WR_SEND, ENGINE_DEPTH, 0);
+	ck_assert_int_eq(post(e, IBV_WR_RDMA_WRITE, 0, 0), ENOMEM);
+	answer(e, 0, IBV_WC_SUCCESS);
+	for (i = 1; i <= ENGINE_DEPTH; i++)
+		expect_wc(e->cq, i, IBV_WC_SUCCESS);
+	engine_free(e);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite_create("engine, WRs in flight");
+
+	add(s, poller_answers);
+	add(s, service_answers);
+	add(s, reverse_order);
+	add(s, served_at_once);
+	add(s, order);
+	add(s, order_of_three);
+	add(s, error_answer);
+	add(s, error_at_once);
+	add(s, to_error);
+	add(s, broken_by_peer);
+	add(s, to_reset);
+	add(s, destroyed);
+	add(s, timer_expires);
+	add(s, full_queue);
+	return run_suite(s);
+}
