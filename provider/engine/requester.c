@@ -182,8 +182,13 @@ static bool is_held_back(const struct urxe_qp *qp, const struct urxe_wqe *w)
 static enum verdict flight_begin(struct urxe_qp *qp, struct run *r,
 				 struct urxe_wqe *w)
 {
+	enum verdict v;
+
 	w->answer = 0;
-	return qp->carrier->begin(qp, r, w);
+	v = qp->carrier->begin(qp, r, w);
+	if (v == WR_IN_FLIGHT)
+		stall_end(qp); /* it goes on */
+	return v;
 }
 
 /* Between the first WR that a carrier has in flight and the last answer. */

@@ -510,6 +510,63 @@ END_TEST
 
 /* ------------------------------------------------------- parked */
 
+START_TEST(parked_behind)
+{
+	struct wire wire;
+	struct engine *e = wired(&wire);
+
+	e->qp->sh->min_rnr_timer = 31; /* half a second */
+	push(e, IBV_WR_RDMA_READ, 1, 0);
+	verdict(e, WR_RNR, 0);
+	push(e, IBV_WR_SEND, 2, 0);
+	push(e, IBV_WR_SEND, 3, 0);
+	expect_none(e->cq);
+	ck_assert_uint_eq(flying(e), 1);
+	ck_assert_uint_eq(stalled(e), 2);
+	/* those before it complete while it waits */
+	answer(e, 0, IBV_WC_SUCCESS);
+	expect_wc(e->cq, 1, IBV_WC_SUCCESS);
+	ck_assert_uint_eq(stalled(e), 1);
+	verdict(e, WR_IN_FLIGHT, 0);
+	expect_none(e->cq);
+	ck_assert_uint_eq(flying(e), 1);
+	ck_assert_int_eq(e->qp->stall.kind, STALL_NONE);
+	ck_assert_uint_eq(stalled(e), 1);
+	answer(e, 0, IBV_WC_SUCCESS);
+	answer(e, 0, IBV_WC_SUCCESS);
+	expect_wc(e->cq, 2, IBV_WC_SUCCESS);
+	expect_wc(e->cq, 3, IBV_WC_SUCCESS);
+	ck_assert_uint_eq(stalled(e), 0);
+	engine_free(e);
+}
+END_TEST
+
+/* It is begun at last, and the obstacle's timer is not its own any more. */
+START_TEST(parked_then_slow)
+{
+	struct wire wire;
+	struct engine *e = wired(&wire);
+
+	e->qp->attr.rnr_retry = 1;
+	push(e, IBV_WR_RDMA_READ, 1, 0);
+	verdict(e, WR_RNR, 0);
+	e->qp->sh->min_rnr_timer = 20; /* 10 ms */
+	push(e, IBV_WR_SEND, 2, 0);
+	verdict(e, WR_IN_FLIGHT, 0);
+	expect_none(e->cq);
+	ck_assert_uint_eq(flying(e), 2);
+	usleep(50000); /* five of its periods */
+	expect_none(e->cq);
+	answer(e, 0, IBV_WC_SUCCESS);
+	answer(e, 0, IBV_WC_SUCCESS);
+	expect_wc(e->cq, 1, IBV_WC_SUCCESS);
+	expect_wc(e->cq, 2, IBV_WC_SUCCESS);
+	expect_none(e->cq);
+	ck_assert_uint_eq(stalled(e), 0);
+	engine_free(e);
+}
+END_TEST
+
 /* Its timer expires: it fails when those before it are done. */
 static void expire(enum verdict v, enum ibv_wc_status status)
 {
@@ -590,6 +647,8 @@ int main(void)
 	add(s, broken_by_peer);
 	add(s, to_reset);
 	add(s, destroyed);
+	add(s, parked_behind);
+	add(s, parked_then_slow);
 	add(s, timer_expires);
 	add(s, full_queue);
 	return run_suite(s);
