@@ -227,6 +227,8 @@ void flight_answer(struct urxe_qp *qp, uint32_t index,
 		guard_lower(qp->guard);
 	}
 	flight_count(qp);
+	if (qp->sqd_notify)
+		qp_drained(qp);
 }
 
 void flight_cancel(struct urxe_qp *qp)

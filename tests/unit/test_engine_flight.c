@@ -607,6 +607,66 @@ END_TEST
 
 /* ------------------------------------------------------- the queue */
 
+START_TEST(drained)
+{
+	struct wire wire;
+	struct engine *e = wired(&wire);
+	int i;
+
+	for (i = 0; i < 2; i++) {
+		push(e, IBV_WR_RDMA_READ, 1, 0);
+		e->qp->sqd_notify = true;
+		engine_qp_set(e->qp, IBV_QPS_SQD);
+		if (i)
+			push(e, IBV_WR_SEND, 2, 0);
+		ck_assert_uint_eq(flying(e), 1); /* no more is begun */
+		ck_assert(qp_is_draining(e->qp));
+		ck_assert(e->qp->sqd_notify);
+		answer(e, 0, IBV_WC_SUCCESS);
+		ck_assert(!qp_is_draining(e->qp));
+		ck_assert(!e->qp->sqd_notify); /* IBV_EVENT_SQ_DRAINED */
+		ck_assert_uint_eq(flying(e), 0);
+		expect_wc(e->cq, 1, IBV_WC_SUCCESS);
+		engine_qp_set(e->qp, IBV_QPS_RTS);
+		ck_assert_uint_eq(flying(e), i);
+	}
+	answer(e, 0, IBV_WC_SUCCESS);
+	expect_wc(e->cq, 2, IBV_WC_SUCCESS);
+	engine_free(e);
+}
+END_TEST
+
+/* What had been started is finished: the parked one, and no more. */
+START_TEST(drained_parked)
+{
+	struct wire wire;
+	struct engine *e = wired(&wire);
+
+	e->qp->sh->min_rnr_timer = 31;
+	push(e, IBV_WR_RDMA_READ, 1, 0);
+	verdict(e, WR_RNR, 0);
+	push(e, IBV_WR_SEND, 2, 0);
+	wire_of(e->qp)->follows = true;
+	push(e, IBV_WR_SEND, 3, 0);
+	e->qp->sqd_notify = true;
+	engine_qp_set(e->qp, IBV_QPS_SQD);
+	verdict(e, WR_IN_FLIGHT, 0);
+	expect_none(e->cq);
+	ck_assert_uint_eq(flying(e), 2);
+	answer(e, 0, IBV_WC_SUCCESS);
+	ck_assert(e->qp->sqd_notify);
+	answer(e, 0, IBV_WC_SUCCESS);
+	ck_assert(!e->qp->sqd_notify);
+	expect_wc(e->cq, 1, IBV_WC_SUCCESS);
+	expect_wc(e->cq, 2, IBV_WC_SUCCESS);
+	expect_none(e->cq);
+	engine_qp_set(e->qp, IBV_QPS_RTS);
+	answer(e, 0, IBV_WC_SUCCESS);
+	expect_wc(e->cq, 3, IBV_WC_SUCCESS);
+	engine_free(e);
+}
+END_TEST
+
 START_TEST(full_queue)
 {
 	struct wire wire;
@@ -650,6 +710,8 @@ int main(void)
 	add(s, parked_behind);
 	add(s, parked_then_slow);
 	add(s, timer_expires);
+	add(s, drained);
+	add(s, drained_parked);
 	add(s, full_queue);
 	return run_suite(s);
 }
