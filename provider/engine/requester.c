@@ -252,7 +252,7 @@ static void park(struct urxe_qp *qp, enum verdict v)
 					 IBV_WC_RETRY_EXC_ERR);
 		return;
 	}
-	if (!rnr)
+	if (!rnr || !qp->conn.sh) /* only the carrier knows its responder */
 		return;
 	/* the responder's post_recv looks for us after it published */
 	responder_wait_receive(&qp->conn, qp->ctx->slot);

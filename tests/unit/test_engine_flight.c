@@ -605,6 +605,25 @@ START_TEST(timer_expires)
 }
 END_TEST
 
+/* A carrier may park a WR though no peer was looked up here. */
+START_TEST(parked_without_peer)
+{
+	struct wire wire;
+	struct engine *e = wired(&wire);
+
+	urxe_lock(&e->qp->lock);
+	conn_drop(&e->qp->conn);
+	urxe_unlock(&e->qp->lock);
+	verdict(e, WR_RNR, 0);
+	push(e, IBV_WR_SEND, 1, 0);
+	expect_none(e->cq);
+	verdict(e, WR_DONE, 0);
+	expect_wc(e->cq, 1, IBV_WC_SUCCESS);
+	ck_assert_uint_eq(stalled(e), 0);
+	engine_free(e);
+}
+END_TEST
+
 /* ------------------------------------------------------- the queue */
 
 START_TEST(drained)
@@ -710,6 +729,7 @@ int main(void)
 	add(s, parked_behind);
 	add(s, parked_then_slow);
 	add(s, timer_expires);
+	add(s, parked_without_peer);
 	add(s, drained);
 	add(s, drained_parked);
 	add(s, full_queue);
