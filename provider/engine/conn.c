@@ -28,6 +28,15 @@ void conn_drop(struct urxe_conn *c)
 	c->srqn = 0;
 }
 
+void conn_check(struct urxe_conn *c)
+{
+	/* seq_cst: after our guard went up, see presence.h */
+	if (c->peer && (atomic_load_explicit(&c->sh->conn,
+					     memory_order_seq_cst) &
+			URXE_CONN_ENDS) != c->want)
+		conn_drop(c);
+}
+
 /*
  * SRQ index of p's context; its completions go to CQ cq.  Then rx holds p, of
  * which the caller gives it a reference.

@@ -49,6 +49,9 @@ bool conn_open(struct urxe_qp *qp, struct urxe_conn *c, uint32_t qpn,
 	       uint32_t dest);
 void conn_drop(struct urxe_conn *c);
 
+/* Time has passed: drop it if that QP is another connection's by now. */
+void conn_check(struct urxe_conn *c);
+
 /* Whose keys a request names: in XRC those of the SRQ's context. */
 static inline struct urxe_peer *conn_key_peer(const struct urxe_conn *c)
 {

@@ -223,6 +223,7 @@ void flight_answer(struct urxe_qp *qp, uint32_t index,
 			break;
 		}
 		guard_raise(qp->guard); /* we produce into a CQ */
+		conn_check(&qp->conn);
 		retire(qp);
 		guard_lower(qp->guard);
 	}

@@ -508,6 +508,28 @@ START_TEST(destroyed)
 }
 END_TEST
 
+/* The peer's slot is another connection's by the time the answer comes. */
+START_TEST(peer_is_gone)
+{
+	struct wire wire;
+	struct engine *e = wired(&wire);
+	struct urxe_qp *peer = engine_qp(IBV_QPT_RC, e->cq, e->cq, NULL);
+
+	engine_qp_set(e->qp, IBV_QPS_RESET);
+	engine_qp_connect(peer, e->qp->qpn);
+	engine_qp_connect(e->qp, peer->qpn);
+	push(e, IBV_WR_RDMA_READ, 1, 0);
+	engine_qp_set(peer, IBV_QPS_RESET);
+	engine_qp_connect(peer, peer->qpn);
+	atomic_store(&peer->sh->epsn, 7);
+	answer(e, 0, IBV_WC_SUCCESS);
+	expect_wc(e->cq, 1, IBV_WC_SUCCESS);
+	ck_assert_uint_eq(atomic_load(&peer->sh->epsn), 7);
+	engine_qp_close(peer);
+	engine_free(e);
+}
+END_TEST
+
 /* ------------------------------------------------------- parked */
 
 START_TEST(parked_behind)
@@ -726,6 +748,7 @@ int main(void)
 	add(s, broken_by_peer);
 	add(s, to_reset);
 	add(s, destroyed);
+	add(s, peer_is_gone);
 	add(s, parked_behind);
 	add(s, parked_then_slow);
 	add(s, timer_expires);
