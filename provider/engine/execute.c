@@ -138,7 +138,7 @@ static enum verdict do_write(struct urxe_qp *qp, struct run *r,
 		return answered(qp, r, resp);
 	if (unlikely(!w->length))
 		return WR_DONE;
-	if (may_collect && !dst.ptr && dst.pid && mapped) {
+	if (may_collect && !dst.ptr && dst.pid && mapped && !qp->carrier) {
 		if (r->batch.n && (transfer_parts(&r->batch, &dst) ||
 				   r->batch.n + n > TRANSFER_IOVS)) {
 			v = requester_send_batch(qp, r);

@@ -29,8 +29,10 @@
 /* All are called with qp->lock held. */
 struct urxe_carrier {
 	/*
-	 * Begin w, the guard up: WR_IN_FLIGHT, or what execute() returns.  A WR
-	 * that cannot be begun yet is parked by its verdict, as by execute().
+	 * Begin w, the guard up: WR_IN_FLIGHT, or what execute() returns, which
+	 * collects nothing then.  A WR that cannot be begun yet is parked by its
+	 * verdict, as by execute().  Who wants to be asked earlier than
+	 * progress() has said calls service_need().
 	 */
 	enum verdict (*begin)(struct urxe_qp *qp, struct run *r,
 			      struct urxe_wqe *w);
@@ -42,7 +44,10 @@ struct urxe_carrier {
 	 * be.  Returns when to ask again, UINT64_MAX for never.
 	 */
 	uint64_t (*progress)(struct urxe_qp *qp, uint64_t now);
-	/* What is in flight is flushed or forgotten: it has no answer. */
+	/*
+	 * What is in flight is flushed or forgotten: it has no answer.  Also
+	 * called from inside flight_answer() and requester_run().
+	 */
 	void (*cancel)(struct urxe_qp *qp);
 };
 

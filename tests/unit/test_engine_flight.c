@@ -270,6 +270,41 @@ START_TEST(served_at_once)
 }
 END_TEST
 
+/* What a carrier carries out by execute() completes alone, in its turn. */
+START_TEST(executed_at_once)
+{
+	struct wire wire;
+	struct engine *e = wired(&wire);
+	pid_t pid = fork();
+	int i;
+
+	if (!pid)
+		for (;;)
+			pause();
+	/* private memory of another process: such WRITEs are collected */
+	e->ctx->arena->key[URXE_KEY_INDEX(e->key)].pid = pid;
+	wire.executes = true;
+	push(e, IBV_WR_RDMA_READ, 1, 0);
+	for (i = 2; i < 4; i++) {
+		struct ibv_send_wr *bad;
+		char text[8] = "written";
+		struct wr w;
+
+		wr_fill(&w, e, IBV_WR_RDMA_WRITE, i,
+			IBV_SEND_SIGNALED | IBV_SEND_INLINE);
+		w.sge.addr = (uintptr_t)text;
+		ck_assert_int_eq(sq_post(e->qp, &w.wr, &bad), 0);
+	}
+	expect_none(e->cq);
+	ck_assert_uint_eq(flying(e), 1);
+	answer(e, 0, IBV_WC_SUCCESS);
+	for (i = 1; i < 4; i++)
+		expect_wc(e->cq, i, IBV_WC_SUCCESS);
+	kill_child(pid);
+	engine_free(e);
+}
+END_TEST
+
 /* ------------------------------------------------------- ordering */
 
 enum class { SEND, BIND, WRITE, READ, ATOMIC, EXTENDED };
@@ -740,6 +775,7 @@ int main(void)
 	add(s, service_answers);
 	add(s, reverse_order);
 	add(s, served_at_once);
+	add(s, executed_at_once);
 	add(s, order);
 	add(s, order_of_three);
 	add(s, error_answer);
