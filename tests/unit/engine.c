@@ -13,6 +13,7 @@
 #include "engine/peer.h"
 #include "engine/process.h"
 #include "engine/requester.h"
+#include "engine/wqe.h"
 
 struct urxe_context *engine_open(struct urxe_fabric *f)
 {
@@ -249,6 +250,22 @@ int post(struct engine *e, enum ibv_wr_opcode opcode, uint64_t wr_id,
 	return sq_post(e->qp, wr_fill(&w, e, opcode, wr_id, flags), &bad);
 }
 
+int post_bare(struct urxe_qp *qp, uint8_t opcode, uint64_t wr_id,
+	      unsigned int flags)
+{
+	struct urxe_wqe *w;
+	int ret;
+
+	urxe_lock(&qp->lock);
+	ret = wqe_begin(qp, opcode, flags, wr_id, &w);
+	if (!ret) {
+		qp->sq.prod++;
+		requester_run(qp);
+	}
+	urxe_unlock(&qp->lock);
+	return ret;
+}
+
 int post_recv(struct urxe_qp *qp, void *addr, uint32_t len, uint32_t key,
 	      uint64_t wr_id)
 {
@@ -269,4 +286,43 @@ struct ibv_wc next_wc(struct urxe_cq *cq)
 		ck_assert_msg(clock_now() < end, "no completion");
 	ck_assert_int_eq(n, 1);
 	return wc;
+}
+
+/* ------------------------------------------------------- ordering */
+
+enum class { SEND, BIND, WRITE, READ, ATOMIC, EXTENDED };
+
+/* IB 10.8.3.3, and A19 for the last: ordering[first][second]. */
+static const char *const ordering[] = {
+	/*	    Send Bind Write Read Atomic Extended */
+	[SEND]	   = "######",
+	[BIND]	   = "######",
+	[WRITE]	   = "######",
+	[READ]	   = "FFF#F#",
+	[ATOMIC]   = "FFF###",
+	[EXTENDED] = "######",
+};
+
+const uint8_t opcodes[OPCODES] = {
+	IBV_WR_SEND,
+	IBV_WR_SEND_WITH_IMM,
+	IBV_WR_SEND_WITH_INV,
+	IBV_WR_BIND_MW,
+	IBV_WR_LOCAL_INV,
+	IBV_WR_RDMA_WRITE,
+	IBV_WR_RDMA_WRITE_WITH_IMM,
+	IBV_WR_RDMA_READ,
+	IBV_WR_ATOMIC_CMP_AND_SWP,
+	IBV_WR_ATOMIC_FETCH_AND_ADD,
+	URXE_WR_FLUSH,
+	URXE_WR_ATOMIC_WRITE,
+};
+static const uint8_t classes[OPCODES] = {
+	SEND, SEND, SEND, BIND, BIND, WRITE, WRITE, READ, ATOMIC, ATOMIC,
+	EXTENDED, EXTENDED,
+};
+
+bool must_wait(unsigned int first, unsigned int second, bool fence)
+{
+	return fence || ordering[classes[first]][classes[second]] == '#';
 }

@@ -67,8 +67,16 @@ struct ibv_send_wr *wr_fill(struct wr *w, struct engine *e,
 /* Post one of them: errno value. */
 int post(struct engine *e, enum ibv_wr_opcode opcode, uint64_t wr_id,
 	 unsigned int flags);
+/* One of any opcode, for a carrier that does not look inside. */
+int post_bare(struct urxe_qp *qp, uint8_t opcode, uint64_t wr_id,
+	      unsigned int flags);
 int post_recv(struct urxe_qp *qp, void *addr, uint32_t len, uint32_t key,
 	      uint64_t wr_id);
+
+/* All opcodes; and for two of them: may second not be begun before first is done? */
+#define OPCODES 12u
+extern const uint8_t opcodes[OPCODES];
+bool must_wait(unsigned int first, unsigned int second, bool fence);
 
 /* Poll until there is a completion, for 10 seconds. */
 struct ibv_wc next_wc(struct urxe_cq *cq);

@@ -1,0 +1,283 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * A carrier that does anything it may, at random: takes WRs, serves, parks and
+ * fails them, and answers in any order, in the poller and in the service
+ * thread.  URXE_TEST_SEED repeats a run, as far as threads do.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "engine.h"
+#include "engine/flight.h"
+#include "engine/requester.h"
+
+#define WRS 100000u
+
+static uint64_t seed;
+#define sure(cond) \
+	ck_assert_msg(cond, "URXE_TEST_SEED=%llu: %s", \
+		      (unsigned long long)seed, #cond)
+
+/* xorshift64 */
+static uint32_t rnd(uint64_t *state, uint32_t n)
+{
+	*state ^= *state << 13;
+	*state ^= *state >> 7;
+	*state ^= *state << 17;
+	return (uint32_t)(*state >> 20) % n;
+}
+
+/* What the carrier has in flight, and what was seen; under the QP's lock. */
+static struct {
+	uint64_t state;
+	uint32_t flight[ENGINE_DEPTH];
+	unsigned int n;
+	uint64_t next; /* wr_id that is begun next */
+	bool failed; /* the QP breaks when those before are done */
+	bool quiet; /* no errors, and nothing is parked */
+} carrier;
+static uint8_t answered_times[WRS + 1], completed_times[WRS + 1];
+static uint8_t opcode_of[WRS + 1]; /* index in opcodes[] */
+
+static bool follows(const struct urxe_qp *qp, const struct urxe_wqe *first,
+		    const struct urxe_wqe *second)
+{
+	(void)qp;
+	return !((first->wr_id ^ second->wr_id) & 3);
+}
+
+static void check_order(struct urxe_qp *qp, const struct urxe_wqe *w)
+{
+	const struct urxe_wqe *first;
+	unsigned int i;
+
+	for (i = 0; i < carrier.n; i++) {
+		first = sq_slot(&qp->sq, carrier.flight[i]);
+		sure(follows(qp, first, w) ||
+		     !must_wait(opcode_of[first->wr_id], opcode_of[w->wr_id],
+				w->flags & IBV_SEND_FENCE));
+	}
+}
+
+static enum verdict begin(struct urxe_qp *qp, struct run *r, struct urxe_wqe *w)
+{
+	uint32_t dice = rnd(&carrier.state, 1000);
+
+	sure(w->wr_id == carrier.next && !carrier.failed);
+	check_order(qp, w);
+	if (dice < 100 && !carrier.quiet)
+		return dice & 1 ? WR_RNR : WR_SILENT;
+	carrier.next++;
+	if (dice == 100 && !carrier.quiet) {
+		r->status = IBV_WC_LOC_PROT_ERR;
+		carrier.failed = true;
+		return WR_FAILED;
+	}
+	if (dice < 250)
+		return WR_DONE;
+	carrier.flight[carrier.n++] = qp->sq.begun;
+	return WR_IN_FLIGHT;
+}
+
+static uint64_t progress(struct urxe_qp *qp, uint64_t now)
+{
+	uint32_t i, index, times = rnd(&carrier.state, 4);
+	enum ibv_wc_status status;
+
+	for (; times && carrier.n; times--) {
+		i = rnd(&carrier.state, carrier.n);
+		index = carrier.flight[i];
+		carrier.flight[i] = carrier.flight[--carrier.n];
+		status = carrier.quiet || rnd(&carrier.state, 2000) ?
+				 IBV_WC_SUCCESS : IBV_WC_REM_OP_ERR;
+		carrier.failed |= status != IBV_WC_SUCCESS;
+		flight_answer(qp, index, status);
+		if (rnd(&carrier.state, 2))
+			requester_run(qp);
+	}
+	requester_run(qp);
+	return now + 50000;
+}
+
+static void cancel(struct urxe_qp *qp)
+{
+	(void)qp;
+	carrier.n = 0;
+}
+
+static const struct urxe_carrier random_carrier = {
+	.begin = begin,
+	.follows = follows,
+	.progress = progress,
+	.cancel = cancel,
+};
+
+static void saw_request(enum observe_point point, const struct urxe_qp *qp,
+			const struct urxe_wqe *w, uint32_t what)
+{
+	(void)qp;
+	(void)what;
+	if (point == OBSERVE_ANSWERED)
+		sure(!answered_times[w->wr_id]++);
+}
+
+static void saw_completion(const struct urxe_cqe *e)
+{
+	sure(!completed_times[e->wr_id]++);
+}
+
+static const struct urxe_observer observer = {
+	.request = saw_request,
+	.completes = saw_completion,
+};
+
+/* ------------------------------------------------------- the program */
+
+static struct {
+	uint64_t state;
+	uint64_t posted, polled; /* WRs; those up to polled are done with */
+	bool signaled[WRS + 1];
+	unsigned int errors, resets, drains;
+} program;
+
+static void restart(struct engine *e)
+{
+	engine_qp_set(e->qp, IBV_QPS_RESET);
+	expect_none(e->cq);
+	sure(!carrier.n && !atomic_load(&e->cq->stalled));
+	program.polled = program.posted;
+	carrier.next = program.posted;
+	carrier.failed = false;
+	engine_qp_connect(e->qp, e->qp->qpn);
+	e->qp->attr.timeout = 8;
+	e->qp->attr.retry_cnt = 7;
+}
+
+/* Completions come in order, and none that is due is left out. */
+static void check_wc(const struct ibv_wc *wc, bool *failed)
+{
+	const bool flushed = wc->status == IBV_WC_WR_FLUSH_ERR;
+
+	sure(wc->wr_id >= program.polled && wc->wr_id < program.posted);
+	for (; program.polled < wc->wr_id; program.polled++)
+		sure(!*failed && !program.signaled[program.polled]);
+	program.polled++;
+	sure(completed_times[wc->wr_id] == 1);
+	sure(answered_times[wc->wr_id] == !flushed);
+	if (*failed)
+		sure(flushed);
+	else if (wc->status == IBV_WC_SUCCESS)
+		sure(program.signaled[wc->wr_id]);
+	else
+		sure(!flushed);
+	*failed = wc->status != IBV_WC_SUCCESS;
+}
+
+/* False: the QP broke, and was restarted. */
+static bool poll_some(struct engine *e)
+{
+	bool failed = false;
+	struct ibv_wc wc;
+
+	while (poll_cq(e->cq, 1, &wc) == 1)
+		check_wc(&wc, &failed);
+	if (!failed)
+		return true;
+	while (program.polled < program.posted) {
+		wc = next_wc(e->cq);
+		check_wc(&wc, &failed);
+	}
+	program.errors++;
+	restart(e);
+	return false;
+}
+
+/* To SQD, and back when it is drained. */
+static void drain(struct engine *e)
+{
+	uint64_t end = clock_now() + 10000000000ull;
+	bool done = false;
+
+	urxe_lock(&e->qp->lock);
+	e->qp->sqd_notify = true;
+	urxe_unlock(&e->qp->lock);
+	engine_qp_set(e->qp, IBV_QPS_SQD);
+	while (!done) {
+		if (!poll_some(e))
+			return; /* its reset forgot the event, too */
+		urxe_lock(&e->qp->lock);
+		done = !e->qp->sqd_notify || qp_state(e->qp) != IBV_QPS_SQD;
+		sure(e->qp->sqd_notify || !carrier.n);
+		urxe_unlock(&e->qp->lock);
+		sure(clock_now() < end);
+	}
+	if (!poll_some(e))
+		return;
+	program.drains++;
+	engine_qp_set(e->qp, IBV_QPS_RTS);
+}
+
+static int post_one(struct engine *e, bool signaled)
+{
+	const uint64_t id = program.posted;
+	unsigned int flags = rnd(&program.state, 4) ? 0 : IBV_SEND_FENCE;
+	int ret;
+
+	program.signaled[id] = signaled;
+	opcode_of[id] = rnd(&program.state, OPCODES);
+	/* READs and atomics pass one another */
+	if (rnd(&program.state, 2))
+		opcode_of[id] = 7 + rnd(&program.state, 3);
+	ret = post_bare(e->qp, opcodes[opcode_of[id]], id,
+			flags | (signaled ? IBV_SEND_SIGNALED : 0));
+	sure(!ret || ret == ENOMEM);
+	program.posted += !ret;
+	return ret;
+}
+
+START_TEST(stress)
+{
+	const char *env = getenv("URXE_TEST_SEED");
+	struct engine *e = engine_new();
+
+	seed = (env ? strtoull(env, NULL, 0) : clock_now()) | 1;
+	carrier.state = program.state = seed;
+	urxe_observer = &observer;
+	e->qp->carrier = &random_carrier;
+	restart(e);
+	while (program.posted < WRS - 1) {
+		post_one(e, program.posted % 8 == 0 || rnd(&program.state, 2));
+		if (!rnd(&program.state, 2))
+			poll_some(e);
+		if (!rnd(&program.state, 2000)) {
+			poll_some(e);
+			program.resets++;
+			restart(e);
+		}
+		if (!rnd(&program.state, 500))
+			drain(e);
+	}
+	urxe_lock(&e->qp->lock);
+	carrier.quiet = true;
+	urxe_unlock(&e->qp->lock);
+	while (post_one(e, true))
+		poll_some(e);
+	while (program.polled < program.posted)
+		poll_some(e);
+	wait_until(!atomic_load(&e->cq->stalled));
+	sure(program.errors && program.resets && program.drains);
+	engine_free(e);
+	urxe_observer = NULL;
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite_create("engine, a carrier at random");
+
+	add(s, stress);
+	return run_suite(s);
+}
