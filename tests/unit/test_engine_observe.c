@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * What an observer sees (engine/observe.h), written down: L leaves, A arrives,
+ * W its WR is answered, C a completion; then the wr_id, and the status if it is
+ * not success.
+ */
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "engine.h"
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static char seen[4096];
+
+static void note(char point, uint64_t wr_id, uint32_t status)
+{
+	size_t n;
+
+	pthread_mutex_lock(&lock);
+	n = strlen(seen);
+	ck_assert_uint_lt(n + 32, sizeof(seen));
+	if (status)
+		snprintf(seen + n, sizeof(seen) - n, "%c%u:%u ", point,
+			 (unsigned int)wr_id, status);
+	else
+		snprintf(seen + n, sizeof(seen) - n, "%c%u ", point,
+			 (unsigned int)wr_id);
+	pthread_mutex_unlock(&lock);
+}
+
+static void saw_request(enum observe_point point, const struct urxe_qp *qp,
+			const struct urxe_wqe *w, uint32_t what)
+{
+	switch (point) {
+	case OBSERVE_LEAVES:
+		ck_assert_uint_eq(what, 0);
+		note('L', w->wr_id, 0);
+		return;
+	case OBSERVE_ARRIVES:
+		if (qp->type == IBV_QPT_RC)
+			ck_assert_uint_eq(what, qp->attr.dest_qp_num);
+		note('A', w->wr_id, 0);
+		return;
+	case OBSERVE_ANSWERED:
+		note('W', w->wr_id, what);
+		return;
+	}
+	ck_abort_msg("no such point");
+}
+
+static void saw_completion(const struct urxe_cqe *e)
+{
+	note('C', e->wr_id, e->status);
+}
+
+static const struct urxe_observer observer = {
+	.request = saw_request,
+	.completes = saw_completion,
+};
+
+static struct engine *watched(void)
+{
+	struct engine *e = engine_new();
+
+	urxe_observer = &observer;
+	return e;
+}
+
+static void unwatch(struct engine *e)
+{
+	engine_free(e);
+	urxe_observer = NULL;
+}
+
+/* All that was seen since the last time. */
+static void expect_seen(const char *text)
+{
+	pthread_mutex_lock(&lock);
+	ck_assert_str_eq(seen, text);
+	*seen = 0;
+	pthread_mutex_unlock(&lock);
+}
+
+static unsigned int count(const char *what)
+{
+	unsigned int n = 0;
+	const char *p;
+
+	pthread_mutex_lock(&lock);
+	for (p = seen; (p = strstr(p, what)); p++)
+		n++;
+	pthread_mutex_unlock(&lock);
+	return n;
+}
+
+static void post_writes(struct engine *e)
+{
+	struct ibv_send_wr *bad;
+	struct wr w[3];
+	int i;
+
+	for (i = 0; i < 3; i++) {
+		wr_fill(&w[i], e, IBV_WR_RDMA_WRITE, i + 1,
+			IBV_SEND_INLINE | (i != 1 ? IBV_SEND_SIGNALED : 0));
+		w[i].sge.addr = (uintptr_t)"written";
+		w[i].wr.next = i < 2 ? &w[i + 1].wr : NULL;
+	}
+	ck_assert_int_eq(sq_post(e->qp, &w[0].wr, &bad), 0);
+	expect_wc(e->cq, 1, IBV_WC_SUCCESS);
+	expect_wc(e->cq, 3, IBV_WC_SUCCESS);
+}
+
+START_TEST(one_sided)
+{
+	struct engine *e = watched();
+
+	ck_assert_int_eq(post(e, IBV_WR_RDMA_WRITE, 1, IBV_SEND_SIGNALED), 0);
+	expect_seen("L1 A1 W1 C1 ");
+	ck_assert_int_eq(post(e, IBV_WR_RDMA_READ, 2, 0), 0);
+	expect_seen("L2 A2 W2 ");
+	ck_assert_int_eq(post(e, IBV_WR_LOCAL_INV, 3, 0), 0);
+	ck_assert_uint_eq(count("L3"), 1);
+	ck_assert_uint_eq(count("A3"), 0); /* no packet */
+	unwatch(e);
+}
+END_TEST
+
+START_TEST(list)
+{
+	struct engine *e = watched();
+	pid_t pid;
+
+	post_writes(e);
+	expect_seen("L1 A1 W1 C1 L2 A2 W2 L3 A3 W3 C3 ");
+	/* to another process they go in one system call */
+	pid = fork();
+	if (!pid)
+		for (;;)
+			pause();
+	e->ctx->arena->key[URXE_KEY_INDEX(e->key)].pid = pid;
+	post_writes(e);
+	expect_seen("L1 A1 L2 A2 L3 A3 W1 C1 W2 W3 C3 ");
+	kill_child(pid);
+	unwatch(e);
+}
+END_TEST
+
+START_TEST(two_sided)
+{
+	struct engine *e = watched();
+
+	ck_assert_int_eq(post_recv(e->qp, e->mem, 8, e->key, 9), 0);
+	ck_assert_int_eq(post(e, IBV_WR_SEND, 1, IBV_SEND_SIGNALED), 0);
+	expect_seen("L1 A1 C9 W1 C1 ");
+	unwatch(e);
+}
+END_TEST
+
+/* It leaves again with each try, and is answered once. */
+START_TEST(rnr)
+{
+	struct engine *e = watched();
+
+	e->qp->sh->min_rnr_timer = 31; /* half a second */
+	ck_assert_int_eq(post(e, IBV_WR_SEND, 1, IBV_SEND_SIGNALED), 0);
+	expect_none(e->cq);
+	ck_assert_uint_ge(count("L1 A1 "), 2);
+	ck_assert_uint_eq(count("W1") + count("C1"), 0);
+	ck_assert_int_eq(post_recv(e->qp, e->mem, 8, e->key, 9), 0);
+	expect_wc(e->cq, 9, IBV_WC_SUCCESS);
+	expect_wc(e->cq, 1, IBV_WC_SUCCESS);
+	ck_assert_uint_eq(count("L1 A1 C9 W1 C1 "), 1);
+	ck_assert_uint_eq(count("W"), 1);
+	ck_assert_uint_eq(count("C"), 2);
+	unwatch(e);
+}
+END_TEST
+
+START_TEST(refused)
+{
+	struct engine *e = watched();
+	struct ibv_send_wr *bad;
+	struct wr w;
+
+	ck_assert_int_eq(post_recv(e->qp, e->mem, 8, e->key, 9), 0);
+	wr_fill(&w, e, IBV_WR_RDMA_READ, 1, 0);
+	w.wr.wr.rdma.rkey ^= 1;
+	ck_assert_int_eq(sq_post(e->qp, &w.wr, &bad), 0);
+	expect_seen("L1 A1 W1:10 C1:10 C9:5 ");
+	/* flushed: it never left */
+	ck_assert_int_eq(post(e, IBV_WR_SEND, 2, 0), 0);
+	expect_seen("C2:5 ");
+	/* nor does what its own side finds wrong arrive */
+	engine_qp_set(e->qp, IBV_QPS_RESET);
+	engine_qp_connect(e->qp, e->qp->qpn);
+	wr_fill(&w, e, IBV_WR_SEND, 3, 0);
+	w.sge.lkey ^= 1;
+	ck_assert_int_eq(sq_post(e->qp, &w.wr, &bad), 0);
+	ck_assert_uint_eq(count("W3:4 C3:4"), 1);
+	unwatch(e);
+}
+END_TEST
+
+/* Nobody there: it leaves, and does not arrive. */
+START_TEST(silence)
+{
+	struct engine *e = watched();
+
+	engine_qp_set(e->qp, IBV_QPS_RESET);
+	engine_qp_connect(e->qp, e->qp->qpn);
+	e->qp->attr.timeout = 0; /* it waits for ever */
+	e->qp->psn++;
+	ck_assert_int_eq(post(e, IBV_WR_RDMA_WRITE, 1, 0), 0);
+	ck_assert_uint_ge(count("L1"), 1);
+	ck_assert_uint_eq(count("A1"), 0);
+	engine_qp_set(e->qp, IBV_QPS_ERR);
+	ck_assert_uint_eq(count("W1"), 0);
+	ck_assert_uint_eq(count("C1:5"), 1);
+	unwatch(e);
+}
+END_TEST
+
+START_TEST(datagram)
+{
+	struct engine *e = watched();
+	struct urxe_qp *ud = engine_qp(IBV_QPT_UD, e->cq, e->cq, NULL);
+	struct urxe_ah ah = { .ctx = e->ctx };
+	struct ibv_send_wr *bad;
+	struct wr w;
+
+	engine_qp_connect(ud, 0);
+	ck_assert_int_eq(post_recv(ud, e->mem + 100, 48, e->key, 9), 0);
+	wr_fill(&w, e, IBV_WR_SEND, 1, 0);
+	w.wr.wr.ud.ah = &ah.ah;
+	w.wr.wr.ud.remote_qpn = ud->qpn;
+	w.wr.wr.ud.remote_qkey = ENGINE_QKEY;
+	ck_assert_int_eq(sq_post(ud, &w.wr, &bad), 0);
+	expect_seen("L1 A1 C9 W1 ");
+	/* no receive is there: it arrives, and that is all */
+	ck_assert_int_eq(sq_post(ud, &w.wr, &bad), 0);
+	expect_seen("L1 A1 W1 ");
+	w.wr.wr.ud.remote_qkey++; /* nobody listens */
+	ck_assert_int_eq(sq_post(ud, &w.wr, &bad), 0);
+	expect_seen("L1 W1 ");
+	engine_qp_close(ud);
+	unwatch(e);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite_create("engine, observed");
+
+	add(s, one_sided);
+	add(s, list);
+	add(s, two_sided);
+	add(s, rnr);
+	add(s, refused);
+	add(s, silence);
+	add(s, datagram);
+	return run_suite(s);
+}
