@@ -88,6 +88,17 @@ static inline void cq_ring_init(struct urxe_cqe *ring, uint32_t depth,
 			      cqe_word(first + i, 0, CQE_FREE));
 }
 
+/* Is word, which may be anything, a place that a ring can be in? */
+static inline bool cq_ring_fits(uint64_t word)
+{
+	uint32_t log = URXE_CQ_LOG(word);
+
+	return log <= URXE_CQ_MAX_LOG &&
+	       URXE_CQ_OFFSET(word) - URXE_HEAP_OFFSET <=
+		       URXE_ARENA_SIZE - URXE_HEAP_OFFSET -
+			       (sizeof(struct urxe_cqe) << log);
+}
+
 /* A ring as somebody sees it who has found it sound. */
 struct cq_ring {
 	struct urxe_cqe *entry;

@@ -22,16 +22,11 @@
 static inline bool cq_ring_at(struct urxe_arena *a, struct urxe_cq_sh *sh,
 			      uint64_t word, struct cq_ring *r)
 {
-	uint64_t offset = URXE_CQ_OFFSET(word);
-	uint32_t log = URXE_CQ_LOG(word);
-
-	if (unlikely(log > URXE_CQ_MAX_LOG ||
-		     offset - URXE_HEAP_OFFSET >
-			     URXE_ARENA_SIZE - URXE_HEAP_OFFSET -
-				     (sizeof(struct urxe_cqe) << log)))
+	if (unlikely(!cq_ring_fits(word)))
 		return false;
-	r->entry = (struct urxe_cqe *)(void *)((char *)a + offset);
-	r->mask = (1u << log) - 1;
+	r->entry = (struct urxe_cqe *)(void *)((char *)a +
+					       URXE_CQ_OFFSET(word));
+	r->mask = (1u << URXE_CQ_LOG(word)) - 1;
 	r->tail_hint = &sh->tail_hint[!!(word & URXE_CQ_PARITY)];
 	return true;
 }

@@ -1,0 +1,67 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+# doctor.sh URXE RING: completion rings that are damaged, and that are in use.
+URXE=$1
+ring=$2
+. "$(dirname "$0")/lib.sh"
+
+# start PROGRAM...: in the background, until its first line
+start() {
+	: >"$URXE_DIR/out"
+	"$@" >"$URXE_DIR/out" 2>&1 &
+	pid=$!
+	i=0
+	while [ ! -s "$URXE_DIR/out" ]; do
+		i=$((i + 1))
+		[ $i -lt 100 ] || die "$* does not start"
+		sleep 0.1
+	done
+}
+
+end() {
+	kill -9 "$@"
+	wait "$@" 2>/dev/null || :
+}
+
+doctor() {
+	"$URXE" doctor | grep "completion queue"
+}
+
+mkdir -m 700 "$URXE_DIR/empty"
+[ -z "$(URXE_FABRIC=empty doctor)" ] || die "no fabric, and CQs in it"
+start "$ring" empty
+has "ok    completion queues: 1 in use, their rings are sound" doctor
+empty=$pid
+start "$ring" busy
+for i in 1 2 3 4 5; do
+	has "completion queues: 2 in use, their rings are sound" doctor
+done
+end "$pid"
+for what in lap state owner hole place; do
+	start "$ring" $what
+	has "FAIL  completion queue 1 of shim-ring (PID $pid): " doctor
+	[ "$(doctor | wc -l)" = 1 ] || die "more than $what: $(doctor)"
+	"$URXE" doctor >/dev/null && die "exit code"
+	end "$pid"
+done
+has "1 in use, their rings are sound" doctor
+end "$empty"
+has "0 in use" doctor
+
+port=$((20000 + $$ % 10000))
+have ibv_rc_pingpong || exit 0
+run ibv_rc_pingpong -g 0 -n 1000000000 -p $port >/dev/null 2>&1 &
+one=$!
+sleep 1
+run ibv_rc_pingpong -g 0 -n 1000000000 -p $port localhost >/dev/null 2>&1 &
+two=$!
+i=0
+while ! doctor | grep -q "2 in use"; do
+	i=$((i + 1))
+	[ $i -lt 100 ] || die "no pingpong: $(doctor)"
+	sleep 0.1
+done
+for i in 1 2 3 4 5; do
+	has "2 in use, their rings are sound" doctor
+done
+end $one $two

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * ring WHAT: a context with one CQ, whose ring is empty, busy, or damaged; it
+ * stays until it is killed.  No provider is needed for that.
+ */
+#include <unistd.h>
+
+#include "fabric/fabric.h"
+#include "shared/cq_ring.h"
+#include "test.h"
+
+#define DEPTH 512u
+
+static struct cq_ring make_cq(struct urxe_arena *a, int fd,
+			      struct urxe_cq_sh **out)
+{
+	const uint64_t bytes = DEPTH * sizeof(struct urxe_cqe);
+	int index = arena_index_take(a, a->cq_map, URXE_MAX_CQ);
+	struct urxe_cq_sh *sh;
+	uint64_t offset;
+
+	CHECK(index == 1);
+	sh = &a->cq[index];
+	CHECK(!arena_reserve(fd, (char *)sh - (char *)a, sizeof(*sh)));
+	offset = arena_alloc(a, fd, bytes);
+	CHECK(offset);
+	cq_ring_init(arena_ptr(a, offset, bytes), DEPTH, 0);
+	atomic_store_explicit(&sh->ring, offset | 9, memory_order_relaxed);
+	atomic_store_explicit(&sh->live, 1, memory_order_release);
+	*out = sh;
+	return (struct cq_ring){ .entry = arena_ptr(a, offset, bytes),
+				 .mask = DEPTH - 1,
+				 .tail_hint = &sh->tail_hint[0] };
+}
+
+/* Completions come and are polled, as fast as it goes. */
+static void be_busy(const struct cq_ring *r)
+{
+	struct cq_slot s;
+	uint32_t i, n;
+
+	for (n = 0;; n++) {
+		for (i = 0; i <= n % DEPTH; i++) {
+			CHECK(cq_ring_claim(r, 3, &s) == CQ_CLAIMED);
+			cq_ring_publish(s.cqe, s.pos, memory_order_release);
+		}
+		for (i = s.pos - n % DEPTH; i != s.pos + 1; i++)
+			cq_ring_release(&r->entry[i & r->mask], i, DEPTH);
+	}
+}
+
+static void damage(const struct cq_ring *r, struct urxe_cq_sh *sh,
+		   const char *what)
+{
+	uint64_t word = 0;
+
+	if (!strcmp(what, "place")) {
+		atomic_store_explicit(&sh->ring, UINT64_MAX,
+				      memory_order_relaxed);
+		return;
+	}
+	if (!strcmp(what, "lap"))
+		word = cqe_word(7 + 3 * DEPTH, 0, CQE_FREE);
+	else if (!strcmp(what, "state"))
+		word = cqe_word(7, 0, CQE_MOVED + 1);
+	else if (!strcmp(what, "owner"))
+		word = cqe_word(7, URXE_MAX_CTX, CQE_CLAIMED);
+	else if (!strcmp(what, "hole"))
+		word = cqe_word(7, 0, CQE_READY);
+	else
+		CHECK(!"known damage");
+	atomic_store_explicit(&r->entry[7].word, word, memory_order_relaxed);
+}
+
+int main(int argc, char **argv)
+{
+	struct urxe_fabric *f;
+	struct urxe_arena *a;
+	struct urxe_cq_sh *sh;
+	struct cq_ring ring;
+	char dir[256];
+	int fd;
+
+	alarm(60); /* nobody is left behind */
+	CHECK(argc == 2);
+	CHECK(!fabric_dir(dir, sizeof(dir)));
+	CHECK(!fabric_open(dir, true, &f));
+	fd = fabric_context_open(f);
+	CHECK(fd >= 0);
+	CHECK(!arena_map(fd, &a));
+	ring = make_cq(a, fd, &sh);
+	if (strcmp(argv[1], "empty") && strcmp(argv[1], "busy"))
+		damage(&ring, sh, argv[1]);
+	puts("ready");
+	fflush(stdout);
+	if (!strcmp(argv[1], "busy"))
+		be_busy(&ring);
+	pause();
+	return 0;
+}

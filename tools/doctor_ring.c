@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * The completion rings of the programs that run now.  What is in shared memory
+ * may be anything, so a ring is copied out with pread(), which allocates
+ * nothing and cannot fault, and the copy is looked at.
+ */
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "doctor.h"
+#include "fabric/bitmap.h"
+#include "fabric/fabric.h"
+#include "shared/cq_ring.h"
+
+/* A ring that is in use changes while it is copied; not each time like that. */
+#define LOOKS 10
+#define PAUSE_NS 10000000
+
+static bool copy_out(int fd, uint64_t offset, void *buf, size_t len)
+{
+	return pread(fd, buf, len, (off_t)offset) == (ssize_t)len;
+}
+
+/* Where the ring of CQ index is; false: there is no such CQ. */
+static bool cq_ring_word(int fd, uint32_t index, uint64_t *word)
+{
+	struct urxe_cq_sh sh;
+
+	if (!copy_out(fd, offsetof(struct urxe_arena, cq) + index * sizeof(sh),
+		      &sh, sizeof(sh)))
+		return false;
+	*word = atomic_load_explicit(&sh.ring, memory_order_relaxed);
+	return atomic_load_explicit(&sh.live, memory_order_relaxed);
+}
+
+static const char *ring_look(int fd, uint64_t word)
+{
+	struct cq_ring r = { .mask = (1u << URXE_CQ_LOG(word)) - 1 };
+	const size_t bytes = sizeof(*r.entry) << URXE_CQ_LOG(word);
+	const char *why = NULL;
+
+	if (!cq_ring_fits(word))
+		return "it says that its ring is where none can be";
+	r.entry = aligned_alloc(URXE_LINE, bytes);
+	if (r.entry && copy_out(fd, URXE_CQ_OFFSET(word), r.entry, bytes))
+		why = cq_ring_invalid(&r);
+	free(r.entry);
+	return why;
+}
+
+/* NULL, or what is wrong each time. */
+static const char *cq_check(int fd, uint32_t index)
+{
+	const struct timespec pause = { .tv_nsec = PAUSE_NS };
+	const char *why = NULL;
+	uint64_t word, after;
+	int i;
+
+	for (i = 0; i < LOOKS; i++) {
+		if (i)
+			nanosleep(&pause, NULL);
+		if (!cq_ring_word(fd, index, &word))
+			return NULL;
+		why = ring_look(fd, word);
+		/* destroyed or resized meanwhile? */
+		if (!why || !cq_ring_word(fd, index, &after) || after != word)
+			return NULL;
+	}
+	return why;
+}
+
+struct tally {
+	uint32_t cqs, bad;
+};
+
+static void context_check(struct urxe_fabric *f, uint32_t slot, struct tally *t)
+{
+	const struct urxe_ctx_slot *c = &f->dev->ctx[slot];
+	uint32_t i, gen = atomic_load_explicit(&c->gen, memory_order_relaxed);
+	struct urxe_arena *a;
+	const char *why;
+	int fd;
+
+	if (!fabric_context_alive(f, slot, gen) ||
+	    arena_map_peer(f, slot, gen, &a, &fd))
+		return;
+	for (i = 1; i < URXE_MAX_CQ; i++) { /* 0 is none */
+		if (!bitmap_test(a->cq_map, i))
+			continue;
+		t->cqs++;
+		why = cq_check(fd, i);
+		if (!why)
+			continue;
+		t->bad++;
+		report(FAIL, "completions are lost, or a program waits for ever",
+		       "end that program; it or a peer wrote where it should not, or urxe has a bug",
+		       "completion queue %u of %.15s (PID %d): %s", i, c->comm,
+		       atomic_load_explicit(&c->pid, memory_order_relaxed),
+		       why);
+	}
+	arena_unmap(a);
+	close(fd);
+}
+
+void check_rings(void)
+{
+	struct tally t = { 0 };
+	struct urxe_fabric *f;
+	char dir[256];
+	uint32_t i;
+
+	/* check_fabric_dir has said what is wrong with it */
+	if (fabric_dir(dir, sizeof(dir)) || fabric_open(dir, false, &f))
+		return;
+	for (i = 0; i < URXE_MAX_CTX; i++)
+		if (atomic_load_explicit(&f->dev->ctx[i].state,
+					 memory_order_acquire) == URXE_CTX_LIVE)
+			context_check(f, i, &t);
+	fabric_close(f);
+	if (!t.bad)
+		report(OK, NULL, NULL,
+		       "completion queues: %u in use, their rings are sound",
+		       t.cqs);
+}
