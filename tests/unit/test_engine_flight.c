@@ -424,6 +424,92 @@ START_TEST(error_at_once)
 }
 END_TEST
 
+/* The service thread answers; nothing is in flight behind what failed. */
+START_TEST(error_of_the_last)
+{
+	struct wire wire;
+	struct engine *e = wired(&wire);
+
+	push(e, IBV_WR_RDMA_READ, 1, 0);
+	push(e, IBV_WR_RDMA_WRITE, 2, 0);
+	answer(e, 1, IBV_WC_REM_ACCESS_ERR);
+	allow(e, 1);
+	wait_until(!stalled(e));
+	expect_wc(e->cq, 1, IBV_WC_SUCCESS);
+	expect_wc(e->cq, 2, IBV_WC_REM_ACCESS_ERR);
+	expect_none(e->cq);
+	ck_assert_uint_eq(wire.cancelled, 0);
+	push(e, IBV_WR_SEND, 3, 0);
+	expect_wc(e->cq, 3, IBV_WC_WR_FLUSH_ERR);
+	ck_assert_uint_eq(wire.begun, 2);
+	engine_free(e);
+}
+END_TEST
+
+/* An unreliable QP goes to SQE, and from there on. */
+START_TEST(error_of_a_datagram)
+{
+	struct wire wire;
+	struct engine *e = wired(&wire);
+	struct urxe_qp *rc = e->qp;
+
+	e->qp = engine_qp(IBV_QPT_UD, e->cq, e->cq, NULL);
+	engine_qp_connect(e->qp, 0);
+	e->qp->carrier_data = &wire;
+	e->qp->carrier = &carrier;
+	wire.follows = true;
+	push(e, IBV_WR_SEND, 1, 0);
+	push(e, IBV_WR_SEND, 2, 0);
+	answer(e, 0, IBV_WC_LOC_PROT_ERR);
+	ck_assert_int_eq(qp_state(e->qp), IBV_QPS_SQE);
+	expect_wc(e->cq, 1, IBV_WC_LOC_PROT_ERR);
+	expect_wc(e->cq, 2, IBV_WC_WR_FLUSH_ERR);
+	ck_assert_uint_eq(wire.cancelled, 1);
+	engine_qp_set(e->qp, IBV_QPS_RTS);
+	push(e, IBV_WR_SEND, 3, 0);
+	answer(e, 0, IBV_WC_SUCCESS);
+	expect_wc(e->cq, 3, IBV_WC_SUCCESS);
+	engine_qp_close(e->qp);
+	e->qp = rc;
+	engine_free(e);
+}
+END_TEST
+
+/* The CQ takes one completion, and three come. */
+START_TEST(overrun)
+{
+	struct wire wire;
+	struct engine *e = wired(&wire);
+	struct urxe_cq *cq = e->cq;
+	struct urxe_qp *qp = e->qp;
+	int i;
+
+	e->cq = engine_cq(e->ctx, 1);
+	e->qp = engine_qp(IBV_QPT_RC, e->cq, e->cq, NULL);
+	engine_qp_connect(e->qp, e->qp->qpn);
+	e->qp->carrier_data = &wire;
+	e->qp->carrier = &carrier;
+	wire.follows = true;
+	for (i = 1; i <= 4; i++)
+		push(e, IBV_WR_SEND, i, 0);
+	for (i = 0; i < 3; i++)
+		answer(e, 0, IBV_WC_SUCCESS);
+	ck_assert_int_eq(qp_state(e->qp), IBV_QPS_ERR);
+	expect_wc(e->cq, 1, IBV_WC_SUCCESS);
+	/* what is in flight then is flushed by the next one */
+	push(e, IBV_WR_SEND, 5, 0);
+	expect_none(e->cq);
+	ck_assert_uint_eq(wire.cancels, 1);
+	ck_assert_uint_eq(wire.cancelled, 1);
+	ck_assert_uint_eq(stalled(e), 0);
+	engine_qp_close(e->qp);
+	engine_cq_close(e->cq);
+	e->qp = qp;
+	e->cq = cq;
+	engine_free(e);
+}
+END_TEST
+
 /* ERR, RESET and destroying, with WRs in flight, answered and queued. */
 static struct engine *in_the_air(struct wire *wire)
 {
@@ -739,6 +825,9 @@ int main(void)
 	add(s, order_of_three);
 	add(s, error_answer);
 	add(s, error_at_once);
+	add(s, error_of_the_last);
+	add(s, error_of_a_datagram);
+	add(s, overrun);
 	add(s, to_error);
 	add(s, broken_by_peer);
 	add(s, to_reset);
