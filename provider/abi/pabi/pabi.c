@@ -60,41 +60,31 @@ static size_t find_qp_tail(void *lib)
 	return release >= 45 ? v45 : release == 44 ? v44 : v36;
 }
 
-static bool find_version(void *lib)
+/* What tells the families apart, newest first: two symbols each. */
+static const struct {
+	const char *driver, *also;
+	enum family family;
+} known[] = {
+	{ "verbs_register_driver_64", NULL, V64 },
+	{ "verbs_register_driver_59", "ibv_dm_export_dmabuf_fd", V62 },
+	{ "verbs_register_driver_59", NULL, V59 },
+	{ "verbs_register_driver_57", NULL, V36 },
+	/* releases 34 and 35 have other tables under this number */
+	{ "verbs_register_driver_34", "ibv_query_qp_data_in_order", V36 },
+};
+
+static bool find_family(void *lib)
 {
-	static const unsigned int version[] = { 64, 59, 57, 34 };
-	char name[40];
 	void *fn;
 	size_t i;
 
-	for (i = 0; i < sizeof(version) / sizeof(*version); i++) {
-		snprintf(name, sizeof(name), "verbs_register_driver_%u",
-			 version[i]);
-		fn = dlsym(lib, name);
-		if (!fn)
+	for (i = 0; i < sizeof(known) / sizeof(*known); i++) {
+		fn = dlsym(lib, known[i].driver);
+		if (!fn || (known[i].also && !dlsym(lib, known[i].also)))
 			continue;
 		*(void **)&pabi.register_driver = fn;
-		pabi.version = version[i];
-		break;
-	}
-	switch (pabi.version) {
-	case 64:
-		family = V64;
-		pabi.release = 64;
+		family = known[i].family;
 		return true;
-	case 59:
-		family = dlsym(lib, "ibv_dm_export_dmabuf_fd") ? V62 : V59;
-		pabi.release = family == V62 ? 62 : 59;
-		return true;
-	case 57:
-		family = V36;
-		pabi.release = 57;
-		return true;
-	case 34:
-		/* releases 34 and 35 have other tables under this number */
-		family = V36;
-		pabi.release = 36;
-		return dlsym(lib, "ibv_query_qp_data_in_order");
 	}
 	return false;
 }
@@ -107,7 +97,7 @@ int pabi_probe(void)
 	lib = dlopen("libibverbs.so.1", RTLD_LAZY | RTLD_NOLOAD);
 	if (!lib)
 		return -ENOENT;
-	if (!find_version(lib))
+	if (!find_family(lib))
 		goto err_close;
 	*(void **)&pabi.init_and_alloc_context =
 		dlsym(lib, "_verbs_init_and_alloc_context");

@@ -125,8 +125,6 @@ struct pabi_ops {
 };
 
 struct pabi {
-	unsigned int version; /* 34, 57, 59 or 64 */
-	unsigned int release; /* the first of the family: 36, 57, 59, 62, 64 */
 	size_t context_size; /* of core's verbs_context */
 	size_t qp_tail; /* offset of struct pabi_qp_tail */
 	void (*register_driver)(const struct pabi_device_ops *);
