@@ -46,7 +46,7 @@ void context_before_fork(void)
 }
 
 /* The locks that threads held who do not exist here. */
-static void free_cq_locks(struct urxe_cq *cq)
+static void context_free_cq_lock(struct urxe_cq *cq)
 {
 	struct urxe_vcq *vcq = container_of(cq, struct urxe_vcq, cq);
 
@@ -55,7 +55,7 @@ static void free_cq_locks(struct urxe_cq *cq)
 		pthread_mutex_init(&cq->lock, NULL);
 }
 
-static void free_qp_locks(struct urxe_qp *qp)
+static void context_free_qp_locks(struct urxe_qp *qp)
 {
 	struct urxe_vqp *vqp = container_of(qp, struct urxe_vqp, qp);
 
@@ -65,7 +65,7 @@ static void free_qp_locks(struct urxe_qp *qp)
 		urxe_lock_after_fork(&qp->rq.lock);
 }
 
-static void free_locks(struct urxe_context *ctx)
+static void context_free_locks(struct urxe_context *ctx)
 {
 	struct urxe_srq *srq;
 	struct urxe_cq *cq;
@@ -73,11 +73,11 @@ static void free_locks(struct urxe_context *ctx)
 	uint32_t i;
 
 	for (cq = ctx->cqs; cq; cq = cq->next)
-		free_cq_locks(cq);
+		context_free_cq_lock(cq);
 	for (i = 0; i < URXE_MAX_QP; i++) {
 		qp = load_relaxed(&ctx->qp[i]);
 		if (qp)
-			free_qp_locks(qp);
+			context_free_qp_locks(qp);
 	}
 	for (i = 0; i < URXE_MAX_SRQ; i++) {
 		srq = load_relaxed(&ctx->srq[i]);
@@ -86,40 +86,33 @@ static void free_locks(struct urxe_context *ctx)
 	}
 }
 
-static void context_after_fork(bool child)
+void context_after_fork_parent(void)
 {
 	struct urxe_vcontext *v;
 
-	if (child)
-		peer_after_fork();
 	peer_unlock();
 	bounce_unlock();
-	for (v = contexts; v; v = v->next) {
-		if (child) {
-			service_after_fork(&v->ctx);
-			free_locks(&v->ctx);
-			v->ctx.bouncing = NULL;
-			/* what there is is the parent's */
-			store_relaxed(&v->ctx.has_private, false);
-		}
+	for (v = contexts; v; v = v->next)
 		pthread_mutex_unlock(&v->ctx.lock);
-	}
-	if (child) {
-		mem_after_fork();
-		event_after_fork();
-	}
 	pthread_mutex_unlock(&contexts_lock);
-}
-
-void context_after_fork_parent(void)
-{
-	context_after_fork(false);
 }
 
 void context_after_fork_child(void)
 {
+	struct urxe_vcontext *v;
+
 	process_identify();
-	context_after_fork(true);
+	peer_after_fork();
+	for (v = contexts; v; v = v->next) {
+		service_after_fork(&v->ctx);
+		context_free_locks(&v->ctx);
+		v->ctx.bouncing = NULL;
+		/* what there is is the parent's */
+		store_relaxed(&v->ctx.has_private, false);
+	}
+	mem_after_fork();
+	event_after_fork();
+	context_after_fork_parent();
 }
 
 /* ---------------------------------------------------------- opening */
@@ -179,7 +172,7 @@ static void fabric_put(struct urxe_fabric *f)
  * Copy path 3 reads and writes the memory of peers.  Where Yama asks for
  * consent, give it: to processes of the same user, as MPI libraries do.
  */
-static void allow_peers(void)
+static void context_allow_peers(void)
 {
 	char scope = 0;
 	int fd;
@@ -231,7 +224,7 @@ void *urxe_alloc_context(struct ibv_device *device, int cmd_fd, void *priv)
 		goto err_uninit;
 	v->ibv->num_comp_vectors = URXE_NUM_COMP_VECTORS;
 	pabi_set_ops(core, &urxe_ops);
-	allow_peers();
+	context_allow_peers();
 	pthread_mutex_lock(&contexts_lock);
 	v->next = contexts;
 	contexts = v;
