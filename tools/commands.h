@@ -23,7 +23,14 @@ int usage(void);
  */
 int find_libraries(char *preload, size_t len, char *provider_dir, size_t dlen);
 
-/* Use fabric `name` from now on, in this process and what it executes. */
-int choose_fabric(const char *name);
+/*
+ * Use fabric `name` (NULL: the environment's) from now on, in this process and
+ * what it executes.  Its directory goes to dir.
+ */
+int choose_fabric(const char *name, char dir[256]);
+
+/* Map the fabric at dir, or say why not. */
+struct urxe_fabric;
+int use_fabric(const char *dir, struct urxe_fabric **f);
 
 #endif

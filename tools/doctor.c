@@ -6,6 +6,7 @@
 #include "doctor.h"
 #include "commands.h"
 
+char doctor_fabric[256];
 static int failures;
 
 void report(enum verdict v, const char *cost, const char *mend, const char *fmt,
@@ -40,7 +41,7 @@ int cmd_doctor(int argc, char **argv)
 	(void)argv;
 	if (argc != 1)
 		return usage();
-	if (choose_fabric(NULL))
+	if (choose_fabric(NULL, doctor_fabric))
 		return EXIT_USAGE;
 	for (i = 0; i < sizeof(checks) / sizeof(*checks); i++) {
 		checks[i]();

@@ -12,6 +12,10 @@ enum verdict { OK, WARN, FAIL };
 void report(enum verdict v, const char *cost, const char *mend, const char *fmt,
 	    ...) __attribute__((format(printf, 4, 5)));
 
+#define ok(...) report(OK, NULL, NULL, __VA_ARGS__)
+
+extern char doctor_fabric[256]; /* its directory */
+
 void check_shared_memory(void); /* doctor_mem.c */
 void check_fabric_dir(void);
 void check_huge_pages(void);

@@ -21,34 +21,28 @@
 
 #define PROVIDER "liburxe-rdmav34.so"
 
+static bool has_netlink(int protocol)
+{
+	int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, protocol);
+
+	return fd >= 0 && !close(fd);
+}
+
 void check_netlink(void)
 {
-	int user, route;
-
-	user = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_USERSOCK);
-	if (user >= 0)
-		close(user);
-	route = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
-	if (route >= 0)
-		close(route);
-	if (user < 0)
+	if (!has_netlink(NETLINK_USERSOCK))
 		report(WARN,
 		       "libibverbs finds the device by its files instead; rdma(8) does not work",
 		       "a sandbox that has NETLINK_USERSOCK",
 		       "netlink: no NETLINK_USERSOCK");
-	else if (route < 0)
+	else if (!has_netlink(NETLINK_ROUTE))
 		report(WARN,
 		       "the device has no GIDs of this machine's addresses",
 		       "a sandbox that has NETLINK_ROUTE",
 		       "netlink: no NETLINK_ROUTE");
 	else
-		report(OK, NULL, NULL, "netlink: works");
+		ok("netlink: works");
 }
-
-/* Private ABIs that the provider knows, and one past the newest. */
-static const int known_abi[] = { 34, 57, 59, 64 };
-#define UNKNOWN_ABI_FROM 65
-#define UNKNOWN_ABI_TO 99
 
 static bool has_abi(void *lib, int abi)
 {
@@ -66,7 +60,6 @@ void check_libibverbs(void)
 {
 	char path[PATH_MAX];
 	struct link_map *map;
-	unsigned int i;
 	int abi;
 
 	verbs = dlopen("libibverbs.so.1", RTLD_NOW | RTLD_LOCAL);
@@ -79,18 +72,11 @@ void check_libibverbs(void)
 	if (dlinfo(verbs, RTLD_DI_LINKMAP, &map) ||
 	    !realpath(map->l_name, path))
 		snprintf(path, sizeof(path), "libibverbs.so.1");
-	for (i = 0; i < sizeof(known_abi) / sizeof(*known_abi); i++)
-		if (has_abi(verbs, known_abi[i]))
-			break;
-	if (i < sizeof(known_abi) / sizeof(*known_abi)) {
-		report(OK, NULL, NULL, "libibverbs: %s, private ABI %d", path,
-		       known_abi[i]);
-		return;
-	}
-	for (abi = UNKNOWN_ABI_FROM; abi <= UNKNOWN_ABI_TO; abi++)
-		if (has_abi(verbs, abi))
-			break;
-	if (abi <= UNKNOWN_ABI_TO)
+	for (abi = 34; abi < 100 && !has_abi(verbs, abi); abi++)
+		;
+	if (abi == 34 || abi == 57 || abi == 59 || abi == 64)
+		ok("libibverbs: %s, private ABI %d", path, abi);
+	else if (abi < 100)
 		report(FAIL, "no program finds the device",
 		       "a newer urxe, or rdma-core 36 to 64",
 		       "libibverbs: %s has private ABI %d, which this urxe does not know",
@@ -105,7 +91,6 @@ void check_libibverbs(void)
 void check_libraries(void)
 {
 	char preload[PATH_MAX], dir[PATH_MAX], path[2 * PATH_MAX];
-	char *slash;
 
 	if (find_libraries(preload, sizeof(preload), dir, sizeof(dir))) {
 		report(FAIL, "no device",
@@ -113,12 +98,10 @@ void check_libraries(void)
 		       "liburxe-kshim.so: neither beside this program nor in " URXE_LIBDIR);
 		return;
 	}
-	report(OK, NULL, NULL, "preload library: %s", preload);
+	ok("preload library: %s", preload);
 	if (!*dir) {
-		snprintf(dir, sizeof(dir), "%s", preload);
-		slash = strrchr(dir, '/');
-		if (slash)
-			*slash = 0;
+		strcpy(dir, preload);
+		*strrchr(dir, '/') = 0;
 	}
 	snprintf(path, sizeof(path), "%s/" PROVIDER, dir);
 	if (access(path, R_OK))
@@ -129,11 +112,11 @@ void check_libraries(void)
 		report(FAIL, "libibverbs lists no device", NULL, "provider: %s",
 		       dlerror());
 	else
-		report(OK, NULL, NULL, "provider: %s", path);
+		ok("provider: %s", path);
 }
 
 /* Everything in a list of libraries that is not ours. */
-static void foreign(const char *list, char *buf, size_t len)
+static void list_foreign(const char *list, char *buf, size_t len)
 {
 	size_t n, used = 0;
 
@@ -153,30 +136,28 @@ static void foreign(const char *list, char *buf, size_t len)
 void check_other_preload(void)
 {
 	const char *env = getenv("LD_PRELOAD");
+	const char *from = "/etc/ld.so.preload";
 	char file[1024] = "", names[1024];
 	ssize_t n;
 	int fd;
 
-	fd = open("/etc/ld.so.preload", O_RDONLY | O_CLOEXEC);
+	fd = open(from, O_RDONLY | O_CLOEXEC);
 	if (fd >= 0) {
 		n = read(fd, file, sizeof(file) - 1);
 		file[n > 0 ? n : 0] = 0;
 		close(fd);
 	}
-	foreign(file, names, sizeof(names));
-	if (*names) {
-		report(WARN,
-		       "if it wraps open, stat, socket or ioctl without passing on, the device is not seen",
-		       "try without it", "/etc/ld.so.preload: %s", names);
-		return;
+	list_foreign(file, names, sizeof(names));
+	if (!*names) {
+		from = "LD_PRELOAD";
+		list_foreign(env ? env : "", names, sizeof(names));
 	}
-	foreign(env ? env : "", names, sizeof(names));
 	if (*names)
 		report(WARN,
 		       "if it wraps open, stat, socket or ioctl without passing on, the device is not seen",
-		       "try without it", "LD_PRELOAD: %s", names);
+		       "try without it", "%s: %s", from, names);
 	else
-		report(OK, NULL, NULL, "no other preload library");
+		ok("no other preload library");
 }
 
 void check_host_devices(void)
@@ -199,9 +180,8 @@ void check_host_devices(void)
 	if (dir)
 		closedir(dir);
 	if (*names)
-		report(OK, NULL, NULL,
-		       "devices of the host:%s; hidden by urxe run, shown with --with-host-devices",
-		       names);
+		ok("devices of the host:%s; hidden by urxe run, shown with --with-host-devices",
+		   names);
 	else
-		report(OK, NULL, NULL, "devices of the host: none");
+		ok("devices of the host: none");
 }

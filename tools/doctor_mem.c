@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <linux/magic.h>
 #include <mntent.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,27 +18,22 @@
 #include "doctor.h"
 #include "fabric/fabric.h"
 
-#ifndef MADV_POPULATE_WRITE
-#define MADV_POPULATE_WRITE 23
-#endif
 #ifndef MADV_COLLAPSE
 #define MADV_COLLAPSE 25
 #endif
 #define HUGE_PAGE (2ul << 20)
-#define WANT_FREE (256ull << 20)
-#define NEED_FREE (2ull << 20) /* a fabric and one context */
-
-static const char default_place[] = "/dev/shm";
+#define WANT_FREE 256 /* MiB */
+#define NEED_FREE 2 /* a fabric and one context */
 
 /* The existing directory in which fabrics are or will be made. */
-static const char *place(void)
+static const char *fabric_place(void)
 {
 	const char *base = getenv("URXE_DIR");
 	static char dir[256];
 	char *slash;
 
 	if (!base || *base != '/')
-		return default_place;
+		return "/dev/shm";
 	snprintf(dir, sizeof(dir), "%s", base);
 	slash = strrchr(dir, '/');
 	if (access(dir, F_OK) && slash != dir)
@@ -49,22 +45,18 @@ void check_shared_memory(void)
 {
 	static const char mend[] =
 		"mount a tmpfs on /dev/shm (mode 1777), or set URXE_DIR to a directory of your own on a tmpfs";
-	const char *dir = place();
-	unsigned long long size, avail;
+	const char *dir = fabric_place();
+	unsigned long size, avail; /* MiB */
 	struct statfs fs;
 
-	if (statfs(dir, &fs)) {
+	if (statfs(dir, &fs) || access(dir, W_OK | X_OK)) {
 		report(FAIL, "no fabric, no device", mend, "%s: %s", dir,
 		       strerror(errno));
 		return;
 	}
-	size = (unsigned long long)fs.f_blocks * (unsigned long long)fs.f_bsize;
-	avail = (unsigned long long)fs.f_bavail *
-		(unsigned long long)fs.f_bsize;
-	if (access(dir, W_OK | X_OK))
-		report(FAIL, "no fabric, no device", mend, "%s: %s", dir,
-		       strerror(errno));
-	else if (fs.f_type != TMPFS_MAGIC)
+	size = fs.f_blocks * (unsigned long)fs.f_bsize >> 20;
+	avail = fs.f_bavail * (unsigned long)fs.f_bsize >> 20;
+	if (fs.f_type != TMPFS_MAGIC)
 		report(WARN,
 		       "shared state may be written to a disk, device memory has no huge pages",
 		       mend, "%s is not a tmpfs", dir);
@@ -74,62 +66,60 @@ void check_shared_memory(void)
 			       "no device: a fabric and a context do not fit" :
 			       "device memory is a quarter of that, and rings of large queues do not fit (ENOMEM)",
 		       "remove what fills it, or a larger tmpfs: docker run --shm-size=1g, or mount -o remount,size=1g",
-		       "%s: %llu of %llu MiB are free", dir, avail >> 20,
-		       size >> 20);
+		       "%s: %lu of %lu MiB are free", dir, avail, size);
 	else
-		report(OK, NULL, NULL, "%s: tmpfs, %llu of %llu MiB are free",
-		       dir, avail >> 20, size >> 20);
+		ok("%s: tmpfs, %lu of %lu MiB are free", dir, avail, size);
+}
+
+/* How to make it a directory of mode 0700 of ours; false: it is one. */
+static bool fabric_dir_mend(const char *dir, const struct stat *st, char *mend,
+			    size_t len)
+{
+	if (!S_ISDIR(st->st_mode))
+		snprintf(mend, len, "rm %s", dir);
+	else if (st->st_uid != geteuid())
+		snprintf(mend, len,
+			 "another fabric (URXE_FABRIC) or place (URXE_DIR)");
+	else if (st->st_mode & 077)
+		snprintf(mend, len, "chmod 700 %s", dir);
+	else
+		return false;
+	return true;
 }
 
 void check_fabric_dir(void)
 {
-	const unsigned int uid = geteuid();
-	char dir[256], mend[400];
+	const char *dir = doctor_fabric;
 	struct urxe_fabric *f;
+	char mend[400];
 	struct stat st;
 	int ret;
 
-	if (fabric_dir(dir, sizeof(dir))) {
-		report(FAIL, "no fabric, no device", "a shorter URXE_DIR",
-		       "the path of the fabric is too long");
-		return;
-	}
 	if (lstat(dir, &st)) {
-		ret = errno;
-		if (ret == ENOENT)
-			report(OK, NULL, NULL,
-			       "fabric %s: made by the first program", dir);
+		if (errno == ENOENT)
+			ok("fabric %s: made by the first program", dir);
 		else
 			report(FAIL, "no device",
 			       "set URXE_DIR to a directory of your own",
-			       "fabric %s: %s", dir, strerror(ret));
+			       "fabric %s: %s", dir, strerror(errno));
 		return;
 	}
-	if (!S_ISDIR(st.st_mode))
-		snprintf(mend, sizeof(mend), "rm %s", dir);
-	else if (st.st_uid != uid)
-		snprintf(mend, sizeof(mend),
-			 "another fabric (URXE_FABRIC) or place (URXE_DIR)");
-	else if (st.st_mode & 077)
-		snprintf(mend, sizeof(mend), "chmod 700 %s", dir);
-	else
-		snprintf(mend, sizeof(mend), "rm -r %s when nobody uses it",
-			 dir);
-	if (!S_ISDIR(st.st_mode) || st.st_uid != uid || st.st_mode & 077) {
+	if (fabric_dir_mend(dir, &st, mend, sizeof(mend))) {
 		report(FAIL, "it is refused, so there is no device", mend,
 		       "fabric %s: owner %u, mode %04o; it must be a directory of uid %u with mode 0700",
-		       dir, st.st_uid, st.st_mode & 07777, uid);
+		       dir, st.st_uid, st.st_mode & 07777, geteuid());
 		return;
 	}
 	ret = fabric_open(dir, false, &f);
 	if (ret == -ENOENT) {
-		report(OK, NULL, NULL, "fabric %s: empty so far", dir);
+		ok("fabric %s: empty so far", dir);
 	} else if (ret) {
+		snprintf(mend, sizeof(mend), "rm -r %s when nobody uses it",
+			 dir);
 		report(FAIL, "no device in this fabric", mend, "fabric %s: %s",
 		       dir, *fabric_why() ? fabric_why() : strerror(-ret));
 	} else {
-		report(OK, NULL, NULL, "fabric %s: owner and mode are right",
-		       dir);
+		ok("fabric %s: owner and mode are right", dir);
 		fabric_close(f);
 	}
 }
@@ -164,14 +154,13 @@ static int try_collapse(void)
 	char *area, *p;
 	int fd, ret = 0;
 
-	fd = open(place(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+	fd = open(fabric_place(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
 	if (fd < 0)
 		return errno;
 	/* not ftruncate: that there is no room is no fault of huge pages */
 	ret = posix_fallocate(fd, 0, HUGE_PAGE);
-	if (ret) {
+	if (ret)
 		goto out_close;
-	}
 	area = mmap(NULL, 2 * HUGE_PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS,
 		    -1, 0);
 	if (area == MAP_FAILED) {
@@ -196,17 +185,15 @@ void check_huge_pages(void)
 	unsigned long pages = free_hugetlb(dir, sizeof(dir));
 	int err;
 
-	if (access(place(), W_OK | X_OK))
+	if (access(fabric_place(), W_OK | X_OK))
 		return; /* check_shared_memory has said so */
 	err = try_collapse();
 	if (err == ENOSPC && pages < 32)
 		return; /* as above */
 	if (pages >= 32)
-		report(OK, NULL, NULL, "huge pages: %lu MiB free in %s",
-		       pages * 2, dir);
+		ok("huge pages: %lu MiB free in %s", pages * 2, dir);
 	else if (!err)
-		report(OK, NULL, NULL,
-		       "huge pages: none reserved, but MADV_COLLAPSE makes them");
+		ok("huge pages: none reserved, but MADV_COLLAPSE makes them");
 	else
 		report(WARN,
 		       "device memory on 4 KiB pages: more TLB misses, large transfers are slower",
@@ -227,9 +214,8 @@ void check_memlock(void)
 		       "ulimit -l 65536", "memlock: %llu KiB",
 		       (unsigned long long)r.rlim_cur >> 10);
 	else if (r.rlim_cur == RLIM_INFINITY)
-		report(OK, NULL, NULL, "memlock: unlimited");
+		ok("memlock: unlimited");
 	else
-		report(OK, NULL, NULL,
-		       "memlock: %llu KiB; urxe locks no memory",
-		       (unsigned long long)r.rlim_cur >> 10);
+		ok("memlock: %llu KiB; urxe locks no memory",
+		   (unsigned long long)r.rlim_cur >> 10);
 }

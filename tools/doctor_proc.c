@@ -29,7 +29,7 @@ void check_yama(void)
 
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0) {
-		report(OK, NULL, NULL, "Yama: not there");
+		ok("Yama: not there");
 		return;
 	}
 	if (read(fd, &c, 1) != 1 || c < '0' || c > '3')
@@ -38,7 +38,7 @@ void check_yama(void)
 	if (!c)
 		report(WARN, "unknown", NULL, "Yama: %s cannot be read", path);
 	else if (c == '0')
-		report(OK, NULL, NULL, "Yama: ptrace_scope 0, %s", meaning[0]);
+		ok("Yama: ptrace_scope 0, %s", meaning[0]);
 	else
 		report(WARN, "see the next line",
 		       "sysctl kernel.yama.ptrace_scope=0 (lasting: a file in /etc/sysctl.d)",
@@ -66,7 +66,7 @@ static int reach(pid_t pid)
 }
 
 /* In a child: try the pid that comes in, say how it went, stay alive. */
-static void partner(int in, int out)
+static void child_main(int in, int out)
 {
 	pid_t pid;
 	int err;
@@ -84,7 +84,7 @@ struct child {
 	int to, from;
 };
 
-static int start(struct child *c)
+static int child_start(struct child *c)
 {
 	int to[2], from[2];
 
@@ -98,7 +98,7 @@ static int start(struct child *c)
 	if (!c->pid) {
 		close(to[1]);
 		close(from[0]);
-		partner(to[0], from[1]);
+		child_main(to[0], from[1]);
 	}
 	close(to[0]);
 	close(from[1]);
@@ -115,14 +115,14 @@ err_close_to:
 	return errno;
 }
 
-static void stop(struct child *c)
+static void child_stop(struct child *c)
 {
 	close(c->to);
 	close(c->from);
 	waitpid(c->pid, NULL, 0);
 }
 
-static int ask(struct child *c, pid_t pid)
+static int child_ask(struct child *c, pid_t pid)
 {
 	int err = EPIPE;
 
@@ -143,21 +143,20 @@ void check_process_vm(void)
 
 	/* the second child inherits the first one's pipes: harmless, for the
 	 * first ends when its input does, and that end is closed last */
-	err = start(&a);
+	err = child_start(&a);
 	if (err)
 		goto out;
-	err = start(&b);
+	err = child_start(&b);
 	if (!err) {
-		err = ask(&a, b.pid);
+		err = child_ask(&a, b.pid);
 		if (!err)
-			err = ask(&b, a.pid);
-		stop(&b);
+			err = child_ask(&b, a.pid);
+		child_stop(&b);
 	}
-	stop(&a);
+	child_stop(&a);
 out:
 	if (!err)
-		report(OK, NULL, NULL,
-		       "process_vm_readv and _writev: work between processes, both ways");
+		ok("process_vm_readv and _writev: work between processes, both ways");
 	else if (err == EPERM)
 		report(WARN, cost_vm,
 		       "sysctl kernel.yama.ptrace_scope=0; in a container: --cap-add SYS_PTRACE or a seccomp profile that allows process_vm_readv and process_vm_writev",
@@ -186,5 +185,5 @@ void check_cpus(void)
 		       "two CPUs, or programs that wait for events", "CPUs: %d",
 		       n);
 	else
-		report(OK, NULL, NULL, "CPUs: %d", n);
+		ok("CPUs: %d", n);
 }

@@ -41,11 +41,9 @@ static void show_device(const struct urxe_dev *dev)
 	       (unsigned int)(g >> 16 & 0xffff), (unsigned int)(g & 0xffff));
 	printf("  port 1: %s, Ethernet, RoCE v2\n", up ? "ACTIVE" : "DOWN");
 	for (i = 0; i < URXE_MAX_GID; i++) {
-		if (!fabric_get_gid(dev, i, &gid))
-			continue;
-		if (!inet_ntop(AF_INET6, gid.raw, text, sizeof(text)))
-			continue;
-		printf("  GID %u: %s (%s)\n", i, text, gid.ifname);
+		if (fabric_get_gid(dev, i, &gid) &&
+		    inet_ntop(AF_INET6, gid.raw, text, sizeof(text)))
+			printf("  GID %u: %s (%s)\n", i, text, gid.ifname);
 	}
 }
 
@@ -113,12 +111,10 @@ static int show_fabric(const char *dir)
 {
 	const char *slash = strrchr(dir, '/');
 	struct urxe_fabric *f;
-	int ret, dead;
+	int dead;
 
-	ret = fabric_open(dir, false, &f);
-	if (ret)
-		return fail(1, "fabric %s: %s", dir,
-			    *fabric_why() ? fabric_why() : strerror(-ret));
+	if (use_fabric(dir, &f))
+		return 1;
 	dead = fabric_reap(f);
 	printf("fabric %s (%s)\n", slash ? slash + 1 : dir, dir);
 	if (fabric_refresh_gids(f))
@@ -187,9 +183,7 @@ int cmd_info(int argc, char **argv)
 	}
 	if (optind != argc)
 		return usage();
-	ret = choose_fabric(fabric ? fabric : "default");
-	if (!ret && fabric_dir(dir, sizeof(dir)))
-		ret = fail(1, "the fabric's path is too long");
+	ret = choose_fabric(fabric ? fabric : "default", dir);
 	if (ret)
 		return ret;
 	if (fabric)

@@ -43,21 +43,6 @@ int fail(int code, const char *fmt, ...)
 	return code;
 }
 
-/* The directory of this program; 0 or -errno. */
-static int own_dir(char *buf, size_t len)
-{
-	ssize_t n = readlink("/proc/self/exe", buf, len - 1);
-	char *slash;
-
-	if (n < 0)
-		return -errno;
-	buf[n] = 0;
-	slash = strrchr(buf, '/');
-	if (slash)
-		*slash = 0;
-	return 0;
-}
-
 /* A build tree, an installation that was moved, the place of installation. */
 static const struct {
 	const char *preload_dir; /* relative ones to this program */
@@ -68,18 +53,21 @@ static const struct {
 	{ URXE_LIBDIR, NULL },
 };
 
+/* The file `name` in dir, which may be relative to this program's. */
 static int full_path(const char *dir, const char *name, char *buf, size_t len)
 {
-	char own[4096], path[8192], *real;
-	int n;
+	char own[4096] = "", path[8192], *real;
+	ssize_t n;
 
-	if (*dir == '/')
-		n = snprintf(path, sizeof(path), "%s/%s", dir, name);
-	else if (own_dir(own, sizeof(own)))
-		return -ENOENT;
-	else
-		n = snprintf(path, sizeof(path), "%s/%s/%s", own, dir, name);
-	if (n >= (int)sizeof(path))
+	if (*dir != '/') {
+		n = readlink("/proc/self/exe", own, sizeof(own) - 1);
+		if (n < 0)
+			return -ENOENT;
+		own[n] = 0;
+		strrchr(own, '/')[1] = 0;
+	}
+	n = snprintf(path, sizeof(path), "%s%s/%s", own, dir, name);
+	if (n >= (ssize_t)sizeof(path))
 		return -ENAMETOOLONG;
 	real = realpath(path, NULL);
 	if (!real)
@@ -105,21 +93,30 @@ int find_libraries(char *preload, size_t len, char *provider_dir, size_t dlen)
 	return -ENOENT;
 }
 
-int choose_fabric(const char *name)
+static int fail_why(int code, int err, const char *fabric)
+{
+	return fail(code, "fabric %s: %s", fabric,
+		    *fabric_why() ? fabric_why() : strerror(-err));
+}
+
+int choose_fabric(const char *name, char dir[256])
 {
 	const char *env = getenv("URXE_FABRIC");
-	char dir[256];
 	int ret;
 
 	if (!name)
 		name = env && *env ? env : "default";
 	if (!*name || setenv("URXE_FABRIC", name, 1))
 		return fail(EXIT_USAGE, "a fabric needs a name");
-	ret = fabric_dir(dir, sizeof(dir));
-	if (ret)
-		return fail(EXIT_USAGE, "no fabric \"%s\": %s", name,
-			    *fabric_why() ? fabric_why() : strerror(-ret));
-	return 0;
+	ret = fabric_dir(dir, 256);
+	return ret ? fail_why(EXIT_USAGE, ret, name) : 0;
+}
+
+int use_fabric(const char *dir, struct urxe_fabric **f)
+{
+	int ret = fabric_open(dir, false, f);
+
+	return ret ? fail_why(1, ret, dir) : 0;
 }
 
 int main(int argc, char **argv)

@@ -27,15 +27,11 @@ int cmd_port(int argc, char **argv)
 		return usage();
 	if (strcmp(device, URXE_DEVICE_NAME))
 		return fail(1, "there is no device %s", device);
-	ret = choose_fabric(name);
+	ret = choose_fabric(name, dir);
+	if (!ret)
+		ret = use_fabric(dir, &f);
 	if (ret)
 		return ret;
-	ret = fabric_dir(dir, sizeof(dir));
-	if (!ret)
-		ret = fabric_open(dir, false, &f);
-	if (ret)
-		return fail(1, "fabric %s: %s", dir,
-			    *fabric_why() ? fabric_why() : strerror(-ret));
 	if (fabric_set_port(f, !strcmp(word, "up")))
 		printf("the port of %s is %s already\n", device, word);
 	fabric_close(f);

@@ -120,7 +120,7 @@ int cmd_run(int argc, char **argv)
 		{ "with-host-devices", no_argument, NULL, 'H' },
 		{ 0 },
 	};
-	char preload[4096], provider_dir[4096];
+	char preload[4096], provider_dir[4096], dir[256];
 	const char *fabric = NULL;
 	bool host = false;
 	int c, ret;
@@ -135,7 +135,7 @@ int cmd_run(int argc, char **argv)
 	}
 	if (optind == argc)
 		return usage();
-	ret = choose_fabric(fabric);
+	ret = choose_fabric(fabric, dir);
 	if (ret)
 		return ret;
 	if (find_libraries(preload, sizeof(preload), provider_dir,
