@@ -50,9 +50,9 @@ int odp_describe(struct urxe_key *desc)
 	return 0;
 }
 
-/* The MR that an SGE names; the man page's errno values in *ret. */
-static const struct urxe_key *odp_find(struct urxe_pd *pd,
-				   const struct ibv_sge *sge, int *ret)
+/* The MR that an SGE names, in *out; else the man page's errno values. */
+static int odp_find(struct urxe_pd *pd, const struct ibv_sge *sge,
+		    const struct urxe_key **out)
 {
 	struct urxe_arena *a = pd->ctx->arena;
 	uint32_t i = URXE_KEY_INDEX(sge->lkey);
@@ -61,23 +61,23 @@ static const struct urxe_key *odp_find(struct urxe_pd *pd,
 
 	if (i < load_acquire(&a->key_high))
 		live = load_acquire(&k->live);
-	*ret = 0;
 	if (!live || URXE_KEY_CTX(sge->lkey) != pd->ctx->slot)
-		*ret = EFAULT;
-	else if (live != URXE_MR_LIVE(sge->lkey))
-		*ret = ENOENT;
-	else if (k->flags & URXE_MR_IS_MW || !(k->flags & URXE_MR_ODP))
-		*ret = EINVAL;
-	else if (k->pd != pd->pd.handle)
-		*ret = EPERM;
-	else if (sge->addr < k->iova || sge->length > k->length ||
-		 sge->addr - k->iova > k->length - sge->length)
-		*ret = EFAULT;
-	return *ret ? NULL : k;
+		return EFAULT;
+	if (live != URXE_MR_LIVE(sge->lkey))
+		return ENOENT;
+	if (k->flags & URXE_MR_IS_MW || !(k->flags & URXE_MR_ODP))
+		return EINVAL;
+	if (k->pd != pd->pd.handle)
+		return EPERM;
+	if (sge->addr < k->iova || sge->length > k->length ||
+	    sge->addr - k->iova > k->length - sge->length)
+		return EFAULT;
+	*out = k;
+	return 0;
 }
 
 static int odp_advise(struct urxe_pd *pd, unsigned int advice,
-		  const struct ibv_sge *sge)
+		      const struct ibv_sge *sge)
 {
 	bool write = advice == IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE;
 	const struct urxe_key *k;
@@ -85,8 +85,8 @@ static int odp_advise(struct urxe_pd *pd, unsigned int advice,
 	uint64_t va;
 	int ret;
 
-	k = odp_find(pd, sge, &ret);
-	if (!k)
+	ret = odp_find(pd, sge, &k);
+	if (ret)
 		return ret;
 	if (write && !(k->access & IBV_ACCESS_LOCAL_WRITE))
 		return EPERM;

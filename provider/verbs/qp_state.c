@@ -12,6 +12,7 @@
 #include "engine/log.h"
 #include "engine/peer.h"
 #include "engine/requester.h"
+#include "mr.h"
 #include "qp.h"
 #include "verbs.h"
 
@@ -42,7 +43,7 @@ enum {
 
 /*
  * To RESET and to ERR leads a way from everywhere; {0} ends a table.  An end
- * of XRC has the table of RC without what is absent() there.
+ * of XRC has the table of RC without what is qp_absent() there.
  */
 static const struct transition rc[] = {
 	{ R, I, ENABLE, 0 },
@@ -85,41 +86,24 @@ static const struct transition ud[] = {
 	{ 0 }
 };
 
-static const struct transition *transitions_of(enum ibv_qp_type type)
+static const struct transition *qp_transitions(enum ibv_qp_type type)
 {
-	switch (type) {
-	case IBV_QPT_UC:
-		return uc;
-	case IBV_QPT_UD:
-		return ud;
-	default:
-		return rc;
-	}
+	return type == IBV_QPT_UC ? uc : type == IBV_QPT_UD ? ud : rc;
 }
 
 /* Attributes of an RC QP that this end of XRC does not have. */
-static int absent(enum ibv_qp_type type)
+static int qp_absent(enum ibv_qp_type type)
 {
-	switch (type) {
-	case IBV_QPT_XRC_SEND:
-		return RESPONDER;
-	case IBV_QPT_XRC_RECV:
-		return REQUESTER & ~IBV_QP_TIMEOUT;
-	default:
-		return 0;
-	}
+	return type == IBV_QPT_XRC_SEND ? RESPONDER :
+	       type == IBV_QPT_XRC_RECV ? REQUESTER & ~IBV_QP_TIMEOUT :
+					  0;
 }
 
 /* What is there for MRs only means nothing here, but is known. */
-#define ACCESS_FLAGS \
-	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | \
-	 IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC | \
-	 IBV_ACCESS_MW_BIND | IBV_ACCESS_ZERO_BASED | IBV_ACCESS_ON_DEMAND | \
-	 IBV_ACCESS_HUGETLB | URXE_ACCESS_FLUSH_GLOBAL | \
-	 URXE_ACCESS_FLUSH_PERSISTENT | IBV_ACCESS_OPTIONAL_RANGE)
+#define ACCESS_FLAGS (MR_ACCESS | IBV_ACCESS_OPTIONAL_RANGE)
 
-static bool transition_allowed(enum ibv_qp_type type, enum ibv_qp_state from,
-		    enum ibv_qp_state to, int mask)
+static bool qp_transition_allowed(enum ibv_qp_type type, enum ibv_qp_state from,
+				  enum ibv_qp_state to, int mask)
 {
 	const struct transition *t;
 	int required;
@@ -127,10 +111,10 @@ static bool transition_allowed(enum ibv_qp_type type, enum ibv_qp_state from,
 	mask &= ~IBV_QP_STATE;
 	if (to == IBV_QPS_RESET || to == IBV_QPS_ERR)
 		return !mask;
-	for (t = transitions_of(type); t->from || t->to; t++)
+	for (t = qp_transitions(type); t->from || t->to; t++)
 		if (t->from == from && t->to == to)
 			break;
-	required = t->required & ~absent(type);
+	required = t->required & ~qp_absent(type);
 	return (t->from || t->to) && (mask & required) == required &&
 	       !(mask & ~(t->required | t->optional));
 }
@@ -189,9 +173,7 @@ static void qp_apply(struct urxe_qp *qp, const struct ibv_qp_attr *a, int mask)
 		own->rq_psn = a->rq_psn & URXE_PSN_MASK;
 		store_relaxed(&sh->epsn, own->rq_psn);
 	}
-	if (mask & IBV_QP_PATH_MTU)
-		qp->mtu_shift = a->path_mtu + 7;
-	else if (qp->type == IBV_QPT_UD)
+	if (qp->type == IBV_QPT_UD)
 		qp->mtu_shift = IBV_MTU_4096 + 7;
 	if (mask & IBV_QP_QKEY) {
 		own->qkey = a->qkey;
@@ -202,8 +184,10 @@ static void qp_apply(struct urxe_qp *qp, const struct ibv_qp_attr *a, int mask)
 		sh->min_rnr_timer = a->min_rnr_timer;
 	if (mask & IBV_QP_MAX_DEST_RD_ATOMIC)
 		sh->max_dest_rd_atomic = a->max_dest_rd_atomic;
-	if (mask & IBV_QP_PATH_MTU)
+	if (mask & IBV_QP_PATH_MTU) {
+		qp->mtu_shift = a->path_mtu + 7;
 		sh->path_mtu = a->path_mtu;
+	}
 	if (mask & IBV_QP_ACCESS_FLAGS)
 		store_relaxed(&sh->access, a->qp_access_flags);
 }
@@ -234,8 +218,7 @@ static void qp_reset(struct urxe_qp *qp)
 /* Is there one other end, and has this QP a requester for it? */
 static bool qp_has_dest(const struct urxe_qp *qp)
 {
-	return qp->type != IBV_QPT_UD &&
-	       qp->type != IBV_QPT_XRC_RECV;
+	return qp->type != IBV_QPT_UD && qp->type != IBV_QPT_XRC_RECV;
 }
 
 /* May its requester be another process? */
@@ -257,12 +240,12 @@ static int qp_modify(struct urxe_qp *qp, const struct ibv_qp_attr *a, int mask)
 	int ret;
 
 	/* programs set these at both ends of XRC, and the kernel lets them */
-	mask &= ~absent(qp->type);
+	mask &= ~qp_absent(qp->type);
 	if (mask & IBV_QP_STATE)
 		to = a->qp_state;
 	if ((mask & IBV_QP_CUR_STATE) && a->cur_qp_state != from)
 		return EINVAL;
-	if (!transition_allowed(qp->type, from, to, mask)) {
+	if (!qp_transition_allowed(qp->type, from, to, mask)) {
 		urxe_why("ibv_modify_qp: QP 0x%x: from %s to %s with mask 0x%x is not in the specification's table",
 			 qp->qpn, urxe_state_name(from),
 			 urxe_state_name(to), mask);
@@ -290,8 +273,7 @@ static int qp_modify(struct urxe_qp *qp, const struct ibv_qp_attr *a, int mask)
 		return EINVAL; /* it is in ERR by now */
 	if (to == IBV_QPS_RTR && qp_has_dest(qp))
 		/* or later, when the other end is there */
-		conn_open(qp, &qp->conn, qp->attr.dest_qp_num,
-			  qp->qpn);
+		conn_open(qp, &qp->conn, qp->attr.dest_qp_num, qp->qpn);
 	if (to == IBV_QPS_SQD && (mask & IBV_QP_EN_SQD_ASYNC_NOTIFY))
 		qp->sqd_notify = a->en_sqd_async_notify;
 	if (qp->sqd_notify)

@@ -15,24 +15,28 @@
 	(IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD | \
 	 IBV_SRQ_INIT_ATTR_XRCD | IBV_SRQ_INIT_ATTR_CQ)
 
-static int srq_check_attr(const struct ibv_context *ctx,
-		      const struct ibv_srq_init_attr_ex *a)
+static bool srq_attr_is_xrc(const struct ibv_srq_init_attr_ex *a)
 {
-	bool xrc = a->comp_mask & IBV_SRQ_INIT_ATTR_TYPE &&
-		   a->srq_type == IBV_SRQT_XRC;
+	return a->comp_mask & IBV_SRQ_INIT_ATTR_TYPE &&
+	       a->srq_type == IBV_SRQT_XRC;
+}
+
+static int srq_check_attr(const struct ibv_context *ctx,
+			  const struct ibv_srq_init_attr_ex *a)
+{
+	const uint32_t xrc = IBV_SRQ_INIT_ATTR_XRCD | IBV_SRQ_INIT_ATTR_CQ;
 
 	if (a->comp_mask & ~SRQ_MASKS ||
 	    (a->comp_mask & IBV_SRQ_INIT_ATTR_TYPE &&
-	     a->srq_type != IBV_SRQT_BASIC && !xrc))
+	     a->srq_type != IBV_SRQT_BASIC && a->srq_type != IBV_SRQT_XRC))
 		return -EOPNOTSUPP;
 	/* handles of another context mean nothing here */
 	if (!(a->comp_mask & IBV_SRQ_INIT_ATTR_PD) || !a->pd ||
 	    a->pd->context != ctx)
 		return -EINVAL;
-	if (xrc && (!(a->comp_mask & IBV_SRQ_INIT_ATTR_XRCD) ||
-		    !(a->comp_mask & IBV_SRQ_INIT_ATTR_CQ) || !a->xrcd ||
-		    a->xrcd->context != ctx || !a->cq ||
-		    a->cq->context != ctx))
+	if (srq_attr_is_xrc(a) &&
+	    ((a->comp_mask & xrc) != xrc || !a->xrcd ||
+	     a->xrcd->context != ctx || !a->cq || a->cq->context != ctx))
 		return -EINVAL;
 	if (!a->attr.max_wr || a->attr.max_wr > URXE_MAX_SRQ_WR ||
 	    a->attr.max_sge > URXE_MAX_SGE)
@@ -79,8 +83,7 @@ struct ibv_srq *urxe_create_srq_ex(struct ibv_context *ibctx,
 	p.pd = a->pd->handle;
 	p.async_fifo = event_async_fifo(ibctx);
 	p.user = (uintptr_t)&vsrq->v.srq;
-	if (a->comp_mask & IBV_SRQ_INIT_ATTR_TYPE &&
-	    a->srq_type == IBV_SRQT_XRC) {
+	if (srq_attr_is_xrc(a)) {
 		p.cq = to_ucq(a->cq);
 		vsrq->xrcd = to_uxrcd(a->xrcd);
 		p.xrcd = vsrq->xrcd->index + 1;

@@ -80,9 +80,7 @@ struct ibv_xrcd *urxe_open_xrcd(struct ibv_context *ibctx,
 	struct stat st;
 	int ret;
 
-	if (attr->comp_mask & ~XRCD_MASKS ||
-	    (attr->comp_mask & XRCD_MASKS) != XRCD_MASKS ||
-	    attr->oflags & ~(O_CREAT | O_EXCL))
+	if (attr->comp_mask != XRCD_MASKS || attr->oflags & ~(O_CREAT | O_EXCL))
 		return urxe_fail(-EINVAL, "ibv_open_xrcd: attributes");
 	if (attr->fd < 0 && !(attr->oflags & O_CREAT))
 		return urxe_fail(-EINVAL,
@@ -198,9 +196,8 @@ struct ibv_qp *urxe_open_qp(struct ibv_context *ibctx,
 	struct urxe_qp *qp;
 	int ret;
 
-	if (attr->comp_mask & ~(OPEN_NEEDED | IBV_QP_OPEN_ATTR_CONTEXT) ||
-	    (attr->comp_mask & OPEN_NEEDED) != OPEN_NEEDED || !attr->xrcd ||
-	    attr->qp_type != IBV_QPT_XRC_RECV)
+	if ((attr->comp_mask & ~IBV_QP_OPEN_ATTR_CONTEXT) != OPEN_NEEDED ||
+	    !attr->xrcd || attr->qp_type != IBV_QPT_XRC_RECV)
 		return urxe_fail(-EINVAL, "ibv_open_qp: attributes");
 	vqp = calloc(1, sizeof(*vqp));
 	if (!vqp)
