@@ -249,12 +249,9 @@ void urxe_free_context(struct ibv_context *ibctx)
 	struct urxe_fabric *f = v->ctx.fabric;
 
 	pthread_mutex_lock(&contexts_lock);
-	for (p = &contexts; *p; p = &(*p)->next) {
-		if (*p == v) {
-			*p = v->next;
-			break;
-		}
-	}
+	for (p = &contexts; *p != v; p = &(*p)->next)
+		;
+	*p = v->next;
 	pthread_mutex_unlock(&contexts_lock);
 	context_close(&v->ctx);
 	fabric_put(f);

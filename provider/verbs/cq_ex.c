@@ -4,7 +4,7 @@
 #include "cq.h"
 #include "engine/poll.h"
 
-static struct urxe_vcq *from_ex(struct ibv_cq_ex *cq)
+static struct urxe_vcq *vcq_from_ex(struct ibv_cq_ex *cq)
 {
 	return container_of(cq, struct urxe_vcq, v.cq_ex);
 }
@@ -32,7 +32,7 @@ static bool cq_ex_advance(struct urxe_vcq *vcq)
  */
 static int start_poll(struct ibv_cq_ex *ibcq, struct ibv_poll_cq_attr *attr)
 {
-	struct urxe_vcq *vcq = from_ex(ibcq);
+	struct urxe_vcq *vcq = vcq_from_ex(ibcq);
 
 	if (unlikely(attr->comp_mask))
 		return EINVAL;
@@ -48,12 +48,12 @@ static int start_poll(struct ibv_cq_ex *ibcq, struct ibv_poll_cq_attr *attr)
 
 static int next_poll(struct ibv_cq_ex *ibcq)
 {
-	return cq_ex_advance(from_ex(ibcq)) ? 0 : ENOENT;
+	return cq_ex_advance(vcq_from_ex(ibcq)) ? 0 : ENOENT;
 }
 
 static void end_poll(struct ibv_cq_ex *ibcq)
 {
-	struct urxe_vcq *vcq = from_ex(ibcq);
+	struct urxe_vcq *vcq = vcq_from_ex(ibcq);
 
 	store_relaxed(&vcq->batch_thread, (pthread_t)0);
 	cq_unlock(&vcq->cq);
@@ -61,12 +61,12 @@ static void end_poll(struct ibv_cq_ex *ibcq)
 
 /* ------------------------------------------------------- the fields */
 
-#define READ(type, name, value) \
-	static type read_##name(struct ibv_cq_ex *cq) \
-	{ \
-		const struct urxe_cqe *e = &from_ex(cq)->current; \
-\
-		return value; \
+#define READ(type, name, value)                                       \
+	static type read_##name(struct ibv_cq_ex *cq)                 \
+	{                                                             \
+		const struct urxe_cqe *e = &vcq_from_ex(cq)->current; \
+                                                                      \
+		return value;                                         \
 	}
 
 READ(enum ibv_wc_opcode, opcode, e->opcode)

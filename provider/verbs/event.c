@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* Events that an object leaves behind when it is destroyed. */
 #define _GNU_SOURCE
-#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "context.h"
 #include "event.h"
 
 uint32_t event_async_fifo(const struct ibv_context *ibv)

@@ -13,7 +13,7 @@
 #include "qp.h"
 #include "verbs.h"
 
-static struct urxe_vqp *from_ex(struct ibv_qp_ex *qp)
+static struct urxe_vqp *vqp_from_ex(struct ibv_qp_ex *qp)
 {
 	return container_of(qp, struct urxe_vqp, v.qp_ex);
 }
@@ -49,7 +49,7 @@ static struct urxe_wqe *batch_build(struct ibv_qp_ex *ibqp, uint32_t opcode)
 	/* of these, all that is sent is in the builder's arguments */
 	const uint32_t no_data = WQE_BARE_OPS | WQE_BIT(URXE_WR_ATOMIC_WRITE) |
 				 WQE_BIT(URXE_WR_FLUSH);
-	struct urxe_vqp *vqp = from_ex(ibqp);
+	struct urxe_vqp *vqp = vqp_from_ex(ibqp);
 	struct urxe_wr_batch *b = &vqp->batch;
 	enum ibv_qp_type type = vqp->qp.type;
 	struct urxe_wqe *w;
@@ -74,7 +74,7 @@ static struct urxe_wqe *batch_build(struct ibv_qp_ex *ibqp, uint32_t opcode)
 
 static void wr_start(struct ibv_qp_ex *ibqp)
 {
-	struct urxe_vqp *vqp = from_ex(ibqp);
+	struct urxe_vqp *vqp = vqp_from_ex(ibqp);
 
 	urxe_lock(&vqp->qp.lock);
 	vqp->batch.thread = pthread_self();
@@ -91,7 +91,7 @@ static void batch_end(struct urxe_vqp *vqp)
 
 static int wr_complete(struct ibv_qp_ex *ibqp)
 {
-	struct urxe_vqp *vqp = from_ex(ibqp);
+	struct urxe_vqp *vqp = vqp_from_ex(ibqp);
 	int ret;
 
 	batch_finish(vqp);
@@ -114,7 +114,7 @@ static int wr_complete(struct ibv_qp_ex *ibqp)
 
 static void wr_abort(struct ibv_qp_ex *ibqp)
 {
-	struct urxe_vqp *vqp = from_ex(ibqp);
+	struct urxe_vqp *vqp = vqp_from_ex(ibqp);
 
 	vqp->qp.sq.prod = vqp->batch.first;
 	batch_end(vqp);
@@ -236,7 +236,7 @@ static void wr_bind_mw(struct ibv_qp_ex *qp, struct ibv_mw *mw, uint32_t rkey,
 		return;
 	ret = wqe_bind(w, mw, rkey, info);
 	if (unlikely(ret))
-		batch_fail(from_ex(qp), ret);
+		batch_fail(vqp_from_ex(qp), ret);
 }
 
 /* ------------------------------------------------------- setters */
@@ -257,7 +257,7 @@ static struct urxe_wqe *batch_data(struct urxe_vqp *vqp)
 static void wr_set_sge_list(struct ibv_qp_ex *ibqp, size_t n,
 			    const struct ibv_sge *list)
 {
-	struct urxe_vqp *vqp = from_ex(ibqp);
+	struct urxe_vqp *vqp = vqp_from_ex(ibqp);
 	struct urxe_wqe *w = batch_data(vqp);
 
 	if (w && unlikely(wqe_sges(&vqp->qp.sq, w, list, n)))
@@ -275,7 +275,7 @@ static void wr_set_sge(struct ibv_qp_ex *qp, uint32_t lkey, uint64_t addr,
 static void wr_set_inline_data_list(struct ibv_qp_ex *ibqp, size_t n,
 				    const struct ibv_data_buf *list)
 {
-	struct urxe_vqp *vqp = from_ex(ibqp);
+	struct urxe_vqp *vqp = vqp_from_ex(ibqp);
 	struct urxe_wqe *w = batch_data(vqp);
 	size_t i;
 	int ret;
@@ -299,7 +299,7 @@ static void wr_set_inline_data(struct ibv_qp_ex *qp, void *addr, size_t length)
 static void wr_set_ud_addr(struct ibv_qp_ex *ibqp, struct ibv_ah *ah,
 			   uint32_t qpn, uint32_t qkey)
 {
-	struct urxe_vqp *vqp = from_ex(ibqp);
+	struct urxe_vqp *vqp = vqp_from_ex(ibqp);
 	struct urxe_wqe *w = vqp->batch.wqe;
 
 	vqp->batch.needs_dest = false;
@@ -309,7 +309,7 @@ static void wr_set_ud_addr(struct ibv_qp_ex *ibqp, struct ibv_ah *ah,
 
 static void wr_set_xrc_srqn(struct ibv_qp_ex *ibqp, uint32_t srqn)
 {
-	struct urxe_vqp *vqp = from_ex(ibqp);
+	struct urxe_vqp *vqp = vqp_from_ex(ibqp);
 
 	vqp->batch.needs_dest = false;
 	if (unlikely(!vqp->batch.wqe))
