@@ -218,6 +218,8 @@ int cm_send_sidr_reply(struct cm *cm, struct cm_id *id,
 void cm_got_sidr_reject(struct cm *cm, struct cm_id *id, int status,
 			const void *data, uint8_t len);
 /* Private data, padded to the room that the message has. */
+void cm_fill_private(struct cm_event *e, const void *data, uint8_t len,
+		     uint8_t room);
 void cm_fill_ud_private(struct cm_event *e, const void *data, uint8_t len,
 			uint8_t room);
 

@@ -18,15 +18,11 @@
 #define LISTENER_WAIT_NS 100000000ull
 /* 15 repetitions of a request, 4.3 s each, as the kernel has it. */
 #define REQ_TIMEOUT_NS 68000000000ull
+#define CM_MAX_RETRIES 7 /* three bits of a message */
 
 static bool id_is_ud(const struct cm_id *id)
 {
 	return id->qp_type == CM_QPT_UD;
-}
-
-static uint8_t at_most_7(uint8_t count)
-{
-	return count < 7 ? count : 7;
 }
 
 static uint32_t new_psn(void)
@@ -64,8 +60,7 @@ int cm_listen(struct cm *cm, struct cm_id *id, uint32_t backlog)
 	id->cma = CMA_LISTEN;
 	if (id->flags & CM_F_DEVICE)
 		id->flags |= CM_F_CM; /* commands for connections find it */
-	id->backlog = backlog && backlog < CM_MAX_BACKLOG ? backlog :
-							    CM_MAX_BACKLOG;
+	id->backlog = cm_min(backlog ? backlog : UINT32_MAX, CM_MAX_BACKLOG);
 	id->backlog_max = (uint16_t)id->backlog;
 	id->order = ++cm->t->order;
 	requests_retry(cm);
@@ -81,13 +76,6 @@ static uint8_t request_private_room(const struct cm_id *id)
 	return (id_is_ud(id) ? CM_SIDR_REQ_PRIVATE : CM_REQ_PRIVATE) - head;
 }
 
-static void event_set_private(struct cm_event *e, const void *data, uint8_t len,
-			      uint8_t room)
-{
-	memcpy(e->resp.param.conn.private_data, data, len);
-	e->resp.param.conn.private_data_len = room;
-}
-
 /* The CONNECT_REQUEST that client's request is for listener l. */
 static void event_set_request(struct cm_event *e, const struct cm_id *client)
 {
@@ -99,7 +87,7 @@ static void event_set_request(struct cm_event *e, const struct cm_id *client)
 				   room);
 		return;
 	}
-	event_set_private(e, client->private_data, client->private_len, room);
+	cm_fill_private(e, client->private_data, client->private_len, room);
 	e->resp.ece = client->ece;
 	/* each end's resources are the other one's depth */
 	p->responder_resources = client->initiator_depth;
@@ -273,8 +261,8 @@ int cm_connect(struct cm *cm, struct cm_id *id,
 		id->flags &= ~(uint32_t)CM_F_SRQ;
 	}
 	id->flow_control = p->flow_control & 1;
-	id->retry_count = at_most_7(p->retry_count);
-	id->rnr_retry_count = at_most_7(p->rnr_retry_count);
+	id->retry_count = cm_min(p->retry_count, CM_MAX_RETRIES);
+	id->rnr_retry_count = cm_min(p->rnr_retry_count, CM_MAX_RETRIES);
 	id->ece = *ece;
 	id->private_len = p->private_data_len;
 	memcpy(id->private_data, p->private_data, p->private_data_len);
@@ -304,13 +292,13 @@ static int reply_send(struct cm *cm, struct cm_id *id,
 	client->remote_psn = id->psn;
 	client->responder_resources = p->initiator_depth;
 	client->initiator_depth = p->responder_resources;
-	client->rnr_retry_count = at_most_7(p->rnr_retry_count);
+	client->rnr_retry_count = cm_min(p->rnr_retry_count, CM_MAX_RETRIES);
 	e = cm_event_new(cm, client, CM_EV_CONNECT_RESPONSE, 0);
 	if (!e)
 		return 0;
 	out = &e->resp.param.conn;
-	event_set_private(e, p->private_data, p->private_data_len,
-			  CM_REP_PRIVATE);
+	cm_fill_private(e, p->private_data, p->private_data_len,
+			CM_REP_PRIVATE);
 	out->responder_resources = p->initiator_depth;
 	out->initiator_depth = p->responder_resources;
 	out->flow_control = p->flow_control & 1;

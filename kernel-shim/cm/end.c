@@ -4,7 +4,6 @@
  * specification's 12.9.8, the destruction of ids, timers, and death.
  */
 #include <errno.h>
-#include <string.h>
 
 #include "base/clock.h"
 #include "cm.h"
@@ -67,9 +66,7 @@ static void conn_got_reject(struct cm *cm, struct cm_id *id, int reason,
 	e = cm_event_new(cm, id, CM_EV_REJECTED, reason);
 	if (!e)
 		return;
-	if (len)
-		memcpy(e->resp.param.conn.private_data, data, len);
-	e->resp.param.conn.private_data_len = CM_REJ_PRIVATE;
+	cm_fill_private(e, data, len, CM_REJ_PRIVATE);
 	cm_event_send(cm, e);
 }
 
@@ -83,17 +80,12 @@ static void conn_disconnected(struct cm *cm, struct cm_id *id, int status)
 
 void cm_got_dreq(struct cm *cm, struct cm_id *id)
 {
-	switch (id->cm) {
-	case CM_REP_SENT:
-	case CM_DREQ_SENT:
-	case CM_ESTABLISHED:
-		id->cm = CM_DREQ_RCVD;
-		id->deadline = 0;
-		conn_disconnected(cm, id, 0);
-		break;
-	default:
-		break;
-	}
+	if (id->cm != CM_REP_SENT && id->cm != CM_DREQ_SENT &&
+	    id->cm != CM_ESTABLISHED)
+		return;
+	id->cm = CM_DREQ_RCVD;
+	id->deadline = 0;
+	conn_disconnected(cm, id, 0);
 }
 
 static void conn_got_drep(struct cm *cm, struct cm_id *id)

@@ -111,13 +111,26 @@ int cm_event_post(struct cm *cm, struct cm_id *id, uint32_t event, int status)
 	return 0;
 }
 
+/* Wake pollers; a byte too many goes with the next event. */
+static void chan_wake(struct cm *cm, struct cm_chan *c)
+{
+	int fd = cm_chan_writer(cm, c);
+
+	if (fd < 0) {
+		chan_set_due(cm, c);
+		return;
+	}
+	chan_put_byte(fd);
+	close(fd);
+}
+
 /* As many bytes as there are events, or at least one. */
 static void chan_match_bytes(struct cm *cm, struct cm_chan *c, int fd)
 {
 	struct pollfd p = { .fd = fd, .events = POLLIN };
 	const uint32_t want = cm_min(c->events, BYTES_MAX);
 	char buf[BYTES_MAX];
-	int n = 0, writer;
+	int n = 0;
 
 	if (fd < 0 || ioctl(fd, FIONREAD, &n))
 		return;
@@ -128,15 +141,8 @@ static void chan_match_bytes(struct cm *cm, struct cm_chan *c, int fd)
 			return;
 		n -= (int)got;
 	}
-	if (n || !want)
-		return;
-	writer = cm_chan_writer(cm, c);
-	if (writer < 0) {
-		chan_set_due(cm, c);
-		return;
-	}
-	chan_put_byte(writer);
-	close(writer);
+	if (!n && want)
+		chan_wake(cm, c);
 }
 
 /* Take e, which prev precedes, out of the queue. */
@@ -272,17 +278,10 @@ static void event_insert(struct cm *cm, struct cm_chan *c, struct cm_event *e)
 	c->events++;
 }
 
-/* Wake pollers, perhaps again: a byte too many goes with the next event. */
+/* Wake all who wait, perhaps again. */
 static void chan_announce(struct cm *cm, struct cm_chan *c)
 {
-	int fd = cm_chan_writer(cm, c);
-
-	if (fd < 0) {
-		chan_set_due(cm, c);
-		return;
-	}
-	chan_put_byte(fd);
-	close(fd);
+	chan_wake(cm, c);
 	event_count_ring(&c->posts);
 }
 

@@ -8,6 +8,14 @@
 
 #include "cm.h"
 
+void cm_fill_private(struct cm_event *e, const void *data, uint8_t len,
+		     uint8_t room)
+{
+	if (len)
+		memcpy(e->resp.param.conn.private_data, data, len);
+	e->resp.param.conn.private_data_len = room;
+}
+
 void cm_fill_ud_private(struct cm_event *e, const void *data, uint8_t len,
 			uint8_t room)
 {
