@@ -127,12 +127,11 @@ static bool uverbs_gid_entry(const struct urxe_dev *dev, uint32_t i,
 
 	if (!fabric_get_gid(dev, i, &g))
 		return false;
-	memset(e, 0, sizeof(*e));
+	*e = (struct ibv_gid_entry){ .gid_index = i,
+				     .port_num = 1,
+				     .gid_type = g.type,
+				     .ndev_ifindex = g.ifindex };
 	memcpy(e->gid.raw, g.raw, sizeof(g.raw));
-	e->gid_index = i;
-	e->port_num = 1;
-	e->gid_type = g.type;
-	e->ndev_ifindex = g.ifindex;
 	return true;
 }
 

@@ -142,13 +142,6 @@ static int chardev_get(struct nl_request *r)
 			   URXE_UVERBS_NAME);
 }
 
-/* rdma_cm is no device's. */
-static int cm_chardev_get(struct nl_request *r)
-{
-	return put_chardev(r, URXE_CM_MAJOR, URXE_CM_MINOR,
-			   CM_ABI, "rdma_cm");
-}
-
 static int sys_get(struct nl_request *r)
 {
 	struct nl_msg *m = nl_reply_new(r, RDMA_NLDEV_CMD_SYS_GET);
@@ -200,18 +193,19 @@ static int ask_host(struct nl_request *r)
 /* Without a device named: everybody's answers, if the command may. */
 static int run_all(struct nl_request *r, unsigned int i)
 {
+	struct nlattr *type = r->attr[RDMA_NLDEV_ATTR_CHARDEV_TYPE];
 	int ret;
 
 	if (commands[i].flags & SYSTEM) {
 		ret = ask_host(r);
 		return ret ? commands[i].run(r) : 0;
 	}
-	if (commands[i].flags & BY_TYPE)
-		return r->f && !shim_host_cm() &&
-				       is_string(r->attr[RDMA_NLDEV_ATTR_CHARDEV_TYPE],
-						 "rdma_cm") ?
-			       cm_chardev_get(r) :
-			       ask_host(r);
+	if (commands[i].flags & BY_TYPE) { /* rdma_cm is no device's */
+		if (!r->f || shim_host_cm() || !is_string(type, "rdma_cm"))
+			return ask_host(r);
+		return put_chardev(r, URXE_CM_MAJOR, URXE_CM_MINOR, CM_ABI,
+				   "rdma_cm");
+	}
 	if (!(commands[i].flags & DUMPS) || !nl_is_dump(r))
 		return -EINVAL;
 	ret = ask_host(r);

@@ -80,8 +80,7 @@ static void addr_wildcard(const union cm_addr *dst, union cm_addr *a)
 		a->ib.sib_pkey = dst->ib.sib_pkey;
 }
 
-/* An address in a command: a copy, or false if its family is unknown. */
-static bool take_addr(const void *from, union cm_addr *to)
+bool ucma_take_addr(const void *from, union cm_addr *to)
 {
 	memset(to, 0, sizeof(*to));
 	memcpy(&to->sa.sa_family, from, sizeof(to->sa.sa_family));
@@ -92,7 +91,7 @@ static bool take_addr(const void *from, union cm_addr *to)
 /* sockaddr_in6 is all that the older commands have room for. */
 static bool take_ip(const struct sockaddr_in6 *from, union cm_addr *to)
 {
-	return from->sin6_family != CM_AF_IB && take_addr(from, to);
+	return from->sin6_family != CM_AF_IB && ucma_take_addr(from, to);
 }
 
 static int bind_number(struct ucma *u, uint32_t number, const union cm_addr *a)
@@ -118,7 +117,7 @@ int ucma_bind(struct ucma *u)
 	const struct rdma_ucm_bind *cmd = u->cmd;
 	union cm_addr a;
 
-	if (cmd->reserved || !take_addr(&cmd->addr, &a) ||
+	if (cmd->reserved || !ucma_take_addr(&cmd->addr, &a) ||
 	    cmd->addr_size != cm_addr_size(&a))
 		return -EINVAL;
 	return bind_number(u, cmd->id, &a);
@@ -226,8 +225,8 @@ int ucma_resolve_addr(struct ucma *u)
 	const struct rdma_ucm_resolve_addr *cmd = u->cmd;
 	union cm_addr src, dst;
 
-	take_addr(&cmd->src_addr, &src);
-	if (cmd->reserved || !take_addr(&cmd->dst_addr, &dst) ||
+	ucma_take_addr(&cmd->src_addr, &src);
+	if (cmd->reserved || !ucma_take_addr(&cmd->dst_addr, &dst) ||
 	    cmd->dst_size != cm_addr_size(&dst) ||
 	    (cmd->src_size && cmd->src_size != cm_addr_size(&src)))
 		return -EINVAL;

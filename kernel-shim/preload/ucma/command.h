@@ -47,6 +47,8 @@ struct cm_chan *ucma_chan(struct ucma *u, int fd);
 struct cm_id *ucma_id(struct ucma *u, uint32_t number, int *err);
 /* The same, but it must have led to the device. */
 struct cm_id *ucma_id_dev(struct ucma *u, uint32_t number, int *err);
+/* An address in a command: a copy, or false if its family is unknown. */
+bool ucma_take_addr(const void *from, union cm_addr *to);
 /* Answer at the address that the command gives. */
 int ucma_put(uint64_t response, const void *from, size_t len);
 

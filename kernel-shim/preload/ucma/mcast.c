@@ -41,17 +41,16 @@ static void mcast_report(struct ucma *u, struct cm_id *id, struct cm_mc *mc,
 static int mcast_join(struct ucma *u, const struct rdma_ucm_join_mcast *cmd)
 {
 	struct rdma_ucm_create_id_resp resp;
-	union cm_addr a = { 0 };
+	union cm_addr a;
 	uint8_t gid[16];
 	struct cm_mc *mc;
 	struct cm_id *id;
 	int ret;
 
-	memcpy(&a.sa.sa_family, &cmd->addr, sizeof(a.sa.sa_family));
-	if (!cm_addr_size(&a) || cmd->addr_size != cm_addr_size(&a) ||
+	if (!ucma_take_addr(&cmd->addr, &a) ||
+	    cmd->addr_size != cm_addr_size(&a) ||
 	    cmd->join_flags >= RDMA_MC_JOIN_FLAG_RESERVED)
 		return -EINVAL;
-	memcpy(&a, &cmd->addr, cm_addr_size(&a));
 	id = ucma_id_dev(u, cmd->id, &ret);
 	if (!id)
 		return ret;

@@ -14,29 +14,21 @@ static _Atomic(struct cm_table *) table;
 /* fd & (HINTS - 1) to the channel that it was last time, + 1 */
 static _Atomic uint32_t hint[HINTS];
 
-static int get_table(struct urxe_fabric *f, struct cm_table **out)
+static int ucma_begin(struct cm *cm)
 {
-	struct cm_table *t = load_acquire(&table);
 	struct cm_table *none = NULL;
 	int ret;
 
-	if (!t) {
-		ret = cm_map(f, &t);
-		if (ret)
-			return ret;
-		/* a thread that loses this race wastes its mapping */
-		if (!cas_acq_rel(&table, &none, t))
-			t = none;
-	}
-	*out = t;
-	return 0;
-}
-
-static int ucma_begin(struct cm *cm)
-{
-	memset(cm, 0, sizeof(*cm));
-	cm->f = shim_fabric();
-	return cm->f ? get_table(cm->f, &cm->t) : -ENODEV;
+	*cm = (struct cm){ .f = shim_fabric(), .t = load_acquire(&table) };
+	if (!cm->f)
+		return -ENODEV;
+	if (cm->t)
+		return 0;
+	ret = cm_map(cm->f, &cm->t);
+	/* a thread that loses this race wastes its mapping */
+	if (!ret && !cas_acq_rel(&table, &none, cm->t))
+		cm->t = none;
+	return ret;
 }
 
 int ucma_open(int flags)
