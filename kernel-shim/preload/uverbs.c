@@ -53,7 +53,7 @@ static int uverbs_put(struct ib_uverbs_attr *a, const void *from, size_t len)
 }
 
 /* An event channel: its reading end.  Port events go to the async one. */
-static int new_fifo(const struct request *r, bool async)
+static int uverbs_new_fifo(const struct request *r, bool async)
 {
 	struct urxe_arena *a;
 	uint32_t nr;
@@ -69,13 +69,13 @@ static int new_fifo(const struct request *r, bool async)
 	return fd;
 }
 
-static int create_comp_channel(const struct request *r)
+static int uverbs_create_comp_channel(const struct request *r)
 {
 	struct ib_uverbs_attr *out = uverbs_find(r, UVERBS_ATTR_CORE_OUT);
 	uint32_t resp;
 	int fd, ret;
 
-	fd = new_fifo(r, false);
+	fd = uverbs_new_fifo(r, false);
 	if (fd < 0)
 		return fd;
 	resp = (uint32_t)fd;
@@ -89,7 +89,7 @@ static int create_comp_channel(const struct request *r)
  * Asked for QUERY_DEVICE without room for its answer, the kernel says
  * ENOSPC, and libibverbs learns that write commands may come this way.
  */
-static int invoke_write(const struct request *r)
+static int uverbs_invoke_write(const struct request *r)
 {
 	uint64_t cmd;
 
@@ -99,13 +99,13 @@ static int invoke_write(const struct request *r)
 	case IB_USER_VERBS_CMD_QUERY_DEVICE:
 		return -ENOSPC;
 	case IB_USER_VERBS_CMD_CREATE_COMP_CHANNEL:
-		return create_comp_channel(r);
+		return uverbs_create_comp_channel(r);
 	default:
 		return -EOPNOTSUPP;
 	}
 }
 
-static int alloc_async_fd(const struct request *r)
+static int uverbs_alloc_async_fd(const struct request *r)
 {
 	struct ib_uverbs_attr *a =
 		uverbs_find(r, UVERBS_ATTR_ASYNC_EVENT_ALLOC_FD_HANDLE);
@@ -113,7 +113,7 @@ static int alloc_async_fd(const struct request *r)
 
 	if (!a)
 		return -EINVAL;
-	fd = new_fifo(r, true);
+	fd = uverbs_new_fifo(r, true);
 	if (fd < 0)
 		return fd;
 	a->data_s64 = fd;
@@ -135,7 +135,7 @@ static bool uverbs_gid_entry(const struct urxe_dev *dev, uint32_t i,
 	return true;
 }
 
-static int query_gid_entry(const struct request *r)
+static int uverbs_query_gid_entry(const struct request *r)
 {
 	uint64_t port, index, flags = 0;
 	struct ibv_gid_entry e;
@@ -156,7 +156,7 @@ static int query_gid_entry(const struct request *r)
 		sizeof(e));
 }
 
-static int query_gid_table(const struct request *r)
+static int uverbs_query_gid_table(const struct request *r)
 {
 	struct ib_uverbs_attr *out, *count;
 	uint64_t size, flags = 0, n = 0;
@@ -194,13 +194,14 @@ static const struct {
 	uint16_t object, method;
 	int (*run)(const struct request *r);
 } methods[] = {
-	{ UVERBS_OBJECT_DEVICE, UVERBS_METHOD_INVOKE_WRITE, invoke_write },
+	{ UVERBS_OBJECT_DEVICE, UVERBS_METHOD_INVOKE_WRITE,
+	  uverbs_invoke_write },
 	{ UVERBS_OBJECT_DEVICE, UVERBS_METHOD_QUERY_GID_ENTRY,
-	  query_gid_entry },
+	  uverbs_query_gid_entry },
 	{ UVERBS_OBJECT_DEVICE, UVERBS_METHOD_QUERY_GID_TABLE,
-	  query_gid_table },
+	  uverbs_query_gid_table },
 	{ UVERBS_OBJECT_ASYNC_EVENT, UVERBS_METHOD_ASYNC_EVENT_ALLOC,
-	  alloc_async_fd },
+	  uverbs_alloc_async_fd },
 };
 
 static int uverbs_dispatch(const struct request *r)

@@ -232,7 +232,7 @@ int nl_ask_host(struct nl_request *r)
 
 /* ---------------------------------------------------------------- requests */
 
-static bool is_stand_in(int fd)
+static bool netlink_is_stand_in(int fd)
 {
 	int domain = 0, proto = 0;
 	socklen_t len = sizeof(int);
@@ -285,7 +285,7 @@ bool netlink_request(int fd, const void *buf, size_t len)
 	struct nlmsghdr *h = &copy.h;
 	int left = (int)len;
 
-	if (len > sizeof(copy) || !is_stand_in(fd))
+	if (len > sizeof(copy) || !netlink_is_stand_in(fd))
 		return false;
 	memcpy(&copy, buf, len);
 	r.port = nl_port_of(fd);

@@ -31,7 +31,7 @@ bool nl_get_u8(const struct nl_request *r, int id, uint32_t *out)
 	return true;
 }
 
-static bool is_string(struct nlattr *a, const char *s)
+static bool attr_is_string(struct nlattr *a, const char *s)
 {
 	size_t n = strlen(s);
 
@@ -42,7 +42,7 @@ static bool is_string(struct nlattr *a, const char *s)
 /* What the request is about. */
 enum target { OURS, HOSTS, ALL };
 
-static enum target target_of(const struct nl_request *r)
+static enum target request_target(const struct nl_request *r)
 {
 	uint32_t index;
 
@@ -114,7 +114,7 @@ static int port_get(struct nl_request *r)
 	return 0;
 }
 
-static int put_chardev(struct nl_request *r, uint32_t major, uint32_t minor,
+static int chardev_put(struct nl_request *r, uint32_t major, uint32_t minor,
 		       uint64_t abi, const char *name)
 {
 	/* as the kernel's huge_encode_dev has it */
@@ -136,9 +136,9 @@ static int put_chardev(struct nl_request *r, uint32_t major, uint32_t minor,
 /* "uverbs" of our device. */
 static int chardev_get(struct nl_request *r)
 {
-	if (!is_string(r->attr[RDMA_NLDEV_ATTR_CHARDEV_TYPE], "uverbs"))
+	if (!attr_is_string(r->attr[RDMA_NLDEV_ATTR_CHARDEV_TYPE], "uverbs"))
 		return -ENODEV;
-	return put_chardev(r, URXE_DEV_MAJOR, URXE_DEV_MINOR, UVERBS_ABI,
+	return chardev_put(r, URXE_DEV_MAJOR, URXE_DEV_MINOR, UVERBS_ABI,
 			   URXE_UVERBS_NAME);
 }
 
@@ -201,9 +201,9 @@ static int run_all(struct nl_request *r, unsigned int i)
 		return ret ? commands[i].run(r) : 0;
 	}
 	if (commands[i].flags & BY_TYPE) { /* rdma_cm is no device's */
-		if (!r->f || shim_host_cm() || !is_string(type, "rdma_cm"))
+		if (!r->f || shim_host_cm() || !attr_is_string(type, "rdma_cm"))
 			return ask_host(r);
-		return put_chardev(r, URXE_CM_MAJOR, URXE_CM_MINOR, CM_ABI,
+		return chardev_put(r, URXE_CM_MAJOR, URXE_CM_MINOR, CM_ABI,
 				   "rdma_cm");
 	}
 	if (!(commands[i].flags & DUMPS) || !nl_is_dump(r))
@@ -217,7 +217,7 @@ static int run_all(struct nl_request *r, unsigned int i)
 int nldev_run(struct nl_request *r)
 {
 	const unsigned int type = r->hdr->nlmsg_type;
-	enum target target = target_of(r);
+	enum target target = request_target(r);
 	unsigned int i;
 
 	for (i = 0; i < COMMANDS; i++)

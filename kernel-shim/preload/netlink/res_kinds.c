@@ -200,7 +200,7 @@ static void qp_fill(struct res_obj *o)
 
 /* ---------------------------------------------------------------- users */
 
-static bool note_qp(const struct res_obj *o, void *arg)
+static bool ctx_note_qp(const struct res_obj *o, void *arg)
 {
 	const struct urxe_qp_sh *sh = o->entry;
 	struct res_ctx *c = arg;
@@ -212,7 +212,7 @@ static bool note_qp(const struct res_obj *o, void *arg)
 }
 
 /* XRC SRQs use a CQ, too. */
-static bool note_srq(const struct res_obj *o, void *arg)
+static bool ctx_note_srq(const struct res_obj *o, void *arg)
 {
 	const struct urxe_srq_sh *sh = o->entry;
 	struct res_ctx *c = arg;
@@ -221,13 +221,13 @@ static bool note_srq(const struct res_obj *o, void *arg)
 	return true;
 }
 
-static int note_users(struct res_ctx *c)
+static int ctx_note_users(struct res_ctx *c)
 {
 	c->user = calloc(URXE_MAX_QP + URXE_MAX_SRQ, sizeof(*c->user));
 	if (!c->user)
 		return -ENOMEM;
-	res_each(c, &res_kinds[RES_QP], note_qp, c);
-	res_each(c, &res_kinds[RES_SRQ], note_srq, c);
+	res_each(c, &res_kinds[RES_QP], ctx_note_qp, c);
+	res_each(c, &res_kinds[RES_SRQ], ctx_note_srq, c);
 	return 0;
 }
 
@@ -439,7 +439,7 @@ static void cm_id_each(struct urxe_fabric *f, res_fn *fn, void *arg)
 const struct res_kind res_kinds[RES_KINDS] = {
 	[RES_PD] = { KIND(pd, PD, PDN), TABLE(pd, PD), .live = 1 },
 	[RES_CQ] = { KIND(cq, CQ, CQN), .details = cq_details, TABLE(cq, CQ),
-		     MAP(cq_map), .live = ~0u, .prepare = note_users,
+		     MAP(cq_map), .live = ~0u, .prepare = ctx_note_users,
 		     .fill = cq_fill },
 	[RES_QP] = { KIND(qp, QP, LQPN), .details = qp_details, TABLE(qp, QP),
 		     .per_port = true, .find = qp_find, .check = qp_check,
@@ -450,7 +450,7 @@ const struct res_kind res_kinds[RES_KINDS] = {
 	[RES_CTX] = { KIND(ctx, CTX, CTXN) },
 	[RES_SRQ] = { KIND(srq, SRQ, SRQN), .details = srq_details,
 		      TABLE(srq, SRQ), MAP(srq_map), .live = ~0u,
-		      .prepare = note_users, .fill = srq_fill },
+		      .prepare = ctx_note_users, .fill = srq_fill },
 };
 
 /* As kernel drivers answer that count nothing per MR. */

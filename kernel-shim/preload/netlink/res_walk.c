@@ -16,7 +16,7 @@ static_assert(!offsetof(struct urxe_pd_sh, live) &&
 		      !offsetof(struct urxe_srq_sh, live) &&
 		      URXE_SRQN(1, 0) == URXE_MAX_SRQ &&
 		      sizeof(struct urxe_qp_sh) <= AT_ONCE,
-	      "as is_object and res_each take them");
+	      "as kind_is_object and res_each take them");
 
 bool res_read(const struct res_ctx *c, uint64_t offset, void *buf, size_t len)
 {
@@ -50,7 +50,7 @@ static_assert(offsetof(struct head, pidns) ==
 			      offsetof(struct urxe_arena, comm),
 	      "as in layout.h");
 
-static bool read_head(struct res_ctx *c)
+static bool ctx_read_head(struct res_ctx *c)
 {
 	const uint64_t own = fabric_pidns();
 	struct head h;
@@ -79,7 +79,7 @@ bool res_ctx_open(struct urxe_fabric *f, uint32_t slot, struct res_ctx *c)
 	c->fd = openat(f->dirfd, name, O_RDONLY | O_CLOEXEC);
 	if (c->fd < 0)
 		return false;
-	if (read_head(c))
+	if (ctx_read_head(c))
 		return true;
 	close(c->fd);
 	return false;
@@ -92,8 +92,8 @@ void res_ctx_close(struct res_ctx *c)
 }
 
 /* Which entries of the table may be objects. */
-static bool find_used(const struct res_ctx *c, const struct res_kind *kind,
-		      uint64_t *map)
+static bool kind_find_used(const struct res_ctx *c, const struct res_kind *kind,
+			   uint64_t *map)
 {
 	memset(map, kind->map || kind->find ? 0 : 0xff, kind->max / 8);
 	if (kind->find)
@@ -102,7 +102,7 @@ static bool find_used(const struct res_ctx *c, const struct res_kind *kind,
 }
 
 /* Entry 0 of these tables is not used. */
-static bool is_object(const struct res_kind *kind, struct res_obj *o)
+static bool kind_is_object(const struct res_kind *kind, struct res_obj *o)
 {
 	if (kind->check)
 		return kind->check(o);
@@ -119,7 +119,7 @@ void res_each(const struct res_ctx *c, const struct res_kind *kind, res_fn *fn,
 	alignas(64) char table[AT_ONCE];
 	uint32_t i, k;
 
-	if (!load_relaxed(used) || !find_used(c, kind, map))
+	if (!load_relaxed(used) || !kind_find_used(c, kind, map))
 		return;
 	for (i = 0; i < kind->max; i += n) {
 		if (!(map[i / 64] >> i % 64 << (64 - n)))
@@ -134,8 +134,8 @@ void res_each(const struct res_ctx *c, const struct res_kind *kind, res_fn *fn,
 					     .index = i + k };
 
 			o.entry = table + (size_t)k * kind->size;
-			if (bitmap_test(map, i + k) && is_object(kind, &o) &&
-			    !fn(&o, arg))
+			if (bitmap_test(map, i + k) &&
+			    kind_is_object(kind, &o) && !fn(&o, arg))
 				return;
 		}
 	}

@@ -35,8 +35,8 @@ static struct nl_msg *stat_begin(struct nl_request *r, int op, int *bad)
 }
 
 /* With their values, or else with their indices. */
-static int put_counter(struct nl_msg *m, const struct urxe_dev *dev,
-		       unsigned int i, bool values)
+static int stat_put_counter(struct nl_msg *m, const struct urxe_dev *dev,
+			    unsigned int i, bool values)
 {
 	struct nlattr *entry =
 		nla_nest_start(m, RDMA_NLDEV_ATTR_STAT_HWCOUNTER_ENTRY);
@@ -70,7 +70,7 @@ static int port_counters(struct nl_request *r, int op, bool values)
 		return -ENOMEM;
 	table = nla_nest_start(m, RDMA_NLDEV_ATTR_STAT_HWCOUNTERS);
 	for (i = 0; table && i < COUNTERS; i++)
-		bad |= put_counter(m, r->f->dev, i, values);
+		bad |= stat_put_counter(m, r->f->dev, i, values);
 	if (table)
 		nla_nest_end(m, table);
 	nl_reply_send(r, m, bad || !table);

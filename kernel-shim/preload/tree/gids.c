@@ -23,7 +23,7 @@ static void gid_text(const uint8_t raw[16], char text[48])
 			      raw[i + 1], i < 14 ? ':' : '\n');
 }
 
-static void write_gid(struct urxe_fabric *f, int dirfd, unsigned int i)
+static void tree_write_gid(struct urxe_fabric *f, int dirfd, unsigned int i)
 {
 	struct urxe_gid g = { 0 };
 	char path[128], text[48];
@@ -42,7 +42,7 @@ static void write_gid(struct urxe_fabric *f, int dirfd, unsigned int i)
 }
 
 /* device/net has one link: the interface of the first IPv4 GID. */
-static void write_net(struct urxe_fabric *f, int tree)
+static void tree_write_net(struct urxe_fabric *f, int tree)
 {
 	char path[128], target[64];
 	struct urxe_gid g;
@@ -80,12 +80,12 @@ void tree_write_gids(struct urxe_fabric *f, int dirfd)
 
 	stamp_text(f->dev, stamp);
 	for (i = 0; i < URXE_MAX_GID; i++)
-		write_gid(f, dirfd, i);
+		tree_write_gid(f, dirfd, i);
 	tree_put(dirfd, TREE_PORT "state", up ? "4: ACTIVE\n" : "1: DOWN\n",
 		 0444);
 	tree_put(dirfd, TREE_PORT "phys_state",
 		 up ? "5: LinkUp\n" : "3: Disabled\n", 0444);
-	write_net(f, dirfd);
+	tree_write_net(f, dirfd);
 	tree_put(dirfd, STAMP, stamp, 0444);
 }
 

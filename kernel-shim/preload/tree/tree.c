@@ -83,7 +83,7 @@ int tree_put(int dirfd, const char *path, const char *text, mode_t mode)
 	return ret;
 }
 
-static int make_identity(struct urxe_fabric *f, int dirfd)
+static int tree_make_identity(struct urxe_fabric *f, int dirfd)
 {
 	const uint64_t g = f->dev->node_guid;
 	char text[64];
@@ -101,7 +101,7 @@ static int make_identity(struct urxe_fabric *f, int dirfd)
 	return ret;
 }
 
-static int make_cdev(int dirfd, const char *path, off_t size)
+static int tree_make_cdev(int dirfd, const char *path, off_t size)
 {
 	int fd, ret;
 
@@ -127,14 +127,15 @@ static int tree_fill(struct urxe_fabric *f, int dirfd)
 		if (ret)
 			return ret;
 	}
-	ret = make_identity(f, dirfd);
+	ret = tree_make_identity(f, dirfd);
 	if (!ret)
 		ret = tree_make_counters(dirfd);
 	if (!ret)
-		ret = make_cdev(dirfd, "dev/infiniband/" URXE_UVERBS_NAME,
-				TREE_CDEV_SIZE);
+		ret = tree_make_cdev(dirfd, "dev/infiniband/" URXE_UVERBS_NAME,
+				     TREE_CDEV_SIZE);
 	if (!ret)
-		ret = make_cdev(dirfd, "dev/infiniband/rdma_cm", TREE_CM_SIZE);
+		ret = tree_make_cdev(dirfd, "dev/infiniband/rdma_cm",
+				     TREE_CM_SIZE);
 	if (ret)
 		return ret;
 	for (i = 0; i < sizeof(links) / sizeof(*links); i++) {

@@ -6,13 +6,13 @@
 
 #define FLOW_MASK 0xfffff
 
-static bool is_link_local(const union cm_addr *a)
+static bool addr_is_link_local(const union cm_addr *a)
 {
 	return a->sa.sa_family == AF_INET6 &&
 	       IN6_IS_ADDR_LINKLOCAL(&a->in6.sin6_addr);
 }
 
-static bool is_multicast(const union cm_addr *a)
+static bool addr_is_multicast(const union cm_addr *a)
 {
 	return a->sa.sa_family == AF_INET ?
 		       IN_MULTICAST(ntohl(a->in.sin_addr.s_addr)) :
@@ -27,22 +27,22 @@ static void addr_attach(struct ucma *u, struct cm_id *id)
 }
 
 /* May id have this source address? */
-static int check_source(struct ucma *u, const struct cm_id *id,
-			const union cm_addr *a)
+static int addr_check_source(struct ucma *u, const struct cm_id *id,
+			     const union cm_addr *a)
 {
 	if (cm_addr_any(a))
 		return 0;
-	if (is_link_local(a) && !a->in6.sin6_scope_id)
+	if (addr_is_link_local(a) && !a->in6.sin6_scope_id)
 		return -EINVAL;
 	if (a->sa.sa_family == CM_AF_IB)
 		return cm_addr_known(u->cm.f->dev, a) ? 0 : -ENODEV;
 	if (!ucma_is_local(u->cm.f, a))
-		return is_link_local(a) ? -ENODEV : -EADDRNOTAVAIL;
+		return addr_is_link_local(a) ? -ENODEV : -EADDRNOTAVAIL;
 	/* there is no IP over InfiniBand on RoCE */
 	return id->ps == RDMA_PS_IPOIB ? -EINVAL : 0;
 }
 
-static int bind_addr(struct ucma *u, struct cm_id *id, const union cm_addr *a)
+static int addr_bind(struct ucma *u, struct cm_id *id, const union cm_addr *a)
 {
 	int ret;
 
@@ -50,7 +50,7 @@ static int bind_addr(struct ucma *u, struct cm_id *id, const union cm_addr *a)
 		return -EAFNOSUPPORT;
 	if (id->cma != CMA_IDLE)
 		return -EINVAL;
-	ret = check_source(u, id, a);
+	ret = addr_check_source(u, id, a);
 	if (ret)
 		return ret;
 	id->src = *a;
@@ -74,7 +74,7 @@ static void addr_wildcard(const union cm_addr *dst, union cm_addr *a)
 {
 	memset(a, 0, sizeof(*a));
 	a->sa.sa_family = dst->sa.sa_family;
-	if (is_link_local(dst))
+	if (addr_is_link_local(dst))
 		a->in6.sin6_scope_id = dst->in6.sin6_scope_id;
 	if (dst->sa.sa_family == CM_AF_IB)
 		a->ib.sib_pkey = dst->ib.sib_pkey;
@@ -89,17 +89,18 @@ bool ucma_take_addr(const void *from, union cm_addr *to)
 }
 
 /* sockaddr_in6 is all that the older commands have room for. */
-static bool take_ip(const struct sockaddr_in6 *from, union cm_addr *to)
+static bool addr_take_ip(const struct sockaddr_in6 *from, union cm_addr *to)
 {
 	return from->sin6_family != CM_AF_IB && ucma_take_addr(from, to);
 }
 
-static int bind_number(struct ucma *u, uint32_t number, const union cm_addr *a)
+static int addr_bind_number(struct ucma *u, uint32_t number,
+			    const union cm_addr *a)
 {
 	int err;
 	struct cm_id *id = ucma_id(u, number, &err);
 
-	return id ? bind_addr(u, id, a) : err;
+	return id ? addr_bind(u, id, a) : err;
 }
 
 int ucma_bind_ip(struct ucma *u)
@@ -107,9 +108,9 @@ int ucma_bind_ip(struct ucma *u)
 	const struct rdma_ucm_bind_ip *cmd = u->cmd;
 	union cm_addr a;
 
-	if (!take_ip(&cmd->addr, &a))
+	if (!addr_take_ip(&cmd->addr, &a))
 		return -EINVAL;
-	return bind_number(u, cmd->id, &a);
+	return addr_bind_number(u, cmd->id, &a);
 }
 
 int ucma_bind(struct ucma *u)
@@ -120,7 +121,7 @@ int ucma_bind(struct ucma *u)
 	if (cmd->reserved || !ucma_take_addr(&cmd->addr, &a) ||
 	    cmd->addr_size != cm_addr_size(&a))
 		return -EINVAL;
-	return bind_number(u, cmd->id, &a);
+	return addr_bind_number(u, cmd->id, &a);
 }
 
 int ucma_listen(struct ucma *u)
@@ -130,7 +131,7 @@ int ucma_listen(struct ucma *u)
 	int err = 0;
 
 	if (u->id->cma != CMA_ADDR_BOUND)
-		err = bind_addr(u, u->id, &any);
+		err = addr_bind(u, u->id, &any);
 	return err ? err : cm_listen(&u->cm, u->id, cmd->backlog);
 }
 
@@ -146,14 +147,14 @@ static int addr_resolved(struct ucma *u, struct cm_id *id)
 	return 0;
 }
 
-static int resolve_loopback(struct ucma *u, struct cm_id *id)
+static int addr_resolve_loopback(struct ucma *u, struct cm_id *id)
 {
 	if (!(id->flags & CM_F_DEVICE))
 		cm_addr_set_loopback(&id->src);
 	return addr_resolved(u, id);
 }
 
-static int resolve_ib(struct ucma *u, struct cm_id *id)
+static int addr_resolve_ib(struct ucma *u, struct cm_id *id)
 {
 	if (!cm_addr_known(u->cm.f->dev, &id->dst))
 		return -ENODEV;
@@ -162,7 +163,7 @@ static int resolve_ib(struct ucma *u, struct cm_id *id)
 	return addr_resolved(u, id);
 }
 
-static int resolve_inet(struct ucma *u, struct cm_id *id)
+static int addr_resolve_inet(struct ucma *u, struct cm_id *id)
 {
 	union cm_addr src = id->src;
 	int ret, status = 0;
@@ -172,7 +173,8 @@ static int resolve_inet(struct ucma *u, struct cm_id *id)
 		return ret;
 	if (id->ps == RDMA_PS_IPOIB)
 		status = -EINVAL;
-	else if (!is_multicast(&id->dst) && !ucma_is_local(u->cm.f, &id->dst))
+	else if (!addr_is_multicast(&id->dst) &&
+		 !ucma_is_local(u->cm.f, &id->dst))
 		status = -ETIMEDOUT; /* nobody answers for it */
 	if (status)
 		return cm_event_post(&u->cm, id, CM_EV_ADDR_ERROR, status);
@@ -195,7 +197,7 @@ static int addr_resolve(struct ucma *u, uint32_t number,
 			addr_wildcard(dst, &any);
 			src = &any;
 		}
-		ret = bind_addr(u, id, src);
+		ret = addr_bind(u, id, src);
 		if (ret)
 			return ret;
 	}
@@ -203,10 +205,10 @@ static int addr_resolve(struct ucma *u, uint32_t number,
 		return -EINVAL;
 	id->dst = *dst;
 	if (cm_addr_any(dst))
-		return resolve_loopback(u, id);
+		return addr_resolve_loopback(u, id);
 	if (dst->sa.sa_family == CM_AF_IB)
-		return resolve_ib(u, id);
-	return resolve_inet(u, id);
+		return addr_resolve_ib(u, id);
+	return addr_resolve_inet(u, id);
 }
 
 int ucma_resolve_ip(struct ucma *u)
@@ -214,8 +216,8 @@ int ucma_resolve_ip(struct ucma *u)
 	const struct rdma_ucm_resolve_ip *cmd = u->cmd;
 	union cm_addr src, dst;
 
-	if (!take_ip(&cmd->dst_addr, &dst) ||
-	    (!take_ip(&cmd->src_addr, &src) && cmd->src_addr.sin6_family))
+	if (!addr_take_ip(&cmd->dst_addr, &dst) ||
+	    (!addr_take_ip(&cmd->src_addr, &src) && cmd->src_addr.sin6_family))
 		return -EINVAL;
 	return addr_resolve(u, cmd->id, &src, &dst);
 }
@@ -236,7 +238,7 @@ int ucma_resolve_addr(struct ucma *u)
 }
 
 /* What RoCE's packet life time comes from: nobody administers it. */
-static uint8_t life_time(const struct cm_id *id)
+static uint8_t path_life_time(const struct cm_id *id)
 {
 	const uint8_t timeout = id->timeout & 31;
 
@@ -248,7 +250,7 @@ static uint8_t life_time(const struct cm_id *id)
  * The flow label, of which RoCE makes the UDP source port: the one that the
  * application gave with its IPv6 address, or one of the ports.
  */
-static uint32_t flow_label(const struct cm_id *id)
+static uint32_t path_flow_label(const struct cm_id *id)
 {
 	uint32_t flow = 0;
 
@@ -280,6 +282,6 @@ int ucma_route_resolved(struct ucma *u, uint8_t tos, uint32_t flow,
 
 int ucma_resolve_route(struct ucma *u)
 {
-	return ucma_route_resolved(u, u->id->tos, flow_label(u->id),
-				   life_time(u->id));
+	return ucma_route_resolved(u, u->id->tos, path_flow_label(u->id),
+				   path_life_time(u->id));
 }

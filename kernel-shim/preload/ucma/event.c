@@ -13,8 +13,8 @@
  * Without a time limit it is restarted after a signal whose handler has
  * SA_RESTART, as the write would be; and write is a cancellation point.
  */
-static int sleep_on(struct event_count *posts, uint32_t seen, bool alone,
-		    int cancel_state)
+static int event_sleep(struct event_count *posts, uint32_t seen, bool alone,
+		       int cancel_state)
 {
 	int type, state, inside = shim_inside, ret;
 
@@ -30,7 +30,7 @@ static int sleep_on(struct event_count *posts, uint32_t seen, bool alone,
 }
 
 /* The lock is released while it sleeps; afterwards u->c may be void. */
-static int wait_event(struct ucma *u)
+static int event_wait(struct ucma *u)
 {
 	struct event_count *posts = &u->c->posts;
 	uint32_t seen = event_count_read(posts);
@@ -41,7 +41,7 @@ static int wait_event(struct ucma *u)
 	cm_unlock(&u->cm);
 	if (watch)
 		ucma_watch();
-	ret = sleep_on(posts, seen, ucma_unwatched(), u->cancel_state);
+	ret = event_sleep(posts, seen, ucma_unwatched(), u->cancel_state);
 	if (!ret && ucma_unwatched())
 		ucma_tick();
 	cm_lock(&u->cm);
@@ -61,7 +61,7 @@ int ucma_get_event(struct ucma *u)
 		flags = fcntl(u->fd, F_GETFL);
 		if (flags < 0 || flags & O_NONBLOCK)
 			return -EAGAIN;
-		ret = wait_event(u);
+		ret = event_wait(u);
 		if (ret)
 			return ret;
 	}

@@ -7,7 +7,7 @@
 
 
 /* An IPv4 group mapped as any IPv4 address, an IPv6 one as it is. */
-static int group_gid(const union cm_addr *a, uint8_t gid[16])
+static int mcast_group_gid(const union cm_addr *a, uint8_t gid[16])
 {
 	if (cm_addr_zero(a))
 		return -EINVAL;
@@ -55,7 +55,7 @@ static int mcast_join(struct ucma *u, const struct rdma_ucm_join_mcast *cmd)
 	if (!id)
 		return ret;
 	if ((id->cma != CMA_ADDR_BOUND && id->cma != CMA_ADDR_RESOLVED) ||
-	    id->qp_type != CM_QPT_UD || group_gid(&a, gid))
+	    id->qp_type != CM_QPT_UD || mcast_group_gid(&a, gid))
 		return -EINVAL;
 	mc = cm_mc_new(&u->cm);
 	if (!mc)

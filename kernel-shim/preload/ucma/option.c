@@ -4,7 +4,7 @@
 
 #include "command.h"
 
-static int set_reuse(struct cm_id *id, bool on)
+static int id_set_reuse(struct cm_id *id, bool on)
 {
 	if (!(on && id->cma != CMA_LISTEN) && id->cma != CMA_IDLE)
 		return -EINVAL;
@@ -13,7 +13,7 @@ static int set_reuse(struct cm_id *id, bool on)
 	return 0;
 }
 
-static int set_afonly(struct cm_id *id, bool on)
+static int id_set_afonly(struct cm_id *id, bool on)
 {
 	if (id->cma != CMA_IDLE && id->cma != CMA_ADDR_BOUND)
 		return -EINVAL;
@@ -23,7 +23,7 @@ static int set_afonly(struct cm_id *id, bool on)
 	return 0;
 }
 
-static int set_timeout(struct cm_id *id, uint8_t timeout)
+static int id_set_timeout(struct cm_id *id, uint8_t timeout)
 {
 	if (id->qp_type != CM_QPT_RC && id->qp_type != CM_QPT_XRC_SEND)
 		return -EINVAL;
@@ -32,7 +32,7 @@ static int set_timeout(struct cm_id *id, uint8_t timeout)
 	return 0;
 }
 
-static int set_id_option(struct cm_id *id,
+static int id_set_option(struct cm_id *id,
 			 const struct rdma_ucm_set_option *cmd)
 {
 	const void *value = (const void *)(uintptr_t)cmd->optval;
@@ -46,7 +46,7 @@ static int set_id_option(struct cm_id *id,
 			return -EINVAL;
 		memcpy(&byte, value, sizeof(byte));
 		if (cmd->optname == RDMA_OPTION_ID_ACK_TIMEOUT)
-			return set_timeout(id, byte);
+			return id_set_timeout(id, byte);
 		id->tos = byte;
 		return 0;
 	case RDMA_OPTION_ID_REUSEADDR:
@@ -55,15 +55,15 @@ static int set_id_option(struct cm_id *id,
 			return -EINVAL;
 		memcpy(&number, value, sizeof(number));
 		return cmd->optname == RDMA_OPTION_ID_AFONLY ?
-			       set_afonly(id, number) :
-			       set_reuse(id, number);
+			       id_set_afonly(id, number) :
+			       id_set_reuse(id, number);
 	default:
 		return -ENOSYS;
 	}
 }
 
 /* A path that the application found by itself: what of it may differ. */
-static int set_ib_path(struct ucma *u, const struct rdma_ucm_set_option *cmd)
+static int id_set_ib_path(struct ucma *u, const struct rdma_ucm_set_option *cmd)
 {
 	const struct ucma_wire_path *path;
 	const uint32_t wanted = IB_PATH_GMP | IB_PATH_PRIMARY |
@@ -91,8 +91,8 @@ int ucma_set_option(struct ucma *u)
 	if (!cmd->optval)
 		return -EFAULT;
 	if (cmd->level == RDMA_OPTION_ID)
-		return set_id_option(u->id, cmd);
+		return id_set_option(u->id, cmd);
 	if (cmd->level == RDMA_OPTION_IB && cmd->optname == RDMA_OPTION_IB_PATH)
-		return set_ib_path(u, cmd);
+		return id_set_ib_path(u, cmd);
 	return -ENOSYS;
 }

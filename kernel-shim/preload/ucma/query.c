@@ -11,17 +11,17 @@
 #define RATE IBV_RATE_200_GBPS
 #define SELECT_EQUAL 2 /* of an MTU, a rate or a life time: exactly this */
 
-static bool has_path(const struct cm_id *id)
+static bool id_has_path(const struct cm_id *id)
 {
 	return id->flags & CM_F_PATH;
 }
 
-static void fill_route(const struct cm_id *id, struct ib_user_path_rec *p)
+static void path_fill(const struct cm_id *id, struct ib_user_path_rec *p)
 {
 	memcpy(p->dgid, id->dgid, 16);
 	memcpy(p->sgid, id->sgid, 16);
 	p->pkey = htobe16(PKEY);
-	if (!has_path(id))
+	if (!id_has_path(id))
 		return;
 	p->reversible = 1;
 	p->mtu = MTU;
@@ -47,14 +47,14 @@ int ucma_query_route(struct ucma *u)
 		resp.node_guid = htobe64(u->cm.f->dev->node_guid);
 		resp.ibdev_index = URXE_DEV_INDEX;
 		resp.port_num = 1;
-		resp.num_paths = has_path(id);
-		fill_route(id, &resp.ib_route[0]);
+		resp.num_paths = id_has_path(id);
+		path_fill(id, &resp.ib_route[0]);
 	}
 	return ucma_put(cmd->response, &resp, cm_min(u->out_len, sizeof(resp)));
 }
 
-static void fill_ib(const struct cm_id *id, const union cm_addr *a,
-		    const uint8_t gid[16], void *out)
+static void addr_fill_ib(const struct cm_id *id, const union cm_addr *a,
+			 const uint8_t gid[16], void *out)
 {
 	struct cm_sockaddr_ib ib = { .sib_family = CM_AF_IB };
 
@@ -80,8 +80,8 @@ static int query_addr(struct ucma *u, bool gid, uint64_t response)
 		return -ENOSPC;
 	if (gid) {
 		resp.src_size = resp.dst_size = sizeof(struct cm_sockaddr_ib);
-		fill_ib(id, &id->src, id->sgid, &resp.src_addr);
-		fill_ib(id, &id->dst, id->dgid, &resp.dst_addr);
+		addr_fill_ib(id, &id->src, id->sgid, &resp.src_addr);
+		addr_fill_ib(id, &id->dst, id->dgid, &resp.dst_addr);
 	} else {
 		resp.src_size = (uint16_t)cm_addr_size(&id->src);
 		resp.dst_size = (uint16_t)cm_addr_size(&id->dst);
@@ -97,7 +97,7 @@ static int query_addr(struct ucma *u, bool gid, uint64_t response)
 	return ucma_put(response, &resp, cm_min(u->out_len, sizeof(resp)));
 }
 
-static void fill_wire_path(const struct cm_id *id, struct ucma_wire_path *p)
+static void path_fill_wire(const struct cm_id *id, struct ucma_wire_path *p)
 {
 	memset(p, 0, sizeof(*p));
 	memcpy(p->dgid, id->dgid, 16);
@@ -125,11 +125,11 @@ static int query_path(struct ucma *u, uint64_t response)
 	if (u->out_len < len)
 		return -ENOSPC;
 	memset(&out, 0, sizeof(out));
-	out.resp.num_paths = has_path(id);
-	if (has_path(id) && u->out_len >= sizeof(out)) {
+	out.resp.num_paths = id_has_path(id);
+	if (id_has_path(id) && u->out_len >= sizeof(out)) {
 		path->flags = IB_PATH_GMP | IB_PATH_PRIMARY |
 			      IB_PATH_BIDIRECTIONAL;
-		fill_wire_path(id, (struct ucma_wire_path *)path->path_rec);
+		path_fill_wire(id, (struct ucma_wire_path *)path->path_rec);
 		len = sizeof(out);
 	}
 	return ucma_put(response, &out, len);
@@ -154,7 +154,7 @@ int ucma_query(struct ucma *u)
 /* ---------------------------------------------------------------- QP */
 
 /* A QP that no connection knows yet, or one of type UD. */
-static int attr_alone(struct cm_id *id, struct ib_uverbs_qp_attr *a)
+static int qp_attr_alone(struct cm_id *id, struct ib_uverbs_qp_attr *a)
 {
 	a->qp_attr_mask = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT;
 	if (id->qp_type == CM_QPT_UD) {
@@ -167,7 +167,7 @@ static int attr_alone(struct cm_id *id, struct ib_uverbs_qp_attr *a)
 	return 0;
 }
 
-static int attr_init(const struct cm_id *id, struct ib_uverbs_qp_attr *a)
+static int qp_attr_init(const struct cm_id *id, struct ib_uverbs_qp_attr *a)
 {
 	if (id->cm < CM_REQ_SENT || id->cm > CM_ESTABLISHED)
 		return -EINVAL;
@@ -180,7 +180,7 @@ static int attr_init(const struct cm_id *id, struct ib_uverbs_qp_attr *a)
 	return 0;
 }
 
-static int attr_rtr(const struct cm_id *id, struct ib_uverbs_qp_attr *a)
+static int qp_attr_rtr(const struct cm_id *id, struct ib_uverbs_qp_attr *a)
 {
 	if (id->cm < CM_REQ_RCVD || id->cm > CM_ESTABLISHED)
 		return -EINVAL;
@@ -198,7 +198,7 @@ static int attr_rtr(const struct cm_id *id, struct ib_uverbs_qp_attr *a)
 	return 0;
 }
 
-static int attr_rts(const struct cm_id *id, struct ib_uverbs_qp_attr *a)
+static int qp_attr_rts(const struct cm_id *id, struct ib_uverbs_qp_attr *a)
 {
 	if (id->cm < CM_REQ_RCVD || id->cm > CM_ESTABLISHED)
 		return -EINVAL;
@@ -222,14 +222,14 @@ static int attr_rts(const struct cm_id *id, struct ib_uverbs_qp_attr *a)
 static int qp_attr(struct cm_id *id, struct ib_uverbs_qp_attr *a)
 {
 	if (!(id->flags & CM_F_CM) || id->qp_type == CM_QPT_UD)
-		return attr_alone(id, a);
+		return qp_attr_alone(id, a);
 	switch (a->qp_state) {
 	case IBV_QPS_INIT:
-		return attr_init(id, a);
+		return qp_attr_init(id, a);
 	case IBV_QPS_RTR:
-		return attr_rtr(id, a);
+		return qp_attr_rtr(id, a);
 	case IBV_QPS_RTS:
-		return attr_rts(id, a);
+		return qp_attr_rts(id, a);
 	default:
 		return -EINVAL;
 	}

@@ -105,7 +105,7 @@ int ucma_put(uint64_t response, const void *from, size_t len)
 	return 0;
 }
 
-static int qp_type(const struct rdma_ucm_create_id *cmd)
+static int ucma_qp_type(const struct rdma_ucm_create_id *cmd)
 {
 	switch (cmd->ps) {
 	case RDMA_PS_TCP:
@@ -120,10 +120,10 @@ static int qp_type(const struct rdma_ucm_create_id *cmd)
 	}
 }
 
-static int create_id(struct ucma *u)
+static int ucma_create_id(struct ucma *u)
 {
 	const struct rdma_ucm_create_id *cmd = u->cmd;
-	const int type = qp_type(cmd);
+	const int type = ucma_qp_type(cmd);
 	struct rdma_ucm_create_id_resp resp;
 	struct cm_id *id;
 	int ret;
@@ -147,7 +147,7 @@ static int create_id(struct ucma *u)
 	return ret;
 }
 
-static int destroy_id(struct ucma *u)
+static int ucma_destroy_id(struct ucma *u)
 {
 	const struct rdma_ucm_destroy_id *cmd = u->cmd;
 	const struct rdma_ucm_destroy_id_resp resp = {
@@ -174,8 +174,8 @@ static const struct command {
 	uint16_t at;
 	bool gids; /* it looks at the machine's addresses */
 } commands[] = {
-	[RDMA_USER_CM_CMD_CREATE_ID] = { create_id, OUT(create_id_resp) },
-	[RDMA_USER_CM_CMD_DESTROY_ID] = { destroy_id, OUT(destroy_id_resp),
+	[RDMA_USER_CM_CMD_CREATE_ID] = { ucma_create_id, OUT(create_id_resp) },
+	[RDMA_USER_CM_CMD_DESTROY_ID] = { ucma_destroy_id, OUT(destroy_id_resp),
 					  ID(destroy_id) },
 	[RDMA_USER_CM_CMD_BIND_IP] = { ucma_bind_ip, .gids = true },
 	[RDMA_USER_CM_CMD_RESOLVE_IP] = { ucma_resolve_ip, .gids = true },

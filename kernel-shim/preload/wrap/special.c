@@ -11,14 +11,14 @@
 #include "preload/ucma/ucma.h"
 #include "special.h"
 
-static bool is_cdev(const struct stat *st)
+static bool stat_is_cdev(const struct stat *st)
 {
 	return st->st_mode == TREE_CDEV_MODE && st->st_size == TREE_CDEV_SIZE &&
 	       shim_has_file(st);
 }
 
 /* The stand-in of rdma_cm, or what opening it gave. */
-static bool is_cm(const struct stat *st)
+static bool stat_is_cm(const struct stat *st)
 {
 	return ((st->st_mode == TREE_CDEV_MODE &&
 		 st->st_size == TREE_CM_SIZE) ||
@@ -26,7 +26,7 @@ static bool is_cm(const struct stat *st)
 	       shim_has_file(st);
 }
 
-static bool is_unreadable(const struct stat *st)
+static bool stat_is_unreadable(const struct stat *st)
 {
 	return st->st_mode == TREE_EINVAL_MODE && !st->st_size &&
 	       shim_has_file(st);
@@ -36,7 +36,7 @@ static bool is_unreadable(const struct stat *st)
 static _Thread_local int open_error __attribute__((tls_model("initial-exec")));
 
 /* fd or -errno came of it. */
-static int open_result(int fd, const char *failure, int flags)
+static int special_open_result(int fd, const char *failure, int flags)
 {
 	open_error = fd < 0 ? -fd : 0;
 	if (fd < 0)
@@ -46,19 +46,20 @@ static int open_result(int fd, const char *failure, int flags)
 	return fd;
 }
 
-static int open_context(int flags)
+static int special_open_context(int flags)
 {
 	struct urxe_fabric *f = shim_fabric();
 
-	return f ? open_result(fabric_context_open(f),
-			       "cannot open " URXE_DEVICE_NAME, flags) :
+	return f ? special_open_result(fabric_context_open(f),
+				       "cannot open " URXE_DEVICE_NAME, flags) :
 		   -ENODEV;
 }
 
-static int open_channel(int flags)
+static int special_open_channel(int flags)
 {
 	fabric_why_clear();
-	return open_result(ucma_open(flags), "cannot open rdma_cm", flags);
+	return special_open_result(ucma_open(flags), "cannot open rdma_cm",
+				   flags);
 }
 
 int special_watch(const char *path)
@@ -83,13 +84,13 @@ int special_open(int fd, int flags)
 		shim_leave(saved);
 		return fd;
 	}
-	if (is_cdev(&st)) {
+	if (stat_is_cdev(&st)) {
 		close(fd);
-		ret = open_context(flags);
-	} else if (is_cm(&st)) {
+		ret = special_open_context(flags);
+	} else if (stat_is_cm(&st)) {
 		close(fd);
-		ret = open_channel(flags);
-	} else if (is_unreadable(&st)) {
+		ret = special_open_channel(flags);
+	} else if (stat_is_unreadable(&st)) {
 		close(fd);
 		/* read() on an epoll descriptor is EINVAL, as sysfs has it */
 		ret = epoll_create1(flags & O_CLOEXEC ? EPOLL_CLOEXEC : 0);
@@ -108,16 +109,16 @@ void special_stat(int fd, struct stat *st)
 {
 	int saved = shim_enter();
 
-	if (is_unreadable(st)) {
+	if (stat_is_unreadable(st)) {
 		st->st_mode = S_IFREG | 0444;
-	} else if (is_cdev(st) || (fd >= 0 && fabric_is_arena(fd, st))) {
+	} else if (stat_is_cdev(st) || (fd >= 0 && fabric_is_arena(fd, st))) {
 		/* an arena's size stays: the provider checks it */
 		if (st->st_size == TREE_CDEV_SIZE)
 			st->st_size = 0;
 		st->st_mode = S_IFCHR | 0666;
 		st->st_rdev = makedev(URXE_DEV_MAJOR, URXE_DEV_MINOR);
 		st->st_blocks = 0;
-	} else if (is_cm(st)) {
+	} else if (stat_is_cm(st)) {
 		st->st_mode = S_IFCHR | 0666;
 		st->st_rdev = makedev(URXE_CM_MAJOR, URXE_CM_MINOR);
 		st->st_size = st->st_blocks = 0;
