@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Copy path 4, the requester's side; bounce.h has the protocol. */
+/* Copy path 4, the requester's side; shared/bounce_slot.h has the protocol. */
 #include <errno.h>
 #include <sched.h>
 #include <string.h>
@@ -15,7 +15,7 @@
 #define SPINS 2000
 #define YIELD_NS 40000
 
-#define BOUNCE_LOOK_NS 20000000ull /* how often a life is doubted */
+#define BOUNCE_LOOK_NS 20000000ull /* how often a sleeper looks around */
 
 /* One request in the making. */
 struct ask {
@@ -32,13 +32,14 @@ struct ask {
 	uint64_t since;
 };
 
-static bool is_gone(struct urxe_bouncer *b)
+static bool bouncer_is_gone(struct urxe_bouncer *b)
 {
 	return load_acquire(&b->gone);
 }
 
 /* Who copies for the process that registered k; one that died, or NULL. */
-static struct urxe_bouncer *find(struct urxe_arena *a, const struct urxe_key *k)
+static struct urxe_bouncer *bouncer_of(struct urxe_arena *a,
+				       const struct urxe_key *k)
 {
 	bool foreign = k->flags & URXE_MR_FOREIGN;
 	struct urxe_bouncer *b, *dead = NULL;
@@ -47,7 +48,7 @@ static struct urxe_bouncer *find(struct urxe_arena *a, const struct urxe_key *k)
 		if (load_acquire(&b->pid) != k->pid ||
 		    load_relaxed(&b->foreign) != foreign)
 			continue;
-		if (!is_gone(b))
+		if (!bouncer_is_gone(b))
 			return b;
 		dead = b;
 	}
@@ -55,9 +56,9 @@ static struct urxe_bouncer *find(struct urxe_arena *a, const struct urxe_key *k)
 }
 
 /* Its mutex is free if its thread is dead. */
-static bool look_for_life(struct urxe_bouncer *b)
+static bool bouncer_lives(struct urxe_bouncer *b)
 {
-	if (is_gone(b))
+	if (bouncer_is_gone(b))
 		return false;
 	if (!robust_trylock(&b->alive))
 		return true;
@@ -66,25 +67,25 @@ static bool look_for_life(struct urxe_bouncer *b)
 	return false;
 }
 
-static void start_clock(struct ask *q)
+static void ask_restart_clock(struct ask *q)
 {
 	q->beat = load_relaxed(&q->b->beat);
 	q->since = clock_now();
 }
 
 /* It lives; has it done nothing at all for too long? */
-static bool out_of_patience(struct ask *q)
+static bool ask_is_late(struct ask *q)
 {
 	uint32_t beat = load_relaxed(&q->b->beat);
 
 	if (beat != q->beat) {
-		start_clock(q);
+		ask_restart_clock(q);
 		return false;
 	}
 	return !q->committed && clock_now() - q->since > BOUNCE_PATIENCE_NS;
 }
 
-static enum transfer_status give_up(struct ask *q)
+static enum transfer_status ask_give_up(struct ask *q)
 {
 	urxe_why("process %d does not run: nobody copies for it",
 		 (int)load_relaxed(&q->b->pid));
@@ -95,7 +96,7 @@ static enum transfer_status give_up(struct ask *q)
 }
 
 /* The ring is reserved when it is first needed, by the bouncer. */
-static enum transfer_status await_ring(struct ask *q)
+static enum transfer_status ask_await_ring(struct ask *q)
 {
 	if (load_acquire(&q->b->slots))
 		return TRANSFER_OK;
@@ -107,16 +108,17 @@ static enum transfer_status await_ring(struct ask *q)
 			urxe_why("no shared memory is left to copy through");
 			return q->committed ? TRANSFER_DENIED : TRANSFER_GONE;
 		}
-		if (!look_for_life(q->b))
+		if (!bouncer_lives(q->b))
 			return TRANSFER_GONE;
-		if (out_of_patience(q))
-			return give_up(q);
+		if (ask_is_late(q))
+			return ask_give_up(q);
 		sched_yield();
 	}
 	return TRANSFER_OK;
 }
 
-static bool take(struct ask *q, struct urxe_bounce_slot *s, uint64_t word)
+static bool ask_take_slot(struct ask *q, struct urxe_bounce_slot *s,
+			  uint64_t word)
 {
 	uint64_t mine = (word & ~(BOUNCE_COUNT_ONE - 1)) + BOUNCE_COUNT_ONE;
 
@@ -132,13 +134,13 @@ static bool take(struct ask *q, struct urxe_bounce_slot *s, uint64_t word)
 }
 
 /* A slot that is free, or whose requester was killed. */
-static bool find_slot(struct ask *q, bool doubt)
+static bool ask_find_slot(struct ask *q, bool doubt)
 {
-	uint32_t i, n = load_acquire(&q->b->slots);
+	uint32_t i, n = bouncer_slots(q->b);
 	struct urxe_bounce_slot *s;
 	uint64_t word;
 
-	for (i = 0; i < n && i < URXE_BOUNCE_SLOTS; i++) {
+	for (i = 0; i < n; i++) {
 		s = &q->ring->slot[i];
 		word = load_relaxed(&s->word);
 		if (BOUNCE_STATE(word) != BOUNCE_FREE &&
@@ -146,102 +148,94 @@ static bool find_slot(struct ask *q, bool doubt)
 		     fabric_context_alive(q->peer->fabric, BOUNCE_OWNER(word),
 					  BOUNCE_GEN(word))))
 			continue;
-		if (take(q, s, word))
+		if (ask_take_slot(q, s, word))
 			return true;
 	}
 	return false;
 }
 
-static enum transfer_status claim(struct ask *q)
+static enum transfer_status ask_claim(struct ask *q)
 {
 	enum transfer_status status;
 	uint32_t turns;
 
-	if (is_gone(q->b) || (!q->committed && load_seq_cst(&q->b->stuck)))
+	if (bouncer_is_gone(q->b) ||
+	    (!q->committed && load_seq_cst(&q->b->stuck)))
 		return TRANSFER_GONE;
-	start_clock(q);
-	status = await_ring(q);
-	for (turns = 1; !status && !find_slot(q, turns % 256 == 0); turns++) {
-		if (turns % 256 == 0 && !look_for_life(q->b))
+	ask_restart_clock(q);
+	status = ask_await_ring(q);
+	for (turns = 1; !status && !ask_find_slot(q, turns % 256 == 0);
+	     turns++) {
+		if (turns % 256 == 0 && !bouncer_lives(q->b))
 			return TRANSFER_GONE;
-		if (turns % 64 == 0 && out_of_patience(q))
-			return give_up(q);
+		if (turns % 64 == 0 && ask_is_late(q))
+			return ask_give_up(q);
 		sched_yield();
 	}
 	return status;
 }
 
-static bool move_on(struct ask *q, enum bounce_state to, memory_order order)
+static bool ask_move(struct ask *q, enum bounce_state to)
 {
 	uint64_t word = q->word;
 
-	if (!atomic_compare_exchange_strong_explicit(
-		    &q->slot->word, &word, bounce_word(word, to), order,
-		    memory_order_relaxed))
+	if (!cas_seq_cst(&q->slot->word, &word, bounce_word(word, to)))
 		return false;
 	q->word = bounce_word(q->word, to);
 	return true;
 }
 
 /* Is the answer there?  A word that is not ours any more has none. */
-static bool answered(struct ask *q, enum transfer_status *status)
+static bool ask_is_answered(const struct ask *q)
 {
 	uint64_t word = load_acquire(&q->slot->word);
 
-	if (word == bounce_word(q->word, BOUNCE_DONE)) {
-		q->word = word;
-		*status = TRANSFER_OK;
-		return true;
-	}
-	if (word == q->word || word == bounce_word(q->word, BOUNCE_SERVING))
-		return false;
-	*status = TRANSFER_GONE;
-	return true;
+	return word != q->word && word != bounce_word(q->word, BOUNCE_SERVING);
 }
 
-/* Nothing yet: sleep, and look after it. */
-static enum transfer_status doze(struct ask *q)
+/* No answer yet: sleep, and see whether there can be one. */
+static enum transfer_status ask_sleep(struct ask *q)
 {
 	struct urxe_bounce_slot *s = q->slot;
-	enum transfer_status status;
 	uint32_t seen = event_count_read(&s->answered);
 
-	if (!answered(q, &status))
+	if (!ask_is_answered(q))
 		event_count_wait(&s->answered, seen, BOUNCE_LOOK_NS);
-	if (answered(q, &status))
+	if (ask_is_answered(q))
 		return TRANSFER_OK;
-	if (!look_for_life(q->b))
+	if (!bouncer_lives(q->b))
 		return TRANSFER_GONE;
-	if (out_of_patience(q) && move_on(q, BOUNCE_FREE, memory_order_relaxed))
-		return give_up(q);
+	if (ask_is_late(q) && ask_move(q, BOUNCE_FREE))
+		return ask_give_up(q);
 	return TRANSFER_OK;
 }
 
 /* Post the slot and wait; then the answer stands in it. */
-static enum transfer_status ask(struct ask *q)
+static enum transfer_status ask_post(struct ask *q)
 {
-	enum transfer_status status = TRANSFER_GONE;
+	enum transfer_status status;
 	uint64_t start;
 	unsigned int i;
 
-	if (!move_on(q, BOUNCE_POSTED, memory_order_seq_cst))
+	if (!ask_move(q, BOUNCE_POSTED))
 		return TRANSFER_GONE;
 	event_count_ring(&q->b->wake);
-	for (i = 0; i < SPINS; i++)
-		if (answered(q, &status))
-			return status;
-	for (start = clock_now(); clock_now() - start < YIELD_NS; sched_yield())
-		if (answered(q, &status))
-			return status;
-	while (!answered(q, &status)) {
-		status = doze(q);
+	for (i = 0; i < SPINS && !ask_is_answered(q); i++)
+		;
+	start = clock_now();
+	while (!ask_is_answered(q) && clock_now() - start < YIELD_NS)
+		sched_yield();
+	while (!ask_is_answered(q)) {
+		status = ask_sleep(q);
 		if (status)
-			break;
+			return status;
 	}
-	return status;
+	q->word = bounce_word(q->word, BOUNCE_DONE);
+	return load_acquire(&q->slot->word) == q->word ? TRANSFER_OK :
+							 TRANSFER_GONE;
 }
 
-static enum transfer_status open_ask(struct ask *q, struct urxe_context *ctx,
+static enum transfer_status ask_open(struct ask *q, struct urxe_context *ctx,
 				     struct urxe_peer *peer,
 				     struct urxe_bouncer *b, bool committed)
 {
@@ -252,40 +246,32 @@ static enum transfer_status open_ask(struct ask *q, struct urxe_context *ctx,
 	q->b = b;
 	q->ring = &a->ring[b - a->bouncer];
 	q->committed = committed;
-	return claim(q);
+	return ask_claim(q);
 }
 
-static void close_ask(struct ask *q)
+static void ask_close(struct ask *q)
 {
-	move_on(q, BOUNCE_FREE, memory_order_release);
+	ask_move(q, BOUNCE_FREE);
 }
-
-/* How far a batch is done. */
-struct progress {
-	unsigned int i; /* range ... */
-	uint64_t off; /* ... and byte */
-};
 
 /* As many ranges as fit; returns the number of bytes. */
-static uint32_t fill(struct ask *q, const struct transfer_batch *b,
-		     struct progress at)
+static uint32_t ask_fill(struct ask *q, const struct transfer_batch *b)
 {
 	struct urxe_bounce_slot *s = q->slot;
-	uint32_t bytes = 0, n = 0;
+	uint32_t bytes = 0, n = 0, i;
 	uint64_t len;
 
-	for (; at.i < b->n && n < URXE_BOUNCE_RANGES; at.i++, at.off = 0) {
-		len = b->remote[at.i].iov_len - at.off;
+	for (i = 0; i < b->n && n < URXE_BOUNCE_RANGES; i++) {
+		len = b->remote[i].iov_len;
 		if (len > URXE_BOUNCE_BYTES - bytes)
 			len = URXE_BOUNCE_BYTES - bytes;
 		if (!len)
-			break;
-		s->range[n].va = (uintptr_t)b->remote[at.i].iov_base + at.off;
+			continue;
+		s->range[n].va = (uintptr_t)b->remote[i].iov_base;
 		s->range[n].length = len;
-		s->range[n].key = (uint32_t)load_relaxed(&b->key[at.i]->live);
+		s->range[n].key = (uint32_t)load_relaxed(&b->key[i]->live);
 		if (b->write)
-			memcpy(q->data + bytes,
-			       (char *)b->local[at.i].iov_base + at.off, len);
+			memcpy(q->data + bytes, b->local[i].iov_base, len);
 		bytes += len;
 		n++;
 	}
@@ -294,44 +280,31 @@ static uint32_t fill(struct ask *q, const struct transfer_batch *b,
 	return bytes;
 }
 
-/* Go on by n bytes, which a read takes along. */
-static void advance(struct ask *q, const struct transfer_batch *b,
-		    struct progress *at, uint32_t n)
+/* The bytes that were read. */
+static void ask_scatter(const struct ask *q, const struct iovec *to, uint32_t n)
 {
 	const char *from = q->data;
 	uint64_t len;
 
-	while (n) {
-		len = b->remote[at->i].iov_len - at->off;
-		if (len > n)
-			len = n;
-		if (!b->write)
-			memcpy((char *)b->local[at->i].iov_base + at->off, from,
-			       len);
-		from += len;
-		n -= len;
-		at->off += len;
-		if (at->off == b->remote[at->i].iov_len) {
-			at->i++;
-			at->off = 0;
-		}
+	for (; n; to++, from += len, n -= len) {
+		len = to->iov_len < n ? to->iov_len : n;
+		memcpy(to->iov_base, from, len);
 	}
 }
 
 /* One slot's worth. */
-static enum transfer_status step(const struct transfer_batch *b,
-				 struct urxe_bouncer *to, struct progress *at,
-				 uint64_t *moved)
+static enum transfer_status
+bounce_step(struct transfer_batch *b, struct urxe_bouncer *to, uint64_t *moved)
 {
 	enum transfer_status status;
 	uint32_t bytes, done;
 	struct ask q;
 
-	status = open_ask(&q, b->ctx, b->peer, to, b->committed);
+	status = ask_open(&q, b->ctx, b->peer, to, b->committed);
 	if (status)
 		return status;
-	bytes = fill(&q, b, *at);
-	status = ask(&q);
+	bytes = ask_fill(&q, b);
+	status = ask_post(&q);
 	if (status)
 		return status;
 	done = q.slot->done < bytes ? q.slot->done : bytes;
@@ -339,102 +312,90 @@ static enum transfer_status step(const struct transfer_batch *b,
 		status = TRANSFER_REVOKED;
 	else if (q.slot->error || done < bytes)
 		status = TRANSFER_FAULT;
-	advance(&q, b, at, done);
+	if (!b->write)
+		ask_scatter(&q, b->local, done);
+	iov_advance(b->local, b->n, done);
+	iov_advance(b->remote, b->n, done);
 	*moved += done;
-	close_ask(&q);
+	ask_close(&q);
 	return status;
 }
 
-enum transfer_status bounce_flush(const struct transfer_batch *b,
-				  uint64_t *moved)
+enum transfer_status bounce_flush(struct transfer_batch *b, uint64_t *moved)
 {
 	enum transfer_status status = TRANSFER_OK;
-	struct progress at = { 0 };
-	struct urxe_bouncer *to;
+	struct urxe_bouncer *to = bouncer_of(b->peer->arena, b->key[0]);
 
-	to = find(b->peer->arena, b->key[0]);
-	if (!to) {
-		if (!fabric_context_alive(b->peer->fabric, b->peer->slot,
-					  b->peer->gen))
-			return TRANSFER_GONE;
-		return TRANSFER_DENIED;
-	}
-	while (at.i < b->n && !status) {
-		if (at.off == b->remote[at.i].iov_len)
-			at.i++; /* an empty range */
-		else
-			status = step(b, to, &at, moved);
-	}
+	if (!to)
+		return fabric_context_alive(b->peer->fabric, b->peer->slot,
+					    b->peer->gen) ?
+			       TRANSFER_DENIED :
+			       TRANSFER_GONE;
+	while (!status && *moved < b->bytes)
+		status = bounce_step(b, to, moved);
 	return status;
 }
 
-static bool ping(struct urxe_context *ctx, struct urxe_peer *peer,
-		 struct urxe_bouncer *b)
+/* A request that moves no bytes: was it answered, and served? */
+static bool bounce_request(struct urxe_context *ctx, struct urxe_peer *peer,
+			   struct urxe_bouncer *b, enum urxe_bounce_op op,
+			   struct urxe_bounce_range range)
 {
 	struct ask q;
+	bool ok;
 
-	if (open_ask(&q, ctx, peer, b, false))
+	if (ask_open(&q, ctx, peer, b, false))
 		return false;
-	q.slot->op = URXE_BOUNCE_PING;
+	q.slot->op = op;
 	q.slot->count = 0;
-	if (ask(&q))
+	q.slot->range[0] = range;
+	if (ask_post(&q))
 		return false;
-	close_ask(&q);
-	return true;
+	ok = !q.slot->error;
+	ask_close(&q);
+	return ok;
 }
 
 bool bounce_answers(struct urxe_context *ctx, struct urxe_peer *peer)
 {
+	const struct urxe_bounce_range none = { 0 };
 	struct urxe_bouncer *b = peer->arena->bouncer;
 	int i, saved = errno;
 	bool ok = true;
 
 	for (i = 0; ok && i < URXE_BOUNCERS; i++, b++)
-		if (load_acquire(&b->pid) && !is_gone(b))
-			ok = ping(ctx, peer, b);
+		if (load_acquire(&b->pid) && !bouncer_is_gone(b))
+			ok = bounce_request(ctx, peer, b, URXE_BOUNCE_PING,
+					    none);
 	errno = saved;
 	return ok;
 }
 
-static int ask_persist(struct ask *q, const struct urxe_key *k)
+bool bounce_persist(struct urxe_context *ctx, struct urxe_peer *peer,
+		    const struct urxe_key *k)
 {
-	int ret;
+	struct urxe_bouncer *to = bouncer_of(peer->arena, k);
+	const struct urxe_bounce_range range = {
+		.va = k->va, .key = (uint32_t)load_relaxed(&k->live)
+	};
+	int saved = errno;
+	bool ok;
 
-	q->slot->op = URXE_BOUNCE_PERSIST;
-	q->slot->count = 1;
-	q->slot->range[0].va = k->va;
-	q->slot->range[0].length = 0;
-	q->slot->range[0].key = (uint32_t)load_relaxed(&k->live);
-	if (ask(q))
-		return -EIO;
-	ret = q->slot->error ? -EIO : 0;
-	close_ask(q);
-	return ret;
-}
-
-int bounce_persist(struct urxe_context *ctx, struct urxe_peer *peer,
-		   const struct urxe_key *k)
-{
-	struct urxe_bouncer *to = find(peer->arena, k);
-	int ret = -EIO, saved = errno;
-	struct ask q;
-
-	if (to && !open_ask(&q, ctx, peer, to, false))
-		ret = ask_persist(&q, k);
+	ok = to && bounce_request(ctx, peer, to, URXE_BOUNCE_PERSIST, range);
 	errno = saved;
-	return ret;
+	return ok;
 }
 
-/* What a dead requester asked for is done by now, or never. */
-static void cancel_dead(struct urxe_fabric *f, struct urxe_arena *a,
-			struct urxe_bouncer *b)
+/* What dead requesters asked for, and is not being served yet, is dropped. */
+static void bouncer_cancel_dead(struct urxe_fabric *f, struct urxe_arena *a,
+				struct urxe_bouncer *b)
 {
-	uint32_t i, n = load_acquire(&b->slots);
+	uint32_t i, n = bouncer_slots(b);
 	_Atomic uint64_t *slot;
 	int saved = errno;
 	uint64_t word;
 
-	for (i = 0; i < n && i < URXE_BOUNCE_SLOTS; i++) {
+	for (i = 0; i < n; i++) {
 		slot = &a->ring[b - a->bouncer].slot[i].word;
 		word = load_relaxed(slot);
 		if (BOUNCE_STATE(word) == BOUNCE_POSTED &&
@@ -446,9 +407,9 @@ static void cancel_dead(struct urxe_fabric *f, struct urxe_arena *a,
 	errno = saved;
 }
 
-static bool is_dead(void *b)
+static bool bouncer_is_dead(void *b)
 {
-	return !look_for_life(b);
+	return !bouncer_lives(b);
 }
 
 void bounce_quiesce(struct urxe_fabric *f, struct urxe_arena *a)
@@ -457,7 +418,7 @@ void bounce_quiesce(struct urxe_fabric *f, struct urxe_arena *a)
 
 	for (b = a->bouncer; b < a->bouncer + URXE_BOUNCERS; b++) {
 		/* if a slot was taken before we could, it is at work */
-		cancel_dead(f, a, b);
-		presence_wait(&b->at_work, is_dead, b);
+		bouncer_cancel_dead(f, a, b);
+		presence_wait(&b->at_work, bouncer_is_dead, b);
 	}
 }

@@ -6,22 +6,29 @@
 #include "shared/bounce_slot.h"
 #include "transfer.h"
 
+/* How many slots its ring has; others could write there. */
+static inline uint32_t bouncer_slots(const struct urxe_bouncer *b)
+{
+	uint32_t n = load_acquire(&b->slots);
+
+	return n < URXE_BOUNCE_SLOTS ? n : URXE_BOUNCE_SLOTS;
+}
+
 /* bounce.c: the requester ------------------------------------------------- */
 
 /*
  * Carry out a batch.  Committed: wait for as long as the other process lives.
  * TRANSFER_GONE: it does not, or does not answer; TRANSFER_DENIED: it has no
- * bouncer.  moved gets the number of bytes that arrived.
+ * bouncer.  The bytes that arrived are added to *moved and leave the iovecs.
  */
-enum transfer_status bounce_flush(const struct transfer_batch *b,
-				  uint64_t *moved);
+enum transfer_status bounce_flush(struct transfer_batch *b, uint64_t *moved);
 
 /* Does everybody answer who copies for that context? */
 bool bounce_answers(struct urxe_context *ctx, struct urxe_peer *peer);
 
-/* Have the process that registered k sync its file.  -errno */
-int bounce_persist(struct urxe_context *ctx, struct urxe_peer *peer,
-		   const struct urxe_key *k);
+/* Have the process that registered k sync its file. */
+bool bounce_persist(struct urxe_context *ctx, struct urxe_peer *peer,
+		    const struct urxe_key *k);
 
 /*
  * The guards were waited for; now wait until no bouncer of that arena is at

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Copy path 4, the thread that copies for others; bounce.h has the protocol. */
+/* Copy path 4, the thread that copies for others: shared/bounce_slot.h. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <sched.h>
@@ -28,9 +28,9 @@ struct urxe_bouncing {
 /* ------------------------------------------------------- one request */
 
 /* What the requester says it may touch: may it?  NULL if not. */
-static const struct urxe_key *look_up(const struct urxe_context *ctx,
-				      const struct urxe_bounce_range *r,
-				      uint32_t op)
+static const struct urxe_key *serve_key(const struct urxe_context *ctx,
+					const struct urxe_bounce_range *r,
+					uint32_t op)
 {
 	const uint32_t writes = IBV_ACCESS_LOCAL_WRITE |
 				IBV_ACCESS_REMOTE_WRITE |
@@ -50,33 +50,21 @@ static const struct urxe_key *look_up(const struct urxe_context *ctx,
 	return k;
 }
 
-/* All of it at once: it lies in one piece in the file.  0 or errno. */
-static uint32_t copy(int fd, off_t from, struct iovec *iov, int n, uint32_t op,
-		     uint32_t *done)
+/* Bytes that lie in one piece in the file.  0 or errno. */
+static uint32_t serve_iov(int fd, off_t from, struct iovec *iov, unsigned int n,
+			  uint32_t op, uint32_t bytes, uint32_t *done)
 {
-	size_t k;
 	ssize_t ret;
 
-	*done = 0;
-	while (n) {
-		ret = op == URXE_BOUNCE_WRITE ? preadv(fd, iov, n, from) :
-						pwritev(fd, iov, n, from);
+	while (*done < bytes) {
+		ret = (op == URXE_BOUNCE_WRITE ? preadv : pwritev)(
+			fd, iov, (int)n, from + *done);
 		if (ret < 0 && errno == EINTR)
 			continue;
 		if (ret <= 0)
 			return ret ? (uint32_t)errno : EFAULT;
 		*done += ret;
-		from += ret;
-		for (; n && ret; ret -= (ssize_t)k) {
-			k = (size_t)ret < iov->iov_len ? (size_t)ret :
-							 iov->iov_len;
-			iov->iov_base = (char *)iov->iov_base + k;
-			iov->iov_len -= k;
-			if (!iov->iov_len) {
-				iov++;
-				n--;
-			}
-		}
+		iov_advance(iov, n, ret);
 	}
 	return 0;
 }
@@ -96,7 +84,7 @@ static uint32_t serve_copy(struct urxe_bouncing *s,
 	for (i = 0; i < n; i++) {
 		r = slot->range[i]; /* once: what was checked is what is used */
 		if (!r.length || r.length > URXE_BOUNCE_BYTES - bytes ||
-		    !look_up(ctx, &r, op)) {
+		    !serve_key(ctx, &r, op)) {
 			error = EACCES;
 			n = i; /* what comes before it is done */
 			break;
@@ -105,8 +93,8 @@ static uint32_t serve_copy(struct urxe_bouncing *s,
 		iov[i].iov_len = r.length;
 		bytes += r.length;
 	}
-	failed = copy(ctx->cmd_fd, data - (const char *)ctx->arena, iov, (int)n,
-		      op, done);
+	failed = serve_iov(ctx->cmd_fd, data - (const char *)ctx->arena, iov, n,
+			   op, bytes, done);
 	return failed ? failed : error;
 }
 
@@ -114,13 +102,13 @@ static uint32_t serve_persist(struct urxe_bouncing *s,
 			      const struct urxe_bounce_slot *slot)
 {
 	struct urxe_bounce_range r = slot->range[0];
-	const struct urxe_key *k = look_up(s->ctx, &r, URXE_BOUNCE_PERSIST);
+	const struct urxe_key *k = serve_key(s->ctx, &r, URXE_BOUNCE_PERSIST);
 
 	return k ? -mem_persist(s->ctx->self, k) : EACCES;
 }
 
-static void serve(struct urxe_bouncing *s, struct urxe_bounce_slot *slot,
-		  uint64_t word)
+static void serve_slot(struct urxe_bouncing *s, struct urxe_bounce_slot *slot,
+		       uint64_t word)
 {
 	uint32_t op = slot->op, done = 0, error = 0;
 
@@ -147,22 +135,14 @@ static bool serve_if_posted(struct urxe_bouncing *s,
 	taken = cas_seq_cst(&slot->word, &word,
 			    bounce_word(word, BOUNCE_SERVING));
 	if (taken)
-		serve(s, slot, bounce_word(word, BOUNCE_SERVING));
+		serve_slot(s, slot, bounce_word(word, BOUNCE_SERVING));
 	presence_leave(&s->b->at_work);
 	return taken;
 }
 
-/* How many the ring has; others could write there. */
-static uint32_t slots(const struct urxe_bouncer *b)
-{
-	uint32_t n = load_relaxed(&b->slots);
-
-	return n < URXE_BOUNCE_SLOTS ? n : URXE_BOUNCE_SLOTS;
-}
-
 static bool serve_all(struct urxe_bouncing *s)
 {
-	uint32_t i, n = slots(s->b);
+	uint32_t i, n = bouncer_slots(s->b);
 	bool any = false;
 
 	for (i = 0; i < n; i++)
@@ -173,7 +153,7 @@ static bool serve_all(struct urxe_bouncing *s)
 /* ------------------------------------------------------- the thread */
 
 /* Slots that a bouncer before us left: their requesters see it and go. */
-static void clear_slots(struct urxe_bounce_ring *ring, uint32_t n)
+static void bouncer_clear_slots(struct urxe_bounce_ring *ring, uint32_t n)
 {
 	uint64_t word;
 	uint32_t i;
@@ -187,7 +167,7 @@ static void clear_slots(struct urxe_bounce_ring *ring, uint32_t n)
 }
 
 /* Memory for the ring: all of it, or for one slot, or none (then false). */
-static bool reserve(struct urxe_bouncing *s)
+static bool bouncer_reserve(struct urxe_bouncing *s)
 {
 	uint64_t at = (char *)s->ring - (char *)s->ctx->arena;
 	uint64_t data = offsetof(struct urxe_bounce_ring, data);
@@ -198,23 +178,23 @@ static bool reserve(struct urxe_bouncing *s)
 		if (arena_reserve(s->ctx->cmd_fd, at, data + URXE_BOUNCE_BYTES))
 			return false;
 	}
-	clear_slots(s->ring, n);
+	bouncer_clear_slots(s->ring, n);
 	store_release(&s->b->slots, n);
 	return true;
 }
 
-static void reserve_if_wanted(struct urxe_bouncing *s)
+static void bouncer_reserve_if_wanted(struct urxe_bouncing *s)
 {
 	struct urxe_bouncer *b = s->b;
 
-	if (slots(b) || load_seq_cst(&b->wanted) != URXE_BOUNCE_WANTED)
+	if (bouncer_slots(b) || load_seq_cst(&b->wanted) != URXE_BOUNCE_WANTED)
 		return;
-	store_release(&b->wanted,
-		      reserve(s) ? URXE_BOUNCE_UNWANTED : URXE_BOUNCE_REFUSED);
+	store_release(&b->wanted, bouncer_reserve(s) ? URXE_BOUNCE_UNWANTED :
+						       URXE_BOUNCE_REFUSED);
 }
 
 /* A bouncer's place that nobody has. */
-static struct urxe_bouncer *claim(struct urxe_context *ctx)
+static struct urxe_bouncer *bouncer_claim(struct urxe_context *ctx)
 {
 	struct urxe_arena *a = ctx->arena;
 	struct urxe_bouncer *b;
@@ -234,13 +214,13 @@ static struct urxe_bouncer *claim(struct urxe_context *ctx)
 	return NULL;
 }
 
-static void announce(struct urxe_bouncing *s)
+static void bouncer_announce(struct urxe_bouncing *s)
 {
 	struct urxe_bouncer *b = s->b;
 
 	presence_clear(&b->at_work); /* what a dead one was at is over */
 	store_release(&b->pid, 0);
-	clear_slots(s->ring, slots(b));
+	bouncer_clear_slots(s->ring, bouncer_slots(b));
 	event_count_init(&b->wake);
 	store_relaxed(&b->stuck, 0);
 	store_relaxed(&b->foreign, s->ctx->self->my_flag != 0);
@@ -248,7 +228,7 @@ static void announce(struct urxe_bouncing *s)
 	store_release(&b->pid, urxe_pid);
 }
 
-static void work(struct urxe_bouncing *s)
+static void bouncer_work(struct urxe_bouncing *s)
 {
 	struct urxe_bouncer *b = s->b;
 	uint64_t last = 0;
@@ -260,7 +240,7 @@ static void work(struct urxe_bouncing *s)
 			return;
 		if (load_seq_cst(&b->stuck))
 			store_seq_cst(&b->stuck, 0);
-		reserve_if_wanted(s);
+		bouncer_reserve_if_wanted(s);
 		if (serve_all(s))
 			last = clock_now();
 		else if (!last || clock_now() - last > AWAKE_NS)
@@ -272,10 +252,10 @@ static void *bouncer_main(void *arg)
 {
 	struct urxe_bouncing *s = arg;
 
-	s->b = claim(s->ctx);
+	s->b = bouncer_claim(s->ctx);
 	if (s->b) {
 		s->ring = &s->ctx->arena->ring[s->b - s->ctx->arena->bouncer];
-		announce(s);
+		bouncer_announce(s);
 	} else {
 		urxe_why(
 			"%d processes copy for others in this context: no more",
@@ -284,7 +264,7 @@ static void *bouncer_main(void *arg)
 	sem_post(&s->ready);
 	if (!s->b)
 		return NULL;
-	work(s);
+	bouncer_work(s);
 	store_release(&s->b->gone, 1);
 	robust_unlock(&s->b->alive);
 	return NULL;
@@ -304,7 +284,7 @@ void bounce_unlock(void)
 	pthread_mutex_unlock(&start_lock);
 }
 
-static void start(struct urxe_context *ctx)
+static void bouncer_start(struct urxe_context *ctx)
 {
 	struct urxe_bouncing *s;
 
@@ -341,21 +321,18 @@ void bounce_stop(struct urxe_context *ctx)
 }
 
 /* Is process_vm_* forbidden to this process, whatever the target? */
-static bool forbidden(void)
+static bool bounce_is_needed(void)
 {
 	static _Atomic int known; /* 0: not yet, 1: no, 2: yes */
 	char from = 0, to;
 	struct iovec here = { &to, 1 }, there = { &from, 1 };
-	int answer = load_relaxed(&known);
-	int saved = errno;
+	int answer = load_relaxed(&known), saved = errno;
 
 	if (!answer) {
-		answer = process_vm_readv(urxe_pid, &here, 1, &there, 1, 0) ==
-						 1 &&
-					 process_vm_writev(urxe_pid, &here, 1,
-							   &there, 1, 0) == 1 ?
-				 1 :
-				 2;
+		answer = 2;
+		if (process_vm_readv(urxe_pid, &here, 1, &there, 1, 0) == 1 &&
+		    process_vm_writev(urxe_pid, &here, 1, &there, 1, 0) == 1)
+			answer = 1;
 		store_relaxed(&known, answer);
 		errno = saved;
 	}
@@ -366,12 +343,12 @@ void bounce_expose(struct urxe_context *ctx)
 {
 	store_seq_cst(&ctx->exposed, true);
 	if (load_seq_cst(&ctx->has_private))
-		start(ctx);
+		bouncer_start(ctx);
 }
 
 void bounce_private(struct urxe_context *ctx)
 {
 	store_seq_cst(&ctx->has_private, true);
-	if (load_seq_cst(&ctx->exposed) || forbidden())
-		start(ctx);
+	if (load_seq_cst(&ctx->exposed) || bounce_is_needed())
+		bouncer_start(ctx);
 }

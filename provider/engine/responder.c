@@ -71,7 +71,7 @@ enum response responder_flush(struct urxe_qp *qp, const struct urxe_wqe *w)
 	}
 	/* what was written is seen by all: no more is asked of memory */
 	atomic_thread_fence(memory_order_seq_cst);
-	if (persistent && mem_persist(p, k) && bounce_persist(qp->ctx, p, k))
+	if (persistent && mem_persist(p, k) && !bounce_persist(qp->ctx, p, k))
 		return RESP_NAK_OPERATION;
 	return RESP_ACK;
 }

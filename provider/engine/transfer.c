@@ -54,8 +54,7 @@ static enum transfer_status bounce(struct transfer_batch *b, int err,
 	return status;
 }
 
-/* Drop the first n bytes of a batch's iovecs. */
-static void advance(struct iovec *iov, unsigned int count, uint64_t n)
+void iov_advance(struct iovec *iov, unsigned int count, uint64_t n)
 {
 	uint64_t k;
 
@@ -97,8 +96,8 @@ enum transfer_status transfer_flush(struct transfer_batch *b, uint64_t *moved)
 		done += n;
 		if (done < b->bytes) {
 			/* a fault in the middle, or more than one call takes */
-			advance(b->local, b->n, n);
-			advance(b->remote, b->n, n);
+			iov_advance(b->local, b->n, n);
+			iov_advance(b->remote, b->n, n);
 		}
 	}
 	if (moved)

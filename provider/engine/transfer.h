@@ -77,6 +77,9 @@ static inline void transfer_add(struct transfer_batch *b,
 	b->n++;
 }
 
+/* Drop the first n bytes of a list. */
+void iov_advance(struct iovec *iov, unsigned int count, uint64_t n);
+
 /*
  * Carry out the batch and empty it.  moved gets the number of bytes that
  * arrived, also on failure.
