@@ -20,13 +20,6 @@ void bind_undo(struct urxe_fabric *f, struct urxe_arena *a,
 	k->parent = 0;
 }
 
-static enum ibv_wc_status bind_refuse(const struct urxe_qp *qp, const char *why)
-{
-	urxe_why("QP 0x%x: a memory window cannot be bound: %s",
-		 qp->qpn, why);
-	return IBV_WC_MW_BIND_ERR;
-}
-
 /* IB 10.6.7.2: NULL, or why this cannot be bound. */
 static const char *bind_check_window(const struct urxe_qp *qp,
 				const struct urxe_wqe *w,
@@ -117,19 +110,22 @@ static const char *bind_try(struct urxe_qp *qp, const struct urxe_wqe *w)
 	return NULL;
 }
 
-enum ibv_wc_status bind_execute(struct urxe_qp *qp, const struct urxe_wqe *w)
+bool bind_execute(struct urxe_qp *qp, const struct urxe_wqe *w)
 {
 	struct urxe_arena *a = qp->ctx->arena;
-	const char *why;
+	const char *why = "unknown access flags";
 
-	if (w->bind.access & ~MW_ACCESS)
-		return bind_refuse(qp, "unknown access flags");
-	guard_lower(qp->guard);
-	robust_lock(&a->lock);
-	why = bind_try(qp, w);
-	robust_unlock(&a->lock);
-	guard_raise(qp->guard);
-	return why ? bind_refuse(qp, why) : IBV_WC_SUCCESS;
+	if (!(w->bind.access & ~MW_ACCESS)) {
+		guard_lower(qp->guard);
+		robust_lock(&a->lock);
+		why = bind_try(qp, w);
+		robust_unlock(&a->lock);
+		guard_raise(qp->guard);
+	}
+	if (why)
+		urxe_why("QP 0x%x: a memory window cannot be bound: %s",
+			 qp->qpn, why);
+	return !why;
 }
 
 /* ------------------------------------------------------- invalidating */
@@ -147,9 +143,10 @@ static bool bind_may_invalidate(const struct urxe_arena *a, uint32_t rkey,
 	       k->qpn == qpn && k->pd == pd;
 }
 
-static bool bind_invalidate(struct urxe_qp *qp, struct urxe_arena *a, uint32_t rkey,
-		       uint32_t qpn, uint32_t pd)
+bool bind_invalidate(struct urxe_qp *qp, struct urxe_peer *p, uint32_t qpn,
+		     uint32_t pd, uint32_t rkey)
 {
+	struct urxe_arena *a = p->arena;
 	bool found;
 
 	guard_lower(qp->guard);
@@ -159,26 +156,9 @@ static bool bind_invalidate(struct urxe_qp *qp, struct urxe_arena *a, uint32_t r
 		bind_undo(qp->ctx->fabric, a, &a->key[URXE_KEY_INDEX(rkey)]);
 	robust_unlock(&a->lock);
 	guard_raise(qp->guard);
+	if (!found)
+		urxe_why(
+			"rkey 0x%x, to be invalidated, is not a type 2 window that is bound to QP 0x%x",
+			rkey, qpn);
 	return found;
-}
-
-enum ibv_wc_status bind_invalidate_local(struct urxe_qp *qp, uint32_t rkey)
-{
-	if (bind_invalidate(qp, qp->ctx->arena, rkey, qp->qpn, qp->sh->pd))
-		return IBV_WC_SUCCESS;
-	urxe_why(
-		"QP 0x%x: rkey 0x%x is not a type 2 window that is bound to it",
-		qp->qpn, rkey);
-	return IBV_WC_MW_BIND_ERR;
-}
-
-bool bind_invalidate_remote(struct urxe_qp *qp, struct urxe_peer *p, uint32_t qpn,
-			  uint32_t pd, uint32_t rkey)
-{
-	if (bind_invalidate(qp, p->arena, rkey, qpn, pd))
-		return true;
-	urxe_why(
-		"QP 0x%x was sent an invalidation of 0x%x, which is not a type 2 window that is bound to it",
-		qpn, rkey);
-	return false;
 }

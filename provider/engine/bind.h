@@ -8,7 +8,7 @@
  * the end of MRs (key.c); readers take no lock: an entry changes only while
  * its live word is 0 and nobody is inside.
  *
- * The three work request functions wait for requesters.  They are called
+ * The two work request functions wait for requesters.  They are called
  * with qp's guard up and put it down meanwhile: what the caller looked up
  * before must be looked up again.
  */
@@ -23,16 +23,14 @@
 	 IBV_ACCESS_REMOTE_READ | IBV_ACCESS_ZERO_BASED | \
 	 IBV_ACCESS_LOCAL_WRITE)
 
-/* IBV_WR_BIND_MW: IBV_WC_SUCCESS or IBV_WC_MW_BIND_ERR. */
-enum ibv_wc_status bind_execute(struct urxe_qp *qp, const struct urxe_wqe *w);
-/* IBV_WR_LOCAL_INV: the same. */
-enum ibv_wc_status bind_invalidate_local(struct urxe_qp *qp, uint32_t rkey);
+/* IBV_WR_BIND_MW.  False: IBV_WC_MW_BIND_ERR. */
+bool bind_execute(struct urxe_qp *qp, const struct urxe_wqe *w);
 /*
- * The responder's half of IBV_WR_SEND_WITH_INV: rkey of context p, for QP
- * qpn of PD pd there.  False: there is no such window.
+ * IBV_WR_LOCAL_INV, and the responder's half of IBV_WR_SEND_WITH_INV: rkey of
+ * context p, for QP qpn of PD pd there.  False: there is no such window.
  */
-bool bind_invalidate_remote(struct urxe_qp *qp, struct urxe_peer *p,
-			    uint32_t qpn, uint32_t pd, uint32_t rkey);
+bool bind_invalidate(struct urxe_qp *qp, struct urxe_peer *p, uint32_t qpn,
+		     uint32_t pd, uint32_t rkey);
 
 /* A window that may be bound is not any more.  The arena's lock is held. */
 void bind_undo(struct urxe_fabric *f, struct urxe_arena *a, struct urxe_key *k);

@@ -20,12 +20,11 @@
 
 /* The WR's bytes.  The number of runs, or -1: a key does not hold. */
 static int gather(struct urxe_qp *qp, const struct urxe_wqe *w, uint32_t access,
-		  struct urxe_seg *seg, bool *mapped)
+		  struct urxe_seg *seg)
 {
 	const struct urxe_key *k;
 	int i;
 
-	*mapped = true;
 	if (w->flags & IBV_SEND_INLINE) {
 		seg[0].ptr = (char *)(uintptr_t)w->sge;
 		seg[0].len = w->length;
@@ -51,9 +50,44 @@ static int gather(struct urxe_qp *qp, const struct urxe_wqe *w, uint32_t access,
 		    !odp_fault(k, s->addr, s->length, access))
 			return -1;
 		mem_reach(qp->ctx->self, k, s->addr, s->length, &seg[i]);
-		*mapped &= seg[i].ptr != NULL;
 	}
 	return w->num_sge;
+}
+
+/*
+ * Where the answer of a READ or an atomic goes.  False: something is wrong on
+ * this side.
+ */
+static bool gather_result(struct urxe_qp *qp, struct run *r,
+			  const struct urxe_wqe *w, struct urxe_seg *seg)
+{
+	if (!qp->attr.max_rd_atomic)
+		r->status = IBV_WC_LOC_QP_OP_ERR;
+	else if (w->opcode != IBV_WR_RDMA_READ && w->length != 8)
+		r->status = IBV_WC_LOC_LEN_ERR;
+	else if (gather(qp, w, IBV_ACCESS_LOCAL_WRITE, seg) < 0)
+		r->status = IBV_WC_LOC_PROT_ERR;
+	else
+		return true;
+	return false;
+}
+
+/* A NIC reads its own memory first: a silent peer does not hide a fault. */
+static bool locally_sound(struct urxe_qp *qp, struct run *r,
+			  const struct urxe_wqe *w)
+{
+	struct urxe_seg seg[URXE_MAX_SGE];
+
+	switch (w->opcode) {
+	case IBV_WR_ATOMIC_CMP_AND_SWP:
+	case IBV_WR_ATOMIC_FETCH_AND_ADD:
+	case IBV_WR_RDMA_READ:
+		return gather_result(qp, r, w, seg);
+	case URXE_WR_FLUSH:
+		return true;
+	}
+	r->status = IBV_WC_LOC_PROT_ERR;
+	return gather(qp, w, 0, seg) >= 0;
 }
 
 /* ------------------------------------------------------- answers */
@@ -64,22 +98,17 @@ static enum verdict execute_fail(struct run *r, enum ibv_wc_status status)
 	return WR_FAILED;
 }
 
-/*
- * Unreliable connections have no answers: what cannot be served is dropped
- * (IB 9.8.3).  A receive that failed broke the other end all the same.
- */
-static enum verdict unanswered(struct urxe_qp *qp, enum response resp,
-			       bool receive)
-{
-	if (receive && (resp == RESP_NAK_INVALID || resp == RESP_NAK_OPERATION))
-		conn_break(&qp->conn, RESP_NAK_OPERATION);
-	return resp ? WR_DROPPED : WR_DONE;
-}
-
 enum verdict answered(struct urxe_qp *qp, struct run *r, enum response resp)
 {
+	static const uint8_t status[] = {
+		[RESP_NAK_INVALID] = IBV_WC_REM_INV_REQ_ERR,
+		[RESP_NAK_ACCESS] = IBV_WC_REM_ACCESS_ERR,
+		[RESP_NAK_OPERATION] = IBV_WC_REM_OP_ERR,
+	};
+
+	/* IB 9.8.3: there are no answers; what cannot be served is dropped */
 	if (unlikely(qp->type == IBV_QPT_UC))
-		return unanswered(qp, resp, false);
+		return resp ? WR_DROPPED : WR_DONE;
 	switch (resp) {
 	case RESP_ACK:
 		return WR_DONE;
@@ -89,14 +118,10 @@ enum verdict answered(struct urxe_qp *qp, struct run *r, enum response resp)
 	case RESP_NAK_SEQUENCE:
 		return WR_SILENT;
 	case RESP_NAK_INVALID:
-		conn_break(&qp->conn, resp);
-		return execute_fail(r, IBV_WC_REM_INV_REQ_ERR);
 	case RESP_NAK_ACCESS:
-		conn_break(&qp->conn, resp);
-		return execute_fail(r, IBV_WC_REM_ACCESS_ERR);
 	case RESP_NAK_OPERATION:
 		conn_break(&qp->conn, resp);
-		return execute_fail(r, IBV_WC_REM_OP_ERR);
+		return execute_fail(r, status[resp]);
 	case RESP_OTHER:
 		break;
 	}
@@ -104,6 +129,16 @@ enum verdict answered(struct urxe_qp *qp, struct run *r, enum response resp)
 }
 
 /* ------------------------------------------------------- operations */
+
+static bool all_mapped(const struct urxe_seg *seg, int n)
+{
+	int i;
+
+	for (i = 0; i < n; i++)
+		if (seg[i].len && !seg[i].ptr)
+			return false;
+	return true;
+}
 
 static void collect(struct run *r, const struct urxe_seg *dst,
 		    const struct urxe_seg *src, int n)
@@ -126,10 +161,9 @@ static enum verdict do_write(struct urxe_qp *qp, struct run *r,
 	struct urxe_seg src[URXE_MAX_SGE], dst;
 	enum response resp;
 	enum verdict v;
-	bool mapped;
 	int n;
 
-	n = gather(qp, w, 0, src, &mapped);
+	n = gather(qp, w, 0, src);
 	if (unlikely(n < 0))
 		return execute_fail(r, IBV_WC_LOC_PROT_ERR);
 	resp = responder_access(&qp->conn, w->rkey, w->remote_addr, w->length,
@@ -138,7 +172,8 @@ static enum verdict do_write(struct urxe_qp *qp, struct run *r,
 		return answered(qp, r, resp);
 	if (unlikely(!w->length))
 		return WR_DONE;
-	if (may_collect && !dst.ptr && dst.pid && mapped && !qp->carrier) {
+	if (may_collect && !dst.ptr && dst.pid && !qp->carrier &&
+	    all_mapped(src, n)) {
 		if (r->batch.n && (transfer_parts(&r->batch, &dst) ||
 				   r->batch.n + n > TRANSFER_IOVS)) {
 			v = requester_send_batch(qp, r);
@@ -155,7 +190,8 @@ static enum verdict do_write(struct urxe_qp *qp, struct run *r,
 		transfer_local(dst.ptr, src[0].ptr, w->length);
 		return WR_DONE;
 	}
-	return answered(qp, r, moved(transfer(&dst, src, w->length, qp->ctx)));
+	return answered(qp, r,
+			moved(transfer(&dst, src, w->length, qp->ctx, false)));
 }
 
 static enum verdict do_read(struct urxe_qp *qp, struct run *r,
@@ -163,18 +199,15 @@ static enum verdict do_read(struct urxe_qp *qp, struct run *r,
 {
 	struct urxe_seg dst[URXE_MAX_SGE], src;
 	enum response resp;
-	bool mapped;
 
-	if (!qp->attr.max_rd_atomic)
-		return execute_fail(r, IBV_WC_LOC_QP_OP_ERR);
-	if (gather(qp, w, IBV_ACCESS_LOCAL_WRITE, dst, &mapped) < 0)
-		return execute_fail(r, IBV_WC_LOC_PROT_ERR);
+	if (!gather_result(qp, r, w, dst))
+		return WR_FAILED;
 	if (!qp->conn.sh->max_dest_rd_atomic)
 		return answered(qp, r, RESP_NAK_INVALID);
 	resp = responder_access(&qp->conn, w->rkey, w->remote_addr, w->length,
 				IBV_ACCESS_REMOTE_READ, &src, NULL);
 	if (!resp && w->length)
-		resp = moved(transfer(dst, &src, w->length, qp->ctx));
+		resp = moved(transfer(dst, &src, w->length, qp->ctx, false));
 	return answered(qp, r, resp);
 }
 
@@ -185,14 +218,9 @@ static enum verdict do_atomic(struct urxe_qp *qp, struct run *r,
 	const struct urxe_key *key;
 	enum response resp;
 	uint64_t old;
-	bool mapped;
 
-	if (!qp->attr.max_rd_atomic)
-		return execute_fail(r, IBV_WC_LOC_QP_OP_ERR);
-	if (w->length != 8)
-		return execute_fail(r, IBV_WC_LOC_LEN_ERR);
-	if (gather(qp, w, IBV_ACCESS_LOCAL_WRITE, dst, &mapped) < 0)
-		return execute_fail(r, IBV_WC_LOC_PROT_ERR);
+	if (!gather_result(qp, r, w, dst))
+		return WR_FAILED;
 	/* IB 9.4.5: naturally aligned */
 	if (!qp->conn.sh->max_dest_rd_atomic || w->remote_addr & 7)
 		return answered(qp, r, RESP_NAK_INVALID);
@@ -206,7 +234,7 @@ static enum verdict do_atomic(struct urxe_qp *qp, struct run *r,
 	if (!resp) {
 		result.ptr = (char *)&old;
 		result.len = 8;
-		if (transfer_committed(dst, &result, 8, qp->ctx))
+		if (transfer(dst, &result, 8, qp->ctx, true))
 			return execute_fail(r, IBV_WC_LOC_PROT_ERR);
 	}
 	return answered(qp, r, resp);
@@ -219,7 +247,6 @@ static enum verdict do_atomic_write(struct urxe_qp *qp, struct run *r,
 	struct urxe_seg src[URXE_MAX_SGE], dst;
 	enum response resp;
 	uint64_t value;
-	bool mapped;
 
 	if (!qp->attr.max_rd_atomic)
 		return execute_fail(r, IBV_WC_LOC_QP_OP_ERR);
@@ -229,8 +256,8 @@ static enum verdict do_atomic_write(struct urxe_qp *qp, struct run *r,
 	dst.len = 8;
 	if (!w->num_sge)
 		memcpy(&value, w->write_data, 8);
-	else if (gather(qp, w, 0, src, &mapped) < 0 ||
-		 transfer_committed(&dst, src, 8, qp->ctx))
+	else if (gather(qp, w, 0, src) < 0 ||
+		 transfer(&dst, src, 8, qp->ctx, true))
 		return execute_fail(r, IBV_WC_LOC_PROT_ERR);
 	if (!qp->conn.sh->max_dest_rd_atomic || w->remote_addr & 7)
 		return answered(qp, r, RESP_NAK_INVALID);
@@ -239,7 +266,7 @@ static enum verdict do_atomic_write(struct urxe_qp *qp, struct run *r,
 	resp = responder_access(&qp->conn, w->rkey, w->remote_addr, 8,
 				IBV_ACCESS_REMOTE_WRITE, &dst, NULL);
 	if (!resp)
-		resp = moved(transfer(&dst, src, 8, qp->ctx));
+		resp = moved(transfer(&dst, src, 8, qp->ctx, false));
 	return answered(qp, r, resp);
 }
 
@@ -262,8 +289,10 @@ static enum verdict receive(struct urxe_qp *qp, struct run *r,
 {
 	enum response resp = responder_receive(qp, &qp->conn, w, src, 0);
 
-	if (unlikely(resp && qp->type == IBV_QPT_UC))
-		return unanswered(qp, resp, true);
+	/* no answer, but a receive that failed broke the other end */
+	if (unlikely(resp) && qp->type == IBV_QPT_UC &&
+	    (resp == RESP_NAK_INVALID || resp == RESP_NAK_OPERATION))
+		conn_break(&qp->conn, RESP_NAK_OPERATION);
 	return answered(qp, r, resp);
 }
 
@@ -271,9 +300,8 @@ static enum verdict do_send(struct urxe_qp *qp, struct run *r,
 			    const struct urxe_wqe *w)
 {
 	struct urxe_seg src[URXE_MAX_SGE];
-	bool mapped;
 
-	if (unlikely(gather(qp, w, 0, src, &mapped) < 0))
+	if (unlikely(gather(qp, w, 0, src) < 0))
 		return execute_fail(r, IBV_WC_LOC_PROT_ERR);
 	return receive(qp, r, w, src);
 }
@@ -301,19 +329,20 @@ static enum verdict do_send_inv(struct urxe_qp *qp, struct run *r,
 	struct urxe_seg src[URXE_MAX_SGE];
 	enum response resp;
 	enum verdict v;
-	bool mapped;
 
-	if (gather(qp, w, 0, src, &mapped) < 0)
+	if (gather(qp, w, 0, src) < 0)
 		return execute_fail(r, IBV_WC_LOC_PROT_ERR);
 	if (!responder_has_receive(&qp->conn))
 		return answered(qp, r, RESP_RNR);
 	if (w->inv == URXE_INV_TO_DO) {
-		w->inv = responder_invalidate(qp, &qp->conn, w->imm) ?
-				 URXE_INV_DONE : URXE_INV_FAILED;
+		w->inv = bind_invalidate(qp, conn_key_peer(&qp->conn),
+					 qp->conn.qpn, qp->conn.pd, w->imm) ?
+				 URXE_INV_DONE :
+				 URXE_INV_FAILED;
 		resp = conn_ready(qp, w, false);
 		if (resp)
 			return answered(qp, r, resp);
-		if (gather(qp, w, 0, src, &mapped) < 0)
+		if (gather(qp, w, 0, src) < 0)
 			return execute_fail(r, IBV_WC_LOC_PROT_ERR);
 	}
 	v = receive(qp, r, w, src);
@@ -328,12 +357,11 @@ static enum verdict do_datagram(struct urxe_qp *qp, struct run *r,
 				const struct urxe_wqe *w)
 {
 	struct urxe_seg src[URXE_MAX_SGE + 1];
-	bool mapped;
 
 	/* IB 9.8.1: one packet */
 	if (unlikely(w->length > 1ull << qp->mtu_shift))
 		return execute_fail(r, IBV_WC_LOC_LEN_ERR);
-	if (unlikely(gather(qp, w, 0, src + 1, &mapped) < 0))
+	if (unlikely(gather(qp, w, 0, src + 1) < 0))
 		return execute_fail(r, IBV_WC_LOC_PROT_ERR);
 	ud_send(qp, w, src);
 	return WR_DONE;
@@ -342,41 +370,12 @@ static enum verdict do_datagram(struct urxe_qp *qp, struct run *r,
 static enum verdict do_local(struct urxe_qp *qp, struct run *r,
 			     const struct urxe_wqe *w)
 {
-	enum ibv_wc_status status = w->opcode == IBV_WR_BIND_MW ?
-					    bind_execute(qp, w) :
-					    bind_invalidate_local(qp, w->imm);
-
-	return status ? execute_fail(r, status) : WR_DONE;
-}
-
-/* A NIC reads its own memory first: a silent peer does not hide a fault. */
-static bool locally_sound(struct urxe_qp *qp, struct run *r,
-			  const struct urxe_wqe *w)
-{
-	struct urxe_seg seg[URXE_MAX_SGE];
-	uint32_t access = 0;
-	bool mapped;
-
-	switch (w->opcode) {
-	case IBV_WR_ATOMIC_CMP_AND_SWP:
-	case IBV_WR_ATOMIC_FETCH_AND_ADD:
-		if (w->length != 8) {
-			r->status = IBV_WC_LOC_LEN_ERR;
-			return false;
-		}
-		/* fallthrough */
-	case IBV_WR_RDMA_READ:
-		access = IBV_ACCESS_LOCAL_WRITE;
-		if (!qp->attr.max_rd_atomic) {
-			r->status = IBV_WC_LOC_QP_OP_ERR;
-			return false;
-		}
-		break;
-	case URXE_WR_FLUSH:
-		return true;
-	}
-	r->status = IBV_WC_LOC_PROT_ERR;
-	return gather(qp, w, access, seg, &mapped) >= 0;
+	if (w->opcode == IBV_WR_BIND_MW ?
+		    bind_execute(qp, w) :
+		    bind_invalidate(qp, qp->ctx->self, qp->qpn, qp->sh->pd,
+				    w->imm))
+		return WR_DONE;
+	return execute_fail(r, IBV_WC_MW_BIND_ERR);
 }
 
 enum verdict execute(struct urxe_qp *qp, struct run *r, struct urxe_wqe *w)

@@ -31,7 +31,7 @@ static void poll_place(struct urxe_context *ctx, uint32_t pd,
 		return;
 	mem_reach(ctx->self, k, sge->addr, n, &dst);
 	src.ptr = (char *)(uintptr_t)data;
-	transfer_committed(&dst, &src, n, ctx);
+	transfer(&dst, &src, n, ctx, true);
 }
 
 /* A small message travelled in the completion: put it where it belongs. */

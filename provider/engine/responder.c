@@ -76,12 +76,6 @@ enum response responder_flush(struct urxe_qp *qp, const struct urxe_wqe *w)
 	return RESP_ACK;
 }
 
-bool responder_invalidate(struct urxe_qp *qp, struct urxe_conn *c,
-			  uint32_t rkey)
-{
-	return bind_invalidate_remote(qp, conn_key_peer(c), c->qpn, c->pd, rkey);
-}
-
 /*
  * Atomics on memory that not everybody can map go through a lock word in the
  * device segment.  It names its holder's context: who finds that dead takes
@@ -134,7 +128,7 @@ static enum response copied_atomic(struct urxe_context *ctx,
 	uint64_t now;
 
 	mine.ptr = (char *)old;
-	resp = moved(transfer(&mine, seg, 8, ctx));
+	resp = moved(transfer(&mine, seg, 8, ctx, false));
 	if (resp)
 		return resp;
 	if (w->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD)
@@ -144,7 +138,7 @@ static enum response copied_atomic(struct urxe_context *ctx,
 	else
 		return RESP_ACK;
 	mine.ptr = (char *)&now;
-	return moved(transfer(seg, &mine, 8, ctx));
+	return moved(transfer(seg, &mine, 8, ctx, false));
 }
 
 enum response responder_atomic(struct urxe_qp *qp, struct urxe_conn *c,
@@ -334,7 +328,7 @@ static enum response deliver(struct urxe_context *ctx, struct urxe_conn *c,
 		dst[0].len = length;
 		e->inline_len = length;
 	}
-	resp = moved(transfer_committed(dst, src, length, ctx));
+	resp = moved(transfer(dst, src, length, ctx, true));
 	if (resp == RESP_ACK)
 		return RESP_ACK;
 	e->inline_len = 0;

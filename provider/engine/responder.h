@@ -39,13 +39,6 @@ enum response responder_access(struct urxe_conn *c, uint32_t rkey,
 /* Serve an IB A19 FLUSH. */
 enum response responder_flush(struct urxe_qp *qp, const struct urxe_wqe *w);
 
-/*
- * Invalidate a window of the other end, before the message that asks for it
- * is delivered.  The guard falls meanwhile; see bind.h.
- */
-bool responder_invalidate(struct urxe_qp *qp, struct urxe_conn *c,
-			  uint32_t rkey);
-
 /* Is a receive posted, for a message that consumes one? */
 bool responder_has_receive(const struct urxe_conn *c);
 /* Have whoever posts the next one wake this context's service thread. */

@@ -35,8 +35,8 @@ static bool is_forbidden(int err)
 }
 
 /* Path 4, for all that is left of the batch. */
-static enum transfer_status bounce(struct transfer_batch *b, int err,
-				   uint64_t *done)
+static enum transfer_status transfer_bounce(struct transfer_batch *b, int err,
+					    uint64_t *done)
 {
 	enum transfer_status status;
 
@@ -82,7 +82,7 @@ enum transfer_status transfer_flush(struct transfer_batch *b, uint64_t *moved)
 
 	while (done < b->bytes) {
 		if (unlikely(must_bounce(b))) {
-			status = bounce(b, 0, &done);
+			status = transfer_bounce(b, 0, &done);
 			break;
 		}
 		n = (b->write ? process_vm_writev : process_vm_readv)(
@@ -90,7 +90,7 @@ enum transfer_status transfer_flush(struct transfer_batch *b, uint64_t *moved)
 		if (unlikely(n <= 0)) {
 			status = TRANSFER_FAULT;
 			if (n && (is_forbidden(errno) || errno == ESRCH))
-				status = bounce(b, errno, &done);
+				status = transfer_bounce(b, errno, &done);
 			break;
 		}
 		done += n;
@@ -108,9 +108,10 @@ enum transfer_status transfer_flush(struct transfer_batch *b, uint64_t *moved)
 	return status;
 }
 
-static enum transfer_status add(struct transfer_batch *b, bool write,
-				const struct urxe_seg *seg, char *local,
-				uint64_t off, uint64_t len)
+static enum transfer_status transfer_put(struct transfer_batch *b, bool write,
+					 const struct urxe_seg *seg,
+					 char *local, uint64_t off,
+					 uint64_t len)
 {
 	enum transfer_status status = TRANSFER_OK;
 
@@ -123,10 +124,11 @@ static enum transfer_status add(struct transfer_batch *b, bool write,
 }
 
 /* Neither side is mapped here: through a buffer of our own. */
-static enum transfer_status relay(struct transfer_batch *b,
-				  const struct urxe_seg *d, uint64_t doff,
-				  const struct urxe_seg *s, uint64_t soff,
-				  uint64_t len)
+static enum transfer_status transfer_relay(struct transfer_batch *b,
+					   const struct urxe_seg *d,
+					   uint64_t doff,
+					   const struct urxe_seg *s,
+					   uint64_t soff, uint64_t len)
 {
 	enum transfer_status status = TRANSFER_OK;
 	char buf[16384];
@@ -134,22 +136,18 @@ static enum transfer_status relay(struct transfer_batch *b,
 
 	for (; len && !status; doff += n, soff += n, len -= n) {
 		n = len < sizeof(buf) ? len : sizeof(buf);
-		status = add(b, false, s, buf, soff, n);
+		/* each of the two sends off what the other one added */
+		status = transfer_put(b, false, s, buf, soff, n);
 		if (!status)
-			status = transfer_flush(b, NULL);
-		if (!status)
-			status = add(b, true, d, buf, doff, n);
-		if (!status)
-			status = transfer_flush(b, NULL);
+			status = transfer_put(b, true, d, buf, doff, n);
 	}
-	return status;
+	return status ? status : transfer_flush(b, NULL);
 }
 
 /* One run to one run. */
-static enum transfer_status run(struct transfer_batch *b,
-				const struct urxe_seg *d, uint64_t doff,
-				const struct urxe_seg *s, uint64_t soff,
-				uint64_t len)
+static enum transfer_status
+transfer_run(struct transfer_batch *b, const struct urxe_seg *d, uint64_t doff,
+	     const struct urxe_seg *s, uint64_t soff, uint64_t len)
 {
 	if (d->ptr && s->ptr) {
 		transfer_local(d->ptr + doff, s->ptr + soff, len);
@@ -166,20 +164,20 @@ static enum transfer_status run(struct transfer_batch *b,
 			memset(d->ptr + doff, 0, len);
 		for (; !d->ptr && len && !status; doff += n, len -= n) {
 			n = len < sizeof(zero) ? len : sizeof(zero);
-			status = add(b, true, d, zero, doff, n);
+			status = transfer_put(b, true, d, zero, doff, n);
 		}
 		return status;
 	}
 	if (s->ptr)
-		return add(b, true, d, s->ptr + soff, doff, len);
+		return transfer_put(b, true, d, s->ptr + soff, doff, len);
 	if (d->ptr)
-		return add(b, false, s, d->ptr + doff, soff, len);
-	return relay(b, d, doff, s, soff, len);
+		return transfer_put(b, false, s, d->ptr + doff, soff, len);
+	return transfer_relay(b, d, doff, s, soff, len);
 }
 
-static enum transfer_status move(const struct urxe_seg *dst,
-				 const struct urxe_seg *src, uint64_t len,
-				 struct urxe_context *ctx, bool committed)
+enum transfer_status transfer(const struct urxe_seg *dst,
+			      const struct urxe_seg *src, uint64_t len,
+			      struct urxe_context *ctx, bool committed)
 {
 	enum transfer_status status = TRANSFER_OK;
 	uint64_t doff = 0, soff = 0, n;
@@ -193,7 +191,7 @@ static enum transfer_status move(const struct urxe_seg *dst,
 		if (n > src->len - soff)
 			n = src->len - soff;
 		if (n)
-			status = run(&b, dst, doff, src, soff, n);
+			status = transfer_run(&b, dst, doff, src, soff, n);
 		doff += n;
 		soff += n;
 		len -= n;
@@ -209,19 +207,4 @@ static enum transfer_status move(const struct urxe_seg *dst,
 	if (b.n && !status)
 		status = transfer_flush(&b, NULL);
 	return status;
-}
-
-enum transfer_status transfer(const struct urxe_seg *dst,
-			      const struct urxe_seg *src, uint64_t len,
-			      struct urxe_context *ctx)
-{
-	return move(dst, src, len, ctx, false);
-}
-
-enum transfer_status transfer_committed(const struct urxe_seg *dst,
-					const struct urxe_seg *src,
-					uint64_t len,
-					struct urxe_context *ctx)
-{
-	return move(dst, src, len, ctx, true);
 }

@@ -109,10 +109,6 @@ static inline void transfer_local(char *dst, const char *src, uint64_t len)
  */
 enum transfer_status transfer(const struct urxe_seg *dst,
 			      const struct urxe_seg *src, uint64_t len,
-			      struct urxe_context *ctx);
-enum transfer_status transfer_committed(const struct urxe_seg *dst,
-					const struct urxe_seg *src,
-					uint64_t len,
-					struct urxe_context *ctx);
+			      struct urxe_context *ctx, bool committed);
 
 #endif
