@@ -50,7 +50,7 @@ static void context_free_cq_lock(struct urxe_cq *cq)
 {
 	struct urxe_vcq *vcq = container_of(cq, struct urxe_vcq, cq);
 
-	gate_after_fork(&cq->gate);
+	gate_init(&cq->gate);
 	if (!pthread_equal(load_relaxed(&vcq->batch_thread), pthread_self()))
 		pthread_mutex_init(&cq->lock, NULL);
 }
@@ -60,9 +60,9 @@ static void context_free_qp_locks(struct urxe_qp *qp)
 	struct urxe_vqp *vqp = container_of(qp, struct urxe_vqp, qp);
 
 	if (!pthread_equal(vqp->batch.thread, pthread_self()))
-		urxe_lock_after_fork(&qp->lock);
+		gate_init(&qp->lock.gate);
 	if (qp->rq.sh)
-		urxe_lock_after_fork(&qp->rq.lock);
+		gate_init(&qp->rq.lock.gate);
 }
 
 static void context_free_locks(struct urxe_context *ctx)
@@ -82,7 +82,7 @@ static void context_free_locks(struct urxe_context *ctx)
 	for (i = 0; i < URXE_MAX_SRQ; i++) {
 		srq = load_relaxed(&ctx->srq[i]);
 		if (srq)
-			urxe_lock_after_fork(&srq->rq.lock);
+			gate_init(&srq->rq.lock.gate);
 	}
 }
 

@@ -165,12 +165,6 @@ static bool conn_open_srq(struct urxe_qp *qp, struct urxe_conn *c, uint32_t srqn
 	return true;
 }
 
-static void conn_establish(struct urxe_conn *c)
-{
-	if (!exchange_acq_rel(&c->sh->comm_est, 1))
-		event_raise_qp(c->peer, c->sh, IBV_EVENT_COMM_EST);
-}
-
 /* Can this QP hear anything? */
 static bool conn_hears(struct urxe_conn *c, uint64_t word)
 {
@@ -178,8 +172,9 @@ static bool conn_hears(struct urxe_conn *c, uint64_t word)
 	case IBV_QPS_RTR:
 		/* IB 11.6.3.1: the first packet of a connection in RTR */
 		if (c->sh->type != IBV_QPT_UD &&
-		    !load_relaxed(&c->sh->comm_est))
-			conn_establish(c);
+		    !load_relaxed(&c->sh->comm_est) &&
+		    !exchange_acq_rel(&c->sh->comm_est, 1))
+			event_raise(c->peer, c->sh, IBV_EVENT_COMM_EST);
 		return true;
 	case IBV_QPS_RTS:
 	case IBV_QPS_SQD:
@@ -188,12 +183,6 @@ static bool conn_hears(struct urxe_conn *c, uint64_t word)
 	default:
 		return false;
 	}
-}
-
-static bool conn_port_up(struct urxe_context *ctx)
-{
-	return likely(load_relaxed(&ctx->fabric->dev->port_state) ==
-		      URXE_PORT_ACTIVE);
 }
 
 /* The same for the SRQ that an XRC request names. */
@@ -229,8 +218,10 @@ enum response conn_ready(struct urxe_qp *qp, const struct urxe_wqe *w,
 		conn_drop(c);
 		return RESP_SILENCE;
 	}
-	if (unlikely(!conn_port_up(qp->ctx) ||
-		     (URXE_CONN_STATE(word) != IBV_QPS_RTS && !conn_hears(c, word))))
+	if (unlikely(load_relaxed(&qp->ctx->fabric->dev->port_state) !=
+			     URXE_PORT_ACTIVE ||
+		     (URXE_CONN_STATE(word) != IBV_QPS_RTS &&
+		      !conn_hears(c, word))))
 		return RESP_SILENCE;
 	epsn = load_relaxed(&c->sh->epsn);
 	/* IB 9.8.2.2: an unreliable responder goes on with what comes */
@@ -283,9 +274,9 @@ void conn_break(struct urxe_conn *c, enum response nak)
 			      URXE_CONN_WITH(word, IBV_QPS_ERR)));
 	fetch_add_relaxed(&c->peer->fabric->dev->counter[URXE_CNT_REM_ERR], 1);
 	if (nak == RESP_NAK_INVALID)
-		event_raise_qp(c->peer, c->sh, IBV_EVENT_QP_REQ_ERR);
+		event_raise(c->peer, c->sh, IBV_EVENT_QP_REQ_ERR);
 	else if (nak == RESP_NAK_ACCESS)
-		event_raise_qp(c->peer, c->sh, IBV_EVENT_QP_ACCESS_ERR);
+		event_raise(c->peer, c->sh, IBV_EVENT_QP_ACCESS_ERR);
 	/* the owner may be waiting for this, and not polling */
 	if (c->sh->srq)
 		flush_last_wqe(c->peer, c->sh);

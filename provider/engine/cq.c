@@ -57,23 +57,21 @@ void cq_view_fini(struct urxe_cq_view *v)
 		close(fd);
 }
 
-static void cq_overrun(struct urxe_cq_view *v)
-{
-	if (exchange_acq_rel(&v->sh->error, 1))
-		return;
-	urxe_why("CQ overrun: there are more completions than entries");
-	event_raise_cq(v->peer, v->sh, IBV_EVENT_CQ_ERR);
-}
-
 /* No room.  Where overruns are ignored, the completion gets lost. */
 static bool cq_no_room(struct urxe_cq_view *v, struct urxe_cqe_ref *ref)
 {
-	if (v->sh->flags & URXE_CQ_IGNORE_OVERRUN) {
+	struct urxe_cq_sh *sh = v->sh;
+
+	if (sh->flags & URXE_CQ_IGNORE_OVERRUN) {
 		ref->slot.cqe = &ref->lost;
 		ref->slot.pos = 0;
 		return true;
 	}
-	cq_overrun(v);
+	if (exchange_acq_rel(&sh->error, 1))
+		return false;
+	urxe_why("CQ overrun: there are more completions than entries");
+	event_send_async(v->peer, sh->async_fifo, sh->user, IBV_EVENT_CQ_ERR,
+			 &sh->async_events);
 	return false;
 }
 

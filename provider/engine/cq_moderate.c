@@ -4,14 +4,9 @@
 #include "peer.h"
 #include "service.h"
 
-static uint32_t limits(const struct urxe_cq_sh *sh)
-{
-	return load_relaxed(&sh->moderate);
-}
-
 bool cq_hold_back(struct urxe_cq_view *v)
 {
-	uint32_t m = limits(v->sh), n;
+	uint32_t m = cq_limits(v->sh), n;
 
 	if (!m)
 		return false;
@@ -25,7 +20,7 @@ bool cq_hold_back(struct urxe_cq_view *v)
 
 void cq_hold_reset(struct urxe_cq *cq)
 {
-	if (!limits(cq->sh))
+	if (!cq_limits(cq->sh))
 		return;
 	store_relaxed(&cq->sh->held_back, 0);
 	if (!cq->ctx->service)
@@ -40,7 +35,7 @@ uint64_t cq_hold_expire(struct urxe_context *ctx)
 
 	pthread_mutex_lock(&ctx->lock);
 	for (cq = ctx->cqs; cq; cq = cq->next) {
-		m = limits(cq->sh);
+		m = cq_limits(cq->sh);
 		if (!(m >> 16))
 			continue;
 		if (!load_relaxed(&cq->sh->held_back)) {

@@ -13,7 +13,8 @@
 #define CQ_MAX_COUNT UINT16_MAX
 #define CQ_MAX_PERIOD UINT16_MAX /* us */
 
-static inline bool cq_is_moderated(const struct urxe_cq_sh *sh)
+/* us << 16 | completions */
+static inline uint32_t cq_limits(const struct urxe_cq_sh *sh)
 {
 	return load_relaxed(&sh->moderate);
 }

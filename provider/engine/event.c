@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-#define _GNU_SOURCE
 #include <errno.h>
-#include <fcntl.h>
 #include <unistd.h>
 
 #include "cq.h"
@@ -18,12 +16,10 @@ static_assert(sizeof(struct async_record) == 16, "as core reads it");
 
 int event_open(struct urxe_peer *peer, uint32_t number)
 {
-	int fd;
-
 	if (!number)
 		return -1;
-	fd = fifo_open_writer(peer->fabric, peer->slot, peer->gen, number - 1);
-	return fd < 0 ? -1 : fd;
+	return fifo_open_writer(peer->fabric, peer->slot, peer->gen,
+				number - 1);
 }
 
 bool event_send_comp(int fd, struct urxe_cq_sh *sh)
@@ -65,8 +61,8 @@ void event_resend(struct urxe_context *ctx)
  * Counted after it was written: who dies in between leaves nobody waiting for
  * an acknowledgement that cannot come.
  */
-static void send_async(struct urxe_peer *peer, uint32_t fifo, uint64_t element,
-		       enum ibv_event_type type, _Atomic uint32_t *count)
+void event_send_async(struct urxe_peer *peer, uint32_t fifo, uint64_t element,
+		      enum ibv_event_type type, _Atomic uint32_t *count)
 {
 	struct async_record r = { .element = element, .type = type };
 	int fd, saved = errno;
@@ -81,22 +77,4 @@ static void send_async(struct urxe_peer *peer, uint32_t fifo, uint64_t element,
 		close(fd);
 	}
 	errno = saved;
-}
-
-void event_raise_qp(struct urxe_peer *peer, struct urxe_qp_sh *sh,
-		    enum ibv_event_type type)
-{
-	send_async(peer, sh->async_fifo, sh->user, type, &sh->events);
-}
-
-void event_raise_srq(struct urxe_peer *peer, struct urxe_srq_sh *sh,
-		     enum ibv_event_type type)
-{
-	send_async(peer, sh->async_fifo, sh->user, type, &sh->events);
-}
-
-void event_raise_cq(struct urxe_peer *peer, struct urxe_cq_sh *sh,
-		    enum ibv_event_type type)
-{
-	send_async(peer, sh->async_fifo, sh->user, type, &sh->async_events);
 }

@@ -11,7 +11,8 @@
 #include "context.h"
 #include "peer.h"
 
-/* Write end of FIFO number - 1 of peer's context; -1 if nobody reads it. */
+/* Write end of FIFO number - 1 of peer's context; negative if nobody reads it.
+ */
 int event_open(struct urxe_peer *peer, uint32_t number);
 
 /*
@@ -22,12 +23,12 @@ bool event_send_comp(int fd, struct urxe_cq_sh *sh);
 /* Events that did not fit into their channel, now that one was read. */
 void event_resend(struct urxe_context *ctx);
 
-/* Raise an async event of a QP, SRQ or CQ in peer's context. */
-void event_raise_qp(struct urxe_peer *peer, struct urxe_qp_sh *sh,
-		    enum ibv_event_type type);
-void event_raise_srq(struct urxe_peer *peer, struct urxe_srq_sh *sh,
-		     enum ibv_event_type type);
-void event_raise_cq(struct urxe_peer *peer, struct urxe_cq_sh *sh,
-		    enum ibv_event_type type);
+/* Raise an async event in peer's context, and count it when it was written. */
+void event_send_async(struct urxe_peer *peer, uint32_t fifo, uint64_t element,
+		      enum ibv_event_type type, _Atomic uint32_t *count);
+/* Of a QP or an SRQ. */
+#define event_raise(peer, sh, type)                                \
+	event_send_async(peer, (sh)->async_fifo, (sh)->user, type, \
+			 &(sh)->events)
 
 #endif

@@ -11,7 +11,6 @@
 #include "log.h"
 #include "observe.h"
 #include "odp.h"
-#include "quiesce.h"
 #include "requester.h"
 #include "responder.h"
 #include "ud.h"
@@ -47,7 +46,8 @@ static int gather(struct urxe_qp *qp, const struct urxe_wqe *w, uint32_t access,
 		}
 		if (unlikely(k->flags & URXE_MR_ODP) &&
 		    mem_is_mine(qp->ctx->self, k) &&
-		    !odp_fault(k, s->addr, s->length, access))
+		    odp_populate(k->va + (s->addr - k->iova), s->length,
+				 access))
 			return -1;
 		mem_reach(qp->ctx->self, k, s->addr, s->length, &seg[i]);
 	}

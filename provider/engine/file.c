@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-#define _GNU_SOURCE
 #include <dirent.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <linux/magic.h>
 #include <stdlib.h>
@@ -88,17 +86,16 @@ int file_get(struct urxe_context *ctx, const struct vma *v, bool any,
 	for (i = 0; i < URXE_MAX_FILES; i++) {
 		f = &a->file[i];
 		/* an entry keeps its file when it is free: peers map it once */
-		if (f->ino == v->ino && f->dev == v->dev && f->pid == urxe_pid)
-			break;
-	}
-	for (found = i, i = 0; found == URXE_MAX_FILES && i < URXE_MAX_FILES;
-	     i++)
-		if (!a->file[i].ino)
+		if (f->ino == v->ino && f->dev == v->dev &&
+		    f->pid == urxe_pid) {
 			found = i;
-	if (found == URXE_MAX_FILES) {
-		found = -1;
-		goto out;
+			break;
+		}
+		if (found < 0 && !f->ino)
+			found = i;
 	}
+	if (found < 0)
+		goto out;
 	f = &a->file[found];
 	f->pid = urxe_pid;
 	f->fd = fd;

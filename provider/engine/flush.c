@@ -84,7 +84,7 @@ static bool flush_rq(struct urxe_qp *qp)
 void flush_last_wqe(struct urxe_peer *p, struct urxe_qp_sh *sh)
 {
 	if (!exchange_acq_rel(&sh->last_wqe, 1))
-		event_raise_qp(p, sh, IBV_EVENT_QP_LAST_WQE_REACHED);
+		event_raise(p, sh, IBV_EVENT_QP_LAST_WQE_REACHED);
 }
 
 /*

@@ -51,11 +51,6 @@ void gate_unlock(struct urxe_gate *g)
 	pthread_mutex_unlock(&g->mutex);
 }
 
-void gate_after_fork(struct urxe_gate *g)
-{
-	gate_init(g);
-}
-
 void gate_wait(struct urxe_gate *g)
 {
 	/* who came by the mutex leaves by it */

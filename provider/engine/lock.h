@@ -37,6 +37,7 @@ struct urxe_gate {
 	bool by_mutex; /* how the insider got in */
 };
 
+/* Also in the child of a fork, whose only thread is not inside. */
 void gate_init(struct urxe_gate *g);
 void gate_destroy(struct urxe_gate *g);
 
@@ -63,9 +64,6 @@ static inline void gate_leave(struct urxe_gate *g)
 void gate_lock(struct urxe_gate *g);
 bool gate_trylock(struct urxe_gate *g);
 void gate_unlock(struct urxe_gate *g);
-
-/* In the child of a fork, whose only thread is not inside. */
-void gate_after_fork(struct urxe_gate *g);
 
 /* After presence_barrier(): wait until who is inside now has left. */
 void gate_wait(struct urxe_gate *g);
@@ -103,11 +101,6 @@ static inline void urxe_unlock(struct urxe_lock *l)
 		pthread_mutex_unlock(&l->gate.mutex);
 	else
 		gate_leave(&l->gate);
-}
-
-static inline void urxe_lock_after_fork(struct urxe_lock *l)
-{
-	gate_after_fork(&l->gate);
 }
 
 /* For whoever is not the one thread, or does not know. */

@@ -5,7 +5,6 @@
  * copy through our own mapping.  If the file cannot be opened the bytes are
  * still reachable through the peer's address space (path 3).
  */
-#define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>

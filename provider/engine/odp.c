@@ -6,12 +6,6 @@
 #include "odp.h"
 #include "vma.h"
 
-/* linux/mman.h of 5.14 */
-#ifndef MADV_POPULATE_READ
-#define MADV_POPULATE_READ 22
-#define MADV_POPULATE_WRITE 23
-#endif
-
 int odp_populate(uint64_t va, uint64_t len, bool write)
 {
 	uint64_t mask = (uint64_t)sysconf(_SC_PAGESIZE) - 1;
@@ -29,13 +23,7 @@ int odp_populate(uint64_t va, uint64_t len, bool write)
 	if (ret)
 		ret = -errno;
 	errno = saved;
-	if (ret == -EINVAL) /* an older kernel, or a device's memory */
+	if (ret == -EINVAL) /* a device's memory */
 		return vma_check(va, len, write, &file);
 	return ret ? -EFAULT : 0;
-}
-
-bool odp_fault(const struct urxe_key *k, uint64_t addr, uint64_t len,
-	       bool write)
-{
-	return !odp_populate(k->va + (addr - k->iova), len, write);
 }

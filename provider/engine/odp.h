@@ -14,14 +14,10 @@
 #include "shared/layout.h"
 
 /*
- * The page fault of the local side: bring in len bytes at addr of k, memory
- * of this process, for writing if wanted, before anything goes out.  False:
- * they are not there.  (In another process's pages the copy itself will tell.)
+ * The page fault of the local side: bring in len bytes of this process at va,
+ * for writing if wanted, before anything goes out.  0, or -EFAULT: they are
+ * not there.  (In another process's pages the copy itself will tell.)
  */
-bool odp_fault(const struct urxe_key *k, uint64_t addr, uint64_t len,
-	       bool write);
-
-/* Bring pages of ours in.  0, or -EFAULT: they are not there. */
 int odp_populate(uint64_t va, uint64_t len, bool write);
 
 #endif

@@ -25,7 +25,7 @@ void peer_unlock(void)
 }
 
 /* Which numbers of processes, in the keys of that context, mean ours. */
-static void compare_pids(struct urxe_peer *p)
+static void peer_compare_pids(struct urxe_peer *p)
 {
 	bool own = p->fd < 0;
 
@@ -42,11 +42,11 @@ void peer_after_fork(void)
 	struct urxe_peer *p;
 
 	for (p = peers; p; p = p->next)
-		compare_pids(p);
+		peer_compare_pids(p);
 }
 
 /* Two namespaces can be told apart in a key, and no more. */
-static bool joins(struct urxe_arena *a)
+static bool peer_joins(struct urxe_arena *a)
 {
 	uint64_t none = 0;
 
@@ -55,66 +55,74 @@ static bool joins(struct urxe_arena *a)
 	       none == urxe_pidns;
 }
 
+/* With the lock held. */
+static struct urxe_peer *peer_add(struct urxe_fabric *f, struct urxe_arena *a,
+				  uint32_t slot, uint32_t gen, int fd)
+{
+	struct urxe_peer *p = calloc(1, sizeof(*p));
+
+	if (!p)
+		return NULL;
+	p->fabric = f;
+	p->arena = a;
+	p->slot = slot;
+	p->gen = gen;
+	p->fd = fd;
+	peer_compare_pids(p);
+	p->next = peers;
+	peers = p;
+	return p;
+}
+
+/* The same. */
+static struct urxe_peer *peer_find(struct urxe_fabric *f, uint32_t slot,
+				   uint32_t gen)
+{
+	struct urxe_peer *p;
+
+	for (p = peers; p; p = p->next)
+		if (p->fabric == f && p->slot == slot && p->gen == gen)
+			break;
+	return p;
+}
+
 int peer_new_self(struct urxe_fabric *f, struct urxe_arena *arena,
 		  struct urxe_peer **out)
 {
 	struct urxe_peer *p;
 
-	if (!joins(arena))
+	if (!peer_joins(arena))
 		return fabric_fail(
 			EPERM,
 			"processes of two other PID namespaces have this context");
-	p = calloc(1, sizeof(*p));
+	pthread_mutex_lock(&lock);
+	p = peer_add(f, arena, arena->slot, arena->gen, -1);
+	pthread_mutex_unlock(&lock);
 	if (!p)
 		return -ENOMEM;
-	p->fabric = f;
-	p->arena = arena;
-	p->slot = arena->slot;
-	p->gen = arena->gen;
-	p->fd = -1;
 	p->refs = 1;
-	compare_pids(p);
-	pthread_mutex_lock(&lock);
-	p->next = peers;
-	peers = p;
-	pthread_mutex_unlock(&lock);
 	*out = p;
 	return 0;
 }
 
-static void unlink_peer(struct urxe_peer *p)
-{
-	struct urxe_peer **pp;
-
-	for (pp = &peers; *pp; pp = &(*pp)->next) {
-		if (*pp == p) {
-			*pp = p->next;
-			return;
-		}
-	}
-}
-
-static struct urxe_peer *map_peer(struct urxe_fabric *f, uint32_t slot,
+static struct urxe_peer *peer_map(struct urxe_fabric *f, uint32_t slot,
 				  uint32_t gen)
 {
-	struct urxe_peer *p = calloc(1, sizeof(*p));
-	int ret;
+	struct urxe_arena *arena;
+	struct urxe_peer *p;
+	int fd, ret;
 
-	if (!p)
-		return NULL;
-	ret = arena_map_peer(f, slot, gen, &p->arena, &p->fd);
+	ret = arena_map_peer(f, slot, gen, &arena, &fd);
 	if (ret) {
 		urxe_why("context %u.%u cannot be mapped: %s", slot, gen,
 			 strerror(-ret));
-		free(p);
 		return NULL;
 	}
-	p->fabric = f;
-	p->slot = slot;
-	p->gen = gen;
-	compare_pids(p);
-	p->next = peers;
-	peers = p;
+	p = peer_add(f, arena, slot, gen, fd);
+	if (!p) {
+		arena_unmap(arena);
+		close(fd);
+	}
 	return p;
 }
 
@@ -123,11 +131,9 @@ struct urxe_peer *peer_get(struct urxe_fabric *f, uint32_t slot, uint32_t gen)
 	struct urxe_peer *p;
 
 	pthread_mutex_lock(&lock);
-	for (p = peers; p; p = p->next)
-		if (p->fabric == f && p->slot == slot && p->gen == gen)
-			break;
+	p = peer_find(f, slot, gen);
 	if (!p)
-		p = map_peer(f, slot, gen);
+		p = peer_map(f, slot, gen);
 	if (p)
 		p->refs++;
 	pthread_mutex_unlock(&lock);
@@ -136,12 +142,15 @@ struct urxe_peer *peer_get(struct urxe_fabric *f, uint32_t slot, uint32_t gen)
 
 void peer_put(struct urxe_peer *p)
 {
+	struct urxe_peer **pp;
 	bool last;
 
 	pthread_mutex_lock(&lock);
 	last = !--p->refs;
+	for (pp = &peers; last && *pp != p; pp = &(*pp)->next)
+		;
 	if (last)
-		unlink_peer(p);
+		*pp = p->next;
 	pthread_mutex_unlock(&lock);
 	if (!last)
 		return;
@@ -155,12 +164,11 @@ void peer_put(struct urxe_peer *p)
 bool peer_is_own(struct urxe_fabric *f, uint32_t slot, uint32_t gen)
 {
 	struct urxe_peer *p;
-	bool own = false;
+	bool own;
 
 	pthread_mutex_lock(&lock);
-	for (p = peers; p && !own; p = p->next)
-		own = p->fabric == f && p->slot == slot && p->gen == gen &&
-		      p->fd < 0 && p->arena->pid == urxe_pid;
+	p = peer_find(f, slot, gen);
+	own = p && p->fd < 0 && p->arena->pid == urxe_pid;
 	pthread_mutex_unlock(&lock);
 	return own;
 }

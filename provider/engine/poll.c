@@ -150,14 +150,6 @@ static bool skip_dead(struct urxe_cq *cq, struct urxe_cqe *e, uint64_t word)
 	return cq_ring_skip(e, word, cq->head, cq->ring.mask + 1);
 }
 
-/* What a resize took out of the old ring comes first. */
-static struct urxe_cqe *backlog_next(struct urxe_cq *cq)
-{
-	struct urxe_backlog *b = cq->backlog;
-
-	return &b->cqe[b->head];
-}
-
 static void release_backlog(struct urxe_cq *cq)
 {
 	struct urxe_backlog *b = cq->backlog;
@@ -211,8 +203,10 @@ static inline struct urxe_cqe *poll_next(struct urxe_cq *cq, struct place *p)
 	struct urxe_cqe *e;
 
 	for (;;) {
-		e = unlikely(cq->backlog != NULL) ? backlog_next(cq) :
-						    ring_next(cq);
+		/* what a resize took out of the old ring comes first */
+		e = unlikely(cq->backlog != NULL) ?
+			    &cq->backlog->cqe[cq->backlog->head] :
+			    ring_next(cq);
 		if (!e || likely(settle(cq, e, p)))
 			return e;
 		poll_release(cq, e, p);

@@ -24,17 +24,12 @@ bool qp_set_error(struct urxe_qp *qp, enum ibv_qp_state state)
 	return true;
 }
 
-static void qp_raise(struct urxe_qp *qp, enum ibv_event_type type)
-{
-	event_raise_qp(qp->ctx->self, qp->sh, type);
-}
-
 void qp_fatal(struct urxe_qp *qp)
 {
 	if (qp_state(qp) == IBV_QPS_ERR)
 		return;
 	qp_set_error(qp, IBV_QPS_ERR);
-	qp_raise(qp, IBV_EVENT_QP_FATAL);
+	event_raise(qp->ctx->self, qp->sh, IBV_EVENT_QP_FATAL);
 }
 
 void qp_drained(struct urxe_qp *qp)
@@ -42,7 +37,7 @@ void qp_drained(struct urxe_qp *qp)
 	if (qp_state(qp) != IBV_QPS_SQD || qp_is_draining(qp))
 		return;
 	qp->sqd_notify = false;
-	qp_raise(qp, IBV_EVENT_SQ_DRAINED);
+	event_raise(qp->ctx->self, qp->sh, IBV_EVENT_SQ_DRAINED);
 }
 
 void qp_forget(struct urxe_qp *qp)

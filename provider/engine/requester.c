@@ -14,10 +14,10 @@
 #include "flush.h"
 #include "log.h"
 #include "observe.h"
-#include "quiesce.h"
 #include "requester.h"
 #include "responder.h"
 #include "service.h"
+#include "shared/guard.h"
 
 /* ------------------------------------------------------- completing */
 

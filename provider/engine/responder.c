@@ -205,8 +205,7 @@ static void check_limit(struct urxe_rx *rx, uint32_t left)
 	uint32_t limit = load_relaxed(&rx->srq->limit);
 
 	if (left < limit && cas_acq_rel(&rx->srq->limit, &limit, 0))
-		event_raise_srq(rx_peer(rx), rx->srq,
-				IBV_EVENT_SRQ_LIMIT_REACHED);
+		event_raise(rx_peer(rx), rx->srq, IBV_EVENT_SRQ_LIMIT_REACHED);
 }
 
 static bool is_send(uint8_t opcode)
@@ -386,7 +385,7 @@ enum response responder_receive(struct urxe_qp *qp, struct urxe_conn *c,
 	if (unlikely(resp))
 		return resp;
 	if (!cq_begin(&c->rx.cq, &ref)) { /* class G: their CQ is overrun */
-		event_raise_qp(c->peer, c->sh, IBV_EVENT_QP_FATAL);
+		event_raise(c->peer, c->sh, IBV_EVENT_QP_FATAL);
 		return RESP_NAK_OPERATION;
 	}
 	e = ref.slot.cqe;

@@ -28,7 +28,7 @@ static uint64_t ack_ns(uint8_t code)
 	return code ? 4096ull << (code & 31) : 0;
 }
 
-static uint64_t period(const struct urxe_qp *qp)
+static uint64_t stall_period(const struct urxe_qp *qp)
 {
 	if (qp->stall.kind == STALL_RNR)
 		return rnr_ns(qp->conn.sh ? qp->conn.sh->min_rnr_timer : 1);
@@ -51,7 +51,7 @@ bool stall_begin(struct urxe_qp *qp, enum urxe_stall_kind kind)
 	s->kind = kind;
 	s->left = rnr ? qp->attr.rnr_retry : qp->attr.retry_cnt;
 	s->endless = rnr ? qp->attr.rnr_retry == 7 : !qp->attr.timeout;
-	s->deadline = period(qp);
+	s->deadline = stall_period(qp);
 	if (s->deadline)
 		s->deadline += clock_now();
 	urxe_why("QP 0x%x waits: %s", qp->qpn,
@@ -70,7 +70,7 @@ void stall_end(struct urxe_qp *qp)
 }
 
 /* One more try of a parked SQ; its lock is held. */
-static void retry(struct urxe_qp *qp, uint64_t now)
+static void stall_retry(struct urxe_qp *qp, uint64_t now)
 {
 	struct urxe_stall *s = &qp->stall;
 	uint32_t head = qp->sq.begun;
@@ -80,17 +80,16 @@ static void retry(struct urxe_qp *qp, uint64_t now)
 	requester_run(qp);
 	if (s->kind != kind || qp->sq.begun != head || !expired)
 		return;
-	s->deadline = now + period(qp);
+	s->deadline = now + stall_period(qp);
 	/* it went out again, in vain */
 	counter_add(qp, kind == STALL_RNR ? URXE_CNT_RNR_NAK :
 					    URXE_CNT_ACK_TIMEOUT, 1);
 	if (s->endless)
 		return;
-	if (kind == STALL_RNR && !--s->left) {
+	if (kind == STALL_RNR && !--s->left)
 		requester_fail(qp, IBV_WC_RNR_RETRY_EXC_ERR);
-	} else if (kind == STALL_TRANSPORT && !s->left--) {
+	else if (kind == STALL_TRANSPORT && !s->left--)
 		requester_fail(qp, IBV_WC_RETRY_EXC_ERR);
-	}
 }
 
 /* Nobody tells us that a peer became ready: look at least this often. */
@@ -100,12 +99,12 @@ static void retry(struct urxe_qp *qp, uint64_t now)
  * What is parked, or in a carrier's hands, is looked after; qp->lock is held.
  * Returns when to do so again, UINT64_MAX for never.
  */
-static uint64_t progress(struct urxe_qp *qp, uint64_t now)
+static uint64_t retry_qp(struct urxe_qp *qp, uint64_t now)
 {
 	uint64_t next = UINT64_MAX;
 
 	if (qp->stall.kind != STALL_NONE)
-		retry(qp, now);
+		stall_retry(qp, now);
 	if (unlikely(qp->flying))
 		next = qp->carrier->progress(qp, now);
 	if (qp->stall.kind == STALL_TRANSPORT && now + TRANSPORT_POLL_NS < next)
@@ -129,42 +128,32 @@ static void flush_again(struct urxe_cq *cq)
 	flush_cq(cq);
 }
 
-void retry_progress(struct urxe_cq *cq)
-{
-	struct urxe_context *ctx = cq->ctx;
-	struct urxe_qp *qp;
-	uint64_t now;
-
-	pthread_mutex_lock(&ctx->lock);
-	flush_again(cq);
-	if (load_relaxed(&cq->stalled)) {
-		now = clock_now();
-		for (qp = cq->send_qps; qp; qp = qp->scq_next) {
-			if (!urxe_trylock_outside(&qp->lock))
-				continue;
-			progress(qp, now);
-			urxe_unlock_outside(&qp->lock);
-		}
-	}
-	pthread_mutex_unlock(&ctx->lock);
-}
-
-/* Returns the next deadline of cq's QPs. */
+/* Look after cq's QPs; returns when to do so again, UINT64_MAX for never. */
 static uint64_t retry_cq(struct urxe_cq *cq, uint64_t now)
 {
 	uint64_t next = UINT64_MAX, at;
 	struct urxe_qp *qp;
 
+	flush_again(cq);
+	if (!load_relaxed(&cq->stalled))
+		return next;
 	for (qp = cq->send_qps; qp; qp = qp->scq_next) {
 		at = now + TRANSPORT_POLL_NS;
 		if (urxe_trylock_outside(&qp->lock)) {
-			at = progress(qp, now);
+			at = retry_qp(qp, now);
 			urxe_unlock_outside(&qp->lock);
 		}
 		if (at < next)
 			next = at;
 	}
 	return next;
+}
+
+void retry_progress(struct urxe_cq *cq)
+{
+	pthread_mutex_lock(&cq->ctx->lock);
+	retry_cq(cq, clock_now());
+	pthread_mutex_unlock(&cq->ctx->lock);
 }
 
 /* A retry may have begun a flush that is held up, also of an earlier CQ. */
@@ -185,9 +174,6 @@ uint64_t retry_all(struct urxe_context *ctx)
 
 	pthread_mutex_lock(&ctx->lock);
 	for (cq = ctx->cqs; cq; cq = cq->next) {
-		flush_again(cq);
-		if (!load_relaxed(&cq->stalled))
-			continue;
 		at = retry_cq(cq, now);
 		if (at < next)
 			next = at;

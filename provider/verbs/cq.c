@@ -203,8 +203,7 @@ int urxe_req_notify_cq(struct ibv_cq *ibcq, int solicited_only)
 	} while (!cas_seq_cst(&cq->sh->arm, &arm, want));
 	/* a peer changed a QP before we armed: nobody else will say so */
 	if (load_seq_cst(&cq->sh->attention) ||
-	    (want == URXE_ARM_NEXT && !cq_is_moderated(cq->sh) &&
-	     cq_has_more(vcq)))
+	    (want == URXE_ARM_NEXT && !cq_limits(cq->sh) && cq_has_more(vcq)))
 		cq_fire(&cq->view, true);
 	return 0;
 }
