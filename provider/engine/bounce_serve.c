@@ -166,31 +166,23 @@ static void bouncer_clear_slots(struct urxe_bounce_ring *ring, uint32_t n)
 	}
 }
 
-/* Memory for the ring: all of it, or for one slot, or none (then false). */
-static bool bouncer_reserve(struct urxe_bouncing *s)
+/* Memory for the ring: all of it, or for one slot, or none. */
+static void bouncer_reserve(struct urxe_bouncing *s)
 {
 	uint64_t at = (char *)s->ring - (char *)s->ctx->arena;
 	uint64_t data = offsetof(struct urxe_bounce_ring, data);
-	uint32_t n = URXE_BOUNCE_SLOTS;
+	enum urxe_bounce_wanted wanted = URXE_BOUNCE_UNWANTED;
+	uint32_t n = 0;
 
-	if (arena_reserve(s->ctx->cmd_fd, at, sizeof(*s->ring))) {
+	if (!arena_reserve(s->ctx->cmd_fd, at, sizeof(*s->ring)))
+		n = URXE_BOUNCE_SLOTS;
+	else if (!arena_reserve(s->ctx->cmd_fd, at, data + URXE_BOUNCE_BYTES))
 		n = 1;
-		if (arena_reserve(s->ctx->cmd_fd, at, data + URXE_BOUNCE_BYTES))
-			return false;
-	}
+	else
+		wanted = URXE_BOUNCE_REFUSED;
 	bouncer_clear_slots(s->ring, n);
 	store_release(&s->b->slots, n);
-	return true;
-}
-
-static void bouncer_reserve_if_wanted(struct urxe_bouncing *s)
-{
-	struct urxe_bouncer *b = s->b;
-
-	if (bouncer_slots(b) || load_seq_cst(&b->wanted) != URXE_BOUNCE_WANTED)
-		return;
-	store_release(&b->wanted, bouncer_reserve(s) ? URXE_BOUNCE_UNWANTED :
-						       URXE_BOUNCE_REFUSED);
+	store_release(&s->b->wanted, wanted);
 }
 
 /* A bouncer's place that nobody has. */
@@ -240,7 +232,9 @@ static void bouncer_work(struct urxe_bouncing *s)
 			return;
 		if (load_seq_cst(&b->stuck))
 			store_seq_cst(&b->stuck, 0);
-		bouncer_reserve_if_wanted(s);
+		if (!bouncer_slots(b) &&
+		    load_seq_cst(&b->wanted) == URXE_BOUNCE_WANTED)
+			bouncer_reserve(s);
 		if (serve_all(s))
 			last = clock_now();
 		else if (!last || clock_now() - last > AWAKE_NS)

@@ -84,12 +84,6 @@ static bool rx_open(struct urxe_qp *qp, struct urxe_rx *rx, struct urxe_peer *p,
 	return true;
 }
 
-/* An initiator talks to a target, all others to their like. */
-static uint8_t other_end(enum ibv_qp_type type)
-{
-	return type == IBV_QPT_XRC_SEND ? IBV_QPT_XRC_RECV : type;
-}
-
 bool conn_open(struct urxe_qp *qp, struct urxe_conn *c, uint32_t qpn,
 	       uint32_t dest)
 {
@@ -104,7 +98,9 @@ bool conn_open(struct urxe_qp *qp, struct urxe_conn *c, uint32_t qpn,
 	if (!p)
 		return false;
 	sh = &p->arena->qp[qpn_index(qpn)];
-	if (sh->type != other_end(qp->type) ||
+	/* an initiator talks to a target, all others to their like */
+	if (sh->type != (qp->type == IBV_QPT_XRC_SEND ? IBV_QPT_XRC_RECV :
+							qp->type) ||
 	    !rx_open(qp, &c->rx, p, sh)) {
 		peer_put(p);
 		return false;

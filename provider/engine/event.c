@@ -27,18 +27,16 @@ bool event_send_comp(int fd, struct urxe_cq_sh *sh)
 	uint64_t user = sh->user;
 	int saved = errno;
 	ssize_t n;
+	bool full;
 
 	if (fd < 0)
 		return true; /* nobody is there to read it */
 	n = write(fd, &user, sizeof(user));
 	if (n == sizeof(user))
 		fetch_add_release(&sh->comp_events, 1);
-	if (n < 0 && errno == EAGAIN) {
-		errno = saved;
-		return false;
-	}
+	full = n < 0 && errno == EAGAIN;
 	errno = saved;
-	return true;
+	return !full;
 }
 
 void event_resend(struct urxe_context *ctx)

@@ -15,6 +15,8 @@
 #include "responder.h"
 #include "ud.h"
 
+const struct urxe_observer *urxe_observer;
+
 /* ------------------------------------------------------- local memory */
 
 /* The WR's bytes.  The number of runs, or -1: a key does not hold. */
@@ -73,8 +75,8 @@ static bool gather_result(struct urxe_qp *qp, struct run *r,
 }
 
 /* A NIC reads its own memory first: a silent peer does not hide a fault. */
-static bool locally_sound(struct urxe_qp *qp, struct run *r,
-			  const struct urxe_wqe *w)
+static bool execute_local_check(struct urxe_qp *qp, struct run *r,
+				const struct urxe_wqe *w)
 {
 	struct urxe_seg seg[URXE_MAX_SGE];
 
@@ -140,8 +142,8 @@ static bool all_mapped(const struct urxe_seg *seg, int n)
 	return true;
 }
 
-static void collect(struct run *r, const struct urxe_seg *dst,
-		    const struct urxe_seg *src, int n)
+static void execute_collect(struct run *r, const struct urxe_seg *dst,
+			    const struct urxe_seg *src, int n)
 {
 	uint64_t va = dst->va;
 	int i;
@@ -180,7 +182,7 @@ static enum verdict do_write(struct urxe_qp *qp, struct run *r,
 			if (v != WR_DONE)
 				return v;
 		}
-		collect(r, &dst, src, n);
+		execute_collect(r, &dst, src, n);
 		return WR_IN_FLIGHT;
 	}
 	v = requester_send_batch(qp, r); /* earlier ones first */
@@ -283,9 +285,9 @@ static enum verdict do_flush(struct urxe_qp *qp, struct run *r,
 	return answered(qp, r, responder_flush(qp, w));
 }
 
-static enum verdict receive(struct urxe_qp *qp, struct run *r,
-			    const struct urxe_wqe *w,
-			    const struct urxe_seg *src)
+static enum verdict execute_receive(struct urxe_qp *qp, struct run *r,
+				    const struct urxe_wqe *w,
+				    const struct urxe_seg *src)
 {
 	enum response resp = responder_receive(qp, &qp->conn, w, src, 0);
 
@@ -303,7 +305,7 @@ static enum verdict do_send(struct urxe_qp *qp, struct run *r,
 
 	if (unlikely(gather(qp, w, 0, src) < 0))
 		return execute_fail(r, IBV_WC_LOC_PROT_ERR);
-	return receive(qp, r, w, src);
+	return execute_receive(qp, r, w, src);
 }
 
 /* The write comes first, but not without a receive to complete. */
@@ -315,7 +317,7 @@ static enum verdict do_write_imm(struct urxe_qp *qp, struct run *r,
 	if (!responder_has_receive(&qp->conn))
 		return answered(qp, r, RESP_RNR);
 	v = do_write(qp, r, w, false);
-	return v == WR_DONE ? receive(qp, r, w, NULL) : v;
+	return v == WR_DONE ? execute_receive(qp, r, w, NULL) : v;
 }
 
 /*
@@ -345,7 +347,7 @@ static enum verdict do_send_inv(struct urxe_qp *qp, struct run *r,
 		if (gather(qp, w, 0, src) < 0)
 			return execute_fail(r, IBV_WC_LOC_PROT_ERR);
 	}
-	v = receive(qp, r, w, src);
+	v = execute_receive(qp, r, w, src);
 	/* class J: acknowledged, but the responder's QP is at its end */
 	if (v == WR_DONE && w->inv == URXE_INV_FAILED)
 		conn_break(&qp->conn, RESP_NAK_OPERATION);
@@ -397,7 +399,8 @@ enum verdict execute(struct urxe_qp *qp, struct run *r, struct urxe_wqe *w)
 		resp = conn_ready(qp, w, false);
 	}
 	if (unlikely(resp))
-		return locally_sound(qp, r, w) ? answered(qp, r, resp) : WR_FAILED;
+		return execute_local_check(qp, r, w) ? answered(qp, r, resp) :
+						       WR_FAILED;
 	observe(OBSERVE_ARRIVES, qp, w, qp->conn.qpn);
 	switch (w->opcode) {
 	case IBV_WR_RDMA_WRITE:

@@ -47,8 +47,8 @@ static void flush_recv(struct urxe_qp *qp, uint32_t index)
 /*
  * False if the peer's requester is inside: it may have taken a receive that
  * it has not completed yet.  What a dead peer took and never completed is
- * between done and cons, and is flushed with the rest.  Datagrams come from a
- * crowd: what was taken is each sender's to complete (rq.h).
+ * between done and cons, and is flushed with the rest.  Datagrams have
+ * many requesters: what was taken is each one's to complete (rq.h).
  */
 static bool flush_rq(struct urxe_qp *qp)
 {

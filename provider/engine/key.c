@@ -80,7 +80,7 @@ void key_enable(struct urxe_key *k, uint32_t key)
  * or goes.  The tag tells whether another process of this context destroyed
  * the object already: its entry may even be something else by now.
  */
-static int key_end(struct urxe_context *ctx, uint32_t key, bool retire)
+int key_revoke(struct urxe_context *ctx, uint32_t key, bool retire)
 {
 	struct urxe_arena *a = ctx->arena;
 	uint32_t i = URXE_KEY_INDEX(key);
@@ -101,16 +101,6 @@ static int key_end(struct urxe_context *ctx, uint32_t key, bool retire)
 	if (!ret)
 		quiesce(ctx);
 	return ret;
-}
-
-int key_revoke(struct urxe_context *ctx, uint32_t key)
-{
-	return key_end(ctx, key, false);
-}
-
-int key_retire(struct urxe_context *ctx, uint32_t key)
-{
-	return key_end(ctx, key, true);
 }
 
 void key_free(struct urxe_context *ctx, enum urxe_obj obj, uint32_t key)

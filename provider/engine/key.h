@@ -13,12 +13,11 @@ void key_set(struct urxe_key *k, const struct urxe_key *desc);
 /* Here it comes: peers may use it. */
 void key_enable(struct urxe_key *k, uint32_t key);
 /*
- * Nobody may use it any more; waits for those who do.  -EBUSY while windows
- * are bound to it, -ENOENT if key is not what the entry holds.
+ * Nobody may use it any more; waits for those who do.  retire: and no other
+ * process can name it from here on.  -EBUSY while windows are bound to it,
+ * -ENOENT if key is not what the entry holds.
  */
-int key_revoke(struct urxe_context *ctx, uint32_t key);
-/* The same, and no other process can name it from here on. */
-int key_retire(struct urxe_context *ctx, uint32_t key);
+int key_revoke(struct urxe_context *ctx, uint32_t key, bool retire);
 void key_free(struct urxe_context *ctx, enum urxe_obj obj, uint32_t key);
 
 #endif

@@ -21,7 +21,7 @@ void gate_enter_slow(struct urxe_gate *g)
 	g->by_mutex = true;
 }
 
-static void claim(struct urxe_gate *g)
+static void gate_claim(struct urxe_gate *g)
 {
 	store_seq_cst(&g->claimed, true);
 	presence_barrier();
@@ -30,7 +30,7 @@ static void claim(struct urxe_gate *g)
 void gate_lock(struct urxe_gate *g)
 {
 	pthread_mutex_lock(&g->mutex);
-	claim(g);
+	gate_claim(g);
 	presence_wait(&g->insider, NULL, NULL);
 }
 
@@ -38,7 +38,7 @@ bool gate_trylock(struct urxe_gate *g)
 {
 	if (pthread_mutex_trylock(&g->mutex))
 		return false;
-	claim(g);
+	gate_claim(g);
 	if (!presence_is_inside(&g->insider))
 		return true;
 	gate_unlock(g);

@@ -24,7 +24,7 @@ struct urxe_mapped_file {
 	_Atomic uint64_t size, ino;
 };
 
-static int open_checked(const char *path, const struct urxe_file *file)
+static int file_open_checked(const char *path, const struct urxe_file *file)
 {
 	struct stat st;
 	int fd;
@@ -39,35 +39,35 @@ static int open_checked(const char *path, const struct urxe_file *file)
 	return fd;
 }
 
-static bool pids_known(const struct urxe_peer *peer)
+static bool peer_pids_known(const struct urxe_peer *peer)
 {
 	return peer->fd < 0 || !peer->foreign_pids;
 }
 
 /* Without pid_known the number of its process means nothing here. */
-static int open_file(const struct urxe_file *file, bool pid_known)
+static int file_open(const struct urxe_file *file, bool pid_known)
 {
 	char path[64];
 	int fd = -1;
 
 	if (file->path[0] && !file->path[sizeof(file->path) - 1])
-		fd = open_checked(file->path, file);
+		fd = file_open_checked(file->path, file);
 	if (fd < 0 && file->fd >= 0 && pid_known) {
 		snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)file->pid,
 			 (int)file->fd);
-		fd = open_checked(path, file);
+		fd = file_open_checked(path, file);
 	}
 	return fd;
 }
 
-static void *map_file(const struct urxe_file *file, bool pid_known,
-		      uint64_t *size)
+static void *file_map_new(const struct urxe_file *file, bool pid_known,
+			  uint64_t *size)
 {
 	void *ptr = MAP_FAILED;
 	struct stat st;
 	int fd;
 
-	fd = open_file(file, pid_known);
+	fd = file_open(file, pid_known);
 	if (fd < 0)
 		return FILE_REFUSED;
 	if (!fstat(fd, &st) && st.st_size > 0)
@@ -121,7 +121,7 @@ static char *file_map(struct urxe_peer *peer, uint32_t index, uint64_t *size)
 		pthread_mutex_lock(&map_lock);
 		ptr = load_acquire(&m->ptr);
 		if (ptr == FILE_UNTRIED) {
-			ptr = map_file(file, pids_known(peer), size);
+			ptr = file_map_new(file, peer_pids_known(peer), size);
 			store_relaxed(&m->size, *size);
 			store_relaxed(&m->ino, file->ino);
 			store_release(&m->ptr, ptr);
@@ -153,7 +153,7 @@ int mem_persist(struct urxe_peer *peer, const struct urxe_key *k)
 
 	if (!(k->flags & URXE_MR_FILE) || k->file >= URXE_MAX_FILES)
 		return -ENXIO;
-	fd = open_file(&peer->arena->file[k->file], pids_known(peer));
+	fd = file_open(&peer->arena->file[k->file], peer_pids_known(peer));
 	if (fd < 0)
 		return -EIO;
 	ret = fdatasync(fd) ? -errno : 0;

@@ -97,12 +97,11 @@ int peer_new_self(struct urxe_fabric *f, struct urxe_arena *arena,
 			"processes of two other PID namespaces have this context");
 	pthread_mutex_lock(&lock);
 	p = peer_add(f, arena, arena->slot, arena->gen, -1);
+	if (p)
+		p->refs++;
 	pthread_mutex_unlock(&lock);
-	if (!p)
-		return -ENOMEM;
-	p->refs = 1;
 	*out = p;
-	return 0;
+	return p ? 0 : -ENOMEM;
 }
 
 static struct urxe_peer *peer_map(struct urxe_fabric *f, uint32_t slot,
@@ -185,7 +184,7 @@ bool peer_any_foreign(void)
 	return any;
 }
 
-void peer_bury_dead(void)
+void peer_reap_dead(void)
 {
 	struct urxe_peer *p;
 

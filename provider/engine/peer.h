@@ -44,7 +44,7 @@ void peer_put(struct urxe_peer *p);
 bool peer_is_own(struct urxe_fabric *f, uint32_t slot, uint32_t gen);
 
 /* Look for dead contexts among the mapped ones and reap them. */
-void peer_bury_dead(void);
+void peer_reap_dead(void);
 /* Is any context of another process mapped? */
 bool peer_any_foreign(void);
 /* Held over fork(). */

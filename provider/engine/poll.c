@@ -73,9 +73,9 @@ static inline void poll_release_place(const struct place *p)
 }
 
 /* A receive that several could have taken comes back. */
-static void settle_kept(struct urxe_context *ctx, struct urxe_rq *rq,
-			uint32_t pd, uint32_t ticket, const struct urxe_cqe *e,
-			struct place *p)
+static void poll_settle_kept(struct urxe_context *ctx, struct urxe_rq *rq,
+			     uint32_t pd, uint32_t ticket,
+			     const struct urxe_cqe *e, struct place *p)
 {
 	p->rq = rq;
 	p->kept = rq_kept(rq, ticket);
@@ -84,34 +84,34 @@ static void settle_kept(struct urxe_context *ctx, struct urxe_rq *rq,
 }
 
 /* A completion of a receive from an SRQ. */
-static bool settle_srq(struct urxe_cq *cq, const struct urxe_cqe *e,
-		       struct place *p)
+static bool poll_settle_srq(struct urxe_cq *cq, const struct urxe_cqe *e,
+			    struct place *p)
 {
 	struct urxe_srq *srq = context_srq(cq->ctx, URXE_WQE_INDEX(e->wqe));
 
 	if (unlikely(!srq))
 		return false;
-	settle_kept(cq->ctx, &srq->rq, srq->sh->pd, URXE_WQE_TICKET(e->wqe), e,
-		    p);
+	poll_settle_kept(cq->ctx, &srq->rq, srq->sh->pd,
+			 URXE_WQE_TICKET(e->wqe), e, p);
 	/* the target QP of XRC may be another process's */
 	return srq->cq || (e->qpn && context_qp(cq->ctx, e->qpn));
 }
 
 /* Find the entry's place, its bytes brought there; false: QP destroyed. */
-static inline bool settle(struct urxe_cq *cq, const struct urxe_cqe *e,
-			  struct place *p)
+static inline bool poll_settle(struct urxe_cq *cq, const struct urxe_cqe *e,
+			       struct place *p)
 {
 	struct urxe_qp *qp;
 
 	p->tail = NULL;
 	p->kept = NULL;
 	if (e->inline_len & URXE_CQE_SRQ)
-		return settle_srq(cq, e, p);
+		return poll_settle_srq(cq, e, p);
 	qp = context_qp(cq->ctx, e->qpn);
 	if (unlikely(!qp || qp->qpn != e->qpn))
 		return false;
 	if (e->opcode & IBV_WC_RECV && rq_kept_set(&qp->rq)) {
-		settle_kept(cq->ctx, &qp->rq, qp->sh->pd, e->wqe, e, p);
+		poll_settle_kept(cq->ctx, &qp->rq, qp->sh->pd, e->wqe, e, p);
 	} else if (e->opcode & IBV_WC_RECV) {
 		if (e->inline_len)
 			poll_place_inline(qp->ctx, qp->sh->pd,
@@ -129,7 +129,8 @@ static inline bool settle(struct urxe_cq *cq, const struct urxe_cqe *e,
  * The entry at the head is not ready.  True if it was taken out of the way
  * because the producer that claimed it is dead.
  */
-static bool skip_dead(struct urxe_cq *cq, struct urxe_cqe *e, uint64_t word)
+static bool poll_skip_dead(struct urxe_cq *cq, struct urxe_cqe *e,
+			   uint64_t word)
 {
 	struct urxe_fabric *f = cq->ctx->fabric;
 	uint32_t owner = cqe_owner(word), gen;
@@ -150,7 +151,7 @@ static bool skip_dead(struct urxe_cq *cq, struct urxe_cqe *e, uint64_t word)
 	return cq_ring_skip(e, word, cq->head, cq->ring.mask + 1);
 }
 
-static void release_backlog(struct urxe_cq *cq)
+static void poll_release_backlog(struct urxe_cq *cq)
 {
 	struct urxe_backlog *b = cq->backlog;
 
@@ -160,7 +161,7 @@ static void release_backlog(struct urxe_cq *cq)
 	free(b);
 }
 
-static inline struct urxe_cqe *ring_next(struct urxe_cq *cq)
+static inline struct urxe_cqe *poll_ring_next(struct urxe_cq *cq)
 {
 	struct urxe_cqe *e;
 	uint64_t w;
@@ -170,7 +171,7 @@ static inline struct urxe_cqe *ring_next(struct urxe_cq *cq)
 		w = load_acquire(&e->word);
 		if (likely(w == cqe_word(cq->head, 0, CQE_READY)))
 			return e;
-		if (!skip_dead(cq, e, w))
+		if (!poll_skip_dead(cq, e, w))
 			return NULL;
 		cq->head++;
 	}
@@ -178,7 +179,7 @@ static inline struct urxe_cqe *ring_next(struct urxe_cq *cq)
 
 struct urxe_cqe *poll_ring(struct urxe_cq *cq)
 {
-	return ring_next(cq);
+	return poll_ring_next(cq);
 }
 
 /* Done with an entry, and with what its WR held. */
@@ -186,7 +187,7 @@ static inline void poll_release(struct urxe_cq *cq, struct urxe_cqe *e,
 			   const struct place *p)
 {
 	if (unlikely(cq->backlog != NULL)) {
-		release_backlog(cq);
+		poll_release_backlog(cq);
 	} else {
 		cq_ring_release(e, cq->head, cq->ring.mask + 1);
 		cq->head++;
@@ -206,8 +207,8 @@ static inline struct urxe_cqe *poll_next(struct urxe_cq *cq, struct place *p)
 		/* what a resize took out of the old ring comes first */
 		e = unlikely(cq->backlog != NULL) ?
 			    &cq->backlog->cqe[cq->backlog->head] :
-			    ring_next(cq);
-		if (!e || likely(settle(cq, e, p)))
+			    poll_ring_next(cq);
+		if (!e || likely(poll_settle(cq, e, p)))
 			return e;
 		poll_release(cq, e, p);
 	}

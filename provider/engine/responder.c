@@ -7,6 +7,7 @@
 #include "log.h"
 #include "qp.h"
 #include "responder.h"
+#include "wqe.h"
 
 /* ------------------------------------------------------- RDMA and atomics */
 
@@ -79,7 +80,7 @@ enum response responder_flush(struct urxe_qp *qp, const struct urxe_wqe *w)
 /*
  * Atomics on memory that not everybody can map go through a lock word in the
  * device segment.  It names its holder's context: who finds that dead takes
- * the lock over, and so does whoever buries the context.
+ * the lock over, and so does whoever reaps the context.
  */
 static _Atomic uint32_t *atomic_lock(struct urxe_peer *p, uint64_t va,
 				     uint32_t me)
@@ -101,11 +102,6 @@ static _Atomic uint32_t *atomic_lock(struct urxe_peer *p, uint64_t va,
 		holder = 0;
 	}
 	return lock;
-}
-
-static void atomic_unlock(_Atomic uint32_t *lock)
-{
-	store_release(lock, 0);
 }
 
 static uint64_t cpu_atomic(char *ptr, const struct urxe_wqe *w)
@@ -160,7 +156,7 @@ enum response responder_atomic(struct urxe_qp *qp, struct urxe_conn *c,
 		*old = cpu_atomic(seg->ptr, w);
 	else
 		resp = copied_atomic(qp->ctx, seg, w, old);
-	atomic_unlock(lock);
+	store_release(lock, 0);
 	return resp;
 }
 
@@ -200,7 +196,7 @@ struct taken {
 };
 
 /* The SRQ ran below its limit: say so once (IB 11.2.3.3). */
-static void check_limit(struct urxe_rx *rx, uint32_t left)
+static void receive_check_limit(struct urxe_rx *rx, uint32_t left)
 {
 	uint32_t limit = load_relaxed(&rx->srq->limit);
 
@@ -210,24 +206,23 @@ static void check_limit(struct urxe_rx *rx, uint32_t left)
 
 static bool is_send(uint8_t opcode)
 {
-	return opcode == IBV_WR_SEND || opcode == IBV_WR_SEND_WITH_IMM ||
-	       opcode == IBV_WR_SEND_WITH_INV;
+	return WQE_SEND_OPS & WQE_BIT(opcode);
 }
 
 /*
  * IB 9.9.3, class D: an unreliable message that is too long for the receive
  * is lost and the receive stays.  An SRQ cannot keep it: class E, it fails.
  */
-static bool leaves_receive(const struct urxe_qp *qp, const struct urxe_rx *rx,
-			   const struct urxe_wqe *w, uint64_t length,
-			   const struct taken *t)
+static bool receive_stays(const struct urxe_qp *qp, const struct urxe_rx *rx,
+			  const struct urxe_wqe *w, uint64_t length,
+			  const struct taken *t)
 {
 	return length > t->total && !rx->srq && qp_is_unreliable(qp) &&
 	       is_send(w->opcode);
 }
 
 /* RESP_RNR: there is none; RESP_SILENCE: it is not for this message. */
-static enum response take_receive(const struct urxe_qp *qp, struct urxe_rx *rx,
+static enum response receive_take(const struct urxe_qp *qp, struct urxe_rx *rx,
 				  const struct urxe_wqe *w, uint64_t length,
 				  struct taken *t)
 {
@@ -257,7 +252,7 @@ static enum response take_receive(const struct urxe_qp *qp, struct urxe_rx *rx,
 			t->total += t->sge[i].length;
 		}
 		t->index = cons;
-		if (unlikely(leaves_receive(qp, rx, w, length, t)) &&
+		if (unlikely(receive_stays(qp, rx, w, length, t)) &&
 		    cons == load_acquire(&rq->sh->cons)) {
 			urxe_why("a message of %llu bytes is too long for the receive of %llu: dropped",
 				 (unsigned long long)length,
@@ -266,13 +261,13 @@ static enum response take_receive(const struct urxe_qp *qp, struct urxe_rx *rx,
 		}
 	} while (!cas_acq_rel(&rq->sh->cons, &cons, cons + 1));
 	if (rx->srq)
-		check_limit(rx, prod - cons - 1);
+		receive_check_limit(rx, prod - cons - 1);
 	return RESP_ACK;
 }
 
 /* Where len bytes go; false: a key of the receive does not hold. */
-static bool scatter(struct urxe_conn *c, const struct taken *t, uint64_t len,
-		    struct urxe_seg *dst, bool *mapped)
+static bool receive_scatter(struct urxe_conn *c, const struct taken *t,
+			    uint64_t len, struct urxe_seg *dst, bool *mapped)
 {
 	struct urxe_peer *p = rx_peer(&c->rx);
 	const struct urxe_key *k;
@@ -302,9 +297,10 @@ static bool scatter(struct urxe_conn *c, const struct taken *t, uint64_t len,
 }
 
 /* Bring a SEND's bytes to the receive, or into its completion. */
-static enum response deliver(struct urxe_context *ctx, struct urxe_conn *c,
-			     const struct taken *t, const struct urxe_seg *src,
-			     uint64_t length, struct urxe_cqe *e)
+static enum response receive_deliver(struct urxe_context *ctx,
+				     struct urxe_conn *c, const struct taken *t,
+				     const struct urxe_seg *src,
+				     uint64_t length, struct urxe_cqe *e)
 {
 	struct urxe_seg dst[URXE_MAX_SGE];
 	enum response resp;
@@ -317,7 +313,7 @@ static enum response deliver(struct urxe_context *ctx, struct urxe_conn *c,
 		e->status = IBV_WC_LOC_LEN_ERR;
 		return RESP_NAK_INVALID;
 	}
-	if (!scatter(c, t, length, dst, &mapped)) {
+	if (!receive_scatter(c, t, length, dst, &mapped)) {
 		e->status = IBV_WC_LOC_PROT_ERR;
 		return RESP_NAK_OPERATION;
 	}
@@ -336,20 +332,15 @@ static enum response deliver(struct urxe_context *ctx, struct urxe_conn *c,
 	return resp == RESP_NAK_ACCESS ? RESP_NAK_OPERATION : resp;
 }
 
-static uint8_t wc_flags(uint8_t opcode)
-{
-	switch (opcode) {
-	case IBV_WR_SEND_WITH_IMM:
-	case IBV_WR_RDMA_WRITE_WITH_IMM:
-		return IBV_WC_WITH_IMM;
-	case IBV_WR_SEND_WITH_INV:
-		return IBV_WC_WITH_INV;
-	}
-	return 0;
-}
+static const uint8_t wc_flags[] = {
+	[IBV_WR_RDMA_WRITE_WITH_IMM] = IBV_WC_WITH_IMM,
+	[IBV_WR_SEND_WITH_IMM] = IBV_WC_WITH_IMM,
+	[IBV_WR_SEND] = 0,
+	[IBV_WR_SEND_WITH_INV] = IBV_WC_WITH_INV,
+};
 
 /* What the completion releases. */
-static uint32_t wqe_of(const struct urxe_rx *rx, const struct taken *t)
+static uint32_t receive_wqe(const struct urxe_rx *rx, const struct taken *t)
 {
 	if (rx->srq)
 		return URXE_WQE_SRQ(rx->srq_index, t->ticket);
@@ -360,8 +351,9 @@ static uint32_t wqe_of(const struct urxe_rx *rx, const struct taken *t)
  * A receive that was taken must be filled: where another process has to do it
  * (copy path 4), see first that it is there.
  */
-static bool answers(struct urxe_context *ctx, const struct urxe_conn *c,
-		    uint8_t opcode, uint64_t length)
+static bool receive_is_answered(struct urxe_context *ctx,
+				const struct urxe_conn *c, uint8_t opcode,
+				uint64_t length)
 {
 	struct urxe_peer *p = rx_peer(&c->rx);
 
@@ -379,9 +371,9 @@ enum response responder_receive(struct urxe_qp *qp, struct urxe_conn *c,
 	struct urxe_cqe *e;
 	struct taken t;
 
-	if (unlikely(!answers(qp->ctx, c, w->opcode, length)))
+	if (unlikely(!receive_is_answered(qp->ctx, c, w->opcode, length)))
 		return RESP_SILENCE;
-	resp = take_receive(qp, &c->rx, w, length, &t);
+	resp = receive_take(qp, &c->rx, w, length, &t);
 	if (unlikely(resp))
 		return resp;
 	if (!cq_begin(&c->rx.cq, &ref)) { /* class G: their CQ is overrun */
@@ -394,15 +386,15 @@ enum response responder_receive(struct urxe_qp *qp, struct urxe_conn *c,
 	e->byte_len = length;
 	e->imm = w->imm;
 	e->src_qp = qp->qpn;
-	e->wqe = wqe_of(&c->rx, &t);
+	e->wqe = receive_wqe(&c->rx, &t);
 	e->status = IBV_WC_SUCCESS;
 	e->opcode = IBV_WC_RECV;
-	e->wc_flags = wc_flags(w->opcode) | grh;
+	e->wc_flags = wc_flags[w->opcode] | grh;
 	e->inline_len = 0;
 	if (unlikely(w->inv == URXE_INV_FAILED))
 		e->status = IBV_WC_REM_INV_REQ_ERR;
 	else if (is_send(w->opcode))
-		resp = deliver(qp->ctx, c, &t, src, length, e);
+		resp = receive_deliver(qp->ctx, c, &t, src, length, e);
 	else
 		e->opcode = IBV_WC_RECV_RDMA_WITH_IMM;
 	if (unlikely(e->status)) {

@@ -30,18 +30,12 @@ static uint64_t rq_make_ring(struct urxe_context *ctx, uint32_t max_wr,
 	return offset ? offset | log : 0;
 }
 
-static void rq_aim(struct urxe_context *ctx, struct urxe_rq *rq, uint64_t word)
+static void rq_use_ring(struct urxe_context *ctx, struct urxe_rq *rq,
+			uint64_t word, uint32_t max_wr)
 {
 	rq->mask = (1u << URXE_RQ_LOG(word)) - 1;
 	rq->ring = (char *)ctx->arena + URXE_RQ_OFFSET(word);
-}
-
-static void rq_use_ring(struct urxe_context *ctx, struct urxe_rq *rq,
-		     uint64_t word, uint32_t max_wr)
-{
-	rq_aim(ctx, rq, word);
 	rq->max_wr = max_wr;
-	store_release(&rq->sh->ring, word);
 }
 
 static void rq_free_ring(struct urxe_context *ctx, uint64_t word, uint32_t stride)
@@ -119,6 +113,7 @@ int rq_create(struct urxe_context *ctx, struct urxe_rq *rq,
 	sh->stride = rq->stride;
 	sh->max_sge = max_sge;
 	rq_use_ring(ctx, rq, word, max_wr);
+	store_release(&sh->ring, word);
 	return 0;
 }
 
@@ -150,12 +145,12 @@ int rq_resize(struct urxe_context *ctx, struct urxe_rq *rq, uint32_t max_wr)
 		free(set);
 		return ENOMEM;
 	}
-	rq_aim(ctx, rq, word);
+	rq_use_ring(ctx, rq, word, max_wr);
 	for (i = tail; i != rq->prod; i++)
 		memcpy(rq_slot(rq, i),
 		       from + (uint64_t)(i & old_mask) * rq->stride,
 		       rq->stride);
-	rq_use_ring(ctx, rq, word, max_wr);
+	store_release(&rq->sh->ring, word);
 	if (set)
 		kept_replace(ctx, rq, set);
 	else

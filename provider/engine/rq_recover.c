@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Receives that a dead requester took with it, from a queue that is a crowd's.
+ * Receives that a dead requester took with it, from a queue that has many.
  *
  * A NIC that meets the end of a message's sender has the receive still, with
  * the QP it was for.  Here it goes back to its queue: nothing says which QP of
  * an SRQ it was for, and of a datagram nobody will ever hear again.
  *
- * The owner looks for them when the fabric has buried somebody since it last
+ * The owner looks for them when the fabric has reaped a context since it last
  * looked.  A receive is lost if it was taken (its position is below cons),
  * all requesters that were at work then have left (quiesce_guards), and yet
  * its completion is neither polled nor in any CQ.  Everything is tried and
@@ -40,12 +40,12 @@ struct queue {
 	bool other_hands; /* another process posts or polls, too */
 };
 
-static bool is_taken(const struct urxe_kept *k, uint32_t cons)
+static bool kept_is_taken(const struct urxe_kept *k, uint32_t cons)
 {
 	return load_acquire(&k->out) && (int32_t)(k->pos - cons) < 0;
 }
 
-static bool any_taken(const struct queue *q)
+static bool recover_any_taken(const struct queue *q)
 {
 	uint32_t i, count = rq_kept_set(q->rq)->count;
 	bool any = false;
@@ -54,13 +54,13 @@ static bool any_taken(const struct queue *q)
 		struct urxe_kept *k = kept_at(rq_kept_set(q->rq), i);
 
 		k->found = false;
-		any |= is_taken(k, q->cons);
+		any |= kept_is_taken(k, q->cons);
 	}
 	return any;
 }
 
 /* A completion that was not polled yet: is it of this queue? */
-static void find(struct urxe_cqe *e, void *arg)
+static void recover_find(struct urxe_cqe *e, void *arg)
 {
 	struct queue *q = arg;
 	struct urxe_kept *k = NULL;
@@ -85,31 +85,31 @@ static bool polled_elsewhere(const struct urxe_cq *cq)
 	       cqe_pos(load_relaxed(&e->word)) != cq->head;
 }
 
-static bool search(struct urxe_cq *cq, struct queue *q)
+static bool recover_search(struct urxe_cq *cq, struct queue *q)
 {
 	if (!gate_trylock(&cq->gate))
 		return false;
 	if (polled_elsewhere(cq))
 		q->other_hands = true;
 	else
-		poll_each(cq, find, q);
+		poll_each(cq, recover_find, q);
 	gate_unlock(&cq->gate);
 	return true;
 }
 
-static bool search_all(struct urxe_context *ctx, struct queue *q)
+static bool recover_search_all(struct urxe_context *ctx, struct queue *q)
 {
 	struct urxe_cq *cq;
 
 	if (q->qp)
-		return search(q->qp->rcq, q);
+		return recover_search(q->qp->rcq, q);
 	for (cq = ctx->cqs; cq; cq = cq->next)
-		if (!search(cq, q))
+		if (!recover_search(cq, q))
 			return false;
 	return true;
 }
 
-static bool post_lost(struct queue *q)
+static bool recover_post_lost(struct queue *q)
 {
 	uint32_t i, count = rq_kept_set(q->rq)->count;
 	bool any = false;
@@ -117,7 +117,7 @@ static bool post_lost(struct queue *q)
 	for (i = 0; i < count; i++) {
 		struct urxe_kept *k = kept_at(rq_kept_set(q->rq), i);
 
-		if (k->found || !is_taken(k, q->cons))
+		if (k->found || !kept_is_taken(k, q->cons))
 			continue;
 		urxe_why("a requester died with receive 0x%llx: posted again",
 			 (unsigned long long)kept_recv(k)->wr_id);
@@ -127,7 +127,7 @@ static bool post_lost(struct queue *q)
 	return any;
 }
 
-static void wake(struct queue *q)
+static void recover_wake(struct queue *q)
 {
 	if (q->srq)
 		srq_wake_waiters(q->srq);
@@ -138,7 +138,7 @@ static void wake(struct queue *q)
 }
 
 /* False: could not look. */
-static bool recover(struct urxe_context *ctx, struct queue *q)
+static bool recover_queue(struct urxe_context *ctx, struct queue *q)
 {
 	bool looked = true, any = false;
 
@@ -148,16 +148,16 @@ static bool recover(struct urxe_context *ctx, struct queue *q)
 		return false;
 	q->cons = load_acquire(&q->rq->sh->cons);
 	q->other_hands = q->rq->prod != load_relaxed(&q->rq->sh->prod);
-	if (!q->other_hands && any_taken(q)) {
+	if (!q->other_hands && recover_any_taken(q)) {
 		quiesce_guards(ctx->fabric);
 		/* what the dead have asked for is done, too */
 		bounce_quiesce(ctx->fabric, ctx->arena);
-		looked = search_all(ctx, q);
-		any = looked && !q->other_hands && post_lost(q);
+		looked = recover_search_all(ctx, q);
+		any = looked && !q->other_hands && recover_post_lost(q);
 	}
 	urxe_unlock_outside(&q->rq->lock);
 	if (any)
-		wake(q);
+		recover_wake(q);
 	return looked;
 }
 
@@ -175,7 +175,7 @@ static bool recover_qps(struct urxe_context *ctx, struct urxe_cq *cq)
 			all = false;
 			continue;
 		}
-		all &= recover(ctx, &q);
+		all &= recover_queue(ctx, &q);
 		urxe_unlock_outside(&qp->lock);
 	}
 	return all;
@@ -195,7 +195,7 @@ void rq_recover(struct urxe_context *ctx)
 		if (!q.srq)
 			continue;
 		q.rq = &q.srq->rq;
-		all &= recover(ctx, &q);
+		all &= recover_queue(ctx, &q);
 	}
 	for (cq = ctx->cqs; cq; cq = cq->next)
 		all &= recover_qps(ctx, cq);
@@ -203,20 +203,16 @@ void rq_recover(struct urxe_context *ctx)
 		store_relaxed(&ctx->deaths, deaths);
 }
 
-/* The dead may not be buried yet: see to it, but not all the time. */
-static void bury(struct urxe_context *ctx)
-{
-	uint64_t now = clock_now(), last;
-
-	last = load_relaxed(&ctx->reaped);
-	if (now - last >= REAP_NS && cas_relaxed(&ctx->reaped, &last, now))
-		fabric_reap(ctx->fabric);
-}
-
 bool rq_recover_now(struct urxe_context *ctx, bool full)
 {
-	if (full)
-		bury(ctx);
+	uint64_t now, last = load_relaxed(&ctx->reaped);
+
+	if (full) { /* the dead may not be reaped yet; not all the time */
+		now = clock_now();
+		if (now - last >= REAP_NS &&
+		    cas_relaxed(&ctx->reaped, &last, now))
+			fabric_reap(ctx->fabric);
+	}
 	if (!rq_deaths(ctx) || pthread_mutex_trylock(&ctx->lock))
 		return false;
 	rq_recover(ctx);

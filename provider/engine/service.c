@@ -64,7 +64,7 @@ static void *service_main(void *arg)
 			next = held;
 		now = clock_now();
 		if (now >= life) {
-			peer_bury_dead();
+			peer_reap_dead();
 			pthread_mutex_lock(&ctx->lock);
 			rq_recover(ctx);
 			pthread_mutex_unlock(&ctx->lock);
@@ -95,17 +95,16 @@ void service_need(struct urxe_context *ctx)
 	if (serving == ctx)
 		return; /* it looks again by itself */
 	pthread_mutex_lock(&start_lock);
-	if (!ctx->service && (s = calloc(1, sizeof(*s)))) {
+	if (ctx->service) {
+		service_wake(ctx->arena);
+	} else if ((s = calloc(1, sizeof(*s)))) {
 		s->ctx = ctx;
 		if (thread_start(&s->thread, service_main, s))
 			ctx->service = s;
 		else
 			free(s);
-		pthread_mutex_unlock(&start_lock);
-		return;
 	}
 	pthread_mutex_unlock(&start_lock);
-	service_wake(ctx->arena);
 }
 
 void service_stop(struct urxe_context *ctx)

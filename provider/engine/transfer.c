@@ -66,13 +66,6 @@ void iov_advance(struct iovec *iov, unsigned int count, uint64_t n)
 	}
 }
 
-/* Known to be forbidden, or its pid is of another namespace. */
-static bool must_bounce(const struct transfer_batch *b)
-{
-	return load_relaxed(&b->peer->bounce) ||
-	       b->key[0]->flags & URXE_MR_FOREIGN;
-}
-
 enum transfer_status transfer_flush(struct transfer_batch *b, uint64_t *moved)
 {
 	enum transfer_status status = TRANSFER_OK;
@@ -81,7 +74,9 @@ enum transfer_status transfer_flush(struct transfer_batch *b, uint64_t *moved)
 	ssize_t n;
 
 	while (done < b->bytes) {
-		if (unlikely(must_bounce(b))) {
+		/* forbidden, or its pid is of another namespace */
+		if (unlikely(load_relaxed(&b->peer->bounce) ||
+			     b->key[0]->flags & URXE_MR_FOREIGN)) {
 			status = transfer_bounce(b, 0, &done);
 			break;
 		}

@@ -38,7 +38,7 @@ struct walker {
 };
 
 /* The mapping that contains addr or the next one; 0, or negative errno. */
-static int query(struct walker *w, uint64_t addr, struct vma *v)
+static int vma_query(struct walker *w, uint64_t addr, struct vma *v)
 {
 	struct map_query q = {
 		.size = sizeof(q),
@@ -64,7 +64,7 @@ static int query(struct walker *w, uint64_t addr, struct vma *v)
 }
 
 /* The next line of /proc/self/maps, ended with NUL; NULL at the end. */
-static char *next_line(struct walker *w)
+static char *walker_line(struct walker *w)
 {
 	char *nl;
 	ssize_t n;
@@ -91,7 +91,7 @@ static char *next_line(struct walker *w)
 }
 
 /* /proc/self/maps does not say; huge pages show by their file. */
-static uint64_t page_size(const char *path)
+static uint64_t vma_page_size(const char *path)
 {
 	struct statfs fs;
 
@@ -103,14 +103,14 @@ static uint64_t page_size(const char *path)
 	return (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
-static int parse(struct walker *w, uint64_t addr, struct vma *v)
+static int vma_parse(struct walker *w, uint64_t addr, struct vma *v)
 {
 	unsigned long long start, end, offset, ino;
 	unsigned int major, minor;
 	char perm[5], *line;
 	int at;
 
-	while ((line = next_line(w))) {
+	while ((line = walker_line(w))) {
 		at = 0;
 		if (sscanf(line, "%llx-%llx %4s %llx %x:%x %llu %n", &start,
 			   &end, perm, &offset, &major, &minor, &ino,
@@ -125,27 +125,27 @@ static int parse(struct walker *w, uint64_t addr, struct vma *v)
 		v->dev = makedev(major, minor);
 		v->ino = ino;
 		snprintf(v->path, sizeof(v->path), "%s", at ? line + at : "");
-		v->page_size = page_size(v->path);
+		v->page_size = vma_page_size(v->path);
 		return 0;
 	}
 	return -ENOENT;
 }
 
-static int next_vma(struct walker *w, uint64_t addr, struct vma *v)
+static int vma_next(struct walker *w, uint64_t addr, struct vma *v)
 {
 	int ret;
 
 	if (!w->parse) {
-		ret = query(w, addr, v);
+		ret = vma_query(w, addr, v);
 		/* a path too long for us: the range is what matters */
 		if (ret != -ENOTTY && ret != -ENAMETOOLONG && ret != -EINVAL)
 			return ret;
 		w->parse = true;
 	}
-	return parse(w, addr, v);
+	return vma_parse(w, addr, v);
 }
 
-static bool continues(const struct vma *file, const struct vma *v)
+static bool vma_continues(const struct vma *file, const struct vma *v)
 {
 	return v->shared && v->ino && v->ino == file->ino &&
 	       v->dev == file->dev &&
@@ -166,14 +166,14 @@ int vma_check(uint64_t addr, uint64_t len, bool write, struct vma *file)
 	if (w.fd < 0)
 		return 0; /* no /proc: faults will show when it is used */
 	while (at < end) {
-		ret = next_vma(&w, at, &v);
+		ret = vma_next(&w, at, &v);
 		if (ret || v.start > at || !v.read || (write && !v.write)) {
 			ret = -EFAULT;
 			break;
 		}
 		if (at == addr && v.shared && v.ino)
 			*file = v;
-		else if (file->ino && !continues(file, &v))
+		else if (file->ino && !vma_continues(file, &v))
 			file->ino = 0;
 		at = v.end;
 	}
@@ -196,7 +196,7 @@ bool vma_huge(uint64_t addr, uint64_t len)
 	if (w.fd < 0)
 		return true; /* the application promised */
 	while (at < addr + len) {
-		if (next_vma(&w, at, &v) || v.start > at ||
+		if (vma_next(&w, at, &v) || v.start > at ||
 		    v.page_size <= small)
 			break;
 		at = v.end;

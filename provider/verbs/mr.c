@@ -162,7 +162,7 @@ int urxe_dereg_mr(struct pabi_mr *vmr)
 	struct urxe_context *ctx = mr->ctx;
 	int ret, saved = errno;
 
-	ret = key_retire(ctx, vmr->mr.lkey);
+	ret = key_revoke(ctx, vmr->mr.lkey, true);
 	if (ret) {
 		urxe_why("ibv_dereg_mr: %s", ret == -EBUSY ?
 			 "a memory window is bound to it" :

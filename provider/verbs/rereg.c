@@ -55,7 +55,7 @@ static int rereg_change(struct urxe_mr *mr, int flags, struct urxe_pd *pd, void 
 	int ret, described;
 
 	described = rereg_describe(mr, flags, addr, length, access, &new);
-	ret = key_revoke(ctx, mr->vmr.mr.lkey);
+	ret = key_revoke(ctx, mr->vmr.mr.lkey, false);
 	if (described)
 		return described;
 	if (ret) {
