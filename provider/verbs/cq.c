@@ -24,7 +24,7 @@ void vcq_set_size(struct urxe_vcq *vcq)
 #define CQ_MASKS (IBV_CQ_INIT_ATTR_MASK_FLAGS | IBV_CQ_INIT_ATTR_MASK_PD)
 #define CQ_FLAGS \
 	(IBV_CREATE_CQ_ATTR_SINGLE_THREADED | IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN)
-#define TIMESTAMP_FLAGS \
+#define TIMESTAMP_FLAGS                        \
 	(IBV_WC_EX_WITH_COMPLETION_TIMESTAMP | \
 	 IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK)
 #define WC_FLAGS (IBV_WC_STANDARD_FLAGS | TIMESTAMP_FLAGS)
@@ -56,9 +56,8 @@ static int cq_setup(struct urxe_vcq *vcq, struct ibv_context *ibctx,
 	struct cq_params p = {
 		.cqe = a->cqe,
 		.async_fifo = event_async_fifo(ibctx),
-		.single_threaded =
-			flags & IBV_CREATE_CQ_ATTR_SINGLE_THREADED ||
-			pd_single_threaded(vcq->parent),
+		.single_threaded = flags & IBV_CREATE_CQ_ATTR_SINGLE_THREADED ||
+				   pd_single_threaded(vcq->parent),
 		.user = (uintptr_t)&vcq->v.cq,
 	};
 	int ret;

@@ -34,7 +34,7 @@ static int dmabuf_check_range(int fd, uint64_t offset, uint64_t length)
 
 /* What a NIC would pin is brought in now: no SIGBUS later.  -errno */
 static int dmabuf_map(int fd, uint64_t offset, uint64_t length, bool write,
-		  void **map, size_t *map_len)
+		      void **map, size_t *map_len)
 {
 	uint64_t lead = offset % (uint64_t)sysconf(_SC_PAGESIZE);
 	void *p;
@@ -78,7 +78,8 @@ struct ibv_mr *urxe_reg_dmabuf_mr(struct ibv_pd *ibpd, uint64_t offset,
 		ret = dmabuf_check_range(fd, offset, length);
 	if (!ret && length)
 		ret = dmabuf_map(fd, offset, length,
-			     access & IBV_ACCESS_LOCAL_WRITE, &map, &map_len);
+				 access & IBV_ACCESS_LOCAL_WRITE, &map,
+				 &map_len);
 	if (ret)
 		goto err;
 	ret = mr_describe(pd->ctx, (char *)map + (length ? offset & mask : 0),

@@ -41,8 +41,9 @@ static int qp_check_init(const struct ibv_context *ctx,
 	case IBV_QPT_XRC_SEND:
 		break;
 	case IBV_QPT_XRC_RECV:
-		return init->comp_mask & IBV_QP_INIT_ATTR_XRCD && init->xrcd ?
-			       0 : -EINVAL;
+		if (!(init->comp_mask & IBV_QP_INIT_ATTR_XRCD) || !init->xrcd)
+			return -EINVAL;
+		return 0;
 	default:
 		return fabric_fail(EOPNOTSUPP, "no QPs of type %d",
 				   (int)init->qp_type);

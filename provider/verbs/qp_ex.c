@@ -384,8 +384,8 @@ static void qp_ex_set_calls(struct urxe_vqp *vqp, uint64_t flags)
 
 	for (i = 0; i < BUILDERS; i++)
 		if (flags & builders[i].flag)
-			memcpy(vqp->v.room + builders[i].slot,
-			       &builders[i].fn, sizeof(wr_call));
+			memcpy(vqp->v.room + builders[i].slot, &builders[i].fn,
+			       sizeof(wr_call));
 	ex->wr_start = wr_start;
 	ex->wr_complete = wr_complete;
 	ex->wr_abort = wr_abort;

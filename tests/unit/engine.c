@@ -182,7 +182,7 @@ uint32_t engine_key(struct urxe_context *ctx, void *addr, uint64_t len)
 
 void engine_key_close(struct urxe_context *ctx, uint32_t key)
 {
-	ck_assert_int_eq(key_retire(ctx, key), 0);
+	ck_assert_int_eq(key_revoke(ctx, key, true), 0);
 	key_free(ctx, URXE_OBJ_MR, key);
 }
 
