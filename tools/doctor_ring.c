@@ -30,8 +30,8 @@ static bool cq_ring_word(int fd, uint32_t index, uint64_t *word)
 	if (!copy_out(fd, offsetof(struct urxe_arena, cq) + index * sizeof(sh),
 		      &sh, sizeof(sh)))
 		return false;
-	*word = atomic_load_explicit(&sh.ring, memory_order_relaxed);
-	return atomic_load_explicit(&sh.live, memory_order_relaxed);
+	*word = load_relaxed(&sh.ring);
+	return load_relaxed(&sh.live);
 }
 
 static const char *ring_look(int fd, uint64_t word)
@@ -77,7 +77,7 @@ struct tally {
 static void context_check(struct urxe_fabric *f, uint32_t slot, struct tally *t)
 {
 	const struct urxe_ctx_slot *c = &f->dev->ctx[slot];
-	uint32_t i, gen = atomic_load_explicit(&c->gen, memory_order_relaxed);
+	uint32_t i, gen = load_relaxed(&c->gen);
 	struct urxe_arena *a;
 	const char *why;
 	int fd;
@@ -93,11 +93,11 @@ static void context_check(struct urxe_fabric *f, uint32_t slot, struct tally *t)
 		if (!why)
 			continue;
 		t->bad++;
-		report(FAIL, "completions are lost, or a program waits for ever",
+		report(FAIL,
+		       "completions are lost, or a program waits for ever",
 		       "end that program; it or a peer wrote where it should not, or urxe has a bug",
 		       "completion queue %u of %.15s (PID %d): %s", i, c->comm,
-		       atomic_load_explicit(&c->pid, memory_order_relaxed),
-		       why);
+		       load_relaxed(&c->pid), why);
 	}
 	arena_unmap(a);
 	close(fd);
@@ -114,8 +114,7 @@ void check_rings(void)
 	if (fabric_dir(dir, sizeof(dir)) || fabric_open(dir, false, &f))
 		return;
 	for (i = 0; i < URXE_MAX_CTX; i++)
-		if (atomic_load_explicit(&f->dev->ctx[i].state,
-					 memory_order_acquire) == URXE_CTX_LIVE)
+		if (load_acquire(&f->dev->ctx[i].state) == URXE_CTX_LIVE)
 			context_check(f, i, &t);
 	fabric_close(f);
 	if (!t.bad)

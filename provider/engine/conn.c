@@ -31,9 +31,7 @@ void conn_drop(struct urxe_conn *c)
 void conn_check(struct urxe_conn *c)
 {
 	/* seq_cst: after our guard went up, see presence.h */
-	if (c->peer && (atomic_load_explicit(&c->sh->conn,
-					     memory_order_seq_cst) &
-			URXE_CONN_ENDS) != c->want)
+	if (c->peer && (load_seq_cst(&c->sh->conn) & URXE_CONN_ENDS) != c->want)
 		conn_drop(c);
 }
 
