@@ -154,27 +154,6 @@ static bool ask_find_slot(struct ask *q, bool doubt)
 	return false;
 }
 
-static enum transfer_status ask_claim(struct ask *q)
-{
-	enum transfer_status status;
-	uint32_t turns;
-
-	if (bouncer_is_gone(q->b) ||
-	    (!q->committed && load_seq_cst(&q->b->stuck)))
-		return TRANSFER_GONE;
-	ask_restart_clock(q);
-	status = ask_await_ring(q);
-	for (turns = 1; !status && !ask_find_slot(q, turns % 256 == 0);
-	     turns++) {
-		if (turns % 256 == 0 && !bouncer_lives(q->b))
-			return TRANSFER_GONE;
-		if (turns % 64 == 0 && ask_is_late(q))
-			return ask_give_up(q);
-		sched_yield();
-	}
-	return status;
-}
-
 static bool ask_move(struct ask *q, enum bounce_state to)
 {
 	uint64_t word = q->word;
@@ -235,18 +214,33 @@ static enum transfer_status ask_post(struct ask *q)
 							 TRANSFER_GONE;
 }
 
+/* Claim a slot to fill. */
 static enum transfer_status ask_open(struct ask *q, struct urxe_context *ctx,
 				     struct urxe_peer *peer,
 				     struct urxe_bouncer *b, bool committed)
 {
 	struct urxe_arena *a = peer->arena;
+	enum transfer_status status;
+	uint32_t turns;
 
 	q->ctx = ctx;
 	q->peer = peer;
 	q->b = b;
 	q->ring = &a->ring[b - a->bouncer];
 	q->committed = committed;
-	return ask_claim(q);
+	if (bouncer_is_gone(b) || (!committed && load_seq_cst(&b->stuck)))
+		return TRANSFER_GONE;
+	ask_restart_clock(q);
+	status = ask_await_ring(q);
+	for (turns = 1; !status && !ask_find_slot(q, turns % 256 == 0);
+	     turns++) {
+		if (turns % 256 == 0 && !bouncer_lives(b))
+			return TRANSFER_GONE;
+		if (turns % 64 == 0 && ask_is_late(q))
+			return ask_give_up(q);
+		sched_yield();
+	}
+	return status;
 }
 
 static void ask_close(struct ask *q)

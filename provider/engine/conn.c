@@ -113,20 +113,18 @@ bool conn_open(struct urxe_qp *qp, struct urxe_conn *c, uint32_t qpn,
 	return true;
 }
 
-/* Is the SRQ that rx is a view of still there, and its owner? */
-static bool conn_srq_holds(struct urxe_fabric *f, const struct urxe_rx *rx)
-{
-	const struct urxe_ctx_slot *owner = &f->dev->ctx[rx_peer(rx)->slot];
-
-	return load_seq_cst(&rx->srq->live) == rx->srq_live &&
-	       load_relaxed(&owner->gen) == rx_peer(rx)->gen &&
-	       load_relaxed(&owner->state) == URXE_CTX_LIVE;
-}
-
+/* Is rx a view of SRQ srqn, which is still there, and so is its owner? */
 static bool conn_has_srq(struct urxe_qp *qp, struct urxe_conn *c, uint32_t srqn)
 {
-	return rx_peer(&c->rx) && c->srqn == srqn &&
-	       conn_srq_holds(qp->ctx->fabric, &c->rx);
+	const struct urxe_peer *p = rx_peer(&c->rx);
+	const struct urxe_ctx_slot *owner;
+
+	if (!p || c->srqn != srqn)
+		return false;
+	owner = &qp->ctx->fabric->dev->ctx[p->slot];
+	return load_seq_cst(&c->rx.srq->live) == c->rx.srq_live &&
+	       load_relaxed(&owner->gen) == p->gen &&
+	       load_relaxed(&owner->state) == URXE_CTX_LIVE;
 }
 
 /* XRC: make c->rx a view of SRQ srqn. */

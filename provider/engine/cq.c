@@ -287,20 +287,18 @@ bool cq_unlink(struct urxe_cq *cq)
 {
 	struct urxe_context *ctx = cq->ctx;
 	struct urxe_cq **p;
-	bool idle;
+	bool busy;
 
 	pthread_mutex_lock(&ctx->lock);
-	idle = !cq->refs;
-	if (idle)
+	busy = cq->refs;
+	if (!busy) {
 		poll_drop(cq);
-	for (p = &ctx->cqs; idle && *p; p = &(*p)->next) {
-		if (*p == cq) {
-			*p = cq->next;
-			break;
-		}
+		for (p = &ctx->cqs; *p != cq; p = &(*p)->next)
+			;
+		*p = cq->next;
 	}
 	pthread_mutex_unlock(&ctx->lock);
-	if (!idle)
+	if (busy)
 		return false;
 	store_seq_cst(&cq->sh->arm, URXE_ARM_NONE);
 	store_release(&cq->sh->live, 0);

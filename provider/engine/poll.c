@@ -17,36 +17,29 @@
 /* How often a claimed entry is met before its owner's life is doubted. */
 #define STUCK_POLLS 4096
 
-/* Bytes that travelled in a completion, to one SGE of a receive. */
-static void poll_place(struct urxe_context *ctx, uint32_t pd,
-		  const struct urxe_sge *sge, const uint8_t *data, uint32_t n)
-{
-	struct urxe_seg dst, src = { .len = n };
-	const struct urxe_key *k;
-
-	/* an SGE whose MR was deregistered meanwhile is left alone */
-	k = mem_lookup(ctx->self, sge->lkey, pd, sge->addr, n,
-		       IBV_ACCESS_LOCAL_WRITE);
-	if (!k || !n)
-		return;
-	mem_reach(ctx->self, k, sge->addr, n, &dst);
-	src.ptr = (char *)(uintptr_t)data;
-	transfer(&dst, &src, n, ctx, true);
-}
-
 /* A small message travelled in the completion: put it where it belongs. */
 static void poll_place_inline(struct urxe_context *ctx, uint32_t pd,
-			 const struct urxe_recv *r, uint32_t max_sge,
-			 const struct urxe_cqe *e)
+			      const struct urxe_recv *r, uint32_t max_sge,
+			      const struct urxe_cqe *e)
 {
-	uint32_t i, n, left = e->inline_len & ~URXE_CQE_SRQ, off = 0;
+	struct urxe_seg dst, src = { .ptr = (char *)(uintptr_t)e->data };
+	uint32_t i, n, left = e->inline_len & ~URXE_CQE_SRQ;
+	const struct urxe_sge *sge = r->sge;
+	const struct urxe_key *k;
 
 	if (left > sizeof(e->data))
 		left = sizeof(e->data);
-	for (i = 0; left && i < r->num_sge && i < max_sge; i++) {
-		n = r->sge[i].length < left ? r->sge[i].length : left;
-		poll_place(ctx, pd, &r->sge[i], e->data + off, n);
-		off += n;
+	for (i = 0; left && i < r->num_sge && i < max_sge; i++, sge++) {
+		n = sge->length < left ? sge->length : left;
+		/* an SGE whose MR was deregistered meanwhile is left alone */
+		k = mem_lookup(ctx->self, sge->lkey, pd, sge->addr, n,
+			       IBV_ACCESS_LOCAL_WRITE);
+		if (k && n) {
+			mem_reach(ctx->self, k, sge->addr, n, &dst);
+			src.len = n;
+			transfer(&dst, &src, n, ctx, true);
+		}
+		src.ptr += n;
 		left -= n;
 	}
 }
@@ -63,14 +56,6 @@ struct place {
 	struct urxe_kept *kept;
 	struct urxe_rq *rq; /* of kept */
 };
-
-static inline void poll_release_place(const struct place *p)
-{
-	if (likely(p->tail != NULL))
-		store_release(p->tail, p->end);
-	else if (p->kept)
-		rq_release(p->rq, p->kept);
-}
 
 /* A receive that several could have taken comes back. */
 static void poll_settle_kept(struct urxe_context *ctx, struct urxe_rq *rq,
@@ -151,16 +136,6 @@ static bool poll_skip_dead(struct urxe_cq *cq, struct urxe_cqe *e,
 	return cq_ring_skip(e, word, cq->head, cq->ring.mask + 1);
 }
 
-static void poll_release_backlog(struct urxe_cq *cq)
-{
-	struct urxe_backlog *b = cq->backlog;
-
-	if (++b->head < b->count)
-		return;
-	cq->backlog = NULL;
-	free(b);
-}
-
 static inline struct urxe_cqe *poll_ring_next(struct urxe_cq *cq)
 {
 	struct urxe_cqe *e;
@@ -184,15 +159,21 @@ struct urxe_cqe *poll_ring(struct urxe_cq *cq)
 
 /* Done with an entry, and with what its WR held. */
 static inline void poll_release(struct urxe_cq *cq, struct urxe_cqe *e,
-			   const struct place *p)
+				const struct place *p)
 {
-	if (unlikely(cq->backlog != NULL)) {
-		poll_release_backlog(cq);
-	} else {
+	struct urxe_backlog *b = cq->backlog;
+
+	if (likely(!b)) {
 		cq_ring_release(e, cq->head, cq->ring.mask + 1);
 		cq->head++;
+	} else if (++b->head == b->count) {
+		cq->backlog = NULL;
+		free(b);
 	}
-	poll_release_place(p);
+	if (likely(p->tail != NULL))
+		store_release(p->tail, p->end);
+	else if (p->kept)
+		rq_release(p->rq, p->kept);
 }
 
 /*

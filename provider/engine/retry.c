@@ -118,23 +118,17 @@ static uint64_t retry_qp(struct urxe_qp *qp, uint64_t now)
 /* Whoever holds up a flush is about to leave. */
 #define FLUSH_POLL_NS 50000
 
-/* Flushes that were held up. */
-static void flush_again(struct urxe_cq *cq)
-{
-	if (!load_relaxed(&cq->sh->attention))
-		return;
-	/* an exchange, to see what was done before it was set */
-	exchange_seq_cst(&cq->sh->attention, 0);
-	flush_cq(cq);
-}
-
 /* Look after cq's QPs; returns when to do so again, UINT64_MAX for never. */
 static uint64_t retry_cq(struct urxe_cq *cq, uint64_t now)
 {
 	uint64_t next = UINT64_MAX, at;
 	struct urxe_qp *qp;
 
-	flush_again(cq);
+	if (load_relaxed(&cq->sh->attention)) {
+		/* an exchange, to see what was done before it was set */
+		exchange_seq_cst(&cq->sh->attention, 0);
+		flush_cq(cq);
+	}
 	if (!load_relaxed(&cq->stalled))
 		return next;
 	for (qp = cq->send_qps; qp; qp = qp->scq_next) {

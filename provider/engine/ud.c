@@ -81,19 +81,15 @@ static struct urxe_conn *ud_destination(struct urxe_qp *qp, uint32_t qpn)
 	return conn_open(qp, c, qpn, 0) ? c : NULL;
 }
 
-/* IB 10.2.5: with the high bit set the QP's own Q_Key is sent. */
-static uint32_t ud_qkey(const struct urxe_qp *qp, const struct urxe_wqe *w)
-{
-	return w->ud.qkey & 0x80000000 ? qp->attr.qkey : w->ud.qkey;
-}
-
 static void ud_deliver(struct urxe_qp *qp, const struct urxe_wqe *w,
 		       uint32_t qpn, const struct urxe_seg *src, uint8_t grh)
 {
 	struct urxe_conn *c = ud_destination(qp, qpn);
+	/* IB 10.2.5: with the high bit set the QP's own Q_Key is sent */
+	uint32_t qkey = w->ud.qkey & 0x80000000 ? qp->attr.qkey : w->ud.qkey;
 	enum response resp;
 
-	if (!c || !conn_listens(c, ud_qkey(qp, w)))
+	if (!c || !conn_listens(c, qkey))
 		return;
 	observe(OBSERVE_ARRIVES, qp, w, qpn);
 	resp = responder_receive(qp, c, w, src, grh);
