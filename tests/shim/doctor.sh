@@ -5,11 +5,16 @@ URXE=$1
 ring=$2
 . "$(dirname "$0")/lib.sh"
 
+# whatever happens, nothing of ours goes on
+pids=
+trap 'kill -9 $pids 2>/dev/null; rm -rf "$URXE_DIR"' EXIT
+
 # start PROGRAM...: in the background, until its first line
 start() {
 	: >"$URXE_DIR/out"
 	"$@" >"$URXE_DIR/out" 2>&1 &
 	pid=$!
+	pids="$pids $pid"
 	i=0
 	while [ ! -s "$URXE_DIR/out" ]; do
 		i=$((i + 1))
@@ -50,11 +55,15 @@ has "0 in use" doctor
 
 port=$((20000 + $$ % 10000))
 have ibv_rc_pingpong || exit 0
-run ibv_rc_pingpong -g 0 -n 1000000000 -p $port >/dev/null 2>&1 &
+# not by run(): its shell would be what is killed, and not the program
+"$URXE" run -- ibv_rc_pingpong -g 0 -n 1000000000 -p $port >/dev/null 2>&1 &
 one=$!
+pids="$pids $one"
 sleep 1
-run ibv_rc_pingpong -g 0 -n 1000000000 -p $port localhost >/dev/null 2>&1 &
+"$URXE" run -- ibv_rc_pingpong -g 0 -n 1000000000 -p $port localhost \
+	>/dev/null 2>&1 &
 two=$!
+pids="$pids $two"
 i=0
 while ! doctor | grep -q "2 in use"; do
 	i=$((i + 1))
