@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* The urxe command: one function per subcommand, which returns exit codes. */
-#ifndef URXE_TOOL_H
-#define URXE_TOOL_H
+#pragma once
 
 #include <stddef.h>
 
@@ -32,5 +31,3 @@ int choose_fabric(const char *name, char dir[256]);
 /* Map the fabric at dir, or say why not. */
 struct urxe_fabric;
 int use_fabric(const char *dir, struct urxe_fabric **f);
-
-#endif

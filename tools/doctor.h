@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* The checks of urxe doctor, grouped by what they look at. */
-#ifndef URXE_DOCTOR_H
-#define URXE_DOCTOR_H
+#pragma once
 
 enum verdict { OK, WARN, FAIL };
 
@@ -29,5 +28,3 @@ void check_libibverbs(void);
 void check_libraries(void);
 void check_other_preload(void);
 void check_host_devices(void);
-
-#endif

@@ -6,8 +6,7 @@
  * cas_* is compare-and-swap: true if *p was *old and is new now, else *old is
  * what it was, loaded with the same order less the release.
  */
-#ifndef URXE_BASE_ATOMIC_H
-#define URXE_BASE_ATOMIC_H
+#pragma once
 
 #include <stdatomic.h>
 
@@ -42,5 +41,3 @@
 #define cas_release(p, old, new) ATOMIC_CAS(p, old, new, release, relaxed)
 #define cas_acq_rel(p, old, new) ATOMIC_CAS(p, old, new, acq_rel, acquire)
 #define cas_seq_cst(p, old, new) ATOMIC_CAS(p, old, new, seq_cst, seq_cst)
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-#ifndef URXE_COMPILER_H
-#define URXE_COMPILER_H
+#pragma once
 
 #include <stddef.h>
 
@@ -10,5 +9,3 @@
 #define internal __attribute__((visibility("hidden")))
 #define likely(x) __builtin_expect(!!(x), 1)
 #define unlikely(x) __builtin_expect(!!(x), 0)
-
-#endif

@@ -20,8 +20,7 @@
  * A sleeper that is killed leaves sleepers too high: rings cost a system call
  * more, until event_count_init().
  */
-#ifndef URXE_BASE_FUTEX_H
-#define URXE_BASE_FUTEX_H
+#pragma once
 
 #include <stdint.h>
 
@@ -52,5 +51,3 @@ static inline uint32_t event_count_read(const struct event_count *e)
  */
 int event_count_wait(struct event_count *e, uint32_t seen, uint64_t ns);
 void event_count_ring(struct event_count *e);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-#ifndef URXE_BASE_LOG2_H
-#define URXE_BASE_LOG2_H
+#pragma once
 
 #include <stdint.h>
 
@@ -14,5 +13,3 @@ static inline uint32_t pow2_up(uint32_t n)
 {
 	return 1u << log2_up(n);
 }
-
-#endif

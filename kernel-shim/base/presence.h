@@ -27,8 +27,7 @@
  * thing any more.  An owner that dies inside leaves his word odd: whoever waits
  * for it has to ask, and whoever has it next begins with presence_clear().
  */
-#ifndef URXE_BASE_PRESENCE_H
-#define URXE_BASE_PRESENCE_H
+#pragma once
 
 #include <sched.h>
 #include <stdbool.h>
@@ -102,5 +101,3 @@ static inline void presence_wait(const struct presence *p,
 		sched_yield();
 	}
 }
-
-#endif

@@ -3,8 +3,7 @@
  * A lock in memory that processes share.  A holder that dies leaves it to the
  * next, with whatever he had half done.
  */
-#ifndef URXE_BASE_ROBUST_H
-#define URXE_BASE_ROBUST_H
+#pragma once
 
 #include <pthread.h>
 #include <stdbool.h>
@@ -19,5 +18,3 @@ bool robust_lock(struct robust_lock *l);
 /* True: it is ours.  False: somebody alive has it. */
 bool robust_trylock(struct robust_lock *l);
 void robust_unlock(struct robust_lock *l);
-
-#endif

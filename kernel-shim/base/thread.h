@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-#ifndef URXE_BASE_THREAD_H
-#define URXE_BASE_THREAD_H
+#pragma once
 
 #include <pthread.h>
 #include <stdbool.h>
@@ -10,5 +9,3 @@
  * an out it is detached.
  */
 bool thread_start(pthread_t *out, void *(*fn)(void *), void *arg);
-
-#endif

@@ -14,8 +14,7 @@
  * come from a process that was killed in the middle: indices are checked, and
  * the event queues are rebuilt when the lock's last holder died.
  */
-#ifndef URXE_CM_H
-#define URXE_CM_H
+#pragma once
 
 #include "fabric/fabric.h"
 #include "shared/cm_tables.h"
@@ -242,5 +241,3 @@ void cm_conn_recover(struct cm *cm);
 void cm_to_idle(struct cm *cm, struct cm_id *id);
 /* The connection is over: no messages any more. */
 void cm_unlink(struct cm *cm, struct cm_id *id);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* Bit maps in shared memory.  The caller holds the lock that guards them. */
-#ifndef URXE_BITMAP_H
-#define URXE_BITMAP_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -57,5 +56,3 @@ static inline uint32_t bitmap_find_next(const uint64_t *map, uint32_t bits,
 
 	return bit < bits || !from ? bit : bitmap_find(map, bits, 0, n, align);
 }
-
-#endif

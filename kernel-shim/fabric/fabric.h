@@ -6,8 +6,7 @@
  * Functions return 0 or a negative errno unless they say otherwise; outputs
  * are written on success only.  None of them is on the data path.
  */
-#ifndef URXE_FABRIC_H
-#define URXE_FABRIC_H
+#pragma once
 
 #include <dirent.h>
 #include <stdbool.h>
@@ -240,5 +239,3 @@ int fabric_set_port(struct urxe_fabric *f, bool up);
  * keep their index, vanished ones become empty.
  */
 int fabric_refresh_gids(struct urxe_fabric *f);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* What the files of the fabric share among themselves. */
-#ifndef URXE_FABRIC_INTERNAL_H
-#define URXE_FABRIC_INTERNAL_H
+#pragma once
 
 #include "fabric.h"
 
@@ -21,5 +20,3 @@ bool fabric_in_place(const struct urxe_fabric *f);
  * -EBUSY: it is in use; -EAGAIN, -ESTALE: others are removing it, or did.
  */
 int fabric_retire(struct urxe_fabric *f);
-
-#endif

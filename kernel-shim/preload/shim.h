@@ -10,8 +10,7 @@
  * Inside its own code the library calls libc by the same names that it
  * wraps.  shim_inside, raised on every way in, makes those calls plain ones.
  */
-#ifndef URXE_SHIM_H
-#define URXE_SHIM_H
+#pragma once
 
 #include <errno.h>
 #include <fcntl.h>
@@ -81,5 +80,3 @@ void shim_refresh_gids(struct urxe_fabric *f);
 
 /* The function that the wrapper of this name hides. */
 void *shim_next(_Atomic(void *) *cache, const char *name);
-
-#endif

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* The ioctls on the descriptor of a context. */
-#ifndef URXE_SHIM_UVERBS_H
-#define URXE_SHIM_UVERBS_H
+#pragma once
 
 /* RDMA_VERBS_IOCTL: 0, -errno, or 1 if fd is not one of ours. */
 int uverbs_ioctl(int fd, void *arg);
-
-#endif

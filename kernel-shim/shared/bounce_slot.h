@@ -42,8 +42,7 @@
  * file and its memory: where a page is missing they fail, and they are allowed
  * where process_vm_* is not.
  */
-#ifndef URXE_BOUNCE_SLOT_H
-#define URXE_BOUNCE_SLOT_H
+#pragma once
 
 #include "layout.h"
 
@@ -69,5 +68,3 @@ static inline uint64_t bounce_word(uint64_t old, enum bounce_state state)
 
 /* No requester waits longer for a bouncer that does not run. */
 #define BOUNCE_PATIENCE_NS 500000000ull
-
-#endif

@@ -6,8 +6,7 @@
  * Everything here changes under cm_table.lock.  Values may have been written
  * by a process that was killed in the middle: bound them before use.
  */
-#ifndef URXE_CM_TABLES_H
-#define URXE_CM_TABLES_H
+#pragma once
 
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -225,5 +224,3 @@ struct cm_table {
 	alignas(URXE_PAGE) struct cm_event event[CM_MAX_EVENT];
 	alignas(URXE_PAGE) struct cm_mc mc[CM_MAX_MC];
 };
-
-#endif

@@ -47,8 +47,7 @@
  * producer makes READY (seq_cst) and then looks at arm.  One of the two sees
  * the other.  A CQ without a channel needs no more than release here.
  */
-#ifndef URXE_CQ_RING_H
-#define URXE_CQ_RING_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -236,5 +235,3 @@ static inline bool cq_ring_skip(struct urxe_cqe *e, uint64_t word, uint32_t pos,
 {
 	return cas_acq_rel(&e->word, &word, cqe_word(pos + depth, 0, CQE_FREE));
 }
-
-#endif

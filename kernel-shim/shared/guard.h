@@ -9,8 +9,7 @@
  * never be used again, but what it asked a bouncer to do may be under way:
  * those are waited for, too (bounce_slot.h).
  */
-#ifndef URXE_GUARD_H
-#define URXE_GUARD_H
+#pragma once
 
 #include "layout.h"
 
@@ -23,5 +22,3 @@ static inline void guard_lower(struct urxe_guard *g)
 {
 	presence_leave(&g->requester);
 }
-
-#endif

@@ -18,8 +18,7 @@
  * may have been written by a process that is dying or broken: bound it before
  * use.
  */
-#ifndef URXE_LAYOUT_H
-#define URXE_LAYOUT_H
+#pragma once
 
 #include <assert.h>
 #include <stdalign.h>
@@ -550,5 +549,3 @@ struct urxe_arena {
 	alignas(URXE_PAGE) struct urxe_bounce_ring ring[URXE_BOUNCERS];
 };
 static_assert(sizeof(struct urxe_arena) <= URXE_HEAP_OFFSET, "fits");
-
-#endif

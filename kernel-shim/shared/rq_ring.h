@@ -23,8 +23,7 @@
  * trust its slots up to there; else it looks again (rq_view_load).  The old
  * ring is freed after a quiesce().
  */
-#ifndef URXE_RQ_RING_H
-#define URXE_RQ_RING_H
+#pragma once
 
 #include "layout.h"
 
@@ -35,5 +34,3 @@
 static_assert(URXE_MAX_SRQ_WR <= 1 << URXE_RQ_MAX_LOG &&
 		      URXE_MAX_QP_WR <= 1 << URXE_RQ_MAX_LOG,
 	      "a ring of every size that is allowed");
-
-#endif

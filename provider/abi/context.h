@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-#ifndef URXE_ABI_CONTEXT_H
-#define URXE_ABI_CONTEXT_H
+#pragma once
 
 #include "pabi/pabi.h"
 
@@ -14,5 +13,3 @@ void *urxe_import_context(struct ibv_device *device, int cmd_fd);
 void context_before_fork(void);
 void context_after_fork_parent(void);
 void context_after_fork_child(void);
-
-#endif

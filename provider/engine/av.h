@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* Address handles, and what a work request takes from one. */
-#ifndef URXE_AV_H
-#define URXE_AV_H
+#pragma once
 
 #include <infiniband/verbs.h>
 
@@ -24,5 +23,3 @@ static inline struct urxe_ah *to_uah(struct ibv_ah *ah)
 {
 	return container_of(ah, struct urxe_ah, ah);
 }
-
-#endif

@@ -12,8 +12,7 @@
  * with qp's guard up and put it down meanwhile: what the caller looked up
  * before must be looked up again.
  */
-#ifndef URXE_BIND_H
-#define URXE_BIND_H
+#pragma once
 
 #include "qp.h"
 
@@ -34,5 +33,3 @@ bool bind_invalidate(struct urxe_qp *qp, struct urxe_peer *p, uint32_t qpn,
 
 /* A window that may be bound is not any more.  The arena's lock is held. */
 void bind_undo(struct urxe_fabric *f, struct urxe_arena *a, struct urxe_key *k);
-
-#endif

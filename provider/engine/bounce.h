@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* Copy path 4; the protocol is in shared/bounce_slot.h. */
-#ifndef URXE_BOUNCE_H
-#define URXE_BOUNCE_H
+#pragma once
 
 #include "shared/bounce_slot.h"
 #include "transfer.h"
@@ -51,5 +50,3 @@ void bounce_stop(struct urxe_context *ctx);
 /* Held over fork(). */
 void bounce_lock(void);
 void bounce_unlock(void);
-
-#endif

@@ -3,8 +3,7 @@
  * Another QP as a requester sees it: the other end of a connection, or a
  * destination of datagrams.  Looked up when it is first needed.
  */
-#ifndef URXE_CONN_H
-#define URXE_CONN_H
+#pragma once
 
 #include "cq.h"
 #include "rq.h"
@@ -80,5 +79,3 @@ bool conn_listens(struct urxe_conn *c, uint32_t qkey);
 
 /* A NAK went out: the responder's QP goes to the error state. */
 void conn_break(struct urxe_conn *c, enum response nak);
-
-#endif

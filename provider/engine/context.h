@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* An opened device of this process: its arena, and the objects in it. */
-#ifndef URXE_CONTEXT_H
-#define URXE_CONTEXT_H
+#pragma once
 
 #include <pthread.h>
 #include <stdbool.h>
@@ -53,5 +52,3 @@ static inline struct urxe_srq *context_srq(const struct urxe_context *ctx,
 {
 	return load_acquire(&ctx->srq[index]);
 }
-
-#endif

@@ -4,8 +4,7 @@
  * it over now and then.  All QPs of a fabric are behind one port: what goes
  * out comes in.
  */
-#ifndef URXE_COUNTERS_H
-#define URXE_COUNTERS_H
+#pragma once
 
 #include "qp.h"
 
@@ -33,5 +32,3 @@ static inline void counters_flush(struct urxe_qp *qp)
 	c->packets = 0;
 	store_relaxed(&qp->sh->sq_psn, qp->psn & URXE_PSN_MASK);
 }
-
-#endif

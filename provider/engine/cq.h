@@ -3,8 +3,7 @@
  * Completion queues: the rings in shared memory (cq_ring.h), as producers see
  * them, and what their owner keeps in its own memory.
  */
-#ifndef URXE_CQ_H
-#define URXE_CQ_H
+#pragma once
 
 #include <infiniband/verbs.h>
 
@@ -112,5 +111,3 @@ static inline void cq_unlock(struct urxe_cq *cq)
 	if (!cq->single_threaded)
 		pthread_mutex_unlock(&cq->lock);
 }
-
-#endif

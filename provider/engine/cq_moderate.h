@@ -5,8 +5,7 @@
  * no such limit, both 0 no moderation.  Producers count; the time is kept by
  * the service thread of the CQ's owner.
  */
-#ifndef URXE_CQ_MODERATE_H
-#define URXE_CQ_MODERATE_H
+#pragma once
 
 #include "cq.h"
 
@@ -28,5 +27,3 @@ void cq_hold_reset(struct urxe_cq *cq);
  * the next deadline on clock_now()'s clock, UINT64_MAX for none.
  */
 uint64_t cq_hold_expire(struct urxe_context *ctx);
-
-#endif

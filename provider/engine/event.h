@@ -3,8 +3,7 @@
  * Events: records of 8 bytes (completion channel: the CQ's address in its
  * process) and 16 bytes (async: element, type) in the FIFOs that core reads.
  */
-#ifndef URXE_EVENT_H
-#define URXE_EVENT_H
+#pragma once
 
 #include <infiniband/verbs.h>
 
@@ -30,5 +29,3 @@ void event_send_async(struct urxe_peer *peer, uint32_t fifo, uint64_t element,
 #define event_raise(peer, sh, type)                                \
 	event_send_async(peer, (sh)->async_fifo, (sh)->user, type, \
 			 &(sh)->events)
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* Carrying out a work request. */
-#ifndef URXE_EXECUTE_H
-#define URXE_EXECUTE_H
+#pragma once
 
 #include "qp.h"
 #include "transfer.h"
@@ -26,5 +25,3 @@ struct run {
 enum verdict execute(struct urxe_qp *qp, struct run *r, struct urxe_wqe *w);
 /* What a response means for the requester; IB 9.7.5.2 and 11.6.2. */
 enum verdict answered(struct urxe_qp *qp, struct run *r, enum response resp);
-
-#endif

@@ -3,8 +3,7 @@
  * A context's file table: the shared files that its MRs lie in, so that peers
  * can map them; mem.c is the peers' side.
  */
-#ifndef URXE_FILE_H
-#define URXE_FILE_H
+#pragma once
 
 #include "context.h"
 
@@ -16,5 +15,3 @@ struct vma;
 int file_get(struct urxe_context *ctx, const struct vma *v, bool any,
 	     bool *in_memory);
 void file_put(struct urxe_context *ctx, uint32_t index);
-
-#endif

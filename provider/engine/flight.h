@@ -20,8 +20,7 @@
  * later, when the program polls or the service thread runs.  A QP has none
  * unless somebody sets qp->carrier while its queue is empty.
  */
-#ifndef URXE_FLIGHT_H
-#define URXE_FLIGHT_H
+#pragma once
 
 #include "execute.h"
 #include "order.h"
@@ -61,5 +60,3 @@ void flight_answer(struct urxe_qp *qp, uint32_t index,
 
 /* Have the carrier forget what is in flight, before the queue is emptied. */
 void flight_cancel(struct urxe_qp *qp);
-
-#endif

@@ -6,8 +6,7 @@
  * itself, a completion with IBV_WC_WR_FLUSH_ERR for each WR in both queues,
  * is always done by the owner: when it posts, polls, or modifies.
  */
-#ifndef URXE_FLUSH_H
-#define URXE_FLUSH_H
+#pragma once
 
 #include "peer.h"
 #include "qp.h"
@@ -24,5 +23,3 @@ void flush_cq(struct urxe_cq *cq);
  * said, once.
  */
 void flush_last_wqe(struct urxe_peer *p, struct urxe_qp_sh *sh);
-
-#endif

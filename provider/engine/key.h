@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* Entries of a context's key table: what lkeys and rkeys name. */
-#ifndef URXE_KEY_H
-#define URXE_KEY_H
+#pragma once
 
 #include "context.h"
 
@@ -19,5 +18,3 @@ void key_enable(struct urxe_key *k, uint32_t key);
  */
 int key_revoke(struct urxe_context *ctx, uint32_t key, bool retire);
 void key_free(struct urxe_context *ctx, enum urxe_obj obj, uint32_t key);
-
-#endif

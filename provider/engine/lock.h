@@ -20,8 +20,7 @@
  * claim: after the barrier new insiders see that it is gone, and only the one
  * that is inside now is waited for.
  */
-#ifndef URXE_LOCK_H
-#define URXE_LOCK_H
+#pragma once
 
 #include <pthread.h>
 #include <stdbool.h>
@@ -126,5 +125,3 @@ static inline void urxe_unlock_outside(struct urxe_lock *l)
 	else
 		gate_unlock(&l->gate);
 }
-
-#endif

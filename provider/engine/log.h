@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* Why something failed, on stderr, if URXE_LOG is set. */
-#ifndef URXE_LOG_H
-#define URXE_LOG_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -22,5 +21,3 @@ void *urxe_fail(int err, const char *what);
 /* Names for messages, also of values that do not exist. */
 const char *urxe_state_name(unsigned int ibv_qp_state);
 const char *urxe_status_name(unsigned int ibv_wc_status);
-
-#endif

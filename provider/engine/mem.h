@@ -8,8 +8,7 @@
  * guard (quiesce.c), and whoever clears it waits for the guards, so what was
  * read stays true until the guard falls.
  */
-#ifndef URXE_MEM_H
-#define URXE_MEM_H
+#pragma once
 
 #include <infiniband/verbs.h>
 
@@ -132,5 +131,3 @@ static inline void mem_reach(struct urxe_peer *peer, const struct urxe_key *k,
 
 /* In the child of a fork. */
 void mem_after_fork(void);
-
-#endif

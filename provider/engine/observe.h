@@ -9,8 +9,7 @@
  * ANSWERED when it is known what became of it.  A completion COMPLETES when it
  * is published, of a send or of a receive.
  */
-#ifndef URXE_OBSERVE_H
-#define URXE_OBSERVE_H
+#pragma once
 
 #include "base/compiler.h"
 #include "shared/layout.h"
@@ -46,5 +45,3 @@ static inline void observe_completion(const struct urxe_cqe *e)
 	if (unlikely(urxe_observer != NULL))
 		urxe_observer->completes(e);
 }
-
-#endif

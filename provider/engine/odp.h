@@ -6,8 +6,7 @@
  * own: always by process_vm_readv/writev (copy path 3), which fail in the
  * middle of nowhere where a load would kill the process.
  */
-#ifndef URXE_ODP_H
-#define URXE_ODP_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -19,5 +18,3 @@
  * not there.  (In another process's pages the copy itself will tell.)
  */
 int odp_populate(uint64_t va, uint64_t len, bool write);
-
-#endif

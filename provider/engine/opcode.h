@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* Opcodes and access flags that the installed header may not name yet. */
-#ifndef URXE_OPCODE_H
-#define URXE_OPCODE_H
+#pragma once
 
 #define URXE_WR_FLUSH 14
 #define URXE_WR_ATOMIC_WRITE 15
@@ -14,5 +13,3 @@
 #define URXE_FLUSH_PERSISTENT (1u << 1)
 #define URXE_FLUSH_RANGE 0
 #define URXE_FLUSH_MR 1
-
-#endif

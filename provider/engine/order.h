@@ -3,8 +3,7 @@
  * Work Request Operation Ordering: which WR of a queue may pass which
  * (IB 10.8.3.3).
  */
-#ifndef URXE_ORDER_H
-#define URXE_ORDER_H
+#pragma once
 
 #include "sq.h"
 
@@ -32,5 +31,3 @@ static inline bool order_holds(const struct urxe_wqe *first,
 			  [order_class_of(second->opcode)] == ORDER_ALWAYS ||
 	       second->flags & IBV_SEND_FENCE;
 }
-
-#endif

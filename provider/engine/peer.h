@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* Contexts of this fabric, this process's own and the mapped ones. */
-#ifndef URXE_PEER_H
-#define URXE_PEER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -51,5 +50,3 @@ bool peer_any_foreign(void);
 void peer_lock(void);
 void peer_unlock(void);
 void peer_after_fork(void); /* in the child, before peer_unlock() */
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* Polling: the consumer's side of a completion queue. */
-#ifndef URXE_POLL_H
-#define URXE_POLL_H
+#pragma once
 
 #include "cq.h"
 #include "retry.h"
@@ -57,5 +56,3 @@ void poll_forget_qp(struct urxe_cq *cq, uint32_t qpn);
 
 /* ibv_poll_cq */
 int poll_cq(struct urxe_cq *cq, int n, struct ibv_wc *wc);
-
-#endif

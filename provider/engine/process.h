@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* This process, as keys and shared objects name it. */
-#ifndef URXE_PROCESS_H
-#define URXE_PROCESS_H
+#pragma once
 
 #include <stdint.h>
 
@@ -12,5 +11,3 @@ extern internal uint64_t urxe_pidns; /* inode of its PID namespace; 0: unknown *
 
 /* At start, and in the child of a fork. */
 void process_identify(void);
-
-#endif

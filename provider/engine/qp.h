@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* Queue pairs, as the engine knows them. */
-#ifndef URXE_QP_H
-#define URXE_QP_H
+#pragma once
 
 #include <infiniband/verbs.h>
 
@@ -98,5 +97,3 @@ void qp_fatal(struct urxe_qp *qp);
 void qp_drained(struct urxe_qp *qp);
 /* Empty both queues and forget the connection (RESET, destroy). */
 void qp_forget(struct urxe_qp *qp);
-
-#endif

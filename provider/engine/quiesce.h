@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* Waiting for those who may be using what was taken away; shared/guard.h. */
-#ifndef URXE_QUIESCE_H
-#define URXE_QUIESCE_H
+#pragma once
 
 #include "context.h"
 #include "shared/guard.h"
@@ -15,5 +14,3 @@ void quiesce_guards(struct urxe_fabric *f);
 void quiesce(struct urxe_context *ctx);
 /* Is QP qpn's requester executing, and alive? */
 bool guard_busy(struct urxe_fabric *f, uint32_t qpn);
-
-#endif

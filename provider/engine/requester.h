@@ -3,8 +3,7 @@
  * The requester: begins and completes send work requests, in the thread that
  * posted them.
  */
-#ifndef URXE_REQUESTER_H
-#define URXE_REQUESTER_H
+#pragma once
 
 #include "execute.h"
 
@@ -27,5 +26,3 @@ void requester_complete(struct urxe_qp *qp, const struct urxe_wqe *w,
  * the WRs before that point are complete and the one there has failed.
  */
 enum verdict requester_send_batch(struct urxe_qp *qp, struct run *r);
-
-#endif

@@ -5,8 +5,7 @@
  * These functions run in the requester's process, on the responder's shared
  * state, while the requester's guard is up.
  */
-#ifndef URXE_RESPONDER_H
-#define URXE_RESPONDER_H
+#pragma once
 
 #include "conn.h"
 #include "mem.h"
@@ -58,5 +57,3 @@ enum response responder_atomic(struct urxe_qp *qp, struct urxe_conn *c,
 			       const struct urxe_seg *seg,
 			       const struct urxe_key *key,
 			       const struct urxe_wqe *w, uint64_t *old);
-
-#endif

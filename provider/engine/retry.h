@@ -7,8 +7,7 @@
  * send CQ, when the peer posts a receive (it wakes our service thread), and
  * when a timer expires; only expiries count against rnr_retry and retry_cnt.
  */
-#ifndef URXE_RETRY_H
-#define URXE_RETRY_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -43,5 +42,3 @@ void retry_progress(struct urxe_cq *cq);
  * Returns the next deadline, UINT64_MAX if nothing is parked.
  */
 uint64_t retry_all(struct urxe_context *ctx);
-
-#endif

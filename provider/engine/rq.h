@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* Receive queues; the protocol is in shared/rq_ring.h. */
-#ifndef URXE_RQ_H
-#define URXE_RQ_H
+#pragma once
 
 #include <infiniband/verbs.h>
 
@@ -141,5 +140,3 @@ static inline bool rq_deaths(const struct urxe_context *ctx)
 /* ibv_post_recv */
 int rq_post_recv(struct urxe_qp *qp, struct ibv_recv_wr *wr,
 		 struct ibv_recv_wr **bad);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* A context's service thread: timers, and peers that died; service.c. */
-#ifndef URXE_SERVICE_H
-#define URXE_SERVICE_H
+#pragma once
 
 #include "context.h"
 
@@ -15,5 +14,3 @@ void service_wake_slot(struct urxe_fabric *f, uint32_t slot);
 
 /* In the child of a fork, where no service thread is. */
 void service_after_fork(struct urxe_context *ctx);
-
-#endif

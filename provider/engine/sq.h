@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* Send queues: private rings of struct urxe_wqe. */
-#ifndef URXE_SQ_H
-#define URXE_SQ_H
+#pragma once
 
 #include <infiniband/verbs.h>
 #include <stdbool.h>
@@ -90,5 +89,3 @@ void sq_reset(struct urxe_sq *sq);
 /* ibv_post_send */
 int sq_post(struct urxe_qp *qp, struct ibv_send_wr *wr,
 	    struct ibv_send_wr **bad);
-
-#endif

@@ -3,8 +3,7 @@
  * Shared receive queues: an RQ ring (shared/rq_ring.h) that the requesters of
  * many QPs, in many processes, take receives from.
  */
-#ifndef URXE_SRQ_H
-#define URXE_SRQ_H
+#pragma once
 
 #include "cq.h"
 #include "rq.h"
@@ -40,5 +39,3 @@ int srq_post_recv(struct urxe_srq *srq, struct ibv_recv_wr *wr,
 		  struct ibv_recv_wr **bad);
 /* Requesters may be parked for want of a receive: have them look again. */
 void srq_wake_waiters(struct urxe_srq *srq);
-
-#endif

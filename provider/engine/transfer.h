@@ -11,8 +11,7 @@
  * watches the end of a message sees all of it, as on a NIC that writes in
  * order.
  */
-#ifndef URXE_TRANSFER_H
-#define URXE_TRANSFER_H
+#pragma once
 
 #include <string.h>
 #include <sys/uio.h>
@@ -110,5 +109,3 @@ static inline void transfer_local(char *dst, const char *src, uint64_t len)
 enum transfer_status transfer(const struct urxe_seg *dst,
 			      const struct urxe_seg *src, uint64_t len,
 			      struct urxe_context *ctx, bool committed);
-
-#endif

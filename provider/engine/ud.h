@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* Datagrams. */
-#ifndef URXE_UD_H
-#define URXE_UD_H
+#pragma once
 
 #include "responder.h"
 
@@ -11,5 +10,3 @@
  */
 void ud_send(struct urxe_qp *qp, const struct urxe_wqe *w,
 	     struct urxe_seg *src);
-
-#endif

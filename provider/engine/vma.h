@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* What lies behind a range of this process's addresses. */
-#ifndef URXE_VMA_H
-#define URXE_VMA_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -26,5 +25,3 @@ struct vma {
 int vma_check(uint64_t addr, uint64_t len, bool write, struct vma *file);
 /* Is all of it mapped, in pages of hugetlbfs? */
 bool vma_huge(uint64_t addr, uint64_t len);
-
-#endif

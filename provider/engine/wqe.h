@@ -7,8 +7,7 @@
  * A WR is built in the slot at sq.prod, which stays where it is until the WR
  * is whole; then the caller raises it.
  */
-#ifndef URXE_WQE_H
-#define URXE_WQE_H
+#pragma once
 
 #include <errno.h>
 #include <string.h>
@@ -156,5 +155,3 @@ static inline int wqe_inline_begin(struct urxe_wqe *w)
 	w->num_sge = 0;
 	return 0;
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-#ifndef URXE_AH_H
-#define URXE_AH_H
+#pragma once
 
 #include "engine/av.h"
 #include "engine/context.h"
@@ -10,5 +9,3 @@
  * port; no such source GID), EHOSTUNREACH (no such GID in this fabric).
  */
 int ah_check(struct urxe_context *ctx, const struct ibv_ah_attr *attr);
-
-#endif

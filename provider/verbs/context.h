@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* An opened device, as libibverbs has it: core's own part follows ours. */
-#ifndef URXE_VERBS_CONTEXT_H
-#define URXE_VERBS_CONTEXT_H
+#pragma once
 
 #include "abi/pabi/pabi.h"
 #include "engine/context.h"
@@ -28,5 +27,3 @@ static inline struct ibv_context *to_ibv(struct urxe_context *ctx)
 {
 	return container_of(ctx, struct urxe_vcontext, ctx)->ibv;
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* Completion queues, as libibverbs has them. */
-#ifndef URXE_VERBS_CQ_H
-#define URXE_VERBS_CQ_H
+#pragma once
 
 #include "abi/pabi/pabi.h"
 #include "engine/cq.h"
@@ -28,5 +27,3 @@ static inline struct urxe_cq *to_ucq(struct ibv_cq *cq)
 void cq_ex_set_calls(struct ibv_cq_ex *cq, uint64_t wc_flags);
 /* The number of entries that the application is told of. */
 void vcq_set_size(struct urxe_vcq *vcq);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-#ifndef URXE_VERBS_EVENT_H
-#define URXE_VERBS_EVENT_H
+#pragma once
 
 #include "cq.h"
 #include "qp.h"
@@ -20,5 +19,3 @@ void event_wait_srq(struct ibv_srq *srq);
 
 /* In the child of a fork. */
 void event_after_fork(void);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* Memory regions. */
-#ifndef URXE_MR_H
-#define URXE_MR_H
+#pragma once
 
 #include "abi/pabi/pabi.h"
 #include "engine/opcode.h"
@@ -50,5 +49,3 @@ void mr_fill(struct urxe_mr *mr, struct urxe_pd *pd, uint32_t key,
  */
 int mr_create(struct urxe_pd *pd, const struct urxe_key *desc,
 	      enum pabi_mr_type type, struct urxe_mr **out);
-
-#endif

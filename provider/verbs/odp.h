@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* On-demand paging: registering and prefetching; engine/odp.h has the rest. */
-#ifndef URXE_VERBS_ODP_H
-#define URXE_VERBS_ODP_H
+#pragma once
 
 #include <infiniband/verbs.h>
 
@@ -10,5 +9,3 @@
 /* Finish the description of an MR with IBV_ACCESS_ON_DEMAND; -EINVAL. */
 int odp_describe(struct urxe_key *desc);
 void odp_caps(struct ibv_device_attr_ex *attr);
-
-#endif

@@ -6,8 +6,7 @@
  * in keys and QPs, and so interchangeable with it.  Objects made through it
  * count on both.
  */
-#ifndef URXE_PARENT_DOMAIN_H
-#define URXE_PARENT_DOMAIN_H
+#pragma once
 
 #include "pd.h"
 
@@ -44,5 +43,3 @@ static inline bool pd_single_threaded(const struct urxe_pd *pd)
 
 /* EBUSY while there are objects made through it. */
 int parent_dealloc(struct urxe_parent *parent);
-
-#endif

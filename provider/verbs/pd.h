@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* Protection domains. */
-#ifndef URXE_PD_H
-#define URXE_PD_H
+#pragma once
 
 #include <infiniband/verbs.h>
 
@@ -29,5 +28,3 @@ void pd_release(struct urxe_pd *pd);
 /* An object came into the PD with this handle, or left it. */
 void pd_get(struct urxe_pd *pd);
 void pd_put(struct urxe_pd *pd);
-
-#endif

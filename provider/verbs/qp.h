@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* Queue pairs, as libibverbs has them. */
-#ifndef URXE_VERBS_QP_H
-#define URXE_VERBS_QP_H
+#pragma once
 
 #include "abi/pabi/pabi.h"
 #include "engine/qp.h"
@@ -44,5 +43,3 @@ struct ibv_qp *vqp_create(struct ibv_context *ctx,
 /* The public half, which core leaves to us: number, type, state, domain. */
 void vqp_fill(struct urxe_vqp *qp, struct ibv_context *ctx,
 		   void *qp_context, uint32_t qpn);
-
-#endif

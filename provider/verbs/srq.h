@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* Shared receive queues, as libibverbs has them. */
-#ifndef URXE_VERBS_SRQ_H
-#define URXE_VERBS_SRQ_H
+#pragma once
 
 #include "abi/pabi/pabi.h"
 #include "engine/srq.h"
@@ -21,5 +20,3 @@ static inline struct urxe_srq *to_usrq(struct ibv_srq *srq)
 {
 	return &to_vsrq(srq)->srq;
 }
-
-#endif

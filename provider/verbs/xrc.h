@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* XRC domains and shared target QPs. */
-#ifndef URXE_XRC_H
-#define URXE_XRC_H
+#pragma once
 
 #include "qp.h"
 
@@ -22,5 +21,3 @@ void xrc_close_qp(struct urxe_vqp *qp);
 bool xrc_put_handle(struct urxe_vqp *qp);
 /* What others may have set, in query_qp of an opened QP. */
 void xrc_query_qp(const struct urxe_vqp *qp, struct ibv_qp_attr *attr);
-
-#endif

@@ -7,8 +7,7 @@
  * measurement is a function that both run in step; the leader's result is
  * what counts.  Every verb here is stock libibverbs.
  */
-#ifndef BENCH_H
-#define BENCH_H
+#pragma once
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -98,5 +97,3 @@ double verbs_atomic_private(struct end *e, uint32_t n);
 double verbs_atomic_dm(struct end *e, uint32_t n);
 
 uint64_t bench_now(void); /* ns */
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-#ifndef URXE_TESTS_FORBID_H
-#define URXE_TESTS_FORBID_H
+#pragma once
 
 #define FORBID_READ 1
 #define FORBID_WRITE 2
@@ -13,5 +12,3 @@ int forbid(int what);
 
 /* From now on shared memory cannot be reserved, as if it were full. */
 int no_memory(void);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* What every test of the connection manager needs, with librdmacm or not. */
-#ifndef URXE_TESTS_CM_BASE_H
-#define URXE_TESTS_CM_BASE_H
+#pragma once
 
 #include <check.h>
 #include <errno.h>
@@ -39,5 +38,3 @@ int run_suite(Suite *s);
 		tcase_add_test(tc_, test);        \
 		suite_add_tcase(suite, tc_);      \
 	} while (0)
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* What the tests of the connection manager share. */
-#ifndef URXE_TESTS_CM_H
-#define URXE_TESTS_CM_H
+#pragma once
 
 #include <rdma/rdma_cma.h>
 #include <stdbool.h>
@@ -85,5 +84,3 @@ double now(void); /* seconds */
 
 /* What librdmacm or a killed child leaves behind is no leak of ours. */
 void may_leak(void);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* Commands to the connection manager without librdmacm. */
-#ifndef URXE_TESTS_CM_RAW_H
-#define URXE_TESTS_CM_RAW_H
+#pragma once
 
 #include <infiniband/verbs.h>
 /* after verbs.h, whose types it shares */
@@ -53,5 +52,3 @@ static inline uint64_t raw_to(void *p)
 {
 	return (uintptr_t)p;
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-#ifndef URXE_SHIM_TEST_H
-#define URXE_SHIM_TEST_H
+#pragma once
 
 #include <errno.h>
 #include <stdio.h>
@@ -17,5 +16,3 @@
 			__LINE__, #cond, strerror(errno)); \
 		exit(1); \
 	} while (0)
-
-#endif

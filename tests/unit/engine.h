@@ -3,8 +3,7 @@
  * The engine's objects, made without verbs: a context, and on it CQs, QPs and
  * keys.  Whatever fails ends the test.
  */
-#ifndef URXE_TESTS_ENGINE_H
-#define URXE_TESTS_ENGINE_H
+#pragma once
 
 #include "engine/observe.h"
 #include "engine/poll.h"
@@ -96,5 +95,3 @@ struct ibv_wc next_wc(struct urxe_cq *cq);
 			usleep(1000); \
 		ck_assert_msg(ms_ < 10000, "waited in vain: " #cond); \
 	} while (0)
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* A fabric of its own for every test. */
-#ifndef URXE_TESTS_UNIT_H
-#define URXE_TESTS_UNIT_H
+#pragma once
 
 #include "fabric/fabric.h"
 #include "unit_base.h"
@@ -19,5 +18,3 @@ struct urxe_arena *open_arena(struct urxe_fabric *f, int *fd);
 /* Entries in a directory of the fabric whose name starts with prefix. */
 int count_entries(const struct urxe_fabric *f, const char *sub,
 		  const char *prefix);
-
-#endif

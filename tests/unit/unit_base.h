@@ -3,8 +3,7 @@
  * What all unit tests share: directories, processes, and a file system that is
  * too small.
  */
-#ifndef URXE_TESTS_UNIT_BASE_H
-#define URXE_TESTS_UNIT_BASE_H
+#pragma once
 
 #include <check.h>
 #include <errno.h>
@@ -42,5 +41,3 @@ int run_suite(Suite *s);
 		tcase_add_test(tc_, test);        \
 		suite_add_tcase(suite, tc_);      \
 	} while (0)
-
-#endif

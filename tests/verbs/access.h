@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* One access by a to memory that is not b's ordinary MR. */
-#ifndef URXE_TESTS_ACCESS_H
-#define URXE_TESTS_ACCESS_H
+#pragma once
 
 #include "harness.h"
 
@@ -36,5 +35,3 @@ static inline enum ibv_wc_status access_to(struct duo *d, enum ibv_wr_opcode op,
 #define ck_read(d, addr, rkey, len, status)                               \
 	ck_assert_int_eq(access_to(d, IBV_WR_RDMA_READ, addr, rkey, len), \
 			 status)
-
-#endif

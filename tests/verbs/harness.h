@@ -11,8 +11,7 @@
  *
  * Every wait has a deadline: a hang fails in seconds.
  */
-#ifndef URXE_TESTS_HARNESS_H
-#define URXE_TESTS_HARNESS_H
+#pragma once
 
 #include <check.h>
 #include <errno.h>
@@ -213,5 +212,3 @@ int run(Suite *s);
 #define ck_ok(expr) ck_assert_int_eq(expr, 0)
 #define ck_nonnull(expr) \
 	ck_assert_msg((expr) != NULL, "%s: %s", #expr, strerror(errno))
-
-#endif

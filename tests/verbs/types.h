@@ -3,8 +3,7 @@
  * QPs of the other types on the nodes of harness.h.  turn() gives both nodes
  * of a duo new QPs of a type; everything else works as before.
  */
-#ifndef URXE_TESTS_TYPES_H
-#define URXE_TESTS_TYPES_H
+#pragma once
 
 #include "harness.h"
 
@@ -58,5 +57,3 @@ struct transition {
  */
 void check_table(struct node *n, struct ibv_qp *(*make)(struct node *n),
 		 const struct transition *t, size_t count, int ignored);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* What the tests of XRC share. */
-#ifndef URXE_TESTS_XRC_H
-#define URXE_TESTS_XRC_H
+#pragma once
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -98,5 +97,3 @@ static inline void post_x(struct duo *d, enum ibv_wr_opcode op, uint64_t wr_id,
 	wr.qp_type.xrc.remote_srqn = number;
 	ck_ok(post_wr(d->a.qp, &wr));
 }
-
-#endif

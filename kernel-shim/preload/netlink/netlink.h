@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* The stand-in for a NETLINK_RDMA socket, as the wrappers use it. */
-#ifndef URXE_SHIM_NETLINK_H
-#define URXE_SHIM_NETLINK_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -12,5 +11,3 @@ void netlink_forget(int fd);
 bool netlink_maybe(int fd);
 /* Take a request; false if fd is not a stand-in. */
 bool netlink_request(int fd, const void *buf, size_t len);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* Between the transport (netlink.c) and the commands (nldev.c). */
-#ifndef URXE_SHIM_NLDEV_H
-#define URXE_SHIM_NLDEV_H
+#pragma once
 
 #include <netlink/attr.h>
 #include <netlink/msg.h>
@@ -48,5 +47,3 @@ int nldev_put_name(struct nl_msg *m);
 
 /* Carry out the request: 0 or -errno. */
 int nldev_run(struct nl_request *r);
-
-#endif

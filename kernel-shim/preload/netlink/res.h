@@ -13,8 +13,7 @@
  * the context's slot in their high bits, the number of an MR is its key
  * without the tag, and a context's is its slot.
  */
-#ifndef URXE_SHIM_RES_H
-#define URXE_SHIM_RES_H
+#pragma once
 
 #include "nldev.h"
 
@@ -152,5 +151,3 @@ int nldev_res_list(struct nl_request *r);
 
 int nldev_stat_get(struct nl_request *r);
 int nldev_stat_get_status(struct nl_request *r);
-
-#endif

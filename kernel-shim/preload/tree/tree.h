@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* The private sysfs and /dev tree in the fabric's directory. */
-#ifndef URXE_SHIM_TREE_H
-#define URXE_SHIM_TREE_H
+#pragma once
 
 #include <errno.h>
 #include <fcntl.h>
@@ -46,5 +45,3 @@ bool tree_has(int dirfd, const char *path, const char *text);
 void tree_write_gids(struct urxe_fabric *f, int dirfd);
 /* Every counter's file, at build time. */
 int tree_make_counters(int dirfd);
-
-#endif

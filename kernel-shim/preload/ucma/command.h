@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* The commands that librdmacm writes, over the connection manager (cm/cm.h). */
-#ifndef URXE_SHIM_UCMA_COMMAND_H
-#define URXE_SHIM_UCMA_COMMAND_H
+#pragma once
 
 #include <rdma/ib_user_sa.h>
 #include <string.h>
@@ -104,5 +103,3 @@ void ucma_watch(void);
 bool ucma_unwatched(void);
 /* Look once, and again in so many ns; 0: there is nothing to look after. */
 uint64_t ucma_tick(void);
-
-#endif

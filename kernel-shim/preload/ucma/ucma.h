@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* /dev/infiniband/rdma_cm, as the wrappers use it. */
-#ifndef URXE_SHIM_UCMA_H
-#define URXE_SHIM_UCMA_H
+#pragma once
 
 #include <stdbool.h>
 #include <sys/types.h>
@@ -16,5 +15,3 @@ int ucma_open(int flags);
 #define UCMA_COMMAND_MAX 512
 /* Carry out a command of at most that; false if fd is something else. */
 bool ucma_write(int fd, const void *buf, size_t len, ssize_t *out);
-
-#endif

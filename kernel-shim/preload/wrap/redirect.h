@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* Which paths lead into the fabric's private tree. */
-#ifndef URXE_SHIM_REDIRECT_H
-#define URXE_SHIM_REDIRECT_H
+#pragma once
 
 #include "preload/shim.h"
 #include "preload/tree/tree.h"
@@ -24,5 +23,3 @@ static inline const char *redirect(const char *path, char buf[TREE_PATH_MAX])
 
 /* Turn a resolved path in the private tree into what it stands for. */
 void redirect_back(char *path);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* The files that are not what they are stored as. */
-#ifndef URXE_SHIM_SPECIAL_H
-#define URXE_SHIM_SPECIAL_H
+#pragma once
 
 #include "preload/tree/tree.h"
 
@@ -27,5 +26,3 @@ static inline bool special_mode(unsigned int mode)
 	return mode == TREE_CDEV_MODE || mode == TREE_EINVAL_MODE ||
 	       mode == CM_FIFO_MODE;
 }
-
-#endif

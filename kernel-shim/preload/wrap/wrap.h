@@ -4,8 +4,7 @@
  * meets neither the headers' macros nor their prototypes (open64, __xstat,
  * the fortified ones), and compiles where libc lacks the function.
  */
-#ifndef URXE_WRAP_H
-#define URXE_WRAP_H
+#pragma once
 
 #include "preload/shim.h"
 
@@ -18,5 +17,3 @@
 /* The function that this library stands before. */
 #define NEXT(name) \
 	((__typeof__(&wrap_##name))shim_next(&next_##name, #name))
-
-#endif

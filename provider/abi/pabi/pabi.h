@@ -7,8 +7,7 @@
  * at run time by the symbols that are there.  Nothing is linked: one binary
  * serves every release from 36 to 64.
  */
-#ifndef URXE_PABI_H
-#define URXE_PABI_H
+#pragma once
 
 #include <assert.h>
 #include <infiniband/verbs.h>
@@ -166,5 +165,3 @@ static inline struct pabi_qp_tail *pabi_qp_tail(struct pabi_qp *qp)
 {
 	return (struct pabi_qp_tail *)(qp->room + pabi.qp_tail);
 }
-
-#endif
