@@ -36,11 +36,21 @@ both()
 	duo "$name" "$@" -p "$port" -- "$@" -p "$port" -s "$host"
 }
 
+# rping's thread of rdma_cm events is not joined before the channel is closed:
+# when the peer's disconnect has just woken it, its next call finds no channel
+# and it ends the program, after all the work.  That alone is no failure.
+# shellcheck disable=SC2016
+rping_client='said=$(rping -c "$@" 2>&1)
+status=$?
+[ "$said" != "rdma_get_cm_event: Bad file descriptor" ] || status=0
+echo "$said"
+exit $status'
+
 rping_pair() # NAME ADDRESS ANY OPTIONS...
 {
 	next_port
 	duo "$1" rping -s -a "$3" -p "$port" "${@:4}" -- \
-		rping -c -a "$2" -p "$port" "${@:4}"
+		sh -c "$rping_client" rping -a "$2" -p "$port" "${@:4}"
 }
 
 want='' # rping says nothing when all is well
