@@ -37,6 +37,8 @@ LAYERS = {
     "provider/abi": VERBS,
     "tools": CM,
 }
+INCLUDE = r'^\s*#\s*include\s*(["<])([^">]+)[">]'
+PRELOAD_LIBRARY = "kernel-shim/preload/liburxe-kshim.so"
 
 
 def sources(root):
@@ -50,15 +52,16 @@ def includes(root, edges):
     tops = [root / "kernel-shim", root / "provider"]
     for path in sources(root):
         here = path.parent.relative_to(root).as_posix()
-        for name in re.findall(r'#include "([^"]+)"', path.read_text()):
-            for top in [path.parent, *tops]:
+        for quote, name in re.findall(INCLUDE, path.read_text(), re.M):
+            for top in tops if quote == "<" else [path.parent, *tops]:
                 if (top / name).is_file():
                     there = (top / name).resolve().parent.relative_to(root)
                     edges[here, there.as_posix()].add(
                         f"{path.relative_to(root)} includes {name}")
                     break
             else:
-                sys.exit(f"layers: {path}: no {name}")
+                if quote == '"':
+                    sys.exit(f"layers: {path}: no {name}")
 
 
 def objects(root, build):
@@ -88,10 +91,15 @@ def symbols(root, build, edges):
                 defined.setdefault(name, set()).add(folder)
     if not wanted:
         sys.exit(f"layers: no objects in {build}")
+    # what the preload library exports has the names of libc's functions
+    out = subprocess.run(["nm", "-D", "--defined-only",
+                          build / PRELOAD_LIBRARY], check=True,
+                         capture_output=True, text=True).stdout
+    for name in re.findall(r"\w (\w+)$", out, re.M):
+        defined.pop(name, None)
     for folder, obj, name in wanted:
         homes = defined.get(name, set())
-        # the wrappers have the names of libc's functions
-        if len(homes) == 1 and homes != {"kernel-shim/preload/wrap"}:
+        if len(homes) == 1:
             edges[folder, next(iter(homes))].add(f"{obj} needs {name}")
 
 
