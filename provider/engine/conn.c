@@ -78,7 +78,7 @@ static bool rx_open(struct urxe_qp *qp, struct urxe_rx *rx, struct urxe_peer *p,
 		    !cq_view_init(&rx->cq, p, sh->recv_cq, qp->ctx->slot))
 			return false;
 	}
-	peer_get(p->fabric, p->slot, p->gen);
+	peer_hold(p);
 	return true;
 }
 

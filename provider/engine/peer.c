@@ -139,6 +139,13 @@ struct urxe_peer *peer_get(struct urxe_fabric *f, uint32_t slot, uint32_t gen)
 	return p;
 }
 
+void peer_hold(struct urxe_peer *p)
+{
+	pthread_mutex_lock(&lock);
+	p->refs++;
+	pthread_mutex_unlock(&lock);
+}
+
 void peer_put(struct urxe_peer *p)
 {
 	struct urxe_peer **pp;

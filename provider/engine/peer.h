@@ -38,6 +38,8 @@ int peer_new_self(struct urxe_fabric *f, struct urxe_arena *arena,
 /* The context (slot, gen), mapped; NULL if it is gone. peer_put when done. */
 struct urxe_peer *peer_get(struct urxe_fabric *f, uint32_t slot, uint32_t gen);
 void peer_put(struct urxe_peer *p);
+/* One more reference to a context that the caller has. */
+void peer_hold(struct urxe_peer *p);
 
 /* Was it opened by this process? */
 bool peer_is_own(struct urxe_fabric *f, uint32_t slot, uint32_t gen);
