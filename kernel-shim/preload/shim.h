@@ -34,7 +34,7 @@ int shim_decide(void);
 
 static inline bool shim_active(void)
 {
-	int s = load_relaxed(&shim_state);
+	int s = load_acquire(&shim_state); /* and what was decided with it */
 
 	return (s ? s : shim_decide()) == SHIM_ON && !shim_inside;
 }

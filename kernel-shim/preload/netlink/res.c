@@ -177,8 +177,12 @@ static bool out_put(const struct res_obj *found, void *arg)
 	if (out->msg && out_add(out, &o))
 		return true;
 	out_flush(out);
-	if ((!out_begin(out) || !out_add(out, &o)) && !out->r->err)
-		out->r->err = -EMSGSIZE;
+	if (!out_begin(out) || !out_add(out, &o)) {
+		if (!out->r->err)
+			out->r->err = -EMSGSIZE;
+		nlmsg_free(out->msg);
+		out->msg = NULL;
+	}
 	return !out_done(out);
 }
 

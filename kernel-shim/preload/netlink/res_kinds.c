@@ -416,6 +416,7 @@ static void cm_id_each(struct urxe_fabric *f, res_fn *fn, void *arg)
 		if (cm_id_check(&cm, &o) && !fn(&o, arg))
 			break;
 	}
+	cm_settle(&cm);
 	cm_unlock(&cm);
 	munmap(cm.t, sizeof(*cm.t));
 }

@@ -42,6 +42,7 @@ int ucma_open(int flags)
 	store_relaxed(&ucma_used, 1);
 	cm_lock(&cm);
 	fd = cm_chan_open(&cm);
+	cm_settle(&cm);
 	cm_unlock(&cm);
 	if (fd >= 0 && flags & O_NONBLOCK)
 		fcntl(fd, F_SETFL, O_RDWR | O_NONBLOCK);
