@@ -107,7 +107,7 @@ static void context_close_qps(struct urxe_fabric *f, uint32_t slot,
 	for (i = 0; i < URXE_MAX_QP; i++) {
 		uint64_t e = load_acquire(&f->dev->qp[i]);
 
-		if (!e || !qpn_lookup(f->dev, e & URXE_QPN_MASK, &s, &g) ||
+		if (!e || !qpn_lookup(f->dev, URXE_DIR_QPN(e), &s, &g) ||
 		    s != slot || g != gen)
 			continue;
 		if (!a && arena_map_peer(f, slot, gen, &a, &fd))
@@ -300,7 +300,7 @@ int fabric_context_open(struct urxe_fabric *f)
 				 URXE_MAX_CTX);
 		goto out;
 	}
-	gen = (load_relaxed(&c->gen) + 1) & 0x7fffffff;
+	gen = (load_relaxed(&c->gen) + 1) & URXE_GEN_MASK;
 	file_read(AT_FDCWD, "/proc/self/comm", c->comm, sizeof(c->comm));
 	c->comm[strcspn(c->comm, "\n")] = 0;
 	store_relaxed(&c->pid, getpid());

@@ -162,10 +162,6 @@ void qpn_free(struct urxe_fabric *f, uint32_t qpn);
 /* The context that owns qpn; false if there is no such QP. */
 bool qpn_lookup(const struct urxe_dev *dev, uint32_t qpn, uint32_t *slot,
 		uint32_t *gen);
-static inline uint32_t qpn_index(uint32_t qpn)
-{
-	return qpn & (URXE_MAX_QP - 1);
-}
 
 /* fifo.c --------------------------------------------------------------- */
 

@@ -1,14 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/*
- * The QP-number directory.  A number's low 13 bits are its slot in the
- * directory and in its context's QP table; the high 11 count how often the
- * slot was used, so that a stale number meets nobody for a long time.
- */
+/* The QP-number directory. */
 #include <errno.h>
 
 #include "fabric.h"
-
-#define GEN_BITS 11
 
 int qpn_alloc(struct urxe_fabric *f, uint32_t slot, uint32_t gen, uint32_t *qpn)
 {
@@ -21,13 +15,12 @@ int qpn_alloc(struct urxe_fabric *f, uint32_t slot, uint32_t gen, uint32_t *qpn)
 	for (i = 2; i < URXE_MAX_QP; i++) {
 		if (load_relaxed(&dev->qp[i]))
 			continue;
-		dev->qp_gen[i] = (dev->qp_gen[i] + 1) & ((1 << GEN_BITS) - 1);
-		*qpn = (uint32_t)dev->qp_gen[i] << 13 | i;
+		dev->qp_gen[i] = (dev->qp_gen[i] + 1) % URXE_QPN_USES;
+		*qpn = URXE_QPN(i, dev->qp_gen[i]);
 		if (i >= load_relaxed(&dev->qp_high))
 			store_relaxed(&dev->qp_high, i + 1);
 		presence_clear(&dev->guard[i].requester);
-		store_release(&dev->qp[i], *qpn | (uint64_t)slot << 24 |
-						   (uint64_t)gen << 33);
+		store_release(&dev->qp[i], URXE_DIR(*qpn, slot, gen));
 		ret = 0;
 		break;
 	}
@@ -45,9 +38,9 @@ bool qpn_lookup(const struct urxe_dev *dev, uint32_t qpn, uint32_t *slot,
 {
 	uint64_t e = load_acquire(&dev->qp[qpn_index(qpn)]);
 
-	if ((e & URXE_QPN_MASK) != qpn || !e)
+	if (URXE_DIR_QPN(e) != qpn || !e)
 		return false;
-	*slot = e >> 24 & (URXE_MAX_CTX - 1);
-	*gen = (uint32_t)(e >> 33);
+	*slot = URXE_DIR_CTX(e);
+	*gen = URXE_DIR_GEN(e);
 	return true;
 }

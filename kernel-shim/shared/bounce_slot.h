@@ -58,7 +58,7 @@ enum bounce_state {
 #define BOUNCE_COUNT_ONE (1ull << 43)
 #define BOUNCE_STATE(word) ((enum bounce_state)((word)&7))
 #define BOUNCE_OWNER(word) ((uint32_t)((word) >> 3 & 511))
-#define BOUNCE_GEN(word) ((uint32_t)((word) >> 12 & 0x7fffffff))
+#define BOUNCE_GEN(word) ((uint32_t)((word) >> 12 & URXE_GEN_MASK))
 static_assert(URXE_MAX_CTX == 512, "9 bits");
 
 static inline uint64_t bounce_word(uint64_t old, enum bounce_state state)

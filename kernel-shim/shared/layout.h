@@ -41,6 +41,7 @@ extern const uint32_t urxe_layout_version;
 
 /* Device limits.  What ibv_query_device reports is what is enforced. */
 #define URXE_MAX_CTX 512 /* 9 bits of every lkey and rkey */
+#define URXE_GEN_MASK 0x7fffffffu /* generations of a slot have 31 bits */
 #define URXE_MAX_QP 8192 /* 13 bits of every QPN */
 #define URXE_MAX_CQ 8192
 #define URXE_MAX_SRQ 4096
@@ -161,6 +162,24 @@ struct urxe_guard {
 	alignas(URXE_LINE) struct presence requester;
 };
 
+/*
+ * A QP number: index (13) in the directory and in its context's QP table | how
+ * often it was used (11), so that a stale number meets nobody for long.
+ */
+#define URXE_QPN(index, uses) ((uint32_t)(uses) << 13 | (index))
+#define URXE_QPN_USES (1u << 11)
+static inline uint32_t qpn_index(uint32_t qpn)
+{
+	return qpn & (URXE_MAX_QP - 1);
+}
+
+/* In the directory: QPN (24) | context slot (9) | context generation (31) */
+#define URXE_DIR(qpn, slot, gen) \
+	((qpn) | (uint64_t)(slot) << 24 | (uint64_t)(gen) << 33)
+#define URXE_DIR_QPN(e) ((uint32_t)(e) & URXE_QPN_MASK)
+#define URXE_DIR_CTX(e) ((uint32_t)((e) >> 24) & (URXE_MAX_CTX - 1))
+#define URXE_DIR_GEN(e) ((uint32_t)((e) >> 33))
+
 struct urxe_dev {
 	char magic[16];
 	uint32_t version;
@@ -185,12 +204,11 @@ struct urxe_dev {
 	uint64_t dm_map[URXE_DM_MAX_BYTES / URXE_PAGE / 64]; /* pages in use */
 
 	/*
-	 * The QP-number directory: qp[i] is 0 or QPN (24) | context slot (9)
-	 * << 24 | context generation (31) << 33, with QPN's low 13 bits = i.
-	 * The QP's shared state is slot i of that context's arena.
+	 * The QP-number directory: qp[i] is 0 or URXE_DIR().  The QP's shared
+	 * state is slot i of that context's arena.
 	 */
 	alignas(URXE_LINE) _Atomic uint64_t qp[URXE_MAX_QP];
-	uint16_t qp_gen[URXE_MAX_QP]; /* QPN's high 11 bits, under lock */
+	uint16_t qp_gen[URXE_MAX_QP]; /* QPN's high bits, under lock */
 	/*
 	 * Locks of atomics on memory that not everybody maps: 0, or 1 + the
 	 * holder's context slot.  One for each word of a page, because the

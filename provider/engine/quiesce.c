@@ -14,7 +14,7 @@ static bool owner_dead(void *arg)
 	const struct owner *o = arg;
 	uint32_t slot, gen;
 
-	return !qpn_lookup(o->f->dev, o->entry & URXE_QPN_MASK, &slot, &gen) ||
+	return !qpn_lookup(o->f->dev, URXE_DIR_QPN(o->entry), &slot, &gen) ||
 	       !fabric_context_alive(o->f, slot, gen);
 }
 

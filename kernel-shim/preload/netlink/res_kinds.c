@@ -121,7 +121,7 @@ static const struct res_attr qp_details[] = {
 /* The number of the QP in slot i of the directory, if it is the context's. */
 static uint32_t qp_number(const struct res_ctx *c, uint32_t i)
 {
-	const uint32_t qpn = URXE_CONN_QPN(load_acquire(&c->f->dev->qp[i]));
+	const uint32_t qpn = URXE_DIR_QPN(load_acquire(&c->f->dev->qp[i]));
 	uint32_t slot, gen;
 
 	return qpn_index(qpn) == i &&
