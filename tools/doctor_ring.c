@@ -9,8 +9,8 @@
 #include <unistd.h>
 
 #include "doctor.h"
-#include "fabric/bitmap.h"
 #include "fabric/fabric.h"
+#include "shared/bitmap.h"
 #include "shared/cq_ring.h"
 
 /* A ring that is in use changes while it is copied; not each time like that. */

@@ -8,9 +8,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "bitmap.h"
 #include "fabric.h"
 #include "internal.h"
+#include "shared/bitmap.h"
 
 uint64_t fabric_pidns(void)
 {

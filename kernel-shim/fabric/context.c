@@ -17,9 +17,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "bitmap.h"
 #include "fabric.h"
 #include "internal.h"
+#include "shared/bitmap.h"
 
 static const struct {
 	const char *name;

@@ -23,9 +23,9 @@
 #include <sys/statfs.h>
 #include <unistd.h>
 
-#include "bitmap.h"
 #include "fabric.h"
 #include "internal.h"
+#include "shared/bitmap.h"
 
 #ifndef MADV_COLLAPSE
 #define MADV_COLLAPSE 25

@@ -2,9 +2,9 @@
 /* The key table of a context. */
 #include <errno.h>
 
-#include "fabric/bitmap.h"
 #include "key.h"
 #include "quiesce.h"
+#include "shared/bitmap.h"
 
 #define KEYS_PER_PAGE (URXE_PAGE / sizeof(struct urxe_key))
 

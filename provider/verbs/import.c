@@ -10,8 +10,8 @@
 #include <sys/mman.h>
 
 #include "engine/log.h"
-#include "fabric/bitmap.h"
 #include "mr.h"
+#include "shared/bitmap.h"
 #include "verbs.h"
 
 /* The MR that handle names, under the arena's lock. */

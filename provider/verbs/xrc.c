@@ -13,7 +13,7 @@
 #include "engine/log.h"
 #include "engine/peer.h"
 #include "engine/quiesce.h"
-#include "fabric/bitmap.h"
+#include "shared/bitmap.h"
 #include "verbs.h"
 #include "xrc.h"
 

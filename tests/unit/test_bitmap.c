@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "fabric/bitmap.h"
+#include "shared/bitmap.h"
 #include "unit.h"
 
 #define BITS 256

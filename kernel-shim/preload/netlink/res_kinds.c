@@ -7,8 +7,8 @@
 #include <unistd.h>
 
 #include "cm/cm.h"
-#include "fabric/bitmap.h"
 #include "res.h"
+#include "shared/bitmap.h"
 
 #define MAX_RUNS 100 /* of QPNs shown per SRQ: an entry fits in a message */
 

@@ -6,8 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "fabric/bitmap.h"
 #include "res.h"
+#include "shared/bitmap.h"
 
 #define AT_ONCE 4096 /* bytes of a table */
 
