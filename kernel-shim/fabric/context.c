@@ -150,7 +150,7 @@ static void context_drop_atomic_locks(struct urxe_fabric *f, uint32_t slot)
 {
 	uint32_t i, holder;
 
-	for (i = 0; i < URXE_PAGE / 8; i++) {
+	for (i = 0; i < URXE_ATOMIC_LOCKS; i++) {
 		holder = slot + 1;
 		cas_release(&f->dev->atomic_lock[i], &holder, 0);
 	}

@@ -180,6 +180,10 @@ static inline uint32_t qpn_index(uint32_t qpn)
 #define URXE_DIR_CTX(e) ((uint32_t)((e) >> 24) & (URXE_MAX_CTX - 1))
 #define URXE_DIR_GEN(e) ((uint32_t)((e) >> 33))
 
+/* The lock of an atomic on the word at an address: see urxe_dev.atomic_lock */
+#define URXE_ATOMIC_LOCKS (URXE_PAGE / 8)
+#define URXE_ATOMIC_LOCK(va) ((va) / 8 % URXE_ATOMIC_LOCKS)
+
 struct urxe_dev {
 	char magic[16];
 	uint32_t version;
@@ -215,7 +219,7 @@ struct urxe_dev {
 	 * low bits of an address are what all mappings of a word, in whatever
 	 * process and under whatever key, have in common.
 	 */
-	_Atomic uint32_t atomic_lock[URXE_PAGE / 8];
+	_Atomic uint32_t atomic_lock[URXE_ATOMIC_LOCKS];
 	_Atomic uint32_t qp_high; /* no slot from here on was ever used */
 	/*
 	 * guard[i]: the requester of QP i executes, here and on its peers.

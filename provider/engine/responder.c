@@ -86,7 +86,7 @@ static _Atomic uint32_t *atomic_lock(struct urxe_peer *p, uint64_t va,
 				     uint32_t me)
 {
 	struct urxe_dev *dev = p->fabric->dev;
-	_Atomic uint32_t *lock = &dev->atomic_lock[va / 8 % (URXE_PAGE / 8)];
+	_Atomic uint32_t *lock = &dev->atomic_lock[URXE_ATOMIC_LOCK(va)];
 	uint32_t holder = 0, spins = 0, gen;
 
 	while (!cas_acquire(lock, &holder, me + 1)) {
