@@ -347,7 +347,7 @@ struct urxe_cq_sh {
 	uint32_t flags; /* URXE_CQ_* */
 	int32_t pid;
 	uint32_t async_fifo; /* FIFO number + 1 */
-	_Atomic uint32_t moderate; /* events: us << 16 | completions; 0: off */
+	_Atomic uint32_t moderate; /* events: URXE_MODERATE(); 0: off */
 	_Atomic uint64_t next_ring; /* where a ring that was left leads to */
 	_Atomic uint32_t async_events; /* written to their FIFO so far */
 	/* producers */
@@ -358,6 +358,9 @@ struct urxe_cq_sh {
 	_Atomic uint32_t held_back; /* completions that moderation waits on */
 	alignas(URXE_LINE) uint8_t pad[URXE_LINE];
 };
+#define URXE_MODERATE(count, us) ((uint32_t)(us) << 16 | (uint16_t)(count))
+#define URXE_MODERATE_COUNT(m) ((uint16_t)(m))
+#define URXE_MODERATE_US(m) ((m) >> 16)
 #define URXE_CQ_TIMESTAMP 1u
 #define URXE_CQ_IGNORE_OVERRUN 2u
 static_assert(sizeof(struct urxe_cq_sh) == 256, "an index is a shift");

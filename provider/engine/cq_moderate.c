@@ -11,9 +11,9 @@ bool cq_hold_back(struct urxe_cq_view *v)
 	if (!m)
 		return false;
 	n = fetch_add_relaxed(&v->sh->held_back, 1) + 1;
-	if ((m & 0xffff) && n >= (m & 0xffff))
+	if (URXE_MODERATE_COUNT(m) && n >= URXE_MODERATE_COUNT(m))
 		return false;
-	if (n == 1 && m >> 16)
+	if (n == 1 && URXE_MODERATE_US(m))
 		service_wake(v->peer->arena);
 	return true;
 }
@@ -36,7 +36,7 @@ uint64_t cq_hold_expire(struct urxe_context *ctx)
 	pthread_mutex_lock(&ctx->lock);
 	for (cq = ctx->cqs; cq; cq = cq->next) {
 		m = cq_limits(cq->sh);
-		if (!(m >> 16))
+		if (!URXE_MODERATE_US(m))
 			continue;
 		if (!load_relaxed(&cq->sh->held_back)) {
 			cq->hold_until = 0;
@@ -45,7 +45,7 @@ uint64_t cq_hold_expire(struct urxe_context *ctx)
 		if (!now)
 			now = clock_now();
 		if (!cq->hold_until)
-			cq->hold_until = now + (m >> 16) * 1000ull;
+			cq->hold_until = now + URXE_MODERATE_US(m) * 1000ull;
 		if (now >= cq->hold_until) {
 			cq->hold_until = 0;
 			store_relaxed(&cq->sh->held_back, 0);

@@ -12,7 +12,7 @@
 #define CQ_MAX_COUNT UINT16_MAX
 #define CQ_MAX_PERIOD UINT16_MAX /* us */
 
-/* us << 16 | completions */
+/* URXE_MODERATE() */
 static inline uint32_t cq_limits(const struct urxe_cq_sh *sh)
 {
 	return load_relaxed(&sh->moderate);

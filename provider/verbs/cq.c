@@ -147,7 +147,7 @@ int urxe_modify_cq(struct ibv_cq *ibcq, struct ibv_modify_cq_attr *attr)
 	if (!(attr->attr_mask & IBV_CQ_ATTR_MODERATE))
 		return 0;
 	store_relaxed(&cq->sh->moderate,
-		      (uint32_t)m->cq_period << 16 | m->cq_count);
+		      URXE_MODERATE(m->cq_count, m->cq_period));
 	/* what waits now waits by the old limits no more */
 	if (load_relaxed(&cq->sh->held_back))
 		cq_fire(&cq->view, true);
