@@ -255,6 +255,10 @@ enum urxe_mem_kind {
 	URXE_MEM_NULL, /* the null MR: reads zero, ignores writes */
 };
 
+/* Access flags that the installed header may not name yet. */
+#define URXE_ACCESS_FLUSH_GLOBAL (1u << 8)
+#define URXE_ACCESS_FLUSH_PERSISTENT (1u << 9)
+
 #define URXE_MR_IS_MW 1u /* a memory window */
 #define URXE_MR_TYPE_2 2u /* MW of type 2 */
 #define URXE_MR_ODP 4u /* on demand: nothing was checked at registration */
@@ -273,7 +277,7 @@ struct urxe_key {
 	uint64_t length;
 	uint64_t va; /* address in process pid, or offset in the DM heap */
 	uint32_t pd; /* PD handle */
-	uint32_t access; /* enum ibv_access_flags */
+	uint32_t access; /* enum ibv_access_flags, URXE_ACCESS_* */
 	int32_t pid; /* of the process that registered it */
 	uint8_t kind; /* enum urxe_mem_kind */
 	uint8_t flags; /* URXE_MR_* */

@@ -3,7 +3,6 @@
 #pragma once
 
 #include "abi/pabi/pabi.h"
-#include "engine/opcode.h"
 #include "pd.h"
 
 struct urxe_mr {
