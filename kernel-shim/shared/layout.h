@@ -334,9 +334,11 @@ enum urxe_arm { URXE_ARM_NONE, URXE_ARM_SOLICITED, URXE_ARM_NEXT };
  * A ring in one word: offset in the arena | URXE_CQ_PARITY | log2(entries).
  * The parity changes with each resize and says which tail_hint is the ring's.
  */
+#define URXE_CQ_RING(offset, log) ((offset) | (log))
 #define URXE_CQ_LOG(word) ((uint32_t)(word) & 31)
 #define URXE_CQ_MAX_LOG 18
 #define URXE_CQ_PARITY 32u
+#define URXE_CQ_HINT(word) (!!((word) & URXE_CQ_PARITY)) /* of tail_hint[] */
 static_assert(URXE_MAX_CQE <= 1 << URXE_CQ_MAX_LOG, "a ring of every size");
 #define URXE_CQ_OFFSET(word) ((word) & ~(uint64_t)(URXE_PAGE - 1))
 

@@ -28,6 +28,7 @@
 #include "layout.h"
 
 /* A ring in one word: offset in the arena | log2(slots); 0: there is none. */
+#define URXE_RQ_RING(offset, log) ((offset) | (log))
 #define URXE_RQ_LOG(word) ((uint32_t)(word) & (URXE_PAGE - 1))
 #define URXE_RQ_OFFSET(word) ((word) & ~(uint64_t)(URXE_PAGE - 1))
 #define URXE_RQ_MAX_LOG 15

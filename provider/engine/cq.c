@@ -27,7 +27,7 @@ static inline bool cq_ring_at(struct urxe_arena *a, struct urxe_cq_sh *sh,
 	r->entry = (struct urxe_cqe *)(void *)((char *)a +
 					       URXE_CQ_OFFSET(word));
 	r->mask = (1u << URXE_CQ_LOG(word)) - 1;
-	r->tail_hint = &sh->tail_hint[!!(word & URXE_CQ_PARITY)];
+	r->tail_hint = &sh->tail_hint[URXE_CQ_HINT(word)];
 	return true;
 }
 
@@ -193,7 +193,7 @@ int cq_ring_new(struct urxe_context *ctx, uint32_t cqe, uint64_t *word)
 	if (!offset)
 		return -ENOMEM;
 	cq_ring_init(arena_ptr(ctx->arena, offset, bytes), 1u << log, 0);
-	*word = offset | log;
+	*word = URXE_CQ_RING(offset, log);
 	return 0;
 }
 

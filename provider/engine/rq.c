@@ -27,7 +27,7 @@ static uint64_t rq_make_ring(struct urxe_context *ctx, uint32_t max_wr,
 	uint64_t offset;
 
 	offset = arena_alloc(ctx->arena, ctx->cmd_fd, (uint64_t)stride << log);
-	return offset ? offset | log : 0;
+	return offset ? URXE_RQ_RING(offset, log) : 0;
 }
 
 static void rq_use_ring(struct urxe_context *ctx, struct urxe_rq *rq,

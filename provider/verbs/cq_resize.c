@@ -60,7 +60,7 @@ static bool cq_move_producers(struct urxe_cq *cq, uint64_t next,
 {
 	struct urxe_cq_sh *sh = cq->sh;
 
-	store_relaxed(&sh->tail_hint[!!(next & URXE_CQ_PARITY)], 0);
+	store_relaxed(&sh->tail_hint[URXE_CQ_HINT(next)], 0);
 	store_relaxed(&sh->next_ring, next);
 	while (!cq_ring_close(&cq->ring, end)) {
 		if (b->count >= max)
