@@ -59,6 +59,9 @@ enum bounce_state {
 #define BOUNCE_STATE(word) ((enum bounce_state)((word)&7))
 #define BOUNCE_OWNER(word) ((uint32_t)((word) >> 3 & 511))
 #define BOUNCE_GEN(word) ((uint32_t)((word) >> 12 & URXE_GEN_MASK))
+#define BOUNCE_CLAIM(old, slot, gen) /* counts on */                \
+	((((old) & ~(BOUNCE_COUNT_ONE - 1)) + BOUNCE_COUNT_ONE) |   \
+	 (uint64_t)(gen) << 12 | (uint64_t)(slot) << 3 | BOUNCE_FILLING)
 static_assert(URXE_MAX_CTX == 512, "9 bits");
 
 static inline uint64_t bounce_word(uint64_t old, enum bounce_state state)

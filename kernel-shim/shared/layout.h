@@ -242,6 +242,7 @@ struct urxe_dev {
  * The tag is what ibv_inc_rkey advances.  Index 0 is never used.
  */
 #define URXE_KEY_TAG(key) ((key) & 0xff)
+#define URXE_KEY_ENTRY(key) ((key) >> 8) /* what stays when the tag changes */
 #define URXE_KEY_INDEX(key) (((key) >> 8) & (URXE_MAX_KEY - 1))
 #define URXE_KEY_CTX(key) ((key) >> 23)
 #define URXE_KEY(ctx, index, tag) \

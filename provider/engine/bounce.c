@@ -120,10 +120,8 @@ static enum transfer_status ask_await_ring(struct ask *q)
 static bool ask_take_slot(struct ask *q, struct urxe_bounce_slot *s,
 			  uint64_t word)
 {
-	uint64_t mine = (word & ~(BOUNCE_COUNT_ONE - 1)) + BOUNCE_COUNT_ONE;
+	uint64_t mine = BOUNCE_CLAIM(word, q->ctx->slot, q->ctx->gen);
 
-	mine |= (uint64_t)q->ctx->slot << 3 | (uint64_t)q->ctx->gen << 12 |
-		BOUNCE_FILLING;
 	if (!cas_acquire(&s->word, &word, mine))
 		return false;
 	q->slot = s;

@@ -75,7 +75,7 @@ static bool mr_check(struct res_obj *o)
 	const uint64_t live = LOAD(k->live);
 	const uint32_t key = (uint32_t)live;
 
-	o->number = key >> 8; /* what stays when the key's tag changes */
+	o->number = URXE_KEY_ENTRY(key);
 	return live == URXE_MR_LIVE(key) && URXE_KEY_CTX(key) == o->c->slot &&
 	       URXE_KEY_INDEX(key) == o->index && !(k->flags & URXE_MR_IS_MW);
 }
