@@ -179,6 +179,9 @@ int fifo_number(int fd, uint32_t *number);
  */
 int fifo_open_writer(struct urxe_fabric *f, uint32_t slot, uint32_t gen,
 		     uint32_t number);
+/* To FIFO number fifo - 1; -EAGAIN: it is full, -ENXIO: nobody reads it. */
+int fifo_send_async(struct urxe_fabric *f, uint32_t slot, uint32_t gen,
+		    uint32_t fifo, uint64_t element, uint32_t type);
 /* Remove the FIFOs of a context. */
 void fifo_remove_all(struct urxe_fabric *f, uint32_t slot, uint32_t gen);
 

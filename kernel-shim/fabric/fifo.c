@@ -110,3 +110,17 @@ int fifo_open_writer(struct urxe_fabric *f, uint32_t slot, uint32_t gen,
 	close(probe);
 	return fd;
 }
+
+int fifo_send_async(struct urxe_fabric *f, uint32_t slot, uint32_t gen,
+		    uint32_t fifo, uint64_t element, uint32_t type)
+{
+	struct urxe_async_event e = { .element = element, .type = type };
+	int fd, ret, saved = errno;
+
+	fd = fifo ? fifo_open_writer(f, slot, gen, fifo - 1) : -ENXIO;
+	ret = fd < 0 ? fd : write(fd, &e, sizeof(e)) == sizeof(e) ? 0 : -EAGAIN;
+	if (fd >= 0)
+		close(fd);
+	errno = saved;
+	return ret;
+}

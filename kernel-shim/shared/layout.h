@@ -231,6 +231,13 @@ struct urxe_dev {
 	struct urxe_xrcd_slot xrcd[URXE_MAX_XRCD]; /* under lock */
 };
 
+/* An async event in its FIFO, as core reads it. */
+struct urxe_async_event {
+	uint64_t element; /* its user pointer, or the port */
+	uint32_t type, zero;
+};
+static_assert(sizeof(struct urxe_async_event) == 16, "as core reads it");
+
 /* ------------------------------------------------ an arena */
 
 #define URXE_ARENA_MAGIC "urxe arena file" /* 16 bytes with its NUL */

@@ -8,12 +8,6 @@
 #include "peer.h"
 #include "srq.h"
 
-struct async_record {
-	uint64_t element;
-	uint32_t type, zero;
-};
-static_assert(sizeof(struct async_record) == 16, "as core reads it");
-
 int event_open(struct urxe_peer *peer, uint32_t number)
 {
 	if (!number)
@@ -62,17 +56,11 @@ void event_resend(struct urxe_context *ctx)
 void event_send_async(struct urxe_peer *peer, uint32_t fifo, uint64_t element,
 		      enum ibv_event_type type, _Atomic uint32_t *count)
 {
-	struct async_record r = { .element = element, .type = type };
-	int fd, saved = errno;
+	int ret = fifo_send_async(peer->fabric, peer->slot, peer->gen, fifo,
+				  element, type);
 
-	fd = event_open(peer, fifo);
-	if (fd >= 0) {
-		if (write(fd, &r, sizeof(r)) == sizeof(r))
-			fetch_add_release(count, 1);
-		else
-			urxe_why("async event %d lost: its FIFO is full",
-				 (int)type);
-		close(fd);
-	}
-	errno = saved;
+	if (!ret)
+		fetch_add_release(count, 1);
+	else if (ret == -EAGAIN)
+		urxe_why("async event %d lost: its FIFO is full", (int)type);
 }
