@@ -88,7 +88,7 @@ int arena_map_peer(struct urxe_fabric *f, uint32_t slot, uint32_t gen,
 	char name[32];
 	int fd, ret;
 
-	snprintf(name, sizeof(name), "ctx/%u.%u", slot, gen);
+	snprintf(name, sizeof(name), URXE_ARENA_NAME, slot, gen);
 	fd = openat(f->dirfd, name, O_RDWR | O_CLOEXEC);
 	if (fd < 0)
 		return errno == ENOENT ? -ENXIO : -errno;

@@ -67,7 +67,7 @@ void fabric_obj_put(struct urxe_fabric *f, uint32_t slot, enum urxe_obj o)
 
 static void arena_name(char *buf, size_t len, uint32_t slot, uint32_t gen)
 {
-	snprintf(buf, len, "ctx/%u.%u", slot, gen);
+	snprintf(buf, len, URXE_ARENA_NAME, slot, gen);
 }
 
 bool arena_fd_alive(int fd)

@@ -12,7 +12,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <sys/stat.h>
 
 #include "shared/layout.h"
 
@@ -21,10 +20,9 @@
 #define URXE_DEV_INDEX 1000 /* netlink DEV_INDEX */
 #define URXE_DEV_MAJOR 231
 #define URXE_DEV_MINOR 60000
-/* The character device rdma_cm, and the FIFOs that its channels are. */
+/* The character device rdma_cm. */
 #define URXE_CM_MAJOR 10
 #define URXE_CM_MINOR 60001
-#define CM_FIFO_MODE (S_IFIFO | 01600)
 
 /* One process's mapping of a fabric. */
 struct urxe_fabric {

@@ -61,7 +61,7 @@ int fifo_create(struct urxe_fabric *f, struct urxe_arena *a, uint32_t *number)
 
 	if (n % SWEEP_EVERY == SWEEP_EVERY - 1)
 		fifo_remove(f, a->slot, a->gen, true);
-	snprintf(path, sizeof(path), "ev/%u.%u.%u", a->slot, a->gen, n);
+	snprintf(path, sizeof(path), URXE_FIFO_NAME, a->slot, a->gen, n);
 	if (mkfifoat(f->dirfd, path, 0600))
 		return -errno;
 	fd = openat(f->dirfd, path, O_RDWR | O_CLOEXEC);
@@ -99,7 +99,7 @@ int fifo_open_writer(struct urxe_fabric *f, uint32_t slot, uint32_t gen,
 	char path[64];
 	int fd, probe;
 
-	snprintf(path, sizeof(path), "ev/%u.%u.%u", slot, gen, number);
+	snprintf(path, sizeof(path), URXE_FIFO_NAME, slot, gen, number);
 	probe = openat(f->dirfd, path, O_WRONLY | O_NONBLOCK | O_CLOEXEC);
 	if (probe < 0)
 		return errno == ENOENT ? -ENXIO : -errno;

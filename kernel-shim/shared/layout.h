@@ -23,6 +23,7 @@
 #include <assert.h>
 #include <stdalign.h>
 #include <stdint.h>
+#include <sys/stat.h>
 
 #include "base/atomic.h"
 #include "base/futex.h"
@@ -80,6 +81,15 @@ enum urxe_obj {
 	URXE_OBJ_DM,
 	URXE_OBJ_COUNT
 };
+
+/* How fstat knows a channel of the CM, stand-ins, unreadable attributes. */
+#define CM_FIFO_MODE (S_IFIFO | 01600)
+#define TREE_CDEV_MODE (S_IFREG | 01600)
+#define TREE_CDEV_SIZE 0x75727865
+#define TREE_CM_SIZE 0x75727866 /* /dev/infiniband/rdma_cm */
+#define TREE_EINVAL_MODE (S_IFREG | 01400) /* an empty GID slot */
+#define URXE_ARENA_NAME "ctx/%u.%u" /* slot, generation */
+#define URXE_FIFO_NAME "ev/%u.%u.%u" /* ... and number */
 
 /* ------------------------------------------------ the device segment */
 

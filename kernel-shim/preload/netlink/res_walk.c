@@ -75,7 +75,7 @@ bool res_ctx_open(struct urxe_fabric *f, uint32_t slot, struct res_ctx *c)
 	if (load_acquire(&s->state) != URXE_CTX_LIVE)
 		return false;
 	c->gen = load_relaxed(&s->gen);
-	snprintf(name, sizeof(name), "ctx/%u.%u", slot, c->gen);
+	snprintf(name, sizeof(name), URXE_ARENA_NAME, slot, c->gen);
 	c->fd = openat(f->dirfd, name, O_RDONLY | O_CLOEXEC);
 	if (c->fd < 0)
 		return false;

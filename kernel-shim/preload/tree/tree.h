@@ -9,16 +9,6 @@
 
 #include "fabric/fabric.h"
 
-/*
- * Files of the tree that are not what they seem have modes and sizes that
- * no other file has: the stand-in of the character device, and attributes
- * that open but cannot be read (an empty GID slot).
- */
-#define TREE_CDEV_MODE (S_IFREG | 01600)
-#define TREE_CDEV_SIZE 0x75727865
-#define TREE_CM_SIZE 0x75727866 /* /dev/infiniband/rdma_cm */
-#define TREE_EINVAL_MODE (S_IFREG | 01400)
-
 #define TREE_PATH_MAX 600 /* of a path into the tree, with its NUL */
 #define TREE_IBDEV "sys/devices/virtual/infiniband/" URXE_DEVICE_NAME
 #define TREE_UVERBS "sys/devices/virtual/infiniband_verbs/" URXE_UVERBS_NAME
