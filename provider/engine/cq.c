@@ -169,7 +169,9 @@ int cq_event_fd(struct urxe_cq_view *v)
 
 	if (fd >= 0)
 		return fd;
-	fd = event_open(v->peer, v->sh->channel);
+	fd = v->sh->channel ? fifo_open_writer(v->peer->fabric, v->peer->slot,
+					       v->peer->gen,
+					       v->sh->channel - 1) : -1;
 	if (fd < 0 || cas_acq_rel(&v->event_fd, &none, fd))
 		return fd;
 	close(fd); /* another thread was faster */

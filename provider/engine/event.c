@@ -8,14 +8,6 @@
 #include "peer.h"
 #include "srq.h"
 
-int event_open(struct urxe_peer *peer, uint32_t number)
-{
-	if (!number)
-		return -1;
-	return fifo_open_writer(peer->fabric, peer->slot, peer->gen,
-				number - 1);
-}
-
 bool event_send_comp(int fd, struct urxe_cq_sh *sh)
 {
 	uint64_t user = sh->user;

@@ -10,10 +10,6 @@
 #include "context.h"
 #include "peer.h"
 
-/* Write end of FIFO number - 1 of peer's context; negative if nobody reads it.
- */
-int event_open(struct urxe_peer *peer, uint32_t number);
-
 /*
  * An event of a CQ to its channel.  False if the FIFO is full and the event
  * must be sent again later.
