@@ -31,7 +31,8 @@ struct urxe_carrier {
 	 * Begin w, the guard up: WR_IN_FLIGHT, or what execute() returns, which
 	 * collects nothing then.  A WR that cannot be begun yet is parked by its
 	 * verdict, as by execute().  Who wants to be asked earlier than
-	 * progress() has said calls service_need().
+	 * progress() has said calls service_need(); also in progress(), for
+	 * another QP.
 	 */
 	enum verdict (*begin)(struct urxe_qp *qp, struct run *r,
 			      struct urxe_wqe *w);

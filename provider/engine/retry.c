@@ -115,9 +115,6 @@ static uint64_t retry_qp(struct urxe_qp *qp, uint64_t now)
 	return next;
 }
 
-/* Whoever holds up a flush is about to leave. */
-#define FLUSH_POLL_NS 50000
-
 /* Look after cq's QPs; returns when to do so again, UINT64_MAX for never. */
 static uint64_t retry_cq(struct urxe_cq *cq, uint64_t now)
 {
@@ -150,17 +147,6 @@ void retry_progress(struct urxe_cq *cq)
 	pthread_mutex_unlock(&cq->ctx->lock);
 }
 
-/* A retry may have begun a flush that is held up, also of an earlier CQ. */
-static bool any_attention(const struct urxe_context *ctx)
-{
-	const struct urxe_cq *cq;
-
-	for (cq = ctx->cqs; cq; cq = cq->next)
-		if (load_relaxed(&cq->sh->attention))
-			return true;
-	return false;
-}
-
 uint64_t retry_all(struct urxe_context *ctx)
 {
 	uint64_t now = clock_now(), next = UINT64_MAX, at;
@@ -172,8 +158,6 @@ uint64_t retry_all(struct urxe_context *ctx)
 		if (at < next)
 			next = at;
 	}
-	if (next > now + FLUSH_POLL_NS && any_attention(ctx))
-		next = now + FLUSH_POLL_NS;
 	pthread_mutex_unlock(&ctx->lock);
 	return next;
 }

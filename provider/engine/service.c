@@ -18,6 +18,9 @@
 /* A dead peer is noticed within this time even if nothing is parked. */
 #define LIFE_CHECK_NS 100000000ull
 
+/* When it looks again if need be: who holds up a flush is about to leave. */
+#define AGAIN_NS 50000
+
 struct urxe_service {
 	pthread_t thread;
 	struct urxe_context *ctx;
@@ -44,6 +47,8 @@ void service_wake_slot(struct urxe_fabric *f, uint32_t slot)
 
 /* The context whose service thread this is. */
 static _Thread_local struct urxe_context *serving;
+/* Another round is needed: maybe for a QP that this one had passed. */
+static _Thread_local bool again;
 
 static void *service_main(void *arg)
 {
@@ -58,6 +63,7 @@ static void *service_main(void *arg)
 		seen = event_count_read(wake);
 		if (load_acquire(&s->stop))
 			return NULL;
+		again = false;
 		next = retry_all(ctx);
 		held = cq_hold_expire(ctx);
 		if (held < next)
@@ -72,6 +78,8 @@ static void *service_main(void *arg)
 		}
 		if (peer_any_foreign() && life < next)
 			next = life;
+		if (again && next > now + AGAIN_NS)
+			next = now + AGAIN_NS;
 		if (next > now)
 			event_count_wait(wake, seen,
 					 next == UINT64_MAX ?
@@ -92,8 +100,10 @@ void service_need(struct urxe_context *ctx)
 {
 	struct urxe_service *s;
 
-	if (serving == ctx)
-		return; /* it looks again by itself */
+	if (serving == ctx) {
+		again = true;
+		return;
+	}
 	pthread_mutex_lock(&start_lock);
 	if (ctx->service) {
 		service_wake(ctx->arena);

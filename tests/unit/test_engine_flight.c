@@ -10,6 +10,7 @@
 #include "engine.h"
 #include "engine/flight.h"
 #include "engine/requester.h"
+#include "engine/service.h"
 #include "shared/guard.h"
 
 /* Under the QP's lock. */
@@ -229,6 +230,55 @@ START_TEST(service_answers)
 	ck_assert_int_eq(poll_cq(e->cq, 3, wc), 3);
 	ck_assert_uint_eq(wc[0].wr_id, 1);
 	ck_assert_uint_eq(wc[2].wr_id, 3);
+	engine_free(e);
+}
+END_TEST
+
+static _Atomic bool relayed;
+
+/* Answers what relay_progress() says it can. */
+static uint64_t relayed_progress(struct urxe_qp *qp, uint64_t now)
+{
+	(void)now;
+	if (atomic_load(&relayed))
+		wire_answer(qp, 0, IBV_WC_SUCCESS);
+	return UINT64_MAX;
+}
+
+static uint64_t relay_progress(struct urxe_qp *qp, uint64_t now)
+{
+	(void)now;
+	if (wire_of(qp)->allowed && !atomic_exchange(&relayed, true))
+		service_need(qp->ctx);
+	return UINT64_MAX;
+}
+
+/* One QP's progress is another's, which the service thread has passed. */
+START_TEST(service_looks_again)
+{
+	struct urxe_carrier relay = carrier, other = carrier;
+	struct wire wire, second = { .verdict = WR_IN_FLIGHT };
+	struct engine *e = wired(&wire), f = *e;
+
+	relay.progress = relay_progress;
+	other.progress = relayed_progress;
+	e->qp->carrier = &relay;
+	f.cq = engine_cq(e->ctx, 4);
+	ck_assert_ptr_eq(e->ctx->cqs, f.cq); /* the first to be looked at */
+	f.qp = engine_qp(IBV_QPT_RC, f.cq, f.cq, NULL);
+	engine_qp_connect(f.qp, f.qp->qpn);
+	f.qp->carrier_data = &second;
+	f.qp->carrier = &other;
+	push(e, IBV_WR_RDMA_READ, 1, 0);
+	push(&f, IBV_WR_RDMA_READ, 2, 0);
+	usleep(20000); /* the service thread has seen both, and sleeps */
+	allow(e, 1);
+	service_wake(e->ctx->arena);
+	wait_until(!stalled(&f));
+	expect_wc(f.cq, 2, IBV_WC_SUCCESS);
+	engine_qp_close(f.qp);
+	engine_cq_close(f.cq);
+	answer(e, 0, IBV_WC_SUCCESS);
 	engine_free(e);
 }
 END_TEST
@@ -844,6 +894,7 @@ int main(void)
 
 	add(s, poller_answers);
 	add(s, service_answers);
+	add(s, service_looks_again);
 	add(s, reverse_order);
 	add(s, served_at_once);
 	add(s, executed_at_once);
