@@ -145,13 +145,20 @@ static void cq_notify(struct urxe_cq_view *v, bool solicited)
 		cq_fire(v, solicited);
 }
 
+static void __attribute__((cold)) cq_observe(const struct urxe_cqe_ref *ref)
+{
+	if (ref->slot.cqe != &ref->lost)
+		urxe_observer->completes(ref->slot.cqe);
+}
+
 void cq_end(struct urxe_cq_view *v, const struct urxe_cqe_ref *ref,
 	    bool solicited)
 {
 	struct urxe_cqe *e = ref->slot.cqe;
 	bool failed = e->status != IBV_WC_SUCCESS;
 
-	observe_completion(e);
+	if (unlikely(urxe_observer != NULL))
+		cq_observe(ref);
 	if (unlikely(v->sh->flags & URXE_CQ_TIMESTAMP))
 		e->timestamp = cq_clock();
 	if (likely(!v->sh->channel)) {

@@ -132,6 +132,12 @@ enum verdict answered(struct urxe_qp *qp, struct run *r, enum response resp)
 
 /* ------------------------------------------------------- operations */
 
+/* This side found nothing wrong: the request is the responder's now. */
+static inline void arrive(const struct urxe_qp *qp, const struct urxe_wqe *w)
+{
+	observe(OBSERVE_ARRIVES, qp, w, qp->conn.qpn);
+}
+
 static bool all_mapped(const struct urxe_seg *seg, int n)
 {
 	int i;
@@ -168,6 +174,7 @@ static enum verdict do_write(struct urxe_qp *qp, struct run *r,
 	n = gather(qp, w, 0, src);
 	if (unlikely(n < 0))
 		return execute_fail(r, IBV_WC_LOC_PROT_ERR);
+	arrive(qp, w);
 	resp = responder_access(&qp->conn, w->rkey, w->remote_addr, w->length,
 				IBV_ACCESS_REMOTE_WRITE, &dst, NULL);
 	if (unlikely(resp))
@@ -204,6 +211,7 @@ static enum verdict do_read(struct urxe_qp *qp, struct run *r,
 
 	if (!gather_result(qp, r, w, dst))
 		return WR_FAILED;
+	arrive(qp, w);
 	if (!qp->conn.sh->max_dest_rd_atomic)
 		return answered(qp, r, RESP_NAK_INVALID);
 	resp = responder_access(&qp->conn, w->rkey, w->remote_addr, w->length,
@@ -223,6 +231,7 @@ static enum verdict do_atomic(struct urxe_qp *qp, struct run *r,
 
 	if (!gather_result(qp, r, w, dst))
 		return WR_FAILED;
+	arrive(qp, w);
 	/* IB 9.4.5: naturally aligned */
 	if (!qp->conn.sh->max_dest_rd_atomic || w->remote_addr & 7)
 		return answered(qp, r, RESP_NAK_INVALID);
@@ -261,6 +270,7 @@ static enum verdict do_atomic_write(struct urxe_qp *qp, struct run *r,
 	else if (gather(qp, w, 0, src) < 0 ||
 		 transfer(&dst, src, 8, qp->ctx, true))
 		return execute_fail(r, IBV_WC_LOC_PROT_ERR);
+	arrive(qp, w);
 	if (!qp->conn.sh->max_dest_rd_atomic || w->remote_addr & 7)
 		return answered(qp, r, RESP_NAK_INVALID);
 	src[0].ptr = (char *)&value;
@@ -280,6 +290,7 @@ static enum verdict do_flush(struct urxe_qp *qp, struct run *r,
 	if (!qp->attr.max_rd_atomic || !w->flush.type ||
 	    w->flush.type & ~types || w->flush.level > URXE_FLUSH_MR)
 		return execute_fail(r, IBV_WC_LOC_QP_OP_ERR);
+	arrive(qp, w);
 	if (!qp->conn.sh->max_dest_rd_atomic)
 		return answered(qp, r, RESP_NAK_INVALID);
 	return answered(qp, r, responder_flush(qp, w));
@@ -305,6 +316,7 @@ static enum verdict do_send(struct urxe_qp *qp, struct run *r,
 
 	if (unlikely(gather(qp, w, 0, src) < 0))
 		return execute_fail(r, IBV_WC_LOC_PROT_ERR);
+	arrive(qp, w);
 	return execute_receive(qp, r, w, src);
 }
 
@@ -314,8 +326,10 @@ static enum verdict do_write_imm(struct urxe_qp *qp, struct run *r,
 {
 	enum verdict v;
 
-	if (!responder_has_receive(&qp->conn))
+	if (!responder_has_receive(&qp->conn)) {
+		arrive(qp, w);
 		return answered(qp, r, RESP_RNR);
+	}
 	v = do_write(qp, r, w, false);
 	return v == WR_DONE ? execute_receive(qp, r, w, NULL) : v;
 }
@@ -334,6 +348,7 @@ static enum verdict do_send_inv(struct urxe_qp *qp, struct run *r,
 
 	if (gather(qp, w, 0, src) < 0)
 		return execute_fail(r, IBV_WC_LOC_PROT_ERR);
+	arrive(qp, w);
 	if (!responder_has_receive(&qp->conn))
 		return answered(qp, r, RESP_RNR);
 	if (w->inv == URXE_INV_TO_DO) {
@@ -401,7 +416,6 @@ enum verdict execute(struct urxe_qp *qp, struct run *r, struct urxe_wqe *w)
 	if (unlikely(resp))
 		return execute_local_check(qp, r, w) ? answered(qp, r, resp) :
 						       WR_FAILED;
-	observe(OBSERVE_ARRIVES, qp, w, qp->conn.qpn);
 	switch (w->opcode) {
 	case IBV_WR_RDMA_WRITE:
 		return do_write(qp, r, w, true);

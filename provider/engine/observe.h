@@ -4,10 +4,11 @@
  * called in the thread that works, with the QP's lock held, and must not block.
  * Without one it costs a test at each point.
  *
- * A request LEAVES when its WR is begun, also when it is tried again.  It ARRIVES
- * when the responder, or a destination of a datagram, listens to it.  Its WR is
- * ANSWERED when it is known what became of it.  A completion COMPLETES when it
- * is published, of a send or of a receive.
+ * A request LEAVES when its WR is begun, also when it is tried again.  It
+ * ARRIVES when its own side finds nothing wrong, and the responder, or a
+ * destination of a datagram, listens to it.  Its WR is ANSWERED, once, when it
+ * is known what became of it: in any order, and also if it is flushed later.  A
+ * completion COMPLETES when it is published, of a send or of a receive.
  */
 #pragma once
 
@@ -38,10 +39,4 @@ static inline void observe(enum observe_point point, const struct urxe_qp *qp,
 {
 	if (unlikely(urxe_observer != NULL))
 		urxe_observer->request(point, qp, w, what);
-}
-
-static inline void observe_completion(const struct urxe_cqe *e)
-{
-	if (unlikely(urxe_observer != NULL))
-		urxe_observer->completes(e);
 }

@@ -68,7 +68,6 @@ static void requester_break(struct urxe_qp *qp, enum ibv_wc_status status)
 
 	urxe_why("QP 0x%x: a send failed: %s (%d)", qp->qpn,
 		 urxe_status_name(status), (int)status);
-	observe(OBSERVE_ANSWERED, qp, w, status);
 	guard_raise(qp->guard); /* we produce into a CQ */
 	requester_complete(qp, w, status);
 	guard_lower(qp->guard);
@@ -82,17 +81,28 @@ static void requester_break(struct urxe_qp *qp, enum ibv_wc_status status)
 		flush_qp(qp);
 }
 
+/* What became of the WR in a slot is known, and those before it come first. */
+static void answer(struct urxe_qp *qp, uint32_t index,
+		   enum ibv_wc_status status)
+{
+	struct urxe_wqe *w = sq_slot(&qp->sq, index);
+
+	observe(OBSERVE_ANSWERED, qp, w, status);
+	w->answer = status + 1;
+}
+
 void requester_fail(struct urxe_qp *qp, enum ibv_wc_status status)
 {
 	struct urxe_sq *sq = &qp->sq;
 
 	if (likely(sq->done == sq->begun)) {
+		observe(OBSERVE_ANSWERED, qp, sq_slot(sq, sq->begun), status);
 		requester_break(qp, status);
 		return;
 	}
 	/* those before it come first */
 	stall_end(qp);
-	sq_answer(sq, sq->begun++, status);
+	answer(qp, sq->begun++, status);
 }
 
 /* A request was served: the PSNs of its packets are used. */
@@ -110,17 +120,24 @@ static void requester_advance(struct urxe_qp *qp, uint64_t length)
 		store_relaxed(&qp->conn.sh->epsn, qp->psn);
 }
 
-/* The oldest WR in flight was served. */
-static inline void retire(struct urxe_qp *qp)
+/* w, the oldest WR in flight, was served.  Inline for the data path. */
+static inline void __attribute__((always_inline))
+retire(struct urxe_qp *qp, const struct urxe_wqe *w)
 {
-	const struct urxe_wqe *w = sq_slot(&qp->sq, qp->sq.done);
-
-	observe(OBSERVE_ANSWERED, qp, w, IBV_WC_SUCCESS);
 	if (likely(!wqe_is_local(w)))
 		requester_advance(qp, w->opcode == URXE_WR_FLUSH ? 0 : w->length);
 	if (w->flags & IBV_SEND_SIGNALED)
 		requester_complete(qp, w, IBV_WC_SUCCESS);
 	qp->sq.done++;
+}
+
+/* The same, and that is news. */
+static inline void retire_served(struct urxe_qp *qp)
+{
+	const struct urxe_wqe *w = sq_slot(&qp->sq, qp->sq.done);
+
+	observe(OBSERVE_ANSWERED, qp, w, IBV_WC_SUCCESS);
+	retire(qp, w);
 }
 
 /* Everything that was begun was served. */
@@ -129,7 +146,7 @@ static void retire_begun(struct urxe_qp *qp)
 	if (unlikely(qp->stall.kind != STALL_NONE))
 		stall_end(qp);
 	while (qp->sq.done != qp->sq.begun)
-		retire(qp);
+		retire_served(qp);
 }
 
 enum verdict requester_send_batch(struct urxe_qp *qp, struct run *r)
@@ -152,7 +169,7 @@ enum verdict requester_send_batch(struct urxe_qp *qp, struct run *r)
 			break;
 		done -= len;
 		stall_end(qp);
-		retire(qp);
+		retire_served(qp);
 	}
 	sq->begun = sq->done;
 	return answered(qp, r, moved(status));
@@ -213,7 +230,7 @@ void flight_answer(struct urxe_qp *qp, uint32_t index,
 	struct urxe_sq *sq = &qp->sq;
 	const struct urxe_wqe *w;
 
-	sq_answer(sq, index, status);
+	answer(qp, index, status);
 	while (sq->done != sq->begun) {
 		w = sq_slot(sq, sq->done);
 		if (!w->answer)
@@ -224,7 +241,7 @@ void flight_answer(struct urxe_qp *qp, uint32_t index,
 		}
 		guard_raise(qp->guard); /* we produce into a CQ */
 		conn_check(&qp->conn);
-		retire(qp);
+		retire(qp, w);
 		guard_lower(qp->guard);
 	}
 	flight_count(qp);
@@ -280,7 +297,7 @@ static void begun_and_done(struct urxe_qp *qp, const struct run *r)
 		retire_begun(qp);
 	} else if (!r->batch.n) {
 		stall_end(qp);
-		sq_answer(sq, sq->begun - 1, IBV_WC_SUCCESS);
+		answer(qp, sq->begun - 1, IBV_WC_SUCCESS);
 	}
 }
 

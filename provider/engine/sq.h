@@ -68,13 +68,6 @@ static inline struct urxe_wqe *sq_slot(const struct urxe_sq *sq, uint32_t index)
 							  sq->stride);
 }
 
-/* Note what became of the WR in a slot that is in flight. */
-static inline void sq_answer(struct urxe_sq *sq, uint32_t index,
-			     enum ibv_wc_status status)
-{
-	sq_slot(sq, index)->answer = status + 1;
-}
-
 /* Work for this side alone: no packet goes out. */
 static inline bool wqe_is_local(const struct urxe_wqe *w)
 {

@@ -9,6 +9,9 @@
 #include <unistd.h>
 
 #include "engine.h"
+#include "engine/flight.h"
+#include "engine/requester.h"
+#include "engine/wqe.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static char seen[4096];
@@ -198,6 +201,150 @@ START_TEST(refused)
 	w.sge.lkey ^= 1;
 	ck_assert_int_eq(sq_post(e->qp, &w.wr, &bad), 0);
 	ck_assert_uint_eq(count("W3:4 C3:4"), 1);
+	ck_assert_uint_eq(count("A"), 0);
+	unwatch(e);
+}
+END_TEST
+
+/* One that has no ibv_send_wr: of no type, of four bytes. */
+static void post_extended(struct urxe_qp *qp, uint8_t opcode)
+{
+	struct urxe_wqe *w;
+
+	urxe_lock(&qp->lock);
+	ck_assert_int_eq(wqe_begin(qp, opcode, 0, 1, &w), 0);
+	w->length = opcode == URXE_WR_ATOMIC_WRITE ? 4 : 0;
+	w->flush.type = 0;
+	qp->sq.prod++;
+	requester_run(qp);
+	urxe_unlock(&qp->lock);
+}
+
+/* A WR, and what its own side may find wrong: did it fail? */
+static bool refuse(struct engine *e, uint8_t opcode, bool key)
+{
+	struct ibv_send_wr *bad;
+	struct wr w;
+	bool failed;
+
+	engine_qp_set(e->qp, IBV_QPS_RESET);
+	engine_qp_connect(e->qp, e->qp->qpn);
+	ck_assert_int_eq(post_recv(e->qp, e->mem, 8, e->key, 9), 0);
+	*seen = 0;
+	wr_fill(&w, e, opcode, 1, 0);
+	if (key)
+		w.sge.lkey ^= 1;
+	else
+		e->qp->attr.max_rd_atomic = 0;
+	if (opcode == URXE_WR_FLUSH || opcode == URXE_WR_ATOMIC_WRITE)
+		post_extended(e->qp, opcode);
+	else
+		ck_assert_int_eq(sq_post(e->qp, &w.wr, &bad), 0);
+	failed = count("W1:");
+	ck_assert_uint_eq(count("W1"), 1);
+	ck_assert_msg(count("A1") == !failed, "opcode %u: %s", opcode, seen);
+	*seen = 0;
+	return failed;
+}
+
+START_TEST(refused_here)
+{
+	struct engine *e = watched();
+	unsigned int i, failed = 0;
+
+	for (i = 0; i < OPCODES; i++) {
+		if (opcodes[i] == IBV_WR_LOCAL_INV ||
+		    opcodes[i] == IBV_WR_BIND_MW)
+			continue;
+		failed += refuse(e, opcodes[i], true);
+		failed += refuse(e, opcodes[i], false);
+	}
+	/* by a key, a type, a length; and by the limit, which five have */
+	ck_assert_uint_eq(failed, 10 + 5);
+	unwatch(e);
+}
+END_TEST
+
+/* ------------------------------------------------------- in flight */
+
+static enum verdict later(struct urxe_qp *qp, struct run *r, struct urxe_wqe *w)
+{
+	(void)qp;
+	(void)r;
+	(void)w;
+	return WR_IN_FLIGHT;
+}
+
+static uint64_t never(struct urxe_qp *qp, uint64_t now)
+{
+	(void)qp;
+	(void)now;
+	return UINT64_MAX;
+}
+
+static void forget(struct urxe_qp *qp)
+{
+	(void)qp;
+}
+
+static bool follows(const struct urxe_qp *qp, const struct urxe_wqe *first,
+		    const struct urxe_wqe *second)
+{
+	(void)qp;
+	(void)first;
+	(void)second;
+	return true;
+}
+
+static const struct urxe_carrier carrier = {
+	.begin = later,
+	.follows = follows,
+	.progress = never,
+	.cancel = forget,
+};
+
+static void answer(struct engine *e, uint32_t index, enum ibv_wc_status status)
+{
+	urxe_lock(&e->qp->lock);
+	flight_answer(e->qp, index, status);
+	urxe_unlock(&e->qp->lock);
+}
+
+/* An answer is one when it comes, also to what is flushed then. */
+START_TEST(out_of_order)
+{
+	struct engine *e = watched();
+	uint32_t first = e->qp->sq.prod;
+
+	e->qp->carrier = &carrier;
+	ck_assert_int_eq(post(e, IBV_WR_RDMA_READ, 1, IBV_SEND_SIGNALED), 0);
+	ck_assert_int_eq(post(e, IBV_WR_RDMA_READ, 2, IBV_SEND_SIGNALED), 0);
+	answer(e, first + 1, IBV_WC_SUCCESS);
+	expect_seen("L1 L2 W2 ");
+	answer(e, first, IBV_WC_REM_ACCESS_ERR);
+	expect_seen("W1:10 C1:10 C2:5 ");
+	unwatch(e);
+}
+END_TEST
+
+/* A completion that the CQ has no room for is published nowhere. */
+START_TEST(lost)
+{
+	struct engine *e = watched();
+	struct urxe_cq *cq = e->cq;
+	struct urxe_qp *qp = e->qp;
+
+	e->cq = engine_cq(e->ctx, 1);
+	e->cq->sh->flags |= URXE_CQ_IGNORE_OVERRUN;
+	e->qp = engine_qp(IBV_QPT_RC, e->cq, e->cq, NULL);
+	engine_qp_connect(e->qp, e->qp->qpn);
+	ck_assert_int_eq(post(e, IBV_WR_RDMA_WRITE, 1, IBV_SEND_SIGNALED), 0);
+	ck_assert_int_eq(post(e, IBV_WR_RDMA_WRITE, 2, IBV_SEND_SIGNALED), 0);
+	expect_seen("L1 A1 W1 C1 L2 A2 W2 ");
+	engine_qp_close(e->qp);
+	engine_cq_close(e->cq);
+	e->qp = qp;
+	e->cq = cq;
 	unwatch(e);
 }
 END_TEST
@@ -257,6 +404,9 @@ int main(void)
 	add(s, two_sided);
 	add(s, rnr);
 	add(s, refused);
+	add(s, refused_here);
+	add(s, out_of_order);
+	add(s, lost);
 	add(s, silence);
 	add(s, datagram);
 	return run_suite(s);

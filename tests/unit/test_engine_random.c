@@ -39,7 +39,9 @@ static struct {
 	bool failed; /* the QP breaks when those before are done */
 	bool quiet; /* no errors, and nothing is parked */
 } carrier;
-static uint8_t answered_times[WRS + 1], completed_times[WRS + 1];
+/* enum ibv_wc_status + 1: what the carrier said, and what was observed */
+static uint8_t said[WRS + 1], observed[WRS + 1];
+static uint8_t completed_times[WRS + 1];
 static uint8_t opcode_of[WRS + 1]; /* index in opcodes[] */
 
 static bool follows(const struct urxe_qp *qp, const struct urxe_wqe *first,
@@ -74,10 +76,13 @@ static enum verdict begin(struct urxe_qp *qp, struct run *r, struct urxe_wqe *w)
 	if (dice == 100 && !carrier.quiet) {
 		r->status = IBV_WC_LOC_PROT_ERR;
 		carrier.failed = true;
+		said[w->wr_id] = r->status + 1;
 		return WR_FAILED;
 	}
-	if (dice < 250)
+	if (dice < 250) {
+		said[w->wr_id] = IBV_WC_SUCCESS + 1;
 		return WR_DONE;
+	}
 	carrier.flight[carrier.n++] = qp->sq.begun;
 	return WR_IN_FLIGHT;
 }
@@ -94,6 +99,7 @@ static uint64_t progress(struct urxe_qp *qp, uint64_t now)
 		status = carrier.quiet || rnd(&carrier.state, 2000) ?
 				 IBV_WC_SUCCESS : IBV_WC_REM_OP_ERR;
 		carrier.failed |= status != IBV_WC_SUCCESS;
+		said[sq_slot(&qp->sq, index)->wr_id] = status + 1;
 		flight_answer(qp, index, status);
 		if (rnd(&carrier.state, 2))
 			requester_run(qp);
@@ -119,9 +125,15 @@ static void saw_request(enum observe_point point, const struct urxe_qp *qp,
 			const struct urxe_wqe *w, uint32_t what)
 {
 	(void)qp;
-	(void)what;
-	if (point == OBSERVE_ANSWERED)
-		sure(!answered_times[w->wr_id]++);
+	if (point != OBSERVE_ANSWERED)
+		return;
+	sure(!observed[w->wr_id]);
+	observed[w->wr_id] = what + 1;
+	if (said[w->wr_id])
+		sure(said[w->wr_id] == what + 1);
+	else /* parked, and its timer expired */
+		sure(what == IBV_WC_RETRY_EXC_ERR ||
+		     what == IBV_WC_RNR_RETRY_EXC_ERR);
 }
 
 static void saw_completion(const struct urxe_cqe *e)
@@ -143,12 +155,19 @@ static struct {
 	unsigned int errors, resets, drains;
 } program;
 
+/* What the carrier said was observed, no matter what became of it then. */
+static void check_answered(uint64_t id)
+{
+	sure(observed[id] || !said[id]);
+}
+
 static void restart(struct engine *e)
 {
 	engine_qp_set(e->qp, IBV_QPS_RESET);
 	expect_none(e->cq);
 	sure(!carrier.n && !atomic_load(&e->cq->stalled));
-	program.polled = program.posted;
+	for (; program.polled < program.posted; program.polled++)
+		check_answered(program.polled);
 	carrier.next = program.posted;
 	carrier.failed = false;
 	engine_qp_connect(e->qp, e->qp->qpn);
@@ -163,10 +182,12 @@ static void check_wc(const struct ibv_wc *wc, bool *failed)
 
 	sure(wc->wr_id >= program.polled && wc->wr_id < program.posted);
 	for (; program.polled < wc->wr_id; program.polled++)
-		sure(!*failed && !program.signaled[program.polled]);
+		sure(!*failed && !program.signaled[program.polled] &&
+		     observed[program.polled] == IBV_WC_SUCCESS + 1);
 	program.polled++;
 	sure(completed_times[wc->wr_id] == 1);
-	sure(answered_times[wc->wr_id] == !flushed);
+	check_answered(wc->wr_id);
+	sure(flushed || observed[wc->wr_id] == wc->status + 1);
 	if (*failed)
 		sure(flushed);
 	else if (wc->status == IBV_WC_SUCCESS)
