@@ -20,7 +20,7 @@ const struct urxe_observer *urxe_observer;
 /* ------------------------------------------------------- local memory */
 
 /* The WR's bytes.  The number of runs, or -1: a key does not hold. */
-static int gather(struct urxe_qp *qp, const struct urxe_wqe *w, uint32_t access,
+static int execute_gather(struct urxe_qp *qp, const struct urxe_wqe *w, uint32_t access,
 		  struct urxe_seg *seg)
 {
 	const struct urxe_key *k;
@@ -60,14 +60,14 @@ static int gather(struct urxe_qp *qp, const struct urxe_wqe *w, uint32_t access,
  * Where the answer of a READ or an atomic goes.  False: something is wrong on
  * this side.
  */
-static bool gather_result(struct urxe_qp *qp, struct run *r,
+static bool execute_gather_result(struct urxe_qp *qp, struct run *r,
 			  const struct urxe_wqe *w, struct urxe_seg *seg)
 {
 	if (!qp->attr.max_rd_atomic)
 		r->status = IBV_WC_LOC_QP_OP_ERR;
 	else if (w->opcode != IBV_WR_RDMA_READ && w->length != 8)
 		r->status = IBV_WC_LOC_LEN_ERR;
-	else if (gather(qp, w, IBV_ACCESS_LOCAL_WRITE, seg) < 0)
+	else if (execute_gather(qp, w, IBV_ACCESS_LOCAL_WRITE, seg) < 0)
 		r->status = IBV_WC_LOC_PROT_ERR;
 	else
 		return true;
@@ -84,12 +84,12 @@ static bool execute_local_check(struct urxe_qp *qp, struct run *r,
 	case IBV_WR_ATOMIC_CMP_AND_SWP:
 	case IBV_WR_ATOMIC_FETCH_AND_ADD:
 	case IBV_WR_RDMA_READ:
-		return gather_result(qp, r, w, seg);
+		return execute_gather_result(qp, r, w, seg);
 	case URXE_WR_FLUSH:
 		return true;
 	}
 	r->status = IBV_WC_LOC_PROT_ERR;
-	return gather(qp, w, 0, seg) >= 0;
+	return execute_gather(qp, w, 0, seg) >= 0;
 }
 
 /* ------------------------------------------------------- answers */
@@ -100,7 +100,7 @@ static enum verdict execute_fail(struct run *r, enum ibv_wc_status status)
 	return WR_FAILED;
 }
 
-enum verdict answered(struct urxe_qp *qp, struct run *r, enum response resp)
+enum verdict execute_answered(struct urxe_qp *qp, struct run *r, enum response resp)
 {
 	static const uint8_t status[] = {
 		[RESP_NAK_INVALID] = IBV_WC_REM_INV_REQ_ERR,
@@ -133,12 +133,12 @@ enum verdict answered(struct urxe_qp *qp, struct run *r, enum response resp)
 /* ------------------------------------------------------- operations */
 
 /* This side found nothing wrong: the request is the responder's now. */
-static inline void arrive(const struct urxe_qp *qp, const struct urxe_wqe *w)
+static inline void execute_arrives(const struct urxe_qp *qp, const struct urxe_wqe *w)
 {
 	observe(OBSERVE_ARRIVES, qp, w, qp->conn.qpn);
 }
 
-static bool all_mapped(const struct urxe_seg *seg, int n)
+static bool segs_are_mapped(const struct urxe_seg *seg, int n)
 {
 	int i;
 
@@ -163,7 +163,7 @@ static void execute_collect(struct run *r, const struct urxe_seg *dst,
 	}
 }
 
-static enum verdict do_write(struct urxe_qp *qp, struct run *r,
+static enum verdict execute_write(struct urxe_qp *qp, struct run *r,
 			     const struct urxe_wqe *w, bool may_collect)
 {
 	struct urxe_seg src[URXE_MAX_SGE], dst;
@@ -171,18 +171,18 @@ static enum verdict do_write(struct urxe_qp *qp, struct run *r,
 	enum verdict v;
 	int n;
 
-	n = gather(qp, w, 0, src);
+	n = execute_gather(qp, w, 0, src);
 	if (unlikely(n < 0))
 		return execute_fail(r, IBV_WC_LOC_PROT_ERR);
-	arrive(qp, w);
+	execute_arrives(qp, w);
 	resp = responder_access(&qp->conn, w->rkey, w->remote_addr, w->length,
 				IBV_ACCESS_REMOTE_WRITE, &dst, NULL);
 	if (unlikely(resp))
-		return answered(qp, r, resp);
+		return execute_answered(qp, r, resp);
 	if (unlikely(!w->length))
 		return WR_DONE;
 	if (may_collect && !dst.ptr && dst.pid && !qp->carrier &&
-	    all_mapped(src, n)) {
+	    segs_are_mapped(src, n)) {
 		if (r->batch.n && (transfer_parts(&r->batch, &dst) ||
 				   r->batch.n + n > TRANSFER_IOVS)) {
 			v = requester_send_batch(qp, r);
@@ -199,29 +199,29 @@ static enum verdict do_write(struct urxe_qp *qp, struct run *r,
 		transfer_local(dst.ptr, src[0].ptr, w->length);
 		return WR_DONE;
 	}
-	return answered(qp, r,
+	return execute_answered(qp, r,
 			moved(transfer(&dst, src, w->length, qp->ctx, false)));
 }
 
-static enum verdict do_read(struct urxe_qp *qp, struct run *r,
+static enum verdict execute_read(struct urxe_qp *qp, struct run *r,
 			    const struct urxe_wqe *w)
 {
 	struct urxe_seg dst[URXE_MAX_SGE], src;
 	enum response resp;
 
-	if (!gather_result(qp, r, w, dst))
+	if (!execute_gather_result(qp, r, w, dst))
 		return WR_FAILED;
-	arrive(qp, w);
+	execute_arrives(qp, w);
 	if (!qp->conn.sh->max_dest_rd_atomic)
-		return answered(qp, r, RESP_NAK_INVALID);
+		return execute_answered(qp, r, RESP_NAK_INVALID);
 	resp = responder_access(&qp->conn, w->rkey, w->remote_addr, w->length,
 				IBV_ACCESS_REMOTE_READ, &src, NULL);
 	if (!resp && w->length)
 		resp = moved(transfer(dst, &src, w->length, qp->ctx, false));
-	return answered(qp, r, resp);
+	return execute_answered(qp, r, resp);
 }
 
-static enum verdict do_atomic(struct urxe_qp *qp, struct run *r,
+static enum verdict execute_atomic(struct urxe_qp *qp, struct run *r,
 			      const struct urxe_wqe *w)
 {
 	struct urxe_seg dst[URXE_MAX_SGE], word, result;
@@ -229,12 +229,12 @@ static enum verdict do_atomic(struct urxe_qp *qp, struct run *r,
 	enum response resp;
 	uint64_t old;
 
-	if (!gather_result(qp, r, w, dst))
+	if (!execute_gather_result(qp, r, w, dst))
 		return WR_FAILED;
-	arrive(qp, w);
+	execute_arrives(qp, w);
 	/* IB 9.4.5: naturally aligned */
 	if (!qp->conn.sh->max_dest_rd_atomic || w->remote_addr & 7)
-		return answered(qp, r, RESP_NAK_INVALID);
+		return execute_answered(qp, r, RESP_NAK_INVALID);
 	resp = responder_access(&qp->conn, w->rkey, w->remote_addr, 8,
 				IBV_ACCESS_REMOTE_ATOMIC, &word, &key);
 	/* the key's first byte may itself be misaligned */
@@ -248,11 +248,11 @@ static enum verdict do_atomic(struct urxe_qp *qp, struct run *r,
 		if (transfer(dst, &result, 8, qp->ctx, true))
 			return execute_fail(r, IBV_WC_LOC_PROT_ERR);
 	}
-	return answered(qp, r, resp);
+	return execute_answered(qp, r, resp);
 }
 
 /* IB A19.4.4: 8 bytes that nobody sees half written. */
-static enum verdict do_atomic_write(struct urxe_qp *qp, struct run *r,
+static enum verdict execute_atomic_write(struct urxe_qp *qp, struct run *r,
 				    const struct urxe_wqe *w)
 {
 	struct urxe_seg src[URXE_MAX_SGE], dst;
@@ -267,22 +267,22 @@ static enum verdict do_atomic_write(struct urxe_qp *qp, struct run *r,
 	dst.len = 8;
 	if (!w->num_sge)
 		memcpy(&value, w->write_data, 8);
-	else if (gather(qp, w, 0, src) < 0 ||
+	else if (execute_gather(qp, w, 0, src) < 0 ||
 		 transfer(&dst, src, 8, qp->ctx, true))
 		return execute_fail(r, IBV_WC_LOC_PROT_ERR);
-	arrive(qp, w);
+	execute_arrives(qp, w);
 	if (!qp->conn.sh->max_dest_rd_atomic || w->remote_addr & 7)
-		return answered(qp, r, RESP_NAK_INVALID);
+		return execute_answered(qp, r, RESP_NAK_INVALID);
 	src[0].ptr = (char *)&value;
 	src[0].len = 8;
 	resp = responder_access(&qp->conn, w->rkey, w->remote_addr, 8,
 				IBV_ACCESS_REMOTE_WRITE, &dst, NULL);
 	if (!resp)
 		resp = moved(transfer(&dst, src, 8, qp->ctx, false));
-	return answered(qp, r, resp);
+	return execute_answered(qp, r, resp);
 }
 
-static enum verdict do_flush(struct urxe_qp *qp, struct run *r,
+static enum verdict execute_flush(struct urxe_qp *qp, struct run *r,
 			     const struct urxe_wqe *w)
 {
 	const uint32_t types = URXE_FLUSH_GLOBAL | URXE_FLUSH_PERSISTENT;
@@ -290,10 +290,10 @@ static enum verdict do_flush(struct urxe_qp *qp, struct run *r,
 	if (!qp->attr.max_rd_atomic || !w->flush.type ||
 	    w->flush.type & ~types || w->flush.level > URXE_FLUSH_MR)
 		return execute_fail(r, IBV_WC_LOC_QP_OP_ERR);
-	arrive(qp, w);
+	execute_arrives(qp, w);
 	if (!qp->conn.sh->max_dest_rd_atomic)
-		return answered(qp, r, RESP_NAK_INVALID);
-	return answered(qp, r, responder_flush(qp, w));
+		return execute_answered(qp, r, RESP_NAK_INVALID);
+	return execute_answered(qp, r, responder_flush(qp, w));
 }
 
 static enum verdict execute_receive(struct urxe_qp *qp, struct run *r,
@@ -306,31 +306,31 @@ static enum verdict execute_receive(struct urxe_qp *qp, struct run *r,
 	if (unlikely(resp) && qp->type == IBV_QPT_UC &&
 	    (resp == RESP_NAK_INVALID || resp == RESP_NAK_OPERATION))
 		conn_break(&qp->conn, RESP_NAK_OPERATION);
-	return answered(qp, r, resp);
+	return execute_answered(qp, r, resp);
 }
 
-static enum verdict do_send(struct urxe_qp *qp, struct run *r,
+static enum verdict execute_send(struct urxe_qp *qp, struct run *r,
 			    const struct urxe_wqe *w)
 {
 	struct urxe_seg src[URXE_MAX_SGE];
 
-	if (unlikely(gather(qp, w, 0, src) < 0))
+	if (unlikely(execute_gather(qp, w, 0, src) < 0))
 		return execute_fail(r, IBV_WC_LOC_PROT_ERR);
-	arrive(qp, w);
+	execute_arrives(qp, w);
 	return execute_receive(qp, r, w, src);
 }
 
 /* The write comes first, but not without a receive to complete. */
-static enum verdict do_write_imm(struct urxe_qp *qp, struct run *r,
+static enum verdict execute_write_imm(struct urxe_qp *qp, struct run *r,
 				 const struct urxe_wqe *w)
 {
 	enum verdict v;
 
 	if (!responder_has_receive(&qp->conn)) {
-		arrive(qp, w);
-		return answered(qp, r, RESP_RNR);
+		execute_arrives(qp, w);
+		return execute_answered(qp, r, RESP_RNR);
 	}
-	v = do_write(qp, r, w, false);
+	v = execute_write(qp, r, w, false);
 	return v == WR_DONE ? execute_receive(qp, r, w, NULL) : v;
 }
 
@@ -339,18 +339,18 @@ static enum verdict do_write_imm(struct urxe_qp *qp, struct run *r,
  * guard down, so what was found before counts no more; and if meanwhile
  * others emptied the SRQ it is not done again when the WR is tried again.
  */
-static enum verdict do_send_inv(struct urxe_qp *qp, struct run *r,
+static enum verdict execute_send_inv(struct urxe_qp *qp, struct run *r,
 				struct urxe_wqe *w)
 {
 	struct urxe_seg src[URXE_MAX_SGE];
 	enum response resp;
 	enum verdict v;
 
-	if (gather(qp, w, 0, src) < 0)
+	if (execute_gather(qp, w, 0, src) < 0)
 		return execute_fail(r, IBV_WC_LOC_PROT_ERR);
-	arrive(qp, w);
+	execute_arrives(qp, w);
 	if (!responder_has_receive(&qp->conn))
-		return answered(qp, r, RESP_RNR);
+		return execute_answered(qp, r, RESP_RNR);
 	if (w->inv == URXE_INV_TO_DO) {
 		w->inv = bind_invalidate(qp, conn_key_peer(&qp->conn),
 					 qp->conn.qpn, qp->conn.pd, w->imm) ?
@@ -358,8 +358,8 @@ static enum verdict do_send_inv(struct urxe_qp *qp, struct run *r,
 				 URXE_INV_FAILED;
 		resp = conn_ready(qp, w, false);
 		if (resp)
-			return answered(qp, r, resp);
-		if (gather(qp, w, 0, src) < 0)
+			return execute_answered(qp, r, resp);
+		if (execute_gather(qp, w, 0, src) < 0)
 			return execute_fail(r, IBV_WC_LOC_PROT_ERR);
 	}
 	v = execute_receive(qp, r, w, src);
@@ -370,7 +370,7 @@ static enum verdict do_send_inv(struct urxe_qp *qp, struct run *r,
 }
 
 /* A datagram goes to each destination that listens, or nowhere. */
-static enum verdict do_datagram(struct urxe_qp *qp, struct run *r,
+static enum verdict execute_datagram(struct urxe_qp *qp, struct run *r,
 				const struct urxe_wqe *w)
 {
 	struct urxe_seg src[URXE_MAX_SGE + 1];
@@ -378,13 +378,13 @@ static enum verdict do_datagram(struct urxe_qp *qp, struct run *r,
 	/* IB 9.8.1: one packet */
 	if (unlikely(w->length > 1ull << qp->mtu_shift))
 		return execute_fail(r, IBV_WC_LOC_LEN_ERR);
-	if (unlikely(gather(qp, w, 0, src + 1) < 0))
+	if (unlikely(execute_gather(qp, w, 0, src + 1) < 0))
 		return execute_fail(r, IBV_WC_LOC_PROT_ERR);
 	ud_send(qp, w, src);
 	return WR_DONE;
 }
 
-static enum verdict do_local(struct urxe_qp *qp, struct run *r,
+static enum verdict execute_local(struct urxe_qp *qp, struct run *r,
 			     const struct urxe_wqe *w)
 {
 	if (w->opcode == IBV_WR_BIND_MW ?
@@ -403,9 +403,9 @@ enum verdict execute(struct urxe_qp *qp, struct run *r, struct urxe_wqe *w)
 	if (unlikely(w->length > URXE_MAX_MSG && w->opcode != URXE_WR_FLUSH))
 		return execute_fail(r, IBV_WC_LOC_LEN_ERR);
 	if (unlikely(wqe_is_local(w)))
-		return do_local(qp, r, w);
+		return execute_local(qp, r, w);
 	if (unlikely(qp->type == IBV_QPT_UD))
-		return do_datagram(qp, r, w);
+		return execute_datagram(qp, r, w);
 	resp = conn_ready(qp, w, r->batch.n);
 	if (unlikely(resp == RESP_OTHER)) {
 		v = requester_send_batch(qp, r);
@@ -414,27 +414,27 @@ enum verdict execute(struct urxe_qp *qp, struct run *r, struct urxe_wqe *w)
 		resp = conn_ready(qp, w, false);
 	}
 	if (unlikely(resp))
-		return execute_local_check(qp, r, w) ? answered(qp, r, resp) :
+		return execute_local_check(qp, r, w) ? execute_answered(qp, r, resp) :
 						       WR_FAILED;
 	switch (w->opcode) {
 	case IBV_WR_RDMA_WRITE:
-		return do_write(qp, r, w, true);
+		return execute_write(qp, r, w, true);
 	case IBV_WR_RDMA_WRITE_WITH_IMM:
-		return do_write_imm(qp, r, w);
+		return execute_write_imm(qp, r, w);
 	case IBV_WR_SEND:
 	case IBV_WR_SEND_WITH_IMM:
-		return do_send(qp, r, w);
+		return execute_send(qp, r, w);
 	case IBV_WR_RDMA_READ:
-		return do_read(qp, r, w);
+		return execute_read(qp, r, w);
 	case IBV_WR_ATOMIC_CMP_AND_SWP:
 	case IBV_WR_ATOMIC_FETCH_AND_ADD:
-		return do_atomic(qp, r, w);
+		return execute_atomic(qp, r, w);
 	case IBV_WR_SEND_WITH_INV:
-		return do_send_inv(qp, r, w);
+		return execute_send_inv(qp, r, w);
 	case URXE_WR_ATOMIC_WRITE:
-		return do_atomic_write(qp, r, w);
+		return execute_atomic_write(qp, r, w);
 	case URXE_WR_FLUSH:
-		return do_flush(qp, r, w);
+		return execute_flush(qp, r, w);
 	}
 	return execute_fail(r, IBV_WC_LOC_QP_OP_ERR);
 }

@@ -9,7 +9,7 @@
  *	begun ... prod	queued
  *
  * WRs are begun in order and completed in order (IB 10.8.3).  What is in flight
- * may be answered in any order: a slot says whether it was, and how (answer).
+ * may be answered in any order: a slot says whether it was, and how (wqe.answer).
  * Two things hold the next WR back: a WR in flight that the specification's
  * table of Work Request Operation Ordering has it follow (order.h), and an
  * answer that breaks the QP.

@@ -76,7 +76,7 @@ void key_enable(struct urxe_key *k, uint32_t key)
 }
 
 /*
- * The arena's lock orders this with mw.c: while it is held no window comes
+ * The arena's lock orders this with bind.c: while it is held no window comes
  * or goes.  The tag tells whether another process of this context destroyed
  * the object already: its entry may even be something else by now.
  */

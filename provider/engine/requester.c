@@ -82,7 +82,7 @@ static void requester_break(struct urxe_qp *qp, enum ibv_wc_status status)
 }
 
 /* What became of the WR in a slot is known, and those before it come first. */
-static void answer(struct urxe_qp *qp, uint32_t index,
+static void flight_note(struct urxe_qp *qp, uint32_t index,
 		   enum ibv_wc_status status)
 {
 	struct urxe_wqe *w = sq_slot(&qp->sq, index);
@@ -102,7 +102,7 @@ void requester_fail(struct urxe_qp *qp, enum ibv_wc_status status)
 	}
 	/* those before it come first */
 	stall_end(qp);
-	answer(qp, sq->begun++, status);
+	flight_note(qp, sq->begun++, status);
 }
 
 /* A request was served: the PSNs of its packets are used. */
@@ -122,7 +122,7 @@ static void requester_advance(struct urxe_qp *qp, uint64_t length)
 
 /* w, the oldest WR in flight, was served.  Inline for the data path. */
 static inline void __attribute__((always_inline))
-retire(struct urxe_qp *qp, const struct urxe_wqe *w)
+flight_retire(struct urxe_qp *qp, const struct urxe_wqe *w)
 {
 	if (likely(!wqe_is_local(w)))
 		requester_advance(qp, w->opcode == URXE_WR_FLUSH ? 0 : w->length);
@@ -132,21 +132,21 @@ retire(struct urxe_qp *qp, const struct urxe_wqe *w)
 }
 
 /* The same, and that is news. */
-static inline void retire_served(struct urxe_qp *qp)
+static inline void flight_retire_served(struct urxe_qp *qp)
 {
 	const struct urxe_wqe *w = sq_slot(&qp->sq, qp->sq.done);
 
 	observe(OBSERVE_ANSWERED, qp, w, IBV_WC_SUCCESS);
-	retire(qp, w);
+	flight_retire(qp, w);
 }
 
 /* Everything that was begun was served. */
-static void retire_begun(struct urxe_qp *qp)
+static void flight_retire_begun(struct urxe_qp *qp)
 {
 	if (unlikely(qp->stall.kind != STALL_NONE))
 		stall_end(qp);
 	while (qp->sq.done != qp->sq.begun)
-		retire_served(qp);
+		flight_retire_served(qp);
 }
 
 enum verdict requester_send_batch(struct urxe_qp *qp, struct run *r)
@@ -159,7 +159,7 @@ enum verdict requester_send_batch(struct urxe_qp *qp, struct run *r)
 		return WR_DONE;
 	status = transfer_flush(&r->batch, &done);
 	if (likely(!status) || qp->type == IBV_QPT_UC) {
-		retire_begun(qp);
+		flight_retire_begun(qp);
 		return WR_DONE;
 	}
 	while (sq->done != sq->begun) {
@@ -169,16 +169,16 @@ enum verdict requester_send_batch(struct urxe_qp *qp, struct run *r)
 			break;
 		done -= len;
 		stall_end(qp);
-		retire_served(qp);
+		flight_retire_served(qp);
 	}
 	sq->begun = sq->done;
-	return answered(qp, r, moved(status));
+	return execute_answered(qp, r, moved(status));
 }
 
 /* ------------------------------------------------------- in flight */
 
 /* May w not be begun while what is in flight is not done? */
-static bool is_held_back(const struct urxe_qp *qp, const struct urxe_wqe *w)
+static bool flight_holds_back(const struct urxe_qp *qp, const struct urxe_wqe *w)
 {
 	const struct urxe_sq *sq = &qp->sq;
 	const struct urxe_wqe *first;
@@ -230,7 +230,7 @@ void flight_answer(struct urxe_qp *qp, uint32_t index,
 	struct urxe_sq *sq = &qp->sq;
 	const struct urxe_wqe *w;
 
-	answer(qp, index, status);
+	flight_note(qp, index, status);
 	while (sq->done != sq->begun) {
 		w = sq_slot(sq, sq->done);
 		if (!w->answer)
@@ -241,7 +241,7 @@ void flight_answer(struct urxe_qp *qp, uint32_t index,
 		}
 		guard_raise(qp->guard); /* we produce into a CQ */
 		conn_check(&qp->conn);
-		retire(qp, w);
+		flight_retire(qp, w);
 		guard_lower(qp->guard);
 	}
 	flight_count(qp);
@@ -260,8 +260,8 @@ void flight_cancel(struct urxe_qp *qp)
 
 /* ------------------------------------------------------- the loop */
 
-/* Park, or fail if no retries are allowed.  What could we do about it? */
-static void park(struct urxe_qp *qp, enum verdict v)
+/* Park, or fail if no retries are allowed. */
+static void requester_park(struct urxe_qp *qp, enum verdict v)
 {
 	bool rnr = v == WR_RNR;
 
@@ -278,7 +278,7 @@ static void park(struct urxe_qp *qp, enum verdict v)
 		service_wake(qp->ctx->arena);
 }
 
-static bool may_run(const struct urxe_qp *qp)
+static bool requester_may_run(const struct urxe_qp *qp)
 {
 	enum ibv_qp_state state = qp_state(qp);
 
@@ -288,20 +288,20 @@ static bool may_run(const struct urxe_qp *qp)
 }
 
 /* w was begun, and served at once. */
-static void begun_and_done(struct urxe_qp *qp, const struct run *r)
+static void flight_served(struct urxe_qp *qp, const struct run *r)
 {
 	struct urxe_sq *sq = &qp->sq;
 
 	/* completions are in order: not before what is in flight */
 	if (likely(sq->done + 1 == sq->begun)) {
-		retire_begun(qp);
+		flight_retire_begun(qp);
 	} else if (!r->batch.n) {
 		stall_end(qp);
-		answer(qp, sq->begun - 1, IBV_WC_SUCCESS);
+		flight_note(qp, sq->begun - 1, IBV_WC_SUCCESS);
 	}
 }
 
-static enum verdict run_queue(struct urxe_qp *qp, struct run *r)
+static enum verdict requester_run_queue(struct urxe_qp *qp, struct run *r)
 {
 	struct urxe_sq *sq = &qp->sq;
 	enum verdict v = WR_DONE, b;
@@ -309,7 +309,7 @@ static enum verdict run_queue(struct urxe_qp *qp, struct run *r)
 
 	do {
 		w = sq_slot(sq, sq->begun);
-		if (sq->done != sq->begun && is_held_back(qp, w)) {
+		if (sq->done != sq->begun && flight_holds_back(qp, w)) {
 			b = requester_send_batch(qp, r);
 			if (unlikely(b != WR_DONE))
 				return b;
@@ -323,28 +323,28 @@ static enum verdict run_queue(struct urxe_qp *qp, struct run *r)
 			break;
 		sq->begun++;
 		if (v != WR_IN_FLIGHT)
-			begun_and_done(qp, r);
-	} while (sq->begun != sq->prod && may_run(qp));
+			flight_served(qp, r);
+	} while (sq->begun != sq->prod && requester_may_run(qp));
 	b = requester_send_batch(qp, r);
 	return v > WR_IN_FLIGHT && b == WR_DONE ? v : b;
 }
 
 /* What the run has come to. */
-static void conclude(struct urxe_qp *qp, const struct run *r, enum verdict v)
+static void requester_conclude(struct urxe_qp *qp, const struct run *r, enum verdict v)
 {
 	if (unlikely(qp->carrier))
 		flight_count(qp);
 	if (unlikely(qp->count.packets >= COUNTERS_EVERY))
 		counters_flush(qp);
 	if (unlikely(v == WR_RNR || v == WR_SILENT))
-		park(qp, v);
+		requester_park(qp, v);
 	else if (unlikely(v == WR_FAILED))
 		requester_fail(qp, r->status);
 	else if (unlikely(qp->sqd_notify))
 		qp_drained(qp);
 }
 
-static void flush_if_broken(struct urxe_qp *qp)
+static void requester_flush_broken(struct urxe_qp *qp)
 {
 	enum ibv_qp_state state = qp_state(qp);
 
@@ -361,13 +361,13 @@ void requester_run(struct urxe_qp *qp)
 
 	if (qp->sq.begun == qp->sq.prod)
 		return;
-	if (unlikely(!may_run(qp))) {
-		flush_if_broken(qp);
+	if (unlikely(!requester_may_run(qp))) {
+		requester_flush_broken(qp);
 		return;
 	}
 	transfer_begin(&r.batch, qp->ctx, false);
 	guard_raise(qp->guard);
-	v = run_queue(qp, &r);
+	v = requester_run_queue(qp, &r);
 	guard_lower(qp->guard);
-	conclude(qp, &r, v);
+	requester_conclude(qp, &r, v);
 }

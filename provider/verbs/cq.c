@@ -50,7 +50,7 @@ static int cq_check_init(const struct ibv_cq_init_attr_ex *a, uint32_t flags,
 }
 
 /* The engine's half. */
-static int cq_setup(struct urxe_vcq *vcq, struct ibv_context *ibctx,
+static int vcq_setup(struct urxe_vcq *vcq, struct ibv_context *ibctx,
 		    const struct ibv_cq_init_attr_ex *a, uint32_t flags)
 {
 	struct cq_params p = {
@@ -94,7 +94,7 @@ struct ibv_cq_ex *urxe_create_cq_ex(struct ibv_context *ibctx,
 	if (!vcq)
 		return NULL;
 	vcq->parent = parent;
-	ret = cq_setup(vcq, ibctx, a, flags);
+	ret = vcq_setup(vcq, ibctx, a, flags);
 	if (ret) {
 		free(vcq);
 		return urxe_fail(ret, "ibv_create_cq");

@@ -107,7 +107,7 @@ static void qp_take_init(struct urxe_vqp *vqp,
 }
 
 /* The engine's half, with a send queue from the PD's allocator. */
-static int qp_setup(struct urxe_vqp *vqp, struct urxe_context *ctx)
+static int vqp_setup(struct urxe_vqp *vqp, struct urxe_context *ctx)
 {
 	struct ibv_qp_init_attr *init = &vqp->init;
 	struct urxe_sq *sq = &vqp->qp.sq;
@@ -150,7 +150,7 @@ struct ibv_qp *vqp_create(struct ibv_context *ibctx,
 	if (!vqp)
 		return NULL;
 	qp_take_init(vqp, a);
-	ret = qp_setup(vqp, to_uctx(ibctx));
+	ret = vqp_setup(vqp, to_uctx(ibctx));
 	if (ret) {
 		free(vqp);
 		return urxe_fail(ret, "ibv_create_qp");

@@ -30,7 +30,7 @@ static int event_sleep(struct event_count *posts, uint32_t seen, bool alone,
 }
 
 /* The lock is released while it sleeps; afterwards u->c may be void. */
-static int event_wait(struct ucma *u)
+static int ucma_event_wait(struct ucma *u)
 {
 	struct event_count *posts = &u->c->posts;
 	uint32_t seen = event_count_read(posts);
@@ -61,7 +61,7 @@ int ucma_get_event(struct ucma *u)
 		flags = fcntl(u->fd, F_GETFL);
 		if (flags < 0 || flags & O_NONBLOCK)
 			return -EAGAIN;
-		ret = event_wait(u);
+		ret = ucma_event_wait(u);
 		if (ret)
 			return ret;
 	}

@@ -38,7 +38,7 @@ static void mcast_report(struct ucma *u, struct cm_id *id, struct cm_mc *mc,
 	cm_event_send(&u->cm, e);
 }
 
-static int mcast_join(struct ucma *u, const struct rdma_ucm_join_mcast *cmd)
+static int ucma_mcast_join(struct ucma *u, const struct rdma_ucm_join_mcast *cmd)
 {
 	struct rdma_ucm_create_id_resp resp;
 	union cm_addr a;
@@ -74,7 +74,7 @@ static int mcast_join(struct ucma *u, const struct rdma_ucm_join_mcast *cmd)
 
 int ucma_join_mcast(struct ucma *u)
 {
-	return mcast_join(u, u->cmd);
+	return ucma_mcast_join(u, u->cmd);
 }
 
 int ucma_join_ip_mcast(struct ucma *u)
@@ -91,7 +91,7 @@ int ucma_join_ip_mcast(struct ucma *u)
 	};
 
 	memcpy(&full.addr, &cmd->addr, sizeof(cmd->addr));
-	return mcast_join(u, &full);
+	return ucma_mcast_join(u, &full);
 }
 
 int ucma_leave_mcast(struct ucma *u)
