@@ -152,7 +152,8 @@ static void request_park(struct cm *cm, struct cm_id *client,
 	client->flags |= CM_F_PARKED;
 	client->listener = l ? cm_ref_to(cm, l) : (struct cm_ref){ 0 };
 	client->order = ++cm->t->order;
-	client->deadline = clock_now() + (l ? REQ_TIMEOUT_NS : LISTENER_WAIT_NS);
+	client->deadline =
+		clock_now() + (l ? REQ_TIMEOUT_NS : LISTENER_WAIT_NS);
 }
 
 /* False: the listener turned out to be dead. */

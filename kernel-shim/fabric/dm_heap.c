@@ -210,7 +210,8 @@ static int dm_heap_reserve(struct urxe_fabric *f, uint64_t offset, uint64_t len)
 
 	if (huge || (!fstatfs(f->dm_fd, &fs) &&
 		     (uint64_t)fs.f_bavail * fs.f_bsize / 4 > end - start)) {
-		if (!fallocate(f->dm_fd, 0, (off_t)start, (off_t)(end - start))) {
+		if (!fallocate(f->dm_fd, 0, (off_t)start,
+			       (off_t)(end - start))) {
 			dm_heap_make_huge(f, start, end - start);
 			return 0;
 		}

@@ -188,7 +188,8 @@ int fabric_make_file(struct urxe_fabric *f, const char *name,
 
 	snprintf(tmp, sizeof(tmp), "%s.%d.%lx", name, (int)getpid(),
 		 (unsigned long)pthread_self());
-	fd = openat(f->dirfd, tmp, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	fd = openat(f->dirfd, tmp, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC,
+		    0600);
 	if (fd < 0)
 		return fabric_fail(errno, "create %s/%s: %s", f->dir, tmp,
 				   strerror(errno));

@@ -13,7 +13,8 @@ bool mcast_is_group(const uint8_t gid[16])
 	       (!memcmp(gid, mapped, sizeof(mapped)) && gid[12] >> 4 == 0xe);
 }
 
-static struct urxe_mcast_grp *mcast_find(struct urxe_dev *dev, const uint8_t gid[16])
+static struct urxe_mcast_grp *mcast_find(struct urxe_dev *dev,
+					 const uint8_t gid[16])
 {
 	uint32_t i;
 

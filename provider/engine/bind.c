@@ -22,8 +22,8 @@ void bind_undo(struct urxe_fabric *f, struct urxe_arena *a,
 
 /* IB 10.6.7.2: NULL, or why this cannot be bound. */
 static const char *bind_check_window(const struct urxe_qp *qp,
-				const struct urxe_wqe *w,
-				const struct urxe_key *k)
+				     const struct urxe_wqe *w,
+				     const struct urxe_key *k)
 {
 	if (!(k->flags & URXE_MR_IS_MW))
 		return "it does not exist (any more)";
@@ -42,7 +42,7 @@ static const char *bind_check_window(const struct urxe_qp *qp,
 }
 
 static const char *bind_check_region(const struct urxe_wqe *w,
-				const struct urxe_key *mr, uint32_t pd)
+				     const struct urxe_key *mr, uint32_t pd)
 {
 	uint64_t len = w->bind.length;
 
@@ -132,7 +132,7 @@ bool bind_execute(struct urxe_qp *qp, const struct urxe_wqe *w)
 
 /* Under the lock of a.  A window of type 1 is not invalidated but rebound. */
 static bool bind_may_invalidate(const struct urxe_arena *a, uint32_t rkey,
-			   uint32_t qpn, uint32_t pd)
+				uint32_t qpn, uint32_t pd)
 {
 	uint32_t i = URXE_KEY_INDEX(rkey);
 	const struct urxe_key *k = &a->key[i];

@@ -128,7 +128,8 @@ static bool conn_has_srq(struct urxe_qp *qp, struct urxe_conn *c, uint32_t srqn)
 }
 
 /* XRC: make c->rx a view of SRQ srqn. */
-static bool conn_open_srq(struct urxe_qp *qp, struct urxe_conn *c, uint32_t srqn)
+static bool conn_open_srq(struct urxe_qp *qp, struct urxe_conn *c,
+			  uint32_t srqn)
 {
 	struct urxe_fabric *f = qp->ctx->fabric;
 	uint32_t slot = URXE_SRQN_CTX(srqn);
@@ -193,7 +194,7 @@ conn_ready_srq(struct urxe_qp *qp, struct urxe_conn *c, uint32_t srqn,
 }
 
 enum response conn_ready(struct urxe_qp *qp, const struct urxe_wqe *w,
-			      bool in_use)
+			 bool in_use)
 {
 	struct urxe_conn *c = &qp->conn;
 	uint32_t epsn;

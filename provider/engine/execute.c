@@ -20,8 +20,8 @@ const struct urxe_observer *urxe_observer;
 /* ------------------------------------------------------- local memory */
 
 /* The WR's bytes.  The number of runs, or -1: a key does not hold. */
-static int execute_gather(struct urxe_qp *qp, const struct urxe_wqe *w, uint32_t access,
-		  struct urxe_seg *seg)
+static int execute_gather(struct urxe_qp *qp, const struct urxe_wqe *w,
+			  uint32_t access, struct urxe_seg *seg)
 {
 	const struct urxe_key *k;
 	int i;
@@ -100,7 +100,8 @@ static enum verdict execute_fail(struct run *r, enum ibv_wc_status status)
 	return WR_FAILED;
 }
 
-enum verdict execute_answered(struct urxe_qp *qp, struct run *r, enum response resp)
+enum verdict execute_answered(struct urxe_qp *qp, struct run *r,
+			      enum response resp)
 {
 	static const uint8_t status[] = {
 		[RESP_NAK_INVALID] = IBV_WC_REM_INV_REQ_ERR,
@@ -133,7 +134,8 @@ enum verdict execute_answered(struct urxe_qp *qp, struct run *r, enum response r
 /* ------------------------------------------------------- operations */
 
 /* This side found nothing wrong: the request is the responder's now. */
-static inline void execute_arrives(const struct urxe_qp *qp, const struct urxe_wqe *w)
+static inline void execute_arrives(const struct urxe_qp *qp,
+				   const struct urxe_wqe *w)
 {
 	observe(OBSERVE_ARRIVES, qp, w, qp->conn.qpn);
 }
@@ -164,7 +166,7 @@ static void execute_collect(struct run *r, const struct urxe_seg *dst,
 }
 
 static enum verdict execute_write(struct urxe_qp *qp, struct run *r,
-			     const struct urxe_wqe *w, bool may_collect)
+				  const struct urxe_wqe *w, bool may_collect)
 {
 	struct urxe_seg src[URXE_MAX_SGE], dst;
 	enum response resp;
@@ -204,7 +206,7 @@ static enum verdict execute_write(struct urxe_qp *qp, struct run *r,
 }
 
 static enum verdict execute_read(struct urxe_qp *qp, struct run *r,
-			    const struct urxe_wqe *w)
+				 const struct urxe_wqe *w)
 {
 	struct urxe_seg dst[URXE_MAX_SGE], src;
 	enum response resp;
@@ -222,7 +224,7 @@ static enum verdict execute_read(struct urxe_qp *qp, struct run *r,
 }
 
 static enum verdict execute_atomic(struct urxe_qp *qp, struct run *r,
-			      const struct urxe_wqe *w)
+				   const struct urxe_wqe *w)
 {
 	struct urxe_seg dst[URXE_MAX_SGE], word, result;
 	const struct urxe_key *key;
@@ -253,7 +255,7 @@ static enum verdict execute_atomic(struct urxe_qp *qp, struct run *r,
 
 /* IB A19.4.4: 8 bytes that nobody sees half written. */
 static enum verdict execute_atomic_write(struct urxe_qp *qp, struct run *r,
-				    const struct urxe_wqe *w)
+					 const struct urxe_wqe *w)
 {
 	struct urxe_seg src[URXE_MAX_SGE], dst;
 	enum response resp;
@@ -283,7 +285,7 @@ static enum verdict execute_atomic_write(struct urxe_qp *qp, struct run *r,
 }
 
 static enum verdict execute_flush(struct urxe_qp *qp, struct run *r,
-			     const struct urxe_wqe *w)
+				  const struct urxe_wqe *w)
 {
 	const uint32_t types = URXE_FLUSH_GLOBAL | URXE_FLUSH_PERSISTENT;
 
@@ -310,7 +312,7 @@ static enum verdict execute_receive(struct urxe_qp *qp, struct run *r,
 }
 
 static enum verdict execute_send(struct urxe_qp *qp, struct run *r,
-			    const struct urxe_wqe *w)
+				 const struct urxe_wqe *w)
 {
 	struct urxe_seg src[URXE_MAX_SGE];
 
@@ -322,7 +324,7 @@ static enum verdict execute_send(struct urxe_qp *qp, struct run *r,
 
 /* The write comes first, but not without a receive to complete. */
 static enum verdict execute_write_imm(struct urxe_qp *qp, struct run *r,
-				 const struct urxe_wqe *w)
+				      const struct urxe_wqe *w)
 {
 	enum verdict v;
 
@@ -340,7 +342,7 @@ static enum verdict execute_write_imm(struct urxe_qp *qp, struct run *r,
  * others emptied the SRQ it is not done again when the WR is tried again.
  */
 static enum verdict execute_send_inv(struct urxe_qp *qp, struct run *r,
-				struct urxe_wqe *w)
+				     struct urxe_wqe *w)
 {
 	struct urxe_seg src[URXE_MAX_SGE];
 	enum response resp;
@@ -371,7 +373,7 @@ static enum verdict execute_send_inv(struct urxe_qp *qp, struct run *r,
 
 /* A datagram goes to each destination that listens, or nowhere. */
 static enum verdict execute_datagram(struct urxe_qp *qp, struct run *r,
-				const struct urxe_wqe *w)
+				     const struct urxe_wqe *w)
 {
 	struct urxe_seg src[URXE_MAX_SGE + 1];
 
@@ -385,7 +387,7 @@ static enum verdict execute_datagram(struct urxe_qp *qp, struct run *r,
 }
 
 static enum verdict execute_local(struct urxe_qp *qp, struct run *r,
-			     const struct urxe_wqe *w)
+				  const struct urxe_wqe *w)
 {
 	if (w->opcode == IBV_WR_BIND_MW ?
 		    bind_execute(qp, w) :
@@ -414,8 +416,9 @@ enum verdict execute(struct urxe_qp *qp, struct run *r, struct urxe_wqe *w)
 		resp = conn_ready(qp, w, false);
 	}
 	if (unlikely(resp))
-		return execute_local_check(qp, r, w) ? execute_answered(qp, r, resp) :
-						       WR_FAILED;
+		return execute_local_check(qp, r, w) ?
+			       execute_answered(qp, r, resp) :
+			       WR_FAILED;
 	switch (w->opcode) {
 	case IBV_WR_RDMA_WRITE:
 		return execute_write(qp, r, w, true);

@@ -24,4 +24,5 @@ struct run {
 /* qp->lock is held and its guard is up. */
 enum verdict execute(struct urxe_qp *qp, struct run *r, struct urxe_wqe *w);
 /* What a response means for the requester; IB 9.7.5.2 and 11.6.2. */
-enum verdict execute_answered(struct urxe_qp *qp, struct run *r, enum response resp);
+enum verdict execute_answered(struct urxe_qp *qp, struct run *r,
+			      enum response resp);

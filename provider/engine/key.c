@@ -16,7 +16,8 @@ static int key_grow(struct urxe_context *ctx, uint32_t index)
 	int ret;
 
 	while (index >= high) {
-		ret = arena_reserve(ctx->cmd_fd, (char *)&a->key[high] - (char *)a,
+		ret = arena_reserve(ctx->cmd_fd,
+				    (char *)&a->key[high] - (char *)a,
 				    URXE_PAGE);
 		if (ret)
 			return ret;

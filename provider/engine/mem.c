@@ -32,7 +32,8 @@ static int file_open_checked(const char *path, const struct urxe_file *file)
 	fd = open(path, O_RDWR | O_CLOEXEC);
 	if (fd < 0)
 		return -1;
-	if (fstat(fd, &st) || st.st_dev != file->dev || st.st_ino != file->ino) {
+	if (fstat(fd, &st) || st.st_dev != file->dev ||
+	    st.st_ino != file->ino) {
 		close(fd);
 		return -1;
 	}

@@ -83,7 +83,7 @@ static void requester_break(struct urxe_qp *qp, enum ibv_wc_status status)
 
 /* What became of the WR in a slot is known, and those before it come first. */
 static void flight_note(struct urxe_qp *qp, uint32_t index,
-		   enum ibv_wc_status status)
+			enum ibv_wc_status status)
 {
 	struct urxe_wqe *w = sq_slot(&qp->sq, index);
 
@@ -125,7 +125,8 @@ static inline void __attribute__((always_inline))
 flight_retire(struct urxe_qp *qp, const struct urxe_wqe *w)
 {
 	if (likely(!wqe_is_local(w)))
-		requester_advance(qp, w->opcode == URXE_WR_FLUSH ? 0 : w->length);
+		requester_advance(qp,
+				  w->opcode == URXE_WR_FLUSH ? 0 : w->length);
 	if (w->flags & IBV_SEND_SIGNALED)
 		requester_complete(qp, w, IBV_WC_SUCCESS);
 	qp->sq.done++;
@@ -178,7 +179,8 @@ enum verdict requester_send_batch(struct urxe_qp *qp, struct run *r)
 /* ------------------------------------------------------- in flight */
 
 /* May w not be begun while what is in flight is not done? */
-static bool flight_holds_back(const struct urxe_qp *qp, const struct urxe_wqe *w)
+static bool flight_holds_back(const struct urxe_qp *qp,
+			      const struct urxe_wqe *w)
 {
 	const struct urxe_sq *sq = &qp->sq;
 	const struct urxe_wqe *first;
@@ -330,7 +332,8 @@ static enum verdict requester_run_queue(struct urxe_qp *qp, struct run *r)
 }
 
 /* What the run has come to. */
-static void requester_conclude(struct urxe_qp *qp, const struct run *r, enum verdict v)
+static void requester_conclude(struct urxe_qp *qp, const struct run *r,
+			       enum verdict v)
 {
 	if (unlikely(qp->carrier))
 		flight_count(qp);

@@ -13,7 +13,8 @@
 
 enum response responder_access(struct urxe_conn *c, uint32_t rkey,
 			       uint64_t addr, uint64_t len, uint32_t access,
-			       struct urxe_seg *seg, const struct urxe_key **key)
+			       struct urxe_seg *seg,
+			       const struct urxe_key **key)
 {
 	const struct urxe_key *k;
 	struct urxe_peer *p;

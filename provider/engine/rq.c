@@ -21,7 +21,7 @@ static uint32_t rq_stride(uint32_t max_sge)
 
 /* Room for max_wr receives; the ring word, 0 if there is no memory. */
 static uint64_t rq_make_ring(struct urxe_context *ctx, uint32_t max_wr,
-			  uint32_t stride)
+			     uint32_t stride)
 {
 	uint32_t log = log2_up(max_wr);
 	uint64_t offset;
@@ -38,7 +38,8 @@ static void rq_use_ring(struct urxe_context *ctx, struct urxe_rq *rq,
 	rq->max_wr = max_wr;
 }
 
-static void rq_free_ring(struct urxe_context *ctx, uint64_t word, uint32_t stride)
+static void rq_free_ring(struct urxe_context *ctx, uint64_t word,
+			 uint32_t stride)
 {
 	arena_free(ctx->arena, ctx->cmd_fd, URXE_RQ_OFFSET(word),
 		   (uint64_t)stride << URXE_RQ_LOG(word));
@@ -185,7 +186,8 @@ bool rq_view_load(struct urxe_rq_view *v, struct urxe_arena *a)
 	if (log > URXE_RQ_MAX_LOG)
 		return false;
 	v->mask = (1u << log) - 1;
-	v->ring = arena_ptr(a, URXE_RQ_OFFSET(word), (uint64_t)v->stride << log);
+	v->ring =
+		arena_ptr(a, URXE_RQ_OFFSET(word), (uint64_t)v->stride << log);
 	return v->ring;
 }
 

@@ -48,7 +48,7 @@ const uint32_t sq_ops[SQ_TYPES] = {
 };
 
 static int wqe_put_data(const struct urxe_sq *sq, struct urxe_wqe *w,
-		    const struct ibv_send_wr *wr)
+			const struct ibv_send_wr *wr)
 {
 	int i, ret;
 
@@ -66,7 +66,7 @@ static int wqe_put_data(const struct urxe_sq *sq, struct urxe_wqe *w,
 
 /* What the opcode needs beside its data. */
 static int wqe_put_op(struct urxe_qp *qp, struct urxe_wqe *w,
-		  const struct ibv_send_wr *wr)
+		      const struct ibv_send_wr *wr)
 {
 	w->imm = wr->imm_data; /* or the rkey to invalidate */
 	switch ((unsigned int)wr->opcode) {

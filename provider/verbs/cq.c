@@ -51,7 +51,7 @@ static int cq_check_init(const struct ibv_cq_init_attr_ex *a, uint32_t flags,
 
 /* The engine's half. */
 static int vcq_setup(struct urxe_vcq *vcq, struct ibv_context *ibctx,
-		    const struct ibv_cq_init_attr_ex *a, uint32_t flags)
+		     const struct ibv_cq_init_attr_ex *a, uint32_t flags)
 {
 	struct cq_params p = {
 		.cqe = a->cqe,

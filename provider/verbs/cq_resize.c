@@ -18,8 +18,8 @@ static struct urxe_backlog *backlog_new(const struct urxe_cq *cq)
 	uint32_t left = old ? old->count - old->head : 0;
 	struct urxe_backlog *b;
 
-	b = malloc(sizeof(*b) +
-		   (left + 2 * ((size_t)cq->ring.mask + 1)) * sizeof(b->cqe[0]));
+	b = malloc(sizeof(*b) + (left + 2 * ((size_t)cq->ring.mask + 1)) *
+					sizeof(b->cqe[0]));
 	if (!b)
 		return NULL;
 	b->head = 0;
@@ -30,7 +30,8 @@ static struct urxe_backlog *backlog_new(const struct urxe_cq *cq)
 }
 
 /* Poll the ring into the backlog, until it is empty or has max entries. */
-static void backlog_drain(struct urxe_cq *cq, struct urxe_backlog *b, uint32_t max)
+static void backlog_drain(struct urxe_cq *cq, struct urxe_backlog *b,
+			  uint32_t max)
 {
 	struct urxe_cqe *e;
 

@@ -14,7 +14,8 @@
 #define CAP_FLUSH_PERSISTENT (1ull << 39)
 #define CAP_ATOMIC_WRITE (1ull << 40)
 
-static void device_fill_limits(const struct urxe_dev *dev, struct ibv_device_attr *a)
+static void device_fill_limits(const struct urxe_dev *dev,
+			       struct ibv_device_attr *a)
 {
 	a->node_guid = htobe64(dev->node_guid);
 	a->sys_image_guid = a->node_guid;

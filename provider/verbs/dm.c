@@ -28,7 +28,8 @@ static struct urxe_dm *to_udm(struct ibv_dm *dm)
 /* Copies are in units of this, as devices have it. */
 #define DM_UNIT 4
 
-static int dm_check_range(const struct urxe_dm *dm, uint64_t offset, size_t length)
+static int dm_check_range(const struct urxe_dm *dm, uint64_t offset,
+			  size_t length)
 {
 	if (offset % DM_UNIT || length % DM_UNIT || offset > dm->length ||
 	    length > dm->length - offset)
@@ -62,7 +63,7 @@ static int memcpy_from_dm(void *host, struct ibv_dm *ibdm, uint64_t offset,
 }
 
 static bool dm_is_mine(const struct urxe_context *ctx,
-		    const struct urxe_dm_slot *slot)
+		       const struct urxe_dm_slot *slot)
 {
 	return load_acquire(&slot->used) == ctx->slot + 1 &&
 	       slot->ctx_gen == ctx->gen;
@@ -78,8 +79,9 @@ static bool dm_exists(const struct urxe_dm *dm)
 }
 
 /* One process's handle of the device memory in slot. */
-static struct ibv_dm *dm_new_handle(struct urxe_dm *dm, struct urxe_context *ctx,
-				 uint32_t slot, uint64_t length)
+static struct ibv_dm *dm_new_handle(struct urxe_dm *dm,
+				    struct urxe_context *ctx, uint32_t slot,
+				    uint64_t length)
 {
 	dm->ctx = ctx;
 	dm->slot = slot;

@@ -16,7 +16,7 @@
 
 /* The MR that handle names, under the arena's lock. */
 static struct urxe_key *import_find(struct urxe_context *ctx, uint32_t handle,
-			     uint64_t *live)
+				    uint64_t *live)
 {
 	struct urxe_arena *a = ctx->arena;
 	struct urxe_key *k;

@@ -33,7 +33,7 @@ int mr_check_access(unsigned int access, unsigned int known)
 
 /* Which pages it is: peers may map shared ones, too. */
 static int mr_describe_file(struct urxe_context *ctx, const struct vma *file,
-			 unsigned int access, struct urxe_key *out)
+			    unsigned int access, struct urxe_key *out)
 {
 	bool persistent = access & URXE_ACCESS_FLUSH_PERSISTENT;
 	bool in_memory = false;

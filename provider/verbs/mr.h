@@ -23,8 +23,8 @@ static inline struct urxe_mr *to_umr(struct ibv_mr *mr)
 	 IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC)
 #define MR_ACCESS \
 	(MR_BASIC_ACCESS | IBV_ACCESS_MW_BIND | IBV_ACCESS_ZERO_BASED | \
-	 IBV_ACCESS_ON_DEMAND | IBV_ACCESS_HUGETLB | URXE_ACCESS_FLUSH_GLOBAL | \
-	 URXE_ACCESS_FLUSH_PERSISTENT)
+	 IBV_ACCESS_ON_DEMAND | IBV_ACCESS_HUGETLB |                    \
+	 URXE_ACCESS_FLUSH_GLOBAL | URXE_ACCESS_FLUSH_PERSISTENT)
 
 /* man ibv_reg_mr: -EINVAL for flags beside known and combinations. */
 int mr_check_access(unsigned int access, unsigned int known);

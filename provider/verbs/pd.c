@@ -71,8 +71,9 @@ static int pd_take_handle(struct urxe_arena *a, uint32_t *live)
 	return -ENOMEM;
 }
 
-static struct ibv_pd *pd_new_handle(struct urxe_pd *pd, struct urxe_context *ctx,
-				 uint32_t handle, uint32_t live)
+static struct ibv_pd *pd_new_handle(struct urxe_pd *pd,
+				    struct urxe_context *ctx, uint32_t handle,
+				    uint32_t live)
 {
 	atomic_init(&pd->users, 1);
 	pd->ctx = ctx;

@@ -19,7 +19,7 @@
 
 /* Handles of another context mean nothing here. */
 static bool qp_all_of(const struct ibv_context *ctx,
-		   const struct ibv_qp_init_attr_ex *init)
+		      const struct ibv_qp_init_attr_ex *init)
 {
 	return (!init->pd || init->pd->context == ctx) &&
 	       (!init->send_cq || init->send_cq->context == ctx) &&
@@ -29,7 +29,7 @@ static bool qp_all_of(const struct ibv_context *ctx,
 
 /* What each type needs, and what it must not have; man ibv_create_qp_ex. */
 static int qp_check_init(const struct ibv_context *ctx,
-		      const struct ibv_qp_init_attr_ex *init)
+			 const struct ibv_qp_init_attr_ex *init)
 {
 	const struct ibv_qp_cap *cap = &init->cap;
 	bool initiator = init->qp_type == IBV_QPT_XRC_SEND;
@@ -138,7 +138,7 @@ static int vqp_setup(struct urxe_vqp *vqp, struct urxe_context *ctx)
 }
 
 struct ibv_qp *vqp_create(struct ibv_context *ibctx,
-			       struct ibv_qp_init_attr_ex *a)
+			  struct ibv_qp_init_attr_ex *a)
 {
 	int ret, saved = errno;
 	struct urxe_vqp *vqp;

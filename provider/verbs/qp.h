@@ -39,7 +39,7 @@ static inline struct urxe_qp *to_uqp(struct ibv_qp *qp)
 
 /* All creating verbs; init->comp_mask says what is there. */
 struct ibv_qp *vqp_create(struct ibv_context *ctx,
-			       struct ibv_qp_init_attr_ex *init);
+			  struct ibv_qp_init_attr_ex *init);
 /* The public half, which core leaves to us: number, type, state, domain. */
 void vqp_fill(struct urxe_vqp *qp, struct ibv_context *ctx,
 		   void *qp_context, uint32_t qpn);

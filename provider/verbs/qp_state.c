@@ -120,7 +120,7 @@ static bool qp_transition_allowed(enum ibv_qp_type type, enum ibv_qp_state from,
 }
 
 static int qp_check_values(struct urxe_qp *qp, const struct ibv_qp_attr *a,
-			int mask)
+			   int mask)
 {
 	if (((mask & IBV_QP_PORT) && a->port_num != 1) ||
 	    ((mask & IBV_QP_PKEY_INDEX) && a->pkey_index) ||
@@ -194,7 +194,7 @@ static void qp_apply(struct urxe_qp *qp, const struct ibv_qp_attr *a, int mask)
 
 /* From `from`, unless a peer's NAK came first. */
 static bool qp_step(struct urxe_qp *qp, uint64_t from, enum ibv_qp_state to,
-		 int mask)
+		    int mask)
 {
 	uint32_t dest = mask & IBV_QP_DEST_QPN ? qp->attr.dest_qp_num :
 						 URXE_CONN_DEST(from);

@@ -18,8 +18,9 @@
 #include "verbs.h"
 
 /* The entry as it shall be. */
-static int rereg_describe(struct urxe_mr *mr, int flags, void *addr, size_t length,
-		    unsigned int access, struct urxe_key *out)
+static int rereg_describe(struct urxe_mr *mr, int flags, void *addr,
+			  size_t length, unsigned int access,
+			  struct urxe_key *out)
 {
 	bool moves = flags & IBV_REREG_MR_CHANGE_TRANSLATION;
 	struct urxe_key *k = mr->key;
@@ -47,8 +48,8 @@ static int rereg_describe(struct urxe_mr *mr, int flags, void *addr, size_t leng
 			   access, out);
 }
 
-static int rereg_change(struct urxe_mr *mr, int flags, struct urxe_pd *pd, void *addr,
-		  size_t length, unsigned int access)
+static int rereg_change(struct urxe_mr *mr, int flags, struct urxe_pd *pd,
+			void *addr, size_t length, unsigned int access)
 {
 	struct urxe_context *ctx = mr->ctx;
 	struct urxe_key old, new;

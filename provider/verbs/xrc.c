@@ -94,7 +94,8 @@ struct ibv_xrcd *urxe_open_xrcd(struct ibv_context *ibctx,
 	if (ret)
 		goto err_free;
 	fabric_lock(ctx->fabric);
-	ret = xrcd_join(to_vctx(ibctx), attr->oflags, attr->fd >= 0 ? &st : NULL);
+	ret = xrcd_join(to_vctx(ibctx), attr->oflags,
+			attr->fd >= 0 ? &st : NULL);
 	fabric_unlock(ctx->fabric);
 	if (ret < 0)
 		goto err_put;
@@ -165,8 +166,8 @@ bool xrc_put_handle(struct urxe_vqp *vqp)
 
 /* The target qpn of domain xrcd; *p is the context it lives in. */
 static int xrc_find_target(struct urxe_context *ctx, uint32_t qpn,
-		       const struct urxe_xrcd *xrcd, struct urxe_peer **p,
-		       struct urxe_qp_sh **sh)
+			   const struct urxe_xrcd *xrcd, struct urxe_peer **p,
+			   struct urxe_qp_sh **sh)
 {
 	uint32_t slot, gen;
 

@@ -38,7 +38,8 @@ static void mcast_report(struct ucma *u, struct cm_id *id, struct cm_mc *mc,
 	cm_event_send(&u->cm, e);
 }
 
-static int ucma_mcast_join(struct ucma *u, const struct rdma_ucm_join_mcast *cmd)
+static int ucma_mcast_join(struct ucma *u,
+			   const struct rdma_ucm_join_mcast *cmd)
 {
 	struct rdma_ucm_create_id_resp resp;
 	union cm_addr a;

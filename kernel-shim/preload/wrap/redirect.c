@@ -80,7 +80,7 @@ static void redirect_prepare(struct urxe_fabric *f, const char *path)
 }
 
 static const char *redirect_resolve(const char *path, const char *norm,
-			   char buf[TREE_PATH_MAX], int prefix)
+				    char buf[TREE_PATH_MAX], int prefix)
 {
 	const char *rest = norm + strlen(prefixes[prefix].path);
 	struct urxe_fabric *f = shim_fabric();

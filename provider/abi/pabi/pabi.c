@@ -140,7 +140,8 @@ void pabi_set_ops(void *vctx, const struct pabi_ops *ops)
 	for (i = 0; i < sizeof(given) / sizeof(*given); i++) {
 		slot = slots[given[i].op][family];
 		if (slot >= 0 && (unsigned int)slot < layout[family].count)
-			memcpy(&table[slot], (const char *)ops + given[i].offset,
+			memcpy(&table[slot],
+			       (const char *)ops + given[i].offset,
 			       sizeof(table[slot]));
 	}
 	pabi.set_ops(vctx, table);
