@@ -92,11 +92,12 @@ def symbols(root, build, edges):
     if not wanted:
         sys.exit(f"layers: no objects in {build}")
     # what the preload library exports has the names of libc's functions
-    out = subprocess.run(["nm", "-D", "--defined-only",
-                          build / PRELOAD_LIBRARY], check=True,
-                         capture_output=True, text=True).stdout
-    for name in re.findall(r"\w (\w+)$", out, re.M):
-        defined.pop(name, None)
+    library = build / PRELOAD_LIBRARY
+    if library.exists():
+        out = subprocess.run(["nm", "-D", "--defined-only", library],
+                             check=True, capture_output=True, text=True).stdout
+        for name in re.findall(r"\w (\w+)$", out, re.M):
+            defined.pop(name, None)
     for folder, obj, name in wanted:
         homes = defined.get(name, set())
         if len(homes) == 1:
