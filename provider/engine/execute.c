@@ -74,19 +74,57 @@ static bool execute_gather_result(struct urxe_qp *qp, struct run *r,
 	return false;
 }
 
-/* A NIC reads its own memory first: a silent peer does not hide a fault. */
+/* The value of an ATOMIC WRITE.  False: as above. */
+static bool execute_gather_value(struct urxe_qp *qp, struct run *r,
+				 const struct urxe_wqe *w, uint64_t *value)
+{
+	struct urxe_seg src[URXE_MAX_SGE];
+	struct urxe_seg dst = { .ptr = (char *)value, .len = 8 };
+
+	if (!qp->attr.max_rd_atomic)
+		r->status = IBV_WC_LOC_QP_OP_ERR;
+	else if (w->length != 8)
+		r->status = IBV_WC_LOC_LEN_ERR;
+	else if (!w->num_sge) {
+		memcpy(value, w->write_data, 8);
+		return true;
+	} else if (execute_gather(qp, w, 0, src) < 0 ||
+		   transfer(&dst, src, 8, qp->ctx, true))
+		r->status = IBV_WC_LOC_PROT_ERR;
+	else
+		return true;
+	return false;
+}
+
+static bool execute_flush_check(struct urxe_qp *qp, struct run *r,
+				const struct urxe_wqe *w)
+{
+	const uint32_t types = URXE_FLUSH_GLOBAL | URXE_FLUSH_PERSISTENT;
+
+	r->status = IBV_WC_LOC_QP_OP_ERR;
+	return qp->attr.max_rd_atomic && w->flush.type &&
+	       !(w->flush.type & ~types) && w->flush.level <= URXE_FLUSH_MR;
+}
+
+/*
+ * A NIC reads its own memory first: a peer that is silent or has no receive
+ * does not hide a fault.
+ */
 static bool execute_local_check(struct urxe_qp *qp, struct run *r,
 				const struct urxe_wqe *w)
 {
 	struct urxe_seg seg[URXE_MAX_SGE];
+	uint64_t value;
 
 	switch (w->opcode) {
 	case IBV_WR_ATOMIC_CMP_AND_SWP:
 	case IBV_WR_ATOMIC_FETCH_AND_ADD:
 	case IBV_WR_RDMA_READ:
 		return execute_gather_result(qp, r, w, seg);
+	case URXE_WR_ATOMIC_WRITE:
+		return execute_gather_value(qp, r, w, &value);
 	case URXE_WR_FLUSH:
-		return true;
+		return execute_flush_check(qp, r, w);
 	}
 	r->status = IBV_WC_LOC_PROT_ERR;
 	return execute_gather(qp, w, 0, seg) >= 0;
@@ -257,41 +295,28 @@ static enum verdict execute_atomic(struct urxe_qp *qp, struct run *r,
 static enum verdict execute_atomic_write(struct urxe_qp *qp, struct run *r,
 					 const struct urxe_wqe *w)
 {
-	struct urxe_seg src[URXE_MAX_SGE], dst;
+	struct urxe_seg src = { .len = 8 }, dst;
 	enum response resp;
 	uint64_t value;
 
-	if (!qp->attr.max_rd_atomic)
-		return execute_fail(r, IBV_WC_LOC_QP_OP_ERR);
-	if (w->length != 8)
-		return execute_fail(r, IBV_WC_LOC_LEN_ERR);
-	dst.ptr = (char *)&value;
-	dst.len = 8;
-	if (!w->num_sge)
-		memcpy(&value, w->write_data, 8);
-	else if (execute_gather(qp, w, 0, src) < 0 ||
-		 transfer(&dst, src, 8, qp->ctx, true))
-		return execute_fail(r, IBV_WC_LOC_PROT_ERR);
+	if (!execute_gather_value(qp, r, w, &value))
+		return WR_FAILED;
 	execute_arrives(qp, w);
 	if (!qp->conn.sh->max_dest_rd_atomic || w->remote_addr & 7)
 		return execute_answered(qp, r, RESP_NAK_INVALID);
-	src[0].ptr = (char *)&value;
-	src[0].len = 8;
+	src.ptr = (char *)&value;
 	resp = responder_access(&qp->conn, w->rkey, w->remote_addr, 8,
 				IBV_ACCESS_REMOTE_WRITE, &dst, NULL);
 	if (!resp)
-		resp = moved(transfer(&dst, src, 8, qp->ctx, false));
+		resp = moved(transfer(&dst, &src, 8, qp->ctx, false));
 	return execute_answered(qp, r, resp);
 }
 
 static enum verdict execute_flush(struct urxe_qp *qp, struct run *r,
 				  const struct urxe_wqe *w)
 {
-	const uint32_t types = URXE_FLUSH_GLOBAL | URXE_FLUSH_PERSISTENT;
-
-	if (!qp->attr.max_rd_atomic || !w->flush.type ||
-	    w->flush.type & ~types || w->flush.level > URXE_FLUSH_MR)
-		return execute_fail(r, IBV_WC_LOC_QP_OP_ERR);
+	if (!execute_flush_check(qp, r, w))
+		return WR_FAILED;
 	execute_arrives(qp, w);
 	if (!qp->conn.sh->max_dest_rd_atomic)
 		return execute_answered(qp, r, RESP_NAK_INVALID);
@@ -329,6 +354,8 @@ static enum verdict execute_write_imm(struct urxe_qp *qp, struct run *r,
 	enum verdict v;
 
 	if (!responder_has_receive(&qp->conn)) {
+		if (!execute_local_check(qp, r, w))
+			return WR_FAILED;
 		execute_arrives(qp, w);
 		return execute_answered(qp, r, RESP_RNR);
 	}
