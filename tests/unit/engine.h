@@ -5,6 +5,8 @@
  */
 #pragma once
 
+#include <unistd.h>
+
 #include "engine/observe.h"
 #include "engine/poll.h"
 #include "engine/qp.h"

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "engine.h"
+#include "wire.h"
 #include "engine/flight.h"
 #include "engine/requester.h"
 #include "engine/wqe.h"
@@ -283,61 +283,19 @@ END_TEST
 
 /* ------------------------------------------------------- in flight */
 
-static enum verdict later(struct urxe_qp *qp, struct run *r, struct urxe_wqe *w)
-{
-	(void)qp;
-	(void)r;
-	(void)w;
-	return WR_IN_FLIGHT;
-}
-
-static uint64_t never(struct urxe_qp *qp, uint64_t now)
-{
-	(void)qp;
-	(void)now;
-	return UINT64_MAX;
-}
-
-static void forget(struct urxe_qp *qp)
-{
-	(void)qp;
-}
-
-static bool follows(const struct urxe_qp *qp, const struct urxe_wqe *first,
-		    const struct urxe_wqe *second)
-{
-	(void)qp;
-	(void)first;
-	(void)second;
-	return true;
-}
-
-static const struct urxe_carrier carrier = {
-	.begin = later,
-	.follows = follows,
-	.progress = never,
-	.cancel = forget,
-};
-
-static void answer(struct engine *e, uint32_t index, enum ibv_wc_status status)
-{
-	urxe_lock(&e->qp->lock);
-	flight_answer(e->qp, index, status);
-	urxe_unlock(&e->qp->lock);
-}
-
 /* An answer is one when it comes, also to what is flushed then. */
 START_TEST(out_of_order)
 {
+	struct wire wire = { .verdict = WR_IN_FLIGHT, .follows = true };
 	struct engine *e = watched();
-	uint32_t first = e->qp->sq.prod;
 
-	e->qp->carrier = &carrier;
+	e->qp->carrier_data = &wire;
+	e->qp->carrier = &wire_carrier;
 	ck_assert_int_eq(post(e, IBV_WR_RDMA_READ, 1, IBV_SEND_SIGNALED), 0);
 	ck_assert_int_eq(post(e, IBV_WR_RDMA_READ, 2, IBV_SEND_SIGNALED), 0);
-	answer(e, first + 1, IBV_WC_SUCCESS);
+	wire_answer(e, 1, IBV_WC_SUCCESS);
 	expect_seen("L1 L2 W2 ");
-	answer(e, first, IBV_WC_REM_ACCESS_ERR);
+	wire_answer(e, 0, IBV_WC_REM_ACCESS_ERR);
 	expect_seen("W1:10 C1:10 C2:5 ");
 	unwatch(e);
 }
