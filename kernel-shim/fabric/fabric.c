@@ -155,8 +155,12 @@ static uint64_t choose_guid(const char *dir)
 static int device_init(struct urxe_fabric *f, int fd)
 {
 	struct urxe_dev *dev;
+	uint64_t procs;
 	int ret;
 
+	ret = process_file_make(f, &procs);
+	if (ret)
+		return ret;
 	ret = posix_fallocate(fd, 0, sizeof(*dev));
 	if (ret)
 		return fabric_fail(ret, "no room for %zu bytes in %s",
@@ -168,6 +172,7 @@ static int device_init(struct urxe_fabric *f, int fd)
 	memcpy(dev->magic, URXE_DEV_MAGIC, sizeof(dev->magic));
 	dev->version = urxe_layout_version;
 	dev->size = sizeof(*dev);
+	dev->procs_ino = procs;
 	dev->node_guid = choose_guid(f->dir);
 	dev->dm_bytes = choose_dm_bytes(f->dirfd);
 	dev->vendor_id = 0x757278; /* "urx": nobody's OUI */
@@ -296,9 +301,12 @@ int fabric_open(const char *dir, bool create, struct urxe_fabric **out)
 	if (!f)
 		return -ENOMEM;
 	f->dm_fd = -1;
+	ret = process_self_make(f);
+	if (ret)
+		goto err_free;
 	ret = -ENAMETOOLONG;
 	if (snprintf(f->dir, sizeof(f->dir), "%s", dir) >= (int)sizeof(f->dir))
-		goto err_free;
+		goto err_self;
 	for (tries = 0; tries < OPEN_TRIES; tries++) {
 		ret = fabric_try_open(f, create);
 		if (!ret) {
@@ -309,6 +317,8 @@ int fabric_open(const char *dir, bool create, struct urxe_fabric **out)
 			break;
 		usleep(1000);
 	}
+err_self:
+	process_self_drop(f);
 err_free:
 	free(f);
 	return ret;
@@ -321,6 +331,7 @@ void fabric_close(struct urxe_fabric *f)
 		close(f->dm_fd);
 	}
 	munmap(f->dev, sizeof(*f->dev));
+	process_self_drop(f);
 	close(f->dirfd);
 	free(f);
 }

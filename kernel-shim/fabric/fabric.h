@@ -24,8 +24,15 @@
 #define URXE_CM_MAJOR 10
 #define URXE_CM_MINOR 60001
 
+/* This process's number there, in a page that is zero in a forked child. */
+struct process_self {
+	_Atomic uint32_t id; /* 0: none yet */
+	void *life; /* the mapping that keeps the lock */
+};
+
 /* One process's mapping of a fabric. */
 struct urxe_fabric {
+	struct process_self *self;
 	int dirfd;
 	char dir[256];
 	struct urxe_dev *dev;
@@ -70,6 +77,30 @@ const char *fabric_why(void);
 void fabric_why_clear(void);
 int fabric_fail(int err, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
+
+/* process.c ------------------------------------------------------------ */
+
+/*
+ * This process's id in the fabric (layout.h): of this address space, so the
+ * child of a fork has another one.  Taken when it is first asked for.  0 if
+ * there is none to have: no descriptor or memory left, or too many processes;
+ * fabric_why() has the reason.
+ */
+uint32_t process_id_take(struct urxe_fabric *f);
+/* Is the process surely no more?  False if that cannot be told. */
+bool process_is_dead(struct urxe_fabric *f, uint32_t id);
+/* For fabric_open and fabric_close. */
+int process_self_make(struct urxe_fabric *f);
+void process_self_drop(struct urxe_fabric *f);
+/* Make the file procs, if it is not there, and say which it is. */
+int process_file_make(struct urxe_fabric *f, uint64_t *ino);
+
+static inline uint32_t process_id(struct urxe_fabric *f)
+{
+	uint32_t id = load_relaxed(&f->self->id);
+
+	return __builtin_expect(id != 0, 1) ? id : process_id_take(f);
+}
 
 /* context.c ------------------------------------------------------------ */
 

@@ -5,6 +5,7 @@
  * A fabric is a directory:
  *
  *   device          struct urxe_dev: the device segment, one per fabric
+ *   procs           empty: its locks say which processes live (process.h)
  *   dm              the device-memory heap (or a file on a hugetlbfs mount)
  *   ctx/S.G         struct urxe_arena: one per opened context; slot S,
  *                   generation G.  The file descriptor of it is the verbs
@@ -42,6 +43,7 @@ extern const uint32_t urxe_layout_version;
 
 /* Device limits.  What ibv_query_device reports is what is enforced. */
 #define URXE_MAX_CTX 512 /* 9 bits of every lkey and rkey */
+#define URXE_MAX_PROCESS 4096 /* 12 bits of a process's id */
 #define URXE_GEN_MASK 0x7fffffffu /* generations of a slot have 31 bits */
 #define URXE_MAX_QP 8192 /* 13 bits of every QPN */
 #define URXE_MAX_CQ 8192
@@ -109,6 +111,30 @@ struct urxe_ctx_slot {
 	_Atomic uint32_t used[URXE_OBJ_COUNT];
 	char comm[16];
 };
+
+/*
+ * A process of the fabric, more exactly: an address space of one; a process
+ * has two, the provider's and the preload library's.  Its number in the table is
+ * its own while it holds the lock of byte `number` of the file procs, as an
+ * open file description that only a mapping keeps, which a forked child does
+ * not inherit: so the lock falls when the address space ends, whoever has
+ * copies of its descriptors.  No PID is compared, for those have a meaning in
+ * one PID namespace only and are used again.
+ *
+ * Who got the lock counts `uses` up: a number that is used again is another id,
+ * and that alone says that who had it before is dead.
+ */
+struct urxe_process {
+	_Atomic uint32_t uses; /* 20 bits */
+	_Atomic int32_t pid; /* for messages, in its own namespace */
+	char comm[16]; /* the same */
+};
+
+/* An id: number (12) | uses (20) << 12; never 0. */
+#define URXE_PROCESS(number, uses) ((uint32_t)(uses) << 12 | (number))
+#define URXE_PROCESS_NUMBER(id) ((id) & (URXE_MAX_PROCESS - 1))
+#define URXE_PROCESS_USES(id) ((id) >> 12)
+#define URXE_PROCESS_MAX_USES (1u << 20)
 
 enum urxe_port_state { URXE_PORT_DOWN = 1, URXE_PORT_ACTIVE = 4 };
 
@@ -199,6 +225,7 @@ struct urxe_dev {
 	uint32_t version;
 	uint32_t size; /* sizeof(struct urxe_dev) of the creator */
 	uint64_t node_guid; /* host order */
+	uint64_t procs_ino; /* the file whose locks count */
 	uint64_t dm_bytes; /* size of the DM heap = max_dm_size */
 	char dm_path[256]; /* empty: "dm" in the fabric directory */
 	uint32_t vendor_id, vendor_part_id, hw_ver;
@@ -214,6 +241,8 @@ struct urxe_dev {
 	_Atomic uint64_t counter[URXE_CNT_COUNT];
 	struct urxe_gid gid[URXE_MAX_GID];
 	struct urxe_ctx_slot ctx[URXE_MAX_CTX];
+	_Atomic uint32_t process_next; /* where to look for a free number */
+	struct urxe_process process[URXE_MAX_PROCESS];
 	struct urxe_dm_slot dm[URXE_MAX_DM];
 	uint64_t dm_map[URXE_DM_MAX_BYTES / URXE_PAGE / 64]; /* pages in use */
 

@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * The processes of a fabric, and whether they live; struct urxe_process in
+ * layout.h says by what.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "fabric.h"
+
+#define PROCS "procs"
+
+static struct flock process_byte(uint32_t number)
+{
+	return (struct flock){ .l_type = F_WRLCK,
+			       .l_whence = SEEK_SET,
+			       .l_start = number,
+			       .l_len = 1 };
+}
+
+static int process_file_init(struct urxe_fabric *f, int fd)
+{
+	(void)f;
+	(void)fd;
+	return 0;
+}
+
+int process_file_make(struct urxe_fabric *f, uint64_t *ino)
+{
+	struct stat st;
+	int ret;
+
+	ret = fabric_make_file(f, PROCS, process_file_init);
+	if (!ret && fstatat(f->dirfd, PROCS, &st, AT_SYMLINK_NOFOLLOW))
+		ret = -errno;
+	if (!ret)
+		*ino = st.st_ino;
+	return ret;
+}
+
+/*
+ * The file, if it is the one that everybody else has opened: the locks of
+ * another one would say of the living that they are dead.
+ */
+static int process_file_open(struct urxe_fabric *f)
+{
+	struct stat st;
+	int fd;
+
+	fd = openat(f->dirfd, PROCS, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0)
+		return fabric_fail(errno, "open %s/" PROCS ": %s", f->dir,
+				   strerror(errno));
+	if (!fstat(fd, &st) && st.st_ino == f->dev->procs_ino)
+		return fd;
+	close(fd);
+	return fabric_fail(ESTALE, "%s/" PROCS " is not the fabric's any more",
+			   f->dir);
+}
+
+bool process_is_dead(struct urxe_fabric *f, uint32_t id)
+{
+	uint32_t number = URXE_PROCESS_NUMBER(id);
+	struct flock lk = process_byte(number);
+	int fd, saved = errno;
+	bool dead;
+
+	if (load_acquire(&f->dev->process[number].uses) !=
+	    URXE_PROCESS_USES(id))
+		return true; /* somebody else has the number */
+	fd = process_file_open(f);
+	if (fd < 0) {
+		errno = saved;
+		return false;
+	}
+	dead = !fcntl(fd, F_OFD_GETLK, &lk) && lk.l_type == F_UNLCK;
+	close(fd);
+	errno = saved;
+	return dead;
+}
+
+/* A number that nobody lives by, locked by fd; or -errno. */
+static int process_lock_number(struct urxe_fabric *f, int fd)
+{
+	uint32_t i, number, next = load_relaxed(&f->dev->process_next);
+	struct flock lk;
+
+	for (i = 0; i < URXE_MAX_PROCESS; i++) {
+		number = (next + i) % URXE_MAX_PROCESS;
+		lk = process_byte(number);
+		if (!fcntl(fd, F_OFD_SETLK, &lk)) {
+			store_relaxed(&f->dev->process_next, number + 1);
+			return (int)number;
+		}
+		if (errno != EAGAIN && errno != EACCES)
+			return fabric_fail(errno, "lock %s/" PROCS ": %s",
+					   f->dir, strerror(errno));
+	}
+	return fabric_fail(EAGAIN, "the fabric has %d processes at most",
+			   URXE_MAX_PROCESS);
+}
+
+/* The lock of its byte is ours: a new id. */
+static uint32_t process_sign_in(struct urxe_fabric *f, uint32_t number)
+{
+	struct urxe_process *p = &f->dev->process[number];
+	uint32_t uses;
+
+	uses = (load_relaxed(&p->uses) + 1) % URXE_PROCESS_MAX_USES;
+	if (!uses)
+		uses = 1;
+	store_relaxed(&p->pid, getpid());
+	file_read(AT_FDCWD, "/proc/self/comm", p->comm, sizeof(p->comm));
+	p->comm[strcspn(p->comm, "\n")] = 0;
+	store_release(&p->uses, uses);
+	return URXE_PROCESS(number, uses);
+}
+
+/* Its memory is not accessed: it keeps the lock of the open file. */
+static void *process_keep(int fd)
+{
+	void *life = mmap(NULL, URXE_PAGE, PROT_NONE, MAP_SHARED, fd, 0);
+
+	if (life == MAP_FAILED)
+		return NULL;
+	if (madvise(life, URXE_PAGE, MADV_DONTFORK)) {
+		munmap(life, URXE_PAGE);
+		return NULL;
+	}
+	return life;
+}
+
+uint32_t process_id_take(struct urxe_fabric *f)
+{
+	struct process_self *self = f->self;
+	int fd, number, saved = errno;
+	uint32_t id = 0, none = 0;
+	void *life;
+
+	fd = process_file_open(f);
+	if (fd < 0)
+		goto out;
+	life = process_keep(fd);
+	if (!life) {
+		fabric_fail(ENOMEM, "no mapping is left for %s/" PROCS, f->dir);
+		goto out_close;
+	}
+	number = process_lock_number(f, fd);
+	if (number >= 0)
+		id = process_sign_in(f, number);
+	if (id && cas_acq_rel(&self->id, &none, id)) {
+		self->life = life;
+		goto out_close;
+	}
+	munmap(life, URXE_PAGE);
+	id = none; /* another thread was faster, or 0 */
+out_close:
+	close(fd);
+out:
+	errno = saved;
+	return id;
+}
+
+int process_self_make(struct urxe_fabric *f)
+{
+	void *page = mmap(NULL, URXE_PAGE, PROT_READ | PROT_WRITE,
+			  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (page == MAP_FAILED)
+		return -ENOMEM;
+	if (madvise(page, URXE_PAGE, MADV_WIPEONFORK)) {
+		munmap(page, URXE_PAGE);
+		return fabric_fail(errno, "madvise(MADV_WIPEONFORK): %s",
+				   strerror(errno));
+	}
+	f->self = page;
+	return 0;
+}
+
+void process_self_drop(struct urxe_fabric *f)
+{
+	if (f->self->life)
+		munmap(f->self->life, URXE_PAGE);
+	munmap(f->self, URXE_PAGE);
+}

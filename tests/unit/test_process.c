@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* A process of the fabric is dead when its address space is, and not before. */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "unit.h"
+
+/* A child that has told its id, and lives until it is killed. */
+struct living {
+	pid_t pid;
+	uint32_t id;
+	int fd; /* end of file when the last that inherited it is gone */
+};
+
+struct start {
+	struct urxe_fabric *f;
+	int flags; /* of unshare */
+	bool fork; /* it leaves a child of its own */
+	int out;
+};
+
+static int live(void *arg)
+{
+	struct start *s = arg;
+	uint32_t id;
+
+	if (s->flags) {
+		pid_t child;
+
+		if (unshare(s->flags))
+			return 77;
+		child = fork();
+		if (child) { /* the child has the number 1 there */
+			waitpid(child, NULL, 0);
+			return 0;
+		}
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+	}
+	id = process_id(s->f);
+	if (s->fork && !fork()) {
+		pause();
+		return 0;
+	}
+	if (write(s->out, &id, sizeof(id)) != sizeof(id))
+		return 1;
+	pause();
+	return 0;
+}
+
+static bool start(struct urxe_fabric *f, int flags, bool fork, struct living *l)
+{
+	struct start s = { .f = f, .flags = flags, .fork = fork };
+	int p[2];
+
+	ck_assert_int_eq(pipe(p), 0);
+	s.out = p[1];
+	l->pid = spawn(live, &s);
+	close(p[1]);
+	l->fd = p[0];
+	return read(l->fd, &l->id, sizeof(l->id)) == sizeof(l->id);
+}
+
+/* Death is seen a moment after it was asked for. */
+static void await_death(struct urxe_fabric *f, uint32_t id)
+{
+	while (!process_is_dead(f, id))
+		usleep(1000);
+}
+
+START_TEST(one_id_for_each_mapping)
+{
+	struct urxe_fabric *f = new_fabric(), *g = again(f);
+	uint32_t id = process_id(f), other = process_id(g);
+
+	ck_assert_uint_ne(id, 0);
+	ck_assert_uint_ne(other, 0);
+	ck_assert_uint_ne(id, other);
+	ck_assert_uint_eq(process_id(f), id);
+	ck_assert(!process_is_dead(f, id));
+	ck_assert(!process_is_dead(g, id));
+	ck_assert(!process_is_dead(f, other));
+	fabric_close(g);
+	ck_assert(process_is_dead(f, other));
+	ck_assert(!process_is_dead(f, id));
+	fabric_close(f);
+}
+END_TEST
+
+START_TEST(number_used_again)
+{
+	struct urxe_fabric *f = new_fabric(), *g = again(f), *h = again(f);
+	uint32_t old = process_id(g), id;
+
+	fabric_close(g);
+	atomic_store(&f->dev->process_next, URXE_PROCESS_NUMBER(old));
+	id = process_id(h);
+	ck_assert_uint_eq(URXE_PROCESS_NUMBER(id), URXE_PROCESS_NUMBER(old));
+	ck_assert_uint_ne(id, old);
+	ck_assert(process_is_dead(f, old));
+	ck_assert(!process_is_dead(f, id));
+	fabric_close(h);
+	fabric_close(f);
+}
+END_TEST
+
+/* The child has all descriptors and an id of its own; the parent's ends. */
+START_TEST(child_does_not_keep_it_alive)
+{
+	struct urxe_fabric *f = new_fabric();
+	uint32_t mine = process_id(f);
+	struct living l;
+
+	ck_assert(start(f, 0, true, &l));
+	ck_assert_uint_ne(l.id, mine);
+	ck_assert(!process_is_dead(f, l.id));
+	kill_child(l.pid);
+	await_death(f, l.id);
+	/* its child lives: it has the pipe, and we do not wait for it */
+	ck_assert_int_eq(poll(&(struct pollfd){ .fd = l.fd, .events = POLLIN },
+			      1, 0),
+			 0);
+	ck_assert(!process_is_dead(f, mine));
+	fabric_close(f);
+}
+END_TEST
+
+START_TEST(stopped_is_not_dead)
+{
+	struct urxe_fabric *f = new_fabric();
+	struct living l;
+	int status;
+
+	ck_assert(start(f, 0, false, &l));
+	ck_assert_int_eq(kill(l.pid, SIGSTOP), 0);
+	ck_assert_int_eq(waitpid(l.pid, &status, WUNTRACED), l.pid);
+	ck_assert(!process_is_dead(f, l.id));
+	kill_child(l.pid);
+	await_death(f, l.id);
+	fabric_close(f);
+}
+END_TEST
+
+/* Two processes that are both number 1, each in its own PID namespace. */
+START_TEST(namespaces)
+{
+	const int flags = CLONE_NEWUSER | CLONE_NEWPID;
+	struct urxe_fabric *f = new_fabric();
+	struct living a, b;
+
+	if (!start(f, flags, false, &a)) {
+		fprintf(stderr, "skipped: no PID namespaces here\n");
+		fabric_close(f);
+		return;
+	}
+	ck_assert(start(f, flags, false, &b));
+	ck_assert_uint_ne(a.id, b.id);
+	kill_child(a.pid);
+	await_death(f, a.id);
+	ck_assert(!process_is_dead(f, b.id));
+	kill_child(b.pid);
+	await_death(f, b.id);
+	fabric_close(f);
+}
+END_TEST
+
+/* Without the file that everybody locks nobody is called dead. */
+START_TEST(other_file)
+{
+	struct urxe_fabric *f = new_fabric(), *g = again(f);
+	uint32_t id = process_id(f);
+
+	ck_assert_int_eq(unlinkat(f->dirfd, "procs", 0), 0);
+	ck_assert(!process_is_dead(g, id));
+	ck_assert_uint_eq(process_id(g), 0);
+	ck_assert_ptr_nonnull(strstr(fabric_why(), "procs"));
+	close(openat(f->dirfd, "procs", O_RDWR | O_CREAT, 0600));
+	ck_assert(!process_is_dead(g, id));
+	ck_assert_uint_eq(process_id(g), 0);
+	fabric_close(g);
+	fabric_close(f);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite_create("process");
+
+	add(s, one_id_for_each_mapping);
+	add(s, number_used_again);
+	add(s, child_does_not_keep_it_alive);
+	add(s, stopped_is_not_dead);
+	add(s, namespaces);
+	add(s, other_file);
+	return run_suite(s);
+}
