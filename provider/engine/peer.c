@@ -108,13 +108,14 @@ static struct urxe_peer *peer_map(struct urxe_fabric *f, uint32_t slot,
 				  uint32_t gen)
 {
 	struct urxe_arena *arena;
+	int fd, ret, saved = errno; /* a post that finds nobody succeeds */
 	struct urxe_peer *p;
-	int fd, ret;
 
 	ret = arena_map_peer(f, slot, gen, &arena, &fd);
 	if (ret) {
 		urxe_why("context %u.%u cannot be mapped: %s", slot, gen,
 			 strerror(-ret));
+		errno = saved;
 		return NULL;
 	}
 	p = peer_add(f, arena, slot, gen, fd);

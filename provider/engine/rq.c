@@ -303,15 +303,18 @@ int rq_post(struct urxe_context *ctx, struct urxe_rq *rq,
 	if (unlikely(ret == ENOMEM && rq_kept_set(rq)) &&
 	    rq_recover_now(ctx, true))
 		ret = rq_append(rq, qp, *bad, bad);
-	if (unlikely(ret == ENOMEM))
+	if (likely(!ret))
+		return 0;
+	if (ret == ENOMEM)
 		urxe_why("a receive is refused: the queue is full (max_wr %u)",
 			 rq->max_wr);
-	else if (unlikely(ret && rq_is_reset(qp)))
+	else if (rq_is_reset(qp))
 		urxe_why("ibv_post_recv: QP 0x%x is in RESET, not yet in INIT",
 			 qp->qpn);
-	else if (unlikely(ret))
+	else
 		urxe_why("a receive is refused: %d SGEs, and max_sge is %u",
 			 (*bad)->num_sge, rq->max_sge);
+	errno = ret;
 	return ret;
 }
 
@@ -332,6 +335,7 @@ int rq_post_recv(struct urxe_qp *qp, struct ibv_recv_wr *wr,
 		urxe_why("ibv_post_recv: QP 0x%x has no receive queue: it has an SRQ, or is XRC",
 			 qp->qpn);
 		*bad = wr;
+		errno = EINVAL;
 		return EINVAL;
 	}
 	ret = rq_post(qp->ctx, &qp->rq, qp, wr, bad);

@@ -153,7 +153,7 @@ int sq_post(struct urxe_qp *qp, struct ibv_send_wr *wr,
 		urxe_why("ibv_post_send: QP 0x%x is in %s, not yet in RTS",
 			 qp->qpn, urxe_state_name(state));
 		*bad = wr;
-		ret = EINVAL;
+		errno = ret = EINVAL;
 		goto out;
 	}
 	for (; wr; wr = wr->next) {
@@ -162,6 +162,7 @@ int sq_post(struct urxe_qp *qp, struct ibv_send_wr *wr,
 			if (urxe_log_on)
 				sq_explain(qp, wr, ret);
 			*bad = wr;
+			errno = ret;
 			break;
 		}
 	}

@@ -79,7 +79,7 @@ struct ibv_cq_ex *urxe_create_cq_ex(struct ibv_context *ibctx,
 				    struct ibv_cq_init_attr_ex *a)
 {
 	struct urxe_pd *parent = NULL;
-	int ret, saved = errno;
+	int ret;
 	struct urxe_vcq *vcq;
 	uint32_t flags = 0;
 
@@ -104,7 +104,6 @@ struct ibv_cq_ex *urxe_create_cq_ex(struct ibv_context *ibctx,
 	vcq->v.cq.handle = vcq->cq.index;
 	vcq_set_size(vcq);
 	cq_ex_set_calls(&vcq->v.cq_ex, a->wc_flags);
-	errno = saved;
 	return &vcq->v.cq_ex;
 }
 
@@ -122,7 +121,6 @@ struct ibv_cq *urxe_create_cq(struct ibv_context *ibctx, int cqe,
 int urxe_destroy_cq(struct ibv_cq *ibcq)
 {
 	struct urxe_vcq *vcq = to_vcq(ibcq);
-	int saved = errno;
 
 	if (!cq_unlink(&vcq->cq)) {
 		urxe_why("ibv_destroy_cq: QPs or SRQs still use it");
@@ -133,7 +131,6 @@ int urxe_destroy_cq(struct ibv_cq *ibcq)
 	if (vcq->parent)
 		pd_put(vcq->parent);
 	free(vcq);
-	errno = saved;
 	return 0;
 }
 

@@ -34,8 +34,10 @@ static int start_poll(struct ibv_cq_ex *ibcq, struct ibv_poll_cq_attr *attr)
 {
 	struct urxe_vcq *vcq = vcq_from_ex(ibcq);
 
-	if (unlikely(attr->comp_mask))
+	if (unlikely(attr->comp_mask)) {
+		errno = EINVAL;
 		return EINVAL;
+	}
 	poll_progress(&vcq->cq);
 	cq_lock(&vcq->cq);
 	if (!cq_ex_advance(vcq)) {

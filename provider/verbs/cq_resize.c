@@ -127,7 +127,7 @@ int urxe_resize_cq(struct ibv_cq *ibcq, int cqe)
 {
 	struct urxe_vcq *vcq = to_vcq(ibcq);
 	struct urxe_cq *cq = &vcq->cq;
-	int ret, saved = errno;
+	int ret;
 
 	if (cqe < 1 || cqe > URXE_MAX_CQE)
 		return EINVAL;
@@ -139,6 +139,5 @@ int urxe_resize_cq(struct ibv_cq *ibcq, int cqe)
 	vcq_set_size(vcq);
 	gate_leave(&cq->gate);
 	cq_unlock(cq);
-	errno = saved;
 	return ret;
 }

@@ -32,8 +32,10 @@ static int dm_check_range(const struct urxe_dm *dm, uint64_t offset,
 			  size_t length)
 {
 	if (offset % DM_UNIT || length % DM_UNIT || offset > dm->length ||
-	    length > dm->length - offset)
+	    length > dm->length - offset) {
+		errno = EINVAL;
 		return EINVAL;
+	}
 	return 0;
 }
 
@@ -100,7 +102,7 @@ struct ibv_dm *urxe_alloc_dm(struct ibv_context *ibctx,
 			     struct ibv_alloc_dm_attr *attr)
 {
 	struct urxe_context *ctx = to_uctx(ibctx);
-	int ret, saved = errno;
+	int ret;
 	struct urxe_dm *dm;
 
 	if (attr->comp_mask || !attr->length || attr->log_align_req > 63)
@@ -115,7 +117,6 @@ struct ibv_dm *urxe_alloc_dm(struct ibv_context *ibctx,
 			    attr->log_align_req);
 	if (ret < 0)
 		goto err_put;
-	errno = saved;
 	return dm_new_handle(dm, ctx, ret, attr->length);
 
 err_put:
@@ -129,7 +130,7 @@ err_free:
 int urxe_free_dm(struct ibv_dm *ibdm)
 {
 	struct urxe_dm *dm = to_udm(ibdm);
-	int ret, saved = errno;
+	int ret;
 
 	if (!dm_exists(dm))
 		return ENOENT;
@@ -138,7 +139,6 @@ int urxe_free_dm(struct ibv_dm *ibdm)
 		return -ret;
 	fabric_obj_put(dm->ctx->fabric, dm->ctx->slot, URXE_OBJ_DM);
 	free(dm);
-	errno = saved;
 	return 0;
 }
 

@@ -64,7 +64,7 @@ struct ibv_mr *urxe_reg_dmabuf_mr(struct ibv_pd *ibpd, uint64_t offset,
 {
 	uint64_t mask = (uint64_t)sysconf(_SC_PAGESIZE) - 1;
 	struct urxe_pd *pd = to_upd(ibpd);
-	int ret, saved = errno;
+	int ret;
 	struct urxe_key desc;
 	struct urxe_mr *mr;
 	void *map = NULL;
@@ -91,7 +91,6 @@ struct ibv_mr *urxe_reg_dmabuf_mr(struct ibv_pd *ibpd, uint64_t offset,
 		goto err_unmap;
 	mr->map = map;
 	mr->map_len = map_len;
-	errno = saved;
 	return &mr->vmr.mr;
 
 err_unmap:

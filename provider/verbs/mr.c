@@ -140,7 +140,7 @@ struct ibv_mr *urxe_reg_mr(struct ibv_pd *ibpd, void *addr, size_t length,
 			   uint64_t iova, int access)
 {
 	struct urxe_pd *pd = to_upd(ibpd);
-	int ret, saved = errno;
+	int ret;
 	struct urxe_key desc;
 	struct urxe_mr *mr;
 
@@ -151,7 +151,6 @@ struct ibv_mr *urxe_reg_mr(struct ibv_pd *ibpd, void *addr, size_t length,
 		ret = mr_create(pd, &desc, PABI_MR, &mr);
 	if (ret)
 		return urxe_fail(ret, "ibv_reg_mr");
-	errno = saved;
 	return &mr->vmr.mr;
 }
 
@@ -160,7 +159,7 @@ int urxe_dereg_mr(struct pabi_mr *vmr)
 {
 	struct urxe_mr *mr = to_umr(&vmr->mr);
 	struct urxe_context *ctx = mr->ctx;
-	int ret, saved = errno;
+	int ret;
 
 	ret = key_revoke(ctx, vmr->mr.lkey, true);
 	if (ret) {
@@ -175,7 +174,6 @@ int urxe_dereg_mr(struct pabi_mr *vmr)
 	if (mr->map)
 		munmap(mr->map, mr->map_len);
 	free(mr);
-	errno = saved;
 	return 0;
 }
 

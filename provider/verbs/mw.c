@@ -27,7 +27,7 @@ static struct urxe_mw *to_umw(struct ibv_mw *mw)
 struct ibv_mw *urxe_alloc_mw(struct ibv_pd *ibpd, enum ibv_mw_type type)
 {
 	struct urxe_pd *pd = to_upd(ibpd);
-	int ret, saved = errno;
+	int ret;
 	struct urxe_key desc = {
 		.flags = URXE_MR_IS_MW,
 		.pd = pd->pd.handle,
@@ -55,7 +55,6 @@ struct ibv_mw *urxe_alloc_mw(struct ibv_pd *ibpd, enum ibv_mw_type type)
 	mw->mw.pd = ibpd;
 	mw->mw.handle = URXE_KEY_INDEX(mw->mw.rkey);
 	mw->mw.type = type;
-	errno = saved;
 	return &mw->mw;
 }
 
@@ -63,7 +62,6 @@ int urxe_dealloc_mw(struct ibv_mw *ibmw)
 {
 	struct urxe_mw *mw = to_umw(ibmw);
 	struct urxe_context *ctx = mw->ctx;
-	int saved = errno;
 
 	robust_lock(&ctx->arena->lock);
 	bind_undo(ctx->fabric, ctx->arena, mw->key);
@@ -73,7 +71,6 @@ int urxe_dealloc_mw(struct ibv_mw *ibmw)
 	key_free(ctx, URXE_OBJ_MW, ibmw->rkey);
 	pd_put(to_upd(ibmw->pd));
 	free(mw);
-	errno = saved;
 	return 0;
 }
 

@@ -140,7 +140,7 @@ static int vqp_setup(struct urxe_vqp *vqp, struct urxe_context *ctx)
 struct ibv_qp *vqp_create(struct ibv_context *ibctx,
 			  struct ibv_qp_init_attr_ex *a)
 {
-	int ret, saved = errno;
+	int ret;
 	struct urxe_vqp *vqp;
 
 	ret = qp_check_init(ibctx, a);
@@ -166,7 +166,6 @@ struct ibv_qp *vqp_create(struct ibv_context *ibctx,
 	if (vqp->pd)
 		pd_get(vqp->pd);
 	a->cap = vqp->init.cap;
-	errno = saved;
 	return &vqp->v.qp;
 }
 
@@ -188,7 +187,6 @@ int urxe_destroy_qp(struct ibv_qp *ibqp)
 {
 	struct urxe_vqp *vqp = to_vqp(ibqp);
 	struct urxe_qp *qp = &vqp->qp;
-	int saved = errno;
 	bool last;
 
 	if (load_relaxed(&vqp->mcast_groups))
@@ -218,7 +216,6 @@ int urxe_destroy_qp(struct ibv_qp *ibqp)
 	if (vqp->pd)
 		pd_put(vqp->pd);
 	free(vqp);
-	errno = saved;
 	return 0;
 }
 

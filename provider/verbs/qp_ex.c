@@ -98,16 +98,17 @@ static int wr_complete(struct ibv_qp_ex *ibqp)
 	ret = vqp->batch.error;
 	if (unlikely(!ret && qp_state(&vqp->qp) < IBV_QPS_RTS))
 		ret = EINVAL;
-	if (unlikely(ret))
+	if (unlikely(ret)) {
 		urxe_why("ibv_wr_complete: QP 0x%x in %s: %s",
 			 vqp->qp.qpn, urxe_state_name(qp_state(&vqp->qp)),
 			 ret == ENOMEM ? "the send queue is full" :
 			 qp_state(&vqp->qp) < IBV_QPS_RTS ? "not yet in RTS" :
 			 "an opcode, the number of SGEs, the inline data or a setter is wrong");
-	if (likely(!ret))
-		requester_run(&vqp->qp);
-	else
 		vqp->qp.sq.prod = vqp->batch.first;
+		errno = ret;
+	} else {
+		requester_run(&vqp->qp);
+	}
 	batch_end(vqp);
 	return ret;
 }

@@ -285,12 +285,10 @@ static int qp_modify(struct urxe_qp *qp, const struct ibv_qp_attr *a, int mask)
 int urxe_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask)
 {
 	struct urxe_qp *qp = to_uqp(ibqp);
-	int ret, saved = errno;
+	int ret;
 
 	urxe_lock(&qp->lock);
 	ret = qp_modify(qp, attr, mask);
 	urxe_unlock(&qp->lock);
-	if (!ret)
-		errno = saved;
 	return ret;
 }

@@ -85,7 +85,7 @@ int urxe_rereg_mr(struct pabi_mr *vmr, int flags, struct ibv_pd *ibpd,
 {
 	struct urxe_mr *mr = to_umr(&vmr->mr);
 	struct urxe_pd *pd = NULL;
-	int ret = 0, saved = errno;
+	int ret = 0;
 
 	if (!flags)
 		return EINVAL;
@@ -103,7 +103,5 @@ int urxe_rereg_mr(struct pabi_mr *vmr, int flags, struct ibv_pd *ibpd,
 		ret = rereg_change(mr, flags, pd, addr, length, access);
 	if (ret)
 		urxe_fail(ret, "ibv_rereg_mr");
-	else
-		errno = saved;
 	return -ret;
 }

@@ -71,7 +71,7 @@ struct ibv_srq *urxe_create_srq_ex(struct ibv_context *ibctx,
 		.max_sge = a->attr.max_sge,
 		.limit = a->attr.srq_limit,
 	};
-	int ret, saved = errno;
+	int ret;
 	struct urxe_vsrq *vsrq;
 
 	ret = srq_check_attr(ibctx, a);
@@ -97,7 +97,6 @@ struct ibv_srq *urxe_create_srq_ex(struct ibv_context *ibctx,
 	pd_get(to_upd(a->pd));
 	if (vsrq->xrcd)
 		fetch_add_relaxed(&vsrq->xrcd->refs, 1);
-	errno = saved;
 	return &vsrq->v.srq;
 }
 
@@ -119,7 +118,6 @@ struct ibv_srq *urxe_create_srq(struct ibv_pd *pd,
 int urxe_destroy_srq(struct ibv_srq *ibsrq)
 {
 	struct urxe_vsrq *vsrq = to_vsrq(ibsrq);
-	int saved = errno;
 
 	if (!srq_unlink(&vsrq->srq))
 		return EBUSY;
@@ -131,7 +129,6 @@ int urxe_destroy_srq(struct ibv_srq *ibsrq)
 	pthread_mutex_destroy(&ibsrq->mutex);
 	pthread_cond_destroy(&ibsrq->cond);
 	free(vsrq);
-	errno = saved;
 	return 0;
 }
 

@@ -1,79 +1,140 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
  * The operations that urxe serves (urxe_NAME in verbs/), as core calls them:
- * OP(result, name, arguments).  slots.h says where each stands.
+ *
+ *	CODE(name, params, args)		returns 0 or an errno value
+ *	FAST(name, params, args)		the data path, and what is no code
+ *	MAKE(result, name, params, args)	returns an object, or NULL and errno
+ *	NONE(name, params, args)		returns nothing
+ *
+ * Who does not care defines OP(result, name, params).  slots.h says where each
+ * stands.
  */
-OP(int, advise_mr, (struct ibv_pd *, enum ib_uverbs_advise_mr_advice, uint32_t,
-		    struct ibv_sge *, uint32_t))
-OP(struct ibv_dm *, alloc_dm, (struct ibv_context *,
-			       struct ibv_alloc_dm_attr *))
-OP(struct ibv_mw *, alloc_mw, (struct ibv_pd *, enum ibv_mw_type))
-OP(struct ibv_mr *, alloc_null_mr, (struct ibv_pd *))
-OP(struct ibv_pd *, alloc_parent_domain,
-   (struct ibv_context *, struct ibv_parent_domain_init_attr *))
-OP(struct ibv_pd *, alloc_pd, (struct ibv_context *))
-OP(struct ibv_td *, alloc_td, (struct ibv_context *, struct ibv_td_init_attr *))
-OP(int, attach_mcast, (struct ibv_qp *, const union ibv_gid *, uint16_t))
-OP(int, bind_mw, (struct ibv_qp *, struct ibv_mw *, struct ibv_mw_bind *))
-OP(int, close_xrcd, (struct ibv_xrcd *))
-OP(void, cq_event, (struct ibv_cq *))
-OP(struct ibv_ah *, create_ah, (struct ibv_pd *, struct ibv_ah_attr *))
-OP(struct ibv_cq *, create_cq, (struct ibv_context *, int,
-				struct ibv_comp_channel *, int))
-OP(struct ibv_cq_ex *, create_cq_ex, (struct ibv_context *,
-				      struct ibv_cq_init_attr_ex *))
-OP(struct ibv_qp *, create_qp, (struct ibv_pd *, struct ibv_qp_init_attr *))
-OP(struct ibv_qp *, create_qp_ex, (struct ibv_context *,
-				   struct ibv_qp_init_attr_ex *))
-OP(struct ibv_srq *, create_srq, (struct ibv_pd *, struct ibv_srq_init_attr *))
-OP(struct ibv_srq *, create_srq_ex, (struct ibv_context *,
-				     struct ibv_srq_init_attr_ex *))
-OP(int, dealloc_mw, (struct ibv_mw *))
-OP(int, dealloc_pd, (struct ibv_pd *))
-OP(int, dealloc_td, (struct ibv_td *))
-OP(int, dereg_mr, (struct pabi_mr *))
-OP(int, destroy_ah, (struct ibv_ah *))
-OP(int, destroy_cq, (struct ibv_cq *))
-OP(int, destroy_qp, (struct ibv_qp *))
-OP(int, destroy_srq, (struct ibv_srq *))
-OP(int, detach_mcast, (struct ibv_qp *, const union ibv_gid *, uint16_t))
-OP(void, free_context, (struct ibv_context *))
-OP(int, free_dm, (struct ibv_dm *))
-OP(int, get_srq_num, (struct ibv_srq *, uint32_t *))
-OP(struct ibv_dm *, import_dm, (struct ibv_context *, uint32_t))
-OP(struct ibv_mr *, import_mr, (struct ibv_pd *, uint32_t))
-OP(struct ibv_pd *, import_pd, (struct ibv_context *, uint32_t))
-OP(int, modify_cq, (struct ibv_cq *, struct ibv_modify_cq_attr *))
-OP(int, modify_qp, (struct ibv_qp *, struct ibv_qp_attr *, int))
-OP(int, modify_srq, (struct ibv_srq *, struct ibv_srq_attr *, int))
-OP(struct ibv_qp *, open_qp, (struct ibv_context *, struct ibv_qp_open_attr *))
-OP(struct ibv_xrcd *, open_xrcd, (struct ibv_context *,
-				  struct ibv_xrcd_init_attr *))
-OP(int, poll_cq, (struct ibv_cq *, int, struct ibv_wc *))
-OP(int, post_recv, (struct ibv_qp *, struct ibv_recv_wr *,
-		    struct ibv_recv_wr **))
-OP(int, post_send, (struct ibv_qp *, struct ibv_send_wr *,
-		    struct ibv_send_wr **))
-OP(int, post_srq_recv, (struct ibv_srq *, struct ibv_recv_wr *,
-			struct ibv_recv_wr **))
-OP(int, query_device_ex, (struct ibv_context *,
-			  const struct ibv_query_device_ex_input *,
-			  struct ibv_device_attr_ex *, size_t))
-OP(int, query_port, (struct ibv_context *, uint8_t, struct ibv_port_attr *))
-OP(int, query_qp, (struct ibv_qp *, struct ibv_qp_attr *, int,
-		   struct ibv_qp_init_attr *))
-OP(int, query_qp_data_in_order, (struct ibv_qp *, enum ibv_wr_opcode, uint32_t))
-OP(int, query_rt_values, (struct ibv_context *, struct ibv_values_ex *))
-OP(int, query_srq, (struct ibv_srq *, struct ibv_srq_attr *))
-OP(struct ibv_mr *, reg_dm_mr, (struct ibv_pd *, struct ibv_dm *, uint64_t,
-				size_t, unsigned int))
-OP(struct ibv_mr *, reg_dmabuf_mr, (struct ibv_pd *, uint64_t, size_t, uint64_t,
-				    int, int))
-OP(struct ibv_mr *, reg_mr, (struct ibv_pd *, void *, size_t, uint64_t, int))
-OP(struct ibv_mr *, reg_mr_ex, (struct ibv_pd *, struct ibv_mr_init_attr *))
-OP(int, req_notify_cq, (struct ibv_cq *, int))
-OP(int, rereg_mr, (struct pabi_mr *, int, struct ibv_pd *, void *, size_t, int))
-OP(int, resize_cq, (struct ibv_cq *, int))
-OP(void, unimport_dm, (struct ibv_dm *))
-OP(void, unimport_mr, (struct ibv_mr *))
-OP(void, unimport_pd, (struct ibv_pd *))
+#ifdef OP
+#define CODE(name, params, args) OP(int, name, params)
+#define FAST(name, params, args) OP(int, name, params)
+#define MAKE(result, name, params, args) OP(result, name, params)
+#define NONE(name, params, args) OP(void, name, params)
+#endif
+
+CODE(advise_mr,
+     (struct ibv_pd *pd, enum ib_uverbs_advise_mr_advice advice,
+      uint32_t flags, struct ibv_sge *sge, uint32_t n),
+     (pd, advice, flags, sge, n))
+MAKE(struct ibv_dm *, alloc_dm,
+     (struct ibv_context *ctx, struct ibv_alloc_dm_attr *attr), (ctx, attr))
+MAKE(struct ibv_mw *, alloc_mw, (struct ibv_pd *pd, enum ibv_mw_type type),
+     (pd, type))
+MAKE(struct ibv_mr *, alloc_null_mr, (struct ibv_pd *pd), (pd))
+MAKE(struct ibv_pd *, alloc_parent_domain,
+     (struct ibv_context *ctx, struct ibv_parent_domain_init_attr *attr),
+     (ctx, attr))
+MAKE(struct ibv_pd *, alloc_pd, (struct ibv_context *ctx), (ctx))
+MAKE(struct ibv_td *, alloc_td,
+     (struct ibv_context *ctx, struct ibv_td_init_attr *attr), (ctx, attr))
+CODE(attach_mcast, (struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid),
+     (qp, gid, lid))
+CODE(bind_mw, (struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind),
+     (qp, mw, bind))
+CODE(close_xrcd, (struct ibv_xrcd *xrcd), (xrcd))
+NONE(cq_event, (struct ibv_cq *cq), (cq))
+MAKE(struct ibv_ah *, create_ah, (struct ibv_pd *pd, struct ibv_ah_attr *attr),
+     (pd, attr))
+MAKE(struct ibv_cq *, create_cq,
+     (struct ibv_context *ctx, int cqe, struct ibv_comp_channel *channel,
+      int vector),
+     (ctx, cqe, channel, vector))
+MAKE(struct ibv_cq_ex *, create_cq_ex,
+     (struct ibv_context *ctx, struct ibv_cq_init_attr_ex *attr), (ctx, attr))
+MAKE(struct ibv_qp *, create_qp,
+     (struct ibv_pd *pd, struct ibv_qp_init_attr *init), (pd, init))
+MAKE(struct ibv_qp *, create_qp_ex,
+     (struct ibv_context *ctx, struct ibv_qp_init_attr_ex *attr), (ctx, attr))
+MAKE(struct ibv_srq *, create_srq,
+     (struct ibv_pd *pd, struct ibv_srq_init_attr *attr), (pd, attr))
+MAKE(struct ibv_srq *, create_srq_ex,
+     (struct ibv_context *ctx, struct ibv_srq_init_attr_ex *attr), (ctx, attr))
+CODE(dealloc_mw, (struct ibv_mw *mw), (mw))
+CODE(dealloc_pd, (struct ibv_pd *pd), (pd))
+CODE(dealloc_td, (struct ibv_td *td), (td))
+CODE(dereg_mr, (struct pabi_mr *mr), (mr))
+CODE(destroy_ah, (struct ibv_ah *ah), (ah))
+CODE(destroy_cq, (struct ibv_cq *cq), (cq))
+CODE(destroy_qp, (struct ibv_qp *qp), (qp))
+CODE(destroy_srq, (struct ibv_srq *srq), (srq))
+CODE(detach_mcast, (struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid),
+     (qp, gid, lid))
+NONE(free_context, (struct ibv_context *ctx), (ctx))
+CODE(free_dm, (struct ibv_dm *dm), (dm))
+CODE(get_srq_num, (struct ibv_srq *srq, uint32_t *num), (srq, num))
+MAKE(struct ibv_dm *, import_dm, (struct ibv_context *ctx, uint32_t handle),
+     (ctx, handle))
+MAKE(struct ibv_mr *, import_mr, (struct ibv_pd *pd, uint32_t handle),
+     (pd, handle))
+MAKE(struct ibv_pd *, import_pd, (struct ibv_context *ctx, uint32_t handle),
+     (ctx, handle))
+CODE(modify_cq, (struct ibv_cq *cq, struct ibv_modify_cq_attr *attr),
+     (cq, attr))
+CODE(modify_qp, (struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask),
+     (qp, attr, mask))
+CODE(modify_srq, (struct ibv_srq *srq, struct ibv_srq_attr *attr, int mask),
+     (srq, attr, mask))
+MAKE(struct ibv_qp *, open_qp,
+     (struct ibv_context *ctx, struct ibv_qp_open_attr *attr), (ctx, attr))
+MAKE(struct ibv_xrcd *, open_xrcd,
+     (struct ibv_context *ctx, struct ibv_xrcd_init_attr *attr), (ctx, attr))
+FAST(poll_cq, (struct ibv_cq *cq, int n, struct ibv_wc *wc), (cq, n, wc))
+FAST(post_recv,
+     (struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad),
+     (qp, wr, bad))
+FAST(post_send,
+     (struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad),
+     (qp, wr, bad))
+FAST(post_srq_recv,
+     (struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad),
+     (srq, wr, bad))
+CODE(query_device_ex,
+     (struct ibv_context *ctx, const struct ibv_query_device_ex_input *input,
+      struct ibv_device_attr_ex *attr, size_t size),
+     (ctx, input, attr, size))
+CODE(query_port,
+     (struct ibv_context *ctx, uint8_t port, struct ibv_port_attr *attr),
+     (ctx, port, attr))
+CODE(query_qp,
+     (struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask,
+      struct ibv_qp_init_attr *init),
+     (qp, attr, mask, init))
+FAST(query_qp_data_in_order,
+     (struct ibv_qp *qp, enum ibv_wr_opcode op, uint32_t flags),
+     (qp, op, flags))
+CODE(query_rt_values, (struct ibv_context *ctx, struct ibv_values_ex *values),
+     (ctx, values))
+CODE(query_srq, (struct ibv_srq *srq, struct ibv_srq_attr *attr), (srq, attr))
+MAKE(struct ibv_mr *, reg_dm_mr,
+     (struct ibv_pd *pd, struct ibv_dm *dm, uint64_t offset, size_t length,
+      unsigned int access),
+     (pd, dm, offset, length, access))
+MAKE(struct ibv_mr *, reg_dmabuf_mr,
+     (struct ibv_pd *pd, uint64_t offset, size_t length, uint64_t iova, int fd,
+      int access),
+     (pd, offset, length, iova, fd, access))
+MAKE(struct ibv_mr *, reg_mr,
+     (struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, int access),
+     (pd, addr, length, iova, access))
+MAKE(struct ibv_mr *, reg_mr_ex,
+     (struct ibv_pd *pd, struct ibv_mr_init_attr *attr), (pd, attr))
+FAST(req_notify_cq, (struct ibv_cq *cq, int solicited_only),
+     (cq, solicited_only))
+CODE(rereg_mr,
+     (struct pabi_mr *mr, int flags, struct ibv_pd *pd, void *addr,
+      size_t length, int access),
+     (mr, flags, pd, addr, length, access))
+CODE(resize_cq, (struct ibv_cq *cq, int cqe), (cq, cqe))
+NONE(unimport_dm, (struct ibv_dm *dm), (dm))
+NONE(unimport_mr, (struct ibv_mr *mr), (mr))
+NONE(unimport_pd, (struct ibv_pd *pd), (pd))
+
+#undef CODE
+#undef FAST
+#undef MAKE
+#undef NONE
