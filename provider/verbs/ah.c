@@ -43,6 +43,8 @@ struct ibv_ah *urxe_create_ah(struct ibv_pd *ibpd, struct ibv_ah_attr *attr)
 	int ret;
 
 	ret = attr->port_num == 1 ? ah_check(ctx, attr) : EINVAL;
+	if (!ret && !pd_exists(pd))
+		ret = ENOENT;
 	if (ret)
 		return urxe_fail(-ret, "ibv_create_ah");
 	ah = calloc(1, sizeof(*ah));

@@ -122,6 +122,8 @@ int urxe_destroy_cq(struct ibv_cq *ibcq)
 {
 	struct urxe_vcq *vcq = to_vcq(ibcq);
 
+	if (ibcq->handle != vcq->cq.index)
+		return ENOENT;
 	if (!cq_unlink(&vcq->cq)) {
 		urxe_why("ibv_destroy_cq: QPs or SRQs still use it");
 		return EBUSY;

@@ -132,7 +132,7 @@ int urxe_free_dm(struct ibv_dm *ibdm)
 	struct urxe_dm *dm = to_udm(ibdm);
 	int ret;
 
-	if (!dm_exists(dm))
+	if (ibdm->handle != dm->slot || !dm_exists(dm))
 		return ENOENT;
 	ret = dm_heap_free(dm->ctx->fabric, dm->slot);
 	if (ret)

@@ -44,7 +44,7 @@ struct ibv_mr *urxe_import_mr(struct ibv_pd *ibpd, uint32_t handle)
 	mr->key = import_find(pd->ctx, handle, &live);
 	if (!mr->key || !pd_exists(pd))
 		ret = fabric_fail(ENOENT, "no such handle");
-	else if (mr->key->pd != pd->pd.handle)
+	else if (mr->key->pd != pd->index)
 		ret = fabric_fail(EINVAL, "the MR is in another PD");
 	else
 		mr_fill(mr, pd, (uint32_t)live, PABI_MR_IMPORTED);

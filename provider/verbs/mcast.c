@@ -4,9 +4,9 @@
 #include "qp.h"
 #include "verbs.h"
 
-static bool mcast_fits(const struct ibv_qp *qp, const union ibv_gid *gid)
+static bool mcast_fits(const struct urxe_qp *qp, const union ibv_gid *gid)
 {
-	return qp->qp_type == IBV_QPT_UD && mcast_is_group(gid->raw);
+	return qp->type == IBV_QPT_UD && mcast_is_group(gid->raw);
 }
 
 int urxe_attach_mcast(struct ibv_qp *ibqp, const union ibv_gid *gid,
@@ -16,9 +16,9 @@ int urxe_attach_mcast(struct ibv_qp *ibqp, const union ibv_gid *gid,
 	int ret;
 
 	(void)lid; /* RoCE has none */
-	if (!mcast_fits(ibqp, gid))
+	if (!mcast_fits(&vqp->qp, gid))
 		return EINVAL;
-	ret = mcast_attach(vqp->qp.ctx->fabric, gid->raw, ibqp->qp_num);
+	ret = mcast_attach(vqp->qp.ctx->fabric, gid->raw, vqp->qp.qpn);
 	if (ret > 0)
 		fetch_add_relaxed(&vqp->mcast_groups, 1);
 	return ret < 0 ? -ret : 0;
@@ -31,9 +31,9 @@ int urxe_detach_mcast(struct ibv_qp *ibqp, const union ibv_gid *gid,
 	int ret;
 
 	(void)lid;
-	if (!mcast_fits(ibqp, gid))
+	if (!mcast_fits(&vqp->qp, gid))
 		return EINVAL;
-	ret = mcast_detach(vqp->qp.ctx->fabric, gid->raw, ibqp->qp_num);
+	ret = mcast_detach(vqp->qp.ctx->fabric, gid->raw, vqp->qp.qpn);
 	if (!ret)
 		fetch_sub_relaxed(&vqp->mcast_groups, 1);
 	return -ret;

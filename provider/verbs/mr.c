@@ -120,7 +120,7 @@ int mr_create(struct urxe_pd *pd, const struct urxe_key *desc,
 	if (!mr->key)
 		goto err;
 	key_set(mr->key, desc);
-	mr->key->pd = pd->pd.handle;
+	mr->key->pd = pd->index;
 	store_relaxed(&mr->key->windows, 0);
 	pd_get(pd);
 	if (desc->kind == URXE_MEM_PRIVATE || desc->kind == URXE_MEM_FILE)
@@ -161,6 +161,8 @@ int urxe_dereg_mr(struct pabi_mr *vmr)
 	struct urxe_context *ctx = mr->ctx;
 	int ret;
 
+	if (!mr_is_named(mr))
+		return ENOENT;
 	ret = key_revoke(ctx, vmr->mr.lkey, true);
 	if (ret) {
 		urxe_why("ibv_dereg_mr: %s", ret == -EBUSY ?

@@ -18,6 +18,15 @@ static inline struct urxe_mr *to_umr(struct ibv_mr *mr)
 	return container_of(mr, struct urxe_mr, vmr.mr);
 }
 
+/* Are its numbers, which the program can write to, those of its entry? */
+static inline bool mr_is_named(const struct urxe_mr *mr)
+{
+	uint32_t index = mr->key - mr->ctx->arena->key;
+
+	return mr->vmr.mr.handle == index &&
+	       URXE_KEY_INDEX(mr->vmr.mr.lkey) == index;
+}
+
 #define MR_BASIC_ACCESS \
 	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | \
 	 IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC)

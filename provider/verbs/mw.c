@@ -30,7 +30,7 @@ struct ibv_mw *urxe_alloc_mw(struct ibv_pd *ibpd, enum ibv_mw_type type)
 	int ret;
 	struct urxe_key desc = {
 		.flags = URXE_MR_IS_MW,
-		.pd = pd->pd.handle,
+		.pd = pd->index,
 		.pid = urxe_pid,
 	};
 	struct urxe_mw *mw;
@@ -62,7 +62,10 @@ int urxe_dealloc_mw(struct ibv_mw *ibmw)
 {
 	struct urxe_mw *mw = to_umw(ibmw);
 	struct urxe_context *ctx = mw->ctx;
+	uint32_t index = mw->key - ctx->arena->key;
 
+	if (ibmw->handle != index || URXE_KEY_INDEX(ibmw->rkey) != index)
+		return ENOENT;
 	robust_lock(&ctx->arena->lock);
 	bind_undo(ctx->fabric, ctx->arena, mw->key);
 	mw->key->flags = 0; /* a bind that is still queued fails */

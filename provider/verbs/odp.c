@@ -67,7 +67,7 @@ static int odp_find(struct urxe_pd *pd, const struct ibv_sge *sge,
 		return ENOENT;
 	if (k->flags & URXE_MR_IS_MW || !(k->flags & URXE_MR_ODP))
 		return EINVAL;
-	if (k->pd != pd->pd.handle)
+	if (k->pd != pd->index)
 		return EPERM;
 	if (sge->addr < k->iova || sge->length > k->length ||
 	    sge->addr - k->iova > k->length - sge->length)

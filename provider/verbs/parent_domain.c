@@ -78,6 +78,8 @@ urxe_alloc_parent_domain(struct ibv_context *ibctx,
 	    (attr->td && attr->td->context != ibctx))
 		return urxe_fail(-EINVAL,
 				 "ibv_alloc_parent_domain: PD or TD is not of this context");
+	if (!pd_exists(to_upd(attr->pd)))
+		return urxe_fail(-ENOENT, "ibv_alloc_parent_domain: the PD");
 	if (attr->comp_mask & IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS &&
 	    (!attr->alloc || !attr->free))
 		return urxe_fail(-EINVAL,

@@ -16,12 +16,13 @@
  */
 static struct urxe_pd_sh *pd_shared(const struct urxe_pd *pd)
 {
-	return &pd->ctx->arena->pd[pd->pd.handle];
+	return &pd->ctx->arena->pd[pd->index];
 }
 
 bool pd_exists(const struct urxe_pd *pd)
 {
-	return load_acquire(&pd_shared(pd)->live) == pd->live;
+	return pd->pd.handle == pd->index &&
+	       load_acquire(&pd_shared(pd)->live) == pd->live;
 }
 
 /*
@@ -72,14 +73,15 @@ static int pd_take_handle(struct urxe_arena *a, uint32_t *live)
 }
 
 static struct ibv_pd *pd_new_handle(struct urxe_pd *pd,
-				    struct urxe_context *ctx, uint32_t handle,
+				    struct urxe_context *ctx, uint32_t index,
 				    uint32_t live)
 {
 	atomic_init(&pd->users, 1);
 	pd->ctx = ctx;
+	pd->index = index;
 	pd->live = live;
 	pd->pd.context = to_ibv(ctx);
-	pd->pd.handle = handle;
+	pd->pd.handle = index;
 	return &pd->pd;
 }
 
@@ -115,6 +117,8 @@ int urxe_dealloc_pd(struct ibv_pd *ibpd)
 	struct urxe_pd *pd = to_upd(ibpd);
 	uint32_t live = pd->live;
 
+	if (pd->pd.handle != pd->index)
+		return ENOENT;
 	if (pd->parent)
 		return parent_dealloc(pd->parent);
 	if (!pd_exists(pd))

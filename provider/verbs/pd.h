@@ -9,7 +9,8 @@
 struct urxe_pd {
 	struct ibv_pd pd;
 	struct urxe_context *ctx;
-	uint32_t live; /* of the PD that this is a handle of; pd.c */
+	/* of the PD that this is a handle of; pd.handle is the program's */
+	uint32_t index, live;
 	struct urxe_parent *parent; /* of a parent domain; parent_domain.h */
 	_Atomic uint32_t users; /* objects made with this handle, and it */
 };
@@ -19,7 +20,7 @@ static inline struct urxe_pd *to_upd(struct ibv_pd *pd)
 	return container_of(pd, struct urxe_pd, pd);
 }
 
-/* Is it there, or did another process of this context destroy it? */
+/* Is it there, or did another process destroy it, or was pd.handle spoiled? */
 bool pd_exists(const struct urxe_pd *pd);
 
 /* Keep this handle's memory; what an import of an object does. */

@@ -52,6 +52,8 @@ static int qp_check_init(const struct ibv_context *ctx,
 	    !init->send_cq || !qp_all_of(ctx, init) ||
 	    (initiator ? init->srq != NULL : !init->recv_cq))
 		return -EINVAL;
+	if (!pd_exists(to_upd(init->pd)))
+		return fabric_fail(ENOENT, "the PD");
 	if (cap->max_send_wr > URXE_MAX_QP_WR ||
 	    cap->max_recv_wr > URXE_MAX_QP_WR ||
 	    cap->max_send_sge > URXE_MAX_SGE ||
@@ -118,7 +120,7 @@ static int vqp_setup(struct urxe_vqp *vqp, struct urxe_context *ctx)
 		.srq = init->srq ? to_usrq(init->srq) : NULL,
 		.max_recv_wr = init->cap.max_recv_wr,
 		.max_recv_sge = init->cap.max_recv_sge,
-		.pd = vqp->pd ? vqp->pd->pd.handle : 0,
+		.pd = vqp->pd ? vqp->pd->index : 0,
 		.xrcd = vqp->xrcd ? vqp->xrcd->index + 1 : 0,
 		.single_threaded = pd_single_threaded(vqp->pd),
 		.async_fifo = event_async_fifo(to_ibv(ctx)),
@@ -189,6 +191,8 @@ int urxe_destroy_qp(struct ibv_qp *ibqp)
 	struct urxe_qp *qp = &vqp->qp;
 	bool last;
 
+	if (ibqp->handle != qpn_index(qp->qpn))
+		return ENOENT;
 	if (load_relaxed(&vqp->mcast_groups))
 		return EBUSY; /* man ibv_destroy_qp */
 	if (vqp->opened) {

@@ -68,7 +68,7 @@ static int rereg_change(struct urxe_mr *mr, int flags, struct urxe_pd *pd,
 	key_set(mr->key, &new);
 	mr->key->pd = old.pd;
 	if (flags & IBV_REREG_MR_CHANGE_PD) {
-		mr->key->pd = pd->pd.handle;
+		mr->key->pd = pd->index;
 		pd_get(pd);
 		pd_put(to_upd(mr->vmr.mr.pd));
 	}
@@ -89,6 +89,8 @@ int urxe_rereg_mr(struct pabi_mr *vmr, int flags, struct ibv_pd *ibpd,
 
 	if (!flags)
 		return EINVAL;
+	if (!mr_is_named(mr))
+		return ENOENT;
 	if (flags & IBV_REREG_MR_CHANGE_PD) {
 		if (!ibpd || ibpd->context != vmr->mr.context ||
 		    !pd_exists(to_upd(ibpd)))

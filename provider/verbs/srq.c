@@ -34,6 +34,8 @@ static int srq_check_attr(const struct ibv_context *ctx,
 	if (!(a->comp_mask & IBV_SRQ_INIT_ATTR_PD) || !a->pd ||
 	    a->pd->context != ctx)
 		return -EINVAL;
+	if (!pd_exists(to_upd(a->pd)))
+		return fabric_fail(ENOENT, "the PD");
 	if (srq_attr_is_xrc(a) &&
 	    ((a->comp_mask & xrc) != xrc || !a->xrcd ||
 	     a->xrcd->context != ctx || !a->cq || a->cq->context != ctx))
@@ -80,7 +82,7 @@ struct ibv_srq *urxe_create_srq_ex(struct ibv_context *ibctx,
 	vsrq = calloc(1, sizeof(*vsrq));
 	if (!vsrq)
 		return NULL;
-	p.pd = a->pd->handle;
+	p.pd = to_upd(a->pd)->index;
 	p.async_fifo = event_async_fifo(ibctx);
 	p.user = (uintptr_t)&vsrq->v.srq;
 	if (srq_attr_is_xrc(a)) {
@@ -119,6 +121,8 @@ int urxe_destroy_srq(struct ibv_srq *ibsrq)
 {
 	struct urxe_vsrq *vsrq = to_vsrq(ibsrq);
 
+	if (ibsrq->handle != vsrq->srq.index)
+		return ENOENT;
 	if (!srq_unlink(&vsrq->srq))
 		return EBUSY;
 	event_wait_srq(ibsrq);
