@@ -28,6 +28,12 @@ int find_libraries(char *preload, size_t len, char *provider_dir, size_t dlen);
  */
 int choose_fabric(const char *name, char dir[256]);
 
+/*
+ * Prepare the environment of programs that were built with a sanitizer
+ * (sanitizer.c).
+ */
+void set_sanitizers(const char *preload);
+
 /* Map the fabric at dir, or say why not. */
 struct urxe_fabric;
 int use_fabric(const char *dir, struct urxe_fabric **f);

@@ -145,6 +145,7 @@ int cmd_run(int argc, char **argv)
 	ret = set_preload(preload);
 	if (ret)
 		return ret;
+	set_sanitizers(preload);
 	if (*provider_dir)
 		setenv("URXE_PROVIDER_DIR", provider_dir, 1);
 	if (host)

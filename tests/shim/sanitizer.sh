@@ -1,0 +1,61 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+# sanitizer.sh URXE: programs that gcc and clang built with ASan and TSan see
+# the device and run to their end, and their own bugs are found.
+URXE=$1
+. "$(dirname "$0")/lib.sh"
+unset ASAN_OPTIONS TSAN_OPTIONS
+source=$(dirname "$0")/sanitizer.c
+app=$URXE_DIR/app
+log=$URXE_DIR/log
+done=
+
+# build COMPILER KIND FLAGS...: false if there is no such sanitizer
+build() {
+	compiler=$1
+	kind=$2
+	shift 2
+	have "$compiler" || return 1
+	case $* in
+	*-shared-libasan*)
+		set -- "$@" -Wl,-rpath,"$(dirname "$("$compiler" \
+			-print-file-name=libclang_rt.asan-x86_64.so)")" ;;
+	esac
+	"$compiler" -g -O1 "-fsanitize=$kind" "$@" "$source" -o "$app" \
+		-libverbs -pthread 2>"$log" && "$app" 2>/dev/null
+	# no device is an exit of its own; what cannot start here is killed
+	[ $? -lt 126 ] || return 1
+	done="$done $compiler:$kind"
+}
+
+plays() {
+	"$@" >"$log" 2>&1 || die "$done: $*: exit code $?: $(cat "$log")"
+	grep -q "^played" "$log" || die "$done: $*: $(cat "$log")"
+}
+
+# finds WHAT
+finds() {
+	"$URXE" run "$app" bug >"$log" 2>&1 && die "$done: no bug was found"
+	grep -q "$1" "$log" || die "$done: no $1: $(cat "$log")"
+}
+
+asan() {
+	plays "$URXE" run "$app"
+	# a script that sets options of its own
+	plays "$URXE" run sh -c "ASAN_OPTIONS=detect_leaks=1 '$app'"
+	finds "heap-use-after-free"
+}
+
+build gcc address && asan
+build clang address && asan
+build clang address -shared-libasan && asan
+build gcc address -DOWN_OPTIONS && plays "$URXE" run "$app"
+for compiler in gcc clang; do
+	build $compiler thread || continue
+	plays "$URXE" run "$app"
+	finds "data race.*sanitizer.c"
+	TSAN_OPTIONS=exitcode=3 "$URXE" run "$app" bug >/dev/null 2>&1
+	[ $? = 3 ] || die "$done: the user's own options are lost"
+done
+[ "$done" ] || skip "no sanitizer here"
+echo "$done"
