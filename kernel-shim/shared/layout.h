@@ -291,6 +291,7 @@ static_assert(sizeof(struct urxe_async_event) == 16, "as core reads it");
 #define URXE_KEY_ENTRY(key) ((key) >> 8) /* what stays when the tag changes */
 #define URXE_KEY_INDEX(key) (((key) >> 8) & (URXE_MAX_KEY - 1))
 #define URXE_KEY_CTX(key) ((key) >> 23)
+#define URXE_KEY_WITH_TAG(key, tag) (((key) & ~0xffu) | URXE_KEY_TAG(tag))
 #define URXE_KEY(ctx, index, tag) \
 	((uint32_t)(ctx) << 23 | (uint32_t)(index) << 8 | (uint8_t)(tag))
 

@@ -27,9 +27,8 @@ static const char *bind_check_window(const struct urxe_qp *qp,
 {
 	if (!(k->flags & URXE_MR_IS_MW))
 		return "it does not exist (any more)";
-	if (URXE_KEY_CTX(w->bind.new_key) != qp->ctx->slot ||
-	    URXE_KEY_INDEX(w->bind.new_key) != URXE_KEY_INDEX(w->bind.mw_key))
-		return "the new rkey may differ in its low 8 bits only";
+	if (URXE_KEY_CTX(w->bind.mw_key) != qp->ctx->slot)
+		return "it is of another context";
 	if (k->pd != qp->sh->pd)
 		return "the QP is of another PD";
 	if (!(k->flags & URXE_MR_TYPE_2))

@@ -91,21 +91,26 @@ static inline int wqe_ud(struct urxe_wqe *w, struct ibv_ah *ah, uint32_t qpn,
 	return 0;
 }
 
-static inline void wqe_bind_fill(struct urxe_wqe *w, const struct ibv_mw *mw,
+/*
+ * The tag of rkey is the consumer's to choose (IB 10.6.7.2.6), the rest is the
+ * window's, whatever is given.  mw->rkey is what comes of it.
+ */
+static inline void wqe_bind_fill(struct urxe_wqe *w, struct ibv_mw *mw,
 				 uint32_t rkey,
 				 const struct ibv_mw_bind_info *info)
 {
 	w->bind.addr = info->addr;
 	w->bind.length = info->length;
 	w->bind.mw_key = mw->rkey;
-	w->bind.new_key = rkey;
+	mw->rkey = URXE_KEY_WITH_TAG(mw->rkey, rkey);
+	w->bind.new_key = mw->rkey;
 	w->bind.mr_key = info->mr ? info->mr->lkey : 0;
 	w->bind.access = info->mw_access_flags;
 }
 
 /* Windows of type 1 have a verb of their own. */
-static inline int wqe_bind(struct urxe_wqe *w, const struct ibv_mw *mw,
-			   uint32_t rkey, const struct ibv_mw_bind_info *info)
+static inline int wqe_bind(struct urxe_wqe *w, struct ibv_mw *mw, uint32_t rkey,
+			   const struct ibv_mw_bind_info *info)
 {
 	if (unlikely(!mw || mw->type != IBV_MW_TYPE_2 ||
 		     (info->length && !info->mr)))

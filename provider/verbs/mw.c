@@ -64,14 +64,14 @@ int urxe_dealloc_mw(struct ibv_mw *ibmw)
 	struct urxe_context *ctx = mw->ctx;
 	uint32_t index = mw->key - ctx->arena->key;
 
-	if (ibmw->handle != index || URXE_KEY_INDEX(ibmw->rkey) != index)
+	if (ibmw->handle != index) /* rkey is the program's to change */
 		return ENOENT;
 	robust_lock(&ctx->arena->lock);
 	bind_undo(ctx->fabric, ctx->arena, mw->key);
 	mw->key->flags = 0; /* a bind that is still queued fails */
 	mw->key->qpn = 0;
 	robust_unlock(&ctx->arena->lock);
-	key_free(ctx, URXE_OBJ_MW, ibmw->rkey);
+	key_free(ctx, URXE_OBJ_MW, URXE_KEY(ctx->slot, index, 0));
 	pd_put(to_upd(ibmw->pd));
 	free(mw);
 	return 0;
@@ -98,7 +98,6 @@ int urxe_bind_mw(struct ibv_qp *ibqp, struct ibv_mw *mw,
 	if (!ret) {
 		wqe_bind_fill(w, mw, ibv_inc_rkey(mw->rkey), info);
 		qp->sq.prod++;
-		mw->rkey = w->bind.new_key;
 		requester_run(qp);
 	}
 	urxe_unlock(&qp->lock);

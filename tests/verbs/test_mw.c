@@ -116,6 +116,7 @@ static void do_bind2(struct node *b, void *arg)
 	w->ret = post_wr(b->qp, &wr);
 	if (w->ret)
 		return;
+	w->rkey = wr.bind_mw.mw->rkey; /* what it has become */
 	wc = wait_wc(b->scq);
 	ck_assert_uint_eq(wc.wr_id, 78);
 	w->status = wc.status;
@@ -350,6 +351,28 @@ START_TEST(type_2)
 }
 END_TEST
 
+/* Of the rkey that is given only the tag is taken. */
+START_TEST(type_2_key)
+{
+	static const uint32_t given[] = { 0x5a, 0, 0xffffff5a, 0x12345678 };
+	struct win w = {
+		.type = IBV_MW_TYPE_2, .off = 64, .len = 100, .access = WINDOW
+	};
+	uint32_t old;
+	struct duo d;
+
+	open_mw(&d, TWO_PROCESSES);
+	b_do(&d, do_alloc, &w);
+	old = w.rkey;
+	w.rkey = given[_i];
+	ck_assert_int_eq(bind2(&d, &w), IBV_WC_SUCCESS);
+	ck_assert_uint_eq(w.rkey, (old & ~0xffu) | (given[_i] & 0xff));
+	ck_write(&d, b_addr(&d, 64), w.rkey, 100, IBV_WC_SUCCESS);
+	ck_write(&d, b_addr(&d, 64), given[_i], 8, IBV_WC_REM_ACCESS_ERR);
+	close_mw(&d);
+}
+END_TEST
+
 START_TEST(type_2_local_invalidate)
 {
 	struct win w = { .type = IBV_MW_TYPE_2, .len = 100, .access = WINDOW };
@@ -460,11 +483,6 @@ START_TEST(type_2_rules)
 	w.off = d.b.o.size - 63;
 	type_2_refused(&d, &w);
 	w.off = 0;
-	w.rkey = key + 0x100; /* another window's */
-	type_2_refused(&d, &w);
-	w.rkey = d.at_b.rkey; /* the MR's */
-	type_2_refused(&d, &w);
-	w.rkey = key;
 	w.access = IBV_ACCESS_MW_BIND | WINDOW;
 	type_2_refused(&d, &w);
 	w.access = WINDOW;
@@ -685,6 +703,7 @@ int main(void)
 	add(s, type_1_rules);
 	add_loop(s, which_qp, WHERE_COUNT);
 	add_loop(s, type_2, WHERE_COUNT);
+	add_loop(s, type_2_key, 4);
 	add_loop(s, type_2_local_invalidate, WHERE_COUNT);
 	add_loop(s, type_2_remote_invalidate, WHERE_COUNT);
 	add_loop(s, remote_invalidate_of_no_window, WHERE_COUNT);
