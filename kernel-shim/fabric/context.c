@@ -182,7 +182,6 @@ static void context_free_dms(struct urxe_fabric *f, uint32_t slot, uint32_t gen)
 
 		if (load_relaxed(&d->used) != slot + 1 || d->ctx_gen != gen)
 			continue;
-		store_relaxed(&d->mrs, 0);
 		dm_heap_free_locked(f, i);
 	}
 }

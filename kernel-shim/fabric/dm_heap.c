@@ -305,7 +305,9 @@ int dm_heap_alloc(struct urxe_fabric *f, uint32_t ctx, uint32_t ctx_gen,
 	d->length = length;
 	d->pages = pages;
 	d->ctx_gen = ctx_gen;
-	store_relaxed(&d->mrs, 0);
+	store_relaxed(&d->refs,
+		      URXE_DM_REFS(URXE_DM_MADE(load_relaxed(&d->refs)) + 1,
+				   1));
 	store_release(&d->used, ctx + 1);
 out:
 	fabric_unlock(f);
@@ -318,6 +320,8 @@ void dm_heap_free_locked(struct urxe_fabric *f, uint32_t slot)
 	const uint64_t heap_pages = f->dev->dm_bytes / URXE_PAGE;
 	uint64_t first = d->offset / URXE_PAGE;
 
+	store_relaxed(&d->refs,
+		      URXE_DM_REFS(URXE_DM_MADE(load_relaxed(&d->refs)), 0));
 	store_relaxed(&d->used, 0);
 	if (first >= heap_pages || d->pages > heap_pages - first || !d->pages)
 		return;
@@ -325,18 +329,51 @@ void dm_heap_free_locked(struct urxe_fabric *f, uint32_t slot)
 	dm_heap_release(f, d->offset, (uint64_t)d->pages * URXE_PAGE);
 }
 
-int dm_heap_free(struct urxe_fabric *f, uint32_t slot)
+/* From a count to another, if the slot is still what it was when made. */
+static int dm_heap_count(struct urxe_fabric *f, uint32_t slot, uint32_t made,
+			 bool hold)
 {
-	int ret = 0;
+	_Atomic uint64_t *refs;
+	uint32_t count;
+	uint64_t word;
 
 	if (slot >= URXE_MAX_DM)
 		return -EINVAL;
+	refs = &f->dev->dm[slot].refs;
+	word = load_relaxed(refs);
+	do {
+		count = URXE_DM_COUNT(word);
+		if (URXE_DM_MADE(word) != made || !count)
+			return fabric_fail(ENOENT,
+					   "this device memory was freed");
+		if (!hold && count != 1)
+			return fabric_fail(EBUSY,
+					   "an MR is still on this device memory");
+		if (hold && count > URXE_MAX_CTX * URXE_MAX_MR)
+			return fabric_fail(EPROTO, "a broken count of MRs");
+		count = hold ? count + 1 : 0;
+	} while (!cas_acq_rel(refs, &word, URXE_DM_REFS(made, count)));
+	return 0;
+}
+
+int dm_heap_hold(struct urxe_fabric *f, uint32_t slot, uint32_t made)
+{
+	return dm_heap_count(f, slot, made, true);
+}
+
+void dm_heap_put(struct urxe_fabric *f, uint32_t slot)
+{
+	fetch_sub_release(&f->dev->dm[slot].refs, 1);
+}
+
+int dm_heap_free(struct urxe_fabric *f, uint32_t slot, uint32_t made)
+{
+	int ret = dm_heap_count(f, slot, made, false);
+
+	if (ret)
+		return ret;
 	fabric_lock(f);
-	if (load_acquire(&f->dev->dm[slot].mrs))
-		ret = fabric_fail(EBUSY,
-				  "an MR is still on this device memory");
-	else
-		dm_heap_free_locked(f, slot);
+	dm_heap_free_locked(f, slot);
 	fabric_unlock(f);
-	return ret;
+	return 0;
 }

@@ -178,8 +178,14 @@ int dm_heap_map(struct urxe_fabric *f);
  */
 int dm_heap_alloc(struct urxe_fabric *f, uint32_t ctx, uint32_t ctx_gen,
 		  uint64_t length, uint32_t log_align);
-/* -EBUSY while an MR is on it. */
-int dm_heap_free(struct urxe_fabric *f, uint32_t slot);
+/*
+ * An MR on what the slot was when made (URXE_DM_MADE) keeps it there; -ENOENT
+ * if it was freed.
+ */
+int dm_heap_hold(struct urxe_fabric *f, uint32_t slot, uint32_t made);
+void dm_heap_put(struct urxe_fabric *f, uint32_t slot);
+/* -EBUSY while an MR is on it, -ENOENT if it was freed. */
+int dm_heap_free(struct urxe_fabric *f, uint32_t slot, uint32_t made);
 const char *dm_kind_name(uint32_t kind);
 
 /* qpn.c ---------------------------------------------------------------- */

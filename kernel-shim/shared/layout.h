@@ -159,9 +159,17 @@ struct urxe_dm_slot {
 	_Atomic uint32_t used; /* 0, or 1 + context slot of the owner */
 	uint32_t ctx_gen;
 	uint64_t offset, length; /* in the heap; offset is page aligned */
-	_Atomic uint32_t mrs; /* MRs registered on it */
+	/*
+	 * URXE_DM_REFS(): how often the slot was used | 1 + MRs registered on
+	 * it, 0 from when it is freed.  In one word, so that who registers
+	 * has it, or who frees.
+	 */
+	_Atomic uint64_t refs;
 	uint32_t pages; /* heap pages it holds */
 };
+#define URXE_DM_REFS(made, refs) ((uint64_t)(made) << 32 | (refs))
+#define URXE_DM_MADE(word) ((uint32_t)((word) >> 32))
+#define URXE_DM_COUNT(word) ((uint32_t)(word))
 
 struct urxe_mcast_grp {
 	uint8_t mgid[16];

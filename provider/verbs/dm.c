@@ -18,6 +18,7 @@ struct urxe_dm {
 	uint64_t length;
 	uint64_t offset; /* in the heap */
 	uint32_t slot;
+	uint32_t made; /* of the slot: it may be another DM's by now */
 };
 
 static struct urxe_dm *to_udm(struct ibv_dm *dm)
@@ -28,9 +29,25 @@ static struct urxe_dm *to_udm(struct ibv_dm *dm)
 /* Copies are in units of this, as devices have it. */
 #define DM_UNIT 4
 
+static const _Atomic uint64_t *dm_refs(const struct urxe_context *ctx,
+				       uint32_t slot)
+{
+	return &ctx->fabric->dev->dm[slot].refs;
+}
+
+/* Is it there, or did another process of this context free it? */
+static bool dm_exists(const struct urxe_dm *dm)
+{
+	uint64_t refs = load_acquire(dm_refs(dm->ctx, dm->slot));
+
+	return URXE_DM_MADE(refs) == dm->made && URXE_DM_COUNT(refs);
+}
+
 static int dm_check_range(const struct urxe_dm *dm, uint64_t offset,
 			  size_t length)
 {
+	if (!dm_exists(dm))
+		return ENOENT;
 	if (offset % DM_UNIT || length % DM_UNIT || offset > dm->length ||
 	    length > dm->length - offset) {
 		errno = EINVAL;
@@ -64,29 +81,14 @@ static int memcpy_from_dm(void *host, struct ibv_dm *ibdm, uint64_t offset,
 	return ret;
 }
 
-static bool dm_is_mine(const struct urxe_context *ctx,
-		       const struct urxe_dm_slot *slot)
-{
-	return load_acquire(&slot->used) == ctx->slot + 1 &&
-	       slot->ctx_gen == ctx->gen;
-}
-
-/* Is it there, or did another process of this context free it? */
-static bool dm_exists(const struct urxe_dm *dm)
-{
-	const struct urxe_dm_slot *slot = &dm->ctx->fabric->dev->dm[dm->slot];
-
-	return dm_is_mine(dm->ctx, slot) && slot->offset == dm->offset &&
-	       slot->length >= dm->length;
-}
-
 /* One process's handle of the device memory in slot. */
 static struct ibv_dm *dm_new_handle(struct urxe_dm *dm,
 				    struct urxe_context *ctx, uint32_t slot,
-				    uint64_t length)
+				    uint32_t made, uint64_t length)
 {
 	dm->ctx = ctx;
 	dm->slot = slot;
+	dm->made = made;
 	dm->length = length;
 	dm->offset = ctx->fabric->dev->dm[slot].offset;
 	dm->ptr = ctx->fabric->dm + dm->offset;
@@ -117,7 +119,9 @@ struct ibv_dm *urxe_alloc_dm(struct ibv_context *ibctx,
 			    attr->log_align_req);
 	if (ret < 0)
 		goto err_put;
-	return dm_new_handle(dm, ctx, ret, attr->length);
+	return dm_new_handle(dm, ctx, ret,
+			     URXE_DM_MADE(load_relaxed(dm_refs(ctx, ret))),
+			     attr->length);
 
 err_put:
 	fabric_obj_put(ctx->fabric, ctx->slot, URXE_OBJ_DM);
@@ -132,9 +136,9 @@ int urxe_free_dm(struct ibv_dm *ibdm)
 	struct urxe_dm *dm = to_udm(ibdm);
 	int ret;
 
-	if (ibdm->handle != dm->slot || !dm_exists(dm))
+	if (ibdm->handle != dm->slot)
 		return ENOENT;
-	ret = dm_heap_free(dm->ctx->fabric, dm->slot);
+	ret = dm_heap_free(dm->ctx->fabric, dm->slot, dm->made);
 	if (ret)
 		return -ret;
 	fabric_obj_put(dm->ctx->fabric, dm->ctx->slot, URXE_OBJ_DM);
@@ -146,19 +150,26 @@ struct ibv_dm *urxe_import_dm(struct ibv_context *ibctx, uint32_t handle)
 {
 	struct urxe_context *ctx = to_uctx(ibctx);
 	struct urxe_dm_slot *slot;
+	uint64_t refs, length;
 	struct urxe_dm *dm;
-	uint64_t length;
 
-	if (handle >= URXE_MAX_DM ||
-	    !dm_is_mine(ctx, &ctx->fabric->dev->dm[handle]))
+	if (handle >= URXE_MAX_DM)
 		return urxe_fail(-ENOENT, "ibv_import_dm: no such handle");
 	slot = &ctx->fabric->dev->dm[handle];
+	/* before what it tells of: dm_exists() sees if it changes */
+	refs = load_acquire(&slot->refs);
+	if (!URXE_DM_COUNT(refs) ||
+	    load_relaxed(&slot->used) != ctx->slot + 1 ||
+	    slot->ctx_gen != ctx->gen)
+		return urxe_fail(-ENOENT, "ibv_import_dm: no such handle");
 	length = slot->length;
 	if (slot->offset > ctx->fabric->dev->dm_bytes ||
 	    length > ctx->fabric->dev->dm_bytes - slot->offset)
 		return urxe_fail(-EPROTO, "ibv_import_dm: a broken handle");
 	dm = calloc(1, sizeof(*dm));
-	return dm ? dm_new_handle(dm, ctx, handle, length) : NULL;
+	return dm ? dm_new_handle(dm, ctx, handle, URXE_DM_MADE(refs),
+				  length) :
+		    NULL;
 }
 
 void urxe_unimport_dm(struct ibv_dm *ibdm)
@@ -178,26 +189,26 @@ struct ibv_mr *urxe_reg_dm_mr(struct ibv_pd *ibpd, struct ibv_dm *ibdm,
 {
 	struct urxe_pd *pd = to_upd(ibpd);
 	struct urxe_dm *dm = to_udm(ibdm);
-	struct urxe_dm_slot *slot = &pd->ctx->fabric->dev->dm[dm->slot];
 	struct urxe_key desc;
 	struct urxe_mr *mr;
 	int ret;
 
 	ret = mr_check_access(access, DM_ACCESS);
 	if (ret || !(access & IBV_ACCESS_ZERO_BASED) ||
-	    ibdm->context != ibpd->context || !dm_exists(dm) ||
+	    ibdm->context != ibpd->context ||
 	    offset > dm->length || length > dm->length - offset)
 		return urxe_fail(-EINVAL, "ibv_reg_dm_mr: access or range");
 	desc = (struct urxe_key){
 		.kind = URXE_MEM_DM,
-		.va = slot->offset + offset,
+		.va = dm->offset + offset,
 		.length = length,
 		.access = access,
 		.pid = urxe_pid,
 		.flags = pd->ctx->self->my_flag,
 		.dm = dm->slot + 1,
 	};
-	fetch_add_acq_rel(&slot->mrs, 1);
-	ret = mr_create(pd, &desc, PABI_MR, &mr);
+	ret = dm_heap_hold(pd->ctx->fabric, dm->slot, dm->made);
+	if (!ret)
+		ret = mr_create(pd, &desc, PABI_MR, &mr);
 	return ret ? urxe_fail(ret, "ibv_reg_dm_mr") : &mr->vmr.mr;
 }

@@ -84,7 +84,7 @@ void mr_forget(struct urxe_context *ctx, const struct urxe_key *k)
 	if (k->flags & URXE_MR_FILE)
 		file_put(ctx, k->file);
 	if (k->kind == URXE_MEM_DM && k->dm)
-		fetch_sub_release(&ctx->fabric->dev->dm[k->dm - 1].mrs, 1);
+		dm_heap_put(ctx->fabric, k->dm - 1);
 }
 
 void mr_fill(struct urxe_mr *mr, struct urxe_pd *pd, uint32_t key,

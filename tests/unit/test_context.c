@@ -209,12 +209,13 @@ static int be_killed(void *arg)
 	i = dm_heap_alloc(f, a->slot, a->gen, 100000, 0);
 	if (i < 0)
 		return 4;
-	atomic_store(&f->dev->dm[i].mrs, 3);
+	if (dm_heap_hold(f, i, URXE_DM_MADE(atomic_load(&f->dev->dm[i].refs))))
+		return 5;
 	atomic_store(&f->dev->mcast[0].qpn[2], v->qpn[0]);
 	atomic_store(&f->dev->mcast[0].count, 1);
 	atomic_store(&v->ready, 1);
 	pause();
-	return 5;
+	return 6;
 }
 
 START_TEST(killed_and_reaped)

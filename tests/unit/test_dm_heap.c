@@ -18,6 +18,16 @@ static int alloc(struct urxe_fabric *f, uint64_t length)
 	return dm_heap_alloc(f, 1, 1, length, 0);
 }
 
+static uint32_t made(struct urxe_fabric *f, int slot)
+{
+	return URXE_DM_MADE(atomic_load(&f->dev->dm[slot].refs));
+}
+
+static int dm_free(struct urxe_fabric *f, int slot)
+{
+	return dm_heap_free(f, slot, slot < URXE_MAX_DM ? made(f, slot) : 0);
+}
+
 static char *dm_ptr(struct urxe_fabric *f, int slot)
 {
 	return f->dm + f->dev->dm[slot].offset;
@@ -46,9 +56,9 @@ START_TEST(alloc_and_free)
 	ck_assert_uint_ne(atomic_load(&f->dev->dm_kind), URXE_DM_UNUSED);
 	ck_assert_str_ne(dm_kind_name(atomic_load(&f->dev->dm_kind)), "");
 	ck_assert_str_eq(dm_kind_name(99), "unknown");
-	ck_assert_int_eq(dm_heap_free(f, a), 0);
-	ck_assert_int_eq(dm_heap_free(f, b), 0);
-	ck_assert_int_eq(dm_heap_free(f, URXE_MAX_DM), -EINVAL);
+	ck_assert_int_eq(dm_free(f, a), 0);
+	ck_assert_int_eq(dm_free(f, b), 0);
+	ck_assert_int_eq(dm_free(f, URXE_MAX_DM), -EINVAL);
 	fabric_close(f);
 }
 END_TEST
@@ -84,7 +94,7 @@ START_TEST(alignment)
 		ck_assert_uint_eq((uintptr_t)dm_ptr(f, slot) %
 					  (log < 21 ? 1ull << log : 2 * MiB),
 				  0);
-		ck_assert_int_eq(dm_heap_free(f, slot), 0);
+		ck_assert_int_eq(dm_free(f, slot), 0);
 	}
 	fabric_close(f);
 }
@@ -101,7 +111,7 @@ START_TEST(zeroed_again)
 	memset(dm_ptr(f, a), 0x5a, 12288);
 	memset(dm_ptr(f, b), 0x77, 100);
 	offset = f->dev->dm[a].offset;
-	ck_assert_int_eq(dm_heap_free(f, a), 0);
+	ck_assert_int_eq(dm_free(f, a), 0);
 	a = alloc(f, 12288);
 	ck_assert_uint_eq(f->dev->dm[a].offset, offset);
 	ck_assert(all_zero(dm_ptr(f, a), 12288));
@@ -115,12 +125,32 @@ START_TEST(busy_with_an_mr)
 	struct urxe_fabric *f = new_fabric();
 	int slot = alloc(f, 64);
 
-	atomic_store(&f->dev->dm[slot].mrs, 1);
-	ck_assert_int_eq(dm_heap_free(f, slot), -EBUSY);
+	ck_assert_int_eq(dm_heap_hold(f, slot, made(f, slot)), 0);
+	ck_assert_int_eq(dm_free(f, slot), -EBUSY);
 	ck_assert_str_ne(fabric_why(), "");
 	ck_assert_uint_ne(atomic_load(&f->dev->dm[slot].used), 0);
-	atomic_store(&f->dev->dm[slot].mrs, 0);
-	ck_assert_int_eq(dm_heap_free(f, slot), 0);
+	dm_heap_put(f, slot);
+	ck_assert_int_eq(dm_free(f, slot), 0);
+	fabric_close(f);
+}
+END_TEST
+
+/* A slot is used again: whoever knew the one before has nothing there. */
+START_TEST(stale_in_a_slot)
+{
+	struct urxe_fabric *f = new_fabric();
+	int slot = alloc(f, 64);
+	uint32_t old = made(f, slot);
+
+	ck_assert_int_eq(dm_heap_free(f, slot, old), 0);
+	ck_assert_int_eq(dm_heap_hold(f, slot, old), -ENOENT);
+	ck_assert_int_eq(dm_heap_free(f, slot, old), -ENOENT);
+	ck_assert_int_eq(alloc(f, 64), slot);
+	ck_assert_uint_ne(made(f, slot), old);
+	ck_assert_int_eq(dm_heap_hold(f, slot, old), -ENOENT);
+	ck_assert_int_eq(dm_heap_free(f, slot, old), -ENOENT);
+	ck_assert_uint_ne(atomic_load(&f->dev->dm[slot].used), 0);
+	ck_assert_int_eq(dm_free(f, slot), 0);
 	fabric_close(f);
 }
 END_TEST
@@ -135,7 +165,7 @@ START_TEST(all_slots)
 	for (i = 0; i < URXE_MAX_DM; i++)
 		ck_assert_int_ge(alloc(f, 8), 0);
 	ck_assert_int_eq(alloc(f, 8), -ENOMEM);
-	ck_assert_int_eq(dm_heap_free(f, 500), 0);
+	ck_assert_int_eq(dm_free(f, 500), 0);
 	ck_assert_int_eq(alloc(f, 8), 500);
 	fabric_close(f);
 }
@@ -170,7 +200,7 @@ START_TEST(exhausted_by_two_processes)
 	/* the rest is still to be had, and then nothing */
 	ck_assert_int_ge(alloc(f, 1 * MiB), 0);
 	ck_assert_int_eq(alloc(f, 1), -ENOMEM);
-	ck_assert_int_eq(dm_heap_free(f, slot), 0);
+	ck_assert_int_eq(dm_free(f, slot), 0);
 	ck_assert_int_ge(alloc(f, 3 * MiB), 0);
 	fabric_close(f);
 }
@@ -189,7 +219,7 @@ START_TEST(the_whole_heap)
 		ck_assert_int_eq(alloc(f, 1), -ENOMEM);
 		ck_assert(all_zero(dm_ptr(f, slot), 4 * MiB));
 		memset(dm_ptr(f, slot), 1, 4 * MiB);
-		ck_assert_int_eq(dm_heap_free(f, slot), 0);
+		ck_assert_int_eq(dm_free(f, slot), 0);
 	}
 	fabric_close(f);
 }
@@ -211,7 +241,7 @@ static int churn(void *arg)
 			for (k = 0; k < words; k++)
 				if (p[k] != mark)
 					return 1;
-			if (dm_heap_free(f, slot[j]))
+			if (dm_free(f, slot[j]))
 				return 2;
 		}
 		slot[j] =
@@ -286,7 +316,7 @@ START_TEST(full_file_system)
 	}
 	ck_assert_int_eq(slot, -ENOMEM);
 	ck_assert(total >= MiB);
-	ck_assert_int_eq(dm_heap_free(f, 0), 0);
+	ck_assert_int_eq(dm_free(f, 0), 0);
 	fabric_close(f);
 }
 END_TEST
@@ -300,6 +330,7 @@ int main(void)
 	add(s, alignment);
 	add(s, zeroed_again);
 	add(s, busy_with_an_mr);
+	add(s, stale_in_a_slot);
 	add(s, all_slots);
 	add(s, exhausted_by_two_processes);
 	add(s, the_whole_heap);

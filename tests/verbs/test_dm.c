@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* Device memory, by every rule of ibv_alloc_dm(3). */
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -268,6 +271,74 @@ START_TEST(busy_while_registered)
 }
 END_TEST
 
+/*
+ * Whoever comes first has it: it is freed and cannot be registered, or the
+ * other way round.  Two handles, because ibv_free_dm ends the one it is given.
+ */
+struct race {
+	_Atomic int turn; /* odd: one registers while the other one frees */
+	struct ibv_dm *dm;
+	struct ibv_mr *mr;
+};
+
+#define RACES 50000
+
+static void await_turn(struct race *r, int turn)
+{
+	while (atomic_load(&r->turn) != turn)
+		sched_yield();
+}
+
+static void *registers(void *arg)
+{
+	struct race *r = arg;
+	int i;
+
+	for (i = 0; i < RACES; i++) {
+		await_turn(r, 2 * i + 1);
+		r->mr = ibv_reg_dm_mr(pd, r->dm, 0, 64, IBV_ACCESS_ZERO_BASED);
+		atomic_store(&r->turn, 2 * i + 2);
+	}
+	return NULL;
+}
+
+START_TEST(registered_or_freed)
+{
+	struct ibv_dm *keep, *dm;
+	pthread_t thread;
+	struct race r = { .turn = 0 };
+	volatile int late;
+	int i, freed;
+
+	setup();
+	keep = alloc(64, 0); /* so that the heap keeps its pages */
+	ck_nonnull(keep);
+	ck_ok(pthread_create(&thread, NULL, registers, &r));
+	for (i = 0; i < RACES; i++) {
+		dm = alloc(64, 0);
+		ck_nonnull(dm);
+		r.dm = ibv_import_dm(ctx, dm->handle);
+		ck_nonnull(r.dm);
+		atomic_store(&r.turn, 2 * i + 1);
+		for (late = i % 512; late; late--)
+			;
+		freed = ibv_free_dm(dm);
+		await_turn(&r, 2 * i + 2);
+		ck_assert_int_eq(freed, r.mr ? EBUSY : 0);
+		if (!r.mr) {
+			ibv_unimport_dm(r.dm);
+			continue;
+		}
+		ck_ok(ibv_dereg_mr(r.mr));
+		ck_ok(ibv_free_dm(r.dm));
+		ibv_unimport_dm(dm);
+	}
+	ck_ok(pthread_join(thread, NULL));
+	ck_ok(ibv_free_dm(keep));
+	teardown();
+}
+END_TEST
+
 START_TEST(closing_the_device_frees)
 {
 	uint64_t max;
@@ -349,6 +420,7 @@ int main(void)
 	add(s, across_processes);
 	add(s, registration_errors);
 	add(s, busy_while_registered);
+	add(s, registered_or_freed);
 	add(s, closing_the_device_frees);
 	add_loop(s, part_of_it, WHERE_COUNT);
 	return run(s);

@@ -410,6 +410,48 @@ START_TEST(destroyed_by_the_importer)
 }
 END_TEST
 
+/* The importer frees the DM; what comes in its place is another one. */
+static int free_the_dm(void *arg)
+{
+	struct importer m;
+
+	(void)arg;
+	import_all(&m);
+	ck_ok(ibv_free_dm(m.dm));
+	m.dm = NULL;
+	unimport_all(&m);
+	return 0;
+}
+
+START_TEST(stale_dm_in_a_used_slot)
+{
+	const unsigned int access = IBV_ACCESS_ZERO_BASED;
+	struct ibv_alloc_dm_attr attr = { .length = 4096 };
+	struct ibv_dm *other;
+	char got[8];
+	struct exporter e;
+
+	start(&e, free_the_dm, NULL);
+	offer(&e);
+	ck_assert_int_eq(reap_child(e.pid), 0);
+	other = ibv_alloc_dm(e.ctx, &attr);
+	ck_nonnull(other);
+	ck_assert_uint_eq(other->handle, e.dm->handle);
+	ck_ok(ibv_memcpy_to_dm(other, 0, "another", 8));
+	ck_assert_int_eq(ibv_memcpy_to_dm(e.dm, 0, "missing", 8), ENOENT);
+	ck_assert_int_eq(ibv_memcpy_from_dm(got, e.dm, 0, 8), ENOENT);
+	ck_errno(ibv_reg_dm_mr(e.pd, e.dm, 0, 8, access), ENOENT);
+	ck_assert_int_eq(ibv_free_dm(e.dm), ENOENT);
+	ibv_unimport_dm(e.dm);
+	ck_ok(ibv_memcpy_from_dm(got, other, 0, 8));
+	ck_assert_str_eq(got, "another");
+	ck_ok(ibv_free_dm(other));
+	ck_ok(ibv_dereg_mr(e.mr));
+	ck_ok(ibv_dealloc_pd(e.pd));
+	ck_ok(ibv_close_device(e.ctx));
+}
+END_TEST
+
 /* The exporter destroys while the importer has its handles. */
 static int outlive_objects(void *arg)
 {
@@ -563,6 +605,7 @@ int main(void)
 	add(s, fields);
 	add_loop(s, traffic, 2);
 	add(s, destroyed_by_the_importer);
+	add(s, stale_dm_in_a_used_slot);
 	add(s, destroyed_by_the_exporter);
 	add(s, opener_closes_first);
 	add(s, importer_killed);
