@@ -56,19 +56,14 @@ static int execute_gather(struct urxe_qp *qp, const struct urxe_wqe *w,
 	return w->num_sge;
 }
 
-/*
- * Where the answer of a READ or an atomic goes.  False: something is wrong on
- * this side.
- */
-static bool execute_gather_result(struct urxe_qp *qp, struct run *r,
-			  const struct urxe_wqe *w, struct urxe_seg *seg)
+/* May a READ or an atomic go out?  False: something is wrong on this side. */
+static bool execute_check_fetch(struct urxe_qp *qp, struct run *r,
+				const struct urxe_wqe *w)
 {
 	if (!qp->attr.max_rd_atomic)
 		r->status = IBV_WC_LOC_QP_OP_ERR;
 	else if (w->opcode != IBV_WR_RDMA_READ && w->length != 8)
 		r->status = IBV_WC_LOC_LEN_ERR;
-	else if (execute_gather(qp, w, IBV_ACCESS_LOCAL_WRITE, seg) < 0)
-		r->status = IBV_WC_LOC_PROT_ERR;
 	else
 		return true;
 	return false;
@@ -108,7 +103,8 @@ static bool execute_flush_check(struct urxe_qp *qp, struct run *r,
 
 /*
  * A NIC reads its own memory first: a peer that is silent or has no receive
- * does not hide a fault.
+ * does not hide a fault.  What it will write there it looks at when the answer
+ * is there: a fault on the other side comes first, and an atomic was done.
  */
 static bool execute_local_check(struct urxe_qp *qp, struct run *r,
 				const struct urxe_wqe *w)
@@ -120,7 +116,7 @@ static bool execute_local_check(struct urxe_qp *qp, struct run *r,
 	case IBV_WR_ATOMIC_CMP_AND_SWP:
 	case IBV_WR_ATOMIC_FETCH_AND_ADD:
 	case IBV_WR_RDMA_READ:
-		return execute_gather_result(qp, r, w, seg);
+		return execute_check_fetch(qp, r, w);
 	case URXE_WR_ATOMIC_WRITE:
 		return execute_gather_value(qp, r, w, &value);
 	case URXE_WR_FLUSH:
@@ -249,13 +245,15 @@ static enum verdict execute_read(struct urxe_qp *qp, struct run *r,
 	struct urxe_seg dst[URXE_MAX_SGE], src;
 	enum response resp;
 
-	if (!execute_gather_result(qp, r, w, dst))
+	if (!execute_check_fetch(qp, r, w))
 		return WR_FAILED;
 	execute_arrives(qp, w);
 	if (!qp->conn.sh->max_dest_rd_atomic)
 		return execute_answered(qp, r, RESP_NAK_INVALID);
 	resp = responder_access(&qp->conn, w->rkey, w->remote_addr, w->length,
 				IBV_ACCESS_REMOTE_READ, &src, NULL);
+	if (!resp && execute_gather(qp, w, IBV_ACCESS_LOCAL_WRITE, dst) < 0)
+		return execute_fail(r, IBV_WC_LOC_PROT_ERR);
 	if (!resp && w->length)
 		resp = moved(transfer(dst, &src, w->length, qp->ctx, false));
 	return execute_answered(qp, r, resp);
@@ -269,7 +267,7 @@ static enum verdict execute_atomic(struct urxe_qp *qp, struct run *r,
 	enum response resp;
 	uint64_t old;
 
-	if (!execute_gather_result(qp, r, w, dst))
+	if (!execute_check_fetch(qp, r, w))
 		return WR_FAILED;
 	execute_arrives(qp, w);
 	/* IB 9.4.5: naturally aligned */
@@ -285,7 +283,8 @@ static enum verdict execute_atomic(struct urxe_qp *qp, struct run *r,
 	if (!resp) {
 		result.ptr = (char *)&old;
 		result.len = 8;
-		if (transfer(dst, &result, 8, qp->ctx, true))
+		if (execute_gather(qp, w, IBV_ACCESS_LOCAL_WRITE, dst) < 0 ||
+		    transfer(dst, &result, 8, qp->ctx, true))
 			return execute_fail(r, IBV_WC_LOC_PROT_ERR);
 	}
 	return execute_answered(qp, r, resp);
