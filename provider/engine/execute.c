@@ -199,8 +199,20 @@ static void execute_collect(struct run *r, const struct urxe_seg *dst,
 	}
 }
 
+/* The n runs of src to where responder_access() said. */
+static inline enum response __attribute__((always_inline))
+execute_move(struct urxe_qp *qp, const struct urxe_wqe *w,
+	     const struct urxe_seg *dst, const struct urxe_seg *src, int n)
+{
+	if (likely(dst->ptr && n == 1 && src[0].ptr)) {
+		transfer_local(dst->ptr, src[0].ptr, w->length);
+		return RESP_ACK;
+	}
+	return moved(transfer(dst, src, w->length, qp->ctx, false));
+}
+
 static enum verdict execute_write(struct urxe_qp *qp, struct run *r,
-				  const struct urxe_wqe *w, bool may_collect)
+				  const struct urxe_wqe *w)
 {
 	struct urxe_seg src[URXE_MAX_SGE], dst;
 	enum response resp;
@@ -217,7 +229,7 @@ static enum verdict execute_write(struct urxe_qp *qp, struct run *r,
 		return execute_answered(qp, r, resp);
 	if (unlikely(!w->length))
 		return WR_DONE;
-	if (may_collect && !dst.ptr && dst.pid && !qp->carrier &&
+	if (!dst.ptr && dst.pid && !qp->carrier &&
 	    segs_are_mapped(src, n)) {
 		if (r->batch.n && (transfer_parts(&r->batch, &dst) ||
 				   r->batch.n + n > TRANSFER_IOVS)) {
@@ -231,12 +243,7 @@ static enum verdict execute_write(struct urxe_qp *qp, struct run *r,
 	v = requester_send_batch(qp, r); /* earlier ones first */
 	if (unlikely(v != WR_DONE))
 		return v;
-	if (likely(dst.ptr && n == 1 && src[0].ptr)) {
-		transfer_local(dst.ptr, src[0].ptr, w->length);
-		return WR_DONE;
-	}
-	return execute_answered(qp, r,
-			moved(transfer(&dst, src, w->length, qp->ctx, false)));
+	return execute_answered(qp, r, execute_move(qp, w, &dst, src, n));
 }
 
 static enum verdict execute_read(struct urxe_qp *qp, struct run *r,
@@ -322,11 +329,14 @@ static enum verdict execute_flush(struct urxe_qp *qp, struct run *r,
 	return execute_answered(qp, r, responder_flush(qp, w));
 }
 
+/* failed: what the receive fails of, or IBV_WC_SUCCESS. */
 static enum verdict execute_receive(struct urxe_qp *qp, struct run *r,
 				    const struct urxe_wqe *w,
-				    const struct urxe_seg *src)
+				    const struct urxe_seg *src,
+				    enum ibv_wc_status failed)
 {
-	enum response resp = responder_receive(qp, &qp->conn, w, src, 0);
+	enum response resp = responder_receive(qp, &qp->conn, w, src, 0,
+					       failed);
 
 	/* no answer, but a receive that failed broke the other end */
 	if (unlikely(resp) && qp->type == IBV_QPT_UC &&
@@ -343,23 +353,37 @@ static enum verdict execute_send(struct urxe_qp *qp, struct run *r,
 	if (unlikely(execute_gather(qp, w, 0, src) < 0))
 		return execute_fail(r, IBV_WC_LOC_PROT_ERR);
 	execute_arrives(qp, w);
-	return execute_receive(qp, r, w, src);
+	return execute_receive(qp, r, w, src, IBV_WC_SUCCESS);
 }
 
-/* The write comes first, but not without a receive to complete. */
+/*
+ * The write comes first, but not without a receive to complete.  If it may not
+ * go where it should the receive fails, too (IB 11.6.2, local access error).
+ */
 static enum verdict execute_write_imm(struct urxe_qp *qp, struct run *r,
 				      const struct urxe_wqe *w)
 {
-	enum verdict v;
+	struct urxe_seg src[URXE_MAX_SGE], dst;
+	enum response resp;
+	int n;
 
-	if (!responder_has_receive(&qp->conn)) {
-		if (!execute_local_check(qp, r, w))
-			return WR_FAILED;
-		execute_arrives(qp, w);
+	n = execute_gather(qp, w, 0, src);
+	if (unlikely(n < 0))
+		return execute_fail(r, IBV_WC_LOC_PROT_ERR);
+	execute_arrives(qp, w);
+	if (!responder_has_receive(&qp->conn))
 		return execute_answered(qp, r, RESP_RNR);
-	}
-	v = execute_write(qp, r, w, false);
-	return v == WR_DONE ? execute_receive(qp, r, w, NULL) : v;
+	resp = responder_access(&qp->conn, w->rkey, w->remote_addr, w->length,
+				IBV_ACCESS_REMOTE_WRITE, &dst, NULL);
+	if (!resp && w->length)
+		resp = execute_move(qp, w, &dst, src, n);
+	if (likely(!resp))
+		return execute_receive(qp, r, w, NULL, IBV_WC_SUCCESS);
+	if (qp->type != IBV_QPT_UC &&
+	    (resp == RESP_NAK_ACCESS || resp == RESP_NAK_OPERATION))
+		responder_receive(qp, &qp->conn, w, NULL, 0,
+				  IBV_WC_LOC_ACCESS_ERR);
+	return execute_answered(qp, r, resp);
 }
 
 /*
@@ -390,7 +414,10 @@ static enum verdict execute_send_inv(struct urxe_qp *qp, struct run *r,
 		if (execute_gather(qp, w, 0, src) < 0)
 			return execute_fail(r, IBV_WC_LOC_PROT_ERR);
 	}
-	v = execute_receive(qp, r, w, src);
+	v = execute_receive(qp, r, w, src,
+			    w->inv == URXE_INV_FAILED ?
+				    IBV_WC_REM_INV_REQ_ERR :
+				    IBV_WC_SUCCESS);
 	/* class J: acknowledged, but the responder's QP is at its end */
 	if (v == WR_DONE && w->inv == URXE_INV_FAILED)
 		conn_break(&qp->conn, RESP_NAK_OPERATION);
@@ -447,7 +474,7 @@ enum verdict execute(struct urxe_qp *qp, struct run *r, struct urxe_wqe *w)
 			       WR_FAILED;
 	switch (w->opcode) {
 	case IBV_WR_RDMA_WRITE:
-		return execute_write(qp, r, w, true);
+		return execute_write(qp, r, w);
 	case IBV_WR_RDMA_WRITE_WITH_IMM:
 		return execute_write_imm(qp, r, w);
 	case IBV_WR_SEND:

@@ -364,7 +364,8 @@ static bool receive_is_answered(struct urxe_context *ctx,
 
 enum response responder_receive(struct urxe_qp *qp, struct urxe_conn *c,
 				const struct urxe_wqe *w,
-				const struct urxe_seg *src, uint8_t grh)
+				const struct urxe_seg *src, uint8_t grh,
+				enum ibv_wc_status failed)
 {
 	uint64_t length = w->length + (grh ? GRH_BYTES : 0);
 	struct urxe_cqe_ref ref;
@@ -388,16 +389,14 @@ enum response responder_receive(struct urxe_qp *qp, struct urxe_conn *c,
 	e->imm = w->imm;
 	e->src_qp = qp->qpn;
 	e->wqe = receive_wqe(&c->rx, &t);
-	e->status = IBV_WC_SUCCESS;
+	e->status = failed;
 	e->opcode = IBV_WC_RECV;
 	e->wc_flags = wc_flags[w->opcode] | grh;
 	e->inline_len = 0;
-	if (unlikely(w->inv == URXE_INV_FAILED))
-		e->status = IBV_WC_REM_INV_REQ_ERR;
-	else if (is_send(w->opcode))
-		resp = receive_deliver(qp->ctx, c, &t, src, length, e);
-	else
+	if (!is_send(w->opcode))
 		e->opcode = IBV_WC_RECV_RDMA_WITH_IMM;
+	else if (likely(!failed))
+		resp = receive_deliver(qp->ctx, c, &t, src, length, e);
 	if (unlikely(e->status)) {
 		e->imm = e->status; /* vendor_err */
 		e->byte_len = 0;

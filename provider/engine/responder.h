@@ -47,10 +47,12 @@ void responder_wait_receive(struct urxe_conn *c, uint32_t slot);
  * Deliver a SEND, or complete a WRITE WITH IMMEDIATE, into a receive.  src: the
  * bytes of a SEND.  grh: of a datagram, IBV_WC_GRH and URXE_CQE_IPV4 if that is
  * what its header is; the header's 40 bytes are the first of src.
+ * failed: nothing is delivered, and the receive completes with this error.
  */
 enum response responder_receive(struct urxe_qp *qp, struct urxe_conn *c,
 				const struct urxe_wqe *w,
-				const struct urxe_seg *src, uint8_t grh);
+				const struct urxe_seg *src, uint8_t grh,
+				enum ibv_wc_status failed);
 
 /* 8 bytes, read-modify-write; *old gets what was there. */
 enum response responder_atomic(struct urxe_qp *qp, struct urxe_conn *c,

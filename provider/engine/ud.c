@@ -92,7 +92,7 @@ static void ud_deliver(struct urxe_qp *qp, const struct urxe_wqe *w,
 	if (!c || !conn_listens(c, qkey))
 		return;
 	observe(OBSERVE_ARRIVES, qp, w, qpn);
-	resp = responder_receive(qp, c, w, src, grh);
+	resp = responder_receive(qp, c, w, src, grh, IBV_WC_SUCCESS);
 	if (resp == RESP_RNR)
 		urxe_why("a datagram found no receive on QP 0x%x: dropped",
 			 qpn);
