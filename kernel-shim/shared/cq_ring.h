@@ -18,7 +18,9 @@
  *
  * tail_hint only says where to start looking.  It never runs ahead of the
  * first free position, because it is stored after that position was claimed;
- * it may lag, and then the producer walks over taken slots.
+ * it may lag, and then the producer walks over taken slots.  It lags by laps
+ * only if it was damaged; then a slot's own position says where to go on.  Who
+ * walks for too long has met damage, and to him the ring is full.
  *
  * A producer that dies between claim and READY would stop the poller for
  * ever.  A poller that meets the same CLAIMED word many times looks whether
@@ -113,17 +115,23 @@ struct cq_slot {
 
 enum cq_claim { CQ_CLAIMED, CQ_FULL, CQ_MOVED };
 
+/*
+ * How far a producer walks: from any slot to the tail it is a ring or two, and
+ * others may be faster than he for a while.
+ */
+#define CQ_RING_WALK(mask) (4 * (mask) + 4096)
+
 /* Take the free entry at the tail to a state: CQ_CLAIMED, and *out is it. */
 static inline enum cq_claim cq_ring_take(const struct cq_ring *r,
 					 uint16_t owner, enum cqe_state to,
 					 memory_order order,
 					 struct cq_slot *out)
 {
-	uint32_t t = load_relaxed(r->tail_hint);
+	uint32_t t = load_relaxed(r->tail_hint), ahead, steps;
 	struct urxe_cqe *e;
 	uint64_t w;
 
-	for (;; t++) {
+	for (steps = 0; steps < CQ_RING_WALK(r->mask); steps++, t++) {
 		e = &r->entry[t & r->mask];
 		w = load_relaxed(&e->word);
 		while (w == cqe_word(t, 0, CQE_FREE)) {
@@ -140,10 +148,15 @@ static inline enum cq_claim cq_ring_take(const struct cq_ring *r,
 			load_acquire(&e->word);
 			return CQ_MOVED;
 		}
+		ahead = cqe_pos(w) - t;
 		/* the last lap's entry is still there */
-		if ((int32_t)(cqe_pos(w) - t) < 0)
-			return CQ_FULL;
+		if ((int32_t)ahead < 0)
+			break;
+		/* all up to a lap before that position was taken */
+		if (ahead > r->mask + 1)
+			t += ahead - (r->mask + 1);
 	}
+	return CQ_FULL;
 }
 
 /* Take the next entry.  On CQ_CLAIMED it is *out. */

@@ -130,6 +130,26 @@ START_TEST(late_hint)
 }
 END_TEST
 
+/* A hint that was damaged costs a producer some steps, or the ring. */
+START_TEST(damaged_hint)
+{
+	uint32_t lag, i;
+
+	start(0xfffffff0);
+	for (lag = 1; lag < 1u << 31; lag += 0x1234567) {
+		atomic_store(&hint, head - lag);
+		ck_assert(produce(lag));
+		ck_assert_int_eq(consume(), lag);
+	}
+	for (i = 0; i < DEPTH; i++)
+		atomic_store(&ring[i].word, cqe_word(0x70000000 * i, 9, 77));
+	for (i = 0; i < 100; i++) {
+		atomic_store(&hint, 0x7654321 * i);
+		ck_assert(!produce(1));
+	}
+}
+END_TEST
+
 START_TEST(claimed_is_not_ready)
 {
 	struct cq_slot a, b;
@@ -445,6 +465,7 @@ int main(void)
 	add(s, laps);
 	add(s, full);
 	add(s, late_hint);
+	add(s, damaged_hint);
 	add(s, claimed_is_not_ready);
 	add(s, dead_claimer);
 	add(s, ended);
