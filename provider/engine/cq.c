@@ -57,21 +57,26 @@ void cq_view_fini(struct urxe_cq_view *v)
 		close(fd);
 }
 
-/* No room.  Where overruns are ignored, the completion gets lost. */
-static bool cq_no_room(struct urxe_cq_view *v, struct urxe_cqe_ref *ref)
+void cq_break(struct urxe_cq_view *v, const char *why)
 {
 	struct urxe_cq_sh *sh = v->sh;
 
-	if (sh->flags & URXE_CQ_IGNORE_OVERRUN) {
+	if (exchange_acq_rel(&sh->error, 1))
+		return;
+	urxe_why("CQ error: %s", why);
+	event_send_async(v->peer, sh->async_fifo, sh->user, IBV_EVENT_CQ_ERR,
+			 &sh->async_events);
+}
+
+/* No room.  Where overruns are ignored, the completion gets lost. */
+static bool cq_no_room(struct urxe_cq_view *v, struct urxe_cqe_ref *ref)
+{
+	if (v->sh->flags & URXE_CQ_IGNORE_OVERRUN) {
 		ref->slot.cqe = &ref->lost;
 		ref->slot.pos = 0;
 		return true;
 	}
-	if (exchange_acq_rel(&sh->error, 1))
-		return false;
-	urxe_why("CQ overrun: there are more completions than entries");
-	event_send_async(v->peer, sh->async_fifo, sh->user, IBV_EVENT_CQ_ERR,
-			 &sh->async_events);
+	cq_break(v, "overrun: there are more completions than entries");
 	return false;
 }
 

@@ -46,6 +46,9 @@ bool cq_begin(struct urxe_cq_view *v, struct urxe_cqe_ref *ref);
 void cq_end(struct urxe_cq_view *v, const struct urxe_cqe_ref *ref,
 	    bool solicited);
 
+/* No more completions: said once, by an event. */
+void cq_break(struct urxe_cq_view *v, const char *why);
+
 /* Fire the CQ's event if it is armed for this kind of completion. */
 void cq_fire(struct urxe_cq_view *v, bool solicited);
 /* Write end of its channel's FIFO, opened once; -1 if nobody reads it. */

@@ -82,6 +82,14 @@ static bool poll_settle_srq(struct urxe_cq *cq, const struct urxe_cqe *e,
 	return srq->cq || (e->qpn && context_qp(cq->ctx, e->qpn));
 }
 
+/* Releases up to p->end, unless that is further than the queue can be. */
+static inline void poll_settle_tail(struct place *p, _Atomic uint32_t *tail,
+				    uint32_t mask)
+{
+	if (likely(p->end - load_relaxed(tail) - 1 <= mask))
+		p->tail = tail;
+}
+
 /* Find the entry's place, its bytes brought there; false: QP destroyed. */
 static inline bool poll_settle(struct urxe_cq *cq, const struct urxe_cqe *e,
 			       struct place *p)
@@ -95,6 +103,9 @@ static inline bool poll_settle(struct urxe_cq *cq, const struct urxe_cqe *e,
 	qp = context_qp(cq->ctx, e->qpn);
 	if (unlikely(!qp || qp->qpn != e->qpn))
 		return false;
+	p->end = e->wqe + 1;
+	if (e->opcode & IBV_WC_RECV && unlikely(!qp->rq.ring))
+		return true; /* none of ours wrote this */
 	if (e->opcode & IBV_WC_RECV && rq_kept_set(&qp->rq)) {
 		poll_settle_kept(cq->ctx, &qp->rq, qp->sh->pd, e->wqe, e, p);
 	} else if (e->opcode & IBV_WC_RECV) {
@@ -102,12 +113,22 @@ static inline bool poll_settle(struct urxe_cq *cq, const struct urxe_cqe *e,
 			poll_place_inline(qp->ctx, qp->sh->pd,
 				     rq_slot(&qp->rq, e->wqe), qp->rq.max_sge,
 				     e);
-		p->tail = &qp->rq.tail;
+		poll_settle_tail(p, &qp->rq.tail, qp->rq.mask);
 	} else {
-		p->tail = &qp->sq.tail;
+		poll_settle_tail(p, &qp->sq.tail, qp->sq.mask);
 	}
-	p->end = e->wqe + 1;
 	return true;
+}
+
+/*
+ * The head's word is none that the protocol leaves there.  (A position that is
+ * laps ahead is: a forked process polls, too.)
+ */
+static bool poll_is_damaged(const struct urxe_cq *cq, uint64_t word)
+{
+	return (cqe_pos(word) - cq->head) & cq->ring.mask ||
+	       cqe_state(word) > CQE_MOVED ||
+	       (cqe_pos(word) == cq->head && cqe_state(word) == CQE_READY);
 }
 
 /*
@@ -122,15 +143,19 @@ static bool poll_skip_dead(struct urxe_cq *cq, struct urxe_cqe *e,
 
 	if (cqe_state(word) != CQE_CLAIMED || cqe_pos(word) != cq->head) {
 		cq->stuck = 0;
+		if (unlikely(poll_is_damaged(cq, word)))
+			cq_break(&cq->view, "its ring is damaged");
 		return false;
 	}
-	if (++cq->stuck < STUCK_POLLS || owner >= URXE_MAX_CTX)
+	if (++cq->stuck < STUCK_POLLS)
 		return false;
 	cq->stuck = 0;
-	gen = load_relaxed(&f->dev->ctx[owner].gen);
-	if (fabric_context_alive(f, owner, gen) &&
-	    load_relaxed(&f->dev->ctx[owner].state) == URXE_CTX_LIVE)
-		return false;
+	if (owner < URXE_MAX_CTX) {
+		gen = load_relaxed(&f->dev->ctx[owner].gen);
+		if (fabric_context_alive(f, owner, gen) &&
+		    load_relaxed(&f->dev->ctx[owner].state) == URXE_CTX_LIVE)
+			return false;
+	}
 	urxe_why("a producer died while it completed: entry %u skipped",
 		 cq->head);
 	return cq_ring_skip(e, word, cq->head, cq->ring.mask + 1);

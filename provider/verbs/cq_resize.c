@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* ibv_resize_cq; the protocol is in cq_ring.h. */
 #include <errno.h>
-#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -42,6 +41,22 @@ static void backlog_drain(struct urxe_cq *cq, struct urxe_backlog *b,
 	}
 }
 
+/*
+ * The same for the next entry when all who were producing have left: what is
+ * not ready now will never be, because its claimer is dead or it was damaged.
+ */
+static void backlog_settle(struct urxe_cq *cq, struct urxe_backlog *b)
+{
+	uint32_t head = cq->head;
+
+	backlog_drain(cq, b, b->count + 1);
+	if (cq->head != head)
+		return;
+	cq_ring_release(&cq->ring.entry[head & cq->ring.mask], head,
+			cq->ring.mask + 1);
+	cq->head++;
+}
+
 /* Completions that polling will show; those of dead QPs it drops. */
 static uint32_t backlog_waiting(const struct urxe_backlog *b)
 {
@@ -52,33 +67,56 @@ static uint32_t backlog_waiting(const struct urxe_backlog *b)
 	return n;
 }
 
+/* The ring is full: make a place to end it with.  0 or errno. */
+static int cq_make_end(struct urxe_cq *cq, struct urxe_backlog *b, uint32_t max,
+		       uint32_t *end)
+{
+	uint32_t head, i;
+
+	for (i = 0; i <= cq->ring.mask; i++) {
+		if (b->count >= max)
+			return EINVAL; /* it fills faster than it is drained */
+		head = cq->head;
+		backlog_drain(cq, b, max);
+		if (cq->head == head) {
+			quiesce_guards(cq->ctx->fabric);
+			backlog_settle(cq, b);
+		}
+		if (cq_ring_close(&cq->ring, end))
+			return 0;
+	}
+	urxe_why("ibv_resize_cq: the ring is damaged");
+	return EIO;
+}
+
 /*
  * End the ring, have the next one taken, and wait until nobody is in the old
- * one.  False if it fills up faster than it is drained.
+ * one.  0 or errno.
  */
-static bool cq_move_producers(struct urxe_cq *cq, uint64_t next,
-			   struct urxe_backlog *b, uint32_t max, uint32_t *end)
+static int cq_move_producers(struct urxe_cq *cq, uint64_t next,
+			     struct urxe_backlog *b, uint32_t max,
+			     uint32_t *end)
 {
 	struct urxe_cq_sh *sh = cq->sh;
+	int ret;
 
 	store_relaxed(&sh->tail_hint[URXE_CQ_HINT(next)], 0);
 	store_relaxed(&sh->next_ring, next);
-	while (!cq_ring_close(&cq->ring, end)) {
-		if (b->count >= max)
-			return false;
-		backlog_drain(cq, b, max);
-		sched_yield(); /* a producer may be slow to publish */
+	if (!cq_ring_close(&cq->ring, end)) {
+		ret = cq_make_end(cq, b, max, end);
+		if (ret)
+			return ret;
 	}
 	store_seq_cst(&sh->ring, next);
 	quiesce_guards(cq->ctx->fabric);
-	return true;
+	return 0;
 }
 
 static int cq_replace_ring(struct urxe_cq *cq, struct urxe_backlog *b, int cqe)
 {
 	uint32_t max = b->count + cq->ring.mask + 1;
 	uint64_t next, old = cq->ring_word;
-	uint32_t end;
+	uint32_t end, i;
 	int ret;
 
 	backlog_drain(cq, b, max);
@@ -91,15 +129,13 @@ static int cq_replace_ring(struct urxe_cq *cq, struct urxe_backlog *b, int cqe)
 	if (ret)
 		return -ret;
 	next |= ~old & URXE_CQ_PARITY;
-	if (!cq_move_producers(cq, next, b, max, &end)) {
+	ret = cq_move_producers(cq, next, b, max, &end);
+	if (ret) {
 		cq_ring_free(cq->ctx, next);
-		return EINVAL;
+		return ret;
 	}
-	/* what the dead have claimed is skipped by and by */
-	for (backlog_drain(cq, b, UINT32_MAX); cq->head != end;) {
-		sched_yield();
-		backlog_drain(cq, b, UINT32_MAX);
-	}
+	for (i = 0; i <= cq->ring.mask && cq->head != end; i++)
+		backlog_settle(cq, b);
 	cq_ring_free(cq->ctx, old);
 	cq_use_ring(cq, next);
 	return 0;
