@@ -445,8 +445,7 @@ struct urxe_recv {
 struct urxe_rq_sh {
 	/* offset in the arena | log2(slots); 0: no receive queue */
 	_Atomic uint64_t ring;
-	uint32_t stride; /* bytes per slot */
-	uint32_t max_sge;
+	uint32_t max_sge; /* of each; says how large a slot is */
 	alignas(URXE_LINE) _Atomic uint32_t prod; /* owner */
 	alignas(URXE_LINE) _Atomic uint32_t cons; /* whoever delivers */
 	_Atomic uint32_t done; /* delivered and published */

@@ -171,7 +171,7 @@ bool responder_has_receive(const struct urxe_conn *c)
 	if (!rq->ring)
 		return false;
 	cons = load_relaxed(&rq->sh->cons);
-	return (int32_t)(load_seq_cst(&rq->sh->prod) - cons) > 0;
+	return load_seq_cst(&rq->sh->prod) != cons;
 }
 
 void responder_wait_receive(struct urxe_conn *c, uint32_t slot)
@@ -222,7 +222,21 @@ static bool receive_stays(const struct urxe_qp *qp, const struct urxe_rx *rx,
 	       is_send(w->opcode);
 }
 
-/* RESP_RNR: there is none; RESP_SILENCE: it is not for this message. */
+/* More is posted than there are slots, and that is not because cons is old. */
+static bool receive_is_damaged(const struct urxe_rq_view *rq, uint32_t cons,
+			       uint32_t prod)
+{
+	if (prod - cons <= rq->mask + 1 ||
+	    cons != load_acquire(&rq->sh->cons))
+		return false;
+	urxe_why("a receive queue is damaged: posted %u, taken %u", prod, cons);
+	return true;
+}
+
+/*
+ * RESP_RNR: there is none; RESP_SILENCE: it is not for this message;
+ * RESP_NAK_OPERATION: there is no telling.
+ */
 static enum response receive_take(const struct urxe_qp *qp, struct urxe_rx *rx,
 				  const struct urxe_wqe *w, uint64_t length,
 				  struct taken *t)
@@ -236,17 +250,20 @@ static enum response receive_take(const struct urxe_qp *qp, struct urxe_rx *rx,
 	cons = load_acquire(&rq->sh->cons);
 	do {
 		prod = load_acquire(&rq->sh->prod);
-		if ((int32_t)(prod - cons) <= 0)
+		if (prod == cons)
 			return RESP_RNR;
 		if (unlikely(rq->ring_word != load_relaxed(&rq->sh->ring)) &&
 		    (!rq_view_load(rq, rx_peer(rx)->arena) || !rq->ring))
 			return RESP_RNR;
+		if (unlikely(receive_is_damaged(rq, cons, prod)))
+			return RESP_NAK_OPERATION;
 		slot = (const void *)(rq->ring +
 				      (uint64_t)(cons & rq->mask) * rq->stride);
 		t->wr_id = slot->wr_id;
 		t->ticket = slot->ticket;
-		t->num_sge = slot->num_sge < rq->max_sge ? slot->num_sge :
-							   rq->max_sge;
+		t->num_sge = slot->num_sge;
+		if (unlikely(t->num_sge > rq->max_sge))
+			t->num_sge = rq->max_sge;
 		t->total = 0;
 		for (i = 0; i < t->num_sge; i++) {
 			t->sge[i] = slot->sge[i];

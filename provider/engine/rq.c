@@ -33,6 +33,7 @@ static uint64_t rq_make_ring(struct urxe_context *ctx, uint32_t max_wr,
 static void rq_use_ring(struct urxe_context *ctx, struct urxe_rq *rq,
 			uint64_t word, uint32_t max_wr)
 {
+	rq->ring_word = word;
 	rq->mask = (1u << URXE_RQ_LOG(word)) - 1;
 	rq->ring = (char *)ctx->arena + URXE_RQ_OFFSET(word);
 	rq->max_wr = max_wr;
@@ -111,7 +112,6 @@ int rq_create(struct urxe_context *ctx, struct urxe_rq *rq,
 		return -ENOMEM;
 	}
 	store_release(&rq->kept, set);
-	sh->stride = rq->stride;
 	sh->max_sge = max_sge;
 	rq_use_ring(ctx, rq, word, max_wr);
 	store_release(&sh->ring, word);
@@ -121,14 +121,14 @@ int rq_create(struct urxe_context *ctx, struct urxe_rq *rq,
 void rq_destroy(struct urxe_context *ctx, struct urxe_rq *rq)
 {
 	if (rq->ring)
-		rq_free_ring(ctx, load_relaxed(&rq->sh->ring), rq->stride);
+		rq_free_ring(ctx, rq->ring_word, rq->stride);
 	free(rq_kept_set(rq));
 	urxe_lock_destroy(&rq->lock);
 }
 
 int rq_resize(struct urxe_context *ctx, struct urxe_rq *rq, uint32_t max_wr)
 {
-	uint64_t old = load_relaxed(&rq->sh->ring), word;
+	uint64_t old = rq->ring_word, word;
 	uint32_t i, tail, old_mask = rq->mask;
 	struct urxe_kept_set *set = NULL, *kept = rq_kept_set(rq);
 	const char *from = rq->ring;
@@ -195,11 +195,10 @@ bool rq_view_init(struct urxe_rq_view *v, struct urxe_arena *a,
 		  struct urxe_rq_sh *sh)
 {
 	v->sh = sh;
-	v->stride = sh->stride;
 	v->max_sge = sh->max_sge;
-	if (v->max_sge > URXE_MAX_SGE || v->stride > 4096 ||
-	    (v->stride && v->stride < rq_stride(v->max_sge)))
+	if (v->max_sge > URXE_MAX_SGE)
 		return false;
+	v->stride = rq_stride(v->max_sge);
 	return rq_view_load(v, a);
 }
 

@@ -28,6 +28,7 @@ struct urxe_rq {
 	struct urxe_lock lock;
 	struct urxe_rq_sh *sh;
 	char *ring;
+	uint64_t ring_word; /* urxe_rq_sh.ring, as we made it */
 	uint32_t mask, stride, max_wr, max_sge;
 	uint32_t prod;
 	_Atomic uint32_t tail; /* released by polling */
