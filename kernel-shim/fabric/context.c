@@ -46,14 +46,36 @@ const char *fabric_obj_name(enum urxe_obj o)
 	return objects[o].name;
 }
 
+/* A context's objects; a number that cannot be was damaged, and counts not. */
+static uint32_t objects_of(const struct urxe_ctx_slot *c, enum urxe_obj o)
+{
+	uint32_t n = load_relaxed(&c->used[o]);
+
+	return n <= objects[o].limit ? n : 0;
+}
+
+/* Is the device full, or is its count wrong?  Then it is mended. */
+static bool objects_full(struct urxe_fabric *f, enum urxe_obj o)
+{
+	uint32_t i, n = 0;
+
+	for (i = 0; i < URXE_MAX_CTX; i++)
+		if (load_relaxed(&f->dev->ctx[i].state) != URXE_CTX_FREE)
+			n += objects_of(&f->dev->ctx[i], o);
+	store_relaxed(&f->dev->used[o], n);
+	return n >= objects[o].limit;
+}
+
 int fabric_obj_get(struct urxe_fabric *f, uint32_t slot, enum urxe_obj o)
 {
 	_Atomic uint32_t *used = &f->dev->used[o];
 
-	if (fetch_add_relaxed(used, 1) >= objects[o].limit) {
+	while (fetch_add_relaxed(used, 1) >= objects[o].limit) {
 		fetch_sub_relaxed(used, 1);
-		return fabric_fail(ENOMEM, "the device has %u %ss at most",
-				   objects[o].limit, objects[o].name);
+		if (objects_full(f, o))
+			return fabric_fail(ENOMEM,
+					   "the device has %u %ss at most",
+					   objects[o].limit, objects[o].name);
 	}
 	fetch_add_relaxed(&f->dev->ctx[slot].used[o], 1);
 	return 0;
@@ -200,7 +222,8 @@ static void context_free(struct urxe_fabric *f, uint32_t slot, uint32_t gen)
 	context_drop_atomic_locks(f, slot);
 	context_free_dms(f, slot, gen);
 	for (o = 0; o < URXE_OBJ_COUNT; o++) {
-		n = exchange_relaxed(&c->used[o], 0);
+		n = objects_of(c, o);
+		store_relaxed(&c->used[o], 0);
 		fetch_sub_relaxed(&f->dev->used[o], n);
 	}
 	fifo_remove_all(f, slot, gen);

@@ -76,7 +76,7 @@ static int hugetlb_create(struct urxe_fabric *f, char *path, size_t len)
 	while (fd < 0 && getmntent_r(mounts, &m, buf, sizeof(buf))) {
 		if (strcmp(m.mnt_type, "hugetlbfs") || statfs(m.mnt_dir, &fs) ||
 		    (uint64_t)fs.f_bsize != CHUNK ||
-		    hugetlb_free(&fs) * CHUNK < f->dev->dm_bytes)
+		    hugetlb_free(&fs) * CHUNK < f->dm_bytes)
 			continue;
 		if ((size_t)snprintf(path, len, "%s/urxe-%u-%s-%llx",
 				     m.mnt_dir, (unsigned int)geteuid(),
@@ -106,7 +106,7 @@ static int dm_heap_open(struct urxe_fabric *f)
 	if (fd >= 0 || errno != ENOENT)
 		return fd;
 	fd = hugetlb_create(f, path, sizeof(path));
-	if (fd >= 0 && !ftruncate(fd, (off_t)dev->dm_bytes)) {
+	if (fd >= 0 && !ftruncate(fd, (off_t)f->dm_bytes)) {
 		store_relaxed(&dev->dm_kind, URXE_DM_HUGETLB);
 		memcpy(dev->dm_path, path, sizeof(path));
 		return fd;
@@ -116,7 +116,7 @@ static int dm_heap_open(struct urxe_fabric *f)
 		close(fd);
 	}
 	fd = openat(f->dirfd, "dm", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-	if (fd >= 0 && ftruncate(fd, (off_t)dev->dm_bytes)) {
+	if (fd >= 0 && ftruncate(fd, (off_t)f->dm_bytes)) {
 		close(fd);
 		fd = -1;
 	}
@@ -161,11 +161,11 @@ int dm_heap_map(struct urxe_fabric *f)
 				  strerror(errno));
 		goto out;
 	}
-	if (fstat(fd, &st) || st.st_size < (off_t)f->dev->dm_bytes) {
+	if (fstat(fd, &st) || st.st_size < (off_t)f->dm_bytes) {
 		ret = fabric_fail(EPROTO, "the heap of device memory is short");
 		goto err_close;
 	}
-	f->dm = dm_heap_map_aligned(fd, f->dev->dm_bytes);
+	f->dm = dm_heap_map_aligned(fd, f->dm_bytes);
 	if (!f->dm) {
 		ret = -ENOMEM;
 		goto err_close;
@@ -262,16 +262,17 @@ int dm_heap_alloc(struct urxe_fabric *f, uint32_t ctx, uint32_t ctx_gen,
 		  uint64_t length, uint32_t log_align)
 {
 	struct urxe_dev *dev = f->dev;
-	const uint32_t heap_pages = dev->dm_bytes / URXE_PAGE;
+	const uint32_t heap_pages = f->dm_bytes / URXE_PAGE;
 	uint32_t pages, align, least, first;
 	struct urxe_dm_slot *d;
+	uint64_t offset;
 	int slot, ret;
 
 	if (!length || log_align > 63)
 		return -EINVAL;
-	if (length > dev->dm_bytes || 1ull << log_align > dev->dm_bytes)
+	if (length > f->dm_bytes || 1ull << log_align > f->dm_bytes)
 		return fabric_fail(ENOMEM, "the device has %llu bytes in all",
-				   (unsigned long long)dev->dm_bytes);
+				   (unsigned long long)f->dm_bytes);
 	ret = dm_heap_map(f);
 	if (ret)
 		return ret;
@@ -294,13 +295,14 @@ int dm_heap_alloc(struct urxe_fabric *f, uint32_t ctx, uint32_t ctx_gen,
 		goto out;
 	}
 	d = &dev->dm[slot];
-	d->offset = (uint64_t)first * URXE_PAGE;
-	ret = dm_heap_reserve(f, d->offset, (uint64_t)pages * URXE_PAGE);
+	offset = (uint64_t)first * URXE_PAGE;
+	ret = dm_heap_reserve(f, offset, (uint64_t)pages * URXE_PAGE);
 	if (ret) {
 		slot = ret;
 		goto out;
 	}
-	memset(f->dm + d->offset, 0, (uint64_t)pages * URXE_PAGE);
+	memset(f->dm + offset, 0, (uint64_t)pages * URXE_PAGE);
+	d->offset = offset;
 	bitmap_set(dev->dm_map, first, pages);
 	d->length = length;
 	d->pages = pages;
@@ -317,16 +319,16 @@ out:
 void dm_heap_free_locked(struct urxe_fabric *f, uint32_t slot)
 {
 	struct urxe_dm_slot *d = &f->dev->dm[slot];
-	const uint64_t heap_pages = f->dev->dm_bytes / URXE_PAGE;
-	uint64_t first = d->offset / URXE_PAGE;
+	const uint64_t heap_pages = f->dm_bytes / URXE_PAGE;
+	uint64_t first = d->offset / URXE_PAGE, pages = d->pages;
 
 	store_relaxed(&d->refs,
 		      URXE_DM_REFS(URXE_DM_MADE(load_relaxed(&d->refs)), 0));
 	store_relaxed(&d->used, 0);
-	if (first >= heap_pages || d->pages > heap_pages - first || !d->pages)
+	if (first >= heap_pages || pages > heap_pages - first || !pages)
 		return;
-	bitmap_clear(f->dev->dm_map, first, d->pages);
-	dm_heap_release(f, d->offset, (uint64_t)d->pages * URXE_PAGE);
+	bitmap_clear(f->dev->dm_map, first, pages);
+	dm_heap_release(f, first * URXE_PAGE, pages * URXE_PAGE);
 }
 
 /* From a count to another, if the slot is still what it was when made. */

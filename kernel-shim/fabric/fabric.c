@@ -231,7 +231,8 @@ static int device_map(struct urxe_fabric *f)
 	if (ret)
 		goto out_close;
 	dev = map;
-	if (dev->size != sizeof(*dev) || dev->dm_bytes > URXE_DM_MAX_BYTES ||
+	f->dm_bytes = dev->dm_bytes;
+	if (dev->size != sizeof(*dev) || f->dm_bytes > URXE_DM_MAX_BYTES ||
 	    dev->dm_path[sizeof(dev->dm_path) - 1])
 		ret = -EPROTO;
 	else /* the mapping keeps the lock; see stale.c */
@@ -327,7 +328,7 @@ err_free:
 void fabric_close(struct urxe_fabric *f)
 {
 	if (f->dm) {
-		munmap(f->dm, f->dev->dm_bytes);
+		munmap(f->dm, f->dm_bytes);
 		close(f->dm_fd);
 	}
 	munmap(f->dev, sizeof(*f->dev));

@@ -36,6 +36,7 @@ struct urxe_fabric {
 	int dirfd;
 	char dir[256];
 	struct urxe_dev *dev;
+	uint64_t dm_bytes; /* as dev had it when it was mapped */
 	char *dm; /* the whole heap, 2 MiB aligned; NULL until mapped */
 	int dm_fd;
 };

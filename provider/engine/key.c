@@ -8,11 +8,19 @@
 
 #define KEYS_PER_PAGE (URXE_PAGE / sizeof(struct urxe_key))
 
+/* How many entries have memory; what was damaged is mended by key_grow(). */
+static uint32_t key_count(const struct urxe_arena *a)
+{
+	uint32_t high = load_relaxed(&a->key_high);
+
+	return high <= URXE_MAX_KEY ? high / KEYS_PER_PAGE * KEYS_PER_PAGE : 0;
+}
+
 /* Memory for the table up to index; under the arena's lock. */
 static int key_grow(struct urxe_context *ctx, uint32_t index)
 {
 	struct urxe_arena *a = ctx->arena;
-	uint32_t high = load_relaxed(&a->key_high);
+	uint32_t high = key_count(a);
 	int ret;
 
 	while (index >= high) {
@@ -38,7 +46,7 @@ struct urxe_key *key_alloc(struct urxe_context *ctx, enum urxe_obj obj,
 		return NULL;
 	robust_lock(&a->lock);
 	/* go round within what has memory before it grows: keys age */
-	limit = load_relaxed(&a->key_high);
+	limit = key_count(a);
 	i = limit ? bitmap_find_next(a->key_map, limit, a->key_next % limit, 1,
 				     1) : 0;
 	if (i == limit)
@@ -76,6 +84,21 @@ void key_enable(struct urxe_key *k, uint32_t key)
 	store_seq_cst(&k->live, URXE_MR_LIVE(key));
 }
 
+/* Are windows bound to the MR?  A wrong count is mended; under the lock. */
+static bool key_has_windows(struct urxe_arena *a, struct urxe_key *k,
+			    uint32_t key)
+{
+	uint32_t i, n = 0, limit = key_count(a);
+
+	if (!load_relaxed(&k->windows) || k->flags & URXE_MR_IS_MW)
+		return false;
+	for (i = 0; i < limit; i++)
+		n += bitmap_test(a->key_map, i) &&
+		     a->key[i].flags & URXE_MR_IS_MW && a->key[i].parent == key;
+	store_relaxed(&k->windows, n);
+	return n;
+}
+
 /*
  * The arena's lock orders this with bind.c: while it is held no window comes
  * or goes.  The tag tells whether another process of this context destroyed
@@ -91,7 +114,7 @@ int key_revoke(struct urxe_context *ctx, uint32_t key, bool retire)
 	robust_lock(&a->lock);
 	if (!bitmap_test(a->key_map, i) || a->key_tag[i] != URXE_KEY_TAG(key))
 		ret = -ENOENT;
-	else if (load_relaxed(&k->windows))
+	else if (key_has_windows(a, k, key))
 		ret = -EBUSY;
 	if (!ret) {
 		store_seq_cst(&k->live, 0);

@@ -109,7 +109,7 @@ static inline void mem_reach(struct urxe_peer *peer, const struct urxe_key *k,
 	seg->pid = k->pid;
 	seg->va = k->va + offset;
 	if (k->kind == URXE_MEM_DM) {
-		uint64_t size = peer->fabric->dev->dm_bytes;
+		uint64_t size = peer->fabric->dm_bytes;
 
 		seg->pid = 0;
 		if (likely(peer->fabric->dm && seg->va <= size &&

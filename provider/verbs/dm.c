@@ -163,8 +163,8 @@ struct ibv_dm *urxe_import_dm(struct ibv_context *ibctx, uint32_t handle)
 	    slot->ctx_gen != ctx->gen)
 		return urxe_fail(-ENOENT, "ibv_import_dm: no such handle");
 	length = slot->length;
-	if (slot->offset > ctx->fabric->dev->dm_bytes ||
-	    length > ctx->fabric->dev->dm_bytes - slot->offset)
+	if (slot->offset > ctx->fabric->dm_bytes ||
+	    length > ctx->fabric->dm_bytes - slot->offset)
 		return urxe_fail(-EPROTO, "ibv_import_dm: a broken handle");
 	dm = calloc(1, sizeof(*dm));
 	return dm ? dm_new_handle(dm, ctx, handle, URXE_DM_MADE(refs),

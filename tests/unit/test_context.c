@@ -395,6 +395,8 @@ START_TEST(object_limits)
 
 	ck_assert_uint_gt(limit, 0);
 	ck_assert_str_ne(fabric_obj_name(o), "");
+	for (i = 0; i < 7; i++)
+		atomic_store(&f->dev->ctx[i].state, URXE_CTX_LIVE);
 	for (i = 0; i < limit; i++)
 		ck_assert_int_eq(fabric_obj_get(f, i % 7, o), 0);
 	ck_assert_int_eq(fabric_obj_get(f, 0, o), -ENOMEM);
@@ -403,6 +405,13 @@ START_TEST(object_limits)
 	fabric_obj_put(f, 0, o);
 	ck_assert_int_eq(fabric_obj_get(f, 3, o), 0);
 	ck_assert_int_eq(fabric_obj_get(f, 3, o), -ENOMEM);
+	/* a count that was damaged is not believed for ever */
+	fabric_obj_put(f, 0, o);
+	atomic_store(&f->dev->used[o], 0x87654321);
+	ck_assert_int_eq(fabric_obj_get(f, 0, o), 0);
+	ck_assert_int_eq(fabric_obj_get(f, 0, o), -ENOMEM);
+	atomic_store(&f->dev->ctx[1].used[o], 0xffffffff);
+	ck_assert_int_eq(fabric_obj_get(f, 0, o), 0);
 	fabric_close(f);
 }
 END_TEST
