@@ -45,9 +45,10 @@
  * So whoever produces into a CQ holds a raised guard from before it loads
  * ring until it has published.
  *
- * Events.  The poller arms (seq_cst store) and then polls once more; the
- * producer makes READY (seq_cst) and then looks at arm.  One of the two sees
- * the other.  A CQ without a channel needs no more than release here.
+ * Events.  The poller arms (seq_cst store) and then looks once more what is
+ * READY; the producer makes READY (seq_cst) and then looks at arm.  One of the
+ * two sees the other.  A CQ without a channel needs no more than release here.
+ * Which events are raised when is said in provider/engine/cq_arm.h.
  */
 #pragma once
 

@@ -366,7 +366,11 @@ static_assert(sizeof(struct urxe_file) == 256, "fixed");
 /* A completion queue entry. The word's protocol stands in cq_ring.h */
 #define URXE_CQE_INLINE 80
 #define URXE_CQE_SRQ 0x80 /* a receive of an SRQ */
-#define URXE_CQE_IPV4 0x80 /* a datagram that came over IPv4 */
+/* in wc_flags: a datagram that came over IPv4; an event that was asked for
+ * solicited completions only is for this one, too */
+#define URXE_CQE_IPV4 0x80
+#define URXE_CQE_SOLICITED 0x40
+#define URXE_CQE_OWN_FLAGS (URXE_CQE_IPV4 | URXE_CQE_SOLICITED)
 struct urxe_cqe {
 	_Atomic uint64_t word;
 	uint64_t wr_id;
@@ -377,7 +381,7 @@ struct urxe_cqe {
 	uint32_t src_qp;
 	uint32_t wqe; /* what it releases: SQ or RQ index, or URXE_WQE_SRQ */
 	uint8_t status, opcode;
-	uint8_t wc_flags; /* enum ibv_wc_flags and URXE_CQE_IPV4 */
+	uint8_t wc_flags; /* enum ibv_wc_flags and URXE_CQE_OWN_FLAGS */
 	uint8_t inline_len; /* bytes in data, and URXE_CQE_SRQ */
 	/* small messages travel here and are placed when polled */
 	uint8_t data[URXE_CQE_INLINE];
@@ -417,6 +421,7 @@ struct urxe_cq_sh {
 	alignas(URXE_LINE) _Atomic uint32_t arm; /* enum urxe_arm */
 	_Atomic uint32_t pending_events; /* the FIFO was full */
 	_Atomic uint32_t comp_events; /* written to their FIFO so far */
+	_Atomic uint32_t comp_fetched; /* read from there so far */
 	_Atomic uint32_t held_back; /* completions that moderation waits on */
 	alignas(URXE_LINE) uint8_t pad[URXE_LINE];
 };

@@ -48,11 +48,11 @@ void context_before_fork(void)
 /* The locks that threads held who do not exist here. */
 static void context_free_cq_lock(struct urxe_cq *cq)
 {
-	struct urxe_vcq *vcq = container_of(cq, struct urxe_vcq, cq);
-
 	gate_init(&cq->gate);
-	if (!pthread_equal(load_relaxed(&vcq->batch_thread), pthread_self()))
-		pthread_mutex_init(&cq->lock, NULL);
+	if (cq_in_batch(cq))
+		return;
+	pthread_mutex_init(&cq->lock, NULL);
+	store_relaxed(&cq->batch_thread, (pthread_t)0);
 }
 
 static void context_free_qp_locks(struct urxe_qp *qp)

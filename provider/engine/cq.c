@@ -41,6 +41,7 @@ bool cq_view_init(struct urxe_cq_view *v, struct urxe_peer *peer,
 		return false;
 	v->sh = &peer->arena->cq[index];
 	v->owner = owner;
+	v->own = NULL;
 	store_relaxed(&v->event_fd, -1);
 	if (!load_acquire(&v->sh->live) ||
 	    !cq_ring_at(peer->arena, v->sh, load_relaxed(&v->sh->ring), &ring))
@@ -141,12 +142,15 @@ void cq_fire(struct urxe_cq_view *v, bool solicited)
 		fetch_add_release(&v->sh->pending_events, 1);
 }
 
-/* A completion was published. */
-static void cq_notify(struct urxe_cq_view *v, bool solicited)
+void cq_notify(struct urxe_cq_view *v, bool solicited)
 {
 	uint32_t arm = load_seq_cst(&v->sh->arm);
 
-	if (cq_is_armed(v, arm, solicited) && !cq_hold_back(v))
+	if (!cq_is_armed(v, arm, solicited))
+		return;
+	if (v->own && cq_in_batch(v->own))
+		v->own->batch_event = arm;
+	else if (!cq_hold_back(v))
 		cq_fire(v, solicited);
 }
 
@@ -160,7 +164,6 @@ void cq_end(struct urxe_cq_view *v, const struct urxe_cqe_ref *ref,
 	    bool solicited)
 {
 	struct urxe_cqe *e = ref->slot.cqe;
-	bool failed = e->status != IBV_WC_SUCCESS;
 
 	if (unlikely(urxe_observer != NULL))
 		cq_observe(ref);
@@ -170,8 +173,11 @@ void cq_end(struct urxe_cq_view *v, const struct urxe_cqe_ref *ref,
 		cq_ring_publish(e, ref->slot.pos, memory_order_release);
 		return;
 	}
+	solicited |= e->status != IBV_WC_SUCCESS;
+	if (solicited)
+		e->wc_flags |= URXE_CQE_SOLICITED;
 	cq_ring_publish(e, ref->slot.pos, memory_order_seq_cst);
-	cq_notify(v, solicited || failed);
+	cq_notify(v, solicited);
 }
 
 int cq_event_fd(struct urxe_cq_view *v)
@@ -267,6 +273,7 @@ static int cq_setup(struct urxe_cq *cq, const struct cq_params *p)
 		ret = -EPROTO;
 		goto err_ring;
 	}
+	cq->view.own = cq;
 	return 0;
 
 err_ring:

@@ -19,6 +19,7 @@ struct urxe_cq_view {
 	struct urxe_peer *peer; /* where it is */
 	uint16_t owner; /* the producer's context slot, for claims */
 	_Atomic int event_fd; /* its channel's FIFO, opened when first needed */
+	struct urxe_cq *own; /* NULL: a peer's, or as one of our QPs sees it */
 };
 
 /* An entry being filled: cq_begin ... cq_end. */
@@ -49,7 +50,12 @@ void cq_end(struct urxe_cq_view *v, const struct urxe_cqe_ref *ref,
 /* No more completions: said once, by an event. */
 void cq_break(struct urxe_cq_view *v, const char *why);
 
-/* Fire the CQ's event if it is armed for this kind of completion. */
+/*
+ * A completion is there: raise the CQ's event if it is armed for that, now or
+ * when moderation says so.
+ */
+void cq_notify(struct urxe_cq_view *v, bool solicited);
+/* The same at once. */
 void cq_fire(struct urxe_cq_view *v, bool solicited);
 /* Write end of its channel's FIFO, opened once; -1 if nobody reads it. */
 int cq_event_fd(struct urxe_cq_view *v);
@@ -75,6 +81,12 @@ struct urxe_cq {
 	struct urxe_cq_view view; /* for our own requesters and flushes */
 	_Atomic uint32_t stalled; /* QPs of this send CQ that want attention */
 	struct urxe_qp *send_qps, *recv_qps; /* under ctx->lock */
+	_Atomic pthread_t batch_thread; /* in start_poll ... end_poll, or 0 */
+	/* cq_arm.h; completions are counted from the first of all */
+	uint32_t polled_before; /* less those of the ring and the backlog */
+	uint32_t announced; /* those that an event stands for */
+	_Atomic uint32_t armed_for; /* the last arming; enum urxe_arm */
+	enum urxe_arm batch_event; /* one that waits for the batch's end */
 	uint64_t hold_until; /* moderation: the service thread's, or 0 */
 	unsigned int refs; /* QPs, under ctx->lock */
 };
@@ -113,4 +125,10 @@ static inline void cq_unlock(struct urxe_cq *cq)
 {
 	if (!cq->single_threaded)
 		pthread_mutex_unlock(&cq->lock);
+}
+
+/* Is this thread between ibv_start_poll and ibv_end_poll? */
+static inline bool cq_in_batch(const struct urxe_cq *cq)
+{
+	return pthread_equal(load_relaxed(&cq->batch_thread), pthread_self());
 }

@@ -182,6 +182,21 @@ struct urxe_cqe *poll_ring(struct urxe_cq *cq)
 	return poll_ring_next(cq);
 }
 
+const struct urxe_cqe *poll_peek(const struct urxe_cq *cq, uint32_t i)
+{
+	const struct urxe_backlog *b = cq->backlog;
+	uint32_t left = b ? b->count - b->head : 0, pos;
+	const struct urxe_cqe *e;
+
+	if (i < left)
+		return &b->cqe[b->head + i];
+	if (i - left > cq->ring.mask)
+		return NULL;
+	pos = cq->head + i - left;
+	e = &cq->ring.entry[pos & cq->ring.mask];
+	return load_acquire(&e->word) == cqe_word(pos, 0, CQE_READY) ? e : NULL;
+}
+
 /* Done with an entry, and with what its WR held. */
 static inline void poll_release(struct urxe_cq *cq, struct urxe_cqe *e,
 				const struct place *p)
@@ -192,6 +207,7 @@ static inline void poll_release(struct urxe_cq *cq, struct urxe_cqe *e,
 		cq_ring_release(e, cq->head, cq->ring.mask + 1);
 		cq->head++;
 	} else if (++b->head == b->count) {
+		cq->polled_before += b->count;
 		cq->backlog = NULL;
 		free(b);
 	}
@@ -242,7 +258,7 @@ static void poll_fill_wc(const struct urxe_cqe *e, struct ibv_wc *wc)
 	wc->imm_data = e->imm;
 	wc->qp_num = e->qpn;
 	wc->src_qp = e->src_qp;
-	wc->wc_flags = e->wc_flags & ~URXE_CQE_IPV4;
+	wc->wc_flags = e->wc_flags & ~URXE_CQE_OWN_FLAGS;
 	wc->pkey_index = 0;
 	wc->slid = 0;
 	wc->sl = poll_sl(e);

@@ -11,6 +11,19 @@ struct urxe_backlog {
 	struct urxe_cqe cqe[];
 };
 
+/* Completions that were polled so far; the caller is inside the gate. */
+static inline uint32_t cq_polled(const struct urxe_cq *cq)
+{
+	const struct urxe_backlog *b = cq->backlog;
+
+	return cq->polled_before + cq->head + (b ? b->head : 0);
+}
+/*
+ * The i-th completion that was not polled yet, from 0; NULL if there are not so
+ * many.  The caller is inside the gate.
+ */
+const struct urxe_cqe *poll_peek(const struct urxe_cq *cq, uint32_t i);
+
 /* What a poller does for its QPs before it polls. */
 static inline void poll_progress(struct urxe_cq *cq)
 {

@@ -5,10 +5,10 @@
 
 #include "context.h"
 #include "cq.h"
+#include "engine/cq_arm.h"
 #include "engine/cq_moderate.h"
 #include "engine/event.h"
 #include "engine/log.h"
-#include "engine/poll.h"
 #include "engine/service.h"
 #include "event.h"
 #include "parent_domain.h"
@@ -155,59 +155,18 @@ int urxe_modify_cq(struct ibv_cq *ibcq, struct ibv_modify_cq_attr *attr)
 	return 0;
 }
 
-/*
- * Would a poll find a completion?  Either we see it, or its producer sees that
- * the CQ is armed.
- */
-static bool cq_has_more(struct urxe_vcq *vcq)
-{
-	struct urxe_cq *cq = &vcq->cq;
-	bool more;
-
-	/* whoever is polling finds it */
-	if (cq->single_threaded ? load_relaxed(&vcq->batch_thread) != 0 :
-				  pthread_mutex_trylock(&cq->lock))
-		return false;
-	atomic_thread_fence(memory_order_seq_cst);
-	gate_enter(&cq->gate);
-	more = cq->backlog || poll_ring(cq);
-	gate_leave(&cq->gate);
-	cq_unlock(cq);
-	return more;
-}
-
-/*
- * With completions left unpolled the event comes at once.  The specification
- * has it come with the next one (IB 11.4.2.2), for which a program may wait in
- * vain that arms and does not poll once more.  UCX does that: it is written
- * for ConnectX, whose arming names the poller's position.
- */
 int urxe_req_notify_cq(struct ibv_cq *ibcq, int solicited_only)
 {
-	struct urxe_vcq *vcq = to_vcq(ibcq);
-	struct urxe_cq *cq = &vcq->cq;
-	uint32_t want = solicited_only ? URXE_ARM_SOLICITED : URXE_ARM_NEXT;
-	uint32_t arm;
-
-	if (!cq->sh->channel)
-		return 0; /* nobody could hear it */
-	arm = load_relaxed(&cq->sh->arm);
-	if (arm == URXE_ARM_NONE)
-		cq_hold_reset(cq);
-	/* an arming for any completion is not weakened by a later one */
-	do {
-		if (arm == URXE_ARM_NEXT)
-			want = URXE_ARM_NEXT;
-	} while (!cas_seq_cst(&cq->sh->arm, &arm, want));
-	/* a peer changed a QP before we armed: nobody else will say so */
-	if (load_seq_cst(&cq->sh->attention) ||
-	    (want == URXE_ARM_NEXT && !cq_limits(cq->sh) && cq_has_more(vcq)))
-		cq_fire(&cq->view, true);
+	cq_arm(to_ucq(ibcq), solicited_only ? URXE_ARM_SOLICITED :
+					      URXE_ARM_NEXT);
 	return 0;
 }
 
 /* Core has read one of this CQ's events from the channel. */
 void urxe_cq_event(struct ibv_cq *ibcq)
 {
-	event_resend(to_ucq(ibcq)->ctx);
+	struct urxe_cq *cq = to_ucq(ibcq);
+
+	cq_event_fetched(cq);
+	event_resend(cq->ctx);
 }

@@ -9,7 +9,6 @@ struct urxe_vcq {
 	struct pabi_cq v;
 	struct urxe_cq cq;
 	struct urxe_cqe current; /* of start_poll ... end_poll */
-	_Atomic pthread_t batch_thread; /* in start_poll ... end_poll, or 0 */
 	struct urxe_pd *parent; /* parent domain it was made in, or NULL */
 };
 

@@ -2,6 +2,7 @@
 #include <errno.h>
 
 #include "cq.h"
+#include "engine/cq_arm.h"
 #include "engine/poll.h"
 
 static struct urxe_vcq *vcq_from_ex(struct ibv_cq_ex *cq)
@@ -44,7 +45,7 @@ static int start_poll(struct ibv_cq_ex *ibcq, struct ibv_poll_cq_attr *attr)
 		cq_unlock(&vcq->cq);
 		return ENOENT;
 	}
-	store_relaxed(&vcq->batch_thread, pthread_self());
+	cq_batch_begin(&vcq->cq);
 	return 0;
 }
 
@@ -57,7 +58,7 @@ static void end_poll(struct ibv_cq_ex *ibcq)
 {
 	struct urxe_vcq *vcq = vcq_from_ex(ibcq);
 
-	store_relaxed(&vcq->batch_thread, (pthread_t)0);
+	cq_batch_end(&vcq->cq);
 	cq_unlock(&vcq->cq);
 }
 
@@ -73,7 +74,7 @@ static void end_poll(struct ibv_cq_ex *ibcq)
 
 READ(enum ibv_wc_opcode, opcode, e->opcode)
 READ(uint32_t, vendor_err, poll_vendor_err(e))
-READ(unsigned int, wc_flags, e->wc_flags & ~URXE_CQE_IPV4)
+READ(unsigned int, wc_flags, e->wc_flags & ~URXE_CQE_OWN_FLAGS)
 READ(uint32_t, byte_len, e->byte_len)
 /* or the invalidated rkey: ibv_wc_read_invalidated_rkey is the same call */
 READ(__be32, imm_data, e->imm)

@@ -144,6 +144,7 @@ static int cq_replace_ring(struct urxe_cq *cq, struct urxe_backlog *b, int cqe)
 static int cq_resize(struct urxe_cq *cq, int cqe)
 {
 	struct urxe_backlog *b = backlog_new(cq);
+	uint32_t polled = cq_polled(cq);
 	int ret;
 
 	if (!b)
@@ -155,6 +156,7 @@ static int cq_resize(struct urxe_cq *cq, int cqe)
 		free(b);
 		cq->backlog = NULL;
 	}
+	cq->polled_before += polled - cq_polled(cq);
 	return ret;
 }
 
@@ -167,7 +169,7 @@ int urxe_resize_cq(struct ibv_cq *ibcq, int cqe)
 
 	if (cqe < 1 || cqe > URXE_MAX_CQE)
 		return EINVAL;
-	if (pthread_equal(load_relaxed(&vcq->batch_thread), pthread_self()))
+	if (cq_in_batch(cq))
 		return EBUSY; /* in the middle of ibv_start_poll */
 	cq_lock(cq);
 	gate_enter(&cq->gate);

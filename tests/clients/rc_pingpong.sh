@@ -16,6 +16,12 @@ pingpong() # OPTIONS...
 
 pingpong -g 0
 pingpong -g 0 -e
+# get event, arm, poll: it fails if there is nothing to poll
+if grep -q -- --ts <<<"$help"; then
+	for _ in {1..7}; do
+		pingpong -g 0 -e -t
+	done
+fi
 pingpong -g 0 -n 100000
 pingpong -g 0 -s 1
 pingpong -g 0 -s 1048576

@@ -131,6 +131,183 @@ START_TEST(older_completions_count)
 }
 END_TEST
 
+/* The completion that woke the program is not announced again. */
+START_TEST(armed_before_the_poll)
+{
+	struct duo d;
+	int i;
+
+	open_with_channel(&d, _i);
+	for (i = 0; i < 6; i++)
+		ck_ok(post_recv(&d.a, i, 0, 64));
+	ck_ok(ibv_req_notify_cq(d.a.rcq, 0));
+	for (i = 0; i < 6; i++) {
+		send_to_a(&d, 0, 8);
+		expect_event(d.a.chan, d.a.rcq, &d.a);
+		ck_ok(ibv_req_notify_cq(d.a.rcq, 0));
+		expect_no_event(d.a.chan);
+		expect_ok(d.a.rcq, i, IBV_WC_RECV);
+	}
+	duo_close(&d);
+}
+END_TEST
+
+/* But one that came while the CQ was not armed is. */
+START_TEST(came_while_not_armed)
+{
+	struct duo d;
+	int i;
+
+	open_with_channel(&d, _i);
+	for (i = 0; i < 3; i++)
+		ck_ok(post_recv(&d.a, i, 0, 64));
+	ck_ok(ibv_req_notify_cq(d.a.rcq, 0));
+	send_to_a(&d, 0, 8);
+	send_to_a(&d, 0, 8);
+	expect_event(d.a.chan, d.a.rcq, &d.a);
+	ck_ok(ibv_req_notify_cq(d.a.rcq, 0));
+	expect_event(d.a.chan, d.a.rcq, &d.a);
+	ck_ok(ibv_req_notify_cq(d.a.rcq, 0));
+	expect_no_event(d.a.chan);
+	expect_ok(d.a.rcq, 0, IBV_WC_RECV);
+	expect_ok(d.a.rcq, 1, IBV_WC_RECV);
+	send_to_a(&d, 0, 8);
+	expect_event(d.a.chan, d.a.rcq, &d.a);
+	duo_close(&d);
+}
+END_TEST
+
+/* An event that was raised and is not fetched yet announces, too. */
+START_TEST(armed_with_an_event_under_way)
+{
+	struct duo d;
+	int i;
+
+	open_with_channel(&d, _i);
+	for (i = 0; i < 2; i++)
+		ck_ok(post_recv(&d.a, i, 0, 64));
+	ck_ok(ibv_req_notify_cq(d.a.rcq, 0));
+	send_to_a(&d, 0, 8);
+	ck_ok(ibv_req_notify_cq(d.a.rcq, 0));
+	expect_event(d.a.chan, d.a.rcq, &d.a);
+	expect_no_event(d.a.chan);
+	expect_ok(d.a.rcq, 0, IBV_WC_RECV);
+	send_to_a(&d, 0, 8);
+	expect_event(d.a.chan, d.a.rcq, &d.a);
+	duo_close(&d);
+}
+END_TEST
+
+/* A program that polls one completion for each event gets them all. */
+START_TEST(one_poll_for_each_event)
+{
+	const int n = 20;
+	struct duo d;
+	int i;
+
+	open_with_channel(&d, _i);
+	for (i = 0; i < n; i++)
+		ck_ok(post_recv(&d.a, i, 0, 64));
+	ck_ok(ibv_req_notify_cq(d.a.rcq, 0));
+	for (i = 0; i < n / 2; i++)
+		send_to_a(&d, 0, 8);
+	for (i = 0; i < n; i++) {
+		expect_event(d.a.chan, d.a.rcq, &d.a);
+		ck_ok(ibv_req_notify_cq(d.a.rcq, 0));
+		expect_ok(d.a.rcq, i, IBV_WC_RECV);
+		if (i % 5 == 0 && i < n / 2) {
+			send_to_a(&d, 0, 8);
+			send_to_a(&d, 0, 8);
+			send_to_a(&d, 0, 8);
+			send_to_a(&d, 0, 8);
+			send_to_a(&d, 0, 8);
+		}
+	}
+	expect_no_event(d.a.chan);
+	duo_close(&d);
+}
+END_TEST
+
+/* An event whose completion was polled before stands for what is there. */
+START_TEST(spent_event)
+{
+	struct duo d;
+	int i;
+
+	open_with_channel(&d, _i);
+	for (i = 0; i < 2; i++)
+		ck_ok(post_recv(&d.a, i, 0, 64));
+	ck_ok(ibv_req_notify_cq(d.a.rcq, 0));
+	send_to_a(&d, 0, 8);
+	expect_ok(d.a.rcq, 0, IBV_WC_RECV);
+	send_to_a(&d, 0, 8);
+	expect_event(d.a.chan, d.a.rcq, &d.a);
+	ck_ok(ibv_req_notify_cq(d.a.rcq, 0));
+	expect_no_event(d.a.chan);
+	expect_ok(d.a.rcq, 1, IBV_WC_RECV);
+	duo_close(&d);
+}
+END_TEST
+
+/* The same with solicited ones: the others do not count. */
+START_TEST(solicited_while_not_armed)
+{
+	struct duo d;
+	int i;
+
+	open_with_channel(&d, _i);
+	for (i = 0; i < 5; i++)
+		ck_ok(post_recv(&d.a, i, 0, 64));
+	send_to_a(&d, 0, 8);
+	send_to_a(&d, IBV_SEND_SOLICITED, 8);
+	send_to_a(&d, 0, 8);
+	ck_ok(ibv_req_notify_cq(d.a.rcq, 1));
+	expect_event(d.a.chan, d.a.rcq, &d.a);
+	/* it was for the second one */
+	ck_ok(ibv_req_notify_cq(d.a.rcq, 1));
+	expect_no_event(d.a.chan);
+	for (i = 0; i < 3; i++)
+		expect_ok(d.a.rcq, i, IBV_WC_RECV);
+	send_to_a(&d, 0, 8);
+	expect_no_event(d.a.chan);
+	send_to_a(&d, IBV_SEND_SOLICITED, 8);
+	expect_event(d.a.chan, d.a.rcq, &d.a);
+	duo_close(&d);
+}
+END_TEST
+
+/* What a resize takes along is announced or not as it was before. */
+START_TEST(older_completions_of_a_resized_cq)
+{
+	struct duo d;
+	int i;
+
+	open_with_channel(&d, _i);
+	for (i = 0; i < 4; i++)
+		ck_ok(post_recv(&d.a, i, 0, 64));
+	ck_ok(ibv_req_notify_cq(d.a.rcq, 0));
+	send_to_a(&d, 0, 8);
+	expect_event(d.a.chan, d.a.rcq, &d.a);
+	ck_ok(ibv_resize_cq(d.a.rcq, 200));
+	ck_ok(ibv_req_notify_cq(d.a.rcq, 0));
+	expect_no_event(d.a.chan);
+	send_to_a(&d, 0, 8);
+	send_to_a(&d, 0, 8);
+	expect_event(d.a.chan, d.a.rcq, &d.a);
+	ck_ok(ibv_resize_cq(d.a.rcq, 300));
+	expect_ok(d.a.rcq, 0, IBV_WC_RECV);
+	ck_ok(ibv_req_notify_cq(d.a.rcq, 0));
+	expect_event(d.a.chan, d.a.rcq, &d.a);
+	ck_ok(ibv_req_notify_cq(d.a.rcq, 0));
+	expect_no_event(d.a.chan);
+	expect_ok(d.a.rcq, 1, IBV_WC_RECV);
+	expect_ok(d.a.rcq, 2, IBV_WC_RECV);
+	send_to_a(&d, 0, 8);
+	expect_event(d.a.chan, d.a.rcq, &d.a);
+	duo_close(&d);
+}
+END_TEST
+
 /* Who asks for solicited ones has none of the others to hear of. */
 START_TEST(older_completions_are_not_solicited)
 {
@@ -611,6 +788,13 @@ int main(void)
 	add_loop(s, armed_once, WHERE_COUNT);
 	add_loop(s, older_completions_count, WHERE_COUNT);
 	add_loop(s, older_completions_are_not_solicited, WHERE_COUNT);
+	add_loop(s, armed_before_the_poll, WHERE_COUNT);
+	add_loop(s, came_while_not_armed, WHERE_COUNT);
+	add_loop(s, armed_with_an_event_under_way, WHERE_COUNT);
+	add_loop(s, one_poll_for_each_event, WHERE_COUNT);
+	add_loop(s, spent_event, WHERE_COUNT);
+	add_loop(s, solicited_while_not_armed, WHERE_COUNT);
+	add_loop(s, older_completions_of_a_resized_cq, WHERE_COUNT);
 	add_loop(s, solicited_only, WHERE_COUNT);
 	add_loop(s, errors_are_solicited, WHERE_COUNT);
 	add_loop(s, receive_error_is_solicited, WHERE_COUNT);

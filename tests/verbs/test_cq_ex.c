@@ -556,6 +556,45 @@ static int moderate(struct ibv_cq *cq, uint16_t count, uint16_t us)
 	return ibv_modify_cq(cq, &a);
 }
 
+/* The event of what is posted in a batch comes if it was not polled in it. */
+START_TEST(posted_in_a_batch)
+{
+	struct ibv_cq_init_attr_ex a = attr_for(0);
+	struct opts o = default_opts();
+	struct ibv_comp_channel *chan;
+	struct ibv_cq_ex *cq;
+	struct duo d;
+
+	duo_open_unconnected(&d, _i, MEM_HEAP, MEM_HEAP, &o);
+	chan = ibv_create_comp_channel(d.a.ctx);
+	ck_nonnull(chan);
+	a.channel = chan;
+	cq = use_ex(&d.a, &a);
+	d.a.chan = chan;
+	d.at_a = node_addr(&d.a);
+	duo_connect(&d);
+	ck_ok(post(&d, IBV_WR_RDMA_WRITE, 1, 0, 8, 0, 0));
+	ck_ok(ibv_req_notify_cq(d.a.scq, 0));
+	wait_event(chan, d.a.scq);
+	ck_ok(ibv_req_notify_cq(d.a.scq, 0));
+	start(cq);
+	ck_ok(post(&d, IBV_WR_RDMA_WRITE, 2, 0, 8, 0, 0));
+	ck_ok(ibv_next_poll(cq));
+	ck_assert_uint_eq(cq->wr_id, 2);
+	ibv_end_poll(cq);
+	ck_assert(!fd_readable(chan->fd, QUIET_MS));
+	ck_ok(post(&d, IBV_WR_RDMA_WRITE, 3, 0, 8, 0, 0));
+	wait_event(chan, d.a.scq);
+	ck_ok(ibv_req_notify_cq(d.a.scq, 0));
+	start(cq);
+	ck_ok(post(&d, IBV_WR_RDMA_WRITE, 4, 0, 8, 0, 0));
+	ck_assert(!fd_readable(chan->fd, QUIET_MS));
+	ibv_end_poll(cq);
+	wait_event(chan, d.a.scq);
+	expect(d.a.scq, 4, IBV_WC_SUCCESS);
+	duo_close(&d);
+}
+END_TEST
 START_TEST(moderation)
 {
 	struct ibv_modify_cq_attr bad = { .attr_mask = 2 };
@@ -607,6 +646,14 @@ START_TEST(moderation)
 	b_send_n(&d, 1);
 	wait_event(d.a.chan, d.a.rcq);
 	poll_n(&d, 1);
+	/* what came while it was not armed is one more */
+	ck_ok(moderate(d.a.rcq, 2, 0));
+	b_send_n(&d, 1);
+	ck_ok(ibv_req_notify_cq(d.a.rcq, 0));
+	ck_assert(!fd_readable(d.a.chan->fd, QUIET_MS));
+	b_send_n(&d, 1);
+	wait_event(d.a.chan, d.a.rcq);
+	poll_n(&d, 2);
 	duo_close(&d);
 }
 END_TEST
@@ -627,6 +674,7 @@ int main(void)
 	add_loop(s, overrun_ignored, WHERE_COUNT);
 	add_loop(s, full_in_a_batch, WHERE_COUNT);
 	add_loop(s, event, WHERE_COUNT);
+	add_loop(s, posted_in_a_batch, WHERE_COUNT);
 	add_loop(s, moderation, WHERE_COUNT);
 	return run(s);
 }

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#include <sched.h>
+
+#include "context.h"
+#include "cq_arm.h"
+#include "cq_moderate.h"
+#include "poll.h"
+
+/*
+ * Have a look at what was not polled.  False: another thread is in the middle
+ * of a batch, which may take its time.
+ */
+static bool look_begin(struct urxe_cq *cq, bool *locked)
+{
+	*locked = !cq->single_threaded && !cq_in_batch(cq);
+	while (*locked && pthread_mutex_trylock(&cq->lock)) {
+		if (load_relaxed(&cq->batch_thread))
+			return false;
+		sched_yield();
+	}
+	gate_enter(&cq->gate);
+	return true;
+}
+
+static void look_end(struct urxe_cq *cq, bool locked)
+{
+	gate_leave(&cq->gate);
+	if (locked)
+		cq_unlock(cq);
+}
+
+/*
+ * Of the completions that were not polled, from the i-th on: the (skip + 1)-th
+ * that an arming of this kind is for.  Its index + 1; 0: there is none.
+ */
+static uint32_t look_for(const struct urxe_cq *cq, uint32_t i, uint32_t skip,
+			 uint32_t kind)
+{
+	const struct urxe_cqe *e;
+
+	for (; (e = poll_peek(cq, i)); i++)
+		if ((kind == URXE_ARM_NEXT ||
+		     e->wc_flags & URXE_CQE_SOLICITED) &&
+		    !skip--)
+			return i + 1;
+	return 0;
+}
+
+/* How many of those that were not polled have been announced. */
+static uint32_t look_announced(const struct urxe_cq *cq)
+{
+	int32_t n = (int32_t)(cq->announced - cq_polled(cq));
+
+	return n > 0 ? (uint32_t)n : 0;
+}
+
+/*
+ * Is there a completion that no event stands for?  Either we see it, or its
+ * producer sees that the CQ is armed.
+ */
+static bool cq_has_unannounced(struct urxe_cq *cq, uint32_t kind)
+{
+	int32_t under_way = (int32_t)(load_acquire(&cq->sh->comp_events) -
+				      load_relaxed(&cq->sh->comp_fetched));
+	bool locked, found;
+
+	if (!look_begin(cq, &locked))
+		return true; /* it may be at its end and not see what came */
+	atomic_thread_fence(memory_order_seq_cst);
+	found = look_for(cq, look_announced(cq),
+			 under_way > 0 ? (uint32_t)under_way : 0, kind);
+	look_end(cq, locked);
+	return found;
+}
+
+void cq_arm(struct urxe_cq *cq, enum urxe_arm want)
+{
+	struct urxe_cq_sh *sh = cq->sh;
+	uint32_t arm;
+
+	if (!sh->channel)
+		return; /* nobody could hear it */
+	arm = load_relaxed(&sh->arm);
+	if (arm == URXE_ARM_NONE)
+		cq_hold_reset(cq);
+	/* an arming for any completion is not weakened by a later one */
+	do {
+		if (arm == URXE_ARM_NEXT)
+			want = URXE_ARM_NEXT;
+	} while (!cas_seq_cst(&sh->arm, &arm, want));
+	store_relaxed(&cq->armed_for, want);
+	/* a peer changed a QP before we armed: nobody else will say so */
+	if (load_seq_cst(&sh->attention))
+		cq_fire(&cq->view, true);
+	else if (cq_has_unannounced(cq, want) && !cq_hold_back(&cq->view))
+		cq_fire(&cq->view, true);
+}
+
+void cq_event_fetched(struct urxe_cq *cq)
+{
+	uint32_t end;
+	bool locked;
+
+	fetch_add_relaxed(&cq->sh->comp_fetched, 1);
+	poll_progress(cq); /* it may be for a QP that is to be flushed */
+	if (!look_begin(cq, &locked))
+		return; /* one event too many, maybe */
+	end = look_for(cq, look_announced(cq), 0, load_relaxed(&cq->armed_for));
+	if (end)
+		cq->announced = cq_polled(cq) + end;
+	look_end(cq, locked);
+}
+
+void cq_batch_event(struct urxe_cq *cq)
+{
+	uint32_t kind = cq->batch_event;
+	bool left;
+
+	cq->batch_event = URXE_ARM_NONE;
+	gate_enter(&cq->gate);
+	left = look_for(cq, 0, 0, kind);
+	gate_leave(&cq->gate);
+	if (left)
+		cq_notify(&cq->view, true);
+}
