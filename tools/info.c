@@ -53,7 +53,10 @@ static void show_dm(struct urxe_fabric *f)
 	uint64_t bytes = 0;
 	uint32_t i, n = 0;
 
-	fabric_lock(f);
+	if (fabric_lock(f)) {
+		fail(0, "%s", fabric_why());
+		return;
+	}
 	for (i = 0; i < URXE_MAX_DM; i++) {
 		if (!load_relaxed(&dev->dm[i].used))
 			continue;

@@ -32,6 +32,9 @@
 #define fetch_sub_release(p, v) ATOMIC_RMW(fetch_sub, p, v, release)
 #define fetch_sub_acq_rel(p, v) ATOMIC_RMW(fetch_sub, p, v, acq_rel)
 
+#define fetch_or_acquire(p, v) ATOMIC_RMW(fetch_or, p, v, acquire)
+#define fetch_and_release(p, v) ATOMIC_RMW(fetch_and, p, v, release)
+
 #define ATOMIC_CAS(p, old, new, success, failure) \
 	atomic_compare_exchange_strong_explicit(p, old, new, \
 						memory_order_##success, \

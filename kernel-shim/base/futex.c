@@ -9,20 +9,36 @@
 
 #include "futex.h"
 
-int event_count_wait(struct event_count *e, uint32_t seen, uint64_t ns)
+int futex_wait(_Atomic uint32_t *word, uint32_t seen, uint64_t ns)
 {
 	const struct timespec ts = { .tv_sec = (time_t)(ns / 1000000000),
 				     .tv_nsec = (long)(ns % 1000000000) };
-	const struct timespec *limit = ns == EVENT_COUNT_FOR_EVER ? NULL : &ts;
+	const struct timespec *limit = ns == FUTEX_FOR_EVER ? NULL : &ts;
 	int saved = errno, ret = 0;
 
-	fetch_add_seq_cst(&e->sleepers, 1);
-	if (event_count_read(e) == seen &&
-	    syscall(SYS_futex, &e->count, FUTEX_WAIT, seen, limit, NULL, 0) &&
+	if (syscall(SYS_futex, word, FUTEX_WAIT, seen, limit, NULL, 0) &&
 	    errno == EINTR)
 		ret = -EINTR;
-	fetch_sub_relaxed(&e->sleepers, 1);
 	errno = saved;
+	return ret;
+}
+
+void futex_wake(_Atomic uint32_t *word, int n)
+{
+	int saved = errno;
+
+	syscall(SYS_futex, word, FUTEX_WAKE, n, NULL, NULL, 0);
+	errno = saved;
+}
+
+int event_count_wait(struct event_count *e, uint32_t seen, uint64_t ns)
+{
+	int ret = 0;
+
+	fetch_add_seq_cst(&e->sleepers, 1);
+	if (event_count_read(e) == seen)
+		ret = futex_wait(&e->count, seen, ns);
+	fetch_sub_relaxed(&e->sleepers, 1);
 	return ret;
 }
 
@@ -30,6 +46,5 @@ void event_count_ring(struct event_count *e)
 {
 	fetch_add_seq_cst(&e->count, 1);
 	if (load_seq_cst(&e->sleepers))
-		syscall(SYS_futex, &e->count, FUTEX_WAKE, INT_MAX, NULL, NULL,
-			0);
+		futex_wake(&e->count, INT_MAX);
 }

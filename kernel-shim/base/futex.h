@@ -31,7 +31,15 @@ struct event_count {
 	_Atomic uint32_t sleepers;
 };
 
-#define EVENT_COUNT_FOR_EVER UINT64_MAX
+#define FUTEX_FOR_EVER UINT64_MAX
+#define EVENT_COUNT_FOR_EVER FUTEX_FOR_EVER
+
+/*
+ * Sleep while *word is seen, at most ns long, or until it is woken; -EINTR if
+ * by a signal.
+ */
+int futex_wait(_Atomic uint32_t *word, uint32_t seen, uint64_t ns);
+void futex_wake(_Atomic uint32_t *word, int n);
 
 /* Nobody sleeps: whoever did is dead. */
 static inline void event_count_init(struct event_count *e)

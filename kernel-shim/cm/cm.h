@@ -82,7 +82,7 @@ CM_TABLE(mc, CM_MAX_MC, used)
 /* Map the tables, made if they are not there. */
 int cm_map(struct urxe_fabric *f, struct cm_table **out);
 /* Between these two, all other functions. */
-void cm_lock(struct cm *cm);
+int cm_lock(struct cm *cm); /* as fabric_lock */
 void cm_unlock(struct cm *cm);
 /*
  * After a holder of the lock died: make whole what it left half done.

@@ -40,7 +40,6 @@ static int table_init(struct urxe_fabric *f, int fd)
 		return -errno;
 	memcpy(t->magic, CM_MAGIC, sizeof(t->magic));
 	t->version = urxe_layout_version;
-	robust_init(&t->lock);
 	munmap(t, size);
 	return 0;
 }
@@ -69,16 +68,19 @@ int cm_map(struct urxe_fabric *f, struct cm_table **out)
 	return ret ? ret : table_map(f, out);
 }
 
-void cm_lock(struct cm *cm)
+int cm_lock(struct cm *cm)
 {
-	if (!robust_lock(&cm->t->lock))
-		return;
-	cm_recover(cm);
+	int ret = robust_lock(cm->f, &cm->t->lock,
+			      "the connection manager's lock");
+
+	if (ret > 0)
+		cm_recover(cm);
+	return ret < 0 ? ret : 0;
 }
 
 void cm_unlock(struct cm *cm)
 {
-	robust_unlock(&cm->t->lock);
+	robust_unlock(cm->f, &cm->t->lock);
 }
 
 void cm_recover(struct cm *cm)

@@ -27,7 +27,7 @@ int arena_init(int fd, uint32_t slot, uint32_t gen, const char comm[16])
 {
 	const size_t head = offsetof(struct urxe_arena, file);
 	struct urxe_arena *a;
-	int i, ret;
+	int ret;
 
 	if (ftruncate(fd, URXE_ARENA_SIZE))
 		return -errno;
@@ -50,9 +50,6 @@ int arena_init(int fd, uint32_t slot, uint32_t gen, const char comm[16])
 	store_relaxed(&a->pd[0].live, 1);
 	a->cq_map[0] = 1;
 	a->srq_map[0] = 1;
-	robust_init(&a->lock);
-	for (i = 0; i < URXE_BOUNCERS; i++)
-		robust_init(&a->bouncer[i].alive);
 	munmap(a, head);
 	return 0;
 }
@@ -127,23 +124,23 @@ int arena_fabric_dir(int fd, char *buf, size_t len)
 	return 0;
 }
 
-int arena_index_take(struct urxe_arena *a, uint64_t *map, uint32_t bits)
+int arena_lock(struct urxe_fabric *f, struct urxe_arena *a)
 {
-	uint32_t i;
+	int ret = robust_lock(f, &a->lock, "the lock of a context's keys");
 
-	robust_lock(&a->lock);
-	i = bitmap_find(map, bits, 0, 1, 1);
-	if (i < bits)
-		bitmap_set(map, i, 1);
-	robust_unlock(&a->lock);
-	return i < bits ? (int)i : -ENOMEM;
+	return ret < 0 ? ret : 0;
 }
 
-void arena_index_drop(struct urxe_arena *a, uint64_t *map, uint32_t bit)
+void arena_unlock(struct urxe_fabric *f, struct urxe_arena *a)
 {
-	robust_lock(&a->lock);
-	bitmap_clear(map, bit, 1);
-	robust_unlock(&a->lock);
+	robust_unlock(f, &a->lock);
+}
+
+int arena_index_take(uint64_t *map, uint32_t bits)
+{
+	uint32_t i = bitmap_take(map, bits, 0, 1, 1);
+
+	return i < bits ? (int)i : -ENOMEM;
 }
 
 int arena_reserve(int fd, uint64_t offset, uint64_t len)
@@ -166,15 +163,13 @@ uint64_t arena_alloc(struct urxe_arena *a, int fd, uint64_t len)
 	uint64_t offset = 0;
 	uint32_t first;
 
-	robust_lock(&a->lock);
-	first = bitmap_find_next(a->heap_map, URXE_HEAP_PAGES,
-				 a->heap_next % URXE_HEAP_PAGES, pages, 1);
+	first = bitmap_take(a->heap_map, URXE_HEAP_PAGES,
+			    load_relaxed(&a->heap_next) % URXE_HEAP_PAGES,
+			    pages, 1);
 	if (first < URXE_HEAP_PAGES) {
-		bitmap_set(a->heap_map, first, pages);
-		a->heap_next = first + pages;
+		store_relaxed(&a->heap_next, first + pages);
 		offset = URXE_HEAP_OFFSET + (uint64_t)first * URXE_PAGE;
 	}
-	robust_unlock(&a->lock);
 	if (offset && arena_reserve(fd, offset, (uint64_t)pages * URXE_PAGE)) {
 		arena_free(a, fd, offset, len);
 		return 0;
@@ -190,10 +185,8 @@ void arena_free(struct urxe_arena *a, int fd, uint64_t offset, uint64_t len)
 	if (fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
 		      (off_t)offset, (off_t)bytes))
 		memset((char *)a + offset, 0, bytes);
-	robust_lock(&a->lock);
 	bitmap_clear(a->heap_map, (offset - URXE_HEAP_OFFSET) / URXE_PAGE,
 		     bytes / URXE_PAGE);
-	robust_unlock(&a->lock);
 }
 
 void *arena_ptr(struct urxe_arena *a, uint64_t offset, uint64_t len)

@@ -252,7 +252,8 @@ int fabric_reap(struct urxe_fabric *f)
 	uint32_t slot;
 	int n = 0;
 
-	fabric_lock(f);
+	if (fabric_lock(f))
+		return 0;
 	for (slot = 0; slot < URXE_MAX_CTX; slot++)
 		n += context_reap(f, slot);
 	fabric_unlock(f);
@@ -264,7 +265,8 @@ bool fabric_reap_one(struct urxe_fabric *f, uint32_t slot, uint32_t gen)
 	struct urxe_ctx_slot *c = &f->dev->ctx[slot];
 	bool dead = false;
 
-	fabric_lock(f);
+	if (fabric_lock(f))
+		return false;
 	if (load_relaxed(&c->gen) == gen)
 		dead = context_reap(f, slot);
 	fabric_unlock(f);
@@ -310,7 +312,9 @@ int fabric_context_open(struct urxe_fabric *f)
 	int fd;
 
 	fabric_reap(f);
-	fabric_lock(f);
+	fd = fabric_lock(f);
+	if (fd)
+		return fd;
 	for (n = 0; n < URXE_MAX_CTX; n++) {
 		slot = (f->dev->ctx_next + n) % URXE_MAX_CTX;
 		c = &f->dev->ctx[slot];

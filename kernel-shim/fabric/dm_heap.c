@@ -150,9 +150,11 @@ static char *dm_heap_map_aligned(int fd, uint64_t bytes)
 int dm_heap_map(struct urxe_fabric *f)
 {
 	struct stat st;
-	int ret = 0, fd;
+	int ret, fd;
 
-	fabric_lock(f);
+	ret = fabric_lock(f);
+	if (ret)
+		return ret;
 	if (f->dm)
 		goto out;
 	fd = dm_heap_open(f);
@@ -283,7 +285,9 @@ int dm_heap_alloc(struct urxe_fabric *f, uint32_t ctx, uint32_t ctx_gen,
 	if (length >= CHUNK && align < CHUNK_PAGES)
 		align = CHUNK_PAGES;
 
-	fabric_lock(f);
+	ret = fabric_lock(f);
+	if (ret)
+		return ret;
 	slot = dm_slot_find(dev);
 	if (slot < 0)
 		goto out;
@@ -370,12 +374,13 @@ void dm_heap_put(struct urxe_fabric *f, uint32_t slot)
 
 int dm_heap_free(struct urxe_fabric *f, uint32_t slot, uint32_t made)
 {
-	int ret = dm_heap_count(f, slot, made, false);
+	int ret = fabric_lock(f);
 
 	if (ret)
 		return ret;
-	fabric_lock(f);
-	dm_heap_free_locked(f, slot);
+	ret = dm_heap_count(f, slot, made, false);
+	if (!ret)
+		dm_heap_free_locked(f, slot);
 	fabric_unlock(f);
-	return 0;
+	return ret;
 }

@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -96,14 +97,16 @@ static int fabric_open_dir(const char *dir)
 			   dir, (unsigned int)geteuid());
 }
 
-void fabric_lock(struct urxe_fabric *f)
+int fabric_lock(struct urxe_fabric *f)
 {
-	robust_lock(&f->dev->lock);
+	int ret = robust_lock(f, &f->dev->lock, "the device lock");
+
+	return ret < 0 ? ret : 0;
 }
 
 void fabric_unlock(struct urxe_fabric *f)
 {
-	robust_unlock(&f->dev->lock);
+	robust_unlock(f, &f->dev->lock);
 }
 
 /*
@@ -179,7 +182,6 @@ static int device_init(struct urxe_fabric *f, int fd)
 	dev->vendor_part_id = 1;
 	dev->hw_ver = 1;
 	strcpy(dev->fw_ver, "1.0.0");
-	robust_init(&dev->lock);
 	store_relaxed(&dev->port_state, URXE_PORT_ACTIVE);
 	munmap(dev, sizeof(*dev));
 	return 0;

@@ -66,8 +66,8 @@ void fabric_close(struct urxe_fabric *f);
 int fabric_make_file(struct urxe_fabric *f, const char *name,
 		     int (*init)(struct urxe_fabric *f, int fd));
 
-/* Take the lock of the device segment; a dead holder's lock is recovered. */
-void fabric_lock(struct urxe_fabric *f);
+/* Take the lock of the device segment; as robust_lock, but never 1. */
+int fabric_lock(struct urxe_fabric *f);
 void fabric_unlock(struct urxe_fabric *f);
 
 /*
@@ -102,6 +102,16 @@ static inline uint32_t process_id(struct urxe_fabric *f)
 
 	return __builtin_expect(id != 0, 1) ? id : process_id_take(f);
 }
+
+/* robust.c ------------------------------------------------------------- */
+
+/*
+ * 0: it is ours; 1: it is, and who had it before us died.  -ETIMEDOUT: somebody
+ * alive keeps it; fabric_why() has his name, and calls the lock `what`.
+ * -ENOMEM: this process has no id.
+ */
+int robust_lock(struct urxe_fabric *f, struct robust_lock *l, const char *what);
+void robust_unlock(struct urxe_fabric *f, struct robust_lock *l);
 
 /* context.c ------------------------------------------------------------ */
 
@@ -150,19 +160,18 @@ bool arena_fd_alive(int fd);
 /* Directory of the fabric that an arena's descriptor belongs to. */
 int arena_fabric_dir(int fd, char *buf, size_t len);
 
-/*
- * A free bit of one of the arena's maps, or -ENOMEM.  Takes the arena's lock,
- * and so does giving it back.
- */
-int arena_index_take(struct urxe_arena *a, uint64_t *map, uint32_t bits);
-void arena_index_drop(struct urxe_arena *a, uint64_t *map, uint32_t bit);
+/* A bit of one of the arena's maps that was free, or -ENOMEM. */
+int arena_index_take(uint64_t *map, uint32_t bits);
+/* The lock of the arena's keys: as fabric_lock. */
+int arena_lock(struct urxe_fabric *f, struct urxe_arena *a);
+void arena_unlock(struct urxe_fabric *f, struct urxe_arena *a);
 
 /* Reserve memory for a part of the arena: after this no SIGBUS.  -ENOMEM */
 int arena_reserve(int fd, uint64_t offset, uint64_t len);
 
 /*
  * Space for rings, zeroed and reserved, page granular.  Returns the offset,
- * 0 when there is none.  Takes the arena's lock.
+ * 0 when there is none.
  */
 uint64_t arena_alloc(struct urxe_arena *a, int fd, uint64_t len);
 void arena_free(struct urxe_arena *a, int fd, uint64_t offset, uint64_t len);

@@ -261,7 +261,9 @@ int fabric_refresh_gids(struct urxe_fabric *f)
 		return fabric_fail(
 			-ret,
 			"NETLINK_ROUTE does not list the machine's addresses");
-	fabric_lock(f);
+	ret = fabric_lock(f);
+	if (ret)
+		return ret;
 	gid_table_merge(f->dev, &found);
 	fabric_unlock(f);
 	return 0;

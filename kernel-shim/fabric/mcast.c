@@ -85,7 +85,9 @@ int mcast_attach(struct urxe_fabric *f, const uint8_t gid[16], uint32_t qpn)
 {
 	int ret;
 
-	fabric_lock(f);
+	ret = fabric_lock(f);
+	if (ret)
+		return ret;
 	ret = mcast_join(f->dev, gid, qpn);
 	fabric_unlock(f);
 	return ret;
@@ -95,8 +97,11 @@ int mcast_detach(struct urxe_fabric *f, const uint8_t gid[16], uint32_t qpn)
 {
 	struct urxe_mcast_grp *g;
 	_Atomic uint32_t *s;
+	int ret;
 
-	fabric_lock(f);
+	ret = fabric_lock(f);
+	if (ret)
+		return ret;
 	g = mcast_find(f->dev, gid);
 	s = g ? mcast_member(g, qpn) : NULL;
 	if (s) {

@@ -32,7 +32,9 @@ int fabric_set_port(struct urxe_fabric *f, bool up)
 	int same;
 
 	fabric_reap(f);
-	fabric_lock(f);
+	same = fabric_lock(f);
+	if (same)
+		return same;
 	same = exchange_acq_rel(&f->dev->port_state, state) == state;
 	for (slot = 0; !same && slot < URXE_MAX_CTX; slot++)
 		if (load_relaxed(&f->dev->ctx[slot].state) == URXE_CTX_LIVE)

@@ -7,10 +7,13 @@
 int qpn_alloc(struct urxe_fabric *f, uint32_t slot, uint32_t gen, uint32_t *qpn)
 {
 	struct urxe_dev *dev = f->dev;
-	int ret = -ENOMEM;
 	uint32_t i;
+	int ret;
 
-	fabric_lock(f);
+	ret = fabric_lock(f);
+	if (ret)
+		return ret;
+	ret = -ENOMEM;
 	/* 0 and 1 belong to the management QPs */
 	for (i = 2; i < URXE_MAX_QP; i++) {
 		if (load_relaxed(&dev->qp[i]))

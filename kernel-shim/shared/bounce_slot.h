@@ -22,9 +22,9 @@
  * from a heap with a lock.  So two processes may bounce to each other, or a
  * service thread may do it, and no circle can close.
  *
- * Deaths.  The bouncer holds a robust mutex as long as it lives: a requester
- * that waits tries it now and then, and has no answer from a dead one, as from
- * a NIC that is gone.  What a dead requester left FILLING or DONE is taken by
+ * Deaths.  The bouncer's process is named in owner, which a requester that waits
+ * looks at now and then; a dead one gives no answer, like a NIC that is gone.
+ * A thread that ends before its process takes its name away.  What a dead requester left FILLING or DONE is taken by
  * the next; what it POSTED is done in whole, or not at all.
  *
  * A bouncer that lives but does not run (SIGSTOP, a debugger) is waited for

@@ -29,7 +29,7 @@
 #include "base/atomic.h"
 #include "base/futex.h"
 #include "base/presence.h"
-#include "base/robust.h"
+#include "robust.h"
 
 /*
  * Every change of what is shared makes another version: the build makes it
@@ -125,16 +125,16 @@ struct urxe_ctx_slot {
  * and that alone says that who had it before is dead.
  */
 struct urxe_process {
-	_Atomic uint32_t uses; /* 20 bits */
+	_Atomic uint32_t uses; /* 19 bits */
 	_Atomic int32_t pid; /* for messages, in its own namespace */
 	char comm[16]; /* the same */
 };
 
-/* An id: number (12) | uses (20) << 12; never 0. */
+/* An id: number (12) | uses (19) << 12; never 0.  Bit 31 is the locks'. */
 #define URXE_PROCESS(number, uses) ((uint32_t)(uses) << 12 | (number))
 #define URXE_PROCESS_NUMBER(id) ((id) & (URXE_MAX_PROCESS - 1))
 #define URXE_PROCESS_USES(id) ((id) >> 12)
-#define URXE_PROCESS_MAX_USES (1u << 20)
+#define URXE_PROCESS_MAX_USES (1u << 19)
 
 enum urxe_port_state { URXE_PORT_DOWN = 1, URXE_PORT_ACTIVE = 4 };
 
@@ -568,12 +568,13 @@ enum urxe_bounce_wanted {
 	URXE_BOUNCE_REFUSED, /* there was no memory for it */
 };
 
-/* A process that copies for others: its thread holds the mutex. */
+/* A process that copies for others. */
 struct urxe_bouncer {
-	alignas(URXE_LINE) struct robust_lock alive;
+	/* its id (struct urxe_process); 0: nobody, or it has ended */
+	alignas(URXE_LINE) _Atomic uint32_t owner;
 	_Atomic int32_t pid; /* 0: never used */
 	_Atomic uint32_t foreign; /* pid is of other_pidns */
-	_Atomic uint32_t gone; /* found dead, or ended */
+	_Atomic uint32_t gone; /* an owner that was found dead */
 	/* requesters ring here */
 	alignas(URXE_LINE) struct event_count wake;
 	_Atomic uint32_t wanted; /* the ring; enum urxe_bounce_wanted */
@@ -618,11 +619,12 @@ struct urxe_arena {
 	/* of importers in another one, all of them; 0: none came yet */
 	_Atomic uint64_t other_pidns;
 	alignas(URXE_LINE) struct event_count wake; /* of service threads */
-	alignas(URXE_LINE) struct robust_lock lock;
+	alignas(URXE_LINE) struct robust_lock lock; /* of the keys */
 	_Atomic uint32_t next_fifo;
 	_Atomic uint32_t async_fifo; /* number + 1, of the opener */
 	_Atomic uint32_t key_high; /* key table entries that have memory */
-	uint32_t key_next, heap_next;
+	uint32_t key_next; /* under lock */
+	_Atomic uint32_t heap_next;
 	uint8_t key_tag[URXE_MAX_KEY];
 	uint64_t key_map[URXE_MAX_KEY / 64];
 	uint64_t cq_map[URXE_MAX_CQ / 64];

@@ -7,17 +7,26 @@
 
 #define REMOTE_WRITES (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)
 
-/* Under the arena's lock; our guard is down. */
-void bind_undo(struct urxe_fabric *f, struct urxe_arena *a,
-		   struct urxe_key *k)
+int bind_undo(struct urxe_fabric *f, struct urxe_arena *a, struct urxe_key *k)
 {
-	if (!k->parent)
-		return;
-	store_seq_cst(&k->live, 0);
-	quiesce_guards(f);
-	bounce_quiesce(f, a);
-	fetch_sub_relaxed(&a->key[URXE_KEY_INDEX(k->parent)].windows, 1);
-	k->parent = 0;
+	uint32_t parent;
+	int ret;
+
+	while (k->parent) {
+		parent = k->parent;
+		store_seq_cst(&k->live, 0);
+		arena_unlock(f, a);
+		quiesce_guards(f);
+		bounce_quiesce(f, a);
+		ret = arena_lock(f, a);
+		if (ret)
+			return ret;
+		if (k->parent != parent || load_relaxed(&k->live))
+			continue; /* somebody else undid it meanwhile */
+		fetch_sub_relaxed(&a->key[URXE_KEY_INDEX(parent)].windows, 1);
+		k->parent = 0;
+	}
+	return 0;
 }
 
 /* IB 10.6.7.2: NULL, or why this cannot be bound. */
@@ -82,43 +91,55 @@ static void bind_to(const struct urxe_qp *qp, const struct urxe_wqe *w,
 	key_enable(k, w->bind.new_key);
 }
 
-/* Under the arena's lock. */
-static const char *bind_try(struct urxe_qp *qp, const struct urxe_wqe *w)
+static const char *bind_check(const struct urxe_qp *qp,
+			      const struct urxe_wqe *w)
 {
-	struct urxe_arena *a = qp->ctx->arena;
+	const struct urxe_arena *a = qp->ctx->arena;
 	uint32_t i = URXE_KEY_INDEX(w->bind.mw_key);
-	uint32_t high = load_relaxed(&a->key_high);
-	struct urxe_key *k = &a->key[i], *mr = NULL;
+	uint32_t mr = URXE_KEY_INDEX(w->bind.mr_key);
+	uint32_t high = load_acquire(&a->key_high);
 	const char *why;
 
 	if (i >= high)
 		return "it does not exist";
-	why = bind_check_window(qp, w, k);
-	if (!why && w->bind.length) {
-		mr = &a->key[URXE_KEY_INDEX(w->bind.mr_key)];
-		why = URXE_KEY_INDEX(w->bind.mr_key) < high
-			      ? bind_check_region(w, mr, k->pd)
-			      : "the MR does not exist";
-	}
-	if (why)
+	why = bind_check_window(qp, w, &a->key[i]);
+	if (why || !w->bind.length)
 		return why;
-	bind_undo(qp->ctx->fabric, a, k); /* type 1 may be bound anew */
-	a->key_tag[i] = URXE_KEY_TAG(w->bind.new_key);
-	if (mr)
-		bind_to(qp, w, k, mr);
-	return NULL;
+	if (mr >= high)
+		return "the MR does not exist";
+	return bind_check_region(w, &a->key[mr], a->key[i].pd);
+}
+
+/* Takes the arena's lock; our guard is down. */
+static const char *bind_try(struct urxe_qp *qp, const struct urxe_wqe *w)
+{
+	struct urxe_fabric *f = qp->ctx->fabric;
+	struct urxe_arena *a = qp->ctx->arena;
+	uint32_t i = URXE_KEY_INDEX(w->bind.mw_key);
+	const char *why;
+
+	if (arena_lock(f, a))
+		return fabric_why();
+	while (!(why = bind_check(qp, w)) && a->key[i].parent)
+		if (bind_undo(f, a, &a->key[i])) /* type 1: bound anew */
+			return fabric_why();
+	if (!why) {
+		a->key_tag[i] = URXE_KEY_TAG(w->bind.new_key);
+		if (w->bind.length)
+			bind_to(qp, w, &a->key[i],
+				&a->key[URXE_KEY_INDEX(w->bind.mr_key)]);
+	}
+	arena_unlock(f, a);
+	return why;
 }
 
 bool bind_execute(struct urxe_qp *qp, const struct urxe_wqe *w)
 {
-	struct urxe_arena *a = qp->ctx->arena;
 	const char *why = "unknown access flags";
 
 	if (!(w->bind.access & ~MW_ACCESS)) {
 		guard_lower(qp->guard);
-		robust_lock(&a->lock);
 		why = bind_try(qp, w);
-		robust_unlock(&a->lock);
 		guard_raise(qp->guard);
 	}
 	if (why)
@@ -145,19 +166,27 @@ static bool bind_may_invalidate(const struct urxe_arena *a, uint32_t rkey,
 bool bind_invalidate(struct urxe_qp *qp, struct urxe_peer *p, uint32_t qpn,
 		     uint32_t pd, uint32_t rkey)
 {
+	struct urxe_fabric *f = qp->ctx->fabric;
 	struct urxe_arena *a = p->arena;
-	bool found;
+	bool found = false;
+	int ret;
 
 	guard_lower(qp->guard);
-	robust_lock(&a->lock);
-	found = bind_may_invalidate(a, rkey, qpn, pd);
-	if (found)
-		bind_undo(qp->ctx->fabric, a, &a->key[URXE_KEY_INDEX(rkey)]);
-	robust_unlock(&a->lock);
+	ret = arena_lock(f, a);
+	if (!ret) {
+		found = bind_may_invalidate(a, rkey, qpn, pd);
+		if (found)
+			ret = bind_undo(f, a, &a->key[URXE_KEY_INDEX(rkey)]);
+		if (!ret)
+			arena_unlock(f, a);
+	}
 	guard_raise(qp->guard);
-	if (!found)
+	if (ret)
+		urxe_why("rkey 0x%x cannot be invalidated: %s", rkey,
+			 fabric_why());
+	else if (!found)
 		urxe_why(
 			"rkey 0x%x, to be invalidated, is not a type 2 window that is bound to QP 0x%x",
 			rkey, qpn);
-	return found;
+	return found && !ret;
 }

@@ -31,5 +31,9 @@ bool bind_execute(struct urxe_qp *qp, const struct urxe_wqe *w);
 bool bind_invalidate(struct urxe_qp *qp, struct urxe_peer *p, uint32_t qpn,
 		     uint32_t pd, uint32_t rkey);
 
-/* A window that may be bound is not any more.  The arena's lock is held. */
-void bind_undo(struct urxe_fabric *f, struct urxe_arena *a, struct urxe_key *k);
+/*
+ * A window that may be bound is not any more.  The arena's lock is held, but
+ * not while requesters are waited for; afterwards look again.  0, or -errno:
+ * and then the lock is not held.
+ */
+int bind_undo(struct urxe_fabric *f, struct urxe_arena *a, struct urxe_key *k);

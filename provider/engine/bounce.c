@@ -34,7 +34,9 @@ struct ask {
 
 static bool bouncer_is_gone(struct urxe_bouncer *b)
 {
-	return load_acquire(&b->gone);
+	uint32_t owner = load_acquire(&b->owner);
+
+	return !owner || load_acquire(&b->gone) == owner;
 }
 
 /* Who copies for the process that registered k; one that died, or NULL. */
@@ -55,15 +57,16 @@ static struct urxe_bouncer *bouncer_of(struct urxe_arena *a,
 	return dead;
 }
 
-/* Its mutex is free if its thread is dead. */
-static bool bouncer_lives(struct urxe_bouncer *b)
+/* False, and it is known to all then: its thread or its process ended. */
+static bool bouncer_lives(struct urxe_fabric *f, struct urxe_bouncer *b)
 {
+	uint32_t owner = load_acquire(&b->owner);
+
 	if (bouncer_is_gone(b))
 		return false;
-	if (!robust_trylock(&b->alive))
+	if (!process_is_dead(f, owner))
 		return true;
-	store_release(&b->gone, 1);
-	robust_unlock(&b->alive);
+	store_release(&b->gone, owner);
 	return false;
 }
 
@@ -108,7 +111,7 @@ static enum transfer_status ask_await_ring(struct ask *q)
 			urxe_why("no shared memory is left to copy through");
 			return q->committed ? TRANSFER_DENIED : TRANSFER_GONE;
 		}
-		if (!bouncer_lives(q->b))
+		if (!bouncer_lives(q->peer->fabric, q->b))
 			return TRANSFER_GONE;
 		if (ask_is_late(q))
 			return ask_give_up(q);
@@ -180,7 +183,7 @@ static enum transfer_status ask_sleep(struct ask *q)
 		event_count_wait(&s->answered, seen, BOUNCE_LOOK_NS);
 	if (ask_is_answered(q))
 		return TRANSFER_OK;
-	if (!bouncer_lives(q->b))
+	if (!bouncer_lives(q->peer->fabric, q->b))
 		return TRANSFER_GONE;
 	if (ask_is_late(q) && ask_move(q, BOUNCE_FREE))
 		return ask_give_up(q);
@@ -232,7 +235,7 @@ static enum transfer_status ask_open(struct ask *q, struct urxe_context *ctx,
 	status = ask_await_ring(q);
 	for (turns = 1; !status && !ask_find_slot(q, turns % 256 == 0);
 	     turns++) {
-		if (turns % 256 == 0 && !bouncer_lives(b))
+		if (turns % 256 == 0 && !bouncer_lives(peer->fabric, b))
 			return TRANSFER_GONE;
 		if (turns % 64 == 0 && ask_is_late(q))
 			return ask_give_up(q);
@@ -399,18 +402,26 @@ static void bouncer_cancel_dead(struct urxe_fabric *f, struct urxe_arena *a,
 	errno = saved;
 }
 
-static bool bouncer_is_dead(void *b)
+/* Whose work is waited for. */
+struct worker {
+	struct urxe_fabric *f;
+	struct urxe_bouncer *b;
+};
+
+static bool worker_is_dead(void *arg)
 {
-	return !bouncer_lives(b);
+	struct worker *w = arg;
+
+	return !bouncer_lives(w->f, w->b);
 }
 
 void bounce_quiesce(struct urxe_fabric *f, struct urxe_arena *a)
 {
-	struct urxe_bouncer *b;
+	struct worker w = { .f = f, .b = a->bouncer };
 
-	for (b = a->bouncer; b < a->bouncer + URXE_BOUNCERS; b++) {
+	for (; w.b < a->bouncer + URXE_BOUNCERS; w.b++) {
 		/* if a slot was taken before we could, it is at work */
-		bouncer_cancel_dead(f, a, b);
-		presence_wait(&b->at_work, bouncer_is_dead, b);
+		bouncer_cancel_dead(f, a, w.b);
+		presence_wait(&w.b->at_work, worker_is_dead, &w);
 	}
 }

@@ -2,7 +2,6 @@
 /* Copy path 4, the thread that copies for others: shared/bounce_slot.h. */
 #define _GNU_SOURCE
 #include <errno.h>
-#include <sched.h>
 #include <semaphore.h>
 #include <stdlib.h>
 #include <sys/uio.h>
@@ -18,7 +17,7 @@
 
 struct urxe_bouncing {
 	pthread_t thread;
-	sem_t ready; /* it holds its mutex, or gave up */
+	sem_t ready; /* it has its place, or gave up */
 	struct urxe_context *ctx;
 	struct urxe_bouncer *b; /* NULL: there are URXE_BOUNCERS already */
 	struct urxe_bounce_ring *ring;
@@ -189,19 +188,21 @@ static void bouncer_reserve(struct urxe_bouncing *s)
 static struct urxe_bouncer *bouncer_claim(struct urxe_context *ctx)
 {
 	struct urxe_arena *a = ctx->arena;
+	uint32_t owner, me = process_id(ctx->fabric);
 	struct urxe_bouncer *b;
 	int round;
 
-	/* those that were never used first: who asks for a dead one learns it;
-	 * and a requester that looks for life may hold it for a moment */
-	for (round = 0; round < 100; round++) {
+	/* those that were never used first: who asks for a dead one learns it */
+	for (round = 0; me && round < 2; round++) {
 		for (b = a->bouncer; b < a->bouncer + URXE_BOUNCERS; b++) {
+			owner = load_acquire(&b->owner);
 			if (!round && load_relaxed(&b->pid))
 				continue;
-			if (robust_trylock(&b->alive))
+			if (owner && !process_is_dead(ctx->fabric, owner))
+				continue;
+			if (cas_acq_rel(&b->owner, &owner, me))
 				return b;
 		}
-		sched_yield();
 	}
 	return NULL;
 }
@@ -216,7 +217,6 @@ static void bouncer_announce(struct urxe_bouncing *s)
 	event_count_init(&b->wake);
 	store_relaxed(&b->stuck, 0);
 	store_relaxed(&b->foreign, s->ctx->self->my_flag != 0);
-	store_relaxed(&b->gone, 0);
 	store_release(&b->pid, urxe_pid);
 }
 
@@ -259,8 +259,7 @@ static void *bouncer_main(void *arg)
 	if (!s->b)
 		return NULL;
 	bouncer_work(s);
-	store_release(&s->b->gone, 1);
-	robust_unlock(&s->b->alive);
+	store_release(&s->b->owner, 0);
 	return NULL;
 }
 

@@ -15,6 +15,7 @@
 #include "peer.h"
 #include "poll.h"
 #include "process.h"
+#include "shared/bitmap.h"
 
 /* ---------------------------------------------------------- producing */
 
@@ -255,7 +256,7 @@ static int cq_setup(struct urxe_cq *cq, const struct cq_params *p)
 	ret = fabric_obj_get(ctx->fabric, ctx->slot, URXE_OBJ_CQ);
 	if (ret)
 		return ret;
-	ret = arena_index_take(ctx->arena, ctx->arena->cq_map, URXE_MAX_CQ);
+	ret = arena_index_take(ctx->arena->cq_map, URXE_MAX_CQ);
 	if (ret < 0)
 		goto err_put;
 	cq->index = ret;
@@ -279,7 +280,7 @@ static int cq_setup(struct urxe_cq *cq, const struct cq_params *p)
 err_ring:
 	cq_ring_free(ctx, word);
 err_index:
-	arena_index_drop(ctx->arena, ctx->arena->cq_map, cq->index);
+	bitmap_clear(ctx->arena->cq_map, cq->index, 1);
 err_put:
 	fabric_obj_put(ctx->fabric, ctx->slot, URXE_OBJ_CQ);
 	return ret;
@@ -332,7 +333,7 @@ void cq_close(struct urxe_cq *cq)
 
 	cq_view_fini(&cq->view);
 	cq_ring_free(ctx, cq->ring_word);
-	arena_index_drop(ctx->arena, ctx->arena->cq_map, cq->index);
+	bitmap_clear(ctx->arena->cq_map, cq->index, 1);
 	fabric_obj_put(ctx->fabric, ctx->slot, URXE_OBJ_CQ);
 	pthread_mutex_destroy(&cq->lock);
 	gate_destroy(&cq->gate);

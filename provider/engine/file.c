@@ -79,10 +79,10 @@ int file_get(struct urxe_context *ctx, const struct vma *v, bool any,
 		fd = file_find_fd(v, any, in_memory);
 	if (!by_path && fd < 0)
 		return -1;
-	robust_lock(&a->lock);
 	if (arena_reserve(ctx->cmd_fd, (char *)a->file - (char *)a,
-			  sizeof(a->file)))
-		goto out;
+			  sizeof(a->file)) ||
+	    arena_lock(ctx->fabric, a))
+		return -1;
 	for (i = 0; i < URXE_MAX_FILES; i++) {
 		f = &a->file[i];
 		/* an entry keeps its file when it is free: peers map it once */
@@ -106,7 +106,7 @@ int file_get(struct urxe_context *ctx, const struct vma *v, bool any,
 		memcpy(f->path, v->path, sizeof(f->path));
 	fetch_add_relaxed(&f->refs, 1);
 out:
-	robust_unlock(&a->lock);
+	arena_unlock(ctx->fabric, a);
 	return found;
 }
 

@@ -8,29 +8,33 @@
 
 #define KEYS_PER_PAGE (URXE_PAGE / sizeof(struct urxe_key))
 
-/* How many entries have memory; what was damaged is mended by key_grow(). */
-static uint32_t key_count(const struct urxe_arena *a)
+/* How many entries have memory, if key_high says so; mended by key_grow(). */
+static uint32_t key_sound(uint32_t high)
 {
-	uint32_t high = load_relaxed(&a->key_high);
-
 	return high <= URXE_MAX_KEY ? high / KEYS_PER_PAGE * KEYS_PER_PAGE : 0;
 }
 
-/* Memory for the table up to index; under the arena's lock. */
+static uint32_t key_count(const struct urxe_arena *a)
+{
+	return key_sound(load_relaxed(&a->key_high));
+}
+
+/* Memory for the table up to index. */
 static int key_grow(struct urxe_context *ctx, uint32_t index)
 {
 	struct urxe_arena *a = ctx->arena;
-	uint32_t high = key_count(a);
+	uint32_t sound, high = load_relaxed(&a->key_high);
 	int ret;
 
-	while (index >= high) {
+	while (index >= (sound = key_sound(high))) {
 		ret = arena_reserve(ctx->cmd_fd,
-				    (char *)&a->key[high] - (char *)a,
+				    (char *)&a->key[sound] - (char *)a,
 				    URXE_PAGE);
 		if (ret)
 			return ret;
-		high += KEYS_PER_PAGE;
-		store_release(&a->key_high, high);
+		/* or others were faster, and high is what they made it */
+		if (cas_acq_rel(&a->key_high, &high, sound + KEYS_PER_PAGE))
+			high = sound + KEYS_PER_PAGE;
 	}
 	return 0;
 }
@@ -44,22 +48,27 @@ struct urxe_key *key_alloc(struct urxe_context *ctx, enum urxe_obj obj,
 	*err = fabric_obj_get(ctx->fabric, ctx->slot, obj);
 	if (*err)
 		return NULL;
-	robust_lock(&a->lock);
+	*err = arena_lock(ctx->fabric, a);
+	if (*err)
+		goto err_put;
 	/* go round within what has memory before it grows: keys age */
 	limit = key_count(a);
 	i = limit ? bitmap_find_next(a->key_map, limit, a->key_next % limit, 1,
 				     1) : 0;
 	if (i == limit)
 		i = bitmap_find(a->key_map, URXE_MAX_KEY, limit, 1, 1);
-	*err = i < URXE_MAX_KEY ? key_grow(ctx, i) : -ENOMEM;
-	if (!*err) {
+	if (i < URXE_MAX_KEY) {
 		bitmap_set(a->key_map, i, 1);
 		a->key_next = i + 1;
 		*key = URXE_KEY(ctx->slot, i, ++a->key_tag[i]);
 	}
-	robust_unlock(&a->lock);
+	arena_unlock(ctx->fabric, a);
+	*err = i < URXE_MAX_KEY ? key_grow(ctx, i) : -ENOMEM;
 	if (!*err)
 		return &a->key[i];
+	if (i < URXE_MAX_KEY)
+		bitmap_clear(a->key_map, i, 1);
+err_put:
 	fabric_obj_put(ctx->fabric, ctx->slot, obj);
 	return NULL;
 }
@@ -109,9 +118,11 @@ int key_revoke(struct urxe_context *ctx, uint32_t key, bool retire)
 	struct urxe_arena *a = ctx->arena;
 	uint32_t i = URXE_KEY_INDEX(key);
 	struct urxe_key *k = &a->key[i];
-	int ret = 0;
+	int ret;
 
-	robust_lock(&a->lock);
+	ret = arena_lock(ctx->fabric, a);
+	if (ret)
+		return ret;
 	if (!bitmap_test(a->key_map, i) || a->key_tag[i] != URXE_KEY_TAG(key))
 		ret = -ENOENT;
 	else if (key_has_windows(a, k, key))
@@ -121,7 +132,7 @@ int key_revoke(struct urxe_context *ctx, uint32_t key, bool retire)
 		if (retire)
 			a->key_tag[i]++;
 	}
-	robust_unlock(&a->lock);
+	arena_unlock(ctx->fabric, a);
 	if (!ret)
 		quiesce(ctx);
 	return ret;
@@ -129,8 +140,6 @@ int key_revoke(struct urxe_context *ctx, uint32_t key, bool retire)
 
 void key_free(struct urxe_context *ctx, enum urxe_obj obj, uint32_t key)
 {
-	robust_lock(&ctx->arena->lock);
 	bitmap_clear(ctx->arena->key_map, URXE_KEY_INDEX(key), 1);
-	robust_unlock(&ctx->arena->lock);
 	fabric_obj_put(ctx->fabric, ctx->slot, obj);
 }

@@ -5,6 +5,7 @@
 #include "process.h"
 #include "quiesce.h"
 #include "service.h"
+#include "shared/bitmap.h"
 #include "srq.h"
 
 static void srq_publish(struct urxe_srq *srq, const struct srq_params *p)
@@ -40,7 +41,7 @@ int srq_open(struct urxe_srq *srq, struct urxe_context *ctx,
 	ret = fabric_obj_get(ctx->fabric, ctx->slot, URXE_OBJ_SRQ);
 	if (ret)
 		return ret;
-	ret = arena_index_take(ctx->arena, ctx->arena->srq_map, URXE_MAX_SRQ);
+	ret = arena_index_take(ctx->arena->srq_map, URXE_MAX_SRQ);
 	if (ret < 0)
 		goto err_put;
 	srq->index = ret;
@@ -62,7 +63,7 @@ int srq_open(struct urxe_srq *srq, struct urxe_context *ctx,
 	return 0;
 
 err_index:
-	arena_index_drop(ctx->arena, ctx->arena->srq_map, srq->index);
+	bitmap_clear(ctx->arena->srq_map, srq->index, 1);
 err_put:
 	fabric_obj_put(ctx->fabric, ctx->slot, URXE_OBJ_SRQ);
 	return ret;
@@ -93,7 +94,7 @@ void srq_close(struct urxe_srq *srq)
 		srq->cq->refs--;
 	pthread_mutex_unlock(&ctx->lock);
 	rq_destroy(ctx, &srq->rq);
-	arena_index_drop(ctx->arena, ctx->arena->srq_map, srq->index);
+	bitmap_clear(ctx->arena->srq_map, srq->index, 1);
 	fabric_obj_put(ctx->fabric, ctx->slot, URXE_OBJ_SRQ);
 }
 

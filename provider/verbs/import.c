@@ -21,7 +21,8 @@ static struct urxe_key *import_find(struct urxe_context *ctx, uint32_t handle,
 	struct urxe_arena *a = ctx->arena;
 	struct urxe_key *k;
 
-	if (!handle || handle >= URXE_MAX_KEY ||
+	if (!handle || handle >= load_acquire(&a->key_high) ||
+	    handle >= URXE_MAX_KEY ||
 	    !bitmap_test(a->key_map, handle))
 		return NULL;
 	k = &a->key[handle];
@@ -35,12 +36,14 @@ struct ibv_mr *urxe_import_mr(struct ibv_pd *ibpd, uint32_t handle)
 	struct urxe_arena *a = pd->ctx->arena;
 	struct urxe_mr *mr;
 	uint64_t live = 0;
-	int ret = 0;
+	int ret;
 
 	mr = calloc(1, sizeof(*mr));
 	if (!mr)
 		return NULL;
-	robust_lock(&a->lock);
+	ret = arena_lock(pd->ctx->fabric, a);
+	if (ret)
+		goto err_free;
 	mr->key = import_find(pd->ctx, handle, &live);
 	if (!mr->key || !pd_exists(pd))
 		ret = fabric_fail(ENOENT, "no such handle");
@@ -48,13 +51,15 @@ struct ibv_mr *urxe_import_mr(struct ibv_pd *ibpd, uint32_t handle)
 		ret = fabric_fail(EINVAL, "the MR is in another PD");
 	else
 		mr_fill(mr, pd, (uint32_t)live, PABI_MR_IMPORTED);
-	robust_unlock(&a->lock);
-	if (ret) {
-		free(mr);
-		return urxe_fail(ret, "ibv_import_mr");
-	}
+	arena_unlock(pd->ctx->fabric, a);
+	if (ret)
+		goto err_free;
 	pd_hold(pd);
 	return &mr->vmr.mr;
+
+err_free:
+	free(mr);
+	return urxe_fail(ret, "ibv_import_mr");
 }
 
 void urxe_unimport_mr(struct ibv_mr *ibmr)

@@ -63,14 +63,20 @@ int urxe_dealloc_mw(struct ibv_mw *ibmw)
 	struct urxe_mw *mw = to_umw(ibmw);
 	struct urxe_context *ctx = mw->ctx;
 	uint32_t index = mw->key - ctx->arena->key;
+	int ret;
 
 	if (ibmw->handle != index) /* rkey is the program's to change */
 		return ENOENT;
-	robust_lock(&ctx->arena->lock);
-	bind_undo(ctx->fabric, ctx->arena, mw->key);
+	ret = arena_lock(ctx->fabric, ctx->arena);
+	if (!ret)
+		ret = bind_undo(ctx->fabric, ctx->arena, mw->key);
+	if (ret) {
+		urxe_fail(ret, "ibv_dealloc_mw");
+		return -ret;
+	}
 	mw->key->flags = 0; /* a bind that is still queued fails */
 	mw->key->qpn = 0;
-	robust_unlock(&ctx->arena->lock);
+	arena_unlock(ctx->fabric, ctx->arena);
 	key_free(ctx, URXE_OBJ_MW, URXE_KEY(ctx->slot, index, 0));
 	pd_put(to_upd(ibmw->pd));
 	free(mw);

@@ -93,7 +93,9 @@ struct ibv_xrcd *urxe_open_xrcd(struct ibv_context *ibctx,
 	ret = fabric_obj_get(ctx->fabric, ctx->slot, URXE_OBJ_XRCD);
 	if (ret)
 		goto err_free;
-	fabric_lock(ctx->fabric);
+	ret = fabric_lock(ctx->fabric);
+	if (ret)
+		goto err_put;
 	ret = xrcd_join(to_vctx(ibctx), attr->oflags,
 			attr->fd >= 0 ? &st : NULL);
 	fabric_unlock(ctx->fabric);
@@ -119,10 +121,15 @@ int urxe_close_xrcd(struct ibv_xrcd *ibxrcd)
 	struct urxe_context *ctx = xrcd->ctx;
 	struct urxe_xrcd_slot *x = &ctx->fabric->dev->xrcd[xrcd->index];
 	unsigned int i;
+	int ret;
 
 	if (load_acquire(&xrcd->refs))
 		return EBUSY;
-	fabric_lock(ctx->fabric);
+	ret = fabric_lock(ctx->fabric);
+	if (ret) {
+		urxe_fail(ret, "ibv_close_xrcd");
+		return -ret;
+	}
 	if (!--to_vctx(ibxrcd->context)->xrcd_opens[xrcd->index])
 		bitmap_clear(x->ctx, ctx->slot, 1);
 	for (i = 0; i < URXE_MAX_CTX / 64 && !x->ctx[i]; i++)

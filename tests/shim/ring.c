@@ -15,7 +15,7 @@ static struct cq_ring make_cq(struct urxe_arena *a, int fd,
 			      struct urxe_cq_sh **out)
 {
 	const uint64_t bytes = DEPTH * sizeof(struct urxe_cqe);
-	int index = arena_index_take(a, a->cq_map, URXE_MAX_CQ);
+	int index = arena_index_take(a->cq_map, URXE_MAX_CQ);
 	struct urxe_cq_sh *sh;
 	uint64_t offset;
 

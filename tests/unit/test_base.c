@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* The small things of base: clock, log2, threads, event counts, locks. */
+/* The small things of base: clock, log2, threads, event counts. */
 #include <sched.h>
 #include <signal.h>
 #include <sys/mman.h>
@@ -8,7 +8,6 @@
 #include "base/clock.h"
 #include "base/futex.h"
 #include "base/log2.h"
-#include "base/robust.h"
 #include "base/thread.h"
 #include "unit_base.h"
 
@@ -169,106 +168,6 @@ START_TEST(event_count_processes)
 }
 END_TEST
 
-/* ------------------------------------------------------- robust locks */
-
-struct locked {
-	struct robust_lock lock;
-	unsigned long counter; /* under lock, and no atomic */
-	_Atomic bool taken;
-};
-
-static struct locked *new_locked(void)
-{
-	struct locked *l = new_shared(sizeof(*l));
-
-	robust_init(&l->lock);
-	return l;
-}
-
-static int count(void *arg)
-{
-	struct locked *l = arg;
-	int i;
-
-	for (i = 0; i < ROUNDS;) {
-		if (i % 3 && !robust_trylock(&l->lock))
-			continue;
-		if (i % 3 == 0 && robust_lock(&l->lock))
-			return 1; /* nobody died */
-		l->counter++;
-		robust_unlock(&l->lock);
-		i++;
-	}
-	return 0;
-}
-
-START_TEST(robust_excludes)
-{
-	struct locked *l = new_locked();
-	pid_t pid[2] = { spawn(count, l), spawn(count, l) };
-
-	ck_assert_int_eq(reap_child(pid[0]), 0);
-	ck_assert_int_eq(reap_child(pid[1]), 0);
-	ck_assert_uint_eq(l->counter, 2 * ROUNDS);
-}
-END_TEST
-
-static int take_and_stay(void *arg)
-{
-	struct locked *l = arg;
-
-	robust_lock(&l->lock);
-	atomic_store_explicit(&l->taken, true, memory_order_release);
-	for (;;)
-		pause();
-	return 0;
-}
-
-static void kill_holder(struct locked *l)
-{
-	pid_t pid = spawn(take_and_stay, l);
-
-	while (!atomic_load_explicit(&l->taken, memory_order_acquire))
-		sched_yield();
-	ck_assert(!robust_trylock(&l->lock));
-	kill_child(pid);
-	atomic_store_explicit(&l->taken, false, memory_order_relaxed);
-}
-
-START_TEST(robust_outlives_holders)
-{
-	struct locked *l = new_locked();
-
-	kill_holder(l);
-	ck_assert(robust_lock(&l->lock));
-	robust_unlock(&l->lock);
-	ck_assert(!robust_lock(&l->lock));
-	robust_unlock(&l->lock);
-	kill_holder(l);
-	ck_assert(robust_trylock(&l->lock));
-	robust_unlock(&l->lock);
-}
-END_TEST
-
-static int take_and_die(void *arg)
-{
-	struct locked *l = arg;
-
-	return robust_lock(&l->lock);
-}
-
-/* Each who mends what the dead left may die himself. */
-START_TEST(robust_death_while_mending)
-{
-	struct locked *l = new_locked();
-
-	kill_holder(l);
-	ck_assert_int_eq(reap_child(spawn(take_and_die, l)), 1);
-	ck_assert_int_eq(reap_child(spawn(take_and_die, l)), 1);
-	ck_assert(robust_lock(&l->lock));
-}
-END_TEST
-
 int main(void)
 {
 	Suite *s = suite_create("base");
@@ -280,8 +179,5 @@ int main(void)
 	add(s, event_count_interrupted);
 	add(s, event_count_threads);
 	add(s, event_count_processes);
-	add(s, robust_excludes);
-	add(s, robust_outlives_holders);
-	add(s, robust_death_while_mending);
 	return run_suite(s);
 }

@@ -408,7 +408,8 @@ static void cm_id_each(struct urxe_fabric *f, res_fn *fn, void *arg)
 	/* not to make the tables for the sake of looking */
 	if (faccessat(f->dirfd, "cm", F_OK, 0) || cm_map(f, &cm.t))
 		return;
-	cm_lock(&cm);
+	if (cm_lock(&cm))
+		goto out;
 	cm_chan_sweep(&cm, CM_MAX_CHAN);
 	for (i = 0; i < cm_ids(&cm); i++) {
 		struct res_obj o = { .index = i };
@@ -418,6 +419,7 @@ static void cm_id_each(struct urxe_fabric *f, res_fn *fn, void *arg)
 	}
 	cm_settle(&cm);
 	cm_unlock(&cm);
+out:
 	munmap(cm.t, sizeof(*cm.t));
 }
 

@@ -100,7 +100,8 @@ void tree_refresh(struct urxe_fabric *f)
 	now = now << 32 | load_acquire(&f->dev->port_state);
 	if (load_relaxed(&seen) == now)
 		return;
-	fabric_lock(f);
+	if (fabric_lock(f))
+		return;
 	stamp_text(f->dev, stamp);
 	if (!tree_has(f->dirfd, STAMP, stamp))
 		tree_write_gids(f, f->dirfd);

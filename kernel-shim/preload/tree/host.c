@@ -91,7 +91,8 @@ void tree_merge_host(struct urxe_fabric *f, const char *path)
 	int merged;
 
 	snprintf(own, sizeof(own), "%s%s", f->dir, path);
-	fabric_lock(f);
+	if (fabric_lock(f))
+		return;
 	merged = host_open(f, path);
 	if (merged >= 0) {
 		host_drop_stale(merged, path, own);

@@ -203,7 +203,9 @@ int tree_build(struct urxe_fabric *f)
 	if (tree_has(f->dirfd, VERSION_FILE, TREE_VERSION))
 		return 0;
 	fabric_refresh_gids(f);
-	fabric_lock(f);
+	ret = fabric_lock(f);
+	if (ret)
+		return ret;
 	if (!tree_has(f->dirfd, VERSION_FILE, TREE_VERSION))
 		ret = tree_build_locked(f);
 	fabric_unlock(f);

@@ -44,7 +44,8 @@ static int ucma_event_wait(struct ucma *u)
 	ret = event_sleep(posts, seen, ucma_unwatched(), u->cancel_state);
 	if (!ret && ucma_unwatched())
 		ucma_tick();
-	cm_lock(&u->cm);
+	while (cm_lock(&u->cm)) /* it waits for an event as well */
+		;
 	u->c = ucma_chan(u, u->fd);
 	return u->c ? ret : -EBADF;
 }

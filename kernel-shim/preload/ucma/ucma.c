@@ -2,6 +2,7 @@
 /* From a write on an rdma_cm descriptor to the command, and the simple ones. */
 #define _GNU_SOURCE
 #include <fcntl.h>
+#include <pthread.h>
 #include <unistd.h>
 
 #include "command.h"
@@ -40,7 +41,9 @@ int ucma_open(int flags)
 	if (ret)
 		return ret;
 	store_relaxed(&ucma_used, 1);
-	cm_lock(&cm);
+	ret = cm_lock(&cm);
+	if (ret)
+		return ret;
 	fd = cm_chan_open(&cm);
 	cm_settle(&cm);
 	cm_unlock(&cm);
@@ -48,6 +51,8 @@ int ucma_open(int flags)
 		fcntl(fd, F_SETFL, O_RDWR | O_NONBLOCK);
 	return fd;
 }
+
+#define AGAIN_NS 100000000 /* somebody has the lock and does not run */
 
 uint64_t ucma_tick(void)
 {
@@ -58,7 +63,8 @@ uint64_t ucma_tick(void)
 
 	if (ucma_begin(&cm))
 		return 0;
-	cm_lock(&cm);
+	if (cm_lock(&cm))
+		return AGAIN_NS;
 	sleep = cm_tick(&cm, getpid(), &at);
 	cm_unlock(&cm);
 	store_relaxed(&next, at);
@@ -236,7 +242,9 @@ static int ucma_run(struct ucma *u, const struct command *c)
 		return ret;
 	if (c->gids)
 		shim_refresh_gids(u->cm.f);
-	cm_lock(&u->cm);
+	ret = cm_lock(&u->cm);
+	if (ret)
+		return ret;
 	u->c = ucma_chan(u, u->fd);
 	if (u->c) {
 		/* a child that goes on with it has its own watch */

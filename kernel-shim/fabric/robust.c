@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* Locks that outlive their holders: shared/robust.h has the protocol. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/clock.h"
+#include "base/futex.h"
+#include "fabric.h"
+
+/*
+ * Who has had it too long.  That he is stopped can be said if the number that
+ * he has in his PID namespace is his here, too.
+ */
+static int robust_name_holder(struct urxe_fabric *f, uint32_t id,
+			      const char *what)
+{
+	const struct urxe_process *p =
+		&f->dev->process[URXE_PROCESS_NUMBER(id)];
+	const int pid = load_relaxed(&p->pid);
+	char path[32], stat[64], named[48];
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+	file_read(AT_FDCWD, path, stat, sizeof(stat));
+	snprintf(named, sizeof(named), "%d (%.15s) T", pid, p->comm);
+	return fabric_fail(ETIMEDOUT, "pid %d (%.15s) has held %s for %d s%s",
+			   pid, p->comm, what,
+			   (int)(ROBUST_PATIENCE_NS / 1000000000),
+			   strncasecmp(stat, named, strlen(named)) ?
+				   "" : " and is stopped");
+}
+
+static bool robust_holder_is_dead(struct urxe_fabric *f, uint32_t word)
+{
+	return process_is_dead(f, word & ~ROBUST_WAITERS);
+}
+
+static int robust_wait(struct urxe_fabric *f, struct robust_lock *l,
+		       uint32_t me, const char *what)
+{
+	uint32_t word, turn = load_relaxed(&l->turn);
+	uint64_t since = clock_now();
+
+	for (;;) {
+		word = load_relaxed(&l->word);
+		if (!word) {
+			if (cas_acquire(&l->word, &word, me | ROBUST_WAITERS))
+				return 0;
+			continue;
+		}
+		if (!(word & ROBUST_WAITERS) &&
+		    !cas_relaxed(&l->word, &word, word | ROBUST_WAITERS))
+			continue;
+		word |= ROBUST_WAITERS;
+		futex_wait(&l->word, word, ROBUST_LOOK_NS);
+		if (load_relaxed(&l->word) != word)
+			continue;
+		if (robust_holder_is_dead(f, word) &&
+		    cas_acquire(&l->word, &word, me | ROBUST_WAITERS))
+			return 1;
+		if (load_relaxed(&l->turn) != turn) {
+			turn = load_relaxed(&l->turn);
+			since = clock_now();
+		} else if (clock_now() - since > ROBUST_PATIENCE_NS) {
+			return robust_name_holder(f, word & ~ROBUST_WAITERS,
+						  what);
+		}
+	}
+}
+
+int robust_lock(struct urxe_fabric *f, struct robust_lock *l, const char *what)
+{
+	uint32_t none = 0, me = process_id(f);
+	int ret = 0;
+
+	if (!me)
+		return -ENOMEM;
+	if (!cas_acquire(&l->word, &none, me))
+		ret = robust_wait(f, l, me, what);
+	if (ret >= 0)
+		store_relaxed(&l->turn, load_relaxed(&l->turn) + 1);
+	return ret;
+}
+
+void robust_unlock(struct urxe_fabric *f, struct robust_lock *l)
+{
+	uint32_t me = process_id(f), word = me;
+
+	if (cas_release(&l->word, &word, 0) || word != (me | ROBUST_WAITERS))
+		return; /* or somebody damaged it, and others have it now */
+	if (cas_release(&l->word, &word, 0))
+		futex_wake(&l->word, 1);
+}

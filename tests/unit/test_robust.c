@@ -1,0 +1,350 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* Locks in shared memory, and what the death of a holder or waiter does. */
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "unit.h"
+
+#define ROUNDS 20000
+
+struct locked {
+	struct robust_lock lock;
+	_Atomic uint32_t inside; /* who is, by his own number */
+	_Atomic uint32_t numbers;
+	_Atomic uint32_t taken, broken, deaths;
+	unsigned long counter; /* under lock, and no atomic */
+};
+
+struct user {
+	struct urxe_fabric *f;
+	struct locked *l;
+	int hold_us;
+};
+
+static struct user new_user(void)
+{
+	struct user u = { .f = new_fabric() };
+
+	u.l = mmap(NULL, sizeof(*u.l), PROT_READ | PROT_WRITE,
+		   MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	ck_assert(u.l != MAP_FAILED);
+	return u;
+}
+
+static int take(struct user *u)
+{
+	return robust_lock(u->f, &u->l->lock, "the test's lock");
+}
+
+static void give(struct user *u)
+{
+	robust_unlock(u->f, &u->l->lock);
+}
+
+/* Of two that are inside one finds the other's number. */
+static void use(struct user *u, uint32_t me)
+{
+	struct locked *l = u->l;
+	uint32_t none = 0, mine = me;
+	uint64_t until;
+	int ret = take(u);
+
+	if (ret == 1) {
+		store_relaxed(&l->inside, 0);
+		fetch_add_relaxed(&l->deaths, 1);
+	}
+	if (ret < 0 || !cas_relaxed(&l->inside, &none, me))
+		fetch_add_relaxed(&l->broken, 1);
+	l->counter++;
+	until = clock_now() + (uint64_t)u->hold_us * 1000;
+	while (u->hold_us && clock_now() < until)
+		;
+	if (!cas_relaxed(&l->inside, &mine, 0))
+		fetch_add_relaxed(&l->broken, 1);
+	fetch_add_relaxed(&l->taken, 1);
+	give(u);
+}
+
+static int use_often(void *arg)
+{
+	struct user *u = arg;
+	uint32_t me = fetch_add_relaxed(&u->l->numbers, 1) + 1;
+	int i;
+
+	for (i = 0; i < ROUNDS; i++)
+		use(u, me);
+	return 0;
+}
+
+static void *use_often_too(void *arg)
+{
+	use_often(arg);
+	return NULL;
+}
+
+/* Processes, and two threads of one. */
+START_TEST(excludes)
+{
+	struct user u = new_user();
+	pid_t pid = spawn(use_often, &u);
+	pthread_t thread;
+
+	ck_assert_int_eq(pthread_create(&thread, NULL, use_often_too, &u), 0);
+	use_often(&u);
+	pthread_join(thread, NULL);
+	ck_assert_int_eq(reap_child(pid), 0);
+	ck_assert_uint_eq(u.l->broken, 0);
+	ck_assert_uint_eq(u.l->counter, 3 * ROUNDS);
+	ck_assert_uint_eq(u.l->lock.word, 0);
+	fabric_close(u.f);
+}
+END_TEST
+
+static int take_and_stay(void *arg)
+{
+	struct user *u = arg;
+
+	take(u);
+	store_release(&u->l->taken, 1);
+	for (;;)
+		pause();
+	return 0;
+}
+
+static pid_t start_holder(struct user *u)
+{
+	pid_t pid = spawn(take_and_stay, u);
+
+	while (!load_acquire(&u->l->taken))
+		sched_yield();
+	store_relaxed(&u->l->taken, 0);
+	return pid;
+}
+
+static void kill_holder(struct user *u)
+{
+	kill_child(start_holder(u));
+}
+
+START_TEST(outlives_holders)
+{
+	struct user u = new_user();
+	int i;
+
+	for (i = 0; i < 3; i++) {
+		kill_holder(&u);
+		ck_assert_int_eq(take(&u), 1);
+		give(&u);
+		ck_assert_int_eq(take(&u), 0);
+		give(&u);
+	}
+	fabric_close(u.f);
+}
+END_TEST
+
+static int take_and_die(void *arg)
+{
+	return take(arg);
+}
+
+/* Each who mends what the dead left may die himself. */
+START_TEST(death_while_mending)
+{
+	struct user u = new_user();
+
+	kill_holder(&u);
+	ck_assert_int_eq(reap_child(spawn(take_and_die, &u)), 1);
+	ck_assert_int_eq(reap_child(spawn(take_and_die, &u)), 1);
+	ck_assert_int_eq(take(&u), 1);
+	give(&u);
+	fabric_close(u.f);
+}
+END_TEST
+
+/* Of many that wait for a dead one, one is told. */
+START_TEST(told_once)
+{
+	struct user u = new_user();
+	pid_t pid[4], holder;
+	int i;
+
+	holder = start_holder(&u);
+	for (i = 0; i < 4; i++)
+		pid[i] = spawn(take_and_die, &u);
+	usleep(30000); /* some sleep by now */
+	kill_child(holder);
+	/* each dies with it, so the next is told, and all of them are */
+	for (i = 0; i < 4; i++)
+		ck_assert_int_eq(reap_child(pid[i]), 1);
+	ck_assert_int_eq(take(&u), 1);
+	give(&u);
+	ck_assert_int_eq(take(&u), 0);
+	give(&u);
+	fabric_close(u.f);
+}
+END_TEST
+
+/* Whatever stands there, it is nobody alive. */
+START_TEST(damaged)
+{
+	static const uint32_t word[] = { ROBUST_WAITERS, 1, 0x7fffffff,
+					 UINT32_MAX, 0x12345678 };
+	struct user u = new_user();
+
+	process_id(u.f);
+	store_relaxed(&u.l->lock.word, word[_i]);
+	ck_assert_int_eq(take(&u), 1);
+	/* and if it is damaged while we have it, others take it */
+	store_relaxed(&u.l->lock.word, word[_i]);
+	give(&u);
+	ck_assert_int_eq(take(&u), 1);
+	give(&u);
+	ck_assert_int_eq(take(&u), 0);
+	give(&u);
+	fabric_close(u.f);
+}
+END_TEST
+
+/* Who does not run is waited for a while, and then named. */
+START_TEST(stopped_holder_is_named)
+{
+	struct user u = new_user();
+	pid_t pid = start_holder(&u);
+	char name[32];
+
+	kill(pid, SIGSTOP);
+	ck_assert_int_eq(waitpid(pid, NULL, WUNTRACED), pid);
+	ck_assert_int_eq(take(&u), -ETIMEDOUT);
+	snprintf(name, sizeof(name), "pid %d (", pid);
+	ck_assert_msg(strstr(fabric_why(), name) == fabric_why() &&
+			      strstr(fabric_why(), "has held the test's lock") &&
+			      strstr(fabric_why(), "is stopped"),
+		      "%s", fabric_why());
+	kill_child(pid);
+	ck_assert_int_eq(take(&u), 1);
+	give(&u);
+	fabric_close(u.f);
+}
+END_TEST
+
+static void *hold_a_while(void *arg)
+{
+	struct user *u = arg;
+
+	take(u);
+	store_release(&u->l->taken, 1);
+	while (!load_acquire(&u->l->deaths))
+		usleep(100);
+	usleep(50000);
+	store_relaxed(&u->l->taken, 0);
+	give(u);
+	return NULL;
+}
+
+static int take_in_child(void *arg)
+{
+	struct user *u = arg;
+	int ret;
+
+	store_release(&u->l->deaths, 1); /* go on */
+	ret = take(u);
+	if (!ret && load_relaxed(&u->l->taken))
+		ret = 2; /* too early */
+	give(u);
+	return ret;
+}
+
+/* A child does not take its parent's hold for its own, or for a dead one's. */
+START_TEST(fork_while_held)
+{
+	struct user u = new_user();
+	pthread_t thread;
+
+	ck_assert_int_eq(pthread_create(&thread, NULL, hold_a_while, &u), 0);
+	while (!load_acquire(&u.l->taken))
+		sched_yield();
+	ck_assert_int_eq(reap_child(spawn(take_in_child, &u)), 0);
+	pthread_join(thread, NULL);
+	fabric_close(u.f);
+}
+END_TEST
+
+/* ------------------------------------------------------- namespaces */
+
+#define WORKERS 4
+#define KILLS 120
+
+/* Number 1 of a PID namespace of its own, until it is killed. */
+static int work_apart(void *arg)
+{
+	struct user *u = arg;
+	uint32_t me = fetch_add_relaxed(&u->l->numbers, 1) + 1;
+	pid_t pid;
+
+	if (unshare(CLONE_NEWUSER | CLONE_NEWPID))
+		return 77;
+	pid = fork();
+	if (!pid) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		for (;;)
+			use(u, me);
+	}
+	/* it is killed from in here: its number out there */
+	usleep(5000 + me * 7919 % 20000);
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+	return 0;
+}
+
+/*
+ * Processes that are all number 1 are killed while they hold the lock and while
+ * they wait for it: no death frees the lock of somebody who lives.
+ */
+START_TEST(all_are_number_one)
+{
+	struct user u = new_user();
+	pid_t pid[WORKERS] = { 0 };
+	int i, ret = 0;
+
+	u.hold_us = 100;
+	for (i = 0; i < KILLS + WORKERS && !ret; i++) {
+		if (i >= WORKERS)
+			ret = reap_child(pid[i % WORKERS]);
+		if (i < KILLS)
+			pid[i % WORKERS] = spawn(work_apart, &u);
+	}
+	if (ret == 77) {
+		fprintf(stderr, "skipped: no PID namespaces here\n");
+		return;
+	}
+	ck_assert_int_eq(ret, 0);
+	ck_assert_uint_eq(u.l->broken, 0);
+	ck_assert_uint_gt(u.l->deaths, 0);
+	ck_assert_uint_gt(u.l->taken, 0);
+	fabric_close(u.f);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite_create("robust");
+
+	add(s, excludes);
+	add(s, outlives_holders);
+	add(s, death_while_mending);
+	add(s, told_once);
+	add_loop(s, damaged, 5);
+	add(s, stopped_holder_is_named);
+	add(s, fork_while_held);
+	add(s, all_are_number_one);
+	return run_suite(s);
+}
