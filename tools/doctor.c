@@ -30,11 +30,11 @@ void report(enum verdict v, const char *cost, const char *mend, const char *fmt,
 int cmd_doctor(int argc, char **argv)
 {
 	static void (*const checks[])(void) = {
-		check_shared_memory, check_fabric_dir,	  check_rings,
-		check_huge_pages,    check_memlock,	  check_yama,
-		check_process_vm,    check_cpus,	  check_netlink,
-		check_libibverbs,    check_libraries,	  check_other_preload,
-		check_host_devices,
+		check_shared_memory, check_place,	  check_fabric_dir,
+		check_rings,	     check_huge_pages,	  check_memlock,
+		check_yama,	     check_process_vm,	  check_cpus,
+		check_netlink,	     check_libibverbs,	  check_libraries,
+		check_other_preload, check_host_devices,
 	};
 	unsigned int i;
 

@@ -16,6 +16,7 @@ void report(enum verdict v, const char *cost, const char *mend, const char *fmt,
 extern char doctor_fabric[256]; /* its directory */
 
 void check_shared_memory(void); /* doctor_mem.c */
+void check_place(void);
 void check_fabric_dir(void);
 void check_huge_pages(void);
 void check_memlock(void);

@@ -28,17 +28,25 @@
 /* The existing directory in which fabrics are or will be made. */
 static const char *fabric_place(void)
 {
-	const char *base = getenv("URXE_DIR");
 	static char dir[256];
 	char *slash;
 
-	if (!base || *base != '/')
+	if (place_choose(dir, sizeof(dir)))
 		return "/dev/shm";
-	snprintf(dir, sizeof(dir), "%s", base);
 	slash = strrchr(dir, '/');
 	if (access(dir, F_OK) && slash != dir)
 		*slash = 0; /* the last part is made when it is needed */
 	return dir;
+}
+
+void check_place(void)
+{
+	char by[128];
+
+	if (place_is_taken(by, sizeof(by)))
+		report(WARN, "none: it is not used",
+		       "remove it, as root or as its owner; programs that run would have to end first",
+		       "%s; fabrics are in %s instead", by, fabric_place());
 }
 
 void check_shared_memory(void)
@@ -95,32 +103,25 @@ void check_fabric_dir(void)
 	struct stat st;
 	int ret;
 
-	if (lstat(dir, &st)) {
-		if (errno == ENOENT)
-			ok("fabric %s: made by the first program", dir);
-		else
-			report(FAIL, "no device",
-			       "set URXE_DIR to a directory of your own",
-			       "fabric %s: %s", dir, strerror(errno));
-		return;
-	}
-	if (fabric_dir_mend(dir, &st, mend, sizeof(mend))) {
+	ret = fabric_open(dir, false, &f);
+	if (!ret) {
+		ok("fabric %s: owner and mode are right", dir);
+		fabric_close(f);
+	} else if (ret == -ENOENT) {
+		ok("fabric %s: made by the first program", dir);
+	} else if (!lstat(dir, &st) &&
+		   fabric_dir_mend(dir, &st, mend, sizeof(mend))) {
 		report(FAIL, "it is refused, so there is no device", mend,
 		       "fabric %s: owner %u, mode %04o; it must be a directory of uid %u with mode 0700",
 		       dir, st.st_uid, st.st_mode & 07777, geteuid());
-		return;
-	}
-	ret = fabric_open(dir, false, &f);
-	if (ret == -ENOENT) {
-		ok("fabric %s: empty so far", dir);
-	} else if (ret) {
-		snprintf(mend, sizeof(mend), "rm -r %s when nobody uses it",
+	} else {
+		snprintf(mend, sizeof(mend),
+			 ret == -EPROTO ?
+				 "rm -r %s when nobody uses it" :
+				 "set URXE_DIR to a directory of your own",
 			 dir);
 		report(FAIL, "no device in this fabric", mend, "fabric %s: %s",
 		       dir, *fabric_why() ? fabric_why() : strerror(-ret));
-	} else {
-		ok("fabric %s: owner and mode are right", dir);
-		fabric_close(f);
 	}
 }
 

@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "fabric/fabric.h"
 #include "commands.h"
 
 /* as env(1) and the shells have them */
@@ -113,6 +114,15 @@ static void warn_unreachable(const char *cmd)
 	close(fd);
 }
 
+/* Programs of other versions, or who set URXE_DIR, will not look there. */
+static void warn_taken(const char *dir)
+{
+	char by[128];
+
+	if (place_is_taken(by, sizeof(by)))
+		fail(0, "%s and not used: the fabric is %s", by, dir);
+}
+
 int cmd_run(int argc, char **argv)
 {
 	static const struct option opts[] = {
@@ -138,6 +148,7 @@ int cmd_run(int argc, char **argv)
 	ret = choose_fabric(fabric, dir);
 	if (ret)
 		return ret;
+	warn_taken(dir);
 	if (find_libraries(preload, sizeof(preload), provider_dir,
 			   sizeof(provider_dir)))
 		return fail(1, "liburxe-kshim.so is neither beside this "

@@ -107,18 +107,23 @@ err_close:
 	return ret;
 }
 
+/* DIR of DIR/ctx/SLOT.GEN */
 int arena_fabric_dir(int fd, char *buf, size_t len)
 {
-	char path[256], *slash;
+	char path[320], *name, *sub = NULL;
 	int ret;
 
 	ret = file_path(fd, path, sizeof(path));
 	if (ret)
 		return ret;
-	slash = strstr(path, "/ctx/");
-	if (!slash)
+	name = strrchr(path, '/');
+	if (name) {
+		*name = 0;
+		sub = strrchr(path, '/');
+	}
+	if (!sub || strcmp(sub, "/ctx"))
 		return -EPROTO;
-	*slash = 0;
+	*sub = 0;
 	if ((size_t)snprintf(buf, len, "%s", path) >= len)
 		return -ENAMETOOLONG;
 	return 0;

@@ -12,6 +12,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "fabric.h"
 #include "internal.h"
 
@@ -39,55 +40,44 @@ int fabric_fail(int err, const char *fmt, ...)
 
 int fabric_dir(char *buf, size_t len)
 {
-	const char *base = getenv("URXE_DIR");
 	const char *name = getenv("URXE_FABRIC");
-	int n;
+	char place[256];
+	int ret, n;
 
 	if (!name || !*name)
 		name = "default";
 	if (strchr(name, '/') || *name == '.')
 		return fabric_fail(EINVAL, "URXE_FABRIC=%s is not a name: it has a slash or begins with a dot",
 				   name);
-	if (base && *base && *base != '/')
-		return fabric_fail(EINVAL,
-				   "URXE_DIR=%s is not an absolute path", base);
-	if (base && *base == '/')
-		n = snprintf(buf, len, "%s/%s", base, name);
-	else
-		n = snprintf(buf, len, "/dev/shm/urxe-%u/%s",
-			     (unsigned int)geteuid(), name);
+	ret = place_choose(place, sizeof(place));
+	if (ret)
+		return ret;
+	n = snprintf(buf, len, "%s/%s", place, name);
 	return n < 0 || (size_t)n >= len ? -ENAMETOOLONG : 0;
 }
 
-/* mkdir -p for the last two parts, 0700. */
-static int fabric_make_dir(const char *dir)
-{
-	char parent[256];
-	char *slash;
-
-	if (snprintf(parent, sizeof(parent), "%s", dir) >= (int)sizeof(parent))
-		return -ENAMETOOLONG;
-	slash = strrchr(parent, '/');
-	if (slash && slash != parent) {
-		*slash = 0;
-		if (mkdir(parent, 0700) && errno != EEXIST)
-			return fabric_fail(errno, "mkdir %s: %s", parent,
-					   strerror(errno));
-	}
-	if (mkdir(dir, 0700) && errno != EEXIST)
-		return fabric_fail(errno, "mkdir %s: %s", dir, strerror(errno));
-	return 0;
-}
-
 /* A descriptor of the directory, which must be ours alone, and no link. */
-static int fabric_open_dir(const char *dir)
+static int fabric_open_dir(const char *dir, bool create)
 {
+	const char *name = strrchr(dir, '/') + 1;
+	int fd, err, place = place_open(dir, create);
 	struct stat st;
-	int fd;
 
-	fd = open(dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	if (fd < 0 && errno != ENOTDIR && errno != ELOOP && errno != EACCES)
-		return -errno;
+	if (place < 0)
+		return place;
+	if (create && mkdirat(place, name, 0700) && errno != EEXIST) {
+		err = errno;
+		close(place);
+		return fabric_fail(err, "mkdir %s: %s", dir, strerror(err));
+	}
+	fd = openat(place, name,
+		    O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	err = errno;
+	close(place);
+	if (fd < 0 && err == ENOENT && create)
+		return -EAGAIN; /* somebody has removed it already */
+	if (fd < 0 && err != ENOTDIR && err != ELOOP && err != EACCES)
+		return -err;
 	if (fd >= 0 && !fstat(fd, &st) && st.st_uid == geteuid() &&
 	    !(st.st_mode & 077))
 		return fd;
@@ -193,10 +183,10 @@ int fabric_make_file(struct urxe_fabric *f, const char *name,
 	char tmp[64];
 	int fd, ret;
 
-	snprintf(tmp, sizeof(tmp), "%s.%d.%lx", name, (int)getpid(),
-		 (unsigned long)pthread_self());
-	fd = openat(f->dirfd, tmp, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC,
-		    0600);
+	/* numbers of processes alone are not unique: there are namespaces */
+	snprintf(tmp, sizeof(tmp), "%s.%d.%llx", name, (int)getpid(),
+		 (unsigned long long)clock_now());
+	fd = openat(f->dirfd, tmp, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 	if (fd < 0)
 		return fabric_fail(errno, "create %s/%s: %s", f->dir, tmp,
 				   strerror(errno));
@@ -226,7 +216,7 @@ static int device_map(struct urxe_fabric *f)
 	void *map;
 	int fd, ret;
 
-	fd = openat(f->dirfd, "device", O_RDWR | O_CLOEXEC);
+	fd = openat(f->dirfd, "device", O_RDWR | O_NOFOLLOW | O_CLOEXEC);
 	if (fd < 0)
 		return -errno;
 	ret = layout_map(fd, sizeof(*dev), URXE_DEV_MAGIC, &map);
@@ -260,14 +250,9 @@ static int fabric_try_open(struct urxe_fabric *f, bool create)
 {
 	int ret;
 
-	if (create) {
-		ret = fabric_make_dir(f->dir);
-		if (ret)
-			return ret;
-	}
-	ret = f->dirfd = fabric_open_dir(f->dir);
+	ret = f->dirfd = fabric_open_dir(f->dir, create);
 	if (ret < 0)
-		return ret == -ENOENT && create ? -EAGAIN : ret;
+		return ret;
 	ret = device_map(f);
 	if (ret == -ENOENT && create && fabric_in_place(f)) {
 		ret = device_create(f);

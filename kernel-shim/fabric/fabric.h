@@ -44,8 +44,8 @@ struct urxe_fabric {
 /* fabric.c ------------------------------------------------------------- */
 
 /*
- * The fabric's directory by the environment: URXE_DIR, else
- * /dev/shm/urxe-<uid>, then URXE_FABRIC (default "default").
+ * The fabric's directory by the environment: in its place (place.c), named by
+ * URXE_FABRIC (default "default").
  * -ENAMETOOLONG, -EINVAL (a fabric name with '/' in it).
  */
 int fabric_dir(char *buf, size_t len);
@@ -112,6 +112,13 @@ static inline uint32_t process_id(struct urxe_fabric *f)
  */
 int robust_lock(struct urxe_fabric *f, struct robust_lock *l, const char *what);
 void robust_unlock(struct urxe_fabric *f, struct robust_lock *l);
+
+/* place.c -------------------------------------------------------------- */
+
+/* The directory that fabrics are in, by the environment. */
+int place_choose(char *buf, size_t len);
+/* Is the usual one not ours?  What is there goes to by. */
+bool place_is_taken(char *by, size_t len);
 
 /* context.c ------------------------------------------------------------ */
 
@@ -240,8 +247,10 @@ int file_path(int fd, char *path, size_t room);
 int layout_map(int fd, size_t size, const char *magic, void **out);
 /* A directory, but not by a link; NULL and errno. */
 DIR *dir_open(int at, const char *path);
-/* rm -r, for trees of a few levels. */
+/* rm -r, for trees of a few levels; what is below a link stays. */
 void dir_remove(int at, const char *path);
+/* The same with all that is in a directory. */
+void dir_clear(int at);
 /* mkdir -p of everything before the last slash. */
 int dir_make_parents(int at, const char *path);
 

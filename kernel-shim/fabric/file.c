@@ -69,18 +69,30 @@ DIR *dir_open(int at, const char *path)
 	return dir;
 }
 
-void dir_remove(int at, const char *path)
+void dir_clear(int at)
 {
-	DIR *dir = dir_open(at, path);
+	DIR *dir = dir_open(at, ".");
 	struct dirent *de;
 
 	while (dir && (de = readdir(dir)))
-		if (strcmp(de->d_name, ".") && strcmp(de->d_name, "..") &&
-		    unlinkat(dirfd(dir), de->d_name, 0))
-			dir_remove(dirfd(dir), de->d_name);
+		if (strcmp(de->d_name, ".") && strcmp(de->d_name, ".."))
+			dir_remove(at, de->d_name);
 	if (dir)
 		closedir(dir);
-	unlinkat(at, path, dir ? AT_REMOVEDIR : 0);
+}
+
+void dir_remove(int at, const char *path)
+{
+	int fd;
+
+	if (!unlinkat(at, path, 0))
+		return;
+	fd = openat(at, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0)
+		return;
+	dir_clear(fd);
+	close(fd);
+	unlinkat(at, path, AT_REMOVEDIR);
 }
 
 int dir_make_parents(int at, const char *path)

@@ -9,6 +9,12 @@ int arena_init(int fd, uint32_t slot, uint32_t gen, const char comm[16]);
 void dm_heap_free_locked(struct urxe_fabric *f, uint32_t slot);
 
 /*
+ * place.c: the directory that a fabric's is in; a descriptor.  With create it
+ * is made if it is not there.  -EPERM: it is not safe.
+ */
+int place_open(const char *dir, bool create);
+
+/*
  * stale.c: lock the device segment behind fd, F_RDLCK for users, F_WRLCK for
  * replacing it.  -EAGAIN: others hold it; -ESTALE: it was replaced.
  */

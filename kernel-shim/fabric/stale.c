@@ -26,7 +26,7 @@ bool fabric_in_place(const struct urxe_fabric *f)
 {
 	struct stat mine, there;
 
-	return !fstat(f->dirfd, &mine) && !stat(f->dir, &there) &&
+	return !fstat(f->dirfd, &mine) && !lstat(f->dir, &there) &&
 	       mine.st_ino == there.st_ino && mine.st_dev == there.st_dev;
 }
 
@@ -76,29 +76,39 @@ static bool fabric_has_context(struct urxe_fabric *f)
  * may have died before he had emptied his, and another process may have his
  * number now.  While we have the lock nobody else moves it.
  */
-static int fabric_move_away(struct urxe_fabric *f, char *away, size_t len)
+static int fabric_move_away(struct urxe_fabric *f, int place, char away[300])
 {
-	const char *base = strrchr(f->dir, '/');
+	const char *name = strrchr(f->dir, '/') + 1;
 	struct stat st;
-	int n;
 
-	if (!base)
-		return -EINVAL;
 	if (fstat(f->dirfd, &st) || !fabric_in_place(f))
 		return -ESTALE;
-	n = snprintf(away, len, "%.*s/.%s.%llx", (int)(base - f->dir), f->dir,
-		     base + 1, (unsigned long long)st.st_ino);
-	if (n < 0 || (size_t)n >= len)
-		return -ENAMETOOLONG;
-	return rename(f->dir, away) ? -errno : 0;
+	snprintf(away, 300, ".%s.%llx", name, (unsigned long long)st.st_ino);
+	return renameat(place, name, place, away) ? -errno : 0;
+}
+
+/* What is behind dirfd is ours, wherever it is called what by now. */
+static int fabric_remove(struct urxe_fabric *f)
+{
+	int ret, place = place_open(f->dir, false);
+	char away[300];
+
+	if (place < 0)
+		return place;
+	ret = fabric_move_away(f, place, away);
+	if (!ret) {
+		dir_clear(f->dirfd);
+		unlinkat(place, away, AT_REMOVEDIR);
+	}
+	close(place);
+	return ret;
 }
 
 int fabric_retire(struct urxe_fabric *f)
 {
-	char away[sizeof(f->dir) + 32];
 	int fd, ret;
 
-	fd = openat(f->dirfd, "device", O_RDWR | O_CLOEXEC);
+	fd = openat(f->dirfd, "device", O_RDWR | O_NOFOLLOW | O_CLOEXEC);
 	if (fd < 0)
 		return errno == ENOENT ? -ESTALE : -errno;
 	ret = fabric_hold(fd, F_WRLCK);
@@ -107,9 +117,7 @@ int fabric_retire(struct urxe_fabric *f)
 	if (!ret && fabric_has_context(f))
 		ret = -EBUSY;
 	if (!ret)
-		ret = fabric_move_away(f, away, sizeof(away));
-	if (!ret)
-		dir_remove(AT_FDCWD, away);
+		ret = fabric_remove(f);
 	close(fd);
 	return ret;
 }

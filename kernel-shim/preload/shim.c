@@ -121,7 +121,7 @@ static void fabric_renew_dirfd(struct urxe_fabric *f)
 
 	if (segment_ino(f->dirfd) == ino)
 		return;
-	fd = open(f->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	fd = open(f->dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (fd < 0)
 		return;
 	if (segment_ino(fd) == ino)

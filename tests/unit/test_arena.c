@@ -38,6 +38,25 @@ START_TEST(fresh_arena)
 }
 END_TEST
 
+START_TEST(directories_of_the_same_names)
+{
+	char dir[256], path[300];
+	struct urxe_fabric *f;
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/ctx", new_dir());
+	*strrchr(path, '/') = 0;
+	ck_assert_int_eq(mkdir(path, 0700), 0);
+	strcat(path, "/ctx/ctx");
+	ck_assert_int_eq(fabric_open(path, true, &f), 0);
+	fd = open_context(f);
+	ck_assert_int_eq(arena_fabric_dir(fd, dir, sizeof(dir)), 0);
+	ck_assert_str_eq(dir, path);
+	close(fd);
+	fabric_close(f);
+}
+END_TEST
+
 START_TEST(not_an_arena)
 {
 	struct urxe_fabric *f = new_fabric();
@@ -305,6 +324,7 @@ int main(void)
 	Suite *s = suite_create("arena");
 
 	add(s, fresh_arena);
+	add(s, directories_of_the_same_names);
 	add(s, not_an_arena);
 	add(s, map_peer);
 	add(s, alloc_and_free);

@@ -190,6 +190,71 @@ START_TEST(left_behind)
 }
 END_TEST
 
+/* What a link leads to is not removed with the link. */
+START_TEST(left_behind_with_links)
+{
+	struct urxe_fabric *f = new_fabric(), *g;
+	char dir[256], out[300], file[320];
+
+	strcpy(dir, f->dir);
+	snprintf(out, sizeof(out), "%s.out", dir);
+	snprintf(file, sizeof(file), "%s/file", out);
+	ck_assert_int_eq(mkdir(out, 0700), 0);
+	close(open(file, O_CREAT | O_WRONLY, 0600));
+	ck_assert_int_eq(symlinkat(out, f->dirfd, "ctx/1.1"), 0);
+	ck_assert_int_eq(symlinkat(out, f->dirfd, "dm"), 0);
+	ck_assert_int_eq(unlinkat(f->dirfd, "ev", AT_REMOVEDIR), 0);
+	ck_assert_int_eq(symlinkat(out, f->dirfd, "ev"), 0);
+	break_version(f->dev);
+	fabric_close(f);
+	/* a link is no arena: whether it lives cannot be told */
+	ck_assert_int_eq(fabric_open(dir, true, &g), -EPROTO);
+	snprintf(file, sizeof(file), "%s/ctx/1.1", dir);
+	ck_assert_int_eq(unlink(file), 0);
+	ck_assert_int_eq(fabric_open(dir, true, &g), 0);
+	fabric_close(g);
+	snprintf(file, sizeof(file), "%s/file", out);
+	ck_assert_int_eq(unlink(file), 0);
+	ck_assert_int_eq(rmdir(out), 0);
+}
+END_TEST
+
+/* In which others could put something else in the fabric's place. */
+START_TEST(bad_places)
+{
+	struct urxe_fabric *f;
+	const char *place = new_dir();
+	char dir[256], link[256];
+
+	snprintf(dir, sizeof(dir), "%s/f", place);
+	ck_assert_int_eq(mkdir(place, 0700), 0);
+	ck_assert_int_eq(chmod(place, 0777), 0);
+	ck_assert_int_eq(fabric_open(dir, true, &f), -EPERM);
+	ck_assert_str_ne(fabric_why(), "");
+	ck_assert_int_eq(fabric_open(dir, false, &f), -EPERM);
+	ck_assert_int_eq(access(dir, F_OK), -1);
+	ck_assert_int_eq(chmod(place, 01777), 0);
+	fabric_close(new_at(dir));
+	snprintf(link, sizeof(link), "%s.link", place);
+	ck_assert_int_eq(symlink(place, link), 0);
+	strcpy(dir, link);
+	strcat(dir, "/f");
+	ck_assert_int_eq(fabric_open(dir, true, &f), -EPERM);
+	/* the user's own link is not one that leads him astray */
+	setenv("URXE_DIR", link, 1);
+	setenv("URXE_FABRIC", "f", 1);
+	ck_assert_int_eq(fabric_dir(dir, sizeof(dir)), 0);
+	fabric_close(new_at(dir));
+	unlink(link);
+	if (geteuid())
+		return;
+	ck_assert_int_eq(chmod(place, 0755), 0);
+	ck_assert_int_eq(chown(place, 12345, 12345), 0);
+	ck_assert_int_eq(fabric_open(dir, true, &f), -EPERM);
+	ck_assert_int_eq(fabric_open(dir, false, &f), -EPERM);
+}
+END_TEST
+
 /* A process of our number, in another container, died while it cleaned up. */
 START_TEST(left_behind_twice)
 {
@@ -448,6 +513,8 @@ int main(void)
 	add(s, replace_race);
 	add(s, left_behind_with_a_context);
 	add(s, left_behind_twice);
+	add(s, left_behind_with_links);
+	add(s, bad_places);
 	add(s, create_race);
 	add(s, lock_of_the_dead);
 	add(s, lock_excludes);

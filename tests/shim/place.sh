@@ -1,0 +1,107 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+# place.sh URXE HOLD: /dev/shm/urxe-UID is there already, and is not ours.
+# Nothing is put into it, all processes find the same other place, and what
+# should be somebody's stays as it was.  In a /dev/shm of its own.
+if [ "${PLACE_INSIDE-}" != 1 ]; then
+	# only root has another user to be squatted by
+	user=-r
+	[ "$(id -u)" = 0 ] && unshare -m true 2>/dev/null && user=
+	unshare $user -m true 2>/dev/null || { echo "skip: no unshare"; exit 77; }
+	PLACE_INSIDE=1 exec unshare $user -m "$0" "$@"
+fi
+URXE=$1
+hold=$2
+mount -t tmpfs -o mode=1777 tmpfs /dev/shm 2>/dev/null ||
+	{ echo "skip: no mount"; exit 77; }
+. "$(dirname "$0")/lib.sh"
+top=$URXE_DIR
+trap 'rm -rf "$top"' EXIT
+unset URXE_DIR URXE_LOG
+name=/dev/shm/urxe-$(id -u)
+
+entries() {
+	find "$1" -mindepth 1 | wc -l
+}
+
+places() {
+	find /dev/shm -maxdepth 1 -name "${name##*/}.*" | wc -l
+}
+
+# The device is there, and what is at $name is as it was.
+works() {
+	before=$(ls -ldn "$name")
+	run cat /sys/class/infiniband/urxe0/node_type >"$top/out" 2>"$top/err" ||
+		die "$1: no device: $(cat "$top/err")"
+	grep -q "1: CA" "$top/out" || die "$1: $(cat "$top/out")"
+	grep -q "^urxe: $name is .* not used: the fabric is $name\.[0-9a-f]*/t$" \
+		"$top/err" || die "$1: it does not say so: $(cat "$top/err")"
+	[ "$(ls -ldn "$name")" = "$before" ] || die "$1: $name was changed"
+	[ "$(places)" = 1 ] || die "$1: $(ls /dev/shm)"
+	has "warn  $name is " "$URXE" doctor
+	has "ok    fabric $name." "$URXE" doctor
+}
+
+again() {
+	rm -rf "$name" "$name".*
+}
+
+mkdir "$top/victim"
+if chown 1234 "$top/victim" 2>/dev/null; then
+	for mode in 700 755 1777; do
+		mkdir "$name" && chmod $mode "$name" && chown 1234:1234 "$name"
+		works "another user's directory, mode $mode"
+		[ "$(entries "$name")" = 0 ] || die "made: $(find "$name")"
+		again
+	done
+	# a place that was asked for is not exchanged for another one
+	mkdir "$top/other" && chown 1234 "$top/other"
+	URXE_DIR=$top/other run cat /sys/class/infiniband/urxe0/node_type \
+		>/dev/null 2>"$top/err" && die "another user's URXE_DIR"
+	grep -q "^urxe: no device.*other must be a directory of uid" "$top/err" ||
+		die "no cause: $(cat "$top/err")"
+	[ "$(entries "$top/other")" = 0 ] || die "made: $(find "$top/other")"
+	URXE_DIR=$top/other "$URXE" doctor | grep -q "^FAIL  fabric .*other" ||
+		die "the doctor finds it right"
+	chown 0 "$top/victim"
+fi
+
+mkdir "$name" && chmod 777 "$name"
+works "a directory that all may write to"
+[ "$(entries "$name")" = 0 ] || die "made: $(find "$name")"
+again
+echo file >"$name"
+works "a file"
+again
+ln -s "$top/victim" "$name"
+works "a link"
+[ "$(entries "$top/victim")" = 0 ] || die "made: $(find "$top/victim")"
+
+# all meet in one place, also those that are the first, all at once
+for round in 1 2 3 4 5; do
+	again
+	mkdir "$name" && chmod 777 "$name"
+	pids=
+	for i in 1 2 3 4 5 6; do
+		run cat /sys/class/infiniband/urxe0/node_type >/dev/null 2>&1 &
+		pids="$pids $!"
+	done
+	for p in $pids; do
+		wait "$p" || die "a racer: exit code $?"
+	done
+	[ "$(places)" = 1 ] || die "they do not meet: $(ls /dev/shm)"
+done
+"$URXE" run "$hold" >/dev/null 2>&1 &
+one=$!
+trap 'kill -9 $one; rm -rf "$top"' EXIT
+i=0
+until "$URXE" info 2>&1 | grep -q "$one shim-hold"; do
+	i=$((i + 1))
+	[ $i -lt 100 ] || die "not seen: $("$URXE" info)"
+	sleep 0.1
+done
+# they still meet when the name is free again
+rm -r "$name"
+has "$one shim-hold" "$URXE" info
+has "1: CA" run cat /sys/class/infiniband/urxe0/node_type
+[ ! -e "$name" ] && [ "$(places)" = 1 ] || die "two places: $(ls /dev/shm)"
