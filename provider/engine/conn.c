@@ -277,3 +277,20 @@ void conn_break(struct urxe_conn *c, enum response nak)
 	if (c->sh->send_cq != c->sh->recv_cq)
 		conn_attention(c, c->sh->send_cq);
 }
+
+void conn_break_qpn(struct urxe_fabric *f, uint32_t qpn)
+{
+	struct urxe_conn c = { .qpn = qpn };
+	uint32_t slot, gen;
+
+	if (!qpn_lookup(f->dev, qpn, &slot, &gen))
+		return;
+	c.peer = peer_get(f, slot, gen);
+	if (!c.peer)
+		return;
+	c.sh = &c.peer->arena->qp[qpn_index(qpn)];
+	c.want = load_relaxed(&c.sh->conn) & URXE_CONN_ENDS;
+	if (URXE_CONN_QPN(c.want) == qpn)
+		conn_break(&c, RESP_NAK_OPERATION);
+	peer_put(c.peer);
+}

@@ -79,3 +79,5 @@ bool conn_listens(struct urxe_conn *c, uint32_t qkey);
 
 /* A NAK went out: the responder's QP goes to the error state. */
 void conn_break(struct urxe_conn *c, enum response nak);
+/* A message for QP qpn turned out to be undeliverable. */
+void conn_break_qpn(struct urxe_fabric *f, uint32_t qpn);

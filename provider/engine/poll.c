@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* Polling: the consumer's side of a completion queue. */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "conn.h"
 #include "context.h"
 #include "cq.h"
 #include "log.h"
@@ -17,31 +20,81 @@
 /* How often a claimed entry is met before its owner's life is doubted. */
 #define STUCK_POLLS 4096
 
-/* A small message travelled in the completion: put it where it belongs. */
-static void poll_place_inline(struct urxe_context *ctx, uint32_t pd,
+/*
+ * A small message travelled in the completion: its bytes are put where they
+ * belong by the poller.  The program may have unmapped that memory meanwhile,
+ * so the kernel copies, out of the arena's file: a page that is missing is an
+ * error then and not a signal.
+ */
+static bool poll_place_run(struct urxe_context *ctx, const struct urxe_key *k,
+			   uint64_t addr, const uint8_t *data, uint32_t n)
+{
+	struct urxe_seg dst, src = { .ptr = (char *)(uintptr_t)data,
+				     .len = n };
+	int saved = errno;
+	ssize_t ret;
+
+	mem_reach(ctx->self, k, addr, n, &dst);
+	if (!dst.ptr || k->kind == URXE_MEM_DM)
+		return transfer(&dst, &src, n, ctx, true) == TRANSFER_OK;
+	do {
+		ret = pread(ctx->cmd_fd, dst.ptr, n,
+			    (const char *)data - (const char *)ctx->arena);
+	} while (ret < 0 && errno == EINTR);
+	errno = saved;
+	return ret == (ssize_t)n;
+}
+
+/* False: a key does not hold any more, or its memory is not there. */
+static bool poll_place_inline(struct urxe_context *ctx, uint32_t pd,
 			      const struct urxe_recv *r, uint32_t max_sge,
 			      const struct urxe_cqe *e)
 {
-	struct urxe_seg dst, src = { .ptr = (char *)(uintptr_t)e->data };
 	uint32_t i, n, left = e->inline_len & ~URXE_CQE_SRQ;
 	const struct urxe_sge *sge = r->sge;
+	const uint8_t *data = e->data;
 	const struct urxe_key *k;
 
 	if (left > sizeof(e->data))
 		left = sizeof(e->data);
 	for (i = 0; left && i < r->num_sge && i < max_sge; i++, sge++) {
 		n = sge->length < left ? sge->length : left;
-		/* an SGE whose MR was deregistered meanwhile is left alone */
+		if (!n)
+			continue;
 		k = mem_lookup(ctx->self, sge->lkey, pd, sge->addr, n,
 			       IBV_ACCESS_LOCAL_WRITE);
-		if (k && n) {
-			mem_reach(ctx->self, k, sge->addr, n, &dst);
-			src.len = n;
-			transfer(&dst, &src, n, ctx, true);
+		if (!k || !poll_place_run(ctx, k, sge->addr, data, n)) {
+			urxe_why("a receive on QP 0x%x: %s", e->qpn,
+				 k ? "its memory is not there any more" :
+				     "its lkey was taken away meanwhile");
+			return false;
 		}
-		src.ptr += n;
+		data += n;
 		left -= n;
 	}
+	return true;
+}
+
+/* As if the responder had found it when the message came. */
+static void poll_fail_receive(struct urxe_context *ctx, struct urxe_cqe *e)
+{
+	e->status = IBV_WC_LOC_PROT_ERR;
+	e->imm = e->status; /* vendor_err */
+	e->byte_len = 0;
+	e->wc_flags = 0;
+	conn_break_qpn(ctx->fabric, e->qpn);
+}
+
+/* Once: an entry may be settled before it is polled. */
+static void poll_place(struct urxe_context *ctx, uint32_t pd,
+		       const struct urxe_recv *r, uint32_t max_sge,
+		       struct urxe_cqe *e)
+{
+	if (likely(!(e->inline_len & ~URXE_CQE_SRQ)))
+		return;
+	if (unlikely(!poll_place_inline(ctx, pd, r, max_sge, e)))
+		poll_fail_receive(ctx, e);
+	e->inline_len &= URXE_CQE_SRQ;
 }
 
 /*
@@ -60,16 +113,16 @@ struct place {
 /* A receive that several could have taken comes back. */
 static void poll_settle_kept(struct urxe_context *ctx, struct urxe_rq *rq,
 			     uint32_t pd, uint32_t ticket,
-			     const struct urxe_cqe *e, struct place *p)
+			     struct urxe_cqe *e, struct place *p)
 {
 	p->rq = rq;
 	p->kept = rq_kept(rq, ticket);
-	if (p->kept && e->inline_len & ~URXE_CQE_SRQ)
-		poll_place_inline(ctx, pd, kept_recv(p->kept), rq->max_sge, e);
+	if (p->kept)
+		poll_place(ctx, pd, kept_recv(p->kept), rq->max_sge, e);
 }
 
 /* A completion of a receive from an SRQ. */
-static bool poll_settle_srq(struct urxe_cq *cq, const struct urxe_cqe *e,
+static bool poll_settle_srq(struct urxe_cq *cq, struct urxe_cqe *e,
 			    struct place *p)
 {
 	struct urxe_srq *srq = context_srq(cq->ctx, URXE_WQE_INDEX(e->wqe));
@@ -91,7 +144,7 @@ static inline void poll_settle_tail(struct place *p, _Atomic uint32_t *tail,
 }
 
 /* Find the entry's place, its bytes brought there; false: QP destroyed. */
-static inline bool poll_settle(struct urxe_cq *cq, const struct urxe_cqe *e,
+static inline bool poll_settle(struct urxe_cq *cq, struct urxe_cqe *e,
 			       struct place *p)
 {
 	struct urxe_qp *qp;
@@ -109,10 +162,8 @@ static inline bool poll_settle(struct urxe_cq *cq, const struct urxe_cqe *e,
 	if (e->opcode & IBV_WC_RECV && rq_kept_set(&qp->rq)) {
 		poll_settle_kept(cq->ctx, &qp->rq, qp->sh->pd, e->wqe, e, p);
 	} else if (e->opcode & IBV_WC_RECV) {
-		if (e->inline_len)
-			poll_place_inline(qp->ctx, qp->sh->pd,
-				     rq_slot(&qp->rq, e->wqe), qp->rq.max_sge,
-				     e);
+		poll_place(qp->ctx, qp->sh->pd, rq_slot(&qp->rq, e->wqe),
+			   qp->rq.max_sge, e);
 		poll_settle_tail(p, &qp->rq.tail, qp->rq.mask);
 	} else {
 		poll_settle_tail(p, &qp->sq.tail, qp->sq.mask);
@@ -234,6 +285,13 @@ static inline struct urxe_cqe *poll_next(struct urxe_cq *cq, struct place *p)
 			return e;
 		poll_release(cq, e, p);
 	}
+}
+
+void poll_leaves_ring(struct urxe_cq *cq, struct urxe_cqe *e)
+{
+	struct place p;
+
+	poll_settle(cq, e, &p);
 }
 
 bool poll_take(struct urxe_cq *cq, struct urxe_cqe *copy)

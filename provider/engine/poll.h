@@ -58,6 +58,12 @@ static inline uint8_t poll_sl(const struct urxe_cqe *e)
 /* The entry at the head of the ring if it is ready, whosoever it is. */
 struct urxe_cqe *poll_ring(struct urxe_cq *cq);
 
+/*
+ * It goes on somewhere else, to be polled later: what travels in it is placed
+ * now, out of the arena.
+ */
+void poll_leaves_ring(struct urxe_cq *cq, struct urxe_cqe *e);
+
 /* Every completion that was not polled yet; the caller has the gate. */
 typedef void poll_each_fn(struct urxe_cqe *e, void *arg);
 void poll_each(struct urxe_cq *cq, poll_each_fn *fn, void *arg);

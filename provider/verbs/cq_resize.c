@@ -35,6 +35,7 @@ static void backlog_drain(struct urxe_cq *cq, struct urxe_backlog *b,
 	struct urxe_cqe *e;
 
 	while (b->count < max && (e = poll_ring(cq))) {
+		poll_leaves_ring(cq, e);
 		memcpy(&b->cqe[b->count++], e, sizeof(*e));
 		cq_ring_release(e, cq->head, cq->ring.mask + 1);
 		cq->head++;

@@ -387,6 +387,81 @@ END_TEST
 
 /* ------------------------------------------------- faults of a receive */
 
+/*
+ * A small message travels in the completion, and is placed when that is
+ * polled: what became of the memory meanwhile is an error of the receive.
+ */
+enum gone { GONE_PAGE, GONE_TAIL, GONE_WRITE, GONE_MR, GONE_COUNT };
+
+struct spoil {
+	enum gone how;
+	bool resize; /* placed when the completion leaves its ring */
+};
+
+static void do_spoil(struct node *b, void *arg)
+{
+	struct spoil *s = arg;
+
+	if (s->how == GONE_MR)
+		ck_ok(ibv_dereg_mr(b->mr));
+	else if (s->how == GONE_WRITE)
+		ck_ok(mprotect((char *)b->buf + 16384, 4096, PROT_READ));
+	else
+		do_unmap(b, NULL);
+	if (s->resize)
+		ck_ok(ibv_resize_cq(b->rcq, b->rcq->cqe + 1));
+}
+
+START_TEST(small_send_into_what_is_gone)
+{
+	struct spoil s = { .how = _i % GONE_COUNT, .resize = _i / GONE_COUNT };
+	size_t off = s.how == GONE_TAIL ? 16384 - 79 : 16384;
+	struct opts o = default_opts();
+	struct ibv_wc wc;
+	struct duo d;
+
+	may_leak();
+	duo_open(&d, TWO_PROCESSES, MEM_HEAP, MEM_HEAP, &o);
+	b_recv(&d, 1, off, 80);
+	b_recv(&d, 2, 0, 80);
+	ck_ok(post(&d, S, 1, 0, 80, 0, 0));
+	expect_ok(d.a.scq, 1, IBV_WC_SEND);
+	on_b(&d, do_spoil, &s, sizeof(s));
+	wc = b_wait_recv(&d);
+	ck_assert_uint_eq(wc.wr_id, 1);
+	ck_assert_int_eq(wc.status, IBV_WC_LOC_PROT_ERR);
+	wc = b_wait_recv(&d);
+	ck_assert_uint_eq(wc.wr_id, 2);
+	ck_assert_int_eq(wc.status, IBV_WC_WR_FLUSH_ERR);
+	ck_assert_int_eq(b_state(&d), IBV_QPS_ERR);
+}
+END_TEST
+
+static void do_resize(struct node *b, void *arg)
+{
+	(void)arg;
+	ck_ok(ibv_resize_cq(b->rcq, b->rcq->cqe + 1));
+}
+
+/* And while all is well it comes, whichever way. */
+START_TEST(small_send_through_a_resize)
+{
+	struct opts o = default_opts();
+	struct duo d;
+
+	duo_open(&d, TWO_PROCESSES, MEM_HEAP, MEM_HEAP, &o);
+	node_fill(&d.a, 0, 80, 7);
+	b_recv(&d, 1, 4096 - 30, 80);
+	ck_ok(post(&d, S, 1, 0, 80, 0, 0));
+	expect_ok(d.a.scq, 1, IBV_WC_SEND);
+	on_b(&d, do_resize, NULL, 0);
+	ck_assert_int_eq(b_wait_recv(&d).status, IBV_WC_SUCCESS);
+	ck_assert(b_has(&d, 4096 - 30, 80, 7));
+	ck_assert(b_all(&d, 4096 + 50, 100, 0));
+	duo_close(&d);
+}
+END_TEST
+
 START_TEST(receive_too_short)
 {
 	struct opts o = default_opts();
@@ -566,6 +641,8 @@ int main(void)
 	add_loop(s, bad_entry_in_a_list, WHERE_COUNT);
 	add_loop(s, local_fault_with_a_silent_peer, WHERE_COUNT);
 	add_loop(s, unmapped_at_the_peer, 2);
+	add_loop(s, small_send_into_what_is_gone, 2 * GONE_COUNT);
+	add(s, small_send_through_a_resize);
 	add_loop(s, receive_too_short, WHERE_COUNT);
 	add_loop(s, receive_not_permitted, R_COUNT * WHERE_COUNT);
 	add_loop(s, responder_without_resources, 2 * WHERE_COUNT);
