@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "internal.h"
+#include "shared/event_tag.h"
 
 #define SWEEP_EVERY 16
 
@@ -57,7 +58,7 @@ int fifo_create(struct urxe_fabric *f, struct urxe_arena *a, uint32_t *number)
 {
 	uint32_t n = fetch_add_relaxed(&a->next_fifo, 1);
 	char path[64];
-	int fd;
+	int fd, ret;
 
 	if (n % SWEEP_EVERY == SWEEP_EVERY - 1)
 		fifo_remove(f, a->slot, a->gen, true);
@@ -65,10 +66,12 @@ int fifo_create(struct urxe_fabric *f, struct urxe_arena *a, uint32_t *number)
 	if (mkfifoat(f->dirfd, path, 0600))
 		return -errno;
 	fd = openat(f->dirfd, path, O_RDWR | O_CLOEXEC);
-	if (fd < 0) {
-		fd = -errno;
+	if (fd < 0 || fchmod(fd, EVENT_FIFO_MODE & 07777)) {
+		ret = -errno;
 		unlinkat(f->dirfd, path, 0);
-		return fd;
+		if (fd >= 0)
+			close(fd);
+		return ret;
 	}
 	*number = n;
 	return fd;

@@ -14,8 +14,7 @@
  *   sys/, dev/      what sysfs and /dev would show (written by the preload
  *                   library)
  *
- * Only offsets and indices, never pointers (user pointers that are handed
- * back to their own process excepted).  Every value a reader takes from here
+ * Only offsets and indices, never pointers.  Every value a reader takes from here
  * may have been written by a process that is dying or broken: bound it before
  * use.
  */
@@ -280,7 +279,7 @@ struct urxe_dev {
 
 /* An async event in its FIFO, as core reads it. */
 struct urxe_async_event {
-	uint64_t element; /* its user pointer, or the port */
+	uint64_t element; /* its tag, or the port */
 	uint32_t type, zero;
 };
 static_assert(sizeof(struct urxe_async_event) == 16, "as core reads it");
@@ -407,7 +406,7 @@ struct urxe_cq_sh {
 	_Atomic uint32_t live; /* 0: free, else 1 */
 	uint32_t channel; /* FIFO number + 1; 0: no completion channel */
 	_Atomic uint64_t ring;
-	uint64_t user; /* struct ibv_cq * in the owner */
+	uint64_t tag; /* of its events: event_tag.h */
 	_Atomic uint32_t attention; /* a peer changed a QP: look at them all */
 	_Atomic uint32_t error; /* overrun: no more completions */
 	uint32_t flags; /* URXE_CQ_* */
@@ -415,7 +414,6 @@ struct urxe_cq_sh {
 	uint32_t async_fifo; /* FIFO number + 1 */
 	_Atomic uint32_t moderate; /* events: URXE_MODERATE(); 0: off */
 	_Atomic uint64_t next_ring; /* where a ring that was left leads to */
-	_Atomic uint32_t async_events; /* written to their FIFO so far */
 	/* producers */
 	alignas(URXE_LINE) _Atomic uint32_t tail_hint[2];
 	alignas(URXE_LINE) _Atomic uint32_t arm; /* enum urxe_arm */
@@ -476,7 +474,7 @@ static_assert(sizeof(struct urxe_rq_sh) == 192, "fixed");
 
 struct urxe_qp_sh {
 	_Atomic uint64_t conn;
-	uint64_t user; /* struct ibv_qp * in the owner */
+	uint64_t tag; /* of its events: event_tag.h */
 	uint32_t pd;
 	uint32_t send_cq, recv_cq; /* index in the arena's CQ table */
 	uint32_t srq; /* index + 1 in the arena's SRQ table; 0: none */
@@ -490,7 +488,6 @@ struct urxe_qp_sh {
 	uint32_t async_fifo; /* FIFO number + 1 */
 	uint32_t xrcd;
 	_Atomic uint32_t sq_psn; /* for those who look on */
-	_Atomic uint32_t events; /* async ones, written to their FIFO so far */
 	/* written by the connected requester */
 	alignas(URXE_LINE) _Atomic uint32_t epsn; /* the next PSN expected */
 	_Atomic uint32_t comm_est; /* 1: the event was raised */
@@ -532,10 +529,9 @@ struct urxe_srq_sh {
 	uint32_t async_fifo;
 	int32_t pid;
 	_Atomic uint32_t limit;
-	uint64_t user; /* struct ibv_srq * */
+	uint64_t tag; /* of its events: event_tag.h */
 	_Atomic uint32_t waiter; /* as in urxe_qp_sh, or URXE_WAIT_MANY */
 	uint32_t made; /* SRQs that were made here: a number is used again */
-	_Atomic uint32_t events; /* async ones, written to their FIFO so far */
 	struct urxe_rq_sh rq;
 	uint8_t pad[256];
 };

@@ -66,8 +66,7 @@ void cq_break(struct urxe_cq_view *v, const char *why)
 	if (exchange_acq_rel(&sh->error, 1))
 		return;
 	urxe_why("CQ error: %s", why);
-	event_send_async(v->peer, sh->async_fifo, sh->user, IBV_EVENT_CQ_ERR,
-			 &sh->async_events);
+	event_raise(v->peer, sh, IBV_EVENT_CQ_ERR);
 }
 
 /* No room.  Where overruns are ignored, the completion gets lost. */
@@ -239,7 +238,7 @@ static void cq_publish(struct urxe_cq *cq, const struct cq_params *p)
 	memset(sh, 0, sizeof(*sh));
 	sh->channel = p->channel;
 	sh->flags = p->flags;
-	sh->user = p->user;
+	sh->tag = p->tag;
 	sh->pid = urxe_pid;
 	sh->async_fifo = p->async_fifo;
 	store_relaxed(&sh->ring, cq->ring_word);

@@ -97,7 +97,7 @@ struct cq_params {
 	uint32_t async_fifo; /* the same */
 	uint32_t flags; /* URXE_CQ_* */
 	bool single_threaded;
-	uint64_t user; /* what its events name */
+	uint64_t tag; /* of its events: shared/event_tag.h */
 };
 
 /* Make cq, which is zeroed, a CQ of ctx.  -errno */

@@ -10,15 +10,15 @@
 
 bool event_send_comp(int fd, struct urxe_cq_sh *sh)
 {
-	uint64_t user = sh->user;
+	uint64_t tag = sh->tag;
 	int saved = errno;
 	ssize_t n;
 	bool full;
 
 	if (fd < 0)
 		return true; /* nobody is there to read it */
-	n = write(fd, &user, sizeof(user));
-	if (n == sizeof(user))
+	n = write(fd, &tag, sizeof(tag));
+	if (n == sizeof(tag))
 		fetch_add_release(&sh->comp_events, 1);
 	full = n < 0 && errno == EAGAIN;
 	errno = saved;
@@ -41,18 +41,12 @@ void event_resend(struct urxe_context *ctx)
 	pthread_mutex_unlock(&ctx->lock);
 }
 
-/*
- * Counted after it was written: who dies in between leaves nobody waiting for
- * an acknowledgement that cannot come.
- */
 void event_send_async(struct urxe_peer *peer, uint32_t fifo, uint64_t element,
-		      enum ibv_event_type type, _Atomic uint32_t *count)
+		      enum ibv_event_type type)
 {
 	int ret = fifo_send_async(peer->fabric, peer->slot, peer->gen, fifo,
 				  element, type);
 
-	if (!ret)
-		fetch_add_release(count, 1);
-	else if (ret == -EAGAIN)
+	if (ret == -EAGAIN)
 		urxe_why("async event %d lost: its FIFO is full", (int)type);
 }

@@ -71,7 +71,7 @@ static void qp_publish(struct urxe_qp *qp, const struct qp_params *p)
 {
 	struct urxe_qp_sh *sh = qp->sh;
 
-	sh->user = p->user;
+	sh->tag = p->tag;
 	sh->pd = p->pd;
 	sh->send_cq = qp->scq ? qp->scq->index : 0;
 	sh->recv_cq = qp->rcq ? qp->rcq->index : 0;
@@ -80,7 +80,6 @@ static void qp_publish(struct urxe_qp *qp, const struct qp_params *p)
 	sh->type = qp->type;
 	sh->pid = urxe_pid;
 	sh->async_fifo = p->async_fifo;
-	store_relaxed(&sh->events, 0);
 	store_relaxed(&sh->handles, 1);
 	store_release(&sh->conn, URXE_CONN(qp->qpn, 0, IBV_QPS_RESET));
 }

@@ -54,7 +54,7 @@ struct qp_params {
 	uint32_t xrcd; /* XRC target: its index + 1, else 0 */
 	bool single_threaded;
 	uint32_t async_fifo; /* number + 1, 0: none */
-	uint64_t user; /* what its events name */
+	uint64_t tag; /* of its events: shared/event_tag.h */
 };
 
 /* Make qp, which is zeroed but for its SQ, a QP of ctx.  -errno */

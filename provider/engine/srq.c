@@ -18,9 +18,8 @@ static void srq_publish(struct urxe_srq *srq, const struct srq_params *p)
 	sh->xrcd = p->xrcd;
 	sh->cq = p->cq ? p->cq->index : 0;
 	sh->async_fifo = p->async_fifo;
-	store_relaxed(&sh->events, 0);
 	sh->pid = urxe_pid;
-	sh->user = p->user;
+	sh->tag = p->tag;
 	store_relaxed(&sh->limit, p->limit);
 	pthread_mutex_lock(&ctx->lock);
 	store_release(&ctx->srq[srq->index], srq);

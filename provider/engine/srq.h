@@ -23,7 +23,7 @@ struct srq_params {
 	struct urxe_cq *cq; /* XRC, else NULL */
 	uint32_t xrcd; /* XRC: its index + 1, else 0 */
 	uint32_t async_fifo; /* number + 1, 0: none */
-	uint64_t user; /* what its events name */
+	uint64_t tag; /* of its events: shared/event_tag.h */
 };
 
 /* Make srq, which is zeroed, an SRQ of ctx.  -errno */

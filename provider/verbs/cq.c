@@ -58,7 +58,6 @@ static int vcq_setup(struct urxe_vcq *vcq, struct ibv_context *ibctx,
 		.async_fifo = event_async_fifo(ibctx),
 		.single_threaded = flags & IBV_CREATE_CQ_ATTR_SINGLE_THREADED ||
 				   pd_single_threaded(vcq->parent),
-		.user = (uintptr_t)&vcq->v.cq,
 	};
 	int ret;
 
@@ -72,7 +71,14 @@ static int vcq_setup(struct urxe_vcq *vcq, struct ibv_context *ibctx,
 			return fabric_fail(-ret, "the channel");
 		p.channel++;
 	}
-	return cq_open(&vcq->cq, to_uctx(ibctx), &p);
+	ret = event_watch(ibctx, &vcq->v.cq, EVENT_CQ, &vcq->tag);
+	if (ret)
+		return ret;
+	p.tag = vcq->tag;
+	ret = cq_open(&vcq->cq, to_uctx(ibctx), &p);
+	if (ret)
+		event_forget(ibctx, vcq->tag);
+	return ret;
 }
 
 struct ibv_cq_ex *urxe_create_cq_ex(struct ibv_context *ibctx,

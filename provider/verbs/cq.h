@@ -8,6 +8,7 @@
 struct urxe_vcq {
 	struct pabi_cq v;
 	struct urxe_cq cq;
+	uint64_t tag; /* of its events */
 	struct urxe_cqe current; /* of start_poll ... end_poll */
 	struct urxe_pd *parent; /* parent domain it was made in, or NULL */
 };

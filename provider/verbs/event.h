@@ -3,10 +3,17 @@
 
 #include "cq.h"
 #include "qp.h"
+#include "shared/event_tag.h"
 #include "srq.h"
 
 /* Number + 1 of the context's async FIFO, 0 if it has none. */
 uint32_t event_async_fifo(const struct ibv_context *ibv);
+
+/* Have its events read as the object's address: the tag, or -errno. */
+int event_watch(const struct ibv_context *ibv, const void *object,
+		enum event_kind kind, uint64_t *tag);
+/* It was not made after all. */
+void event_forget(const struct ibv_context *ibv, uint64_t tag);
 
 /*
  * Before an object is destroyed: take its unread events back and wait until

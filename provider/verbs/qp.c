@@ -113,7 +113,7 @@ static int vqp_setup(struct urxe_vqp *vqp, struct urxe_context *ctx)
 {
 	struct ibv_qp_init_attr *init = &vqp->init;
 	struct urxe_sq *sq = &vqp->qp.sq;
-	const struct qp_params p = {
+	struct qp_params p = {
 		.type = init->qp_type,
 		.scq = init->send_cq ? to_ucq(init->send_cq) : NULL,
 		.rcq = init->recv_cq ? to_ucq(init->recv_cq) : NULL,
@@ -124,7 +124,6 @@ static int vqp_setup(struct urxe_vqp *vqp, struct urxe_context *ctx)
 		.xrcd = vqp->xrcd ? vqp->xrcd->index + 1 : 0,
 		.single_threaded = pd_single_threaded(vqp->pd),
 		.async_fifo = event_async_fifo(to_ibv(ctx)),
-		.user = (uintptr_t)&vqp->v.qp,
 	};
 	size_t bytes = sq_plan(sq, &init->cap, init->sq_sig_all);
 	int ret;
@@ -133,9 +132,19 @@ static int vqp_setup(struct urxe_vqp *vqp, struct urxe_context *ctx)
 	if (!sq->ring)
 		return -ENOMEM;
 	init->cap.max_inline_data = sq->max_inline;
+	ret = event_watch(to_ibv(ctx), &vqp->v.qp, EVENT_QP, &vqp->tag);
+	if (ret)
+		goto err_sq;
+	p.tag = vqp->tag;
 	ret = qp_open(&vqp->qp, ctx, &p);
 	if (ret)
-		pd_free_sq(vqp->pd, sq->ring, vqp->custom_sq);
+		goto err_tag;
+	return 0;
+
+err_tag:
+	event_forget(to_ibv(ctx), vqp->tag);
+err_sq:
+	pd_free_sq(vqp->pd, sq->ring, vqp->custom_sq);
 	return ret;
 }
 

@@ -18,6 +18,7 @@ struct urxe_wr_batch {
 struct urxe_vqp {
 	struct pabi_qp v;
 	struct urxe_qp qp;
+	uint64_t tag; /* of its events */
 	struct urxe_wr_batch batch;
 	struct urxe_pd *pd; /* NULL: an XRC target */
 	bool custom_sq; /* the SQ's ring is of the PD's own allocator */

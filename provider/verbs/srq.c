@@ -84,22 +84,29 @@ struct ibv_srq *urxe_create_srq_ex(struct ibv_context *ibctx,
 		return NULL;
 	p.pd = to_upd(a->pd)->index;
 	p.async_fifo = event_async_fifo(ibctx);
-	p.user = (uintptr_t)&vsrq->v.srq;
 	if (srq_attr_is_xrc(a)) {
 		p.cq = to_ucq(a->cq);
 		vsrq->xrcd = to_uxrcd(a->xrcd);
 		p.xrcd = vsrq->xrcd->index + 1;
 	}
+	ret = event_watch(ibctx, &vsrq->v.srq, EVENT_SRQ, &vsrq->tag);
+	if (ret)
+		goto err_free;
+	p.tag = vsrq->tag;
 	ret = srq_open(&vsrq->srq, to_uctx(ibctx), &p);
-	if (ret) {
-		free(vsrq);
-		return urxe_fail(ret, "ibv_create_srq");
-	}
+	if (ret)
+		goto err_tag;
 	srq_fill_ibv(vsrq, a);
 	pd_get(to_upd(a->pd));
 	if (vsrq->xrcd)
 		fetch_add_relaxed(&vsrq->xrcd->refs, 1);
 	return &vsrq->v.srq;
+
+err_tag:
+	event_forget(ibctx, vsrq->tag);
+err_free:
+	free(vsrq);
+	return urxe_fail(ret, "ibv_create_srq");
 }
 
 struct ibv_srq *urxe_create_srq(struct ibv_pd *pd,

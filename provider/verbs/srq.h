@@ -8,6 +8,7 @@
 struct urxe_vsrq {
 	struct pabi_srq v;
 	struct urxe_srq srq;
+	uint64_t tag; /* of its events */
 	struct urxe_xrcd *xrcd; /* XRC, else NULL */
 };
 

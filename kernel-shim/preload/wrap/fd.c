@@ -8,6 +8,7 @@
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 
+#include "preload/event.h"
 #include "preload/netlink/netlink.h"
 #include "preload/uverbs.h"
 #include "special.h"
@@ -22,6 +23,15 @@ WRAP(int, ioctl, (int fd, unsigned long request, ...))
 	va_start(ap, request);
 	arg = va_arg(ap, void *);
 	va_end(ap);
+	if ((request == EVENT_IOC_WATCH || request == EVENT_IOC_FORGET) &&
+	    shim_active()) {
+		int saved = shim_enter();
+
+		ret = request == EVENT_IOC_WATCH ? event_watch(arg) :
+						   event_forget(arg);
+		shim_leave(ret ? -ret : saved);
+		return ret ? -1 : 0;
+	}
 	if ((unsigned int)request == RDMA_VERBS_IOCTL && shim_active()) {
 		int saved = shim_enter();
 

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#define _GNU_SOURCE
+#include <infiniband/verbs.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "event.h"
+#include "shim.h"
+
+/* A tag is its place in the table (32) | a number that is used once (32). */
+struct watched {
+	uint64_t tag, address; /* tag 0: the place is free */
+	uint32_t kind;
+	uint32_t read[2]; /* completion and async events */
+};
+
+_Atomic bool event_used;
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct watched *table;
+static uint32_t room, next_place, next_number;
+
+static void table_lock(void)
+{
+	pthread_mutex_lock(&lock);
+}
+
+static void table_unlock(void)
+{
+	pthread_mutex_unlock(&lock);
+}
+
+/* With the lock, from here on. */
+static bool table_grow(void)
+{
+	uint32_t n = room ? 2 * room : 64;
+	struct watched *t = realloc(table, n * sizeof(*t));
+
+	if (!t)
+		return false;
+	memset(t + room, 0, (n - room) * sizeof(*t));
+	if (!room) { /* a forked child has what there was */
+		pthread_atfork(table_lock, table_unlock, table_unlock);
+		next_number = (uint32_t)clock_now();
+	}
+	table = t;
+	room = n;
+	store_release(&event_used, true);
+	return true;
+}
+
+/* A free place, after the last one that was given. */
+static struct watched *table_take(void)
+{
+	uint32_t i;
+
+	for (i = 0; i < room; i++) {
+		next_place = (next_place + 1) % room;
+		if (!table[next_place].tag)
+			return &table[next_place];
+	}
+	next_place = room;
+	return table_grow() ? &table[next_place] : NULL;
+}
+
+static struct watched *table_find(uint64_t tag)
+{
+	uint32_t place = (uint32_t)tag;
+
+	return tag && place < room && table[place].tag == tag ? &table[place] :
+								NULL;
+}
+
+int event_watch(struct event_element *e)
+{
+	struct watched *w;
+
+	table_lock();
+	w = table_take();
+	if (w) {
+		if (!++next_number)
+			next_number++;
+		e->tag = (uint64_t)next_number << 32 | (uint32_t)(w - table);
+		*w = (struct watched){ .tag = e->tag,
+				       .address = e->address,
+				       .kind = e->kind };
+	}
+	table_unlock();
+	return w ? 0 : -ENOMEM;
+}
+
+int event_forget(struct event_element *e)
+{
+	struct watched *w;
+
+	table_lock();
+	w = table_find(e->tag);
+	if (w) {
+		e->comp_read = w->read[0];
+		e->async_read = w->read[1];
+		w->tag = 0;
+	}
+	table_unlock();
+	return w ? 0 : -ENOENT;
+}
+
+bool event_is_channel(int fd)
+{
+	struct stat st;
+
+	return !fstat(fd, &st) && st.st_mode == EVENT_FIFO_MODE &&
+	       shim_has_file(&st);
+}
+
+/* What an async event's element is; 0: the port, -1: there is none such. */
+static int async_kind(uint32_t type)
+{
+	switch (type) {
+	case IBV_EVENT_CQ_ERR:
+		return EVENT_CQ;
+	case IBV_EVENT_QP_FATAL:
+	case IBV_EVENT_QP_REQ_ERR:
+	case IBV_EVENT_QP_ACCESS_ERR:
+	case IBV_EVENT_COMM_EST:
+	case IBV_EVENT_SQ_DRAINED:
+	case IBV_EVENT_PATH_MIG:
+	case IBV_EVENT_PATH_MIG_ERR:
+	case IBV_EVENT_QP_LAST_WQE_REACHED:
+		return EVENT_QP;
+	case IBV_EVENT_SRQ_ERR:
+	case IBV_EVENT_SRQ_LIMIT_REACHED:
+		return EVENT_SRQ;
+	case IBV_EVENT_DEVICE_FATAL:
+	case IBV_EVENT_PORT_ACTIVE:
+	case IBV_EVENT_PORT_ERR:
+	case IBV_EVENT_LID_CHANGE:
+	case IBV_EVENT_PKEY_CHANGE:
+	case IBV_EVENT_SM_CHANGE:
+	case IBV_EVENT_CLIENT_REREGISTER:
+	case IBV_EVENT_GID_CHANGE:
+		return 0;
+	default:
+		return -1;
+	}
+}
+
+bool event_translate(void *record, size_t len)
+{
+	const bool async = len == EVENT_ASYNC_SIZE;
+	int kind = EVENT_CQ;
+	struct watched *w;
+	uint64_t tag;
+	uint32_t type;
+
+	memcpy(&tag, record, sizeof(tag));
+	if (async) {
+		memcpy(&type, (char *)record + sizeof(tag), sizeof(type));
+		kind = async_kind(type);
+		if (kind <= 0)
+			return !kind;
+	}
+	table_lock();
+	w = table_find(tag);
+	if (w && w->kind == (uint32_t)kind) {
+		w->read[async]++;
+		memcpy(record, &w->address, sizeof(w->address));
+	} else {
+		w = NULL;
+	}
+	table_unlock();
+	return w;
+}

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * What somebody wrote into the fabric who should not have; tests/fuzz does it
+ * at random.
+ */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "harness.h"
+
+/* Another writer of the FIFO behind fd. */
+static void write_into(int fd, const void *data, size_t len)
+{
+	char path[40];
+	int wr;
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	wr = open(path, O_WRONLY | O_NONBLOCK | O_CLOEXEC);
+	ck_assert_int_ge(wr, 0);
+	ck_assert_int_eq(write(wr, data, len), (ssize_t)len);
+	close(wr);
+}
+
+static void do_not_block(int fd)
+{
+	ck_ok(fcntl(fd, F_SETFL, O_NONBLOCK));
+}
+
+/* An event that names nothing of this process is not one. */
+START_TEST(garbage_in_a_channel)
+{
+	static const uint64_t garbage[] = { 0, 1, 64, 0x4141414141414141,
+					    UINT64_MAX };
+	struct opts o = default_opts();
+	struct ibv_cq *cq;
+	struct duo d;
+	void *context;
+
+	o.channel = true;
+	duo_open(&d, SAME_CONTEXT, MEM_HEAP, MEM_HEAP, &o);
+	do_not_block(d.a.chan->fd);
+	write_into(d.a.chan->fd, garbage, sizeof(garbage));
+	ck_assert_int_eq(ibv_get_cq_event(d.a.chan, &cq, &context), -1);
+	ck_assert_int_eq(errno, EAGAIN);
+	/* and it does not stand before those that are */
+	write_into(d.a.chan->fd, garbage, sizeof(garbage));
+	ck_ok(post_recv(&d.b, 1, 0, 64));
+	ck_ok(ibv_req_notify_cq(d.b.rcq, 0));
+	write_into(d.b.chan->fd, garbage, sizeof(garbage));
+	ck_ok(post(&d, IBV_WR_SEND, 1, 0, 8, 0, 0));
+	ck_ok(ibv_get_cq_event(d.b.chan, &cq, &context));
+	ck_assert_ptr_eq(cq, d.b.rcq);
+	ck_assert_ptr_eq(context, &d.b);
+	ibv_ack_cq_events(cq, 1);
+	duo_close(&d);
+}
+END_TEST
+
+START_TEST(garbage_among_async_events)
+{
+	struct {
+		uint64_t element;
+		uint32_t type, zero;
+	} e = { .element = 0x4141414141414141 };
+	struct opts o = default_opts();
+	struct ibv_async_event ev;
+	struct duo d;
+
+	duo_open(&d, SAME_CONTEXT, MEM_HEAP, MEM_HEAP, &o);
+	do_not_block(d.a.ctx->async_fd);
+	for (e.type = 0; e.type < 40; e.type++)
+		write_into(d.a.ctx->async_fd, &e, sizeof(e));
+	while (!ibv_get_async_event(d.a.ctx, &ev)) {
+		/* those of the port name no object */
+		ck_assert(ev.event_type == IBV_EVENT_DEVICE_FATAL ||
+			  (ev.event_type >= IBV_EVENT_PORT_ACTIVE &&
+			   ev.event_type <= IBV_EVENT_SM_CHANGE) ||
+			  ev.event_type == IBV_EVENT_CLIENT_REREGISTER ||
+			  ev.event_type == IBV_EVENT_GID_CHANGE);
+		ibv_ack_async_event(&ev);
+	}
+	ck_assert_int_eq(errno, EAGAIN);
+	duo_close(&d);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite("damage");
+
+	add(s, garbage_in_a_channel);
+	add(s, garbage_among_async_events);
+	return run(s);
+}
