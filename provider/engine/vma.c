@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/sysmacros.h>
 #include <sys/vfs.h>
 #include <unistd.h>
@@ -152,7 +153,27 @@ static bool vma_continues(const struct vma *file, const struct vma *v)
 	       v->offset == file->offset + (v->start - file->start);
 }
 
-int vma_check(uint64_t addr, uint64_t len, bool write, struct vma *file)
+/*
+ * What lies behind the end of a file is behind its last page, so the last one
+ * before end tells.  Old kernels (Linux 5.13) and devices do not: EINVAL.
+ */
+static bool vma_behind_file(const struct vma *v, uint64_t end)
+{
+	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+	uint64_t last = (end < v->end ? end : v->end) - 1;
+	int saved = errno;
+	bool behind;
+
+	if (!v->ino)
+		return false;
+	behind = madvise((void *)(uintptr_t)(last & ~(page - 1)), page,
+			 MADV_POPULATE_READ) && errno == EFAULT;
+	errno = saved;
+	return behind;
+}
+
+static int vma_walk(uint64_t addr, uint64_t len, bool write, bool ends,
+		    struct vma *file)
 {
 	uint64_t at = addr, end = addr + len;
 	struct walker w = { .fd = -1 };
@@ -167,7 +188,8 @@ int vma_check(uint64_t addr, uint64_t len, bool write, struct vma *file)
 		return 0; /* no /proc: faults will show when it is used */
 	while (at < end) {
 		ret = vma_next(&w, at, &v);
-		if (ret || v.start > at || !v.read || (write && !v.write)) {
+		if (ret || v.start > at || !v.read || (write && !v.write) ||
+		    (ends && vma_behind_file(&v, end))) {
 			ret = -EFAULT;
 			break;
 		}
@@ -183,6 +205,16 @@ int vma_check(uint64_t addr, uint64_t len, bool write, struct vma *file)
 	else
 		file->offset += addr - file->start;
 	return ret;
+}
+
+int vma_check(uint64_t addr, uint64_t len, bool write, struct vma *file)
+{
+	return vma_walk(addr, len, write, false, file);
+}
+
+int vma_check_ends(uint64_t addr, uint64_t len, bool write, struct vma *file)
+{
+	return vma_walk(addr, len, write, true, file);
 }
 
 bool vma_huge(uint64_t addr, uint64_t len)

@@ -23,5 +23,7 @@ struct vma {
  * one shared file mapping, which file then describes, offset being addr's.
  */
 int vma_check(uint64_t addr, uint64_t len, bool write, struct vma *file);
+/* The same, and no mapping of a file goes on behind the file's end. */
+int vma_check_ends(uint64_t addr, uint64_t len, bool write, struct vma *file);
 /* Is all of it mapped, in pages of hugetlbfs? */
 bool vma_huge(uint64_t addr, uint64_t len);

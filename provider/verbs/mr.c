@@ -9,6 +9,7 @@
 #include "engine/file.h"
 #include "engine/key.h"
 #include "engine/log.h"
+#include "engine/odp.h"
 #include "engine/process.h"
 #include "engine/vma.h"
 #include "mr.h"
@@ -31,7 +32,11 @@ int mr_check_access(unsigned int access, unsigned int known)
 	return 0;
 }
 
-/* Which pages it is: peers may map shared ones, too. */
+/*
+ * Which pages it is: peers may map shared ones, too.  Those have to be there,
+ * as a NIC would have them: what a full file system has no room for would be a
+ * signal in the peer that touches it first.
+ */
 static int mr_describe_file(struct urxe_context *ctx, const struct vma *file,
 			    unsigned int access, struct urxe_key *out)
 {
@@ -48,9 +53,13 @@ static int mr_describe_file(struct urxe_context *ctx, const struct vma *file,
 	out->flags |= URXE_MR_FILE;
 	out->file = index;
 	out->file_offset = file->offset;
-	if (in_memory)
-		out->kind = URXE_MEM_FILE;
-	return 0;
+	if (!in_memory)
+		return 0;
+	out->kind = URXE_MEM_FILE;
+	if (!odp_populate(out->va, out->length, access & WRITE_ACCESS))
+		return 0;
+	file_put(ctx, index);
+	return fabric_fail(ENOMEM, "there is no room for all pages of the file");
 }
 
 int mr_describe(struct urxe_context *ctx, void *addr, size_t length,
@@ -72,9 +81,10 @@ int mr_describe(struct urxe_context *ctx, void *addr, size_t length,
 		return fabric_fail(EINVAL, "the range wraps around");
 	if (access & IBV_ACCESS_ON_DEMAND)
 		return odp_describe(out);
-	ret = vma_check(va, length, access & WRITE_ACCESS, &file);
+	ret = vma_check_ends(va, length, access & WRITE_ACCESS, &file);
 	if (ret)
-		return fabric_fail(-ret, "not all of it is mapped%s",
+		return fabric_fail(-ret,
+				   "not all of it is mapped%s, or its pages cannot be had (the end of the file, a full file system)",
 				   access & WRITE_ACCESS ? " and writable" : "");
 	return mr_describe_file(ctx, &file, access, out);
 }

@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* Memory regions: what may be registered, and what the keys then reach. */
 #define _GNU_SOURCE
+#include <fcntl.h>
+#include <sched.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/mount.h>
 #include <unistd.h>
 
 #include "harness.h"
@@ -120,6 +124,103 @@ START_TEST(unmapped)
 	mr = ibv_reg_mr(pd, buf + 3 * PAGE, PAGE, ALL_ACCESS);
 	ck_nonnull(mr);
 	ck_ok(ibv_dereg_mr(mr));
+	teardown();
+}
+END_TEST
+
+/* A mapping may go on where its file does not. */
+static void behind_the_end(int flags)
+{
+	int fd = memfd_create("short", MFD_CLOEXEC);
+	struct ibv_mr *mr;
+	char *buf;
+
+	ck_assert_int_ge(fd, 0);
+	ck_ok(ftruncate(fd, PAGE + 100));
+	buf = mmap(NULL, 3 * PAGE, PROT_READ | PROT_WRITE, flags, fd, 0);
+	ck_assert(buf != MAP_FAILED);
+	ck_errno(ibv_reg_mr(pd, buf, 3 * PAGE, ALL_ACCESS), EFAULT);
+	ck_errno(ibv_reg_mr(pd, buf, 2 * PAGE + 1, 0), EFAULT);
+	ck_errno(ibv_reg_mr(pd, buf + 2 * PAGE, 8, 0), EFAULT);
+	/* the file's last page is a whole one in memory */
+	mr = ibv_reg_mr(pd, buf, 2 * PAGE, ALL_ACCESS);
+	ck_nonnull(mr);
+	ck_assert_int_eq(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_TRANSLATION,
+				      NULL, buf, 3 * PAGE, 0),
+			 IBV_REREG_MR_ERR_CMD);
+	ck_ok(ibv_dereg_mr(mr));
+	ck_ok(ftruncate(fd, 3 * PAGE));
+	mr = ibv_reg_mr(pd, buf, 3 * PAGE, ALL_ACCESS);
+	ck_nonnull(mr);
+	ck_ok(ibv_dereg_mr(mr));
+	ck_ok(munmap(buf, 3 * PAGE));
+	close(fd);
+}
+
+START_TEST(behind_the_end_of_a_file)
+{
+	setup();
+	behind_the_end(MAP_SHARED);
+	behind_the_end(MAP_PRIVATE);
+	teardown();
+}
+END_TEST
+
+/* Only root can do this everywhere; the file keeps the file system. */
+static int file_in_a_tiny_tmpfs(const char *size)
+{
+	char dir[] = "/tmp/urxe-tiny-XXXXXX", path[64];
+	int fd = -1;
+
+	if (unshare(CLONE_NEWNS) ||
+	    mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL))
+		return -1;
+	ck_nonnull(mkdtemp(dir));
+	if (!mount("tiny", dir, "tmpfs", 0, size)) {
+		snprintf(path, sizeof(path), "%s/file", dir);
+		fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+		ck_ok(umount2(dir, MNT_DETACH));
+	}
+	ck_ok(rmdir(dir));
+	return fd;
+}
+
+/* Pages that there is no room for would be a signal in who touches them. */
+static void more_than_there_is(int fd, size_t len)
+{
+	struct ibv_mr *mr;
+	char *buf;
+
+	ck_ok(ftruncate(fd, (off_t)len));
+	buf = mmap(NULL, len, PROT_READ | PROT_WRITE,
+		   MAP_SHARED | MAP_NORESERVE, fd, 0);
+	ck_assert(buf != MAP_FAILED);
+	ck_assert_ptr_null(ibv_reg_mr(pd, buf, len, ALL_ACCESS));
+	ck_assert(errno == ENOMEM || errno == EFAULT);
+	ck_assert_ptr_null(ibv_reg_mr(pd, buf, len, 0));
+	/* on demand they may be missing */
+	mr = ibv_reg_mr(pd, buf, len, ALL_ACCESS | IBV_ACCESS_ON_DEMAND);
+	ck_nonnull(mr);
+	ck_ok(ibv_dereg_mr(mr));
+	ck_ok(munmap(buf, len));
+	close(fd);
+}
+
+START_TEST(no_room_for_the_file)
+{
+	int fd = file_in_a_tiny_tmpfs("size=256k");
+	char c = 1;
+
+	setup();
+	if (fd >= 0) {
+		/* its first page is there, and its last */
+		ck_assert_int_eq(pwrite(fd, &c, 1, 0), 1);
+		ck_assert_int_eq(pwrite(fd, &c, 1, (1 << 20) - 1), 1);
+		more_than_there_is(fd, 1 << 20);
+	}
+	fd = memfd_create("huge", MFD_CLOEXEC | MFD_HUGETLB);
+	if (fd >= 0)
+		more_than_there_is(fd, 1ull << 40);
 	teardown();
 }
 END_TEST
@@ -463,6 +564,8 @@ int main(void)
 	add(s, fields);
 	add(s, access_rules);
 	add(s, unmapped);
+	add(s, behind_the_end_of_a_file);
+	add(s, no_room_for_the_file);
 	add(s, read_only);
 	add(s, overflow);
 	add(s, same_memory_twice);
