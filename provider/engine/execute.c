@@ -313,6 +313,8 @@ static enum verdict execute_atomic_write(struct urxe_qp *qp, struct run *r,
 	src.ptr = (char *)&value;
 	resp = responder_access(&qp->conn, w->rkey, w->remote_addr, 8,
 				IBV_ACCESS_REMOTE_WRITE, &dst, NULL);
+	if (!resp && dst.va & 7) /* as an atomic's */
+		resp = RESP_NAK_INVALID;
 	if (!resp)
 		resp = moved(transfer(&dst, &src, 8, qp->ctx, false));
 	return execute_answered(qp, r, resp);

@@ -11,18 +11,21 @@ void transfer_tail(char *dst, const char *src, uint64_t len)
 {
 	const uint64_t last = len - 1;
 	const uint64_t word = len & ~7ull;
+	uint8_t byte = src[last];
 	uint64_t v;
 
-	/* whole words at a word boundary: the last word in one store */
+	/*
+	 * Both may be in one buffer: the end is read first.  Whole words at a
+	 * word boundary: the last word in one store.
+	 */
 	if (len == word && !((uintptr_t)dst & 7)) {
-		memcpy(dst, src, len - 8);
 		memcpy(&v, src + len - 8, 8);
+		memmove(dst, src, len - 8);
 		store_release((_Atomic uint64_t *)(void *)(dst + len - 8), v);
 		return;
 	}
-	memcpy(dst, src, last);
-	store_release((_Atomic uint8_t *)(void *)(dst + last),
-		      (uint8_t)src[last]);
+	memmove(dst, src, last);
+	store_release((_Atomic uint8_t *)(void *)(dst + last), byte);
 }
 
 /*

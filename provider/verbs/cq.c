@@ -66,6 +66,9 @@ static int vcq_setup(struct urxe_vcq *vcq, struct ibv_context *ibctx,
 	if (flags & IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN)
 		p.flags |= URXE_CQ_IGNORE_OVERRUN;
 	if (a->channel) {
+		if (a->channel->context != ibctx)
+			return fabric_fail(EINVAL,
+					   "the channel is another context's");
 		ret = fifo_number(a->channel->fd, &p.channel);
 		if (ret)
 			return fabric_fail(-ret, "the channel");

@@ -179,10 +179,6 @@ void urxe_unimport_dm(struct ibv_dm *ibdm)
 
 /* ---------------------------------------------------------- registering */
 
-#define DM_ACCESS \
-	(MR_BASIC_ACCESS | IBV_ACCESS_MW_BIND | IBV_ACCESS_ZERO_BASED | \
-	 URXE_ACCESS_FLUSH_GLOBAL)
-
 struct ibv_mr *urxe_reg_dm_mr(struct ibv_pd *ibpd, struct ibv_dm *ibdm,
 			      uint64_t offset, size_t length,
 			      unsigned int access)

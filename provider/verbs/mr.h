@@ -34,6 +34,10 @@ static inline bool mr_is_named(const struct urxe_mr *mr)
 	(MR_BASIC_ACCESS | IBV_ACCESS_MW_BIND | IBV_ACCESS_ZERO_BASED | \
 	 IBV_ACCESS_ON_DEMAND | IBV_ACCESS_HUGETLB |                    \
 	 URXE_ACCESS_FLUSH_GLOBAL | URXE_ACCESS_FLUSH_PERSISTENT)
+/* of device memory, where IBV_ACCESS_ZERO_BASED must be */
+#define DM_ACCESS \
+	(MR_BASIC_ACCESS | IBV_ACCESS_MW_BIND | IBV_ACCESS_ZERO_BASED | \
+	 URXE_ACCESS_FLUSH_GLOBAL)
 
 /* man ibv_reg_mr: -EINVAL for flags beside known and combinations. */
 int mr_check_access(unsigned int access, unsigned int known);

@@ -27,6 +27,13 @@ static bool qp_all_of(const struct ibv_context *ctx,
 	       (!init->srq || init->srq->context == ctx);
 }
 
+/* An XRC SRQ is named by each message, and belongs to no QP. */
+static bool qp_srq_suits(const struct ibv_srq *srq)
+{
+	return container_of(srq, struct urxe_vsrq, v.srq)->v.srq_type ==
+	       IBV_SRQT_BASIC;
+}
+
 /* What each type needs, and what it must not have; man ibv_create_qp_ex. */
 static int qp_check_init(const struct ibv_context *ctx,
 			 const struct ibv_qp_init_attr_ex *init)
@@ -43,6 +50,9 @@ static int qp_check_init(const struct ibv_context *ctx,
 	case IBV_QPT_XRC_RECV:
 		if (!(init->comp_mask & IBV_QP_INIT_ATTR_XRCD) || !init->xrcd)
 			return -EINVAL;
+		if (init->xrcd->context != ctx)
+			return fabric_fail(EINVAL,
+					   "the XRCD is another context's");
 		return 0;
 	default:
 		return fabric_fail(EOPNOTSUPP, "no QPs of type %d",
@@ -54,6 +64,8 @@ static int qp_check_init(const struct ibv_context *ctx,
 		return -EINVAL;
 	if (!pd_exists(to_upd(init->pd)))
 		return fabric_fail(ENOENT, "the PD");
+	if (init->srq && !qp_srq_suits(init->srq))
+		return fabric_fail(EINVAL, "an XRC SRQ");
 	if (cap->max_send_wr > URXE_MAX_QP_WR ||
 	    cap->max_recv_wr > URXE_MAX_QP_WR ||
 	    cap->max_send_sge > URXE_MAX_SGE ||

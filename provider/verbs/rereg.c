@@ -98,7 +98,9 @@ int urxe_rereg_mr(struct pabi_mr *vmr, int flags, struct ibv_pd *ibpd,
 		pd = to_upd(ibpd);
 	}
 	if (flags & IBV_REREG_MR_CHANGE_ACCESS)
-		ret = mr_check_access(access, MR_ACCESS);
+		ret = mr_check_access(access, mr->key->kind == URXE_MEM_DM ?
+						      DM_ACCESS :
+						      MR_ACCESS);
 	if (!ret && !mem_is_mine(mr->ctx->self, mr->key))
 		ret = fabric_fail(EPERM, "the memory is another process's");
 	if (!ret)

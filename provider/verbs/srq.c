@@ -43,6 +43,8 @@ static int srq_check_attr(const struct ibv_context *ctx,
 	if (!a->attr.max_wr || a->attr.max_wr > URXE_MAX_SRQ_WR ||
 	    a->attr.max_sge > URXE_MAX_SGE)
 		return fabric_fail(EINVAL, "max_wr or max_sge");
+	if (a->attr.srq_limit > a->attr.max_wr)
+		return fabric_fail(EINVAL, "srq_limit is above max_wr");
 	return 0;
 }
 
@@ -146,7 +148,7 @@ int urxe_destroy_srq(struct ibv_srq *ibsrq)
 int urxe_modify_srq(struct ibv_srq *ibsrq, struct ibv_srq_attr *attr, int mask)
 {
 	struct urxe_srq *srq = to_usrq(ibsrq);
-	uint32_t max_wr;
+	uint32_t max_wr, limit;
 	int ret = 0;
 
 	if (mask & ~(IBV_SRQ_MAX_WR | IBV_SRQ_LIMIT))
@@ -154,9 +156,11 @@ int urxe_modify_srq(struct ibv_srq *ibsrq, struct ibv_srq_attr *attr, int mask)
 	urxe_lock(&srq->rq.lock);
 	max_wr = mask & IBV_SRQ_MAX_WR ? attr->max_wr : srq->rq.max_wr;
 	/* if anything is invalid, nothing is modified */
-	if (mask & IBV_SRQ_LIMIT && attr->srq_limit > max_wr) {
+	limit = mask & IBV_SRQ_LIMIT ? attr->srq_limit :
+				       load_relaxed(&srq->sh->limit);
+	if (limit > max_wr) {
 		urxe_why("ibv_modify_srq: srq_limit %u is above max_wr %u",
-			 attr->srq_limit, max_wr);
+			 limit, max_wr);
 		ret = EINVAL;
 	}
 	if (!ret && mask & IBV_SRQ_MAX_WR)

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "context.h"
 #include "engine/log.h"
@@ -82,22 +83,27 @@ struct ibv_xrcd *urxe_open_xrcd(struct ibv_context *ibctx,
 
 	if (attr->comp_mask != XRCD_MASKS || attr->oflags & ~(O_CREAT | O_EXCL))
 		return urxe_fail(-EINVAL, "ibv_open_xrcd: attributes");
-	if (attr->fd < 0 && !(attr->oflags & O_CREAT))
+	if (attr->fd == -1 && !(attr->oflags & O_CREAT))
 		return urxe_fail(-EINVAL,
 				 "ibv_open_xrcd: a private domain needs O_CREAT");
-	if (attr->fd >= 0 && fstat(attr->fd, &st))
+	if (attr->fd != -1 && fstat(attr->fd, &st))
 		return urxe_fail(-EBADF, "ibv_open_xrcd: fd");
 	xrcd = calloc(1, sizeof(*xrcd));
 	if (!xrcd)
 		return NULL;
+	/* the inode's number is its own as long as the domain is open */
+	xrcd->fd = attr->fd == -1 ? -1 : fcntl(attr->fd, F_DUPFD_CLOEXEC, 0);
+	ret = -errno;
+	if (attr->fd != -1 && xrcd->fd < 0)
+		goto err_free;
 	ret = fabric_obj_get(ctx->fabric, ctx->slot, URXE_OBJ_XRCD);
 	if (ret)
-		goto err_free;
+		goto err_close;
 	ret = fabric_lock(ctx->fabric);
 	if (ret)
 		goto err_put;
 	ret = xrcd_join(to_vctx(ibctx), attr->oflags,
-			attr->fd >= 0 ? &st : NULL);
+			attr->fd == -1 ? NULL : &st);
 	fabric_unlock(ctx->fabric);
 	if (ret < 0)
 		goto err_put;
@@ -110,6 +116,9 @@ struct ibv_xrcd *urxe_open_xrcd(struct ibv_context *ibctx,
 
 err_put:
 	fabric_obj_put(ctx->fabric, ctx->slot, URXE_OBJ_XRCD);
+err_close:
+	if (xrcd->fd >= 0)
+		close(xrcd->fd);
 err_free:
 	free(xrcd);
 	return urxe_fail(ret, "ibv_open_xrcd");
@@ -138,6 +147,8 @@ int urxe_close_xrcd(struct ibv_xrcd *ibxrcd)
 		store_relaxed(&x->used, 0);
 	fabric_unlock(ctx->fabric);
 	fabric_obj_put(ctx->fabric, ctx->slot, URXE_OBJ_XRCD);
+	if (xrcd->fd >= 0)
+		close(xrcd->fd);
 	free(xrcd);
 	return 0;
 }
@@ -205,7 +216,7 @@ struct ibv_qp *urxe_open_qp(struct ibv_context *ibctx,
 	int ret;
 
 	if ((attr->comp_mask & ~IBV_QP_OPEN_ATTR_CONTEXT) != OPEN_NEEDED ||
-	    !attr->xrcd || attr->qp_type != IBV_QPT_XRC_RECV)
+	    !attr->xrcd || attr->xrcd->context != ibctx || attr->qp_type != IBV_QPT_XRC_RECV)
 		return urxe_fail(-EINVAL, "ibv_open_qp: attributes");
 	vqp = calloc(1, sizeof(*vqp));
 	if (!vqp)

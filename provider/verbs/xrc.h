@@ -8,6 +8,7 @@ struct urxe_xrcd {
 	struct pabi_xrcd vxrcd;
 	struct urxe_context *ctx;
 	uint32_t index;
+	int fd; /* a duplicate of what names the domain; -1: private */
 	_Atomic uint32_t refs; /* QPs and SRQs of this process */
 };
 

@@ -76,6 +76,30 @@ START_TEST(refused)
 }
 END_TEST
 
+/* A multiple of 8 to the request, and not where the bytes are. */
+START_TEST(misaligned_region)
+{
+	struct opts o = default_opts();
+	struct ibv_send_wr wr;
+	struct ibv_sge sge;
+	struct ibv_mr *mr;
+	struct duo d;
+
+	duo_open(&d, SAME_PROCESS, MEM_HEAP, MEM_HEAP, &o);
+	mr = ibv_reg_mr(d.b.pd, (char *)d.b.buf + 4, 64,
+			ALL_ACCESS | IBV_ACCESS_ZERO_BASED);
+	ck_nonnull(mr);
+	sge = node_sge(&d.a, 0, 8);
+	wr = rdma_wr(&d, WR_ATOMIC_WRITE, 3, &sge, 1, 0);
+	wr.wr.rdma.remote_addr = 8;
+	wr.wr.rdma.rkey = mr->rkey;
+	ck_ok(post_wr(d.a.qp, &wr));
+	expect(d.a.scq, 3, IBV_WC_REM_INV_REQ_ERR);
+	ck_ok(ibv_dereg_mr(mr));
+	duo_close(&d);
+}
+END_TEST
+
 /* Registering for FLUSH: persistence is a property of files. */
 START_TEST(flush_access)
 {
@@ -99,6 +123,7 @@ int main(void)
 	add(s, capabilities);
 	add_loop(s, write_8, WHERE_COUNT * MEM_COUNT);
 	add_loop(s, refused, WHERE_COUNT);
+	add(s, misaligned_region);
 	add(s, flush_access);
 	return run(s);
 }

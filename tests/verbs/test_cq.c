@@ -21,6 +21,20 @@ START_TEST(create_errors)
 }
 END_TEST
 
+/* Its events would go nowhere, or to whom they do not concern. */
+START_TEST(channel_of_another_context)
+{
+	struct ibv_context *ctx = open_device(), *other = open_device();
+	struct ibv_comp_channel *chan = ibv_create_comp_channel(other);
+
+	ck_nonnull(chan);
+	ck_errno(ibv_create_cq(ctx, 1, NULL, chan, 0), EINVAL);
+	ck_ok(ibv_destroy_comp_channel(chan));
+	ck_ok(ibv_close_device(other));
+	ck_ok(ibv_close_device(ctx));
+}
+END_TEST
+
 START_TEST(sizes)
 {
 	struct ibv_context *ctx = open_device();
@@ -274,6 +288,7 @@ int main(void)
 	Suite *s = suite("cq");
 
 	add(s, create_errors);
+	add(s, channel_of_another_context);
 	add(s, sizes);
 	add(s, all_of_them);
 	add(s, busy_with_a_qp);

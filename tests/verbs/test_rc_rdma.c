@@ -322,34 +322,6 @@ START_TEST(polling_memory)
 }
 END_TEST
 
-/* From one place to another of the very same region. */
-START_TEST(overlapping)
-{
-	struct opts o = default_opts();
-	struct ibv_send_wr wr;
-	struct ibv_sge sge;
-	struct addr addr;
-	struct node n;
-
-	node_open(&n, NULL, _i, &o);
-	addr = node_addr(&n);
-	node_connect(&n, &addr);
-	node_fill(&n, 0, 30000, 1);
-	sge = node_sge(&n, 0, 30000);
-	memset(&wr, 0, sizeof(wr));
-	wr.sg_list = &sge;
-	wr.num_sge = 1;
-	wr.opcode = IBV_WR_RDMA_WRITE;
-	wr.send_flags = IBV_SEND_SIGNALED;
-	wr.wr.rdma.remote_addr = n.base;
-	wr.wr.rdma.rkey = n.mr->rkey;
-	ck_ok(post_wr(n.qp, &wr));
-	expect_ok(n.scq, 0, IBV_WC_RDMA_WRITE);
-	ck_assert(node_has(&n, 0, 30000, 1));
-	node_close(&n);
-}
-END_TEST
-
 /* More than 1 GiB in one message: refused by the length, before any byte. */
 START_TEST(longer_than_the_longest)
 {
@@ -384,6 +356,53 @@ START_TEST(longer_than_the_longest)
 }
 END_TEST
 
+/* In one buffer: as memmove() has it, in both directions. */
+START_TEST(overlapping)
+{
+	static const struct {
+		uint32_t from, to, len;
+	} moves[] = { { 0, 0, 30000 },	{ 0, 8, 4096 },	{ 8, 0, 4096 },	   { 0, 1, 4095 },
+		      { 1, 0, 4095 },	{ 0, 4, 8 },	   { 3, 4, 100 },
+		      { 0, 8, 65528 },	{ 8, 0, 65528 },   { 5, 1000, 30001 },
+		      { 1000, 5, 30001 } };
+	enum ibv_wr_opcode op = _i % 2 ? IBV_WR_RDMA_READ : IBV_WR_RDMA_WRITE;
+	static char want[65536], got[65536];
+	struct opts o = default_opts();
+	struct ibv_send_wr wr, *bad;
+	struct ibv_sge sge;
+	struct addr self;
+	struct node n;
+	uint32_t from, to;
+	size_t i;
+
+	node_open(&n, NULL, _i / 2, &o);
+	self = node_addr(&n);
+	node_connect(&n, &self);
+	for (i = 0; i < sizeof(moves) / sizeof(*moves); i++) {
+		node_fill(&n, 0, sizeof(want), i);
+		node_get(&n, 0, want, sizeof(want));
+		from = moves[i].from;
+		to = moves[i].to;
+		memmove(want + to, want + from, moves[i].len);
+		sge = node_sge(&n, op == IBV_WR_RDMA_READ ? to : from,
+			       moves[i].len);
+		wr = (struct ibv_send_wr){ .wr_id = i,
+					   .sg_list = &sge,
+					   .num_sge = 1,
+					   .opcode = op,
+					   .send_flags = IBV_SEND_SIGNALED };
+		wr.wr.rdma.remote_addr =
+			n.base + (op == IBV_WR_RDMA_READ ? from : to);
+		wr.wr.rdma.rkey = n.mr->rkey;
+		ck_ok(ibv_post_send(n.qp, &wr, &bad));
+		expect(n.scq, i, IBV_WC_SUCCESS);
+		node_get(&n, 0, got, sizeof(got));
+		ck_assert_msg(!memcmp(got, want, sizeof(got)), "move %zu", i);
+	}
+	node_close(&n);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite("rc_rdma");
@@ -399,7 +418,7 @@ int main(void)
 	add_loop(s, many_reads, WHERE_COUNT);
 	add_loop(s, written_before_announced, MATRIX);
 	add_loop(s, polling_memory, MEM_DM);
-	add_loop(s, overlapping, MEM_COUNT);
 	add_loop(s, longer_than_the_longest, WHERE_COUNT);
+	add_loop(s, overlapping, 2 * MEM_COUNT);
 	return run(s);
 }

@@ -215,6 +215,37 @@ START_TEST(command_errors)
 END_TEST
 
 /* New memory that is not there: the MR is disabled, but can be given back. */
+/* What ibv_reg_dm_mr refuses is refused, and the MR is as it was. */
+START_TEST(flags_of_device_memory)
+{
+	static const int bad[] = {
+		IBV_ACCESS_LOCAL_WRITE, /* not zero based */
+		IBV_ACCESS_ZERO_BASED | IBV_ACCESS_ON_DEMAND,
+		IBV_ACCESS_ZERO_BASED | IBV_ACCESS_HUGETLB,
+		IBV_ACCESS_ZERO_BASED | 1 << 9, /* FLUSH_PERSISTENT */
+		IBV_ACCESS_ZERO_BASED | IBV_ACCESS_REMOTE_WRITE,
+	};
+	struct opts o = default_opts();
+	struct duo d;
+	size_t i;
+
+	duo_open(&d, SAME_PROCESS, MEM_HEAP, MEM_DM, &o);
+	for (i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
+		errno = 0;
+		ck_assert_int_eq(ibv_rereg_mr(d.b.mr,
+					      IBV_REREG_MR_CHANGE_ACCESS, NULL,
+					      NULL, 0, bad[i]),
+				 IBV_REREG_MR_ERR_CMD);
+		ck_assert_int_eq(errno, EINVAL);
+	}
+	ck_ok(ibv_rereg_mr(d.b.mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0,
+			   ALL_ACCESS | IBV_ACCESS_ZERO_BASED));
+	ck_ok(post(&d, IBV_WR_RDMA_WRITE, 1, 0, 64, 0, 0));
+	expect_ok(d.a.scq, 1, IBV_WC_RDMA_WRITE);
+	duo_close(&d);
+}
+END_TEST
+
 START_TEST(unmapped)
 {
 	struct change c = { .flags = IBV_REREG_MR_CHANGE_TRANSLATION,
@@ -288,6 +319,7 @@ int main(void)
 	add_loop(s, posted_receives, WHERE_COUNT);
 	add(s, input_errors);
 	add(s, command_errors);
+	add(s, flags_of_device_memory);
 	add(s, unmapped);
 	add(s, another_device);
 	add(s, bound_window);

@@ -51,6 +51,8 @@ START_TEST(create_errors)
 	ex.comp_mask |= IBV_SRQ_INIT_ATTR_CQ;
 	ex.cq = n.rcq;
 	ck_errno(ibv_create_srq_ex(other, &ex), EINVAL);
+	ex.attr.srq_limit = 2; /* above max_wr */
+	ck_errno(ibv_create_srq_ex(n.ctx, &ex), EINVAL);
 	ck_ok(ibv_close_device(other));
 	node_close(&n);
 }
@@ -403,6 +405,12 @@ START_TEST(modify_errors)
 	ck_assert_uint_eq(attr.srq_limit, 0);
 	attr.srq_limit = 9;
 	ck_assert_int_eq(ibv_modify_srq(srq, &attr, IBV_SRQ_LIMIT), EINVAL);
+	attr.srq_limit = 7;
+	ck_ok(ibv_modify_srq(srq, &attr, IBV_SRQ_LIMIT));
+	attr.max_wr = 6; /* below the limit that is armed */
+	ck_assert_int_eq(ibv_modify_srq(srq, &attr, IBV_SRQ_MAX_WR), EINVAL);
+	attr.srq_limit = 0;
+	ck_ok(ibv_modify_srq(srq, &attr, IBV_SRQ_LIMIT));
 	attr.max_wr = 0;
 	ck_assert_int_eq(ibv_modify_srq(srq, &attr, IBV_SRQ_MAX_WR), EINVAL);
 	attr.max_wr = URXE_MAX_SRQ_WR + 1;

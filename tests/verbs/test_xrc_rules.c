@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* XRC: state tables, domains, and target QPs that are opened again. */
 #define _GNU_SOURCE
+#include <stdlib.h>
 #include <string.h>
 
 #include "shared/layout.h"
@@ -9,10 +10,10 @@
 /* -------------------------------------------------------------- tables */
 
 #define X_ENABLE (IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS)
-#define X_CONNECT                                                              \
+#define X_CONNECT \
 	(IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN)
-#define X_REQUESTER                                                            \
-	(IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |                \
+#define X_REQUESTER                                             \
+	(IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | \
 	 IBV_QP_MAX_QP_RD_ATOMIC)
 #define X_RESPONDER (IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER)
 #define X_MORE (IBV_QP_CUR_STATE | IBV_QP_ACCESS_FLAGS)
@@ -28,8 +29,7 @@ static const struct transition initiator[] = {
 	{ IBV_QPS_RTS, IBV_QPS_SQD, 0, IBV_QP_EN_SQD_ASYNC_NOTIFY },
 	{ IBV_QPS_SQD, IBV_QPS_RTS, 0, X_MORE },
 	{ IBV_QPS_SQD, IBV_QPS_SQD, 0,
-	  IBV_QP_PORT | IBV_QP_AV | IBV_QP_PKEY_INDEX | X_REQUESTER |
-		  X_MORE },
+	  IBV_QP_PORT | IBV_QP_AV | IBV_QP_PKEY_INDEX | X_REQUESTER | X_MORE },
 };
 
 static const struct transition target[] = {
@@ -118,6 +118,86 @@ START_TEST(domain_rules)
 	close(other);
 	ck_ok(ibv_close_device(ctx));
 	ck_ok(ibv_close_device(two));
+}
+END_TEST
+
+static int file_in_tmp(void)
+{
+	char path[] = "/tmp/urxe-test.XXXXXX";
+	int fd = mkstemp(path);
+
+	ck_assert_int_ge(fd, 0);
+	ck_ok(unlink(path));
+	return fd;
+}
+
+/* It keeps the file, whose inode's number would be another's soon. */
+START_TEST(domain_keeps_its_file)
+{
+	struct ibv_context *ctx = open_device();
+	struct ibv_xrcd *x;
+	int fd;
+
+	ck_errno(open_xrcd(ctx, -5, O_CREAT), EBADF);
+	fd = file_in_tmp();
+	x = open_xrcd(ctx, fd, O_CREAT);
+	ck_nonnull(x);
+	close(fd);
+	fd = file_in_tmp();
+	ck_errno(open_xrcd(ctx, fd, 0), EAGAIN);
+	close(fd);
+	ck_ok(ibv_close_xrcd(x));
+	ck_ok(ibv_close_device(ctx));
+}
+END_TEST
+
+/* Handles of another context, and an XRC SRQ where it has no place. */
+START_TEST(strange_parts)
+{
+	struct ibv_qp_init_attr_ex target = {
+		.qp_type = IBV_QPT_XRC_RECV,
+		.comp_mask = IBV_QP_INIT_ATTR_XRCD,
+	};
+	struct ibv_qp_open_attr open_attr = {
+		.comp_mask = IBV_QP_OPEN_ATTR_NUM | IBV_QP_OPEN_ATTR_XRCD |
+			     IBV_QP_OPEN_ATTR_TYPE,
+		.qp_type = IBV_QPT_XRC_RECV,
+	};
+	enum ibv_qp_type types[] = { IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD };
+	struct opts o = default_opts();
+	struct ibv_qp_init_attr init = { .cap = o.cap };
+	struct ibv_context *other;
+	struct ibv_xrcd *x, *theirs;
+	struct ibv_srq *srq;
+	struct ibv_qp *qp;
+	struct node n;
+	size_t i;
+
+	node_open(&n, NULL, MEM_HEAP, &o);
+	other = open_device();
+	x = open_xrcd(n.ctx, -1, O_CREAT);
+	theirs = open_xrcd(other, -1, O_CREAT);
+	ck_nonnull(x);
+	ck_nonnull(theirs);
+	target.xrcd = theirs;
+	ck_errno(ibv_create_qp_ex(n.ctx, &target), EINVAL);
+	qp = make_target(&n, x);
+	open_attr.qp_num = qp->qp_num;
+	open_attr.xrcd = x;
+	ck_errno(ibv_open_qp(other, &open_attr), EINVAL);
+	srq = make_xsrq(&n, x, 4, 1);
+	init.srq = srq;
+	init.send_cq = init.recv_cq = n.rcq;
+	for (i = 0; i < sizeof(types) / sizeof(*types); i++) {
+		init.qp_type = types[i];
+		ck_errno(ibv_create_qp(n.pd, &init), EINVAL);
+	}
+	ck_ok(ibv_destroy_srq(srq));
+	ck_ok(ibv_destroy_qp(qp));
+	ck_ok(ibv_close_xrcd(theirs));
+	ck_ok(ibv_close_xrcd(x));
+	ck_ok(ibv_close_device(other));
+	node_close(&n);
 }
 END_TEST
 
@@ -409,6 +489,8 @@ int main(void)
 
 	add_loop(s, states, 2);
 	add(s, domain_rules);
+	add(s, domain_keeps_its_file);
+	add(s, strange_parts);
 	add(s, domain_across_processes);
 	add(s, all_domains);
 	add(s, busy);
