@@ -8,6 +8,7 @@
 #include "conn.h"
 #include "context.h"
 #include "cq.h"
+#include "idle.h"
 #include "log.h"
 #include "mem.h"
 #include "poll.h"
@@ -328,6 +329,7 @@ int poll_cq(struct urxe_cq *cq, int n, struct ibv_wc *wc)
 	struct urxe_cqe *e;
 	struct place p;
 	int got = 0;
+	bool idle;
 
 	poll_progress(cq);
 	cq_lock(cq);
@@ -337,7 +339,10 @@ int poll_cq(struct urxe_cq *cq, int n, struct ibv_wc *wc)
 		poll_release(cq, e, &p);
 	}
 	gate_leave(&cq->gate);
+	idle = cq_is_idle(cq, got);
 	cq_unlock(cq);
+	if (unlikely(idle))
+		idle_give_way();
 	return got;
 }
 

@@ -34,6 +34,7 @@ static bool cq_ex_advance(struct urxe_vcq *vcq)
 static int start_poll(struct ibv_cq_ex *ibcq, struct ibv_poll_cq_attr *attr)
 {
 	struct urxe_vcq *vcq = vcq_from_ex(ibcq);
+	bool found, idle;
 
 	if (unlikely(attr->comp_mask)) {
 		errno = EINVAL;
@@ -41,8 +42,12 @@ static int start_poll(struct ibv_cq_ex *ibcq, struct ibv_poll_cq_attr *attr)
 	}
 	poll_progress(&vcq->cq);
 	cq_lock(&vcq->cq);
-	if (!cq_ex_advance(vcq)) {
+	found = cq_ex_advance(vcq);
+	idle = cq_is_idle(&vcq->cq, found);
+	if (!found) {
 		cq_unlock(&vcq->cq);
+		if (unlikely(idle))
+			idle_give_way();
 		return ENOENT;
 	}
 	cq_batch_begin(&vcq->cq);

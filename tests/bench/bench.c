@@ -79,6 +79,9 @@ static const struct row rows[] = {
 	{ "SEND 8 B, half round trip", verbs_pingpong_send, 20000, UNIT_NS,
 	  RAW_LINE, false },
 
+	{ "SEND 8 B, half round trip, both on one CPU", verbs_pingpong_one_cpu,
+	  2000, UNIT_NS, -1, false },
+
 	{ "WRITE 8 B to private memory, post + poll", verbs_write_private,
 	  30000, UNIT_NS, RAW_VM_8, false },
 	{ "WRITE 8 B to DM, post + poll", verbs_write_dm, 100000, UNIT_NS,

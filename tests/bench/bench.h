@@ -42,6 +42,7 @@ struct common {
 	_Alignas(BENCH_LINE) _Atomic uint64_t line[2][BENCH_LINE / 8];
 	_Alignas(BENCH_LINE) _Atomic uint32_t arrived; /* the barrier */
 	_Alignas(BENCH_LINE) struct end_info info[2];
+	_Atomic int cpu; /* that both are to share */
 };
 
 /* One process's end of an RC connection and its buffers. */
@@ -89,6 +90,7 @@ double verbs_pingpong_private(struct end *e, uint32_t n);
 double verbs_pingpong_shared(struct end *e, uint32_t n);
 double verbs_pingpong_dm(struct end *e, uint32_t n);
 double verbs_pingpong_send(struct end *e, uint32_t n);
+double verbs_pingpong_one_cpu(struct end *e, uint32_t n);
 double verbs_big_private(struct end *e, uint32_t n);
 double verbs_big_shared(struct end *e, uint32_t n);
 double verbs_big_dm(struct end *e, uint32_t n);

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* The same, through verbs.  Sources lie in the first half of a buffer, sinks
  * in the second. */
+#define _GNU_SOURCE
 #include <errno.h>
 #include <math.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -244,6 +246,27 @@ double verbs_pingpong_send(struct end *e, uint32_t n)
 	t = bench_now() - t;
 	end_barrier(e);
 	return t / (2.0 * n);
+}
+
+/* The same with one CPU for both: each polls until the other one may run. */
+double verbs_pingpong_one_cpu(struct end *e, uint32_t n)
+{
+	cpu_set_t before, one;
+	double ns;
+
+	if (e->rank == 0)
+		atomic_store_explicit(&e->common->cpu, sched_getcpu(),
+				      memory_order_relaxed);
+	end_barrier(e);
+	CPU_ZERO(&one);
+	CPU_SET(atomic_load_explicit(&e->common->cpu, memory_order_relaxed),
+		&one);
+	if (sched_getaffinity(0, sizeof(before), &before) ||
+	    sched_setaffinity(0, sizeof(one), &one))
+		die("sched_setaffinity", strerror(errno));
+	ns = verbs_pingpong_send(e, n);
+	sched_setaffinity(0, sizeof(before), &before);
+	return ns;
 }
 
 /* WRITEs of 1 MiB, up to 8 under way: ns for each. */
