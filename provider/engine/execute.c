@@ -167,6 +167,27 @@ enum verdict execute_answered(struct urxe_qp *qp, struct run *r,
 
 /* ------------------------------------------------------- operations */
 
+/*
+ * Has the responder resources for one more (IB 9.7.4.1.4)?  Here each is served
+ * before the next begins; what is posted at once, and not parted by a fence,
+ * counts as outstanding together, as it is on a wire: up to max_rd_atomic.
+ */
+static bool execute_has_resources(const struct urxe_qp *qp, struct run *r)
+{
+	uint32_t limit = qp->conn.sh->max_dest_rd_atomic;
+
+	for (; r->fetched_to != qp->sq.begun; r->fetched_to++)
+		if (sq_slot(&qp->sq, r->fetched_to + 1)->flags &
+		    IBV_SEND_FENCE)
+			r->fetches = 0;
+	r->fetches++;
+	if (limit && (r->fetches <= limit || qp->attr.max_rd_atomic <= limit))
+		return true;
+	urxe_why("QP 0x%x: %u READs or atomics at once, and QP 0x%x has max_dest_rd_atomic %u",
+		 qp->qpn, r->fetches, qp->conn.qpn, limit);
+	return false;
+}
+
 /* This side found nothing wrong: the request is the responder's now. */
 static inline void execute_arrives(const struct urxe_qp *qp,
 				   const struct urxe_wqe *w)
@@ -255,7 +276,7 @@ static enum verdict execute_read(struct urxe_qp *qp, struct run *r,
 	if (!execute_check_fetch(qp, r, w))
 		return WR_FAILED;
 	execute_arrives(qp, w);
-	if (!qp->conn.sh->max_dest_rd_atomic)
+	if (!execute_has_resources(qp, r))
 		return execute_answered(qp, r, RESP_NAK_INVALID);
 	resp = responder_access(&qp->conn, w->rkey, w->remote_addr, w->length,
 				IBV_ACCESS_REMOTE_READ, &src, NULL);
@@ -278,7 +299,7 @@ static enum verdict execute_atomic(struct urxe_qp *qp, struct run *r,
 		return WR_FAILED;
 	execute_arrives(qp, w);
 	/* IB 9.4.5: naturally aligned */
-	if (!qp->conn.sh->max_dest_rd_atomic || w->remote_addr & 7)
+	if (!execute_has_resources(qp, r) || w->remote_addr & 7)
 		return execute_answered(qp, r, RESP_NAK_INVALID);
 	resp = responder_access(&qp->conn, w->rkey, w->remote_addr, 8,
 				IBV_ACCESS_REMOTE_ATOMIC, &word, &key);
@@ -308,7 +329,7 @@ static enum verdict execute_atomic_write(struct urxe_qp *qp, struct run *r,
 	if (!execute_gather_value(qp, r, w, &value))
 		return WR_FAILED;
 	execute_arrives(qp, w);
-	if (!qp->conn.sh->max_dest_rd_atomic || w->remote_addr & 7)
+	if (!execute_has_resources(qp, r) || w->remote_addr & 7)
 		return execute_answered(qp, r, RESP_NAK_INVALID);
 	src.ptr = (char *)&value;
 	resp = responder_access(&qp->conn, w->rkey, w->remote_addr, 8,
@@ -326,7 +347,7 @@ static enum verdict execute_flush(struct urxe_qp *qp, struct run *r,
 	if (!execute_flush_check(qp, r, w))
 		return WR_FAILED;
 	execute_arrives(qp, w);
-	if (!qp->conn.sh->max_dest_rd_atomic)
+	if (!execute_has_resources(qp, r))
 		return execute_answered(qp, r, RESP_NAK_INVALID);
 	return execute_answered(qp, r, responder_flush(qp, w));
 }

@@ -19,7 +19,16 @@ enum verdict {
 struct run {
 	struct transfer_batch batch; /* WRITEs that are in flight together */
 	enum ibv_wc_status status; /* of the WR that failed */
+	/* what needs the responder's resources, since the last fence */
+	uint32_t fetches, fetched_to;
 };
+
+static inline void run_begin(struct run *r, struct urxe_qp *qp)
+{
+	transfer_begin(&r->batch, qp->ctx, false);
+	r->fetches = 0;
+	r->fetched_to = qp->sq.begun;
+}
 
 /* qp->lock is held and its guard is up. */
 enum verdict execute(struct urxe_qp *qp, struct run *r, struct urxe_wqe *w);

@@ -368,7 +368,7 @@ void requester_run(struct urxe_qp *qp)
 		requester_flush_broken(qp);
 		return;
 	}
-	transfer_begin(&r.batch, qp->ctx, false);
+	run_begin(&r, qp);
 	guard_raise(qp->guard);
 	v = requester_run_queue(qp, &r);
 	guard_lower(qp->guard);

@@ -565,6 +565,76 @@ START_TEST(responder_without_resources)
 }
 END_TEST
 
+/* n READs and fetch-and-adds in one call; the one at fence waits for all. */
+static void post_fetches(struct duo *d, int n, int fence)
+{
+	struct ibv_sge sge = node_sge(&d->a, 0, 8);
+	struct ibv_send_wr wr[32];
+	int i;
+
+	for (i = 0; i < n; i++) {
+		wr[i] = rdma_wr(d, i % 2 ? FA : R, i, &sge, 1, 0);
+		if (i % 2) {
+			wr[i].wr.atomic.remote_addr = d->at_b.base;
+			wr[i].wr.atomic.rkey = d->at_b.rkey;
+			wr[i].wr.atomic.compare_add = 1;
+		}
+		if (i == fence)
+			wr[i].send_flags |= IBV_SEND_FENCE;
+		wr[i].next = i + 1 < n ? &wr[i + 1] : NULL;
+	}
+	ck_ok(post_wr(d->a.qp, wr));
+}
+
+/* More at once than the responder has resources for. */
+START_TEST(too_many_at_once)
+{
+	struct opts o = default_opts();
+	struct duo d;
+	int i;
+
+	o.max_dest_rd_atomic = 3;
+	duo_open(&d, _i, MEM_HEAP, MEM_HEAP, &o);
+	post_fetches(&d, 5, -1);
+	for (i = 0; i < 3; i++)
+		expect(d.a.scq, i, IBV_WC_SUCCESS);
+	expect(d.a.scq, 3, IBV_WC_REM_INV_REQ_ERR);
+	expect(d.a.scq, 4, IBV_WC_WR_FLUSH_ERR);
+	b_expect_async(&d, IBV_EVENT_QP_REQ_ERR);
+	ck_assert_int_eq(b_state(&d), IBV_QPS_ERR);
+	ck_assert_uint_eq(b_load64(&d, 0), 1);
+	duo_close(&d);
+}
+END_TEST
+
+/* As many as there are resources, again and again. */
+START_TEST(enough_resources)
+{
+	struct opts o = default_opts();
+	struct duo d;
+	int i, round;
+
+	o.max_dest_rd_atomic = 3;
+	duo_open(&d, _i, MEM_HEAP, MEM_HEAP, &o);
+	for (round = 0; round < 10; round++) {
+		post_fetches(&d, 3, -1);
+		for (i = 0; i < 3; i++)
+			expect(d.a.scq, i, IBV_WC_SUCCESS);
+	}
+	post_fetches(&d, 6, 3);
+	for (i = 0; i < 6; i++)
+		expect(d.a.scq, i, IBV_WC_SUCCESS);
+	duo_close(&d);
+	/* the requester has no more than this outstanding */
+	o.max_rd_atomic = 3;
+	duo_open(&d, _i, MEM_HEAP, MEM_HEAP, &o);
+	post_fetches(&d, 32, -1);
+	for (i = 0; i < 32; i++)
+		expect(d.a.scq, i, IBV_WC_SUCCESS);
+	duo_close(&d);
+}
+END_TEST
+
 START_TEST(requester_without_resources)
 {
 	const enum ibv_wr_opcode op = _i / WHERE_COUNT ? FA : R;
@@ -646,6 +716,8 @@ int main(void)
 	add_loop(s, receive_too_short, WHERE_COUNT);
 	add_loop(s, receive_not_permitted, R_COUNT * WHERE_COUNT);
 	add_loop(s, responder_without_resources, 2 * WHERE_COUNT);
+	add_loop(s, too_many_at_once, WHERE_COUNT);
+	add_loop(s, enough_resources, WHERE_COUNT);
 	add_loop(s, requester_without_resources, 2 * WHERE_COUNT);
 	add_loop(s, unsignaled_fault, WHERE_COUNT);
 	add_loop(s, access_flags_change, WHERE_COUNT);
