@@ -6,9 +6,9 @@
  * its arena file.  The lock follows dup, fork and SCM_RIGHTS and ends with
  * the last descriptor, as a kernel ufile does, and the last mapping made from
  * one (so a peer maps what it opened itself).  It ends by itself when
- * processes die.  Opening and reaping happen under the device lock, so
- * whoever holds that lock and sees a slot "opening" knows that the process
- * was killed in the middle.
+ * processes die.  A slot is claimed under the device lock, and then opened or
+ * reaped without it: whoever is stopped in the middle keeps his slot, and
+ * nothing else, and if he is killed another one takes it over.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -195,56 +195,87 @@ static void context_close_xrcds(struct urxe_fabric *f, uint32_t slot)
 	}
 }
 
-static void context_free_dms(struct urxe_fabric *f, uint32_t slot, uint32_t gen)
+static int context_free_dms(struct urxe_fabric *f, uint32_t slot, uint32_t gen)
 {
+	int ret = 0;
 	uint32_t i;
 
-	for (i = 0; i < URXE_MAX_DM; i++) {
+	for (i = 0; i < URXE_MAX_DM && !ret; i++) {
 		struct urxe_dm_slot *d = &f->dev->dm[i];
 
-		if (load_relaxed(&d->used) != slot + 1 || d->ctx_gen != gen)
-			continue;
-		dm_heap_free_locked(f, i);
+		if (load_relaxed(&d->used) == slot + 1 && d->ctx_gen == gen)
+			ret = dm_heap_reclaim(f, i);
 	}
+	return ret;
 }
 
-/* Under the device lock; the context is known to be dead. */
-static void context_free(struct urxe_fabric *f, uint32_t slot, uint32_t gen)
+static void context_free_objects(struct urxe_fabric *f, uint32_t slot)
 {
 	struct urxe_ctx_slot *c = &f->dev->ctx[slot];
-	char name[32];
 	uint32_t n;
 	int o;
 
-	context_close_qps(f, slot, gen);
-	context_leave_mcast(f);
-	context_close_xrcds(f, slot);
-	context_drop_atomic_locks(f, slot);
-	context_free_dms(f, slot, gen);
 	for (o = 0; o < URXE_OBJ_COUNT; o++) {
 		n = objects_of(c, o);
 		store_relaxed(&c->used[o], 0);
 		fetch_sub_relaxed(&f->dev->used[o], n);
 	}
+}
+
+/*
+ * It was claimed.  Each step may be done again by another, if we die or cannot
+ * have the lock.
+ */
+static bool context_free(struct urxe_fabric *f, uint32_t slot, uint32_t gen)
+{
+	struct urxe_ctx_slot *c = &f->dev->ctx[slot];
+	char name[32];
+
+	context_close_qps(f, slot, gen);
+	if (fabric_lock(f))
+		goto err_unclaim;
+	context_leave_mcast(f);
+	context_close_xrcds(f, slot);
+	fabric_unlock(f);
+	context_drop_atomic_locks(f, slot);
+	if (context_free_dms(f, slot, gen))
+		goto err_unclaim;
+	context_free_objects(f, slot);
 	fifo_remove_all(f, slot, gen);
 	arena_name(name, sizeof(name), slot, gen);
 	unlinkat(f->dirfd, name, 0);
 	store_release(&c->state, URXE_CTX_FREE);
 	fetch_add_release(&f->dev->deaths, 1);
+	return true;
+
+err_unclaim:
+	store_release(&c->worker, 0);
+	return false;
 }
 
-static bool context_reap(struct urxe_fabric *f, uint32_t slot)
+static bool context_reap(struct urxe_fabric *f, uint32_t slot, uint32_t gen)
 {
 	struct urxe_ctx_slot *c = &f->dev->ctx[slot];
 	uint32_t state = load_acquire(&c->state);
-	uint32_t gen = load_relaxed(&c->gen);
+	uint32_t worker = load_relaxed(&c->worker);
+	bool claimed;
 
-	if (state == URXE_CTX_FREE)
+	if (state == URXE_CTX_FREE || load_relaxed(&c->gen) != gen)
 		return false;
-	if (state == URXE_CTX_LIVE && fabric_context_alive(f, slot, gen))
+	if (state == URXE_CTX_LIVE ? fabric_context_alive(f, slot, gen) :
+				     !process_is_dead(f, worker))
 		return false;
-	context_free(f, slot, gen);
-	return true;
+	if (fabric_lock(f))
+		return false;
+	claimed = load_relaxed(&c->state) == state &&
+		  load_relaxed(&c->gen) == gen &&
+		  load_relaxed(&c->worker) == worker;
+	if (claimed) {
+		store_relaxed(&c->worker, process_id(f));
+		store_relaxed(&c->state, URXE_CTX_REAPING);
+	}
+	fabric_unlock(f);
+	return claimed && context_free(f, slot, gen);
 }
 
 int fabric_reap(struct urxe_fabric *f)
@@ -252,25 +283,15 @@ int fabric_reap(struct urxe_fabric *f)
 	uint32_t slot;
 	int n = 0;
 
-	if (fabric_lock(f))
-		return 0;
 	for (slot = 0; slot < URXE_MAX_CTX; slot++)
-		n += context_reap(f, slot);
-	fabric_unlock(f);
+		n += context_reap(f, slot,
+				  load_relaxed(&f->dev->ctx[slot].gen));
 	return n;
 }
 
 bool fabric_reap_one(struct urxe_fabric *f, uint32_t slot, uint32_t gen)
 {
-	struct urxe_ctx_slot *c = &f->dev->ctx[slot];
-	bool dead = false;
-
-	if (fabric_lock(f))
-		return false;
-	if (load_relaxed(&c->gen) == gen)
-		dead = context_reap(f, slot);
-	fabric_unlock(f);
-	return dead;
+	return context_reap(f, slot, gen);
 }
 
 /* -------------------------------------------------------------- opening */
@@ -305,38 +326,55 @@ err_unlink:
 	return ret;
 }
 
-int fabric_context_open(struct urxe_fabric *f)
+/* A free slot becomes ours to open, with a new generation.  -errno */
+static int context_claim_free(struct urxe_fabric *f, const char comm[16])
 {
-	struct urxe_ctx_slot *c;
-	uint32_t n, slot, gen;
-	int fd;
+	struct urxe_dev *dev = f->dev;
+	struct urxe_ctx_slot *c = NULL;
+	uint32_t n, slot = 0;
+	int ret;
 
-	fabric_reap(f);
-	fd = fabric_lock(f);
-	if (fd)
-		return fd;
+	ret = fabric_lock(f);
+	if (ret)
+		return ret;
 	for (n = 0; n < URXE_MAX_CTX; n++) {
-		slot = (f->dev->ctx_next + n) % URXE_MAX_CTX;
-		c = &f->dev->ctx[slot];
+		slot = (dev->ctx_next + n) % URXE_MAX_CTX;
+		c = &dev->ctx[slot];
 		if (load_relaxed(&c->state) == URXE_CTX_FREE)
 			break;
 	}
+	ret = (int)slot;
 	if (n == URXE_MAX_CTX) {
-		fd = fabric_fail(ENOSPC, "the device has %u contexts at most",
-				 URXE_MAX_CTX);
+		ret = fabric_fail(ENOSPC, "the device has %u contexts at most",
+				  URXE_MAX_CTX);
 		goto out;
 	}
-	gen = (load_relaxed(&c->gen) + 1) & URXE_GEN_MASK;
-	file_read(AT_FDCWD, "/proc/self/comm", c->comm, sizeof(c->comm));
-	c->comm[strcspn(c->comm, "\n")] = 0;
+	memcpy(c->comm, comm, sizeof(c->comm));
 	store_relaxed(&c->pid, getpid());
-	store_relaxed(&c->gen, gen);
+	store_relaxed(&c->gen, (load_relaxed(&c->gen) + 1) & URXE_GEN_MASK);
+	store_relaxed(&c->worker, process_id(f));
 	store_release(&c->state, URXE_CTX_OPENING);
-	fd = context_create_arena(f, slot, gen);
-	store_release(&c->state, fd < 0 ? URXE_CTX_FREE : URXE_CTX_LIVE);
-	f->dev->ctx_next = slot + 1;
+	dev->ctx_next = slot + 1;
 out:
 	fabric_unlock(f);
+	return ret;
+}
+
+int fabric_context_open(struct urxe_fabric *f)
+{
+	struct urxe_ctx_slot *c;
+	char comm[16];
+	int fd, slot;
+
+	fabric_reap(f);
+	file_read(AT_FDCWD, "/proc/self/comm", comm, sizeof(comm));
+	comm[strcspn(comm, "\n")] = 0;
+	slot = context_claim_free(f, comm);
+	if (slot < 0)
+		return slot;
+	c = &f->dev->ctx[slot];
+	fd = context_create_arena(f, slot, load_relaxed(&c->gen));
+	store_release(&c->state, fd < 0 ? URXE_CTX_FREE : URXE_CTX_LIVE);
 	return fd;
 }
 

@@ -78,49 +78,97 @@ static int hugetlb_create(struct urxe_fabric *f, char *path, size_t len)
 		    (uint64_t)fs.f_bsize != CHUNK ||
 		    hugetlb_free(&fs) * CHUNK < f->dm_bytes)
 			continue;
-		if ((size_t)snprintf(path, len, "%s/urxe-%u-%s-%llx",
+		/* a name of our own: others may be at it, too */
+		if ((size_t)snprintf(path, len, "%s/urxe-%u-%s-%llx-%x",
 				     m.mnt_dir, (unsigned int)geteuid(),
 				     base ? base + 1 : f->dir,
-				     (unsigned long long)f->dev->node_guid) >=
-		    len)
+				     (unsigned long long)f->dev->node_guid,
+				     process_id(f)) >= len)
 			continue;
+		unlink(path);
 		fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-		if (fd < 0 && errno == EEXIST && !unlink(path))
-			fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC,
-				  0600);
+		if (fd >= 0 && ftruncate(fd, (off_t)f->dm_bytes)) {
+			unlink(path);
+			close(fd);
+			fd = -1;
+		}
 	}
 	endmntent(mounts);
 	return fd;
 }
 
-/* The heap's file; the first caller makes it. */
+/* The first one decides; path is a file that was made for it, or NULL. */
+static int dm_home_decide(struct urxe_fabric *f, const char *path)
+{
+	struct urxe_dev *dev = f->dev;
+	int ret;
+
+	ret = fabric_lock(f);
+	if (ret)
+		return ret;
+	ret = -EEXIST;
+	if (load_relaxed(&dev->dm_home) == URXE_DM_UNDECIDED) {
+		ret = 0;
+		if (path) {
+			store_relaxed(&dev->dm_kind, URXE_DM_HUGETLB);
+			memcpy(dev->dm_path, path, sizeof(dev->dm_path));
+		}
+		store_release(&dev->dm_home,
+			      path ? URXE_DM_PATH : URXE_DM_HERE);
+	}
+	fabric_unlock(f);
+	return ret;
+}
+
+static int dm_home_choose(struct urxe_fabric *f)
+{
+	char path[sizeof(f->dev->dm_path)] = "";
+	int fd, ret;
+
+	fd = hugetlb_create(f, path, sizeof(path));
+	ret = dm_home_decide(f, fd < 0 ? NULL : path);
+	if (fd >= 0) {
+		if (ret)
+			unlink(path);
+		close(fd);
+	}
+	return ret == -EEXIST ? 0 : ret;
+}
+
+/* The heap's file; whoever comes first makes it.  -errno */
 static int dm_heap_open(struct urxe_fabric *f)
 {
 	struct urxe_dev *dev = f->dev;
-	char path[sizeof(dev->dm_path)];
-	int fd;
+	int fd, ret = 0;
 
-	if (dev->dm_path[0])
-		return open(dev->dm_path, O_RDWR | O_CLOEXEC);
-	fd = openat(f->dirfd, "dm", O_RDWR | O_CLOEXEC);
-	if (fd >= 0 || errno != ENOENT)
-		return fd;
-	fd = hugetlb_create(f, path, sizeof(path));
-	if (fd >= 0 && !ftruncate(fd, (off_t)f->dm_bytes)) {
-		store_relaxed(&dev->dm_kind, URXE_DM_HUGETLB);
-		memcpy(dev->dm_path, path, sizeof(path));
-		return fd;
-	}
-	if (fd >= 0) {
-		unlink(path);
-		close(fd);
-	}
-	fd = openat(f->dirfd, "dm", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-	if (fd >= 0 && ftruncate(fd, (off_t)f->dm_bytes)) {
-		close(fd);
-		fd = -1;
-	}
+	if (load_acquire(&dev->dm_home) == URXE_DM_UNDECIDED)
+		ret = dm_home_choose(f);
+	if (ret)
+		return ret;
+	if (load_acquire(&dev->dm_home) == URXE_DM_PATH)
+		fd = open(dev->dm_path, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+	else
+		fd = openat(f->dirfd, "dm",
+			    O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (fd < 0)
+		return fabric_fail(errno, "the heap of device memory: %s",
+				   strerror(errno));
 	return fd;
+}
+
+/* It has its size from the first on who opens it; all give it the same. */
+static int dm_heap_size(struct urxe_fabric *f, int fd)
+{
+	struct stat st;
+
+	if (fstat(fd, &st))
+		return -errno;
+	if (!st.st_size && ftruncate(fd, (off_t)f->dm_bytes))
+		return -errno;
+	if (st.st_size && st.st_size < (off_t)f->dm_bytes)
+		return fabric_fail(EPROTO,
+				   "the heap of device memory is short");
+	return 0;
 }
 
 /* Huge mappings need address and offset equal modulo 2 MiB. */
@@ -147,38 +195,48 @@ static char *dm_heap_map_aligned(int fd, uint64_t bytes)
 	return dm;
 }
 
-int dm_heap_map(struct urxe_fabric *f)
+/* Is it mapped?  1: now it is, and was not before.  -errno */
+static int dm_heap_adopt(struct urxe_fabric *f, char *dm, int fd)
 {
-	struct stat st;
-	int ret, fd;
+	int ret = fabric_lock(f); /* for threads of this process */
 
-	ret = fabric_lock(f);
 	if (ret)
 		return ret;
-	if (f->dm)
-		goto out;
-	fd = dm_heap_open(f);
-	if (fd < 0) {
-		ret = fabric_fail(errno, "the heap of device memory: %s",
-				  strerror(errno));
-		goto out;
+	if (!f->dm && dm) {
+		f->dm_fd = fd;
+		f->dm = dm;
+		ret = 1;
+	} else if (!f->dm) {
+		ret = -ENOENT;
 	}
-	if (fstat(fd, &st) || st.st_size < (off_t)f->dm_bytes) {
-		ret = fabric_fail(EPROTO, "the heap of device memory is short");
-		goto err_close;
-	}
-	f->dm = dm_heap_map_aligned(fd, f->dm_bytes);
-	if (!f->dm) {
-		ret = -ENOMEM;
-		goto err_close;
-	}
-	f->dm_fd = fd;
-	goto out;
-
-err_close:
-	close(fd);
-out:
 	fabric_unlock(f);
+	return ret;
+}
+
+int dm_heap_map(struct urxe_fabric *f)
+{
+	char *dm = NULL;
+	int ret, fd;
+
+	ret = dm_heap_adopt(f, NULL, -1);
+	if (ret != -ENOENT)
+		return ret;
+	fd = dm_heap_open(f);
+	if (fd < 0)
+		return fd;
+	ret = dm_heap_size(f, fd);
+	if (ret)
+		goto out_close;
+	ret = -ENOMEM;
+	dm = dm_heap_map_aligned(fd, f->dm_bytes);
+	if (!dm)
+		goto out_close;
+	ret = dm_heap_adopt(f, dm, fd);
+	if (ret == 1)
+		return 0;
+	munmap(dm, f->dm_bytes); /* another thread was faster */
+out_close:
+	close(fd);
 	return ret;
 }
 
@@ -225,27 +283,23 @@ static int dm_heap_reserve(struct urxe_fabric *f, uint64_t offset, uint64_t len)
 	return arena_reserve(f->dm_fd, offset, len);
 }
 
-/* Chunks that hold nothing any more go back to the system. */
+/* The whole chunks of a range go back to the system. */
 static void dm_heap_release(struct urxe_fabric *f, uint64_t offset,
 			    uint64_t len)
 {
-	uint64_t c, last = (offset + len - 1) / CHUNK;
+	uint64_t start = (offset + CHUNK - 1) / CHUNK * CHUNK;
+	uint64_t end = (offset + len) / CHUNK * CHUNK;
 	int fd = f->dm_fd;
-	unsigned int w;
 
+	if (start >= end)
+		return;
 	if (!f->dm)
 		fd = dm_heap_open(f);
 	if (fd < 0)
 		return;
-	for (c = offset / CHUNK; c <= last; c++) {
-		for (w = 0; w < CHUNK_PAGES / 64; w++)
-			if (f->dev->dm_map[c * CHUNK_PAGES / 64 + w])
-				break;
-		if (w == CHUNK_PAGES / 64 &&
-		    fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
-			      (off_t)(c * CHUNK), CHUNK))
-			break;
-	}
+	/* if it fails they stay reserved for who has them next */
+	fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+		  (off_t)start, (off_t)(end - start));
 	if (!f->dm)
 		close(fd);
 }
@@ -260,14 +314,70 @@ static int dm_slot_find(struct urxe_dev *dev)
 	return -ENOMEM;
 }
 
+/* The pages that a slot has; false: none, or it was damaged. */
+static bool dm_slot_range(const struct urxe_fabric *f, uint32_t slot,
+			  uint32_t *first, uint32_t *end)
+{
+	const struct urxe_dm_slot *d = &f->dev->dm[slot];
+	const uint64_t heap_pages = f->dm_bytes / URXE_PAGE;
+	const uint64_t at = d->offset / URXE_PAGE, pages = d->pages;
+
+	if (!pages || at >= heap_pages || pages > heap_pages - at)
+		return false;
+	*first = at;
+	*end = at + pages;
+	return true;
+}
+
+/* A slot with that many pages; then the lock is held.  -errno */
+static int dm_slot_take(struct urxe_fabric *f, uint32_t pages, uint32_t align,
+			uint32_t least)
+{
+	const uint32_t heap_pages = f->dm_bytes / URXE_PAGE;
+	struct urxe_dev *dev = f->dev;
+	uint32_t first = heap_pages;
+	int ret, slot;
+
+	ret = fabric_lock(f);
+	if (ret)
+		return ret;
+	slot = dm_slot_find(dev);
+	if (slot >= 0)
+		first = bitmap_find(dev->dm_map, heap_pages, 0, pages, align);
+	if (slot >= 0 && first == heap_pages && align > least)
+		first = bitmap_find(dev->dm_map, heap_pages, 0, pages, least);
+	if (first == heap_pages) {
+		fabric_unlock(f);
+		return fabric_fail(ENOMEM, "device memory is used up");
+	}
+	bitmap_set(dev->dm_map, first, pages);
+	dev->dm[slot].offset = (uint64_t)first * URXE_PAGE;
+	dev->dm[slot].pages = pages;
+	return slot;
+}
+
+/* Slot and pages can be used again. */
+static int dm_slot_give_back(struct urxe_fabric *f, uint32_t slot)
+{
+	uint32_t first, end;
+	int ret;
+
+	ret = fabric_lock(f);
+	if (ret)
+		return ret; /* it is given back with its context */
+	store_relaxed(&f->dev->dm[slot].used, 0);
+	if (dm_slot_range(f, slot, &first, &end))
+		bitmap_clear(f->dev->dm_map, first, end - first);
+	fabric_unlock(f);
+	return 0;
+}
+
 int dm_heap_alloc(struct urxe_fabric *f, uint32_t ctx, uint32_t ctx_gen,
 		  uint64_t length, uint32_t log_align)
 {
 	struct urxe_dev *dev = f->dev;
-	const uint32_t heap_pages = f->dm_bytes / URXE_PAGE;
-	uint32_t pages, align, least, first;
+	uint32_t pages, align, least;
 	struct urxe_dm_slot *d;
-	uint64_t offset;
 	int slot, ret;
 
 	if (!length || log_align > 63)
@@ -285,54 +395,81 @@ int dm_heap_alloc(struct urxe_fabric *f, uint32_t ctx, uint32_t ctx_gen,
 	if (length >= CHUNK && align < CHUNK_PAGES)
 		align = CHUNK_PAGES;
 
-	ret = fabric_lock(f);
-	if (ret)
-		return ret;
-	slot = dm_slot_find(dev);
+	slot = dm_slot_take(f, pages, align, least);
 	if (slot < 0)
-		goto out;
-	first = bitmap_find(dev->dm_map, heap_pages, 0, pages, align);
-	if (first == heap_pages && align > least)
-		first = bitmap_find(dev->dm_map, heap_pages, 0, pages, least);
-	if (first == heap_pages) {
-		slot = fabric_fail(ENOMEM, "device memory is used up");
-		goto out;
-	}
+		return slot;
 	d = &dev->dm[slot];
-	offset = (uint64_t)first * URXE_PAGE;
-	ret = dm_heap_reserve(f, offset, (uint64_t)pages * URXE_PAGE);
-	if (ret) {
-		slot = ret;
-		goto out;
-	}
-	memset(f->dm + offset, 0, (uint64_t)pages * URXE_PAGE);
-	d->offset = offset;
-	bitmap_set(dev->dm_map, first, pages);
 	d->length = length;
-	d->pages = pages;
 	d->ctx_gen = ctx_gen;
-	store_relaxed(&d->refs,
+	store_release(&d->used, ctx + 1);
+	fabric_unlock(f);
+
+	ret = dm_heap_reserve(f, d->offset, (uint64_t)pages * URXE_PAGE);
+	if (ret) {
+		dm_slot_give_back(f, slot);
+		return ret;
+	}
+	memset(f->dm + d->offset, 0, (uint64_t)pages * URXE_PAGE);
+	store_release(&d->refs,
 		      URXE_DM_REFS(URXE_DM_MADE(load_relaxed(&d->refs)) + 1,
 				   1));
-	store_release(&d->used, ctx + 1);
-out:
-	fabric_unlock(f);
 	return slot;
 }
 
-void dm_heap_free_locked(struct urxe_fabric *f, uint32_t slot)
+/* Under the lock: it takes the rest of its first and last chunk, if free. */
+static void dm_slot_grow(struct urxe_fabric *f, uint32_t slot)
+{
+	const uint32_t heap_pages = f->dm_bytes / URXE_PAGE;
+	struct urxe_dm_slot *d = &f->dev->dm[slot];
+	uint32_t first, end, start, stop;
+
+	if (!dm_slot_range(f, slot, &first, &end))
+		return;
+	start = first / CHUNK_PAGES * CHUNK_PAGES;
+	stop = (end + CHUNK_PAGES - 1) / CHUNK_PAGES * CHUNK_PAGES;
+	if (stop <= heap_pages && bitmap_try_set(f->dev->dm_map, end, stop - end))
+		end = stop;
+	if (bitmap_try_set(f->dev->dm_map, start, first - start))
+		first = start;
+	d->offset = (uint64_t)first * URXE_PAGE;
+	d->pages = end - first;
+}
+
+/* The second step: it is nobody's any more, but for its pages. */
+static int dm_slot_finish(struct urxe_fabric *f, uint32_t slot)
+{
+	uint32_t first, end;
+
+	if (dm_slot_range(f, slot, &first, &end))
+		dm_heap_release(f, (uint64_t)first * URXE_PAGE,
+				(uint64_t)(end - first) * URXE_PAGE);
+	return dm_slot_give_back(f, slot);
+}
+
+int dm_heap_reclaim(struct urxe_fabric *f, uint32_t slot)
 {
 	struct urxe_dm_slot *d = &f->dev->dm[slot];
-	const uint64_t heap_pages = f->dm_bytes / URXE_PAGE;
-	uint64_t first = d->offset / URXE_PAGE, pages = d->pages;
+	int ret;
 
+	ret = fabric_lock(f);
+	if (ret)
+		return ret;
 	store_relaxed(&d->refs,
 		      URXE_DM_REFS(URXE_DM_MADE(load_relaxed(&d->refs)), 0));
-	store_relaxed(&d->used, 0);
-	if (first >= heap_pages || pages > heap_pages - first || !pages)
-		return;
-	bitmap_clear(f->dev->dm_map, first, pages);
-	dm_heap_release(f, first * URXE_PAGE, pages * URXE_PAGE);
+	dm_slot_grow(f, slot);
+	fabric_unlock(f);
+	return dm_slot_finish(f, slot);
+}
+
+void dm_heap_recover(struct urxe_fabric *f)
+{
+	uint32_t i, first, end;
+
+	memset(f->dev->dm_map, 0, sizeof(f->dev->dm_map));
+	for (i = 0; i < URXE_MAX_DM; i++)
+		if (load_relaxed(&f->dev->dm[i].used) &&
+		    dm_slot_range(f, i, &first, &end))
+			bitmap_set(f->dev->dm_map, first, end - first);
 }
 
 /* From a count to another, if the slot is still what it was when made. */
@@ -380,7 +517,9 @@ int dm_heap_free(struct urxe_fabric *f, uint32_t slot, uint32_t made)
 		return ret;
 	ret = dm_heap_count(f, slot, made, false);
 	if (!ret)
-		dm_heap_free_locked(f, slot);
+		dm_slot_grow(f, slot);
 	fabric_unlock(f);
+	if (!ret)
+		dm_slot_finish(f, slot);
 	return ret;
 }

@@ -91,6 +91,8 @@ int fabric_lock(struct urxe_fabric *f)
 {
 	int ret = robust_lock(f, &f->dev->lock, "the device lock");
 
+	if (ret > 0)
+		dm_heap_recover(f);
 	return ret < 0 ? ret : 0;
 }
 

@@ -5,8 +5,10 @@
 #include "fabric.h"
 
 int arena_init(int fd, uint32_t slot, uint32_t gen, const char comm[16]);
-/* Under the device lock. */
-void dm_heap_free_locked(struct urxe_fabric *f, uint32_t slot);
+/* Free the device memory in slot, whose context is dead.  0 or -errno. */
+int dm_heap_reclaim(struct urxe_fabric *f, uint32_t slot);
+/* Under the device lock, whose holder died: what is used is what slots have. */
+void dm_heap_recover(struct urxe_fabric *f);
 
 /*
  * place.c: the directory that a fabric's is in; a descriptor.  With create it

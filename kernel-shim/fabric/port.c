@@ -29,16 +29,12 @@ int fabric_set_port(struct urxe_fabric *f, bool up)
 	uint32_t event = up ? IBV_EVENT_PORT_ACTIVE : IBV_EVENT_PORT_ERR;
 	uint32_t state = up ? URXE_PORT_ACTIVE : URXE_PORT_DOWN;
 	uint32_t slot;
-	int same;
+	bool same;
 
 	fabric_reap(f);
-	same = fabric_lock(f);
-	if (same)
-		return same;
 	same = exchange_acq_rel(&f->dev->port_state, state) == state;
 	for (slot = 0; !same && slot < URXE_MAX_CTX; slot++)
 		if (load_relaxed(&f->dev->ctx[slot].state) == URXE_CTX_LIVE)
 			port_event_send(f, slot, event);
-	fabric_unlock(f);
 	return same;
 }

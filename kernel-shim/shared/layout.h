@@ -96,16 +96,23 @@ enum urxe_obj {
 
 #define URXE_DEV_MAGIC "urxe device seg" /* 16 bytes with its NUL */
 
-enum urxe_ctx_state { URXE_CTX_FREE, URXE_CTX_OPENING, URXE_CTX_LIVE };
+/* OPENING, REAPING: by process `worker`; if that is dead, another one reaps. */
+enum urxe_ctx_state {
+	URXE_CTX_FREE,
+	URXE_CTX_OPENING,
+	URXE_CTX_LIVE,
+	URXE_CTX_REAPING,
+};
 
 /*
- * One opened context.  state and gen change under dev.lock only; readers
- * without the lock compare gen before and after.  used[] counts this
+ * One opened context.  It is claimed, to be opened or reaped, under dev.lock;
+ * readers without the lock compare gen before and after.  used[] counts this
  * context's objects so that a reaper can give them back to dev.used[].
  */
 struct urxe_ctx_slot {
 	_Atomic uint32_t state;
 	_Atomic uint32_t gen;
+	_Atomic uint32_t worker;
 	_Atomic int32_t pid;
 	_Atomic uint32_t used[URXE_OBJ_COUNT];
 	char comm[16];
@@ -154,13 +161,25 @@ enum urxe_dm_kind {
 	URXE_DM_SMALL
 };
 
+/* Where the heap's file is, which the first one decides who needs it. */
+enum urxe_dm_home {
+	URXE_DM_UNDECIDED,
+	URXE_DM_HERE, /* "dm" in the fabric's directory */
+	URXE_DM_PATH, /* dm_path, on a hugetlbfs */
+};
+
+/*
+ * A piece of device memory.  It is made and given back in two steps under
+ * dev.lock, between which its pages are reserved or given to the system: then
+ * the slot is used and has its pages, and refs counts 0.
+ */
 struct urxe_dm_slot {
 	_Atomic uint32_t used; /* 0, or 1 + context slot of the owner */
 	uint32_t ctx_gen;
 	uint64_t offset, length; /* in the heap; offset is page aligned */
 	/*
 	 * URXE_DM_REFS(): how often the slot was used | 1 + MRs registered on
-	 * it, 0 from when it is freed.  In one word, so that who registers
+	 * it, 0 until it is made and from when it is freed.  In one word, so that who registers
 	 * has it, or who frees.
 	 */
 	_Atomic uint64_t refs;
@@ -234,7 +253,7 @@ struct urxe_dev {
 	uint64_t node_guid; /* host order */
 	uint64_t procs_ino; /* the file whose locks count */
 	uint64_t dm_bytes; /* size of the DM heap = max_dm_size */
-	char dm_path[256]; /* empty: "dm" in the fabric directory */
+	char dm_path[256]; /* written before dm_home says that it is */
 	uint32_t vendor_id, vendor_part_id, hw_ver;
 	char fw_ver[16];
 
@@ -242,6 +261,8 @@ struct urxe_dev {
 	_Atomic uint32_t used[URXE_OBJ_COUNT];
 	_Atomic uint32_t port_state; /* enum urxe_port_state */
 	_Atomic uint32_t gid_gen; /* raised by each change of gid[] */
+	_Atomic uint32_t tree_made; /* counts publications of sys and dev */
+	_Atomic uint32_t dm_home; /* enum urxe_dm_home */
 	_Atomic uint32_t dm_kind; /* enum urxe_dm_kind */
 	uint32_t ctx_next;
 	_Atomic uint32_t deaths; /* contexts reaped so far */

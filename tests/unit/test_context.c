@@ -416,6 +416,37 @@ START_TEST(object_limits)
 }
 END_TEST
 
+static int claim_and_stay(void *arg)
+{
+	struct urxe_fabric *f = arg;
+
+	atomic_store(&f->dev->ctx[9].worker, process_id(f));
+	atomic_store(&f->dev->ctx[9].state, URXE_CTX_REAPING);
+	pause();
+	return 0;
+}
+
+/* Who reaps and does not get on keeps that slot, and nobody waits for him. */
+START_TEST(reaper_stops_and_dies)
+{
+	struct urxe_fabric *f = new_fabric();
+	pid_t pid;
+
+	process_id(f); /* a child has another one */
+	pid = spawn(claim_and_stay, f);
+	while (state_of(f, 9) != URXE_CTX_REAPING)
+		usleep(100);
+	kill(pid, SIGSTOP);
+	ck_assert_int_eq(fabric_reap(f), 0);
+	close(open_context(f));
+	ck_assert_int_eq(fabric_reap(f), 1);
+	kill_child(pid);
+	ck_assert_int_eq(fabric_reap(f), 1);
+	ck_assert_uint_eq(state_of(f, 9), URXE_CTX_FREE);
+	fabric_close(f);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("context");
@@ -435,5 +466,6 @@ int main(void)
 	add(s, open_race);
 	tcase_add_loop_test(tc, object_limits, 0, URXE_OBJ_COUNT);
 	suite_add_tcase(s, tc);
+	add(s, reaper_stops_and_dies);
 	return run_suite(s);
 }

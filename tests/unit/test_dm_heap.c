@@ -321,6 +321,35 @@ START_TEST(full_file_system)
 }
 END_TEST
 
+static int take_pages_and_die(void *arg)
+{
+	struct urxe_fabric *f = arg;
+
+	fabric_lock(f);
+	memset(f->dev->dm_map, 0xff, f->dm_bytes / 4096 / 8);
+	raise(SIGKILL);
+	return 0;
+}
+
+/* Pages that nobody has because who took them was killed come back. */
+START_TEST(dies_with_pages)
+{
+	struct urxe_fabric *f = new_fabric();
+	int a = alloc(f, 4096), b;
+
+	ck_assert_int_ge(a, 0);
+	ck_assert_int_eq(reap_child(spawn(take_pages_and_die, f)), -SIGKILL);
+	b = alloc(f, 4096);
+	ck_assert_int_ge(b, 0);
+	ck_assert_uint_ne(f->dev->dm[a].offset, f->dev->dm[b].offset);
+	ck_assert_int_eq(dm_free(f, a), 0);
+	ck_assert_int_eq(dm_free(f, b), 0);
+	a = alloc(f, f->dm_bytes / 4);
+	ck_assert_int_ge(a, 0);
+	fabric_close(f);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("dm_heap");
@@ -337,5 +366,6 @@ int main(void)
 	add(s, processes);
 	add(s, heap_too_short);
 	add(s, full_file_system);
+	add(s, dies_with_pages);
 	return run_suite(s);
 }

@@ -89,23 +89,31 @@ void tree_write_gids(struct urxe_fabric *f, int dirfd)
 	tree_put(dirfd, STAMP, stamp, 0444);
 }
 
+static uint64_t tree_state(const struct urxe_dev *dev)
+{
+	return (uint64_t)load_acquire(&dev->gid_gen) << 32 |
+	       load_acquire(&dev->port_state);
+}
+
 void tree_refresh(struct urxe_fabric *f)
 {
 	/* what the files were when this process last looked */
 	static _Atomic uint64_t seen;
 	char stamp[32];
-	uint64_t now;
+	uint64_t now = tree_state(f->dev);
 
-	now = load_acquire(&f->dev->gid_gen);
-	now = now << 32 | load_acquire(&f->dev->port_state);
 	if (load_relaxed(&seen) == now)
 		return;
-	if (fabric_lock(f))
-		return;
-	stamp_text(f->dev, stamp);
-	if (!tree_has(f->dirfd, STAMP, stamp))
-		tree_write_gids(f, f->dirfd);
-	fabric_unlock(f);
+	/*
+	 * Two may write at a time, and one of them what is old by now: he is
+	 * the one who sees that it has changed meanwhile.
+	 */
+	do {
+		now = tree_state(f->dev);
+		stamp_text(f->dev, stamp);
+		if (!tree_has(f->dirfd, STAMP, stamp))
+			tree_write_gids(f, f->dirfd);
+	} while (now != tree_state(f->dev));
 	store_relaxed(&seen, now);
 }
 

@@ -23,20 +23,26 @@ static int host_open(struct urxe_fabric *f, const char *path)
 	return openat(f->dirfd, dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 }
 
-/* Make entry `name` of the merged directory point at target. */
+/*
+ * Make entry `name` of the merged directory point at target.  Others may do the
+ * same at this moment: there is always a link.
+ */
 static void host_point(int merged, const char *name, const char *target)
 {
-	char old[PATH_MAX];
+	char old[PATH_MAX], tmp[48];
 	ssize_t n = readlinkat(merged, name, old, sizeof(old) - 1);
 
 	if (n >= 0) {
 		old[n] = 0;
 		if (!strcmp(old, target))
 			return;
-		unlinkat(merged, name, 0);
 	}
-	if (symlinkat(target, merged, name) && errno != EEXIST)
+	tree_own_name(tmp, ".link.");
+	unlinkat(merged, tmp, 0);
+	if (symlinkat(target, merged, tmp))
 		return;
+	if (renameat(merged, tmp, merged, name))
+		unlinkat(merged, tmp, 0);
 }
 
 /* A link to where each entry of `from` leads. */
@@ -91,8 +97,6 @@ void tree_merge_host(struct urxe_fabric *f, const char *path)
 	int merged;
 
 	snprintf(own, sizeof(own), "%s%s", f->dir, path);
-	if (fabric_lock(f))
-		return;
 	merged = host_open(f, path);
 	if (merged >= 0) {
 		host_drop_stale(merged, path, own);
@@ -100,5 +104,4 @@ void tree_merge_host(struct urxe_fabric *f, const char *path)
 		host_add_all(merged, own);
 		close(merged);
 	}
-	fabric_unlock(f);
 }

@@ -2,14 +2,17 @@
 /*
  * The private sysfs and /dev tree: real directories and files, so that
  * readdir, openat and the like need no help.  It is built aside and renamed
- * into place, once per fabric.
+ * into place, once per fabric: whoever comes first, each aside in a directory
+ * of his own.
  *
  * The ibdev directory itself must never change afterwards: libibverbs and
  * librdmacm take its mtime for the identity of the device.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -17,8 +20,7 @@
 
 #define TREE_VERSION "2\n" /* raise when files change */
 #define VERSION_FILE "sys/version"
-#define ASIDE "tree.new"
-#define OLD "tree.old"
+#define ASIDE "tree." /* and the process's id, and the thread */
 
 /* What does not depend on anything. */
 static const struct {
@@ -63,15 +65,22 @@ static const struct {
 	{ "dev/char/231:60000", "../infiniband/" URXE_UVERBS_NAME },
 };
 
+void tree_own_name(char name[48], const char *what)
+{
+	snprintf(name, 48, "%.16s%d.%lx", what, (int)getpid(),
+		 (unsigned long)pthread_self());
+}
+
 int tree_put(int dirfd, const char *path, const char *text, mode_t mode)
 {
-	static const char tmp[] = "put.new";
 	size_t len = strlen(text);
+	char tmp[48];
 	int fd, ret;
 
 	ret = dir_make_parents(dirfd, path);
 	if (ret)
 		return ret;
+	tree_own_name(tmp, ".put.");
 	unlinkat(dirfd, tmp, 0);
 	fd = openat(dirfd, tmp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 	if (fd < 0)
@@ -158,58 +167,83 @@ bool tree_has(int dirfd, const char *path, const char *text)
 	return !strcmp(now, text);
 }
 
-/* dev first: who sees sys must find the device's file. */
-static int tree_publish(struct urxe_fabric *f)
+/* What was there goes aside.  dev first: who sees sys must find the device. */
+static int tree_swap(struct urxe_fabric *f, int aside)
 {
 	static const char *const part[] = { "dev", "sys" };
-	char from[32];
+	char old[16];
 	unsigned int i;
 
-	mkdirat(f->dirfd, OLD, 0700);
 	for (i = 0; i < 2; i++) {
-		snprintf(from, sizeof(from), OLD "/%s", part[i]);
-		renameat(f->dirfd, part[i], f->dirfd, from);
-		snprintf(from, sizeof(from), ASIDE "/%s", part[i]);
-		if (renameat(f->dirfd, from, f->dirfd, part[i]))
+		snprintf(old, sizeof(old), "old.%s", part[i]);
+		renameat(f->dirfd, part[i], aside, old);
+		if (renameat(aside, part[i], f->dirfd, part[i]))
 			return -errno;
 	}
 	return 0;
 }
 
-static int tree_build_locked(struct urxe_fabric *f)
+/* Unless somebody else published one since `made` was read. */
+static int tree_publish(struct urxe_fabric *f, int aside, uint32_t made)
 {
+	int ret = fabric_lock(f);
+
+	if (ret)
+		return ret;
+	if (load_relaxed(&f->dev->tree_made) == made) {
+		ret = tree_swap(f, aside);
+		store_relaxed(&f->dev->tree_made, made + 1);
+	}
+	fabric_unlock(f);
+	return ret;
+}
+
+/* Trees of those who died before theirs was finished. */
+static void tree_drop_stale(struct urxe_fabric *f)
+{
+	DIR *dir = dir_open(f->dirfd, ".");
+	const size_t n = strlen(ASIDE);
+	struct dirent *de;
+
+	while (dir && (de = readdir(dir)))
+		if (!strncmp(de->d_name, ASIDE, n) &&
+		    process_is_dead(f, strtoul(de->d_name + n, NULL, 16)))
+			dir_remove(f->dirfd, de->d_name);
+	if (dir)
+		closedir(dir);
+}
+
+static int tree_make(struct urxe_fabric *f, uint32_t made)
+{
+	char aside[64];
 	int fd, ret;
 
-	dir_remove(f->dirfd, ASIDE);
-	dir_remove(f->dirfd, OLD);
-	if (mkdirat(f->dirfd, ASIDE, 0700))
+	snprintf(aside, sizeof(aside), ASIDE "%x.%lx", process_id(f),
+		 (unsigned long)pthread_self());
+	if (mkdirat(f->dirfd, aside, 0700))
 		return -errno;
-	fd = openat(f->dirfd, ASIDE, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (fd < 0)
-		return -errno;
-	ret = tree_fill(f, fd);
-	close(fd);
+	fd = openat(f->dirfd, aside, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	ret = fd < 0 ? -errno : tree_fill(f, fd);
 	if (!ret)
-		ret = tree_publish(f);
-	dir_remove(f->dirfd, ASIDE);
-	dir_remove(f->dirfd, OLD);
+		ret = tree_publish(f, fd, made);
+	if (fd >= 0)
+		close(fd);
+	dir_remove(f->dirfd, aside);
 	return ret;
 }
 
 int tree_build(struct urxe_fabric *f)
 {
-	int ret = 0;
+	uint32_t made = load_relaxed(&f->dev->tree_made);
+	int ret;
 
 	if (tree_has(f->dirfd, VERSION_FILE, TREE_VERSION))
 		return 0;
 	fabric_refresh_gids(f);
-	ret = fabric_lock(f);
-	if (ret)
-		return ret;
-	if (!tree_has(f->dirfd, VERSION_FILE, TREE_VERSION))
-		ret = tree_build_locked(f);
-	fabric_unlock(f);
-	if (ret)
+	tree_drop_stale(f);
+	fabric_why_clear();
+	ret = tree_make(f, made);
+	if (ret && !fabric_why()[0])
 		fabric_fail(-ret, "make the device's files in %s: %s", f->dir,
 			    strerror(-ret));
 	return ret;

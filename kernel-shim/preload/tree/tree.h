@@ -28,7 +28,9 @@ void tree_merge_host(struct urxe_fabric *f, const char *path);
 
 /* Between the files here ----------------------------------------------- */
 
-/* Make or replace one file; under the fabric's lock. */
+/* A name for what is not in its place yet, that nobody else uses. */
+void tree_own_name(char name[48], const char *what);
+/* Make or replace one file. */
 int tree_put(int dirfd, const char *path, const char *text, mode_t mode);
 /* Is that what the file says? */
 bool tree_has(int dirfd, const char *path, const char *text);
