@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* urxe doctor: a line for each thing that can be wrong on a machine. */
+/*
+ * urxe doctor: a line for each thing that can be wrong on a machine, or with
+ * --fabric in what a fabric's processes share (inspect.c).
+ */
+#include <getopt.h>
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -36,13 +40,25 @@ int cmd_doctor(int argc, char **argv)
 		check_netlink,	     check_libibverbs,	  check_libraries,
 		check_other_preload, check_host_devices,
 	};
+	static const struct option opts[] = {
+		{ "fabric", required_argument, NULL, 'f' },
+		{ 0 },
+	};
+	const char *fabric = NULL;
 	unsigned int i;
+	int c;
 
-	(void)argv;
-	if (argc != 1)
+	while ((c = getopt_long(argc, argv, "", opts, NULL)) >= 0) {
+		if (c != 'f')
+			return usage();
+		fabric = optarg;
+	}
+	if (optind != argc)
 		return usage();
-	if (choose_fabric(NULL, doctor_fabric))
+	if (choose_fabric(fabric, doctor_fabric))
 		return EXIT_USAGE;
+	if (fabric)
+		return inspect_fabric(doctor_fabric);
 	for (i = 0; i < sizeof(checks) / sizeof(*checks); i++) {
 		checks[i]();
 		fflush(stdout); /* some checks fork */

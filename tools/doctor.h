@@ -29,3 +29,6 @@ void check_libibverbs(void);
 void check_libraries(void);
 void check_other_preload(void);
 void check_host_devices(void);
+
+/* A fabric's whole shared state; returns the exit code. */
+int inspect_fabric(const char *dir); /* inspect.c */

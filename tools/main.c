@@ -16,14 +16,15 @@ static const char text[] =
 	"usage: urxe run [--fabric NAME] [--with-host-devices] [--] CMD [ARG...]\n"
 	"       urxe info [--fabric NAME]\n"
 	"       urxe port down|up [--fabric NAME] [DEVICE]\n"
-	"       urxe doctor\n"
+	"       urxe doctor [--fabric NAME]\n"
 	"       urxe --help | --version\n"
 	"\n"
 	"run     run CMD with the RDMA device urxe0; the host's RDMA devices are\n"
 	"        hidden from it unless --with-host-devices is given\n"
 	"info    show fabrics, devices and who uses them; clear up after the dead\n"
 	"port    take the device's port down or up, as pulling its cable would\n"
-	"doctor  check what this machine gives urxe, and say how to mend it\n";
+	"doctor  check what this machine gives urxe, and say how to mend it; with\n"
+	"        --fabric, check that all that its programs share agrees\n";
 
 int usage(void)
 {

@@ -35,3 +35,12 @@
 static_assert(URXE_MAX_SRQ_WR <= 1 << URXE_RQ_MAX_LOG &&
 		      URXE_MAX_QP_WR <= 1 << URXE_RQ_MAX_LOG,
 	      "a ring of every size that is allowed");
+
+/* Bytes of a slot. */
+static inline uint32_t rq_stride(uint32_t max_sge)
+{
+	uint32_t n = sizeof(struct urxe_recv) +
+		     max_sge * sizeof(struct urxe_sge);
+
+	return n <= 32 ? 32 : (n + URXE_LINE - 1) / URXE_LINE * URXE_LINE;
+}

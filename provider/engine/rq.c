@@ -11,14 +11,6 @@
 #include "rq.h"
 #include "service.h"
 
-static uint32_t rq_stride(uint32_t max_sge)
-{
-	uint32_t n = sizeof(struct urxe_recv) +
-		     max_sge * sizeof(struct urxe_sge);
-
-	return n <= 32 ? 32 : (n + URXE_LINE - 1) / URXE_LINE * URXE_LINE;
-}
-
 /* Room for max_wr receives; the ring word, 0 if there is no memory. */
 static uint64_t rq_make_ring(struct urxe_context *ctx, uint32_t max_wr,
 			     uint32_t stride)

@@ -1,0 +1,310 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* One context's share: keys, PDs, queues, and the pages of their rings. */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "inspect.h"
+#include "shared/bitmap.h"
+#include "shared/cq_ring.h"
+#include "shared/rq_ring.h"
+
+struct arena_look {
+	struct look *l;
+	const struct urxe_arena *a; /* up to its rings */
+	int fd;
+	uint32_t slot;
+	uint64_t heap[URXE_HEAP_PAGES / 64]; /* as its users have it */
+	uint32_t refs[URXE_MAX_PD]; /* on PDs, that we can see */
+	uint32_t windows[URXE_MAX_KEY];
+	uint32_t files[URXE_MAX_FILES];
+};
+
+#define wrong(al, fmt, ...)                                      \
+	found((al)->l->out, "context %u.%u (%.15s): " fmt, (al)->slot, \
+	      (al)->a->gen, (al)->a->comm, ##__VA_ARGS__)
+
+static void check_count(struct arena_look *al, enum urxe_obj o, uint32_t n)
+{
+	uint32_t used = load_relaxed(&al->l->dev->ctx[al->slot].used[o]);
+
+	if (used != n)
+		wrong(al, "it counts %u %ss and has %u", used,
+		      fabric_obj_name(o), n);
+}
+
+/* A ring of queue `what` index is here; false: it cannot be. */
+static bool heap_add(struct arena_look *al, const char *what, uint32_t index,
+		     uint64_t offset, uint64_t bytes)
+{
+	uint64_t p, first, pages = (bytes + URXE_PAGE - 1) / URXE_PAGE;
+	bool twice = false, lost = false;
+
+	if (offset < URXE_HEAP_OFFSET || offset % URXE_PAGE ||
+	    offset > URXE_ARENA_SIZE || bytes > URXE_ARENA_SIZE - offset) {
+		wrong(al, "%s %u: its ring is where none can be", what, index);
+		return false;
+	}
+	first = (offset - URXE_HEAP_OFFSET) / URXE_PAGE;
+	for (p = first; p < first + pages; p++) {
+		twice |= bitmap_test(al->heap, (uint32_t)p);
+		lost |= !bitmap_test(al->a->heap_map, (uint32_t)p);
+		bitmap_set(al->heap, (uint32_t)p, 1);
+	}
+	if (twice)
+		wrong(al, "%s %u: its ring lies on another's", what, index);
+	if (lost)
+		wrong(al, "%s %u: the heap takes its ring for free", what,
+		      index);
+	return true;
+}
+
+/* -------------------------------------------------------------- queues */
+
+static void check_cq_ring(struct arena_look *al, uint32_t index, uint64_t word)
+{
+	const size_t bytes = sizeof(struct urxe_cqe) << URXE_CQ_LOG(word);
+	struct cq_ring r = { .mask = (1u << URXE_CQ_LOG(word)) - 1 };
+	const char *why = NULL;
+
+	r.entry = aligned_alloc(URXE_LINE, bytes);
+	if (r.entry && copy_out(al->fd, URXE_CQ_OFFSET(word), r.entry, bytes))
+		why = cq_ring_invalid(&r);
+	free(r.entry);
+	if (why)
+		wrong(al, "CQ %u: %s", index, why);
+}
+
+static void inspect_cqs(struct arena_look *al)
+{
+	const struct urxe_cq_sh *cq;
+	uint32_t i, n = 0;
+	uint64_t word;
+
+	for (i = 1; i < URXE_MAX_CQ; i++) {
+		cq = &al->a->cq[i];
+		if (!bitmap_test(al->a->cq_map, i)) {
+			if (load_relaxed(&cq->live))
+				wrong(al, "CQ %u lives and its number is free", i);
+			continue;
+		}
+		n++;
+		word = load_relaxed(&cq->ring);
+		if (!cq_ring_fits(word))
+			wrong(al, "CQ %u: its ring is where none can be", i);
+		else if (heap_add(al, "CQ", i, URXE_CQ_OFFSET(word),
+				  sizeof(struct urxe_cqe) << URXE_CQ_LOG(word)))
+			check_cq_ring(al, i, word);
+	}
+	check_count(al, URXE_OBJ_CQ, n);
+}
+
+static void check_rq(struct arena_look *al, const char *what, uint32_t i,
+		     const struct urxe_rq_sh *rq)
+{
+	uint64_t word = load_relaxed(&rq->ring);
+	uint32_t log = URXE_RQ_LOG(word), posted;
+
+	if (!word)
+		return;
+	if (log > URXE_RQ_MAX_LOG || rq->max_sge > URXE_MAX_SGE) {
+		wrong(al, "%s %u: there is no ring of that size", what, i);
+		return;
+	}
+	heap_add(al, what, i, URXE_RQ_OFFSET(word),
+		 (uint64_t)rq_stride(rq->max_sge) << log);
+	posted = load_relaxed(&rq->prod) - load_relaxed(&rq->cons);
+	if (posted > 1u << log)
+		wrong(al, "%s %u: %u receives are posted in a ring of %u", what,
+		      i, posted, 1u << log);
+}
+
+static void inspect_srqs(struct arena_look *al)
+{
+	const struct urxe_srq_sh *srq;
+	uint32_t i, n = 0;
+
+	for (i = 1; i < URXE_MAX_SRQ; i++) {
+		srq = &al->a->srq[i];
+		if (!bitmap_test(al->a->srq_map, i)) {
+			if (load_relaxed(&srq->live))
+				wrong(al, "SRQ %u lives and its number is free",
+				      i);
+			continue;
+		}
+		n++;
+		check_rq(al, "SRQ", i, &srq->rq);
+		if (load_relaxed(&srq->live) && srq->pd < URXE_MAX_PD)
+			al->refs[srq->pd]++;
+	}
+	check_count(al, URXE_OBJ_SRQ, n);
+}
+
+/* index is of a CQ, or 0 where the QP needs none. */
+static void check_qp_cq(struct arena_look *al, uint32_t qpn, uint32_t index)
+{
+	if (index && (index >= URXE_MAX_CQ ||
+		      !bitmap_test(al->a->cq_map, index)))
+		wrong(al, "QP 0x%x: its CQ %u is not there", qpn, index);
+}
+
+static void inspect_qps(struct arena_look *al)
+{
+	const struct urxe_qp_sh *qp;
+	uint32_t i, qpn;
+	uint64_t e, conn;
+
+	for (i = 2; i < URXE_MAX_QP; i++) {
+		qp = &al->a->qp[i];
+		e = load_relaxed(&al->l->dev->qp[i]);
+		conn = load_relaxed(&qp->conn);
+		qpn = URXE_CONN_QPN(conn);
+		if (!e || URXE_DIR_CTX(e) != al->slot ||
+		    URXE_DIR_GEN(e) != al->a->gen) {
+			if (conn)
+				wrong(al, "QP 0x%x is not in the directory", qpn);
+			continue;
+		}
+		check_rq(al, "the receive queue of QP slot", i, &qp->rq);
+		if (!conn) /* it comes or goes */
+			continue;
+		if (qpn != URXE_DIR_QPN(e))
+			wrong(al, "QP 0x%x is 0x%x in the directory", qpn,
+			      URXE_DIR_QPN(e));
+		check_qp_cq(al, qpn, qp->send_cq);
+		check_qp_cq(al, qpn, qp->recv_cq);
+		if (qp->srq && (qp->srq > URXE_MAX_SRQ ||
+				!bitmap_test(al->a->srq_map, qp->srq - 1)))
+			wrong(al, "QP 0x%x: its SRQ %u is not there", qpn,
+			      qp->srq - 1);
+		if (qp->pd < URXE_MAX_PD)
+			al->refs[qp->pd]++;
+	}
+}
+
+/* ---------------------------------------------------------------- keys */
+
+static void check_key(struct arena_look *al, uint32_t i)
+{
+	const struct urxe_key *k = &al->a->key[i];
+	uint64_t live = load_relaxed(&k->live);
+	uint32_t key = URXE_KEY(al->slot, i, al->a->key_tag[i]);
+
+	if (live && live != URXE_MR_LIVE(key))
+		wrong(al, "key entry %u is live as 0x%llx and was given out as 0x%x",
+		      i, (unsigned long long)live, key);
+	if (k->pd < URXE_MAX_PD)
+		al->refs[k->pd]++;
+	if (k->flags & URXE_MR_IS_MW) {
+		if (k->parent)
+			al->windows[URXE_KEY_INDEX(k->parent)]++;
+		return;
+	}
+	if (live && k->flags & URXE_MR_FILE && k->file < URXE_MAX_FILES)
+		al->files[k->file]++;
+	if (live && k->kind == URXE_MEM_DM && k->dm && k->dm <= URXE_MAX_DM)
+		al->l->dm_mrs[k->dm - 1]++;
+}
+
+static void inspect_keys(struct arena_look *al)
+{
+	uint32_t i, n[2] = { 0 }, high = load_relaxed(&al->a->key_high);
+	const struct urxe_key *k;
+
+	for (i = 1; i < URXE_MAX_KEY; i++) {
+		k = &al->a->key[i];
+		if (!bitmap_test(al->a->key_map, i)) {
+			if (load_relaxed(&k->live))
+				wrong(al, "key entry %u is live and its number is free",
+				      i);
+			continue;
+		}
+		if (i >= high)
+			wrong(al, "key entry %u has no memory", i);
+		n[!!(k->flags & URXE_MR_IS_MW)]++;
+		check_key(al, i);
+	}
+	/* a window that is just made, or goes, is not marked as one */
+	if (n[0] + n[1] != bits_count(al->a->key_map, URXE_MAX_KEY) - 1)
+		wrong(al, "the map of keys is not as large as it seems");
+	check_count(al, URXE_OBJ_MR, n[0]);
+	check_count(al, URXE_OBJ_MW, n[1]);
+	for (i = 1; i < URXE_MAX_KEY; i++) {
+		k = &al->a->key[i];
+		if (bitmap_test(al->a->key_map, i) &&
+		    !(k->flags & URXE_MR_IS_MW) &&
+		    load_relaxed(&k->windows) != al->windows[i])
+			wrong(al, "MR entry %u counts %u windows and has %u", i,
+			      load_relaxed(&k->windows), al->windows[i]);
+	}
+	for (i = 0; i < URXE_MAX_FILES; i++)
+		if (load_relaxed(&al->a->file[i].refs) != al->files[i])
+			wrong(al, "file %u counts %u MRs and has %u", i,
+			      load_relaxed(&al->a->file[i].refs), al->files[i]);
+}
+
+/* AHs hold their PD, too, and they are private. */
+static void inspect_pds(struct arena_look *al)
+{
+	uint32_t i, refs, n = 0;
+
+	for (i = 1; i < URXE_MAX_PD; i++) {
+		refs = load_relaxed(&al->a->pd[i].refs);
+		n += load_relaxed(&al->a->pd[i].live) & 1;
+		if (refs < al->refs[i])
+			wrong(al, "PD %u counts %u objects and has %u or more",
+			      i, refs, al->refs[i]);
+	}
+	check_count(al, URXE_OBJ_PD, n);
+}
+
+static void arena_look(struct arena_look *al)
+{
+	inspect_cqs(al);
+	inspect_srqs(al);
+	inspect_qps(al);
+	inspect_keys(al);
+	inspect_pds(al);
+	if (memcmp(al->heap, al->a->heap_map, sizeof(al->heap)))
+		wrong(al, "%u pages are marked as used by rings, %u are",
+		      bits_count(al->a->heap_map, URXE_HEAP_PAGES),
+		      bits_count(al->heap, URXE_HEAP_PAGES));
+}
+
+static bool arena_copy(struct look *l, int fd, uint32_t slot, uint32_t gen)
+{
+	const struct urxe_arena *a = l->arena;
+	struct stat st;
+
+	return !fstat(fd, &st) && st.st_size == (off_t)URXE_ARENA_SIZE &&
+	       copy_out(fd, 0, l->arena, offsetof(struct urxe_arena, ring)) &&
+	       !memcmp(a->magic, URXE_ARENA_MAGIC, sizeof(a->magic)) &&
+	       a->version == urxe_layout_version && a->slot == slot &&
+	       a->gen == gen;
+}
+
+void inspect_arena(struct look *l, uint32_t slot)
+{
+	uint32_t gen = load_relaxed(&l->dev->ctx[slot].gen);
+	struct arena_look *al = calloc(1, sizeof(*al));
+	char name[32];
+
+	if (!al)
+		return;
+	snprintf(name, sizeof(name), URXE_ARENA_NAME, slot, gen);
+	al->l = l;
+	al->a = l->arena;
+	al->slot = slot;
+	al->fd = openat(l->f->dirfd, name, O_RDONLY | O_CLOEXEC);
+	if (al->fd >= 0 && arena_copy(l, al->fd, slot, gen))
+		arena_look(al);
+	else
+		found(l->out, "context %u.%u: its arena is none", slot, gen);
+	if (al->fd >= 0)
+		close(al->fd);
+	free(al);
+}
