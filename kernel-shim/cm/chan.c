@@ -131,10 +131,10 @@ int cm_chan_open(struct cm *cm)
 	}
 	c->pid = getpid();
 	prctl(PR_GET_NAME, c->comm);
+	/* first: who dies from here on leaves a channel that is swept away */
+	c->state = CM_CHAN_LIVE;
 	fd = chan_make_fifo(cm, c);
-	if (fd >= 0)
-		c->state = CM_CHAN_LIVE;
-	else
+	if (fd < 0)
 		cm_chan_free(cm, c);
 	return fd;
 }
