@@ -70,7 +70,7 @@ packages_for()
 		echo check clang fio infiniband-diags iperf iproute2 \
 			libfabric-bin librdmacm-dev netcat-traditional \
 			openmpi-bin procps python3-pyverbs qperf rdma-core \
-			rdmacm-utils shellcheck ucx-utils
+			rdmacm-utils shellcheck spin ucx-utils
 		;;
 	esac
 }

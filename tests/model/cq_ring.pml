@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * The completion ring (kernel-shim/shared/cq_ring.h, provider/engine/poll.c,
+ * provider/verbs/cq_resize.c): producers that may die at any step, a poller,
+ * and one resize.  Memory is sequentially consistent here: the orders that
+ * cq_ring.h names are not what this proves.
+ *
+ * - Each completion that was published is polled once, and those of one
+ *   producer in their order.
+ * - A producer is told "full" only if all entries are taken.
+ * - Nobody looks into the old ring after it was freed.
+ * - The poller is never stuck: in the end, with all producers done or dead,
+ *   everything that was published is polled.
+ */
+#define DEPTH 2
+#define PRODUCERS 2
+#define COMPLETIONS 2 /* of each */
+
+#define FREE 0
+#define CLAIMED 1
+#define READY 2
+#define MOVED 3
+
+typedef entry {
+	byte state, pos;
+	byte owner, gen; /* CLAIMED: a context's slot and generation */
+	byte from, value; /* what it is filled with */
+};
+entry e[4]; /* two rings */
+#define E(ring, pos) e[(ring) * DEPTH + (pos) % DEPTH]
+
+byte tail_hint[2];
+byte ring; /* sh->ring */
+byte next_ring;
+bool inside[PRODUCERS]; /* the guards */
+bool alive[PRODUCERS]; /* the context in that slot */
+byte gen[PRODUCERS]; /* of that context */
+bool ended[PRODUCERS];
+bool killed[PRODUCERS];
+
+/* what nobody in the program knows */
+byte published, polled, taken;
+bool freed; /* the old ring's memory */
+byte last[PRODUCERS]; /* value that was polled */
+
+/*
+ * SIGKILL, now or not.  The context is reaped, and another one may be opened
+ * in its slot.
+ */
+inline maybe_die()
+{
+	if
+	:: skip
+	:: atomic {
+		killed[me] = true;
+		alive[me] = false;
+		if
+		:: skip
+		:: gen[me] = gen[me] + 1; alive[me] = true
+		fi;
+		goto dead
+	}
+	fi
+}
+
+proctype producer(byte me)
+{
+	byte r, t, n, state, pos;
+
+	for (n : 1 .. COMPLETIONS) {
+		inside[me] = true;
+		r = ring;
+again:
+		t = tail_hint[r];
+walk:
+		skip;
+		/* load the word */
+		d_step {
+			assert(r == 1 || !freed);
+			state = E(r, t).state;
+			pos = E(r, t).pos;
+		}
+		if
+		:: state == FREE && pos == t ->
+			/* compare and swap */
+			if
+			:: atomic {
+				E(r, t).state == FREE && E(r, t).pos == t ->
+				E(r, t).state = CLAIMED;
+				E(r, t).owner = me;
+				E(r, t).gen = 0;
+				taken++
+			}
+			:: atomic {
+				!(E(r, t).state == FREE && E(r, t).pos == t) ->
+				goto walk
+			}
+			fi
+		:: state == MOVED ->
+			/* only once: our guard keeps the next resize away */
+			assert(r == 0);
+			r = next_ring;
+			goto again
+		:: state != MOVED && pos < t ->
+			/* full, when we loaded the word */
+			goto overrun
+		:: else ->
+			t++;
+			goto walk
+		fi;
+		maybe_die();
+		tail_hint[r] = t + 1;
+		maybe_die();
+		E(r, t).from = me;
+		E(r, t).value = n;
+		maybe_die();
+		atomic {
+			assert(E(r, t).state == CLAIMED && E(r, t).pos == t &&
+			       E(r, t).owner == me);
+			E(r, t).state = READY;
+			published++
+		}
+		maybe_die();
+		inside[me] = false
+overrun:
+		inside[me] = false
+	}
+dead:
+	ended[me] = true
+}
+
+/* ---------------------------------------------------------------- poller */
+
+byte head, polled_ring;
+
+inline release()
+{
+	d_step {
+		E(polled_ring, head).pos = head + DEPTH;
+		E(polled_ring, head).state = FREE;
+		taken--;
+		head++
+	}
+}
+
+#ifdef SLOT_ONLY
+/* does anybody live in that slot? */
+#define OWNER_DEAD(en) (!alive[en.owner])
+#else
+#define OWNER_DEAD(en) \
+	(killed[en.owner] && (!alive[en.owner] || gen[en.owner] != en.gen))
+#endif
+
+/* What is at the head: polled, or taken from the dead.  Blocks if it is neither. */
+inline poll_one()
+{
+	if
+	:: E(polled_ring, head).state == READY &&
+	   E(polled_ring, head).pos == head ->
+		d_step {
+			assert(E(polled_ring, head).value >
+			       last[E(polled_ring, head).from]);
+			last[E(polled_ring, head).from] =
+				E(polled_ring, head).value;
+			polled++
+		}
+		release()
+	:: E(polled_ring, head).state == CLAIMED &&
+	   E(polled_ring, head).pos == head ->
+		/* loaded; the owner's life is looked at after that */
+		if
+		:: OWNER_DEAD(E(polled_ring, head))
+		:: E(polled_ring, head).state == READY
+		fi;
+#ifdef SKIP_BY_STORE
+		release()
+#else
+		if
+		:: atomic {
+			E(polled_ring, head).state == CLAIMED ->
+			E(polled_ring, head).pos = head + DEPTH;
+			E(polled_ring, head).state = FREE;
+			taken--;
+			head++
+		}
+		:: E(polled_ring, head).state == READY
+		fi
+#endif
+	fi
+}
+
+#define NOTHING \
+	(E(polled_ring, head).state == FREE || E(polled_ring, head).pos != head)
+#define ALL_ENDED (ended[0] && ended[1])
+
+inline wait_for_guard(i)
+{
+	!inside[i] || killed[i]
+}
+
+/* cq_replace_ring */
+inline resize()
+{
+	next_ring = 1;
+	t = tail_hint[0];
+	do
+	:: atomic {
+		E(0, t).state == FREE && E(0, t).pos == t ->
+		E(0, t).state = MOVED;
+		end = t;
+		break
+	   }
+	:: E(0, t).pos < t -> poll_one(); t = tail_hint[0]
+	:: E(0, t).pos >= t && !(E(0, t).state == FREE && E(0, t).pos == t) ->
+		t++
+	od;
+	ring = 1;
+#ifndef NO_WAIT
+	wait_for_guard(0);
+	wait_for_guard(1);
+#endif
+	do
+	:: head < end -> poll_one()
+	:: else -> break
+	od;
+	/* the old ring's memory is somebody else's now */
+	skip;
+	d_step {
+		for (i : 0 .. DEPTH - 1) {
+			assert(e[i].state == FREE || e[i].state == MOVED)
+		}
+		freed = true;
+		polled_ring = 1;
+		head = 0
+	}
+}
+
+active proctype poller()
+{
+	byte t, end, i;
+	bool resized;
+
+	atomic {
+		for (i : 0 .. DEPTH - 1) {
+			e[i].pos = i;
+			e[DEPTH + i].pos = i
+		}
+		for (i : 0 .. PRODUCERS - 1) {
+			alive[i] = true
+		}
+		run producer(0);
+		run producer(1)
+	}
+	do
+	:: !NOTHING -> poll_one()
+	:: !resized -> resized = true; resize()
+	:: ALL_ENDED && NOTHING -> break
+	od;
+	assert(polled == published && taken == 0)
+}
