@@ -160,8 +160,9 @@ static void __attribute__((cold)) cq_observe(const struct urxe_cqe_ref *ref)
 		urxe_observer->completes(ref->slot.cqe);
 }
 
-void cq_end(struct urxe_cq_view *v, const struct urxe_cqe_ref *ref,
-	    bool solicited)
+/* True: it must be told of, solicited or not. */
+static inline bool __attribute__((always_inline))
+cq_show(struct urxe_cq_view *v, const struct urxe_cqe_ref *ref, bool *solicited)
 {
 	struct urxe_cqe *e = ref->slot.cqe;
 
@@ -171,13 +172,26 @@ void cq_end(struct urxe_cq_view *v, const struct urxe_cqe_ref *ref,
 		e->timestamp = cq_clock();
 	if (likely(!v->sh->channel)) {
 		cq_ring_publish(e, ref->slot.pos, memory_order_release);
-		return;
+		return false;
 	}
-	solicited |= e->status != IBV_WC_SUCCESS;
-	if (solicited)
+	*solicited |= e->status != IBV_WC_SUCCESS;
+	if (*solicited)
 		e->wc_flags |= URXE_CQE_SOLICITED;
 	cq_ring_publish(e, ref->slot.pos, memory_order_seq_cst);
-	cq_notify(v, solicited);
+	return true;
+}
+
+bool cq_publish(struct urxe_cq_view *v, const struct urxe_cqe_ref *ref,
+		bool *solicited)
+{
+	return cq_show(v, ref, solicited);
+}
+
+void cq_end(struct urxe_cq_view *v, const struct urxe_cqe_ref *ref,
+	    bool solicited)
+{
+	if (unlikely(cq_show(v, ref, &solicited)))
+		cq_notify(v, solicited);
 }
 
 int cq_event_fd(struct urxe_cq_view *v)
@@ -231,7 +245,7 @@ void cq_use_ring(struct urxe_cq *cq, uint64_t word)
 	cq->stuck = 0;
 }
 
-static void cq_publish(struct urxe_cq *cq, const struct cq_params *p)
+static void cq_enter(struct urxe_cq *cq, const struct cq_params *p)
 {
 	struct urxe_cq_sh *sh = cq->sh;
 
@@ -268,7 +282,7 @@ static int cq_setup(struct urxe_cq *cq, const struct cq_params *p)
 	if (ret)
 		goto err_index;
 	cq_use_ring(cq, word);
-	cq_publish(cq, p);
+	cq_enter(cq, p);
 	if (!cq_view_init(&cq->view, ctx->self, cq->index, ctx->slot)) {
 		ret = -EPROTO;
 		goto err_ring;

@@ -44,7 +44,13 @@ uint64_t cq_clock(void);
  * has then been reported to its owner.
  */
 bool cq_begin(struct urxe_cq_view *v, struct urxe_cqe_ref *ref);
-/* Publish it. */
+/*
+ * Publish it.  True: the CQ has a channel, and cq_notify() is to be called;
+ * *solicited is then true of errors, too.
+ */
+bool cq_publish(struct urxe_cq_view *v, const struct urxe_cqe_ref *ref,
+		bool *solicited);
+/* Both. */
 void cq_end(struct urxe_cq_view *v, const struct urxe_cqe_ref *ref,
 	    bool solicited);
 

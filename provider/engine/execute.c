@@ -353,16 +353,39 @@ static enum verdict execute_flush(struct urxe_qp *qp, struct run *r,
 }
 
 /* failed: what the receive fails of, or IBV_WC_SUCCESS. */
+/* A receive failed, and with it the WR. */
+static void execute_publish(struct receipt *rc)
+{
+	if (!rc->conn)
+		return;
+	responder_publish(rc);
+	responder_notify(rc);
+}
+
 static enum verdict execute_receive(struct urxe_qp *qp, struct run *r,
 				    const struct urxe_wqe *w,
 				    const struct urxe_seg *src,
 				    enum ibv_wc_status failed)
 {
-	enum response resp = responder_receive(qp, &qp->conn, w, src, 0,
-					       failed);
+	struct requester_end end;
+	struct receipt rc;
+	enum response resp;
+	enum verdict v;
 
+	resp = responder_receive(qp, &qp->conn, w, src, 0, failed, &rc);
+	if (likely(!resp)) {
+		requester_claim(qp, w, &end);
+		if (unlikely(end.claimed && rc.conn->rx.cq.sh == qp->scq->sh))
+			responder_stand_behind(&rc, &end.ref);
+		v = requester_finish(qp, w, &end);
+		responder_publish(&rc);
+		requester_notify(qp, &end);
+		responder_notify(&rc);
+		return v;
+	}
+	execute_publish(&rc);
 	/* no answer, but a receive that failed broke the other end */
-	if (unlikely(resp) && qp->type == IBV_QPT_UC &&
+	if (qp->type == IBV_QPT_UC &&
 	    (resp == RESP_NAK_INVALID || resp == RESP_NAK_OPERATION))
 		conn_break(&qp->conn, RESP_NAK_OPERATION);
 	return execute_answered(qp, r, resp);
@@ -383,6 +406,16 @@ static enum verdict execute_send(struct urxe_qp *qp, struct run *r,
  * The write comes first, but not without a receive to complete.  If it may not
  * go where it should the receive fails, too (IB 11.6.2, local access error).
  */
+static void execute_write_imm_refused(struct urxe_qp *qp,
+				      const struct urxe_wqe *w)
+{
+	struct receipt rc;
+
+	responder_receive(qp, &qp->conn, w, NULL, 0, IBV_WC_LOC_ACCESS_ERR,
+			  &rc);
+	execute_publish(&rc);
+}
+
 static enum verdict execute_write_imm(struct urxe_qp *qp, struct run *r,
 				      const struct urxe_wqe *w)
 {
@@ -404,8 +437,7 @@ static enum verdict execute_write_imm(struct urxe_qp *qp, struct run *r,
 		return execute_receive(qp, r, w, NULL, IBV_WC_SUCCESS);
 	if (qp->type != IBV_QPT_UC &&
 	    (resp == RESP_NAK_ACCESS || resp == RESP_NAK_OPERATION))
-		responder_receive(qp, &qp->conn, w, NULL, 0,
-				  IBV_WC_LOC_ACCESS_ERR);
+		execute_write_imm_refused(qp, w);
 	return execute_answered(qp, r, resp);
 }
 
@@ -442,7 +474,7 @@ static enum verdict execute_send_inv(struct urxe_qp *qp, struct run *r,
 				    IBV_WC_REM_INV_REQ_ERR :
 				    IBV_WC_SUCCESS);
 	/* class J: acknowledged, but the responder's QP is at its end */
-	if (v == WR_DONE && w->inv == URXE_INV_FAILED)
+	if (v <= WR_COMPLETED && w->inv == URXE_INV_FAILED)
 		conn_break(&qp->conn, RESP_NAK_OPERATION);
 	return v;
 }
@@ -452,14 +484,23 @@ static enum verdict execute_datagram(struct urxe_qp *qp, struct run *r,
 				     const struct urxe_wqe *w)
 {
 	struct urxe_seg src[URXE_MAX_SGE + 1];
+	struct requester_end end;
+	struct receipt rc;
+	enum verdict v;
 
 	/* IB 9.8.1: one packet */
 	if (unlikely(w->length > 1ull << qp->mtu_shift))
 		return execute_fail(r, IBV_WC_LOC_LEN_ERR);
 	if (unlikely(execute_gather(qp, w, 0, src + 1) < 0))
 		return execute_fail(r, IBV_WC_LOC_PROT_ERR);
-	ud_send(qp, w, src);
-	return WR_DONE;
+	requester_claim(qp, w, &end);
+	ud_send(qp, w, src, &rc);
+	v = requester_finish(qp, w, &end);
+	if (rc.conn)
+		responder_publish(&rc);
+	requester_notify(qp, &end);
+	responder_notify(&rc);
+	return v;
 }
 
 static enum verdict execute_local(struct urxe_qp *qp, struct run *r,

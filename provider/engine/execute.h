@@ -10,6 +10,7 @@ enum verdict {
 	WR_DONE, /* complete it */
 	WR_DROPPED, /* nobody heard it: complete it all the same */
 	WR_IN_FLIGHT, /* begun; its answer comes later (flight.h) */
+	WR_COMPLETED, /* and completed, together with the other end's */
 	WR_RNR, /* the responder has no receive: try again */
 	WR_SILENT, /* nobody answers: try again */
 	WR_FAILED, /* with run.status */

@@ -36,17 +36,11 @@ static const uint8_t wc_opcode[] = {
 	[URXE_WR_ATOMIC_WRITE] = URXE_WC_ATOMIC_WRITE,
 };
 
-void requester_complete(struct urxe_qp *qp, const struct urxe_wqe *w,
-			enum ibv_wc_status status)
+/* Fill the entry that was claimed. */
+static inline void requester_fill(const struct urxe_qp *qp,
+				  const struct urxe_wqe *w,
+				  enum ibv_wc_status status, struct urxe_cqe *e)
 {
-	struct urxe_cqe_ref ref;
-	struct urxe_cqe *e;
-
-	if (unlikely(!cq_begin(&qp->scq->view, &ref))) {
-		qp_fatal(qp);
-		return;
-	}
-	e = ref.slot.cqe;
 	e->wr_id = w->wr_id;
 	e->qpn = qp->qpn;
 	e->byte_len = w->length;
@@ -57,6 +51,25 @@ void requester_complete(struct urxe_qp *qp, const struct urxe_wqe *w,
 	e->opcode = wc_opcode[w->opcode];
 	e->wc_flags = 0;
 	e->inline_len = 0;
+}
+
+static inline bool requester_begin_completion(struct urxe_qp *qp,
+					      struct urxe_cqe_ref *ref)
+{
+	if (likely(cq_begin(&qp->scq->view, ref)))
+		return true;
+	qp_fatal(qp);
+	return false;
+}
+
+void requester_complete(struct urxe_qp *qp, const struct urxe_wqe *w,
+			enum ibv_wc_status status)
+{
+	struct urxe_cqe_ref ref;
+
+	if (unlikely(!requester_begin_completion(qp, &ref)))
+		return;
+	requester_fill(qp, w, status, ref.slot.cqe);
 	cq_end(&qp->scq->view, &ref, false);
 }
 
@@ -139,6 +152,34 @@ static inline void flight_retire_served(struct urxe_qp *qp)
 
 	observe(OBSERVE_ANSWERED, qp, w, IBV_WC_SUCCESS);
 	flight_retire(qp, w);
+}
+
+void requester_claim(struct urxe_qp *qp, const struct urxe_wqe *w,
+		     struct requester_end *end)
+{
+	end->turn = qp->sq.done == qp->sq.begun;
+	end->claimed = end->turn && w->flags & IBV_SEND_SIGNALED &&
+		       requester_begin_completion(qp, &end->ref);
+}
+
+enum verdict requester_finish(struct urxe_qp *qp, const struct urxe_wqe *w,
+			      struct requester_end *end)
+{
+	end->notify = false;
+	if (unlikely(!end->turn))
+		return WR_DONE;
+	if (unlikely(qp->stall.kind != STALL_NONE))
+		stall_end(qp);
+	observe(OBSERVE_ANSWERED, qp, w, IBV_WC_SUCCESS);
+	requester_advance(qp, w->length);
+	if (end->claimed) {
+		requester_fill(qp, w, IBV_WC_SUCCESS, end->ref.slot.cqe);
+		end->solicited = false;
+		end->notify = cq_publish(&qp->scq->view, &end->ref,
+					 &end->solicited);
+	}
+	qp->sq.done++;
+	return WR_COMPLETED;
 }
 
 /* Everything that was begun was served. */
@@ -321,14 +362,14 @@ static enum verdict requester_run_queue(struct urxe_qp *qp, struct run *r)
 		observe(OBSERVE_LEAVES, qp, w, 0);
 		v = likely(!qp->carrier) ? execute(qp, r, w) :
 					   flight_begin(qp, r, w);
-		if (unlikely(v > WR_IN_FLIGHT))
+		if (unlikely(v > WR_COMPLETED))
 			break;
 		sq->begun++;
-		if (v != WR_IN_FLIGHT)
+		if (v < WR_IN_FLIGHT)
 			flight_served(qp, r);
 	} while (sq->begun != sq->prod && requester_may_run(qp));
 	b = requester_send_batch(qp, r);
-	return v > WR_IN_FLIGHT && b == WR_DONE ? v : b;
+	return v > WR_COMPLETED && b == WR_DONE ? v : b;
 }
 
 /* What the run has come to. */

@@ -22,6 +22,42 @@ void requester_complete(struct urxe_qp *qp, const struct urxe_wqe *w,
 			enum ibv_wc_status status);
 
 /*
+ * A message completes at both ends, and this end's completion is seen first:
+ * the peer may answer as soon as it sees its own, from another CPU or because
+ * its event woke it, and the answer must not be polled before the completion of
+ * what it answers.  A NIC has the time that a packet takes.  So:
+ *
+ *	requester_claim()	our entry of our CQ
+ *	requester_finish()	our completion is published
+ *	responder_publish()	the peer's is
+ *	requester_notify()	our event
+ *	responder_notify()	the peer's event
+ *
+ * If both ends have one CQ it has send and receive in this order, too.  Where a
+ * datagram goes to many, our completion, which gives the buffer back, has to
+ * wait for the last of them; but their answers lie behind what was claimed.
+ */
+struct requester_end {
+	bool turn; /* nothing is in flight before it */
+	bool claimed, notify, solicited;
+	struct urxe_cqe_ref ref;
+};
+
+/* w, which is begun now, is served: from here it must be finished. */
+void requester_claim(struct urxe_qp *qp, const struct urxe_wqe *w,
+		     struct requester_end *end);
+/* WR_COMPLETED, or WR_DONE: its turn comes later. */
+enum verdict requester_finish(struct urxe_qp *qp, const struct urxe_wqe *w,
+			      struct requester_end *end);
+
+static inline void requester_notify(struct urxe_qp *qp,
+				    const struct requester_end *end)
+{
+	if (unlikely(end->notify))
+		cq_notify(&qp->scq->view, end->solicited);
+}
+
+/*
  * Send the collection off and complete its WRs.  If it stops in the middle,
  * the WRs before that point are complete and the one there has failed.
  */

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #include <sched.h>
+#include <stddef.h>
+#include <string.h>
 
 #include "bind.h"
 #include "bounce.h"
@@ -382,24 +384,28 @@ static bool receive_is_answered(struct urxe_context *ctx,
 enum response responder_receive(struct urxe_qp *qp, struct urxe_conn *c,
 				const struct urxe_wqe *w,
 				const struct urxe_seg *src, uint8_t grh,
-				enum ibv_wc_status failed)
+				enum ibv_wc_status failed, struct receipt *rc)
 {
 	uint64_t length = w->length + (grh ? GRH_BYTES : 0);
-	struct urxe_cqe_ref ref;
 	enum response resp;
 	struct urxe_cqe *e;
 	struct taken t;
 
+	rc->conn = NULL;
+	rc->notify = false;
 	if (unlikely(!receive_is_answered(qp->ctx, c, w->opcode, length)))
 		return RESP_SILENCE;
 	resp = receive_take(qp, &c->rx, w, length, &t);
 	if (unlikely(resp))
 		return resp;
-	if (!cq_begin(&c->rx.cq, &ref)) { /* class G: their CQ is overrun */
+	if (!cq_begin(&c->rx.cq, &rc->ref)) { /* class G: their CQ is overrun */
 		event_raise(c->peer, c->sh, IBV_EVENT_QP_FATAL);
 		return RESP_NAK_OPERATION;
 	}
-	e = ref.slot.cqe;
+	rc->conn = c;
+	rc->index = t.index;
+	rc->solicited = w->flags & IBV_SEND_SOLICITED;
+	e = rc->ref.slot.cqe;
 	e->wr_id = t.wr_id;
 	e->qpn = c->qpn;
 	e->byte_len = length;
@@ -421,8 +427,27 @@ enum response responder_receive(struct urxe_qp *qp, struct urxe_conn *c,
 	}
 	if (c->rx.srq)
 		e->inline_len |= URXE_CQE_SRQ;
-	cq_end(&c->rx.cq, &ref, w->flags & IBV_SEND_SOLICITED);
-	if (!c->rx.shared)
-		store_release(&c->rx.rq.sh->done, t.index + 1);
 	return resp;
+}
+
+void responder_stand_behind(struct receipt *rc, struct urxe_cqe_ref *own)
+{
+	const size_t fields = offsetof(struct urxe_cqe, wr_id);
+	struct cq_slot first = rc->ref.slot, second = own->slot;
+
+	if (first.cqe == &rc->ref.lost || second.cqe == &own->lost)
+		return; /* one of them is for nobody's eyes */
+	memcpy((char *)second.cqe + fields, (char *)first.cqe + fields,
+	       sizeof(struct urxe_cqe) - fields);
+	rc->ref.slot = second;
+	own->slot = first;
+}
+
+void responder_publish(struct receipt *rc)
+{
+	struct urxe_rx *rx = &rc->conn->rx;
+
+	rc->notify = cq_publish(&rx->cq, &rc->ref, &rc->solicited);
+	if (!rx->shared)
+		store_release(&rx->rq.sh->done, rc->index + 1);
 }

@@ -43,16 +43,39 @@ bool responder_has_receive(const struct urxe_conn *c);
 /* Have whoever posts the next one wake this context's service thread. */
 void responder_wait_receive(struct urxe_conn *c, uint32_t slot);
 
+/* A receive that was taken and filled, whose completion is claimed. */
+struct receipt {
+	struct urxe_conn *conn; /* NULL: none was taken */
+	struct urxe_cqe_ref ref;
+	uint32_t index;
+	bool solicited, notify;
+};
+
 /*
  * Deliver a SEND, or complete a WRITE WITH IMMEDIATE, into a receive.  src: the
  * bytes of a SEND.  grh: of a datagram, IBV_WC_GRH and URXE_CQE_IPV4 if that is
  * what its header is; the header's 40 bytes are the first of src.
  * failed: nothing is delivered, and the receive completes with this error.
+ * What was taken is in *rc, to be published whatever the answer is.
  */
 enum response responder_receive(struct urxe_qp *qp, struct urxe_conn *c,
 				const struct urxe_wqe *w,
 				const struct urxe_seg *src, uint8_t grh,
-				enum ibv_wc_status failed);
+				enum ibv_wc_status failed, struct receipt *rc);
+/*
+ * own, which was claimed after it, is of the same CQ and completes the send:
+ * that stands before the receive.
+ */
+void responder_stand_behind(struct receipt *rc, struct urxe_cqe_ref *own);
+/* The receiver's poller sees it ... */
+void responder_publish(struct receipt *rc);
+
+/* ... and is woken, if it sleeps. */
+static inline void responder_notify(struct receipt *rc)
+{
+	if (unlikely(rc->notify))
+		cq_notify(&rc->conn->rx.cq, rc->solicited);
+}
 
 /* 8 bytes, read-modify-write; *old gets what was there. */
 enum response responder_atomic(struct urxe_qp *qp, struct urxe_conn *c,

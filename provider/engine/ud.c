@@ -81,26 +81,42 @@ static struct urxe_conn *ud_destination(struct urxe_qp *qp, uint32_t qpn)
 	return conn_open(qp, c, qpn, 0) ? c : NULL;
 }
 
+static void ud_publish(struct receipt *rc)
+{
+	if (!rc->conn)
+		return;
+	responder_publish(rc);
+	responder_notify(rc);
+	rc->conn = NULL;
+	rc->notify = false;
+}
+
 static void ud_deliver(struct urxe_qp *qp, const struct urxe_wqe *w,
-		       uint32_t qpn, const struct urxe_seg *src, uint8_t grh)
+		       uint32_t qpn, const struct urxe_seg *src, uint8_t grh,
+		       struct receipt *rc)
 {
 	struct urxe_conn *c = ud_destination(qp, qpn);
 	/* IB 10.2.5: with the high bit set the QP's own Q_Key is sent */
 	uint32_t qkey = w->ud.qkey & 0x80000000 ? qp->attr.qkey : w->ud.qkey;
 	enum response resp;
 
+	rc->conn = NULL;
+	rc->notify = false;
 	if (!c || !conn_listens(c, qkey))
 		return;
 	observe(OBSERVE_ARRIVES, qp, w, qpn);
-	resp = responder_receive(qp, c, w, src, grh, IBV_WC_SUCCESS);
+	resp = responder_receive(qp, c, w, src, grh, IBV_WC_SUCCESS, rc);
 	if (resp == RESP_RNR)
 		urxe_why("a datagram found no receive on QP 0x%x: dropped",
 			 qpn);
-	else if (resp == RESP_NAK_INVALID || resp == RESP_NAK_OPERATION)
-		conn_break(c, RESP_NAK_OPERATION);
+	if (resp != RESP_NAK_INVALID && resp != RESP_NAK_OPERATION)
+		return;
+	ud_publish(rc); /* it failed, and comes before what is flushed */
+	conn_break(c, RESP_NAK_OPERATION);
 }
 
-void ud_send(struct urxe_qp *qp, const struct urxe_wqe *w, struct urxe_seg *src)
+void ud_send(struct urxe_qp *qp, const struct urxe_wqe *w, struct urxe_seg *src,
+	     struct receipt *rc)
 {
 	struct urxe_dev *dev = qp->ctx->fabric->dev;
 	const struct urxe_gid *sgid =
@@ -109,16 +125,21 @@ void ud_send(struct urxe_qp *qp, const struct urxe_wqe *w, struct urxe_seg *src)
 	uint32_t members[URXE_MAX_MCAST_ATTACH + 1], n, i;
 	uint8_t grh[GRH_BYTES];
 
+	rc->conn = NULL;
+	rc->notify = false;
 	if (load_relaxed(&dev->port_state) != URXE_PORT_ACTIVE)
 		return;
 	grh_fill(dev, &w->ud.av, w->length, grh);
 	src[0].ptr = (char *)grh;
 	src[0].len = GRH_BYTES;
 	if (w->ud.qpn != URXE_MCAST_QPN) {
-		ud_deliver(qp, w, w->ud.qpn, src, flags);
+		ud_deliver(qp, w, w->ud.qpn, src, flags, rc);
 		return;
 	}
 	n = mcast_members(dev, w->ud.av.dgid, members);
-	for (i = 0; i < n; i++)
-		ud_deliver(qp, w, members[i], src, flags);
+	for (i = 0; i < n; i++) {
+		/* the one before: ud_destination() may drop it */
+		ud_publish(rc);
+		ud_deliver(qp, w, members[i], src, flags, rc);
+	}
 }

@@ -6,7 +6,8 @@
 
 /*
  * Send a datagram: src[0] is free for the GRH, the message follows in
- * src[1..].  Nobody answers.
+ * src[1..].  Nobody answers.  What the last one got is left in *rc, to be
+ * published.
  */
-void ud_send(struct urxe_qp *qp, const struct urxe_wqe *w,
-	     struct urxe_seg *src);
+void ud_send(struct urxe_qp *qp, const struct urxe_wqe *w, struct urxe_seg *src,
+	     struct receipt *rc);
