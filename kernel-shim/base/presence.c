@@ -2,7 +2,9 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <linux/membarrier.h>
+#include <sched.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "presence.h"
@@ -32,4 +34,42 @@ void presence_barrier(void)
 		fetch_add_seq_cst(&here, 0);
 	else if (!membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED))
 		ask_for_membarrier(); /* cannot be: see above */
+}
+
+/*
+ * Turns of waiting before an owner's life is doubted, which takes longer.  On
+ * a busy machine each turn may be as long as the others' time slices.
+ */
+#define DOUBT_TURNS 16
+#define YIELD_TURNS 256
+#define SLEEP_MIN_NS 50000
+#define SLEEP_MAX_NS 5000000
+
+static void presence_sleep(long ns)
+{
+	const struct timespec ts = { .tv_nsec = ns };
+	int saved = errno;
+
+	nanosleep(&ts, NULL);
+	errno = saved;
+}
+
+void presence_wait(const struct presence *p, bool (*is_dead)(void *), void *arg)
+{
+	uint32_t seq = load_seq_cst(&p->seq);
+	long ns = SLEEP_MIN_NS;
+	uint32_t turns;
+
+	for (turns = 1; seq & 1; turns++) {
+		if (load_acquire(&p->seq) != seq)
+			break;
+		if (is_dead && turns % DOUBT_TURNS == 0 && is_dead(arg))
+			break;
+		if (turns < YIELD_TURNS) {
+			sched_yield();
+			continue;
+		}
+		presence_sleep(ns);
+		ns = ns * 2 < SLEEP_MAX_NS ? ns * 2 : SLEEP_MAX_NS;
+	}
 }

@@ -29,7 +29,6 @@
  */
 #pragma once
 
-#include <sched.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -39,12 +38,6 @@
 struct presence {
 	_Atomic uint32_t seq;
 };
-
-/*
- * Turns of waiting before an owner's life is doubted, which takes longer.  On
- * a busy machine each turn may be as long as the others' time slices.
- */
-#define PRESENCE_DOUBT 16
 
 /* The word is the owner's alone: no read-modify-write is needed. */
 static inline uint32_t presence_own(const struct presence *p)
@@ -70,6 +63,12 @@ static inline void presence_enter_private(struct presence *p)
 		presence_barrier();
 }
 
+/* He is through with what he found, and comes in anew. */
+static inline void presence_move(struct presence *p)
+{
+	exchange_seq_cst(&p->seq, presence_own(p) + 2);
+}
+
 static inline void presence_leave(struct presence *p)
 {
 	store_release(&p->seq, presence_own(p) + 1);
@@ -86,18 +85,9 @@ static inline bool presence_is_inside(const struct presence *p)
 	return load_seq_cst(&p->seq) & 1;
 }
 
-/* Until who is inside now has left, or is dead (if that is asked). */
-static inline void presence_wait(const struct presence *p,
-				 bool (*is_dead)(void *), void *arg)
-{
-	uint32_t seq = load_seq_cst(&p->seq);
-	uint32_t turns;
-
-	for (turns = 1; seq & 1; turns++) {
-		if (load_acquire(&p->seq) != seq)
-			break;
-		if (is_dead && turns % PRESENCE_DOUBT == 0 && is_dead(arg))
-			break;
-		sched_yield();
-	}
-}
+/*
+ * Until who is inside now has left, or is dead (if that is asked).  For a moment
+ * it gives way to others, for that is how long most stay; then it sleeps.
+ */
+void presence_wait(const struct presence *p, bool (*is_dead)(void *),
+		   void *arg);

@@ -2,23 +2,118 @@
 /*
  * Guards: taking things away from requesters that may be using them.
  *
- * A requester raises its guard (a word of presence in dev->guard[]), reads
- * keys and connection words (seq_cst), touches memory, and lowers the guard.
- * Whoever takes something away clears its word (seq_cst) and then waits for the
- * guards; base/presence.h has the argument.  A guard whose context is dead will
- * never be used again, but what it asked a bouncer to do may be under way:
- * those are waited for, too (bounce_slot.h).
+ * A requester says in its guard what of others' it is about to use, raises the
+ * guard (a word of presence in dev->guard[]), reads keys and connection words
+ * (seq_cst), touches memory, and lowers the guard.  Whoever takes something
+ * away clears its word (seq_cst) and then waits for the guards that name it;
+ * base/presence.h has the argument.  So a requester that is stopped in the
+ * middle holds up those alone who take away what it is at.
+ *
+ * What a guard names: its own context always, whose lkeys it uses; the QP that
+ * answers (dest); the context whose receives that QP takes and whose CQ it
+ * fills (rx; in XRC the SRQ's, which is also the one of the keys); and what is
+ * used of that context: receives or not, and no key, one, or any, for what a
+ * receive names is not known before it is taken.
+ *
+ * The names are stored (release) before the guard is raised or moved, when the
+ * requester has done with what they named before.  Who reads them finds those of
+ * the presence that he saw, or later ones, and then that one is over.  A name that
+ * says less than the one before may be stored at any time.
+ *
+ * A guard's owner is a process (struct urxe_process): when that is dead, the
+ * guard holds nobody up, whoever else still has its context.  What it asked a
+ * bouncer to do may be under way: those are waited for, too (bounce_slot.h).
  */
 #pragma once
 
 #include "layout.h"
 
-static inline void guard_raise(struct urxe_guard *g)
+/* What is used of the other side; one key, or any of them, or none. */
+#define GUARD_NOTHING 0u
+#define GUARD_ONE_KEY(key) (1u << 31 | URXE_KEY_ENTRY(key))
+#define GUARD_RECEIVE (1u << 30) /* its receives, and the CQ they fill */
+#define GUARD_ANY_KEY (1u << 29)
+#define GUARD_SEND (GUARD_RECEIVE | GUARD_ANY_KEY)
+
+/* What is taken away. */
+struct guard_thing {
+	enum {
+		GUARD_OF_KEY,
+		GUARD_OF_QP,
+		GUARD_OF_RECEIVES, /* all of a context: RQs, SRQs */
+		GUARD_OF_CQS, /* the same */
+	} kind;
+	uint32_t slot; /* its context */
+	uint32_t id; /* the key, or the QPN */
+};
+
+static inline void guard_name(struct urxe_guard *g, uint32_t uses)
 {
+	store_release(&g->uses, uses);
+}
+
+static inline bool guard_names(const struct urxe_guard *g, uint32_t uses)
+{
+	return load_relaxed(&g->uses) == uses;
+}
+
+#define GUARD_NO_RX URXE_MAX_CTX
+
+/* A new QP's: nobody is inside. */
+static inline void guard_init(struct urxe_guard *g)
+{
+	store_relaxed(&g->uses, GUARD_NOTHING);
+	store_relaxed(&g->dest, 0);
+	store_relaxed(&g->rx, GUARD_NO_RX);
+}
+
+/* owner: process_id() */
+static inline void guard_raise(struct urxe_guard *g, uint32_t owner)
+{
+	store_relaxed(&g->owner, owner);
 	presence_enter(&g->requester);
 }
 
 static inline void guard_lower(struct urxe_guard *g)
 {
 	presence_leave(&g->requester);
+}
+
+/* It is up, and another responder is named from now on. */
+static inline void guard_turn_to(struct urxe_guard *g, uint32_t qpn,
+				 uint32_t rx_slot)
+{
+	if (load_relaxed(&g->dest) == qpn && load_relaxed(&g->rx) == rx_slot)
+		return;
+	store_release(&g->dest, qpn);
+	store_release(&g->rx, rx_slot);
+	presence_move(&g->requester);
+}
+
+/* It is up, and other memory is named from now on. */
+static inline void guard_move(struct urxe_guard *g, uint32_t uses)
+{
+	guard_name(g, uses);
+	presence_move(&g->requester);
+}
+
+/* May whoever has this guard up be using t?  own: the guard's context. */
+static inline bool guard_concerns(const struct urxe_guard *g, uint32_t own,
+				  const struct guard_thing *t)
+{
+	uint32_t uses = load_acquire(&g->uses);
+	bool rx = load_acquire(&g->rx) == t->slot;
+
+	switch (t->kind) {
+	case GUARD_OF_KEY:
+		return own == t->slot || (rx && uses & GUARD_ANY_KEY) ||
+		       (uses & ~GUARD_RECEIVE) == GUARD_ONE_KEY(t->id);
+	case GUARD_OF_QP:
+		return uses && load_acquire(&g->dest) == t->id;
+	case GUARD_OF_RECEIVES:
+		return rx && uses & GUARD_RECEIVE;
+	case GUARD_OF_CQS:
+		return own == t->slot || (rx && uses & GUARD_RECEIVE);
+	}
+	return true;
 }

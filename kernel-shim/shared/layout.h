@@ -220,8 +220,13 @@ struct urxe_xrcd_slot {
 	uint64_t ctx[URXE_MAX_CTX / 64]; /* contexts that have it open */
 };
 
+/* See guard.h.  The owner's alone to write. */
 struct urxe_guard {
 	alignas(URXE_LINE) struct presence requester;
+	_Atomic uint32_t owner; /* id of a process; 0: unknown */
+	_Atomic uint32_t uses; /* GUARD_* */
+	_Atomic uint32_t dest; /* QPN of the responder; 0: none yet */
+	_Atomic uint32_t rx; /* slot of the context that has its receives */
 };
 
 /*
@@ -291,7 +296,7 @@ struct urxe_dev {
 	/*
 	 * guard[i]: the requester of QP i executes, here and on its peers.
 	 * Whoever takes a thing away from requesters (MR, QP, DM) invalidates
-	 * it and then waits until those that are inside have left.
+	 * it and then waits until those that are at it have left.
 	 */
 	struct urxe_guard guard[URXE_MAX_QP];
 	struct urxe_mcast_grp mcast[URXE_MAX_MCAST_GRP];
@@ -371,6 +376,8 @@ struct urxe_key {
 static_assert(sizeof(struct urxe_key) == 64, "one cache line");
 
 #define URXE_MR_LIVE(key) (1ull << 32 | (key))
+/* A bound window's live word while requesters leave it; n tells them apart. */
+#define URXE_MR_LEAVING(n) ((uint64_t)(n) << 33)
 
 /* A file whose pages an MR of this arena shares (copy path 2). */
 #define URXE_MAX_FILES 1024
@@ -642,6 +649,7 @@ struct urxe_arena {
 	_Atomic uint32_t key_high; /* key table entries that have memory */
 	uint32_t key_next; /* under lock */
 	_Atomic uint32_t heap_next;
+	uint32_t leaving; /* windows that were unbound so far; under lock */
 	uint8_t key_tag[URXE_MAX_KEY];
 	uint64_t key_map[URXE_MAX_KEY / 64];
 	uint64_t cq_map[URXE_MAX_CQ / 64];

@@ -7,25 +7,27 @@
 
 #define REMOTE_WRITES (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)
 
+/*
+ * Who finds his own mark again, after he let the lock go and waited, knows that
+ * nobody bound the window meanwhile, or began to unbind it after him.
+ */
 int bind_undo(struct urxe_fabric *f, struct urxe_arena *a, struct urxe_key *k)
 {
-	uint32_t parent;
+	const uint64_t mark = URXE_MR_LEAVING(++a->leaving);
+	uint32_t mr;
 	int ret;
 
-	while (k->parent) {
-		parent = k->parent;
-		store_seq_cst(&k->live, 0);
-		arena_unlock(f, a);
-		quiesce_guards(f);
-		bounce_quiesce(f, a);
-		ret = arena_lock(f, a);
-		if (ret)
-			return ret;
-		if (k->parent != parent || load_relaxed(&k->live))
-			continue; /* somebody else undid it meanwhile */
-		fetch_sub_relaxed(&a->key[URXE_KEY_INDEX(parent)].windows, 1);
-		k->parent = 0;
-	}
+	store_seq_cst(&k->live, mark);
+	arena_unlock(f, a);
+	quiesce_key(f, a, URXE_KEY(a->slot, k - a->key, 0));
+	ret = arena_lock(f, a);
+	if (ret || load_relaxed(&k->live) != mark)
+		return ret;
+	store_relaxed(&k->live, 0);
+	mr = URXE_KEY_INDEX(k->parent);
+	if (mr < load_acquire(&a->key_high))
+		fetch_sub_relaxed(&a->key[mr].windows, 1);
+	k->parent = 0;
 	return 0;
 }
 
@@ -42,7 +44,7 @@ static const char *bind_check_window(const struct urxe_qp *qp,
 		return "the QP is of another PD";
 	if (!(k->flags & URXE_MR_TYPE_2))
 		return NULL;
-	if (k->parent)
+	if (load_relaxed(&k->live) & URXE_MR_LIVE(0))
 		return "type 2, and it is bound already";
 	if (!w->bind.length)
 		return "type 2 needs a length";
@@ -140,7 +142,7 @@ bool bind_execute(struct urxe_qp *qp, const struct urxe_wqe *w)
 	if (!(w->bind.access & ~MW_ACCESS)) {
 		guard_lower(qp->guard);
 		why = bind_try(qp, w);
-		guard_raise(qp->guard);
+		qp_guard_raise(qp, load_relaxed(&qp->guard->uses));
 	}
 	if (why)
 		urxe_why("QP 0x%x: a memory window cannot be bound: %s",
@@ -180,7 +182,7 @@ bool bind_invalidate(struct urxe_qp *qp, struct urxe_peer *p, uint32_t qpn,
 		if (!ret)
 			arena_unlock(f, a);
 	}
-	guard_raise(qp->guard);
+	qp_guard_raise(qp, load_relaxed(&qp->guard->uses));
 	if (ret)
 		urxe_why("rkey 0x%x cannot be invalidated: %s", rkey,
 			 fabric_why());

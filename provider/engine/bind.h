@@ -8,7 +8,7 @@
  * the end of MRs (key.c); readers take no lock: an entry changes only while
  * its live word is 0 and nobody is inside.
  *
- * The two work request functions wait for requesters.  They are called
+ * The two work request functions wait for requesters that are at the window.  They are called
  * with qp's guard up and put it down meanwhile: what the caller looked up
  * before must be looked up again.
  */
@@ -32,8 +32,9 @@ bool bind_invalidate(struct urxe_qp *qp, struct urxe_peer *p, uint32_t qpn,
 		     uint32_t pd, uint32_t rkey);
 
 /*
- * A window that may be bound is not any more.  The arena's lock is held, but
- * not while requesters are waited for; afterwards look again.  0, or -errno:
- * and then the lock is not held.
+ * A window is not valid any more; when nobody uses it, it is not bound any more,
+ * unless somebody else bound it anew meanwhile.  The arena's lock is held, but
+ * not while this waits; afterwards look again.  0, or -errno: and then the lock
+ * is not held.
  */
 int bind_undo(struct urxe_fabric *f, struct urxe_arena *a, struct urxe_key *k);

@@ -95,6 +95,8 @@ bool conn_open(struct urxe_qp *qp, struct urxe_conn *c, uint32_t qpn,
 	p = peer_get(f, slot, gen);
 	if (!p)
 		return false;
+	guard_turn_to(qp->guard, qpn,
+		      qp->type == IBV_QPT_XRC_SEND ? GUARD_NO_RX : slot);
 	sh = &p->arena->qp[qpn_index(qpn)];
 	/* an initiator talks to a target, all others to their like */
 	if (sh->type != (qp->type == IBV_QPT_XRC_SEND ? IBV_QPT_XRC_RECV :
@@ -146,6 +148,7 @@ static bool conn_open_srq(struct urxe_qp *qp, struct urxe_conn *c,
 	if (!p)
 		return false;
 	rx_close(&c->rx);
+	guard_turn_to(qp->guard, c->qpn, slot);
 	srq = &p->arena->srq[URXE_SRQN_INDEX(srqn)];
 	if (srq->type != IBV_SRQT_XRC || srq->xrcd != c->sh->xrcd ||
 	    !rx_view_srq(qp, &c->rx, p, URXE_SRQN_INDEX(srqn), srq->cq)) {

@@ -30,6 +30,7 @@ struct urxe_context {
 	struct urxe_qp *_Atomic qp[URXE_MAX_QP];
 	struct urxe_srq *_Atomic srq[URXE_MAX_SRQ];
 	_Atomic uint32_t deaths; /* dev->deaths that were looked into */
+	_Atomic uint64_t recover_at; /* not before that, ns */
 	_Atomic uint64_t reaped; /* when a full queue asked for the dead, ns */
 };
 

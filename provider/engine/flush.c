@@ -14,7 +14,7 @@ void flush_sq(struct urxe_qp *qp)
 
 	stall_end(qp);
 	flight_cancel(qp);
-	guard_raise(qp->guard); /* we produce into a CQ */
+	qp_guard_raise(qp, GUARD_NOTHING); /* we produce into a CQ */
 	for (; sq->done != sq->prod; sq->done++)
 		requester_complete(qp, sq_slot(sq, sq->done),
 				   IBV_WC_WR_FLUSH_ERR);
@@ -58,14 +58,14 @@ static bool flush_rq(struct urxe_qp *qp)
 	if (!left)
 		return true;
 	if (qp->attr.dest_qp_num &&
-	    guard_busy(qp->ctx->fabric, qp->attr.dest_qp_num))
+	    quiesce_qp_busy(qp->ctx->fabric, qp->qpn, qp->attr.dest_qp_num))
 		return false;
 	prod = load_seq_cst(&sh->prod);
 	cons = load_acquire(&sh->cons);
 	done = load_acquire(&sh->done);
 	if (done != cons)
 		bounce_quiesce(qp->ctx->fabric, qp->ctx->arena);
-	guard_raise(qp->guard); /* we produce into a CQ */
+	qp_guard_raise(qp, GUARD_NOTHING); /* we produce into a CQ */
 	if (!rq_kept_set(&qp->rq) && (int32_t)(cons - done) > 0 &&
 	    cons - done <= qp->rq.max_wr)
 		for (; done != cons; done++)
@@ -97,16 +97,26 @@ static void flush_later(struct urxe_cq *cq)
 	service_need(cq->ctx);
 }
 
+/* No message for this QP takes a receive of its SRQ any more. */
+static void flush_srq(struct urxe_qp *qp)
+{
+	if (load_relaxed(&qp->sh->last_wqe))
+		return;
+	/* a peer may be about to complete one */
+	if (quiesce_qp_busy(qp->ctx->fabric, qp->qpn, qp->attr.dest_qp_num)) {
+		flush_later(qp->rcq);
+		return;
+	}
+	bounce_quiesce(qp->ctx->fabric, qp->ctx->arena);
+	flush_last_wqe(qp->ctx->self, qp->sh);
+}
+
 void flush_qp(struct urxe_qp *qp)
 {
 	flush_sq(qp);
 	if (!qp->rq.sh) {
-		if (qp->srq && !load_relaxed(&qp->sh->last_wqe)) {
-			/* a peer may be about to complete one */
-			quiesce_guards(qp->ctx->fabric);
-			bounce_quiesce(qp->ctx->fabric, qp->ctx->arena);
-			flush_last_wqe(qp->ctx->self, qp->sh);
-		}
+		if (qp->srq)
+			flush_srq(qp);
 		return;
 	}
 	urxe_lock_outside(&qp->rq.lock);

@@ -108,6 +108,13 @@ static bool key_has_windows(struct urxe_arena *a, struct urxe_key *k,
 	return n;
 }
 
+/* Requesters look keys up, and so do pollers, for what completions bring. */
+static void key_quiesce(struct urxe_context *ctx, uint32_t key)
+{
+	quiesce_key(ctx->fabric, ctx->arena, key);
+	quiesce_pollers(ctx);
+}
+
 /*
  * The arena's lock orders this with bind.c: while it is held no window comes
  * or goes.  The tag tells whether another process of this context destroyed
@@ -134,7 +141,7 @@ int key_revoke(struct urxe_context *ctx, uint32_t key, bool retire)
 	}
 	arena_unlock(ctx->fabric, a);
 	if (!ret)
-		quiesce(ctx);
+		key_quiesce(ctx, key);
 	return ret;
 }
 

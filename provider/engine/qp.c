@@ -46,7 +46,8 @@ void qp_forget(struct urxe_qp *qp)
 
 	stall_end(qp);
 	flight_cancel(qp);
-	quiesce(qp->ctx);
+	quiesce_qp(qp->ctx->fabric, qp->ctx->arena, qp->qpn);
+	quiesce_pollers(qp->ctx);
 	conn_drop(&qp->conn);
 	for (i = 0; qp->dests && i < UD_DESTS; i++)
 		conn_drop(&qp->dests[i]);
@@ -150,6 +151,7 @@ static int qp_setup(struct urxe_qp *qp, const struct qp_params *p)
 		goto err_put;
 	qp->sh = &ctx->arena->qp[qpn_index(qp->qpn)];
 	qp->guard = &ctx->fabric->dev->guard[qpn_index(qp->qpn)];
+	guard_init(qp->guard);
 	ret = arena_reserve(ctx->cmd_fd, (char *)qp->sh - (char *)ctx->arena,
 			    sizeof(*qp->sh));
 	if (ret)

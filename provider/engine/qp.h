@@ -10,6 +10,7 @@
 #include "lock.h"
 #include "retry.h"
 #include "rq.h"
+#include "shared/guard.h"
 #include "sq.h"
 
 /* Destinations a UD QP remembers. */
@@ -65,6 +66,13 @@ void qp_unlink(struct urxe_qp *qp);
 /* ... and its events can be waited for, and it can be freed, with its SQ's
  * ring.  last: its number goes, too. */
 void qp_close(struct urxe_qp *qp, bool last);
+
+/* Its requester is about to use that of others (GUARD_*), and its own CQ. */
+static inline void qp_guard_raise(struct urxe_qp *qp, uint32_t uses)
+{
+	guard_name(qp->guard, uses);
+	guard_raise(qp->guard, process_id(qp->ctx->fabric));
+}
 
 /* The state; a peer's NAK may have made it ERR. */
 static inline enum ibv_qp_state qp_state(const struct urxe_qp *qp)

@@ -1,43 +1,93 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#include <sched.h>
+
+#include "base/clock.h"
 #include "bounce.h"
 #include "cq.h"
 #include "quiesce.h"
 
-/* Whose guard it is. */
-struct owner {
+/* A guard that is up, and for what we ask. */
+struct busy {
 	struct urxe_fabric *f;
+	const struct urxe_guard *guard;
 	uint64_t entry; /* of the QP directory */
+	const struct guard_thing *thing;
 };
 
-static bool owner_dead(void *arg)
+/* No id: its process had none to have, and its context's life must do. */
+static bool busy_is_dead(const struct busy *b)
 {
-	const struct owner *o = arg;
-	uint32_t slot, gen;
+	uint32_t slot, gen, owner = load_relaxed(&b->guard->owner);
 
-	return !qpn_lookup(o->f->dev, URXE_DIR_QPN(o->entry), &slot, &gen) ||
-	       !fabric_context_alive(o->f, slot, gen);
+	if (owner)
+		return process_is_dead(b->f, owner);
+	return !qpn_lookup(b->f->dev, URXE_DIR_QPN(b->entry), &slot, &gen) ||
+	       !fabric_context_alive(b->f, slot, gen);
 }
 
-void quiesce_guards(struct urxe_fabric *f)
+/* While one waits: he may have turned to something else, or died. */
+static bool busy_is_over(void *arg)
 {
-	struct urxe_dev *dev = f->dev;
-	struct owner o = { .f = f };
-	uint32_t i, high;
+	const struct busy *b = arg;
 
-	high = load_acquire(&dev->qp_high);
-	for (i = 0; i < high && i < URXE_MAX_QP; i++) {
-		o.entry = load_acquire(&dev->qp[i]);
-		if (o.entry)
-			presence_wait(&dev->guard[i].requester, owner_dead, &o);
-	}
+	return !guard_concerns(b->guard, URXE_DIR_CTX(b->entry), b->thing) ||
+	       busy_is_dead(b);
 }
 
-void quiesce(struct urxe_context *ctx)
+/* The i-th guard, if it is up and its requester may be at the thing. */
+static bool quiesce_look(struct busy *b, uint32_t i)
+{
+	b->entry = load_acquire(&b->f->dev->qp[i]);
+	b->guard = &b->f->dev->guard[i];
+	return b->entry && presence_is_inside(&b->guard->requester) &&
+	       guard_concerns(b->guard, URXE_DIR_CTX(b->entry), b->thing);
+}
+
+static uint32_t quiesce_high(const struct urxe_dev *dev)
+{
+	uint32_t high = load_acquire(&dev->qp_high);
+
+	return high < URXE_MAX_QP ? high : URXE_MAX_QP;
+}
+
+static void quiesce_guards(struct urxe_fabric *f, struct urxe_arena *a,
+			   const struct guard_thing *t)
+{
+	struct busy b = { .f = f, .thing = t };
+	uint32_t i, high = quiesce_high(f->dev);
+
+	for (i = 0; i < high; i++)
+		if (quiesce_look(&b, i))
+			presence_wait(&b.guard->requester, busy_is_over, &b);
+	/* what the dead have asked for is done, too */
+	bounce_quiesce(f, a);
+}
+
+void quiesce_key(struct urxe_fabric *f, struct urxe_arena *a, uint32_t key)
+{
+	quiesce_guards(f, a, &(struct guard_thing){ GUARD_OF_KEY, a->slot, key });
+}
+
+void quiesce_qp(struct urxe_fabric *f, struct urxe_arena *a, uint32_t qpn)
+{
+	quiesce_guards(f, a, &(struct guard_thing){ GUARD_OF_QP, a->slot, qpn });
+}
+
+void quiesce_receives(struct urxe_fabric *f, struct urxe_arena *a)
+{
+	quiesce_guards(f, a,
+		       &(struct guard_thing){ GUARD_OF_RECEIVES, a->slot, 0 });
+}
+
+void quiesce_cqs(struct urxe_fabric *f, struct urxe_arena *a)
+{
+	quiesce_guards(f, a, &(struct guard_thing){ GUARD_OF_CQS, a->slot, 0 });
+}
+
+void quiesce_pollers(struct urxe_context *ctx)
 {
 	struct urxe_cq *cq;
 
-	quiesce_guards(ctx->fabric);
-	bounce_quiesce(ctx->fabric, ctx->arena);
 	pthread_mutex_lock(&ctx->lock);
 	presence_barrier();
 	for (cq = ctx->cqs; cq; cq = cq->next)
@@ -45,13 +95,35 @@ void quiesce(struct urxe_context *ctx)
 	pthread_mutex_unlock(&ctx->lock);
 }
 
-bool guard_busy(struct urxe_fabric *f, uint32_t qpn)
+bool quiesce_qp_busy(struct urxe_fabric *f, uint32_t qpn, uint32_t peer)
 {
-	uint32_t i = qpn_index(qpn);
-	struct owner o = { .f = f };
+	const struct guard_thing t = { GUARD_OF_QP, 0, qpn };
+	struct busy b = { .f = f, .thing = &t };
 
-	if (!presence_is_inside(&f->dev->guard[i].requester))
-		return false;
-	o.entry = load_acquire(&f->dev->qp[i]);
-	return !owner_dead(&o);
+	return quiesce_look(&b, qpn_index(peer)) && !busy_is_dead(&b);
+}
+
+/* Who runs has left after this long, or will have when it is tried again. */
+#define QUIESCE_TRY_NS 1000000ull
+
+bool quiesce_receives_try(struct urxe_fabric *f, struct urxe_arena *a)
+{
+	const struct guard_thing t = { GUARD_OF_RECEIVES, a->slot, 0 };
+	struct busy b = { .f = f, .thing = &t };
+	uint64_t until = clock_now() + QUIESCE_TRY_NS;
+	uint32_t i, seq, high = quiesce_high(f->dev);
+
+	for (i = 0; i < high; i++) {
+		if (!quiesce_look(&b, i))
+			continue;
+		seq = presence_own(&b.guard->requester);
+		while (presence_own(&b.guard->requester) == seq &&
+		       !busy_is_over(&b)) {
+			if (clock_now() > until)
+				return false;
+			sched_yield();
+		}
+	}
+	bounce_quiesce(f, a);
+	return true;
 }

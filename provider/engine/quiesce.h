@@ -1,16 +1,28 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Waiting for those who may be using what was taken away; shared/guard.h. */
+/*
+ * Waiting for those who may be using what was taken away; shared/guard.h.
+ * They wait asleep, for those alone who are at that very thing, and not for
+ * the dead.
+ */
 #pragma once
 
 #include "context.h"
 #include "shared/guard.h"
 
-/* Wait until every requester of the fabric has left what it is in now. */
-void quiesce_guards(struct urxe_fabric *f);
+/* A key of that context is not valid any more: nobody uses it when it returns. */
+void quiesce_key(struct urxe_fabric *f, struct urxe_arena *a, uint32_t key);
+/* The same of a QP: no request is served by it. */
+void quiesce_qp(struct urxe_fabric *f, struct urxe_arena *a, uint32_t qpn);
+/* The same of an SRQ or a receive ring of that context, or a CQ's ring. */
+void quiesce_receives(struct urxe_fabric *f, struct urxe_arena *a);
+void quiesce_cqs(struct urxe_fabric *f, struct urxe_arena *a);
+/* This process's pollers, who may have looked it up, have left. */
+void quiesce_pollers(struct urxe_context *ctx);
+
 /*
- * The same for the pollers of ctx, who place small messages and look up QPs
- * and SRQs: each is inside its CQ's gate meanwhile.
+ * For those who must not wait.  Is the requester of QP peer at QP qpn, which is
+ * connected to it?
  */
-void quiesce(struct urxe_context *ctx);
-/* Is QP qpn's requester executing, and alive? */
-bool guard_busy(struct urxe_fabric *f, uint32_t qpn);
+bool quiesce_qp_busy(struct urxe_fabric *f, uint32_t qpn, uint32_t peer);
+/* Who is at receives of that context leaves in a moment: true, or does not. */
+bool quiesce_receives_try(struct urxe_fabric *f, struct urxe_arena *a);

@@ -17,7 +17,7 @@
 #include "requester.h"
 #include "responder.h"
 #include "service.h"
-#include "shared/guard.h"
+#include "wqe.h"
 
 /* ------------------------------------------------------- completing */
 
@@ -81,7 +81,7 @@ static void requester_break(struct urxe_qp *qp, enum ibv_wc_status status)
 
 	urxe_why("QP 0x%x: a send failed: %s (%d)", qp->qpn,
 		 urxe_status_name(status), (int)status);
-	guard_raise(qp->guard); /* we produce into a CQ */
+	qp_guard_raise(qp, GUARD_NOTHING); /* we produce into a CQ */
 	requester_complete(qp, w, status);
 	guard_lower(qp->guard);
 	qp->sq.done++;
@@ -282,7 +282,8 @@ void flight_answer(struct urxe_qp *qp, uint32_t index,
 			requester_break(qp, w->answer - 1);
 			break;
 		}
-		guard_raise(qp->guard); /* we produce into a CQ */
+		/* we produce into a CQ, and the responder's PSN goes on */
+		qp_guard_raise(qp, GUARD_SEND);
 		conn_check(&qp->conn);
 		flight_retire(qp, w);
 		guard_lower(qp->guard);
@@ -330,6 +331,29 @@ static bool requester_may_run(const struct urxe_qp *qp)
 	       (state == IBV_QPS_SQD && qp->stall.kind != STALL_NONE);
 }
 
+/* What w uses of the other side; what a receive names is not known yet. */
+static inline uint32_t requester_uses(const struct urxe_wqe *w)
+{
+	if (likely(WQE_RKEY_OPS & WQE_BIT(w->opcode)))
+		return GUARD_ONE_KEY(w->rkey) |
+		       (w->opcode == IBV_WR_RDMA_WRITE_WITH_IMM ?
+				GUARD_RECEIVE :
+				GUARD_NOTHING);
+	return wqe_is_local(w) ? GUARD_NOTHING : GUARD_SEND;
+}
+
+/* What is collected is still to be copied. */
+static inline void requester_use(struct urxe_qp *qp, const struct run *r,
+				 uint32_t uses)
+{
+	if (likely(guard_names(qp->guard, uses)))
+		return;
+	if (r->batch.n)
+		uses = GUARD_SEND;
+	if (!guard_names(qp->guard, uses))
+		guard_move(qp->guard, uses);
+}
+
 /* w was begun, and served at once. */
 static void flight_served(struct urxe_qp *qp, const struct run *r)
 {
@@ -348,10 +372,10 @@ static enum verdict requester_run_queue(struct urxe_qp *qp, struct run *r)
 {
 	struct urxe_sq *sq = &qp->sq;
 	enum verdict v = WR_DONE, b;
-	struct urxe_wqe *w;
+	struct urxe_wqe *w = sq_slot(sq, sq->begun);
 
-	do {
-		w = sq_slot(sq, sq->begun);
+	qp_guard_raise(qp, requester_uses(w));
+	for (;;) {
 		if (sq->done != sq->begun && flight_holds_back(qp, w)) {
 			b = requester_send_batch(qp, r);
 			if (unlikely(b != WR_DONE))
@@ -367,7 +391,11 @@ static enum verdict requester_run_queue(struct urxe_qp *qp, struct run *r)
 		sq->begun++;
 		if (v < WR_IN_FLIGHT)
 			flight_served(qp, r);
-	} while (sq->begun != sq->prod && requester_may_run(qp));
+		if (sq->begun == sq->prod || !requester_may_run(qp))
+			break;
+		w = sq_slot(sq, sq->begun);
+		requester_use(qp, r, requester_uses(w));
+	}
 	b = requester_send_batch(qp, r);
 	return v > WR_COMPLETED && b == WR_DONE ? v : b;
 }
@@ -410,7 +438,6 @@ void requester_run(struct urxe_qp *qp)
 		return;
 	}
 	run_begin(&r, qp);
-	guard_raise(qp->guard);
 	v = requester_run_queue(qp, &r);
 	guard_lower(qp->guard);
 	requester_conclude(qp, &r, v);

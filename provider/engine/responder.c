@@ -316,8 +316,11 @@ static bool receive_scatter(struct urxe_conn *c, const struct taken *t,
 	return true;
 }
 
+/* What takes so long that it is worth to say of which key it is. */
+#define RECEIVE_LONG 4096
+
 /* Bring a SEND's bytes to the receive, or into its completion. */
-static enum response receive_deliver(struct urxe_context *ctx,
+static enum response receive_deliver(struct urxe_qp *qp,
 				     struct urxe_conn *c, const struct taken *t,
 				     const struct urxe_seg *src,
 				     uint64_t length, struct urxe_cqe *e)
@@ -343,7 +346,10 @@ static enum response receive_deliver(struct urxe_context *ctx,
 		dst[0].len = length;
 		e->inline_len = length;
 	}
-	resp = moved(transfer(dst, src, length, ctx, true));
+	if (t->num_sge == 1 && (!mapped || length > RECEIVE_LONG))
+		guard_name(qp->guard,
+			   GUARD_RECEIVE | GUARD_ONE_KEY(t->sge[0].lkey));
+	resp = moved(transfer(dst, src, length, qp->ctx, true));
 	if (resp == RESP_ACK)
 		return RESP_ACK;
 	e->inline_len = 0;
@@ -419,7 +425,7 @@ enum response responder_receive(struct urxe_qp *qp, struct urxe_conn *c,
 	if (!is_send(w->opcode))
 		e->opcode = IBV_WC_RECV_RDMA_WITH_IMM;
 	else if (likely(!failed))
-		resp = receive_deliver(qp->ctx, c, &t, src, length, e);
+		resp = receive_deliver(qp, c, &t, src, length, e);
 	if (unlikely(e->status)) {
 		e->imm = e->status; /* vendor_err */
 		e->byte_len = 0;

@@ -70,7 +70,7 @@ static void kept_replace(struct urxe_context *ctx, struct urxe_rq *rq,
 	uint32_t i;
 
 	store_release(&rq->kept, set);
-	quiesce(ctx);
+	quiesce_pollers(ctx);
 	for (i = 0; i < old->count; i++) {
 		k = kept_at(old, i);
 		if (!load_relaxed(&k->out))
@@ -144,10 +144,9 @@ int rq_resize(struct urxe_context *ctx, struct urxe_rq *rq, uint32_t max_wr)
 		       from + (uint64_t)(i & old_mask) * rq->stride,
 		       rq->stride);
 	store_release(&rq->sh->ring, word);
+	quiesce_receives(ctx->fabric, ctx->arena);
 	if (set)
 		kept_replace(ctx, rq, set);
-	else
-		quiesce(ctx);
 	rq_free_ring(ctx, old, rq->stride);
 	return 0;
 }

@@ -8,7 +8,7 @@
  *
  * The owner looks for them when the fabric has reaped a context since it last
  * looked.  A receive is lost if it was taken (its position is below cons),
- * all requesters that were at work then have left (quiesce_guards), and yet
+ * no requester is at work on that context's receives (quiesce.h), and yet
  * its completion is neither polled nor in any CQ.  Everything is tried and
  * not waited for: who calls may itself be between ibv_start_poll and
  * ibv_end_poll.
@@ -31,6 +31,8 @@
 
 /* How often a queue that is full makes us look for the dead. */
 #define REAP_NS 100000000ull
+/* How soon it looks again after somebody was in the way. */
+#define AGAIN_NS 10000000ull
 
 struct queue {
 	struct urxe_rq *rq;
@@ -149,10 +151,9 @@ static bool recover_queue(struct urxe_context *ctx, struct queue *q)
 	q->cons = load_acquire(&q->rq->sh->cons);
 	q->other_hands = q->rq->prod != load_relaxed(&q->rq->sh->prod);
 	if (!q->other_hands && recover_any_taken(q)) {
-		quiesce_guards(ctx->fabric);
-		/* what the dead have asked for is done, too */
-		bounce_quiesce(ctx->fabric, ctx->arena);
-		looked = recover_search_all(ctx, q);
+		/* what was taken is completed then, or lost */
+		looked = quiesce_receives_try(ctx->fabric, ctx->arena) &&
+			 recover_search_all(ctx, q);
 		any = looked && !q->other_hands && recover_post_lost(q);
 	}
 	urxe_unlock_outside(&q->rq->lock);
@@ -184,10 +185,12 @@ static bool recover_qps(struct urxe_context *ctx, struct urxe_cq *cq)
 void rq_recover(struct urxe_context *ctx)
 {
 	uint32_t i, deaths = load_acquire(&ctx->fabric->dev->deaths);
+	uint64_t now = clock_now();
 	struct urxe_cq *cq;
 	bool all = true;
 
-	if (deaths == load_relaxed(&ctx->deaths))
+	if (deaths == load_relaxed(&ctx->deaths) ||
+	    now < load_relaxed(&ctx->recover_at))
 		return;
 	for (i = 0; i < URXE_MAX_SRQ; i++) {
 		struct queue q = { .srq = context_srq(ctx, i) };
@@ -201,6 +204,8 @@ void rq_recover(struct urxe_context *ctx)
 		all &= recover_qps(ctx, cq);
 	if (all)
 		store_relaxed(&ctx->deaths, deaths);
+	else
+		store_relaxed(&ctx->recover_at, now + AGAIN_NS);
 }
 
 bool rq_recover_now(struct urxe_context *ctx, bool full)

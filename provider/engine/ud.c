@@ -75,8 +75,10 @@ static struct urxe_conn *ud_destination(struct urxe_qp *qp, uint32_t qpn)
 {
 	struct urxe_conn *c = &qp->dests[qpn % UD_DESTS];
 
-	if (likely(c->peer && c->qpn == qpn))
+	if (likely(c->peer && c->qpn == qpn)) {
+		guard_turn_to(qp->guard, qpn, c->peer->slot);
 		return c;
+	}
 	conn_drop(c);
 	return conn_open(qp, c, qpn, 0) ? c : NULL;
 }

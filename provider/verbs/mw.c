@@ -68,7 +68,7 @@ int urxe_dealloc_mw(struct ibv_mw *ibmw)
 	if (ibmw->handle != index) /* rkey is the program's to change */
 		return ENOENT;
 	ret = arena_lock(ctx->fabric, ctx->arena);
-	if (!ret)
+	while (!ret && mw->key->parent)
 		ret = bind_undo(ctx->fabric, ctx->arena, mw->key);
 	if (ret) {
 		urxe_fail(ret, "ibv_dealloc_mw");

@@ -227,7 +227,9 @@ int urxe_destroy_qp(struct ibv_qp *ibqp)
 		store_seq_cst(&qp->sh->conn, 0);
 		qp_forget(qp);
 	} else {
-		quiesce(qp->ctx); /* no more events for this handle */
+		/* no more events for this handle */
+		quiesce_qp(qp->ctx->fabric, qp->ctx->arena, qp->qpn);
+		quiesce_pollers(qp->ctx);
 	}
 	urxe_unlock(&qp->lock);
 	qp_unlink(qp);
