@@ -212,7 +212,7 @@ static void check_key(struct arena_look *al, uint32_t i)
 
 static void inspect_keys(struct arena_look *al)
 {
-	uint32_t i, n[2] = { 0 }, high = load_relaxed(&al->a->key_high);
+	uint32_t i, n[2] = { 0 }, high = load_relaxed(&al->a->key_high), count;
 	const struct urxe_key *k;
 
 	for (i = 1; i < URXE_MAX_KEY; i++) {
@@ -241,10 +241,12 @@ static void inspect_keys(struct arena_look *al)
 			wrong(al, "MR entry %u counts %u windows and has %u", i,
 			      load_relaxed(&k->windows), al->windows[i]);
 	}
-	for (i = 0; i < URXE_MAX_FILES; i++)
-		if (load_relaxed(&al->a->file[i].refs) != al->files[i])
-			wrong(al, "file %u counts %u MRs and has %u", i,
-			      load_relaxed(&al->a->file[i].refs), al->files[i]);
+	for (i = 0; i < URXE_MAX_FILES; i++) {
+		count = URXE_FILE_COUNT(load_relaxed(&al->a->file[i].refs));
+		if (count != al->files[i])
+			wrong(al, "file %u counts %u MRs and has %u", i, count,
+			      al->files[i]);
+	}
 }
 
 /* AHs hold their PD, too, and they are private. */

@@ -383,12 +383,20 @@ static_assert(sizeof(struct urxe_key) == 64, "one cache line");
 #define URXE_MAX_FILES 1024
 #define URXE_FILE_PATH 224 /* with its NUL */
 struct urxe_file {
-	_Atomic uint32_t refs; /* MRs on it; 0: free */
+	/*
+	 * URXE_FILE_REFS(): made | MRs on it, 0: free.  made is 0 if the entry
+	 * was never used, and goes on when the last MR has gone and nobody is
+	 * in these pages any more: peers give their mapping back then.
+	 */
+	_Atomic uint64_t refs;
 	int32_t pid, fd; /* reachable as /proc/pid/fd/fd ... */
 	uint64_t dev, ino;
 	char path[URXE_FILE_PATH]; /* ... or by this path, if not empty */
 };
 static_assert(sizeof(struct urxe_file) == 256, "fixed");
+#define URXE_FILE_REFS(made, refs) ((uint64_t)(made) << 32 | (refs))
+#define URXE_FILE_MADE(word) ((uint32_t)((word) >> 32))
+#define URXE_FILE_COUNT(word) ((uint32_t)(word))
 
 /* A completion queue entry. The word's protocol stands in cq_ring.h */
 #define URXE_CQE_INLINE 80

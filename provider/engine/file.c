@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-#include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <linux/magic.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include "descriptor.h"
 #include "file.h"
 #include "process.h"
 #include "vma.h"
@@ -20,37 +19,7 @@ static bool file_in_memory(int fd)
 				     fs.f_type == HUGETLBFS_MAGIC);
 }
 
-static bool file_is(int fd, const struct vma *v)
-{
-	struct stat st;
-
-	return !fstat(fd, &st) && st.st_ino == v->ino && st.st_dev == v->dev;
-}
-
-/* A descriptor of ours that peers can reach through /proc. */
-static int file_find_fd(const struct vma *v, bool any, bool *in_memory)
-{
-	struct dirent *de;
-	int fd, found = -1;
-	DIR *dir;
-
-	dir = opendir("/proc/self/fd");
-	if (!dir)
-		return -1;
-	while (found < 0 && (de = readdir(dir))) {
-		fd = atoi(de->d_name);
-		if (de->d_name[0] == '.' || fd == dirfd(dir) ||
-		    !file_is(fd, v))
-			continue;
-		*in_memory = file_in_memory(fd);
-		if (any || *in_memory)
-			found = fd;
-	}
-	closedir(dir);
-	return found;
-}
-
-static bool file_path_works(const struct vma *v, bool any, bool *in_memory)
+static bool file_path_works(const struct vma *v, bool *in_memory)
 {
 	bool works;
 	int fd;
@@ -61,56 +30,102 @@ static bool file_path_works(const struct vma *v, bool any, bool *in_memory)
 	if (fd < 0)
 		return false;
 	*in_memory = file_in_memory(fd);
-	works = file_is(fd, v) && (any || *in_memory);
+	works = descriptor_is(fd, v);
 	close(fd);
 	return works;
+}
+
+/*
+ * The entry of that file, or one that can be its: with the lock of the arena.
+ * Entries are taken one after the other, so none behind an unused one is used.
+ */
+static int file_find(const struct urxe_arena *a, const struct vma *v)
+{
+	const struct urxe_file *f;
+	int i, found = -ENOMEM;
+	uint64_t word;
+
+	for (i = 0; i < URXE_MAX_FILES; i++) {
+		f = &a->file[i];
+		word = load_relaxed(&f->refs);
+		if (URXE_FILE_COUNT(word) && f->ino == v->ino &&
+		    f->dev == v->dev && f->pid == urxe_pid)
+			return i;
+		if (found < 0 && !URXE_FILE_COUNT(word))
+			found = i;
+		if (!URXE_FILE_MADE(word))
+			break;
+	}
+	return found;
+}
+
+/* One MR more; the first one fills the entry.  With the lock of the arena. */
+static void file_hold(struct urxe_file *f, const struct vma *v, int fd,
+		      bool by_path)
+{
+	uint64_t word = load_relaxed(&f->refs);
+	uint32_t made;
+
+	do {
+		made = URXE_FILE_MADE(word) ? URXE_FILE_MADE(word) : 1;
+		if (!URXE_FILE_COUNT(word)) {
+			f->pid = urxe_pid;
+			f->dev = v->dev;
+			f->ino = v->ino;
+			memset(f->path, 0, sizeof(f->path));
+			if (by_path)
+				memcpy(f->path, v->path, sizeof(f->path));
+		}
+		f->fd = fd; /* what led there before may be closed */
+	} while (!cas_acq_rel(&f->refs, &word,
+			      URXE_FILE_REFS(made,
+					     URXE_FILE_COUNT(word) + 1)));
 }
 
 int file_get(struct urxe_context *ctx, const struct vma *v, bool any,
 	     bool *in_memory)
 {
 	struct urxe_arena *a = ctx->arena;
-	int fd = -1, i, found = -1;
-	struct urxe_file *f;
+	int fd = -1, i;
 	bool by_path;
 
-	by_path = file_path_works(v, any, in_memory);
-	if (!by_path)
-		fd = file_find_fd(v, any, in_memory);
-	if (!by_path && fd < 0)
-		return -1;
-	if (arena_reserve(ctx->cmd_fd, (char *)a->file - (char *)a,
-			  sizeof(a->file)) ||
-	    arena_lock(ctx->fabric, a))
-		return -1;
-	for (i = 0; i < URXE_MAX_FILES; i++) {
-		f = &a->file[i];
-		/* an entry keeps its file when it is free: peers map it once */
-		if (f->ino == v->ino && f->dev == v->dev &&
-		    f->pid == urxe_pid) {
-			found = i;
-			break;
-		}
-		if (found < 0 && !f->ino)
-			found = i;
+	by_path = file_path_works(v, in_memory);
+	if (!by_path) {
+		fd = descriptor_find(v, any);
+		if (fd < 0)
+			return -ENOENT;
+		*in_memory = file_in_memory(fd);
 	}
-	if (found < 0)
-		goto out;
-	f = &a->file[found];
-	f->pid = urxe_pid;
-	f->fd = fd;
-	f->dev = v->dev;
-	f->ino = v->ino;
-	f->path[0] = 0;
-	if (by_path)
-		memcpy(f->path, v->path, sizeof(f->path));
-	fetch_add_relaxed(&f->refs, 1);
-out:
+	if (!any && !*in_memory)
+		return -ENOENT;
+	i = arena_reserve(ctx->cmd_fd, (char *)a->file - (char *)a,
+			  sizeof(a->file));
+	if (!i)
+		i = arena_lock(ctx->fabric, a);
+	if (i)
+		return i;
+	i = file_find(a, v);
+	if (i >= 0)
+		file_hold(&a->file[i], v, fd, by_path);
 	arena_unlock(ctx->fabric, a);
-	return found;
+	return i;
 }
 
 void file_put(struct urxe_context *ctx, uint32_t index)
 {
-	fetch_sub_relaxed(&ctx->arena->file[index].refs, 1);
+	struct urxe_file *f = &ctx->arena->file[index];
+	uint32_t made, count;
+	uint64_t word;
+
+	if (index >= URXE_MAX_FILES)
+		return;
+	word = load_relaxed(&f->refs);
+	do {
+		count = URXE_FILE_COUNT(word);
+		if (!count)
+			return;
+		/* the last: nobody is in these pages now, see mem.c */
+		made = URXE_FILE_MADE(word) + (count == 1);
+	} while (!cas_acq_rel(&f->refs, &word,
+			      URXE_FILE_REFS(made, count - 1)));
 }

@@ -8,8 +8,9 @@
 #include "context.h"
 
 /*
- * Note the shared file an MR lies in; its index, or -1 (then path 3).  Peers
- * may map it if it is in memory, else it must be wanted for another reason.
+ * Note the shared file an MR lies in; its index.  Peers may map it if it is in
+ * memory, else it must be wanted for another reason.  -ENOENT: it cannot be
+ * opened again, and is reached by path 3; -ENOMEM.
  */
 struct vma;
 int file_get(struct urxe_context *ctx, const struct vma *v, bool any,

@@ -13,15 +13,22 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "descriptor.h"
 #include "mem.h"
 
-/* States of an entry's ptr besides a mapping. */
-#define FILE_UNTRIED NULL
-#define FILE_REFUSED MAP_FAILED
-
+/*
+ * The mapping is of file[i] while that is what it was when made.  When its
+ * last MR has gone, made goes on there, and the mapping is given back: at
+ * once when another file is mapped, else when the service thread comes by.
+ *
+ * Nobody is in it then, in no thread of ours.  Who is, found it by a key of
+ * that file, with his guard up, and made goes on after the key was cleared and
+ * the guards were waited for (quiesce.c).
+ */
 struct urxe_mapped_file {
-	void *_Atomic ptr;
-	_Atomic uint64_t size, ino;
+	char *_Atomic ptr; /* NULL: it cannot be mapped */
+	_Atomic uint64_t size;
+	_Atomic uint32_t made;
 };
 
 static int file_open_checked(const char *path, const struct urxe_file *file)
@@ -61,7 +68,7 @@ static int file_open(const struct urxe_file *file, bool pid_known)
 	return fd;
 }
 
-static void *file_map_new(const struct urxe_file *file, bool pid_known,
+static char *file_map_new(const struct urxe_file *file, bool pid_known,
 			  uint64_t *size)
 {
 	void *ptr = MAP_FAILED;
@@ -70,13 +77,14 @@ static void *file_map_new(const struct urxe_file *file, bool pid_known,
 
 	fd = file_open(file, pid_known);
 	if (fd < 0)
-		return FILE_REFUSED;
+		return NULL;
 	if (!fstat(fd, &st) && st.st_size > 0)
 		ptr = mmap(NULL, st.st_size, PROT_READ | PROT_WRITE,
 			   MAP_SHARED | MAP_NORESERVE, fd, 0);
 	close(fd);
-	if (ptr != MAP_FAILED)
-		*size = st.st_size;
+	if (ptr == MAP_FAILED)
+		return NULL;
+	*size = st.st_size;
 	return ptr;
 }
 
@@ -101,49 +109,81 @@ static pthread_mutex_t map_lock = PTHREAD_MUTEX_INITIALIZER;
 void mem_after_fork(void)
 {
 	pthread_mutex_init(&map_lock, NULL);
+	descriptor_after_fork();
 }
 
-/*
- * Readers of ptr hold no lock, so a mapping, once published, stays until the
- * peer is dropped; an entry that came to name another file is not remapped
- * but reached by path 3.
- */
-static char *file_map(struct urxe_peer *peer, uint32_t index, uint64_t *size)
+static void file_unmap(struct urxe_mapped_file *m)
 {
-	struct urxe_mapped_file *m = file_table(peer);
-	const struct urxe_file *file = &peer->arena->file[index];
-	void *ptr;
+	char *ptr = load_relaxed(&m->ptr);
 
-	if (!m)
-		return NULL;
-	m += index;
-	ptr = load_acquire(&m->ptr);
-	if (ptr == FILE_UNTRIED) {
-		pthread_mutex_lock(&map_lock);
-		ptr = load_acquire(&m->ptr);
-		if (ptr == FILE_UNTRIED) {
-			ptr = file_map_new(file, peer_pids_known(peer), size);
-			store_relaxed(&m->size, *size);
-			store_relaxed(&m->ino, file->ino);
-			store_release(&m->ptr, ptr);
-		}
-		pthread_mutex_unlock(&map_lock);
+	if (ptr)
+		munmap(ptr, load_relaxed(&m->size));
+	store_relaxed(&m->ptr, NULL);
+}
+
+static uint32_t file_made(const struct urxe_file *file)
+{
+	return URXE_FILE_MADE(load_acquire(&file->refs));
+}
+
+/* With map_lock held. */
+static void files_give_back(struct urxe_peer *peer)
+{
+	struct urxe_mapped_file *t = load_acquire(&peer->files);
+	unsigned int i;
+
+	for (i = 0; t && i < URXE_MAX_FILES; i++)
+		if (load_relaxed(&t[i].ptr) &&
+		    load_relaxed(&t[i].made) !=
+			    file_made(&peer->arena->file[i]))
+			file_unmap(&t[i]);
+}
+
+void mem_give_back(struct urxe_peer *peer)
+{
+	if (!load_relaxed(&peer->files))
+		return;
+	pthread_mutex_lock(&map_lock);
+	files_give_back(peer);
+	pthread_mutex_unlock(&map_lock);
+}
+
+/* The first time that this file is met; or it is another one than before. */
+static void file_map(struct urxe_peer *peer, struct urxe_mapped_file *m,
+		     const struct urxe_file *file, uint32_t made)
+{
+	uint64_t size = 0;
+	char *ptr;
+
+	pthread_mutex_lock(&map_lock);
+	if (load_relaxed(&m->made) != made) {
+		files_give_back(peer);
+		ptr = file_map_new(file, peer_pids_known(peer), &size);
+		store_relaxed(&m->size, size);
+		store_relaxed(&m->ptr, ptr);
+		store_release(&m->made, made);
 	}
-	if (ptr == FILE_REFUSED || load_relaxed(&m->ino) != file->ino)
-		return NULL;
-	*size = load_relaxed(&m->size);
-	return ptr;
+	pthread_mutex_unlock(&map_lock);
 }
 
 void mem_reach_file(struct urxe_peer *peer, const struct urxe_key *k,
 		    uint64_t offset, struct urxe_seg *seg)
 {
-	uint64_t at = k->file_offset + offset, size = 0;
+	struct urxe_mapped_file *m = file_table(peer);
+	uint64_t at = k->file_offset + offset, size;
+	const struct urxe_file *file;
+	uint32_t made;
 	char *base;
 
-	if (k->file >= URXE_MAX_FILES)
+	if (k->file >= URXE_MAX_FILES || !m)
 		return;
-	base = file_map(peer, k->file, &size);
+	m += k->file;
+	file = &peer->arena->file[k->file];
+	made = file_made(file);
+	if (unlikely(load_acquire(&m->made) != made))
+		file_map(peer, m, file, made);
+	base = load_relaxed(&m->ptr);
+	size = load_relaxed(&m->size);
 	if (base && at <= size && seg->len <= size - at)
 		seg->ptr = base + at;
 }
@@ -170,12 +210,8 @@ void mem_unmap_files(struct urxe_peer *peer)
 
 	if (!t)
 		return;
-	for (i = 0; i < URXE_MAX_FILES; i++) {
-		void *ptr = load_relaxed(&t[i].ptr);
-
-		if (ptr != FILE_UNTRIED && ptr != FILE_REFUSED)
-			munmap(ptr, load_relaxed(&t[i].size));
-	}
+	for (i = 0; i < URXE_MAX_FILES; i++)
+		file_unmap(&t[i]);
 	free(t);
 	store_relaxed(&peer->files, NULL);
 }

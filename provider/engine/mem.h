@@ -87,6 +87,8 @@ static inline bool mem_serves(const struct urxe_key *k, uint32_t qpn)
 void mem_reach_file(struct urxe_peer *peer, const struct urxe_key *k,
 		    uint64_t offset, struct urxe_seg *seg);
 void mem_unmap_files(struct urxe_peer *peer);
+/* Unmap those of its files that no MR is on any more. */
+void mem_give_back(struct urxe_peer *peer);
 /* Bring what was written to k's file to where it outlives us.  -errno */
 int mem_persist(struct urxe_peer *peer, const struct urxe_key *k);
 

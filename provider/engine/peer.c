@@ -192,13 +192,15 @@ bool peer_any_foreign(void)
 	return any;
 }
 
-void peer_reap_dead(void)
+void peer_look_after(void)
 {
 	struct urxe_peer *p;
 
 	pthread_mutex_lock(&lock);
-	for (p = peers; p; p = p->next)
+	for (p = peers; p; p = p->next) {
 		if (p->fd >= 0 && !arena_fd_alive(p->fd))
 			fabric_reap_one(p->fabric, p->slot, p->gen);
+		mem_give_back(p);
+	}
 	pthread_mutex_unlock(&lock);
 }

@@ -44,8 +44,8 @@ void peer_hold(struct urxe_peer *p);
 /* Was it opened by this process? */
 bool peer_is_own(struct urxe_fabric *f, uint32_t slot, uint32_t gen);
 
-/* Look for dead contexts among the mapped ones and reap them. */
-void peer_reap_dead(void);
+/* Reap the dead ones, and give back what files of theirs are not needed. */
+void peer_look_after(void);
 /* Is any context of another process mapped? */
 bool peer_any_foreign(void);
 /* Held over fork(). */

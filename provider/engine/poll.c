@@ -35,11 +35,17 @@ static bool poll_place_run(struct urxe_context *ctx, const struct urxe_key *k,
 	int saved = errno;
 	ssize_t ret;
 
-	mem_reach(ctx->self, k, addr, n, &dst);
-	if (!dst.ptr || k->kind == URXE_MEM_DM)
+	if (!mem_is_mine(ctx->self, k) || k->kind == URXE_MEM_DM ||
+	    k->kind == URXE_MEM_NULL) {
+		mem_reach(ctx->self, k, addr, n, &dst);
+		/* we have no guard up: our mapping may end at any time */
+		if (k->kind == URXE_MEM_FILE)
+			dst.ptr = NULL;
 		return transfer(&dst, &src, n, ctx, true) == TRANSFER_OK;
+	}
 	do {
-		ret = pread(ctx->cmd_fd, dst.ptr, n,
+		ret = pread(ctx->cmd_fd,
+			    (void *)(uintptr_t)(k->va + (addr - k->iova)), n,
 			    (const char *)data - (const char *)ctx->arena);
 	} while (ret < 0 && errno == EINTR);
 	errno = saved;

@@ -70,7 +70,7 @@ static void *service_main(void *arg)
 			next = held;
 		now = clock_now();
 		if (now >= life) {
-			peer_reap_dead();
+			peer_look_after();
 			pthread_mutex_lock(&ctx->lock);
 			rq_recover(ctx);
 			pthread_mutex_unlock(&ctx->lock);

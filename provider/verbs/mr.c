@@ -42,14 +42,18 @@ static int mr_describe_file(struct urxe_context *ctx, const struct vma *file,
 {
 	bool persistent = access & URXE_ACCESS_FLUSH_PERSISTENT;
 	bool in_memory = false;
-	int index = -1;
+	int index = -ENOENT;
 
 	if (file->ino)
 		index = file_get(ctx, file, persistent, &in_memory);
+	if (index < 0 && !persistent)
+		return 0;
+	if (index == -ENOENT)
+		return fabric_fail(
+			EINVAL,
+			"IBV_ACCESS_FLUSH_PERSISTENT needs a shared mapping of one file");
 	if (index < 0)
-		return persistent ? fabric_fail(EINVAL,
-						"IBV_ACCESS_FLUSH_PERSISTENT needs a shared mapping of one file") :
-				    0;
+		return fabric_fail(-index, "no room for one more file");
 	out->flags |= URXE_MR_FILE;
 	out->file = index;
 	out->file_offset = file->offset;
