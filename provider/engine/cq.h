@@ -8,7 +8,6 @@
 #include <infiniband/verbs.h>
 
 #include "context.h"
-#include "idle.h"
 #include "lock.h"
 #include "shared/cq_ring.h"
 
@@ -82,7 +81,7 @@ struct urxe_cq {
 	/* the poller's, inside the gate */
 	struct cq_ring ring;
 	uint32_t head; /* next entry to poll */
-	uint32_t empty; /* polls in a row that found nothing */
+	_Atomic uint32_t empty; /* polls in a row that found nothing */
 	uint32_t stuck; /* polls that met the same claimed entry */
 	struct urxe_backlog *backlog; /* what a resize left over, or NULL */
 	uint64_t ring_word; /* struct urxe_cq_sh.ring */
@@ -141,12 +140,8 @@ static inline bool cq_in_batch(const struct urxe_cq *cq)
 	return pthread_equal(load_relaxed(&cq->batch_thread), pthread_self());
 }
 
-/* A poll found something, or not.  Is it time to give way?  As cq_lock. */
-static inline bool cq_is_idle(struct urxe_cq *cq, bool found)
+/* The caller, as cq_lock has it, has polled. */
+static inline void cq_note_poll(struct urxe_cq *cq, bool found)
 {
-	const bool idle = !found && ++cq->empty == IDLE_POLLS;
-
-	if (found || idle)
-		cq->empty = 0;
-	return idle;
+	store_relaxed(&cq->empty, found ? 0 : load_relaxed(&cq->empty) + 1);
 }

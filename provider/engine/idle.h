@@ -22,5 +22,6 @@
 #define IDLE_MAX_TURNS 64
 #define IDLE_POLL_NS 5000
 
-/* The caller found nothing, IDLE_POLLS times.  It holds no lock. */
+/* The caller found nothing, IDLE_POLLS times.  It has no lock, and looks anew.
+ */
 void idle_give_way(void);

@@ -8,7 +8,6 @@
 #include "conn.h"
 #include "context.h"
 #include "cq.h"
-#include "idle.h"
 #include "log.h"
 #include "mem.h"
 #include "poll.h"
@@ -335,9 +334,8 @@ int poll_cq(struct urxe_cq *cq, int n, struct ibv_wc *wc)
 	struct urxe_cqe *e;
 	struct place p;
 	int got = 0;
-	bool idle;
 
-	poll_progress(cq);
+	poll_begin(cq);
 	cq_lock(cq);
 	gate_enter(&cq->gate);
 	while (got < n && (e = poll_next(cq, &p))) {
@@ -345,10 +343,8 @@ int poll_cq(struct urxe_cq *cq, int n, struct ibv_wc *wc)
 		poll_release(cq, e, &p);
 	}
 	gate_leave(&cq->gate);
-	idle = cq_is_idle(cq, got);
+	cq_note_poll(cq, got);
 	cq_unlock(cq);
-	if (unlikely(idle))
-		idle_give_way();
 	return got;
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "cq.h"
+#include "idle.h"
 #include "retry.h"
 
 /* Completions of a ring that is no more; cq_resize.c. */
@@ -30,6 +31,16 @@ static inline void poll_progress(struct urxe_cq *cq)
 	if (unlikely(load_relaxed(&cq->sh->attention) ||
 		     load_relaxed(&cq->stalled)))
 		retry_progress(cq);
+}
+
+/* Who gives way does so before it looks: what it finds is then news. */
+static inline void poll_begin(struct urxe_cq *cq)
+{
+	if (unlikely(load_relaxed(&cq->empty) >= IDLE_POLLS)) {
+		store_relaxed(&cq->empty, 0);
+		idle_give_way();
+	}
+	poll_progress(cq);
 }
 
 /*

@@ -34,20 +34,18 @@ static bool cq_ex_advance(struct urxe_vcq *vcq)
 static int start_poll(struct ibv_cq_ex *ibcq, struct ibv_poll_cq_attr *attr)
 {
 	struct urxe_vcq *vcq = vcq_from_ex(ibcq);
-	bool found, idle;
+	bool found;
 
 	if (unlikely(attr->comp_mask)) {
 		errno = EINVAL;
 		return EINVAL;
 	}
-	poll_progress(&vcq->cq);
+	poll_begin(&vcq->cq);
 	cq_lock(&vcq->cq);
 	found = cq_ex_advance(vcq);
-	idle = cq_is_idle(&vcq->cq, found);
+	cq_note_poll(&vcq->cq, found);
 	if (!found) {
 		cq_unlock(&vcq->cq);
-		if (unlikely(idle))
-			idle_give_way();
 		return ENOENT;
 	}
 	cq_batch_begin(&vcq->cq);
