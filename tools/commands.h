@@ -2,12 +2,14 @@
 /* The urxe command: one function per subcommand, which returns exit codes. */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #define EXIT_USAGE 2
 
 int cmd_run(int argc, char **argv);
 int cmd_info(int argc, char **argv);
+int cmd_rm(int argc, char **argv);
 int cmd_port(int argc, char **argv);
 int cmd_doctor(int argc, char **argv);
 
@@ -34,6 +36,6 @@ int choose_fabric(const char *name, char dir[256]);
  */
 void set_sanitizers(const char *preload);
 
-/* Map the fabric at dir, or say why not. */
+/* Map the fabric at dir, or say why not; create: see fabric_open. */
 struct urxe_fabric;
-int use_fabric(const char *dir, struct urxe_fabric **f);
+int use_fabric(const char *dir, bool create, struct urxe_fabric **f);

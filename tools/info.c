@@ -116,7 +116,7 @@ static int show_fabric(const char *dir)
 	struct urxe_fabric *f;
 	int dead;
 
-	if (use_fabric(dir, &f))
+	if (use_fabric(dir, false, &f))
 		return 1;
 	dead = fabric_reap(f);
 	printf("fabric %s (%s)\n", slash ? slash + 1 : dir, dir);

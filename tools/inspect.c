@@ -233,7 +233,7 @@ int inspect_fabric(const char *dir)
 	struct look *l = calloc(1, sizeof(*l));
 	unsigned int n;
 
-	if (!l || look_alloc(l) || use_fabric(dir, &l->f))
+	if (!l || look_alloc(l) || use_fabric(dir, false, &l->f))
 		return 1;
 	clear_up(l->f, &locks);
 	try_arena_locks(l->f, &locks);

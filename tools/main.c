@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +16,7 @@
 static const char text[] =
 	"usage: urxe run [--fabric NAME] [--with-host-devices] [--] CMD [ARG...]\n"
 	"       urxe info [--fabric NAME]\n"
+	"       urxe rm FABRIC... | --unused\n"
 	"       urxe port down|up [--fabric NAME] [DEVICE]\n"
 	"       urxe doctor [--fabric NAME]\n"
 	"       urxe --help | --version\n"
@@ -22,6 +24,7 @@ static const char text[] =
 	"run     run CMD with the RDMA device urxe0; the host's RDMA devices are\n"
 	"        hidden from it unless --with-host-devices is given\n"
 	"info    show fabrics, devices and who uses them; clear up after the dead\n"
+	"rm      remove fabrics that nobody uses\n"
 	"port    take the device's port down or up, as pulling its cable would\n"
 	"doctor  check what this machine gives urxe, and say how to mend it; with\n"
 	"        --fabric, check that all that its programs share agrees\n";
@@ -113,9 +116,9 @@ int choose_fabric(const char *name, char dir[256])
 	return ret ? fail_why(EXIT_USAGE, ret, name) : 0;
 }
 
-int use_fabric(const char *dir, struct urxe_fabric **f)
+int use_fabric(const char *dir, bool create, struct urxe_fabric **f)
 {
-	int ret = fabric_open(dir, false, f);
+	int ret = fabric_open(dir, create, f);
 
 	return ret ? fail_why(1, ret, dir) : 0;
 }
@@ -128,6 +131,7 @@ int main(int argc, char **argv)
 	} commands[] = {
 		{ "run", cmd_run },
 		{ "info", cmd_info },
+		{ "rm", cmd_rm },
 		{ "port", cmd_port },
 		{ "doctor", cmd_doctor },
 	};

@@ -29,7 +29,7 @@ int cmd_port(int argc, char **argv)
 		return fail(1, "there is no device %s", device);
 	ret = choose_fabric(name, dir);
 	if (!ret)
-		ret = use_fabric(dir, &f);
+		ret = use_fabric(dir, true, &f); /* down for those who come */
 	if (ret)
 		return ret;
 	if (fabric_set_port(f, !strcmp(word, "up")))

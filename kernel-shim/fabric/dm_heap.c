@@ -15,6 +15,7 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <mntent.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -135,6 +136,41 @@ static int dm_home_choose(struct urxe_fabric *f)
 	return ret == -EEXIST ? 0 : ret;
 }
 
+/* What hugetlb_create has made: the path comes from shared memory. */
+static int hugetlb_open(const char *path)
+{
+	int fd = open(path, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	struct statfs fs;
+	struct stat st;
+
+	if (fd < 0)
+		return fd;
+	if (!fstat(fd, &st) && !fstatfs(fd, &fs) &&
+	    fs.f_type == HUGETLBFS_MAGIC && st.st_uid == geteuid())
+		return fd;
+	close(fd);
+	errno = EPROTO;
+	return -1;
+}
+
+void dm_heap_remove(struct urxe_dev *dev)
+{
+	char path[sizeof(dev->dm_path)];
+	int fd;
+
+	memcpy(path, dev->dm_path, sizeof(path));
+	if (load_acquire(&dev->dm_home) != URXE_DM_PATH ||
+	    path[sizeof(path) - 1])
+		return;
+	fd = hugetlb_open(path);
+	if (fd < 0)
+		return;
+	/* should we die now, who comes makes another */
+	store_release(&dev->dm_home, URXE_DM_UNDECIDED);
+	unlink(path);
+	close(fd);
+}
+
 /* The heap's file; whoever comes first makes it.  -errno */
 static int dm_heap_open(struct urxe_fabric *f)
 {
@@ -146,7 +182,7 @@ static int dm_heap_open(struct urxe_fabric *f)
 	if (ret)
 		return ret;
 	if (load_acquire(&dev->dm_home) == URXE_DM_PATH)
-		fd = open(dev->dm_path, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+		fd = hugetlb_open(dev->dm_path);
 	else
 		fd = openat(f->dirfd, "dm",
 			    O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
@@ -200,7 +201,7 @@ int fabric_make_file(struct urxe_fabric *f, const char *name,
 	return ret;
 }
 
-static int device_create(struct urxe_fabric *f)
+static int device_create_locked(struct urxe_fabric *f)
 {
 	static const char *const subdir[] = { "ctx", "ev", "sys", "dev" };
 	unsigned int i;
@@ -212,9 +213,24 @@ static int device_create(struct urxe_fabric *f)
 	return fabric_make_file(f, "device", device_init);
 }
 
+static int device_create(struct urxe_fabric *f)
+{
+	int ret;
+
+	/* the memory of jobs that have ended; theirs may be all there is */
+	fabric_sweep(f->dir, true, NULL);
+	/* nobody removes what is only half made; see stale.c */
+	if (flock(f->dirfd, LOCK_SH | LOCK_NB))
+		return -EAGAIN;
+	ret = fabric_in_place(f) ? device_create_locked(f) : -ESTALE;
+	flock(f->dirfd, LOCK_UN);
+	return ret;
+}
+
 static int device_map(struct urxe_fabric *f)
 {
 	struct urxe_dev *dev;
+	struct stat st;
 	void *map;
 	int fd, ret;
 
@@ -231,11 +247,14 @@ static int device_map(struct urxe_fabric *f)
 		ret = -EPROTO;
 	else /* the mapping keeps the lock; see stale.c */
 		ret = fabric_hold(fd, F_RDLCK);
+	if (!ret && fstat(fd, &st))
+		ret = -errno;
 	if (ret) {
 		munmap(dev, sizeof(*dev));
 		goto out_close;
 	}
 	f->dev = dev;
+	f->ino = st.st_ino;
 	why[0] = 0;
 out_close:
 	close(fd);
@@ -256,13 +275,13 @@ static int fabric_try_open(struct urxe_fabric *f, bool create)
 	if (ret < 0)
 		return ret;
 	ret = device_map(f);
-	if (ret == -ENOENT && create && fabric_in_place(f)) {
+	if (ret == -ENOENT && create) {
 		ret = device_create(f);
 		if (!ret)
 			ret = device_map(f);
 	}
 	if (ret == -EPROTO && create) {
-		ret = fabric_retire(f);
+		ret = fabric_retire(f, false);
 		if (!ret)
 			ret = -ESTALE; /* now make a new one */
 		else if (ret != -EAGAIN && ret != -ESTALE)

@@ -35,6 +35,7 @@ struct urxe_fabric {
 	struct process_self *self;
 	int dirfd;
 	char dir[256];
+	uint64_t ino; /* of the device segment */
 	struct urxe_dev *dev;
 	uint64_t dm_bytes; /* as dev had it when it was mapped */
 	char *dm; /* the whole heap, 2 MiB aligned; NULL until mapped */
@@ -58,6 +59,23 @@ int fabric_dir(char *buf, size_t len);
  */
 int fabric_open(const char *dir, bool create, struct urxe_fabric **out);
 void fabric_close(struct urxe_fabric *f);
+/*
+ * The process ends: remove the fabric if nobody else is in it (stale.c).  f can
+ * still be used by what runs until then.
+ */
+void fabric_leave(struct urxe_fabric *f);
+/*
+ * Remove the fabric at dir if nobody is in it; with only_empty not if its port
+ * was taken down.  -ENOENT, -EINVAL (that is no fabric), -EBUSY or -EAGAIN (in
+ * use), -ENOTEMPTY.
+ */
+int fabric_remove_unused(const char *dir, bool only_empty);
+/*
+ * The same with all other fabrics in the place where dir is.  Returns how many
+ * there were; removed may be NULL.
+ */
+int fabric_sweep(const char *dir, bool only_empty,
+		 void (*removed)(const char *name));
 /*
  * Make file `name` of the fabric: init fills it aside, then it is linked into
  * place.  So nobody sees half of it, and the loser of a race uses the

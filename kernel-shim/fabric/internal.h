@@ -9,6 +9,8 @@ int arena_init(int fd, uint32_t slot, uint32_t gen, const char comm[16]);
 int dm_heap_reclaim(struct urxe_fabric *f, uint32_t slot);
 /* Under the device lock, whose holder died: what is used is what slots have. */
 void dm_heap_recover(struct urxe_fabric *f);
+/* Remove the heap's file if it is on a hugetlbfs; nobody uses it. */
+void dm_heap_remove(struct urxe_dev *dev);
 
 /*
  * place.c: the directory that a fabric's is in; a descriptor.  With create it
@@ -24,7 +26,8 @@ int fabric_hold(int fd, short type);
 /* Is the directory still the one that its name leads to? */
 bool fabric_in_place(const struct urxe_fabric *f);
 /*
- * Remove the fabric, which is of another version, to make room for a new one.
- * -EBUSY: it is in use; -EAGAIN, -ESTALE: others are removing it, or did.
+ * Remove the fabric behind f->dirfd, whose segment need not be mapped.
+ * -EBUSY: it is in use; -EAGAIN, -ESTALE: others are making or removing it, or
+ * did; -ENOTEMPTY: only_empty, and it is not.
  */
-int fabric_retire(struct urxe_fabric *f);
+int fabric_retire(struct urxe_fabric *f, bool only_empty);

@@ -1,23 +1,34 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * A fabric that another version of urxe left behind.
+ * Fabrics that nobody uses: they are removed, or replaced if another version of
+ * urxe left them behind.
  *
  * Whoever maps a device segment that it can use holds a shared lock on that
  * file: an open-file-description lock, which a mapping keeps as long as a
- * descriptor does (fabric.c).  Whoever wants to replace a fabric takes the
+ * descriptor does (fabric.c).  Whoever wants to remove a fabric takes the
  * lock for itself alone; that fails while anybody is in there.  Versions that
- * know nothing of this lock are seen by their contexts, each of which has its
- * arena locked.
+ * know nothing of this lock, and those to whom a context was passed, are seen
+ * by their contexts, each of which has its arena locked; an event channel of
+ * the CM by its reader.  Who makes a fabric has its directory locked until the
+ * segment is there.
  *
  * The directory is moved away before it is emptied.  So nobody finds half of
  * a fabric, and who opened the old segment but had not locked it yet sees
  * that it has lost its name, and begins anew.
+ *
+ * The last one out removes it (fabric_leave), unless the port was taken down,
+ * which is for those who come.  Who was killed, or ended with the device open,
+ * is found by the next one who makes a fabric in the same place, or finds no
+ * room in his.
  */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "internal.h"
@@ -40,35 +51,41 @@ int fabric_hold(int fd, short type)
 	return fstat(fd, &st) ? -errno : st.st_nlink ? 0 : -ESTALE;
 }
 
-/* Is the other one also about to replace it? */
-static bool fabric_being_replaced(int fd)
+static bool arena_has_user(int dir, const char *name)
 {
-	struct flock lk = { .l_type = F_RDLCK, .l_whence = SEEK_SET };
+	int fd =
+		openat(dir, name, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	bool alive = fd < 0 ? errno != ENOENT : arena_fd_alive(fd);
 
-	return !fcntl(fd, F_OFD_GETLK, &lk) && lk.l_type == F_WRLCK;
+	if (fd >= 0)
+		close(fd);
+	return alive;
 }
 
-/* Does any context live in there?  If that cannot be told: yes. */
-static bool fabric_has_context(struct urxe_fabric *f)
+static bool channel_has_user(int dir, const char *name)
 {
-	DIR *ctx = dir_open(f->dirfd, "ctx");
-	bool alive = false;
-	struct dirent *e;
-	int fd;
+	int fd = openat(dir, name,
+			O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 
-	if (!ctx)
+	if (fd >= 0)
+		close(fd);
+	return fd >= 0 || (errno != ENXIO && errno != ENOENT);
+}
+
+/* Has any file in there a user?  If that cannot be told: yes. */
+static bool dir_has_user(int at, const char *name,
+			 bool (*has_user)(int dir, const char *name))
+{
+	DIR *dir = dir_open(at, name);
+	bool found = false;
+	struct dirent *e;
+
+	if (!dir)
 		return errno != ENOENT;
-	while (!alive && (e = readdir(ctx))) {
-		if (e->d_name[0] == '.')
-			continue;
-		fd = openat(dirfd(ctx), e->d_name,
-			    O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-		alive = fd < 0 ? errno != ENOENT : arena_fd_alive(fd);
-		if (fd >= 0)
-			close(fd);
-	}
-	closedir(ctx);
-	return alive;
+	while (!found && (e = readdir(dir)))
+		found = e->d_name[0] != '.' && has_user(dirfd(dir), e->d_name);
+	closedir(dir);
+	return found;
 }
 
 /*
@@ -87,7 +104,7 @@ static int fabric_move_away(struct urxe_fabric *f, int place, char away[300])
 	return renameat(place, name, place, away) ? -errno : 0;
 }
 
-/* What is behind dirfd is ours, wherever it is called what by now. */
+/* What is behind dirfd is ours, whatever it is called by now. */
 static int fabric_remove(struct urxe_fabric *f)
 {
 	int ret, place = place_open(f->dir, false);
@@ -104,20 +121,143 @@ static int fabric_remove(struct urxe_fabric *f)
 	return ret;
 }
 
-int fabric_retire(struct urxe_fabric *f)
+/* Locked: nobody else makes or removes it, and nobody has the segment mapped.
+ */
+static int fabric_retire_locked(struct urxe_fabric *f, int fd, bool only_empty)
+{
+	struct urxe_dev *dev = NULL;
+	void *map;
+	int ret = 0;
+
+	if (dir_has_user(f->dirfd, "ctx", arena_has_user) ||
+	    dir_has_user(f->dirfd, "cm.d", channel_has_user))
+		return -EBUSY;
+	/* of another version nothing more is known */
+	if (fd >= 0 && !layout_map(fd, sizeof(*dev), URXE_DEV_MAGIC, &map))
+		dev = map;
+	if (dev && only_empty &&
+	    load_relaxed(&dev->port_state) != URXE_PORT_ACTIVE)
+		ret = -ENOTEMPTY;
+	if (!ret && dev)
+		dm_heap_remove(dev);
+	if (!ret)
+		ret = fabric_remove(f);
+	if (dev)
+		munmap(dev, sizeof(*dev));
+	return ret;
+}
+
+int fabric_retire(struct urxe_fabric *f, bool only_empty)
 {
 	int fd, ret;
 
+	/* these locks end with their descriptors */
+	if (flock(f->dirfd, LOCK_EX | LOCK_NB))
+		return -EAGAIN;
 	fd = openat(f->dirfd, "device", O_RDWR | O_NOFOLLOW | O_CLOEXEC);
-	if (fd < 0)
-		return errno == ENOENT ? -ESTALE : -errno;
-	ret = fabric_hold(fd, F_WRLCK);
-	if (ret == -EAGAIN && !fabric_being_replaced(fd))
-		ret = -EBUSY;
-	if (!ret && fabric_has_context(f))
+	if (fd < 0 && errno != ENOENT)
+		return -errno;
+	ret = fd < 0 ? 0 : fabric_hold(fd, F_WRLCK);
+	if (ret == -EAGAIN)
 		ret = -EBUSY;
 	if (!ret)
-		ret = fabric_remove(f);
-	close(fd);
+		ret = fabric_retire_locked(f, fd, only_empty);
+	if (fd >= 0)
+		close(fd);
 	return ret;
+}
+
+/* ------------------------------------------------------------- removing */
+
+/* Made by us, or by who died while he made it. */
+static bool fabric_is_one(int dirfd)
+{
+	struct stat st;
+
+	return !fstat(dirfd, &st) && st.st_uid == geteuid() &&
+	       !(st.st_mode & 077) &&
+	       (!faccessat(dirfd, "device", F_OK, AT_SYMLINK_NOFOLLOW) ||
+		!faccessat(dirfd, "ctx", F_OK, AT_SYMLINK_NOFOLLOW));
+}
+
+int fabric_remove_unused(const char *dir, bool only_empty)
+{
+	struct urxe_fabric f = { 0 };
+	int ret, place;
+
+	if (snprintf(f.dir, sizeof(f.dir), "%s", dir) >= (int)sizeof(f.dir))
+		return -ENAMETOOLONG;
+	place = place_open(dir, false);
+	if (place < 0)
+		return place;
+	f.dirfd = openat(place, strrchr(dir, '/') + 1,
+			 O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	ret = f.dirfd < 0 ? -errno : 0;
+	close(place);
+	if (ret)
+		return ret;
+	ret = fabric_is_one(f.dirfd) ? fabric_retire(&f, only_empty) : -EINVAL;
+	close(f.dirfd);
+	return ret;
+}
+
+/* .NAME.INODE: who moved it away died before he had emptied it. */
+static void fabric_remove_moved(int place, const char *name)
+{
+	const char *dot = strrchr(name, '.');
+	struct stat st;
+
+	if (dot > name && !fstatat(place, name, &st, AT_SYMLINK_NOFOLLOW) &&
+	    S_ISDIR(st.st_mode) && st.st_uid == geteuid() &&
+	    strtoull(dot + 1, NULL, 16) == st.st_ino)
+		dir_remove(place, name);
+}
+
+int fabric_sweep(const char *dir, bool only_empty,
+		 void (*removed)(const char *name))
+{
+	const int n = (int)(strrchr(dir, '/') - dir);
+	int count = 0, place = place_open(dir, false);
+	char path[256];
+	struct dirent *e;
+	DIR *d;
+
+	d = place < 0 ? NULL : dir_open(place, ".");
+	while (d && (e = readdir(d))) {
+		if (e->d_name[0] == '.')
+			fabric_remove_moved(place, e->d_name);
+		if (e->d_name[0] == '.' ||
+		    snprintf(path, sizeof(path), "%.*s/%s", n, dir,
+			     e->d_name) >= (int)sizeof(path) ||
+		    !strcmp(path, dir) ||
+		    fabric_remove_unused(path, only_empty))
+			continue;
+		count++;
+		if (removed)
+			removed(e->d_name);
+	}
+	if (d)
+		closedir(d);
+	if (place >= 0)
+		close(place);
+	return count;
+}
+
+void fabric_leave(struct urxe_fabric *f)
+{
+	struct stat st;
+	int fd;
+
+	/*
+	 * Other threads may be at work in the mapping until the process has
+	 * ended, so it stays; but what it is of is opened anew, without a lock.
+	 */
+	fd = openat(f->dirfd, "device", O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0)
+		return;
+	if (!fstat(fd, &st) && st.st_ino == f->ino &&
+	    mmap(f->dev, sizeof(*f->dev), PROT_READ | PROT_WRITE,
+		 MAP_SHARED | MAP_FIXED | MAP_NORESERVE, fd, 0) == f->dev)
+		fabric_remove_unused(f->dir, true);
+	close(fd);
 }

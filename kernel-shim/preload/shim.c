@@ -18,7 +18,6 @@ _Atomic int shim_state;
 _Thread_local int shim_inside;
 
 static _Atomic(struct urxe_fabric *) fabric;
-static _Atomic uint64_t device_ino; /* of the fabric's device segment */
 /* Written before shim_state: */
 static char fabric_path[256];
 static bool with_host, host_cm;
@@ -116,15 +115,14 @@ static uint64_t segment_ino(int dirfd)
  */
 static void fabric_renew_dirfd(struct urxe_fabric *f)
 {
-	const uint64_t ino = load_relaxed(&device_ino);
 	int fd;
 
-	if (segment_ino(f->dirfd) == ino)
+	if (segment_ino(f->dirfd) == f->ino)
 		return;
 	fd = open(f->dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (fd < 0)
 		return;
-	if (segment_ino(fd) == ino)
+	if (segment_ino(fd) == f->ino)
 		f->dirfd = fd;
 	else
 		close(fd); /* another fabric took its place */
@@ -150,11 +148,23 @@ struct urxe_fabric *shim_fabric(void)
 		shim_complain("no device", ret);
 		return NULL;
 	}
-	store_relaxed(&device_ino, segment_ino(f->dirfd));
 	if (cas_acq_rel(&fabric, &none, f))
 		return f;
 	fabric_close(f);
 	return none;
+}
+
+/* Other threads may be at work until the process has ended. */
+__attribute__((destructor)) static void shim_end(void)
+{
+	struct urxe_fabric *f = shim_fabric_opened();
+	int saved = shim_enter();
+
+	if (f) {
+		fabric_renew_dirfd(f);
+		fabric_leave(f);
+	}
+	shim_leave(saved);
 }
 
 void shim_refresh_gids(struct urxe_fabric *f)

@@ -74,5 +74,5 @@ if have ibv_devices && [ -e "$(dirname "$URXE")/../provider/liburxe-rdmav34.so" 
 	has "GID[  0]" run ibv_devinfo -v
 fi
 
-# nothing outside the directory of the fabric
-[ "$(ls "$URXE_DIR")" = t ] || die "left in $URXE_DIR: $(ls "$URXE_DIR")"
+# nothing is left, inside or outside the directory of the fabric
+[ -z "$(ls "$URXE_DIR")" ] || die "left in $URXE_DIR: $(ls "$URXE_DIR")"

@@ -41,3 +41,17 @@ has() {
 	*) die "no \"$want\" in the output of $*: $out" ;;
 	esac
 }
+
+# keep HOLD: what is found out about the device stays until the test has ended,
+# because a process has it open.
+keep() {
+	"$URXE" run -- "$1" &
+	kept=$!
+	trap 'kill $kept; rm -rf "$URXE_DIR"' EXIT
+	n=0
+	until "$URXE" info 2>/dev/null | grep -q "^ *$kept "; do
+		n=$((n + 1))
+		[ $n -lt 200 ] || die "$1 does not open the device"
+		sleep 0.05
+	done
+}

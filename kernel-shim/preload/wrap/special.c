@@ -49,10 +49,15 @@ static int special_open_result(int fd, const char *failure, int flags)
 static int special_open_context(int flags)
 {
 	struct urxe_fabric *f = shim_fabric();
+	int fd;
 
-	return f ? special_open_result(fabric_context_open(f),
-				       "cannot open " URXE_DEVICE_NAME, flags) :
-		   -ENODEV;
+	if (!f)
+		return -ENODEV;
+	fd = fabric_context_open(f);
+	/* fabrics of jobs that were killed may have the memory */
+	if (fd == -ENOMEM && fabric_sweep(f->dir, true, NULL))
+		fd = fabric_context_open(f);
+	return special_open_result(fd, "cannot open " URXE_DEVICE_NAME, flags);
 }
 
 static int special_open_channel(int flags)

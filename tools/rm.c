@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* urxe rm: remove fabrics that nobody uses. */
+#include <errno.h>
+#include <getopt.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "fabric/fabric.h"
+#include "commands.h"
+
+static int rm_fabric(const char *name)
+{
+	char dir[256];
+	int ret;
+
+	ret = choose_fabric(name, dir);
+	if (ret)
+		return ret;
+	fabric_why_clear();
+	ret = fabric_remove_unused(dir, false);
+	if (!ret)
+		return 0;
+	if (ret == -EBUSY || ret == -EAGAIN || ret == -ESTALE)
+		return fail(
+			1,
+			"fabric %s is in use; urxe info --fabric %s shows by whom",
+			name, name);
+	if (ret == -ENOENT)
+		return fail(1, "there is no fabric %s", dir);
+	if (ret == -EINVAL || ret == -ENOTDIR || ret == -ELOOP)
+		return fail(1, "%s is no fabric of this user", dir);
+	return fail(1, "fabric %s: %s", name,
+		    *fabric_why() ? fabric_why() : strerror(-ret));
+}
+
+static void say_removed(const char *name)
+{
+	printf("removed %s\n", name);
+}
+
+int cmd_rm(int argc, char **argv)
+{
+	static const struct option opts[] = {
+		{ "unused", no_argument, NULL, 'u' },
+		{ 0 },
+	};
+	bool unused = false;
+	char dir[256];
+	int c, ret = 0;
+
+	while ((c = getopt_long(argc, argv, "", opts, NULL)) >= 0) {
+		if (c != 'u')
+			return usage();
+		unused = true;
+	}
+	if (unused == (optind < argc))
+		return usage();
+	for (; optind < argc; optind++) {
+		c = rm_fabric(argv[optind]);
+		if (c > ret)
+			ret = c;
+	}
+	if (!unused)
+		return ret;
+	ret = choose_fabric("default", dir);
+	if (ret)
+		return ret;
+	strrchr(dir, '/')[1] = 0; /* beside no fabric: all of them */
+	fabric_sweep(dir, false, say_removed);
+	return 0;
+}
