@@ -167,17 +167,6 @@ static void context_leave_mcast(struct urxe_fabric *f)
 	}
 }
 
-/* It died in the middle of an atomic: release whoever waits for its lock. */
-static void context_drop_atomic_locks(struct urxe_fabric *f, uint32_t slot)
-{
-	uint32_t i, holder;
-
-	for (i = 0; i < URXE_ATOMIC_LOCKS; i++) {
-		holder = slot + 1;
-		cas_release(&f->dev->atomic_lock[i], &holder, 0);
-	}
-}
-
 static void context_close_xrcds(struct urxe_fabric *f, uint32_t slot)
 {
 	uint32_t i, w;
@@ -237,7 +226,6 @@ static bool context_free(struct urxe_fabric *f, uint32_t slot, uint32_t gen)
 	context_leave_mcast(f);
 	context_close_xrcds(f, slot);
 	fabric_unlock(f);
-	context_drop_atomic_locks(f, slot);
 	if (context_free_dms(f, slot, gen))
 		goto err_unclaim;
 	context_free_objects(f, slot);

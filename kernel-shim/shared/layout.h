@@ -247,9 +247,9 @@ static inline uint32_t qpn_index(uint32_t qpn)
 #define URXE_DIR_CTX(e) ((uint32_t)((e) >> 24) & (URXE_MAX_CTX - 1))
 #define URXE_DIR_GEN(e) ((uint32_t)((e) >> 33))
 
-/* The lock of an atomic on the word at an address: see urxe_dev.atomic_lock */
-#define URXE_ATOMIC_LOCKS (URXE_PAGE / 8)
-#define URXE_ATOMIC_LOCK(va) ((va) / 8 % URXE_ATOMIC_LOCKS)
+/* See atomic_lock.h */
+#define URXE_ATOMIC_SHARED (URXE_PAGE / 8)
+#define URXE_ATOMIC_PRIVATE 4096
 
 struct urxe_dev {
 	char magic[16];
@@ -285,13 +285,8 @@ struct urxe_dev {
 	 */
 	alignas(URXE_LINE) _Atomic uint64_t qp[URXE_MAX_QP];
 	uint16_t qp_gen[URXE_MAX_QP]; /* QPN's high bits, under lock */
-	/*
-	 * Locks of atomics on memory that not everybody maps: 0, or 1 + the
-	 * holder's context slot.  One for each word of a page, because the
-	 * low bits of an address are what all mappings of a word, in whatever
-	 * process and under whatever key, have in common.
-	 */
-	_Atomic uint32_t atomic_lock[URXE_ATOMIC_LOCKS];
+	/* of shared memory, then of private memory */
+	_Atomic uint64_t atomic_lock[URXE_ATOMIC_SHARED + URXE_ATOMIC_PRIVATE];
 	_Atomic uint32_t qp_high; /* no slot from here on was ever used */
 	/*
 	 * guard[i]: the requester of QP i executes, here and on its peers.
@@ -345,6 +340,7 @@ enum urxe_mem_kind {
 #define URXE_MR_ODP 4u /* on demand: nothing was checked at registration */
 #define URXE_MR_FILE 8u /* file names an entry of the file table */
 #define URXE_MR_FOREIGN 16u /* pid is of arena.other_pidns, not of pidns */
+#define URXE_MR_SHARED 32u /* other processes may map its pages, too */
 
 /*
  * What a key names: a memory region or a memory window, in one cache line.

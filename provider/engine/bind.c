@@ -84,7 +84,7 @@ static void bind_to(const struct urxe_qp *qp, const struct urxe_wqe *w,
 	k->pid = mr->pid;
 	k->kind = mr->kind;
 	k->flags = (k->flags & (URXE_MR_IS_MW | URXE_MR_TYPE_2)) |
-		   (mr->flags & (URXE_MR_ODP | URXE_MR_FOREIGN));
+		   (mr->flags & (URXE_MR_ODP | URXE_MR_FOREIGN | URXE_MR_SHARED));
 	k->file = mr->file;
 	k->file_offset = mr->file_offset + offset;
 	k->qpn = qp->qpn;

@@ -6,6 +6,7 @@
  * would answer (conn.c, responder.c) and copies once (transfer.c), all in the
  * thread that posted or polls, its guard up (guard.h).
  */
+#include "atomics.h"
 #include "bind.h"
 #include "execute.h"
 #include "log.h"
@@ -307,7 +308,7 @@ static enum verdict execute_atomic(struct urxe_qp *qp, struct run *r,
 	if (!resp && word.va & 7)
 		resp = RESP_NAK_INVALID;
 	if (!resp)
-		resp = responder_atomic(qp, &qp->conn, &word, key, w, &old);
+		resp = atomics_execute(qp, &qp->conn, &word, key, w, &old);
 	if (!resp) {
 		result.ptr = (char *)&old;
 		result.len = 8;

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-#include <sched.h>
 #include <stddef.h>
 #include <string.h>
 
@@ -78,89 +77,6 @@ enum response responder_flush(struct urxe_qp *qp, const struct urxe_wqe *w)
 	if (persistent && mem_persist(p, k) && !bounce_persist(qp->ctx, p, k))
 		return RESP_NAK_OPERATION;
 	return RESP_ACK;
-}
-
-/*
- * Atomics on memory that not everybody can map go through a lock word in the
- * device segment.  It names its holder's context: who finds that dead takes
- * the lock over, and so does whoever reaps the context.
- */
-static _Atomic uint32_t *atomic_lock(struct urxe_peer *p, uint64_t va,
-				     uint32_t me)
-{
-	struct urxe_dev *dev = p->fabric->dev;
-	_Atomic uint32_t *lock = &dev->atomic_lock[URXE_ATOMIC_LOCK(va)];
-	uint32_t holder = 0, spins = 0, gen;
-
-	while (!cas_acquire(lock, &holder, me + 1)) {
-		if (++spins % 1024 == 0 && holder &&
-		    holder <= URXE_MAX_CTX) {
-			gen = load_relaxed(&dev->ctx[holder - 1].gen);
-			if (!fabric_context_alive(p->fabric, holder - 1, gen) &&
-			    cas_acquire(lock, &holder, me + 1))
-				break;
-		}
-		if (spins % 64 == 0)
-			sched_yield();
-		holder = 0;
-	}
-	return lock;
-}
-
-static uint64_t cpu_atomic(char *ptr, const struct urxe_wqe *w)
-{
-	_Atomic uint64_t *word = (_Atomic uint64_t *)(void *)ptr;
-	uint64_t old = w->atomic.compare_add;
-
-	if (w->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD)
-		return fetch_add_acq_rel(word, w->atomic.compare_add);
-	cas_acq_rel(word, &old, w->atomic.swap);
-	return old;
-}
-
-static enum response copied_atomic(struct urxe_context *ctx,
-				   const struct urxe_seg *seg,
-				   const struct urxe_wqe *w, uint64_t *old)
-{
-	struct urxe_seg mine = { .len = 8 };
-	enum response resp;
-	uint64_t now;
-
-	mine.ptr = (char *)old;
-	resp = moved(transfer(&mine, seg, 8, ctx, false));
-	if (resp)
-		return resp;
-	if (w->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD)
-		now = *old + w->atomic.compare_add;
-	else if (*old == w->atomic.compare_add)
-		now = w->atomic.swap;
-	else
-		return RESP_ACK;
-	mine.ptr = (char *)&now;
-	return moved(transfer(seg, &mine, 8, ctx, false));
-}
-
-enum response responder_atomic(struct urxe_qp *qp, struct urxe_conn *c,
-			       const struct urxe_seg *seg,
-			       const struct urxe_key *key,
-			       const struct urxe_wqe *w, uint64_t *old)
-{
-	struct urxe_peer *p = conn_key_peer(c);
-	enum response resp = RESP_ACK;
-	_Atomic uint32_t *lock;
-
-	/* everybody maps device memory: the CPU's atomics are enough */
-	if (key->kind == URXE_MEM_DM && seg->ptr) {
-		*old = cpu_atomic(seg->ptr, w);
-		return RESP_ACK;
-	}
-	lock = atomic_lock(p, seg->va, qp->ctx->slot);
-	if (seg->ptr)
-		*old = cpu_atomic(seg->ptr, w);
-	else
-		resp = copied_atomic(qp->ctx, seg, w, old);
-	store_release(lock, 0);
-	return resp;
 }
 
 /* ------------------------------------------------------- receives */

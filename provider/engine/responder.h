@@ -76,9 +76,3 @@ static inline void responder_notify(struct receipt *rc)
 	if (unlikely(rc->notify))
 		cq_notify(&rc->conn->rx.cq, rc->solicited);
 }
-
-/* 8 bytes, read-modify-write; *old gets what was there. */
-enum response responder_atomic(struct urxe_qp *qp, struct urxe_conn *c,
-			       const struct urxe_seg *seg,
-			       const struct urxe_key *key,
-			       const struct urxe_wqe *w, uint64_t *old);

@@ -177,10 +177,12 @@ static int vma_walk(uint64_t addr, uint64_t len, bool write, bool ends,
 {
 	uint64_t at = addr, end = addr + len;
 	struct walker w = { .fd = -1 };
+	bool shared = false;
 	struct vma v;
 	int ret = 0;
 
 	file->ino = 0;
+	file->shared = true;
 	if (!len)
 		return 0;
 	w.fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
@@ -193,6 +195,7 @@ static int vma_walk(uint64_t addr, uint64_t len, bool write, bool ends,
 			ret = -EFAULT;
 			break;
 		}
+		shared |= v.shared;
 		if (at == addr && v.shared && v.ino)
 			*file = v;
 		else if (file->ino && !vma_continues(file, &v))
@@ -200,6 +203,7 @@ static int vma_walk(uint64_t addr, uint64_t len, bool write, bool ends,
 		at = v.end;
 	}
 	close(w.fd);
+	file->shared = shared;
 	if (ret || !file->ino)
 		file->ino = 0;
 	else

@@ -21,6 +21,7 @@ struct vma {
  * Is every byte of [addr, addr + len) mapped, readable, and writable if
  * wanted?  -EFAULT if not.  file->ino is not 0 if the range is one piece of
  * one shared file mapping, which file then describes, offset being addr's.
+ * file->shared says whether any of it is shared with others, or may be.
  */
 int vma_check(uint64_t addr, uint64_t len, bool write, struct vma *file);
 /* The same, and no mapping of a file goes on behind the file's end. */

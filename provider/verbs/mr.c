@@ -90,6 +90,8 @@ int mr_describe(struct urxe_context *ctx, void *addr, size_t length,
 		return fabric_fail(-ret,
 				   "not all of it is mapped%s, or its pages cannot be had (the end of the file, a full file system)",
 				   access & WRITE_ACCESS ? " and writable" : "");
+	if (file.shared)
+		out->flags |= URXE_MR_SHARED;
 	return mr_describe_file(ctx, &file, access, out);
 }
 

@@ -46,7 +46,7 @@ int odp_describe(struct urxe_key *desc)
 		return fabric_fail(
 			EINVAL,
 			"IBV_ACCESS_HUGETLB and not all of it is huge pages");
-	desc->flags |= URXE_MR_ODP;
+	desc->flags |= URXE_MR_ODP | URXE_MR_SHARED; /* not looked at */
 	return 0;
 }
 

@@ -39,6 +39,10 @@ static const struct op ops[] = {
 };
 #define OPS (int)(sizeof(ops) / sizeof(*ops))
 
+/* Between its two system calls. */
+static const struct op atomic = { IBV_WR_ATOMIC_FETCH_AND_ADD,
+				  SYS_process_vm_writev, 8, false };
+
 /* A target in this process, and a poster that is stopped at its memory. */
 struct stopped {
 	const struct op *op;
@@ -78,8 +82,14 @@ static int poster(void *arg)
 	wr.opcode = s->op->opcode;
 	wr.sg_list = &sge;
 	wr.send_flags = IBV_SEND_SIGNALED;
-	wr.wr.rdma.remote_addr = peer.base;
-	wr.wr.rdma.rkey = peer.rkey;
+	if (s->op == &atomic) {
+		wr.wr.atomic.remote_addr = peer.base;
+		wr.wr.atomic.rkey = peer.rkey;
+		wr.wr.atomic.compare_add = 1000;
+	} else {
+		wr.wr.rdma.remote_addr = peer.base;
+		wr.wr.rdma.rkey = peer.rkey;
+	}
 	ck_ok(post_wr(n.qp, &wr));
 	expect(n.scq, 1, IBV_WC_SUCCESS);
 	if (write(s->sock, "", 1) != 1)
@@ -178,6 +188,14 @@ static bool stop(struct stopped *s, const struct op *op, bool has_child,
 	trace_to(s);
 	kill(s->pid, SIGSTOP); /* its other threads, too */
 	return true;
+}
+
+static int just_pause(void *arg)
+{
+	(void)arg;
+	leave_check();
+	pause();
+	return 0;
 }
 
 /* It goes on, and ends what it had begun. */
@@ -358,6 +376,68 @@ START_TEST(poll_goes_on)
 }
 END_TEST
 
+/* Add 1 to the word at n's base, which n itself serves. */
+static void add_one(struct node *n, enum ibv_wc_status status)
+{
+	struct ibv_sge sge = node_sge(n, 64, 8);
+	struct ibv_send_wr wr = { .wr_id = 5,
+				  .opcode = atomic.opcode,
+				  .sg_list = &sge,
+				  .num_sge = 1,
+				  .send_flags = IBV_SEND_SIGNALED };
+	struct addr self;
+
+	node_make_qp(n);
+	self = node_addr(n);
+	node_connect(n, &self);
+	wr.wr.atomic.remote_addr = n->base;
+	wr.wr.atomic.rkey = n->mr->rkey;
+	wr.wr.atomic.compare_add = 1;
+	ck_ok(post_wr(n->qp, &wr));
+	expect(n->scq, 5, status);
+	ck_ok(ibv_destroy_qp(n->qp));
+	n->qp = NULL;
+}
+
+/*
+ * A process that is stopped in the middle of an atomic is no obstacle to atomics
+ * elsewhere, at the same place of another page too; to one of that very word
+ * nobody answers, and when it is dead they go on.
+ */
+START_TEST(in_an_atomic)
+{
+	struct opts o = default_opts();
+	struct node other, same;
+	struct stopped s;
+
+	if (!stop(&s, &atomic, false, false))
+		return;
+	node_open(&other, NULL, MEM_HEAP, &o);
+	ck_ok(ibv_destroy_qp(other.qp));
+	ck_assert_uint_eq(other.base % 4096, s.n.base % 4096);
+	add_one(&other, IBV_WC_SUCCESS);
+	node_close(&other);
+
+	same = s.n;
+	same.o.timeout = 8; /* 1 ms */
+	same.o.retry_cnt = 1;
+	add_one(&same, IBV_WC_RETRY_EXC_ERR);
+	add_one(&same, IBV_WC_RETRY_EXC_ERR);
+	if (_i) {
+		go_on(&s);
+	} else {
+		kill(s.pid, SIGKILL);
+		ck_assert_int_eq(reap_child(s.pid), -SIGKILL);
+		s.pid = spawn(just_pause, NULL); /* for end() */
+	}
+	same.o.timeout = 14;
+	same.o.retry_cnt = 7;
+	add_one(&same, IBV_WC_SUCCESS);
+	ck_assert_uint_eq(*(uint64_t *)s.n.buf, _i ? 1001 : 1);
+	end(&s);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite("stopped_requester");
@@ -366,6 +446,7 @@ int main(void)
 	add_loop(s, same_context, OPS);
 	add_loop(s, very_memory, OPS);
 	add_loop(s, killed_inside, OPS);
+	add_loop(s, in_an_atomic, 2);
 	add_loop(s, poll_goes_on, 2); /* with an RQ, with an SRQ */
 	return run(s);
 }

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#include <sched.h>
+
+#include "atomics.h"
+#include "base/clock.h"
+#include "log.h"
+#include "qp.h"
+#include "shared/atomic_lock.h"
+
+static _Atomic uint64_t *atomics_lock_of(const struct urxe_peer *p,
+					 const struct urxe_key *k, uint64_t va)
+{
+	const struct urxe_arena *a = p->arena;
+	uint64_t pidns = k->flags & URXE_MR_FOREIGN ?
+				 load_relaxed(&a->other_pidns) :
+				 a->pidns;
+	bool alone = k->kind == URXE_MEM_PRIVATE &&
+		     !(k->flags & URXE_MR_SHARED);
+
+	return &p->fabric->dev->atomic_lock[
+		alone ? atomic_lock_private(va, k->pid, pidns) :
+			atomic_lock_shared(va)];
+}
+
+/* Take it from a holder who is dead; word is what he left. */
+static bool atomics_take_over(struct urxe_fabric *f, _Atomic uint64_t *lock,
+			      uint64_t word, uint32_t me)
+{
+	return process_is_dead(f, ATOMIC_OWNER(word)) &&
+	       cas_acquire(lock, &word, ATOMIC_HELD(word, me));
+}
+
+#define LOOK_TURNS 256 /* of yielding */
+
+/* False: its holder does not run. */
+static bool atomics_wait(struct urxe_fabric *f, _Atomic uint64_t *lock,
+			 uint32_t me)
+{
+	uint64_t word, seen = 0, since = 0;
+	uint32_t turns;
+
+	for (turns = 1;; turns++) {
+		word = load_relaxed(lock);
+		if (!ATOMIC_OWNER(word)) {
+			if (cas_acquire(lock, &word, ATOMIC_HELD(word, me)))
+				return true;
+			continue;
+		}
+		if (word != seen) {
+			seen = word;
+			since = clock_now();
+		}
+		if ((word & ATOMIC_DOUBTED || turns % LOOK_TURNS == 0) &&
+		    atomics_take_over(f, lock, word, me))
+			return true;
+		if (word & ATOMIC_DOUBTED)
+			return false;
+		if (turns % LOOK_TURNS == 0 &&
+		    clock_now() - since > ATOMIC_PATIENCE_NS)
+			cas_relaxed(lock, &word, word | ATOMIC_DOUBTED);
+		sched_yield();
+	}
+}
+
+static bool atomics_lock(struct urxe_fabric *f, _Atomic uint64_t *lock)
+{
+	uint64_t word = load_relaxed(lock);
+	uint32_t me = process_id(f);
+
+	if (unlikely(!me))
+		return false;
+	if (likely(!ATOMIC_OWNER(word)) &&
+	    cas_acquire(lock, &word, ATOMIC_HELD(word, me)))
+		return true;
+	if (atomics_wait(f, lock, me))
+		return true;
+	urxe_why("an atomic is not answered: process %d, which does not run, is at a word with the same lock",
+		 load_relaxed(&f->dev->process[URXE_PROCESS_NUMBER(
+			 ATOMIC_OWNER(load_relaxed(lock)))].pid));
+	return false;
+}
+
+static void atomics_unlock(_Atomic uint64_t *lock)
+{
+	store_release(lock, ATOMIC_FREE(load_relaxed(lock)));
+}
+
+static uint64_t atomics_by_cpu(char *ptr, const struct urxe_wqe *w)
+{
+	_Atomic uint64_t *word = (_Atomic uint64_t *)(void *)ptr;
+	uint64_t old = w->atomic.compare_add;
+
+	if (w->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD)
+		return fetch_add_acq_rel(word, w->atomic.compare_add);
+	cas_acq_rel(word, &old, w->atomic.swap);
+	return old;
+}
+
+static enum response atomics_by_copy(struct urxe_context *ctx,
+				     const struct urxe_seg *seg,
+				     const struct urxe_wqe *w, uint64_t *old)
+{
+	struct urxe_seg mine = { .len = 8 };
+	enum response resp;
+	uint64_t now;
+
+	mine.ptr = (char *)old;
+	resp = moved(transfer(&mine, seg, 8, ctx, false));
+	if (resp)
+		return resp;
+	if (w->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD)
+		now = *old + w->atomic.compare_add;
+	else if (*old == w->atomic.compare_add)
+		now = w->atomic.swap;
+	else
+		return RESP_ACK;
+	mine.ptr = (char *)&now;
+	return moved(transfer(seg, &mine, 8, ctx, false));
+}
+
+enum response atomics_execute(struct urxe_qp *qp, struct urxe_conn *c,
+			      const struct urxe_seg *seg,
+			      const struct urxe_key *key,
+			      const struct urxe_wqe *w, uint64_t *old)
+{
+	struct urxe_peer *p = conn_key_peer(c);
+	enum response resp = RESP_ACK;
+	_Atomic uint64_t *lock;
+
+	/* everybody maps device memory: the CPU's atomics are enough */
+	if (key->kind == URXE_MEM_DM && seg->ptr) {
+		*old = atomics_by_cpu(seg->ptr, w);
+		return RESP_ACK;
+	}
+	lock = atomics_lock_of(p, key, seg->va);
+	if (!atomics_lock(p->fabric, lock))
+		return RESP_SILENCE;
+	if (seg->ptr)
+		*old = atomics_by_cpu(seg->ptr, w);
+	else
+		resp = atomics_by_copy(qp->ctx, seg, w, old);
+	atomics_unlock(lock);
+	return resp;
+}
