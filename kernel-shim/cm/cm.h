@@ -222,6 +222,13 @@ void cm_fill_private(struct cm_event *e, const void *data, uint8_t len,
 void cm_fill_ud_private(struct cm_event *e, const void *data, uint8_t len,
 			uint8_t room);
 
+/* recv.c --------------------------------------------------------------- */
+
+/* Is there a receive for id's QP that was not polled?  The last is marked. */
+bool cm_recv_mark(struct cm *cm, struct cm_id *id);
+/* Is that one still there? */
+bool cm_recv_waits(struct cm *cm, const struct cm_id *id);
+
 /* end.c ---------------------------------------------------------------- */
 
 /* fd: a descriptor of the id's channel, or -1. */

@@ -17,6 +17,9 @@
 #define LIVES_PER_TICK 32
 #define LIFE_NS 100000000ull /* ... and the time between two ticks */
 
+#define HELD_NS 100000000ull /* the longest that a DISCONNECTED is held back */
+#define HELD_LOOK_NS 2000000ull
+
 void cm_unlink(struct cm *cm, struct cm_id *id)
 {
 	struct cm_id *peer = cm_deref(cm, id->peer);
@@ -30,7 +33,7 @@ void cm_to_idle(struct cm *cm, struct cm_id *id)
 {
 	id->cm = CM_IDLE;
 	id->deadline = 0;
-	id->flags &= ~(uint32_t)CM_F_PARKED;
+	id->flags &= ~(uint32_t)(CM_F_PARKED | CM_F_HELD);
 	cm_unlink(cm, id);
 }
 
@@ -85,6 +88,23 @@ void cm_got_dreq(struct cm *cm, struct cm_id *id)
 		return;
 	id->cm = CM_DREQ_RCVD;
 	id->deadline = 0;
+	if (id->cma == CMA_CONNECT && cm_recv_mark(cm, id)) {
+		id->flags |= CM_F_HELD;
+		id->deadline = clock_now() + HELD_NS;
+		cm->watch = true;
+		event_count_ring(&cm->t->timers);
+		return;
+	}
+	conn_disconnected(cm, id, 0);
+}
+
+/* There is nothing to hold it back for any more. */
+static void conn_release(struct cm *cm, struct cm_id *id)
+{
+	if (!(id->flags & CM_F_HELD))
+		return;
+	id->flags &= ~(uint32_t)CM_F_HELD;
+	id->deadline = 0;
 	conn_disconnected(cm, id, 0);
 }
 
@@ -113,6 +133,7 @@ int cm_disconnect(struct cm *cm, struct cm_id *id)
 			conn_got_drep(cm, id); /* for an unknown connection */
 		break;
 	case CM_DREQ_RCVD:
+		conn_release(cm, id);
 		conn_timewait(cm, id);
 		if (peer)
 			conn_got_drep(cm, peer);
@@ -283,6 +304,9 @@ static void id_expire(struct cm *cm, struct cm_id *id)
 		conn_timewait(cm, id);
 		conn_disconnected(cm, id, -ETIMEDOUT);
 		break;
+	case CM_DREQ_RCVD:
+		conn_release(cm, id);
+		break;
 	case CM_TIMEWAIT:
 		cm_to_idle(cm, id);
 		if (id->cma == CMA_DISCONNECT)
@@ -291,6 +315,28 @@ static void id_expire(struct cm *cm, struct cm_id *id)
 	default:
 		break;
 	}
+}
+
+/* Nobody watches over its process: whoever comes by may end the waiting. */
+static bool id_is_overdue(const struct cm_id *id, uint64_t now)
+{
+	return id->flags & CM_F_HELD && id->deadline <= now;
+}
+
+static void id_look(struct cm *cm, struct cm_id *id, uint64_t now)
+{
+	if (id->deadline && id->deadline <= now)
+		id_expire(cm, id);
+	else if (id->flags & CM_F_HELD && !cm_recv_waits(cm, id))
+		conn_release(cm, id);
+}
+
+/* Until its deadline, or until it is to be looked at before that. */
+static uint64_t id_sleep(const struct cm_id *id, uint64_t now)
+{
+	const uint64_t left = id->deadline > now ? id->deadline - now : 0;
+
+	return id->flags & CM_F_HELD ? cm_min(left, HELD_LOOK_NS) : left;
 }
 
 /* The channel of the other end, if that is another process. */
@@ -319,12 +365,13 @@ uint64_t cm_tick(struct cm *cm, int32_t pid, uint32_t *next)
 	for (n = 0, i = *next; n < end; n++, i++) {
 		id = cm_id_at(cm, i % end + 1);
 		own = id ? cm_chan_at(cm, id->chan) : NULL;
-		if (!own || own->pid != pid)
+		if (!own || (own->pid != pid && !id_is_overdue(id, now)))
 			continue;
-		if (id->deadline && id->deadline <= now)
-			id_expire(cm, id);
+		id_look(cm, id, now);
+		if (own->pid != pid)
+			continue;
 		if (id->deadline)
-			sleep = cm_min(sleep, id->deadline - now);
+			sleep = cm_min(sleep, id_sleep(id, now));
 		far = peer_chan_elsewhere(cm, id, pid);
 		if (far)
 			sleep = cm_min(sleep, LIFE_NS);

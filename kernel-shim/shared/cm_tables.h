@@ -109,12 +109,13 @@ enum {
 #define CM_HOP_LIMIT 64
 #define CM_LIFE_TIME 16 /* 4.096 us << this: what RoCE assumes of a packet */
 
-/* As enum ibv_qp_type and enum ibv_event_type. */
+/* As enum ibv_qp_type, enum ibv_wc_opcode and enum ibv_event_type. */
 #define CM_QPT_RC 2
 #define CM_QPT_UC 3
 #define CM_QPT_UD 4
 #define CM_QPT_XRC_SEND 9
 #define CM_QPT_XRC_RECV 10
+#define CM_WC_RECV 128
 #define CM_COMM_EST 4
 #define CM_PATH_MIG 6
 
@@ -148,7 +149,15 @@ enum cm_flags {
 	CM_F_TIMEOUT_SET = 64,
 	CM_F_PARKED = 128, /* its request waits for a listener with room */
 	CM_F_SRQ = 256,
-	CM_F_PATH = 512 /* it has one: path_* */
+	CM_F_PATH = 512, /* it has one: path_* */
+	CM_F_HELD = 1024 /* its DISCONNECTED, until deadline; see mark */
+};
+
+/* A completion that is to be polled: cm/recv.c */
+struct cm_mark {
+	uint64_t ring; /* as urxe_cq_sh.ring was */
+	uint32_t slot, gen; /* its context */
+	uint32_t cq, pos;
 };
 
 struct cm_id {
@@ -182,7 +191,8 @@ struct cm_id {
 	uint32_t path_flow;
 	uint8_t path_tos, path_life;
 	uint16_t backlog_max; /* what backlog is when no request waits */
-	uint8_t pad1[48];
+	struct cm_mark mark; /* CM_F_HELD: the last receive before the DREQ */
+	uint8_t pad1[24];
 };
 static_assert(sizeof(struct cm_id) == 512, "fixed");
 
@@ -219,6 +229,7 @@ struct cm_table {
 	uint32_t sweep_next;
 	uint32_t due; /* some channel's is set */
 	uint32_t dying; /* some channel is CM_CHAN_DYING */
+	struct event_count timers; /* another process's id got one */
 	alignas(URXE_PAGE) struct cm_chan chan[CM_MAX_CHAN];
 	alignas(URXE_PAGE) struct cm_id id[CM_MAX_ID];
 	alignas(URXE_PAGE) struct cm_event event[CM_MAX_EVENT];

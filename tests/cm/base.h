@@ -31,10 +31,11 @@
 struct sockaddr_in ip4(int port);
 
 int run_suite(Suite *s);
-#define add(suite, test)                          \
-	do {                                      \
-		TCase *tc_ = tcase_create(#test); \
-		tcase_set_timeout(tc_, 30);       \
-		tcase_add_test(tc_, test);        \
-		suite_add_tcase(suite, tc_);      \
+#define add(suite, test) add_loop(suite, test, 1)
+#define add_loop(suite, test, n)                        \
+	do {                                            \
+		TCase *tc_ = tcase_create(#test);       \
+		tcase_set_timeout(tc_, 30);             \
+		tcase_add_loop_test(tc_, test, 0, (n)); \
+		suite_add_tcase(suite, tc_);            \
 	} while (0)

@@ -103,3 +103,6 @@ void ucma_watch(void);
 bool ucma_unwatched(void);
 /* Look once, and again in so many ns; 0: there is nothing to look after. */
 uint64_t ucma_tick(void);
+/* So long, but not if another process has made timers for us since then. */
+void ucma_sleep(uint32_t timers, uint64_t ns);
+uint32_t ucma_timers(void);

@@ -54,6 +54,19 @@ int ucma_open(int flags)
 
 #define AGAIN_NS 100000000 /* somebody has the lock and does not run */
 
+uint32_t ucma_timers(void)
+{
+	struct cm_table *t = load_acquire(&table);
+
+	return t ? event_count_read(&t->timers) : 0;
+}
+
+void ucma_sleep(uint32_t timers, uint64_t ns)
+{
+	/* whoever has a watch has used the tables */
+	event_count_wait(&load_acquire(&table)->timers, timers, ns);
+}
+
 uint64_t ucma_tick(void)
 {
 	static _Atomic uint32_t next;

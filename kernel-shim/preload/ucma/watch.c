@@ -6,7 +6,6 @@
  * such connections; it looks ten times a second.
  */
 #define _GNU_SOURCE
-#include <time.h>
 #include <unistd.h>
 
 #include "base/thread.h"
@@ -22,14 +21,15 @@ static _Atomic bool failed;
 static void *watch_main(void *arg)
 {
 	const int self = getpid();
-	uint32_t seen;
+	uint32_t seen, rung = ucma_timers();
 	uint64_t sleep = FIRST_NS;
 	int pid = self, none = 0;
 
 	shim_inside++;
 	for (;;) {
 		seen = load_seq_cst(&wanted);
-		nanosleep(&(struct timespec){ .tv_nsec = (long)sleep }, NULL);
+		ucma_sleep(rung, sleep);
+		rung = ucma_timers();
 		sleep = ucma_tick();
 		if (sleep)
 			continue;

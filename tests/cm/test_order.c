@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* DISCONNECTED comes after what was sent before it. */
+#include <infiniband/verbs.h>
+#include <poll.h>
+#include <rdma/rdma_verbs.h>
+#include <string.h>
+
+#include "harness.h"
+
+#define HELD 0.1 /* seconds: the longest that it is held back */
+
+enum end { BY_DISCONNECT, BY_DESTROY, BY_EXIT, ENDS };
+
+static void send_one(struct rdma_cm_id *id)
+{
+	struct ibv_sge sge = { 0 };
+	struct ibv_send_wr wr = { .sg_list = &sge,
+				  .opcode = IBV_WR_SEND,
+				  .send_flags = IBV_SEND_SIGNALED },
+			   *bad;
+	struct ibv_wc wc;
+
+	ck_ok(ibv_post_send(id->qp, &wr, &bad));
+	ck_assert_int_eq(rdma_get_send_comp(id, &wc), 1);
+	ck_assert_int_eq(wc.status, IBV_WC_SUCCESS);
+}
+
+struct client {
+	int port;
+	enum end end;
+};
+
+/* It sends, and ends the connection at once. */
+static void client(int fd, void *arg)
+{
+	const struct client *how = arg;
+	struct sockaddr_in a = ip4(how->port);
+	struct rdma_cm_id *c = client_to(SA(&a), RDMA_PS_TCP);
+
+	give_qp(c);
+	start_connect(c);
+	pass(c->channel, RDMA_CM_EVENT_ESTABLISHED, 0);
+	hear(fd); /* there is a receive */
+	send_one(c);
+	if (how->end == BY_DISCONNECT)
+		ck_ok(rdma_disconnect(c));
+	if (how->end == BY_DESTROY)
+		end_id(c, true);
+	if (how->end != BY_EXIT)
+		tell(fd, 1);
+	if (how->end == BY_DISCONNECT)
+		hear(fd);
+}
+
+struct server {
+	struct rdma_cm_id *listener, *id;
+	struct inbox in;
+	struct other client;
+	double sent; /* it had not been, then */
+};
+
+static void server_open(struct server *s, enum end end)
+{
+	struct sockaddr_in a = ip4(0);
+	struct client how = { .end = end };
+
+	s->listener = listen_on(SA(&a), RDMA_PS_TCP, 0);
+	how.port = port_of(s->listener);
+	s->client = spawn(client, &how);
+	s->id = next_request(s->listener);
+	ck_ok(rdma_migrate_id(s->id, new_channel()));
+	give_qp(s->id);
+	post_inbox(s->id, &s->in);
+	accept_it(s->id);
+	pass(s->id->channel, RDMA_CM_EVENT_ESTABLISHED, 0);
+	s->sent = now();
+	tell(s->client.fd, 1);
+}
+
+static void server_close(struct server *s)
+{
+	end_id(s->id, true);
+	end_id(s->listener, true);
+}
+
+/* The client has ended it; a program that does not run for long sees both. */
+static void expect_held_back(struct server *s)
+{
+	struct pollfd p = { .fd = s->id->channel->fd, .events = POLLIN };
+
+	if (poll(&p, 1, 0))
+		ck_assert_msg(now() - s->sent >= HELD, "%s",
+			      "the end came before the data");
+}
+
+START_TEST(data_first)
+{
+	struct server s;
+
+	server_open(&s, _i);
+	if (_i == BY_EXIT)
+		finish(s.client);
+	else
+		hear(s.client.fd);
+	expect_held_back(&s);
+	ck_assert(inbox_filled(s.id, 5000));
+	pass(s.id->channel, RDMA_CM_EVENT_DISCONNECTED, 0);
+	if (_i == BY_DISCONNECT)
+		tell(s.client.fd, 1);
+	if (_i != BY_EXIT)
+		finish(s.client);
+	server_close(&s);
+}
+END_TEST
+
+/* Who sleeps until then is woken although nobody polls. */
+START_TEST(data_that_nobody_wants)
+{
+	struct server s;
+
+	server_open(&s, _i);
+	pass(s.id->channel, RDMA_CM_EVENT_DISCONNECTED, 0);
+	if (_i != BY_EXIT)
+		hear(s.client.fd);
+	if (_i == BY_DISCONNECT)
+		tell(s.client.fd, 1);
+	finish(s.client);
+	ck_assert(inbox_filled(s.id, 0));
+	server_close(&s);
+}
+END_TEST
+
+/* This end ends it, too, and does not want them. */
+START_TEST(both_disconnect)
+{
+	struct server s;
+
+	server_open(&s, BY_DISCONNECT);
+	hear(s.client.fd);
+	ck_ok(rdma_disconnect(s.id));
+	pass(s.id->channel, RDMA_CM_EVENT_DISCONNECTED, 0);
+	tell(s.client.fd, 1);
+	finish(s.client);
+	server_close(&s);
+}
+END_TEST
+
+/* The id goes while the event is held back. */
+START_TEST(destroyed_meanwhile)
+{
+	struct server s;
+
+	server_open(&s, BY_DISCONNECT);
+	hear(s.client.fd);
+	server_close(&s);
+	tell(s.client.fd, 1);
+	finish(s.client);
+}
+END_TEST
+
+START_TEST(one_process)
+{
+	struct both b = connect_both();
+	struct inbox in;
+
+	post_inbox(b.server, &in);
+	send_one(b.client);
+	if (_i)
+		ck_ok(rdma_disconnect(b.client));
+	else
+		end_id(b.client, true);
+	pass(b.server->channel, RDMA_CM_EVENT_DISCONNECTED, 0);
+	ck_assert(inbox_filled(b.server, 0));
+	if (_i)
+		end_id(b.client, true);
+	end_id(b.server, true);
+	end_id(b.listener, true);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite_create("order");
+
+	add_loop(s, data_first, ENDS);
+	add_loop(s, data_that_nobody_wants, ENDS);
+	add(s, both_disconnect);
+	add(s, destroyed_meanwhile);
+	add_loop(s, one_process, 2);
+	return run_suite(s);
+}
