@@ -11,10 +11,14 @@
  *				     -> DONE	rings back
  *	takes the answer	     -> FREE
  *
+ *	does not wait longer:	POSTED -> FREE
+ *				SERVING -> LEFT
+ *				LEFT -> FREE	has done it
+ *
  * A slot's word holds the state, the requester's context (slot and
- * generation) and a count that each claim raises; every step but the
- * bouncer's last is a compare-and-swap from the word that was expected, so
- * nobody takes another's slot for his own.
+ * generation) and a count that each claim raises; every step is a
+ * compare-and-swap from the word that was expected, so nobody takes another's
+ * slot for his own.
  *
  * The requester waits where it is, in ibv_post_send, its guard up.  That is
  * sound because the bouncer waits for nobody: it takes no lock, executes no
@@ -23,16 +27,20 @@
  * service thread may do it, and no circle can close.
  *
  * Deaths.  The bouncer's process is named in owner, which a requester that waits
- * looks at now and then; a dead one gives no answer, like a NIC that is gone.
- * A thread that ends before its process takes its name away.  What a dead requester left FILLING or DONE is taken by
- * the next; what it POSTED is done in whole, or not at all.
+ * looks at now and then; a dead one gives no answer, like a NIC that is gone.  A
+ * thread that ends before its process takes its name away.  What a dead
+ * requester left FILLING or DONE is taken by the next; what it POSTED is done
+ * in whole, or not at all.
  *
  * A bouncer that lives but does not run (SIGSTOP, a debugger) is waited for
- * as long as BOUNCE_PATIENCE_NS; then the slot is taken back, which only
- * works before SERVING, and to the requester nobody answered: the QP's own
- * timers take over, and `stuck` spares the others the wait.  A request that
- * must not be given up, because a receive was consumed for it, is *committed*
- * and waits until the end; the requester pings first.
+ * as long as BOUNCE_PATIENCE_NS; then the slot is left, and to the requester
+ * nobody answered: the QP's own timers take over, and `stuck` spares the others
+ * the wait.  What was POSTED is not done later.  What was being copied is, when
+ * the bouncer runs again, before anything that is asked later: a slot's worth at
+ * most, as a packet that was on its way.  For a message that a receive was
+ * consumed for the requester pings first; that receive cannot be given back, so
+ * such a request is *committed*: it waits longer, BOUNCE_COMMITTED_NS, and then
+ * both ends fail.
  *
  * The bouncer trusts no requester.  It is at_work (presence.h) from before it
  * takes a slot until it is done; meanwhile the keys and ranges are looked up
@@ -52,6 +60,7 @@ enum bounce_state {
 	BOUNCE_POSTED,
 	BOUNCE_SERVING,
 	BOUNCE_DONE,
+	BOUNCE_LEFT,
 };
 
 /* state (3) | context slot (9) << 3 | generation (31) << 12 | count << 43 */
@@ -69,5 +78,8 @@ static inline uint64_t bounce_word(uint64_t old, enum bounce_state state)
 	return (old & ~7ull) | state;
 }
 
-/* No requester waits longer for a bouncer that does not run. */
+/* No requester waits longer for a bouncer that does nothing. */
 #define BOUNCE_PATIENCE_NS 500000000ull
+#define BOUNCE_COMMITTED_NS 5000000000ull
+/* ... but for one that has to sync a file. */
+#define BOUNCE_SYNC_NS 30000000000ull

@@ -23,10 +23,9 @@ static pthread_mutex_t contexts_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct urxe_vcontext *contexts;
 
 /*
- * fork() takes a picture of memory while other threads may be at work.  Our
- * service threads do it all under ctx->lock, and so do the verbs with our
- * lists, so holding those locks makes that part of the picture a sound one.
- * What peers see is in shared files and does not change.
+ * fork() takes a picture of memory while other threads may be at work.  Lists
+ * change under ctx->lock, so holding those locks makes that part of the picture
+ * a sound one.  What peers see is in shared files and does not change.
  *
  * The locks of QPs, CQs and SRQs cannot be waited for here: the forking thread
  * may be between ibv_wr_start and ibv_wr_complete and hold one itself.  In the
@@ -59,6 +58,7 @@ static void context_free_qp_locks(struct urxe_qp *qp)
 {
 	struct urxe_vqp *vqp = container_of(qp, struct urxe_vqp, qp);
 
+	qp->pins = 0;
 	if (!pthread_equal(vqp->batch.thread, pthread_self()))
 		gate_init(&qp->lock.gate);
 	if (qp->rq.sh)
@@ -72,6 +72,7 @@ static void context_free_locks(struct urxe_context *ctx)
 	struct urxe_qp *qp;
 	uint32_t i;
 
+	pthread_cond_init(&ctx->unpinned, NULL);
 	for (cq = ctx->cqs; cq; cq = cq->next)
 		context_free_cq_lock(cq);
 	for (i = 0; i < URXE_MAX_QP; i++) {

@@ -26,6 +26,7 @@ struct ask {
 	struct urxe_bounce_slot *slot;
 	char *data;
 	uint64_t word; /* of the slot, while it is ours */
+	uint64_t patience; /* ns */
 	bool committed;
 	/* how long nothing has moved over there */
 	uint32_t beat;
@@ -85,7 +86,7 @@ static bool ask_is_late(struct ask *q)
 		ask_restart_clock(q);
 		return false;
 	}
-	return !q->committed && clock_now() - q->since > BOUNCE_PATIENCE_NS;
+	return clock_now() - q->since > q->patience;
 }
 
 static enum transfer_status ask_give_up(struct ask *q)
@@ -95,7 +96,7 @@ static enum transfer_status ask_give_up(struct ask *q)
 	store_seq_cst(&q->b->stuck, 1);
 	/* when it runs again it says so */
 	event_count_ring(&q->b->wake);
-	return TRANSFER_GONE;
+	return q->committed ? TRANSFER_DENIED : TRANSFER_GONE;
 }
 
 /* The ring is reserved when it is first needed, by the bouncer. */
@@ -146,6 +147,7 @@ static bool ask_find_slot(struct ask *q, bool doubt)
 		word = load_relaxed(&s->word);
 		if (BOUNCE_STATE(word) != BOUNCE_FREE &&
 		    (!doubt || BOUNCE_STATE(word) == BOUNCE_SERVING ||
+		     BOUNCE_STATE(word) == BOUNCE_LEFT ||
 		     fabric_context_alive(q->peer->fabric, BOUNCE_OWNER(word),
 					  BOUNCE_GEN(word))))
 			continue;
@@ -173,6 +175,16 @@ static bool ask_is_answered(const struct ask *q)
 	return word != q->word && word != bounce_word(q->word, BOUNCE_SERVING);
 }
 
+/* Nobody waits for the answer any more.  False: it is there. */
+static bool ask_leave(struct ask *q)
+{
+	uint64_t serving = bounce_word(q->word, BOUNCE_SERVING);
+
+	return ask_move(q, BOUNCE_FREE) ||
+	       cas_seq_cst(&q->slot->word, &serving,
+			   bounce_word(serving, BOUNCE_LEFT));
+}
+
 /* No answer yet: sleep, and see whether there can be one. */
 static enum transfer_status ask_sleep(struct ask *q)
 {
@@ -185,7 +197,7 @@ static enum transfer_status ask_sleep(struct ask *q)
 		return TRANSFER_OK;
 	if (!bouncer_lives(q->peer->fabric, q->b))
 		return TRANSFER_GONE;
-	if (ask_is_late(q) && ask_move(q, BOUNCE_FREE))
+	if (ask_is_late(q) && ask_leave(q))
 		return ask_give_up(q);
 	return TRANSFER_OK;
 }
@@ -229,6 +241,7 @@ static enum transfer_status ask_open(struct ask *q, struct urxe_context *ctx,
 	q->b = b;
 	q->ring = &a->ring[b - a->bouncer];
 	q->committed = committed;
+	q->patience = committed ? BOUNCE_COMMITTED_NS : BOUNCE_PATIENCE_NS;
 	if (bouncer_is_gone(b) || (!committed && load_seq_cst(&b->stuck)))
 		return TRANSFER_GONE;
 	ask_restart_clock(q);
@@ -341,6 +354,8 @@ static bool bounce_request(struct urxe_context *ctx, struct urxe_peer *peer,
 
 	if (ask_open(&q, ctx, peer, b, false))
 		return false;
+	if (op == URXE_BOUNCE_PERSIST)
+		q.patience = BOUNCE_SYNC_NS;
 	q.slot->op = op;
 	q.slot->count = 0;
 	q.slot->range[0] = range;

@@ -118,8 +118,10 @@ static void serve_slot(struct urxe_bouncing *s, struct urxe_bounce_slot *slot,
 		error = serve_persist(s, slot);
 	slot->error = error;
 	slot->done = done;
-	store_seq_cst(&slot->word, bounce_word(word, BOUNCE_DONE));
-	event_count_ring(&slot->answered);
+	if (cas_seq_cst(&slot->word, &word, bounce_word(word, BOUNCE_DONE)))
+		event_count_ring(&slot->answered);
+	else if (BOUNCE_STATE(word) == BOUNCE_LEFT)
+		store_release(&slot->word, bounce_word(word, BOUNCE_FREE));
 }
 
 static bool serve_if_posted(struct urxe_bouncing *s,

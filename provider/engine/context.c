@@ -24,6 +24,7 @@ int context_open(struct urxe_context *ctx, struct urxe_fabric *f, int cmd_fd)
 	ctx->gen = ctx->arena->gen;
 	store_relaxed(&ctx->deaths, load_relaxed(&f->dev->deaths));
 	pthread_mutex_init(&ctx->lock, NULL);
+	pthread_cond_init(&ctx->unpinned, NULL);
 	if (ctx->arena->pid != urxe_pid || ctx->self->foreign_pids)
 		bounce_expose(ctx); /* imported */
 	return 0;
@@ -38,5 +39,6 @@ void context_close(struct urxe_context *ctx)
 	service_stop(ctx);
 	bounce_stop(ctx);
 	peer_put(ctx->self);
+	pthread_cond_destroy(&ctx->unpinned);
 	pthread_mutex_destroy(&ctx->lock);
 }

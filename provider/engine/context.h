@@ -21,6 +21,7 @@ struct urxe_context {
 	int cmd_fd;
 	uint32_t slot, gen;
 	pthread_mutex_t lock; /* object lists */
+	pthread_cond_t unpinned; /* a QP may be unlinked */
 	struct urxe_service *service; /* NULL until it is needed */
 	struct urxe_bouncing *bouncing; /* bounce_serve.c; the same */
 	/* why it would be: others may come, and there is what they may want */

@@ -35,6 +35,7 @@ static void peer_compare_pids(struct urxe_peer *p)
 	if (p->foreign_pids && !own)
 		p->my_flag = PEER_NOT_ME;
 	store_relaxed(&p->bounce, p->foreign_pids);
+	store_relaxed(&p->probed, false);
 }
 
 void peer_after_fork(void)

@@ -27,6 +27,7 @@ struct urxe_peer {
 	uint8_t my_flag;
 	/* process_vm_* is forbidden: its bounce threads copy (bounce.h) */
 	_Atomic bool bounce;
+	_Atomic bool probed; /* and whether it is was tried */
 	/* files of that context that are mapped here; see mem.c */
 	struct urxe_mapped_file *_Atomic files;
 };

@@ -114,6 +114,8 @@ void qp_unlink(struct urxe_qp *qp)
 	struct urxe_qp **p;
 
 	pthread_mutex_lock(&ctx->lock);
+	while (qp->pins)
+		pthread_cond_wait(&ctx->unpinned, &ctx->lock);
 	if (scq) {
 		for (p = &scq->send_qps; *p != qp; p = &(*p)->scq_next)
 			;

@@ -27,6 +27,7 @@ struct urxe_qp {
 	struct urxe_guard *guard;
 	struct urxe_cq *scq, *rcq; /* NULL: XRC, whose end has none */
 	struct urxe_qp *scq_next, *rcq_next; /* in their CQs' lists */
+	unsigned int pins; /* it may not be unlinked; under ctx->lock */
 	struct urxe_lock lock; /* the send queue and the state machine */
 	uint32_t qpn;
 	uint32_t psn; /* of the next request */

@@ -299,8 +299,11 @@ static bool receive_is_answered(struct urxe_context *ctx,
 {
 	struct urxe_peer *p = rx_peer(&c->rx);
 
-	return !p || likely(!load_relaxed(&p->bounce)) || !is_send(opcode) ||
-	       length <= URXE_CQE_INLINE || bounce_answers(ctx, p);
+	if (!is_send(opcode) || length <= URXE_CQE_INLINE || !p)
+		return true;
+	if (unlikely(!load_relaxed(&p->probed)))
+		transfer_probe(p);
+	return likely(!load_relaxed(&p->bounce)) || bounce_answers(ctx, p);
 }
 
 enum response responder_receive(struct urxe_qp *qp, struct urxe_conn *c,

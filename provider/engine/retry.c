@@ -115,7 +115,33 @@ static uint64_t retry_qp(struct urxe_qp *qp, uint64_t now)
 	return next;
 }
 
-/* Look after cq's QPs; returns when to do so again, UINT64_MAX for never. */
+/*
+ * The same, and then qp is unlocked.  It may have to wait for another process,
+ * so ctx->lock, which is held, is let go meanwhile; the QP and its CQ stay.
+ */
+static uint64_t retry_qp_unlocked(struct urxe_qp *qp, uint64_t now)
+{
+	struct urxe_context *ctx = qp->ctx;
+	uint64_t next = UINT64_MAX;
+
+	if (qp->stall.kind == STALL_NONE && !qp->flying) {
+		urxe_unlock_outside(&qp->lock);
+		return next;
+	}
+	qp->pins++;
+	pthread_mutex_unlock(&ctx->lock);
+	next = retry_qp(qp, now);
+	urxe_unlock_outside(&qp->lock);
+	pthread_mutex_lock(&ctx->lock);
+	if (!--qp->pins)
+		pthread_cond_broadcast(&ctx->unpinned);
+	return next;
+}
+
+/*
+ * Look after cq's QPs; ctx->lock is held, but not all the time.  Returns when
+ * to do so again, UINT64_MAX for never.
+ */
 static uint64_t retry_cq(struct urxe_cq *cq, uint64_t now)
 {
 	uint64_t next = UINT64_MAX, at;
@@ -130,10 +156,8 @@ static uint64_t retry_cq(struct urxe_cq *cq, uint64_t now)
 		return next;
 	for (qp = cq->send_qps; qp; qp = qp->scq_next) {
 		at = now + TRANSPORT_POLL_NS;
-		if (urxe_trylock_outside(&qp->lock)) {
-			at = retry_qp(qp, now);
-			urxe_unlock_outside(&qp->lock);
-		}
+		if (urxe_trylock_outside(&qp->lock))
+			at = retry_qp_unlocked(qp, now);
 		if (at < next)
 			next = at;
 	}

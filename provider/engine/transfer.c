@@ -5,6 +5,7 @@
 
 #include "bounce.h"
 #include "log.h"
+#include "process.h"
 #include "transfer.h"
 
 void transfer_tail(char *dst, const char *src, uint64_t len)
@@ -35,6 +36,21 @@ void transfer_tail(char *dst, const char *src, uint64_t len)
 static bool is_forbidden(int err)
 {
 	return err == EPERM || err == ENOSYS || err == EACCES;
+}
+
+void transfer_probe(struct urxe_peer *p)
+{
+	/* no process has memory there */
+	struct iovec nowhere = { (void *)(uintptr_t)-URXE_PAGE, 1 };
+	struct iovec byte = { &(char){ 0 }, 1 };
+	int saved = errno;
+
+	if (!p->foreign_pids && p->arena->pid != urxe_pid &&
+	    process_vm_writev(p->arena->pid, &byte, 1, &nowhere, 1, 0) < 0 &&
+	    is_forbidden(errno))
+		store_relaxed(&p->bounce, true);
+	store_relaxed(&p->probed, true);
+	errno = saved;
 }
 
 /* Path 4, for all that is left of the batch. */

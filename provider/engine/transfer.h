@@ -101,10 +101,16 @@ static inline void transfer_local(char *dst, const char *src, uint64_t len)
 }
 
 /*
+ * See whether the system lets us write to the process that opened p; p->bounce
+ * says it then.  For those who must know before they copy.
+ */
+void transfer_probe(struct urxe_peer *p);
+
+/*
  * Copy len bytes from one list of runs to another, for ctx; each list has at
  * least len bytes.  TRANSFER_GONE says that it may be tried again, from its
  * beginning, if the other process turns out to be alive; what cannot be is
- * committed, and waits for an answer as long as that process lives.
+ * committed, and waits longer for an answer (bounce_slot.h).
  */
 enum transfer_status transfer(const struct urxe_seg *dst,
 			      const struct urxe_seg *src, uint64_t len,

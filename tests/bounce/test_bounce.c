@@ -4,6 +4,7 @@
  * run without process_vm_*, do not see.
  */
 #define _GNU_SOURCE
+#include <pthread.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -90,10 +91,7 @@ static void do_no_memory(struct node *b, void *arg)
 	ck_ok(no_memory());
 }
 
-/*
- * Where no memory is left to copy through, messages fail and nobody hangs;
- * also the first SEND, whose receive is taken before anybody knows.
- */
+/* Where no memory is left to copy through, messages fail and nobody hangs. */
 START_TEST(no_memory_for_the_ring)
 {
 	struct opts o = default_opts();
@@ -104,15 +102,9 @@ START_TEST(no_memory_for_the_ring)
 	duo_open(&d, TWO_PROCESSES, MEM_HEAP, MEM_HEAP, &o);
 	ck_ok(forbid(FORBID_READ | FORBID_WRITE));
 	on_b(&d, do_no_memory, NULL, 0);
-	if (_i) {
-		ck_ok(post(&d, W, 2, 0, BIG, BIG, 0));
-		expect(d.a.scq, 2, IBV_WC_RETRY_EXC_ERR);
-	} else {
-		b_recv(&d, 1, 0, BIG);
-		ck_ok(post(&d, S, 1, 0, BIG, 0, 0));
-		expect(d.a.scq, 1, IBV_WC_REM_OP_ERR);
-		ck_assert_int_eq(b_wait_recv(&d).status, IBV_WC_LOC_PROT_ERR);
-	}
+	b_recv(&d, 1, 0, BIG);
+	ck_ok(post(&d, _i ? W : S, 1, 0, BIG, BIG, 0));
+	expect(d.a.scq, 1, IBV_WC_RETRY_EXC_ERR);
 	duo_close(&d);
 }
 END_TEST
@@ -170,6 +162,152 @@ START_TEST(stopped)
 			ck_assert_uint_eq(b_wait_recv(&d).status,
 					  IBV_WC_SUCCESS);
 	}
+	exchange(&d, 5);
+	duo_close(&d);
+}
+END_TEST
+
+static void stop_b(struct duo *d)
+{
+	kill(d->pid, SIGSTOP);
+	ck_assert_int_eq(waitpid(d->pid, NULL, WUNTRACED), d->pid);
+}
+
+/*
+ * Before the first SEND, when nobody knows yet that it has to ask: no receive
+ * is taken for it.
+ */
+START_TEST(stopped_before_the_first_send)
+{
+	struct opts o = default_opts();
+	struct duo d;
+
+	may_leak();
+	o.timeout = _i ? 20 : 14; /* 4.3 s, 67 ms */
+	o.retry_cnt = _i ? 7 : 2;
+	duo_open(&d, TWO_PROCESSES, MEM_HEAP, MEM_HEAP, &o);
+	ck_ok(forbid(FORBID_READ | FORBID_WRITE));
+	b_recv(&d, 5, 0, BIG);
+	node_fill(&d.a, 0, BIG, 3);
+	stop_b(&d);
+	ck_ok(post(&d, S, 5, 0, BIG, 0, 0));
+	if (!_i) {
+		expect(d.a.scq, 5, IBV_WC_RETRY_EXC_ERR);
+		kill(d.pid, SIGCONT);
+		duo_renew(&d);
+	} else {
+		expect_none(d.a.scq, 50);
+		kill(d.pid, SIGCONT);
+		expect_ok(d.a.scq, 5, IBV_WC_SEND);
+		ck_assert_uint_eq(b_wait_recv(&d).status, IBV_WC_SUCCESS);
+		ck_assert(b_has(&d, 0, BIG, 3));
+	}
+	exchange(&d, 5);
+	duo_close(&d);
+}
+END_TEST
+
+static void *recv_and_stop(void *b)
+{
+	usleep(20000); /* after the answer to on_b */
+	ck_ok(post_recv(b, 5, 0, BIG));
+	raise(SIGSTOP);
+	return NULL;
+}
+
+static void do_recv_and_stop(struct node *b, void *arg)
+{
+	pthread_t thread;
+
+	(void)arg;
+	ck_ok(pthread_create(&thread, NULL, recv_and_stop, b));
+	pthread_detach(thread);
+}
+
+/* The service thread waits for its answer, and the verbs do not wait for that. */
+START_TEST(stopped_while_a_timer_tries)
+{
+	struct opts o = default_opts();
+	struct ibv_cq *cq;
+	struct duo d;
+
+	may_leak();
+	o.timeout = 20;
+	o.retry_cnt = 7;
+	o.rnr_retry = 7;
+	duo_open(&d, TWO_PROCESSES, MEM_HEAP, MEM_HEAP, &o);
+	ck_ok(forbid(FORBID_READ | FORBID_WRITE));
+	if (_i)
+		exchange(&d, 1);
+	node_fill(&d.a, 0, BIG, 3);
+	ck_ok(post(&d, S, 5, 0, BIG, 0, 0)); /* RNR */
+	on_b(&d, do_recv_and_stop, NULL, 0);
+	ck_assert_int_eq(waitpid(d.pid, NULL, WUNTRACED), d.pid);
+	cq = ibv_create_cq(d.a.ctx, 1, NULL, NULL, 0);
+	ck_nonnull(cq);
+	ck_ok(ibv_destroy_cq(cq));
+	kill(d.pid, SIGCONT);
+	expect_ok(d.a.scq, 5, IBV_WC_SEND);
+	ck_assert_uint_eq(b_wait_recv(&d).status, IBV_WC_SUCCESS);
+	ck_assert(b_has(&d, 0, BIG, 3));
+	duo_close(&d);
+}
+END_TEST
+
+#define HUGE (64 << 20)
+
+struct stopper {
+	pid_t pid;
+	int us;
+};
+
+static int stop_later(void *arg)
+{
+	struct stopper *s = arg;
+
+	usleep(s->us);
+	return kill(s->pid, SIGSTOP);
+}
+
+/*
+ * In the middle of a message.  What can be tried again is; the receive of a SEND
+ * was taken, and then both ends fail, or the SEND is whole.
+ */
+START_TEST(stopped_while_it_copies)
+{
+	static const enum ibv_wr_opcode op[] = { W, R, S };
+	struct opts o = default_opts();
+	struct stopper s;
+	struct ibv_wc wc;
+	struct duo d;
+	pid_t pid;
+
+	may_leak();
+	o.size = HUGE;
+	o.timeout = 20;
+	o.retry_cnt = 7;
+	duo_open(&d, TWO_PROCESSES, MEM_HEAP, MEM_HEAP, &o);
+	ck_ok(forbid(FORBID_READ | FORBID_WRITE));
+	node_fill(&d.a, 0, BIG, 3);
+	b_fill(&d, 0, BIG, 3);
+	if (op[_i % 3] == S)
+		b_recv(&d, 5, 0, HUGE);
+	s = (struct stopper){ .pid = d.pid, .us = 2000 + _i * 777 };
+	pid = spawn(stop_later, &s);
+	ck_ok(post(&d, op[_i % 3], 5, 0, HUGE, 0, 0));
+	ck_ok(reap_child(pid));
+	kill(d.pid, SIGCONT);
+	wc = wait_wc(d.a.scq);
+	ck_assert_uint_eq(wc.wr_id, 5);
+	if (op[_i % 3] == S)
+		ck_assert_uint_eq(wc.status == IBV_WC_SUCCESS,
+				  b_wait_recv(&d).status == IBV_WC_SUCCESS);
+	else
+		ck_assert_uint_eq(wc.status, IBV_WC_SUCCESS);
+	if (wc.status == IBV_WC_SUCCESS)
+		ck_assert(b_has(&d, 0, BIG, 3));
+	else
+		duo_renew(&d);
 	exchange(&d, 5);
 	duo_close(&d);
 }
@@ -334,6 +472,9 @@ int main(void)
 	add_loop(s, one_side, 6);
 	add_loop(s, no_memory_for_the_ring, 2);
 	add_loop(s, stopped, 6);
+	add_loop(s, stopped_before_the_first_send, 2);
+	add_loop(s, stopped_while_a_timer_tries, 2);
+	add_loop(s, stopped_while_it_copies, 6);
 	add(s, writers_are_killed);
 	add(s, dereg_after_kill);
 	return run(s);
