@@ -33,6 +33,8 @@ struct event_count {
 
 #define FUTEX_FOR_EVER UINT64_MAX
 #define EVENT_COUNT_FOR_EVER FUTEX_FOR_EVER
+/* For ever, but a ring that is lost because sleepers was damaged is found. */
+#define EVENT_COUNT_NAP 1000000000ull
 
 /*
  * Sleep while *word is seen, at most ns long, or until it is woken; -EINTR if

@@ -427,6 +427,8 @@ static bool worker_is_dead(void *arg)
 {
 	struct worker *w = arg;
 
+	/* it may not be at work at all, and then mends its word */
+	event_count_ring(&w->b->wake);
 	return !bouncer_lives(w->f, w->b);
 }
 

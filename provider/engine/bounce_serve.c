@@ -234,13 +234,15 @@ static void bouncer_work(struct urxe_bouncing *s)
 			return;
 		if (load_seq_cst(&b->stuck))
 			store_seq_cst(&b->stuck, 0);
+		if (presence_is_inside(&b->at_work)) /* damaged: we are here */
+			presence_clear(&b->at_work);
 		if (!bouncer_slots(b) &&
 		    load_seq_cst(&b->wanted) == URXE_BOUNCE_WANTED)
 			bouncer_reserve(s);
 		if (serve_all(s))
 			last = clock_now();
 		else if (!last || clock_now() - last > AWAKE_NS)
-			event_count_wait(&b->wake, seen, EVENT_COUNT_FOR_EVER);
+			event_count_wait(&b->wake, seen, EVENT_COUNT_NAP);
 	}
 }
 

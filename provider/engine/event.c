@@ -25,6 +25,9 @@ bool event_send_comp(int fd, struct urxe_cq_sh *sh)
 	return !full;
 }
 
+/* A FIFO is full of fewer, and who has read those comes again. */
+#define PENDING_MOST 65536
+
 void event_resend(struct urxe_context *ctx)
 {
 	struct urxe_cq *cq;
@@ -33,6 +36,8 @@ void event_resend(struct urxe_context *ctx)
 	pthread_mutex_lock(&ctx->lock);
 	for (cq = ctx->cqs; cq; cq = cq->next) {
 		n = exchange_acquire(&cq->sh->pending_events, 0);
+		if (unlikely(n > PENDING_MOST))
+			n = 1;
 		while (n && event_send_comp(cq_event_fd(&cq->view), cq->sh))
 			n--;
 		if (n)

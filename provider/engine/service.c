@@ -82,9 +82,9 @@ static void *service_main(void *arg)
 			next = now + AGAIN_NS;
 		if (next > now)
 			event_count_wait(wake, seen,
-					 next == UINT64_MAX ?
-						 EVENT_COUNT_FOR_EVER :
-						 next - now);
+					 next - now < EVENT_COUNT_NAP ?
+						 next - now :
+						 EVENT_COUNT_NAP);
 	}
 }
 
