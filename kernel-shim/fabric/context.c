@@ -284,6 +284,32 @@ bool fabric_reap_one(struct urxe_fabric *f, uint32_t slot, uint32_t gen)
 
 /* -------------------------------------------------------------- opening */
 
+/*
+ * A file of that name, which is new.  -EEXIST: somebody lives in the one that
+ * there is, so the device segment was damaged.
+ */
+static int arena_create(struct urxe_fabric *f, const char *name)
+{
+	int tries, old, fd = -1;
+	bool alive;
+
+	for (tries = 0; fd < 0 && tries < 2; tries++) {
+		fd = openat(f->dirfd, name,
+			    O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+		if (fd >= 0 || errno != EEXIST)
+			break;
+		old = openat(f->dirfd, name,
+			     O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+		alive = old >= 0 && arena_fd_alive(old);
+		if (old >= 0)
+			close(old);
+		errno = EEXIST;
+		if (alive || unlinkat(f->dirfd, name, 0))
+			break;
+	}
+	return fd < 0 ? -errno : fd;
+}
+
 static int context_create_arena(struct urxe_fabric *f, uint32_t slot,
 				uint32_t gen)
 {
@@ -293,11 +319,10 @@ static int context_create_arena(struct urxe_fabric *f, uint32_t slot,
 	int fd, ret;
 
 	arena_name(name, sizeof(name), slot, gen);
-	fd = openat(f->dirfd, name, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC,
-		    0600);
+	fd = arena_create(f, name);
 	if (fd < 0)
-		return fabric_fail(errno, "create %s/%s: %s", f->dir, name,
-				   strerror(errno));
+		return fabric_fail(-fd, "create %s/%s: %s", f->dir, name,
+				   strerror(-fd));
 	ret = arena_init(fd, slot, gen, c->comm);
 	if (ret)
 		goto err_unlink;
@@ -348,21 +373,27 @@ out:
 	return ret;
 }
 
+/* How often a place may be taken: then the segment is damaged beyond use. */
+#define OPEN_TRIES 64
+
 int fabric_context_open(struct urxe_fabric *f)
 {
 	struct urxe_ctx_slot *c;
+	int fd, slot, tries = 0;
 	char comm[16];
-	int fd, slot;
 
 	fabric_reap(f);
 	file_read(AT_FDCWD, "/proc/self/comm", comm, sizeof(comm));
 	comm[strcspn(comm, "\n")] = 0;
-	slot = context_claim_free(f, comm);
-	if (slot < 0)
-		return slot;
-	c = &f->dev->ctx[slot];
-	fd = context_create_arena(f, slot, load_relaxed(&c->gen));
-	store_release(&c->state, fd < 0 ? URXE_CTX_FREE : URXE_CTX_LIVE);
+	do {
+		slot = context_claim_free(f, comm);
+		if (slot < 0)
+			return slot;
+		c = &f->dev->ctx[slot];
+		fd = context_create_arena(f, slot, load_relaxed(&c->gen));
+		store_release(&c->state,
+			      fd < 0 ? URXE_CTX_FREE : URXE_CTX_LIVE);
+	} while (fd == -EEXIST && ++tries < OPEN_TRIES);
 	return fd;
 }
 

@@ -185,25 +185,36 @@ static int dm_heap_open(struct urxe_fabric *f)
 		fd = hugetlb_open(dev->dm_path);
 	else
 		fd = openat(f->dirfd, "dm",
-			    O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+			    (load_acquire(&dev->dm_ino) ? 0 : O_CREAT) |
+				    O_RDWR | O_NOFOLLOW | O_CLOEXEC,
+			    0600);
 	if (fd < 0)
 		return fabric_fail(errno, "the heap of device memory: %s",
 				   strerror(errno));
 	return fd;
 }
 
-/* It has its size from the first on who opens it; all give it the same. */
+/*
+ * It has its size from the first on who opens it; all give it the same.  From
+ * then on it is this file and no other one.
+ */
 static int dm_heap_size(struct urxe_fabric *f, int fd)
 {
+	uint64_t ino = load_acquire(&f->dev->dm_ino);
 	struct stat st;
 
 	if (fstat(fd, &st))
 		return -errno;
-	if (!st.st_size && ftruncate(fd, (off_t)f->dm_bytes))
-		return -errno;
-	if (st.st_size && st.st_size < (off_t)f->dm_bytes)
+	if (!ino && !st.st_size) {
+		if (ftruncate(fd, (off_t)f->dm_bytes))
+			return -errno;
+		st.st_size = (off_t)f->dm_bytes;
+	}
+	if (!ino && cas_acq_rel(&f->dev->dm_ino, &ino, st.st_ino))
+		ino = st.st_ino;
+	if (st.st_ino != ino || st.st_size < (off_t)f->dm_bytes)
 		return fabric_fail(EPROTO,
-				   "the heap of device memory is short");
+				   "the heap of device memory is short, or another one");
 	return 0;
 }
 
@@ -542,7 +553,8 @@ int dm_heap_hold(struct urxe_fabric *f, uint32_t slot, uint32_t made)
 
 void dm_heap_put(struct urxe_fabric *f, uint32_t slot)
 {
-	fetch_sub_release(&f->dev->dm[slot].refs, 1);
+	if (slot < URXE_MAX_DM)
+		fetch_sub_release(&f->dev->dm[slot].refs, 1);
 }
 
 int dm_heap_free(struct urxe_fabric *f, uint32_t slot, uint32_t made)

@@ -275,6 +275,13 @@ static int fabric_try_open(struct urxe_fabric *f, bool create)
 	if (ret < 0)
 		return ret;
 	ret = device_map(f);
+	if (create && fabric_is_broken(f, ret)) {
+		if (!ret)
+			munmap(f->dev, sizeof(*f->dev));
+		ret = fabric_put_away(f);
+		close(f->dirfd);
+		return ret;
+	}
 	if (ret == -ENOENT && create) {
 		ret = device_create(f);
 		if (!ret)

@@ -26,6 +26,13 @@ int fabric_hold(int fd, short type);
 /* Is the directory still the one that its name leads to? */
 bool fabric_in_place(const struct urxe_fabric *f);
 /*
+ * broken.c: are files gone, or too short?  err is what mapping the segment came
+ * to.
+ */
+bool fabric_is_broken(const struct urxe_fabric *f, int err);
+/* Make room for a new one: -ESTALE, there is; -EAGAIN: others are at it. */
+int fabric_put_away(struct urxe_fabric *f);
+/*
  * Remove the fabric behind f->dirfd, whose segment need not be mapped.
  * -EBUSY: it is in use; -EAGAIN, -ESTALE: others are making or removing it, or
  * did; -ENOTEMPTY: only_empty, and it is not.

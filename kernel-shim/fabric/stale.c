@@ -201,16 +201,27 @@ int fabric_remove_unused(const char *dir, bool only_empty)
 	return ret;
 }
 
-/* .NAME.INODE: who moved it away died before he had emptied it. */
+/*
+ * .NAME.INODE: who moved it away died before he had emptied it, or it was
+ * broken and had users then (broken.c).
+ */
 static void fabric_remove_moved(int place, const char *name)
 {
 	const char *dot = strrchr(name, '.');
 	struct stat st;
+	int dir;
 
-	if (dot > name && !fstatat(place, name, &st, AT_SYMLINK_NOFOLLOW) &&
-	    S_ISDIR(st.st_mode) && st.st_uid == geteuid() &&
-	    strtoull(dot + 1, NULL, 16) == st.st_ino)
+	if (dot == name || fstatat(place, name, &st, AT_SYMLINK_NOFOLLOW) ||
+	    !S_ISDIR(st.st_mode) || st.st_uid != geteuid() ||
+	    strtoull(dot + 1, NULL, 16) != st.st_ino)
+		return;
+	dir = openat(place, name,
+		     O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (dir < 0)
+		return;
+	if (!dir_has_user(dir, "ctx", arena_has_user))
 		dir_remove(place, name);
+	close(dir);
 }
 
 int fabric_sweep(const char *dir, bool only_empty,

@@ -259,6 +259,7 @@ struct urxe_dev {
 	uint64_t procs_ino; /* the file whose locks count */
 	uint64_t dm_bytes; /* size of the DM heap = max_dm_size */
 	char dm_path[256]; /* written before dm_home says that it is */
+	_Atomic uint64_t dm_ino; /* of the heap's file; 0: it has no size yet */
 	uint32_t vendor_id, vendor_part_id, hw_ver;
 	char fw_ver[16];
 

@@ -81,17 +81,22 @@ static int memcpy_from_dm(void *host, struct ibv_dm *ibdm, uint64_t offset,
 	return ret;
 }
 
-/* One process's handle of the device memory in slot. */
+/* One process's handle of the device memory in slot; NULL: a broken slot. */
 static struct ibv_dm *dm_new_handle(struct urxe_dm *dm,
 				    struct urxe_context *ctx, uint32_t slot,
 				    uint32_t made, uint64_t length)
 {
+	const uint64_t offset = ctx->fabric->dev->dm[slot].offset;
+
+	if (offset > ctx->fabric->dm_bytes ||
+	    length > ctx->fabric->dm_bytes - offset)
+		return NULL;
 	dm->ctx = ctx;
 	dm->slot = slot;
 	dm->made = made;
 	dm->length = length;
-	dm->offset = ctx->fabric->dev->dm[slot].offset;
-	dm->ptr = ctx->fabric->dm + dm->offset;
+	dm->offset = offset;
+	dm->ptr = ctx->fabric->dm + offset;
 	dm->vdm.handle = slot;
 	dm->vdm.dm.handle = slot;
 	dm->vdm.dm.context = to_ibv(ctx);
@@ -104,8 +109,9 @@ struct ibv_dm *urxe_alloc_dm(struct ibv_context *ibctx,
 			     struct ibv_alloc_dm_attr *attr)
 {
 	struct urxe_context *ctx = to_uctx(ibctx);
-	int ret;
+	struct ibv_dm *ibdm;
 	struct urxe_dm *dm;
+	int ret;
 
 	if (attr->comp_mask || !attr->length || attr->log_align_req > 63)
 		return urxe_fail(-EINVAL, "ibv_alloc_dm: attributes");
@@ -119,9 +125,12 @@ struct ibv_dm *urxe_alloc_dm(struct ibv_context *ibctx,
 			    attr->log_align_req);
 	if (ret < 0)
 		goto err_put;
-	return dm_new_handle(dm, ctx, ret,
+	ibdm = dm_new_handle(dm, ctx, ret,
 			     URXE_DM_MADE(load_relaxed(dm_refs(ctx, ret))),
 			     attr->length);
+	if (ibdm)
+		return ibdm;
+	ret = -EPROTO;
 
 err_put:
 	fabric_obj_put(ctx->fabric, ctx->slot, URXE_OBJ_DM);
@@ -151,6 +160,7 @@ struct ibv_dm *urxe_import_dm(struct ibv_context *ibctx, uint32_t handle)
 	struct urxe_context *ctx = to_uctx(ibctx);
 	struct urxe_dm_slot *slot;
 	uint64_t refs, length;
+	struct ibv_dm *ibdm;
 	struct urxe_dm *dm;
 
 	if (handle >= URXE_MAX_DM)
@@ -163,13 +173,14 @@ struct ibv_dm *urxe_import_dm(struct ibv_context *ibctx, uint32_t handle)
 	    slot->ctx_gen != ctx->gen)
 		return urxe_fail(-ENOENT, "ibv_import_dm: no such handle");
 	length = slot->length;
-	if (slot->offset > ctx->fabric->dm_bytes ||
-	    length > ctx->fabric->dm_bytes - slot->offset)
-		return urxe_fail(-EPROTO, "ibv_import_dm: a broken handle");
 	dm = calloc(1, sizeof(*dm));
-	return dm ? dm_new_handle(dm, ctx, handle, URXE_DM_MADE(refs),
-				  length) :
-		    NULL;
+	if (!dm)
+		return NULL;
+	ibdm = dm_new_handle(dm, ctx, handle, URXE_DM_MADE(refs), length);
+	if (ibdm)
+		return ibdm;
+	free(dm);
+	return urxe_fail(-EPROTO, "ibv_import_dm: a broken handle");
 }
 
 void urxe_unimport_dm(struct ibv_dm *ibdm)

@@ -6,6 +6,7 @@
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 #include "harness.h"
@@ -86,11 +87,83 @@ START_TEST(garbage_among_async_events)
 }
 END_TEST
 
+/* ------------------------------------------------------------ files */
+
+/* Of the fabric, through the directory that it is in now. */
+static const char *fabric_file(const char *name)
+{
+	static char path[400];
+
+	snprintf(path, sizeof(path), "%s/%s/%s", getenv("URXE_DIR"),
+		 getenv("URXE_FABRIC"), name);
+	return path;
+}
+
+/* A program that knows nothing of what was. */
+static int newcomer(void *arg)
+{
+	struct opts o = default_opts();
+	struct duo d;
+	char byte;
+
+	leave_check();
+	if (arg && read(*(int *)arg, &byte, 1) != 1)
+		return 1;
+	duo_open(&d, SAME_PROCESS, MEM_DM, MEM_HEAP, &o);
+	ck_ok(post(&d, IBV_WR_RDMA_WRITE, 1, 0, 64, 0, 0));
+	expect_ok(d.a.scq, 1, IBV_WC_RDMA_WRITE);
+	duo_close(&d);
+	return 0;
+}
+
+/* The living do not notice, and those who come are not among them. */
+START_TEST(removed_under_the_living)
+{
+	static const char *const files[] = { "device", "dm", "ctx" };
+	struct opts o = default_opts();
+	int i, go[2];
+	struct duo d;
+	pid_t pid;
+
+	unlink(fabric_file("device")); /* the first contexts of a new one */
+	ck_ok(pipe(go));
+	pid = spawn(newcomer, &go[0]);
+	duo_open(&d, TWO_PROCESSES, MEM_DM, MEM_DM, &o);
+	if (_i < 2)
+		ck_ok(unlink(fabric_file(files[_i])));
+	else
+		ck_ok(rename(fabric_file("ctx"), fabric_file("other")));
+	ck_assert_int_eq(write(go[1], "", 1), 1);
+	ck_assert_int_eq(reap_child(pid), 0);
+	for (i = 0; i < 100; i++) {
+		node_fill(&d.a, 0, 4096, (unsigned int)i);
+		ck_ok(post(&d, IBV_WR_RDMA_WRITE, (uint64_t)i, 0, 4096, 0, 0));
+		expect_ok(d.a.scq, (uint64_t)i, IBV_WC_RDMA_WRITE);
+		ck_assert(b_has(&d, 0, 4096, (unsigned int)i));
+	}
+	duo_close(&d);
+}
+END_TEST
+
+/* Who still has them mapped would get SIGBUS. */
+START_TEST(cut_short)
+{
+	static const char *const files[] = { "device", "dm" };
+	static const int sizes[] = { 0, 20, 4096 };
+
+	ck_assert_int_eq(reap_child(spawn(newcomer, NULL)), 0);
+	ck_ok(truncate(fabric_file(files[_i / 3]), sizes[_i % 3]));
+	ck_assert_int_eq(reap_child(spawn(newcomer, NULL)), 0);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite("damage");
 
 	add(s, garbage_in_a_channel);
 	add(s, garbage_among_async_events);
+	add_loop(s, removed_under_the_living, 3);
+	add_loop(s, cut_short, 6);
 	return run(s);
 }
