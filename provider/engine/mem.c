@@ -112,13 +112,13 @@ void mem_after_fork(void)
 	descriptor_after_fork();
 }
 
+/* Forgotten first: the child of a fork shall not unmap it a second time. */
 static void file_unmap(struct urxe_mapped_file *m)
 {
-	char *ptr = load_relaxed(&m->ptr);
+	char *ptr = exchange_relaxed(&m->ptr, NULL);
 
 	if (ptr)
 		munmap(ptr, load_relaxed(&m->size));
-	store_relaxed(&m->ptr, NULL);
 }
 
 static uint32_t file_made(const struct urxe_file *file)

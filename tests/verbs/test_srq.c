@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* Shared receive queues. */
 #include <string.h>
+#include <sys/mman.h>
 
 #include "shared/layout.h"
 #include "types.h"
@@ -335,6 +336,32 @@ START_TEST(receive_faults)
 }
 END_TEST
 
+static void do_write_protect(struct node *b, void *arg)
+{
+	(void)arg;
+	ck_ok(mprotect(b->buf, 4096, PROT_READ));
+}
+
+/* It cannot be placed any more: that is the QP's error, not the SRQ's. */
+START_TEST(small_send_into_what_is_gone)
+{
+	struct ibv_wc wc;
+	struct duo d;
+
+	open_srq(&d, TWO_PROCESSES, 8);
+	ck_ok(b_post(&d, 1, 100, 64));
+	ck_ok(post(&d, IBV_WR_SEND, 1, 0, 8, 0, 0));
+	expect_ok(d.a.scq, 1, IBV_WC_SEND);
+	on_b(&d, do_write_protect, NULL, 0);
+	wc = b_wait_recv(&d);
+	ck_assert_uint_eq(wc.wr_id, 1);
+	ck_assert_int_eq(wc.status, IBV_WC_LOC_PROT_ERR);
+	ck_assert_int_eq(b_state(&d), IBV_QPS_ERR);
+	b_expect_async(&d, IBV_EVENT_QP_LAST_WQE_REACHED);
+	close_srq(&d);
+}
+END_TEST
+
 /* ---------------------------------------------------------------- limit */
 
 static void do_modify(struct node *b, void *arg)
@@ -548,6 +575,7 @@ int main(void)
 	add_loop(s, sizes, WHERE_COUNT);
 	add_loop(s, slots_are_used_again, WHERE_COUNT);
 	add_loop(s, rnr_and_wake_up, WHERE_COUNT);
+	add(s, small_send_into_what_is_gone);
 	add_loop(s, receive_faults, WHERE_COUNT);
 	add_loop(s, limit, WHERE_COUNT);
 	add(s, modify_errors);
