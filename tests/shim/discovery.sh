@@ -35,6 +35,15 @@ esac
 run sh -c 'test -d '$sys' -a -r '$sys'/node_type' || die "test -r"
 [ -n "$(run ls $sys/device/net)" ] || die "no interface in device/net"
 
+# with no descriptor left it is refused, and nobody waits for an answer
+if have ibv_devices; then
+	for n in 4 5 6; do
+		timeout 60 "$URXE" run -- sh -c "ulimit -n $n; exec ibv_devices" \
+			>/dev/null 2>&1
+		[ $? = 124 ] && die "ibv_devices hangs with $n descriptors"
+	done
+fi
+
 if have rdma; then
 	has "1000: urxe0:" run rdma dev
 	has "node_type ca" run rdma -d dev show urxe0

@@ -85,8 +85,8 @@ static int nl_try_answer(struct nl_request *r, const struct nlmsghdr *h)
 {
 	struct sockaddr_nl to = { .nl_family = AF_NETLINK, .nl_pid = r->port };
 
-	if (sendto(r->fd, h, h->nlmsg_len, MSG_DONTWAIT, (struct sockaddr *)&to,
-		   sizeof(to)) >= 0)
+	if (sendto(r->stand_in, h, h->nlmsg_len, MSG_DONTWAIT,
+		   (struct sockaddr *)&to, sizeof(to)) >= 0)
 		return 0;
 	return errno == EAGAIN ? -ENOBUFS : -errno;
 }
@@ -289,14 +289,11 @@ bool netlink_request(int fd, const void *buf, size_t len)
 		return false;
 	memcpy(&copy, buf, len);
 	r.port = nl_port_of(fd);
+	/* it answers itself: no descriptor may be left for another one */
 	r.stand_in = fd;
-	r.fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_USERSOCK);
-	if (r.fd < 0)
-		return true;
 	r.f = shim_fabric();
 	for (; nlmsg_ok(h, left); h = nlmsg_next(h, &left))
 		if (h->nlmsg_flags & NLM_F_REQUEST)
 			nl_handle(&r, h);
-	close(r.fd);
 	return true;
 }

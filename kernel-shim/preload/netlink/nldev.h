@@ -16,8 +16,7 @@ struct nl_request {
 	const struct nlmsghdr *hdr;
 	struct nlattr *attr[NLDEV_ATTRS];
 	struct urxe_fabric *f; /* NULL: there is no device of ours */
-	int fd; /* a socket to answer by */
-	int stand_in; /* the one to answer to */
+	int stand_in; /* the socket that asked, and answers */
 	uint32_t port; /* of the stand-in: where answers go */
 	int err; /* the first answer that did not fit, -errno */
 };
