@@ -521,6 +521,7 @@ struct urxe_qp_sh {
 	uint32_t async_fifo; /* FIFO number + 1 */
 	uint32_t xrcd;
 	_Atomic uint32_t sq_psn; /* for those who look on */
+	_Atomic uint32_t path; /* counts the changes of path_mtu, sgid, dgid */
 	/* written by the connected requester */
 	alignas(URXE_LINE) _Atomic uint32_t epsn; /* the next PSN expected */
 	_Atomic uint32_t comm_est; /* 1: the event was raised */
@@ -529,7 +530,8 @@ struct urxe_qp_sh {
 	_Atomic uint32_t last_wqe; /* 1: the event was raised */
 	_Atomic uint32_t handles; /* XRC target: its creator's and opened ones */
 	struct urxe_rq_sh rq;
-	uint8_t pad[192];
+	uint8_t sgid[16], dgid[16]; /* of the path, as its owner has it */
+	uint8_t pad[160];
 };
 static_assert(sizeof(struct urxe_qp_sh) == 512, "an index is a shift");
 

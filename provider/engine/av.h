@@ -3,6 +3,8 @@
 #pragma once
 
 #include <infiniband/verbs.h>
+#include <netinet/in.h>
+#include <stdbool.h>
 
 #include "base/compiler.h"
 
@@ -12,6 +14,12 @@ struct urxe_av {
 	uint32_t flow_label;
 	uint8_t sgid_index, hop_limit, traffic_class, sl;
 };
+
+/* Which IP its packets are of, on RoCE v2. */
+static inline bool gid_is_ipv4(const uint8_t gid[16])
+{
+	return IN6_IS_ADDR_V4MAPPED((const struct in6_addr *)(const void *)gid);
+}
 
 struct urxe_ah {
 	struct ibv_ah ah;

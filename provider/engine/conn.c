@@ -7,6 +7,7 @@
 #include "peer.h"
 #include "qp.h"
 #include "service.h"
+#include "wqe.h"
 
 /* rx holds its peer while it is a view of a queue. */
 static void rx_close(struct urxe_rx *rx)
@@ -110,6 +111,7 @@ bool conn_open(struct urxe_qp *qp, struct urxe_conn *c, uint32_t qpn,
 	c->qpn = qpn;
 	c->pd = sh->pd;
 	c->want = URXE_CONN(qpn, dest, 0);
+	c->path = 0;
 	if (p->fd >= 0)
 		service_need(qp->ctx); /* watches over the peer's life */
 	return true;
@@ -196,10 +198,45 @@ conn_ready_srq(struct urxe_qp *qp, struct urxe_conn *c, uint32_t srqn,
 	return RESP_ACK;
 }
 
+/*
+ * Do both ends have the same path, each from its side?  Packets of other
+ * addresses are not the connection's (annex A17.4.7); one that is longer than
+ * the responder's path_mtu is an invalid request.  Looked at again when an end was
+ * modified, and each time while our path_mtu is the larger one.
+ */
+static enum response __attribute__((noinline))
+conn_check_path(struct urxe_qp *qp, struct urxe_conn *c,
+		const struct urxe_wqe *w)
+{
+	const struct urxe_qp_sh *mine = qp->sh, *theirs = c->sh;
+	uint32_t now = load_acquire(&theirs->path);
+	uint8_t mtu = theirs->path_mtu;
+
+	if (memcmp(mine->sgid, theirs->dgid, 16) ||
+	    memcmp(mine->dgid, theirs->sgid, 16) ||
+	    gid_is_ipv4(mine->sgid) != gid_is_ipv4(mine->dgid)) {
+		if (qp->stall.kind == STALL_NONE)
+			urxe_why("QP 0x%x: its GIDs (sgid_index, dgid) are not those of QP 0x%x the other way round",
+				 qp->qpn, c->qpn);
+		return RESP_SILENCE;
+	}
+	if (qp->mtu_shift <= mtu + 7) {
+		c->path = now;
+		return RESP_ACK;
+	}
+	if (!(WQE_INLINE_OPS & WQE_BIT(w->opcode)) ||
+	    w->length <= 128ull << mtu)
+		return RESP_ACK;
+	urxe_why("QP 0x%x: a packet of path_mtu %u is too long for QP 0x%x, which has %u",
+		 qp->qpn, 1u << qp->mtu_shift, c->qpn, 128u << mtu);
+	return RESP_NAK_INVALID;
+}
+
 enum response conn_ready(struct urxe_qp *qp, const struct urxe_wqe *w,
 			 bool in_use)
 {
 	struct urxe_conn *c = &qp->conn;
+	enum response resp;
 	uint32_t epsn;
 	uint64_t word;
 
@@ -220,6 +257,11 @@ enum response conn_ready(struct urxe_qp *qp, const struct urxe_wqe *w,
 		      !conn_hears(c, word))))
 		return RESP_SILENCE;
 	epsn = load_relaxed(&c->sh->epsn);
+	if (unlikely(load_acquire(&c->sh->path) != c->path)) {
+		resp = conn_check_path(qp, c, w);
+		if (resp)
+			return resp;
+	}
 	/* IB 9.8.2.2: an unreliable responder goes on with what comes */
 	if (unlikely(epsn != qp->psn) && qp->type != IBV_QPT_UC) {
 		if (qp->stall.kind == STALL_NONE) /* said once, not per retry */

@@ -48,6 +48,7 @@ struct urxe_conn {
 	uint64_t want; /* what sh->conn must be, but for its state */
 	uint32_t qpn, pd;
 	uint32_t srqn; /* XRC: the SRQ that rx is a view of */
+	uint32_t path; /* what sh->path was when it was found to be ours */
 	struct urxe_rx rx;
 };
 

@@ -31,11 +31,6 @@ static uint16_t ip_checksum(const void *header)
 	return htons(~sum & 0xffff);
 }
 
-static bool is_ipv4(const uint8_t gid[16])
-{
-	return IN6_IS_ADDR_V4MAPPED((const struct in6_addr *)(const void *)gid);
-}
-
 static void grh_fill(const struct urxe_dev *dev, const struct urxe_av *av,
 		     uint64_t length, uint8_t grh[GRH_BYTES])
 {
@@ -45,7 +40,7 @@ static void grh_fill(const struct urxe_dev *dev, const struct urxe_av *av,
 	uint32_t word;
 
 	memset(grh, 0, GRH_BYTES);
-	if (is_ipv4(sgid)) {
+	if (gid_is_ipv4(sgid)) {
 		ip.version = 4;
 		ip.ihl = 5;
 		ip.tos = av->traffic_class;
@@ -123,7 +118,7 @@ void ud_send(struct urxe_qp *qp, const struct urxe_wqe *w, struct urxe_seg *src,
 	struct urxe_dev *dev = qp->ctx->fabric->dev;
 	const struct urxe_gid *sgid =
 		&dev->gid[w->ud.av.sgid_index % URXE_MAX_GID];
-	uint8_t flags = IBV_WC_GRH | (is_ipv4(sgid->raw) ? URXE_CQE_IPV4 : 0);
+	uint8_t flags = IBV_WC_GRH | (gid_is_ipv4(sgid->raw) ? URXE_CQE_IPV4 : 0);
 	uint32_t members[URXE_MAX_MCAST_ATTACH + 1], n, i;
 	uint8_t grh[GRH_BYTES];
 

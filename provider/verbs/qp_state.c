@@ -144,6 +144,7 @@ static int qp_check_values(struct urxe_qp *qp, const struct ibv_qp_attr *a,
 /* Take over what mask names. */
 static void qp_apply(struct urxe_qp *qp, const struct ibv_qp_attr *a, int mask)
 {
+	const struct urxe_dev *dev = qp->ctx->fabric->dev;
 	struct ibv_qp_attr *own = &qp->attr;
 	struct urxe_qp_sh *sh = qp->sh;
 
@@ -187,6 +188,14 @@ static void qp_apply(struct urxe_qp *qp, const struct ibv_qp_attr *a, int mask)
 	if (mask & IBV_QP_PATH_MTU) {
 		qp->mtu_shift = a->path_mtu + 7;
 		sh->path_mtu = a->path_mtu;
+	}
+	if (mask & IBV_QP_AV) {
+		memcpy(sh->sgid, dev->gid[a->ah_attr.grh.sgid_index].raw, 16);
+		memcpy(sh->dgid, a->ah_attr.grh.dgid.raw, 16);
+	}
+	if (mask & (IBV_QP_PATH_MTU | IBV_QP_AV)) {
+		fetch_add_acq_rel(&sh->path, 1);
+		qp->conn.path = 0;
 	}
 	if (mask & IBV_QP_ACCESS_FLAGS)
 		store_relaxed(&sh->access, a->qp_access_flags);

@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* Both ends of a connection have one path: its GIDs and its MTU. */
+#include <string.h>
+
+#include "types.h"
+
+#define W IBV_WR_RDMA_WRITE
+#define WI IBV_WR_RDMA_WRITE_WITH_IMM
+#define R IBV_WR_RDMA_READ
+#define S IBV_WR_SEND
+
+/* How one end sees it. */
+struct view {
+	struct addr peer;
+	int from, to; /* indices in the GID table */
+	enum ibv_mtu mtu;
+	bool again; /* RESET first */
+};
+
+static void do_connect(struct node *n, void *arg)
+{
+	struct view *v = arg;
+	struct ibv_qp_attr attr;
+	int mask;
+
+	if (v->again)
+		ck_ok(qp_to(n->qp, IBV_QPS_RESET));
+	type_to(n->qp, IBV_QPS_INIT, &n->o, NULL);
+	mask = type_attr(&attr, n->qp->qp_type, IBV_QPS_RTR, &n->o, &v->peer);
+	attr.path_mtu = v->mtu;
+	attr.ah_attr.grh.sgid_index = v->from;
+	ck_ok(ibv_query_gid(n->ctx, 1, v->to, &attr.ah_attr.grh.dgid));
+	ck_ok(ibv_modify_qp(n->qp, &attr, mask));
+	type_to(n->qp, IBV_QPS_RTS, &n->o, NULL);
+}
+
+static void connect_ends(struct duo *d, struct view a, struct view b)
+{
+	a.peer = d->at_b;
+	b.peer = d->at_a;
+	on_b(d, do_connect, &b, sizeof(b));
+	do_connect(&d->a, &a);
+}
+
+static struct opts short_tempered(void)
+{
+	struct opts o = default_opts();
+
+	o.timeout = 10;
+	o.retry_cnt = 1;
+	return o;
+}
+
+/* ---------------------------------------------------------------- GIDs */
+
+static bool same_family(struct ibv_context *ctx, int i, int j)
+{
+	static const uint8_t mapped[12] = { [10] = 0xff, 0xff };
+	union ibv_gid a, b;
+
+	ck_ok(ibv_query_gid(ctx, 1, i, &a));
+	ck_ok(ibv_query_gid(ctx, 1, j, &b));
+	return !memcmp(a.raw, mapped, 12) == !memcmp(b.raw, mapped, 12);
+}
+
+static int count_gids(struct ibv_context *ctx)
+{
+	struct ibv_gid_entry table[32];
+	int n = ibv_query_gid_table(ctx, table, 32, 0);
+
+	ck_assert_int_ge(n, 2); /* else there is nothing to get wrong */
+	return n < 3 ? n : 3;
+}
+
+static bool heard(struct duo *d, struct view a, struct view b)
+{
+	struct ibv_wc wc;
+
+	duo_renew(d);
+	a.again = b.again = true;
+	connect_ends(d, a, b);
+	ck_ok(post(d, W, 1, 0, 8, 0, 0));
+	wc = wait_wc(d->a.scq);
+	ck_assert(!wc.status || wc.status == IBV_WC_RETRY_EXC_ERR);
+	/* silence: the other end has noticed nothing */
+	ck_assert_int_eq(b_state(d), IBV_QPS_RTS);
+	return !wc.status;
+}
+
+/* Each from its side, and both of one IP version. */
+START_TEST(gids)
+{
+	struct opts o = short_tempered();
+	struct view a = { .mtu = o.mtu }, b = a;
+	int n, i, same = 0, other = 0;
+	struct duo d;
+
+	duo_open(&d, _i, MEM_HEAP, MEM_HEAP, &o);
+	n = count_gids(d.a.ctx);
+	for (i = 0; i < n * n; i++) {
+		a.from = b.to = i / n;
+		a.to = b.from = i % n;
+		if (same_family(d.a.ctx, a.from, a.to)) {
+			ck_assert(heard(&d, a, b));
+			same++;
+		} else {
+			ck_assert(!heard(&d, a, b));
+			other++;
+		}
+	}
+	ck_assert_int_ge(same, n);
+	ck_assert_int_eq(same + other, n * n);
+	duo_close(&d);
+}
+END_TEST
+
+/* The other end has another sgid_index, or another dgid, or both. */
+START_TEST(other_gids)
+{
+	static const struct {
+		int from, to;
+	} wrong[] = { { 1, 0 }, { 0, 1 }, { 1, 1 } };
+	struct opts o = short_tempered();
+	struct view a = { .mtu = o.mtu }, b = a;
+	struct duo d;
+	size_t i;
+
+	duo_open(&d, _i, MEM_HEAP, MEM_HEAP, &o);
+	count_gids(d.a.ctx);
+	for (i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
+		b.from = wrong[i].from;
+		b.to = wrong[i].to;
+		ck_assert(!heard(&d, a, b));
+		ck_assert(!heard(&d, b, a));
+	}
+	duo_close(&d);
+}
+END_TEST
+
+/* A connection that was good: the other end is made anew, the same or not. */
+START_TEST(other_end_anew)
+{
+	struct opts o = short_tempered();
+	struct view b = { .mtu = o.mtu, .again = true, .from = _i % 2 };
+	struct duo d;
+
+	duo_open(&d, _i / 2, MEM_HEAP, MEM_HEAP, &o);
+	count_gids(d.a.ctx);
+	ck_ok(post(&d, W, 1, 0, 8, 0, 0));
+	expect_ok(d.a.scq, 1, IBV_WC_RDMA_WRITE);
+	b.peer = d.at_a;
+	b.peer.psn++; /* where we are by now */
+	on_b(&d, do_connect, &b, sizeof(b));
+	ck_ok(post(&d, W, 2, 0, 8, 0, 0));
+	expect(d.a.scq, 2, _i % 2 ? IBV_WC_RETRY_EXC_ERR : IBV_WC_SUCCESS);
+	duo_close(&d);
+}
+END_TEST
+
+/* ----------------------------------------------------------------- MTU */
+
+static void open_mtus(struct duo *d, enum where where, enum ibv_qp_type type,
+		      enum ibv_mtu mtu_a, enum ibv_mtu mtu_b)
+{
+	struct opts o = short_tempered();
+	struct view a = { .mtu = mtu_a }, b = { .mtu = mtu_b };
+
+	duo_open_unconnected(d, where, MEM_HEAP, MEM_HEAP, &o);
+	if (type != IBV_QPT_RC)
+		turn(d, type);
+	a.again = b.again = true;
+	connect_ends(d, a, b);
+	node_fill(&d->a, 0, 8192, 1);
+	b_recv(d, 1, 0, 8192);
+}
+
+/* A packet that is longer than the responder's MTU. */
+START_TEST(longer_packets)
+{
+	static const enum ibv_wr_opcode ops[] = { W, WI, S };
+	const enum ibv_wr_opcode op = ops[_i % 3];
+	struct ibv_wc wc;
+	struct duo d;
+
+	open_mtus(&d, _i / 3, IBV_QPT_RC, IBV_MTU_4096, IBV_MTU_1024);
+	ck_ok(post(&d, W, 1, 0, 1024, 0, 0));
+	expect_ok(d.a.scq, 1, IBV_WC_RDMA_WRITE);
+	/* what comes back is as long as the responder makes it */
+	ck_ok(post(&d, R, 2, 0, 8192, 0, 0));
+	expect_ok(d.a.scq, 2, IBV_WC_RDMA_READ);
+	ck_ok(post(&d, op, 3, 0, 1025, 2048, 0));
+	expect(d.a.scq, 3, IBV_WC_REM_INV_REQ_ERR);
+	b_expect_async(&d, IBV_EVENT_QP_REQ_ERR);
+	wc = b_wait_recv(&d);
+	ck_assert_int_eq(wc.status, IBV_WC_WR_FLUSH_ERR);
+	ck_assert(b_all(&d, 2048, 1025, 0));
+	duo_close(&d);
+}
+END_TEST
+
+START_TEST(shorter_packets)
+{
+	struct duo d;
+
+	open_mtus(&d, _i, IBV_QPT_RC, IBV_MTU_512, IBV_MTU_2048);
+	ck_ok(post(&d, S, 1, 0, 8192, 0, 0));
+	expect_ok(d.a.scq, 1, IBV_WC_SEND);
+	ck_ok(post(&d, W, 2, 0, 8192, 0, 0));
+	expect_ok(d.a.scq, 2, IBV_WC_RDMA_WRITE);
+	duo_close(&d);
+}
+END_TEST
+
+/* UC: nobody says so. */
+START_TEST(longer_packets_are_dropped)
+{
+	struct ibv_wc wc;
+	struct duo d;
+
+	open_mtus(&d, _i, IBV_QPT_UC, IBV_MTU_2048, IBV_MTU_256);
+	ck_ok(post(&d, S, 1, 0, 257, 0, 0));
+	expect_ok(d.a.scq, 1, IBV_WC_SEND);
+	ck_ok(post(&d, S, 2, 0, 256, 0, 0));
+	expect_ok(d.a.scq, 2, IBV_WC_SEND);
+	wc = b_wait_recv(&d);
+	ck_assert_int_eq(wc.status, IBV_WC_SUCCESS);
+	ck_assert_uint_eq(wc.byte_len, 256);
+	duo_close(&d);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite("path");
+
+	add_loop(s, gids, WHERE_COUNT);
+	add_loop(s, other_gids, WHERE_COUNT);
+	add_loop(s, other_end_anew, 2 * WHERE_COUNT);
+	add_loop(s, longer_packets, 3 * WHERE_COUNT);
+	add_loop(s, shorter_packets, WHERE_COUNT);
+	add_loop(s, longer_packets_are_dropped, WHERE_COUNT);
+	return run(s);
+}
