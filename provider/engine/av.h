@@ -24,6 +24,7 @@ static inline bool gid_is_ipv4(const uint8_t gid[16])
 struct urxe_ah {
 	struct ibv_ah ah;
 	struct urxe_context *ctx;
+	uint32_t pd; /* its index */
 	struct urxe_av av;
 };
 

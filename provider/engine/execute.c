@@ -492,6 +492,11 @@ static enum verdict execute_datagram(struct urxe_qp *qp, struct run *r,
 	/* IB 9.8.1: one packet */
 	if (unlikely(w->length > 1ull << qp->mtu_shift))
 		return execute_fail(r, IBV_WC_LOC_LEN_ERR);
+	if (unlikely(w->foreign_ah)) {
+		urxe_why("QP 0x%x: the AH of a datagram is of another PD",
+			 qp->qpn);
+		return execute_fail(r, IBV_WC_LOC_QP_OP_ERR);
+	}
 	if (unlikely(execute_gather(qp, w, 0, src + 1) < 0))
 		return execute_fail(r, IBV_WC_LOC_PROT_ERR);
 	requester_claim(qp, w, &end);

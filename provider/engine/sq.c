@@ -73,7 +73,8 @@ static int wqe_put_op(struct urxe_qp *qp, struct urxe_wqe *w,
 	case IBV_WR_SEND:
 	case IBV_WR_SEND_WITH_IMM:
 		if (qp->type == IBV_QPT_UD)
-			return wqe_ud(w, wr->wr.ud.ah, wr->wr.ud.remote_qpn,
+			return wqe_ud(qp, w, wr->wr.ud.ah,
+				      wr->wr.ud.remote_qpn,
 				      wr->wr.ud.remote_qkey);
 		return 0;
 	case IBV_WR_SEND_WITH_INV:

@@ -42,6 +42,7 @@ struct urxe_wqe {
 	uint8_t flags; /* enum ibv_send_flags */
 	uint8_t num_sge;
 	uint8_t inv; /* IBV_WR_SEND_WITH_INV: enum urxe_inv */
+	bool foreign_ah; /* UD: the AH is not of the QP's PD */
 	uint8_t answer; /* in a carrier's flight: enum ibv_wc_status + 1, or 0 */
 	struct urxe_sge sge[]; /* or inline bytes */
 };

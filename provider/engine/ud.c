@@ -112,6 +112,16 @@ static void ud_deliver(struct urxe_qp *qp, const struct urxe_wqe *w,
 	conn_break(c, RESP_NAK_OPERATION);
 }
 
+/* From an IPv4 address to an IPv6 one there is none. */
+static bool ud_has_packet(const struct urxe_gid *sgid, const struct urxe_wqe *w)
+{
+	if (likely(w->ud.qpn == URXE_MCAST_QPN ||
+		   gid_is_ipv4(sgid->raw) == gid_is_ipv4(w->ud.av.dgid)))
+		return true;
+	urxe_why("a datagram's GIDs are one of IPv4 and one of IPv6: dropped");
+	return false;
+}
+
 void ud_send(struct urxe_qp *qp, const struct urxe_wqe *w, struct urxe_seg *src,
 	     struct receipt *rc)
 {
@@ -124,7 +134,8 @@ void ud_send(struct urxe_qp *qp, const struct urxe_wqe *w, struct urxe_seg *src,
 
 	rc->conn = NULL;
 	rc->notify = false;
-	if (load_relaxed(&dev->port_state) != URXE_PORT_ACTIVE)
+	if (load_relaxed(&dev->port_state) != URXE_PORT_ACTIVE ||
+	    !ud_has_packet(sgid, w))
 		return;
 	grh_fill(dev, &w->ud.av, w->length, grh);
 	src[0].ptr = (char *)grh;

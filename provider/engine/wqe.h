@@ -86,12 +86,16 @@ static inline void wqe_atomic(struct urxe_wqe *w, uint32_t rkey,
 }
 
 /* Where a datagram goes. */
-static inline int wqe_ud(struct urxe_wqe *w, struct ibv_ah *ah, uint32_t qpn,
-			 uint32_t qkey)
+static inline int wqe_ud(const struct urxe_qp *qp, struct urxe_wqe *w,
+			 struct ibv_ah *ibah, uint32_t qpn, uint32_t qkey)
 {
-	if (unlikely(!ah))
+	const struct urxe_ah *ah;
+
+	if (unlikely(!ibah))
 		return EINVAL;
-	w->ud.av = to_uah(ah)->av;
+	ah = to_uah(ibah);
+	w->foreign_ah = ah->pd != qp->sh->pd || ah->ctx->slot != qp->ctx->slot;
+	w->ud.av = ah->av;
 	w->ud.qpn = qpn;
 	w->ud.qkey = qkey;
 	return 0;

@@ -56,6 +56,7 @@ struct ibv_ah *urxe_create_ah(struct ibv_pd *ibpd, struct ibv_ah_attr *attr)
 		return urxe_fail(ret, "ibv_create_ah");
 	}
 	ah->ctx = ctx;
+	ah->pd = pd->index;
 	memcpy(ah->av.dgid, attr->grh.dgid.raw, 16);
 	/* 20 bits of it travel; UCX sets all 32 */
 	ah->av.flow_label = attr->grh.flow_label & 0xfffff;

@@ -304,7 +304,7 @@ static void wr_set_ud_addr(struct ibv_qp_ex *ibqp, struct ibv_ah *ah,
 	struct urxe_wqe *w = vqp->batch.wqe;
 
 	vqp->batch.needs_dest = false;
-	if (unlikely(!w || wqe_ud(w, ah, qpn, qkey)))
+	if (unlikely(!w || wqe_ud(&vqp->qp, w, ah, qpn, qkey)))
 		batch_fail(vqp, EINVAL);
 }
 

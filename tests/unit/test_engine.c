@@ -126,7 +126,7 @@ START_TEST(datagram)
 {
 	struct engine *e = engine_new();
 	struct urxe_qp *ud = engine_qp(IBV_QPT_UD, e->cq, e->cq, NULL);
-	struct urxe_ah ah = { .ctx = e->ctx };
+	struct urxe_ah ah = { .ctx = e->ctx, .pd = ud->sh->pd };
 	struct ibv_send_wr *bad;
 	struct ibv_wc wc;
 	struct wr w;

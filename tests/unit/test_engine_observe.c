@@ -349,7 +349,7 @@ START_TEST(datagram)
 {
 	struct engine *e = watched();
 	struct urxe_qp *ud = engine_qp(IBV_QPT_UD, e->cq, e->cq, NULL);
-	struct urxe_ah ah = { .ctx = e->ctx };
+	struct urxe_ah ah = { .ctx = e->ctx, .pd = ud->sh->pd };
 	struct ibv_send_wr *bad;
 	struct wr w;
 

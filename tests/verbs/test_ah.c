@@ -211,6 +211,84 @@ START_TEST(answer_to_a_completion)
 }
 END_TEST
 
+/* Of another PD, or of another context: a fault of the queue's own side. */
+START_TEST(of_another_pd)
+{
+	struct opts o = default_opts();
+	struct ibv_ah_attr attr;
+	struct ibv_context *ctx;
+	struct ibv_ah *ah;
+	struct ibv_pd *pd;
+	struct duo d;
+
+	duo_open_unconnected(&d, _i / 2, MEM_HEAP, MEM_HEAP, &o);
+	turn(&d, IBV_QPT_UD);
+	ctx = _i % 2 ? open_device() : d.a.ctx;
+	pd = ibv_alloc_pd(ctx);
+	ck_nonnull(pd);
+	attr = good(&d.a);
+	attr.grh.dgid = d.at_b.gid;
+	ah = ibv_create_ah(pd, &attr);
+	ck_nonnull(ah);
+	b_recv(&d, 1, 0, 256);
+	ck_ok(post_ud(&d.a, 1, 0, 8, ah, d.at_b.qpn, QKEY));
+	ck_ok(post_ud(&d.a, 2, 0, 8, ah, d.at_b.qpn, QKEY));
+	expect(d.a.scq, 1, IBV_WC_LOC_QP_OP_ERR);
+	expect(d.a.scq, 2, IBV_WC_WR_FLUSH_ERR);
+	ck_assert_int_eq(qp_state(d.a.qp), IBV_QPS_SQE);
+	ck_ok(ibv_destroy_ah(ah));
+	ck_ok(ibv_dealloc_pd(pd));
+	if (ctx != d.a.ctx)
+		ck_ok(ibv_close_device(ctx));
+	/* nothing has come */
+	ck_ok(qp_to(d.a.qp, IBV_QPS_RTS));
+	ah = make_ah(&d.a, &d.at_b.gid, 0);
+	ck_ok(post_ud(&d.a, 3, 0, 16, ah, d.at_b.qpn, QKEY));
+	expect_ok(d.a.scq, 3, IBV_WC_SEND);
+	ck_assert_uint_eq(b_wait_recv(&d).byte_len, GRH + 16);
+	ck_ok(ibv_destroy_ah(ah));
+	duo_close(&d);
+}
+END_TEST
+
+/* From IPv4 to IPv6 there is no packet. */
+START_TEST(mixed_families)
+{
+	struct opts o = default_opts();
+	struct ibv_gid_entry table[32];
+	struct ibv_ah_attr attr;
+	struct ibv_ah *ah;
+	struct duo d;
+	int i, n, dropped = 0;
+
+	duo_open_unconnected(&d, _i, MEM_HEAP, MEM_HEAP, &o);
+	turn(&d, IBV_QPT_UD);
+	b_recv(&d, 1, 0, 256);
+	attr = good(&d.a); /* to a link-local address */
+	n = ibv_query_gid_table(d.a.ctx, table, 32, 0);
+	for (i = 0; i < n; i++) {
+		if (table[i].gid.global.subnet_prefix)
+			continue;
+		attr.grh.sgid_index = table[i].gid_index;
+		ah = ibv_create_ah(d.a.pd, &attr);
+		ck_nonnull(ah);
+		ck_ok(post_ud(&d.a, 1, 0, 8, ah, d.at_b.qpn, QKEY));
+		expect_ok(d.a.scq, 1, IBV_WC_SEND);
+		ck_ok(ibv_destroy_ah(ah));
+		dropped++;
+	}
+	ck_assert_int_gt(dropped, 0);
+	attr.grh.sgid_index = 0;
+	ah = ibv_create_ah(d.a.pd, &attr);
+	ck_nonnull(ah);
+	ck_ok(post_ud(&d.a, 2, 0, 16, ah, d.at_b.qpn, QKEY));
+	expect_ok(d.a.scq, 2, IBV_WC_SEND);
+	ck_assert_uint_eq(b_wait_recv(&d).byte_len, GRH + 16);
+	ck_ok(ibv_destroy_ah(ah));
+	duo_close(&d);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite("ah");
@@ -220,5 +298,7 @@ int main(void)
 	add(s, all_of_them);
 	add_loop(s, gone_after_posting, WHERE_COUNT);
 	add_loop(s, answer_to_a_completion, WHERE_COUNT);
+	add_loop(s, of_another_pd, 2 * WHERE_COUNT);
+	add_loop(s, mixed_families, WHERE_COUNT);
 	return run(s);
 }
