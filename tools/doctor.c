@@ -35,10 +35,10 @@ int cmd_doctor(int argc, char **argv)
 {
 	static void (*const checks[])(void) = {
 		check_shared_memory, check_place,	  check_fabric_dir,
-		check_rings,	     check_huge_pages,	  check_memlock,
-		check_yama,	     check_process_vm,	  check_cpus,
-		check_netlink,	     check_libibverbs,	  check_libraries,
-		check_other_preload, check_host_devices,
+		check_rings,	     check_huge_pages,	  check_limits,
+		check_memlock,	     check_yama,	  check_process_vm,
+		check_cpus,	     check_netlink,	  check_libibverbs,
+		check_libraries,     check_other_preload, check_host_devices,
 	};
 	static const struct option opts[] = {
 		{ "fabric", required_argument, NULL, 'f' },

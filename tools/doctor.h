@@ -19,6 +19,7 @@ void check_shared_memory(void); /* doctor_mem.c */
 void check_place(void);
 void check_fabric_dir(void);
 void check_huge_pages(void);
+void check_limits(void);
 void check_memlock(void);
 void check_rings(void); /* doctor_ring.c */
 void check_yama(void); /* doctor_proc.c */

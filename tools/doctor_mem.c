@@ -203,6 +203,37 @@ void check_huge_pages(void)
 		       strerror(err));
 }
 
+#define WANT_SPACE 4096 /* MiB of address space: a few connected processes */
+
+void check_limits(void)
+{
+	const unsigned long arena = URXE_ARENA_SIZE >> 20;
+	unsigned long space;
+	struct rlimit r;
+	uint64_t bytes;
+
+	if (dm_size_by_env(&bytes))
+		report(FAIL, "no fabric is made", "unset URXE_DM_SIZE", "%s",
+		       fabric_why());
+	if (sparse_allowed(URXE_ARENA_SIZE))
+		report(FAIL, "the device cannot be opened",
+		       "ulimit -f unlimited", "file size: %s", fabric_why());
+	else
+		ok("file size: no limit is in the way");
+	if (getrlimit(RLIMIT_AS, &r))
+		return;
+	space = r.rlim_cur >> 20;
+	if (r.rlim_cur == RLIM_INFINITY || space >= WANT_SPACE)
+		ok("address space: no limit is in the way");
+	else
+		report(space <= arena ? FAIL : WARN,
+		       space <= arena ?
+			       "the device cannot be opened (ENOMEM)" :
+			       "each open device and each process that one is connected to takes 1 GiB",
+		       "ulimit -v unlimited",
+		       "address space: ulimit -v allows %lu MiB", space);
+}
+
 void check_memlock(void)
 {
 	struct rlimit r;

@@ -32,6 +32,9 @@ static int table_init(struct urxe_fabric *f, int fd)
 
 	if (mkdirat(f->dirfd, "cm.d", 0700) && errno != EEXIST)
 		return -errno;
+	ret = sparse_allowed(sizeof(*t));
+	if (ret)
+		return ret;
 	ret = posix_fallocate(fd, 0, size);
 	if (ret || ftruncate(fd, sizeof(*t)))
 		return ret ? -ret : -errno;

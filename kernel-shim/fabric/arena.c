@@ -29,6 +29,9 @@ int arena_init(int fd, uint32_t slot, uint32_t gen, const char comm[16])
 	struct urxe_arena *a;
 	int ret;
 
+	ret = sparse_allowed(URXE_ARENA_SIZE);
+	if (ret)
+		return ret;
 	if (ftruncate(fd, URXE_ARENA_SIZE))
 		return -errno;
 	ret = arena_reserve(fd, 0, head);

@@ -166,6 +166,7 @@ void dm_heap_remove(struct urxe_dev *dev)
 	if (fd < 0)
 		return;
 	/* should we die now, who comes makes another */
+	store_relaxed(&dev->dm_ino, 0);
 	store_release(&dev->dm_home, URXE_DM_UNDECIDED);
 	unlink(path);
 	close(fd);
@@ -202,10 +203,14 @@ static int dm_heap_size(struct urxe_fabric *f, int fd)
 {
 	uint64_t ino = load_acquire(&f->dev->dm_ino);
 	struct stat st;
+	int ret;
 
 	if (fstat(fd, &st))
 		return -errno;
 	if (!ino && !st.st_size) {
+		ret = sparse_allowed(f->dm_bytes);
+		if (ret)
+			return ret;
 		if (ftruncate(fd, (off_t)f->dm_bytes))
 			return -errno;
 		st.st_size = (off_t)f->dm_bytes;
@@ -219,27 +224,30 @@ static int dm_heap_size(struct urxe_fabric *f, int fd)
 }
 
 /* Huge mappings need address and offset equal modulo 2 MiB. */
-static char *dm_heap_map_aligned(int fd, uint64_t bytes)
+static int dm_heap_map_aligned(int fd, uint64_t bytes, char **out)
 {
-	char *area, *dm;
+	char *area;
 	size_t lead;
+	void *dm;
+	int ret;
 
 	area = mmap(NULL, bytes + CHUNK, PROT_NONE,
 		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (area == MAP_FAILED)
-		return NULL;
+		return fabric_fail(errno, "no address space for the heap of device memory: %s",
+				   strerror(errno));
 	lead = (CHUNK - (uintptr_t)area % CHUNK) % CHUNK;
-	dm = mmap(area + lead, bytes, PROT_READ | PROT_WRITE,
-		  MAP_SHARED | MAP_FIXED | MAP_NORESERVE, fd, 0);
-	if (dm == MAP_FAILED) {
+	ret = sparse_map(fd, bytes, area + lead, &dm);
+	if (ret) {
 		munmap(area, bytes + CHUNK);
-		return NULL;
+		return ret;
 	}
 	if (lead)
 		munmap(area, lead);
-	munmap(dm + bytes, CHUNK - lead);
+	munmap(area + lead + bytes, CHUNK - lead);
 	madvise(dm, bytes, MADV_DONTDUMP);
-	return dm;
+	*out = dm;
+	return 0;
 }
 
 /* Is it mapped?  1: now it is, and was not before.  -errno */
@@ -274,9 +282,8 @@ int dm_heap_map(struct urxe_fabric *f)
 	ret = dm_heap_size(f, fd);
 	if (ret)
 		goto out_close;
-	ret = -ENOMEM;
-	dm = dm_heap_map_aligned(fd, f->dm_bytes);
-	if (!dm)
+	ret = dm_heap_map_aligned(fd, f->dm_bytes, &dm);
+	if (ret)
 		goto out_close;
 	ret = dm_heap_adopt(f, dm, fd);
 	if (ret == 1)

@@ -48,8 +48,10 @@ int fabric_dir(char *buf, size_t len)
 	if (!name || !*name)
 		name = "default";
 	if (strchr(name, '/') || *name == '.')
-		return fabric_fail(EINVAL, "URXE_FABRIC=%s is not a name: it has a slash or begins with a dot",
-				   name);
+		return fabric_fail(
+			EINVAL,
+			"URXE_FABRIC=%s is not a name: it has a slash or begins with a dot",
+			name);
 	ret = place_choose(place, sizeof(place));
 	if (ret)
 		return ret;
@@ -102,35 +104,60 @@ void fabric_unlock(struct urxe_fabric *f)
 	robust_unlock(f, &f->dev->lock);
 }
 
-/*
- * Size of the DM heap: URXE_DM_SIZE (bytes, K, M or G), else 64 MiB, but
- * never more than a quarter of what the file system has free.
- */
-static uint64_t choose_dm_bytes(int dirfd)
+int dm_size_by_env(uint64_t *bytes)
 {
 	const char *env = getenv("URXE_DM_SIZE");
-	const uint64_t unit = 2ull << 20;
-	uint64_t want = 64ull << 20, room;
-	struct statvfs vfs;
-	char *end;
+	unsigned int shift = 0;
+	uint64_t n = 0;
+	char *end = NULL;
 
-	if (env && *env) {
-		want = strtoull(env, &end, 0);
-		if (*end == 'G' || *end == 'g')
-			want <<= 30;
-		else if (*end == 'M' || *end == 'm')
-			want <<= 20;
-		else if (*end == 'K' || *end == 'k')
-			want <<= 10;
-	} else if (!fstatvfs(dirfd, &vfs)) {
-		room = (uint64_t)vfs.f_bavail * vfs.f_frsize / 4;
-		if (room < want)
-			want = room;
+	*bytes = 0;
+	if (!env || !*env)
+		return 0;
+	if (*env >= '0' && *env <= '9')
+		n = strtoull(env, &end, 0);
+	if (n && *end) {
+		shift = *end == 'G' || *end == 'g' ? 30 :
+			*end == 'M' || *end == 'm' ? 20 :
+			*end == 'K' || *end == 'k' ? 10 :
+						     64;
+		end++;
+	}
+	if (!n || *end || shift > 30)
+		return fabric_fail(
+			EINVAL,
+			"URXE_DM_SIZE=%s is not a size, like 8388608 or 64M",
+			env);
+	*bytes = n > URXE_DM_MAX_BYTES >> shift ? URXE_DM_MAX_BYTES :
+						  n << shift;
+	return 0;
+}
+
+/*
+ * Size of the DM heap: URXE_DM_SIZE, else 64 MiB, but never more than a quarter
+ * of what the file system has free.
+ */
+static int choose_dm_bytes(int dirfd, uint64_t *bytes)
+{
+	const uint64_t unit = 2ull << 20;
+	uint64_t want, room;
+	struct statvfs vfs;
+	int ret;
+
+	ret = dm_size_by_env(&want);
+	if (ret)
+		return ret;
+	if (!want) {
+		want = 64ull << 20;
+		if (!fstatvfs(dirfd, &vfs)) {
+			room = (uint64_t)vfs.f_bavail * vfs.f_frsize / 4;
+			if (room < want)
+				want = room;
+		}
 	}
 	want = want / unit * unit;
-	if (want < unit)
-		want = unit;
-	return want < URXE_DM_MAX_BYTES ? want : URXE_DM_MAX_BYTES;
+	*bytes = want < unit ? unit : want;
+	return 0;
 }
 
 /* A stable GUID: locally administered EUI-64 from machine-id and directory. */
@@ -150,11 +177,15 @@ static uint64_t choose_guid(const char *dir)
 
 static int device_init(struct urxe_fabric *f, int fd)
 {
+	uint64_t procs, dm_bytes;
 	struct urxe_dev *dev;
-	uint64_t procs;
 	int ret;
 
-	ret = process_file_make(f, &procs);
+	ret = choose_dm_bytes(f->dirfd, &dm_bytes);
+	if (!ret)
+		ret = sparse_allowed(sizeof(*dev));
+	if (!ret)
+		ret = process_file_make(f, &procs);
 	if (ret)
 		return ret;
 	ret = posix_fallocate(fd, 0, sizeof(*dev));
@@ -170,7 +201,7 @@ static int device_init(struct urxe_fabric *f, int fd)
 	dev->size = sizeof(*dev);
 	dev->procs_ino = procs;
 	dev->node_guid = choose_guid(f->dir);
-	dev->dm_bytes = choose_dm_bytes(f->dirfd);
+	dev->dm_bytes = dm_bytes;
 	dev->vendor_id = 0x757278; /* "urx": nobody's OUI */
 	dev->vendor_part_id = 1;
 	dev->hw_ver = 1;

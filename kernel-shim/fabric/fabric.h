@@ -59,6 +59,8 @@ int fabric_dir(char *buf, size_t len);
  */
 int fabric_open(const char *dir, bool create, struct urxe_fabric **out);
 void fabric_close(struct urxe_fabric *f);
+/* URXE_DM_SIZE; 0: it is not set.  -EINVAL: it is garbage. */
+int dm_size_by_env(uint64_t *bytes);
 /*
  * The process ends: remove the fabric if nobody else is in it (stale.c).  f can
  * still be used by what runs until then.
@@ -261,6 +263,15 @@ void fifo_remove_all(struct urxe_fabric *f, uint32_t slot, uint32_t gen);
 void file_read(int at, const char *path, char *text, size_t room);
 /* Where the file behind a descriptor is. */
 int file_path(int fd, char *path, size_t room);
+/* -EFBIG, and no SIGXFSZ, if the process may not make a file that large. */
+int sparse_allowed(uint64_t size);
+/*
+ * Map a file, for reading and writing; at `at` if that is not NULL, over what is
+ * mapped there.  After mlockall(MCL_FUTURE) all of a new mapping gets memory at
+ * once, and most of our files is empty: so it is unlocked before it may be
+ * accessed.
+ */
+int sparse_map(int fd, size_t size, void *at, void **out);
 /* Map a file of this size that begins with magic and the layout's version. */
 int layout_map(int fd, size_t size, const char *magic, void **out);
 /* A directory, but not by a link; NULL and errno. */

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "fabric.h"
@@ -33,6 +34,55 @@ int file_path(int fd, char *path, size_t room)
 	return n < 0 ? -errno : 0;
 }
 
+int sparse_allowed(uint64_t size)
+{
+	struct rlimit r;
+
+	if (getrlimit(RLIMIT_FSIZE, &r) || r.rlim_cur == RLIM_INFINITY ||
+	    r.rlim_cur >= size)
+		return 0;
+	return fabric_fail(EFBIG,
+			   "a file of %llu KiB is needed, most of it empty, and ulimit -f allows %llu KiB",
+			   (unsigned long long)size >> 10,
+			   (unsigned long long)r.rlim_cur >> 10);
+}
+
+static int map_fail(int err, size_t size)
+{
+	struct rlimit r;
+
+	if (err == EAGAIN)
+		return fabric_fail(err,
+				   "%zu MiB cannot be mapped: the program locks its memory (mlockall) and ulimit -l is too low",
+				   size >> 20);
+	if (err == ENOMEM && !getrlimit(RLIMIT_AS, &r) &&
+	    r.rlim_cur != RLIM_INFINITY)
+		return fabric_fail(err,
+				   "%zu MiB of address space are needed, most of it empty, and ulimit -v allows %llu MiB in all",
+				   size >> 20,
+				   (unsigned long long)r.rlim_cur >> 20);
+	return fabric_fail(err, "map %zu MiB: %s", size >> 20, strerror(err));
+}
+
+int sparse_map(int fd, size_t size, void *at, void **out)
+{
+	void *p;
+	int err;
+
+	p = mmap(at, size, PROT_NONE,
+		 MAP_SHARED | MAP_NORESERVE | (at ? MAP_FIXED : 0), fd, 0);
+	if (p == MAP_FAILED)
+		return map_fail(errno, size);
+	if (munlock(p, size) || mprotect(p, size, PROT_READ | PROT_WRITE)) {
+		err = errno;
+		if (!at)
+			munmap(p, size);
+		return map_fail(err, size);
+	}
+	*out = p;
+	return 0;
+}
+
 int layout_map(int fd, size_t size, const char *magic, void **out)
 {
 	const struct {
@@ -40,21 +90,23 @@ int layout_map(int fd, size_t size, const char *magic, void **out)
 		uint32_t version;
 	} *head;
 	struct stat st;
+	void *map;
+	int ret;
 
 	if (fstat(fd, &st))
 		return -errno;
 	if (st.st_size != (off_t)size)
 		return -EPROTO;
-	head = mmap(NULL, size, PROT_READ | PROT_WRITE,
-		    MAP_SHARED | MAP_NORESERVE, fd, 0);
-	if (head == MAP_FAILED)
-		return -errno;
+	ret = sparse_map(fd, size, NULL, &map);
+	if (ret)
+		return ret;
+	head = map;
 	if (memcmp(head->magic, magic, sizeof(head->magic)) ||
 	    head->version != urxe_layout_version) {
-		munmap((void *)head, size);
+		munmap(map, size);
 		return -EPROTO;
 	}
-	*out = (void *)head;
+	*out = map;
 	return 0;
 }
 

@@ -86,8 +86,8 @@ enum urxe_obj {
 /* How fstat knows a channel of the CM, stand-ins, unreadable attributes. */
 #define CM_FIFO_MODE (S_IFIFO | 01600)
 #define TREE_CDEV_MODE (S_IFREG | 01600)
-#define TREE_CDEV_SIZE 0x75727865
-#define TREE_CM_SIZE 0x75727866 /* /dev/infiniband/rdma_cm */
+#define TREE_CDEV_SIZE 0x7578
+#define TREE_CM_SIZE 0x7579 /* /dev/infiniband/rdma_cm */
 #define TREE_EINVAL_MODE (S_IFREG | 01400) /* an empty GID slot */
 #define URXE_ARENA_NAME "ctx/%u.%u" /* slot, generation */
 #define URXE_FIFO_NAME "ev/%u.%u.%u" /* ... and number */

@@ -71,7 +71,7 @@ static int file_open(const struct urxe_file *file, bool pid_known)
 static char *file_map_new(const struct urxe_file *file, bool pid_known,
 			  uint64_t *size)
 {
-	void *ptr = MAP_FAILED;
+	void *ptr = NULL;
 	struct stat st;
 	int fd;
 
@@ -79,10 +79,9 @@ static char *file_map_new(const struct urxe_file *file, bool pid_known,
 	if (fd < 0)
 		return NULL;
 	if (!fstat(fd, &st) && st.st_size > 0)
-		ptr = mmap(NULL, st.st_size, PROT_READ | PROT_WRITE,
-			   MAP_SHARED | MAP_NORESERVE, fd, 0);
+		sparse_map(fd, st.st_size, NULL, &ptr);
 	close(fd);
-	if (ptr == MAP_FAILED)
+	if (!ptr)
 		return NULL;
 	*size = st.st_size;
 	return ptr;

@@ -18,7 +18,7 @@
 
 #include "tree.h"
 
-#define TREE_VERSION "2\n" /* raise when files change */
+#define TREE_VERSION "3\n" /* raise when files change */
 #define VERSION_FILE "sys/version"
 #define ASIDE "tree." /* and the process's id, and the thread */
 

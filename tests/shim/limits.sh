@@ -1,0 +1,84 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+# limits.sh URXE HOLD LOCK: limits of a process and odd settings are errors
+# that say so, and locked memory is no more than what is used.
+URXE=$1
+hold=$2
+lock=$3
+. "$(dirname "$0")/lib.sh"
+top=$URXE_DIR
+URXE_DIR=$top/fabrics
+mkdir -m 700 "$URXE_DIR"
+state=/sys/class/infiniband/urxe0/ports/1/state
+
+# fails WHY COMMAND...: with an exit code, not by a signal
+fails() {
+	why=$1
+	shift
+	"$@" >"$top/out" 2>&1
+	code=$?
+	[ $code != 0 ] && [ $code -lt 126 ] ||
+		die "$*: exit code $code: $(cat "$top/out")"
+	grep -q "$why" "$top/out" || die "$*: no \"$why\": $(cat "$top/out")"
+}
+
+limited() {
+	(
+		ulimit "$1" "$2"
+		shift 2
+		"$@"
+	)
+}
+
+open_device() {
+	URXE_LOG=1 "$URXE" run ibv_devinfo
+}
+
+# the files of a fabric; then those of a context (blocks of 512 bytes)
+fails "urxe: no device.*ulimit -f allows 100 KiB" \
+	limited -f 200 "$URXE" run cat $state
+fails "urxe: cannot open urxe0.*ulimit -f allows 102400 KiB" \
+	limited -f 204800 "$URXE" run dd if=/dev/infiniband/uverbs1000 count=0
+fails "^FAIL  file size: .*ulimit -f allows 102400 KiB" \
+	limited -f 204800 "$URXE" doctor
+[ -z "$(ls "$URXE_DIR")" ] || [ -z "$(ls "$URXE_DIR/t/ctx")" ] ||
+	die "left: $(ls "$URXE_DIR/t/ctx")"
+if have ibv_devinfo; then
+	fails "1024 MiB of address space.*ulimit -v allows 781 MiB" \
+		limited -v 800000 open_device
+	fails "^FAIL  address space: ulimit -v allows 781 MiB" \
+		limited -v 800000 "$URXE" doctor
+	has "warn  address space: ulimit -v allows 2929 MiB" \
+		limited -v 3000000 "$URXE" doctor
+	has PORT_ACTIVE limited -v 3000000 "$URXE" run ibv_devinfo
+fi
+
+for size in x 64X 64MB M -1 0 4M4 ' '; do
+	export URXE_DM_SIZE="$size"
+	fails "URXE_DM_SIZE=$size is not a size" "$URXE" run cat $state
+	fails "^FAIL  URXE_DM_SIZE=$size is not a size" "$URXE" doctor
+done
+URXE_DM_SIZE=4m
+has ACTIVE run cat $state
+unset URXE_DM_SIZE
+
+# 1 GiB of address space for each context, and little of it is memory
+mkfifo "$top/in"
+"$URXE" run "$lock" <"$top/in" >"$top/out" 2>&1 &
+exec 3>"$top/in"
+i=0
+until [ -s "$top/out" ]; do
+	i=$((i + 1))
+	[ $i -lt 500 ] || die "it does not start"
+	kill -0 $! 2>/dev/null || break
+	sleep 0.02
+done
+if grep -q "^open" "$top/out"; then
+	kib=$(du -sk "$URXE_DIR" | cut -f 1)
+	[ "$kib" -lt 16384 ] || die "$kib KiB: $(du -ak "$URXE_DIR/t" | sort -n)"
+fi
+exec 3>&-
+wait $!
+code=$?
+[ $code = 77 ] && skip "mlockall is not permitted"
+[ $code = 0 ] || die "exit code $code: $(cat "$top/out")"

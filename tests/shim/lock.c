@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Locks all its memory, now and in future, and opens the device twice.  Says
+ * "open" and waits for its input to end.
+ */
+#include <infiniband/verbs.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "test.h"
+
+int main(void)
+{
+	struct ibv_alloc_dm_attr dm = { .length = 4096 };
+	struct ibv_device **list;
+	struct ibv_context *ctx;
+	char c;
+	int i;
+
+	if (mlockall(MCL_CURRENT | MCL_FUTURE))
+		return SKIP;
+	list = ibv_get_device_list(NULL);
+	CHECK(list && list[0]);
+	for (i = 0; i < 2; i++) {
+		ctx = ibv_open_device(list[0]);
+		CHECK(ctx);
+		CHECK(ibv_create_cq(ctx, 16, NULL, NULL, 0));
+		CHECK(ibv_alloc_dm(ctx, &dm));
+	}
+	puts("open");
+	fflush(stdout);
+	return read(0, &c, 1) < 0;
+}
