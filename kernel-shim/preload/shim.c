@@ -158,9 +158,10 @@ struct urxe_fabric *shim_fabric(void)
 __attribute__((destructor)) static void shim_end(void)
 {
 	struct urxe_fabric *f = shim_fabric_opened();
+	const char *keep = getenv("URXE_KEEP");
 	int saved = shim_enter();
 
-	if (f) {
+	if (f && (!keep || !*keep || !strcmp(keep, "0"))) {
 		fabric_renew_dirfd(f);
 		fabric_leave(f);
 	}

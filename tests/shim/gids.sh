@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-# gids.sh URXE HOLD: the GID table follows the machine's addresses.
+# gids.sh URXE: the GID table follows the machine's addresses.
 URXE=$1
 if [ "${GIDS_INSIDE-}" != 1 ]; then
 	command -v ip >/dev/null || { echo "skip: no ip"; exit 77; }
@@ -15,7 +15,7 @@ stamp() {
 
 # nothing up but the loopback, then not even that
 ip link set lo up
-keep "$2" # a slot keeps its index as long as the fabric lives
+export URXE_KEEP=1 # a slot keeps its index as long as the fabric lives
 has 0000:0000:0000:0000:0000:ffff:7f00:0001 run cat $gids/1
 has lo run ls /sys/class/infiniband/urxe0/device/net
 before=$(stamp)

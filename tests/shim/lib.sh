@@ -9,6 +9,7 @@ URXE_DIR=$(mktemp -d "$base/urxe-test.XXXXXX") || exit 99
 export URXE_DIR
 URXE_FABRIC=t
 export URXE_FABRIC
+unset URXE_KEEP
 trap 'rm -rf "$URXE_DIR"' EXIT
 trap 'exit 99' INT TERM
 
@@ -40,18 +41,4 @@ has() {
 	*"$want"*) ;;
 	*) die "no \"$want\" in the output of $*: $out" ;;
 	esac
-}
-
-# keep HOLD: what is found out about the device stays until the test has ended,
-# because a process has it open.
-keep() {
-	"$URXE" run -- "$1" &
-	kept=$!
-	trap 'kill $kept; rm -rf "$URXE_DIR"' EXIT
-	n=0
-	until "$URXE" info 2>/dev/null | grep -q "^ *$kept "; do
-		n=$((n + 1))
-		[ $n -lt 200 ] || die "$1 does not open the device"
-		sleep 0.05
-	done
 }

@@ -63,6 +63,11 @@ for i in 1 2 3 4 5 6 7 8 9 10; do
 	rm -rf "$fabrics/t" # a thread may have had the device open
 done
 
+# or leaves it, if he is asked to
+(export URXE_KEEP=1; look kept)
+there "kept one "
+"$URXE" rm kept
+
 # one that was killed is found by who makes another one
 end $pid
 there "one "
