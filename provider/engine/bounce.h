@@ -42,9 +42,10 @@ void bounce_quiesce(struct urxe_fabric *f, struct urxe_arena *a);
  * end is not known to be in this process, an XRC SRQ, an imported context)
  * and private memory is registered; where process_vm_* is forbidden to this
  * very process, already with the memory.  It runs when the call returns.
+ * -EAGAIN: no thread can be made, and it is known that others need it.
  */
-void bounce_expose(struct urxe_context *ctx);
-void bounce_private(struct urxe_context *ctx);
+int bounce_expose(struct urxe_context *ctx);
+int bounce_private(struct urxe_context *ctx);
 void bounce_stop(struct urxe_context *ctx);
 
 /* Held over fork(). */

@@ -281,9 +281,11 @@ void bounce_unlock(void)
 	pthread_mutex_unlock(&start_lock);
 }
 
-static void bouncer_start(struct urxe_context *ctx)
+/* False: there is none, because no thread can be made. */
+static bool bouncer_start(struct urxe_context *ctx)
 {
 	struct urxe_bouncing *s;
+	bool ok;
 
 	pthread_mutex_lock(&start_lock);
 	if (ctx->bouncing || !(s = calloc(1, sizeof(*s))))
@@ -299,7 +301,9 @@ static void bouncer_start(struct urxe_context *ctx)
 		free(s);
 	}
 out:
+	ok = ctx->bouncing;
 	pthread_mutex_unlock(&start_lock);
+	return ok;
 }
 
 void bounce_stop(struct urxe_context *ctx)
@@ -336,16 +340,27 @@ static bool bounce_is_needed(void)
 	return answer == 2;
 }
 
-void bounce_expose(struct urxe_context *ctx)
+static int bounce_begin(struct urxe_context *ctx)
 {
-	store_seq_cst(&ctx->exposed, true);
-	if (load_seq_cst(&ctx->has_private))
-		bouncer_start(ctx);
+	if (bouncer_start(ctx))
+		return 0;
+	if (bounce_is_needed() || ctx->self->foreign_pids)
+		return fabric_fail(EAGAIN,
+				   "no thread can be made that copies for others, and they may not do it");
+	urxe_why("no thread can be made that copies for others: who may not call process_vm_* does not reach this memory");
+	return 0;
 }
 
-void bounce_private(struct urxe_context *ctx)
+int bounce_expose(struct urxe_context *ctx)
+{
+	store_seq_cst(&ctx->exposed, true);
+	return load_seq_cst(&ctx->has_private) ? bounce_begin(ctx) : 0;
+}
+
+int bounce_private(struct urxe_context *ctx)
 {
 	store_seq_cst(&ctx->has_private, true);
-	if (load_seq_cst(&ctx->exposed) || bounce_is_needed())
-		bouncer_start(ctx);
+	return load_seq_cst(&ctx->exposed) || bounce_is_needed() ?
+		       bounce_begin(ctx) :
+		       0;
 }

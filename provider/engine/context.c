@@ -26,7 +26,7 @@ int context_open(struct urxe_context *ctx, struct urxe_fabric *f, int cmd_fd)
 	pthread_mutex_init(&ctx->lock, NULL);
 	pthread_cond_init(&ctx->unpinned, NULL);
 	if (ctx->arena->pid != urxe_pid || ctx->self->foreign_pids)
-		bounce_expose(ctx); /* imported */
+		bounce_expose(ctx); /* imported; it has no memory of ours yet */
 	return 0;
 
 err_unmap:

@@ -22,7 +22,10 @@ struct urxe_context {
 	uint32_t slot, gen;
 	pthread_mutex_t lock; /* object lists */
 	pthread_cond_t unpinned; /* a QP may be unlinked */
-	struct urxe_service *service; /* NULL until it is needed */
+	struct urxe_service *_Atomic service; /* NULL until it is needed */
+	/* it could not be made: when pollers do its work, ns */
+	_Atomic bool unserved;
+	_Atomic uint64_t round_at, life_at;
 	struct urxe_bouncing *bouncing; /* bounce_serve.c; the same */
 	/* why it would be: others may come, and there is what they may want */
 	_Atomic bool exposed, has_private;

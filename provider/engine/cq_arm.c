@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#include <errno.h>
 #include <sched.h>
 
 #include "context.h"
 #include "cq_arm.h"
 #include "cq_moderate.h"
+#include "log.h"
 #include "poll.h"
+#include "service.h"
 
 /*
  * Have a look at what was not polled.  False: another thread is in the middle
@@ -73,13 +76,19 @@ static bool cq_has_unannounced(struct urxe_cq *cq, uint32_t kind)
 	return found;
 }
 
-void cq_arm(struct urxe_cq *cq, enum urxe_arm want)
+int cq_arm(struct urxe_cq *cq, enum urxe_arm want)
 {
 	struct urxe_cq_sh *sh = cq->sh;
 	uint32_t arm;
 
 	if (!sh->channel)
-		return; /* nobody could hear it */
+		return 0; /* nobody could hear it */
+	/* who sleeps does not poll, and a forked child has no thread */
+	if (unlikely(!load_relaxed(&cq->ctx->service)) &&
+	    !service_need(cq->ctx)) {
+		urxe_why("ibv_req_notify_cq: no thread can be made that would wake the program");
+		return EAGAIN;
+	}
 	arm = load_relaxed(&sh->arm);
 	if (arm == URXE_ARM_NONE)
 		cq_hold_reset(cq);
@@ -94,6 +103,7 @@ void cq_arm(struct urxe_cq *cq, enum urxe_arm want)
 		cq_fire(&cq->view, true);
 	else if (cq_has_unannounced(cq, want) && !cq_hold_back(&cq->view))
 		cq_fire(&cq->view, true);
+	return 0;
 }
 
 void cq_event_fetched(struct urxe_cq *cq)

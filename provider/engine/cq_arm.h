@@ -29,8 +29,8 @@
 
 #include "cq.h"
 
-/* ibv_req_notify_cq */
-void cq_arm(struct urxe_cq *cq, enum urxe_arm want);
+/* ibv_req_notify_cq.  0 or an errno value. */
+int cq_arm(struct urxe_cq *cq, enum urxe_arm want);
 /* ibv_get_cq_event has read one of the CQ's events. */
 void cq_event_fetched(struct urxe_cq *cq);
 

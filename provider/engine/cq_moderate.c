@@ -20,11 +20,8 @@ bool cq_hold_back(struct urxe_cq_view *v)
 
 void cq_hold_reset(struct urxe_cq *cq)
 {
-	if (!cq_limits(cq->sh))
-		return;
-	store_relaxed(&cq->sh->held_back, 0);
-	if (!cq->ctx->service)
-		service_need(cq->ctx); /* a forked child has none */
+	if (cq_limits(cq->sh))
+		store_relaxed(&cq->sh->held_back, 0);
 }
 
 uint64_t cq_hold_expire(struct urxe_context *ctx)

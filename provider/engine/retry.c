@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #include "base/clock.h"
 #include "counters.h"
+#include "event.h"
 #include "flight.h"
 #include "flush.h"
 #include "log.h"
@@ -169,6 +170,9 @@ void retry_progress(struct urxe_cq *cq)
 	pthread_mutex_lock(&cq->ctx->lock);
 	retry_cq(cq, clock_now());
 	pthread_mutex_unlock(&cq->ctx->lock);
+	event_resend(cq->ctx);
+	if (unlikely(load_relaxed(&cq->ctx->unserved)))
+		service_stand_in(cq->ctx, cq->sh);
 }
 
 uint64_t retry_all(struct urxe_context *ctx)

@@ -4,8 +4,10 @@
 
 #include "context.h"
 
-/* Have it run, or look again. */
-void service_need(struct urxe_context *ctx);
+/* Have it run, or look again.  False: no thread can be made. */
+bool service_need(struct urxe_context *ctx);
+/* There is none, and somebody polls. */
+void service_stand_in(struct urxe_context *ctx, struct urxe_cq_sh *polled);
 void service_stop(struct urxe_context *ctx);
 
 /* Wake the service threads of the context behind this arena. */

@@ -52,12 +52,14 @@ int srq_open(struct urxe_srq *srq, struct urxe_context *ctx,
 	made = srq->sh->made + 1;
 	memset(srq->sh, 0, sizeof(*srq->sh));
 	srq->sh->made = made ? made : 1;
+	if (p->cq) /* XRC: whoever names it */
+		ret = bounce_expose(ctx);
+	if (ret)
+		goto err_index;
 	ret = rq_create(ctx, &srq->rq, &srq->sh->rq, p->max_wr, p->max_sge,
 			false, true);
 	if (ret)
 		goto err_index;
-	if (p->cq) /* XRC: whoever names it */
-		bounce_expose(ctx);
 	srq_publish(srq, p);
 	return 0;
 

@@ -154,21 +154,26 @@ int urxe_modify_cq(struct ibv_cq *ibcq, struct ibv_modify_cq_attr *attr)
 		return EINVAL;
 	if (!(attr->attr_mask & IBV_CQ_ATTR_MODERATE))
 		return 0;
+	if (m->cq_period && !service_need(cq->ctx)) {
+		urxe_why("ibv_modify_cq: no thread can be made that would keep the time");
+		return EAGAIN;
+	}
 	store_relaxed(&cq->sh->moderate,
 		      URXE_MODERATE(m->cq_count, m->cq_period));
 	/* what waits now waits by the old limits no more */
 	if (load_relaxed(&cq->sh->held_back))
 		cq_fire(&cq->view, true);
-	if (m->cq_period)
-		service_need(cq->ctx);
 	return 0;
 }
 
 int urxe_req_notify_cq(struct ibv_cq *ibcq, int solicited_only)
 {
-	cq_arm(to_ucq(ibcq), solicited_only ? URXE_ARM_SOLICITED :
-					      URXE_ARM_NEXT);
-	return 0;
+	int ret = cq_arm(to_ucq(ibcq), solicited_only ? URXE_ARM_SOLICITED :
+							URXE_ARM_NEXT);
+
+	if (unlikely(ret))
+		errno = ret;
+	return ret;
 }
 
 /* Core has read one of this CQ's events from the channel. */

@@ -128,6 +128,11 @@ int mr_create(struct urxe_pd *pd, const struct urxe_key *desc,
 
 	if (!pd_exists(pd))
 		goto err;
+	if (desc->kind == URXE_MEM_PRIVATE || desc->kind == URXE_MEM_FILE) {
+		ret = bounce_private(pd->ctx);
+		if (ret)
+			goto err;
+	}
 	ret = -ENOMEM;
 	mr = calloc(1, sizeof(*mr));
 	if (!mr)
@@ -139,8 +144,6 @@ int mr_create(struct urxe_pd *pd, const struct urxe_key *desc,
 	mr->key->pd = pd->index;
 	store_relaxed(&mr->key->windows, 0);
 	pd_get(pd);
-	if (desc->kind == URXE_MEM_PRIVATE || desc->kind == URXE_MEM_FILE)
-		bounce_private(pd->ctx);
 	mr_fill(mr, pd, key, type);
 	key_enable(mr->key, key);
 	*out = mr;

@@ -276,8 +276,10 @@ static int qp_modify(struct urxe_qp *qp, const struct ibv_qp_attr *a, int mask)
 		return 0;
 	}
 	qp_apply(qp, a, mask);
-	if (to == IBV_QPS_RTR && qp_is_exposed(qp))
-		bounce_expose(qp->ctx);
+	if (to == IBV_QPS_RTR && qp_is_exposed(qp) && bounce_expose(qp->ctx)) {
+		urxe_why("ibv_modify_qp: %s", fabric_why());
+		return EAGAIN;
+	}
 	if (!qp_step(qp, word, to, mask))
 		return EINVAL; /* it is in ERR by now */
 	if (to == IBV_QPS_RTR && qp_has_dest(qp))

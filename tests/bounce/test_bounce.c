@@ -109,6 +109,31 @@ START_TEST(no_memory_for_the_ring)
 }
 END_TEST
 
+/* ------------------------------------------------------- no thread */
+
+/* Others could not reach the memory: registering it says so. */
+START_TEST(no_thread)
+{
+	static char buf[4096];
+	struct ibv_context *ctx;
+	struct ibv_pd *pd;
+	struct ibv_mr *mr;
+
+	ck_ok(forbid(FORBID_READ | FORBID_WRITE));
+	allow_threads(false);
+	ctx = open_device();
+	pd = ibv_alloc_pd(ctx);
+	ck_nonnull(pd);
+	ck_errno(ibv_reg_mr(pd, buf, sizeof(buf), 0), EAGAIN);
+	allow_threads(true);
+	mr = ibv_reg_mr(pd, buf, sizeof(buf), 0);
+	ck_nonnull(mr);
+	ck_ok(ibv_dereg_mr(mr));
+	ck_ok(ibv_dealloc_pd(pd));
+	ck_ok(ibv_close_device(ctx));
+}
+END_TEST
+
 /* ------------------------------------------------------- stopped */
 
 /*
@@ -470,6 +495,7 @@ int main(void)
 	Suite *s = suite("bounce");
 
 	add_loop(s, one_side, 6);
+	add(s, no_thread);
 	add_loop(s, no_memory_for_the_ring, 2);
 	add_loop(s, stopped, 6);
 	add_loop(s, stopped_before_the_first_send, 2);

@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -524,6 +525,30 @@ void leave_check(void)
 	}
 	closedir(dir);
 	close(null);
+}
+
+void allow_threads(bool yes)
+{
+	/* no address space has room for that */
+	const size_t stack = yes ? 1 << 20 : (size_t)1 << 50;
+	pthread_attr_t attr;
+
+	ck_ok(pthread_attr_init(&attr));
+	ck_ok(pthread_attr_setstacksize(&attr, stack));
+	ck_ok(pthread_setattr_default_np(&attr));
+	ck_ok(pthread_attr_destroy(&attr));
+}
+
+int count_threads(void)
+{
+	DIR *dir = opendir("/proc/self/task");
+	int n = -2; /* . and .. */
+
+	ck_nonnull(dir);
+	while (readdir(dir))
+		n++;
+	closedir(dir);
+	return n;
 }
 
 int reap_child(pid_t pid)

@@ -190,6 +190,9 @@ pid_t spawn(int (*fn)(void *arg), void *arg);
  */
 void leave_check(void);
 int reap_child(pid_t pid); /* exit status or -signal */
+/* No thread can be made any more; or again.  How many there are. */
+void allow_threads(bool yes);
+int count_threads(void);
 double now_ms(void);
 void sleep_ms(int ms);
 bool running_under_asan(void);
