@@ -306,6 +306,12 @@ struct urxe_async_event {
 };
 static_assert(sizeof(struct urxe_async_event) == 16, "as core reads it");
 
+/* One that its owner has to write into the FIFO himself: kept_event.h */
+#define URXE_KEPT_EVENTS 256
+struct urxe_kept_event {
+	_Atomic uint64_t word, element;
+};
+
 /* ------------------------------------------------ an arena */
 
 #define URXE_ARENA_MAGIC "urxe arena file" /* 16 bytes with its NUL */
@@ -450,7 +456,7 @@ struct urxe_cq_sh {
 	/* producers */
 	alignas(URXE_LINE) _Atomic uint32_t tail_hint[2];
 	alignas(URXE_LINE) _Atomic uint32_t arm; /* enum urxe_arm */
-	_Atomic uint32_t pending_events; /* the FIFO was full */
+	_Atomic uint32_t pending_events; /* to be written by the owner */
 	_Atomic uint32_t comp_events; /* written to their FIFO so far */
 	_Atomic uint32_t comp_fetched; /* read from there so far */
 	_Atomic uint32_t held_back; /* completions that moderation waits on */
@@ -651,6 +657,9 @@ struct urxe_arena {
 	_Atomic uint64_t other_pidns;
 	alignas(URXE_LINE) struct event_count wake; /* of service threads */
 	alignas(URXE_LINE) struct robust_lock lock; /* of the keys */
+	/* there are pending_events, or some in kept */
+	_Atomic uint32_t kept_events;
+	struct urxe_kept_event kept[URXE_KEPT_EVENTS];
 	_Atomic uint32_t next_fifo;
 	_Atomic uint32_t async_fifo; /* number + 1, of the opener */
 	_Atomic uint32_t key_high; /* key table entries that have memory */

@@ -67,7 +67,7 @@ static bool rx_open(struct urxe_qp *qp, struct urxe_rx *rx, struct urxe_peer *p,
 	rx->shared = sh->type == IBV_QPT_UD;
 	rx->rq.ring = NULL;
 	rx->cq.peer = NULL;
-	store_relaxed(&rx->cq.event_fd, -1);
+	rx->cq.channel = NULL;
 	if (sh->type == IBV_QPT_XRC_RECV)
 		return true; /* each request names its SRQ */
 	if (sh->srq) {

@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "base/log2.h"
+#include "channel.h"
 #include "cq.h"
 #include "cq_moderate.h"
 #include "event.h"
@@ -43,20 +43,21 @@ bool cq_view_init(struct urxe_cq_view *v, struct urxe_peer *peer,
 	v->sh = &peer->arena->cq[index];
 	v->owner = owner;
 	v->own = NULL;
-	store_relaxed(&v->event_fd, -1);
+	v->channel = NULL;
 	if (!load_acquire(&v->sh->live) ||
 	    !cq_ring_at(peer->arena, v->sh, load_relaxed(&v->sh->ring), &ring))
 		return false;
 	v->peer = peer;
+	if (v->sh->channel)
+		v->channel = channel_get(peer, v->sh->channel - 1);
 	return true;
 }
 
 void cq_view_fini(struct urxe_cq_view *v)
 {
-	int fd = exchange_relaxed(&v->event_fd, -1);
-
-	if (fd >= 0)
-		close(fd);
+	if (v->channel)
+		channel_put(v->channel);
+	v->channel = NULL;
 }
 
 void cq_break(struct urxe_cq_view *v, const char *why)
@@ -138,8 +139,7 @@ void cq_fire(struct urxe_cq_view *v, bool solicited)
 	/* one event for each arming, whoever comes first */
 	if (!cas_seq_cst(&v->sh->arm, &arm, URXE_ARM_NONE))
 		return;
-	if (!event_send_comp(cq_event_fd(v), v->sh))
-		fetch_add_release(&v->sh->pending_events, 1);
+	event_send_comp(v);
 }
 
 void cq_notify(struct urxe_cq_view *v, bool solicited)
@@ -194,22 +194,6 @@ void cq_end(struct urxe_cq_view *v, const struct urxe_cqe_ref *ref,
 		cq_notify(v, solicited);
 }
 
-int cq_event_fd(struct urxe_cq_view *v)
-{
-	int fd = load_acquire(&v->event_fd);
-	int none = -1;
-
-	if (fd >= 0)
-		return fd;
-	fd = v->sh->channel ? fifo_open_writer(v->peer->fabric, v->peer->slot,
-					       v->peer->gen,
-					       v->sh->channel - 1) : -1;
-	if (fd < 0 || cas_acq_rel(&v->event_fd, &none, fd))
-		return fd;
-	close(fd); /* another thread was faster */
-	return none;
-}
-
 void cq_attention(struct urxe_cq_view *v)
 {
 	store_seq_cst(&v->sh->attention, 1);
@@ -255,8 +239,18 @@ static void cq_enter(struct urxe_cq *cq, const struct cq_params *p)
 	sh->tag = p->tag;
 	sh->pid = urxe_pid;
 	sh->async_fifo = p->async_fifo;
+	store_relaxed(&sh->attention, load_relaxed(&cq->ctx->unserved));
 	store_relaxed(&sh->ring, cq->ring_word);
 	store_release(&sh->live, 1);
+}
+
+/* Its owner can raise events: those of this process, and those of others. */
+static int cq_open_channel(struct urxe_cq *cq)
+{
+	struct urxe_channel *ch = cq->view.channel;
+	int ret = ch ? channel_open(ch) : -ENOMEM;
+
+	return ret ? fabric_fail(-ret, "its channel cannot be written to") : 0;
 }
 
 /* Index, shared slot and ring. */
@@ -288,8 +282,14 @@ static int cq_setup(struct urxe_cq *cq, const struct cq_params *p)
 		goto err_ring;
 	}
 	cq->view.own = cq;
+	ret = p->channel ? cq_open_channel(cq) : 0;
+	if (ret)
+		goto err_view;
 	return 0;
 
+err_view:
+	cq_view_fini(&cq->view);
+	store_release(&cq->sh->live, 0);
 err_ring:
 	cq_ring_free(ctx, word);
 err_index:

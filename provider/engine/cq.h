@@ -18,7 +18,7 @@ struct urxe_cq_view {
 	struct urxe_cq_sh *sh;
 	struct urxe_peer *peer; /* where it is */
 	uint16_t owner; /* the producer's context slot, for claims */
-	_Atomic int event_fd; /* its channel's FIFO, opened when first needed */
+	struct urxe_channel *channel; /* NULL: none */
 	struct urxe_cq *own; /* NULL: a peer's, or as one of our QPs sees it */
 };
 
@@ -63,8 +63,6 @@ void cq_break(struct urxe_cq_view *v, const char *why);
 void cq_notify(struct urxe_cq_view *v, bool solicited);
 /* The same at once. */
 void cq_fire(struct urxe_cq_view *v, bool solicited);
-/* Write end of its channel's FIFO, opened once; -1 if nobody reads it. */
-int cq_event_fd(struct urxe_cq_view *v);
 /* Tell a CQ's poller that one of its QPs changed state. */
 void cq_attention(struct urxe_cq_view *v);
 

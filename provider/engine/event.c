@@ -1,50 +1,98 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #include <errno.h>
+#include <string.h>
 #include <unistd.h>
 
+#include "channel.h"
 #include "cq.h"
 #include "event.h"
 #include "log.h"
 #include "peer.h"
-#include "srq.h"
+#include "service.h"
+#include "shared/bitmap.h"
+#include "shared/kept_event.h"
 
-bool event_send_comp(int fd, struct urxe_cq_sh *sh)
+/*
+ * The owner of that arena is to write what was kept there: its service thread
+ * if it has one, and whoever polls.
+ */
+static void event_leave(struct urxe_peer *p)
 {
-	uint64_t tag = sh->tag;
-	int saved = errno;
-	ssize_t n;
-	bool full;
+	struct urxe_arena *a = p->arena;
+	uint32_t i;
 
-	if (fd < 0)
-		return true; /* nobody is there to read it */
-	n = write(fd, &tag, sizeof(tag));
-	if (n == sizeof(tag))
-		fetch_add_release(&sh->comp_events, 1);
-	full = n < 0 && errno == EAGAIN;
-	errno = saved;
-	return !full;
+	store_seq_cst(&a->kept_events, 1);
+	for (i = 0; i < URXE_MAX_CQ; i++)
+		if (bitmap_test(a->cq_map, i) && load_relaxed(&a->cq[i].live))
+			store_release(&a->cq[i].attention, 1);
+	service_wake(a);
+}
+
+/* ------------------------------------------------------- of a CQ */
+
+/* 0: it was written, or nobody is there to read it. */
+static int event_try_comp(struct urxe_cq_view *v)
+{
+	int ret = v->channel ? channel_send(v->channel, v->sh->tag) : -ENOMEM;
+
+	if (!ret)
+		fetch_add_release(&v->sh->comp_events, 1);
+	return ret == -ENXIO ? 0 : ret;
+}
+
+void event_send_comp(struct urxe_cq_view *v)
+{
+	int ret = event_try_comp(v);
+
+	if (!ret)
+		return;
+	fetch_add_release(&v->sh->pending_events, 1);
+	if (ret == -EAGAIN) { /* it reads, and writes then */
+		store_seq_cst(&v->peer->arena->kept_events, 1);
+		return;
+	}
+	urxe_why("a completion event is left to who waits for it: %s",
+		 strerror(-ret));
+	event_leave(v->peer);
 }
 
 /* A FIFO is full of fewer, and who has read those comes again. */
 #define PENDING_MOST 65536
 
-void event_resend(struct urxe_context *ctx)
+/* False: some are left. */
+static bool event_resend_comp(struct urxe_cq_view *v)
 {
-	struct urxe_cq *cq;
-	uint32_t n;
+	uint32_t n = exchange_acq_rel(&v->sh->pending_events, 0);
 
-	pthread_mutex_lock(&ctx->lock);
-	for (cq = ctx->cqs; cq; cq = cq->next) {
-		n = exchange_acquire(&cq->sh->pending_events, 0);
-		if (unlikely(n > PENDING_MOST))
-			n = 1;
-		while (n && event_send_comp(cq_event_fd(&cq->view), cq->sh))
-			n--;
-		if (n)
-			fetch_add_relaxed(&cq->sh->pending_events, n);
-	}
-	pthread_mutex_unlock(&ctx->lock);
+	if (unlikely(n > PENDING_MOST))
+		n = 1;
+	while (n && !event_try_comp(v))
+		n--;
+	if (n)
+		fetch_add_relaxed(&v->sh->pending_events, n);
+	return !n;
 }
+
+static bool event_resend_cqs(struct urxe_context *ctx)
+{
+	struct urxe_arena *a = ctx->arena;
+	struct urxe_cq_view v;
+	bool all = true;
+	uint32_t i;
+
+	/* also those of other processes that have this context */
+	for (i = 0; i < URXE_MAX_CQ; i++) {
+		if (!bitmap_test(a->cq_map, i) ||
+		    !load_relaxed(&a->cq[i].pending_events) ||
+		    !cq_view_init(&v, ctx->self, i, ctx->slot))
+			continue;
+		all &= event_resend_comp(&v);
+		cq_view_fini(&v);
+	}
+	return all;
+}
+
+/* ------------------------------------------------------- asynchronous */
 
 void event_send_async(struct urxe_peer *peer, uint32_t fifo, uint64_t element,
 		      enum ibv_event_type type)
@@ -52,6 +100,43 @@ void event_send_async(struct urxe_peer *peer, uint32_t fifo, uint64_t element,
 	int ret = fifo_send_async(peer->fabric, peer->slot, peer->gen, fifo,
 				  element, type);
 
-	if (ret == -EAGAIN)
-		urxe_why("async event %d lost: its FIFO is full", (int)type);
+	if (!ret || ret == -ENXIO)
+		return;
+	urxe_why("async event %d is left to who waits for it: %s", (int)type,
+		 ret == -EAGAIN ? "its FIFO is full" : strerror(-ret));
+	if (kept_event_put(peer->arena->kept, fifo, element, type))
+		event_leave(peer);
+	else
+		urxe_why("async event %d is lost: too many are unread",
+			 (int)type);
+}
+
+static bool event_resend_async(struct urxe_context *ctx)
+{
+	struct urxe_peer *p = ctx->self;
+	struct kept_event e;
+	bool all = true;
+	uint32_t i;
+	int ret;
+
+	for (i = 0; i < URXE_KEPT_EVENTS; i++) {
+		if (!kept_event_take(&ctx->arena->kept[i], &e))
+			continue;
+		ret = fifo_send_async(p->fabric, p->slot, p->gen, e.fifo,
+				      e.element, e.type);
+		if (!ret || ret == -ENXIO)
+			continue;
+		kept_event_put(ctx->arena->kept, e.fifo, e.element, e.type);
+		all = false;
+	}
+	return all;
+}
+
+void event_resend(struct urxe_context *ctx)
+{
+	/* seq_cst: what was kept before it was set is seen */
+	if (!exchange_seq_cst(&ctx->arena->kept_events, 0))
+		return;
+	if (!(event_resend_cqs(ctx) & event_resend_async(ctx)))
+		store_seq_cst(&ctx->arena->kept_events, 1);
 }

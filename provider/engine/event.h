@@ -2,6 +2,12 @@
 /*
  * Events: records of 8 bytes (completion channel: the CQ's tag) and 16 bytes
  * (async: element, type) in the FIFOs that core reads; shared/event_tag.h.
+ *
+ * Who raises one writes it into the other context's FIFO.  If he cannot,
+ * because the FIFO is full or he has no descriptor left, the event is kept in
+ * the other's arena, with its CQ (pending_events) or in a table (kept), and the
+ * other writes it himself: his service thread, which everybody has who armed a
+ * CQ, or the next time he fetches an event or polls.  No event is lost.
  */
 #pragma once
 
@@ -10,13 +16,10 @@
 #include "context.h"
 #include "peer.h"
 
-/*
- * An event of a CQ to its channel.  False if the FIFO is full and the event
- * must be sent again later.
- */
-bool event_send_comp(int fd, struct urxe_cq_sh *sh);
-/* Events that did not fit into their channel, now that one was read. */
-void event_resend(struct urxe_context *ctx);
+struct urxe_cq_view;
+
+/* An event of a CQ to its channel. */
+void event_send_comp(struct urxe_cq_view *v);
 
 /* Raise an async event in peer's context. */
 void event_send_async(struct urxe_peer *peer, uint32_t fifo, uint64_t element,
@@ -24,3 +27,6 @@ void event_send_async(struct urxe_peer *peer, uint32_t fifo, uint64_t element,
 /* Of a CQ, a QP or an SRQ. */
 #define event_raise(peer, sh, type) \
 	event_send_async(peer, (sh)->async_fifo, (sh)->tag, type)
+
+/* Write the events that were kept in ctx. */
+void event_resend(struct urxe_context *ctx);

@@ -30,6 +30,7 @@ struct urxe_peer {
 	_Atomic bool probed; /* and whether it is was tried */
 	/* files of that context that are mapped here; see mem.c */
 	struct urxe_mapped_file *_Atomic files;
+	struct urxe_channel *channels; /* channel.c */
 };
 
 /* Own contexts announce themselves, so that loopback needs no second map. */
