@@ -383,9 +383,9 @@ static bool dm_slot_range(const struct urxe_fabric *f, uint32_t slot,
 	return true;
 }
 
-/* A slot with that many pages; then the lock is held.  -errno */
+/* A slot with that many pages at *offset; then the lock is held.  -errno */
 static int dm_slot_take(struct urxe_fabric *f, uint32_t pages, uint32_t align,
-			uint32_t least)
+			uint32_t least, uint64_t *offset)
 {
 	const uint32_t heap_pages = f->dm_bytes / URXE_PAGE;
 	struct urxe_dev *dev = f->dev;
@@ -405,7 +405,8 @@ static int dm_slot_take(struct urxe_fabric *f, uint32_t pages, uint32_t align,
 		return fabric_fail(ENOMEM, "device memory is used up");
 	}
 	bitmap_set(dev->dm_map, first, pages);
-	dev->dm[slot].offset = (uint64_t)first * URXE_PAGE;
+	*offset = (uint64_t)first * URXE_PAGE;
+	dev->dm[slot].offset = *offset;
 	dev->dm[slot].pages = pages;
 	return slot;
 }
@@ -432,6 +433,7 @@ int dm_heap_alloc(struct urxe_fabric *f, uint32_t ctx, uint32_t ctx_gen,
 	struct urxe_dev *dev = f->dev;
 	uint32_t pages, align, least;
 	struct urxe_dm_slot *d;
+	uint64_t offset = 0;
 	int slot, ret;
 
 	if (!length || log_align > 63)
@@ -449,7 +451,7 @@ int dm_heap_alloc(struct urxe_fabric *f, uint32_t ctx, uint32_t ctx_gen,
 	if (length >= CHUNK && align < CHUNK_PAGES)
 		align = CHUNK_PAGES;
 
-	slot = dm_slot_take(f, pages, align, least);
+	slot = dm_slot_take(f, pages, align, least, &offset);
 	if (slot < 0)
 		return slot;
 	d = &dev->dm[slot];
@@ -458,12 +460,12 @@ int dm_heap_alloc(struct urxe_fabric *f, uint32_t ctx, uint32_t ctx_gen,
 	store_release(&d->used, ctx + 1);
 	fabric_unlock(f);
 
-	ret = dm_heap_reserve(f, d->offset, (uint64_t)pages * URXE_PAGE);
+	ret = dm_heap_reserve(f, offset, (uint64_t)pages * URXE_PAGE);
 	if (ret) {
 		dm_slot_give_back(f, slot);
 		return ret;
 	}
-	memset(f->dm + d->offset, 0, (uint64_t)pages * URXE_PAGE);
+	memset(f->dm + offset, 0, (uint64_t)pages * URXE_PAGE);
 	store_release(&d->refs,
 		      URXE_DM_REFS(URXE_DM_MADE(load_relaxed(&d->refs)) + 1,
 				   1));
