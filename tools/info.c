@@ -57,7 +57,7 @@ static void show_dm(struct urxe_fabric *f)
 		fail(0, "%s", fabric_why());
 		return;
 	}
-	for (i = 0; i < URXE_MAX_DM; i++) {
+	for (i = 0; i < dm_slots(dev); i++) {
 		if (!load_relaxed(&dev->dm[i].used))
 			continue;
 		bytes += (uint64_t)dev->dm[i].pages * URXE_PAGE;

@@ -189,7 +189,7 @@ static int context_free_dms(struct urxe_fabric *f, uint32_t slot, uint32_t gen)
 	int ret = 0;
 	uint32_t i;
 
-	for (i = 0; i < URXE_MAX_DM && !ret; i++) {
+	for (i = 0; i < dm_slots(f->dev) && !ret; i++) {
 		struct urxe_dm_slot *d = &f->dev->dm[i];
 
 		if (load_relaxed(&d->used) == slot + 1 && d->ctx_gen == gen)

@@ -358,14 +358,36 @@ static void dm_heap_release(struct urxe_fabric *f, uint64_t offset,
 		close(fd);
 }
 
-static int dm_slot_find(struct urxe_dev *dev)
+static int dm_slot_find(const struct urxe_dev *dev)
 {
-	int i;
+	uint32_t i;
 
-	for (i = 0; i < URXE_MAX_DM; i++)
+	for (i = 0; i < dm_slots(dev); i++)
 		if (!load_relaxed(&dev->dm[i].used))
-			return i;
+			return (int)i;
 	return -ENOMEM;
+}
+
+/* Memory for more slots.  Not under the lock; whoever needs them does it. */
+static int dm_slots_more(struct urxe_fabric *f)
+{
+	uint32_t high = dm_slots(f->dev), more = URXE_MAX_DM - high;
+	int fd, ret;
+
+	if (!more)
+		return fabric_fail(ENOMEM, "device memory is used up");
+	if (more > URXE_DM_FIRST)
+		more = URXE_DM_FIRST;
+	fd = openat(f->dirfd, "device", O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0)
+		return fabric_fail(errno, "the device's file: %s",
+				   strerror(errno));
+	ret = arena_reserve(fd, (char *)&f->dev->dm[high] - (char *)f->dev,
+			    more * sizeof(f->dev->dm[0]));
+	close(fd);
+	if (!ret)
+		cas_acq_rel(&f->dev->dm_high, &high, high + more);
+	return ret;
 }
 
 /* The pages that a slot has; false: none, or it was damaged. */
@@ -389,16 +411,23 @@ static int dm_slot_take(struct urxe_fabric *f, uint32_t pages, uint32_t align,
 {
 	const uint32_t heap_pages = f->dm_bytes / URXE_PAGE;
 	struct urxe_dev *dev = f->dev;
-	uint32_t first = heap_pages;
+	uint32_t first;
 	int ret, slot;
 
-	ret = fabric_lock(f);
-	if (ret)
-		return ret;
-	slot = dm_slot_find(dev);
-	if (slot >= 0)
-		first = bitmap_find(dev->dm_map, heap_pages, 0, pages, align);
-	if (slot >= 0 && first == heap_pages && align > least)
+	for (;;) {
+		ret = fabric_lock(f);
+		if (ret)
+			return ret;
+		slot = dm_slot_find(dev);
+		if (slot >= 0)
+			break;
+		fabric_unlock(f);
+		ret = dm_slots_more(f);
+		if (ret)
+			return ret;
+	}
+	first = bitmap_find(dev->dm_map, heap_pages, 0, pages, align);
+	if (first == heap_pages && align > least)
 		first = bitmap_find(dev->dm_map, heap_pages, 0, pages, least);
 	if (first == heap_pages) {
 		fabric_unlock(f);
@@ -431,6 +460,7 @@ int dm_heap_alloc(struct urxe_fabric *f, uint32_t ctx, uint32_t ctx_gen,
 		  uint64_t length, uint32_t log_align)
 {
 	struct urxe_dev *dev = f->dev;
+	const uint32_t unit = URXE_DM_UNIT(f->dm_bytes / URXE_PAGE);
 	uint32_t pages, align, least;
 	struct urxe_dm_slot *d;
 	uint64_t offset = 0;
@@ -445,6 +475,9 @@ int dm_heap_alloc(struct urxe_fabric *f, uint32_t ctx, uint32_t ctx_gen,
 	if (ret)
 		return ret;
 	pages = (length + URXE_PAGE - 1) / URXE_PAGE;
+	pages = (pages + unit - 1) / unit * unit;
+	if (pages > f->dm_bytes / URXE_PAGE)
+		pages = f->dm_bytes / URXE_PAGE;
 	least = align = 1ull << log_align > URXE_PAGE ?
 				(1ull << log_align) / URXE_PAGE :
 				1;
@@ -522,7 +555,7 @@ void dm_heap_recover(struct urxe_fabric *f)
 	uint32_t i, first, end;
 
 	memset(f->dev->dm_map, 0, sizeof(f->dev->dm_map));
-	for (i = 0; i < URXE_MAX_DM; i++)
+	for (i = 0; i < dm_slots(f->dev); i++)
 		if (load_relaxed(&f->dev->dm[i].used) &&
 		    dm_slot_range(f, i, &first, &end))
 			bitmap_set(f->dev->dm_map, first, end - first);
@@ -536,7 +569,7 @@ static int dm_heap_count(struct urxe_fabric *f, uint32_t slot, uint32_t made,
 	uint32_t count;
 	uint64_t word;
 
-	if (slot >= URXE_MAX_DM)
+	if (slot >= dm_slots(f->dev))
 		return -EINVAL;
 	refs = &f->dev->dm[slot].refs;
 	word = load_relaxed(refs);

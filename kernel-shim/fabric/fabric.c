@@ -188,10 +188,13 @@ static int device_init(struct urxe_fabric *f, int fd)
 		ret = process_file_make(f, &procs);
 	if (ret)
 		return ret;
-	ret = posix_fallocate(fd, 0, sizeof(*dev));
+	ret = posix_fallocate(fd, 0, offsetof(struct urxe_dev, dm) +
+					     URXE_DM_FIRST * sizeof(dev->dm[0]));
+	if (!ret && ftruncate(fd, sizeof(*dev)))
+		ret = errno;
 	if (ret)
 		return fabric_fail(ret, "no room for %zu bytes in %s",
-				   sizeof(*dev), f->dir);
+				   offsetof(struct urxe_dev, dm), f->dir);
 	dev = mmap(NULL, sizeof(*dev), PROT_READ | PROT_WRITE, MAP_SHARED, fd,
 		   0);
 	if (dev == MAP_FAILED)
@@ -202,6 +205,7 @@ static int device_init(struct urxe_fabric *f, int fd)
 	dev->procs_ino = procs;
 	dev->node_guid = choose_guid(f->dir);
 	dev->dm_bytes = dm_bytes;
+	store_relaxed(&dev->dm_high, URXE_DM_FIRST);
 	dev->vendor_id = 0x757278; /* "urx": nobody's OUI */
 	dev->vendor_part_id = 1;
 	dev->hw_ver = 1;

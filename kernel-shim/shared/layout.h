@@ -53,7 +53,7 @@ extern const uint32_t urxe_layout_version;
 #define URXE_MAX_MW 16383
 #define URXE_MAX_AH 16384
 #define URXE_MAX_XRCD 256
-#define URXE_MAX_DM 1024
+#define URXE_MAX_DM 16384 /* as many as the heap has units: URXE_DM_UNIT */
 #define URXE_MAX_GID 32
 #define URXE_MAX_MCAST_GRP 256
 #define URXE_MAX_MCAST_ATTACH 64 /* QPs per group */
@@ -69,6 +69,10 @@ extern const uint32_t urxe_layout_version;
 #define URXE_PSN_MASK 0xffffffu /* ... and so have packet sequence numbers */
 #define URXE_MCAST_QPN 0xffffffu /* IB 10.5: datagrams to a multicast group */
 #define URXE_DM_MAX_BYTES (1ull << 30)
+/* In pages: device memory is used up before its slots are, of any heap */
+#define URXE_DM_UNIT(heap_pages) \
+	(((uint32_t)(heap_pages) + URXE_MAX_DM - 1) / URXE_MAX_DM)
+#define URXE_DM_FIRST 1024 /* slots that have memory from the first on */
 
 enum urxe_obj {
 	URXE_OBJ_PD,
@@ -277,7 +281,7 @@ struct urxe_dev {
 	struct urxe_ctx_slot ctx[URXE_MAX_CTX];
 	_Atomic uint32_t process_next; /* where to look for a free number */
 	struct urxe_process process[URXE_MAX_PROCESS];
-	struct urxe_dm_slot dm[URXE_MAX_DM];
+	_Atomic uint32_t dm_high; /* slots of dm[] that have memory */
 	uint64_t dm_map[URXE_DM_MAX_BYTES / URXE_PAGE / 64]; /* pages in use */
 
 	/*
@@ -297,7 +301,15 @@ struct urxe_dev {
 	struct urxe_guard guard[URXE_MAX_QP];
 	struct urxe_mcast_grp mcast[URXE_MAX_MCAST_GRP];
 	struct urxe_xrcd_slot xrcd[URXE_MAX_XRCD]; /* under lock */
+	struct urxe_dm_slot dm[URXE_MAX_DM]; /* sparse: see dm_high */
 };
+
+static inline uint32_t dm_slots(const struct urxe_dev *dev)
+{
+	uint32_t high = load_acquire(&dev->dm_high);
+
+	return high < URXE_MAX_DM ? high : URXE_MAX_DM;
+}
 
 /* An async event in its FIFO, as core reads it. */
 struct urxe_async_event {

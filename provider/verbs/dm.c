@@ -163,7 +163,7 @@ struct ibv_dm *urxe_import_dm(struct ibv_context *ibctx, uint32_t handle)
 	struct ibv_dm *ibdm;
 	struct urxe_dm *dm;
 
-	if (handle >= URXE_MAX_DM)
+	if (handle >= dm_slots(ctx->fabric->dev))
 		return urxe_fail(-ENOENT, "ibv_import_dm: no such handle");
 	slot = &ctx->fabric->dev->dm[handle];
 	/* before what it tells of: dm_exists() sees if it changes */

@@ -246,7 +246,7 @@ START_TEST(killed_and_reaped)
 		/* a peer that has the arena mapped sees it too */
 		ck_assert(!atomic_load(&a->qp[qpn_index(v->qpn[i])].conn));
 	}
-	for (i = 0; i < URXE_MAX_DM; i++)
+	for (i = 0; i < dm_slots(f->dev); i++)
 		ck_assert_uint_eq(atomic_load(&f->dev->dm[i].used), 0);
 	for (i = 0; i < sizeof(f->dev->dm_map) / 8; i++)
 		ck_assert(f->dev->dm_map[i] == 0);

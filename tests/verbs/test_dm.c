@@ -142,6 +142,28 @@ START_TEST(odd_lengths)
 }
 END_TEST
 
+/* Nothing else is: not the number of pieces. */
+START_TEST(small_pieces)
+{
+	uint64_t i, pieces;
+	struct ibv_dm **dm;
+
+	setup();
+	pieces = max_dm_size() / 4096;
+	dm = calloc(pieces, sizeof(*dm));
+	ck_nonnull(dm);
+	for (i = 0; i < pieces; i++) {
+		dm[i] = alloc(8, 0);
+		ck_nonnull(dm[i]);
+	}
+	ck_errno(alloc(8, 0), ENOMEM);
+	for (i = 0; i < pieces; i++)
+		ck_ok(ibv_free_dm(dm[i]));
+	teardown();
+	free(dm);
+}
+END_TEST
+
 START_TEST(used_up_and_given_back)
 {
 	struct ibv_dm *a, *b;
@@ -416,6 +438,7 @@ int main(void)
 	add(s, copy_errors);
 	add(s, alloc_errors);
 	add(s, odd_lengths);
+	add(s, small_pieces);
 	add(s, used_up_and_given_back);
 	add(s, across_processes);
 	add(s, registration_errors);
