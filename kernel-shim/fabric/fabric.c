@@ -361,6 +361,7 @@ int fabric_open(const char *dir, bool create, struct urxe_fabric **out)
 	for (tries = 0; tries < OPEN_TRIES; tries++) {
 		ret = fabric_try_open(f, create);
 		if (!ret) {
+			process_self_recall(f);
 			*out = f;
 			return 0;
 		}

@@ -27,7 +27,10 @@
 /* This process's number there, in a page that is zero in a forked child. */
 struct process_self {
 	_Atomic uint32_t id; /* 0: none yet */
-	void *life; /* the mapping that keeps the lock */
+	void *lock; /* the mapping that keeps the lock */
+	struct urxe_process *shown; /* mapped for life; NULL: not shown */
+	uint64_t ino; /* of procs */
+	struct process_self *next;
 };
 
 /* One process's mapping of a fabric. */
@@ -110,8 +113,17 @@ int fabric_fail(int err, const char *fmt, ...)
 uint32_t process_id_take(struct urxe_fabric *f);
 /* Is the process surely no more?  False if that cannot be told. */
 bool process_is_dead(struct urxe_fabric *f, uint32_t id);
+/*
+ * Have others see at once when this process dies (process_seems_alive), as long
+ * as the calling thread lives.  May be called again, and then takes another
+ * thread's place if that has ended.
+ */
+void process_show_life(struct urxe_fabric *f);
+/* Who has that number in that PID namespace; 0: nobody who lives. */
+uint32_t process_find(struct urxe_fabric *f, int32_t pid, uint64_t pidns);
 /* For fabric_open and fabric_close. */
 int process_self_make(struct urxe_fabric *f);
+void process_self_recall(struct urxe_fabric *f);
 void process_self_drop(struct urxe_fabric *f);
 /* Make the file procs, if it is not there, and say which it is. */
 int process_file_make(struct urxe_fabric *f, uint64_t *ino);

@@ -83,6 +83,21 @@ bool process_is_dead(struct urxe_fabric *f, uint32_t id)
 	return dead;
 }
 
+uint32_t process_find(struct urxe_fabric *f, int32_t pid, uint64_t pidns)
+{
+	struct urxe_process *p = f->dev->process;
+	uint32_t i, id;
+
+	for (i = 0; i < URXE_MAX_PROCESS; i++, p++) {
+		id = URXE_PROCESS(i, load_acquire(&p->uses));
+		if (load_relaxed(&p->pid) == pid &&
+		    load_relaxed(&p->pidns) == pidns &&
+		    (process_seems_alive(p, id) || !process_is_dead(f, id)))
+			return id;
+	}
+	return 0;
+}
+
 /* A number that nobody lives by, locked by fd; or -errno. */
 static int process_lock_number(struct urxe_fabric *f, int fd)
 {
@@ -114,6 +129,7 @@ static uint32_t process_sign_in(struct urxe_fabric *f, uint32_t number)
 	if (!uses)
 		uses = 1;
 	store_relaxed(&p->pid, getpid());
+	store_relaxed(&p->pidns, fabric_pidns());
 	file_read(AT_FDCWD, "/proc/self/comm", p->comm, sizeof(p->comm));
 	p->comm[strcspn(p->comm, "\n")] = 0;
 	store_release(&p->uses, uses);
@@ -153,7 +169,7 @@ uint32_t process_id_take(struct urxe_fabric *f)
 	if (number >= 0)
 		id = process_sign_in(f, number);
 	if (id && cas_acq_rel(&self->id, &none, id)) {
-		self->life = life;
+		self->lock = life;
 		goto out_close;
 	}
 	munmap(life, URXE_PAGE);
@@ -181,9 +197,89 @@ int process_self_make(struct urxe_fabric *f)
 	return 0;
 }
 
+/*
+ * What was shown stays: the mutex is in a list of the thread that holds it.  The
+ * next mapping of the same fabric is the same process then.  The caller's lock
+ * orders opening and closing; a forked child finds zeros.
+ */
+static struct process_self *kept;
+
 void process_self_drop(struct urxe_fabric *f)
 {
-	if (f->self->life)
-		munmap(f->self->life, URXE_PAGE);
-	munmap(f->self, URXE_PAGE);
+	struct process_self *self = f->self;
+
+	if (self->shown) {
+		self->next = kept;
+		kept = self;
+		return;
+	}
+	if (self->lock)
+		munmap(self->lock, URXE_PAGE);
+	munmap(self, URXE_PAGE);
+}
+
+void process_self_recall(struct urxe_fabric *f)
+{
+	struct process_self **p, *self;
+
+	for (p = &kept; (self = *p); p = &self->next) {
+		if (self->ino != f->dev->procs_ino)
+			continue;
+		*p = self->next;
+		process_self_drop(f);
+		f->self = self;
+		return;
+	}
+}
+
+/* This process's row, in a mapping that stays and that no child inherits. */
+static struct urxe_process *process_map_row(struct urxe_fabric *f, uint32_t id)
+{
+	const char *row = (char *)&f->dev->process[URXE_PROCESS_NUMBER(id)];
+	uint64_t at = row - (char *)f->dev, page = at & ~(URXE_PAGE - 1ull);
+	void *map;
+	int fd;
+
+	fd = openat(f->dirfd, "device", O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0)
+		return NULL;
+	map = mmap(NULL, URXE_PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd,
+		   (off_t)page);
+	close(fd);
+	if (map == MAP_FAILED)
+		return NULL;
+	if (madvise(map, URXE_PAGE, MADV_DONTFORK)) {
+		munmap(map, URXE_PAGE);
+		return NULL;
+	}
+	return (struct urxe_process *)(void *)((char *)map + (at - page));
+}
+
+static void process_lock_life(pthread_mutex_t *life)
+{
+	pthread_mutexattr_t attr;
+
+	pthread_mutexattr_init(&attr);
+	pthread_mutexattr_setpshared(&attr, PTHREAD_PROCESS_SHARED);
+	pthread_mutexattr_setrobust(&attr, PTHREAD_MUTEX_ROBUST);
+	pthread_mutex_init(life, &attr);
+	pthread_mutexattr_destroy(&attr);
+	pthread_mutex_lock(life);
+}
+
+void process_show_life(struct urxe_fabric *f)
+{
+	uint32_t id = process_id(f);
+	struct process_self *self = f->self;
+	int saved = errno;
+
+	if (!id || (self->shown && process_seems_alive(self->shown, id)))
+		return;
+	if (!self->shown) {
+		self->ino = f->dev->procs_ino;
+		self->shown = process_map_row(f, id);
+	}
+	if (self->shown)
+		process_lock_life(&self->shown->life);
+	errno = saved;
 }

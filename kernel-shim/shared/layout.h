@@ -21,6 +21,8 @@
 #pragma once
 
 #include <assert.h>
+#include <linux/futex.h>
+#include <pthread.h>
 #include <stdalign.h>
 #include <stdint.h>
 #include <sys/stat.h>
@@ -135,10 +137,32 @@ struct urxe_ctx_slot {
  * and that alone says that who had it before is dead.
  */
 struct urxe_process {
-	_Atomic uint32_t uses; /* 19 bits */
-	_Atomic int32_t pid; /* for messages, in its own namespace */
-	char comm[16]; /* the same */
+	alignas(URXE_LINE) _Atomic uint32_t uses; /* 19 bits */
+	_Atomic int32_t pid; /* in its own namespace ... */
+	_Atomic uint64_t pidns; /* ... which is this one; 0: unknown */
+	pthread_mutex_t life; /* see process_seems_alive() */
+	char comm[16]; /* for messages */
 };
+
+/*
+ * Is that process surely alive?  A thread of it holds `life`, a robust mutex that
+ * nobody else ever locks: when the thread ends, and be it killed, the kernel
+ * takes its TID out of the word, before its process can be waited for and its
+ * PID be used again.  So what a load sees here was true at that moment.  False
+ * says nothing if the thread ended and its process did not.
+ */
+static inline bool process_seems_alive(const struct urxe_process *p,
+				       uint32_t id)
+{
+#ifdef __GLIBC__
+	const void *futex = &p->life.__data.__lock;
+#else
+	const void *futex = (const int *)(const void *)&p->life + 1;
+#endif
+
+	return load_relaxed(&p->uses) == id >> 12 &&
+	       load_relaxed((const _Atomic uint32_t *)futex) & FUTEX_TID_MASK;
+}
 
 /* An id: number (12) | uses (19) << 12; never 0.  Bit 31 is the locks'. */
 #define URXE_PROCESS(number, uses) ((uint32_t)(uses) << 12 | (number))
@@ -665,6 +689,7 @@ struct urxe_arena {
 	int32_t pid; /* of the opener */
 	uint64_t pidns; /* inode of its PID namespace; 0: unknown */
 	char comm[16];
+	_Atomic uint32_t opener; /* its id, when it uses the context */
 	/* of importers in another one, all of them; 0: none came yet */
 	_Atomic uint64_t other_pidns;
 	alignas(URXE_LINE) struct event_count wake; /* of service threads */

@@ -127,6 +127,7 @@ static bool conn_has_srq(struct urxe_qp *qp, struct urxe_conn *c, uint32_t srqn)
 		return false;
 	owner = &qp->ctx->fabric->dev->ctx[p->slot];
 	return load_seq_cst(&c->rx.srq->live) == c->rx.srq_live &&
+	       !peer_has_died(rx_peer(&c->rx)) &&
 	       load_relaxed(&owner->gen) == p->gen &&
 	       load_relaxed(&owner->state) == URXE_CTX_LIVE;
 }
@@ -243,6 +244,8 @@ enum response conn_ready(struct urxe_qp *qp, const struct urxe_wqe *w,
 	if (unlikely(!c->peer) && !conn_open(qp, c, qp->attr.dest_qp_num,
 					     qp->qpn))
 		return RESP_SILENCE;
+	if (peer_has_died(c->peer))
+		return RESP_SILENCE;
 	/* seq_cst: after our guard went up, see presence.h */
 	word = load_seq_cst(&c->sh->conn);
 	if (unlikely((word & URXE_CONN_ENDS) != c->want)) {
@@ -278,7 +281,7 @@ bool conn_listens(struct urxe_conn *c, uint32_t qkey)
 {
 	uint64_t word = load_seq_cst(&c->sh->conn);
 
-	if ((word & URXE_CONN_ENDS) != c->want) {
+	if ((word & URXE_CONN_ENDS) != c->want || peer_has_died(c->peer)) {
 		conn_drop(c);
 		return false;
 	}

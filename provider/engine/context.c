@@ -22,6 +22,9 @@ int context_open(struct urxe_context *ctx, struct urxe_fabric *f, int cmd_fd)
 	ctx->cmd_fd = cmd_fd;
 	ctx->slot = ctx->arena->slot;
 	ctx->gen = ctx->arena->gen;
+	process_show_life(f);
+	if (ctx->arena->pid == urxe_pid && !ctx->self->foreign_pids)
+		store_relaxed(&ctx->arena->opener, process_id(f));
 	store_relaxed(&ctx->deaths, load_relaxed(&f->dev->deaths));
 	pthread_mutex_init(&ctx->lock, NULL);
 	pthread_cond_init(&ctx->unpinned, NULL);

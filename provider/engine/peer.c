@@ -69,6 +69,9 @@ static struct urxe_peer *peer_add(struct urxe_fabric *f, struct urxe_arena *a,
 	p->slot = slot;
 	p->gen = gen;
 	p->fd = fd;
+	store_relaxed(&p->owner, load_relaxed(&a->opener));
+	p->process = &f->dev->process[URXE_PROCESS_NUMBER(
+		load_relaxed(&p->owner))];
 	peer_compare_pids(p);
 	p->next = peers;
 	peers = p;
@@ -191,6 +194,28 @@ bool peer_any_foreign(void)
 		any = p->fd >= 0;
 	pthread_mutex_unlock(&lock);
 	return any;
+}
+
+bool peer_doubt(struct urxe_peer *p)
+{
+	uint32_t id = load_relaxed(&p->owner);
+
+	if (!process_is_dead(p->fabric, id))
+		return false; /* only that thread of it ended */
+	if (p->fd >= 0 && !arena_fd_alive(p->fd))
+		return true;
+	store_relaxed(&p->owner, 0); /* a child of it has the context */
+	return false;
+}
+
+bool peer_pid_lives(struct urxe_peer *p, int32_t pid)
+{
+	uint32_t id = load_relaxed(&p->owner);
+
+	if (likely(id && load_relaxed(&p->process->pid) == pid &&
+		   process_seems_alive(p->process, id)))
+		return true;
+	return process_find(p->fabric, pid, urxe_pidns);
 }
 
 void peer_look_after(void)

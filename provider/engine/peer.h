@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "base/atomic.h"
+#include "base/compiler.h"
 #include "fabric/fabric.h"
 
 #define PEER_NOT_ME 0xff /* urxe_peer.my_flag: none of its keys are ours */
@@ -18,6 +19,9 @@ struct urxe_peer {
 	struct urxe_peer *next;
 	struct urxe_fabric *fabric;
 	struct urxe_arena *arena;
+	/* its opener, that uses it; 0: unknown, or dead and others use it */
+	_Atomic uint32_t owner;
+	const struct urxe_process *process; /* the owner's row */
 	uint32_t slot, gen;
 	int fd;
 	unsigned int refs;
@@ -45,6 +49,27 @@ void peer_hold(struct urxe_peer *p);
 
 /* Was it opened by this process? */
 bool peer_is_own(struct urxe_fabric *f, uint32_t slot, uint32_t gen);
+
+/* The slow half of peer_has_died(). */
+bool peer_doubt(struct urxe_peer *p);
+
+/*
+ * Has its process died, up to this moment?  (That a context died which others
+ * used besides its opener is seen later, by peer_look_after.)
+ */
+static inline bool peer_has_died(struct urxe_peer *p)
+{
+	uint32_t id = load_relaxed(&p->owner);
+
+	return unlikely(id && !process_seems_alive(p->process, id)) &&
+	       peer_doubt(p);
+}
+
+/*
+ * Is it that process of this context which a key means by this number?  pid is
+ * of the namespace of this process.
+ */
+bool peer_pid_lives(struct urxe_peer *p, int32_t pid);
 
 /* Reap the dead ones, and give back what files of theirs are not needed. */
 void peer_look_after(void);

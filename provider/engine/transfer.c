@@ -99,6 +99,10 @@ enum transfer_status transfer_flush(struct transfer_batch *b, uint64_t *moved)
 			status = transfer_bounce(b, 0, &done);
 			break;
 		}
+		if (unlikely(!peer_pid_lives(b->peer, b->pid))) {
+			status = TRANSFER_GONE;
+			break;
+		}
 		n = (b->write ? process_vm_writev : process_vm_readv)(
 			b->pid, b->local, b->n, b->remote, b->n, 0);
 		if (unlikely(n <= 0)) {

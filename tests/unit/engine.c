@@ -326,3 +326,26 @@ bool must_wait(unsigned int first, unsigned int second, bool fence)
 {
 	return fence || ordering[classes[first]][classes[second]] == '#';
 }
+
+pid_t engine_other_process(struct engine *e)
+{
+	int p[2];
+	pid_t pid;
+	char c;
+
+	ck_assert_int_eq(pipe(p), 0);
+	pid = fork();
+	ck_assert_int_ge(pid, 0);
+	if (!pid) {
+		process_show_life(e->ctx->fabric);
+		if (write(p[1], "", 1) == 1)
+			for (;;)
+				pause();
+		_exit(1);
+	}
+	ck_assert_int_eq(read(p[0], &c, 1), 1);
+	close(p[0]);
+	close(p[1]);
+	e->ctx->arena->key[URXE_KEY_INDEX(e->key)].pid = pid;
+	return pid;
+}

@@ -54,6 +54,11 @@ struct engine {
 struct engine *engine_new(void); /* in a fabric of its own */
 struct engine *engine_new_in(struct urxe_fabric *f);
 void engine_free(struct engine *e);
+/*
+ * A process of e's fabric, to which e's memory belongs from now on.  It has the
+ * same bytes at the same address, and waits to be killed.
+ */
+pid_t engine_other_process(struct engine *e);
 
 #define WR_LOCAL 0u /* where in struct engine.mem a WR has its data */
 #define WR_REMOTE 2048u

@@ -144,11 +144,7 @@ START_TEST(list)
 	post_writes(e);
 	expect_seen("L1 A1 W1 C1 L2 A2 W2 L3 A3 W3 C3 ");
 	/* to another process they go in one system call */
-	pid = fork();
-	if (!pid)
-		for (;;)
-			pause();
-	e->ctx->arena->key[URXE_KEY_INDEX(e->key)].pid = pid;
+	pid = engine_other_process(e);
 	post_writes(e);
 	expect_seen("L1 A1 L2 A2 L3 A3 W1 C1 W2 W3 C3 ");
 	kill_child(pid);

@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <poll.h>
+#include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -171,6 +172,91 @@ START_TEST(namespaces)
 }
 END_TEST
 
+static bool seems_alive(struct urxe_fabric *f, uint32_t id)
+{
+	return process_seems_alive(
+		&f->dev->process[URXE_PROCESS_NUMBER(id)], id);
+}
+
+static void *show(void *f)
+{
+	process_show_life(f);
+	return NULL;
+}
+
+/* What is seen at once is a thread's life; another one can take its place. */
+START_TEST(shown_by_a_thread)
+{
+	struct urxe_fabric *f = new_fabric();
+	uint32_t id = process_id(f);
+	pthread_t thread;
+
+	ck_assert(!seems_alive(f, id));
+	ck_assert_int_eq(pthread_create(&thread, NULL, show, f), 0);
+	ck_assert_int_eq(pthread_join(thread, NULL), 0);
+	while (seems_alive(f, id))
+		usleep(1000);
+	ck_assert(!process_is_dead(f, id));
+	process_show_life(f);
+	ck_assert(seems_alive(f, id));
+	ck_assert(!seems_alive(f, id + (1 << 12)));
+	fabric_close(f);
+}
+END_TEST
+
+/* It is the same process when it opens the fabric again. */
+START_TEST(shown_and_closed)
+{
+	struct urxe_fabric *f = new_fabric(), *g = again(f), *h;
+	uint32_t id;
+
+	process_show_life(g);
+	id = process_id(g);
+	fabric_close(g);
+	ck_assert(!process_is_dead(f, id));
+	ck_assert(seems_alive(f, id));
+	g = again(f);
+	ck_assert_uint_eq(process_id(g), id);
+	h = again(f);
+	ck_assert_uint_ne(process_id(h), id);
+	fabric_close(h);
+	fabric_close(g);
+	fabric_close(f);
+}
+END_TEST
+
+static int show_and_wait(void *arg)
+{
+	struct start *s = arg;
+
+	process_show_life(s->f);
+	return live(arg);
+}
+
+/* Who was waited for is not seen alive any more, not even for a moment. */
+START_TEST(shown_to_the_end)
+{
+	struct urxe_fabric *f = new_fabric();
+	struct start s = { .f = f };
+	uint32_t id;
+	pid_t pid;
+	int p[2], i;
+
+	for (i = 0; i < 50; i++) {
+		ck_assert_int_eq(pipe(p), 0);
+		s.out = p[1];
+		pid = spawn(show_and_wait, &s);
+		ck_assert_int_eq(read(p[0], &id, sizeof(id)), sizeof(id));
+		ck_assert(seems_alive(f, id));
+		kill_child(pid);
+		ck_assert(!seems_alive(f, id));
+		close(p[0]);
+		close(p[1]);
+	}
+	fabric_close(f);
+}
+END_TEST
+
 /* Without the file that everybody locks nobody is called dead. */
 START_TEST(other_file)
 {
@@ -198,6 +284,9 @@ int main(void)
 	add(s, child_does_not_keep_it_alive);
 	add(s, stopped_is_not_dead);
 	add(s, namespaces);
+	add(s, shown_by_a_thread);
+	add(s, shown_and_closed);
+	add(s, shown_to_the_end);
 	add(s, other_file);
 	return run_suite(s);
 }

@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* SIGKILL in the middle of traffic: the peer learns it, and life goes on. */
 #define _GNU_SOURCE
+#include <poll.h>
 #include <signal.h>
+#include <stdio.h>
+#include <string.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "harness.h"
@@ -44,6 +48,22 @@ static void post_one(struct node *n, const struct addr *peer, enum traffic t,
 		wr.opcode = IBV_WR_SEND;
 	}
 	ck_ok(post_wr(n->qp, &wr));
+}
+
+static void post_one_page(struct node *n, const struct addr *peer, uint64_t id,
+			  enum ibv_wc_status status)
+{
+	struct ibv_sge sge = node_sge(n, 0, 4096);
+	struct ibv_send_wr wr = { .wr_id = id,
+				  .opcode = IBV_WR_RDMA_WRITE,
+				  .sg_list = &sge,
+				  .num_sge = 1,
+				  .send_flags = IBV_SEND_SIGNALED,
+				  .wr.rdma.remote_addr = peer->base,
+				  .wr.rdma.rkey = peer->rkey };
+
+	ck_ok(post_wr(n->qp, &wr));
+	expect(n->scq, id, status);
 }
 
 static void connect_end(struct node *n, const struct end *e, struct addr *peer)
@@ -303,6 +323,141 @@ START_TEST(sleeper_is_killed)
 }
 END_TEST
 
+/* From the moment on that it can be waited for nothing succeeds any more. */
+START_TEST(dead_at_once)
+{
+	static const enum ibv_wr_opcode op[T_COUNT] = {
+		[T_WRITE] = IBV_WR_RDMA_WRITE,
+		[T_READ] = IBV_WR_RDMA_READ,
+		[T_SEND] = IBV_WR_SEND,
+		[T_ATOMIC] = IBV_WR_ATOMIC_FETCH_AND_ADD,
+	};
+	enum ibv_wr_opcode opcode = op[_i % T_COUNT];
+	struct opts o = default_opts();
+	struct duo d;
+	int i;
+
+	may_leak();
+	o.timeout = 8; /* 1 ms */
+	o.retry_cnt = 2;
+	duo_open(&d, TWO_PROCESSES, MEM_HEAP, _i / T_COUNT, &o);
+	for (i = 0; i < 2; i++)
+		b_recv(&d, i, 64, 8);
+	for (i = 0; i < 2; i++) {
+		if (opcode == IBV_WR_ATOMIC_FETCH_AND_ADD)
+			ck_ok(post_atomic(&d, opcode, i, 0, 0, 1, 0));
+		else
+			ck_ok(post(&d, opcode, i, 0, 8, 0, 0));
+		if (i)
+			break;
+		expect(d.a.scq, 0, IBV_WC_SUCCESS);
+		kill(d.pid, SIGKILL);
+		ck_assert_int_eq(reap_child(d.pid), -SIGKILL);
+	}
+	expect(d.a.scq, 1, IBV_WC_RETRY_EXC_ERR);
+	node_close(&d.a);
+}
+END_TEST
+
+/* At the same address in each process of this test. */
+static char page[4096] __attribute__((aligned(4096)));
+
+/* It has registered that page; a child of it keeps its context alive. */
+static int page_owner(void *arg)
+{
+	struct end *e = arg;
+	struct opts o = default_opts();
+	struct addr mine, peer;
+	struct node n;
+
+	leave_check();
+	node_open(&n, NULL, MEM_HEAP, &o);
+	mine = node_addr(&n);
+	ck_ok(ibv_dereg_mr(n.mr));
+	n.mr = ibv_reg_mr(n.pd, page, sizeof(page), ALL_ACCESS);
+	ck_nonnull(n.mr);
+	mine.base = (uintptr_t)page;
+	mine.rkey = n.mr->rkey;
+	if (write(e->sock, &mine, sizeof(mine)) != sizeof(mine) ||
+	    read(e->sock, &peer, sizeof(peer)) != sizeof(peer))
+		return 1;
+	node_connect(&n, &peer);
+	if (!fork()) {
+		poll(&(struct pollfd){ .fd = e->sock }, 1, -1);
+		_exit(0);
+	}
+	if (write(e->sock, "", 1) == 1)
+		pause();
+	return 0;
+}
+
+/* fork() with that PID; -1: not allowed. */
+static pid_t fork_as(pid_t pid)
+{
+	struct {
+		uint64_t flags, pidfd, child_tid, parent_tid, exit_signal;
+		uint64_t stack, stack_size, tls, set_tid, set_tid_size;
+	} args = { .exit_signal = SIGCHLD,
+		   .set_tid = (uintptr_t)&pid,
+		   .set_tid_size = 1 };
+
+	return syscall(SYS_clone3, &args, sizeof(args));
+}
+
+/* Another process got its PID: its memory is not written. */
+START_TEST(pid_used_again)
+{
+	struct opts o = default_opts();
+	int sock[2], changed[2], go[2];
+	struct addr mine, peer;
+	pid_t owner, innocent;
+	struct end e;
+	struct node n;
+	char byte;
+
+	may_leak();
+	ck_ok(socketpair(AF_UNIX, SOCK_STREAM, 0, sock));
+	ck_ok(pipe(changed));
+	ck_ok(pipe(go));
+	e.sock = sock[1];
+	owner = spawn(page_owner, &e);
+	close(sock[1]);
+	o.timeout = 8; /* 1 ms */
+	o.retry_cnt = 2;
+	node_open(&n, NULL, MEM_HEAP, &o);
+	mine = node_addr(&n);
+	ck_assert_int_eq(read(sock[0], &peer, sizeof(peer)), sizeof(peer));
+	ck_assert_int_eq(write(sock[0], &mine, sizeof(mine)), sizeof(mine));
+	node_connect(&n, &peer);
+	ck_assert_int_eq(read(sock[0], &byte, 1), 1);
+	memset(n.buf, 0x55, n.o.size);
+	post_one_page(&n, &peer, 1, IBV_WC_SUCCESS);
+
+	kill(owner, SIGKILL);
+	ck_assert_int_eq(reap_child(owner), -SIGKILL);
+	innocent = fork_as(owner);
+	if (!innocent) {
+		leave_check();
+		if (read(go[0], &byte, 1) == 1 &&
+		    write(changed[1], page, 1) == 1)
+			_exit(0);
+		_exit(1);
+	}
+	if (innocent < 0) {
+		fprintf(stderr, "skipped: a PID of one's choice: %s\n",
+			strerror(errno));
+		return;
+	}
+	post_one_page(&n, &peer, 2, IBV_WC_RETRY_EXC_ERR);
+	ck_assert_int_eq(write(go[1], "", 1), 1);
+	ck_assert_int_eq(read(changed[0], &byte, 1), 1);
+	ck_assert_int_eq(byte, 0);
+	ck_assert_int_eq(reap_child(innocent), 0);
+	node_close(&n);
+	close(sock[0]);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite("kill");
@@ -312,5 +467,7 @@ int main(void)
 	add(s, idle_survivor);
 	add(s, sleeper_is_killed);
 	add(s, while_opening);
+	add_loop(s, dead_at_once, T_COUNT * MEM_COUNT);
+	add(s, pid_used_again);
 	return run(s);
 }
