@@ -180,7 +180,7 @@ END_TEST
 
 int main(void)
 {
-	Suite *s = suite_create("order");
+	Suite *s = suite_create("last_receive");
 
 	add_loop(s, data_first, ENDS);
 	add_loop(s, data_that_nobody_wants, ENDS);
