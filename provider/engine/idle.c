@@ -7,10 +7,10 @@
 #include "base/clock.h"
 #include "idle.h"
 
-/* A thread that polls. */
+/* A thread that polls.  Times are in ns. */
 static _Thread_local struct {
-	uint32_t turns, wanted; /* of IDLE_POLLS; it yields after so many */
-	uint64_t since; /* when they began, ns */
+	uint64_t last; /* when it was here */
+	uint64_t until, pause; /* it does not yield before */
 	long switches;
 } self;
 
@@ -26,23 +26,26 @@ static bool others_ran(void)
 	return self.switches != before;
 }
 
-static bool self_waits(void)
+/* How long to go on without, after a yield that took that long. */
+static uint64_t next_pause(uint64_t took)
 {
-	const uint64_t polls = (uint64_t)self.turns * IDLE_POLLS;
+	uint64_t twice = 2 * self.pause + IDLE_ALONE_MIN_NS;
 
-	return clock_now() - self.since < polls * IDLE_POLL_NS;
+	if (others_ran())
+		return took < IDLE_SLICE_NS ? 0 : took / IDLE_SHARE;
+	return twice < IDLE_ALONE_MAX_NS ? twice : IDLE_ALONE_MAX_NS;
 }
 
 void idle_give_way(void)
 {
-	if (++self.turns < self.wanted)
+	const uint64_t now = clock_now();
+	const bool waits = now - self.last < IDLE_POLLS * IDLE_POLL_NS;
+
+	self.last = now;
+	if (!waits || now < self.until)
 		return;
-	if (self_waits()) {
-		sched_yield();
-		self.wanted = others_ran() ? 1 : 2 * self.turns;
-		if (self.wanted > IDLE_MAX_TURNS)
-			self.wanted = IDLE_MAX_TURNS;
-	}
-	self.turns = 0;
-	self.since = clock_now();
+	sched_yield();
+	self.last = clock_now();
+	self.pause = next_pause(self.last - now);
+	self.until = self.last + self.pause;
 }

@@ -9,9 +9,13 @@
  *
  * A thread that has its CPU to itself gains nothing by that, and a completion
  * that comes meanwhile is seen later, by as much as the system calls take.  So
- * a thread that was alone yields half as often the next time, down to once in
- * IDLE_POLLS * IDLE_MAX_TURNS polls; and as often as before once it was not.
- * The kernel knows: it counts how often others took a thread's place.
+ * a thread that was alone polls twice as long before it yields again, up to
+ * IDLE_ALONE_MAX_NS; the kernel counts how often others took its place.
+ *
+ * Where others use all of a time slice they are no pollers, and whom the thread
+ * waits for is perhaps on another CPU: to be there when he runs is worth more
+ * than to give way at each message.  Then it polls a part,
+ * IDLE_SHARE, of the time that they ran.
  *
  * Who does other things between two polls shall not lose his CPU for it: what
  * took longer than IDLE_POLL_NS for each poll was no waiting.
@@ -19,9 +23,12 @@
 #pragma once
 
 #define IDLE_POLLS 256
-#define IDLE_MAX_TURNS 64
 #define IDLE_POLL_NS 5000
+#define IDLE_ALONE_MIN_NS 2500
+#define IDLE_ALONE_MAX_NS 160000
+#define IDLE_SLICE_NS 500000
+#define IDLE_SHARE 8
 
-/* The caller found nothing, IDLE_POLLS times.  It has no lock, and looks anew.
+/* The caller found nothing, IDLE_POLLS times; it has no lock, and looks anew.
  */
 void idle_give_way(void);
