@@ -254,7 +254,7 @@ END_TEST
 
 int main(void)
 {
-	Suite *s = suite("order");
+	Suite *s = suite("send_first");
 
 	add_loop(s, one_cq, 2 * OPS);
 	add_loop(s, two_cqs, 2 * OPS);
