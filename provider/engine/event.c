@@ -134,9 +134,15 @@ static bool event_resend_async(struct urxe_context *ctx)
 
 void event_resend(struct urxe_context *ctx)
 {
+	bool all;
+
+	if (likely(!load_relaxed(&ctx->arena->kept_events)))
+		return;
 	/* seq_cst: what was kept before it was set is seen */
 	if (!exchange_seq_cst(&ctx->arena->kept_events, 0))
 		return;
-	if (!(event_resend_cqs(ctx) & event_resend_async(ctx)))
+	all = event_resend_cqs(ctx);
+	all &= event_resend_async(ctx);
+	if (!all)
 		store_seq_cst(&ctx->arena->kept_events, 1);
 }
