@@ -46,7 +46,7 @@ void transfer_probe(struct urxe_peer *p)
 	int saved = errno;
 
 	if (!p->foreign_pids && p->arena->pid != urxe_pid &&
-	    process_vm_writev(p->arena->pid, &byte, 1, &nowhere, 1, 0) < 0 &&
+	    process_vm_readv(p->arena->pid, &byte, 1, &nowhere, 1, 0) < 0 &&
 	    is_forbidden(errno))
 		store_relaxed(&p->bounce, true);
 	store_relaxed(&p->probed, true);

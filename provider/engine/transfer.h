@@ -101,8 +101,8 @@ static inline void transfer_local(char *dst, const char *src, uint64_t len)
 }
 
 /*
- * See whether the system lets us write to the process that opened p; p->bounce
- * says it then.  For those who must know before they copy.
+ * See whether the system lets us reach the process that opened p; p->bounce says
+ * it then.  For those who must know before they copy.
  */
 void transfer_probe(struct urxe_peer *p);
 
