@@ -22,6 +22,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/atomic.h"
 #include "fuzz.h"
 
 #define SIZE 65536 /* of each buffer */
@@ -347,10 +348,8 @@ static void renew(struct end *e)
 						    IBV_QP_STATE, &init) &&
 			  attr.qp_state != IBV_QPS_RTS;
 	if (broken)
-		__atomic_compare_exchange_n(&e->page->epoch, &epoch, epoch + 1,
-					    false, __ATOMIC_SEQ_CST,
-					    __ATOMIC_SEQ_CST);
-	epoch = __atomic_load_n(&e->page->epoch, __ATOMIC_SEQ_CST);
+		cas_seq_cst(&e->page->epoch, &epoch, epoch + 1);
+	epoch = load_seq_cst(&e->page->epoch);
 	if (epoch == e->epoch)
 		return;
 	e->epoch = epoch;
@@ -583,7 +582,7 @@ static void wait_for(_Atomic int *ready, int stage)
 {
 	uint64_t end = now_ms() + 20000;
 
-	while (__atomic_load_n(ready, __ATOMIC_SEQ_CST) < stage) {
+	while (load_seq_cst(ready) < stage) {
 		errno = ETIMEDOUT;
 		must(now_ms() < end, "the other end");
 		usleep(200);
@@ -604,12 +603,12 @@ static void run_end(struct page *page, int me, uint64_t seed, uint64_t ms,
 	uint64_t end;
 
 	open_end(&e);
-	__atomic_store_n(&e.mine->ready, 1, __ATOMIC_SEQ_CST);
+	store_seq_cst(&e.mine->ready, 1);
 	wait_for(&e.peer->ready, 1);
 	ah.grh.dgid = e.peer->gid;
 	e.ah = ibv_create_ah(e.pd, &ah);
 	must(e.ah && !connect_all(&e), "connecting");
-	__atomic_store_n(&e.mine->ready, 2, __ATOMIC_SEQ_CST);
+	store_seq_cst(&e.mine->ready, 2);
 	wait_for(&e.peer->ready, 2);
 	if (clean)
 		clean_message(&e);
