@@ -254,6 +254,19 @@ int fabric_sweep(const char *dir, bool only_empty,
 	return count;
 }
 
+/* Who leaves at the same time may just be looking whether we are still there.
+ */
+static void fabric_remove_if_last(const char *dir)
+{
+	int tries;
+
+	for (tries = 0; tries < 300; tries++) {
+		if (fabric_remove_unused(dir, true) != -EAGAIN)
+			break;
+		usleep(1000);
+	}
+}
+
 void fabric_leave(struct urxe_fabric *f)
 {
 	struct stat st;
@@ -269,6 +282,6 @@ void fabric_leave(struct urxe_fabric *f)
 	if (!fstat(fd, &st) && st.st_ino == f->ino &&
 	    mmap(f->dev, sizeof(*f->dev), PROT_READ | PROT_WRITE,
 		 MAP_SHARED | MAP_FIXED | MAP_NORESERVE, fd, 0) == f->dev)
-		fabric_remove_unused(f->dir, true);
+		fabric_remove_if_last(f->dir);
 	close(fd);
 }

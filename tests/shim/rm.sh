@@ -63,6 +63,16 @@ for i in 1 2 3 4 5 6 7 8 9 10; do
 	rm -rf "$fabrics/t" # a thread may have had the device open
 done
 
+# and if several are the last at once
+for i in 1 2 3 4 5 6 7 8 9 10; do
+	others=
+	for n in 1 2 3 4; do
+		look crowd &
+		others="$others $!"
+	done
+	wait $others
+	there "one "
+done
 # or leaves it, if he is asked to
 (export URXE_KEEP=1; look kept)
 there "kept one "

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -314,6 +315,54 @@ START_TEST(short_segment)
 }
 END_TEST
 
+/* Another one has it locked to look whether he is the last, and is slow. */
+START_TEST(leave_while_another_looks)
+{
+	struct urxe_fabric *f = new_fabric();
+	int ready[2];
+	char c = 0;
+	pid_t pid;
+
+	ck_assert_int_eq(pipe(ready), 0);
+	pid = fork();
+	if (!pid) {
+		/* the parent's descriptor shares its lock */
+		int fd = open(f->dir, O_RDONLY | O_DIRECTORY);
+
+		munmap(f->dev, sizeof(*f->dev));
+		if (flock(fd, LOCK_EX) || write(ready[1], &c, 1) != 1)
+			_exit(1);
+		usleep(2000);
+		_exit(0);
+	}
+	ck_assert_int_eq(read(ready[0], &c, 1), 1);
+	fabric_leave(f);
+	ck_assert_int_eq(reap_child(pid), 0);
+	ck_assert_int_eq(access(f->dir, F_OK), -1);
+	/* what others of this process still do there is of no consequence */
+	atomic_fetch_add(&f->dev->used[URXE_OBJ_MR], 1);
+	fabric_close(f);
+}
+END_TEST
+
+START_TEST(leave_others_behind)
+{
+	struct urxe_fabric *f = new_fabric(), *g = again(f);
+
+	fabric_leave(f);
+	ck_assert_int_eq(access(g->dir, F_OK), 0);
+	/* they still see the same memory */
+	atomic_store(&f->dev->used[URXE_OBJ_MR], 7);
+	ck_assert_uint_eq(atomic_load(&g->dev->used[URXE_OBJ_MR]), 7);
+	ck_assert_int_eq(fabric_remove_unused(g->dir, false), -EBUSY);
+	fabric_leave(g);
+	ck_assert_int_eq(access(g->dir, F_OK), -1);
+	ck_assert_int_eq(fabric_remove_unused(g->dir, false), -ENOENT);
+	fabric_close(f);
+	fabric_close(g);
+}
+END_TEST
+
 #define RACERS 16
 
 struct race {
@@ -518,6 +567,8 @@ int main(void)
 	add(s, left_behind_with_a_context);
 	add(s, left_behind_twice);
 	add(s, left_behind_with_links);
+	add(s, leave_while_another_looks);
+	add(s, leave_others_behind);
 	add(s, bad_places);
 	add(s, create_race);
 	add(s, lock_of_the_dead);
