@@ -121,6 +121,8 @@ bool process_is_dead(struct urxe_fabric *f, uint32_t id);
 void process_show_life(struct urxe_fabric *f);
 /* Who has that number in that PID namespace; 0: nobody who lives. */
 uint32_t process_find(struct urxe_fabric *f, int32_t pid, uint64_t pidns);
+/* The same of URXE_PROCESS_BRIEF(id). */
+bool process_brief_is_dead(struct urxe_fabric *f, uint32_t brief);
 /* For fabric_open and fabric_close. */
 int process_self_make(struct urxe_fabric *f);
 void process_self_recall(struct urxe_fabric *f);

@@ -98,6 +98,14 @@ uint32_t process_find(struct urxe_fabric *f, int32_t pid, uint64_t pidns)
 	return 0;
 }
 
+bool process_brief_is_dead(struct urxe_fabric *f, uint32_t brief)
+{
+	uint32_t number = URXE_PROCESS_NUMBER(brief), id;
+
+	id = URXE_PROCESS(number, load_acquire(&f->dev->process[number].uses));
+	return URXE_PROCESS_BRIEF(id) != brief || process_is_dead(f, id);
+}
+
 /* A number that nobody lives by, locked by fd; or -errno. */
 static int process_lock_number(struct urxe_fabric *f, int fd)
 {

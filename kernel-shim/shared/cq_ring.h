@@ -2,11 +2,11 @@
 /*
  * The completion ring: many producers, in any process, and one poller.
  *
- * Each entry begins with a word: position (32) << 32 | owner (16) << 8 |
+ * Each entry begins with a word: position (32) << 32 | owner (24) << 8 |
  * state (8).  Position p lives in slot p mod depth.
  *
  *   FREE(p)           the slot waits for position p
- *   CLAIMED(p, owner) a producer of context `owner` is filling it
+ *   CLAIMED(p, owner) process `owner` is filling it
  *   READY(p)          filled
  *   MOVED(p)          the ring ends here: it was resized, go to the new one
  *
@@ -21,6 +21,10 @@
  * it may lag, and then the producer walks over taken slots.  It lags by laps
  * only if it was damaged; then a slot's own position says where to go on.  Who
  * walks for too long has met damage, and to him the ring is full.
+ *
+ * The owner is what has room of the id of a process (URXE_PROCESS_BRIEF): its
+ * context may live on, with a child of it, and its context's slot may be
+ * another one's by the time that somebody asks.  0: a process that had no id.
  *
  * A producer that dies between claim and READY would stop the poller for
  * ever.  A poller that meets the same CLAIMED word many times looks whether
@@ -59,7 +63,7 @@
 
 enum cqe_state { CQE_FREE, CQE_CLAIMED, CQE_READY, CQE_MOVED };
 
-static inline uint64_t cqe_word(uint32_t pos, uint16_t owner,
+static inline uint64_t cqe_word(uint32_t pos, uint32_t owner,
 				enum cqe_state state)
 {
 	return (uint64_t)pos << 32 | (uint64_t)owner << 8 | state;
@@ -75,9 +79,9 @@ static inline enum cqe_state cqe_state(uint64_t word)
 	return word & 0xff;
 }
 
-static inline uint16_t cqe_owner(uint64_t word)
+static inline uint32_t cqe_owner(uint64_t word)
 {
-	return word >> 8 & 0xffff;
+	return word >> 8 & 0xffffff;
 }
 
 static inline void cq_ring_init(struct urxe_cqe *ring, uint32_t depth,
@@ -124,7 +128,7 @@ enum cq_claim { CQ_CLAIMED, CQ_FULL, CQ_MOVED };
 
 /* Take the free entry at the tail to a state: CQ_CLAIMED, and *out is it. */
 static inline enum cq_claim cq_ring_take(const struct cq_ring *r,
-					 uint16_t owner, enum cqe_state to,
+					 uint32_t owner, enum cqe_state to,
 					 memory_order order,
 					 struct cq_slot *out)
 {
@@ -162,7 +166,7 @@ static inline enum cq_claim cq_ring_take(const struct cq_ring *r,
 
 /* Take the next entry.  On CQ_CLAIMED it is *out. */
 static inline enum cq_claim cq_ring_claim(const struct cq_ring *r,
-					  uint16_t owner, struct cq_slot *out)
+					  uint32_t owner, struct cq_slot *out)
 {
 	enum cq_claim got = cq_ring_take(r, owner, CQE_CLAIMED,
 					 memory_order_acquire, out);
@@ -212,8 +216,6 @@ static inline const char *cq_ring_invalid(const struct cq_ring *r)
 			return "an entry has a state that there is not";
 		if (cqe_state(w) != CQE_CLAIMED && cqe_owner(w))
 			return "an entry that nobody claimed has an owner";
-		if (cqe_owner(w) >= URXE_MAX_CTX)
-			return "an entry was claimed by a context that there is not";
 		if (free_before && cqe_state(w) != CQE_FREE)
 			return "an entry was taken before an older one";
 		free_before = cqe_state(w) == CQE_FREE ||

@@ -169,6 +169,8 @@ static inline bool process_seems_alive(const struct urxe_process *p,
 #define URXE_PROCESS_NUMBER(id) ((id) & (URXE_MAX_PROCESS - 1))
 #define URXE_PROCESS_USES(id) ((id) >> 12)
 #define URXE_PROCESS_MAX_USES (1u << 19)
+/* The number and 12 bits of uses, where there is no room for more. */
+#define URXE_PROCESS_BRIEF(id) ((id) & 0xffffff)
 
 enum urxe_port_state { URXE_PORT_DOWN = 1, URXE_PORT_ACTIVE = 4 };
 

@@ -40,7 +40,7 @@ void conn_check(struct urxe_conn *c)
  * SRQ index of p's context; its completions go to CQ cq.  Then rx holds p, of
  * which the caller gives it a reference.
  */
-static bool rx_view_srq(struct urxe_qp *qp, struct urxe_rx *rx,
+static bool rx_view_srq(struct urxe_rx *rx,
 			struct urxe_peer *p, uint32_t index, uint32_t cq)
 {
 	struct urxe_srq_sh *srq;
@@ -51,7 +51,7 @@ static bool rx_view_srq(struct urxe_qp *qp, struct urxe_rx *rx,
 	/* seq_cst: after our guard went up, see presence.h */
 	rx->srq_live = load_seq_cst(&srq->live);
 	if (!rx->srq_live || !rq_view_init(&rx->rq, p->arena, &srq->rq) ||
-	    !cq_view_init(&rx->cq, p, cq, qp->ctx->slot))
+	    !cq_view_init(&rx->cq, p, cq))
 		return false;
 	rx->srq = srq;
 	rx->shared = true;
@@ -60,7 +60,7 @@ static bool rx_view_srq(struct urxe_qp *qp, struct urxe_rx *rx,
 	return true;
 }
 
-static bool rx_open(struct urxe_qp *qp, struct urxe_rx *rx, struct urxe_peer *p,
+static bool rx_open(struct urxe_rx *rx, struct urxe_peer *p,
 		    struct urxe_qp_sh *sh)
 {
 	rx->srq = NULL;
@@ -71,12 +71,12 @@ static bool rx_open(struct urxe_qp *qp, struct urxe_rx *rx, struct urxe_peer *p,
 	if (sh->type == IBV_QPT_XRC_RECV)
 		return true; /* each request names its SRQ */
 	if (sh->srq) {
-		if (!rx_view_srq(qp, rx, p, sh->srq - 1, sh->recv_cq))
+		if (!rx_view_srq(rx, p, sh->srq - 1, sh->recv_cq))
 			return false;
 	} else {
 		rx->pd = sh->pd;
 		if (!rq_view_init(&rx->rq, p->arena, &sh->rq) ||
-		    !cq_view_init(&rx->cq, p, sh->recv_cq, qp->ctx->slot))
+		    !cq_view_init(&rx->cq, p, sh->recv_cq))
 			return false;
 	}
 	peer_hold(p);
@@ -102,7 +102,7 @@ bool conn_open(struct urxe_qp *qp, struct urxe_conn *c, uint32_t qpn,
 	/* an initiator talks to a target, all others to their like */
 	if (sh->type != (qp->type == IBV_QPT_XRC_SEND ? IBV_QPT_XRC_RECV :
 							qp->type) ||
-	    !rx_open(qp, &c->rx, p, sh)) {
+	    !rx_open(&c->rx, p, sh)) {
 		peer_put(p);
 		return false;
 	}
@@ -154,7 +154,7 @@ static bool conn_open_srq(struct urxe_qp *qp, struct urxe_conn *c,
 	guard_turn_to(qp->guard, c->qpn, slot);
 	srq = &p->arena->srq[URXE_SRQN_INDEX(srqn)];
 	if (srq->type != IBV_SRQT_XRC || srq->xrcd != c->sh->xrcd ||
-	    !rx_view_srq(qp, &c->rx, p, URXE_SRQN_INDEX(srqn), srq->cq)) {
+	    !rx_view_srq(&c->rx, p, URXE_SRQN_INDEX(srqn), srq->cq)) {
 		peer_put(p);
 		return false;
 	}
@@ -297,7 +297,7 @@ static void conn_attention(struct urxe_conn *c, uint32_t cq)
 {
 	struct urxe_cq_view v;
 
-	if (!cq_view_init(&v, c->peer, cq, 0))
+	if (!cq_view_init(&v, c->peer, cq))
 		return;
 	cq_attention(&v);
 	cq_view_fini(&v);

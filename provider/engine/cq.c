@@ -33,7 +33,7 @@ static inline bool cq_ring_at(struct urxe_arena *a, struct urxe_cq_sh *sh,
 }
 
 bool cq_view_init(struct urxe_cq_view *v, struct urxe_peer *peer,
-		  uint32_t index, uint16_t owner)
+		  uint32_t index)
 {
 	struct cq_ring ring;
 
@@ -41,7 +41,6 @@ bool cq_view_init(struct urxe_cq_view *v, struct urxe_peer *peer,
 	if (index >= URXE_MAX_CQ)
 		return false;
 	v->sh = &peer->arena->cq[index];
-	v->owner = owner;
 	v->own = NULL;
 	v->channel = NULL;
 	if (!load_acquire(&v->sh->live) ||
@@ -89,7 +88,9 @@ static inline enum cq_claim cq_claim(struct urxe_cq_view *v, uint64_t word,
 
 	if (unlikely(!cq_ring_at(v->peer->arena, v->sh, word, &ring)))
 		return CQ_MOVED; /* to nowhere */
-	return cq_ring_claim(&ring, v->owner, &ref->slot);
+	return cq_ring_claim(&ring,
+			     URXE_PROCESS_BRIEF(process_id(v->peer->fabric)),
+			     &ref->slot);
 }
 
 /* The ring is full, or it was resized. */
@@ -277,7 +278,7 @@ static int cq_setup(struct urxe_cq *cq, const struct cq_params *p)
 		goto err_index;
 	cq_use_ring(cq, word);
 	cq_enter(cq, p);
-	if (!cq_view_init(&cq->view, ctx->self, cq->index, ctx->slot)) {
+	if (!cq_view_init(&cq->view, ctx->self, cq->index)) {
 		ret = -EPROTO;
 		goto err_ring;
 	}

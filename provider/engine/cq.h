@@ -17,7 +17,6 @@
 struct urxe_cq_view {
 	struct urxe_cq_sh *sh;
 	struct urxe_peer *peer; /* where it is */
-	uint16_t owner; /* the producer's context slot, for claims */
 	struct urxe_channel *channel; /* NULL: none */
 	struct urxe_cq *own; /* NULL: a peer's, or as one of our QPs sees it */
 };
@@ -30,7 +29,7 @@ struct urxe_cqe_ref {
 
 /* View CQ index of peer's context.  False if there is no sound one. */
 bool cq_view_init(struct urxe_cq_view *v, struct urxe_peer *peer,
-		  uint32_t index, uint16_t owner);
+		  uint32_t index);
 void cq_view_fini(struct urxe_cq_view *v);
 
 /* What completions are stamped with, and the device's raw clock: ns. */

@@ -84,7 +84,7 @@ static bool event_resend_cqs(struct urxe_context *ctx)
 	for (i = 0; i < URXE_MAX_CQ; i++) {
 		if (!bitmap_test(a->cq_map, i) ||
 		    !load_relaxed(&a->cq[i].pending_events) ||
-		    !cq_view_init(&v, ctx->self, i, ctx->slot))
+		    !cq_view_init(&v, ctx->self, i))
 			continue;
 		all &= event_resend_comp(&v);
 		cq_view_fini(&v);

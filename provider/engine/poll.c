@@ -196,7 +196,7 @@ static bool poll_skip_dead(struct urxe_cq *cq, struct urxe_cqe *e,
 			   uint64_t word)
 {
 	struct urxe_fabric *f = cq->ctx->fabric;
-	uint32_t owner = cqe_owner(word), gen;
+	uint32_t owner = cqe_owner(word);
 
 	if (cqe_state(word) != CQE_CLAIMED || cqe_pos(word) != cq->head) {
 		cq->stuck = 0;
@@ -207,12 +207,8 @@ static bool poll_skip_dead(struct urxe_cq *cq, struct urxe_cqe *e,
 	if (++cq->stuck < STUCK_POLLS)
 		return false;
 	cq->stuck = 0;
-	if (owner < URXE_MAX_CTX) {
-		gen = load_relaxed(&f->dev->ctx[owner].gen);
-		if (fabric_context_alive(f, owner, gen) &&
-		    load_relaxed(&f->dev->ctx[owner].state) == URXE_CTX_LIVE)
-			return false;
-	}
+	if (!owner || !process_brief_is_dead(f, owner))
+		return false;
 	urxe_why("a producer died while it completed: entry %u skipped",
 		 cq->head);
 	return cq_ring_skip(e, word, cq->head, cq->ring.mask + 1);

@@ -23,7 +23,7 @@
 
 typedef entry {
 	byte state, pos;
-	byte owner, gen; /* CLAIMED: a context's slot and generation */
+	byte owner, gen; /* CLAIMED: a process's number, and which use of that */
 	byte from, value; /* what it is filled with */
 };
 entry e[4]; /* two rings */
@@ -33,8 +33,8 @@ byte tail_hint[2];
 byte ring; /* sh->ring */
 byte next_ring;
 bool inside[PRODUCERS]; /* the guards */
-bool alive[PRODUCERS]; /* the context in that slot */
-byte gen[PRODUCERS]; /* of that context */
+bool alive[PRODUCERS]; /* who has that number */
+byte gen[PRODUCERS]; /* how often it was used */
 bool ended[PRODUCERS];
 bool killed[PRODUCERS];
 
@@ -44,8 +44,7 @@ bool freed; /* the old ring's memory */
 byte last[PRODUCERS]; /* value that was polled */
 
 /*
- * SIGKILL, now or not.  The context is reaped, and another one may be opened
- * in its slot.
+ * SIGKILL, now or not.  Another process may get its number.
  */
 inline maybe_die()
 {
@@ -143,8 +142,8 @@ inline release()
 	}
 }
 
-#ifdef SLOT_ONLY
-/* does anybody live in that slot? */
+#ifdef NUMBER_ONLY
+/* does anybody live by that number? */
 #define OWNER_DEAD(en) (!alive[en.owner])
 #else
 #define OWNER_DEAD(en) \

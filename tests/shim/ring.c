@@ -64,7 +64,7 @@ static void damage(const struct cq_ring *r, struct urxe_cq_sh *sh,
 	else if (!strcmp(what, "state"))
 		word = cqe_word(7, 0, CQE_MOVED + 1);
 	else if (!strcmp(what, "owner"))
-		word = cqe_word(7, URXE_MAX_CTX, CQE_CLAIMED);
+		word = cqe_word(7, 1, CQE_FREE);
 	else if (!strcmp(what, "hole"))
 		word = cqe_word(7, 0, CQE_READY);
 	else

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "engine.h"
@@ -349,6 +350,30 @@ START_TEST(processes)
 }
 END_TEST
 
+/* Claims an entry, and dies before it is filled. */
+static int die_with_claim(void *arg)
+{
+	struct engine *e = arg;
+	struct urxe_cqe_ref ref;
+
+	_exit(cq_begin(&e->cq->view, &ref) ? 0 : 1);
+}
+
+/* The claimer's context lives on, in its parent, and yet nobody waits. */
+START_TEST(dead_claimer)
+{
+	struct engine *e = engine_new();
+	int status;
+
+	ck_assert_int_eq(waitpid(spawn(die_with_claim, e), &status, 0) > 0, 1);
+	ck_assert_int_eq(status, 0);
+	ck_assert_int_eq(post(e, IBV_WR_RDMA_WRITE, 1, IBV_SEND_SIGNALED), 0);
+	expect_wc(e->cq, 1, IBV_WC_SUCCESS);
+	expect_none(e->cq);
+	engine_free(e);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("engine");
@@ -362,5 +387,6 @@ int main(void)
 	add(s, rnr);
 	add(s, flush);
 	add(s, processes);
+	add(s, dead_claimer);
 	return run_suite(s);
 }
