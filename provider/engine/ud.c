@@ -146,6 +146,8 @@ void ud_send(struct urxe_qp *qp, const struct urxe_wqe *w, struct urxe_seg *src,
 	}
 	n = mcast_members(dev, w->ud.av.dgid, members);
 	for (i = 0; i < n; i++) {
+		if (members[i] == qp->qpn && qp->deaf_to_itself)
+			continue;
 		/* the one before: ud_destination() may drop it */
 		ud_publish(rc);
 		ud_deliver(qp, w, members[i], src, flags, rc);

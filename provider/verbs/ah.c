@@ -24,7 +24,11 @@ int ah_check(struct urxe_context *ctx, const struct ibv_ah_attr *attr)
 {
 	struct urxe_dev *dev = ctx->fabric->dev;
 
-	if (!attr->is_global || (attr->port_num && attr->port_num != 1) ||
+	if (!attr->is_global) {
+		urxe_why("RoCE needs a GRH: is_global = 1");
+		return EINVAL;
+	}
+	if ((attr->port_num && attr->port_num != 1) ||
 	    attr->grh.sgid_index >= URXE_MAX_GID || attr->sl > 15 ||
 	    !load_acquire(&dev->gid[attr->grh.sgid_index].valid))
 		return EINVAL;

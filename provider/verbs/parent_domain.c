@@ -62,9 +62,14 @@ int urxe_dealloc_td(struct ibv_td *ibtd)
 
 /* ------------------------------------------------------- parent domains */
 
-#define PARENT_MASKS \
+/*
+ * rdma-core 64's ALLOW_CC_UNPROTECTED_ALLOC, for guests whose memory is
+ * encrypted: all memory is alike here.
+ */
+#define PARENT_ALLOW_CC_UNPROTECTED (1u << 2)
+#define PARENT_MASKS                              \
 	(IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS | \
-	 IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT)
+	 IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT | PARENT_ALLOW_CC_UNPROTECTED)
 
 struct ibv_pd *
 urxe_alloc_parent_domain(struct ibv_context *ibctx,

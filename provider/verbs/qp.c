@@ -271,3 +271,21 @@ int urxe_query_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask,
 	urxe_unlock(&qp->lock);
 	return 0;
 }
+
+int urxe_query_ece(struct ibv_qp *ibqp, struct ibv_ece *ece)
+{
+	const struct urxe_dev *dev = to_uqp(ibqp)->ctx->fabric->dev;
+
+	*ece = (struct ibv_ece){ .vendor_id = dev->vendor_id };
+	return 0;
+}
+
+/* What both ends agree on: urxe has no options, whatever the other one wants. */
+int urxe_set_ece(struct ibv_qp *ibqp, struct ibv_ece *ece)
+{
+	if (ece->comp_mask) {
+		urxe_why("ibv_set_ece: comp_mask");
+		return EINVAL;
+	}
+	return urxe_query_ece(ibqp, ece);
+}

@@ -414,7 +414,8 @@ static int qp_ex_check_init(const struct ibv_qp_init_attr_ex *a)
 		return fabric_fail(EOPNOTSUPP, "TSO, RSS");
 	if (a->comp_mask & ~QP_MASKS)
 		return fabric_fail(EINVAL, "comp_mask");
-	if (a->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS && a->create_flags)
+	if (a->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS &&
+	    a->create_flags & ~(uint32_t)IBV_QP_CREATE_BLOCK_SELF_MCAST_LB)
 		return fabric_fail(EOPNOTSUPP, "create_flags 0x%x",
 				   a->create_flags);
 	if (a->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS)
@@ -432,6 +433,8 @@ struct ibv_qp *urxe_create_qp_ex(struct ibv_context *ctx,
 	if (ret)
 		return urxe_fail(ret, "ibv_create_qp_ex");
 	qp = vqp_create(ctx, a);
+	if (qp && a->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS)
+		to_uqp(qp)->deaf_to_itself = a->create_flags;
 	if (qp && a->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS)
 		qp_ex_set_calls(to_vqp(qp), a->send_ops_flags);
 	return qp;

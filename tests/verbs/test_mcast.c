@@ -278,12 +278,61 @@ START_TEST(dead_members)
 }
 END_TEST
 
+/* A member that sends, and does not want to hear itself: others do. */
+START_TEST(own_datagrams)
+{
+	struct ibv_qp_init_attr_ex init = {
+		.qp_type = IBV_QPT_UD,
+		.comp_mask = IBV_QP_INIT_ATTR_PD |
+			     IBV_QP_INIT_ATTR_CREATE_FLAGS,
+		.create_flags = _i ? IBV_QP_CREATE_BLOCK_SELF_MCAST_LB : 0,
+	};
+	union ibv_gid gid = group(1, false);
+	struct ibv_ah *ah;
+	struct duo d;
+
+	open_ud(&d, SAME_CONTEXT);
+	ck_ok(ibv_destroy_qp(d.a.qp));
+	init.pd = d.a.pd;
+	init.send_cq = d.a.scq;
+	init.recv_cq = d.a.rcq;
+	init.cap = d.a.o.cap;
+	d.a.qp = ibv_create_qp_ex(d.a.ctx, &init);
+	ck_nonnull(d.a.qp);
+	type_connect(d.a.qp, &d.a.o, NULL);
+	ck_ok(ibv_attach_mcast(d.a.qp, &gid, 0));
+	ck_ok(ibv_attach_mcast(d.b.qp, &gid, 0));
+	ck_ok(post_recv(&d.a, 1, 1024, 256));
+	b_recv(&d, 2, 1024, 256);
+	ah = make_ah(&d.a, &gid, 0);
+	ck_ok(post_ud(&d.a, 3, 0, 8, ah, MCAST_QPN, QKEY));
+	expect_ok(d.a.scq, 3, IBV_WC_SEND);
+	ck_assert_int_eq(b_wait_recv(&d).status, IBV_WC_SUCCESS);
+	if (_i)
+		expect_none(d.a.rcq, QUIET_MS);
+	else
+		expect_ok(d.a.rcq, 1, IBV_WC_RECV);
+	ck_ok(ibv_destroy_ah(ah));
+	/* what others send it hears */
+	ah = make_ah(&d.b, &gid, 0);
+	ck_ok(post_ud(&d.b, 4, 0, 8, ah, MCAST_QPN, QKEY));
+	expect_ok(d.b.scq, 4, IBV_WC_SEND);
+	if (_i)
+		expect_ok(d.a.rcq, 1, IBV_WC_RECV);
+	ck_ok(ibv_destroy_ah(ah));
+	ck_ok(ibv_detach_mcast(d.a.qp, &gid, 0));
+	ck_ok(ibv_detach_mcast(d.b.qp, &gid, 0));
+	duo_close(&d);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite("mcast");
 
 	add_loop(s, replication, 2 * WHERE_COUNT);
 	add(s, others_get_nothing);
+	add_loop(s, own_datagrams, 2);
 	add(s, errors);
 	add(s, all_groups);
 	add(s, a_full_group);

@@ -114,6 +114,27 @@ START_TEST(errors)
 }
 END_TEST
 
+/* rdma-core 64's: memory that others may see, where a guest's is encrypted. */
+START_TEST(unprotected)
+{
+	struct ibv_context *ctx = open_device();
+	struct ibv_pd *pd = ibv_alloc_pd(ctx), *parent;
+	struct ibv_parent_domain_init_attr a = { .pd = pd,
+						 .comp_mask = 1u << 2 };
+	struct ibv_mr *mr;
+	char buf[64];
+
+	parent = ibv_alloc_parent_domain(ctx, &a);
+	ck_nonnull(parent);
+	mr = ibv_reg_mr(parent, buf, sizeof(buf), IBV_ACCESS_LOCAL_WRITE);
+	ck_nonnull(mr);
+	ck_ok(ibv_dereg_mr(mr));
+	ck_ok(ibv_dealloc_pd(parent));
+	ck_ok(ibv_dealloc_pd(pd));
+	ck_ok(ibv_close_device(ctx));
+}
+END_TEST
+
 START_TEST(busy)
 {
 	struct ibv_context *ctx = open_device();
@@ -400,6 +421,7 @@ int main(void)
 	Suite *s = suite("parent_domain");
 
 	add(s, errors);
+	add(s, unprotected);
 	add(s, busy);
 	add_loop(s, allocators, WHERE_COUNT);
 	add_loop(s, default_allocators, WHERE_COUNT);

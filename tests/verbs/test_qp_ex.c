@@ -58,6 +58,36 @@ static void refused(struct node *n, struct ibv_qp_init_attr_ex a, int err)
 	ck_errno(ibv_create_qp_ex(n->ctx, &a), err);
 }
 
+/* There are no options: whatever the other end wants, nothing is agreed on. */
+START_TEST(ece)
+{
+	struct opts o = default_opts();
+	struct ibv_device_attr dev;
+	struct ibv_ece e;
+	struct node n;
+
+	node_open(&n, NULL, MEM_HEAP, &o);
+	ck_ok(ibv_query_device(n.ctx, &dev));
+	memset(&e, 0xff, sizeof(e));
+	ck_ok(ibv_query_ece(n.qp, &e));
+	ck_assert_uint_eq(e.vendor_id, dev.vendor_id);
+	ck_assert_uint_eq(e.options, 0);
+	ck_assert_uint_eq(e.comp_mask, 0);
+	e.options = 77;
+	ck_ok(ibv_set_ece(n.qp, &e));
+	ck_assert_uint_eq(e.vendor_id, dev.vendor_id);
+	ck_assert_uint_eq(e.options, 0);
+	e.vendor_id = 0x2c9;
+	e.options = 1;
+	ck_ok(ibv_set_ece(n.qp, &e));
+	ck_assert_uint_eq(e.vendor_id, dev.vendor_id);
+	ck_assert_uint_eq(e.options, 0);
+	e.comp_mask = 1;
+	ck_assert_int_eq(ibv_set_ece(n.qp, &e), EINVAL);
+	node_close(&n);
+}
+END_TEST
+
 START_TEST(create_errors)
 {
 	struct opts o = default_opts();
@@ -769,6 +799,7 @@ int main(void)
 {
 	Suite *s = suite("qp_ex");
 
+	add(s, ece);
 	add(s, create_errors);
 	add(s, only_what_was_asked_for);
 	add_loop(s, rdma, WHERE_COUNT * MEM_COUNT);

@@ -72,6 +72,29 @@ START_TEST(refused_at_once)
 }
 END_TEST
 
+START_TEST(address_without_grh)
+{
+	struct ibv_ah_attr ah = { .port_num = 1, .dlid = 1 };
+	struct opts o = default_opts();
+	struct ibv_qp_attr attr;
+	struct addr peer;
+	struct node n;
+	int mask;
+
+	listen();
+	node_open(&n, NULL, MEM_HEAP, &o);
+	ck_errno(ibv_create_ah(n.pd, &ah), EINVAL);
+	expect_said("RoCE needs a GRH: is_global = 1");
+	peer = node_addr(&n);
+	qp_to_init(n.qp, &o);
+	mask = attr_rtr(&attr, &o, &peer);
+	attr.ah_attr.is_global = 0;
+	ck_assert_int_eq(ibv_modify_qp(n.qp, &attr, mask), EINVAL);
+	expect_said("RoCE needs a GRH: is_global = 1");
+	node_close(&n);
+}
+END_TEST
+
 START_TEST(refused_by_the_responder)
 {
 	struct opts o = default_opts();
@@ -101,6 +124,7 @@ int main(void)
 	Suite *s = suite("why");
 
 	add(s, refused_at_once);
+	add(s, address_without_grh);
 	add(s, refused_by_the_responder);
 	return run(s);
 }

@@ -97,6 +97,7 @@ CODE(query_device_ex,
      (struct ibv_context *ctx, const struct ibv_query_device_ex_input *input,
       struct ibv_device_attr_ex *attr, size_t size),
      (ctx, input, attr, size))
+CODE(query_ece, (struct ibv_qp *qp, struct ibv_ece *ece), (qp, ece))
 CODE(query_port,
      (struct ibv_context *ctx, uint8_t port, struct ibv_port_attr *attr),
      (ctx, port, attr))
@@ -130,6 +131,7 @@ CODE(rereg_mr,
       size_t length, int access),
      (mr, flags, pd, addr, length, access))
 CODE(resize_cq, (struct ibv_cq *cq, int cqe), (cq, cqe))
+CODE(set_ece, (struct ibv_qp *qp, struct ibv_ece *ece), (qp, ece))
 NONE(unimport_dm, (struct ibv_dm *dm), (dm))
 NONE(unimport_mr, (struct ibv_mr *mr), (mr))
 NONE(unimport_pd, (struct ibv_pd *pd), (pd))
