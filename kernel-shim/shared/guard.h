@@ -9,11 +9,11 @@
  * base/presence.h has the argument.  So a requester that is stopped in the
  * middle holds up those alone who take away what it is at.
  *
- * What a guard names: its own context always, whose lkeys it uses; the QP that
- * answers (dest); the context whose receives that QP takes and whose CQ it
- * fills (rx; in XRC the SRQ's, which is also the one of the keys); and what is
- * used of that context: receives or not, and no key, one, or any, for what a
- * receive names is not known before it is taken.
+ * What a guard names: its own context always, whose lkeys and CQs it uses; the
+ * QP that answers (dest); the context whose receives that QP takes (rx; in XRC
+ * the SRQ's, which is also the one of the keys), with the SRQ and the CQ; and
+ * what is used of that context: receives or not, and no key, one, or any, for
+ * what a receive names is not known before it is taken.
  *
  * The names are stored (release) before the guard is raised or moved, when the
  * requester has done with what they named before.  Who reads them finds those of
@@ -40,11 +40,11 @@ struct guard_thing {
 	enum {
 		GUARD_OF_KEY,
 		GUARD_OF_QP,
-		GUARD_OF_RECEIVES, /* all of a context: RQs, SRQs */
-		GUARD_OF_CQS, /* the same */
+		GUARD_OF_SRQ,
+		GUARD_OF_CQ,
 	} kind;
 	uint32_t slot; /* its context */
-	uint32_t id; /* the key, or the QPN */
+	uint32_t id; /* the key, the QPN, the index */
 };
 
 static inline void guard_name(struct urxe_guard *g, uint32_t uses)
@@ -58,6 +58,8 @@ static inline bool guard_names(const struct urxe_guard *g, uint32_t uses)
 }
 
 #define GUARD_NO_RX URXE_MAX_CTX
+#define GUARD_ANY UINT32_MAX /* which one is not known yet */
+#define GUARD_NO_SRQ URXE_MAX_SRQ
 
 /* A new QP's: nobody is inside. */
 static inline void guard_init(struct urxe_guard *g)
@@ -83,11 +85,26 @@ static inline void guard_lower(struct urxe_guard *g)
 static inline void guard_turn_to(struct urxe_guard *g, uint32_t qpn,
 				 uint32_t rx_slot)
 {
-	if (load_relaxed(&g->dest) == qpn && load_relaxed(&g->rx) == rx_slot)
-		return;
 	store_release(&g->dest, qpn);
 	store_release(&g->rx, rx_slot);
+	store_release(&g->srq, GUARD_ANY);
+	store_release(&g->cq, GUARD_ANY);
 	presence_move(&g->requester);
+}
+
+/* Of that context it is this SRQ, or GUARD_NO_SRQ, and this CQ. */
+static inline void guard_name_rx(struct urxe_guard *g, uint32_t srq,
+				 uint32_t cq)
+{
+	store_release(&g->srq, srq);
+	store_release(&g->cq, cq);
+}
+
+static inline bool guard_is_one_of(const _Atomic uint32_t *name, uint32_t id)
+{
+	uint32_t named = load_acquire(name);
+
+	return named == id || named == GUARD_ANY;
 }
 
 /* It is up, and other memory is named from now on. */
@@ -103,6 +120,7 @@ static inline bool guard_concerns(const struct urxe_guard *g, uint32_t own,
 {
 	uint32_t uses = load_acquire(&g->uses);
 	bool rx = load_acquire(&g->rx) == t->slot;
+	bool receives = rx && uses & GUARD_RECEIVE;
 
 	switch (t->kind) {
 	case GUARD_OF_KEY:
@@ -110,10 +128,11 @@ static inline bool guard_concerns(const struct urxe_guard *g, uint32_t own,
 		       (uses & ~GUARD_RECEIVE) == GUARD_ONE_KEY(t->id);
 	case GUARD_OF_QP:
 		return uses && load_acquire(&g->dest) == t->id;
-	case GUARD_OF_RECEIVES:
-		return rx && uses & GUARD_RECEIVE;
-	case GUARD_OF_CQS:
-		return own == t->slot || (rx && uses & GUARD_RECEIVE);
+	case GUARD_OF_SRQ:
+		return receives && guard_is_one_of(&g->srq, t->id);
+	case GUARD_OF_CQ:
+		return own == t->slot ||
+		       (receives && guard_is_one_of(&g->cq, t->id));
 	}
 	return true;
 }

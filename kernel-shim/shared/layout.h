@@ -257,6 +257,7 @@ struct urxe_guard {
 	_Atomic uint32_t uses; /* GUARD_* */
 	_Atomic uint32_t dest; /* QPN of the responder; 0: none yet */
 	_Atomic uint32_t rx; /* slot of the context that has its receives */
+	_Atomic uint32_t srq, cq; /* there */
 };
 
 /*
@@ -695,6 +696,7 @@ struct urxe_arena {
 	/* of importers in another one, all of them; 0: none came yet */
 	_Atomic uint64_t other_pidns;
 	alignas(URXE_LINE) struct event_count wake; /* of service threads */
+	_Atomic uint32_t check_guards; /* 1: somebody doubts one that is up */
 	alignas(URXE_LINE) struct robust_lock lock; /* of the keys */
 	/* there are pending_events, or some in kept */
 	_Atomic uint32_t kept_events;

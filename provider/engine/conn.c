@@ -83,6 +83,25 @@ static bool rx_open(struct urxe_rx *rx, struct urxe_peer *p,
 	return true;
 }
 
+/* The receives are known now: say no more than that. */
+static void conn_name_rx(const struct urxe_qp *qp, const struct urxe_conn *c)
+{
+	const struct urxe_peer *p = rx_peer(&c->rx);
+
+	if (p)
+		guard_name_rx(qp->guard,
+			      c->rx.srq ? c->rx.srq_index : GUARD_NO_SRQ,
+			      c->rx.cq.sh - p->arena->cq);
+}
+
+void conn_turn_to(const struct urxe_qp *qp, const struct urxe_conn *c)
+{
+	if (likely(load_relaxed(&qp->guard->dest) == c->qpn))
+		return;
+	guard_turn_to(qp->guard, c->qpn, c->peer->slot);
+	conn_name_rx(qp, c);
+}
+
 bool conn_open(struct urxe_qp *qp, struct urxe_conn *c, uint32_t qpn,
 	       uint32_t dest)
 {
@@ -112,6 +131,7 @@ bool conn_open(struct urxe_qp *qp, struct urxe_conn *c, uint32_t qpn,
 	c->pd = sh->pd;
 	c->want = URXE_CONN(qpn, dest, 0);
 	c->path = 0;
+	conn_name_rx(qp, c);
 	if (p->fd >= 0)
 		service_need(qp->ctx); /* watches over the peer's life */
 	return true;
@@ -159,6 +179,7 @@ static bool conn_open_srq(struct urxe_qp *qp, struct urxe_conn *c,
 		return false;
 	}
 	c->srqn = srqn;
+	conn_name_rx(qp, c);
 	/* XRC requests are in the protection domain of the SRQ they name */
 	c->pd = srq->pd;
 	return true;

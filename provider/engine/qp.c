@@ -24,6 +24,16 @@ bool qp_set_error(struct urxe_qp *qp, enum ibv_qp_state state)
 	return true;
 }
 
+/* It is raised under the QP's lock only. */
+void qp_check_guard(struct urxe_qp *qp)
+{
+	if (!presence_is_inside(&qp->guard->requester) ||
+	    !urxe_trylock_outside(&qp->lock))
+		return;
+	presence_clear(&qp->guard->requester);
+	urxe_unlock_outside(&qp->lock);
+}
+
 void qp_fatal(struct urxe_qp *qp)
 {
 	if (qp_state(qp) == IBV_QPS_ERR)

@@ -76,6 +76,9 @@ static inline void qp_guard_raise(struct urxe_qp *qp, uint32_t uses)
 	guard_raise(qp->guard, process_id(qp->ctx->fabric));
 }
 
+/* Lower the guard if nobody is inside; ctx->lock is held. */
+void qp_check_guard(struct urxe_qp *qp);
+
 /* The state; a peer's NAK may have made it ERR. */
 static inline enum ibv_qp_state qp_state(const struct urxe_qp *qp)
 {

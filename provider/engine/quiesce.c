@@ -5,6 +5,7 @@
 #include "bounce.h"
 #include "cq.h"
 #include "quiesce.h"
+#include "service.h"
 
 /* A guard that is up, and for what we ask. */
 struct busy {
@@ -12,6 +13,7 @@ struct busy {
 	const struct urxe_guard *guard;
 	uint64_t entry; /* of the QP directory */
 	const struct guard_thing *thing;
+	uint32_t asked; /* whether he lives */
 };
 
 /* No id: its process had none to have, and its context's life must do. */
@@ -25,13 +27,23 @@ static bool busy_is_dead(const struct busy *b)
 	       !fabric_context_alive(b->f, slot, gen);
 }
 
-/* While one waits: he may have turned to something else, or died. */
+/* How often one asks before it is doubted that he is inside at all. */
+#define ASK_OWNER 32
+
+/*
+ * While one waits: he may have turned to something else, or died; or he is not
+ * there, and somebody damaged the word.  That its process can tell (qp.c).
+ */
 static bool busy_is_over(void *arg)
 {
-	const struct busy *b = arg;
+	struct busy *b = arg;
 
-	return !guard_concerns(b->guard, URXE_DIR_CTX(b->entry), b->thing) ||
-	       busy_is_dead(b);
+	if (!guard_concerns(b->guard, URXE_DIR_CTX(b->entry), b->thing) ||
+	    busy_is_dead(b))
+		return true;
+	if (++b->asked % ASK_OWNER == 0)
+		service_ask_guards(b->f, URXE_DIR_CTX(b->entry));
+	return false;
 }
 
 /* The i-th guard, if it is up and its requester may be at the thing. */
@@ -73,15 +85,16 @@ void quiesce_qp(struct urxe_fabric *f, struct urxe_arena *a, uint32_t qpn)
 	quiesce_guards(f, a, &(struct guard_thing){ GUARD_OF_QP, a->slot, qpn });
 }
 
-void quiesce_receives(struct urxe_fabric *f, struct urxe_arena *a)
+void quiesce_srq(struct urxe_fabric *f, struct urxe_arena *a, uint32_t index)
 {
 	quiesce_guards(f, a,
-		       &(struct guard_thing){ GUARD_OF_RECEIVES, a->slot, 0 });
+		       &(struct guard_thing){ GUARD_OF_SRQ, a->slot, index });
 }
 
-void quiesce_cqs(struct urxe_fabric *f, struct urxe_arena *a)
+void quiesce_cq(struct urxe_fabric *f, struct urxe_arena *a, uint32_t index)
 {
-	quiesce_guards(f, a, &(struct guard_thing){ GUARD_OF_CQS, a->slot, 0 });
+	quiesce_guards(f, a,
+		       &(struct guard_thing){ GUARD_OF_CQ, a->slot, index });
 }
 
 void quiesce_pollers(struct urxe_context *ctx)
@@ -106,10 +119,10 @@ bool quiesce_qp_busy(struct urxe_fabric *f, uint32_t qpn, uint32_t peer)
 /* Who runs has left after this long, or will have when it is tried again. */
 #define QUIESCE_TRY_NS 1000000ull
 
-bool quiesce_receives_try(struct urxe_fabric *f, struct urxe_arena *a)
+bool quiesce_try(struct urxe_fabric *f, struct urxe_arena *a,
+		 const struct guard_thing *t)
 {
-	const struct guard_thing t = { GUARD_OF_RECEIVES, a->slot, 0 };
-	struct busy b = { .f = f, .thing = &t };
+	struct busy b = { .f = f, .thing = t };
 	uint64_t until = clock_now() + QUIESCE_TRY_NS;
 	uint32_t i, seq, high = quiesce_high(f->dev);
 

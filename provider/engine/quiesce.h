@@ -13,9 +13,9 @@
 void quiesce_key(struct urxe_fabric *f, struct urxe_arena *a, uint32_t key);
 /* The same of a QP: no request is served by it. */
 void quiesce_qp(struct urxe_fabric *f, struct urxe_arena *a, uint32_t qpn);
-/* The same of an SRQ or a receive ring of that context, or a CQ's ring. */
-void quiesce_receives(struct urxe_fabric *f, struct urxe_arena *a);
-void quiesce_cqs(struct urxe_fabric *f, struct urxe_arena *a);
+/* The same of an SRQ or its ring, and of a CQ's ring. */
+void quiesce_srq(struct urxe_fabric *f, struct urxe_arena *a, uint32_t index);
+void quiesce_cq(struct urxe_fabric *f, struct urxe_arena *a, uint32_t index);
 /* This process's pollers, who may have looked it up, have left. */
 void quiesce_pollers(struct urxe_context *ctx);
 
@@ -24,5 +24,6 @@ void quiesce_pollers(struct urxe_context *ctx);
  * connected to it?
  */
 bool quiesce_qp_busy(struct urxe_fabric *f, uint32_t qpn, uint32_t peer);
-/* Who is at receives of that context leaves in a moment: true, or does not. */
-bool quiesce_receives_try(struct urxe_fabric *f, struct urxe_arena *a);
+/* Who is at that thing leaves in a moment: true, or does not. */
+bool quiesce_try(struct urxe_fabric *f, struct urxe_arena *a,
+		 const struct guard_thing *t);

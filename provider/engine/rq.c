@@ -118,7 +118,8 @@ void rq_destroy(struct urxe_context *ctx, struct urxe_rq *rq)
 	urxe_lock_destroy(&rq->lock);
 }
 
-int rq_resize(struct urxe_context *ctx, struct urxe_rq *rq, uint32_t max_wr)
+int rq_resize(struct urxe_context *ctx, struct urxe_rq *rq, uint32_t srq,
+	      uint32_t max_wr)
 {
 	uint64_t old = rq->ring_word, word;
 	uint32_t i, tail, old_mask = rq->mask;
@@ -144,7 +145,7 @@ int rq_resize(struct urxe_context *ctx, struct urxe_rq *rq, uint32_t max_wr)
 		       from + (uint64_t)(i & old_mask) * rq->stride,
 		       rq->stride);
 	store_release(&rq->sh->ring, word);
-	quiesce_receives(ctx->fabric, ctx->arena);
+	quiesce_srq(ctx->fabric, ctx->arena, srq);
 	if (set)
 		kept_replace(ctx, rq, set);
 	rq_free_ring(ctx, old, rq->stride);

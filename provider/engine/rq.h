@@ -105,7 +105,8 @@ void rq_destroy(struct urxe_context *ctx, struct urxe_rq *rq);
 /* Empty it; rq->lock is held. */
 void rq_reset(struct urxe_rq *rq);
 /* errno value; EINVAL if more is posted than would fit.  rq->lock is held. */
-int rq_resize(struct urxe_context *ctx, struct urxe_rq *rq, uint32_t max_wr);
+int rq_resize(struct urxe_context *ctx, struct urxe_rq *rq, uint32_t srq,
+	      uint32_t max_wr);
 
 /*
  * Append receives; errno value, *bad the first one not posted.  qp: whose queue

@@ -8,7 +8,7 @@
  *
  * The owner looks for them when the fabric has reaped a context since it last
  * looked.  A receive is lost if it was taken (its position is below cons),
- * no requester is at work on that context's receives (quiesce.h), and yet
+ * no requester is at work on that queue (quiesce.h), and yet
  * its completion is neither polled nor in any CQ.  Everything is tried and
  * not waited for: who calls may itself be between ibv_start_poll and
  * ibv_end_poll.
@@ -142,6 +142,11 @@ static void recover_wake(struct queue *q)
 /* False: could not look. */
 static bool recover_queue(struct urxe_context *ctx, struct queue *q)
 {
+	const struct guard_thing t = {
+		.kind = q->srq ? GUARD_OF_SRQ : GUARD_OF_QP,
+		.slot = ctx->slot,
+		.id = q->srq ? q->srq->index : q->qp->qpn,
+	};
 	bool looked = true, any = false;
 
 	if (!rq_kept_set(q->rq))
@@ -152,7 +157,7 @@ static bool recover_queue(struct urxe_context *ctx, struct queue *q)
 	q->other_hands = q->rq->prod != load_relaxed(&q->rq->sh->prod);
 	if (!q->other_hands && recover_any_taken(q)) {
 		/* what was taken is completed then, or lost */
-		looked = quiesce_receives_try(ctx->fabric, ctx->arena) &&
+		looked = quiesce_try(ctx->fabric, ctx->arena, &t) &&
 			 recover_search_all(ctx, q);
 		any = looked && !q->other_hands && recover_post_lost(q);
 	}

@@ -17,6 +17,7 @@
 #include "event.h"
 #include "log.h"
 #include "peer.h"
+#include "qp.h"
 #include "retry.h"
 #include "rq.h"
 #include "service.h"
@@ -39,17 +40,50 @@ void service_wake(struct urxe_arena *a)
 	event_count_ring(&a->wake);
 }
 
+static struct urxe_peer *service_of_slot(struct urxe_fabric *f, uint32_t slot)
+{
+	if (slot >= URXE_MAX_CTX)
+		return NULL;
+	return peer_get(f, slot, load_relaxed(&f->dev->ctx[slot].gen));
+}
+
 void service_wake_slot(struct urxe_fabric *f, uint32_t slot)
 {
-	struct urxe_peer *p;
+	struct urxe_peer *p = service_of_slot(f, slot);
 
-	if (slot >= URXE_MAX_CTX)
-		return;
-	p = peer_get(f, slot, load_relaxed(&f->dev->ctx[slot].gen));
 	if (!p)
 		return;
 	service_wake(p->arena);
 	peer_put(p);
+}
+
+void service_ask_guards(struct urxe_fabric *f, uint32_t slot)
+{
+	struct urxe_peer *p = service_of_slot(f, slot);
+
+	if (!p)
+		return;
+	store_release(&p->arena->check_guards, 1);
+	service_wake(p->arena);
+	peer_put(p);
+}
+
+/* Somebody has waited long for one of our guards. */
+static void service_check_guards(struct urxe_context *ctx)
+{
+	struct urxe_qp *qp;
+	uint32_t i;
+
+	if (!load_relaxed(&ctx->arena->check_guards))
+		return;
+	store_relaxed(&ctx->arena->check_guards, 0);
+	pthread_mutex_lock(&ctx->lock);
+	for (i = 0; i < URXE_MAX_QP; i++) {
+		qp = context_qp(ctx, i);
+		if (qp)
+			qp_check_guard(qp);
+	}
+	pthread_mutex_unlock(&ctx->lock);
 }
 
 /* The context whose service thread this is. */
@@ -65,6 +99,7 @@ static uint64_t service_round(struct urxe_context *ctx, uint64_t *life)
 {
 	uint64_t next = retry_all(ctx), held, now;
 
+	service_check_guards(ctx);
 	event_resend(ctx);
 	held = cq_hold_expire(ctx);
 	if (held < next)

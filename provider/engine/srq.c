@@ -82,7 +82,7 @@ bool srq_unlink(struct urxe_srq *srq)
 		return false;
 	store_seq_cst(&srq->sh->live, 0);
 	store_seq_cst(&ctx->srq[srq->index], NULL);
-	quiesce_receives(ctx->fabric, ctx->arena);
+	quiesce_srq(ctx->fabric, ctx->arena, srq->index);
 	quiesce_pollers(ctx);
 	return true;
 }

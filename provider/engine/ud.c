@@ -71,7 +71,7 @@ static struct urxe_conn *ud_destination(struct urxe_qp *qp, uint32_t qpn)
 	struct urxe_conn *c = &qp->dests[qpn % UD_DESTS];
 
 	if (likely(c->peer && c->qpn == qpn)) {
-		guard_turn_to(qp->guard, qpn, c->peer->slot);
+		conn_turn_to(qp, c);
 		return c;
 	}
 	conn_drop(c);

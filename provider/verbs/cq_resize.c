@@ -80,7 +80,7 @@ static int cq_make_end(struct urxe_cq *cq, struct urxe_backlog *b, uint32_t max,
 		head = cq->head;
 		backlog_drain(cq, b, max);
 		if (cq->head == head) {
-			quiesce_cqs(cq->ctx->fabric, cq->ctx->arena);
+			quiesce_cq(cq->ctx->fabric, cq->ctx->arena, cq->index);
 			backlog_settle(cq, b);
 		}
 		if (cq_ring_close(&cq->ring, end))
@@ -109,7 +109,7 @@ static int cq_move_producers(struct urxe_cq *cq, uint64_t next,
 			return ret;
 	}
 	store_seq_cst(&sh->ring, next);
-	quiesce_cqs(cq->ctx->fabric, cq->ctx->arena);
+	quiesce_cq(cq->ctx->fabric, cq->ctx->arena, cq->index);
 	return 0;
 }
 

@@ -164,7 +164,7 @@ int urxe_modify_srq(struct ibv_srq *ibsrq, struct ibv_srq_attr *attr, int mask)
 		ret = EINVAL;
 	}
 	if (!ret && mask & IBV_SRQ_MAX_WR)
-		ret = rq_resize(srq->ctx, &srq->rq, max_wr);
+		ret = rq_resize(srq->ctx, &srq->rq, srq->index, max_wr);
 	if (!ret && mask & IBV_SRQ_LIMIT)
 		store_release(&srq->sh->limit, attr->srq_limit);
 	urxe_unlock(&srq->rq.lock);
