@@ -68,7 +68,8 @@ packages_for()
 		;;
 	'the tests')
 		echo check clang fio infiniband-diags iperf iproute2 \
-			libfabric-bin librdmacm-dev netcat-traditional \
+			libclang-rt-14-dev libfabric-bin librdmacm-dev \
+			netcat-traditional \
 			openmpi-bin procps python3-pyverbs qperf rdma-core \
 			rdmacm-utils shellcheck spin ucx-utils
 		;;
