@@ -10,7 +10,9 @@ if ! fio --enghelp 2>/dev/null | grep -qw rdma; then
 fi
 
 # fio connects with no RNR retries, so the receiver of SENDs posts a receive
-# for each block at once.  The client's side is "write" whatever the verb is.
+# for each block at once.  With fewer, or with --verify, for which it takes
+# longer to post them again, the sender's QP ends with RNR_RETRY_EXC_ERR, and
+# fio waits for ever at both ends, as with any device.  The client's side is "write" whatever the verb is.
 blocks=64
 want='err= 0'
 for verb in write read send; do
