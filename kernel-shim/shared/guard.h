@@ -23,6 +23,8 @@
  * A guard's owner is a process (struct urxe_process): when that is dead, the
  * guard holds nobody up, whoever else still has its context.  What it asked a
  * bouncer to do may be under way: those are waited for, too (bounce_slot.h).
+ *
+ * tests/model/guard.pml is this, checked.
  */
 #pragma once
 

@@ -315,7 +315,6 @@ static const struct region {
 	void (*damage)(struct target *t);
 	bool files; /* the next program must find a fabric that works */
 	bool bus; /* SIGBUS may be */
-	bool on_demand; /* not mended yet: with -r only */
 } regions[] = {
 	{ .name = "cqs", .damage = damage_cqs },
 	{ .name = "qps", .damage = damage_qps },
@@ -331,7 +330,7 @@ static const struct region {
 	{ .name = "events", .damage = send_events },
 	{ .name = "remove", .damage = remove_file, .files = true },
 	{ .name = "cut", .damage = cut_file, .files = true, .bus = true },
-	{ .name = "guards", .damage = damage_guards, .on_demand = true },
+	{ .name = "guards", .damage = damage_guards },
 };
 #define REGIONS (sizeof(regions) / sizeof(*regions))
 
@@ -342,10 +341,7 @@ static const struct region *pick(struct dice *d)
 	for (i = 0; only && i < REGIONS; i++)
 		if (!strcmp(only, regions[i].name))
 			return &regions[i];
-	do
-		i = roll(d, REGIONS);
-	while (regions[i].on_demand);
-	return &regions[i];
+	return &regions[roll(d, REGIONS)];
 }
 
 struct worker {
