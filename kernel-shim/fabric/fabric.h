@@ -28,7 +28,8 @@
 struct process_self {
 	_Atomic uint32_t id; /* 0: none yet */
 	void *lock; /* the mapping that keeps the lock */
-	struct urxe_process *shown; /* mapped for life; NULL: not shown */
+	struct urxe_process *_Atomic shown; /* mapped for life, or NULL */
+	_Atomic bool showing; /* a thread is about it */
 	uint64_t ino; /* of procs */
 	struct process_self *next;
 };
@@ -119,8 +120,9 @@ bool process_is_dead(struct urxe_fabric *f, uint32_t id);
  * thread's place if that has ended.
  */
 void process_show_life(struct urxe_fabric *f);
-/* Who has that number in that PID namespace; 0: nobody who lives. */
-uint32_t process_find(struct urxe_fabric *f, int32_t pid, uint64_t pidns);
+/* Is it alive, and does it have that number in that PID namespace? */
+bool process_has_pid(struct urxe_fabric *f, uint32_t id, int32_t pid,
+		     uint64_t pidns);
 /* The same of URXE_PROCESS_BRIEF(id). */
 bool process_brief_is_dead(struct urxe_fabric *f, uint32_t brief);
 /* For fabric_open and fabric_close. */

@@ -83,19 +83,15 @@ bool process_is_dead(struct urxe_fabric *f, uint32_t id)
 	return dead;
 }
 
-uint32_t process_find(struct urxe_fabric *f, int32_t pid, uint64_t pidns)
+bool process_has_pid(struct urxe_fabric *f, uint32_t id, int32_t pid,
+		     uint64_t pidns)
 {
-	struct urxe_process *p = f->dev->process;
-	uint32_t i, id;
+	const struct urxe_process *p =
+		&f->dev->process[URXE_PROCESS_NUMBER(id)];
 
-	for (i = 0; i < URXE_MAX_PROCESS; i++, p++) {
-		id = URXE_PROCESS(i, load_acquire(&p->uses));
-		if (load_relaxed(&p->pid) == pid &&
-		    load_relaxed(&p->pidns) == pidns &&
-		    (process_seems_alive(p, id) || !process_is_dead(f, id)))
-			return id;
-	}
-	return 0;
+	return id && load_relaxed(&p->pid) == pid &&
+	       load_relaxed(&p->pidns) == pidns &&
+	       (process_seems_alive(p, id) || !process_is_dead(f, id));
 }
 
 bool process_brief_is_dead(struct urxe_fabric *f, uint32_t brief)
@@ -216,7 +212,7 @@ void process_self_drop(struct urxe_fabric *f)
 {
 	struct process_self *self = f->self;
 
-	if (self->shown) {
+	if (load_relaxed(&self->shown)) {
 		self->next = kept;
 		kept = self;
 		return;
@@ -263,31 +259,40 @@ static struct urxe_process *process_map_row(struct urxe_fabric *f, uint32_t id)
 	return (struct urxe_process *)(void *)((char *)map + (at - page));
 }
 
-static void process_lock_life(pthread_mutex_t *life)
+static void process_lock_life(struct urxe_process *p)
 {
 	pthread_mutexattr_t attr;
 
 	pthread_mutexattr_init(&attr);
 	pthread_mutexattr_setpshared(&attr, PTHREAD_PROCESS_SHARED);
 	pthread_mutexattr_setrobust(&attr, PTHREAD_MUTEX_ROBUST);
-	pthread_mutex_init(life, &attr);
+	pthread_mutex_init(&p->life, &attr);
+	pthread_mutex_init(&p->exec, &attr);
 	pthread_mutexattr_destroy(&attr);
-	pthread_mutex_lock(life);
+	pthread_mutex_lock(&p->life);
+	pthread_mutex_lock(&p->exec);
+	store_relaxed(process_tid(&p->exec), getpid());
 }
 
 void process_show_life(struct urxe_fabric *f)
 {
 	uint32_t id = process_id(f);
 	struct process_self *self = f->self;
+	struct urxe_process *row = load_acquire(&self->shown);
 	int saved = errno;
 
-	if (!id || (self->shown && process_seems_alive(self->shown, id)))
+	if (!id || (row && process_seems_alive(row, id)) ||
+	    exchange_acquire(&self->showing, true))
 		return;
-	if (!self->shown) {
+	row = load_relaxed(&self->shown);
+	if (!row) {
 		self->ino = f->dev->procs_ino;
-		self->shown = process_map_row(f, id);
+		row = process_map_row(f, id);
 	}
-	if (self->shown)
-		process_lock_life(&self->shown->life);
+	/* or another thread was faster */
+	if (row && !process_seems_alive(row, id))
+		process_lock_life(row);
+	store_release(&self->shown, row);
+	store_release(&self->showing, false);
 	errno = saved;
 }

@@ -137,12 +137,14 @@ struct urxe_ctx_slot {
  * and that alone says that who had it before is dead.
  */
 struct urxe_process {
-	alignas(URXE_LINE) _Atomic uint32_t uses; /* 19 bits */
+	alignas(2 * URXE_LINE) _Atomic uint32_t uses; /* 19 bits */
 	_Atomic int32_t pid; /* in its own namespace ... */
 	_Atomic uint64_t pidns; /* ... which is this one; 0: unknown */
-	pthread_mutex_t life; /* see process_seems_alive() */
+	pthread_mutex_t life, exec; /* see process_seems_alive() */
 	char comm[16]; /* for messages */
 };
+static_assert(URXE_PAGE % sizeof(struct urxe_process) == 0,
+	      "it is mapped in one page");
 
 /*
  * Is that process surely alive?  A thread of it holds `life`, a robust mutex that
@@ -150,18 +152,28 @@ struct urxe_process {
  * takes its TID out of the word, before its process can be waited for and its
  * PID be used again.  So what a load sees here was true at that moment.  False
  * says nothing if the thread ended and its process did not.
+ *
+ * If that very thread calls exec(2) it has the TID of the process's first thread
+ * by the time the kernel looks, and `life` is not found to be its.  So it has
+ * `exec`, too, in whose word it writes that other TID.
  */
+static inline _Atomic uint32_t *process_tid(const pthread_mutex_t *m)
+{
+#ifdef __GLIBC__
+	const void *tid = &m->__data.__lock;
+#else
+	const void *tid = (const int *)(const void *)m + 1;
+#endif
+
+	return (_Atomic uint32_t *)(uintptr_t)tid;
+}
+
 static inline bool process_seems_alive(const struct urxe_process *p,
 				       uint32_t id)
 {
-#ifdef __GLIBC__
-	const void *futex = &p->life.__data.__lock;
-#else
-	const void *futex = (const int *)(const void *)&p->life + 1;
-#endif
-
 	return load_relaxed(&p->uses) == id >> 12 &&
-	       load_relaxed((const _Atomic uint32_t *)futex) & FUTEX_TID_MASK;
+	       load_relaxed(process_tid(&p->life)) & FUTEX_TID_MASK &&
+	       load_relaxed(process_tid(&p->exec)) & FUTEX_TID_MASK;
 }
 
 /* An id: number (12) | uses (19) << 12; never 0.  Bit 31 is the locks'. */
@@ -627,6 +639,7 @@ struct urxe_pd_sh {
  * ask its bounce thread to copy.  The protocol stands in bounce_slot.h.
  */
 #define URXE_BOUNCERS 8 /* processes that share a context */
+#define URXE_MEMBERS 64 /* the same, where no bouncer is needed */
 #define URXE_BOUNCE_SLOTS 8
 #define URXE_BOUNCE_BYTES 65536
 #define URXE_BOUNCE_RANGES 128
@@ -693,6 +706,8 @@ struct urxe_arena {
 	uint64_t pidns; /* inode of its PID namespace; 0: unknown */
 	char comm[16];
 	_Atomic uint32_t opener; /* its id, when it uses the context */
+	/* others that registered memory: children, importers; dead or alive */
+	_Atomic uint32_t member[URXE_MEMBERS];
 	/* of importers in another one, all of them; 0: none came yet */
 	_Atomic uint64_t other_pidns;
 	alignas(URXE_LINE) struct event_count wake; /* of service threads */

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#include <errno.h>
+
 #include "bounce.h"
 #include "context.h"
 #include "peer.h"
@@ -44,4 +46,28 @@ void context_close(struct urxe_context *ctx)
 	peer_put(ctx->self);
 	pthread_cond_destroy(&ctx->unpinned);
 	pthread_mutex_destroy(&ctx->lock);
+}
+
+int context_join(struct urxe_context *ctx)
+{
+	uint32_t i, id, me = process_id(ctx->fabric);
+	struct urxe_arena *a = ctx->arena;
+
+	/* who is of another PID namespace is not reached by its number */
+	if (ctx->self->foreign_pids || load_relaxed(&a->opener) == me)
+		return 0;
+	if (!me)
+		return -ENOMEM;
+	for (i = 0; i < URXE_MEMBERS; i++)
+		if (load_relaxed(&a->member[i]) == me)
+			return 0;
+	for (i = 0; i < URXE_MEMBERS; i++) {
+		id = load_relaxed(&a->member[i]);
+		if ((!id || process_is_dead(ctx->fabric, id)) &&
+		    cas_acq_rel(&a->member[i], &id, me))
+			return 0;
+	}
+	return fabric_fail(ENOMEM,
+			   "%d processes besides its opener have memory in this context: no more",
+			   URXE_MEMBERS);
 }

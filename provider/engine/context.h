@@ -44,6 +44,8 @@ struct urxe_context {
  */
 int context_open(struct urxe_context *ctx, struct urxe_fabric *f, int cmd_fd);
 void context_close(struct urxe_context *ctx);
+/* Its keys are to name memory of this process, too.  0 or -errno */
+int context_join(struct urxe_context *ctx);
 
 /* NULL: there is none any more. */
 static inline struct urxe_qp *context_qp(const struct urxe_context *ctx,

@@ -210,12 +210,18 @@ bool peer_doubt(struct urxe_peer *p)
 
 bool peer_pid_lives(struct urxe_peer *p, int32_t pid)
 {
-	uint32_t id = load_relaxed(&p->owner);
+	uint32_t i, id = load_relaxed(&p->owner);
 
 	if (likely(id && load_relaxed(&p->process->pid) == pid &&
 		   process_seems_alive(p->process, id)))
 		return true;
-	return process_find(p->fabric, pid, urxe_pidns);
+	id = load_relaxed(&p->arena->opener);
+	for (i = 0; !process_has_pid(p->fabric, id, pid, urxe_pidns); i++) {
+		if (i == URXE_MEMBERS)
+			return false;
+		id = load_relaxed(&p->arena->member[i]);
+	}
+	return true;
 }
 
 void peer_look_after(void)

@@ -83,6 +83,9 @@ int mr_describe(struct urxe_context *ctx, void *addr, size_t length,
 	out->flags = ctx->self->my_flag;
 	if (va + length < va || out->iova + length < out->iova)
 		return fabric_fail(EINVAL, "the range wraps around");
+	ret = context_join(ctx);
+	if (ret)
+		return ret;
 	if (access & IBV_ACCESS_ON_DEMAND)
 		return odp_describe(out);
 	ret = vma_check_ends(va, length, access & WRITE_ACCESS, &file);

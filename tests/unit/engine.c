@@ -338,6 +338,7 @@ pid_t engine_other_process(struct engine *e)
 	ck_assert_int_ge(pid, 0);
 	if (!pid) {
 		process_show_life(e->ctx->fabric);
+		context_join(e->ctx);
 		if (write(p[1], "", 1) == 1)
 			for (;;)
 				pause();

@@ -257,6 +257,50 @@ START_TEST(shown_to_the_end)
 }
 END_TEST
 
+static void *show_and_exec(void *arg)
+{
+	struct start *s = arg;
+	uint32_t id = process_id(s->f);
+
+	process_show_life(s->f);
+	if (write(s->out, &id, sizeof(id)) != sizeof(id))
+		_exit(1);
+	execlp("sleep", "sleep", "1000", NULL);
+	_exit(1);
+}
+
+static int exec_in_a_thread(void *arg)
+{
+	pthread_t thread;
+
+	pthread_create(&thread, NULL, show_and_exec, arg);
+	pause();
+	return 1;
+}
+
+/* exec(2) gives the thread that calls it the first one's TID. */
+START_TEST(shown_until_exec)
+{
+	struct urxe_fabric *f = new_fabric();
+	struct start s = { .f = f };
+	uint32_t id;
+	pid_t pid;
+	int p[2];
+
+	ck_assert_int_eq(pipe2(p, O_CLOEXEC), 0);
+	s.out = p[1];
+	pid = spawn(exec_in_a_thread, &s);
+	close(p[1]);
+	ck_assert_int_eq(read(p[0], &id, sizeof(id)), sizeof(id));
+	ck_assert_int_eq(read(p[0], &id, sizeof(id)), 0); /* until exec */
+	await_death(f, id);
+	ck_assert(!seems_alive(f, id));
+	kill_child(pid);
+	close(p[0]);
+	fabric_close(f);
+}
+END_TEST
+
 /* Without the file that everybody locks nobody is called dead. */
 START_TEST(other_file)
 {
@@ -287,6 +331,7 @@ int main(void)
 	add(s, shown_by_a_thread);
 	add(s, shown_and_closed);
 	add(s, shown_to_the_end);
+	add(s, shown_until_exec);
 	add(s, other_file);
 	return run_suite(s);
 }

@@ -438,6 +438,10 @@ START_TEST(pid_used_again)
 	innocent = fork_as(owner);
 	if (!innocent) {
 		leave_check();
+		if (_i)
+			node_open(&n, NULL, MEM_HEAP, &o);
+		if (write(changed[1], page, 1) != 1)
+			_exit(1);
 		if (read(go[0], &byte, 1) == 1 &&
 		    write(changed[1], page, 1) == 1)
 			_exit(0);
@@ -448,6 +452,7 @@ START_TEST(pid_used_again)
 			strerror(errno));
 		return;
 	}
+	ck_assert_int_eq(read(changed[0], &byte, 1), 1); /* it is there */
 	post_one_page(&n, &peer, 2, IBV_WC_RETRY_EXC_ERR);
 	ck_assert_int_eq(write(go[1], "", 1), 1);
 	ck_assert_int_eq(read(changed[0], &byte, 1), 1);
@@ -468,6 +473,6 @@ int main(void)
 	add(s, sleeper_is_killed);
 	add(s, while_opening);
 	add_loop(s, dead_at_once, T_COUNT * MEM_COUNT);
-	add(s, pid_used_again);
+	add_loop(s, pid_used_again, 2);
 	return run(s);
 }
