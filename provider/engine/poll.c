@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* Polling: the consumer's side of a completion queue. */
+#define _GNU_SOURCE
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "conn.h"
@@ -24,7 +26,8 @@
  * A small message travelled in the completion: its bytes are put where they
  * belong by the poller.  The program may have unmapped that memory meanwhile,
  * so the kernel copies, out of the arena's file: a page that is missing is an
- * error then and not a signal.
+ * error then and not a signal.  It is not called by libc's pread, which is a
+ * cancellation point: a thread that ended in there would leave the CQ locked.
  */
 static bool poll_place_run(struct urxe_context *ctx, const struct urxe_key *k,
 			   uint64_t addr, const uint8_t *data, uint32_t n)
@@ -32,7 +35,7 @@ static bool poll_place_run(struct urxe_context *ctx, const struct urxe_key *k,
 	struct urxe_seg dst, src = { .ptr = (char *)(uintptr_t)data,
 				     .len = n };
 	int saved = errno;
-	ssize_t ret;
+	long ret;
 
 	if (!mem_is_mine(ctx->self, k) || k->kind == URXE_MEM_DM ||
 	    k->kind == URXE_MEM_NULL) {
@@ -43,12 +46,12 @@ static bool poll_place_run(struct urxe_context *ctx, const struct urxe_key *k,
 		return transfer(&dst, &src, n, ctx, true) == TRANSFER_OK;
 	}
 	do {
-		ret = pread(ctx->cmd_fd,
-			    (void *)(uintptr_t)(k->va + (addr - k->iova)), n,
-			    (const char *)data - (const char *)ctx->arena);
+		ret = syscall(SYS_pread64, ctx->cmd_fd,
+			      k->va + (addr - k->iova), (size_t)n,
+			      (const char *)data - (const char *)ctx->arena);
 	} while (ret < 0 && errno == EINTR);
 	errno = saved;
-	return ret == (ssize_t)n;
+	return ret == (long)n;
 }
 
 /* False: a key does not hold any more, or its memory is not there. */

@@ -487,6 +487,54 @@ START_TEST(opening_in_threads)
 }
 END_TEST
 
+/* ------------------------------------------------------------ canceling */
+
+struct canceled {
+	struct node *n;
+	int got;
+};
+
+static void *poll_canceled(void *arg)
+{
+	struct canceled *c = arg;
+	struct ibv_wc wc;
+
+	pthread_cancel(pthread_self()); /* Check writes: no ck_ok here */
+	c->got = ibv_poll_cq(c->n->rcq, 1, &wc);
+	pthread_testcancel();
+	return NULL;
+}
+
+static void do_poll_canceled(struct node *b, void *arg)
+{
+	struct canceled c = { .n = b, .got = -1 };
+	pthread_t t;
+
+	start(&t, poll_canceled, &c);
+	join(t);
+	*(int *)arg = c.got;
+}
+
+/*
+ * A thread that shall end does not end in ibv_poll_cq, which has a lock, also
+ * where the kernel places a small message.
+ */
+START_TEST(cancel_in_poll)
+{
+	struct opts o = default_opts();
+	struct duo d;
+	int got;
+
+	duo_open(&d, TWO_PROCESSES, MEM_HEAP, MEM_HEAP, &o);
+	b_recv(&d, 1, 0, 8);
+	ck_ok(post(&d, IBV_WR_SEND, 1, 0, 8, 0, 0));
+	expect_ok(d.a.scq, 1, IBV_WC_SEND);
+	on_b(&d, do_poll_canceled, &got, sizeof(got));
+	ck_assert_int_eq(got, 1);
+	duo_close(&d);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite("threads");
@@ -499,5 +547,6 @@ int main(void)
 	add_loop(s, churn_beside_traffic, WHERE_COUNT);
 	add(s, opening_in_threads);
 	add(s, post_recv_while_reset);
+	add(s, cancel_in_poll);
 	return run(s);
 }
