@@ -11,9 +11,9 @@
  *
  * What a guard names: its own context always, whose lkeys and CQs it uses; the
  * QP that answers (dest); the context whose receives that QP takes (rx; in XRC
- * the SRQ's, which is also the one of the keys), with the SRQ and the CQ; and
+ * the SRQ's, which is also the one of the keys), with SRQ, CQ and PD; and
  * what is used of that context: receives or not, and no key, one, or any, for
- * what a receive names is not known before it is taken.
+ * which lkeys a receive names is not known before it is taken (windows have none).
  *
  * The names are stored (release) before the guard is raised or moved, when the
  * requester has done with what they named before.  Who reads them finds those of
@@ -34,19 +34,22 @@
 #define GUARD_NOTHING 0u
 #define GUARD_ONE_KEY(key) (1u << 31 | URXE_KEY_ENTRY(key))
 #define GUARD_RECEIVE (1u << 30) /* its receives, and the CQ they fill */
-#define GUARD_ANY_KEY (1u << 29)
-#define GUARD_SEND (GUARD_RECEIVE | GUARD_ANY_KEY)
+#define GUARD_ANY_LKEY (1u << 29)
+#define GUARD_ANY_RKEY (1u << 28)
+#define GUARD_SEND (GUARD_RECEIVE | GUARD_ANY_LKEY)
 
 /* What is taken away. */
 struct guard_thing {
 	enum {
-		GUARD_OF_KEY,
+		GUARD_OF_MR,
+		GUARD_OF_MW,
 		GUARD_OF_QP,
 		GUARD_OF_SRQ,
 		GUARD_OF_CQ,
 	} kind;
 	uint32_t slot; /* its context */
 	uint32_t id; /* the key, the QPN, the index */
+	uint32_t pd; /* of an MR */
 };
 
 static inline void guard_name(struct urxe_guard *g, uint32_t uses)
@@ -91,15 +94,17 @@ static inline void guard_turn_to(struct urxe_guard *g, uint32_t qpn,
 	store_release(&g->rx, rx_slot);
 	store_release(&g->srq, GUARD_ANY);
 	store_release(&g->cq, GUARD_ANY);
+	store_release(&g->pd, GUARD_ANY);
 	presence_move(&g->requester);
 }
 
-/* Of that context it is this SRQ, or GUARD_NO_SRQ, and this CQ. */
+/* Of that context it is this SRQ, or GUARD_NO_SRQ, this CQ, and lkeys of this PD. */
 static inline void guard_name_rx(struct urxe_guard *g, uint32_t srq,
-				 uint32_t cq)
+				 uint32_t cq, uint32_t pd)
 {
 	store_release(&g->srq, srq);
 	store_release(&g->cq, cq);
+	store_release(&g->pd, pd);
 }
 
 static inline bool guard_is_one_of(const _Atomic uint32_t *name, uint32_t id)
@@ -116,6 +121,12 @@ static inline void guard_move(struct urxe_guard *g, uint32_t uses)
 	presence_move(&g->requester);
 }
 
+static inline bool guard_is_of_key(uint32_t uses, bool rx, uint32_t rkey)
+{
+	return (uses & ~GUARD_RECEIVE) == GUARD_ONE_KEY(rkey) ||
+	       (rx && uses & GUARD_ANY_RKEY);
+}
+
 /* May whoever has this guard up be using t?  own: the guard's context. */
 static inline bool guard_concerns(const struct urxe_guard *g, uint32_t own,
 				  const struct guard_thing *t)
@@ -125,9 +136,13 @@ static inline bool guard_concerns(const struct urxe_guard *g, uint32_t own,
 	bool receives = rx && uses & GUARD_RECEIVE;
 
 	switch (t->kind) {
-	case GUARD_OF_KEY:
-		return own == t->slot || (rx && uses & GUARD_ANY_KEY) ||
-		       (uses & ~GUARD_RECEIVE) == GUARD_ONE_KEY(t->id);
+	case GUARD_OF_MR:
+		return own == t->slot ||
+		       (rx && uses & GUARD_ANY_LKEY &&
+			guard_is_one_of(&g->pd, t->pd)) ||
+		       guard_is_of_key(uses, rx, t->id);
+	case GUARD_OF_MW:
+		return guard_is_of_key(uses, rx, t->id);
 	case GUARD_OF_QP:
 		return uses && load_acquire(&g->dest) == t->id;
 	case GUARD_OF_SRQ:

@@ -269,7 +269,7 @@ struct urxe_guard {
 	_Atomic uint32_t uses; /* GUARD_* */
 	_Atomic uint32_t dest; /* QPN of the responder; 0: none yet */
 	_Atomic uint32_t rx; /* slot of the context that has its receives */
-	_Atomic uint32_t srq, cq; /* there */
+	_Atomic uint32_t srq, cq, pd; /* there */
 };
 
 /*

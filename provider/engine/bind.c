@@ -19,7 +19,7 @@ int bind_undo(struct urxe_fabric *f, struct urxe_arena *a, struct urxe_key *k)
 
 	store_seq_cst(&k->live, mark);
 	arena_unlock(f, a);
-	quiesce_key(f, a, URXE_KEY(a->slot, k - a->key, 0));
+	quiesce_mw(f, a, URXE_KEY(a->slot, k - a->key, 0));
 	ret = arena_lock(f, a);
 	if (ret || load_relaxed(&k->live) != mark)
 		return ret;

@@ -91,7 +91,7 @@ static void conn_name_rx(const struct urxe_qp *qp, const struct urxe_conn *c)
 	if (p)
 		guard_name_rx(qp->guard,
 			      c->rx.srq ? c->rx.srq_index : GUARD_NO_SRQ,
-			      c->rx.cq.sh - p->arena->cq);
+			      c->rx.cq.sh - p->arena->cq, c->rx.pd);
 }
 
 void conn_turn_to(const struct urxe_qp *qp, const struct urxe_conn *c)

@@ -112,7 +112,8 @@ static bool key_has_windows(struct urxe_arena *a, struct urxe_key *k,
 /* Requesters look keys up, and so do pollers, for what completions bring. */
 static void key_quiesce(struct urxe_context *ctx, uint32_t key)
 {
-	quiesce_key(ctx->fabric, ctx->arena, key);
+	quiesce_mr(ctx->fabric, ctx->arena, key,
+		   ctx->arena->key[URXE_KEY_INDEX(key)].pd);
 	quiesce_pollers(ctx);
 }
 

@@ -75,26 +75,33 @@ static void quiesce_guards(struct urxe_fabric *f, struct urxe_arena *a,
 	bounce_quiesce(f, a);
 }
 
-void quiesce_key(struct urxe_fabric *f, struct urxe_arena *a, uint32_t key)
+void quiesce_mr(struct urxe_fabric *f, struct urxe_arena *a, uint32_t key,
+		uint32_t pd)
 {
-	quiesce_guards(f, a, &(struct guard_thing){ GUARD_OF_KEY, a->slot, key });
+	quiesce_guards(f, a,
+		       &(struct guard_thing){ GUARD_OF_MR, a->slot, key, pd });
+}
+
+void quiesce_mw(struct urxe_fabric *f, struct urxe_arena *a, uint32_t key)
+{
+	quiesce_guards(f, a, &(struct guard_thing){ GUARD_OF_MW, a->slot, key, 0 });
 }
 
 void quiesce_qp(struct urxe_fabric *f, struct urxe_arena *a, uint32_t qpn)
 {
-	quiesce_guards(f, a, &(struct guard_thing){ GUARD_OF_QP, a->slot, qpn });
+	quiesce_guards(f, a, &(struct guard_thing){ GUARD_OF_QP, a->slot, qpn, 0 });
 }
 
 void quiesce_srq(struct urxe_fabric *f, struct urxe_arena *a, uint32_t index)
 {
 	quiesce_guards(f, a,
-		       &(struct guard_thing){ GUARD_OF_SRQ, a->slot, index });
+		       &(struct guard_thing){ GUARD_OF_SRQ, a->slot, index, 0 });
 }
 
 void quiesce_cq(struct urxe_fabric *f, struct urxe_arena *a, uint32_t index)
 {
 	quiesce_guards(f, a,
-		       &(struct guard_thing){ GUARD_OF_CQ, a->slot, index });
+		       &(struct guard_thing){ GUARD_OF_CQ, a->slot, index, 0 });
 }
 
 void quiesce_pollers(struct urxe_context *ctx)
@@ -110,7 +117,7 @@ void quiesce_pollers(struct urxe_context *ctx)
 
 bool quiesce_qp_busy(struct urxe_fabric *f, uint32_t qpn, uint32_t peer)
 {
-	const struct guard_thing t = { GUARD_OF_QP, 0, qpn };
+	const struct guard_thing t = { GUARD_OF_QP, 0, qpn, 0 };
 	struct busy b = { .f = f, .thing = &t };
 
 	return quiesce_look(&b, qpn_index(peer)) && !busy_is_dead(&b);

@@ -10,7 +10,9 @@
 #include "shared/guard.h"
 
 /* A key of that context is not valid any more: nobody uses it when it returns. */
-void quiesce_key(struct urxe_fabric *f, struct urxe_arena *a, uint32_t key);
+void quiesce_mr(struct urxe_fabric *f, struct urxe_arena *a, uint32_t key,
+		uint32_t pd);
+void quiesce_mw(struct urxe_fabric *f, struct urxe_arena *a, uint32_t key);
 /* The same of a QP: no request is served by it. */
 void quiesce_qp(struct urxe_fabric *f, struct urxe_arena *a, uint32_t qpn);
 /* The same of an SRQ or its ring, and of a CQ's ring. */

@@ -349,7 +349,7 @@ static inline void requester_use(struct urxe_qp *qp, const struct run *r,
 	if (likely(guard_names(qp->guard, uses)))
 		return;
 	if (r->batch.n)
-		uses = GUARD_SEND;
+		uses = GUARD_SEND | GUARD_ANY_RKEY;
 	if (!guard_names(qp->guard, uses))
 		guard_move(qp->guard, uses);
 }
