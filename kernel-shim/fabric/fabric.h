@@ -117,9 +117,10 @@ bool process_is_dead(struct urxe_fabric *f, uint32_t id);
 /*
  * Have others see at once when this process dies (process_seems_alive), as long
  * as the calling thread lives.  May be called again, and then takes another
- * thread's place if that has ended.
+ * thread's place if that has ended.  -ENOMEM: it has no id, and would count as
+ * dead.
  */
-void process_show_life(struct urxe_fabric *f);
+int process_show_life(struct urxe_fabric *f);
 /* Is it alive, and does it have that number in that PID namespace? */
 bool process_has_pid(struct urxe_fabric *f, uint32_t id, int32_t pid,
 		     uint64_t pidns);

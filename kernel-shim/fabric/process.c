@@ -274,16 +274,18 @@ static void process_lock_life(struct urxe_process *p)
 	store_relaxed(process_tid(&p->exec), getpid());
 }
 
-void process_show_life(struct urxe_fabric *f)
+int process_show_life(struct urxe_fabric *f)
 {
 	uint32_t id = process_id(f);
 	struct process_self *self = f->self;
 	struct urxe_process *row = load_acquire(&self->shown);
 	int saved = errno;
 
-	if (!id || (row && process_seems_alive(row, id)) ||
+	if (!id)
+		return -ENOMEM;
+	if ((row && process_seems_alive(row, id)) ||
 	    exchange_acquire(&self->showing, true))
-		return;
+		return 0;
 	row = load_relaxed(&self->shown);
 	if (!row) {
 		self->ino = f->dev->procs_ino;
@@ -295,4 +297,5 @@ void process_show_life(struct urxe_fabric *f)
 	store_release(&self->shown, row);
 	store_release(&self->showing, false);
 	errno = saved;
+	return 0;
 }

@@ -12,6 +12,9 @@ int context_open(struct urxe_context *ctx, struct urxe_fabric *f, int cmd_fd)
 	int ret;
 
 	ctx->fabric = f;
+	ret = process_show_life(f);
+	if (ret)
+		return ret;
 	ret = dm_heap_map(f);
 	if (ret)
 		return ret;
@@ -24,7 +27,6 @@ int context_open(struct urxe_context *ctx, struct urxe_fabric *f, int cmd_fd)
 	ctx->cmd_fd = cmd_fd;
 	ctx->slot = ctx->arena->slot;
 	ctx->gen = ctx->arena->gen;
-	process_show_life(f);
 	if (ctx->arena->pid == urxe_pid && !ctx->self->foreign_pids)
 		store_relaxed(&ctx->arena->opener, process_id(f));
 	store_relaxed(&ctx->deaths, load_relaxed(&f->dev->deaths));

@@ -45,8 +45,9 @@ struct urxe_key *key_alloc(struct urxe_context *ctx, enum urxe_obj obj,
 	struct urxe_arena *a = ctx->arena;
 	uint32_t i, limit;
 
-	process_show_life(ctx->fabric);
-	*err = fabric_obj_get(ctx->fabric, ctx->slot, obj);
+	*err = process_show_life(ctx->fabric);
+	if (!*err)
+		*err = fabric_obj_get(ctx->fabric, ctx->slot, obj);
 	if (*err)
 		return NULL;
 	*err = arena_lock(ctx->fabric, a);

@@ -155,7 +155,9 @@ static int qp_setup(struct urxe_qp *qp, const struct qp_params *p)
 	struct urxe_context *ctx = qp->ctx;
 	int ret;
 
-	process_show_life(ctx->fabric);
+	ret = process_show_life(ctx->fabric);
+	if (ret)
+		return ret;
 	ret = fabric_obj_get(ctx->fabric, ctx->slot, URXE_OBJ_QP);
 	if (ret)
 		return ret;
