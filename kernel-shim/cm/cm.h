@@ -129,6 +129,9 @@ struct cm_event *cm_event_new(struct cm *cm, struct cm_id *id, uint32_t event,
 void cm_event_send(struct cm *cm, struct cm_event *e);
 /* Without parameters; -ENOMEM: there is no room for it. */
 int cm_event_post(struct cm *cm, struct cm_id *id, uint32_t event, int status);
+/* One that the application makes; -ENOMEM: too many wait in the channel. */
+int cm_event_write(struct cm *cm, struct cm_id *id, uint32_t event, int status,
+		   uint64_t arg);
 /*
  * The oldest event of the channel, which fd is; what it counts is counted.
  * false: there is none.

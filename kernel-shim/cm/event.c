@@ -27,8 +27,8 @@ struct cm_event *cm_event_new(struct cm *cm, struct cm_id *id, uint32_t event,
 {
 	struct cm_event *e;
 
-	/* a new passive id hears nothing before it is accepted */
-	if (!id->uid && event != CM_EV_CONNECT_REQUEST)
+	/* before it is accepted a new passive id hears only its own process */
+	if (!id->uid && event != CM_EV_CONNECT_REQUEST && event < CM_EV_USER)
 		return NULL;
 	e = cm_event_alloc(cm);
 	if (!e)
@@ -107,6 +107,23 @@ int cm_event_post(struct cm *cm, struct cm_id *id, uint32_t event, int status)
 
 	if (!e)
 		return id->uid ? -ENOMEM : 0;
+	cm_event_send(cm, e);
+	return 0;
+}
+
+int cm_event_write(struct cm *cm, struct cm_id *id, uint32_t event, int status,
+		   uint64_t arg)
+{
+	const struct cm_chan *c = cm_chan_at(cm, id->chan);
+	struct cm_event *e;
+
+	/* the table is everybody's, and no other event may be lost */
+	if (c && c->events >= CM_MAX_WRITTEN)
+		return -ENOMEM;
+	e = cm_event_new(cm, id, event, status);
+	if (!e)
+		return -ENOMEM;
+	memcpy(&e->resp.param, &arg, sizeof(arg));
 	cm_event_send(cm, e);
 	return 0;
 }

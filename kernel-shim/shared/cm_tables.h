@@ -18,7 +18,8 @@
 #define CM_MAGIC "urxe cm tables " /* 16 bytes with its NUL */
 #define CM_MAX_CHAN 16384
 #define CM_MAX_ID 16384 /* librdmacm can map 65536 */
-#define CM_MAX_EVENT (8 * CM_MAX_ID) /* no id has that many at a time */
+#define CM_MAX_EVENT (8 * CM_MAX_ID) /* no id makes that many at a time */
+#define CM_MAX_WRITTEN 4096 /* where so many wait, no more is written */
 #define CM_MAX_MC 4096
 #define CM_MAX_BACKLOG 1024 /* sysctl net.rdma_ucm.max_backlog */
 
@@ -86,7 +87,11 @@ enum {
 	CM_EV_MULTICAST_JOIN,
 	CM_EV_MULTICAST_ERROR,
 	CM_EV_ADDR_CHANGE,
-	CM_EV_TIMEWAIT_EXIT
+	CM_EV_TIMEWAIT_EXIT,
+	CM_EV_ADDRINFO_RESOLVED,
+	CM_EV_ADDRINFO_ERROR,
+	CM_EV_USER,
+	CM_EV_INTERNAL
 };
 
 /* Reject reasons and SIDR states of the IB specification, 12.6.7, 12.11.2. */

@@ -19,8 +19,15 @@ enum {
 	UNREACHABLE = 7,
 	REJECTED = 8,
 	ESTABLISHED = 9,
-	DISCONNECTED = 10
+	DISCONNECTED = 10,
+	USER = 18,
+	INTERNAL = 19
 };
+
+/* And these, older headers of the kernel do not have. */
+#define RESOLVE_IB_SERVICE 23
+#define WRITE_CM_EVENT 24
+#define QUERY_IB_SERVICE 3
 
 int raw_open(void);
 /* 0 or -errno; in and out are what the header says. */

@@ -24,6 +24,18 @@ static int resolve_again(int fd, uint32_t id)
 	return raw_resolve(fd, id, ip4(9));
 }
 
+static int resolve_service(int fd, uint32_t id)
+{
+	struct {
+		uint32_t id, reserved;
+		uint64_t service;
+		char name[64];
+		uint32_t flags, reserved1;
+	} cmd = { .id = id, .service = 7, .flags = 1 };
+
+	return raw_command(fd, RESOLVE_IB_SERVICE, &cmd, sizeof(cmd), 0);
+}
+
 /* ------------------------------------------------------------- states */
 
 enum state {
@@ -94,7 +106,7 @@ static struct scene set_up(int fd, enum state st)
 	return s;
 }
 
-/* E: -EINVAL, 0: it does it, S: -EISCONN */
+/* E: -EINVAL, 0: it does it, S: -EISCONN, N: -EOPNOTSUPP */
 static const struct {
 	const char *name;
 	int (*call)(int fd, uint32_t id);
@@ -116,6 +128,8 @@ static const struct {
 	{ "attributes for RTR", raw_attr_rtr, "EE000EE0000" },
 	{ "attributes for RTS", raw_attr_rts, "EE000EE0000" },
 	{ "join", raw_join, "EEEEEEEEEEE" },
+	/* there is no subnet administrator on RoCE */
+	{ "resolve service", resolve_service, "EENEEEEEEEE" },
 };
 
 static bool is_far(void)
@@ -140,6 +154,7 @@ START_TEST(states)
 			got = rules[r].call(s.fd, s.id);
 			want = rules[r].answers[st] == 'E' ? -EINVAL :
 			       rules[r].answers[st] == 'S' ? -EISCONN :
+			       rules[r].answers[st] == 'N' ? -EOPNOTSUPP :
 							     0;
 			ck_assert_msg(got == want, "%s in state %u: %d not %d",
 				      rules[r].name, st, got, want);
@@ -246,9 +261,11 @@ START_TEST(sizes)
 	ck_assert_int_eq(raw_send(s.fd, QUERY_ROUTE, &query, 199), -ENOSPC);
 	ck_assert_int_eq(raw_send(s.fd, INIT_QP_ATTR, &attr, 143), -ENOSPC);
 	ck_assert_int_eq(raw_send(s.fd, JOIN_MCAST, &join_cmd, 3), -ENOSPC);
-	for (query.option = 0; query.option < 3; query.option++)
+	for (query.option = 0; query.option < 4; query.option++)
 		ck_assert_int_eq(raw_send(s.fd, QUERY, &query, 7), -ENOSPC);
 	ck_assert_int_eq(raw_send(s.fd, QUERY, &query, 400), -ENOSYS);
+	query.option = QUERY_IB_SERVICE;
+	ck_assert_int_eq(raw_send(s.fd, QUERY, &query, 8), -ENODATA);
 	/* no more is written than there is room for */
 	memset(resp, 0x55, sizeof(resp));
 	query.response = raw_to(resp);

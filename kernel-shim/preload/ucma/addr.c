@@ -237,6 +237,14 @@ int ucma_resolve_addr(struct ucma *u)
 	return addr_resolve(u, cmd->id, &src, &dst);
 }
 
+/* Who would know of services is InfiniBand's subnet administrator. */
+int ucma_resolve_ib_service(struct ucma *u)
+{
+	return u->id->flags & CM_F_DEVICE && u->id->cma == CMA_ADDR_BOUND ?
+		       -EOPNOTSUPP :
+		       -EINVAL;
+}
+
 /* What RoCE's packet life time comes from: nobody administers it. */
 static uint8_t path_life_time(const struct cm_id *id)
 {

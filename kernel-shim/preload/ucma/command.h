@@ -38,6 +38,27 @@ static_assert(sizeof(struct ucma_wire_path) ==
 		      sizeof(((struct ib_path_rec_data *)0)->path_rec),
 	      "as MADs have it");
 
+/*
+ * Since rdma-core 60, so that the headers of many systems lack it:
+ * commands, an option of QUERY, and the parts of the commands that matter.
+ */
+#define UCMA_CMD_RESOLVE_IB_SERVICE 23
+#define UCMA_CMD_WRITE_CM_EVENT 24
+#define UCMA_QUERY_IB_SERVICE 3
+
+struct ucma_write_event {
+	uint32_t id;
+	uint32_t reserved;
+	uint32_t event;
+	uint32_t status;
+	uint64_t arg; /* in the event at param, which is not aligned */
+};
+
+struct ucma_query_service_resp {
+	uint32_t records;
+	uint32_t reserved;
+};
+
 /* ucma.c --------------------------------------------------------------- */
 
 /* The channel behind a descriptor of this process, or NULL. */
@@ -58,6 +79,7 @@ int ucma_bind(struct ucma *u);
 int ucma_listen(struct ucma *u);
 int ucma_resolve_ip(struct ucma *u);
 int ucma_resolve_addr(struct ucma *u);
+int ucma_resolve_ib_service(struct ucma *u);
 int ucma_resolve_route(struct ucma *u);
 /* The end of that: 4.096 us << life is the packet life time. */
 int ucma_route_resolved(struct ucma *u, uint8_t tos, uint32_t flow,
@@ -74,6 +96,7 @@ int ucma_disconnect(struct ucma *u);
 int ucma_notify(struct ucma *u);
 
 int ucma_get_event(struct ucma *u);
+int ucma_write_cm_event(struct ucma *u);
 int ucma_migrate_id(struct ucma *u);
 
 int ucma_set_option(struct ucma *u);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Waiting for events, and ids that change their channel. */
+/* Waiting for events, writing them, and ids that change their channel. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <pthread.h>
@@ -71,6 +71,20 @@ int ucma_get_event(struct ucma *u)
 		u->cm.watch = true;
 	return ucma_put(cmd->response, &resp,
 			u->out_len < sizeof(resp) ? u->out_len : sizeof(resp));
+}
+
+int ucma_write_cm_event(struct ucma *u)
+{
+	const struct ucma_write_event *cmd = u->cmd;
+	struct cm_id *id;
+	int err;
+
+	if (cmd->event != CM_EV_USER && cmd->event != CM_EV_INTERNAL)
+		return -EINVAL;
+	id = ucma_id(u, cmd->id, &err);
+	return id ? cm_event_write(&u->cm, id, cmd->event, (int)cmd->status,
+				   cmd->arg) :
+		    err;
 }
 
 int ucma_migrate_id(struct ucma *u)

@@ -146,6 +146,10 @@ int ucma_query(struct ucma *u)
 				  cmd->response);
 	case RDMA_USER_CM_QUERY_PATH:
 		return query_path(u, cmd->response);
+	case UCMA_QUERY_IB_SERVICE: /* none was ever resolved */
+		return u->out_len < sizeof(struct ucma_query_service_resp) ?
+			       -ENOSPC :
+			       -ENODATA;
 	default:
 		return -ENOSYS;
 	}

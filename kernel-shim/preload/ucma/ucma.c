@@ -225,6 +225,9 @@ static const struct command {
 	[RDMA_USER_CM_CMD_RESOLVE_ADDR] = { ucma_resolve_addr, .gids = true },
 	[RDMA_USER_CM_CMD_JOIN_MCAST] = { ucma_join_mcast,
 					  OUT(create_id_resp) },
+	[UCMA_CMD_RESOLVE_IB_SERVICE] = { ucma_resolve_ib_service,
+					  .id = ucma_id },
+	[UCMA_CMD_WRITE_CM_EVENT] = { .run = ucma_write_cm_event },
 };
 #define COMMANDS (sizeof(commands) / sizeof(*commands))
 
