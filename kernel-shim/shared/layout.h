@@ -478,6 +478,17 @@ struct urxe_cqe {
 static_assert(sizeof(struct urxe_cqe) == 128, "two cache lines");
 
 enum urxe_arm { URXE_ARM_NONE, URXE_ARM_SOLICITED, URXE_ARM_NEXT };
+/*
+ * What a CQ is armed for, in one word: enum urxe_arm; URXE_ARM_KNOWS; and with
+ * that the ring's position up to which the program knew what is there when it
+ * armed.
+ */
+#define URXE_ARM_KIND(word) ((word) & 3)
+#define URXE_ARM_KNOWS 4u
+#define URXE_ARM_KNOWING(pos) (URXE_ARM_NEXT | URXE_ARM_KNOWS | (pos) << 3)
+/* Is the arming too late to be for the completion at pos? */
+#define URXE_ARM_KNEW(word, pos) \
+	((word) & URXE_ARM_KNOWS && (int32_t)(((pos) << 3) - ((word) & ~7u)) < 0)
 
 /*
  * A ring in one word: offset in the arena | URXE_CQ_PARITY | log2(entries).
@@ -506,7 +517,7 @@ struct urxe_cq_sh {
 	_Atomic uint64_t next_ring; /* where a ring that was left leads to */
 	/* producers */
 	alignas(URXE_LINE) _Atomic uint32_t tail_hint[2];
-	alignas(URXE_LINE) _Atomic uint32_t arm; /* enum urxe_arm */
+	alignas(URXE_LINE) _Atomic uint32_t arm; /* URXE_ARM_KIND() and more */
 	_Atomic uint32_t pending_events; /* to be written by the owner */
 	_Atomic uint32_t comp_events; /* written to their FIFO so far */
 	_Atomic uint32_t comp_fetched; /* read from there so far */

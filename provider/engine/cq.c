@@ -74,7 +74,8 @@ static bool cq_no_room(struct urxe_cq_view *v, struct urxe_cqe_ref *ref)
 {
 	if (v->sh->flags & URXE_CQ_IGNORE_OVERRUN) {
 		ref->slot.cqe = &ref->lost;
-		ref->slot.pos = 0;
+		ref->slot.pos = load_relaxed(&v->sh->tail_hint[URXE_CQ_HINT(
+			load_relaxed(&v->sh->ring))]);
 		return true;
 	}
 	cq_break(v, "overrun: there are more completions than entries");
@@ -127,8 +128,10 @@ uint64_t cq_clock(void)
 static bool cq_is_armed(const struct urxe_cq_view *v, uint32_t arm,
 			bool solicited)
 {
-	return v->sh->channel && (arm == URXE_ARM_NEXT ||
-				  (arm == URXE_ARM_SOLICITED && solicited));
+	uint32_t kind = URXE_ARM_KIND(arm);
+
+	return v->sh->channel && (kind == URXE_ARM_NEXT ||
+				  (kind == URXE_ARM_SOLICITED && solicited));
 }
 
 void cq_fire(struct urxe_cq_view *v, bool solicited)
@@ -143,16 +146,22 @@ void cq_fire(struct urxe_cq_view *v, bool solicited)
 	event_send_comp(v);
 }
 
-void cq_notify(struct urxe_cq_view *v, bool solicited)
+void cq_notify(struct urxe_cq_view *v, uint32_t pos, bool solicited)
 {
 	uint32_t arm = load_seq_cst(&v->sh->arm);
 
-	if (!cq_is_armed(v, arm, solicited))
+	if (!cq_is_armed(v, arm, solicited) || URXE_ARM_KNEW(arm, pos))
 		return;
-	if (v->own && cq_in_batch(v->own))
-		v->own->batch_event = arm;
-	else if (!cq_hold_back(v))
-		cq_fire(v, solicited);
+	if (v->own && cq_in_batch(v->own)) {
+		v->own->batch_event = URXE_ARM_KIND(arm);
+		return;
+	}
+	if (cq_hold_back(v))
+		return;
+	while (!cas_seq_cst(&v->sh->arm, &arm, URXE_ARM_NONE))
+		if (!cq_is_armed(v, arm, solicited) || URXE_ARM_KNEW(arm, pos))
+			return;
+	event_send_comp(v);
 }
 
 static void __attribute__((cold)) cq_observe(const struct urxe_cqe_ref *ref)
@@ -192,7 +201,7 @@ void cq_end(struct urxe_cq_view *v, const struct urxe_cqe_ref *ref,
 	    bool solicited)
 {
 	if (unlikely(cq_show(v, ref, &solicited)))
-		cq_notify(v, solicited);
+		cq_notify(v, ref->slot.pos, solicited);
 }
 
 void cq_attention(struct urxe_cq_view *v)

@@ -56,11 +56,11 @@ void cq_end(struct urxe_cq_view *v, const struct urxe_cqe_ref *ref,
 void cq_break(struct urxe_cq_view *v, const char *why);
 
 /*
- * A completion is there: raise the CQ's event if it is armed for that, now or
- * when moderation says so.
+ * The completion at pos is there: raise the CQ's event if it is armed for that,
+ * now or when moderation says so.
  */
-void cq_notify(struct urxe_cq_view *v, bool solicited);
-/* The same at once. */
+void cq_notify(struct urxe_cq_view *v, uint32_t pos, bool solicited);
+/* If it is armed raise its event at once, for whatever is there. */
 void cq_fire(struct urxe_cq_view *v, bool solicited);
 /* Tell a CQ's poller that one of its QPs changed state. */
 void cq_attention(struct urxe_cq_view *v);

@@ -57,29 +57,56 @@ static uint32_t look_announced(const struct urxe_cq *cq)
 	return n > 0 ? (uint32_t)n : 0;
 }
 
+/* What of the ring was polled or announced: the program knows that it is there. */
+static uint32_t look_known(const struct urxe_cq *cq)
+{
+	const struct urxe_backlog *b = cq->backlog;
+	uint32_t left = b ? b->count - b->head : 0, n = look_announced(cq);
+
+	return URXE_ARM_KNOWING(cq->head + (n > left ? n - left : 0));
+}
+
 /*
  * Is there a completion that no event stands for?  Either we see it, or its
  * producer sees that the CQ is armed.
  */
-static bool cq_has_unannounced(struct urxe_cq *cq, uint32_t kind)
+static bool look_for_unannounced(const struct urxe_cq *cq, uint32_t kind)
 {
 	int32_t under_way = (int32_t)(load_acquire(&cq->sh->comp_events) -
 				      load_relaxed(&cq->sh->comp_fetched));
-	bool locked, found;
 
-	if (!look_begin(cq, &locked))
-		return true; /* it may be at its end and not see what came */
 	atomic_thread_fence(memory_order_seq_cst);
-	found = look_for(cq, look_announced(cq),
-			 under_way > 0 ? (uint32_t)under_way : 0, kind);
-	look_end(cq, locked);
-	return found;
+	return look_for(cq, look_announced(cq),
+			under_way > 0 ? (uint32_t)under_way : 0, kind);
+}
+
+/*
+ * An arming for any completion is not weakened by a later one, nor does that
+ * one know more: another thread may wait for the first.
+ */
+static enum urxe_arm cq_set_arm(struct urxe_cq *cq, enum urxe_arm want,
+				uint32_t known)
+{
+	uint32_t arm = load_relaxed(&cq->sh->arm), word;
+
+	if (arm == URXE_ARM_NONE)
+		cq_hold_reset(cq);
+	do {
+		if (URXE_ARM_KIND(arm) == URXE_ARM_NEXT)
+			word = arm;
+		else if (arm == URXE_ARM_NONE && want == URXE_ARM_NEXT)
+			word = want | known;
+		else
+			word = want;
+	} while (!cas_seq_cst(&cq->sh->arm, &arm, word));
+	return URXE_ARM_KIND(word);
 }
 
 int cq_arm(struct urxe_cq *cq, enum urxe_arm want)
 {
 	struct urxe_cq_sh *sh = cq->sh;
-	uint32_t arm;
+	bool looks, locked, fire;
+	uint32_t known = 0;
 
 	if (!sh->channel)
 		return 0; /* nobody could hear it */
@@ -89,21 +116,27 @@ int cq_arm(struct urxe_cq *cq, enum urxe_arm want)
 		urxe_why("ibv_req_notify_cq: no thread can be made that would wake the program");
 		return EAGAIN;
 	}
-	arm = load_relaxed(&sh->arm);
-	if (arm == URXE_ARM_NONE)
-		cq_hold_reset(cq);
-	/* an arming for any completion is not weakened by a later one */
-	do {
-		if (arm == URXE_ARM_NEXT)
-			want = URXE_ARM_NEXT;
-	} while (!cas_seq_cst(&sh->arm, &arm, want));
+	/* else a batch is at its end, maybe, and does not see what came */
+	looks = look_begin(cq, &locked);
+	if (looks)
+		known = look_known(cq);
+	want = cq_set_arm(cq, want, known);
 	store_relaxed(&cq->armed_for, want);
+	fire = !looks || look_for_unannounced(cq, want);
+	if (looks)
+		look_end(cq, locked);
 	/* a peer changed a QP before we armed: nobody else will say so */
-	if (load_seq_cst(&sh->attention))
-		cq_fire(&cq->view, true);
-	else if (cq_has_unannounced(cq, want) && !cq_hold_back(&cq->view))
+	if (load_seq_cst(&sh->attention) || (fire && !cq_hold_back(&cq->view)))
 		cq_fire(&cq->view, true);
 	return 0;
+}
+
+void cq_arm_forget(struct urxe_cq *cq)
+{
+	uint32_t arm = load_relaxed(&cq->sh->arm);
+
+	while (!cas_seq_cst(&cq->sh->arm, &arm, URXE_ARM_KIND(arm)))
+		;
 }
 
 void cq_event_fetched(struct urxe_cq *cq)
@@ -130,6 +163,6 @@ void cq_batch_event(struct urxe_cq *cq)
 	gate_enter(&cq->gate);
 	left = look_for(cq, 0, 0, kind);
 	gate_leave(&cq->gate);
-	if (left)
-		cq_notify(&cq->view, true);
+	if (left && !cq_hold_back(&cq->view))
+		cq_fire(&cq->view, true);
 }

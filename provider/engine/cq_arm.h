@@ -21,6 +21,11 @@
  * that were raised and not fetched.  That is also right for a program of the
  * first kind that polls one completion for each event.
  *
+ * A producer may be slow between its completion and the event of it: by then the
+ * program, woken by the arming, may have polled it and armed anew.  So an arming
+ * says up to where the program knew what is there, polled or announced, and is
+ * not for that.
+ *
  * The completion of what is posted between ibv_start_poll and ibv_end_poll is
  * there at once, as no NIC's is, and the batch goes on to it.  Its event waits
  * for the batch's end and is raised if it was not polled by then.
@@ -31,6 +36,8 @@
 
 /* ibv_req_notify_cq.  0 or an errno value. */
 int cq_arm(struct urxe_cq *cq, enum urxe_arm want);
+/* Positions will be other ones: nothing is known of them. */
+void cq_arm_forget(struct urxe_cq *cq);
 /* ibv_get_cq_event has read one of the CQ's events. */
 void cq_event_fetched(struct urxe_cq *cq);
 

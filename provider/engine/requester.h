@@ -54,7 +54,7 @@ static inline void requester_notify(struct urxe_qp *qp,
 				    const struct requester_end *end)
 {
 	if (unlikely(end->notify))
-		cq_notify(&qp->scq->view, end->solicited);
+		cq_notify(&qp->scq->view, end->ref.slot.pos, end->solicited);
 }
 
 /*

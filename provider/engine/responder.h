@@ -74,5 +74,5 @@ void responder_publish(struct receipt *rc);
 static inline void responder_notify(struct receipt *rc)
 {
 	if (unlikely(rc->notify))
-		cq_notify(&rc->conn->rx.cq, rc->solicited);
+		cq_notify(&rc->conn->rx.cq, rc->ref.slot.pos, rc->solicited);
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "cq.h"
+#include "engine/cq_arm.h"
 #include "engine/log.h"
 #include "engine/poll.h"
 #include "engine/quiesce.h"
@@ -101,6 +102,7 @@ static int cq_move_producers(struct urxe_cq *cq, uint64_t next,
 	struct urxe_cq_sh *sh = cq->sh;
 	int ret;
 
+	cq_arm_forget(cq);
 	store_relaxed(&sh->tail_hint[URXE_CQ_HINT(next)], 0);
 	store_relaxed(&sh->next_ring, next);
 	if (!cq_ring_close(&cq->ring, end)) {

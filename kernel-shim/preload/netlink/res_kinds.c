@@ -308,7 +308,7 @@ static void srq_fill(struct res_obj *o)
 
 /* ---------------------------------------------------------------- CQs */
 
-enum { CQ_CQE, CQ_USECNT, CQ_DIM };
+enum { CQ_CQE, CQ_USECNT, CQ_DIM, CQ_ARM };
 
 static const struct res_attr cq_attrs[] = {
 	{ ATTR(U32, RES_CQE), OWN(value[CQ_CQE]) },
@@ -327,7 +327,7 @@ static const char *const cq_armed[] = {
 static const char *const no_yes[] = { "no", "yes" };
 
 static const struct res_attr cq_details[] = {
-	{ DETAIL_TEXT("armed", cq_armed), IN(urxe_cq_sh, arm) },
+	{ DETAIL_TEXT("armed", cq_armed), OWN(value[CQ_ARM]) },
 	{ DETAIL_TEXT("channel", no_yes), IN(urxe_cq_sh, channel) },
 	{ DETAIL_TEXT("overrun", no_yes), IN(urxe_cq_sh, error) },
 	{ 0 }
@@ -351,6 +351,7 @@ static void cq_fill(struct res_obj *o)
 
 	o->value[CQ_CQE] = n > URXE_MAX_CQE ? URXE_MAX_CQE : n;
 	o->value[CQ_USECNT] = cq_users(o);
+	o->value[CQ_ARM] = URXE_ARM_KIND(LOAD(sh->arm));
 }
 
 /* ---------------------------------------------------------------- cm_ids */

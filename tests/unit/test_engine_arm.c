@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Arming (engine/cq_arm.h) and a producer who is slow between his completion
+ * and the event of it.
+ */
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "engine.h"
+#include "engine/cq_arm.h"
+
+#define TAG 5
+
+struct armed {
+	struct engine *e;
+	struct urxe_cq *cq;
+	int fd; /* its channel */
+};
+
+static void armed_open(struct armed *a)
+{
+	struct urxe_context *ctx;
+	struct cq_params p = { .cqe = 16, .tag = TAG };
+
+	a->e = engine_new();
+	ctx = a->e->ctx;
+	a->fd = fifo_create(ctx->fabric, ctx->arena, &p.channel);
+	ck_assert_int_ge(a->fd, 0);
+	p.channel++;
+	a->cq = aligned_alloc(URXE_LINE, sizeof(*a->cq) + URXE_LINE -
+						 sizeof(*a->cq) % URXE_LINE);
+	ck_assert_ptr_nonnull(a->cq);
+	memset(a->cq, 0, sizeof(*a->cq));
+	ck_assert_int_eq(cq_open(a->cq, ctx, &p), 0);
+}
+
+static void armed_close(struct armed *a)
+{
+	engine_cq_close(a->cq);
+	close(a->fd);
+	engine_free(a->e);
+}
+
+/* The producer's first half, and his second. */
+static void produce(struct armed *a, struct urxe_cqe_ref *ref)
+{
+	bool solicited = false;
+
+	ck_assert(cq_begin(&a->cq->view, ref));
+	ref->slot.cqe->wr_id = 1;
+	ref->slot.cqe->qpn = a->e->qp->qpn;
+	ref->slot.cqe->wqe = 1u << 20; /* releases nothing */
+	ref->slot.cqe->status = IBV_WC_SUCCESS;
+	ref->slot.cqe->opcode = IBV_WC_SEND;
+	ref->slot.cqe->wc_flags = 0;
+	ref->slot.cqe->inline_len = 0;
+	ck_assert(cq_publish(&a->cq->view, ref, &solicited));
+}
+
+static void tell(struct armed *a, const struct urxe_cqe_ref *ref)
+{
+	cq_notify(&a->cq->view, ref->slot.pos, false);
+}
+
+static void arm(struct armed *a)
+{
+	ck_assert_int_eq(cq_arm(a->cq, URXE_ARM_NEXT), 0);
+}
+
+static bool event_is_there(struct armed *a)
+{
+	return poll(&(struct pollfd){ .fd = a->fd, .events = POLLIN }, 1, 0);
+}
+
+static void fetch(struct armed *a)
+{
+	uint64_t tag;
+
+	ck_assert(event_is_there(a));
+	ck_assert_int_eq(read(a->fd, &tag, sizeof(tag)), sizeof(tag));
+	ck_assert_uint_eq(tag, TAG);
+	cq_event_fetched(a->cq);
+	ck_assert(!event_is_there(a));
+}
+
+/* The arming raised it, and the program has armed anew. */
+START_TEST(announced_meanwhile)
+{
+	struct urxe_cqe_ref ref, next;
+	struct armed a;
+	int i;
+
+	armed_open(&a);
+	for (i = 0; i < 40; i++) {
+		produce(&a, &ref);
+		arm(&a);
+		fetch(&a);
+		arm(&a);
+		if (i & 1)
+			expect_wc(a.cq, 1, IBV_WC_SUCCESS);
+		tell(&a, &ref);
+		ck_assert(!event_is_there(&a));
+		if (!(i & 1))
+			expect_wc(a.cq, 1, IBV_WC_SUCCESS);
+		/* it is armed for the next one */
+		produce(&a, &next);
+		tell(&a, &next);
+		fetch(&a);
+		expect_wc(a.cq, 1, IBV_WC_SUCCESS);
+	}
+	armed_close(&a);
+}
+END_TEST
+
+START_TEST(polled_meanwhile)
+{
+	struct urxe_cqe_ref ref;
+	struct armed a;
+
+	armed_open(&a);
+	produce(&a, &ref);
+	expect_wc(a.cq, 1, IBV_WC_SUCCESS);
+	arm(&a);
+	tell(&a, &ref);
+	ck_assert(!event_is_there(&a));
+	armed_close(&a);
+}
+END_TEST
+
+/* Who armed before may be another thread than who polls, and arms again. */
+START_TEST(armed_before)
+{
+	struct urxe_cqe_ref ref;
+	struct armed a;
+
+	armed_open(&a);
+	arm(&a);
+	produce(&a, &ref);
+	expect_wc(a.cq, 1, IBV_WC_SUCCESS);
+	if (_i)
+		arm(&a);
+	tell(&a, &ref);
+	fetch(&a);
+	armed_close(&a);
+}
+END_TEST
+
+/* After a resize positions begin anew. */
+START_TEST(other_positions)
+{
+	struct urxe_cqe_ref ref;
+	struct armed a;
+
+	armed_open(&a);
+	produce(&a, &ref);
+	expect_wc(a.cq, 1, IBV_WC_SUCCESS);
+	arm(&a);
+	cq_arm_forget(a.cq);
+	tell(&a, &ref);
+	fetch(&a);
+	armed_close(&a);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite_create("engine arm");
+
+	add(s, announced_meanwhile);
+	add(s, polled_meanwhile);
+	add_loop(s, armed_before, 2);
+	add(s, other_positions);
+	return run_suite(s);
+}
