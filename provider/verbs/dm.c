@@ -46,14 +46,16 @@ static bool dm_exists(const struct urxe_dm *dm)
 static int dm_check_range(const struct urxe_dm *dm, uint64_t offset,
 			  size_t length)
 {
+	int ret = 0;
+
 	if (!dm_exists(dm))
-		return ENOENT;
-	if (offset % DM_UNIT || length % DM_UNIT || offset > dm->length ||
-	    length > dm->length - offset) {
-		errno = EINVAL;
-		return EINVAL;
-	}
-	return 0;
+		ret = ENOENT;
+	else if (offset % DM_UNIT || length % DM_UNIT || offset > dm->length ||
+		 length > dm->length - offset)
+		ret = EINVAL;
+	if (ret)
+		errno = ret;
+	return ret;
 }
 
 static int memcpy_to_dm(struct ibv_dm *ibdm, uint64_t offset, const void *host,

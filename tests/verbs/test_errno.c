@@ -164,7 +164,7 @@ START_TEST(extended_calls)
 	struct ibv_qp_init_attr_ex init;
 	struct ibv_qp_ex *ex;
 	struct ibv_cq_ex *cq;
-	struct ibv_dm *dm;
+	struct ibv_dm *dm, *freed;
 	struct node n;
 	char buf[8];
 
@@ -191,7 +191,12 @@ START_TEST(extended_calls)
 	ck_nonnull(dm);
 	refused(ibv_memcpy_to_dm(dm, 64, buf, 8), EINVAL);
 	refused(ibv_memcpy_from_dm(buf, dm, 1, 4), EINVAL);
+	freed = ibv_import_dm(n.ctx, dm->handle);
+	ck_nonnull(freed);
 	ck_ok(ibv_free_dm(dm));
+	refused(ibv_memcpy_to_dm(freed, 0, buf, 8), ENOENT);
+	refused(ibv_memcpy_from_dm(buf, freed, 0, 8), ENOENT);
+	ibv_unimport_dm(freed);
 	ck_ok(ibv_destroy_cq(ibv_cq_ex_to_cq(cq)));
 	ck_ok(ibv_destroy_qp(&ex->qp_base));
 	node_close(&n);
