@@ -353,7 +353,6 @@ static enum verdict execute_flush(struct urxe_qp *qp, struct run *r,
 	return execute_answered(qp, r, responder_flush(qp, w));
 }
 
-/* failed: what the receive fails of, or IBV_WC_SUCCESS. */
 /* A receive failed, and with it the WR. */
 static void execute_publish(struct receipt *rc)
 {
@@ -363,6 +362,7 @@ static void execute_publish(struct receipt *rc)
 	responder_notify(rc);
 }
 
+/* failed: what the receive fails of, or IBV_WC_SUCCESS. */
 static enum verdict execute_receive(struct urxe_qp *qp, struct run *r,
 				    const struct urxe_wqe *w,
 				    const struct urxe_seg *src,
