@@ -382,8 +382,8 @@ void fabric_close(struct urxe_fabric *f)
 		munmap(f->dm, f->dm_bytes);
 		close(f->dm_fd);
 	}
-	munmap(f->dev, sizeof(*f->dev));
 	process_self_drop(f);
+	munmap(f->dev, sizeof(*f->dev));
 	close(f->dirfd);
 	free(f);
 }

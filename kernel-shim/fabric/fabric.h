@@ -37,6 +37,7 @@ struct process_self {
 /* One process's mapping of a fabric. */
 struct urxe_fabric {
 	struct process_self *self;
+	int procs_fd; /* to ask who lives, when none is left to open it */
 	int dirfd;
 	char dir[256];
 	uint64_t ino; /* of the device segment */

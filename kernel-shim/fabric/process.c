@@ -42,20 +42,26 @@ int process_file_make(struct urxe_fabric *f, uint64_t *ino)
 	return ret;
 }
 
+static bool process_file_is(const struct urxe_fabric *f, int fd)
+{
+	struct stat st;
+
+	return !fstat(fd, &st) && st.st_ino == f->dev->procs_ino;
+}
+
 /*
  * The file, if it is the one that everybody else has opened: the locks of
  * another one would say of the living that they are dead.
  */
 static int process_file_open(struct urxe_fabric *f)
 {
-	struct stat st;
 	int fd;
 
 	fd = openat(f->dirfd, PROCS, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
 	if (fd < 0)
 		return fabric_fail(errno, "open %s/" PROCS ": %s", f->dir,
 				   strerror(errno));
-	if (!fstat(fd, &st) && st.st_ino == f->dev->procs_ino)
+	if (process_file_is(f, fd))
 		return fd;
 	close(fd);
 	return fabric_fail(ESTALE, "%s/" PROCS " is not the fabric's any more",
@@ -66,19 +72,17 @@ bool process_is_dead(struct urxe_fabric *f, uint32_t id)
 {
 	uint32_t number = URXE_PROCESS_NUMBER(id);
 	struct flock lk = process_byte(number);
-	int fd, saved = errno;
+	int fd = f->procs_fd, saved = errno;
 	bool dead;
 
 	if (load_acquire(&f->dev->process[number].uses) !=
 	    URXE_PROCESS_USES(id))
 		return true; /* somebody else has the number */
-	fd = process_file_open(f);
-	if (fd < 0) {
-		errno = saved;
-		return false;
-	}
-	dead = !fcntl(fd, F_OFD_GETLK, &lk) && lk.l_type == F_UNLCK;
-	close(fd);
+	if (!process_file_is(f, fd)) /* somebody closed it */
+		fd = process_file_open(f);
+	dead = fd >= 0 && !fcntl(fd, F_OFD_GETLK, &lk) && lk.l_type == F_UNLCK;
+	if (fd >= 0 && fd != f->procs_fd)
+		close(fd);
 	errno = saved;
 	return dead;
 }
@@ -198,6 +202,7 @@ int process_self_make(struct urxe_fabric *f)
 				   strerror(errno));
 	}
 	f->self = page;
+	f->procs_fd = -1;
 	return 0;
 }
 
@@ -212,6 +217,9 @@ void process_self_drop(struct urxe_fabric *f)
 {
 	struct process_self *self = f->self;
 
+	if (f->procs_fd >= 0 && process_file_is(f, f->procs_fd))
+		close(f->procs_fd);
+	f->procs_fd = -1;
 	if (load_relaxed(&self->shown)) {
 		self->next = kept;
 		kept = self;
@@ -232,8 +240,9 @@ void process_self_recall(struct urxe_fabric *f)
 		*p = self->next;
 		process_self_drop(f);
 		f->self = self;
-		return;
+		break;
 	}
+	f->procs_fd = process_file_open(f);
 }
 
 /* This process's row, in a mapping that stays and that no child inherits. */

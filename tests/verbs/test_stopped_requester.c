@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/ptrace.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -327,16 +328,25 @@ START_TEST(very_memory)
 }
 END_TEST
 
-/* Killed there: nobody waits, though its child still has the context. */
+/*
+ * Killed there: nobody waits, though its child still has the context, and be it
+ * somebody without a descriptor to spare.
+ */
 START_TEST(killed_inside)
 {
+	struct rlimit was, none;
 	struct stopped s;
 
-	if (!stop(&s, &ops[_i], true, false))
+	if (!stop(&s, &ops[_i % OPS], true, false))
 		return;
 	ck_ok(kill(s.pid, SIGKILL));
 	ck_assert_int_eq(reap_child(s.pid), -SIGKILL);
+	ck_ok(getrlimit(RLIMIT_NOFILE, &was));
+	none = (struct rlimit){ .rlim_cur = 0, .rlim_max = was.rlim_max };
+	if (_i >= OPS)
+		ck_ok(setrlimit(RLIMIT_NOFILE, &none));
 	ck_ok(ibv_dereg_mr(s.n.mr));
+	ck_ok(setrlimit(RLIMIT_NOFILE, &was));
 	s.n.mr = NULL;
 	ck_ok(ibv_destroy_qp(s.n.qp));
 	s.n.qp = NULL;
@@ -439,7 +449,7 @@ int main(void)
 	add_loop(s, unrelated, OPS);
 	add_loop(s, same_context, OPS);
 	add_loop(s, very_memory, OPS);
-	add_loop(s, killed_inside, OPS);
+	add_loop(s, killed_inside, 2 * OPS);
 	add_loop(s, in_an_atomic, 2);
 	add_loop(s, poll_goes_on, 2); /* with an RQ, with an SRQ */
 	return run(s);
