@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""Every test that docs/rules.md and docs/verbs.md name must exist, and
+"""Every test that docs/{rules,verbs,reliability}.md name must exist, and
 docs/verbs.md must name every verb that the provider has.
 
 A test is named as `file.c::test` (files are looked for under tests/).  It
@@ -27,7 +27,7 @@ def test_exists(file, test):
     text = find_file(file)
     if text is None:
         return f"no such file, or several: {file}"
-    if not file.endswith(".c"):
+    if not file.endswith(".c") or "START_TEST" not in text:
         return None if re.search(rf"\b{test}\b", text) else "no such test"
     if not re.search(rf"^START_TEST\({test}\)", text, re.M):
         return "no START_TEST of it"
@@ -48,7 +48,7 @@ def check(doc):
                 print(f"{doc}:{number}: {file}::{test}: {problem}")
                 errors += 1
         # a row of a table, not its head
-        if (line.startswith("| ") and not line.startswith(("| rule", "| ---"))
+        if (line.startswith("| ") and not line.startswith(("| rule", "| fault", "| ---"))
                 and not named and "no test:" not in line):
             print(f"{doc}:{number}: a rule without a test")
             errors += 1
@@ -93,7 +93,8 @@ def wrong_places(doc):
 
 
 def main():
-    errors = check("docs/rules.md") + check("docs/verbs.md")
+    errors = sum(check(f"docs/{page}.md")
+                 for page in ["rules", "verbs", "reliability"])
     errors += missing_verbs("docs/verbs.md")
     errors += sum(wrong_places(str(doc.relative_to(ROOT)))
                   for doc in [ROOT / "README.md", *ROOT.glob("docs/**/*.md")])
