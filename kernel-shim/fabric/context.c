@@ -212,6 +212,26 @@ static void context_free_objects(struct urxe_fabric *f, uint32_t slot)
 }
 
 /*
+ * Who dies between the two counts of an object leaves them apart.  When nobody
+ * is there any more, or objects_full() looks, that is mended.
+ */
+static void context_forget_counts(struct urxe_fabric *f)
+{
+	uint32_t i;
+	int o;
+
+	if (fabric_lock(f))
+		return;
+	for (i = 0; i < URXE_MAX_CTX; i++)
+		if (load_relaxed(&f->dev->ctx[i].state) != URXE_CTX_FREE)
+			goto out;
+	for (o = 0; o < URXE_OBJ_COUNT; o++)
+		store_relaxed(&f->dev->used[o], 0);
+out:
+	fabric_unlock(f);
+}
+
+/*
  * It was claimed.  Each step may be done again by another, if we die or cannot
  * have the lock.
  */
@@ -234,6 +254,7 @@ static bool context_free(struct urxe_fabric *f, uint32_t slot, uint32_t gen)
 	unlinkat(f->dirfd, name, 0);
 	store_release(&c->state, URXE_CTX_FREE);
 	fetch_add_release(&f->dev->deaths, 1);
+	context_forget_counts(f);
 	return true;
 
 err_unclaim:

@@ -114,6 +114,7 @@ int main(int argc, char **argv)
 		{ "arena-file", spoil_arena_file, false },
 		{ "fifo", spoil_fifo, false },
 		{ "half", spoil_half, false },
+		{ "half-counted", spoil_count, true },
 		{ "own-count", spoil_own_count, true },
 		{ "cq", spoil_cq, true },
 		{ "heap", spoil_heap, true },
