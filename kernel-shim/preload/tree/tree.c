@@ -198,7 +198,10 @@ static int tree_publish(struct urxe_fabric *f, int aside, uint32_t made)
 	return ret;
 }
 
-/* Trees of those who died before theirs was finished. */
+/*
+ * Trees of those who died before theirs was finished, or while they removed
+ * one that came too late.
+ */
 static void tree_drop_stale(struct urxe_fabric *f)
 {
 	DIR *dir = dir_open(f->dirfd, ".");
@@ -237,10 +240,10 @@ int tree_build(struct urxe_fabric *f)
 	uint32_t made = load_relaxed(&f->dev->tree_made);
 	int ret;
 
+	tree_drop_stale(f);
 	if (tree_has(f->dirfd, VERSION_FILE, TREE_VERSION))
 		return 0;
 	fabric_refresh_gids(f);
-	tree_drop_stale(f);
 	fabric_why_clear();
 	ret = tree_make(f, made);
 	if (ret && !fabric_why()[0])
