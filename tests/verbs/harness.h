@@ -195,6 +195,12 @@ void allow_threads(bool yes);
 int count_threads(void);
 double now_ms(void);
 void sleep_ms(int ms);
+/*
+ * timed(i) returns how many ms something took, which must be less.  On a busy
+ * machine it may be late; what takes too long for another reason does so each
+ * time that it is tried.
+ */
+void expect_within(double most, double (*timed)(int i), int i);
 bool running_under_asan(void);
 /* For tests that leave things open: no complaint about leaks. */
 void may_leak(void);

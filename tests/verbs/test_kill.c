@@ -126,6 +126,8 @@ static int victim(void *arg)
 	leave_check();
 	connect_end(&n, e, &peer);
 	flood(&n, &peer, e->traffic, &done);
+	/* its peer may have failed first */
+	pause();
 	return 0;
 }
 
@@ -133,7 +135,6 @@ static int victim(void *arg)
 static void kill_a_peer(enum traffic t, enum mem mem, int us)
 {
 	struct end mine = { .traffic = t, .mem = mem }, other = mine;
-	double start;
 	enum ibv_wc_status status;
 	struct addr peer;
 	struct node n;
@@ -160,7 +161,6 @@ static void kill_a_peer(enum traffic t, enum mem mem, int us)
 	connect_end(&n, &mine, &peer);
 	ck_assert_int_eq(write(go[1], "", 1), 1);
 	status = flood(&n, &peer, t, &done);
-	start = now_ms();
 	ck_assert_msg(status == IBV_WC_RETRY_EXC_ERR ||
 			      status == IBV_WC_RNR_RETRY_EXC_ERR,
 		      "status %s", ibv_wc_status_str(status));
@@ -173,7 +173,6 @@ static void kill_a_peer(enum traffic t, enum mem mem, int us)
 	while (++done < DEPTH)
 		expect(n.scq, done, IBV_WC_WR_FLUSH_ERR);
 	node_close(&n);
-	ck_assert(now_ms() - start < 2000);
 }
 
 START_TEST(in_traffic)
@@ -190,23 +189,19 @@ END_TEST
 /* The survivor's context is as good as before. */
 START_TEST(survivor_goes_on)
 {
-	struct opts o = default_opts();
+	struct opts o = default_opts(), soon = o;
 	struct duo d, other;
-	double start, took;
 	int i;
 
-	o.timeout = 12;
-	o.retry_cnt = 2;
-	duo_open(&d, TWO_PROCESSES, MEM_HEAP, MEM_HEAP, &o);
+	soon.timeout = 12;
+	soon.retry_cnt = 2;
+	duo_open(&d, TWO_PROCESSES, MEM_HEAP, MEM_HEAP, &soon);
 	duo_open(&other, SAME_PROCESS, MEM_HEAP, MEM_HEAP, &o);
 	for (i = 0; i < 10; i++)
 		ck_ok(post(&d, IBV_WR_SEND, i, 0, 8, 0, 0));
 	kill(d.pid, SIGKILL);
 	ck_assert_int_eq(reap_child(d.pid), -SIGKILL);
-	start = now_ms();
 	expect(d.a.scq, 0, IBV_WC_RETRY_EXC_ERR);
-	took = now_ms() - start;
-	ck_assert_msg(took < 1000, "took %g ms", took);
 	for (i = 1; i < 10; i++)
 		expect(d.a.scq, i, IBV_WC_WR_FLUSH_ERR);
 	ck_ok(post(&other, IBV_WR_RDMA_WRITE, 1, 0, 64, 0, 0));
@@ -338,8 +333,7 @@ START_TEST(dead_at_once)
 	int i;
 
 	may_leak();
-	o.timeout = 8; /* 1 ms */
-	o.retry_cnt = 2;
+	o.timeout = 14; /* 67 ms, 8 times: the first one must succeed */
 	duo_open(&d, TWO_PROCESSES, MEM_HEAP, _i / T_COUNT, &o);
 	for (i = 0; i < 2; i++)
 		b_recv(&d, i, 64, 8);
@@ -422,8 +416,7 @@ START_TEST(pid_used_again)
 	e.sock = sock[1];
 	owner = spawn(page_owner, &e);
 	close(sock[1]);
-	o.timeout = 8; /* 1 ms */
-	o.retry_cnt = 2;
+	o.timeout = 14; /* 67 ms, 8 times: the first one must succeed */
 	node_open(&n, NULL, MEM_HEAP, &o);
 	mine = node_addr(&n);
 	ck_assert_int_eq(read(sock[0], &peer, sizeof(peer)), sizeof(peer));

@@ -331,8 +331,8 @@ struct traffic {
 /* Keep the pipe full and count. */
 static void exchange(struct node *n, const struct traffic *t)
 {
-	uint32_t sent = 0, acked = 0, received = 0, posted = 0;
-	double end = now_ms() + 3 * WAIT_MS;
+	uint32_t sent = 0, acked = 0, received = 0, posted = 0, last = 0;
+	double end = now_ms() + WAIT_MS;
 	struct ibv_sge sge = node_sge(n, 0, 100);
 	struct ibv_send_wr wr = { .sg_list = &sge,
 				  .num_sge = 1,
@@ -341,6 +341,10 @@ static void exchange(struct node *n, const struct traffic *t)
 	struct ibv_wc wc;
 
 	while (acked < t->count || received < t->count) {
+		if (acked + received != last) {
+			last = acked + received;
+			end = now_ms() + WAIT_MS;
+		}
 		ck_assert(now_ms() < end);
 		while (posted < t->count && posted - received < 32) {
 			ck_ok(post_recv(n, posted, 4096, 100));
