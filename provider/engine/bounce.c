@@ -442,3 +442,25 @@ void bounce_quiesce(struct urxe_fabric *f, struct urxe_arena *a)
 		presence_wait(&w.b->at_work, worker_is_dead, &w);
 	}
 }
+
+/* Who runs has left after this long, or will have when it is tried again. */
+#define QUIESCE_TRY_NS 1000000ull
+
+bool bounce_quiesce_try(struct urxe_fabric *f, struct urxe_arena *a)
+{
+	struct worker w = { .f = f, .b = a->bouncer };
+	uint64_t until = 0;
+
+	for (; w.b < a->bouncer + URXE_BOUNCERS; w.b++) {
+		bouncer_cancel_dead(f, a, w.b);
+		while (presence_is_inside(&w.b->at_work) &&
+		       !worker_is_dead(&w)) {
+			if (!until)
+				until = clock_now() + QUIESCE_TRY_NS;
+			if (clock_now() > until)
+				return false;
+			sched_yield();
+		}
+	}
+	return true;
+}

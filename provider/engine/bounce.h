@@ -34,6 +34,8 @@ bool bounce_persist(struct urxe_context *ctx, struct urxe_peer *peer,
  * work for a requester who died with his guard up.
  */
 void bounce_quiesce(struct urxe_fabric *f, struct urxe_arena *a);
+/* The same for those who must not wait: false if one of them goes on. */
+bool bounce_quiesce_try(struct urxe_fabric *f, struct urxe_arena *a);
 
 /* bounce_serve.c: the bouncer --------------------------------------------- */
 

@@ -63,8 +63,9 @@ static bool flush_rq(struct urxe_qp *qp)
 	prod = load_seq_cst(&sh->prod);
 	cons = load_acquire(&sh->cons);
 	done = load_acquire(&sh->done);
-	if (done != cons)
-		bounce_quiesce(qp->ctx->fabric, qp->ctx->arena);
+	if (done != cons &&
+	    !bounce_quiesce_try(qp->ctx->fabric, qp->ctx->arena))
+		return false;
 	qp_guard_raise(qp, GUARD_NOTHING); /* we produce into a CQ */
 	if (!rq_kept_set(&qp->rq) && (int32_t)(cons - done) > 0 &&
 	    cons - done <= qp->rq.max_wr)
@@ -103,11 +104,11 @@ static void flush_srq(struct urxe_qp *qp)
 	if (load_relaxed(&qp->sh->last_wqe))
 		return;
 	/* a peer may be about to complete one */
-	if (quiesce_qp_busy(qp->ctx->fabric, qp->qpn, qp->attr.dest_qp_num)) {
+	if (quiesce_qp_busy(qp->ctx->fabric, qp->qpn, qp->attr.dest_qp_num) ||
+	    !bounce_quiesce_try(qp->ctx->fabric, qp->ctx->arena)) {
 		flush_later(qp->rcq);
 		return;
 	}
-	bounce_quiesce(qp->ctx->fabric, qp->ctx->arena);
 	flush_last_wqe(qp->ctx->self, qp->sh);
 }
 

@@ -144,6 +144,5 @@ bool quiesce_try(struct urxe_fabric *f, struct urxe_arena *a,
 			sched_yield();
 		}
 	}
-	bounce_quiesce(f, a);
-	return true;
+	return bounce_quiesce_try(f, a);
 }
