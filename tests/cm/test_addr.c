@@ -566,17 +566,16 @@ START_TEST(unreachable)
 	struct rdma_event_channel *ch = new_channel();
 	struct rdma_cm_id *id = new_id(ch, RDMA_PS_TCP);
 	struct sockaddr_in a = wildcard(7471);
-	double start = now();
 	int ret;
 
 	/* TEST-NET-3: no address of this machine */
 	inet_pton(AF_INET, "203.0.113.77", &a.sin_addr);
-	ret = rdma_resolve_addr(id, NULL, SA(&a), 5000);
+	/* it is told at once, and not when the time is over */
+	ret = rdma_resolve_addr(id, NULL, SA(&a), 60000);
 	if (ret)
 		ck_assert_int_eq(errno, ENETUNREACH);
 	else
 		pass(ch, RDMA_CM_EVENT_ADDR_ERROR, -ETIMEDOUT);
-	ck_assert(now() - start < 1);
 	/* the id is as before, and may go elsewhere */
 	a = ip4(7471);
 	ck_ok(rdma_resolve_addr(id, NULL, SA(&a), 5000));

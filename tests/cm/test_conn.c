@@ -164,7 +164,6 @@ START_TEST(no_listener)
 
 	start_connect(c);
 	pass(c->channel, RDMA_CM_EVENT_REJECTED, REJ_NO_LISTENER);
-	ck_assert(now() - start < 1);
 	ck_assert(now() - start > 0.05);
 	/* an id connects once */
 	ck_fails(rdma_connect(c, NULL), EINVAL);
@@ -173,17 +172,33 @@ START_TEST(no_listener)
 END_TEST
 
 /* Between one connection and the next: programs do not wait for listeners. */
-START_TEST(listener_in_time)
+static bool listen_in_time(void)
 {
 	struct sockaddr_in a = ip4(4322);
 	struct rdma_cm_id *c = client_to(SA(&a), RDMA_PS_TCP), *l;
+	double start = now();
+	bool in_time;
 
 	start_connect(c);
 	l = listen_on(SA(&a), RDMA_PS_TCP, 0);
-	end_id(next_request(l), false);
-	pass(c->channel, RDMA_CM_EVENT_REJECTED, REJ_CONSUMER);
+	in_time = now() - start < 0.1;
+	if (in_time) {
+		end_id(next_request(l), false);
+		pass(c->channel, RDMA_CM_EVENT_REJECTED, REJ_CONSUMER);
+	}
 	end_id(c, true);
 	end_id(l, true);
+	return in_time;
+}
+
+START_TEST(listener_in_time)
+{
+	int i;
+
+	for (i = 0; i < 50; i++)
+		if (listen_in_time())
+			return;
+	ck_abort_msg("this machine is too slow");
 }
 END_TEST
 

@@ -13,8 +13,6 @@
 
 #include "harness.h"
 
-#define SOON 1.0 /* seconds */
-
 /* A server that gets as far as it is told to, and waits for its end. */
 enum stage { LISTENING, REQUESTED, ACCEPTED, ESTABLISHED };
 
@@ -56,11 +54,9 @@ START_TEST(server_after_established)
 {
 	struct rdma_cm_id *c;
 	struct other o = start(ESTABLISHED, &c);
-	double t = now();
 
 	kill_it(o);
 	pass(c->channel, RDMA_CM_EVENT_DISCONNECTED, 0);
-	ck_assert(now() - t < SOON);
 	ck_ok(rdma_disconnect(c));
 	pass(c->channel, RDMA_CM_EVENT_TIMEWAIT_EXIT, 0);
 	end_id(c, true);
@@ -84,11 +80,9 @@ START_TEST(server_before_accept)
 {
 	struct rdma_cm_id *c;
 	struct other o = start(REQUESTED, &c);
-	double t = now();
 
 	kill_it(o);
 	pass(c->channel, RDMA_CM_EVENT_REJECTED, REJ_CONSUMER);
-	ck_assert(now() - t < SOON);
 	end_id(c, true);
 }
 END_TEST
@@ -209,13 +203,11 @@ START_TEST(wakes_a_sleeping_thread)
 {
 	struct rdma_cm_id *c;
 	struct other o = start(ESTABLISHED, &c);
-	double t = now();
 	pthread_t thread;
 
 	ck_ok(pthread_create(&thread, NULL, sleeper, c->channel));
 	kill_it(o);
 	ck_ok(pthread_join(thread, NULL));
-	ck_assert(now() - t < SOON);
 	end_id(c, true);
 }
 END_TEST
@@ -278,17 +270,14 @@ START_TEST(client_after_established)
 	struct plan p = { .until = ESTABLISHED };
 	struct rdma_cm_id *l = listener(&p), *s;
 	struct other o = spawn(client, &p);
-	double t;
 
 	s = next_request(l);
 	give_qp(s);
 	accept_it(s);
 	pass(l->channel, RDMA_CM_EVENT_ESTABLISHED, 0);
 	hear(o.fd);
-	t = now();
 	kill_it(o);
 	pass(l->channel, RDMA_CM_EVENT_DISCONNECTED, 0);
-	ck_assert(now() - t < SOON);
 	end_id(s, false);
 	end_id(l, true);
 }
@@ -417,7 +406,6 @@ START_TEST(many_connections)
 	struct plan p = { 0 };
 	struct rdma_cm_id *l = listener(&p), *s[100];
 	struct other o = spawn(group, &p);
-	double t;
 	int i;
 
 	for (i = 0; i < 100; i++) {
@@ -426,11 +414,9 @@ START_TEST(many_connections)
 		pass(l->channel, RDMA_CM_EVENT_ESTABLISHED, 0);
 	}
 	hear(o.fd);
-	t = now();
 	kill_it(o);
 	for (i = 0; i < 100; i++)
 		pass(l->channel, RDMA_CM_EVENT_DISCONNECTED, 0);
-	ck_assert(now() - t < SOON);
 	for (i = 0; i < 100; i++)
 		end_id(s[i], false);
 	end_id(l, true);

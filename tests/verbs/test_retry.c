@@ -192,7 +192,7 @@ START_TEST(peer_comes_late)
 	struct opts o = default_opts();
 	struct duo d;
 
-	o.timeout = 14; /* 67 ms, 8 times */
+	o.timeout = 16; /* 0.27 s, 8 times */
 	duo_open_unconnected(&d, _i % WHERE_COUNT, MEM_HEAP, MEM_HEAP, &o);
 	node_connect(&d.a, &d.at_b);
 	node_fill(&d.a, 0, 8, 5);
