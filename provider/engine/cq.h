@@ -117,6 +117,11 @@ int cq_ring_new(struct urxe_context *ctx, uint32_t cqe, uint64_t *word);
 void cq_ring_free(struct urxe_context *ctx, uint64_t word);
 /* Poll that ring from now on. */
 void cq_use_ring(struct urxe_cq *cq, uint64_t word);
+/*
+ * Make one of cqe entries at least and use that; no completion is lost.  The
+ * caller is inside the gate.  0 or errno.
+ */
+int cq_resize(struct urxe_cq *cq, int cqe);
 
 /* Be the one who polls or resizes: from here the gate may be entered. */
 static inline void cq_lock(struct urxe_cq *cq)

@@ -14,7 +14,8 @@
 #include "parent_domain.h"
 #include "verbs.h"
 
-void vcq_set_size(struct urxe_vcq *vcq)
+/* The number of entries that the application is told of. */
+static void vcq_set_size(struct urxe_vcq *vcq)
 {
 	uint32_t depth = vcq->cq.ring.mask + 1;
 
@@ -164,6 +165,26 @@ int urxe_modify_cq(struct ibv_cq *ibcq, struct ibv_modify_cq_attr *attr)
 	if (load_relaxed(&cq->sh->held_back))
 		cq_fire(&cq->view, true);
 	return 0;
+}
+
+/* EINVAL also when more completions wait than the new size has room for. */
+int urxe_resize_cq(struct ibv_cq *ibcq, int cqe)
+{
+	struct urxe_vcq *vcq = to_vcq(ibcq);
+	struct urxe_cq *cq = &vcq->cq;
+	int ret;
+
+	if (cqe < 1 || cqe > URXE_MAX_CQE)
+		return EINVAL;
+	if (cq_in_batch(cq))
+		return EBUSY; /* in the middle of ibv_start_poll */
+	cq_lock(cq);
+	gate_enter(&cq->gate);
+	ret = cq_resize(cq, cqe);
+	vcq_set_size(vcq);
+	gate_leave(&cq->gate);
+	cq_unlock(cq);
+	return ret;
 }
 
 int urxe_req_notify_cq(struct ibv_cq *ibcq, int solicited_only)

@@ -25,5 +25,3 @@ static inline struct urxe_cq *to_ucq(struct ibv_cq *cq)
 
 /* What was not asked for cannot be read (man ibv_create_cq_ex). */
 void cq_ex_set_calls(struct ibv_cq_ex *cq, uint64_t wc_flags);
-/* The number of entries that the application is told of. */
-void vcq_set_size(struct urxe_vcq *vcq);

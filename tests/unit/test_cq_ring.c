@@ -394,7 +394,7 @@ static void open_ring(uint64_t gen, uint32_t depth)
 	atomic_store_explicit(&hints[gen & 1], 0, memory_order_relaxed);
 }
 
-/* provider/verbs/cq_resize.c, on this test's terms */
+/* provider/engine/cq_resize.c, on this test's terms */
 static void replace(uint64_t gen, uint32_t depth)
 {
 	struct cq_ring r = ring_of(gen);

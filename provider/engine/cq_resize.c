@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* ibv_resize_cq; the protocol is in cq_ring.h. */
+/* A completion queue gets another ring; the protocol is in cq_ring.h. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "cq.h"
-#include "engine/cq_arm.h"
-#include "engine/log.h"
-#include "engine/poll.h"
-#include "engine/quiesce.h"
-#include "verbs.h"
+#include "cq_arm.h"
+#include "log.h"
+#include "poll.h"
+#include "quiesce.h"
 
 /* Room for what is left of the old backlog and two rings full of entries. */
 static struct urxe_backlog *backlog_new(const struct urxe_cq *cq)
@@ -144,7 +143,7 @@ static int cq_replace_ring(struct urxe_cq *cq, struct urxe_backlog *b, int cqe)
 	return 0;
 }
 
-static int cq_resize(struct urxe_cq *cq, int cqe)
+int cq_resize(struct urxe_cq *cq, int cqe)
 {
 	struct urxe_backlog *b = backlog_new(cq);
 	uint32_t polled = cq_polled(cq);
@@ -160,25 +159,5 @@ static int cq_resize(struct urxe_cq *cq, int cqe)
 		cq->backlog = NULL;
 	}
 	cq->polled_before += polled - cq_polled(cq);
-	return ret;
-}
-
-/* EINVAL also when more completions wait than the new size has room for. */
-int urxe_resize_cq(struct ibv_cq *ibcq, int cqe)
-{
-	struct urxe_vcq *vcq = to_vcq(ibcq);
-	struct urxe_cq *cq = &vcq->cq;
-	int ret;
-
-	if (cqe < 1 || cqe > URXE_MAX_CQE)
-		return EINVAL;
-	if (cq_in_batch(cq))
-		return EBUSY; /* in the middle of ibv_start_poll */
-	cq_lock(cq);
-	gate_enter(&cq->gate);
-	ret = cq_resize(cq, cqe);
-	vcq_set_size(vcq);
-	gate_leave(&cq->gate);
-	cq_unlock(cq);
 	return ret;
 }
