@@ -531,16 +531,19 @@ struct urxe_cq_sh {
 #define URXE_CQ_IGNORE_OVERRUN 2u
 static_assert(sizeof(struct urxe_cq_sh) == 256, "an index is a shift");
 
-/* A posted receive. The slot is the header and then max_sge of these. */
-struct urxe_sge {
-	uint64_t addr;
-	uint32_t length, lkey;
+/*
+ * A posted receive. The slot is the header and then max_sge of these.  It may be
+ * posted anew while it is read: see rq_ring.h.
+ */
+struct urxe_recv_sge {
+	_Atomic uint64_t addr;
+	_Atomic uint32_t length, lkey;
 };
 struct urxe_recv {
-	uint64_t wr_id;
-	uint16_t num_sge;
-	uint16_t ticket; /* where several take receives: see rq_ring.h */
-	struct urxe_sge sge[];
+	_Atomic uint64_t wr_id;
+	_Atomic uint16_t num_sge;
+	_Atomic uint16_t ticket; /* where several take receives */
+	struct urxe_recv_sge sge[];
 };
 
 /*

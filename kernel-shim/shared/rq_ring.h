@@ -6,7 +6,11 @@
  * per post, because a parked requester looks the other way round).  A
  * requester reads the slot at cons and then takes it by compare-and-swap on
  * cons; it has copied all it needs before, so the slot may be posted anew as
- * soon as cons has passed it and its completion was polled.  done follows
+ * soon as cons has passed it and its completion was polled.  Where there are
+several requesters that may be while a slow one still reads it: then cons has
+moved, and what he read counts for nothing.  So its words are atomic; relaxed is
+enough, because whose compare-and-swap succeeds read what prod had published
+(acquire), and reads nothing after it.  done follows
  * cons when the completion is published: between the two lies what a dying
  * requester took with it.
  *
@@ -40,7 +44,7 @@ static_assert(URXE_MAX_SRQ_WR <= 1 << URXE_RQ_MAX_LOG &&
 static inline uint32_t rq_stride(uint32_t max_sge)
 {
 	uint32_t n = sizeof(struct urxe_recv) +
-		     max_sge * sizeof(struct urxe_sge);
+		     max_sge * sizeof(struct urxe_recv_sge);
 
 	return n <= 32 ? 32 : (n + URXE_LINE - 1) / URXE_LINE * URXE_LINE;
 }

@@ -31,12 +31,12 @@ static void flush_recv(struct urxe_qp *qp, uint32_t index)
 	if (!cq_begin(&qp->rcq->view, &ref))
 		return;
 	e = ref.slot.cqe;
-	e->wr_id = r->wr_id;
+	e->wr_id = load_relaxed(&r->wr_id);
 	e->qpn = qp->qpn;
 	e->byte_len = 0;
 	e->imm = 0;
 	e->src_qp = 0;
-	e->wqe = rq_kept_set(&qp->rq) ? r->ticket : index;
+	e->wqe = rq_kept_set(&qp->rq) ? load_relaxed(&r->ticket) : index;
 	e->status = IBV_WC_WR_FLUSH_ERR;
 	e->opcode = IBV_WC_RECV;
 	e->wc_flags = 0;

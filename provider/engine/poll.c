@@ -60,19 +60,22 @@ static bool poll_place_inline(struct urxe_context *ctx, uint32_t pd,
 			      const struct urxe_cqe *e)
 {
 	uint32_t i, n, left = e->inline_len & ~URXE_CQE_SRQ;
-	const struct urxe_sge *sge = r->sge;
 	const uint8_t *data = e->data;
 	const struct urxe_key *k;
+	struct urxe_sge sge;
 
 	if (left > sizeof(e->data))
 		left = sizeof(e->data);
-	for (i = 0; left && i < r->num_sge && i < max_sge; i++, sge++) {
-		n = sge->length < left ? sge->length : left;
+	if (max_sge > load_relaxed(&r->num_sge))
+		max_sge = load_relaxed(&r->num_sge);
+	for (i = 0; left && i < max_sge; i++) {
+		sge = recv_sge(&r->sge[i]);
+		n = sge.length < left ? sge.length : left;
 		if (!n)
 			continue;
-		k = mem_lookup(ctx->self, sge->lkey, pd, sge->addr, n,
+		k = mem_lookup(ctx->self, sge.lkey, pd, sge.addr, n,
 			       IBV_ACCESS_LOCAL_WRITE);
-		if (!k || !poll_place_run(ctx, k, sge->addr, data, n)) {
+		if (!k || !poll_place_run(ctx, k, sge.addr, data, n)) {
 			urxe_why("a receive on QP 0x%x: %s", e->qpn,
 				 k ? "its memory is not there any more" :
 				     "its lkey was taken away meanwhile");

@@ -177,14 +177,14 @@ static enum response receive_take(const struct urxe_qp *qp, struct urxe_rx *rx,
 			return RESP_NAK_OPERATION;
 		slot = (const void *)(rq->ring +
 				      (uint64_t)(cons & rq->mask) * rq->stride);
-		t->wr_id = slot->wr_id;
-		t->ticket = slot->ticket;
-		t->num_sge = slot->num_sge;
+		t->wr_id = load_relaxed(&slot->wr_id);
+		t->ticket = load_relaxed(&slot->ticket);
+		t->num_sge = load_relaxed(&slot->num_sge);
 		if (unlikely(t->num_sge > rq->max_sge))
 			t->num_sge = rq->max_sge;
 		t->total = 0;
 		for (i = 0; i < t->num_sge; i++) {
-			t->sge[i] = slot->sge[i];
+			t->sge[i] = recv_sge(&slot->sge[i]);
 			t->total += t->sge[i].length;
 		}
 		t->index = cons;

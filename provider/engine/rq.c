@@ -38,13 +38,40 @@ static void rq_free_ring(struct urxe_context *ctx, uint64_t word,
 		   (uint64_t)stride << URXE_RQ_LOG(word));
 }
 
+static inline void recv_sge_set(struct urxe_recv_sge *s, struct urxe_sge v)
+{
+	store_relaxed(&s->addr, v.addr);
+	store_relaxed(&s->length, v.length);
+	store_relaxed(&s->lkey, v.lkey);
+}
+
+static void recv_copy(struct urxe_recv *to, const struct urxe_recv *from)
+{
+	uint16_t i, n = load_relaxed(&from->num_sge);
+
+	store_relaxed(&to->wr_id, load_relaxed(&from->wr_id));
+	store_relaxed(&to->num_sge, n);
+	store_relaxed(&to->ticket, load_relaxed(&from->ticket));
+	for (i = 0; i < n; i++)
+		recv_sge_set(&to->sge[i], recv_sge(&from->sge[i]));
+}
+
+/* Pollers may release it meanwhile: kept_replace() sees that. */
+static void kept_copy(struct urxe_kept *to, struct urxe_kept *from)
+{
+	store_relaxed(&to->out, load_relaxed(&from->out));
+	to->pos = from->pos;
+	recv_copy(kept_recv(to), kept_recv(from));
+}
+
 /* Room for max_wr tickets, no fewer than there are in old. */
-static struct urxe_kept_set *kept_make(const struct urxe_kept_set *old,
+static struct urxe_kept_set *kept_make(struct urxe_kept_set *old,
 				       uint32_t max_wr, uint32_t max_sge)
 {
 	uint32_t stride = sizeof(struct urxe_kept) + sizeof(struct urxe_recv) +
-			  max_sge * sizeof(struct urxe_sge);
+			  max_sge * sizeof(struct urxe_recv_sge);
 	struct urxe_kept_set *set;
+	uint32_t i;
 
 	if (old && old->count > max_wr)
 		max_wr = old->count;
@@ -53,8 +80,8 @@ static struct urxe_kept_set *kept_make(const struct urxe_kept_set *old,
 		return NULL;
 	set->count = max_wr;
 	set->stride = stride;
-	if (old)
-		memcpy(set->slot, old->slot, (size_t)old->count * stride);
+	for (i = 0; old && i < old->count; i++)
+		kept_copy(kept_at(set, i), kept_at(old, i));
 	return set;
 }
 
@@ -210,48 +237,45 @@ static uint32_t rq_take_ticket(struct urxe_rq *rq)
 	return t;
 }
 
-/* Remember what is in the slot at prod. */
-static void rq_keep(struct urxe_rq *rq, struct urxe_recv *r)
+/* Where the receive at prod is remembered, its ticket filled in. */
+static struct urxe_recv *rq_keep(struct urxe_rq *rq)
 {
 	uint32_t ticket = rq_take_ticket(rq);
 	struct urxe_kept *k = kept_at(rq_kept_set(rq), ticket);
 
-	r->ticket = ticket;
-	memcpy(kept_recv(k), r, sizeof(*r) + r->num_sge * sizeof(r->sge[0]));
+	store_relaxed(&kept_recv(k)->ticket, ticket);
 	k->pos = rq->prod;
 	store_relaxed(&k->out, true);
+	return kept_recv(k);
 }
 
 static int rq_push(struct urxe_rq *rq, const struct ibv_recv_wr *wr)
 {
-	struct urxe_recv *r;
+	struct urxe_recv *slot = rq_slot(rq, rq->prod), *r = slot;
+	const struct ibv_sge *sge = wr->sg_list;
 	int i;
 
 	if (rq->prod - load_acquire(&rq->tail) >= rq->max_wr)
 		return ENOMEM;
 	if (wr->num_sge < 0 || (uint32_t)wr->num_sge > rq->max_sge)
 		return EINVAL;
-	r = rq_slot(rq, rq->prod);
-	r->wr_id = wr->wr_id;
-	r->num_sge = wr->num_sge;
-	for (i = 0; i < wr->num_sge; i++) {
-		r->sge[i].addr = wr->sg_list[i].addr;
-		r->sge[i].length = wr->sg_list[i].length;
-		r->sge[i].lkey = wr->sg_list[i].lkey;
-	}
 	if (rq_kept_set(rq))
-		rq_keep(rq, r);
+		r = rq_keep(rq);
+	store_relaxed(&r->wr_id, wr->wr_id);
+	store_relaxed(&r->num_sge, wr->num_sge);
+	for (i = 0; i < wr->num_sge; i++, sge++)
+		recv_sge_set(&r->sge[i],
+			     (struct urxe_sge){ sge->addr, sge->length,
+						sge->lkey });
+	if (r != slot)
+		recv_copy(slot, r);
 	rq->prod++;
 	return 0;
 }
 
-void rq_post_again(struct urxe_rq *rq, struct urxe_kept *k, uint32_t ticket)
+void rq_post_again(struct urxe_rq *rq, struct urxe_kept *k)
 {
-	const struct urxe_recv *r = kept_recv(k);
-
-	memcpy(rq_slot(rq, rq->prod), r,
-	       sizeof(*r) + r->num_sge * sizeof(r->sge[0]));
-	rq_slot(rq, rq->prod)->ticket = ticket;
+	recv_copy(rq_slot(rq, rq->prod), kept_recv(k));
 	k->pos = rq->prod++;
 	/* it left its old position as if it had been polled */
 	fetch_add_relaxed(&rq->tail, 1);

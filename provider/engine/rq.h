@@ -7,6 +7,7 @@
 #include "context.h"
 #include "lock.h"
 #include "shared/rq_ring.h"
+#include "sq.h"
 
 /*
  * What the owner remembers of a receive that several may take, from posting
@@ -64,6 +65,13 @@ static inline struct urxe_kept *kept_at(struct urxe_kept_set *set,
 					    (uint64_t)ticket * set->stride);
 }
 
+static inline struct urxe_sge recv_sge(const struct urxe_recv_sge *s)
+{
+	return (struct urxe_sge){ load_relaxed(&s->addr),
+				  load_relaxed(&s->length),
+				  load_relaxed(&s->lkey) };
+}
+
 /* NULL: there is one requester only. */
 static inline struct urxe_kept_set *rq_kept_set(const struct urxe_rq *rq)
 {
@@ -116,7 +124,7 @@ int rq_post(struct urxe_context *ctx, struct urxe_rq *rq,
 	    const struct urxe_qp *qp, struct ibv_recv_wr *wr,
 	    struct ibv_recv_wr **bad);
 /* Post again what was taken and will never be completed. */
-void rq_post_again(struct urxe_rq *rq, struct urxe_kept *k, uint32_t ticket);
+void rq_post_again(struct urxe_rq *rq, struct urxe_kept *k);
 /* Somebody waits for a receive of this queue. */
 void rq_wake_waiter(struct urxe_qp *qp);
 

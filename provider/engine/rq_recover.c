@@ -122,8 +122,8 @@ static bool recover_post_lost(struct queue *q)
 		if (k->found || !kept_is_taken(k, q->cons))
 			continue;
 		urxe_why("a requester died with receive 0x%llx: posted again",
-			 (unsigned long long)kept_recv(k)->wr_id);
-		rq_post_again(q->rq, k, i);
+			 (unsigned long long)load_relaxed(&kept_recv(k)->wr_id));
+		rq_post_again(q->rq, k);
 		any = true;
 	}
 	return any;

@@ -13,6 +13,11 @@
 /* How far the invalidation of a SEND WITH INVALIDATE has come. */
 enum urxe_inv { URXE_INV_TO_DO, URXE_INV_DONE, URXE_INV_FAILED };
 
+struct urxe_sge {
+	uint64_t addr;
+	uint32_t length, lkey;
+};
+
 /* What is in an SQ slot: the WR as posted, then SGEs or inline data. */
 struct urxe_wqe {
 	uint64_t wr_id;
