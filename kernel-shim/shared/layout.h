@@ -585,9 +585,9 @@ struct urxe_qp_sh {
 	_Atomic uint32_t access; /* enum ibv_access_flags */
 	_Atomic uint32_t qkey;
 	uint8_t type; /* enum ibv_qp_type */
-	uint8_t min_rnr_timer;
-	uint8_t max_dest_rd_atomic;
-	uint8_t path_mtu; /* enum ibv_mtu */
+	_Atomic uint8_t min_rnr_timer;
+	_Atomic uint8_t max_dest_rd_atomic;
+	_Atomic uint8_t path_mtu; /* enum ibv_mtu */
 	int32_t pid;
 	uint32_t async_fifo; /* FIFO number + 1 */
 	uint32_t xrcd;

@@ -118,8 +118,13 @@ bool conn_open(struct urxe_qp *qp, struct urxe_conn *c, uint32_t qpn,
 	guard_turn_to(qp->guard, qpn,
 		      qp->type == IBV_QPT_XRC_SEND ? GUARD_NO_RX : slot);
 	sh = &p->arena->qp[qpn_index(qpn)];
-	/* an initiator talks to a target, all others to their like */
-	if (sh->type != (qp->type == IBV_QPT_XRC_SEND ? IBV_QPT_XRC_RECV :
+	/*
+	 * seq_cst: after our guard was turned to it, see presence.h.  Its number
+	 * may be another one's by now, who is just being made.
+	 * An initiator talks to a target, all others to their like.
+	 */
+	if (URXE_CONN_QPN(load_seq_cst(&sh->conn)) != qpn ||
+	    sh->type != (qp->type == IBV_QPT_XRC_SEND ? IBV_QPT_XRC_RECV :
 							qp->type) ||
 	    !rx_open(&c->rx, p, sh)) {
 		peer_put(p);
@@ -232,7 +237,7 @@ conn_check_path(struct urxe_qp *qp, struct urxe_conn *c,
 {
 	const struct urxe_qp_sh *mine = qp->sh, *theirs = c->sh;
 	uint32_t now = load_acquire(&theirs->path);
-	uint8_t mtu = theirs->path_mtu;
+	uint8_t mtu = load_relaxed(&theirs->path_mtu);
 
 	if (memcmp(mine->sgid, theirs->dgid, 16) ||
 	    memcmp(mine->dgid, theirs->sgid, 16) ||

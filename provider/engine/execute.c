@@ -175,7 +175,7 @@ enum verdict execute_answered(struct urxe_qp *qp, struct run *r,
  */
 static bool execute_has_resources(const struct urxe_qp *qp, struct run *r)
 {
-	uint32_t limit = qp->conn.sh->max_dest_rd_atomic;
+	uint32_t limit = load_relaxed(&qp->conn.sh->max_dest_rd_atomic);
 
 	for (; r->fetched_to != qp->sq.begun; r->fetched_to++)
 		if (sq_slot(&qp->sq, r->fetched_to + 1)->flags &

@@ -304,22 +304,27 @@ void flight_cancel(struct urxe_qp *qp)
 
 /* ------------------------------------------------------- the loop */
 
-/* Park, or fail if no retries are allowed. */
-static void requester_park(struct urxe_qp *qp, enum verdict v)
+/*
+ * Park, or fail if no retries are allowed.  The guard is up: this looks at the
+ * responder.
+ */
+static enum verdict requester_park(struct urxe_qp *qp, struct run *r,
+				   enum verdict v)
 {
 	bool rnr = v == WR_RNR;
 
 	if (!stall_begin(qp, rnr ? STALL_RNR : STALL_TRANSPORT)) {
-		requester_fail(qp, rnr ? IBV_WC_RNR_RETRY_EXC_ERR :
-					 IBV_WC_RETRY_EXC_ERR);
-		return;
+		r->status = rnr ? IBV_WC_RNR_RETRY_EXC_ERR :
+				  IBV_WC_RETRY_EXC_ERR;
+		return WR_FAILED;
 	}
 	if (!rnr || !qp->conn.sh) /* only the carrier knows its responder */
-		return;
+		return v;
 	/* the responder's post_recv looks for us after it published */
 	responder_wait_receive(&qp->conn, qp->ctx->slot);
 	if (responder_has_receive(&qp->conn))
 		service_wake(qp->ctx->arena);
+	return v;
 }
 
 static bool requester_may_run(const struct urxe_qp *qp)
@@ -408,9 +413,7 @@ static void requester_conclude(struct urxe_qp *qp, const struct run *r,
 		flight_count(qp);
 	if (unlikely(qp->count.packets >= COUNTERS_EVERY))
 		counters_flush(qp);
-	if (unlikely(v == WR_RNR || v == WR_SILENT))
-		requester_park(qp, v);
-	else if (unlikely(v == WR_FAILED))
+	if (unlikely(v == WR_FAILED))
 		requester_fail(qp, r->status);
 	else if (unlikely(qp->sqd_notify))
 		qp_drained(qp);
@@ -439,6 +442,8 @@ void requester_run(struct urxe_qp *qp)
 	}
 	run_begin(&r, qp);
 	v = requester_run_queue(qp, &r);
+	if (unlikely(v == WR_RNR || v == WR_SILENT))
+		v = requester_park(qp, &r, v);
 	guard_lower(qp->guard);
 	requester_conclude(qp, &r, v);
 }

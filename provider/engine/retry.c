@@ -29,10 +29,13 @@ static uint64_t ack_ns(uint8_t code)
 	return code ? 4096ull << (code & 31) : 0;
 }
 
-static uint64_t stall_period(const struct urxe_qp *qp)
+static uint64_t stall_period(const struct urxe_qp *qp,
+			     enum urxe_stall_kind kind)
 {
-	if (qp->stall.kind == STALL_RNR)
-		return rnr_ns(qp->conn.sh ? qp->conn.sh->min_rnr_timer : 1);
+	if (kind == STALL_RNR)
+		return rnr_ns(qp->conn.sh ?
+				      load_relaxed(&qp->conn.sh->min_rnr_timer) :
+				      1);
 	return ack_ns(qp->attr.timeout);
 }
 
@@ -41,6 +44,7 @@ bool stall_begin(struct urxe_qp *qp, enum urxe_stall_kind kind)
 	struct urxe_stall *s = &qp->stall;
 	bool rnr = kind == STALL_RNR;
 
+	s->period = stall_period(qp, kind);
 	if (s->kind == kind)
 		return true; /* still the same obstacle: its timer runs on */
 	if (rnr)
@@ -52,9 +56,7 @@ bool stall_begin(struct urxe_qp *qp, enum urxe_stall_kind kind)
 	s->kind = kind;
 	s->left = rnr ? qp->attr.rnr_retry : qp->attr.retry_cnt;
 	s->endless = rnr ? qp->attr.rnr_retry == 7 : !qp->attr.timeout;
-	s->deadline = stall_period(qp);
-	if (s->deadline)
-		s->deadline += clock_now();
+	s->deadline = s->period ? clock_now() + s->period : 0;
 	urxe_why("QP 0x%x waits: %s", qp->qpn,
 		 rnr ? "the responder has no receive posted (RNR)" :
 		       "the responder does not answer");
@@ -81,7 +83,7 @@ static void stall_retry(struct urxe_qp *qp, uint64_t now)
 	requester_run(qp);
 	if (s->kind != kind || qp->sq.begun != head || !expired)
 		return;
-	s->deadline = now + stall_period(qp);
+	s->deadline = now + s->period;
 	/* it went out again, in vain */
 	counter_add(qp, kind == STALL_RNR ? URXE_CNT_RNR_NAK :
 					    URXE_CNT_ACK_TIMEOUT, 1);

@@ -27,7 +27,7 @@ struct urxe_stall {
 	enum urxe_stall_kind kind;
 	uint8_t left; /* retries; 7 with RNR: endless */
 	bool endless;
-	uint64_t deadline;
+	uint64_t period, deadline; /* 0: never */
 };
 
 /* Park qp (its lock held).  False: no retries are allowed, fail at once. */

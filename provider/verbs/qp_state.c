@@ -182,12 +182,12 @@ static void qp_apply(struct urxe_qp *qp, const struct ibv_qp_attr *a, int mask)
 	}
 	/* no more than that: an opened QP's attributes are in other hands */
 	if (mask & IBV_QP_MIN_RNR_TIMER)
-		sh->min_rnr_timer = a->min_rnr_timer;
+		store_relaxed(&sh->min_rnr_timer, a->min_rnr_timer);
 	if (mask & IBV_QP_MAX_DEST_RD_ATOMIC)
-		sh->max_dest_rd_atomic = a->max_dest_rd_atomic;
+		store_relaxed(&sh->max_dest_rd_atomic, a->max_dest_rd_atomic);
 	if (mask & IBV_QP_PATH_MTU) {
 		qp->mtu_shift = a->path_mtu + 7;
-		sh->path_mtu = a->path_mtu;
+		store_relaxed(&sh->path_mtu, a->path_mtu);
 	}
 	if (mask & IBV_QP_AV) {
 		memcpy(sh->sgid, dev->gid[a->ah_attr.grh.sgid_index].raw, 16);
@@ -216,9 +216,9 @@ static void qp_reset(struct urxe_qp *qp)
 	store_seq_cst(&qp->sh->conn, URXE_CONN(qp->qpn, 0, IBV_QPS_RESET));
 	qp_forget(qp);
 	memset(&qp->attr, 0, sizeof(qp->attr));
-	qp->sh->min_rnr_timer = 0;
-	qp->sh->max_dest_rd_atomic = 0;
-	qp->sh->path_mtu = 0;
+	store_relaxed(&qp->sh->min_rnr_timer, 0);
+	store_relaxed(&qp->sh->max_dest_rd_atomic, 0);
+	store_relaxed(&qp->sh->path_mtu, 0);
 	store_relaxed(&qp->sh->access, 0);
 	qp->psn = 0;
 	qp->sqd_notify = false;
@@ -282,9 +282,12 @@ static int qp_modify(struct urxe_qp *qp, const struct ibv_qp_attr *a, int mask)
 	}
 	if (!qp_step(qp, word, to, mask))
 		return EINVAL; /* it is in ERR by now */
-	if (to == IBV_QPS_RTR && qp_has_dest(qp))
+	if (to == IBV_QPS_RTR && qp_has_dest(qp)) {
 		/* or later, when the other end is there */
+		qp_guard_raise(qp, GUARD_SEND);
 		conn_open(qp, &qp->conn, qp->attr.dest_qp_num, qp->qpn);
+		guard_lower(qp->guard);
+	}
 	if (to == IBV_QPS_SQD && (mask & IBV_QP_EN_SQD_ASYNC_NOTIFY))
 		qp->sqd_notify = a->en_sqd_async_notify;
 	if (qp->sqd_notify)

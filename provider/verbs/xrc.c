@@ -248,9 +248,9 @@ void xrc_query_qp(const struct urxe_vqp *vqp, struct ibv_qp_attr *attr)
 
 	attr->dest_qp_num = URXE_CONN_DEST(load_relaxed(&sh->conn));
 	attr->qp_access_flags = load_relaxed(&sh->access);
-	attr->path_mtu = sh->path_mtu;
-	attr->min_rnr_timer = sh->min_rnr_timer;
-	attr->max_dest_rd_atomic = sh->max_dest_rd_atomic;
+	attr->path_mtu = load_relaxed(&sh->path_mtu);
+	attr->min_rnr_timer = load_relaxed(&sh->min_rnr_timer);
+	attr->max_dest_rd_atomic = load_relaxed(&sh->max_dest_rd_atomic);
 	attr->port_num = attr->qp_state == IBV_QPS_RESET ? 0 : 1;
 }
 
