@@ -26,26 +26,38 @@ struct urxe_context *engine_open(struct urxe_fabric *f)
 	return ctx;
 }
 
-void engine_close(struct urxe_context *ctx)
+void engine_leave(struct urxe_context *ctx)
 {
-	struct urxe_fabric *f = ctx->fabric;
 	int fd = ctx->cmd_fd;
 
 	context_close(ctx);
 	free(ctx);
 	close(fd);
+}
+
+void engine_close(struct urxe_context *ctx)
+{
+	struct urxe_fabric *f = ctx->fabric;
+
+	engine_leave(ctx);
 	fabric_close(f);
 }
 
 struct urxe_cq *engine_cq(struct urxe_context *ctx, uint32_t cqe)
 {
+	return engine_cq_on(ctx, cqe, 0);
+}
+
+struct urxe_cq *engine_cq_on(struct urxe_context *ctx, uint32_t cqe,
+			     uint32_t channel)
+{
+	const struct cq_params p = { .cqe = cqe, .channel = channel };
 	struct urxe_cq *cq = aligned_alloc(URXE_LINE, sizeof(*cq) + URXE_LINE -
 						sizeof(*cq) % URXE_LINE);
 
 	ck_assert_ptr_nonnull(cq);
 	memset(cq, 0, sizeof(*cq));
-	ck_assert_int_eq(cq_open(cq, ctx, &(struct cq_params){ .cqe = cqe }),
-			 0);
+	ck_assert_int_eq(cq_open(cq, ctx, &p), 0);
 	return cq;
 }
 
@@ -122,9 +134,9 @@ void engine_qp_connect(struct urxe_qp *qp, uint32_t dest)
 	qp->attr.qkey = ENGINE_QKEY;
 	qp->mtu_shift = IBV_MTU_1024 + 7;
 	qp->psn = 0;
-	sh->min_rnr_timer = 1;
-	sh->max_dest_rd_atomic = 8;
-	sh->path_mtu = IBV_MTU_1024;
+	atomic_store_explicit(&sh->min_rnr_timer, 1, memory_order_relaxed);
+	atomic_store_explicit(&sh->max_dest_rd_atomic, 8, memory_order_relaxed);
+	atomic_store_explicit(&sh->path_mtu, IBV_MTU_1024, memory_order_relaxed);
 	atomic_store_explicit(&sh->qkey, ENGINE_QKEY, memory_order_relaxed);
 	atomic_store_explicit(&sh->epsn, 0, memory_order_relaxed);
 	atomic_store_explicit(&sh->access, ENGINE_ACCESS, memory_order_relaxed);
@@ -133,8 +145,11 @@ void engine_qp_connect(struct urxe_qp *qp, uint32_t dest)
 		bounce_expose(qp->ctx);
 	atomic_store_explicit(&sh->conn, URXE_CONN(qp->qpn, dest, IBV_QPS_RTS),
 			      memory_order_seq_cst);
-	if (dest)
+	if (dest) {
+		qp_guard_raise(qp, GUARD_SEND);
 		conn_open(qp, &qp->conn, dest, qp->qpn);
+		guard_lower(qp->guard);
+	}
 	urxe_unlock(&qp->lock);
 }
 

@@ -23,8 +23,13 @@
 /* Opens the device of f, which it closes with it. */
 struct urxe_context *engine_open(struct urxe_fabric *f);
 void engine_close(struct urxe_context *ctx);
+/* The same without the device: others of this process use it, too. */
+void engine_leave(struct urxe_context *ctx);
 
 struct urxe_cq *engine_cq(struct urxe_context *ctx, uint32_t cqe);
+/* channel: cq_params.channel */
+struct urxe_cq *engine_cq_on(struct urxe_context *ctx, uint32_t cqe,
+			     uint32_t channel);
 void engine_cq_close(struct urxe_cq *cq);
 
 struct urxe_srq *engine_srq(struct urxe_context *ctx);
