@@ -94,10 +94,13 @@ static void conn_name_rx(const struct urxe_qp *qp, const struct urxe_conn *c)
 			      c->rx.cq.sh - p->arena->cq, c->rx.pd);
 }
 
-void conn_turn_to(const struct urxe_qp *qp, const struct urxe_conn *c)
+void conn_turn_to(const struct urxe_qp *qp, const struct urxe_conn *c,
+		  uint32_t uses)
 {
-	if (likely(load_relaxed(&qp->guard->dest) == c->qpn))
+	if (likely(load_relaxed(&qp->guard->dest) == c->qpn &&
+		   guard_names(qp->guard, uses)))
 		return;
+	guard_name(qp->guard, uses);
 	guard_turn_to(qp->guard, c->qpn, c->peer->slot);
 	conn_name_rx(qp, c);
 }

@@ -58,8 +58,9 @@ struct urxe_conn {
  */
 bool conn_open(struct urxe_qp *qp, struct urxe_conn *c, uint32_t qpn,
 	       uint32_t dest);
-/* The guard is up, and c, of several, is used from now on. */
-void conn_turn_to(const struct urxe_qp *qp, const struct urxe_conn *c);
+/* The guard is up, and of several c is used from now on, for that (GUARD_*). */
+void conn_turn_to(const struct urxe_qp *qp, const struct urxe_conn *c,
+		  uint32_t uses);
 void conn_drop(struct urxe_conn *c);
 
 /* Time has passed: drop it if that QP is another connection's by now. */

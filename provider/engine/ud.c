@@ -71,10 +71,12 @@ static struct urxe_conn *ud_destination(struct urxe_qp *qp, uint32_t qpn)
 	struct urxe_conn *c = &qp->dests[qpn % UD_DESTS];
 
 	if (likely(c->peer && c->qpn == qpn)) {
-		conn_turn_to(qp, c);
+		conn_turn_to(qp, c, GUARD_SEND);
 		return c;
 	}
 	conn_drop(c);
+	/* of the one before it may name a key: conn_open() moves the guard */
+	guard_name(qp->guard, GUARD_SEND);
 	return conn_open(qp, c, qpn, 0) ? c : NULL;
 }
 

@@ -43,6 +43,11 @@ static void saw_request(enum observe_point point, const struct urxe_qp *qp,
 	case OBSERVE_ARRIVES:
 		if (qp->type == IBV_QPT_RC)
 			ck_assert_uint_eq(what, qp->attr.dest_qp_num);
+		if (qp->type == IBV_QPT_UD) {
+			/* which lkeys the receive has is not known yet */
+			ck_assert_uint_eq(atomic_load(&qp->guard->dest), what);
+			ck_assert(guard_names(qp->guard, GUARD_SEND));
+		}
 		note('A', w->wr_id, 0);
 		return;
 	case OBSERVE_ANSWERED:
@@ -368,6 +373,49 @@ START_TEST(datagram)
 }
 END_TEST
 
+/* The guard names each member in its turn, and not what it found at the last. */
+START_TEST(multicast)
+{
+	static const uint8_t group[16] = { 0xff, 0x0e, [15] = 1 };
+	struct engine *e = watched();
+	struct urxe_qp *ud = engine_qp(IBV_QPT_UD, e->cq, e->cq, NULL);
+	struct urxe_ah ah = { .ctx = e->ctx, .pd = ud->sh->pd };
+	pid_t pid = engine_other_process(e);
+	struct urxe_qp *member[2];
+	struct ibv_send_wr *bad;
+	char text[8] = "to all";
+	struct wr w;
+	int i;
+
+	engine_qp_connect(ud, 0);
+	for (i = 0; i < 2; i++) {
+		member[i] = engine_qp(IBV_QPT_UD, e->cq, e->cq, NULL);
+		engine_qp_connect(member[i], 0);
+		ck_assert_int_eq(mcast_attach(e->ctx->fabric, group,
+					      member[i]->qpn), 1);
+	}
+	memcpy(ah.av.dgid, group, sizeof(group));
+	wr_fill(&w, e, IBV_WR_SEND, 1, IBV_SEND_INLINE);
+	w.sge.addr = (uintptr_t)text;
+	w.wr.wr.ud.ah = &ah.ah;
+	w.wr.wr.ud.remote_qpn = URXE_MCAST_QPN;
+	w.wr.wr.ud.remote_qkey = ENGINE_QKEY;
+	/* both are found first, and then known */
+	for (i = 0; i < 2; i++) {
+		ck_assert_int_eq(post_recv(member[0], e->mem, 48, e->key, 8), 0);
+		ck_assert_int_eq(post_recv(member[1], e->mem, 48, e->key, 9), 0);
+		ck_assert_int_eq(sq_post(ud, &w.wr, &bad), 0);
+		expect_wc(e->cq, 8, IBV_WC_SUCCESS);
+		expect_wc(e->cq, 9, IBV_WC_SUCCESS);
+	}
+	kill_child(pid);
+	for (i = 0; i < 2; i++)
+		engine_qp_close(member[i]);
+	engine_qp_close(ud);
+	unwatch(e);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("engine, observed");
@@ -382,5 +430,6 @@ int main(void)
 	add(s, lost);
 	add(s, silence);
 	add(s, datagram);
+	add(s, multicast);
 	return run_suite(s);
 }
