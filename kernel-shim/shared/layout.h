@@ -146,6 +146,12 @@ struct urxe_process {
 static_assert(URXE_PAGE % sizeof(struct urxe_process) == 0,
 	      "it is mapped in one page");
 
+/* An id: number (12) | uses (19) << 12; never 0.  Bit 31 is the locks'. */
+#define URXE_PROCESS(number, uses) ((uint32_t)(uses) << 12 | (number))
+#define URXE_PROCESS_NUMBER(id) ((id) & (URXE_MAX_PROCESS - 1))
+#define URXE_PROCESS_USES(id) ((id) >> 12)
+#define URXE_PROCESS_MAX_USES (1u << 19)
+
 /*
  * Is that process surely alive?  A thread of it holds `life`, a robust mutex that
  * nobody else ever locks: when the thread ends, and be it killed, the kernel
@@ -171,16 +177,11 @@ static inline _Atomic uint32_t *process_tid(const pthread_mutex_t *m)
 static inline bool process_seems_alive(const struct urxe_process *p,
 				       uint32_t id)
 {
-	return load_relaxed(&p->uses) == id >> 12 &&
+	return load_relaxed(&p->uses) == URXE_PROCESS_USES(id) &&
 	       load_relaxed(process_tid(&p->life)) & FUTEX_TID_MASK &&
 	       load_relaxed(process_tid(&p->exec)) & FUTEX_TID_MASK;
 }
 
-/* An id: number (12) | uses (19) << 12; never 0.  Bit 31 is the locks'. */
-#define URXE_PROCESS(number, uses) ((uint32_t)(uses) << 12 | (number))
-#define URXE_PROCESS_NUMBER(id) ((id) & (URXE_MAX_PROCESS - 1))
-#define URXE_PROCESS_USES(id) ((id) >> 12)
-#define URXE_PROCESS_MAX_USES (1u << 19)
 /* The number and 12 bits of uses, where there is no room for more. */
 #define URXE_PROCESS_BRIEF(id) ((id) & 0xffffff)
 

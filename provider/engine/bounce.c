@@ -443,9 +443,6 @@ void bounce_quiesce(struct urxe_fabric *f, struct urxe_arena *a)
 	}
 }
 
-/* Who runs has left after this long, or will have when it is tried again. */
-#define QUIESCE_TRY_NS 1000000ull
-
 bool bounce_quiesce_try(struct urxe_fabric *f, struct urxe_arena *a)
 {
 	struct worker w = { .f = f, .b = a->bouncer };

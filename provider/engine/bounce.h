@@ -36,6 +36,8 @@ bool bounce_persist(struct urxe_context *ctx, struct urxe_peer *peer,
 void bounce_quiesce(struct urxe_fabric *f, struct urxe_arena *a);
 /* The same for those who must not wait: false if one of them goes on. */
 bool bounce_quiesce_try(struct urxe_fabric *f, struct urxe_arena *a);
+/* Who runs has left after this long, or will have when it is tried again. */
+#define QUIESCE_TRY_NS 1000000ull
 
 /* bounce_serve.c: the bouncer --------------------------------------------- */
 

@@ -123,9 +123,6 @@ bool quiesce_qp_busy(struct urxe_fabric *f, uint32_t qpn, uint32_t peer)
 	return quiesce_look(&b, qpn_index(peer)) && !busy_is_dead(&b);
 }
 
-/* Who runs has left after this long, or will have when it is tried again. */
-#define QUIESCE_TRY_NS 1000000ull
-
 bool quiesce_try(struct urxe_fabric *f, struct urxe_arena *a,
 		 const struct guard_thing *t)
 {

@@ -21,7 +21,7 @@ const char *__asan_default_options(void)
 #endif
 
 static struct ibv_context *ctx;
-static volatile int shared;
+static int shared;
 static int bug;
 
 struct end {

@@ -329,7 +329,7 @@ START_TEST(registered_or_freed)
 	struct ibv_dm *keep, *dm;
 	pthread_t thread;
 	struct race r = { .turn = 0 };
-	volatile int late;
+	_Atomic int late;
 	int i, freed;
 
 	setup();
@@ -342,7 +342,9 @@ START_TEST(registered_or_freed)
 		r.dm = ibv_import_dm(ctx, dm->handle);
 		ck_nonnull(r.dm);
 		atomic_store(&r.turn, 2 * i + 1);
-		for (late = i % 512; late; late--)
+		atomic_store_explicit(&late, i % 512, memory_order_relaxed);
+		while (atomic_fetch_sub_explicit(&late, 1,
+						 memory_order_relaxed) > 0)
 			;
 		freed = ibv_free_dm(dm);
 		await_turn(&r, 2 * i + 2);
