@@ -8,6 +8,7 @@
 #define EXIT_USAGE 2
 
 int cmd_run(int argc, char **argv);
+int cmd_env(int argc, char **argv);
 int cmd_info(int argc, char **argv);
 int cmd_rm(int argc, char **argv);
 int cmd_port(int argc, char **argv);
@@ -29,6 +30,12 @@ int find_libraries(char *preload, size_t len, char *provider_dir, size_t dlen);
  * what it executes.  Its directory goes to dir.
  */
 int choose_fabric(const char *name, char dir[256]);
+
+/*
+ * What urxe run gives a program, in this process's environment (run.c): in
+ * fabric `name` (NULL: the environment's), with the host's devices or without.
+ */
+int set_environment(const char *name, bool host);
 
 /*
  * Prepare the environment of programs that were built with a sanitizer

@@ -15,6 +15,7 @@
 
 static const char text[] =
 	"usage: urxe run [--fabric NAME] [--with-host-devices] [--] CMD [ARG...]\n"
+	"       urxe env [--fabric NAME] [--with-host-devices] [--github]\n"
 	"       urxe info [--fabric NAME]\n"
 	"       urxe rm FABRIC... | --unused\n"
 	"       urxe port down|up [--fabric NAME] [DEVICE]\n"
@@ -23,6 +24,8 @@ static const char text[] =
 	"\n"
 	"run     run CMD with the RDMA device urxe0; the host's RDMA devices are\n"
 	"        hidden from it unless --with-host-devices is given\n"
+	"env     print the environment that run gives CMD, for eval in a shell, or\n"
+	"        with --github as lines for the file $GITHUB_ENV\n"
 	"info    show fabrics, devices and who uses them; clear up after the dead\n"
 	"rm      remove fabrics that nobody uses\n"
 	"port    take the device's port down or up, as pulling its cable would\n"
@@ -130,6 +133,7 @@ int main(int argc, char **argv)
 		int (*run)(int argc, char **argv);
 	} commands[] = {
 		{ "run", cmd_run },
+		{ "env", cmd_env },
 		{ "info", cmd_info },
 		{ "rm", cmd_rm },
 		{ "port", cmd_port },

@@ -123,28 +123,11 @@ static void warn_taken(const char *dir)
 		fail(0, "%s and not used: the fabric is %s", by, dir);
 }
 
-int cmd_run(int argc, char **argv)
+int set_environment(const char *fabric, bool host)
 {
-	static const struct option opts[] = {
-		{ "fabric", required_argument, NULL, 'f' },
-		{ "with-host-devices", no_argument, NULL, 'H' },
-		{ 0 },
-	};
 	char preload[4096], provider_dir[4096], dir[256];
-	const char *fabric = NULL;
-	bool host = false;
-	int c, ret;
+	int ret;
 
-	while ((c = getopt_long(argc, argv, "+", opts, NULL)) >= 0) {
-		if (c == 'f')
-			fabric = optarg;
-		else if (c == 'H')
-			host = true;
-		else
-			return usage();
-	}
-	if (optind == argc)
-		return usage();
 	ret = choose_fabric(fabric, dir);
 	if (ret)
 		return ret;
@@ -163,6 +146,33 @@ int cmd_run(int argc, char **argv)
 		setenv("URXE_HOST_DEVICES", "1", 1);
 	else
 		unsetenv("URXE_HOST_DEVICES");
+	return 0;
+}
+
+int cmd_run(int argc, char **argv)
+{
+	static const struct option opts[] = {
+		{ "fabric", required_argument, NULL, 'f' },
+		{ "with-host-devices", no_argument, NULL, 'H' },
+		{ 0 },
+	};
+	const char *fabric = NULL;
+	bool host = false;
+	int c, ret;
+
+	while ((c = getopt_long(argc, argv, "+", opts, NULL)) >= 0) {
+		if (c == 'f')
+			fabric = optarg;
+		else if (c == 'H')
+			host = true;
+		else
+			return usage();
+	}
+	if (optind == argc)
+		return usage();
+	ret = set_environment(fabric, host);
+	if (ret)
+		return ret;
 	argv += optind;
 	warn_unreachable(argv[0]);
 	execvp(argv[0], argv);

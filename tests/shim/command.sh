@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # command.sh URXE HOLD STATIC: the urxe command itself.
 URXE=$1
+export URXE
 hold=$2
 static=$3
 . "$(dirname "$0")/lib.sh"
@@ -53,6 +54,30 @@ out=$(run "$URXE" run sh -c 'echo $LD_PRELOAD')
 case $out in
 *kshim*kshim*) die "LD_PRELOAD is $out" ;;
 esac
+
+# urxe env: what urxe run sets, and no more
+export ASAN_OPTIONS="it's=1"
+"$URXE" run --fabric e --with-host-devices env | sort >"$URXE_DIR/by_run"
+(
+	eval "$("$URXE" env --fabric e --with-host-devices)"
+	env
+) | sort >"$URXE_DIR/by_env"
+cmp "$URXE_DIR/by_run" "$URXE_DIR/by_env" ||
+	die "$(diff "$URXE_DIR/by_run" "$URXE_DIR/by_env")"
+has "none" env URXE_HOST_DEVICES=1 sh -c \
+	'eval "$($URXE env)"; echo ${URXE_HOST_DEVICES-none}'
+"$URXE" run --fabric e env | grep -E '^(LD_P|URXE_F|URXE_P|ASAN_|TSAN_)' |
+	sort >"$URXE_DIR/by_run"
+"$URXE" env --fabric e --github | sort >"$URXE_DIR/by_env"
+has "URXE_HOST_DEVICES=" comm -13 "$URXE_DIR/by_run" "$URXE_DIR/by_env"
+[ "$(comm -3 "$URXE_DIR/by_run" "$URXE_DIR/by_env" | wc -l)" = 1 ] ||
+	die "$(diff "$URXE_DIR/by_run" "$URXE_DIR/by_env")"
+code 1 env "ASAN_OPTIONS=a=1
+b=2" "$URXE" env --github
+[ ! -s "$URXE_DIR/out" ] || die "half an environment"
+unset ASAN_OPTIONS
+code 2 "$URXE" env --fabric a/b
+code 2 "$URXE" env extra
 
 if [ -x "$static" ]; then
 	code 0 "$URXE" run "$static"

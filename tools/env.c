@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * urxe env: what urxe run gives a program, for those who start programs
+ * themselves: eval "$(urxe env)" in a shell, NAME=value lines for files that a
+ * CI reads the environment of later steps from.
+ */
+#include <getopt.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "commands.h"
+
+static void print_sh(const char *name, const char *value)
+{
+	if (!value) {
+		printf("unset %s\n", name);
+		return;
+	}
+	printf("export %s='", name);
+	for (; *value; value++)
+		if (*value == '\'')
+			fputs("'\\''", stdout);
+		else
+			putchar(*value);
+	puts("'");
+}
+
+/* Such a file cannot take a variable away; ours are off when they are empty. */
+static void print_line(const char *name, const char *value)
+{
+	printf("%s=%s\n", name, value ? value : "");
+}
+
+int cmd_env(int argc, char **argv)
+{
+	static const struct option opts[] = {
+		{ "fabric", required_argument, NULL, 'f' },
+		{ "with-host-devices", no_argument, NULL, 'H' },
+		{ "github", no_argument, NULL, 'g' },
+		{ 0 },
+	};
+	static const char *const names[] = {
+		"LD_PRELOAD",	     "URXE_FABRIC",  "URXE_PROVIDER_DIR",
+		"URXE_HOST_DEVICES", "ASAN_OPTIONS", "TSAN_OPTIONS",
+	};
+	void (*print)(const char *name, const char *value) = print_sh;
+	const char *fabric = NULL, *value;
+	bool host = false;
+	unsigned int i;
+	int c, ret;
+
+	while ((c = getopt_long(argc, argv, "", opts, NULL)) >= 0) {
+		if (c == 'f')
+			fabric = optarg;
+		else if (c == 'H')
+			host = true;
+		else if (c == 'g')
+			print = print_line;
+		else
+			return usage();
+	}
+	if (optind < argc)
+		return usage();
+	ret = set_environment(fabric, host);
+	if (ret)
+		return ret;
+	/* all or nothing: half an environment is none */
+	for (i = 0; i < sizeof(names) / sizeof(*names); i++) {
+		value = getenv(names[i]);
+		if (print == print_line && value && strchr(value, '\n'))
+			return fail(1,
+				    "%s has a line break in it, which no "
+				    "line of a file can hold",
+				    names[i]);
+	}
+	for (i = 0; i < sizeof(names) / sizeof(*names); i++)
+		print(names[i], getenv(names[i]));
+	return fflush(stdout) ? fail(1, "cannot write to standard output") : 0;
+}
