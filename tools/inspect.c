@@ -220,8 +220,8 @@ static void look_often(struct look *l, struct findings *out)
 
 static int look_alloc(struct look *l)
 {
-	/* an arena's heap and bounce rings are not copied */
-	l->arena = aligned_alloc(URXE_PAGE, offsetof(struct urxe_arena, ring));
+	/* its heap and bounce rings are not copied: pages that nobody touches */
+	l->arena = aligned_alloc(URXE_PAGE, sizeof(*l->arena));
 	l->dev = aligned_alloc(URXE_PAGE, (sizeof(*l->dev) + URXE_PAGE - 1) /
 						  URXE_PAGE * URXE_PAGE);
 	return l->arena && l->dev ? 0 : -1;
