@@ -8,22 +8,6 @@ say()
 	printf '%s\n' "$*" >&2
 }
 
-have_package()
-{
-	[[ $(dpkg-query -W -f='${Status}' "$1" 2>/dev/null) == \
-		'install ok installed' ]]
-}
-
-# Names of the packages among the arguments that are not installed.
-missing_packages()
-{
-	local p
-
-	for p in "$@"; do
-		have_package "$p" || echo "$p"
-	done
-}
-
 # How to become root: prints the command's words, or fails.
 root_prefix()
 {
@@ -55,48 +39,137 @@ apt_install()
 		"$@" </dev/null >/dev/null
 }
 
-# The packages for each kind of work.
+# The packages for each kind of work, by their names of Debian and Ubuntu (apt),
+# Fedora (dnf), openSUSE (zypper), Alpine (apk) and Arch (pacman).  A dash: it
+# comes with another of them, or there is none.
+packages_table()
+{
+	cat <<-'END'
+	[building]
+	gcc                 gcc                 gcc                 gcc            gcc
+	libc6-dev           glibc-devel         glibc-devel         musl-dev       -
+	meson               meson               meson               meson          meson
+	ninja-build         ninja-build         ninja               samurai        ninja
+	pkg-config          pkgconf-pkg-config  pkgconf-pkg-config  pkgconf        pkgconf
+	libibverbs-dev      rdma-core-devel     rdma-core-devel     rdma-core-dev  rdma-core
+	libnl-3-dev         libnl3-devel        libnl3-devel        libnl3-dev     libnl
+	libnl-route-3-dev   -                   -                   linux-headers  linux-api-headers
+
+	[the clients]
+	ibverbs-utils       libibverbs-utils    libibverbs-utils    rdma-core      rdma-core
+	perftest            perftest            perftest            -              -
+
+	[the tests]
+	check               check-devel         check-devel         check-dev      check
+	clang               clang               clang               clang          clang
+	libclang-rt-dev     compiler-rt         -                   compiler-rt    compiler-rt
+	fio                 fio-engine-rdma     fio                 fio            fio
+	infiniband-diags    infiniband-diags    infiniband-diags    -              -
+	iperf               iperf               iperf               iperf          iperf
+	iproute2            iproute             iproute2            iproute2       iproute2
+	libfabric-bin       libfabric           libfabric           -              libfabric
+	librdmacm-dev       -                   -                   -              -
+	netcat-traditional  -                   -                   -              -
+	openmpi-bin         openmpi             openmpi             openmpi        openmpi
+	procps              procps-ng           procps              procps-ng      procps-ng
+	python3-pyverbs     python3-pyverbs     python3-pyverbs     -              -
+	qperf               qperf               qperf               -              -
+	rdma-core           rdma-core           rdma-core           -              -
+	rdmacm-utils        librdmacm-utils     librdmacm-utils     -              -
+	shellcheck          ShellCheck          ShellCheck          shellcheck     shellcheck
+	spin                -                   -                   -              -
+	ucx-utils           ucx                 openucx-tools       -              openucx
+	END
+}
+
+# packages_for KIND [MANAGER]: one name a line.
 packages_for()
 {
+	packages_table | awk -v kind="[$1]" -v manager="${2:-apt}" '
+		BEGIN {
+			n = split("apt dnf zypper apk pacman", managers)
+			for (i = 1; i <= n; i++)
+				if (managers[i] == manager)
+					column = i
+		}
+		/^\[/ { mine = $0 == kind; next }
+		mine && NF && $column != "-" { print $column }'
+}
+
+# The first of the managers of packages that this system has.
+package_manager()
+{
+	local manager
+
+	if command -v dpkg-query >/dev/null && command -v apt-get >/dev/null
+	then
+		echo apt
+		return
+	fi
+	for manager in dnf zypper apk pacman; do
+		if command -v "$manager" >/dev/null; then
+			echo "$manager"
+			return
+		fi
+	done
+	return 1
+}
+
+# What its user types to install packages.
+install_line()
+{
 	case $1 in
-	'building')
-		echo gcc libc6-dev meson ninja-build pkg-config \
-			libibverbs-dev libnl-3-dev libnl-route-3-dev
-		;;
-	'the clients')
-		echo ibverbs-utils perftest
-		;;
-	'the tests')
-		echo check clang fio infiniband-diags iperf iproute2 \
-			libclang-rt-14-dev libfabric-bin librdmacm-dev \
-			netcat-traditional \
-			openmpi-bin procps python3-pyverbs qperf rdma-core \
-			rdmacm-utils shellcheck spin ucx-utils
-		;;
+	apt) echo 'apt-get install --no-install-recommends' ;;
+	dnf | zypper) echo "$1 install" ;;
+	apk) echo 'apk add' ;;
+	pacman) echo 'pacman -S --needed' ;;
 	esac
 }
 
-# want_packages KIND: install what is missing.  Fails, after saying what is
-# missing, if some still are.
+# have_package MANAGER NAME
+have_package()
+{
+	case $1 in
+	apt) [[ $(dpkg-query -W -f='${Status}' "$2" 2>/dev/null) == \
+		'install ok installed' ]] ;;
+	dnf | zypper) rpm -q --whatprovides "$2" ;;
+	apk) apk info -e "$2" ;;
+	pacman) pacman -Q "$2" ;;
+	esac >/dev/null 2>&1
+}
+
+# missing_packages KIND MANAGER: names of the packages that are not installed.
+missing_packages()
+{
+	local p
+
+	for p in $(packages_for "$1" "$2"); do
+		have_package "$2" "$p" || echo "$p"
+	done
+}
+
+# want_packages KIND: install what is missing, with apt, or say what to type.
+# Fails, after saying what is missing, if some still are.
 want_packages()
 {
-	local kind=$1 prefix p
-	local -a wanted missing root
+	local kind=$1 manager prefix p
+	local -a missing root
 
-	read -ra wanted < <(packages_for "$kind")
-	if ! command -v apt-get >/dev/null || ! command -v dpkg-query >/dev/null
-	then
-		say "No apt-get here: going on with what is installed."
-		say "Packages for $kind, by their Debian names: ${wanted[*]}"
+	if ! manager=$(package_manager); then
+		mapfile -t missing < <(packages_for "$kind")
+		say "No known manager of packages: going on with what there is."
+		say "Packages for $kind, by their Debian names: ${missing[*]}"
 		return 0
 	fi
-	mapfile -t missing < <(missing_packages "${wanted[@]}")
+	mapfile -t missing < <(missing_packages "$kind" "$manager")
 	[[ ${#missing[@]} -gt 0 ]] || return 0
 
-	if ! prefix=$(root_prefix); then
+	if [[ $manager != apt ]] || ! prefix=$(root_prefix); then
 		say "Missing packages for $kind: ${missing[*]}"
-		say "You are not root and sudo does not let you in.  Ask for:"
-		say "  apt-get install --no-install-recommends ${missing[*]}"
+		[[ $manager != apt ]] ||
+			say "You are not root and sudo does not let you in."
+		say "Type, as root:"
+		say "  $(install_line "$manager") ${missing[*]}"
 		return 1
 	fi
 	read -ra root <<<"$prefix"
@@ -112,7 +185,7 @@ want_packages()
 			apt_install "$p" || true
 		done
 	fi
-	mapfile -t missing < <(missing_packages "${wanted[@]}")
+	mapfile -t missing < <(missing_packages "$kind" apt)
 	[[ ${#missing[@]} -gt 0 ]] || return 0
 	say "Could not install, for $kind: ${missing[*]}"
 	return 1
@@ -159,11 +232,13 @@ can_build()
 		fi
 	done
 	if ! v=$(meson --version 2>/dev/null); then
-		say "meson is missing; urxe is built with meson 1.0 or newer."
+		say "meson is missing; urxe is built with meson 0.61 or newer."
 		ok=1
-	elif [[ $(printf '%s\n1.0.0\n' "$v" | sort -V | head -n 1) != 1.0.0 ]]
+	elif [[ $(printf '%s\n0.61\n' "$v" | sort -V | head -n 1) != 0.61 ]]
 	then
-		say "meson $v is too old: urxe needs 1.0 (Debian 12, Ubuntu 24.04)."
+		say "meson $v is too old: urxe needs 0.61 (Ubuntu 22.04 has that)."
+		say "Type:"
+		say "  python3 -m pip install --user --upgrade meson"
 		ok=1
 	fi
 	return "$ok"
