@@ -35,7 +35,7 @@ LAYERS = {
     "provider/engine": FABRIC,
     "provider/verbs": ENGINE + ["provider/abi/pabi"],
     "provider/abi": VERBS,
-    "tools": CM,
+    "tools": CM + ["provider/abi/pabi"],
 }
 INCLUDE = r'^\s*#\s*include\s*(["<])([^">]+)[">]'
 PRELOAD_LIBRARY = "kernel-shim/preload/liburxe-kshim.so"

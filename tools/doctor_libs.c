@@ -16,6 +16,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "abi/pabi/family.h"
 #include "doctor.h"
 #include "commands.h"
 
@@ -44,23 +45,13 @@ void check_netlink(void)
 		ok("netlink: works");
 }
 
-static bool has_abi(void *lib, int abi)
-{
-	char name[40];
-
-	snprintf(name, sizeof(name), "verbs_register_driver_%d", abi);
-	/* 34 in rdma-core 34 and 35 is another layout than from 36 on */
-	return dlsym(lib, name) &&
-	       (abi != 34 || dlsym(lib, "ibv_query_qp_data_in_order"));
-}
-
 static void *verbs; /* kept: the provider registers with it */
 
 void check_libibverbs(void)
 {
 	char path[PATH_MAX];
 	struct link_map *map;
-	int abi;
+	unsigned int number;
 
 	verbs = dlopen("libibverbs.so.1", RTLD_NOW | RTLD_LOCAL);
 	if (!verbs) {
@@ -72,18 +63,17 @@ void check_libibverbs(void)
 	if (dlinfo(verbs, RTLD_DI_LINKMAP, &map) ||
 	    !realpath(map->l_name, path))
 		snprintf(path, sizeof(path), "libibverbs.so.1");
-	for (abi = 34; abi < 100 && !has_abi(verbs, abi); abi++)
-		;
-	if (abi == 34 || abi == 57 || abi == 59 || abi == 64)
-		ok("libibverbs: %s, private ABI %d", path, abi);
-	else if (abi < 100)
+	number = family_number(verbs);
+	if (family_find(verbs))
+		ok("libibverbs: %s, private ABI %u", path, number);
+	else if (number > family_newest())
 		report(FAIL, "no program finds the device",
-		       "a newer urxe, or rdma-core 36 to 64",
-		       "libibverbs: %s has private ABI %d, which this urxe does not know",
-		       path, abi);
+		       "a newer urxe; or a column in provider/abi/pabi/slots.h, as docs/contributing.md says",
+		       "libibverbs: %s has private ABI %u, this urxe knows those up to %u",
+		       path, number, family_newest());
 	else
 		report(FAIL, "no program finds the device",
-		       "rdma-core 36 to 64",
+		       "rdma-core 36 or newer",
 		       "libibverbs: %s has no private ABI that this urxe knows",
 		       path);
 }

@@ -9,6 +9,7 @@
 #include "context.h"
 #include "engine/log.h"
 #include "engine/process.h"
+#include "pabi/family.h"
 #include "pabi/pabi.h"
 
 #define URXE_ABI_VERSION 1
@@ -44,10 +45,26 @@ static const struct pabi_device_ops driver = {
 	.uninit_device = uninit_device,
 };
 
+/* The user, who wants a device, is told why there is none. */
+static void say_unknown(void)
+{
+	if (pabi.number > family_newest())
+		fprintf(stderr,
+			"urxe: no device: libibverbs has private ABI %u, and "
+			"this urxe knows those up to %u; a newer urxe, or a "
+			"column in provider/abi/pabi/slots.h "
+			"(docs/contributing.md)\n",
+			pabi.number, family_newest());
+	else
+		fprintf(stderr, "urxe: no device: this libibverbs is of a "
+				"release that the provider does not know, "
+				"\"urxe doctor\" says more\n");
+}
+
 /*
  * Run when core or the preload library opens this file.  In a process
  * without libibverbs do nothing.  One whose layout is not known must not be
- * touched; the user, who wants a device, is told.
+ * touched.
  */
 __attribute__((constructor)) static void register_driver(void)
 {
@@ -58,9 +75,7 @@ __attribute__((constructor)) static void register_driver(void)
 	process_identify();
 	ret = pabi_probe();
 	if (ret == -EPROTO)
-		fprintf(stderr, "urxe: no device: this libibverbs is of a "
-				"release that the provider does not know, "
-				"\"urxe doctor\" says more\n");
+		say_unknown();
 	if (ret)
 		return;
 	pthread_atfork(context_before_fork, context_after_fork_parent,

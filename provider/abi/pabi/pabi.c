@@ -8,32 +8,17 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "family.h"
 #include "pabi.h"
 
 struct pabi pabi;
 
-enum family { V36, V59, V62, V64 };
+static const struct pabi_family *family;
 
-static const int8_t slots[PABI_OP_COUNT][4] = {
-#define SLOT(name, v36, v59, v62, v64) [PABI_##name] = { v36, v59, v62, v64 },
+static const int8_t slots[PABI_OP_COUNT][PABI_COLUMNS] = {
+#define SLOT(name, ...) [PABI_##name] = { __VA_ARGS__ },
 #include "slots.h"
-#undef SLOT
 };
-
-/*
- * Size of the table and of what verbs_context has in front of and around the
- * embedded ibv_context: that part is the same on all 64-bit machines.
- */
-static const struct {
-	unsigned int count, head;
-} layout[] = {
-	[V36] = { 76, 320 },
-	[V59] = { 79, 344 },
-	[V62] = { 81, 352 },
-	[V64] = { 83, 368 },
-};
-
-static enum family family;
 
 /*
  * ibv_qp_ex grew in 44 and in 45.  From 49 on a symbol tells; before, only
@@ -60,35 +45,6 @@ static size_t find_qp_tail(void *lib)
 	return release >= 45 ? v45 : release == 44 ? v44 : v36;
 }
 
-/* What tells the families apart, newest first: two symbols each. */
-static const struct {
-	const char *driver, *also;
-	enum family family;
-} known[] = {
-	{ "verbs_register_driver_64", NULL, V64 },
-	{ "verbs_register_driver_59", "ibv_dm_export_dmabuf_fd", V62 },
-	{ "verbs_register_driver_59", NULL, V59 },
-	{ "verbs_register_driver_57", NULL, V36 },
-	/* releases 34 and 35 have other tables under this number */
-	{ "verbs_register_driver_34", "ibv_query_qp_data_in_order", V36 },
-};
-
-static bool find_family(void *lib)
-{
-	void *fn;
-	size_t i;
-
-	for (i = 0; i < sizeof(known) / sizeof(*known); i++) {
-		fn = dlsym(lib, known[i].driver);
-		if (!fn || (known[i].also && !dlsym(lib, known[i].also)))
-			continue;
-		*(void **)&pabi.register_driver = fn;
-		family = known[i].family;
-		return true;
-	}
-	return false;
-}
-
 int pabi_probe(void)
 {
 	void *lib;
@@ -97,8 +53,12 @@ int pabi_probe(void)
 	lib = dlopen("libibverbs.so.1", RTLD_LAZY | RTLD_NOLOAD);
 	if (!lib)
 		return -ENOENT;
-	if (!find_family(lib))
+	pabi.number = family_number(lib);
+	family = family_find(lib);
+	if (!family)
 		goto err_close;
+	*(void **)&pabi.register_driver =
+		family_register_driver(lib, family->number);
 	*(void **)&pabi.init_and_alloc_context =
 		dlsym(lib, "_verbs_init_and_alloc_context");
 	*(void **)&pabi.set_ops = dlsym(lib, "verbs_set_ops");
@@ -108,7 +68,7 @@ int pabi_probe(void)
 	/* the mutex is 8 bytes longer, ibv_qp_ex rounds up to 8 either way */
 	pabi.qp_tail += pabi.qp_tail ? 8 : 0;
 #endif
-	pabi.context_size = layout[family].head + sizeof(struct ibv_context);
+	pabi.context_size = family->head + sizeof(struct ibv_context);
 	if (!pabi.init_and_alloc_context || !pabi.set_ops ||
 	    !pabi.uninit_context || !pabi.qp_tail)
 		goto err_close;
@@ -138,8 +98,8 @@ void pabi_set_ops(void *vctx, const struct pabi_ops *ops)
 
 	memset(table, 0, sizeof(table));
 	for (i = 0; i < sizeof(given) / sizeof(*given); i++) {
-		slot = slots[given[i].op][family];
-		if (slot >= 0 && (unsigned int)slot < layout[family].count)
+		slot = slots[given[i].op][family->column];
+		if (slot >= 0 && (unsigned int)slot < family->count)
 			memcpy(&table[slot],
 			       (const char *)ops + given[i].offset,
 			       sizeof(table[slot]));

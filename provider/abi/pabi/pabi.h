@@ -5,7 +5,7 @@
  * Its header is not packaged and its number alone does not tell the layout
  * (releases 59 and 62 share one), so everything that varies is data, chosen
  * at run time by the symbols that are there.  Nothing is linked: one binary
- * serves every release from 36 to 64.
+ * serves every release from 36 to 65.
  */
 #pragma once
 
@@ -16,9 +16,8 @@
 #include <stdint.h>
 
 enum pabi_op {
-#define SLOT(name, v36, v59, v62, v64) PABI_##name,
+#define SLOT(name, ...) PABI_##name,
 #include "slots.h"
-#undef SLOT
 	PABI_OP_COUNT
 };
 
@@ -124,6 +123,7 @@ struct pabi_ops {
 };
 
 struct pabi {
+	unsigned int number; /* that libibverbs says it has, known or not */
 	size_t context_size; /* of core's verbs_context */
 	size_t qp_tail; /* offset of struct pabi_qp_tail */
 	void (*register_driver)(const struct pabi_device_ops *);
