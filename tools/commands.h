@@ -14,9 +14,16 @@ int cmd_rm(int argc, char **argv);
 int cmd_port(int argc, char **argv);
 int cmd_doctor(int argc, char **argv);
 
+/* May what goes to this descriptor be coloured?  NO_COLOR (no-color.org). */
+bool colour_wanted(int fd);
+
 /* "urxe: " and the message on stderr; returns code. */
 int fail(int code, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* How the command that runs is called, on stderr; returns EXIT_USAGE. */
 int usage(void);
+
+/* The file that execvp would take; false if there is none (run.c). */
+bool find_program(const char *cmd, char *buf, size_t len);
 
 /*
  * Where the preload library is (the path is written) and where the provider
@@ -42,6 +49,12 @@ int set_environment(const char *name, bool host);
  * (sanitizer.c).
  */
 void set_sanitizers(const char *preload);
+
+/*
+ * The words of a shell for the user, whose prompt names the fabric, end with
+ * NULL (shell.c).  They are valid until the process ends.
+ */
+char **shell_words(const char *fabric);
 
 /* Map the fabric at dir, or say why not; create: see fabric_open. */
 struct urxe_fabric;

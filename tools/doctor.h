@@ -2,6 +2,8 @@
 /* The checks of urxe doctor, grouped by what they look at. */
 #pragma once
 
+#include <stdbool.h>
+
 enum verdict { OK, WARN, FAIL };
 
 /*
@@ -10,6 +12,14 @@ enum verdict { OK, WARN, FAIL };
  */
 void report(enum verdict v, const char *cost, const char *mend, const char *fmt,
 	    ...) __attribute__((format(printf, 4, 5)));
+
+/*
+ * What the doctor says begins, and ends with the exit code; in between, which
+ * check speaks (verdict.c).
+ */
+void report_begin(bool json);
+void report_check(const char *name);
+int report_end(void);
 
 #define ok(...) report(OK, NULL, NULL, __VA_ARGS__)
 
@@ -31,5 +41,5 @@ void check_libraries(void);
 void check_other_preload(void);
 void check_host_devices(void);
 
-/* A fabric's whole shared state; returns the exit code. */
-int inspect_fabric(const char *dir); /* inspect.c */
+/* A fabric's whole shared state. */
+void inspect_fabric(const char *dir); /* inspect.c */

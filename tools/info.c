@@ -5,6 +5,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <getopt.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -143,9 +144,18 @@ static int is_fabric(const char *base, const char *name)
 	return !stat(path, &st) && S_ISREG(st.st_mode);
 }
 
-static int show_all(char *base)
+static int show_one(const char *base, const char *name, bool only_name)
 {
 	char path[600];
+
+	if (only_name)
+		return puts(name) < 0;
+	snprintf(path, sizeof(path), "%s/%s", base, name);
+	return show_fabric(path);
+}
+
+static int show_all(char *base, bool names)
+{
 	struct dirent **list = NULL;
 	int i, n, shown = 0, ret = 0;
 
@@ -154,17 +164,15 @@ static int show_all(char *base)
 		return fail(1, "%s: %s", base, strerror(errno));
 	for (i = 0; i < n; i++) {
 		if (is_fabric(base, list[i]->d_name)) {
-			if (shown++)
+			if (shown++ && !names)
 				putchar('\n');
-			snprintf(path, sizeof(path), "%s/%s", base,
-				 list[i]->d_name);
-			ret |= show_fabric(path);
+			ret |= show_one(base, list[i]->d_name, names);
 		}
 		free(list[i]);
 	}
 	free(list);
-	if (!shown)
-		printf("no fabric in %s yet: the first program makes one\n",
+	if (!shown && !names)
+		printf("no fabric in %s yet: the first program makes one (urxe run)\n",
 		       base);
 	return ret;
 }
@@ -173,18 +181,23 @@ int cmd_info(int argc, char **argv)
 {
 	static const struct option opts[] = {
 		{ "fabric", required_argument, NULL, 'f' },
+		{ "names", no_argument, NULL, 'n' },
 		{ 0 },
 	};
 	const char *fabric = NULL;
+	bool names = false;
 	char dir[256];
 	int c, ret;
 
 	while ((c = getopt_long(argc, argv, "", opts, NULL)) >= 0) {
-		if (c != 'f')
+		if (c == 'f')
+			fabric = optarg;
+		else if (c == 'n')
+			names = true;
+		else
 			return usage();
-		fabric = optarg;
 	}
-	if (optind != argc)
+	if (optind != argc || (names && fabric))
 		return usage();
 	ret = choose_fabric(fabric ? fabric : "default", dir);
 	if (ret)
@@ -192,5 +205,5 @@ int cmd_info(int argc, char **argv)
 	if (fabric)
 		return show_fabric(dir);
 	*strrchr(dir, '/') = 0;
-	return show_all(dir);
+	return show_all(dir, names);
 }

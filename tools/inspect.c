@@ -61,7 +61,7 @@ static void findings_print(const struct findings *in)
 	unsigned int i;
 
 	for (i = 0; i < in->n; i++)
-		printf("FAIL  %s\n", in->line[i]);
+		report(FAIL, NULL, NULL, "%s", in->line[i]);
 }
 
 static void findings_free(struct findings *out)
@@ -227,30 +227,36 @@ static int look_alloc(struct look *l)
 	return l->arena && l->dev ? 0 : -1;
 }
 
-int inspect_fabric(const char *dir)
+void inspect_fabric(const char *dir)
 {
 	struct findings locks = { 0 }, out = { 0 };
 	struct look *l = calloc(1, sizeof(*l));
-	unsigned int n;
+	int ret;
 
-	if (!l || look_alloc(l) || use_fabric(dir, false, &l->f))
-		return 1;
+	if (!l || look_alloc(l)) {
+		report(FAIL, NULL, NULL, "no memory to look with");
+		return;
+	}
+	ret = fabric_open(dir, false, &l->f);
+	if (ret) {
+		report(FAIL, "no device in this fabric", NULL, "fabric %s: %s",
+		       dir, *fabric_why() ? fabric_why() : strerror(-ret));
+		goto out_free;
+	}
 	clear_up(l->f, &locks);
 	try_arena_locks(l->f, &locks);
 	look_often(l, &out);
 	findings_print(&locks);
 	findings_print(&out);
-	n = locks.n + out.n;
-	if (!n)
-		printf("ok    fabric %s: all that is shared agrees; %u context%s open%s\n",
-		       dir, l->live, l->live == 1 ? " is" : "s are",
-		       l->live ? ", so what is half done was not looked at" :
-				 "");
+	if (!locks.n && !out.n)
+		ok("fabric %s: all that is shared agrees; %u context%s open%s",
+		   dir, l->live, l->live == 1 ? " is" : "s are",
+		   l->live ? ", so what is half done was not looked at" : "");
 	fabric_close(l->f);
 	findings_free(&locks);
 	findings_free(&out);
+out_free:
 	free(l->arena);
 	free(l->dev);
 	free(l);
-	return n ? 1 : 0;
 }

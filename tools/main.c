@@ -13,28 +13,87 @@
 
 #define PRELOAD "liburxe-kshim.so"
 
-static const char text[] =
-	"usage: urxe run [--fabric NAME] [--with-host-devices] [--] CMD [ARG...]\n"
-	"       urxe env [--fabric NAME] [--with-host-devices] [--github]\n"
-	"       urxe info [--fabric NAME]\n"
-	"       urxe rm FABRIC... | --unused\n"
-	"       urxe port down|up [--fabric NAME] [DEVICE]\n"
-	"       urxe doctor [--fabric NAME]\n"
-	"       urxe --help | --version\n"
-	"\n"
-	"run     run CMD with the RDMA device urxe0; the host's RDMA devices are\n"
-	"        hidden from it unless --with-host-devices is given\n"
-	"env     print the environment that run gives CMD, for eval in a shell, or\n"
-	"        with --github as lines for the file $GITHUB_ENV\n"
-	"info    show fabrics, devices and who uses them; clear up after the dead\n"
-	"rm      remove fabrics that nobody uses\n"
-	"port    take the device's port down or up, as pulling its cable would\n"
-	"doctor  check what this machine gives urxe, and say how to mend it; with\n"
-	"        --fabric, check that all that its programs share agrees\n";
+static const struct command {
+	const char *name;
+	int (*run)(int argc, char **argv);
+	const char *arguments;
+	const char *what; /* lines after the first begin in column 9 */
+} commands[] = {
+	{ "run", cmd_run,
+	  "[--fabric NAME] [--with-host-devices] [--] [CMD [ARG...]]",
+	  "run CMD, or a shell, with the RDMA device urxe0; the host's RDMA\n"
+	  "        devices are hidden unless --with-host-devices is given" },
+	{ "env", cmd_env, "[--fabric NAME] [--with-host-devices] [--github]",
+	  "print the environment that run gives CMD, for eval in a shell, or\n"
+	  "        with --github as lines for the file $GITHUB_ENV" },
+	{ "info", cmd_info, "[--fabric NAME | --names]",
+	  "show fabrics, devices and who uses them, and clear up after the\n"
+	  "        dead; with --names, the fabrics' names only" },
+	{ "rm", cmd_rm, "FABRIC... | --unused",
+	  "remove fabrics that nobody uses" },
+	{ "port", cmd_port, "down|up [--fabric NAME] [DEVICE]",
+	  "take the device's port down or up, as pulling its cable would" },
+	{ "doctor", cmd_doctor, "[--fabric NAME] [--json]",
+	  "check what this machine gives urxe, and say how to mend it; with\n"
+	  "        --fabric, check that all that its programs share agrees" },
+};
+#define COMMANDS (sizeof(commands) / sizeof(*commands))
+
+static const struct command *current; /* the one that runs */
+
+static const char examples[] =
+	"  urxe run ibv_devinfo                 see the device\n"
+	"  urxe run                             a shell whose programs have it\n"
+	"  urxe run ib_write_bw -R & urxe run ib_write_bw -R localhost\n"
+	"                                       two programs that talk RDMA\n";
+
+/* The line of one command. */
+static void synopsis(FILE *to, const char *before, const struct command *c)
+{
+	fprintf(to, "%s urxe %s %s\n", before, c->name, c->arguments);
+}
+
+static void explain(FILE *to, const struct command *c)
+{
+	fprintf(to, "%-7s %s\n", c->name, c->what);
+}
+
+static int help_of(const struct command *c)
+{
+	synopsis(stdout, "usage:", c);
+	putchar('\n');
+	explain(stdout, c);
+	puts("\nman urxe has it all");
+	return 0;
+}
+
+static int help(void)
+{
+	unsigned int i;
+
+	for (i = 0; i < COMMANDS; i++)
+		synopsis(stdout, i ? "      " : "usage:", &commands[i]);
+	puts("       urxe --help | --version\n");
+	for (i = 0; i < COMMANDS; i++)
+		explain(stdout, &commands[i]);
+	printf("\nFor example:\n%s", examples);
+	return 0;
+}
+
+/* Who types nothing but "urxe" has not met it yet. */
+static int greet(void)
+{
+	fprintf(stderr,
+		"urxe: an RDMA device without RDMA hardware.  Try:\n\n%s\n"
+		"urxe --help shows all commands, urxe doctor what this machine lacks\n",
+		examples);
+	return EXIT_USAGE;
+}
 
 int usage(void)
 {
-	fputs(text, stderr);
+	synopsis(stderr, "usage:", current);
+	fprintf(stderr, "urxe %s --help says more\n", current->name);
 	return EXIT_USAGE;
 }
 
@@ -102,8 +161,8 @@ int find_libraries(char *preload, size_t len, char *provider_dir, size_t dlen)
 
 static int fail_why(int code, int err, const char *fabric)
 {
-	return fail(code, "fabric %s: %s", fabric,
-		    *fabric_why() ? fabric_why() : strerror(-err));
+	return fail(code, "fabric %s: %s; urxe doctor says how to mend it",
+		    fabric, *fabric_why() ? fabric_why() : strerror(-err));
 }
 
 int choose_fabric(const char *name, char dir[256])
@@ -126,36 +185,49 @@ int use_fabric(const char *dir, bool create, struct urxe_fabric **f)
 	return ret ? fail_why(1, ret, dir) : 0;
 }
 
+static bool is_help(const char *word)
+{
+	return !strcmp(word, "--help") || !strcmp(word, "-h");
+}
+
+/* "urxe ibv_devinfo" is what many type first. */
+static int no_command(const char *word)
+{
+	char path[4096];
+
+	if (*word == '-')
+		return fail(EXIT_USAGE,
+			    "there is no option %s; urxe --help shows all",
+			    word);
+	if (find_program(word, path, sizeof(path)) && !access(path, X_OK))
+		return fail(
+			EXIT_USAGE,
+			"there is no command \"%s\"; to run that program with the device: urxe run %s",
+			word, word);
+	return fail(EXIT_USAGE,
+		    "there is no command \"%s\"; urxe --help shows all", word);
+}
+
 int main(int argc, char **argv)
 {
-	static const struct {
-		const char *name;
-		int (*run)(int argc, char **argv);
-	} commands[] = {
-		{ "run", cmd_run },
-		{ "env", cmd_env },
-		{ "info", cmd_info },
-		{ "rm", cmd_rm },
-		{ "port", cmd_port },
-		{ "doctor", cmd_doctor },
-	};
 	unsigned int i;
 
 	if (argc < 2)
-		return usage();
-	if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h")) {
-		fputs(text, stdout);
-		return 0;
-	}
+		return greet();
+	if (is_help(argv[1]) || !strcmp(argv[1], "help"))
+		return help();
 	if (!strcmp(argv[1], "--version")) {
 		puts("urxe " URXE_VERSION);
 		return 0;
 	}
-	for (i = 0; i < sizeof(commands) / sizeof(*commands); i++)
-		if (!strcmp(argv[1], commands[i].name)) {
-			argv[1] = argv[0]; /* getopt's messages begin so */
-			return commands[i].run(argc - 1, argv + 1);
-		}
-	fail(0, "there is no command \"%s\"", argv[1]);
-	return usage();
+	for (i = 0; i < COMMANDS; i++) {
+		if (strcmp(argv[1], commands[i].name))
+			continue;
+		if (argc > 2 && is_help(argv[2]))
+			return help_of(&commands[i]);
+		current = &commands[i];
+		argv[1] = argv[0]; /* getopt's messages begin so */
+		return current->run(argc - 1, argv + 1);
+	}
+	return no_command(argv[1]);
 }

@@ -4,6 +4,7 @@
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <fnmatch.h>
 #include <getopt.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -54,8 +55,7 @@ static int set_preload(const char *lib)
 	return ret ? fail(1, "no memory") : 0;
 }
 
-/* The file that execvp would take; false if there is none. */
-static bool find_program(const char *cmd, char *buf, size_t len)
+bool find_program(const char *cmd, char *buf, size_t len)
 {
 	const char *path = getenv("PATH"), *end;
 
@@ -135,7 +135,8 @@ int set_environment(const char *fabric, bool host)
 	if (find_libraries(preload, sizeof(preload), provider_dir,
 			   sizeof(provider_dir)))
 		return fail(1, "liburxe-kshim.so is neither beside this "
-			       "program nor in " URXE_LIBDIR);
+			       "program nor in " URXE_LIBDIR
+			       "; build all targets, or meson install");
 	ret = set_preload(preload);
 	if (ret)
 		return ret;
@@ -147,6 +148,45 @@ int set_environment(const char *fabric, bool host)
 	else
 		unsetenv("URXE_HOST_DEVICES");
 	return 0;
+}
+
+/* What has the stock programs that people try first, by Debian's names. */
+static const char *package_of(const char *cmd)
+{
+	static const struct {
+		const char *pattern, *package;
+	} known[] = {
+		{ "ibv_*", "ibverbs-utils" },
+		{ "ib_*_@(bw|lat)", "perftest" },
+		{ "raw_ethernet_*", "perftest" },
+		{ "ib@(stat|status|addr|portstate)", "infiniband-diags" },
+		{ "@(rping|rstream|rcopy|riostream|udpong|ucmatose|udaddy|mckey|cmtime|rdma_*)",
+		  "rdmacm-utils" },
+		{ "ucx_*", "ucx-utils" },
+		{ "fi_*", "libfabric-bin" },
+		{ "rdma", "iproute2" },
+	};
+	unsigned int i;
+
+	for (i = 0; i < sizeof(known) / sizeof(*known); i++)
+		if (!fnmatch(known[i].pattern, cmd, FNM_EXTMATCH))
+			return known[i].package;
+	return NULL;
+}
+
+static int cannot_run(const char *cmd, int err)
+{
+	const char *package;
+
+	if (err != ENOENT)
+		return fail(EXIT_CANNOT_RUN, "%s: %s", cmd, strerror(err));
+	package = package_of(cmd);
+	if (package)
+		return fail(EXIT_NOT_FOUND,
+			    "%s: %s; Debian has it in %s: "
+			    "apt install %s",
+			    cmd, strerror(err), package, package);
+	return fail(EXIT_NOT_FOUND, "%s: %s", cmd, strerror(err));
 }
 
 int cmd_run(int argc, char **argv)
@@ -168,15 +208,12 @@ int cmd_run(int argc, char **argv)
 		else
 			return usage();
 	}
-	if (optind == argc)
-		return usage();
 	ret = set_environment(fabric, host);
 	if (ret)
 		return ret;
-	argv += optind;
+	argv = optind < argc ? argv + optind :
+			       shell_words(getenv("URXE_FABRIC"));
 	warn_unreachable(argv[0]);
 	execvp(argv[0], argv);
-	ret = errno;
-	return fail(ret == ENOENT ? EXIT_NOT_FOUND : EXIT_CANNOT_RUN, "%s: %s",
-		    argv[0], strerror(ret));
+	return cannot_run(argv[0], errno);
 }

@@ -18,19 +18,29 @@ code() {
 
 code 2 "$URXE"
 [ ! -s "$URXE_DIR/out" ] || die "usage on stdout"
-grep -q "^usage:" "$URXE_DIR/err" || die "no usage on stderr"
+[ "$(grep -c "^  urxe run" "$URXE_DIR/err")" = 3 ] || die "not three examples"
 code 2 "$URXE" nosuch
-code 2 "$URXE" run
+grep -q "urxe --help" "$URXE_DIR/err" || die "what to type next?"
+code 2 "$URXE" ls
+grep -q "urxe run ls" "$URXE_DIR/err" || die "ls is a program"
 code 2 "$URXE" run --fabric
 code 2 "$URXE" run --nosuch ls
 grep -q "urxe: unrecognized" "$URXE_DIR/err" || die "who says so?"
+grep -q "^usage: urxe run " "$URXE_DIR/err" || die "no usage"
 code 2 "$URXE" run --fabric a/b ls
 code 2 "$URXE" run --fabric .. ls
 code 2 "$URXE" info extra
 code 2 "$URXE" doctor extra
 code 0 "$URXE" --help
 [ ! -s "$URXE_DIR/err" ] || die "help on stderr"
+for command in run env info rm port doctor; do
+	code 0 "$URXE" $command --help
+	grep -q "^usage: urxe $command " "$URXE_DIR/out" || die "$command --help"
+	[ ! -s "$URXE_DIR/err" ] || die "help on stderr"
+done
 code 0 "$URXE" --version
+code 127 "$URXE" run ib_nosuch_bw
+grep -q "apt install perftest" "$URXE_DIR/err" || die "where is it from?"
 code 127 "$URXE" run -- /nosuch/program
 grep -q "No such file" "$URXE_DIR/err" || die "no cause"
 code 126 "$URXE" run -- /etc/passwd
@@ -109,6 +119,8 @@ has "contexts: 0 of 512" "$URXE" info --fabric one
 	die "left: $(ls "$URXE_DIR/one/ctx" "$URXE_DIR/one/ev")"
 kill -9 $two
 wait $two 2>/dev/null
+[ "$("$URXE" info --names | tr '\n' ' ')" = "one two " ] || die "names"
+code 2 "$URXE" info --names --fabric one
 code 1 "$URXE" info --fabric nosuch
 
 # the doctor
