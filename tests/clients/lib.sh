@@ -110,8 +110,9 @@ pair()
 
 # duo NAME SERVER-COMMAND... -- CLIENT-COMMAND...: the client runs when the
 # server listens on $port.  Both must succeed, and the client's output must
-# match the pattern in $want, if there is one.
+# match the pattern in $want, if there is one.  Their standard input is $input.
 want=.
+input=/dev/null
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 duo()
@@ -125,10 +126,10 @@ duo()
 		shift
 	done
 	shift
-	urxe_run "${command[@]}" >"$out.server" 2>&1 &
+	urxe_run "${command[@]}" <"$input" >"$out.server" 2>&1 &
 	server=$!
 	wait_listening $server
-	urxe_run "$@" >"$out.client" 2>&1 || status=$?
+	urxe_run "$@" <"$input" >"$out.client" 2>&1 || status=$?
 	wait $server || server_status=$?
 	[[ $status != 0 ]] || status=$server_status
 	if [[ $status == 0 && $want ]] &&

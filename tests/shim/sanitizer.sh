@@ -36,7 +36,7 @@ plays() {
 # finds WHAT
 finds() {
 	"$URXE" run "$app" bug >"$log" 2>&1 && die "$done: no bug was found"
-	grep -q "$1" "$log" || die "$done: no $1: $(cat "$log")"
+	grep -qE "$1" "$log" || die "$done: no $1: $(cat "$log")"
 }
 
 asan() {
@@ -53,7 +53,8 @@ build gcc address -DOWN_OPTIONS && plays "$URXE" run "$app"
 for compiler in gcc clang; do
 	build $compiler thread || continue
 	plays "$URXE" run "$app"
-	finds "data race.*sanitizer.c"
+	# a line of the source, where something can tell it
+	finds "data race.*(sanitizer\.c|$app\+0x)"
 	TSAN_OPTIONS=exitcode=3 "$URXE" run "$app" bug >/dev/null 2>&1
 	[ $? = 3 ] || die "$done: the user's own options are lost"
 done
