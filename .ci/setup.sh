@@ -78,6 +78,7 @@ packages_table()
 	rdmacm-utils        librdmacm-utils     librdmacm-utils     -              -
 	shellcheck          ShellCheck          ShellCheck          shellcheck     shellcheck
 	spin                -                   -                   -              -
+	strace              strace              strace              strace         strace
 	ucx-utils           ucx                 openucx-tools       -              openucx
 	END
 }
