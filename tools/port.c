@@ -26,7 +26,8 @@ int cmd_port(int argc, char **argv)
 	if (!word || (strcmp(word, "up") && strcmp(word, "down")))
 		return usage();
 	if (strcmp(device, URXE_DEVICE_NAME))
-		return fail(1, "there is no device %s", device);
+		return fail(1, "there is no device %s, only " URXE_DEVICE_NAME,
+			    device);
 	ret = choose_fabric(name, dir);
 	if (!ret)
 		ret = use_fabric(dir, true, &f); /* down for those who come */

@@ -27,7 +27,10 @@ static int rm_fabric(const char *name)
 			"fabric %s is in use; urxe info --fabric %s shows by whom",
 			name, name);
 	if (ret == -ENOENT)
-		return fail(1, "there is no fabric %s", dir);
+		return fail(
+			1,
+			"there is no fabric %s; urxe info --names lists them",
+			dir);
 	if (ret == -EINVAL || ret == -ENOTDIR || ret == -ELOOP)
 		return fail(1, "%s is no fabric of this user", dir);
 	return fail(1, "fabric %s: %s", name,

@@ -157,11 +157,15 @@ static const char *package_of(const char *cmd)
 		const char *pattern, *package;
 	} known[] = {
 		{ "ibv_*", "ibverbs-utils" },
-		{ "ib_*_@(bw|lat)", "perftest" },
-		{ "raw_ethernet_*", "perftest" },
-		{ "ib@(stat|status|addr|portstate)", "infiniband-diags" },
-		{ "@(rping|rstream|rcopy|riostream|udpong|ucmatose|udaddy|mckey|cmtime|rdma_*)",
-		  "rdmacm-utils" },
+		{ "ib_*_bw", "perftest" },
+		{ "ib_*_lat", "perftest" },
+		{ "ibstat*", "infiniband-diags" },
+		{ "rping", "rdmacm-utils" },
+		{ "ucmatose", "rdmacm-utils" },
+		{ "udaddy", "rdmacm-utils" },
+		{ "mckey", "rdmacm-utils" },
+		{ "rstream", "rdmacm-utils" },
+		{ "rdma_*", "rdmacm-utils" },
 		{ "ucx_*", "ucx-utils" },
 		{ "fi_*", "libfabric-bin" },
 		{ "rdma", "iproute2" },
@@ -169,7 +173,7 @@ static const char *package_of(const char *cmd)
 	unsigned int i;
 
 	for (i = 0; i < sizeof(known) / sizeof(*known); i++)
-		if (!fnmatch(known[i].pattern, cmd, FNM_EXTMATCH))
+		if (!fnmatch(known[i].pattern, cmd, 0))
 			return known[i].package;
 	return NULL;
 }

@@ -25,6 +25,13 @@
 	"ABCDEFGHIJKLMNOPQRSTUVWXYZ" \
 	"0123456789._-"
 
+static const char *name_of(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}
+
 static const char *user_shell(void)
 {
 	const char *path = getenv("SHELL");
@@ -36,7 +43,7 @@ static const char *user_shell(void)
 	}
 	/* accounts of services have these, and cannot mean them */
 	if (!path || access(path, X_OK) || strstr(path, "nologin") ||
-	    !strcmp(basename(path), "false"))
+	    !strcmp(name_of(path), "false"))
 		return "/bin/sh";
 	return path;
 }
@@ -78,7 +85,7 @@ static void set_prompt(const char *shell, const char *fabric)
 char **shell_words(const char *fabric)
 {
 	static char *words[4];
-	const char *path = user_shell(), *name = basename(path);
+	const char *path = user_shell(), *name = name_of(path);
 	char *rc = NULL;
 
 	words[0] = strdup(path);
