@@ -138,9 +138,9 @@ static int vma_next(struct walker *w, uint64_t addr, struct vma *v)
 
 	if (!w->parse) {
 		ret = vma_query(w, addr, v);
-		/* a path too long for us: the range is what matters */
-		if (ret != -ENOTTY && ret != -ENAMETOOLONG && ret != -EINVAL)
+		if (!ret || ret == -ENOENT)
 			return ret;
+		/* unknown, forbidden, or a path too long for us */
 		w->parse = true;
 	}
 	return vma_parse(w, addr, v);
