@@ -249,20 +249,21 @@ void process_self_recall(struct urxe_fabric *f)
 static struct urxe_process *process_map_row(struct urxe_fabric *f, uint32_t id)
 {
 	const char *row = (char *)&f->dev->process[URXE_PROCESS_NUMBER(id)];
-	uint64_t at = row - (char *)f->dev, page = at & ~(URXE_PAGE - 1ull);
+	const uint64_t size = (uint64_t)sysconf(_SC_PAGESIZE);
+	uint64_t at = row - (char *)f->dev, page = at / size * size;
 	void *map;
 	int fd;
 
 	fd = openat(f->dirfd, "device", O_RDWR | O_NOFOLLOW | O_CLOEXEC);
 	if (fd < 0)
 		return NULL;
-	map = mmap(NULL, URXE_PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd,
+	map = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd,
 		   (off_t)page);
 	close(fd);
 	if (map == MAP_FAILED)
 		return NULL;
-	if (madvise(map, URXE_PAGE, MADV_DONTFORK)) {
-		munmap(map, URXE_PAGE);
+	if (madvise(map, size, MADV_DONTFORK)) {
+		munmap(map, size);
 		return NULL;
 	}
 	return (struct urxe_process *)(void *)((char *)map + (at - page));
