@@ -64,10 +64,8 @@ int pabi_probe(void)
 	*(void **)&pabi.set_ops = dlsym(lib, "verbs_set_ops");
 	*(void **)&pabi.uninit_context = dlsym(lib, "verbs_uninit_context");
 	pabi.qp_tail = find_qp_tail(lib);
-#if defined(__aarch64__)
-	/* the mutex is 8 bytes longer, ibv_qp_ex rounds up to 8 either way */
-	pabi.qp_tail += pabi.qp_tail ? 8 : 0;
-#endif
+	if (pabi.qp_tail)
+		pabi.qp_tail += PABI_MUTEX_MORE;
 	pabi.context_size = family->head + sizeof(struct ibv_context);
 	if (!pabi.init_and_alloc_context || !pabi.set_ops ||
 	    !pabi.uninit_context || !pabi.qp_tail)

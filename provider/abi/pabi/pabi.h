@@ -104,13 +104,25 @@ struct pabi_qp_tail {
 #define PABI_QP_HAS_XRCD 1u
 #define PABI_QP_IS_EX 2u
 
-#if defined(__x86_64__)
+/*
+ * Sizes are those of x86-64, measured.  Where pthread_mutex_t has more than 40
+ * bytes (aarch64 with glibc: 48) what has one inside is so much longer.
+ */
+#define PABI_MUTEX_MORE (sizeof(pthread_mutex_t) - 40)
+
+#if defined(__x86_64__) || defined(__aarch64__)
 static_assert(sizeof(struct pabi_device) == 712, "as measured");
 static_assert(sizeof(struct pabi_device_ops) == 72, "as measured");
 static_assert(sizeof(struct pabi_mr) == 56, "as measured");
 static_assert(sizeof(struct pabi_dm) == 40, "as measured");
-static_assert(sizeof(struct pabi_srq) == 160, "as measured");
+static_assert(sizeof(struct pabi_srq) == 160 + PABI_MUTEX_MORE, "as measured");
 static_assert(sizeof(struct pabi_xrcd) == 16, "as measured");
+static_assert(sizeof(struct ibv_context) == 328 + PABI_MUTEX_MORE,
+	      "as measured");
+static_assert(offsetof(struct ibv_cq, comp_events_completed) ==
+		      120 + PABI_MUTEX_MORE,
+	      "as measured");
+static_assert(sizeof(struct ibv_qp) == 160 + PABI_MUTEX_MORE, "as measured");
 #endif
 
 struct ibv_mr_init_attr; /* in newer headers */
