@@ -64,10 +64,12 @@ packages_table()
 	clang               clang               clang               clang          clang
 	libclang-rt-dev     compiler-rt         -                   compiler-rt    compiler-rt
 	fio                 fio-engine-rdma     fio                 fio            fio
+	gcc-aarch64-linux-gnu  -                -                   -              -
 	infiniband-diags    infiniband-diags    infiniband-diags    -              -
 	iperf               iperf               iperf               iperf          iperf
 	iproute2            iproute             iproute2            iproute2       iproute2
 	libfabric-bin       libfabric           libfabric           -              libfabric
+	libc6-dev-arm64-cross  -                -                   -              -
 	librdmacm-dev       -                   -                   -              -
 	netcat-traditional  -                   -                   -              -
 	openmpi-bin         openmpi             openmpi             openmpi        openmpi
