@@ -60,9 +60,11 @@ packages_table()
 	perftest            perftest            perftest            -              -
 
 	[the tests]
+	bubblewrap          bubblewrap          bubblewrap          bubblewrap     bubblewrap
 	check               check-devel         check-devel         check-dev      check
 	clang               clang               clang               clang          clang
 	libclang-rt-dev     compiler-rt         -                   compiler-rt    compiler-rt
+	cmake               cmake               cmake               cmake          cmake
 	fio                 fio-engine-rdma     fio                 fio            fio
 	gcc-aarch64-linux-gnu  -                -                   -              -
 	infiniband-diags    infiniband-diags    infiniband-diags    -              -
@@ -74,7 +76,9 @@ packages_table()
 	netcat-traditional  -                   -                   -              -
 	openmpi-bin         openmpi             openmpi             openmpi        openmpi
 	procps              procps-ng           procps              procps-ng      procps-ng
+	python3-pytest      python3-pytest      python3-pytest      py3-pytest     python-pytest
 	python3-pyverbs     python3-pyverbs     python3-pyverbs     -              -
+	python3-yaml        python3-pyyaml      python3-PyYAML      py3-yaml       python-yaml
 	qperf               qperf               qperf               -              -
 	rdma-core           rdma-core           rdma-core           -              -
 	rdmacm-utils        librdmacm-utils     librdmacm-utils     -              -
