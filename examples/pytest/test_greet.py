@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""pytest: programs that talk RDMA, with the fixture of conftest.py."""
+
+import pathlib
+import subprocess
+
+import pytest
+
+
+@pytest.fixture(scope="session")
+def greet(tmp_path_factory):
+    """The program that is tested."""
+    program = tmp_path_factory.mktemp("bin") / "greet"
+    source = pathlib.Path(__file__).parent.parent / "greet.c"
+    subprocess.run(["cc", "-o", program, source, "-lrdmacm", "-libverbs"],
+                   check=True)
+    return program
+
+
+def test_greeting(rdma, greet):
+    server = rdma.start(greet, "server")
+    server.says("listening")
+    assert "Hello, world!" in rdma.run(greet, "client", "127.0.0.1")
+    server.end()
+
+
+def test_nobody_there(rdma, greet):
+    assert "refused" in rdma.run(greet, "client", "127.0.0.1", status=1)
+
+
+def test_cable_pulled(rdma, greet):
+    """The client does not wait for ever, and says what is wrong."""
+    server = rdma.start(greet, "server")
+    server.says("listening")
+    rdma.port("down")
+    printed = rdma.run(greet, "client", "127.0.0.1", status=1)
+    assert "transport retry counter exceeded" in printed
+
+
+def test_server_dies(rdma, greet):
+    server = rdma.start(greet, "server")
+    server.says("listening")
+    server.kill()
+    assert "refused" in rdma.run(greet, "client", "127.0.0.1", status=1)
