@@ -41,10 +41,11 @@ static void show_device(const struct urxe_dev *dev)
 	       (unsigned int)(g >> 32 & 0xffff),
 	       (unsigned int)(g >> 16 & 0xffff), (unsigned int)(g & 0xffff));
 	printf("  port 1: %s, Ethernet, RoCE v2\n", up ? "ACTIVE" : "DOWN");
-	for (i = 0; i < URXE_MAX_GID; i++) {
+	for (i = 0; i < URXE_MAX_GID; i += 2) {
 		if (fabric_get_gid(dev, i, &gid) &&
 		    inet_ntop(AF_INET6, gid.raw, text, sizeof(text)))
-			printf("  GID %u: %s (%s)\n", i, text, gid.ifname);
+			printf("  GID %u (v1), %u (v2): %s (%s)\n", i, i + 1,
+			       text, gid.ifname);
 	}
 }
 

@@ -5,6 +5,8 @@
 
 #include "cm.h"
 
+#define GID_PORT URXE_GID_INDEX(0, URXE_ROCE_V2) /* the link-local one */
+
 size_t cm_addr_size(const union cm_addr *a)
 {
 	switch (a->sa.sa_family) {
@@ -119,13 +121,14 @@ void cm_addr_raw(const union cm_addr *a, uint8_t gid[16])
 	}
 }
 
+/* Of RoCE v2, the kernel's default for connections. */
 static bool gid_find(const struct urxe_dev *dev, const uint8_t raw[16],
 		     uint32_t *index)
 {
 	struct urxe_gid g;
 	uint32_t i;
 
-	for (i = 0; i < URXE_MAX_GID; i++) {
+	for (i = GID_PORT; i < URXE_MAX_GID; i += 2) {
 		if (fabric_get_gid(dev, i, &g) && !memcmp(g.raw, raw, 16)) {
 			*index = i;
 			return true;
@@ -153,9 +156,9 @@ uint32_t cm_addr_gid(const struct urxe_dev *dev, const union cm_addr *a,
 	if (gid_find(dev, gid, &index))
 		return index;
 	/* an address without an entry, such as 127.0.0.1: the port's own */
-	if (fabric_get_gid(dev, 0, &g))
+	if (fabric_get_gid(dev, GID_PORT, &g))
 		memcpy(gid, g.raw, 16);
-	return 0;
+	return GID_PORT;
 }
 
 void cm_fill_ah(struct ib_uverbs_ah_attr *ah, const struct cm_id *id,

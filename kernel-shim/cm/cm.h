@@ -165,7 +165,7 @@ void cm_addr_set_port(union cm_addr *a, uint16_t port);
 void cm_addr_set_loopback(union cm_addr *a);
 /* The address as a GID. */
 void cm_addr_raw(const union cm_addr *a, uint8_t gid[16]);
-/* The GID that stands for an address; its index in the table or 0. */
+/* The GID that stands for an address; and its index in the table. */
 uint32_t cm_addr_gid(const struct urxe_dev *dev, const union cm_addr *a,
 		     uint8_t gid[16]);
 /* Is it in the GID table? */

@@ -12,15 +12,25 @@
 #include "internal.h"
 #include "shared/bitmap.h"
 
-uint64_t fabric_pidns(void)
+static uint64_t namespace_ino(const char *path)
 {
 	struct stat st;
 	int saved = errno;
 	uint64_t ino;
 
-	ino = stat("/proc/self/ns/pid", &st) ? 0 : st.st_ino;
+	ino = stat(path, &st) ? 0 : st.st_ino;
 	errno = saved;
 	return ino;
+}
+
+uint64_t fabric_pidns(void)
+{
+	return namespace_ino("/proc/self/ns/pid");
+}
+
+uint64_t fabric_netns(void)
+{
+	return namespace_ino("/proc/self/ns/net");
 }
 
 int arena_init(int fd, uint32_t slot, uint32_t gen, const char comm[16])

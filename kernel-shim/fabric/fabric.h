@@ -122,6 +122,8 @@ bool process_is_dead(struct urxe_fabric *f, uint32_t id);
  * dead.
  */
 int process_show_life(struct urxe_fabric *f);
+/* Does a process of that network namespace live? */
+bool process_in_netns(struct urxe_fabric *f, uint64_t netns);
 /* Is it alive, and does it have that number in that PID namespace? */
 bool process_has_pid(struct urxe_fabric *f, uint32_t id, int32_t pid,
 		     uint64_t pidns);
@@ -190,6 +192,8 @@ const char *fabric_obj_name(enum urxe_obj o);
 
 /* Inode of this process's PID namespace; 0: unknown. */
 uint64_t fabric_pidns(void);
+/* The same of its network namespace. */
+uint64_t fabric_netns(void);
 
 /* Map the arena behind fd.  -EPROTO if it is not a sound one. */
 int arena_map(int fd, struct urxe_arena **out);
@@ -303,7 +307,7 @@ int dir_make_parents(int at, const char *path);
 
 /* gid_table.c ---------------------------------------------------------- */
 
-/* A copy of GID table entry `index`; false if the slot is empty. */
+/* The row of GID table entry `index`, copied; false if there is none. */
 bool fabric_get_gid(const struct urxe_dev *dev, uint32_t index,
 		    struct urxe_gid *out);
 /* The entry whose interface stands for the device: the first IPv4 one. */
@@ -331,11 +335,13 @@ int mcast_detach(struct urxe_fabric *f, const uint8_t gid[16], uint32_t qpn);
  * Returns 1 if it was so already.
  */
 int fabric_set_port(struct urxe_fabric *f, bool up);
+/* Raise an event of the port in every context. */
+void fabric_port_event(struct urxe_fabric *f, uint32_t event);
 
 /* gid.c (libnl-route-3 users: the preload library and the tool) --------- */
 
 /*
- * Bring the GID table up to date with the machine's addresses: known entries
- * keep their index, vanished ones become empty.
+ * Bring the GID table up to date with the addresses of this network namespace:
+ * known entries keep their index, vanished ones become empty.
  */
 int fabric_refresh_gids(struct urxe_fabric *f);

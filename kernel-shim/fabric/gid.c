@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Filling the GID table from the machine's addresses, as a RoCE device's
- * driver does: a link-local GID in slot 0, then every IPv4 address (mapped)
- * and global IPv6 address of interfaces that are up.  With nothing but the
- * loopback up, its addresses serve.
+ * Filling the GID table from the machine's addresses, as the kernel does for a
+ * RoCE device: row 0 is the link-local address that the first Ethernet
+ * interface has by its MAC, then come the IPv4 addresses (mapped) and the IPv6
+ * ones of all interfaces that are up; of link-local ones only those of the
+ * first.  With nothing but the loopback up, its addresses serve.
+ *
+ * Processes of several network namespaces (containers) may share a fabric: each
+ * sees to the rows of its own, and empties those of which no process is left.
  */
 #include <errno.h>
+#include <infiniband/verbs.h>
 #include <net/if.h>
 #include <netlink/netlink.h>
 #include <netlink/route/addr.h>
@@ -15,11 +20,10 @@
 
 #include "fabric.h"
 
-#define GID_TYPE_ROCE_V2 2
-
 struct found {
-	struct urxe_gid gid[URXE_MAX_GID];
-	unsigned int n; /* slot 0 is the link-local one and always there */
+	struct urxe_gid gid[URXE_GID_ROWS];
+	unsigned int n; /* row 0 is the link-local one and always there */
+	uint64_t netns;
 };
 
 static void gid_set_interface(struct urxe_gid *g, struct rtnl_link *l)
@@ -27,7 +31,6 @@ static void gid_set_interface(struct urxe_gid *g, struct rtnl_link *l)
 	const char *name = rtnl_link_get_name(l);
 
 	store_relaxed(&g->valid, 1);
-	g->type = GID_TYPE_ROCE_V2;
 	g->ifindex = (uint32_t)rtnl_link_get_ifindex(l);
 	snprintf(g->ifname, sizeof(g->ifname), "%s", name ? name : "");
 }
@@ -53,9 +56,13 @@ static bool gid_from_addr(struct rtnl_addr *a, uint8_t raw[16])
 	return true;
 }
 
-static bool gid_is_link_local(const uint8_t raw[16])
+/* Is it the link-local address of another interface, or row 0 once more? */
+static bool gid_is_surplus(const struct urxe_gid *g, int ifindex,
+			   const struct urxe_gid *first)
 {
-	return raw[0] == 0xfe && (raw[1] & 0xc0) == 0x80;
+	return g->raw[0] == 0xfe && (g->raw[1] & 0xc0) == 0x80 &&
+	       (ifindex != (int)first->ifindex ||
+		!memcmp(g->raw, first->raw, 16));
 }
 
 /* Of interfaces that have these of IFF_UP and IFF_LOOPBACK. */
@@ -64,7 +71,7 @@ static void found_add_addresses(struct found *found, struct nl_cache *links,
 {
 	struct nl_object *o;
 
-	for (o = nl_cache_get_first(addrs); o && found->n < URXE_MAX_GID;
+	for (o = nl_cache_get_first(addrs); o && found->n < URXE_GID_ROWS;
 	     o = nl_cache_get_next(o)) {
 		struct rtnl_addr *a = (struct rtnl_addr *)o;
 		struct rtnl_link *l =
@@ -74,28 +81,14 @@ static void found_add_addresses(struct found *found, struct nl_cache *links,
 		if (l &&
 		    (rtnl_link_get_flags(l) & (IFF_UP | IFF_LOOPBACK)) ==
 			    flags &&
-		    gid_from_addr(a, g->raw) && !gid_is_link_local(g->raw)) {
+		    gid_from_addr(a, g->raw) &&
+		    !gid_is_surplus(g, rtnl_addr_get_ifindex(a),
+				    &found->gid[0])) {
 			gid_set_interface(g, l);
 			found->n++;
 		}
 		rtnl_link_put(l);
 	}
-}
-
-/* The real link-local address of an interface, if it has one. */
-static bool gid_link_local_of(struct nl_cache *addrs, int ifindex,
-			      uint8_t raw[16])
-{
-	struct nl_object *o;
-
-	for (o = nl_cache_get_first(addrs); o; o = nl_cache_get_next(o)) {
-		struct rtnl_addr *a = (struct rtnl_addr *)o;
-
-		if (rtnl_addr_get_ifindex(a) == ifindex &&
-		    gid_from_addr(a, raw) && gid_is_link_local(raw))
-			return true;
-	}
-	return false;
 }
 
 /* fe80:: and the modified EUI-64 of a MAC address. */
@@ -122,7 +115,7 @@ static bool link_is_ethernet(struct rtnl_link *l)
 }
 
 static void found_add_link_local(struct urxe_fabric *f, struct found *found,
-				 struct nl_cache *links, struct nl_cache *addrs)
+				 struct nl_cache *links)
 {
 	struct urxe_gid *g = &found->gid[0];
 	struct rtnl_link *first = NULL;
@@ -140,13 +133,10 @@ static void found_add_link_local(struct urxe_fabric *f, struct found *found,
 	found->n = 1;
 	if (first) {
 		gid_set_interface(g, first);
-		if (!gid_link_local_of(addrs, (int)g->ifindex, g->raw))
-			gid_from_mac(nl_addr_get_binary_addr(
-					     rtnl_link_get_addr(first)),
-				     g->raw);
+		gid_from_mac(nl_addr_get_binary_addr(rtnl_link_get_addr(first)),
+			     g->raw);
 		return;
 	}
-	g->type = GID_TYPE_ROCE_V2;
 	g->ifindex = if_nametoindex("lo");
 	strcpy(g->ifname, "lo");
 	g->raw[0] = 0xfe;
@@ -170,7 +160,7 @@ static int found_collect(struct urxe_fabric *f, struct found *found)
 		goto out_free_socket;
 	if (rtnl_addr_alloc_cache(s, &addrs) < 0)
 		goto out_free_links;
-	found_add_link_local(f, found, links, addrs);
+	found_add_link_local(f, found, links);
 	found_add_addresses(found, links, addrs, IFF_UP);
 	if (found->n == 1)
 		found_add_addresses(found, links, addrs, IFF_UP | IFF_LOOPBACK);
@@ -183,19 +173,14 @@ out_free_socket:
 	return ret;
 }
 
-static bool gid_same(const struct urxe_gid *a, const struct urxe_gid *b)
-{
-	return !memcmp(a->raw, b->raw, 16) && a->ifindex == b->ifindex &&
-	       a->type == b->type;
-}
-
 static bool gid_filled(const struct urxe_gid *g)
 {
 	return load_relaxed(&g->valid);
 }
 
+/* Row i is found->gid[n], or empty if found is NULL. */
 static void gid_table_set(struct urxe_dev *dev, unsigned int i,
-			  const struct urxe_gid *g)
+			  const struct found *found, unsigned int n)
 {
 	struct urxe_gid *e = &dev->gid[i];
 	uint32_t gen = load_relaxed(&dev->gid_gen) + 1;
@@ -205,57 +190,83 @@ static void gid_table_set(struct urxe_dev *dev, unsigned int i,
 	store_relaxed(&e->valid, 0);
 	/* nobody may see new bytes with the old number */
 	atomic_thread_fence(memory_order_release);
-	if (g) {
+	if (found) {
+		const struct urxe_gid *g = &found->gid[n];
+
 		memcpy(e->raw, g->raw, sizeof(e->raw));
-		e->type = g->type;
 		e->ifindex = g->ifindex;
 		memcpy(e->ifname, g->ifname, sizeof(e->ifname));
+		e->netns = found->netns;
 		store_release(&e->valid, gen);
 	}
 	store_release(&dev->gid_gen, gen);
 }
 
-/* Is g one of the n entries, but for the link-local one? */
-static bool gid_is_in(const struct urxe_gid *g, const struct urxe_gid *table,
-		      unsigned int n)
+static bool gid_is(const struct urxe_gid *row, const struct found *found,
+		   unsigned int n)
+{
+	const struct urxe_gid *g = &found->gid[n];
+
+	return gid_filled(row) && row->netns == found->netns &&
+	       row->ifindex == g->ifindex && !memcmp(row->raw, g->raw, 16);
+}
+
+/* Is there still what this row is for? */
+static bool gid_row_lasts(struct urxe_fabric *f, const struct urxe_gid *row,
+			  const struct found *found)
 {
 	unsigned int i;
 
-	for (i = 1; i < n; i++)
-		if (gid_filled(&table[i]) && gid_same(&table[i], g))
+	if (row->netns != found->netns)
+		return process_in_netns(f, row->netns);
+	for (i = 0; i < found->n; i++)
+		if (gid_is(row, found, i))
 			return true;
 	return false;
 }
 
-/* Under the lock. */
-static void gid_table_merge(struct urxe_dev *dev, const struct found *found)
+/* Where found[n] is, or is to be; URXE_GID_ROWS if the table is full. */
+static unsigned int gid_table_row(const struct urxe_dev *dev,
+				  const struct found *found, unsigned int n)
 {
-	unsigned int i, slot;
+	unsigned int i;
 
-	if (!gid_filled(&dev->gid[0]) ||
-	    !gid_same(&dev->gid[0], &found->gid[0]))
-		gid_table_set(dev, 0, &found->gid[0]);
-	for (slot = 1; slot < URXE_MAX_GID; slot++)
-		if (gid_filled(&dev->gid[slot]) &&
-		    !gid_is_in(&dev->gid[slot], found->gid, found->n))
-			gid_table_set(dev, slot, NULL);
-	for (i = 1, slot = 1; i < found->n; i++) {
-		if (gid_is_in(&found->gid[i], dev->gid, URXE_MAX_GID))
-			continue;
-		while (slot < URXE_MAX_GID && gid_filled(&dev->gid[slot]))
-			slot++;
-		if (slot == URXE_MAX_GID)
-			return;
-		gid_table_set(dev, slot, &found->gid[i]);
+	if (!n && !gid_filled(&dev->gid[0]))
+		return 0;
+	for (i = 0; i < URXE_GID_ROWS; i++)
+		if (gid_is(&dev->gid[i], found, n))
+			return i;
+	for (i = 1; i < URXE_GID_ROWS; i++)
+		if (!gid_filled(&dev->gid[i]))
+			break;
+	return i;
+}
+
+/* Under the lock. */
+static void gid_table_merge(struct urxe_fabric *f, const struct found *found)
+{
+	struct urxe_dev *dev = f->dev;
+	unsigned int i, n;
+
+	for (i = 0; i < URXE_GID_ROWS; i++)
+		if (gid_filled(&dev->gid[i]) &&
+		    !gid_row_lasts(f, &dev->gid[i], found))
+			gid_table_set(dev, i, NULL, 0);
+	for (n = 0; n < found->n; n++) {
+		i = gid_table_row(dev, found, n);
+		if (i < URXE_GID_ROWS && !gid_filled(&dev->gid[i]))
+			gid_table_set(dev, i, found, n);
 	}
 }
 
 int fabric_refresh_gids(struct urxe_fabric *f)
 {
 	struct found found;
+	uint32_t gen;
 	int ret;
 
 	memset(&found, 0, sizeof(found));
+	found.netns = fabric_netns();
 	ret = found_collect(f, &found);
 	if (ret)
 		return fabric_fail(
@@ -264,7 +275,11 @@ int fabric_refresh_gids(struct urxe_fabric *f)
 	ret = fabric_lock(f);
 	if (ret)
 		return ret;
-	gid_table_merge(f->dev, &found);
+	gen = load_relaxed(&f->dev->gid_gen);
+	gid_table_merge(f, &found);
+	gen -= load_relaxed(&f->dev->gid_gen);
 	fabric_unlock(f);
+	if (gen)
+		fabric_port_event(f, IBV_EVENT_GID_CHANGE);
 	return 0;
 }

@@ -20,14 +20,14 @@ bool fabric_get_gid(const struct urxe_dev *dev, uint32_t index,
 
 	if (index >= URXE_MAX_GID)
 		return false;
-	g = &dev->gid[index];
+	g = &dev->gid[URXE_GID_ROW(index)];
 	for (i = 0; i < TRIES; i++) {
 		before = load_acquire(&g->valid);
 		if (!before)
 			return false;
 		memcpy(out->raw, g->raw, sizeof(out->raw));
-		out->type = g->type;
 		out->ifindex = g->ifindex;
+		out->netns = g->netns;
 		memcpy(out->ifname, g->ifname, sizeof(out->ifname));
 		out->ifname[sizeof(out->ifname) - 1] = 0;
 		/* the copies above come before the second look */
@@ -52,11 +52,11 @@ bool fabric_main_gid(const struct urxe_dev *dev, struct urxe_gid *out)
 {
 	uint32_t i;
 
-	for (i = 0; i < URXE_MAX_GID; i++)
+	for (i = 0; i < URXE_MAX_GID; i += 2)
 		if (fabric_get_gid(dev, i, out) && gid_is_v4(out->raw) &&
 		    out->raw[12] != 127)
 			return true;
-	for (i = 0; i < URXE_MAX_GID; i++)
+	for (i = 0; i < URXE_MAX_GID; i += 2)
 		if (fabric_get_gid(dev, i, out))
 			return true;
 	return false;

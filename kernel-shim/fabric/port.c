@@ -24,17 +24,24 @@ static void port_event_send(struct urxe_fabric *f, uint32_t slot,
 	close(fd);
 }
 
+void fabric_port_event(struct urxe_fabric *f, uint32_t event)
+{
+	uint32_t slot;
+
+	for (slot = 0; slot < URXE_MAX_CTX; slot++)
+		if (load_relaxed(&f->dev->ctx[slot].state) == URXE_CTX_LIVE)
+			port_event_send(f, slot, event);
+}
+
 int fabric_set_port(struct urxe_fabric *f, bool up)
 {
 	uint32_t event = up ? IBV_EVENT_PORT_ACTIVE : IBV_EVENT_PORT_ERR;
 	uint32_t state = up ? URXE_PORT_ACTIVE : URXE_PORT_DOWN;
-	uint32_t slot;
 	bool same;
 
 	fabric_reap(f);
 	same = exchange_acq_rel(&f->dev->port_state, state) == state;
-	for (slot = 0; !same && slot < URXE_MAX_CTX; slot++)
-		if (load_relaxed(&f->dev->ctx[slot].state) == URXE_CTX_LIVE)
-			port_event_send(f, slot, event);
+	if (!same)
+		fabric_port_event(f, event);
 	return same;
 }

@@ -98,6 +98,20 @@ bool process_has_pid(struct urxe_fabric *f, uint32_t id, int32_t pid,
 	       (process_seems_alive(p, id) || !process_is_dead(f, id));
 }
 
+bool process_in_netns(struct urxe_fabric *f, uint64_t netns)
+{
+	const struct urxe_process *p = f->dev->process;
+	uint32_t i, uses;
+
+	for (i = 0; i < URXE_MAX_PROCESS; i++) {
+		uses = load_acquire(&p[i].uses);
+		if (uses && load_relaxed(&p[i].netns) == netns &&
+		    !process_is_dead(f, URXE_PROCESS(i, uses)))
+			return true;
+	}
+	return false;
+}
+
 bool process_brief_is_dead(struct urxe_fabric *f, uint32_t brief)
 {
 	uint32_t number = URXE_PROCESS_NUMBER(brief), id;
@@ -138,6 +152,7 @@ static uint32_t process_sign_in(struct urxe_fabric *f, uint32_t number)
 		uses = 1;
 	store_relaxed(&p->pid, getpid());
 	store_relaxed(&p->pidns, fabric_pidns());
+	store_relaxed(&p->netns, fabric_netns());
 	file_read(AT_FDCWD, "/proc/self/comm", p->comm, sizeof(p->comm));
 	p->comm[strcspn(p->comm, "\n")] = 0;
 	store_release(&p->uses, uses);

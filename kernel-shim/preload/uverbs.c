@@ -129,7 +129,7 @@ static bool uverbs_gid_entry(const struct urxe_dev *dev, uint32_t i,
 		return false;
 	*e = (struct ibv_gid_entry){ .gid_index = i,
 				     .port_num = 1,
-				     .gid_type = g.type,
+				     .gid_type = URXE_GID_TYPE(i),
 				     .ndev_ifindex = g.ifindex };
 	memcpy(e->gid.raw, g.raw, sizeof(g.raw));
 	return true;

@@ -56,7 +56,7 @@ extern const uint32_t urxe_layout_version;
 #define URXE_MAX_AH 16384
 #define URXE_MAX_XRCD 256
 #define URXE_MAX_DM 16384 /* as many as the heap has units: URXE_DM_UNIT */
-#define URXE_MAX_GID 32
+#define URXE_MAX_GID 256 /* as ConnectX: 2 for each address */
 #define URXE_MAX_MCAST_GRP 256
 #define URXE_MAX_MCAST_ATTACH 64 /* QPs per group */
 #define URXE_MAX_QP_WR 16384
@@ -140,6 +140,7 @@ struct urxe_process {
 	alignas(2 * URXE_LINE) _Atomic uint32_t uses; /* 19 bits */
 	_Atomic int32_t pid; /* in its own namespace ... */
 	_Atomic uint64_t pidns; /* ... which is this one; 0: unknown */
+	_Atomic uint64_t netns; /* inode of its network namespace */
 	pthread_mutex_t life, exec; /* see process_seems_alive() */
 	char comm[16]; /* for messages */
 };
@@ -187,14 +188,26 @@ static inline bool process_seems_alive(const struct urxe_process *p,
 
 enum urxe_port_state { URXE_PORT_DOWN = 1, URXE_PORT_ACTIVE = 4 };
 
-/* A GID table entry.  Written under dev.lock; valid is stored last. */
+/*
+ * A row of the GID table: an address.  It has two entries, as ConnectX orders
+ * them: index 2 * row is its RoCE v1 one and the next its RoCE v2 one.
+ * Written under dev.lock; valid is stored last.
+ */
 struct urxe_gid {
 	uint8_t raw[16];
 	_Atomic uint32_t valid;
-	uint32_t type; /* enum ibv_gid_type: always RoCE v2 (2) */
 	uint32_t ifindex;
 	char ifname[16];
+	uint64_t netns; /* where that interface is: inode of the namespace */
 };
+
+#define URXE_GID_ROWS (URXE_MAX_GID / 2)
+#define URXE_GID_ROW(index) ((uint8_t)(index) / 2)
+#define URXE_GID_TYPE(index) ((index) % 2 + 1) /* enum ibv_gid_type */
+#define URXE_ROCE_V1 1
+#define URXE_ROCE_V2 2
+#define URXE_GID_INDEX(row, type) ((row) * 2 + (type) - 1)
+static_assert(URXE_MAX_GID - 1 <= UINT8_MAX, "sgid_index has 8 bits");
 
 enum urxe_dm_kind {
 	URXE_DM_UNUSED, /* no device memory was allocated yet */
@@ -317,7 +330,7 @@ struct urxe_dev {
 	uint32_t ctx_next;
 	_Atomic uint32_t deaths; /* contexts reaped so far */
 	_Atomic uint64_t counter[URXE_CNT_COUNT];
-	struct urxe_gid gid[URXE_MAX_GID];
+	struct urxe_gid gid[URXE_GID_ROWS];
 	struct urxe_ctx_slot ctx[URXE_MAX_CTX];
 	_Atomic uint32_t process_next; /* where to look for a free number */
 	struct urxe_process process[URXE_MAX_PROCESS];
@@ -456,11 +469,13 @@ static_assert(sizeof(struct urxe_file) == 256, "fixed");
 /* A completion queue entry. The word's protocol stands in cq_ring.h */
 #define URXE_CQE_INLINE 80
 #define URXE_CQE_SRQ 0x80 /* a receive of an SRQ */
-/* in wc_flags: a datagram that came over IPv4; an event that was asked for
- * solicited completions only is for this one, too */
+/* in wc_flags: a datagram that came over IPv4, or by RoCE v1; an event that
+ * was asked for solicited completions only is for this one, too */
 #define URXE_CQE_IPV4 0x80
+#define URXE_CQE_ROCE_V1 0x20
 #define URXE_CQE_SOLICITED 0x40
-#define URXE_CQE_OWN_FLAGS (URXE_CQE_IPV4 | URXE_CQE_SOLICITED)
+#define URXE_CQE_OWN_FLAGS \
+	(URXE_CQE_IPV4 | URXE_CQE_ROCE_V1 | URXE_CQE_SOLICITED)
 struct urxe_cqe {
 	_Atomic uint64_t word;
 	uint64_t wr_id;
@@ -593,7 +608,7 @@ struct urxe_qp_sh {
 	uint32_t async_fifo; /* FIFO number + 1 */
 	uint32_t xrcd;
 	_Atomic uint32_t sq_psn; /* for those who look on */
-	_Atomic uint32_t path; /* counts the changes of path_mtu, sgid, dgid */
+	_Atomic uint32_t path; /* counts the changes of path_mtu, GIDs */
 	/* written by the connected requester */
 	alignas(URXE_LINE) _Atomic uint32_t epsn; /* the next PSN expected */
 	_Atomic uint32_t comm_est; /* 1: the event was raised */
@@ -603,7 +618,8 @@ struct urxe_qp_sh {
 	_Atomic uint32_t handles; /* XRC target: its creator's and opened ones */
 	struct urxe_rq_sh rq;
 	uint8_t sgid[16], dgid[16]; /* of the path, as its owner has it */
-	uint8_t pad[160];
+	uint8_t roce; /* ... and its version: that of sgid_index */
+	uint8_t pad[159];
 };
 static_assert(sizeof(struct urxe_qp_sh) == 512, "an index is a shift");
 

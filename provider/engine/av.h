@@ -7,6 +7,7 @@
 #include <stdbool.h>
 
 #include "base/compiler.h"
+#include "shared/layout.h"
 
 /* An address vector, as much of an AH as the other side can see. */
 struct urxe_av {
@@ -19,6 +20,16 @@ struct urxe_av {
 static inline bool gid_is_ipv4(const uint8_t gid[16])
 {
 	return IN6_IS_ADDR_V4MAPPED((const struct in6_addr *)(const void *)gid);
+}
+
+/*
+ * Are there packets from the one to the other?  RoCE v1 has Ethernet only, with
+ * GIDs; RoCE v2 none from an IPv4 address to an IPv6 one.
+ */
+static inline bool gids_fit(uint8_t roce, const uint8_t sgid[16],
+			    const uint8_t dgid[16])
+{
+	return roce == URXE_ROCE_V1 || gid_is_ipv4(sgid) == gid_is_ipv4(dgid);
 }
 
 struct urxe_ah {

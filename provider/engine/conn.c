@@ -230,7 +230,8 @@ conn_ready_srq(struct urxe_qp *qp, struct urxe_conn *c, uint32_t srqn,
 
 /*
  * Do both ends have the same path, each from its side?  Packets of other
- * addresses are not the connection's (annex A17.4.7); one that is longer than
+ * addresses, or of the other version of RoCE, are not the connection's (annex
+ * A17.4.7); one that is longer than
  * the responder's path_mtu is an invalid request.  Looked at again when an end was
  * modified, and each time while our path_mtu is the larger one.
  */
@@ -242,9 +243,15 @@ conn_check_path(struct urxe_qp *qp, struct urxe_conn *c,
 	uint32_t now = load_acquire(&theirs->path);
 	uint8_t mtu = load_relaxed(&theirs->path_mtu);
 
+	if (mine->roce != theirs->roce) {
+		if (qp->stall.kind == STALL_NONE)
+			urxe_why("QP 0x%x: its sgid_index is a GID of RoCE v%u, and that of QP 0x%x one of RoCE v%u: neither hears the other",
+				 qp->qpn, mine->roce, c->qpn, theirs->roce);
+		return RESP_SILENCE;
+	}
 	if (memcmp(mine->sgid, theirs->dgid, 16) ||
 	    memcmp(mine->dgid, theirs->sgid, 16) ||
-	    gid_is_ipv4(mine->sgid) != gid_is_ipv4(mine->dgid)) {
+	    !gids_fit(mine->roce, mine->sgid, mine->dgid)) {
 		if (qp->stall.kind == STALL_NONE)
 			urxe_why("QP 0x%x: its GIDs (sgid_index, dgid) are not those of QP 0x%x the other way round",
 				 qp->qpn, c->qpn);

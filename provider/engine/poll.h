@@ -57,11 +57,14 @@ static inline uint32_t poll_vendor_err(const struct urxe_cqe *e)
 /*
  * There are no service levels without a VLAN.  Annex A17.4.5.1 has completions
  * of datagrams say which header came; for want of a field NICs say it here:
- * 8 | 1 for IPv6 over UDP, 8 | 2 for IPv4.  UCX up to 1.18 depends on it.
+ * 8 | 1 for IPv6 over UDP, 8 | 2 for IPv4, 0 for RoCE v1.  UCX up to 1.18
+ * depends on it.
  */
 static inline uint8_t poll_sl(const struct urxe_cqe *e)
 {
 	if (!(e->wc_flags & IBV_WC_GRH))
+		return 0;
+	if (e->wc_flags & URXE_CQE_ROCE_V1)
 		return 0;
 	return e->wc_flags & URXE_CQE_IPV4 ? 8 | 2 : 8 | 1;
 }

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
  * Unreliable datagrams: a receive gets 40 bytes for the global route header
- * and then the message (IB 11.4.1.2).  RoCE v2 has IP headers on the wire: of
- * an IPv6 packet the 40 bytes are its header, of an IPv4 packet the last 20
- * are (annex A17.4.5).
+ * and then the message (IB 11.4.1.2), which RoCE v1 has on the wire.  RoCE v2
+ * has IP headers: of an IPv6 packet the 40 bytes are its header, of an IPv4
+ * packet the last 20 are (annex A17.4.5).
+ *
+ * A UD QP has no version of RoCE: its port has both entries of each address, so
+ * it hears both.
  */
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -15,8 +18,9 @@
 #include "qp.h"
 #include "ud.h"
 
-#define UDP_AND_BTH 20 /* UDP header and base transport header ... */
-#define DETH_AND_ICRC 12 /* ... DETH and invariant CRC */
+#define UDP_BYTES 8
+#define IB_BYTES 24 /* the headers BTH and DETH, and the invariant CRC */
+#define NEXT_IS_BTH 0x1b /* "next header" of RoCE v1 */
 
 static uint16_t ip_checksum(const void *header)
 {
@@ -31,16 +35,17 @@ static uint16_t ip_checksum(const void *header)
 	return htons(~sum & 0xffff);
 }
 
-static void grh_fill(const struct urxe_dev *dev, const struct urxe_av *av,
-		     uint64_t length, uint8_t grh[GRH_BYTES])
+/* flags: of the completion */
+static void grh_fill(const uint8_t sgid[16], const struct urxe_av *av,
+		     uint8_t flags, uint64_t length, uint8_t grh[GRH_BYTES])
 {
-	const uint8_t *sgid = dev->gid[av->sgid_index % URXE_MAX_GID].raw;
-	uint16_t payload = UDP_AND_BTH + length + DETH_AND_ICRC;
+	bool v1 = flags & URXE_CQE_ROCE_V1;
+	uint16_t payload = (v1 ? 0 : UDP_BYTES) + length + IB_BYTES;
 	struct iphdr ip = { 0 };
 	uint32_t word;
 
 	memset(grh, 0, GRH_BYTES);
-	if (gid_is_ipv4(sgid)) {
+	if (flags & URXE_CQE_IPV4) {
 		ip.version = 4;
 		ip.ihl = 5;
 		ip.tos = av->traffic_class;
@@ -59,7 +64,7 @@ static void grh_fill(const struct urxe_dev *dev, const struct urxe_av *av,
 	payload = htons(payload);
 	memcpy(grh, &word, 4);
 	memcpy(grh + 4, &payload, 2);
-	grh[6] = IPPROTO_UDP;
+	grh[6] = v1 ? NEXT_IS_BTH : IPPROTO_UDP;
 	grh[7] = av->hop_limit;
 	memcpy(grh + 8, sgid, 16);
 	memcpy(grh + 24, av->dgid, 16);
@@ -114,11 +119,20 @@ static void ud_deliver(struct urxe_qp *qp, const struct urxe_wqe *w,
 	conn_break(c, RESP_NAK_OPERATION);
 }
 
-/* From an IPv4 address to an IPv6 one there is none. */
-static bool ud_has_packet(const struct urxe_gid *sgid, const struct urxe_wqe *w)
+/* What a completion says of the headers that come from that GID. */
+static uint8_t ud_flags(const struct urxe_av *av, const uint8_t sgid[16])
 {
+	if (URXE_GID_TYPE(av->sgid_index) == URXE_ROCE_V1)
+		return IBV_WC_GRH | URXE_CQE_ROCE_V1;
+	return gid_is_ipv4(sgid) ? IBV_WC_GRH | URXE_CQE_IPV4 : IBV_WC_GRH;
+}
+
+static bool ud_has_packet(const uint8_t sgid[16], const struct urxe_wqe *w)
+{
+	const struct urxe_av *av = &w->ud.av;
+
 	if (likely(w->ud.qpn == URXE_MCAST_QPN ||
-		   gid_is_ipv4(sgid->raw) == gid_is_ipv4(w->ud.av.dgid)))
+		   gids_fit(URXE_GID_TYPE(av->sgid_index), sgid, av->dgid)))
 		return true;
 	urxe_why("a datagram's GIDs are one of IPv4 and one of IPv6: dropped");
 	return false;
@@ -128,9 +142,9 @@ void ud_send(struct urxe_qp *qp, const struct urxe_wqe *w, struct urxe_seg *src,
 	     struct receipt *rc)
 {
 	struct urxe_dev *dev = qp->ctx->fabric->dev;
-	const struct urxe_gid *sgid =
-		&dev->gid[w->ud.av.sgid_index % URXE_MAX_GID];
-	uint8_t flags = IBV_WC_GRH | (gid_is_ipv4(sgid->raw) ? URXE_CQE_IPV4 : 0);
+	const uint8_t *sgid =
+		dev->gid[URXE_GID_ROW(w->ud.av.sgid_index)].raw;
+	uint8_t flags = ud_flags(&w->ud.av, sgid);
 	uint32_t members[URXE_MAX_MCAST_ATTACH + 1], n, i;
 	uint8_t grh[GRH_BYTES];
 
@@ -139,7 +153,7 @@ void ud_send(struct urxe_qp *qp, const struct urxe_wqe *w, struct urxe_seg *src,
 	if (load_relaxed(&dev->port_state) != URXE_PORT_ACTIVE ||
 	    !ud_has_packet(sgid, w))
 		return;
-	grh_fill(dev, &w->ud.av, w->length, grh);
+	grh_fill(sgid, &w->ud.av, flags, w->length, grh);
 	src[0].ptr = (char *)grh;
 	src[0].len = GRH_BYTES;
 	if (w->ud.qpn != URXE_MCAST_QPN) {

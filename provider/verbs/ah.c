@@ -13,7 +13,7 @@ static bool ah_gid_is_ours(const struct urxe_dev *dev, const uint8_t gid[16])
 {
 	uint32_t i;
 
-	for (i = 0; i < URXE_MAX_GID; i++)
+	for (i = 0; i < URXE_GID_ROWS; i++)
 		if (load_acquire(&dev->gid[i].valid) &&
 		    !memcmp(dev->gid[i].raw, gid, 16))
 			return true;
@@ -28,10 +28,13 @@ int ah_check(struct urxe_context *ctx, const struct ibv_ah_attr *attr)
 		urxe_why("RoCE needs a GRH: is_global = 1");
 		return EINVAL;
 	}
-	if ((attr->port_num && attr->port_num != 1) ||
-	    attr->grh.sgid_index >= URXE_MAX_GID || attr->sl > 15 ||
-	    !load_acquire(&dev->gid[attr->grh.sgid_index].valid))
+	if ((attr->port_num && attr->port_num != 1) || attr->sl > 15)
 		return EINVAL;
+	if (!load_acquire(&dev->gid[URXE_GID_ROW(attr->grh.sgid_index)].valid)) {
+		urxe_why("sgid_index %u: there is no such GID (`urxe info` lists them)",
+			 attr->grh.sgid_index);
+		return EINVAL;
+	}
 	if (mcast_is_group(attr->grh.dgid.raw) ||
 	    ah_gid_is_ours(dev, attr->grh.dgid.raw))
 		return 0;

@@ -190,7 +190,10 @@ static void qp_apply(struct urxe_qp *qp, const struct ibv_qp_attr *a, int mask)
 		store_relaxed(&sh->path_mtu, a->path_mtu);
 	}
 	if (mask & IBV_QP_AV) {
-		memcpy(sh->sgid, dev->gid[a->ah_attr.grh.sgid_index].raw, 16);
+		memcpy(sh->sgid,
+		       dev->gid[URXE_GID_ROW(a->ah_attr.grh.sgid_index)].raw,
+		       16);
+		sh->roce = URXE_GID_TYPE(a->ah_attr.grh.sgid_index);
 		memcpy(sh->dgid, a->ah_attr.grh.dgid.raw, 16);
 	}
 	if (mask & (IBV_QP_PATH_MTU | IBV_QP_AV)) {

@@ -22,7 +22,8 @@ check()
 
 check 'ibv_devices' '^ +urxe0[[:space:]]+[0-9a-f]{16}$' ibv_devices
 check 'ibv_devinfo' 'hca_id:.*urxe0' ibv_devinfo
-check 'ibv_devinfo -v: RoCE v2 GID' 'GID\[ +0\]:.*RoCE v2' ibv_devinfo -v
+check 'ibv_devinfo -v: RoCE v1 GID' 'GID\[ +0\]:.*RoCE v1' ibv_devinfo -v
+check 'ibv_devinfo -v: RoCE v2 GID' 'GID\[ +1\]:.*RoCE v2' ibv_devinfo -v
 check 'ibv_devinfo -v: link layer' 'link_layer:.*Ethernet' ibv_devinfo -v
 check 'ibv_devinfo -v: active' 'PORT_ACTIVE' ibv_devinfo -v
 check 'ibv_devinfo -v: limits' 'max_qp:.*8190' ibv_devinfo -v

@@ -37,6 +37,7 @@ if [[ $what == types ]]; then
 	perf ib_send_bw --use-srq -n 500 -q 4
 	# a multicast group's GID is no mapped IPv4 one, nor may ours be
 	perf ib_send_bw -c UD -g -x 0 -n 500 -s 1024
+	perf ib_send_bw -c UD -g -x 1 -n 500 -s 1024
 	for op in write_bw read_bw send_bw send_lat; do
 		perf ib_$op -R -n 500
 	done
@@ -70,8 +71,9 @@ done
 if [[ $what == lat ]]; then
 	perf ib_write_lat -n 500 -I 0
 	perf ib_send_lat -n 500 -s 1
-	if has_gid 1; then
-		perf ib_write_lat -n 500 -x 1
+	perf ib_write_lat -n 500 -x 0
+	if has_gid 3; then
+		perf ib_write_lat -n 500 -x 3
 	fi
 else
 	perf ib_atomic_bw -n 500 -q 4

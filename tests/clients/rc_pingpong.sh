@@ -37,8 +37,9 @@ if grep -q -- --dm <<<"$help"; then
 	pingpong -g 0 -j
 	pingpong -g 0 -j -e
 fi
-if has_gid 1; then
-	pingpong -g 1
+pingpong -g 1
+if has_gid 3; then
+	pingpong -g 3
 fi
 
 # two pairs at once

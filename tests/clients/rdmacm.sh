@@ -66,7 +66,7 @@ both 'ucmatose, 1000 connections' ucmatose -c 1000
 both 'ucmatose, migrated ids' ucmatose -m -c 5
 both 'ucmatose, port space IB' ucmatose -P ib
 both 'ucmatose, ACK timeout and TOS' ucmatose -a 18 -t 8
-gid=$(urxe_run cat /sys/class/infiniband/urxe0/ports/1/gids/1)
+gid=$(urxe_run cat /sys/class/infiniband/urxe0/ports/1/gids/3)
 next_port
 duo 'ucmatose, by GID' ucmatose -f gid -b "$gid" -P ib -p "$port" -- \
 	ucmatose -f gid -b "$gid" -s "$gid" -P ib -p "$port"

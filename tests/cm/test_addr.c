@@ -620,7 +620,7 @@ START_TEST(gids)
 	struct sockaddr_in a = ip4(7471), lo = loopback(7471);
 	struct sockaddr *to[] = { SA(&a), SA(&lo) };
 	struct ibv_sa_path_rec *p;
-	struct ibv_gid_entry e[64];
+	struct ibv_gid_entry e[256];
 	struct rdma_cm_id *id;
 	ssize_t n, k;
 	int i;
@@ -628,7 +628,7 @@ START_TEST(gids)
 	for (i = 0; i < 2; i++) {
 		id = client_to(to[i], RDMA_PS_TCP);
 		p = id->route.path_rec;
-		n = ibv_query_gid_table(id->verbs, e, 64, 0);
+		n = ibv_query_gid_table(id->verbs, e, 256, 0);
 		for (k = 0; k < n; k++)
 			if (!memcmp(&e[k].gid, &p->dgid, 16))
 				break;
@@ -636,6 +636,31 @@ START_TEST(gids)
 		ck_assert_mem_eq(&p->dgid, &p->sgid, 16);
 		end_id(id, true);
 	}
+}
+END_TEST
+
+static void expect_roce_v2(struct rdma_cm_id *id)
+{
+	struct ibv_qp_init_attr init;
+	struct ibv_gid_entry e;
+	struct ibv_qp_attr a;
+
+	ck_ok(ibv_query_qp(id->qp, &a, IBV_QP_AV, &init));
+	ck_ok(ibv_query_gid_ex(id->verbs, 1, a.ah_attr.grh.sgid_index, &e, 0));
+	ck_assert_uint_eq(e.gid_type, IBV_GID_TYPE_ROCE_V2);
+	ck_assert_mem_eq(&e.gid, &id->route.addr.addr.ibaddr.sgid, 16);
+}
+
+/* The kernel's default, too. */
+START_TEST(roce_version)
+{
+	struct both b = connect_both();
+
+	expect_roce_v2(b.client);
+	expect_roce_v2(b.server);
+	end_id(b.client, true);
+	end_id(b.server, true);
+	end_id(b.listener, true);
 }
 END_TEST
 
@@ -716,6 +741,7 @@ int main(void)
 	add(s, unreachable);
 	add(s, resolve_order);
 	add(s, gids);
+	add(s, roce_version);
 	add(s, port_spaces);
 	add(s, many_ports);
 	return run_suite(s);

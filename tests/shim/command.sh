@@ -109,7 +109,7 @@ done
 has "fabric one" "$URXE" info
 has "$one shim-hold" "$URXE" info --fabric one
 has "contexts: 1 of 512" "$URXE" info --fabric two
-has "GID 0: fe80::" "$URXE" info --fabric two
+has "GID 0 (v1), 1 (v2): fe80::" "$URXE" info --fabric two
 [ "$(ls "$URXE_DIR/one/ctx" | wc -l)" = 1 ] || die "no arena"
 kill -9 $one
 wait $one 2>/dev/null

@@ -22,12 +22,13 @@ has urxe0 run ls /sys/class/infiniband
 has "4: ACTIVE" run cat $sys/ports/1/state
 has 0xffff run cat $sys/ports/1/pkeys/0
 has fe80: run cat $sys/ports/1/gids/0
-has "RoCE v2" run cat $sys/ports/1/gid_attrs/types/0
+has "IB/RoCE v1" run cat $sys/ports/1/gid_attrs/types/0
+has "RoCE v2" run cat $sys/ports/1/gid_attrs/types/1
 has "crw-rw-rw-" run ls -l /dev/infiniband/uverbs1000
 has "231, 60000" run ls -l /dev/infiniband/uverbs1000
 has /sys/devices/virtual/infiniband/urxe0 run readlink -f $sys
-has 0000:0000:0000:0000:0000:0000:0000:0000 run cat $sys/ports/1/gids/31
-out=$(run cat $sys/ports/1/gid_attrs/types/31 2>&1) &&
+has 0000:0000:0000:0000:0000:0000:0000:0000 run cat $sys/ports/1/gids/255
+out=$(run cat $sys/ports/1/gid_attrs/types/255 2>&1) &&
 	die "an empty slot was read: $out"
 case $out in
 *"Invalid argument"*) ;;

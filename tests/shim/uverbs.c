@@ -157,7 +157,7 @@ static void test_async_fd(void)
 
 static void test_gids(void)
 {
-	struct ibv_gid_entry one, table[32], tight[1];
+	struct ibv_gid_entry one, table[URXE_MAX_GID], tight[1];
 	int fd = open_device();
 	union frame f = { .room = { 0 } };
 	uint64_t n = 0;
@@ -169,10 +169,13 @@ static void test_gids(void)
 	    sizeof(one));
 	CHECK(!call(fd, &f, 0, UVERBS_METHOD_QUERY_GID_ENTRY, 4));
 	CHECK(one.gid.raw[0] == 0xfe && one.gid.raw[1] == 0x80);
-	CHECK(one.gid_type == 2 && one.port_num == 1 && one.gid_index == 0);
-	f.hdr.attrs[1].data = 31;
+	CHECK(one.gid_type == IBV_GID_TYPE_ROCE_V1 && one.port_num == 1 && one.gid_index == 0);
+	f.hdr.attrs[1].data = 1;
+	CHECK(!call(fd, &f, 0, UVERBS_METHOD_QUERY_GID_ENTRY, 4));
+	CHECK(one.gid_type == IBV_GID_TYPE_ROCE_V2 && one.gid_index == 1);
+	f.hdr.attrs[1].data = URXE_MAX_GID - 1;
 	CHECK(call(fd, &f, 0, UVERBS_METHOD_QUERY_GID_ENTRY, 4) == ENODATA);
-	f.hdr.attrs[1].data = 32;
+	f.hdr.attrs[1].data = URXE_MAX_GID;
 	CHECK(call(fd, &f, 0, UVERBS_METHOD_QUERY_GID_ENTRY, 4) == EINVAL);
 	f.hdr.attrs[1].data = 0;
 	f.hdr.attrs[0].data = 2;
@@ -190,7 +193,7 @@ static void test_gids(void)
 	out(&f.hdr.attrs[3], UVERBS_ATTR_QUERY_GID_TABLE_RESP_NUM_ENTRIES, &n,
 	    8);
 	CHECK(!call(fd, &f, 0, UVERBS_METHOD_QUERY_GID_TABLE, 4));
-	CHECK(n >= 1 && n < 32 && !memcmp(&table[0], &one, sizeof(one)));
+	CHECK(n >= 2 && n < URXE_MAX_GID && !memcmp(&table[1], &one, sizeof(one)));
 	if (n > 1) {
 		out(&f.hdr.attrs[2], UVERBS_ATTR_QUERY_GID_TABLE_RESP_ENTRIES,
 		    tight, sizeof(tight));

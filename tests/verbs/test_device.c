@@ -176,17 +176,38 @@ START_TEST(gids_alike_everywhere)
 		ck_assert_mem_eq(&e.gid, &gid, sizeof(gid));
 		ck_assert_uint_eq(e.gid_index, i);
 		ck_assert_uint_eq(e.port_num, 1);
-		ck_assert_uint_eq(e.gid_type, IBV_GID_TYPE_ROCE_V2);
+		ck_assert_uint_eq(e.gid_type, i % 2 ? IBV_GID_TYPE_ROCE_V2 :
+						      IBV_GID_TYPE_ROCE_V1);
 		ck_assert(sysfs("gid_attrs/types", i, text, sizeof(text)));
-		ck_assert_str_eq(text, "RoCE v2");
+		ck_assert_str_eq(text, i % 2 ? "RoCE v2" : "IB/RoCE v1");
 		ck_assert_int_lt(k, n);
 		ck_assert_uint_eq(table[k].gid_index, i);
 		ck_assert_mem_eq(&table[k].gid, &gid, sizeof(gid));
 		k++;
 	}
 	ck_assert_int_eq(k, n);
-	/* index 0 is what "-g 0" of the stock clients uses */
-	ck_ok(ibv_query_gid_ex(ctx, 1, 0, &e, 0));
+	ck_ok(ibv_close_device(ctx));
+}
+END_TEST
+
+/*
+ * What stands in scripts: "-g 0" of the examples, and 3, which is the first
+ * address's RoCE v2 one on ConnectX.
+ */
+START_TEST(gids_of_scripts)
+{
+	struct ibv_context *ctx = open_device();
+	struct ibv_gid_entry e[4];
+	uint32_t i;
+
+	for (i = 0; i < 4; i++)
+		ck_ok(ibv_query_gid_ex(ctx, 1, i, &e[i], 0));
+	ck_assert_mem_eq(&e[0].gid, &e[1].gid, 16);
+	ck_assert_mem_eq(&e[2].gid, &e[3].gid, 16);
+	ck_assert_uint_eq(e[0].gid.raw[0], 0xfe);
+	ck_assert_uint_eq(e[0].gid.raw[1], 0x80);
+	/* of IPv4, if the machine has an address of it */
+	ck_assert_mem_eq(e[3].gid.raw, "\0\0\0\0\0\0\0\0\0\0\xff\xff", 12);
 	ck_ok(ibv_close_device(ctx));
 }
 END_TEST
@@ -292,6 +313,7 @@ int main(void)
 	add(s, extended_query);
 	add(s, port);
 	add(s, gids_alike_everywhere);
+	add(s, gids_of_scripts);
 	add(s, gid_errors);
 	add(s, pkeys);
 	add(s, several_contexts);

@@ -2,6 +2,7 @@
 /* Both ends of a connection have one path: its GIDs and its MTU. */
 #include <string.h>
 
+#include "shared/layout.h"
 #include "types.h"
 
 #define W IBV_WR_RDMA_WRITE
@@ -53,6 +54,14 @@ static struct opts short_tempered(void)
 
 /* ---------------------------------------------------------------- GIDs */
 
+static enum ibv_gid_type gid_type(struct ibv_context *ctx, int i)
+{
+	struct ibv_gid_entry e;
+
+	ck_ok(ibv_query_gid_ex(ctx, 1, (uint32_t)i, &e, 0));
+	return e.gid_type;
+}
+
 static bool same_family(struct ibv_context *ctx, int i, int j)
 {
 	static const uint8_t mapped[12] = { [10] = 0xff, 0xff };
@@ -65,11 +74,20 @@ static bool same_family(struct ibv_context *ctx, int i, int j)
 
 static int count_gids(struct ibv_context *ctx)
 {
-	struct ibv_gid_entry table[32];
-	int n = ibv_query_gid_table(ctx, table, 32, 0);
+	struct ibv_gid_entry table[URXE_MAX_GID];
+	int n = ibv_query_gid_table(ctx, table, URXE_MAX_GID, 0);
 
-	ck_assert_int_ge(n, 2); /* else there is nothing to get wrong */
-	return n < 3 ? n : 3;
+	ck_assert_int_ge(n, 4); /* else there is nothing to get wrong */
+	return n < 6 ? n : 6;
+}
+
+/* Are there packets from GID i to GID j, and who sends from j hears them? */
+static bool fits(struct ibv_context *ctx, int i, int j)
+{
+	enum ibv_gid_type type = gid_type(ctx, i);
+
+	return type == gid_type(ctx, j) &&
+	       (type == IBV_GID_TYPE_ROCE_V1 || same_family(ctx, i, j));
 }
 
 static bool heard(struct duo *d, struct view a, struct view b)
@@ -87,7 +105,7 @@ static bool heard(struct duo *d, struct view a, struct view b)
 	return !wc.status;
 }
 
-/* Each from its side, and both of one IP version. */
+/* Each from its side, both of one RoCE version, and v2's of one IP version. */
 START_TEST(gids)
 {
 	struct opts o = short_tempered();
@@ -100,7 +118,7 @@ START_TEST(gids)
 	for (i = 0; i < n * n; i++) {
 		a.from = b.to = i / n;
 		a.to = b.from = i % n;
-		if (same_family(d.a.ctx, a.from, a.to)) {
+		if (fits(d.a.ctx, a.from, a.to)) {
 			ck_assert(heard(&d, a, b));
 			same++;
 		} else {
@@ -119,7 +137,7 @@ START_TEST(other_gids)
 {
 	static const struct {
 		int from, to;
-	} wrong[] = { { 1, 0 }, { 0, 1 }, { 1, 1 } };
+	} wrong[] = { { 2, 0 }, { 0, 2 }, { 2, 2 }, { 1, 0 }, { 1, 1 } };
 	struct opts o = short_tempered();
 	struct view a = { .mtu = o.mtu }, b = a;
 	struct duo d;
@@ -133,6 +151,34 @@ START_TEST(other_gids)
 		ck_assert(!heard(&d, a, b));
 		ck_assert(!heard(&d, b, a));
 	}
+	duo_close(&d);
+}
+END_TEST
+
+/* UC, from the one RoCE version to the other: nobody says so. */
+START_TEST(other_version_is_dropped)
+{
+	struct opts o = short_tempered();
+	struct view a = { .mtu = o.mtu, .again = true }, b = a;
+	struct ibv_wc wc;
+	struct duo d;
+
+	duo_open_unconnected(&d, _i, MEM_HEAP, MEM_HEAP, &o);
+	turn(&d, IBV_QPT_UC);
+	b.from = 1;
+	connect_ends(&d, a, b);
+	b_recv(&d, 1, 0, 256);
+	ck_ok(post(&d, S, 1, 0, 8, 0, 0));
+	expect_ok(d.a.scq, 1, IBV_WC_SEND);
+	a.from = 1;
+	a.again = true;
+	a.peer = d.at_b;
+	do_connect(&d.a, &a);
+	ck_ok(post(&d, S, 2, 0, 16, 0, 0));
+	expect_ok(d.a.scq, 2, IBV_WC_SEND);
+	wc = b_wait_recv(&d);
+	ck_assert_int_eq(wc.status, IBV_WC_SUCCESS);
+	ck_assert_uint_eq(wc.byte_len, 16);
 	duo_close(&d);
 }
 END_TEST
@@ -235,6 +281,7 @@ int main(void)
 
 	add_loop(s, gids, WHERE_COUNT);
 	add_loop(s, other_gids, WHERE_COUNT);
+	add_loop(s, other_version_is_dropped, WHERE_COUNT);
 	add_loop(s, other_end_anew, 2 * WHERE_COUNT);
 	add_loop(s, longer_packets, 3 * WHERE_COUNT);
 	add_loop(s, shorter_packets, WHERE_COUNT);

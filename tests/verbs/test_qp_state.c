@@ -283,10 +283,6 @@ static void not_global(struct ibv_qp_attr *a)
 {
 	a->ah_attr.is_global = 0;
 }
-static void bad_sgid(struct ibv_qp_attr *a)
-{
-	a->ah_attr.grh.sgid_index = URXE_MAX_GID;
-}
 static void empty_sgid(struct ibv_qp_attr *a)
 {
 	a->ah_attr.grh.sgid_index = URXE_MAX_GID - 1;
@@ -335,7 +331,6 @@ static const struct bad_value {
 	{ IBV_QPS_INIT, many_dest_rd, EINVAL },
 	{ IBV_QPS_INIT, bad_rnr_timer, EINVAL },
 	{ IBV_QPS_INIT, not_global, EINVAL },
-	{ IBV_QPS_INIT, bad_sgid, EINVAL },
 	{ IBV_QPS_INIT, empty_sgid, EINVAL },
 	{ IBV_QPS_INIT, bad_ah_port, EINVAL },
 	{ IBV_QPS_INIT, zero_dgid, EHOSTUNREACH },

@@ -147,12 +147,14 @@ static void check_ipv4(const uint8_t *grh, const union ibv_gid *from,
 	ck_assert_mem_eq(grh + 16, to->raw + 12, 4);
 }
 
-static void check_ipv6(const struct ibv_grh *grh, const union ibv_gid *from,
-		       const union ibv_gid *to)
+/* Of IPv6 and of RoCE v1; length: what follows it in a packet. */
+static void check_grh(const struct ibv_grh *grh, const union ibv_gid *from,
+		      const union ibv_gid *to, uint8_t next, uint16_t length)
 {
 	ck_assert_uint_eq(be32toh(grh->version_tclass_flow),
 			  6u << 28 | 0x28 << 20 | 0x12345);
-	ck_assert_uint_eq(grh->next_hdr, 17);
+	ck_assert_uint_eq(grh->next_hdr, next);
+	ck_assert_uint_eq(be16toh(grh->paylen), length);
 	ck_assert_uint_eq(grh->hop_limit, 7);
 	ck_assert_mem_eq(grh->sgid.raw, from->raw, 16);
 	ck_assert_mem_eq(grh->dgid.raw, to->raw, 16);
@@ -165,10 +167,17 @@ static bool is_ipv4(const union ibv_gid *gid)
 	return !memcmp(gid->raw, mapped, 12);
 }
 
+/* "BTH follows", "UDP follows"; what is in front of the data and behind. */
+#define V1 0x1b, 12 + 8 + 64 + 4
+#define V2 17, 8 + 12 + 8 + 64 + 4
+
 /* From each of the port's GIDs to itself. */
 START_TEST(headers)
 {
 	static const union ibv_gid none;
+	struct ibv_grh *h;
+	struct ibv_gid_entry e;
+	struct ibv_wc wc;
 	struct ibv_port_attr port;
 	struct ibv_ah *ah, *first;
 	union ibv_gid gid;
@@ -182,15 +191,25 @@ START_TEST(headers)
 		ck_ok(ibv_query_gid(d.a.ctx, 1, i, &gid));
 		if (!memcmp(&gid, &none, sizeof(gid)))
 			continue;
+		ck_ok(ibv_query_gid_ex(d.a.ctx, 1, (uint32_t)i, &e, 0));
 		ah = make_ah(&d.a, &gid, (uint8_t)i);
 		b_recv(&d, 1, 0, 256);
 		send_b(&d, ah, 64);
-		ck_assert_int_eq(b_wait_recv(&d).status, IBV_WC_SUCCESS);
+		wc = b_wait_recv(&d);
+		ck_assert_int_eq(wc.status, IBV_WC_SUCCESS);
+		ck_assert_int_eq(wc.wc_flags, IBV_WC_GRH);
 		node_get(&d.b, 0, grh, sizeof(grh));
-		if (is_ipv4(&gid))
+		h = (struct ibv_grh *)(void *)grh;
+		if (e.gid_type == IBV_GID_TYPE_ROCE_V1) {
+			check_grh(h, &gid, &gid, V1);
+			ck_assert_uint_eq(wc.sl, 0);
+		} else if (is_ipv4(&gid)) {
 			check_ipv4(grh, &gid, &gid);
-		else
-			check_ipv6((struct ibv_grh *)(void *)grh, &gid, &gid);
+			ck_assert_uint_eq(wc.sl, 8 | 2);
+		} else {
+			check_grh(h, &gid, &gid, V2);
+			ck_assert_uint_eq(wc.sl, 8 | 1);
+		}
 		ck_ok(ibv_destroy_ah(ah));
 		seen++;
 	}

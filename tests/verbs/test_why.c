@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "harness.h"
+#include "shared/layout.h"
 
 static FILE *said;
 
@@ -95,6 +96,51 @@ START_TEST(address_without_grh)
 }
 END_TEST
 
+START_TEST(no_such_gid)
+{
+	struct opts o = default_opts();
+	struct ibv_qp_attr attr;
+	struct addr peer;
+	struct node n;
+	int mask;
+
+	listen();
+	node_open(&n, NULL, MEM_HEAP, &o);
+	peer = node_addr(&n);
+	qp_to_init(n.qp, &o);
+	mask = attr_rtr(&attr, &o, &peer);
+	attr.ah_attr.grh.sgid_index = URXE_MAX_GID - 1;
+	ck_assert_int_eq(ibv_modify_qp(n.qp, &attr, mask), EINVAL);
+	expect_said("sgid_index 255: there is no such GID");
+	node_close(&n);
+}
+END_TEST
+
+/* Index 0 at one end and 1 at the other are the same address. */
+START_TEST(other_version_of_roce)
+{
+	struct opts o = default_opts();
+	struct ibv_qp_attr attr;
+	struct duo d;
+	int mask;
+
+	listen();
+	o.timeout = 10;
+	o.retry_cnt = 1;
+	duo_open(&d, SAME_CONTEXT, MEM_HEAP, MEM_HEAP, &o);
+	ck_ok(qp_to(d.a.qp, IBV_QPS_RESET));
+	qp_to_init(d.a.qp, &o);
+	mask = attr_rtr(&attr, &o, &d.at_b);
+	attr.ah_attr.grh.sgid_index = 1;
+	ck_ok(ibv_modify_qp(d.a.qp, &attr, mask));
+	qp_to_rts(d.a.qp, &o);
+	ck_ok(post(&d, IBV_WR_RDMA_WRITE, 1, 0, 8, 0, 0));
+	expect(d.a.scq, 1, IBV_WC_RETRY_EXC_ERR);
+	expect_said("is a GID of RoCE v2, and that of QP");
+	duo_close(&d);
+}
+END_TEST
+
 START_TEST(refused_by_the_responder)
 {
 	struct opts o = default_opts();
@@ -125,6 +171,8 @@ int main(void)
 
 	add(s, refused_at_once);
 	add(s, address_without_grh);
+	add(s, no_such_gid);
+	add(s, other_version_of_roce);
 	add(s, refused_by_the_responder);
 	return run(s);
 }

@@ -12,6 +12,8 @@
 #include "tree.h"
 
 #define STAMP "sys/stamp" /* GID generation and port state of the files */
+#define EMPTY_GID "sys/none/gid"
+#define EMPTY_ATTR "sys/none/attr"
 #define NET TREE_IBDEV "/device/net"
 
 static void gid_text(const uint8_t raw[16], char text[48])
@@ -23,22 +25,46 @@ static void gid_text(const uint8_t raw[16], char text[48])
 			      raw[i + 1], i < 14 ? ':' : '\n');
 }
 
+/* The table is long and most of it empty: that has two files in all. */
+static void tree_make_empty_gid(int dirfd)
+{
+	static const uint8_t zero[16];
+	char text[48];
+
+	gid_text(zero, text);
+	tree_put(dirfd, EMPTY_GID, text, 0444);
+	tree_put(dirfd, EMPTY_ATTR, "", TREE_EINVAL_MODE);
+}
+
+static void tree_put_gid_file(int dirfd, const char *what, unsigned int i,
+			      const char *text, const char *empty)
+{
+	char path[128];
+
+	snprintf(path, sizeof(path), TREE_PORT "%s/%u", what, i);
+	if (text)
+		tree_put(dirfd, path, text, 0444);
+	else
+		tree_link(dirfd, path, empty);
+}
+
 static void tree_write_gid(struct urxe_fabric *f, int dirfd, unsigned int i)
 {
-	struct urxe_gid g = { 0 };
-	char path[128], text[48];
+	struct urxe_gid g;
 	bool valid = fabric_get_gid(f->dev, i, &g);
+	const char *type = URXE_GID_TYPE(i) == URXE_ROCE_V1 ? "IB/RoCE v1\n" :
+							      "RoCE v2\n";
+	char gid[48], ndev[32];
 
-	gid_text(g.raw, text);
-	snprintf(path, sizeof(path), TREE_PORT "gids/%u", i);
-	tree_put(dirfd, path, text, 0444);
-	snprintf(path, sizeof(path), TREE_PORT "gid_attrs/types/%u", i);
-	tree_put(dirfd, path, valid ? "RoCE v2\n" : "",
-		 valid ? 0444 : TREE_EINVAL_MODE);
-	snprintf(path, sizeof(path), TREE_PORT "gid_attrs/ndevs/%u", i);
-	snprintf(text, sizeof(text), "%.15s\n", g.ifname);
-	tree_put(dirfd, path, valid ? text : "",
-		 valid ? 0444 : TREE_EINVAL_MODE);
+	if (valid) {
+		gid_text(g.raw, gid);
+		snprintf(ndev, sizeof(ndev), "%.15s\n", g.ifname);
+	}
+	tree_put_gid_file(dirfd, "gids", i, valid ? gid : NULL, EMPTY_GID);
+	tree_put_gid_file(dirfd, "gid_attrs/types", i, valid ? type : NULL,
+			  EMPTY_ATTR);
+	tree_put_gid_file(dirfd, "gid_attrs/ndevs", i, valid ? ndev : NULL,
+			  EMPTY_ATTR);
 }
 
 /* device/net has one link: the interface of the first IPv4 GID. */
@@ -79,6 +105,7 @@ void tree_write_gids(struct urxe_fabric *f, int dirfd)
 	unsigned int i;
 
 	stamp_text(f->dev, stamp);
+	tree_make_empty_gid(dirfd);
 	for (i = 0; i < URXE_MAX_GID; i++)
 		tree_write_gid(f, dirfd, i);
 	tree_put(dirfd, TREE_PORT "state", up ? "4: ACTIVE\n" : "1: DOWN\n",

@@ -18,7 +18,7 @@
 
 #include "tree.h"
 
-#define TREE_VERSION "3\n" /* raise when files change */
+#define TREE_VERSION "4\n" /* raise when files change */
 #define VERSION_FILE "sys/version"
 #define ASIDE "tree." /* and the process's id, and the thread */
 
@@ -71,24 +71,49 @@ void tree_own_name(char name[48], const char *what)
 		 (unsigned long)pthread_self());
 }
 
+/* Into its place, whatever is there. */
+static int tree_move(int dirfd, const char *tmp, const char *path)
+{
+	int ret = renameat(dirfd, tmp, dirfd, path) ? -errno : 0;
+
+	if (ret != -ENOENT)
+		return ret;
+	ret = dir_make_parents(dirfd, path);
+	if (!ret && renameat(dirfd, tmp, dirfd, path))
+		ret = -errno;
+	return ret;
+}
+
+int tree_link(int dirfd, const char *path, const char *to)
+{
+	char tmp[48];
+	int ret;
+
+	tree_own_name(tmp, ".put.");
+	unlinkat(dirfd, tmp, 0);
+	if (linkat(dirfd, to, dirfd, tmp, 0))
+		return -errno;
+	ret = tree_move(dirfd, tmp, path);
+	unlinkat(dirfd, tmp, 0); /* if path is that file already */
+	return ret;
+}
+
 int tree_put(int dirfd, const char *path, const char *text, mode_t mode)
 {
 	size_t len = strlen(text);
 	char tmp[48];
-	int fd, ret;
+	int fd, ret = 0;
 
-	ret = dir_make_parents(dirfd, path);
-	if (ret)
-		return ret;
 	tree_own_name(tmp, ".put.");
 	unlinkat(dirfd, tmp, 0);
 	fd = openat(dirfd, tmp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 	if (fd < 0)
 		return -errno;
-	if (write(fd, text, len) != (ssize_t)len || fchmod(fd, mode & 07777) ||
-	    renameat(dirfd, tmp, dirfd, path))
+	if (write(fd, text, len) != (ssize_t)len || fchmod(fd, mode & 07777))
 		ret = errno ? -errno : -ENOSPC;
 	close(fd);
+	if (!ret)
+		ret = tree_move(dirfd, tmp, path);
 	return ret;
 }
 

@@ -32,6 +32,8 @@ void tree_merge_host(struct urxe_fabric *f, const char *path);
 void tree_own_name(char name[48], const char *what);
 /* Make or replace one file. */
 int tree_put(int dirfd, const char *path, const char *text, mode_t mode);
+/* The same as a further name of file `to`. */
+int tree_link(int dirfd, const char *path, const char *to);
 /* Is that what the file says? */
 bool tree_has(int dirfd, const char *path, const char *text);
 void tree_write_gids(struct urxe_fabric *f, int dirfd);

@@ -1,0 +1,89 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+# netns.sh URXE HOLD: two network namespaces, as containers have them, share a
+# fabric: the GIDs of both are there, and they talk.
+URXE=$1 hold=$2
+if [ "${NETNS_INSIDE-}" != 1 ]; then
+	command -v ip >/dev/null || { echo "skip: no ip"; exit 77; }
+	unshare -rn true 2>/dev/null || { echo "skip: no unshare"; exit 77; }
+	NETNS_INSIDE=1 exec unshare -rn "$0" "$@"
+fi
+. "$(dirname "$0")/lib.sh"
+
+unshare -n sleep 300 &
+other=$! here_held='' there_held=''
+trap 'kill $other $here_held $there_held 2>/dev/null; rm -rf "$URXE_DIR"' EXIT
+there() {
+	nsenter -t $other -n -- "$@"
+}
+until [ "$(readlink /proc/$other/ns/net)" != "$(readlink /proc/$$/ns/net)" ]; do
+	sleep 0.05
+done
+ip link add v0 type veth peer name v1 2>/dev/null || skip "no veth"
+ip link set v1 netns $other
+ip addr add 192.0.2.1/24 dev v0
+ip link set v0 up
+there ip addr add 192.0.2.2/24 dev v1
+there ip link set v1 up
+
+# each of these looks at the machine's addresses
+look() {
+	"$@" "$URXE" run -- cat /sys/class/infiniband/urxe0/ports/1/state \
+		>/dev/null || die "look"
+}
+index() {
+	"$URXE" info --fabric t | sed -n "s/.*, \(.*\) (v2): ::ffff:$1 .*/\1/p"
+}
+# both are there, and they stay where they are, whoever looks
+URXE_KEEP=1 look env
+"$URXE" run -- "$hold" &
+here_held=$!
+nsenter -t $other -n -- "$URXE" run -- "$hold" &
+there_held=$!
+until [ -n "$(index 192.0.2.2)" ]; do
+	kill -0 $there_held || die "hold"
+	look there
+done
+[ "$(index 192.0.2.1)" = 3 ] || die "192.0.2.1 is not at 3"
+all=$("$URXE" info --fabric t | grep 'GID .*v2')
+for i in 1 2 3; do
+	look there
+	look env
+	[ "$("$URXE" info --fabric t | grep 'GID .*v2')" = "$all" ] ||
+		die "$i: the table has changed"
+done
+
+if have ibv_rc_pingpong; then
+	nsenter -t $other -n -- "$URXE" run -- ibv_rc_pingpong \
+		-g "$(index 192.0.2.2)" \
+		>"$URXE_DIR/server" 2>&1 &
+	server=$!
+	until there ss -tln 2>/dev/null | grep -q :18515; do
+		kill -0 $server || die "$(cat "$URXE_DIR/server")"
+		sleep 0.05
+	done
+	has 'bytes in' run ibv_rc_pingpong -g "$(index 192.0.2.1)" 192.0.2.2
+	wait $server || die "$(cat "$URXE_DIR/server")"
+fi
+if have rping; then
+	nsenter -t $other -n -- "$URXE" run -- rping -s -a 192.0.2.2 -C 3 \
+		>"$URXE_DIR/server" 2>&1 &
+	server=$!
+	n=0
+	until run rping -c -a 192.0.2.2 -C 3 >"$URXE_DIR/client" 2>&1; do
+		kill -0 $server || die "$(cat "$URXE_DIR/server")"
+		n=$((n + 1)) # it does not listen yet
+		[ $n -lt 100 ] || die "$(cat "$URXE_DIR/client")"
+		sleep 0.1
+	done
+	wait $server || die "$(cat "$URXE_DIR/server")"
+fi
+
+# when nobody is left there, its addresses go
+kill $there_held
+wait $there_held
+until [ -z "$(index 192.0.2.2)" ]; do
+	sleep 0.05
+done
+[ "$(index 192.0.2.1)" = 3 ] || die "192.0.2.1 went, too"
+kill $here_held
