@@ -152,6 +152,21 @@ static void check_qp_cq(struct arena_look *al, uint32_t qpn, uint32_t index)
 		wrong(al, "QP 0x%x: its CQ %u is not there", qpn, index);
 }
 
+static void check_qp_cntrs(struct arena_look *al, uint32_t qpn,
+			   const struct urxe_qp_sh *qp)
+{
+	uint32_t op, index;
+
+	for (op = 0; op < URXE_CNTR_OPS; op++) {
+		index = load_relaxed(&qp->cntr[op]);
+		if (load_relaxed(&qp->counts) & 1u << op &&
+		    (!index || index >= URXE_MAX_COMP_CNTR ||
+		     !bitmap_test(al->a->comp_cntr_map, index)))
+			wrong(al, "QP 0x%x: its counter %u is not there", qpn,
+			      index);
+	}
+}
+
 static void inspect_qps(struct arena_look *al)
 {
 	const struct urxe_qp_sh *qp;
@@ -181,9 +196,16 @@ static void inspect_qps(struct arena_look *al)
 				!bitmap_test(al->a->srq_map, qp->srq - 1)))
 			wrong(al, "QP 0x%x: its SRQ %u is not there", qpn,
 			      qp->srq - 1);
+		check_qp_cntrs(al, qpn, qp);
 		if (qp->pd < URXE_MAX_PD)
 			al->refs[qp->pd]++;
 	}
+}
+
+static void inspect_cntrs(struct arena_look *al)
+{
+	check_count(al, URXE_OBJ_COMP_CNTR,
+		    bits_count(al->a->comp_cntr_map, URXE_MAX_COMP_CNTR) - 1);
 }
 
 /* ---------------------------------------------------------------- keys */
@@ -268,6 +290,7 @@ static void arena_look(struct arena_look *al)
 {
 	inspect_cqs(al);
 	inspect_srqs(al);
+	inspect_cntrs(al);
 	inspect_qps(al);
 	inspect_keys(al);
 	inspect_pds(al);

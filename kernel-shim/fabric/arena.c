@@ -59,10 +59,11 @@ int arena_init(int fd, uint32_t slot, uint32_t gen, const char comm[16])
 	memcpy(a->comm, comm, sizeof(a->comm));
 	a->key_map[0] = 1; /* index 0 is no key */
 	a->key_next = 1;
-	/* PD, CQ and SRQ numbers start at 1: 0 stays recognisably wrong */
+	/* numbers start at 1: 0 stays recognisably wrong */
 	store_relaxed(&a->pd[0].live, 1);
 	a->cq_map[0] = 1;
 	a->srq_map[0] = 1;
+	a->comp_cntr_map[0] = 1;
 	munmap(a, head);
 	return 0;
 }

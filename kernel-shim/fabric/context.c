@@ -34,6 +34,7 @@ static const struct {
 	[URXE_OBJ_AH] = { "ah", URXE_MAX_AH },
 	[URXE_OBJ_XRCD] = { "xrcd", URXE_MAX_XRCD },
 	[URXE_OBJ_DM] = { "dm", URXE_MAX_DM },
+	[URXE_OBJ_COMP_CNTR] = { "cntr", URXE_MAX_COMP_CNTR - 1 },
 };
 
 uint32_t fabric_obj_limit(enum urxe_obj o)

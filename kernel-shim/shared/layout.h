@@ -55,6 +55,7 @@ extern const uint32_t urxe_layout_version;
 #define URXE_MAX_MW 16383
 #define URXE_MAX_AH 16384
 #define URXE_MAX_XRCD 256
+#define URXE_MAX_COMP_CNTR 4096
 #define URXE_MAX_DM 16384 /* as many as the heap has units: URXE_DM_UNIT */
 #define URXE_MAX_GID 256 /* as ConnectX: 2 for each address */
 #define URXE_MAX_MCAST_GRP 256
@@ -86,6 +87,7 @@ enum urxe_obj {
 	URXE_OBJ_AH,
 	URXE_OBJ_XRCD,
 	URXE_OBJ_DM,
+	URXE_OBJ_COMP_CNTR,
 	URXE_OBJ_COUNT
 };
 
@@ -592,6 +594,29 @@ static_assert(sizeof(struct urxe_rq_sh) == 192, "fixed");
 #define URXE_CONN_WITH(c, state) \
 	(((c) & URXE_CONN_ENDS) | (uint64_t)(state) << 48)
 
+/* What completion counters count, as libibverbs numbers the bits of masks. */
+enum urxe_cntr_op {
+	URXE_CNTR_SEND,
+	URXE_CNTR_RECV,
+	URXE_CNTR_READ,
+	URXE_CNTR_REMOTE_READ,
+	URXE_CNTR_WRITE,
+	URXE_CNTR_REMOTE_WRITE,
+	URXE_CNTR_OPS
+};
+#define URXE_CNTR_ALL ((1u << URXE_CNTR_OPS) - 1)
+
+/*
+ * A completion counter of the arena.  Who completes an operation of a QP that it
+ * is attached to adds to it, its owner or a requester: after the bytes are in
+ * place (release), and before a completion says so.
+ */
+struct urxe_comp_cntr {
+	alignas(URXE_LINE) _Atomic uint64_t done; /* WRs or bytes */
+	_Atomic uint64_t failed; /* WRs */
+	uint32_t bytes; /* it counts those of what succeeds */
+};
+
 struct urxe_qp_sh {
 	_Atomic uint64_t conn;
 	uint64_t tag; /* of its events: event_tag.h */
@@ -616,6 +641,9 @@ struct urxe_qp_sh {
 	_Atomic uint32_t waiter; /* 0, or 1 + context slot to wake */
 	_Atomic uint32_t last_wqe; /* 1: the event was raised */
 	_Atomic uint32_t handles; /* XRC target: its creator's and opened ones */
+	_Atomic uint32_t counts; /* 1 << enum urxe_cntr_op: there is a counter */
+	/* index in the arena's table; 0: none */
+	_Atomic uint16_t cntr[URXE_CNTR_OPS];
 	struct urxe_rq_sh rq;
 	uint8_t sgid[16], dgid[16]; /* of the path, as its owner has it */
 	uint8_t roce; /* ... and its version: that of sgid_index */
@@ -757,6 +785,7 @@ struct urxe_arena {
 	uint64_t key_map[URXE_MAX_KEY / 64];
 	uint64_t cq_map[URXE_MAX_CQ / 64];
 	uint64_t srq_map[URXE_MAX_SRQ / 64];
+	uint64_t comp_cntr_map[URXE_MAX_COMP_CNTR / 64];
 	uint64_t heap_map[URXE_HEAP_PAGES / 64];
 	struct urxe_pd_sh pd[URXE_MAX_PD];
 	struct urxe_bouncer bouncer[URXE_BOUNCERS];
@@ -766,6 +795,7 @@ struct urxe_arena {
 	struct urxe_cq_sh cq[URXE_MAX_CQ];
 	struct urxe_qp_sh qp[URXE_MAX_QP];
 	struct urxe_srq_sh srq[URXE_MAX_SRQ];
+	struct urxe_comp_cntr comp_cntr[URXE_MAX_COMP_CNTR];
 	/* ring[i] is reserved when bouncer[i] is first needed */
 	alignas(URXE_PAGE) struct urxe_bounce_ring ring[URXE_BOUNCERS];
 };

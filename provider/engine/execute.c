@@ -8,6 +8,7 @@
  */
 #include "atomics.h"
 #include "bind.h"
+#include "comp_cntr.h"
 #include "execute.h"
 #include "log.h"
 #include "observe.h"
@@ -135,8 +136,9 @@ static enum verdict execute_fail(struct run *r, enum ibv_wc_status status)
 	return WR_FAILED;
 }
 
-enum verdict execute_answered(struct urxe_qp *qp, struct run *r,
-			      enum response resp)
+/* The WR that would be begun next met a NAK. */
+static enum verdict __attribute__((cold))
+execute_refused(struct urxe_qp *qp, struct run *r, enum response nak)
 {
 	static const uint8_t status[] = {
 		[RESP_NAK_INVALID] = IBV_WC_REM_INV_REQ_ERR,
@@ -144,6 +146,14 @@ enum verdict execute_answered(struct urxe_qp *qp, struct run *r,
 		[RESP_NAK_OPERATION] = IBV_WC_REM_OP_ERR,
 	};
 
+	comp_cntr_remote(&qp->conn, sq_slot(&qp->sq, qp->sq.begun), true);
+	conn_break(&qp->conn, nak);
+	return execute_fail(r, status[nak]);
+}
+
+enum verdict execute_answered(struct urxe_qp *qp, struct run *r,
+			      enum response resp)
+{
 	/* IB 9.8.3: there are no answers; what cannot be served is dropped */
 	if (unlikely(qp->type == IBV_QPT_UC))
 		return resp ? WR_DROPPED : WR_DONE;
@@ -158,8 +168,7 @@ enum verdict execute_answered(struct urxe_qp *qp, struct run *r,
 	case RESP_NAK_INVALID:
 	case RESP_NAK_ACCESS:
 	case RESP_NAK_OPERATION:
-		conn_break(&qp->conn, resp);
-		return execute_fail(r, status[resp]);
+		return execute_refused(qp, r, resp);
 	case RESP_OTHER:
 		break;
 	}
@@ -247,11 +256,7 @@ static enum verdict execute_write(struct urxe_qp *qp, struct run *r,
 	execute_arrives(qp, w);
 	resp = responder_access(&qp->conn, w->rkey, w->remote_addr, w->length,
 				IBV_ACCESS_REMOTE_WRITE, &dst, NULL);
-	if (unlikely(resp))
-		return execute_answered(qp, r, resp);
-	if (unlikely(!w->length))
-		return WR_DONE;
-	if (!dst.ptr && dst.pid && !qp->carrier &&
+	if (!resp && !dst.ptr && dst.pid && w->length && !qp->carrier &&
 	    segs_are_mapped(src, n)) {
 		if (r->batch.n && (transfer_parts(&r->batch, &dst) ||
 				   r->batch.n + n > TRANSFER_IOVS)) {
@@ -265,7 +270,12 @@ static enum verdict execute_write(struct urxe_qp *qp, struct run *r,
 	v = requester_send_batch(qp, r); /* earlier ones first */
 	if (unlikely(v != WR_DONE))
 		return v;
-	return execute_answered(qp, r, execute_move(qp, w, &dst, src, n));
+	if (likely(!resp && w->length))
+		resp = execute_move(qp, w, &dst, src, n);
+	if (unlikely(resp))
+		return execute_answered(qp, r, resp);
+	comp_cntr_remote(&qp->conn, w, false);
+	return WR_DONE;
 }
 
 static enum verdict execute_read(struct urxe_qp *qp, struct run *r,
@@ -285,6 +295,8 @@ static enum verdict execute_read(struct urxe_qp *qp, struct run *r,
 		return execute_fail(r, IBV_WC_LOC_PROT_ERR);
 	if (!resp && w->length)
 		resp = moved(transfer(dst, &src, w->length, qp->ctx, false));
+	if (!resp)
+		comp_cntr_remote(&qp->conn, w, false);
 	return execute_answered(qp, r, resp);
 }
 

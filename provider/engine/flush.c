@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #include "bounce.h"
+#include "comp_cntr.h"
 #include "event.h"
 #include "flight.h"
 #include "flush.h"
@@ -15,9 +16,11 @@ void flush_sq(struct urxe_qp *qp)
 	stall_end(qp);
 	flight_cancel(qp);
 	qp_guard_raise(qp, GUARD_NOTHING); /* we produce into a CQ */
-	for (; sq->done != sq->prod; sq->done++)
+	for (; sq->done != sq->prod; sq->done++) {
+		comp_cntr_wr(qp, sq_slot(sq, sq->done), true);
 		requester_complete(qp, sq_slot(sq, sq->done),
 				   IBV_WC_WR_FLUSH_ERR);
+	}
 	guard_lower(qp->guard);
 	sq->begun = sq->done;
 }
@@ -28,6 +31,8 @@ static void flush_recv(struct urxe_qp *qp, uint32_t index)
 	struct urxe_cqe_ref ref;
 	struct urxe_cqe *e;
 
+	if (unlikely(qp->counts))
+		comp_cntr_add_flushed(qp, URXE_CNTR_RECV);
 	if (!cq_begin(&qp->rcq->view, &ref))
 		return;
 	e = ref.slot.cqe;

@@ -33,6 +33,7 @@ struct urxe_qp {
 	uint32_t psn; /* of the next request */
 	uint8_t type; /* enum ibv_qp_type */
 	uint8_t mtu_shift;
+	uint8_t counts; /* struct urxe_qp_sh.counts */
 	bool deaf_to_itself; /* to multicast that it sends */
 	bool flying; /* the carrier has WRs in flight; the CQ counts it */
 	bool sqd_notify; /* raise SQ_DRAINED when the queue comes to rest */

@@ -8,6 +8,7 @@
  * together, collected into one process_vm_writev.  Everything else first sends
  * such a collection off.
  */
+#include "comp_cntr.h"
 #include "counters.h"
 #include "execute.h"
 #include "flight.h"
@@ -82,6 +83,7 @@ static void requester_break(struct urxe_qp *qp, enum ibv_wc_status status)
 	urxe_why("QP 0x%x: a send failed: %s (%d)", qp->qpn,
 		 urxe_status_name(status), (int)status);
 	qp_guard_raise(qp, GUARD_NOTHING); /* we produce into a CQ */
+	comp_cntr_wr(qp, w, true);
 	requester_complete(qp, w, status);
 	guard_lower(qp->guard);
 	qp->sq.done++;
@@ -140,6 +142,7 @@ flight_retire(struct urxe_qp *qp, const struct urxe_wqe *w)
 	if (likely(!wqe_is_local(w)))
 		requester_advance(qp,
 				  w->opcode == URXE_WR_FLUSH ? 0 : w->length);
+	comp_cntr_wr(qp, w, false);
 	if (w->flags & IBV_SEND_SIGNALED)
 		requester_complete(qp, w, IBV_WC_SUCCESS);
 	qp->sq.done++;
@@ -172,6 +175,7 @@ enum verdict requester_finish(struct urxe_qp *qp, const struct urxe_wqe *w,
 		stall_end(qp);
 	observe(OBSERVE_ANSWERED, qp, w, IBV_WC_SUCCESS);
 	requester_advance(qp, w->length);
+	comp_cntr_wr(qp, w, false);
 	if (end->claimed) {
 		requester_fill(qp, w, IBV_WC_SUCCESS, end->ref.slot.cqe);
 		end->solicited = false;
@@ -191,6 +195,21 @@ static void flight_retire_begun(struct urxe_qp *qp)
 		flight_retire_served(qp);
 }
 
+/* The first `done` bytes of the collection have arrived. */
+static void requester_count_batch(const struct urxe_qp *qp, uint64_t done)
+{
+	const struct urxe_wqe *w;
+	uint32_t i;
+
+	for (i = qp->sq.done; i != qp->sq.begun; i++) {
+		w = sq_slot(&qp->sq, i);
+		if (w->length > done)
+			return;
+		done -= w->length;
+		comp_cntr_remote(&qp->conn, w, false);
+	}
+}
+
 enum verdict requester_send_batch(struct urxe_qp *qp, struct run *r)
 {
 	struct urxe_sq *sq = &qp->sq;
@@ -200,6 +219,8 @@ enum verdict requester_send_batch(struct urxe_qp *qp, struct run *r)
 	if (likely(!r->batch.n))
 		return WR_DONE;
 	status = transfer_flush(&r->batch, &done);
+	if (unlikely(load_relaxed(&qp->conn.sh->counts)))
+		requester_count_batch(qp, status ? done : UINT64_MAX);
 	if (likely(!status) || qp->type == IBV_QPT_UC) {
 		flight_retire_begun(qp);
 		return WR_DONE;

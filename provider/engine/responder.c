@@ -4,6 +4,7 @@
 
 #include "bind.h"
 #include "bounce.h"
+#include "comp_cntr.h"
 #include "event.h"
 #include "log.h"
 #include "qp.h"
@@ -235,6 +236,12 @@ static bool receive_scatter(struct urxe_conn *c, const struct taken *t,
 /* What takes so long that it is worth to say of which key it is. */
 #define RECEIVE_LONG 4096
 
+/* May its bytes travel in the completion, to be placed when that is polled? */
+static bool receive_may_travel(const struct urxe_conn *c, uint64_t length)
+{
+	return length <= URXE_CQE_INLINE && !comp_cntr_has_receives(c);
+}
+
 /* Bring a SEND's bytes to the receive, or into its completion. */
 static enum response receive_deliver(struct urxe_qp *qp,
 				     struct urxe_conn *c, const struct taken *t,
@@ -257,7 +264,7 @@ static enum response receive_deliver(struct urxe_qp *qp,
 		return RESP_NAK_OPERATION;
 	}
 	/* the bytes travel in the completion: the poller knows the SGEs */
-	if (!mapped && length <= URXE_CQE_INLINE) {
+	if (!mapped && receive_may_travel(c, length)) {
 		dst[0].ptr = (char *)e->data;
 		dst[0].len = length;
 		e->inline_len = length;
@@ -299,7 +306,7 @@ static bool receive_is_answered(struct urxe_context *ctx,
 {
 	struct urxe_peer *p = rx_peer(&c->rx);
 
-	if (!is_send(opcode) || length <= URXE_CQE_INLINE || !p)
+	if (!is_send(opcode) || !p || receive_may_travel(c, length))
 		return true;
 	if (unlikely(!load_relaxed(&p->probed)))
 		transfer_probe(p);
@@ -372,6 +379,7 @@ void responder_publish(struct receipt *rc)
 {
 	struct urxe_rx *rx = &rc->conn->rx;
 
+	comp_cntr_receive(rc->conn, rc->ref.slot.cqe);
 	rc->notify = cq_publish(&rx->cq, &rc->ref, &rc->solicited);
 	if (!rx->shared)
 		store_release(&rx->rq.sh->done, rc->index + 1);

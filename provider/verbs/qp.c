@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "comp_cntr.h"
 #include "context.h"
 #include "cq.h"
 #include "engine/counters.h"
@@ -222,6 +223,7 @@ int urxe_destroy_qp(struct ibv_qp *ibqp)
 	}
 	urxe_lock(&qp->lock);
 	counters_flush(qp);
+	vqp_stop_counting(vqp);
 	last = xrc_put_handle(vqp);
 	if (last) {
 		store_seq_cst(&qp->sh->conn, 0);
@@ -233,6 +235,7 @@ int urxe_destroy_qp(struct ibv_qp *ibqp)
 	}
 	urxe_unlock(&qp->lock);
 	qp_unlink(qp);
+	vqp_detach_counters(vqp);
 	if (vqp->xrcd)
 		fetch_sub_relaxed(&vqp->xrcd->refs, 1);
 	event_wait_qp(ibqp);

@@ -15,6 +15,8 @@ struct urxe_wr_batch {
 	pthread_t thread; /* whose it is, or 0; looked at after a fork */
 };
 
+struct urxe_vcntr;
+
 struct urxe_vqp {
 	struct pabi_qp v;
 	struct urxe_qp qp;
@@ -25,6 +27,7 @@ struct urxe_vqp {
 	struct urxe_xrcd *xrcd; /* of an XRC target */
 	struct urxe_peer *opened; /* ibv_open_qp: the context it lives in */
 	_Atomic uint32_t mcast_groups; /* it is attached to */
+	struct urxe_vcntr *cntr[URXE_CNTR_OPS]; /* NULL: none */
 	struct ibv_qp_init_attr init;
 };
 

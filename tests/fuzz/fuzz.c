@@ -165,6 +165,7 @@ static void damage_maps(struct target *t)
 	damage(t, any_arena(t), ARENA(key_map), 8);
 	damage(t, any_arena(t), ARENA(cq_map), 8);
 	damage(t, any_arena(t), ARENA(srq_map), 8);
+	damage(t, any_arena(t), ARENA(comp_cntr_map), 8);
 	damage(t, any_arena(t), ARENA(heap_map), 64);
 	damage(t, any_arena(t), ARENA(heap_next), 4);
 	damage(t, any_arena(t), ONE(t, urxe_arena, pd, 4),

@@ -40,6 +40,9 @@ CODE(close_xrcd, (struct ibv_xrcd *xrcd), (xrcd))
 NONE(cq_event, (struct ibv_cq *cq), (cq))
 MAKE(struct ibv_ah *, create_ah, (struct ibv_pd *pd, struct ibv_ah_attr *attr),
      (pd, attr))
+MAKE(struct ibv_comp_cntr *, create_comp_cntr,
+     (struct ibv_context *ctx, struct ibv_comp_cntr_init_attr *attr),
+     (ctx, attr))
 MAKE(struct ibv_cq *, create_cq,
      (struct ibv_context *ctx, int cqe, struct ibv_comp_channel *channel,
       int vector),
@@ -59,6 +62,7 @@ CODE(dealloc_pd, (struct ibv_pd *pd), (pd))
 CODE(dealloc_td, (struct ibv_td *td), (td))
 CODE(dereg_mr, (struct pabi_mr *mr), (mr))
 CODE(destroy_ah, (struct ibv_ah *ah), (ah))
+CODE(destroy_comp_cntr, (struct ibv_comp_cntr *cntr), (cntr))
 CODE(destroy_cq, (struct ibv_cq *cq), (cq))
 CODE(destroy_qp, (struct ibv_qp *qp), (qp))
 CODE(destroy_srq, (struct ibv_srq *srq), (srq))
@@ -73,6 +77,10 @@ MAKE(struct ibv_mr *, import_mr, (struct ibv_pd *pd, uint32_t handle),
      (pd, handle))
 MAKE(struct ibv_pd *, import_pd, (struct ibv_context *ctx, uint32_t handle),
      (ctx, handle))
+CODE(inc_comp_cntr, (struct ibv_comp_cntr *cntr, uint64_t amount),
+     (cntr, amount))
+CODE(inc_err_comp_cntr, (struct ibv_comp_cntr *cntr, uint64_t amount),
+     (cntr, amount))
 CODE(modify_cq, (struct ibv_cq *cq, struct ibv_modify_cq_attr *attr),
      (cq, attr))
 CODE(modify_qp, (struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask),
@@ -93,6 +101,13 @@ FAST(post_send,
 FAST(post_srq_recv,
      (struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad),
      (srq, wr, bad))
+CODE(qp_attach_comp_cntr,
+     (struct ibv_qp *qp, struct ibv_comp_cntr *cntr,
+      struct ibv_qp_attach_comp_cntr_attr *attr),
+     (qp, cntr, attr))
+CODE(query_comp_cntr_caps,
+     (struct ibv_context *ctx, struct ibv_comp_cntr_caps *caps, size_t size),
+     (ctx, caps, size))
 CODE(query_device_ex,
      (struct ibv_context *ctx, const struct ibv_query_device_ex_input *input,
       struct ibv_device_attr_ex *attr, size_t size),
@@ -111,6 +126,10 @@ FAST(query_qp_data_in_order,
 CODE(query_rt_values, (struct ibv_context *ctx, struct ibv_values_ex *values),
      (ctx, values))
 CODE(query_srq, (struct ibv_srq *srq, struct ibv_srq_attr *attr), (srq, attr))
+CODE(read_comp_cntr, (struct ibv_comp_cntr *cntr, uint64_t *value),
+     (cntr, value))
+CODE(read_err_comp_cntr, (struct ibv_comp_cntr *cntr, uint64_t *value),
+     (cntr, value))
 MAKE(struct ibv_mr *, reg_dm_mr,
      (struct ibv_pd *pd, struct ibv_dm *dm, uint64_t offset, size_t length,
       unsigned int access),
@@ -131,7 +150,11 @@ CODE(rereg_mr,
       size_t length, int access),
      (mr, flags, pd, addr, length, access))
 CODE(resize_cq, (struct ibv_cq *cq, int cqe), (cq, cqe))
+CODE(set_comp_cntr, (struct ibv_comp_cntr *cntr, uint64_t value),
+     (cntr, value))
 CODE(set_ece, (struct ibv_qp *qp, struct ibv_ece *ece), (qp, ece))
+CODE(set_err_comp_cntr, (struct ibv_comp_cntr *cntr, uint64_t value),
+     (cntr, value))
 NONE(unimport_dm, (struct ibv_dm *dm), (dm))
 NONE(unimport_mr, (struct ibv_mr *mr), (mr))
 NONE(unimport_pd, (struct ibv_pd *pd), (pd))

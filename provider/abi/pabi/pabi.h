@@ -125,7 +125,12 @@ static_assert(offsetof(struct ibv_cq, comp_events_completed) ==
 static_assert(sizeof(struct ibv_qp) == 160 + PABI_MUTEX_MORE, "as measured");
 #endif
 
-struct ibv_mr_init_attr; /* in newer headers */
+/* in newer headers */
+struct ibv_comp_cntr;
+struct ibv_comp_cntr_caps;
+struct ibv_comp_cntr_init_attr;
+struct ibv_mr_init_attr;
+struct ibv_qp_attach_comp_cntr_attr;
 
 /* A provider's operations, which the compiler checks; NULL: not supported. */
 struct pabi_ops {

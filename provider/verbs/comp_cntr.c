@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Completion counters: man ibv_create_comp_cntr, ibv_qp_attach_comp_cntr.  The
+ * structs are ours, because installed headers may not have them yet.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "comp_cntr.h"
+#include "context.h"
+#include "engine/comp_cntr.h"
+#include "engine/idle.h"
+#include "engine/log.h"
+#include "engine/peer.h"
+#include "shared/bitmap.h"
+#include "verbs.h"
+
+struct urxe_vcntr {
+	struct ibv_context *context; /* struct ibv_comp_cntr begins here ... */
+	uint32_t handle; /* ... and ends here; the index, too */
+	struct urxe_comp_cntr *sh;
+	unsigned int refs; /* operations of QPs; under ctx->lock */
+	_Atomic uint64_t seen; /* at the last look ... */
+	_Atomic uint32_t same; /* ... and those that found no more */
+};
+
+/* struct ibv_comp_cntr_init_attr */
+struct cntr_attr {
+	uint32_t comp_mask;
+	enum { CNTR_WRS, CNTR_BYTES } type;
+	uint32_t flags;
+};
+
+/* struct ibv_comp_cntr_caps */
+struct cntr_caps {
+	uint64_t max_value;
+	uint32_t max_counters;
+	uint32_t qp_attach_ops;
+};
+
+/* struct ibv_qp_attach_comp_cntr_attr */
+struct cntr_attach {
+	uint32_t comp_mask;
+	uint32_t op_mask;
+};
+
+static struct urxe_vcntr *to_vcntr(struct ibv_comp_cntr *cntr)
+{
+	return (struct urxe_vcntr *)(void *)cntr;
+}
+
+int urxe_query_comp_cntr_caps(struct ibv_context *ctx,
+			      struct ibv_comp_cntr_caps *out, size_t size)
+{
+	struct cntr_caps caps = {
+		.max_value = UINT64_MAX,
+		.max_counters = fabric_obj_limit(URXE_OBJ_COMP_CNTR),
+		.qp_attach_ops = URXE_CNTR_ALL,
+	};
+
+	(void)ctx;
+	memcpy(out, &caps, size < sizeof(caps) ? size : sizeof(caps));
+	return 0;
+}
+
+/* ---------------------------------------------------------- life */
+
+/* An entry of the arena's table.  -errno */
+static int cntr_take_entry(struct urxe_context *ctx, bool bytes,
+			   struct urxe_vcntr *cntr)
+{
+	struct urxe_arena *a = ctx->arena;
+	int ret;
+
+	ret = fabric_obj_get(ctx->fabric, ctx->slot, URXE_OBJ_COMP_CNTR);
+	if (ret)
+		return ret;
+	ret = arena_index_take(a->comp_cntr_map, URXE_MAX_COMP_CNTR);
+	if (ret < 0)
+		goto err_put;
+	cntr->handle = ret;
+	cntr->sh = &a->comp_cntr[ret];
+	ret = arena_reserve(ctx->cmd_fd, (char *)cntr->sh - (char *)a,
+			    sizeof(*cntr->sh));
+	if (ret)
+		goto err_index;
+	store_relaxed(&cntr->sh->done, 0);
+	store_relaxed(&cntr->sh->failed, 0);
+	cntr->sh->bytes = bytes;
+	return 0;
+
+err_index:
+	bitmap_clear(a->comp_cntr_map, cntr->handle, 1);
+err_put:
+	fabric_obj_put(ctx->fabric, ctx->slot, URXE_OBJ_COMP_CNTR);
+	return ret;
+}
+
+struct ibv_comp_cntr *
+urxe_create_comp_cntr(struct ibv_context *ibctx,
+		      struct ibv_comp_cntr_init_attr *init)
+{
+	const struct cntr_attr *a = (const void *)init;
+	struct urxe_vcntr *cntr;
+	int ret;
+
+	if (a->comp_mask || a->flags ||
+	    (a->type != CNTR_WRS && a->type != CNTR_BYTES))
+		return urxe_fail(-EINVAL, "ibv_create_comp_cntr: attributes");
+	cntr = calloc(1, sizeof(*cntr));
+	if (!cntr)
+		return NULL;
+	cntr->context = ibctx;
+	ret = cntr_take_entry(to_uctx(ibctx), a->type == CNTR_BYTES, cntr);
+	if (!ret)
+		return (struct ibv_comp_cntr *)(void *)cntr;
+	free(cntr);
+	return urxe_fail(ret, "ibv_create_comp_cntr");
+}
+
+int urxe_destroy_comp_cntr(struct ibv_comp_cntr *ibcntr)
+{
+	struct urxe_vcntr *cntr = to_vcntr(ibcntr);
+	struct urxe_context *ctx = to_uctx(cntr->context);
+	bool busy;
+
+	pthread_mutex_lock(&ctx->lock);
+	busy = cntr->refs;
+	pthread_mutex_unlock(&ctx->lock);
+	if (busy) {
+		urxe_why("ibv_destroy_comp_cntr: a QP still has it");
+		return EBUSY;
+	}
+	bitmap_clear(ctx->arena->comp_cntr_map, cntr->handle, 1);
+	fabric_obj_put(ctx->fabric, ctx->slot, URXE_OBJ_COMP_CNTR);
+	free(cntr);
+	return 0;
+}
+
+/* ---------------------------------------------------------- values */
+
+int urxe_set_comp_cntr(struct ibv_comp_cntr *cntr, uint64_t value)
+{
+	store_release(&to_vcntr(cntr)->sh->done, value);
+	return 0;
+}
+
+int urxe_set_err_comp_cntr(struct ibv_comp_cntr *cntr, uint64_t value)
+{
+	store_release(&to_vcntr(cntr)->sh->failed, value);
+	return 0;
+}
+
+int urxe_inc_comp_cntr(struct ibv_comp_cntr *cntr, uint64_t amount)
+{
+	fetch_add_release(&to_vcntr(cntr)->sh->done, amount);
+	return 0;
+}
+
+int urxe_inc_err_comp_cntr(struct ibv_comp_cntr *cntr, uint64_t amount)
+{
+	fetch_add_release(&to_vcntr(cntr)->sh->failed, amount);
+	return 0;
+}
+
+/* Who waits here does so as who polls: his QPs go on, and so do others. */
+static void cntr_progress(struct urxe_vcntr *cntr, uint64_t value)
+{
+	uint32_t same = 0;
+
+	if (value == load_relaxed(&cntr->seen))
+		same = load_relaxed(&cntr->same) + 1;
+	else
+		store_relaxed(&cntr->seen, value);
+	store_relaxed(&cntr->same, same);
+	if (same >= IDLE_POLLS) {
+		store_relaxed(&cntr->same, 0);
+		idle_give_way();
+	}
+	comp_cntr_progress(to_uctx(cntr->context));
+}
+
+static int cntr_read(struct urxe_vcntr *cntr, const _Atomic uint64_t *from,
+		     uint64_t *value)
+{
+	cntr_progress(cntr, load_relaxed(from));
+	/* with what it stands for: see shared/layout.h */
+	*value = load_acquire(from);
+	return 0;
+}
+
+int urxe_read_comp_cntr(struct ibv_comp_cntr *cntr, uint64_t *value)
+{
+	return cntr_read(to_vcntr(cntr), &to_vcntr(cntr)->sh->done, value);
+}
+
+int urxe_read_err_comp_cntr(struct ibv_comp_cntr *cntr, uint64_t *value)
+{
+	return cntr_read(to_vcntr(cntr), &to_vcntr(cntr)->sh->failed, value);
+}
+
+/* ---------------------------------------------------------- attaching */
+
+/* qp->lock is held. */
+static int qp_attach(struct urxe_vqp *vqp, struct urxe_vcntr *cntr,
+		     uint32_t ops)
+{
+	struct urxe_qp *qp = &vqp->qp;
+	enum ibv_qp_state state = qp_state(qp);
+	uint32_t op;
+
+	if (state != IBV_QPS_RESET && state != IBV_QPS_INIT) {
+		urxe_why("ibv_qp_attach_comp_cntr: QP 0x%x is in %s, not in RESET or INIT",
+			 qp->qpn, urxe_state_name(state));
+		return EINVAL;
+	}
+	if (qp->counts & ops) {
+		urxe_why("ibv_qp_attach_comp_cntr: QP 0x%x has a counter for 0x%x",
+			 qp->qpn, qp->counts & ops);
+		return EBUSY;
+	}
+	pthread_mutex_lock(&qp->ctx->lock);
+	for (op = 0; op < URXE_CNTR_OPS; op++) {
+		if (!(ops & 1u << op))
+			continue;
+		vqp->cntr[op] = cntr;
+		cntr->refs++;
+		store_relaxed(&qp->sh->cntr[op], cntr->handle);
+	}
+	pthread_mutex_unlock(&qp->ctx->lock);
+	qp->counts |= ops;
+	store_release(&qp->sh->counts, qp->counts);
+	return 0;
+}
+
+int urxe_qp_attach_comp_cntr(struct ibv_qp *ibqp, struct ibv_comp_cntr *ibcntr,
+			     struct ibv_qp_attach_comp_cntr_attr *attr)
+{
+	const struct cntr_attach *a = (const void *)attr;
+	struct urxe_vqp *vqp = to_vqp(ibqp);
+	struct urxe_vcntr *cntr = to_vcntr(ibcntr);
+	int ret;
+
+	if (a->comp_mask || !a->op_mask || cntr->context != ibqp->context) {
+		urxe_why("ibv_qp_attach_comp_cntr: attributes, or a counter of another context");
+		return EINVAL;
+	}
+	if (a->op_mask & ~URXE_CNTR_ALL) {
+		urxe_why("ibv_qp_attach_comp_cntr: op_mask 0x%x", a->op_mask);
+		return EOPNOTSUPP;
+	}
+	if (vqp->opened) {
+		urxe_why("ibv_qp_attach_comp_cntr: the QP was opened, and is another context's");
+		return EOPNOTSUPP;
+	}
+	urxe_lock(&vqp->qp.lock);
+	ret = qp_attach(vqp, cntr, a->op_mask);
+	urxe_unlock(&vqp->qp.lock);
+	return ret;
+}
+
+void vqp_stop_counting(struct urxe_vqp *vqp)
+{
+	/* seq_cst: who waits for requesters waits for those who saw it */
+	store_seq_cst(&vqp->qp.sh->counts, 0);
+}
+
+void vqp_detach_counters(struct urxe_vqp *vqp)
+{
+	struct urxe_context *ctx = vqp->qp.ctx;
+	uint32_t op;
+
+	if (!vqp->qp.counts)
+		return;
+	pthread_mutex_lock(&ctx->lock);
+	for (op = 0; op < URXE_CNTR_OPS; op++)
+		if (vqp->cntr[op])
+			vqp->cntr[op]->refs--;
+	pthread_mutex_unlock(&ctx->lock);
+}
