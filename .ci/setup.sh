@@ -65,6 +65,7 @@ packages_table()
 	clang               clang               clang               clang          clang
 	libclang-rt-dev     compiler-rt         -                   compiler-rt    compiler-rt
 	cmake               cmake               cmake               cmake          cmake
+	debhelper           -                   -                   -              -
 	fio                 fio-engine-rdma     fio                 fio            fio
 	gcc-aarch64-linux-gnu  -                -                   -              -
 	infiniband-diags    infiniband-diags    infiniband-diags    -              -
@@ -73,6 +74,7 @@ packages_table()
 	libfabric-bin       libfabric           libfabric           -              libfabric
 	libc6-dev-arm64-cross  -                -                   -              -
 	librdmacm-dev       -                   -                   -              -
+	lintian             -                   -                   -              -
 	netcat-traditional  -                   -                   -              -
 	openmpi-bin         openmpi             openmpi             openmpi        openmpi
 	procps              procps-ng           procps              procps-ng      procps-ng
@@ -82,6 +84,7 @@ packages_table()
 	qperf               qperf               qperf               -              -
 	rdma-core           rdma-core           rdma-core           -              -
 	rdmacm-utils        librdmacm-utils     librdmacm-utils     -              -
+	rpm                 rpm-build           rpm-build           -              -
 	shellcheck          ShellCheck          ShellCheck          shellcheck     shellcheck
 	spin                -                   -                   -              -
 	strace              strace              strace              strace         strace
