@@ -77,6 +77,7 @@ packages_table()
 	lintian             -                   -                   -              -
 	netcat-traditional  -                   -                   -              -
 	openmpi-bin         openmpi             openmpi             openmpi        openmpi
+	pciutils            pciutils            pciutils            pciutils       pciutils
 	procps              procps-ng           procps              procps-ng      procps-ng
 	python3-pytest      python3-pytest      python3-pytest      py3-pytest     python-pytest
 	python3-pyverbs     python3-pyverbs     python3-pyverbs     -              -

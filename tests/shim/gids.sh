@@ -64,7 +64,7 @@ ip link set lo up
 for kind in dummy bridge ifb veth none; do
 	ip link add d0 type $kind 2>/dev/null && break
 done
-[ $kind != none ] || skip "no virtual Ethernet interface"
+[ "$kind" != none ] || skip "no virtual Ethernet interface"
 ip link set d0 address 02:11:22:33:44:55 addrgenmode none 2>/dev/null ||
 	ip link set d0 address 02:11:22:33:44:55
 ip link set d0 up

@@ -212,6 +212,33 @@ START_TEST(gids_of_scripts)
 }
 END_TEST
 
+static unsigned long pci_id(const char *name)
+{
+	char path[128], text[32];
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/sys/class/infiniband/urxe0/device/%s",
+		 name);
+	f = fopen(path, "r");
+	ck_nonnull(f);
+	ck_nonnull(fgets(text, sizeof(text), f));
+	fclose(f);
+	return strtoul(text, NULL, 0);
+}
+
+START_TEST(pci_ids)
+{
+	struct ibv_context *ctx = open_device();
+	struct ibv_device_attr a;
+
+	ck_ok(ibv_query_device(ctx, &a));
+	ck_assert_uint_eq(pci_id("vendor"), a.vendor_id & 0xffff);
+	ck_assert_uint_eq(pci_id("device"), a.vendor_part_id);
+	ck_assert_uint_eq(pci_id("revision"), a.hw_ver);
+	ck_ok(ibv_close_device(ctx));
+}
+END_TEST
+
 START_TEST(gid_errors)
 {
 	struct ibv_context *ctx = open_device();
@@ -315,6 +342,7 @@ int main(void)
 	add(s, gids_alike_everywhere);
 	add(s, gids_of_scripts);
 	add(s, gid_errors);
+	add(s, pci_ids);
 	add(s, pkeys);
 	add(s, several_contexts);
 	add(s, pds_of_other_contexts);

@@ -14,7 +14,7 @@
 #define STAMP "sys/stamp" /* GID generation and port state of the files */
 #define EMPTY_GID "sys/none/gid"
 #define EMPTY_ATTR "sys/none/attr"
-#define NET TREE_IBDEV "/device/net"
+#define NET TREE_PCI "/net"
 
 static void gid_text(const uint8_t raw[16], char text[48])
 {

@@ -18,9 +18,12 @@
 
 #include "tree.h"
 
-#define TREE_VERSION "4\n" /* raise when files change */
+#define TREE_VERSION "5\n" /* raise when files change */
 #define VERSION_FILE "sys/version"
 #define ASIDE "tree." /* and the process's id, and the thread */
+
+/* From a directory such as sys/class/infiniband. */
+#define CLASS_TO_PCI "../../devices/pci" TREE_PCI_BUS "/" TREE_PCI_NAME
 
 /* What does not depend on anything. */
 static const struct {
@@ -42,7 +45,6 @@ static const struct {
 	{ TREE_IBDEV "/node_desc", "urxe: RDMA in user space\n" },
 	{ TREE_IBDEV "/node_type", "1: CA\n" },
 	{ TREE_IBDEV "/uevent", "NAME=" URXE_DEVICE_NAME "\n" },
-	{ TREE_IBDEV "/device/numa_node", "-1\n" },
 	{ TREE_PORT "cap_mask", "0x00010000\n" },
 	{ TREE_PORT "lid", "0x0\n" },
 	{ TREE_PORT "lid_mask_count", "0\n" },
@@ -57,11 +59,21 @@ static const struct {
 	const char *path, *target;
 } links[] = {
 	{ "sys/class/infiniband/" URXE_DEVICE_NAME,
-	  "../../devices/virtual/infiniband/" URXE_DEVICE_NAME },
+	  CLASS_TO_PCI "/infiniband/" URXE_DEVICE_NAME },
 	{ "sys/class/infiniband_verbs/" URXE_UVERBS_NAME,
-	  "../../devices/virtual/infiniband_verbs/" URXE_UVERBS_NAME },
-	{ TREE_IBDEV "/subsystem", "../../../../class/infiniband" },
-	{ TREE_UVERBS "/subsystem", "../../../../class/infiniband_verbs" },
+	  CLASS_TO_PCI "/infiniband_verbs/" URXE_UVERBS_NAME },
+	{ "sys/class/pci_bus/" TREE_PCI_BUS,
+	  "../../devices/pci" TREE_PCI_BUS "/pci_bus/" TREE_PCI_BUS },
+	{ "sys/bus/pci/devices/" TREE_PCI_NAME, "../" CLASS_TO_PCI },
+	{ "sys/bus/pci/drivers/urxe/" TREE_PCI_NAME, "../../" CLASS_TO_PCI },
+	{ TREE_IBDEV "/subsystem", "../../../../../class/infiniband" },
+	{ TREE_IBDEV "/device", "../../../" TREE_PCI_NAME },
+	{ TREE_UVERBS "/subsystem", "../../../../../class/infiniband_verbs" },
+	{ TREE_UVERBS "/device", "../../../" TREE_PCI_NAME },
+	{ TREE_PCI "/subsystem", "../../../bus/pci" },
+	{ TREE_PCI "/driver", "../../../bus/pci/drivers/urxe" },
+	{ TREE_PCI_ROOT "/pci_bus/" TREE_PCI_BUS "/device",
+	  "../../../pci" TREE_PCI_BUS },
 	{ "dev/char/231:60000", "../infiniband/" URXE_UVERBS_NAME },
 };
 
@@ -100,7 +112,12 @@ int tree_link(int dirfd, const char *path, const char *to)
 
 int tree_put(int dirfd, const char *path, const char *text, mode_t mode)
 {
-	size_t len = strlen(text);
+	return tree_put_bytes(dirfd, path, text, strlen(text), mode);
+}
+
+int tree_put_bytes(int dirfd, const char *path, const void *data, size_t len,
+		   mode_t mode)
+{
 	char tmp[48];
 	int fd, ret = 0;
 
@@ -109,7 +126,7 @@ int tree_put(int dirfd, const char *path, const char *text, mode_t mode)
 	fd = openat(dirfd, tmp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 	if (fd < 0)
 		return -errno;
-	if (write(fd, text, len) != (ssize_t)len || fchmod(fd, mode & 07777))
+	if (write(fd, data, len) != (ssize_t)len || fchmod(fd, mode & 07777))
 		ret = errno ? -errno : -ENOSPC;
 	close(fd);
 	if (!ret)
@@ -162,6 +179,8 @@ static int tree_fill(struct urxe_fabric *f, int dirfd)
 			return ret;
 	}
 	ret = tree_make_identity(f, dirfd);
+	if (!ret)
+		ret = tree_make_pci(f, dirfd);
 	if (!ret)
 		ret = tree_make_counters(dirfd);
 	if (!ret)

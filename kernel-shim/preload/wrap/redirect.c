@@ -4,8 +4,8 @@
  *
  * Absolute paths under the prefixes below, with "//" and "/./" squeezed out,
  * become the same path under the fabric's directory.  With the host's
- * devices shown, a path that the tree does not have stays what it is, and a
- * class directory itself becomes one that lists both.
+ * devices shown, and where they always are, a path that the tree does not have
+ * stays what it is, and a class directory itself becomes one that lists both.
  */
 #define _GNU_SOURCE
 #include <stdio.h>
@@ -14,18 +14,26 @@
 
 #include "redirect.h"
 
+enum prefix_kind {
+	OURS, /* all of it */
+	CLASS, /* a directory in which the host has entries, too */
+	SHARED, /* one where the host's are never hidden */
+};
+
 static const struct {
 	const char *path;
-	bool is_class; /* a directory in which the host has entries, too */
+	enum prefix_kind kind;
 } prefixes[] = {
-	{ "/sys/class/infiniband", true },
-	{ "/sys/class/infiniband_verbs", true },
-	{ "/sys/class/infiniband_mad", true },
-	{ "/sys/devices/virtual/infiniband", false },
-	{ "/sys/devices/virtual/infiniband_verbs", false },
-	{ "/dev/infiniband", true },
-	{ "/dev/char/231:60000", false },
-	{ "/sys/class/misc/rdma_cm", false },
+	{ "/sys/class/infiniband", CLASS },
+	{ "/sys/class/infiniband_verbs", CLASS },
+	{ "/sys/class/infiniband_mad", CLASS },
+	{ "/sys/class/pci_bus/" TREE_PCI_BUS, OURS },
+	{ "/sys/bus/pci/devices", SHARED },
+	{ "/sys/bus/pci/drivers/urxe", OURS },
+	{ "/" TREE_PCI_ROOT, OURS },
+	{ "/dev/infiniband", CLASS },
+	{ "/dev/char/231:60000", OURS },
+	{ "/sys/class/misc/rdma_cm", OURS },
 };
 #define PREFIXES (sizeof(prefixes) / sizeof(*prefixes))
 
@@ -83,13 +91,15 @@ static const char *redirect_resolve(const char *path, const char *norm,
 				    char buf[TREE_PATH_MAX], int prefix)
 {
 	const char *rest = norm + strlen(prefixes[prefix].path);
+	enum prefix_kind kind = prefixes[prefix].kind;
+	bool shared = shim_with_host() || kind == SHARED;
 	struct urxe_fabric *f = shim_fabric();
 
 	if (f)
 		redirect_prepare(f, norm);
 	if (strstr(norm, "/rdma_cm") && shim_host_cm())
 		return path;
-	if (f && shim_with_host() && prefixes[prefix].is_class &&
+	if (f && shared && kind != OURS &&
 	    (!*rest || !strcmp(rest, "/"))) {
 		tree_merge_host(f, prefixes[prefix].path);
 		snprintf(buf, TREE_PATH_MAX, "%s/host%s", shim_dir(), norm);
@@ -99,7 +109,7 @@ static const char *redirect_resolve(const char *path, const char *norm,
 	if (snprintf(buf, TREE_PATH_MAX, "%s%s", shim_dir(), norm) >=
 	    TREE_PATH_MAX)
 		return path;
-	if (shim_with_host() || strstr(norm, "/../")) {
+	if (shared || strstr(norm, "/../")) {
 		if (faccessat(AT_FDCWD, buf, F_OK, AT_SYMLINK_NOFOLLOW))
 			return path;
 	}

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * The PCI function behind the device, for programs that look where a NIC is
+ * (UCX, NCCL, hwloc).  It is on a bus that no machine has, and has no vendor
+ * that anybody knows.  All CPUs are equally near.
+ */
+#define _GNU_SOURCE
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tree.h"
+
+#define CLASS 0x020000 /* Ethernet controller */
+#define MAX_CPUS 8192
+#define CPULIST_MAX 1024
+
+/* What PCIe 4.0 x16 gives is somewhat more than the port's rate. */
+static const struct {
+	const char *name, *text;
+} files[] = {
+	{ "current_link_speed", "16.0 GT/s PCIe\n" },
+	{ "current_link_width", "16\n" },
+	{ "max_link_speed", "16.0 GT/s PCIe\n" },
+	{ "max_link_width", "16\n" },
+	{ "enable", "1\n" },
+	{ "irq", "0\n" },
+	{ "numa_node", "-1\n" },
+};
+
+static int pci_put(int dirfd, const char *name, const char *text)
+{
+	char path[128];
+
+	snprintf(path, sizeof(path), TREE_PCI "/%s", name);
+	return tree_put(dirfd, path, text, 0444);
+}
+
+static int pci_put_number(int dirfd, const char *name, int digits, uint32_t n)
+{
+	char text[16];
+
+	snprintf(text, sizeof(text), "0x%0*x\n", digits, n);
+	return pci_put(dirfd, name, text);
+}
+
+/* The same numbers as ibv_query_device's, as far as they have 16 bits. */
+static int pci_make_ids(const struct urxe_dev *dev, int dirfd)
+{
+	const uint32_t vendor = dev->vendor_id & 0xffff;
+	const uint32_t device = dev->vendor_part_id & 0xffff;
+	char text[256], modalias[64];
+	int ret;
+
+	snprintf(modalias, sizeof(modalias),
+		 "pci:v%08Xd%08Xsv%08Xsd%08Xbc%02Xsc%02Xi%02X", vendor, device,
+		 vendor, device, CLASS >> 16, CLASS >> 8 & 0xff, CLASS & 0xff);
+	snprintf(text, sizeof(text),
+		 "DRIVER=urxe\nPCI_CLASS=%X\nPCI_ID=%04X:%04X\n"
+		 "PCI_SUBSYS_ID=%04X:%04X\nPCI_SLOT_NAME=" TREE_PCI_NAME
+		 "\nMODALIAS=%s\n",
+		 CLASS, vendor, device, vendor, device, modalias);
+	ret = pci_put(dirfd, "uevent", text);
+	strcat(modalias, "\n");
+	if (!ret)
+		ret = pci_put(dirfd, "modalias", modalias);
+	if (!ret)
+		ret = pci_put_number(dirfd, "vendor", 4, vendor);
+	if (!ret)
+		ret = pci_put_number(dirfd, "device", 4, device);
+	if (!ret)
+		ret = pci_put_number(dirfd, "subsystem_vendor", 4, vendor);
+	if (!ret)
+		ret = pci_put_number(dirfd, "subsystem_device", 4, device);
+	if (!ret)
+		ret = pci_put_number(dirfd, "class", 6, CLASS);
+	return ret ? ret :
+		     pci_put_number(dirfd, "revision", 2, dev->hw_ver & 0xff);
+}
+
+/* The registers that every function has; lspci and hwloc read them. */
+static int pci_make_config(const struct urxe_dev *dev, int dirfd)
+{
+	uint8_t config[256] = {
+		[0] = dev->vendor_id & 0xff,
+		[1] = dev->vendor_id >> 8 & 0xff,
+		[2] = dev->vendor_part_id & 0xff,
+		[3] = dev->vendor_part_id >> 8 & 0xff,
+		[4] = 6, /* memory space, bus master */
+		[8] = dev->hw_ver & 0xff,
+		[9] = CLASS & 0xff,
+		[10] = CLASS >> 8 & 0xff,
+		[11] = CLASS >> 16,
+	};
+	char resource[13 * 57 + 1];
+	int i, n = 0;
+
+	memcpy(config + 44, config, 4); /* subsystem */
+	for (i = 0; i < 13; i++)
+		n += snprintf(resource + n, sizeof(resource) - (size_t)n,
+			      "0x%016x 0x%016x 0x%016x\n", 0, 0, 0);
+	i = pci_put(dirfd, "resource", resource);
+	return i ? i :
+		   tree_put_bytes(dirfd, TREE_PCI "/config", config,
+				  sizeof(config), 0444);
+}
+
+/* ---------------------------------------------------------------- CPUs */
+
+/* Of a list such as "0-3,8" into bits; how many bits. */
+static unsigned int cpus_parse(const char *list, uint32_t map[MAX_CPUS / 32])
+{
+	unsigned long from, to, high = 0;
+	char *end;
+
+	while (*list >= '0' && *list <= '9') {
+		from = to = strtoul(list, &end, 10);
+		if (*end == '-')
+			to = strtoul(end + 1, &end, 10);
+		for (; from <= to && from < MAX_CPUS; from++) {
+			map[from / 32] |= 1u << from % 32;
+			if (from >= high)
+				high = from + 1;
+		}
+		list = *end == ',' ? end + 1 : end;
+	}
+	return (unsigned int)high;
+}
+
+/* The file of the machine, or else as many as there seem to be. */
+static void cpus_list(const char *file, char list[CPULIST_MAX])
+{
+	file_read(AT_FDCWD, file, list, CPULIST_MAX);
+	if (list[0] < '0' || list[0] > '9')
+		snprintf(list, CPULIST_MAX, "0-%ld\n",
+			 sysconf(_SC_NPROCESSORS_CONF) - 1);
+}
+
+static int pci_make_cpus(int dirfd)
+{
+	uint32_t map[MAX_CPUS / 32] = { 0 };
+	char list[CPULIST_MAX], text[MAX_CPUS / 32 * 9 + 1];
+	unsigned int bits, word;
+	int n, ret;
+
+	/* masks are as wide as the machine could get */
+	cpus_list("/sys/devices/system/cpu/possible", list);
+	bits = cpus_parse(list, map);
+	if (!bits)
+		bits = 1;
+	memset(map, 0, sizeof(map));
+	cpus_list("/sys/devices/system/cpu/online", list);
+	cpus_parse(list, map);
+	ret = pci_put(dirfd, "local_cpulist", list);
+	word = (bits - 1) / 32;
+	n = sprintf(text, "%0*x", (int)((bits - 1) % 32 / 4 + 1), map[word]);
+	while (word-- > 0)
+		n += sprintf(text + n, ",%08x", map[word]);
+	strcpy(text + n, "\n");
+	return ret ? ret : pci_put(dirfd, "local_cpus", text);
+}
+
+int tree_make_pci(struct urxe_fabric *f, int dirfd)
+{
+	unsigned int i;
+	int ret = 0;
+
+	for (i = 0; i < sizeof(files) / sizeof(*files) && !ret; i++)
+		ret = pci_put(dirfd, files[i].name, files[i].text);
+	if (!ret)
+		ret = pci_make_ids(f->dev, dirfd);
+	if (!ret)
+		ret = pci_make_config(f->dev, dirfd);
+	return ret ? ret : pci_make_cpus(dirfd);
+}
