@@ -38,8 +38,9 @@ finish()
 	exit
 }
 
-# A program with the device, for LIMIT seconds at most.
-LIMIT=${URXE_TEST_LIMIT:-90}
+# A program with the device, for LIMIT seconds at most: only a hang takes so
+# long, on the busiest machine, too.
+LIMIT=${URXE_TEST_LIMIT:-600}
 urxe_run()
 {
 	timeout -k 2 "$LIMIT" "$URXE" run -- "$@"
@@ -79,17 +80,24 @@ listening() # PORT
 		/proc/net/tcp6 2>/dev/null
 }
 
+# await PID COMMAND...: until the command succeeds, or the program that
+# urxe_run has in the background has ended.
+await()
+{
+	until "${@:2}" || ! kill -0 "$1" 2>/dev/null; do
+		sleep 0.02
+	done
+}
+
 # Until somebody listens on $port, by TCP or rdma_cm, or PID has ended.
 wait_listening() # PID
 {
-	local i
+	await "$1" somebody_listens
+}
 
-	for ((i = 0; i < 500; i++)); do
-		listening "$port" && break
-		cm_listening "$port" && break
-		kill -0 "$1" 2>/dev/null || break
-		sleep 0.02
-	done
+somebody_listens()
+{
+	listening "$port" || cm_listening "$port"
 }
 
 cm_listening() # PORT

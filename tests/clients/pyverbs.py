@@ -22,7 +22,7 @@ import tempfile
 
 SOURCE = pathlib.Path("/usr/share/doc/rdma-core/tests")
 VENDORS = re.compile(r"test_(mlx5|efa|cuda)")
-LIMIT = 120  # seconds for a module
+LIMIT = 600  # seconds for a module that hangs
 
 # What may be skipped: how many tests, what their names begin with, what the
 # reason they give says.

@@ -107,9 +107,9 @@ connections 1000
 
 # it waits for ten messages; the sender does for its peer
 status=0
-urxe_run mckey -m 239.1.2.3 -b "$host" >"$work/server" 2>&1 &
+urxe_run stdbuf -oL mckey -m 239.1.2.3 -b "$host" >"$work/server" 2>&1 &
 server=$!
-sleep 0.5
+await $server grep -q joined "$work/server"
 urxe_run mckey -m 239.1.2.3 -b "$host" -s >"$work/client" 2>&1 || status=$?
 wait $server || status=$?
 grep -q 'return status 0$' "$work/server" || status='no result'

@@ -17,7 +17,6 @@
 
 #include "harness.h"
 
-#define PATIENCE_MS 10000
 
 static bool find_address(int family, void *out, size_t len)
 {

@@ -384,7 +384,7 @@ static void say(struct rdma_cm_id *from, struct rdma_cm_id *to)
 	post_inbox(to, &in);
 	ck_ok(rdma_post_send(from, NULL, hello, sizeof(hello), mr,
 			     IBV_SEND_SIGNALED));
-	ck_assert(inbox_filled(to, 5000));
+	ck_assert(inbox_filled(to, PATIENCE_MS));
 	ck_assert_str_eq(in.data, hello);
 	rdma_dereg_mr(in.mr);
 	rdma_dereg_mr(mr);

@@ -249,13 +249,13 @@ static void speak(struct sockaddr *group)
 		post_inbox(id[i], &in[i]);
 	}
 	send_to(id[0], ah[0], ping);
-	ck_assert(inbox_filled(id[1], 5000));
+	ck_assert(inbox_filled(id[1], PATIENCE_MS));
 	ck_assert_str_eq(in[1].data + 40, ping);
 	rdma_dereg_mr(in[1].mr);
 	post_inbox(id[1], &in[1]);
 	send_to(id[2], ah[2], pong);
-	ck_assert(inbox_filled(id[0], 5000));
-	ck_assert(inbox_filled(id[1], 5000));
+	ck_assert(inbox_filled(id[0], PATIENCE_MS));
+	ck_assert(inbox_filled(id[1], PATIENCE_MS));
 	ck_assert_str_eq(in[1].data + 40, pong);
 	ck_assert(!inbox_filled(id[2], 20));
 	ck_ok(rdma_leave_multicast(id[1], group));

@@ -14,7 +14,7 @@
 
 #define ROUNDS 300
 #define STEPS 60
-#define SECONDS 10 /* for those */
+#define SECONDS 120 /* for those */
 
 /* What follows the lock. */
 #define HEAD \

@@ -103,7 +103,7 @@ START_TEST(data_first)
 	else
 		hear(s.client.fd);
 	expect_held_back(&s);
-	ck_assert(inbox_filled(s.id, 5000));
+	ck_assert(inbox_filled(s.id, PATIENCE_MS));
 	pass(s.id->channel, RDMA_CM_EVENT_DISCONNECTED, 0);
 	if (_i == BY_DISCONNECT)
 		tell(s.client.fd, 1);

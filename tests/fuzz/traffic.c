@@ -539,7 +539,7 @@ static void clean_message(struct end *e)
 				    .opcode = IBV_WR_SEND,
 				    .send_flags = IBV_SEND_SIGNALED },
 			   *bad;
-	uint64_t end = now_ms() + 10000;
+	uint64_t end = now_ms() + 60000;
 	bool sent = false, received = false;
 	struct ibv_wc wc;
 
@@ -580,7 +580,7 @@ static void close_end(struct end *e)
 
 static void wait_for(_Atomic int *ready, int stage)
 {
-	uint64_t end = now_ms() + 20000;
+	uint64_t end = now_ms() + 60000;
 
 	while (load_seq_cst(ready) < stage) {
 		errno = ETIMEDOUT;

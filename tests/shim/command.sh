@@ -100,12 +100,10 @@ has "no fabric in" "$URXE" info
 one=$!
 "$URXE" run --fabric two "$hold" >/dev/null &
 two=$!
-i=0
-while [ "$("$URXE" info | grep -c "shim-hold ")" != 2 ]; do
-	i=$((i + 1))
-	[ $i -lt 50 ] || die "no contexts: $("$URXE" info)"
-	sleep 0.1
-done
+two_hold() {
+	[ "$("$URXE" info | grep -c "shim-hold ")" = 2 ]
+}
+await "no contexts" two_hold
 has "fabric one" "$URXE" info
 has "$one shim-hold" "$URXE" info --fabric one
 has "contexts: 1 of 512" "$URXE" info --fabric two

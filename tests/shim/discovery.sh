@@ -40,7 +40,7 @@ run sh -c 'test -d '$sys' -a -r '$sys'/node_type' || die "test -r"
 # with no descriptor left it is refused, and nobody waits for an answer
 if have ibv_devices; then
 	for n in 4 5 6; do
-		timeout 60 "$URXE" run -- sh -c "ulimit -n $n; exec ibv_devices" \
+		timeout 600 "$URXE" run -- sh -c "ulimit -n $n; exec ibv_devices" \
 			>/dev/null 2>&1
 		[ $? = 124 ] && die "ibv_devices hangs with $n descriptors"
 	done

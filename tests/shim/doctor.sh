@@ -15,12 +15,7 @@ start() {
 	"$@" >"$URXE_DIR/out" 2>&1 &
 	pid=$!
 	pids="$pids $pid"
-	i=0
-	while [ ! -s "$URXE_DIR/out" ]; do
-		i=$((i + 1))
-		[ $i -lt 100 ] || die "$* does not start"
-		sleep 0.1
-	done
+	await "$* does not start" [ -s "$URXE_DIR/out" ]
 }
 
 end() {
@@ -55,21 +50,22 @@ has "0 in use" doctor
 
 port=$((20000 + $$ % 10000))
 have ibv_rc_pingpong || exit 0
+listening() {
+	grep -q "$(printf ':%04X .* 0A ' $port)" /proc/net/tcp /proc/net/tcp6
+}
+two_in_use() {
+	doctor | grep -q "2 in use"
+}
 # not by run(): its shell would be what is killed, and not the program
 "$URXE" run -- ibv_rc_pingpong -g 0 -n 1000000000 -p $port >/dev/null 2>&1 &
 one=$!
 pids="$pids $one"
-sleep 1
+await "no server" listening
 "$URXE" run -- ibv_rc_pingpong -g 0 -n 1000000000 -p $port localhost \
 	>/dev/null 2>&1 &
 two=$!
 pids="$pids $two"
-i=0
-while ! doctor | grep -q "2 in use"; do
-	i=$((i + 1))
-	[ $i -lt 100 ] || die "no pingpong: $(doctor)"
-	sleep 0.1
-done
+await "no pingpong" two_in_use
 for i in 1 2 3 4 5; do
 	has "2 in use, their rings are sound" doctor
 done

@@ -23,12 +23,7 @@ with() {
 	: >"$URXE_DIR/out"
 	URXE_FABRIC=$1 "$spoil" "$1" >"$URXE_DIR/out" &
 	pid=$!
-	i=0
-	while [ ! -s "$URXE_DIR/out" ]; do
-		i=$((i + 1))
-		[ $i -lt 100 ] || die "spoil $1 does not start"
-		sleep 0.1
-	done
+	await "spoil $1 does not start" [ -s "$URXE_DIR/out" ]
 	has "$2" doctor "$1"
 	kill -9 $pid
 	wait $pid 2>/dev/null

@@ -27,6 +27,17 @@ have() {
 	command -v "$1" >/dev/null 2>&1
 }
 
+# await WHAT CMD...: until CMD succeeds; what is not so after two minutes hangs.
+await() {
+	awaited=$1
+	shift
+	last=$(($(date +%s) + 120))
+	until "$@"; do
+		[ "$(date +%s)" -lt $last ] || die "$awaited"
+		sleep 0.05
+	done
+}
+
 # Run with the device; names of commands may be functions of the caller.
 run() {
 	"$URXE" run -- "$@"

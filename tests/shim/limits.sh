@@ -66,13 +66,10 @@ unset URXE_DM_SIZE
 mkfifo "$top/in"
 "$URXE" run "$lock" <"$top/in" >"$top/out" 2>&1 &
 exec 3>"$top/in"
-i=0
-until [ -s "$top/out" ]; do
-	i=$((i + 1))
-	[ $i -lt 500 ] || die "it does not start"
-	kill -0 $! 2>/dev/null || break
-	sleep 0.02
-done
+started() {
+	[ -s "$top/out" ] || ! kill -0 $! 2>/dev/null
+}
+await "it does not start" started
 if grep -q "^open" "$top/out"; then
 	kib=$(du -sk "$URXE_DIR" | cut -f 1)
 	[ "$kib" -lt 16384 ] || die "$kib KiB: $(du -ak "$URXE_DIR/t" | sort -n)"

@@ -94,12 +94,10 @@ done
 "$URXE" run "$hold" >/dev/null 2>&1 &
 one=$!
 trap 'kill -9 $one; rm -rf "$top"' EXIT
-i=0
-until "$URXE" info 2>&1 | grep -q "$one shim-hold"; do
-	i=$((i + 1))
-	[ $i -lt 100 ] || die "not seen: $("$URXE" info)"
-	sleep 0.1
-done
+seen() {
+	"$URXE" info 2>&1 | grep -q "$one shim-hold"
+}
+await "not seen" seen
 # they still meet when the name is free again
 rm -r "$name"
 has "$one shim-hold" "$URXE" info

@@ -19,7 +19,7 @@ SLOTS = 13  # bits of PD and CQ numbers below the context's slot
 
 
 def run(*args):
-    done = subprocess.run([URXE, "run", "--", *args], text=True, timeout=60,
+    done = subprocess.run([URXE, "run", "--", *args], text=True, timeout=600,
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     if done.returncode or done.stderr:
         sys.exit(f"{args}: exit code {done.returncode}: {done.stderr}")
@@ -173,7 +173,7 @@ def check_statistic():
 
 def check_info(a, b):
     done = subprocess.run([URXE, "info", "--fabric",
-                           os.environ["URXE_FABRIC"]], text=True, timeout=60,
+                           os.environ["URXE_FABRIC"]], text=True, timeout=600,
                           stdout=subprocess.PIPE, check=True)
     for p in a, b:
         if not re.search(rf"^ +{p['pid']} shim-objects +1 +2 +1 +2 +2 +1 ",
@@ -198,7 +198,7 @@ def check_two(objects):
     check_counts(1)
     same("who is left", {o["pid"] for o in show("qp")}, {a["pid"]})
     child.stdin.close()
-    same("exit code", child.wait(timeout=60), 0)
+    same("exit code", child.wait(timeout=600), 0)
     check_counts(0)
 
 
@@ -208,7 +208,7 @@ def check_many(objects, count):
     same("answer", child.stdout.readline(), "ready\n")
     same("many QPs", len({q["lqpn"] for q in show("qp")}), count)
     child.stdin.close()
-    same("exit code", child.wait(timeout=60), 0)
+    same("exit code", child.wait(timeout=600), 0)
 
 
 def check_cm_ids():

@@ -81,7 +81,7 @@ int main(int argc, char **argv)
 	char dir[256];
 	int fd;
 
-	alarm(60); /* nobody is left behind */
+	alarm(600); /* nobody is left behind */
 	CHECK(argc == 2);
 	CHECK(!fabric_dir(dir, sizeof(dir)));
 	CHECK(!fabric_open(dir, true, &f));

@@ -23,12 +23,11 @@ start() {
 	"$URXE" run --fabric "$1" "$hold" &
 	pid=$!
 	pids="$pids $pid"
-	i=0
-	until "$URXE" info --fabric "$1" 2>&1 | grep -q "$pid shim-hold"; do
-		i=$((i + 1))
-		[ $i -lt 200 ] || die "no context in $1"
-		sleep 0.05
-	done
+	await "no context in $1" holds "$1"
+}
+
+holds() {
+	"$URXE" info --fabric "$1" 2>&1 | grep -q "$pid shim-hold"
 }
 
 end() {
@@ -159,7 +158,7 @@ URXE="$URXE" hold="$hold" dir="$fabrics" unshare -m sh -euc '
 		until "$URXE" info --fabric kill-$i 2>/dev/null |
 			grep -q "$! shim-hold"; do
 			n=$((n + 1))
-			[ $n -lt 200 ] || exit 1
+			[ $n -lt 2400 ] || exit 1
 			sleep 0.05
 		done
 		kill -9 $!

@@ -155,7 +155,7 @@ int main(void)
 	Suite *s = suite_create("cq_ring_processes");
 	TCase *tc = tcase_create("processes");
 
-	tcase_set_timeout(tc, 60);
+	tcase_set_timeout(tc, 300);
 	tcase_add_loop_test(tc, processes, 0, FIRSTS);
 	suite_add_tcase(s, tc);
 	add(s, killed_producers);

@@ -443,7 +443,7 @@ START_TEST(lock_of_the_dead)
 
 	for (i = 0; i < 3; i++) {
 		ck_assert_int_eq(reap_child(spawn(die_with_lock, f)), -SIGKILL);
-		alarm(5);
+		alarm(60);
 		fabric_lock(f);
 		fabric_unlock(f);
 		alarm(0);

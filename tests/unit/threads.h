@@ -18,7 +18,7 @@
 #define threads_add(suite, test) \
 	do { \
 		TCase *tc_ = tcase_create(#test); \
-		tcase_set_timeout(tc_, 100); \
+		tcase_set_timeout(tc_, 300); \
 		tcase_add_test(tc_, test); \
 		suite_add_tcase(suite, tc_); \
 	} while (0)

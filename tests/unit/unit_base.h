@@ -39,7 +39,7 @@ int run_suite(Suite *s);
 #define add_loop(suite, test, n)                      \
 	do {                                          \
 		TCase *tc_ = tcase_create(#test);     \
-		tcase_set_timeout(tc_, 20);           \
+		tcase_set_timeout(tc_, 300);          \
 		tcase_add_loop_test(tc_, test, 0, n); \
 		suite_add_tcase(suite, tc_);          \
 	} while (0)

@@ -619,7 +619,7 @@ void add_case(Suite *s, const char *name, const TTest *test, int n)
 {
 	TCase *tc = tcase_create(name);
 
-	tcase_set_timeout(tc, running_under_asan() ? 120 : 40);
+	tcase_set_timeout(tc, 5 * WAIT_MS / 1000);
 	tcase_add_loop_test(tc, test, 0, n);
 	suite_add_tcase(s, tc);
 }

@@ -301,7 +301,7 @@ static int in_child(int (*fn)(struct busy *b), struct busy *b)
 	if (child)
 		return reap_child(child);
 	signal(SIGALRM, SIG_DFL); /* Check's would kill us all */
-	alarm(10);
+	alarm(WAIT_MS / 1000);
 	_exit(fn(b));
 }
 
