@@ -171,7 +171,8 @@ static enum response receive_take(const struct urxe_qp *qp, struct urxe_rx *rx,
 		prod = load_acquire(&rq->sh->prod);
 		if (prod == cons)
 			return RESP_RNR;
-		if (unlikely(rq->ring_word != load_relaxed(&rq->sh->ring)) &&
+		/* seq_cst: after our guard went up, see presence.h */
+		if (unlikely(rq->ring_word != load_seq_cst(&rq->sh->ring)) &&
 		    (!rq_view_load(rq, rx_peer(rx)->arena) || !rq->ring))
 			return RESP_RNR;
 		if (unlikely(receive_is_damaged(rq, cons, prod)))

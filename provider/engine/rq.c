@@ -171,7 +171,8 @@ int rq_resize(struct urxe_context *ctx, struct urxe_rq *rq, uint32_t srq,
 		memcpy(rq_slot(rq, i),
 		       from + (uint64_t)(i & old_mask) * rq->stride,
 		       rq->stride);
-	store_release(&rq->sh->ring, word);
+	/* seq_cst: the old one is taken away, see presence.h */
+	store_seq_cst(&rq->sh->ring, word);
 	quiesce_srq(ctx->fabric, ctx->arena, srq);
 	if (set)
 		kept_replace(ctx, rq, set);
