@@ -21,9 +21,10 @@ int qpn_alloc(struct urxe_fabric *f, uint32_t slot, uint32_t gen, uint32_t *qpn)
 		dev->qp_gen[i] = (dev->qp_gen[i] + 1) % URXE_QPN_USES;
 		*qpn = URXE_QPN(i, dev->qp_gen[i]);
 		if (i >= load_relaxed(&dev->qp_high))
-			store_relaxed(&dev->qp_high, i + 1);
+			store_seq_cst(&dev->qp_high, i + 1);
 		presence_clear(&dev->guard[i].requester);
-		store_release(&dev->qp[i], URXE_DIR(*qpn, slot, gen));
+		/* seq_cst: who waits for guards looks at it, see guard.h */
+		store_seq_cst(&dev->qp[i], URXE_DIR(*qpn, slot, gen));
 		ret = 0;
 		break;
 	}

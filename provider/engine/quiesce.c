@@ -49,7 +49,7 @@ static bool busy_is_over(void *arg)
 /* The i-th guard, if it is up and its requester may be at the thing. */
 static bool quiesce_look(struct busy *b, uint32_t i)
 {
-	b->entry = load_acquire(&b->f->dev->qp[i]);
+	b->entry = load_seq_cst(&b->f->dev->qp[i]);
 	b->guard = &b->f->dev->guard[i];
 	return b->entry && presence_is_inside(&b->guard->requester) &&
 	       guard_concerns(b->guard, URXE_DIR_CTX(b->entry), b->thing);
@@ -57,7 +57,8 @@ static bool quiesce_look(struct busy *b, uint32_t i)
 
 static uint32_t quiesce_high(const struct urxe_dev *dev)
 {
-	uint32_t high = load_acquire(&dev->qp_high);
+	/* seq_cst, as its entry: whose guard we do not look at looks later */
+	uint32_t high = load_seq_cst(&dev->qp_high);
 
 	return high < URXE_MAX_QP ? high : URXE_MAX_QP;
 }
@@ -133,8 +134,8 @@ bool quiesce_try(struct urxe_fabric *f, struct urxe_arena *a,
 	for (i = 0; i < high; i++) {
 		if (!quiesce_look(&b, i))
 			continue;
-		seq = presence_own(&b.guard->requester);
-		while (presence_own(&b.guard->requester) == seq &&
+		seq = load_acquire(&b.guard->requester.seq);
+		while (load_acquire(&b.guard->requester.seq) == seq &&
 		       !busy_is_over(&b)) {
 			if (clock_now() > until)
 				return false;
