@@ -7,8 +7,9 @@
  *	who raises: 0 -> word, not filled (acquire)	claims the entry
  *		    element				fills it
  *		    word, filled (release)
- *	the owner:  element, of a filled one (acquire)
- *		    word -> 0 (acq_rel)			has it, alone
+ *	the owner:  word, filled -> not filled (acquire)	has it, alone
+ *		    element
+ *		    word -> 0 (release)
  *
  * Who dies in between leaves an entry that is not filled, for good.
  */
@@ -49,12 +50,15 @@ static inline bool kept_event_put(struct urxe_kept_event *table, uint32_t fifo,
 static inline bool kept_event_take(struct urxe_kept_event *k,
 				   struct kept_event *e)
 {
-	uint64_t word = load_acquire(&k->word);
+	uint64_t word = load_relaxed(&k->word);
 
 	if (!(word & 1))
+		return false;
+	if (!cas_acquire(&k->word, &word, word & ~1ull))
 		return false;
 	e->fifo = word >> 32;
 	e->type = (uint32_t)word >> 1;
 	e->element = load_relaxed(&k->element);
-	return cas_acq_rel(&k->word, &word, 0);
+	store_release(&k->word, 0);
+	return true;
 }
