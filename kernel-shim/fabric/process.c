@@ -93,8 +93,8 @@ bool process_has_pid(struct urxe_fabric *f, uint32_t id, int32_t pid,
 	const struct urxe_process *p =
 		&f->dev->process[URXE_PROCESS_NUMBER(id)];
 
-	return id && load_relaxed(&p->pid) == pid &&
-	       load_relaxed(&p->pidns) == pidns &&
+	return id && load_acquire(&p->pid) == pid &&
+	       load_acquire(&p->pidns) == pidns &&
 	       (process_seems_alive(p, id) || !process_is_dead(f, id));
 }
 
@@ -150,12 +150,13 @@ static uint32_t process_sign_in(struct urxe_fabric *f, uint32_t number)
 	uses = (load_relaxed(&p->uses) + 1) % URXE_PROCESS_MAX_USES;
 	if (!uses)
 		uses = 1;
-	store_relaxed(&p->pid, getpid());
-	store_relaxed(&p->pidns, fabric_pidns());
-	store_relaxed(&p->netns, fabric_netns());
+	/* who finds our PID finds that the old id is nobody's any more */
+	store_relaxed(&p->uses, uses);
+	store_release(&p->pid, getpid());
+	store_release(&p->pidns, fabric_pidns());
+	store_release(&p->netns, fabric_netns());
 	file_read(AT_FDCWD, "/proc/self/comm", p->comm, sizeof(p->comm));
 	p->comm[strcspn(p->comm, "\n")] = 0;
-	store_release(&p->uses, uses);
 	return URXE_PROCESS(number, uses);
 }
 
@@ -294,6 +295,8 @@ static void process_lock_life(struct urxe_process *p)
 	pthread_mutex_init(&p->life, &attr);
 	pthread_mutex_init(&p->exec, &attr);
 	pthread_mutexattr_destroy(&attr);
+	/* the TIDs after `uses` */
+	atomic_thread_fence(memory_order_release);
 	pthread_mutex_lock(&p->life);
 	pthread_mutex_lock(&p->exec);
 	store_relaxed(process_tid(&p->exec), getpid());

@@ -162,6 +162,8 @@ static_assert(URXE_PAGE % sizeof(struct urxe_process) == 0,
  * PID be used again.  So what a load sees here was true at that moment.  False
  * says nothing if the thread ended and its process did not.
  *
+ * `uses` is looked at last: who has the number next wrote it before his TIDs.
+ *
  * If that very thread calls exec(2) it has the TID of the process's first thread
  * by the time the kernel looks, and `life` is not found to be its.  So it has
  * `exec`, too, in whose word it writes that other TID.
@@ -180,9 +182,9 @@ static inline _Atomic uint32_t *process_tid(const pthread_mutex_t *m)
 static inline bool process_seems_alive(const struct urxe_process *p,
 				       uint32_t id)
 {
-	return load_relaxed(&p->uses) == URXE_PROCESS_USES(id) &&
-	       load_relaxed(process_tid(&p->life)) & FUTEX_TID_MASK &&
-	       load_relaxed(process_tid(&p->exec)) & FUTEX_TID_MASK;
+	return load_acquire(process_tid(&p->life)) & FUTEX_TID_MASK &&
+	       load_acquire(process_tid(&p->exec)) & FUTEX_TID_MASK &&
+	       load_relaxed(&p->uses) == URXE_PROCESS_USES(id);
 }
 
 /* The number and 12 bits of uses, where there is no room for more. */

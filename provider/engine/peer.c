@@ -212,7 +212,7 @@ bool peer_pid_lives(struct urxe_peer *p, int32_t pid)
 {
 	uint32_t i, id = load_relaxed(&p->owner);
 
-	if (likely(id && load_relaxed(&p->process->pid) == pid &&
+	if (likely(id && load_acquire(&p->process->pid) == pid &&
 		   process_seems_alive(p->process, id)))
 		return true;
 	id = load_relaxed(&p->arena->opener);
