@@ -35,6 +35,16 @@
 #define fetch_or_acquire(p, v) ATOMIC_RMW(fetch_or, p, v, acquire)
 #define fetch_and_release(p, v) ATOMIC_RMW(fetch_and, p, v, release)
 
+/*
+ * What was stored before is seen before the read-modify-write that follows reads.
+ * On x86 that one sees to it itself.
+ */
+#if defined(__x86_64__)
+#define fence_before_rmw() atomic_signal_fence(memory_order_seq_cst)
+#else
+#define fence_before_rmw() atomic_thread_fence(memory_order_seq_cst)
+#endif
+
 #define ATOMIC_CAS(p, old, new, success, failure) \
 	atomic_compare_exchange_strong_explicit(p, old, new, \
 						memory_order_##success, \

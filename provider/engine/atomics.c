@@ -90,6 +90,8 @@ static uint64_t atomics_by_cpu(char *ptr, const struct urxe_wqe *w)
 	_Atomic uint64_t *word = (_Atomic uint64_t *)(void *)ptr;
 	uint64_t old = w->atomic.compare_add;
 
+	/* as a READ: after the WRITEs before it */
+	fence_before_rmw();
 	if (w->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD)
 		return fetch_add_acq_rel(word, w->atomic.compare_add);
 	cas_acq_rel(word, &old, w->atomic.swap);
@@ -105,6 +107,7 @@ static enum response atomics_by_copy(struct urxe_context *ctx,
 	uint64_t now;
 
 	mine.ptr = (char *)old;
+	atomic_thread_fence(memory_order_seq_cst);
 	resp = moved(transfer(&mine, seg, 8, ctx, false));
 	if (resp)
 		return resp;

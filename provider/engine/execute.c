@@ -256,8 +256,8 @@ static enum verdict execute_write(struct urxe_qp *qp, struct run *r,
 	execute_arrives(qp, w);
 	resp = responder_access(&qp->conn, w->rkey, w->remote_addr, w->length,
 				IBV_ACCESS_REMOTE_WRITE, &dst, NULL);
-	if (!resp && !dst.ptr && dst.pid && w->length && !qp->carrier &&
-	    segs_are_mapped(src, n)) {
+	if (TRANSFER_IN_ORDER && !resp && !dst.ptr && dst.pid && w->length &&
+	    !qp->carrier && segs_are_mapped(src, n)) {
 		if (r->batch.n && (transfer_parts(&r->batch, &dst) ||
 				   r->batch.n + n > TRANSFER_IOVS)) {
 			v = requester_send_batch(qp, r);
@@ -293,8 +293,12 @@ static enum verdict execute_read(struct urxe_qp *qp, struct run *r,
 				IBV_ACCESS_REMOTE_READ, &src, NULL);
 	if (!resp && execute_gather(qp, w, IBV_ACCESS_LOCAL_WRITE, dst) < 0)
 		return execute_fail(r, IBV_WC_LOC_PROT_ERR);
-	if (!resp && w->length)
+	if (!resp && w->length) {
+		/* after the WRITEs before it, and before the READs after it */
+		atomic_thread_fence(memory_order_seq_cst);
 		resp = moved(transfer(dst, &src, w->length, qp->ctx, false));
+		atomic_thread_fence(memory_order_acquire);
+	}
 	if (!resp)
 		comp_cntr_remote(&qp->conn, w, false);
 	return execute_answered(qp, r, resp);

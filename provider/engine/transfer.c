@@ -8,25 +8,31 @@
 #include "process.h"
 #include "transfer.h"
 
+/*
+ * All but the last word, then that.  Both may be in one buffer, so it is read
+ * first.
+ */
+#define TRANSFER_TAIL(type) \
+	do { \
+		const uint64_t most = len - sizeof(type); \
+		type end; \
+\
+		memcpy(&end, src + most, sizeof(end)); \
+		atomic_thread_fence(memory_order_release); \
+		memmove(dst, src, most); \
+		store_release((_Atomic type *)(void *)(dst + most), end); \
+	} while (0)
+
 void transfer_tail(char *dst, const char *src, uint64_t len)
 {
-	const uint64_t last = len - 1;
-	const uint64_t word = len & ~7ull;
-	uint8_t byte = src[last];
-	uint64_t v;
+	const uint64_t aligned = len | (uintptr_t)dst;
 
-	/*
-	 * Both may be in one buffer: the end is read first.  Whole words at a
-	 * word boundary: the last word in one store.
-	 */
-	if (len == word && !((uintptr_t)dst & 7)) {
-		memcpy(&v, src + len - 8, 8);
-		memmove(dst, src, len - 8);
-		store_release((_Atomic uint64_t *)(void *)(dst + len - 8), v);
-		return;
-	}
-	memmove(dst, src, last);
-	store_release((_Atomic uint8_t *)(void *)(dst + last), byte);
+	if (!(aligned & 7))
+		TRANSFER_TAIL(uint64_t);
+	else if (!(aligned & 3))
+		TRANSFER_TAIL(uint32_t);
+	else
+		TRANSFER_TAIL(uint8_t);
 }
 
 /*
@@ -103,6 +109,8 @@ enum transfer_status transfer_flush(struct transfer_batch *b, uint64_t *moved)
 			status = TRANSFER_GONE;
 			break;
 		}
+		if (b->write)
+			atomic_thread_fence(memory_order_release);
 		n = (b->write ? process_vm_writev : process_vm_readv)(
 			b->pid, b->local, b->n, b->remote, b->n, 0);
 		if (unlikely(n <= 0)) {

@@ -9,7 +9,12 @@
  *
  * Paths 1 and 2 store the last bytes last, with release order: a program that
  * watches the end of a message sees all of it, as on a NIC that writes in
- * order.
+ * order.  A word of 4 or 8 bytes is stored at once.
+ *
+ * Of two messages of a QP all of the first one is seen before any of the second,
+ * so each begins with a release fence.  Within one call of process_vm_writev
+ * there is none: where CPUs do not show stores in their order each message has a
+ * call of its own.
  */
 #pragma once
 
@@ -28,6 +33,13 @@ enum transfer_status {
 };
 
 #define TRANSFER_IOVS 128
+
+/* May one call bring several messages? */
+#if defined(__x86_64__)
+#define TRANSFER_IN_ORDER true
+#else
+#define TRANSFER_IN_ORDER false
+#endif
 
 /* process_vm calls in the making: all of one direction and one process. */
 struct transfer_batch {
