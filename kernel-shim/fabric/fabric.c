@@ -71,6 +71,8 @@ static int fabric_open_dir(const char *dir, bool create)
 	if (create && mkdirat(place, name, 0700) && errno != EEXIST) {
 		err = errno;
 		close(place);
+		if (err == ENOENT)
+			return -EAGAIN; /* the place has just gone */
 		return fabric_fail(err, "mkdir %s: %s", dir, strerror(err));
 	}
 	fd = openat(place, name,

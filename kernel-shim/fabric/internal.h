@@ -14,9 +14,11 @@ void dm_heap_remove(struct urxe_dev *dev);
 
 /*
  * place.c: the directory that a fabric's is in; a descriptor.  With create it
- * is made if it is not there.  -EPERM: it is not safe.
+ * is made if it is not there.  -EPERM: it is not safe; -EAGAIN: try again.
  */
 int place_open(const char *dir, bool create);
+/* The fabric at dir has gone. */
+void place_leave(const char *dir);
 
 /*
  * stale.c: lock the device segment behind fd, F_RDLCK for users, F_WRLCK for

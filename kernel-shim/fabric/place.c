@@ -11,6 +11,10 @@
  * first one at the same time are kept apart by a lock on /dev/shm.  Somebody
  * may hold that lock for ever, so it is waited for a second and not longer.
  *
+ * /dev/shm/urxe-UID goes with its last fabric; who was about to make one in it
+ * begins anew.  What stands in for it stays, so that all find the same, and so
+ * does a directory that URXE_DIR names.
+ *
  * What is in a place of ours nobody else can exchange; fabrics are nevertheless
  * opened relative to its descriptor, and never through a link.
  */
@@ -178,6 +182,8 @@ int place_open(const char *dir, bool create)
 		return fabric_fail(errno, "mkdir %s: %s", place,
 				   strerror(errno));
 	fd = place_open_at(AT_FDCWD, place);
+	if (fd < 0 && errno == ENOENT && create)
+		return -EAGAIN; /* its last fabric has just gone */
 	if (fd < 0 && errno != ELOOP && errno != ENOTDIR)
 		return -errno;
 	if (fd >= 0 && !fstat(fd, &st) && place_is_safe(&st))
@@ -188,4 +194,15 @@ int place_open(const char *dir, bool create)
 		EPERM,
 		"%s must be a directory of uid %u or root, and no link, in which others cannot rename what is ours",
 		place, (unsigned int)geteuid());
+}
+
+void place_leave(const char *dir)
+{
+	char name[64];
+	size_t n;
+
+	n = (size_t)snprintf(name, sizeof(name), SHM "/urxe-%u",
+			     (unsigned int)geteuid());
+	if (!strncmp(dir, name, n) && dir[n] == '/')
+		rmdir(name);
 }

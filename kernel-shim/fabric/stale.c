@@ -118,6 +118,8 @@ static int fabric_remove(struct urxe_fabric *f)
 		unlinkat(place, away, AT_REMOVEDIR);
 	}
 	close(place);
+	if (!ret)
+		place_leave(f->dir);
 	return ret;
 }
 

@@ -103,3 +103,22 @@ rm -r "$name"
 has "$one shim-hold" "$URXE" info
 has "1: CA" run cat /sys/class/infiniband/urxe0/node_type
 [ ! -e "$name" ] && [ "$(places)" = 1 ] || die "two places: $(ls /dev/shm)"
+
+# it goes with its last fabric, also while others make theirs there
+kill -9 $one
+trap 'rm -rf "$top"' EXIT
+wait $one 2>/dev/null
+again
+for round in 1 2 3 4 5 6 7 8; do
+	pids=
+	for i in 1 2 3 4 5 6; do
+		"$URXE" run --fabric "f$i" cat \
+			/sys/class/infiniband/urxe0/node_type \
+			>/dev/null 2>"$top/err$i" &
+		pids="$pids $!"
+	done
+	for p in $pids; do
+		wait "$p" || die "who makes a fabric: $(cat "$top"/err?)"
+	done
+	[ ! -e "$name" ] || die "left: $(find "$name")"
+done
