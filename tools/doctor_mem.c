@@ -9,18 +9,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
 #include <unistd.h>
 
+#include "base/madvise.h"
 #include "doctor.h"
 #include "fabric/fabric.h"
 
-#ifndef MADV_COLLAPSE
-#define MADV_COLLAPSE 25
-#endif
 #define HUGE_PAGE (2ul << 20)
 #define WANT_FREE 256 /* MiB */
 #define NEED_FREE 2 /* a fabric and one context */

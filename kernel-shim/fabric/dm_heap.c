@@ -20,17 +20,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/statfs.h>
 #include <unistd.h>
 
+#include "base/madvise.h"
 #include "fabric.h"
 #include "internal.h"
 #include "shared/bitmap.h"
-
-#ifndef MADV_COLLAPSE
-#define MADV_COLLAPSE 25
-#endif
 
 #define CHUNK (2ull << 20)
 #define CHUNK_PAGES (CHUNK / URXE_PAGE)

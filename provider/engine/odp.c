@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #include <errno.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/madvise.h"
 #include "odp.h"
 #include "vma.h"
 

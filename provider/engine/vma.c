@@ -10,11 +10,11 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <sys/mman.h>
 #include <sys/sysmacros.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include "base/madvise.h"
 #include "vma.h"
 
 /* linux/fs.h, PROCMAP_QUERY, in our own words: older headers lack it. */

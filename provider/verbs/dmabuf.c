@@ -5,10 +5,10 @@
  */
 #define _GNU_SOURCE
 #include <errno.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/madvise.h"
 #include "engine/log.h"
 #include "mr.h"
 #include "verbs.h"

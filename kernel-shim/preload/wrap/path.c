@@ -75,7 +75,11 @@ WRAP_REALPATH(__realpath_chk, (const char *path, char *room, size_t len),
 	      (path, room, len))
 WRAP_REALPATH(canonicalize_file_name, (const char *path), (path))
 
-/* glob walks by itself; given our own functions it walks through them. */
+/*
+ * glob walks by itself; given our own functions it walks through them.  That is
+ * the GNU one: there is no way into musl's.
+ */
+#ifdef GLOB_ALTDIRFUNC
 typedef int glob_error_fn(const char *, int);
 
 static bool glob_is_ours(const char *pattern, int flags)
@@ -122,3 +126,4 @@ static void glob_use_own(glob_t *g)
 	}
 WRAP_GLOB(glob)
 WRAP_GLOB(glob64)
+#endif
