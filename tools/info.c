@@ -62,7 +62,8 @@ static void show_dm(struct urxe_fabric *f)
 	for (i = 0; i < dm_slots(dev); i++) {
 		if (!load_relaxed(&dev->dm[i].used))
 			continue;
-		bytes += (uint64_t)dev->dm[i].pages * URXE_PAGE;
+		if (dev->dm[i].share != URXE_DM_OF_MR)
+			bytes += (uint64_t)dev->dm[i].pages * URXE_PAGE;
 		n++;
 	}
 	fabric_unlock(f);

@@ -154,7 +154,7 @@ static void dm_add(struct look *l, uint32_t i, uint64_t *map)
 		return;
 	}
 	for (p = first; p < first + d->pages; p++) {
-		twice |= bitmap_test(map, p);
+		twice |= d->share == URXE_DM_ALONE && bitmap_test(map, p);
 		lost |= !bitmap_test(l->dev->dm_map, p);
 		bitmap_set(map, p, 1);
 	}

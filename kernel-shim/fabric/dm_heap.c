@@ -401,6 +401,25 @@ static bool dm_slot_range(const struct urxe_fabric *f, uint32_t slot,
 	return true;
 }
 
+/* A free slot; then the lock is held.  -errno */
+static int dm_slot_lock(struct urxe_fabric *f)
+{
+	int ret, slot;
+
+	for (;;) {
+		ret = fabric_lock(f);
+		if (ret)
+			return ret;
+		slot = dm_slot_find(f->dev);
+		if (slot >= 0)
+			return slot;
+		fabric_unlock(f);
+		ret = dm_slots_more(f);
+		if (ret)
+			return ret;
+	}
+}
+
 /* A slot with that many pages at *offset; then the lock is held.  -errno */
 static int dm_slot_take(struct urxe_fabric *f, uint32_t pages, uint32_t align,
 			uint32_t least, uint64_t *offset)
@@ -408,20 +427,11 @@ static int dm_slot_take(struct urxe_fabric *f, uint32_t pages, uint32_t align,
 	const uint32_t heap_pages = f->dm_bytes / URXE_PAGE;
 	struct urxe_dev *dev = f->dev;
 	uint32_t first;
-	int ret, slot;
+	int slot;
 
-	for (;;) {
-		ret = fabric_lock(f);
-		if (ret)
-			return ret;
-		slot = dm_slot_find(dev);
-		if (slot >= 0)
-			break;
-		fabric_unlock(f);
-		ret = dm_slots_more(f);
-		if (ret)
-			return ret;
-	}
+	slot = dm_slot_lock(f);
+	if (slot < 0)
+		return slot;
 	first = bitmap_find(dev->dm_map, heap_pages, 0, pages, align);
 	if (first == heap_pages && align > least)
 		first = bitmap_find(dev->dm_map, heap_pages, 0, pages, least);
@@ -433,6 +443,7 @@ static int dm_slot_take(struct urxe_fabric *f, uint32_t pages, uint32_t align,
 	*offset = (uint64_t)first * URXE_PAGE;
 	dev->dm[slot].offset = *offset;
 	dev->dm[slot].pages = pages;
+	dev->dm[slot].share = URXE_DM_ALONE;
 	return slot;
 }
 
@@ -520,6 +531,31 @@ static void dm_slot_grow(struct urxe_fabric *f, uint32_t slot)
 	d->pages = end - first;
 }
 
+/* Under the lock: are there others with its pages? */
+static bool dm_slot_has_others(const struct urxe_fabric *f, uint32_t slot)
+{
+	const struct urxe_dm_slot *d = &f->dev->dm[slot], *o;
+	uint32_t i;
+
+	for (i = 0; d->share != URXE_DM_ALONE && i < dm_slots(f->dev); i++) {
+		o = &f->dev->dm[i];
+		if (i != slot && load_relaxed(&o->used) &&
+		    o->share != URXE_DM_ALONE && o->offset == d->offset &&
+		    URXE_DM_COUNT(load_relaxed(&o->refs)))
+			return true;
+	}
+	return false;
+}
+
+/* Under the lock, when refs counts 0: what of its pages goes with it. */
+static void dm_slot_let_go(struct urxe_fabric *f, uint32_t slot)
+{
+	if (dm_slot_has_others(f, slot))
+		f->dev->dm[slot].pages = 0;
+	else
+		dm_slot_grow(f, slot);
+}
+
 /* The second step: it is nobody's any more, but for its pages. */
 static int dm_slot_finish(struct urxe_fabric *f, uint32_t slot)
 {
@@ -541,7 +577,7 @@ int dm_heap_reclaim(struct urxe_fabric *f, uint32_t slot)
 		return ret;
 	store_relaxed(&d->refs,
 		      URXE_DM_REFS(URXE_DM_MADE(load_relaxed(&d->refs)), 0));
-	dm_slot_grow(f, slot);
+	dm_slot_let_go(f, slot);
 	fabric_unlock(f);
 	return dm_slot_finish(f, slot);
 }
@@ -591,8 +627,19 @@ int dm_heap_hold(struct urxe_fabric *f, uint32_t slot, uint32_t made)
 
 void dm_heap_put(struct urxe_fabric *f, uint32_t slot)
 {
-	if (slot < URXE_MAX_DM)
-		fetch_sub_release(&f->dev->dm[slot].refs, 1);
+	struct urxe_dm_slot *d;
+	uint32_t owner;
+	uint64_t word;
+
+	if (slot >= URXE_MAX_DM)
+		return;
+	d = &f->dev->dm[slot];
+	owner = load_relaxed(&d->used) - 1;
+	word = fetch_sub_release(&d->refs, 1);
+	if (d->share == URXE_DM_OF_MR &&
+	    !dm_heap_free(f, slot, URXE_DM_MADE(word)) &&
+	    owner < URXE_MAX_CTX)
+		fabric_obj_put(f, owner, URXE_OBJ_DM);
 }
 
 int dm_heap_free(struct urxe_fabric *f, uint32_t slot, uint32_t made)
@@ -603,9 +650,39 @@ int dm_heap_free(struct urxe_fabric *f, uint32_t slot, uint32_t made)
 		return ret;
 	ret = dm_heap_count(f, slot, made, false);
 	if (!ret)
-		dm_slot_grow(f, slot);
+		dm_slot_let_go(f, slot);
 	fabric_unlock(f);
 	if (!ret)
 		dm_slot_finish(f, slot);
 	return ret;
+}
+
+int dm_heap_share(struct urxe_fabric *f, uint32_t slot, uint32_t made,
+		  uint32_t ctx, uint32_t ctx_gen)
+{
+	struct urxe_dm_slot *from, *d;
+	uint64_t refs;
+	int to;
+
+	to = dm_slot_lock(f);
+	if (to < 0)
+		return to;
+	from = &f->dev->dm[slot];
+	d = &f->dev->dm[to];
+	refs = slot < dm_slots(f->dev) ? load_acquire(&from->refs) : 0;
+	if (URXE_DM_MADE(refs) != made || !URXE_DM_COUNT(refs)) {
+		fabric_unlock(f);
+		return fabric_fail(ENOENT, "this device memory was freed");
+	}
+	from->share = URXE_DM_SHARED;
+	d->offset = from->offset;
+	d->length = from->length;
+	d->pages = from->pages;
+	d->share = URXE_DM_OF_MR;
+	d->ctx_gen = ctx_gen;
+	store_release(&d->used, ctx + 1);
+	made = URXE_DM_MADE(load_relaxed(&d->refs)) + 1;
+	store_release(&d->refs, URXE_DM_REFS(made, 2)); /* it, and its MR */
+	fabric_unlock(f);
+	return to;
 }

@@ -247,6 +247,16 @@ void dm_heap_put(struct urxe_fabric *f, uint32_t slot);
 int dm_heap_free(struct urxe_fabric *f, uint32_t slot, uint32_t made);
 const char *dm_kind_name(uint32_t kind);
 
+/* dm_export.c ---------------------------------------------------------- */
+
+/* A descriptor that names what the slot was when made.  -errno */
+int dm_export(struct urxe_fabric *f, uint32_t slot, uint32_t made);
+/*
+ * The device memory that fd names, for an MR of context ctx: a slot that
+ * dm_heap_put() gives back.  -ENOTTY: it names none; -errno
+ */
+int dm_import(struct urxe_fabric *f, int fd, uint32_t ctx, uint32_t ctx_gen);
+
 /* qpn.c ---------------------------------------------------------------- */
 
 /* A new QPN for context (slot, gen), entered in the directory.  -ENOMEM */

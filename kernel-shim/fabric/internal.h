@@ -5,6 +5,12 @@
 #include "fabric.h"
 
 int arena_init(int fd, uint32_t slot, uint32_t gen, const char comm[16]);
+/*
+ * What the slot was when made, for an MR of context ctx: a slot of its own with
+ * the same pages, which goes when the MR puts it.  -errno
+ */
+int dm_heap_share(struct urxe_fabric *f, uint32_t slot, uint32_t made,
+		  uint32_t ctx, uint32_t ctx_gen);
 /* Free the device memory in slot, whose context is dead.  0 or -errno. */
 int dm_heap_reclaim(struct urxe_fabric *f, uint32_t slot);
 /* Under the device lock, whose holder died: what is used is what slots have. */

@@ -229,6 +229,17 @@ enum urxe_dm_home {
 };
 
 /*
+ * Pages that an MR reaches through an exported descriptor are two pieces: the
+ * program's own, and the MR's, which is of the context that registered it.  They
+ * go back with the one that goes last.
+ */
+enum urxe_dm_share {
+	URXE_DM_ALONE,
+	URXE_DM_SHARED, /* there are, or were, others with the same pages ... */
+	URXE_DM_OF_MR, /* ... and it goes with its one MR */
+};
+
+/*
  * A piece of device memory.  It is made and given back in two steps under
  * dev.lock, between which its pages are reserved or given to the system: then
  * the slot is used and has its pages, and refs counts 0.
@@ -243,7 +254,8 @@ struct urxe_dm_slot {
 	 * has it, or who frees.
 	 */
 	_Atomic uint64_t refs;
-	uint32_t pages; /* heap pages it holds */
+	uint32_t pages; /* heap pages it holds; 0: others have them */
+	uint32_t share; /* enum urxe_dm_share; under dev.lock */
 };
 #define URXE_DM_REFS(made, refs) ((uint64_t)(made) << 32 | (refs))
 #define URXE_DM_MADE(word) ((uint32_t)((word) >> 32))

@@ -190,6 +190,22 @@ void urxe_unimport_dm(struct ibv_dm *ibdm)
 	free(to_udm(ibdm));
 }
 
+/* Returns the descriptor, or -1 and errno. */
+int urxe_dm_export_dmabuf_fd(struct ibv_dm *ibdm)
+{
+	struct urxe_dm *dm = to_udm(ibdm);
+	int fd, saved = errno;
+
+	fd = dm_exists(dm) ? dm_export(dm->ctx->fabric, dm->slot, dm->made) :
+			     fabric_fail(ENOENT, "it was freed");
+	if (fd < 0) {
+		urxe_fail(fd, "ibv_dm_export_dmabuf_fd");
+		return -1;
+	}
+	errno = saved;
+	return fd;
+}
+
 /* ---------------------------------------------------------- registering */
 
 struct ibv_mr *urxe_reg_dm_mr(struct ibv_pd *ibpd, struct ibv_dm *ibdm,

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
  * ibv_reg_dmabuf_mr: memory that the application names by a descriptor and
- * need not have mapped.  Any descriptor that can be mapped will do.
+ * need not have mapped.  Any descriptor that can be mapped will do, and one of
+ * device memory (ibv_dm_export_dmabuf_fd).
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -10,6 +11,8 @@
 
 #include "base/madvise.h"
 #include "engine/log.h"
+#include "engine/peer.h"
+#include "engine/process.h"
 #include "mr.h"
 #include "verbs.h"
 
@@ -58,17 +61,71 @@ static int dmabuf_map(int fd, uint64_t offset, uint64_t length, bool write,
 	return 0;
 }
 
+/* The device memory in slot, which is the MR's from now on.  -errno */
+static int dmabuf_reg_dm(struct urxe_pd *pd, uint64_t offset, size_t length,
+			 uint64_t iova, uint32_t slot, int access,
+			 struct urxe_mr **mr)
+{
+	struct urxe_context *ctx = pd->ctx;
+	const struct urxe_dm_slot *d = &ctx->fabric->dev->dm[slot];
+	const uint64_t heap = ctx->fabric->dm_bytes;
+	const uint64_t first = d->offset, size = d->length;
+	const struct urxe_key desc = {
+		.kind = URXE_MEM_DM,
+		.va = first + offset,
+		.iova = iova,
+		.length = length,
+		.access = access,
+		.pid = urxe_pid,
+		.flags = ctx->self->my_flag,
+		.dm = slot + 1,
+	};
+
+	if (first <= heap && size <= heap - first && offset <= size &&
+	    length <= size - offset && iova + length >= iova)
+		return mr_create(pd, &desc, PABI_MR_DMABUF, mr);
+	dm_heap_put(ctx->fabric, slot);
+	return fabric_fail(EINVAL, "a range that the device memory does not have");
+}
+
+/* A file, which the MR maps.  -errno */
+static int dmabuf_reg_file(struct urxe_pd *pd, uint64_t offset, size_t length,
+			   uint64_t iova, int fd, int access,
+			   struct urxe_mr **mr)
+{
+	uint64_t lead = length ? offset % (uint64_t)sysconf(_SC_PAGESIZE) : 0;
+	struct urxe_key desc;
+	void *map = NULL;
+	size_t map_len = 0;
+	int ret = 0;
+
+	if (length)
+		ret = dmabuf_map(fd, offset, length,
+				 access & IBV_ACCESS_LOCAL_WRITE, &map,
+				 &map_len);
+	if (ret)
+		return ret;
+	ret = mr_describe(pd->ctx, (char *)map + lead, length, iova, access,
+			  &desc);
+	if (!ret)
+		ret = mr_create(pd, &desc, PABI_MR_DMABUF, mr);
+	if (ret && map)
+		munmap(map, map_len);
+	if (ret)
+		return ret;
+	(*mr)->map = map;
+	(*mr)->map_len = map_len;
+	return 0;
+}
+
 struct ibv_mr *urxe_reg_dmabuf_mr(struct ibv_pd *ibpd, uint64_t offset,
 				  size_t length, uint64_t iova, int fd,
 				  int access)
 {
 	uint64_t mask = (uint64_t)sysconf(_SC_PAGESIZE) - 1;
 	struct urxe_pd *pd = to_upd(ibpd);
-	int ret;
-	struct urxe_key desc;
 	struct urxe_mr *mr;
-	void *map = NULL;
-	size_t map_len = 0;
+	int ret;
 
 	ret = mr_check_access(access, MR_BASIC_ACCESS);
 	if (!ret && (offset ^ iova) & mask)
@@ -76,26 +133,13 @@ struct ibv_mr *urxe_reg_dmabuf_mr(struct ibv_pd *ibpd, uint64_t offset,
 			EINVAL, "offset and iova differ in their page offset");
 	if (!ret)
 		ret = dmabuf_check_range(fd, offset, length);
-	if (!ret && length)
-		ret = dmabuf_map(fd, offset, length,
-				 access & IBV_ACCESS_LOCAL_WRITE, &map,
-				 &map_len);
-	if (ret)
-		goto err;
-	ret = mr_describe(pd->ctx, (char *)map + (length ? offset & mask : 0),
-			  length, iova, access, &desc);
-	if (ret)
-		goto err_unmap;
-	ret = mr_create(pd, &desc, PABI_MR_DMABUF, &mr);
-	if (ret)
-		goto err_unmap;
-	mr->map = map;
-	mr->map_len = map_len;
-	return &mr->vmr.mr;
-
-err_unmap:
-	if (map)
-		munmap(map, map_len);
-err:
-	return urxe_fail(ret, "ibv_reg_dmabuf_mr");
+	if (!ret)
+		ret = dm_import(pd->ctx->fabric, fd, pd->ctx->slot,
+				pd->ctx->gen);
+	if (ret >= 0)
+		ret = dmabuf_reg_dm(pd, offset, length, iova, ret, access, &mr);
+	else if (ret == -ENOTTY)
+		ret = dmabuf_reg_file(pd, offset, length, iova, fd, access,
+				      &mr);
+	return ret ? urxe_fail(ret, "ibv_reg_dmabuf_mr") : &mr->vmr.mr;
 }

@@ -63,6 +63,44 @@ START_TEST(alloc_and_free)
 }
 END_TEST
 
+/* Pages that two have go back with the one that goes last, whoever that is. */
+START_TEST(pages_of_two)
+{
+	struct urxe_fabric *f = new_fabric();
+	int own, fd, theirs, other;
+	char *bytes;
+
+	own = alloc(f, 3 * 4096);
+	fd = dm_export(f, own, made(f, own));
+	ck_assert_int_ge(fd, 0);
+	theirs = dm_import(f, fd, 2, 1);
+	ck_assert_int_ge(theirs, 0);
+	ck_assert_int_ne(theirs, own);
+	bytes = dm_ptr(f, theirs);
+	ck_assert_ptr_eq(bytes, dm_ptr(f, own));
+	memset(bytes, 7, 3 * 4096);
+	if (_i) { /* who has it free it in this order or that */
+		ck_assert_int_eq(dm_free(f, own), 0);
+		ck_assert_int_eq(dm_import(f, fd, 2, 1), -ENOENT);
+	} else {
+		dm_heap_put(f, theirs);
+		ck_assert_int_eq(f->dev->dm[theirs].used, 0);
+	}
+	other = alloc(f, f->dev->dm_bytes - 3 * 4096);
+	ck_assert_int_ge(other, 0);
+	ck_assert_int_eq(alloc(f, 1), -ENOMEM);
+	ck_assert_int_eq(bytes[0] + bytes[3 * 4096 - 1], 14);
+	if (_i)
+		dm_heap_put(f, theirs);
+	else
+		ck_assert_int_eq(dm_free(f, own), 0);
+	ck_assert_int_ge(alloc(f, 1), 0);
+	ck_assert_int_eq(dm_import(f, fd, 2, 1), -ENOENT);
+	close(fd);
+	fabric_close(f);
+}
+END_TEST
+
 START_TEST(bad_arguments)
 {
 	struct urxe_fabric *f = new_fabric();
@@ -367,6 +405,7 @@ int main(void)
 	Suite *s = suite_create("dm_heap");
 
 	add(s, alloc_and_free);
+	add_loop(s, pages_of_two, 2);
 	add(s, bad_arguments);
 	add(s, alignment);
 	add(s, zeroed_again);

@@ -132,6 +132,10 @@ void duo_renew(struct duo *d);
 typedef void node_fn(struct node *b, void *arg);
 void on_b(struct duo *d, node_fn *fn, void *arg, size_t len);
 
+/* Over a socket, with SCM_RIGHTS. */
+void send_fd(int s, int fd);
+int recv_fd(int s);
+
 /* Work that tests give to b. */
 void b_recv(struct duo *d, uint64_t wr_id, size_t off, uint32_t len);
 struct ibv_wc b_wait_recv(struct duo *d);

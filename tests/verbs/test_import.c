@@ -23,41 +23,6 @@ struct offer {
 
 static int sock; /* the importer's end */
 
-static void send_fd(int s, int fd)
-{
-	struct offer none = { 0 };
-	struct iovec iov = { &none, 1 };
-	char ctl[CMSG_SPACE(sizeof(int))];
-	struct msghdr m = { .msg_iov = &iov,
-			    .msg_iovlen = 1,
-			    .msg_control = ctl,
-			    .msg_controllen = sizeof(ctl) };
-	struct cmsghdr *c = CMSG_FIRSTHDR(&m);
-
-	memset(ctl, 0, sizeof(ctl));
-	c->cmsg_level = SOL_SOCKET;
-	c->cmsg_type = SCM_RIGHTS;
-	c->cmsg_len = CMSG_LEN(sizeof(int));
-	memcpy(CMSG_DATA(c), &fd, sizeof(fd));
-	ck_assert_int_eq(sendmsg(s, &m, 0), 1);
-}
-
-static int recv_fd(int s)
-{
-	char byte, ctl[CMSG_SPACE(sizeof(int))];
-	struct iovec iov = { &byte, 1 };
-	struct msghdr m = { .msg_iov = &iov,
-			    .msg_iovlen = 1,
-			    .msg_control = ctl,
-			    .msg_controllen = sizeof(ctl) };
-	int fd = -1;
-
-	ck_assert_int_eq(recvmsg(s, &m, MSG_CMSG_CLOEXEC), 1);
-	ck_nonnull(CMSG_FIRSTHDR(&m));
-	memcpy(&fd, CMSG_DATA(CMSG_FIRSTHDR(&m)), sizeof(fd));
-	return fd;
-}
-
 static void tell(int s, const void *p, size_t len)
 {
 	ck_assert_int_eq(send(s, p, len, MSG_NOSIGNAL), (ssize_t)len);

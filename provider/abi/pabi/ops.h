@@ -68,6 +68,7 @@ CODE(destroy_qp, (struct ibv_qp *qp), (qp))
 CODE(destroy_srq, (struct ibv_srq *srq), (srq))
 CODE(detach_mcast, (struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid),
      (qp, gid, lid))
+FAST(dm_export_dmabuf_fd, (struct ibv_dm *dm), (dm))
 NONE(free_context, (struct ibv_context *ctx), (ctx))
 CODE(free_dm, (struct ibv_dm *dm), (dm))
 CODE(get_srq_num, (struct ibv_srq *srq, uint32_t *num), (srq, num))
@@ -116,6 +117,9 @@ CODE(query_ece, (struct ibv_qp *qp, struct ibv_ece *ece), (qp, ece))
 CODE(query_port,
      (struct ibv_context *ctx, uint8_t port, struct ibv_port_attr *attr),
      (ctx, port, attr))
+CODE(query_port_speed,
+     (struct ibv_context *ctx, uint32_t port, uint64_t *speed),
+     (ctx, port, speed))
 CODE(query_qp,
      (struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask,
       struct ibv_qp_init_attr *init),
