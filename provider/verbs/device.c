@@ -85,6 +85,22 @@ int urxe_query_device_ex(struct ibv_context *ibctx,
 	return 0;
 }
 
+/* As ibv_query_port and sysfs say: 4X HDR */
+#define WIDTH_4X 2
+#define SPEED_HDR 64
+#define LANES 4
+#define LANE_SPEED 500 /* of 100 Mb/s */
+
+int urxe_query_port_speed(struct ibv_context *ctx, uint32_t port,
+			  uint64_t *speed)
+{
+	(void)ctx;
+	if (port != 1)
+		return EINVAL;
+	*speed = LANES * LANE_SPEED;
+	return 0;
+}
+
 int urxe_query_port(struct ibv_context *ibctx, uint8_t port,
 		    struct ibv_port_attr *attr)
 {
@@ -104,8 +120,8 @@ int urxe_query_port(struct ibv_context *ibctx, uint8_t port,
 	attr->max_msg_sz = URXE_MAX_MSG;
 	attr->pkey_tbl_len = 1;
 	attr->max_vl_num = 1;
-	attr->active_width = 2; /* 4X */
-	attr->active_speed = 64; /* HDR: 4 * 50 Gb/s */
+	attr->active_width = WIDTH_4X;
+	attr->active_speed = SPEED_HDR;
 	attr->phys_state = state == URXE_PORT_ACTIVE ? 5 : 3;
 	attr->link_layer = IBV_LINK_LAYER_ETHERNET;
 	attr->flags = IBV_QPF_GRH_REQUIRED;

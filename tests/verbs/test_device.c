@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* The device, its port, its limits, its addresses. */
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -41,6 +42,31 @@ START_TEST(only_urxe_is_listed)
 	ck_assert_int_eq(n, 1);
 	ck_assert_ptr_null(list[1]);
 	ibv_free_device_list(list);
+}
+END_TEST
+
+/* As sysfs says it; libibverbs has this verb from release 62. */
+START_TEST(port_speed)
+{
+	int (*query)(struct ibv_context *, uint32_t, uint64_t *);
+	void *found = dlsym(RTLD_DEFAULT, "ibv_query_port_speed");
+	struct ibv_context *ctx = open_device();
+	uint64_t speed = 0;
+	double rate = 0;
+	FILE *f;
+
+	if (found) {
+		memcpy(&query, &found, sizeof(query));
+		f = fopen("/sys/class/infiniband/" DEVICE "/ports/1/rate", "r");
+		ck_nonnull(f);
+		ck_assert_int_eq(fscanf(f, "%lf Gb/sec", &rate), 1);
+		fclose(f);
+		ck_ok(query(ctx, 1, &speed));
+		ck_assert_uint_eq(speed, (uint64_t)(rate * 10));
+		ck_assert_int_eq(query(ctx, 0, &speed), EINVAL);
+		ck_assert_int_eq(query(ctx, 2, &speed), EINVAL);
+	}
+	ck_ok(ibv_close_device(ctx));
 }
 END_TEST
 
@@ -336,6 +362,7 @@ int main(void)
 
 	add(s, listed);
 	add(s, only_urxe_is_listed);
+	add(s, port_speed);
 	add(s, limits);
 	add(s, extended_query);
 	add(s, port);
