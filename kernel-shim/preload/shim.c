@@ -2,6 +2,7 @@
 /* Whether the library acts, in which fabric, and who provides the verbs. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,6 +22,15 @@ static _Atomic(struct urxe_fabric *) fabric;
 /* Written before shim_state: */
 static char fabric_path[256];
 static bool with_host, host_cm;
+
+/*
+ * A program's errno is 0 when it begins, and some count on it (tgtd).  libnl,
+ * which comes in with this library, looks for a file first and leaves ENOENT.
+ */
+__attribute__((constructor)) static void errno_begin(void)
+{
+	errno = 0;
+}
 
 static void shim_configure(void)
 {
