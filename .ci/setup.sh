@@ -90,6 +90,14 @@ packages_table()
 	spin                -                   -                   -              -
 	strace              strace              strace              strace         strace
 	ucx-utils           ucx                 openucx-tools       -              openucx
+
+	[the applications]
+	dapl2-utils         -                   -                   -              -
+	libiscsi-bin        libiscsi-utils      libiscsi-utils      -              libiscsi
+	librpma-dev         -                   -                   -              -
+	qemu-block-extra    qemu-block-iscsi    qemu-block-iscsi    -              qemu-block-iscsi
+	qemu-system-x86     qemu-system-x86     qemu-x86            -              qemu-system-x86
+	qemu-utils          qemu-img            qemu-img            -              qemu-img
 	END
 }
 

@@ -1,0 +1,194 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+# qemu moves a running guest by RDMA, with memory registered chunk by chunk and
+# all at once; a destination that is killed on the way leaves the guest where it
+# was, and the next migration takes it along.
+#
+# The guest is three instructions where a CPU starts: they count through the
+# lowest 64 KiB for ever, so that pages are dirty until the last moment, and each
+# word there tells whether it came over:
+#	1: inc eax; stosd; jmp 1b
+# It needs no KVM and no disk.  Random bytes lie in the rest of its memory.
+# shellcheck source=tests/apps/lib.sh
+. "$(dirname "$0")/lib.sh"
+need_packages qemu-system-x86 -- qemu-system-x86_64
+if ! grep -q rdma_create_id "$(command -v qemu-system-x86_64)"; then
+	skip 'this qemu was built without RDMA'
+fi
+
+truncate -s 64K "$work/bios"
+printf '\x66\x40\x66\xab\xeb\xfa' |
+	dd of="$work/bios" bs=1 seek=$((0xfff0)) conv=notrunc status=none
+random=$((24 << 20)) # so many bytes, at the same address
+head -c $random /dev/urandom >"$work/random"
+
+declare -A pid=() in=() out=()
+uri=
+
+# machine NAME OPTION...: start one whose monitor is QMP on its stdio.
+machine()
+{
+	local name=$1
+	shift
+
+	rm -f "$work/$name".*
+	mkfifo "$work/$name.in" "$work/$name.out"
+	exec {in[$name]}<>"$work/$name.in" {out[$name]}<>"$work/$name.out"
+	urxe_run qemu-system-x86_64 -nodefaults -no-user-config -display none \
+		-accel tcg -machine pc -m 64 -bios "$work/bios" -qmp stdio "$@" \
+		<"$work/$name.in" >"$work/$name.out" 2>"$work/$name.err" &
+	pid[$name]=$!
+	hear "$name" '"QMP"' && ask "$name" qmp_capabilities &&
+		ask "$name" migrate-set-capabilities "$(capabilities events)"
+}
+
+# The next line of NAME's monitor that matches, in $heard.
+hear() # NAME PATTERN
+{
+	local since=$SECONDS
+
+	while [[ $((SECONDS - since)) -lt $LIMIT ]]; do
+		if ! IFS= read -r -t 1 -u "${out[$1]}" heard; then
+			kill -0 "${pid[$1]}" 2>/dev/null && continue
+			echo "  the $1 has ended"
+			break
+		fi
+		echo "$heard" >>"$work/$1.log"
+		[[ $heard =~ $2 ]] && return
+	done
+	echo "  no $2 from the $1; its log:"
+	sed 's/^/    /' "$work/$1.log" "$work/$1.err"
+	return 1
+}
+
+ask() # NAME COMMAND [ARGUMENTS]
+{
+	printf '{"execute": "%s", "arguments": {%s}}\n' "$2" "${3-}" \
+		>&"${in[$1]}"
+	hear "$1" '"(return|error)":' && [[ $heard == *'"return":'* ]]
+}
+
+capabilities() # NAME...
+{
+	local list
+
+	list=$(printf ', {"capability": "%s", "state": true}' "$@")
+	echo "\"capabilities\": [${list#, }]"
+}
+
+end() # NAME
+{
+	printf '{"execute": "quit"}\n' >&"${in[$1]}"
+	wait "${pid[$1]}"
+	exec {in[$1]}>&- {out[$1]}>&-
+}
+
+# A destination that waits for a guest on $uri.
+destination() # [CAPABILITY...]
+{
+	next_port
+	uri="\"uri\": \"rdma:127.0.0.1:$port\""
+	machine destination -incoming defer || return
+	[[ $# == 0 ]] ||
+		ask destination migrate-set-capabilities "$(capabilities "$@")" ||
+		return
+	ask destination migrate-incoming "$uri"
+}
+
+migrated='"MIGRATION".*"(completed|failed|cancelled)"'
+# Move the guest; it runs at the destination afterwards.
+migrate()
+{
+	ask source migrate "$uri" || return
+	hear source "$migrated" && [[ $heard == *completed* ]] || return
+	hear destination '"RESUME"'
+}
+
+# Where the guest's counter is: its lowest words, all of which are one greater
+# than the one before, but where it is at work.
+counter() # NAME
+{
+	ask "$1" stop || return
+	ask "$1" pmemsave "\"val\": 0, \"size\": 65536, \"filename\": \"$work/low\"" ||
+		return
+	ask "$1" cont || return
+	od -An -v -tu4 -w4 "$work/low" | awk '
+		NR == 1 || $1 > greatest { greatest = $1 }
+		NR > 1 && $1 != last + 1 { steps++ }
+		{ last = $1 }
+		END { print greatest; exit NR != 16384 || steps > 1 }'
+}
+
+runs() # NAME
+{
+	local before now i
+
+	before=$(counter "$1") || return
+	for ((i = 0; i < 100; i++)); do
+		now=$(counter "$1") || return
+		[[ $now == "$before" ]] || return 0
+	done
+	return 1
+}
+
+# What the guest had in its memory is at the destination.
+arrived()
+{
+	ask destination pmemsave "\"val\": $random, \"size\": $random,
+		\"filename\": \"$work/came\"" && cmp "$work/random" "$work/came"
+}
+
+step() # NAME COMMAND...
+{
+	local name=$1 status=0
+	shift
+
+	"$@" || status=$?
+	report $status "$name"
+	return $status
+}
+
+moved() # HOW
+{
+	step "qemu, $1: the guest moves" migrate || return
+	step "qemu, $1: its memory came along" arrived
+	step "qemu, $1: it goes on counting" runs destination
+}
+
+source_machine()
+{
+	machine source -device \
+		loader,file="$work/random",addr=$random,force-raw=on "$@"
+}
+
+for how in 'by chunks' 'rdma-pin-all'; do
+	capability=()
+	[[ $how != rdma-pin-all ]] || capability=(rdma-pin-all)
+	destination "${capability[@]}" && source_machine && {
+		[[ ! ${capability[*]} ]] || ask source migrate-set-capabilities \
+			"$(capabilities rdma-pin-all)"
+	} && moved "$how" || report $? "qemu, $how"
+	end source
+	end destination
+done
+
+# So slow that it cannot be over before the destination is gone.
+slowly()
+{
+	ask source migrate-set-parameters '"max-bandwidth": 4194304' &&
+		ask source migrate "$uri" &&
+		hear source '"MIGRATION".*"active"' || return
+	# qemu itself: the time limit would not pass this on
+	pkill -9 -P "$(pgrep -P "${pid[destination]}")"
+	wait "${pid[destination]}"
+	hear source "$migrated" && [[ $heard == *failed* ]]
+} 2>/dev/null
+
+destination && source_machine || report $? 'qemu, to be killed'
+step 'qemu: the destination is killed, and the source says so' slowly
+step 'qemu: the guest stays where it was' runs source
+destination && ask source migrate-set-parameters '"max-bandwidth": 1073741824' &&
+	moved 'the next destination' || report $? 'qemu, next'
+end source
+end destination
+finish
