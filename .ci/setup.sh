@@ -93,8 +93,12 @@ packages_table()
 
 	[the applications]
 	dapl2-utils         -                   -                   -              -
+	libgloo-dev         -                   -                   -              -
 	libiscsi-bin        libiscsi-utils      libiscsi-utils      -              libiscsi
+	libmpich-dev        -                   -                   -              -
+	libopenmpi-dev      -                   -                   -              -
 	librpma-dev         -                   -                   -              -
+	mpich               -                   -                   -              -
 	qemu-block-extra    qemu-block-iscsi    qemu-block-iscsi    -              qemu-block-iscsi
 	qemu-system-x86     qemu-system-x86     qemu-x86            -              qemu-system-x86
 	qemu-utils          qemu-img            qemu-img            -              qemu-img

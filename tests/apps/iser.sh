@@ -10,7 +10,6 @@
 . "$(dirname "$0")/lib.sh"
 need_packages tgt libiscsi-bin -- tgtd tgtadm iscsi-inq iscsi-readcapacity16 \
 	iscsi-perf iscsi-test-cu
-LIMIT=300 # tgtd serves all of them
 # libiscsi 1.19 reads a pointer from what it got by malloc() and did not fill.
 unset MALLOC_PERTURB_
 
