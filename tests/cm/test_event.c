@@ -312,6 +312,31 @@ START_TEST(cancelled)
 }
 END_TEST
 
+static void *wait_when_cancelled(void *arg)
+{
+	may_leak();
+	pthread_cancel(pthread_self());
+	return wait_one(arg);
+}
+
+/* It is cancelled, too, if there is an event already, which stays. */
+START_TEST(cancelled_before)
+{
+	struct rdma_event_channel *ch = new_channel();
+	struct rdma_cm_id *id = new_id(ch, RDMA_PS_TCP);
+	pthread_t t;
+	void *ret;
+
+	resolve(id);
+	ck_ok(pthread_create(&t, NULL, wait_when_cancelled, ch));
+	ck_ok(pthread_join(t, &ret));
+	ck_assert_ptr_eq(ret, PTHREAD_CANCELED);
+	pass(ch, RDMA_CM_EVENT_ADDR_RESOLVED, 0);
+	ck_ok(rdma_destroy_id(id));
+	rdma_destroy_event_channel(ch);
+}
+END_TEST
+
 static void on_signal(int sig)
 {
 	(void)sig;
@@ -441,6 +466,7 @@ int main(void)
 	add(s, destroy_waits_for_acks);
 	add(s, sleepers);
 	add(s, cancelled);
+	add(s, cancelled_before);
 	add(s, signals);
 	add(s, forked);
 	add(s, no_leak);

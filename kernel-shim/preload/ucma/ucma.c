@@ -307,6 +307,10 @@ bool ucma_write(int fd, const void *buf, size_t len, ssize_t *out)
 	ours = !fstat(fd, &st) && st.st_mode == CM_FIFO_MODE &&
 	       shim_has_file(&st);
 	if (ours) {
+		/* Cleanup handlers are the application's code. */
+		shim_leave(saved);
+		pthread_testcancel();
+		shim_enter();
 		/* a cancelled thread would keep the lock */
 		pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
 		ret = ucma_carry_out(fd, buf, len, cancel_state);
