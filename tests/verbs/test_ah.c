@@ -263,8 +263,9 @@ START_TEST(mixed_families)
 	attr = good(&d.a); /* to a link-local address */
 	n = ibv_query_gid_table(d.a.ctx, table, URXE_MAX_GID, 0);
 	for (i = 0; i < n; i++) {
-		if (table[i].gid.global.subnet_prefix)
-			continue;
+		if (table[i].gid.global.subnet_prefix ||
+		    table[i].gid.raw[10] != 0xff)
+			continue; /* not IPv4; ::1 neither */
 		attr.grh.sgid_index = table[i].gid_index;
 		ah = ibv_create_ah(d.a.pd, &attr);
 		ck_nonnull(ah);
