@@ -40,7 +40,7 @@ static void show_device(const struct urxe_dev *dev)
 	       dev->fw_ver, (unsigned int)(g >> 48),
 	       (unsigned int)(g >> 32 & 0xffff),
 	       (unsigned int)(g >> 16 & 0xffff), (unsigned int)(g & 0xffff));
-	printf("  port 1: %s, Ethernet, RoCE v2\n", up ? "ACTIVE" : "DOWN");
+	printf("  port 1: %s, Ethernet, RoCE v1 and v2\n", up ? "ACTIVE" : "DOWN");
 	for (i = 0; i < URXE_MAX_GID; i += 2) {
 		if (fabric_get_gid(dev, i, &gid) &&
 		    inet_ntop(AF_INET6, gid.raw, text, sizeof(text)))

@@ -49,6 +49,14 @@ for tls in rc_v ud_v; do
 	done
 done
 
+# by RoCE v1; else it takes v2 by itself
+if has_gid 2; then
+	export UCX_IB_GID_INDEX=2
+	perf rc_v tag_lat
+	perf ud_v tag_lat
+	unset UCX_IB_GID_INDEX
+fi
+
 # the transports by themselves; verbs have no atomic swap
 uct() # TRANSPORT TEST [OPTIONS...]
 {
