@@ -6,8 +6,10 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/futex.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "fabric.h"
@@ -283,6 +285,32 @@ static struct urxe_process *process_map_row(struct urxe_fabric *f, uint32_t id)
 		return NULL;
 	}
 	return (struct urxe_process *)(void *)((char *)map + (at - page));
+}
+
+/*
+ * A forked child holds none of the robust mutexes that its parent's thread does,
+ * and has not mapped them.  glibc empties that thread's list in the child; musl
+ * leaves it, and would link the next one to what is not there.
+ */
+static struct robust_list_head *held;
+
+static void process_before_fork(void)
+{
+	size_t len;
+
+	if (syscall(SYS_get_robust_list, 0, &held, &len))
+		held = NULL;
+}
+
+static void process_after_fork(void)
+{
+	if (held)
+		held->list.next = &held->list;
+}
+
+__attribute__((constructor)) static void process_at_fork(void)
+{
+	pthread_atfork(process_before_fork, NULL, process_after_fork);
 }
 
 static void process_lock_life(struct urxe_process *p)

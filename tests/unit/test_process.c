@@ -301,6 +301,26 @@ START_TEST(shown_until_exec)
 }
 END_TEST
 
+static int show_in_a_child(void *arg)
+{
+	struct urxe_fabric *f = arg;
+
+	process_show_life(f);
+	return !seems_alive(f, process_id(f));
+}
+
+/* It has not mapped what its parent's thread holds. */
+START_TEST(shown_by_a_child)
+{
+	struct urxe_fabric *f = new_fabric();
+
+	process_show_life(f);
+	ck_assert_int_eq(reap_child(spawn(show_in_a_child, f)), 0);
+	ck_assert(seems_alive(f, process_id(f)));
+	fabric_close(f);
+}
+END_TEST
+
 /* Without the file that everybody locks nobody is called dead. */
 START_TEST(other_file)
 {
@@ -332,6 +352,7 @@ int main(void)
 	add(s, shown_and_closed);
 	add(s, shown_to_the_end);
 	add(s, shown_until_exec);
+	add(s, shown_by_a_child);
 	add(s, other_file);
 	return run_suite(s);
 }
