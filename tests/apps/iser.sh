@@ -10,8 +10,6 @@
 . "$(dirname "$0")/lib.sh"
 need_packages tgt libiscsi-bin -- tgtd tgtadm iscsi-inq iscsi-readcapacity16 \
 	iscsi-perf iscsi-test-cu
-# libiscsi 1.19 reads a pointer from what it got by malloc() and did not fill.
-unset MALLOC_PERTURB_
 
 export TGT_IPC_SOCKET=$work/control
 me=iqn.2026-11.test.urxe:initiator
