@@ -56,7 +56,8 @@ for compiler in gcc clang; do
 	# a line of the source, where something can tell it
 	finds "data race.*(sanitizer\.c|$app\+0x)"
 	TSAN_OPTIONS=exitcode=3 "$URXE" run "$app" bug >/dev/null 2>&1
-	[ $? = 3 ] || die "$done: the user's own options are lost"
+	code=$?
+	[ $code = 3 ] || die "$done: exit code $code, not the user's own"
 done
 [ "$done" ] || skip "no sanitizer here"
 echo "$done"
