@@ -20,6 +20,16 @@ need()
 	done
 }
 
+# UCX with its transports of verbs: Debian's 1.23 has none.
+need_ucx_verbs()
+{
+	need ucx_info
+	if ! ucx_info -b | grep -q '#define HAVE_IB '; then
+		echo "skipped: this UCX was built without verbs"
+		exit 77
+	fi
+}
+
 report() # STATUS NAME
 {
 	if [[ $1 == 0 ]]; then

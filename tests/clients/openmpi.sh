@@ -8,6 +8,7 @@ if ! ompi_info 2>/dev/null | grep -q 'MCA pml: ucx'; then
 	echo "skipped: this Open MPI has no UCX PML"
 	exit 77
 fi
+need_ucx_verbs
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 export UCX_NET_DEVICES=urxe0:1 UCX_WARN_UNUSED_ENV_VARS=n
 program=$(dirname "$0")/mpi.py

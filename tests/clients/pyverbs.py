@@ -43,7 +43,8 @@ HUGE_PAGES = pathlib.Path(
 HUGE_PAGES_WANTED = 16
 
 RUNNER = """
-import json, sys, unittest
+import json, multiprocessing, sys, unittest
+multiprocessing.set_start_method("fork")  # as before Python 3.14
 module, result_file = sys.argv[1:]
 sys.argv[1:] = ["--dev", "urxe0"]
 from args_parser import parser

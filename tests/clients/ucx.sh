@@ -4,7 +4,8 @@
 # tests between two processes over each of them.
 # shellcheck source=tests/clients/lib.sh
 . "$(dirname "$0")/lib.sh"
-need ucx_info ucx_perftest
+need ucx_perftest
+need_ucx_verbs
 export UCX_NET_DEVICES=urxe0:1 UCX_WARN_UNUSED_ENV_VARS=n
 
 # An ucx_perftest that is linked with MPI (Debian 13) is two ranks of that, unless
