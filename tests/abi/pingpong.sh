@@ -5,9 +5,16 @@
 . "$(dirname "$0")/../clients/lib.sh"
 want='iters in|^success'
 
+kind_has() # OPTION
+{
+	ibv_${kind}_pingpong --help 2>&1 | grep -q -- " $1,"
+}
+
 for kind in rc uc ud srq xsrq; do
 	command -v ibv_${kind}_pingpong >/dev/null || continue
-	for options in '' '-e'; do
+	for options in '' -e -o -O -t -c -j -N -U '-U -e' '-U -N'; do
+		[[ ! $options ]] || kind_has "${options%% *}" || continue
+		[[ $kind$options != xsrq-c ]] || continue # clients
 		next_port
 		# shellcheck disable=SC2086 # none is meant to vanish
 		pair "ibv_${kind}_pingpong $options" ibv_${kind}_pingpong \
