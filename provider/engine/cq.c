@@ -236,7 +236,6 @@ void cq_use_ring(struct urxe_cq *cq, uint64_t word)
 	cq->ring_word = word;
 	cq_ring_at(cq->ctx->arena, cq->sh, word, &cq->ring);
 	cq->head = 0;
-	cq->stuck = 0;
 }
 
 static void cq_enter(struct urxe_cq *cq, const struct cq_params *p)

@@ -7,6 +7,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "conn.h"
 #include "context.h"
 #include "cq.h"
@@ -19,8 +20,8 @@
 #include "srq.h"
 #include "transfer.h"
 
-/* How often a claimed entry is met before its owner's life is doubted. */
-#define STUCK_POLLS 4096
+/* How long until a claimed entry's owner is asked again whether it lives. */
+#define STUCK_NS 1000000ull
 
 /*
  * A small message travelled in the completion: its bytes are put where they
@@ -203,18 +204,21 @@ static bool poll_skip_dead(struct urxe_cq *cq, struct urxe_cqe *e,
 {
 	struct urxe_fabric *f = cq->ctx->fabric;
 	uint32_t owner = cqe_owner(word);
+	uint64_t now;
 
 	if (cqe_state(word) != CQE_CLAIMED || cqe_pos(word) != cq->head) {
-		cq->stuck = 0;
 		if (unlikely(poll_is_damaged(cq, word)))
 			cq_break(&cq->view, "its ring is damaged");
 		return false;
 	}
-	if (++cq->stuck < STUCK_POLLS)
+	/* by the clock: a program may poll as seldom as it likes */
+	now = clock_now();
+	if (now < cq->ask_at)
 		return false;
-	cq->stuck = 0;
-	if (!owner || !process_brief_is_dead(f, owner))
+	if (!owner || !process_brief_is_dead(f, owner)) {
+		cq->ask_at = now + STUCK_NS;
 		return false;
+	}
 	urxe_why("a producer died while it completed: entry %u skipped",
 		 cq->head);
 	return cq_ring_skip(e, word, cq->head, cq->ring.mask + 1);
