@@ -56,7 +56,9 @@ rping_pair() # NAME ADDRESS ANY OPTIONS...
 want='' # rping says nothing when all is well
 rping_pair 'rping, 10000 times, data checked' "$host" 0.0.0.0 -C 10000 -V
 rping_pair 'rping by the loopback address' 127.0.0.1 0.0.0.0 -C 10 -V
-rping_pair 'rping, its own QP' "$host" 0.0.0.0 -q -C 10
+# before rdma-core 40 it posts its receive in RESET, which is an error
+[[ ${RDMA_CORE_RELEASE:-999} =~ ^3 ]] ||
+	rping_pair 'rping, its own QP' "$host" 0.0.0.0 -q -C 10
 [[ ! $host6 ]] ||
 	rping_pair 'rping, IPv6' "$host6" ::0 -C 10000 -V
 
