@@ -43,8 +43,6 @@ MAY_SKIP = {
     "no confidential guest": (r"tests\.test_buf\.", r"CC_DMA_BOUNCE"),
     "no clock of the device's own": (r"tests\.test_phc_timestamp\.", r"PHC"),
     "no processing hints (TPH)": (r"tests\.test_dmah\.", r"Errno: 95"),
-    "no port speed": (r"tests\.test_device\.", r"ibv_query_port_speed"),
-    "no export of device memory": (r"tests\.test_mr\.", r"DM dmabuf export"),
 }
 
 HUGE_PAGES = pathlib.Path(
