@@ -15,6 +15,8 @@ for kind in rc uc ud srq xsrq; do
 	for options in '' -e -o -O -t -c -j -N -U '-U -e' '-U -N'; do
 		[[ ! $options ]] || kind_has "${options%% *}" || continue
 		[[ $kind$options != xsrq-c ]] || continue # clients
+		# a hundred messages; -n of xsrq is something else
+		[[ $kind == xsrq ]] || options="-n 100 $options"
 		next_port
 		# shellcheck disable=SC2086 # none is meant to vanish
 		pair "ibv_${kind}_pingpong $options" ibv_${kind}_pingpong \
