@@ -67,6 +67,7 @@ packages_table()
 	cmake               cmake               cmake               cmake          cmake
 	debhelper           -                   -                   -              -
 	fio                 fio-engine-rdma     fio                 fio            fio
+	g++                 gcc-c++             gcc-c++             g++            gcc
 	gcc-aarch64-linux-gnu  -                -                   -              -
 	infiniband-diags    infiniband-diags    infiniband-diags    -              -
 	iperf               iperf               iperf               iperf          iperf
@@ -84,6 +85,7 @@ packages_table()
 	python3-yaml        python3-pyyaml      python3-PyYAML      py3-yaml       python-yaml
 	qperf               qperf               qperf               -              -
 	rdma-core           rdma-core           rdma-core           -              -
+	relacy-dev          -                   -                   -              -
 	rdmacm-utils        librdmacm-utils     librdmacm-utils     -              -
 	rpm                 rpm-build           rpm-build           -              -
 	shellcheck          ShellCheck          ShellCheck          shellcheck     shellcheck

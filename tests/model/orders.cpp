@@ -1,0 +1,397 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * What memory orders the protocols of shared memory need, each as small as it
+ * can be, under C11's model: a load may find an old value, stores may be seen in
+ * another order (docs/internals.md, "Memory order").  relacy tries all runs.  A
+ * mutant is an order that is too weak; it must be found.  The logic of the
+ * protocols is in the models beside this one.  (Arming a CQ is not here: relacy
+ * does not order fences that are seq_cst with accesses that are.)
+ */
+#include <cstring>
+#include <relacy/relacy.hpp>
+
+using rl::mo_acq_rel;
+using rl::mo_acquire;
+using rl::mo_relaxed;
+using rl::mo_release;
+using rl::mo_seq_cst;
+
+typedef rl::atomic<int> word;
+typedef rl::var<int> bytes; /* an access that is not ordered is an error */
+
+static const char *mutant = "";
+#define MISTAKE(name, right, wrong) (strcmp(mutant, #name) ? (right) : (wrong))
+
+#define MODEL(name, threads) \
+	struct name : rl::test_suite<name, threads>
+
+/* base/presence.h: things that are taken away from who may be inside. */
+MODEL(presence, 2)
+{
+	word seq, live;
+	bytes thing;
+
+	void before() { seq($) = 0; live($) = 1; thing($) = 1; }
+	void thread(unsigned me)
+	{
+		if (me == 0) {
+			seq($).exchange(1, mo_seq_cst);
+			if (live($).load(MISTAKE(LOOKS, mo_seq_cst,
+						 mo_acquire)))
+				RL_ASSERT(thing($) == 1);
+			seq($).store(2, MISTAKE(LEAVES, mo_release,
+						mo_relaxed));
+		} else {
+			live($).store(0, MISTAKE(TAKES, mo_seq_cst,
+						 mo_release));
+			while (seq($).load(mo_seq_cst) & 1)
+				rl::yield(1, $);
+			thing($) = 0;
+		}
+	}
+};
+
+/* rq.c: a receive ring that is replaced. */
+MODEL(rq_resize, 2)
+{
+	word seq, ring;
+	bytes slot[2];
+
+	void before()
+	{
+		seq($) = 0;
+		ring($) = 0;
+		slot[0]($) = slot[1]($) = 1;
+	}
+	void thread(unsigned me)
+	{
+		if (me == 0) {
+			seq($).exchange(1, mo_seq_cst);
+			int r = ring($).load(MISTAKE(RING_LOAD, mo_seq_cst,
+						     mo_relaxed));
+			RL_ASSERT(slot[r]($) == 1);
+			seq($).store(2, mo_release);
+		} else {
+			ring($).store(1, MISTAKE(RING_STORE, mo_seq_cst,
+						 mo_release));
+			while (seq($).load(mo_seq_cst) & 1)
+				rl::yield(1, $);
+			slot[0]($) = 0;
+		}
+	}
+};
+
+/* quiesce.c: whose QP is not in the directory yet is not waited for. */
+MODEL(directory, 2)
+{
+	word entry, seq, live;
+	bytes thing;
+
+	void before()
+	{
+		entry($) = seq($) = 0;
+		live($) = 1;
+		thing($) = 1;
+	}
+	void thread(unsigned me)
+	{
+		if (me == 0) {
+			entry($).store(1, MISTAKE(ENTRY_STORE, mo_seq_cst,
+						  mo_release));
+			seq($).exchange(1, mo_seq_cst);
+			if (live($).load(mo_seq_cst))
+				RL_ASSERT(thing($) == 1);
+			seq($).store(2, mo_release);
+		} else {
+			live($).store(0, mo_seq_cst);
+			if (entry($).load(MISTAKE(ENTRY_LOAD, mo_seq_cst,
+						  mo_acquire)))
+				while (seq($).load(mo_seq_cst) & 1)
+					rl::yield(1, $);
+			thing($) = 0;
+		}
+	}
+};
+
+/* guard.h: it names one thing, and then another one. */
+MODEL(guard, 2)
+{
+	word seq, uses, live;
+	bytes thing;
+
+	void before()
+	{
+		seq($) = 0;
+		uses($) = 0;
+		live($) = 1;
+		thing($) = 1;
+	}
+	void thread(unsigned me)
+	{
+		int was;
+
+		if (me == 0) { /* something else first, or afterwards */
+			uses($).store(1, mo_release);
+			seq($).exchange(1, mo_seq_cst);
+			if (live($).load(mo_seq_cst))
+				RL_ASSERT(thing($) == 1);
+			uses($).store(2, MISTAKE(NAMES, mo_release,
+						 mo_relaxed));
+			seq($).exchange(3, mo_seq_cst);
+			seq($).store(4, mo_release);
+		} else {
+			live($).store(0, mo_seq_cst);
+			was = seq($).load(mo_seq_cst);
+			while (was & 1 && uses($).load(mo_acquire) != 2 &&
+			       seq($).load(mo_acquire) == was)
+				rl::yield(1, $);
+			thing($) = 0;
+		}
+	}
+};
+
+/* quiesce_try(): who sees the guard change sees what was done under it. */
+MODEL(quiesce_try, 2)
+{
+	word seq;
+	bytes completed;
+
+	void before() { seq($) = 1; completed($) = 0; }
+	void thread(unsigned me)
+	{
+		if (me == 0) {
+			completed($) = 1;
+			seq($).store(2, mo_release);
+		} else {
+			while (seq($).load(MISTAKE(GLANCES, mo_acquire,
+						   mo_relaxed)) == 1)
+				rl::yield(1, $);
+			RL_ASSERT(completed($) == 1);
+		}
+	}
+};
+
+/* cq_ring.h: one entry, two laps.  0 free, 1 claimed, 2 ready, 3 free again */
+MODEL(cq_ring, 2)
+{
+	word state;
+	bytes entry;
+
+	void before() { state($) = 0; }
+	void produce(int lap)
+	{
+		int was = 3 * lap;
+
+		while (!state($).compare_exchange_strong(
+			was, 3 * lap + 1,
+			MISTAKE(CLAIMS, mo_acquire, mo_relaxed), mo_relaxed)) {
+			was = 3 * lap;
+			rl::yield(1, $);
+		}
+		entry($) = lap;
+		state($).store(3 * lap + 2,
+			       MISTAKE(PUBLISHES, mo_release, mo_relaxed));
+	}
+	void thread(unsigned me)
+	{
+		int lap;
+
+		for (lap = 0; lap < 2; lap++) {
+			if (me == 0) {
+				produce(lap);
+				continue;
+			}
+			while (state($).load(mo_acquire) != 3 * lap + 2)
+				rl::yield(1, $);
+			RL_ASSERT(entry($) == lap);
+			state($).store(3 * lap + 3,
+				       MISTAKE(FREES, mo_release, mo_relaxed));
+		}
+	}
+};
+
+/* rq_ring.h: a slot that is posted anew while a slow requester reads it. */
+MODEL(receives, 3)
+{
+	word prod, cons, slot, polled;
+
+	void before()
+	{
+		prod($) = 1;
+		cons($) = 0;
+		slot($) = 10;
+		polled($) = 0;
+	}
+	void take()
+	{
+		int c = cons($).load(mo_acquire), s;
+
+		do {
+			if (prod($).load(MISTAKE(POSTED, mo_acquire,
+						 mo_relaxed)) == c)
+				return;
+			s = slot($).load(mo_relaxed);
+		} while (!cons($).compare_exchange_strong(
+			c, c + 1, mo_acq_rel, mo_acquire));
+		RL_ASSERT(s == 10 + c);
+		polled($).fetch_add(1, mo_release);
+	}
+	void thread(unsigned me)
+	{
+		if (me != 0) {
+			take();
+		} else if (polled($).load(mo_acquire)) {
+			slot($).store(11, mo_relaxed);
+			prod($).store(2, mo_seq_cst);
+		}
+	}
+};
+
+/* transfer.c: a WRITE, and another one whose first bytes are watched. */
+MODEL(two_writes, 2)
+{
+	word data, flag, rest;
+
+	void before() { data($) = flag($) = rest($) = 0; }
+	void thread(unsigned me)
+	{
+		if (me == 0) {
+			data($).store(1, mo_release);
+			if (MISTAKE(RUNS_ON, true, false))
+				rl::atomic_thread_fence(mo_release, $);
+			flag($).store(1, mo_relaxed);
+			rest($).store(1, mo_release);
+		} else if (flag($).load(mo_acquire)) {
+			RL_ASSERT(data($).load(mo_relaxed) == 1);
+		}
+	}
+};
+
+/* execute.c: two ends, each with a WRITE and then a READ. */
+MODEL(write_then_read, 2)
+{
+	word x[2];
+	int got[2];
+
+	void before() { x[0]($) = x[1]($) = 0; }
+	void thread(unsigned me)
+	{
+		x[me]($).store(1, mo_release);
+		if (MISTAKE(OVERTAKES, true, false))
+			rl::atomic_thread_fence(mo_seq_cst, $);
+		got[me] = x[!me]($).load(mo_relaxed);
+	}
+	void after() { RL_ASSERT(got[0] || got[1]); }
+};
+
+/* execute.c: a READ of a flag, and then one of the data. */
+MODEL(two_reads, 2)
+{
+	word data, flag;
+
+	void before() { data($) = flag($) = 0; }
+	void thread(unsigned me)
+	{
+		if (me == 0) {
+			data($).store(1, mo_relaxed);
+			flag($).store(1, mo_release);
+		} else if (flag($).load(mo_relaxed)) {
+			if (MISTAKE(HURRIES, true, false))
+				rl::atomic_thread_fence(mo_acquire, $);
+			RL_ASSERT(data($).load(mo_relaxed) == 1);
+		}
+	}
+};
+
+/* kept_event.h: 0 free, 1 being filled, 2 filled; of two objects. */
+MODEL(kept_events, 3)
+{
+	word state, element, raised[3];
+
+	void before()
+	{
+		state($) = 2;
+		element($) = 1;
+		raised[1]($) = raised[2]($) = 0;
+	}
+	void take()
+	{
+		int was = 2, e;
+
+		if (MISTAKE(READS_FIRST, false, true)) {
+			if (state($).load(mo_acquire) != 2)
+				return;
+			e = element($).load(mo_relaxed);
+			if (!state($).compare_exchange_strong(was, 0,
+							      mo_acq_rel))
+				return;
+		} else {
+			if (!state($).compare_exchange_strong(was, 1,
+							      mo_acquire))
+				return;
+			e = element($).load(mo_relaxed);
+			state($).store(0, mo_release);
+		}
+		RL_ASSERT(raised[e]($).fetch_add(1, mo_relaxed) == 0);
+	}
+	void thread(unsigned me)
+	{
+		int none = 0;
+
+		if (me != 0) {
+			take();
+		} else if (state($).compare_exchange_strong(none, 1,
+							    mo_acquire)) {
+			element($).store(2, mo_relaxed);
+			state($).store(2, mo_release);
+		}
+	}
+};
+
+/* layout.h: process 1 dies, and process 2 gets its row. */
+MODEL(row, 2)
+{
+	word uses, pid, tid;
+
+	void before() { uses($) = pid($) = tid($) = 1; }
+	void thread(unsigned me)
+	{
+		int whose, t;
+
+		if (me == 0) {
+			tid($).store(0, mo_release); /* the kernel */
+			uses($).store(2, mo_relaxed);
+			pid($).store(2, mo_release);
+			rl::atomic_thread_fence(mo_release, $);
+			tid($).store(2, mo_relaxed);
+		} else if (MISTAKE(USES_FIRST, true,
+				   uses($).load(mo_relaxed) == 1)) {
+			whose = pid($).load(mo_acquire);
+			t = tid($).load(MISTAKE(TID, mo_acquire, mo_relaxed));
+			if (t && MISTAKE(USES_FIRST,
+					 uses($).load(mo_relaxed) == 1, true))
+				RL_ASSERT(whose == 1 && t == 1);
+		}
+	}
+};
+
+template <typename model> static bool right()
+{
+	rl::test_params p;
+
+	p.search_type = rl::sched_full;
+	p.iteration_count = 1000000000;
+	return rl::simulate<model>(p);
+}
+
+int main(int argc, char **argv)
+{
+	if (argc > 1)
+		mutant = argv[1];
+	return !(right<presence>() && right<rq_resize>() &&
+		 right<directory>() && right<guard>() &&
+		 right<quiesce_try>() && right<cq_ring>() &&
+		 right<receives>() && right<two_writes>() &&
+		 right<write_then_read>() && right<two_reads>() &&
+		 right<kept_events>() && right<row>());
+}
