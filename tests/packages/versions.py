@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""meson.build's version is that of the packages, the tool, the man pages.
+"""meson.build's version is that of the packages, documents, tool and man pages.
 Usage: versions.py SOURCE [BUILD]; without BUILD what is built is not asked."""
 
 import pathlib
@@ -35,6 +35,11 @@ seen = {
 apkbuild = "packaging/alpine/APKBUILD"
 if (source / apkbuild).exists():
     seen[apkbuild] = read(apkbuild, r"^pkgver=(\S+)$")
+# what users copy: the tag of a release
+for name in ("README.md", "docs/ci.md"):
+    tags = re.findall(r"\bv(\d+\.\d+\.\d+)\b", (source / name).read_text())
+    assert tags, f"{name}: no version in it"
+    seen[name] = next((tag for tag in tags if tag != wanted), wanted)
 if build:
     tool = subprocess.run([build / "tools/urxe", "--version"], check=True,
                           capture_output=True, text=True).stdout
