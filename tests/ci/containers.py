@@ -7,6 +7,7 @@ seccomp filter.
 The program that uses this runs as root of namespaces of its own (apart()).
 """
 
+import atexit
 import fcntl
 import os
 import select
@@ -79,7 +80,9 @@ class Machine:
         """files: what containers see of the host's, be it in its /tmp."""
         self.files = [w for f in files for w in ("--ro-bind", f, f)]
         self.top = tempfile.mkdtemp(prefix="machine.")
+        atexit.register(os.rmdir, self.top)
         subprocess.run(["mount", "-t", "tmpfs", "tmpfs", self.top], check=True)
+        atexit.register(subprocess.run, ["umount", "-l", self.top])
         self.shm = self.make_shm()
         self.used = 0
 

@@ -7,6 +7,7 @@ hold=$2
 lock=$3
 . "$(dirname "$0")/lib.sh"
 top=$URXE_DIR
+trap 'rm -rf "$top"' EXIT
 URXE_DIR=$top/fabrics
 mkdir -m 700 "$URXE_DIR"
 state=/sys/class/infiniband/urxe0/ports/1/state
