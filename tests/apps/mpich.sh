@@ -10,12 +10,7 @@ mpicc.mpich -O1 -o "$work/mpi" "$(dirname "$0")/mpi.c" || exit 1
 
 export UCX_NET_DEVICES=urxe0:1 UCX_WARN_UNUSED_ENV_VARS=n
 for tls in rc_v ud_v; do
-	status=0
-	UCX_TLS=$tls,self urxe_run mpirun.mpich -n 3 "$work/mpi" \
-		>"$work/out" 2>&1 || status=$?
-	[[ $status != 0 ]] || grep -q '^3 ranks, all right$' "$work/out" ||
-		status='no result'
-	report "$status" "MPICH over $tls"
-	[[ $status == 0 ]] || sed 's/^/  /' "$work/out"
+	UCX_TLS=$tls,self check "MPICH over $tls" '^3 ranks, all right$' \
+		mpirun.mpich -n 3 "$work/mpi"
 done
 finish

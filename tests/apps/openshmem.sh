@@ -11,13 +11,8 @@ oshcc -O1 -o "$work/shmem" "$(dirname "$0")/shmem.c" || exit 1
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 export UCX_NET_DEVICES=urxe0:1 UCX_WARN_UNUSED_ENV_VARS=n
 for tls in rc_v ud_v; do
-	status=0
-	UCX_TLS=$tls,self urxe_run oshrun --oversubscribe -n 3 \
-		--mca pml ucx --mca osc ucx --mca spml ucx "$work/shmem" \
-		>"$work/out" 2>&1 || status=$?
-	[[ $status != 0 ]] || grep -q '^3 PEs, all right$' "$work/out" ||
-		status='no result'
-	report "$status" "OpenSHMEM over $tls"
-	[[ $status == 0 ]] || sed 's/^/  /' "$work/out"
+	UCX_TLS=$tls,self check "OpenSHMEM over $tls" '^3 PEs, all right$' \
+		oshrun --oversubscribe -n 3 \
+		--mca pml ucx --mca osc ucx --mca spml ucx "$work/shmem"
 done
 finish

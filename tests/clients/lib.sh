@@ -41,6 +41,20 @@ report() # STATUS NAME
 	fi
 }
 
+# check NAME PATTERN COMMAND...: with the device it succeeds and prints that.
+check()
+{
+	local name=$1 pattern=$2 status=0 out
+	shift 2
+
+	out=$(urxe_run "$@" 2>&1) || status=$?
+	if [[ $status == 0 ]] && ! grep -qE -- "$pattern" <<<"$out"; then
+		status="no $pattern"
+	fi
+	report "$status" "$name"
+	[[ $status == 0 ]] || echo "$out"
+}
+
 finish()
 {
 	echo "$passed passed, $failed failed, 0 skipped"

@@ -6,20 +6,6 @@
 . "$(dirname "$0")/lib.sh"
 need ibv_devices ibv_devinfo
 
-# check NAME PATTERN COMMAND...
-check()
-{
-	local name=$1 pattern=$2 status=0 out
-	shift 2
-
-	out=$(urxe_run "$@" 2>&1) || status=$?
-	if [[ $status == 0 ]] && ! grep -qE -- "$pattern" <<<"$out"; then
-		status="no $pattern"
-	fi
-	report "$status" "$name"
-	[[ $status == 0 ]] || echo "$out"
-}
-
 check 'ibv_devices' '^ +urxe0[[:space:]]+[0-9a-f]{16}$' ibv_devices
 check 'ibv_devinfo' 'hca_id:.*urxe0' ibv_devinfo
 check 'ibv_devinfo -v: RoCE v1 GID' 'GID\[ +0\]:.*RoCE v1' ibv_devinfo -v

@@ -7,19 +7,6 @@
 need ibv_devinfo
 
 slot=7578:ff:00.0
-check() # NAME PATTERN COMMAND...
-{
-	local name=$1 pattern=$2 status=0 out
-	shift 2
-
-	out=$(urxe_run "$@" 2>&1) || status=$?
-	if [[ $status == 0 ]] && ! grep -qE -- "$pattern" <<<"$out"; then
-		status="no $pattern"
-	fi
-	report "$status" "$name"
-	[[ $status == 0 ]] || echo "$out"
-}
-
 if command -v lstopo-no-graphics >/dev/null; then
 	check 'lstopo: the function' "PCI $slot \(Ethernet\)" \
 		lstopo-no-graphics --of console
