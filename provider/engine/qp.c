@@ -149,6 +149,20 @@ void qp_unlink(struct urxe_qp *qp)
 	pthread_mutex_unlock(&ctx->lock);
 }
 
+/*
+ * A new QP's shared slot.  Who was connected to an earlier one with this number
+ * may look at `conn` now, to see that it is over.
+ */
+static void qp_sh_clear(struct urxe_qp_sh *sh)
+{
+	const size_t after =
+		offsetof(struct urxe_qp_sh, conn) + sizeof(sh->conn);
+
+	static_assert(offsetof(struct urxe_qp_sh, conn) == 0, "nothing before");
+	store_relaxed(&sh->conn, 0);
+	memset((char *)sh + after, 0, sizeof(*sh) - after);
+}
+
 /* Number, shared slot and receive queue. */
 static int qp_setup(struct urxe_qp *qp, const struct qp_params *p)
 {
@@ -171,7 +185,7 @@ static int qp_setup(struct urxe_qp *qp, const struct qp_params *p)
 			    sizeof(*qp->sh));
 	if (ret)
 		goto err_qpn;
-	memset(qp->sh, 0, sizeof(*qp->sh));
+	qp_sh_clear(qp->sh);
 	if (qp->type == IBV_QPT_UD) {
 		ret = -ENOMEM;
 		qp->dests = calloc(UD_DESTS, sizeof(*qp->dests));

@@ -100,10 +100,11 @@ struct ibv_wc next_wc(struct urxe_cq *cq);
 	} while (0)
 #define expect_none(cq) ck_assert_int_eq(poll_cq(cq, 1, &(struct ibv_wc){ 0 }), 0)
 /* Until cond holds; polls nothing. */
+#define WAIT_MS 60000 /* longer hangs */
 #define wait_until(cond) \
 	do { \
 		int ms_; \
-		for (ms_ = 0; !(cond) && ms_ < 10000; ms_++) \
+		for (ms_ = 0; !(cond) && ms_ < WAIT_MS; ms_++) \
 			usleep(1000); \
-		ck_assert_msg(ms_ < 10000, "waited in vain: " #cond); \
+		ck_assert_msg(ms_ < WAIT_MS, "waited in vain: " #cond); \
 	} while (0)

@@ -37,7 +37,7 @@ static void carry_out(struct urxe_qp *qp, uint32_t index)
 {
 	struct run r;
 
-	transfer_begin(&r.batch, qp->ctx, false);
+	run_begin(&r, qp);
 	qp_guard_raise(qp, GUARD_SEND | GUARD_ANY_RKEY);
 	ck_assert_int_eq(execute(qp, &r, sq_slot(&qp->sq, index)), WR_DONE);
 	guard_lower(qp->guard);

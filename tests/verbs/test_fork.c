@@ -181,6 +181,7 @@ static int child_with_timers(void *arg)
 				  .sg_list = &sge,
 				  .opcode = IBV_WR_SEND,
 				  .send_flags = IBV_SEND_SIGNALED };
+	double end;
 
 	(void)arg;
 	o.rnr_retry = 2;
@@ -191,7 +192,9 @@ static int child_with_timers(void *arg)
 	sge = node_sge(&n, 0, 8);
 	ck_ok(post_wr(n.qp, &wr));
 	/* nobody polls meanwhile: a thread has to do it */
-	sleep_ms(50);
+	for (end = now_ms() + WAIT_MS;
+	     qp_state(n.qp) != IBV_QPS_ERR && now_ms() < end;)
+		sleep_ms(1);
 	ck_assert_int_eq(qp_state(n.qp), IBV_QPS_ERR);
 	expect(n.scq, 4, IBV_WC_RNR_RETRY_EXC_ERR);
 	node_close(&n);
