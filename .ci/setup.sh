@@ -269,6 +269,18 @@ can_build()
 	return "$ok"
 }
 
+# Can what is built in this checkout be loaded into programs?  Says if not.
+can_preload()
+{
+	case $PWD in
+	*[[:space:]:]*)
+		say "LD_PRELOAD cannot hold the path of this checkout, $PWD:"
+		say "it has a space or a colon in it.  Move it to another one."
+		return 1
+		;;
+	esac
+}
+
 # A place for fabrics that nobody else uses.  The caller removes $URXE_DIR.
 own_fabric()
 {

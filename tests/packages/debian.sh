@@ -16,6 +16,7 @@ for p in dpkg-buildpackage dh lintian; do
 	command -v $p >/dev/null ||
 		skip "$p is not installed (Debian: dpkg-dev, debhelper, lintian)"
 done
+unset URXE_DIR # what is removed is our own
 dir=$(mktemp -d)
 trap 'rm -rf "$dir" "${URXE_DIR:-}"' EXIT
 copy_tree "$source" "$dir/src" || die 'the tree cannot be copied'

@@ -13,6 +13,7 @@
 tarball=$(realpath "$1")
 shift
 command -v rpmbuild >/dev/null || skip 'rpmbuild is not installed'
+unset URXE_DIR # what is removed is our own
 dir=$(mktemp -d)
 trap 'rm -rf "$dir" "${URXE_DIR:-}"' EXIT
 

@@ -46,6 +46,17 @@ grep -q "No such file" "$URXE_DIR/err" || die "no cause"
 code 126 "$URXE" run -- /etc/passwd
 code 7 "$URXE" run -- sh -c 'exit 7'
 
+# a checkout whose path LD_PRELOAD cannot hold
+top=$(dirname "$0")/../..
+mkdir "$URXE_DIR/a b"
+cp -r "$top/quickstart" "$top/check" "$top/.ci" "$URXE_DIR/a b"
+for script in quickstart check; do
+	code 1 timeout 60 "$URXE_DIR/a b/$script"
+	grep -q "LD_PRELOAD cannot hold the path" "$URXE_DIR/err" ||
+		die "$script where the path has a space"
+done
+rm -r "$URXE_DIR/a b"
+
 # options of the command are its own
 has "a --fabric b" "$URXE" run echo a --fabric b
 has "other" "$URXE" run --fabric other sh -c 'echo $URXE_FABRIC'
