@@ -19,7 +19,7 @@ base = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
 home = tempfile.mkdtemp(prefix="urxe-test.", dir=base)
 ENV = dict(os.environ, URXE_DIR=home, HOME=home, TERM="xterm", PS1="old> ",
            PATH=os.path.dirname(URXE) + ":" + os.environ["PATH"])
-for name in ("NO_COLOR", "URXE_FABRIC", "SHELL", "ZDOTDIR"):
+for name in ("NO_COLOR", "URXE_FABRIC", "SHELL", "XDG_DATA_HOME", "ZDOTDIR"):
     ENV.pop(name, None)
 failures = []
 
@@ -62,6 +62,9 @@ def try_shell(name, fabric="here"):
     with open(os.path.join(home, ".bashrc"), "w") as f:
         f.write("own=yes; PS1='mine> '\n")
     open(os.path.join(home, ".zshrc"), "w").close()
+    # else fish begins by reading all manual pages, minutes long
+    os.makedirs(os.path.join(home, ".local/share/fish/generated_completions"),
+                exist_ok=True)
     last = b"exit"
     if name == "bash":
         last = b"readlink /proc/$$/fd/* | grep -c pipe; exit"
