@@ -670,7 +670,9 @@ int dm_heap_share(struct urxe_fabric *f, uint32_t slot, uint32_t made,
 	from = &f->dev->dm[slot];
 	d = &f->dev->dm[to];
 	refs = slot < dm_slots(f->dev) ? load_acquire(&from->refs) : 0;
-	if (URXE_DM_MADE(refs) != made || !URXE_DM_COUNT(refs)) {
+	/* nobody is given the number of an MR's */
+	if (URXE_DM_MADE(refs) != made || !URXE_DM_COUNT(refs) ||
+	    from->share == URXE_DM_OF_MR) {
 		fabric_unlock(f);
 		return fabric_fail(ENOENT, "this device memory was freed");
 	}

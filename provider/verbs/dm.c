@@ -170,7 +170,7 @@ struct ibv_dm *urxe_import_dm(struct ibv_context *ibctx, uint32_t handle)
 	slot = &ctx->fabric->dev->dm[handle];
 	/* before what it tells of: dm_exists() sees if it changes */
 	refs = load_acquire(&slot->refs);
-	if (!URXE_DM_COUNT(refs) ||
+	if (!URXE_DM_COUNT(refs) || slot->share == URXE_DM_OF_MR ||
 	    load_relaxed(&slot->used) != ctx->slot + 1 ||
 	    slot->ctx_gen != ctx->gen)
 		return urxe_fail(-ENOENT, "ibv_import_dm: no such handle");

@@ -238,6 +238,33 @@ START_TEST(freed)
 }
 END_TEST
 
+/* The MR's own piece has a number, too, but is no device memory to import. */
+START_TEST(no_handle)
+{
+	struct opts o = default_opts();
+	struct ibv_dm *dm;
+	struct ibv_mr *mr;
+	struct node n;
+	uint32_t i;
+	int fd;
+
+	node_open(&n, NULL, MEM_HEAP, &o);
+	dm = make_dm(n.ctx, PAGE);
+	ck_nonnull(dm);
+	fd = export_fd(dm);
+	ck_assert_int_ge(fd, 0);
+	mr = ibv_reg_dmabuf_mr(n.pd, 0, PAGE, 0, fd, ALL_ACCESS);
+	ck_nonnull(mr);
+	for (i = 0; i < 16; i++)
+		if (i != dm->handle)
+			ck_errno(ibv_import_dm(n.ctx, i), ENOENT);
+	ck_ok(ibv_dereg_mr(mr));
+	ck_ok(ibv_free_dm(dm));
+	close(fd);
+	node_close(&n);
+}
+END_TEST
+
 /* Its owner is killed: what an MR is on stays, and goes with the MR. */
 START_TEST(owner_killed)
 {
@@ -363,6 +390,7 @@ int main(void)
 	add_loop(s, bounds, WHERE_COUNT);
 	add_loop(s, not_to_be_mapped, WHERE_COUNT);
 	add_loop(s, freed, WHERE_COUNT);
+	add(s, no_handle);
 	add(s, owner_killed);
 	add(s, importer_killed);
 	add(s, strangers);
