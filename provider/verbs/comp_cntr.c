@@ -165,8 +165,11 @@ int urxe_inc_err_comp_cntr(struct ibv_comp_cntr *cntr, uint64_t amount)
 }
 
 /* Who waits here does so as who polls: his QPs go on, and so do others. */
-static void cntr_progress(struct urxe_vcntr *cntr, uint64_t value)
+static void cntr_progress(struct urxe_vcntr *cntr)
 {
+	/* of both: who waits for one looks at the other, too */
+	const uint64_t value = load_relaxed(&cntr->sh->done) +
+			       load_relaxed(&cntr->sh->failed);
 	uint32_t same = 0;
 
 	if (value == load_relaxed(&cntr->seen))
@@ -184,7 +187,7 @@ static void cntr_progress(struct urxe_vcntr *cntr, uint64_t value)
 static int cntr_read(struct urxe_vcntr *cntr, const _Atomic uint64_t *from,
 		     uint64_t *value)
 {
-	cntr_progress(cntr, load_relaxed(from));
+	cntr_progress(cntr);
 	/* with what it stands for: see shared/layout.h */
 	*value = load_acquire(from);
 	return 0;
