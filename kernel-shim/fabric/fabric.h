@@ -122,6 +122,8 @@ bool process_is_dead(struct urxe_fabric *f, uint32_t id);
  * dead.
  */
 int process_show_life(struct urxe_fabric *f);
+/* Ours is in that network namespace. */
+void process_set_netns(struct urxe_fabric *f, uint64_t netns);
 /* Does a process of that network namespace live? */
 bool process_in_netns(struct urxe_fabric *f, uint64_t netns);
 /* Is it alive, and does it have that number in that PID namespace? */

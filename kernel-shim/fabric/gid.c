@@ -267,6 +267,8 @@ int fabric_refresh_gids(struct urxe_fabric *f)
 
 	memset(&found, 0, sizeof(found));
 	found.netns = fabric_netns();
+	/* it may have moved: others would take its rows for a dead one's */
+	process_set_netns(f, found.netns);
 	ret = found_collect(f, &found);
 	if (ret)
 		return fabric_fail(

@@ -100,6 +100,15 @@ bool process_has_pid(struct urxe_fabric *f, uint32_t id, int32_t pid,
 	       (process_seems_alive(p, id) || !process_is_dead(f, id));
 }
 
+void process_set_netns(struct urxe_fabric *f, uint64_t netns)
+{
+	uint32_t id = process_id(f);
+
+	if (id)
+		store_relaxed(&f->dev->process[URXE_PROCESS_NUMBER(id)].netns,
+			      netns);
+}
+
 bool process_in_netns(struct urxe_fabric *f, uint64_t netns)
 {
 	const struct urxe_process *p = f->dev->process;

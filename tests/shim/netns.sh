@@ -86,4 +86,14 @@ until [ -z "$(index 192.0.2.2)" ]; do
 	sleep 0.05
 done
 [ "$(index 192.0.2.1)" = 3 ] || die "192.0.2.1 went, too"
-kill $here_held
+
+# who came there later keeps them
+"$URXE" run -- "$hold" /proc/$other/ns/net >"$URXE_DIR/moved" &
+there_held=$!
+until grep -qs moved "$URXE_DIR/moved"; do
+	kill -0 $there_held || die "hold"
+	sleep 0.05
+done
+look env
+[ -n "$(index 192.0.2.2)" ] || die "the addresses of one that moved went"
+kill $here_held $there_held
