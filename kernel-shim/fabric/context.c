@@ -247,10 +247,9 @@ static bool context_free(struct urxe_fabric *f, uint32_t slot, uint32_t gen)
 	context_leave_mcast(f);
 	context_close_xrcds(f, slot);
 	fabric_unlock(f);
-	if (context_free_dms(f, slot, gen))
+	if (context_free_dms(f, slot, gen) || fifo_remove_all(f, slot, gen))
 		goto err_unclaim;
 	context_free_objects(f, slot);
-	fifo_remove_all(f, slot, gen);
 	arena_name(name, sizeof(name), slot, gen);
 	unlinkat(f->dirfd, name, 0);
 	store_release(&c->state, URXE_CTX_FREE);

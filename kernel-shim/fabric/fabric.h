@@ -288,8 +288,8 @@ int fifo_open_writer(struct urxe_fabric *f, uint32_t slot, uint32_t gen,
 /* To FIFO number fifo - 1; -EAGAIN: it is full, -ENXIO: nobody reads it. */
 int fifo_send_async(struct urxe_fabric *f, uint32_t slot, uint32_t gen,
 		    uint32_t fifo, uint64_t element, uint32_t type);
-/* Remove the FIFOs of a context. */
-void fifo_remove_all(struct urxe_fabric *f, uint32_t slot, uint32_t gen);
+/* Remove the FIFOs of a context; -errno: they could not be looked at. */
+int fifo_remove_all(struct urxe_fabric *f, uint32_t slot, uint32_t gen);
 
 /* file.c --------------------------------------------------------------- */
 

@@ -19,8 +19,11 @@
 
 #define SWEEP_EVERY 16
 
-/* Remove those of a context; only_unread: that nobody can read any more. */
-static void fifo_remove(struct urxe_fabric *f, uint32_t slot, uint32_t gen,
+/*
+ * Remove those of a context; only_unread: that nobody can read any more.
+ * -errno: they could not be looked at.
+ */
+static int fifo_remove(struct urxe_fabric *f, uint32_t slot, uint32_t gen,
 			bool only_unread)
 {
 	char prefix[32], path[300];
@@ -30,7 +33,7 @@ static void fifo_remove(struct urxe_fabric *f, uint32_t slot, uint32_t gen,
 	int fd;
 
 	if (!dir)
-		return;
+		return errno == ENOENT ? 0 : -errno;
 	n = snprintf(prefix, sizeof(prefix), "%u.%u.", slot, gen);
 	while ((de = readdir(dir))) {
 		if (strncmp(de->d_name, prefix, n))
@@ -47,11 +50,12 @@ static void fifo_remove(struct urxe_fabric *f, uint32_t slot, uint32_t gen,
 		unlinkat(f->dirfd, path, 0);
 	}
 	closedir(dir);
+	return 0;
 }
 
-void fifo_remove_all(struct urxe_fabric *f, uint32_t slot, uint32_t gen)
+int fifo_remove_all(struct urxe_fabric *f, uint32_t slot, uint32_t gen)
 {
-	fifo_remove(f, slot, gen, false);
+	return fifo_remove(f, slot, gen, false);
 }
 
 int fifo_create(struct urxe_fabric *f, struct urxe_arena *a, uint32_t *number)

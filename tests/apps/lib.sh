@@ -17,15 +17,17 @@ skip() # REASON
 # Commands that these Debian packages bring.
 need_packages() # PACKAGE... -- COMMAND...
 {
-	local packages=()
+	local packages=() command
 
 	while [[ $1 != -- ]]; do
 		packages+=("$1")
 		shift
 	done
 	shift
-	command -v "$@" >/dev/null && return
-	skip "needs $*, Debian's packages ${packages[*]}"
+	for command; do
+		command -v "$command" >/dev/null ||
+			skip "needs $command, Debian's packages ${packages[*]}"
+	done
 }
 
 # An IPv4 address that the device has, in $address; 127.0.0.1 has no device, as

@@ -6,10 +6,12 @@
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "unit.h"
@@ -447,6 +449,31 @@ START_TEST(reaper_stops_and_dies)
 }
 END_TEST
 
+/* Who cannot look for its FIFOs leaves the context to somebody who can. */
+START_TEST(fifos_cannot_be_seen)
+{
+	struct urxe_fabric *f = new_fabric();
+	struct urxe_arena *a;
+	uint32_t number;
+	int fd, fifo;
+
+	a = open_arena(f, &fd);
+	fifo = fifo_create(f, a, &number);
+	ck_assert_int_ge(fifo, 0);
+	close(fifo);
+	arena_unmap(a);
+	close(fd);
+	ck_assert_int_eq(renameat(f->dirfd, "ev", f->dirfd, "away"), 0);
+	ck_assert_int_eq(mknodat(f->dirfd, "ev", S_IFREG | 0600, 0), 0);
+	ck_assert_int_eq(fabric_reap(f), 0);
+	ck_assert_int_eq(unlinkat(f->dirfd, "ev", 0), 0);
+	ck_assert_int_eq(renameat(f->dirfd, "away", f->dirfd, "ev"), 0);
+	ck_assert_int_eq(fabric_reap(f), 1);
+	ck_assert_int_eq(count_entries(f, "ev", ""), 0);
+	fabric_close(f);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("context");
@@ -467,5 +494,6 @@ int main(void)
 	tcase_add_loop_test(tc, object_limits, 0, URXE_OBJ_COUNT);
 	suite_add_tcase(s, tc);
 	add(s, reaper_stops_and_dies);
+	add(s, fifos_cannot_be_seen);
 	return run_suite(s);
 }
