@@ -17,7 +17,7 @@ if command -v lspci >/dev/null; then
 	check 'lspci' "^$slot Ethernet controller: .*7278:0001" lspci -D
 	check 'lspci -k' 'Kernel driver in use: urxe' lspci -k -s "$slot"
 fi
-if command -v ucx_info >/dev/null; then
+if ucx_has_verbs; then
 	check 'ucx_info' 'System device: urxe0' \
 		env UCX_NET_DEVICES=urxe0:1 ucx_info -d
 fi
