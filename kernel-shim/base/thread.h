@@ -6,6 +6,6 @@
 
 /*
  * Start a thread that takes no signals: they are the application's.  Without
- * an out it is detached.  When this returns, it runs.
+ * an out it is detached.
  */
 bool thread_start(pthread_t *out, void *(*fn)(void *), void *arg);
