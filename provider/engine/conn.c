@@ -231,9 +231,9 @@ conn_ready_srq(struct urxe_qp *qp, struct urxe_conn *c, uint32_t srqn,
 /*
  * Do both ends have the same path, each from its side?  Packets of other
  * addresses, or of the other version of RoCE, are not the connection's (annex
- * A17.4.7); one that is longer than
- * the responder's path_mtu is an invalid request.  Looked at again when an end was
- * modified, and each time while our path_mtu is the larger one.
+ * A17.4.7); one that is longer than the responder's path_mtu is an invalid
+ * request.  Looked at again when an end was modified, and each time while our
+ * path_mtu is the larger one.
  */
 static enum response __attribute__((noinline))
 conn_check_path(struct urxe_qp *qp, struct urxe_conn *c,

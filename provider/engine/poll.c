@@ -61,15 +61,14 @@ static bool poll_place_inline(struct urxe_context *ctx, uint32_t pd,
 			      const struct urxe_cqe *e)
 {
 	uint32_t i, n, left = e->inline_len & ~URXE_CQE_SRQ;
+	uint32_t num_sge = load_relaxed(&r->num_sge); /* once: it is shared */
 	const uint8_t *data = e->data;
 	const struct urxe_key *k;
 	struct urxe_sge sge;
 
 	if (left > sizeof(e->data))
 		left = sizeof(e->data);
-	if (max_sge > load_relaxed(&r->num_sge))
-		max_sge = load_relaxed(&r->num_sge);
-	for (i = 0; left && i < max_sge; i++) {
+	for (i = 0; left && i < num_sge && i < max_sge; i++) {
 		sge = recv_sge(&r->sge[i]);
 		n = sge.length < left ? sge.length : left;
 		if (!n)
