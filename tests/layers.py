@@ -13,15 +13,18 @@ import subprocess
 import sys
 
 # From the bottom up: each folder, and what it may use beside itself.
+CHAOS = ["kernel-shim/base", "kernel-shim/chaos"]
 SHARED = ["kernel-shim/base", "kernel-shim/shared"]
 FABRIC = SHARED + ["kernel-shim/fabric"]
 CM = FABRIC + ["kernel-shim/cm"]
-TREE = CM + ["kernel-shim/preload/tree"]
+TREE = CM + ["kernel-shim/chaos", "kernel-shim/preload/tree"]
 PRELOAD = TREE + ["kernel-shim/preload"]
 ENGINE = FABRIC + ["provider/engine"]
 VERBS = ENGINE + ["provider/abi/pabi", "provider/verbs"]
+ROOMS = ["provider/adversary", "provider/referee"]
 LAYERS = {
     "kernel-shim/base": [],
+    "kernel-shim/chaos": ["kernel-shim/base"],
     "kernel-shim/shared": ["kernel-shim/base"],
     "kernel-shim/fabric": SHARED,
     "kernel-shim/cm": FABRIC,
@@ -34,8 +37,10 @@ LAYERS = {
     "provider/abi/pabi": [],
     "provider/engine": FABRIC,
     "provider/verbs": ENGINE + ["provider/abi/pabi"],
-    "provider/abi": VERBS,
-    "tools": CM + ["provider/abi/pabi"],
+    "provider/adversary": VERBS + CHAOS,
+    "provider/referee": VERBS + CHAOS,
+    "provider/abi": VERBS + CHAOS + ROOMS,
+    "tools": CM + ["kernel-shim/chaos", "provider/abi/pabi"],
 }
 INCLUDE = r'^\s*#\s*include\s*(["<])([^">]+)[">]'
 PRELOAD_LIBRARY = "kernel-shim/preload/liburxe-kshim.so"

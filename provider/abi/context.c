@@ -207,9 +207,12 @@ void *urxe_alloc_context(struct ibv_device *device, int cmd_fd, void *priv)
 {
 	int ret, saved = errno;
 	struct urxe_vcontext *v;
+	const struct pabi_ops *ops = rooms_ops();
 	void *core;
 
 	(void)priv;
+	if (!ops)
+		return NULL;
 	v = pabi.init_and_alloc_context(device, cmd_fd,
 					sizeof(*v) + pabi.context_size,
 					sizeof(*v), 0);
@@ -224,7 +227,7 @@ void *urxe_alloc_context(struct ibv_device *device, int cmd_fd, void *priv)
 	if (ret)
 		goto err_uninit;
 	v->ibv->num_comp_vectors = URXE_NUM_COMP_VECTORS;
-	pabi_set_ops(core, &urxe_ops);
+	pabi_set_ops(core, ops);
 	context_allow_peers();
 	pthread_mutex_lock(&contexts_lock);
 	v->next = contexts;

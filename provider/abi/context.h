@@ -5,6 +5,12 @@
 
 extern const struct pabi_ops urxe_ops; /* ops.c */
 
+/*
+ * The same with the rooms before them that the environment asks for (rooms.c).
+ * NULL and errno: it cannot be understood.
+ */
+const struct pabi_ops *rooms_ops(void);
+
 /* Both return core's verbs_context, or NULL and errno. */
 void *urxe_alloc_context(struct ibv_device *device, int cmd_fd, void *priv);
 void *urxe_import_context(struct ibv_device *device, int cmd_fd);

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * The adversary's seed and knobs, of which the environment tells all processes:
+ *
+ *	URXE_ADVERSARY=SEED[,KNOB=VALUE...]
+ *
+ * SEED is a number.  A word `none` turns all knobs off that stand before it.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "chance.h"
+
+/* KNOB(name, default, limit, meaning) */
+#define ADVERSARY_KNOBS(KNOB)                                                  \
+	KNOB(gather, 300, 1000, "sends whose local memory is read late")       \
+	KNOB(place, 300, 1000, "messages whose bytes come in pieces")          \
+	KNOB(overtake, 500, 1000, "READs and atomics that are overtaken")      \
+	KNOB(atomic, 500, 1000, "atomics that are a read and a later write")   \
+	KNOB(reread, 200, 1000, "READs that are answered twice")               \
+	KNOB(deliver, 300, 1000, "receives that complete late")                \
+	KNOB(complete, 300, 1000, "sends that complete late")                  \
+	KNOB(retry, 20, 1000, "messages that come late, as if sent again")     \
+	KNOB(loss, 20, 1000, "datagrams and UC messages that are lost")        \
+	KNOB(reorder, 100, 1000, "datagrams that are overtaken")               \
+	KNOB(fill, 1000, 1000, "receives and READs with a pattern before")     \
+	KNOB(rnr, 50, 1000, "receives that are posted late")                   \
+	KNOB(wake, 100, 1000, "wake-ups of a channel for nothing")             \
+	KNOB(async, 300, 1000, "asynchronous events that come late")           \
+	KNOB(cm, 300, 1000, "events of rdma_cm that come late")                \
+	KNOB(ticks, 16, 10000, "visits that a delay lasts, at most")
+
+enum adversary_knob {
+#define KNOB(name, ...) KNOB_##name,
+	ADVERSARY_KNOBS(KNOB)
+#undef KNOB
+	KNOBS
+};
+
+struct adversary {
+	bool on;
+	uint64_t seed;
+	struct chance chance; /* of this program */
+	uint32_t knob[KNOBS]; /* per mille, but for ticks */
+};
+
+/* What a program of that name is to meet.  False: why says what is wrong. */
+bool adversary_parse(struct adversary *a, const char *text,
+		     const char *program, char *why, size_t len);
+
+/*
+ * What the environment says for this process, read once; the program's name is
+ * as in argv[0] without its folders.  NULL: it cannot be understood, and
+ * adversary_parse() says why.
+ */
+const struct adversary *adversary_of_process(void);
+
+/* Does the nth of c meet that knob? */
+static inline bool adversary_meets(const struct adversary *a, struct chance c,
+				   enum adversary_knob knob, uint64_t nth)
+{
+	return chance_below(c, knob, nth, 1000) < a->knob[knob];
+}

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* Rooms that are entered before a verb is served, if they are asked for. */
+#include <errno.h>
+#include <pthread.h>
+
+#include "adversary/adversary.h"
+#include "context.h"
+#include "engine/log.h"
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static struct pabi_ops entered;
+
+static void rooms_enter(void)
+{
+	const struct adversary *a = adversary_of_process();
+
+	entered = urxe_ops;
+	if (a && a->on)
+		adversary_wrap(&entered, a);
+}
+
+const struct pabi_ops *rooms_ops(void)
+{
+	if (!adversary_of_process())
+		return urxe_fail(-EINVAL, "URXE_ADVERSARY");
+	pthread_once(&once, rooms_enter);
+	return &entered;
+}
