@@ -30,6 +30,7 @@
 	KNOB(wake, 100, 1000, "wake-ups of a channel for nothing")             \
 	KNOB(async, 300, 1000, "asynchronous events that come late")           \
 	KNOB(cm, 300, 1000, "events of rdma_cm that come late")                \
+	KNOB(slow, 5, 1000, "verbs that take their time")                      \
 	KNOB(ticks, 16, 10000, "visits that a delay lasts, at most")
 
 enum adversary_knob {

@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #include "adversary.h"
-
-static struct pabi_ops next;
-static const struct adversary *with;
+#include "parts.h"
 
 void adversary_wrap(struct pabi_ops *ops, const struct adversary *a)
 {
-	next = *ops;
-	with = a;
-	(void)next;
-	(void)with;
+	meet_wrap(ops, a);
+	recv_wrap(ops, a);
+	wake_wrap(ops, a);
+	slow_wrap(ops, a);
 }

@@ -131,6 +131,18 @@ int cq_arm(struct urxe_cq *cq, enum urxe_arm want)
 	return 0;
 }
 
+void cq_arm_again(struct urxe_cq *cq)
+{
+	bool locked, left;
+
+	if (!look_begin(cq, &locked))
+		return;
+	left = look_for(cq, 0, 0, load_relaxed(&cq->armed_for));
+	look_end(cq, locked);
+	if (left && !cq_hold_back(&cq->view))
+		cq_fire(&cq->view, true);
+}
+
 void cq_arm_forget(struct urxe_cq *cq)
 {
 	uint32_t arm = load_relaxed(&cq->sh->arm);

@@ -36,6 +36,11 @@
 
 /* ibv_req_notify_cq.  0 or an errno value. */
 int cq_arm(struct urxe_cq *cq, enum urxe_arm want);
+/*
+ * It was armed just now: what is not polled raises the event, as if it had come
+ * after the arming.
+ */
+void cq_arm_again(struct urxe_cq *cq);
 /* Positions will be other ones: nothing is known of them. */
 void cq_arm_forget(struct urxe_cq *cq);
 /* ibv_get_cq_event has read one of the CQ's events. */

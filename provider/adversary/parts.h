@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* The adversary's parts: each puts its verbs in front of those in ops. */
+#pragma once
+
+#include "adversary.h"
+
+void meet_wrap(struct pabi_ops *ops, const struct adversary *a); /* meet.c */
+void recv_wrap(struct pabi_ops *ops, const struct adversary *a); /* recv.c */
+void wake_wrap(struct pabi_ops *ops, const struct adversary *a); /* wake.c */
+void slow_wrap(struct pabi_ops *ops, const struct adversary *a); /* slow.c */

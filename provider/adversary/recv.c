@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Posting receives: it takes its time, so that who sends without having been
+ * told of them finds none (rnr), and what was in the buffers is lost (fill).
+ * A list is posted one by one.
+ */
+#include "fill.h"
+#include "met.h"
+#include "parts.h"
+#include "verbs/qp.h"
+#include "verbs/srq.h"
+
+static struct pabi_ops next;
+static const struct adversary *with;
+
+/* Of a QP or an SRQ. */
+typedef int post_fn(void *queue, struct ibv_recv_wr *wr,
+		    struct ibv_recv_wr **bad);
+
+static int post_to_qp(void *queue, struct ibv_recv_wr *wr,
+		      struct ibv_recv_wr **bad)
+{
+	return next.post_recv(queue, wr, bad);
+}
+
+static int post_to_srq(void *queue, struct ibv_recv_wr *wr,
+		       struct ibv_recv_wr **bad)
+{
+	return next.post_srq_recv(queue, wr, bad);
+}
+
+/* Programs err with the first receives more than with later ones. */
+#define FIRST 4
+#define FIRST_TIMES 4
+
+static bool recv_is_late(const struct met *m, uint64_t nth)
+{
+	const uint32_t chance =
+		with->knob[KNOB_rnr] * (nth < FIRST ? FIRST_TIMES : 1);
+
+	return chance_below(met_chance(m), KNOB_rnr, nth, 1000) < chance;
+}
+
+static int recv_post_each(post_fn *post, void *queue, enum met_kind kind,
+			  struct urxe_peer *self, uint32_t pd,
+			  struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
+{
+	struct met *m = met_find(with, kind, queue);
+	struct ibv_recv_wr one, *refused;
+	struct fill fill;
+	uint64_t nth;
+	int ret;
+
+	if (!m)
+		return post(queue, wr, bad);
+	for (; wr; wr = wr->next) {
+		one = *wr;
+		one.next = NULL;
+		fill.len = 0;
+		if (met_turn(with, m, KNOB_fill, &nth))
+			fill_set(&fill, self, pd, wr);
+		if (recv_is_late(m, nth))
+			met_linger(m, KNOB_rnr, nth);
+		ret = post(queue, &one, &refused);
+		if (ret) {
+			fill_undo(&fill);
+			*bad = wr;
+			return ret;
+		}
+	}
+	return 0;
+}
+
+static int adversary_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr,
+			       struct ibv_recv_wr **bad)
+{
+	struct urxe_qp *qp = to_uqp(ibqp);
+
+	return recv_post_each(post_to_qp, ibqp, MET_QP, qp->ctx->self,
+			      qp->sh->pd, wr, bad);
+}
+
+static int adversary_post_srq_recv(struct ibv_srq *ibsrq,
+				   struct ibv_recv_wr *wr,
+				   struct ibv_recv_wr **bad)
+{
+	struct urxe_srq *srq = to_usrq(ibsrq);
+
+	return recv_post_each(post_to_srq, ibsrq, MET_SRQ, srq->ctx->self,
+			      srq->sh->pd, wr, bad);
+}
+
+void recv_wrap(struct pabi_ops *ops, const struct adversary *a)
+{
+	next = *ops;
+	with = a;
+	if (!a->knob[KNOB_fill] && !a->knob[KNOB_rnr])
+		return;
+	ops->post_recv = adversary_post_recv;
+	ops->post_srq_recv = adversary_post_srq_recv;
+}

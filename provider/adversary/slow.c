@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Verbs that take their time.  A thread may lose its CPU anywhere; where that
+ * shows what a program forgot is *behind* a verb that others see the effect of,
+ * before the program has noted that it called it: the completion of what was
+ * posted is polled by another thread, a completion is in a thread's hand while
+ * the next one is in another's, the peer of a QP that went to RTR sends already.
+ */
+#include "met.h"
+#include "parts.h"
+#include "verbs/context.h"
+
+static struct pabi_ops next;
+static const struct adversary *with;
+
+static void slow_turn(enum met_kind kind, const void *object)
+{
+	struct met *m = met_find(with, kind, object);
+	uint64_t nth;
+
+	if (met_turn(with, m, KNOB_slow, &nth))
+		met_linger(m, KNOB_slow, nth);
+}
+
+#define SLOW(verb, kind, object, params, args)       \
+	static int adversary_##verb params           \
+	{                                            \
+		int ret = next.verb args;            \
+                                                     \
+		slow_turn(kind, object);             \
+		return ret;                          \
+	}
+
+SLOW(modify_qp, MET_QP, qp,
+     (struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask), (qp, attr, mask))
+SLOW(post_send, MET_QP, qp,
+     (struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad),
+     (qp, wr, bad))
+SLOW(post_recv, MET_QP, qp,
+     (struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad),
+     (qp, wr, bad))
+SLOW(post_srq_recv, MET_SRQ, srq,
+     (struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad),
+     (srq, wr, bad))
+SLOW(req_notify_cq, MET_CQ, cq, (struct ibv_cq *cq, int solicited_only),
+     (cq, solicited_only))
+
+/* Who finds nothing is not slowed down: there is nothing that he keeps. */
+static int adversary_poll_cq(struct ibv_cq *cq, int n, struct ibv_wc *wc)
+{
+	int got = next.poll_cq(cq, n, wc);
+
+	if (got > 0)
+		slow_turn(MET_CQ, cq);
+	return got;
+}
+
+static struct ibv_mr *adversary_reg_mr(struct ibv_pd *pd, void *addr,
+				       size_t length, uint64_t iova, int access)
+{
+	struct ibv_mr *mr = next.reg_mr(pd, addr, length, iova, access);
+
+	slow_turn(MET_CONTEXT, pd->context);
+	return mr;
+}
+
+static struct ibv_qp *adversary_create_qp(struct ibv_pd *pd,
+					  struct ibv_qp_init_attr *init)
+{
+	struct ibv_qp *qp = next.create_qp(pd, init);
+
+	slow_turn(MET_CONTEXT, pd->context);
+	return qp;
+}
+
+void slow_wrap(struct pabi_ops *ops, const struct adversary *a)
+{
+	next = *ops;
+	with = a;
+	if (!a->knob[KNOB_slow])
+		return;
+	ops->create_qp = adversary_create_qp;
+	ops->modify_qp = adversary_modify_qp;
+	ops->poll_cq = adversary_poll_cq;
+	ops->post_recv = adversary_post_recv;
+	ops->post_send = adversary_post_send;
+	ops->post_srq_recv = adversary_post_srq_recv;
+	ops->reg_mr = adversary_reg_mr;
+	ops->req_notify_cq = adversary_req_notify_cq;
+}

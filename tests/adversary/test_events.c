@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* Knobs wake and slow: extra events of a channel, verbs that take their time.
+ */
+#include "with.h"
+
+static void do_send(struct node *b, void *arg)
+{
+	struct ibv_sge sge = node_sge(b, 0, 8);
+	struct ibv_send_wr wr = { .sg_list = &sge,
+				  .num_sge = 1,
+				  .opcode = IBV_WR_SEND,
+				  .send_flags = IBV_SEND_SIGNALED };
+
+	(void)arg;
+	ck_ok(post_wr(b->qp, &wr));
+	wait_wc(b->scq);
+}
+
+static void fetch_event(struct node *a)
+{
+	struct ibv_cq *cq;
+	void *context;
+
+	ck_assert_msg(fd_readable(a->chan->fd, WAIT_MS), "no event");
+	ck_ok(ibv_get_cq_event(a->chan, &cq, &context));
+	ck_assert_ptr_eq(cq, a->rcq);
+	ibv_ack_cq_events(cq, 1);
+}
+
+static void open_armed(struct duo *d, int where, const char *knobs)
+{
+	struct opts o = default_opts();
+	int i;
+
+	o.channel = true;
+	with_knobs(knobs);
+	duo_open(d, where, MEM_HEAP, MEM_HEAP, &o);
+	for (i = 0; i < 60; i++)
+		ck_ok(post_recv(&d->a, i, 0, 64));
+	ck_ok(ibv_req_notify_cq(d->a.rcq, 0));
+}
+
+/* The manual page's steps for one message.  Is there an extra event then? */
+static bool extra_event(struct duo *d)
+{
+	struct ibv_wc wc;
+
+	on_b(d, do_send, NULL, 0);
+	fetch_event(&d->a);
+	ck_ok(ibv_req_notify_cq(d->a.rcq, 0));
+	wait_wc(d->a.rcq);
+	ck_assert_int_eq(ibv_poll_cq(d->a.rcq, 1, &wc), 0);
+	return fd_readable(d->a.chan->fd, 0);
+}
+
+START_TEST(extra_events)
+{
+	struct ibv_wc wc;
+	struct duo d;
+	int i;
+
+	open_armed(&d, _i, "wake=1000");
+	for (i = 0; i < 20; i++) {
+		ck_assert(extra_event(&d));
+		/* for nothing; and after an arming without anything none */
+		fetch_event(&d.a);
+		ck_assert_int_eq(ibv_poll_cq(d.a.rcq, 1, &wc), 0);
+		ck_ok(ibv_req_notify_cq(d.a.rcq, 0));
+		ck_assert(!fd_readable(d.a.chan->fd, 0));
+	}
+	duo_close(&d);
+}
+END_TEST
+
+START_TEST(no_extra_events)
+{
+	struct duo d;
+	int i;
+
+	open_armed(&d, _i, "rnr=1");
+	for (i = 0; i < 20; i++)
+		ck_assert(!extra_event(&d));
+	duo_close(&d);
+}
+END_TEST
+
+/* A message whose event is not asked for raises no extra one. */
+START_TEST(unsolicited)
+{
+	struct duo d;
+
+	open_armed(&d, _i, "wake=1000");
+	on_b(&d, do_send, NULL, 0);
+	fetch_event(&d.a);
+	ck_ok(ibv_req_notify_cq(d.a.rcq, 1));
+	ck_assert(!fd_readable(d.a.chan->fd, QUIET_MS));
+	duo_close(&d);
+}
+END_TEST
+
+/* Fetched and acknowledged or not even fetched: the CQ can be destroyed. */
+START_TEST(destroyed_with_events)
+{
+	struct duo d;
+
+	open_armed(&d, _i, "wake=1000");
+	ck_assert(extra_event(&d));
+	duo_close(&d);
+}
+END_TEST
+
+/* The loop of the manual page is woken by each message, and sleeps else. */
+START_TEST(none_is_lost)
+{
+	struct ibv_wc wc;
+	struct duo d;
+	int i, got;
+
+	open_armed(&d, _i, "wake=500");
+	for (i = 0; i < 50; i++) {
+		on_b(&d, do_send, NULL, 0);
+		for (got = 0; !got;) {
+			fetch_event(&d.a);
+			ck_ok(ibv_req_notify_cq(d.a.rcq, 0));
+			while (ibv_poll_cq(d.a.rcq, 1, &wc) == 1)
+				got++;
+		}
+		ck_assert_int_eq(got, 1);
+	}
+	while (fd_readable(d.a.chan->fd, 0)) {
+		fetch_event(&d.a);
+		ck_assert_int_lt(i++, 52);
+	}
+	duo_close(&d);
+}
+END_TEST
+
+/* How long ten WRITEs and their completions take, in ms. */
+static double write_ten(const char *knobs)
+{
+	struct opts o = default_opts();
+	struct duo d;
+	double start;
+	int i;
+
+	with_knobs(knobs);
+	duo_open(&d, SAME_CONTEXT, MEM_HEAP, MEM_HEAP, &o);
+	start = now_ms();
+	for (i = 0; i < 10; i++) {
+		ck_ok(post(&d, IBV_WR_RDMA_WRITE, i, 0, 8, 0, 0));
+		expect_ok(d.a.scq, i, IBV_WC_RDMA_WRITE);
+	}
+	start = now_ms() - start;
+	duo_close(&d);
+	return start;
+}
+
+START_TEST(verbs_take_their_time)
+{
+	ck_assert_double_ge(write_ten("slow=1000"), 10 * (0.1 + 0.1));
+}
+END_TEST
+
+static double write_quickly(int i)
+{
+	(void)i;
+	return write_ten("rnr=1000");
+}
+
+START_TEST(without_they_do_not)
+{
+	expect_within(10 * (0.1 + 0.1), write_quickly, 0);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite("events");
+
+	add_loop(s, extra_events, WHERE_COUNT);
+	add_loop(s, no_extra_events, WHERE_COUNT);
+	add_loop(s, unsolicited, WHERE_COUNT);
+	add_loop(s, destroyed_with_events, WHERE_COUNT);
+	add_loop(s, none_is_lost, WHERE_COUNT);
+	add(s, verbs_take_their_time);
+	add(s, without_they_do_not);
+	return run(s);
+}
