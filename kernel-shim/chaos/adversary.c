@@ -8,78 +8,135 @@
 
 #include "adversary.h"
 
-static const struct {
-	const char *name;
-	uint32_t preset, limit;
-} knobs[KNOBS] = {
-#define KNOB(name, preset, limit, meaning) { #name, preset, limit },
+const struct adversary_knob_info adversary_knobs[KNOBS] = {
+#define KNOB(name, preset, limit, meaning) { #name, preset, limit, meaning },
 	ADVERSARY_KNOBS(KNOB)
 #undef KNOB
 };
 
-/* A number that goes to the end of the word. */
-static bool number_parse(const char *text, size_t len, uint64_t *value)
+/* What was wrong goes to why. */
+static bool refuse(char *why, size_t len, const char *word, size_t n,
+		   const char *what)
 {
-	char word[24], *end;
+	size_t used;
+	int i;
 
-	if (!len || len >= sizeof(word) || text[0] < '0' || text[0] > '9')
+	snprintf(why, len, "\"%.*s\": %s", (int)(n < 64 ? n : 64), word, what);
+	if (what[strlen(what) - 1] != ':')
 		return false;
-	memcpy(word, text, len);
-	word[len] = 0;
-	errno = 0;
-	*value = strtoull(word, &end, 0);
-	return !*end && !errno;
+	for (i = 0; i < KNOBS; i++) {
+		used = strlen(why);
+		snprintf(why + used, len - used, "%s %s", i ? "," : "",
+			 adversary_knobs[i].name);
+	}
+	return false;
 }
 
-/* NAME=VALUE, or a word that is not a knob; the reason, NULL: it is set. */
+/* Decimal digits, of which there is one; returns how many, 0: too large. */
+static size_t digits_parse(const char *text, size_t len, uint64_t *value)
+{
+	size_t n;
+
+	*value = 0;
+	for (n = 0; n < len && text[n] >= '0' && text[n] <= '9'; n++)
+		if (__builtin_mul_overflow(*value, 10u, value) ||
+		    __builtin_add_overflow(*value, (uint64_t)(text[n] - '0'),
+					   value))
+			return 0;
+	return n;
+}
+
+bool adversary_seed_parse(const char *text, size_t len, uint64_t *seed)
+{
+	return len && digits_parse(text, len, seed) == len;
+}
+
+/* N, or where it is a share of 1000 also N% and N.N%. */
+static bool value_parse(const char *text, size_t len, bool share,
+			uint64_t *value)
+{
+	size_t n = digits_parse(text, len, value);
+	uint64_t tenth = 0;
+
+	if (!n || n == len)
+		return n;
+	if (!share || text[len - 1] != '%' || *value > 100)
+		return false;
+	text += n;
+	len -= n + 1;
+	if (len && (len != 2 || *text != '.' ||
+		    digits_parse(text + 1, 1, &tenth) != 1))
+		return false;
+	*value = *value * 10 + tenth;
+	return true;
+}
+
+static int knob_find(const char *name, size_t len)
+{
+	int i;
+
+	for (i = 0; i < KNOBS; i++)
+		if (strlen(adversary_knobs[i].name) == len &&
+		    !memcmp(adversary_knobs[i].name, name, len))
+			break;
+	return i;
+}
+
+static void knobs_clear(struct adversary *a)
+{
+	int i;
+
+	for (i = 0; i < KNOBS; i++)
+		if (adversary_knobs[i].limit == ADVERSARY_SHARE)
+			a->knob[i] = 0;
+}
+
+/* NAME=VALUE or "none"; returns what is wrong, or NULL. */
 static const char *knob_parse(struct adversary *a, const char *text, size_t len)
 {
 	const char *is = memchr(text, '=', len);
 	size_t name = is ? (size_t)(is - text) : len;
+	const struct adversary_knob_info *info;
 	uint64_t value;
+	bool share;
 	int i;
 
 	if (len == 4 && !memcmp(text, "none", 4)) {
-		for (i = 0; i < KNOBS; i++)
-			a->knob[i] = i == KNOB_ticks ? a->knob[i] : 0;
+		knobs_clear(a);
 		return NULL;
 	}
-	for (i = 0; i < KNOBS; i++)
-		if (strlen(knobs[i].name) == name &&
-		    !memcmp(knobs[i].name, text, name))
-			break;
+	i = knob_find(text, name);
 	if (i == KNOBS)
-		return "there is no such knob";
-	if (!is || !number_parse(is + 1, len - name - 1, &value))
-		return "a knob wants a number";
-	if (value > knobs[i].limit)
-		return "that is too much";
-	a->knob[i] = value;
+		return "there is no such knob; there are none, or NAME=VALUE of:";
+	info = &adversary_knobs[i];
+	share = info->limit == ADVERSARY_SHARE;
+	if (!is || !value_parse(is + 1, len - name - 1, share, &value))
+		return share ? "its value is a number of 1000, or N%" :
+			       "its value is a number";
+	if (value > info->limit)
+		return share ? "1000 of 1000 is the most" : "that is too much";
+	a->knob[i] = (uint32_t)value;
 	return NULL;
 }
 
-bool adversary_parse(struct adversary *a, const char *text,
-		     const char *program, char *why, size_t len)
+bool adversary_parse(struct adversary *a, const char *text, const char *program,
+		     char *why, size_t len)
 {
 	const char *wrong;
 	size_t n;
 	int i;
 
 	for (i = 0; i < KNOBS; i++)
-		a->knob[i] = knobs[i].preset;
+		a->knob[i] = adversary_knobs[i].preset;
 	n = strcspn(text, ",");
-	if (!number_parse(text, n, &a->seed)) {
-		snprintf(why, len, "\"%.*s\": a seed is a number", (int)n,
-			 text);
-		return false;
-	}
+	if (!adversary_seed_parse(text, n, &a->seed))
+		return refuse(why, len, text, n,
+			      "a seed is a number below 2^64");
 	for (text += n; *text; text += n) {
 		n = strcspn(++text, ",");
 		wrong = knob_parse(a, text, n);
-		if (!wrong)
-			continue;
-		snprintf(why, len, "\"%.*s\": %s", (int)n, text, wrong);
-		return false;
+		if (wrong)
+			return refuse(why, len, text, n, wrong);
 	}
 	a->chance.key = chance_mix(a->seed);
 	a->chance = chance_named(a->chance, program);
@@ -89,16 +146,16 @@ bool adversary_parse(struct adversary *a, const char *text,
 
 static struct adversary of_process;
 static bool understood = true;
+static char not_understood[ADVERSARY_WHY];
 
 static void adversary_read(void)
 {
 	const char *text = getenv("URXE_ADVERSARY");
-	char why[128];
 
 	if (text && *text)
-		understood = adversary_parse(&of_process, text,
-					     program_invocation_short_name,
-					     why, sizeof(why));
+		understood = adversary_parse(
+			&of_process, text, program_invocation_short_name,
+			not_understood, sizeof(not_understood));
 }
 
 const struct adversary *adversary_of_process(void)
@@ -109,4 +166,9 @@ const struct adversary *adversary_of_process(void)
 	pthread_once(&once, adversary_read);
 	errno = saved;
 	return understood ? &of_process : NULL;
+}
+
+const char *adversary_why(void)
+{
+	return not_understood;
 }

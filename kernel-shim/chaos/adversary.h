@@ -4,7 +4,9 @@
  *
  *	URXE_ADVERSARY=SEED[,KNOB=VALUE...]
  *
- * SEED is a number.  A word `none` turns all knobs off that stand before it.
+ * SEED is a number.  A knob's value is how many of 1000 meet it, or a percentage
+ * (2%, 0.5%).  The word none in place of a knob turns off all that stand before
+ * it, and those that are not named.
  */
 #pragma once
 
@@ -13,7 +15,10 @@
 
 #include "chance.h"
 
-/* KNOB(name, default, limit, meaning) */
+#define ADVERSARY_SHARE 1000 /* the limit of a knob that is a share */
+#define ADVERSARY_WHY 512
+
+/* KNOB(name, default, limit, meaning); docs/adversary.md has each */
 #define ADVERSARY_KNOBS(KNOB)                                                  \
 	KNOB(gather, 300, 1000, "sends whose local memory is read late")       \
 	KNOB(place, 300, 1000, "messages whose bytes come in pieces")          \
@@ -40,6 +45,13 @@ enum adversary_knob {
 	KNOBS
 };
 
+struct adversary_knob_info {
+	const char *name;
+	uint32_t preset, limit;
+	const char *meaning;
+};
+extern const struct adversary_knob_info adversary_knobs[KNOBS];
+
 struct adversary {
 	bool on;
 	uint64_t seed;
@@ -47,16 +59,23 @@ struct adversary {
 	uint32_t knob[KNOBS]; /* per mille, but for ticks */
 };
 
-/* What a program of that name is to meet.  False: why says what is wrong. */
+/* Is all of it a seed? */
+bool adversary_seed_parse(const char *text, size_t len, uint64_t *seed);
+
+/*
+ * What a program of that name is to meet.  False: why, of ADVERSARY_WHY bytes,
+ * says what is wrong.
+ */
 bool adversary_parse(struct adversary *a, const char *text,
 		     const char *program, char *why, size_t len);
 
 /*
  * What the environment says for this process, read once; the program's name is
- * as in argv[0] without its folders.  NULL: it cannot be understood, and
- * adversary_parse() says why.
+ * as in argv[0] without its folders.  NULL: it cannot be understood, for the
+ * reason that adversary_why() has.
  */
 const struct adversary *adversary_of_process(void);
+const char *adversary_why(void);
 
 /* Does the nth of c meet that knob? */
 static inline bool adversary_meets(const struct adversary *a, struct chance c,

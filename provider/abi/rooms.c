@@ -2,6 +2,7 @@
 /* Rooms that are entered before a verb is served, if they are asked for. */
 #include <errno.h>
 #include <pthread.h>
+#include <stdio.h>
 
 #include "adversary/adversary.h"
 #include "context.h"
@@ -19,10 +20,21 @@ static void rooms_enter(void)
 		adversary_wrap(&entered, a);
 }
 
+/* Said unasked: who wants an adversary must not believe to have met it. */
+static const struct pabi_ops *rooms_refuse(void)
+{
+	int saved = errno;
+
+	fprintf(stderr, "urxe: no device: URXE_ADVERSARY: %s\n",
+		adversary_why());
+	errno = saved;
+	return urxe_fail(-EINVAL, "URXE_ADVERSARY");
+}
+
 const struct pabi_ops *rooms_ops(void)
 {
 	if (!adversary_of_process())
-		return urxe_fail(-EINVAL, "URXE_ADVERSARY");
+		return rooms_refuse();
 	pthread_once(&once, rooms_enter);
 	return &entered;
 }
