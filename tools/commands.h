@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdio.h>
 
 #define EXIT_USAGE 2
 
@@ -49,6 +50,12 @@ int set_environment(const char *name, bool host);
  * (sanitizer.c).
  */
 void set_sanitizers(const char *preload);
+
+/* One word of a command line, as a shell takes it (env.c). */
+void print_quoted(FILE *to, const char *word);
+
+/* How execvp failed: says why, returns the exit code (run.c). */
+int cannot_run(const char *cmd, int err);
 
 /*
  * The words of a shell for the user, whose prompt names the fabric, end with

@@ -11,6 +11,18 @@
 #include <string.h>
 
 #include "commands.h"
+#include "trial.h"
+
+void print_quoted(FILE *to, const char *word)
+{
+	fputc('\'', to);
+	for (; *word; word++)
+		if (*word == '\'')
+			fputs("'\\''", to);
+		else
+			fputc(*word, to);
+	fputc('\'', to);
+}
 
 static void print_sh(const char *name, const char *value)
 {
@@ -18,13 +30,9 @@ static void print_sh(const char *name, const char *value)
 		printf("unset %s\n", name);
 		return;
 	}
-	printf("export %s='", name);
-	for (; *value; value++)
-		if (*value == '\'')
-			fputs("'\\''", stdout);
-		else
-			putchar(*value);
-	puts("'");
+	printf("export %s=", name);
+	print_quoted(stdout, value);
+	putchar('\n');
 }
 
 /* Such a file cannot take a variable away; ours are off when they are empty. */
@@ -38,33 +46,41 @@ int cmd_env(int argc, char **argv)
 	static const struct option opts[] = {
 		{ "fabric", required_argument, NULL, 'f' },
 		{ "with-host-devices", no_argument, NULL, 'H' },
+		{ "adversary", optional_argument, NULL, 'A' },
 		{ "github", no_argument, NULL, 'g' },
 		{ 0 },
 	};
 	static const char *const names[] = {
-		"LD_PRELOAD",	     "URXE_FABRIC", "URXE_PROVIDER_DIR",
-		"URXE_HOST_DEVICES", "URXE_DIR",    "ASAN_OPTIONS",
-		"TSAN_OPTIONS",
+		"LD_PRELOAD",	     "URXE_FABRIC",    "URXE_PROVIDER_DIR",
+		"URXE_HOST_DEVICES", "URXE_DIR",       "ASAN_OPTIONS",
+		"TSAN_OPTIONS",	     "URXE_ADVERSARY",
 	};
 	void (*print)(const char *name, const char *value) = print_sh;
 	const char *fabric = NULL, *value;
+	struct trial trial = { 0 };
 	bool host = false;
 	unsigned int i;
-	int c, ret;
+	int c, ret = TRIAL_CHOSEN;
 
 	while ((c = getopt_long(argc, argv, "", opts, NULL)) >= 0) {
 		if (c == 'f')
 			fabric = optarg;
 		else if (c == 'H')
 			host = true;
+		else if (c == 'A')
+			ret = trial_choose(&trial, optarg);
 		else if (c == 'g')
 			print = print_line;
 		else
 			return usage();
+		if (ret != TRIAL_CHOSEN)
+			return ret;
 	}
 	if (optind < argc)
 		return usage();
 	ret = set_environment(fabric, host);
+	if (!ret)
+		ret = trial_set_environment(&trial);
 	if (ret)
 		return ret;
 	/* all or nothing: half an environment is none */

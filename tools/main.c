@@ -20,10 +20,16 @@ static const struct command {
 	const char *what; /* lines after the first begin in column 9 */
 } commands[] = {
 	{ "run", cmd_run,
-	  "[--fabric NAME] [--with-host-devices] [--] [CMD [ARG...]]",
+	  "[--fabric NAME] [--with-host-devices] [--timeout TIME]\n"
+	  "                [--adversary[=[SEED|sweep:N][,KNOB=VALUE...]]]\n"
+	  "                [--] [CMD [ARG...]]",
 	  "run CMD, or a shell, with the RDMA device urxe0; the host's RDMA\n"
-	  "        devices are hidden unless --with-host-devices is given" },
-	{ "env", cmd_env, "[--fabric NAME] [--with-host-devices] [--github]",
+	  "        devices are hidden unless --with-host-devices is given; with\n"
+	  "        --adversary the device does all that the specification allows\n"
+	  "        (--adversary=help)" },
+	{ "env", cmd_env,
+	  "[--fabric NAME] [--with-host-devices]\n"
+	  "                [--adversary[=[SEED][,KNOB=VALUE...]]] [--github]",
 	  "print the environment that run gives CMD, for eval in a shell, or\n"
 	  "        with --github as lines for the file $GITHUB_ENV" },
 	{ "info", cmd_info, "[--fabric NAME | --names]",

@@ -15,6 +15,7 @@
 
 #include "fabric/fabric.h"
 #include "commands.h"
+#include "trial.h"
 
 /* as env(1) and the shells have them */
 #define EXIT_CANNOT_RUN 126
@@ -178,7 +179,7 @@ static const char *package_of(const char *cmd)
 	return NULL;
 }
 
-static int cannot_run(const char *cmd, int err)
+int cannot_run(const char *cmd, int err)
 {
 	const char *package;
 	char path[4096];
@@ -197,37 +198,76 @@ static int cannot_run(const char *cmd, int err)
 	return fail(EXIT_NOT_FOUND, "%s: %s", cmd, strerror(err));
 }
 
+/* What is not run by itself is run until it has ended. */
+static int run(const struct trial *t, char **argv)
+{
+	int ret;
+
+	warn_unreachable(argv[0]);
+	if (trial_is_wanted(t))
+		return trial_run(t, argv);
+	ret = trial_set_environment(t);
+	if (ret)
+		return ret;
+	execvp(argv[0], argv);
+	return cannot_run(argv[0], errno);
+}
+
+/* Without a command: the trial is what is tried in the shell. */
+static int run_shell(const struct trial *t)
+{
+	char **words;
+	int ret;
+
+	/* not a shell that ends at once: "urxe run $CMD" and CMD is empty */
+	if (!isatty(STDIN_FILENO)) {
+		fail(0,
+		     "no command, and no terminal for a shell; for a script: urxe run sh SCRIPT");
+		return usage();
+	}
+	if (t->limit)
+		return fail(EXIT_USAGE, "--timeout wants a command to run");
+	ret = trial_set_environment(t);
+	if (ret)
+		return ret;
+	words = shell_words(getenv("URXE_FABRIC"));
+	execvp(words[0], words);
+	return cannot_run(words[0], errno);
+}
+
 int cmd_run(int argc, char **argv)
 {
 	static const struct option opts[] = {
 		{ "fabric", required_argument, NULL, 'f' },
 		{ "with-host-devices", no_argument, NULL, 'H' },
+		{ "adversary", optional_argument, NULL, 'A' },
+		{ "timeout", required_argument, NULL, 't' },
 		{ 0 },
 	};
+	struct trial trial = { .words = argv };
 	const char *fabric = NULL;
+	int c, ret = TRIAL_CHOSEN;
 	bool host = false;
-	int c, ret;
 
 	while ((c = getopt_long(argc, argv, "+", opts, NULL)) >= 0) {
 		if (c == 'f')
 			fabric = optarg;
 		else if (c == 'H')
 			host = true;
+		else if (c == 'A')
+			ret = trial_choose(&trial, optarg);
+		else if (c == 't')
+			ret = trial_limit(&trial, optarg);
 		else
 			return usage();
+		if (ret != TRIAL_CHOSEN)
+			return ret;
+		if (c == 'A')
+			trial.word = optind - 1;
 	}
-	/* not a shell that ends at once: "urxe run $CMD" and CMD is empty */
-	if (optind == argc && !isatty(STDIN_FILENO)) {
-		fail(0,
-		     "no command, and no terminal for a shell; for a script: urxe run sh SCRIPT");
-		return usage();
-	}
+	trial.own_fabric = !fabric;
 	ret = set_environment(fabric, host);
 	if (ret)
 		return ret;
-	argv = optind < argc ? argv + optind :
-			       shell_words(getenv("URXE_FABRIC"));
-	warn_unreachable(argv[0]);
-	execvp(argv[0], argv);
-	return cannot_run(argv[0], errno);
+	return optind < argc ? run(&trial, argv + optind) : run_shell(&trial);
 }

@@ -95,12 +95,18 @@ has "none" env URXE_HOST_DEVICES=1 sh -c \
 	sort >"$URXE_DIR/by_run"
 "$URXE" env --fabric e --github | sort >"$URXE_DIR/by_env"
 has "URXE_HOST_DEVICES=" comm -13 "$URXE_DIR/by_run" "$URXE_DIR/by_env"
-[ "$(comm -3 "$URXE_DIR/by_run" "$URXE_DIR/by_env" | wc -l)" = 1 ] ||
+has "URXE_ADVERSARY=" comm -13 "$URXE_DIR/by_run" "$URXE_DIR/by_env"
+[ "$(comm -3 "$URXE_DIR/by_run" "$URXE_DIR/by_env" | wc -l)" = 2 ] ||
 	die "$(diff "$URXE_DIR/by_run" "$URXE_DIR/by_env")"
 code 1 env "ASAN_OPTIONS=a=1
 b=2" "$URXE" env --github
 [ ! -s "$URXE_DIR/out" ] || die "half an environment"
 unset ASAN_OPTIONS
+has "is 7,loss=2" sh -c \
+	'eval "$($URXE env --adversary=7,loss=2)"; echo is $URXE_ADVERSARY'
+code 2 "$URXE" env --adversary=7,nosuch=2
+code 2 "$URXE" env --adversary=sweep:2
+[ ! -s "$URXE_DIR/out" ] || die "half an environment"
 code 2 "$URXE" env --fabric a/b
 code 2 "$URXE" env extra
 

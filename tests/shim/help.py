@@ -7,6 +7,7 @@ the doctor's JSON; the completion of bash."""
 import json
 import os
 import pty
+import re
 import shutil
 import subprocess
 import sys
@@ -145,7 +146,8 @@ def try_completion():
     shown = subprocess.run([URXE, "--help"], stdout=subprocess.PIPE, env=ENV,
                            timeout=LIMIT, check=True).stdout.decode()
     commands = [line.split()[-len(line.split()) + (line[0] == "u") + 1]
-                for line in shown.split("\n\n", maxsplit=1)[0].splitlines()]
+                for line in shown.split("\n\n", maxsplit=1)[0].splitlines()
+                if " urxe " in line]
     commands = [c for c in commands if not c.startswith("-")]
     expect(len(commands) >= 5, f"{commands}")
     for command in commands:
@@ -153,8 +155,8 @@ def try_completion():
         # every option that its usage names
         usage = subprocess.run([URXE, command, "--help"], env=ENV, check=True,
                                stdout=subprocess.PIPE, timeout=LIMIT)
-        for word in usage.stdout.decode().splitlines()[0].split():
-            word = word.strip("[]|.")
+        for word in usage.stdout.decode().split("\n\n", 1)[0].split():
+            word = re.sub(r"[\[=].*", "", word.strip("[]|."))
             if word.startswith("--") and len(word) > 2:
                 expect(word in complete("urxe", command, word[:-1]),
                        f"{command} {word}")

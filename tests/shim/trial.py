@@ -1,0 +1,330 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""trial.py URXE: urxe run where it waits for the program: --adversary, --timeout.
+
+Who starts it must not be able to tell from a program that is executed: exit
+status, signals, terminal.  And which seeds are tried, when it stops, what it
+says then."""
+import os
+import pty
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+URXE = os.path.realpath(sys.argv[1])
+LIMIT = 120
+
+base = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
+home = tempfile.mkdtemp(prefix="urxe-test.", dir=base)
+ENV = dict(os.environ, URXE_DIR=home)
+for variable in ("URXE_ADVERSARY", "URXE_FABRIC", "URXE_KEEP"):
+    ENV.pop(variable, None)
+failures = []
+
+# tells when it is there, and each signal that it gets
+LISTENER = os.path.join(home, "listener.py")
+with open(LISTENER, "w") as program:
+    program.write("""
+import os, signal, sys, time
+def got(sig, frame):
+    print("got", signal.Signals(sig).name, flush=True)
+    if sig == signal.SIGTERM:
+        sys.exit(5)
+for sig in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1):
+    signal.signal(sig, got)
+print("ready", os.getpid(), flush=True)
+while True:
+    time.sleep(0.02)
+""")
+
+
+def expect(good, what):
+    if not good:
+        failures.append(what)
+        print("failed:", what)
+
+
+def urxe(*words, env=None):
+    return subprocess.run([URXE, "run", *words], env=dict(ENV, **(env or {})),
+                          capture_output=True, text=True, timeout=LIMIT,
+                          check=False)
+
+
+def await_(what, true):
+    last = time.monotonic() + LIMIT
+    while not true():
+        if time.monotonic() > last:
+            expect(False, what)
+            return
+        time.sleep(0.02)
+
+
+def state(pid):
+    """As ps shows it; "-" if it is gone."""
+    try:
+        with open(f"/proc/{pid}/stat") as f:
+            return f.read().rsplit(")", 1)[1].split()[0]
+    except (FileNotFoundError, ProcessLookupError):
+        return "-"
+
+
+def start(*words, **more):
+    return subprocess.Popen([URXE, "run", *words], env=ENV, text=True,
+                            stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                            **more)
+
+
+def listen(*words, **more):
+    """A listener under urxe run, and its PID."""
+    run = start(*words, "--", sys.executable, LISTENER, **more)
+    return run, int(run.stdout.readline().split()[1])
+
+
+def finish(run):
+    out, err = run.communicate(timeout=LIMIT)
+    return run.returncode, out, err
+
+
+def try_statuses():
+    for words in ([], ["--adversary=7"], ["--timeout", "90"]):
+        for command, want in (("exit 0", 0), ("exit 7", 7),
+                              ("kill -SEGV $$", -signal.SIGSEGV),
+                              ("kill -KILL $$", -signal.SIGKILL)):
+            done = urxe(*words, "--", "sh", "-c", command)
+            expect(done.returncode == want, f"{words} {command}: {done}")
+            said = "seed 7" in done.stderr
+            expect(said == (want != 0 and "--adversary=7" in words), f"{done}")
+        expect(urxe(*words, "--", "/etc/passwd").returncode == 126, "126")
+        done = urxe(*words, "--", "no-such-program")
+        expect(done.returncode == 127 and "again" not in done.stderr, f"{done}")
+    # nobody waits where nobody has anything to say
+    run, pid = listen()
+    expect(run.pid == pid, "not executed")
+    run.terminate()
+    expect(finish(run)[0] == 5, "SIGTERM")
+    # who ignores the deaths of children is told of this one
+    run = start("--adversary=7", "--", "sh", "-c", "exit 3",
+                preexec_fn=lambda: signal.signal(signal.SIGCHLD, signal.SIG_IGN))
+    expect(finish(run)[0] == 3, "with SIGCHLD ignored")
+
+
+def try_signals():
+    # a job: in a group whose leader's parent is gone SIGTSTP stops nobody
+    run, pid = listen("--adversary=7", preexec_fn=lambda: os.setpgid(0, 0))
+    expect(run.pid != pid, "executed")
+    for sig in (signal.SIGUSR1, signal.SIGHUP, signal.SIGINT):
+        run.send_signal(sig)
+        line = run.stdout.readline()
+        expect(line == f"got {sig.name}\n", f"{sig.name}: {line}")
+    run.send_signal(signal.SIGTSTP)
+    await_("it does not stop", lambda: state(pid) == "T")
+    run.send_signal(signal.SIGCONT)
+    await_("it does not go on", lambda: state(pid) == "S")
+    run.terminate()
+    code, out, err = finish(run)
+    expect(code == 5 and out == "got SIGTERM\n", f"SIGTERM: {code} {out}")
+    expect("failed" not in err, f"it was ended, it did not fail: {err}")
+
+    run, pid = listen("--adversary=7")
+    run.kill()
+    await_("it outlives us", lambda: state(pid) in "-Z")
+    finish(run)
+
+    # what was ignored is ignored
+    run, pid = listen("--adversary=sweep:3",
+                      preexec_fn=lambda: signal.signal(signal.SIGHUP,
+                                                       signal.SIG_IGN))
+    run.send_signal(signal.SIGHUP)
+    run.send_signal(signal.SIGUSR1)
+    line = run.stdout.readline()
+    expect(line == "got SIGUSR1\n", f"ignored: {line}")
+    run.terminate()
+    code, out, err = finish(run)
+    expect(code == 5 and "ready" not in out, f"the sweep goes on: {code} {out}")
+
+
+def try_terminal():
+    """Ctrl-C and Ctrl-Z, as a shell sees them that starts urxe as a job."""
+    leader, fd = pty.fork()
+    if not leader:
+        job = os.fork()
+        if not job:
+            os.setpgid(0, 0)
+            # the shell's part, which it may do while it is in the background
+            signal.signal(signal.SIGTTOU, signal.SIG_IGN)
+            os.tcsetpgrp(0, os.getpid())
+            signal.signal(signal.SIGTTOU, signal.SIG_DFL)
+            os.execve(URXE, [URXE, "run", "--adversary=7", "--",
+                             sys.executable, LISTENER], ENV)
+        _, status = os.waitpid(job, os.WUNTRACED)
+        stopped = os.WIFSTOPPED(status) and os.WSTOPSIG(status) == signal.SIGTSTP
+        print("stopped" if stopped else status, flush=True)
+        os.killpg(job, signal.SIGCONT)
+        _, status = os.waitpid(job, os.WUNTRACED)
+        print("ended", os.WEXITSTATUS(status), flush=True)
+        os._exit(0)
+    got = b""
+
+    def until(text):
+        nonlocal got
+        while text not in got:
+            try:
+                part = os.read(fd, 4096)
+            except OSError:
+                break
+            if not part:
+                break
+            got += part
+        expect(text in got, f"terminal: no {text!r} in {got!r}")
+        return text in got
+
+    if until(b"ready ") and until(b"\n"):
+        pid = int(got.split(b"ready ")[1].split()[0])
+        os.write(fd, b"\x03")
+        until(b"got SIGINT\r\n")
+        os.write(fd, b"\x1a")
+        until(b"stopped\r\n")
+        await_("the program does not go on", lambda: state(pid) == "S")
+        # a second SIGINT would be here by now
+        os.kill(pid, signal.SIGTERM)
+        until(b"ended 5")
+        expect(got.count(b"got SIGINT") == 1, f"{got!r}")
+    os.close(fd)
+    os.waitpid(leader, 0)
+
+
+def seeds(text):
+    return re.findall(r"seed=(\d+)", text)
+
+
+def try_sweep():
+    show = "echo seed=${URXE_ADVERSARY%%,*}"
+    done = urxe("--adversary=sweep:3", "--", "sh", "-c", show)
+    expect(done.returncode == 0 and seeds(done.stdout) == ["1", "2", "3"],
+           f"{done}")
+    # to the first that fails, and its command line again
+    script = show + "; test $URXE_ADVERSARY != 6,loss=2% || exit '4'"
+    done = urxe("--fabric", "a b", "--adversary=sweep:5-9,loss=2%", "--", "sh",
+                "-c", script)
+    expect(done.returncode == 4 and seeds(done.stdout) == ["5", "6"], f"{done}")
+    line = done.stderr.splitlines()[-1]
+    again = subprocess.run(["sh", "-c", line], env=ENV, capture_output=True,
+                           text=True, timeout=LIMIT, check=False)
+    expect(again.returncode == 4 and seeds(again.stdout) == ["6"],
+           f"{line}: {again}")
+    expect(again.stderr.splitlines()[-1] == line, f"{again.stderr}")
+
+    # whoever ends one run ends the sweep
+    run, _ = listen("--adversary=sweep:3")
+    run.send_signal(signal.SIGINT)
+    run.stdout.readline()
+    run.terminate()
+    code, out, err = finish(run)
+    expect(code == 5 and "ready" not in out and "fail" not in err,
+           f"{code} {out} {err}")
+    run = start("--adversary=sweep:3", "--", "sh", "-c",
+                "trap 'exit 0' TERM; echo ready; while :; do sleep 0.02; done")
+    run.stdout.readline()
+    run.terminate()
+    code, out, err = finish(run)
+    expect(code == -signal.SIGTERM and "ready" not in out, f"{code} {out}")
+
+
+def try_apart():
+    """A run finds nothing of the one before."""
+    device = "test -e /sys/class/infiniband/urxe0; "
+    script = (device + "urxe port down >&2; echo fabric=$URXE_FABRIC; "
+              "sleep 1000 & echo pid=$!; setsid sh -c 'echo pid=$$; trap : TERM; "
+              "while :; do sleep 1; done' & ")
+    run = start("--adversary=sweep:2", "--", "sh", "-c",
+                f"PATH={os.path.dirname(URXE)}:$PATH\n" + script)
+    _, out, err = finish(run)
+    fabrics = re.findall(r"fabric=(\S+)", out)
+    expect(len(set(fabrics)) == 2, f"fabrics {fabrics}: {out} {err}")
+    for fabric in fabrics:
+        expect(not os.path.exists(os.path.join(home, fabric)), f"left {fabric}")
+    for pid in re.findall(r"pid=(\d+)", out):
+        expect(state(pid) in "-Z", f"{pid} is left: {state(pid)}")
+    # who names a fabric wants this one: somebody is in there
+    done = urxe("--fabric", "mine", "--adversary=sweep:2", "--", "sh", "-c",
+                "echo fabric=$URXE_FABRIC")
+    expect(re.findall(r"fabric=(\S+)", done.stdout) == ["mine", "mine"],
+           f"{done}")
+
+
+def try_timeout():
+    done = urxe("--timeout", "0.2", "--", "sh", "-c",
+                "trap '' TERM; setsid sh -c 'echo pid=$$; exec sleep 1000' & "
+                "echo pid=$$; while :; do sleep 1; done")
+    pids = re.findall(r"pid=(\d+)", done.stdout)
+    expect(done.returncode == 124 and len(pids) == 2, f"{done}")
+    for pid in pids:
+        expect(state(pid) in "-Z", f"{pid} outlives its time: {state(pid)}")
+    # a hang is a failure, also of one that is stopped, or ends well when asked
+    for script in ("kill -STOP $$", "trap 'exit 0' TERM; while :; do sleep 0.05;"
+                   "done"):
+        done = urxe("--adversary=sweep:3", "--timeout=0.3s", "--", "sh", "-c",
+                    f"[ $URXE_ADVERSARY != 2 ] || {{ {script}; }}")
+        expect(done.returncode == 124 and "seed 2:" in done.stderr, f"{done}")
+    done = urxe("--timeout", "1m", "--", "true")
+    expect(done.returncode == 0 and not done.stderr, f"{done}")
+    for bad in ("", "0", "-1", "x", "1x", "1ss", "inf", "nan"):
+        done = urxe("--timeout", bad, "--", "echo", "ran")
+        expect(done.returncode == 2 and not done.stdout, f"{done}")
+
+
+def try_values():
+    listed = urxe("--adversary=help")
+    knobs = re.findall(r"^(\w+) +\d+  \S", listed.stdout, re.M)
+    expect(listed.returncode == 0 and len(knobs) > 5, f"{listed}")
+    for bad in ("x", "-1", "1x", "0x10", "18446744073709551616", "1,", "1,,",
+                "1,no=1", "1,=1", "1,ticks", "1,ticks=", "1,ticks=x",
+                "1,ticks=1%", "1,loss=1001", "1,loss=101%", "1,loss=100.1%",
+                "1,loss=1.5", "1,loss=1.%", "1,loss=.5%", "1,loss=%",
+                "1,loss=1%%", "sweep", "sweep:", "sweep:0", "sweep:x",
+                "sweep:2-1", "sweep:1-", "sweep:3,no=1"):
+        for done in (urxe(f"--adversary={bad}", "--", "echo", "ran"),
+                     urxe("--", "echo", "ran", env={"URXE_ADVERSARY": bad})):
+            expect(done.returncode == 2 and not done.stdout,
+                   f"{bad} was taken: {done}")
+    done = urxe("--adversary=1,no=1", "--", "echo", "ran")
+    for knob in knobs:
+        expect(f" {knob}" in done.stderr, f"{knob} is not named: {done.stderr}")
+    for good in ("0", "18446744073709551615", "1,none", "1,none,loss=1000",
+                 "1,loss=100%,ticks=1", "1,loss=0.5%", "sweep:2-2"):
+        done = urxe(f"--adversary={good}", "--", "echo", "ran")
+        expect(done.returncode == 0 and done.stdout == "ran\n", f"{good}: {done}")
+    # drawn, and said
+    for value in ("", "=", "=,loss=3"):
+        done = urxe(f"--adversary{value}", "--", "sh", "-c",
+                    "echo $URXE_ADVERSARY; exit 1")
+        seed = re.search(r"seed is (\d+)\n", done.stderr)
+        expect(seed and done.stdout == seed[1] + value[1:] + "\n", f"{done}")
+    one = urxe("--adversary", "--", "sh", "-c", "echo $URXE_ADVERSARY")
+    two = urxe("--adversary", "--", "sh", "-c", "echo $URXE_ADVERSARY")
+    expect(one.stdout != two.stdout, f"drawn twice: {one.stdout}")
+
+    # given by hand: the device is not opened, and it says why, unasked
+    if shutil.which("ibv_devinfo"):
+        done = urxe("--", "sh", "-c", "URXE_ADVERSARY=7,no=1 exec ibv_devinfo")
+        expect(done.returncode and "URXE_ADVERSARY: \"no=1\"" in done.stderr,
+               f"{done}")
+        done = urxe("--adversary=7", "--", "ibv_devinfo")
+        expect(done.returncode == 0 and "urxe0" in done.stdout, f"{done}")
+
+
+try:
+    try_statuses()
+    try_signals()
+    try_terminal()
+    try_sweep()
+    try_apart()
+    try_timeout()
+    try_values()
+finally:
+    shutil.rmtree(home)
+sys.exit(1 if failures else 0)

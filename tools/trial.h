@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* A program is tried: under an adversary, for a limited time, or both. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "chaos/adversary.h"
+
+struct trial {
+	bool adversary;
+	bool sweep; /* one run with each seed from first to last */
+	bool drawn; /* the seed, by us */
+	uint64_t first, last;
+	const char *knobs; /* from the comma on, or "" */
+	uint64_t limit; /* ns for each run, 0: none */
+	bool own_fabric; /* each run of a sweep is in one of its own */
+	/* the command line as it was typed, and which word chose the adversary
+	 */
+	char **words;
+	int word;
+};
+
+#define TRIAL_CHOSEN (-1)
+
+/*
+ * The value of --adversary, or NULL.  TRIAL_CHOSEN, or the exit code if it was
+ * help, or was refused.
+ */
+int trial_choose(struct trial *t, const char *value);
+/* The value of --timeout: the same. */
+int trial_limit(struct trial *t, const char *value);
+
+/* Has anybody to wait for the program? */
+static inline bool trial_is_wanted(const struct trial *t)
+{
+	return t->adversary || t->limit;
+}
+
+/*
+ * The variable for one seed, for who executes the program; one that is there
+ * already is looked at.  0, or the exit code.
+ */
+int trial_set_environment(const struct trial *t);
+
+/* Run argv as often as is asked for, say what failed; the exit code. */
+int trial_run(const struct trial *t, char **argv);
