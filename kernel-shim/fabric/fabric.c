@@ -14,10 +14,11 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/compiler.h"
 #include "fabric.h"
 #include "internal.h"
 
-static _Thread_local char why[256];
+static thread_own char why[256];
 
 const char *fabric_why(void)
 {

@@ -5,10 +5,11 @@
 #include <sys/resource.h>
 
 #include "base/clock.h"
+#include "base/compiler.h"
 #include "idle.h"
 
 /* A thread that polls.  Times are in ns. */
-static _Thread_local struct {
+static thread_own struct {
 	uint64_t last; /* when it was here */
 	uint64_t until, pause; /* it does not yield before */
 	long switches;

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "base/compiler.h"
 #include "base/thread.h"
 #include "cq_moderate.h"
 #include "event.h"
@@ -87,9 +88,9 @@ static void service_check_guards(struct urxe_context *ctx)
 }
 
 /* The context whose service thread this is. */
-static _Thread_local struct urxe_context *serving;
+static thread_own struct urxe_context *serving;
 /* Another round is needed: maybe for a QP that this one had passed. */
-static _Thread_local bool again;
+static thread_own bool again;
 
 /*
  * What there is to do.  Returns when to come again, UINT64_MAX for never; *life

@@ -4,6 +4,7 @@
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include "harness.h"
 
@@ -535,6 +536,79 @@ START_TEST(cancel_in_poll)
 }
 END_TEST
 
+/* Until there is none left. */
+static void *take_memory(void)
+{
+	void **head = NULL, **p;
+	size_t size;
+
+	for (size = 1 << 20; size >= sizeof(*p); size /= 2)
+		while ((p = malloc(size))) {
+			*p = head;
+			head = p;
+		}
+	return head;
+}
+
+static void give_memory(void *head)
+{
+	void *next;
+
+	for (; head; head = next) {
+		next = *(void **)head;
+		free(head);
+	}
+}
+
+struct late {
+	struct duo d;
+	pthread_barrier_t ready, go;
+	int polled;
+};
+
+static void *first_verb(void *arg)
+{
+	struct late *l = arg;
+	struct ibv_wc wc;
+	int i;
+
+	pthread_barrier_wait(&l->ready);
+	pthread_barrier_wait(&l->go);
+	for (i = 0; i < ROUNDS && !l->polled; i++)
+		l->polled = ibv_poll_cq(l->d.a.scq, 1, &wc);
+	return NULL;
+}
+
+/* A thread that never called a verb before does so when there is no memory. */
+START_TEST(without_memory)
+{
+	struct opts o = default_opts();
+	struct rlimit before, none;
+	struct late l = { 0 };
+	void *taken;
+	pthread_t t;
+
+	if (running_under_asan())
+		return;
+	duo_open(&l.d, SAME_CONTEXT, MEM_HEAP, MEM_HEAP, &o);
+	ck_ok(pthread_barrier_init(&l.ready, NULL, 2));
+	ck_ok(pthread_barrier_init(&l.go, NULL, 2));
+	start(&t, first_verb, &l);
+	pthread_barrier_wait(&l.ready);
+	ck_ok(getrlimit(RLIMIT_AS, &before));
+	none = before;
+	none.rlim_cur = 1;
+	ck_ok(setrlimit(RLIMIT_AS, &none));
+	taken = take_memory();
+	pthread_barrier_wait(&l.go);
+	join(t);
+	give_memory(taken);
+	ck_ok(setrlimit(RLIMIT_AS, &before));
+	ck_assert_int_eq(l.polled, 0);
+	duo_close(&l.d);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite("threads");
@@ -548,5 +622,6 @@ int main(void)
 	add(s, opening_in_threads);
 	add(s, post_recv_while_reset);
 	add(s, cancel_in_poll);
+	add(s, without_memory);
 	return run(s);
 }
