@@ -118,11 +118,12 @@ static void rest(void)
 	struct ibv_cq *cq;
 	void *arg;
 
-	if (!w.chan) {
+	/* arming may take a thread */
+	if (!w.chan ||
+	    !made("ibv_req_notify_cq", !ibv_req_notify_cq(w.cq, 0))) {
 		sched_yield();
 		return;
 	}
-	must("ibv_req_notify_cq", !ibv_req_notify_cq(w.cq, 0));
 	poll_all();
 	p.fd = w.chan->fd;
 	me->doing = "poll";
