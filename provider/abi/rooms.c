@@ -7,9 +7,11 @@
 #include "adversary/adversary.h"
 #include "context.h"
 #include "engine/log.h"
+#include "referee/referee.h"
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static struct pabi_ops entered;
+static int refused; /* by a room: -errno */
 
 static void rooms_enter(void)
 {
@@ -18,6 +20,7 @@ static void rooms_enter(void)
 	entered = urxe_ops;
 	if (a && a->on)
 		adversary_wrap(&entered, a);
+	refused = referee_wrap(&entered);
 }
 
 /* Said unasked: who wants an adversary must not believe to have met it. */
@@ -36,5 +39,7 @@ const struct pabi_ops *rooms_ops(void)
 	if (!adversary_of_process())
 		return rooms_refuse();
 	pthread_once(&once, rooms_enter);
+	if (refused)
+		return urxe_fail(refused, "URXE_CHECK");
 	return &entered;
 }

@@ -6,24 +6,8 @@
 #include <errno.h>
 
 #include "engine/log.h"
+#include "mr_ex.h"
 #include "verbs.h"
-
-/* struct ibv_mr_init_attr; later releases have more behind it. */
-struct mr_attr {
-	size_t length;
-	int access;
-	uint64_t given; /* GIVEN_*: which of the members below */
-	uint64_t iova;
-	void *addr;
-	int fd;
-	uint64_t fd_offset;
-};
-
-#define GIVEN_IOVA 1u
-#define GIVEN_ADDR 2u
-#define GIVEN_FD 4u
-#define GIVEN_FD_OFFSET 8u
-#define GIVEN_ALL (GIVEN_IOVA | GIVEN_ADDR | GIVEN_FD | GIVEN_FD_OFFSET)
 
 struct ibv_mr *urxe_reg_mr_ex(struct ibv_pd *pd,
 			      struct ibv_mr_init_attr *init)

@@ -1,0 +1,304 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "engine/process.h"
+#include "finding.h"
+#include "suppress.h"
+
+#define CALLS 12 /* of a stack, that are told */
+
+/* One that was told; the same again is counted. */
+struct told {
+	struct told *next;
+	enum rule rule;
+	bool suppressed;
+	struct stack at;
+	unsigned int number, count;
+};
+
+static const char *const level_name[] = { "error", "warning", "note" };
+static enum rule_level lowest;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct told *all;
+static unsigned int numbers;
+
+int finding_init(const char *level)
+{
+	unsigned int i;
+
+	for (i = 0; i < sizeof(level_name) / sizeof(*level_name); i++)
+		if (!strcmp(level, level_name[i])) {
+			lowest = i;
+			return 0;
+		}
+	return -EINVAL;
+}
+
+void finding_after_fork(void)
+{
+	struct told *t;
+
+	pthread_mutex_init(&lock, NULL);
+	for (t = all; t; t = t->next)
+		t->count = 1; /* the parent tells what it counted */
+}
+
+/* ------------------------------------------------------- writing */
+
+/* One write, so that what several processes say stays whole. */
+static void write_whole(int fd, const char *text, size_t len)
+{
+	ssize_t n;
+
+	while (len && ((n = write(fd, text, len)) > 0 || errno == EINTR)) {
+		if (n > 0) {
+			text += n;
+			len -= (size_t)n;
+		}
+	}
+}
+
+static void append_to(const char *path, const char *text, size_t len)
+{
+	int fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
+
+	if (fd < 0)
+		return;
+	write_whole(fd, text, len);
+	close(fd);
+}
+
+static void text_write(const char *text, size_t len)
+{
+	const char *path = getenv("URXE_CHECK_LOG");
+
+	if (path && *path)
+		append_to(path, text, len);
+	else
+		write_whole(STDERR_FILENO, text, len);
+}
+
+static void note_write(const char *text, size_t len)
+{
+	const char *path = getenv("URXE_CHECK_FOUND");
+
+	if (path && *path)
+		append_to(path, text, len);
+}
+
+/* A field of a note, after a tab. */
+static void note_escape(FILE *to, const char *s)
+{
+	for (; *s; s++) {
+		if (*s == '\t')
+			fputs("\\t", to);
+		else if (*s == '\n')
+			fputs("\\n", to);
+		else if (*s == '|')
+			fputs("\\p", to);
+		else if (*s == '\\')
+			fputs("\\\\", to);
+		else
+			fputc(*s, to);
+	}
+}
+
+static void note_field(FILE *to, const char *s)
+{
+	fputc('\t', to);
+	note_escape(to, s);
+}
+
+/* ------------------------------------------------------- one finding */
+
+/* With - for _. */
+static const char *rule_name(enum rule rule, char name[40])
+{
+	char *p;
+
+	snprintf(name, 40, "%s", rules[rule].name);
+	for (p = name; *p; p++)
+		if (*p == '_')
+			*p = '-';
+	return name;
+}
+
+/* Both forms of it. */
+struct telling {
+	FILE *text, *note;
+};
+
+static void telling_calls(struct telling *t, const char *what,
+			  const struct stack_frame *f, size_t n)
+{
+	size_t i;
+
+	fprintf(t->text, "    %s:\n", what);
+	for (i = 0; i < n; i++, f++) {
+		fprintf(t->text, "    #%zu in %s+0x%lx (%s+0x%lx)\n", i,
+			f->function[0] ? f->function : "?",
+			(unsigned long)f->offset, f->module,
+			(unsigned long)f->address);
+		note_field(t->note, i ? "" : what);
+		fputc('|', t->note);
+		note_escape(t->note, f->function);
+		fprintf(t->note, "|%lu|", (unsigned long)f->offset);
+		note_escape(t->note, f->module);
+		fprintf(t->note, "|%lu", (unsigned long)f->address);
+	}
+}
+
+static void telling_head(struct telling *t, const struct finding *f,
+			 const char *text, unsigned int number)
+{
+	const struct rule_text *r = &rules[f->rule];
+	char name[40];
+
+	rule_name(f->rule, name);
+	fprintf(t->text, "urxe[%d]: check: %s: %s: %s: %s [%s]\n",
+		(int)urxe_pid, level_name[r->level], name, f->object, text,
+		r->source);
+	fprintf(t->note, "F\t%d.%u\t%s\t%s", (int)urxe_pid, number,
+		level_name[r->level], name);
+	note_field(t->note, r->source);
+	note_field(t->note, program_invocation_short_name);
+	note_field(t->note, f->object);
+	note_field(t->note, text);
+	note_field(t->note, r->hint);
+}
+
+/* The calls of what the finding is at, and of now: how many of each. */
+struct calls {
+	struct stack_frame at[CALLS], here[CALLS];
+	size_t at_n, here_n;
+};
+
+static void calls_find(struct calls *c, const struct finding *f,
+		       const struct stack *here)
+{
+	c->at_n = f->at ? stack_frames(f->at, c->at, CALLS) : 0;
+	c->here_n = f->here ? stack_frames(here, c->here, CALLS) : 0;
+}
+
+static void finding_write(const struct finding *f, const struct calls *c,
+			  const char *text, unsigned int number)
+{
+	char *told = NULL, *noted = NULL;
+	size_t told_len = 0, noted_len = 0;
+	struct telling t = { open_memstream(&told, &told_len),
+			     open_memstream(&noted, &noted_len) };
+
+	if (t.text && t.note) {
+		telling_head(&t, f, text, number);
+		if (c->here_n)
+			telling_calls(&t, "here", c->here, c->here_n);
+		if (c->at_n)
+			telling_calls(&t, f->at_is, c->at, c->at_n);
+		fprintf(t.text, "    hint: %s\n", rules[f->rule].hint);
+		fputc('\n', t.note);
+	}
+	if (t.text)
+		fclose(t.text);
+	if (t.note)
+		fclose(t.note);
+	if (t.text && t.note) {
+		note_write(noted, noted_len);
+		text_write(told, told_len);
+	}
+	free(told);
+	free(noted);
+}
+
+/* The one with that rule and stack, which is made if there is none. */
+static struct told *told_get(enum rule rule, const struct stack *at)
+{
+	struct told *t;
+
+	for (t = all; t; t = t->next)
+		if (t->rule == rule && stack_equal(&t->at, at))
+			return t;
+	t = calloc(1, sizeof(*t));
+	if (!t)
+		return NULL;
+	t->rule = rule;
+	t->at = *at;
+	t->next = all;
+	all = t;
+	return t;
+}
+
+static void finding_tell_locked(const struct finding *f, const char *text)
+{
+	char name[40];
+	struct stack here;
+	struct calls *c;
+	struct told *t;
+
+	stack_take(&here);
+	t = told_get(f->rule, f->at ? f->at : &here);
+	if (!t || t->suppressed || t->count++)
+		return;
+	c = calloc(1, sizeof(*c));
+	if (!c)
+		return;
+	calls_find(c, f, &here);
+	t->suppressed = suppress(rule_name(f->rule, name), c->at, c->at_n) ||
+			suppress(name, c->here, c->here_n);
+	if (!t->suppressed) {
+		t->number = ++numbers;
+		finding_write(f, c, text, t->number);
+	}
+	free(c);
+}
+
+void finding_tell(const struct finding *f, const char *fmt, ...)
+{
+	int saved = errno;
+	char text[512];
+	va_list ap;
+
+	if (rules[f->rule].level > lowest)
+		return;
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	pthread_mutex_lock(&lock);
+	finding_tell_locked(f, text);
+	pthread_mutex_unlock(&lock);
+	errno = saved;
+}
+
+/* ------------------------------------------------------- the end */
+
+static void told_count(const struct told *t)
+{
+	char line[160], name[40];
+	int n;
+
+	n = snprintf(line, sizeof(line),
+		     "urxe[%d]: check: %s at the same place: %u times\n",
+		     (int)urxe_pid, rule_name(t->rule, name), t->count);
+	text_write(line, (size_t)n);
+	n = snprintf(line, sizeof(line), "C\t%d.%u\t%u\n", (int)urxe_pid,
+		     t->number, t->count);
+	note_write(line, (size_t)n);
+}
+
+void finding_end(void)
+{
+	struct told *t;
+
+	pthread_mutex_lock(&lock);
+	for (t = all; t; t = t->next)
+		if (t->count > 1 && !t->suppressed)
+			told_count(t);
+	pthread_mutex_unlock(&lock);
+}

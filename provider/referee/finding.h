@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * Telling what was found.
+ *
+ * A finding is told when it is found, on stderr or in the file that
+ * URXE_CHECK_LOG names, and noted in the file that URXE_CHECK_FOUND names, which
+ * `urxe run` reads when the program is over.  The same again (rule and stack)
+ * is counted, and the count told at the end.
+ *
+ * A note is one line for a finding: fields, each with a tab before it,
+ *
+ *	F PID.NUMBER LEVEL RULE SOURCE PROGRAM OBJECT TEXT HINT CALL...
+ *	C PID.NUMBER COUNT
+ *
+ * and a CALL is WHAT|FUNCTION|OFFSET|MODULE|ADDRESS, WHAT being empty but for
+ * the first of a stack ("posted").  Tabs, newlines, | and \ in it are escaped.
+ */
+#pragma once
+
+#include "rules.h"
+#include "stack.h"
+
+#define FINDING_NAME 96 /* bytes that name an object */
+
+struct finding {
+	enum rule rule;
+	const char *object; /* "QP 0x11, wr_id 7" */
+	const char *at_is; /* "posted", "made": what at is the stack of */
+	const struct stack *at; /* of the post, or of the object's making */
+	bool here; /* the stack of now, too: what is wrong is being done */
+};
+
+/* -EINVAL: level is none of those there are. */
+int finding_init(const char *level);
+
+/* Tell it, with what is wrong this time. */
+void finding_tell(const struct finding *f, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
+
+/* Tell the counts of what was found several times: the process ends. */
+void finding_end(void);
+
+/* In a forked child, which is alone and begins to count anew. */
+void finding_after_fork(void);

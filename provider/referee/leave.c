@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "leave.h"
+#include "referee.h"
+
+static void leave_tell(const struct shadow *s, const char *when)
+{
+	char name[FINDING_NAME];
+	struct finding f = { .rule = RULE_object_left,
+			     .at = &s->made,
+			     .at_is = "made" };
+
+	if (s->inherited)
+		return;
+	f.object = shadow_name(s, name);
+	finding_tell(&f, "was not destroyed when %s", when);
+}
+
+/* What has its stack told already is counted. */
+static void leave_end(void)
+{
+	const struct shadow *s;
+
+	referee_lock();
+	for (s = shadow_first(); s; s = s->next)
+		leave_tell(s, "the process ended");
+	referee_unlock();
+	finding_end();
+}
+
+void leave_watch(void)
+{
+	atexit(leave_end);
+}
+
+void leave_context(struct ibv_context *context)
+{
+	struct shadow *s, *next;
+
+	referee_lock();
+	for (s = shadow_first(); s; s = next) {
+		next = s->next;
+		if (s->context != context)
+			continue;
+		leave_tell(s, "its device was closed");
+		shadow_free(shadow_take_out(s->type, s->handle));
+	}
+	referee_unlock();
+}

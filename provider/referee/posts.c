@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* ibv_post_*, and ibv_bind_mw, which posts a WR. */
+#include <errno.h>
+#include <string.h>
+
+#include "fabric/fabric.h"
+#include "referee.h"
+#include "shadow.h"
+
+/* The shadow of a WR; NULL: it cannot be posted, or there is no memory. */
+static struct shadow_wr *wr_shadow(uint64_t wr_id, const struct ibv_sge *sge,
+				   int num_sge)
+{
+	struct shadow_wr *wr;
+
+	if (num_sge < 0 || num_sge > URXE_MAX_SGE || (num_sge && !sge))
+		return NULL;
+	wr = queue_wr_new((uint32_t)num_sge);
+	if (!wr)
+		return NULL;
+	wr->wr_id = wr_id;
+	if (num_sge)
+		memcpy(wr->sge, sge, (uint32_t)num_sge * sizeof(*sge));
+	return wr;
+}
+
+static void wr_take_op(struct shadow_wr *to, const struct ibv_send_wr *wr,
+		       enum ibv_qp_type type)
+{
+	switch (wr->opcode) {
+	case IBV_WR_ATOMIC_CMP_AND_SWP:
+	case IBV_WR_ATOMIC_FETCH_AND_ADD:
+		to->remote_addr = wr->wr.atomic.remote_addr;
+		to->rkey = wr->wr.atomic.rkey;
+		break;
+	case IBV_WR_RDMA_WRITE:
+	case IBV_WR_RDMA_WRITE_WITH_IMM:
+	case IBV_WR_RDMA_READ:
+		to->remote_addr = wr->wr.rdma.remote_addr;
+		to->rkey = wr->wr.rdma.rkey;
+		break;
+	case IBV_WR_LOCAL_INV:
+	case IBV_WR_SEND_WITH_INV:
+		to->rkey = wr->invalidate_rkey;
+		break;
+	case IBV_WR_BIND_MW:
+		to->mw = wr->bind_mw.mw;
+		to->rkey = wr->bind_mw.rkey;
+		to->bind = wr->bind_mw.bind_info;
+		break;
+	default:
+		break;
+	}
+	if (type == IBV_QPT_UD) {
+		to->ah = wr->wr.ud.ah;
+		to->remote_qpn = wr->wr.ud.remote_qpn;
+	}
+}
+
+static struct shadow_wr *send_shadow(const struct shadow_qp *q,
+				     const struct ibv_send_wr *wr)
+{
+	bool bare = wr->opcode == IBV_WR_LOCAL_INV ||
+		    wr->opcode == IBV_WR_BIND_MW;
+	bool is_inline = wr->send_flags & IBV_SEND_INLINE;
+	struct shadow_wr *to;
+
+	to = wr_shadow(wr->wr_id, wr->sg_list,
+		       bare || is_inline ? 0 : wr->num_sge);
+	if (!to)
+		return NULL;
+	to->opcode = wr->opcode;
+	to->flags = wr->send_flags;
+	to->is_inline = is_inline;
+	to->signaled = q->sig_all || wr->send_flags & IBV_SEND_SIGNALED;
+	to->imm = wr->imm_data;
+	wr_take_op(to, wr, q->type);
+	return to;
+}
+
+static int referee_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr,
+			     struct ibv_send_wr **bad)
+{
+	const struct ibv_send_wr *w;
+	struct shadow_qp *q;
+	struct shadow_wr *s;
+	uint64_t first;
+	int ret;
+
+	referee_lock();
+	q = shadow_qp(qp);
+	referee_unlock();
+	if (!q)
+		return referee_next.post_send(qp, wr, bad);
+	queue_post_begin(&q->sq);
+	referee_lock();
+	first = q->sq.posted;
+	for (w = wr; w; w = w->next) {
+		s = send_shadow(q, w);
+		if (!s)
+			break;
+		queue_push(&q->sq, s);
+	}
+	referee_unlock();
+	ret = referee_next.post_send(qp, wr, bad);
+	if (ret) {
+		for (w = wr; w && w != *bad; w = w->next)
+			first++;
+		referee_lock();
+		queue_refused(&q->sq, first);
+		referee_unlock();
+	}
+	queue_post_end(&q->sq);
+	return ret;
+}
+
+static int referee_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw,
+			   struct ibv_mw_bind *bind)
+{
+	struct ibv_send_wr wr = { .wr_id = bind->wr_id,
+				  .opcode = IBV_WR_BIND_MW,
+				  .send_flags = bind->send_flags };
+	struct shadow_qp *q;
+	struct shadow_wr *s;
+	uint64_t first;
+	int ret;
+
+	wr.bind_mw.mw = mw;
+	wr.bind_mw.rkey = mw->rkey;
+	wr.bind_mw.bind_info = bind->bind_info;
+	referee_lock();
+	q = shadow_qp(qp);
+	referee_unlock();
+	if (!q)
+		return referee_next.bind_mw(qp, mw, bind);
+	queue_post_begin(&q->sq);
+	referee_lock();
+	first = q->sq.posted;
+	s = send_shadow(q, &wr);
+	if (s)
+		queue_push(&q->sq, s);
+	referee_unlock();
+	ret = referee_next.bind_mw(qp, mw, bind);
+	if (ret) {
+		referee_lock();
+		queue_refused(&q->sq, first);
+		referee_unlock();
+	}
+	queue_post_end(&q->sq);
+	return ret;
+}
+
+/* ------------------------------------------------------- receives */
+
+typedef int post_recv_fn(void *to, struct ibv_recv_wr *wr,
+			 struct ibv_recv_wr **bad);
+
+static int to_qp(void *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
+{
+	return referee_next.post_recv(qp, wr, bad);
+}
+
+static int to_srq(void *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
+{
+	return referee_next.post_srq_recv(srq, wr, bad);
+}
+
+static int post_receives(struct shadow_queue *q, void *to, post_recv_fn *post,
+			 struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
+{
+	const struct ibv_recv_wr *w;
+	struct shadow_wr *s;
+	uint64_t first;
+	int ret;
+
+	if (!q)
+		return post(to, wr, bad);
+	queue_post_begin(q);
+	referee_lock();
+	first = q->posted;
+	for (w = wr; w; w = w->next) {
+		s = wr_shadow(w->wr_id, w->sg_list, w->num_sge);
+		if (!s)
+			break;
+		s->receive = true;
+		s->signaled = true;
+		queue_push(q, s);
+	}
+	referee_unlock();
+	ret = post(to, wr, bad);
+	if (ret) {
+		for (w = wr; w && w != *bad; w = w->next)
+			first++;
+		referee_lock();
+		queue_refused(q, first);
+		referee_unlock();
+	}
+	queue_post_end(q);
+	return ret;
+}
+
+static int referee_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr,
+			     struct ibv_recv_wr **bad)
+{
+	struct shadow_qp *q;
+
+	referee_lock();
+	q = shadow_qp(qp);
+	referee_unlock();
+	return post_receives(q ? &q->rq : NULL, qp, to_qp, wr, bad);
+}
+
+static int referee_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr,
+				 struct ibv_recv_wr **bad)
+{
+	struct shadow_srq *r;
+
+	referee_lock();
+	r = shadow_srq(srq);
+	referee_unlock();
+	return post_receives(r ? &r->rq : NULL, srq, to_srq, wr, bad);
+}
+
+void referee_wrap_posts(struct pabi_ops *ops)
+{
+	ops->bind_mw = referee_bind_mw;
+	ops->post_recv = referee_post_recv;
+	ops->post_send = referee_post_send;
+	ops->post_srq_recv = referee_post_srq_recv;
+}

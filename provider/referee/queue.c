@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/opcode.h"
+#include "memory.h"
+#include "queue.h"
+#include "referee.h"
+#include "shadow.h"
+
+static struct shadow_queue *queues;
+
+void queue_init(struct shadow_queue *q, struct shadow *owner, bool is_send,
+		uint32_t capacity)
+{
+	q->owner = owner;
+	q->is_send = is_send;
+	q->is_srq = owner->type == SHADOW_SRQ;
+	q->capacity = capacity;
+	q->tail = &q->head;
+	pthread_mutex_init(&q->posting, NULL);
+	q->next_queue = queues;
+	queues = q;
+}
+
+void queue_fini(struct shadow_queue *q)
+{
+	struct shadow_queue **p;
+
+	for (p = &queues; *p && *p != q; p = &(*p)->next_queue)
+		;
+	if (!*p)
+		return; /* there was no memory to begin it */
+	*p = q->next_queue;
+	queue_forget(q);
+	pthread_mutex_destroy(&q->posting);
+}
+
+struct shadow_queue *queue_first(void)
+{
+	return queues;
+}
+
+void queue_post_begin(struct shadow_queue *q)
+{
+	pthread_mutex_lock(&q->posting);
+	q->poster = pthread_self();
+	q->held = true;
+}
+
+void queue_post_end(struct shadow_queue *q)
+{
+	q->held = false;
+	pthread_mutex_unlock(&q->posting);
+}
+
+/* Those that threads held who do not exist here. */
+void queue_after_fork(void)
+{
+	struct shadow_queue *q;
+
+	for (q = queues; q; q = q->next_queue)
+		if (!q->held || !pthread_equal(q->poster, pthread_self()))
+			pthread_mutex_init(&q->posting, NULL);
+}
+
+/* ------------------------------------------------------- WRs */
+
+struct shadow_wr *queue_wr_new(uint32_t num_sge)
+{
+	struct shadow_wr *wr;
+
+	wr = calloc(1, sizeof(*wr) + num_sge * sizeof(wr->sge[0]));
+	if (!wr)
+		return NULL;
+	wr->num_sge = num_sge;
+	stack_take(&wr->posted);
+	return wr;
+}
+
+void queue_wr_free(struct shadow_wr *wr)
+{
+	if (!wr)
+		return;
+	memory_forget(wr);
+	free(wr);
+}
+
+void queue_push(struct shadow_queue *q, struct shadow_wr *wr)
+{
+	wr->nth = q->posted++;
+	wr->next = NULL;
+	*q->tail = wr;
+	q->tail = &wr->next;
+	q->count++;
+	q->signaled += wr->signaled;
+	memory_posting(q, wr);
+}
+
+/* *p goes. */
+static void queue_drop(struct shadow_queue *q, struct shadow_wr **p)
+{
+	struct shadow_wr *wr = *p;
+
+	*p = wr->next;
+	if (q->tail == &wr->next)
+		q->tail = p;
+	q->count--;
+	q->signaled -= wr->signaled;
+	queue_wr_free(wr);
+}
+
+void queue_refused(struct shadow_queue *q, uint64_t nth)
+{
+	struct shadow_wr **p = &q->head;
+
+	while (*p && (*p)->nth < nth)
+		p = &(*p)->next;
+	while (*p)
+		queue_drop(q, p);
+	q->posted = nth;
+}
+
+void queue_forget(struct shadow_queue *q)
+{
+	while (q->head)
+		queue_drop(q, &q->head);
+}
+
+/* Is it the WR that wc is of? */
+static bool wr_is_of(const struct shadow_wr *wr, const struct ibv_wc *wc)
+{
+	return wr->wr_id == wc->wr_id &&
+	       (wr->receive || wr->signaled || wc->status != IBV_WC_SUCCESS);
+}
+
+void queue_complete(struct shadow_queue *q, const struct ibv_wc *wc)
+{
+	struct shadow_wr *wr, **p = &q->head;
+
+	while (*p && !wr_is_of(*p, wc))
+		p = &(*p)->next;
+	if (!*p)
+		return; /* of an object that was made before we looked */
+	if (q->is_send) {
+		/* those before it are done, too */
+		for (wr = *p; q->head != wr;) {
+			memory_done(q, q->head, NULL);
+			queue_drop(q, &q->head);
+		}
+		p = &q->head;
+	}
+	memory_done(q, *p, wc);
+	queue_drop(q, p);
+}
+
+static const char *opcode_name(const struct shadow_wr *wr)
+{
+	static const char *const name[] = {
+		[IBV_WR_RDMA_WRITE] = "RDMA_WRITE",
+		[IBV_WR_RDMA_WRITE_WITH_IMM] = "RDMA_WRITE_WITH_IMM",
+		[IBV_WR_SEND] = "SEND",
+		[IBV_WR_SEND_WITH_IMM] = "SEND_WITH_IMM",
+		[IBV_WR_RDMA_READ] = "RDMA_READ",
+		[IBV_WR_ATOMIC_CMP_AND_SWP] = "ATOMIC_CMP_AND_SWP",
+		[IBV_WR_ATOMIC_FETCH_AND_ADD] = "ATOMIC_FETCH_AND_ADD",
+		[IBV_WR_LOCAL_INV] = "LOCAL_INV",
+		[IBV_WR_BIND_MW] = "BIND_MW",
+		[IBV_WR_SEND_WITH_INV] = "SEND_WITH_INV",
+		[URXE_WR_FLUSH] = "FLUSH",
+		[URXE_WR_ATOMIC_WRITE] = "ATOMIC_WRITE",
+	};
+
+	if (wr->receive)
+		return "receive";
+	return wr->opcode < sizeof(name) / sizeof(*name) && name[wr->opcode] ?
+		       name[wr->opcode] :
+		       "?";
+}
+
+const char *queue_wr_name(const struct shadow_queue *q,
+			  const struct shadow_wr *wr, char name[FINDING_NAME])
+{
+	char owner[FINDING_NAME];
+
+	snprintf(name, FINDING_NAME, "%.48s, wr_id 0x%llx (%s)",
+		 shadow_name(q->owner, owner), (unsigned long long)wr->wr_id,
+		 opcode_name(wr));
+	return name;
+}

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * The WRs of a send queue, a receive queue or an SRQ, from their posting to
+ * the polling of their completion.  An unsignaled WR is done when a later one
+ * of its queue completes.  The lists are under referee_lock(); who posts holds
+ * `posting` from before its shadows are there to after the real post.
+ */
+#pragma once
+
+#include <infiniband/verbs.h>
+#include <pthread.h>
+
+#include "finding.h"
+#include "stack.h"
+
+struct shadow;
+
+struct shadow_wr {
+	struct shadow_wr *next;
+	uint64_t nth; /* of its queue, from 0 */
+	uint64_t wr_id;
+	uint32_t opcode; /* enum ibv_wr_opcode; a receive's is 0 */
+	uint32_t flags; /* enum ibv_send_flags */
+	bool receive, signaled;
+	bool is_inline; /* its data were taken by the post */
+	uint64_t remote_addr; /* RDMA and atomics */
+	uint32_t rkey; /* the same; or the key to invalidate, or to bind */
+	uint32_t imm; /* network order */
+	struct ibv_ah *ah; /* UD, or NULL */
+	uint32_t remote_qpn;
+	struct ibv_mw *mw; /* a bind's, or NULL */
+	struct ibv_mw_bind_info bind;
+	struct stack posted;
+	void *memory; /* what memory.c keeps of it */
+	uint32_t num_sge;
+	struct ibv_sge sge[]; /* inline data has none */
+};
+
+struct shadow_queue {
+	struct shadow_queue *next_queue; /* all of this process */
+	struct shadow *owner; /* the QP or SRQ */
+	bool is_send, is_srq;
+	pthread_mutex_t posting;
+	pthread_t poster; /* who holds it, if held */
+	bool held;
+	uint32_t capacity; /* as the program asked for */
+	uint32_t count; /* in flight */
+	uint32_t signaled; /* of these */
+	uint64_t posted; /* ever */
+	struct shadow_wr *head, **tail;
+};
+
+void queue_init(struct shadow_queue *q, struct shadow *owner, bool is_send,
+		uint32_t capacity);
+/* No WRs are left in it, and it is out of the list. */
+void queue_fini(struct shadow_queue *q);
+/* All of this process. */
+struct shadow_queue *queue_first(void);
+
+/* Around a post. */
+void queue_post_begin(struct shadow_queue *q);
+void queue_post_end(struct shadow_queue *q);
+
+/* The caller's stack is the WR's; NULL: no memory. */
+struct shadow_wr *queue_wr_new(uint32_t num_sge);
+void queue_wr_free(struct shadow_wr *wr);
+/* It is about to be posted. */
+void queue_push(struct shadow_queue *q, struct shadow_wr *wr);
+/* The WR that was the nth of the queue, and those behind it, were refused. */
+void queue_refused(struct shadow_queue *q, uint64_t nth);
+/* A completion with that wr_id was polled; NULL: of no WR that is known. */
+void queue_complete(struct shadow_queue *q, const struct ibv_wc *wc);
+/* They will never complete: the QP is reset, or destroyed. */
+void queue_forget(struct shadow_queue *q);
+
+/* "QP 0x11, wr_id 7 (RDMA_WRITE)": into name, which is returned. */
+const char *queue_wr_name(const struct shadow_queue *q,
+			  const struct shadow_wr *wr, char name[FINDING_NAME]);
+
+void queue_after_fork(void);

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* Entering the room, its lock, and fork. */
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "finding.h"
+#include "leave.h"
+#include "referee.h"
+#include "shadow.h"
+#include "suppress.h"
+
+struct pabi_ops referee_next;
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+void referee_lock(void)
+{
+	pthread_mutex_lock(&lock);
+}
+
+void referee_unlock(void)
+{
+	pthread_mutex_unlock(&lock);
+}
+
+static void after_fork_child(void)
+{
+	pthread_mutex_init(&lock, NULL);
+	shadow_after_fork();
+	queue_after_fork();
+	finding_after_fork();
+}
+
+int referee_wrap(struct pabi_ops *ops)
+{
+	const char *level = getenv("URXE_CHECK");
+	int ret;
+
+	if (!level || !*level)
+		return 0;
+	ret = finding_init(level);
+	if (ret) {
+		fprintf(stderr,
+			"urxe: check: URXE_CHECK=%s: error, warning or note\n",
+			level);
+		return ret;
+	}
+	ret = suppress_init();
+	if (ret)
+		return ret;
+	referee_next = *ops;
+	stack_init((const void *)pabi.set_ops);
+	pthread_atfork(referee_lock, referee_unlock, after_fork_child);
+	referee_wrap_objects(ops);
+	referee_wrap_posts(ops);
+	referee_wrap_polls(ops);
+	leave_watch();
+	return 0;
+}

@@ -1,0 +1,9 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#include "rules.h"
+
+const struct rule_text rules[RULES] = {
+#define RULE(name, level, source, meaning, hint) \
+	[RULE_##name] = { #name, source, meaning, hint, LEVEL_##level },
+	REFEREE_RULES(RULE)
+#undef RULE
+};

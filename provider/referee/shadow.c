@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "shadow.h"
+#include "verbs/context.h"
+#include "verbs/qp.h"
+
+#define BUCKETS 4096
+
+static struct shadow *bucket[BUCKETS];
+static struct shadow *first, *last;
+static uint32_t made[SHADOW_TYPES_COUNT];
+
+static struct shadow **bucket_of(const void *handle)
+{
+	return &bucket[((uintptr_t)handle >> 4) * 2654435761u % BUCKETS];
+}
+
+void shadow_put_back(struct shadow *s)
+{
+	struct shadow **b = bucket_of(s->handle);
+
+	s->hash_next = *b;
+	*b = s;
+	s->next = NULL;
+	s->prev = last;
+	if (last)
+		last->next = s;
+	else
+		first = s;
+	last = s;
+}
+
+struct shadow *shadow_add(enum shadow_type type, size_t size,
+			  const void *handle, struct ibv_context *context,
+			  uint32_t number)
+{
+	struct shadow *s = calloc(1, size);
+
+	if (!s)
+		return NULL;
+	s->type = type;
+	s->handle = handle;
+	s->context = context;
+	s->number = number;
+	s->nth = ++made[type];
+	stack_take(&s->made);
+	shadow_put_back(s);
+	return s;
+}
+
+struct shadow *shadow_find(enum shadow_type type, const void *handle)
+{
+	struct shadow *s;
+
+	for (s = *bucket_of(handle); s; s = s->hash_next)
+		if (s->handle == handle && s->type == type)
+			return s;
+	return NULL;
+}
+
+struct shadow *shadow_take_out(enum shadow_type type, const void *handle)
+{
+	struct shadow *s = shadow_find(type, handle), **p;
+
+	if (!s)
+		return NULL;
+	for (p = bucket_of(handle); *p != s; p = &(*p)->hash_next)
+		;
+	*p = s->hash_next;
+	if (s->prev)
+		s->prev->next = s->next;
+	else
+		first = s->next;
+	if (s->next)
+		s->next->prev = s->prev;
+	else
+		last = s->prev;
+	return s;
+}
+
+void shadow_free(struct shadow *s)
+{
+	if (s && s->type == SHADOW_QP) {
+		queue_fini(&to_shadow_qp(s)->sq);
+		queue_fini(&to_shadow_qp(s)->rq);
+	} else if (s && s->type == SHADOW_SRQ) {
+		queue_fini(&to_shadow_srq(s)->rq);
+	}
+	free(s);
+}
+
+struct shadow *shadow_first(void)
+{
+	return first;
+}
+
+struct shadow_qp *shadow_qp(const struct ibv_qp *qp)
+{
+	struct shadow *s = shadow_find(SHADOW_QP, qp);
+
+	return s ? to_shadow_qp(s) : NULL;
+}
+
+struct shadow_cq *shadow_cq(const struct ibv_cq *cq)
+{
+	struct shadow *s = shadow_find(SHADOW_CQ, cq);
+
+	return s ? to_shadow_cq(s) : NULL;
+}
+
+struct shadow_srq *shadow_srq(const struct ibv_srq *srq)
+{
+	struct shadow *s = shadow_find(SHADOW_SRQ, srq);
+
+	return s ? to_shadow_srq(s) : NULL;
+}
+
+struct shadow_qp *shadow_qp_numbered(struct ibv_context *context, uint32_t qpn)
+{
+	struct urxe_qp *qp = context_qp(to_uctx(context), qpn);
+
+	if (!qp || qp->qpn != qpn)
+		return NULL;
+	return shadow_qp(&container_of(qp, struct urxe_vqp, qp)->v.qp);
+}
+
+struct shadow_mr *shadow_mr_of_key(uint32_t lkey)
+{
+	struct shadow *s;
+
+	/* they were made last who are used most */
+	for (s = last; s; s = s->prev)
+		if (s->type == SHADOW_MR && to_shadow_mr(s)->lkey == lkey)
+			return to_shadow_mr(s);
+	return NULL;
+}
+
+const char *shadow_name(const struct shadow *s, char name[FINDING_NAME])
+{
+	static const char *const text[] = {
+#define TYPE(name, text) text,
+		SHADOW_TYPES(TYPE)
+#undef TYPE
+	};
+	const struct shadow_mr *mr;
+
+	if (s->type == SHADOW_MR) {
+		mr = to_shadow_mr(s);
+		snprintf(name, FINDING_NAME,
+			 "MR of %llu bytes at 0x%llx (lkey 0x%x)",
+			 (unsigned long long)mr->length,
+			 (unsigned long long)(mr->addr ? mr->addr : mr->iova),
+			 mr->lkey);
+	} else if (s->type == SHADOW_QP || s->type == SHADOW_MW) {
+		snprintf(name, FINDING_NAME, "%s 0x%x", text[s->type],
+			 s->number);
+	} else {
+		snprintf(name, FINDING_NAME, "%s number %u of this process",
+			 text[s->type], s->nth);
+	}
+	return name;
+}
+
+void shadow_after_fork(void)
+{
+	struct shadow *s;
+
+	for (s = first; s; s = s->next)
+		s->inherited = true;
+}

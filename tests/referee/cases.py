@@ -1,0 +1,52 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""Each wrong program is found, and for what it is; its corrected twin never.
+Usage: cases.py URXE PROGRAM... (CASE=name in the environment: only that)"""
+
+import os
+import subprocess
+import sys
+import tempfile
+
+
+def found(urxe, command):
+    """The rules that were broken, and what was said."""
+    with tempfile.TemporaryDirectory() as tmp:
+        env = dict(os.environ, URXE_CHECK="note",
+                   URXE_CHECK_FOUND=f"{tmp}/found")
+        run = subprocess.run([urxe, "run", "--", *command], env=env,
+                             stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                             text=True)
+        if run.returncode:
+            return {f"status {run.returncode}"}, run.stdout
+        try:
+            with open(f"{tmp}/found") as notes:
+                lines = [line.split("\t") for line in notes]
+        except FileNotFoundError:
+            lines = []
+        return {line[3] for line in lines if line[0] == "F"}, run.stdout
+
+
+def main():
+    urxe, *programs = sys.argv[1:]
+    failed = tried = 0
+    for program in programs:
+        names = subprocess.run([program, "-l"], check=True, text=True,
+                               stdout=subprocess.PIPE).stdout.split()
+        for name in names:
+            if os.environ.get("CASE", name) != name:
+                continue
+            tried += 1
+            for how, expected in (("wrong", {name.split("+")[0]}),
+                                  ("right", set())):
+                rules, said = found(urxe, [program, name, how])
+                if rules != expected:
+                    failed += 1
+                    print(f"{name} {how}: {rules or 'nothing'} was found\n"
+                          f"{said}")
+    print(f"{tried} cases, {failed} failures")
+    return failed > 0 or not tried
+
+
+if __name__ == "__main__":
+    sys.exit(main())
