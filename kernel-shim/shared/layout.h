@@ -361,6 +361,11 @@ struct urxe_dev {
 	uint16_t qp_gen[URXE_MAX_QP]; /* QPN's high bits, under lock */
 	/* of shared memory, then of private memory */
 	_Atomic uint64_t atomic_lock[URXE_ATOMIC_SHARED + URXE_ATOMIC_PRIVATE];
+	/*
+	 * There is, or was, somebody to whom an atomic is a read and a later
+	 * write (struct urxe_qp.atomic_ns): device memory's need a lock, too.
+	 */
+	_Atomic uint32_t atomics_divided;
 	_Atomic uint32_t qp_high; /* no slot from here on was ever used */
 	/*
 	 * guard[i]: the requester of QP i executes, here and on its peers.

@@ -98,13 +98,15 @@ static uint64_t atomics_by_cpu(char *ptr, const struct urxe_wqe *w)
 	return old;
 }
 
+/* ns: what is between the read and the write, at least. */
 static enum response atomics_by_copy(struct urxe_context *ctx,
 				     const struct urxe_seg *seg,
-				     const struct urxe_wqe *w, uint64_t *old)
+				     const struct urxe_wqe *w, uint32_t ns,
+				     uint64_t *old)
 {
 	struct urxe_seg mine = { .len = 8 };
 	enum response resp;
-	uint64_t now;
+	uint64_t now, until;
 
 	mine.ptr = (char *)old;
 	atomic_thread_fence(memory_order_seq_cst);
@@ -117,6 +119,8 @@ static enum response atomics_by_copy(struct urxe_context *ctx,
 		now = w->atomic.swap;
 	else
 		return RESP_ACK;
+	for (until = ns ? clock_now() + ns : 0; until && clock_now() < until;)
+		;
 	mine.ptr = (char *)&now;
 	return moved(transfer(seg, &mine, 8, ctx, false));
 }
@@ -130,18 +134,22 @@ enum response atomics_execute(struct urxe_qp *qp, struct urxe_conn *c,
 	enum response resp = RESP_ACK;
 	_Atomic uint64_t *lock;
 
-	/* everybody maps device memory: the CPU's atomics are enough */
-	if (key->kind == URXE_MEM_DM && seg->ptr) {
+	/*
+	 * Everybody maps device memory: the CPU's atomics are enough, while all
+	 * use them.
+	 */
+	if (key->kind == URXE_MEM_DM && seg->ptr &&
+	    likely(!load_acquire(&p->fabric->dev->atomics_divided))) {
 		*old = atomics_by_cpu(seg->ptr, w);
 		return RESP_ACK;
 	}
 	lock = atomics_lock_of(p, key, seg->va);
 	if (!atomics_lock(p->fabric, lock))
 		return RESP_SILENCE;
-	if (seg->ptr)
+	if (seg->ptr && likely(!qp->atomic_ns))
 		*old = atomics_by_cpu(seg->ptr, w);
 	else
-		resp = atomics_by_copy(qp->ctx, seg, w, old);
+		resp = atomics_by_copy(qp->ctx, seg, w, qp->atomic_ns, old);
 	atomics_unlock(lock);
 	return resp;
 }

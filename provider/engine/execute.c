@@ -21,9 +21,8 @@ const struct urxe_observer *urxe_observer;
 
 /* ------------------------------------------------------- local memory */
 
-/* The WR's bytes.  The number of runs, or -1: a key does not hold. */
-static int execute_gather(struct urxe_qp *qp, const struct urxe_wqe *w,
-			  uint32_t access, struct urxe_seg *seg)
+int execute_gather(struct urxe_qp *qp, const struct urxe_wqe *w,
+		   uint32_t access, struct urxe_seg *seg)
 {
 	const struct urxe_key *k;
 	int i;
@@ -136,9 +135,9 @@ static enum verdict execute_fail(struct run *r, enum ibv_wc_status status)
 	return WR_FAILED;
 }
 
-/* The WR that would be begun next met a NAK. */
 static enum verdict __attribute__((cold))
-execute_refused(struct urxe_qp *qp, struct run *r, enum response nak)
+execute_refused(struct urxe_qp *qp, struct run *r, const struct urxe_wqe *w,
+		enum response nak)
 {
 	static const uint8_t status[] = {
 		[RESP_NAK_INVALID] = IBV_WC_REM_INV_REQ_ERR,
@@ -146,13 +145,13 @@ execute_refused(struct urxe_qp *qp, struct run *r, enum response nak)
 		[RESP_NAK_OPERATION] = IBV_WC_REM_OP_ERR,
 	};
 
-	comp_cntr_remote(&qp->conn, sq_slot(&qp->sq, qp->sq.begun), true);
+	comp_cntr_remote(&qp->conn, w, true);
 	conn_break(&qp->conn, nak);
 	return execute_fail(r, status[nak]);
 }
 
 enum verdict execute_answered(struct urxe_qp *qp, struct run *r,
-			      enum response resp)
+			      const struct urxe_wqe *w, enum response resp)
 {
 	/* IB 9.8.3: there are no answers; what cannot be served is dropped */
 	if (unlikely(qp->type == IBV_QPT_UC))
@@ -168,7 +167,7 @@ enum verdict execute_answered(struct urxe_qp *qp, struct run *r,
 	case RESP_NAK_INVALID:
 	case RESP_NAK_ACCESS:
 	case RESP_NAK_OPERATION:
-		return execute_refused(qp, r, resp);
+		return execute_refused(qp, r, w, resp);
 	case RESP_OTHER:
 		break;
 	}
@@ -273,7 +272,7 @@ static enum verdict execute_write(struct urxe_qp *qp, struct run *r,
 	if (likely(!resp && w->length))
 		resp = execute_move(qp, w, &dst, src, n);
 	if (unlikely(resp))
-		return execute_answered(qp, r, resp);
+		return execute_answered(qp, r, w, resp);
 	comp_cntr_remote(&qp->conn, w, false);
 	return WR_DONE;
 }
@@ -288,7 +287,7 @@ static enum verdict execute_read(struct urxe_qp *qp, struct run *r,
 		return WR_FAILED;
 	execute_arrives(qp, w);
 	if (!execute_has_resources(qp, r))
-		return execute_answered(qp, r, RESP_NAK_INVALID);
+		return execute_answered(qp, r, w, RESP_NAK_INVALID);
 	resp = responder_access(&qp->conn, w->rkey, w->remote_addr, w->length,
 				IBV_ACCESS_REMOTE_READ, &src, NULL);
 	if (!resp && execute_gather(qp, w, IBV_ACCESS_LOCAL_WRITE, dst) < 0)
@@ -301,7 +300,7 @@ static enum verdict execute_read(struct urxe_qp *qp, struct run *r,
 	}
 	if (!resp)
 		comp_cntr_remote(&qp->conn, w, false);
-	return execute_answered(qp, r, resp);
+	return execute_answered(qp, r, w, resp);
 }
 
 static enum verdict execute_atomic(struct urxe_qp *qp, struct run *r,
@@ -317,7 +316,7 @@ static enum verdict execute_atomic(struct urxe_qp *qp, struct run *r,
 	execute_arrives(qp, w);
 	/* IB 9.4.5: naturally aligned */
 	if (!execute_has_resources(qp, r) || w->remote_addr & 7)
-		return execute_answered(qp, r, RESP_NAK_INVALID);
+		return execute_answered(qp, r, w, RESP_NAK_INVALID);
 	resp = responder_access(&qp->conn, w->rkey, w->remote_addr, 8,
 				IBV_ACCESS_REMOTE_ATOMIC, &word, &key);
 	/* the key's first byte may itself be misaligned */
@@ -332,7 +331,7 @@ static enum verdict execute_atomic(struct urxe_qp *qp, struct run *r,
 		    transfer(dst, &result, 8, qp->ctx, true))
 			return execute_fail(r, IBV_WC_LOC_PROT_ERR);
 	}
-	return execute_answered(qp, r, resp);
+	return execute_answered(qp, r, w, resp);
 }
 
 /* IB A19.4.4: 8 bytes that nobody sees half written. */
@@ -347,7 +346,7 @@ static enum verdict execute_atomic_write(struct urxe_qp *qp, struct run *r,
 		return WR_FAILED;
 	execute_arrives(qp, w);
 	if (!execute_has_resources(qp, r) || w->remote_addr & 7)
-		return execute_answered(qp, r, RESP_NAK_INVALID);
+		return execute_answered(qp, r, w, RESP_NAK_INVALID);
 	src.ptr = (char *)&value;
 	resp = responder_access(&qp->conn, w->rkey, w->remote_addr, 8,
 				IBV_ACCESS_REMOTE_WRITE, &dst, NULL);
@@ -355,7 +354,7 @@ static enum verdict execute_atomic_write(struct urxe_qp *qp, struct run *r,
 		resp = RESP_NAK_INVALID;
 	if (!resp)
 		resp = moved(transfer(&dst, &src, 8, qp->ctx, false));
-	return execute_answered(qp, r, resp);
+	return execute_answered(qp, r, w, resp);
 }
 
 static enum verdict execute_flush(struct urxe_qp *qp, struct run *r,
@@ -365,8 +364,8 @@ static enum verdict execute_flush(struct urxe_qp *qp, struct run *r,
 		return WR_FAILED;
 	execute_arrives(qp, w);
 	if (!execute_has_resources(qp, r))
-		return execute_answered(qp, r, RESP_NAK_INVALID);
-	return execute_answered(qp, r, responder_flush(qp, w));
+		return execute_answered(qp, r, w, RESP_NAK_INVALID);
+	return execute_answered(qp, r, w, responder_flush(qp, w));
 }
 
 /* A receive failed, and with it the WR. */
@@ -378,11 +377,10 @@ static void execute_publish(struct receipt *rc)
 	responder_notify(rc);
 }
 
-/* failed: what the receive fails of, or IBV_WC_SUCCESS. */
-static enum verdict execute_receive(struct urxe_qp *qp, struct run *r,
-				    const struct urxe_wqe *w,
-				    const struct urxe_seg *src,
-				    enum ibv_wc_status failed)
+enum verdict execute_receive(struct urxe_qp *qp, struct run *r,
+			     const struct urxe_wqe *w,
+			     const struct urxe_seg *src,
+			     enum ibv_wc_status failed)
 {
 	struct requester_end end;
 	struct receipt rc;
@@ -405,7 +403,7 @@ static enum verdict execute_receive(struct urxe_qp *qp, struct run *r,
 	if (qp->type == IBV_QPT_UC &&
 	    (resp == RESP_NAK_INVALID || resp == RESP_NAK_OPERATION))
 		conn_break(&qp->conn, RESP_NAK_OPERATION);
-	return execute_answered(qp, r, resp);
+	return execute_answered(qp, r, w, resp);
 }
 
 static enum verdict execute_send(struct urxe_qp *qp, struct run *r,
@@ -445,7 +443,7 @@ static enum verdict execute_write_imm(struct urxe_qp *qp, struct run *r,
 		return execute_fail(r, IBV_WC_LOC_PROT_ERR);
 	execute_arrives(qp, w);
 	if (!responder_has_receive(&qp->conn))
-		return execute_answered(qp, r, RESP_RNR);
+		return execute_answered(qp, r, w, RESP_RNR);
 	resp = responder_access(&qp->conn, w->rkey, w->remote_addr, w->length,
 				IBV_ACCESS_REMOTE_WRITE, &dst, NULL);
 	if (!resp && w->length)
@@ -455,7 +453,7 @@ static enum verdict execute_write_imm(struct urxe_qp *qp, struct run *r,
 	if (qp->type != IBV_QPT_UC &&
 	    (resp == RESP_NAK_ACCESS || resp == RESP_NAK_OPERATION))
 		execute_write_imm_refused(qp, w);
-	return execute_answered(qp, r, resp);
+	return execute_answered(qp, r, w, resp);
 }
 
 /*
@@ -474,7 +472,7 @@ static enum verdict execute_send_inv(struct urxe_qp *qp, struct run *r,
 		return execute_fail(r, IBV_WC_LOC_PROT_ERR);
 	execute_arrives(qp, w);
 	if (!responder_has_receive(&qp->conn))
-		return execute_answered(qp, r, RESP_RNR);
+		return execute_answered(qp, r, w, RESP_RNR);
 	if (w->inv == URXE_INV_TO_DO) {
 		w->inv = bind_invalidate(qp, conn_key_peer(&qp->conn),
 					 qp->conn.qpn, qp->conn.pd, w->imm) ?
@@ -482,7 +480,7 @@ static enum verdict execute_send_inv(struct urxe_qp *qp, struct run *r,
 				 URXE_INV_FAILED;
 		resp = conn_ready(qp, w, false);
 		if (resp)
-			return execute_answered(qp, r, resp);
+			return execute_answered(qp, r, w, resp);
 		if (execute_gather(qp, w, 0, src) < 0)
 			return execute_fail(r, IBV_WC_LOC_PROT_ERR);
 	}
@@ -496,6 +494,22 @@ static enum verdict execute_send_inv(struct urxe_qp *qp, struct run *r,
 	return v;
 }
 
+/* May a datagram go out?  False: something is wrong on this side. */
+static bool execute_check_datagram(struct urxe_qp *qp, struct run *r,
+				   const struct urxe_wqe *w)
+{
+	/* IB 9.8.1: one packet */
+	if (unlikely(w->length > 1ull << qp->mtu_shift)) {
+		r->status = IBV_WC_LOC_LEN_ERR;
+		return false;
+	}
+	if (likely(!w->foreign_ah))
+		return true;
+	urxe_why("QP 0x%x: the AH of a datagram is of another PD", qp->qpn);
+	r->status = IBV_WC_LOC_QP_OP_ERR;
+	return false;
+}
+
 /* A datagram goes to each destination that listens, or nowhere. */
 static enum verdict execute_datagram(struct urxe_qp *qp, struct run *r,
 				     const struct urxe_wqe *w)
@@ -505,14 +519,8 @@ static enum verdict execute_datagram(struct urxe_qp *qp, struct run *r,
 	struct receipt rc;
 	enum verdict v;
 
-	/* IB 9.8.1: one packet */
-	if (unlikely(w->length > 1ull << qp->mtu_shift))
-		return execute_fail(r, IBV_WC_LOC_LEN_ERR);
-	if (unlikely(w->foreign_ah)) {
-		urxe_why("QP 0x%x: the AH of a datagram is of another PD",
-			 qp->qpn);
-		return execute_fail(r, IBV_WC_LOC_QP_OP_ERR);
-	}
+	if (!execute_check_datagram(qp, r, w))
+		return WR_FAILED;
 	if (unlikely(execute_gather(qp, w, 0, src + 1) < 0))
 		return execute_fail(r, IBV_WC_LOC_PROT_ERR);
 	requester_claim(qp, w, &end);
@@ -536,6 +544,16 @@ static enum verdict execute_local(struct urxe_qp *qp, struct run *r,
 	return execute_fail(r, IBV_WC_MW_BIND_ERR);
 }
 
+enum verdict execute_lost(struct urxe_qp *qp, struct run *r,
+			  const struct urxe_wqe *w)
+{
+	if (w->length > URXE_MAX_MSG)
+		return execute_fail(r, IBV_WC_LOC_LEN_ERR);
+	if (qp->type == IBV_QPT_UD && !execute_check_datagram(qp, r, w))
+		return WR_FAILED;
+	return execute_local_check(qp, r, w) ? WR_DROPPED : WR_FAILED;
+}
+
 enum verdict execute(struct urxe_qp *qp, struct run *r, struct urxe_wqe *w)
 {
 	enum response resp;
@@ -556,7 +574,7 @@ enum verdict execute(struct urxe_qp *qp, struct run *r, struct urxe_wqe *w)
 	}
 	if (unlikely(resp))
 		return execute_local_check(qp, r, w) ?
-			       execute_answered(qp, r, resp) :
+			       execute_answered(qp, r, w, resp) :
 			       WR_FAILED;
 	switch (w->opcode) {
 	case IBV_WR_RDMA_WRITE:

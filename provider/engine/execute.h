@@ -33,6 +33,23 @@ static inline void run_begin(struct run *r, struct urxe_qp *qp)
 
 /* qp->lock is held and its guard is up. */
 enum verdict execute(struct urxe_qp *qp, struct run *r, struct urxe_wqe *w);
-/* What a response means for the requester; IB 9.7.5.2 and 11.6.2. */
+/* w leaves, and nobody hears it: WR_DROPPED if its own side is in order. */
+enum verdict execute_lost(struct urxe_qp *qp, struct run *r,
+			  const struct urxe_wqe *w);
+/* What a response to w means for the requester; IB 9.7.5.2 and 11.6.2. */
 enum verdict execute_answered(struct urxe_qp *qp, struct run *r,
-			      enum response resp);
+			      const struct urxe_wqe *w, enum response resp);
+
+/* For part.c: pieces of the above. ---------------------------------------- */
+
+/* The WR's bytes.  The number of runs, or -1: a key does not hold. */
+int execute_gather(struct urxe_qp *qp, const struct urxe_wqe *w,
+		   uint32_t access, struct urxe_seg *seg);
+/*
+ * w takes a receive: a SEND of src, or a WRITE WITH IMMEDIATE whose bytes are
+ * there.  failed: what the receive fails of, or IBV_WC_SUCCESS.
+ */
+enum verdict execute_receive(struct urxe_qp *qp, struct run *r,
+			     const struct urxe_wqe *w,
+			     const struct urxe_seg *src,
+			     enum ibv_wc_status failed);

@@ -45,8 +45,9 @@ struct urxe_carrier {
 	 */
 	uint64_t (*progress)(struct urxe_qp *qp, uint64_t now);
 	/*
-	 * What is in flight is flushed or forgotten: it has no answer.  Also
-	 * called from inside flight_answer() and requester_run().
+	 * What is in flight, or was and is queued again, is flushed or
+	 * forgotten: it has no answer.  Also called where there is nothing, and
+	 * from inside flight_answer() and requester_run().
 	 */
 	void (*cancel)(struct urxe_qp *qp);
 };
@@ -58,6 +59,18 @@ struct urxe_carrier {
  */
 void flight_answer(struct urxe_qp *qp, uint32_t index,
 		   enum ibv_wc_status status);
+
+/*
+ * The WR in slot index, which is in flight, found no receive (WR_RNR) or nobody
+ * who answers (WR_SILENT).  It, and what is in flight behind it, is queued and
+ * parked, and will be begun once more; or it fails.  The guard is up, and then
+ * down.
+ */
+void flight_park(struct urxe_qp *qp, struct run *r, uint32_t index,
+		 enum verdict v);
+
+/* After a fork: what is in flight is the parent's, who completes it. */
+void flight_disown(struct urxe_qp *qp);
 
 /* Have the carrier forget what is in flight, before the queue is emptied. */
 void flight_cancel(struct urxe_qp *qp);

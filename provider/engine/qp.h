@@ -38,6 +38,7 @@ struct urxe_qp {
 	bool flying; /* the carrier has WRs in flight; the CQ counts it */
 	bool sqd_notify; /* raise SQ_DRAINED when the queue comes to rest */
 	struct urxe_sq sq;
+	uint32_t atomic_ns; /* from an atomic's read to its write; 0: it is one */
 	const struct urxe_carrier *carrier; /* flight.h; NULL: none */
 	void *carrier_data; /* its own */
 	struct urxe_stall stall;

@@ -235,7 +235,7 @@ enum verdict requester_send_batch(struct urxe_qp *qp, struct run *r)
 		flight_retire_served(qp);
 	}
 	sq->begun = sq->done;
-	return execute_answered(qp, r, moved(status));
+	return execute_answered(qp, r, sq_slot(sq, sq->begun), moved(status));
 }
 
 /* ------------------------------------------------------- in flight */
@@ -316,10 +316,17 @@ void flight_answer(struct urxe_qp *qp, uint32_t index,
 
 void flight_cancel(struct urxe_qp *qp)
 {
-	if (likely(!qp->flying))
+	if (likely(!qp->carrier))
 		return;
 	qp->carrier->cancel(qp);
 	qp->sq.begun = qp->sq.done;
+	flight_count(qp);
+}
+
+void flight_disown(struct urxe_qp *qp)
+{
+	qp->carrier->cancel(qp);
+	qp->sq.done = qp->sq.begun;
 	flight_count(qp);
 }
 
@@ -346,6 +353,17 @@ static enum verdict requester_park(struct urxe_qp *qp, struct run *r,
 	if (responder_has_receive(&qp->conn))
 		service_wake(qp->ctx->arena);
 	return v;
+}
+
+void flight_park(struct urxe_qp *qp, struct run *r, uint32_t index,
+		 enum verdict v)
+{
+	qp->sq.begun = index;
+	v = requester_park(qp, r, v);
+	guard_lower(qp->guard);
+	flight_count(qp);
+	if (v == WR_FAILED)
+		requester_fail(qp, r->status);
 }
 
 static bool requester_may_run(const struct urxe_qp *qp)

@@ -152,6 +152,28 @@ static bool receive_is_damaged(const struct urxe_rq_view *rq, uint32_t cons,
 	return true;
 }
 
+/* The receive at cons, copied out of its slot. */
+static inline void receive_copy(const struct urxe_rq_view *rq, uint32_t cons,
+				struct taken *t)
+{
+	const struct urxe_recv *slot =
+		(const void *)(rq->ring +
+			       (uint64_t)(cons & rq->mask) * rq->stride);
+	uint32_t i;
+
+	t->wr_id = load_relaxed(&slot->wr_id);
+	t->ticket = load_relaxed(&slot->ticket);
+	t->num_sge = load_relaxed(&slot->num_sge);
+	if (unlikely(t->num_sge > rq->max_sge))
+		t->num_sge = rq->max_sge;
+	t->total = 0;
+	for (i = 0; i < t->num_sge; i++) {
+		t->sge[i] = recv_sge(&slot->sge[i]);
+		t->total += t->sge[i].length;
+	}
+	t->index = cons;
+}
+
 /*
  * RESP_RNR: there is none; RESP_SILENCE: it is not for this message;
  * RESP_NAK_OPERATION: there is no telling.
@@ -161,8 +183,7 @@ static enum response receive_take(const struct urxe_qp *qp, struct urxe_rx *rx,
 				  struct taken *t)
 {
 	struct urxe_rq_view *rq = &rx->rq;
-	const struct urxe_recv *slot;
-	uint32_t cons, prod, i;
+	uint32_t cons, prod;
 
 	if (unlikely(!rq->ring))
 		return RESP_RNR;
@@ -177,19 +198,7 @@ static enum response receive_take(const struct urxe_qp *qp, struct urxe_rx *rx,
 			return RESP_RNR;
 		if (unlikely(receive_is_damaged(rq, cons, prod)))
 			return RESP_NAK_OPERATION;
-		slot = (const void *)(rq->ring +
-				      (uint64_t)(cons & rq->mask) * rq->stride);
-		t->wr_id = load_relaxed(&slot->wr_id);
-		t->ticket = load_relaxed(&slot->ticket);
-		t->num_sge = load_relaxed(&slot->num_sge);
-		if (unlikely(t->num_sge > rq->max_sge))
-			t->num_sge = rq->max_sge;
-		t->total = 0;
-		for (i = 0; i < t->num_sge; i++) {
-			t->sge[i] = recv_sge(&slot->sge[i]);
-			t->total += t->sge[i].length;
-		}
-		t->index = cons;
+		receive_copy(rq, cons, t);
 		if (unlikely(receive_stays(qp, rx, w, length, t)) &&
 		    cons == load_acquire(&rq->sh->cons)) {
 			urxe_why("a message of %llu bytes is too long for the receive of %llu: dropped",
@@ -232,6 +241,26 @@ static bool receive_scatter(struct urxe_conn *c, const struct taken *t,
 		len -= n;
 	}
 	return true;
+}
+
+enum response responder_foresee(struct urxe_conn *c, uint64_t length,
+				struct urxe_seg dst[URXE_MAX_SGE])
+{
+	struct urxe_rq_view *rq = &c->rx.rq;
+	struct taken t;
+	bool mapped;
+
+	if (c->rx.shared)
+		return RESP_OTHER;
+	if (!responder_has_receive(c))
+		return RESP_RNR;
+	/* its ring stays: only an SRQ's is replaced */
+	receive_copy(rq, load_acquire(&rq->sh->cons), &t);
+	if (length > t.total)
+		return RESP_NAK_INVALID;
+	return receive_scatter(c, &t, length, dst, &mapped) ?
+		       RESP_ACK :
+		       RESP_NAK_OPERATION;
 }
 
 /* What takes so long that it is worth to say of which key it is. */

@@ -43,6 +43,13 @@ bool responder_has_receive(const struct urxe_conn *c);
 /* Have whoever posts the next one wake this context's service thread. */
 void responder_wait_receive(struct urxe_conn *c, uint32_t slot);
 
+/*
+ * Where a SEND of that length will go, if nobody else can take the receive
+ * before it; RESP_OTHER: somebody can.
+ */
+enum response responder_foresee(struct urxe_conn *c, uint64_t length,
+				struct urxe_seg dst[URXE_MAX_SGE]);
+
 /* A receive that was taken and filled, whose completion is claimed. */
 struct receipt {
 	struct urxe_conn *conn; /* NULL: none was taken */

@@ -177,6 +177,11 @@ static void service_ask_pollers(struct urxe_context *ctx)
 			store_release(&a->cq[i].attention, 1);
 }
 
+bool service_is_me(void)
+{
+	return serving;
+}
+
 bool service_need(struct urxe_context *ctx)
 {
 	struct urxe_service *s;

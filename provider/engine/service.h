@@ -6,6 +6,8 @@
 
 /* Have it run, or look again.  False: no thread can be made. */
 bool service_need(struct urxe_context *ctx);
+/* Is this thread one, of whichever context? */
+bool service_is_me(void);
 /* There is none, and somebody polls. */
 void service_stand_in(struct urxe_context *ctx, struct urxe_cq_sh *polled);
 void service_stop(struct urxe_context *ctx);

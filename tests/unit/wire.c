@@ -71,7 +71,7 @@ static void wire_cancel(struct urxe_qp *qp)
 {
 	struct wire *wire = wire_of(qp);
 
-	wire->cancels++;
+	wire->cancels += wire->n > 0;
 	wire->cancelled += wire->n;
 	wire->n = 0;
 }

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#include "comp_cntr.h"
+#include "observe.h"
+#include "part.h"
+#include "responder.h"
+#include "wqe.h"
+
+/* Both ends of a message. */
+struct part_ends {
+	struct urxe_seg from[URXE_MAX_SGE], to[URXE_MAX_SGE];
+};
+
+/* The end that the responder owns. */
+static enum response part_remote(struct urxe_qp *qp, const struct urxe_wqe *w,
+				 uint32_t access, struct urxe_seg *seg)
+{
+	return responder_access(&qp->conn, w->rkey, w->remote_addr, w->length,
+				access, seg, NULL);
+}
+
+static enum response part_resolve(struct urxe_qp *qp, const struct urxe_wqe *w,
+				  struct part_ends *e)
+{
+	bool reads = w->opcode == IBV_WR_RDMA_READ;
+	enum response resp;
+
+	resp = conn_ready(qp, w, false);
+	if (resp)
+		return resp;
+	if (execute_gather(qp, w, reads ? IBV_ACCESS_LOCAL_WRITE : 0,
+			   reads ? e->to : e->from) < 0)
+		return RESP_OTHER;
+	switch (w->opcode) {
+	case IBV_WR_RDMA_READ:
+		return part_remote(qp, w, IBV_ACCESS_REMOTE_READ, e->from);
+	case IBV_WR_RDMA_WRITE:
+	case IBV_WR_RDMA_WRITE_WITH_IMM:
+		return part_remote(qp, w, IBV_ACCESS_REMOTE_WRITE, e->to);
+	case IBV_WR_SEND:
+	case IBV_WR_SEND_WITH_IMM:
+		return responder_foresee(&qp->conn, w->length, e->to);
+	}
+	return RESP_OTHER;
+}
+
+/* An atomic is not divided, but may be known to be served. */
+static enum response part_check_atomic(struct urxe_qp *qp,
+				       const struct urxe_wqe *w)
+{
+	struct urxe_seg word, seg[URXE_MAX_SGE];
+	enum response resp;
+
+	if (w->length != 8 || w->remote_addr & 7)
+		return RESP_OTHER;
+	resp = conn_ready(qp, w, false);
+	if (resp)
+		return resp;
+	if (execute_gather(qp, w, IBV_ACCESS_LOCAL_WRITE, seg) < 0)
+		return RESP_OTHER;
+	resp = part_remote(qp, w, IBV_ACCESS_REMOTE_ATOMIC, &word);
+	return !resp && word.va & 7 ? RESP_OTHER : resp;
+}
+
+static bool is_fetch(const struct urxe_wqe *w)
+{
+	return w->opcode == IBV_WR_RDMA_READ ||
+	       w->opcode == IBV_WR_ATOMIC_CMP_AND_SWP ||
+	       w->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
+}
+
+enum response part_check(struct urxe_qp *qp, const struct urxe_wqe *w)
+{
+	struct part_ends e;
+	enum response resp;
+
+	if (wqe_is_local(w) || qp->type == IBV_QPT_UD ||
+	    w->length > URXE_MAX_MSG)
+		return RESP_OTHER;
+	if (is_fetch(w) && !qp->attr.max_rd_atomic)
+		return RESP_OTHER;
+	resp = is_fetch(w) && w->opcode != IBV_WR_RDMA_READ ?
+		       part_check_atomic(qp, w) :
+		       part_resolve(qp, w, &e);
+	if (resp)
+		return resp;
+	if (is_fetch(w) && !load_relaxed(&qp->conn.sh->max_dest_rd_atomic))
+		return RESP_OTHER;
+	if (w->opcode == IBV_WR_RDMA_WRITE_WITH_IMM &&
+	    !responder_has_receive(&qp->conn))
+		return RESP_RNR;
+	return RESP_ACK;
+}
+
+/* A list without its first off bytes; it has more. */
+static struct urxe_seg *seg_skip(struct urxe_seg *seg, uint64_t off)
+{
+	for (; off >= seg->len; seg++)
+		off -= seg->len;
+	if (seg->ptr)
+		seg->ptr += off;
+	seg->va += off;
+	seg->len -= off;
+	return seg;
+}
+
+enum response part_move(struct urxe_qp *qp, const struct urxe_wqe *w,
+			uint64_t off, uint64_t len)
+{
+	struct part_ends e = { 0 };
+	enum response resp;
+
+	resp = part_resolve(qp, w, &e);
+	if (resp || !len)
+		return resp;
+	/* a READ's: after what was written before it */
+	atomic_thread_fence(memory_order_seq_cst);
+	return moved(transfer(seg_skip(e.to, off), seg_skip(e.from, off), len,
+			      qp->ctx, false));
+}
+
+enum verdict part_finish(struct urxe_qp *qp, struct run *r, struct urxe_wqe *w)
+{
+	enum response resp;
+
+	if (w->opcode != IBV_WR_RDMA_READ && w->opcode != IBV_WR_RDMA_WRITE &&
+	    w->opcode != IBV_WR_RDMA_WRITE_WITH_IMM)
+		return execute(qp, r, w);
+	resp = conn_ready(qp, w, false);
+	if (resp)
+		return execute_answered(qp, r, w, resp);
+	observe(OBSERVE_ARRIVES, qp, w, qp->conn.qpn);
+	if (w->opcode == IBV_WR_RDMA_WRITE_WITH_IMM)
+		return execute_receive(qp, r, w, NULL, IBV_WC_SUCCESS);
+	comp_cntr_remote(&qp->conn, w, false);
+	return WR_DONE;
+}
+
+bool part_copy(struct urxe_qp *qp, const struct urxe_wqe *w, char *buf)
+{
+	struct urxe_seg dst = { .ptr = buf, .len = w->length };
+	struct urxe_seg src[URXE_MAX_SGE];
+
+	return execute_gather(qp, w, 0, src) >= 0 &&
+	       transfer(&dst, src, w->length, qp->ctx, false) == TRANSFER_OK;
+}
+
+void part_fill(struct urxe_qp *qp, const struct urxe_wqe *w, uint8_t byte)
+{
+	struct urxe_seg seg[URXE_MAX_SGE];
+	int i, n = execute_gather(qp, w, IBV_ACCESS_LOCAL_WRITE, seg);
+
+	for (i = 0; i < n; i++)
+		if (seg[i].len && seg[i].ptr)
+			memset(seg[i].ptr, byte, seg[i].len);
+}
