@@ -5,6 +5,7 @@
 void adversary_wrap(struct pabi_ops *ops, const struct adversary *a)
 {
 	meet_wrap(ops, a);
+	carry_wrap(ops, a);
 	recv_wrap(ops, a);
 	wake_wrap(ops, a);
 	slow_wrap(ops, a);

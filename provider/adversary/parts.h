@@ -5,6 +5,7 @@
 #include "adversary.h"
 
 void meet_wrap(struct pabi_ops *ops, const struct adversary *a); /* meet.c */
+void carry_wrap(struct pabi_ops *ops, const struct adversary *a); /* carry.c */
 void recv_wrap(struct pabi_ops *ops, const struct adversary *a); /* recv.c */
 void wake_wrap(struct pabi_ops *ops, const struct adversary *a); /* wake.c */
 void slow_wrap(struct pabi_ops *ops, const struct adversary *a); /* slow.c */

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* Each QP that sends gets a carrier, and polls have its time go on. */
+#include <errno.h>
+
+#include "carrier.h"
+#include "parts.h"
+#include "verbs/context.h"
+#include "verbs/qp.h"
+
+static struct pabi_ops next;
+static const struct adversary *with;
+
+static struct ibv_qp *carry(struct ibv_qp *ibqp)
+{
+	struct urxe_qp *qp;
+
+	if (!ibqp)
+		return NULL;
+	qp = to_uqp(ibqp);
+	/* an XRC target sends nothing */
+	if (!qp->scq || carrier_attach(qp, with))
+		return ibqp;
+	next.destroy_qp(ibqp);
+	errno = ENOMEM;
+	return NULL;
+}
+
+static struct ibv_qp *adversary_create_qp(struct ibv_pd *pd,
+					  struct ibv_qp_init_attr *init)
+{
+	return carry(next.create_qp(pd, init));
+}
+
+static struct ibv_qp *adversary_create_qp_ex(struct ibv_context *ctx,
+					     struct ibv_qp_init_attr_ex *attr)
+{
+	return carry(next.create_qp_ex(ctx, attr));
+}
+
+static int adversary_destroy_qp(struct ibv_qp *ibqp)
+{
+	void *carrier = to_uqp(ibqp)->carrier_data;
+	int ret = next.destroy_qp(ibqp);
+
+	if (!ret)
+		carrier_free(carrier);
+	return ret;
+}
+
+/* Who polls one CQ of a QP waits for what the QP has to do for the other one. */
+static int adversary_poll_cq(struct ibv_cq *cq, int n, struct ibv_wc *wc)
+{
+	retry_all(to_uctx(cq->context));
+	return next.poll_cq(cq, n, wc);
+}
+
+void carry_wrap(struct pabi_ops *ops, const struct adversary *a)
+{
+	next = *ops;
+	with = a;
+	ops->create_qp = adversary_create_qp;
+	ops->create_qp_ex = adversary_create_qp_ex;
+	ops->destroy_qp = adversary_destroy_qp;
+	ops->poll_cq = adversary_poll_cq;
+}

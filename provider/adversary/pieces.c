@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#include "pieces.h"
+
+/* What is drawn for a message. */
+enum { DRAW_GRAIN, DRAW_COUNT, DRAW_TAIL, DRAW_CUT, DRAW_ORDER };
+
+static uint32_t pieces_grain(struct chance c, uint64_t addr, uint64_t len)
+{
+	if (addr & 7 || len < 8)
+		return 1;
+	return len > 64 && chance_below(c, DRAW_GRAIN, 0, 2) ? 64 : 8;
+}
+
+/* One end more, if it is new; the last one stays the last. */
+static void pieces_insert(struct pieces *p, uint64_t end)
+{
+	uint8_t at, i;
+
+	for (at = 0; p->end[at] < end; at++)
+		;
+	if (p->end[at] == end || p->n == PIECES_MAX)
+		return;
+	for (i = p->n++; i > at; i--)
+		p->end[i] = p->end[i - 1];
+	p->end[at] = end;
+}
+
+static void pieces_shuffle(struct pieces *p, struct chance c)
+{
+	uint8_t i, j, was;
+
+	for (i = 0; i < p->n; i++)
+		p->order[i] = i;
+	for (i = p->n - 1; i > 0; i--) {
+		j = chance_below(c, DRAW_ORDER, i, i + 1);
+		was = p->order[i];
+		p->order[i] = p->order[j];
+		p->order[j] = was;
+	}
+}
+
+void pieces_cut(struct pieces *p, struct chance c, uint64_t addr, uint64_t len)
+{
+	uint32_t grain = pieces_grain(c, addr, len), i, cuts;
+	uint64_t first = grain - addr % grain, places;
+
+	p->n = 1;
+	p->next = 0;
+	p->end[0] = len;
+	p->order[0] = 0;
+	if (len <= first)
+		return;
+	places = (len - first - 1) / grain + 1;
+	/* often the last one alone: it is what programs wait for */
+	if (chance_below(c, DRAW_TAIL, 0, 2))
+		pieces_insert(p, first + (places - 1) * grain);
+	cuts = 1 + chance_below(c, DRAW_COUNT, 0, PIECES_MAX - 1);
+	for (i = 0; i < cuts; i++)
+		pieces_insert(p, first + chance_draw(c, DRAW_CUT, i) % places *
+						 grain);
+	pieces_shuffle(p, c);
+}
+
+void pieces_again(struct pieces *p, struct chance c)
+{
+	pieces_shuffle(p, c);
+	p->next = 0;
+}
