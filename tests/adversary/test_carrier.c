@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Knobs of WRs in flight, each alone: its effect is seen (_i is 0), and without
+ * it nothing of the kind is (_i is 1).  Where memory is looked at that the
+ * device still has, it is as a program would that is wrong.
+ */
+#include <string.h>
+
+#include "../verbs/types.h"
+#include "with.h"
+
+#define TRIES 40
+#define LEN 200
+#define NONE "ticks=16"
+
+static void open_with(struct duo *d, const char *knobs, int without)
+{
+	struct opts o = default_opts();
+
+	with_knobs(without ? NONE : knobs);
+	duo_open(d, SAME_CONTEXT, MEM_HEAP, MEM_HEAP, &o);
+}
+
+/* One poll: is there a completion? */
+static bool polled(struct ibv_cq *cq, struct ibv_wc *wc)
+{
+	int n = ibv_poll_cq(cq, 1, wc);
+
+	ck_assert_int_ge(n, 0);
+	if (n)
+		ck_assert_int_eq(wc->status, IBV_WC_SUCCESS);
+	return n;
+}
+
+/* A source that is used again before the completion. */
+START_TEST(gather)
+{
+	unsigned int i, late = 0;
+	struct duo d;
+
+	open_with(&d, "gather=1000", _i);
+	for (i = 0; i < TRIES; i++) {
+		node_fill(&d.a, 0, LEN, 1);
+		if (i % 2)
+			b_recv(&d, i, 0, LEN);
+		ck_ok(post(&d, i % 2 ? IBV_WR_SEND : IBV_WR_RDMA_WRITE, i, 0,
+			   LEN, 0, 0));
+		node_fill(&d.a, 0, LEN, 2);
+		expect(d.a.scq, i, IBV_WC_SUCCESS);
+		if (i % 2)
+			ck_assert_int_eq(b_wait_recv(&d).status,
+					 IBV_WC_SUCCESS);
+		late += b_has(&d, 0, LEN, 2);
+		ck_assert(b_has(&d, 0, LEN, 2) || b_has(&d, 0, LEN, 1));
+	}
+	if (_i)
+		ck_assert_uint_eq(late, 0);
+	else
+		ck_assert_uint_gt(late, TRIES / 2);
+	/* what is inline was read by the post */
+	for (i = 0; i < TRIES; i++) {
+		node_fill(&d.a, 0, 32, 1);
+		ck_ok(post(&d, IBV_WR_RDMA_WRITE, i, 0, 32, 0,
+			   IBV_SEND_INLINE));
+		node_fill(&d.a, 0, 32, 2);
+		expect(d.a.scq, i, IBV_WC_SUCCESS);
+		ck_assert(b_has(&d, 0, 32, 1));
+	}
+	duo_close(&d);
+}
+END_TEST
+
+/* Each byte comes once: what was taken away stays away. */
+static void take_all(struct duo *d, size_t len)
+{
+	char *p = d->b.buf;
+	size_t i;
+
+	for (i = 0; i < len; i++)
+		if (p[i]) {
+			ck_assert_int_eq(p[i], 'x');
+			p[i] = 0;
+			p[4096 + i]++;
+		}
+}
+
+/* The last byte is there, and the first is not. */
+START_TEST(place)
+{
+	static const int ops[] = { IBV_WR_RDMA_WRITE,
+				   IBV_WR_RDMA_WRITE_WITH_IMM, IBV_WR_SEND,
+				   IBV_WR_RDMA_READ };
+	unsigned int i, j, k, apart[4] = { 0 };
+	struct ibv_wc wc;
+	struct duo d;
+	char *at;
+
+	open_with(&d, "place=1000", _i);
+	memset(d.a.buf, 'x', LEN);
+	for (i = 0; i < 4 * TRIES; i++) {
+		j = i % 4;
+		at = ops[j] == IBV_WR_RDMA_READ ? d.a.buf : d.b.buf;
+		if (ops[j] == IBV_WR_RDMA_READ)
+			memset(d.b.buf, 'x', LEN);
+		memset(at, 0, LEN);
+		if (j == 1 || j == 2)
+			b_recv(&d, i, 0, LEN);
+		ck_ok(post(&d, ops[j], i, 0, LEN, 0, 0));
+		do
+			apart[j] += at[LEN - 1] && !at[0];
+		while (!polled(d.a.scq, &wc));
+		if (j == 1 || j == 2)
+			b_wait_recv(&d);
+		for (k = 0; k < LEN; k++)
+			ck_assert_int_eq(at[k], 'x');
+		memset(d.a.buf, 'x', LEN);
+	}
+	for (j = 0; j < 4; j++)
+		ck_assert_msg(_i ? !apart[j] : apart[j] > 0,
+			      "opcode %d: %u times in pieces", ops[j],
+			      apart[j]);
+	duo_close(&d);
+}
+END_TEST
+
+START_TEST(placed_once)
+{
+	unsigned int i, j;
+	struct ibv_wc wc;
+	struct duo d;
+	char *p;
+
+	open_with(&d, "place=1000,gather=500,complete=500", 0);
+	p = d.b.buf;
+	memset(d.a.buf, 'x', LEN);
+	for (i = 0; i < TRIES; i++) {
+		memset(p, 0, 8192);
+		ck_ok(post(&d, IBV_WR_RDMA_WRITE, i, 0, LEN, i % 8, 0));
+		do
+			take_all(&d, LEN + 8);
+		while (!polled(d.a.scq, &wc));
+		take_all(&d, LEN + 8);
+		for (j = 0; j < LEN; j++)
+			ck_assert_int_eq(p[4096 + i % 8 + j], 1);
+	}
+	duo_close(&d);
+}
+END_TEST
+
+/* The data are there, and the receive has not completed. */
+START_TEST(deliver)
+{
+	unsigned int i, late[2] = { 0 };
+	struct ibv_wc wc;
+	struct duo d;
+	char *p;
+
+	open_with(&d, "deliver=1000", _i);
+	p = d.b.buf;
+	memset(d.a.buf, 'x', LEN);
+	for (i = 0; i < 2 * TRIES; i++) {
+		memset(p, 0, LEN);
+		b_recv(&d, i, 0, LEN);
+		ck_ok(post(&d,
+			   i % 2 ? IBV_WR_SEND : IBV_WR_RDMA_WRITE_WITH_IMM, i,
+			   0, LEN, 0, 0));
+		while (!p[LEN - 1])
+			ck_assert(!polled(d.b.rcq, &wc) || p[LEN - 1]);
+		for (; !polled(d.b.rcq, &wc); late[i % 2]++)
+			;
+		expect(d.a.scq, i, IBV_WC_SUCCESS);
+	}
+	for (i = 0; i < 2; i++)
+		ck_assert_msg(_i ? !late[i] : late[i] > TRIES,
+			      "%u: late by %u polls", i, late[i]);
+	duo_close(&d);
+}
+END_TEST
+
+/* The receive has completed, and the send has not; never the other way round. */
+START_TEST(complete)
+{
+	unsigned int i, late = 0;
+	struct ibv_wc wc;
+	struct duo d;
+
+	open_with(&d, "complete=1000", _i);
+	for (i = 0; i < TRIES; i++) {
+		b_recv(&d, i, 0, LEN);
+		ck_ok(post(&d, IBV_WR_SEND, i, 0, LEN, 0, 0));
+		while (!polled(d.b.rcq, &wc))
+			;
+		for (; !polled(d.a.scq, &wc); late++)
+			;
+		b_recv(&d, i, 0, LEN);
+		ck_ok(post(&d, IBV_WR_SEND, i, 0, LEN, 0, 0));
+		while (!polled(d.a.scq, &wc))
+			;
+		ck_assert(polled(d.b.rcq, &wc));
+	}
+	ck_assert_msg(_i ? !late : late > TRIES, "late by %u polls", late);
+	duo_close(&d);
+}
+END_TEST
+
+/* As after a lost packet: late, and no error, whatever the timers are. */
+START_TEST(retry)
+{
+	struct opts o = default_opts();
+	unsigned int i, polls = 0;
+	struct ibv_wc wc;
+	struct duo d;
+
+	with_knobs(_i ? NONE : "retry=1000");
+	o.timeout = 1;
+	o.retry_cnt = 0;
+	o.rnr_retry = 0;
+	duo_open(&d, SAME_CONTEXT, MEM_HEAP, MEM_HEAP, &o);
+	for (i = 0; i < TRIES; i++) {
+		b_recv(&d, i, 0, LEN);
+		ck_ok(post(&d, IBV_WR_SEND, i, 0, LEN, 0, 0));
+		for (; !polled(d.b.rcq, &wc); polls++)
+			;
+		expect(d.a.scq, i, IBV_WC_SUCCESS);
+	}
+	ck_assert_msg(_i ? !polls : polls > 16 * TRIES, "%u polls", polls);
+	duo_close(&d);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite("adversary, WRs in flight");
+
+	add_loop(s, gather, 2);
+	add_loop(s, place, 2);
+	add(s, placed_once);
+	add_loop(s, deliver, 2);
+	add_loop(s, complete, 2);
+	add_loop(s, retry, 2);
+	return run(s);
+}
