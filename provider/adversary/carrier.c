@@ -187,24 +187,6 @@ static uint64_t carried_journey(const struct carrier *c,
 	return ticks;
 }
 
-/* Keep what is sent, because it is read now. */
-static void carried_copy(struct urxe_qp *qp, struct carried *m,
-			 const struct urxe_wqe *w)
-{
-	if (m->plan.gather || !reads_memory(w) || w->length > COPY_MAX)
-		return;
-	m->copy = malloc(sizeof(*w) + w->length);
-	if (!m->copy)
-		return;
-	memcpy(m->copy, w, sizeof(*w));
-	m->copy->flags |= IBV_SEND_INLINE;
-	m->copy->num_sge = 0;
-	if (part_copy(qp, w, (char *)m->copy->sge))
-		return;
-	free(m->copy); /* a key does not hold: that is found later */
-	m->copy = NULL;
-}
-
 /* ------------------------------------------------------- order */
 
 /* May second take effect before first, which is in flight? */
@@ -241,6 +223,43 @@ static enum way carried_way(const struct urxe_qp *qp, const struct carried *m)
 		way = WAY_PASSES;
 	}
 	return way;
+}
+
+/* Must m's memory not be read yet: will a fetch before it write there? */
+static bool carried_reads_later(const struct urxe_qp *qp,
+				const struct carried *m)
+{
+	const struct urxe_wqe *mine = sq_slot(&qp->sq, m->index), *w;
+	const struct carried *first;
+	uint32_t i;
+
+	for (i = qp->sq.done; i != m->index; i++) {
+		w = sq_slot(&qp->sq, i);
+		first = carried_at(carrier_of(qp), i);
+		if (is_fetch(w) && first->stage < STAGE_SERVED &&
+		    !carried_passes(qp, first, w, mine))
+			return true;
+	}
+	return false;
+}
+
+/* Keep what is sent, because it is read now. */
+static void carried_copy(struct urxe_qp *qp, struct carried *m,
+			 const struct urxe_wqe *w)
+{
+	if (m->plan.gather || !reads_memory(w) || w->length > COPY_MAX ||
+	    carried_reads_later(qp, m))
+		return;
+	m->copy = malloc(sizeof(*w) + w->length);
+	if (!m->copy)
+		return;
+	memcpy(m->copy, w, sizeof(*w));
+	m->copy->flags |= IBV_SEND_INLINE;
+	m->copy->num_sge = 0;
+	if (part_copy(qp, w, (char *)m->copy->sge))
+		return;
+	free(m->copy); /* a key does not hold: that is found later */
+	m->copy = NULL;
 }
 
 static bool carrier_follows(const struct urxe_qp *qp,
@@ -294,8 +313,11 @@ static enum verdict carried_divide(struct urxe_qp *qp, struct run *r,
 	if (!can_be_divided(qp, w) ||
 	    !(p->place || p->reread || p->fill || p->deliver))
 		return carried_execute(qp, r, m);
-	if (p->fill)
+	if (p->fill) {
 		part_fill(qp, w, FILL_BYTE);
+		m->due = carrier_of(qp)->tick +
+			 delay(carrier_of(qp), m, KNOB_fill);
+	}
 	pieces_cut(&m->pieces,
 		   chance_part(m->chance, DRAW_PIECES),
 		   carried_target(w), w->length);
