@@ -32,6 +32,7 @@ int cmd_doctor(int argc, char **argv)
 		{ "libraries", check_libraries },
 		{ "other-preload", check_other_preload },
 		{ "host-devices", check_host_devices },
+		{ "adversary", check_adversary },
 	};
 	static const struct option opts[] = {
 		{ "fabric", required_argument, NULL, 'f' },

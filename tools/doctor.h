@@ -40,6 +40,7 @@ void check_libibverbs(void);
 void check_libraries(void);
 void check_other_preload(void);
 void check_host_devices(void);
+void check_adversary(void);
 
 /* A fabric's whole shared state. */
 void inspect_fabric(const char *dir); /* inspect.c */

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "abi/pabi/family.h"
+#include "chaos/adversary.h"
 #include "doctor.h"
 #include "commands.h"
 
@@ -174,4 +175,22 @@ void check_host_devices(void)
 		   names);
 	else
 		ok("devices of the host: none");
+}
+
+void check_adversary(void)
+{
+	const char *value = getenv("URXE_ADVERSARY");
+	char why[ADVERSARY_WHY];
+	struct adversary a;
+
+	if (!value || !*value)
+		ok("adversary: none is asked for");
+	else if (adversary_parse(&a, value, "", why, sizeof(why)))
+		report(WARN, "the device is as unkind as it may be, and slower",
+		       "unset URXE_ADVERSARY, if that is not wanted",
+		       "adversary: URXE_ADVERSARY is %s", value);
+	else
+		report(FAIL, "no program can open the device",
+		       "unset URXE_ADVERSARY, or see urxe run --adversary=help",
+		       "adversary: URXE_ADVERSARY: %s", why);
 }

@@ -86,6 +86,26 @@ static void show_row(const char *a, const char *b,
 	putchar('\n');
 }
 
+/* What the adversary was told when the process was executed, if there is one. */
+static void show_adversary(int pid)
+{
+	static const char name[] = "URXE_ADVERSARY=";
+	char path[64], *line = NULL;
+	size_t room = 0;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/environ", pid);
+	f = fopen(path, "re");
+	if (!f)
+		return;
+	while (getdelim(&line, &room, 0, f) > 0)
+		if (!strncmp(line, name, strlen(name)) && line[strlen(name)])
+			printf("  %8s under the adversary %s\n", "",
+			       line + strlen(name));
+	free(line);
+	fclose(f);
+}
+
 static void show_contexts(struct urxe_fabric *f)
 {
 	const struct urxe_dev *dev = f->dev;
@@ -108,6 +128,7 @@ static void show_contexts(struct urxe_fabric *f)
 		snprintf(pid, sizeof(pid), "%d", load_relaxed(&c->pid));
 		snprintf(comm, sizeof(comm), "%.15s", c->comm);
 		show_row(pid, comm, c->used);
+		show_adversary(load_relaxed(&c->pid));
 	}
 	show_row("", "all", dev->used);
 	show_row("", "limit", NULL);
