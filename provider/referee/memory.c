@@ -1,26 +1,196 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#include <stdlib.h>
+
+#include "engine/opcode.h"
+#include "journal.h"
 #include "memory.h"
+#include "memory_wr.h"
+#include "verbs/context.h"
+#include "verbs/qp.h"
+#include "verbs/srq.h"
+
+struct flight_table memory_sources, memory_targets, memory_remotes;
+uint64_t memory_heard;
+
+/* The device and the protection domain of a queue's WRs. */
+static struct urxe_context *memory_context(const struct shadow_queue *q,
+					   uint32_t *pd)
+{
+	struct urxe_srq *srq;
+	struct urxe_qp *qp;
+
+	if (q->is_srq) {
+		srq = to_usrq(to_shadow_srq(q->owner)->srq);
+		*pd = srq->sh->pd;
+		return srq->ctx;
+	}
+	qp = to_uqp(to_shadow_qp(q->owner)->qp);
+	*pd = qp->sh->pd;
+	return qp->ctx;
+}
+
+static bool qp_is_at_work(const struct shadow_qp *qp)
+{
+	enum ibv_qp_state state = qp_state(to_uqp(qp->qp));
+
+	return state == IBV_QPS_RTR || state == IBV_QPS_RTS ||
+	       state == IBV_QPS_SQD;
+}
+
+bool memory_is_at_work(const struct shadow_queue *q)
+{
+	struct shadow *s;
+
+	if (!q->is_srq)
+		return qp_is_at_work(to_shadow_qp(q->owner));
+	for (s = shadow_first(); s; s = s->next)
+		if (s->type == SHADOW_QP && to_shadow_qp(s)->srq &&
+		    &to_shadow_qp(s)->srq->s == q->owner &&
+		    qp_is_at_work(to_shadow_qp(s)))
+			return true;
+	return false;
+}
+
+static bool opcode_is_atomic(uint32_t opcode)
+{
+	return opcode == IBV_WR_ATOMIC_CMP_AND_SWP ||
+	       opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
+}
+
+static enum memory_use memory_use_of(const struct shadow_wr *wr)
+{
+	if (wr->receive)
+		return MEMORY_RECEIVE;
+	if (wr->opcode == IBV_WR_RDMA_READ || opcode_is_atomic(wr->opcode))
+		return MEMORY_FETCH;
+	return MEMORY_SOURCE;
+}
+
+/* What a WR writes at its other end. */
+static struct span memory_remote_of(const struct shadow_wr *wr)
+{
+	struct span s = { wr->remote_addr, wr->remote_addr };
+	uint32_t i;
+
+	if (wr->receive)
+		return s;
+	if (wr->opcode == IBV_WR_RDMA_WRITE ||
+	    wr->opcode == IBV_WR_RDMA_WRITE_WITH_IMM)
+		for (i = 0; i < wr->num_sge; i++)
+			s.end += wr->sge[i].length;
+	else if (opcode_is_atomic(wr->opcode) ||
+		 wr->opcode == URXE_WR_ATOMIC_WRITE)
+		s.end += 8;
+	return s;
+}
+
+static struct memory *memory_new(struct shadow_queue *q, struct shadow_wr *wr)
+{
+	struct memory *m = calloc(1, sizeof(*m));
+	uint32_t pd;
+
+	if (!m)
+		return NULL;
+	m->q = q;
+	m->wr = wr;
+	m->use = memory_use_of(wr);
+	m->remote = memory_remote_of(wr);
+	m->ctx = memory_context(q, &pd);
+	m->since = journal_now(m->ctx);
+	if (wr->is_inline)
+		spans_of_program(&m->spans, wr->sge, (int)wr->num_sge);
+	else if (!spans_resolve(&m->spans, m->ctx, pd, wr->sge,
+				(int)wr->num_sge))
+		m->spans.n = 0;
+	return m;
+}
 
 void memory_posting(struct shadow_queue *q, struct shadow_wr *wr)
 {
-	(void)q;
-	(void)wr;
+	struct memory *m = memory_new(q, wr);
+	struct flight_table *t;
+	bool ok = true;
+	int i;
+
+	if (!m)
+		return;
+	wr->memory = m;
+	overlap_check(m);
+	change_begin(m);
+	t = m->use == MEMORY_SOURCE ? &memory_sources : &memory_targets;
+	for (i = 0; ok && i < m->spans.n && !wr->is_inline; i++)
+		ok = flight_table_add(t, &m->spans.span[i], 0, m);
+	if (ok && m->remote.at != m->remote.end) {
+		ok = flight_table_add(&memory_remotes, &m->remote, wr->rkey, m);
+		m->written = journal_write(m->ctx, q->owner->number, wr->rkey,
+					   &m->remote);
+	}
+	if (!ok)
+		memory_forget(wr);
+}
+
+void memory_posted(struct shadow_wr *wr)
+{
+	if (wr->memory)
+		change_posted(wr->memory);
 }
 
 void memory_done(struct shadow_queue *q, struct shadow_wr *wr,
 		 const struct ibv_wc *wc)
 {
-	(void)q;
-	(void)wr;
-	(void)wc;
+	struct shadow_qp *qp;
+
+	if (wr->memory)
+		change_check(wr->memory, wc);
+	if (!wr->receive || !wc)
+		return;
+	/* it may be the answer to all that was sent */
+	qp = q->is_srq ? shadow_qp_numbered(q->owner->context, wc->qp_num) :
+			 to_shadow_qp(q->owner);
+	if (qp) {
+		qp->sq.answered = qp->sq.posted;
+		memory_heard = journal_now(to_uqp(qp->qp)->ctx);
+	}
 }
 
 void memory_forget(struct shadow_wr *wr)
 {
-	(void)wr;
+	struct memory *m = wr->memory;
+
+	if (!m)
+		return;
+	wr->memory = NULL;
+	flight_table_remove(
+		m->use == MEMORY_SOURCE ? &memory_sources : &memory_targets, m);
+	if (m->remote.at != m->remote.end)
+		flight_table_remove(&memory_remotes, m);
+	if (m->use == MEMORY_FETCH)
+		free(fetch_take(m));
+	journal_done(m->written);
+	free(m->before);
+	free(m);
 }
 
-void memory_ending(struct shadow *s)
+void memory_joins(struct ibv_context *context)
 {
-	(void)s;
+	journal_join(to_uctx(context));
+}
+
+void memory_init(void)
+{
+	fetch_init();
+}
+
+/* What is in flight is the parent's, in memory that is a copy now. */
+void memory_after_fork(void)
+{
+	struct shadow_queue *q;
+	struct shadow_wr *wr;
+
+	fetch_after_fork();
+	memory_sources.n = memory_targets.n = memory_remotes.n = 0;
+	for (q = queue_first(); q; q = q->next_queue)
+		for (wr = q->head; wr; wr = wr->next)
+			if (wr->memory)
+				((struct memory *)wr->memory)->met = true;
 }

@@ -9,6 +9,8 @@
 
 /* The WR, the last of q, is about to be posted. */
 void memory_posting(struct shadow_queue *q, struct shadow_wr *wr);
+/* It was posted; it may be done, but that was not seen yet. */
+void memory_posted(struct shadow_wr *wr);
 /*
  * It is done, and so it is told in order of the queue: its completion, or that
  * of a later one, was polled and is about to be seen by the program.  wc is its
@@ -20,3 +22,10 @@ void memory_done(struct shadow_queue *q, struct shadow_wr *wr,
 void memory_forget(struct shadow_wr *wr);
 /* An MR, MW, AH, DM or PD is about to end; of an MR: or to be changed. */
 void memory_ending(struct shadow *s);
+
+/* A context has its first objects. */
+void memory_joins(struct ibv_context *context);
+
+/* Once, before the first. */
+void memory_init(void);
+void memory_after_fork(void);

@@ -24,6 +24,8 @@ static void made(enum shadow_type type, const void *handle,
 		return;
 	referee_lock();
 	shadow_add(type, sizeof(struct shadow), handle, context, number);
+	if (type == SHADOW_PD)
+		memory_joins(context);
 	referee_unlock();
 	errno = saved;
 }

@@ -66,7 +66,7 @@ static struct shadow_wr *send_shadow(const struct shadow_qp *q,
 	struct shadow_wr *to;
 
 	to = wr_shadow(wr->wr_id, wr->sg_list,
-		       bare || is_inline ? 0 : wr->num_sge);
+		       bare ? 0 : wr->num_sge);
 	if (!to)
 		return NULL;
 	to->opcode = wr->opcode;
@@ -188,13 +188,14 @@ static int post_receives(struct shadow_queue *q, void *to, post_recv_fn *post,
 	}
 	referee_unlock();
 	ret = post(to, wr, bad);
+	referee_lock();
+	queue_posted(q, first);
 	if (ret) {
 		for (w = wr; w && w != *bad; w = w->next)
 			first++;
-		referee_lock();
 		queue_refused(q, first);
-		referee_unlock();
 	}
+	referee_unlock();
 	queue_post_end(q);
 	return ret;
 }

@@ -265,10 +265,21 @@ static void set_sges(struct shadow_qp *q, size_t n, const struct ibv_sge *list)
 	memcpy(wr->sge, list, n * sizeof(*list));
 }
 
-static void set_inline(struct shadow_qp *q)
+static void set_inline(struct shadow_qp *q, size_t n,
+		       const struct ibv_data_buf *list)
 {
-	if (q->building)
-		q->building->is_inline = true;
+	struct shadow_wr *wr = q->building;
+	size_t i;
+
+	if (!wr)
+		return;
+	wr->is_inline = true;
+	wr->num_sge = 0;
+	for (i = 0; i < n && i < URXE_MAX_SGE; i++)
+		wr->sge[wr->num_sge++] = (struct ibv_sge){
+			.addr = (uintptr_t)list[i].addr,
+			.length = (uint32_t)list[i].length,
+		};
 }
 
 static void ex_set_sge(struct ibv_qp_ex *qp, uint32_t lkey, uint64_t addr,
@@ -292,9 +303,10 @@ static void ex_set_sge_list(struct ibv_qp_ex *qp, size_t n,
 
 static void ex_set_inline_data(struct ibv_qp_ex *qp, void *addr, size_t length)
 {
+	struct ibv_data_buf buf = { .addr = addr, .length = length };
 	struct shadow_qp *q = qp_of(qp);
 
-	set_inline(q);
+	set_inline(q, 1, &buf);
 	real(q)->wr_set_inline_data(qp, addr, length);
 }
 
@@ -303,7 +315,7 @@ static void ex_set_inline_data_list(struct ibv_qp_ex *qp, size_t n,
 {
 	struct shadow_qp *q = qp_of(qp);
 
-	set_inline(q);
+	set_inline(q, n, list);
 	real(q)->wr_set_inline_data_list(qp, n, list);
 }
 

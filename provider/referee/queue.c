@@ -111,6 +111,15 @@ static void queue_drop(struct shadow_queue *q, struct shadow_wr **p)
 	queue_wr_free(wr);
 }
 
+void queue_posted(struct shadow_queue *q, uint64_t nth)
+{
+	struct shadow_wr *wr;
+
+	for (wr = q->head; wr; wr = wr->next)
+		if (wr->nth >= nth)
+			memory_posted(wr);
+}
+
 void queue_refused(struct shadow_queue *q, uint64_t nth)
 {
 	struct shadow_wr **p = &q->head;

@@ -33,7 +33,7 @@ struct shadow_wr {
 	struct stack posted;
 	void *memory; /* what memory.c keeps of it */
 	uint32_t num_sge;
-	struct ibv_sge sge[]; /* inline data has none */
+	struct ibv_sge sge[]; /* of inline data its addresses, no lkeys */
 };
 
 struct shadow_queue {
@@ -47,6 +47,8 @@ struct shadow_queue {
 	uint32_t count; /* in flight */
 	uint32_t signaled; /* of these */
 	uint64_t posted; /* ever */
+	/* those posted before: a message came since, maybe the answer */
+	uint64_t answered;
 	struct shadow_wr *head, **tail;
 };
 
@@ -66,6 +68,8 @@ struct shadow_wr *queue_wr_new(uint32_t num_sge);
 void queue_wr_free(struct shadow_wr *wr);
 /* It is about to be posted. */
 void queue_push(struct shadow_queue *q, struct shadow_wr *wr);
+/* Those from the nth of the queue on were posted. */
+void queue_posted(struct shadow_queue *q, uint64_t nth);
 /* The WR that was the nth of the queue, and those behind it, were refused. */
 void queue_refused(struct shadow_queue *q, uint64_t nth);
 /* A completion with that wr_id was polled; NULL: of no WR that is known. */

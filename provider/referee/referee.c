@@ -7,6 +7,7 @@
 
 #include "finding.h"
 #include "leave.h"
+#include "memory.h"
 #include "referee.h"
 #include "shadow.h"
 #include "suppress.h"
@@ -31,6 +32,7 @@ static void after_fork_child(void)
 	shadow_after_fork();
 	queue_after_fork();
 	finding_after_fork();
+	memory_after_fork();
 }
 
 int referee_wrap(struct pabi_ops *ops)
@@ -56,6 +58,7 @@ int referee_wrap(struct pabi_ops *ops)
 	referee_wrap_objects(ops);
 	referee_wrap_posts(ops);
 	referee_wrap_polls(ops);
+	memory_init();
 	leave_watch();
 	return 0;
 }

@@ -14,6 +14,67 @@
 enum rule_level { LEVEL_error, LEVEL_warning, LEVEL_note };
 
 #define REFEREE_RULES(RULE) \
+	RULE(source_changed, error, "man ibv_post_send",                     \
+	     "what is sent changed between the post and the polling of its " \
+	     "completion",                                                   \
+	     "leave it alone until the completion of this WR, or of a later " \
+	     "one of its queue, was polled; or send it inline")              \
+	RULE(source_reused, note, "man ibv_post_send",                       \
+	     "the same, after a message came that may be the answer",        \
+	     "an answer says that the other end has the message, the "       \
+	     "completion that the device is done with the buffer")           \
+	RULE(receive_written, error, "man ibv_post_recv",                    \
+	     "a receive buffer changed, behind the message, while it was "   \
+	     "posted",                                                       \
+	     "clear a buffer before it is posted: a message may be there "   \
+	     "as soon as it is")                                             \
+	RULE(fetch_written, error, "man ibv_post_send",                      \
+	     "what a READ or an atomic brought changed before its "          \
+	     "completion was polled",                                        \
+	     "leave it alone until the completion was polled")               \
+	RULE(memory_gone, error, "man ibv_reg_mr",                           \
+	     "memory of a WR is not mapped any more, or not writable",       \
+	     "a NIC goes on with the pages that were there when the MR was " \
+	     "made: deregister it before the memory goes")                   \
+	RULE(targets_overlap, error, "man ibv_post_recv, ibv_post_send",     \
+	     "two WRs in flight write the same bytes here",                  \
+	     "give each WR in flight a place of its own")                    \
+	RULE(targets_shared, note, "man ibv_post_recv, ibv_post_send",       \
+	     "the same, as programs do that do not look at the results",     \
+	     "only the last one is left, and nobody knows which that is")    \
+	RULE(source_received, note, "man ibv_post_send",                     \
+	     "a receive, or a later READ, has bytes that are being sent",    \
+	     "what is sent may be what comes: use two buffers")              \
+	RULE(source_fetched, error, "IB 10.8.3.3",                           \
+	     "a READ or an atomic of another queue writes what is sent",     \
+	     "poll the completion of the first before the second is posted") \
+	RULE(fence_missing, error, "IB 10.8.3.3, man ibv_post_send",         \
+	     "what a READ or an atomic brings is sent on, without a fence",  \
+	     "set IBV_SEND_FENCE, or poll the READ's completion first")      \
+	RULE(fetch_not_done, error, "IB 10.8.3.3",                           \
+	     "what a READ or an atomic brings is sent on, on another QP or " \
+	     "inline: no fence holds that back",                             \
+	     "poll the READ's completion before this is posted")             \
+	RULE(remote_overlap, warning, "IB 10.8.3.3",                         \
+	     "WRs of two queues write the same bytes of an rkey",            \
+	     "only a queue's own WRs are in order: poll the completion of "  \
+	     "the first before the second is posted")                        \
+	RULE(mr_in_flight, error, "man ibv_dereg_mr, ibv_post_send",         \
+	     "an MR ended, or was changed, with a WR in flight that needs it", \
+	     "poll the completion first")                                    \
+	RULE(receive_without_mr, warning, "man ibv_dereg_mr, ibv_post_recv", \
+	     "an MR ended, or was changed, that a posted receive needs",     \
+	     "destroy the QP, or move it to the error state and poll, first") \
+	RULE(mw_in_flight, error, "man ibv_bind_mw",                         \
+	     "an MW ended while it was being bound",                         \
+	     "poll the completion of the bind first")                        \
+	RULE(ah_in_flight, error, "man ibv_post_send",                       \
+	     "an AH ended with a WR in flight that needs it",                \
+	     "poll the completion first")                                    \
+	RULE(ended_on_answer, note, "man ibv_post_send",                     \
+	     "an MR, MW or AH ended after a message came that may be the "   \
+	     "answer, and before the completion was polled",                 \
+	     "poll the completion first")                                    \
 	RULE(object_left, warning, "man ibv_close_device",                   \
 	     "an object was still there when the process or its context "    \
 	     "ended",                                                        \

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """Each wrong program is found, and for what it is; its corrected twin never.
+Those of the rule `none` are right at the level that is told if none is asked for.
 Usage: cases.py URXE PROGRAM... (CASE=name in the environment: only that)"""
 
 import os
@@ -9,10 +10,10 @@ import sys
 import tempfile
 
 
-def found(urxe, command):
+def found(urxe, level, command):
     """The rules that were broken, and what was said."""
     with tempfile.TemporaryDirectory() as tmp:
-        env = dict(os.environ, URXE_CHECK="note",
+        env = dict(os.environ, URXE_CHECK=level,
                    URXE_CHECK_FOUND=f"{tmp}/found")
         run = subprocess.run([urxe, "run", "--", *command], env=env,
                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
@@ -39,7 +40,10 @@ def main():
             tried += 1
             for how, expected in (("wrong", {name.split("+")[0]}),
                                   ("right", set())):
-                rules, said = found(urxe, [program, name, how])
+                level = "note"
+                if name.startswith("none+"):
+                    level, expected = "warning", set()
+                rules, said = found(urxe, level, [program, name, how])
                 if rules != expected:
                     failed += 1
                     print(f"{name} {how}: {rules or 'nothing'} was found\n"

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * What a READ or an atomic brought, from the moment it is in place.  The engine
+ * tells of that (engine/observe.h) with the QP's lock held; so what was there
+ * is kept in a list with a lock of its own, until the program is about to see
+ * the completion, or the WR is forgotten.
+ */
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/observe.h"
+#include "engine/qp.h"
+#include "memory_wr.h"
+#include "verbs/qp.h"
+
+struct fetched {
+	struct fetched *next;
+	const struct urxe_qp *qp;
+	uint64_t wr_id;
+	struct spans spans;
+	struct snapshot *brought;
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct fetched *all, **end = &all;
+
+static bool fetched_resolve(struct fetched *f, const struct urxe_qp *qp,
+			    const struct urxe_wqe *w)
+{
+	struct ibv_sge sge[URXE_MAX_SGE];
+	int i;
+
+	for (i = 0; i < w->num_sge && i < URXE_MAX_SGE; i++) {
+		sge[i].addr = w->sge[i].addr;
+		sge[i].length = w->sge[i].length;
+		sge[i].lkey = w->sge[i].lkey;
+	}
+	return spans_resolve(&f->spans, qp->ctx, qp->sh->pd, sge, i);
+}
+
+static void fetched_note(const struct urxe_qp *qp, const struct urxe_wqe *w)
+{
+	struct fetched *f = calloc(1, sizeof(*f));
+	uint64_t missing;
+
+	if (!f)
+		return;
+	f->qp = qp;
+	f->wr_id = w->wr_id;
+	if (fetched_resolve(f, qp, w))
+		f->brought = snapshot_take(&f->spans, &missing);
+	if (!f->brought) {
+		free(f);
+		return;
+	}
+	pthread_mutex_lock(&lock);
+	*end = f;
+	end = &f->next;
+	pthread_mutex_unlock(&lock);
+}
+
+static void fetch_request(enum observe_point point, const struct urxe_qp *qp,
+			  const struct urxe_wqe *w, uint32_t what)
+{
+	if (point == OBSERVE_ANSWERED && what == IBV_WC_SUCCESS &&
+	    (w->opcode == IBV_WR_RDMA_READ ||
+	     w->opcode == IBV_WR_ATOMIC_CMP_AND_SWP ||
+	     w->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD))
+		fetched_note(qp, w);
+}
+
+static void fetch_completes(const struct urxe_cqe *e)
+{
+	(void)e;
+}
+
+static const struct urxe_observer observer = {
+	.request = fetch_request,
+	.completes = fetch_completes,
+};
+
+void fetch_init(void)
+{
+	urxe_observer = &observer;
+}
+
+/* Another thread may have been at it, and what it has is the parent's. */
+void fetch_after_fork(void)
+{
+	pthread_mutex_init(&lock, NULL);
+	all = NULL;
+	end = &all;
+}
+
+static bool fetched_is_of(const struct fetched *f, const struct memory *m)
+{
+	return f->qp == to_uqp(to_shadow_qp(m->q->owner)->qp) &&
+	       f->wr_id == m->wr->wr_id && f->spans.n == m->spans.n &&
+	       !memcmp(f->spans.span, m->spans.span,
+		       (size_t)m->spans.n * sizeof(m->spans.span[0]));
+}
+
+struct snapshot *fetch_take(const struct memory *m)
+{
+	struct snapshot *brought = NULL;
+	struct fetched *f, **p;
+
+	pthread_mutex_lock(&lock);
+	for (p = &all; *p && !fetched_is_of(*p, m); p = &(*p)->next)
+		;
+	f = *p;
+	if (f) {
+		*p = f->next;
+		if (end == &f->next)
+			end = p;
+		brought = f->brought;
+		free(f);
+	}
+	pthread_mutex_unlock(&lock);
+	return brought;
+}
