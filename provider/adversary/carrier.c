@@ -12,11 +12,11 @@
 #include "engine/wqe.h"
 #include "fill.h"
 #include "pieces.h"
+#include "quiet.h"
 
 #define FLIGHT_MAX 16 /* more are queued */
 #define COPY_MAX (1u << 20) /* longer ones are read late anyway */
 #define FILL_MAX (1u << 20)
-#define QUIET_NS 1000000
 #define STEP_NS 50000 /* of the service thread, when the program is quiet */
 #define ATOMIC_NS 4000 /* between its read and its write, at most */
 #define RETRY_DELAYS 16 /* what is sent again is as late as so many delays */
@@ -54,7 +54,7 @@ struct carrier {
 	struct chance chance; /* of the QP */
 	uint64_t posted; /* WRs so far */
 	uint64_t tick;
-	uint64_t seen; /* when the program was here */
+	struct quiet quiet;
 	int32_t pid; /* whose flight it is */
 	uint32_t mask;
 	struct carried wr[]; /* by slots */
@@ -529,7 +529,7 @@ static enum verdict carrier_begin(struct urxe_qp *qp, struct run *r,
 	carried_copy(qp, m, w);
 	m->stage = STAGE_AWAY;
 	m->due = c->tick + carried_journey(c, m);
-	c->seen = clock_now();
+	quiet_visit(&c->quiet, clock_now());
 	return WR_IN_FLIGHT;
 }
 
@@ -537,10 +537,10 @@ static enum verdict carrier_begin(struct urxe_qp *qp, struct run *r,
 static uint32_t carrier_ticks(struct carrier *c, uint64_t now)
 {
 	if (!service_is_me()) {
-		c->seen = now;
+		quiet_visit(&c->quiet, now);
 		return 1;
 	}
-	return now - c->seen < QUIET_NS ? 0 : c->a->knob[KNOB_ticks] + 1;
+	return quiet_is(&c->quiet, now) ? c->a->knob[KNOB_ticks] + 1 : 0;
 }
 
 static uint64_t carrier_progress(struct urxe_qp *qp, uint64_t now)
@@ -555,7 +555,7 @@ static uint64_t carrier_progress(struct urxe_qp *qp, uint64_t now)
 	}
 	n = carrier_ticks(c, now);
 	if (!n)
-		return c->seen + QUIET_NS;
+		return now + QUIET_NS;
 	for (; n && qp->flying; n--)
 		carrier_tick(qp);
 	if (qp->stall.kind == STALL_NONE)

@@ -10,10 +10,9 @@
  *	SERVED		he was, and its sender was not
  *	ANSWERED
  *
- * A step is due at a *tick*.  Time goes on by the visits of the program, which
- * are its posts and polls, so a program of one thread meets the same each time.
- * When it has been away for QUIET_NS, watching memory or asleep, the service
- * thread has time go on.
+ * A step is due at a *tick*.  Time goes on by the polls of the program, so a
+ * program of one thread meets the same each time.  When it does something else
+ * (quiet.h) the service thread has time go on.
  */
 #pragma once
 

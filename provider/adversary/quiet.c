@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "quiet.h"
+
+void quiet_visit(struct quiet *q, uint64_t now)
+{
+	static _Thread_local int32_t self, of;
+	int32_t pid = getpid();
+
+	if (of != pid) { /* also in the child of a fork */
+		of = pid;
+		self = syscall(SYS_gettid);
+	}
+	q->seen = now;
+	q->thread = self;
+}
+
+/* As in /proc/PID/stat: R is running or ready; 0: there is no such thread. */
+static char thread_state(int32_t thread)
+{
+	char path[64], text[64], *at;
+	ssize_t n;
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%d/stat", (int)thread);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return 0;
+	n = read(fd, text, sizeof(text) - 1);
+	close(fd);
+	text[n > 0 ? n : 0] = 0;
+	at = strrchr(text, ')');
+	return at && at[1] ? at[2] : 0;
+}
+
+static uint64_t thread_cpu(int32_t thread)
+{
+	/* the kernel's clock id of another thread's CPU time */
+	clockid_t id = (clockid_t)(~(uint32_t)thread << 3 | 6);
+	struct timespec ts = { 0 };
+
+	if (clock_gettime(id, &ts))
+		return UINT64_MAX;
+	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
+}
+
+bool quiet_is(struct quiet *q, uint64_t now)
+{
+	int saved = errno;
+	bool quiet = true;
+	uint64_t cpu;
+
+	if (now - q->seen < QUIET_NS)
+		return false;
+	if (thread_state(q->thread) == 'R') {
+		cpu = thread_cpu(q->thread);
+		if (q->asked != q->seen) {
+			q->asked = q->seen;
+			q->cpu = cpu;
+		}
+		quiet = cpu - q->cpu >= QUIET_NS / 2;
+	}
+	errno = saved;
+	return quiet;
+}

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * Does the program do something else than to post and poll: does it watch
+ * memory, or sleep?  That it was not here for a while does not tell: a busy
+ * machine may keep its thread waiting for a CPU, and what it meets must be the
+ * same then.  The kernel knows: a thread that waits for a CPU can be run, and
+ * its CPU time stands still.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define QUIET_NS 1000000
+
+struct quiet {
+	uint64_t seen; /* when the program was here */
+	int32_t thread; /* which one */
+	uint64_t asked, cpu; /* its CPU time, when seen was asked */
+};
+
+/* This thread of the program is here. */
+void quiet_visit(struct quiet *q, uint64_t now);
+bool quiet_is(struct quiet *q, uint64_t now);

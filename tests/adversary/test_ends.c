@@ -1,0 +1,305 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* WRs in flight when their QP ends, and programs that do not poll. */
+#define _GNU_SOURCE
+#include <poll.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "../verbs/types.h"
+#include "with.h"
+
+#define LATE "gather=1000,place=1000,deliver=1000,complete=1000,retry=1000," \
+	     "overtake=1000,reread=1000,ticks=1000"
+#define LEN 512
+
+static const int ops[] = { IBV_WR_RDMA_WRITE, IBV_WR_SEND, IBV_WR_RDMA_READ,
+			   IBV_WR_RDMA_WRITE_WITH_IMM,
+			   IBV_WR_ATOMIC_FETCH_AND_ADD, IBV_WR_SEND };
+#define OPS 6
+
+static void open_late(struct duo *d, enum where where, const char *knobs)
+{
+	struct opts o = default_opts();
+
+	with_knobs(knobs);
+	o.channel = true;
+	o.timeout = 12;
+	o.retry_cnt = 1;
+	duo_open(d, where, MEM_HEAP, MEM_HEAP, &o);
+}
+
+/* One of each kind. */
+static void post_all(struct duo *d)
+{
+	unsigned int i;
+
+	for (i = 0; i < OPS; i++)
+		b_recv(d, i, 1024 * i, LEN);
+	for (i = 0; i < OPS; i++)
+		if (ops[i] == IBV_WR_ATOMIC_FETCH_AND_ADD)
+			ck_ok(post_atomic(d, ops[i], i, 1024 * i, 1024 * i, 1,
+					  0));
+		else
+			ck_ok(post(d, ops[i], i, 1024 * i, LEN, 1024 * i, 0));
+}
+
+static void expect_flushed(struct duo *d)
+{
+	unsigned int i;
+	bool flushed = false;
+	struct ibv_wc wc;
+
+	for (i = 0; i < OPS; i++) {
+		wc = wait_wc(d->a.scq);
+		ck_assert_uint_eq(wc.wr_id, i);
+		flushed |= wc.status == IBV_WC_WR_FLUSH_ERR;
+		ck_assert_int_eq(wc.status, flushed ? IBV_WC_WR_FLUSH_ERR :
+						      IBV_WC_SUCCESS);
+	}
+	ck_assert(flushed);
+}
+
+/* Nothing moves any more in either buffer. */
+static void expect_rest(struct duo *d)
+{
+	memset(d->a.buf, 0x11, 65536);
+	memset(d->b.buf, 0x22, 65536);
+	expect_none(d->a.scq, QUIET_MS);
+	ck_assert(node_all(&d->a, 0, 65536, 0x11));
+	ck_assert(node_all(&d->b, 0, 65536, 0x22));
+}
+
+START_TEST(to_error)
+{
+	struct duo d;
+
+	open_late(&d, SAME_CONTEXT, LATE);
+	post_all(&d);
+	ck_ok(qp_to(d.a.qp, IBV_QPS_ERR));
+	expect_flushed(&d);
+	expect_rest(&d);
+	duo_close(&d);
+}
+END_TEST
+
+/* Its slots are used again, by other WRs. */
+START_TEST(reset)
+{
+	unsigned int i;
+	struct duo d;
+
+	open_late(&d, SAME_PROCESS, LATE);
+	for (i = 0; i < 5; i++) {
+		post_all(&d);
+		ck_ok(qp_to(d.a.qp, IBV_QPS_RESET));
+		ck_ok(qp_to(d.b.qp, IBV_QPS_RESET));
+		expect_rest(&d);
+		node_connect(&d.a, &d.at_b);
+		node_connect(&d.b, &d.at_a);
+		node_fill(&d.a, 0, LEN, i);
+		ck_ok(post(&d, IBV_WR_RDMA_WRITE, 9, 0, LEN, 0, 0));
+		expect_ok(d.a.scq, 9, IBV_WC_RDMA_WRITE);
+		ck_assert(b_has(&d, 0, LEN, i));
+	}
+	duo_close(&d);
+}
+END_TEST
+
+START_TEST(destroy)
+{
+	struct duo d;
+
+	open_late(&d, SAME_CONTEXT, LATE);
+	post_all(&d);
+	ck_ok(ibv_destroy_qp(d.a.qp));
+	expect_rest(&d);
+	node_make_qp(&d.a);
+	duo_close(&d);
+}
+END_TEST
+
+START_TEST(peer_is_destroyed)
+{
+	struct ibv_wc wc;
+	struct duo d;
+
+	open_late(&d, _i, LATE);
+	post_all(&d);
+	b_destroy_qp(&d);
+	wc = wait_wc(d.a.scq);
+	ck_assert_int_eq(wc.status, IBV_WC_RETRY_EXC_ERR);
+	duo_close(&d);
+}
+END_TEST
+
+START_TEST(peer_is_killed)
+{
+	struct ibv_wc wc;
+	struct duo d;
+
+	open_late(&d, TWO_PROCESSES, LATE);
+	post_all(&d);
+	ck_ok(kill(d.pid, SIGKILL));
+	do
+		wc = wait_wc(d.a.scq);
+	while (wc.status == IBV_WC_SUCCESS);
+	ck_assert_int_eq(wc.status, IBV_WC_RETRY_EXC_ERR);
+	may_leak();
+}
+END_TEST
+
+/* SQD: what was begun is finished, and then the event comes. */
+START_TEST(drained)
+{
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_SQD,
+				    .en_sqd_async_notify = 1 };
+	unsigned int i;
+	struct duo d;
+
+	open_late(&d, SAME_CONTEXT, LATE);
+	post_all(&d);
+	ck_ok(ibv_modify_qp(d.a.qp, &attr,
+			    IBV_QP_STATE | IBV_QP_EN_SQD_ASYNC_NOTIFY));
+	expect_async(d.a.ctx, IBV_EVENT_SQ_DRAINED, d.a.qp);
+	ck_ok(qp_to(d.a.qp, IBV_QPS_RTS));
+	for (i = 0; i < OPS; i++)
+		expect(d.a.scq, i, IBV_WC_SUCCESS);
+	duo_close(&d);
+}
+END_TEST
+
+/* ------------------------------------------------------- nobody polls */
+
+static double watch_memory(int i)
+{
+	static struct duo d;
+	_Atomic uint8_t *last;
+	double begin;
+
+	if (!d.a.qp)
+		open_late(&d, SAME_CONTEXT, "gather=1000,place=1000,retry=500");
+	last = (_Atomic uint8_t *)d.b.buf + 4095;
+	atomic_store(last, 0);
+	memset(d.a.buf, i + 1, 4096);
+	begin = now_ms();
+	ck_ok(post(&d, IBV_WR_RDMA_WRITE, 1, 0, 4096, 0, 0));
+	while (!atomic_load(last))
+		ck_assert(now_ms() - begin < WAIT_MS);
+	begin = now_ms() - begin;
+	expect(d.a.scq, 1, IBV_WC_SUCCESS);
+	return begin;
+}
+
+/* A program that watches memory gets its data. */
+START_TEST(memory_is_watched)
+{
+	int i;
+
+	may_leak();
+	for (i = 0; i < 20; i++)
+		expect_within(50, watch_memory, i);
+}
+END_TEST
+
+static double sleep_for_event(int i)
+{
+	static struct duo d;
+	struct ibv_cq *cq;
+	double begin;
+	void *ctx;
+
+	(void)i;
+	if (!d.a.qp)
+		open_late(&d, SAME_CONTEXT,
+			  "gather=1000,place=1000,deliver=1000,retry=500");
+	ck_ok(ibv_req_notify_cq(d.b.rcq, 0));
+	b_recv(&d, 1, 0, LEN);
+	begin = now_ms();
+	ck_ok(post(&d, IBV_WR_SEND, 1, 0, LEN, 0, 0));
+	ck_assert(fd_readable(d.b.chan->fd, WAIT_MS));
+	ck_ok(ibv_get_cq_event(d.b.chan, &cq, &ctx));
+	ibv_ack_cq_events(cq, 1);
+	begin = now_ms() - begin;
+	expect(d.b.rcq, 1, IBV_WC_SUCCESS);
+	expect(d.a.scq, 1, IBV_WC_SUCCESS);
+	return begin;
+}
+
+/* One that sleeps in a channel is woken. */
+START_TEST(channel_wakes)
+{
+	int i;
+
+	may_leak();
+	for (i = 0; i < 20; i++)
+		expect_within(50, sleep_for_event, i);
+}
+END_TEST
+
+/* A message that comes first waits for its receive, and completes. */
+START_TEST(send_first)
+{
+	unsigned int i;
+	struct duo d;
+
+	open_late(&d, _i, "gather=500,place=1000,deliver=500,retry=100");
+	for (i = 0; i < 20; i++) {
+		node_fill(&d.a, 0, LEN, i);
+		ck_ok(post(&d, i % 2 ? IBV_WR_SEND : IBV_WR_RDMA_WRITE_WITH_IMM,
+			   1, 0, LEN, 0, 0));
+		expect_none(d.a.scq, 1);
+		b_recv(&d, 1, 0, LEN);
+		expect(d.a.scq, 1, IBV_WC_SUCCESS);
+		ck_assert_int_eq(b_wait_recv(&d).status, IBV_WC_SUCCESS);
+		ck_assert(b_has(&d, 0, LEN, i));
+	}
+	duo_close(&d);
+}
+END_TEST
+
+/* After a fork what is in flight is the parent's. */
+START_TEST(fork_in_flight)
+{
+	unsigned int i;
+	struct duo d;
+	pid_t pid;
+
+	open_late(&d, SAME_CONTEXT, LATE);
+	post_all(&d);
+	pid = fork();
+	ck_assert_int_ge(pid, 0);
+	if (!pid) {
+		struct ibv_wc wc;
+
+		sleep_ms(2);
+		for (i = 0; i < 2000; i++)
+			ibv_poll_cq(d.a.scq, 0, &wc);
+		_exit(0);
+	}
+	ck_assert_int_eq(reap_child(pid), 0);
+	for (i = 0; i < OPS; i++)
+		expect(d.a.scq, i, IBV_WC_SUCCESS);
+	ck_assert_uint_eq(b_load64(&d, 4096), 1); /* added once */
+	duo_close(&d);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite("adversary, ends");
+
+	add(s, to_error);
+	add(s, reset);
+	add(s, destroy);
+	add_loop(s, peer_is_destroyed, WHERE_COUNT);
+	add(s, peer_is_killed);
+	add(s, drained);
+	add(s, memory_is_watched);
+	add(s, channel_wakes);
+	add_loop(s, send_first, WHERE_COUNT);
+	add(s, fork_in_flight);
+	return run(s);
+}
