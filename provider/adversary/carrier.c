@@ -555,7 +555,7 @@ static uint64_t carrier_progress(struct urxe_qp *qp, uint64_t now)
 	}
 	n = carrier_ticks(c, now);
 	if (!n)
-		return now + QUIET_NS;
+		return now + QUIET_AGAIN_NS;
 	for (; n && qp->flying; n--)
 		carrier_tick(qp);
 	if (qp->stall.kind == STALL_NONE)

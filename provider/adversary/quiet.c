@@ -55,19 +55,19 @@ static uint64_t thread_cpu(int32_t thread)
 bool quiet_is(struct quiet *q, uint64_t now)
 {
 	int saved = errno;
-	bool quiet = true;
 	uint64_t cpu;
+	char state;
 
 	if (now - q->seen < QUIET_NS)
 		return false;
-	if (thread_state(q->thread) == 'R') {
-		cpu = thread_cpu(q->thread);
-		if (q->asked != q->seen) {
-			q->asked = q->seen;
-			q->cpu = cpu;
-		}
-		quiet = cpu - q->cpu >= QUIET_NS / 2;
-	}
+	state = thread_state(q->thread);
+	cpu = thread_cpu(q->thread);
 	errno = saved;
-	return quiet;
+	if (q->asked != q->seen || q->state != state) {
+		q->asked = q->seen;
+		q->cpu = cpu;
+		q->state = state;
+		return false;
+	}
+	return state != 'R' || cpu - q->cpu >= QUIET_AGAIN_NS;
 }

@@ -4,7 +4,8 @@
  * memory, or sleep?  That it was not here for a while does not tell: a busy
  * machine may keep its thread waiting for a CPU, and what it meets must be the
  * same then.  The kernel knows: a thread that waits for a CPU can be run, and
- * its CPU time stands still.
+ * its CPU time stands still.  One that is found asleep may be waiting for a lock
+ * of ours; so it is asked twice, with a time between in which we have none.
  */
 #pragma once
 
@@ -12,13 +13,17 @@
 #include <stdint.h>
 
 #define QUIET_NS 1000000
+#define QUIET_AGAIN_NS 200000
 
 struct quiet {
 	uint64_t seen; /* when the program was here */
 	int32_t thread; /* which one */
-	uint64_t asked, cpu; /* its CPU time, when seen was asked */
+	/* when it was first asked after seen */
+	uint64_t asked, cpu;
+	char state;
 };
 
 /* This thread of the program is here. */
 void quiet_visit(struct quiet *q, uint64_t now);
+/* To be asked again after QUIET_AGAIN_NS if not. */
 bool quiet_is(struct quiet *q, uint64_t now);
