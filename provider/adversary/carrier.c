@@ -515,6 +515,7 @@ static enum verdict carrier_begin(struct urxe_qp *qp, struct run *r,
 	struct carried *m = carried_at(c, index);
 	enum verdict v;
 
+	c->tick++;
 	if (m->stage != STAGE_NONE && m->index == index)
 		return carrier_resume(qp, r, m);
 	carried_forget(m);

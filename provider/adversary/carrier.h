@@ -10,9 +10,10 @@
  *	SERVED		he was, and its sender was not
  *	ANSWERED
  *
- * A step is due at a *tick*.  Time goes on by the polls of the program, so a
- * program of one thread meets the same each time.  When it does something else
- * (quiet.h) the service thread has time go on.
+ * A step is due at a *tick*, and is carried out by the next poll.  Time goes on
+ * by the posts and polls of the program, so one of one thread meets the same
+ * each time.  When it does something else (quiet.h) the service thread has time
+ * go on, and carries out what is due.
  */
 #pragma once
 
