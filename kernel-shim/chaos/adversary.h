@@ -32,6 +32,7 @@
 	KNOB(reorder, 100, 1000, "datagrams that are overtaken")               \
 	KNOB(fill, 1000, 1000, "receives and READs with a pattern before")     \
 	KNOB(rnr, 50, 1000, "receives that are posted late")                   \
+	KNOB(arm, 200, 1000, "armings of a CQ that skip what is there already") \
 	KNOB(wake, 100, 1000, "wake-ups of a channel for nothing")             \
 	KNOB(async, 300, 1000, "asynchronous events that come late")           \
 	KNOB(cm, 300, 1000, "events of rdma_cm that come late")                \

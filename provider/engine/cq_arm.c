@@ -102,7 +102,7 @@ static enum urxe_arm cq_set_arm(struct urxe_cq *cq, enum urxe_arm want,
 	return URXE_ARM_KIND(word);
 }
 
-int cq_arm(struct urxe_cq *cq, enum urxe_arm want)
+static int cq_arm_as(struct urxe_cq *cq, enum urxe_arm want, bool kind)
 {
 	struct urxe_cq_sh *sh = cq->sh;
 	bool looks, locked, fire;
@@ -122,13 +122,23 @@ int cq_arm(struct urxe_cq *cq, enum urxe_arm want)
 		known = look_known(cq);
 	want = cq_set_arm(cq, want, known);
 	store_relaxed(&cq->armed_for, want);
-	fire = !looks || look_for_unannounced(cq, want);
+	fire = kind && (!looks || look_for_unannounced(cq, want));
 	if (looks)
 		look_end(cq, locked);
 	/* a peer changed a QP before we armed: nobody else will say so */
 	if (load_seq_cst(&sh->attention) || (fire && !cq_hold_back(&cq->view)))
 		cq_fire(&cq->view, true);
 	return 0;
+}
+
+int cq_arm(struct urxe_cq *cq, enum urxe_arm want)
+{
+	return cq_arm_as(cq, want, true);
+}
+
+int cq_arm_next(struct urxe_cq *cq, enum urxe_arm want)
+{
+	return cq_arm_as(cq, want, false);
 }
 
 void cq_arm_again(struct urxe_cq *cq)

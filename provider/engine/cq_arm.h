@@ -36,6 +36,8 @@
 
 /* ibv_req_notify_cq.  0 or an errno value. */
 int cq_arm(struct urxe_cq *cq, enum urxe_arm want);
+/* The same by the specification alone: what is there already raises no event. */
+int cq_arm_next(struct urxe_cq *cq, enum urxe_arm want);
 /*
  * It was armed just now: what is not polled raises the event, as if it had come
  * after the arming.

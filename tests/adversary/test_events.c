@@ -84,6 +84,52 @@ START_TEST(no_extra_events)
 }
 END_TEST
 
+/*
+ * Two messages for one arming, and only the first is polled: is arming anew for
+ * the second one?
+ */
+static bool second_event(struct duo *d)
+{
+	bool event;
+
+	on_b(d, do_send, NULL, 0);
+	on_b(d, do_send, NULL, 0);
+	fetch_event(&d->a);
+	wait_wc(d->a.rcq);
+	ck_ok(ibv_req_notify_cq(d->a.rcq, 0));
+	event = fd_readable(d->a.chan->fd, 0);
+	wait_wc(d->a.rcq);
+	if (event)
+		fetch_event(&d->a);
+	ck_ok(ibv_req_notify_cq(d->a.rcq, 0));
+	ck_assert(!fd_readable(d->a.chan->fd, 0));
+	return event;
+}
+
+START_TEST(armed_for_the_next)
+{
+	struct duo d;
+	int i;
+
+	open_armed(&d, _i, "arm=1000");
+	for (i = 0; i < 20; i++)
+		ck_assert(!second_event(&d));
+	duo_close(&d);
+}
+END_TEST
+
+START_TEST(armed_for_what_is_there)
+{
+	struct duo d;
+	int i;
+
+	open_armed(&d, _i, "rnr=1");
+	for (i = 0; i < 20; i++)
+		ck_assert(second_event(&d));
+	duo_close(&d);
+}
+END_TEST
+
 /* A message whose event is not asked for raises no extra one. */
 START_TEST(unsolicited)
 {
@@ -179,6 +225,8 @@ int main(void)
 
 	add_loop(s, extra_events, WHERE_COUNT);
 	add_loop(s, no_extra_events, WHERE_COUNT);
+	add_loop(s, armed_for_the_next, WHERE_COUNT);
+	add_loop(s, armed_for_what_is_there, WHERE_COUNT);
 	add_loop(s, unsolicited, WHERE_COUNT);
 	add_loop(s, destroyed_with_events, WHERE_COUNT);
 	add_loop(s, none_is_lost, WHERE_COUNT);
