@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#include <pthread.h>
+
+#include "zoo.h"
+
+#define TIMES 200
+
+struct both {
+	uint64_t *counter;
+	_Atomic int stop;
+	uint64_t added;
+};
+
+/* The counter's owner counts, too. */
+static void *count(void *arg)
+{
+	struct both *b = arg;
+
+	while (!b->stop) {
+		__atomic_fetch_add(b->counter, 1, __ATOMIC_SEQ_CST);
+		b->added++;
+	}
+	return NULL;
+}
+
+ANIMAL(.name = "atomic-and-cpu",
+       .wrong = "RDMA atomics and the CPU's count in one word (IBV_ATOMIC_HCA)",
+       .seen = "linux-rdma/rdma-core#1320", .found = "atomic")
+{
+	struct both b = { 0 };
+	uint64_t *total, i;
+	pthread_t t;
+	struct pair p;
+
+	PAIR(&p);
+	total = (uint64_t *)(void *)p.b.buf;
+	b.counter = corrected ? total + 8 : total; /* or each its own */
+	expect(!pthread_create(&t, NULL, count, &b), "no thread");
+	for (i = 0; i < TIMES; i++) {
+		POST(&p.a, .op = IBV_WR_ATOMIC_FETCH_AND_ADD, .add = 1,
+		     .flags = IBV_SEND_SIGNALED);
+		wait_for(&p.a);
+	}
+	b.stop = 1;
+	pthread_join(t, NULL);
+	expect(total[0] + total[8] == TIMES + b.added, "counts are lost");
+}

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#include "zoo.h"
+
+#define TEXT 256
+
+struct message {
+	uint64_t len;
+	char text[TEXT];
+};
+
+ANIMAL(.name = "length-first",
+       .wrong = "the length at its head is there, so the message is",
+       .seen = "ofiwg/libfabric#655", .found = "place")
+{
+	struct message *m;
+	struct pair p;
+
+	PAIR(&p);
+	m = (struct message *)(void *)p.a.buf;
+	m->len = TEXT;
+	memset(m->text, 'A', TEXT);
+	if (corrected) { /* WRITEs of one QP are in order */
+		POST(&p.a, .op = IBV_WR_RDMA_WRITE, .from = 8, .at = 8,
+		     .len = TEXT);
+		POST(&p.a, .op = IBV_WR_RDMA_WRITE, .len = 8);
+	} else {
+		POST(&p.a, .op = IBV_WR_RDMA_WRITE, .len = sizeof(*m));
+	}
+	m = (struct message *)(void *)p.b.buf;
+	while (!*(volatile uint64_t *)&m->len)
+		look_busy(&p.a);
+	expect(all_are(m->text, 'A', TEXT), "some of the text is missing");
+}

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * zoo: give each animal seeds until it meets its mistake, and its corrected
+ * twin seeds with which it never does.  Each round is a process of its own,
+ * which has not opened the device before and is given URXE_ADVERSARY.
+ */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "zoo.h"
+
+static const char usage[] =
+	"usage: zoo [-n SEEDS] [-m SEEDS] [-s FIRST] [-p] [-l] [-q] [ANIMAL...]\n"
+	"  -n  a wrong one is found within so many seeds: 100\n"
+	"  -m  a corrected one never is, in so many: 1000\n"
+	"  -s  the first seed: 1\n"
+	"  -p  plain, without an adversary: whatever happens is right\n"
+	"  -l  say who there is, as a table\n"
+	"  -q  only what is not as it should be\n";
+
+#define WRONG_S 2 /* who hangs is wrong; in a corrected one only a hang takes \
+		   */
+#define TWIN_S 120
+
+static struct animal *animals;
+static char *said; /* by the child: what it has met */
+#define SAID 200
+
+void animal_enter(struct animal *a)
+{
+	struct animal **p = &animals;
+
+	while (*p && strcmp((*p)->name, a->name) < 0)
+		p = &(*p)->next;
+	a->next = *p;
+	*p = a;
+}
+
+void expect(bool ok, const char *else_what)
+{
+	if (ok)
+		return;
+	snprintf(said, SAID, "%s", else_what);
+	_exit(1);
+}
+
+struct options {
+	unsigned int wrong, twin, first;
+	bool plain, quiet;
+};
+
+static void child(const struct animal *a, const struct options *o,
+		  unsigned int seed, bool corrected)
+{
+	char text[32];
+
+	snprintf(text, sizeof(text), "%u", seed);
+	if (o->plain)
+		unsetenv("URXE_ADVERSARY");
+	else
+		setenv("URXE_ADVERSARY", text, 1);
+	alarm(corrected ? TWIN_S : WRONG_S);
+	a->live(corrected);
+	_exit(0); /* the device goes with the process */
+}
+
+/* False: it has met its mistake, which said tells. */
+static bool round_run(const struct animal *a, const struct options *o,
+		      unsigned int seed, bool corrected)
+{
+	pid_t pid;
+	int status;
+
+	said[0] = 0;
+	fflush(stdout);
+	pid = fork();
+	if (!pid)
+		child(a, o, seed, corrected);
+	while (waitpid(pid, &status, 0) < 0)
+		if (errno != EINTR)
+			exit(99);
+	if (WIFSIGNALED(status))
+		snprintf(said, SAID, "%s",
+			 WTERMSIG(status) == SIGALRM ?
+				 "it hangs" :
+				 strsignal(WTERMSIG(status)));
+	else if (WEXITSTATUS(status) > 1)
+		exit(99);
+	return !WIFSIGNALED(status) && !WEXITSTATUS(status);
+}
+
+/* Is it found? */
+static bool wrong_run(const struct animal *a, const struct options *o)
+{
+	unsigned int i;
+
+	for (i = 0; i < o->wrong; i++) {
+		if (round_run(a, o, o->first + i, false))
+			continue;
+		if (!o->quiet)
+			printf("%-20s seed %-3u %s\n", a->name, o->first + i,
+			       said);
+		return true;
+	}
+	if (o->wrong)
+		printf("%-20s was not found with %u seeds\n", a->name,
+		       o->wrong);
+	return !o->wrong;
+}
+
+static bool twin_run(const struct animal *a, const struct options *o)
+{
+	unsigned int i;
+
+	for (i = 0; i < o->twin; i++) {
+		if (round_run(a, o, o->first + i, true))
+			continue;
+		printf("%-20s corrected, seed %u: %s\n", a->name, o->first + i,
+		       said);
+		return false;
+	}
+	return true;
+}
+
+static bool is_asked_for(const struct animal *a, char **names)
+{
+	bool all = !*names;
+
+	for (; *names; names++)
+		all |= !strcmp(a->name, *names);
+	return all;
+}
+
+static void list(void)
+{
+	const struct animal *a;
+
+	for (a = animals; a; a = a->next)
+		printf("| `%s` | %s | %s | %s |\n", a->name, a->wrong, a->found,
+		       a->seen);
+}
+
+static int run_all(const struct options *o, char **names)
+{
+	const struct animal *a;
+	bool ok = true;
+	int n = 0;
+
+	for (a = animals; a; a = a->next) {
+		if (!is_asked_for(a, names))
+			continue;
+		ok &= wrong_run(a, o) || o->plain;
+		ok &= twin_run(a, o);
+		n++;
+	}
+	printf("%d animals\n", n);
+	return ok && n ? 0 : 1;
+}
+
+int main(int argc, char **argv)
+{
+	struct options o = { .wrong = 100, .twin = 1000, .first = 1 };
+	int c;
+
+	while ((c = getopt(argc, argv, "n:m:s:plq")) >= 0) {
+		if (c == 'n')
+			o.wrong = (unsigned int)atoi(optarg);
+		else if (c == 'm')
+			o.twin = (unsigned int)atoi(optarg);
+		else if (c == 's')
+			o.first = (unsigned int)atoi(optarg);
+		else if (c == 'p')
+			o.plain = true;
+		else if (c == 'q')
+			o.quiet = true;
+		else if (c == 'l')
+			return list(), 0;
+		else
+			return fputs(usage, stderr), 2;
+	}
+	said = mmap(NULL, SAID, PROT_READ | PROT_WRITE,
+		    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (said == MAP_FAILED)
+		return 99;
+	return run_all(&o, argv + optind);
+}

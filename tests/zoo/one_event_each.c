@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#include "zoo.h"
+
+#define MESSAGES 4
+
+static void sleep_until_event(struct pair *p)
+{
+	struct ibv_cq *cq;
+	void *arg;
+
+	expect(!ibv_get_cq_event(p->b.chan, &cq, &arg), "no event");
+	ibv_ack_cq_events(cq, 1);
+}
+
+ANIMAL(.name = "one-event-each",
+       .wrong = "an event is waited for for each completion",
+       .seen = "linux-rdma/perftest#137, ydb-platform/nbs#449", .found = "arm")
+{
+	int i, heard = 0;
+	struct ibv_wc wc;
+	struct pair p;
+
+	PAIR(&p, .channel = true);
+	ibv_req_notify_cq(p.b.cq, 0);
+	for (i = 0; i < MESSAGES; i++) {
+		post_receive(&p.b, 1, 0, 64);
+		POST(&p.a, .op = IBV_WR_SEND, .len = 64);
+	}
+	while (heard < MESSAGES) {
+		sleep_until_event(&p);
+		if (corrected) { /* and else after it polled */
+			ibv_req_notify_cq(p.b.cq, 0);
+			while (ibv_poll_cq(p.b.cq, 1, &wc) == 1)
+				heard++;
+		} else {
+			heard += ibv_poll_cq(p.b.cq, 1, &wc) == 1;
+			ibv_req_notify_cq(p.b.cq, 0);
+		}
+	}
+}

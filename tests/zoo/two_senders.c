@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#include "zoo.h"
+
+ANIMAL(.name = "two-senders",
+       .wrong =
+	       "messages of two QPs are taken to come in the order they were sent",
+       .seen = "-", .found = "gather, deliver")
+{
+	struct pair p, q;
+
+	PAIR(&p);
+	PAIR(&q, .beside = &p);
+	post_receive(&p.b, 1, 0, 64);
+	post_receive(&q.b, 2, 64, 64);
+	POST(&p.a, .op = IBV_WR_SEND, .len = 64, .flags = IBV_SEND_SIGNALED);
+	if (corrected)
+		wait_for(&p.a);
+	POST(&q.a, .op = IBV_WR_SEND, .len = 64);
+	expect(wait_for(&p.b).wr_id == 1, "the second came first");
+	expect(wait_for(&p.b).wr_id == 2, "the first came second");
+}
