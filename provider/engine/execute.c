@@ -21,8 +21,9 @@ const struct urxe_observer *urxe_observer;
 
 /* ------------------------------------------------------- local memory */
 
-int execute_gather(struct urxe_qp *qp, const struct urxe_wqe *w,
-		   uint32_t access, struct urxe_seg *seg)
+/* The WR's bytes, as part_gather(). */
+static int execute_gather(struct urxe_qp *qp, const struct urxe_wqe *w,
+			  uint32_t access, struct urxe_seg *seg)
 {
 	const struct urxe_key *k;
 	int i;
@@ -55,6 +56,12 @@ int execute_gather(struct urxe_qp *qp, const struct urxe_wqe *w,
 		mem_reach(qp->ctx->self, k, s->addr, s->length, &seg[i]);
 	}
 	return w->num_sge;
+}
+
+int part_gather(struct urxe_qp *qp, const struct urxe_wqe *w, bool write,
+		struct urxe_seg *seg)
+{
+	return execute_gather(qp, w, write ? IBV_ACCESS_LOCAL_WRITE : 0, seg);
 }
 
 /* May a READ or an atomic go out?  False: something is wrong on this side. */
@@ -377,10 +384,10 @@ static void execute_publish(struct receipt *rc)
 	responder_notify(rc);
 }
 
-enum verdict execute_receive(struct urxe_qp *qp, struct run *r,
-			     const struct urxe_wqe *w,
-			     const struct urxe_seg *src,
-			     enum ibv_wc_status failed)
+static enum verdict execute_receive(struct urxe_qp *qp, struct run *r,
+				    const struct urxe_wqe *w,
+				    const struct urxe_seg *src,
+				    enum ibv_wc_status failed)
 {
 	struct requester_end end;
 	struct receipt rc;
@@ -404,6 +411,12 @@ enum verdict execute_receive(struct urxe_qp *qp, struct run *r,
 	    (resp == RESP_NAK_INVALID || resp == RESP_NAK_OPERATION))
 		conn_break(&qp->conn, RESP_NAK_OPERATION);
 	return execute_answered(qp, r, w, resp);
+}
+
+enum verdict part_receive(struct urxe_qp *qp, struct run *r,
+			  const struct urxe_wqe *w)
+{
+	return execute_receive(qp, r, w, NULL, IBV_WC_SUCCESS);
 }
 
 static enum verdict execute_send(struct urxe_qp *qp, struct run *r,

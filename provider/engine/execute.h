@@ -42,14 +42,12 @@ enum verdict execute_answered(struct urxe_qp *qp, struct run *r,
 
 /* For part.c: pieces of the above. ---------------------------------------- */
 
-/* The WR's bytes.  The number of runs, or -1: a key does not hold. */
-int execute_gather(struct urxe_qp *qp, const struct urxe_wqe *w,
-		   uint32_t access, struct urxe_seg *seg);
 /*
- * w takes a receive: a SEND of src, or a WRITE WITH IMMEDIATE whose bytes are
- * there.  failed: what the receive fails of, or IBV_WC_SUCCESS.
+ * The WR's bytes, to be read or written.  The number of runs, or -1: a key does
+ * not hold.
  */
-enum verdict execute_receive(struct urxe_qp *qp, struct run *r,
-			     const struct urxe_wqe *w,
-			     const struct urxe_seg *src,
-			     enum ibv_wc_status failed);
+int part_gather(struct urxe_qp *qp, const struct urxe_wqe *w, bool write,
+		struct urxe_seg *seg);
+/* w, a WRITE WITH IMMEDIATE whose bytes are there, takes its receive. */
+enum verdict part_receive(struct urxe_qp *qp, struct run *r,
+			  const struct urxe_wqe *w);

@@ -27,8 +27,7 @@ static enum response part_resolve(struct urxe_qp *qp, const struct urxe_wqe *w,
 	resp = conn_ready(qp, w, false);
 	if (resp)
 		return resp;
-	if (execute_gather(qp, w, reads ? IBV_ACCESS_LOCAL_WRITE : 0,
-			   reads ? e->to : e->from) < 0)
+	if (part_gather(qp, w, reads, reads ? e->to : e->from) < 0)
 		return RESP_OTHER;
 	switch (w->opcode) {
 	case IBV_WR_RDMA_READ:
@@ -55,7 +54,7 @@ static enum response part_check_atomic(struct urxe_qp *qp,
 	resp = conn_ready(qp, w, false);
 	if (resp)
 		return resp;
-	if (execute_gather(qp, w, IBV_ACCESS_LOCAL_WRITE, seg) < 0)
+	if (part_gather(qp, w, true, seg) < 0)
 		return RESP_OTHER;
 	resp = part_remote(qp, w, IBV_ACCESS_REMOTE_ATOMIC, &word);
 	return !resp && word.va & 7 ? RESP_OTHER : resp;
@@ -130,7 +129,7 @@ enum verdict part_finish(struct urxe_qp *qp, struct run *r, struct urxe_wqe *w)
 		return execute_answered(qp, r, w, resp);
 	observe(OBSERVE_ARRIVES, qp, w, qp->conn.qpn);
 	if (w->opcode == IBV_WR_RDMA_WRITE_WITH_IMM)
-		return execute_receive(qp, r, w, NULL, IBV_WC_SUCCESS);
+		return part_receive(qp, r, w);
 	comp_cntr_remote(&qp->conn, w, false);
 	return WR_DONE;
 }
@@ -140,14 +139,14 @@ bool part_copy(struct urxe_qp *qp, const struct urxe_wqe *w, char *buf)
 	struct urxe_seg dst = { .ptr = buf, .len = w->length };
 	struct urxe_seg src[URXE_MAX_SGE];
 
-	return execute_gather(qp, w, 0, src) >= 0 &&
+	return part_gather(qp, w, false, src) >= 0 &&
 	       transfer(&dst, src, w->length, qp->ctx, false) == TRANSFER_OK;
 }
 
 void part_fill(struct urxe_qp *qp, const struct urxe_wqe *w, uint8_t byte)
 {
 	struct urxe_seg seg[URXE_MAX_SGE];
-	int i, n = execute_gather(qp, w, IBV_ACCESS_LOCAL_WRITE, seg);
+	int i, n = part_gather(qp, w, true, seg);
 
 	for (i = 0; i < n; i++)
 		if (seg[i].len && seg[i].ptr)

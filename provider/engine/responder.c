@@ -213,8 +213,9 @@ static enum response receive_take(const struct urxe_qp *qp, struct urxe_rx *rx,
 }
 
 /* Where len bytes go; false: a key of the receive does not hold. */
-static bool receive_scatter(struct urxe_conn *c, const struct taken *t,
-			    uint64_t len, struct urxe_seg *dst, bool *mapped)
+static inline bool __attribute__((always_inline))
+receive_scatter(struct urxe_conn *c, const struct taken *t, uint64_t len,
+		struct urxe_seg *dst, bool *mapped)
 {
 	struct urxe_peer *p = rx_peer(&c->rx);
 	const struct urxe_key *k;
