@@ -34,9 +34,11 @@ static void change_tell(enum rule rule, const struct memory *m,
 		.at = &m->wr->posted,
 	};
 
-	finding_tell(&f, "%s: 0x%llx, %llu bytes", text,
-		     (unsigned long long)where->at,
-		     (unsigned long long)(where->end - where->at));
+	finding_tell(&f, "%s: 0x%llx, %llu bytes; the WR has %llu at 0x%llx",
+		     text, (unsigned long long)where->at,
+		     (unsigned long long)(where->end - where->at),
+		     (unsigned long long)m->spans.len,
+		     (unsigned long long)m->spans.span[0].at);
 }
 
 /* ------------------------------------------------------- not there */
@@ -186,7 +188,21 @@ static int64_t change_first(const struct memory *m, const struct ibv_wc *wc)
 	return wc->byte_len;
 }
 
-static void change_tell_which(const struct memory *m, const struct span *where)
+/*
+ * Does the change begin right behind a short message, as if the buffer was
+ * cleared?  Elsewhere it may be something of the program that lies in a buffer
+ * which is longer than any message: UCX has the next one's header there.
+ */
+static bool change_is_near(const struct memory *m, const struct span *where,
+			   uint64_t first)
+{
+	return first < m->spans.len / 2 &&
+	       where->at == spans_address(&m->spans,
+					  snapshot_block(m->before, first));
+}
+
+static void change_tell_which(const struct memory *m, const struct span *where,
+			      uint64_t first)
 {
 	if (m->use == MEMORY_FETCH)
 		change_tell(
@@ -194,7 +210,9 @@ static void change_tell_which(const struct memory *m, const struct span *where)
 			"what it brought changed before this was seen to be done");
 	else if (m->use == MEMORY_RECEIVE)
 		change_tell(
-			RULE_receive_written, m, where,
+			change_is_near(m, where, first) ? RULE_receive_written :
+							  RULE_receive_touched,
+			m, where,
 			"what is behind the message changed while the receive was posted");
 	else if (memory_is_answered(m))
 		change_tell(
@@ -228,7 +246,7 @@ void change_check(struct memory *m, const struct ibv_wc *wc)
 		break;
 	case SNAPSHOT_CHANGED:
 		if (!change_is_peers(m))
-			change_tell_which(m, &where);
+			change_tell_which(m, &where, (uint64_t)first);
 		break;
 	}
 }

@@ -28,6 +28,10 @@ enum rule_level { LEVEL_error, LEVEL_warning, LEVEL_note };
 	     "posted",                                                       \
 	     "clear a buffer before it is posted: a message may be there "   \
 	     "as soon as it is")                                             \
+	RULE(receive_touched, note, "man ibv_post_recv",                     \
+	     "the same, but not right behind the message: something else "   \
+	     "may lie there",                                                \
+	     "post no more bytes than a message may have")                   \
 	RULE(fetch_written, error, "man ibv_post_send",                      \
 	     "what a READ or an atomic brought changed before its "          \
 	     "completion was polled",                                        \

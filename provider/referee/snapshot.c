@@ -174,6 +174,15 @@ struct snapshot *snapshot_take(const struct spans *spans, uint64_t *missing)
 	return s;
 }
 
+uint64_t snapshot_block(const struct snapshot *s, uint64_t from)
+{
+	uint32_t i;
+
+	for (i = 0; i < s->blocks && block_offset(s, i) < from; i++)
+		;
+	return i < s->blocks ? block_offset(s, i) : s->len;
+}
+
 static bool block_same(const struct snapshot *s, uint32_t i,
 		       const unsigned char *p)
 {

@@ -24,6 +24,9 @@ struct snapshot;
  */
 struct snapshot *snapshot_take(const struct spans *s, uint64_t *missing);
 
+/* Where the first block begins that has nothing before byte `from`. */
+uint64_t snapshot_block(const struct snapshot *s, uint64_t from);
+
 enum snapshot_verdict { SNAPSHOT_SAME, SNAPSHOT_CHANGED, SNAPSHOT_MISSING };
 /*
  * Compare with what is there now, from byte `from` on.  If not the same, *where

@@ -366,6 +366,16 @@ static void recv_cleared(void)
 	memset(mine + 4096, 9, 256);
 }
 
+/* Something of the program's own lies in a buffer that is too long. */
+static void recv_touched(void)
+{
+	receive(4096, 256);
+	if (wrong)
+		mine[4096 + 200] = 1;
+	request(a, IBV_WR_SEND, 0, 8, 0, IBV_SEND_SIGNALED);
+	done(2);
+}
+
 static void recv_cleared_srq(void)
 {
 	struct ibv_srq_init_attr init = { .attr = { .max_wr = 8,
@@ -812,6 +822,7 @@ static void run_it(void (*fn)(void), bool is_wrong)
 	CASE(read_unmapped, "memory-gone", "read")                    \
 	CASE(recv_cleared, "receive-written", "cleared")              \
 	CASE(recv_cleared_srq, "receive-written", "srq")              \
+	CASE(recv_touched, "receive-touched", "behind")               \
 	CASE(read_written, "fetch-written", "read")                   \
 	CASE(atomic_written, "fetch-written", "atomic")               \
 	CASE(recv_overlap, "targets-overlap", "receives")             \
