@@ -46,6 +46,13 @@ int choose_fabric(const char *name, char dir[256]);
 int set_environment(const char *name, bool host);
 
 /*
+ * One --fault more, a rule or @FILE, for what is run (fault.c).  Not 0: it
+ * cannot be understood, and that was said.
+ */
+int add_fault(const char *rule);
+int explain_faults(void); /* --fault=help */
+
+/*
  * Prepare the environment of programs that were built with a sanitizer
  * (sanitizer.c).
  */

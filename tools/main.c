@@ -22,11 +22,12 @@ static const struct command {
 	{ "run", cmd_run,
 	  "[--fabric NAME] [--with-host-devices] [--timeout TIME]\n"
 	  "                [--adversary[=[SEED|sweep:N][,KNOB=VALUE...]]]\n"
-	  "                [--] [CMD [ARG...]]",
+	  "                [--fault RULE|@FILE]... [--] [CMD [ARG...]]",
 	  "run CMD, or a shell, with the RDMA device urxe0; the host's RDMA\n"
 	  "        devices are hidden unless --with-host-devices is given; with\n"
 	  "        --adversary the device does all that the specification allows\n"
-	  "        (--adversary=help)" },
+	  "        (--adversary=help); with --fault something goes wrong\n"
+	  "        (--fault=help)" },
 	{ "env", cmd_env,
 	  "[--fabric NAME] [--with-host-devices]\n"
 	  "                [--adversary[=[SEED][,KNOB=VALUE...]]] [--github]",

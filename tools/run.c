@@ -242,6 +242,7 @@ int cmd_run(int argc, char **argv)
 		{ "with-host-devices", no_argument, NULL, 'H' },
 		{ "adversary", optional_argument, NULL, 'A' },
 		{ "timeout", required_argument, NULL, 't' },
+		{ "fault", required_argument, NULL, 'F' },
 		{ 0 },
 	};
 	struct trial trial = { .words = argv };
@@ -258,6 +259,10 @@ int cmd_run(int argc, char **argv)
 			ret = trial_choose(&trial, optarg);
 		else if (c == 't')
 			ret = trial_limit(&trial, optarg);
+		else if (c == 'F' && !strcmp(optarg, "help"))
+			return explain_faults();
+		else if (c == 'F')
+			ret = add_fault(optarg) ? EXIT_USAGE : TRIAL_CHOSEN;
 		else
 			return usage();
 		if (ret != TRIAL_CHOSEN)

@@ -211,8 +211,12 @@ void *urxe_alloc_context(struct ibv_device *device, int cmd_fd, void *priv)
 	void *core;
 
 	(void)priv;
-	if (!ops)
+	if (!ops) {
+		ret = errno;
+		close(cmd_fd); /* it is ours from here on */
+		errno = ret;
 		return NULL;
+	}
 	v = pabi.init_and_alloc_context(device, cmd_fd,
 					sizeof(*v) + pabi.context_size,
 					sizeof(*v), 0);
@@ -233,6 +237,7 @@ void *urxe_alloc_context(struct ibv_device *device, int cmd_fd, void *priv)
 	v->next = contexts;
 	contexts = v;
 	pthread_mutex_unlock(&contexts_lock);
+	rooms_opened(&v->ctx);
 	errno = saved;
 	return core;
 

@@ -10,6 +10,9 @@ extern const struct pabi_ops urxe_ops; /* ops.c */
  * NULL and errno: it cannot be understood.
  */
 const struct pabi_ops *rooms_ops(void);
+/* A context was opened with them. */
+struct urxe_context;
+void rooms_opened(struct urxe_context *ctx);
 
 /* Both return core's verbs_context, or NULL and errno. */
 void *urxe_alloc_context(struct ibv_device *device, int cmd_fd, void *priv);

@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "adversary/adversary.h"
+#include "adversary/fault.h"
 #include "context.h"
 #include "engine/log.h"
 #include "referee/referee.h"
@@ -16,30 +17,49 @@ static int refused; /* by a room: -errno */
 static void rooms_enter(void)
 {
 	const struct adversary *a = adversary_of_process();
+	struct faults *f = faults_of_process();
 
 	entered = urxe_ops;
 	if (a && a->on)
 		adversary_wrap(&entered, a);
+	if (f && f->n)
+		fault_wrap(&entered, f);
 	refused = referee_wrap(&entered);
 }
 
 /* Said unasked: who wants an adversary must not believe to have met it. */
-static const struct pabi_ops *rooms_refuse(void)
+static const struct pabi_ops *rooms_refuse(const char *variable,
+					   const char *why)
 {
 	int saved = errno;
 
-	fprintf(stderr, "urxe: no device: URXE_ADVERSARY: %s\n",
-		adversary_why());
+	fprintf(stderr, "urxe: no device: %s: %s\n", variable, why);
 	errno = saved;
-	return urxe_fail(-EINVAL, "URXE_ADVERSARY");
+	return urxe_fail(-EINVAL, variable);
 }
 
 const struct pabi_ops *rooms_ops(void)
 {
+	struct faults *f = faults_of_process();
+	int err;
+
 	if (!adversary_of_process())
-		return rooms_refuse();
+		return rooms_refuse("URXE_ADVERSARY", adversary_why());
+	if (!f)
+		return rooms_refuse("URXE_FAULTS", faults_why());
+	err = f->n ? fault_open(f) : 0;
+	if (err)
+		return urxe_fail(-err, "opening the device");
 	pthread_once(&once, rooms_enter);
 	if (refused)
 		return urxe_fail(refused, "URXE_CHECK");
 	return &entered;
+}
+
+void rooms_opened(struct urxe_context *ctx)
+{
+	struct faults *f = faults_of_process();
+
+	if (f && f->n)
+		fault_opened(f, ctx);
 }

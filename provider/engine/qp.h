@@ -48,6 +48,7 @@ struct urxe_qp {
 	struct urxe_srq *srq;
 	struct urxe_conn *dests; /* UD: destinations, by the QPN's low bits */
 	struct ibv_qp_attr attr; /* as modify_qp left it */
+	void *carrier_before; /* of a carrier that passes on to another one */
 };
 
 struct qp_params {

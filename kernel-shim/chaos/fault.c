@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* The rules of this process, and when they strike. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "adversary.h"
+#include "fault.h"
+
+void faults_begin(struct faults *f, const char *program, uint64_t seed)
+{
+	unsigned int i, kept = 0;
+
+	for (i = 0; i < f->n; i++) {
+		if (*f->rule[i].prog && strcmp(f->rule[i].prog, program))
+			continue;
+		if (kept != i)
+			memcpy(&f->rule[kept], &f->rule[i],
+			       sizeof(f->rule[kept]));
+		kept++;
+	}
+	f->n = kept;
+	f->chance.key = chance_mix(seed);
+	f->chance = chance_named(f->chance, program);
+}
+
+bool faults_have(const struct faults *f, enum fault_what what)
+{
+	unsigned int i;
+
+	for (i = 0; i < f->n; i++)
+		if (f->rule[i].what == what)
+			return true;
+	return false;
+}
+
+static bool rule_has_call(const struct fault_rule *r, enum fault_call call)
+{
+	return r->what == FAULT_CALL && r->calls[call / 64] >> (call % 64) & 1;
+}
+
+bool faults_have_call(const struct faults *f, enum fault_call call)
+{
+	unsigned int i;
+
+	for (i = 0; i < f->n; i++)
+		if (rule_has_call(&f->rule[i], call))
+			return true;
+	return false;
+}
+
+bool fault_fits(const struct fault_rule *r, const struct fault_subject *s)
+{
+	return (!r->one_qp || r->qpn == s->qpn) &&
+	       (!r->types || r->types & s->type) &&
+	       (!r->ops || r->ops & s->op) &&
+	       (!r->one_wr_id || (s->has_wr_id && r->wr_id == s->wr_id));
+}
+
+/* Does its nth fit (from 1 on) meet it? */
+static bool fault_is_due(const struct faults *f, const struct fault_rule *r,
+			 uint64_t nth)
+{
+	if (r->nth)
+		return nth >= r->nth;
+	if (r->every)
+		return !(nth % r->every);
+	return chance_draw(f->chance, r - f->rule, nth) >> 32 < r->chance;
+}
+
+bool fault_strikes(const struct faults *f, struct fault_rule *r,
+		   const struct fault_subject *s)
+{
+	uint64_t struck;
+
+	if (!fault_fits(r, s) ||
+	    !fault_is_due(f, r, fetch_add_relaxed(&r->seen, 1) + 1))
+		return false;
+	struck = load_relaxed(&r->struck);
+	do {
+		if (struck >= r->times)
+			return false;
+	} while (!cas_relaxed(&r->struck, &struck, struck + 1));
+	return true;
+}
+
+const struct fault_rule *fault_of_call(struct faults *f, enum fault_call call,
+				       const struct fault_subject *s)
+{
+	const struct fault_rule *first = NULL;
+	struct fault_rule *r;
+
+	for (r = f->rule; r != f->rule + f->n; r++)
+		if (rule_has_call(r, call) && fault_strikes(f, r, s) && !first)
+			first = r;
+	return first;
+}
+
+const struct fault_rule *fault_of_wr(struct faults *f,
+				     const struct fault_subject *s)
+{
+	const struct fault_rule *first = NULL;
+	struct fault_rule *r;
+
+	for (r = f->rule; r != f->rule + f->n; r++)
+		if (r->what == FAULT_WR && fault_strikes(f, r, s) && !first)
+			first = r;
+	return first;
+}
+
+/* ------------------------------------------------------- this process */
+
+static struct faults of_process;
+static char wrong[512];
+
+/* A child counts for itself. */
+static void faults_after_fork(void)
+{
+	unsigned int i;
+
+	for (i = 0; i < of_process.n; i++) {
+		store_relaxed(&of_process.rule[i].seen, 0);
+		store_relaxed(&of_process.rule[i].struck, 0);
+	}
+}
+
+/* URXE_FAULT_SEED, or the adversary's, or 0. */
+static bool faults_seed(uint64_t *seed)
+{
+	const char *text = getenv("URXE_FAULT_SEED");
+	const struct adversary *a;
+	char *end;
+
+	*seed = 0;
+	if (!text || !*text) {
+		a = adversary_of_process();
+		*seed = a && a->on ? a->seed : 0;
+		return true;
+	}
+	errno = 0;
+	*seed = strtoull(text, &end, 0);
+	if (!*end && !errno && *text != '-')
+		return true;
+	snprintf(wrong, sizeof(wrong),
+		 "URXE_FAULT_SEED: \"%.64s\": a seed is a number", text);
+	return false;
+}
+
+static void faults_read(void)
+{
+	const char *text = getenv("URXE_FAULTS");
+	char why[512];
+	uint64_t seed;
+
+	if (!text || !*text)
+		return;
+	if (!faults_parse(&of_process, text, why, sizeof(why))) {
+		snprintf(wrong, sizeof(wrong), "%s", why);
+		return;
+	}
+	if (!faults_seed(&seed))
+		return;
+	faults_begin(&of_process, program_invocation_short_name, seed);
+	if (of_process.n)
+		pthread_atfork(NULL, NULL, faults_after_fork);
+}
+
+struct faults *faults_of_process(void)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+	int saved = errno;
+
+	pthread_once(&once, faults_read);
+	errno = saved;
+	return *wrong ? NULL : &of_process;
+}
+
+const char *faults_why(void)
+{
+	return wrong;
+}

@@ -1,0 +1,552 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* From a line to a rule.  What is not understood is named. */
+#include <errno.h>
+#include <infiniband/verbs.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "fault.h"
+#include "fault_names.h"
+
+/* A piece of the text, not ended by 0. */
+struct word {
+	const char *text;
+	size_t len;
+};
+
+/* One rule on its way. */
+struct parse {
+	struct fault_rule *r;
+	struct word word; /* that is looked at */
+	const char *wrong; /* what is wrong with it */
+};
+
+static bool refuse(struct parse *p, const char *wrong)
+{
+	p->wrong = wrong;
+	return false;
+}
+
+static bool word_is(struct word w, const char *name)
+{
+	return strlen(name) == w.len && !memcmp(name, w.text, w.len);
+}
+
+/* What stands before `to`, which is dropped; *rest is NULL if it is not there. */
+static struct word word_cut(struct word w, char to, struct word *rest)
+{
+	const char *at = memchr(w.text, to, w.len);
+	size_t len = at ? (size_t)(at - w.text) : w.len;
+
+	rest->text = at ? at + 1 : NULL;
+	rest->len = at ? w.len - len - 1 : 0;
+	return (struct word){ w.text, len };
+}
+
+static int digit_of(char c)
+{
+	if (c >= '0' && c <= '9')
+		return c - '0';
+	c |= 0x20;
+	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : 16;
+}
+
+/* 10 or 0xa */
+static bool word_number(struct word w, uint64_t limit, uint64_t *value)
+{
+	unsigned int base = 10;
+	uint64_t n = 0;
+
+	if (w.len > 2 && w.text[0] == '0' && (w.text[1] | 0x20) == 'x') {
+		base = 16;
+		w.text += 2;
+		w.len -= 2;
+	}
+	if (!w.text || !w.len)
+		return false;
+	for (; w.len; w.text++, w.len--) {
+		unsigned int d = digit_of(*w.text);
+
+		if (d >= base || n > (limit - d) / base || d > limit)
+			return false;
+		n = n * base + d;
+	}
+	*value = n;
+	return true;
+}
+
+/* 0.25, 1, .5: as a part of 2^32 */
+static bool word_chance(struct word w, uint64_t *chance)
+{
+	struct word fraction, whole = word_cut(w, '.', &fraction);
+	uint64_t n = 0, digits = 1, f = 0;
+	size_t i;
+
+	if (whole.len && !word_number(whole, 1, &n))
+		return false;
+	if (fraction.text) {
+		if (!fraction.len || fraction.len > 9 ||
+		    !word_number(fraction, 999999999, &f))
+			return false;
+		for (i = 0; i < fraction.len; i++)
+			digits *= 10;
+	} else if (!whole.len) {
+		return false;
+	}
+	*chance = (n << 32) + (f << 32) / digits;
+	return *chance <= 1ull << 32;
+}
+
+static bool word_named(struct word w, const struct fault_name *names,
+		       uint32_t *value)
+{
+	for (; names->name; names++)
+		if (word_is(w, names->name)) {
+			*value = names->value;
+			return true;
+		}
+	return false;
+}
+
+/* ------------------------------------------------------- what */
+
+static const struct fault_name kinds[] = {
+	{ "wr", FAULT_WR },	{ "qp", FAULT_QP },
+	{ "cq", FAULT_CQ },	{ "srq", FAULT_SRQ },
+	{ "port", FAULT_PORT }, { "device", FAULT_DEVICE },
+	{ "process", FAULT_PROCESS },
+	{ 0 },
+};
+
+/* A name, or the beginning of some and "*". */
+static bool parse_calls(struct parse *p)
+{
+	struct word w = p->word;
+	bool any = w.len && w.text[w.len - 1] == '*', found = false;
+	uint32_t i;
+
+	for (i = 0; i < FAULT_CALLS; i++) {
+		if (any ? strncmp(fault_call_name[i], w.text, w.len - 1) :
+			  !word_is(w, fault_call_name[i]))
+			continue;
+		p->r->calls[i / 64] |= 1ull << i % 64;
+		found = true;
+	}
+	p->r->what = FAULT_CALL;
+	return found ||
+	       refuse(p, "there is no such verb, or it cannot fail; else it "
+			 "is wr, qp, cq, srq, port, device or process");
+}
+
+static bool parse_what(struct parse *p)
+{
+	uint32_t what;
+
+	if (!word_named(p->word, kinds, &what))
+		return parse_calls(p);
+	p->r->what = what;
+	return true;
+}
+
+/* ------------------------------------------------------- keys */
+
+static bool key_ops(struct fault_rule *r, struct word list)
+{
+	struct word w, rest = list;
+	uint32_t op;
+
+	do {
+		w = word_cut(rest, ',', &rest);
+		if (!word_named(w, fault_ops, &op))
+			return false;
+		r->ops |= FAULT_OP(op);
+	} while (rest.text);
+	return true;
+}
+
+static bool key_prog(struct fault_rule *r, struct word w)
+{
+	if (!w.len || w.len >= sizeof(r->prog))
+		return false;
+	memcpy(r->prog, w.text, w.len);
+	return true;
+}
+
+static bool key_at(struct fault_rule *r, struct word w)
+{
+	static const struct fault_name names[] = {
+		{ "post", FAULT_AT_POST },
+		{ "recv", FAULT_AT_RECV },
+		{ "completion", FAULT_AT_COMPLETION },
+		{ 0 },
+	};
+	uint32_t at;
+
+	if (!word_named(w, names, &at))
+		return false;
+	r->at = at;
+	return true;
+}
+
+static bool key_qp(struct fault_rule *r, struct word w)
+{
+	uint64_t n;
+
+	r->one_qp = word_number(w, 0xffffff, &n);
+	r->qpn = r->one_qp ? n : 0;
+	return r->one_qp;
+}
+
+static bool key_type(struct fault_rule *r, struct word w)
+{
+	uint32_t type;
+
+	if (!word_named(w, fault_types, &type))
+		return false;
+	r->types = FAULT_TYPE(type);
+	return true;
+}
+
+static bool key_wr_id(struct fault_rule *r, struct word w)
+{
+	r->one_wr_id = word_number(w, UINT64_MAX, &r->wr_id);
+	return r->one_wr_id;
+}
+
+#define MOST (1ull << 48) /* of what is counted */
+
+static bool count(struct word w, uint64_t *n)
+{
+	return word_number(w, MOST, n) && *n;
+}
+
+static bool key_nth(struct fault_rule *r, struct word w)
+{
+	return count(w, &r->nth);
+}
+
+static bool key_every(struct fault_rule *r, struct word w)
+{
+	return count(w, &r->every);
+}
+
+static bool key_times(struct fault_rule *r, struct word w)
+{
+	return count(w, &r->times);
+}
+
+static bool key_p(struct fault_rule *r, struct word w)
+{
+	return word_chance(w, &r->chance);
+}
+
+static bool key_ms(struct fault_rule *r, struct word w)
+{
+	r->at = FAULT_AT_MS;
+	return word_number(w, 1000000000, &r->ms);
+}
+
+#define OF(what) (1u << FAULT_##what)
+#define EVENTS (OF(QP) | OF(CQ) | OF(SRQ) | OF(PORT) | OF(DEVICE) | OF(PROCESS))
+
+static const struct key {
+	const char *name;
+	bool (*take)(struct fault_rule *r, struct word value);
+	uint32_t of; /* the rules that have it */
+	const char *wants;
+} keys[] = {
+	{ "at", key_at, EVENTS, "at= is post, recv or completion" },
+	{ "every", key_every, ~0u, "every= is a number from 1 on" },
+	{ "ms", key_ms, EVENTS, "ms= is a number of milliseconds" },
+	{ "nth", key_nth, ~0u, "nth= is a number from 1 on" },
+	{ "op", key_ops, EVENTS | OF(WR),
+	  "op= is SEND, SEND_WITH_IMM, SEND_WITH_INV, RDMA_WRITE, "
+	  "RDMA_WRITE_WITH_IMM, RDMA_READ, ATOMIC_CMP_AND_SWP, "
+	  "ATOMIC_FETCH_AND_ADD, LOCAL_INV, BIND_MW, FLUSH or ATOMIC_WRITE, "
+	  "or several with commas" },
+	{ "p", key_p, ~0u, "p= is a number from 0 to 1" },
+	{ "prog", key_prog, ~0u, "prog= is a program's name" },
+	{ "qp", key_qp, ~0u, "qp= is the number of a QP" },
+	{ "times", key_times, ~0u, "times= is a number from 1 on" },
+	{ "type", key_type, ~0u, "type= is RC, UC, UD, XRC_SEND or XRC_RECV" },
+	{ "wr_id", key_wr_id, EVENTS | OF(WR), "wr_id= is a number" },
+};
+
+static bool parse_key(struct parse *p)
+{
+	struct word value, name = word_cut(p->word, '=', &value);
+	unsigned int i;
+
+	for (i = 0; i < sizeof(keys) / sizeof(*keys); i++) {
+		if (!word_is(name, keys[i].name))
+			continue;
+		if (!(keys[i].of & 1u << p->r->what))
+			return refuse(p, "a rule of that kind has no such key");
+		return (value.text && keys[i].take(p->r, value)) ||
+		       refuse(p, keys[i].wants);
+	}
+	return refuse(p, "there is no such key: it is prog, qp, type, op, "
+			 "wr_id, nth, every, p, times, at or ms");
+}
+
+/* ------------------------------------------------------- effects */
+
+/* The calls of r that are not among the first and the last one. */
+static bool calls_within(const struct fault_rule *r, uint32_t first,
+			 uint32_t last)
+{
+	uint32_t i;
+
+	for (i = 0; i < FAULT_CALLS; i++)
+		if (r->calls[i / 64] >> i % 64 & 1 && (i < first || i > last))
+			return false;
+	return true;
+}
+
+static bool calls_are(const struct fault_rule *r, enum fault_call call)
+{
+	return calls_within(r, call, call);
+}
+
+static bool effect_is(struct parse *p, enum fault_effect effect, uint32_t value)
+{
+	p->r->effect = effect;
+	p->r->value = value;
+	return true;
+}
+
+/* An event of rdma_cm; value: behind "=". */
+static bool effect_rdma(struct parse *p, struct word name, struct word value)
+{
+	const struct fault_rule *r = p->r;
+	uint64_t reason = 28; /* IB 12.6.7.2: consumer reject */
+	uint32_t err = ETIMEDOUT;
+
+	if (word_is(name, "ADDR_ERROR") && calls_are(r, FAULT_rdma_resolve_addr))
+		p->r->effect = FAULT_ADDR_ERROR;
+	else if (word_is(name, "ROUTE_ERROR") &&
+		 calls_are(r, FAULT_rdma_resolve_route))
+		p->r->effect = FAULT_ROUTE_ERROR;
+	else if (!calls_are(r, FAULT_rdma_connect))
+		return refuse(p, "that is an errno, or what rdma_resolve_addr, "
+				 "rdma_resolve_route or rdma_connect can end "
+				 "with (ADDR_ERROR, ROUTE_ERROR; REJECTED, "
+				 "UNREACHABLE, SILENT)");
+	else if (word_is(name, "UNREACHABLE"))
+		p->r->effect = FAULT_UNREACHABLE;
+	else if (word_is(name, "SILENT") && !value.text)
+		return effect_is(p, FAULT_SILENT, 0);
+	else if (word_is(name, "REJECTED"))
+		return !value.text || word_number(value, 255, &reason) ?
+			       effect_is(p, FAULT_REJECTED, reason) :
+			       refuse(p, "REJECTED= is a reason, up to 255");
+	else
+		return refuse(p, "that is an errno, REJECTED, UNREACHABLE or "
+				 "SILENT");
+	if (value.text && !word_named(value, fault_errnos, &err))
+		return refuse(p, "behind = stands an errno");
+	p->r->value = err;
+	return true;
+}
+
+static bool effect_call(struct parse *p, struct word name, struct word value)
+{
+	struct fault_rule *r = p->r;
+	uint32_t err;
+
+	if (!value.text && word_named(name, fault_errnos, &err)) {
+		/* which the kernel says in an event, and not at once */
+		r->effect = FAULT_ERRNO;
+		if (err == ETIMEDOUT && calls_are(r, FAULT_rdma_resolve_addr))
+			r->effect = FAULT_ADDR_ERROR;
+		if (err == ETIMEDOUT && calls_are(r, FAULT_rdma_resolve_route))
+			r->effect = FAULT_ROUTE_ERROR;
+		if (err == ETIMEDOUT && calls_are(r, FAULT_rdma_connect))
+			r->effect = FAULT_UNREACHABLE;
+		r->value = err;
+		return true;
+	}
+	if (!calls_within(r, FAULT_rdma_accept, FAULT_CALLS - 1))
+		return refuse(p, "a verb fails with an errno, such as ENOMEM");
+	return effect_rdma(p, name, value);
+}
+
+/* Only WRs that can end so are counted. */
+static bool effect_status(struct parse *p, struct word name, struct word value)
+{
+	const struct fault_status *s;
+	struct fault_rule *r = p->r;
+
+	for (s = fault_statuses; s->name; s++)
+		if (!value.text && word_is(name, s->name))
+			break;
+	if (!s->name)
+		return refuse(p, "that is no status a work request ends with");
+	if (r->ops & ~s->ops)
+		return refuse(p, "such a work request never ends so: op=");
+	if (r->types & ~s->types)
+		return refuse(p, "on such a QP no work request ends so: type=");
+	r->ops = r->ops ? r->ops : s->ops;
+	r->types = r->types ? r->types : s->types;
+	return effect_is(p, FAULT_STATUS, s->status);
+}
+
+static bool effect_port(struct parse *p, struct word name, struct word value)
+{
+	uint64_t ms = 0;
+
+	if (word_is(name, "DOWN"))
+		return !value.text || (word_number(value, 3600000, &ms) && ms) ?
+			       effect_is(p, FAULT_DOWN, ms) :
+			       refuse(p, "DOWN= is a number of milliseconds");
+	if (word_is(name, "UP") && !value.text)
+		return effect_is(p, FAULT_UP, 0);
+	return refuse(p, "a port goes DOWN, DOWN=MS or UP, or it is an event "
+			 "of a port");
+}
+
+static bool effect_process(struct parse *p, struct word name, struct word value)
+{
+	uint64_t ms;
+
+	if (word_is(name, "KILL") && !value.text)
+		return effect_is(p, FAULT_KILL, 0);
+	if (word_is(name, "STOP") && !value.text)
+		return effect_is(p, FAULT_STOP, 0);
+	if (word_is(name, "SLEEP") && word_number(value, 3600000, &ms))
+		return effect_is(p, FAULT_SLEEP, ms);
+	return refuse(p, "a process meets KILL, STOP or SLEEP=MS");
+}
+
+static bool effect_event(struct parse *p, struct word name, struct word value)
+{
+	const struct fault_event *e;
+
+	for (e = fault_events; e->name; e++)
+		if (!value.text && e->what == p->r->what &&
+		    word_is(name, e->name))
+			return effect_is(p, FAULT_EVENT, e->event);
+	if (p->r->what == FAULT_PORT)
+		return effect_port(p, name, value);
+	if (p->r->what == FAULT_PROCESS)
+		return effect_process(p, name, value);
+	return refuse(p, "that is no event which it can have");
+}
+
+static bool parse_effect(struct parse *p)
+{
+	struct word value, name = word_cut(p->word, '=', &value);
+
+	switch (p->r->what) {
+	case FAULT_CALL:
+		return effect_call(p, name, value);
+	case FAULT_WR:
+		return effect_status(p, name, value);
+	default:
+		return effect_event(p, name, value);
+	}
+}
+
+/* ------------------------------------------------------- the whole */
+
+/* Do the keys go together?  word is the rule. */
+static bool parse_check(struct parse *p)
+{
+	struct fault_rule *r = p->r;
+	bool event = 1u << r->what & EVENTS;
+	int whens = !!r->nth + !!r->every + (r->chance != 1ull << 32);
+	bool one = r->one_qp || r->types || r->one_wr_id || r->ops;
+
+	if (whens > 1)
+		return refuse(p, "nth=, every= and p= do not go together");
+	if (r->at == FAULT_AT_MS && (whens || r->times != UINT64_MAX))
+		return refuse(p, "ms= is once: no nth=, every=, p=, times=");
+	if (r->at == FAULT_AT_MS && (r->one_wr_id || r->ops))
+		return refuse(p, "ms= has no op= and no wr_id=");
+	if (r->at != FAULT_AT_POST && event && r->ops)
+		return refuse(p, "op= goes with at=post");
+	if (event && r->at == FAULT_AT_MS && one && r->what != FAULT_QP)
+		return refuse(p, "qp= and type= go with ms= for qp alone");
+	if (r->what == FAULT_SRQ &&
+	    (r->at == FAULT_AT_POST || r->at == FAULT_AT_COMPLETION))
+		return refuse(p, "an SRQ has receives alone: at=recv");
+	if (r->nth && r->times == UINT64_MAX)
+		r->times = 1;
+	return true;
+}
+
+static bool parse_rule(struct parse *p)
+{
+	struct word all = p->word, rest;
+
+	*p->r = (struct fault_rule){
+		.times = UINT64_MAX,
+		.chance = 1ull << 32,
+		.at = FAULT_AT_COMPLETION,
+	};
+	if (all.len >= FAULT_TEXT)
+		return refuse(p, "that is too long for a rule");
+	memcpy(p->r->text, all.text, all.len);
+	p->word = word_cut(all, ':', &rest);
+	if (!rest.text)
+		return refuse(p, "a rule is WHAT[:KEY=VALUE]...:EFFECT");
+	if (!parse_what(p))
+		return false;
+	if (p->r->what == FAULT_SRQ)
+		p->r->at = FAULT_AT_RECV;
+	for (;;) {
+		p->word = word_cut(rest, ':', &rest);
+		if (!rest.text)
+			break;
+		if (!parse_key(p))
+			return false;
+	}
+	if (!parse_effect(p))
+		return false;
+	p->word = all;
+	return parse_check(p);
+}
+
+static struct word word_trim(struct word w)
+{
+	static const char blank[] = " \t\r";
+
+	while (w.len && memchr(blank, *w.text, sizeof(blank) - 1)) {
+		w.text++;
+		w.len--;
+	}
+	while (w.len && memchr(blank, w.text[w.len - 1], sizeof(blank) - 1))
+		w.len--;
+	return w;
+}
+
+bool faults_parse(struct faults *f, const char *text, char *why, size_t len)
+{
+	struct parse p;
+	struct word rule;
+
+	for (; *text; text += *text != 0) {
+		rule.text = text;
+		rule.len = strcspn(text, *text == '#' ? "\n" : ";\n");
+		text += rule.len;
+		rule = word_trim(rule);
+		if (!rule.len || *rule.text == '#')
+			continue;
+		p = (struct parse){ .word = rule };
+		if (f->n == FAULT_RULES) {
+			p.wrong = "there are too many rules";
+		} else {
+			p.r = &f->rule[f->n];
+			if (parse_rule(&p)) {
+				f->n++;
+				continue;
+			}
+		}
+		snprintf(why, len, "\"%.*s\"%s%.*s%s: %s", (int)p.word.len,
+			 p.word.text, rule.len != p.word.len ? " in \"" : "",
+			 rule.len != p.word.len ? (int)rule.len : 0, rule.text,
+			 rule.len != p.word.len ? "\"" : "", p.wrong);
+		return false;
+	}
+	return true;
+}

@@ -1,0 +1,333 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * The moments that rules are about: what is posted, received into and polled
+ * is counted here; and QPs whose WRs are asked after are made so.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "engine/log.h"
+#include "engine/srq.h"
+#include "fault.h"
+#include "verbs/context.h"
+#include "verbs/cq.h"
+#include "verbs/qp.h"
+#include "verbs/srq.h"
+
+static struct pabi_ops next;
+static struct faults *faults;
+
+int fault_open(struct faults *f)
+{
+	const struct fault_subject s = { 0 };
+
+	return fault_errno(f, FAULT_ibv_open_device, &s);
+}
+
+void fault_wrap(struct pabi_ops *ops, struct faults *f)
+{
+	fault_wrap_watch(ops, f);
+	fault_wrap_verbs(ops, f);
+}
+
+/* Rules that strike at the end of a call: more at once are none of use. */
+struct strikes {
+	unsigned int n;
+	struct {
+		const struct fault_rule *rule;
+		uint32_t qpn;
+	} at[8];
+};
+
+static void strikes_look(struct strikes *t, enum fault_at at,
+			 const struct fault_subject *s)
+{
+	struct fault_rule *r;
+
+	for (r = faults->rule; r != faults->rule + faults->n; r++) {
+		if (r->what < FAULT_QP || r->at != at ||
+		    !fault_strikes(faults, r, s) ||
+		    t->n == sizeof(t->at) / sizeof(*t->at))
+			continue;
+		t->at[t->n].rule = r;
+		t->at[t->n++].qpn = s->qpn;
+	}
+}
+
+static void strikes_carry_out(const struct strikes *t, struct fault_place where)
+{
+	int saved = errno;
+	unsigned int i;
+
+	for (i = 0; i < t->n; i++) {
+		where.qpn = t->at[i].qpn;
+		fault_strike(t->at[i].rule, &where);
+	}
+	errno = saved;
+}
+
+static bool moment_counts(enum fault_at at)
+{
+	const struct fault_rule *r;
+
+	for (r = faults->rule; r != faults->rule + faults->n; r++)
+		if (r->what >= FAULT_QP && r->at == at)
+			return true;
+	return false;
+}
+
+/* ------------------------------------------------------- posts */
+
+static int watch_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr,
+			   struct ibv_send_wr **bad)
+{
+	const struct urxe_qp *qp = to_uqp(ibqp);
+	struct fault_subject s = fault_subject_qp(qp);
+	const struct fault_place where = { .ctx = qp->ctx, .cq = qp->scq };
+	int ret = next.post_send(ibqp, wr, bad);
+	const struct ibv_send_wr *end = ret ? *bad : NULL;
+	struct strikes t = { 0 };
+
+	for (s.has_wr_id = true; wr && wr != end; wr = wr->next) {
+		s.op = FAULT_OP(wr->opcode);
+		s.wr_id = wr->wr_id;
+		strikes_look(&t, FAULT_AT_POST, &s);
+	}
+	strikes_carry_out(&t, where);
+	return ret;
+}
+
+/* The same of all QPs. */
+static int (*next_wr_complete)(struct ibv_qp_ex *ex);
+
+/* What it will post; nobody else can touch it yet. */
+static void strikes_look_batch(struct strikes *t, const struct urxe_vqp *vqp)
+{
+	const struct urxe_qp *qp = &vqp->qp;
+	struct fault_subject s = fault_subject_qp(qp);
+	uint32_t i, end = qp->sq.prod + (vqp->batch.wqe != NULL);
+	const struct urxe_wqe *w;
+
+	for (i = vqp->batch.first; i != end; i++) {
+		w = sq_slot(&qp->sq, i);
+		s.op = FAULT_OP(w->opcode);
+		s.wr_id = w->wr_id;
+		s.has_wr_id = true;
+		strikes_look(t, FAULT_AT_POST, &s);
+	}
+}
+
+static int watch_wr_complete(struct ibv_qp_ex *ex)
+{
+	struct urxe_vqp *vqp = container_of(ex, struct urxe_vqp, v.qp_ex);
+	const struct fault_subject s = fault_subject_qp(&vqp->qp);
+	const struct fault_place where = { .ctx = vqp->qp.ctx,
+					   .cq = vqp->qp.scq };
+	struct strikes t = { 0 };
+	int ret = fault_errno(faults, FAULT_ibv_wr_complete, &s);
+
+	if (ret) {
+		ex->wr_abort(ex);
+		errno = ret;
+		return ret;
+	}
+	if (!vqp->batch.error)
+		strikes_look_batch(&t, vqp);
+	ret = next_wr_complete(ex);
+	if (!ret)
+		strikes_carry_out(&t, where);
+	return ret;
+}
+
+/* ------------------------------------------------------- receives */
+
+static void watch_receives(const struct ibv_recv_wr *wr,
+			   const struct ibv_recv_wr *end,
+			   struct fault_subject s, struct fault_place where)
+{
+	struct strikes t = { 0 };
+
+	for (s.has_wr_id = true; wr && wr != end; wr = wr->next) {
+		s.wr_id = wr->wr_id;
+		strikes_look(&t, FAULT_AT_RECV, &s);
+	}
+	strikes_carry_out(&t, where);
+}
+
+static int watch_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr,
+			   struct ibv_recv_wr **bad)
+{
+	const struct urxe_qp *qp = to_uqp(ibqp);
+	const struct fault_place where = { .ctx = qp->ctx, .cq = qp->rcq };
+	int ret = next.post_recv(ibqp, wr, bad);
+
+	watch_receives(wr, ret ? *bad : NULL, fault_subject_qp(qp), where);
+	return ret;
+}
+
+static int watch_post_srq_recv(struct ibv_srq *ibsrq, struct ibv_recv_wr *wr,
+			       struct ibv_recv_wr **bad)
+{
+	struct urxe_srq *srq = to_usrq(ibsrq);
+	const struct fault_place where = { .ctx = srq->ctx, .srq = srq };
+	const struct fault_subject s = { 0 };
+	int ret = next.post_srq_recv(ibsrq, wr, bad);
+
+	watch_receives(wr, ret ? *bad : NULL, s, where);
+	return ret;
+}
+
+/* ------------------------------------------------------- completions */
+
+/* The type of a QP that may be gone already. */
+static uint32_t type_of(struct urxe_context *ctx, uint32_t qpn)
+{
+	const struct urxe_qp *qp;
+	uint32_t type;
+
+	pthread_mutex_lock(&ctx->lock);
+	qp = context_qp(ctx, qpn);
+	type = qp && qp->qpn == qpn ? FAULT_TYPE(qp->type) : 0;
+	pthread_mutex_unlock(&ctx->lock);
+	return type;
+}
+
+static void strikes_look_completion(struct strikes *t, struct urxe_cq *cq,
+				    uint32_t qpn, uint64_t wr_id)
+{
+	const struct fault_subject s = { .qpn = qpn,
+					 .type = type_of(cq->ctx, qpn),
+					 .has_wr_id = true,
+					 .wr_id = wr_id };
+
+	strikes_look(t, FAULT_AT_COMPLETION, &s);
+}
+
+static int watch_poll_cq(struct ibv_cq *ibcq, int n, struct ibv_wc *wc)
+{
+	struct urxe_cq *cq = to_ucq(ibcq);
+	const struct fault_place where = { .ctx = cq->ctx, .cq = cq };
+	struct strikes t = { 0 };
+	int i, got = next.poll_cq(ibcq, n, wc);
+
+	for (i = 0; i < got; i++)
+		strikes_look_completion(&t, cq, wc[i].qp_num, wc[i].wr_id);
+	strikes_carry_out(&t, where);
+	return got;
+}
+
+/* The same of all CQs. */
+static int (*next_start_poll)(struct ibv_cq_ex *ex,
+			      struct ibv_poll_cq_attr *attr);
+static int (*next_next_poll)(struct ibv_cq_ex *ex);
+
+static int watch_polled(struct ibv_cq_ex *ex, int ret)
+{
+	struct urxe_vcq *vcq = container_of(ex, struct urxe_vcq, v.cq_ex);
+	const struct fault_place where = { .ctx = vcq->cq.ctx, .cq = &vcq->cq };
+	struct strikes t = { 0 };
+
+	if (ret)
+		return ret;
+	strikes_look_completion(&t, &vcq->cq, vcq->current.qpn, ex->wr_id);
+	strikes_carry_out(&t, where);
+	return 0;
+}
+
+static int watch_start_poll(struct ibv_cq_ex *ex, struct ibv_poll_cq_attr *attr)
+{
+	return watch_polled(ex, next_start_poll(ex, attr));
+}
+
+static int watch_next_poll(struct ibv_cq_ex *ex)
+{
+	return watch_polled(ex, next_next_poll(ex));
+}
+
+/* ------------------------------------------------------- objects */
+
+static struct ibv_qp *watch_qp(struct ibv_qp *ibqp)
+{
+	struct urxe_vqp *vqp = ibqp ? to_vqp(ibqp) : NULL;
+	struct ibv_qp_ex *ex;
+
+	if (!ibqp)
+		return NULL;
+	/* an XRC target sends nothing */
+	if (faults_have(faults, FAULT_WR) && vqp->qp.scq &&
+	    !fault_watch_wrs(faults, &vqp->qp)) {
+		next.destroy_qp(ibqp);
+		errno = ENOMEM;
+		return NULL;
+	}
+	if (!(pabi_qp_tail(&vqp->v)->comp_mask & PABI_QP_IS_EX) ||
+	    !(moment_counts(FAULT_AT_POST) ||
+	      faults_have_call(faults, FAULT_ibv_wr_complete)))
+		return ibqp;
+	ex = &vqp->v.qp_ex;
+	next_wr_complete = ex->wr_complete;
+	ex->wr_complete = watch_wr_complete;
+	return ibqp;
+}
+
+static struct ibv_qp *watch_create_qp(struct ibv_pd *pd,
+				      struct ibv_qp_init_attr *init)
+{
+	return watch_qp(next.create_qp(pd, init));
+}
+
+static struct ibv_qp *watch_create_qp_ex(struct ibv_context *ctx,
+					 struct ibv_qp_init_attr_ex *attr)
+{
+	return watch_qp(next.create_qp_ex(ctx, attr));
+}
+
+static int watch_destroy_qp(struct ibv_qp *ibqp)
+{
+	void *before = to_uqp(ibqp)->carrier_before;
+	int ret = next.destroy_qp(ibqp);
+
+	if (!ret)
+		free(before);
+	return ret;
+}
+
+static struct ibv_cq_ex *watch_create_cq_ex(struct ibv_context *ctx,
+					    struct ibv_cq_init_attr_ex *attr)
+{
+	struct ibv_cq_ex *ex = next.create_cq_ex(ctx, attr);
+
+	if (!ex)
+		return NULL;
+	next_start_poll = ex->start_poll;
+	next_next_poll = ex->next_poll;
+	ex->start_poll = watch_start_poll;
+	ex->next_poll = watch_next_poll;
+	return ex;
+}
+
+static void watch_free_context(struct ibv_context *ibctx)
+{
+	fault_closing(to_uctx(ibctx));
+	next.free_context(ibctx);
+}
+
+void fault_wrap_watch(struct pabi_ops *ops, struct faults *f)
+{
+	next = *ops;
+	faults = f;
+	ops->free_context = watch_free_context;
+	ops->create_qp = watch_create_qp;
+	ops->create_qp_ex = watch_create_qp_ex;
+	ops->destroy_qp = watch_destroy_qp;
+	if (moment_counts(FAULT_AT_POST))
+		ops->post_send = watch_post_send;
+	if (moment_counts(FAULT_AT_RECV)) {
+		ops->post_recv = watch_post_recv;
+		ops->post_srq_recv = watch_post_srq_recv;
+	}
+	if (moment_counts(FAULT_AT_COMPLETION)) {
+		ops->poll_cq = watch_poll_cq;
+		ops->create_cq_ex = watch_create_cq_ex;
+	}
+}

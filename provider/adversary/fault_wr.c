@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Work requests that end with an error, as if the device or the other end had
+ * found one.  A carrier (engine/flight.h) that is asked before the one that
+ * the QP has: it passes on what no rule is about.
+ *
+ * What this side finds (LOC_*, a lost answer) the other side does not hear of.
+ * What the other side answers with (REM_*) it has found: its receive, if the
+ * message takes one, fails, and so does its QP.
+ */
+#include <stdlib.h>
+
+#include "engine/comp_cntr.h"
+#include "engine/flight.h"
+#include "engine/log.h"
+#include "engine/requester.h"
+#include "engine/responder.h"
+#include "engine/wqe.h"
+#include "fault.h"
+
+struct before {
+	struct faults *faults;
+	const struct urxe_carrier *carrier; /* the QP's own; NULL: none */
+	uint32_t index; /* of the WR that was asked after last ... */
+	enum ibv_wc_status status; /* ... and what it is to end with */
+	bool fresh; /* there is none in the queue that was asked after */
+	bool late; /* it is to be refused when those before it are done */
+};
+
+static bool is_answer(enum ibv_wc_status status)
+{
+	return status == IBV_WC_REM_INV_REQ_ERR ||
+	       status == IBV_WC_REM_ACCESS_ERR || status == IBV_WC_REM_OP_ERR;
+}
+
+/* What a receive fails of, whose sender is told `status` (IB 11.6.2). */
+static enum ibv_wc_status receive_status(enum ibv_wc_status status)
+{
+	if (status == IBV_WC_REM_INV_REQ_ERR)
+		return IBV_WC_LOC_LEN_ERR;
+	return status == IBV_WC_REM_ACCESS_ERR ? IBV_WC_LOC_ACCESS_ERR :
+						 IBV_WC_LOC_PROT_ERR;
+}
+
+static enum response nak_of(enum ibv_wc_status status)
+{
+	if (status == IBV_WC_REM_INV_REQ_ERR)
+		return RESP_NAK_INVALID;
+	return status == IBV_WC_REM_ACCESS_ERR ? RESP_NAK_ACCESS :
+						 RESP_NAK_OPERATION;
+}
+
+static bool takes_receive(const struct urxe_wqe *w)
+{
+	return WQE_BIT(w->opcode) &
+	       (WQE_SEND_OPS | WQE_BIT(IBV_WR_RDMA_WRITE_WITH_IMM));
+}
+
+/*
+ * The other side refuses w; the guard is up.  RESP_ACK: it did; else it cannot
+ * be asked, for the reason that is returned.
+ */
+static enum response before_refuse(struct urxe_qp *qp, const struct urxe_wqe *w,
+				   enum ibv_wc_status status)
+{
+	enum response resp = conn_ready(qp, w, false);
+	struct receipt rc = { 0 };
+
+	if (resp)
+		return resp;
+	if (takes_receive(w)) {
+		if (!responder_has_receive(&qp->conn))
+			return RESP_RNR;
+		resp = responder_receive(qp, &qp->conn, w, NULL, 0,
+					 receive_status(status), &rc);
+		if (resp)
+			return resp;
+		responder_publish(&rc);
+		responder_notify(&rc);
+	}
+	comp_cntr_remote(&qp->conn, w, true);
+	conn_break(&qp->conn, nak_of(status));
+	return RESP_ACK;
+}
+
+static enum verdict before_fail(struct urxe_qp *qp, struct run *r,
+				const struct urxe_wqe *w, struct before *b)
+{
+	enum response resp;
+
+	if (is_answer(b->status)) {
+		b->late = qp->sq.done != qp->sq.begun;
+		if (b->late)
+			return WR_IN_FLIGHT;
+		resp = before_refuse(qp, w, b->status);
+		if (resp)
+			return execute_answered(qp, r, w, resp);
+	}
+	r->status = b->status;
+	return WR_FAILED;
+}
+
+static enum ibv_wc_status before_ask(struct before *b, const struct urxe_qp *qp,
+				     const struct urxe_wqe *w)
+{
+	struct fault_subject s = fault_subject_qp(qp);
+	const struct fault_rule *rule;
+
+	s.op = FAULT_OP(w->opcode);
+	s.wr_id = w->wr_id;
+	s.has_wr_id = true;
+	rule = fault_of_wr(b->faults, &s);
+	if (!rule)
+		return IBV_WC_SUCCESS;
+	urxe_why(
+		"a fault: wr_id 0x%llx on QP 0x%x ends with %s, by the rule \"%s\"",
+		(unsigned long long)w->wr_id, qp->qpn,
+		urxe_status_name(rule->value), rule->text);
+	return rule->value;
+}
+
+static enum verdict before_begin(struct urxe_qp *qp, struct run *r,
+				 struct urxe_wqe *w)
+{
+	struct before *b = qp->carrier_before;
+	const int32_t ahead = (int32_t)(qp->sq.begun - b->index);
+
+	if (b->late && ahead > 0)
+		return WR_IN_FLIGHT; /* it will be flushed */
+	b->late = false;
+	/* what was begun before, and could not go on, is not asked again */
+	if (b->fresh || ahead > 0) {
+		b->fresh = false;
+		b->index = qp->sq.begun;
+		b->status = before_ask(b, qp, w);
+	}
+	if (unlikely(b->status) && b->index == qp->sq.begun)
+		return before_fail(qp, r, w, b);
+	return b->carrier ? b->carrier->begin(qp, r, w) : execute(qp, r, w);
+}
+
+static bool before_follows(const struct urxe_qp *qp,
+			   const struct urxe_wqe *first,
+			   const struct urxe_wqe *second)
+{
+	const struct before *b = qp->carrier_before;
+
+	if (b->late && first == sq_slot(&qp->sq, b->index))
+		return false;
+	return b->carrier && b->carrier->follows(qp, first, second);
+}
+
+/* Those before the WR that the other side refuses are done. */
+static void before_answer(struct urxe_qp *qp, struct before *b)
+{
+	b->late = false;
+	qp_guard_raise(qp, GUARD_SEND | GUARD_RECEIVE);
+	before_refuse(qp, sq_slot(&qp->sq, b->index), b->status);
+	guard_lower(qp->guard);
+	flight_answer(qp, b->index, b->status);
+	requester_run(qp);
+}
+
+static uint64_t before_progress(struct urxe_qp *qp, uint64_t now)
+{
+	struct before *b = qp->carrier_before;
+	uint64_t next = UINT64_MAX;
+
+	if (b->carrier)
+		next = b->carrier->progress(qp, now);
+	if (b->late && qp->sq.done == b->index && qp->sq.begun != b->index)
+		before_answer(qp, b);
+	return next;
+}
+
+static void before_cancel(struct urxe_qp *qp)
+{
+	struct before *b = qp->carrier_before;
+
+	b->late = false;
+	b->fresh = true;
+	if (b->carrier)
+		b->carrier->cancel(qp);
+}
+
+static const struct urxe_carrier before_carrier = {
+	.begin = before_begin,
+	.follows = before_follows,
+	.progress = before_progress,
+	.cancel = before_cancel,
+};
+
+bool fault_watch_wrs(struct faults *f, struct urxe_qp *qp)
+{
+	struct before *b = calloc(1, sizeof(*b));
+
+	if (!b)
+		return false;
+	b->faults = f;
+	b->carrier = qp->carrier;
+	b->fresh = true;
+	qp->carrier_before = b;
+	qp->carrier = &before_carrier;
+	return true;
+}

@@ -1,0 +1,86 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+# docs.sh URXE SOURCE: each rule that the documents and the help show is one, and what
+# is wrong is refused, with the word, before the program begins.
+set -u
+URXE=$1
+docs=$2/docs
+failures=0
+tmp=$(mktemp -d) || exit 99
+trap 'rm -rf "$tmp"' EXIT
+
+failed()
+{
+	echo "failed: $*"
+	failures=$((failures + 1))
+}
+
+# "rule" makes a mark only if it is understood
+understood()
+{
+	[ "$("$URXE" run --fault "$1" -- echo begun 2>"$tmp/err")" = begun ]
+}
+
+rules()
+{
+	sed -n 's/^    --fault \([^ ]*\)$/\1/p' "$docs/faults.md"
+	sed -n 's/^\.Dl \\-\\-fault \(.*\)$/\1/p' "$docs/man/urxe-faults.7"
+	"$URXE" run --fault=help | sed -n 's/^  --fault \([^@]*\)$/\1/p'
+	sed -n 's/^    \([a-z_]*:prog=client:.*\)$/\1/p' "$docs/faults.md"
+}
+
+n=0
+while read -r rule; do
+	n=$((n + 1))
+	understood "$rule" || failed "$rule: $(cat "$tmp/err")"
+done < <(rules)
+[ $n -ge 35 ] || failed "only $n rules in the documents"
+
+# the rule, and the word that is named
+while read -r rule word; do
+	if understood "$rule"; then
+		failed "$rule is taken"
+	elif ! grep -qF "\"$word\"" "$tmp/err"; then
+		failed "$rule: $word is not named: $(cat "$tmp/err")"
+	fi
+done <<END
+ibv_reg_mr:nth=x:ENOMEM nth=x
+ibv_reg_mr:nth=0:ENOMEM nth=0
+ibv_reg_mr:nth=5 nth=5
+ibv_reg_mr:nth=5:ENOSUCH ENOSUCH
+ibv_reg_me:ENOMEM ibv_reg_me
+ibv_close_device:EIO ibv_close_device
+ibv_post_send:op=SEND:EIO op=SEND
+ibv_reg_mr:p=1.5:ENOMEM p=1.5
+ibv_reg_mr:p=0.5:nth=2:ENOMEM ibv_reg_mr:p=0.5:nth=2:ENOMEM
+wr:op=SENT:LOC_PROT_ERR op=SENT
+wr:op=RDMA_WRITE:RNR_RETRY_EXC_ERR RNR_RETRY_EXC_ERR
+wr:type=UD:RETRY_EXC_ERR RETRY_EXC_ERR
+wr:SUCCESS SUCCESS
+wr:ms=5:LOC_PROT_ERR ms=5
+qp:DOWN DOWN
+cq:QP_FATAL QP_FATAL
+srq:at=post:SRQ_ERR srq:at=post:SRQ_ERR
+port:DOWN=0 DOWN=0
+process:ms=5:nth=2:KILL process:ms=5:nth=2:KILL
+process:SLEEP SLEEP
+rdma_listen:REJECTED REJECTED
+rdma_connect:REJECTED=256 REJECTED=256
+rdma_connect:ADDR_ERROR ADDR_ERROR
+END
+
+# a file, with what is behind #, and one that is not there
+printf '# nothing\n\n  ibv_alloc_pd:nth=1:ENOMEM\n#ibv_x:y\n' >"$tmp/rules"
+understood "@$tmp/rules" || failed "a file: $(cat "$tmp/err")"
+printf 'wr:LOC_PROT_ERR\nwrong\n' >"$tmp/rules"
+understood "@$tmp/rules" && failed "a file with a mistake is taken"
+grep -q '"wrong"' "$tmp/err" || failed "the file's mistake is not named"
+understood "@$tmp/nothing" && failed "a file that is not there is taken"
+
+# several, and what was there before
+said=$(URXE_FAULTS=wr:LOC_PROT_ERR "$URXE" run --fault cq:CQ_ERR \
+	--fault process:nth=9:KILL -- sh -c 'echo "$URXE_FAULTS"')
+[ "$said" = "wr:LOC_PROT_ERR;cq:CQ_ERR;process:nth=9:KILL" ] ||
+	failed "several rules: $said"
+
+[ $failures = 0 ]

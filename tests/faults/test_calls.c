@@ -1,0 +1,366 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* Verbs that fail by a rule: which call, with what, and what they return. */
+#include <sys/mman.h>
+#include <sys/wait.h>
+
+#include "faults.h"
+
+static struct node n;
+
+static void open_node(const char *rules)
+{
+	struct opts o = default_opts();
+
+	fault(rules);
+	node_open(&n, NULL, MEM_HEAP, &o);
+}
+
+static struct ibv_mr *reg(void)
+{
+	errno = 0;
+	return ibv_reg_mr(n.pd, n.buf, 64, IBV_ACCESS_LOCAL_WRITE);
+}
+
+START_TEST(nth_and_no_other)
+{
+	struct ibv_mr *mr[4];
+	int i;
+
+	open_node("ibv_reg_mr:nth=3:ENOMEM"); /* it registers one */
+	mr[0] = reg();
+	ck_nonnull(mr[0]);
+	ck_assert_ptr_null(reg());
+	ck_assert_int_eq(errno, ENOMEM);
+	for (i = 1; i < 4; i++) {
+		mr[i] = reg();
+		ck_nonnull(mr[i]);
+	}
+	for (i = 0; i < 4; i++)
+		ck_ok(ibv_dereg_mr(mr[i]));
+	node_close(&n);
+}
+END_TEST
+
+/* Which of `many` allocations of a PD fail: a bit for each. */
+static unsigned int failing_pds(struct ibv_context *ctx, int many)
+{
+	unsigned int failed = 0;
+	struct ibv_pd *pd;
+	int i;
+
+	for (i = 0; i < many; i++) {
+		errno = 0;
+		pd = ibv_alloc_pd(ctx);
+		if (pd) {
+			ck_ok(ibv_dealloc_pd(pd));
+			continue;
+		}
+		ck_assert_int_eq(errno, EAGAIN);
+		failed |= 1u << i;
+	}
+	return failed;
+}
+
+static const struct {
+	const char *rule;
+	unsigned int failed; /* of 8 */
+} whens[] = {
+	{ "ibv_alloc_pd:EAGAIN", 0xff },
+	{ "ibv_alloc_pd:times=2:EAGAIN", 0x03 },
+	{ "ibv_alloc_pd:nth=4:EAGAIN", 0x08 },
+	{ "ibv_alloc_pd:nth=4:times=3:EAGAIN", 0x38 },
+	{ "ibv_alloc_pd:every=3:EAGAIN", 0x24 },
+	{ "ibv_alloc_pd:every=2:times=2:EAGAIN", 0x0a },
+	{ "ibv_alloc_pd:p=0:EAGAIN", 0 },
+	{ "ibv_alloc_pd:p=1:times=1:EAGAIN", 0x01 },
+	{ "ibv_alloc_*:nth=2:EAGAIN", 0x02 },
+	{ "ibv_alloc_mw:EAGAIN", 0 },
+	{ "# a comment; of all the line\n ibv_alloc_pd:nth=1:EAGAIN ;"
+	  "ibv_alloc_pd:nth=8:EAGAIN\n\n", 0x81 },
+	{ "ibv_alloc_pd:prog=somebody-else:EAGAIN", 0 },
+	{ "ibv_alloc_pd:prog=faults-calls:nth=1:EAGAIN", 0x01 },
+};
+
+START_TEST(when)
+{
+	struct ibv_context *ctx;
+
+	fault(whens[_i].rule);
+	ctx = open_device();
+	ck_assert_uint_eq(failing_pds(ctx, 8), whens[_i].failed);
+	ck_ok(ibv_close_device(ctx));
+}
+END_TEST
+
+/* What chance says for that seed, in a process of its own. */
+static unsigned int chances(const char *seed)
+{
+	unsigned int *failed = shared_page();
+	struct ibv_context *ctx;
+	pid_t pid = fork();
+
+	ck_assert_int_ge(pid, 0);
+	if (!pid) {
+		fault("ibv_alloc_pd:p=0.5:EAGAIN");
+		setenv("URXE_FAULT_SEED", seed, 1);
+		ctx = open_device();
+		*failed = failing_pds(ctx, 32);
+		ck_ok(ibv_close_device(ctx));
+		_exit(0);
+	}
+	ck_ok(reap_child(pid));
+	return *failed;
+}
+
+START_TEST(by_chance_of_a_seed)
+{
+	unsigned int one = chances("1"), two = chances("2");
+
+	ck_assert_uint_ne(one, 0);
+	ck_assert_uint_ne(one, ~0u);
+	ck_assert_uint_ne(one, two);
+	ck_assert_uint_eq(one, chances("1"));
+	ck_assert_uint_eq(two, chances("0x2"));
+}
+END_TEST
+
+START_TEST(an_int_verb_returns_it)
+{
+	struct ibv_cq *cq;
+
+	open_node("ibv_destroy_cq:nth=1:EBUSY; ibv_modify_qp:nth=1:EIO");
+	cq = ibv_create_cq(n.ctx, 4, NULL, NULL, 0);
+	ck_nonnull(cq);
+	errno = 0;
+	ck_assert_int_eq(ibv_destroy_cq(cq), EBUSY);
+	ck_assert_int_eq(errno, EBUSY);
+	ck_ok(ibv_destroy_cq(cq)); /* it was not touched */
+	ck_assert_int_eq(qp_to(n.qp, IBV_QPS_ERR), EIO);
+	ck_assert_int_eq(qp_state(n.qp), IBV_QPS_RESET);
+	ck_ok(qp_to(n.qp, IBV_QPS_ERR));
+	node_close(&n);
+}
+END_TEST
+
+START_TEST(a_post_names_the_wr)
+{
+	struct ibv_send_wr wr[2] = { { .wr_id = 1, .next = &wr[1] },
+				     { .wr_id = 2 } };
+	struct ibv_recv_wr recv = { .wr_id = 3 }, *bad_recv = NULL;
+	struct ibv_send_wr *bad = NULL;
+	struct opts o = default_opts();
+	struct duo d;
+	int i;
+
+	fault("ibv_post_send:nth=2:ENOMEM;ibv_post_recv:nth=1:EIO");
+	duo_open(&d, SAME_CONTEXT, MEM_HEAP, MEM_HEAP, &o);
+	for (i = 0; i < 2; i++) {
+		wr[i].opcode = IBV_WR_RDMA_WRITE;
+		wr[i].send_flags = IBV_SEND_SIGNALED;
+	}
+	ck_ok(ibv_post_send(d.a.qp, wr, &bad));
+	expect_ok(d.a.scq, 1, IBV_WC_RDMA_WRITE);
+	expect_ok(d.a.scq, 2, IBV_WC_RDMA_WRITE);
+	errno = 0;
+	ck_assert_int_eq(ibv_post_send(d.a.qp, wr, &bad), ENOMEM);
+	ck_assert_int_eq(errno, ENOMEM);
+	ck_assert_ptr_eq(bad, &wr[0]);
+	expect_none(d.a.scq, QUIET_MS);
+	ck_assert_int_eq(ibv_post_recv(d.a.qp, &recv, &bad_recv), EIO);
+	ck_assert_ptr_eq(bad_recv, &recv);
+	ck_ok(ibv_post_recv(d.a.qp, &recv, &bad_recv));
+	ck_ok(ibv_post_send(d.a.qp, wr, &bad)); /* all goes on */
+	expect_ok(d.a.scq, 1, IBV_WC_RDMA_WRITE);
+	duo_close(&d);
+}
+END_TEST
+
+START_TEST(of_a_type_of_qp)
+{
+	struct ibv_recv_wr wr = { .wr_id = 1 }, *bad;
+	struct ibv_qp *ud;
+
+	open_node("ibv_post_recv:type=UD:EINVAL");
+	ud = make_qp(&n, IBV_QPT_UD, NULL);
+	qp_to_init(n.qp, &n.o);
+	type_to(ud, IBV_QPS_INIT, &n.o, NULL);
+	ck_ok(ibv_post_recv(n.qp, &wr, &bad));
+	ck_assert_int_eq(ibv_post_recv(ud, &wr, &bad), EINVAL);
+	ck_ok(ibv_destroy_qp(ud));
+	node_close(&n);
+}
+END_TEST
+
+START_TEST(polling_and_arming)
+{
+	struct opts o = default_opts();
+	struct ibv_wc wc;
+
+	o.channel = true;
+	fault("ibv_poll_cq:nth=2:EIO\nibv_req_notify_cq:times=1:ENOMEM");
+	node_open(&n, NULL, MEM_HEAP, &o);
+	ck_assert_int_eq(ibv_poll_cq(n.rcq, 1, &wc), 0);
+	ck_assert_int_lt(ibv_poll_cq(n.rcq, 1, &wc), 0);
+	ck_assert_int_eq(ibv_poll_cq(n.rcq, 1, &wc), 0);
+	ck_assert_int_eq(ibv_req_notify_cq(n.rcq, 0), ENOMEM);
+	ck_ok(ibv_req_notify_cq(n.rcq, 0));
+	node_close(&n);
+}
+END_TEST
+
+START_TEST(the_builders)
+{
+	struct ibv_qp_init_attr_ex attr = {
+		.qp_type = IBV_QPT_RC,
+		.comp_mask = IBV_QP_INIT_ATTR_PD |
+			     IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
+		.send_ops_flags = IBV_QP_EX_WITH_RDMA_WRITE,
+	};
+	struct addr self;
+	struct ibv_qp_ex *ex;
+	int i;
+
+	open_node("ibv_wr_complete:nth=1:ENOMEM");
+	ck_ok(ibv_destroy_qp(n.qp));
+	attr.pd = n.pd;
+	attr.send_cq = n.scq;
+	attr.recv_cq = n.rcq;
+	attr.cap = n.o.cap;
+	n.qp = ibv_create_qp_ex(n.ctx, &attr);
+	ck_nonnull(n.qp);
+	self = node_addr(&n);
+	node_connect(&n, &self);
+	ex = ibv_qp_to_qp_ex(n.qp);
+	for (i = 0; i < 2; i++) {
+		ibv_wr_start(ex);
+		ex->wr_id = 1 + i;
+		ex->wr_flags = IBV_SEND_SIGNALED;
+		ibv_wr_rdma_write(ex, n.mr->rkey, n.base);
+		ibv_wr_set_sge(ex, n.mr->lkey, n.base + 64, 8);
+		ck_assert_int_eq(ibv_wr_complete(ex), i ? 0 : ENOMEM);
+	}
+	expect_ok(n.scq, 2, IBV_WC_RDMA_WRITE);
+	expect_none(n.scq, QUIET_MS);
+	node_close(&n);
+}
+END_TEST
+
+static struct ibv_context *try_open(void)
+{
+	struct ibv_device **list, *dev = find_device(&list);
+	struct ibv_context *ctx;
+
+	errno = 0;
+	ctx = ibv_open_device(dev);
+	if (!ctx)
+		ibv_free_device_list(list);
+	return ctx;
+}
+
+START_TEST(opening_the_device)
+{
+	fault("ibv_open_device:nth=1:EMFILE");
+	ck_assert_ptr_null(try_open());
+	ck_assert_int_eq(errno, EMFILE);
+	ck_ok(ibv_close_device(open_device()));
+}
+END_TEST
+
+static const char *const wrong[] = {
+	"ibv_reg_mr:nth=5", "ibv_frobnicate:ENOMEM", "gibberish",
+	"wr:nth=x:RETRY_EXC_ERR", "process:ms=5:nth=2:KILL",
+};
+
+/* Who made a mistake by hand is told of the word. */
+START_TEST(a_rule_that_is_wrong)
+{
+	static const char *const named[] = { "\"nth=5\"", "\"ibv_frobnicate\"",
+					     "\"gibberish\"", "\"nth=x\"",
+					     "\"process:ms=5:nth=2:KILL\"" };
+	FILE *said = tmpfile();
+	char text[4096];
+	ssize_t len;
+
+	ck_nonnull(said);
+	ck_assert_int_ge(dup2(fileno(said), STDERR_FILENO), 0);
+	setenv("URXE_LOG", "1", 1);
+	fault(wrong[_i]);
+	ck_assert_ptr_null(try_open());
+	ck_assert_int_eq(errno, EINVAL);
+	len = pread(fileno(said), text, sizeof(text) - 1, 0);
+	ck_assert_int_gt(len, 0);
+	text[len] = 0;
+	ck_assert_msg(strstr(text, "URXE_FAULTS") && strstr(text, named[_i]),
+		      "said: %s", text);
+	fclose(said);
+}
+END_TEST
+
+START_TEST(it_says_that_it_was_a_fault)
+{
+	const char *rule = "ibv_alloc_pd:nth=1:EAGAIN";
+	FILE *said = tmpfile();
+	struct ibv_context *ctx;
+	char text[4096];
+	ssize_t len;
+
+	ck_nonnull(said);
+	ck_assert_int_ge(dup2(fileno(said), STDERR_FILENO), 0);
+	setenv("URXE_LOG", "1", 1);
+	fault(rule);
+	ctx = open_device();
+	ck_assert_uint_eq(failing_pds(ctx, 1), 1);
+	len = pread(fileno(said), text, sizeof(text) - 1, 0);
+	ck_assert_int_gt(len, 0);
+	text[len] = 0;
+	ck_assert_msg(strstr(text, "a fault: ibv_alloc_pd") &&
+			      strstr(text, rule),
+		      "said: %s", text);
+	ck_ok(ibv_close_device(ctx));
+	fclose(said);
+}
+END_TEST
+
+/* The child of a fork begins to count at 1. */
+START_TEST(a_child_counts_for_itself)
+{
+	unsigned int *failed = shared_page();
+	struct ibv_context *ctx;
+	pid_t pid;
+
+	fault("ibv_alloc_pd:nth=2:EAGAIN");
+	ctx = open_device();
+	ck_assert_uint_eq(failing_pds(ctx, 1), 0);
+	pid = fork();
+	ck_assert_int_ge(pid, 0);
+	if (!pid) {
+		failed[0] = failing_pds(ctx, 3);
+		_exit(0);
+	}
+	ck_ok(reap_child(pid));
+	ck_assert_uint_eq(failed[0], 0x2);
+	ck_assert_uint_eq(failing_pds(ctx, 3), 0x1);
+	ck_ok(ibv_close_device(ctx));
+}
+END_TEST
+
+#define COUNT(of) (int)(sizeof(of) / sizeof(*(of)))
+
+int main(void)
+{
+	Suite *s = suite("faults calls");
+
+	add(s, nth_and_no_other);
+	add_loop(s, when, COUNT(whens));
+	add(s, by_chance_of_a_seed);
+	add(s, an_int_verb_returns_it);
+	add(s, a_post_names_the_wr);
+	add(s, of_a_type_of_qp);
+	add(s, polling_and_arming);
+	add(s, the_builders);
+	add(s, opening_the_device);
+	add_loop(s, a_rule_that_is_wrong, COUNT(wrong));
+	add(s, it_says_that_it_was_a_fault);
+	add(s, a_child_counts_for_itself);
+	return run(s);
+}

@@ -1,0 +1,318 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* Events, the port and the process by a rule, at a moment. */
+#include <signal.h>
+#include <sys/wait.h>
+
+#include "faults.h"
+
+static struct duo d;
+
+static void open_duo(const char *rules, enum where where)
+{
+	struct opts o = default_opts();
+
+	fault(rules);
+	duo_open(&d, where, MEM_HEAP, MEM_HEAP, &o);
+}
+
+/* Whatever it is about. */
+static void expect_event(struct ibv_context *ctx, enum ibv_event_type type)
+{
+	ck_assert_int_eq(wait_async(ctx, true).event_type, type);
+}
+
+static void write_one(uint64_t wr_id)
+{
+	ck_ok(post(&d, IBV_WR_RDMA_WRITE, wr_id, 0, 8, 0, 0));
+	expect_ok(d.a.scq, wr_id, IBV_WC_RDMA_WRITE);
+}
+
+START_TEST(a_qp_after_its_nth_post)
+{
+	static const struct {
+		const char *rule;
+		enum ibv_event_type event;
+		bool breaks;
+	} cases[] = {
+		{ "qp:at=post:nth=2:QP_FATAL", IBV_EVENT_QP_FATAL, true },
+		{ "qp:at=post:nth=2:QP_REQ_ERR", IBV_EVENT_QP_REQ_ERR, true },
+		{ "qp:at=post:nth=2:QP_ACCESS_ERR", IBV_EVENT_QP_ACCESS_ERR,
+		  true },
+		{ "qp:at=post:nth=2:PATH_MIG", IBV_EVENT_PATH_MIG, false },
+		{ "qp:nth=2:QP_FATAL", IBV_EVENT_QP_FATAL, true },
+	};
+
+	open_duo(cases[_i].rule, TWO_PROCESSES);
+	ck_ok(post_recv(&d.a, 9, 0, 8));
+	write_one(1);
+	expect_quiet(d.a.ctx);
+	write_one(2);
+	expect_async(d.a.ctx, cases[_i].event, d.a.qp);
+	if (cases[_i].breaks) {
+		ck_assert_int_eq(qp_state(d.a.qp), IBV_QPS_ERR);
+		expect(d.a.rcq, 9, IBV_WC_WR_FLUSH_ERR);
+		ck_assert_int_eq(b_state(&d), IBV_QPS_RTS);
+	} else {
+		write_one(3);
+	}
+	expect_quiet(d.a.ctx);
+	duo_close(&d);
+}
+END_TEST
+
+/* It is b who posts receives. */
+START_TEST(a_qp_of_the_peer)
+{
+	open_duo("qp:at=recv:nth=2:QP_FATAL", TWO_PROCESSES);
+	b_recv(&d, 1, 0, 64);
+	ck_assert_int_eq(b_state(&d), IBV_QPS_RTS);
+	b_recv(&d, 2, 0, 64);
+	b_expect_async(&d, IBV_EVENT_QP_FATAL);
+	ck_assert_int_eq(b_state(&d), IBV_QPS_ERR);
+	ck_assert_int_eq(b_wait_recv(&d).status, IBV_WC_WR_FLUSH_ERR);
+	expect_quiet(d.a.ctx);
+	duo_close(&d);
+}
+END_TEST
+
+START_TEST(a_qp_after_a_time)
+{
+	open_duo("qp:ms=40:type=RC:QP_FATAL", SAME_CONTEXT);
+	expect_event(d.a.ctx, IBV_EVENT_QP_FATAL);
+	expect_event(d.a.ctx, IBV_EVENT_QP_FATAL);
+	ck_assert_int_eq(qp_state(d.a.qp), IBV_QPS_ERR);
+	duo_close(&d);
+}
+END_TEST
+
+START_TEST(a_cq)
+{
+	open_duo("cq:nth=2:CQ_ERR", TWO_PROCESSES);
+	write_one(1);
+	expect_quiet(d.a.ctx);
+	write_one(2);
+	expect_async(d.a.ctx, IBV_EVENT_CQ_ERR, d.a.scq);
+	/* there is no completion any more, and so the QP ends, too */
+	ck_ok(post(&d, IBV_WR_RDMA_WRITE, 3, 0, 8, 0, 0));
+	expect_async(d.a.ctx, IBV_EVENT_QP_FATAL, d.a.qp);
+	expect_none(d.a.scq, QUIET_MS);
+	duo_close(&d);
+}
+END_TEST
+
+START_TEST(an_srq)
+{
+	static const struct {
+		const char *rule;
+		enum ibv_event_type event;
+	} cases[] = {
+		{ "srq:nth=2:SRQ_LIMIT_REACHED", IBV_EVENT_SRQ_LIMIT_REACHED },
+		{ "srq:nth=2:SRQ_ERR", IBV_EVENT_SRQ_ERR },
+	};
+	struct opts o = default_opts();
+	struct ibv_srq *srq;
+	struct node n;
+
+	fault(cases[_i].rule);
+	node_open(&n, NULL, MEM_HEAP, &o);
+	srq = make_srq(&n, 8, 1);
+	ck_ok(post_srq(srq, &n, 1, 0, 8));
+	expect_quiet(n.ctx);
+	ck_ok(post_srq(srq, &n, 2, 0, 8));
+	expect_async(n.ctx, cases[_i].event, srq);
+	ck_ok(ibv_destroy_srq(srq));
+	node_close(&n);
+}
+END_TEST
+
+static enum ibv_port_state port_state(void)
+{
+	struct ibv_port_attr attr;
+
+	ck_ok(ibv_query_port(d.a.ctx, 1, &attr));
+	return attr.state;
+}
+
+static void b_is_told(struct node *b, void *arg)
+{
+	expect_event(b->ctx, *(int *)arg);
+}
+
+/* Both see it, and what is posted meanwhile arrives after it. */
+START_TEST(a_port_is_down_for_a_while)
+{
+	int type = IBV_EVENT_PORT_ERR;
+
+	open_duo("port:at=post:nth=2:DOWN=150", TWO_PROCESSES);
+	write_one(1);
+	expect_quiet(d.a.ctx);
+	ck_assert_int_eq(port_state(), IBV_PORT_ACTIVE);
+	write_one(2);
+	expect_event(d.a.ctx, IBV_EVENT_PORT_ERR);
+	on_b(&d, b_is_told, &type, sizeof(type));
+	ck_ok(post(&d, IBV_WR_RDMA_WRITE, 3, 0, 8, 0, 0));
+	expect_event(d.a.ctx, IBV_EVENT_PORT_ACTIVE);
+	expect_ok(d.a.scq, 3, IBV_WC_RDMA_WRITE);
+	ck_assert_int_eq(port_state(), IBV_PORT_ACTIVE);
+	duo_close(&d);
+}
+END_TEST
+
+START_TEST(a_port_after_a_time)
+{
+	double before = now_ms();
+
+	open_duo("port:ms=60:DOWN=60\nport:ms=30:LID_CHANGE", SAME_CONTEXT);
+	expect_event(d.a.ctx, IBV_EVENT_LID_CHANGE);
+	expect_event(d.a.ctx, IBV_EVENT_PORT_ERR);
+	expect_event(d.a.ctx, IBV_EVENT_PORT_ACTIVE);
+	ck_assert(now_ms() - before >= 119);
+	write_one(1);
+	duo_close(&d);
+}
+END_TEST
+
+/* Who closes the device, or ends, leaves the port as it was. */
+START_TEST(a_port_does_not_stay_down)
+{
+	struct opts o = default_opts();
+	pid_t pid;
+
+	fault("port:at=post:nth=1:DOWN=3000000");
+	pid = fork();
+	ck_assert_int_ge(pid, 0);
+	if (!pid) {
+		duo_open(&d, SAME_CONTEXT, MEM_HEAP, MEM_HEAP, &o);
+		write_one(1);
+		expect_event(d.a.ctx, IBV_EVENT_PORT_ERR);
+		if (_i)
+			exit(0);
+		duo_close(&d);
+		_exit(0);
+	}
+	ck_ok(reap_child(pid));
+	open_duo("", SAME_CONTEXT);
+	ck_assert_int_eq(port_state(), IBV_PORT_ACTIVE);
+	write_one(1);
+	duo_close(&d);
+}
+END_TEST
+
+START_TEST(a_device)
+{
+	open_duo("device:nth=2:DEVICE_FATAL", TWO_PROCESSES);
+	ck_ok(post_recv(&d.a, 9, 0, 8));
+	write_one(1);
+	expect_quiet(d.a.ctx);
+	write_one(2);
+	expect_event(d.a.ctx, IBV_EVENT_DEVICE_FATAL);
+	expect(d.a.rcq, 9, IBV_WC_WR_FLUSH_ERR);
+	ck_errno(ibv_alloc_pd(d.a.ctx), EIO);
+	ck_errno(ibv_reg_mr(d.a.pd, d.a.buf, 8, 0), EIO);
+	/* b has the device still, and a can let all go */
+	ck_assert_int_eq(b_state(&d), IBV_QPS_RTS);
+	duo_close(&d);
+}
+END_TEST
+
+/* A child that does `many` WRITEs to itself and counts what it got. */
+struct work {
+	_Atomic int begun, got;
+};
+
+static void work(struct work *w, int many)
+{
+	struct opts o = default_opts();
+	int i;
+
+	leave_check();
+	duo_open(&d, SAME_CONTEXT, MEM_HEAP, MEM_HEAP, &o);
+	for (i = 0; i < many; i++) {
+		ck_ok(post(&d, IBV_WR_RDMA_WRITE, i, 0, 8, 0, 0));
+		w->begun++;
+		expect_ok(d.a.scq, i, IBV_WC_RDMA_WRITE);
+		w->got++;
+	}
+	duo_close(&d);
+	_exit(0);
+}
+
+static pid_t work_begin(struct work *w, int many)
+{
+	pid_t pid = fork();
+
+	ck_assert_int_ge(pid, 0);
+	if (!pid)
+		work(w, many);
+	return pid;
+}
+
+START_TEST(a_process_dies)
+{
+	static const struct {
+		const char *rule;
+		int begun, got, end;
+	} cases[] = {
+		{ "process:nth=5:KILL", 5, 4, -SIGKILL },
+		{ "process:at=post:nth=5:KILL", 4, 4, -SIGKILL },
+		{ "process:nth=100:KILL", 7, 7, 0 },
+		{ "process:prog=other:nth=5:KILL", 7, 7, 0 },
+		{ "process:prog=faults-events:nth=1:KILL", 1, 0, -SIGKILL },
+	};
+	struct work *w = shared_page();
+
+	fault(cases[_i].rule);
+	ck_assert_int_eq(reap_child(work_begin(w, 7)), cases[_i].end);
+	ck_assert_int_eq(w->begun, cases[_i].begun);
+	ck_assert_int_eq(w->got, cases[_i].got);
+}
+END_TEST
+
+START_TEST(a_process_stops)
+{
+	struct work *w = shared_page();
+	int status;
+	pid_t pid;
+
+	fault("process:nth=3:STOP");
+	pid = work_begin(w, 7);
+	ck_assert_int_eq(waitpid(pid, &status, WUNTRACED), pid);
+	ck_assert(WIFSTOPPED(status));
+	ck_assert_int_eq(w->got, 2);
+	ck_ok(kill(pid, SIGCONT));
+	ck_ok(reap_child(pid));
+	ck_assert_int_eq(w->got, 7);
+}
+END_TEST
+
+START_TEST(a_thread_sleeps)
+{
+	double before;
+
+	open_duo("process:at=post:nth=2:SLEEP=200", SAME_CONTEXT);
+	write_one(1);
+	before = now_ms();
+	write_one(2);
+	ck_assert(now_ms() - before >= 199);
+	duo_close(&d);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite("faults events");
+
+	add_loop(s, a_qp_after_its_nth_post, 5);
+	add(s, a_qp_of_the_peer);
+	add(s, a_qp_after_a_time);
+	add(s, a_cq);
+	add_loop(s, an_srq, 2);
+	add(s, a_port_is_down_for_a_while);
+	add(s, a_port_after_a_time);
+	add_loop(s, a_port_does_not_stay_down, 2);
+	add(s, a_device);
+	add_loop(s, a_process_dies, 5);
+	add(s, a_process_stops);
+	add(s, a_thread_sleeps);
+	return run(s);
+}

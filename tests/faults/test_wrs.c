@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* Work requests that end with an error by a rule, seen from both ends. */
+#include "faults.h"
+
+static struct duo d;
+
+static void open_duo(const char *rules, enum where where)
+{
+	struct opts o = default_opts();
+
+	fault(rules);
+	duo_open(&d, where, MEM_HEAP, MEM_HEAP, &o);
+}
+
+START_TEST(nth_and_no_other)
+{
+	open_duo("wr:op=RDMA_WRITE:nth=3:RETRY_EXC_ERR", _i);
+	node_fill(&d.a, 0, 64, 1);
+	b_fill(&d, 0, 64, 2);
+	/* a READ is not counted */
+	ck_ok(post(&d, IBV_WR_RDMA_READ, 1, 1024, 8, 0, 0));
+	ck_ok(post(&d, IBV_WR_RDMA_WRITE, 2, 0, 64, 0, 0));
+	ck_ok(post(&d, IBV_WR_RDMA_WRITE, 3, 0, 64, 128, 0));
+	expect_ok(d.a.scq, 1, IBV_WC_RDMA_READ);
+	expect_ok(d.a.scq, 2, IBV_WC_RDMA_WRITE);
+	expect_ok(d.a.scq, 3, IBV_WC_RDMA_WRITE);
+	b_fill(&d, 256, 64, 3);
+	ck_ok(post(&d, IBV_WR_RDMA_WRITE, 4, 0, 64, 256, 0));
+	ck_ok(post(&d, IBV_WR_RDMA_WRITE, 5, 0, 64, 256, 0));
+	ck_ok(post_recv(&d.a, 6, 0, 8));
+	expect(d.a.scq, 4, IBV_WC_RETRY_EXC_ERR);
+	expect(d.a.scq, 5, IBV_WC_WR_FLUSH_ERR);
+	expect(d.a.rcq, 6, IBV_WC_WR_FLUSH_ERR);
+	ck_assert_int_eq(qp_state(d.a.qp), IBV_QPS_ERR);
+	/* b never heard of it */
+	ck_assert(b_has(&d, 0, 64, 1));
+	ck_assert(b_has(&d, 256, 64, 3));
+	ck_assert_int_eq(b_state(&d), IBV_QPS_RTS);
+	b_expect_no_async(&d);
+	duo_renew(&d);
+	ck_ok(post(&d, IBV_WR_RDMA_WRITE, 7, 0, 64, 256, 0));
+	expect_ok(d.a.scq, 7, IBV_WC_RDMA_WRITE);
+	duo_close(&d);
+}
+END_TEST
+
+#define UNHEARD 0, IBV_QPS_RTS
+
+/* How a SEND ends, and its receive (0: it stays), and b's QP. */
+static const struct {
+	const char *rule;
+	enum ibv_wr_opcode op;
+	enum ibv_wc_status status, receive;
+	enum ibv_qp_state state;
+	int event; /* of b; 0: none */
+} ends[] = {
+	{ "wr:LOC_LEN_ERR", IBV_WR_SEND, IBV_WC_LOC_LEN_ERR, UNHEARD, -1 },
+	{ "wr:LOC_QP_OP_ERR", IBV_WR_SEND, IBV_WC_LOC_QP_OP_ERR, UNHEARD, -1 },
+	{ "wr:LOC_PROT_ERR", IBV_WR_SEND, IBV_WC_LOC_PROT_ERR, UNHEARD, -1 },
+	{ "wr:WR_FLUSH_ERR", IBV_WR_SEND, IBV_WC_WR_FLUSH_ERR, UNHEARD, -1 },
+	{ "wr:FATAL_ERR", IBV_WR_SEND, IBV_WC_FATAL_ERR, UNHEARD, -1 },
+	{ "wr:GENERAL_ERR", IBV_WR_SEND, IBV_WC_GENERAL_ERR, UNHEARD, -1 },
+	{ "wr:BAD_RESP_ERR", IBV_WR_RDMA_READ, IBV_WC_BAD_RESP_ERR, UNHEARD,
+	  -1 },
+	{ "wr:RETRY_EXC_ERR", IBV_WR_SEND, IBV_WC_RETRY_EXC_ERR, UNHEARD, -1 },
+	{ "wr:RNR_RETRY_EXC_ERR", IBV_WR_SEND, IBV_WC_RNR_RETRY_EXC_ERR,
+	  UNHEARD, -1 },
+	{ "wr:REM_INV_REQ_ERR", IBV_WR_SEND, IBV_WC_REM_INV_REQ_ERR,
+	  IBV_WC_LOC_LEN_ERR, IBV_QPS_ERR, IBV_EVENT_QP_REQ_ERR },
+	{ "wr:REM_OP_ERR", IBV_WR_SEND, IBV_WC_REM_OP_ERR, IBV_WC_LOC_PROT_ERR,
+	  IBV_QPS_ERR, -1 },
+	{ "wr:REM_ACCESS_ERR", IBV_WR_RDMA_WRITE_WITH_IMM,
+	  IBV_WC_REM_ACCESS_ERR, IBV_WC_LOC_ACCESS_ERR, IBV_QPS_ERR,
+	  IBV_EVENT_QP_ACCESS_ERR },
+	{ "wr:REM_ACCESS_ERR", IBV_WR_RDMA_WRITE, IBV_WC_REM_ACCESS_ERR,
+	  IBV_WC_WR_FLUSH_ERR, IBV_QPS_ERR, IBV_EVENT_QP_ACCESS_ERR },
+	{ "wr:REM_INV_REQ_ERR", IBV_WR_RDMA_READ, IBV_WC_REM_INV_REQ_ERR,
+	  IBV_WC_WR_FLUSH_ERR, IBV_QPS_ERR, IBV_EVENT_QP_REQ_ERR },
+};
+#define COUNT(of) (int)(sizeof(of) / sizeof(*(of)))
+
+START_TEST(both_ends)
+{
+	struct ibv_wc wc;
+
+	open_duo(ends[_i / 2].rule, _i % 2 ? TWO_PROCESSES : SAME_CONTEXT);
+	b_recv(&d, 10, 0, 64);
+	b_fill(&d, 0, 64, 2);
+	ck_ok(post(&d, ends[_i / 2].op, 1, 1024, 64, 0, 0));
+	ck_ok(post(&d, IBV_WR_SEND, 2, 1024, 64, 0, 0));
+	expect(d.a.scq, 1, ends[_i / 2].status);
+	expect(d.a.scq, 2, IBV_WC_WR_FLUSH_ERR);
+	ck_assert_int_eq(qp_state(d.a.qp), IBV_QPS_ERR);
+	if (ends[_i / 2].event >= 0 && _i % 2)
+		b_expect_async(&d, ends[_i / 2].event);
+	if (ends[_i / 2].receive) {
+		wc = b_wait_recv(&d);
+		ck_assert_int_eq(wc.wr_id, 10);
+		ck_assert_int_eq(wc.status, ends[_i / 2].receive);
+	}
+	ck_assert_int_eq(b_state(&d), ends[_i / 2].state);
+	ck_assert(b_has(&d, 0, 64, 2));
+	if (ends[_i / 2].event >= 0 && !(_i % 2))
+		b_expect_async(&d, ends[_i / 2].event);
+	duo_close(&d);
+}
+END_TEST
+
+/*
+ * Under the adversary what was posted before is still on its way: it arrives,
+ * and then the other end refuses; what was posted behind does not.
+ */
+START_TEST(those_before_are_served)
+{
+	const bool remote = _i % 2;
+	char seed[16];
+	int i;
+
+	snprintf(seed, sizeof(seed), "%d", _i + 1);
+	ck_ok(setenv("URXE_ADVERSARY", seed, 1));
+	open_duo(remote ? "wr:op=SEND:REM_OP_ERR" : "wr:op=SEND:LOC_PROT_ERR",
+		 _i % 3 ? TWO_PROCESSES : SAME_CONTEXT);
+	node_fill(&d.a, 0, 4096, 1);
+	b_fill(&d, 8192, 512, 2);
+	b_fill(&d, 16384, 64, 3);
+	b_recv(&d, 10, 20000, 64);
+	for (i = 0; i < 4; i++)
+		ck_ok(post(&d, IBV_WR_RDMA_WRITE, i, 0, 4096, 0, 0));
+	ck_ok(post(&d, IBV_WR_RDMA_READ, 4, 8192, 512, 8192, 0));
+	ck_ok(post(&d, IBV_WR_SEND, 5, 0, 64, 0, 0));
+	ck_ok(post(&d, IBV_WR_RDMA_WRITE, 6, 0, 64, 16384, 0));
+	for (i = 0; i < 4; i++)
+		expect_ok(d.a.scq, i, IBV_WC_RDMA_WRITE);
+	expect_ok(d.a.scq, 4, IBV_WC_RDMA_READ);
+	expect(d.a.scq, 5, remote ? IBV_WC_REM_OP_ERR : IBV_WC_LOC_PROT_ERR);
+	expect(d.a.scq, 6, IBV_WC_WR_FLUSH_ERR);
+	if (remote)
+		ck_assert_int_eq(b_wait_recv(&d).status, IBV_WC_LOC_PROT_ERR);
+	ck_assert_int_eq(b_state(&d), remote ? IBV_QPS_ERR : IBV_QPS_RTS);
+	ck_assert(b_has(&d, 0, 4096, 1));
+	ck_assert(node_has(&d.a, 8192, 512, 2));
+	ck_assert(b_has(&d, 16384, 64, 3));
+	duo_close(&d);
+}
+END_TEST
+
+START_TEST(by_wr_id_and_opcodes)
+{
+	open_duo("wr:op=SEND,RDMA_READ:wr_id=0x22:LOC_PROT_ERR", SAME_CONTEXT);
+	ck_ok(post(&d, IBV_WR_RDMA_WRITE, 0x22, 0, 8, 0, 0));
+	expect_ok(d.a.scq, 0x22, IBV_WC_RDMA_WRITE);
+	ck_ok(post(&d, IBV_WR_RDMA_READ, 0x21, 0, 8, 0, 0));
+	expect_ok(d.a.scq, 0x21, IBV_WC_RDMA_READ);
+	ck_ok(post(&d, IBV_WR_RDMA_READ, 0x22, 0, 8, 0, 0));
+	expect(d.a.scq, 0x22, IBV_WC_LOC_PROT_ERR);
+	duo_close(&d);
+}
+END_TEST
+
+/* What waits for a receive is one WR, however often it is tried. */
+START_TEST(a_retry_is_not_counted)
+{
+	open_duo("wr:nth=2:LOC_PROT_ERR", _i);
+	ck_ok(post(&d, IBV_WR_SEND, 1, 0, 64, 0, 0));
+	expect_none(d.a.scq, QUIET_MS);
+	b_recv(&d, 10, 0, 64);
+	expect_ok(d.a.scq, 1, IBV_WC_SEND);
+	ck_ok(post(&d, IBV_WR_SEND, 2, 0, 64, 0, 0));
+	expect(d.a.scq, 2, IBV_WC_LOC_PROT_ERR);
+	duo_close(&d);
+}
+END_TEST
+
+/* The receive that is to fail must be there. */
+START_TEST(a_refusal_waits_for_its_receive)
+{
+	open_duo("wr:nth=1:REM_OP_ERR", _i);
+	ck_ok(post(&d, IBV_WR_SEND, 1, 0, 64, 0, 0));
+	expect_none(d.a.scq, QUIET_MS);
+	b_recv(&d, 10, 0, 64);
+	expect(d.a.scq, 1, IBV_WC_REM_OP_ERR);
+	ck_assert_int_eq(b_wait_recv(&d).status, IBV_WC_LOC_PROT_ERR);
+	duo_close(&d);
+}
+END_TEST
+
+START_TEST(an_unreliable_qp_goes_on_receiving)
+{
+	struct opts o = default_opts();
+	struct ibv_ah *ah;
+
+	fault("wr:type=UD:nth=2:LOC_QP_OP_ERR");
+	duo_open_unconnected(&d, SAME_CONTEXT, MEM_HEAP, MEM_HEAP, &o);
+	turn(&d, IBV_QPT_UD);
+	ah = make_ah(&d.a, &d.at_b.gid, 1);
+	ck_ok(post_ud(&d.a, 1, 0, 8, ah, d.at_b.qpn, QKEY));
+	expect_ok(d.a.scq, 1, IBV_WC_SEND);
+	ck_ok(post_ud(&d.a, 2, 0, 8, ah, d.at_b.qpn, QKEY));
+	expect(d.a.scq, 2, IBV_WC_LOC_QP_OP_ERR);
+	ck_assert_int_eq(qp_state(d.a.qp), IBV_QPS_SQE);
+	ck_ok(ibv_destroy_ah(ah));
+	duo_close(&d);
+}
+END_TEST
+
+START_TEST(a_window_is_not_bound)
+{
+	struct ibv_mw_bind bind = { .wr_id = 1,
+				    .send_flags = IBV_SEND_SIGNALED };
+	struct opts o = default_opts();
+	struct ibv_mw *mw;
+
+	o.mr_access |= IBV_ACCESS_MW_BIND;
+	fault("wr:nth=1:MW_BIND_ERR");
+	duo_open(&d, SAME_CONTEXT, MEM_HEAP, MEM_HEAP, &o);
+	ck_ok(post(&d, IBV_WR_RDMA_WRITE, 7, 0, 8, 0, 0)); /* cannot end so */
+	expect_ok(d.a.scq, 7, IBV_WC_RDMA_WRITE);
+	mw = ibv_alloc_mw(d.a.pd, IBV_MW_TYPE_1);
+	ck_nonnull(mw);
+	bind.bind_info.mr = d.a.mr;
+	bind.bind_info.addr = d.a.base;
+	bind.bind_info.length = 64;
+	bind.bind_info.mw_access_flags = IBV_ACCESS_REMOTE_READ;
+	ck_ok(ibv_bind_mw(d.a.qp, mw, &bind));
+	expect(d.a.scq, 1, IBV_WC_MW_BIND_ERR);
+	ck_ok(ibv_dealloc_mw(mw));
+	duo_close(&d);
+}
+END_TEST
+
+/* As without a rule, whatever else there is. */
+START_TEST(what_no_rule_is_about)
+{
+	uint32_t i;
+
+	open_duo("wr:nth=1000000:LOC_PROT_ERR", _i);
+	for (i = 0; i < 200; i++) {
+		b_recv(&d, i, 4096, 512);
+		node_fill(&d.a, 0, 512, i);
+		ck_ok(post(&d, IBV_WR_SEND, i, 0, 512, 0, 0));
+		ck_ok(post(&d, IBV_WR_RDMA_WRITE, i, 0, 512, 8192, 0));
+		ck_ok(post(&d, IBV_WR_RDMA_READ, i, 1024, 512, 8192, 0));
+		expect_ok(d.a.scq, i, IBV_WC_SEND);
+		expect_ok(d.a.scq, i, IBV_WC_RDMA_WRITE);
+		expect_ok(d.a.scq, i, IBV_WC_RDMA_READ);
+		ck_assert_int_eq(b_wait_recv(&d).wr_id, i);
+		ck_assert(b_has(&d, 4096, 512, i));
+		ck_assert(node_has(&d.a, 1024, 512, i));
+	}
+	duo_close(&d);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite("faults wrs");
+
+	add_loop(s, nth_and_no_other, WHERE_COUNT);
+	add_loop(s, both_ends, 2 * COUNT(ends));
+	add_loop(s, those_before_are_served, 24);
+	add(s, by_wr_id_and_opcodes);
+	add_loop(s, a_retry_is_not_counted, WHERE_COUNT);
+	add_loop(s, a_refusal_waits_for_its_receive, WHERE_COUNT);
+	add(s, an_unreliable_qp_goes_on_receiving);
+	add(s, a_window_is_not_bound);
+	add_loop(s, what_no_rule_is_about, WHERE_COUNT);
+	return run(s);
+}

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* urxe run --fault: the rules of chaos/fault.h, read before CMD begins. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "chaos/fault.h"
+#include "commands.h"
+
+static const char help[] =
+	"A rule is WHAT[:KEY=VALUE]...:EFFECT; --fault may be given several times,\n"
+	"and --fault @FILE has a rule a line, and comments behind #.\n"
+	"\n"
+	"WHAT                    EFFECT\n"
+	"ibv_NAME, ibv_NAM*      the verb fails: ENOMEM, EAGAIN, ...\n"
+	"rdma_NAME               the call fails: ENOMEM, ...\n"
+	"rdma_resolve_addr       ETIMEDOUT, ADDR_ERROR=ERRNO: an event\n"
+	"rdma_resolve_route      ETIMEDOUT, ROUTE_ERROR=ERRNO: an event\n"
+	"rdma_connect            REJECTED[=REASON], ETIMEDOUT, UNREACHABLE=ERRNO: an\n"
+	"                        event; SILENT: no answer\n"
+	"wr                      a work request ends with LOC_LEN_ERR, LOC_QP_OP_ERR,\n"
+	"                        LOC_PROT_ERR, WR_FLUSH_ERR, MW_BIND_ERR, FATAL_ERR,\n"
+	"                        GENERAL_ERR, BAD_RESP_ERR, RETRY_EXC_ERR,\n"
+	"                        RNR_RETRY_EXC_ERR, REM_INV_REQ_ERR, REM_ACCESS_ERR,\n"
+	"                        REM_OP_ERR\n"
+	"qp                      QP_FATAL, QP_REQ_ERR, QP_ACCESS_ERR, COMM_EST,\n"
+	"                        PATH_MIG, PATH_MIG_ERR\n"
+	"cq                      CQ_ERR\n"
+	"srq                     SRQ_ERR, SRQ_LIMIT_REACHED\n"
+	"port                    DOWN, DOWN=MS, UP, LID_CHANGE, PKEY_CHANGE,\n"
+	"                        GID_CHANGE, SM_CHANGE, CLIENT_REREGISTER\n"
+	"device                  DEVICE_FATAL\n"
+	"process                 KILL, STOP, SLEEP=MS\n"
+	"\n"
+	"KEY\n"
+	"prog=NAME               only in programs of that name\n"
+	"qp=N type=RC op=SEND,RDMA_WRITE wr_id=N\n"
+	"                        only of that QP, type, opcode, wr_id\n"
+	"nth=N every=N p=0.01    the Nth time; each Nth time; by chance: else each time\n"
+	"times=N                 at most so often; with nth=, so often from there on\n"
+	"at=completion|post|recv\n"
+	"                        of qp, cq, port, device, process: what is counted\n"
+	"ms=N                    or when: so long after the device was opened\n"
+	"\n"
+	"For example:\n"
+	"  --fault ibv_reg_mr:nth=5:ENOMEM\n"
+	"  --fault wr:op=RDMA_WRITE:nth=100:RETRY_EXC_ERR\n"
+	"  --fault port:at=post:nth=10:DOWN=300\n"
+	"  --fault process:prog=server:nth=1000:KILL\n"
+	"\n"
+	"URXE_FAULT_SEED=N is what p= is drawn with, or the adversary's seed.\n"
+	"man urxe-faults has it all\n";
+
+int explain_faults(void)
+{
+	fputs(help, stdout);
+	return 0;
+}
+
+/* All of it, with an end; NULL and errno. */
+static char *file_read(const char *path)
+{
+	FILE *f = fopen(path, "re");
+	char *text = NULL;
+	size_t room = 0;
+	ssize_t n;
+
+	if (!f)
+		return NULL;
+	n = getdelim(&text, &room, 0, f);
+	if (n < 0 && !ferror(f)) {
+		free(text);
+		text = strdup("");
+	} else if (n < 0) {
+		free(text);
+		text = NULL;
+	}
+	fclose(f);
+	return text;
+}
+
+/* A rule more in URXE_FAULTS. */
+static int environment_add(const char *rule)
+{
+	const char *old = getenv("URXE_FAULTS");
+	char *all;
+	int ret;
+
+	if (asprintf(&all, "%s%s%s", old ? old : "", old && *old ? ";" : "",
+		     rule) < 0)
+		return fail(1, "no memory");
+	ret = setenv("URXE_FAULTS", all, 1);
+	free(all);
+	return ret ? fail(1, "no memory") : 0;
+}
+
+int add_fault(const char *rule)
+{
+	static struct faults parsed;
+	unsigned int i = parsed.n;
+	char why[400];
+	char *text;
+	int ret = 0;
+
+	text = *rule == '@' ? file_read(rule + 1) : strdup(rule);
+	if (!text)
+		return fail(EXIT_USAGE, "--fault %s: %s", rule,
+			    strerror(errno));
+	if (faults_parse(&parsed, text, why, sizeof(why)))
+		for (; i < parsed.n && !ret; i++)
+			ret = environment_add(parsed.rule[i].text);
+	else
+		ret = fail(
+			EXIT_USAGE,
+			"--fault: %s; urxe run --fault=help shows what there is",
+			why);
+	free(text);
+	return ret;
+}
