@@ -199,6 +199,12 @@ int cm_listen(struct cm *cm, struct cm_id *id, uint32_t backlog);
 int cm_connect(struct cm *cm, struct cm_id *id,
 	       const struct rdma_ucm_conn_param *p,
 	       const struct rdma_ucm_ece *ece);
+/* The same, but nobody hears it; and how that ends. */
+int cm_connect_lost(struct cm *cm, struct cm_id *id,
+		    const struct rdma_ucm_conn_param *p,
+		    const struct rdma_ucm_ece *ece);
+void cm_lost_rejected(struct cm *cm, struct cm_id *id, int reason);
+void cm_lost_unreachable(struct cm *cm, struct cm_id *id, int status);
 /* p is NULL when a client confirms the response that it got. */
 int cm_accept(struct cm *cm, struct cm_id *id,
 	      const struct rdma_ucm_conn_param *p,

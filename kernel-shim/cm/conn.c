@@ -243,9 +243,10 @@ static bool qp_type_connects(const struct cm_id *id)
 	       id->qp_type == CM_QPT_UD || id->qp_type == CM_QPT_XRC_SEND;
 }
 
-int cm_connect(struct cm *cm, struct cm_id *id,
-	       const struct rdma_ucm_conn_param *p,
-	       const struct rdma_ucm_ece *ece)
+/* Nobody hears the request; cm_connect() sends it. */
+int cm_connect_lost(struct cm *cm, struct cm_id *id,
+		    const struct rdma_ucm_conn_param *p,
+		    const struct rdma_ucm_ece *ece)
 {
 	if (id->cma != CMA_ROUTE_RESOLVED || !qp_type_connects(id) ||
 	    p->private_data_len > request_private_room(id))
@@ -267,7 +268,20 @@ int cm_connect(struct cm *cm, struct cm_id *id,
 	id->ece = *ece;
 	id->private_len = p->private_data_len;
 	memcpy(id->private_data, p->private_data, p->private_data_len);
+	id->deadline = clock_now() + REQ_TIMEOUT_NS;
 	cm->watch = true;
+	return 0;
+}
+
+int cm_connect(struct cm *cm, struct cm_id *id,
+	       const struct rdma_ucm_conn_param *p,
+	       const struct rdma_ucm_ece *ece)
+{
+	int ret = cm_connect_lost(cm, id, p, ece);
+
+	if (ret)
+		return ret;
+	id->deadline = 0;
 	request_send(cm, id);
 	return 0;
 }

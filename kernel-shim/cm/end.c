@@ -186,6 +186,21 @@ void cm_refuse(struct cm *cm, struct cm_id *client, bool served)
 		conn_got_reject(cm, client, reason, NULL, 0);
 }
 
+void cm_lost_rejected(struct cm *cm, struct cm_id *id, int reason)
+{
+	if (id->cm == CM_SIDR_SENT)
+		cm_got_sidr_reject(cm, id, CM_SIDR_REJECT, NULL, 0);
+	else
+		conn_got_reject(cm, id, reason, NULL, 0);
+}
+
+void cm_lost_unreachable(struct cm *cm, struct cm_id *id, int status)
+{
+	cm_to_idle(cm, id);
+	if (id->cma == CMA_CONNECT)
+		cm_event_post(cm, id, CM_EV_UNREACHABLE, status);
+}
+
 /* The message that the other end gets when this one is destroyed. */
 static void conn_notify_peer(struct cm *cm, struct cm_id *id)
 {
@@ -296,9 +311,7 @@ static void id_expire(struct cm *cm, struct cm_id *id)
 	switch (id->cm) {
 	case CM_REQ_SENT:
 	case CM_SIDR_SENT:
-		cm_to_idle(cm, id);
-		if (id->cma == CMA_CONNECT)
-			cm_event_post(cm, id, CM_EV_UNREACHABLE, -ETIMEDOUT);
+		cm_lost_unreachable(cm, id, -ETIMEDOUT);
 		break;
 	case CM_DREQ_SENT:
 		conn_timewait(cm, id);

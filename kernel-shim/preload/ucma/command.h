@@ -104,6 +104,15 @@ int ucma_join_ip_mcast(struct ucma *u);
 int ucma_join_mcast(struct ucma *u);
 int ucma_leave_mcast(struct ucma *u);
 
+/* fault.c -------------------------------------------------------------- */
+
+struct fault_rule;
+/* The rule that strikes this command, or NULL (chaos/fault.h). */
+const struct fault_rule *ucma_fault(const struct ucma *u, size_t command);
+/* It comes as the rule says; run: what the command does else. */
+int ucma_run_faulty(struct ucma *u, const struct fault_rule *r,
+		    int (*run)(struct ucma *u));
+
 /* route.c -------------------------------------------------------------- */
 
 /* Is a (IP, not a wildcard) an address of this machine? */

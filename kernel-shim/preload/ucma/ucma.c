@@ -233,6 +233,7 @@ static const struct command {
 
 static int ucma_run_locked(struct ucma *u, const struct command *c)
 {
+	const struct fault_rule *fault;
 	uint32_t number;
 	int err = 0;
 
@@ -246,7 +247,8 @@ static int ucma_run_locked(struct ucma *u, const struct command *c)
 		if (!u->id)
 			return err;
 	}
-	return c->run(u);
+	fault = ucma_fault(u, (size_t)(c - commands));
+	return fault ? ucma_run_faulty(u, fault, c->run) : c->run(u);
 }
 
 static int ucma_run(struct ucma *u, const struct command *c)

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Commands of rdma_cm that fail by a rule (chaos/fault.h): at once with an
+ * errno, or later with the event that a kernel would report.
+ */
+#define _GNU_SOURCE
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "chaos/fault.h"
+#include "command.h"
+
+/* Which command each call is; several for those that there are twice. */
+static const struct {
+	uint8_t command, call;
+} calls[] = {
+	{ RDMA_USER_CM_CMD_ACCEPT, FAULT_rdma_accept },
+	{ RDMA_USER_CM_CMD_BIND_IP, FAULT_rdma_bind_addr },
+	{ RDMA_USER_CM_CMD_BIND, FAULT_rdma_bind_addr },
+	{ RDMA_USER_CM_CMD_CONNECT, FAULT_rdma_connect },
+	{ RDMA_USER_CM_CMD_CREATE_ID, FAULT_rdma_create_id },
+	{ RDMA_USER_CM_CMD_DISCONNECT, FAULT_rdma_disconnect },
+	{ RDMA_USER_CM_CMD_JOIN_IP_MCAST, FAULT_rdma_join_multicast },
+	{ RDMA_USER_CM_CMD_JOIN_MCAST, FAULT_rdma_join_multicast },
+	{ RDMA_USER_CM_CMD_LISTEN, FAULT_rdma_listen },
+	{ RDMA_USER_CM_CMD_MIGRATE_ID, FAULT_rdma_migrate_id },
+	{ RDMA_USER_CM_CMD_NOTIFY, FAULT_rdma_notify },
+	{ RDMA_USER_CM_CMD_REJECT, FAULT_rdma_reject },
+	{ RDMA_USER_CM_CMD_RESOLVE_IP, FAULT_rdma_resolve_addr },
+	{ RDMA_USER_CM_CMD_RESOLVE_ADDR, FAULT_rdma_resolve_addr },
+	{ RDMA_USER_CM_CMD_RESOLVE_ROUTE, FAULT_rdma_resolve_route },
+	{ RDMA_USER_CM_CMD_SET_OPTION, FAULT_rdma_set_option },
+};
+
+/* As the provider says it (engine/log.c). */
+static void fault_say(const struct fault_rule *r)
+{
+	const char *log = getenv("URXE_LOG");
+	struct iovec line;
+	char text[256];
+	int saved = errno;
+
+	if (!log || !*log || *log == '0')
+		return;
+	line.iov_base = text;
+	line.iov_len = (size_t)snprintf(
+		text, sizeof(text),
+		"urxe[%d]: a fault of rdma_cm, by the rule \"%s\"\n",
+		(int)getpid(), r->text);
+	if (writev(STDERR_FILENO, &line, 1) < 0)
+		errno = saved;
+}
+
+/* Is it librdmacm's own answer to a reply, which no program asks for? */
+static bool is_confirmation(const struct ucma *u, size_t command)
+{
+	const struct rdma_ucm_accept *cmd = u->cmd;
+
+	return command == RDMA_USER_CM_CMD_ACCEPT && !cmd->conn_param.valid;
+}
+
+const struct fault_rule *ucma_fault(const struct ucma *u, size_t command)
+{
+	const struct fault_subject s = { 0 };
+	struct faults *f = faults_of_process();
+	const struct fault_rule *r;
+	size_t i;
+
+	if (!f || !f->n || is_confirmation(u, command))
+		return NULL;
+	for (i = 0; i < sizeof(calls) / sizeof(*calls); i++) {
+		if (calls[i].command != command)
+			continue;
+		r = fault_of_call(f, calls[i].call, &s);
+		if (r)
+			fault_say(r);
+		return r;
+	}
+	return NULL;
+}
+
+static int addr_error(struct ucma *u, bool ip, int err)
+{
+	const struct rdma_ucm_resolve_ip *old = u->cmd;
+	const struct rdma_ucm_resolve_addr *cmd = u->cmd;
+	int ret;
+	struct cm_id *id = ucma_id(u, ip ? old->id : cmd->id, &ret);
+
+	return id ? cm_event_post(&u->cm, id, CM_EV_ADDR_ERROR, -err) : ret;
+}
+
+static int route_error(struct ucma *u, int err)
+{
+	return u->id->cma == CMA_ADDR_RESOLVED ?
+		       cm_event_post(&u->cm, u->id, CM_EV_ROUTE_ERROR, -err) :
+		       -EINVAL;
+}
+
+/* The request gets lost; what comes of it. */
+static int connect_lost(struct ucma *u, const struct fault_rule *r)
+{
+	const struct rdma_ucm_connect *cmd = u->cmd;
+	int ret;
+	struct cm_id *id = ucma_id_dev(u, cmd->id, &ret);
+
+	if (!id)
+		return ret;
+	ret = cmd->conn_param.valid ?
+		      cm_connect_lost(&u->cm, id, &cmd->conn_param, &cmd->ece) :
+		      -EINVAL;
+	if (ret)
+		return ret;
+	if (r->effect == FAULT_REJECTED)
+		cm_lost_rejected(&u->cm, id, (int)r->value);
+	else if (r->effect == FAULT_UNREACHABLE)
+		cm_lost_unreachable(&u->cm, id, -(int)r->value);
+	return 0;
+}
+
+int ucma_run_faulty(struct ucma *u, const struct fault_rule *r,
+		    int (*run)(struct ucma *u))
+{
+	switch (r->effect) {
+	case FAULT_ADDR_ERROR:
+		return addr_error(u, run == ucma_resolve_ip, (int)r->value);
+	case FAULT_ROUTE_ERROR:
+		return route_error(u, (int)r->value);
+	case FAULT_REJECTED:
+	case FAULT_UNREACHABLE:
+	case FAULT_SILENT:
+		return connect_lost(u, r);
+	default:
+		/* as after any other error of it */
+		if (run == ucma_accept)
+			cm_reject(&u->cm, u->id, CM_REJ_CONSUMER, NULL, 0);
+		return -(int)r->value;
+	}
+}
