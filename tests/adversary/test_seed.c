@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * The same seed has the same run again: all that a program sees, if it has one
+ * thread; and what was drawn for each work request, if there are two programs,
+ * however long they wait for each other.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "../verbs/types.h"
+#include "with.h"
+
+#define ROUNDS 30
+#define LEN 256
+#define FETCHED 1024 /* where in a's buffer READs go */
+#define WORD 2048 /* what atomics add to, in b's */
+#define LOST_OF 256
+#define TRIES 20
+
+/* What was seen of a run, in memory that is shared with who runs it. */
+struct seen {
+	uint64_t round[ROUNDS];
+	uint64_t lost[LOST_OF / 64];
+};
+
+static void see(uint64_t *hash, const void *data, size_t len)
+{
+	const unsigned char *p = data;
+
+	while (len--)
+		*hash = (*hash ^ *p++) * 0x100000001b3;
+}
+
+static unsigned int see_completions(uint64_t *hash, struct ibv_cq *cq)
+{
+	struct ibv_wc wc[8];
+	int i, n = ibv_poll_cq(cq, 8, wc);
+
+	ck_assert_int_ge(n, 0);
+	for (i = 0; i < n; i++) {
+		ck_assert_int_eq(wc[i].status, IBV_WC_SUCCESS);
+		see(hash, &wc[i].wr_id, sizeof(wc[i].wr_id));
+	}
+	see(hash, &n, sizeof(n));
+	return (unsigned int)n;
+}
+
+/* Everything at once, and all that is there after each poll. */
+static void see_round(struct duo *d, unsigned int n, uint64_t *hash)
+{
+	unsigned int done = 0, posted = 7;
+
+	node_fill(&d->a, 0, LEN, n);
+	b_recv(d, 100, 3 * LEN, LEN);
+	ck_ok(post(d, IBV_WR_RDMA_WRITE, 1, 0, LEN, 0, 0));
+	ck_ok(post(d, IBV_WR_RDMA_READ, 2, FETCHED, LEN, LEN, 0));
+	ck_ok(post(d, IBV_WR_RDMA_WRITE, 3, 8, LEN - 8, LEN, 0));
+	ck_ok(post_atomic(d, IBV_WR_ATOMIC_FETCH_AND_ADD, 4, FETCHED + LEN,
+			  WORD, n, 0));
+	ck_ok(post(d, IBV_WR_SEND, 5, 0, LEN, 0, 0));
+	ck_ok(post(d, IBV_WR_RDMA_WRITE, 6, 0, LEN, 2 * LEN, 0));
+	node_fill(&d->a, 0, LEN, n + 1);
+	while (done < posted) {
+		done += see_completions(hash, d->a.scq);
+		done += see_completions(hash, d->b.rcq);
+		see(hash, d->a.buf, FETCHED + LEN + 8);
+		see(hash, d->b.buf, WORD + 8);
+	}
+}
+
+/* No address is where it was in the last run. */
+static void move_memory(void)
+{
+	const size_t n = (size_t)getpid() % 997 + 1;
+
+	ck_assert_ptr_nonnull(malloc(16 * n)); /* never freed */
+	ck_assert(mmap(NULL, 4096 * n, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS,
+		       -1, 0) != MAP_FAILED);
+}
+
+static int run_alone(void *arg)
+{
+	struct opts o = default_opts();
+	struct seen *seen = arg;
+	unsigned int i;
+	struct duo d;
+
+	move_memory();
+	duo_open(&d, SAME_PROCESS, MEM_HEAP, MEM_HEAP, &o);
+	memset(d.b.buf, 0, WORD + 8);
+	memset(d.a.buf, 0, FETCHED + LEN + 8);
+	for (i = 0; i < ROUNDS; i++)
+		see_round(&d, i, &seen->round[i]);
+	duo_close(&d);
+	return 0;
+}
+
+/* Which of a's WRITEs come to another process, over a QP that loses some. */
+static int run_two(void *arg)
+{
+	struct opts o = default_opts();
+	struct seen *seen = arg;
+	unsigned int i;
+	struct duo d;
+
+	move_memory();
+	duo_open(&d, TWO_PROCESSES, MEM_HEAP, MEM_HEAP, &o);
+	turn(&d, IBV_QPT_UC);
+	b_fill(&d, 0, 8ul * LOST_OF, 1);
+	for (i = 0; i < LOST_OF; i++) {
+		node_fill(&d.a, 0, 8, i + 2);
+		ck_ok(post(&d, IBV_WR_RDMA_WRITE, i, 0, 8, 8ul * i, 0));
+		expect(d.a.scq, i, IBV_WC_SUCCESS);
+	}
+	for (i = 0; i < LOST_OF; i++)
+		if (!b_has(&d, 8ul * i, 8, i + 2))
+			seen->lost[i / 64] |= 1ull << i % 64;
+	duo_close(&d);
+	return 0;
+}
+
+/* By a program of that name, which meets an adversary of its own. */
+static struct seen run_as(int (*fn)(void *), const char *name,
+			  const char *adversary)
+{
+	const int shared = MAP_SHARED | MAP_ANONYMOUS;
+	struct seen *seen, result;
+	pid_t pid;
+
+	seen = mmap(NULL, sizeof(*seen), PROT_READ | PROT_WRITE, shared, -1, 0);
+	ck_assert(seen != MAP_FAILED);
+	setenv("URXE_ADVERSARY", adversary, 1);
+	program_invocation_short_name = (char *)name;
+	pid = spawn(fn, seen);
+	ck_assert_int_eq(reap_child(pid), 0);
+	result = *seen;
+	munmap(seen, sizeof(*seen));
+	return result;
+}
+
+static bool same(const struct seen *a, const struct seen *b)
+{
+	return !memcmp(a, b, sizeof(*a));
+}
+
+/*
+ * Where the machine takes the CPU away for more than 1 ms, the device's thread
+ * may go on meanwhile: so not each time, but often.
+ */
+START_TEST(one_thread)
+{
+	struct seen seen[TRIES], other;
+	bool again = false;
+	int i, j;
+
+	for (i = 0; i < TRIES && !again; i++) {
+		seen[i] = run_as(run_alone, "program", "7");
+		for (j = 0; j < i; j++)
+			again |= same(&seen[i], &seen[j]);
+	}
+	ck_assert_msg(again, "each of %d runs is another one", TRIES);
+	for (i = 0; i < 3; i++) {
+		other = run_as(run_alone, i ? "program" : "another",
+			       i == 1 ? "8" :
+			       i      ? "7,place=0" :
+					"7");
+		ck_assert_msg(memcmp(other.round, seen[0].round,
+				     sizeof(other.round[0])),
+			      "%d is not another run", i);
+	}
+}
+END_TEST
+
+START_TEST(two_programs)
+{
+	static const char *const by[] = { "7,none,loss=30%", "7,loss=30%",
+					  "8,none,loss=30%" };
+	struct seen first, other;
+	unsigned int i;
+
+	first = run_as(run_two, "program", by[0]);
+	ck_assert_uint_ne(first.lost[0], 0);
+	ck_assert_uint_ne(~first.lost[0], 0);
+	for (i = 0; i < 2; i++) { /* whatever else there is */
+		other = run_as(run_two, "program", by[i]);
+		ck_assert_msg(same(&first, &other), "%s: others are lost",
+			      by[i]);
+	}
+	other = run_as(run_two, "program", by[2]);
+	ck_assert_msg(!same(&first, &other), "the same for two seeds");
+	other = run_as(run_two, "another", by[0]);
+	ck_assert_msg(!same(&first, &other), "the same for two programs");
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite("adversary, again");
+
+	add(s, one_thread);
+	add(s, two_programs);
+	return run(s);
+}
