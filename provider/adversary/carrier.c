@@ -386,7 +386,8 @@ static enum verdict carried_step(struct urxe_qp *qp, struct run *r,
 		if (part_check(qp, carried_wqe(qp, m)) == RESP_ACK)
 			return carried_divide(qp, r, m);
 		/* what fails does so in order */
-		return way == WAY_FREE || qp->type == IBV_QPT_UD ?
+		return way == WAY_FREE || qp->type == IBV_QPT_UD ||
+				       wqe_is_local(carried_wqe(qp, m)) ?
 			       carried_execute(qp, r, m) :
 			       WR_IN_FLIGHT;
 	case STAGE_MOVING:
