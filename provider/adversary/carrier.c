@@ -18,7 +18,7 @@
 #define COPY_MAX (1u << 20) /* longer ones are read late anyway */
 #define FILL_MAX (1u << 20)
 #define STEP_NS 50000 /* of the service thread, when the program is quiet */
-#define ATOMIC_NS 4000 /* between its read and its write, at most */
+#define ATOMIC_NS 20000 /* between its read and its write, at most */
 #define RETRY_DELAYS 16 /* what is sent again is as late as so many delays */
 
 enum stage {

@@ -120,7 +120,7 @@ static enum response atomics_by_copy(struct urxe_context *ctx,
 	else
 		return RESP_ACK;
 	for (until = ns ? clock_now() + ns : 0; until && clock_now() < until;)
-		;
+		sched_yield(); /* who comes between may need this CPU */
 	mine.ptr = (char *)&now;
 	return moved(transfer(seg, &mine, 8, ctx, false));
 }
