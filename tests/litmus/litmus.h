@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * A litmus test, as it was read from its file.  The language is described in
+ * docs/litmus.md.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define MAX_NODES 4
+#define MAX_VARS 8 /* of a node */
+#define MAX_WINDOWS 2 /* of a node */
+#define MAX_OPS 16 /* of a node */
+#define MAX_LINKS 2 /* QPs from one node to another */
+#define MAX_REGS 16
+#define MAX_TERMS 8
+#define MAX_OUTCOMES 4
+#define NAME 16
+
+#define UNSET UINT64_MAX /* a register that was given no value */
+
+enum verb {
+	STORE,
+	LOAD,
+	UNTIL,
+	WRITE,
+	WRITE_IMM,
+	READ,
+	CAS,
+	FAA,
+	SEND,
+	BIND,
+	RECV,
+	WAIT,
+	WAIT_RECV,
+	POLL,
+	TELL,
+	HEAR,
+};
+
+struct var {
+	char name[NAME];
+	unsigned int words;
+	uint64_t init;
+	size_t off; /* in the memory of its node */
+};
+
+/* A word of a variable. */
+struct place {
+	int node, var;
+	unsigned int word;
+};
+
+struct op {
+	enum verb verb;
+	int line;
+	int peer; /* the node at the other end */
+	int link; /* by which QP */
+	struct place local, remote;
+	uint64_t value, swap;
+	int reg; /* gets what is loaded or polled, or how the WR ended; or -1 */
+	int window; /* of the peer, or of us to bind; or -1 */
+	unsigned int flags; /* IBV_SEND_* */
+};
+
+struct node_text {
+	char name[NAME];
+	struct var vars[MAX_VARS];
+	char windows[MAX_WINDOWS][NAME];
+	struct op ops[MAX_OPS];
+	int num_vars, num_windows, num_ops;
+};
+
+/* A register, or a word of memory when all is over. */
+struct value {
+	char text[2 * NAME + 8];
+	int reg; /* -1: the place */
+	struct place place;
+};
+
+struct term {
+	int value; /* which of the test's */
+	bool equal;
+	uint64_t to;
+};
+
+enum kind {
+	ALLOWED, /* must be seen */
+	FORBIDDEN, /* must not be seen */
+	UNSEEN, /* a NIC may, urxe does not */
+};
+
+struct outcome {
+	enum kind kind;
+	struct term terms[MAX_TERMS];
+	int num_terms;
+	char text[128];
+};
+
+enum transport { RC, UC, UD };
+
+struct test {
+	char name[64], title[256], source[256], knobs[128];
+	enum transport transport;
+	bool concurrent; /* a thread for each node */
+	unsigned int seeds;
+	struct node_text nodes[MAX_NODES];
+	char regs[MAX_REGS][NAME];
+	struct value values[MAX_TERMS];
+	struct outcome outcomes[MAX_OUTCOMES];
+	int num_nodes, num_regs, num_values, num_outcomes;
+};
+
+/* What a round left: of each of the test's values. */
+struct result {
+	bool over;
+	uint64_t values[MAX_TERMS];
+};
+
+/* Exits with a message if the file cannot be read or makes no sense. */
+void test_read(struct test *t, const char *path);
+
+struct where_to {
+	const char *device; /* NULL: the first one */
+	uint8_t port, gid_index;
+};
+
+/*
+ * Run the test once, in this process, which has opened no device yet.  seed is
+ * that of the order in which the nodes take turns.  False: it cannot be run on
+ * this device.
+ */
+bool round_run(const struct test *t, const struct where_to *where,
+	       uint64_t seed, struct result *result);

@@ -1,0 +1,313 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * litmus: run litmus tests of verbs, and count what was seen.  It knows of
+ * urxe only that URXE_ADVERSARY is the seed of its adversary, which each round
+ * is given: each is a process of its own.
+ */
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "litmus.h"
+
+#define MAX_ROUNDS 100000
+#define MAX_STATES 64
+#define CANNOT 77 /* the exit status for what the device does not have */
+
+static const char usage[] =
+	"usage: litmus [-x TIMES] [-n SEEDS] [-s FIRST] [-p] [-r] [-c] [-q]\n"
+	"              [-d DEVICE] [-g GID_INDEX] [-i PORT] FILE...\n"
+	"  -x  TIMES as many seeds as the files say, where something is forbidden\n"
+	"  -n  run SEEDS, whatever the files say; what is allowed may be absent\n"
+	"  -s  the first seed, 1 if it is not said\n"
+	"  -p  plain: without an adversary; what is allowed may be absent\n"
+	"  -r  a real device: what urxe does not do may be seen, too\n"
+	"  -c  all tests with a thread for each node\n"
+	"  -q  the outcomes that the files name only\n"
+	"  -d, -i, -g  which device, port and GID\n";
+
+struct options {
+	unsigned int times, seeds, first;
+	bool plain, real, concurrent, quiet;
+	struct where_to where;
+};
+
+/* What was seen, how often, and by which seed first. */
+struct state {
+	struct result result;
+	unsigned int count, first;
+};
+
+struct states {
+	struct state state[MAX_STATES];
+	int num;
+};
+
+static bool term_holds(const struct term *term, const struct result *r)
+{
+	return (r->values[term->value] == term->to) == term->equal;
+}
+
+static bool outcome_holds(const struct outcome *o, const struct result *r)
+{
+	int i;
+
+	for (i = 0; i < o->num_terms; i++)
+		if (!term_holds(&o->terms[i], r))
+			return false;
+	return true;
+}
+
+static void state_count(struct states *s, const struct result *r,
+			unsigned int seed)
+{
+	int i;
+
+	for (i = 0; i < s->num; i++)
+		if (!memcmp(&s->state[i].result, r, sizeof(*r)))
+			break;
+	if (i == MAX_STATES) {
+		fprintf(stderr, "litmus: too many different outcomes\n");
+		exit(2);
+	}
+	if (i == s->num) {
+		s->num++;
+		s->state[i] = (struct state){ .result = *r, .first = seed };
+	}
+	s->state[i].count++;
+	if (seed < s->state[i].first)
+		s->state[i].first = seed;
+}
+
+/* A round in a process of its own, which has opened no device before. */
+static pid_t round_start(const struct test *t, const struct options *o,
+			 unsigned int seed, struct result *result)
+{
+	char text[160];
+	pid_t pid = fork();
+
+	if (pid)
+		return pid;
+	snprintf(text, sizeof(text), "%u%s%s", seed, t->knobs[0] ? "," : "",
+		 t->knobs);
+	if (o->plain)
+		unsetenv("URXE_ADVERSARY");
+	else
+		setenv("URXE_ADVERSARY", text, 1);
+	/* the device goes with the process */
+	_exit(round_run(t, &o->where, seed, result) ? 0 : CANNOT);
+}
+
+/* 0, CANNOT, or 2 if something broke. */
+static int rounds_run(const struct test *t, const struct options *o,
+		      unsigned int seeds, struct result *results)
+{
+	/* what is concurrent needs its CPUs */
+	long busy = 0, cpus = t->concurrent ? 1 : sysconf(_SC_NPROCESSORS_ONLN);
+	unsigned int next = 0;
+	int status, worst = 0;
+
+	while ((next < seeds && !worst) || busy > 0) {
+		if (next < seeds && !worst && busy < cpus) {
+			if (round_start(t, o, o->first + next, &results[next]) <
+			    0) {
+				perror("fork");
+				return 2;
+			}
+			next++;
+			busy++;
+			continue;
+		}
+		if (wait(&status) < 0) {
+			perror("wait");
+			return 2;
+		}
+		busy--;
+		if (!WIFEXITED(status))
+			worst = 2;
+		else if (WEXITSTATUS(status))
+			worst = WEXITSTATUS(status);
+	}
+	return worst;
+}
+
+static void state_print(const struct test *t, const struct state *s)
+{
+	int i;
+
+	printf("%8u ", s->count);
+	for (i = 0; i < t->num_values; i++) {
+		if (s->result.values[i] == UNSET)
+			printf(" %s=-", t->values[i].text);
+		else
+			printf(" %s=%" PRIu64, t->values[i].text,
+			       s->result.values[i]);
+	}
+	printf("\n");
+}
+
+/* NULL, or what is wrong with how often it was seen. */
+static const char *outcome_judge(const struct outcome *o, unsigned int count,
+				 const struct options *opt)
+{
+	if (o->kind == ALLOWED && !count && !opt->plain && !opt->seeds)
+		return "FAILED: it must be seen";
+	if (o->kind == FORBIDDEN && count)
+		return "FAILED";
+	if (o->kind == UNSEEN && count && !opt->real)
+		return "FAILED: urxe does not do that";
+	return NULL;
+}
+
+static bool outcome_print(const struct outcome *o, const struct states *s,
+			  const struct options *opt)
+{
+	static const char *const kinds[] = { "allowed", "forbidden", "unseen" };
+	unsigned int count = 0, first = UINT_MAX;
+	const char *wrong;
+	int i;
+
+	for (i = 0; i < s->num; i++) {
+		if (!outcome_holds(o, &s->state[i].result))
+			continue;
+		count += s->state[i].count;
+		if (s->state[i].first < first)
+			first = s->state[i].first;
+	}
+	printf("  %s %s: %u times", kinds[o->kind], o->text, count);
+	if (count)
+		printf(", first by seed %u", first);
+	wrong = outcome_judge(o, count, opt);
+	printf("%s%s\n", wrong ? ": " : "", wrong ? wrong : "");
+	return !wrong;
+}
+
+/* The exit status of this test. */
+static int test_judge(const struct test *t, const struct options *opt,
+		      const struct states *s, unsigned int seeds)
+{
+	int i, status = 0;
+
+	printf("%s: %u seeds\n", t->name, seeds);
+	for (i = 0; i < s->num && !opt->quiet; i++)
+		state_print(t, &s->state[i]);
+	for (i = 0; i < t->num_outcomes; i++)
+		if (!outcome_print(&t->outcomes[i], s, opt))
+			status = 1;
+	fflush(stdout);
+	return status;
+}
+
+static bool forbids(const struct test *t)
+{
+	int i;
+
+	for (i = 0; i < t->num_outcomes; i++)
+		if (t->outcomes[i].kind != ALLOWED)
+			return true;
+	return false;
+}
+
+static int test_run(const char *path, const struct options *opt)
+{
+	static struct test t;
+	static struct states s;
+	struct result *results;
+	unsigned int i, seeds;
+	int status;
+
+	test_read(&t, path);
+	t.concurrent |= opt->concurrent;
+	seeds = opt->seeds ? opt->seeds : t.seeds;
+	if (!opt->seeds && forbids(&t))
+		seeds *= opt->times;
+	if (seeds > MAX_ROUNDS) {
+		fprintf(stderr, "litmus: that many seeds?\n");
+		return 2;
+	}
+	results = mmap(NULL, MAX_ROUNDS * sizeof(*results),
+		       PROT_READ | PROT_WRITE,
+		       MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (results == MAP_FAILED) {
+		perror("mmap");
+		return 2;
+	}
+	fflush(stdout);
+	status = rounds_run(&t, opt, seeds, results);
+	memset(&s, 0, sizeof(s));
+	for (i = 0; i < seeds && !status; i++)
+		state_count(&s, &results[i], opt->first + i);
+	munmap(results, MAX_ROUNDS * sizeof(*results));
+	if (status == CANNOT)
+		printf("%s: skipped: the device has no windows\n", t.name);
+	else if (status)
+		printf("%s: FAILED: a round broke off\n", t.name);
+	else
+		status = test_judge(&t, opt, &s, seeds);
+	return status == CANNOT ? 0 : status;
+}
+
+int main(int argc, char **argv)
+{
+	struct options o = { .times = 1,
+			     .first = 1,
+			     .where = { .port = 1, .gid_index = 0 } };
+	int c, status = 0, failed = 0, i;
+
+	while ((c = getopt(argc, argv, "x:n:s:prcqd:g:i:")) != -1) {
+		switch (c) {
+		case 'x':
+			o.times = (unsigned int)atoi(optarg);
+			break;
+		case 'n':
+			o.seeds = (unsigned int)atoi(optarg);
+			break;
+		case 's':
+			o.first = (unsigned int)atoi(optarg);
+			break;
+		case 'p':
+			o.plain = true;
+			break;
+		case 'r':
+			o.real = true;
+			break;
+		case 'c':
+			o.concurrent = true;
+			break;
+		case 'q':
+			o.quiet = true;
+			break;
+		case 'd':
+			o.where.device = optarg;
+			break;
+		case 'g':
+			o.where.gid_index = (uint8_t)atoi(optarg);
+			break;
+		case 'i':
+			o.where.port = (uint8_t)atoi(optarg);
+			break;
+		default:
+			fputs(usage, stderr);
+			return 2;
+		}
+	}
+	if (optind == argc) {
+		fputs(usage, stderr);
+		return 2;
+	}
+	for (i = optind; i < argc; i++) {
+		int one = test_run(argv[i], &o);
+
+		failed += one != 0;
+		if (one > status)
+			status = one;
+	}
+	printf("%d of %d litmus tests passed\n", argc - optind - failed,
+	       argc - optind);
+	return status;
+}
