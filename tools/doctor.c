@@ -33,6 +33,7 @@ int cmd_doctor(int argc, char **argv)
 		{ "other-preload", check_other_preload },
 		{ "host-devices", check_host_devices },
 		{ "adversary", check_adversary },
+		{ "faults", check_faults },
 	};
 	static const struct option opts[] = {
 		{ "fabric", required_argument, NULL, 'f' },

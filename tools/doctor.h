@@ -41,6 +41,7 @@ void check_libraries(void);
 void check_other_preload(void);
 void check_host_devices(void);
 void check_adversary(void);
+void check_faults(void);
 
 /* A fabric's whole shared state. */
 void inspect_fabric(const char *dir); /* inspect.c */

@@ -18,6 +18,7 @@
 
 #include "abi/pabi/family.h"
 #include "chaos/adversary.h"
+#include "chaos/fault.h"
 #include "doctor.h"
 #include "commands.h"
 
@@ -193,4 +194,22 @@ void check_adversary(void)
 		report(FAIL, "no program can open the device",
 		       "unset URXE_ADVERSARY, or see urxe run --adversary=help",
 		       "adversary: URXE_ADVERSARY: %s", why);
+}
+
+void check_faults(void)
+{
+	const char *value = getenv("URXE_FAULTS");
+	static struct faults f;
+	char why[400];
+
+	if (!value || !*value)
+		ok("faults: none are asked for");
+	else if (faults_parse(&f, value, why, sizeof(why)))
+		report(WARN, "programs fail on purpose",
+		       "unset URXE_FAULTS, if that is not wanted",
+		       "faults: URXE_FAULTS is %s", value);
+	else
+		report(FAIL, "no program can open the device",
+		       "unset URXE_FAULTS, or see urxe run --fault=help",
+		       "faults: URXE_FAULTS: %s", why);
 }

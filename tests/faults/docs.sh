@@ -83,4 +83,10 @@ said=$(URXE_FAULTS=wr:LOC_PROT_ERR "$URXE" run --fault cq:CQ_ERR \
 [ "$said" = "wr:LOC_PROT_ERR;cq:CQ_ERR;process:nth=9:KILL" ] ||
 	failed "several rules: $said"
 
+# the doctor tells who has forgotten it
+URXE_FAULTS=cq:CQ_ERR "$URXE" doctor | grep -q '^warn.*URXE_FAULTS is cq:CQ_ERR' ||
+	failed "the doctor does not see it"
+URXE_FAULTS=wrong "$URXE" doctor | grep -q '^FAIL.*"wrong"' ||
+	failed "the doctor does not see what is wrong"
+
 [ $failures = 0 ]

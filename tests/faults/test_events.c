@@ -217,7 +217,7 @@ END_TEST
 
 /* A child that does `many` WRITEs to itself and counts what it got. */
 struct work {
-	_Atomic int begun, got;
+	volatile int begun, got;
 };
 
 static void work(struct work *w, int many)
