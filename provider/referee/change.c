@@ -223,6 +223,35 @@ static void change_tell_which(const struct memory *m, const struct span *where,
 			    "what is sent changed before this was done");
 }
 
+/* The last WR of m's queue that sends bytes of m, too; NULL: there is none. */
+static struct memory *change_last(const struct memory *m)
+{
+	const struct flight_entry *e;
+	struct memory *last = NULL;
+	size_t at;
+	int i;
+
+	for (i = 0; i < m->spans.n; i++)
+		for (at = 0; (e = flight_table_meet(&memory_sources,
+						    &m->spans.span[i], 0, at));
+		     at = (size_t)(e - memory_sources.entry) + 1)
+			if (e->of->q == m->q &&
+			    (!last || e->of->wr->nth > last->wr->nth))
+				last = e->of;
+	return last;
+}
+
+/* Its completion may never come, if it is unsignaled. */
+void change_again(const struct memory *m)
+{
+	struct memory *last;
+
+	last = m->use == MEMORY_SOURCE && !m->wr->is_inline ? change_last(m) :
+							      NULL;
+	if (last)
+		change_check(last, NULL);
+}
+
 void change_check(struct memory *m, const struct ibv_wc *wc)
 {
 	struct span where;
@@ -247,6 +276,7 @@ void change_check(struct memory *m, const struct ibv_wc *wc)
 	case SNAPSHOT_CHANGED:
 		if (!change_is_peers(m))
 			change_tell_which(m, &where, (uint64_t)first);
+		m->met = true; /* once is enough */
 		break;
 	}
 }

@@ -9,7 +9,8 @@
 #include "verbs/qp.h"
 #include "verbs/srq.h"
 
-struct flight_table memory_sources, memory_targets, memory_remotes;
+struct flight_table memory_sources, memory_targets, memory_remotes,
+	memory_reads;
 uint64_t memory_heard;
 
 /* The device and the protection domain of a queue's WRs. */
@@ -84,6 +85,24 @@ static struct span memory_remote_of(const struct shadow_wr *wr)
 	return s;
 }
 
+/*
+ * What a READ reads there.  One of 8 bytes or less is how programs wait for
+ * what they wrote; they do not look at it.
+ */
+static struct span memory_read_of(const struct shadow_wr *wr)
+{
+	struct span s = { wr->remote_addr, wr->remote_addr };
+	uint32_t i;
+
+	if (wr->receive || wr->opcode != IBV_WR_RDMA_READ)
+		return s;
+	for (i = 0; i < wr->num_sge; i++)
+		s.end += wr->sge[i].length;
+	if (s.end - s.at <= 8)
+		s.end = s.at;
+	return s;
+}
+
 static struct memory *memory_new(struct shadow_queue *q, struct shadow_wr *wr)
 {
 	struct memory *m = calloc(1, sizeof(*m));
@@ -95,6 +114,7 @@ static struct memory *memory_new(struct shadow_queue *q, struct shadow_wr *wr)
 	m->wr = wr;
 	m->use = memory_use_of(wr);
 	m->remote = memory_remote_of(wr);
+	m->read = memory_read_of(wr);
 	m->ctx = memory_context(q, &pd);
 	m->since = journal_now(m->ctx);
 	if (wr->is_inline)
@@ -116,6 +136,7 @@ void memory_posting(struct shadow_queue *q, struct shadow_wr *wr)
 		return;
 	wr->memory = m;
 	overlap_check(m);
+	change_again(m);
 	change_begin(m);
 	t = m->use == MEMORY_SOURCE ? &memory_sources : &memory_targets;
 	for (i = 0; ok && i < m->spans.n && !wr->is_inline; i++)
@@ -125,6 +146,8 @@ void memory_posting(struct shadow_queue *q, struct shadow_wr *wr)
 		m->written = journal_write(m->ctx, q->owner->number, wr->rkey,
 					   &m->remote);
 	}
+	if (ok && m->read.at != m->read.end)
+		ok = flight_table_add(&memory_reads, &m->read, wr->rkey, m);
 	if (!ok)
 		memory_forget(wr);
 }
@@ -164,6 +187,8 @@ void memory_forget(struct shadow_wr *wr)
 		m->use == MEMORY_SOURCE ? &memory_sources : &memory_targets, m);
 	if (m->remote.at != m->remote.end)
 		flight_table_remove(&memory_remotes, m);
+	if (m->read.at != m->read.end)
+		flight_table_remove(&memory_reads, m);
 	if (m->use == MEMORY_FETCH)
 		free(fetch_take(m));
 	journal_done(m->written);
@@ -188,7 +213,8 @@ void memory_after_fork(void)
 	struct shadow_wr *wr;
 
 	fetch_after_fork();
-	memory_sources.n = memory_targets.n = memory_remotes.n = 0;
+	memory_sources.n = memory_targets.n = 0;
+	memory_remotes.n = memory_reads.n = 0;
 	for (q = queue_first(); q; q = q->next_queue)
 		for (wr = q->head; wr; wr = wr->next)
 			if (wr->memory)

@@ -17,7 +17,8 @@ struct memory {
 	struct shadow_wr *wr;
 	enum memory_use use;
 	struct spans spans;
-	struct span remote; /* by wr->rkey; empty: nothing is written there */
+	struct span remote; /* what is written by wr->rkey, or empty */
+	struct span read; /* what a READ reads so */
 	/* another WR in flight has the same bytes: they may change at any time
 	 */
 	bool met;
@@ -27,9 +28,12 @@ struct memory {
 	uint64_t written; /* there, or 0 */
 };
 
-/* What is in flight: bytes that are read, that are written, and written by
- * rkey in anybody's memory. */
-extern struct flight_table memory_sources, memory_targets, memory_remotes;
+/*
+ * What is in flight: bytes that are read, that are written; and by rkey, in
+ * anybody's memory, what is written and what READs of more than 8 bytes read.
+ */
+extern struct flight_table memory_sources, memory_targets, memory_remotes,
+	memory_reads;
 
 /* The journal's position when this process last got a message. */
 extern uint64_t memory_heard;
@@ -48,6 +52,8 @@ void overlap_check(struct memory *m);
 /* change.c: bytes that change, or are not there. */
 void change_begin(struct memory *m);
 void change_posted(struct memory *m);
+/* It is about to be posted, maybe from a buffer that is being sent already. */
+void change_again(const struct memory *m);
 void change_check(struct memory *m, const struct ibv_wc *wc);
 /* fetch.c: what was there when it was answered; NULL: that is not known. */
 struct snapshot *fetch_take(const struct memory *m);

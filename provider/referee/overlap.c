@@ -83,22 +83,37 @@ static bool opcode_is_write(uint32_t opcode)
 	       opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
 }
 
+/* Nothing holds m back behind e, a READ or an atomic of its own queue. */
+static enum rule overlap_of_reads(const struct memory *m,
+				  const struct span *span,
+				  const struct flight_entry *e)
+{
+	(void)span;
+	return e->of->q == m->q && !(m->wr->flags & IBV_SEND_FENCE) ?
+		       RULE_write_after_read :
+		       RULES;
+}
+
 /*
- * A queue's own are in order, and atomics are so to each other.  Who got a
- * message may have been told that the other one is there.
+ * A queue's own are in order but for WRITEs behind an atomic, and atomics are
+ * so to each other.  Who got a message may have been told that the other one is
+ * there.
  */
 static enum rule overlap_of_remotes(const struct memory *m,
 				    const struct span *span,
 				    const struct flight_entry *e)
 {
+	bool writes = opcode_is_write(m->wr->opcode);
 	const struct memory *other = e->of;
+	bool wrote = opcode_is_write(other->wr->opcode);
 
-	(void)span;
-	if (other->q == m->q || memory_is_answered(other) ||
-	    (!opcode_is_write(m->wr->opcode) &&
-	     !opcode_is_write(other->wr->opcode)))
-		return RULES;
-	return RULE_remote_overlap;
+	if (other->q == m->q)
+		return writes && other->use == MEMORY_FETCH ?
+			       overlap_of_reads(m, span, e) :
+			       RULES;
+	return (writes || wrote) && !memory_is_answered(other) ?
+		       RULE_remote_overlap :
+		       RULES;
 }
 
 /* ------------------------------------------------------- what is told */
@@ -134,6 +149,8 @@ static void overlap_tell(const struct overlap *o, const struct memory *m)
 			"sends, without IBV_SEND_FENCE, the result of",
 		[RULE_fetch_not_done] =
 			"sends, and no fence holds it back, the result of",
+		[RULE_write_after_read] =
+			"writes, without IBV_SEND_FENCE, to the bytes of",
 		[RULE_remote_overlap] =
 			"writes to the rkey's bytes that are to be written by",
 	};
@@ -218,9 +235,12 @@ void overlap_check(struct memory *m)
 		overlap_look_here(&o, m, &memory_targets, overlap_of_targets);
 		overlap_look_here(&o, m, &memory_sources, overlap_of_target);
 	}
-	if (m->remote.at != m->remote.end)
+	if (m->remote.at != m->remote.end) {
 		overlap_look(&o, m, &m->remote, m->wr->rkey, &memory_remotes,
 			     overlap_of_remotes);
+		overlap_look(&o, m, &m->remote, m->wr->rkey, &memory_reads,
+			     overlap_of_reads);
+	}
 	if (o.rule != RULES)
 		overlap_tell(&o, m);
 	else if (m->remote.at != m->remote.end)

@@ -59,6 +59,11 @@ enum rule_level { LEVEL_error, LEVEL_warning, LEVEL_note };
 	     "what a READ or an atomic brings is sent on, on another QP or " \
 	     "inline: no fence holds that back",                             \
 	     "poll the READ's completion before this is posted")             \
+	RULE(write_after_read, error, "IB 10.8.3.3",                         \
+	     "a WRITE or an atomic, without a fence, to bytes that a READ "  \
+	     "or an atomic before it is at",                                 \
+	     "set IBV_SEND_FENCE, or poll the READ's completion first: it "  \
+	     "may be passed")                                                \
 	RULE(remote_overlap, warning, "IB 10.8.3.3",                         \
 	     "WRs of two queues write the same bytes of an rkey",            \
 	     "only a queue's own WRs are in order: poll the completion of "  \

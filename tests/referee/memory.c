@@ -253,6 +253,18 @@ static void source_wr_api(void)
 	done(2);
 }
 
+/* One buffer for all, and nobody ever polls. */
+static void source_again(void)
+{
+	int i;
+
+	for (i = 0; i < 3; i++) {
+		if (wrong)
+			mine[0] = (char)i;
+		request(a, IBV_WR_RDMA_WRITE, 0, 16, 0, 0);
+	}
+}
+
 /* b has a message of a's, and a has the answer; both are not polled yet. */
 static void answered(void)
 {
@@ -673,6 +685,23 @@ static void fence_other_qp(void)
 	done(wrong ? 2 : 1);
 }
 
+/* What is to be read is written anew. */
+static void write_after_read(void)
+{
+	request(a, IBV_WR_RDMA_READ, 0, 64, 0, IBV_SEND_SIGNALED);
+	request(a, IBV_WR_RDMA_WRITE, 512, 8, 8,
+		IBV_SEND_SIGNALED | (wrong ? 0 : IBV_SEND_FENCE));
+	done(2);
+}
+
+static void write_after_atomic(void)
+{
+	request(a, IBV_WR_ATOMIC_FETCH_AND_ADD, 0, 8, 0, IBV_SEND_SIGNALED);
+	request(a, IBV_WR_RDMA_WRITE, 512, 64, 0,
+		IBV_SEND_SIGNALED | (wrong ? 0 : IBV_SEND_FENCE));
+	done(2);
+}
+
 /* A READ, on another QP, to what is being sent. */
 static void read_over_source(void)
 {
@@ -816,6 +845,7 @@ static void run_it(void (*fn)(void), bool is_wrong)
 	CASE(source_inline, "source-changed", "inline")               \
 	CASE(source_dm, "source-changed", "dm")                       \
 	CASE(source_open, "source-changed", "open")                   \
+	CASE(source_again, "source-changed", "again")                 \
 	CASE(source_answered, "source-reused", "answered")            \
 	CASE(source_freed, "memory-gone", "freed")                    \
 	CASE(unmapped, "memory-gone", "unmapped")                     \
@@ -841,6 +871,8 @@ static void run_it(void (*fn)(void), bool is_wrong)
 	CASE(fence_atomic, "fence-missing", "atomic")                 \
 	CASE(fence_inline, "fetch-not-done", "inline")                \
 	CASE(fence_other_qp, "fetch-not-done", "qps")                 \
+	CASE(write_after_read, "write-after-read", "read")            \
+	CASE(write_after_atomic, "write-after-read", "atomic")        \
 	CASE(read_over_source, "source-fetched", "read")              \
 	CASE(recv_over_source, "source-received", "receive")          \
 	CASE(one_buffer, "none", "one_buffer")                        \
