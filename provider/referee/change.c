@@ -270,8 +270,15 @@ void change_check(struct memory *m, const struct ibv_wc *wc)
 	case SNAPSHOT_SAME:
 		break;
 	case SNAPSHOT_MISSING:
-		change_tell_gone(m, where.at, false,
-				 "its memory was unmapped before it was done");
+		if (m->use == MEMORY_SOURCE && memory_is_answered(m))
+			change_tell(
+				RULE_source_reused, m, &where,
+				"what was sent was unmapped after a message came and before this was done");
+		else
+			change_tell_gone(
+				m, where.at, false,
+				"its memory was unmapped before it was done");
+		m->met = true; /* once is enough */
 		break;
 	case SNAPSHOT_CHANGED:
 		if (!change_is_peers(m))

@@ -275,7 +275,7 @@ static void answered(void)
 	need(!ibv_post_recv(a, &wr, &bad));
 	request(a, IBV_WR_SEND, 0, 64, 0, IBV_SEND_SIGNALED);
 	received(1);
-	request(b, IBV_WR_SEND, 512, 64, 0, IBV_SEND_SIGNALED);
+	request(b, IBV_WR_SEND, 16384, 64, 0, IBV_SEND_SIGNALED);
 	received(1);
 }
 
@@ -284,6 +284,14 @@ static void source_answered(void)
 	answered();
 	if (wrong)
 		mine[0] = 1;
+	done_of(cq, NULL, 2);
+}
+
+static void freed_answered(void)
+{
+	answered();
+	if (wrong)
+		need(!munmap(mine, 4096));
 	done_of(cq, NULL, 2);
 }
 
@@ -847,6 +855,7 @@ static void run_it(void (*fn)(void), bool is_wrong)
 	CASE(source_open, "source-changed", "open")                   \
 	CASE(source_again, "source-changed", "again")                 \
 	CASE(source_answered, "source-reused", "answered")            \
+	CASE(freed_answered, "source-reused", "freed")                \
 	CASE(source_freed, "memory-gone", "freed")                    \
 	CASE(unmapped, "memory-gone", "unmapped")                     \
 	CASE(read_unmapped, "memory-gone", "read")                    \
