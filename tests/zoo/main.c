@@ -15,20 +15,23 @@
 #include "zoo.h"
 
 static const char usage[] =
-	"usage: zoo [-n SEEDS] [-m SEEDS] [-s FIRST] [-p] [-l] [-q] [ANIMAL...]\n"
+	"usage: zoo [-n SEEDS] [-m SEEDS] [-s FIRST] [-p] [-r] [-l] [-q] [ANIMAL...]\n"
 	"  -n  a wrong one is found within so many seeds: 100\n"
 	"  -m  a corrected one never is, in so many: 1000\n"
 	"  -s  the first seed: 1\n"
 	"  -p  plain, without an adversary: whatever happens is right\n"
+	"  -r  the referee looks at all of them, and not only at who needs it\n"
 	"  -l  say who there is, as a table\n"
 	"  -q  only what is not as it should be\n";
 
-#define WRONG_S 2 /* who hangs is wrong; in a corrected one only a hang takes \
-		   */
+#define WRONG_S                                                       \
+	2 /* who hangs is wrong; in a corrected one only a hang takes \
+	   */
 #define TWIN_S 120
 
 static struct animal *animals;
 static char *said; /* by the child: what it has met */
+static char notes[64]; /* a file: what the referee found */
 #define SAID 200
 
 void animal_enter(struct animal *a)
@@ -51,7 +54,7 @@ void expect(bool ok, const char *else_what)
 
 struct options {
 	unsigned int wrong, twin, first;
-	bool plain, quiet;
+	bool plain, referee, quiet;
 };
 
 static void child(const struct animal *a, const struct options *o,
@@ -64,9 +67,33 @@ static void child(const struct animal *a, const struct options *o,
 		unsetenv("URXE_ADVERSARY");
 	else
 		setenv("URXE_ADVERSARY", text, 1);
+	if (a->rule || o->referee) {
+		setenv("URXE_CHECK", "warning", 1);
+		setenv("URXE_CHECK_FOUND", notes, 1);
+		setenv("URXE_CHECK_LOG", "/dev/null", 1);
+	}
 	alarm(corrected ? TWIN_S : WRONG_S);
 	a->live(corrected);
 	_exit(0); /* the device goes with the process */
+}
+
+/* Did the referee find something?  Its rule is the fourth field of a note. */
+static bool is_reported(void)
+{
+	char line[4096], rule[40];
+	bool found = false;
+	FILE *f;
+
+	f = fopen(notes, "r");
+	while (f && !found && fgets(line, sizeof(line), f))
+		found = sscanf(line, "F\t%*[^\t]\t%*[^\t]\t%39[^\t\n]", rule) ==
+			1;
+	if (f)
+		fclose(f);
+	unlink(notes);
+	if (found)
+		snprintf(said, SAID, "the referee says: %s", rule);
+	return found;
 }
 
 /* False: it has met its mistake, which said tells. */
@@ -91,6 +118,8 @@ static bool round_run(const struct animal *a, const struct options *o,
 				 strsignal(WTERMSIG(status)));
 	else if (WEXITSTATUS(status) > 1)
 		exit(99);
+	if (is_reported())
+		return false;
 	return !WIFSIGNALED(status) && !WEXITSTATUS(status);
 }
 
@@ -141,7 +170,8 @@ static void list(void)
 	const struct animal *a;
 
 	for (a = animals; a; a = a->next)
-		printf("| `%s` | %s | %s | %s |\n", a->name, a->wrong, a->found,
+		printf("| `%s` | %s | %s%s | %s |\n", a->name, a->wrong,
+		       a->rule ? "referee: " : "", a->rule ? a->rule : a->found,
 		       a->seen);
 }
 
@@ -167,7 +197,7 @@ int main(int argc, char **argv)
 	struct options o = { .wrong = 100, .twin = 1000, .first = 1 };
 	int c;
 
-	while ((c = getopt(argc, argv, "n:m:s:plq")) >= 0) {
+	while ((c = getopt(argc, argv, "n:m:s:prlq")) >= 0) {
 		if (c == 'n')
 			o.wrong = (unsigned int)atoi(optarg);
 		else if (c == 'm')
@@ -176,6 +206,8 @@ int main(int argc, char **argv)
 			o.first = (unsigned int)atoi(optarg);
 		else if (c == 'p')
 			o.plain = true;
+		else if (c == 'r')
+			o.referee = true;
 		else if (c == 'q')
 			o.quiet = true;
 		else if (c == 'l')
@@ -183,6 +215,7 @@ int main(int argc, char **argv)
 		else
 			return fputs(usage, stderr), 2;
 	}
+	snprintf(notes, sizeof(notes), "/tmp/urxe-zoo-%d", (int)getpid());
 	said = mmap(NULL, SAID, PROT_READ | PROT_WRITE,
 		    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (said == MAP_FAILED)

@@ -18,6 +18,7 @@ struct animal {
 	const char *wrong; /* what is */
 	const char *seen; /* where, in public: project and number */
 	const char *found; /* by what: a knob, or "any run" */
+	const char *rule; /* of the referee, if it is that which finds it */
 	void (*live)(bool corrected);
 	struct animal *next;
 };

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#include "cm.h"
+
+ANIMAL(.name = "disconnected-first",
+       .wrong = "DISCONNECTED has come, so nothing is left to be polled",
+       .seen = "ofiwg/libfabric#5228", .found = "any run")
+{
+	bool message = false;
+	struct cm c;
+
+	cm_open(&c);
+	cm_connect(&c);
+	cm_await(&c.server, RDMA_CM_EVENT_ESTABLISHED);
+	cm_send(&c.client);
+	rdma_disconnect(c.client.id);
+	/* the server does other things, and then looks at its events first */
+	cm_await(&c.server, RDMA_CM_EVENT_DISCONNECTED);
+	if (corrected)
+		message = cm_receive(&c.server);
+	expect(message, "the last message is lost");
+}
