@@ -217,6 +217,9 @@ static void inspect_dir(struct look *l, const char *name, int numbers)
 		if (!strcmp(e->d_name, ".") || !strcmp(e->d_name, ".."))
 			continue;
 		n = sscanf(e->d_name, "%u.%u.%u%c", &slot, &gen, &fifo, &rest);
+		/* who made it died, and others have the context */
+		if (n == 4 && rest == URXE_FIFO_NASCENT)
+			n = 3;
 		if (n != numbers || !look_is_context(l, slot, gen))
 			found(l->out, "the file %s/%s is nobody's", name,
 			      e->d_name);

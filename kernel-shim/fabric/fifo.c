@@ -4,7 +4,9 @@
  * owner holds open for reading and writing, so it never sees end-of-file; a
  * peer opens it by number and writes whole records, which a pipe keeps whole.
  * Nothing tells us when a channel is closed, but a FIFO that nobody can read
- * answers ENXIO: such ones are swept away now and then.
+ * answers ENXIO: such ones are swept away now and then, by whoever has that
+ * context.  So one gets its name when its owner can read it: before, there is
+ * URXE_FIFO_NASCENT behind it.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -36,7 +38,8 @@ static int fifo_remove(struct urxe_fabric *f, uint32_t slot, uint32_t gen,
 		return errno == ENOENT ? 0 : -errno;
 	n = snprintf(prefix, sizeof(prefix), "%u.%u.", slot, gen);
 	while ((de = readdir(dir))) {
-		if (strncmp(de->d_name, prefix, n))
+		if (strncmp(de->d_name, prefix, n) ||
+		    (only_unread && strchr(de->d_name, URXE_FIFO_NASCENT)))
 			continue;
 		snprintf(path, sizeof(path), "ev/%s", de->d_name);
 		if (only_unread) {
@@ -61,18 +64,20 @@ int fifo_remove_all(struct urxe_fabric *f, uint32_t slot, uint32_t gen)
 int fifo_create(struct urxe_fabric *f, struct urxe_arena *a, uint32_t *number)
 {
 	uint32_t n = fetch_add_relaxed(&a->next_fifo, 1);
-	char path[64];
+	char path[64], nascent[sizeof(path) + 1];
 	int fd, ret;
 
 	if (n % SWEEP_EVERY == SWEEP_EVERY - 1)
 		fifo_remove(f, a->slot, a->gen, true);
 	snprintf(path, sizeof(path), URXE_FIFO_NAME, a->slot, a->gen, n);
-	if (mkfifoat(f->dirfd, path, 0600))
+	snprintf(nascent, sizeof(nascent), "%s%c", path, URXE_FIFO_NASCENT);
+	if (mkfifoat(f->dirfd, nascent, 0600))
 		return -errno;
-	fd = openat(f->dirfd, path, O_RDWR | O_CLOEXEC);
-	if (fd < 0 || fchmod(fd, EVENT_FIFO_MODE & 07777)) {
+	fd = openat(f->dirfd, nascent, O_RDWR | O_CLOEXEC);
+	if (fd < 0 || fchmod(fd, EVENT_FIFO_MODE & 07777) ||
+	    renameat(f->dirfd, nascent, f->dirfd, path)) {
 		ret = -errno;
-		unlinkat(f->dirfd, path, 0);
+		unlinkat(f->dirfd, nascent, 0);
 		if (fd >= 0)
 			close(fd);
 		return ret;

@@ -99,6 +99,7 @@ enum urxe_obj {
 #define TREE_EINVAL_MODE (S_IFREG | 01400) /* an empty GID slot */
 #define URXE_ARENA_NAME "ctx/%u.%u" /* slot, generation */
 #define URXE_FIFO_NAME "ev/%u.%u.%u" /* ... and number */
+#define URXE_FIFO_NASCENT '+' /* behind that: nobody reads it yet */
 
 /* ------------------------------------------------ the device segment */
 

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "unit.h"
@@ -123,6 +124,48 @@ START_TEST(closed_ones_are_swept)
 }
 END_TEST
 
+#define MAKERS 3
+#define MADE 2000
+
+static int make_many(struct urxe_fabric *f, struct urxe_arena *a)
+{
+	int i, r, w = 0;
+	uint32_t n;
+
+	for (i = 0; i < MADE && w >= 0; i++) {
+		r = fifo_create(f, a, &n);
+		w = r < 0 ? r : fifo_open_writer(f, a->slot, a->gen, n);
+		if (r >= 0)
+			close(r);
+		if (w >= 0)
+			close(w);
+	}
+	return w < 0;
+}
+
+/* Several processes have a context and make channels: each sweeps. */
+START_TEST(swept_while_made)
+{
+	struct urxe_fabric *f = new_fabric();
+	struct urxe_arena *a;
+	int fd, i, status;
+	pid_t pid;
+
+	a = open_arena(f, &fd);
+	for (i = 0; i < MAKERS; i++) {
+		pid = fork();
+		ck_assert_int_ge(pid, 0);
+		if (!pid)
+			_exit(make_many(f, a));
+	}
+	for (i = 0; i < MAKERS; i++) {
+		ck_assert_int_gt(wait(&status), 0);
+		ck_assert_int_eq(status, 0);
+	}
+	fabric_close(f);
+}
+END_TEST
+
 START_TEST(remove_all_spares_others)
 {
 	struct urxe_fabric *f = new_fabric();
@@ -154,6 +197,7 @@ int main(void)
 	add(s, reader_is_gone);
 	add(s, not_a_fifo);
 	add(s, closed_ones_are_swept);
+	add(s, swept_while_made);
 	add(s, remove_all_spares_others);
 	return run_suite(s);
 }
