@@ -4,10 +4,11 @@
 /* What is drawn for a message. */
 enum { DRAW_GRAIN, DRAW_COUNT, DRAW_TAIL, DRAW_CUT, DRAW_ORDER };
 
+/* What stays together: an aligned number of 8, 4 or 2 bytes always does. */
 static uint32_t pieces_grain(struct chance c, uint64_t addr, uint64_t len)
 {
-	if (addr & 7 || len < 8)
-		return 1;
+	if (addr & 7)
+		return 1u << __builtin_ctzll(addr);
 	return len > 64 && chance_below(c, DRAW_GRAIN, 0, 2) ? 64 : 8;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
  * A message in pieces, which come in any order: cache lines, words of 8 bytes,
- * or bytes where its address is not aligned.  A word of 8 bytes at an aligned
+ * or less where its address is not aligned, down to bytes.  A word at an aligned
  * address is one piece, as on every device there is.
  */
 #pragma once
