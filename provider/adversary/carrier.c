@@ -455,7 +455,7 @@ static bool carried_go(struct urxe_qp *qp, struct carried *m, enum way way)
 		return true;
 	}
 	run_begin(&r, qp);
-	qp_guard_raise(qp, GUARD_SEND | GUARD_ANY_RKEY);
+	qp_guard_raise(qp, requester_uses(carried_wqe(qp, m)));
 	v = carried_step(qp, &r, m, way);
 	if (v == WR_RNR || v == WR_SILENT) {
 		flight_park(qp, &r, m->index, v);

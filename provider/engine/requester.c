@@ -375,17 +375,6 @@ static bool requester_may_run(const struct urxe_qp *qp)
 	       (state == IBV_QPS_SQD && qp->stall.kind != STALL_NONE);
 }
 
-/* What w uses of the other side; what a receive names is not known yet. */
-static inline uint32_t requester_uses(const struct urxe_wqe *w)
-{
-	if (likely(WQE_RKEY_OPS & WQE_BIT(w->opcode)))
-		return GUARD_ONE_KEY(w->rkey) |
-		       (w->opcode == IBV_WR_RDMA_WRITE_WITH_IMM ?
-				GUARD_RECEIVE :
-				GUARD_NOTHING);
-	return wqe_is_local(w) ? GUARD_NOTHING : GUARD_SEND;
-}
-
 /* What is collected is still to be copied. */
 static inline void requester_use(struct urxe_qp *qp, const struct run *r,
 				 uint32_t uses)

@@ -6,6 +6,7 @@
 #pragma once
 
 #include "execute.h"
+#include "wqe.h"
 
 /* Begin what is queued, as far as it goes.  qp->lock is held. */
 void requester_run(struct urxe_qp *qp);
@@ -62,3 +63,14 @@ static inline void requester_notify(struct urxe_qp *qp,
  * the WRs before that point are complete and the one there has failed.
  */
 enum verdict requester_send_batch(struct urxe_qp *qp, struct run *r);
+
+/* What w uses of the other side; what a receive names is not known yet. */
+static inline uint32_t requester_uses(const struct urxe_wqe *w)
+{
+	if (likely(WQE_RKEY_OPS & WQE_BIT(w->opcode)))
+		return GUARD_ONE_KEY(w->rkey) |
+		       (w->opcode == IBV_WR_RDMA_WRITE_WITH_IMM ?
+				GUARD_RECEIVE :
+				GUARD_NOTHING);
+	return wqe_is_local(w) ? GUARD_NOTHING : GUARD_SEND;
+}
