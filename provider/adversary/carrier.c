@@ -192,7 +192,8 @@ static uint64_t carried_journey(const struct carrier *c,
 /* May second take effect before first, which is in flight? */
 static bool carried_passes(const struct urxe_qp *qp,
 			   const struct carried *first,
-			   const struct urxe_wqe *w, const struct urxe_wqe *second)
+			   const struct urxe_wqe *w,
+			   const struct urxe_wqe *second)
 {
 	if (qp->type == IBV_QPT_UD)
 		return first->plan.reorder;
@@ -318,16 +319,15 @@ static enum verdict carried_divide(struct urxe_qp *qp, struct run *r,
 		m->due = carrier_of(qp)->tick +
 			 delay(carrier_of(qp), m, KNOB_fill);
 	}
-	pieces_cut(&m->pieces,
-		   chance_part(m->chance, DRAW_PIECES),
+	pieces_cut(&m->pieces, chance_part(m->chance, DRAW_PIECES),
 		   carried_target(w), w->length);
 	if (!p->place) {
 		m->pieces.n = 1;
 		m->pieces.end[0] = w->length;
 		m->pieces.order[0] = 0;
 	}
-	m->lost_after = chance_below(m->chance, KNOB_loss, DRAW_AMOUNT,
-				     m->pieces.n);
+	m->lost_after =
+		chance_below(m->chance, KNOB_loss, DRAW_AMOUNT, m->pieces.n);
 	m->stage = STAGE_MOVING;
 	return WR_IN_FLIGHT;
 }

@@ -47,7 +47,7 @@ static int adversary_destroy_qp(struct ibv_qp *ibqp)
 	return ret;
 }
 
-/* Who polls one CQ of a QP waits for what the QP has to do for the other one. */
+/* Who polls one CQ of a QP waits for what it does for the other one. */
 static int adversary_poll_cq(struct ibv_cq *cq, int n, struct ibv_wc *wc)
 {
 	retry_all(to_uctx(cq->context));

@@ -161,9 +161,8 @@ START_TEST(deliver)
 	for (i = 0; i < 2 * TRIES; i++) {
 		memset(p, 0, LEN);
 		b_recv(&d, i, 0, LEN);
-		ck_ok(post(&d,
-			   i % 2 ? IBV_WR_SEND : IBV_WR_RDMA_WRITE_WITH_IMM, i,
-			   0, LEN, 0, 0));
+		ck_ok(post(&d, i % 2 ? IBV_WR_SEND : IBV_WR_RDMA_WRITE_WITH_IMM,
+			   i, 0, LEN, 0, 0));
 		while (!p[LEN - 1])
 			ck_assert(!polled(d.b.rcq, &wc) || p[LEN - 1]);
 		for (; !polled(d.b.rcq, &wc); late[i % 2]++)
@@ -177,7 +176,7 @@ START_TEST(deliver)
 }
 END_TEST
 
-/* The receive has completed, and the send has not; never the other way round. */
+/* The receive has completed, the send has not; never the other way round. */
 START_TEST(complete)
 {
 	unsigned int i, late = 0;

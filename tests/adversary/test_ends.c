@@ -11,13 +11,17 @@
 #include "../verbs/types.h"
 #include "with.h"
 
-#define LATE "gather=1000,place=1000,deliver=1000,complete=1000,retry=1000," \
-	     "overtake=1000,reread=1000,ticks=1000"
+#define LATE                                                            \
+	"gather=1000,place=1000,deliver=1000,complete=1000,retry=1000," \
+	"overtake=1000,reread=1000,ticks=1000"
 #define LEN 512
 
-static const int ops[] = { IBV_WR_RDMA_WRITE, IBV_WR_SEND, IBV_WR_RDMA_READ,
+static const int ops[] = { IBV_WR_RDMA_WRITE,
+			   IBV_WR_SEND,
+			   IBV_WR_RDMA_READ,
 			   IBV_WR_RDMA_WRITE_WITH_IMM,
-			   IBV_WR_ATOMIC_FETCH_AND_ADD, IBV_WR_SEND };
+			   IBV_WR_ATOMIC_FETCH_AND_ADD,
+			   IBV_WR_SEND };
 #define OPS 6
 
 static void open_late(struct duo *d, enum where where, const char *knobs)

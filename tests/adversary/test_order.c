@@ -12,7 +12,7 @@
 #include "with.h"
 
 #define ROUNDS 60
-#define KNOBS                                                              \
+#define KNOBS                                                                    \
 	"gather=500,place=500,overtake=1000,reread=%d,deliver=500,complete=500," \
 	"retry=100"
 
@@ -121,10 +121,10 @@ START_TEST(write_write)
 		ck_ok(post(&d, IBV_WR_RDMA_WRITE, 2, 8, 8, 8, 0));
 		for (n = 0; n < 2;) {
 			/* the second's first */
-			uint64_t second = atomic_load(
-				(_Atomic uint64_t *)word(&d.b, 8));
-			uint64_t first = atomic_load(
-				(_Atomic uint64_t *)word(&d.b, 0));
+			uint64_t second =
+				atomic_load((_Atomic uint64_t *)word(&d.b, 8));
+			uint64_t first =
+				atomic_load((_Atomic uint64_t *)word(&d.b, 0));
 
 			ck_assert_uint_ge(first, second);
 			n += ibv_poll_cq(d.a.scq, 1, &wc);
@@ -194,8 +194,8 @@ START_TEST(sends)
 			b_recv(&d, j, 64 * j, 64);
 		for (j = 0; j < 30; j++) {
 			node_fill(&d.a, 64 * j, 64, i + j);
-			ck_ok(post(&d, j % 5 ? ops[j % 3] : IBV_WR_RDMA_READ,
-				   j, j % 5 ? 64 * j : 8192, 64,
+			ck_ok(post(&d, j % 5 ? ops[j % 3] : IBV_WR_RDMA_READ, j,
+				   j % 5 ? 64 * j : 8192, 64,
 				   j % 3 == 1 ? 64 * j : 8192, 0));
 		}
 		for (j = 0; j < 30; j++)
