@@ -147,6 +147,49 @@ START_TEST(placed_once)
 }
 END_TEST
 
+/* Is a part of it there, and not all? */
+static bool is_torn(const char *p, size_t len)
+{
+	size_t i, n = 0;
+
+	for (i = 0; i < len; i++)
+		n += p[i] == 'x';
+	return n && n < len;
+}
+
+/* An aligned word comes as one, and no other number does. */
+START_TEST(words)
+{
+	static const struct {
+		size_t at, len;
+		bool torn;
+	} word[] = { { 8, 8, false }, { 4, 4, false },	{ 8, 4, false },
+		     { 6, 2, false }, { 16, 2, false }, { 4, 8, true },
+		     { 6, 8, true },  { 1, 8, true },	{ 3, 2, true } };
+	unsigned int i, j, torn;
+	struct ibv_wc wc;
+	struct duo d;
+
+	open_with(&d, "place=1000", 0);
+	memset(d.a.buf, 'x', LEN);
+	for (i = 0; i < sizeof(word) / sizeof(*word); i++) {
+		for (torn = 0, j = 0; j < TRIES; j++) {
+			memset(d.b.buf, 0, LEN);
+			ck_ok(post(&d, IBV_WR_RDMA_WRITE, j, 0, word[i].len,
+				   word[i].at, 0));
+			do
+				torn += is_torn((char *)d.b.buf + word[i].at,
+						word[i].len);
+			while (!polled(d.a.scq, &wc));
+		}
+		ck_assert_msg(word[i].torn == !!torn,
+			      "%zu bytes at %zu: torn %u times", word[i].len,
+			      word[i].at, torn);
+	}
+	duo_close(&d);
+}
+END_TEST
+
 /* The data are there, and the receive has not completed. */
 START_TEST(deliver)
 {
@@ -234,6 +277,7 @@ int main(void)
 	add_loop(s, gather, 2);
 	add_loop(s, place, 2);
 	add(s, placed_once);
+	add(s, words);
 	add_loop(s, deliver, 2);
 	add_loop(s, complete, 2);
 	add_loop(s, retry, 2);
