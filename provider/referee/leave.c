@@ -5,9 +5,11 @@
 #include <unistd.h>
 
 #include "leave.h"
+#include "limits.h"
 #include "referee.h"
+#include "unpolled.h"
 
-static void leave_tell(const struct shadow *s, const char *when)
+static void leave_tell(struct shadow *s, const char *when)
 {
 	char name[FINDING_NAME];
 	struct finding f = { .rule = RULE_object_left,
@@ -16,6 +18,11 @@ static void leave_tell(const struct shadow *s, const char *when)
 
 	if (s->inherited)
 		return;
+	if (s->type == SHADOW_QP) {
+		limits_end(to_shadow_qp(s));
+		unpolled_look(to_shadow_qp(s));
+	}
+	unacked_look(s);
 	f.object = shadow_name(s, name);
 	finding_tell(&f, "was not destroyed when %s", when);
 }
@@ -23,7 +30,7 @@ static void leave_tell(const struct shadow *s, const char *when)
 /* What has its stack told already is counted. */
 static void leave_end(void)
 {
-	const struct shadow *s;
+	struct shadow *s;
 
 	referee_lock();
 	for (s = shadow_first(); s; s = s->next)
@@ -39,11 +46,12 @@ void leave_watch(void)
 
 void leave_context(struct ibv_context *context)
 {
-	struct shadow *s, *next;
+	struct shadow *s, *prev;
 
 	referee_lock();
-	for (s = shadow_first(); s; s = next) {
-		next = s->next;
+	/* who uses an object was made after it */
+	for (s = shadow_last(); s; s = prev) {
+		prev = s->prev;
 		if (s->context != context)
 			continue;
 		leave_tell(s, "its device was closed");

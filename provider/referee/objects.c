@@ -10,9 +10,12 @@
 #include <string.h>
 
 #include "leave.h"
+#include "limits.h"
 #include "memory.h"
+#include "pair.h"
 #include "referee.h"
 #include "shadow.h"
+#include "unpolled.h"
 #include "verbs/mr_ex.h"
 
 static void made(enum shadow_type type, const void *handle,
@@ -30,14 +33,32 @@ static void made(enum shadow_type type, const void *handle,
 	errno = saved;
 }
 
+/* What is to be said before it is gone. */
+static void look_before(struct shadow *s)
+{
+	if (!s)
+		return;
+	if (s->type == SHADOW_QP)
+		pair_look(to_shadow_qp(s));
+	unacked_wait(s);
+}
+
 static struct shadow *ending(enum shadow_type type, const void *handle)
 {
 	struct shadow *s;
 
 	referee_lock();
 	s = shadow_find(type, handle);
-	if (s)
+	referee_unlock();
+	look_before(s);
+	referee_lock();
+	if (s) {
 		memory_ending(s);
+		if (type == SHADOW_QP) {
+			limits_end(to_shadow_qp(s));
+			unpolled_look(to_shadow_qp(s));
+		}
+	}
 	s = shadow_take_out(type, handle);
 	referee_unlock();
 	return s;
@@ -355,7 +376,7 @@ static struct ibv_srq *srq_made(struct ibv_srq *srq, struct ibv_context *ctx,
 		r = to_shadow_srq(s);
 		r->srq = srq;
 		r->cq = cq ? shadow_cq(cq) : NULL;
-		queue_init(&r->rq, s, false, max_wr);
+		queue_init(&r->rq, s, r->cq, false, max_wr);
 	}
 	referee_unlock();
 	errno = saved;
@@ -394,8 +415,8 @@ static void qp_fill(struct shadow_qp *q, struct ibv_qp *qp,
 	q->rcq = qp->recv_cq ? shadow_cq(qp->recv_cq) : NULL;
 	q->srq = qp->srq ? shadow_srq(qp->srq) : NULL;
 	q->batch_end = &q->batch;
-	queue_init(&q->sq, &q->s, true, cap->max_send_wr);
-	queue_init(&q->rq, &q->s, false, cap->max_recv_wr);
+	queue_init(&q->sq, &q->s, q->scq, true, cap->max_send_wr);
+	queue_init(&q->rq, &q->s, q->rcq, false, cap->max_recv_wr);
 }
 
 static struct ibv_qp *qp_made(struct ibv_qp *qp, struct ibv_context *ctx,
@@ -474,8 +495,10 @@ static void qp_keep(struct shadow_qp *q, const struct ibv_qp_attr *attr,
 	if (!(mask & IBV_QP_STATE))
 		return;
 	q->attr.qp_state = attr->qp_state;
-	if (attr->qp_state == IBV_QPS_RTR)
+	if (attr->qp_state == IBV_QPS_RTR) {
 		stack_take(&q->connected);
+		q->looked = q->looked_reads = q->reads = false;
+	}
 	if (attr->qp_state == IBV_QPS_RESET) {
 		queue_forget(&q->sq);
 		queue_forget(&q->rq);

@@ -4,6 +4,8 @@
 #include <string.h>
 
 #include "fabric/fabric.h"
+#include "limits.h"
+#include "pair.h"
 #include "referee.h"
 #include "shadow.h"
 
@@ -110,7 +112,9 @@ static int referee_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr,
 		queue_refused(&q->sq, first);
 		referee_unlock();
 	}
+	limits_answered(&q->sq, ret);
 	queue_post_end(&q->sq);
+	pair_look(q);
 	return ret;
 }
 
@@ -146,7 +150,9 @@ static int referee_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw,
 		queue_refused(&q->sq, first);
 		referee_unlock();
 	}
+	limits_answered(&q->sq, ret);
 	queue_post_end(&q->sq);
+	pair_look(q);
 	return ret;
 }
 

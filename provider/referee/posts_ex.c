@@ -7,6 +7,8 @@
 
 #include "engine/opcode.h"
 #include "fabric/fabric.h"
+#include "limits.h"
+#include "pair.h"
 #include "referee.h"
 #include "shadow.h"
 
@@ -81,7 +83,9 @@ static int ex_complete(struct ibv_qp_ex *qp)
 		queue_refused(&q->sq, first);
 		referee_unlock();
 	}
+	limits_answered(&q->sq, ret);
 	queue_post_end(&q->sq);
+	pair_look(q);
 	return ret;
 }
 

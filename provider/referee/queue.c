@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "engine/opcode.h"
+#include "limits.h"
 #include "memory.h"
 #include "queue.h"
 #include "referee.h"
@@ -11,10 +12,11 @@
 
 static struct shadow_queue *queues;
 
-void queue_init(struct shadow_queue *q, struct shadow *owner, bool is_send,
-		uint32_t capacity)
+void queue_init(struct shadow_queue *q, struct shadow *owner,
+		struct shadow_cq *cq, bool is_send, uint32_t capacity)
 {
 	q->owner = owner;
+	q->cq = cq;
 	q->is_send = is_send;
 	q->is_srq = owner->type == SHADOW_SRQ;
 	q->capacity = capacity;
@@ -87,6 +89,13 @@ void queue_wr_free(struct shadow_wr *wr)
 	free(wr);
 }
 
+static bool wr_fetches(const struct shadow_wr *wr)
+{
+	return wr->opcode == IBV_WR_RDMA_READ ||
+	       wr->opcode == IBV_WR_ATOMIC_CMP_AND_SWP ||
+	       wr->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
+}
+
 void queue_push(struct shadow_queue *q, struct shadow_wr *wr)
 {
 	wr->nth = q->posted++;
@@ -95,6 +104,9 @@ void queue_push(struct shadow_queue *q, struct shadow_wr *wr)
 	q->tail = &wr->next;
 	q->count++;
 	q->signaled += wr->signaled;
+	if (q->is_send && wr_fetches(wr))
+		to_shadow_qp(q->owner)->reads = true;
+	limits_posted(q, wr);
 	memory_posting(q, wr);
 }
 
@@ -108,6 +120,7 @@ static void queue_drop(struct shadow_queue *q, struct shadow_wr **p)
 		q->tail = p;
 	q->count--;
 	q->signaled -= wr->signaled;
+	limits_left(q, wr);
 	queue_wr_free(wr);
 }
 
@@ -153,6 +166,7 @@ void queue_complete(struct shadow_queue *q, const struct ibv_wc *wc)
 	if (!*p)
 		return; /* of an object that was made before we looked */
 	if (q->is_send) {
+		limits_went_on(to_shadow_qp(q->owner));
 		/* those before it are done, too */
 		for (wr = *p; q->head != wr;) {
 			memory_done(q, q->head, NULL);

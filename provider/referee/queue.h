@@ -14,6 +14,7 @@
 #include "stack.h"
 
 struct shadow;
+struct shadow_cq;
 
 struct shadow_wr {
 	struct shadow_wr *next;
@@ -39,6 +40,7 @@ struct shadow_wr {
 struct shadow_queue {
 	struct shadow_queue *next_queue; /* all of this process */
 	struct shadow *owner; /* the QP or SRQ */
+	struct shadow_cq *cq; /* where all its WRs complete, or NULL */
 	bool is_send, is_srq;
 	pthread_mutex_t posting;
 	pthread_t poster; /* who holds it, if held */
@@ -52,8 +54,8 @@ struct shadow_queue {
 	struct shadow_wr *head, **tail;
 };
 
-void queue_init(struct shadow_queue *q, struct shadow *owner, bool is_send,
-		uint32_t capacity);
+void queue_init(struct shadow_queue *q, struct shadow *owner,
+		struct shadow_cq *cq, bool is_send, uint32_t capacity);
 /* No WRs are left in it, and it is out of the list. */
 void queue_fini(struct shadow_queue *q);
 /* All of this process. */

@@ -55,6 +55,7 @@ int referee_wrap(struct pabi_ops *ops)
 	referee_next = *ops;
 	stack_init((const void *)pabi.set_ops);
 	pthread_atfork(referee_lock, referee_unlock, after_fork_child);
+	referee_wrap_events(ops);
 	referee_wrap_objects(ops);
 	referee_wrap_posts(ops);
 	referee_wrap_polls(ops);

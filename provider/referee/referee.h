@@ -27,6 +27,7 @@ int referee_wrap(struct pabi_ops *ops);
 extern struct pabi_ops referee_next;
 
 /* What each of its files puts there. */
+void referee_wrap_events(struct pabi_ops *ops);
 void referee_wrap_objects(struct pabi_ops *ops);
 void referee_wrap_posts(struct pabi_ops *ops);
 void referee_wrap_polls(struct pabi_ops *ops);

@@ -96,6 +96,11 @@ struct shadow *shadow_first(void)
 	return first;
 }
 
+struct shadow *shadow_last(void)
+{
+	return last;
+}
+
 struct shadow_qp *shadow_qp(const struct ibv_qp *qp)
 {
 	struct shadow *s = shadow_find(SHADOW_QP, qp);

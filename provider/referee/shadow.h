@@ -42,6 +42,7 @@ struct shadow {
 	struct ibv_context *context;
 	uint32_t number; /* of a QP its QPN, of an MR or MW its key */
 	uint32_t nth; /* of its type in this process, from 1 */
+	uint32_t events, async_events; /* that were given out */
 	bool inherited; /* by fork(): the parent uses it, and knows more */
 	struct stack made;
 };
@@ -61,7 +62,7 @@ struct shadow_cq {
 	struct shadow s;
 	struct ibv_cq *cq;
 	uint32_t cqe; /* entries that were asked for */
-	uint32_t events; /* that ibv_get_cq_event gave out */
+	uint32_t pending; /* WRs in flight that will complete here */
 	bool ignores_overrun;
 	/* the real calls, if it is an ibv_cq_ex */
 	int (*start_poll)(struct ibv_cq_ex *, struct ibv_poll_cq_attr *);
@@ -86,6 +87,12 @@ struct shadow_qp {
 	struct shadow_queue sq, rq;
 	struct ibv_qp_attr attr; /* as ibv_modify_qp was asked */
 	struct stack connected; /* who brought it to RTR */
+	bool reads; /* a READ or an atomic was posted */
+	bool looked, looked_reads; /* at the other end; pair.c */
+	/* waiting for receives of the other end; limits.c */
+	uint32_t rnr_times;
+	uint64_t rnr_since, rnr_ns;
+	struct stack rnr_at;
 	/* ibv_wr_start ... ibv_wr_complete; the real calls are in real */
 	struct shadow_wr *batch, **batch_end;
 	struct shadow_wr *building; /* its last one, or NULL */
@@ -110,8 +117,9 @@ struct shadow *shadow_find(enum shadow_type type, const void *handle);
 struct shadow *shadow_take_out(enum shadow_type type, const void *handle);
 void shadow_put_back(struct shadow *s);
 void shadow_free(struct shadow *s);
-/* The oldest; the others follow by next. */
+/* The oldest, and the newest; the others follow by next, and by prev. */
 struct shadow *shadow_first(void);
+struct shadow *shadow_last(void);
 
 struct shadow_qp *shadow_qp(const struct ibv_qp *qp);
 struct shadow_cq *shadow_cq(const struct ibv_cq *cq);

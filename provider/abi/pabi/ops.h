@@ -32,6 +32,8 @@ MAKE(struct ibv_pd *, alloc_parent_domain,
 MAKE(struct ibv_pd *, alloc_pd, (struct ibv_context *ctx), (ctx))
 MAKE(struct ibv_td *, alloc_td,
      (struct ibv_context *ctx, struct ibv_td_init_attr *attr), (ctx, attr))
+NONE(async_event, (struct ibv_context *ctx, struct ibv_async_event *event),
+     (ctx, event))
 CODE(attach_mcast, (struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid),
      (qp, gid, lid))
 CODE(bind_mw, (struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind),

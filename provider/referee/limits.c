@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#include <errno.h>
+
+#include "base/clock.h"
+#include "limits.h"
+#include "referee.h"
+#include "verbs/qp.h"
+
+/* ------------------------------------------------------- CQs */
+
+/*
+ * What is in flight and will complete has to have room, and what completed and
+ * was not polled has it.  Room is what the program asked for: another device
+ * gives no more.
+ */
+void limits_posted(struct shadow_queue *q, const struct shadow_wr *wr)
+{
+	struct shadow_cq *c = q->cq;
+	char name[FINDING_NAME];
+	struct finding f = { .rule = RULE_cq_overrun,
+			     .at_is = "CQ made",
+			     .here = true };
+
+	if (!c || !wr->signaled || ++c->pending <= c->cqe ||
+	    c->s.inherited || c->ignores_overrun)
+		return;
+	f.object = shadow_name(&c->s, name);
+	f.at = &c->s.made;
+	finding_tell(&f,
+		     "can be overrun: it was asked for room for %u completions, and %u WRs are in flight that will complete there",
+		     c->cqe, c->pending);
+}
+
+void limits_left(struct shadow_queue *q, const struct shadow_wr *wr)
+{
+	if (q->cq && wr->signaled)
+		q->cq->pending--;
+}
+
+/* ------------------------------------------------------- send queues */
+
+/* In SQE and ERR all complete. */
+static bool qp_sends(const struct ibv_qp *qp)
+{
+	return qp_state(to_uqp((struct ibv_qp *)qp)) == IBV_QPS_RTS;
+}
+
+static void limits_refused(struct shadow_queue *q)
+{
+	struct shadow_qp *qp = to_shadow_qp(q->owner);
+	char name[FINDING_NAME];
+	struct finding f = { .rule = RULE_sq_stuck, .here = true };
+
+	if (!q->count || q->signaled || q->owner->inherited ||
+	    !qp_sends(qp->qp))
+		return;
+	f.object = shadow_name(q->owner, name);
+	finding_tell(&f,
+		     "its send queue is full of %u WRs of which none will complete: none of them is signaled",
+		     q->count);
+}
+
+/* ------------------------------------------------------- receives */
+
+/* Without a lock: it is a hint, and will be seen at the next post. */
+static bool qp_waits_for_receive(const struct shadow_qp *q)
+{
+	const struct urxe_qp *qp = to_uqp(q->qp);
+
+	return *(const volatile enum urxe_stall_kind *)&qp->stall.kind ==
+	       STALL_RNR;
+}
+
+static void limits_look_for_rnr(struct shadow_qp *q)
+{
+	if (q->rnr_since || !qp_waits_for_receive(q))
+		return;
+	if (!q->rnr_times++)
+		stack_take(&q->rnr_at);
+	q->rnr_since = clock_now();
+}
+
+void limits_went_on(struct shadow_qp *q)
+{
+	if (!q->rnr_since)
+		return;
+	q->rnr_ns += clock_now() - q->rnr_since;
+	q->rnr_since = 0;
+}
+
+void limits_answered(struct shadow_queue *q, int ret)
+{
+	if (!q->is_send)
+		return;
+	referee_lock();
+	if (ret == ENOMEM)
+		limits_refused(q);
+	else if (!ret)
+		limits_look_for_rnr(to_shadow_qp(q->owner));
+	referee_unlock();
+}
+
+void limits_end(const struct shadow_qp *q)
+{
+	char name[FINDING_NAME];
+	struct finding f = { .rule = RULE_receive_late,
+			     .at = &q->rnr_at,
+			     .at_is = "first posted" };
+
+	if (!q->rnr_times || q->s.inherited)
+		return;
+	f.object = shadow_name(&q->s, name);
+	finding_tell(&f,
+		     "met no receive at QP 0x%x %u times, and waited %llu ms for one",
+		     q->attr.dest_qp_num, q->rnr_times,
+		     (unsigned long long)q->rnr_ns / 1000000);
+}

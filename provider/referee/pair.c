@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#include "pair.h"
+#include "referee.h"
+#include "verbs/qp.h"
+
+struct ends {
+	uint32_t qpn; /* of the other one */
+	uint8_t mtu, other_mtu; /* enum ibv_mtu */
+	uint8_t reads, other_reads; /* at once: asked, and answered */
+};
+
+/* False: the other end was not met yet. */
+static bool pair_read(struct urxe_qp *qp, struct ends *e)
+{
+	const struct urxe_conn *c = &qp->conn;
+	bool known = false;
+
+	urxe_lock_outside(&qp->lock);
+	if (c->peer && c->sh &&
+	    URXE_CONN_STATE(load_relaxed(&c->sh->conn)) >= IBV_QPS_RTR) {
+		known = true;
+		e->qpn = c->qpn;
+		e->mtu = qp->attr.path_mtu;
+		e->other_mtu = load_relaxed(&c->sh->path_mtu);
+		e->reads = qp->attr.max_rd_atomic;
+		e->other_reads = load_relaxed(&c->sh->max_dest_rd_atomic);
+	}
+	urxe_unlock_outside(&qp->lock);
+	return known;
+}
+
+static void pair_tell_mtu(const struct shadow_qp *q, const struct ends *e)
+{
+	char name[FINDING_NAME];
+	struct finding f = { .rule = RULE_mtu_mismatch,
+			     .at = &q->connected,
+			     .at_is = "connected" };
+
+	f.object = shadow_name(&q->s, name);
+	finding_tell(&f, "its path_mtu is %u, and that of QP 0x%x is %u",
+		     128u << e->mtu, e->qpn, 128u << e->other_mtu);
+}
+
+static void pair_tell_reads(const struct shadow_qp *q, const struct ends *e)
+{
+	char name[FINDING_NAME];
+	struct finding f = { .rule = RULE_rd_atomic_mismatch,
+			     .at = &q->connected,
+			     .at_is = "connected" };
+
+	f.object = shadow_name(&q->s, name);
+	finding_tell(&f,
+		     "READs or atomics were posted with a max_rd_atomic of %u, and QP 0x%x has a max_dest_rd_atomic of %u",
+		     e->reads, e->qpn, e->other_reads);
+}
+
+void pair_look(struct shadow_qp *q)
+{
+	struct ends e;
+
+	if ((q->type != IBV_QPT_RC && q->type != IBV_QPT_UC) ||
+	    q->s.inherited || (q->looked && (q->looked_reads || !q->reads)))
+		return;
+	if (!pair_read(to_uqp(q->qp), &e))
+		return;
+	referee_lock();
+	if (!q->looked && e.mtu != e.other_mtu && e.other_mtu)
+		pair_tell_mtu(q, &e);
+	q->looked = true;
+	if (q->reads && !q->looked_reads) {
+		q->looked_reads = true;
+		if (e.reads > e.other_reads)
+			pair_tell_reads(q, &e);
+	}
+	referee_unlock();
+}

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#define _GNU_SOURCE
+#include <time.h>
+
+#include "engine/log.h"
+#include "engine/poll.h"
+#include "referee.h"
+#include "unpolled.h"
+#include "verbs/cq.h"
+
+/* How long another thread has for its acknowledgement. */
+#define PATIENCE_MS 1000
+#define STEP_MS 10
+
+/* ------------------------------------------------------- completions */
+
+struct left {
+	uint32_t errors, others;
+	uint64_t wr_id; /* of the first error */
+	uint8_t status;
+};
+
+/* What of that QP waits in the CQ; flushed WRs are known to be. */
+static void left_count(struct urxe_cq *cq, uint32_t qpn, struct left *l)
+{
+	const struct urxe_cqe *e;
+	uint32_t i;
+
+	if (!gate_trylock(&cq->gate))
+		return;
+	for (i = 0; (e = poll_peek(cq, i)); i++) {
+		if (e->qpn != qpn || e->status == IBV_WC_WR_FLUSH_ERR)
+			continue;
+		if (e->status == IBV_WC_SUCCESS) {
+			l->others++;
+		} else if (!l->errors++) {
+			l->wr_id = e->wr_id;
+			l->status = e->status;
+		}
+	}
+	gate_unlock(&cq->gate);
+}
+
+void unpolled_look(const struct shadow_qp *q)
+{
+	struct left l = { 0 };
+	char name[FINDING_NAME];
+	struct finding f = { .at = &q->s.made, .at_is = "made" };
+
+	if (q->s.inherited || q->opened)
+		return;
+	f.object = shadow_name(&q->s, name);
+	if (q->scq)
+		left_count(to_ucq(q->scq->cq), q->s.number, &l);
+	if (q->rcq && q->rcq != q->scq)
+		left_count(to_ucq(q->rcq->cq), q->s.number, &l);
+	f.rule = RULE_error_unpolled;
+	if (l.errors)
+		finding_tell(&f,
+			     "wr_id 0x%llx failed (%s), and its completion was never polled",
+			     (unsigned long long)l.wr_id,
+			     urxe_status_name(l.status));
+	f.rule = RULE_completion_unpolled;
+	if (l.others)
+		finding_tell(&f, "%u of its completions were never polled",
+			     l.others);
+}
+
+/* ------------------------------------------------------- events */
+
+/* How many were given out and not acknowledged. */
+static uint32_t unacked(const struct shadow *s)
+{
+	const struct ibv_cq *cq;
+
+	switch (s->type) {
+	case SHADOW_CQ:
+		cq = s->handle;
+		return s->events - *(const volatile uint32_t *)
+					    &cq->comp_events_completed +
+		       s->async_events - *(const volatile uint32_t *)
+						  &cq->async_events_completed;
+	case SHADOW_QP:
+		return s->async_events -
+		       *(const volatile uint32_t *)&((const struct ibv_qp *)
+							     s->handle)
+				->events_completed;
+	case SHADOW_SRQ:
+		return s->async_events -
+		       *(const volatile uint32_t *)&((const struct ibv_srq *)
+							     s->handle)
+				->events_completed;
+	default:
+		return 0;
+	}
+}
+
+void unacked_look(const struct shadow *s)
+{
+	char name[FINDING_NAME];
+	struct finding f = { .rule = RULE_event_unacked,
+			     .at = &s->made,
+			     .at_is = "made" };
+	uint32_t n = unacked(s);
+
+	if (!n || s->inherited)
+		return;
+	f.object = shadow_name(s, name);
+	finding_tell(&f, "%u of its events were never acknowledged", n);
+}
+
+void unacked_wait(struct shadow *s)
+{
+	const struct timespec step = { .tv_nsec = STEP_MS * 1000000 };
+	char name[FINDING_NAME];
+	struct finding f = { .rule = RULE_event_unacked,
+			     .at = &s->made,
+			     .at_is = "made",
+			     .here = true };
+	int ms;
+
+	for (ms = 0; unacked(s) && ms < PATIENCE_MS; ms += STEP_MS)
+		nanosleep(&step, NULL);
+	if (!unacked(s))
+		return;
+	f.object = shadow_name(s, name);
+	finding_tell(&f,
+		     "is being destroyed, which waits for ever for %u events to be acknowledged",
+		     unacked(s));
+}

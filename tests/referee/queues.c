@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* Queues and CQs, the two ends of a connection, completions and events. */
+#include <pthread.h>
+
+#include "case.h"
+
+/* An RC connection within this process. */
+static struct opts few(void)
+{
+	struct opts o = default_opts();
+
+	o.cap.max_send_wr = 8;
+	o.cap.max_recv_wr = 8;
+	return o;
+}
+
+static void cq_overrun(bool wrong)
+{
+	struct opts o = few();
+	struct duo d;
+	int i;
+
+	/* the device makes four of three: another one need not */
+	o.cqe = wrong ? 3 : 4;
+	duo_open(&d, SAME_PROCESS, MEM_HEAP, MEM_HEAP, &o);
+	for (i = 0; i < 4; i++)
+		ck_ok(post(&d, IBV_WR_RDMA_WRITE, 1, 0, 8, 64, 0));
+	for (i = 0; i < 4; i++)
+		expect_ok(d.a.scq, 1, IBV_WC_RDMA_WRITE);
+	duo_close(&d);
+}
+
+/* Receives, that is. */
+static void cq_overrun_recv(bool wrong)
+{
+	struct opts o = few();
+	struct duo d;
+	int i;
+
+	o.cqe = wrong ? 5 : 6;
+	duo_open(&d, SAME_PROCESS, MEM_HEAP, MEM_HEAP, &o);
+	for (i = 0; i < 6; i++)
+		ck_ok(post_recv(&d.b, 1, (size_t)i * 64, 64));
+	duo_close(&d);
+}
+
+static void sq_stuck(bool wrong)
+{
+	struct opts o = few();
+	struct duo d;
+	int i, ret = 0;
+
+	duo_open(&d, SAME_PROCESS, MEM_HEAP, MEM_HEAP, &o);
+	for (i = 1; i <= 64 && !ret; i++) {
+		if (wrong || i % 4) {
+			ret = post_unsignaled(&d, IBV_WR_RDMA_WRITE, 2, 0, 8,
+					      64, 0);
+			continue;
+		}
+		ck_ok(post(&d, IBV_WR_RDMA_WRITE, 1, 0, 8, 64, 0));
+		expect_ok(d.a.scq, 1, IBV_WC_RDMA_WRITE);
+	}
+	ck_assert_int_eq(ret, wrong ? ENOMEM : 0);
+	duo_close(&d);
+}
+
+/* A full queue in which something is signaled is only full. */
+static void sq_full(bool wrong)
+{
+	struct opts o = few();
+	struct duo d;
+	int ret = 0, i;
+
+	duo_open(&d, SAME_PROCESS, MEM_HEAP, MEM_HEAP, &o);
+	if (!wrong)
+		ck_ok(post(&d, IBV_WR_RDMA_WRITE, 1, 0, 8, 64, 0));
+	for (i = 0; i < 64 && !ret; i++)
+		ret = post_unsignaled(&d, IBV_WR_RDMA_WRITE, 2, 0, 8, 64, 0);
+	ck_assert_int_eq(ret, ENOMEM);
+	if (!wrong)
+		expect_ok(d.a.scq, 1, IBV_WC_RDMA_WRITE);
+	duo_close(&d);
+}
+
+static void receive_late(bool wrong)
+{
+	struct opts o = few();
+	struct duo d;
+
+	duo_open(&d, SAME_PROCESS, MEM_HEAP, MEM_HEAP, &o);
+	if (!wrong)
+		ck_ok(post_recv(&d.b, 7, 0, 64));
+	ck_ok(post(&d, IBV_WR_SEND, 1, 0, 8, 0, 0));
+	if (wrong)
+		ck_ok(post_recv(&d.b, 7, 0, 64));
+	expect_ok(d.a.scq, 1, IBV_WC_SEND);
+	expect_ok(d.b.rcq, 7, IBV_WC_RECV);
+	duo_close(&d);
+}
+
+static void mtu_mismatch(bool wrong)
+{
+	struct opts o = few();
+	struct duo d;
+
+	duo_open_unconnected(&d, SAME_PROCESS, MEM_HEAP, MEM_HEAP, &o);
+	if (wrong)
+		d.b.o.mtu = IBV_MTU_2048;
+	duo_connect(&d);
+	ck_ok(post(&d, IBV_WR_RDMA_WRITE, 1, 0, 8, 64, 0));
+	expect_ok(d.a.scq, 1, IBV_WC_RDMA_WRITE);
+	duo_close(&d);
+}
+
+static void rd_atomic_mismatch(bool wrong)
+{
+	struct opts o = few();
+	struct duo d;
+
+	duo_open_unconnected(&d, SAME_PROCESS, MEM_HEAP, MEM_HEAP, &o);
+	if (wrong)
+		d.b.o.max_dest_rd_atomic = 1;
+	duo_connect(&d);
+	ck_ok(post(&d, IBV_WR_RDMA_READ, 1, 0, 8, 64, 0));
+	expect_ok(d.a.scq, 1, IBV_WC_RDMA_READ);
+	duo_close(&d);
+}
+
+/* Who reads nothing need not care. */
+static void error_unpolled(bool wrong)
+{
+	struct opts o = few();
+	struct duo d;
+
+	duo_open_unconnected(&d, SAME_PROCESS, MEM_HEAP, MEM_HEAP, &o);
+	d.b.o.max_dest_rd_atomic = 1;
+	duo_connect(&d);
+	d.at_b.rkey ^= 1;
+	ck_ok(post(&d, IBV_WR_RDMA_WRITE, 1, 0, 8, 64, 0));
+	if (!wrong)
+		expect(d.a.scq, 1, IBV_WC_REM_ACCESS_ERR);
+	duo_close(&d);
+}
+
+static void completion_unpolled(bool wrong)
+{
+	struct opts o = few();
+	struct duo d;
+
+	duo_open(&d, SAME_PROCESS, MEM_HEAP, MEM_HEAP, &o);
+	ck_ok(post(&d, IBV_WR_RDMA_WRITE, 1, 0, 8, 64, 0));
+	if (!wrong)
+		expect_ok(d.a.scq, 1, IBV_WC_RDMA_WRITE);
+	duo_close(&d);
+}
+
+static void *acknowledge_late(void *cq)
+{
+	sleep_ms(1500);
+	ibv_ack_cq_events(cq, 1);
+	return NULL;
+}
+
+static void event_unacked(bool wrong)
+{
+	struct opts o = few();
+	struct ibv_cq *cq;
+	pthread_t late;
+	struct duo d;
+	void *arg;
+
+	o.channel = true;
+	duo_open(&d, SAME_PROCESS, MEM_HEAP, MEM_HEAP, &o);
+	ck_ok(ibv_req_notify_cq(d.b.rcq, 0));
+	ck_ok(post_recv(&d.b, 7, 0, 64));
+	ck_ok(post(&d, IBV_WR_SEND, 1, 0, 8, 0, 0));
+	expect_ok(d.a.scq, 1, IBV_WC_SEND);
+	ck_ok(ibv_get_cq_event(d.b.chan, &cq, &arg));
+	expect_ok(d.b.rcq, 7, IBV_WC_RECV);
+	if (wrong)
+		ck_ok(pthread_create(&late, NULL, acknowledge_late, cq));
+	else
+		ibv_ack_cq_events(cq, 1);
+	duo_close(&d);
+	if (wrong)
+		pthread_join(late, NULL);
+}
+
+static struct ibv_async_event unacked;
+
+static void *acknowledge_async_late(void *arg)
+{
+	sleep_ms(1500);
+	ibv_ack_async_event(&unacked);
+	return arg;
+}
+
+static void event_unacked_async(bool wrong)
+{
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_SQD,
+				    .en_sqd_async_notify = 1 };
+	struct opts o = few();
+	pthread_t late;
+	struct duo d;
+
+	duo_open(&d, SAME_PROCESS, MEM_HEAP, MEM_HEAP, &o);
+	ck_ok(ibv_modify_qp(d.a.qp, &attr,
+			    IBV_QP_STATE | IBV_QP_EN_SQD_ASYNC_NOTIFY));
+	unacked = wait_async(d.a.ctx, !wrong);
+	ck_assert_int_eq(unacked.event_type, IBV_EVENT_SQ_DRAINED);
+	if (wrong)
+		ck_ok(pthread_create(&late, NULL, acknowledge_async_late,
+				     NULL));
+	duo_close(&d);
+	if (wrong)
+		pthread_join(late, NULL);
+}
+
+static const struct test_case cases[] = {
+	{ "cq-overrun", cq_overrun },
+	{ "cq-overrun+receives", cq_overrun_recv },
+	{ "sq-stuck", sq_stuck },
+	{ "sq-stuck+full", sq_full },
+	{ "receive-late", receive_late },
+	{ "mtu-mismatch", mtu_mismatch },
+	{ "rd-atomic-mismatch", rd_atomic_mismatch },
+	{ "error-unpolled", error_unpolled },
+	{ "completion-unpolled", completion_unpolled },
+	{ "event-unacked", event_unacked },
+	{ "event-unacked+async", event_unacked_async },
+	{ NULL, NULL },
+};
+
+int main(int argc, char **argv)
+{
+	return case_main(argc, argv, cases);
+}
