@@ -22,12 +22,15 @@ static const struct command {
 	{ "run", cmd_run,
 	  "[--fabric NAME] [--with-host-devices] [--timeout TIME]\n"
 	  "                [--adversary[=[SEED|sweep:N][,KNOB=VALUE...]]]\n"
-	  "                [--fault RULE|@FILE]... [--] [CMD [ARG...]]",
+	  "                [--fault RULE|@FILE]...\n"
+	  "                [--check[=LEVEL] [--exitcode N] [--suppressions FILE]\n"
+	  "                [--report FORMAT[:FILE]]] [--] [CMD [ARG...]]",
 	  "run CMD, or a shell, with the RDMA device urxe0; the host's RDMA\n"
 	  "        devices are hidden unless --with-host-devices is given; with\n"
 	  "        --adversary the device does all that the specification allows\n"
 	  "        (--adversary=help); with --fault something goes wrong\n"
-	  "        (--fault=help)" },
+	  "        (--fault=help); with --check a referee says which rules CMD\n"
+	  "        breaks" },
 	{ "env", cmd_env,
 	  "[--fabric NAME] [--with-host-devices]\n"
 	  "                [--adversary[=[SEED][,KNOB=VALUE...]]] [--github]",

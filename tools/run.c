@@ -199,7 +199,7 @@ int cannot_run(const char *cmd, int err)
 }
 
 /* What is not run by itself is run until it has ended. */
-static int run(const struct trial *t, char **argv)
+static int run(struct trial *t, char **argv)
 {
 	int ret;
 
@@ -230,6 +230,7 @@ static int run_shell(const struct trial *t)
 	ret = trial_set_environment(t);
 	if (ret)
 		return ret;
+	check_set_environment(&t->check);
 	words = shell_words(getenv("URXE_FABRIC"));
 	execvp(words[0], words);
 	return cannot_run(words[0], errno);
@@ -243,6 +244,10 @@ int cmd_run(int argc, char **argv)
 		{ "adversary", optional_argument, NULL, 'A' },
 		{ "timeout", required_argument, NULL, 't' },
 		{ "fault", required_argument, NULL, 'F' },
+		{ "check", optional_argument, NULL, 'C' },
+		{ "exitcode", required_argument, NULL, 'e' },
+		{ "suppressions", required_argument, NULL, 's' },
+		{ "report", required_argument, NULL, 'r' },
 		{ 0 },
 	};
 	struct trial trial = { .words = argv };
@@ -263,6 +268,14 @@ int cmd_run(int argc, char **argv)
 			return explain_faults();
 		else if (c == 'F')
 			ret = add_fault(optarg) ? EXIT_USAGE : TRIAL_CHOSEN;
+		else if (c == 'C')
+			ret = check_choose(&trial.check, optarg);
+		else if (c == 'e')
+			ret = check_set_exitcode(&trial.check, optarg);
+		else if (c == 's')
+			ret = check_set_suppressions(&trial.check, optarg);
+		else if (c == 'r')
+			ret = check_add_report(&trial.check, optarg);
 		else
 			return usage();
 		if (ret != TRIAL_CHOSEN)
@@ -270,6 +283,9 @@ int cmd_run(int argc, char **argv)
 		if (c == 'A')
 			trial.word = optind - 1;
 	}
+	ret = check_complete(&trial.check);
+	if (ret != CHECK_CHOSEN)
+		return ret;
 	trial.own_fabric = !fabric;
 	ret = set_environment(fabric, host);
 	if (ret)

@@ -195,7 +195,8 @@ static void trial_say_failed(const struct trial *t, uint64_t seed,
 
 	ending_describe(e, how, sizeof(how));
 	if (!t->adversary) {
-		fail(0, "it was ended: %s", how);
+		if (e->late)
+			fail(0, "it was ended: %s", how);
 		return;
 	}
 	fail(0,
@@ -221,7 +222,7 @@ static void trial_leave(const char *dir)
 		fabric_remove_unused(dir, false);
 }
 
-static int trial_once(const struct trial *t, char **argv, uint64_t seed,
+static int trial_once(struct trial *t, char **argv, uint64_t seed,
 		      struct ending *e)
 {
 	char dir[256] = "";
@@ -239,34 +240,49 @@ static int trial_once(const struct trial *t, char **argv, uint64_t seed,
 	ret = supervise(argv, t->limit, e);
 	if (t->sweep)
 		trial_leave(dir);
+	if (!ret)
+		check_look(&t->check, e);
 	return ret ? cannot_run(argv[0], ret) : 0;
 }
 
-int trial_run(const struct trial *t, char **argv)
+/* Without the reports. */
+static int trial_run_seeds(struct trial *t, char **argv, struct ending *e)
 {
 	uint64_t seed = t->first;
-	struct ending e;
 	int ret;
 
 	if (t->drawn)
 		fail(0, "the adversary's seed is %llu",
 		     (unsigned long long)seed);
 	for (;; seed++) {
-		ret = trial_once(t, argv, seed, &e);
+		ret = trial_once(t, argv, seed, e);
 		if (ret)
 			return ret;
-		if (ending_is_failure(&e) || e.signal || seed == t->last)
+		if (ending_is_failure(e) || e->signal || seed == t->last)
 			break;
 	}
-	if (e.signal) {
+	if (e->signal) {
 		/* who ends a run ends all of a sweep */
-		if (t->sweep && !ending_is_failure(&e))
-			e.status = e.signal;
-	} else if (ending_is_failure(&e)) {
-		trial_say_failed(t, seed, &e);
+		if (t->sweep && !ending_is_failure(e))
+			e->status = e->signal;
+	} else if (ending_is_failure(e)) {
+		trial_say_failed(t, seed, e);
 	} else if (t->sweep) {
 		fail(0, "none of the seeds %llu to %llu failed",
 		     (unsigned long long)t->first, (unsigned long long)t->last);
 	}
-	return ending_pass_on(&e);
+	return 0;
+}
+
+int trial_run(struct trial *t, char **argv)
+{
+	struct ending e;
+	int ret;
+
+	ret = check_begin(&t->check);
+	if (ret)
+		return ret;
+	ret = trial_run_seeds(t, argv, &e);
+	check_end(&t->check);
+	return ret ? ret : ending_pass_on(&e);
 }

@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* A program is tried: under an adversary, for a limited time, or both. */
+/*
+ * A program is tried: under an adversary, with a referee who looks on, for a
+ * limited time.
+ */
 #pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "chaos/adversary.h"
+#include "check.h"
 
 struct trial {
 	bool adversary;
@@ -14,6 +18,7 @@ struct trial {
 	uint64_t first, last;
 	const char *knobs; /* from the comma on, or "" */
 	uint64_t limit; /* ns for each run, 0: none */
+	struct check check;
 	bool own_fabric; /* each run of a sweep is in one of its own */
 	/* the command line as it was typed, and which word chose the adversary
 	 */
@@ -34,7 +39,7 @@ int trial_limit(struct trial *t, const char *value);
 /* Has anybody to wait for the program? */
 static inline bool trial_is_wanted(const struct trial *t)
 {
-	return t->adversary || t->limit;
+	return t->adversary || t->limit || t->check.level;
 }
 
 /*
@@ -44,4 +49,4 @@ static inline bool trial_is_wanted(const struct trial *t)
 int trial_set_environment(const struct trial *t);
 
 /* Run argv as often as is asked for, say what failed; the exit code. */
-int trial_run(const struct trial *t, char **argv);
+int trial_run(struct trial *t, char **argv);

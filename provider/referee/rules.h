@@ -88,29 +88,29 @@ enum rule_level { LEVEL_error, LEVEL_warning, LEVEL_note };
 	     "an object was still there when the process or its context "    \
 	     "ended",                                                        \
 	     "destroy it; what uses it goes first")                          \
-	RULE(cq_overrun, warning, "man ibv_create_cq; IB 11.6.3.2",          \
+	RULE(cq_overrun, warning, "man ibv_create_cq, man ibv_poll_cq",       \
 	     "more WRs are in flight than their CQ was asked to have room "  \
 	     "for",                                                          \
 	     "cqe is to be the sum of what its QPs can have in flight: "     \
 	     "max_send_wr and max_recv_wr of each")                          \
-	RULE(sq_stuck, error, "man ibv_post_send; IB 10.8.2.1",              \
+	RULE(sq_stuck, error, "man ibv_post_send; IB 10.8.6",                \
 	     "a send queue is full, and no WR in it is signaled: nothing "   \
 	     "will ever free it",                                            \
 	     "signal one WR at least of each max_send_wr, and poll its "     \
 	     "completion")                                                   \
-	RULE(receive_late, note, "IB 9.7.5.2.8",                             \
+	RULE(receive_late, note, "man ibv_modify_qp (rnr_retry)",            \
 	     "sends met no posted receive and were tried again (RNR)",       \
 	     "post receives before the peer may send, and enough of them")   \
-	RULE(mtu_mismatch, warning, "man ibv_modify_qp; IB 9.7.1",           \
+	RULE(mtu_mismatch, warning, "man ibv_modify_qp",                     \
 	     "the two ends of a connection have different path_mtu: it "     \
 	     "works for as long as messages are short",                      \
 	     "exchange the active_mtu of both, and take the lesser")         \
-	RULE(rd_atomic_mismatch, warning, "man ibv_modify_qp; IB 11.6.2",    \
+	RULE(rd_atomic_mismatch, warning, "man ibv_modify_qp",                  \
 	     "READs or atomics were posted with a max_rd_atomic beyond the " \
 	     "other end's max_dest_rd_atomic",                               \
 	     "max_rd_atomic is to be what the other end has as its "         \
 	     "max_dest_rd_atomic at most")                                   \
-	RULE(error_unpolled, warning, "man ibv_poll_cq; IB 10.8.5",          \
+	RULE(error_unpolled, warning, "man ibv_poll_cq",                       \
 	     "a WR failed, and its completion was still not polled when "    \
 	     "its QP or the process ended",                                  \
 	     "poll until each WR's completion was there, and look at its "   \

@@ -35,7 +35,7 @@ def main():
         names = subprocess.run([program, "-l"], check=True, text=True,
                                stdout=subprocess.PIPE).stdout.split()
         for name in names:
-            if os.environ.get("CASE", name) != name:
+            if os.environ.get("CASE", name) != name or name == "fork":
                 continue
             tried += 1
             for how, expected in (("wrong", {name.split("+")[0]}),

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* Objects that are left. */
+#include <stdlib.h>
+#include <unistd.h>
+
 #include "case.h"
 
 static void left_mr(bool wrong)
@@ -39,10 +42,54 @@ static void left_qp(bool wrong)
 		duo_close(&d);
 }
 
+/* The same place several times. */
+static void left_many(bool wrong)
+{
+	struct opts o = default_opts();
+	struct ibv_ah_attr attr = { .is_global = 1, .port_num = 1 };
+	struct ibv_ah *ah;
+	struct duo d;
+	int i;
+
+	duo_open(&d, SAME_PROCESS, MEM_HEAP, MEM_HEAP, &o);
+	attr.grh.dgid = d.at_b.gid;
+	attr.grh.sgid_index = 1;
+	for (i = 0; i < 5; i++) {
+		ah = ibv_create_ah(d.a.pd, &attr);
+		ck_nonnull(ah);
+		if (!wrong)
+			ck_ok(ibv_destroy_ah(ah));
+	}
+	if (!wrong)
+		duo_close(&d);
+}
+
+/* For reports.py: exit() in a child that was forked with all there is. */
+static void forked(bool wrong)
+{
+	struct ibv_context *ctx = open_device();
+	struct ibv_pd *pd = ibv_alloc_pd(ctx);
+	pid_t pid;
+
+	ck_nonnull(pd);
+	pid = fork();
+	ck_assert_int_ge(pid, 0);
+	if (!pid) {
+		if (wrong)
+			ck_nonnull(ibv_create_cq(ctx, 1, NULL, NULL, 0));
+		exit(0);
+	}
+	ck_assert_int_eq(reap_child(pid), 0);
+	ck_ok(ibv_dealloc_pd(pd));
+	ck_ok(ibv_close_device(ctx));
+}
+
 static const struct test_case cases[] = {
 	{ "object-left", left_mr },
 	{ "object-left+close", left_at_close },
 	{ "object-left+qp", left_qp },
+	{ "object-left+many", left_many },
+	{ "fork", forked },
 	{ NULL, NULL },
 };
 

@@ -1,0 +1,179 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""What urxe run --check says and returns, in each form.
+Usage: reports.py URXE PROGRAM"""
+
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import xml.etree.ElementTree
+
+failed = []
+
+
+def expect(what, is_so, said=""):
+    if not is_so:
+        failed.append(what)
+        print(f"FAILED: {what}\n{said}")
+
+
+def run(*words, **variables):
+    """Exit status, and what was said on stderr."""
+    env = dict(os.environ, **variables)
+    done = subprocess.run([URXE, "run", *words], env=env, text=True,
+                          stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    return done.returncode, done.stderr
+
+
+def text():
+    code, said = run("--check", "--", *LEFT)
+    expect("without --exitcode the status is the program's", code == 0, said)
+    expect("one line says rule, object and source", re.search(
+        r"^urxe\[\d+\]: check: warning: object-left: MR of 64 bytes at "
+        r"0x[0-9a-f]+ \(lkey 0x[0-9a-f]+\): was not destroyed when the process "
+        r"ended \[man ibv_close_device\]$", said, re.M), said)
+    expect("its calls are named, static functions too",
+           re.search(r"^    made:\n    #0 in left_mr\+0x", said, re.M), said)
+    expect("no call of ours is among them",
+           "liburxe" not in said and "libibverbs" not in said, said)
+    expect("there is a hint", "    hint: destroy it" in said, said)
+    expect("they are counted in the end",
+           "urxe: check: 0 errors, 2 warnings, 0 notes" in said, said)
+
+
+def levels():
+    code, said = run("--check=error", "--exitcode", "9", "--", *LEFT)
+    expect("a warning is no error", (code, said) == (0, ""), said)
+    code, said = run("--check=note", "--exitcode", "9", "--", *UNPOLLED)
+    expect("a note is found", code == 9 and "completion-unpolled" in said,
+           said)
+    code, said = run("--check", "--exitcode", "9", "--", *UNPOLLED)
+    expect("a note is no warning", (code, said) == (0, ""), said)
+
+
+def codes():
+    expect("nothing found, nothing said",
+           run("--check", "--exitcode", "9", "--", *RIGHT) == (0, ""))
+    expect("--exitcode", run("--check", "--exitcode", "9", "--",
+                             *LEFT)[0] == 9)
+    expect("the program's own failure stays",
+           run("--check", "--exitcode", "9", "--", "sh", "-c",
+               '"$@"; exit 3', "sh", *LEFT)[0] == 3)
+    expect("what a child did counts",
+           run("--check", "--exitcode", "9", "--", "sh", "-c",
+               '"$@"; true', "sh", *LEFT)[0] == 9)
+    for words in (["--check=fatal"], ["--exitcode", "9"],
+                  ["--check", "--exitcode", "many"],
+                  ["--check", "--exitcode", "256"],
+                  ["--check", "--report", "html"],
+                  ["--check", "--report", "json:"],
+                  ["--check", "--suppressions", "/nonexistent"]):
+        code, said = run(*words, "--", "true")
+        expect(f"{words} is refused", code == 2 and said, said)
+
+
+def again():
+    """The same from one place is told once, with a count."""
+    code, said = run("--check", "--", PROGRAM, "object-left+many", "wrong")
+    expect("told once", len(re.findall("check: warning: object-left: AH",
+                                       said)) == 1, said)
+    expect("counted", "object-left at the same place: 5 times" in said, said)
+    with tempfile.TemporaryDirectory() as tmp:
+        run("--check", "--report", f"json:{tmp}/it", "--", PROGRAM,
+            "object-left+many", "wrong")
+        with open(f"{tmp}/it") as lines:
+            notes = [json.loads(line) for line in lines]
+        expect("counted in JSON",
+               [n["count"] for n in notes if n["object"].startswith("AH")]
+               == [5], notes)
+    expect(code, code == 0)
+
+
+def forms():
+    with tempfile.TemporaryDirectory() as tmp:
+        _, said = run("--check", "--report", f"json:{tmp}/json", "--report",
+                      f"junit:{tmp}/junit", "--report", f"github:{tmp}/github",
+                      "--", *LEFT)
+        with open(f"{tmp}/json") as lines:
+            notes = [json.loads(line) for line in lines]
+        expect("JSON: both", [n["rule"] for n in notes] == 2 * ["object-left"],
+               notes)
+        calls = notes[-1]["calls"]
+        expect("JSON: calls", calls[0]["what"] == "made" and
+               calls[0]["function"] == "left_mr" and calls[0]["address"] > 0,
+               calls)
+        suite = xml.etree.ElementTree.parse(f"{tmp}/junit").getroot()[0]
+        expect("JUnit: both fail", suite.get("failures") == "2" and
+               len(suite.findall("testcase/failure")) == 2, suite.attrib)
+        expect("JUnit: why", "was not destroyed" in
+               suite.find("testcase/failure").get("message"))
+        with open(f"{tmp}/github") as lines:
+            github = lines.read()
+        expect("GitHub: two commands", len(re.findall(
+            r"^::warning (file=.*,line=\d+,)?title=object-left::.*", github,
+            re.M)) == 2, github)
+        if "file=" in github:
+            expect("GitHub: the source", re.search(
+                r"file=\S*objects\.c,line=\d+", github), github)
+        run("--check", "--report", f"junit:{tmp}/junit", "--", *RIGHT)
+        suite = xml.etree.ElementTree.parse(f"{tmp}/junit").getroot()[0]
+        expect("JUnit: nothing found has passed",
+               suite.get("failures") == "0" and len(suite) == 1)
+        _, said = run("--check", "--report", "github", "--", *LEFT)
+        expect("GitHub: on stderr", "::warning " in said, said)
+        run("--check", "--", *LEFT, URXE_CHECK_LOG=f"{tmp}/log")
+        with open(f"{tmp}/log") as lines:
+            expect("URXE_CHECK_LOG", "object-left" in lines.read())
+
+
+def suppressions():
+    for line, left in (("object-left:left_mr", 0), ("*:left_*", 0),
+                       ("object-left:referee-objects", 0),
+                       ("object-left:someone_else", 2),
+                       ("sq-stuck:left_mr", 2)):
+        with tempfile.NamedTemporaryFile("w") as f:
+            f.write(f"# why\n{line}\n")
+            f.flush()
+            code, said = run("--check", "--exitcode", "9", "--suppressions",
+                             f.name, "--", *LEFT)
+        expect(f"{line} leaves {left}",
+               said.count("check: warning: object-left") == left and
+               code == (9 if left else 0), said)
+    with tempfile.NamedTemporaryFile("w") as f:
+        f.write("what is this\n")
+        f.flush()
+        code, said = run("--check", "--suppressions", f.name, "--", *LEFT)
+        expect("what is no suppression is refused", code != 0 and
+               f"{f.name}:1: not RULE:PATTERN" in said, said)
+
+
+def forks():
+    code, said = run("--check", "--exitcode", "9", "--", PROGRAM, "fork",
+                     "right")
+    expect("what a forked child inherits is not its own",
+           (code, said) == (0, ""), said)
+    code, said = run("--check", "--exitcode", "9", "--", PROGRAM, "fork",
+                     "wrong")
+    expect("what it made is", code == 9 and
+           said.count("check: warning: object-left") == 1, said)
+
+
+def sweep():
+    code, said = run("--check", "--exitcode", "9", "--adversary=sweep:5", "--",
+                     *LEFT)
+    expect("a sweep stops where something is found", code == 9 and
+           "failed under the adversary with seed 1:" in said, said)
+
+
+URXE, PROGRAM = sys.argv[1:]
+LEFT = [PROGRAM, "object-left", "wrong"]
+RIGHT = [PROGRAM, "object-left", "right"]
+UNPOLLED = [PROGRAM.replace("-objects", "-queues"), "completion-unpolled",
+            "wrong"]
+for test in (text, levels, codes, again, forms, suppressions, forks, sweep):
+    test()
+print(f"{len(failed)} failures")
+sys.exit(bool(failed))

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "check.h"
+#include "commands.h"
+#include "report.h"
+
+int check_choose(struct check *c, const char *level)
+{
+	static const char *const levels[] = { "error", "warning", "note" };
+	size_t i;
+
+	if (!level)
+		level = "warning";
+	for (i = 0; i < sizeof(levels) / sizeof(*levels); i++)
+		if (!strcmp(level, levels[i])) {
+			c->level = level;
+			return CHECK_CHOSEN;
+		}
+	return fail(EXIT_USAGE, "--check: \"%s\": error, warning or note",
+		    level);
+}
+
+int check_set_exitcode(struct check *c, const char *value)
+{
+	char *end;
+	long n = strtol(value, &end, 10);
+
+	if (end == value || *end || n < 0 || n > 255)
+		return fail(EXIT_USAGE, "--exitcode: \"%s\": 0 to 255", value);
+	c->exitcode = (int)n;
+	c->asked = true;
+	return CHECK_CHOSEN;
+}
+
+int check_set_suppressions(struct check *c, const char *value)
+{
+	if (access(value, R_OK))
+		return fail(EXIT_USAGE, "--suppressions: %s: %s", value,
+			    strerror(errno));
+	/* for the programs, who may be in other directories */
+	c->suppressions = realpath(value, NULL);
+	c->asked = true;
+	return c->suppressions ? CHECK_CHOSEN : fail(1, "no memory");
+}
+
+/* FORMAT or FORMAT:FILE */
+int check_add_report(struct check *c, const char *value)
+{
+	const char *colon = strchr(value, ':');
+	char *format = strndup(value, strcspn(value, ":"));
+
+	if (!format)
+		return fail(1, "no memory");
+	if (!report_named(format) || (colon && !colon[1]) ||
+	    c->reports == CHECK_REPORTS)
+		return fail(EXIT_USAGE,
+			    "--report: \"%s\": json, junit or github, and "
+			    "with :FILE behind it to a file",
+			    value);
+	c->report[c->reports].format = format;
+	c->report[c->reports++].file = colon ? colon + 1 : NULL;
+	c->asked = true;
+	return CHECK_CHOSEN;
+}
+
+int check_complete(const struct check *c)
+{
+	if (!c->level && c->asked)
+		return fail(EXIT_USAGE,
+			    "--exitcode, --suppressions and --report want "
+			    "--check");
+	return CHECK_CHOSEN;
+}
+
+void check_set_environment(const struct check *c)
+{
+	if (!c->level)
+		return;
+	setenv("URXE_CHECK", c->level, 1);
+	if (c->suppressions)
+		setenv("URXE_CHECK_SUPPRESSIONS", c->suppressions, 1);
+	if (c->notes[0])
+		setenv("URXE_CHECK_FOUND", c->notes, 1);
+}
+
+int check_begin(struct check *c)
+{
+	const char *tmp = getenv("TMPDIR");
+	int fd;
+
+	if (!c->level)
+		return 0;
+	if (!tmp || strlen(tmp) > sizeof(c->notes) - 20)
+		tmp = "/tmp";
+	snprintf(c->notes, sizeof(c->notes), "%s/urxe-check-XXXXXX", tmp);
+	fd = mkostemp(c->notes, O_CLOEXEC);
+	if (fd < 0)
+		return fail(1, "%s: %s", tmp, strerror(errno));
+	close(fd);
+	check_set_environment(c);
+	return 0;
+}
+
+void check_look(struct check *c, struct ending *e)
+{
+	struct stat st;
+
+	if (!c->level || stat(c->notes, &st) || st.st_size == c->seen)
+		return;
+	c->seen = st.st_size;
+	if (c->exitcode && !ending_is_failure(e))
+		e->status = W_EXITCODE(c->exitcode, 0);
+}
+
+static void check_report(const struct check_report *r, const struct notes *n)
+{
+	FILE *to = r->file ? fopen(r->file, "we") : stderr;
+	bool bad;
+
+	if (!to) {
+		fail(0, "--report: %s: %s", r->file, strerror(errno));
+		return;
+	}
+	report_named(r->format)(to, n);
+	bad = ferror(to);
+	if (r->file && (fclose(to) || bad))
+		fail(0, "--report: %s: it could not be written", r->file);
+}
+
+static void check_say(const struct notes *n)
+{
+	size_t i, errors = 0, warnings = 0;
+
+	for (i = 0; i < n->count; i++) {
+		errors += !strcmp(n->note[i].level, "error");
+		warnings += !strcmp(n->note[i].level, "warning");
+	}
+	if (n->count)
+		fail(0, "check: %zu errors, %zu warnings, %zu notes", errors,
+		     warnings, n->count - errors - warnings);
+}
+
+void check_end(struct check *c)
+{
+	struct notes n;
+	unsigned int i;
+
+	if (!c->level || !c->notes[0])
+		return;
+	if (!notes_read(&n, c->notes)) {
+		check_say(&n);
+		for (i = 0; i < c->reports; i++)
+			check_report(&c->report[i], &n);
+		notes_free(&n);
+	}
+	unlink(c->notes);
+}

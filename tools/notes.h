@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* The findings that processes noted; provider/referee/finding.h has the form. */
+#pragma once
+
+#include <stddef.h>
+
+struct call {
+	char *what; /* of the first of a stack: "posted"; else "" */
+	char *function; /* "": not known */
+	char *module;
+	unsigned long offset, address;
+	char *file; /* of the source, or NULL */
+	unsigned int line;
+};
+
+struct note {
+	char *id, *level, *rule, *source, *program, *object, *text, *hint;
+	unsigned int count;
+	struct call *call;
+	size_t calls;
+};
+
+struct notes {
+	struct note *note;
+	size_t count;
+};
+
+/* -errno */
+int notes_read(struct notes *n, const char *path);
+void notes_free(struct notes *n);
+/* The call that is to be shown for it: the first whose source is known. */
+const struct call *note_place(const struct note *n);

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#define _GNU_SOURCE
+#include <spawn.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "source.h"
+
+/* Calls of libibverbs' that are inlined are where the program calls them. */
+static bool is_inlined(const char *line)
+{
+	return !strncmp(line, "/usr/include/", 13);
+}
+
+/*
+ * What it says, without the newline, of who is inlined there in whom, inner
+ * first: of the first who is the program's.  False: nothing.
+ */
+static bool addr2line(const char *module, unsigned long address, char *out,
+		      int len)
+{
+	char at[32];
+	char *argv[] = { "addr2line", "-i", "-e", (char *)module, at, NULL };
+	posix_spawn_file_actions_t to;
+	FILE *from;
+	bool said;
+	pid_t pid;
+	int p[2];
+
+	if (pipe(p))
+		return false;
+	snprintf(at, sizeof(at), "0x%lx", address);
+	posix_spawn_file_actions_init(&to);
+	posix_spawn_file_actions_adddup2(&to, p[1], STDOUT_FILENO);
+	posix_spawn_file_actions_addopen(&to, STDERR_FILENO, "/dev/null", 1, 0);
+	posix_spawn_file_actions_addclose(&to, p[0]);
+	said = !posix_spawnp(&pid, argv[0], &to, NULL, argv, environ);
+	posix_spawn_file_actions_destroy(&to);
+	close(p[1]);
+	from = fdopen(p[0], "r");
+	if (said) {
+		said = from && fgets(out, len, from);
+		while (said && is_inlined(out) && fgets(out, len, from))
+			;
+		waitpid(pid, NULL, 0);
+	}
+	if (from)
+		fclose(from);
+	else
+		close(p[0]);
+	out[said ? strcspn(out, "\n") : 0] = 0;
+	return said;
+}
+
+/* "./x.c" from "/where/we/are/x.c": what is shown beside a source wants that. */
+static const char *below(const char *path)
+{
+	char cwd[4096];
+	size_t n;
+
+	if (!getcwd(cwd, sizeof(cwd)))
+		return path;
+	n = strlen(cwd);
+	return !strncmp(path, cwd, n) && path[n] == '/' ? path + n + 1 : path;
+}
+
+void source_find(struct call *c)
+{
+	char line[4200], real[4096], *colon;
+
+	if (!addr2line(c->module, c->address, line, sizeof(line)))
+		return;
+	colon = strrchr(line, ':');
+	if (!colon || line[0] == '?' || !atoi(colon + 1))
+		return;
+	*colon = 0;
+	c->line = (unsigned int)atoi(colon + 1);
+	c->file = strdup(below(realpath(line, real) ? real : line));
+}
