@@ -26,7 +26,7 @@ def rules(root):
 def table(root):
     lines = ["| rule | level | source | what is wrong |", "| --- | --- | --- | --- |"]
     lines += [f"| {name} | {level} | {source} | {meaning} |"
-              for name, level, source, meaning in sorted(rules(root))]
+              for name, level, source, meaning in rules(root)]
     return lines
 
 
