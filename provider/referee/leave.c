@@ -39,9 +39,19 @@ static void leave_end(void)
 	finding_end();
 }
 
+/*
+ * When the program's and its libraries' own handlers and destructors are over,
+ * which may destroy objects still: the preload library knows when that is.
+ */
 void leave_watch(void)
 {
-	atexit(leave_end);
+	void (*call_last)(void (*)(void));
+
+	*(void **)&call_last = dlsym(RTLD_DEFAULT, "urxe_call_last");
+	if (call_last)
+		call_last(leave_end);
+	else
+		atexit(leave_end);
 }
 
 void leave_context(struct ibv_context *context)

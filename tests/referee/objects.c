@@ -64,6 +64,30 @@ static void left_many(bool wrong)
 		duo_close(&d);
 }
 
+static struct ibv_context *late_ctx;
+static struct ibv_pd *late_pd;
+
+__attribute__((destructor)) static void give_back(void)
+{
+	if (late_pd)
+		ibv_dealloc_pd(late_pd);
+	if (late_ctx)
+		ibv_close_device(late_ctx);
+}
+
+/* A destructor destroys, as those of C++ do. */
+static void left_to_destructor(bool wrong)
+{
+	struct ibv_context *ctx = open_device();
+	struct ibv_pd *pd = ibv_alloc_pd(ctx);
+
+	ck_nonnull(pd);
+	if (wrong)
+		return;
+	late_ctx = ctx;
+	late_pd = pd;
+}
+
 /* For reports.py: exit() in a child that was forked with all there is. */
 static void forked(bool wrong)
 {
@@ -89,6 +113,7 @@ static const struct test_case cases[] = {
 	{ "object-left+close", left_at_close },
 	{ "object-left+qp", left_qp },
 	{ "object-left+many", left_many },
+	{ "object-left+destructor", left_to_destructor },
 	{ "fork", forked },
 	{ NULL, NULL },
 };
