@@ -24,6 +24,10 @@ struct cm {
 	struct urxe_fabric *f;
 	struct cm_table *t;
 	bool watch; /* its ids may have timers or peers that die: cm_tick */
+	/* NULL, or ns by which that event comes late (a kind of CM_EV_*) ... */
+	uint64_t (*late)(uint32_t event);
+	/* ... and whether a DISCONNECTED is before the data of recv.c */
+	bool (*overtakes)(void);
 };
 
 static inline uint64_t cm_min(uint64_t a, uint64_t b)
@@ -127,6 +131,8 @@ void cm_chan_reap(struct cm *cm);
 struct cm_event *cm_event_new(struct cm *cm, struct cm_id *id, uint32_t event,
 			      int status);
 void cm_event_send(struct cm *cm, struct cm_event *e);
+/* Events whose time has come are there; others do not hold them up. */
+void cm_event_come(struct cm *cm);
 /* Without parameters; -ENOMEM: there is no room for it. */
 int cm_event_post(struct cm *cm, struct cm_id *id, uint32_t event, int status);
 /* One that the application makes; -ENOMEM: too many wait in the channel. */

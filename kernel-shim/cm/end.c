@@ -81,6 +81,20 @@ static void conn_disconnected(struct cm *cm, struct cm_id *id, int status)
 	cm_event_post(cm, id, CM_EV_DISCONNECTED, status);
 }
 
+/* Its event comes now, though there is a receive that was not polled. */
+static bool conn_overtakes(struct cm *cm, struct cm_id *id)
+{
+	const struct cm_chan *c = cm_chan_at(cm, id->chan);
+	uint64_t (*late)(uint32_t) = cm->late;
+
+	if (!cm->overtakes || !c || !c->late || !cm->overtakes())
+		return false;
+	cm->late = NULL;
+	conn_disconnected(cm, id, 0);
+	cm->late = late;
+	return true;
+}
+
 void cm_got_dreq(struct cm *cm, struct cm_id *id)
 {
 	if (id->cm != CM_REP_SENT && id->cm != CM_DREQ_SENT &&
@@ -89,6 +103,8 @@ void cm_got_dreq(struct cm *cm, struct cm_id *id)
 	id->cm = CM_DREQ_RCVD;
 	id->deadline = 0;
 	if (id->cma == CMA_CONNECT && cm_recv_mark(cm, id)) {
+		if (conn_overtakes(cm, id))
+			return;
 		id->flags |= CM_F_HELD;
 		id->deadline = clock_now() + HELD_NS;
 		cm->watch = true;
@@ -397,6 +413,13 @@ uint64_t cm_tick(struct cm *cm, int32_t pid, uint32_t *next)
 		else
 			budget--;
 	}
+	cm_event_come(cm);
+	if (cm->t->late_at)
+		sleep = cm_min(sleep, cm->t->late_at > now ?
+					      cm->t->late_at - now :
+					      1);
+	if (cm->late) /* others count on this thread */
+		sleep = cm_min(sleep, LIFE_NS);
 	cm_settle(cm);
 	return sleep == UINT64_MAX ? 0 : cm_min(sleep, LIFE_NS);
 }

@@ -18,7 +18,17 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "cm.h"
+
+/*
+ * An event may come late, if whoever raises it wants that (cm.late) and the
+ * channel's process has a thread that looks after it.  It has its place in the
+ * queue, and is not there until its time has come.  The kernel keeps the events
+ * of an id in order, and so does this: none is due before an earlier one of the
+ * same id.  Those of different ids overtake each other.  A new id's first event
+ * is its request.
+ */
 
 #define BYTES_MAX 64 /* far less than the smallest pipe holds */
 
@@ -84,6 +94,55 @@ static void chan_set_due(struct cm *cm, struct cm_chan *c)
 		c->due = cm->t->due = 1;
 }
 
+static uint32_t event_owner(const struct cm_event *e)
+{
+	return e->req.id ? e->req.id : e->id;
+}
+
+/* When the events of e's id that wait in c are there. */
+static uint64_t event_last_due(struct cm *cm, struct cm_chan *c,
+			       const struct cm_event *e)
+{
+	struct cm_event *at = cm_event_at(cm, c->head);
+	uint64_t due = 0;
+	uint32_t n = 0;
+
+	for (; at && n++ < CM_MAX_EVENT; at = cm_event_at(cm, at->next))
+		if (event_owner(at) == event_owner(e) && at->due > due)
+			due = at->due;
+	return due;
+}
+
+/* False: it is there at once. */
+static bool event_delay(struct cm *cm, struct cm_chan *c, struct cm_event *e)
+{
+	uint64_t *at = &cm->t->late_at, after = 0;
+	uint64_t late = cm->late && c->late ? cm->late(e->resp.event) : 0;
+
+	e->due = late ? clock_now() + late : 0;
+	if (*at)
+		after = event_last_due(cm, c, e);
+	if (after > e->due)
+		e->due = after;
+	if (!e->due)
+		return false;
+	if (!*at || e->due < *at)
+		*at = e->due;
+	cm->watch = true;
+	event_count_ring(&cm->t->timers);
+	return true;
+}
+
+/* What it tells of has happened. */
+static void event_arrives(struct cm *cm, const struct cm_event *e)
+{
+	struct cm_id *id = cm_id_at(cm, e->id);
+
+	if (id && e->resp.event == CM_EV_ROUTE_RESOLVED &&
+	    id->cma == CMA_ROUTE_QUERY)
+		id->cma = CMA_ROUTE_RESOLVED;
+}
+
 void cm_event_send(struct cm *cm, struct cm_event *e)
 {
 	struct cm_chan *c = cm_chan_at(cm, e->chan);
@@ -91,7 +150,14 @@ void cm_event_send(struct cm *cm, struct cm_event *e)
 
 	if (!c || c->state != CM_CHAN_LIVE)
 		return;
+	if (event_delay(cm, c, e)) {
+		event_append(cm, c, e);
+		if (fd >= 0)
+			close(fd);
+		return;
+	}
 	event_append(cm, c, e);
+	event_arrives(cm, e);
 	if (fd >= 0 && c->events <= BYTES_MAX && !chan_put_byte(fd))
 		cm_chan_set_dying(cm, c);
 	if (fd < 0)
@@ -141,11 +207,24 @@ static void chan_wake(struct cm *cm, struct cm_chan *c)
 	close(fd);
 }
 
+/* Those that are there. */
+static uint32_t chan_events(struct cm *cm, struct cm_chan *c)
+{
+	struct cm_event *e = cm_event_at(cm, c->head);
+	uint32_t n = 0, all = 0;
+
+	if (!cm->t->late_at)
+		return c->events;
+	for (; e && all++ < CM_MAX_EVENT; e = cm_event_at(cm, e->next))
+		n += !e->due;
+	return n;
+}
+
 /* As many bytes as there are events, or at least one. */
 static void chan_match_bytes(struct cm *cm, struct cm_chan *c, int fd)
 {
 	struct pollfd p = { .fd = fd, .events = POLLIN };
-	const uint32_t want = cm_min(c->events, BYTES_MAX);
+	const uint32_t want = cm_min(chan_events(cm, c), BYTES_MAX);
 	char buf[BYTES_MAX];
 	int n = 0;
 
@@ -179,12 +258,20 @@ static void event_unlink(struct cm *cm, struct cm_chan *c,
 bool cm_event_pop(struct cm *cm, struct cm_chan *c, int fd,
 		  struct rdma_ucm_event_resp *out)
 {
-	struct cm_event *e = cm_event_at(cm, c->head);
+	struct cm_event *e, *prev = NULL;
+	uint32_t n = 0;
 	struct cm_id *id;
 	struct cm_mc *mc;
 
+	cm_event_come(cm);
+	e = cm_event_at(cm, c->head);
+	while (e && e->due && n++ < CM_MAX_EVENT) {
+		prev = e;
+		e = cm_event_at(cm, e->next);
+	}
 	if (!e) {
-		c->head = c->tail = c->events = 0;
+		if (!prev)
+			c->head = c->tail = c->events = 0;
 		chan_match_bytes(cm, c, fd);
 		return false;
 	}
@@ -195,7 +282,7 @@ bool cm_event_pop(struct cm *cm, struct cm_chan *c, int fd,
 	mc = cm_mc_at(cm, e->mc);
 	if (mc)
 		mc->events_reported++;
-	event_unlink(cm, c, NULL, e);
+	event_unlink(cm, c, prev, e);
 	cm_event_free(cm, e);
 	chan_match_bytes(cm, c, fd);
 	if (id && out->event == CM_EV_CONNECT_REQUEST) {
@@ -274,7 +361,7 @@ void cm_event_move(struct cm *cm, struct cm_id *id, struct cm_chan *to, int fd,
 	events_remove(cm, from, cm_id_ref(cm, id), 0, to);
 	chan_match_bytes(cm, from, fd);
 	chan_match_bytes(cm, to, to_fd);
-	if (to->events)
+	if (chan_events(cm, to))
 		event_count_ring(&to->posts);
 }
 
@@ -300,6 +387,43 @@ static void chan_announce(struct cm *cm, struct cm_chan *c)
 {
 	chan_wake(cm, c);
 	event_count_ring(&c->posts);
+}
+
+/* How many of the channel's events are there now that were not. */
+static uint32_t chan_come(struct cm *cm, struct cm_chan *c, uint64_t now)
+{
+	struct cm_event *e = cm_event_at(cm, c->head);
+	uint64_t *at = &cm->t->late_at;
+	uint32_t n = 0, all = 0;
+
+	for (; e && all++ < CM_MAX_EVENT; e = cm_event_at(cm, e->next)) {
+		if (e->due > now) {
+			*at = *at ? cm_min(*at, e->due) : e->due;
+		} else if (e->due) {
+			e->due = 0;
+			event_arrives(cm, e);
+			n++;
+		}
+	}
+	return n;
+}
+
+void cm_event_come(struct cm *cm)
+{
+	const uint64_t now = clock_now();
+	struct cm_chan *c;
+	uint32_t n;
+
+	if (!cm->t->late_at || now < cm->t->late_at)
+		return;
+	cm->t->late_at = 0;
+	cm_for_each_chan(cm, c) {
+		n = c->events ? chan_come(cm, c, now) : 0;
+		if (n)
+			event_count_ring(&c->posts);
+		for (n = cm_min(n, BYTES_MAX); n; n--)
+			chan_wake(cm, c);
+	}
 }
 
 void cm_event_catch_up(struct cm *cm)
@@ -330,6 +454,7 @@ void cm_event_rebuild(struct cm *cm)
 		else
 			cm_event_free(cm, e);
 	}
+	cm->t->late_at = 1; /* perhaps */
 	cm_for_each_chan(cm, c)
 		if (c->events)
 			chan_announce(cm, c);

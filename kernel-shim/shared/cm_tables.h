@@ -52,7 +52,8 @@ enum cma_state {
 	CMA_ROUTE_RESOLVED,
 	CMA_CONNECT,
 	CMA_DISCONNECT,
-	CMA_LISTEN
+	CMA_LISTEN,
+	CMA_ROUTE_QUERY /* the event of it is to come */
 };
 
 /* What its connection has come to (IB specification, 12.9.7). */
@@ -136,6 +137,7 @@ struct cm_chan {
 	struct event_count posts; /* events, for sleepers in GET_EVENT */
 	char comm[16];
 	uint32_t due; /* there was no descriptor to wake its pollers with */
+	uint32_t late; /* its process looks after events that come late */
 };
 static_assert(sizeof(struct cm_chan) == 64, "one cache line");
 
@@ -209,9 +211,10 @@ struct cm_event {
 	uint32_t mc; /* + 1, of multicast events */
 	struct cm_ref req; /* the new id of a CONNECT_REQUEST */
 	uint64_t order;
+	uint64_t due; /* ns: it comes then; 0: it is there */
 	struct rdma_ucm_event_resp resp;
 };
-static_assert(sizeof(struct cm_event) == 376, "fixed");
+static_assert(sizeof(struct cm_event) == 384, "fixed");
 
 /* A multicast join. */
 struct cm_mc {
@@ -235,6 +238,7 @@ struct cm_table {
 	uint32_t due; /* some channel's is set */
 	uint32_t dying; /* some channel is CM_CHAN_DYING */
 	struct event_count timers; /* another process's id got one */
+	uint64_t late_at; /* ns: an event comes then; 0: none does */
 	alignas(URXE_PAGE) struct cm_chan chan[CM_MAX_CHAN];
 	alignas(URXE_PAGE) struct cm_id id[CM_MAX_ID];
 	alignas(URXE_PAGE) struct cm_event event[CM_MAX_EVENT];

@@ -277,10 +277,12 @@ int ucma_route_resolved(struct ucma *u, uint8_t tos, uint32_t flow,
 
 	if (id->cma != CMA_ADDR_RESOLVED)
 		return -EINVAL;
+	id->cma = CMA_ROUTE_QUERY;
 	ret = cm_event_post(&u->cm, id, CM_EV_ROUTE_RESOLVED, 0);
-	if (ret)
+	if (ret) {
+		id->cma = CMA_ADDR_RESOLVED;
 		return ret;
-	id->cma = CMA_ROUTE_RESOLVED;
+	}
 	id->flags |= CM_F_PATH;
 	id->path_tos = tos;
 	id->path_flow = flow;

@@ -127,10 +127,17 @@ bool ucma_one_family(const union cm_addr *a);
 /* May this process bind ports below 1024? */
 bool ucma_is_privileged(void);
 
+/* late.c --------------------------------------------------------------- */
+
+/* Have it raise events as the adversary wants it (chaos/adversary.h). */
+void ucma_meet(struct cm *cm);
+
 /* watch.c -------------------------------------------------------------- */
 
 /* Have the thread watch over ids whose peers may die or whose timers run. */
 void ucma_watch(void);
+/* Is there such a thread of this process? */
+bool ucma_watching(void);
 /* The thread could not be started: whoever waits has to look by itself. */
 bool ucma_unwatched(void);
 /* Look once, and again in so many ns; 0: there is nothing to look after. */

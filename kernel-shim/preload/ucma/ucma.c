@@ -23,6 +23,7 @@ static int ucma_begin(struct cm *cm)
 	*cm = (struct cm){ .f = shim_fabric(), .t = load_acquire(&table) };
 	if (!cm->f)
 		return -ENODEV;
+	ucma_meet(cm);
 	if (cm->t)
 		return 0;
 	ret = cm_map(cm->f, &cm->t);
@@ -268,6 +269,8 @@ static int ucma_run(struct ucma *u, const struct command *c)
 		/* a child that goes on with it has its own watch */
 		u->cm.watch = u->c->pid != getpid();
 		u->c->pid = getpid();
+		u->c->late = u->cm.late && !ucma_unwatched();
+		u->cm.watch |= u->cm.late && !ucma_watching();
 		ret = ucma_run_locked(u, c);
 	} else {
 		ret = -ENODEV; /* of another fabric */

@@ -64,6 +64,11 @@ void ucma_watch(void)
 	store_seq_cst(&watcher, 0);
 }
 
+bool ucma_watching(void)
+{
+	return load_seq_cst(&watcher) == getpid();
+}
+
 bool ucma_unwatched(void)
 {
 	return load_relaxed(&failed);
