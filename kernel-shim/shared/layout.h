@@ -795,6 +795,7 @@ struct urxe_arena {
 	/* there are pending_events, or some in kept */
 	_Atomic uint32_t kept_events;
 	struct urxe_kept_event kept[URXE_KEPT_EVENTS];
+	_Atomic uint32_t keeps_async; /* all are kept: its owner writes them */
 	_Atomic uint32_t next_fifo;
 	_Atomic uint32_t async_fifo; /* number + 1, of the opener */
 	_Atomic uint32_t key_high; /* key table entries that have memory */

@@ -6,30 +6,37 @@
 static struct pabi_ops next;
 static const struct adversary *with;
 
-#define MEET(verb, kind, type, params, args)             \
-	static struct type *adversary_##verb params      \
-	{                                                \
-		struct type *made = next.verb args;      \
-                                                         \
-		if (made)                                \
-			met_new(with, kind, made);       \
-		return made;                             \
+static void meet(enum met_kind kind, const void *object,
+		 struct ibv_context *ctx)
+{
+	met_new(with, kind, object);
+	async_begin(ctx, with);
+}
+
+#define MEET(verb, kind, type, ctx_of, params, args) \
+	static struct type *adversary_##verb params  \
+	{                                            \
+		struct type *made = next.verb args;  \
+                                                     \
+		if (made)                            \
+			meet(kind, made, ctx_of);    \
+		return made;                         \
 	}
 
-MEET(create_cq, MET_CQ, ibv_cq,
-     (struct ibv_context *ctx, int cqe, struct ibv_comp_channel *channel,
+MEET(create_cq, MET_CQ, ibv_cq, ctx,
+     (struct ibv_context * ctx, int cqe, struct ibv_comp_channel *channel,
       int vector),
      (ctx, cqe, channel, vector))
-MEET(create_cq_ex, MET_CQ, ibv_cq_ex,
-     (struct ibv_context *ctx, struct ibv_cq_init_attr_ex *attr), (ctx, attr))
-MEET(create_qp, MET_QP, ibv_qp,
-     (struct ibv_pd *pd, struct ibv_qp_init_attr *init), (pd, init))
-MEET(create_qp_ex, MET_QP, ibv_qp,
-     (struct ibv_context *ctx, struct ibv_qp_init_attr_ex *attr), (ctx, attr))
-MEET(create_srq, MET_SRQ, ibv_srq,
-     (struct ibv_pd *pd, struct ibv_srq_init_attr *init), (pd, init))
-MEET(create_srq_ex, MET_SRQ, ibv_srq,
-     (struct ibv_context *ctx, struct ibv_srq_init_attr_ex *attr), (ctx, attr))
+MEET(create_cq_ex, MET_CQ, ibv_cq_ex, ctx,
+     (struct ibv_context * ctx, struct ibv_cq_init_attr_ex *attr), (ctx, attr))
+MEET(create_qp, MET_QP, ibv_qp, pd->context,
+     (struct ibv_pd * pd, struct ibv_qp_init_attr *init), (pd, init))
+MEET(create_qp_ex, MET_QP, ibv_qp, ctx,
+     (struct ibv_context * ctx, struct ibv_qp_init_attr_ex *attr), (ctx, attr))
+MEET(create_srq, MET_SRQ, ibv_srq, pd->context,
+     (struct ibv_pd * pd, struct ibv_srq_init_attr *init), (pd, init))
+MEET(create_srq_ex, MET_SRQ, ibv_srq, ctx,
+     (struct ibv_context * ctx, struct ibv_srq_init_attr_ex *attr), (ctx, attr))
 
 void meet_wrap(struct pabi_ops *ops, const struct adversary *a)
 {

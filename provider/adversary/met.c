@@ -74,11 +74,16 @@ void met_new(const struct adversary *a, enum met_kind kind, const void *object)
 		met_add(a, kind, object);
 }
 
-void met_linger(const struct met *m, enum adversary_knob knob, uint64_t nth)
+uint64_t met_while(const struct met *m, enum adversary_knob knob, uint64_t nth)
 {
 	uint64_t value = chance_draw(met_chance(m), KNOBS + knob, nth);
-	unsigned int doubled = __builtin_ctzll(value | 1 << 5);
-	struct timespec t = { .tv_nsec = 100000l << doubled };
+
+	return 100000ull << __builtin_ctzll(value | 1 << 5);
+}
+
+void met_linger(const struct met *m, enum adversary_knob knob, uint64_t nth)
+{
+	struct timespec t = { .tv_nsec = (long)met_while(m, knob, nth) };
 	int saved = errno;
 
 	nanosleep(&t, NULL);

@@ -33,6 +33,9 @@ struct urxe_context {
 	/* by QPN index and by number; pollers look there, see quiesce.h */
 	struct urxe_qp *_Atomic qp[URXE_MAX_QP];
 	struct urxe_srq *_Atomic srq[URXE_MAX_SRQ];
+	/* event.h: by how many ns those are late that were kept, and when */
+	uint64_t (*_Atomic async_late)(struct urxe_context *ctx);
+	_Atomic uint64_t async_at;
 	_Atomic uint32_t deaths; /* dev->deaths that were looked into */
 	_Atomic uint64_t recover_at; /* not before that, ns */
 	_Atomic uint64_t reaped; /* when a full queue asked for the dead, ns */

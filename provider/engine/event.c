@@ -3,6 +3,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "channel.h"
 #include "cq.h"
 #include "event.h"
@@ -97,9 +98,17 @@ static bool event_resend_cqs(struct urxe_context *ctx)
 void event_send_async(struct urxe_peer *peer, uint32_t fifo, uint64_t element,
 		      enum ibv_event_type type)
 {
-	int ret = fifo_send_async(peer->fabric, peer->slot, peer->gen, fifo,
-				  element, type);
+	struct urxe_arena *a = peer->arena;
+	int ret;
 
+	if (unlikely(load_relaxed(&a->keeps_async)) &&
+	    kept_event_put(a->kept, fifo, element, type)) {
+		store_seq_cst(&a->kept_events, 1);
+		service_wake(a);
+		return;
+	}
+	ret = fifo_send_async(peer->fabric, peer->slot, peer->gen, fifo,
+			      element, type);
 	if (!ret || ret == -ENXIO)
 		return;
 	urxe_why("async event %d is left to who waits for it: %s", (int)type,
@@ -111,7 +120,8 @@ void event_send_async(struct urxe_peer *peer, uint32_t fifo, uint64_t element,
 			 (int)type);
 }
 
-static bool event_resend_async(struct urxe_context *ctx)
+/* With ctx->lock: who drops an object's finds them here or in the FIFO. */
+static bool event_resend_kept(struct urxe_context *ctx)
 {
 	struct urxe_peer *p = ctx->self;
 	struct kept_event e;
@@ -132,17 +142,72 @@ static bool event_resend_async(struct urxe_context *ctx)
 	return all;
 }
 
-void event_resend(struct urxe_context *ctx)
+static bool event_resend_async(struct urxe_context *ctx)
 {
 	bool all;
 
+	pthread_mutex_lock(&ctx->lock);
+	all = event_resend_kept(ctx);
+	pthread_mutex_unlock(&ctx->lock);
+	return all;
+}
+
+void event_drop(struct urxe_context *ctx, uint64_t element)
+{
+	struct urxe_kept_event *k = ctx->arena->kept;
+	struct kept_event e;
+	uint32_t i;
+
+	pthread_mutex_lock(&ctx->lock);
+	for (i = 0; i < URXE_KEPT_EVENTS; i++, k++)
+		if (load_acquire(&k->word) &&
+		    load_relaxed(&k->element) == element)
+			kept_event_take(k, &e);
+	pthread_mutex_unlock(&ctx->lock);
+}
+
+bool event_make_late(struct urxe_context *ctx,
+		     uint64_t (*late)(struct urxe_context *ctx))
+{
+	if (load_acquire(&ctx->async_late))
+		return true;
+	if (!service_need(ctx))
+		return false;
+	store_release(&ctx->async_late, late);
+	store_release(&ctx->arena->keeps_async, 1);
+	return true;
+}
+
+/* When they are written that were kept: once it is known it stays. */
+static uint64_t event_due(struct urxe_context *ctx, uint64_t now)
+{
+	uint64_t (*late)(struct urxe_context *) = load_acquire(&ctx->async_late);
+	uint64_t at = load_acquire(&ctx->async_at), mine;
+
+	if (!late || at)
+		return at;
+	mine = now + late(ctx);
+	return cas_acq_rel(&ctx->async_at, &at, mine) ? mine : at;
+}
+
+uint64_t event_resend(struct urxe_context *ctx)
+{
+	uint64_t at, now;
+	bool all;
+
 	if (likely(!load_relaxed(&ctx->arena->kept_events)))
-		return;
+		return UINT64_MAX;
+	now = clock_now();
+	at = event_due(ctx, now);
+	if (at > now)
+		return at;
+	store_release(&ctx->async_at, 0);
 	/* seq_cst: what was kept before it was set is seen */
 	if (!exchange_seq_cst(&ctx->arena->kept_events, 0))
-		return;
+		return UINT64_MAX;
 	all = event_resend_cqs(ctx);
 	all &= event_resend_async(ctx);
 	if (!all)
 		store_seq_cst(&ctx->arena->kept_events, 1);
+	return UINT64_MAX;
 }

@@ -28,5 +28,18 @@ void event_send_async(struct urxe_peer *peer, uint32_t fifo, uint64_t element,
 #define event_raise(peer, sh, type) \
 	event_send_async(peer, (sh)->async_fifo, (sh)->tag, type)
 
-/* Write the events that were kept in ctx. */
-void event_resend(struct urxe_context *ctx);
+/*
+ * Have the async events of ctx's objects come late: late says by how many ns,
+ * for as many as wait together.  Needs the service thread; false: there is none.
+ * They stay in their order.
+ */
+bool event_make_late(struct urxe_context *ctx,
+		     uint64_t (*late)(struct urxe_context *ctx));
+
+/*
+ * Write the events that were kept in ctx.  Returns when to do so again, ns,
+ * UINT64_MAX for never.
+ */
+uint64_t event_resend(struct urxe_context *ctx);
+/* Drop those of an object that is no more. */
+void event_drop(struct urxe_context *ctx, uint64_t element);

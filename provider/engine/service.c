@@ -98,10 +98,12 @@ static thread_own bool again;
  */
 static uint64_t service_round(struct urxe_context *ctx, uint64_t *life)
 {
-	uint64_t next = retry_all(ctx), held, now;
+	uint64_t next = retry_all(ctx), held, kept, now;
 
 	service_check_guards(ctx);
-	event_resend(ctx);
+	kept = event_resend(ctx);
+	if (kept < next)
+		next = kept;
 	held = cq_hold_expire(ctx);
 	if (held < next)
 		next = held;

@@ -8,6 +8,8 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "context.h"
+#include "engine/event.h"
 #include "event.h"
 #include "verbs.h"
 
@@ -121,6 +123,7 @@ void event_wait_cq(struct urxe_vcq *vcq)
 	struct ibv_cq *cq = &vcq->v.cq;
 	struct event_element e = event_end(cq->context, vcq->tag);
 
+	event_drop(vcq->cq.ctx, vcq->tag);
 	event_take_back(cq->channel ? cq->channel->fd : -1, vcq->tag,
 			EVENT_COMP_SIZE);
 	event_take_back(cq->context->async_fd, vcq->tag, EVENT_ASYNC_SIZE);
@@ -135,6 +138,7 @@ void event_wait_qp(struct ibv_qp *qp)
 	const uint64_t tag = to_vqp(qp)->tag;
 	struct event_element e = event_end(qp->context, tag);
 
+	event_drop(to_uctx(qp->context), tag);
 	event_take_back(qp->context->async_fd, tag, EVENT_ASYNC_SIZE);
 	event_wait(e.async_read, &qp->events_completed, &qp->mutex, &qp->cond);
 }
@@ -144,6 +148,7 @@ void event_wait_srq(struct ibv_srq *srq)
 	const uint64_t tag = to_vsrq(srq)->tag;
 	struct event_element e = event_end(srq->context, tag);
 
+	event_drop(to_uctx(srq->context), tag);
 	event_take_back(srq->context->async_fd, tag, EVENT_ASYNC_SIZE);
 	event_wait(e.async_read, &srq->events_completed, &srq->mutex,
 		   &srq->cond);

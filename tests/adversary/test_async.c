@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* Knob async: asynchronous events that come late. */
+#include <fcntl.h>
+#include <pthread.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include "with.h"
+
+#define TRIES 200 /* of which one must be met, and most are */
+
+/* A QP with an SRQ, whose error is one event: is it there at once? */
+struct last_wqe {
+	struct node n;
+	struct ibv_srq *srq;
+	struct ibv_qp *qp;
+};
+
+static void last_wqe_open(struct last_wqe *l)
+{
+	struct ibv_srq_init_attr init = { .attr = { .max_wr = 4,
+						    .max_sge = 1 } };
+	struct ibv_qp_init_attr attr = { .qp_type = IBV_QPT_RC };
+	struct opts o = default_opts();
+
+	node_open(&l->n, NULL, MEM_HEAP, &o);
+	l->srq = ibv_create_srq(l->n.pd, &init);
+	ck_nonnull(l->srq);
+	attr.srq = l->srq;
+	attr.send_cq = attr.recv_cq = l->n.scq;
+	attr.cap = o.cap;
+	l->qp = ibv_create_qp(l->n.pd, &attr);
+	ck_nonnull(l->qp);
+}
+
+static void last_wqe_close(struct last_wqe *l)
+{
+	ck_ok(ibv_destroy_qp(l->qp));
+	ck_ok(ibv_destroy_srq(l->srq));
+	node_close(&l->n);
+}
+
+/* True: the event was not there when the QP was in the error state. */
+static bool is_late(struct last_wqe *l)
+{
+	bool late;
+
+	ck_ok(qp_to(l->qp, IBV_QPS_RESET));
+	qp_to_init(l->qp, &l->n.o);
+	ck_ok(qp_to(l->qp, IBV_QPS_ERR));
+	late = !fd_readable(l->n.ctx->async_fd, 0);
+	expect_async(l->n.ctx, IBV_EVENT_QP_LAST_WQE_REACHED, l->qp);
+	ck_assert(!fd_readable(l->n.ctx->async_fd, 0));
+	return late;
+}
+
+START_TEST(events_are_late)
+{
+	struct last_wqe l;
+	int i;
+
+	with_knobs("async=1000");
+	last_wqe_open(&l);
+	for (i = 0; !is_late(&l); i++)
+		ck_assert_int_lt(i, TRIES);
+	for (i = 0; i < 20; i++)
+		is_late(&l);
+	last_wqe_close(&l);
+}
+END_TEST
+
+START_TEST(without_they_are_not)
+{
+	struct last_wqe l;
+	int i;
+
+	with_knobs("rnr=1");
+	last_wqe_open(&l);
+	for (i = 0; i < 20; i++)
+		ck_assert(!is_late(&l));
+	last_wqe_close(&l);
+}
+END_TEST
+
+/* Another process raises it: who sleeps in epoll_wait is woken. */
+static void do_wait(struct node *b, void *arg)
+{
+	struct epoll_event e = { .events = EPOLLIN };
+	int fd = epoll_create1(EPOLL_CLOEXEC);
+
+	(void)arg;
+	ck_assert_int_ge(fd, 0);
+	ck_ok(epoll_ctl(fd, EPOLL_CTL_ADD, b->ctx->async_fd, &e));
+	ck_assert_int_eq(epoll_wait(fd, &e, 1, WAIT_MS), 1);
+	expect_async(b->ctx, IBV_EVENT_QP_ACCESS_ERR, b->qp);
+	close(fd);
+}
+
+START_TEST(of_a_peer)
+{
+	struct opts o = default_opts();
+	struct duo d;
+
+	with_knobs("async=1000");
+	duo_open(&d, _i, MEM_HEAP, MEM_HEAP, &o);
+	ck_ok(post(&d, IBV_WR_RDMA_WRITE, 1, 0, 8, 1 << 20, 0));
+	expect(d.a.scq, 1, IBV_WC_REM_ACCESS_ERR);
+	on_b(&d, do_wait, NULL, 0);
+	duo_close(&d);
+}
+END_TEST
+
+/* Its object is destroyed: nobody is woken for what is no more. */
+START_TEST(destroyed_before_it_comes)
+{
+	struct last_wqe l;
+	int i;
+
+	with_knobs("async=1000");
+	for (i = 0; i < 20; i++) {
+		last_wqe_open(&l);
+		qp_to_init(l.qp, &l.n.o);
+		ck_ok(qp_to(l.qp, IBV_QPS_ERR));
+		ck_ok(ibv_destroy_qp(l.qp));
+		if (i % 5 == 0)
+			sleep_ms(5);
+		ck_assert(!fd_readable(l.n.ctx->async_fd, 0));
+		ck_ok(ibv_destroy_srq(l.srq));
+		node_close(&l.n);
+	}
+}
+END_TEST
+
+/* When its parent has gone. */
+static void orphan(struct last_wqe *l, int parent, int report)
+{
+	char byte;
+
+	ck_assert_int_eq(read(parent, &byte, 1), 0);
+	ck_ok(qp_to(l->qp, IBV_QPS_ERR));
+	if (!fd_readable(l->n.ctx->async_fd, WAIT_MS))
+		_exit(1);
+	expect_async(l->n.ctx, IBV_EVENT_QP_LAST_WQE_REACHED, l->qp);
+	ck_assert_int_eq(write(report, "", 1), 1);
+	_exit(0);
+}
+
+/* The child of a fork may be all that is left, and has no such thread. */
+START_TEST(after_a_fork)
+{
+	int life[2], report[2];
+	struct last_wqe l;
+	char byte;
+	pid_t pid;
+
+	with_knobs("async=1000");
+	ck_ok(pipe(report));
+	pid = fork();
+	ck_assert_int_ge(pid, 0);
+	if (!pid) {
+		close(report[0]);
+		ck_ok(pipe(life));
+		last_wqe_open(&l);
+		qp_to_init(l.qp, &l.n.o);
+		if (!fork()) {
+			close(life[1]);
+			orphan(&l, life[0], report[1]);
+		}
+		_exit(0);
+	}
+	close(report[1]);
+	ck_assert_int_eq(reap_child(pid), 0);
+	ck_assert_int_eq(read(report[0], &byte, 1), 1);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite("async");
+
+	add(s, events_are_late);
+	add(s, without_they_are_not);
+	add_loop(s, of_a_peer, WHERE_COUNT);
+	add(s, destroyed_before_it_comes);
+	add(s, after_a_fork);
+	return run(s);
+}
