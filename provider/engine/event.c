@@ -103,8 +103,7 @@ void event_send_async(struct urxe_peer *peer, uint32_t fifo, uint64_t element,
 
 	if (unlikely(load_relaxed(&a->keeps_async)) &&
 	    kept_event_put(a->kept, fifo, element, type)) {
-		store_seq_cst(&a->kept_events, 1);
-		service_wake(a);
+		event_leave(peer);
 		return;
 	}
 	ret = fifo_send_async(peer->fabric, peer->slot, peer->gen, fifo,
