@@ -176,7 +176,7 @@ END_TEST
 
 int main(void)
 {
-	Suite *s = suite("async");
+	Suite *s = suite("late");
 
 	add(s, events_are_late);
 	add(s, without_they_are_not);
