@@ -5,8 +5,9 @@
 # shellcheck source=tests/clients/lib.sh
 . "$(dirname "$0")/../clients/lib.sh"
 need ibv_rc_pingpong ibv_srq_pingpong rping ucmatose
+CMSTAT=$(realpath "$1")
+export CMSTAT
 cd "$work" || exit 99
-export CMSTAT=$1
 
 # The end of its thread of events may end the program, after all the work.
 # shellcheck disable=SC2016
