@@ -267,10 +267,15 @@ enum response responder_foresee(struct urxe_conn *c, uint64_t length,
 /* What takes so long that it is worth to say of which key it is. */
 #define RECEIVE_LONG 4096
 
-/* May its bytes travel in the completion, to be placed when that is polled? */
-static bool receive_may_travel(const struct urxe_conn *c, uint64_t length)
+/*
+ * May its bytes travel in the completion, to be placed when that is polled?  Not
+ * under a carrier: what follows the SEND would be in place before it.
+ */
+static bool receive_may_travel(const struct urxe_qp *qp,
+			       const struct urxe_conn *c, uint64_t length)
 {
-	return length <= URXE_CQE_INLINE && !comp_cntr_has_receives(c);
+	return length <= URXE_CQE_INLINE && !qp->carrier &&
+	       !comp_cntr_has_receives(c);
 }
 
 /* Bring a SEND's bytes to the receive, or into its completion. */
@@ -295,7 +300,7 @@ static enum response receive_deliver(struct urxe_qp *qp,
 		return RESP_NAK_OPERATION;
 	}
 	/* the bytes travel in the completion: the poller knows the SGEs */
-	if (!mapped && receive_may_travel(c, length)) {
+	if (!mapped && receive_may_travel(qp, c, length)) {
 		dst[0].ptr = (char *)e->data;
 		dst[0].len = length;
 		e->inline_len = length;
@@ -331,17 +336,17 @@ static uint32_t receive_wqe(const struct urxe_rx *rx, const struct taken *t)
  * A receive that was taken must be filled: where another process has to do it
  * (copy path 4), see first that it is there.
  */
-static bool receive_is_answered(struct urxe_context *ctx,
+static bool receive_is_answered(const struct urxe_qp *qp,
 				const struct urxe_conn *c, uint8_t opcode,
 				uint64_t length)
 {
 	struct urxe_peer *p = rx_peer(&c->rx);
 
-	if (!is_send(opcode) || !p || receive_may_travel(c, length))
+	if (!is_send(opcode) || !p || receive_may_travel(qp, c, length))
 		return true;
 	if (unlikely(!load_relaxed(&p->probed)))
 		transfer_probe(p);
-	return likely(!load_relaxed(&p->bounce)) || bounce_answers(ctx, p);
+	return likely(!load_relaxed(&p->bounce)) || bounce_answers(qp->ctx, p);
 }
 
 enum response responder_receive(struct urxe_qp *qp, struct urxe_conn *c,
@@ -356,7 +361,7 @@ enum response responder_receive(struct urxe_qp *qp, struct urxe_conn *c,
 
 	rc->conn = NULL;
 	rc->notify = false;
-	if (unlikely(!receive_is_answered(qp->ctx, c, w->opcode, length)))
+	if (unlikely(!receive_is_answered(qp, c, w->opcode, length)))
 		return RESP_SILENCE;
 	resp = receive_take(qp, &c->rx, w, length, &t);
 	if (unlikely(resp))

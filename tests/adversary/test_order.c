@@ -106,6 +106,30 @@ START_TEST(send_overtakes_read)
 }
 END_TEST
 
+/* A READ of what was sent before, into another process's private memory. */
+START_TEST(send_read)
+{
+	struct opts o = default_opts();
+	uint64_t got;
+	unsigned int i;
+	struct duo d;
+
+	with_knobs("gather=500,place=500,deliver=500,complete=500");
+	duo_open(&d, TWO_PROCESSES, MEM_HEAP, MEM_HEAP, &o);
+	for (i = 1; i <= ROUNDS; i++) {
+		*word(&d.a, 0) = i;
+		b_recv(&d, 3, 64, 8);
+		ck_ok(post(&d, IBV_WR_SEND, 1, 0, 8, 0, 0));
+		ck_ok(post(&d, IBV_WR_RDMA_READ, 2, 8, 8, 64, 0));
+		wait_both(&d);
+		node_get(&d.a, 8, &got, 8);
+		ck_assert_uint_eq(got, i);
+		ck_assert_int_eq(b_wait_recv(&d).status, IBV_WC_SUCCESS);
+	}
+	duo_close(&d);
+}
+END_TEST
+
 /* Of two WRITEs the first one is never seen after the second. */
 START_TEST(write_write)
 {
@@ -437,6 +461,7 @@ int main(void)
 
 	add_loop(s, write_overtakes_fetch, 3);
 	add(s, send_overtakes_read);
+	add(s, send_read);
 	add(s, write_write);
 	add(s, write_read_read);
 	add(s, write_send);
