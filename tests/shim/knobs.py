@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """knobs.py URXE SOURCE_ROOT: the adversary's knobs, with their defaults, are the
-same in the command's help, in urxe(1) and in docs/adversary.md."""
+same in the command's help, in urxe(1) and in docs/adversary.md, and each is there."""
 import pathlib
 import re
 import subprocess
@@ -34,4 +34,8 @@ expect(table == [knob[:2] for knob in knobs],
 for row in rows:
     expect(len(row) == 5 and row[2] and (row[3] or row[0] == "`ticks`") and row[4],
            f"docs/adversary.md: {row[0]} wants an effect, a rule and a bug: {row}")
+code = "".join(path.read_text() for folder in ("provider", "kernel-shim")
+               for path in (root / folder).rglob("*.c"))
+for name, _, _ in knobs:
+    expect(re.search(rf"\bKNOB_{name}\b", code), f"{name}: nobody looks at it")
 sys.exit(1 if failures else 0)
