@@ -44,6 +44,7 @@ struct carried {
 	struct chance chance;
 	struct plan plan;
 	uint64_t due;
+	uint32_t fetches; /* at once, to this one: struct run */
 	struct pieces pieces;
 	uint8_t lost_after; /* pieces */
 	struct urxe_wqe *copy; /* with what it sends inline, or NULL */
@@ -110,6 +111,12 @@ static bool is_atomic(const struct urxe_wqe *w)
 static bool is_fetch(const struct urxe_wqe *w)
 {
 	return w->opcode == IBV_WR_RDMA_READ || is_atomic(w);
+}
+
+static bool needs_resources(const struct urxe_wqe *w)
+{
+	return is_fetch(w) || w->opcode == URXE_WR_ATOMIC_WRITE ||
+	       w->opcode == URXE_WR_FLUSH;
 }
 
 static bool takes_receive(const struct urxe_wqe *w)
@@ -272,6 +279,27 @@ static bool carrier_follows(const struct urxe_qp *qp,
 	return qp->sq.begun - qp->sq.done < FLIGHT_MAX;
 }
 
+/*
+ * Will what m passes be served?  Who answers looks at a request before at those
+ * behind it, and serves none of them after one that he refuses.
+ */
+static bool carried_passes_served(struct urxe_qp *qp, const struct carried *m)
+{
+	const struct carrier *c = carrier_of(qp);
+	const struct carried *first;
+	uint32_t i;
+
+	if (qp->type == IBV_QPT_UD)
+		return true;
+	for (i = qp->sq.done; i != m->index; i++) {
+		first = carried_at(c, i);
+		if (first->stage == STAGE_AWAY &&
+		    part_check(qp, carried_wqe(qp, first), first->fetches))
+			return false;
+	}
+	return true;
+}
+
 /* ------------------------------------------------------- steps */
 
 static enum verdict carried_execute(struct urxe_qp *qp, struct run *r,
@@ -383,7 +411,9 @@ static enum verdict carried_step(struct urxe_qp *qp, struct run *r,
 
 	switch (m->stage) {
 	case STAGE_AWAY:
-		if (part_check(qp, carried_wqe(qp, m)) == RESP_ACK)
+		if (way == WAY_PASSES && !carried_passes_served(qp, m))
+			return WR_IN_FLIGHT;
+		if (part_check(qp, carried_wqe(qp, m), m->fetches) == RESP_ACK)
 			return carried_divide(qp, r, m);
 		/* what fails does so in order */
 		return way == WAY_FREE || qp->type == IBV_QPT_UD ||
@@ -455,7 +485,10 @@ static bool carried_go(struct urxe_qp *qp, struct carried *m, enum way way)
 		return true;
 	}
 	run_begin(&r, qp);
-	qp_guard_raise(qp, requester_uses(carried_wqe(qp, m)));
+	r.fetches = m->fetches - 1; /* execute() counts it */
+	qp_guard_raise(qp, way == WAY_PASSES ?
+				   GUARD_SEND | GUARD_ANY_RKEY :
+				   requester_uses(carried_wqe(qp, m)));
 	v = carried_step(qp, &r, m, way);
 	if (v == WR_RNR || v == WR_SILENT) {
 		flight_park(qp, &r, m->index, v);
@@ -528,6 +561,9 @@ static enum verdict carrier_begin(struct urxe_qp *qp, struct run *r,
 		return v;
 	}
 	c->posted++;
+	if (needs_resources(w))
+		run_count_fetch(r, qp);
+	m->fetches = r->fetches;
 	carried_copy(qp, m, w);
 	m->stage = STAGE_AWAY;
 	m->due = c->tick + carried_journey(c, m);

@@ -190,17 +190,12 @@ enum verdict execute_answered(struct urxe_qp *qp, struct run *r,
  */
 static bool execute_has_resources(const struct urxe_qp *qp, struct run *r)
 {
-	uint32_t limit = load_relaxed(&qp->conn.sh->max_dest_rd_atomic);
-
-	for (; r->fetched_to != qp->sq.begun; r->fetched_to++)
-		if (sq_slot(&qp->sq, r->fetched_to + 1)->flags &
-		    IBV_SEND_FENCE)
-			r->fetches = 0;
-	r->fetches++;
-	if (limit && (r->fetches <= limit || qp->attr.max_rd_atomic <= limit))
+	run_count_fetch(r, qp);
+	if (likely(part_has_resources(qp, r->fetches)))
 		return true;
 	urxe_why("QP 0x%x: %u READs or atomics at once, and QP 0x%x has max_dest_rd_atomic %u",
-		 qp->qpn, r->fetches, qp->conn.qpn, limit);
+		 qp->qpn, r->fetches, qp->conn.qpn,
+		 load_relaxed(&qp->conn.sh->max_dest_rd_atomic));
 	return false;
 }
 

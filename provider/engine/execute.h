@@ -31,6 +31,15 @@ static inline void run_begin(struct run *r, struct urxe_qp *qp)
 	r->fetched_to = qp->sq.begun;
 }
 
+/* The WR that is begun next is a READ, an atomic or the like. */
+static inline void run_count_fetch(struct run *r, const struct urxe_qp *qp)
+{
+	for (; r->fetched_to != qp->sq.begun; r->fetched_to++)
+		if (sq_slot(&qp->sq, r->fetched_to + 1)->flags & IBV_SEND_FENCE)
+			r->fetches = 0;
+	r->fetches++;
+}
+
 /* qp->lock is held and its guard is up. */
 enum verdict execute(struct urxe_qp *qp, struct run *r, struct urxe_wqe *w);
 /* w leaves, and nobody hears it: WR_DROPPED if its own side is in order. */
@@ -48,6 +57,14 @@ enum verdict execute_answered(struct urxe_qp *qp, struct run *r,
  */
 int part_gather(struct urxe_qp *qp, const struct urxe_wqe *w, bool write,
 		struct urxe_seg *seg);
+/* Has the responder resources for so many READs and atomics at once? */
+static inline bool part_has_resources(const struct urxe_qp *qp, uint32_t n)
+{
+	uint32_t limit = load_relaxed(&qp->conn.sh->max_dest_rd_atomic);
+
+	return limit && (n <= limit || qp->attr.max_rd_atomic <= limit);
+}
+
 /* w, a WRITE WITH IMMEDIATE whose bytes are there, takes its receive. */
 enum verdict part_receive(struct urxe_qp *qp, struct run *r,
 			  const struct urxe_wqe *w);

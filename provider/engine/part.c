@@ -67,7 +67,8 @@ static bool is_fetch(const struct urxe_wqe *w)
 	       w->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
 }
 
-enum response part_check(struct urxe_qp *qp, const struct urxe_wqe *w)
+enum response part_check(struct urxe_qp *qp, const struct urxe_wqe *w,
+			 uint32_t fetches)
 {
 	struct part_ends e;
 	enum response resp;
@@ -82,7 +83,7 @@ enum response part_check(struct urxe_qp *qp, const struct urxe_wqe *w)
 		       part_resolve(qp, w, &e);
 	if (resp)
 		return resp;
-	if (is_fetch(w) && !load_relaxed(&qp->conn.sh->max_dest_rd_atomic))
+	if (is_fetch(w) && !part_has_resources(qp, fetches))
 		return RESP_OTHER;
 	if (w->opcode == IBV_WR_RDMA_WRITE_WITH_IMM &&
 	    !responder_has_receive(&qp->conn))

@@ -20,9 +20,11 @@
 /*
  * Would w be served?  RESP_ACK: yes, and its bytes can be moved in pieces.
  * RESP_OTHER: no telling, or it cannot be divided; any other: not now, or there
- * is something wrong, which execute() finds, too.
+ * is something wrong, which execute() finds, too.  fetches: those at once, if
+ * it is one (struct run).
  */
-enum response part_check(struct urxe_qp *qp, const struct urxe_wqe *w);
+enum response part_check(struct urxe_qp *qp, const struct urxe_wqe *w,
+			 uint32_t fetches);
 
 /*
  * Bytes [off, off + len) of w's.  RESP_OTHER: a key of this side does not hold

@@ -455,6 +455,63 @@ START_TEST(atomics_are_atomic)
 }
 END_TEST
 
+/* What is behind a request that is refused is not served. */
+START_TEST(nothing_passes_the_refused)
+{
+	struct duo d;
+	unsigned int i;
+
+	for (i = 0; i < 10; i++) {
+		open_duo(&d, 0);
+		d.at_b.rkey ^= 0x4200;
+		if (fetches[_i] == IBV_WR_RDMA_READ)
+			ck_ok(post(&d, IBV_WR_RDMA_READ, 1, 0, 8, 0, 0));
+		else
+			ck_ok(post_atomic(&d, fetches[_i], 1, 0, 0, 0, 0));
+		d.at_b.rkey ^= 0x4200;
+		memset(d.a.buf, 5, 128);
+		ck_ok(post(&d, IBV_WR_RDMA_WRITE, 2, 0, 64, 64, 0));
+		b_recv(&d, 3, 256, 64);
+		ck_ok(post(&d, IBV_WR_SEND, 4, 0, 64, 0, 0));
+		expect(d.a.scq, 1, IBV_WC_REM_ACCESS_ERR);
+		expect(d.a.scq, 2, IBV_WC_WR_FLUSH_ERR);
+		expect(d.a.scq, 4, IBV_WC_WR_FLUSH_ERR);
+		ck_assert_int_eq(b_wait_recv(&d).status, IBV_WC_WR_FLUSH_ERR);
+		ck_assert(b_all(&d, 0, 1024, 0));
+		duo_close(&d);
+	}
+}
+END_TEST
+
+/* More at once than the responder has resources for, or as many. */
+START_TEST(resources)
+{
+	struct opts o = default_opts();
+	struct ibv_send_wr wr[5];
+	struct ibv_sge sge;
+	struct duo d;
+	int i;
+
+	with_knobs(_i & 1 ? "overtake=1000,complete=1000" : "place=1000");
+	o.max_dest_rd_atomic = 3;
+	duo_open(&d, SAME_CONTEXT, MEM_HEAP, MEM_HEAP, &o);
+	sge = node_sge(&d.a, 0, 64);
+	for (i = 0; i < 5; i++) {
+		wr[i] = rdma_wr(&d, IBV_WR_RDMA_READ, i, &sge, 1, 0);
+		wr[i].next = i < 4 ? &wr[i + 1] : NULL;
+	}
+	if (_i & 2)
+		wr[3].send_flags |= IBV_SEND_FENCE;
+	ck_ok(post_wr(d.a.qp, wr));
+	for (i = 0; i < 3; i++)
+		expect(d.a.scq, i, IBV_WC_SUCCESS);
+	expect(d.a.scq, 3,
+	       _i & 2 ? IBV_WC_SUCCESS : IBV_WC_REM_INV_REQ_ERR);
+	expect(d.a.scq, 4, _i & 2 ? IBV_WC_SUCCESS : IBV_WC_WR_FLUSH_ERR);
+	duo_close(&d);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite("adversary, order and atomics");
@@ -462,6 +519,8 @@ int main(void)
 	add_loop(s, write_overtakes_fetch, 3);
 	add(s, send_overtakes_read);
 	add(s, send_read);
+	add_loop(s, nothing_passes_the_refused, 3);
+	add_loop(s, resources, 4);
 	add(s, write_write);
 	add(s, write_read_read);
 	add(s, write_send);
