@@ -9,14 +9,6 @@ CMSTAT=$(realpath "$1")
 export CMSTAT
 cd "$work" || exit 99
 
-# The end of its thread of events may end the program, after all the work.
-# shellcheck disable=SC2016
-rping_client='said=$(rping -c "$@" 2>&1)
-status=$?
-[ "$said" != "rdma_get_cm_event: Bad file descriptor" ] || status=0
-echo "$said"
-exit $status'
-
 knobs=fill=1000,rnr=200,wake=500,async=500,cm=500,slow=20
 for ((seed = 1; seed <= $2; seed++)); do
 	export URXE_ADVERSARY=$seed,none,$knobs

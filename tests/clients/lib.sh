@@ -182,3 +182,13 @@ duo()
 		sed 's/^/  client: /' "$out.client"
 	fi
 }
+
+# rping's thread of rdma_cm events is not joined before the channel is closed:
+# when the peer's disconnect has just woken it, its next call finds no channel
+# and it ends the program, after all the work.  That alone is no failure.
+# shellcheck disable=SC2016
+rping_client='said=$(rping -c "$@" 2>&1)
+status=$?
+[ "$said" != "rdma_get_cm_event: Bad file descriptor" ] || status=0
+echo "$said"
+exit $status'
