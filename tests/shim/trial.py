@@ -25,6 +25,10 @@ for variable in ("URXE_ADVERSARY", "URXE_FABRIC", "URXE_KEEP"):
     ENV.pop(variable, None)
 failures = []
 
+# nohup and shells without jobs have their programs ignore these
+for given in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT):
+    signal.signal(given, signal.SIG_DFL)
+
 # tells when it is there, and each signal that it gets
 LISTENER = os.path.join(home, "listener.py")
 with open(LISTENER, "w") as program:
@@ -260,8 +264,19 @@ def try_apart():
            f"{done}")
 
 
+def late(far, *command, option=None):
+    """A command that hangs, ended when it has come so far: on a busy machine
+    that takes longer."""
+    for limit in ("0.3s", "3s", "30s"):
+        done = urxe(*([option] if option else []), "--timeout", limit, "--",
+                    *command)
+        if far(done):
+            break
+    return done
+
+
 def try_timeout():
-    done = urxe("--timeout", "0.2", "--", "sh", "-c",
+    done = late(lambda done: done.stdout.count("pid=") == 2, "sh", "-c",
                 "trap '' TERM; setsid sh -c 'echo pid=$$; exec sleep 1000' & "
                 "echo pid=$$; while :; do sleep 1; done")
     pids = re.findall(r"pid=(\d+)", done.stdout)
@@ -269,7 +284,7 @@ def try_timeout():
     for pid in pids:
         expect(state(pid) in "-Z", f"{pid} outlives its time: {state(pid)}")
     # who ends when he is asked, and has started one who does not
-    done = urxe("--timeout", "0.2", "--", "sh", "-c",
+    done = late(lambda done: "pid=" in done.stdout, "sh", "-c",
                 "setsid sh -c 'trap \"\" TERM; echo pid=$$; while :; do sleep 1;"
                 "done' & sleep 1000")
     pids = re.findall(r"pid=(\d+)", done.stdout)
@@ -279,8 +294,9 @@ def try_timeout():
     # a hang is a failure, also of one that is stopped, or ends well when asked
     for script in ("kill -STOP $$", "trap 'exit 0' TERM; while :; do sleep 0.05;"
                    "done"):
-        done = urxe("--adversary=sweep:3", "--timeout=0.3s", "--", "sh", "-c",
-                    f"[ $URXE_ADVERSARY != 2 ] || {{ {script}; }}")
+        done = late(lambda done: "seed 2:" in done.stderr, "sh", "-c",
+                    f"[ $URXE_ADVERSARY != 2 ] || {{ {script}; }}",
+                    option="--adversary=sweep:3")
         expect(done.returncode == 124 and "seed 2:" in done.stderr, f"{done}")
     done = urxe("--timeout", "1m", "--", "true")
     expect(done.returncode == 0 and not done.stderr, f"{done}")
