@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* Shared receive queues. */
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
@@ -348,6 +349,8 @@ START_TEST(small_send_into_what_is_gone)
 	struct ibv_wc wc;
 	struct duo d;
 
+	if (getenv("URXE_ADVERSARY"))
+		return; /* nothing travels in its completion then */
 	open_srq(&d, TWO_PROCESSES, 8);
 	ck_ok(b_post(&d, 1, 100, 64));
 	ck_ok(post(&d, IBV_WR_SEND, 1, 0, 8, 0, 0));
