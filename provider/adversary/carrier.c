@@ -571,6 +571,13 @@ static enum verdict carrier_begin(struct urxe_qp *qp, struct run *r,
 	return WR_IN_FLIGHT;
 }
 
+static uint64_t carrier_early(const struct urxe_qp *qp, uint64_t now)
+{
+	if (quiet_is(&carrier_of(qp)->quiet, now))
+		return 0;
+	return now + QUIET_AGAIN_NS;
+}
+
 /* Has time gone on, and how far? */
 static uint32_t carrier_ticks(struct carrier *c, uint64_t now)
 {
@@ -616,6 +623,7 @@ static const struct urxe_carrier carrier = {
 	.begin = carrier_begin,
 	.follows = carrier_follows,
 	.progress = carrier_progress,
+	.early = carrier_early,
 	.cancel = carrier_cancel,
 };
 

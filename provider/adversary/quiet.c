@@ -19,8 +19,8 @@ void quiet_visit(struct quiet *q, uint64_t now)
 		of = pid;
 		self = syscall(SYS_gettid);
 	}
-	q->seen = now;
-	q->thread = self;
+	store_relaxed(&q->thread, self);
+	store_release(&q->seen, now);
 }
 
 /* As in /proc/PID/stat: R is running or ready; 0: there is no such thread. */
@@ -54,17 +54,18 @@ static uint64_t thread_cpu(int32_t thread)
 
 bool quiet_is(struct quiet *q, uint64_t now)
 {
+	uint64_t seen = load_acquire(&q->seen), cpu;
+	int32_t thread = load_relaxed(&q->thread);
 	int saved = errno;
-	uint64_t cpu;
 	char state;
 
-	if (now - q->seen < QUIET_NS)
+	if (now < seen + QUIET_NS)
 		return false;
-	state = thread_state(q->thread);
-	cpu = thread_cpu(q->thread);
+	state = thread_state(thread);
+	cpu = thread_cpu(thread);
 	errno = saved;
-	if (q->asked != q->seen || q->state != state) {
-		q->asked = q->seen;
+	if (q->asked != seen || q->state != state) {
+		q->asked = seen;
 		q->cpu = cpu;
 		q->state = state;
 		return false;

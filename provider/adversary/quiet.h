@@ -12,13 +12,15 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/atomic.h"
+
 #define QUIET_NS 1000000
 #define QUIET_AGAIN_NS 200000
 
 struct quiet {
-	uint64_t seen; /* when the program was here */
-	int32_t thread; /* which one */
-	/* when it was first asked after seen */
+	_Atomic uint64_t seen; /* when the program was here */
+	_Atomic int32_t thread; /* which one */
+	/* who asks: when it was first asked after seen */
 	uint64_t asked, cpu;
 	char state;
 };

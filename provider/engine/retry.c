@@ -141,6 +141,15 @@ static uint64_t retry_qp_unlocked(struct urxe_qp *qp, uint64_t now)
 	return next;
 }
 
+/* Is it too early for the service thread?  Until *at. */
+static bool retry_is_early(const struct urxe_qp *qp, uint64_t now, uint64_t *at)
+{
+	if (likely(!qp->carrier) || !qp->carrier->early || !service_is_me())
+		return false;
+	*at = qp->carrier->early(qp, now);
+	return *at;
+}
+
 /*
  * Look after cq's QPs; ctx->lock is held, but not all the time.  Returns when
  * to do so again, UINT64_MAX for never.
@@ -158,9 +167,11 @@ static uint64_t retry_cq(struct urxe_cq *cq, uint64_t now)
 	if (!load_relaxed(&cq->stalled))
 		return next;
 	for (qp = cq->send_qps; qp; qp = qp->scq_next) {
-		at = now + TRANSPORT_POLL_NS;
-		if (urxe_trylock_outside(&qp->lock))
-			at = retry_qp_unlocked(qp, now);
+		if (!retry_is_early(qp, now, &at)) {
+			at = now + TRANSPORT_POLL_NS;
+			if (urxe_trylock_outside(&qp->lock))
+				at = retry_qp_unlocked(qp, now);
+		}
 		if (at < next)
 			next = at;
 	}
