@@ -49,7 +49,7 @@ wanted='bin/urxe
 lib/[^/]+/urxe/[^/]+
 lib/[^/]+/pkgconfig/urxe\.pc
 share/doc/urxe/.+
-share/man/man[17]/urxe\.[17]\.gz
+share/man/man[17]/urxe(-faults)?\.[17]\.gz
 share/bash-completion/completions/urxe'
 others=$(dpkg-deb --fsys-tarfile "$deb" | tar -t | grep -v '/$' |
 	grep -vxE "\./usr/(${wanted//$'\n'/|})")
