@@ -541,6 +541,17 @@ static enum verdict carrier_resume(struct urxe_qp *qp, struct run *r,
 	return v;
 }
 
+/* In the child of a fork what was in flight is the parent's. */
+static void carrier_disown(struct urxe_qp *qp)
+{
+	struct carrier *c = carrier_of(qp);
+
+	if (c->pid == urxe_pid)
+		return;
+	flight_disown(qp);
+	c->pid = urxe_pid;
+}
+
 static enum verdict carrier_begin(struct urxe_qp *qp, struct run *r,
 				  struct urxe_wqe *w)
 {
@@ -549,6 +560,7 @@ static enum verdict carrier_begin(struct urxe_qp *qp, struct run *r,
 	struct carried *m = carried_at(c, index);
 	enum verdict v;
 
+	carrier_disown(qp);
 	c->tick++;
 	if (m->stage != STAGE_NONE && m->index == index)
 		return carrier_resume(qp, r, m);
@@ -593,11 +605,9 @@ static uint64_t carrier_progress(struct urxe_qp *qp, uint64_t now)
 	struct carrier *c = carrier_of(qp);
 	uint32_t n;
 
-	if (c->pid != urxe_pid) {
-		flight_disown(qp);
-		c->pid = urxe_pid;
+	carrier_disown(qp);
+	if (!qp->flying)
 		return UINT64_MAX;
-	}
 	n = carrier_ticks(c, now);
 	if (!n)
 		return now + QUIET_AGAIN_NS;
@@ -623,7 +633,6 @@ static const struct urxe_carrier carrier = {
 	.begin = carrier_begin,
 	.follows = carrier_follows,
 	.progress = carrier_progress,
-	.early = carrier_early,
 	.cancel = carrier_cancel,
 };
 
@@ -647,8 +656,11 @@ bool carrier_attach(struct urxe_qp *qp, const struct adversary *a)
 				fetch_add_relaxed(&carriers, 1));
 	if (a->knob[KNOB_atomic])
 		store_seq_cst(&qp->ctx->fabric->dev->atomics_divided, 1);
+	urxe_lock(&qp->lock);
 	qp->carrier_data = c;
 	qp->carrier = &carrier;
+	urxe_unlock(&qp->lock);
+	store_release(&qp->early, carrier_early);
 	return true;
 }
 

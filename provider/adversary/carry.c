@@ -48,16 +48,49 @@ static int adversary_destroy_qp(struct ibv_qp *ibqp)
 }
 
 /* Who polls one CQ of a QP waits for what it does for the other one. */
+static void carry_on(struct ibv_context *ctx)
+{
+	int saved = errno;
+
+	retry_all(to_uctx(ctx));
+	errno = saved;
+}
+
 static int adversary_poll_cq(struct ibv_cq *cq, int n, struct ibv_wc *wc)
 {
-	retry_all(to_uctx(cq->context));
+	carry_on(cq->context);
 	return next.poll_cq(cq, n, wc);
+}
+
+/* That of each CQ is the same. */
+static int (*_Atomic next_start_poll)(struct ibv_cq_ex *cq,
+				      struct ibv_poll_cq_attr *attr);
+
+static int adversary_start_poll(struct ibv_cq_ex *cq,
+				struct ibv_poll_cq_attr *attr)
+{
+	carry_on(cq->context);
+	return load_acquire(&next_start_poll)(cq, attr);
+}
+
+static struct ibv_cq_ex *
+adversary_create_cq_ex(struct ibv_context *ctx,
+		       struct ibv_cq_init_attr_ex *attr)
+{
+	struct ibv_cq_ex *cq = next.create_cq_ex(ctx, attr);
+
+	if (cq) {
+		store_release(&next_start_poll, cq->start_poll);
+		cq->start_poll = adversary_start_poll;
+	}
+	return cq;
 }
 
 void carry_wrap(struct pabi_ops *ops, const struct adversary *a)
 {
 	next = *ops;
 	with = a;
+	ops->create_cq_ex = adversary_create_cq_ex;
 	ops->create_qp = adversary_create_qp;
 	ops->create_qp_ex = adversary_create_qp_ex;
 	ops->destroy_qp = adversary_destroy_qp;

@@ -73,6 +73,15 @@ static struct ibv_qp *adversary_create_qp(struct ibv_pd *pd,
 	return qp;
 }
 
+static struct ibv_qp *adversary_create_qp_ex(struct ibv_context *ctx,
+					     struct ibv_qp_init_attr_ex *attr)
+{
+	struct ibv_qp *qp = next.create_qp_ex(ctx, attr);
+
+	slow_turn(MET_CONTEXT, ctx);
+	return qp;
+}
+
 void slow_wrap(struct pabi_ops *ops, const struct adversary *a)
 {
 	next = *ops;
@@ -80,6 +89,7 @@ void slow_wrap(struct pabi_ops *ops, const struct adversary *a)
 	if (!a->knob[KNOB_slow])
 		return;
 	ops->create_qp = adversary_create_qp;
+	ops->create_qp_ex = adversary_create_qp_ex;
 	ops->modify_qp = adversary_modify_qp;
 	ops->poll_cq = adversary_poll_cq;
 	ops->post_recv = adversary_post_recv;

@@ -45,12 +45,6 @@ struct urxe_carrier {
 	 */
 	uint64_t (*progress)(struct urxe_qp *qp, uint64_t now);
 	/*
-	 * The service thread asks, without a lock, before it calls progress():
-	 * when to ask again if it is too early, or 0.  Who polls meanwhile would
-	 * find the QP locked, and pass it.  NULL: it is never too early.
-	 */
-	uint64_t (*early)(const struct urxe_qp *qp, uint64_t now);
-	/*
 	 * What is in flight, or was and is queued again, is flushed or
 	 * forgotten: it has no answer.  Also called where there is nothing, and
 	 * from inside flight_answer() and requester_run().

@@ -41,6 +41,12 @@ struct urxe_qp {
 	uint32_t atomic_ns; /* from an atomic's read to its write; 0: it is one */
 	const struct urxe_carrier *carrier; /* flight.h; NULL: none */
 	void *carrier_data; /* its own */
+	/*
+	 * The service thread asks, without the lock, before it sees to the QP:
+	 * when to ask again if it is too early, or 0.  Who polls meanwhile would
+	 * find the QP locked, and pass it.  NULL: it is never too early.
+	 */
+	uint64_t (*_Atomic early)(const struct urxe_qp *qp, uint64_t now);
 	struct urxe_stall stall;
 	struct urxe_qp_count count;
 	struct urxe_conn conn;

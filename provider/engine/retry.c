@@ -144,9 +144,12 @@ static uint64_t retry_qp_unlocked(struct urxe_qp *qp, uint64_t now)
 /* Is it too early for the service thread?  Until *at. */
 static bool retry_is_early(const struct urxe_qp *qp, uint64_t now, uint64_t *at)
 {
-	if (likely(!qp->carrier) || !qp->carrier->early || !service_is_me())
+	uint64_t (*early)(const struct urxe_qp *, uint64_t) =
+		load_acquire(&qp->early);
+
+	if (likely(!early) || !service_is_me())
 		return false;
-	*at = qp->carrier->early(qp, now);
+	*at = early(qp, now);
 	return *at;
 }
 

@@ -62,13 +62,17 @@ static void limits_refused(struct shadow_queue *q)
 
 /* ------------------------------------------------------- receives */
 
-/* Without a lock: it is a hint, and will be seen at the next post. */
+/* If somebody is at it now, that is seen at the next post. */
 static bool qp_waits_for_receive(const struct shadow_qp *q)
 {
-	const struct urxe_qp *qp = to_uqp(q->qp);
+	struct urxe_qp *qp = to_uqp(q->qp);
+	bool waits;
 
-	return *(const volatile enum urxe_stall_kind *)&qp->stall.kind ==
-	       STALL_RNR;
+	if (!urxe_trylock_outside(&qp->lock))
+		return false;
+	waits = qp->stall.kind == STALL_RNR;
+	urxe_unlock_outside(&qp->lock);
+	return waits;
 }
 
 static void limits_look_for_rnr(struct shadow_qp *q)

@@ -56,10 +56,11 @@ void unpolled_look(const struct shadow_qp *q)
 		left_count(to_ucq(q->rcq->cq), q->s.number, &l);
 	f.rule = RULE_error_unpolled;
 	if (l.errors)
-		finding_tell(&f,
-			     "wr_id 0x%llx failed (%s), and its completion was never polled",
-			     (unsigned long long)l.wr_id,
-			     urxe_status_name(l.status));
+		finding_tell(
+			&f,
+			"wr_id 0x%llx failed (%s), and its completion was never polled",
+			(unsigned long long)l.wr_id,
+			urxe_status_name(l.status));
 	f.rule = RULE_completion_unpolled;
 	if (l.others)
 		finding_tell(&f, "%u of its completions were never polled",
@@ -68,28 +69,39 @@ void unpolled_look(const struct shadow_qp *q)
 
 /* ------------------------------------------------------- events */
 
+/* What libibverbs counts under the object's mutex, as man ibv_ack_* says. */
+static uint32_t acked(pthread_mutex_t *mutex, const uint32_t *count)
+{
+	uint32_t n;
+
+	pthread_mutex_lock(mutex);
+	n = *count;
+	pthread_mutex_unlock(mutex);
+	return n;
+}
+
 /* How many were given out and not acknowledged. */
 static uint32_t unacked(const struct shadow *s)
 {
-	const struct ibv_cq *cq;
+	struct ibv_srq *srq;
+	struct ibv_cq *cq;
+	struct ibv_qp *qp;
 
 	switch (s->type) {
 	case SHADOW_CQ:
-		cq = s->handle;
-		return s->events - *(const volatile uint32_t *)
-					    &cq->comp_events_completed +
-		       s->async_events - *(const volatile uint32_t *)
-						  &cq->async_events_completed;
+		cq = (void *)s->handle;
+		return s->events -
+		       acked(&cq->mutex, &cq->comp_events_completed) +
+		       s->async_events -
+		       acked(&cq->mutex, &cq->async_events_completed);
 	case SHADOW_QP:
+		qp = (void *)s->handle;
 		return s->async_events -
-		       *(const volatile uint32_t *)&((const struct ibv_qp *)
-							     s->handle)
-				->events_completed;
+		       acked(&qp->mutex, &qp->events_completed);
 	case SHADOW_SRQ:
+		srq = (void *)s->handle;
 		return s->async_events -
-		       *(const volatile uint32_t *)&((const struct ibv_srq *)
-							     s->handle)
-				->events_completed;
+		       acked(&srq->mutex, &srq->events_completed);
 	default:
 		return 0;
 	}
@@ -101,9 +113,9 @@ void unacked_look(const struct shadow *s)
 	struct finding f = { .rule = RULE_event_unacked,
 			     .at = &s->made,
 			     .at_is = "made" };
-	uint32_t n = unacked(s);
+	uint32_t n = s->inherited ? 0 : unacked(s);
 
-	if (!n || s->inherited)
+	if (!n)
 		return;
 	f.object = shadow_name(s, name);
 	finding_tell(&f, "%u of its events were never acknowledged", n);
@@ -124,7 +136,8 @@ void unacked_wait(struct shadow *s)
 	if (!unacked(s))
 		return;
 	f.object = shadow_name(s, name);
-	finding_tell(&f,
-		     "is being destroyed, which waits for ever for %u events to be acknowledged",
-		     unacked(s));
+	finding_tell(
+		&f,
+		"is being destroyed, which waits for ever for %u events to be acknowledged",
+		unacked(s));
 }
