@@ -4,6 +4,7 @@
  * it nothing of the kind is (_i is 1).  Where memory is looked at that the
  * device still has, it is as a program would that is wrong.
  */
+#include <errno.h>
 #include <string.h>
 
 #include "../verbs/types.h"
@@ -270,6 +271,31 @@ START_TEST(retry)
 }
 END_TEST
 
+/* Time goes on, too, for who looks at another CQ, by ibv_start_poll. */
+START_TEST(batches_are_visits)
+{
+	struct ibv_cq_init_attr_ex attr = { .cqe = 1,
+					    .wc_flags = IBV_WC_EX_WITH_BYTE_LEN };
+	struct ibv_poll_cq_attr start = { 0 };
+	struct ibv_cq_ex *cq;
+	unsigned int i, j;
+	struct ibv_wc wc;
+	struct duo d;
+
+	open_with(&d, "complete=1000", 0);
+	cq = ibv_create_cq_ex(d.a.ctx, &attr);
+	ck_assert_ptr_nonnull(cq);
+	for (i = 0; i < TRIES; i++) {
+		ck_ok(post(&d, IBV_WR_RDMA_WRITE, i, 0, LEN, 0, 0));
+		for (j = 0; j < 100; j++)
+			ck_assert_int_eq(ibv_start_poll(cq, &start), ENOENT);
+		ck_assert(polled(d.a.scq, &wc));
+	}
+	ck_ok(ibv_destroy_cq(ibv_cq_ex_to_cq(cq)));
+	duo_close(&d);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite("adversary, WRs in flight");
@@ -281,5 +307,6 @@ int main(void)
 	add_loop(s, deliver, 2);
 	add_loop(s, complete, 2);
 	add_loop(s, retry, 2);
+	add(s, batches_are_visits);
 	return run(s);
 }
