@@ -12,6 +12,7 @@
 #include "check.h"
 #include "commands.h"
 #include "report.h"
+#include "source.h"
 
 int check_choose(struct check *c, const char *level)
 {
@@ -149,6 +150,16 @@ static void check_say(const struct notes *n)
 		     warnings, n->count - errors - warnings);
 }
 
+/* Where the calls are in the source, as far as that is known. */
+static void check_find_sources(struct notes *n)
+{
+	size_t i, j;
+
+	for (i = 0; i < n->count; i++)
+		for (j = 0; j < n->note[i].calls; j++)
+			source_find(&n->note[i].call[j]);
+}
+
 void check_end(struct check *c)
 {
 	struct notes n;
@@ -158,6 +169,8 @@ void check_end(struct check *c)
 		return;
 	if (!notes_read(&n, c->notes)) {
 		check_say(&n);
+		if (c->reports)
+			check_find_sources(&n);
 		for (i = 0; i < c->reports; i++)
 			check_report(&c->report[i], &n);
 		notes_free(&n);

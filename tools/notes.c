@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "notes.h"
-#include "source.h"
 
 /* A field of a line, in place: what was escaped is as it was. */
 static char *field_take(char **rest, const char *end)
@@ -41,7 +40,6 @@ static void call_read(struct call *c, char *field)
 	c->offset = number_take(&field, "|");
 	c->module = field_take(&field, "|");
 	c->address = number_take(&field, "|");
-	source_find(c);
 }
 
 /* Calls are split before they are read: a | may be escaped in them. */

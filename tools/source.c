@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #define _GNU_SOURCE
+#include <fcntl.h>
 #include <spawn.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -31,13 +32,12 @@ static bool addr2line(const char *module, unsigned long address, char *out,
 	pid_t pid;
 	int p[2];
 
-	if (pipe(p))
+	if (pipe2(p, O_CLOEXEC))
 		return false;
 	snprintf(at, sizeof(at), "0x%lx", address);
 	posix_spawn_file_actions_init(&to);
 	posix_spawn_file_actions_adddup2(&to, p[1], STDOUT_FILENO);
 	posix_spawn_file_actions_addopen(&to, STDERR_FILENO, "/dev/null", 1, 0);
-	posix_spawn_file_actions_addclose(&to, p[0]);
 	said = !posix_spawnp(&pid, argv[0], &to, NULL, argv, environ);
 	posix_spawn_file_actions_destroy(&to);
 	close(p[1]);
@@ -46,12 +46,15 @@ static bool addr2line(const char *module, unsigned long address, char *out,
 		said = from && fgets(out, len, from);
 		while (said && is_inlined(out) && fgets(out, len, from))
 			;
-		waitpid(pid, NULL, 0);
+	} else {
+		pid = -1;
 	}
 	if (from)
 		fclose(from);
 	else
 		close(p[0]);
+	if (pid > 0) /* it writes to nobody now */
+		waitpid(pid, NULL, 0);
 	out[said ? strcspn(out, "\n") : 0] = 0;
 	return said;
 }

@@ -461,6 +461,8 @@ static bool parse_check(struct parse *p)
 		return refuse(p, "nth=, every= and p= do not go together");
 	if (r->at == FAULT_AT_MS && (whens || r->times != UINT64_MAX))
 		return refuse(p, "ms= is once: no nth=, every=, p=, times=");
+	if (r->at == FAULT_AT_MS && r->effect == FAULT_SLEEP)
+		return refuse(p, "ms= is in no call that could sleep");
 	if (r->at == FAULT_AT_MS && (r->one_wr_id || r->ops))
 		return refuse(p, "ms= has no op= and no wr_id=");
 	if (r->at != FAULT_AT_POST && event && r->ops)

@@ -64,6 +64,7 @@ srq:at=post:SRQ_ERR srq:at=post:SRQ_ERR
 port:DOWN=0 DOWN=0
 process:ms=5:nth=2:KILL process:ms=5:nth=2:KILL
 process:SLEEP SLEEP
+process:ms=5:SLEEP=5 process:ms=5:SLEEP=5
 rdma_listen:REJECTED REJECTED
 rdma_connect:REJECTED=256 REJECTED=256
 rdma_connect:ADDR_ERROR ADDR_ERROR

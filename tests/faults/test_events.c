@@ -162,7 +162,7 @@ START_TEST(a_port_after_a_time)
 {
 	double before = now_ms();
 
-	open_duo("port:ms=60:DOWN=60\nport:ms=30:LID_CHANGE", SAME_CONTEXT);
+	open_duo("port:ms=30:LID_CHANGE\nport:ms=60:DOWN=60", SAME_CONTEXT);
 	expect_event(d.a.ctx, IBV_EVENT_LID_CHANGE);
 	expect_event(d.a.ctx, IBV_EVENT_PORT_ERR);
 	expect_event(d.a.ctx, IBV_EVENT_PORT_ACTIVE);

@@ -19,6 +19,7 @@ struct animal {
 	const char *seen; /* where, in public: project and number */
 	const char *found; /* by what: a knob, or "any run" */
 	const char *rule; /* of the referee, if it is that which finds it */
+	bool hangs; /* that is how it is found; else a hang is none */
 	void (*live)(bool corrected);
 	struct animal *next;
 };
