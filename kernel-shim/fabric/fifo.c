@@ -26,7 +26,7 @@
  * -errno: they could not be looked at.
  */
 static int fifo_remove(struct urxe_fabric *f, uint32_t slot, uint32_t gen,
-			bool only_unread)
+		       bool only_unread)
 {
 	char prefix[32], path[300];
 	DIR *dir = dir_open(f->dirfd, "ev");

@@ -106,7 +106,10 @@ void context_after_fork_child(void)
 	peer_after_fork();
 	for (v = contexts; v; v = v->next) {
 		service_after_fork(&v->ctx);
-		/* who needs it may be the one that it is left to now */
+		/*
+		 * this child may be the only one left, and has no service
+		 * thread that would write them
+		 */
 		store_relaxed(&v->ctx.arena->keeps_async, 0);
 		context_free_locks(&v->ctx);
 		v->ctx.bouncing = NULL;

@@ -11,6 +11,7 @@
 #include "engine/service.h"
 #include "engine/wqe.h"
 #include "fill.h"
+#include "met.h"
 #include "pieces.h"
 #include "quiet.h"
 
@@ -104,13 +105,12 @@ static uint32_t delay(const struct carrier *c, const struct carried *m,
 
 static bool is_atomic(const struct urxe_wqe *w)
 {
-	return w->opcode == IBV_WR_ATOMIC_CMP_AND_SWP ||
-	       w->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
+	return WQE_ATOMIC_OPS & WQE_BIT(w->opcode);
 }
 
 static bool is_fetch(const struct urxe_wqe *w)
 {
-	return w->opcode == IBV_WR_RDMA_READ || is_atomic(w);
+	return WQE_FETCH_OPS & WQE_BIT(w->opcode);
 }
 
 static bool needs_resources(const struct urxe_wqe *w)
@@ -121,8 +121,7 @@ static bool needs_resources(const struct urxe_wqe *w)
 
 static bool takes_receive(const struct urxe_wqe *w)
 {
-	return WQE_SEND_OPS & WQE_BIT(w->opcode) ||
-	       w->opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
+	return WQE_RECEIVE_OPS & WQE_BIT(w->opcode);
 }
 
 static bool reads_memory(const struct urxe_wqe *w)
@@ -597,7 +596,7 @@ static uint32_t carrier_ticks(struct carrier *c, uint64_t now)
 		quiet_visit(&c->quiet, now);
 		return 1;
 	}
-	return quiet_is(&c->quiet, now) ? c->a->knob[KNOB_ticks] + 1 : 0;
+	return quiet_is_long(&c->quiet, now) ? c->a->knob[KNOB_ticks] + 1 : 0;
 }
 
 static uint64_t carrier_progress(struct urxe_qp *qp, uint64_t now)
@@ -638,8 +637,8 @@ static const struct urxe_carrier carrier = {
 
 static _Atomic uint64_t carriers; /* of this process, so far */
 
-/* What the QP's ordinal is part of. */
-#define CHANCE_QP 1
+/* What the QP's ordinal is part of: no kind of met.h. */
+#define CHANCE_CARRIER MET_KINDS
 
 bool carrier_attach(struct urxe_qp *qp, const struct adversary *a)
 {
@@ -652,7 +651,7 @@ bool carrier_attach(struct urxe_qp *qp, const struct adversary *a)
 	c->a = a;
 	c->mask = qp->sq.mask;
 	c->pid = urxe_pid;
-	c->chance = chance_part(chance_part(a->chance, CHANCE_QP),
+	c->chance = chance_part(chance_part(a->chance, CHANCE_CARRIER),
 				fetch_add_relaxed(&carriers, 1));
 	if (a->knob[KNOB_atomic])
 		store_seq_cst(&qp->ctx->fabric->dev->atomics_divided, 1);

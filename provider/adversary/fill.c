@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <unistd.h>
 
+#include "engine/process.h"
 #include "fill.h"
 
 static void fill_add(struct fill *f, uint64_t at, size_t len)
@@ -66,14 +67,14 @@ void fill_set(struct fill *f, struct urxe_peer *self, uint32_t pd,
 	f->len = 0;
 	fill_gather(f, self, pd, wr);
 	iov.iov_len = f->len;
-	if (!f->len || process_vm_readv(getpid(), &iov, 1, f->run, f->runs,
+	if (!f->len || process_vm_readv(urxe_pid, &iov, 1, f->run, f->runs,
 					0) != (ssize_t)f->len) {
 		f->len = 0;
 	} else {
 		for (i = 0; i < f->len; i++)
 			now[i] = f->was[i] ? (char)FILL_BYTE : 0;
 		iov.iov_base = now;
-		process_vm_writev(getpid(), &iov, 1, f->run, f->runs, 0);
+		process_vm_writev(urxe_pid, &iov, 1, f->run, f->runs, 0);
 	}
 	errno = saved;
 }
@@ -84,6 +85,6 @@ void fill_undo(const struct fill *f)
 	int saved = errno;
 
 	if (f->len)
-		process_vm_writev(getpid(), &iov, 1, f->run, f->runs, 0);
+		process_vm_writev(urxe_pid, &iov, 1, f->run, f->runs, 0);
 	errno = saved;
 }

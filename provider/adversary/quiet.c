@@ -8,15 +8,16 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/compiler.h"
+#include "engine/process.h"
 #include "quiet.h"
 
 void quiet_visit(struct quiet *q, uint64_t now)
 {
-	static _Thread_local int32_t self, of;
-	int32_t pid = getpid();
-
-	if (of != pid) { /* also in the child of a fork */
-		of = pid;
+	static thread_own int32_t self, of;
+	
+	if (of != urxe_pid) { /* also in the child of a fork */
+		of = urxe_pid;
 		self = syscall(SYS_gettid);
 	}
 	store_relaxed(&q->thread, self);
@@ -59,7 +60,7 @@ bool quiet_is(struct quiet *q, uint64_t now)
 	int saved = errno;
 	char state;
 
-	if (now < seen + QUIET_NS)
+	if (!quiet_is_long(q, now))
 		return false;
 	state = thread_state(thread);
 	cpu = thread_cpu(thread);

@@ -27,5 +27,11 @@ struct quiet {
 
 /* This thread of the program is here. */
 void quiet_visit(struct quiet *q, uint64_t now);
+/* Was the program not here for a while? */
+static inline bool quiet_is_long(const struct quiet *q, uint64_t now)
+{
+	return now >= load_acquire(&q->seen) + QUIET_NS;
+}
+
 /* To be asked again after QUIET_AGAIN_NS if not. */
 bool quiet_is(struct quiet *q, uint64_t now);

@@ -168,7 +168,9 @@ void event_drop(struct urxe_context *ctx, uint64_t element)
 bool event_make_late(struct urxe_context *ctx,
 		     uint64_t (*late)(struct urxe_context *ctx))
 {
-	if (load_acquire(&ctx->async_late))
+	/* a fork turns it off for all who have the context */
+	if (load_acquire(&ctx->async_late) &&
+	    load_acquire(&ctx->arena->keeps_async))
 		return true;
 	if (!service_need(ctx))
 		return false;
@@ -189,22 +191,35 @@ static uint64_t event_due(struct urxe_context *ctx, uint64_t now)
 	return cas_acq_rel(&ctx->async_at, &at, mine) ? mine : at;
 }
 
+static bool event_any_kept(const struct urxe_context *ctx)
+{
+	uint32_t i;
+
+	for (i = 0; i < URXE_KEPT_EVENTS; i++)
+		if (load_acquire(&ctx->arena->kept[i].word))
+			return true;
+	return false;
+}
+
 uint64_t event_resend(struct urxe_context *ctx)
 {
-	uint64_t at, now;
+	uint64_t at = 0, now;
 	bool all;
 
 	if (likely(!load_relaxed(&ctx->arena->kept_events)))
 		return UINT64_MAX;
-	now = clock_now();
-	at = event_due(ctx, now);
-	if (at > now)
-		return at;
-	store_release(&ctx->async_at, 0);
 	/* seq_cst: what was kept before it was set is seen */
 	if (!exchange_seq_cst(&ctx->arena->kept_events, 0))
 		return UINT64_MAX;
 	all = event_resend_cqs(ctx);
+	now = clock_now();
+	if (event_any_kept(ctx))
+		at = event_due(ctx, now);
+	if (at > now) {
+		store_seq_cst(&ctx->arena->kept_events, 1);
+		return at;
+	}
+	store_release(&ctx->async_at, 0);
 	all &= event_resend_async(ctx);
 	if (!all)
 		store_seq_cst(&ctx->arena->kept_events, 1);

@@ -60,30 +60,24 @@ static enum response part_check_atomic(struct urxe_qp *qp,
 	return !resp && word.va & 7 ? RESP_OTHER : resp;
 }
 
-static bool is_fetch(const struct urxe_wqe *w)
-{
-	return w->opcode == IBV_WR_RDMA_READ ||
-	       w->opcode == IBV_WR_ATOMIC_CMP_AND_SWP ||
-	       w->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
-}
-
 enum response part_check(struct urxe_qp *qp, const struct urxe_wqe *w,
 			 uint32_t fetches)
 {
+	bool is_fetch = WQE_FETCH_OPS & WQE_BIT(w->opcode);
 	struct part_ends e;
 	enum response resp;
 
 	if (wqe_is_local(w) || qp->type == IBV_QPT_UD ||
 	    w->length > URXE_MAX_MSG)
 		return RESP_OTHER;
-	if (is_fetch(w) && !qp->attr.max_rd_atomic)
+	if (is_fetch && !qp->attr.max_rd_atomic)
 		return RESP_OTHER;
-	resp = is_fetch(w) && w->opcode != IBV_WR_RDMA_READ ?
+	resp = WQE_ATOMIC_OPS & WQE_BIT(w->opcode) ?
 		       part_check_atomic(qp, w) :
 		       part_resolve(qp, w, &e);
 	if (resp)
 		return resp;
-	if (is_fetch(w) && !part_has_resources(qp, fetches))
+	if (is_fetch && !part_has_resources(qp, fetches))
 		return RESP_OTHER;
 	if (w->opcode == IBV_WR_RDMA_WRITE_WITH_IMM &&
 	    !responder_has_receive(&qp->conn))

@@ -20,11 +20,16 @@
 	 WQE_BIT(IBV_WR_SEND_WITH_INV))
 #define WQE_WRITE_OPS \
 	(WQE_BIT(IBV_WR_RDMA_WRITE) | WQE_BIT(IBV_WR_RDMA_WRITE_WITH_IMM))
+#define WQE_ATOMIC_OPS \
+	(WQE_BIT(IBV_WR_ATOMIC_CMP_AND_SWP) | \
+	 WQE_BIT(IBV_WR_ATOMIC_FETCH_AND_ADD))
+/* Their answer is written to local memory. */
+#define WQE_FETCH_OPS (WQE_BIT(IBV_WR_RDMA_READ) | WQE_ATOMIC_OPS)
+/* They take a receive. */
+#define WQE_RECEIVE_OPS (WQE_SEND_OPS | WQE_BIT(IBV_WR_RDMA_WRITE_WITH_IMM))
 /* With an rkey */
-#define WQE_RKEY_OPS                                                    \
-	(WQE_WRITE_OPS | WQE_BIT(IBV_WR_RDMA_READ) |                    \
-	 WQE_BIT(IBV_WR_ATOMIC_CMP_AND_SWP) |                           \
-	 WQE_BIT(IBV_WR_ATOMIC_FETCH_AND_ADD) | WQE_BIT(URXE_WR_FLUSH) | \
+#define WQE_RKEY_OPS \
+	(WQE_WRITE_OPS | WQE_FETCH_OPS | WQE_BIT(URXE_WR_FLUSH) | \
 	 WQE_BIT(URXE_WR_ATOMIC_WRITE))
 #define WQE_INLINE_OPS (WQE_SEND_OPS | WQE_WRITE_OPS)
 /* Without local data */
