@@ -10,6 +10,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -32,7 +33,8 @@ static struct faults *faults;
 static uint64_t opened_at; /* the first one; 0: not yet */
 static bool done[FAULT_RULES]; /* rules with ms= that struck */
 static bool running; /* the thread */
-static uint64_t up_at; /* 0: the port is not down because of us */
+static struct urxe_fabric *down; /* whose port is, because of us; or NULL */
+static uint64_t up_at; /* when it comes up again */
 
 static _Atomic bool dead;
 
@@ -161,25 +163,11 @@ static bool time_is_kept(void)
 	return running;
 }
 
-/* Some context: the port is the same of all. */
-static struct urxe_context *any_context(void)
-{
-	unsigned int i;
-
-	for (i = 0; i < CONTEXTS; i++)
-		if (contexts[i])
-			return contexts[i];
-	return NULL;
-}
-
 static void port_up(void)
 {
-	struct urxe_context *ctx = any_context();
-
-	if (!up_at || !ctx)
-		return;
-	up_at = 0;
-	fabric_set_port(ctx->fabric, true);
+	if (down)
+		fabric_set_port(down, true);
+	down = NULL;
 }
 
 static void port_down(struct urxe_context *ctx, uint32_t ms)
@@ -187,6 +175,9 @@ static void port_down(struct urxe_context *ctx, uint32_t ms)
 	fabric_set_port(ctx->fabric, false);
 	if (!ms)
 		return;
+	if (down != ctx->fabric) /* another one is not forgotten */
+		port_up();
+	down = ctx->fabric;
 	up_at = clock_now() + ms * NS_PER_MS;
 	if (!time_is_kept())
 		port_up();
@@ -312,23 +303,35 @@ static void fault_wait(uint64_t until)
 		pthread_cond_timedwait(&changed, &lock, &t);
 }
 
+/* The one that is to strike first. */
+static unsigned int rule_first(void)
+{
+	unsigned int i, first = 0;
+
+	for (i = 1; i < faults->n; i++)
+		if (rule_at(i) < rule_at(first))
+			first = i;
+	return first;
+}
+
+/* What is due, the earliest first; returns when the next is. */
 static uint64_t fault_tick(uint64_t now)
 {
-	uint64_t next = UINT64_MAX, at;
 	unsigned int i;
 
-	for (i = 0; i < faults->n; i++) {
-		at = rule_at(i);
-		if (at <= now) {
+	for (;;) {
+		i = rule_first();
+		if (down && up_at <= rule_at(i)) {
+			if (up_at > now)
+				return up_at;
+			port_up();
+		} else {
+			if (rule_at(i) > now)
+				return rule_at(i);
 			done[i] = true;
 			rule_strike_all(&faults->rule[i]);
-		} else if (at < next) {
-			next = at;
 		}
 	}
-	if (up_at && up_at <= now)
-		port_up();
-	return up_at && up_at < next ? up_at : next;
 }
 
 static void *fault_keep_time(void *arg)
@@ -340,15 +343,7 @@ static void *fault_keep_time(void *arg)
 	return NULL;
 }
 
-/* The child has no such thread, and its parent sees to the port. */
-static void fault_after_fork(void)
-{
-	pthread_mutex_init(&lock, NULL);
-	running = false;
-	up_at = 0;
-}
-
-static void fault_begin(struct faults *f)
+static void changed_init(void)
 {
 	pthread_condattr_t attr;
 
@@ -356,9 +351,30 @@ static void fault_begin(struct faults *f)
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
 	pthread_cond_init(&changed, &attr);
 	pthread_condattr_destroy(&attr);
+}
+
+/*
+ * The child has no such thread, its parent sees to the port, and what it got of
+ * its parent's contexts is not its own: it begins with the first that it opens.
+ */
+static void fault_after_fork(void)
+{
+	pthread_mutex_init(&lock, NULL);
+	changed_init();
+	memset(contexts, 0, sizeof(contexts));
+	memset(done, 0, sizeof(done));
+	opened_at = 0;
+	running = false;
+	down = NULL;
+	store_relaxed(&dead, false);
+}
+
+/* Once, and not in a child again. */
+static void fault_begin(struct faults *f)
+{
+	changed_init();
 	pthread_atfork(NULL, NULL, fault_after_fork);
 	faults = f;
-	opened_at = clock_now();
 }
 
 void fault_opened(struct faults *f, struct urxe_context *ctx)
@@ -366,8 +382,10 @@ void fault_opened(struct faults *f, struct urxe_context *ctx)
 	unsigned int i;
 
 	pthread_mutex_lock(&lock);
-	if (!opened_at)
+	if (!faults)
 		fault_begin(f);
+	if (!opened_at)
+		opened_at = clock_now();
 	for (i = 0; i < CONTEXTS; i++) {
 		if (contexts[i])
 			continue;
@@ -388,8 +406,9 @@ void fault_closing(struct urxe_context *ctx)
 
 	pthread_mutex_lock(&lock);
 	for (i = 0; i < CONTEXTS; i++)
-		others += contexts[i] && contexts[i] != ctx;
-	if (!others)
+		others += contexts[i] && contexts[i] != ctx &&
+			  contexts[i]->fabric == down;
+	if (ctx->fabric == down && !others)
 		port_up();
 	for (i = 0; i < CONTEXTS; i++)
 		if (contexts[i] == ctx)

@@ -21,7 +21,9 @@ int fault_open(struct faults *f)
 {
 	const struct fault_subject s = { 0 };
 
-	return fault_errno(f, FAULT_ibv_open_device, &s);
+	return fault_device_is_dead() ?
+		       EIO :
+		       fault_errno(f, FAULT_ibv_open_device, &s);
 }
 
 void fault_wrap(struct pabi_ops *ops, struct faults *f)
@@ -158,10 +160,11 @@ static int watch_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr,
 			   struct ibv_recv_wr **bad)
 {
 	const struct urxe_qp *qp = to_uqp(ibqp);
+	const struct fault_subject s = fault_subject_qp(qp);
 	const struct fault_place where = { .ctx = qp->ctx, .cq = qp->rcq };
-	int ret = next.post_recv(ibqp, wr, bad);
+	int ret = next.post_recv(ibqp, wr, bad); /* who polls may destroy it */
 
-	watch_receives(wr, ret ? *bad : NULL, fault_subject_qp(qp), where);
+	watch_receives(wr, ret ? *bad : NULL, s, where);
 	return ret;
 }
 

@@ -138,6 +138,88 @@ static void b_is_told(struct node *b, void *arg)
 	expect_event(b->ctx, *(int *)arg);
 }
 
+/* Whatever the order of the text. */
+START_TEST(the_earliest_first)
+{
+	pid_t pid, self = getpid();
+	struct opts o = default_opts();
+	struct node n;
+
+	fault("port:ms=200:SM_CHANGE\nport:ms=100:LID_CHANGE");
+	node_open(&n, NULL, MEM_HEAP, &o);
+	pid = fork();
+	ck_assert_int_ge(pid, 0);
+	if (!pid) {
+		usleep(300000);
+		kill(self, SIGCONT);
+		_exit(0);
+	}
+	ck_ok(raise(SIGSTOP)); /* both are due afterwards */
+	ck_ok(reap_child(pid));
+	expect_event(n.ctx, IBV_EVENT_LID_CHANGE);
+	expect_event(n.ctx, IBV_EVENT_SM_CHANGE);
+	node_close(&n);
+}
+END_TEST
+
+/* In a child of one that has met its fault: it meets its own. */
+static pid_t child_begin(void (*fn)(void))
+{
+	pid_t pid = fork();
+
+	ck_assert_int_ge(pid, 0);
+	if (!pid) {
+		struct opts o = default_opts();
+
+		leave_check();
+		duo_open(&d, SAME_CONTEXT, MEM_HEAP, MEM_HEAP, &o);
+		fn();
+		duo_close(&d);
+		_exit(0);
+	}
+	return pid;
+}
+
+static void expect_both_qps(void)
+{
+	expect_event(d.a.ctx, IBV_EVENT_QP_FATAL);
+	expect_event(d.a.ctx, IBV_EVENT_QP_FATAL);
+}
+
+/* What is the parent's does not meet it again. */
+START_TEST(a_child_has_its_own_time)
+{
+	open_duo("qp:ms=150:type=RC:QP_FATAL", SAME_CONTEXT);
+	expect_both_qps();
+	duo_renew(&d);
+	ck_ok(reap_child(child_begin(expect_both_qps)));
+	ck_assert_int_eq(qp_state(d.a.qp), IBV_QPS_RTS);
+	ck_assert_int_eq(qp_state(d.b.qp), IBV_QPS_RTS);
+	write_one(1);
+	duo_close(&d);
+}
+END_TEST
+
+static void expect_down_and_up(void)
+{
+	int i;
+
+	for (i = 0; i < 3; i++) {
+		write_one(1);
+		expect_event(d.a.ctx, IBV_EVENT_PORT_ERR);
+		expect_event(d.a.ctx, IBV_EVENT_PORT_ACTIVE);
+	}
+}
+
+START_TEST(a_child_has_its_own_port)
+{
+	open_duo("port:at=post:DOWN=30", SAME_CONTEXT);
+	expect_down_and_up();
+	ck_ok(reap_child(child_begin(expect_down_and_up)));
+	duo_close(&d);
+}
+END_TEST
+
 /* Both see it, and what is posted meanwhile arrives after it. */
 START_TEST(a_port_is_down_for_a_while)
 {
@@ -209,6 +291,7 @@ START_TEST(a_device)
 	expect(d.a.rcq, 9, IBV_WC_WR_FLUSH_ERR);
 	ck_errno(ibv_alloc_pd(d.a.ctx), EIO);
 	ck_errno(ibv_reg_mr(d.a.pd, d.a.buf, 8, 0), EIO);
+	ck_errno(ibv_open_device(d.a.ctx->device), EIO);
 	/* b has the device still, and a can let all go */
 	ck_assert_int_eq(b_state(&d), IBV_QPS_RTS);
 	duo_close(&d);
@@ -309,6 +392,9 @@ int main(void)
 	add_loop(s, an_srq, 2);
 	add(s, a_port_is_down_for_a_while);
 	add(s, a_port_after_a_time);
+	add(s, the_earliest_first);
+	add(s, a_child_has_its_own_time);
+	add(s, a_child_has_its_own_port);
 	add_loop(s, a_port_does_not_stay_down, 2);
 	add(s, a_device);
 	add_loop(s, a_process_dies, 5);
