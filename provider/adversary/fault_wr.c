@@ -83,21 +83,24 @@ static enum response before_refuse(struct urxe_qp *qp, const struct urxe_wqe *w,
 	return RESP_ACK;
 }
 
+static enum verdict before_fail_now(struct urxe_qp *qp, struct run *r,
+				    const struct urxe_wqe *w,
+				    enum ibv_wc_status status)
+{
+	enum response resp =
+		is_answer(status) ? before_refuse(qp, w, status) : RESP_ACK;
+
+	if (resp)
+		return execute_answered(qp, r, w, resp);
+	r->status = status;
+	return WR_FAILED;
+}
+
 static enum verdict before_fail(struct urxe_qp *qp, struct run *r,
 				const struct urxe_wqe *w, struct before *b)
 {
-	enum response resp;
-
-	if (is_answer(b->status)) {
-		b->late = qp->sq.done != qp->sq.begun;
-		if (b->late)
-			return WR_IN_FLIGHT;
-		resp = before_refuse(qp, w, b->status);
-		if (resp)
-			return execute_answered(qp, r, w, resp);
-	}
-	r->status = b->status;
-	return WR_FAILED;
+	b->late = is_answer(b->status) && qp->sq.done != qp->sq.begun;
+	return b->late ? WR_IN_FLIGHT : before_fail_now(qp, r, w, b->status);
 }
 
 static enum ibv_wc_status before_ask(struct before *b, const struct urxe_qp *qp,
@@ -153,11 +156,20 @@ static bool before_follows(const struct urxe_qp *qp,
 /* Those before the WR that the other side refuses are done. */
 static void before_answer(struct urxe_qp *qp, struct before *b)
 {
+	const struct urxe_wqe *w = sq_slot(&qp->sq, b->index);
+	enum verdict v;
+	struct run r;
+
 	b->late = false;
-	qp_guard_raise(qp, GUARD_SEND | GUARD_RECEIVE);
-	before_refuse(qp, sq_slot(&qp->sq, b->index), b->status);
+	run_begin(&r, qp);
+	qp_guard_raise(qp, requester_uses(w));
+	v = before_fail_now(qp, &r, w, b->status);
+	if (v != WR_FAILED) {
+		flight_park(qp, &r, b->index, v);
+		return;
+	}
 	guard_lower(qp->guard);
-	flight_answer(qp, b->index, b->status);
+	flight_answer(qp, b->index, r.status);
 	requester_run(qp);
 }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* Work requests that end with an error by a rule, seen from both ends. */
+#define _GNU_SOURCE
 #include "faults.h"
+#include "xrc.h"
 
 static struct duo d;
 
@@ -184,6 +186,104 @@ START_TEST(a_refusal_waits_for_its_receive)
 }
 END_TEST
 
+/* Also if others were in flight when its turn came. */
+START_TEST(a_late_refusal_waits_for_its_receive)
+{
+	char seed[32];
+	int i;
+
+	snprintf(seed, sizeof(seed), "%d,none,complete=100%%", _i + 1);
+	ck_ok(setenv("URXE_ADVERSARY", seed, 1));
+	open_duo("wr:op=SEND:REM_OP_ERR", _i % 2);
+	for (i = 0; i < 4; i++)
+		ck_ok(post(&d, IBV_WR_RDMA_WRITE, i, 0, 64, 0, 0));
+	ck_ok(post(&d, IBV_WR_SEND, 4, 0, 64, 0, 0));
+	ck_ok(post(&d, IBV_WR_RDMA_WRITE, 5, 0, 64, 0, 0));
+	for (i = 0; i < 4; i++)
+		expect_ok(d.a.scq, i, IBV_WC_RDMA_WRITE);
+	expect_none(d.a.scq, QUIET_MS);
+	ck_assert_int_eq(b_state(&d), IBV_QPS_RTS);
+	b_recv(&d, 10, 0, 64);
+	expect(d.a.scq, 4, IBV_WC_REM_OP_ERR);
+	expect(d.a.scq, 5, IBV_WC_WR_FLUSH_ERR);
+	ck_assert_int_eq(b_wait_recv(&d).status, IBV_WC_LOC_PROT_ERR);
+	ck_assert_int_eq(b_state(&d), IBV_QPS_ERR);
+	duo_close(&d);
+}
+END_TEST
+
+/* An initiator in a, a target in b, and an SRQ. */
+struct target {
+	struct ibv_xrcd *xrcd;
+	struct ibv_srq *srq;
+};
+
+static void open_target_of(struct target *t)
+{
+	const struct opts o = default_opts();
+	int fd = new_file();
+
+	duo_open_unconnected(&d, SAME_CONTEXT, MEM_HEAP, MEM_HEAP, &o);
+	t->xrcd = open_xrcd(d.b.ctx, fd, O_CREAT);
+	ck_nonnull(t->xrcd);
+	close(fd);
+	ck_ok(ibv_destroy_qp(d.a.qp));
+	ck_ok(ibv_destroy_qp(d.b.qp));
+	d.a.qp = make_qp(&d.a, IBV_QPT_XRC_SEND, NULL);
+	d.b.qp = make_target(&d.b, t->xrcd);
+	d.at_a = node_addr(&d.a);
+	d.at_b = node_addr(&d.b);
+	t->srq = make_xsrq(&d.b, t->xrcd, 4, 1);
+	type_connect(d.a.qp, &o, &d.at_b);
+	type_connect(d.b.qp, &o, &d.at_a);
+}
+
+static void close_target(struct target *t)
+{
+	ck_ok(ibv_destroy_qp(d.b.qp));
+	d.b.qp = NULL;
+	ck_ok(ibv_destroy_srq(t->srq));
+	ck_ok(ibv_close_xrcd(t->xrcd));
+	duo_close(&d);
+}
+
+START_TEST(xrc)
+{
+	static const struct {
+		const char *rule;
+		enum ibv_wr_opcode op;
+		enum ibv_wc_status status;
+		enum ibv_qp_state state; /* of the target */
+	} cases[] = {
+		{ "wr:type=XRC_SEND:nth=2:RETRY_EXC_ERR", IBV_WR_SEND,
+		  IBV_WC_RETRY_EXC_ERR, IBV_QPS_RTS },
+		{ "wr:type=XRC_SEND:nth=2:REM_ACCESS_ERR", IBV_WR_RDMA_WRITE,
+		  IBV_WC_REM_ACCESS_ERR, IBV_QPS_ERR },
+	};
+	struct target t;
+
+	fault(cases[_i].rule);
+	open_target_of(&t);
+	ck_ok(post_srq(t.srq, &d.b, 10, 0, 64));
+	ck_ok(post_srq(t.srq, &d.b, 11, 0, 64));
+	post_x(&d, cases[_i].op, 1, 64, 0, srqn(t.srq));
+	expect(d.a.scq, 1, IBV_WC_SUCCESS);
+	b_fill(&d, 0, 64, 2);
+	node_fill(&d.a, 0, 64, 1);
+	post_x(&d, cases[_i].op, 2, 64, 0, srqn(t.srq));
+	expect(d.a.scq, 2, cases[_i].status);
+	ck_assert_int_eq(qp_state(d.a.qp), IBV_QPS_ERR);
+	ck_assert_int_eq(qp_state(d.b.qp), cases[_i].state);
+	ck_assert(b_has(&d, 0, 64, 2));
+	if (cases[_i].state == IBV_QPS_ERR)
+		b_expect_async(&d, IBV_EVENT_QP_ACCESS_ERR);
+	else
+		expect_ok(d.b.rcq, 10, IBV_WC_RECV);
+	expect_none(d.b.rcq, QUIET_MS); /* an SRQ is not flushed */
+	close_target(&t);
+}
+END_TEST
+
 START_TEST(an_unreliable_qp_goes_on_receiving)
 {
 	struct opts o = default_opts();
@@ -261,6 +361,8 @@ int main(void)
 	add(s, by_wr_id_and_opcodes);
 	add_loop(s, a_retry_is_not_counted, WHERE_COUNT);
 	add_loop(s, a_refusal_waits_for_its_receive, WHERE_COUNT);
+	add_loop(s, a_late_refusal_waits_for_its_receive, 4);
+	add_loop(s, xrc, 2);
 	add(s, an_unreliable_qp_goes_on_receiving);
 	add(s, a_window_is_not_bound);
 	add_loop(s, what_no_rule_is_about, WHERE_COUNT);
