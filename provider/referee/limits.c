@@ -33,7 +33,7 @@ void limits_posted(struct shadow_queue *q, const struct shadow_wr *wr)
 
 void limits_left(struct shadow_queue *q, const struct shadow_wr *wr)
 {
-	if (q->cq && wr->signaled)
+	if (q->cq && wr->signaled && !wr->beyond)
 		q->cq->pending--;
 }
 

@@ -401,6 +401,20 @@ static struct ibv_srq *referee_create_srq_ex(struct ibv_context *ctx,
 	return srq ? srq_made(srq, ctx, attr->attr.max_wr, cq) : NULL;
 }
 
+static int referee_modify_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr,
+			      int mask)
+{
+	int ret = referee_next.modify_srq(srq, attr, mask);
+	struct shadow_srq *r;
+
+	referee_lock();
+	r = ret ? NULL : shadow_srq(srq);
+	if (r && mask & IBV_SRQ_MAX_WR)
+		r->rq.capacity = attr->max_wr;
+	referee_unlock();
+	return ret;
+}
+
 END(SRQ, destroy_srq, struct ibv_srq)
 
 /* ------------------------------------------------------- QPs */
@@ -438,21 +452,20 @@ static struct ibv_qp *qp_made(struct ibv_qp *qp, struct ibv_context *ctx,
 static struct ibv_qp *referee_create_qp(struct ibv_pd *pd,
 					struct ibv_qp_init_attr *init)
 {
-	struct ibv_qp_cap asked = init->cap;
 	struct ibv_qp *qp = referee_next.create_qp(pd, init);
 
-	return qp ? qp_made(qp, pd->context, &asked, init->sq_sig_all) : NULL;
+	return qp ? qp_made(qp, pd->context, &init->cap, init->sq_sig_all) :
+		    NULL;
 }
 
 static struct ibv_qp *referee_create_qp_ex(struct ibv_context *ctx,
 					   struct ibv_qp_init_attr_ex *init)
 {
-	struct ibv_qp_cap asked = init->cap;
 	struct ibv_qp *qp = referee_next.create_qp_ex(ctx, init);
 
 	if (!qp)
 		return NULL;
-	qp_made(qp, ctx, &asked, init->sq_sig_all);
+	qp_made(qp, ctx, &init->cap, init->sq_sig_all);
 	if (init->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS)
 		referee_wrap_qp_ex(qp);
 	return qp;
@@ -500,6 +513,7 @@ static void qp_keep(struct shadow_qp *q, const struct ibv_qp_attr *attr,
 		q->looked = q->looked_reads = q->reads = false;
 	}
 	if (attr->qp_state == IBV_QPS_RESET) {
+		limits_went_on(q);
 		queue_forget(&q->sq);
 		queue_forget(&q->rq);
 	}
@@ -552,6 +566,7 @@ void referee_wrap_objects(struct pabi_ops *ops)
 	WRAP(import_mr);
 	WRAP(import_pd);
 	WRAP(modify_qp);
+	WRAP(modify_srq);
 	WRAP(open_qp);
 	WRAP(open_xrcd);
 	WRAP(reg_dm_mr);

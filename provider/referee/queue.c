@@ -106,6 +106,10 @@ void queue_push(struct shadow_queue *q, struct shadow_wr *wr)
 	q->signaled += wr->signaled;
 	if (q->is_send && wr_fetches(wr))
 		to_shadow_qp(q->owner)->reads = true;
+	/* a slot is free again when its completion is polled, as it is here */
+	wr->beyond = q->count > q->capacity;
+	if (wr->beyond)
+		return;
 	limits_posted(q, wr);
 	memory_posting(q, wr);
 }

@@ -23,6 +23,7 @@ struct shadow_wr {
 	uint32_t opcode; /* enum ibv_wr_opcode; a receive's is 0 */
 	uint32_t flags; /* enum ibv_send_flags */
 	bool receive, signaled;
+	bool beyond; /* the queue was full: it will be refused */
 	bool is_inline; /* its data were taken by the post */
 	uint64_t remote_addr; /* RDMA and atomics */
 	uint32_t rkey; /* the same; or the key to invalidate, or to bind */
@@ -45,7 +46,7 @@ struct shadow_queue {
 	pthread_mutex_t posting;
 	pthread_t poster; /* who holds it, if held */
 	bool held;
-	uint32_t capacity; /* as the program asked for */
+	uint32_t capacity; /* as the device granted: more are refused */
 	uint32_t count; /* in flight */
 	uint32_t signaled; /* of these */
 	uint64_t posted; /* ever */

@@ -82,6 +82,33 @@ static void sq_full(bool wrong)
 	duo_close(&d);
 }
 
+/*
+ * Post until that is refused, and then poll: the CQ has room for all that is
+ * posted, and what is refused brings nothing to where the first one does.
+ */
+static void full_then_poll(bool wrong)
+{
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr attr;
+	struct opts o = few();
+	struct duo d;
+	uint32_t n, i;
+
+	(void)wrong;
+	o.cqe = 8;
+	duo_open(&d, SAME_PROCESS, MEM_HEAP, MEM_HEAP, &o);
+	ck_ok(ibv_query_qp(d.a.qp, &attr, IBV_QP_CAP, &init));
+	n = attr.cap.max_send_wr;
+	ck_ok(ibv_resize_cq(d.a.scq, (int)n));
+	for (i = 0; i <= n; i++)
+		ck_assert_int_eq(post(&d, IBV_WR_RDMA_READ, 1,
+				      (size_t)(i % n) * 64, 64, i * 64, 0),
+				 i < n ? 0 : ENOMEM);
+	for (i = 0; i < n; i++)
+		expect_ok(d.a.scq, 1, IBV_WC_RDMA_READ);
+	duo_close(&d);
+}
+
 static void receive_late(bool wrong)
 {
 	struct opts o = few();
@@ -95,6 +122,32 @@ static void receive_late(bool wrong)
 		ck_ok(post_recv(&d.b, 7, 0, 64));
 	expect_ok(d.a.scq, 1, IBV_WC_SEND);
 	expect_ok(d.b.rcq, 7, IBV_WC_RECV);
+	duo_close(&d);
+}
+
+/* The same twice, the QPs being used anew; reports.py counts. */
+static void receive_late_reset(bool wrong)
+{
+	struct opts o = few();
+	struct duo d;
+	int i;
+
+	duo_open(&d, SAME_PROCESS, MEM_HEAP, MEM_HEAP, &o);
+	for (i = 0; i < 2; i++) {
+		if (!wrong)
+			ck_ok(post_recv(&d.b, 7, 0, 64));
+		ck_ok(post(&d, IBV_WR_SEND, 1, 0, 8, 0, 0));
+		if (wrong && i)
+			ck_ok(post_recv(&d.b, 7, 0, 64));
+		if (wrong && !i) {
+			ck_ok(qp_to(d.a.qp, IBV_QPS_RESET));
+			ck_ok(qp_to(d.b.qp, IBV_QPS_RESET));
+			duo_connect(&d);
+			continue;
+		}
+		expect_ok(d.a.scq, 1, IBV_WC_SEND);
+		expect_ok(d.b.rcq, 7, IBV_WC_RECV);
+	}
 	duo_close(&d);
 }
 
@@ -221,7 +274,9 @@ static const struct test_case cases[] = {
 	{ "cq-overrun+receives", cq_overrun_recv },
 	{ "sq-stuck", sq_stuck },
 	{ "sq-stuck+full", sq_full },
+	{ "none+full_then_poll", full_then_poll },
 	{ "receive-late", receive_late },
+	{ "receive-late+reset", receive_late_reset },
 	{ "mtu-mismatch", mtu_mismatch },
 	{ "rd-atomic-mismatch", rd_atomic_mismatch },
 	{ "error-unpolled", error_unpolled },

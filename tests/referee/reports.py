@@ -162,6 +162,12 @@ def forks():
            said.count("check: warning: object-left") == 1, said)
 
 
+def resets():
+    _, said = run("--check=note", "--", QUEUES, "receive-late+reset", "wrong")
+    expect("a reset ends the wait for a receive",
+           re.search(r"met no receive at QP 0x[0-9a-f]+ 2 times", said), said)
+
+
 def sweep():
     code, said = run("--check", "--exitcode", "9", "--adversary=sweep:5", "--",
                      *LEFT)
@@ -172,9 +178,10 @@ def sweep():
 URXE, PROGRAM = sys.argv[1:]
 LEFT = [PROGRAM, "object-left", "wrong"]
 RIGHT = [PROGRAM, "object-left", "right"]
-UNPOLLED = [PROGRAM.replace("-objects", "-queues"), "completion-unpolled",
-            "wrong"]
-for test in (text, levels, codes, again, forms, suppressions, forks, sweep):
+QUEUES = PROGRAM.replace("-objects", "-queues")
+UNPOLLED = [QUEUES, "completion-unpolled", "wrong"]
+for test in (text, levels, codes, again, forms, suppressions, forks, resets,
+             sweep):
     test()
 print(f"{len(failed)} failures")
 sys.exit(bool(failed))
