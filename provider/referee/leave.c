@@ -54,18 +54,26 @@ void leave_watch(void)
 		atexit(leave_end);
 }
 
-void leave_context(struct ibv_context *context)
+static void leave_objects(const struct ibv_context *context,
+			  enum shadow_type first, enum shadow_type last)
 {
 	struct shadow *s, *prev;
 
-	referee_lock();
-	/* who uses an object was made after it */
 	for (s = shadow_last(); s; s = prev) {
 		prev = s->prev;
-		if (s->context != context)
+		if (s->context != context || s->type < first || s->type > last)
 			continue;
 		leave_tell(s, "its device was closed");
 		shadow_free(shadow_take_out(s->type, s->handle));
 	}
+}
+
+void leave_context(struct ibv_context *context)
+{
+	referee_lock();
+	/* who uses others goes first: a QP's shadow names CQs and an SRQ */
+	leave_objects(context, SHADOW_QP, SHADOW_QP);
+	leave_objects(context, SHADOW_SRQ, SHADOW_SRQ);
+	leave_objects(context, 0, SHADOW_TYPES_COUNT);
 	referee_unlock();
 }

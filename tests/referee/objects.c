@@ -42,6 +42,21 @@ static void left_qp(bool wrong)
 		duo_close(&d);
 }
 
+/* A CQ that its QP kept from being destroyed is in use as it was. */
+static void left_refused(bool wrong)
+{
+	struct opts o = default_opts();
+	struct duo d;
+
+	duo_open(&d, SAME_PROCESS, MEM_HEAP, MEM_HEAP, &o);
+	ck_assert_int_eq(ibv_destroy_cq(d.a.scq), EBUSY);
+	ck_assert_int_eq(ibv_destroy_cq(d.a.rcq), EBUSY);
+	if (wrong)
+		ck_ok(ibv_close_device(d.a.ctx));
+	else
+		duo_close(&d);
+}
+
 /* The same place several times. */
 static void left_many(bool wrong)
 {
@@ -112,6 +127,7 @@ static const struct test_case cases[] = {
 	{ "object-left", left_mr },
 	{ "object-left+close", left_at_close },
 	{ "object-left+qp", left_qp },
+	{ "object-left+refused", left_refused },
 	{ "object-left+many", left_many },
 	{ "object-left+destructor", left_to_destructor },
 	{ "fork", forked },
