@@ -64,7 +64,8 @@ void pair_look(struct shadow_qp *q)
 	if (!pair_read(to_uqp(q->qp), &e))
 		return;
 	referee_lock();
-	if (!q->looked && e.mtu != e.other_mtu && e.other_mtu)
+	if (!q->looked && e.mtu != e.other_mtu && e.other_mtu &&
+	    e.other_mtu <= IBV_MTU_4096)
 		pair_tell_mtu(q, &e);
 	q->looked = true;
 	if (q->reads && !q->looked_reads) {

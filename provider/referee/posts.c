@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "engine/opcode.h"
 #include "fabric/fabric.h"
 #include "limits.h"
 #include "pair.h"
@@ -38,6 +39,7 @@ static void wr_take_op(struct shadow_wr *to, const struct ibv_send_wr *wr,
 	case IBV_WR_RDMA_WRITE:
 	case IBV_WR_RDMA_WRITE_WITH_IMM:
 	case IBV_WR_RDMA_READ:
+	case URXE_WR_ATOMIC_WRITE:
 		to->remote_addr = wr->wr.rdma.remote_addr;
 		to->rkey = wr->wr.rdma.rkey;
 		break;
