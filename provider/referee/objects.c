@@ -533,6 +533,24 @@ static int referee_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr,
 	return ret;
 }
 
+static int
+referee_qp_attach_comp_cntr(struct ibv_qp *qp, struct ibv_comp_cntr *cntr,
+			    struct ibv_qp_attach_comp_cntr_attr *attr)
+{
+	int ret = referee_next.qp_attach_comp_cntr(qp, cntr, attr);
+	struct shadow_qp *q;
+
+	referee_lock();
+	q = ret ? NULL : shadow_qp(qp);
+	if (q) {
+		q->sq.counted = q->rq.counted = true;
+		if (q->srq)
+			q->srq->rq.counted = true;
+	}
+	referee_unlock();
+	return ret;
+}
+
 void referee_wrap_objects(struct pabi_ops *ops)
 {
 #define WRAP(name) ops->name = referee_##name
@@ -569,6 +587,7 @@ void referee_wrap_objects(struct pabi_ops *ops)
 	WRAP(modify_srq);
 	WRAP(open_qp);
 	WRAP(open_xrcd);
+	WRAP(qp_attach_comp_cntr);
 	WRAP(reg_dm_mr);
 	WRAP(reg_dmabuf_mr);
 	WRAP(reg_mr);

@@ -43,6 +43,10 @@ struct shadow_queue {
 	struct shadow *owner; /* the QP or SRQ */
 	struct shadow_cq *cq; /* where all its WRs complete, or NULL */
 	bool is_send, is_srq;
+	/* by a completion counter: what is done need not be polled, and so is
+	 * not known here
+	 */
+	bool counted;
 	pthread_mutex_t posting;
 	pthread_t poster; /* who holds it, if held */
 	bool held;
