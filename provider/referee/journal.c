@@ -8,9 +8,14 @@
 #include "journal.h"
 #include "shared/journal.h"
 
-/* That of the fabric that this process met first; NULL: there is none. */
+/*
+ * That of one fabric, while there are contexts of it that joined; NULL: it
+ * could not be mapped.
+ */
 static struct urxe_journal *journal;
 static const struct urxe_fabric *journal_of;
+static bool joined[URXE_MAX_CTX]; /* by slot */
+static unsigned int num_joined;
 
 static struct urxe_journal *journal_map(const struct urxe_fabric *f)
 {
@@ -34,8 +39,27 @@ void journal_join(struct urxe_context *ctx)
 		journal_of = ctx->fabric;
 		journal = journal_map(ctx->fabric);
 	}
-	if (journal && journal_of == ctx->fabric)
+	if (journal_of != ctx->fabric)
+		return;
+	if (!joined[ctx->slot])
+		num_joined++;
+	joined[ctx->slot] = true;
+	if (journal)
 		store_release(&journal->checked[ctx->slot], ctx->gen);
+}
+
+/* The fabric goes with its last context, and its address can be another's. */
+void journal_leave(struct urxe_context *ctx)
+{
+	if (journal_of != ctx->fabric || !joined[ctx->slot])
+		return;
+	joined[ctx->slot] = false;
+	if (--num_joined)
+		return;
+	if (journal)
+		munmap(journal, sizeof(*journal));
+	journal = NULL;
+	journal_of = NULL;
 }
 
 static bool journal_is_of(const struct urxe_context *ctx)

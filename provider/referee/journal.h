@@ -9,6 +9,8 @@
 
 /* A context is about to be used, and its WRs will be written there. */
 void journal_join(struct urxe_context *ctx);
+/* It is about to be closed, and nothing of it is in flight. */
+void journal_leave(struct urxe_context *ctx);
 
 /* The position that is next. */
 uint64_t journal_now(const struct urxe_context *ctx);

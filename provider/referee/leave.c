@@ -6,6 +6,7 @@
 
 #include "leave.h"
 #include "limits.h"
+#include "memory.h"
 #include "referee.h"
 #include "unpolled.h"
 
@@ -75,5 +76,6 @@ void leave_context(struct ibv_context *context)
 	leave_objects(context, SHADOW_QP, SHADOW_QP);
 	leave_objects(context, SHADOW_SRQ, SHADOW_SRQ);
 	leave_objects(context, 0, SHADOW_TYPES_COUNT);
+	memory_leaves(context);
 	referee_unlock();
 }

@@ -42,8 +42,10 @@ bool memory_is_at_work(const struct shadow_queue *q)
 {
 	struct shadow *s;
 
+	/* a QP that another thread is destroying has no shadow any more */
 	if (!q->is_srq)
-		return qp_is_at_work(to_shadow_qp(q->owner));
+		return shadow_find(SHADOW_QP, q->owner->handle) == q->owner &&
+		       qp_is_at_work(to_shadow_qp(q->owner));
 	for (s = shadow_first(); s; s = s->next)
 		if (s->type == SHADOW_QP && to_shadow_qp(s)->srq &&
 		    &to_shadow_qp(s)->srq->s == q->owner &&
@@ -127,7 +129,7 @@ static struct memory *memory_new(struct shadow_queue *q, struct shadow_wr *wr)
 
 void memory_posting(struct shadow_queue *q, struct shadow_wr *wr)
 {
-	struct memory *m = memory_new(q, wr);
+	struct memory *m = q->counted ? NULL : memory_new(q, wr);
 	struct flight_table *t;
 	bool ok = true;
 	int i;
@@ -201,6 +203,11 @@ void memory_joins(struct ibv_context *context)
 	journal_join(to_uctx(context));
 }
 
+void memory_leaves(struct ibv_context *context)
+{
+	journal_leave(to_uctx(context));
+}
+
 void memory_init(void)
 {
 	fetch_init();
@@ -211,12 +218,17 @@ void memory_after_fork(void)
 {
 	struct shadow_queue *q;
 	struct shadow_wr *wr;
+	struct memory *m;
 
 	fetch_after_fork();
 	memory_sources.n = memory_targets.n = 0;
 	memory_remotes.n = memory_reads.n = 0;
 	for (q = queue_first(); q; q = q->next_queue)
-		for (wr = q->head; wr; wr = wr->next)
-			if (wr->memory)
-				((struct memory *)wr->memory)->met = true;
+		for (wr = q->head; wr; wr = wr->next) {
+			m = wr->memory;
+			if (!m)
+				continue;
+			m->met = true;
+			m->written = 0; /* done when the parent says so */
+		}
 }

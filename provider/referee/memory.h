@@ -25,6 +25,8 @@ void memory_ending(struct shadow *s);
 
 /* A context has its first objects. */
 void memory_joins(struct ibv_context *context);
+/* It has none any more, and is about to be closed. */
+void memory_leaves(struct ibv_context *context);
 
 /* Once, before the first. */
 void memory_init(void);

@@ -3,6 +3,7 @@
  * What is wrong with the memory of a WR in flight.  A kind device gives these
  * programs the data that they want, all the same.
  */
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -313,6 +314,24 @@ static void source_open(void)
 	mine = where;
 }
 
+/* The same when the device was closed and opened again. */
+static void source_reopened(void)
+{
+	void *hole[128];
+	size_t i;
+
+	device_close();
+	srq = NULL;
+	/* nothing new stands where something of the old one stood */
+	for (i = 0; i < 128; i++)
+		need(hole[i] = malloc(64 * (i + 1)));
+	device_open();
+	pair_make(&a, &b);
+	source_open();
+	for (i = 0; i < 128; i++)
+		free(hole[i]);
+}
+
 /* Inline data are the device's when the call returns. */
 static void source_inline(void)
 {
@@ -477,6 +496,20 @@ static void remote_overlap(void)
 	done(wrong ? 3 : 2);
 }
 
+/* ... an atomic WRITE, too. */
+static void remote_overlap_atomic(void)
+{
+	struct ibv_qp *c, *d;
+
+	pair_make(&c, &d);
+	request(a, IBV_WR_RDMA_WRITE, 0, 64, 0, IBV_SEND_SIGNALED);
+	if (!wrong)
+		done(1);
+	/* which installed headers may not name */
+	request(c, (enum ibv_wr_opcode)15, 64, 8, 56, IBV_SEND_SIGNALED);
+	done(wrong ? 2 : 1);
+}
+
 /*
  * The same from two processes: the child's WRITE is to where ours is.  What it
  * says by the socket it may say when it has polled.
@@ -545,6 +578,48 @@ static void mr_of_receive(void)
 	}
 	need(!ibv_dereg_mr(my_mr));
 	my_mr = NULL;
+}
+
+/*
+ * An MR changes while another thread destroys QPs which need it: that those are
+ * not looked at which are gone is seen if freed memory is of no use.
+ */
+#define RACED 80
+static struct ibv_qp *raced[RACED];
+
+static void *raced_destroy(void *done_flag)
+{
+	int i;
+
+	for (i = 0; i < RACED; i++)
+		need(!ibv_destroy_qp(raced[i]));
+	__atomic_store_n((bool *)done_flag, true, __ATOMIC_RELEASE);
+	return NULL;
+}
+
+static void mr_of_other_threads(void)
+{
+	struct ibv_mr *other = ibv_reg_mr(pd, mine, SIZE, LOCAL);
+	struct ibv_mr *mr = wrong ? my_mr : other;
+	bool is_done = false;
+	pthread_t thread;
+	int i;
+
+	need(other && !ibv_resize_cq(rcq, RACED));
+	for (i = 0; i < RACED; i++) {
+		b = raced[i] = qp_make(IBV_QPT_RC);
+		num_qps--;
+		qp_connect(b, b->qp_num);
+		receive((size_t)i * 64, 64);
+	}
+	need(!ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0,
+			   LOCAL));
+	need(!pthread_create(&thread, NULL, raced_destroy, &is_done));
+	while (!__atomic_load_n(&is_done, __ATOMIC_ACQUIRE))
+		need(!ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL,
+				   0, LOCAL));
+	pthread_join(thread, NULL);
+	need(!ibv_dereg_mr(other));
 }
 
 static void mr_of_send(void)
@@ -854,6 +929,7 @@ static void run_it(void (*fn)(void), bool is_wrong)
 	CASE(source_dm, "source-changed", "dm")                       \
 	CASE(source_open, "source-changed", "open")                   \
 	CASE(source_again, "source-changed", "again")                 \
+	CASE(source_reopened, "source-changed", "reopened")           \
 	CASE(source_answered, "source-reused", "answered")            \
 	CASE(freed_answered, "source-reused", "freed")                \
 	CASE(source_freed, "memory-gone", "freed")                    \
@@ -869,8 +945,10 @@ static void run_it(void (*fn)(void), bool is_wrong)
 	CASE(read_recv_overlap, "targets-overlap", "both")            \
 	CASE(recv_shared, "targets-shared", "receives")               \
 	CASE(remote_overlap, "remote-overlap", "qps")                 \
+	CASE(remote_overlap_atomic, "remote-overlap", "atomic")       \
 	CASE(remote_overlap_processes, "remote-overlap", "processes") \
 	CASE(mr_of_receive, "receive-without-mr", "dereg")            \
+	CASE(mr_of_other_threads, "receive-without-mr", "threads")    \
 	CASE(mr_of_send, "mr-in-flight", "dereg")                     \
 	CASE(mr_moved, "mr-in-flight", "rereg")                       \
 	CASE(mr_on_answer, "ended-on-answer", "dereg")                \
