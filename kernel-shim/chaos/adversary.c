@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "adversary.h"
+#include "number.h"
 
 const struct adversary_knob_info adversary_knobs[KNOBS] = {
 #define KNOB(name, preset, limit, meaning) { #name, preset, limit, meaning },
@@ -32,23 +33,19 @@ static bool refuse(char *why, size_t len, const char *word, size_t n,
 	return false;
 }
 
-/* Decimal digits, of which there is one; returns how many, 0: too large. */
+/* A number of decimal digits; returns how many, 0: none, or too large. */
 static size_t digits_parse(const char *text, size_t len, uint64_t *value)
 {
-	size_t n;
+	size_t n = 0;
 
-	*value = 0;
-	for (n = 0; n < len && text[n] >= '0' && text[n] <= '9'; n++)
-		if (__builtin_mul_overflow(*value, 10u, value) ||
-		    __builtin_add_overflow(*value, (uint64_t)(text[n] - '0'),
-					   value))
-			return 0;
-	return n;
+	while (n < len && text[n] >= '0' && text[n] <= '9')
+		n++;
+	return number_parse(text, n, UINT64_MAX, value) ? n : 0;
 }
 
 bool adversary_seed_parse(const char *text, size_t len, uint64_t *seed)
 {
-	return len && digits_parse(text, len, seed) == len;
+	return number_parse(text, len, UINT64_MAX, seed);
 }
 
 /* N, or where it is a share of 1000 also N% and N.N%. */

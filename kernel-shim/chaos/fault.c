@@ -9,6 +9,7 @@
 
 #include "adversary.h"
 #include "fault.h"
+#include "number.h"
 
 void faults_begin(struct faults *f, const char *program, uint64_t seed)
 {
@@ -132,7 +133,6 @@ static bool faults_seed(uint64_t *seed)
 {
 	const char *text = getenv("URXE_FAULT_SEED");
 	const struct adversary *a;
-	char *end;
 
 	*seed = 0;
 	if (!text || !*text) {
@@ -140,9 +140,7 @@ static bool faults_seed(uint64_t *seed)
 		*seed = a && a->on ? a->seed : 0;
 		return true;
 	}
-	errno = 0;
-	*seed = strtoull(text, &end, 0);
-	if (!*end && !errno && *text != '-')
+	if (number_parse(text, strlen(text), UINT64_MAX, seed))
 		return true;
 	snprintf(wrong, sizeof(wrong),
 		 "URXE_FAULT_SEED: \"%.64s\": a seed is a number", text);

@@ -7,6 +7,7 @@
 
 #include "fault.h"
 #include "fault_names.h"
+#include "number.h"
 
 /* A piece of the text, not ended by 0. */
 struct word {
@@ -43,36 +44,9 @@ static struct word word_cut(struct word w, char to, struct word *rest)
 	return (struct word){ w.text, len };
 }
 
-static int digit_of(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	c |= 0x20;
-	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : 16;
-}
-
-/* 10 or 0xa */
 static bool word_number(struct word w, uint64_t limit, uint64_t *value)
 {
-	unsigned int base = 10;
-	uint64_t n = 0;
-
-	if (w.len > 2 && w.text[0] == '0' && (w.text[1] | 0x20) == 'x') {
-		base = 16;
-		w.text += 2;
-		w.len -= 2;
-	}
-	if (!w.text || !w.len)
-		return false;
-	for (; w.len; w.text++, w.len--) {
-		unsigned int d = digit_of(*w.text);
-
-		if (d >= base || n > (limit - d) / base || d > limit)
-			return false;
-		n = n * base + d;
-	}
-	*value = n;
-	return true;
+	return number_parse(w.text, w.len, limit, value);
 }
 
 /* 0.25, 1, .5: as a part of 2^32 */
@@ -449,6 +423,23 @@ static bool parse_effect(struct parse *p)
 
 /* ------------------------------------------------------- the whole */
 
+/* Is it about a QP: its first argument? */
+static bool calls_have_qp(const struct fault_rule *r)
+{
+	static const uint32_t with_qp[] = {
+#define VERB(name)
+#define QP_VERB(name) FAULT_ibv_##name,
+#define RDMA(name)
+#include "fault_calls.h"
+	};
+	size_t i;
+
+	for (i = 0; i < sizeof(with_qp) / sizeof(*with_qp); i++)
+		if (r->calls[with_qp[i] / 64] >> with_qp[i] % 64 & 1)
+			return true;
+	return false;
+}
+
 /* Do the keys go together?  word is the rule. */
 static bool parse_check(struct parse *p)
 {
@@ -459,6 +450,9 @@ static bool parse_check(struct parse *p)
 
 	if (whens > 1)
 		return refuse(p, "nth=, every= and p= do not go together");
+	if (r->what == FAULT_CALL && one && !calls_have_qp(r))
+		return refuse(p, "qp= and type= are for verbs whose first "
+				 "argument is a QP");
 	if (r->at == FAULT_AT_MS && (whens || r->times != UINT64_MAX))
 		return refuse(p, "ms= is once: no nth=, every=, p=, times=");
 	if (r->at == FAULT_AT_MS && r->effect == FAULT_SLEEP)

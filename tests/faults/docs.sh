@@ -36,6 +36,17 @@ while read -r rule; do
 done < <(rules)
 [ $n -ge 35 ] || failed "only $n rules in the documents"
 
+# those whose first argument is a QP
+for call in attach_mcast bind_mw destroy_qp detach_mcast modify_qp post_recv \
+	post_send qp_attach_comp_cntr query_ece query_qp set_ece wr_complete \
+	create_qp,no create_ah,no post_srq_recv,no; do
+	if understood "ibv_${call%,no}:qp=5:EIO"; then
+		[[ $call != *,no ]] || failed "$call: qp= is taken"
+	else
+		[[ $call = *,no ]] || failed "$call: qp= is refused"
+	fi
+done
+
 # the rule, and the word that is named
 while read -r rule word; do
 	if understood "$rule"; then
@@ -52,6 +63,9 @@ ibv_reg_me:ENOMEM ibv_reg_me
 ibv_close_device:EIO ibv_close_device
 ibv_post_send:op=SEND:EIO op=SEND
 ibv_reg_mr:p=1.5:ENOMEM p=1.5
+ibv_reg_mr:qp=5:ENOMEM ibv_reg_mr:qp=5:ENOMEM
+ibv_create_*:type=UD:ENOMEM ibv_create_*:type=UD:ENOMEM
+rdma_connect:type=RC:REJECTED rdma_connect:type=RC:REJECTED
 ibv_reg_mr:p=0.5:nth=2:ENOMEM ibv_reg_mr:p=0.5:nth=2:ENOMEM
 wr:op=SENT:LOC_PROT_ERR op=SENT
 wr:op=RDMA_WRITE:RNR_RETRY_EXC_ERR RNR_RETRY_EXC_ERR

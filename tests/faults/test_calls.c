@@ -121,6 +121,7 @@ START_TEST(by_chance_of_a_seed)
 	ck_assert_uint_ne(one, two);
 	ck_assert_uint_eq(one, chances("1"));
 	ck_assert_uint_eq(two, chances("0x2"));
+	ck_assert_uint_eq(chances("010"), chances("10")); /* not octal */
 }
 END_TEST
 
