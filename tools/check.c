@@ -93,13 +93,30 @@ void check_set_environment(const struct check *c)
 		setenv("URXE_CHECK_FOUND", c->notes, 1);
 }
 
+/* Where the reports go: not after all the work that it cannot be written. */
+static int check_open_reports(struct check *c)
+{
+	struct check_report *r;
+
+	for (r = c->report; r != c->report + c->reports; r++) {
+		r->to = r->file ? fopen(r->file, "we") : stderr;
+		if (!r->to)
+			return fail(EXIT_USAGE, "--report: %s: %s", r->file,
+				    strerror(errno));
+	}
+	return 0;
+}
+
 int check_begin(struct check *c)
 {
 	const char *tmp = getenv("TMPDIR");
-	int fd;
+	int fd, ret;
 
 	if (!c->level)
 		return 0;
+	ret = check_open_reports(c);
+	if (ret)
+		return ret;
 	if (!tmp || strlen(tmp) > sizeof(c->notes) - 20)
 		tmp = "/tmp";
 	snprintf(c->notes, sizeof(c->notes), "%s/urxe-check-XXXXXX", tmp);
@@ -124,16 +141,11 @@ void check_look(struct check *c, struct ending *e)
 
 static void check_report(const struct check_report *r, const struct notes *n)
 {
-	FILE *to = r->file ? fopen(r->file, "we") : stderr;
 	bool bad;
 
-	if (!to) {
-		fail(0, "--report: %s: %s", r->file, strerror(errno));
-		return;
-	}
-	report_named(r->format)(to, n);
-	bad = ferror(to);
-	if (r->file && (fclose(to) || bad))
+	report_named(r->format)(r->to, n);
+	bad = ferror(r->to);
+	if (r->file && (fclose(r->to) || bad))
 		fail(0, "--report: %s: it could not be written", r->file);
 }
 

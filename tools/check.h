@@ -7,6 +7,7 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stdio.h>
 
 #include "supervise.h"
 
@@ -15,6 +16,7 @@
 struct check_report {
 	const char *format; /* json, junit or github */
 	const char *file; /* NULL: stderr */
+	FILE *to; /* opened before the first program */
 };
 
 struct check {

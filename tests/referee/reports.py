@@ -71,6 +71,7 @@ def codes():
                   ["--check", "--exitcode", "256"],
                   ["--check", "--report", "html"],
                   ["--check", "--report", "json:"],
+                  ["--check", "--report", "json:/nonexistent/report"],
                   ["--check", "--suppressions", "/nonexistent"]):
         code, said = run(*words, "--", "true")
         expect(f"{words} is refused", code == 2 and said, said)
