@@ -31,6 +31,7 @@
 
 struct supervision {
 	pid_t child;
+	int errors; /* a pipe's end: why it could not be executed */
 	bool ended;
 	sigset_t taken, before; /* signals; the mask that we had */
 	struct sigaction sigchld; /* that we had */
@@ -79,11 +80,11 @@ supervision_execute(struct supervision *s, char **argv, pid_t parent, int fd)
 	_exit(0);
 }
 
-/* 0, or the errno with which it cannot be executed. */
+/* Not yet known: whether it can be executed. */
 static int supervision_start(struct supervision *s, char **argv)
 {
 	pid_t parent = getpid();
-	int p[2], err = 0;
+	int p[2], err;
 
 	if (pipe2(p, O_CLOEXEC))
 		return errno;
@@ -97,12 +98,18 @@ static int supervision_start(struct supervision *s, char **argv)
 	if (!s->child)
 		supervision_execute(s, argv, parent, p[1]);
 	close(p[1]);
-	/* ends when the program is executed */
-	if (read(p[0], &err, sizeof(err)) == sizeof(err))
-		waitpid(s->child, NULL, 0);
-	else
+	s->errors = p[0];
+	return 0;
+}
+
+/* It has ended: 0, or the errno with which it could not be executed. */
+static int supervision_error(struct supervision *s)
+{
+	int err;
+
+	if (read(s->errors, &err, sizeof(err)) != sizeof(err))
 		err = 0;
-	close(p[0]);
+	close(s->errors);
 	return err;
 }
 
@@ -199,6 +206,7 @@ int supervise(char **argv, uint64_t limit, struct ending *e)
 	if (!err) {
 		s.until = limit ? clock_now() + limit : 0;
 		supervision_wait(&s);
+		err = supervision_error(&s);
 	}
 	supervision_end(&s);
 	if (e->late)
