@@ -45,6 +45,14 @@ static inline uint64_t chance_draw(struct chance c, uint32_t what, uint64_t nth)
 	return chance_part(chance_part(c, what), nth).key;
 }
 
+/* ns: 0.1 ms, or twice that, or twice that ... so often at most, and seldom. */
+static inline uint64_t chance_ns(struct chance c, uint32_t what, uint64_t nth,
+				 unsigned int doublings)
+{
+	return 100000ull << __builtin_ctzll(chance_draw(c, what, nth) |
+					    1ull << doublings);
+}
+
 /* Of 0 to n - 1; n is not 0. */
 static inline uint32_t chance_below(struct chance c, uint32_t what,
 				    uint64_t nth, uint32_t n)

@@ -26,6 +26,7 @@ struct cm {
 	bool watch; /* its ids may have timers or peers that die: cm_tick */
 	/* NULL, or ns by which that event comes late (a kind of CM_EV_*) ... */
 	uint64_t (*late)(uint32_t event);
+	bool hurries; /* but for those that are raised meanwhile */
 	/* ... and whether a DISCONNECTED is before the data of recv.c */
 	bool (*overtakes)(void);
 };

@@ -85,13 +85,12 @@ static void conn_disconnected(struct cm *cm, struct cm_id *id, int status)
 static bool conn_overtakes(struct cm *cm, struct cm_id *id)
 {
 	const struct cm_chan *c = cm_chan_at(cm, id->chan);
-	uint64_t (*late)(uint32_t) = cm->late;
 
 	if (!cm->overtakes || !c || !c->late || !cm->overtakes())
 		return false;
-	cm->late = NULL;
+	cm->hurries = true;
 	conn_disconnected(cm, id, 0);
-	cm->late = late;
+	cm->hurries = false;
 	return true;
 }
 

@@ -117,8 +117,10 @@ static uint64_t event_last_due(struct cm *cm, struct cm_chan *c,
 static bool event_delay(struct cm *cm, struct cm_chan *c, struct cm_event *e)
 {
 	uint64_t *at = &cm->t->late_at, after = 0;
-	uint64_t late = cm->late && c->late ? cm->late(e->resp.event) : 0;
+	uint64_t late = 0;
 
+	if (cm->late && c->late && !cm->hurries)
+		late = cm->late(e->resp.event);
 	e->due = late ? clock_now() + late : 0;
 	if (*at)
 		after = event_last_due(cm, c, e);
@@ -410,11 +412,14 @@ static uint32_t chan_come(struct cm *cm, struct cm_chan *c, uint64_t now)
 
 void cm_event_come(struct cm *cm)
 {
-	const uint64_t now = clock_now();
 	struct cm_chan *c;
+	uint64_t now;
 	uint32_t n;
 
-	if (!cm->t->late_at || now < cm->t->late_at)
+	if (!cm->t->late_at)
+		return;
+	now = clock_now();
+	if (now < cm->t->late_at)
 		return;
 	cm->t->late_at = 0;
 	cm_for_each_chan(cm, c) {

@@ -58,8 +58,11 @@ const struct pabi_ops *rooms_ops(void)
 
 void rooms_opened(struct urxe_context *ctx)
 {
+	const struct adversary *a = adversary_of_process();
 	struct faults *f = faults_of_process();
 
+	if (a && a->on)
+		adversary_opened(a, ctx);
 	if (f && f->n)
 		fault_opened(f, ctx);
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #include "adversary.h"
+#include "met.h"
 #include "parts.h"
+#include "verbs/context.h"
 
 void adversary_wrap(struct pabi_ops *ops, const struct adversary *a)
 {
@@ -9,4 +11,9 @@ void adversary_wrap(struct pabi_ops *ops, const struct adversary *a)
 	recv_wrap(ops, a);
 	wake_wrap(ops, a);
 	slow_wrap(ops, a);
+}
+
+void adversary_opened(const struct adversary *a, struct urxe_context *ctx)
+{
+	met_new(a, MET_CONTEXT, to_ibv(ctx));
 }

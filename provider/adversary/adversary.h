@@ -7,6 +7,9 @@
 
 #include "abi/pabi/pabi.h"
 #include "chaos/adversary.h"
+#include "engine/context.h"
 
 /* Put the adversary's verbs in front of those in ops, once in a process. */
 void adversary_wrap(struct pabi_ops *ops, const struct adversary *a);
+/* A context was opened. */
+void adversary_opened(const struct adversary *a, struct urxe_context *ctx);

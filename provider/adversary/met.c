@@ -76,9 +76,7 @@ void met_new(const struct adversary *a, enum met_kind kind, const void *object)
 
 uint64_t met_while(const struct met *m, enum adversary_knob knob, uint64_t nth)
 {
-	uint64_t value = chance_draw(met_chance(m), KNOBS + knob, nth);
-
-	return 100000ull << __builtin_ctzll(value | 1 << 5);
+	return chance_ns(met_chance(m), KNOBS + knob, nth, 5);
 }
 
 void met_linger(const struct met *m, enum adversary_knob knob, uint64_t nth)

@@ -43,7 +43,7 @@ static inline bool met_turn(const struct adversary *a, struct met *m,
 	return m && adversary_meets(a, met_chance(m), knob, turn);
 }
 
-/* ns: 0.1 ms, or twice that, or twice that ... seldom 3.2 ms. */
+/* ns: 0.1 ms to 3.2 ms. */
 uint64_t met_while(const struct met *m, enum adversary_knob knob, uint64_t nth);
 /* Sleep so long. */
 void met_linger(const struct met *m, enum adversary_knob knob, uint64_t nth);

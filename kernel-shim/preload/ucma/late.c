@@ -23,7 +23,7 @@ static bool late_meets(uint32_t kind, struct chance *c, uint64_t *nth)
 	return adversary_meets(a, *c, KNOB_cm, *nth);
 }
 
-/* 0.1 ms, or twice that, or twice that ... seldom 6.4 ms. */
+/* How late, up to 6.4 ms; 0: not. */
 static uint64_t late_event(uint32_t event)
 {
 	struct chance c;
@@ -31,8 +31,7 @@ static uint64_t late_event(uint32_t event)
 
 	if (event >= KINDS || !late_meets(event, &c, &nth))
 		return 0;
-	return 100000ull << __builtin_ctzll(
-		       chance_draw(c, KNOBS + KNOB_cm, nth) | 1 << 6);
+	return chance_ns(c, KNOBS + KNOB_cm, nth, 6);
 }
 
 static bool late_data(void)
