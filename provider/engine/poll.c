@@ -317,23 +317,6 @@ bool poll_take(struct urxe_cq *cq, struct urxe_cqe *copy)
 	return true;
 }
 
-static void poll_fill_wc(const struct urxe_cqe *e, struct ibv_wc *wc)
-{
-	wc->wr_id = e->wr_id;
-	wc->status = e->status;
-	wc->opcode = e->opcode;
-	wc->vendor_err = poll_vendor_err(e);
-	wc->byte_len = e->byte_len;
-	wc->imm_data = e->imm;
-	wc->qp_num = e->qpn;
-	wc->src_qp = e->src_qp;
-	wc->wc_flags = e->wc_flags & ~URXE_CQE_OWN_FLAGS;
-	wc->pkey_index = 0;
-	wc->slid = 0;
-	wc->sl = poll_sl(e);
-	wc->dlid_path_bits = 0;
-}
-
 int poll_cq(struct urxe_cq *cq, int n, struct ibv_wc *wc)
 {
 	struct urxe_cqe *e;

@@ -69,6 +69,25 @@ static inline uint8_t poll_sl(const struct urxe_cqe *e)
 	return e->wc_flags & URXE_CQE_IPV4 ? 8 | 2 : 8 | 1;
 }
 
+/* As ibv_poll_cq tells of it. */
+static inline void poll_fill_wc(const struct urxe_cqe *e,
+				struct ibv_wc *wc)
+{
+	wc->wr_id = e->wr_id;
+	wc->status = e->status;
+	wc->opcode = e->opcode;
+	wc->vendor_err = poll_vendor_err(e);
+	wc->byte_len = e->byte_len;
+	wc->imm_data = e->imm;
+	wc->qp_num = e->qpn;
+	wc->src_qp = e->src_qp;
+	wc->wc_flags = e->wc_flags & ~URXE_CQE_OWN_FLAGS;
+	wc->pkey_index = 0;
+	wc->slid = 0;
+	wc->sl = poll_sl(e);
+	wc->dlid_path_bits = 0;
+}
+
 /* The entry at the head of the ring if it is ready, whosoever it is. */
 struct urxe_cqe *poll_ring(struct urxe_cq *cq);
 

@@ -64,9 +64,7 @@ static void fetch_request(enum observe_point point, const struct urxe_qp *qp,
 			  const struct urxe_wqe *w, uint32_t what)
 {
 	if (point == OBSERVE_ANSWERED && what == IBV_WC_SUCCESS &&
-	    (w->opcode == IBV_WR_RDMA_READ ||
-	     w->opcode == IBV_WR_ATOMIC_CMP_AND_SWP ||
-	     w->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD))
+	    WQE_BIT(w->opcode & 31) & WQE_FETCH_OPS)
 		fetched_note(qp, w);
 }
 

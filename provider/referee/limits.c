@@ -45,19 +45,18 @@ static bool qp_sends(const struct ibv_qp *qp)
 	return qp_state(to_uqp((struct ibv_qp *)qp)) == IBV_QPS_RTS;
 }
 
-static void limits_refused(struct shadow_queue *q)
+static void limits_refused(const struct shadow_qp *q)
 {
-	struct shadow_qp *qp = to_shadow_qp(q->owner);
 	char name[FINDING_NAME];
 	struct finding f = { .rule = RULE_sq_stuck, .here = true };
 
-	if (!q->count || q->signaled || q->owner->inherited ||
-	    !qp_sends(qp->qp))
+	if (!q->sq.count || q->sq.signaled || q->s.inherited ||
+	    !qp_sends(q->qp))
 		return;
-	f.object = shadow_name(q->owner, name);
+	f.object = shadow_name(&q->s, name);
 	finding_tell(&f,
 		     "its send queue is full of %u WRs of which none will complete: none of them is signaled",
-		     q->count);
+		     q->sq.count);
 }
 
 /* ------------------------------------------------------- receives */
@@ -92,15 +91,13 @@ void limits_went_on(struct shadow_qp *q)
 	q->rnr_since = 0;
 }
 
-void limits_answered(struct shadow_queue *q, int ret)
+void limits_answered(struct shadow_qp *q, int ret)
 {
-	if (!q->is_send)
-		return;
 	referee_lock();
 	if (ret == ENOMEM)
 		limits_refused(q);
 	else if (!ret)
-		limits_look_for_rnr(to_shadow_qp(q->owner));
+		limits_look_for_rnr(q);
 	referee_unlock();
 }
 
@@ -116,6 +113,6 @@ void limits_end(const struct shadow_qp *q)
 	f.object = shadow_name(&q->s, name);
 	finding_tell(&f,
 		     "met no receive at QP 0x%x %u times, and waited %llu ms for one",
-		     q->attr.dest_qp_num, q->rnr_times,
+		     q->dest_qpn, q->rnr_times,
 		     (unsigned long long)q->rnr_ns / 1000000);
 }

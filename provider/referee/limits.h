@@ -11,8 +11,8 @@
 void limits_posted(struct shadow_queue *q, const struct shadow_wr *wr);
 void limits_left(struct shadow_queue *q, const struct shadow_wr *wr);
 
-/* The post that the caller has passed on to q returned ret. */
-void limits_answered(struct shadow_queue *q, int ret);
+/* The post that the caller has passed on to its send queue returned ret. */
+void limits_answered(struct shadow_qp *q, int ret);
 /* A WR of the send queue completed.  Under referee_lock(). */
 void limits_went_on(struct shadow_qp *q);
 /* The QP, or the process, ends.  Under referee_lock(). */

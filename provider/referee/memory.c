@@ -54,17 +54,11 @@ bool memory_is_at_work(const struct shadow_queue *q)
 	return false;
 }
 
-static bool opcode_is_atomic(uint32_t opcode)
-{
-	return opcode == IBV_WR_ATOMIC_CMP_AND_SWP ||
-	       opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
-}
-
 static enum memory_use memory_use_of(const struct shadow_wr *wr)
 {
 	if (wr->receive)
 		return MEMORY_RECEIVE;
-	if (wr->opcode == IBV_WR_RDMA_READ || opcode_is_atomic(wr->opcode))
+	if (wr_is(wr, WQE_FETCH_OPS))
 		return MEMORY_FETCH;
 	return MEMORY_SOURCE;
 }
@@ -75,14 +69,10 @@ static struct span memory_remote_of(const struct shadow_wr *wr)
 	struct span s = { wr->remote_addr, wr->remote_addr };
 	uint32_t i;
 
-	if (wr->receive)
-		return s;
-	if (wr->opcode == IBV_WR_RDMA_WRITE ||
-	    wr->opcode == IBV_WR_RDMA_WRITE_WITH_IMM)
+	if (wr_is(wr, WQE_WRITE_OPS))
 		for (i = 0; i < wr->num_sge; i++)
 			s.end += wr->sge[i].length;
-	else if (opcode_is_atomic(wr->opcode) ||
-		 wr->opcode == URXE_WR_ATOMIC_WRITE)
+	else if (wr_is(wr, WQE_ATOMIC_OPS | WQE_BIT(URXE_WR_ATOMIC_WRITE)))
 		s.end += 8;
 	return s;
 }

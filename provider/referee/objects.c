@@ -164,7 +164,6 @@ static struct ibv_mr *mr_made(struct ibv_mr *mr, struct ibv_pd *pd,
 		       mr->lkey);
 	if (s) {
 		m = to_shadow_mr(s);
-		m->pd = pd;
 		m->dm = is->dm;
 		m->addr = is->addr;
 		m->iova = is->iova;
@@ -173,7 +172,6 @@ static struct ibv_mr *mr_made(struct ibv_mr *mr, struct ibv_pd *pd,
 		m->imported = is->imported;
 		m->null = is->null;
 		m->lkey = mr->lkey;
-		m->rkey = mr->rkey;
 	}
 	referee_unlock();
 	errno = saved;
@@ -262,10 +260,8 @@ static void referee_unimport_mr(struct ibv_mr *mr)
 }
 
 static void mr_changed(struct shadow_mr *m, const struct ibv_mr *mr, int flags,
-		       struct ibv_pd *pd, void *addr, size_t length, int access)
+		       void *addr, size_t length, int access)
 {
-	if (flags & IBV_REREG_MR_CHANGE_PD)
-		m->pd = pd;
 	if (flags & IBV_REREG_MR_CHANGE_TRANSLATION) {
 		m->addr = (uintptr_t)addr;
 		m->iova = (uintptr_t)addr;
@@ -274,7 +270,6 @@ static void mr_changed(struct shadow_mr *m, const struct ibv_mr *mr, int flags,
 	if (flags & IBV_REREG_MR_CHANGE_ACCESS)
 		m->access = (unsigned int)access;
 	m->lkey = mr->lkey;
-	m->rkey = mr->rkey;
 }
 
 static int referee_rereg_mr(struct pabi_mr *mr, int flags, struct ibv_pd *pd,
@@ -292,7 +287,7 @@ static int referee_rereg_mr(struct pabi_mr *mr, int flags, struct ibv_pd *pd,
 	referee_lock();
 	s = ret ? NULL : shadow_find(SHADOW_MR, &mr->mr);
 	if (s)
-		mr_changed(to_shadow_mr(s), &mr->mr, flags, pd, addr, length,
+		mr_changed(to_shadow_mr(s), &mr->mr, flags, addr, length,
 			   access);
 	referee_unlock();
 	return ret;
@@ -495,19 +490,10 @@ END(QP, destroy_qp, struct ibv_qp)
 static void qp_keep(struct shadow_qp *q, const struct ibv_qp_attr *attr,
 		    int mask)
 {
-	if (mask & IBV_QP_PATH_MTU)
-		q->attr.path_mtu = attr->path_mtu;
 	if (mask & IBV_QP_DEST_QPN)
-		q->attr.dest_qp_num = attr->dest_qp_num;
-	if (mask & IBV_QP_AV)
-		q->attr.ah_attr = attr->ah_attr;
-	if (mask & IBV_QP_MAX_QP_RD_ATOMIC)
-		q->attr.max_rd_atomic = attr->max_rd_atomic;
-	if (mask & IBV_QP_MAX_DEST_RD_ATOMIC)
-		q->attr.max_dest_rd_atomic = attr->max_dest_rd_atomic;
+		q->dest_qpn = attr->dest_qp_num;
 	if (!(mask & IBV_QP_STATE))
 		return;
-	q->attr.qp_state = attr->qp_state;
 	if (attr->qp_state == IBV_QPS_RTR) {
 		stack_take(&q->connected);
 		q->looked = q->looked_reads = q->reads = false;

@@ -77,12 +77,6 @@ static enum rule overlap_of_target(const struct memory *m,
 
 /* ------------------------------------------------------- at the other end */
 
-static bool opcode_is_write(uint32_t opcode)
-{
-	return opcode == IBV_WR_RDMA_WRITE ||
-	       opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
-}
-
 /* Nothing holds m back behind e, a READ or an atomic of its own queue. */
 static enum rule overlap_of_reads(const struct memory *m,
 				  const struct span *span,
@@ -103,9 +97,9 @@ static enum rule overlap_of_remotes(const struct memory *m,
 				    const struct span *span,
 				    const struct flight_entry *e)
 {
-	bool writes = opcode_is_write(m->wr->opcode);
+	bool writes = wr_is(m->wr, WQE_WRITE_OPS);
 	const struct memory *other = e->of;
-	bool wrote = opcode_is_write(other->wr->opcode);
+	bool wrote = wr_is(other->wr, WQE_WRITE_OPS);
 
 	if (other->q == m->q)
 		return writes && other->use == MEMORY_FETCH ?
@@ -215,7 +209,7 @@ static void overlap_look_elsewhere(const struct memory *m)
 		.here = true,
 	};
 
-	if (opcode_is_write(m->wr->opcode) &&
+	if (wr_is(m->wr, WQE_WRITE_OPS) &&
 	    journal_other_writes(m->ctx, m->wr->rkey, &m->remote, memory_heard,
 				 &other))
 		finding_tell(

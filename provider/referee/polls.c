@@ -2,6 +2,7 @@
 /* Completions, as the program is about to see them. */
 #include <errno.h>
 
+#include "engine/poll.h"
 #include "referee.h"
 #include "shadow.h"
 #include "verbs/cq.h"
@@ -63,18 +64,11 @@ static int referee_poll_cq(struct ibv_cq *cq, int n, struct ibv_wc *wc)
 static void completed_ex(struct ibv_cq_ex *cq)
 {
 	struct urxe_vcq *vcq = container_of(cq, struct urxe_vcq, v.cq_ex);
-	const struct urxe_cqe *e = &vcq->current;
-	struct ibv_wc wc = { .wr_id = e->wr_id,
-			     .status = e->status,
-			     .opcode = e->opcode,
-			     .byte_len = e->byte_len,
-			     .imm_data = e->imm,
-			     .qp_num = e->qpn,
-			     .src_qp = e->src_qp,
-			     .wc_flags = e->wc_flags & ~URXE_CQE_OWN_FLAGS };
+	struct ibv_wc wc;
 	struct shadow_cq *c;
 	int saved = errno;
 
+	poll_fill_wc(&vcq->current, &wc);
 	referee_lock();
 	c = shadow_cq(&vcq->v.cq);
 	if (c)

@@ -7,6 +7,7 @@
 #include "fabric/fabric.h"
 #include "limits.h"
 #include "pair.h"
+#include "posts.h"
 #include "referee.h"
 #include "shadow.h"
 
@@ -55,10 +56,8 @@ static void wr_take_op(struct shadow_wr *to, const struct ibv_send_wr *wr,
 	default:
 		break;
 	}
-	if (type == IBV_QPT_UD) {
+	if (type == IBV_QPT_UD)
 		to->ah = wr->wr.ud.ah;
-		to->remote_qpn = wr->wr.ud.remote_qpn;
-	}
 }
 
 static struct shadow_wr *send_shadow(const struct shadow_qp *q,
@@ -77,23 +76,41 @@ static struct shadow_wr *send_shadow(const struct shadow_qp *q,
 	to->flags = wr->send_flags;
 	to->is_inline = is_inline;
 	to->signaled = q->sig_all || wr->send_flags & IBV_SEND_SIGNALED;
-	to->imm = wr->imm_data;
 	wr_take_op(to, wr, q->type);
 	return to;
+}
+
+struct shadow_qp *posts_to(const struct ibv_qp *qp)
+{
+	struct shadow_qp *q;
+
+	referee_lock();
+	q = shadow_qp(qp);
+	referee_unlock();
+	return q;
+}
+
+void posts_done(struct shadow_qp *q, uint64_t nth, int ret)
+{
+	if (ret) {
+		referee_lock();
+		queue_refused(&q->sq, nth);
+		referee_unlock();
+	}
+	limits_answered(q, ret);
+	queue_post_end(&q->sq);
+	pair_look(q);
 }
 
 static int referee_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr,
 			     struct ibv_send_wr **bad)
 {
+	struct shadow_qp *q = posts_to(qp);
 	const struct ibv_send_wr *w;
-	struct shadow_qp *q;
 	struct shadow_wr *s;
 	uint64_t first;
 	int ret;
 
-	referee_lock();
-	q = shadow_qp(qp);
-	referee_unlock();
 	if (!q)
 		return referee_next.post_send(qp, wr, bad);
 	queue_post_begin(&q->sq);
@@ -107,16 +124,9 @@ static int referee_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr,
 	}
 	referee_unlock();
 	ret = referee_next.post_send(qp, wr, bad);
-	if (ret) {
-		for (w = wr; w && w != *bad; w = w->next)
-			first++;
-		referee_lock();
-		queue_refused(&q->sq, first);
-		referee_unlock();
-	}
-	limits_answered(&q->sq, ret);
-	queue_post_end(&q->sq);
-	pair_look(q);
+	for (w = wr; ret && w && w != *bad; w = w->next)
+		first++;
+	posts_done(q, first, ret);
 	return ret;
 }
 
@@ -126,7 +136,7 @@ static int referee_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw,
 	struct ibv_send_wr wr = { .wr_id = bind->wr_id,
 				  .opcode = IBV_WR_BIND_MW,
 				  .send_flags = bind->send_flags };
-	struct shadow_qp *q;
+	struct shadow_qp *q = posts_to(qp);
 	struct shadow_wr *s;
 	uint64_t first;
 	int ret;
@@ -134,9 +144,6 @@ static int referee_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw,
 	wr.bind_mw.mw = mw;
 	wr.bind_mw.rkey = mw->rkey;
 	wr.bind_mw.bind_info = bind->bind_info;
-	referee_lock();
-	q = shadow_qp(qp);
-	referee_unlock();
 	if (!q)
 		return referee_next.bind_mw(qp, mw, bind);
 	queue_post_begin(&q->sq);
@@ -147,14 +154,7 @@ static int referee_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw,
 		queue_push(&q->sq, s);
 	referee_unlock();
 	ret = referee_next.bind_mw(qp, mw, bind);
-	if (ret) {
-		referee_lock();
-		queue_refused(&q->sq, first);
-		referee_unlock();
-	}
-	limits_answered(&q->sq, ret);
-	queue_post_end(&q->sq);
-	pair_look(q);
+	posts_done(q, first, ret);
 	return ret;
 }
 
@@ -211,11 +211,8 @@ static int post_receives(struct shadow_queue *q, void *to, post_recv_fn *post,
 static int referee_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr,
 			     struct ibv_recv_wr **bad)
 {
-	struct shadow_qp *q;
+	struct shadow_qp *q = posts_to(qp);
 
-	referee_lock();
-	q = shadow_qp(qp);
-	referee_unlock();
 	return post_receives(q ? &q->rq : NULL, qp, to_qp, wr, bad);
 }
 

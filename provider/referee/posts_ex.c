@@ -7,14 +7,9 @@
 
 #include "engine/opcode.h"
 #include "fabric/fabric.h"
-#include "limits.h"
-#include "pair.h"
+#include "posts.h"
 #include "referee.h"
-#include "shadow.h"
-
-/* The last two joined struct ibv_qp_ex late; verbs/qp_ex.c. */
-#define SLOT_ATOMIC_WRITE (offsetof(struct ibv_qp_ex, wr_abort) + 8)
-#define SLOT_FLUSH (offsetof(struct ibv_qp_ex, wr_abort) + 16)
+#include "verbs/qp_ex.h"
 
 typedef void atomic_write_fn(struct ibv_qp_ex *, uint32_t, uint64_t,
 			     const void *);
@@ -25,12 +20,7 @@ typedef void flush_fn(struct ibv_qp_ex *, uint32_t, uint64_t, size_t, uint8_t,
  */
 static struct shadow_qp *qp_of(struct ibv_qp_ex *qp)
 {
-	struct shadow_qp *q;
-
-	referee_lock();
-	q = shadow_qp(&qp->qp_base);
-	referee_unlock();
-	return q;
+	return posts_to(&qp->qp_base);
 }
 
 static const struct ibv_qp_ex *real(const struct shadow_qp *q)
@@ -78,14 +68,7 @@ static int ex_complete(struct ibv_qp_ex *qp)
 	q->building = NULL;
 	referee_unlock();
 	ret = real(q)->wr_complete(qp);
-	if (ret) {
-		referee_lock();
-		queue_refused(&q->sq, first);
-		referee_unlock();
-	}
-	limits_answered(&q->sq, ret);
-	queue_post_end(&q->sq);
-	pair_look(q);
+	posts_done(q, first, ret);
 	return ret;
 }
 
@@ -105,6 +88,7 @@ static struct shadow_wr *build(struct shadow_qp *q, const struct ibv_qp_ex *qp,
 	/* the SGEs are not known yet */
 	struct shadow_wr *wr = queue_wr_new(URXE_MAX_SGE);
 
+	q->building = wr;
 	if (!wr)
 		return NULL;
 	wr->num_sge = 0;
@@ -114,18 +98,6 @@ static struct shadow_wr *build(struct shadow_qp *q, const struct ibv_qp_ex *qp,
 	wr->signaled = q->sig_all || qp->wr_flags & IBV_SEND_SIGNALED;
 	*q->batch_end = wr;
 	q->batch_end = &wr->next;
-	q->building = wr;
-	return wr;
-}
-
-static struct shadow_wr *build_imm(struct shadow_qp *q,
-				   const struct ibv_qp_ex *qp, uint32_t opcode,
-				   uint32_t imm)
-{
-	struct shadow_wr *wr = build(q, qp, opcode);
-
-	if (wr)
-		wr->imm = imm;
 	return wr;
 }
 
@@ -156,7 +128,7 @@ static void ex_send_imm(struct ibv_qp_ex *qp, __be32 imm)
 {
 	struct shadow_qp *q = qp_of(qp);
 
-	build_imm(q, qp, IBV_WR_SEND_WITH_IMM, imm);
+	build(q, qp, IBV_WR_SEND_WITH_IMM);
 	real(q)->wr_send_imm(qp, imm);
 }
 
@@ -188,11 +160,8 @@ static void ex_rdma_write_imm(struct ibv_qp_ex *qp, uint32_t rkey,
 			      uint64_t addr, __be32 imm)
 {
 	struct shadow_qp *q = qp_of(qp);
-	struct shadow_wr *wr;
 
-	wr = build_rdma(q, qp, IBV_WR_RDMA_WRITE_WITH_IMM, rkey, addr);
-	if (wr)
-		wr->imm = imm;
+	build_rdma(q, qp, IBV_WR_RDMA_WRITE_WITH_IMM, rkey, addr);
 	real(q)->wr_rdma_write_imm(qp, rkey, addr, imm);
 }
 
@@ -328,10 +297,8 @@ static void ex_set_ud_addr(struct ibv_qp_ex *qp, struct ibv_ah *ah,
 {
 	struct shadow_qp *q = qp_of(qp);
 
-	if (q->building) {
+	if (q->building)
 		q->building->ah = ah;
-		q->building->remote_qpn = qpn;
-	}
 	real(q)->wr_set_ud_addr(qp, ah, qpn, qkey);
 }
 

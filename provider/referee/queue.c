@@ -89,13 +89,6 @@ void queue_wr_free(struct shadow_wr *wr)
 	free(wr);
 }
 
-static bool wr_fetches(const struct shadow_wr *wr)
-{
-	return wr->opcode == IBV_WR_RDMA_READ ||
-	       wr->opcode == IBV_WR_ATOMIC_CMP_AND_SWP ||
-	       wr->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
-}
-
 void queue_push(struct shadow_queue *q, struct shadow_wr *wr)
 {
 	wr->nth = q->posted++;
@@ -104,7 +97,7 @@ void queue_push(struct shadow_queue *q, struct shadow_wr *wr)
 	q->tail = &wr->next;
 	q->count++;
 	q->signaled += wr->signaled;
-	if (q->is_send && wr_fetches(wr))
+	if (q->is_send && wr_is(wr, WQE_FETCH_OPS))
 		to_shadow_qp(q->owner)->reads = true;
 	/* a slot is free again when its completion is polled, as it is here */
 	wr->beyond = q->count > q->capacity;

@@ -10,6 +10,7 @@
 #include <infiniband/verbs.h>
 #include <pthread.h>
 
+#include "engine/wqe.h"
 #include "finding.h"
 #include "stack.h"
 
@@ -27,9 +28,7 @@ struct shadow_wr {
 	bool is_inline; /* its data were taken by the post */
 	uint64_t remote_addr; /* RDMA and atomics */
 	uint32_t rkey; /* the same; or the key to invalidate, or to bind */
-	uint32_t imm; /* network order */
 	struct ibv_ah *ah; /* UD, or NULL */
-	uint32_t remote_qpn;
 	struct ibv_mw *mw; /* a bind's, or NULL */
 	struct ibv_mw_bind_info bind;
 	struct stack posted;
@@ -37,6 +36,12 @@ struct shadow_wr {
 	uint32_t num_sge;
 	struct ibv_sge sge[]; /* of inline data its addresses, no lkeys */
 };
+
+/* Is it one of WQE_..._OPS?  A program may post any opcode. */
+static inline bool wr_is(const struct shadow_wr *wr, uint32_t ops)
+{
+	return !wr->receive && wr->opcode < 32 && ops & WQE_BIT(wr->opcode);
+}
 
 struct shadow_queue {
 	struct shadow_queue *next_queue; /* all of this process */

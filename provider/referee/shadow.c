@@ -131,17 +131,6 @@ struct shadow_qp *shadow_qp_numbered(struct ibv_context *context, uint32_t qpn)
 	return shadow_qp(&container_of(qp, struct urxe_vqp, qp)->v.qp);
 }
 
-struct shadow_mr *shadow_mr_of_key(uint32_t lkey)
-{
-	struct shadow *s;
-
-	/* they were made last who are used most */
-	for (s = last; s; s = s->prev)
-		if (s->type == SHADOW_MR && to_shadow_mr(s)->lkey == lkey)
-			return to_shadow_mr(s);
-	return NULL;
-}
-
 const char *shadow_name(const struct shadow *s, char name[FINDING_NAME])
 {
 	static const char *const text[] = {

@@ -49,11 +49,10 @@ struct shadow {
 
 struct shadow_mr {
 	struct shadow s;
-	struct ibv_pd *pd;
 	struct ibv_dm *dm; /* or NULL */
 	uint64_t addr; /* in this process; of an import 0 */
 	uint64_t iova, length; /* as keys name it */
-	uint32_t lkey, rkey;
+	uint32_t lkey;
 	unsigned int access;
 	bool imported, null;
 };
@@ -85,7 +84,7 @@ struct shadow_qp {
 	struct shadow_cq *scq, *rcq; /* or NULL */
 	struct shadow_srq *srq; /* or NULL */
 	struct shadow_queue sq, rq;
-	struct ibv_qp_attr attr; /* as ibv_modify_qp was asked */
+	uint32_t dest_qpn; /* as ibv_modify_qp was asked */
 	struct stack connected; /* who brought it to RTR */
 	bool reads; /* a READ or an atomic was posted */
 	bool looked, looked_reads; /* at the other end; pair.c */
@@ -126,8 +125,6 @@ struct shadow_cq *shadow_cq(const struct ibv_cq *cq);
 struct shadow_srq *shadow_srq(const struct ibv_srq *srq);
 /* The QP that has this number in the context. */
 struct shadow_qp *shadow_qp_numbered(struct ibv_context *context, uint32_t qpn);
-/* The MR of this process whose lkey it is. */
-struct shadow_mr *shadow_mr_of_key(uint32_t lkey);
 
 /* "QP 0x11", "MR 0x1234 (lkey 0x500)": into name, which is returned. */
 const char *shadow_name(const struct shadow *s, char name[FINDING_NAME]);

@@ -11,6 +11,7 @@
 #include "engine/requester.h"
 #include "engine/wqe.h"
 #include "qp.h"
+#include "qp_ex.h"
 #include "verbs.h"
 
 static struct urxe_vqp *vqp_from_ex(struct ibv_qp_ex *qp)
@@ -327,8 +328,6 @@ static void wr_set_xrc_srqn(struct ibv_qp_ex *ibqp, uint32_t srqn)
  * older than the libibverbs we run in, and the other way round.
  */
 #define SLOT(name) offsetof(struct ibv_qp_ex, name)
-#define SLOT_ATOMIC_WRITE (SLOT(wr_abort) + sizeof(void *))
-#define SLOT_FLUSH (SLOT(wr_abort) + 2 * sizeof(void *))
 #define QP_EX_WITH_FLUSH (1u << 11)
 #define QP_EX_WITH_ATOMIC_WRITE (1u << 12)
 
