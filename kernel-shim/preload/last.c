@@ -26,10 +26,7 @@ static void last_run(int status, void *arg)
 /* on_exit() alone: atexit() is over when this library's destructors are. */
 __attribute__((constructor)) static void last_register(void)
 {
-	const char *check = getenv("URXE_CHECK");
-
-	if (check && *check)
-		on_exit(last_run, NULL);
+	on_exit(last_run, NULL);
 }
 
 /* The provider's referee looks for it by its name. */

@@ -123,6 +123,13 @@ static void forked(bool wrong)
 	ck_ok(ibv_close_device(ctx));
 }
 
+/* For reports.py: a program that asks for the referee itself. */
+static void asked_late(bool wrong)
+{
+	ck_ok(setenv("URXE_CHECK", "warning", 1));
+	left_mr(wrong);
+}
+
 static const struct test_case cases[] = {
 	{ "object-left", left_mr },
 	{ "object-left+close", left_at_close },
@@ -131,6 +138,7 @@ static const struct test_case cases[] = {
 	{ "object-left+many", left_many },
 	{ "object-left+destructor", left_to_destructor },
 	{ "fork", forked },
+	{ "late", asked_late },
 	{ NULL, NULL },
 };
 

@@ -163,6 +163,13 @@ def forks():
            said.count("check: warning: object-left") == 1, said)
 
 
+def late():
+    for how, left in (("wrong", 2), ("right", 0)):
+        _, said = run("--", PROGRAM, "late", how, URXE_CHECK="")
+        expect(f"a program may ask itself: {how}",
+               said.count("check: warning: object-left") == left, said)
+
+
 def resets():
     _, said = run("--check=note", "--", QUEUES, "receive-late+reset", "wrong")
     expect("a reset ends the wait for a receive",
@@ -181,8 +188,8 @@ LEFT = [PROGRAM, "object-left", "wrong"]
 RIGHT = [PROGRAM, "object-left", "right"]
 QUEUES = PROGRAM.replace("-objects", "-queues")
 UNPOLLED = [QUEUES, "completion-unpolled", "wrong"]
-for test in (text, levels, codes, again, forms, suppressions, forks, resets,
-             sweep):
+for test in (text, levels, codes, again, forms, suppressions, forks, late,
+             resets, sweep):
     test()
 print(f"{len(failed)} failures")
 sys.exit(bool(failed))
