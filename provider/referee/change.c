@@ -46,6 +46,7 @@ static void change_tell(enum rule rule, const struct memory *m,
 static void change_tell_gone(const struct memory *m, uint64_t at, bool write,
 			     const char *text)
 {
+	int saved = errno;
 	struct vma file;
 	char name[FINDING_NAME];
 	const struct finding f = {
@@ -59,6 +60,7 @@ static void change_tell_gone(const struct memory *m, uint64_t at, bool write,
 	 */
 	if (vma_check(at, 1, write, &file))
 		finding_tell(&f, "%s: 0x%llx", text, (unsigned long long)at);
+	errno = saved;
 }
 
 /* Could be; which change_tell_gone() looks at again. */

@@ -8,6 +8,7 @@
 #include "verbs/context.h"
 #include "verbs/qp.h"
 #include "verbs/srq.h"
+#include "verbs/xrc.h"
 
 struct flight_table memory_sources, memory_targets, memory_remotes,
 	memory_reads;
@@ -38,6 +39,18 @@ static bool qp_is_at_work(const struct shadow_qp *qp)
 	       state == IBV_QPS_SQD;
 }
 
+/* May its messages take receives of the SRQ?  All XRC targets of a domain do.
+ */
+static bool qp_has_srq(const struct shadow_qp *qp, const struct shadow_srq *srq)
+{
+	const struct urxe_xrcd *of = to_vsrq(srq->srq)->xrcd, *xrcd;
+
+	if (qp->type != IBV_QPT_XRC_RECV)
+		return qp->srq == srq;
+	xrcd = to_vqp(qp->qp)->xrcd;
+	return of && xrcd && of->index == xrcd->index;
+}
+
 bool memory_is_at_work(const struct shadow_queue *q)
 {
 	struct shadow *s;
@@ -47,8 +60,8 @@ bool memory_is_at_work(const struct shadow_queue *q)
 		return shadow_find(SHADOW_QP, q->owner->handle) == q->owner &&
 		       qp_is_at_work(to_shadow_qp(q->owner));
 	for (s = shadow_first(); s; s = s->next)
-		if (s->type == SHADOW_QP && to_shadow_qp(s)->srq &&
-		    &to_shadow_qp(s)->srq->s == q->owner &&
+		if (s->type == SHADOW_QP &&
+		    qp_has_srq(to_shadow_qp(s), to_shadow_srq(q->owner)) &&
 		    qp_is_at_work(to_shadow_qp(s)))
 			return true;
 	return false;

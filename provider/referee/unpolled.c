@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #define _GNU_SOURCE
+#include <errno.h>
 #include <time.h>
 
 #include "engine/log.h"
@@ -129,10 +130,11 @@ void unacked_wait(struct shadow *s)
 			     .at = &s->made,
 			     .at_is = "made",
 			     .here = true };
-	int ms;
+	int ms, saved = errno;
 
 	for (ms = 0; unacked(s) && ms < PATIENCE_MS; ms += STEP_MS)
 		nanosleep(&step, NULL);
+	errno = saved;
 	if (!unacked(s))
 		return;
 	f.object = shadow_name(s, name);

@@ -3,6 +3,7 @@
  * What is wrong with the memory of a WR in flight.  A kind device gives these
  * programs the data that they want, all the same.
  */
+#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -99,7 +100,7 @@ static struct ibv_qp *qp_make(enum ibv_qp_type type)
 	return qp;
 }
 
-static void qp_connect(struct ibv_qp *qp, uint32_t dest)
+static void qp_receives(struct ibv_qp *qp, uint32_t dest)
 {
 	bool ud = qp->qp_type == IBV_QPT_UD;
 	struct ibv_qp_attr attr = {
@@ -126,11 +127,20 @@ static void qp_connect(struct ibv_qp *qp, uint32_t dest)
 					    IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
 					    IBV_QP_MAX_DEST_RD_ATOMIC |
 					    IBV_QP_MIN_RNR_TIMER));
-	attr.qp_state = IBV_QPS_RTS;
-	attr.timeout = 14;
-	attr.retry_cnt = 7;
-	attr.rnr_retry = 7;
-	attr.max_rd_atomic = 4;
+}
+
+static void qp_connect(struct ibv_qp *qp, uint32_t dest)
+{
+	bool ud = qp->qp_type == IBV_QPT_UD;
+	struct ibv_qp_attr attr = {
+		.qp_state = IBV_QPS_RTS,
+		.timeout = 14,
+		.retry_cnt = 7,
+		.rnr_retry = 7,
+		.max_rd_atomic = 4,
+	};
+
+	qp_receives(qp, dest);
 	need(!ibv_modify_qp(qp, &attr,
 			    ud ? IBV_QP_STATE | IBV_QP_SQ_PSN :
 				 IBV_QP_STATE | IBV_QP_TIMEOUT |
@@ -580,6 +590,47 @@ static void mr_of_receive(void)
 	my_mr = NULL;
 }
 
+/* The same of an XRC SRQ, which any target of its domain may use. */
+static void mr_of_xrc_receive(void)
+{
+	struct ibv_xrcd_init_attr domain = {
+		.comp_mask = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS,
+		.fd = -1,
+		.oflags = O_CREAT,
+	};
+	struct ibv_xrcd *xrcd = ibv_open_xrcd(ctx, &domain);
+	struct ibv_srq_init_attr_ex init = {
+		.attr = { .max_wr = 4, .max_sge = 1 },
+		.comp_mask = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD |
+			     IBV_SRQ_INIT_ATTR_XRCD | IBV_SRQ_INIT_ATTR_CQ,
+		.srq_type = IBV_SRQT_XRC,
+		.pd = pd,
+		.xrcd = xrcd,
+		.cq = rcq,
+	};
+	struct ibv_qp_init_attr_ex target = {
+		.qp_type = IBV_QPT_XRC_RECV,
+		.comp_mask = IBV_QP_INIT_ATTR_XRCD,
+		.xrcd = xrcd,
+	};
+	struct ibv_qp *qp;
+
+	need(xrcd);
+	srq = ibv_create_srq_ex(ctx, &init);
+	qp = ibv_create_qp_ex(ctx, &target);
+	need(srq && qp);
+	qp_receives(qp, a->qp_num);
+	receive(0, 64);
+	if (!wrong)
+		need(!ibv_destroy_qp(qp));
+	need(!ibv_dereg_mr(my_mr));
+	my_mr = NULL;
+	if (wrong)
+		need(!ibv_destroy_qp(qp));
+	need(!ibv_destroy_srq(srq) && !ibv_close_xrcd(xrcd));
+	srq = NULL;
+}
+
 /*
  * An MR changes while another thread destroys QPs which need it: that those are
  * not looked at which are gone is seen if freed memory is of no use.
@@ -948,6 +999,7 @@ static void run_it(void (*fn)(void), bool is_wrong)
 	CASE(remote_overlap_atomic, "remote-overlap", "atomic")       \
 	CASE(remote_overlap_processes, "remote-overlap", "processes") \
 	CASE(mr_of_receive, "receive-without-mr", "dereg")            \
+	CASE(mr_of_xrc_receive, "receive-without-mr", "xrc")          \
 	CASE(mr_of_other_threads, "receive-without-mr", "threads")    \
 	CASE(mr_of_send, "mr-in-flight", "dereg")                     \
 	CASE(mr_moved, "mr-in-flight", "rereg")                       \
