@@ -96,6 +96,9 @@ static uint64_t draw(struct dice *d, unsigned int below)
 	return (x ^ x >> 31) % below;
 }
 
+/* Polls of another thread take no time that one could count on. */
+#define CONCURRENT_PAUSE 32
+
 /* None, or a short or a long one. */
 static unsigned int draw_pause(struct dice *d)
 {
@@ -486,6 +489,8 @@ static void node_turn(struct node *n, struct dice *d)
 	       node_step(n->round, n, &n->text->ops[n->at])) {
 		n->at++;
 		n->pause = draw_pause(d);
+		if (n->round->t->concurrent)
+			n->pause *= CONCURRENT_PAUSE;
 	}
 	if (n->at != was)
 		return;
