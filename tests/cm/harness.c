@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #define _GNU_SOURCE
 #include <arpa/inet.h>
-#include <ifaddrs.h>
-#include <net/if.h>
 #include <infiniband/ib.h>
 #include <poll.h>
 #include <signal.h>
@@ -15,36 +13,13 @@
 
 #include <rdma/rdma_verbs.h>
 
+#include "address.h"
 #include "harness.h"
-
-
-static bool find_address(int family, void *out, size_t len)
-{
-	struct ifaddrs *list, *i;
-	bool found = false;
-
-	ck_ok(getifaddrs(&list));
-	for (i = list; i && !found; i = i->ifa_next) {
-		if (!i->ifa_addr || i->ifa_addr->sa_family != family ||
-		    !(i->ifa_flags & IFF_UP) || i->ifa_flags & IFF_LOOPBACK)
-			continue;
-		if (family == AF_INET6 &&
-		    IN6_IS_ADDR_LINKLOCAL(
-			    &((struct sockaddr_in6 *)i->ifa_addr)->sin6_addr))
-			continue;
-		memcpy(out, i->ifa_addr, len);
-		found = true;
-	}
-	freeifaddrs(list);
-	return found;
-}
 
 struct sockaddr_in ip4(int port)
 {
-	struct sockaddr_in a = { .sin_family = AF_INET };
+	struct sockaddr_in a = own_ip4();
 
-	if (!find_address(AF_INET, &a, sizeof(a)))
-		a.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
 	a.sin_port = htons((uint16_t)port);
 	return a;
 }

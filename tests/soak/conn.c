@@ -6,12 +6,11 @@
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <fcntl.h>
-#include <ifaddrs.h>
-#include <net/if.h>
 #include <rdma/rdma_verbs.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "../cm/address.h"
 #include "soak.h"
 
 #define ROUNDS 8
@@ -31,24 +30,6 @@ struct conn {
 static struct rdma_event_channel *chan;
 static struct rdma_cm_id *listener;
 static struct conn *caller, *guest[GUESTS];
-
-static struct sockaddr_in own_address(void)
-{
-	struct sockaddr_in a = { .sin_family = AF_INET,
-				 .sin_addr = { htonl(INADDR_LOOPBACK) } };
-	struct ifaddrs *list = NULL, *i;
-
-	getifaddrs(&list);
-	for (i = list; i; i = i->ifa_next)
-		if (i->ifa_addr && i->ifa_addr->sa_family == AF_INET &&
-		    i->ifa_flags & IFF_UP && !(i->ifa_flags & IFF_LOOPBACK)) {
-			memcpy(&a, i->ifa_addr, sizeof(a));
-			break;
-		}
-	freeifaddrs(list);
-	a.sin_port = 0;
-	return a;
-}
 
 static void conn_free(struct conn **p)
 {
@@ -71,7 +52,7 @@ static void conn_free(struct conn **p)
 
 static bool listener_open(void)
 {
-	struct sockaddr_in a = own_address();
+	struct sockaddr_in a = own_ip4();
 
 	if (!made("rdma_create_event_channel",
 		  chan = rdma_create_event_channel()))
@@ -120,7 +101,7 @@ static void conn_say(struct conn *c)
 
 static void call(void)
 {
-	struct sockaddr_in a = own_address();
+	struct sockaddr_in a = own_ip4();
 	uint32_t port = sh->slot[rnd(sh->n)].port;
 
 	if (!port)

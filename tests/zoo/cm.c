@@ -2,12 +2,11 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <ifaddrs.h>
-#include <net/if.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "../cm/address.h"
 #include "cm.h"
 
 #define RESOLVE_MS 60000
@@ -18,24 +17,6 @@ static void must(bool ok, const char *what)
 		return;
 	perror(what);
 	exit(99);
-}
-
-static struct sockaddr_in own_address(void)
-{
-	struct sockaddr_in a = { .sin_family = AF_INET,
-				 .sin_addr = { htonl(INADDR_LOOPBACK) } };
-	struct ifaddrs *list = NULL, *i;
-
-	getifaddrs(&list);
-	for (i = list; i; i = i->ifa_next)
-		if (i->ifa_addr && i->ifa_addr->sa_family == AF_INET &&
-		    i->ifa_flags & IFF_UP && !(i->ifa_flags & IFF_LOOPBACK)) {
-			memcpy(&a, i->ifa_addr, sizeof(a));
-			break;
-		}
-	freeifaddrs(list);
-	a.sin_port = 0;
-	return a;
 }
 
 static void end_open(struct cm_end *e)
@@ -61,7 +42,7 @@ static void end_setup(struct cm_end *e)
 
 void cm_open(struct cm *c)
 {
-	struct sockaddr_in a = own_address();
+	struct sockaddr_in a = own_ip4();
 
 	memset(c, 0, sizeof(*c));
 	end_open(&c->server);
