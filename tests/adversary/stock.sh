@@ -1,15 +1,16 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
-# stock.sh [-c CMSTAT] [-n SEEDS] [-f FIRST] [-v] [GROUP...]
+# stock.sh [-c CMSTAT] [-n SEEDS] [-f FIRST] [-k KNOBS] [-v] [GROUP...]
 #
 # Stock programs under the adversary, each with the seeds FIRST (1) to
 # FIRST+SEEDS-1 (2): its data is right, and it ends.  The groups are pingpong,
-# rping, cm, perftest, ucx, libfabric, fio and openmpi; without one the first
-# two.  What is not installed is skipped.
+# rping, cm, perftest, ucx, libfabric, fio and openmpi, and few, which are some of
+# the first three; without one the first two.  What is not installed is skipped.
 #
-# A knob behind a name is turned off for that program, which counts on what
-# the knob takes away: docs/adversary.md says why.
+# KNOBS are as in URXE_ADVERSARY, for all programs.  A knob behind a name is
+# turned off for that program, which counts on what the knob takes away:
+# docs/adversary.md says why.
 # shellcheck source=tests/clients/lib.sh
 . "$(dirname "$0")/../clients/lib.sh"
 
@@ -17,14 +18,16 @@ LIMIT=${URXE_TEST_LIMIT:-120}
 CMSTAT=${CMSTAT-}
 seeds=2
 first=1
+all_knobs=
 verbose=
-while getopts c:n:f:v option; do
+while getopts c:n:f:k:v option; do
 	case $option in
 	c) CMSTAT=$(realpath "$OPTARG") ;;
 	n) seeds=$OPTARG ;;
 	f) first=$OPTARG ;;
+	k) all_knobs=,$OPTARG ;;
 	v) verbose=1 ;;
-	*) sed -n 's/^# //p' "$0" | sed -n '2,11p'; exit 2 ;;
+	*) sed -n 's/^# //p' "$0" | sed -n '2,9p'; exit 2 ;;
 	esac
 done
 export CMSTAT
@@ -43,7 +46,7 @@ seeded()
 	for ((seed = first; seed < first + seeds; seed++)); do
 		next_port
 		(
-			export URXE_ADVERSARY=$seed$knobs
+			export URXE_ADVERSARY=$seed$all_knobs$knobs
 			"$@"
 		) >"$work/said" 2>&1
 		grep -q '^ok: ' "$work/said" &&
@@ -144,6 +147,18 @@ connections()
 	want='^custom '
 	seeded 'rstream -T v' '' both rstream -T v -S 1000 -C 200
 	seeded 'riostream -T v' ,place=0 both riostream -T v -S 1000 -C 200
+}
+
+few()
+{
+	absent ibv_rc_pingpong ibv_srq_pingpong rping ucmatose && exit 77
+	want='iters in'
+	seeded 'ibv_rc_pingpong -e' '' pingpong rc -n 300 -e
+	seeded 'ibv_srq_pingpong -e' '' pingpong srq -n 300 -e
+	want=''
+	seeded 'rping -V' '' rping_pair -V -C 50
+	want='return status 0$'
+	seeded 'ucmatose -c 20' '' both ucmatose -c 20
 }
 
 perf() # PROGRAM OPTIONS...
@@ -265,6 +280,7 @@ for group in "${groups[@]}"; do
 	pingpong) pingpongs ;;
 	rping) rpings ;;
 	cm) connections ;;
+	few) few ;;
 	perftest) perftest ;;
 	ucx) ucxs ;;
 	libfabric) libfabric ;;
