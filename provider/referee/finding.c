@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/compiler.h"
 #include "engine/process.h"
 #include "finding.h"
 #include "suppress.h"
@@ -235,21 +236,20 @@ static struct told *told_get(enum rule rule, const struct stack *at)
 	return t;
 }
 
-static void finding_tell_locked(const struct finding *f, const char *text)
+static void finding_tell_locked(const struct finding *f, const char *text,
+				const struct stack *here)
 {
 	char name[40];
-	struct stack here;
 	struct calls *c;
 	struct told *t;
 
-	stack_take(&here);
-	t = told_get(f->rule, f->at ? f->at : &here);
+	t = told_get(f->rule, f->at ? f->at : here);
 	if (!t || t->suppressed || t->count++)
 		return;
 	c = calloc(1, sizeof(*c));
 	if (!c)
 		return;
-	calls_find(c, f, &here);
+	calls_find(c, f, here);
 	t->suppressed = suppress(rule_name(f->rule, name), c->at, c->at_n) ||
 			suppress(name, c->here, c->here_n);
 	if (!t->suppressed) {
@@ -259,8 +259,65 @@ static void finding_tell_locked(const struct finding *f, const char *text)
 	free(c);
 }
 
+/* One that waits until it is known what becomes of the verb. */
+struct held {
+	struct held *next;
+	struct finding f; /* its strings and stacks are those below */
+	char object[FINDING_NAME], text[512];
+	struct stack at, here;
+};
+
+static thread_own bool holding;
+static thread_own struct held *held, **held_end;
+
+static bool finding_keep(const struct finding *f, const char *text,
+			 const struct stack *here)
+{
+	struct held *h = calloc(1, sizeof(*h));
+
+	if (!h)
+		return false;
+	h->f = *f;
+	snprintf(h->object, sizeof(h->object), "%s", f->object);
+	snprintf(h->text, sizeof(h->text), "%s", text);
+	h->f.object = h->object;
+	h->here = *here;
+	if (f->at) {
+		h->at = *f->at;
+		h->f.at = &h->at;
+	}
+	*held_end = h;
+	held_end = &h->next;
+	return true;
+}
+
+void finding_hold(void)
+{
+	holding = true;
+	held_end = &held;
+}
+
+void finding_let_go(bool tell)
+{
+	int saved = errno;
+	struct held *h;
+
+	holding = false;
+	while ((h = held)) {
+		held = h->next;
+		if (tell) {
+			pthread_mutex_lock(&lock);
+			finding_tell_locked(&h->f, h->text, &h->here);
+			pthread_mutex_unlock(&lock);
+		}
+		free(h);
+	}
+	errno = saved;
+}
+
 void finding_tell(const struct finding *f, const char *fmt, ...)
 {
+	struct stack here;
 	int saved = errno;
 	char text[512];
 	va_list ap;
@@ -270,9 +327,12 @@ void finding_tell(const struct finding *f, const char *fmt, ...)
 	va_start(ap, fmt);
 	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
-	pthread_mutex_lock(&lock);
-	finding_tell_locked(f, text);
-	pthread_mutex_unlock(&lock);
+	stack_take(&here);
+	if (!holding || !finding_keep(f, text, &here)) {
+		pthread_mutex_lock(&lock);
+		finding_tell_locked(f, text, &here);
+		pthread_mutex_unlock(&lock);
+	}
 	errno = saved;
 }
 

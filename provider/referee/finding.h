@@ -17,6 +17,8 @@
  */
 #pragma once
 
+#include <stdbool.h>
+
 #include "rules.h"
 #include "stack.h"
 
@@ -36,6 +38,14 @@ int finding_init(const char *level);
 /* Tell it, with what is wrong this time. */
 void finding_tell(const struct finding *f, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
+
+/*
+ * This thread is about to ask a verb for something that the verb may refuse:
+ * what is found from now on ...
+ */
+void finding_hold(void);
+/* ... is told, or forgotten as nothing happened.  Not under referee_lock(). */
+void finding_let_go(bool tell);
 
 /* Tell the counts of what was found several times: the process ends. */
 void finding_end(void);

@@ -3,7 +3,8 @@
  * The verbs that make, change and end objects.
  *
  * A shadow is taken out before the real verb, after which the object's address
- * can be another's, and put back if the verb refused.
+ * can be another's, and put back if the verb refused.  What is found is told
+ * when it did not.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -52,14 +53,15 @@ static struct shadow *ending(enum shadow_type type, const void *handle)
 	referee_unlock();
 	look_before(s);
 	referee_lock();
+	s = shadow_take_out(type, handle);
 	if (s) {
+		finding_hold();
 		memory_ending(s);
 		if (type == SHADOW_QP) {
 			limits_end(to_shadow_qp(s));
 			unpolled_look(to_shadow_qp(s));
 		}
 	}
-	s = shadow_take_out(type, handle);
 	referee_unlock();
 	return s;
 }
@@ -68,6 +70,7 @@ static int ended(struct shadow *s, int ret)
 {
 	if (!s)
 		return ret;
+	finding_let_go(!ret);
 	referee_lock();
 	if (ret)
 		shadow_put_back(s);
@@ -280,10 +283,12 @@ static int referee_rereg_mr(struct pabi_mr *mr, int flags, struct ibv_pd *pd,
 
 	referee_lock();
 	s = shadow_find(SHADOW_MR, &mr->mr);
+	finding_hold();
 	if (s)
 		memory_ending(s);
 	referee_unlock();
 	ret = referee_next.rereg_mr(mr, flags, pd, addr, length, access);
+	finding_let_go(!ret);
 	referee_lock();
 	s = ret ? NULL : shadow_find(SHADOW_MR, &mr->mr);
 	if (s)

@@ -935,6 +935,33 @@ static void long_messages(void)
 	}
 }
 
+/* An MR that could not be ended, or changed, goes on. */
+static void refused_to_end(void)
+{
+	struct ibv_mr *was = my_mr;
+	struct ibv_mw *mw = ibv_alloc_mw(pd, IBV_MW_TYPE_2);
+	struct ibv_send_wr *bad, wr = { .opcode = IBV_WR_BIND_MW,
+					.send_flags = IBV_SEND_SIGNALED };
+
+	my_mr = ibv_reg_mr(pd, mine, SIZE, LOCAL | IBV_ACCESS_MW_BIND);
+	need(my_mr && mw);
+	wr.bind_mw.mw = mw;
+	wr.bind_mw.rkey = ibv_inc_rkey(mw->rkey);
+	wr.bind_mw.bind_info.mr = my_mr;
+	wr.bind_mw.bind_info.addr = (uintptr_t)mine + 4096;
+	wr.bind_mw.bind_info.length = 64;
+	wr.bind_mw.bind_info.mw_access_flags = IBV_ACCESS_REMOTE_WRITE;
+	need(!ibv_post_send(a, &wr, &bad));
+	done(1);
+	request(a, IBV_WR_RDMA_WRITE, 0, 64, 0, IBV_SEND_SIGNALED);
+	need(ibv_dereg_mr(my_mr) == EBUSY);
+	need(ibv_rereg_mr(my_mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0,
+			  IBV_ACCESS_REMOTE_WRITE));
+	done(1);
+	need(!ibv_dealloc_mw(mw) && !ibv_dereg_mr(my_mr));
+	my_mr = was;
+}
+
 /* ------------------------------------------------------- cases */
 
 static void quit(int sig)
@@ -1018,7 +1045,8 @@ static void run_it(void (*fn)(void), bool is_wrong)
 	CASE(one_result, "none", "one_result")                        \
 	CASE(peer_writes, "none", "peer_writes")                      \
 	CASE(short_messages, "none", "short_messages")                \
-	CASE(long_messages, "none", "long_messages")
+	CASE(long_messages, "none", "long_messages")                  \
+	CASE(refused_to_end, "none", "refused_to_end")
 
 #define CASE(fn, rule, how)                  \
 	static void case_##fn(bool is_wrong) \
