@@ -51,7 +51,7 @@ static void json_note(FILE *to, const struct note *n)
 	json_member(to, "level", n->level);
 	json_member(to, "source", n->source);
 	json_member(to, "program", n->program);
-	json_member(to, "process", n->id);
+	json_member(to, "id", n->id);
 	json_member(to, "object", n->object);
 	json_member(to, "text", n->text);
 	json_member(to, "hint", n->hint);

@@ -103,6 +103,8 @@ def forms():
             notes = [json.loads(line) for line in lines]
         expect("JSON: both", [n["rule"] for n in notes] == 2 * ["object-left"],
                notes)
+        expect("JSON: an id for each", len({n["id"] for n in notes}) == 2 and
+               all(re.fullmatch(r"\d+\.\d+", n["id"]) for n in notes), notes)
         calls = notes[-1]["calls"]
         expect("JSON: calls", calls[0]["what"] == "made" and
                calls[0]["function"] == "left_mr" and calls[0]["address"] > 0,
