@@ -50,7 +50,14 @@ int check_set_suppressions(struct check *c, const char *value)
 	/* for the programs, who may be in other directories */
 	c->suppressions = realpath(value, NULL);
 	c->asked = true;
-	return c->suppressions ? CHECK_CHOSEN : fail(1, "no memory");
+	if (!c->suppressions)
+		return fail(1, "no memory");
+	/* URXE_CHECK_SUPPRESSIONS is a list */
+	if (strchr(c->suppressions, ':'))
+		return fail(EXIT_USAGE,
+			    "--suppressions: %s: there is a : in its path",
+			    c->suppressions);
+	return CHECK_CHOSEN;
 }
 
 /* FORMAT or FORMAT:FILE */

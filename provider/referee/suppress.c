@@ -50,8 +50,9 @@ static void suppression_add(const char *rule, const char *pattern)
 static int suppress_read(const char *path)
 {
 	FILE *f = fopen(path, "re");
-	char line[512], *pattern, *rule;
+	char *line = NULL, *pattern, *rule;
 	int ret = 0, number;
+	size_t room = 0;
 
 	if (!f) {
 		ret = -errno;
@@ -59,7 +60,7 @@ static int suppress_read(const char *path)
 			strerror(errno));
 		return ret;
 	}
-	for (number = 1; !ret && fgets(line, sizeof(line), f); number++) {
+	for (number = 1; !ret && getline(&line, &room, f) >= 0; number++) {
 		line[strcspn(line, "#\n")] = 0;
 		rule = line + strspn(line, " \t");
 		rule[strcspn(rule, " \t")] = 0;
@@ -75,6 +76,7 @@ static int suppress_read(const char *path)
 			ret = -EINVAL;
 		}
 	}
+	free(line);
 	fclose(f);
 	return ret;
 }

@@ -147,11 +147,15 @@ def suppressions():
                said.count("check: warning: object-left") == left and
                code == (9 if left else 0), said)
     with tempfile.NamedTemporaryFile("w") as f:
-        f.write("what is this\n")
+        f.write("#" * 600 + " a long line\nwhat is this\n")
         f.flush()
         code, said = run("--check", "--suppressions", f.name, "--", *LEFT)
         expect("what is no suppression is refused", code != 0 and
-               f"{f.name}:1: not RULE:PATTERN" in said, said)
+               f"{f.name}:2: not RULE:PATTERN" in said, said)
+    with tempfile.NamedTemporaryFile("w", suffix=":") as f:
+        code, said = run("--check", "--suppressions", f.name, "--", "true")
+        expect("a : in the path is refused", code == 2 and ": in its" in said,
+               said)
 
 
 def forks():
