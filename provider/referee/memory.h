@@ -20,7 +20,7 @@ void memory_done(struct shadow_queue *q, struct shadow_wr *wr,
 		 const struct ibv_wc *wc);
 /* wr is about to be freed, whatever became of it: wr->memory goes. */
 void memory_forget(struct shadow_wr *wr);
-/* An MR, MW, AH, DM or PD is about to end; of an MR: or to be changed. */
+/* An MR, MW or AH is about to end, or an MR to be changed. */
 void memory_ending(struct shadow *s);
 
 /* A context has its first objects. */

@@ -84,7 +84,7 @@ void queue_push(struct shadow_queue *q, struct shadow_wr *wr);
 void queue_posted(struct shadow_queue *q, uint64_t nth);
 /* The WR that was the nth of the queue, and those behind it, were refused. */
 void queue_refused(struct shadow_queue *q, uint64_t nth);
-/* A completion with that wr_id was polled; NULL: of no WR that is known. */
+/* That completion was polled; it may be of no WR that is known. */
 void queue_complete(struct shadow_queue *q, const struct ibv_wc *wc);
 /* They will never complete: the QP is reset, or destroyed. */
 void queue_forget(struct shadow_queue *q);
