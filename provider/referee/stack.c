@@ -74,6 +74,17 @@ static bool frame_is_outermost(const struct stack_frame *f)
 	return false;
 }
 
+/* Before it there is who looked, where that is not us: a sanitizer. */
+static uint32_t stack_first_of_ours(const struct stack *s)
+{
+	uint32_t i;
+
+	for (i = 0; i < s->depth; i++)
+		if (frame_is_ours(base_of((const char *)s->pc[i] - 1)))
+			return i;
+	return 0;
+}
+
 size_t stack_frames(const struct stack *s, struct stack_frame *out, size_t n)
 {
 	struct stack_frame *f;
@@ -81,7 +92,7 @@ size_t stack_frames(const struct stack *s, struct stack_frame *out, size_t n)
 	size_t found = 0;
 	uint32_t i;
 
-	for (i = 0; i < s->depth && found < n; i++) {
+	for (i = stack_first_of_ours(s); i < s->depth && found < n; i++) {
 		/* a return address may be the next function's first byte */
 		const char *pc = (const char *)s->pc[i] - 1;
 
