@@ -114,7 +114,8 @@ START_TEST(nothing_leaks)
 	for (i = 0; i < 50; i++)
 		use_everything();
 	ck_assert_int_le(list_fds(after), n);
-	ck_assert_int_le(count_maps(), maps + 8);
+	/* fewer than one each time; ASan gives freed memory back late */
+	ck_assert_int_le(count_maps(), maps + (running_under_asan() ? 40 : 8));
 }
 END_TEST
 

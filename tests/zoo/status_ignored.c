@@ -6,12 +6,14 @@ ANIMAL(.name = "status-ignored",
        .seen = "bytedance/InfiniStore#90", .found = "any run")
 {
 	struct ibv_wc wc = { 0 };
+	uint32_t rkey;
 	struct pair p;
 
 	PAIR(&p);
+	rkey = p.b.mr->rkey;
 	memset(p.b.buf, 'A', 64);
 	ibv_dereg_mr(p.b.mr); /* its lease is over */
-	POST(&p.a, .op = IBV_WR_RDMA_READ, .len = 64,
+	POST(&p.a, .op = IBV_WR_RDMA_READ, .len = 64, .rkey = rkey,
 	     .flags = IBV_SEND_SIGNALED);
 	expect(next_wc(&p.a, &wc), "a completion does not come");
 	if (corrected && wc.status)
