@@ -14,6 +14,8 @@
 #define FLAG 4096 /* where it is in b's buffer */
 #define WORDS 63 /* of data before it, each the number of the round */
 #define AHEAD 64 /* rounds that a is ahead of b at most */
+#define BATCH 8 /* rounds until a waits for a completion */
+#define DATA(round) ((round) % BATCH * 256) /* in a's buffer: each its own */
 
 /* What both processes see beside the device. */
 struct both {
@@ -64,9 +66,10 @@ static void *watcher(void *arg)
 /* The WRITE of the data, and that of the flag, at once. */
 static void write_round(struct duo *d, uint32_t round, unsigned int flags)
 {
-	uint32_t flag = flag_of(round), *data = d->a.buf, i;
-	struct ibv_sge sge[2] = { node_sge(&d->a, 0, 4 * WORDS),
-				  node_sge(&d->a, FLAG, 4) };
+	uint32_t *data = (uint32_t *)d->a.buf + DATA(round) / 4, i;
+	uint32_t flag = flag_of(round), flag_at = FLAG + DATA(round);
+	struct ibv_sge sge[2] = { node_sge(&d->a, DATA(round), 4 * WORDS),
+				  node_sge(&d->a, flag_at, 4) };
 	struct ibv_send_wr wr[2] = {
 		rdma_wr(d, IBV_WR_RDMA_WRITE, 0, &sge[0], 1, 0),
 		rdma_wr(d, IBV_WR_RDMA_WRITE, round, &sge[1], 1, FLAG),
@@ -74,7 +77,7 @@ static void write_round(struct duo *d, uint32_t round, unsigned int flags)
 
 	for (i = 0; i < WORDS; i++)
 		data[i] = round;
-	memcpy((char *)d->a.buf + FLAG, &flag, sizeof(flag));
+	memcpy((char *)d->a.buf + flag_at, &flag, sizeof(flag));
 	wr[0].send_flags = 0;
 	wr[0].next = &wr[1];
 	wr[1].send_flags = flags;
@@ -105,8 +108,8 @@ START_TEST(data_before_flag)
 	for (i = 1; i <= ROUNDS; i++) {
 		while (i - atomic_load(&s->seen) > AHEAD)
 			sched_yield();
-		write_round(&d, i, i % 8 ? 0 : IBV_SEND_SIGNALED);
-		if (i % 8 == 0)
+		write_round(&d, i, i % BATCH ? 0 : IBV_SEND_SIGNALED);
+		if (i % BATCH == 0)
 			expect_ok(d.a.scq, i, IBV_WC_RDMA_WRITE);
 	}
 	ck_ok(pthread_join(t, NULL));
