@@ -39,10 +39,11 @@ static void conn_free(struct conn **p)
 		return;
 	me->waits_for = WAITS_FOR_ALL;
 	me->doing = "closing a connection";
-	if (c->mr)
-		must("rdma_dereg_mr", !rdma_dereg_mr(c->mr));
+	/* what may be in flight first, and then its memory */
 	if (c->id && c->id->qp)
 		rdma_destroy_qp(c->id);
+	if (c->mr)
+		must("rdma_dereg_mr", !rdma_dereg_mr(c->mr));
 	if (c->id)
 		must("rdma_destroy_id", !rdma_destroy_id(c->id));
 	me->waits_for = 0;

@@ -135,12 +135,12 @@ static void link_close(uint32_t i)
 	my_door(i)->epoch = 0;
 	me->waits_for = l->kind == RC_SRQ || l->kind == XRC ? WAITS_FOR_ALL :
 							      i + 1;
-	if (l->mw)
-		must("ibv_dealloc_mw", !ibv_dealloc_mw(l->mw));
 	if (l->recv && l->recv != l->send)
 		must("ibv_destroy_qp", !ibv_destroy_qp(l->recv));
 	if (l->send)
 		must("ibv_destroy_qp", !ibv_destroy_qp(l->send));
+	if (l->mw)
+		must("ibv_dealloc_mw", !ibv_dealloc_mw(l->mw));
 	if (l->target_mr)
 		must("ibv_dereg_mr", !ibv_dereg_mr(l->target_mr));
 	if (l->scratch_mr)
