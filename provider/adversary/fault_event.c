@@ -172,13 +172,19 @@ static void port_up(void)
 
 static void port_down(struct urxe_context *ctx, uint32_t ms)
 {
+	const uint64_t until = clock_now() + ms * NS_PER_MS;
+
 	fabric_set_port(ctx->fabric, false);
 	if (!ms)
 		return;
-	if (down != ctx->fabric) /* another one is not forgotten */
+	if (down != ctx->fabric) { /* another one is not forgotten */
 		port_up();
+		up_at = 0;
+	}
 	down = ctx->fabric;
-	up_at = clock_now() + ms * NS_PER_MS;
+	if (until <= up_at)
+		return; /* it is down for longer */
+	up_at = until;
 	if (!time_is_kept())
 		port_up();
 }
@@ -203,6 +209,32 @@ static void fault_sleep(uint32_t ms)
 		;
 }
 
+/* The device or its port: who has it open several times is told as often. */
+static void context_raise(struct urxe_context *ctx, const struct fault_rule *r)
+{
+	if (r->what == FAULT_DEVICE)
+		qps_event(ctx, r, 0, r->value);
+	context_event(ctx, r->value);
+}
+
+/* With the lock: contexts stay.  A child may have its parent's, which is not in
+ * the list. */
+static void contexts_raise(struct urxe_context *ctx, const struct fault_rule *r)
+{
+	bool listed = false;
+	unsigned int i;
+
+	if (r->what == FAULT_DEVICE)
+		store_relaxed(&dead, true);
+	for (i = 0; i < CONTEXTS; i++) {
+		if (contexts[i])
+			context_raise(contexts[i], r);
+		listed |= contexts[i] == ctx;
+	}
+	if (!listed)
+		context_raise(ctx, r);
+}
+
 static void fault_raise(const struct fault_rule *r,
 			const struct fault_place *at)
 {
@@ -216,17 +248,18 @@ static void fault_raise(const struct fault_rule *r,
 	case FAULT_SRQ:
 		srqs_event(at->ctx, at->srq, r->value);
 		break;
-	case FAULT_DEVICE:
-		store_relaxed(&dead, true);
-		qps_event(at->ctx, r, 0, r->value);
-		context_event(at->ctx, r->value);
-		break;
 	default:
-		context_event(at->ctx, r->value);
+		contexts_raise(at->ctx, r);
 	}
 }
 
-/* A port that goes down: with the lock; the rest with it or without. */
+/* Is it about all contexts of the process, or its port? */
+static bool rule_is_wide(const struct fault_rule *r)
+{
+	return r->what == FAULT_PORT || r->what == FAULT_DEVICE;
+}
+
+/* What is wide: with the lock; the rest with it or without. */
 static void rule_strike(const struct fault_rule *r,
 			const struct fault_place *at)
 {
@@ -239,6 +272,8 @@ static void rule_strike(const struct fault_rule *r,
 		port_down(at->ctx, r->value);
 		break;
 	case FAULT_UP:
+		if (down == at->ctx->fabric)
+			down = NULL;
 		fabric_set_port(at->ctx->fabric, true);
 		break;
 	case FAULT_KILL:
@@ -257,10 +292,10 @@ static void rule_strike(const struct fault_rule *r,
 
 void fault_strike(const struct fault_rule *r, const struct fault_place *at)
 {
-	if (r->effect == FAULT_DOWN)
+	if (rule_is_wide(r))
 		pthread_mutex_lock(&lock);
 	rule_strike(r, at);
-	if (r->effect == FAULT_DOWN)
+	if (rule_is_wide(r))
 		pthread_mutex_unlock(&lock);
 }
 
@@ -276,7 +311,7 @@ static uint64_t rule_at(unsigned int i)
 		       opened_at + r->ms * NS_PER_MS;
 }
 
-/* Once in each context; the lock is held, so they stay. */
+/* For objects once in each context; the lock is held, so they stay. */
 static void rule_strike_all(const struct fault_rule *r)
 {
 	struct fault_place at = { 0 };
@@ -287,7 +322,7 @@ static void rule_strike_all(const struct fault_rule *r)
 		if (!at.ctx)
 			continue;
 		rule_strike(r, &at);
-		if (r->effect != FAULT_EVENT)
+		if (r->effect != FAULT_EVENT || rule_is_wide(r))
 			return;
 	}
 }

@@ -32,39 +32,57 @@ void fault_wrap(struct pabi_ops *ops, struct faults *f)
 	fault_wrap_verbs(ops, f);
 }
 
-/* Rules that strike at the end of a call: more at once are none of use. */
+/* How often each rule strikes at the end of a call. */
 struct strikes {
-	unsigned int n;
-	struct {
-		const struct fault_rule *rule;
-		uint32_t qpn;
-	} at[8];
+	unsigned int n[FAULT_RULES];
+	bool any;
 };
 
-static void strikes_look(struct strikes *t, enum fault_at at,
-			 const struct fault_subject *s)
+/* Is there what it is about?  An SRQ's receive is of no QP. */
+static bool rule_has_object(const struct fault_rule *r,
+			    const struct fault_subject *s,
+			    const struct fault_place *where)
 {
-	struct fault_rule *r;
-
-	for (r = faults->rule; r != faults->rule + faults->n; r++) {
-		if (r->what < FAULT_QP || r->at != at ||
-		    !fault_strikes(faults, r, s) ||
-		    t->n == sizeof(t->at) / sizeof(*t->at))
-			continue;
-		t->at[t->n].rule = r;
-		t->at[t->n++].qpn = s->qpn;
+	switch (r->what) {
+	case FAULT_QP:
+		return s->qpn;
+	case FAULT_CQ:
+		return where->cq;
+	case FAULT_SRQ:
+		return where->srq;
+	default:
+		return r->what > FAULT_SRQ;
 	}
 }
 
-static void strikes_carry_out(const struct strikes *t, struct fault_place where)
+static void strikes_look(struct strikes *t, enum fault_at at,
+			 const struct fault_subject *s,
+			 const struct fault_place *where)
+{
+	unsigned int i;
+
+	for (i = 0; i < faults->n; i++) {
+		struct fault_rule *r = &faults->rule[i];
+
+		if (r->at != at || !rule_has_object(r, s, where) ||
+		    !fault_strikes(faults, r, s))
+			continue;
+		t->n[i]++;
+		t->any = true;
+	}
+}
+
+static void strikes_carry_out(struct strikes *t, const struct fault_place *where)
 {
 	int saved = errno;
 	unsigned int i;
 
-	for (i = 0; i < t->n; i++) {
-		where.qpn = t->at[i].qpn;
-		fault_strike(t->at[i].rule, &where);
-	}
+	if (!t->any)
+		return;
+	for (i = 0; i < faults->n; i++)
+		for (; t->n[i]; t->n[i]--)
+			fault_strike(&faults->rule[i], where);
+	t->any = false;
 	errno = saved;
 }
 
@@ -80,12 +98,20 @@ static bool moment_counts(enum fault_at at)
 
 /* ------------------------------------------------------- posts */
 
+/* Asked before it is posted: who polls afterwards may destroy the QP. */
+static struct fault_place place_of_send(const struct urxe_qp *qp)
+{
+	return (struct fault_place){ .ctx = qp->ctx,
+				     .qpn = qp->qpn,
+				     .cq = qp->scq };
+}
+
 static int watch_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr,
 			   struct ibv_send_wr **bad)
 {
 	const struct urxe_qp *qp = to_uqp(ibqp);
 	struct fault_subject s = fault_subject_qp(qp);
-	const struct fault_place where = { .ctx = qp->ctx, .cq = qp->scq };
+	const struct fault_place where = place_of_send(qp);
 	int ret = next.post_send(ibqp, wr, bad);
 	const struct ibv_send_wr *end = ret ? *bad : NULL;
 	struct strikes t = { 0 };
@@ -93,17 +119,37 @@ static int watch_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr,
 	for (s.has_wr_id = true; wr && wr != end; wr = wr->next) {
 		s.op = FAULT_OP(wr->opcode);
 		s.wr_id = wr->wr_id;
-		strikes_look(&t, FAULT_AT_POST, &s);
+		strikes_look(&t, FAULT_AT_POST, &s, &where);
+		strikes_carry_out(&t, &where);
 	}
-	strikes_carry_out(&t, where);
 	return ret;
 }
 
+static int watch_bind_mw(struct ibv_qp *ibqp, struct ibv_mw *mw,
+			 struct ibv_mw_bind *bind)
+{
+	const struct urxe_qp *qp = to_uqp(ibqp);
+	struct fault_subject s = fault_subject_qp(qp);
+	const struct fault_place where = place_of_send(qp);
+	int ret = next.bind_mw(ibqp, mw, bind);
+	struct strikes t = { 0 };
+
+	if (ret)
+		return ret;
+	s.op = FAULT_OP(IBV_WR_BIND_MW);
+	s.wr_id = bind->wr_id;
+	s.has_wr_id = true;
+	strikes_look(&t, FAULT_AT_POST, &s, &where);
+	strikes_carry_out(&t, &where);
+	return 0;
+}
+
 /* The same of all QPs. */
-static int (*next_wr_complete)(struct ibv_qp_ex *ex);
+static int (*_Atomic next_wr_complete)(struct ibv_qp_ex *ex);
 
 /* What it will post; nobody else can touch it yet. */
-static void strikes_look_batch(struct strikes *t, const struct urxe_vqp *vqp)
+static void strikes_look_batch(struct strikes *t, const struct urxe_vqp *vqp,
+			       const struct fault_place *where)
 {
 	const struct urxe_qp *qp = &vqp->qp;
 	struct fault_subject s = fault_subject_qp(qp);
@@ -115,7 +161,7 @@ static void strikes_look_batch(struct strikes *t, const struct urxe_vqp *vqp)
 		s.op = FAULT_OP(w->opcode);
 		s.wr_id = w->wr_id;
 		s.has_wr_id = true;
-		strikes_look(t, FAULT_AT_POST, &s);
+		strikes_look(t, FAULT_AT_POST, &s, where);
 	}
 }
 
@@ -123,8 +169,7 @@ static int watch_wr_complete(struct ibv_qp_ex *ex)
 {
 	struct urxe_vqp *vqp = container_of(ex, struct urxe_vqp, v.qp_ex);
 	const struct fault_subject s = fault_subject_qp(&vqp->qp);
-	const struct fault_place where = { .ctx = vqp->qp.ctx,
-					   .cq = vqp->qp.scq };
+	const struct fault_place where = place_of_send(&vqp->qp);
 	struct strikes t = { 0 };
 	int ret = fault_errno(faults, FAULT_ibv_wr_complete, &s);
 
@@ -134,10 +179,10 @@ static int watch_wr_complete(struct ibv_qp_ex *ex)
 		return ret;
 	}
 	if (!vqp->batch.error)
-		strikes_look_batch(&t, vqp);
-	ret = next_wr_complete(ex);
+		strikes_look_batch(&t, vqp, &where);
+	ret = load_relaxed(&next_wr_complete)(ex);
 	if (!ret)
-		strikes_carry_out(&t, where);
+		strikes_carry_out(&t, &where);
 	return ret;
 }
 
@@ -145,15 +190,16 @@ static int watch_wr_complete(struct ibv_qp_ex *ex)
 
 static void watch_receives(const struct ibv_recv_wr *wr,
 			   const struct ibv_recv_wr *end,
-			   struct fault_subject s, struct fault_place where)
+			   struct fault_subject s,
+			   const struct fault_place *where)
 {
 	struct strikes t = { 0 };
 
 	for (s.has_wr_id = true; wr && wr != end; wr = wr->next) {
 		s.wr_id = wr->wr_id;
-		strikes_look(&t, FAULT_AT_RECV, &s);
+		strikes_look(&t, FAULT_AT_RECV, &s, where);
+		strikes_carry_out(&t, where);
 	}
-	strikes_carry_out(&t, where);
 }
 
 static int watch_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr,
@@ -161,10 +207,12 @@ static int watch_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr,
 {
 	const struct urxe_qp *qp = to_uqp(ibqp);
 	const struct fault_subject s = fault_subject_qp(qp);
-	const struct fault_place where = { .ctx = qp->ctx, .cq = qp->rcq };
+	const struct fault_place where = { .ctx = qp->ctx,
+					   .qpn = qp->qpn,
+					   .cq = qp->rcq };
 	int ret = next.post_recv(ibqp, wr, bad); /* who polls may destroy it */
 
-	watch_receives(wr, ret ? *bad : NULL, s, where);
+	watch_receives(wr, ret ? *bad : NULL, s, &where);
 	return ret;
 }
 
@@ -176,7 +224,7 @@ static int watch_post_srq_recv(struct ibv_srq *ibsrq, struct ibv_recv_wr *wr,
 	const struct fault_subject s = { 0 };
 	int ret = next.post_srq_recv(ibsrq, wr, bad);
 
-	watch_receives(wr, ret ? *bad : NULL, s, where);
+	watch_receives(wr, ret ? *bad : NULL, s, &where);
 	return ret;
 }
 
@@ -195,56 +243,52 @@ static uint32_t type_of(struct urxe_context *ctx, uint32_t qpn)
 	return type;
 }
 
-static void strikes_look_completion(struct strikes *t, struct urxe_cq *cq,
-				    uint32_t qpn, uint64_t wr_id)
+static void watch_completion(struct urxe_cq *cq, uint32_t qpn, uint64_t wr_id)
 {
 	const struct fault_subject s = { .qpn = qpn,
 					 .type = type_of(cq->ctx, qpn),
 					 .has_wr_id = true,
 					 .wr_id = wr_id };
+	const struct fault_place where = { .ctx = cq->ctx,
+					   .qpn = qpn,
+					   .cq = cq };
+	struct strikes t = { 0 };
 
-	strikes_look(t, FAULT_AT_COMPLETION, &s);
+	strikes_look(&t, FAULT_AT_COMPLETION, &s, &where);
+	strikes_carry_out(&t, &where);
 }
 
 static int watch_poll_cq(struct ibv_cq *ibcq, int n, struct ibv_wc *wc)
 {
-	struct urxe_cq *cq = to_ucq(ibcq);
-	const struct fault_place where = { .ctx = cq->ctx, .cq = cq };
-	struct strikes t = { 0 };
 	int i, got = next.poll_cq(ibcq, n, wc);
 
 	for (i = 0; i < got; i++)
-		strikes_look_completion(&t, cq, wc[i].qp_num, wc[i].wr_id);
-	strikes_carry_out(&t, where);
+		watch_completion(to_ucq(ibcq), wc[i].qp_num, wc[i].wr_id);
 	return got;
 }
 
 /* The same of all CQs. */
-static int (*next_start_poll)(struct ibv_cq_ex *ex,
-			      struct ibv_poll_cq_attr *attr);
-static int (*next_next_poll)(struct ibv_cq_ex *ex);
+static int (*_Atomic next_start_poll)(struct ibv_cq_ex *ex,
+				      struct ibv_poll_cq_attr *attr);
+static int (*_Atomic next_next_poll)(struct ibv_cq_ex *ex);
 
 static int watch_polled(struct ibv_cq_ex *ex, int ret)
 {
 	struct urxe_vcq *vcq = container_of(ex, struct urxe_vcq, v.cq_ex);
-	const struct fault_place where = { .ctx = vcq->cq.ctx, .cq = &vcq->cq };
-	struct strikes t = { 0 };
 
-	if (ret)
-		return ret;
-	strikes_look_completion(&t, &vcq->cq, vcq->current.qpn, ex->wr_id);
-	strikes_carry_out(&t, where);
-	return 0;
+	if (!ret)
+		watch_completion(&vcq->cq, vcq->current.qpn, ex->wr_id);
+	return ret;
 }
 
 static int watch_start_poll(struct ibv_cq_ex *ex, struct ibv_poll_cq_attr *attr)
 {
-	return watch_polled(ex, next_start_poll(ex, attr));
+	return watch_polled(ex, load_relaxed(&next_start_poll)(ex, attr));
 }
 
 static int watch_next_poll(struct ibv_cq_ex *ex)
 {
-	return watch_polled(ex, next_next_poll(ex));
+	return watch_polled(ex, load_relaxed(&next_next_poll)(ex));
 }
 
 /* ------------------------------------------------------- objects */
@@ -268,7 +312,7 @@ static struct ibv_qp *watch_qp(struct ibv_qp *ibqp)
 	      faults_have_call(faults, FAULT_ibv_wr_complete)))
 		return ibqp;
 	ex = &vqp->v.qp_ex;
-	next_wr_complete = ex->wr_complete;
+	store_relaxed(&next_wr_complete, ex->wr_complete);
 	ex->wr_complete = watch_wr_complete;
 	return ibqp;
 }
@@ -302,8 +346,8 @@ static struct ibv_cq_ex *watch_create_cq_ex(struct ibv_context *ctx,
 
 	if (!ex)
 		return NULL;
-	next_start_poll = ex->start_poll;
-	next_next_poll = ex->next_poll;
+	store_relaxed(&next_start_poll, ex->start_poll);
+	store_relaxed(&next_next_poll, ex->next_poll);
 	ex->start_poll = watch_start_poll;
 	ex->next_poll = watch_next_poll;
 	return ex;
@@ -323,8 +367,10 @@ void fault_wrap_watch(struct pabi_ops *ops, struct faults *f)
 	ops->create_qp = watch_create_qp;
 	ops->create_qp_ex = watch_create_qp_ex;
 	ops->destroy_qp = watch_destroy_qp;
-	if (moment_counts(FAULT_AT_POST))
+	if (moment_counts(FAULT_AT_POST)) {
 		ops->post_send = watch_post_send;
+		ops->bind_mw = watch_bind_mw;
+	}
 	if (moment_counts(FAULT_AT_RECV)) {
 		ops->post_recv = watch_post_recv;
 		ops->post_srq_recv = watch_post_srq_recv;
