@@ -66,21 +66,25 @@ static bool fault_is_due(const struct faults *f, const struct fault_rule *r,
 			 uint64_t nth)
 {
 	if (r->nth)
-		return nth >= r->nth;
+		return nth >= r->nth && nth - r->nth < r->times;
 	if (r->every)
 		return !(nth % r->every);
 	return chance_draw(f->chance, r - f->rule, nth) >> 32 < r->chance;
 }
 
-bool fault_strikes(const struct faults *f, struct fault_rule *r,
-		   const struct fault_subject *s)
+/* Is s one of those, and the one for which its turn has come? */
+static bool fault_counts(const struct faults *f, struct fault_rule *r,
+			 const struct fault_subject *s)
 {
-	uint64_t struck;
+	return fault_fits(r, s) &&
+	       fault_is_due(f, r, fetch_add_relaxed(&r->seen, 1) + 1);
+}
 
-	if (!fault_fits(r, s) ||
-	    !fault_is_due(f, r, fetch_add_relaxed(&r->seen, 1) + 1))
-		return false;
-	struck = load_relaxed(&r->struck);
+/* It strikes, unless it has done so often enough. */
+static bool fault_take(struct fault_rule *r)
+{
+	uint64_t struck = load_relaxed(&r->struck);
+
 	do {
 		if (struck >= r->times)
 			return false;
@@ -88,28 +92,44 @@ bool fault_strikes(const struct faults *f, struct fault_rule *r,
 	return true;
 }
 
-const struct fault_rule *fault_of_call(struct faults *f, enum fault_call call,
-				       const struct fault_subject *s)
+bool fault_strikes(const struct faults *f, struct fault_rule *r,
+		   const struct fault_subject *s)
+{
+	return fault_counts(f, r, s) && fault_take(r);
+}
+
+static bool rule_is_of(const struct fault_rule *r, enum fault_what what,
+		       enum fault_call call)
+{
+	return what == FAULT_CALL ? rule_has_call(r, call) : r->what == what;
+}
+
+/* All count; one strikes, and the others have not. */
+static const struct fault_rule *fault_first(struct faults *f,
+					    enum fault_what what,
+					    enum fault_call call,
+					    const struct fault_subject *s)
 {
 	const struct fault_rule *first = NULL;
 	struct fault_rule *r;
 
 	for (r = f->rule; r != f->rule + f->n; r++)
-		if (rule_has_call(r, call) && fault_strikes(f, r, s) && !first)
+		if (rule_is_of(r, what, call) && fault_counts(f, r, s) &&
+		    !first && fault_take(r))
 			first = r;
 	return first;
+}
+
+const struct fault_rule *fault_of_call(struct faults *f, enum fault_call call,
+				       const struct fault_subject *s)
+{
+	return fault_first(f, FAULT_CALL, call, s);
 }
 
 const struct fault_rule *fault_of_wr(struct faults *f,
 				     const struct fault_subject *s)
 {
-	const struct fault_rule *first = NULL;
-	struct fault_rule *r;
-
-	for (r = f->rule; r != f->rule + f->n; r++)
-		if (r->what == FAULT_WR && fault_strikes(f, r, s) && !first)
-			first = r;
-	return first;
+	return fault_first(f, FAULT_WR, 0, s);
 }
 
 /* ------------------------------------------------------- this process */

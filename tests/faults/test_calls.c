@@ -112,6 +112,28 @@ static unsigned int chances(const char *seed)
 	return *failed;
 }
 
+/* All count; the first one strikes, and the others are not spent. */
+START_TEST(several_rules)
+{
+	static const int err[] = { 0, EIO, 0, EPERM, EAGAIN, EPERM, 0 };
+	struct ibv_context *ctx;
+	struct ibv_pd *pd;
+	size_t i;
+
+	fault("ibv_alloc_pd:nth=2:EIO;ibv_alloc_pd:every=2:times=2:EPERM;"
+	      "ibv_alloc_pd:nth=4:EBUSY;ibv_alloc_*:nth=5:EAGAIN");
+	ctx = open_device();
+	for (i = 0; i < sizeof(err) / sizeof(*err); i++) {
+		errno = 0;
+		pd = ibv_alloc_pd(ctx);
+		ck_assert_int_eq(errno, err[i]);
+		if (pd)
+			ck_ok(ibv_dealloc_pd(pd));
+	}
+	ck_ok(ibv_close_device(ctx));
+}
+END_TEST
+
 START_TEST(by_chance_of_a_seed)
 {
 	unsigned int one = chances("1"), two = chances("2");
@@ -353,6 +375,7 @@ int main(void)
 
 	add(s, nth_and_no_other);
 	add_loop(s, when, COUNT(whens));
+	add(s, several_rules);
 	add(s, by_chance_of_a_seed);
 	add(s, an_int_verb_returns_it);
 	add(s, a_post_names_the_wr);
