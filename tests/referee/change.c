@@ -1,0 +1,346 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Bytes of WRs in flight that change, or are not there.  A kind device gives
+ * these programs the data that they want, all the same.
+ */
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "device.h"
+
+/* ------------------------------------------------------- mistakes */
+
+static void source_send(void)
+{
+	receive(4096, 64);
+	request(a, IBV_WR_SEND, 0, 64, 0, IBV_SEND_SIGNALED);
+	if (wrong)
+		mine[17] = 1;
+	done(2);
+	mine[18] = 1;
+}
+
+/* The completion of a later WR is that of those before it, too. */
+static void source_unsignaled(void)
+{
+	request(a, IBV_WR_RDMA_WRITE, 0, 4096, 0, 0);
+	request(a, IBV_WR_RDMA_WRITE, 8192, 8, 8192, 0);
+	if (wrong)
+		mine[4095] = 1;
+	request(a, IBV_WR_RDMA_WRITE, 8192, 8, 8192, IBV_SEND_SIGNALED);
+	done(1);
+	mine[0] = 1;
+}
+
+/* ... by the other calls */
+static void source_wr_api(void)
+{
+	struct ibv_qp_ex *ex = ibv_qp_to_qp_ex(a);
+	struct ibv_sge sge[2] = { sge_of(0, 8), sge_of(512, 40) };
+
+	receive(4096, 64);
+	ibv_wr_start(ex);
+	ex->wr_id = 9;
+	ex->wr_flags = IBV_SEND_SIGNALED;
+	ibv_wr_send(ex);
+	ibv_wr_set_sge_list(ex, 2, sge);
+	need(!ibv_wr_complete(ex));
+	if (wrong)
+		mine[512 + 39] = 1;
+	done(2);
+}
+
+/* One buffer for all, and nobody ever polls. */
+static void source_again(void)
+{
+	int i;
+
+	for (i = 0; i < 3; i++) {
+		if (wrong)
+			mine[0] = (char)i;
+		request(a, IBV_WR_RDMA_WRITE, 0, 16, 0, 0);
+	}
+}
+
+/* b has a message of a's, and a has the answer; both are not polled yet. */
+static void answered(void)
+{
+	struct ibv_sge sge = sge_of(8192, 64);
+	struct ibv_recv_wr *bad, wr = { .sg_list = &sge, .num_sge = 1 };
+
+	receive(4096, 64);
+	need(!ibv_post_recv(a, &wr, &bad));
+	request(a, IBV_WR_SEND, 0, 64, 0, IBV_SEND_SIGNALED);
+	received(1);
+	request(b, IBV_WR_SEND, 16384, 64, 0, IBV_SEND_SIGNALED);
+	received(1);
+}
+
+static void source_answered(void)
+{
+	answered();
+	if (wrong)
+		mine[0] = 1;
+	done_of(cq, NULL, 2);
+}
+
+static void freed_answered(void)
+{
+	answered();
+	if (wrong)
+		need(!munmap(mine, 4096));
+	done_of(cq, NULL, 2);
+}
+
+/* Peers may write to it, and none did. */
+static void source_open(void)
+{
+	struct ibv_mr *was = my_mr;
+	char *where = mine;
+
+	my_mr = their_mr;
+	mine = theirs;
+	request(b, IBV_WR_RDMA_WRITE, 128, 8, 256, IBV_SEND_SIGNALED);
+	done(1);
+	request(a, IBV_WR_RDMA_WRITE, 0, 64, 4096, IBV_SEND_SIGNALED);
+	if (wrong)
+		theirs[9] = 1;
+	done(1);
+	my_mr = was;
+	mine = where;
+}
+
+/* The same when the device was closed and opened again. */
+static void source_reopened(void)
+{
+	void *hole[128];
+	size_t i;
+
+	device_close();
+	srq = NULL;
+	/* nothing new stands where something of the old one stood */
+	for (i = 0; i < 128; i++)
+		need(hole[i] = malloc(64 * (i + 1)));
+	device_open();
+	pair_make(&a, &b);
+	source_open();
+	for (i = 0; i < 128; i++)
+		free(hole[i]);
+}
+
+/* Inline data are the device's when the call returns. */
+static void source_inline(void)
+{
+	unsigned int inl = wrong ? 0 : IBV_SEND_INLINE;
+
+	request(a, IBV_WR_RDMA_WRITE, 0, 32, 0, IBV_SEND_SIGNALED | inl);
+	mine[0] = 1;
+	done(1);
+}
+
+static void source_dm(void)
+{
+	struct ibv_alloc_dm_attr attr = { .length = 4096 };
+	struct ibv_dm *dm = ibv_alloc_dm(ctx, &attr);
+	struct ibv_mr *mr, *was = my_mr;
+	char *where = mine;
+	uint64_t one = 1;
+
+	need(dm);
+	mr = ibv_reg_dm_mr(pd, dm, 0, 4096, LOCAL | IBV_ACCESS_ZERO_BASED);
+	need(mr);
+	my_mr = mr;
+	mine = NULL;
+	request(a, IBV_WR_RDMA_WRITE, 64, 64, 0, IBV_SEND_SIGNALED);
+	if (wrong)
+		need(!ibv_memcpy_to_dm(dm, 80, &one, 8));
+	done(1);
+	my_mr = was;
+	mine = where;
+	need(!ibv_dereg_mr(mr) && !ibv_free_dm(dm));
+}
+
+static void source_freed(void)
+{
+	request(a, IBV_WR_RDMA_WRITE, 8192, 64, 0, IBV_SEND_SIGNALED);
+	if (wrong)
+		need(!munmap(mine + 8192, 4096));
+	done(1);
+}
+
+/* The memory of an MR went away before the WR that names it. */
+static void unmapped(void)
+{
+	if (wrong)
+		need(!munmap(mine + 8192, 4096));
+	request(a, IBV_WR_RDMA_WRITE, wrong ? 8192 : 0, 64, 0,
+		IBV_SEND_SIGNALED);
+	done(1);
+}
+
+static void read_unmapped(void)
+{
+	if (wrong)
+		need(!munmap(mine + 8192, 4096));
+	request(a, IBV_WR_RDMA_READ, wrong ? 8192 : 0, 64, 0,
+		IBV_SEND_SIGNALED);
+	done(1);
+}
+
+/* A buffer is cleared for the message that may be there already. */
+static void recv_cleared(void)
+{
+	memset(mine + 4096, 7, 256);
+	if (!wrong)
+		memset(mine + 4096, 0, 256);
+	receive(4096, 256);
+	if (wrong)
+		memset(mine + 4096, 0, 256);
+	request(a, IBV_WR_SEND, 0, 8, 0, IBV_SEND_SIGNALED);
+	done(2);
+	memset(mine + 4096, 9, 256);
+}
+
+/* Something of the program's own lies in a buffer that is too long. */
+static void recv_touched(void)
+{
+	receive(4096, 256);
+	if (wrong)
+		mine[4096 + 200] = 1;
+	request(a, IBV_WR_SEND, 0, 8, 0, IBV_SEND_SIGNALED);
+	done(2);
+}
+
+static void recv_cleared_srq(void)
+{
+	struct ibv_srq_init_attr init = { .attr = { .max_wr = 8,
+						    .max_sge = 2 } };
+
+	while (num_qps)
+		need(!ibv_destroy_qp(qps[--num_qps]));
+	srq = ibv_create_srq(pd, &init);
+	need(srq);
+	pair_make(&a, &b);
+	recv_cleared();
+}
+
+static void read_written(void)
+{
+	request(a, IBV_WR_RDMA_READ, 0, 64, 0, IBV_SEND_SIGNALED);
+	if (wrong)
+		mine[8] = 1;
+	done(1);
+	mine[8] = 2;
+}
+
+static void atomic_written(void)
+{
+	request(a, IBV_WR_ATOMIC_FETCH_AND_ADD, 16, 8, 0, IBV_SEND_SIGNALED);
+	if (wrong)
+		mine[16] = 1;
+	done(1);
+}
+
+/* ------------------------------------------------------- no mistakes */
+
+/* A peer writes to what is being sent: who may, may at any time. */
+static void peer_writes(void)
+{
+	struct ibv_mr *was = my_mr;
+	char *where = mine;
+
+	my_mr = their_mr;
+	mine = theirs;
+	request(a, IBV_WR_RDMA_WRITE, 0, 64, 4096, IBV_SEND_SIGNALED);
+	my_mr = was;
+	mine = where;
+	mine[0] = 1;
+	request(b, IBV_WR_RDMA_WRITE, 0, 8, 0, IBV_SEND_SIGNALED);
+	done(2);
+}
+
+/* A message is shorter than its buffer, which has the last one's end. */
+static void short_messages(void)
+{
+	int i;
+
+	for (i = 0; i < 4; i++) {
+		receive(4096, 4096);
+		mine[0] = (char)i;
+		request(a, IBV_WR_SEND, 0, 4000 - (uint32_t)i * 999, 0,
+			IBV_SEND_SIGNALED);
+		done(2);
+	}
+}
+
+/* Many bytes, of which some are looked at. */
+static void long_messages(void)
+{
+	int i;
+
+	for (i = 0; i < 4; i++) {
+		mine[0] = (char)i;
+		request(a, IBV_WR_RDMA_WRITE, 0, SIZE, 0, IBV_SEND_SIGNALED);
+		done(1);
+		request(a, IBV_WR_RDMA_READ, 0, SIZE, 0, IBV_SEND_SIGNALED);
+		done(1);
+	}
+}
+
+/* ------------------------------------------------------- cases */
+
+static void quit(int sig)
+{
+	(void)sig;
+	_exit(EXIT_SUCCESS);
+}
+
+static void run_it(void (*fn)(void), bool is_wrong)
+{
+	/* memory that is gone is not there for us, either */
+	if (is_wrong && (fn == unmapped || fn == read_unmapped))
+		signal(SIGSEGV, quit);
+	device_run(fn, is_wrong);
+}
+
+#define CASES(CASE)                                             \
+	CASE(source_send, "source-changed", "send")             \
+	CASE(source_unsignaled, "source-changed", "unsignaled") \
+	CASE(source_wr_api, "source-changed", "wr_api")         \
+	CASE(source_inline, "source-changed", "inline")         \
+	CASE(source_dm, "source-changed", "dm")                 \
+	CASE(source_open, "source-changed", "open")             \
+	CASE(source_again, "source-changed", "again")           \
+	CASE(source_reopened, "source-changed", "reopened")     \
+	CASE(source_answered, "source-reused", "answered")      \
+	CASE(freed_answered, "source-reused", "freed")          \
+	CASE(source_freed, "memory-gone", "freed")              \
+	CASE(unmapped, "memory-gone", "unmapped")               \
+	CASE(read_unmapped, "memory-gone", "read")              \
+	CASE(recv_cleared, "receive-written", "cleared")        \
+	CASE(recv_cleared_srq, "receive-written", "srq")        \
+	CASE(recv_touched, "receive-touched", "behind")         \
+	CASE(read_written, "fetch-written", "read")             \
+	CASE(atomic_written, "fetch-written", "atomic")         \
+	CASE(peer_writes, "none", "peer_writes")                \
+	CASE(short_messages, "none", "short_messages")          \
+	CASE(long_messages, "none", "long_messages")
+
+#define CASE(fn, rule, how)                  \
+	static void case_##fn(bool is_wrong) \
+	{                                    \
+		run_it(fn, is_wrong);        \
+	}
+CASES(CASE)
+#undef CASE
+
+#define CASE(fn, rule, how) { rule "+" how, case_##fn },
+static const struct test_case cases[] = { CASES(CASE){ NULL, NULL } };
+
+int main(int argc, char **argv)
+{
+	return case_main(argc, argv, cases);
+}

@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* Objects that end, or change, while WRs in flight need them. */
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "device.h"
+
+static void mr_of_receive(void)
+{
+	receive(4096, 64);
+	if (!wrong) {
+		request(a, IBV_WR_SEND, 0, 64, 0, IBV_SEND_SIGNALED);
+		done(2);
+	}
+	need(!ibv_dereg_mr(my_mr));
+	my_mr = NULL;
+}
+
+/* The same of an XRC SRQ, which any target of its domain may use. */
+static void mr_of_xrc_receive(void)
+{
+	struct ibv_xrcd_init_attr domain = {
+		.comp_mask = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS,
+		.fd = -1,
+		.oflags = O_CREAT,
+	};
+	struct ibv_xrcd *xrcd = ibv_open_xrcd(ctx, &domain);
+	struct ibv_srq_init_attr_ex init = {
+		.attr = { .max_wr = 4, .max_sge = 1 },
+		.comp_mask = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD |
+			     IBV_SRQ_INIT_ATTR_XRCD | IBV_SRQ_INIT_ATTR_CQ,
+		.srq_type = IBV_SRQT_XRC,
+		.pd = pd,
+		.xrcd = xrcd,
+		.cq = rcq,
+	};
+	struct ibv_qp_init_attr_ex target = {
+		.qp_type = IBV_QPT_XRC_RECV,
+		.comp_mask = IBV_QP_INIT_ATTR_XRCD,
+		.xrcd = xrcd,
+	};
+	struct ibv_qp *qp;
+
+	need(xrcd);
+	srq = ibv_create_srq_ex(ctx, &init);
+	qp = ibv_create_qp_ex(ctx, &target);
+	need(srq && qp);
+	qp_receives(qp, a->qp_num);
+	receive(0, 64);
+	if (!wrong)
+		need(!ibv_destroy_qp(qp));
+	need(!ibv_dereg_mr(my_mr));
+	my_mr = NULL;
+	if (wrong)
+		need(!ibv_destroy_qp(qp));
+	need(!ibv_destroy_srq(srq) && !ibv_close_xrcd(xrcd));
+	srq = NULL;
+}
+
+/*
+ * An MR changes while another thread destroys QPs which need it: that those are
+ * not looked at which are gone is seen if freed memory is of no use.
+ */
+#define RACED 80
+static struct ibv_qp *raced[RACED];
+
+static void *raced_destroy(void *done_flag)
+{
+	int i;
+
+	for (i = 0; i < RACED; i++)
+		need(!ibv_destroy_qp(raced[i]));
+	__atomic_store_n((bool *)done_flag, true, __ATOMIC_RELEASE);
+	return NULL;
+}
+
+static void mr_of_other_threads(void)
+{
+	struct ibv_mr *other = ibv_reg_mr(pd, mine, SIZE, LOCAL);
+	struct ibv_mr *mr = wrong ? my_mr : other;
+	bool is_done = false;
+	pthread_t thread;
+	int i;
+
+	need(other && !ibv_resize_cq(rcq, RACED));
+	for (i = 0; i < RACED; i++) {
+		b = raced[i] = qp_make(IBV_QPT_RC);
+		num_qps--;
+		qp_connect(b, b->qp_num);
+		receive((size_t)i * 64, 64);
+	}
+	need(!ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0,
+			   LOCAL));
+	need(!pthread_create(&thread, NULL, raced_destroy, &is_done));
+	while (!__atomic_load_n(&is_done, __ATOMIC_ACQUIRE))
+		need(!ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL,
+				   0, LOCAL));
+	pthread_join(thread, NULL);
+	need(!ibv_dereg_mr(other));
+}
+
+static void mr_of_send(void)
+{
+	request(a, IBV_WR_RDMA_WRITE, 0, 64, 0, IBV_SEND_SIGNALED);
+	if (!wrong)
+		done(1);
+	need(!ibv_dereg_mr(my_mr));
+	my_mr = NULL;
+	if (wrong)
+		done(1);
+}
+
+static void mr_on_answer(void)
+{
+	struct ibv_mr *was = my_mr;
+	struct ibv_sge sge = sge_of(8192, 64);
+	struct ibv_recv_wr *bad, wr = { .sg_list = &sge, .num_sge = 1 };
+
+	receive(4096, 64);
+	need(!ibv_post_recv(a, &wr, &bad));
+	my_mr = ibv_reg_mr(pd, mine, SIZE, LOCAL);
+	need(my_mr);
+	request(a, IBV_WR_SEND, 0, 64, 0, IBV_SEND_SIGNALED);
+	received(1);
+	if (!wrong)
+		done_of(cq, NULL, 1);
+	sge = sge_of(512, 64);
+	sge.lkey = was->lkey;
+	need(!ibv_post_send(
+		b,
+		&(struct ibv_send_wr){ .sg_list = &sge,
+				       .num_sge = 1,
+				       .opcode = IBV_WR_SEND,
+				       .send_flags = IBV_SEND_SIGNALED },
+		&(struct ibv_send_wr *){ NULL }));
+	received(1);
+	need(!ibv_dereg_mr(my_mr));
+	my_mr = was;
+	done_of(cq, NULL, wrong ? 2 : 1);
+}
+
+static void mr_moved(void)
+{
+	request(a, IBV_WR_RDMA_WRITE, 0, 64, 0, IBV_SEND_SIGNALED);
+	if (!wrong)
+		done(1);
+	need(!ibv_rereg_mr(my_mr, IBV_REREG_MR_CHANGE_TRANSLATION, pd, theirs,
+			   SIZE, 0));
+	if (wrong)
+		done(1);
+}
+
+static void mw_of_bind(void)
+{
+	struct ibv_mr *mr =
+		ibv_reg_mr(pd, theirs, SIZE, REMOTE | IBV_ACCESS_MW_BIND);
+	struct ibv_mw *mw = ibv_alloc_mw(pd, IBV_MW_TYPE_2);
+	struct ibv_send_wr *bad, wr = { .wr_id = 3,
+					.opcode = IBV_WR_BIND_MW,
+					.send_flags = IBV_SEND_SIGNALED };
+
+	need(mr && mw);
+	wr.bind_mw.mw = mw;
+	wr.bind_mw.rkey = ibv_inc_rkey(mw->rkey);
+	wr.bind_mw.bind_info.mr = mr;
+	wr.bind_mw.bind_info.addr = (uintptr_t)theirs;
+	wr.bind_mw.bind_info.length = 64;
+	wr.bind_mw.bind_info.mw_access_flags = IBV_ACCESS_REMOTE_WRITE;
+	need(!ibv_post_send(a, &wr, &bad));
+	if (!wrong)
+		done(1);
+	need(!ibv_dealloc_mw(mw));
+	if (wrong)
+		done(1);
+	need(!ibv_dereg_mr(mr));
+}
+
+static void ah_of_send(void)
+{
+	struct ibv_ah_attr attr = { .is_global = 1,
+				    .grh.dgid = gid,
+				    .port_num = 1 };
+	struct ibv_ah *ah = ibv_create_ah(pd, &attr);
+	struct ibv_qp *ud = qp_make(IBV_QPT_UD);
+	struct ibv_sge sge = sge_of(0, 64);
+	struct ibv_send_wr *bad, wr = { .wr_id = 4,
+					.sg_list = &sge,
+					.num_sge = 1,
+					.opcode = IBV_WR_SEND,
+					.send_flags = IBV_SEND_SIGNALED };
+
+	need(ah);
+	qp_connect(ud, 0);
+	wr.wr.ud.ah = ah;
+	wr.wr.ud.remote_qpn = ud->qp_num;
+	wr.wr.ud.remote_qkey = 1;
+	need(!ibv_post_send(ud, &wr, &bad));
+	if (!wrong)
+		done(1);
+	need(!ibv_destroy_ah(ah));
+	if (wrong)
+		done(1);
+}
+
+/* An MR that could not be ended, or changed, goes on. */
+static void refused_to_end(void)
+{
+	struct ibv_mr *was = my_mr;
+	struct ibv_mw *mw = ibv_alloc_mw(pd, IBV_MW_TYPE_2);
+	struct ibv_send_wr *bad, wr = { .opcode = IBV_WR_BIND_MW,
+					.send_flags = IBV_SEND_SIGNALED };
+
+	my_mr = ibv_reg_mr(pd, mine, SIZE, LOCAL | IBV_ACCESS_MW_BIND);
+	need(my_mr && mw);
+	wr.bind_mw.mw = mw;
+	wr.bind_mw.rkey = ibv_inc_rkey(mw->rkey);
+	wr.bind_mw.bind_info.mr = my_mr;
+	wr.bind_mw.bind_info.addr = (uintptr_t)mine + 4096;
+	wr.bind_mw.bind_info.length = 64;
+	wr.bind_mw.bind_info.mw_access_flags = IBV_ACCESS_REMOTE_WRITE;
+	need(!ibv_post_send(a, &wr, &bad));
+	done(1);
+	request(a, IBV_WR_RDMA_WRITE, 0, 64, 0, IBV_SEND_SIGNALED);
+	need(ibv_dereg_mr(my_mr) == EBUSY);
+	need(ibv_rereg_mr(my_mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0,
+			  IBV_ACCESS_REMOTE_WRITE));
+	done(1);
+	need(!ibv_dealloc_mw(mw) && !ibv_dereg_mr(my_mr));
+	my_mr = was;
+}
+
+/* ------------------------------------------------------- cases */
+
+#define CASES(CASE)                                                \
+	CASE(mr_of_receive, "receive-without-mr", "dereg")         \
+	CASE(mr_of_xrc_receive, "receive-without-mr", "xrc")       \
+	CASE(mr_of_other_threads, "receive-without-mr", "threads") \
+	CASE(mr_of_send, "mr-in-flight", "dereg")                  \
+	CASE(mr_moved, "mr-in-flight", "rereg")                    \
+	CASE(mr_on_answer, "ended-on-answer", "dereg")             \
+	CASE(mw_of_bind, "mw-in-flight", "dealloc")                \
+	CASE(ah_of_send, "ah-in-flight", "destroy")                \
+	CASE(refused_to_end, "none", "refused_to_end")
+
+#define CASE(fn, rule, how)                  \
+	static void case_##fn(bool is_wrong) \
+	{                                    \
+		device_run(fn, is_wrong);    \
+	}
+CASES(CASE)
+#undef CASE
+
+#define CASE(fn, rule, how) { rule "+" how, case_##fn },
+static const struct test_case cases[] = { CASES(CASE){ NULL, NULL } };
+
+int main(int argc, char **argv)
+{
+	return case_main(argc, argv, cases);
+}

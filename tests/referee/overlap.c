@@ -1,0 +1,312 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* WRs in flight that have the same bytes, here or at their other end. */
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "device.h"
+
+static int child_socket; /* of the mistakes that two processes make */
+
+/* ------------------------------------------------------- two targets */
+
+static void recv_overlap(void)
+{
+	receive(4096, 64);
+	receive(wrong ? 4096 + 32 : 4096 + 64, 64);
+	request(a, IBV_WR_SEND, 0, 64, 0, IBV_SEND_SIGNALED);
+	request(a, IBV_WR_SEND, 0, 64, 0, IBV_SEND_SIGNALED);
+	done(4);
+}
+
+static void recv_shared(void)
+{
+	receive(4096, 64);
+	receive(wrong ? 4096 : 8192, 64);
+	request(a, IBV_WR_SEND, 0, 64, 0, IBV_SEND_SIGNALED);
+	request(a, IBV_WR_SEND, 0, 64, 0, IBV_SEND_SIGNALED);
+	done(4);
+}
+
+/* Two READs of different things to one place. */
+static void read_overlap(void)
+{
+	request(a, IBV_WR_RDMA_READ, 0, 64, 0, IBV_SEND_SIGNALED);
+	request(a, IBV_WR_RDMA_READ, wrong ? 0 : 64, 64, 64, IBV_SEND_SIGNALED);
+	done(2);
+}
+
+static void read_recv_overlap(void)
+{
+	receive(4096, 64);
+	request(a, IBV_WR_RDMA_READ, wrong ? 4096 : 0, 64, 0,
+		IBV_SEND_SIGNALED);
+	done(1);
+	request(a, IBV_WR_SEND, 0, 8, 0, IBV_SEND_SIGNALED);
+	done(2);
+}
+
+/* Nothing orders what two QPs write. */
+static void remote_overlap(void)
+{
+	struct ibv_qp *c, *d;
+
+	pair_make(&c, &d);
+	request(a, IBV_WR_RDMA_WRITE, 0, 64, 0, IBV_SEND_SIGNALED);
+	if (!wrong)
+		done(1);
+	request(c, IBV_WR_RDMA_WRITE, 64, 8, 56, IBV_SEND_SIGNALED);
+	/* one QP keeps its own in order */
+	request(c, IBV_WR_RDMA_WRITE, 128, 8, 56, IBV_SEND_SIGNALED);
+	done(wrong ? 3 : 2);
+}
+
+/* ... an atomic WRITE, too. */
+static void remote_overlap_atomic(void)
+{
+	struct ibv_qp *c, *d;
+
+	pair_make(&c, &d);
+	request(a, IBV_WR_RDMA_WRITE, 0, 64, 0, IBV_SEND_SIGNALED);
+	if (!wrong)
+		done(1);
+	/* which installed headers may not name */
+	request(c, (enum ibv_wr_opcode)15, 64, 8, 56, IBV_SEND_SIGNALED);
+	done(wrong ? 2 : 1);
+}
+
+/*
+ * The same from two processes: the child's WRITE is to where ours is.  What it
+ * says by the socket it may say when it has polled.
+ */
+struct place {
+	uint32_t qpn, rkey;
+	uint64_t addr;
+};
+
+static void child_writes(int s)
+{
+	struct ibv_sge sge;
+	struct ibv_send_wr *bad, wr = { .sg_list = &sge,
+					.num_sge = 1,
+					.opcode = IBV_WR_RDMA_WRITE,
+					.send_flags = IBV_SEND_SIGNALED };
+	struct place to;
+	char byte = 0;
+
+	device_open();
+	sge = sge_of(0, 64);
+	a = qp_make(IBV_QPT_RC);
+	need(write(s, &a->qp_num, 4) == 4);
+	need(read(s, &to, sizeof(to)) == sizeof(to));
+	qp_connect(a, to.qpn);
+	need(write(s, &byte, 1) == 1);
+	need(read(s, &byte, 1) == 1);
+	wr.wr.rdma.rkey = to.rkey;
+	wr.wr.rdma.remote_addr = to.addr;
+	need(!ibv_post_send(a, &wr, &bad));
+	if (!wrong)
+		done(1);
+	need(write(s, &byte, 1) == 1);
+	need(read(s, &byte, 1) == 1);
+	if (wrong)
+		done(1);
+	device_close();
+}
+
+static void remote_overlap_processes(void)
+{
+	struct ibv_qp *end = qp_make(IBV_QPT_RC);
+	struct place to = { end->qp_num, their_mr->rkey, (uintptr_t)theirs };
+	uint32_t qpn;
+	int status;
+	char byte;
+
+	need(read(child_socket, &qpn, 4) == 4);
+	qp_connect(end, qpn);
+	need(write(child_socket, &to, sizeof(to)) == sizeof(to));
+	need(read(child_socket, &byte, 1) == 1);
+	need(write(child_socket, &byte, 1) == 1);
+	need(read(child_socket, &byte, 1) == 1);
+	request(a, IBV_WR_RDMA_WRITE, 64, 8, 60, IBV_SEND_SIGNALED);
+	done(1);
+	need(write(child_socket, &byte, 1) == 1);
+	need(wait(&status) > 0 && !status);
+}
+
+/* ------------------------------------------------------- one is read */
+
+/* What a READ brings is sent on. */
+static void fence(void)
+{
+	receive(4096, 64);
+	request(a, IBV_WR_RDMA_READ, 0, 64, 0, IBV_SEND_SIGNALED);
+	request(a, IBV_WR_SEND, 32, 64, 0,
+		IBV_SEND_SIGNALED | (wrong ? 0 : IBV_SEND_FENCE));
+	done(3);
+}
+
+static void fence_atomic(void)
+{
+	request(a, IBV_WR_ATOMIC_FETCH_AND_ADD, 0, 8, 0, IBV_SEND_SIGNALED);
+	request(a, IBV_WR_RDMA_WRITE, 0, 8, 64,
+		IBV_SEND_SIGNALED | (wrong ? 0 : IBV_SEND_FENCE));
+	done(2);
+}
+
+/* No fence holds back what is copied by the call. */
+static void fence_inline(void)
+{
+	request(a, IBV_WR_RDMA_READ, 0, 32, 0, IBV_SEND_SIGNALED);
+	if (!wrong)
+		done(1);
+	request(a, IBV_WR_RDMA_WRITE, 0, 32, 64,
+		IBV_SEND_SIGNALED | IBV_SEND_FENCE | IBV_SEND_INLINE);
+	done(wrong ? 2 : 1);
+}
+
+/* Nor does that of another QP. */
+static void fence_other_qp(void)
+{
+	struct ibv_qp *c, *d;
+
+	pair_make(&c, &d);
+	request(a, IBV_WR_RDMA_READ, 0, 64, 0, IBV_SEND_SIGNALED);
+	if (!wrong)
+		done(1);
+	request(c, IBV_WR_RDMA_WRITE, 0, 64, 128,
+		IBV_SEND_SIGNALED | IBV_SEND_FENCE);
+	done(wrong ? 2 : 1);
+}
+
+/* What is to be read is written anew. */
+static void write_after_read(void)
+{
+	request(a, IBV_WR_RDMA_READ, 0, 64, 0, IBV_SEND_SIGNALED);
+	request(a, IBV_WR_RDMA_WRITE, 512, 8, 8,
+		IBV_SEND_SIGNALED | (wrong ? 0 : IBV_SEND_FENCE));
+	done(2);
+}
+
+static void write_after_atomic(void)
+{
+	request(a, IBV_WR_ATOMIC_FETCH_AND_ADD, 0, 8, 0, IBV_SEND_SIGNALED);
+	request(a, IBV_WR_RDMA_WRITE, 512, 64, 0,
+		IBV_SEND_SIGNALED | (wrong ? 0 : IBV_SEND_FENCE));
+	done(2);
+}
+
+/* A READ, on another QP, to what is being sent. */
+static void read_over_source(void)
+{
+	struct ibv_qp *c, *d;
+
+	pair_make(&c, &d);
+	request(a, IBV_WR_RDMA_WRITE, 0, 64, 0, IBV_SEND_SIGNALED);
+	if (!wrong)
+		done(1);
+	request(c, IBV_WR_RDMA_READ, 0, 64, 128, IBV_SEND_SIGNALED);
+	done(wrong ? 2 : 1);
+}
+
+/* A message may come to where another one is sent from. */
+static void recv_over_source(void)
+{
+	receive(0, 64);
+	request(a, IBV_WR_SEND, wrong ? 0 : 64, 64, 0, IBV_SEND_SIGNALED);
+	done(2);
+}
+
+/* ------------------------------------------------------- no mistakes */
+
+/* As pingpongs do: one place for all messages, which are all the same. */
+static void one_buffer(void)
+{
+	int i;
+
+	for (i = 0; i < 8; i++)
+		receive(0, 64);
+	for (i = 0; i < 8; i++)
+		request(a, IBV_WR_SEND, 0, 64, 0, IBV_SEND_SIGNALED);
+	done(16);
+}
+
+/* Results that nobody wants, and what is read to know that it was written. */
+static void one_result(void)
+{
+	struct ibv_qp *c, *d;
+	int i;
+
+	pair_make(&c, &d);
+	for (i = 0; i < 4; i++)
+		request(i & 1 ? a : c, IBV_WR_ATOMIC_FETCH_AND_ADD, 0, 8, 0,
+			IBV_SEND_SIGNALED);
+	done(4);
+	for (i = 0; i < 4; i++)
+		request(a, IBV_WR_RDMA_READ, 0, 8, 64 * (size_t)i,
+			IBV_SEND_SIGNALED);
+	done(4);
+	for (i = 0; i < 4; i++)
+		request(a, IBV_WR_RDMA_READ, 0, 4096, 0, IBV_SEND_SIGNALED);
+	done(4);
+}
+
+/* ------------------------------------------------------- cases */
+
+static void child_start(void)
+{
+	int s[2];
+
+	need(!socketpair(AF_UNIX, SOCK_SEQPACKET, 0, s));
+	if (!fork()) {
+		alarm(60);
+		child_writes(s[1]);
+		_exit(EXIT_SUCCESS);
+	}
+	close(s[1]);
+	child_socket = s[0];
+}
+
+static void run_it(void (*fn)(void), bool is_wrong)
+{
+	wrong = is_wrong;
+	if (fn == remote_overlap_processes)
+		child_start();
+	device_run(fn, is_wrong);
+}
+
+#define CASES(CASE)                                                   \
+	CASE(recv_overlap, "targets-overlap", "receives")             \
+	CASE(read_overlap, "targets-overlap", "reads")                \
+	CASE(read_recv_overlap, "targets-overlap", "both")            \
+	CASE(recv_shared, "targets-shared", "receives")               \
+	CASE(remote_overlap, "remote-overlap", "qps")                 \
+	CASE(remote_overlap_atomic, "remote-overlap", "atomic")       \
+	CASE(remote_overlap_processes, "remote-overlap", "processes") \
+	CASE(fence, "fence-missing", "read")                          \
+	CASE(fence_atomic, "fence-missing", "atomic")                 \
+	CASE(fence_inline, "fetch-not-done", "inline")                \
+	CASE(fence_other_qp, "fetch-not-done", "qps")                 \
+	CASE(write_after_read, "write-after-read", "read")            \
+	CASE(write_after_atomic, "write-after-read", "atomic")        \
+	CASE(read_over_source, "source-fetched", "read")              \
+	CASE(recv_over_source, "source-received", "receive")          \
+	CASE(one_buffer, "none", "one_buffer")                        \
+	CASE(one_result, "none", "one_result")
+
+#define CASE(fn, rule, how)                  \
+	static void case_##fn(bool is_wrong) \
+	{                                    \
+		run_it(fn, is_wrong);        \
+	}
+CASES(CASE)
+#undef CASE
+
+#define CASE(fn, rule, how) { rule "+" how, case_##fn },
+static const struct test_case cases[] = { CASES(CASE){ NULL, NULL } };
+
+int main(int argc, char **argv)
+{
+	return case_main(argc, argv, cases);
+}
