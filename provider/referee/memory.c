@@ -55,10 +55,11 @@ bool memory_is_at_work(const struct shadow_queue *q)
 {
 	struct shadow *s;
 
-	/* a QP that another thread is destroying has no shadow any more */
+	/* what another thread is destroying has no shadow any more */
+	if (shadow_find(q->owner->type, q->owner->handle) != q->owner)
+		return false;
 	if (!q->is_srq)
-		return shadow_find(SHADOW_QP, q->owner->handle) == q->owner &&
-		       qp_is_at_work(to_shadow_qp(q->owner));
+		return qp_is_at_work(to_shadow_qp(q->owner));
 	for (s = shadow_first(); s; s = s->next)
 		if (s->type == SHADOW_QP &&
 		    qp_has_srq(to_shadow_qp(s), to_shadow_srq(q->owner)) &&

@@ -39,6 +39,15 @@ void queue_fini(struct shadow_queue *q)
 	pthread_mutex_destroy(&q->posting);
 }
 
+void queue_cq_ended(const struct shadow_cq *cq)
+{
+	struct shadow_queue *q;
+
+	for (q = queues; q; q = q->next_queue)
+		if (q->cq == cq)
+			q->cq = NULL;
+}
+
 struct shadow_queue *queue_first(void)
 {
 	return queues;

@@ -68,6 +68,11 @@ void queue_init(struct shadow_queue *q, struct shadow *owner,
 		struct shadow_cq *cq, bool is_send, uint32_t capacity);
 /* No WRs are left in it, and it is out of the list. */
 void queue_fini(struct shadow_queue *q);
+/*
+ * The CQ is gone, and so are its QPs; but another thread that destroyed one may
+ * not have come to its shadow yet.
+ */
+void queue_cq_ended(const struct shadow_cq *cq);
 /* All of this process. */
 struct shadow_queue *queue_first(void);
 

@@ -3,12 +3,11 @@
 #include <stdlib.h>
 
 #include "shadow.h"
-#include "verbs/context.h"
-#include "verbs/qp.h"
 
 #define BUCKETS 4096
 
 static struct shadow *bucket[BUCKETS];
+static struct shadow *numbered[BUCKETS]; /* QPs */
 static struct shadow *first, *last;
 static uint32_t made[SHADOW_TYPES_COUNT];
 
@@ -17,12 +16,22 @@ static struct shadow **bucket_of(const void *handle)
 	return &bucket[((uintptr_t)handle >> 4) * 2654435761u % BUCKETS];
 }
 
+static struct shadow **bucket_of_number(uint32_t qpn)
+{
+	return &numbered[qpn % BUCKETS];
+}
+
 void shadow_put_back(struct shadow *s)
 {
 	struct shadow **b = bucket_of(s->handle);
 
 	s->hash_next = *b;
 	*b = s;
+	if (s->type == SHADOW_QP) {
+		b = bucket_of_number(s->number);
+		s->number_next = *b;
+		*b = s;
+	}
 	s->next = NULL;
 	s->prev = last;
 	if (last)
@@ -69,6 +78,12 @@ struct shadow *shadow_take_out(enum shadow_type type, const void *handle)
 	for (p = bucket_of(handle); *p != s; p = &(*p)->hash_next)
 		;
 	*p = s->hash_next;
+	if (type == SHADOW_QP) {
+		for (p = bucket_of_number(s->number); *p != s;
+		     p = &(*p)->number_next)
+			;
+		*p = s->number_next;
+	}
 	if (s->prev)
 		s->prev->next = s->next;
 	else
@@ -87,6 +102,8 @@ void shadow_free(struct shadow *s)
 		queue_fini(&to_shadow_qp(s)->rq);
 	} else if (s && s->type == SHADOW_SRQ) {
 		queue_fini(&to_shadow_srq(s)->rq);
+	} else if (s && s->type == SHADOW_CQ) {
+		queue_cq_ended(to_shadow_cq(s));
 	}
 	free(s);
 }
@@ -124,11 +141,13 @@ struct shadow_srq *shadow_srq(const struct ibv_srq *srq)
 
 struct shadow_qp *shadow_qp_numbered(struct ibv_context *context, uint32_t qpn)
 {
-	struct urxe_qp *qp = context_qp(to_uctx(context), qpn);
+	struct shadow *s;
 
-	if (!qp || qp->qpn != qpn)
-		return NULL;
-	return shadow_qp(&container_of(qp, struct urxe_vqp, qp)->v.qp);
+	for (s = *bucket_of_number(qpn); s; s = s->number_next)
+		if (s->number == qpn && s->context == context &&
+		    !to_shadow_qp(s)->opened)
+			return to_shadow_qp(s);
+	return NULL;
 }
 
 const char *shadow_name(const struct shadow *s, char name[FINDING_NAME])

@@ -35,7 +35,7 @@ enum shadow_type {
 };
 
 struct shadow {
-	struct shadow *hash_next;
+	struct shadow *hash_next, *number_next;
 	struct shadow *next, *prev; /* all of this process, oldest first */
 	enum shadow_type type;
 	const void *handle; /* the program's pointer */

@@ -18,8 +18,7 @@ static void mr_of_receive(void)
 	my_mr = NULL;
 }
 
-/* The same of an XRC SRQ, which any target of its domain may use. */
-static void mr_of_xrc_receive(void)
+static struct ibv_xrcd *xrcd_open(void)
 {
 	struct ibv_xrcd_init_attr domain = {
 		.comp_mask = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS,
@@ -27,6 +26,13 @@ static void mr_of_xrc_receive(void)
 		.oflags = O_CREAT,
 	};
 	struct ibv_xrcd *xrcd = ibv_open_xrcd(ctx, &domain);
+
+	need(xrcd);
+	return xrcd;
+}
+
+static struct ibv_srq *xrc_srq(struct ibv_xrcd *xrcd)
+{
 	struct ibv_srq_init_attr_ex init = {
 		.attr = { .max_wr = 4, .max_sge = 1 },
 		.comp_mask = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD |
@@ -36,18 +42,34 @@ static void mr_of_xrc_receive(void)
 		.xrcd = xrcd,
 		.cq = rcq,
 	};
-	struct ibv_qp_init_attr_ex target = {
+	struct ibv_srq *made = ibv_create_srq_ex(ctx, &init);
+
+	need(made);
+	return made;
+}
+
+/* A target of the domain, which takes messages. */
+static struct ibv_qp *xrc_target(struct ibv_xrcd *xrcd)
+{
+	struct ibv_qp_init_attr_ex init = {
 		.qp_type = IBV_QPT_XRC_RECV,
 		.comp_mask = IBV_QP_INIT_ATTR_XRCD,
 		.xrcd = xrcd,
 	};
-	struct ibv_qp *qp;
+	struct ibv_qp *qp = ibv_create_qp_ex(ctx, &init);
 
-	need(xrcd);
-	srq = ibv_create_srq_ex(ctx, &init);
-	qp = ibv_create_qp_ex(ctx, &target);
-	need(srq && qp);
+	need(qp);
 	qp_receives(qp, a->qp_num);
+	return qp;
+}
+
+/* The same of an XRC SRQ, which any target of its domain may use. */
+static void mr_of_xrc_receive(void)
+{
+	struct ibv_xrcd *xrcd = xrcd_open();
+	struct ibv_qp *qp = xrc_target(xrcd);
+
+	srq = xrc_srq(xrcd);
 	receive(0, 64);
 	if (!wrong)
 		need(!ibv_destroy_qp(qp));
@@ -99,6 +121,46 @@ static void mr_of_other_threads(void)
 				   0, LOCAL));
 	pthread_join(thread, NULL);
 	need(!ibv_dereg_mr(other));
+}
+
+/* The same of XRC SRQs, which belong to no QP. */
+static struct ibv_srq *raced_srq[RACED];
+
+static void *raced_destroy_srqs(void *done_flag)
+{
+	int i;
+
+	for (i = 0; i < RACED; i++)
+		need(!ibv_destroy_srq(raced_srq[i]));
+	__atomic_store_n((bool *)done_flag, true, __ATOMIC_RELEASE);
+	return NULL;
+}
+
+static void mr_of_other_threads_srq(void)
+{
+	struct ibv_mr *other = ibv_reg_mr(pd, mine, SIZE, LOCAL);
+	struct ibv_mr *mr = wrong ? my_mr : other;
+	struct ibv_xrcd *xrcd = xrcd_open();
+	struct ibv_qp *target = xrc_target(xrcd);
+	bool is_done = false;
+	pthread_t thread;
+	int i;
+
+	need(other && !ibv_resize_cq(rcq, RACED));
+	for (i = 0; i < RACED; i++) {
+		srq = raced_srq[i] = xrc_srq(xrcd);
+		receive((size_t)i * 64, 64);
+	}
+	srq = NULL;
+	need(!ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0,
+			   LOCAL));
+	need(!pthread_create(&thread, NULL, raced_destroy_srqs, &is_done));
+	while (!__atomic_load_n(&is_done, __ATOMIC_ACQUIRE))
+		need(!ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL,
+				   0, LOCAL));
+	pthread_join(thread, NULL);
+	need(!ibv_dereg_mr(other) && !ibv_destroy_qp(target));
+	need(!ibv_close_xrcd(xrcd));
 }
 
 static void mr_of_send(void)
@@ -233,15 +295,16 @@ static void refused_to_end(void)
 
 /* ------------------------------------------------------- cases */
 
-#define CASES(CASE)                                                \
-	CASE(mr_of_receive, "receive-without-mr", "dereg")         \
-	CASE(mr_of_xrc_receive, "receive-without-mr", "xrc")       \
-	CASE(mr_of_other_threads, "receive-without-mr", "threads") \
-	CASE(mr_of_send, "mr-in-flight", "dereg")                  \
-	CASE(mr_moved, "mr-in-flight", "rereg")                    \
-	CASE(mr_on_answer, "ended-on-answer", "dereg")             \
-	CASE(mw_of_bind, "mw-in-flight", "dealloc")                \
-	CASE(ah_of_send, "ah-in-flight", "destroy")                \
+#define CASES(CASE)                                                        \
+	CASE(mr_of_receive, "receive-without-mr", "dereg")                 \
+	CASE(mr_of_xrc_receive, "receive-without-mr", "xrc")               \
+	CASE(mr_of_other_threads, "receive-without-mr", "threads")         \
+	CASE(mr_of_other_threads_srq, "receive-without-mr", "threads_srq") \
+	CASE(mr_of_send, "mr-in-flight", "dereg")                          \
+	CASE(mr_moved, "mr-in-flight", "rereg")                            \
+	CASE(mr_on_answer, "ended-on-answer", "dereg")                     \
+	CASE(mw_of_bind, "mw-in-flight", "dealloc")                        \
+	CASE(ah_of_send, "ah-in-flight", "destroy")                        \
 	CASE(refused_to_end, "none", "refused_to_end")
 
 #define CASE(fn, rule, how)                  \
