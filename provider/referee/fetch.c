@@ -91,30 +91,56 @@ void fetch_after_fork(void)
 	end = &all;
 }
 
+static bool fetched_is_of_queue(const struct fetched *f,
+				const struct shadow_queue *q)
+{
+	return f->qp == to_uqp(to_shadow_qp(q->owner)->qp);
+}
+
 static bool fetched_is_of(const struct fetched *f, const struct memory *m)
 {
-	return f->qp == to_uqp(to_shadow_qp(m->q->owner)->qp) &&
-	       f->wr_id == m->wr->wr_id && f->spans.n == m->spans.n &&
+	return fetched_is_of_queue(f, m->q) && f->wr_id == m->wr->wr_id &&
+	       f->spans.n == m->spans.n &&
 	       !memcmp(f->spans.span, m->spans.span,
 		       (size_t)m->spans.n * sizeof(m->spans.span[0]));
+}
+
+/* *p goes. */
+static struct snapshot *fetched_take(struct fetched **p)
+{
+	struct fetched *f = *p;
+	struct snapshot *brought = f->brought;
+
+	*p = f->next;
+	if (end == &f->next)
+		end = p;
+	free(f);
+	return brought;
 }
 
 struct snapshot *fetch_take(const struct memory *m)
 {
 	struct snapshot *brought = NULL;
-	struct fetched *f, **p;
+	struct fetched **p;
 
 	pthread_mutex_lock(&lock);
 	for (p = &all; *p && !fetched_is_of(*p, m); p = &(*p)->next)
 		;
-	f = *p;
-	if (f) {
-		*p = f->next;
-		if (end == &f->next)
-			end = p;
-		brought = f->brought;
-		free(f);
-	}
+	if (*p)
+		brought = fetched_take(p);
 	pthread_mutex_unlock(&lock);
 	return brought;
+}
+
+void fetch_drop(const struct shadow_queue *q)
+{
+	struct fetched **p = &all;
+
+	pthread_mutex_lock(&lock);
+	while (*p)
+		if (fetched_is_of_queue(*p, q))
+			free(fetched_take(p));
+		else
+			p = &(*p)->next;
+	pthread_mutex_unlock(&lock);
 }

@@ -133,7 +133,7 @@ static struct memory *memory_new(struct shadow_queue *q, struct shadow_wr *wr)
 
 void memory_posting(struct shadow_queue *q, struct shadow_wr *wr)
 {
-	struct memory *m = q->counted ? NULL : memory_new(q, wr);
+	struct memory *m = memory_new(q, wr);
 	struct flight_table *t;
 	bool ok = true;
 	int i;
@@ -200,6 +200,12 @@ void memory_forget(struct shadow_wr *wr)
 	journal_done(m->written);
 	free(m->before);
 	free(m);
+}
+
+void memory_unknown(const struct shadow_queue *q, const struct shadow_wr *wr)
+{
+	if (q->is_send && !wr->memory && wr_is(wr, WQE_FETCH_OPS))
+		fetch_drop(q);
 }
 
 void memory_joins(struct ibv_context *context)

@@ -20,6 +20,8 @@ void memory_done(struct shadow_queue *q, struct shadow_wr *wr,
 		 const struct ibv_wc *wc);
 /* wr is about to be freed, whatever became of it: wr->memory goes. */
 void memory_forget(struct shadow_wr *wr);
+/* The same, before it: if it has no memory, what it brought is nobody's. */
+void memory_unknown(const struct shadow_queue *q, const struct shadow_wr *wr);
 /* An MR, MW or AH is about to end, or an MR to be changed. */
 void memory_ending(struct shadow *s);
 

@@ -19,7 +19,8 @@ struct memory {
 	struct spans spans;
 	struct span remote; /* what is written by wr->rkey, or empty */
 	struct span read; /* what a READ reads so */
-	/* another WR in flight has the same bytes: they may change at any time
+	/* another WR in flight has, or may have, the same bytes: they may
+	 * change at any time
 	 */
 	bool met;
 	struct snapshot *before;
@@ -57,5 +58,7 @@ void change_again(const struct memory *m);
 void change_check(struct memory *m, const struct ibv_wc *wc);
 /* fetch.c: what was there when it was answered; NULL: that is not known. */
 struct snapshot *fetch_take(const struct memory *m);
+/* All that is there of q's, be it of WRs that are known. */
+void fetch_drop(const struct shadow_queue *q);
 void fetch_init(void);
 void fetch_after_fork(void);

@@ -102,12 +102,17 @@ void queue_push(struct shadow_queue *q, struct shadow_wr *wr)
 {
 	wr->nth = q->posted++;
 	wr->next = NULL;
+	if (q->is_send && wr_is(wr, WQE_FETCH_OPS))
+		to_shadow_qp(q->owner)->reads = true;
+	if (q->counted) {
+		memory_unknown(q, wr);
+		queue_wr_free(wr);
+		return;
+	}
 	*q->tail = wr;
 	q->tail = &wr->next;
 	q->count++;
 	q->signaled += wr->signaled;
-	if (q->is_send && wr_is(wr, WQE_FETCH_OPS))
-		to_shadow_qp(q->owner)->reads = true;
 	/* a slot is free again when its completion is polled, as it is here */
 	wr->beyond = q->count > q->capacity;
 	if (wr->beyond)
@@ -127,6 +132,7 @@ static void queue_drop(struct shadow_queue *q, struct shadow_wr **p)
 	q->count--;
 	q->signaled -= wr->signaled;
 	limits_left(q, wr);
+	memory_unknown(q, wr);
 	queue_wr_free(wr);
 }
 

@@ -49,7 +49,7 @@ struct shadow_queue {
 	struct shadow_cq *cq; /* where all its WRs complete, or NULL */
 	bool is_send, is_srq;
 	/* by a completion counter: what is done need not be polled, and so is
-	 * not known here
+	 * not known here; it has no shadows of WRs
 	 */
 	bool counted;
 	pthread_mutex_t posting;
