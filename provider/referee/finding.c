@@ -20,14 +20,16 @@
 struct told {
 	struct told *next;
 	enum rule rule;
-	bool suppressed;
 	struct stack at;
-	unsigned int number, count;
+	unsigned int number; /* 0: it is suppressed, or not told yet */
+	unsigned int count;
 };
 
 static const char *const level_name[] = { "error", "warning", "note" };
 static enum rule_level lowest;
+/* who writes holds the second, for as long as nobody reads */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t writing = PTHREAD_MUTEX_INITIALIZER;
 static struct told *all;
 static unsigned int numbers;
 
@@ -48,6 +50,7 @@ void finding_after_fork(void)
 	struct told *t;
 
 	pthread_mutex_init(&lock, NULL);
+	pthread_mutex_init(&writing, NULL);
 	for (t = all; t; t = t->next)
 		t->count = 1; /* the parent tells what it counted */
 }
@@ -236,30 +239,40 @@ static struct told *told_get(enum rule rule, const struct stack *at)
 	return t;
 }
 
-static void finding_tell_locked(const struct finding *f, const char *text,
-				const struct stack *here)
+static unsigned int told_number(struct told *t)
 {
-	char name[40];
-	struct calls *c;
-	struct told *t;
+	unsigned int number;
 
-	t = told_get(f->rule, f->at ? f->at : here);
-	if (!t || t->suppressed || t->count++)
-		return;
-	c = calloc(1, sizeof(*c));
-	if (!c)
-		return;
-	calls_find(c, f, here);
-	t->suppressed = suppress(rule_name(f->rule, name), c->at, c->at_n) ||
-			suppress(name, c->here, c->here_n);
-	if (!t->suppressed) {
-		t->number = ++numbers;
-		finding_write(f, c, text, t->number);
-	}
-	free(c);
+	pthread_mutex_lock(&lock);
+	number = t->number = ++numbers;
+	pthread_mutex_unlock(&lock);
+	return number;
 }
 
-/* One that waits until it is known what becomes of the verb. */
+/* It was found; the first of its kind is told. */
+static void finding_count(const struct finding *f, const char *text,
+			  const struct stack *here)
+{
+	static struct calls c; /* by who writes */
+	char name[40];
+	struct told *t;
+	bool first;
+
+	pthread_mutex_lock(&lock);
+	t = told_get(f->rule, f->at ? f->at : here);
+	first = t && !t->count++;
+	pthread_mutex_unlock(&lock);
+	if (!first)
+		return;
+	pthread_mutex_lock(&writing);
+	calls_find(&c, f, here);
+	if (!suppress(rule_name(f->rule, name), c.at, c.at_n) &&
+	    !suppress(name, c.here, c.here_n))
+		finding_write(f, &c, text, told_number(t));
+	pthread_mutex_unlock(&writing);
+}
+
+/* What this thread found, and did not tell yet. */
 struct held {
 	struct held *next;
 	struct finding f; /* its strings and stacks are those below */
@@ -267,8 +280,8 @@ struct held {
 	struct stack at, here;
 };
 
+static thread_own struct held *held, *held_last;
 static thread_own bool holding;
-static thread_own struct held *held, **held_end;
 
 static bool finding_keep(const struct finding *f, const char *text,
 			 const struct stack *here)
@@ -286,33 +299,12 @@ static bool finding_keep(const struct finding *f, const char *text,
 		h->at = *f->at;
 		h->f.at = &h->at;
 	}
-	*held_end = h;
-	held_end = &h->next;
+	if (held)
+		held_last->next = h;
+	else
+		held = h;
+	held_last = h;
 	return true;
-}
-
-void finding_hold(void)
-{
-	holding = true;
-	held_end = &held;
-}
-
-void finding_let_go(bool tell)
-{
-	int saved = errno;
-	struct held *h;
-
-	holding = false;
-	while ((h = held)) {
-		held = h->next;
-		if (tell) {
-			pthread_mutex_lock(&lock);
-			finding_tell_locked(&h->f, h->text, &h->here);
-			pthread_mutex_unlock(&lock);
-		}
-		free(h);
-	}
-	errno = saved;
 }
 
 void finding_tell(const struct finding *f, const char *fmt, ...)
@@ -328,12 +320,40 @@ void finding_tell(const struct finding *f, const char *fmt, ...)
 	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
 	stack_take(&here);
-	if (!holding || !finding_keep(f, text, &here)) {
-		pthread_mutex_lock(&lock);
-		finding_tell_locked(f, text, &here);
-		pthread_mutex_unlock(&lock);
+	if (!finding_keep(f, text, &here))
+		finding_count(f, text, &here);
+	errno = saved;
+}
+
+static void held_end(bool tell)
+{
+	int saved = errno;
+	struct held *h;
+
+	while ((h = held)) {
+		held = h->next;
+		if (tell)
+			finding_count(&h->f, h->text, &h->here);
+		free(h);
 	}
 	errno = saved;
+}
+
+void finding_write_out(void)
+{
+	if (held && !holding)
+		held_end(true);
+}
+
+void finding_hold(void)
+{
+	holding = true;
+}
+
+void finding_let_go(bool tell)
+{
+	holding = false;
+	held_end(tell);
 }
 
 /* ------------------------------------------------------- the end */
@@ -356,9 +376,11 @@ void finding_end(void)
 {
 	struct told *t;
 
+	pthread_mutex_lock(&writing);
 	pthread_mutex_lock(&lock);
 	for (t = all; t; t = t->next)
-		if (t->count > 1 && !t->suppressed)
+		if (t->count > 1 && t->number)
 			told_count(t);
 	pthread_mutex_unlock(&lock);
+	pthread_mutex_unlock(&writing);
 }

@@ -35,9 +35,15 @@ struct finding {
 /* -EINVAL: level is none of those there are. */
 int finding_init(const char *level);
 
-/* Tell it, with what is wrong this time. */
+/*
+ * It is found, with what is wrong this time; and told by referee_unlock(), as
+ * that may last for as long as nobody reads what is written.
+ */
 void finding_tell(const struct finding *f, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
+
+/* Tell what this thread found.  Not under referee_lock(). */
+void finding_write_out(void);
 
 /*
  * This thread is about to ask a verb for something that the verb may refuse:

@@ -24,6 +24,7 @@ void referee_lock(void)
 void referee_unlock(void)
 {
 	pthread_mutex_unlock(&lock);
+	finding_write_out();
 }
 
 static void after_fork_child(void)

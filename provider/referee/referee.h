@@ -8,8 +8,8 @@
  * where something happens, and tells what it finds once (finding.h).  The
  * program sees what it would see without it.
  *
- * One lock guards all shadows.  It is held for moments, or while a finding is
- * written, and over no verb that is passed on.  A queue has a second one for
+ * One lock guards all shadows.  It is held for moments, in which memory of the
+ * program may be read, and over no verb that is passed on.  A queue has a second one for
  * who posts to it, so that its shadows stand in the order of its WRs; the verb
  * has such a lock, too.
  */

@@ -10,7 +10,7 @@
 #include "verbs/cq.h"
 
 /* How long another thread has for its acknowledgement. */
-#define PATIENCE_MS 1000
+#define PATIENCE_MS 3000
 #define STEP_MS 10
 
 /* ------------------------------------------------------- completions */
@@ -131,15 +131,18 @@ void unacked_wait(struct shadow *s)
 			     .at_is = "made",
 			     .here = true };
 	int ms, saved = errno;
+	uint32_t n;
 
-	for (ms = 0; unacked(s) && ms < PATIENCE_MS; ms += STEP_MS)
+	for (ms = 0; (n = unacked(s)) && ms < PATIENCE_MS; ms += STEP_MS)
 		nanosleep(&step, NULL);
 	errno = saved;
-	if (!unacked(s))
+	if (!n)
 		return;
+	referee_lock();
 	f.object = shadow_name(s, name);
 	finding_tell(
 		&f,
 		"is being destroyed, which waits for ever for %u events to be acknowledged",
-		unacked(s));
+		n);
+	referee_unlock();
 }

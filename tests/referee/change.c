@@ -3,10 +3,14 @@
  * Bytes of WRs in flight that change, or are not there.  A kind device gives
  * these programs the data that they want, all the same.
  */
+#include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "device.h"
@@ -244,6 +248,65 @@ static void atomic_written(void)
 	done(1);
 }
 
+/*
+ * What is found is told to a pipe that nobody reads: only its own thread waits.
+ */
+static void *source_changes(void *arg)
+{
+	(void)arg;
+	request(a, IBV_WR_RDMA_WRITE, 0, 64, 0, IBV_SEND_SIGNALED);
+	if (wrong)
+		mine[9] = 1;
+	done_of(cq, NULL, 1);
+	return NULL;
+}
+
+/* The program's own stderr, and a pipe that is full in its place. */
+static int pipe_fill(int ends[2])
+{
+	char much[4096] = { 0 };
+	int was = dup(STDERR_FILENO);
+
+	need(was >= 0 && !pipe(ends) && !fcntl(ends[1], F_SETFL, O_NONBLOCK));
+	while (write(ends[1], much, sizeof(much)) > 0)
+		;
+	need(!fcntl(ends[1], F_SETFL, 0));
+	need(dup2(ends[1], STDERR_FILENO) >= 0);
+	return was;
+}
+
+/* urxe run is told before stderr is. */
+static bool is_found(void)
+{
+	struct stat st;
+
+	return !stat(getenv("URXE_CHECK_FOUND"), &st) && st.st_size;
+}
+
+static void source_piped(void)
+{
+	char much[4096];
+	pthread_t thread;
+	struct ibv_mr *mr;
+	int i, ends[2], was = pipe_fill(ends);
+
+	need(!pthread_create(&thread, NULL, source_changes, NULL));
+	alarm(60);
+	while (wrong && !is_found())
+		sched_yield();
+	for (i = 0; i < 100; i++) {
+		mr = ibv_reg_mr(pd, mine + 4096, 64, LOCAL);
+		need(mr && !ibv_dereg_mr(mr));
+	}
+	for (i = 0; i < 8; i++)
+		need(read(ends[0], much, sizeof(much)) > 0);
+	pthread_join(thread, NULL);
+	need(dup2(was, STDERR_FILENO) >= 0);
+	close(was);
+	close(ends[0]);
+	close(ends[1]);
+}
+
 /* ------------------------------------------------------- no mistakes */
 
 /* A peer writes to what is being sent: who may, may at any time. */
@@ -315,6 +378,7 @@ static void run_it(void (*fn)(void), bool is_wrong)
 	CASE(source_open, "source-changed", "open")             \
 	CASE(source_again, "source-changed", "again")           \
 	CASE(source_reopened, "source-changed", "reopened")     \
+	CASE(source_piped, "source-changed", "piped")           \
 	CASE(source_answered, "source-reused", "answered")      \
 	CASE(freed_answered, "source-reused", "freed")          \
 	CASE(source_freed, "memory-gone", "freed")              \
