@@ -162,19 +162,25 @@ static bool change_is_peers(const struct memory *m)
 }
 
 /*
- * Where several are in flight with one wr_id nobody knows whose wc is; and that
- * of an XRC SRQ does not say of which SRQ it is.
+ * Where several are in flight with one wr_id nobody knows whose wc is, nor, if
+ * it was another's, whose the next is; and that of an XRC SRQ does not say of
+ * which SRQ it is.
  */
 static bool change_is_known(const struct memory *m)
 {
 	const struct shadow_wr *wr;
+	struct memory *other;
+	bool known = !m->q->is_srq || !to_shadow_srq(m->q->owner)->cq;
 
-	if (m->q->is_srq && to_shadow_srq(m->q->owner)->cq)
-		return false;
-	for (wr = m->q->head; wr; wr = wr->next)
-		if (wr != m->wr && wr->wr_id == m->wr->wr_id)
-			return false;
-	return true;
+	for (wr = m->q->head; wr; wr = wr->next) {
+		if (wr == m->wr || wr->wr_id != m->wr->wr_id)
+			continue;
+		known = false;
+		other = wr->memory;
+		if (other)
+			other->met = true;
+	}
+	return known;
 }
 
 /*
@@ -185,7 +191,7 @@ static int64_t change_first(const struct memory *m, const struct ibv_wc *wc)
 {
 	if (m->use != MEMORY_RECEIVE)
 		return 0;
-	if (!wc || wc->opcode != IBV_WC_RECV || !change_is_known(m))
+	if (!wc || wc->opcode != IBV_WC_RECV)
 		return -1;
 	return wc->byte_len;
 }
@@ -256,6 +262,7 @@ void change_again(const struct memory *m)
 
 void change_check(struct memory *m, const struct ibv_wc *wc)
 {
+	bool known = m->use != MEMORY_RECEIVE || change_is_known(m);
 	struct span where;
 	int64_t first;
 
@@ -264,7 +271,7 @@ void change_check(struct memory *m, const struct ibv_wc *wc)
 	if (!m->before || m->met || (wc && wc->status != IBV_WC_SUCCESS) ||
 	    !memory_is_at_work(m->q))
 		return;
-	first = change_first(m, wc);
+	first = known ? change_first(m, wc) : -1;
 	if (first < 0)
 		return;
 	switch (snapshot_compare(m->before, &m->spans, (uint64_t)first,

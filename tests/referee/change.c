@@ -353,6 +353,36 @@ static void long_messages(void)
 	}
 }
 
+/* Messages for two QPs come to one SRQ, and their completions are looked at in
+ * another order: whose is whose the same wr_id does not say.
+ */
+static void same_wr_id(void)
+{
+	struct ibv_srq_init_attr init = { .attr = { .max_wr = 8,
+						    .max_sge = 2 } };
+	struct ibv_cq *was = rcq, *other = ibv_create_cq(ctx, 8, NULL, NULL, 0);
+	struct ibv_qp *c, *d;
+
+	srq = ibv_create_srq(pd, &init);
+	need(srq && other);
+	memset(mine, 1, 4096);
+	pair_make(&a, &b);
+	rcq = other;
+	pair_make(&c, &d);
+	rcq = was;
+	receive(4096, 4096);
+	receive(8192, 4096);
+	request(a, IBV_WR_SEND, 0, 8, 0, IBV_SEND_SIGNALED);
+	done_of(cq, NULL, 1);
+	request(c, IBV_WR_SEND, 0, 4000, 0, IBV_SEND_SIGNALED);
+	done_of(cq, NULL, 1);
+	done_of(other, NULL, 1);
+	done_of(rcq, NULL, 1);
+	while (num_qps)
+		need(!ibv_destroy_qp(qps[--num_qps]));
+	need(!ibv_destroy_cq(other));
+}
+
 /* ------------------------------------------------------- cases */
 
 static void quit(int sig)
@@ -391,7 +421,8 @@ static void run_it(void (*fn)(void), bool is_wrong)
 	CASE(atomic_written, "fetch-written", "atomic")         \
 	CASE(peer_writes, "none", "peer_writes")                \
 	CASE(short_messages, "none", "short_messages")          \
-	CASE(long_messages, "none", "long_messages")
+	CASE(long_messages, "none", "long_messages")            \
+	CASE(same_wr_id, "none", "same_wr_id")
 
 #define CASE(fn, rule, how)                  \
 	static void case_##fn(bool is_wrong) \
