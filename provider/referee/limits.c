@@ -50,8 +50,8 @@ static void limits_refused(const struct shadow_qp *q)
 	char name[FINDING_NAME];
 	struct finding f = { .rule = RULE_sq_stuck, .here = true };
 
-	if (!q->sq.count || q->sq.signaled || q->s.inherited ||
-	    !qp_sends(q->qp))
+	if (!q->sq.count || q->sq.count < q->sq.capacity || q->sq.signaled ||
+	    q->s.inherited || !qp_sends(q->qp))
 		return;
 	f.object = shadow_name(&q->s, name);
 	finding_tell(&f,

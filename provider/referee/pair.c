@@ -9,6 +9,15 @@ struct ends {
 	uint8_t reads, other_reads; /* at once: asked, and answered */
 };
 
+/* Is it connected, and to qp?  It may be somebody else's other end by now. */
+static bool end_is_of(const struct urxe_qp_sh *end, const struct urxe_qp *qp)
+{
+	uint64_t conn = load_acquire(&end->conn);
+
+	return URXE_CONN_STATE(conn) >= IBV_QPS_RTR &&
+	       URXE_CONN_DEST(conn) == qp->qpn;
+}
+
 /* False: the other end was not met yet. */
 static bool pair_read(struct urxe_qp *qp, struct ends *e)
 {
@@ -16,8 +25,7 @@ static bool pair_read(struct urxe_qp *qp, struct ends *e)
 	bool known = false;
 
 	urxe_lock_outside(&qp->lock);
-	if (c->peer && c->sh &&
-	    URXE_CONN_STATE(load_relaxed(&c->sh->conn)) >= IBV_QPS_RTR) {
+	if (c->peer && c->sh && end_is_of(c->sh, qp)) {
 		known = true;
 		e->qpn = c->qpn;
 		e->mtu = qp->attr.path_mtu;
@@ -49,9 +57,10 @@ static void pair_tell_reads(const struct shadow_qp *q, const struct ends *e)
 			     .at_is = "connected" };
 
 	f.object = shadow_name(&q->s, name);
-	finding_tell(&f,
-		     "READs or atomics were posted with a max_rd_atomic of %u, and QP 0x%x has a max_dest_rd_atomic of %u",
-		     e->reads, e->qpn, e->other_reads);
+	finding_tell(
+		&f,
+		"READs or atomics were posted with a max_rd_atomic of %u, and QP 0x%x has a max_dest_rd_atomic of %u",
+		e->reads, e->qpn, e->other_reads);
 }
 
 void pair_look(struct shadow_qp *q)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* Queues and CQs, the two ends of a connection, completions and events. */
 #include <pthread.h>
+#include <stdlib.h>
 
 #include "case.h"
 
@@ -109,6 +110,23 @@ static void full_then_poll(bool wrong)
 	duo_close(&d);
 }
 
+/* What fails for want of memory is no full queue. */
+static void out_of_memory(bool wrong)
+{
+	struct opts o = few();
+	struct duo d;
+
+	(void)wrong;
+	ck_ok(setenv("URXE_FAULTS", "ibv_post_send:nth=3:ENOMEM", 1));
+	duo_open(&d, SAME_PROCESS, MEM_HEAP, MEM_HEAP, &o);
+	ck_ok(post_unsignaled(&d, IBV_WR_RDMA_WRITE, 1, 0, 8, 64, 0));
+	ck_ok(post_unsignaled(&d, IBV_WR_RDMA_WRITE, 1, 0, 8, 64, 0));
+	ck_assert_int_eq(post(&d, IBV_WR_RDMA_WRITE, 2, 0, 8, 64, 0), ENOMEM);
+	ck_ok(post(&d, IBV_WR_RDMA_WRITE, 2, 0, 8, 64, 0));
+	expect_ok(d.a.scq, 2, IBV_WC_RDMA_WRITE);
+	duo_close(&d);
+}
+
 static void receive_late(bool wrong)
 {
 	struct opts o = few();
@@ -179,6 +197,29 @@ static void rd_atomic_mismatch(bool wrong)
 	duo_close(&d);
 }
 
+/* What the other end has become for another one is nothing to this one. */
+static void end_of_another(bool wrong)
+{
+	struct opts o = few();
+	struct duo d;
+
+	(void)wrong;
+	/* under which the READ is not tried at once */
+	ck_ok(setenv("URXE_ADVERSARY", "1", 1));
+	o.timeout = 8;
+	o.retry_cnt = 1;
+	duo_open(&d, SAME_PROCESS, MEM_HEAP, MEM_HEAP, &o);
+	ck_ok(post(&d, IBV_WR_RDMA_WRITE, 1, 0, 8, 64, 0));
+	expect_ok(d.a.scq, 1, IBV_WC_RDMA_WRITE);
+	ck_ok(qp_to(d.b.qp, IBV_QPS_RESET));
+	d.b.o.max_dest_rd_atomic = 1;
+	d.b.o.max_rd_atomic = 1;
+	node_connect(&d.b, &d.at_b);
+	ck_ok(post(&d, IBV_WR_RDMA_READ, 2, 0, 8, 64, 0));
+	expect(d.a.scq, 2, IBV_WC_RETRY_EXC_ERR);
+	duo_close(&d);
+}
+
 /* Who reads nothing need not care. */
 static void error_unpolled(bool wrong)
 {
@@ -209,7 +250,7 @@ static void completion_unpolled(bool wrong)
 
 static void *acknowledge_late(void *cq)
 {
-	sleep_ms(1500);
+	sleep_ms(3500);
 	ibv_ack_cq_events(cq, 1);
 	return NULL;
 }
@@ -243,7 +284,7 @@ static struct ibv_async_event unacked;
 
 static void *acknowledge_async_late(void *arg)
 {
-	sleep_ms(1500);
+	sleep_ms(3500);
 	ibv_ack_async_event(&unacked);
 	return arg;
 }
@@ -275,6 +316,8 @@ static const struct test_case cases[] = {
 	{ "sq-stuck", sq_stuck },
 	{ "sq-stuck+full", sq_full },
 	{ "none+full_then_poll", full_then_poll },
+	{ "none+out_of_memory", out_of_memory },
+	{ "none+end_of_another", end_of_another },
 	{ "receive-late", receive_late },
 	{ "receive-late+reset", receive_late_reset },
 	{ "mtu-mismatch", mtu_mismatch },
