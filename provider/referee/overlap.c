@@ -105,7 +105,8 @@ static enum rule overlap_of_remotes(const struct memory *m,
 		return writes && other->use == MEMORY_FETCH ?
 			       overlap_of_reads(m, span, e) :
 			       RULES;
-	return (writes || wrote) && !memory_is_answered(other) ?
+	return (writes || wrote) && !memory_is_answered(other) &&
+			       other->since >= memory_heard ?
 		       RULE_remote_overlap :
 		       RULES;
 }

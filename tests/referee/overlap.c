@@ -252,6 +252,25 @@ static void one_result(void)
 	done(4);
 }
 
+/*
+ * One QP's WRITE has arrived, says the peer, and so another QP's comes after
+ * it: be it that nobody polled for the first.
+ */
+static void in_turn(void)
+{
+	struct ibv_sge sge = sge_of(4096, 64);
+	struct ibv_recv_wr *bad, wr = { .sg_list = &sge, .num_sge = 1 };
+	struct ibv_qp *c, *d;
+
+	pair_make(&c, &d);
+	need(!ibv_post_recv(c, &wr, &bad));
+	request(a, IBV_WR_RDMA_WRITE, 0, 64, 0, 0);
+	request(d, IBV_WR_SEND, 8192, 64, 0, IBV_SEND_SIGNALED);
+	done(2);
+	request(c, IBV_WR_RDMA_WRITE, 64, 8, 56, IBV_SEND_SIGNALED);
+	done(1);
+}
+
 /* ------------------------------------------------------- cases */
 
 static void child_start(void)
@@ -293,7 +312,8 @@ static void run_it(void (*fn)(void), bool is_wrong)
 	CASE(read_over_source, "source-fetched", "read")              \
 	CASE(recv_over_source, "source-received", "receive")          \
 	CASE(one_buffer, "none", "one_buffer")                        \
-	CASE(one_result, "none", "one_result")
+	CASE(one_result, "none", "one_result")                        \
+	CASE(in_turn, "none", "in_turn")
 
 #define CASE(fn, rule, how)                  \
 	static void case_##fn(bool is_wrong) \
