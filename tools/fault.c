@@ -62,23 +62,29 @@ int explain_faults(void)
 /* All of it, with an end; NULL and errno. */
 static char *file_read(const char *path)
 {
+	static const char mark[] = "\xef\xbb\xbf"; /* of UTF-8, by some editors */
 	FILE *f = fopen(path, "re");
 	char *text = NULL;
 	size_t room = 0;
 	ssize_t n;
+	int err;
 
 	if (!f)
 		return NULL;
 	n = getdelim(&text, &room, 0, f);
-	if (n < 0 && !ferror(f)) {
-		free(text);
-		text = strdup("");
-	} else if (n < 0) {
-		free(text);
-		text = NULL;
-	}
+	err = ferror(f) ? errno : n > 0 && !text[n - 1] ? EILSEQ : 0;
 	fclose(f);
-	return text;
+	if (!err && n < 0) {
+		free(text);
+		return strdup("");
+	}
+	if (!err && !strncmp(text, mark, strlen(mark)))
+		memmove(text, text + strlen(mark), (size_t)n + 1 - strlen(mark));
+	if (!err)
+		return text;
+	free(text);
+	errno = err;
+	return NULL;
 }
 
 /* A rule more in URXE_FAULTS. */
@@ -88,7 +94,7 @@ static int environment_add(const char *rule)
 	char *all;
 	int ret;
 
-	if (asprintf(&all, "%s%s%s", old ? old : "", old && *old ? ";" : "",
+	if (asprintf(&all, "%s%s%s", old ? old : "", old && *old ? "\n" : "",
 		     rule) < 0)
 		return fail(1, "no memory");
 	ret = setenv("URXE_FAULTS", all, 1);
@@ -108,14 +114,15 @@ int add_fault(const char *rule)
 	if (!text)
 		return fail(EXIT_USAGE, "--fault %s: %s", rule,
 			    strerror(errno));
-	if (faults_parse(&parsed, text, why, sizeof(why)))
-		for (; i < parsed.n && !ret; i++)
-			ret = environment_add(parsed.rule[i].text);
-	else
+	if (!faults_parse(&parsed, text, why, sizeof(why)))
 		ret = fail(
 			EXIT_USAGE,
 			"--fault: %s; urxe run --fault=help shows what there is",
 			why);
+	else if (i == parsed.n)
+		ret = fail(EXIT_USAGE, "--fault %s: there is no rule", rule);
+	for (; i < parsed.n && !ret; i++)
+		ret = environment_add(parsed.rule[i].text);
 	free(text);
 	return ret;
 }

@@ -99,6 +99,10 @@ static bool parse_calls(struct parse *p)
 	bool any = w.len && w.text[w.len - 1] == '*', found = false;
 	uint32_t i;
 
+	if (any && w.len == 1)
+		return refuse(p, "verbs and calls of rdma_cm are counted "
+				 "apart: ibv_* or rdma_*");
+
 	for (i = 0; i < FAULT_CALLS; i++) {
 		if (any ? strncmp(fault_call_name[i], w.text, w.len - 1) :
 			  !word_is(w, fault_call_name[i]))
@@ -503,14 +507,11 @@ static bool parse_rule(struct parse *p)
 	return parse_check(p);
 }
 
+static const char blank[] = " \t\r";
+
+/* Without what is blank behind it. */
 static struct word word_trim(struct word w)
 {
-	static const char blank[] = " \t\r";
-
-	while (w.len && memchr(blank, *w.text, sizeof(blank) - 1)) {
-		w.text++;
-		w.len--;
-	}
 	while (w.len && memchr(blank, w.text[w.len - 1], sizeof(blank) - 1))
 		w.len--;
 	return w;
@@ -522,6 +523,7 @@ bool faults_parse(struct faults *f, const char *text, char *why, size_t len)
 	struct word rule;
 
 	for (; *text; text += *text != 0) {
+		text += strspn(text, blank);
 		rule.text = text;
 		rule.len = strcspn(text, *text == '#' ? "\n" : ";\n");
 		text += rule.len;

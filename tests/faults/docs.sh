@@ -61,6 +61,7 @@ ibv_reg_mr:nth=5 nth=5
 ibv_reg_mr:nth=5:ENOSUCH ENOSUCH
 ibv_reg_me:ENOMEM ibv_reg_me
 ibv_close_device:EIO ibv_close_device
+*:nth=5:ENOMEM *
 ibv_post_send:op=SEND:EIO op=SEND
 ibv_reg_mr:p=1.5:ENOMEM p=1.5
 ibv_reg_mr:qp=5:ENOMEM ibv_reg_mr:qp=5:ENOMEM
@@ -92,10 +93,33 @@ understood "@$tmp/rules" && failed "a file with a mistake is taken"
 grep -q '"wrong"' "$tmp/err" || failed "the file's mistake is not named"
 understood "@$tmp/nothing" && failed "a file that is not there is taken"
 
+# of a file by any editor: what programs are told
+said_of_file()
+{
+	"$URXE" run --fault "@$tmp/rules" -- sh -c 'echo "$URXE_FAULTS"' 2>&1
+}
+printf '\357\273\277# by\r\n  # somebody; who\r\n\r\n\tcq:CQ_ERR \r\nwr:LOC_PROT_ERR' \
+	>"$tmp/rules"
+[ "$(said_of_file)" = $'cq:CQ_ERR\nwr:LOC_PROT_ERR' ] ||
+	failed "CRLF: $(said_of_file)"
+for text in '' '# nothing; at all' 'cq:CQ_ERR\0\nwr:LOC_PROT_ERR' \
+	"cq:$(printf '%0200d' 1):CQ_ERR"; do
+	printf "$text" >"$tmp/rules"
+	understood "@$tmp/rules" && failed "a file with \"$text\" is taken"
+	[ "$(wc -l <"$tmp/err")" = 1 ] || failed "\"$text\": $(cat "$tmp/err")"
+done
+understood "@$tmp" && failed "a folder is taken"
+for ((i = 0; i < 65; i++)); do
+	echo "cq:nth=$((i + 1)):CQ_ERR"
+done >"$tmp/rules"
+understood "@$tmp/rules" && failed "65 rules are taken"
+grep -q '"cq:nth=65:CQ_ERR": there are too many' "$tmp/err" ||
+	failed "65 rules: $(cat "$tmp/err")"
+
 # several, and what was there before
-said=$(URXE_FAULTS=wr:LOC_PROT_ERR "$URXE" run --fault cq:CQ_ERR \
+said=$(URXE_FAULTS=$'wr:LOC_PROT_ERR\n# mine' "$URXE" run --fault cq:CQ_ERR \
 	--fault process:nth=9:KILL -- sh -c 'echo "$URXE_FAULTS"')
-[ "$said" = "wr:LOC_PROT_ERR;cq:CQ_ERR;process:nth=9:KILL" ] ||
+[ "$said" = $'wr:LOC_PROT_ERR\n# mine\ncq:CQ_ERR\nprocess:nth=9:KILL' ] ||
 	failed "several rules: $said"
 
 # the doctor tells who has forgotten it
