@@ -212,75 +212,133 @@ START_TEST(a_late_refusal_waits_for_its_receive)
 }
 END_TEST
 
-/* An initiator in a, a target in b, and an SRQ. */
+/* A target in b, its domain, and an SRQ with two receives. */
 struct target {
 	struct ibv_xrcd *xrcd;
 	struct ibv_srq *srq;
 };
 
-static void open_target_of(struct target *t)
+/* What a must know of it. */
+struct target_addr {
+	struct addr at;
+	uint32_t srqn;
+};
+
+static void b_open_target(struct node *b, void *arg)
 {
-	const struct opts o = default_opts();
+	struct target *t = calloc(1, sizeof(*t));
+	struct target_addr *ta = arg;
 	int fd = new_file();
 
-	duo_open_unconnected(&d, SAME_CONTEXT, MEM_HEAP, MEM_HEAP, &o);
-	t->xrcd = open_xrcd(d.b.ctx, fd, O_CREAT);
+	ck_nonnull(t);
+	t->xrcd = open_xrcd(b->ctx, fd, O_CREAT);
 	ck_nonnull(t->xrcd);
 	close(fd);
-	ck_ok(ibv_destroy_qp(d.a.qp));
-	ck_ok(ibv_destroy_qp(d.b.qp));
-	d.a.qp = make_qp(&d.a, IBV_QPT_XRC_SEND, NULL);
-	d.b.qp = make_target(&d.b, t->xrcd);
-	d.at_a = node_addr(&d.a);
-	d.at_b = node_addr(&d.b);
-	t->srq = make_xsrq(&d.b, t->xrcd, 4, 1);
-	type_connect(d.a.qp, &o, &d.at_b);
-	type_connect(d.b.qp, &o, &d.at_a);
+	ck_ok(ibv_destroy_qp(b->qp));
+	b->qp = make_target(b, t->xrcd);
+	t->srq = make_xsrq(b, t->xrcd, 4, 1);
+	ck_ok(post_srq(t->srq, b, 10, 0, 64));
+	ck_ok(post_srq(t->srq, b, 11, 0, 64));
+	b->user = t;
+	ta->at = node_addr(b);
+	ta->srqn = srqn(t->srq);
 }
 
-static void close_target(struct target *t)
+static void b_connect_target(struct node *b, void *arg)
 {
-	ck_ok(ibv_destroy_qp(d.b.qp));
-	d.b.qp = NULL;
+	type_connect(b->qp, &b->o, arg);
+}
+
+static void b_close_target(struct node *b, void *arg)
+{
+	struct target *t = b->user;
+
+	(void)arg;
+	ck_ok(ibv_destroy_qp(b->qp));
+	b->qp = NULL;
 	ck_ok(ibv_destroy_srq(t->srq));
 	ck_ok(ibv_close_xrcd(t->xrcd));
-	duo_close(&d);
+	free(t);
 }
+
+static void b_is_quiet(struct node *b, void *arg)
+{
+	(void)arg;
+	expect_none(b->rcq, QUIET_MS);
+}
+
+static uint32_t open_target_of(enum where where)
+{
+	const struct opts o = default_opts();
+	struct target_addr ta = { 0 };
+
+	duo_open_unconnected(&d, where, MEM_HEAP, MEM_HEAP, &o);
+	on_b(&d, b_open_target, &ta, sizeof(ta));
+	ck_ok(ibv_destroy_qp(d.a.qp));
+	d.a.qp = make_qp(&d.a, IBV_QPT_XRC_SEND, NULL);
+	d.at_a = node_addr(&d.a);
+	d.at_b = ta.at;
+	type_connect(d.a.qp, &o, &d.at_b);
+	on_b(&d, b_connect_target, &d.at_a, sizeof(d.at_a));
+	return ta.srqn;
+}
+
+/* The second WR: how it ends, how a receive does, the target's state, event. */
+static const struct {
+	const char *rule;
+	enum ibv_wr_opcode op;
+	enum ibv_wc_status status, receive;
+	enum ibv_qp_state state;
+	int event;
+} xrc_ends[] = {
+	{ "wr:type=XRC_SEND:nth=2:RETRY_EXC_ERR", IBV_WR_SEND,
+	  IBV_WC_RETRY_EXC_ERR, UNHEARD, -1 },
+	{ "wr:type=XRC_SEND:nth=2:LOC_PROT_ERR", IBV_WR_RDMA_WRITE,
+	  IBV_WC_LOC_PROT_ERR, UNHEARD, -1 },
+	{ "wr:nth=2:REM_OP_ERR", IBV_WR_SEND, IBV_WC_REM_OP_ERR,
+	  IBV_WC_LOC_PROT_ERR, IBV_QPS_ERR, -1 },
+	{ "wr:nth=2:REM_INV_REQ_ERR", IBV_WR_SEND, IBV_WC_REM_INV_REQ_ERR,
+	  IBV_WC_LOC_LEN_ERR, IBV_QPS_ERR, IBV_EVENT_QP_REQ_ERR },
+	{ "wr:nth=2:REM_ACCESS_ERR", IBV_WR_RDMA_WRITE,
+	  IBV_WC_REM_ACCESS_ERR, 0, IBV_QPS_ERR, IBV_EVENT_QP_ACCESS_ERR },
+	{ "wr:nth=2:REM_ACCESS_ERR", IBV_WR_RDMA_WRITE_WITH_IMM,
+	  IBV_WC_REM_ACCESS_ERR, IBV_WC_LOC_ACCESS_ERR, IBV_QPS_ERR,
+	  IBV_EVENT_QP_ACCESS_ERR },
+	{ "wr:type=RC:nth=2:REM_ACCESS_ERR", IBV_WR_RDMA_WRITE, IBV_WC_SUCCESS,
+	  UNHEARD, -1 },
+};
 
 START_TEST(xrc)
 {
-	static const struct {
-		const char *rule;
-		enum ibv_wr_opcode op;
-		enum ibv_wc_status status;
-		enum ibv_qp_state state; /* of the target */
-	} cases[] = {
-		{ "wr:type=XRC_SEND:nth=2:RETRY_EXC_ERR", IBV_WR_SEND,
-		  IBV_WC_RETRY_EXC_ERR, IBV_QPS_RTS },
-		{ "wr:type=XRC_SEND:nth=2:REM_ACCESS_ERR", IBV_WR_RDMA_WRITE,
-		  IBV_WC_REM_ACCESS_ERR, IBV_QPS_ERR },
-	};
-	struct target t;
+	const enum ibv_wr_opcode op = xrc_ends[_i / 2].op;
+	const enum ibv_wc_status status = xrc_ends[_i / 2].status;
+	const bool receives = op != IBV_WR_RDMA_WRITE;
+	struct ibv_wc wc;
+	uint32_t number;
 
-	fault(cases[_i].rule);
-	open_target_of(&t);
-	ck_ok(post_srq(t.srq, &d.b, 10, 0, 64));
-	ck_ok(post_srq(t.srq, &d.b, 11, 0, 64));
-	post_x(&d, cases[_i].op, 1, 64, 0, srqn(t.srq));
+	fault(xrc_ends[_i / 2].rule);
+	number = open_target_of(_i % 2 ? TWO_PROCESSES : SAME_CONTEXT);
+	post_x(&d, op, 1, 64, 0, number);
 	expect(d.a.scq, 1, IBV_WC_SUCCESS);
+	if (receives)
+		ck_assert_int_eq(b_wait_recv(&d).wr_id, 10);
 	b_fill(&d, 0, 64, 2);
-	node_fill(&d.a, 0, 64, 1);
-	post_x(&d, cases[_i].op, 2, 64, 0, srqn(t.srq));
-	expect(d.a.scq, 2, cases[_i].status);
-	ck_assert_int_eq(qp_state(d.a.qp), IBV_QPS_ERR);
-	ck_assert_int_eq(qp_state(d.b.qp), cases[_i].state);
+	node_fill(&d.a, 0, 64, status ? 1 : 2);
+	post_x(&d, op, 2, 64, 0, number);
+	expect(d.a.scq, 2, status);
+	ck_assert_int_eq(qp_state(d.a.qp), status ? IBV_QPS_ERR : IBV_QPS_RTS);
+	ck_assert_int_eq(b_state(&d), xrc_ends[_i / 2].state);
 	ck_assert(b_has(&d, 0, 64, 2));
-	if (cases[_i].state == IBV_QPS_ERR)
-		b_expect_async(&d, IBV_EVENT_QP_ACCESS_ERR);
-	else
-		expect_ok(d.b.rcq, 10, IBV_WC_RECV);
-	expect_none(d.b.rcq, QUIET_MS); /* an SRQ is not flushed */
-	close_target(&t);
+	if (xrc_ends[_i / 2].receive) {
+		wc = b_wait_recv(&d);
+		ck_assert_int_eq(wc.wr_id, 11);
+		ck_assert_int_eq(wc.status, xrc_ends[_i / 2].receive);
+	}
+	if (xrc_ends[_i / 2].event >= 0)
+		b_expect_async(&d, xrc_ends[_i / 2].event);
+	on_b(&d, b_is_quiet, NULL, 0); /* an SRQ is not flushed */
+	on_b(&d, b_close_target, NULL, 0);
+	duo_close(&d);
 }
 END_TEST
 
@@ -362,7 +420,7 @@ int main(void)
 	add_loop(s, a_retry_is_not_counted, WHERE_COUNT);
 	add_loop(s, a_refusal_waits_for_its_receive, WHERE_COUNT);
 	add_loop(s, a_late_refusal_waits_for_its_receive, 4);
-	add_loop(s, xrc, 2);
+	add_loop(s, xrc, 2 * COUNT(xrc_ends));
 	add(s, an_unreliable_qp_goes_on_receiving);
 	add(s, a_window_is_not_bound);
 	add_loop(s, what_no_rule_is_about, WHERE_COUNT);
