@@ -48,6 +48,7 @@ struct carried {
 	uint32_t fetches; /* at once, to this one: struct run */
 	struct pieces pieces;
 	uint8_t lost_after; /* pieces */
+	enum ibv_wc_status status; /* if it was answered */
 	struct urxe_wqe *copy; /* with what it sends inline, or NULL */
 };
 
@@ -400,6 +401,20 @@ static enum verdict carried_move(struct urxe_qp *qp, struct run *r,
 }
 
 /*
+ * May m go on, though something is before it?  What fails, or is tried again,
+ * does so in order.
+ */
+static bool carried_may_pass(struct urxe_qp *qp, const struct carried *m)
+{
+	const struct urxe_wqe *w = carried_wqe(qp, m);
+
+	return qp->type == IBV_QPT_UD ||
+	       (carried_passes_served(qp, m) &&
+		(wqe_is_local(w) ||
+		 part_check(qp, w, m->fetches) == RESP_ACK));
+}
+
+/*
  * The next step.  WR_IN_FLIGHT: it is not the last one for the responder, or it
  * is too early; else what execute() would return.
  */
@@ -408,17 +423,13 @@ static enum verdict carried_step(struct urxe_qp *qp, struct run *r,
 {
 	enum verdict v;
 
+	if (way == WAY_PASSES && !carried_may_pass(qp, m))
+		return WR_IN_FLIGHT;
 	switch (m->stage) {
 	case STAGE_AWAY:
-		if (way == WAY_PASSES && !carried_passes_served(qp, m))
-			return WR_IN_FLIGHT;
 		if (part_check(qp, carried_wqe(qp, m), m->fetches) == RESP_ACK)
 			return carried_divide(qp, r, m);
-		/* what fails does so in order */
-		return way == WAY_FREE || qp->type == IBV_QPT_UD ||
-				       wqe_is_local(carried_wqe(qp, m)) ?
-			       carried_execute(qp, r, m) :
-			       WR_IN_FLIGHT;
+		return carried_execute(qp, r, m);
 	case STAGE_MOVING:
 		v = carried_move(qp, r, m);
 		if (v != WR_DONE)
@@ -454,6 +465,7 @@ static void carried_answer(struct urxe_qp *qp, struct carried *m,
 	free(m->copy);
 	m->copy = NULL;
 	m->stage = STAGE_ANSWERED;
+	m->status = status;
 	flight_answer(qp, m->index, status);
 }
 
@@ -490,8 +502,11 @@ static bool carried_go(struct urxe_qp *qp, struct carried *m, enum way way)
 				   requester_uses(carried_wqe(qp, m)));
 	v = carried_step(qp, &r, m, way);
 	if (v == WR_RNR || v == WR_SILENT) {
-		flight_park(qp, &r, m->index, v);
-		return false;
+		if (way == WAY_FREE) {
+			flight_park(qp, &r, m->index, v);
+			return false;
+		}
+		v = WR_IN_FLIGHT; /* just now: see carried_may_pass() */
 	}
 	guard_lower(qp->guard);
 	if (v == WR_FAILED)
@@ -532,8 +547,10 @@ static enum verdict carrier_resume(struct urxe_qp *qp, struct run *r,
 
 	if (m->stage == STAGE_SERVED)
 		return WR_IN_FLIGHT;
-	if (m->stage == STAGE_ANSWERED)
-		return WR_DONE;
+	if (m->stage == STAGE_ANSWERED) {
+		r->status = m->status;
+		return m->status ? WR_FAILED : WR_DONE;
+	}
 	v = carried_rest(qp, r, m);
 	if (v <= WR_COMPLETED || v == WR_FAILED)
 		carried_forget(m);

@@ -100,10 +100,17 @@ static inline bool qp_is_unreliable(const struct urxe_qp *qp)
 	return qp->type == IBV_QPT_UC || qp->type == IBV_QPT_UD;
 }
 
+/* In SQD: is what had been begun to be begun again? */
+static inline bool qp_is_parked(const struct urxe_qp *qp)
+{
+	return qp->stall.kind != STALL_NONE ||
+	       (int32_t)(qp->sq.sent - qp->sq.begun) > 0;
+}
+
 /* In SQD: is a WR that was begun not done yet? */
 static inline bool qp_is_draining(const struct urxe_qp *qp)
 {
-	return qp->stall.kind != STALL_NONE || qp->flying;
+	return qp_is_parked(qp) || qp->flying;
 }
 
 static inline bool qp_is_xrc(const struct urxe_qp *qp)

@@ -358,6 +358,8 @@ static enum verdict requester_park(struct urxe_qp *qp, struct run *r,
 void flight_park(struct urxe_qp *qp, struct run *r, uint32_t index,
 		 enum verdict v)
 {
+	if ((int32_t)(qp->sq.begun - qp->sq.sent) > 0)
+		qp->sq.sent = qp->sq.begun;
 	qp->sq.begun = index;
 	v = requester_park(qp, r, v);
 	guard_lower(qp->guard);
@@ -372,7 +374,7 @@ static bool requester_may_run(const struct urxe_qp *qp)
 
 	/* draining: what had been started is finished */
 	return likely(state == IBV_QPS_RTS) ||
-	       (state == IBV_QPS_SQD && qp->stall.kind != STALL_NONE);
+	       (state == IBV_QPS_SQD && qp_is_parked(qp));
 }
 
 /* What is collected is still to be copied. */

@@ -30,6 +30,7 @@ void sq_reset(struct urxe_sq *sq)
 	sq->prod = 0;
 	sq->begun = 0;
 	sq->done = 0;
+	sq->sent = 0;
 	store_relaxed(&sq->tail, 0);
 }
 

@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Nobody answers, or there is no receive, while WRs are in flight: they are
+ * tried again, and nothing of what is in front of them or behind gets lost.
+ */
+#include <string.h>
+
+#include "with.h"
+
+/* b's QP hears nothing, and then as before: a has used no PSN. */
+static void b_is_deaf(struct duo *d)
+{
+	ck_ok(qp_to(d->b.qp, IBV_QPS_RESET));
+}
+
+static void b_hears(struct duo *d)
+{
+	node_connect(&d->b, &d->at_a);
+}
+
+static void open_parked(struct duo *d, const char *knobs)
+{
+	struct opts o = default_opts();
+
+	with_knobs(knobs);
+	o.timeout = 17; /* 0.5 s */
+	duo_open(d, SAME_CONTEXT, MEM_HEAP, MEM_HEAP, &o);
+}
+
+/* So many visits, which complete nothing. */
+static void visit(struct duo *d, int n)
+{
+	struct ibv_wc wc;
+
+	for (; n; n--)
+		ck_assert_int_eq(ibv_poll_cq(d->b.scq, 1, &wc), 0);
+}
+
+static uint64_t *word(struct node *n, size_t off)
+{
+	return (uint64_t *)(void *)((char *)n->buf + off);
+}
+
+/* A READ that comes late, of 8 bytes. */
+static void post_read(struct duo *d)
+{
+	*word(&d->b, 0) = 1;
+	*word(&d->a, 0) = 0;
+	ck_ok(post(d, IBV_WR_RDMA_READ, 1, 0, 8, 0, 0));
+}
+
+static int post_local_inv(struct duo *d, uint64_t wr_id, uint32_t rkey)
+{
+	struct ibv_send_wr wr = { .wr_id = wr_id,
+				  .opcode = IBV_WR_LOCAL_INV,
+				  .send_flags = IBV_SEND_SIGNALED,
+				  .invalidate_rkey = rkey };
+
+	return post_wr(d->a.qp, &wr);
+}
+
+#define LATE "overtake=1000,ticks=1000"
+#define TICKS 1001
+
+/* What had failed when what was before it was tried again has failed. */
+START_TEST(failure_stays)
+{
+	struct duo d;
+
+	open_parked(&d, LATE);
+	post_read(&d);
+	ck_ok(post_local_inv(&d, 2, 0x1234));
+	visit(&d, 2);
+	b_is_deaf(&d);
+	visit(&d, TICKS);
+	b_hears(&d);
+	expect(d.a.scq, 1, IBV_WC_SUCCESS);
+	ck_assert_uint_eq(*word(&d.a, 0), 1);
+	expect(d.a.scq, 2, IBV_WC_MW_BIND_ERR);
+	duo_close(&d);
+}
+END_TEST
+
+/* A WRITE that passes a READ is not answered: its fence keeps the next one. */
+START_TEST(fence_holds)
+{
+	struct duo d;
+
+	open_parked(&d, LATE ",place=1000");
+	post_read(&d);
+	ck_ok(post(&d, IBV_WR_RDMA_WRITE, 2, 4096, 4096, 4096, 0));
+	*word(&d.a, 64) = 2;
+	ck_ok(post(&d, IBV_WR_RDMA_WRITE, 3, 64, 8, 0, IBV_SEND_FENCE));
+	visit(&d, 2);
+	b_is_deaf(&d);
+	visit(&d, 2);
+	b_hears(&d);
+	expect(d.a.scq, 1, IBV_WC_SUCCESS);
+	ck_assert_uint_eq(*word(&d.a, 0), 1);
+	expect(d.a.scq, 2, IBV_WC_SUCCESS);
+	expect(d.a.scq, 3, IBV_WC_SUCCESS);
+	ck_assert_uint_eq(*word(&d.b, 0), 2);
+	duo_close(&d);
+}
+END_TEST
+
+/* One that passes a READ and then fails does so after it. */
+START_TEST(fails_in_its_turn)
+{
+	struct ibv_send_wr wr;
+	struct ibv_sge sge;
+	struct ibv_mr *mr;
+	struct duo d;
+
+	open_parked(&d, LATE ",place=1000");
+	mr = ibv_reg_mr(d.b.pd, (char *)d.b.buf + 4096, 4096, ALL_ACCESS);
+	ck_nonnull(mr);
+	post_read(&d);
+	sge = node_sge(&d.a, 4096, 4096);
+	wr = rdma_wr(&d, IBV_WR_RDMA_WRITE, 2, &sge, 1, 4096);
+	wr.wr.rdma.rkey = mr->rkey;
+	ck_ok(post_wr(d.a.qp, &wr));
+	visit(&d, 2);
+	ck_ok(ibv_dereg_mr(mr));
+	expect(d.a.scq, 1, IBV_WC_SUCCESS);
+	ck_assert_uint_eq(*word(&d.a, 0), 1);
+	expect(d.a.scq, 2, IBV_WC_REM_ACCESS_ERR);
+	duo_close(&d);
+}
+END_TEST
+
+static void to_sqd(struct duo *d)
+{
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_SQD,
+				    .en_sqd_async_notify = 1 };
+
+	ck_ok(ibv_modify_qp(d->a.qp, &attr,
+			    IBV_QP_STATE | IBV_QP_EN_SQD_ASYNC_NOTIFY));
+}
+
+/* Draining, with one parked behind which others had been begun. */
+START_TEST(drained)
+{
+	struct ibv_wc wc[3];
+	struct duo d;
+	int i;
+
+	open_parked(&d, LATE);
+	post_read(&d);
+	memset((char *)d.a.buf + 4096, 7, 8192);
+	ck_ok(post(&d, IBV_WR_RDMA_WRITE, 2, 4096, 4096, 4096, 0));
+	ck_ok(post(&d, IBV_WR_RDMA_WRITE, 3, 8192, 4096, 8192, 0));
+	visit(&d, 4);
+	ck_assert(b_all(&d, 4096, 8192, 7));
+	b_is_deaf(&d);
+	visit(&d, TICKS);
+	to_sqd(&d);
+	visit(&d, 10);
+	expect_no_async(d.a.ctx);
+	b_hears(&d);
+	expect_async(d.a.ctx, IBV_EVENT_SQ_DRAINED, d.a.qp);
+	ck_assert_int_eq(ibv_poll_cq(d.a.scq, 3, wc), 3);
+	for (i = 0; i < 3; i++) {
+		ck_assert_uint_eq(wc[i].wr_id, i + 1);
+		ck_assert_int_eq(wc[i].status, IBV_WC_SUCCESS);
+	}
+	ck_ok(qp_to(d.a.qp, IBV_QPS_RTS));
+	ck_ok(post(&d, IBV_WR_RDMA_WRITE, 4, 0, 8, 0, 0));
+	expect(d.a.scq, 4, IBV_WC_SUCCESS);
+	duo_close(&d);
+}
+END_TEST
+
+/* The same without a receive; what had not been begun waits for RTS. */
+START_TEST(drained_without_receive)
+{
+	struct duo d;
+	int i;
+
+	open_parked(&d, _i ? "complete=1000,gather=1000" : "");
+	ck_ok(post(&d, IBV_WR_SEND, 1, 0, 64, 0, 0));
+	visit(&d, 20);
+	to_sqd(&d);
+	for (i = 2; i < 4; i++)
+		ck_ok(post(&d, IBV_WR_SEND, i, 0, 64, 0, 0));
+	visit(&d, 20);
+	expect_no_async(d.a.ctx);
+	for (i = 1; i < 4; i++)
+		b_recv(&d, i, 0, 64);
+	expect_async(d.a.ctx, IBV_EVENT_SQ_DRAINED, d.a.qp);
+	expect(d.a.scq, 1, IBV_WC_SUCCESS);
+	expect_none(d.a.scq, QUIET_MS);
+	ck_ok(qp_to(d.a.qp, IBV_QPS_RTS));
+	for (i = 2; i < 4; i++)
+		expect(d.a.scq, i, IBV_WC_SUCCESS);
+	duo_close(&d);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite("parked");
+
+	add(s, failure_stays);
+	add(s, fence_holds);
+	add(s, fails_in_its_turn);
+	add(s, drained);
+	add_loop(s, drained_without_receive, 2);
+	return run(s);
+}
