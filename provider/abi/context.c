@@ -14,6 +14,7 @@
 #include "engine/mem.h"
 #include "engine/peer.h"
 #include "engine/process.h"
+#include "engine/retry.h"
 #include "engine/service.h"
 #include "verbs/context.h"
 #include "verbs/event.h"
@@ -57,10 +58,12 @@ static void context_free_cq_lock(struct urxe_cq *cq)
 static void context_free_qp_locks(struct urxe_qp *qp)
 {
 	struct urxe_vqp *vqp = container_of(qp, struct urxe_vqp, qp);
+	bool in_batch = pthread_equal(vqp->batch.thread, pthread_self());
 
 	qp->pins = 0;
-	if (!pthread_equal(vqp->batch.thread, pthread_self()))
+	if (!in_batch)
 		gate_init(&qp->lock.gate);
+	stall_disown(qp, in_batch ? vqp->batch.first : qp->sq.prod);
 	if (qp->rq.sh)
 		gate_init(&qp->rq.lock.gate);
 }

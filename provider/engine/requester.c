@@ -325,7 +325,8 @@ void flight_cancel(struct urxe_qp *qp)
 
 void flight_disown(struct urxe_qp *qp)
 {
-	qp->carrier->cancel(qp);
+	if (qp->carrier)
+		qp->carrier->cancel(qp);
 	qp->sq.done = qp->sq.begun;
 	flight_count(qp);
 }

@@ -72,6 +72,15 @@ void stall_end(struct urxe_qp *qp)
 	fetch_sub_relaxed(&qp->scq->stalled, 1);
 }
 
+void stall_disown(struct urxe_qp *qp, uint32_t end)
+{
+	if (qp->stall.kind == STALL_NONE)
+		return;
+	stall_end(qp);
+	qp->sq.begun = end;
+	flight_disown(qp);
+}
+
 /* One more try of a parked SQ; its lock is held. */
 static void stall_retry(struct urxe_qp *qp, uint64_t now)
 {

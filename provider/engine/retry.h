@@ -33,6 +33,11 @@ struct urxe_stall {
 /* Park qp (its lock held).  False: no retries are allowed, fail at once. */
 bool stall_begin(struct urxe_qp *qp, enum urxe_stall_kind kind);
 void stall_end(struct urxe_qp *qp);
+/*
+ * In the child of a fork: what is parked, and queued behind it up to end, is the
+ * parent's, who tries it again.
+ */
+void stall_disown(struct urxe_qp *qp, uint32_t end);
 
 /* What a poller of cq does for its QPs before it looks at the ring. */
 void retry_progress(struct urxe_cq *cq);

@@ -291,6 +291,86 @@ START_TEST(fork_in_flight)
 }
 END_TEST
 
+/* The child posts on its parent's QP, and polls its completion. */
+static int post_in_child(struct duo *d)
+{
+	struct ibv_wc wc;
+	int n;
+
+	signal(SIGALRM, SIG_DFL); /* Check's would kill us all */
+	alarm(WAIT_MS / 1000);
+	memset(d->a.buf, 9, LEN);
+	if (post(d, IBV_WR_RDMA_WRITE, 77, 0, LEN, 8192, 0))
+		return 1;
+	while (!(n = ibv_poll_cq(d->a.scq, 1, &wc)))
+		;
+	return n != 1 || wc.wr_id != 77 || wc.status != IBV_WC_SUCCESS;
+}
+
+START_TEST(fork_and_post)
+{
+	struct opts o = default_opts();
+	unsigned int i;
+	struct duo d;
+	pid_t pid;
+
+	with_knobs("complete=1000");
+	duo_open(&d, SAME_CONTEXT, MEM_SHARED, MEM_SHARED, &o);
+	for (i = 0; i < 3; i++) {
+		ck_ok(post(&d, IBV_WR_RDMA_WRITE, i, 0, LEN, 0, 0));
+		expect(d.a.scq, i, IBV_WC_SUCCESS);
+	}
+	pid = fork();
+	ck_assert_int_ge(pid, 0);
+	if (!pid)
+		_exit(post_in_child(&d));
+	ck_assert_int_eq(reap_child(pid), 0);
+	ck_assert(b_all(&d, 8192, LEN, 9));
+	duo_close(&d);
+}
+END_TEST
+
+/* While its parent is stopped the child posts what the SEND waits for. */
+static void serve_stopped(struct duo *d)
+{
+	struct ibv_wc wc;
+	int i;
+
+	signal(SIGALRM, SIG_DFL); /* Check's would kill us all */
+	alarm(WAIT_MS / 1000);
+	kill(getppid(), SIGSTOP);
+	for (i = 1; i < 3; i++)
+		post_recv(&d->b, i, 0, LEN);
+	for (i = 0; i < 2000; i++)
+		ibv_poll_cq(d->a.scq, 0, &wc);
+	kill(getppid(), SIGCONT);
+}
+
+/* What is parked is the parent's, who sends it once. */
+START_TEST(fork_when_parked)
+{
+	struct duo d;
+	pid_t pid;
+
+	open_late(&d, SAME_CONTEXT, _i ? "complete=1000" : "");
+	ck_ok(post(&d, IBV_WR_SEND, 1, 0, LEN, 0, 0));
+	expect_none(d.a.scq, 5);
+	pid = fork();
+	ck_assert_int_ge(pid, 0);
+	if (!pid) {
+		serve_stopped(&d);
+		_exit(0);
+	}
+	ck_assert_int_eq(reap_child(pid), 0);
+	expect(d.a.scq, 1, IBV_WC_SUCCESS);
+	ck_ok(post(&d, IBV_WR_SEND, 2, 0, LEN, 0, 0));
+	expect(d.a.scq, 2, IBV_WC_SUCCESS);
+	expect(d.b.rcq, 1, IBV_WC_SUCCESS);
+	expect(d.b.rcq, 2, IBV_WC_SUCCESS);
+	duo_close(&d);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite("adversary, ends");
@@ -305,5 +385,7 @@ int main(void)
 	add(s, channel_wakes);
 	add_loop(s, send_first, WHERE_COUNT);
 	add(s, fork_in_flight);
+	add(s, fork_and_post);
+	add_loop(s, fork_when_parked, 2);
 	return run(s);
 }
