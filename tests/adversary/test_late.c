@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* Knob async: asynchronous events that come late. */
+#define _GNU_SOURCE
 #include <fcntl.h>
 #include <pthread.h>
 #include <sys/epoll.h>
@@ -110,6 +111,61 @@ START_TEST(of_a_peer)
 }
 END_TEST
 
+#define PAGE 4096
+#define FULL (PAGE / 8) /* events of a channel of one page */
+
+/* One more event than its channel has room for. */
+static void raise_many(struct duo *d)
+{
+	int i;
+
+	for (i = 0; i <= FULL; i++) {
+		ck_ok(ibv_req_notify_cq(d->b.rcq, 0));
+		b_recv(d, 1, 0, 8);
+		ck_ok(post(d, IBV_WR_SEND, 1, 0, 8, 0, 0));
+		expect(d->a.scq, 1, IBV_WC_SUCCESS);
+		expect(d->b.rcq, 1, IBV_WC_SUCCESS);
+	}
+}
+
+/* How long the last one takes to come when the others were read. */
+static double read_many(int i)
+{
+	static struct duo d;
+	struct opts o = default_opts();
+	struct ibv_cq *cq;
+	double begin = 0;
+	void *arg;
+
+	if (!d.a.qp) {
+		with_knobs("async=1000");
+		o.channel = true;
+		duo_open(&d, SAME_CONTEXT, MEM_HEAP, MEM_HEAP, &o);
+		ck_assert_int_eq(fcntl(d.b.chan->fd, F_SETPIPE_SZ, PAGE), PAGE);
+	}
+	raise_many(&d);
+	for (i = 0; i <= FULL; i++) {
+		begin = now_ms();
+		ck_assert(fd_readable(d.b.chan->fd, WAIT_MS));
+		ck_ok(ibv_get_cq_event(d.b.chan, &cq, &arg));
+	}
+	begin = now_ms() - begin;
+	ibv_ack_cq_events(d.b.rcq, FULL + 1);
+	ck_assert(!fd_readable(d.b.chan->fd, 0));
+	return begin;
+}
+
+/* The service thread looks after 1 s, unasked. */
+START_TEST(channels_do_not_wait)
+{
+	int i;
+
+	may_leak();
+	for (i = 0; i < 30; i++)
+		expect_within(500, read_many, i);
+}
+END_TEST
+
 /* Its object is destroyed: nobody is woken for what is no more. */
 START_TEST(destroyed_before_it_comes)
 {
@@ -181,6 +237,7 @@ int main(void)
 	add(s, events_are_late);
 	add(s, without_they_are_not);
 	add_loop(s, of_a_peer, WHERE_COUNT);
+	add(s, channels_do_not_wait);
 	add(s, destroyed_before_it_comes);
 	add(s, after_a_fork);
 	return run(s);
