@@ -196,15 +196,31 @@ static uint64_t carried_journey(const struct carrier *c,
 
 /* ------------------------------------------------------- order */
 
-/* May second take effect before first, which is in flight? */
-static bool carried_passes(const struct urxe_qp *qp,
-			   const struct carried *first,
-			   const struct urxe_wqe *w,
-			   const struct urxe_wqe *second)
+/*
+ * The slot of the last WR up to m that has a fence: it is not begun before the
+ * fetches before it are done, and m is not begun before it.
+ */
+static uint32_t carried_fence(const struct urxe_qp *qp, const struct carried *m)
 {
+	uint32_t i;
+
+	for (i = m->index; i != qp->sq.done; i--)
+		if (sq_slot(&qp->sq, i)->flags & IBV_SEND_FENCE)
+			break;
+	return i;
+}
+
+/* May m take effect before the WR in slot i, which is in flight? */
+static bool carried_passes(const struct urxe_qp *qp, uint32_t i,
+			   const struct carried *m)
+{
+	const struct plan *first = &carried_at(carrier_of(qp), i)->plan;
+
 	if (qp->type == IBV_QPT_UD)
-		return first->plan.reorder;
-	return first->plan.overtaken && !order_holds(w, second);
+		return first->reorder;
+	return first->overtaken &&
+	       (int32_t)(i - carried_fence(qp, m)) >= 0 &&
+	       !order_holds(sq_slot(&qp->sq, i), sq_slot(&qp->sq, m->index));
 }
 
 /*
@@ -215,8 +231,8 @@ enum way { WAY_FREE, WAY_PASSES, WAY_CLOSED };
 
 static enum way carried_way(const struct urxe_qp *qp, const struct carried *m)
 {
-	const struct urxe_wqe *mine = sq_slot(&qp->sq, m->index), *w;
 	const struct carrier *c = carrier_of(qp);
+	const struct urxe_wqe *w;
 	enum way way = WAY_FREE;
 	uint32_t i;
 
@@ -226,7 +242,7 @@ static enum way carried_way(const struct urxe_qp *qp, const struct carried *m)
 			return WAY_CLOSED;
 		if (carried_at(c, i)->stage >= STAGE_SERVED)
 			continue;
-		if (!carried_passes(qp, carried_at(c, i), w, mine))
+		if (!carried_passes(qp, i, m))
 			return WAY_CLOSED;
 		way = WAY_PASSES;
 	}
@@ -237,17 +253,14 @@ static enum way carried_way(const struct urxe_qp *qp, const struct carried *m)
 static bool carried_reads_later(const struct urxe_qp *qp,
 				const struct carried *m)
 {
-	const struct urxe_wqe *mine = sq_slot(&qp->sq, m->index), *w;
-	const struct carried *first;
+	const struct carrier *c = carrier_of(qp);
 	uint32_t i;
 
-	for (i = qp->sq.done; i != m->index; i++) {
-		w = sq_slot(&qp->sq, i);
-		first = carried_at(carrier_of(qp), i);
-		if (is_fetch(w) && first->stage < STAGE_SERVED &&
-		    !carried_passes(qp, first, w, mine))
+	for (i = qp->sq.done; i != m->index; i++)
+		if (is_fetch(sq_slot(&qp->sq, i)) &&
+		    carried_at(c, i)->stage < STAGE_SERVED &&
+		    !carried_passes(qp, i, m))
 			return true;
-	}
 	return false;
 }
 

@@ -76,6 +76,32 @@ START_TEST(write_overtakes_fetch)
 }
 END_TEST
 
+/*
+ * What has a fence is not begun before the fetch is done, and what is behind it
+ * is not begun before that.
+ */
+START_TEST(fence_between)
+{
+	unsigned int i, seen[2] = { 0 };
+	struct duo d;
+
+	open_duo(&d, 0);
+	for (i = 0; i < 2 * ROUNDS; i++) {
+		*word(&d.b, 0) = 1;
+		*word(&d.a, 8) = 2;
+		ck_ok(post_unsignaled(&d, IBV_WR_RDMA_READ, 0, 0, 8, 0, 0));
+		ck_ok(post(&d, IBV_WR_RDMA_READ, 1, 16, 8, 16,
+			   i % 2 ? IBV_SEND_FENCE : 0));
+		ck_ok(post(&d, IBV_WR_RDMA_WRITE, 2, 8, 8, 0, 0));
+		wait_both(&d);
+		seen[i % 2] += *word(&d.a, 0) == 2;
+	}
+	ck_assert_uint_gt(seen[0], 0);
+	ck_assert_uint_eq(seen[1], 0);
+	duo_close(&d);
+}
+END_TEST
+
 /* What a SEND brings that was posted behind the READ of its source. */
 static bool old_is_sent(struct duo *d, unsigned int flags)
 {
@@ -517,6 +543,7 @@ int main(void)
 	Suite *s = suite("adversary, order and atomics");
 
 	add_loop(s, write_overtakes_fetch, 3);
+	add(s, fence_between);
 	add(s, send_overtakes_read);
 	add(s, send_read);
 	add_loop(s, nothing_passes_the_refused, 3);
