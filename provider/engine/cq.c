@@ -167,7 +167,7 @@ void cq_notify(struct urxe_cq_view *v, uint32_t pos, bool solicited)
 static void __attribute__((cold)) cq_observe(const struct urxe_cqe_ref *ref)
 {
 	if (ref->slot.cqe != &ref->lost)
-		urxe_observer->completes(ref->slot.cqe);
+		observe_completion(ref->slot.cqe);
 }
 
 /* True: it must be told of, solicited or not. */
@@ -176,7 +176,7 @@ cq_show(struct urxe_cq_view *v, const struct urxe_cqe_ref *ref, bool *solicited)
 {
 	struct urxe_cqe *e = ref->slot.cqe;
 
-	if (unlikely(urxe_observer != NULL))
+	if (unlikely(urxe_observers != NULL))
 		cq_observe(ref);
 	if (unlikely(v->sh->flags & URXE_CQ_TIMESTAMP))
 		e->timestamp = cq_clock();

@@ -17,8 +17,6 @@
 #include "responder.h"
 #include "ud.h"
 
-const struct urxe_observer *urxe_observer;
-
 /* ------------------------------------------------------- local memory */
 
 /* The WR's bytes, as part_gather(). */

@@ -5,6 +5,7 @@
 
 #include "event.h"
 #include "flight.h"
+#include "observe.h"
 #include "poll.h"
 #include "process.h"
 #include "qp.h"
@@ -21,6 +22,7 @@ bool qp_set_error(struct urxe_qp *qp, enum ibv_qp_state state)
 			return false;
 	} while (!cas_seq_cst(&qp->sh->conn, &word,
 			      URXE_CONN_WITH(word, state)));
+	observe_break(qp, state);
 	return true;
 }
 

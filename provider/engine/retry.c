@@ -5,6 +5,7 @@
 #include "flight.h"
 #include "flush.h"
 #include "log.h"
+#include "observe.h"
 #include "qp.h"
 #include "requester.h"
 #include "retry.h"
@@ -49,6 +50,7 @@ bool stall_begin(struct urxe_qp *qp, enum urxe_stall_kind kind)
 		return true; /* still the same obstacle: its timer runs on */
 	if (rnr)
 		counter_add(qp, URXE_CNT_RNR_NAK, 1);
+	observe(OBSERVE_WAITS, qp, sq_slot(&qp->sq, qp->sq.begun), kind);
 	if (rnr && !qp->attr.rnr_retry)
 		return false;
 	if (s->kind == STALL_NONE)
@@ -96,6 +98,7 @@ static void stall_retry(struct urxe_qp *qp, uint64_t now)
 	/* it went out again, in vain */
 	counter_add(qp, kind == STALL_RNR ? URXE_CNT_RNR_NAK :
 					    URXE_CNT_ACK_TIMEOUT, 1);
+	observe(OBSERVE_AGAIN, qp, sq_slot(&qp->sq, head), kind);
 	if (s->endless)
 		return;
 	if (kind == STALL_RNR && !--s->left)

@@ -68,19 +68,11 @@ static void fetch_request(enum observe_point point, const struct urxe_qp *qp,
 		fetched_note(qp, w);
 }
 
-static void fetch_completes(const struct urxe_cqe *e)
-{
-	(void)e;
-}
-
-static const struct urxe_observer observer = {
-	.request = fetch_request,
-	.completes = fetch_completes,
-};
+static struct urxe_observer observer = { .request = fetch_request };
 
 void fetch_init(void)
 {
-	urxe_observer = &observer;
+	observer_add(&observer);
 }
 
 /* Another thread may have been at it, and what it has is the parent's. */

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
  * What an observer sees (engine/observe.h), written down: L leaves, A arrives,
- * W its WR is answered, C a completion; then the wr_id, and the status if it is
- * not success.
+ * W its WR is answered, S it waits, G it goes out again, C a completion; then the
+ * wr_id, and the status if it is not success, or what it waits for.  B: the QP
+ * breaks, and to which state.
  */
 #include <stdio.h>
 #include <string.h>
@@ -54,6 +55,10 @@ static void saw_request(enum observe_point point, const struct urxe_qp *qp,
 	case OBSERVE_ANSWERED:
 		note('W', w->wr_id, what);
 		return;
+	case OBSERVE_WAITS:
+	case OBSERVE_AGAIN:
+		note(point == OBSERVE_WAITS ? 'S' : 'G', w->wr_id, what);
+		return;
 	}
 	ck_abort_msg("no such point");
 }
@@ -63,23 +68,30 @@ static void saw_completion(const struct urxe_cqe *e)
 	note('C', e->wr_id, e->status);
 }
 
-static const struct urxe_observer observer = {
+static void saw_break(const struct urxe_qp *qp, enum ibv_qp_state state)
+{
+	(void)qp;
+	note('B', 0, state);
+}
+
+static struct urxe_observer observer = {
 	.request = saw_request,
 	.completes = saw_completion,
+	.breaks = saw_break,
 };
 
 static struct engine *watched(void)
 {
 	struct engine *e = engine_new();
 
-	urxe_observer = &observer;
+	observer_add(&observer);
 	return e;
 }
 
 static void unwatch(struct engine *e)
 {
 	engine_free(e);
-	urxe_observer = NULL;
+	urxe_observers = NULL;
 }
 
 /* All that was seen since the last time. */
@@ -179,13 +191,31 @@ START_TEST(rnr)
 	ck_assert_int_eq(post(e, IBV_WR_SEND, 1, IBV_SEND_SIGNALED), 0);
 	expect_none(e->cq);
 	ck_assert_uint_ge(count("L1 A1 "), 2);
-	ck_assert_uint_eq(count("W1") + count("C1"), 0);
+	ck_assert_uint_eq(count("W1") + count("C1") + count("G"), 0);
+	ck_assert_uint_eq(count("S1:1"), 1);
+	ck_assert_uint_eq(count("S"), 1);
 	ck_assert_int_eq(post_recv(e->qp, e->mem, 8, e->key, 9), 0);
 	expect_wc(e->cq, 1, IBV_WC_SUCCESS);
 	expect_wc(e->cq, 9, IBV_WC_SUCCESS);
 	ck_assert_uint_eq(count("L1 A1 W1 C1 C9 "), 1);
 	ck_assert_uint_eq(count("W"), 1);
 	ck_assert_uint_eq(count("C"), 2);
+	unwatch(e);
+}
+END_TEST
+
+/* Each time that a timer expires, until there are no retries any more. */
+START_TEST(timers)
+{
+	struct engine *e = watched();
+
+	e->qp->sh->min_rnr_timer = 1; /* 10 us */
+	e->qp->attr.rnr_retry = 3;
+	ck_assert_int_eq(post(e, IBV_WR_SEND, 1, IBV_SEND_SIGNALED), 0);
+	expect_wc(e->cq, 1, IBV_WC_RNR_RETRY_EXC_ERR);
+	ck_assert_uint_eq(count("S1:1"), 1);
+	ck_assert_uint_eq(count("G1:1"), 3);
+	ck_assert_uint_eq(count("B0:6"), 1);
 	unwatch(e);
 }
 END_TEST
@@ -200,7 +230,7 @@ START_TEST(refused)
 	wr_fill(&w, e, IBV_WR_RDMA_READ, 1, 0);
 	w.wr.wr.rdma.rkey ^= 1;
 	ck_assert_int_eq(sq_post(e->qp, &w.wr, &bad), 0);
-	expect_seen("L1 A1 W1:10 C1:10 C9:5 ");
+	expect_seen("L1 A1 W1:10 C1:10 B0:6 C9:5 ");
 	/* flushed: it never left */
 	ck_assert_int_eq(post(e, IBV_WR_SEND, 2, 0), 0);
 	expect_seen("C2:5 ");
@@ -302,7 +332,7 @@ START_TEST(out_of_order)
 	wire_answer(e, 1, IBV_WC_SUCCESS);
 	expect_seen("L1 L2 W2 ");
 	wire_answer(e, 0, IBV_WC_REM_ACCESS_ERR);
-	expect_seen("W1:10 C1:10 C2:5 ");
+	expect_seen("W1:10 C1:10 B0:6 C2:5 ");
 	unwatch(e);
 }
 END_TEST
@@ -426,6 +456,7 @@ int main(void)
 	add(s, list);
 	add(s, two_sided);
 	add(s, rnr);
+	add(s, timers);
 	add(s, refused);
 	add_loop(s, refused_here, PEERS);
 	add(s, out_of_order);

@@ -141,7 +141,7 @@ static void saw_completion(const struct urxe_cqe *e)
 	sure(!completed_times[e->wr_id]++);
 }
 
-static const struct urxe_observer observer = {
+static struct urxe_observer observer = {
 	.request = saw_request,
 	.completes = saw_completion,
 };
@@ -266,7 +266,7 @@ START_TEST(stress)
 
 	seed = (env ? strtoull(env, NULL, 0) : clock_now()) | 1;
 	carrier.state = program.state = seed;
-	urxe_observer = &observer;
+	observer_add(&observer);
 	e->qp->carrier = &random_carrier;
 	restart(e);
 	while (program.posted < WRS - 1) {
@@ -291,7 +291,7 @@ START_TEST(stress)
 	wait_until(!atomic_load(&e->cq->stalled));
 	sure(program.errors && program.resets && program.drains);
 	engine_free(e);
-	urxe_observer = NULL;
+	urxe_observers = NULL;
 }
 END_TEST
 
