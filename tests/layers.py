@@ -21,10 +21,11 @@ TREE = CM + ["kernel-shim/chaos", "kernel-shim/preload/tree"]
 PRELOAD = TREE + ["kernel-shim/preload"]
 ENGINE = FABRIC + ["provider/engine"]
 VERBS = ENGINE + ["provider/abi/pabi", "provider/verbs"]
-ROOMS = ["provider/adversary", "provider/referee"]
+ROOMS = ["provider/adversary", "provider/referee", "provider/recorder"]
 LAYERS = {
     "kernel-shim/base": [],
     "kernel-shim/chaos": ["kernel-shim/base"],
+    "kernel-shim/trace": ["kernel-shim/base"],
     "kernel-shim/shared": ["kernel-shim/base"],
     "kernel-shim/fabric": SHARED,
     "kernel-shim/cm": FABRIC,
@@ -39,8 +40,10 @@ LAYERS = {
     "provider/verbs": ENGINE + ["provider/abi/pabi"],
     "provider/adversary": VERBS + CHAOS,
     "provider/referee": VERBS + CHAOS,
+    "provider/recorder": VERBS + ["kernel-shim/trace"],
     "provider/abi": VERBS + CHAOS + ROOMS,
-    "tools": CM + ["kernel-shim/chaos", "provider/abi/pabi"],
+    "tools": CM + ["kernel-shim/chaos", "kernel-shim/trace",
+                   "provider/abi/pabi"],
 }
 INCLUDE = r'^\s*#\s*include\s*(["<])([^">]+)[">]'
 PRELOAD_LIBRARY = "kernel-shim/preload/liburxe-kshim.so"

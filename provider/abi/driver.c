@@ -71,7 +71,8 @@ __attribute__((constructor)) static void register_driver(void)
 	const char *log = getenv("URXE_LOG");
 	int ret;
 
-	urxe_log_on = log && *log && *log != '0';
+	if (log && *log && *log != '0')
+		urxe_log_to_stderr();
 	process_identify();
 	ret = pabi_probe();
 	if (ret == -EPROTO)

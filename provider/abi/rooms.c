@@ -8,6 +8,7 @@
 #include "adversary/fault.h"
 #include "context.h"
 #include "engine/log.h"
+#include "recorder/recorder.h"
 #include "referee/referee.h"
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -25,6 +26,8 @@ static void rooms_enter(void)
 	if (f && f->n)
 		fault_wrap(&entered, f);
 	refused = referee_wrap(&entered);
+	if (!refused)
+		refused = recorder_wrap(&entered);
 }
 
 /* Said unasked: who wants an adversary must not believe to have met it. */
@@ -52,7 +55,7 @@ const struct pabi_ops *rooms_ops(void)
 		return urxe_fail(-err, "opening the device");
 	pthread_once(&once, rooms_enter);
 	if (refused)
-		return urxe_fail(refused, "URXE_CHECK");
+		return urxe_fail(refused, "a room");
 	return &entered;
 }
 

@@ -12,6 +12,20 @@
 #include "process.h"
 
 bool urxe_log_on;
+static bool to_stderr;
+static void (*also)(const char *text);
+
+void urxe_log_to_stderr(void)
+{
+	to_stderr = true;
+	urxe_log_on = true;
+}
+
+void urxe_log_also(void (*fn)(const char *text))
+{
+	also = fn;
+	urxe_log_on = true;
+}
 
 void urxe_log(const char *fmt, ...)
 {
@@ -25,6 +39,10 @@ void urxe_log(const char *fmt, ...)
 	va_start(ap, fmt);
 	vsnprintf(line + n, sizeof(line) - n - 1, fmt, ap);
 	va_end(ap);
+	if (also)
+		also(line + n);
+	if (!to_stderr)
+		return;
 	strcat(line, "\n");
 	/* one write, so that lines of several processes stay whole */
 	if (write(STDERR_FILENO, line, strlen(line)) < 0)

@@ -21,7 +21,8 @@ struct urxe_context *engine_open(struct urxe_fabric *f)
 
 	ck_assert_ptr_nonnull(ctx);
 	process_identify();
-	urxe_log_on = getenv("URXE_LOG") != NULL;
+	if (getenv("URXE_LOG"))
+		urxe_log_to_stderr();
 	ck_assert_int_eq(context_open(ctx, f, open_context(f)), 0);
 	return ctx;
 }

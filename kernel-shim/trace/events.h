@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * The events of a trace: EVENT(name, what it is called, its values).
+ *
+ * Values are named, in the order in which they are recorded, each with how it
+ * is printed: "u" unsigned, "d" signed, "x" hexadecimal, "op" enum
+ * ibv_wr_opcode, "wcop" enum ibv_wc_opcode, "status" enum ibv_wc_status, "send"
+ * enum ibv_send_flags, "wc" enum ibv_wc_flags, "state" enum ibv_qp_state,
+ * "type" enum ibv_qp_type, "access" enum ibv_access_flags, "mtu" enum ibv_mtu,
+ * "imm" in network order, "wait" what a request waits for, "gid" two values,
+ * "event" enum ibv_event_type, "errno".  A ? after the name: 0 is none.  New
+ * events go to the end, and new values to the end of an event's.
+ */
+/* A verb was called: verb, result, ns, and its arguments. */
+EVENT(CALL, "call", "")
+/* Something was refused, or failed; the values are the text's bytes. */
+EVENT(WHY, "why", "")
+
+/* The life of a WR of a send queue; of those four that the engine tells of
+ * engine/observe.h says what they mean. */
+EVENT(POSTED, "posted",
+      "wr_id:x op:op flags?:send sge:u length:u remote_addr?:x rkey?:x")
+EVENT(LEFT, "left",
+      "wr_id:x op:op psn:u length:u remote_addr?:x rkey?:x imm?:imm "
+      "compare_add?:x swap?:x")
+EVENT(ARRIVED, "arrived", "wr_id:x op:op psn:u peer:x")
+EVENT(ANSWERED, "answered", "wr_id:x op:op status:status")
+EVENT(WAITS, "waits", "wr_id:x op:op for:wait")
+EVENT(AGAIN, "went out again", "wr_id:x op:op for:wait")
+EVENT(COMPLETED, "completed",
+      "wr_id:x op:wcop status:status length?:u flags?:wc imm?:imm src_qp?:x")
+EVENT(POLLED, "polled",
+      "wr_id:x op:wcop status:status length?:u flags?:wc imm?:imm src_qp?:x")
+/* Of a QP, or of an SRQ. */
+EVENT(RECV_POSTED, "posted a receive", "wr_id:x sge:u length:u srq?:x")
+/* A verb that posts refused this WR, and those behind it. */
+EVENT(REFUSED, "refused", "wr_id:x error:errno")
+
+/* Objects */
+EVENT(QP_MADE, "made",
+      "type:type send_cq:x recv_cq:x srq?:x max_send_wr:u max_recv_wr:u "
+      "max_send_sge:u max_recv_sge:u max_inline:u all_signaled:u")
+EVENT(QP_MODIFIED, "modified",
+      "mask:x state:state peer?:x sq_psn?:u rq_psn?:u mtu?:mtu timeout?:u "
+      "retry_cnt?:u rnr_retry?:u min_rnr_timer?:u rd_atomic?:u "
+      "dest_rd_atomic?:u access?:access qkey?:x sgid_index?:u dgid?:gid")
+EVENT(QP_BROKEN, "broken", "state:state")
+EVENT(MR_MADE, "MR made", "lkey:x rkey:x addr:x length:u access:access")
+EVENT(CQ_MADE, "CQ made", "cq:x cqe:u channel:d")
+/* ibv_get_cq_event() and ibv_get_async_event() give it to the program. */
+EVENT(CQ_EVENT, "completion event", "cq:x")
+EVENT(ASYNC_EVENT, "async event", "event:event")

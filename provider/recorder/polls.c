@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* Completions as the program polls them.  A poll that finds none is no news. */
+#include "engine/poll.h"
+#include "recorder.h"
+#include "trace/trace.h"
+#include "verbs/cq.h"
+
+static struct pabi_ops next;
+
+static void record_polled(const struct ibv_wc *wc)
+{
+	const unsigned int imm = IBV_WC_WITH_IMM | IBV_WC_WITH_INV;
+	bool recv = wc->opcode & IBV_WC_RECV;
+
+	trace(POLLED, wc->qp_num, wc->wr_id, wc->opcode, wc->status,
+	      wc->byte_len, wc->wc_flags, wc->wc_flags & imm ? wc->imm_data : 0,
+	      recv ? wc->src_qp : 0);
+}
+
+static int recorder_poll_cq(struct ibv_cq *cq, int n, struct ibv_wc *wc)
+{
+	int i, got = next.poll_cq(cq, n, wc);
+
+	for (i = 0; i < got; i++)
+		record_polled(&wc[i]);
+	return got;
+}
+
+/* ------------------------------------------------------- ibv_cq_ex */
+
+/* What the CQs have in common: nobody but rooms replaces it. */
+static int (*next_start)(struct ibv_cq_ex *, struct ibv_poll_cq_attr *);
+static int (*next_next)(struct ibv_cq_ex *);
+
+static void record_current(struct ibv_cq_ex *cq)
+{
+	struct urxe_vcq *vcq = container_of(cq, struct urxe_vcq, v.cq_ex);
+	struct ibv_wc wc;
+
+	poll_fill_wc(&vcq->current, &wc);
+	record_polled(&wc);
+}
+
+static int recorder_start_poll(struct ibv_cq_ex *cq,
+			       struct ibv_poll_cq_attr *attr)
+{
+	int ret = next_start(cq, attr);
+
+	if (!ret)
+		record_current(cq);
+	return ret;
+}
+
+static int recorder_next_poll(struct ibv_cq_ex *cq)
+{
+	int ret = next_next(cq);
+
+	if (!ret)
+		record_current(cq);
+	return ret;
+}
+
+void recorder_wrap_cq_ex(struct ibv_cq_ex *cq)
+{
+	if (!next_start) {
+		next_next = cq->next_poll;
+		next_start = cq->start_poll;
+	}
+	if (cq->start_poll == next_start && cq->next_poll == next_next) {
+		cq->start_poll = recorder_start_poll;
+		cq->next_poll = recorder_next_poll;
+	}
+}
+
+void recorder_wrap_polls(struct pabi_ops *ops)
+{
+	next = *ops;
+	ops->poll_cq = recorder_poll_cq;
+}

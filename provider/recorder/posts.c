@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* WRs as the program posts them, and completions as it polls them. */
+#include "engine/wqe.h"
+#include "recorder.h"
+#include "trace/trace.h"
+#include "verbs/qp.h"
+
+static struct pabi_ops next;
+
+#define V(x) (uint64_t)(uintptr_t)(x)
+
+static uint64_t sge_length(const struct ibv_sge *sge, int n)
+{
+	uint64_t length = 0;
+	int i;
+
+	for (i = 0; i < n && i < URXE_MAX_SGE; i++)
+		length += sge[i].length;
+	return length;
+}
+
+/* ------------------------------------------------------- ibv_post_* */
+
+static void record_posted(const struct ibv_qp *qp, const struct ibv_send_wr *wr)
+{
+	uint32_t op = WQE_BIT(wr->opcode & 31);
+	bool local = op & WQE_BARE_OPS, atomic = op & WQE_ATOMIC_OPS;
+	bool rdma = !atomic && op & WQE_RKEY_OPS;
+
+	trace(POSTED, qp->qp_num, wr->wr_id, wr->opcode, wr->send_flags,
+	      local ? 0 : (uint64_t)wr->num_sge,
+	      local ? 0 : sge_length(wr->sg_list, wr->num_sge),
+	      atomic ? wr->wr.atomic.remote_addr :
+	      rdma   ? wr->wr.rdma.remote_addr :
+		       0,
+	      atomic ? wr->wr.atomic.rkey :
+	      rdma   ? wr->wr.rdma.rkey :
+		       0);
+}
+
+static int recorder_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr,
+			      struct ibv_send_wr **bad)
+{
+	const struct ibv_send_wr *w;
+	int ret;
+
+	for (w = wr; w; w = w->next)
+		record_posted(qp, w);
+	ret = next.post_send(qp, wr, bad);
+	if (ret)
+		trace(REFUSED, qp->qp_num, (*bad)->wr_id, (uint64_t)ret);
+	return ret;
+}
+
+static void record_recv(uint32_t qpn, uint32_t srq,
+			const struct ibv_recv_wr *wr)
+{
+	for (; wr; wr = wr->next)
+		trace(RECV_POSTED, qpn, wr->wr_id, (uint64_t)wr->num_sge,
+		      sge_length(wr->sg_list, wr->num_sge), srq);
+}
+
+static int recorder_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr,
+			      struct ibv_recv_wr **bad)
+{
+	int ret;
+
+	record_recv(qp->qp_num, 0, wr);
+	ret = next.post_recv(qp, wr, bad);
+	if (ret)
+		trace(REFUSED, qp->qp_num, (*bad)->wr_id, (uint64_t)ret);
+	return ret;
+}
+
+static int recorder_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr,
+				  struct ibv_recv_wr **bad)
+{
+	uint32_t number = container_of(srq, struct pabi_srq, srq)->srq_num;
+	int ret;
+
+	record_recv(0, number, wr);
+	ret = next.post_srq_recv(srq, wr, bad);
+	if (ret)
+		trace(REFUSED, 0, (*bad)->wr_id, (uint64_t)ret);
+	return ret;
+}
+
+/* ------------------------------------------------------- ibv_wr_* */
+
+/* What the QPs have in common: nobody but rooms replaces it. */
+static int (*next_complete)(struct ibv_qp_ex *);
+
+static void record_built(const struct urxe_qp *qp, const struct urxe_wqe *w)
+{
+	bool rdma = WQE_BIT(w->opcode & 31) & WQE_RKEY_OPS;
+
+	trace(POSTED, qp->qpn, w->wr_id, w->opcode, w->flags, w->num_sge,
+	      w->length, rdma ? w->remote_addr : 0, rdma ? w->rkey : 0);
+}
+
+/* The batch is in the send queue, whose lock ibv_wr_start() took. */
+static int recorder_wr_complete(struct ibv_qp_ex *ex)
+{
+	const struct urxe_vqp *vqp = to_vqp(&ex->qp_base);
+	const struct urxe_sq *sq = &vqp->qp.sq;
+	uint64_t first = 0;
+	uint32_t i;
+	int ret;
+
+	for (i = vqp->batch.first; i != sq->prod; i++)
+		record_built(&vqp->qp, sq_slot(sq, i));
+	if (vqp->batch.wqe)
+		record_built(&vqp->qp, vqp->batch.wqe);
+	if (vqp->batch.first != sq->prod || vqp->batch.wqe)
+		first = sq_slot(sq, vqp->batch.first)->wr_id;
+	ret = next_complete(ex);
+	if (ret)
+		trace(REFUSED, ex->qp_base.qp_num, first, (uint64_t)ret);
+	return ret;
+}
+
+void recorder_wrap_qp_ex(struct ibv_qp *qp)
+{
+	struct pabi_qp *v = container_of(qp, struct pabi_qp, qp);
+
+	if (!v->qp_ex.wr_complete)
+		return;
+	if (!next_complete)
+		next_complete = v->qp_ex.wr_complete;
+	if (v->qp_ex.wr_complete == next_complete)
+		v->qp_ex.wr_complete = recorder_wr_complete;
+}
+
+void recorder_wrap_posts(struct pabi_ops *ops)
+{
+	next = *ops;
+	ops->post_send = recorder_post_send;
+	ops->post_recv = recorder_post_recv;
+	ops->post_srq_recv = recorder_post_srq_recv;
+}

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "recorder.h"
+#include "trace/trace.h"
+
+int recorder_wrap(struct pabi_ops *ops)
+{
+	const char *path = getenv("URXE_TRACE");
+	int ret;
+
+	if (!path || !*path)
+		return 0;
+	ret = trace_open(path);
+	if (ret) {
+		fprintf(stderr, "urxe: no device: URXE_TRACE=%s: %s\n", path,
+			ret == -EINVAL ? "not a trace of this version" :
+					 strerror(-ret));
+		return ret;
+	}
+	recorder_wrap_calls(ops);
+	recorder_wrap_objects(ops);
+	recorder_wrap_posts(ops);
+	recorder_wrap_polls(ops);
+	recorder_watch_engine();
+	return 0;
+}
