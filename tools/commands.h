@@ -14,6 +14,7 @@ int cmd_info(int argc, char **argv);
 int cmd_rm(int argc, char **argv);
 int cmd_port(int argc, char **argv);
 int cmd_doctor(int argc, char **argv);
+int cmd_trace(int argc, char **argv);
 
 /* May what goes to this descriptor be coloured?  NO_COLOR (no-color.org). */
 bool colour_wanted(int fd);

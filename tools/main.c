@@ -22,7 +22,7 @@ static const struct command {
 	{ "run", cmd_run,
 	  "[--fabric NAME] [--with-host-devices] [--timeout TIME]\n"
 	  "                [--adversary[=[SEED|sweep:N][,KNOB=VALUE...]]]\n"
-	  "                [--fault RULE|@FILE]...\n"
+	  "                [--fault RULE|@FILE]... [--trace FILE [--trace-records N]]\n"
 	  "                [--check[=LEVEL] [--exitcode N] [--suppressions FILE]\n"
 	  "                [--report FORMAT[:FILE]]] [--] [CMD [ARG...]]",
 	  "run CMD, or a shell, with the RDMA device urxe0; the host's RDMA\n"
@@ -30,7 +30,7 @@ static const struct command {
 	  "        --adversary the device does all that the specification allows\n"
 	  "        (--adversary=help); with --fault something goes wrong\n"
 	  "        (--fault=help); with --check a referee says which rules CMD\n"
-	  "        breaks" },
+	  "        breaks; with --trace all is recorded" },
 	{ "env", cmd_env,
 	  "[--fabric NAME] [--with-host-devices]\n"
 	  "                [--adversary[=[SEED][,KNOB=VALUE...]]] [--github]",
@@ -43,6 +43,10 @@ static const struct command {
 	  "remove fabrics that nobody uses" },
 	{ "port", cmd_port, "down|up [--fabric NAME] [DEVICE]",
 	  "take the device's port down or up, as pulling its cable would" },
+	{ "trace", cmd_trace,
+	  "[--errors] [--qp QPN] [--wr-id N] [--program NAME|PID]\n"
+	  "                  [--follow] FILE...",
+	  "show what run --trace recorded" },
 	{ "doctor", cmd_doctor, "[--fabric NAME] [--json]",
 	  "check what this machine gives urxe, and say how to mend it; with\n"
 	  "        --fabric, check that all that its programs share agrees" },

@@ -11,6 +11,10 @@
  * "event" enum ibv_event_type, "errno".  A ? after the name: 0 is none.  New
  * events go to the end, and new values to the end of an event's.
  */
+#ifndef EVENT
+#define EVENT(name, called, values)
+#endif
+
 /* A verb was called: verb, result, ns, and its arguments. */
 EVENT(CALL, "call", "")
 /* Something was refused, or failed; the values are the text's bytes. */

@@ -1,0 +1,293 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""What urxe run --trace records, as urxe trace shows it.
+Usage: trace.py URXE TRACED"""
+
+import os
+import random
+import re
+import shutil
+import signal
+import struct
+import subprocess
+import sys
+import tempfile
+
+LINE = re.compile(r" *(?P<time>\d+\.\d{9}) (?P<program>\S+)\[(?P<pid>\d+)"
+                  r"(?:/(?P<tid>\d+))?\] (?:QP 0x(?P<qp>[0-9a-f]+) )?"
+                  r"(?P<what>call|why|[A-Za-z ]+?)(?:: (?P<why>.*)"
+                  r"|(?P<values>(?: \S+=.*| ibv_.*)?))$")
+LIFE = ["posted", "left", "arrived", "answered", "completed", "polled"]
+failed = []
+
+
+def expect(what, is_so, said=""):
+    if not is_so:
+        failed.append(what)
+        print(f"FAILED: {what}\n{said}")
+
+
+class Record:
+    def __init__(self, line):
+        match = LINE.match(line)
+        if not match:
+            raise ValueError(line)
+        self.line = line
+        self.__dict__.update(match.groupdict())
+        values = self.values or ""
+        self.wr_id = self.value("wr_id", values)
+        self.status = self.value("status", values)
+
+    @staticmethod
+    def value(name, values):
+        match = re.search(rf" {name}=(\S+)", values)
+        return match and match[1]
+
+
+def urxe_trace(*words):
+    done = subprocess.run([URXE, "trace", *words], text=True, errors="replace",
+                          capture_output=True)
+    return done.returncode, done.stdout, done.stderr
+
+
+def records(*words):
+    code, out, said = urxe_trace(*words)
+    expect(f"urxe trace {words}", code == 0, said)
+    return [Record(line) for line in out.splitlines()]
+
+
+def run(trace, *words, options=(), **more):
+    return subprocess.run([URXE, "run", "--trace", trace, *options, "--",
+                           *words], text=True, capture_output=True, **more)
+
+
+def traced(trace, *words, **more):
+    done = run(trace, TRACED, *words, **more)
+    expect(f"traced {words} with {more}", done.returncode == 0,
+           done.stdout + done.stderr)
+    return done
+
+
+def lives(all_records):
+    """The events of each WR of a send queue, in order."""
+    of = {}
+    for r in all_records:
+        if r.what in LIFE and r.wr_id and " op=RECV" not in r.values:
+            of.setdefault((r.pid, r.qp, r.wr_id), []).append(r.what)
+    return of
+
+
+def whole_life(trace):
+    traced(trace, "writes", "20")
+    rs = records(trace)
+    of = lives(rs)
+    expect("each WR from post to poll", len(of) == 20 and
+           all(life == LIFE for life in of.values()), of)
+    calls = [r.line for r in rs if r.what == "call"]
+    for verb in ("alloc_pd", "reg_mr", "create_cq", "create_qp", "modify_qp",
+                 "destroy_qp", "dereg_mr", "free_context"):
+        expect(f"ibv_{verb} is called", any(f" ibv_{verb}(" in c
+                                            for c in calls), calls)
+    states = [Record.value("state", r.values) for r in rs
+              if r.what == "modified"]
+    expect("states", states == 2 * ["INIT", "RTR", "RTS"] or
+           sorted(states) == sorted(2 * ["INIT", "RTR", "RTS"]), states)
+    times = [float(r.time) for r in rs]
+    expect("by time", times == sorted(times) and times[0] == 0)
+
+
+def clients(trace):
+    if not shutil.which("ibv_rc_pingpong"):
+        return
+    script = ("ibv_rc_pingpong -g 0 -n 50 & until ibv_rc_pingpong -g 0 -n 50 "
+              "localhost 2>/dev/null; do sleep 0.1; done; wait")
+    done = run(trace, "sh", "-c", script)
+    expect("pingpong", done.returncode == 0, done.stderr)
+    rs = [r for r in records("--program", "ibv_rc_pingpong", trace)]
+    of = {}
+    for r in rs:
+        if r.what in LIFE and " op=SEND" in r.values:
+            of.setdefault((r.pid, r.what), []).append(r)
+    per_client = {}
+    for (pid, what), some in of.items():
+        per_client.setdefault(pid, {})[what] = len(some)
+    full = [c for c in per_client.values() if c.get("polled") == 50]
+    expect("two clients, fifty SENDs each, in each state",
+           len(full) == 2 and all(c == dict.fromkeys(LIFE, 50) for c in full),
+           per_client)
+    received = [r for r in rs if r.what == "polled" and
+                " op=RECV" in r.values]
+    expect("fifty receives each", len(received) == 100, len(received))
+
+
+def killed(trace):
+    """What was posted before SIGKILL is there."""
+    child = subprocess.Popen([URXE, "run", "--trace", trace, "--", TRACED,
+                              "endless"], stdout=subprocess.PIPE)
+    last = 0
+    while last < 3000:
+        last, = struct.unpack("Q", child.stdout.read(8))
+    child.send_signal(signal.SIGKILL)
+    rest = child.stdout.read()
+    child.wait()
+    if len(rest) >= 8:
+        last, = struct.unpack("Q", rest[len(rest) // 8 * 8 - 8:][:8])
+    rs = records("--wr-id", str(last), trace)
+    expect(f"WR {last} was posted, and polled",
+           [r.what for r in rs] == LIFE, [r.line for r in rs])
+
+
+def overwritten(trace):
+    """The last records are there, each of them whole."""
+    done = traced(trace, "writes", "5000", options=["--trace-records", "1000"])
+    code, out, said = urxe_trace(trace)
+    ids = [int(r.wr_id, 16) for r in map(Record, out.splitlines())
+           if r.what == "polled"]
+    expect("the last ones", ids and ids[-1] == 5000 and
+           ids == list(range(ids[0], 5001)) and len(ids) > 50, ids[:5])
+    expect("and that others were overwritten is said",
+           code == 0 and "--trace-records" in said, said + done.stderr)
+
+
+def wrong(trace):
+    traced(trace, "wrong")
+    rs = records("--errors", trace)
+    of = [(r.what, r.wr_id, r.status) for r in rs]
+    for one in (("waits", "0x1", None),
+                ("answered", "0x1", "RNR_RETRY_EXC_ERR"),
+                ("polled", "0x1", "RNR_RETRY_EXC_ERR"),
+                ("answered", "0x2", "REM_ACCESS_ERR"),
+                ("completed", "0x2", "REM_ACCESS_ERR"),
+                ("broken", None, None), ("refused", "0x4", None)):
+        expect(f"{one} is an error", one in of, of)
+    expect("RNR is what it waits for",
+           any(r.what == "waits" and "RNR" in r.line for r in rs), of)
+    expect("why", any(r.why and "rkey" in r.why for r in rs) and
+           any(r.why and "the send queue is full" in r.why for r in rs),
+           [r.line for r in rs])
+    expect("and not on stderr", "rkey" not in
+           traced(trace, "wrong").stderr)
+    expect("nothing else is an error",
+           not any(r.status == "SUCCESS" for r in rs))
+
+
+def extended(trace):
+    traced(trace, "extended")
+    of = lives(records(trace))
+    both = [life for (_, _, wr_id), life in of.items()
+            if wr_id in ("0x1", "0x2")]
+    expect("ibv_wr_* and ibv_start_poll", both == [
+        # the batch is one verb: all of it was posted before any left
+        LIFE, LIFE], of)
+    rs = records(trace)
+    refused = [r for r in rs if r.what == "refused"]
+    expect("a batch is refused as a whole", len(refused) == 1 and
+           refused[0].wr_id == "0x3", [r.line for r in refused])
+
+
+def apart(trace):
+    traced(trace, "apart")
+    rs = [r for r in records(trace) if r.what == "posted"]
+    expect("two processes and two threads",
+           len({r.pid for r in rs}) == 2 and
+           len({(r.pid, r.tid) for r in rs}) == 4 and
+           sorted(r.wr_id for r in rs) == ["0x1", "0x1", "0x2", "0x2"],
+           [r.line for r in rs])
+
+
+def closes(trace):
+    """Who closes descriptors that are not his is traced all the same."""
+    traced(trace, "closes", stdin=subprocess.DEVNULL)
+    rs = records("--wr-id", "2", trace)
+    expect("the thread's records", [r.what for r in rs] == LIFE,
+           [r.line for r in rs])
+
+
+def with_rooms(trace):
+    """The referee and the adversary look, too."""
+    done = traced(trace, "writes", "20",
+                  options=["--check", "--adversary=1"])
+    expect("the referee has nothing to say", "check:" not in done.stderr,
+           done.stderr)
+    of = lives(records(trace))
+    expect("each WR from post to poll", len(of) == 20 and
+           all(life[0] == "posted" and life[-1] == "polled" and
+               sorted(life) == sorted(LIFE) for life in of.values()), of)
+
+
+def no_room(trace):
+    """A thread that finds no room has no records, and works."""
+    traced(trace, "moved")
+    _, out, said = urxe_trace(f"{trace}.moved")
+    ids = [r.wr_id for r in map(Record, out.splitlines())
+           if r.what == "posted"]
+    expect("the first thread's are there", ids == ["0x1"], out)
+    expect("and that others are not is said", "no room" in said, said)
+
+
+def by_hand(trace):
+    """Without urxe run --trace: who comes first makes the file."""
+    def started(*words):
+        return subprocess.run([URXE, "run", "--", TRACED, *words],
+                              env=dict(os.environ, URXE_TRACE=trace),
+                              text=True, capture_output=True)
+    for _ in range(2):
+        expect("by hand", started("writes", "3").returncode == 0)
+    expect("both are in it", len(lives(records(trace))) == 6)
+    with open(trace, "wb") as f:
+        f.write(b"something else")
+    done = started("writes", "3")
+    expect("a file that is no trace refuses the device",
+           done.returncode and "not a trace" in done.stderr, done.stderr)
+    with open(trace, "rb") as f:
+        expect("and stays", f.read() == b"something else")
+
+
+def damaged(trace):
+    traced(trace, "writes", "200")
+    with open(trace, "rb") as f:
+        good = f.read()
+    some = random.Random(1)
+    for i in range(60):
+        bad = bytearray(good)
+        for _ in range(some.randrange(1, 40)):
+            at = some.choice([some.randrange(0, 64),
+                              some.randrange(4096, 4200),
+                              some.randrange(8192, 8192 + 64 * 400)])
+            bad[at % len(bad)] = some.randrange(256)
+        if i % 3 == 0:
+            bad = bad[:some.randrange(0, len(bad))]
+        with open(trace, "wb") as f:
+            f.write(bad)
+        code, _, said = urxe_trace(trace)
+        expect(f"damage {i} is no crash", code in (0, 1), (code, said))
+        expect(f"damage {i} is told", code == 0 or said.startswith("urxe: "),
+               said)
+
+
+def refused(trace):
+    for words in (["--trace", "/nonexistent/trace"],
+                  ["--trace-records", "100"],
+                  ["--trace", trace, "--trace-records", "many"],
+                  ["--trace", trace, "--trace-records", "0"]):
+        done = subprocess.run([URXE, "run", *words, "--", "true"], text=True,
+                              capture_output=True)
+        expect(f"{words} is refused", done.returncode in (1, 2) and
+               done.stderr.startswith("urxe: "), done.stderr)
+    for words in ([], ["/nonexistent"], ["--qp", "many", trace],
+                  ["/proc/self/exe"]):
+        code, _, said = urxe_trace(*words)
+        expect(f"trace {words} is refused", code in (1, 2) and said, said)
+
+
+def main():
+    for case in (whole_life, clients, killed, overwritten, wrong, extended,
+                 apart, closes, with_rooms, no_room, by_hand, damaged,
+                 refused):
+        with tempfile.TemporaryDirectory() as directory:
+            case(os.path.join(directory, "trace"))
+    return 1 if failed else 0
+
+
+URXE, TRACED = sys.argv[1:]
+sys.exit(main())

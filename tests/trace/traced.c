@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * What a traced program may do: traced MODE [N].  Two QPs of one process unless
+ * it says otherwise.
+ */
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "verbs/harness.h"
+
+static struct duo duo;
+
+static void open_duo(void)
+{
+	struct opts o = default_opts();
+
+	o.rnr_retry = 1;
+	o.min_rnr_timer = 1;
+	duo_open(&duo, SAME_CONTEXT, MEM_HEAP, MEM_HEAP, &o);
+}
+
+static void write_one(uint64_t wr_id)
+{
+	ck_assert_int_eq(post(&duo, IBV_WR_RDMA_WRITE, wr_id, 0, 8, 0, 0), 0);
+	expect(duo.a.scq, wr_id, IBV_WC_SUCCESS);
+}
+
+static void writes(unsigned int n)
+{
+	unsigned int i;
+
+	open_duo();
+	for (i = 1; i <= n; i++)
+		write_one(i);
+	duo_close(&duo);
+}
+
+/* Until it is killed, who does it knows which WRs were posted. */
+static void endless(unsigned int n)
+{
+	uint64_t i;
+
+	(void)n;
+	open_duo();
+	for (i = 1;; i++) {
+		write_one(i);
+		if (write(STDOUT_FILENO, &i, sizeof(i)) != sizeof(i))
+			exit(1);
+	}
+}
+
+/* A key that is none, a receive that is missing, a queue that is full. */
+static void wrong(unsigned int n)
+{
+	struct ibv_send_wr *bad, wr = { .wr_id = 4, .opcode = IBV_WR_SEND };
+	struct ibv_sge sge;
+	unsigned int i;
+
+	(void)n;
+	open_duo();
+	ck_assert_int_eq(post(&duo, IBV_WR_SEND, 1, 0, 8, 0, 0), 0);
+	expect(duo.a.scq, 1, IBV_WC_RNR_RETRY_EXC_ERR);
+	duo_renew(&duo);
+	duo.at_b.rkey ^= 1;
+	ck_assert_int_eq(post(&duo, IBV_WR_RDMA_WRITE, 2, 0, 8, 0, 0), 0);
+	expect(duo.a.scq, 2, IBV_WC_REM_ACCESS_ERR);
+	sge = node_sge(&duo.a, 0, 8);
+	wr.sg_list = &sge;
+	wr.num_sge = 1;
+	duo_renew(&duo);
+	for (i = 0; !ibv_post_send(duo.a.qp, &wr, &bad); i++)
+		ck_assert_uint_lt(i, 100000);
+	_exit(0);
+}
+
+/* The calls of ibv_qp_ex, and those of ibv_cq_ex. */
+static void extended(unsigned int n)
+{
+	struct ibv_cq_init_attr_ex cq_attr = { .cqe = 16 };
+	struct ibv_qp_init_attr_ex attr = {
+		.qp_type = IBV_QPT_RC,
+		.cap = { 4, 4, 1, 1, 16 },
+		.comp_mask = IBV_QP_INIT_ATTR_PD |
+			     IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
+		.send_ops_flags = IBV_QP_EX_WITH_RDMA_WRITE,
+	};
+	struct ibv_poll_cq_attr none = { 0 };
+	struct ibv_cq_ex *cq;
+	struct ibv_qp_ex *ex;
+	struct addr peer;
+	struct node *a = &duo.a;
+	uint32_t word = 7;
+
+	(void)n;
+	open_duo();
+	cq = ibv_create_cq_ex(a->ctx, &cq_attr);
+	ck_assert_ptr_nonnull(cq);
+	attr.send_cq = attr.recv_cq = ibv_cq_ex_to_cq(cq);
+	attr.pd = a->pd;
+	ibv_destroy_qp(a->qp);
+	a->qp = ibv_create_qp_ex(a->ctx, &attr);
+	ck_assert_ptr_nonnull(a->qp);
+	peer = node_addr(a);
+	ck_assert_int_eq(qp_to(duo.b.qp, IBV_QPS_RESET), 0);
+	node_connect(&duo.b, &peer);
+	node_connect(a, &duo.at_b);
+	ex = ibv_qp_to_qp_ex(a->qp);
+	ibv_wr_start(ex);
+	ex->wr_flags = IBV_SEND_SIGNALED;
+	for (ex->wr_id = 1; ex->wr_id <= 2; ex->wr_id++) {
+		ibv_wr_rdma_write(ex, duo.at_b.rkey, duo.at_b.base);
+		ibv_wr_set_inline_data(ex, &word, sizeof(word));
+	}
+	ck_assert_int_eq(ibv_wr_complete(ex), 0);
+	while (ibv_start_poll(cq, &none))
+		;
+	ck_assert_int_eq(ibv_next_poll(cq), 0);
+	ibv_end_poll(cq);
+	ibv_wr_start(ex);
+	for (ex->wr_id = 3; ex->wr_id <= 8; ex->wr_id++) {
+		ibv_wr_rdma_write(ex, duo.at_b.rkey, duo.at_b.base);
+		ibv_wr_set_inline_data(ex, &word, sizeof(word));
+	}
+	ck_assert_int_eq(ibv_wr_complete(ex), ENOMEM);
+	_exit(0);
+}
+
+static void *in_thread(void *arg)
+{
+	(void)arg;
+	write_one(2);
+	return NULL;
+}
+
+/* A child of one who was traced already, and a thread. */
+static void apart(unsigned int n)
+{
+	struct ibv_context *ctx = open_device();
+	pthread_t thread;
+	pid_t child;
+
+	(void)n;
+	ck_assert_ptr_nonnull(ibv_alloc_pd(ctx));
+	child = fork();
+	open_duo();
+	write_one(1);
+	ck_assert_int_eq(pthread_create(&thread, NULL, in_thread, NULL), 0);
+	pthread_join(thread, NULL);
+	if (!child)
+		_exit(0);
+	ck_assert_int_eq(reap_child(child), 0);
+}
+
+/* All of its descriptors are somebody else's now. */
+static void closes(unsigned int n)
+{
+	pthread_t thread;
+	int fd;
+
+	(void)n;
+	open_duo();
+	for (fd = 3; fd < 1024; fd++)
+		dup2(STDIN_FILENO, fd);
+	ck_assert_int_eq(pthread_create(&thread, NULL, in_thread, NULL), 0);
+	pthread_join(thread, NULL);
+	_exit(0);
+}
+
+/* The file goes away before the second thread has a place in it. */
+static void moved(unsigned int n)
+{
+	const char *path = getenv("URXE_TRACE");
+	pthread_t thread;
+	char to[256];
+
+	(void)n;
+	open_duo();
+	write_one(1);
+	snprintf(to, sizeof(to), "%s.moved", path);
+	ck_assert_int_eq(rename(path, to), 0);
+	ck_assert_int_eq(pthread_create(&thread, NULL, in_thread, NULL), 0);
+	pthread_join(thread, NULL);
+	duo_close(&duo);
+}
+
+static struct {
+	const char *name;
+	void (*run)(unsigned int n);
+} modes[] = {
+	{ "writes", writes },	  { "endless", endless }, { "wrong", wrong },
+	{ "extended", extended }, { "apart", apart },	  { "closes", closes },
+	{ "moved", moved },
+};
+
+static const char *mode;
+static unsigned int times = 1;
+
+/* The harness wants to be in a test. */
+START_TEST(traced)
+{
+	unsigned int i;
+
+	for (i = 0; i < sizeof(modes) / sizeof(*modes); i++)
+		if (!strcmp(modes[i].name, mode)) {
+			modes[i].run(times);
+			return;
+		}
+	ck_abort_msg("no mode %s", mode);
+}
+END_TEST
+
+int main(int argc, char **argv)
+{
+	Suite *s = suite_create("traced");
+	TCase *tc = tcase_create("traced");
+	SRunner *sr;
+	int failed;
+
+	if (argc < 2)
+		return 2;
+	mode = argv[1];
+	if (argc > 2)
+		times = (unsigned int)atoi(argv[2]);
+	tcase_add_test(tc, traced);
+	suite_add_tcase(s, tc);
+	sr = srunner_create(s);
+	srunner_set_fork_status(sr, CK_NOFORK);
+	srunner_run_all(sr, CK_SILENT);
+	failed = srunner_ntests_failed(sr);
+	srunner_free(sr);
+	return failed != 0;
+}

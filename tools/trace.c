@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* urxe trace: what urxe run --trace recorded. */
+#include <errno.h>
+#include <getopt.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "commands.h"
+#include "trace_print.h"
+
+/* Which records are shown. */
+struct filter {
+	const char *program; /* its name, or a PID */
+	bool one_qp, one_wr_id, errors;
+	uint64_t qpn, wr_id;
+};
+
+static bool filter_passes(const struct filter *f, const struct trace_record *r)
+{
+	const struct trace_thread *t = r->thread;
+	uint64_t value;
+	char pid[16];
+
+	snprintf(pid, sizeof(pid), "%d", t->pid);
+	if (f->program && strcmp(f->program, t->program) &&
+	    strcmp(f->program, pid))
+		return false;
+	if (f->one_qp && r->qpn != f->qpn &&
+	    !(trace_value(r, "peer", &value) && value == f->qpn))
+		return false;
+	if (f->one_wr_id &&
+	    !(trace_value(r, "wr_id", &value) && value == f->wr_id))
+		return false;
+	return !f->errors || trace_is_error(r);
+}
+
+static bool number(const char *text, uint64_t *out)
+{
+	char *end;
+
+	errno = 0;
+	*out = strtoull(text, &end, 0);
+	return *text && !*end && !errno && *text != '-';
+}
+
+/* What the threads lost, after all that they have. */
+static void tell_losses(const struct trace_input *in, unsigned int n)
+{
+	unsigned int i, j;
+
+	for (i = 0; i < n; i++) {
+		if (trace_input_lost(&in[i]))
+			fail(0, "%s: %llu threads found no room for records",
+			     in[i].path,
+			     (unsigned long long)trace_input_lost(&in[i]));
+		for (j = 0; j < in[i].threads; j++)
+			if (in[i].thread[j]->lost)
+				fail(0,
+				     "%s: %s[%d/%d] overwrote its first records; --trace-records has room for more",
+				     in[i].path, in[i].thread[j]->program,
+				     in[i].thread[j]->pid,
+				     in[i].thread[j]->tid);
+	}
+}
+
+#define FOLLOW_US 100000
+
+static int show(struct trace_input *in, unsigned int n, const struct filter *f,
+		bool follow)
+{
+	uint64_t start = 0;
+	struct trace_batch b;
+	size_t i;
+	int ret;
+
+	do {
+		ret = trace_read(in, n, &b);
+		if (!start && b.records)
+			start = b.record[0].time;
+		for (i = 0; i < b.records; i++)
+			if (filter_passes(f, &b.record[i]))
+				trace_print(stdout, &b.record[i], start);
+		trace_batch_free(&b);
+		if (fflush(stdout))
+			return fail(1, "cannot write to standard output");
+		if (follow)
+			usleep(FOLLOW_US);
+	} while (follow && !ret);
+	tell_losses(in, n);
+	return ret;
+}
+
+static int show_files(char **path, unsigned int n, const struct filter *f,
+		      bool follow)
+{
+	struct trace_input *in = calloc(n, sizeof(*in));
+	unsigned int opened;
+	int ret = 0;
+
+	if (!in)
+		return fail(1, "no memory");
+	for (opened = 0; opened < n && !ret; opened++)
+		ret = trace_input_open(&in[opened], path[opened]);
+	if (!ret)
+		ret = show(in, n, f, follow);
+	while (opened--)
+		trace_input_close(&in[opened]);
+	free(in);
+	return ret;
+}
+
+int cmd_trace(int argc, char **argv)
+{
+	static const struct option opts[] = {
+		{ "errors", no_argument, NULL, 'e' },
+		{ "follow", no_argument, NULL, 'f' },
+		{ "program", required_argument, NULL, 'p' },
+		{ "qp", required_argument, NULL, 'q' },
+		{ "wr-id", required_argument, NULL, 'w' },
+		{ 0 },
+	};
+	struct filter f = { 0 };
+	bool follow = false;
+	int c;
+
+	while ((c = getopt_long(argc, argv, "", opts, NULL)) >= 0) {
+		if (c == 'e')
+			f.errors = true;
+		else if (c == 'f')
+			follow = true;
+		else if (c == 'p')
+			f.program = optarg;
+		else if (c == 'q' && number(optarg, &f.qpn))
+			f.one_qp = true;
+		else if (c == 'w' && number(optarg, &f.wr_id))
+			f.one_wr_id = true;
+		else
+			return usage();
+	}
+	if (optind == argc)
+		return usage();
+	return show_files(argv + optind, (unsigned int)(argc - optind), &f,
+			  follow);
+}

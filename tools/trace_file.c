@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Files are read, not mapped: one that shrinks ends early, and kills nobody.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "commands.h"
+#include "trace_file.h"
+
+static bool read_at(const struct trace_input *in, void *buf, size_t n,
+		    uint64_t at)
+{
+	return pread(in->fd, buf, n, (off_t)at) == (ssize_t)n;
+}
+
+int trace_input_open(struct trace_input *in, const char *path)
+{
+	struct trace_file head;
+
+	memset(in, 0, sizeof(*in));
+	in->path = path;
+	in->fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (in->fd < 0)
+		return fail(1, "%s: %s", path, strerror(errno));
+	if (!read_at(in, &head, sizeof(head), 0) || head.magic != TRACE_MAGIC)
+		return fail(1, "%s is not a trace of urxe's", path);
+	if (head.version != TRACE_VERSION)
+		return fail(1, "%s is of version %u, and this is urxe of %u",
+			    path, head.version, TRACE_VERSION);
+	if (head.slots < TRACE_MIN_SLOTS || head.slots > TRACE_MAX_SLOTS ||
+	    head.slots & (head.slots - 1))
+		return fail(1, "%s: its head is damaged", path);
+	in->slots = head.slots;
+	in->wall = head.wall;
+	return 0;
+}
+
+void trace_input_close(struct trace_input *in)
+{
+	unsigned int i;
+
+	for (i = 0; i < in->threads; i++)
+		free(in->thread[i]);
+	free(in->thread);
+	close(in->fd);
+}
+
+uint64_t trace_input_lost(const struct trace_input *in)
+{
+	struct trace_file head;
+
+	return read_at(in, &head, sizeof(head), 0) ? load_relaxed(&head.lost) :
+						     0;
+}
+
+/* ------------------------------------------------------- threads */
+
+static bool thread_is_known(const struct trace_input *in, uint64_t at)
+{
+	unsigned int i;
+
+	for (i = 0; i < in->threads; i++)
+		if (in->thread[i]->at == at)
+			return true;
+	return false;
+}
+
+/* Control characters are somebody's who has another file in mind. */
+static void name_copy(char to[TRACE_NAME], const char from[TRACE_NAME])
+{
+	unsigned int i;
+
+	for (i = 0; i < TRACE_NAME - 1 && from[i]; i++)
+		to[i] = (unsigned char)from[i] < ' ' ? '?' : from[i];
+	to[i] = 0;
+}
+
+static int thread_add(struct trace_input *in, const struct trace_ring *r,
+		      uint64_t at)
+{
+	struct trace_thread **more, *t = calloc(1, sizeof(*t));
+
+	more = realloc(in->thread, (in->threads + 1) * sizeof(*more));
+	if (more)
+		in->thread = more;
+	if (!t || !more) {
+		free(t);
+		return fail(1, "no memory");
+	}
+	in->thread[in->threads++] = t;
+	t->input = in;
+	t->at = at;
+	t->pid = r->pid;
+	t->tid = r->tid;
+	name_copy(t->program, r->program);
+	name_copy(t->thread, r->thread);
+	return 0;
+}
+
+/* Rings that are there now; where a thread found no room there is none. */
+static int threads_find(struct trace_input *in)
+{
+	uint64_t bytes = TRACE_RING_BYTES(in->slots), at, end;
+	struct trace_file head;
+	struct trace_ring r;
+	int ret;
+
+	if (!read_at(in, &head, sizeof(head), 0))
+		return 0;
+	end = load_relaxed(&head.end);
+	for (at = TRACE_PAGE; at < end; at += bytes) {
+		if (!read_at(in, &r, sizeof(r), at))
+			break;
+		if (load_relaxed(&r.magic) != TRACE_RING_MAGIC ||
+		    thread_is_known(in, at))
+			continue;
+		ret = thread_add(in, &r, at);
+		if (ret)
+			return ret;
+	}
+	return 0;
+}
+
+/* ------------------------------------------------------- records */
+
+/* The slots from position `from` to `to`, one after the other. */
+static bool slots_read(const struct trace_thread *t, struct trace_slot *out,
+		       uint64_t from, uint64_t to)
+{
+	uint64_t mask = t->input->slots - 1, n;
+
+	for (; from != to; from += n, out += n) {
+		n = mask + 1 - (from & mask);
+		if (n > to - from)
+			n = to - from;
+		if (!read_at(t->input, out, n * sizeof(*out),
+			     t->at + TRACE_PAGE + (from & mask) * sizeof(*out)))
+			return false;
+	}
+	return true;
+}
+
+static bool slot_is_sound(const struct trace_slot *s, uint64_t left)
+{
+	return s->slots && s->slots <= left &&
+	       s->slots == TRACE_SLOTS_OF(s->values);
+}
+
+static int batch_add(struct trace_batch *b, const struct trace_thread *t,
+		     const struct trace_slot *s, uint64_t n)
+{
+	struct trace_record *more;
+	uint64_t i;
+
+	more = realloc(b->record, (b->records + n) * sizeof(*more));
+	if (!more)
+		return fail(1, "no memory");
+	b->record = more;
+	for (i = 0; i < n && slot_is_sound(&s[i], n - i); i += s[i].slots)
+		b->record[b->records++] = (struct trace_record){
+			.thread = t,
+			.time = s[i].time,
+			.what = s[i].what,
+			.qpn = s[i].qpn,
+			.n = s[i].values,
+			.value = s[i].value,
+		};
+	return i == n ? 0 :
+			fail(1, "%s: a record of %s[%d] is damaged",
+			     t->input->path, t->program, t->tid);
+}
+
+static int batch_keep(struct trace_batch *b, void *copy)
+{
+	void **more = realloc(b->copy, (b->copies + 1) * sizeof(*more));
+
+	if (!more)
+		return fail(1, "no memory");
+	b->copy = more;
+	b->copy[b->copies++] = copy;
+	return 0;
+}
+
+static int thread_read(struct trace_thread *t, struct trace_batch *b)
+{
+	struct trace_ring before, after;
+	uint64_t from, to, oldest;
+	struct trace_slot *copy;
+	int ret = 0;
+
+	if (!read_at(t->input, &before, sizeof(before), t->at))
+		return 0;
+	to = load_acquire(&before.written);
+	from = load_relaxed(&before.oldest);
+	if (from < t->seen)
+		from = t->seen;
+	if (to <= from || to - from > t->input->slots)
+		return to == from ?
+			       0 :
+			       fail(1, "%s: a ring is damaged", t->input->path);
+	copy = malloc((to - from) * sizeof(*copy));
+	if (!copy || batch_keep(b, copy)) {
+		free(copy);
+		return fail(1, "no memory");
+	}
+	if (!slots_read(t, copy, from, to) ||
+	    !read_at(t->input, &after, sizeof(after), t->at))
+		return 0;
+	oldest = load_relaxed(&after.oldest);
+	if (oldest < from)
+		oldest = from;
+	t->lost += oldest - t->seen;
+	if (oldest < to)
+		ret = batch_add(b, t, copy + (oldest - from), to - oldest);
+	t->seen = oldest < to ? to : oldest;
+	return ret;
+}
+
+static int by_time(const void *a, const void *b)
+{
+	const struct trace_record *x = a, *y = b;
+
+	if (x->time != y->time)
+		return x->time < y->time ? -1 : 1;
+	/* of one thread: as they were recorded, and so copied */
+	if (x->thread != y->thread)
+		return x->thread->tid < y->thread->tid ? -1 : 1;
+	return x->value < y->value ? -1 : 1;
+}
+
+int trace_read(struct trace_input *in, unsigned int n, struct trace_batch *b)
+{
+	unsigned int i, j;
+	int ret = 0;
+
+	memset(b, 0, sizeof(*b));
+	for (i = 0; i < n; i++) {
+		ret |= threads_find(&in[i]);
+		for (j = 0; j < in[i].threads; j++)
+			ret |= thread_read(in[i].thread[j], b);
+	}
+	if (b->records)
+		qsort(b->record, b->records, sizeof(*b->record), by_time);
+	return ret;
+}
+
+void trace_batch_free(struct trace_batch *b)
+{
+	size_t i;
+
+	for (i = 0; i < b->copies; i++)
+		free(b->copy[i]);
+	free(b->copy);
+	free(b->record);
+}

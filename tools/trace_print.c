@@ -1,0 +1,367 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#include <arpa/inet.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "abi/pabi/pabi.h"
+#include "trace_print.h"
+
+static const struct {
+	const char *name, *values;
+} events[] = {
+#define EVENT(name, called, values) { called, values },
+#include "trace/events.h"
+#undef EVENT
+};
+
+/* ------------------------------------------------------- names of values */
+
+struct names {
+	const char *type; /* as in events.h */
+	bool bits;
+	const char *name[22];
+};
+
+static const struct names tables[] = {
+	{ "op",
+	  false,
+	  { "RDMA_WRITE", "RDMA_WRITE_WITH_IMM", "SEND", "SEND_WITH_IMM",
+	    "RDMA_READ", "ATOMIC_CMP_AND_SWP", "ATOMIC_FETCH_AND_ADD",
+	    "LOCAL_INV", "BIND_MW", "SEND_WITH_INV", "TSO",
+	    "DRIVER1", [14] = "FLUSH", [15] = "ATOMIC_WRITE" } },
+	{ "send",
+	  true,
+	  { "FENCE", "SIGNALED", "SOLICITED", "INLINE", "IP_CSUM" } },
+	{ "wc", true, { "GRH", "WITH_IMM", [3] = "WITH_INV" } },
+	{ "state",
+	  false,
+	  { "RESET", "INIT", "RTR", "RTS", "SQD", "SQE", "ERR" } },
+	{ "type",
+	  false,
+	  { [2] = "RC",
+	    "UC",
+	    "UD",
+	    [8] = "RAW_PACKET",
+	    "XRC_SEND",
+	    "XRC_RECV" } },
+	{ "access",
+	  true,
+	  { "LOCAL_WRITE", "REMOTE_WRITE", "REMOTE_READ", "REMOTE_ATOMIC",
+	    "MW_BIND", "ZERO_BASED", "ON_DEMAND", "HUGETLB", "FLUSH_GLOBAL",
+	    "FLUSH_PERSISTENT" } },
+	{ "mtu", false, { [1] = "256", "512", "1024", "2048", "4096" } },
+	{ "status", false, { "SUCCESS",		  "LOC_LEN_ERR",
+			     "LOC_QP_OP_ERR",	  "LOC_EEC_OP_ERR",
+			     "LOC_PROT_ERR",	  "WR_FLUSH_ERR",
+			     "MW_BIND_ERR",	  "BAD_RESP_ERR",
+			     "LOC_ACCESS_ERR",	  "REM_INV_REQ_ERR",
+			     "REM_ACCESS_ERR",	  "REM_OP_ERR",
+			     "RETRY_EXC_ERR",	  "RNR_RETRY_EXC_ERR",
+			     "LOC_RDD_VIOL_ERR",  "REM_INV_RD_REQ_ERR",
+			     "REM_ABORT_ERR",	  "INV_EECN_ERR",
+			     "INV_EEC_STATE_ERR", "FATAL_ERR",
+			     "RESP_TIMEOUT_ERR",  "GENERAL_ERR" } },
+	{ "event",
+	  false,
+	  { "CQ_ERR",
+	    "QP_FATAL",
+	    "QP_REQ_ERR",
+	    "QP_ACCESS_ERR",
+	    "COMM_EST",
+	    "SQ_DRAINED",
+	    "PATH_MIG",
+	    "PATH_MIG_ERR",
+	    "DEVICE_FATAL",
+	    "PORT_ACTIVE",
+	    "PORT_ERR",
+	    "LID_CHANGE",
+	    "PKEY_CHANGE",
+	    "SM_CHANGE",
+	    "SRQ_ERR",
+	    "SRQ_LIMIT_REACHED",
+	    "QP_LAST_WQE_REACHED",
+	    "CLIENT_REREGISTER",
+	    "GID_CHANGE",
+	    "WQ_FATAL" } },
+	{ "wait",
+	  false,
+	  { [1] = "a receive of the responder (RNR)",
+	    "an answer of the responder" } },
+};
+
+static const char *const receives[] = { "RECV", "RECV_RDMA_WITH_IMM" };
+static const char *const completions[] = {
+	"SEND",	   "RDMA_WRITE", "RDMA_READ", "COMP_SWAP", "FETCH_ADD",
+	"BIND_MW", "LOCAL_INV",	 "TSO",	      "FLUSH",	   "ATOMIC_WRITE",
+};
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+static const char *wc_opcode(uint64_t op)
+{
+	if (op >= IBV_WC_RECV && op - IBV_WC_RECV < COUNT(receives))
+		return receives[op - IBV_WC_RECV];
+	return op < COUNT(completions) ? completions[op] : NULL;
+}
+
+static void print_bits(FILE *to, const struct names *t, uint64_t value)
+{
+	const char *between = "";
+	unsigned int i;
+
+	for (i = 0; value && i < COUNT(t->name); i++) {
+		if (!(value >> i & 1) || !t->name[i])
+			continue;
+		fprintf(to, "%s%s", between, t->name[i]);
+		between = "|";
+		value &= ~(1ull << i);
+	}
+	if (value || !*between)
+		fprintf(to, "%s0x%" PRIx64, between, value);
+}
+
+static bool print_named(FILE *to, const char *type, uint64_t value)
+{
+	unsigned int i;
+
+	for (i = 0; i < COUNT(tables); i++) {
+		if (strcmp(tables[i].type, type))
+			continue;
+		if (tables[i].bits) {
+			print_bits(to, &tables[i], value);
+			return true;
+		}
+		if (value >= COUNT(tables[i].name) || !tables[i].name[value])
+			return false;
+		fputs(tables[i].name[value], to);
+		return true;
+	}
+	return false;
+}
+
+static void print_gid(FILE *to, const uint64_t value[2])
+{
+	char text[INET6_ADDRSTRLEN];
+	struct in6_addr gid;
+
+	memcpy(&gid, value, sizeof(gid));
+	fputs(inet_ntop(AF_INET6, &gid, text, sizeof(text)), to);
+}
+
+static void print_value(FILE *to, const char *type, const uint64_t *value)
+{
+	const char *name;
+
+	if (!strcmp(type, "u"))
+		fprintf(to, "%" PRIu64, *value);
+	else if (!strcmp(type, "d"))
+		fprintf(to, "%" PRId64, (int64_t)*value);
+	else if (!strcmp(type, "imm"))
+		fprintf(to, "0x%x", ntohl((uint32_t)*value));
+	else if (!strcmp(type, "gid"))
+		print_gid(to, value);
+	else if (!strcmp(type, "errno"))
+		fprintf(to, "%" PRIu64 " (%s)", *value, strerror((int)*value));
+	else if (!strcmp(type, "wcop") && (name = wc_opcode(*value)))
+		fputs(name, to);
+	else if (!print_named(to, type, *value))
+		fprintf(to, "0x%" PRIx64, *value);
+}
+
+/* ------------------------------------------------------- fields */
+
+/* One of an event's values: "name:type", or "name?:type". */
+struct field {
+	char name[24], type[8];
+	bool optional;
+	unsigned int index; /* of its (first) value */
+};
+
+/* The next field of *spec, which begins with index 0 and is moved on. */
+static bool field_next(const char **spec, struct field *f)
+{
+	unsigned int used = strcmp(f->type, "gid") ? !!*f->type : 2;
+	int n = 0;
+
+	f->index += used;
+	if (sscanf(*spec, " %23[^: ]:%7[a-z]%n", f->name, f->type, &n) != 2)
+		return false;
+	*spec += n;
+	f->optional = f->name[strlen(f->name) - 1] == '?';
+	if (f->optional)
+		f->name[strlen(f->name) - 1] = 0;
+	return true;
+}
+
+static bool field_is_there(const struct trace_record *r, const struct field *f)
+{
+	return f->index + (strcmp(f->type, "gid") ? 1 : 2) <= r->n;
+}
+
+bool trace_value(const struct trace_record *r, const char *name, uint64_t *out)
+{
+	struct field f = { .index = 0 };
+	const char *spec;
+
+	if (r->what >= COUNT(events))
+		return false;
+	spec = events[r->what].values;
+	while (field_next(&spec, &f)) {
+		if (strcmp(f.name, name))
+			continue;
+		if (!field_is_there(r, &f))
+			return false;
+		*out = r->value[f.index];
+		return true;
+	}
+	return false;
+}
+
+static void print_fields(FILE *to, const struct trace_record *r)
+{
+	const char *spec = events[r->what].values;
+	struct field f = { .index = 0 };
+
+	while (field_next(&spec, &f) && field_is_there(r, &f)) {
+		if (f.optional && !r->value[f.index])
+			continue;
+		fprintf(to, " %s=", f.name);
+		print_value(to, f.type, &r->value[f.index]);
+	}
+}
+
+/* ------------------------------------------------------- calls */
+
+/* How a verb answers. */
+enum answer { ANSWER_CODE, ANSWER_OBJECT, ANSWER_NONE };
+
+static const struct verb {
+	enum pabi_op op;
+	enum answer answer;
+	const char *name, *params;
+} verbs[] = {
+#define CODE(name, params, args) { PABI_##name, ANSWER_CODE, #name, #args },
+#define MAKE(result, name, params, args) \
+	{ PABI_##name, ANSWER_OBJECT, #name, #args },
+#define NONE(name, params, args) { PABI_##name, ANSWER_NONE, #name, #args },
+#define FAST(name, params, args)
+#include "abi/pabi/ops.h"
+};
+
+/* A call's values: verb, result, ns, and its arguments. */
+enum { CALL_VERB, CALL_RESULT, CALL_NS, CALL_ARGS };
+
+static const struct verb *verb_of(const struct trace_record *r)
+{
+	unsigned int i;
+
+	if (r->n < CALL_ARGS)
+		return NULL;
+	for (i = 0; i < COUNT(verbs); i++)
+		if (r->value[CALL_VERB] == (uint64_t)verbs[i].op)
+			return &verbs[i];
+	return NULL;
+}
+
+/* Numbers that are small are no addresses. */
+static void print_argument(FILE *to, uint64_t value)
+{
+	fprintf(to, value < 1u << 16 ? "%" PRIu64 : "0x%" PRIx64, value);
+}
+
+static void print_call(FILE *to, const struct trace_record *r)
+{
+	const struct verb *v = verb_of(r);
+	const char *name, *end, *between = "";
+	unsigned int i;
+
+	if (!v) {
+		fputs(" of an unknown verb", to);
+		return;
+	}
+	fprintf(to, " ibv_%s(", v->name);
+	name = v->params + 1; /* "(a, b)" */
+	for (i = CALL_ARGS; i < r->n && *name; i++) {
+		end = name + strcspn(name, ",)");
+		fprintf(to, "%s%.*s=", between, (int)(end - name), name);
+		print_argument(to, r->value[i]);
+		between = ", ";
+		name = end + strspn(end, ", )");
+	}
+	fputc(')', to);
+	if (v->answer == ANSWER_OBJECT && !r->value[CALL_RESULT])
+		fputs(" = NULL", to);
+	else if (v->answer == ANSWER_OBJECT)
+		fprintf(to, " = 0x%" PRIx64, r->value[CALL_RESULT]);
+	else if (v->answer == ANSWER_CODE && r->value[CALL_RESULT])
+		fprintf(to, " = %s", strerror((int)r->value[CALL_RESULT]));
+	else if (v->answer == ANSWER_CODE)
+		fputs(" = 0", to);
+	fprintf(to, " [%" PRIu64 ".%03" PRIu64 " us]", r->value[CALL_NS] / 1000,
+		r->value[CALL_NS] % 1000);
+}
+
+static bool call_failed(const struct trace_record *r)
+{
+	const struct verb *v = verb_of(r);
+
+	return v && v->answer != ANSWER_NONE &&
+	       !r->value[CALL_RESULT] == (v->answer == ANSWER_OBJECT);
+}
+
+/* ------------------------------------------------------- lines */
+
+/* Without control characters, as names are. */
+static void print_text(FILE *to, const struct trace_record *r)
+{
+	const char *text = (const char *)r->value;
+	size_t i, n = strnlen(text, r->n * sizeof(*r->value));
+
+	fputs(": ", to);
+	for (i = 0; i < n; i++)
+		fputc((unsigned char)text[i] < ' ' ? '?' : text[i], to);
+}
+
+void trace_print(FILE *to, const struct trace_record *r, uint64_t start)
+{
+	const struct trace_thread *t = r->thread;
+	uint64_t since = r->time - start;
+
+	fprintf(to, "%4" PRIu64 ".%09" PRIu64 " %s[%d", since / 1000000000,
+		since % 1000000000, t->program, t->pid);
+	if (t->tid != t->pid)
+		fprintf(to, "/%d", t->tid);
+	fputc(']', to);
+	if (r->qpn)
+		fprintf(to, " QP 0x%x", r->qpn);
+	fprintf(to, " %s",
+		r->what < COUNT(events) ? events[r->what].name : "?");
+	if (r->what == TRACE_CALL)
+		print_call(to, r);
+	else if (r->what == TRACE_WHY)
+		print_text(to, r);
+	else if (r->what < COUNT(events))
+		print_fields(to, r);
+	fputc('\n', to);
+}
+
+bool trace_is_error(const struct trace_record *r)
+{
+	uint64_t status;
+
+	switch (r->what) {
+	case TRACE_CALL:
+		return call_failed(r);
+	case TRACE_WHY:
+	case TRACE_WAITS:
+	case TRACE_AGAIN:
+	case TRACE_REFUSED:
+	case TRACE_QP_BROKEN:
+		return true;
+	default:
+		return trace_value(r, "status", &status) && status;
+	}
+}
