@@ -309,7 +309,9 @@ def try_values():
     listed = urxe("--adversary=help")
     knobs = re.findall(r"^(\w+) +\d+  \S", listed.stdout, re.M)
     expect(listed.returncode == 0 and len(knobs) > 5, f"{listed}")
-    for bad in ("x", "-1", "1x", "0x10", "18446744073709551616", "1,", "1,,",
+    done = urxe("--adversary=0x10", "--", "false")
+    expect("--adversary=16 " in done.stderr, f"0x10 is 16: {done}")
+    for bad in ("x", "-1", "1x", "0x", "0x1g", "18446744073709551616", "1,", "1,,",
                 "1,no=1", "1,=1", "1,ticks", "1,ticks=", "1,ticks=x",
                 "1,ticks=1%", "1,loss=1001", "1,loss=101%", "1,loss=100.1%",
                 "1,loss=1.5", "1,loss=1.%", "1,loss=.5%", "1,loss=%",
