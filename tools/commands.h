@@ -52,6 +52,11 @@ int set_environment(const char *name, bool host);
  */
 int add_fault(const char *rule);
 int explain_faults(void); /* --fault=help */
+bool faults_are_given(void);
+/* Before what is run.  0, or the exit code. */
+int faults_begin_run(void);
+/* And after it, if it ran: says which rules never struck. */
+void faults_end_run(bool ran);
 
 /*
  * Prepare the environment of programs that were built with a sanitizer

@@ -2,11 +2,14 @@
 /* urxe run --fault: the rules of chaos/fault.h, read before CMD begins. */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
-#include "chaos/fault.h"
+#include "base/atomic.h"
+#include "chaos/fault_tally.h"
 #include "commands.h"
 
 static const char help[] =
@@ -102,9 +105,10 @@ static int environment_add(const char *rule)
 	return ret ? fail(1, "no memory") : 0;
 }
 
+static struct faults parsed; /* by add_fault() */
+
 int add_fault(const char *rule)
 {
-	static struct faults parsed;
 	unsigned int i = parsed.n;
 	char why[400];
 	char *text;
@@ -125,4 +129,75 @@ int add_fault(const char *rule)
 		ret = environment_add(parsed.rule[i].text);
 	free(text);
 	return ret;
+}
+
+/* ------------------------------------------------------- what came of them */
+
+static struct faults all; /* with those that were in the environment */
+static struct fault_tally *tally, *outer; /* of who runs us; or NULL */
+static char tally_path[4096];
+
+bool faults_are_given(void)
+{
+	return parsed.n;
+}
+
+int faults_begin_run(void)
+{
+	const char *tmp = getenv("TMPDIR"), *there = getenv(FAULT_TALLY);
+	char why[400];
+	int fd;
+
+	if (!parsed.n)
+		return 0;
+	if (!faults_parse(&all, getenv("URXE_FAULTS"), why, sizeof(why)))
+		return fail(EXIT_USAGE, "URXE_FAULTS: %s", why);
+	if (there)
+		outer = fault_tally_map(there);
+	snprintf(tally_path, sizeof(tally_path), "%s/urxe-faults-XXXXXX",
+		 tmp && *tmp ? tmp : "/tmp");
+	fd = mkostemp(tally_path, O_CLOEXEC);
+	if (fd < 0)
+		return fail(1, "%s: %s", tally_path, strerror(errno));
+	if (!ftruncate(fd, FAULT_TALLY_BYTES))
+		tally = fault_tally_map(tally_path);
+	close(fd);
+	if (tally && !setenv(FAULT_TALLY, tally_path, 1))
+		return 0;
+	unlink(tally_path);
+	return fail(1, "%s: %s", tally_path, strerror(errno));
+}
+
+/* A test that met none of its faults has shown nothing. */
+static void fault_say_met(const struct fault_rule *r)
+{
+	const uint64_t fitted = load_relaxed(&tally[r->index].fitted);
+
+	if (load_relaxed(&tally[r->index].struck))
+		return;
+	if (fitted)
+		fail(0, "--fault: \"%s\" never struck: it fitted %llu time%s",
+		     r->text, (unsigned long long)fitted,
+		     fitted == 1 ? "" : "s");
+	else
+		fail(0, "--fault: \"%s\" never struck: nothing fitted it",
+		     r->text);
+}
+
+void faults_end_run(bool ran)
+{
+	unsigned int i, before = all.n - parsed.n;
+
+	if (!tally)
+		return;
+	for (i = 0; i < all.n && ran; i++)
+		if (i >= before) {
+			fault_say_met(&all.rule[i]);
+		} else if (outer) {
+			fetch_add_relaxed(&outer[i].fitted,
+					  load_relaxed(&tally[i].fitted));
+			fetch_add_relaxed(&outer[i].struck,
+					  load_relaxed(&tally[i].struck));
+		}
+	unlink(tally_path);
 }

@@ -114,6 +114,11 @@ int trial_choose(struct trial *t, const char *value)
 	return ret;
 }
 
+bool trial_is_wanted(const struct trial *t)
+{
+	return t->adversary || t->limit || t->check.level || faults_are_given();
+}
+
 int trial_limit(struct trial *t, const char *value)
 {
 	static const struct {
@@ -282,7 +287,10 @@ int trial_run(struct trial *t, char **argv)
 	ret = check_begin(&t->check);
 	if (ret)
 		return ret;
-	ret = trial_run_seeds(t, argv, &e);
+	ret = faults_begin_run();
+	if (!ret)
+		ret = trial_run_seeds(t, argv, &e);
+	faults_end_run(!ret);
 	check_end(&t->check);
 	return ret ? ret : ending_pass_on(&e);
 }

@@ -37,10 +37,7 @@ int trial_choose(struct trial *t, const char *value);
 int trial_limit(struct trial *t, const char *value);
 
 /* Has anybody to wait for the program? */
-static inline bool trial_is_wanted(const struct trial *t)
-{
-	return t->adversary || t->limit || t->check.level;
-}
+bool trial_is_wanted(const struct trial *t);
 
 /*
  * The variable for one seed, for who executes the program; one that is there

@@ -9,6 +9,7 @@
 
 #include "adversary.h"
 #include "fault.h"
+#include "fault_tally.h"
 #include "number.h"
 
 void faults_begin(struct faults *f, const char *program, uint64_t seed)
@@ -69,19 +70,28 @@ static bool fault_is_due(const struct faults *f, const struct fault_rule *r,
 		return nth >= r->nth && nth - r->nth < r->times;
 	if (r->every)
 		return !(nth % r->every);
-	return chance_draw(f->chance, r - f->rule, nth) >> 32 < r->chance;
+	return chance_draw(f->chance, r->index, nth) >> 32 < r->chance;
 }
 
 /* Is s one of those, and the one for which its turn has come? */
 static bool fault_counts(const struct faults *f, struct fault_rule *r,
 			 const struct fault_subject *s)
 {
-	return fault_fits(r, s) &&
-	       fault_is_due(f, r, fetch_add_relaxed(&r->seen, 1) + 1);
+	if (!fault_fits(r, s))
+		return false;
+	if (f->tally)
+		fetch_add_relaxed(&f->tally[r->index].fitted, 1);
+	return fault_is_due(f, r, fetch_add_relaxed(&r->seen, 1) + 1);
+}
+
+void fault_struck(const struct faults *f, const struct fault_rule *r)
+{
+	if (f->tally)
+		fetch_add_relaxed(&f->tally[r->index].struck, 1);
 }
 
 /* It strikes, unless it has done so often enough. */
-static bool fault_take(struct fault_rule *r)
+static bool fault_take(const struct faults *f, struct fault_rule *r)
 {
 	uint64_t struck = load_relaxed(&r->struck);
 
@@ -89,13 +99,14 @@ static bool fault_take(struct fault_rule *r)
 		if (struck >= r->times)
 			return false;
 	} while (!cas_relaxed(&r->struck, &struck, struck + 1));
+	fault_struck(f, r);
 	return true;
 }
 
 bool fault_strikes(const struct faults *f, struct fault_rule *r,
 		   const struct fault_subject *s)
 {
-	return fault_counts(f, r, s) && fault_take(r);
+	return fault_counts(f, r, s) && fault_take(f, r);
 }
 
 static bool rule_is_of(const struct fault_rule *r, enum fault_what what,
@@ -115,7 +126,7 @@ static const struct fault_rule *fault_first(struct faults *f,
 
 	for (r = f->rule; r != f->rule + f->n; r++)
 		if (rule_is_of(r, what, call) && fault_counts(f, r, s) &&
-		    !first && fault_take(r))
+		    !first && fault_take(f, r))
 			first = r;
 	return first;
 }
@@ -169,7 +180,7 @@ static bool faults_seed(uint64_t *seed)
 
 static void faults_read(void)
 {
-	const char *text = getenv("URXE_FAULTS");
+	const char *text = getenv("URXE_FAULTS"), *tally = getenv(FAULT_TALLY);
 	char why[512];
 	uint64_t seed;
 
@@ -182,6 +193,8 @@ static void faults_read(void)
 	if (!faults_seed(&seed))
 		return;
 	faults_begin(&of_process, program_invocation_short_name, seed);
+	if (tally && of_process.n)
+		of_process.tally = fault_tally_map(tally);
 	if (of_process.n)
 		pthread_atfork(NULL, NULL, faults_after_fork);
 }

@@ -73,6 +73,7 @@ enum fault_effect {
 
 struct fault_rule {
 	char text[FAULT_TEXT];
+	uint32_t index; /* in the text, from 0 */
 	enum fault_what what;
 	uint64_t calls[FAULT_WORDS]; /* bits of enum fault_call */
 	/* which: */
@@ -95,6 +96,7 @@ struct fault_rule {
 struct faults {
 	unsigned int n; /* 0: none */
 	struct chance chance; /* of this program */
+	struct fault_tally *tally; /* NULL: nobody wants to know */
 	struct fault_rule rule[FAULT_RULES];
 };
 
@@ -137,5 +139,7 @@ const struct fault_rule *fault_of_wr(struct faults *f,
 /* The same for one rule: does it strike now? */
 bool fault_strikes(const struct faults *f, struct fault_rule *r,
 		   const struct fault_subject *s);
+/* It strikes for another reason than s: its time has come. */
+void fault_struck(const struct faults *f, const struct fault_rule *r);
 /* Is s one of those that it is about? */
 bool fault_fits(const struct fault_rule *r, const struct fault_subject *s);

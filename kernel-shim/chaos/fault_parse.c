@@ -536,7 +536,7 @@ bool faults_parse(struct faults *f, const char *text, char *why, size_t len)
 		} else {
 			p.r = &f->rule[f->n];
 			if (parse_rule(&p)) {
-				f->n++;
+				p.r->index = f->n++;
 				continue;
 			}
 		}

@@ -318,9 +318,11 @@ static void rule_strike_all(const struct fault_rule *r)
 	unsigned int i;
 
 	for (i = 0; i < CONTEXTS; i++) {
-		at.ctx = contexts[i];
-		if (!at.ctx)
+		if (!contexts[i])
 			continue;
+		if (!at.ctx)
+			fault_struck(faults, r);
+		at.ctx = contexts[i];
 		rule_strike(r, &at);
 		if (r->effect != FAULT_EVENT || rule_is_wide(r))
 			return;

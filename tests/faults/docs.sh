@@ -96,7 +96,7 @@ understood "@$tmp/nothing" && failed "a file that is not there is taken"
 # of a file by any editor: what programs are told
 said_of_file()
 {
-	"$URXE" run --fault "@$tmp/rules" -- sh -c 'echo "$URXE_FAULTS"' 2>&1
+	"$URXE" run --fault "@$tmp/rules" -- sh -c 'echo "$URXE_FAULTS"' 2>"$tmp/err"
 }
 printf '\357\273\277# by\r\n  # somebody; who\r\n\r\n\tcq:CQ_ERR \r\nwr:LOC_PROT_ERR' \
 	>"$tmp/rules"
