@@ -16,13 +16,16 @@
 
 static const char usage[] =
 	"usage: zoo [-n SEEDS] [-m SEEDS] [-s FIRST] [-p] [-r] [-l] [-q] [ANIMAL...]\n"
+	"       zoo -w|-c ANIMAL\n"
 	"  -n  a wrong one is found within so many seeds: 100\n"
 	"  -m  a corrected one never is, in so many: 1000\n"
 	"  -s  the first seed: 1\n"
 	"  -p  plain, without an adversary: whatever happens is right\n"
 	"  -r  the referee looks at all of them, and not only at who needs it\n"
 	"  -l  say who there is, as a table\n"
-	"  -q  only what is not as it should be\n";
+	"  -q  only what is not as it should be\n"
+	"  -w  the wrong one, once, with the URXE_ADVERSARY that is there\n"
+	"  -c  so the corrected one\n";
 
 #define HANG_S 2 /* of who is known to hang */
 #define LIMIT_S 120 /* only a hang takes that long */
@@ -46,7 +49,10 @@ void expect(bool ok, const char *else_what)
 {
 	if (ok)
 		return;
-	snprintf(said, SAID, "%s", else_what);
+	if (said)
+		snprintf(said, SAID, "%s", else_what);
+	else
+		fprintf(stderr, "%s\n", else_what);
 	_exit(1);
 }
 
@@ -182,6 +188,19 @@ static void list(void)
 		       a->seen);
 }
 
+/* In this process, as a program of anybody's. */
+static int live(const char *name, bool corrected)
+{
+	const struct animal *a = animals;
+
+	while (a && (!name || strcmp(a->name, name) != 0))
+		a = a->next;
+	if (!a)
+		return fputs(usage, stderr), 2;
+	a->live(corrected);
+	_exit(0); /* the device goes with the process */
+}
+
 static int run_all(const struct options *o, char **names)
 {
 	const struct animal *a;
@@ -204,7 +223,7 @@ int main(int argc, char **argv)
 	struct options o = { .wrong = 100, .twin = 1000, .first = 1 };
 	int c;
 
-	while ((c = getopt(argc, argv, "n:m:s:prlq")) >= 0) {
+	while ((c = getopt(argc, argv, "n:m:s:prlqwc")) >= 0) {
 		if (c == 'n')
 			o.wrong = (unsigned int)atoi(optarg);
 		else if (c == 'm')
@@ -219,6 +238,8 @@ int main(int argc, char **argv)
 			o.quiet = true;
 		else if (c == 'l')
 			return list(), 0;
+		else if (c == 'w' || c == 'c')
+			return live(argv[optind], c == 'c');
 		else
 			return fputs(usage, stderr), 2;
 	}
