@@ -121,8 +121,8 @@ enum rule_level { LEVEL_error, LEVEL_warning, LEVEL_note };
 	     "a signaled WR is over when its completion was polled")         \
 	RULE(event_unacked, warning,                                         \
 	     "man ibv_get_cq_event, man ibv_get_async_event",                \
-	     "events were given out and never acknowledged; destroying "     \
-	     "their object waits for that",                                  \
+	     "events were given out and never acknowledged, or acknowledged " \
+	     "too often; destroying their object waits for that",            \
 	     "ibv_ack_cq_events or ibv_ack_async_event for each")
 
 enum rule {

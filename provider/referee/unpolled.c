@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "engine/log.h"
 #include "engine/poll.h"
 #include "referee.h"
@@ -81,8 +82,8 @@ static uint32_t acked(pthread_mutex_t *mutex, const uint32_t *count)
 	return n;
 }
 
-/* How many were given out and not acknowledged. */
-static uint32_t unacked(const struct shadow *s)
+/* How many were given out and not acknowledged; below 0 it is the reverse. */
+static int32_t unacked(const struct shadow *s)
 {
 	struct ibv_srq *srq;
 	struct ibv_cq *cq;
@@ -91,21 +92,28 @@ static uint32_t unacked(const struct shadow *s)
 	switch (s->type) {
 	case SHADOW_CQ:
 		cq = (void *)s->handle;
-		return s->events -
-		       acked(&cq->mutex, &cq->comp_events_completed) +
-		       s->async_events -
-		       acked(&cq->mutex, &cq->async_events_completed);
+		return (int32_t)(s->events + s->async_events -
+				 acked(&cq->mutex, &cq->comp_events_completed) -
+				 acked(&cq->mutex,
+				       &cq->async_events_completed));
 	case SHADOW_QP:
 		qp = (void *)s->handle;
-		return s->async_events -
-		       acked(&qp->mutex, &qp->events_completed);
+		return (int32_t)(s->async_events -
+				 acked(&qp->mutex, &qp->events_completed));
 	case SHADOW_SRQ:
 		srq = (void *)s->handle;
-		return s->async_events -
-		       acked(&srq->mutex, &srq->events_completed);
+		return (int32_t)(s->async_events -
+				 acked(&srq->mutex, &srq->events_completed));
 	default:
 		return 0;
 	}
+}
+
+static void unacked_beyond(const struct finding *f, int32_t n)
+{
+	finding_tell(f,
+		     "%d of its events were acknowledged, and never given out",
+		     -n);
 }
 
 void unacked_look(const struct shadow *s)
@@ -114,12 +122,13 @@ void unacked_look(const struct shadow *s)
 	struct finding f = { .rule = RULE_event_unacked,
 			     .at = &s->made,
 			     .at_is = "made" };
-	uint32_t n = s->inherited ? 0 : unacked(s);
+	int32_t n = s->inherited ? 0 : unacked(s);
 
-	if (!n)
-		return;
 	f.object = shadow_name(s, name);
-	finding_tell(&f, "%u of its events were never acknowledged", n);
+	if (n > 0)
+		finding_tell(&f, "%d of its events were never acknowledged", n);
+	else if (n < 0)
+		unacked_beyond(&f, n);
 }
 
 void unacked_wait(struct shadow *s)
@@ -130,19 +139,23 @@ void unacked_wait(struct shadow *s)
 			     .at = &s->made,
 			     .at_is = "made",
 			     .here = true };
-	int ms, saved = errno;
-	uint32_t n;
+	uint64_t late = clock_now() + PATIENCE_MS * 1000000ull;
+	int saved = errno;
+	int32_t n;
 
-	for (ms = 0; (n = unacked(s)) && ms < PATIENCE_MS; ms += STEP_MS)
+	while ((n = unacked(s)) > 0 && clock_now() < late)
 		nanosleep(&step, NULL);
 	errno = saved;
 	if (!n)
 		return;
 	referee_lock();
 	f.object = shadow_name(s, name);
-	finding_tell(
-		&f,
-		"is being destroyed, which waits for ever for %u events to be acknowledged",
-		n);
+	if (n > 0)
+		finding_tell(
+			&f,
+			"is being destroyed, which waits for ever for %d events to be acknowledged",
+			n);
+	else
+		unacked_beyond(&f, n);
 	referee_unlock();
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* Queues and CQs, the two ends of a connection, completions and events. */
+#include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
 
@@ -280,6 +281,31 @@ static void event_unacked(bool wrong)
 		pthread_join(late, NULL);
 }
 
+/* An event for each completion, say: man ibv_get_cq_event. */
+static void event_beyond(bool wrong)
+{
+	struct opts o = few();
+	struct ibv_cq *cq;
+	struct duo d;
+	void *arg;
+
+	o.channel = true;
+	duo_open(&d, SAME_PROCESS, MEM_HEAP, MEM_HEAP, &o);
+	ck_ok(ibv_req_notify_cq(d.b.rcq, 0));
+	ck_ok(post_recv(&d.b, 7, 0, 64));
+	ck_ok(post(&d, IBV_WR_SEND, 1, 0, 8, 0, 0));
+	expect_ok(d.a.scq, 1, IBV_WC_SEND);
+	ck_ok(ibv_get_cq_event(d.b.chan, &cq, &arg));
+	expect_ok(d.b.rcq, 7, IBV_WC_RECV);
+	ibv_ack_cq_events(cq, wrong ? 3 : 1);
+	if (wrong) {
+		/* refused, or it would wait for ever */
+		ck_assert_int_eq(ibv_destroy_cq(cq), EBUSY);
+		cq->comp_events_completed -= 2;
+	}
+	duo_close(&d);
+}
+
 static struct ibv_async_event unacked;
 
 static void *acknowledge_async_late(void *arg)
@@ -326,6 +352,7 @@ static const struct test_case cases[] = {
 	{ "completion-unpolled", completion_unpolled },
 	{ "event-unacked", event_unacked },
 	{ "event-unacked+async", event_unacked_async },
+	{ "event-unacked+beyond", event_beyond },
 	{ NULL, NULL },
 };
 
