@@ -1,12 +1,16 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
-# stock.sh [-c CMSTAT] [-n SEEDS] [-f FIRST] [-k KNOBS] [-v] [GROUP...]
+# stock.sh [-c CMSTAT] [-n SEEDS] [-f FIRST] [-k KNOBS] [-r] [-v] [GROUP...]
 #
 # Stock programs under the adversary, each with the seeds FIRST (1) to
 # FIRST+SEEDS-1 (2): its data is right, and it ends.  The groups are pingpong,
-# rping, cm, perftest, ucx, libfabric, fio and openmpi, and few, which are some of
-# the first three; without one the first two.  What is not installed is skipped.
+# rping, cm, perftest, ucx, libfabric, fio, openmpi, pyverbs, qperf and events,
+# all, few, which are some of the first three, and perf, some of perftest; without
+# one the first two.  What is not installed is skipped.
+#
+# With -r also under the referee, who finds nothing but what stands in
+# tests/referee/stock.supp.  -n 0 is one run without the adversary.
 #
 # KNOBS are as in URXE_ADVERSARY, for all programs.  A knob behind a name is
 # turned off for that program, which counts on what the knob takes away:
@@ -20,33 +24,42 @@ seeds=2
 first=1
 all_knobs=
 verbose=
-while getopts c:n:f:k:v option; do
+here=$(realpath "$(dirname "$0")/../clients")
+while getopts c:n:f:k:rv option; do
 	case $option in
 	c) CMSTAT=$(realpath "$OPTARG") ;;
 	n) seeds=$OPTARG ;;
 	f) first=$OPTARG ;;
 	k) all_knobs=,$OPTARG ;;
+	r) export URXE_TEST_RUN="--check --exitcode 9 --suppressions
+		$here/../referee/stock.supp" ;;
 	v) verbose=1 ;;
-	*) sed -n 's/^# //p' "$0" | sed -n '2,9p'; exit 2 ;;
+	*) sed -n 's/^# //p' "$0" | sed -n '2,11p'; exit 2 ;;
 	esac
 done
 export CMSTAT
 shift $((OPTIND - 1))
 groups=("$@")
 [[ ${groups[*]} ]] || groups=(pingpong rping)
-here=$(dirname "$0")/../clients
+[[ ${groups[*]} != all ]] || groups=(pingpong rping cm perftest ucx libfabric
+	fio openmpi pyverbs qperf events)
 
 # seeded NAME KNOBS COMMAND...: COMMAND, which reports as lib.sh does, with
 # each seed; one line of the table.
 seeded()
 {
-	local name=$1 knobs=$2 bad=() seed begun=$SECONDS
+	local name=$1 knobs=$2 bad=() runs=() seed begun=$SECONDS
 	shift 2
 
 	for ((seed = first; seed < first + seeds; seed++)); do
+		runs+=("$seed")
+	done
+	[[ ${runs[*]} ]] || runs=(none)
+	for seed in "${runs[@]}"; do
 		next_port
 		(
-			export URXE_ADVERSARY=$seed$all_knobs$knobs
+			[[ $seed == none ]] ||
+				export URXE_ADVERSARY=$seed$all_knobs$knobs
 			"$@"
 		) >"$work/said" 2>&1
 		grep -q '^ok: ' "$work/said" &&
@@ -55,9 +68,10 @@ seeded()
 		cat "$work/said"
 	done
 	printf '%-38s %-24s %d of %d, %d s%s\n' "$name" "${knobs#,}" \
-		$((seeds - ${#bad[@]})) "$seeds" $((SECONDS - begun)) \
+		$((${#runs[@]} - ${#bad[@]})) ${#runs[@]} \
+		$((SECONDS - begun)) \
 		"${bad[*]:+, failed with seed ${bad[*]}}"
-	passed=$((passed + seeds - ${#bad[@]}))
+	passed=$((passed + ${#runs[@]} - ${#bad[@]}))
 	failed=$((failed + ${#bad[@]}))
 	[[ ! $verbose ]] || cat "$work/said"
 }
@@ -136,17 +150,77 @@ ends() # SERVER CLIENT OPTIONS...
 		"$2" -p "$port" -s 127.0.0.1 "${@:3}"
 }
 
+# before release 59 its server goes on for ever
+cmtimes()
+{
+	local server
+
+	if cmtime -h 2>&1 | grep -q -- '-L'; then
+		duo cmtime cmtime -L -b 127.0.0.1 -C 127.0.0.1 -p "$port" \
+			"$@" -- cmtime -b 127.0.0.1 -C 127.0.0.1 -p "$port" "$@"
+		return
+	fi
+	urxe_run cmtime -p "$port" "$@" >"$work/server" 2>&1 &
+	server=$!
+	wait_listening $server
+	check cmtime "$want" cmtime -p "$port" -s 127.0.0.1 "$@"
+	stop $server
+}
+
+multicast() # OPTIONS...
+{
+	local server status=0
+
+	urxe_run stdbuf -oL mckey -m 239.1.2.3 -b 127.0.0.1 "$@" \
+		>"$work/server" 2>&1 &
+	server=$!
+	await $server grep -q joined "$work/server"
+	urxe_run mckey -m 239.1.2.3 -b 127.0.0.1 -s "$@" 2>&1 || status=$?
+	wait $server || status=$?
+	cat "$work/server"
+	grep -q "$want" "$work/server" || status='no result'
+	report "$status" mckey
+}
+
+copies()
+{
+	local server status=0
+
+	head -c 1000000 /dev/urandom >"$work/data"
+	urxe_run rcopy -p "$port" >"$work/server" 2>&1 &
+	server=$!
+	wait_listening $server
+	urxe_run rcopy "$work/data" "127.0.0.1:$work/copy" -p "$port" 2>&1 ||
+		status=$?
+	cmp "$work/data" "$work/copy" || status='other data'
+	report "$status" rcopy
+	stop $server
+}
+
 connections()
 {
-	absent ucmatose udaddy rdma_client rstream && return
+	absent ucmatose udaddy cmtime mckey rdma_client rstream udpong rcopy &&
+		return
 	want='return status 0$'
 	seeded 'ucmatose -c 10' '' both ucmatose -c 10
+	seeded 'udaddy -c 5' ,loss=0 udaddy_pair -c 5
+	seeded 'mckey' ,gather=0,complete=0,reorder=0,loss=0 multicast
+	want='^disconnect'
+	seeded 'cmtime -c 50' '' cmtimes -c 50
 	want='end 0$'
 	seeded 'rdma_client' '' ends rdma_server rdma_client
 	seeded 'rdma_xclient' '' ends rdma_xserver rdma_xclient
 	want='^custom '
 	seeded 'rstream -T v' '' both rstream -T v -S 1000 -C 200
 	seeded 'riostream -T v' ,place=0 both riostream -T v -S 1000 -C 200
+	want=''
+	seeded 'rcopy' '' copies
+}
+
+udaddy_pair()
+{
+	port=7174
+	duo udaddy udaddy "$@" -- udaddy -s 127.0.0.1 "$@"
 }
 
 few()
@@ -166,9 +240,18 @@ perf() # PROGRAM OPTIONS...
 	pair "$*" "$1" -d urxe0 -F -p "$port" "${@:2}"
 }
 
+some_perftest()
+{
+	absent ib_send_bw ib_read_lat && return
+	want='^ *[0-9]+ +[0-9]+ +[0-9.]+'
+	seeded 'ib_send_bw' '' perf ib_send_bw -n 100
+	seeded 'ib_read_lat' '' perf ib_read_lat -n 100
+	seeded 'ib_send_bw -R' '' perf ib_send_bw -n 100 -R
+}
+
 perftest()
 {
-	local op
+	local op type
 
 	absent ib_write_bw ib_atomic_bw && return
 	want='^ *[0-9]+ +[0-9]+ +[0-9.]+'
@@ -182,8 +265,23 @@ perftest()
 	for op in read_bw send_bw; do
 		seeded "ib_$op -e" '' perf ib_$op -n 200 -e
 	done
-	seeded 'ib_send_bw -R' '' perf ib_send_bw -n 200 -R
+	for op in read_bw send_bw send_lat; do
+		seeded "ib_$op -R" '' perf ib_$op -n 200 -R
+	done
 	seeded 'ib_write_lat' '' perf ib_write_lat -n 200
+	seeded 'ib_atomic_bw -A CMP_AND_SWAP' '' \
+		perf ib_atomic_bw -n 200 -A CMP_AND_SWAP
+	seeded 'ib_atomic_bw -q 4' '' perf ib_atomic_bw -n 100 -q 4
+	seeded 'ib_send_bw --use-srq' '' perf ib_send_bw -n 200 --use-srq
+	for op in send_bw read_bw atomic_bw; do
+		seeded "ib_$op -c XRC" '' perf ib_$op -n 200 -c XRC
+	done
+	for type in UC UD; do
+		for op in send_bw send_lat; do
+			seeded "ib_$op -c $type" ,loss=0 \
+				perf ib_$op -n 200 -c $type
+		done
+	done
 }
 
 ucx() # TLS TEST [OPTIONS...]
@@ -252,6 +350,8 @@ fios()
 	seeded 'fio, verb write' '' fio_pair write
 	seeded 'fio, verb read' '' fio_pair read
 	seeded 'fio, verb send' ,rnr=0 fio_pair send
+	seeded 'fio, verb send, --verify' ,rnr=0 fio_pair send --verify=crc32c \
+		--verify_state_save=0
 }
 
 ranks() # TRANSPORT
@@ -274,6 +374,57 @@ openmpi()
 	seeded 'Open MPI, ud_v' ,fill=0,loss=0,reorder=0 ranks ud_v
 }
 
+pyverbs() # MODULE...
+{
+	"$here/pyverbs.py" "$@"
+	report $? pyverbs
+}
+
+all_pyverbs()
+{
+	local source=/usr/share/doc/rdma-core/tests
+
+	if [[ ! -e $source/base.py.gz ]]; then
+		echo 'skipped: python3-pyverbs is not installed'
+		return
+	fi
+	seeded 'pyverbs' ,fill=0,loss=0 pyverbs test_addr test_atomic \
+		test_cq_events test_cqex test_device test_fork test_mr \
+		test_odp test_parent_domain test_pd test_qp test_qpex \
+		test_rdmacm test_relaxed_ordering test_shared_pd
+	seeded 'pyverbs, test_cq' ,gather=0,complete=0,reorder=0,loss=0 \
+		pyverbs test_cq
+}
+
+qperfs()
+{
+	absent qperf && return
+	seeded 'qperf, RC' '' "$here/qperf.sh"
+}
+
+# what it prints of a port that goes down and comes back
+asyncwatch()
+{
+	local pid status=0
+
+	urxe_run stdbuf -oL ibv_asyncwatch -d urxe0 >"$work/watch" 2>&1 &
+	pid=$!
+	await $pid grep -q 'async event FD' "$work/watch"
+	"$URXE" port down
+	await $pid grep -q '(10), port 1' "$work/watch"
+	"$URXE" port up
+	await $pid grep -q '(9), port 1' "$work/watch"
+	kill -0 $pid || status='it has ended'
+	stop $pid
+	cat "$work/watch"
+	report "$status" ibv_asyncwatch
+}
+
+events()
+{
+	absent ibv_asyncwatch && return
+	seeded 'ibv_asyncwatch' '' asyncwatch
+}
 
 for group in "${groups[@]}"; do
 	case $group in
@@ -281,11 +432,15 @@ for group in "${groups[@]}"; do
 	rping) rpings ;;
 	cm) connections ;;
 	few) few ;;
+	perf) some_perftest ;;
 	perftest) perftest ;;
 	ucx) ucxs ;;
 	libfabric) libfabric ;;
 	fio) fios ;;
 	openmpi) openmpi ;;
+	pyverbs) all_pyverbs ;;
+	qperf) qperfs ;;
+	events) events ;;
 	*) echo "no group $group"; exit 2 ;;
 	esac
 done

@@ -68,11 +68,13 @@ finish()
 }
 
 # A program with the device, for LIMIT seconds at most: only a hang takes so
-# long, on the busiest machine, too.
+# long, on the busiest machine, too.  URXE_TEST_RUN has more options for "urxe
+# run".
 LIMIT=${URXE_TEST_LIMIT:-600}
 urxe_run()
 {
-	timeout -k 2 "$LIMIT" "$URXE" run -- "$@"
+	# shellcheck disable=SC2086 # words are meant
+	timeout -k 2 "$LIMIT" "$URXE" run ${URXE_TEST_RUN-} -- "$@"
 }
 
 # End a program that urxe_run has in the background.

@@ -89,18 +89,27 @@ def run_module(where, module):
     path = f"{where}:{where}/tests:{os.environ.get('PYTHONPATH', '')}"
     env = dict(os.environ, PYTHONPATH=path, PYTHONDONTWRITEBYTECODE="1")
     out = where / (module + ".out")
+    options = os.environ.get("URXE_TEST_RUN", "").split()
+    status = None
     with open(out, "w") as log:
         try:
-            subprocess.run([os.environ["URXE"], "run", "--", "timeout", "-k",
-                            "2", str(LIMIT), "/usr/bin/python3",
-                            str(where / "run.py"), module, str(result)],
-                           env=env, stdout=log, stderr=log, cwd=where,
-                           stdin=subprocess.DEVNULL, check=False,
-                           timeout=LIMIT + 10)
+            status = subprocess.run(
+                [os.environ["URXE"], "run", *options, "--", "timeout", "-k",
+                 "2", str(LIMIT), "/usr/bin/python3", str(where / "run.py"),
+                 module, str(result)],
+                env=env, stdout=log, stderr=log, cwd=where,
+                stdin=subprocess.DEVNULL, check=False,
+                timeout=LIMIT + 10).returncode
         except subprocess.TimeoutExpired:
             pass
-    if result.exists():
+    if result.exists() and status == 0:
         return json.loads(result.read_text())
+    if result.exists():
+        print(f"{module} ended with status {status}:")
+        print(out.read_text(errors="replace"))
+        result = json.loads(result.read_text())
+        result["failed"][f"tests.{module}"] = f"status {status}"
+        return result
     print(f"{module} did not finish:")
     print(out.read_text(errors="replace")[-3000:])
     return {"passed": [], "failed": {f"tests.{module}": "no result"},
