@@ -45,8 +45,9 @@ static const struct command {
 	  "take the device's port down or up, as pulling its cable would" },
 	{ "trace", cmd_trace,
 	  "[--errors] [--qp QPN] [--wr-id N] [--program NAME|PID]\n"
-	  "                  [--follow] FILE...",
-	  "show what run --trace recorded" },
+	  "                  [--follow] [--perfetto OUT] FILE...",
+	  "show what run --trace recorded, as text, or write it as JSON for\n"
+	  "        ui.perfetto.dev" },
 	{ "doctor", cmd_doctor, "[--fabric NAME] [--json]",
 	  "check what this machine gives urxe, and say how to mend it; with\n"
 	  "        --fabric, check that all that its programs share agrees" },

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "commands.h"
+#include "trace_perfetto.h"
 #include "trace_print.h"
 
 /* Which records are shown. */
@@ -92,8 +93,29 @@ static int show(struct trace_input *in, unsigned int n, const struct filter *f,
 	return ret;
 }
 
+/* All that is there, in another form, to a file. */
+static int convert(struct trace_input *in, unsigned int n, const char *path)
+{
+	struct trace_batch b;
+	FILE *to;
+	int ret;
+
+	ret = trace_read(in, n, &b);
+	to = fopen(path, "we");
+	if (!to) {
+		trace_batch_free(&b);
+		return fail(1, "%s: %s", path, strerror(errno));
+	}
+	ret |= trace_perfetto(to, &b);
+	if (fclose(to))
+		ret = fail(1, "%s: %s", path, strerror(errno));
+	trace_batch_free(&b);
+	tell_losses(in, n);
+	return ret;
+}
+
 static int show_files(char **path, unsigned int n, const struct filter *f,
-		      bool follow)
+		      bool follow, const char *perfetto)
 {
 	struct trace_input *in = calloc(n, sizeof(*in));
 	unsigned int opened;
@@ -104,7 +126,8 @@ static int show_files(char **path, unsigned int n, const struct filter *f,
 	for (opened = 0; opened < n && !ret; opened++)
 		ret = trace_input_open(&in[opened], path[opened]);
 	if (!ret)
-		ret = show(in, n, f, follow);
+		ret = perfetto ? convert(in, n, perfetto) :
+				 show(in, n, f, follow);
 	while (opened--)
 		trace_input_close(&in[opened]);
 	free(in);
@@ -116,12 +139,14 @@ int cmd_trace(int argc, char **argv)
 	static const struct option opts[] = {
 		{ "errors", no_argument, NULL, 'e' },
 		{ "follow", no_argument, NULL, 'f' },
+		{ "perfetto", required_argument, NULL, 'P' },
 		{ "program", required_argument, NULL, 'p' },
 		{ "qp", required_argument, NULL, 'q' },
 		{ "wr-id", required_argument, NULL, 'w' },
 		{ 0 },
 	};
 	struct filter f = { 0 };
+	const char *perfetto = NULL;
 	bool follow = false;
 	int c;
 
@@ -130,6 +155,8 @@ int cmd_trace(int argc, char **argv)
 			f.errors = true;
 		else if (c == 'f')
 			follow = true;
+		else if (c == 'P')
+			perfetto = optarg;
 		else if (c == 'p')
 			f.program = optarg;
 		else if (c == 'q' && number(optarg, &f.qpn))
@@ -142,5 +169,5 @@ int cmd_trace(int argc, char **argv)
 	if (optind == argc)
 		return usage();
 	return show_files(argv + optind, (unsigned int)(argc - optind), &f,
-			  follow);
+			  follow, perfetto);
 }

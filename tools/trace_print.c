@@ -171,6 +171,11 @@ static void print_value(FILE *to, const char *type, const uint64_t *value)
 		fprintf(to, "0x%" PRIx64, *value);
 }
 
+void trace_print_value(FILE *to, const char *type, uint64_t value)
+{
+	print_value(to, type, &value);
+}
+
 /* ------------------------------------------------------- fields */
 
 /* One of an event's values: "name:type", or "name?:type". */
@@ -304,6 +309,21 @@ static void print_call(FILE *to, const struct trace_record *r)
 		r->value[CALL_NS] % 1000);
 }
 
+bool trace_call_ns(const struct trace_record *r, uint64_t *ns)
+{
+	if (!verb_of(r))
+		return false;
+	*ns = r->value[CALL_NS];
+	return true;
+}
+
+const char *trace_call_name(const struct trace_record *r)
+{
+	const struct verb *v = verb_of(r);
+
+	return v ? v->name : "?";
+}
+
 static bool call_failed(const struct trace_record *r)
 {
 	const struct verb *v = verb_of(r);
@@ -325,6 +345,19 @@ static void print_text(FILE *to, const struct trace_record *r)
 		fputc((unsigned char)text[i] < ' ' ? '?' : text[i], to);
 }
 
+void trace_print_what(FILE *to, const struct trace_record *r)
+{
+	if (r->qpn)
+		fprintf(to, "QP 0x%x ", r->qpn);
+	fputs(r->what < COUNT(events) ? events[r->what].name : "?", to);
+	if (r->what == TRACE_CALL)
+		print_call(to, r);
+	else if (r->what == TRACE_WHY)
+		print_text(to, r);
+	else if (r->what < COUNT(events))
+		print_fields(to, r);
+}
+
 void trace_print(FILE *to, const struct trace_record *r, uint64_t start)
 {
 	const struct trace_thread *t = r->thread;
@@ -334,17 +367,8 @@ void trace_print(FILE *to, const struct trace_record *r, uint64_t start)
 		since % 1000000000, t->program, t->pid);
 	if (t->tid != t->pid)
 		fprintf(to, "/%d", t->tid);
-	fputc(']', to);
-	if (r->qpn)
-		fprintf(to, " QP 0x%x", r->qpn);
-	fprintf(to, " %s",
-		r->what < COUNT(events) ? events[r->what].name : "?");
-	if (r->what == TRACE_CALL)
-		print_call(to, r);
-	else if (r->what == TRACE_WHY)
-		print_text(to, r);
-	else if (r->what < COUNT(events))
-		print_fields(to, r);
+	fputs("] ", to);
+	trace_print_what(to, r);
 	fputc('\n', to);
 }
 

@@ -10,6 +10,16 @@
 /* A line; its time is that since `start`. */
 void trace_print(FILE *to, const struct trace_record *r, uint64_t start);
 
+/* The same without who and when. */
+void trace_print_what(FILE *to, const struct trace_record *r);
+
+/* A value as events.h says of that type. */
+void trace_print_value(FILE *to, const char *type, uint64_t value);
+
+/* Of a call: how long it took, false if that is not known; its verb. */
+bool trace_call_ns(const struct trace_record *r, uint64_t *ns);
+const char *trace_call_name(const struct trace_record *r);
+
 /* Does it tell of something that went wrong, or that waits? */
 bool trace_is_error(const struct trace_record *r);
 

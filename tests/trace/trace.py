@@ -3,6 +3,7 @@
 """What urxe run --trace records, as urxe trace shows it.
 Usage: trace.py URXE TRACED"""
 
+import json
 import os
 import random
 import re
@@ -243,6 +244,65 @@ def by_hand(trace):
         expect("and stays", f.read() == b"something else")
 
 
+def check_slices(of_track):
+    """Of one track: they end before the next one begins."""
+    for track, slices in of_track.items():
+        last = -1
+        for ts, dur, name in sorted(slices):
+            expect(f"slices of {track} do not overlap: {name}",
+                   ts + 0.0015 >= last, (ts, last))
+            last = ts + dur
+
+
+def perfetto(trace):
+    """Chrome's trace-event format, of which Perfetto wants these fields."""
+    traced(trace, "sends", "20")
+    out = f"{trace}.json"
+    code, _, said = urxe_trace("--perfetto", out, trace)
+    expect("--perfetto", code == 0 and not said, said)
+    with open(out, encoding="utf-8") as f:
+        events = json.load(f)["traceEvents"]
+    slices, flows = {}, {}
+    for e in events:
+        expect("each has a phase, a place and a time",
+               e["ph"] in "MXisfC" and isinstance(e["pid"], int) and
+               isinstance(e["tid"], int) and e["ts"] >= 0 and e["name"], e)
+        if e["ph"] == "X":
+            slices.setdefault((e["pid"], e["tid"]), []).append(
+                (e["ts"], e["dur"], e["name"]))
+        elif e["ph"] in "sf":
+            flows.setdefault(e["id"], []).append(e)
+        elif e["ph"] == "i":
+            expect("an instant has a scope", e["s"] == "t", e)
+        elif e["ph"] == "M":
+            expect("a name", e["args"]["name"], e)
+        elif e["ph"] == "C":
+            expect("a count", e["args"]["completions"] >= 0, e)
+    check_slices(slices)
+    named = {(e["pid"], e["tid"]) for e in events if e["ph"] == "M"}
+    expect("each track has a name", set(slices) <= named, set(slices) - named)
+    names = [name for some in slices.values() for _, _, name in some]
+    expect("twenty WRs", len([n for n in names if n.startswith("SEND ")]) == 20
+           and len([n for n in names if n.startswith("receive ")]) == 20,
+           names)
+    ends = {name: ts + dur for some in slices.values()
+            for ts, dur, name in some}
+    expect("the unsignaled ones end with the next that is signaled",
+           all(abs(ends[f"SEND 0x{i:x}"] - ends[f"SEND 0x{i + 1:x}"]) < 0.003
+               for i in range(1, 20, 2)), ends)
+    expect("twenty arrows", len(flows) == 20, flows)
+    for pair in flows.values():
+        expect("an arrow begins and ends in a slice", len(pair) == 2 and
+               [e["ph"] for e in pair] == ["s", "f"] and all(
+                   any(ts - 0.0015 <= e["ts"] <= ts + dur + 0.0015 for
+                       ts, dur, _ in slices[e["pid"], e["tid"]])
+                   for e in pair), pair)
+    depth = [e["args"]["completions"] for e in events if e["ph"] == "C"]
+    expect("no completion is left", max(depth) > 0 and depth[-1] == 0, depth)
+    code, _, said = urxe_trace("--perfetto", "/nonexistent/out", trace)
+    expect("a file that cannot be written", code == 1 and said, said)
+
+
 def damaged(trace):
     traced(trace, "writes", "200")
     with open(trace, "rb") as f:
@@ -261,6 +321,8 @@ def damaged(trace):
             f.write(bad)
         code, _, said = urxe_trace(trace)
         expect(f"damage {i} is no crash", code in (0, 1), (code, said))
+        expect(f"damage {i} is none to --perfetto", urxe_trace(
+            "--perfetto", f"{trace}.json", trace)[0] in (0, 1))
         expect(f"damage {i} is told", code == 0 or said.startswith("urxe: "),
                said)
 
@@ -282,8 +344,8 @@ def refused(trace):
 
 def main():
     for case in (whole_life, clients, killed, overwritten, wrong, extended,
-                 apart, closes, with_rooms, no_room, by_hand, damaged,
-                 refused):
+                 apart, closes, with_rooms, no_room, by_hand, perfetto,
+                 damaged, refused):
         with tempfile.TemporaryDirectory() as directory:
             case(os.path.join(directory, "trace"))
     return 1 if failed else 0

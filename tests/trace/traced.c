@@ -38,6 +38,28 @@ static void writes(unsigned int n)
 	duo_close(&duo);
 }
 
+/* Two at a time, of which the second one is signaled. */
+static void sends(unsigned int n)
+{
+	unsigned int i;
+
+	open_duo();
+	for (i = 1; i <= n; i++) {
+		b_recv(&duo, i, 0, 8);
+		if (i % 2) {
+			ck_assert_int_eq(post_unsignaled(&duo, IBV_WR_SEND, i,
+							 0, 8, 0, 0),
+					 0);
+			continue;
+		}
+		ck_assert_int_eq(post(&duo, IBV_WR_SEND, i, 0, 8, 0, 0), 0);
+		expect(duo.a.scq, i, IBV_WC_SUCCESS);
+		b_wait_recv(&duo);
+		b_wait_recv(&duo);
+	}
+	duo_close(&duo);
+}
+
 /* Until it is killed, who does it knows which WRs were posted. */
 static void endless(unsigned int n)
 {
@@ -190,9 +212,9 @@ static struct {
 	const char *name;
 	void (*run)(unsigned int n);
 } modes[] = {
-	{ "writes", writes },	  { "endless", endless }, { "wrong", wrong },
-	{ "extended", extended }, { "apart", apart },	  { "closes", closes },
-	{ "moved", moved },
+	{ "writes", writes }, { "sends", sends },	{ "endless", endless },
+	{ "wrong", wrong },   { "extended", extended }, { "apart", apart },
+	{ "closes", closes }, { "moved", moved },
 };
 
 static const char *mode;

@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#include <infiniband/verbs.h>
+#include <stdlib.h>
+
+#include "commands.h"
+#include "trace_lives.h"
+#include "trace_print.h"
+
+static uint64_t value(const struct trace_record *r, const char *name)
+{
+	uint64_t v;
+
+	return trace_value(r, name, &v) ? v : 0;
+}
+
+/* ------------------------------------------------------- QPs */
+
+static struct life_qp *qp_add(struct lives *l, const struct trace_record *r)
+{
+	struct life_qp *qp = calloc(1, sizeof(*qp));
+
+	if (!qp)
+		return NULL;
+	qp->qpn = r->qpn;
+	qp->pid = r->thread->pid;
+	*l->end = qp;
+	l->end = &qp->next;
+	return qp;
+}
+
+/* A number may be used again: it is the last one's. */
+struct life_qp *lives_qp(const struct lives *l, uint32_t qpn)
+{
+	struct life_qp *qp, *last = NULL;
+
+	for (qp = l->qp; qp; qp = qp->next)
+		if (qp->qpn == qpn)
+			last = qp;
+	return last;
+}
+
+static struct life_qp *qp_get(struct lives *l, const struct trace_record *r)
+{
+	struct life_qp *qp = lives_qp(l, r->qpn);
+
+	return qp ? qp : qp_add(l, r);
+}
+
+static int qp_made(struct lives *l, const struct trace_record *r)
+{
+	struct life_qp *qp = qp_add(l, r);
+
+	if (!qp)
+		return fail(1, "no memory");
+	qp->type = value(r, "type");
+	qp->cq[0] = value(r, "send_cq");
+	qp->cq[1] = value(r, "recv_cq");
+	return 0;
+}
+
+/* ------------------------------------------------------- lives */
+
+static struct life *life_add(struct life_qp *qp, bool recv,
+			     const struct trace_record *r)
+{
+	struct life *w = calloc(1, sizeof(*w));
+
+	if (!w)
+		return NULL;
+	w->qp = qp;
+	w->recv = recv;
+	w->wr_id = value(r, "wr_id");
+	w->op = value(r, "op");
+	w->length = value(r, "length");
+	if (qp->last[recv])
+		qp->last[recv]->next = w;
+	else
+		qp->first[recv] = w;
+	qp->last[recv] = w;
+	if (!qp->open[recv])
+		qp->open[recv] = w;
+	return w;
+}
+
+/* Nothing comes after its polling; of what was unsignaled nothing does at all.
+ */
+static void queue_advance(struct life_qp *qp, bool recv)
+{
+	struct life *w;
+
+	for (w = qp->open[recv]; w && w->at[LIFE_POLLED]; w = w->next)
+		;
+	qp->open[recv] = w;
+}
+
+/* The oldest one of that wr_id to whom that did not happen yet. */
+static struct life *life_find(const struct life_qp *qp, bool recv,
+			      uint64_t wr_id, enum life_step step)
+{
+	struct life *w;
+
+	for (w = qp->open[recv]; w; w = w->next)
+		if (w->wr_id == wr_id && !w->at[step])
+			return w;
+	return NULL;
+}
+
+static struct life *life_step(struct lives *l, const struct trace_record *r,
+			      bool recv, enum life_step step)
+{
+	struct life_qp *qp = lives_qp(l, r->qpn);
+	struct life *w = qp ? life_find(qp, recv, value(r, "wr_id"), step) :
+			      NULL;
+
+	if (w)
+		w->at[step] = r->time;
+	return w;
+}
+
+/* Those before it completed without a completion. */
+static void polled(struct life *w, uint64_t status)
+{
+	struct life_qp *qp = w->qp;
+	struct life *before;
+
+	w->status = status;
+	if (!w->recv)
+		for (before = qp->open[0]; before != w; before = before->next)
+			if (!before->at[LIFE_COMPLETED])
+				before->at[LIFE_POLLED] = w->at[LIFE_POLLED];
+	queue_advance(qp, w->recv);
+}
+
+static int posted(struct lives *l, const struct trace_record *r, bool recv)
+{
+	struct life_qp *qp = qp_get(l, r);
+	struct life *w = qp ? life_add(qp, recv, r) : NULL;
+
+	if (!w)
+		return fail(1, "no memory");
+	w->at[LIFE_POSTED] = r->time;
+	return 0;
+}
+
+static bool takes_receive(const struct life *w)
+{
+	return w->op == IBV_WR_SEND || w->op == IBV_WR_SEND_WITH_IMM ||
+	       w->op == IBV_WR_SEND_WITH_INV ||
+	       w->op == IBV_WR_RDMA_WRITE_WITH_IMM;
+}
+
+/* The message whose receive completes: mostly the one that came last. */
+static struct life *message_of(struct life_qp *qp)
+{
+	struct life *w = qp->arrived;
+
+	if (w && !w->partner)
+		return w;
+	w = qp->unpaired ? qp->unpaired : qp->first[0];
+	while (w && (!takes_receive(w) || w->partner))
+		w = w->next;
+	qp->unpaired = w;
+	return w && w->at[LIFE_ARRIVED] ? w : NULL;
+}
+
+static int receive_completed(struct lives *l, const struct trace_record *r)
+{
+	struct life *w = life_step(l, r, true, LIFE_COMPLETED), *message;
+	struct life_qp *from = lives_qp(l, (uint32_t)value(r, "src_qp"));
+
+	if (!w) { /* of an SRQ */
+		struct life_qp *qp = qp_get(l, r);
+
+		w = qp ? life_add(qp, true, r) : NULL;
+		if (!w)
+			return fail(1, "no memory");
+		w->at[LIFE_COMPLETED] = r->time;
+	}
+	w->length = value(r, "length");
+	message = from ? message_of(from) : NULL;
+	if (message) {
+		message->partner = w;
+		w->partner = message;
+	}
+	return 0;
+}
+
+/* What was posted before is gone. */
+static void modified(struct lives *l, const struct trace_record *r)
+{
+	struct life_qp *qp = lives_qp(l, r->qpn);
+	uint64_t state;
+
+	if (qp && trace_value(r, "state", &state) && state == IBV_QPS_RESET)
+		qp->open[0] = qp->open[1] = NULL;
+}
+
+static int lives_take(struct lives *l, const struct trace_record *r)
+{
+	struct life *w;
+
+	switch (r->what) {
+	case TRACE_QP_MADE:
+		return qp_made(l, r);
+	case TRACE_QP_MODIFIED:
+		modified(l, r);
+		break;
+	case TRACE_POSTED:
+		return posted(l, r, false);
+	case TRACE_RECV_POSTED:
+		return r->qpn ? posted(l, r, true) : 0;
+	case TRACE_LEFT:
+		life_step(l, r, false, LIFE_LEFT);
+		break;
+	case TRACE_ARRIVED:
+		w = life_step(l, r, false, LIFE_ARRIVED);
+		if (w && takes_receive(w))
+			w->qp->arrived = w;
+		break;
+	case TRACE_ANSWERED:
+		life_step(l, r, false, LIFE_ANSWERED);
+		break;
+	case TRACE_COMPLETED:
+		if (value(r, "op") & IBV_WC_RECV)
+			return receive_completed(l, r);
+		life_step(l, r, false, LIFE_COMPLETED);
+		break;
+	case TRACE_POLLED:
+		w = life_step(l, r, value(r, "op") & IBV_WC_RECV, LIFE_POLLED);
+		if (w)
+			polled(w, value(r, "status"));
+		break;
+	}
+	return 0;
+}
+
+int lives_make(struct lives *l, const struct trace_batch *b)
+{
+	size_t i;
+	int ret = 0;
+
+	l->qp = NULL;
+	l->end = &l->qp;
+	for (i = 0; i < b->records && !ret; i++)
+		ret = lives_take(l, &b->record[i]);
+	return ret;
+}
+
+void lives_free(struct lives *l)
+{
+	struct life_qp *qp;
+	struct life *w;
+	int queue;
+
+	while ((qp = l->qp)) {
+		l->qp = qp->next;
+		for (queue = 0; queue < 2; queue++)
+			while ((w = qp->first[queue])) {
+				qp->first[queue] = w->next;
+				free(w);
+			}
+		free(qp);
+	}
+}

@@ -1,0 +1,359 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * A WR's slice is from its posting to the polling of its completion, a
+ * receive's from its completion on.  Slices of one track must not overlap, and
+ * WRs do: a queue has as many tracks (lanes) as it had WRs at once.  Tracks
+ * that are no thread's have numbers that no thread has.
+ */
+#include <infiniband/verbs.h>
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "commands.h"
+#include "trace_lives.h"
+#include "trace_perfetto.h"
+#include "trace_print.h"
+
+#define LANES 64 /* of a queue; WRs beyond them have no slice */
+#define FIRST_LANE (1u << 24)
+
+struct output {
+	FILE *to;
+	const struct trace_batch *batch;
+	uint64_t start, end;
+	const char *between; /* two events */
+	unsigned int lanes, flows;
+};
+
+/* ------------------------------------------------------- events */
+
+/* Its name follows, with event_name() or by hand; then event_end(). */
+static void event_begin(struct output *o, char phase, int32_t pid, uint32_t tid,
+			uint64_t time)
+{
+	fprintf(o->to,
+		"%s{\"ph\":\"%c\",\"pid\":%d,\"tid\":%u,\"ts\":%" PRIu64
+		".%03u",
+		o->between, phase, pid, tid, (time - o->start) / 1000,
+		(unsigned int)((time - o->start) % 1000));
+	o->between = ",\n";
+}
+
+static void event_end(struct output *o)
+{
+	fputc('}', o->to);
+}
+
+/* What JSON wants escaped; control characters were replaced already. */
+static void print_escaped(FILE *to, const char *text)
+{
+	for (; *text; text++) {
+		if (*text == '"' || *text == '\\')
+			fputc('\\', to);
+		fputc(*text, to);
+	}
+}
+
+static void name_track(struct output *o, const char *what, int32_t pid,
+		       uint32_t tid, const char *name)
+{
+	event_begin(o, 'M', pid, tid, o->start);
+	fprintf(o->to, ",\"name\":\"%s\",\"args\":{\"name\":\"", what);
+	print_escaped(o->to, name);
+	fputs("\"}", o->to);
+	event_end(o);
+}
+
+/* Records are in order: threads are named where they are first seen. */
+static bool is_first_of(const struct trace_batch *b, size_t i)
+{
+	return b->record[i].thread != b->record[i ? i - 1 : 0].thread || !i;
+}
+
+static int name_threads(struct output *o)
+{
+	const struct trace_thread **seen = NULL, **more, *t;
+	size_t i, j, n = 0;
+
+	for (i = 0; i < o->batch->records; i++) {
+		t = o->batch->record[i].thread;
+		if (!is_first_of(o->batch, i))
+			continue;
+		for (j = 0; j < n && seen[j] != t; j++)
+			;
+		if (j < n)
+			continue;
+		more = realloc(seen, (n + 1) * sizeof(*more));
+		if (!more) {
+			free(seen);
+			return fail(1, "no memory");
+		}
+		seen = more;
+		seen[n++] = t;
+		name_track(o, "process_name", t->pid, (uint32_t)t->tid,
+			   t->program);
+		name_track(o, "thread_name", t->pid, (uint32_t)t->tid,
+			   t->thread);
+	}
+	free(seen);
+	return 0;
+}
+
+/* ------------------------------------------------------- WRs */
+
+/* A receive that waits for its message is no work; 0: nothing to be shown. */
+static uint64_t life_begin(const struct life *w)
+{
+	int step = w->recv ? LIFE_COMPLETED : LIFE_POSTED;
+
+	for (; step < LIFE_STEPS; step++)
+		if (w->at[step])
+			return w->at[step];
+	return 0;
+}
+
+/* Of what was not polled: the last that is known of it. */
+static uint64_t life_end(const struct life *w)
+{
+	uint64_t end = 0;
+	int step;
+
+	for (step = 0; step < LIFE_STEPS; step++)
+		if (w->at[step] > end)
+			end = w->at[step];
+	return end;
+}
+
+static void life_instants(struct output *o, const struct life *w, uint32_t tid)
+{
+	static const char *const name[] = { "posted",	"left",	     "arrived",
+					    "answered", "completed", "polled" };
+	int step;
+
+	for (step = LIFE_LEFT; step < LIFE_POLLED; step++) {
+		if (!w->at[step] || w->recv)
+			continue;
+		event_begin(o, 'i', w->qp->pid, tid, w->at[step]);
+		fprintf(o->to, ",\"s\":\"t\",\"name\":\"%s\"", name[step]);
+		event_end(o);
+	}
+}
+
+static void life_slice(struct output *o, const struct life *w, uint32_t tid)
+{
+	uint64_t begin = life_begin(w), ns = life_end(w) - begin;
+
+	event_begin(o, 'X', w->qp->pid, tid, begin);
+	fprintf(o->to, ",\"dur\":%" PRIu64 ".%03u,\"name\":\"", ns / 1000,
+		(unsigned int)(ns % 1000));
+	if (w->recv)
+		fputs("receive", o->to);
+	else
+		trace_print_value(o->to, "op", w->op);
+	fprintf(o->to, " 0x%" PRIx64 "\",\"cat\":\"wr\",\"args\":{", w->wr_id);
+	fprintf(o->to, "\"length\":%" PRIu64 ",\"status\":\"", w->length);
+	if (w->at[LIFE_POLLED] && w->at[LIFE_COMPLETED])
+		trace_print_value(o->to, "status", w->status);
+	fputs("\"}", o->to);
+	event_end(o);
+	life_instants(o, w, tid);
+}
+
+/* From the message, which is on track tid, to its receive, or from there. */
+static void life_flow(struct output *o, const struct life *w, uint32_t tid,
+		      unsigned int id)
+{
+	event_begin(o, w->recv ? 'f' : 's', w->qp->pid, tid,
+		    w->recv ? w->at[LIFE_COMPLETED] : w->at[LIFE_ARRIVED]);
+	fprintf(o->to, ",\"id\":%u,\"cat\":\"message\",\"name\":\"message\"%s",
+		id, w->recv ? ",\"bp\":\"e\"" : "");
+	event_end(o);
+}
+
+static void lane_name(struct output *o, const struct life_qp *qp, bool recv,
+		      unsigned int lane, uint32_t tid)
+{
+	char name[64];
+
+	snprintf(name, sizeof(name), "QP 0x%x %s %u", qp->qpn,
+		 recv ? "receives" : "sends", lane + 1);
+	name_track(o, "thread_name", qp->pid, tid, name);
+}
+
+static void queue_slices(struct output *o, struct life_qp *qp, bool recv)
+{
+	uint64_t until[LANES] = { 0 }; /* when a lane is free again */
+	uint32_t tid = FIRST_LANE + o->lanes;
+	unsigned int lane, used = 0;
+	struct life *w;
+
+	for (w = qp->first[recv]; w; w = w->next) {
+		if (!life_begin(w))
+			continue;
+		for (lane = 0; lane < used && until[lane] > life_begin(w);)
+			lane++;
+		if (lane == LANES)
+			continue;
+		if (lane == used)
+			lane_name(o, qp, recv, used++, tid + lane);
+		until[lane] = life_end(w);
+		life_slice(o, w, tid + lane);
+		w->track = tid + lane;
+	}
+	o->lanes += used;
+}
+
+static void queue_flows(struct output *o, const struct life_qp *qp)
+{
+	const struct life *w;
+
+	for (w = qp->first[0]; w; w = w->next) {
+		if (!w->partner || !w->track || !w->partner->track)
+			continue;
+		life_flow(o, w, w->track, ++o->flows);
+		life_flow(o, w->partner, w->partner->track, o->flows);
+	}
+}
+
+/* ------------------------------------------------------- threads */
+
+static void print_call_slice(struct output *o, const struct trace_record *r)
+{
+	uint64_t ns;
+
+	if (!trace_call_ns(r, &ns))
+		return;
+	event_begin(o, 'X', r->thread->pid, (uint32_t)r->thread->tid, r->time);
+	fprintf(o->to,
+		",\"dur\":%" PRIu64 ".%03u,\"cat\":\"verb\",\"name\":\"%s\"",
+		ns / 1000, (unsigned int)(ns % 1000), trace_call_name(r));
+	event_end(o);
+}
+
+/* What is no step of a WR, in words. */
+static void print_instant(struct output *o, const struct trace_record *r)
+{
+	char *text;
+	size_t n;
+	FILE *to = open_memstream(&text, &n);
+
+	if (!to)
+		return;
+	trace_print_what(to, r);
+	if (!fclose(to)) {
+		event_begin(o, 'i', r->thread->pid, (uint32_t)r->thread->tid,
+			    r->time);
+		fputs(",\"s\":\"t\",\"name\":\"", o->to);
+		print_escaped(o->to, text);
+		fputc('"', o->to);
+		event_end(o);
+	}
+	free(text);
+}
+
+static void print_record(struct output *o, const struct trace_record *r)
+{
+	switch (r->what) {
+	case TRACE_CALL:
+		print_call_slice(o, r);
+		break;
+	case TRACE_WHY:
+	case TRACE_WAITS:
+	case TRACE_AGAIN:
+	case TRACE_REFUSED:
+	case TRACE_QP_MODIFIED:
+	case TRACE_QP_BROKEN:
+	case TRACE_CQ_EVENT:
+	case TRACE_ASYNC_EVENT:
+		print_instant(o, r);
+		break;
+	}
+}
+
+/* ------------------------------------------------------- CQs */
+
+struct depth {
+	struct depth *next;
+	int32_t pid;
+	uint64_t cq;
+	int64_t waiting;
+};
+
+static void depth_change(struct output *o, struct depth **all,
+			 const struct trace_record *r, const struct life_qp *qp,
+			 bool recv, int by)
+{
+	struct depth *d;
+
+	for (d = *all; d; d = d->next)
+		if (d->pid == qp->pid && d->cq == qp->cq[recv])
+			break;
+	if (!d) {
+		d = calloc(1, sizeof(*d));
+		if (!d)
+			return;
+		d->pid = qp->pid;
+		d->cq = qp->cq[recv];
+		d->next = *all;
+		*all = d;
+	}
+	d->waiting += by;
+	if (d->waiting < 0) /* the first records are lost */
+		d->waiting = 0;
+	event_begin(o, 'C', d->pid, 0, r->time);
+	fprintf(o->to,
+		",\"name\":\"CQ 0x%" PRIx64
+		"\",\"args\":{\"completions\":%" PRId64 "}",
+		d->cq, d->waiting);
+	event_end(o);
+}
+
+static void print_depths(struct output *o, const struct lives *l)
+{
+	struct depth *all = NULL, *d;
+	const struct trace_record *r;
+	const struct life_qp *qp;
+	uint64_t op;
+	size_t i;
+
+	for (i = 0; i < o->batch->records; i++) {
+		r = &o->batch->record[i];
+		if ((r->what != TRACE_COMPLETED && r->what != TRACE_POLLED) ||
+		    !trace_value(r, "op", &op))
+			continue;
+		qp = lives_qp(l, r->qpn);
+		if (qp && qp->cq[!!(op & IBV_WC_RECV)])
+			depth_change(o, &all, r, qp, op & IBV_WC_RECV,
+				     r->what == TRACE_COMPLETED ? 1 : -1);
+	}
+	while ((d = all)) {
+		all = d->next;
+		free(d);
+	}
+}
+
+int trace_perfetto(FILE *to, const struct trace_batch *b)
+{
+	struct output o = { .to = to, .batch = b, .between = "\n" };
+	struct life_qp *qp;
+	struct lives l;
+	size_t i;
+	int ret = lives_make(&l, b);
+
+	if (b->records)
+		o.start = b->record[0].time;
+	fputs("{\"displayTimeUnit\":\"ns\",\"traceEvents\":[", to);
+	ret |= name_threads(&o);
+	for (i = 0; i < b->records; i++)
+		print_record(&o, &b->record[i]);
+	for (qp = l.qp; qp; qp = qp->next) {
+		queue_slices(&o, qp, false);
+		queue_slices(&o, qp, true);
+	}
+	for (qp = l.qp; qp; qp = qp->next)
+		queue_flows(&o, qp);
+	print_depths(&o, &l);
+	fputs("\n]}\n", to);
+	lives_free(&l);
+	return ret;
+}
