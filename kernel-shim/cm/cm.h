@@ -222,6 +222,10 @@ int cm_disconnect(struct cm *cm, struct cm_id *id);
 int cm_notify(struct cm *cm, struct cm_id *id, uint32_t event);
 /* A place in the listener's backlog is free. */
 void cm_unpark(struct cm *cm, struct cm_id *listener);
+/* What is sent meanwhile is not heard. */
+bool cm_device_is_down(const struct cm *cm);
+/* It is no more, and client's request is CM_F_UNSENT. */
+void cm_send_unsent(struct cm *cm, struct cm_id *client);
 
 /* sidr.c --------------------------------------------------------------- */
 

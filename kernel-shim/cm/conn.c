@@ -195,10 +195,27 @@ static bool request_deliver(struct cm *cm, struct cm_id *client,
 	return true;
 }
 
+bool cm_device_is_down(const struct cm *cm)
+{
+	return load_acquire(&cm->f->dev->port_state) != URXE_PORT_ACTIVE;
+}
+
+/* Until that is over: it is sent again and again, and not heard. */
+static void request_wait_port(struct cm_id *client)
+{
+	client->flags &= ~(uint32_t)CM_F_PARKED;
+	client->flags |= CM_F_UNSENT;
+	client->deadline = clock_now() + REQ_TIMEOUT_NS;
+}
+
 static void request_send(struct cm *cm, struct cm_id *client)
 {
 	struct cm_id *l;
 
+	if (cm_device_is_down(cm)) {
+		request_wait_port(client);
+		return;
+	}
 	do {
 		l = cm_port_listener(cm, client);
 		if (!l) {
@@ -235,6 +252,13 @@ void cm_unpark(struct cm *cm, struct cm_id *l)
 		if (l->cma == CMA_LISTEN && client->flags & CM_F_PARKED)
 			return; /* there is no memory for an id or event */
 	}
+}
+
+void cm_send_unsent(struct cm *cm, struct cm_id *client)
+{
+	client->flags &= ~(uint32_t)CM_F_UNSENT;
+	client->deadline = 0;
+	request_send(cm, client);
 }
 
 static bool qp_type_connects(const struct cm_id *id)

@@ -19,6 +19,7 @@
 
 #define HELD_NS 100000000ull /* the longest that a DISCONNECTED is held back */
 #define HELD_LOOK_NS 2000000ull
+#define PORT_LOOK_NS 20000000ull /* whether it is up; a kernel's is 4.3 s */
 
 void cm_unlink(struct cm *cm, struct cm_id *id)
 {
@@ -33,7 +34,7 @@ void cm_to_idle(struct cm *cm, struct cm_id *id)
 {
 	id->cm = CM_IDLE;
 	id->deadline = 0;
-	id->flags &= ~(uint32_t)(CM_F_PARKED | CM_F_HELD);
+	id->flags &= ~(uint32_t)(CM_F_PARKED | CM_F_HELD | CM_F_UNSENT);
 	cm_unlink(cm, id);
 }
 
@@ -270,7 +271,7 @@ void cm_id_destroy(struct cm *cm, struct cm_id *id, int fd)
 /* One end knows of a connection, and the other one not. */
 static void conn_recover_end(struct cm *cm, struct cm_id *id)
 {
-	if (id->flags & CM_F_PARKED || cm_deref(cm, id->peer))
+	if (id->flags & (CM_F_PARKED | CM_F_UNSENT) || cm_deref(cm, id->peer))
 		return;
 	switch (id->cm) {
 	case CM_REQ_SENT:
@@ -357,6 +358,8 @@ static void id_look(struct cm *cm, struct cm_id *id, uint64_t now)
 		id_expire(cm, id);
 	else if (id->flags & CM_F_HELD && !cm_recv_waits(cm, id))
 		conn_release(cm, id);
+	else if (id->flags & CM_F_UNSENT && !cm_device_is_down(cm))
+		cm_send_unsent(cm, id);
 }
 
 /* Until its deadline, or until it is to be looked at before that. */
@@ -364,6 +367,8 @@ static uint64_t id_sleep(const struct cm_id *id, uint64_t now)
 {
 	const uint64_t left = id->deadline > now ? id->deadline - now : 0;
 
+	if (id->flags & CM_F_UNSENT)
+		return cm_min(left, PORT_LOOK_NS);
 	return id->flags & CM_F_HELD ? cm_min(left, HELD_LOOK_NS) : left;
 }
 

@@ -157,7 +157,8 @@ enum cm_flags {
 	CM_F_PARKED = 128, /* its request waits for a listener with room */
 	CM_F_SRQ = 256,
 	CM_F_PATH = 512, /* it has one: path_* */
-	CM_F_HELD = 1024 /* its DISCONNECTED, until deadline; see mark */
+	CM_F_HELD = 1024, /* its DISCONNECTED, until deadline; see mark */
+	CM_F_UNSENT = 2048 /* its request waits for the port to come up */
 };
 
 /* A completion that is to be polled: cm/recv.c */

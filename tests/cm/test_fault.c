@@ -179,6 +179,69 @@ START_TEST(accepting)
 }
 END_TEST
 
+/*
+ * A request that meets no port is sent again when it is there.  What takes the
+ * port down, and up, is that a receive is posted.
+ */
+START_TEST(port_down)
+{
+	static const char *const rules[] = {
+		"port:at=recv:nth=1:DOWN;port:at=recv:nth=2:UP",
+		"port:at=recv:nth=1:DOWN=300",
+	};
+	struct inbox in[2];
+	struct sockaddr_in a;
+	struct rdma_cm_id *l, *c, *s;
+
+	fault(rules[_i]);
+	l = listener(&a);
+	c = client_to(SA(&a), RDMA_PS_TCP);
+	give_qp(c);
+	post_inbox(c, &in[0]);
+	start_connect(c);
+	if (!_i) {
+		expect_nothing(l->channel, QUIET_MS);
+		expect_nothing(c->channel, 0);
+		post_inbox(c, &in[1]);
+	}
+	s = next_request(l);
+	give_qp(s);
+	accept_it(s);
+	pass(c->channel, RDMA_CM_EVENT_ESTABLISHED, 0);
+	pass(l->channel, RDMA_CM_EVENT_ESTABLISHED, 0);
+	end_id(c, true);
+	pass(l->channel, RDMA_CM_EVENT_DISCONNECTED, 0);
+	end_id(s, false);
+	end_id(l, true);
+	ibv_dereg_mr(in[0].mr);
+	if (!_i)
+		ibv_dereg_mr(in[1].mr);
+}
+END_TEST
+
+/* Who gives up meanwhile leaves nothing behind. */
+START_TEST(port_down_and_gone)
+{
+	struct inbox in[2];
+	struct sockaddr_in a;
+	struct rdma_cm_id *l, *c, *other;
+
+	fault("port:at=recv:nth=1:DOWN;port:at=recv:nth=2:UP");
+	l = listener(&a);
+	other = client_to(SA(&a), RDMA_PS_TCP);
+	give_qp(other);
+	c = client_to(SA(&a), RDMA_PS_TCP);
+	give_qp(c);
+	post_inbox(other, &in[0]);
+	start_connect(c);
+	end_id(c, true);
+	post_inbox(other, &in[1]);
+	expect_nothing(l->channel, QUIET_MS);
+	end_id(other, true);
+	end_id(l, true);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("cm faults");
@@ -188,5 +251,7 @@ int main(void)
 	add(s, no_answer);
 	add(s, refused_at_once);
 	add(s, accepting);
+	add_loop(s, port_down, 2);
+	add(s, port_down_and_gone);
 	return run_suite(s);
 }
