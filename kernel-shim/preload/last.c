@@ -13,14 +13,13 @@
 #include "shim.h"
 
 #ifdef __GLIBC__
-static void (*last)(void);
+static void (*last)(int status);
 
 static void last_run(int status, void *arg)
 {
-	(void)status;
 	(void)arg;
 	if (last)
-		last();
+		last(status);
 }
 
 /* on_exit() alone: atexit() is over when this library's destructors are. */
@@ -29,9 +28,11 @@ __attribute__((constructor)) static void last_register(void)
 	on_exit(last_run, NULL);
 }
 
-/* The provider's referee looks for it by its name. */
-void urxe_call_last(void (*fn)(void)) __attribute__((visibility("default")));
-void urxe_call_last(void (*fn)(void))
+/*
+ * The provider's referee looks for it by its name; fn gets the exit status.
+ */
+void urxe_call_last(void (*fn)(int)) __attribute__((visibility("default")));
+void urxe_call_last(void (*fn)(int))
 {
 	last = fn;
 }

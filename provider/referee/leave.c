@@ -17,27 +17,43 @@ static void leave_tell(struct shadow *s, const char *when)
 			     .at = &s->made,
 			     .at_is = "made" };
 
-	if (s->inherited)
-		return;
-	if (s->type == SHADOW_QP) {
-		limits_end(to_shadow_qp(s));
-		unpolled_look(to_shadow_qp(s));
-	}
 	unacked_look(s);
 	f.object = shadow_name(s, name);
 	finding_tell(&f, "was not destroyed when %s", when);
 }
 
+/*
+ * failed: the program did, and gave up.  What it left is no wonder, and would
+ * hide what it says itself; not so a WR's error that it did not look at.
+ */
+static void leave_look(struct shadow *s, const char *when, bool failed)
+{
+	if (s->inherited)
+		return;
+	if (s->type == SHADOW_QP) {
+		limits_end(to_shadow_qp(s));
+		unpolled_look(to_shadow_qp(s), failed);
+	}
+	if (!failed)
+		leave_tell(s, when);
+}
+
 /* What has its stack told already is counted. */
-static void leave_end(void)
+static void leave_end(int status)
 {
 	struct shadow *s;
 
 	referee_lock();
 	for (s = shadow_first(); s; s = s->next)
-		leave_tell(s, "the process ended");
+		leave_look(s, "the process ended", status != 0);
 	referee_unlock();
 	finding_end();
+}
+
+/* Without the preload library nobody knows the status. */
+static void leave_end_alone(void)
+{
+	leave_end(0);
 }
 
 /*
@@ -46,13 +62,13 @@ static void leave_end(void)
  */
 void leave_watch(void)
 {
-	void (*call_last)(void (*)(void));
+	void (*call_last)(void (*)(int));
 
 	*(void **)&call_last = dlsym(RTLD_DEFAULT, "urxe_call_last");
 	if (call_last)
 		call_last(leave_end);
 	else
-		atexit(leave_end);
+		atexit(leave_end_alone);
 }
 
 static void leave_objects(const struct ibv_context *context,
@@ -64,7 +80,7 @@ static void leave_objects(const struct ibv_context *context,
 		prev = s->prev;
 		if (s->context != context || s->type < first || s->type > last)
 			continue;
-		leave_tell(s, "its device was closed");
+		leave_look(s, "its device was closed", false);
 		shadow_free(shadow_take_out(s->type, s->handle));
 	}
 }

@@ -59,7 +59,7 @@ static struct shadow *ending(enum shadow_type type, const void *handle)
 		memory_ending(s);
 		if (type == SHADOW_QP) {
 			limits_end(to_shadow_qp(s));
-			unpolled_look(to_shadow_qp(s));
+			unpolled_look(to_shadow_qp(s), false);
 		}
 	}
 	referee_unlock();

@@ -4,8 +4,11 @@
 
 #include "shadow.h"
 
-/* The QP, or the process, ends: what is left in its CQs?  Under the lock. */
-void unpolled_look(const struct shadow_qp *q);
+/*
+ * The QP, or the process, ends: what is left in its CQs, or what errors at
+ * least?  Under the lock.
+ */
+void unpolled_look(const struct shadow_qp *q, bool errors_only);
 
 /*
  * The object is about to be destroyed, which waits until its events are

@@ -123,6 +123,13 @@ static void forked(bool wrong)
 	ck_ok(ibv_close_device(ctx));
 }
 
+/* For reports.py: a program that gives up. */
+static void given_up(bool wrong)
+{
+	left_mr(true);
+	exit(wrong ? 3 : 0);
+}
+
 /* For reports.py: a program that asks for the referee itself. */
 static void asked_late(bool wrong)
 {
@@ -139,6 +146,7 @@ static const struct test_case cases[] = {
 	{ "object-left+destructor", left_to_destructor },
 	{ "fork", forked },
 	{ "late", asked_late },
+	{ "exit", given_up },
 	{ NULL, NULL },
 };
 

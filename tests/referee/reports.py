@@ -176,6 +176,18 @@ def late():
                said.count("check: warning: object-left") == left, said)
 
 
+def gives_up():
+    """Who failed left things, and says why itself."""
+    code, said = run("--check", "--exitcode", "9", "--", PROGRAM, "exit",
+                     "wrong")
+    expect("what a failing program left is not told", (code, said) == (3, ""),
+           said)
+    code, said = run("--check", "--exitcode", "9", "--", PROGRAM, "exit",
+                     "right")
+    expect("what one left that did not fail is", code == 9 and
+           said.count("check: warning: object-left") == 2, said)
+
+
 def resets():
     _, said = run("--check=note", "--", QUEUES, "receive-late+reset", "wrong")
     expect("a reset ends the wait for a receive",
@@ -195,7 +207,7 @@ RIGHT = [PROGRAM, "object-left", "right"]
 QUEUES = PROGRAM.replace("-objects", "-queues")
 UNPOLLED = [QUEUES, "completion-unpolled", "wrong"]
 for test in (text, levels, codes, again, forms, suppressions, forks, late,
-             resets, sweep):
+             gives_up, resets, sweep):
     test()
 print(f"{len(failed)} failures")
 sys.exit(bool(failed))
