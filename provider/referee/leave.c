@@ -43,7 +43,8 @@ static void leave_end(int status)
 {
 	struct shadow *s;
 
-	referee_lock();
+	if (!referee_lock_at_last())
+		return;
 	for (s = shadow_first(); s; s = s->next)
 		leave_look(s, "the process ended", status != 0);
 	referee_unlock();

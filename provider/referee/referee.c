@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
 
 #include "finding.h"
 #include "leave.h"
@@ -25,6 +26,15 @@ void referee_unlock(void)
 {
 	pthread_mutex_unlock(&lock);
 	finding_write_out();
+}
+
+bool referee_lock_at_last(void)
+{
+	struct timespec until;
+
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_sec++;
+	return !pthread_mutex_timedlock(&lock, &until);
 }
 
 static void after_fork_child(void)

@@ -15,6 +15,8 @@
  */
 #pragma once
 
+#include <stdbool.h>
+
 #include "abi/pabi/pabi.h"
 
 /*
@@ -40,3 +42,8 @@ void referee_wrap_cq_ex(struct ibv_cq_ex *cq);
 /* Around all that is done with shadows; errno stays as it is. */
 void referee_lock(void);
 void referee_unlock(void);
+/*
+ * At the end, which may be exit() in a signal handler, the thread that was
+ * interrupted having the lock.  False: it still has after a second.
+ */
+bool referee_lock_at_last(void);

@@ -11,6 +11,8 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/time.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "device.h"
@@ -383,6 +385,44 @@ static void same_wr_id(void)
 	need(!ibv_destroy_cq(other));
 }
 
+/*
+ * Ctrl-C ends a program wherever it is: in the referee, most of the time.  Some
+ * children, as not each of them is.
+ */
+static void quit_normally(int sig)
+{
+	(void)sig;
+	exit(3); /* what was left is of no interest */
+}
+
+static void child_works(void)
+{
+	struct itimerval soon = { .it_value.tv_usec = 50000 };
+
+	device_open();
+	pair_make(&a, &b);
+	signal(SIGALRM, quit_normally);
+	need(!setitimer(ITIMER_REAL, &soon, NULL));
+	for (;;) {
+		request(a, IBV_WR_RDMA_WRITE, 0, SIZE, 0, IBV_SEND_SIGNALED);
+		while (!ibv_poll_cq(cq, 1, &(struct ibv_wc){ 0 }))
+			;
+	}
+}
+
+static void exit_of_handler(void)
+{
+	int i, status;
+
+	for (i = 0; i < 8; i++)
+		if (!fork())
+			child_works();
+	alarm(60);
+	for (i = 0; i < 8; i++)
+		need(wait(&status) > 0 && WIFEXITED(status) &&
+		     WEXITSTATUS(status) == 3);
+}
+
 /* ------------------------------------------------------- cases */
 
 static void quit(int sig)
@@ -396,7 +436,10 @@ static void run_it(void (*fn)(void), bool is_wrong)
 	/* memory that is gone is not there for us, either */
 	if (is_wrong && (fn == unmapped || fn == read_unmapped))
 		signal(SIGSEGV, quit);
-	device_run(fn, is_wrong);
+	if (fn == exit_of_handler)
+		fn();
+	else
+		device_run(fn, is_wrong);
 }
 
 #define CASES(CASE)                                             \
@@ -422,7 +465,8 @@ static void run_it(void (*fn)(void), bool is_wrong)
 	CASE(peer_writes, "none", "peer_writes")                \
 	CASE(short_messages, "none", "short_messages")          \
 	CASE(long_messages, "none", "long_messages")            \
-	CASE(same_wr_id, "none", "same_wr_id")
+	CASE(same_wr_id, "none", "same_wr_id")                  \
+	CASE(exit_of_handler, "none", "exit_of_handler")
 
 #define CASE(fn, rule, how)                  \
 	static void case_##fn(bool is_wrong) \
