@@ -7,7 +7,7 @@ static bool wr_needs_mr(const struct shadow_wr *wr, const struct shadow_mr *mr)
 {
 	uint32_t i;
 
-	if (wr->mw && wr->bind.mr && wr->bind.mr->lkey == mr->lkey)
+	if (wr->mw && wr->bind.mr == mr->s.handle)
 		return true;
 	for (i = 0; i < wr->num_sge && !wr->is_inline; i++)
 		if (wr->sge[i].length && wr->sge[i].lkey == mr->lkey)
