@@ -3,10 +3,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/compiler.h"
@@ -70,6 +72,22 @@ static void write_whole(int fd, const char *text, size_t len)
 	}
 }
 
+/* A program whose stderr nobody reads any more may be none that ends of it. */
+static void stderr_write(const char *text, size_t len)
+{
+	const struct timespec now = { 0 };
+	sigset_t pipe, pending, was;
+
+	sigemptyset(&pipe);
+	sigaddset(&pipe, SIGPIPE);
+	sigpending(&pending);
+	pthread_sigmask(SIG_BLOCK, &pipe, &was);
+	write_whole(STDERR_FILENO, text, len);
+	if (!sigismember(&pending, SIGPIPE))
+		sigtimedwait(&pipe, NULL, &now);
+	pthread_sigmask(SIG_SETMASK, &was, NULL);
+}
+
 static void append_to(const char *path, const char *text, size_t len)
 {
 	int fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
@@ -87,7 +105,7 @@ static void text_write(const char *text, size_t len)
 	if (path && *path)
 		append_to(path, text, len);
 	else
-		write_whole(STDERR_FILENO, text, len);
+		stderr_write(text, len);
 }
 
 static void note_write(const char *text, size_t len)
@@ -327,15 +345,18 @@ void finding_tell(const struct finding *f, const char *fmt, ...)
 
 static void held_end(bool tell)
 {
-	int saved = errno;
+	int saved = errno, cancel;
 	struct held *h;
 
+	/* writing may be where a thread ends that is cancelled */
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
 	while ((h = held)) {
 		held = h->next;
 		if (tell)
 			finding_count(&h->f, h->text, &h->here);
 		free(h);
 	}
+	pthread_setcancelstate(cancel, NULL);
 	errno = saved;
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #define _GNU_SOURCE
 #include <errno.h>
+#include <pthread.h>
 #include <time.h>
 
 #include "base/clock.h"
@@ -140,11 +141,14 @@ void unacked_wait(struct shadow *s)
 			     .at_is = "made",
 			     .here = true };
 	uint64_t late = clock_now() + PATIENCE_MS * 1000000ull;
-	int saved = errno;
+	int cancel, saved = errno;
 	int32_t n;
 
+	/* a thread that is cancelled does not end in here */
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
 	while ((n = unacked(s)) > 0 && clock_now() < late)
 		nanosleep(&step, NULL);
+	pthread_setcancelstate(cancel, NULL);
 	errno = saved;
 	if (!n)
 		return;

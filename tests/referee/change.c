@@ -309,6 +309,52 @@ static void source_piped(void)
 	close(ends[1]);
 }
 
+/* Something is told by a thread that is to end where it may wait. */
+static void *source_of_cancelled(void *is_cancelled)
+{
+	struct ibv_wc wc = { 0 };
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
+	request(a, IBV_WR_RDMA_WRITE, 0, 64, 0, IBV_SEND_SIGNALED);
+	if (wrong)
+		mine[9] = 1;
+	while (!__atomic_load_n((bool *)is_cancelled, __ATOMIC_ACQUIRE))
+		sched_yield();
+	pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, NULL);
+	while (!ibv_poll_cq(cq, 1, &wc))
+		;
+	mine[10] = 1;
+	pthread_testcancel();
+	return NULL;
+}
+
+static void source_cancelled(void)
+{
+	bool is_cancelled = false;
+	pthread_t thread;
+	void *ret;
+
+	need(!pthread_create(&thread, NULL, source_of_cancelled,
+			     &is_cancelled));
+	alarm(60);
+	need(!pthread_cancel(thread));
+	__atomic_store_n(&is_cancelled, true, __ATOMIC_RELEASE);
+	need(!pthread_join(thread, &ret) && ret == PTHREAD_CANCELED);
+	/* it came out of the poll */
+	need(mine[10] == 1);
+}
+
+/* Nobody reads what is told: the program goes on as it would. */
+static void source_unread(void)
+{
+	int ends[2], was = dup(STDERR_FILENO);
+
+	need(was >= 0 && !pipe(ends) && !close(ends[0]));
+	need(dup2(ends[1], STDERR_FILENO) >= 0 && !close(ends[1]));
+	source_send();
+	need(dup2(was, STDERR_FILENO) >= 0 && !close(was));
+}
+
 /* ------------------------------------------------------- no mistakes */
 
 /* A peer writes to what is being sent: who may, may at any time. */
@@ -452,6 +498,8 @@ static void run_it(void (*fn)(void), bool is_wrong)
 	CASE(source_again, "source-changed", "again")           \
 	CASE(source_reopened, "source-changed", "reopened")     \
 	CASE(source_piped, "source-changed", "piped")           \
+	CASE(source_cancelled, "source-changed", "cancelled")   \
+	CASE(source_unread, "source-changed", "unread")         \
 	CASE(source_answered, "source-reused", "answered")      \
 	CASE(freed_answered, "source-reused", "freed")          \
 	CASE(source_freed, "memory-gone", "freed")              \
