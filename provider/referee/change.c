@@ -64,12 +64,12 @@ static void change_tell_gone(const struct memory *m, uint64_t at, bool write,
 }
 
 /* Could be; which change_tell_gone() looks at again. */
-static bool byte_is_writable(uint64_t at)
+static bool page_is_writable(uint64_t page)
 {
-	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
-	void *first = (void *)(uintptr_t)(at & ~(page - 1));
+	size_t len = (size_t)sysconf(_SC_PAGESIZE);
+	void *first = (void *)(uintptr_t)page;
 	int saved = errno;
-	bool ok = !madvise(first, page, MADV_POPULATE_WRITE);
+	bool ok = !madvise(first, len, MADV_POPULATE_WRITE);
 
 	errno = saved;
 	return ok;
@@ -80,14 +80,17 @@ static void change_check_writable(const struct memory *m)
 {
 	static const char text[] =
 		"what a device is to write to is not mapped, or not writable";
+	uint64_t mask = ~((uint64_t)sysconf(_SC_PAGESIZE) - 1), first, last;
 	const struct span *s;
 	int i;
 
 	for (i = 0; i < m->spans.n; i++) {
 		s = &m->spans.span[i];
-		if (!byte_is_writable(s->at))
+		first = s->at & mask;
+		last = (s->end - 1) & mask;
+		if (!page_is_writable(first))
 			change_tell_gone(m, s->at, true, text);
-		else if (!byte_is_writable(s->end - 1))
+		else if (last != first && !page_is_writable(last))
 			change_tell_gone(m, s->end - 1, true, text);
 	}
 }

@@ -17,6 +17,13 @@ static const struct urxe_fabric *journal_of;
 static bool joined[URXE_MAX_CTX]; /* by slot */
 static unsigned int num_joined;
 
+/*
+ * All before this position are done, or are of process settled_for: they need
+ * not be looked at any more.
+ */
+static uint64_t settled;
+static uint32_t settled_for;
+
 static struct urxe_journal *journal_map(const struct urxe_fabric *f)
 {
 	void *map = MAP_FAILED;
@@ -38,6 +45,7 @@ void journal_join(struct urxe_context *ctx)
 	if (!journal_of) {
 		journal_of = ctx->fabric;
 		journal = journal_map(ctx->fabric);
+		settled = 0;
 	}
 	if (journal_of != ctx->fabric)
 		return;
@@ -198,17 +206,51 @@ bool journal_may_have_written(const struct urxe_context *ctx,
 	return load_acquire(&journal->next) - since > URXE_JOURNAL / 2;
 }
 
+/* Is what was written at position p done, or `me`'s?  If it is just written no.
+ */
+static bool entry_is_settled(const struct urxe_journal_entry *e, uint64_t p,
+			     uint32_t me)
+{
+	struct written w;
+
+	if (!journal_read(e, &w))
+		return false;
+	return w.seq > p + 1 || (w.seq == p + 1 && (w.done || w.owner == me));
+}
+
+/* The first position to look at: there are at most URXE_JOURNAL till next. */
+static uint64_t settled_until(uint64_t next, uint32_t me)
+{
+	if (settled_for != me || settled > next)
+		settled = 0;
+	settled_for = me;
+	if (next - settled > URXE_JOURNAL)
+		settled = next - URXE_JOURNAL;
+	return settled;
+}
+
 bool journal_other_writes(const struct urxe_context *ctx, uint32_t rkey,
 			  const struct span *remote, uint64_t since,
 			  struct journal_other *other)
 {
-	uint32_t i, me = process_id(ctx->fabric);
+	uint64_t p, next;
 	struct written w;
+	uint32_t me;
 
-	for (i = 0; journal_is_of(ctx) && i < URXE_JOURNAL; i++) {
-		if (load_relaxed(&journal->entry[i].rkey) != rkey ||
-		    !journal_read(&journal->entry[i], &w) || w.done ||
-		    w.rkey != rkey || w.owner == me || w.seq <= since ||
+	if (!journal_is_of(ctx))
+		return false;
+	me = process_id(ctx->fabric);
+	next = load_acquire(&journal->next);
+	for (p = settled_until(next, me); p != next; p++) {
+		const struct urxe_journal_entry *e =
+			&journal->entry[p % URXE_JOURNAL];
+
+		if (entry_is_settled(e, p, me)) {
+			settled += p == settled;
+			continue;
+		}
+		if (!journal_read(e, &w) || w.done || w.rkey != rkey ||
+		    w.owner == me || w.seq <= since ||
 		    !span_meets(&w.span, remote) ||
 		    process_is_dead(ctx->fabric, w.owner))
 			continue;

@@ -129,6 +129,9 @@ static void remote_overlap_processes(void)
 	need(read(child_socket, &byte, 1) == 1);
 	need(write(child_socket, &byte, 1) == 1);
 	need(read(child_socket, &byte, 1) == 1);
+	/* elsewhere, which is all that is looked at first */
+	request(a, IBV_WR_RDMA_WRITE, 64, 8, 4096, IBV_SEND_SIGNALED);
+	done(1);
 	request(a, IBV_WR_RDMA_WRITE, 64, 8, 60, IBV_SEND_SIGNALED);
 	done(1);
 	need(write(child_socket, &byte, 1) == 1);
