@@ -32,7 +32,7 @@ LAYERS = {
     "kernel-shim/preload/tree": FABRIC,
     "kernel-shim/preload": TREE,
     "kernel-shim/preload/netlink": PRELOAD,
-    "kernel-shim/preload/ucma": PRELOAD,
+    "kernel-shim/preload/ucma": PRELOAD + ["kernel-shim/trace"],
     "kernel-shim/preload/wrap": PRELOAD + [
         "kernel-shim/preload/netlink", "kernel-shim/preload/ucma"],
     "provider/abi/pabi": [],

@@ -265,6 +265,8 @@ static void print_record(struct output *o, const struct trace_record *r)
 	case TRACE_QP_BROKEN:
 	case TRACE_CQ_EVENT:
 	case TRACE_ASYNC_EVENT:
+	case TRACE_CM_CALL:
+	case TRACE_CM_EVENT:
 		print_instant(o, r);
 		break;
 	}

@@ -22,7 +22,7 @@ static const struct {
 struct names {
 	const char *type; /* as in events.h */
 	bool bits;
-	const char *name[22];
+	const char *name[25];
 };
 
 static const struct names tables[] = {
@@ -86,6 +86,22 @@ static const struct names tables[] = {
 	    "CLIENT_REREGISTER",
 	    "GID_CHANGE",
 	    "WQ_FATAL" } },
+	{ "cm",
+	  false,
+	  { "create_id",     "destroy_id",   "bind_ip",	   "resolve_ip",
+	    "resolve_route", "query_route",  "connect",	   "listen",
+	    "accept",	     "reject",	     "disconnect", "init_qp_attr",
+	    "get_event",     "get_option",   "set_option", "notify",
+	    "join_ip_mcast", "leave_mcast",  "migrate_id", "query",
+	    "bind",	     "resolve_addr", "join_mcast", "resolve_ib_service",
+	    "write_cm_event" } },
+	{ "cmevent",
+	  false,
+	  { "ADDR_RESOLVED", "ADDR_ERROR", "ROUTE_RESOLVED", "ROUTE_ERROR",
+	    "CONNECT_REQUEST", "CONNECT_RESPONSE", "CONNECT_ERROR",
+	    "UNREACHABLE", "REJECTED", "ESTABLISHED", "DISCONNECTED",
+	    "DEVICE_REMOVAL", "MULTICAST_JOIN", "MULTICAST_ERROR",
+	    "ADDR_CHANGE", "TIMEWAIT_EXIT" } },
 	{ "wait",
 	  false,
 	  { [1] = "a receive of the responder (RNR)",
@@ -180,7 +196,7 @@ void trace_print_value(FILE *to, const char *type, uint64_t value)
 
 /* One of an event's values: "name:type", or "name?:type". */
 struct field {
-	char name[24], type[8];
+	char name[24], type[12];
 	bool optional;
 	unsigned int index; /* of its (first) value */
 };
@@ -192,7 +208,7 @@ static bool field_next(const char **spec, struct field *f)
 	int n = 0;
 
 	f->index += used;
-	if (sscanf(*spec, " %23[^: ]:%7[a-z]%n", f->name, f->type, &n) != 2)
+	if (sscanf(*spec, " %23[^: ]:%11[a-z]%n", f->name, f->type, &n) != 2)
 		return false;
 	*spec += n;
 	f->optional = f->name[strlen(f->name) - 1] == '?';
@@ -385,6 +401,8 @@ bool trace_is_error(const struct trace_record *r)
 	case TRACE_REFUSED:
 	case TRACE_QP_BROKEN:
 		return true;
+	case TRACE_CM_CALL:
+		return trace_value(r, "error", &status) && status;
 	default:
 		return trace_value(r, "status", &status) && status;
 	}

@@ -8,7 +8,7 @@
  * enum ibv_send_flags, "wc" enum ibv_wc_flags, "state" enum ibv_qp_state,
  * "type" enum ibv_qp_type, "access" enum ibv_access_flags, "mtu" enum ibv_mtu,
  * "imm" in network order, "wait" what a request waits for, "gid" two values,
- * "event" enum ibv_event_type, "errno".  A ? after the name: 0 is none.  New
+ * "event" enum ibv_event_type, "cm" and "cmevent" of rdma_cm, "errno".  A ? after the name: 0 is none.  New
  * events go to the end, and new values to the end of an event's.
  */
 #ifndef EVENT
@@ -54,3 +54,11 @@ EVENT(CQ_MADE, "CQ made", "cq:x cqe:u channel:d")
 /* ibv_get_cq_event() and ibv_get_async_event() give it to the program. */
 EVENT(CQ_EVENT, "completion event", "cq:x")
 EVENT(ASYNC_EVENT, "async event", "event:event")
+
+/*
+ * rdma_cm: what librdmacm asked of it, a command (enum rdma_user_cm_cmd); and what
+ * rdma_get_cm_event() gives to the program (enum rdma_cm_event_type), with the
+ * other end's QP where it is told of.
+ */
+EVENT(CM_CALL, "rdma_cm", "command:cm error?:errno ns:u id?:u")
+EVENT(CM_EVENT, "rdma_cm event", "event:cmevent id:u status?:d peer?:x")

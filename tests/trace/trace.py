@@ -16,7 +16,7 @@ import tempfile
 
 LINE = re.compile(r" *(?P<time>\d+\.\d{9}) (?P<program>\S+)\[(?P<pid>\d+)"
                   r"(?:/(?P<tid>\d+))?\] (?:QP 0x(?P<qp>[0-9a-f]+) )?"
-                  r"(?P<what>call|why|[A-Za-z ]+?)(?:: (?P<why>.*)"
+                  r"(?P<what>call|why|[A-Za-z_ ]+?)(?:: (?P<why>.*)"
                   r"|(?P<values>(?: \S+=.*| ibv_.*)?))$")
 LIFE = ["posted", "left", "arrived", "answered", "completed", "polled"]
 failed = []
@@ -119,6 +119,34 @@ def clients(trace):
     received = [r for r in rs if r.what == "polled" and
                 " op=RECV" in r.values]
     expect("fifty receives each", len(received) == 100, len(received))
+
+
+def connections(trace):
+    """rdma_cm at both ends, in this order."""
+    if not shutil.which("rping"):
+        return
+    script = ("rping -s -a 127.0.0.1 -C 5 & until rping -c -a 127.0.0.1 -C 5 "
+              "2>/dev/null; do sleep 0.1; done; wait")
+    done = run(trace, "sh", "-c", script)
+    expect("rping", done.returncode == 0, done.stderr)
+    lines = [r.line for r in records("--program", "rping", trace)]
+    ends = {}
+    for line in lines:
+        match = re.search(r"rping\[(\d+).*\] rdma_cm (event )?"
+                          r"(?:command|event)=(\w+)", line)
+        if match:
+            ends.setdefault(match[1], []).append(match[3])
+    client = ["ADDR_RESOLVED", "resolve_route", "ROUTE_RESOLVED",
+              "connect", "CONNECT_RESPONSE"]
+    server = ["listen", "CONNECT_REQUEST", "accept",
+              "ESTABLISHED", "DISCONNECTED"]
+    for what, steps in (("client", client), ("server", server)):
+        expect(f"the {what}'s steps", any(
+            [s for s in said if s in steps][:len(steps)] == steps
+            for said in ends.values()), ends)
+    expect("a request names the other end's QP", any(
+        "event=CONNECT_REQUEST" in line and " peer=0x" in line
+        for line in lines), lines)
 
 
 def killed(trace):
@@ -343,7 +371,7 @@ def refused(trace):
 
 
 def main():
-    for case in (whole_life, clients, killed, overwritten, wrong, extended,
+    for case in (whole_life, clients, connections, killed, overwritten, wrong, extended,
                  apart, closes, with_rooms, no_room, by_hand, perfetto,
                  damaged, refused):
         with tempfile.TemporaryDirectory() as directory:

@@ -145,3 +145,10 @@ uint64_t ucma_tick(void);
 /* So long, but not if another process has made timers for us since then. */
 void ucma_sleep(uint32_t timers, uint64_t ns);
 uint32_t ucma_timers(void);
+
+/* trace.c: when a command begins, 0 if nobody wants to know; how it ended (0 or
+ * -errno); what the program is given. */
+uint64_t ucma_trace_begin(void);
+void ucma_trace_command(const struct ucma *u, unsigned int command,
+			uint64_t begin, int ret);
+void ucma_trace_event(const struct rdma_ucm_event_resp *e);

@@ -66,6 +66,7 @@ int ucma_get_event(struct ucma *u)
 		if (ret)
 			return ret;
 	}
+	ucma_trace_event(&resp);
 	if (resp.event >= CM_EV_CONNECT_REQUEST &&
 	    resp.event <= CM_EV_DISCONNECTED)
 		u->cm.watch = true;

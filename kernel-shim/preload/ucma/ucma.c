@@ -288,6 +288,7 @@ static ssize_t ucma_carry_out(int fd, const void *buf, size_t len,
 	alignas(8) char cmd[UCMA_COMMAND_MAX] = "";
 	struct ucma u = { .fd = fd, .cmd = cmd, .cancel_state = cancel_state };
 	struct rdma_ucm_cmd_hdr hdr;
+	uint64_t begin;
 	int ret;
 
 	memcpy(&hdr, buf, sizeof(hdr));
@@ -298,7 +299,9 @@ static ssize_t ucma_carry_out(int fd, const void *buf, size_t len,
 	memcpy(cmd, (const char *)buf + sizeof(hdr), hdr.in);
 	u.in_len = hdr.in;
 	u.out_len = hdr.out;
+	begin = ucma_trace_begin();
 	ret = ucma_run(&u, &commands[hdr.cmd]);
+	ucma_trace_command(&u, hdr.cmd, begin, ret);
 	return ret ? ret : (ssize_t)len;
 }
 

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* The commands of rdma_cm and its events, if URXE_TRACE names a file. */
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "command.h"
+#include "trace/trace.h"
+
+/* Where a command has the number of its id; those that have none are not here.
+ */
+#define ID(type, command) \
+	[RDMA_USER_CM_CMD_##command] = offsetof(struct rdma_ucm_##type, id) + 1
+static const uint16_t id_at[] = {
+	ID(destroy_id, DESTROY_ID),
+	ID(bind_ip, BIND_IP),
+	ID(resolve_ip, RESOLVE_IP),
+	ID(resolve_route, RESOLVE_ROUTE),
+	ID(query, QUERY_ROUTE),
+	ID(connect, CONNECT),
+	ID(listen, LISTEN),
+	ID(accept, ACCEPT),
+	ID(reject, REJECT),
+	ID(disconnect, DISCONNECT),
+	ID(init_qp_attr, INIT_QP_ATTR),
+	ID(set_option, SET_OPTION),
+	ID(notify, NOTIFY),
+	ID(join_ip_mcast, JOIN_IP_MCAST),
+	ID(destroy_id, LEAVE_MCAST),
+	ID(migrate_id, MIGRATE_ID),
+	ID(query, QUERY),
+	ID(bind, BIND),
+	ID(resolve_addr, RESOLVE_ADDR),
+	ID(join_mcast, JOIN_MCAST),
+};
+
+static void trace_begin(void)
+{
+	const char *path = getenv("URXE_TRACE");
+
+	/* what is wrong with it the provider says */
+	if (path && *path)
+		trace_open(path);
+}
+
+static bool is_traced(void)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+	pthread_once(&once, trace_begin);
+	return trace_is_open();
+}
+
+uint64_t ucma_trace_begin(void)
+{
+	return is_traced() ? clock_now() : 0;
+}
+
+void ucma_trace_command(const struct ucma *u, unsigned int command,
+			uint64_t begin, int ret)
+{
+	uint32_t id = 0;
+
+	/* an event is an event, and none is none */
+	if (!begin || command == RDMA_USER_CM_CMD_GET_EVENT)
+		return;
+	if (command < sizeof(id_at) / sizeof(*id_at) && id_at[command])
+		memcpy(&id, (const char *)u->cmd + id_at[command] - 1,
+		       sizeof(id));
+	trace_at(begin, TRACE_CM_CALL, 0,
+		 TRACE_LIST(command, (uint64_t)-ret, clock_now() - begin, id),
+		 4);
+}
+
+void ucma_trace_event(const struct rdma_ucm_event_resp *e)
+{
+	uint32_t qpn = 0;
+
+	if (!is_traced())
+		return;
+	if (e->event == CM_EV_CONNECT_REQUEST ||
+	    e->event == CM_EV_CONNECT_RESPONSE)
+		qpn = e->param.conn.qp_num;
+	trace(CM_EVENT, 0, e->event, e->id, e->status, qpn);
+}
