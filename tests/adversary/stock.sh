@@ -171,6 +171,7 @@ multicast() # OPTIONS...
 {
 	local server status=0
 
+	: >"$work/server" # what the one before has said
 	urxe_run stdbuf -oL mckey -m 239.1.2.3 -b 127.0.0.1 "$@" \
 		>"$work/server" 2>&1 &
 	server=$!
@@ -407,6 +408,7 @@ asyncwatch()
 {
 	local pid status=0
 
+	: >"$work/watch" # what the one before has said
 	urxe_run stdbuf -oL ibv_asyncwatch -d urxe0 >"$work/watch" 2>&1 &
 	pid=$!
 	await $pid grep -q 'async event FD' "$work/watch"

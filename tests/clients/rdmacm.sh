@@ -110,6 +110,7 @@ multicast() # NAME OPTIONS...
 	local name=$1 status=0 server
 	shift
 
+	: >"$work/server" # what the one before has said
 	urxe_run stdbuf -oL mckey -m 239.1.2.3 -b "$host" "$@" \
 		>"$work/server" 2>&1 &
 	server=$!
