@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* rdma_cm that refuses, times out and does not answer, by a rule. */
+#include <arpa/inet.h>
+#include <stdio.h>
 #include <stdlib.h>
+
+#include <rdma/rdma_verbs.h>
 
 #include "harness.h"
 
@@ -242,6 +246,167 @@ START_TEST(port_down_and_gone)
 }
 END_TEST
 
+/* Each fails once, and works then. */
+START_TEST(each_call)
+{
+	struct rdma_conn_param p = param(NULL, 0);
+	struct sockaddr_in a = ip4(0);
+	struct rdma_event_channel *ch;
+	struct rdma_cm_id *l, *c, *s;
+	uint8_t tos = 8;
+
+	fault("rdma_set_option:nth=1:EACCES;rdma_resolve_route:nth=1:ENOMEM;"
+	      "rdma_connect:nth=1:EIO;rdma_reject:nth=1:EBUSY;"
+	      "rdma_migrate_id:nth=1:EMFILE;rdma_notify:nth=1:ENOSPC;"
+	      "rdma_disconnect:nth=1:EAGAIN");
+	l = listener(&a);
+	c = new_id(new_channel(), RDMA_PS_TCP);
+	ck_fails(rdma_set_option(c, RDMA_OPTION_ID, RDMA_OPTION_ID_TOS, &tos,
+				 sizeof(tos)),
+		 EACCES);
+	ck_ok(rdma_resolve_addr(c, NULL, SA(&a), 1000));
+	pass(c->channel, RDMA_CM_EVENT_ADDR_RESOLVED, 0);
+	ck_fails(rdma_resolve_route(c, 1000), ENOMEM);
+	expect_nothing(c->channel, 0);
+	ck_ok(rdma_resolve_route(c, 1000));
+	pass(c->channel, RDMA_CM_EVENT_ROUTE_RESOLVED, 0);
+	give_qp(c);
+	ck_fails(rdma_connect(c, &p), EIO);
+	expect_nothing(l->channel, 0);
+	ck_ok(rdma_connect(c, &p));
+	s = next_request(l);
+	ck_fails(rdma_reject(s, NULL, 0), EBUSY);
+	ch = new_channel();
+	ck_fails(rdma_migrate_id(s, ch), EMFILE);
+	ck_ok(rdma_migrate_id(s, ch));
+	give_qp(s);
+	accept_it(s);
+	ck_fails(rdma_notify(s, IBV_EVENT_COMM_EST), ENOSPC);
+	pass(c->channel, RDMA_CM_EVENT_ESTABLISHED, 0);
+	pass(ch, RDMA_CM_EVENT_ESTABLISHED, 0);
+	ck_fails(rdma_disconnect(c), EAGAIN);
+	expect_nothing(ch, QUIET_MS);
+	ck_ok(rdma_disconnect(c));
+	pass(ch, RDMA_CM_EVENT_DISCONNECTED, 0);
+	end_id(s, true);
+	end_id(c, true);
+	end_id(l, true);
+}
+END_TEST
+
+START_TEST(joining)
+{
+	struct sockaddr_in a = ip4(5555), group = { .sin_family = AF_INET };
+	struct rdma_cm_id *id;
+
+	fault("rdma_join_multicast:nth=1:ENOMEM");
+	ck_assert_int_eq(inet_pton(AF_INET, "239.1.2.3", &group.sin_addr), 1);
+	id = client_to(SA(&a), RDMA_PS_UDP);
+	ck_fails(rdma_join_multicast(id, SA(&group), NULL), ENOMEM);
+	expect_nothing(id->channel, 0);
+	end_id(id, true);
+}
+END_TEST
+
+/* A datagram id is told so that nobody answers, or why. */
+START_TEST(connecting_datagrams)
+{
+	static const struct {
+		const char *rule;
+		int status;
+	} cases[] = {
+		{ "rdma_connect:nth=1:REJECTED", 2 }, /* as in a SIDR_REP */
+		{ "rdma_connect:nth=1:UNREACHABLE=ENETUNREACH", -ENETUNREACH },
+	};
+	struct sockaddr_in a = ip4(0);
+	struct rdma_cm_id *l, *c;
+
+	fault(cases[_i].rule);
+	l = listen_on(SA(&a), RDMA_PS_UDP, 0);
+	a.sin_port = htons(port_of(l));
+	c = client_to(SA(&a), RDMA_PS_UDP);
+	give_qp(c);
+	start_connect(c);
+	pass(c->channel, RDMA_CM_EVENT_UNREACHABLE, cases[_i].status);
+	expect_nothing(l->channel, QUIET_MS);
+	end_id(c, true);
+	end_id(l, true);
+}
+END_TEST
+
+/* A call that waits for its event fails with that. */
+START_TEST(at_once)
+{
+	static const struct {
+		const char *rule;
+		int err;
+	} cases[] = {
+		{ "rdma_connect:REJECTED", ECONNREFUSED },
+		{ "rdma_connect:ETIMEDOUT", ETIMEDOUT },
+		{ "rdma_connect:UNREACHABLE=EHOSTUNREACH", EHOSTUNREACH },
+	};
+	struct ibv_qp_init_attr attr = { .cap = { 4, 4, 1, 1, 0 },
+					 .qp_type = IBV_QPT_RC };
+	struct rdma_conn_param p = param(NULL, 0);
+	struct rdma_cm_id *l, *c;
+	struct sockaddr_in a;
+	char rules[256];
+
+	snprintf(rules, sizeof(rules),
+		 "rdma_resolve_addr:nth=1:ETIMEDOUT;ibv_create_qp:nth=1:ENOMEM;"
+		 "rdma_resolve_route:nth=1:ROUTE_ERROR=ENETUNREACH;%s",
+		 cases[_i].rule);
+	fault(rules);
+	l = listener(&a);
+	ck_ok(rdma_create_id(NULL, &c, NULL, RDMA_PS_TCP));
+	ck_fails(rdma_resolve_addr(c, NULL, SA(&a), 1000), ETIMEDOUT);
+	ck_ok(rdma_resolve_addr(c, NULL, SA(&a), 1000));
+	ck_fails(rdma_resolve_route(c, 1000), ENETUNREACH);
+	ck_ok(rdma_resolve_route(c, 1000));
+	ck_fails(rdma_create_qp(c, NULL, &attr), ENOMEM);
+	give_qp(c);
+	ck_fails(rdma_connect(c, &p), cases[_i].err);
+	end_id(c, false);
+	end_id(l, true);
+}
+END_TEST
+
+/* The verbs of librdmacm's own posts and polls, on a QP that it made. */
+START_TEST(a_qp_of_an_id)
+{
+	struct ibv_mr *mr;
+	struct ibv_wc wc;
+	struct both b;
+	char data[64];
+
+	fault("ibv_post_send:nth=1:EIO;wr:type=RC:nth=2:REM_OP_ERR;"
+	      "ibv_poll_cq:nth=1:EIO");
+	b = connect_both();
+	mr = rdma_reg_msgs(b.client, data, sizeof(data));
+	ck_assert_ptr_nonnull(mr);
+	ck_ok(rdma_post_recv(b.server, NULL, data, sizeof(data), mr));
+	ck_ok(rdma_post_recv(b.server, NULL, data, sizeof(data), mr));
+	ck_fails(rdma_post_send(b.client, NULL, data, 8, mr, 0), EIO);
+	ck_ok(rdma_post_send(b.client, NULL, data, 8, mr, 0));
+	ck_ok(rdma_post_send(b.client, NULL, data, 8, mr, 0));
+	ck_assert_int_lt(rdma_get_send_comp(b.client, &wc), 0);
+	ck_assert_int_eq(rdma_get_send_comp(b.client, &wc), 1);
+	ck_assert_int_eq(wc.status, IBV_WC_SUCCESS);
+	ck_assert_int_eq(rdma_get_send_comp(b.client, &wc), 1);
+	ck_assert_int_eq(wc.status, IBV_WC_REM_OP_ERR);
+	ck_assert_int_eq(rdma_get_recv_comp(b.server, &wc), 1);
+	ck_assert_int_eq(wc.status, IBV_WC_SUCCESS);
+	ck_assert_int_eq(rdma_get_recv_comp(b.server, &wc), 1);
+	ck_assert_int_eq(wc.status, IBV_WC_LOC_PROT_ERR);
+	ck_ok(rdma_disconnect(b.client));
+	pass(b.server->channel, RDMA_CM_EVENT_DISCONNECTED, 0);
+	ck_ok(ibv_dereg_mr(mr));
+	end_id(b.client, true);
+	end_id(b.server, true);
+	end_id(b.listener, true);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("cm faults");
@@ -251,6 +416,11 @@ int main(void)
 	add(s, no_answer);
 	add(s, refused_at_once);
 	add(s, accepting);
+	add(s, each_call);
+	add(s, joining);
+	add_loop(s, connecting_datagrams, 2);
+	add_loop(s, at_once, 3);
+	add(s, a_qp_of_an_id);
 	add_loop(s, port_down, 2);
 	add(s, port_down_and_gone);
 	return run_suite(s);

@@ -92,8 +92,9 @@ START_TEST(when)
 }
 END_TEST
 
-/* What chance says for that seed, in a process of its own. */
-static unsigned int chances(const char *seed)
+/* What chance says in a process of its own; the seeds may be NULL. */
+static unsigned int chances_with(const char *rule, const char *seed,
+				 const char *adversary)
 {
 	unsigned int *failed = shared_page();
 	struct ibv_context *ctx;
@@ -101,8 +102,11 @@ static unsigned int chances(const char *seed)
 
 	ck_assert_int_ge(pid, 0);
 	if (!pid) {
-		fault("ibv_alloc_pd:p=0.5:EAGAIN");
-		setenv("URXE_FAULT_SEED", seed, 1);
+		fault(rule);
+		if (seed)
+			setenv("URXE_FAULT_SEED", seed, 1);
+		if (adversary)
+			setenv("URXE_ADVERSARY", adversary, 1);
 		ctx = open_device();
 		*failed = failing_pds(ctx, 32);
 		ck_ok(ibv_close_device(ctx));
@@ -134,8 +138,14 @@ START_TEST(several_rules)
 }
 END_TEST
 
+static unsigned int chances(const char *seed)
+{
+	return chances_with("ibv_alloc_pd:p=0.5:EAGAIN", seed, NULL);
+}
+
 START_TEST(by_chance_of_a_seed)
 {
+	const char *rule = "ibv_alloc_pd:p=0.5:EAGAIN";
 	unsigned int one = chances("1"), two = chances("2");
 
 	ck_assert_uint_ne(one, 0);
@@ -144,6 +154,16 @@ START_TEST(by_chance_of_a_seed)
 	ck_assert_uint_eq(one, chances("1"));
 	ck_assert_uint_eq(two, chances("0x2"));
 	ck_assert_uint_eq(chances("010"), chances("10")); /* not octal */
+	/* in whose place stands the adversary's, or 0 */
+	ck_assert_uint_eq(chances_with(rule, NULL, "2,none"), two);
+	ck_assert_uint_eq(chances_with(rule, "1", "2,none"), one);
+	ck_assert_uint_eq(chances_with(rule, NULL, NULL), chances("0"));
+	/* whatever rules there are beside, the third is the third */
+	ck_assert_uint_eq(
+		chances_with("ibv_alloc_pd:prog=a:EIO;ibv_alloc_mw:EIO;"
+			     "ibv_alloc_pd:p=0.5:EAGAIN", "1", NULL),
+		chances_with("wr:LOC_PROT_ERR;ibv_alloc_td:EIO;"
+			     "ibv_alloc_*:p=0.5:EAGAIN", "1", NULL));
 }
 END_TEST
 
@@ -195,6 +215,41 @@ START_TEST(a_post_names_the_wr)
 	ck_ok(ibv_post_send(d.a.qp, wr, &bad)); /* all goes on */
 	expect_ok(d.a.scq, 1, IBV_WC_RDMA_WRITE);
 	duo_close(&d);
+}
+END_TEST
+
+/* What the provider is asked for has the name. */
+START_TEST(names)
+{
+	struct ibv_qp_init_attr_ex attr = {
+		.comp_mask = IBV_QP_INIT_ATTR_PD |
+			     IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
+		.send_ops_flags = IBV_QP_EX_WITH_SEND,
+		.qp_type = IBV_QPT_RC,
+	};
+	struct ibv_qp_init_attr old = { .qp_type = IBV_QPT_RC };
+	struct ibv_device_attr device;
+	struct ibv_qp *qp;
+
+	open_node(_i ? "ibv_create_qp_ex:EIO" :
+		       "ibv_reg_mr:nth=2:EIO;ibv_query_device_ex:EPERM;"
+		       "ibv_create_qp:nth=2:EIO");
+	attr.pd = n.pd;
+	attr.send_cq = old.send_cq = n.scq;
+	attr.recv_cq = old.recv_cq = n.rcq;
+	attr.cap = old.cap = n.o.cap;
+	if (!_i) {
+		ck_errno(ibv_reg_mr_iova(n.pd, n.buf, 64, 0, 0), EIO);
+		ck_assert_int_eq(ibv_query_device(n.ctx, &device), EPERM);
+		ck_errno(ibv_create_qp(n.pd, &old), EIO);
+		qp = ibv_create_qp_ex(n.ctx, &attr);
+	} else {
+		ck_errno(ibv_create_qp_ex(n.ctx, &attr), EIO);
+		qp = ibv_create_qp(n.pd, &old);
+	}
+	ck_nonnull(qp);
+	ck_ok(ibv_destroy_qp(qp));
+	node_close(&n);
 }
 END_TEST
 
@@ -379,6 +434,7 @@ int main(void)
 	add(s, by_chance_of_a_seed);
 	add(s, an_int_verb_returns_it);
 	add(s, a_post_names_the_wr);
+	add_loop(s, names, 2);
 	add(s, of_a_type_of_qp);
 	add(s, polling_and_arming);
 	add(s, the_builders);

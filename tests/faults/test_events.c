@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* Events, the port and the process by a rule, at a moment. */
+#include <pthread.h>
 #include <signal.h>
 #include <sys/wait.h>
 
@@ -109,6 +110,7 @@ START_TEST(an_srq)
 		{ "srq:nth=2:SRQ_LIMIT_REACHED", IBV_EVENT_SRQ_LIMIT_REACHED },
 		{ "srq:nth=2:SRQ_ERR", IBV_EVENT_SRQ_ERR },
 	};
+	struct ibv_srq_attr attr = { .srq_limit = 1 };
 	struct opts o = default_opts();
 	struct ibv_srq *srq;
 	struct node n;
@@ -117,10 +119,114 @@ START_TEST(an_srq)
 	node_open(&n, NULL, MEM_HEAP, &o);
 	srq = make_srq(&n, 8, 1);
 	ck_ok(post_srq(srq, &n, 1, 0, 8));
+	ck_ok(ibv_modify_srq(srq, &attr, IBV_SRQ_LIMIT));
 	expect_quiet(n.ctx);
 	ck_ok(post_srq(srq, &n, 2, 0, 8));
 	expect_async(n.ctx, cases[_i].event, srq);
+	if (!_i) {
+		ck_ok(ibv_query_srq(srq, &attr));
+		ck_assert_uint_eq(attr.srq_limit, 0);
+	}
 	ck_ok(ibv_destroy_srq(srq));
+	node_close(&n);
+}
+END_TEST
+
+/* Those that change nothing. */
+START_TEST(news)
+{
+	static const struct {
+		const char *rule;
+		enum ibv_event_type event;
+	} cases[] = {
+		{ "qp:COMM_EST", IBV_EVENT_COMM_EST },
+		{ "qp:PATH_MIG", IBV_EVENT_PATH_MIG },
+		{ "qp:PATH_MIG_ERR", IBV_EVENT_PATH_MIG_ERR },
+		{ "port:LID_CHANGE", IBV_EVENT_LID_CHANGE },
+		{ "port:PKEY_CHANGE", IBV_EVENT_PKEY_CHANGE },
+		{ "port:GID_CHANGE", IBV_EVENT_GID_CHANGE },
+		{ "port:SM_CHANGE", IBV_EVENT_SM_CHANGE },
+		{ "port:CLIENT_REREGISTER", IBV_EVENT_CLIENT_REREGISTER },
+	};
+	struct ibv_async_event e;
+	int i;
+
+	open_duo(cases[_i].rule, SAME_CONTEXT);
+	for (i = 0; i < 2; i++) {
+		write_one(i);
+		e = wait_async(d.a.ctx, true);
+		ck_assert_int_eq(e.event_type, cases[_i].event);
+		if (_i < 3)
+			ck_assert_ptr_eq(e.element.qp, d.a.qp);
+		else
+			ck_assert_int_eq(e.element.port_num, 1);
+	}
+	expect_quiet(d.a.ctx);
+	duo_close(&d);
+}
+END_TEST
+
+/* All there are, and no others. */
+START_TEST(objects_after_a_time)
+{
+	struct opts o = default_opts();
+	struct ibv_srq *srq;
+	struct node n;
+	int i, of_cq = 0, of_srq = 0;
+
+	fault("cq:ms=150:CQ_ERR;srq:ms=150:SRQ_ERR;qp:ms=150:type=UD:QP_FATAL");
+	node_open(&n, NULL, MEM_HEAP, &o); /* two CQs, and a QP of RC */
+	srq = make_srq(&n, 8, 1);
+	for (i = 0; i < 3; i++)
+		switch (wait_async(n.ctx, true).event_type) {
+		case IBV_EVENT_CQ_ERR:
+			of_cq++;
+			break;
+		default:
+			of_srq++;
+		}
+	ck_assert_int_eq(of_cq, 2);
+	ck_assert_int_eq(of_srq, 1);
+	expect_quiet(n.ctx);
+	ck_assert_int_eq(qp_state(n.qp), IBV_QPS_RESET);
+	ck_ok(ibv_destroy_srq(srq));
+	node_close(&n);
+}
+END_TEST
+
+/* The CQ of several QPs: each learns of it when it wants a completion. */
+START_TEST(a_shared_cq)
+{
+	struct ibv_send_wr wr = { .opcode = IBV_WR_RDMA_WRITE,
+				  .send_flags = IBV_SEND_SIGNALED };
+	struct opts o = default_opts();
+	struct addr self;
+	struct ibv_qp *qp[2];
+	struct node n;
+	int i;
+
+	fault("cq:nth=2:CQ_ERR");
+	node_open(&n, NULL, MEM_HEAP, &o);
+	for (i = 0; i < 2; i++) {
+		qp[i] = n.qp;
+		self = node_addr(&n);
+		node_connect(&n, &self);
+		if (!i)
+			node_make_qp(&n);
+	}
+	for (i = 0; i < 2; i++) {
+		ck_ok(post_wr(qp[i], &wr));
+		expect_ok(n.scq, 0, IBV_WC_RDMA_WRITE);
+	}
+	expect_async(n.ctx, IBV_EVENT_CQ_ERR, n.scq);
+	for (i = 0; i < 2; i++) {
+		ck_assert_int_eq(qp_state(qp[i]), IBV_QPS_RTS);
+		ck_ok(post_wr(qp[i], &wr));
+		expect_async(n.ctx, IBV_EVENT_QP_FATAL, qp[i]);
+		ck_assert_int_eq(qp_state(qp[i]), IBV_QPS_ERR);
+	}
+	expect_none(n.scq, QUIET_MS);
+	ck_ok(ibv_destroy_qp(qp[0]));
 	node_close(&n);
 }
 END_TEST
@@ -368,6 +474,43 @@ START_TEST(a_process_stops)
 }
 END_TEST
 
+/* b, as soon as it has stopped, is of no consequence for a. */
+static void *while_stopped(void *arg)
+{
+	siginfo_t info;
+	uint64_t i;
+
+	(void)arg;
+	ck_ok(waitid(P_PID, (id_t)d.pid, &info, WSTOPPED | WNOWAIT));
+	for (i = 0; i < 200; i++) {
+		ck_ok(post(&d, IBV_WR_RDMA_WRITE, i, 0, 64, 0, 0));
+		ck_ok(post(&d, IBV_WR_RDMA_READ, i, 64, 64, 64, 0));
+		expect_ok(d.a.scq, i, IBV_WC_RDMA_WRITE);
+		expect_ok(d.a.scq, i, IBV_WC_RDMA_READ);
+	}
+	for (i = 1; i <= 2; i++) {
+		ck_ok(post(&d, IBV_WR_SEND, i, 0, 64, 0, 0));
+		expect_ok(d.a.scq, i, IBV_WC_SEND);
+	}
+	ck_ok(kill(d.pid, SIGCONT));
+	return NULL;
+}
+
+START_TEST(a_peer_stops)
+{
+	pthread_t t;
+
+	open_duo("process:at=recv:nth=2:STOP", TWO_PROCESSES);
+	ck_ok(pthread_create(&t, NULL, while_stopped, NULL));
+	b_recv(&d, 1, 0, 64);
+	b_recv(&d, 2, 0, 64); /* until it goes on */
+	ck_ok(pthread_join(t, NULL));
+	ck_assert_int_eq(b_wait_recv(&d).wr_id, 1);
+	ck_assert_int_eq(b_wait_recv(&d).wr_id, 2);
+	duo_close(&d);
+}
+END_TEST
+
 START_TEST(a_thread_sleeps)
 {
 	double before;
@@ -390,6 +533,9 @@ int main(void)
 	add(s, a_qp_after_a_time);
 	add(s, a_cq);
 	add_loop(s, an_srq, 2);
+	add_loop(s, news, 8);
+	add(s, objects_after_a_time);
+	add(s, a_shared_cq);
 	add(s, a_port_is_down_for_a_while);
 	add(s, a_port_after_a_time);
 	add(s, the_earliest_first);
@@ -399,6 +545,7 @@ int main(void)
 	add(s, a_device);
 	add_loop(s, a_process_dies, 5);
 	add(s, a_process_stops);
+	add(s, a_peer_stops);
 	add(s, a_thread_sleeps);
 	return run(s);
 }

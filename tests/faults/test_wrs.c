@@ -212,6 +212,31 @@ START_TEST(a_late_refusal_waits_for_its_receive)
 }
 END_TEST
 
+/* Counted is what is begun: not what waits in SQD, or is flushed in ERR. */
+START_TEST(states)
+{
+	open_duo("wr:nth=2:LOC_PROT_ERR;wr:nth=3:LOC_LEN_ERR", _i);
+	ck_ok(post(&d, IBV_WR_RDMA_WRITE, 1, 0, 64, 0, 0));
+	expect_ok(d.a.scq, 1, IBV_WC_RDMA_WRITE);
+	ck_ok(qp_to(d.a.qp, IBV_QPS_SQD));
+	ck_ok(post(&d, IBV_WR_RDMA_WRITE, 2, 0, 64, 0, 0));
+	expect_none(d.a.scq, QUIET_MS);
+	ck_ok(qp_to(d.a.qp, IBV_QPS_RTS));
+	expect(d.a.scq, 2, IBV_WC_LOC_PROT_ERR);
+	ck_ok(post(&d, IBV_WR_RDMA_WRITE, 3, 0, 64, 0, 0));
+	expect(d.a.scq, 3, IBV_WC_WR_FLUSH_ERR);
+	duo_renew(&d);
+	ck_ok(post(&d, IBV_WR_RDMA_WRITE, 4, 0, 64, 0, 0));
+	expect(d.a.scq, 4, IBV_WC_LOC_LEN_ERR);
+	/* and the same QP after RESET */
+	ck_ok(qp_to(d.a.qp, IBV_QPS_RESET));
+	node_connect(&d.a, &d.at_b);
+	ck_ok(post(&d, IBV_WR_RDMA_WRITE, 5, 0, 64, 0, 0));
+	expect_ok(d.a.scq, 5, IBV_WC_RDMA_WRITE);
+	duo_close(&d);
+}
+END_TEST
+
 /* A target in b, its domain, and an SRQ with two receives. */
 struct target {
 	struct ibv_xrcd *xrcd;
@@ -361,6 +386,30 @@ START_TEST(an_unreliable_qp_goes_on_receiving)
 }
 END_TEST
 
+START_TEST(a_uc_qp_goes_on_receiving)
+{
+	open_duo("wr:type=UC:op=SEND:nth=2:LOC_PROT_ERR", _i);
+	turn(&d, IBV_QPT_UC);
+	b_recv(&d, 10, 0, 64);
+	ck_ok(post_recv(&d.a, 11, 0, 64));
+	ck_ok(post(&d, IBV_WR_SEND, 1, 0, 64, 0, 0));
+	expect_ok(d.a.scq, 1, IBV_WC_SEND);
+	ck_assert_int_eq(b_wait_recv(&d).status, IBV_WC_SUCCESS);
+	ck_ok(post(&d, IBV_WR_SEND, 2, 0, 64, 0, 0));
+	ck_ok(post(&d, IBV_WR_SEND, 3, 0, 64, 0, 0));
+	expect(d.a.scq, 2, IBV_WC_LOC_PROT_ERR);
+	expect(d.a.scq, 3, IBV_WC_WR_FLUSH_ERR);
+	ck_assert_int_eq(qp_state(d.a.qp), IBV_QPS_SQE);
+	expect_none(d.a.rcq, QUIET_MS);
+	ck_assert_int_eq(b_state(&d), IBV_QPS_RTS);
+	ck_ok(qp_to(d.a.qp, IBV_QPS_RTS));
+	b_recv(&d, 12, 0, 64);
+	ck_ok(post(&d, IBV_WR_SEND, 4, 0, 64, 0, 0));
+	expect_ok(d.a.scq, 4, IBV_WC_SEND);
+	duo_close(&d);
+}
+END_TEST
+
 START_TEST(a_window_is_not_bound)
 {
 	struct ibv_mw_bind bind = { .wr_id = 1,
@@ -417,11 +466,13 @@ int main(void)
 	add_loop(s, both_ends, 2 * COUNT(ends));
 	add_loop(s, those_before_are_served, 24);
 	add(s, by_wr_id_and_opcodes);
+	add_loop(s, states, WHERE_COUNT);
 	add_loop(s, a_retry_is_not_counted, WHERE_COUNT);
 	add_loop(s, a_refusal_waits_for_its_receive, WHERE_COUNT);
 	add_loop(s, a_late_refusal_waits_for_its_receive, 4);
 	add_loop(s, xrc, 2 * COUNT(xrc_ends));
 	add(s, an_unreliable_qp_goes_on_receiving);
+	add_loop(s, a_uc_qp_goes_on_receiving, WHERE_COUNT);
 	add(s, a_window_is_not_bound);
 	add_loop(s, what_no_rule_is_about, WHERE_COUNT);
 	return run(s);

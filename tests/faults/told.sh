@@ -72,4 +72,45 @@ want=
 URXE_FAULTS=wrong ends 2 --fault ibv_reg_mr:ENOMEM -- client 1
 grep -q '"wrong"' "$tmp/err" || failed "what is wrong in the environment"
 
+# each is said when it strikes, with its rule
+for rule in ibv_reg_mr:EIO wr:nth=2:LOC_PROT_ERR qp:nth=2:PATH_MIG \
+	port:nth=2:LID_CHANGE process:nth=2:SLEEP=1; do
+	URXE_LOG=1 "$URXE" run --fault $rule -- client 4 2>"$tmp/err"
+	grep -q "^urxe\[[0-9]*\]: a fault: .*the rule \"$rule\"" "$tmp/err" ||
+		failed "$rule is not said"
+done
+
+# the recipe: each verb of a program, one after the other, until it passes
+n=1
+while ! URXE_LOG=1 "$URXE" run --fault "ibv_*:nth=$n:ENOMEM" -- client 2 \
+	2>"$tmp/err" && [ $n -lt 100 ]; do
+	grep -q 'a fault' "$tmp/err" || failed "ibv_*:nth=$n"
+	n=$((n + 1))
+done
+# open, query, PD, MR, CQ, QP, 3 modify, 2 post, 2 poll, 4 to end with, at least
+[ $n -gt 16 ] && [ $n -lt 100 ] || failed "the recipe ends at $n"
+
+# who is killed leaves the port as it is
+want=
+ends 137 --fault port:at=post:nth=1:DOWN=3600000 --fault process:nth=1:KILL -- \
+	client 2
+for said in '' 'the port of urxe0 is up already'; do
+	[ "$("$URXE" port up)" = "$said" ] || failed "the port was not \"$said\""
+done
+ends 0 -- client 2
+
+# the recipe: whoever waits for a server that dies is not wedged
+if command -v rping >/dev/null; then
+	ln -s "$(command -v rping)" "$tmp/rserver"
+	for n in 1 10 100; do
+		ends 0 --fault process:prog=rserver:nth=$n:KILL --timeout 60 -- sh -c '
+			rserver -s -a 127.0.0.1 -p 7471 &
+			while grep -q "^State:.[^Z]" /proc/$!/status; do
+				rping -c -a 127.0.0.1 -p 7471 -C 1000
+			done 2>/dev/null
+			wait $!
+			[ $? = 137 ]'
+	done
+fi
+
 [ $failures = 0 ]
