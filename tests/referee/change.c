@@ -177,9 +177,18 @@ static void source_freed(void)
 	done(1);
 }
 
+/* Memory that is gone is not there for us, either. */
+static void quit(int sig)
+{
+	(void)sig;
+	_exit(EXIT_SUCCESS);
+}
+
 /* The memory of an MR went away before the WR that names it. */
 static void unmapped(void)
 {
+	if (wrong)
+		signal(SIGSEGV, quit);
 	if (wrong)
 		need(!munmap(mine + 8192, 4096));
 	request(a, IBV_WR_RDMA_WRITE, wrong ? 8192 : 0, 64, 0,
@@ -189,6 +198,8 @@ static void unmapped(void)
 
 static void read_unmapped(void)
 {
+	if (wrong)
+		signal(SIGSEGV, quit);
 	if (wrong)
 		need(!munmap(mine + 8192, 4096));
 	request(a, IBV_WR_RDMA_READ, wrong ? 8192 : 0, 64, 0,
@@ -471,63 +482,41 @@ static void exit_of_handler(void)
 
 /* ------------------------------------------------------- cases */
 
-static void quit(int sig)
+static void nothing(void)
 {
-	(void)sig;
-	_exit(EXIT_SUCCESS);
 }
 
-static void run_it(void (*fn)(void), bool is_wrong)
-{
-	/* memory that is gone is not there for us, either */
-	if (is_wrong && (fn == unmapped || fn == read_unmapped))
-		signal(SIGSEGV, quit);
-	if (fn == exit_of_handler)
-		fn();
-	else
-		device_run(fn, is_wrong);
-}
-
-#define CASES(CASE)                                             \
-	CASE(source_send, "source-changed", "send")             \
-	CASE(source_unsignaled, "source-changed", "unsignaled") \
-	CASE(source_wr_api, "source-changed", "wr_api")         \
-	CASE(source_inline, "source-changed", "inline")         \
-	CASE(source_dm, "source-changed", "dm")                 \
-	CASE(source_open, "source-changed", "open")             \
-	CASE(source_again, "source-changed", "again")           \
-	CASE(source_reopened, "source-changed", "reopened")     \
-	CASE(source_piped, "source-changed", "piped")           \
-	CASE(source_cancelled, "source-changed", "cancelled")   \
-	CASE(source_unread, "source-changed", "unread")         \
-	CASE(source_answered, "source-reused", "answered")      \
-	CASE(freed_answered, "source-reused", "freed")          \
-	CASE(source_freed, "memory-gone", "freed")              \
-	CASE(unmapped, "memory-gone", "unmapped")               \
-	CASE(read_unmapped, "memory-gone", "read")              \
-	CASE(recv_cleared, "receive-written", "cleared")        \
-	CASE(recv_cleared_srq, "receive-written", "srq")        \
-	CASE(recv_touched, "receive-touched", "behind")         \
-	CASE(read_written, "fetch-written", "read")             \
-	CASE(atomic_written, "fetch-written", "atomic")         \
-	CASE(peer_writes, "none", "peer_writes")                \
-	CASE(short_messages, "none", "short_messages")          \
-	CASE(long_messages, "none", "long_messages")            \
-	CASE(same_wr_id, "none", "same_wr_id")                  \
-	CASE(exit_of_handler, "none", "exit_of_handler")
-
-#define CASE(fn, rule, how)                  \
-	static void case_##fn(bool is_wrong) \
-	{                                    \
-		run_it(fn, is_wrong);        \
-	}
-CASES(CASE)
-#undef CASE
-
-#define CASE(fn, rule, how) { rule "+" how, case_##fn },
-static const struct test_case cases[] = { CASES(CASE){ NULL, NULL } };
+static const struct device_case cases[] = {
+	DEVICE_CASE("source-changed+send", source_send),
+	DEVICE_CASE("source-changed+unsignaled", source_unsignaled),
+	DEVICE_CASE("source-changed+wr_api", source_wr_api),
+	DEVICE_CASE("source-changed+inline", source_inline),
+	DEVICE_CASE("source-changed+dm", source_dm),
+	DEVICE_CASE("source-changed+open", source_open),
+	DEVICE_CASE("source-changed+again", source_again),
+	DEVICE_CASE("source-changed+reopened", source_reopened),
+	DEVICE_CASE("source-changed+piped", source_piped),
+	DEVICE_CASE("source-changed+cancelled", source_cancelled),
+	DEVICE_CASE("source-changed+unread", source_unread),
+	DEVICE_CASE("source-reused+answered", source_answered),
+	DEVICE_CASE("source-reused+freed", freed_answered),
+	DEVICE_CASE("memory-gone+freed", source_freed),
+	DEVICE_CASE("memory-gone+unmapped", unmapped),
+	DEVICE_CASE("memory-gone+read", read_unmapped),
+	DEVICE_CASE("receive-written+cleared", recv_cleared),
+	DEVICE_CASE("receive-written+srq", recv_cleared_srq),
+	DEVICE_CASE("receive-touched+behind", recv_touched),
+	DEVICE_CASE("fetch-written+read", read_written),
+	DEVICE_CASE("fetch-written+atomic", atomic_written),
+	DEVICE_CASE("none+peer_writes", peer_writes),
+	DEVICE_CASE("none+short_messages", short_messages),
+	DEVICE_CASE("none+long_messages", long_messages),
+	DEVICE_CASE("none+same_wr_id", same_wr_id),
+	{ "none+exit_of_handler", nothing, exit_of_handler },
+	DEVICE_CASE(NULL, NULL),
+};
 
 int main(int argc, char **argv)
 {
-	return case_main(argc, argv, cases);
+	return device_main(argc, argv, cases);
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -192,11 +193,32 @@ void received(int n)
 	done_of(rcq, NULL, n);
 }
 
-void device_run(void (*fn)(void), bool is_wrong)
+/* ------------------------------------------------------- cases */
+
+static const struct device_case *chosen;
+
+static void chosen_run(bool is_wrong)
 {
 	wrong = is_wrong;
+	if (chosen->before)
+		chosen->before();
 	device_open();
 	pair_make(&a, &b);
-	fn();
+	chosen->run();
 	device_close();
+}
+
+int device_main(int argc, char **argv, const struct device_case *cases)
+{
+	struct test_case all[64] = { { NULL, NULL } };
+	int i;
+
+	for (i = 0; cases[i].name; i++) {
+		need(i < 63);
+		all[i].name = cases[i].name;
+		all[i].run = chosen_run;
+		if (argc > 1 && !strcmp(argv[1], cases[i].name))
+			chosen = &cases[i];
+	}
+	return case_main(argc, argv, all);
 }

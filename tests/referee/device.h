@@ -51,5 +51,13 @@ void done_of(struct ibv_cq *of, struct ibv_cq *other, int n);
 void done(int n);
 void received(int n);
 
-/* A case, with a device and a pair. */
-void device_run(void (*fn)(void), bool is_wrong);
+struct device_case {
+	const char *name;
+	void (*run)(void); /* with a device and a pair */
+	void (*before)(void); /* before there is a device, or NULL */
+};
+
+#define DEVICE_CASE(name, run) { name, run, NULL }
+
+/* case_main() with such cases; `wrong` says which one of the twins it is. */
+int device_main(int argc, char **argv, const struct device_case *cases);

@@ -295,30 +295,21 @@ static void refused_to_end(void)
 
 /* ------------------------------------------------------- cases */
 
-#define CASES(CASE)                                                        \
-	CASE(mr_of_receive, "receive-without-mr", "dereg")                 \
-	CASE(mr_of_xrc_receive, "receive-without-mr", "xrc")               \
-	CASE(mr_of_other_threads, "receive-without-mr", "threads")         \
-	CASE(mr_of_other_threads_srq, "receive-without-mr", "threads_srq") \
-	CASE(mr_of_send, "mr-in-flight", "dereg")                          \
-	CASE(mr_moved, "mr-in-flight", "rereg")                            \
-	CASE(mr_on_answer, "ended-on-answer", "dereg")                     \
-	CASE(mw_of_bind, "mw-in-flight", "dealloc")                        \
-	CASE(ah_of_send, "ah-in-flight", "destroy")                        \
-	CASE(refused_to_end, "none", "refused_to_end")
-
-#define CASE(fn, rule, how)                  \
-	static void case_##fn(bool is_wrong) \
-	{                                    \
-		device_run(fn, is_wrong);    \
-	}
-CASES(CASE)
-#undef CASE
-
-#define CASE(fn, rule, how) { rule "+" how, case_##fn },
-static const struct test_case cases[] = { CASES(CASE){ NULL, NULL } };
+static const struct device_case cases[] = {
+	DEVICE_CASE("receive-without-mr+dereg", mr_of_receive),
+	DEVICE_CASE("receive-without-mr+xrc", mr_of_xrc_receive),
+	DEVICE_CASE("receive-without-mr+threads", mr_of_other_threads),
+	DEVICE_CASE("receive-without-mr+threads_srq", mr_of_other_threads_srq),
+	DEVICE_CASE("mr-in-flight+dereg", mr_of_send),
+	DEVICE_CASE("mr-in-flight+rereg", mr_moved),
+	DEVICE_CASE("ended-on-answer+dereg", mr_on_answer),
+	DEVICE_CASE("mw-in-flight+dealloc", mw_of_bind),
+	DEVICE_CASE("ah-in-flight+destroy", ah_of_send),
+	DEVICE_CASE("none+refused_to_end", refused_to_end),
+	DEVICE_CASE(NULL, NULL),
+};
 
 int main(int argc, char **argv)
 {
-	return case_main(argc, argv, cases);
+	return device_main(argc, argv, cases);
 }

@@ -290,46 +290,29 @@ static void child_start(void)
 	child_socket = s[0];
 }
 
-static void run_it(void (*fn)(void), bool is_wrong)
-{
-	wrong = is_wrong;
-	if (fn == remote_overlap_processes)
-		child_start();
-	device_run(fn, is_wrong);
-}
-
-#define CASES(CASE)                                                   \
-	CASE(recv_overlap, "targets-overlap", "receives")             \
-	CASE(read_overlap, "targets-overlap", "reads")                \
-	CASE(read_recv_overlap, "targets-overlap", "both")            \
-	CASE(recv_shared, "targets-shared", "receives")               \
-	CASE(remote_overlap, "remote-overlap", "qps")                 \
-	CASE(remote_overlap_atomic, "remote-overlap", "atomic")       \
-	CASE(remote_overlap_processes, "remote-overlap", "processes") \
-	CASE(fence, "fence-missing", "read")                          \
-	CASE(fence_atomic, "fence-missing", "atomic")                 \
-	CASE(fence_inline, "fetch-not-done", "inline")                \
-	CASE(fence_other_qp, "fetch-not-done", "qps")                 \
-	CASE(write_after_read, "write-after-read", "read")            \
-	CASE(write_after_atomic, "write-after-read", "atomic")        \
-	CASE(read_over_source, "source-fetched", "read")              \
-	CASE(recv_over_source, "source-received", "receive")          \
-	CASE(one_buffer, "none", "one_buffer")                        \
-	CASE(one_result, "none", "one_result")                        \
-	CASE(in_turn, "none", "in_turn")
-
-#define CASE(fn, rule, how)                  \
-	static void case_##fn(bool is_wrong) \
-	{                                    \
-		run_it(fn, is_wrong);        \
-	}
-CASES(CASE)
-#undef CASE
-
-#define CASE(fn, rule, how) { rule "+" how, case_##fn },
-static const struct test_case cases[] = { CASES(CASE){ NULL, NULL } };
+static const struct device_case cases[] = {
+	DEVICE_CASE("targets-overlap+receives", recv_overlap),
+	DEVICE_CASE("targets-overlap+reads", read_overlap),
+	DEVICE_CASE("targets-overlap+both", read_recv_overlap),
+	DEVICE_CASE("targets-shared+receives", recv_shared),
+	DEVICE_CASE("remote-overlap+qps", remote_overlap),
+	DEVICE_CASE("remote-overlap+atomic", remote_overlap_atomic),
+	{ "remote-overlap+processes", remote_overlap_processes, child_start },
+	DEVICE_CASE("fence-missing+read", fence),
+	DEVICE_CASE("fence-missing+atomic", fence_atomic),
+	DEVICE_CASE("fetch-not-done+inline", fence_inline),
+	DEVICE_CASE("fetch-not-done+qps", fence_other_qp),
+	DEVICE_CASE("write-after-read+read", write_after_read),
+	DEVICE_CASE("write-after-read+atomic", write_after_atomic),
+	DEVICE_CASE("source-fetched+read", read_over_source),
+	DEVICE_CASE("source-received+receive", recv_over_source),
+	DEVICE_CASE("none+one_buffer", one_buffer),
+	DEVICE_CASE("none+one_result", one_result),
+	DEVICE_CASE("none+in_turn", in_turn),
+	DEVICE_CASE(NULL, NULL),
+};
 
 int main(int argc, char **argv)
 {
-	return case_main(argc, argv, cases);
+	return device_main(argc, argv, cases);
 }
