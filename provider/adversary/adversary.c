@@ -6,6 +6,7 @@
 
 void adversary_wrap(struct pabi_ops *ops, const struct adversary *a)
 {
+	async_wrap(a);
 	meet_wrap(ops, a);
 	carry_wrap(ops, a);
 	recv_wrap(ops, a);

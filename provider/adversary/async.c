@@ -22,9 +22,13 @@ static uint64_t async_late(struct urxe_context *ctx)
 		       0;
 }
 
-void async_begin(struct ibv_context *ibctx, const struct adversary *a)
+void async_begin(struct ibv_context *ibctx)
+{
+	if (with->knob[KNOB_async])
+		event_make_late(to_uctx(ibctx), async_late);
+}
+
+void async_wrap(const struct adversary *a)
 {
 	with = a;
-	if (a->knob[KNOB_async])
-		event_make_late(to_uctx(ibctx), async_late);
 }

@@ -10,7 +10,7 @@ static void meet(enum met_kind kind, const void *object,
 		 struct ibv_context *ctx)
 {
 	met_new(with, kind, object);
-	async_begin(ctx, with);
+	async_begin(ctx);
 }
 
 #define MEET(verb, kind, type, ctx_of, params, args) \

@@ -5,8 +5,9 @@
 #include "adversary.h"
 
 /* An object of that context was made; async.c. */
-void async_begin(struct ibv_context *ibctx, const struct adversary *a);
+void async_begin(struct ibv_context *ibctx);
 
+void async_wrap(const struct adversary *a);
 void meet_wrap(struct pabi_ops *ops, const struct adversary *a); /* meet.c */
 void carry_wrap(struct pabi_ops *ops, const struct adversary *a); /* carry.c */
 void recv_wrap(struct pabi_ops *ops, const struct adversary *a); /* recv.c */
