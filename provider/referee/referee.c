@@ -39,7 +39,7 @@ bool referee_lock_at_last(void)
 
 static void after_fork_child(void)
 {
-	pthread_mutex_init(&lock, NULL);
+	referee_unlock();
 	shadow_after_fork();
 	queue_after_fork();
 	finding_after_fork();
