@@ -292,6 +292,14 @@ static bool carrier_follows(const struct urxe_qp *qp,
 	return qp->sq.begun - qp->sq.done < FLIGHT_MAX;
 }
 
+static bool carried_is_served(struct urxe_qp *qp, const struct carried *m)
+{
+	const struct urxe_wqe *w = carried_wqe(qp, m);
+
+	return qp->type == IBV_QPT_UD ? part_check_datagram(qp, w) :
+					part_check(qp, w, m->fetches) == RESP_ACK;
+}
+
 /*
  * Will what m passes be served?  Who answers looks at a request before at those
  * behind it, and serves none of them after one that he refuses.
@@ -302,12 +310,9 @@ static bool carried_passes_served(struct urxe_qp *qp, const struct carried *m)
 	const struct carried *first;
 	uint32_t i;
 
-	if (qp->type == IBV_QPT_UD)
-		return true;
 	for (i = qp->sq.done; i != m->index; i++) {
 		first = carried_at(c, i);
-		if (first->stage == STAGE_AWAY &&
-		    part_check(qp, carried_wqe(qp, first), first->fetches))
+		if (first->stage == STAGE_AWAY && !carried_is_served(qp, first))
 			return false;
 	}
 	return true;
@@ -421,10 +426,8 @@ static bool carried_may_pass(struct urxe_qp *qp, const struct carried *m)
 {
 	const struct urxe_wqe *w = carried_wqe(qp, m);
 
-	return qp->type == IBV_QPT_UD ||
-	       (carried_passes_served(qp, m) &&
-		(wqe_is_local(w) ||
-		 part_check(qp, w, m->fetches) == RESP_ACK));
+	return carried_passes_served(qp, m) &&
+	       (wqe_is_local(w) || carried_is_served(qp, m));
 }
 
 /*

@@ -85,6 +85,14 @@ enum response part_check(struct urxe_qp *qp, const struct urxe_wqe *w,
 	return RESP_ACK;
 }
 
+bool part_check_datagram(struct urxe_qp *qp, const struct urxe_wqe *w)
+{
+	struct urxe_seg seg[URXE_MAX_SGE];
+
+	return w->length <= 1ull << qp->mtu_shift && !w->foreign_ah &&
+	       part_gather(qp, w, false, seg) >= 0;
+}
+
 /* A list without its first off bytes; it has more. */
 static struct urxe_seg *seg_skip(struct urxe_seg *seg, uint64_t off)
 {

@@ -26,6 +26,9 @@
 enum response part_check(struct urxe_qp *qp, const struct urxe_wqe *w,
 			 uint32_t fetches);
 
+/* Would datagram w go out, or is something wrong with it? */
+bool part_check_datagram(struct urxe_qp *qp, const struct urxe_wqe *w);
+
 /*
  * Bytes [off, off + len) of w's.  RESP_OTHER: a key of this side does not hold
  * any more.

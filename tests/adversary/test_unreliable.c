@@ -101,6 +101,29 @@ START_TEST(lost_is_not_unchecked)
 }
 END_TEST
 
+/* What is wrong on this side leaves nothing behind it that could overtake it. */
+START_TEST(nothing_overtakes_what_fails)
+{
+	struct ibv_ah *ah;
+	struct ibv_wc wc;
+	struct duo d;
+	unsigned int i;
+
+	ah = open_ud(&d, "reorder=1000", 0);
+	for (i = 0; i < 20; i++) {
+		ck_ok(post_recv(&d.b, i, 0, GRH + LEN));
+		ck_ok(post_ud(&d.a, 1, 0, 4097, ah, d.at_b.qpn, QKEY));
+		ck_ok(post_ud(&d.a, 2, 0, LEN, ah, d.at_b.qpn, QKEY));
+		expect(d.a.scq, 1, IBV_WC_LOC_LEN_ERR);
+		expect(d.a.scq, 2, IBV_WC_WR_FLUSH_ERR);
+		ck_assert_int_eq(ibv_poll_cq(d.b.rcq, 1, &wc), 0);
+		ck_ok(qp_to(d.a.qp, IBV_QPS_RTS));
+	}
+	ck_ok(ibv_destroy_ah(ah));
+	duo_close(&d);
+}
+END_TEST
+
 static void open_uc(struct duo *d, const char *knobs, int without)
 {
 	struct opts o = default_opts();
@@ -170,6 +193,7 @@ int main(void)
 	add_loop(s, datagrams_are_lost, 2);
 	add_loop(s, datagrams_are_overtaken, 2);
 	add(s, lost_is_not_unchecked);
+	add(s, nothing_overtakes_what_fails);
 	add_loop(s, uc_sends, 2);
 	add_loop(s, uc_writes, 2);
 	return run(s);
