@@ -590,6 +590,11 @@ void expect_within(double most, double (*timed)(int i), int i)
 	ck_abort_msg("took %g ms at best, %g are allowed", best, most);
 }
 
+bool under_adversary(void)
+{
+	return getenv("URXE_ADVERSARY");
+}
+
 bool running_under_asan(void)
 {
 #ifdef __SANITIZE_ADDRESS__

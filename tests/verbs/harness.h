@@ -206,6 +206,8 @@ void sleep_ms(int ms);
  */
 void expect_within(double most, double (*timed)(int i), int i);
 bool running_under_asan(void);
+/* Is the device one that does no more than what is promised? */
+bool under_adversary(void);
 /* For tests that leave things open: no complaint about leaks. */
 void may_leak(void);
 

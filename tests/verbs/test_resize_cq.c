@@ -37,11 +37,13 @@ START_TEST(errors)
 	ck_assert_int_eq(ibv_resize_cq(d.a.scq, -1), EINVAL);
 	ck_assert_int_eq(ibv_resize_cq(d.a.scq, dev.max_cqe + 1), EINVAL);
 	ck_assert_int_eq(d.a.scq->cqe, cqe);
-	/* more completions than entries */
+	/* more completions than entries, if they are all there */
 	write_n(&d, 0, 9);
-	ck_assert_int_eq(ibv_resize_cq(d.a.scq, 8), EINVAL);
-	ck_assert_int_eq(d.a.scq->cqe, cqe);
-	ck_assert_int_eq(ibv_resize_cq(d.a.scq, 8), EINVAL);
+	if (!under_adversary()) {
+		ck_assert_int_eq(ibv_resize_cq(d.a.scq, 8), EINVAL);
+		ck_assert_int_eq(d.a.scq->cqe, cqe);
+		ck_assert_int_eq(ibv_resize_cq(d.a.scq, 8), EINVAL);
+	}
 	write_n(&d, 9, 3);
 	poll_n(&d, 0, 4);
 	ck_ok(ibv_resize_cq(d.a.scq, 8));
