@@ -19,6 +19,23 @@
 
 /* ------------------------------------------------------- local memory */
 
+static void __attribute__((cold, noinline))
+lkey_refused(const struct urxe_qp *qp, const struct urxe_sge *s,
+	     uint32_t access)
+{
+	const struct mem_use use = {
+		.peer = qp->ctx->self,
+		.key = s->lkey,
+		.pd = qp->sh->pd,
+		.access = access,
+		.qpn = qp->qpn,
+		.addr = s->addr,
+		.len = s->length,
+	};
+
+	mem_refused("lkey of a send", &use);
+}
+
 /* The WR's bytes, as part_gather(). */
 static int execute_gather(struct urxe_qp *qp, const struct urxe_wqe *w,
 			  uint32_t access, struct urxe_seg *seg)
@@ -40,10 +57,7 @@ static int execute_gather(struct urxe_qp *qp, const struct urxe_wqe *w,
 		k = mem_lookup(qp->ctx->self, s->lkey, qp->sh->pd, s->addr,
 			       s->length, access);
 		if (unlikely(!k)) {
-			urxe_why("lkey 0x%x of a send on QP 0x%x does not cover %u bytes at 0x%llx%s",
-				 s->lkey, qp->qpn, s->length,
-				 (unsigned long long)s->addr,
-				 access ? " with local write access" : "");
+			lkey_refused(qp, s, access);
 			return -1;
 		}
 		if (unlikely(k->flags & URXE_MR_ODP) &&

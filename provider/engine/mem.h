@@ -83,6 +83,17 @@ static inline bool mem_serves(const struct urxe_key *k, uint32_t qpn)
 	return likely(!(k->flags & URXE_MR_TYPE_2)) || k->qpn == qpn;
 }
 
+/* What was asked of a key that did not hold. */
+struct mem_use {
+	const struct urxe_peer *peer; /* whose key it would be */
+	uint32_t key, pd, access, qpn;
+	uint64_t addr, len;
+};
+
+/* Say which check failed, and the two values that differ (URXE_LOG). */
+void mem_refused(const char *what, const struct mem_use *u)
+	__attribute__((cold));
+
 /* The slow half of mem_reach: shared files. */
 void mem_reach_file(struct urxe_peer *peer, const struct urxe_key *k,
 		    uint64_t offset, struct urxe_seg *seg);

@@ -13,6 +13,39 @@
 
 /* ------------------------------------------------------- RDMA and atomics */
 
+static void __attribute__((cold, noinline))
+rkey_refused(struct urxe_conn *c, uint32_t rkey, uint64_t addr, uint64_t len,
+	     uint32_t access)
+{
+	const struct mem_use use = {
+		.peer = conn_key_peer(c),
+		.key = rkey,
+		.pd = c->pd,
+		.access = access,
+		.qpn = c->qpn,
+		.addr = addr,
+		.len = len,
+	};
+
+	mem_refused("rkey", &use);
+}
+
+static void __attribute__((cold, noinline))
+lkey_refused(struct urxe_conn *c, const struct urxe_sge *sge, uint64_t len)
+{
+	const struct mem_use use = {
+		.peer = rx_peer(&c->rx),
+		.key = sge->lkey,
+		.pd = c->rx.pd,
+		.access = IBV_ACCESS_LOCAL_WRITE,
+		.qpn = c->qpn,
+		.addr = sge->addr,
+		.len = len,
+	};
+
+	mem_refused("lkey of a receive", &use);
+}
+
 enum response responder_access(struct urxe_conn *c, uint32_t rkey,
 			       uint64_t addr, uint64_t len, uint32_t access,
 			       struct urxe_seg *seg,
@@ -36,9 +69,7 @@ enum response responder_access(struct urxe_conn *c, uint32_t rkey,
 	p = conn_key_peer(c);
 	k = mem_lookup(p, rkey, c->pd, addr, len, access);
 	if (unlikely(!k || !mem_serves(k, c->qpn))) {
-		urxe_why("rkey 0x%x at QP 0x%x: not a key of its PD that allows this operation on %llu bytes at 0x%llx",
-			 rkey, c->qpn, (unsigned long long)len,
-			 (unsigned long long)addr);
+		rkey_refused(c, rkey, addr, len, access);
 		return RESP_NAK_ACCESS;
 	}
 	mem_reach(p, k, addr, len, seg);
@@ -69,8 +100,7 @@ enum response responder_flush(struct urxe_qp *qp, const struct urxe_wqe *w)
 		    mem_lookup(p, w->rkey, c->pd, w->remote_addr, w->length,
 			       access);
 	if (!k || !mem_serves(k, c->qpn)) {
-		urxe_why("rkey 0x%x at QP 0x%x: not a key of its PD that allows this FLUSH",
-			 w->rkey, c->qpn);
+		rkey_refused(c, w->rkey, w->remote_addr, w->length, access);
 		return RESP_NAK_ACCESS;
 	}
 	/* what was written is seen by all: no more is asked of memory */
@@ -231,9 +261,7 @@ receive_scatter(struct urxe_conn *c, const struct taken *t, uint64_t len,
 		k = mem_lookup(p, t->sge[i].lkey, c->rx.pd,
 			       t->sge[i].addr, n, IBV_ACCESS_LOCAL_WRITE);
 		if (!k) {
-			urxe_why("lkey 0x%x of a receive on QP 0x%x does not cover %llu bytes at 0x%llx with local write access",
-				 t->sge[i].lkey, c->qpn, (unsigned long long)n,
-				 (unsigned long long)t->sge[i].addr);
+			lkey_refused(c, &t->sge[i], n);
 			return false;
 		}
 		mem_reach(p, k, t->sge[i].addr, n, &dst[i]);

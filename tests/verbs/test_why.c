@@ -165,6 +165,122 @@ START_TEST(refused_by_the_responder)
 }
 END_TEST
 
+/* A WRITE by this key; the QPs are new ones afterwards. */
+static void write_by_key(struct duo *d, uint32_t rkey, uint64_t addr,
+			 const char *why)
+{
+	struct ibv_sge sge = node_sge(&d->a, 0, 8);
+	struct ibv_send_wr wr = rdma_wr(d, IBV_WR_RDMA_WRITE, 1, &sge, 1, 0);
+
+	wr.wr.rdma.rkey = rkey;
+	wr.wr.rdma.remote_addr = addr;
+	ck_ok(post_wr(d->a.qp, &wr));
+	expect(d->a.scq, 1, IBV_WC_REM_ACCESS_ERR);
+	expect_said(why);
+	duo_renew(d);
+}
+
+/* Which check a key failed, and the two values that differ. */
+START_TEST(keys)
+{
+	struct opts o = default_opts();
+	struct ibv_mr *mr, *next;
+	struct ibv_pd *pd;
+	uint64_t base;
+	char why[160];
+	struct duo d;
+
+	listen();
+	duo_open(&d, SAME_CONTEXT, MEM_HEAP, MEM_HEAP, &o);
+	base = (uintptr_t)d.b.buf;
+	snprintf(
+		why, sizeof(why),
+		"it covers 0x%llx to 0x%llx, and 0x%llx to 0x%llx is asked for",
+		(unsigned long long)base, (unsigned long long)(base + o.size),
+		(unsigned long long)(base + o.size - 7),
+		(unsigned long long)(base + o.size + 1));
+	write_by_key(&d, d.at_b.rkey, base + o.size - 7, why);
+	mr = ibv_reg_mr(d.b.pd, d.b.buf, 64,
+			IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ);
+	write_by_key(
+		&d, mr->rkey, base,
+		"it allows LOCAL_WRITE and REMOTE_READ, and REMOTE_WRITE is needed");
+	write_by_key(&d, mr->rkey + (1u << 8), base, "there is none");
+	write_by_key(&d, mr->rkey ^ (1u << 31), base,
+		     "no key of this device context");
+	pd = ibv_alloc_pd(d.b.ctx);
+	next = ibv_reg_mr(pd, d.b.buf, 64, ALL_ACCESS);
+	snprintf(why, sizeof(why), "it is of PD %u, and the QP is of PD %u",
+		 pd->handle, d.b.pd->handle);
+	write_by_key(&d, next->rkey, base, why);
+	ck_ok(ibv_dereg_mr(next));
+	ck_ok(ibv_dealloc_pd(pd));
+	ck_ok(ibv_dereg_mr(mr));
+	duo_close(&d);
+}
+END_TEST
+
+/* Its place in the table has another key: an old rkey is used. */
+START_TEST(key_of_the_past)
+{
+	struct opts o = default_opts();
+	struct ibv_mr *mr;
+	uint32_t first;
+	unsigned int i;
+	char why[160];
+	struct duo d;
+
+	listen();
+	duo_open(&d, SAME_CONTEXT, MEM_HEAP, MEM_HEAP, &o);
+	mr = ibv_reg_mr(d.b.pd, d.b.buf, 64, ALL_ACCESS);
+	ck_nonnull(mr);
+	first = mr->rkey;
+	/* places are used again after all others were */
+	for (i = 0; mr->rkey == first || mr->rkey >> 8 != first >> 8; i++) {
+		ck_ok(ibv_dereg_mr(mr));
+		mr = ibv_reg_mr(d.b.pd, d.b.buf, 64, ALL_ACCESS);
+		ck_nonnull(mr);
+		ck_assert_uint_lt(i, URXE_MAX_KEY + 2);
+	}
+	snprintf(why, sizeof(why),
+		 "it was ended, and what is in its place has key 0x%x",
+		 mr->rkey);
+	write_by_key(&d, first, (uintptr_t)d.b.buf, why);
+	ck_ok(ibv_dereg_mr(mr));
+	duo_close(&d);
+}
+END_TEST
+
+/* The keys of the sender's and of the receiver's own memory. */
+START_TEST(local_keys)
+{
+	struct opts o = default_opts();
+	struct ibv_sge sge;
+	struct ibv_send_wr wr;
+	struct duo d;
+	char why[160];
+
+	listen();
+	duo_open(&d, SAME_CONTEXT, MEM_HEAP, MEM_HEAP, &o);
+	sge = node_sge(&d.a, 0, 8);
+	sge.addr += o.size;
+	wr = rdma_wr(&d, IBV_WR_RDMA_WRITE, 1, &sge, 1, 0);
+	ck_ok(post_wr(d.a.qp, &wr));
+	expect(d.a.scq, 1, IBV_WC_LOC_PROT_ERR);
+	snprintf(why, sizeof(why), "lkey of a send 0x%x at QP 0x%x, 8 bytes",
+		 sge.lkey, d.a.qp->qp_num);
+	expect_said(why);
+	duo_renew(&d);
+	b_recv(&d, 2, o.size - 4, 8);
+	ck_ok(post(&d, IBV_WR_SEND, 3, 0, 8, 0, 0));
+	expect(d.a.scq, 3, IBV_WC_REM_OP_ERR);
+	snprintf(why, sizeof(why), "lkey of a receive 0x%x at QP 0x%x, 8 bytes",
+		 d.b.mr->lkey, d.b.qp->qp_num);
+	expect_said(why);
+	duo_close(&d);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite("why");
@@ -174,5 +290,8 @@ int main(void)
 	add(s, no_such_gid);
 	add(s, other_version_of_roce);
 	add(s, refused_by_the_responder);
+	add(s, keys);
+	add(s, key_of_the_past);
+	add(s, local_keys);
 	return run(s);
 }
