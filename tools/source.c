@@ -71,11 +71,24 @@ static const char *below(const char *path)
 	return !strncmp(path, cwd, n) && path[n] == '/' ? path + n + 1 : path;
 }
 
+/*
+ * Not inlined, as in what is built for a debugger, they are functions of the
+ * program, of which addr2line says the line of the header, and the program's
+ * file.
+ */
+static bool is_of_a_header(const char *function)
+{
+	return !strncmp(function, "ibv_", 4) ||
+	       !strncmp(function, "rdma_post_", 10) ||
+	       !strncmp(function, "rdma_reg_", 9);
+}
+
 void source_find(struct call *c)
 {
 	char line[4200], real[4096], *colon;
 
-	if (!addr2line(c->module, c->address, line, sizeof(line)))
+	if (is_of_a_header(c->function) ||
+	    !addr2line(c->module, c->address, line, sizeof(line)))
 		return;
 	colon = strrchr(line, ':');
 	if (!colon || line[0] == '?' || !atoi(colon + 1))

@@ -94,6 +94,27 @@ def again():
     expect(code, code == 0)
 
 
+DEBUGGED = """#include <infiniband/verbs.h>
+int main(void)
+{
+	struct ibv_context *c = ibv_open_device(*ibv_get_device_list(NULL));
+	struct ibv_cq_init_attr_ex a = { .cqe = 1 };
+	return !ibv_create_cq_ex(c, &a);
+}
+"""
+
+
+def debugged(tmp):
+    """What verbs.h has inline is a function in a program for a debugger."""
+    with open(f"{tmp}/left.c", "w") as source:
+        source.write(DEBUGGED)
+    subprocess.run(["cc", "-g", "-O0", "-o", f"{tmp}/left", f"{tmp}/left.c",
+                    "-libverbs"], check=True)
+    _, said = run("--check", "--report", "github", "--", f"{tmp}/left")
+    expect("GitHub: not the header", "left.c,line=6,title=object-left" in said,
+           said)
+
+
 def forms():
     with tempfile.TemporaryDirectory() as tmp:
         _, said = run("--check", "--report", f"json:{tmp}/json", "--report",
@@ -122,6 +143,8 @@ def forms():
         if shutil.which("addr2line"):
             expect("GitHub: the source", re.search(
                 r"file=\S*objects\.c,line=\d+", github), github)
+            if shutil.which("cc"):
+                debugged(tmp)
         run("--check", "--report", f"junit:{tmp}/junit", "--", *RIGHT)
         suite = xml.etree.ElementTree.parse(f"{tmp}/junit").getroot()[0]
         expect("JUnit: nothing found has passed",
