@@ -93,6 +93,14 @@ def carry_out(name, steps):
             assert want in said, f"{name}, {animal}: no {want!r} in\n{said}"
 
 
+def which_knob():
+    """The loop that asks each knob; it stands before the recipes."""
+    loop = re.search(r"^    for k in (?:.*\n)+?    done$", page, re.MULTILINE)
+    said, _ = job_with("source-reused", "-w").step(
+        loop[0].replace("--adversary=3,", "--adversary=1,"))
+    assert re.findall("^it is (.*)$", said, re.MULTILINE) == ["gather"], said
+
+
 def other_seeds():
     """The expressions that a workflow has in place of 60."""
     values = {"github.run_number": "7", "matrix.seeds": "1-30"}
@@ -130,6 +138,7 @@ def main():
         carry_out("GitHub", steps_github())
         carry_out("GitLab", steps_gitlab())
         carry_out("Makefile", steps_make())
+        which_knob()
         other_seeds()
         whole_jobs()
 
