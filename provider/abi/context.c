@@ -57,13 +57,12 @@ static void context_free_cq_lock(struct urxe_cq *cq)
 
 static void context_free_qp_locks(struct urxe_qp *qp)
 {
-	struct urxe_vqp *vqp = container_of(qp, struct urxe_vqp, qp);
-	bool in_batch = pthread_equal(vqp->batch.thread, pthread_self());
+	bool in_batch = qp_in_batch(qp);
 
 	qp->pins = 0;
 	if (!in_batch)
 		gate_init(&qp->lock.gate);
-	stall_disown(qp, in_batch ? vqp->batch.first : qp->sq.prod);
+	stall_disown(qp, in_batch ? qp->batch_first : qp->sq.prod);
 	if (qp->rq.sh)
 		gate_init(&qp->rq.lock.gate);
 }

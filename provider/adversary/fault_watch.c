@@ -156,7 +156,7 @@ static void strikes_look_batch(struct strikes *t, const struct urxe_vqp *vqp,
 	uint32_t i, end = qp->sq.prod + (vqp->batch.wqe != NULL);
 	const struct urxe_wqe *w;
 
-	for (i = vqp->batch.first; i != end; i++) {
+	for (i = qp->batch_first; i != end; i++) {
 		w = sq_slot(&qp->sq, i);
 		s.op = FAULT_OP(w->opcode);
 		s.wr_id = w->wr_id;

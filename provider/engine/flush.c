@@ -135,10 +135,10 @@ static bool flush_if_error(struct urxe_qp *qp)
 {
 	if (qp_state(qp) != IBV_QPS_ERR)
 		return true;
-	if (!urxe_trylock_outside(&qp->lock))
+	if (!qp_enter(qp))
 		return false;
 	flush_qp(qp);
-	urxe_unlock_outside(&qp->lock);
+	qp_leave(qp);
 	return true;
 }
 

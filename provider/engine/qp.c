@@ -26,6 +26,25 @@ bool qp_set_error(struct urxe_qp *qp, enum ibv_qp_state state)
 	return true;
 }
 
+bool qp_enter(struct urxe_qp *qp)
+{
+	if (likely(urxe_trylock_outside(&qp->lock)))
+		return true;
+	if (!qp_in_batch(qp))
+		return false;
+	qp->batch_end = qp->sq.prod;
+	qp->sq.prod = qp->batch_first;
+	return true;
+}
+
+void qp_leave(struct urxe_qp *qp)
+{
+	if (unlikely(qp_in_batch(qp)))
+		qp->sq.prod = qp->batch_end;
+	else
+		urxe_unlock_outside(&qp->lock);
+}
+
 /* It is raised under the QP's lock only. */
 void qp_check_guard(struct urxe_qp *qp)
 {

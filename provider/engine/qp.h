@@ -38,6 +38,10 @@ struct urxe_qp {
 	bool flying; /* the carrier has WRs in flight; the CQ counts it */
 	bool sqd_notify; /* raise SQ_DRAINED when the queue comes to rest */
 	struct urxe_sq sq;
+	/* ibv_wr_start ... ibv_wr_complete: whose batch it is, or 0 */
+	_Atomic pthread_t batch_thread;
+	uint32_t batch_first; /* sq.prod as it was */
+	uint32_t batch_end; /* and as it is, while qp_enter() hides it */
 	uint32_t atomic_ns; /* from an atomic's read to its write; 0: it is one */
 	const struct urxe_carrier *carrier; /* flight.h; NULL: none */
 	void *carrier_data; /* its own */
@@ -87,6 +91,19 @@ static inline void qp_guard_raise(struct urxe_qp *qp, uint32_t uses)
 
 /* Lower the guard if nobody is inside; ctx->lock is held. */
 void qp_check_guard(struct urxe_qp *qp);
+
+/* Does this thread build a batch, and hold the lock? */
+static inline bool qp_in_batch(const struct urxe_qp *qp)
+{
+	return pthread_equal(load_relaxed(&qp->batch_thread), pthread_self());
+}
+
+/*
+ * For who comes by, to see to what was posted; false: another thread is inside.
+ * One that builds a batch comes in, too, and finds none of its WRs.
+ */
+bool qp_enter(struct urxe_qp *qp);
+void qp_leave(struct urxe_qp *qp);
 
 /* The state; a peer's NAK may have made it ERR. */
 static inline enum ibv_qp_state qp_state(const struct urxe_qp *qp)

@@ -131,22 +131,22 @@ static uint64_t retry_qp(struct urxe_qp *qp, uint64_t now)
 }
 
 /*
- * The same, and then qp is unlocked.  It may have to wait for another process,
+ * The same, and then qp is left.  It may have to wait for another process,
  * so ctx->lock, which is held, is let go meanwhile; the QP and its CQ stay.
  */
-static uint64_t retry_qp_unlocked(struct urxe_qp *qp, uint64_t now)
+static uint64_t retry_qp_and_leave(struct urxe_qp *qp, uint64_t now)
 {
 	struct urxe_context *ctx = qp->ctx;
 	uint64_t next = UINT64_MAX;
 
 	if (qp->stall.kind == STALL_NONE && !qp->flying) {
-		urxe_unlock_outside(&qp->lock);
+		qp_leave(qp);
 		return next;
 	}
 	qp->pins++;
 	pthread_mutex_unlock(&ctx->lock);
 	next = retry_qp(qp, now);
-	urxe_unlock_outside(&qp->lock);
+	qp_leave(qp);
 	pthread_mutex_lock(&ctx->lock);
 	if (!--qp->pins)
 		pthread_cond_broadcast(&ctx->unpinned);
@@ -184,8 +184,8 @@ static uint64_t retry_cq(struct urxe_cq *cq, uint64_t now)
 	for (qp = cq->send_qps; qp; qp = qp->scq_next) {
 		if (!retry_is_early(qp, now, &at)) {
 			at = now + TRANSPORT_POLL_NS;
-			if (urxe_trylock_outside(&qp->lock))
-				at = retry_qp_unlocked(qp, now);
+			if (qp_enter(qp))
+				at = retry_qp_and_leave(qp, now);
 		}
 		if (at < next)
 			next = at;

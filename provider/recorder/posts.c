@@ -107,12 +107,12 @@ static int recorder_wr_complete(struct ibv_qp_ex *ex)
 	uint32_t i;
 	int ret;
 
-	for (i = vqp->batch.first; i != sq->prod; i++)
+	for (i = vqp->qp.batch_first; i != sq->prod; i++)
 		record_built(&vqp->qp, sq_slot(sq, i));
 	if (vqp->batch.wqe)
 		record_built(&vqp->qp, vqp->batch.wqe);
-	if (vqp->batch.first != sq->prod || vqp->batch.wqe)
-		first = sq_slot(sq, vqp->batch.first)->wr_id;
+	if (vqp->qp.batch_first != sq->prod || vqp->batch.wqe)
+		first = sq_slot(sq, vqp->qp.batch_first)->wr_id;
 	ret = next_complete(ex);
 	if (ret)
 		trace(REFUSED, ex->qp_base.qp_num, first, (uint64_t)ret);

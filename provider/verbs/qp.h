@@ -5,14 +5,12 @@
 #include "abi/pabi/pabi.h"
 #include "engine/qp.h"
 
-/* ibv_wr_start ... ibv_wr_complete; qp_ex.c */
+/* ibv_wr_start ... ibv_wr_complete; qp_ex.c, and batch_* of struct urxe_qp */
 struct urxe_wr_batch {
 	struct urxe_wqe *wqe; /* being built, not yet counted in sq.prod */
-	uint32_t first; /* sq.prod as it was */
 	int error; /* the first one: nothing will be posted */
 	bool needs_dest; /* the QP type's setter was not called yet */
 	bool needs_data; /* a data setter may be called */
-	pthread_t thread; /* whose it is, or 0; looked at after a fork */
 };
 
 struct urxe_vcntr;

@@ -78,15 +78,15 @@ static void wr_start(struct ibv_qp_ex *ibqp)
 	struct urxe_vqp *vqp = vqp_from_ex(ibqp);
 
 	urxe_lock(&vqp->qp.lock);
-	vqp->batch.thread = pthread_self();
+	store_relaxed(&vqp->qp.batch_thread, pthread_self());
 	vqp->batch.wqe = NULL;
 	vqp->batch.error = 0;
-	vqp->batch.first = vqp->qp.sq.prod;
+	vqp->qp.batch_first = vqp->qp.sq.prod;
 }
 
 static void batch_end(struct urxe_vqp *vqp)
 {
-	vqp->batch.thread = 0;
+	store_relaxed(&vqp->qp.batch_thread, (pthread_t)0);
 	urxe_unlock(&vqp->qp.lock);
 }
 
@@ -105,7 +105,7 @@ static int wr_complete(struct ibv_qp_ex *ibqp)
 			 ret == ENOMEM ? "the send queue is full" :
 			 qp_state(&vqp->qp) < IBV_QPS_RTS ? "not yet in RTS" :
 			 "an opcode, the number of SGEs, the inline data or a setter is wrong");
-		vqp->qp.sq.prod = vqp->batch.first;
+		vqp->qp.sq.prod = vqp->qp.batch_first;
 		errno = ret;
 	} else {
 		requester_run(&vqp->qp);
@@ -118,7 +118,7 @@ static void wr_abort(struct ibv_qp_ex *ibqp)
 {
 	struct urxe_vqp *vqp = vqp_from_ex(ibqp);
 
-	vqp->qp.sq.prod = vqp->batch.first;
+	vqp->qp.sq.prod = vqp->qp.batch_first;
 	batch_end(vqp);
 }
 

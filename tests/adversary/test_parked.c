@@ -197,6 +197,46 @@ START_TEST(drained_without_receive)
 }
 END_TEST
 
+/* A thread that polls in the middle of a batch (ibv_wr_start) has time go on. */
+START_TEST(polled_in_a_batch)
+{
+	struct opts o = default_opts();
+	struct ibv_qp_init_attr_ex attr = {
+		.cap = o.cap,
+		.qp_type = IBV_QPT_RC,
+		.comp_mask = IBV_QP_INIT_ATTR_PD |
+			     IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
+		.send_ops_flags = IBV_QP_EX_WITH_RDMA_WRITE,
+	};
+	struct ibv_qp_ex *x;
+	struct ibv_sge sge;
+	struct duo d;
+
+	with_knobs("complete=1000,gather=1000");
+	duo_open_unconnected(&d, SAME_CONTEXT, MEM_HEAP, MEM_HEAP, &o);
+	ck_ok(ibv_destroy_qp(d.a.qp));
+	attr.pd = d.a.pd;
+	attr.send_cq = d.a.scq;
+	attr.recv_cq = d.a.rcq;
+	d.a.qp = ibv_create_qp_ex(d.a.ctx, &attr);
+	ck_nonnull(d.a.qp);
+	d.at_a = node_addr(&d.a);
+	duo_connect(&d);
+	x = ibv_qp_to_qp_ex(d.a.qp);
+	ck_ok(post(&d, IBV_WR_RDMA_WRITE, 1, 0, 64, 0, 0));
+	ibv_wr_start(x);
+	x->wr_id = 2;
+	x->wr_flags = IBV_SEND_SIGNALED;
+	ibv_wr_rdma_write(x, d.at_b.rkey, d.at_b.base);
+	expect(d.a.scq, 1, IBV_WC_SUCCESS);
+	sge = node_sge(&d.a, 0, 64);
+	ibv_wr_set_sge(x, sge.lkey, sge.addr, sge.length);
+	ck_ok(ibv_wr_complete(x));
+	expect(d.a.scq, 2, IBV_WC_SUCCESS);
+	duo_close(&d);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite("parked");
@@ -206,5 +246,6 @@ int main(void)
 	add(s, fails_in_its_turn);
 	add(s, drained);
 	add_loop(s, drained_without_receive, 2);
+	add(s, polled_in_a_batch);
 	return run(s);
 }

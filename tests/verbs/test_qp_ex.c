@@ -737,6 +737,54 @@ static struct ibv_qp_ex *ud_qp(struct node *n)
 	return ibv_qp_to_qp_ex(n->qp);
 }
 
+/*
+ * Between start and complete the queue goes on, for who polls: what is parked is
+ * tried again, or flushed when the QP breaks; what is being built is not.
+ */
+START_TEST(polling_in_a_batch)
+{
+	struct opts o = default_opts();
+	struct ibv_qp_ex *x;
+	struct duo d;
+
+	if (_i & 1)
+		o.timeout = o.retry_cnt = 0;
+	x = ex_open(&d, _i & 1 ? SAME_CONTEXT : SAME_PROCESS, MEM_HEAP, &o,
+		    RC_OPS);
+	ck_ok(post(&d, IBV_WR_SEND, 1, 0, 8, 0, 0));
+	expect_none(d.a.scq, QUIET_MS);
+	node_fill(&d.a, 64, 64, 3);
+	begin(x, 2);
+	ibv_wr_rdma_write(x, d.at_b.rkey, d.at_b.base);
+	set_sge(x, &d.a, 64, 64);
+	x->wr_id = 3;
+	ibv_wr_rdma_write(x, d.at_b.rkey, d.at_b.base + 64);
+	set_sge(x, &d.a, 64, 64);
+	if (_i & 1) { /* too long: both ends break */
+		b_recv(&d, 1, 1024, 4);
+		expect(d.a.scq, 1, IBV_WC_REM_INV_REQ_ERR);
+	} else {
+		b_recv(&d, 1, 1024, 8);
+		expect(d.a.scq, 1, IBV_WC_SUCCESS);
+	}
+	expect_none(d.a.scq, QUIET_MS);
+	ck_assert(b_all(&d, 0, 128, 0));
+	if (_i & 2) {
+		ibv_wr_abort(x);
+		expect_none(d.a.scq, QUIET_MS);
+	} else {
+		ck_ok(ibv_wr_complete(x));
+		expect(d.a.scq, 2, _i & 1 ? IBV_WC_WR_FLUSH_ERR :
+					    IBV_WC_SUCCESS);
+		expect(d.a.scq, 3, _i & 1 ? IBV_WC_WR_FLUSH_ERR :
+					    IBV_WC_SUCCESS);
+		ck_assert(_i & 1 ? b_all(&d, 0, 128, 0) :
+				   b_has(&d, 64, 64, 3));
+	}
+	duo_close(&d);
+}
+END_TEST
+
 START_TEST(datagrams)
 {
 	struct ibv_ah_attr where = { .is_global = 1, .port_num = 1 };
@@ -816,6 +864,7 @@ int main(void)
 	add(s, states);
 	add_loop(s, with_post_send, WHERE_COUNT);
 	add(s, threads);
+	add_loop(s, polling_in_a_batch, 4);
 	add(s, datagrams);
 	add(s, data_in_order);
 	return run(s);
