@@ -5,20 +5,33 @@
 #include <unistd.h>
 
 #include "fabric.h"
+#include "shared/kept_event.h"
+
+/* Have the owner of a write it later, if he wants to, after those before it. */
+static bool port_event_keep(struct urxe_arena *a, uint32_t fifo, uint32_t event)
+{
+	if (!load_relaxed(&a->keeps_async) ||
+	    !kept_event_put(a->kept, fifo, 1, event, false))
+		return false;
+	store_seq_cst(&a->kept_events, 1);
+	event_count_ring(&a->wake);
+	return true;
+}
 
 static void port_event_send(struct urxe_fabric *f, uint32_t slot,
 			    uint32_t event)
 {
 	struct urxe_ctx_slot *c = &f->dev->ctx[slot];
-	uint32_t gen = load_relaxed(&c->gen);
+	uint32_t gen = load_relaxed(&c->gen), fifo;
 	struct urxe_arena *a;
 	int fd;
 
 	if (arena_map_peer(f, slot, gen, &a, &fd))
 		return;
+	fifo = load_acquire(&a->async_fifo);
 	/* a reader that far behind has lost more than this */
-	if (fifo_send_async(f, slot, gen, load_acquire(&a->async_fifo), 1,
-			    event) == -EAGAIN)
+	if (!port_event_keep(a, fifo, event) &&
+	    fifo_send_async(f, slot, gen, fifo, 1, event) == -EAGAIN)
 		fabric_fail(EAGAIN, "context %u.%u reads no events", slot, gen);
 	arena_unmap(a);
 	close(fd);

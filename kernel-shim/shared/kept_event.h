@@ -24,9 +24,12 @@ struct kept_event {
 	uint64_t element;
 };
 
-/* False: there is no room. */
+/*
+ * once: an equal one that waits already stands for this one, too.  False: there
+ * is no room.
+ */
 static inline bool kept_event_put(struct urxe_kept_event *table, uint32_t fifo,
-				  uint64_t element, uint32_t type)
+				  uint64_t element, uint32_t type, bool once)
 {
 	const uint64_t word = (uint64_t)fifo << 32 | type << 1;
 	uint64_t was;
@@ -34,7 +37,7 @@ static inline bool kept_event_put(struct urxe_kept_event *table, uint32_t fifo,
 
 	for (i = 0; i < URXE_KEPT_EVENTS; i++) {
 		was = load_acquire(&table[i].word);
-		if (was == (word | 1) &&
+		if (once && was == (word | 1) &&
 		    load_relaxed(&table[i].element) == element)
 			return true; /* it waits already */
 		if (was || !cas_acquire(&table[i].word, &was, word))

@@ -99,10 +99,11 @@ void event_send_async(struct urxe_peer *peer, uint32_t fifo, uint64_t element,
 		      enum ibv_event_type type)
 {
 	struct urxe_arena *a = peer->arena;
+	const bool once = element != 1; /* the port, or the device */
 	int ret;
 
 	if (unlikely(load_relaxed(&a->keeps_async)) &&
-	    kept_event_put(a->kept, fifo, element, type)) {
+	    kept_event_put(a->kept, fifo, element, type, once)) {
 		event_leave(peer);
 		return;
 	}
@@ -112,7 +113,7 @@ void event_send_async(struct urxe_peer *peer, uint32_t fifo, uint64_t element,
 		return;
 	urxe_why("async event %d is left to who waits for it: %s", (int)type,
 		 ret == -EAGAIN ? "its FIFO is full" : strerror(-ret));
-	if (kept_event_put(peer->arena->kept, fifo, element, type))
+	if (kept_event_put(peer->arena->kept, fifo, element, type, once))
 		event_leave(peer);
 	else
 		urxe_why("async event %d is lost: too many are unread",
@@ -135,7 +136,8 @@ static bool event_resend_kept(struct urxe_context *ctx)
 				      e.element, e.type);
 		if (!ret || ret == -ENXIO)
 			continue;
-		kept_event_put(ctx->arena->kept, e.fifo, e.element, e.type);
+		kept_event_put(ctx->arena->kept, e.fifo, e.element, e.type,
+			       false);
 		all = false;
 	}
 	return all;

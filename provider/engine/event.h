@@ -31,8 +31,8 @@ void event_send_async(struct urxe_peer *peer, uint32_t fifo, uint64_t element,
 /*
  * Have the async events of ctx's objects come late: late says by how many ns,
  * for as many as wait together.  Needs the service thread; false: there is none.
- * They stay in their order while there is room to keep them, and equal ones that
- * wait together are one.
+ * They stay in their order while there is room to keep them, and equal ones of
+ * an object that wait together are one.  Those of the port, too, are late then.
  */
 bool event_make_late(struct urxe_context *ctx,
 		     uint64_t (*late)(struct urxe_context *ctx));

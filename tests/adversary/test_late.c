@@ -3,7 +3,13 @@
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <pthread.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdatomic.h>
 #include <sys/epoll.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "with.h"
@@ -107,6 +113,96 @@ START_TEST(of_a_peer)
 	ck_ok(post(&d, IBV_WR_RDMA_WRITE, 1, 0, 8, 1 << 20, 0));
 	expect(d.a.scq, 1, IBV_WC_REM_ACCESS_ERR);
 	on_b(&d, do_wait, NULL, 0);
+	duo_close(&d);
+}
+END_TEST
+
+/* Between the processes. */
+struct stopped {
+	pid_t pid; /* a's */
+	int fd; /* of its async events */
+	atomic_bool begin, readable, over;
+};
+static struct stopped *stopped;
+
+static void port(char *word)
+{
+	char *urxe = getenv("URXE");
+	char *argv[] = { urxe, (char *)"port", word, (char *)DEVICE, NULL };
+	int status;
+	pid_t pid;
+
+	ck_nonnull(urxe);
+	ck_ok(posix_spawn(&pid, urxe, NULL, NULL, argv, environ));
+	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+	ck_assert_int_eq(status, 0);
+}
+
+/* a's service thread does not run: what is late stays so. */
+static void *stop_and_change(void *arg)
+{
+	struct stopped *s = arg;
+	char path[64];
+	int fd;
+
+	while (!s->begin) /* it would cut a wait for an answer short */
+		sleep_ms(1);
+	ck_ok(kill(s->pid, SIGSTOP));
+	port((char *)"down");
+	port((char *)"up");
+	port((char *)"down");
+	snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)s->pid, s->fd);
+	fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+	ck_assert_int_ge(fd, 0);
+	s->readable = fd_readable(fd, QUIET_MS);
+	close(fd);
+	ck_ok(kill(s->pid, SIGCONT));
+	s->over = true;
+	return NULL;
+}
+
+static void do_start(struct node *b, void *arg)
+{
+	pthread_t t;
+
+	(void)b;
+	(void)arg;
+	ck_ok(pthread_create(&t, NULL, stop_and_change, stopped));
+	ck_ok(pthread_detach(t));
+}
+
+/* Those of the port; each one comes, and the last is how it is. */
+START_TEST(of_the_port)
+{
+	static const enum ibv_event_type type[] = { IBV_EVENT_PORT_ERR,
+						    IBV_EVENT_PORT_ACTIVE,
+						    IBV_EVENT_PORT_ERR };
+	struct opts o = default_opts();
+	struct ibv_async_event ev;
+	struct duo d;
+	int i;
+
+	stopped = mmap(NULL, sizeof(*stopped), PROT_READ | PROT_WRITE,
+		       MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	ck_assert_ptr_ne(stopped, MAP_FAILED);
+	with_knobs(_i ? "rnr=1" : "async=1000");
+	duo_open(&d, TWO_PROCESSES, MEM_HEAP, MEM_HEAP, &o);
+	stopped->pid = getpid();
+	stopped->fd = d.a.ctx->async_fd;
+	on_b(&d, do_start, NULL, 0);
+	stopped->begin = true;
+	while (!stopped->over)
+		sleep_ms(1);
+	ck_assert(stopped->readable == !!_i);
+	for (i = 0; i < 3; i++) {
+		ev = wait_async(d.a.ctx, true);
+		ck_assert_int_eq(ev.event_type, type[i]);
+		ck_assert_int_eq(ev.element.port_num, 1);
+	}
+	expect_no_async(d.a.ctx);
+	port((char *)"up");
+	ev = wait_async(d.a.ctx, true);
+	ck_assert_int_eq(ev.event_type, IBV_EVENT_PORT_ACTIVE);
 	duo_close(&d);
 }
 END_TEST
@@ -237,6 +333,7 @@ int main(void)
 	add(s, events_are_late);
 	add(s, without_they_are_not);
 	add_loop(s, of_a_peer, WHERE_COUNT);
+	add_loop(s, of_the_port, 2);
 	add(s, channels_do_not_wait);
 	add(s, destroyed_before_it_comes);
 	add(s, after_a_fork);
