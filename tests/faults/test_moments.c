@@ -359,6 +359,79 @@ START_TEST(threads_count_together)
 }
 END_TEST
 
+#define ROUNDS 40
+#define BURST 8
+
+/* A QP to itself, that may break at any time: what was posted completes. */
+static void qp_live(struct ibv_context *ctx)
+{
+	struct opts o = default_opts();
+	unsigned int posted = 0, done = 0;
+	struct ibv_send_wr wr = { .opcode = IBV_WR_RDMA_WRITE,
+				  .send_flags = IBV_SEND_SIGNALED };
+	const double limit = now_ms() + WAIT_MS;
+	struct ibv_wc wc[BURST];
+	struct addr self;
+	struct node t;
+	int i, got;
+
+	node_open(&t, ctx, MEM_HEAP, &o);
+	self = node_addr(&t);
+	node_connect(&t, &self);
+	for (i = 0; i < BURST; i++) {
+		posted += !post_wr(t.qp, &wr);
+		got = ibv_poll_cq(t.scq, BURST, wc);
+		ck_assert_int_ge(got, 0);
+		done += (unsigned int)got;
+	}
+	while (done < posted) {
+		got = ibv_poll_cq(t.scq, BURST, wc);
+		ck_assert_int_ge(got, 0);
+		done += (unsigned int)got;
+		ck_assert(now_ms() < limit);
+	}
+	node_close(&t);
+}
+
+static _Atomic int living;
+
+static void *live(void *ctx)
+{
+	int i;
+
+	for (i = 0; i < ROUNDS; i++)
+		qp_live(ctx);
+	living--;
+	return NULL;
+}
+
+/* QPs that come and go, while rules strike them, each other, and the port. */
+START_TEST(threads_under_fire)
+{
+	struct ibv_context *ctx;
+	pthread_t t[THREADS];
+	int i;
+
+	if (_i)
+		ck_ok(setenv("URXE_ADVERSARY", "3", 1));
+	fault("qp:at=post:p=0.02:QP_FATAL;wr:p=0.02:REM_OP_ERR;"
+	      "qp:p=0.02:QP_ACCESS_ERR;port:at=post:p=0.005:DOWN=3;"
+	      "ibv_post_send:p=0.02:ENOMEM;wr:p=0.02:LOC_PROT_ERR;"
+	      "qp:ms=5:PATH_MIG;qp:ms=15:COMM_EST;port:ms=10:LID_CHANGE;"
+	      "process:p=0.01:SLEEP=1");
+	ctx = open_device();
+	living = THREADS;
+	for (i = 0; i < THREADS; i++)
+		ck_ok(pthread_create(&t[i], NULL, live, ctx));
+	while (living)
+		if (fd_readable(ctx->async_fd, 1))
+			wait_async(ctx, true);
+	for (i = 0; i < THREADS; i++)
+		ck_ok(pthread_join(t[i], NULL));
+	ck_ok(ibv_close_device(ctx));
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite("faults moments");
@@ -372,5 +445,6 @@ int main(void)
 	add(s, a_device_that_is_open_twice);
 	add(s, down_twice);
 	add_loop(s, threads_count_together, 4);
+	add_loop(s, threads_under_fire, 2);
 	return run(s);
 }
