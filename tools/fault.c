@@ -142,11 +142,29 @@ bool faults_are_given(void)
 	return parsed.n;
 }
 
+/* A file to count in; false: there is no place for it. */
+static bool tally_open(const char *dir)
+{
+	int fd;
+
+	if (!dir || !*dir)
+		return false;
+	snprintf(tally_path, sizeof(tally_path), "%s/urxe-faults-XXXXXX", dir);
+	fd = mkostemp(tally_path, O_CLOEXEC);
+	if (fd < 0)
+		return false;
+	if (!ftruncate(fd, FAULT_TALLY_BYTES))
+		tally = fault_tally_map(tally_path);
+	close(fd);
+	if (!tally)
+		unlink(tally_path);
+	return tally;
+}
+
 int faults_begin_run(void)
 {
-	const char *tmp = getenv("TMPDIR"), *there = getenv(FAULT_TALLY);
+	const char *there = getenv(FAULT_TALLY);
 	char why[400];
-	int fd;
 
 	if (!parsed.n)
 		return 0;
@@ -154,18 +172,14 @@ int faults_begin_run(void)
 		return fail(EXIT_USAGE, "URXE_FAULTS: %s", why);
 	if (there)
 		outer = fault_tally_map(there);
-	snprintf(tally_path, sizeof(tally_path), "%s/urxe-faults-XXXXXX",
-		 tmp && *tmp ? tmp : "/tmp");
-	fd = mkostemp(tally_path, O_CLOEXEC);
-	if (fd < 0)
-		return fail(1, "%s: %s", tally_path, strerror(errno));
-	if (!ftruncate(fd, FAULT_TALLY_BYTES))
-		tally = fault_tally_map(tally_path);
-	close(fd);
-	if (tally && !setenv(FAULT_TALLY, tally_path, 1))
-		return 0;
-	unlink(tally_path);
-	return fail(1, "%s: %s", tally_path, strerror(errno));
+	if (tally_open(getenv("TMPDIR")) || tally_open("/tmp") ||
+	    tally_open("/dev/shm"))
+		return setenv(FAULT_TALLY, tally_path, 1) ?
+			       fail(1, "no memory") :
+			       0;
+	unsetenv(FAULT_TALLY);
+	return fail(0, "--fault: %s: which of them never strikes cannot be said",
+		    strerror(errno));
 }
 
 /* A test that met none of its faults has shown nothing. */

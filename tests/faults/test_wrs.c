@@ -153,7 +153,8 @@ START_TEST(by_wr_id_and_opcodes)
 	expect_ok(d.a.scq, 0x22, IBV_WC_RDMA_WRITE);
 	ck_ok(post(&d, IBV_WR_RDMA_READ, 0x21, 0, 8, 0, 0));
 	expect_ok(d.a.scq, 0x21, IBV_WC_RDMA_READ);
-	ck_ok(post(&d, IBV_WR_RDMA_READ, 0x22, 0, 8, 0, 0));
+	/* a completion though it was not asked for */
+	ck_ok(post_unsignaled(&d, IBV_WR_RDMA_READ, 0x22, 0, 8, 0, 0));
 	expect(d.a.scq, 0x22, IBV_WC_LOC_PROT_ERR);
 	duo_close(&d);
 }
@@ -435,6 +436,21 @@ START_TEST(a_window_is_not_bound)
 }
 END_TEST
 
+START_TEST(a_key_is_not_ended)
+{
+	struct ibv_send_wr wr = { .wr_id = 2, .opcode = IBV_WR_LOCAL_INV };
+
+	open_duo("wr:MW_BIND_ERR", SAME_CONTEXT);
+	ck_ok(post(&d, IBV_WR_RDMA_WRITE, 1, 0, 8, 0, 0));
+	expect_ok(d.a.scq, 1, IBV_WC_RDMA_WRITE);
+	wr.invalidate_rkey = d.a.mr->rkey;
+	ck_ok(post_wr(d.a.qp, &wr));
+	expect(d.a.scq, 2, IBV_WC_MW_BIND_ERR);
+	ck_assert_int_eq(qp_state(d.a.qp), IBV_QPS_ERR);
+	duo_close(&d);
+}
+END_TEST
+
 /* As without a rule, whatever else there is. */
 START_TEST(what_no_rule_is_about)
 {
@@ -474,6 +490,7 @@ int main(void)
 	add(s, an_unreliable_qp_goes_on_receiving);
 	add_loop(s, a_uc_qp_goes_on_receiving, WHERE_COUNT);
 	add(s, a_window_is_not_bound);
+	add(s, a_key_is_not_ended);
 	add_loop(s, what_no_rule_is_about, WHERE_COUNT);
 	return run(s);
 }

@@ -30,7 +30,7 @@ ends()
 	[ $got = "$status" ] || failed "$*: exit status $got"
 	[ "$(sed -n 's/^urxe: --fault: //p' "$tmp/err")" = "$want" ] ||
 		failed "$*: not \"$want\""
-	[ -z "$(ls -A "$TMPDIR")" ] || failed "$*: left $(ls "$TMPDIR")"
+	[ -z "$(ls -A "$tmp/t")" ] || failed "$*: left $(ls "$tmp/t")"
 }
 
 # what strikes is not told
@@ -58,6 +58,9 @@ ends 0 --fault wr:op=RDMA_READ:LOC_PROT_ERR --fault ibv_alloc_pd:p=0:EIO \
 # of two that fit, the one that was first
 want='"ibv_reg_mr:nth=1:EIO" never struck: it fitted 1 time'
 ends 1 --fault ibv_reg_mr:nth=1:ENOMEM --fault ibv_reg_mr:nth=1:EIO -- client 1
+# wherever there is a place to count in
+want='"ibv_reg_mr:nth=2:ENOMEM" never struck: it fitted 1 time'
+TMPDIR=$tmp/nowhere ends 0 --fault ibv_reg_mr:nth=2:ENOMEM -- client 1
 # once for a whole sweep
 want='"ibv_reg_mr:nth=2:ENOMEM" never struck: it fitted 3 times'
 ends 0 --adversary=sweep:3 --fault ibv_reg_mr:nth=2:ENOMEM -- client 1
