@@ -76,17 +76,34 @@ int part_gather(struct urxe_qp *qp, const struct urxe_wqe *w, bool write,
 	return execute_gather(qp, w, write ? IBV_ACCESS_LOCAL_WRITE : 0, seg);
 }
 
+/* What is answered by more than an ACK needs a place to keep that. */
+static bool execute_check_depth(const struct urxe_qp *qp, struct run *r)
+{
+	if (likely(qp->attr.max_rd_atomic))
+		return true;
+	urxe_why("QP 0x%x: max_rd_atomic is 0 (ibv_modify_qp to RTS), and READs, atomics, ATOMIC_WRITEs and FLUSHes need 1 at least",
+		 qp->qpn);
+	r->status = IBV_WC_LOC_QP_OP_ERR;
+	return false;
+}
+
+static bool execute_check_word(const struct urxe_qp *qp, struct run *r,
+			       const struct urxe_wqe *w)
+{
+	if (likely(w->length == 8))
+		return true;
+	urxe_why("QP 0x%x: an atomic has 8 bytes, and the SGEs of this one %llu",
+		 qp->qpn, (unsigned long long)w->length);
+	r->status = IBV_WC_LOC_LEN_ERR;
+	return false;
+}
+
 /* May a READ or an atomic go out?  False: something is wrong on this side. */
 static bool execute_check_fetch(struct urxe_qp *qp, struct run *r,
 				const struct urxe_wqe *w)
 {
-	if (!qp->attr.max_rd_atomic)
-		r->status = IBV_WC_LOC_QP_OP_ERR;
-	else if (w->opcode != IBV_WR_RDMA_READ && w->length != 8)
-		r->status = IBV_WC_LOC_LEN_ERR;
-	else
-		return true;
-	return false;
+	return execute_check_depth(qp, r) &&
+	       (w->opcode == IBV_WR_RDMA_READ || execute_check_word(qp, r, w));
 }
 
 /* The value of an ATOMIC WRITE.  False: as above. */
@@ -96,18 +113,16 @@ static bool execute_gather_value(struct urxe_qp *qp, struct run *r,
 	struct urxe_seg src[URXE_MAX_SGE];
 	struct urxe_seg dst = { .ptr = (char *)value, .len = 8 };
 
-	if (!qp->attr.max_rd_atomic)
-		r->status = IBV_WC_LOC_QP_OP_ERR;
-	else if (w->length != 8)
-		r->status = IBV_WC_LOC_LEN_ERR;
-	else if (!w->num_sge) {
+	if (!execute_check_depth(qp, r) || !execute_check_word(qp, r, w))
+		return false;
+	if (!w->num_sge) {
 		memcpy(value, w->write_data, 8);
 		return true;
-	} else if (execute_gather(qp, w, 0, src) < 0 ||
-		   transfer(&dst, src, 8, qp->ctx, true))
-		r->status = IBV_WC_LOC_PROT_ERR;
-	else
+	}
+	if (execute_gather(qp, w, 0, src) >= 0 &&
+	    !transfer(&dst, src, 8, qp->ctx, true))
 		return true;
+	r->status = IBV_WC_LOC_PROT_ERR;
 	return false;
 }
 
@@ -116,9 +131,15 @@ static bool execute_flush_check(struct urxe_qp *qp, struct run *r,
 {
 	const uint32_t types = URXE_FLUSH_GLOBAL | URXE_FLUSH_PERSISTENT;
 
+	if (!execute_check_depth(qp, r))
+		return false;
+	if (w->flush.type && !(w->flush.type & ~types) &&
+	    w->flush.level <= URXE_FLUSH_MR)
+		return true;
+	urxe_why("QP 0x%x: FLUSH has no type 0x%x and level %u", qp->qpn,
+		 w->flush.type, w->flush.level);
 	r->status = IBV_WC_LOC_QP_OP_ERR;
-	return qp->attr.max_rd_atomic && w->flush.type &&
-	       !(w->flush.type & ~types) && w->flush.level <= URXE_FLUSH_MR;
+	return false;
 }
 
 /*
@@ -317,6 +338,16 @@ static enum verdict execute_read(struct urxe_qp *qp, struct run *r,
 	return execute_answered(qp, r, w, resp);
 }
 
+/* IB 9.4.5: naturally.  addr is of the WR, or where that leads to. */
+static bool execute_is_aligned(const struct urxe_qp *qp, uint64_t addr)
+{
+	if (likely(!(addr & 7)))
+		return true;
+	urxe_why("QP 0x%x: an atomic wants an address that is a multiple of 8, and 0x%llx is not",
+		 qp->qpn, (unsigned long long)addr);
+	return false;
+}
+
 static enum verdict execute_atomic(struct urxe_qp *qp, struct run *r,
 				   const struct urxe_wqe *w)
 {
@@ -328,13 +359,13 @@ static enum verdict execute_atomic(struct urxe_qp *qp, struct run *r,
 	if (!execute_check_fetch(qp, r, w))
 		return WR_FAILED;
 	execute_arrives(qp, w);
-	/* IB 9.4.5: naturally aligned */
-	if (!execute_has_resources(qp, r) || w->remote_addr & 7)
+	if (!execute_has_resources(qp, r) ||
+	    !execute_is_aligned(qp, w->remote_addr))
 		return execute_answered(qp, r, w, RESP_NAK_INVALID);
 	resp = responder_access(&qp->conn, w->rkey, w->remote_addr, 8,
 				IBV_ACCESS_REMOTE_ATOMIC, &word, &key);
 	/* the key's first byte may itself be misaligned */
-	if (!resp && word.va & 7)
+	if (!resp && !execute_is_aligned(qp, word.va))
 		resp = RESP_NAK_INVALID;
 	if (!resp)
 		resp = atomics_execute(qp, &qp->conn, &word, key, w, &old);
@@ -359,12 +390,13 @@ static enum verdict execute_atomic_write(struct urxe_qp *qp, struct run *r,
 	if (!execute_gather_value(qp, r, w, &value))
 		return WR_FAILED;
 	execute_arrives(qp, w);
-	if (!execute_has_resources(qp, r) || w->remote_addr & 7)
+	if (!execute_has_resources(qp, r) ||
+	    !execute_is_aligned(qp, w->remote_addr))
 		return execute_answered(qp, r, w, RESP_NAK_INVALID);
 	src.ptr = (char *)&value;
 	resp = responder_access(&qp->conn, w->rkey, w->remote_addr, 8,
 				IBV_ACCESS_REMOTE_WRITE, &dst, NULL);
-	if (!resp && dst.va & 7) /* as an atomic's */
+	if (!resp && !execute_is_aligned(qp, dst.va)) /* as an atomic's */
 		resp = RESP_NAK_INVALID;
 	if (!resp)
 		resp = moved(transfer(&dst, &src, 8, qp->ctx, false));
@@ -520,6 +552,9 @@ static bool execute_check_datagram(struct urxe_qp *qp, struct run *r,
 {
 	/* IB 9.8.1: one packet */
 	if (unlikely(w->length > 1ull << qp->mtu_shift)) {
+		urxe_why("QP 0x%x: a datagram of %llu bytes, and the port's MTU is %u",
+			 qp->qpn, (unsigned long long)w->length,
+			 1u << qp->mtu_shift);
 		r->status = IBV_WC_LOC_LEN_ERR;
 		return false;
 	}
@@ -564,11 +599,21 @@ static enum verdict execute_local(struct urxe_qp *qp, struct run *r,
 	return execute_fail(r, IBV_WC_MW_BIND_ERR);
 }
 
+static enum verdict __attribute__((cold))
+execute_too_long(const struct urxe_qp *qp, struct run *r,
+		 const struct urxe_wqe *w)
+{
+	urxe_why("QP 0x%x: a message of %llu bytes, and max_msg_sz is %llu",
+		 qp->qpn, (unsigned long long)w->length,
+		 (unsigned long long)URXE_MAX_MSG);
+	return execute_fail(r, IBV_WC_LOC_LEN_ERR);
+}
+
 enum verdict execute_lost(struct urxe_qp *qp, struct run *r,
 			  const struct urxe_wqe *w)
 {
 	if (w->length > URXE_MAX_MSG)
-		return execute_fail(r, IBV_WC_LOC_LEN_ERR);
+		return execute_too_long(qp, r, w);
 	if (qp->type == IBV_QPT_UD && !execute_check_datagram(qp, r, w))
 		return WR_FAILED;
 	return execute_local_check(qp, r, w) ? WR_DROPPED : WR_FAILED;
@@ -580,7 +625,7 @@ enum verdict execute(struct urxe_qp *qp, struct run *r, struct urxe_wqe *w)
 	enum verdict v;
 
 	if (unlikely(w->length > URXE_MAX_MSG && w->opcode != URXE_WR_FLUSH))
-		return execute_fail(r, IBV_WC_LOC_LEN_ERR);
+		return execute_too_long(qp, r, w);
 	if (unlikely(wqe_is_local(w)))
 		return execute_local(qp, r, w);
 	if (unlikely(qp->type == IBV_QPT_UD))

@@ -251,6 +251,38 @@ START_TEST(key_of_the_past)
 }
 END_TEST
 
+/* Of an atomic: its depth, its bytes, its address. */
+START_TEST(atomics)
+{
+	struct opts o = default_opts();
+	struct ibv_sge sge;
+	struct ibv_send_wr wr;
+	struct duo d;
+
+	listen();
+	o.max_rd_atomic = 0;
+	duo_open(&d, SAME_CONTEXT, MEM_HEAP, MEM_HEAP, &o);
+	ck_ok(post_atomic(&d, IBV_WR_ATOMIC_FETCH_AND_ADD, 1, 0, 0, 1, 0));
+	expect(d.a.scq, 1, IBV_WC_LOC_QP_OP_ERR);
+	expect_said("max_rd_atomic is 0");
+	duo_close(&d);
+	o.max_rd_atomic = 1;
+	duo_open(&d, SAME_CONTEXT, MEM_HEAP, MEM_HEAP, &o);
+	ck_ok(post_atomic(&d, IBV_WR_ATOMIC_FETCH_AND_ADD, 2, 0, 4, 1, 0));
+	expect(d.a.scq, 2, IBV_WC_REM_INV_REQ_ERR);
+	expect_said("multiple of 8");
+	duo_renew(&d);
+	sge = node_sge(&d.a, 0, 4);
+	wr = rdma_wr(&d, IBV_WR_ATOMIC_FETCH_AND_ADD, 3, &sge, 1, 0);
+	wr.wr.atomic.remote_addr = d.at_b.base;
+	wr.wr.atomic.rkey = d.at_b.rkey;
+	ck_ok(post_wr(d.a.qp, &wr));
+	expect(d.a.scq, 3, IBV_WC_LOC_LEN_ERR);
+	expect_said("an atomic has 8 bytes, and the SGEs of this one 4");
+	duo_close(&d);
+}
+END_TEST
+
 /* The keys of the sender's and of the receiver's own memory. */
 START_TEST(local_keys)
 {
@@ -293,5 +325,6 @@ int main(void)
 	add(s, keys);
 	add(s, key_of_the_past);
 	add(s, local_keys);
+	add(s, atomics);
 	return run(s);
 }
