@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""Every test that docs/{rules,verbs,reliability}.md name must exist, and
+"""Every test that docs/{rules,verbs,reliability,errors}.md name must exist, and
 docs/verbs.md must name every verb that the provider has.
 
 A test is named as `file.c::test` (files are looked for under tests/).  It
@@ -48,7 +48,8 @@ def check(doc):
                 print(f"{doc}:{number}: {file}::{test}: {problem}")
                 errors += 1
         # a row of a table, not its head
-        if (line.startswith("| ") and not line.startswith(("| rule", "| fault", "| ---"))
+        if (line.startswith("| ") and not line.startswith(("| rule", "| fault", "| status", "| errno", "| of a key",
+                                     "| ---"))
                 and not named and "no test:" not in line):
             print(f"{doc}:{number}: a rule without a test")
             errors += 1
@@ -96,10 +97,27 @@ def wrong_places(doc):
     return errors
 
 
+def unsaid(doc):
+    """What a page quotes of URXE_LOG is what the provider says: a capital
+    letter, or ..., stands for a value."""
+    said = re.sub(r'"\s*"', "", "\n".join(
+        path.read_text() for path in (ROOT / "provider").rglob("*.c")))
+    errors = 0
+    for line in (ROOT / doc).read_text().splitlines():
+        quotes = re.findall(r"`([a-zA-Z][^`]* [^`]*)`", line)
+        for quote in quotes if line.startswith("| ") else []:
+            for part in re.split(r"\b[A-Z]\b|\.\.\.", quote):
+                if part.strip(" :,") not in said:
+                    print(f"{doc}: nothing says \"{part.strip()}\"")
+                    errors += 1
+    return errors
+
+
 def main():
     errors = sum(check(f"docs/{page}.md")
-                 for page in ["rules", "verbs", "reliability"])
+                 for page in ["rules", "verbs", "reliability", "errors"])
     errors += missing_verbs("docs/verbs.md")
+    errors += unsaid("docs/errors.md")
     errors += sum(wrong_places(str(doc.relative_to(ROOT)))
                   for doc in [ROOT / "README.md", *ROOT.glob("docs/**/*.md")])
     return 1 if errors else 0
