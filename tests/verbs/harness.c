@@ -595,9 +595,9 @@ bool under_adversary(void)
 	return getenv("URXE_ADVERSARY");
 }
 
-bool running_under_asan(void)
+bool under_sanitizer(void)
 {
-#ifdef __SANITIZE_ADDRESS__
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 	return true;
 #else
 	return false;

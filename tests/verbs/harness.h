@@ -205,7 +205,8 @@ void sleep_ms(int ms);
  * time that it is tried.
  */
 void expect_within(double most, double (*timed)(int i), int i);
-bool running_under_asan(void);
+/* ASan or TSan, which want memory of their own. */
+bool under_sanitizer(void);
 /* Is the device one that does no more than what is promised? */
 bool under_adversary(void);
 /* For tests that leave things open: no complaint about leaks. */

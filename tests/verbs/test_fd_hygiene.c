@@ -100,7 +100,7 @@ END_TEST
 START_TEST(nothing_leaks)
 {
 	uint8_t after[sizeof(before)];
-	int n, maps, i, rounds = running_under_asan() ? 100 : 1000;
+	int n, maps, i, rounds = under_sanitizer() ? 100 : 1000;
 	struct ibv_context *ctx;
 
 	/* the first time may keep something for the process */
@@ -115,7 +115,7 @@ START_TEST(nothing_leaks)
 		use_everything();
 	ck_assert_int_le(list_fds(after), n);
 	/* fewer than one each time; ASan gives freed memory back late */
-	ck_assert_int_le(count_maps(), maps + (running_under_asan() ? 40 : 8));
+	ck_assert_int_le(count_maps(), maps + (under_sanitizer() ? 40 : 8));
 }
 END_TEST
 

@@ -589,7 +589,7 @@ START_TEST(without_memory)
 	pthread_t t;
 	int joined;
 
-	if (running_under_asan())
+	if (under_sanitizer())
 		return;
 	duo_open(&l.d, SAME_CONTEXT, MEM_HEAP, MEM_HEAP, &o);
 	ck_ok(pthread_barrier_init(&l.ready, NULL, 2));
