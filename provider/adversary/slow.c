@@ -9,6 +9,7 @@
 #include "met.h"
 #include "parts.h"
 #include "verbs/context.h"
+#include "verbs/qp.h"
 
 static struct pabi_ops next;
 static const struct adversary *with;
@@ -55,6 +56,29 @@ static int adversary_poll_cq(struct ibv_cq *cq, int n, struct ibv_wc *wc)
 	return got;
 }
 
+/* Those of all QPs and CQs are the same. */
+static int (*_Atomic next_wr_complete)(struct ibv_qp_ex *qp);
+static int (*_Atomic next_start_poll)(struct ibv_cq_ex *cq,
+				      struct ibv_poll_cq_attr *attr);
+
+static int adversary_wr_complete(struct ibv_qp_ex *qp)
+{
+	int ret = load_acquire(&next_wr_complete)(qp);
+
+	slow_turn(MET_QP, &qp->qp_base);
+	return ret;
+}
+
+static int adversary_start_poll(struct ibv_cq_ex *cq,
+				struct ibv_poll_cq_attr *attr)
+{
+	int ret = load_acquire(&next_start_poll)(cq, attr);
+
+	if (!ret)
+		slow_turn(MET_CQ, cq);
+	return ret;
+}
+
 static struct ibv_mr *adversary_reg_mr(struct ibv_pd *pd, void *addr,
 				       size_t length, uint64_t iova, int access)
 {
@@ -77,9 +101,27 @@ static struct ibv_qp *adversary_create_qp_ex(struct ibv_context *ctx,
 					     struct ibv_qp_init_attr_ex *attr)
 {
 	struct ibv_qp *qp = next.create_qp_ex(ctx, attr);
+	struct urxe_vqp *vqp = qp ? to_vqp(qp) : NULL;
 
+	if (vqp && pabi_qp_tail(&vqp->v)->comp_mask & PABI_QP_IS_EX) {
+		store_release(&next_wr_complete, vqp->v.qp_ex.wr_complete);
+		vqp->v.qp_ex.wr_complete = adversary_wr_complete;
+	}
 	slow_turn(MET_CONTEXT, ctx);
 	return qp;
+}
+
+static struct ibv_cq_ex *
+adversary_create_cq_ex(struct ibv_context *ctx,
+		       struct ibv_cq_init_attr_ex *attr)
+{
+	struct ibv_cq_ex *cq = next.create_cq_ex(ctx, attr);
+
+	if (cq) {
+		store_release(&next_start_poll, cq->start_poll);
+		cq->start_poll = adversary_start_poll;
+	}
+	return cq;
 }
 
 void slow_wrap(struct pabi_ops *ops, const struct adversary *a)
@@ -88,6 +130,7 @@ void slow_wrap(struct pabi_ops *ops, const struct adversary *a)
 	with = a;
 	if (!a->knob[KNOB_slow])
 		return;
+	ops->create_cq_ex = adversary_create_cq_ex;
 	ops->create_qp = adversary_create_qp;
 	ops->create_qp_ex = adversary_create_qp_ex;
 	ops->modify_qp = adversary_modify_qp;

@@ -219,6 +219,77 @@ START_TEST(without_they_do_not)
 }
 END_TEST
 
+/* The same by ibv_wr_complete and ibv_start_poll. */
+static double write_ten_ex(const char *knobs)
+{
+	struct ibv_cq_init_attr_ex cq_attr = { .cqe = 16 };
+	struct ibv_poll_cq_attr start_attr = { 0 };
+	struct opts o = default_opts();
+	struct ibv_qp_init_attr_ex attr = {
+		.cap = o.cap,
+		.qp_type = IBV_QPT_RC,
+		.comp_mask = IBV_QP_INIT_ATTR_PD |
+			     IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
+		.send_ops_flags = IBV_QP_EX_WITH_RDMA_WRITE,
+	};
+	struct ibv_cq_ex *cq;
+	struct ibv_qp_ex *x;
+	struct duo d;
+	double start;
+	int i;
+
+	with_knobs(knobs);
+	duo_open_unconnected(&d, SAME_CONTEXT, MEM_HEAP, MEM_HEAP, &o);
+	cq = ibv_create_cq_ex(d.a.ctx, &cq_attr);
+	ck_nonnull(cq);
+	ck_ok(ibv_destroy_qp(d.a.qp));
+	attr.pd = d.a.pd;
+	attr.send_cq = attr.recv_cq = ibv_cq_ex_to_cq(cq);
+	d.a.qp = ibv_create_qp_ex(d.a.ctx, &attr);
+	ck_nonnull(d.a.qp);
+	d.at_a = node_addr(&d.a);
+	duo_connect(&d);
+	x = ibv_qp_to_qp_ex(d.a.qp);
+	start = now_ms();
+	for (i = 0; i < 10; i++) {
+		ibv_wr_start(x);
+		x->wr_id = i;
+		x->wr_flags = IBV_SEND_SIGNALED;
+		ibv_wr_rdma_write(x, d.at_b.rkey, d.at_b.base);
+		ibv_wr_set_sge(x, d.a.mr->lkey, d.a.base, 8);
+		ck_ok(ibv_wr_complete(x));
+		while (ibv_start_poll(cq, &start_attr) == ENOENT)
+			;
+		ck_assert_uint_eq(cq->wr_id, i);
+		ck_assert_int_eq(cq->status, IBV_WC_SUCCESS);
+		ibv_end_poll(cq);
+	}
+	start = now_ms() - start;
+	ck_ok(ibv_destroy_qp(d.a.qp));
+	ck_ok(ibv_destroy_cq(ibv_cq_ex_to_cq(cq)));
+	node_make_qp(&d.a);
+	duo_close(&d);
+	return start;
+}
+
+START_TEST(extended_ones_take_their_time)
+{
+	ck_assert_double_ge(write_ten_ex("slow=1000"), 10 * (0.1 + 0.1));
+}
+END_TEST
+
+static double write_quickly_ex(int i)
+{
+	(void)i;
+	return write_ten_ex("rnr=1000");
+}
+
+START_TEST(extended_ones_do_not)
+{
+	expect_within(10 * (0.1 + 0.1), write_quickly_ex, 0);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite("events");
@@ -232,5 +303,7 @@ int main(void)
 	add_loop(s, none_is_lost, WHERE_COUNT);
 	add(s, verbs_take_their_time);
 	add(s, without_they_do_not);
+	add(s, extended_ones_take_their_time);
+	add(s, extended_ones_do_not);
 	return run(s);
 }
