@@ -260,7 +260,8 @@ static int set_trace(const char *path, const char *records)
 	whole = ret ? NULL : realpath(path, NULL);
 	if (!whole)
 		return fail(1, "--trace: %s: %s", path,
-			    strerror(ret ? -ret : errno));
+			    ret == -EINVAL ? "is no regular file" :
+					     strerror(ret ? -ret : errno));
 	ret = setenv("URXE_TRACE", whole, 1);
 	free(whole);
 	return ret ? fail(1, "no memory") : 0;

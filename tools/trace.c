@@ -2,7 +2,6 @@
 /* urxe trace: what urxe run --trace recorded. */
 #include <errno.h>
 #include <getopt.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -25,7 +24,8 @@ static bool filter_passes(const struct filter *f, const struct trace_record *r)
 	char pid[16];
 
 	snprintf(pid, sizeof(pid), "%d", t->pid);
-	if (f->program && strcmp(f->program, t->program) &&
+	/* of a long name a trace has the beginning */
+	if (f->program && strncmp(f->program, t->program, TRACE_NAME - 1) &&
 	    strcmp(f->program, pid))
 		return false;
 	if (f->one_qp && r->qpn != f->qpn &&

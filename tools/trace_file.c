@@ -95,6 +95,7 @@ static int thread_add(struct trace_input *in, const struct trace_ring *r,
 	in->thread[in->threads++] = t;
 	t->input = in;
 	t->at = at;
+	t->fabric = load_relaxed(&r->fabric);
 	t->pid = r->pid;
 	t->tid = r->tid;
 	name_copy(t->program, r->program);
@@ -129,10 +130,10 @@ static int threads_find(struct trace_input *in)
 /* ------------------------------------------------------- records */
 
 /* The slots from position `from` to `to`, one after the other. */
-static bool slots_read(const struct trace_thread *t, struct trace_slot *out,
-		       uint64_t from, uint64_t to)
+static bool slots_read(const struct trace_thread *t, uint32_t slots,
+		       struct trace_slot *out, uint64_t from, uint64_t to)
 {
-	uint64_t mask = t->input->slots - 1, n;
+	uint64_t mask = slots - 1, n;
 
 	for (; from != to; from += n, out += n) {
 		n = mask + 1 - (from & mask);
@@ -186,51 +187,96 @@ static int batch_keep(struct trace_batch *b, void *copy)
 	return 0;
 }
 
-static int thread_read(struct trace_thread *t, struct trace_batch *b)
+/* Positions in a ring, and slots, as the thread has them now. */
+static bool ring_look(struct trace_thread *t, struct trace_ring *r)
 {
-	struct trace_ring before, after;
-	uint64_t from, to, oldest;
-	struct trace_slot *copy;
-	int ret = 0;
+	if (!read_at(t->input, r, sizeof(*r), t->at))
+		return false;
+	t->fabric = load_relaxed(&r->fabric);
+	/* what is read after it is as new, or newer */
+	atomic_thread_fence(memory_order_acquire);
+	return true;
+}
 
-	if (!read_at(t->input, &before, sizeof(before), t->at))
-		return 0;
-	to = load_acquire(&before.written);
-	from = load_relaxed(&before.oldest);
-	if (from < t->seen)
-		from = t->seen;
-	if (to <= from || to - from > t->input->slots)
-		return to == from ?
-			       0 :
-			       fail(1, "%s: a ring is damaged", t->input->path);
-	copy = malloc((to - from) * sizeof(*copy));
+static int ring_fail(const struct trace_thread *t, const char *what)
+{
+	return fail(1, "%s: the ring of %s[%d/%d] %s", t->input->path,
+		    t->program, t->pid, t->tid, what);
+}
+
+/* Where the records up to `to` begin that were not seen and are still there. */
+static uint64_t ring_begin(const struct trace_thread *t,
+			   const struct trace_ring *r, uint64_t to)
+{
+	uint64_t oldest = load_relaxed(&r->oldest);
+
+	if (oldest < t->seen)
+		return t->seen;
+	return oldest < to ? oldest : to;
+}
+
+static bool ring_is_sound(const struct trace_thread *t,
+			  const struct trace_ring *r, uint64_t to)
+{
+	uint32_t slots = load_relaxed(&r->slots);
+
+	return slots >= TRACE_MIN_SLOTS && slots <= t->input->slots &&
+	       !(slots & (slots - 1)) && to >= t->seen &&
+	       to - ring_begin(t, r, to) <= slots;
+}
+
+static int records_read(struct trace_thread *t, struct trace_batch *b,
+			struct trace_ring *r, uint64_t to)
+{
+	uint64_t from = ring_begin(t, r, to), begin;
+	struct trace_slot *copy = malloc((to - from + 1) * sizeof(*copy));
+
 	if (!copy || batch_keep(b, copy)) {
 		free(copy);
 		return fail(1, "no memory");
 	}
-	if (!slots_read(t, copy, from, to) ||
-	    !read_at(t->input, &after, sizeof(after), t->at))
-		return 0;
-	oldest = load_relaxed(&after.oldest);
-	if (oldest < from)
-		oldest = from;
-	t->lost += oldest - t->seen;
-	if (oldest < to)
-		ret = batch_add(b, t, copy + (oldest - from), to - oldest);
-	t->seen = oldest < to ? to : oldest;
-	return ret;
+	if (!slots_read(t, load_relaxed(&r->slots), copy, from, to))
+		return ring_fail(t, "is cut off");
+	atomic_thread_fence(memory_order_acquire);
+	if (!ring_look(t, r))
+		return ring_fail(t, "is cut off");
+	begin = ring_begin(t, r, to);
+	if (begin < from) /* not by who writes it */
+		begin = from;
+	t->lost += begin - t->seen;
+	t->seen = to;
+	return batch_add(b, t, copy + (begin - from), to - begin);
 }
 
+static int thread_read(struct trace_thread *t, struct trace_batch *b)
+{
+	struct trace_ring r;
+	uint64_t to;
+
+	if (!ring_look(t, &r))
+		return ring_fail(t, "is cut off");
+	to = load_relaxed(&r.written);
+	if (!ring_look(t, &r))
+		return ring_fail(t, "is cut off");
+	if (!ring_is_sound(t, &r, to))
+		return ring_fail(t, "is damaged");
+	return to == t->seen ? 0 : records_read(t, b, &r, to);
+}
+
+/* Of one thread: as they were recorded, and so copied. */
 static int by_time(const void *a, const void *b)
 {
 	const struct trace_record *x = a, *y = b;
+	const struct trace_thread *t = x->thread, *u = y->thread;
 
 	if (x->time != y->time)
 		return x->time < y->time ? -1 : 1;
-	/* of one thread: as they were recorded, and so copied */
-	if (x->thread != y->thread)
-		return x->thread->tid < y->thread->tid ? -1 : 1;
-	return x->value < y->value ? -1 : 1;
+	if (t == u)
+		return x->value < y->value ? -1 : x->value > y->value;
+	if (t->tid != u->tid)
+		return t->tid < u->tid ? -1 : 1;
+	/* two files, or two libraries of one thread */
+	return t < u ? -1 : 1;
 }
 
 int trace_read(struct trace_input *in, unsigned int n, struct trace_batch *b)

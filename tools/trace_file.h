@@ -13,6 +13,7 @@ struct trace_thread {
 	uint64_t at; /* where its ring begins in the file */
 	uint64_t seen; /* records before this position were read */
 	uint64_t lost; /* slots that were overwritten before they were read */
+	uint64_t fabric; /* that its QPNs are of; 0: not known */
 	int32_t pid, tid;
 	char program[TRACE_NAME], thread[TRACE_NAME];
 };

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #include <infiniband/verbs.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "commands.h"
 #include "trace_lives.h"
@@ -23,25 +24,30 @@ static struct life_qp *qp_add(struct lives *l, const struct trace_record *r)
 		return NULL;
 	qp->qpn = r->qpn;
 	qp->pid = r->thread->pid;
+	qp->fabric = r->thread->fabric;
+	qp->since = r->time;
 	*l->end = qp;
 	l->end = &qp->next;
+	qp->older = l->newest[r->qpn % LIVES_BUCKETS];
+	l->newest[r->qpn % LIVES_BUCKETS] = qp;
 	return qp;
 }
 
-/* A number may be used again: it is the last one's. */
-struct life_qp *lives_qp(const struct lives *l, uint32_t qpn)
+struct life_qp *lives_qp(const struct lives *l, const struct trace_record *r,
+			 uint32_t qpn)
 {
-	struct life_qp *qp, *last = NULL;
+	struct life_qp *qp;
 
-	for (qp = l->qp; qp; qp = qp->next)
-		if (qp->qpn == qpn)
-			last = qp;
-	return last;
+	for (qp = l->newest[qpn % LIVES_BUCKETS]; qp; qp = qp->older)
+		if (qp->qpn == qpn && qp->fabric == r->thread->fabric &&
+		    qp->since <= r->time)
+			break;
+	return qp;
 }
 
 static struct life_qp *qp_get(struct lives *l, const struct trace_record *r)
 {
-	struct life_qp *qp = lives_qp(l, r->qpn);
+	struct life_qp *qp = lives_qp(l, r, r->qpn);
 
 	return qp ? qp : qp_add(l, r);
 }
@@ -88,7 +94,8 @@ static void queue_advance(struct life_qp *qp, bool recv)
 {
 	struct life *w;
 
-	for (w = qp->open[recv]; w && w->at[LIFE_POLLED]; w = w->next)
+	for (w = qp->open[recv]; w && (w->at[LIFE_POLLED] || w->refused);
+	     w = w->next)
 		;
 	qp->open[recv] = w;
 }
@@ -100,7 +107,7 @@ static struct life *life_find(const struct life_qp *qp, bool recv,
 	struct life *w;
 
 	for (w = qp->open[recv]; w; w = w->next)
-		if (w->wr_id == wr_id && !w->at[step])
+		if (w->wr_id == wr_id && !w->at[step] && !w->refused)
 			return w;
 	return NULL;
 }
@@ -108,7 +115,7 @@ static struct life *life_find(const struct life_qp *qp, bool recv,
 static struct life *life_step(struct lives *l, const struct trace_record *r,
 			      bool recv, enum life_step step)
 {
-	struct life_qp *qp = lives_qp(l, r->qpn);
+	struct life_qp *qp = lives_qp(l, r, r->qpn);
 	struct life *w = qp ? life_find(qp, recv, value(r, "wr_id"), step) :
 			      NULL;
 
@@ -142,11 +149,30 @@ static int posted(struct lives *l, const struct trace_record *r, bool recv)
 	return 0;
 }
 
+/* The last one of that wr_id, and those behind it. */
+static void refused(struct lives *l, const struct trace_record *r)
+{
+	struct life_qp *qp = lives_qp(l, r, r->qpn);
+	uint64_t wr_id = value(r, "wr_id");
+	bool recv = value(r, "recv");
+	struct life *w, *last = NULL;
+
+	if (!qp)
+		return;
+	for (w = qp->open[recv]; w; w = w->next)
+		if (w->wr_id == wr_id && !w->at[LIFE_LEFT])
+			last = w;
+	for (w = last; w; w = w->next)
+		if (!w->at[LIFE_LEFT] && !w->at[LIFE_COMPLETED])
+			w->refused = true;
+}
+
 static bool takes_receive(const struct life *w)
 {
-	return w->op == IBV_WR_SEND || w->op == IBV_WR_SEND_WITH_IMM ||
-	       w->op == IBV_WR_SEND_WITH_INV ||
-	       w->op == IBV_WR_RDMA_WRITE_WITH_IMM;
+	return !w->refused &&
+	       (w->op == IBV_WR_SEND || w->op == IBV_WR_SEND_WITH_IMM ||
+		w->op == IBV_WR_SEND_WITH_INV ||
+		w->op == IBV_WR_RDMA_WRITE_WITH_IMM);
 }
 
 /* The message whose receive completes: mostly the one that came last. */
@@ -166,7 +192,7 @@ static struct life *message_of(struct life_qp *qp)
 static int receive_completed(struct lives *l, const struct trace_record *r)
 {
 	struct life *w = life_step(l, r, true, LIFE_COMPLETED), *message;
-	struct life_qp *from = lives_qp(l, (uint32_t)value(r, "src_qp"));
+	struct life_qp *from = lives_qp(l, r, (uint32_t)value(r, "src_qp"));
 
 	if (!w) { /* of an SRQ */
 		struct life_qp *qp = qp_get(l, r);
@@ -188,7 +214,7 @@ static int receive_completed(struct lives *l, const struct trace_record *r)
 /* What was posted before is gone. */
 static void modified(struct lives *l, const struct trace_record *r)
 {
-	struct life_qp *qp = lives_qp(l, r->qpn);
+	struct life_qp *qp = lives_qp(l, r, r->qpn);
 	uint64_t state;
 
 	if (qp && trace_value(r, "state", &state) && state == IBV_QPS_RESET)
@@ -209,6 +235,9 @@ static int lives_take(struct lives *l, const struct trace_record *r)
 		return posted(l, r, false);
 	case TRACE_RECV_POSTED:
 		return r->qpn ? posted(l, r, true) : 0;
+	case TRACE_REFUSED:
+		refused(l, r);
+		break;
 	case TRACE_LEFT:
 		life_step(l, r, false, LIFE_LEFT);
 		break;
@@ -239,7 +268,7 @@ int lives_make(struct lives *l, const struct trace_batch *b)
 	size_t i;
 	int ret = 0;
 
-	l->qp = NULL;
+	memset(l, 0, sizeof(*l));
 	l->end = &l->qp;
 	for (i = 0; i < b->records && !ret; i++)
 		ret = lives_take(l, &b->record[i]);

@@ -25,6 +25,7 @@ struct life {
 	struct life_qp *qp;
 	uint64_t wr_id, op, length, status;
 	bool recv;
+	bool refused; /* it was not posted after all */
 	uint64_t at[LIFE_STEPS]; /* ns; 0: did not happen, or is not known */
 	/* of a message that took a receive: the other one, or NULL */
 	struct life *partner;
@@ -33,6 +34,8 @@ struct life {
 
 struct life_qp {
 	struct life_qp *next;
+	struct life_qp *older; /* of its bucket */
+	uint64_t fabric, since; /* a number may be used again */
 	uint32_t qpn;
 	int32_t pid; /* its owner */
 	uint64_t type, cq[2]; /* of sends, of receives; 0: not known */
@@ -42,13 +45,17 @@ struct life_qp {
 	struct life *unpaired; /* ... and none before it has no partner */
 };
 
+#define LIVES_BUCKETS 256
+
 /* By the order in which QPs were made, or first seen. */
 struct lives {
 	struct life_qp *qp, **end;
+	struct life_qp *newest[LIVES_BUCKETS]; /* by QPN */
 };
 
 /* 0, or the exit code. */
 int lives_make(struct lives *l, const struct trace_batch *b);
-/* The last one of that number, or NULL. */
-struct life_qp *lives_qp(const struct lives *l, uint32_t qpn);
+/* Who had that number in the record's fabric when it was made, or NULL. */
+struct life_qp *lives_qp(const struct lives *l, const struct trace_record *r,
+			 uint32_t qpn);
 void lives_free(struct lives *l);

@@ -44,13 +44,33 @@ static void event_end(struct output *o)
 	fputc('}', o->to);
 }
 
+/* Bytes of the UTF-8 character that text begins with; 0: it is none. */
+static int utf8_length(const char *text)
+{
+	unsigned char first = (unsigned char)*text;
+	int i, n = first < 0x80			? 1 :
+		   first < 0xc2 || first > 0xf4 ? 0 :
+		   first < 0xe0			? 2 :
+		   first < 0xf0			? 3 :
+						  4;
+
+	for (i = 1; i < n; i++)
+		if ((text[i] & 0xc0) != 0x80)
+			return 0;
+	return n;
+}
+
 /* What JSON wants escaped; control characters were replaced already. */
 static void print_escaped(FILE *to, const char *text)
 {
-	for (; *text; text++) {
+	int n;
+
+	for (; *text; text += n) {
+		n = utf8_length(text);
 		if (*text == '"' || *text == '\\')
 			fputc('\\', to);
-		fputc(*text, to);
+		fwrite(n ? text : "?", 1, n ? (size_t)n : 1, to);
+		n += !n;
 	}
 }
 
@@ -106,6 +126,8 @@ static uint64_t life_begin(const struct life *w)
 {
 	int step = w->recv ? LIFE_COMPLETED : LIFE_POSTED;
 
+	if (w->refused)
+		return 0;
 	for (; step < LIFE_STEPS; step++)
 		if (w->at[step])
 			return w->at[step];
@@ -323,7 +345,7 @@ static void print_depths(struct output *o, const struct lives *l)
 		if ((r->what != TRACE_COMPLETED && r->what != TRACE_POLLED) ||
 		    !trace_value(r, "op", &op))
 			continue;
-		qp = lives_qp(l, r->qpn);
+		qp = lives_qp(l, r, r->qpn);
 		if (qp && qp->cq[!!(op & IBV_WC_RECV)])
 			depth_change(o, &all, r, qp, op & IBV_WC_RECV,
 				     r->what == TRACE_COMPLETED ? 1 : -1);

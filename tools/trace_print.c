@@ -377,10 +377,13 @@ void trace_print_what(FILE *to, const struct trace_record *r)
 void trace_print(FILE *to, const struct trace_record *r, uint64_t start)
 {
 	const struct trace_thread *t = r->thread;
-	uint64_t since = r->time - start;
+	/* with --follow there may be older ones than the first */
+	bool before = r->time < start;
+	uint64_t since = before ? start - r->time : r->time - start;
 
-	fprintf(to, "%4" PRIu64 ".%09" PRIu64 " %s[%d", since / 1000000000,
-		since % 1000000000, t->program, t->pid);
+	fprintf(to, "%*s%" PRIu64 ".%09" PRIu64 " %s[%d", before ? 4 : 3,
+		before ? "-" : "", since / 1000000000, since % 1000000000,
+		t->program, t->pid);
 	if (t->tid != t->pid)
 		fprintf(to, "/%d", t->tid);
 	fputs("] ", to);

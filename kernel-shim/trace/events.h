@@ -8,8 +8,9 @@
  * enum ibv_send_flags, "wc" enum ibv_wc_flags, "state" enum ibv_qp_state,
  * "type" enum ibv_qp_type, "access" enum ibv_access_flags, "mtu" enum ibv_mtu,
  * "imm" in network order, "wait" what a request waits for, "gid" two values,
- * "event" enum ibv_event_type, "cm" and "cmevent" of rdma_cm, "errno".  A ? after the name: 0 is none.  New
- * events go to the end, and new values to the end of an event's.
+ * "event" enum ibv_event_type, "cm" and "cmevent" of rdma_cm, "errno".  A ?
+ * after the name: 0 is none.  New events go to the end, and new values to the
+ * end of an event's.
  */
 #ifndef EVENT
 #define EVENT(name, called, values)
@@ -38,7 +39,7 @@ EVENT(POLLED, "polled",
 /* Of a QP, or of an SRQ. */
 EVENT(RECV_POSTED, "posted a receive", "wr_id:x sge:u length:u srq?:x")
 /* A verb that posts refused this WR, and those behind it. */
-EVENT(REFUSED, "refused", "wr_id:x error:errno")
+EVENT(REFUSED, "refused", "wr_id:x error:errno recv?:u")
 
 /* Objects */
 EVENT(QP_MADE, "made",
@@ -56,9 +57,9 @@ EVENT(CQ_EVENT, "completion event", "cq:x")
 EVENT(ASYNC_EVENT, "async event", "event:event")
 
 /*
- * rdma_cm: what librdmacm asked of it, a command (enum rdma_user_cm_cmd); and what
- * rdma_get_cm_event() gives to the program (enum rdma_cm_event_type), with the
- * other end's QP where it is told of.
+ * rdma_cm: what librdmacm asked of it, a command (enum rdma_user_cm_cmd); and
+ * what rdma_get_cm_event() gives to the program (enum rdma_cm_event_type), with
+ * the other end's QP where it is told of.
  */
 EVENT(CM_CALL, "rdma_cm", "command:cm error?:errno ns:u id?:u")
 EVENT(CM_EVENT, "rdma_cm event", "event:cmevent id:u status?:d peer?:x")

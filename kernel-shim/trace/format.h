@@ -9,8 +9,12 @@
  * since the ring's beginning: whole records are there from `oldest` to
  * `written`.  A writer raises oldest, then (release fence) overwrites, then
  * raises written (release): what a killed thread did last is there, and what it
- * was writing is not.  A reader loads written (acquire), copies, then (acquire
- * fence) loads oldest, and drops what is before that.
+ * was writing is not.  A reader loads written, then (acquire fence) slots,
+ * copies, then (acquire fence) loads oldest, and drops what is before that.
+ *
+ * A ring has its place for all the slots that it may get, and begins with few:
+ * it doubles before it would overwrite a record for the first time, so that no
+ * position moves.  Where there is no room it stays as it is.
  *
  * Nothing in a file can be trusted: who reads it checks every number.
  */
@@ -30,7 +34,7 @@
 struct trace_file {
 	uint64_t magic;
 	uint32_t version;
-	uint32_t slots; /* of each ring, a power of two */
+	uint32_t slots; /* that a ring has place for, a power of two */
 	uint64_t wall; /* CLOCK_REALTIME when CLOCK_MONOTONIC was 0, ns */
 	_Atomic uint64_t end; /* bytes; where the next ring begins */
 	_Atomic uint64_t lost; /* threads that found no room for a ring */
@@ -41,6 +45,8 @@ struct trace_file {
 struct trace_ring {
 	_Atomic uint64_t magic; /* stored (release) when the rest is there */
 	_Atomic uint64_t written, oldest;
+	_Atomic uint64_t fabric; /* that QPNs are of; 0: not known */
+	_Atomic uint32_t slots; /* so far, a power of two */
 	int32_t pid, tid; /* as the process itself sees them */
 	char program[TRACE_NAME]; /* their last byte is 0 */
 	char thread[TRACE_NAME];
@@ -73,8 +79,8 @@ static_assert(sizeof(struct trace_slot) == 64, "a cache line");
 		 1 + ((n)-TRACE_FIRST + TRACE_MORE - 1) / TRACE_MORE)
 static_assert(TRACE_SLOTS_OF(TRACE_VALUES) == TRACE_SLOTS, "the longest");
 
-#define TRACE_RING_BYTES(slots) \
-	(TRACE_PAGE + (uint64_t)(slots) * sizeof(struct trace_slot))
+#define TRACE_BYTES(slots) ((uint64_t)(slots) * sizeof(struct trace_slot))
+#define TRACE_RING_BYTES(slots) (TRACE_PAGE + TRACE_BYTES(slots))
 /* 64 KiB to 1 GiB of records */
 #define TRACE_MIN_SLOTS (1u << 10)
 #define TRACE_MAX_SLOTS (1u << 24)

@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,18 +23,29 @@ static struct {
 	dev_t dev;
 	ino_t ino;
 	uint32_t slots;
+	_Atomic uint64_t fabric;
 } file;
+
+enum recorder_state {
+	RECORDER_NEW,
+	RECORDER_READY,
+	/* at work; what a signal handler records then is lost */
+	RECORDER_BUSY,
+	RECORDER_NOBODY, /* without a ring for good */
+};
 
 /* Who records.  How far he is he knows himself: others can write to the file.
  */
-struct recorder {
+static thread_own struct recorder {
+	enum recorder_state state;
+	unsigned int ends; /* how often he was told that the thread ends */
 	struct trace_ring *ring;
+	uint64_t at; /* in the file */
 	uint64_t written, oldest; /* as in the ring */
-};
+	uint32_t slots; /* as in the ring, it may grow ... */
+	uint32_t most; /* ... to so many */
+} self;
 
-/* This thread's; "nobody" if there is no room for a ring. */
-static thread_own struct recorder *self;
-static struct recorder nobody;
 static pthread_key_t self_key; /* its destructor ends one */
 
 /* ------------------------------------------------------- the file */
@@ -51,11 +63,15 @@ static uint64_t wall_clock(void)
 static int file_grow(int fd, uint64_t at, uint64_t bytes)
 {
 	struct rlimit r;
+	int err;
 
 	if (!getrlimit(RLIMIT_FSIZE, &r) && r.rlim_cur != RLIM_INFINITY &&
 	    r.rlim_cur < at + bytes)
 		return EFBIG;
-	return posix_fallocate(fd, (off_t)at, (off_t)bytes);
+	do
+		err = posix_fallocate(fd, (off_t)at, (off_t)bytes);
+	while (err == EINTR);
+	return err;
 }
 
 static int trace_write_head(int fd, uint32_t slots)
@@ -82,9 +98,9 @@ static int trace_put(const char *path, uint32_t slots, bool anew)
 	char *unnamed;
 	int fd, err;
 
-	if (asprintf(&unnamed, "%s.%d", path, (int)getpid()) < 0)
+	if (asprintf(&unnamed, "%s.XXXXXX", path) < 0)
 		return -ENOMEM;
-	fd = open(unnamed, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	fd = mkostemp(unnamed, O_CLOEXEC);
 	if (fd < 0) {
 		err = -errno;
 		free(unnamed);
@@ -104,6 +120,11 @@ static int trace_put(const char *path, uint32_t slots, bool anew)
 
 int trace_make(const char *path, uint32_t slots)
 {
+	struct stat st;
+
+	/* /dev/null is to stay what it is */
+	if (!stat(path, &st) && !S_ISREG(st.st_mode))
+		return -EINVAL;
 	return trace_put(path, slots, true);
 }
 
@@ -152,79 +173,113 @@ static int file_open(void)
 	return -1;
 }
 
-static void ring_identify(struct trace_ring *r)
+static void ring_identify(struct trace_ring *r, uint32_t slots)
 {
 	r->pid = (int32_t)getpid();
 	r->tid = (int32_t)syscall(SYS_gettid);
 	snprintf(r->program, sizeof(r->program), "%s",
 		 program_invocation_short_name);
 	pthread_getname_np(pthread_self(), r->thread, sizeof(r->thread));
+	store_relaxed(&r->fabric, load_relaxed(&file.fabric));
+	store_relaxed(&r->slots, slots);
 	store_release(&r->magic, TRACE_RING_MAGIC);
 }
 
-static struct trace_ring *ring_make(void)
+/* From the page's boundary on, which may be before the ring. */
+static uint64_t ring_before(uint64_t at)
 {
-	uint64_t bytes = TRACE_RING_BYTES(file.slots), at;
-	void *map = MAP_FAILED;
+	return at % (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+/* All that it may grow to; what is beyond the file's end is not touched. */
+static struct trace_ring *ring_map(int fd, uint64_t at)
+{
+	uint64_t before = ring_before(at);
+	char *map = mmap(NULL, before + TRACE_RING_BYTES(file.slots),
+			 PROT_READ | PROT_WRITE, MAP_SHARED, fd,
+			 (off_t)(at - before));
+
+	return map == MAP_FAILED ? NULL : (void *)(map + before);
+}
+
+static void ring_unmap(struct trace_ring *ring, uint64_t at)
+{
+	uint64_t before = ring_before(at);
+
+	munmap((char *)ring - before, before + TRACE_RING_BYTES(file.slots));
+}
+
+static struct trace_ring *ring_make(uint64_t *at)
+{
+	struct trace_ring *ring = NULL;
 	int fd = file_open();
 
 	if (fd < 0)
 		return NULL;
-	at = fetch_add_relaxed(&file.head->end, bytes);
-	if (at && !(at % TRACE_PAGE) && at < TRACE_MAX_BYTES &&
-	    !file_grow(fd, at, bytes))
-		map = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd,
-			   (off_t)at);
+	*at = fetch_add_relaxed(&file.head->end, TRACE_RING_BYTES(file.slots));
+	if (*at && !(*at % TRACE_PAGE) && *at < TRACE_MAX_BYTES &&
+	    !file_grow(fd, *at, TRACE_RING_BYTES(TRACE_MIN_SLOTS)))
+		ring = ring_map(fd, *at);
 	close(fd);
-	if (map == MAP_FAILED)
-		return NULL;
-	ring_identify(map);
-	return map;
+	if (ring)
+		ring_identify(ring, TRACE_MIN_SLOTS);
+	return ring;
 }
 
 /* ------------------------------------------------------- a thread */
 
-static void recorder_free(struct recorder *r)
+static void recorder_begin(struct recorder *r)
 {
-	munmap(r->ring, TRACE_RING_BYTES(file.slots));
-	free(r);
-}
-
-static void recorder_end(void *r)
-{
-	self = &nobody; /* what comes now is of other destructors */
-	recorder_free(r);
-}
-
-static struct recorder *recorder_new(void)
-{
-	struct recorder *r = calloc(1, sizeof(*r));
-
-	if (!r)
-		return NULL;
-	r->ring = ring_make();
-	if (r->ring && !pthread_setspecific(self_key, r))
-		return r;
-	if (r->ring)
-		munmap(r->ring, TRACE_RING_BYTES(file.slots));
-	free(r);
-	return NULL;
-}
-
-static struct recorder *recorder_begin(void)
-{
-	int saved = errno;
-
-	self = &nobody;
-	if (file.head) {
-		self = recorder_new();
-		if (!self) {
-			fetch_add_relaxed(&file.head->lost, 1);
-			self = &nobody;
-		}
+	r->ring = ring_make(&r->at);
+	if (r->ring && pthread_setspecific(self_key, r)) {
+		ring_unmap(r->ring, r->at);
+		r->ring = NULL;
 	}
+	if (!r->ring) {
+		fetch_add_relaxed(&file.head->lost, 1);
+		return;
+	}
+	r->slots = TRACE_MIN_SLOTS;
+	r->most = file.slots;
+}
+
+/* Who finds no room overwrites his oldest records earlier. */
+static void recorder_grow(struct recorder *r)
+{
+	uint64_t end = r->at + TRACE_RING_BYTES(r->slots);
+	int fd = file_open();
+
+	if (fd >= 0 && !file_grow(fd, end, TRACE_BYTES(r->slots))) {
+		r->slots *= 2;
+		store_relaxed(&r->ring->slots, r->slots);
+	} else {
+		r->most = r->slots;
+	}
+	if (fd >= 0)
+		close(fd);
+}
+
+/* The thread does not end in here if it is cancelled: it has a QP's lock. */
+static void recorder_do(struct recorder *r, void (*work)(struct recorder *))
+{
+	int saved = errno, cancel;
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+	work(r);
+	pthread_setcancelstate(cancel, NULL);
 	errno = saved;
-	return self;
+}
+
+static void recorder_end(void *arg)
+{
+	struct recorder *r = arg;
+
+	/* other destructors may call verbs */
+	if (++r->ends < PTHREAD_DESTRUCTOR_ITERATIONS &&
+	    !pthread_setspecific(self_key, r))
+		return;
+	r->state = RECORDER_NOBODY;
+	ring_unmap(r->ring, r->at);
 }
 
 /* The child's threads are others, the first one, too. */
@@ -232,25 +287,34 @@ static void after_fork_child(void)
 {
 	int saved = errno;
 
-	if (self && self != &nobody)
-		recorder_free(self);
+	if (self.state == RECORDER_READY)
+		ring_unmap(self.ring, self.at);
 	pthread_setspecific(self_key, NULL);
-	self = NULL;
+	memset(&self, 0, sizeof(self));
 	errno = saved;
 }
 
 /* ------------------------------------------------------- opening */
 
+static int file_open_or_make(void)
+{
+	int err, fd = open(file.path, O_RDWR | O_CLOEXEC);
+
+	if (fd < 0 && errno == ENOENT) {
+		err = trace_put(file.path, TRACE_DEFAULT_SLOTS, false);
+		if (err)
+			return err;
+		fd = open(file.path, O_RDWR | O_CLOEXEC);
+	}
+	return fd < 0 ? -errno : fd;
+}
+
 static int trace_open_path(void)
 {
-	int fd, err;
+	int fd = file_open_or_make(), err;
 
-	err = trace_put(file.path, TRACE_DEFAULT_SLOTS, false);
-	if (err && err != -EACCES && err != -EROFS)
-		return err;
-	fd = open(file.path, O_RDWR | O_CLOEXEC);
 	if (fd < 0)
-		return -errno;
+		return fd;
 	err = -pthread_key_create(&self_key, recorder_end);
 	if (!err) {
 		err = trace_map(fd);
@@ -288,25 +352,35 @@ bool trace_is_open(void)
 	return file.head;
 }
 
+void trace_fabric(uint64_t fabric)
+{
+	store_relaxed(&file.fabric, fabric);
+	if (self.state == RECORDER_READY)
+		store_relaxed(&self.ring->fabric, fabric);
+}
+
 /* ------------------------------------------------------- recording */
 
 static struct trace_slot *slot(const struct recorder *r, uint64_t nth)
 {
 	struct trace_slot *first = (void *)((char *)r->ring + TRACE_PAGE);
 
-	return &first[nth & (file.slots - 1)];
+	return &first[nth & (r->slots - 1)];
 }
 
 static void recorder_make_room(struct recorder *r, uint64_t until)
 {
 	uint8_t slots;
 
-	if (likely(until - r->oldest <= file.slots))
+	/* positions stay where they are as long as none was overwritten */
+	if (unlikely(until > r->slots) && r->slots < r->most)
+		recorder_do(r, recorder_grow);
+	if (likely(until - r->oldest <= r->slots))
 		return;
 	do {
 		slots = slot(r, r->oldest)->slots;
 		r->oldest += slots ? slots : 1; /* 0: not by us */
-	} while (until - r->oldest > file.slots && r->oldest < until);
+	} while (until - r->oldest > r->slots && r->oldest < until);
 	store_relaxed(&r->ring->oldest, r->oldest);
 	/* who sees what is written now sees that */
 	atomic_thread_fence(memory_order_release);
@@ -325,18 +399,13 @@ static void values_write(const struct recorder *r, uint64_t nth,
 	}
 }
 
-void trace_at(uint64_t time, enum trace_event what, uint32_t qpn,
-	      const uint64_t *values, size_t n)
+static void recorder_write(struct recorder *r, uint64_t time,
+			   enum trace_event what, uint32_t qpn,
+			   const uint64_t *values, size_t n)
 {
-	struct recorder *r = likely(self) ? self : recorder_begin();
+	uint8_t slots = (uint8_t)TRACE_SLOTS_OF(n);
 	struct trace_slot *s;
-	uint8_t slots;
 
-	if (unlikely(r == &nobody))
-		return;
-	if (n > TRACE_VALUES)
-		n = TRACE_VALUES;
-	slots = (uint8_t)TRACE_SLOTS_OF(n);
 	recorder_make_room(r, r->written + slots);
 	s = slot(r, r->written);
 	s->time = time;
@@ -347,6 +416,25 @@ void trace_at(uint64_t time, enum trace_event what, uint32_t qpn,
 	values_write(r, r->written, values, n);
 	r->written += slots;
 	store_release(&r->ring->written, r->written);
+}
+
+void trace_at(uint64_t time, enum trace_event what, uint32_t qpn,
+	      const uint64_t *values, size_t n)
+{
+	struct recorder *r = &self;
+	bool is_new = r->state == RECORDER_NEW;
+
+	if (unlikely(r->state != RECORDER_READY) && (!is_new || !file.head))
+		return;
+	r->state = RECORDER_BUSY;
+	atomic_signal_fence(memory_order_seq_cst);
+	if (unlikely(is_new))
+		recorder_do(r, recorder_begin);
+	if (likely(r->ring != NULL))
+		recorder_write(r, time, what, qpn, values,
+			       n < TRACE_VALUES ? n : TRACE_VALUES);
+	atomic_signal_fence(memory_order_seq_cst);
+	r->state = r->ring ? RECORDER_READY : RECORDER_NOBODY;
 }
 
 void trace_text(enum trace_event what, uint32_t qpn, const char *text)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
  * Writing a trace (format.h).  A thread's ring is made when it records for the
- * first time; nobody waits for anybody.  errno stays as it is.
+ * first time; nobody waits for anybody.  errno stays as it is.  A child that is
+ * made in another way than by fork(), and shares no memory, must not record.
  */
 #pragma once
 
@@ -21,7 +22,8 @@ enum trace_event {
 
 /*
  * Make the file at path anew, with rings of so many slots: 0 or -errno.  Those
- * who have the old one write on in it.
+ * who have the old one write on in it.  -EINVAL: there is something that is no
+ * file.
  */
 int trace_make(const char *path, uint32_t slots);
 
@@ -33,6 +35,9 @@ int trace_open(const char *path);
 
 /* Has this process opened one? */
 bool trace_is_open(void);
+
+/* The fabric that this process's QPNs are of. */
+void trace_fabric(uint64_t fabric);
 
 /* time is that of clock_now().  Who has more than TRACE_VALUES loses the rest.
  */

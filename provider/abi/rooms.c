@@ -68,4 +68,5 @@ void rooms_opened(struct urxe_context *ctx)
 		adversary_opened(a, ctx);
 	if (f && f->n)
 		fault_opened(f, ctx);
+	recorder_opened(ctx);
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* Explanations.  Only on stderr and only when asked for by URXE_LOG. */
 #include <errno.h>
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -29,8 +30,8 @@ void urxe_log_also(void (*fn)(const char *text))
 
 void urxe_log(const char *fmt, ...)
 {
+	int n, saved = errno, cancel;
 	char line[512];
-	int n, saved = errno;
 	va_list ap;
 
 	if (!urxe_log_on)
@@ -41,12 +42,15 @@ void urxe_log(const char *fmt, ...)
 	va_end(ap);
 	if (also)
 		also(line + n);
-	if (!to_stderr)
-		return;
-	strcat(line, "\n");
-	/* one write, so that lines of several processes stay whole */
-	if (write(STDERR_FILENO, line, strlen(line)) < 0)
-		errno = saved;
+	if (to_stderr) {
+		strcat(line, "\n");
+		/* no thread that is cancelled ends in here, with a QP's lock */
+		pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+		/* one write, so that lines of several processes stay whole */
+		if (write(STDERR_FILENO, line, strlen(line)) < 0)
+			errno = saved;
+		pthread_setcancelstate(cancel, NULL);
+	}
 	errno = saved;
 }
 

@@ -68,7 +68,7 @@ static int recorder_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr,
 	record_recv(qp->qp_num, 0, wr);
 	ret = next.post_recv(qp, wr, bad);
 	if (ret)
-		trace(REFUSED, qp->qp_num, (*bad)->wr_id, (uint64_t)ret);
+		trace(REFUSED, qp->qp_num, (*bad)->wr_id, (uint64_t)ret, 1);
 	return ret;
 }
 
@@ -81,14 +81,14 @@ static int recorder_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr,
 	record_recv(0, number, wr);
 	ret = next.post_srq_recv(srq, wr, bad);
 	if (ret)
-		trace(REFUSED, 0, (*bad)->wr_id, (uint64_t)ret);
+		trace(REFUSED, 0, (*bad)->wr_id, (uint64_t)ret, 1);
 	return ret;
 }
 
 /* ------------------------------------------------------- ibv_wr_* */
 
-/* What the QPs have in common: nobody but rooms replaces it. */
-static int (*next_complete)(struct ibv_qp_ex *);
+/* The same of all QPs, unless a room had no memory for one. */
+static int (*_Atomic next_complete)(struct ibv_qp_ex *);
 
 static void record_built(const struct urxe_qp *qp, const struct urxe_wqe *w)
 {
@@ -113,7 +113,7 @@ static int recorder_wr_complete(struct ibv_qp_ex *ex)
 		record_built(&vqp->qp, vqp->batch.wqe);
 	if (vqp->qp.batch_first != sq->prod || vqp->batch.wqe)
 		first = sq_slot(sq, vqp->qp.batch_first)->wr_id;
-	ret = next_complete(ex);
+	ret = load_relaxed(&next_complete)(ex);
 	if (ret)
 		trace(REFUSED, ex->qp_base.qp_num, first, (uint64_t)ret);
 	return ret;
@@ -125,9 +125,9 @@ void recorder_wrap_qp_ex(struct ibv_qp *qp)
 
 	if (!v->qp_ex.wr_complete)
 		return;
-	if (!next_complete)
-		next_complete = v->qp_ex.wr_complete;
-	if (v->qp_ex.wr_complete == next_complete)
+	if (!load_relaxed(&next_complete))
+		store_relaxed(&next_complete, v->qp_ex.wr_complete);
+	if (v->qp_ex.wr_complete == load_relaxed(&next_complete))
 		v->qp_ex.wr_complete = recorder_wr_complete;
 }
 

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "engine/context.h"
 #include "recorder.h"
 #include "trace/trace.h"
 
@@ -26,4 +27,10 @@ int recorder_wrap(struct pabi_ops *ops)
 	recorder_wrap_polls(ops);
 	recorder_watch_engine();
 	return 0;
+}
+
+void recorder_opened(const struct urxe_context *ctx)
+{
+	if (trace_is_open())
+		trace_fabric(ctx->fabric->ino);
 }

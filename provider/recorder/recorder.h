@@ -8,11 +8,16 @@
 
 #include "abi/pabi/pabi.h"
 
+struct urxe_context;
+
 /*
  * If URXE_TRACE asks for it put the recorder's verbs in front of those in ops,
  * once in a process.  0 or -errno.
  */
 int recorder_wrap(struct pabi_ops *ops);
+
+/* A device was opened. */
+void recorder_opened(const struct urxe_context *ctx);
 
 /* What each of its files puts there, and the verbs that they stand in front of.
  */

@@ -4,9 +4,12 @@
  * it says otherwise.
  */
 #include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 #include "verbs/harness.h"
@@ -191,20 +194,146 @@ static void closes(unsigned int n)
 	_exit(0);
 }
 
-/* The file goes away before the second thread has a place in it. */
+static void in_new_thread(void *(*fn)(void *arg))
+{
+	pthread_t thread;
+
+	ck_assert_int_eq(pthread_create(&thread, NULL, fn, NULL), 0);
+	pthread_join(thread, NULL);
+}
+
+/* The file goes away before the second thread has a place in it, and before the
+ * first one needs more. */
 static void moved(unsigned int n)
 {
 	const char *path = getenv("URXE_TRACE");
-	pthread_t thread;
 	char to[256];
+	unsigned int i;
 
-	(void)n;
 	open_duo();
 	write_one(1);
 	snprintf(to, sizeof(to), "%s.moved", path);
 	ck_assert_int_eq(rename(path, to), 0);
-	ck_assert_int_eq(pthread_create(&thread, NULL, in_thread, NULL), 0);
+	in_new_thread(in_thread);
+	for (i = 3; i <= n; i++)
+		write_one(i);
+	duo_close(&duo);
+}
+
+/* One after the other */
+static void threads(unsigned int n)
+{
+	open_duo();
+	while (n--)
+		in_new_thread(in_thread);
+	duo_close(&duo);
+}
+
+/* The first record of a thread that is to end where it may wait. */
+static _Atomic bool is_cancelled, came_out;
+
+static struct ibv_sge sge_2;
+static struct ibv_send_wr wr_2;
+
+static void *in_cancelled(void *arg)
+{
+	struct ibv_send_wr *bad;
+
+	(void)arg;
+	while (!atomic_load(&is_cancelled))
+		;
+	if (!ibv_post_send(duo.a.qp, &wr_2, &bad))
+		atomic_store(&came_out, true);
+	pthread_testcancel();
+	return NULL;
+}
+
+static void cancelled(unsigned int n)
+{
+	pthread_t thread;
+
+	(void)n;
+	open_duo();
+	sge_2 = node_sge(&duo.a, 0, 8);
+	wr_2 = (struct ibv_send_wr){
+		.wr_id = 2,
+		.sg_list = &sge_2,
+		.num_sge = 1,
+		.opcode = IBV_WR_RDMA_WRITE,
+		.send_flags = IBV_SEND_SIGNALED,
+		.wr.rdma = { duo.at_b.base, duo.at_b.rkey },
+	};
+	ck_assert_int_eq(pthread_create(&thread, NULL, in_cancelled, NULL), 0);
+	pthread_cancel(thread);
+	is_cancelled = true;
 	pthread_join(thread, NULL);
+	ck_assert(came_out);
+	expect(duo.a.scq, 2, IBV_WC_SUCCESS);
+	duo_close(&duo);
+}
+
+/* A thread's last record is made by the destructor of its key. */
+static pthread_key_t key;
+
+static void at_end(void *arg)
+{
+	in_thread(arg);
+}
+
+static void *with_key(void *arg)
+{
+	(void)arg;
+	write_one(1);
+	pthread_setspecific(key, &key);
+	return NULL;
+}
+
+static void destructor(unsigned int n)
+{
+	(void)n;
+	open_duo();
+	ck_assert_int_eq(pthread_key_create(&key, at_end), 0);
+	in_new_thread(with_key);
+	duo_close(&duo);
+}
+
+/* A signal handler calls a verb while another one is recorded. */
+static void on_signal(int nr)
+{
+	struct ibv_port_attr attr;
+
+	(void)nr;
+	ibv_query_port(duo.a.ctx, 1, &attr);
+}
+
+static void handler(unsigned int n)
+{
+	const struct itimerval often = { { 0, 50 }, { 0, 50 } };
+	const struct itimerval never = { 0 };
+	unsigned int i;
+
+	open_duo();
+	signal(SIGALRM, on_signal);
+	setitimer(ITIMER_REAL, &often, NULL);
+	for (i = 1; i <= n; i++)
+		write_one(i);
+	setitimer(ITIMER_REAL, &never, NULL);
+	duo_close(&duo);
+}
+
+/* What a full queue refused is posted again. */
+static void again(unsigned int n)
+{
+	uint64_t id, last;
+
+	(void)n;
+	open_duo();
+	for (last = 1; !post(&duo, IBV_WR_RDMA_WRITE, last, 0, 8, 0, 0); last++)
+		;
+	for (id = 1; id < last; id++)
+		expect(duo.a.scq, id, IBV_WC_SUCCESS);
+	write_one(last);
+	printf("%u\n", (unsigned int)last);
 	duo_close(&duo);
 }
 
@@ -212,9 +341,13 @@ static struct {
 	const char *name;
 	void (*run)(unsigned int n);
 } modes[] = {
-	{ "writes", writes }, { "sends", sends },	{ "endless", endless },
-	{ "wrong", wrong },   { "extended", extended }, { "apart", apart },
-	{ "closes", closes }, { "moved", moved },
+	{ "writes", writes },	      { "sends", sends },
+	{ "endless", endless },	      { "wrong", wrong },
+	{ "extended", extended },     { "apart", apart },
+	{ "closes", closes },	      { "moved", moved },
+	{ "threads", threads },	      { "cancelled", cancelled },
+	{ "destructor", destructor }, { "handler", handler },
+	{ "again", again },
 };
 
 static const char *mode;
