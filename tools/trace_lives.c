@@ -75,6 +75,7 @@ static struct life *life_add(struct life_qp *qp, bool recv,
 		return NULL;
 	w->qp = qp;
 	w->recv = recv;
+	w->nth = qp->lives[recv]++;
 	w->wr_id = value(r, "wr_id");
 	w->op = value(r, "op");
 	w->length = value(r, "length");
@@ -88,16 +89,21 @@ static struct life *life_add(struct life_qp *qp, bool recv,
 	return w;
 }
 
-/* Nothing comes after its polling; of what was unsignaled nothing does at all.
+/*
+ * Nothing comes after its polling; of what was unsignaled nothing does at all.
+ * Threads may poll in another order than they record; but what is far behind
+ * w, which was polled, is over, too: its record is lost.
  */
-static void queue_advance(struct life_qp *qp, bool recv)
-{
-	struct life *w;
+#define LIVES_POLLED_AT_ONCE 1024
 
-	for (w = qp->open[recv]; w && (w->at[LIFE_POLLED] || w->refused);
-	     w = w->next)
-		;
-	qp->open[recv] = w;
+static void queue_advance(struct life_qp *qp, const struct life *w)
+{
+	struct life *open = qp->open[w->recv];
+
+	while (open && (open->at[LIFE_POLLED] || open->refused ||
+			open->nth + LIVES_POLLED_AT_ONCE < w->nth))
+		open = open->next;
+	qp->open[w->recv] = open;
 }
 
 /* The oldest one of that wr_id to whom that did not happen yet. */
@@ -135,7 +141,7 @@ static void polled(struct life *w, uint64_t status)
 		for (before = qp->open[0]; before != w; before = before->next)
 			if (!before->at[LIFE_COMPLETED])
 				before->at[LIFE_POLLED] = w->at[LIFE_POLLED];
-	queue_advance(qp, w->recv);
+	queue_advance(qp, w);
 }
 
 static int posted(struct lives *l, const struct trace_record *r, bool recv)

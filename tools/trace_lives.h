@@ -23,6 +23,7 @@ enum life_step {
 struct life {
 	struct life *next; /* of its QP's queue, by posting */
 	struct life_qp *qp;
+	uint64_t nth; /* of its queue */
 	uint64_t wr_id, op, length, status;
 	bool recv;
 	bool refused; /* it was not posted after all */
@@ -41,6 +42,7 @@ struct life_qp {
 	uint64_t type, cq[2]; /* of sends, of receives; 0: not known */
 	struct life *first[2], *last[2]; /* of each queue */
 	struct life *open[2]; /* none before it will change */
+	uint64_t lives[2];
 	struct life *arrived; /* the last message that takes a receive ... */
 	struct life *unpaired; /* ... and none before it has no partner */
 };

@@ -120,12 +120,17 @@ static int trace_put(const char *path, uint32_t slots, bool anew)
 
 int trace_make(const char *path, uint32_t slots)
 {
+	char *real = realpath(path, NULL); /* not a link to it: /dev/stdout */
 	struct stat st;
+	int err;
 
 	/* /dev/null is to stay what it is */
-	if (!stat(path, &st) && !S_ISREG(st.st_mode))
-		return -EINVAL;
-	return trace_put(path, slots, true);
+	if (real && !stat(real, &st) && !S_ISREG(st.st_mode))
+		err = -EINVAL;
+	else
+		err = trace_put(real ? real : path, slots, true);
+	free(real);
+	return err;
 }
 
 static bool head_is_sound(const struct trace_file *f)
