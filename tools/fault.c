@@ -65,7 +65,8 @@ int explain_faults(void)
 /* All of it, with an end; NULL and errno. */
 static char *file_read(const char *path)
 {
-	static const char mark[] = "\xef\xbb\xbf"; /* of UTF-8, by some editors */
+	static const char mark[] =
+		"\xef\xbb\xbf"; /* of UTF-8, by some editors */
 	FILE *f = fopen(path, "re");
 	char *text = NULL;
 	size_t room = 0;
@@ -82,7 +83,8 @@ static char *file_read(const char *path)
 		return strdup("");
 	}
 	if (!err && !strncmp(text, mark, strlen(mark)))
-		memmove(text, text + strlen(mark), (size_t)n + 1 - strlen(mark));
+		memmove(text, text + strlen(mark),
+			(size_t)n + 1 - strlen(mark));
 	if (!err)
 		return text;
 	free(text);
@@ -178,7 +180,8 @@ int faults_begin_run(void)
 			       fail(1, "no memory") :
 			       0;
 	unsetenv(FAULT_TALLY);
-	return fail(0, "--fault: %s: which of them never strikes cannot be said",
+	return fail(0,
+		    "--fault: %s: which of them never strikes cannot be said",
 		    strerror(errno));
 }
 

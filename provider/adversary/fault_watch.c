@@ -72,7 +72,8 @@ static void strikes_look(struct strikes *t, enum fault_at at,
 	}
 }
 
-static void strikes_carry_out(struct strikes *t, const struct fault_place *where)
+static void strikes_carry_out(struct strikes *t,
+			      const struct fault_place *where)
 {
 	int saved = errno;
 	unsigned int i;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * client N: N WRITEs of a QP to itself, by a program that looks at what each verb
- * returns.  Its name, by a link, is what prog= means.
+ * client N: N WRITEs of a QP to itself, by a program that looks at what each
+ * verb returns.  Its name, by a link, is what prog= means.
  */
 #include <infiniband/verbs.h>
 #include <stdio.h>

@@ -207,7 +207,8 @@ START_TEST(built_and_iterated)
 }
 END_TEST
 
-/* A WR in the middle of what was built, and the event in the middle of a poll. */
+/* A WR in the middle of what was built, and the event in the middle of a poll.
+ */
 START_TEST(built_and_broken)
 {
 	enum ibv_wc_status status[MANY];
@@ -222,12 +223,11 @@ START_TEST(built_and_broken)
 	while (got < 7)
 		got += iterate(cq, status + got);
 	for (i = 0; i < 7; i++)
-		ck_assert_int_eq(status[i],
-				 _i	? (i < 6 ? IBV_WC_SUCCESS :
-						   IBV_WC_WR_FLUSH_ERR) :
-				 i < 3	? IBV_WC_SUCCESS :
-				 i == 3 ? IBV_WC_LOC_PROT_ERR :
-					  IBV_WC_WR_FLUSH_ERR);
+		ck_assert_int_eq(status[i], _i	   ? (i < 6 ? IBV_WC_SUCCESS :
+							      IBV_WC_WR_FLUSH_ERR) :
+					    i < 3  ? IBV_WC_SUCCESS :
+					    i == 3 ? IBV_WC_LOC_PROT_ERR :
+						     IBV_WC_WR_FLUSH_ERR);
 	if (_i)
 		expect_async(n.ctx, IBV_EVENT_QP_FATAL, n.qp);
 	ck_assert_int_eq(qp_state(n.qp), IBV_QPS_ERR);
