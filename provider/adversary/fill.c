@@ -38,8 +38,6 @@ static void fill_gather(struct fill *f, struct urxe_peer *self, uint32_t pd,
 	uint64_t at;
 	int i;
 
-	if (wr->num_sge > URXE_MAX_SGE)
-		return;
 	for (i = 0; i < wr->num_sge && f->len < FILL_MOST; i++, sge++) {
 		at = sge->length ? fill_place(self, pd, sge) : 0;
 		if (!at)

@@ -32,7 +32,8 @@ struct fill {
 	char was[FILL_MOST];
 };
 
-/* The bytes that wr names, by the keys of self in that PD. */
+/* The bytes that wr, which has URXE_MAX_SGE SGEs at most, names by the keys of
+ * self in that PD. */
 void fill_set(struct fill *f, struct urxe_peer *self, uint32_t pd,
 	      const struct ibv_recv_wr *wr);
 void fill_undo(const struct fill *f);

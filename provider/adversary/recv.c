@@ -42,8 +42,9 @@ static bool recv_is_late(const struct met *m, uint64_t nth)
 }
 
 static int recv_post_each(post_fn *post, void *queue, enum met_kind kind,
-			  struct urxe_peer *self, uint32_t pd,
-			  struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
+			  const struct urxe_rq *rq, struct urxe_peer *self,
+			  uint32_t pd, struct ibv_recv_wr *wr,
+			  struct ibv_recv_wr **bad)
 {
 	struct met *m = met_find(with, kind, queue);
 	struct ibv_recv_wr one, *refused;
@@ -57,7 +58,9 @@ static int recv_post_each(post_fn *post, void *queue, enum met_kind kind,
 		one = *wr;
 		one.next = NULL;
 		fill.len = 0;
-		if (met_turn(with, m, KNOB_fill, &nth))
+		/* a list that is about to be refused need not be there */
+		if (met_turn(with, m, KNOB_fill, &nth) && wr->num_sge >= 0 &&
+		    (uint32_t)wr->num_sge <= rq->max_sge)
 			fill_set(&fill, self, pd, wr);
 		if (recv_is_late(m, nth))
 			met_linger(m, KNOB_rnr, nth);
@@ -76,7 +79,7 @@ static int adversary_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr,
 {
 	struct urxe_qp *qp = to_uqp(ibqp);
 
-	return recv_post_each(post_to_qp, ibqp, MET_QP, qp->ctx->self,
+	return recv_post_each(post_to_qp, ibqp, MET_QP, &qp->rq, qp->ctx->self,
 			      qp->sh->pd, wr, bad);
 }
 
@@ -86,8 +89,8 @@ static int adversary_post_srq_recv(struct ibv_srq *ibsrq,
 {
 	struct urxe_srq *srq = to_usrq(ibsrq);
 
-	return recv_post_each(post_to_srq, ibsrq, MET_SRQ, srq->ctx->self,
-			      srq->sh->pd, wr, bad);
+	return recv_post_each(post_to_srq, ibsrq, MET_SRQ, &srq->rq,
+			      srq->ctx->self, srq->sh->pd, wr, bad);
 }
 
 void recv_wrap(struct pabi_ops *ops, const struct adversary *a)

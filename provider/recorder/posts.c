@@ -4,24 +4,28 @@
 #include "recorder.h"
 #include "trace/trace.h"
 #include "verbs/qp.h"
+#include "verbs/srq.h"
 
 static struct pabi_ops next;
 
 #define V(x) (uint64_t)(uintptr_t)(x)
 
-static uint64_t sge_length(const struct ibv_sge *sge, int n)
+/* A list that the verb is about to refuse need not be there. */
+static uint64_t sge_length(const struct ibv_sge *sge, int n, uint32_t max)
 {
 	uint64_t length = 0;
 	int i;
 
-	for (i = 0; i < n && i < URXE_MAX_SGE; i++)
+	if (n < 0 || (uint32_t)n > max)
+		return 0;
+	for (i = 0; i < n; i++)
 		length += sge[i].length;
 	return length;
 }
 
 /* ------------------------------------------------------- ibv_post_* */
 
-static void record_posted(const struct ibv_qp *qp, const struct ibv_send_wr *wr)
+static void record_posted(struct ibv_qp *qp, const struct ibv_send_wr *wr)
 {
 	uint32_t op = WQE_BIT(wr->opcode & 31);
 	bool local = op & WQE_BARE_OPS, atomic = op & WQE_ATOMIC_OPS;
@@ -29,7 +33,9 @@ static void record_posted(const struct ibv_qp *qp, const struct ibv_send_wr *wr)
 
 	trace(POSTED, qp->qp_num, wr->wr_id, wr->opcode, wr->send_flags,
 	      local ? 0 : (uint64_t)wr->num_sge,
-	      local ? 0 : sge_length(wr->sg_list, wr->num_sge),
+	      local ? 0 :
+		      sge_length(wr->sg_list, wr->num_sge,
+				 to_uqp(qp)->sq.max_sge),
 	      atomic ? wr->wr.atomic.remote_addr :
 	      rdma   ? wr->wr.rdma.remote_addr :
 		       0,
@@ -52,12 +58,12 @@ static int recorder_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr,
 	return ret;
 }
 
-static void record_recv(uint32_t qpn, uint32_t srq,
+static void record_recv(uint32_t qpn, uint32_t srq, uint32_t max_sge,
 			const struct ibv_recv_wr *wr)
 {
 	for (; wr; wr = wr->next)
 		trace(RECV_POSTED, qpn, wr->wr_id, (uint64_t)wr->num_sge,
-		      sge_length(wr->sg_list, wr->num_sge), srq);
+		      sge_length(wr->sg_list, wr->num_sge, max_sge), srq);
 }
 
 static int recorder_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr,
@@ -65,7 +71,7 @@ static int recorder_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr,
 {
 	int ret;
 
-	record_recv(qp->qp_num, 0, wr);
+	record_recv(qp->qp_num, 0, to_uqp(qp)->rq.max_sge, wr);
 	ret = next.post_recv(qp, wr, bad);
 	if (ret)
 		trace(REFUSED, qp->qp_num, (*bad)->wr_id, (uint64_t)ret, 1);
@@ -78,7 +84,7 @@ static int recorder_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr,
 	uint32_t number = container_of(srq, struct pabi_srq, srq)->srq_num;
 	int ret;
 
-	record_recv(0, number, wr);
+	record_recv(0, number, to_usrq(srq)->rq.max_sge, wr);
 	ret = next.post_srq_recv(srq, wr, bad);
 	if (ret)
 		trace(REFUSED, 0, (*bad)->wr_id, (uint64_t)ret, 1);

@@ -10,14 +10,19 @@
 #include "posts.h"
 #include "referee.h"
 #include "shadow.h"
+#include "verbs/qp.h"
+#include "verbs/srq.h"
 
-/* The shadow of a WR; NULL: it cannot be posted, or there is no memory. */
+/*
+ * The shadow of a WR for a queue whose WRs have max SGEs; NULL: it cannot be
+ * posted, and its list need not be there, or there is no memory.
+ */
 static struct shadow_wr *wr_shadow(uint64_t wr_id, const struct ibv_sge *sge,
-				   int num_sge)
+				   int num_sge, uint32_t max)
 {
 	struct shadow_wr *wr;
 
-	if (num_sge < 0 || num_sge > URXE_MAX_SGE || (num_sge && !sge))
+	if (num_sge < 0 || (uint32_t)num_sge > max || (num_sge && !sge))
 		return NULL;
 	wr = queue_wr_new((uint32_t)num_sge);
 	if (!wr)
@@ -68,8 +73,8 @@ static struct shadow_wr *send_shadow(const struct shadow_qp *q,
 	bool is_inline = wr->send_flags & IBV_SEND_INLINE;
 	struct shadow_wr *to;
 
-	to = wr_shadow(wr->wr_id, wr->sg_list,
-		       bare ? 0 : wr->num_sge);
+	to = wr_shadow(wr->wr_id, wr->sg_list, bare ? 0 : wr->num_sge,
+		       to_uqp(q->qp)->sq.max_sge);
 	if (!to)
 		return NULL;
 	to->opcode = wr->opcode;
@@ -173,8 +178,9 @@ static int to_srq(void *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
 	return referee_next.post_srq_recv(srq, wr, bad);
 }
 
-static int post_receives(struct shadow_queue *q, void *to, post_recv_fn *post,
-			 struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
+static int post_receives(struct shadow_queue *q, uint32_t max_sge, void *to,
+			 post_recv_fn *post, struct ibv_recv_wr *wr,
+			 struct ibv_recv_wr **bad)
 {
 	const struct ibv_recv_wr *w;
 	struct shadow_wr *s;
@@ -187,7 +193,7 @@ static int post_receives(struct shadow_queue *q, void *to, post_recv_fn *post,
 	referee_lock();
 	first = q->posted;
 	for (w = wr; w; w = w->next) {
-		s = wr_shadow(w->wr_id, w->sg_list, w->num_sge);
+		s = wr_shadow(w->wr_id, w->sg_list, w->num_sge, max_sge);
 		if (!s)
 			break;
 		s->receive = true;
@@ -213,7 +219,8 @@ static int referee_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr,
 {
 	struct shadow_qp *q = posts_to(qp);
 
-	return post_receives(q ? &q->rq : NULL, qp, to_qp, wr, bad);
+	return post_receives(q ? &q->rq : NULL, to_uqp(qp)->rq.max_sge, qp,
+			     to_qp, wr, bad);
 }
 
 static int referee_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr,
@@ -224,7 +231,8 @@ static int referee_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr,
 	referee_lock();
 	r = shadow_srq(srq);
 	referee_unlock();
-	return post_receives(r ? &r->rq : NULL, srq, to_srq, wr, bad);
+	return post_receives(r ? &r->rq : NULL, to_usrq(srq)->rq.max_sge, srq,
+			     to_srq, wr, bad);
 }
 
 void referee_wrap_posts(struct pabi_ops *ops)

@@ -199,6 +199,8 @@ def wrong(trace):
            [r.line for r in rs])
     expect("and not on stderr", "rkey" not in
            traced(trace, "wrong").stderr)
+    # the other rooms do not look at what will be refused either
+    traced(trace, "wrong", options=["--check=error", "--adversary=1,loss=0"])
     expect("nothing else is an error",
            not any(r.status == "SUCCESS" for r in rs))
 

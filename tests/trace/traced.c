@@ -81,6 +81,7 @@ static void endless(unsigned int n)
 static void wrong(unsigned int n)
 {
 	struct ibv_send_wr *bad, wr = { .wr_id = 4, .opcode = IBV_WR_SEND };
+	struct ibv_recv_wr *bad_recv, recv = { .wr_id = 5 };
 	struct ibv_sge sge;
 	unsigned int i;
 
@@ -98,6 +99,13 @@ static void wrong(unsigned int n)
 	duo_renew(&duo);
 	for (i = 0; !ibv_post_send(duo.a.qp, &wr, &bad); i++)
 		ck_assert_uint_lt(i, 100000);
+	/* a list that nobody should look at: there is none */
+	wr.sg_list = (struct ibv_sge *)(uintptr_t)4096;
+	wr.num_sge = 10;
+	recv.sg_list = wr.sg_list;
+	recv.num_sge = wr.num_sge;
+	ck_assert_int_ne(ibv_post_send(duo.a.qp, &wr, &bad), 0);
+	ck_assert_int_ne(ibv_post_recv(duo.b.qp, &recv, &bad_recv), 0);
 	_exit(0);
 }
 
