@@ -1,24 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #include <string.h>
 
+#include "json.h"
 #include "report.h"
 
 /* ------------------------------------------------------- JSON */
-
-/* Bytes that are no ASCII are told as if they were Latin-1: always valid. */
-static void json_string(FILE *to, const char *s)
-{
-	fputc('"', to);
-	for (; *s; s++) {
-		if (*s == '"' || *s == '\\')
-			fprintf(to, "\\%c", *s);
-		else if ((unsigned char)*s < ' ' || (unsigned char)*s > '~')
-			fprintf(to, "\\u%04x", (unsigned char)*s);
-		else
-			fputc(*s, to);
-	}
-	fputc('"', to);
-}
 
 static void json_member(FILE *to, const char *name, const char *value)
 {

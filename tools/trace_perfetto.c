@@ -10,6 +10,7 @@
 #include <stdlib.h>
 
 #include "commands.h"
+#include "json.h"
 #include "trace_lives.h"
 #include "trace_perfetto.h"
 #include "trace_print.h"
@@ -44,43 +45,13 @@ static void event_end(struct output *o)
 	fputc('}', o->to);
 }
 
-/* Bytes of the UTF-8 character that text begins with; 0: it is none. */
-static int utf8_length(const char *text)
-{
-	unsigned char first = (unsigned char)*text;
-	int i, n = first < 0x80			? 1 :
-		   first < 0xc2 || first > 0xf4 ? 0 :
-		   first < 0xe0			? 2 :
-		   first < 0xf0			? 3 :
-						  4;
-
-	for (i = 1; i < n; i++)
-		if ((text[i] & 0xc0) != 0x80)
-			return 0;
-	return n;
-}
-
-/* What JSON wants escaped; control characters were replaced already. */
-static void print_escaped(FILE *to, const char *text)
-{
-	int n;
-
-	for (; *text; text += n) {
-		n = utf8_length(text);
-		if (*text == '"' || *text == '\\')
-			fputc('\\', to);
-		fwrite(n ? text : "?", 1, n ? (size_t)n : 1, to);
-		n += !n;
-	}
-}
-
 static void name_track(struct output *o, const char *what, int32_t pid,
 		       uint32_t tid, const char *name)
 {
 	event_begin(o, 'M', pid, tid, o->start);
-	fprintf(o->to, ",\"name\":\"%s\",\"args\":{\"name\":\"", what);
-	print_escaped(o->to, name);
-	fputs("\"}", o->to);
+	fprintf(o->to, ",\"name\":\"%s\",\"args\":{\"name\":", what);
+	json_string(o->to, name);
+	fputc('}', o->to);
 	event_end(o);
 }
 
@@ -265,9 +236,8 @@ static void print_instant(struct output *o, const struct trace_record *r)
 	if (!fclose(to)) {
 		event_begin(o, 'i', r->thread->pid, (uint32_t)r->thread->tid,
 			    r->time);
-		fputs(",\"s\":\"t\",\"name\":\"", o->to);
-		print_escaped(o->to, text);
-		fputc('"', o->to);
+		fputs(",\"s\":\"t\",\"name\":", o->to);
+		json_string(o->to, text);
 		event_end(o);
 	}
 	free(text);

@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* What urxe doctor says: a line for each finding, or JSON for programs. */
 #define _GNU_SOURCE
-#include <locale.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include <wchar.h>
 
 #include "commands.h"
 #include "doctor.h"
+#include "json.h"
 
 static struct {
 	bool json, colour;
@@ -26,25 +25,10 @@ bool colour_wanted(int fd)
 	       isatty(fd);
 }
 
-/* A path may hold any bytes; those that are no UTF-8 are taken for Latin 1. */
 static void put_json(const char *key, const char *s)
 {
-	mbstate_t state = { 0 };
-	size_t n;
-
-	printf(",\n     \"%s\": \"", key);
-	for (; *s; s += n) {
-		n = mbrlen(s, MB_CUR_MAX, &state);
-		if (n > MB_CUR_MAX || (unsigned char)*s < ' ') {
-			printf("\\u%04x", (unsigned char)*s);
-			memset(&state, 0, sizeof(state));
-			n = 1;
-		} else {
-			printf("%s%.*s", *s == '"' || *s == '\\' ? "\\" : "",
-			       (int)n, s);
-		}
-	}
-	putchar('"');
+	printf(",\n     \"%s\": ", key);
+	json_string(stdout, s);
 }
 
 static void put_line(enum verdict v, const char *cost, const char *mend,
@@ -105,7 +89,6 @@ void report_begin(bool json)
 	out.colour = colour_wanted(STDOUT_FILENO);
 	if (!json)
 		return;
-	setlocale(LC_CTYPE, "C.UTF-8");
 	printf("{\"urxe\": \"" URXE_VERSION "\",\n \"checks\": [");
 }
 

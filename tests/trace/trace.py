@@ -317,7 +317,8 @@ def follow(trace):
 
 def names(trace):
     """What programs are called is not always text, and may be long."""
-    name = os.path.join(os.path.dirname(trace), 24 * "n" + "\udce4\u00e4\u2014---")
+    name = os.path.join(os.path.dirname(trace), 20 * "n" +
+                        "\udce4\u00e4\u2014\udced\udca0\udc80---")
     os.symlink(os.path.abspath(TRACED), name)
     done = run(trace, name, "writes", "2")
     expect("a name", done.returncode == 0, done.stderr)
