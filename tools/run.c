@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "chaos/number.h"
 #include "fabric/fabric.h"
 #include "commands.h"
 #include "trace/trace.h"
@@ -240,8 +241,8 @@ static int run_shell(const struct trial *t)
 /* The programs find the file wherever they are. */
 static int set_trace(const char *path, const char *records)
 {
-	unsigned long slots = TRACE_DEFAULT_SLOTS, wanted;
-	char *end, *whole;
+	uint64_t slots = TRACE_DEFAULT_SLOTS, wanted;
+	char *whole;
 	int ret;
 
 	if (records && !path)
@@ -249,8 +250,9 @@ static int set_trace(const char *path, const char *records)
 	if (!path)
 		return 0;
 	if (records) {
-		wanted = strtoul(records, &end, 10);
-		if (*end || wanted < 1 || wanted > TRACE_MAX_SLOTS)
+		if (!number_parse(records, strlen(records), TRACE_MAX_SLOTS,
+				  &wanted) ||
+		    !wanted)
 			return fail(EXIT_USAGE, "--trace-records: 1 to %u",
 				    TRACE_MAX_SLOTS);
 		for (slots = TRACE_MIN_SLOTS; slots < wanted; slots *= 2)

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "chaos/number.h"
 #include "commands.h"
 #include "trace_perfetto.h"
 #include "trace_print.h"
@@ -39,11 +40,7 @@ static bool filter_passes(const struct filter *f, const struct trace_record *r)
 
 static bool number(const char *text, uint64_t *out)
 {
-	char *end;
-
-	errno = 0;
-	*out = strtoull(text, &end, 0);
-	return *text && !*end && !errno && *text != '-';
+	return number_parse(text, strlen(text), UINT64_MAX, out);
 }
 
 /* What the threads lost, after all that they have. */
