@@ -2,6 +2,7 @@
 /* Events, the port and the process by a rule, at a moment. */
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <sys/wait.h>
 
 #include "faults.h"
@@ -406,8 +407,13 @@ END_TEST
 
 /* A child that does `many` WRITEs to itself and counts what it got. */
 struct work {
-	volatile int begun, got;
+	_Atomic int begun, got;
 };
+
+static int seen(_Atomic int *count)
+{
+	return atomic_load_explicit(count, memory_order_acquire);
+}
 
 static void work(struct work *w, int many)
 {
@@ -418,9 +424,9 @@ static void work(struct work *w, int many)
 	duo_open(&d, SAME_CONTEXT, MEM_HEAP, MEM_HEAP, &o);
 	for (i = 0; i < many; i++) {
 		ck_ok(post(&d, IBV_WR_RDMA_WRITE, i, 0, 8, 0, 0));
-		w->begun++;
+		atomic_fetch_add_explicit(&w->begun, 1, memory_order_release);
 		expect_ok(d.a.scq, i, IBV_WC_RDMA_WRITE);
-		w->got++;
+		atomic_fetch_add_explicit(&w->got, 1, memory_order_release);
 	}
 	duo_close(&d);
 	_exit(0);
@@ -452,8 +458,8 @@ START_TEST(a_process_dies)
 
 	fault(cases[_i].rule);
 	ck_assert_int_eq(reap_child(work_begin(w, 7)), cases[_i].end);
-	ck_assert_int_eq(w->begun, cases[_i].begun);
-	ck_assert_int_eq(w->got, cases[_i].got);
+	ck_assert_int_eq(seen(&w->begun), cases[_i].begun);
+	ck_assert_int_eq(seen(&w->got), cases[_i].got);
 }
 END_TEST
 
@@ -467,10 +473,10 @@ START_TEST(a_process_stops)
 	pid = work_begin(w, 7);
 	ck_assert_int_eq(waitpid(pid, &status, WUNTRACED), pid);
 	ck_assert(WIFSTOPPED(status));
-	ck_assert_int_eq(w->got, 2);
+	ck_assert_int_eq(seen(&w->got), 2);
 	ck_ok(kill(pid, SIGCONT));
 	ck_ok(reap_child(pid));
-	ck_assert_int_eq(w->got, 7);
+	ck_assert_int_eq(seen(&w->got), 7);
 }
 END_TEST
 

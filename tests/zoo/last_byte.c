@@ -18,7 +18,7 @@ ANIMAL(.name = "last-byte",
 	     .len = LEN);
 	if (corrected)
 		wait_for(&p.b);
-	while (!((volatile char *)p.b.buf)[LEN - 1])
+	while (!seen_byte(&p.b.buf[LEN - 1]))
 		look_busy(&p.a);
 	expect(all_are(p.b.buf, 'A', LEN), "earlier bytes are missing");
 }

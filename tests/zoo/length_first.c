@@ -27,7 +27,7 @@ ANIMAL(.name = "length-first",
 		POST(&p.a, .op = IBV_WR_RDMA_WRITE, .len = sizeof(*m));
 	}
 	m = (struct message *)(void *)p.b.buf;
-	while (!*(volatile uint64_t *)&m->len)
+	while (!seen_word(&m->len))
 		look_busy(&p.a);
 	expect(all_are(m->text, 'A', TEXT), "some of the text is missing");
 }

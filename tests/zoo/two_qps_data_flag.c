@@ -6,7 +6,7 @@ ANIMAL(.name = "two-qps-data-flag",
 	       "the data goes by one QP, and the flag that it is there by another",
        .seen = "flagos-ai/FlagCX#461", .found = "gather, place")
 {
-	volatile char *flag;
+	char *flag;
 	struct pair p, q;
 
 	PAIR(&p);
@@ -18,7 +18,7 @@ ANIMAL(.name = "two-qps-data-flag",
 	if (corrected)
 		wait_for(&p.a);
 	POST(&q.a, .op = IBV_WR_RDMA_WRITE, .from = 64, .at = 64, .len = 1);
-	while (!*flag)
+	while (!seen_byte(flag))
 		look_busy(&p.a);
 	expect(all_are(p.b.buf, 'A', 64), "the flag came first");
 }

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <infiniband/verbs.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -35,6 +36,18 @@ void animal_enter(struct animal *a);
 		animal_enter(&self);                               \
 	}                                                          \
 	static void live(bool corrected)
+
+/* What somebody else writes: nothing is looked at before it by this CPU. */
+static inline char seen_byte(char *at)
+{
+	return atomic_load_explicit((_Atomic char *)at, memory_order_acquire);
+}
+
+static inline uint64_t seen_word(void *at)
+{
+	return atomic_load_explicit((_Atomic uint64_t *)at,
+				    memory_order_acquire);
+}
 
 /* Else it has met its mistake: says so, and ends this process. */
 void expect(bool ok, const char *else_what);
