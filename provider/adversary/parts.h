@@ -3,9 +3,21 @@
 #pragma once
 
 #include "adversary.h"
+#include "base/atomic.h"
 
 /* An object of that context was made; async.c. */
 void async_begin(struct ibv_context *ibctx);
+
+/* The ibv_start_poll of each CQ is the same until it is replaced here. */
+typedef int start_poll_fn(struct ibv_cq_ex *cq, struct ibv_poll_cq_attr *attr);
+
+static inline void start_poll_replace(struct ibv_cq_ex *cq,
+				      start_poll_fn *_Atomic *next,
+				      start_poll_fn *with)
+{
+	store_release(next, cq->start_poll);
+	cq->start_poll = with;
+}
 
 void async_wrap(const struct adversary *a);
 void meet_wrap(struct pabi_ops *ops, const struct adversary *a); /* meet.c */

@@ -58,8 +58,7 @@ static int adversary_poll_cq(struct ibv_cq *cq, int n, struct ibv_wc *wc)
 
 /* Those of all QPs and CQs are the same. */
 static int (*_Atomic next_wr_complete)(struct ibv_qp_ex *qp);
-static int (*_Atomic next_start_poll)(struct ibv_cq_ex *cq,
-				      struct ibv_poll_cq_attr *attr);
+static start_poll_fn *_Atomic next_start_poll;
 
 static int adversary_wr_complete(struct ibv_qp_ex *qp)
 {
@@ -117,10 +116,8 @@ adversary_create_cq_ex(struct ibv_context *ctx,
 {
 	struct ibv_cq_ex *cq = next.create_cq_ex(ctx, attr);
 
-	if (cq) {
-		store_release(&next_start_poll, cq->start_poll);
-		cq->start_poll = adversary_start_poll;
-	}
+	if (cq)
+		start_poll_replace(cq, &next_start_poll, adversary_start_poll);
 	return cq;
 }
 

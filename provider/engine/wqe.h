@@ -27,6 +27,10 @@
 #define WQE_FETCH_OPS (WQE_BIT(IBV_WR_RDMA_READ) | WQE_ATOMIC_OPS)
 /* They take a receive. */
 #define WQE_RECEIVE_OPS (WQE_SEND_OPS | WQE_BIT(IBV_WR_RDMA_WRITE_WITH_IMM))
+/* With imm_data, or the rkey that the other side is to invalidate */
+#define WQE_IMM_OPS \
+	(WQE_BIT(IBV_WR_SEND_WITH_IMM) | WQE_BIT(IBV_WR_SEND_WITH_INV) | \
+	 WQE_BIT(IBV_WR_RDMA_WRITE_WITH_IMM))
 /* With an rkey */
 #define WQE_RKEY_OPS \
 	(WQE_WRITE_OPS | WQE_FETCH_OPS | WQE_BIT(URXE_WR_FLUSH) | \

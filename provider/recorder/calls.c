@@ -11,7 +11,6 @@
 static struct pabi_ops next;
 
 /* LIST((a, b, c)): each as a value. */
-#define V(x) (uint64_t)(uintptr_t)(x)
 #define V1(a) V(a)
 #define V2(a, b) V(a), V(b)
 #define V3(a, b, c) V(a), V(b), V(c)

@@ -13,11 +13,6 @@ static bool is_tried_again(const struct urxe_qp *qp)
 	return qp->stall.kind != STALL_NONE;
 }
 
-/* With imm_data, or the rkey that is to be invalidated */
-#define WQE_IMM_OPS                                                      \
-	(WQE_BIT(IBV_WR_SEND_WITH_IMM) | WQE_BIT(IBV_WR_SEND_WITH_INV) | \
-	 WQE_BIT(IBV_WR_RDMA_WRITE_WITH_IMM))
-
 /* What an opcode does not use is left over from another WR. */
 static void record_left(const struct urxe_qp *qp, const struct urxe_wqe *w)
 {

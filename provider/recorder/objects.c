@@ -10,8 +10,6 @@
 
 static struct pabi_ops next;
 
-#define V(x) (uint64_t)(uintptr_t)(x)
-
 /* ------------------------------------------------------- QPs */
 
 static void qp_made(struct ibv_qp *qp, const struct ibv_qp_cap *cap, int all)

@@ -8,8 +8,6 @@
 
 static struct pabi_ops next;
 
-#define V(x) (uint64_t)(uintptr_t)(x)
-
 /* A list that the verb is about to refuse need not be there. */
 static uint64_t sge_length(const struct ibv_sge *sge, int n, uint32_t max)
 {

@@ -19,6 +19,9 @@ int recorder_wrap(struct pabi_ops *ops);
 /* A device was opened. */
 void recorder_opened(const struct urxe_context *ctx);
 
+/* A pointer or a number, as a value of a record. */
+#define V(x) (uint64_t)(uintptr_t)(x)
+
 /* What each of its files puts there, and the verbs that they stand in front of.
  */
 void recorder_wrap_calls(struct pabi_ops *ops);
