@@ -4,6 +4,7 @@
  * nowhere is a crash of the program and nobody else's here, where the kernel
  * would say EFAULT: pointers lead to as much memory as they say.
  */
+#include <rdma/ib_user_ioctl_cmds.h>
 #include <rdma/rdma_user_ioctl_cmds.h>
 #include <unistd.h>
 
@@ -42,6 +43,13 @@ static void close_made(void)
 		close(fd);
 }
 
+/* Of the device's methods, all but one begin with two numbers. */
+static bool is_number(const struct ib_uverbs_ioctl_hdr *hdr, uint16_t attr_id)
+{
+	return hdr->object_id == UVERBS_OBJECT_DEVICE &&
+	       hdr->method_id != UVERBS_METHOD_INVOKE_WRITE && attr_id <= 1;
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	_Alignas(8) char cmd[sizeof(struct ib_uverbs_ioctl_hdr) +
@@ -71,8 +79,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	}
 	/* numbers where there should be a pointer: libibverbs does not do that */
 	for (i = 0; i < hdr->num_attrs; i++)
-		if (attr[i].len &&
-		    (hdr->object_id != 0 || attr[i].attr_id > 1))
+		if (attr[i].len && !is_number(hdr, attr[i].attr_id))
 			attr[i].data = (uintptr_t)room[i];
 	uverbs_ioctl(ctx, hdr);
 	close_made();
