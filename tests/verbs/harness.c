@@ -75,7 +75,7 @@ static void *map_buffer(enum mem mem, size_t size)
 	int fd = -1, flags = MAP_PRIVATE | MAP_ANONYMOUS;
 	void *p;
 
-	if (mem == MEM_SHARED) {
+	if (mem == MEM_SHARED || mem == MEM_FILE) {
 		fd = memfd_create("buffer", MFD_CLOEXEC);
 		ck_assert_int_ge(fd, 0);
 		ck_assert_int_eq(ftruncate(fd, (off_t)size), 0);
@@ -83,7 +83,7 @@ static void *map_buffer(enum mem mem, size_t size)
 	}
 	p = mmap(NULL, size, PROT_READ | PROT_WRITE, flags, fd, 0);
 	ck_assert(p != MAP_FAILED);
-	if (fd >= 0)
+	if (mem == MEM_SHARED)
 		close(fd);
 	return p;
 }

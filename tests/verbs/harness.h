@@ -37,7 +37,8 @@ enum mem {
 	MEM_HEAP, /* private pages */
 	MEM_SHARED, /* a shared mapping of a memfd */
 	MEM_DM, /* device memory */
-	MEM_COUNT
+	MEM_COUNT,
+	MEM_FILE = MEM_COUNT, /* as MEM_SHARED, and its descriptor stays open */
 };
 
 /* How far a and b are apart. */
