@@ -217,6 +217,13 @@ static bool field_next(const char **spec, struct field *f)
 	return true;
 }
 
+/* Of a value that may be none.  Half of an IPv4 address's GID is 0. */
+static bool field_is_none(const struct trace_record *r, const struct field *f)
+{
+	return !r->value[f->index] &&
+	       (strcmp(f->type, "gid") || !r->value[f->index + 1]);
+}
+
 static bool field_is_there(const struct trace_record *r, const struct field *f)
 {
 	return f->index + (strcmp(f->type, "gid") ? 1 : 2) <= r->n;
@@ -247,7 +254,7 @@ static void print_fields(FILE *to, const struct trace_record *r)
 	struct field f = { .index = 0 };
 
 	while (field_next(&spec, &f) && field_is_there(r, &f)) {
-		if (f.optional && !r->value[f.index])
+		if (f.optional && field_is_none(r, &f))
 			continue;
 		fprintf(to, " %s=", f.name);
 		print_value(to, f.type, &r->value[f.index]);

@@ -21,21 +21,30 @@ EVENT(CALL, "call", "")
 /* Something was refused, or failed; the values are the text's bytes. */
 EVENT(WHY, "why", "")
 
-/* The life of a WR of a send queue; of those four that the engine tells of
- * engine/observe.h says what they mean. */
+/*
+ * The life of a WR of a send queue; of those that the engine tells of
+ * engine/observe.h says what they mean.  psn is that of the first packet, also
+ * where several WRs are in flight.  From peer to dgid it is a datagram's
+ * address, qkey the one that is sent, roce 1 or 2.  nak is the AETH's syndrome:
+ * 0 where nothing comes back.
+ */
 EVENT(POSTED, "posted",
       "wr_id:x op:op flags?:send sge:u length:u remote_addr?:x rkey?:x")
 EVENT(LEFT, "left",
       "wr_id:x op:op psn:u length:u remote_addr?:x rkey?:x imm?:imm "
-      "compare_add?:x swap?:x")
+      "solicited?:u compare_add?:x swap?:x invalidate?:x value?:x "
+      "flush_type?:x flush_level?:u srqn?:x peer?:x qkey?:x hop_limit?:u "
+      "traffic_class?:x flow_label?:x roce?:u sgid?:gid dgid?:gid")
 EVENT(ARRIVED, "arrived", "wr_id:x op:op psn:u peer:x")
-EVENT(ANSWERED, "answered", "wr_id:x op:op status:status")
-EVENT(WAITS, "waits", "wr_id:x op:op for:wait")
-EVENT(AGAIN, "went out again", "wr_id:x op:op for:wait")
+EVENT(ANSWERED, "answered", "wr_id:x op:op status:status nak?:x")
+EVENT(WAITS, "waits", "wr_id:x op:op for:wait nak?:x")
+EVENT(AGAIN, "went out again", "wr_id:x op:op for:wait nak?:x")
 EVENT(COMPLETED, "completed",
-      "wr_id:x op:wcop status:status length?:u flags?:wc imm?:imm src_qp?:x")
+      "wr_id:x op:wcop status:status length?:u flags?:wc imm?:imm src_qp?:x "
+      "invalidated?:x")
 EVENT(POLLED, "polled",
-      "wr_id:x op:wcop status:status length?:u flags?:wc imm?:imm src_qp?:x")
+      "wr_id:x op:wcop status:status length?:u flags?:wc imm?:imm src_qp?:x "
+      "invalidated?:x")
 /* Of a QP, or of an SRQ. */
 EVENT(RECV_POSTED, "posted a receive", "wr_id:x sge:u length:u srq?:x")
 /* A verb that posts refused this WR, and those behind it. */
@@ -48,7 +57,8 @@ EVENT(QP_MADE, "made",
 EVENT(QP_MODIFIED, "modified",
       "mask:x state:state peer?:x sq_psn?:u rq_psn?:u mtu?:mtu timeout?:u "
       "retry_cnt?:u rnr_retry?:u min_rnr_timer?:u rd_atomic?:u "
-      "dest_rd_atomic?:u access?:access qkey?:x sgid_index?:u dgid?:gid")
+      "dest_rd_atomic?:u access?:access qkey?:x sgid_index?:u dgid?:gid "
+      "hop_limit?:u traffic_class?:x flow_label?:x roce?:u sgid?:gid")
 EVENT(QP_BROKEN, "broken", "state:state")
 EVENT(MR_MADE, "MR made", "lkey:x rkey:x addr:x length:u access:access")
 EVENT(CQ_MADE, "CQ made", "cq:x cqe:u channel:d")
@@ -63,3 +73,6 @@ EVENT(ASYNC_EVENT, "async event", "event:event")
  */
 EVENT(CM_CALL, "rdma_cm", "command:cm error?:errno ns:u id?:u")
 EVENT(CM_EVENT, "rdma_cm event", "event:cmevent id:u status?:d peer?:x")
+
+/* What an atomic found, which is what its requester gets. */
+EVENT(FETCHED, "fetched", "wr_id:x op:op old:x")

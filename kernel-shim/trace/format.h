@@ -28,7 +28,7 @@
 #define TRACE_MAGIC 0x0a637274657872ull /* "rxetrc\n" */
 #define TRACE_RING_MAGIC 0x676e69727478ull
 /* Is raised when this file or events.h changes what a record means. */
-#define TRACE_VERSION 1
+#define TRACE_VERSION 2
 #define TRACE_PAGE 4096u
 
 struct trace_file {

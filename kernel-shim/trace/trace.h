@@ -54,5 +54,23 @@ void trace_at(uint64_t time, enum trace_event what, uint32_t qpn,
 	trace_at(clock_now(), TRACE_##what, qpn, TRACE_LIST(__VA_ARGS__), \
 		 sizeof(TRACE_LIST(__VA_ARGS__)) / sizeof(uint64_t))
 
+/* Without those at the end that are 0, but the first `least`. */
+static inline size_t trace_used(const uint64_t *values, size_t n, size_t least)
+{
+	while (n > least && !values[n - 1])
+		n--;
+	return n;
+}
+
+/* trace(), but what is none at the end of the values takes no place. */
+#define trace_short(what, least, qpn, ...)                                  \
+	do {                                                                \
+		const uint64_t list_[] = { __VA_ARGS__ };                   \
+                                                                            \
+		trace_at(clock_now(), TRACE_##what, qpn, list_,             \
+			 trace_used(list_, sizeof(list_) / sizeof(*list_),  \
+				    least));                                \
+	} while (0)
+
 /* A text, as values: eight bytes each, the last ones 0. */
 void trace_text(enum trace_event what, uint32_t qpn, const char *text);

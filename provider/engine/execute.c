@@ -370,6 +370,8 @@ static enum verdict execute_atomic(struct urxe_qp *qp, struct run *r,
 	if (!resp)
 		resp = atomics_execute(qp, &qp->conn, &word, key, w, &old);
 	if (!resp) {
+		if (unlikely(urxe_observers != NULL))
+			observe_fetch(qp, w, old);
 		result.ptr = (char *)&old;
 		result.len = 8;
 		if (execute_gather(qp, w, IBV_ACCESS_LOCAL_WRITE, dst) < 0 ||

@@ -19,6 +19,16 @@ void observe_request(enum observe_point point, const struct urxe_qp *qp,
 			o->request(point, qp, w, what);
 }
 
+void observe_fetch(const struct urxe_qp *qp, const struct urxe_wqe *w,
+		   uint64_t old)
+{
+	const struct urxe_observer *o;
+
+	for (o = urxe_observers; o; o = o->next)
+		if (o->fetches)
+			o->fetches(qp, w, old);
+}
+
 void observe_completion(const struct urxe_cqe *e)
 {
 	const struct urxe_observer *o;

@@ -38,6 +38,9 @@ struct urxe_observer {
 	 */
 	void (*request)(enum observe_point point, const struct urxe_qp *qp,
 			const struct urxe_wqe *w, uint32_t what);
+	/* An atomic was done, and found old. */
+	void (*fetches)(const struct urxe_qp *qp, const struct urxe_wqe *w,
+			uint64_t old);
 	/* e is about to be published. */
 	void (*completes)(const struct urxe_cqe *e);
 	/* qp goes to ERR or SQE by itself. */
@@ -52,6 +55,8 @@ void observer_add(struct urxe_observer *o);
 void observe_request(enum observe_point point, const struct urxe_qp *qp,
 		     const struct urxe_wqe *w, uint32_t what)
 	__attribute__((cold));
+void observe_fetch(const struct urxe_qp *qp, const struct urxe_wqe *w,
+		   uint64_t old) __attribute__((cold));
 void observe_completion(const struct urxe_cqe *e) __attribute__((cold));
 void observe_break(const struct urxe_qp *qp, enum ibv_qp_state state);
 

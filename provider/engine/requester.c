@@ -123,11 +123,8 @@ void requester_fail(struct urxe_qp *qp, enum ibv_wc_status status)
 /* A request was served: the PSNs of its packets are used. */
 static void requester_advance(struct urxe_qp *qp, uint64_t length)
 {
-	uint64_t packets = 1;
+	uint64_t packets = sq_packets(length, qp->mtu_shift);
 
-	if (length)
-		packets = (length + (1ull << qp->mtu_shift) - 1) >>
-			  qp->mtu_shift;
 	qp->psn = (qp->psn + packets) & URXE_PSN_MASK;
 	qp->count.packets += packets;
 	qp->count.bytes += length;
@@ -140,8 +137,7 @@ static inline void __attribute__((always_inline))
 flight_retire(struct urxe_qp *qp, const struct urxe_wqe *w)
 {
 	if (likely(!wqe_is_local(w)))
-		requester_advance(qp,
-				  w->opcode == URXE_WR_FLUSH ? 0 : w->length);
+		requester_advance(qp, wqe_wire_length(w));
 	comp_cntr_wr(qp, w, false);
 	if (w->flags & IBV_SEND_SIGNALED)
 		requester_complete(qp, w, IBV_WC_SUCCESS);

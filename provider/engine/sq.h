@@ -81,6 +81,18 @@ static inline bool wqe_is_local(const struct urxe_wqe *w)
 	return w->opcode == IBV_WR_BIND_MW || w->opcode == IBV_WR_LOCAL_INV;
 }
 
+/* How many PSNs a request or its answer takes: a packet has 1 << shift bytes. */
+static inline uint64_t sq_packets(uint64_t length, uint8_t shift)
+{
+	return length ? (length + (1ull << shift) - 1) >> shift : 1;
+}
+
+/* What counts for w's packets; a FLUSH has none of its length's bytes. */
+static inline uint64_t wqe_wire_length(const struct urxe_wqe *w)
+{
+	return w->opcode == URXE_WR_FLUSH ? 0 : w->length;
+}
+
 /* The number of bytes that its ring needs, which the caller then gives it. */
 size_t sq_plan(struct urxe_sq *sq, const struct ibv_qp_cap *cap,
 	       bool signal_all);

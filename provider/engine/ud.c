@@ -100,8 +100,7 @@ static void ud_deliver(struct urxe_qp *qp, const struct urxe_wqe *w,
 		       struct receipt *rc)
 {
 	struct urxe_conn *c = ud_destination(qp, qpn);
-	/* IB 10.2.5: with the high bit set the QP's own Q_Key is sent */
-	uint32_t qkey = w->ud.qkey & 0x80000000 ? qp->attr.qkey : w->ud.qkey;
+	uint32_t qkey = ud_qkey(qp, w);
 	enum response resp;
 
 	rc->conn = NULL;

@@ -2,7 +2,15 @@
 /* Datagrams. */
 #pragma once
 
+#include "qp.h"
 #include "responder.h"
+
+/* IB 10.2.5: with the high bit set the QP's own Q_Key is sent. */
+static inline uint32_t ud_qkey(const struct urxe_qp *qp,
+			       const struct urxe_wqe *w)
+{
+	return w->ud.qkey & 0x80000000 ? qp->attr.qkey : w->ud.qkey;
+}
 
 /*
  * Send a datagram: src[0] is free for the GRH, the message follows in

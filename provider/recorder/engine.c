@@ -1,16 +1,61 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* What the engine tells of requests (engine/observe.h), and why it refuses. */
+#include <string.h>
+
 #include "engine/log.h"
 #include "engine/observe.h"
 #include "engine/qp.h"
+#include "engine/ud.h"
 #include "engine/wqe.h"
 #include "recorder.h"
 #include "trace/trace.h"
 
-/* What a parked request is begun with again and again is no news. */
+/* What a parked request is begun with again and again is no news ... */
 static bool is_tried_again(const struct urxe_qp *qp)
 {
 	return qp->stall.kind != STALL_NONE;
+}
+
+/* ... but that somebody listens now who did not. */
+static bool arrived_before(const struct urxe_qp *qp)
+{
+	return qp->stall.kind == STALL_RNR;
+}
+
+/* Those in flight before w come first. */
+static uint32_t psn_of(const struct urxe_qp *qp, const struct urxe_wqe *w)
+{
+	const struct urxe_sq *sq = &qp->sq;
+	const struct urxe_wqe *before;
+	uint64_t packets = qp->psn;
+	uint32_t i;
+
+	for (i = sq->done; i != sq->begun; i++) {
+		before = sq_slot(sq, i);
+		if (before == w)
+			break;
+		if (!wqe_is_local(before))
+			packets += sq_packets(wqe_wire_length(before),
+					      qp->mtu_shift);
+	}
+	return packets & URXE_PSN_MASK;
+}
+
+/* A datagram has an address of its own. */
+static void left_address(const struct urxe_qp *qp, const struct urxe_wqe *w,
+			 uint64_t *v)
+{
+	const struct urxe_dev *dev = qp->ctx->fabric->dev;
+	const struct urxe_av *av = &w->ud.av;
+
+	v[0] = w->ud.qpn;
+	v[1] = ud_qkey(qp, w);
+	v[2] = av->hop_limit;
+	v[3] = av->traffic_class;
+	v[4] = av->flow_label;
+	v[5] = URXE_GID_TYPE(av->sgid_index);
+	memcpy(v + 6, dev->gid[URXE_GID_ROW(av->sgid_index)].raw, 16);
+	memcpy(v + 8, av->dgid, 16);
 }
 
 /* What an opcode does not use is left over from another WR. */
@@ -18,11 +63,66 @@ static void record_left(const struct urxe_qp *qp, const struct urxe_wqe *w)
 {
 	uint32_t op = WQE_BIT(w->opcode & 31);
 	bool rdma = op & WQE_RKEY_OPS, atomic = op & WQE_ATOMIC_OPS;
+	bool inv = op &
+		   (WQE_BIT(IBV_WR_SEND_WITH_INV) | WQE_BIT(IBV_WR_LOCAL_INV));
+	bool flush = w->opcode == URXE_WR_FLUSH;
+	uint64_t word = 0, v[] = {
+		w->wr_id,
+		w->opcode,
+		psn_of(qp, w),
+		w->length,
+		rdma ? w->remote_addr : 0,
+		rdma ? w->rkey : 0,
+		op & WQE_IMM_OPS && !inv ? w->imm : 0,
+		!!(w->flags & IBV_SEND_SOLICITED),
+		atomic ? w->atomic.compare_add : 0,
+		atomic ? w->atomic.swap : 0,
+		inv ? w->imm : 0,
+		0,
+		flush ? w->flush.type : 0,
+		flush ? w->flush.level : 0,
+		qp->type == IBV_QPT_XRC_SEND ? w->srqn : 0,
+		[24] = 0,
+	};
+	size_t n = sizeof(v) / sizeof(*v);
 
-	trace(LEFT, qp->qpn, w->wr_id, w->opcode, qp->psn, w->length,
-	      rdma ? w->remote_addr : 0, rdma ? w->rkey : 0,
-	      op & WQE_IMM_OPS ? w->imm : 0, atomic ? w->atomic.compare_add : 0,
-	      atomic ? w->atomic.swap : 0);
+	if (w->opcode == URXE_WR_ATOMIC_WRITE && !w->num_sge) {
+		memcpy(&word, w->write_data, sizeof(word));
+		v[11] = word;
+	}
+	if (qp->type == IBV_QPT_UD)
+		left_address(qp, w, v + 15);
+	trace_at(clock_now(), TRACE_LEFT, qp->qpn, v, trace_used(v, n, 4));
+}
+
+/*
+ * The syndrome of what a responder says that has no receive, or expects another
+ * PSN (IB 9.7.5.2).
+ */
+static uint32_t nak_of_wait(const struct urxe_qp *qp, uint32_t kind)
+{
+	const struct urxe_qp_sh *peer = qp->conn.sh;
+
+	if (!peer)
+		return 0;
+	if (kind == STALL_RNR)
+		return 0x20 | (load_relaxed(&peer->min_rnr_timer) & 31);
+	return load_relaxed(&peer->epsn) != qp->psn ? 0x60 : 0;
+}
+
+static uint32_t nak_of_status(const struct urxe_qp *qp, uint32_t status)
+{
+	switch (status) {
+	case IBV_WC_REM_INV_REQ_ERR:
+		return 0x61;
+	case IBV_WC_REM_ACCESS_ERR:
+		return 0x62;
+	case IBV_WC_REM_OP_ERR:
+		return 0x63;
+	case IBV_WC_RNR_RETRY_EXC_ERR:
+		return nak_of_wait(qp, STALL_RNR);
+	}
+	return 0;
 }
 
 static void record_request(enum observe_point point, const struct urxe_qp *qp,
@@ -34,20 +134,29 @@ static void record_request(enum observe_point point, const struct urxe_qp *qp,
 			record_left(qp, w);
 		break;
 	case OBSERVE_ARRIVES:
-		if (!is_tried_again(qp))
-			trace(ARRIVED, qp->qpn, w->wr_id, w->opcode, qp->psn,
-			      what);
+		if (!arrived_before(qp))
+			trace(ARRIVED, qp->qpn, w->wr_id, w->opcode,
+			      psn_of(qp, w), what);
 		break;
 	case OBSERVE_ANSWERED:
-		trace(ANSWERED, qp->qpn, w->wr_id, w->opcode, what);
+		trace_short(ANSWERED, 3, qp->qpn, w->wr_id, w->opcode, what,
+			    nak_of_status(qp, what));
 		break;
 	case OBSERVE_WAITS:
-		trace(WAITS, qp->qpn, w->wr_id, w->opcode, what);
+		trace_short(WAITS, 3, qp->qpn, w->wr_id, w->opcode, what,
+			    nak_of_wait(qp, what));
 		break;
 	case OBSERVE_AGAIN:
-		trace(AGAIN, qp->qpn, w->wr_id, w->opcode, what);
+		trace_short(AGAIN, 3, qp->qpn, w->wr_id, w->opcode, what,
+			    nak_of_wait(qp, what));
 		break;
 	}
+}
+
+static void record_fetch(const struct urxe_qp *qp, const struct urxe_wqe *w,
+			 uint64_t old)
+{
+	trace(FETCHED, qp->qpn, w->wr_id, w->opcode, old);
 }
 
 static void record_completion(const struct urxe_cqe *e)
@@ -55,9 +164,9 @@ static void record_completion(const struct urxe_cqe *e)
 	uint32_t flags = e->wc_flags & ~URXE_CQE_OWN_FLAGS;
 	bool recv = e->opcode & IBV_WC_RECV;
 
-	trace(COMPLETED, e->qpn, e->wr_id, e->opcode, e->status, e->byte_len,
-	      flags, flags & (IBV_WC_WITH_IMM | IBV_WC_WITH_INV) ? e->imm : 0,
-	      recv ? e->src_qp : 0);
+	trace_short(COMPLETED, 3, e->qpn, e->wr_id, e->opcode, e->status,
+		    e->byte_len, flags, flags & IBV_WC_WITH_IMM ? e->imm : 0,
+		    recv ? e->src_qp : 0, flags & IBV_WC_WITH_INV ? e->imm : 0);
 }
 
 static void record_break(const struct urxe_qp *qp, enum ibv_qp_state state)
@@ -72,6 +181,7 @@ static void record_why(const char *text)
 
 static struct urxe_observer observer = {
 	.request = record_request,
+	.fetches = record_fetch,
 	.completes = record_completion,
 	.breaks = record_break,
 };

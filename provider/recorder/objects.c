@@ -54,23 +54,31 @@ static struct ibv_qp *recorder_open_qp(struct ibv_context *ctx,
 static int recorder_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr,
 			      int mask)
 {
+	const struct urxe_qp_sh *sh = to_uqp(qp)->sh;
 	int ret = next.modify_qp(qp, attr, mask);
-	uint64_t gid[2] = { 0 };
+	uint64_t dgid[2] = { 0 }, sgid[2] = { 0 };
 
 	if (ret)
 		return ret;
-	if (mask & IBV_QP_AV)
-		memcpy(gid, attr->ah_attr.grh.dgid.raw, sizeof(gid));
+	if (mask & IBV_QP_AV) {
+		memcpy(dgid, sh->dgid, sizeof(dgid));
+		memcpy(sgid, sh->sgid, sizeof(sgid));
+	}
 #define IF(bit, field) (mask & IBV_QP_##bit ? (uint64_t)attr->field : 0)
-	trace(QP_MODIFIED, qp->qp_num, (uint64_t)mask, qp_state(to_uqp(qp)),
-	      IF(DEST_QPN, dest_qp_num), IF(SQ_PSN, sq_psn), IF(RQ_PSN, rq_psn),
-	      IF(PATH_MTU, path_mtu), IF(TIMEOUT, timeout),
-	      IF(RETRY_CNT, retry_cnt), IF(RNR_RETRY, rnr_retry),
-	      IF(MIN_RNR_TIMER, min_rnr_timer),
-	      IF(MAX_QP_RD_ATOMIC, max_rd_atomic),
-	      IF(MAX_DEST_RD_ATOMIC, max_dest_rd_atomic),
-	      IF(ACCESS_FLAGS, qp_access_flags), IF(QKEY, qkey),
-	      IF(AV, ah_attr.grh.sgid_index), gid[0], gid[1]);
+	trace_short(QP_MODIFIED, 2, qp->qp_num, (uint64_t)mask,
+		    qp_state(to_uqp(qp)), IF(DEST_QPN, dest_qp_num),
+		    IF(SQ_PSN, sq_psn), IF(RQ_PSN, rq_psn),
+		    IF(PATH_MTU, path_mtu), IF(TIMEOUT, timeout),
+		    IF(RETRY_CNT, retry_cnt), IF(RNR_RETRY, rnr_retry),
+		    IF(MIN_RNR_TIMER, min_rnr_timer),
+		    IF(MAX_QP_RD_ATOMIC, max_rd_atomic),
+		    IF(MAX_DEST_RD_ATOMIC, max_dest_rd_atomic),
+		    IF(ACCESS_FLAGS, qp_access_flags), IF(QKEY, qkey),
+		    IF(AV, ah_attr.grh.sgid_index), dgid[0], dgid[1],
+		    IF(AV, ah_attr.grh.hop_limit),
+		    IF(AV, ah_attr.grh.traffic_class),
+		    IF(AV, ah_attr.grh.flow_label) & 0xfffff,
+		    mask & IBV_QP_AV ? sh->roce : 0, sgid[0], sgid[1]);
 #undef IF
 	return 0;
 }

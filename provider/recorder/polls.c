@@ -9,12 +9,13 @@ static struct pabi_ops next;
 
 static void record_polled(const struct ibv_wc *wc)
 {
-	const unsigned int imm = IBV_WC_WITH_IMM | IBV_WC_WITH_INV;
 	bool recv = wc->opcode & IBV_WC_RECV;
 
-	trace(POLLED, wc->qp_num, wc->wr_id, wc->opcode, wc->status,
-	      wc->byte_len, wc->wc_flags, wc->wc_flags & imm ? wc->imm_data : 0,
-	      recv ? wc->src_qp : 0);
+	trace_short(POLLED, 3, wc->qp_num, wc->wr_id, wc->opcode, wc->status,
+		    wc->byte_len, wc->wc_flags,
+		    wc->wc_flags & IBV_WC_WITH_IMM ? wc->imm_data : 0,
+		    recv ? wc->src_qp : 0,
+		    wc->wc_flags & IBV_WC_WITH_INV ? wc->invalidated_rkey : 0);
 }
 
 static int recorder_poll_cq(struct ibv_cq *cq, int n, struct ibv_wc *wc)

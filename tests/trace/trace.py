@@ -205,6 +205,65 @@ def wrong(trace):
            not any(r.status == "SUCCESS" for r in rs))
 
 
+def packets(trace):
+    """What whoever draws packets needs is in the records."""
+    done = traced(trace, "packets")
+    rs = records(trace)
+    of = {}
+    for r in rs:
+        if r.wr_id:
+            of.setdefault((int(r.wr_id, 16), r.what), r.values)
+
+    def has(wr_id, what, *values):
+        text = of.get((wr_id, what), "")
+        expect(f"WR {wr_id} {what} with {values}",
+               all(f" {v}" in text + " " for v in values), (text, of))
+    modified = [r.values for r in rs if r.what == "modified" and
+                " state=RTR" in r.values]
+    for name in ("sgid", "dgid", "roce", "hop_limit", "mtu", "rq_psn", "peer"):
+        expect(f"RTR has {name}", f" {name}=" in modified[0], modified)
+    has(1, "waits", "for=an answer")
+    has(1, "arrived", "op=RDMA_WRITE")
+    has(2, "left", "compare_add=0x77 ", "swap=0x88 ")
+    has(2, "fetched", "old=0x77 ")
+    has(3, "left", "solicited=1 ")
+    expect("an rkey is no immediate", " imm=" not in of[4, "left"])
+    has(4, "left", "invalidate=0x")
+    has(5, "left", "peer=0x", "qkey=0x11111111 ", "hop_limit=7 ",
+        "traffic_class=0x28 ", "flow_label=0x12345 ", "roce=1 ", "sgid=",
+        "dgid=")
+    has(6, "left", f"srqn=0x{done.stdout.strip()} ")
+    psns = [int(Record.value("psn", of[n, "left"])) for n in (1, 2, 3, 4)]
+    expect("PSNs", [p - psns[0] for p in psns] == [0, 3, 4, 5], psns)
+
+
+def naks(trace):
+    """The syndromes of what comes back."""
+    traced(trace, "wrong")
+    rs = records("--errors", trace)
+    for wr_id, what, nak in (("0x1", "waits", "0x21"),
+                             ("0x1", "answered", "0x21"),
+                             ("0x2", "answered", "0x62")):
+        expect(f"{what} with {nak}", any(
+            r.wr_id == wr_id and r.what == what and
+            r.values.endswith(f" nak={nak}") for r in rs),
+            [r.line for r in rs])
+    traced(f"{trace}2", "psn")
+    rs = [r for r in records(f"{trace}2") if r.what in
+          ("waits", "went out again")]
+    expect("a NAK for the PSN", rs and all(
+        r.values.endswith(" nak=0x60") for r in rs), [r.line for r in rs])
+
+
+def in_flight(trace):
+    """PSNs where several WRs are in flight."""
+    traced(trace, "sends", "200", options=["--adversary=1,loss=0"])
+    psns = [int(Record.value("psn", r.values)) for r in records(trace)
+            if r.what == "left"]
+    expect("one after the other", psns == list(range(psns[0], psns[0] + 200)),
+           psns)
+
+
 def extended(trace):
     traced(trace, "extended")
     of = lives(records(trace))
@@ -524,7 +583,7 @@ def refused(trace):
 
 def main():
     for case in (whole_life, clients, connections, killed, overwritten, wrong,
-                 extended, apart, closes, with_rooms, no_room, short_threads,
+                 packets, naks, in_flight, extended, apart, closes, with_rooms, no_room, short_threads,
                  cancelled, destructor, handler, follow, names, fabrics, again,
                  lost, elsewhere, by_hand, perfetto, damaged, refused):
         if len(sys.argv) > 3 and case.__name__ not in sys.argv[3:]:

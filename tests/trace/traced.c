@@ -3,6 +3,7 @@
  * What a traced program may do: traced MODE [N].  Two QPs of one process unless
  * it says otherwise.
  */
+#define _GNU_SOURCE
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -12,7 +13,7 @@
 #include <sys/time.h>
 #include <unistd.h>
 
-#include "verbs/harness.h"
+#include "verbs/xrc.h"
 
 static struct duo duo;
 
@@ -345,17 +346,109 @@ static void again(unsigned int n)
 	duo_close(&duo);
 }
 
+/* What a packet needs that does not follow from the connection. */
+static void datagram(void)
+{
+	struct ibv_ah *ah;
+
+	turn(&duo, IBV_QPT_UD);
+	ah = make_ah(&duo.a, &duo.b.gid, 0);
+	ck_ok(qp_recv(duo.b.qp, &duo.b, 5, 0, 64));
+	ck_ok(post_ud(&duo.a, 5, 0, 8, ah, duo.b.qp->qp_num, 0x80000000));
+	expect(duo.a.scq, 5, IBV_WC_SUCCESS);
+	expect(duo.b.rcq, 5, IBV_WC_SUCCESS);
+	ck_ok(ibv_destroy_ah(ah));
+}
+
+static void to_srq(void)
+{
+	int fd = new_file();
+	struct ibv_xrcd *xrcd = open_xrcd(duo.b.ctx, fd, O_CREAT);
+	struct ibv_srq *srq = make_xsrq(&duo.b, xrcd, 4, 1);
+
+	ck_ok(ibv_destroy_qp(duo.a.qp));
+	ck_ok(ibv_destroy_qp(duo.b.qp));
+	duo.a.qp = make_qp(&duo.a, IBV_QPT_XRC_SEND, NULL);
+	duo.b.qp = make_target(&duo.b, xrcd);
+	duo.at_a = node_addr(&duo.a);
+	duo.at_b = node_addr(&duo.b);
+	type_connect(duo.b.qp, &duo.b.o, &duo.at_a);
+	type_connect(duo.a.qp, &duo.a.o, &duo.at_b);
+	post_srq(srq, &duo.b, 6, 0, 8);
+	post_x(&duo, IBV_WR_SEND, 6, 8, 0, srqn(srq));
+	expect(duo.a.scq, 6, IBV_WC_SUCCESS);
+	expect(duo.b.rcq, 6, IBV_WC_SUCCESS);
+	printf("%x\n", srqn(srq));
+}
+
+static void packets(unsigned int n)
+{
+	struct opts o = default_opts();
+	struct ibv_send_wr wr;
+	struct ibv_sge sge;
+
+	(void)n;
+	duo_open_unconnected(&duo, SAME_CONTEXT, MEM_HEAP, MEM_HEAP, &o);
+	/* nobody listens yet */
+	node_connect(&duo.a, &duo.at_b);
+	ck_ok(post(&duo, IBV_WR_RDMA_WRITE, 1, 0, 3000, 0, 0));
+	expect_none(duo.a.scq, QUIET_MS);
+	node_connect(&duo.b, &duo.at_a);
+	expect(duo.a.scq, 1, IBV_WC_SUCCESS);
+	b_store64(&duo, 0, 0x77);
+	ck_ok(post_atomic(&duo, IBV_WR_ATOMIC_CMP_AND_SWP, 2, 0, 0, 0x77,
+			  0x88));
+	expect(duo.a.scq, 2, IBV_WC_SUCCESS);
+	b_recv(&duo, 3, 0, 8);
+	ck_ok(post(&duo, IBV_WR_SEND, 3, 0, 8, 0, IBV_SEND_SOLICITED));
+	expect(duo.a.scq, 3, IBV_WC_SUCCESS);
+	b_recv(&duo, 4, 0, 8);
+	sge = node_sge(&duo.a, 0, 8);
+	wr = rdma_wr(&duo, IBV_WR_SEND_WITH_INV, 4, &sge, 1, 0);
+	wr.invalidate_rkey = duo.at_b.rkey ^ 1;
+	ck_ok(post_wr(duo.a.qp, &wr));
+	wait_wc(duo.a.scq);
+	datagram();
+	to_srq();
+	fflush(stdout);
+	_exit(0);
+}
+
+/* The responder expects other PSNs. */
+static void psn(unsigned int n)
+{
+	struct opts o = default_opts();
+
+	(void)n;
+	o.retry_cnt = 1;
+	o.timeout = 1;
+	duo_open_unconnected(&duo, SAME_CONTEXT, MEM_HEAP, MEM_HEAP, &o);
+	duo.at_a.psn++;
+	duo_connect(&duo);
+	ck_ok(post(&duo, IBV_WR_RDMA_WRITE, 1, 0, 8, 0, 0));
+	expect(duo.a.scq, 1, IBV_WC_RETRY_EXC_ERR);
+	_exit(0);
+}
+
 static struct {
 	const char *name;
 	void (*run)(unsigned int n);
 } modes[] = {
-	{ "writes", writes },	      { "sends", sends },
-	{ "endless", endless },	      { "wrong", wrong },
-	{ "extended", extended },     { "apart", apart },
-	{ "closes", closes },	      { "moved", moved },
-	{ "threads", threads },	      { "cancelled", cancelled },
-	{ "destructor", destructor }, { "handler", handler },
+	{ "writes", writes },
+	{ "sends", sends },
+	{ "endless", endless },
+	{ "wrong", wrong },
+	{ "extended", extended },
+	{ "apart", apart },
+	{ "closes", closes },
+	{ "moved", moved },
+	{ "threads", threads },
+	{ "cancelled", cancelled },
+	{ "destructor", destructor },
+	{ "handler", handler },
 	{ "again", again },
+	{ "packets", packets },
+	{ "psn", psn },
 };
 
 static const char *mode;
