@@ -14,6 +14,7 @@ int cmd_info(int argc, char **argv);
 int cmd_rm(int argc, char **argv);
 int cmd_port(int argc, char **argv);
 int cmd_doctor(int argc, char **argv);
+int cmd_lesson(int argc, char **argv);
 int cmd_trace(int argc, char **argv);
 
 /* May what goes to this descriptor be coloured?  NO_COLOR (no-color.org). */
@@ -26,6 +27,12 @@ int usage(void);
 
 /* The file that execvp would take; false if there is none (run.c). */
 bool find_program(const char *cmd, char *buf, size_t len);
+
+/*
+ * The file `name` in dir, which may be relative to this program's; it must be
+ * there.  -errno
+ */
+int find_beside(const char *dir, const char *name, char *buf, size_t len);
 
 /*
  * Where the preload library is (the path is written) and where the provider

@@ -48,6 +48,9 @@ static const struct command {
 	  "                  [--follow] [--perfetto OUT] FILE...",
 	  "show what run --trace recorded, as text, or write it as JSON for\n"
 	  "        ui.perfetto.dev" },
+	{ "lesson", cmd_lesson, "[[--files] N]",
+	  "list the lessons of a course in RDMA, or run one in a fabric of\n"
+	  "        its own; with --files, say where its page and source are" },
 	{ "doctor", cmd_doctor, "[--fabric NAME] [--json]",
 	  "check what this machine gives urxe, and say how to mend it; with\n"
 	  "        --fabric, check that all that its programs share agrees" },
@@ -134,8 +137,7 @@ static const struct {
 	{ URXE_LIBDIR, NULL },
 };
 
-/* The file `name` in dir, which may be relative to this program's. */
-static int full_path(const char *dir, const char *name, char *buf, size_t len)
+int find_beside(const char *dir, const char *name, char *buf, size_t len)
 {
 	char own[4096] = "", path[8192], *real;
 	ssize_t n;
@@ -163,11 +165,11 @@ int find_libraries(char *preload, size_t len, char *provider_dir, size_t dlen)
 	unsigned int i;
 
 	for (i = 0; i < sizeof(places) / sizeof(*places); i++) {
-		if (full_path(places[i].preload_dir, PRELOAD, preload, len))
+		if (find_beside(places[i].preload_dir, PRELOAD, preload, len))
 			continue;
 		*provider_dir = 0;
 		if (places[i].provider_dir)
-			full_path(places[i].provider_dir, "", provider_dir,
+			find_beside(places[i].provider_dir, "", provider_dir,
 				  dlen);
 		return 0;
 	}

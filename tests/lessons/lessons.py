@@ -1,0 +1,186 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""What the pages of the course say is so.
+Usage: lessons.py URXE DIR [N...]
+
+A page has, in this order:
+  # Lesson N: TITLE
+  the command that compiles its program (a line of four spaces and "cc ...")
+  a fence "```output": what the program prints
+  a table whose rows begin with "| `-DBREAK=K` |": a change, and in the next
+  column but one each line that it prints and the unchanged program does not,
+  in order, as `code`, or "nothing else" if there is none
+"""
+
+import concurrent.futures
+import difflib
+import glob
+import html
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+QUESTIONS = "## Say first what you expect\n"
+WARNINGS = ["-Wall", "-Wextra", "-Werror"]
+HANGS = 600  # seconds: a lesson takes less than one
+failed = []
+
+
+def expect(what, is_so, said=""):
+    if not is_so:
+        failed.append(what)
+        print(f"FAILED: {what}\n{said}", flush=True)
+    return is_so
+
+
+class Page:
+    def __init__(self, path):
+        self.path = path
+        self.name = os.path.basename(path)[:-3]
+        with open(path, encoding="utf-8") as f:
+            self.text = f.read()
+        title = re.match(r"# (Lesson (\d+): \S.*)\n", self.text)
+        command = re.search(r"^    cc (.*)$", self.text, re.M)
+        output = re.search(r"^```output\n(.*?)^```$", self.text, re.M | re.S)
+        for what, found in (("title", title), ("command", command),
+                            ("output", output)):
+            if not found:
+                raise ValueError(f"{path}: no {what}")
+        self.title, self.number = title[1], int(title[2])
+        self.command = command[1].split()
+        self.output = output[1]
+        self.breaks = {}
+        for row in re.findall(r"^\| `-DBREAK=.*$", self.text, re.M):
+            cells = re.split(r"(?<!\\)\|", row)
+            number = int(re.search(r"BREAK=(\d+)", cells[1])[1])
+            self.breaks[number] = [
+                html.unescape(line).replace("\\|", "|")
+                for line in re.findall(r"`([^`]*)`", cells[3])]
+            if not self.breaks[number] and "nothing else" not in cells[3]:
+                raise ValueError(f"{path}: what does BREAK={number} print?")
+
+    def compile(self, out, *options, cc="gcc"):
+        """The page's own command, with another output."""
+        words = list(self.command)
+        words[words.index("-o") + 1] = out
+        done = subprocess.run([cc, *WARNINGS, *options, *words], cwd=DIR,
+                              text=True, capture_output=True)
+        return expect(f"{self.name}: {cc} {' '.join(options)}",
+                      done.returncode == 0, done.stderr)
+
+
+def show_difference(expected, printed):
+    return "".join(difflib.unified_diff(expected.splitlines(True),
+                                        printed.splitlines(True),
+                                        "the page", "the program"))
+
+
+def run(words):
+    """What a reader sees."""
+    try:
+        done = subprocess.run(words, text=True, stdin=subprocess.DEVNULL,
+                              stdout=subprocess.PIPE, timeout=HANGS,
+                              stderr=subprocess.STDOUT)
+    except subprocess.TimeoutExpired as late:
+        return -1, f"hangs after {late.stdout}"
+    return done.returncode, done.stdout
+
+
+def check_lesson(page):
+    """urxe lesson N asks the questions, and then the program prints."""
+    code, out = run([URXE, "lesson", str(page.number)])
+    begin, _, rest = out.partition("\n$ ")
+    printed, _, end = rest.partition("\n")[2].rpartition("\nWhy, ")
+    expect(f"{page.name}: urxe lesson", code == 0 and
+           begin.startswith(page.title) and QUESTIONS in begin and
+           page.path in end, out)
+    expect(f"{page.name}: what it prints", printed == page.output,
+           show_difference(page.output, printed))
+
+
+def check_compilers(page):
+    """The page's command works as it is written."""
+    ok = page.command[0] == page.name + ".c"
+    expect(f"{page.name}: the command is for its program", ok, page.command)
+    if shutil.which("clang"):
+        page.compile("/dev/null", "-fsyntax-only",
+                     "-Wno-unused-command-line-argument", cc="clang")
+    check_break(page, 0)
+
+
+def check_break(page, number):
+    program = os.path.join(TEMP, f"{page.name}-{number}")
+    if not page.compile(program, *([f"-DBREAK={number}"] if number else [])):
+        return
+    code, out = run([URXE, "run", "--fabric", f"{page.name}-{number}", "--",
+                     program])
+    new = [line[2:] for line in difflib.ndiff(page.output.splitlines(),
+                                              out.splitlines())
+           if line.startswith("+ ")]
+    wanted = page.breaks.get(number, [])
+    expect(f"{page.name}: what BREAK={number} prints",
+           new == wanted and code in ((0, 1) if number else (0,)),
+           show_difference("\n".join(wanted) + "\n", "\n".join(new) + "\n") +
+           f"exit code {code}, printed:\n{out}")
+
+
+def check_switches(page):
+    """The page tells of each change that the source has."""
+    with open(os.path.join(DIR, page.name + ".c"), encoding="utf-8") as f:
+        source = f.read()
+    there = {int(n) for n in re.findall(r"BREAK [=!]= (\d+)", source)}
+    expect(f"{page.name}: changes of the source and of the page",
+           there == set(page.breaks) and there, (there, set(page.breaks)))
+
+
+def check_index(pages):
+    with open(os.path.join(DIR, "README.md"), encoding="utf-8") as f:
+        index = re.findall(r"\((\d\d-\S*)\.md\)", f.read())
+    expect("the index has each page, in order",
+           index == [page.name for page in pages], index)
+    code, out = run([URXE, "lesson"])
+    expect("urxe lesson lists them", code == 0 and
+           out.startswith("".join(p.title + "\n" for p in pages)), out)
+    expect("they are numbered", [p.number for p in pages] ==
+           list(range(pages[0].number, pages[0].number + len(pages))))
+    for words in (["0"], ["99"]):
+        code, out = run([URXE, "lesson", *words])
+        expect(f"urxe lesson {words}", code == 2 and "no lesson" in out, out)
+    for words in (["x"], ["1", "2"], ["--files"], ["--nonsense"]):
+        code, out = run([URXE, "lesson", *words])
+        expect(f"urxe lesson {words}", code == 2 and "usage" in out, out)
+    code, out = run([URXE, "lesson", "--files", str(pages[0].number)])
+    files = out.splitlines()
+    expect("urxe lesson --files", code == 0 and len(files) == 3 and
+           files[0] == pages[0].path and all(map(os.path.exists, files)), out)
+
+
+def main():
+    pages = [Page(path) for path in
+             sorted(glob.glob(os.path.join(DIR, "[0-9][0-9]-*.md")))]
+    if not ONLY:
+        check_index(pages)
+    jobs = []
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        for page in pages:
+            if ONLY and page.number not in ONLY:
+                continue
+            jobs.append(pool.submit(check_switches, page))
+            jobs.append(pool.submit(check_lesson, page))
+            jobs.append(pool.submit(check_compilers, page))
+            jobs += [pool.submit(check_break, page, n) for n in page.breaks]
+    for job in jobs:
+        job.result()
+    print(f"{len(pages)} pages, {sum(len(p.breaks) for p in pages)} changes")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    URXE = os.path.realpath(sys.argv[1])
+    DIR = os.path.realpath(sys.argv[2])
+    ONLY = {int(n) for n in sys.argv[3:]}
+    with tempfile.TemporaryDirectory() as TEMP:
+        sys.exit(main())

@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * urxe lesson: the course in docs/lessons.  What is said about a lesson stands
+ * in its page: the first line is "# Lesson N: TITLE", and what its reader
+ * should think of before it runs is the section "## Say first what you
+ * expect".
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <getopt.h>
+#include <glob.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "chaos/number.h"
+#include "commands.h"
+
+#define QUESTIONS "## Say first what you expect"
+
+/* The pages with the sources, and the programs: as in main.c, find_libraries */
+static const struct {
+	const char *pages, *programs;
+} places[] = {
+	{ "../docs/lessons/course", "../docs/lessons" },
+	{ "../" URXE_DATADIR_REL "/urxe/lessons",
+	  "../" URXE_LIBDIR_REL "/lessons" },
+	{ URXE_DATADIR "/urxe/lessons", URXE_LIBDIR "/lessons" },
+};
+
+struct course {
+	char pages[4096], programs[4096];
+	glob_t found; /* the pages, in their order */
+};
+
+static bool course_find(struct course *c)
+{
+	char pattern[4200];
+	unsigned int i;
+
+	for (i = 0; i < sizeof(places) / sizeof(*places); i++) {
+		if (find_beside(places[i].pages, "", c->pages,
+				sizeof(c->pages)) ||
+		    find_beside(places[i].programs, "", c->programs,
+				sizeof(c->programs)))
+			continue;
+		snprintf(pattern, sizeof(pattern), "%s/[0-9][0-9]-*.md",
+			 c->pages);
+		if (!glob(pattern, 0, NULL, &c->found))
+			return true;
+	}
+	return false;
+}
+
+/* "03-send-receive" */
+static void lesson_name(const char *page, char name[256])
+{
+	const char *base = strrchr(page, '/') + 1;
+
+	snprintf(name, 256, "%.*s", (int)(strlen(base) - strlen(".md")), base);
+}
+
+/* "Lesson 3: Send and receive", from a page's first line. */
+static void lesson_title(FILE *page, char title[256])
+{
+	char line[256];
+
+	*title = 0;
+	if (fgets(line, sizeof(line), page) && !strncmp(line, "# ", 2))
+		snprintf(title, 256, "%.*s", (int)strcspn(line + 2, "\n"),
+			 line + 2);
+}
+
+static int course_list(const struct course *c)
+{
+	char title[256];
+	size_t i;
+	FILE *page;
+
+	for (i = 0; i < c->found.gl_pathc; i++) {
+		page = fopen(c->found.gl_pathv[i], "re");
+		if (!page)
+			return fail(1, "%s: %s", c->found.gl_pathv[i],
+				    strerror(errno));
+		lesson_title(page, title);
+		puts(title);
+		fclose(page);
+	}
+	printf("\nurxe lesson N runs one; the pages are in %s\n", c->pages);
+	return 0;
+}
+
+/* The page of lesson `number`, or NULL. */
+static const char *course_page(const struct course *c, uint64_t number)
+{
+	const char *path;
+	size_t i;
+
+	for (i = 0; i < c->found.gl_pathc; i++) {
+		path = c->found.gl_pathv[i];
+		if (strtoul(strrchr(path, '/') + 1, NULL, 10) == number)
+			return path;
+	}
+	return NULL;
+}
+
+/* The title, and the section of questions. */
+static int show_questions(const char *path)
+{
+	char line[1024], title[256];
+	bool shown = false;
+	FILE *page = fopen(path, "re");
+
+	if (!page)
+		return fail(1, "%s: %s", path, strerror(errno));
+	lesson_title(page, title);
+	printf("%s\n\n", title);
+	while (fgets(line, sizeof(line), page)) {
+		if (!strncmp(line, "## ", 3))
+			shown = !strncmp(line, QUESTIONS, strlen(QUESTIONS));
+		if (shown)
+			fputs(line, stdout);
+	}
+	fclose(page);
+	return 0;
+}
+
+/* What it prints is seen below a command line, as in the page. */
+static int run_program(const char *path)
+{
+	char *argv[] = { (char *)path, NULL };
+	int status;
+	pid_t pid;
+
+	printf("$ urxe run -- %s\n", path);
+	fflush(stdout);
+	pid = fork();
+	if (pid < 0)
+		return fail(1, "fork: %s", strerror(errno));
+	if (!pid) {
+		execv(path, argv);
+		_exit(cannot_run(path, errno));
+	}
+	while (waitpid(pid, &status, 0) < 0)
+		if (errno != EINTR)
+			return fail(1, "waitpid: %s", strerror(errno));
+	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+static int lesson_run(const struct course *c, const char *page)
+{
+	char name[256], program[4400], fabric[32];
+	int ret;
+
+	lesson_name(page, name);
+	snprintf(program, sizeof(program), "%s/%s", c->programs, name);
+	if (access(program, X_OK))
+		return fail(
+			1,
+			"%s is not there: lessons with rdma_cm are built where librdmacm-dev is",
+			program);
+	snprintf(fabric, sizeof(fabric), "lesson-%d", (int)getpid());
+	ret = set_environment(fabric, false);
+	if (!ret)
+		ret = show_questions(page);
+	if (ret)
+		return ret;
+	ret = run_program(program);
+	printf("\nWhy, and what to break: %s\n", page);
+	return ret;
+}
+
+/* Where all of it is, a line each. */
+static int lesson_files(const struct course *c, const char *page)
+{
+	char name[256];
+
+	lesson_name(page, name);
+	printf("%s\n%s/%s.c\n%s/%s\n", page, c->pages, name, c->programs, name);
+	return 0;
+}
+
+int cmd_lesson(int argc, char **argv)
+{
+	static const struct option opts[] = {
+		{ "files", no_argument, NULL, 'f' },
+		{ 0 },
+	};
+	static struct course course;
+	bool files = false;
+	const char *page;
+	uint64_t number;
+	int c;
+
+	while ((c = getopt_long(argc, argv, "", opts, NULL)) >= 0) {
+		if (c != 'f')
+			return usage();
+		files = true;
+	}
+	if (argc - optind > 1 || (files && optind == argc))
+		return usage();
+	if (!course_find(&course))
+		return fail(1, "the lessons are neither beside this program "
+			       "nor in " URXE_DATADIR "/urxe/lessons");
+	if (optind == argc)
+		return course_list(&course);
+	if (!number_parse(argv[optind], strlen(argv[optind]), 99, &number))
+		return usage();
+	page = course_page(&course, number);
+	if (!page)
+		return fail(EXIT_USAGE,
+			    "there is no lesson %s; urxe lesson "
+			    "lists them",
+			    argv[optind]);
+	return files ? lesson_files(&course, page) : lesson_run(&course, page);
+}
