@@ -26,6 +26,7 @@ LAYERS = {
     "kernel-shim/base": [],
     "kernel-shim/chaos": ["kernel-shim/base"],
     "kernel-shim/trace": ["kernel-shim/base"],
+    "kernel-shim/wire": [],
     "kernel-shim/shared": ["kernel-shim/base"],
     "kernel-shim/fabric": SHARED,
     "kernel-shim/cm": FABRIC,
@@ -43,7 +44,7 @@ LAYERS = {
     "provider/recorder": VERBS + ["kernel-shim/trace"],
     "provider/abi": VERBS + CHAOS + ROOMS,
     "tools": CM + ["kernel-shim/chaos", "kernel-shim/trace",
-                   "provider/abi/pabi"],
+                   "kernel-shim/wire", "provider/abi/pabi"],
 }
 INCLUDE = r'^\s*#\s*include\s*(["<])([^">]+)[">]'
 PRELOAD_LIBRARY = "kernel-shim/preload/liburxe-kshim.so"

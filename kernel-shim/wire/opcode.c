@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#include "wire/opcode.h"
+
+static const uint16_t parts[32] = {
+#define OPCODE(name, low, parts) [low] = (parts),
+	WIRE_OPCODES(OPCODE)
+#undef OPCODE
+};
+
+unsigned int wire_parts(uint8_t opcode)
+{
+	unsigned int low = opcode & ~WIRE_TRANSPORT;
+
+	switch (opcode & WIRE_TRANSPORT) {
+	case WIRE_RC:
+		return parts[low];
+	case WIRE_UC: /* has no answers */
+		return low <= WIRE_WRITE_ONLY_IMM ? parts[low] : 0;
+	case WIRE_UD:
+		return low == WIRE_SEND_ONLY || low == WIRE_SEND_ONLY_IMM ?
+			       parts[low] | WIRE_HAS(DETH) :
+			       0;
+	case WIRE_XRC: /* answers are to no SRQ */
+		if (!parts[low] || parts[low] & WIRE_HAS(AETH) ||
+		    low == WIRE_READ_MIDDLE)
+			return parts[low];
+		return parts[low] | WIRE_HAS(XRCETH);
+	}
+	return 0;
+}

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * Packets of RoCE v2, put together:
+ *
+ *	Ethernet | IPv4 or IPv6 | UDP | BTH | extensions | payload | pad | ICRC
+ *
+ * Nothing is sent here, and nothing is kept.
+ */
+#pragma once
+
+#include <stddef.h>
+
+#include "wire/network.h"
+#include "wire/opcode.h"
+
+/* From whom to whom, and how; it is IPv4 if both GIDs are. */
+struct wire_path {
+	uint8_t sgid[16], dgid[16];
+	uint8_t traffic_class, hop_limit;
+	uint32_t flow_label;
+	uint16_t ip_id; /* of IPv4 */
+	uint16_t source_port;
+};
+
+/* What its opcode has no use for is not looked at. */
+struct wire_packet {
+	struct wire_bth bth; /* the pad is the builder's */
+#define HEADER(name, NAME, bytes) struct wire_##name name;
+	WIRE_EXTENSIONS(HEADER)
+#undef HEADER
+	uint32_t length; /* of the payload */
+	const void *payload; /* so many bytes of it, then zeros */
+	uint32_t known;
+};
+
+#define WIRE_MAX_PAYLOAD 4096u
+/* Of all that is not payload */
+#define WIRE_MAX_HEADERS 128u
+#define WIRE_MAX_BYTES (WIRE_MAX_HEADERS + WIRE_MAX_PAYLOAD)
+
+/* From the BTH to the pad: what is behind it.  length is WIRE_MAX_PAYLOAD at
+ * most. */
+uint8_t *wire_put_transport(const struct wire_packet *p, uint8_t *to);
+
+/* Ethernet, IP and UDP in front of so many bytes: what is behind them.  *ip is
+ * where IP begins. */
+uint8_t *wire_put_network(const struct wire_path *path, size_t bytes,
+			  uint8_t *to, uint8_t **ip);
+
+/* All of it; how many bytes that are, or 0: there is no such opcode, or the
+ * payload is too long. */
+size_t wire_build(const struct wire_path *path, const struct wire_packet *p,
+		  uint8_t to[WIRE_MAX_BYTES]);

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * InfiniBand's transport headers (IB 9.2 and 9.3; FETH: annex A19): the base
+ * header, which each packet has, and extensions, by its opcode.
+ */
+#pragma once
+
+#include "wire/field.h"
+
+#define WIRE_BTH_BYTES 12
+#define WIRE_ICRC_BYTES 4
+#define WIRE_PSN_MASK 0xffffffu
+
+#define WIRE_BTH(FIELD)                 \
+	FIELD(uint8_t, opcode, 0, 8)    \
+	FIELD(bool, solicited, 8, 1)    \
+	FIELD(bool, migrated, 9, 1)     \
+	FIELD(uint8_t, pad, 10, 2)      \
+	FIELD(uint8_t, version, 12, 4)  \
+	FIELD(uint16_t, pkey, 16, 16)   \
+	FIELD(bool, fecn, 32, 1)        \
+	FIELD(bool, becn, 33, 1)        \
+	FIELD(uint32_t, qpn, 40, 24)    \
+	FIELD(bool, ack_request, 64, 1) \
+	FIELD(uint32_t, psn, 72, 24)
+
+#define WIRE_DETH(FIELD)             \
+	FIELD(uint32_t, qkey, 0, 32) \
+	FIELD(uint32_t, qpn, 40, 24)
+
+#define WIRE_XRCETH(FIELD) FIELD(uint32_t, srqn, 8, 24)
+
+/* flush: what type, an MR or a range */
+#define WIRE_FETH(FIELD)             \
+	FIELD(uint8_t, level, 26, 2) \
+	FIELD(uint8_t, type, 28, 4)
+
+#define WIRE_RETH(FIELD)              \
+	FIELD(uint64_t, addr, 0, 64)  \
+	FIELD(uint32_t, rkey, 64, 32) \
+	FIELD(uint32_t, length, 96, 32)
+
+/* add is swap, too: FETCH & ADD has no compare */
+#define WIRE_ATOMICETH(FIELD)             \
+	FIELD(uint64_t, addr, 0, 64)      \
+	FIELD(uint32_t, rkey, 64, 32)     \
+	FIELD(uint64_t, swap_add, 96, 64) \
+	FIELD(uint64_t, compare, 160, 64)
+
+#define WIRE_AETH(FIELD)               \
+	FIELD(uint8_t, syndrome, 0, 8) \
+	FIELD(uint32_t, msn, 8, 24)
+
+#define WIRE_ATOMICACK(FIELD) FIELD(uint64_t, original, 0, 64)
+#define WIRE_IMMDT(FIELD) FIELD(uint32_t, imm, 0, 32)
+#define WIRE_IETH(FIELD) FIELD(uint32_t, rkey, 0, 32)
+
+/* HEADER(name, NAME, bytes), in the order in which a packet has them */
+#define WIRE_EXTENSIONS(HEADER)          \
+	HEADER(deth, DETH, 8)            \
+	HEADER(xrceth, XRCETH, 4)        \
+	HEADER(feth, FETH, 4)            \
+	HEADER(reth, RETH, 16)           \
+	HEADER(atomiceth, ATOMICETH, 28) \
+	HEADER(aeth, AETH, 4)            \
+	HEADER(atomicack, ATOMICACK, 8)  \
+	HEADER(immdt, IMMDT, 4)          \
+	HEADER(ieth, IETH, 4)
+
+WIRE_HEADER(bth, WIRE_BTH, WIRE_BTH_BYTES)
+#define HEADER(name, NAME, bytes) WIRE_HEADER(name, WIRE_##NAME, bytes)
+WIRE_EXTENSIONS(HEADER)
+#undef HEADER
+
+/* The AETH's syndrome (IB 9.7.5.1): the credits of an ACK, or a NAK. */
+#define WIRE_ACK 0x1f /* credits are not counted */
+#define WIRE_RNR_NAK 0x20 /* | the timer's code */
+#define WIRE_NAK_SEQUENCE 0x60
+#define WIRE_NAK_INVALID 0x61
+#define WIRE_NAK_ACCESS 0x62
+#define WIRE_NAK_OPERATION 0x63
