@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "commands.h"
+#include "record.h"
 #include "trial.h"
 
 void print_quoted(FILE *to, const char *word)
@@ -48,15 +49,18 @@ int cmd_env(int argc, char **argv)
 		{ "with-host-devices", no_argument, NULL, 'H' },
 		{ "adversary", optional_argument, NULL, 'A' },
 		{ "github", no_argument, NULL, 'g' },
+		RECORD_OPTIONS,
 		{ 0 },
 	};
 	static const char *const names[] = {
-		"LD_PRELOAD",	     "URXE_FABRIC",    "URXE_PROVIDER_DIR",
-		"URXE_HOST_DEVICES", "URXE_DIR",       "ASAN_OPTIONS",
-		"TSAN_OPTIONS",	     "URXE_ADVERSARY",
+		"LD_PRELOAD",	      "URXE_FABRIC",	"URXE_PROVIDER_DIR",
+		"URXE_HOST_DEVICES",  "URXE_DIR",	"ASAN_OPTIONS",
+		"TSAN_OPTIONS",	      "URXE_ADVERSARY", "URXE_TRACE",
+		"URXE_TRACE_PAYLOAD",
 	};
 	void (*print)(const char *name, const char *value) = print_sh;
 	const char *fabric = NULL, *value;
+	struct record_options record = { 0 };
 	struct trial trial = { 0 };
 	bool host = false;
 	unsigned int i;
@@ -71,7 +75,7 @@ int cmd_env(int argc, char **argv)
 			ret = trial_choose(&trial, optarg);
 		else if (c == 'g')
 			print = print_line;
-		else
+		else if (!record_option(&record, c, optarg))
 			return usage();
 		if (ret != TRIAL_CHOSEN)
 			return ret;
@@ -81,6 +85,8 @@ int cmd_env(int argc, char **argv)
 	ret = set_environment(fabric, host);
 	if (!ret)
 		ret = trial_set_environment(&trial);
+	if (!ret)
+		ret = record_set_environment(&record);
 	if (ret)
 		return ret;
 	/* all or nothing: half an environment is none */

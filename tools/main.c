@@ -22,7 +22,8 @@ static const struct command {
 	{ "run", cmd_run,
 	  "[--fabric NAME] [--with-host-devices] [--timeout TIME]\n"
 	  "                [--adversary[=[SEED|sweep:N][,KNOB=VALUE...]]]\n"
-	  "                [--fault RULE|@FILE]... [--trace FILE [--trace-records N]]\n"
+	  "                [--fault RULE|@FILE]... [--trace FILE [--trace-records N]\n"
+	  "                [--trace-payload[=BYTES]]]\n"
 	  "                [--check[=LEVEL] [--exitcode N] [--suppressions FILE]\n"
 	  "                [--report FORMAT[:FILE]]] [--] [CMD [ARG...]]",
 	  "run CMD, or a shell, with the RDMA device urxe0; the host's RDMA\n"
@@ -33,7 +34,8 @@ static const struct command {
 	  "        breaks; with --trace all is recorded" },
 	{ "env", cmd_env,
 	  "[--fabric NAME] [--with-host-devices]\n"
-	  "                [--adversary[=[SEED][,KNOB=VALUE...]]] [--github]",
+	  "                [--adversary[=[SEED][,KNOB=VALUE...]]] [--github]\n"
+	  "                [--trace FILE [--trace-records N] [--trace-payload[=BYTES]]]",
 	  "print the environment that run gives CMD, for eval in a shell, or\n"
 	  "        with --github as lines for the file $GITHUB_ENV" },
 	{ "info", cmd_info, "[--fabric NAME | --names]",

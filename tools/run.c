@@ -13,10 +13,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "chaos/number.h"
 #include "fabric/fabric.h"
 #include "commands.h"
-#include "trace/trace.h"
+#include "record.h"
 #include "trial.h"
 
 /* as env(1) and the shells have them */
@@ -238,37 +237,6 @@ static int run_shell(const struct trial *t)
 	return cannot_run(words[0], errno);
 }
 
-/* The programs find the file wherever they are. */
-static int set_trace(const char *path, const char *records)
-{
-	uint64_t slots = TRACE_DEFAULT_SLOTS, wanted;
-	char *whole;
-	int ret;
-
-	if (records && !path)
-		return fail(EXIT_USAGE, "--trace-records wants --trace");
-	if (!path)
-		return 0;
-	if (records) {
-		if (!number_parse(records, strlen(records), TRACE_MAX_SLOTS,
-				  &wanted) ||
-		    !wanted)
-			return fail(EXIT_USAGE, "--trace-records: 1 to %u",
-				    TRACE_MAX_SLOTS);
-		for (slots = TRACE_MIN_SLOTS; slots < wanted; slots *= 2)
-			;
-	}
-	ret = trace_make(path, (uint32_t)slots);
-	whole = ret ? NULL : realpath(path, NULL);
-	if (!whole)
-		return fail(1, "--trace: %s: %s", path,
-			    ret == -EINVAL ? "is no regular file" :
-					     strerror(ret ? -ret : errno));
-	ret = setenv("URXE_TRACE", whole, 1);
-	free(whole);
-	return ret ? fail(1, "no memory") : 0;
-}
-
 int cmd_run(int argc, char **argv)
 {
 	static const struct option opts[] = {
@@ -281,12 +249,12 @@ int cmd_run(int argc, char **argv)
 		{ "exitcode", required_argument, NULL, 'e' },
 		{ "suppressions", required_argument, NULL, 's' },
 		{ "report", required_argument, NULL, 'r' },
-		{ "trace", required_argument, NULL, 'T' },
-		{ "trace-records", required_argument, NULL, 'R' },
+		RECORD_OPTIONS,
 		{ 0 },
 	};
 	struct trial trial = { .words = argv };
-	const char *fabric = NULL, *trace = NULL, *records = NULL;
+	struct record_options record = { 0 };
+	const char *fabric = NULL;
 	int c, ret = TRIAL_CHOSEN;
 	bool host = false;
 
@@ -311,11 +279,7 @@ int cmd_run(int argc, char **argv)
 			ret = check_set_suppressions(&trial.check, optarg);
 		else if (c == 'r')
 			ret = check_add_report(&trial.check, optarg);
-		else if (c == 'T')
-			trace = optarg;
-		else if (c == 'R')
-			records = optarg;
-		else
+		else if (!record_option(&record, c, optarg))
 			return usage();
 		if (ret != TRIAL_CHOSEN)
 			return ret;
@@ -328,7 +292,7 @@ int cmd_run(int argc, char **argv)
 	trial.own_fabric = !fabric;
 	ret = set_environment(fabric, host);
 	if (!ret)
-		ret = set_trace(trace, records);
+		ret = record_set_environment(&record);
 	if (ret)
 		return ret;
 	return optind < argc ? run(&trial, argv + optind) : run_shell(&trial);

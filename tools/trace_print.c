@@ -217,6 +217,40 @@ static bool field_next(const char **spec, struct field *f)
 	return true;
 }
 
+bool trace_data(const struct trace_record *r, struct trace_data *d)
+{
+	unsigned int head = 5; /* wr_id, op, psn, offset, bytes */
+
+	if (r->what != TRACE_DATA || r->n < head ||
+	    r->value[4] > (r->n - head) * sizeof(*r->value))
+		return false;
+	*d = (struct trace_data){
+		.wr_id = r->value[0],
+		.op = r->value[1],
+		.psn = (uint32_t)r->value[2],
+		.offset = r->value[3],
+		.n = (size_t)r->value[4],
+		.byte = (const uint8_t *)(r->value + head),
+	};
+	return true;
+}
+
+/* So many are enough to know them by. */
+#define DATA_SHOWN 32
+
+static void print_data(FILE *to, const struct trace_record *r)
+{
+	struct trace_data d;
+	size_t i;
+
+	if (!trace_data(r, &d))
+		return;
+	for (i = 0; i < d.n && i < DATA_SHOWN; i++)
+		fprintf(to, "%02x", d.byte[i]);
+	if (d.n > DATA_SHOWN)
+		fputs("...", to);
+}
+
 /* Of a value that may be none.  Half of an IPv4 address's GID is 0. */
 static bool field_is_none(const struct trace_record *r, const struct field *f)
 {
@@ -257,7 +291,10 @@ static void print_fields(FILE *to, const struct trace_record *r)
 		if (f.optional && field_is_none(r, &f))
 			continue;
 		fprintf(to, " %s=", f.name);
-		print_value(to, f.type, &r->value[f.index]);
+		if (!strcmp(f.type, "data"))
+			print_data(to, r);
+		else
+			print_value(to, f.type, &r->value[f.index]);
 	}
 }
 

@@ -23,5 +23,15 @@ const char *trace_call_name(const struct trace_record *r);
 /* Does it tell of something that went wrong, or that waits? */
 bool trace_is_error(const struct trace_record *r);
 
+/* Of a record of DATA: bytes of a message. */
+struct trace_data {
+	uint64_t wr_id, op, offset;
+	uint32_t psn;
+	size_t n;
+	const uint8_t *byte;
+};
+/* False: it is another one, or damaged. */
+bool trace_data(const struct trace_record *r, struct trace_data *d);
+
 /* The value of that name; false: the event has none. */
 bool trace_value(const struct trace_record *r, const char *name, uint64_t *out);

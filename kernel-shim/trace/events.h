@@ -8,7 +8,7 @@
  * enum ibv_send_flags, "wc" enum ibv_wc_flags, "state" enum ibv_qp_state,
  * "type" enum ibv_qp_type, "access" enum ibv_access_flags, "mtu" enum ibv_mtu,
  * "imm" in network order, "wait" what a request waits for, "gid" two values,
- * "event" enum ibv_event_type, "cm" and "cmevent" of rdma_cm, "errno".  A ?
+ * "event" enum ibv_event_type, "data" bytes, which are the rest, "cm" and "cmevent" of rdma_cm, "errno".  A ?
  * after the name: 0 is none.  New events go to the end, and new values to the
  * end of an event's.
  */
@@ -76,3 +76,10 @@ EVENT(CM_EVENT, "rdma_cm event", "event:cmevent id:u status?:d peer?:x")
 
 /* What an atomic found, which is what its requester gets. */
 EVENT(FETCHED, "fetched", "wr_id:x op:op old:x")
+
+/*
+ * The first bytes of what a WR sends, right behind LEFT, or of what a READ
+ * brought, before ANSWERED; psn is that of LEFT.  They may be in several
+ * records, each with its offset.
+ */
+EVENT(DATA, "data", "wr_id:x op:op psn:u offset?:u bytes:u data:data")

@@ -85,4 +85,7 @@ static_assert(TRACE_SLOTS_OF(TRACE_VALUES) == TRACE_SLOTS, "the longest");
 #define TRACE_MIN_SLOTS (1u << 10)
 #define TRACE_MAX_SLOTS (1u << 24)
 #define TRACE_DEFAULT_SLOTS (1u << 14)
+/* Bytes of each message; and if nobody says how many */
+#define TRACE_MAX_PAYLOAD (1u << 16)
+#define TRACE_DEFAULT_PAYLOAD 256
 #define TRACE_MAX_BYTES (1ull << 46) /* of a file */

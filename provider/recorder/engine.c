@@ -58,6 +58,15 @@ static void left_address(const struct urxe_qp *qp, const struct urxe_wqe *w,
 	memcpy(v + 8, av->dgid, 16);
 }
 
+#define DATA_OPS (WQE_SEND_OPS | WQE_WRITE_OPS | WQE_BIT(URXE_WR_ATOMIC_WRITE))
+
+static void record_data(const struct urxe_qp *qp, const struct urxe_wqe *w,
+			uint32_t ops)
+{
+	if (payload_is_wanted() && ops & WQE_BIT(w->opcode & 31))
+		payload_record(qp, w, psn_of(qp, w));
+}
+
 /* What an opcode does not use is left over from another WR. */
 static void record_left(const struct urxe_qp *qp, const struct urxe_wqe *w)
 {
@@ -93,6 +102,7 @@ static void record_left(const struct urxe_qp *qp, const struct urxe_wqe *w)
 	if (qp->type == IBV_QPT_UD)
 		left_address(qp, w, v + 15);
 	trace_at(clock_now(), TRACE_LEFT, qp->qpn, v, trace_used(v, n, 4));
+	record_data(qp, w, DATA_OPS);
 }
 
 /*
@@ -139,6 +149,8 @@ static void record_request(enum observe_point point, const struct urxe_qp *qp,
 			      psn_of(qp, w), what);
 		break;
 	case OBSERVE_ANSWERED:
+		if (what == IBV_WC_SUCCESS)
+			record_data(qp, w, WQE_BIT(IBV_WR_RDMA_READ));
 		trace_short(ANSWERED, 3, qp->qpn, w->wr_id, w->opcode, what,
 			    nak_of_status(qp, what));
 		break;

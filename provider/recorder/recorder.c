@@ -14,6 +14,12 @@ int recorder_wrap(struct pabi_ops *ops)
 
 	if (!path || !*path)
 		return 0;
+	if (payload_begin()) {
+		fprintf(stderr,
+			"urxe: no device: URXE_TRACE_PAYLOAD=%s: 0 to %u bytes\n",
+			getenv("URXE_TRACE_PAYLOAD"), TRACE_MAX_PAYLOAD);
+		return -EINVAL;
+	}
 	ret = trace_open(path);
 	if (ret) {
 		fprintf(stderr, "urxe: no device: URXE_TRACE=%s: %s\n", path,

@@ -33,5 +33,16 @@ void recorder_wrap_polls(struct pabi_ops *ops);
 void recorder_wrap_qp_ex(struct ibv_qp *qp);
 void recorder_wrap_cq_ex(struct ibv_cq_ex *cq);
 
+/*
+ * Payload: how much of it is wanted is in the environment.  payload_begin()
+ * returns 0 or -EINVAL; payload_record() writes down w's, its QP's lock held.
+ */
+int payload_begin(void);
+bool payload_is_wanted(void);
+struct urxe_qp;
+struct urxe_wqe;
+void payload_record(const struct urxe_qp *qp, const struct urxe_wqe *w,
+		    uint32_t psn);
+
 /* From now on what the engine does with requests is written down. */
 void recorder_watch_engine(void);

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """What urxe run --trace records, as urxe trace shows it.
-Usage: trace.py URXE TRACED [CASE...]"""
+Usage: trace.py URXE TRACED WITHOUT [CASE...]"""
 
 import json
 import os
@@ -253,6 +253,69 @@ def naks(trace):
           ("waits", "went out again")]
     expect("a NAK for the PSN", rs and all(
         r.values.endswith(" nak=0x60") for r in rs), [r.line for r in rs])
+
+
+def data_of(trace):
+    """The bytes that were recorded of each WR: so many, and the first ones."""
+    of = {}
+    for r in records(trace):
+        if r.what != "data":
+            continue
+        first = bytes.fromhex(Record.value("data", r.values).rstrip("."))
+        n, before = of.get(int(r.wr_id, 16), (0, b""))
+        expect(f"in order: {r.line}", n == int(
+            Record.value("offset", r.values) or 0))
+        of[int(r.wr_id, 16)] = (n + int(Record.value("bytes", r.values)),
+                                before or first)
+    return of
+
+
+def payload(trace):
+    """The first bytes of each message, wherever they are."""
+    alphabet = bytes(ord("a") + i % 26 for i in range(2200))
+    want = {1: (40, alphabet[1:33]), 2: (8, alphabet[2:10]),
+            3: (10, b"what b has"),
+            4: (1500, alphabet[:3] + alphabet[100:129]),
+            5: (8, alphabet[5:13])}
+    for words in (["payload", "0"], ["payload", "1"]):
+        traced(trace, *words, options=["--trace-payload=1500"])
+        expect(f"{words}: all of it", data_of(trace) == want, data_of(trace))
+    traced(trace, "payload", "0", options=["--trace-payload"])
+    expect("256 bytes", data_of(trace)[4][0] == 256, data_of(trace))
+    traced(trace, "payload", "0")
+    expect("none unless it is wanted", not data_of(trace), data_of(trace))
+    done = subprocess.run([WITHOUT, URXE, "run", "--trace", trace,
+                           "--trace-payload=1500", "--", TRACED, "payload",
+                           "0"], text=True, capture_output=True)
+    if done.returncode == 77:
+        print(done.stdout)
+    else:
+        expect("where process_vm_readv is forbidden", done.returncode == 0 and
+               data_of(trace) == want, done.stderr)
+    for option in ("--trace-payload=0", "--trace-payload=x"):
+        expect(option, run(trace, "true", options=[option]).returncode == 2)
+    done = subprocess.run([URXE, "run", "--trace-payload", "true"],
+                          capture_output=True)
+    expect("without --trace", done.returncode == 2)
+    done = run(trace, TRACED, "writes", "1",
+               env=dict(os.environ, URXE_TRACE_PAYLOAD="much"))
+    expect("a variable that is no number", done.returncode and
+           "URXE_TRACE_PAYLOAD" in done.stderr, done.stderr)
+
+
+def environment(trace):
+    """urxe env --trace, for who starts programs himself."""
+    script = ('eval "$("$0" env --trace "$1" --trace-payload=16)" && '
+              'exec "$2" writes 3')
+    done = subprocess.run(["sh", "-c", script, URXE, trace, TRACED], text=True,
+                          capture_output=True)
+    expect("it runs", done.returncode == 0, done.stderr)
+    expect("it is traced", len(lives(records(trace))) == 3)
+    expect("with payload", len(data_of(trace)) == 3)
+    lines = subprocess.run([URXE, "env", "--github", "--trace", trace],
+                           text=True, capture_output=True).stdout
+    expect("as a line", f"\nURXE_TRACE={os.path.realpath(trace)}\n" in lines,
+           lines)
 
 
 def in_flight(trace):
@@ -583,15 +646,15 @@ def refused(trace):
 
 def main():
     for case in (whole_life, clients, connections, killed, overwritten, wrong,
-                 packets, naks, in_flight, extended, apart, closes, with_rooms, no_room, short_threads,
+                 packets, naks, payload, environment, in_flight, extended, apart, closes, with_rooms, no_room, short_threads,
                  cancelled, destructor, handler, follow, names, fabrics, again,
                  lost, elsewhere, by_hand, perfetto, damaged, refused):
-        if len(sys.argv) > 3 and case.__name__ not in sys.argv[3:]:
+        if len(sys.argv) > 4 and case.__name__ not in sys.argv[4:]:
             continue
         with tempfile.TemporaryDirectory() as directory:
             case(os.path.join(directory, "trace"))
     return 1 if failed else 0
 
 
-URXE, TRACED = sys.argv[1:3]
+URXE, TRACED, WITHOUT = sys.argv[1:4]
 sys.exit(main())

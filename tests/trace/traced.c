@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/time.h>
 #include <unistd.h>
 
@@ -430,6 +431,71 @@ static void psn(unsigned int n)
 	_exit(0);
 }
 
+/*
+ * Messages whose bytes are known: a is in device memory if n is 1.  The last
+ * one is of memory that is not there any more, and waits, so that nobody but a
+ * recorder would look.
+ */
+static void payload_of_two_sges(void)
+{
+	struct ibv_sge sge[2] = { node_sge(&duo.a, 0, 3),
+				  node_sge(&duo.a, 100, 1997) };
+	struct ibv_send_wr wr = rdma_wr(&duo, IBV_WR_RDMA_WRITE, 4, sge, 2, 0);
+
+	ck_ok(post_wr(duo.a.qp, &wr));
+	expect(duo.a.scq, 4, IBV_WC_SUCCESS);
+}
+
+static void payload_that_is_gone(void)
+{
+	const size_t size = 1 << 16;
+	void *buf = mmap(NULL, size, PROT_READ | PROT_WRITE,
+			 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct ibv_mr *mr = ibv_reg_mr(duo.a.pd, buf, size, 0);
+	struct ibv_send_wr wr;
+	struct ibv_sge sge;
+
+	ck_nonnull(mr);
+	ck_ok(munmap(buf, size));
+	duo_renew(&duo);
+	ck_ok(qp_to(duo.b.qp, IBV_QPS_RESET));
+	sge = (struct ibv_sge){ (uintptr_t)buf, 8, mr->lkey };
+	wr = rdma_wr(&duo, IBV_WR_RDMA_WRITE, 6, &sge, 1, 0);
+	ck_ok(post_wr(duo.a.qp, &wr));
+}
+
+static void payload(unsigned int n)
+{
+	struct opts o = default_opts();
+	struct ibv_ah *ah;
+	char text[2200];
+	size_t i;
+
+	for (i = 0; i < sizeof(text); i++)
+		text[i] = 'a' + i % 26;
+	duo_open(&duo, SAME_CONTEXT, n ? MEM_DM : MEM_HEAP, MEM_HEAP, &o);
+	node_put(&duo.a, 0, text, sizeof(text));
+	node_put(&duo.b, 0, "what b has", 10);
+	b_recv(&duo, 1, 3000, 100);
+	ck_ok(post(&duo, IBV_WR_SEND, 1, 1, 40, 0, 0));
+	expect(duo.a.scq, 1, IBV_WC_SUCCESS);
+	if (!n)
+		ck_ok(post(&duo, IBV_WR_RDMA_WRITE, 2, 2, 8, 3000,
+			   IBV_SEND_INLINE));
+	else
+		ck_ok(post(&duo, IBV_WR_RDMA_WRITE, 2, 2, 8, 3000, 0));
+	expect(duo.a.scq, 2, IBV_WC_SUCCESS);
+	ck_ok(post(&duo, IBV_WR_RDMA_READ, 3, 3000, 10, 0, 0));
+	expect(duo.a.scq, 3, IBV_WC_SUCCESS);
+	payload_of_two_sges();
+	turn(&duo, IBV_QPT_UD);
+	ah = make_ah(&duo.a, &duo.b.gid, 0);
+	ck_ok(post_ud(&duo.a, 5, 5, 8, ah, duo.b.qp->qp_num, QKEY));
+	expect(duo.a.scq, 5, IBV_WC_SUCCESS);
+	payload_that_is_gone();
+	_exit(0);
+}
+
 static struct {
 	const char *name;
 	void (*run)(unsigned int n);
@@ -449,6 +515,7 @@ static struct {
 	{ "again", again },
 	{ "packets", packets },
 	{ "psn", psn },
+	{ "payload", payload },
 };
 
 static const char *mode;
