@@ -8,7 +8,7 @@ cd "$1"
 shift
 
 # lists that are included several times, under different macros
-export not_alone=' provider/abi/pabi/slots.h provider/abi/pabi/ops.h kernel-shim/chaos/fault_calls.h '
+export not_alone=' provider/abi/pabi/slots.h provider/abi/pabi/ops.h kernel-shim/chaos/fault_calls.h kernel-shim/wire/mad_fields.h '
 
 compile()
 {

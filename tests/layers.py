@@ -16,7 +16,7 @@ import sys
 CHAOS = ["kernel-shim/base", "kernel-shim/chaos"]
 SHARED = ["kernel-shim/base", "kernel-shim/shared"]
 FABRIC = SHARED + ["kernel-shim/fabric"]
-CM = FABRIC + ["kernel-shim/cm"]
+CM = FABRIC + ["kernel-shim/wire", "kernel-shim/cm"]
 TREE = CM + ["kernel-shim/chaos", "kernel-shim/preload/tree"]
 PRELOAD = TREE + ["kernel-shim/preload"]
 ENGINE = FABRIC + ["provider/engine"]
@@ -26,10 +26,10 @@ LAYERS = {
     "kernel-shim/base": [],
     "kernel-shim/chaos": ["kernel-shim/base"],
     "kernel-shim/trace": ["kernel-shim/base"],
-    "kernel-shim/wire": [],
     "kernel-shim/shared": ["kernel-shim/base"],
     "kernel-shim/fabric": SHARED,
-    "kernel-shim/cm": FABRIC,
+    "kernel-shim/wire": [],
+    "kernel-shim/cm": FABRIC + ["kernel-shim/wire"],
     "kernel-shim/preload/tree": FABRIC,
     "kernel-shim/preload": TREE,
     "kernel-shim/preload/netlink": PRELOAD,
@@ -44,7 +44,7 @@ LAYERS = {
     "provider/recorder": VERBS + ["kernel-shim/trace"],
     "provider/abi": VERBS + CHAOS + ROOMS,
     "tools": CM + ["kernel-shim/chaos", "kernel-shim/trace",
-                   "kernel-shim/wire", "provider/abi/pabi"],
+                   "provider/abi/pabi"],
 }
 INCLUDE = r'^\s*#\s*include\s*(["<])([^">]+)[">]'
 PRELOAD_LIBRARY = "kernel-shim/preload/liburxe-kshim.so"

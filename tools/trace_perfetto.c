@@ -259,6 +259,7 @@ static void print_record(struct output *o, const struct trace_record *r)
 	case TRACE_ASYNC_EVENT:
 	case TRACE_CM_CALL:
 	case TRACE_CM_EVENT:
+	case TRACE_CM_SENT:
 		print_instant(o, r);
 		break;
 	}

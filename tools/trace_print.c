@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "abi/pabi/pabi.h"
+#include "trace_mad.h"
 #include "trace_print.h"
 
 static const struct {
@@ -201,13 +202,19 @@ struct field {
 	unsigned int index; /* of its (first) value */
 };
 
+static unsigned int field_values(const char *type)
+{
+	if (!strcmp(type, "mad"))
+		return MAD_BYTES / sizeof(uint64_t);
+	return strcmp(type, "gid") ? !!*type : 2;
+}
+
 /* The next field of *spec, which begins with index 0 and is moved on. */
 static bool field_next(const char **spec, struct field *f)
 {
-	unsigned int used = strcmp(f->type, "gid") ? !!*f->type : 2;
 	int n = 0;
 
-	f->index += used;
+	f->index += field_values(f->type);
 	if (sscanf(*spec, " %23[^: ]:%11[a-z]%n", f->name, f->type, &n) != 2)
 		return false;
 	*spec += n;
@@ -260,7 +267,7 @@ static bool field_is_none(const struct trace_record *r, const struct field *f)
 
 static bool field_is_there(const struct trace_record *r, const struct field *f)
 {
-	return f->index + (strcmp(f->type, "gid") ? 1 : 2) <= r->n;
+	return f->index + field_values(f->type) <= r->n;
 }
 
 bool trace_value(const struct trace_record *r, const char *name, uint64_t *out)
@@ -290,6 +297,10 @@ static void print_fields(FILE *to, const struct trace_record *r)
 	while (field_next(&spec, &f) && field_is_there(r, &f)) {
 		if (f.optional && field_is_none(r, &f))
 			continue;
+		if (!strcmp(f.type, "mad")) {
+			trace_mad_print(to, (const void *)&r->value[f.index]);
+			continue;
+		}
 		fprintf(to, " %s=", f.name);
 		if (!strcmp(f.type, "data"))
 			print_data(to, r);
@@ -410,6 +421,8 @@ void trace_print_what(FILE *to, const struct trace_record *r)
 	if (r->qpn)
 		fprintf(to, "QP 0x%x ", r->qpn);
 	fputs(r->what < COUNT(events) ? events[r->what].name : "?", to);
+	if (trace_mad_name(r))
+		fprintf(to, " %s", trace_mad_name(r));
 	if (r->what == TRACE_CALL)
 		print_call(to, r);
 	else if (r->what == TRACE_WHY)

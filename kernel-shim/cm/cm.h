@@ -18,6 +18,7 @@
 
 #include "fabric/fabric.h"
 #include "shared/cm_tables.h"
+#include "wire/mad.h"
 
 /* A mapping, and what one command does with it. */
 struct cm {
@@ -29,6 +30,8 @@ struct cm {
 	bool hurries; /* but for those that are raised meanwhile */
 	/* ... and whether a DISCONNECTED is before the data of recv.c */
 	bool (*overtakes)(void);
+	/* NULL, or who is told of what would travel; tables are locked */
+	void (*sent)(const struct cm_id *from, const uint8_t mad[MAD_BYTES]);
 };
 
 static inline uint64_t cm_min(uint64_t a, uint64_t b)
@@ -241,6 +244,28 @@ void cm_fill_private(struct cm_event *e, const void *data, uint8_t len,
 		     uint8_t room);
 void cm_fill_ud_private(struct cm_event *e, const void *data, uint8_t len,
 			uint8_t room);
+
+/* message.c: cm.sent is told ------------------------------------------- */
+
+/* The communication ID that an id has in messages; no other one gets it. */
+uint32_t cm_comm_id(struct cm *cm, const struct cm_id *id);
+/* Before they change what id->cm says, or what belongs to it: */
+void cm_sent_request(struct cm *cm, const struct cm_id *id); /* (SIDR_)REQ */
+void cm_sent_rep(struct cm *cm, const struct cm_id *id,
+		 const struct rdma_ucm_conn_param *p,
+		 const struct rdma_ucm_ece *ece);
+void cm_sent_rtu(struct cm *cm, const struct cm_id *id);
+void cm_sent_rej(struct cm *cm, const struct cm_id *id, unsigned int reason,
+		 const void *data, uint8_t len);
+void cm_sent_dreq(struct cm *cm, const struct cm_id *id);
+void cm_sent_drep(struct cm *cm, const struct cm_id *id);
+void cm_sent_sidr_rep(struct cm *cm, const struct cm_id *id, int status,
+		      const void *data, uint8_t len);
+/* Whoever is at the other end refuses the request: reason, or status; or has
+ * no connection that id's DREQ could end. */
+void cm_sent_refusal(struct cm *cm, const struct cm_id *client,
+		     unsigned int reason);
+void cm_sent_drep_unknown(struct cm *cm, const struct cm_id *id);
 
 /* recv.c --------------------------------------------------------------- */
 

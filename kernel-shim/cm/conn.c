@@ -18,7 +18,6 @@
 #define LISTENER_WAIT_NS 100000000ull
 /* 15 repetitions of a request, 4.3 s each, as the kernel has it. */
 #define REQ_TIMEOUT_NS 68000000000ull
-#define CM_MAX_RETRIES 7 /* three bits of a message */
 
 static bool id_is_ud(const struct cm_id *id)
 {
@@ -137,6 +136,7 @@ static void passive_init(struct cm *cm, struct cm_id *id, const struct cm_id *l,
 		id->path_life = client->path_life;
 	}
 	id->peer = cm_ref_to(cm, client);
+	id->remote_comm_id = cm_comm_id(cm, client);
 }
 
 /* Is the client's QP of the type that the listener takes? */
@@ -258,6 +258,7 @@ void cm_send_unsent(struct cm *cm, struct cm_id *client)
 {
 	client->flags &= ~(uint32_t)CM_F_UNSENT;
 	client->deadline = 0;
+	cm_sent_request(cm, client);
 	request_send(cm, client);
 }
 
@@ -294,6 +295,8 @@ int cm_connect_lost(struct cm *cm, struct cm_id *id,
 	memcpy(id->private_data, p->private_data, p->private_data_len);
 	id->deadline = clock_now() + REQ_TIMEOUT_NS;
 	cm->watch = true;
+	if (!cm_device_is_down(cm))
+		cm_sent_request(cm, id);
 	return 0;
 }
 
@@ -329,9 +332,11 @@ static int reply_send(struct cm *cm, struct cm_id *id,
 	client->cm = CM_REP_RCVD;
 	client->remote_qpn = id->qpn;
 	client->remote_psn = id->psn;
+	client->remote_comm_id = cm_comm_id(cm, id);
 	client->responder_resources = p->initiator_depth;
 	client->initiator_depth = p->responder_resources;
 	client->rnr_retry_count = cm_min(p->rnr_retry_count, CM_MAX_RETRIES);
+	cm_sent_rep(cm, id, p, ece);
 	e = cm_event_new(cm, client, CM_EV_CONNECT_RESPONSE, 0);
 	if (!e)
 		return 0;
@@ -357,6 +362,7 @@ static int rtu_send(struct cm *cm, struct cm_id *id)
 	if (id->cm != CM_REP_RCVD)
 		return -EINVAL;
 	id->cm = CM_ESTABLISHED;
+	cm_sent_rtu(cm, id);
 	if (server && server->cm == CM_REP_SENT) {
 		server->cm = CM_ESTABLISHED;
 		cm_event_post(cm, server, CM_EV_ESTABLISHED, 0);

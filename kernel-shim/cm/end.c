@@ -132,6 +132,13 @@ static void conn_got_drep(struct cm *cm, struct cm_id *id)
 	conn_disconnected(cm, id, 0);
 }
 
+/* Nobody knows of the connection that id wants to end. */
+static void conn_disown(struct cm *cm, struct cm_id *id)
+{
+	cm_sent_drep_unknown(cm, id);
+	conn_got_drep(cm, id);
+}
+
 int cm_disconnect(struct cm *cm, struct cm_id *id)
 {
 	struct cm_id *peer = cm_deref(cm, id->peer);
@@ -140,15 +147,17 @@ int cm_disconnect(struct cm *cm, struct cm_id *id)
 		return -EINVAL;
 	switch (id->cm) {
 	case CM_ESTABLISHED:
+		cm_sent_dreq(cm, id);
 		id->cm = CM_DREQ_SENT;
 		id->deadline = clock_now() + DREQ_TIMEOUT_NS;
 		cm->watch = true;
 		if (peer)
 			cm_got_dreq(cm, peer);
 		else
-			conn_got_drep(cm, id); /* for an unknown connection */
+			conn_disown(cm, id);
 		break;
 	case CM_DREQ_RCVD:
+		cm_sent_drep(cm, id);
 		conn_release(cm, id);
 		conn_timewait(cm, id);
 		if (peer)
@@ -171,6 +180,7 @@ int cm_reject(struct cm *cm, struct cm_id *id, uint8_t reason, const void *data,
 		return -EINVAL;
 	switch (id->cm) {
 	case CM_SIDR_RCVD:
+		cm_sent_sidr_rep(cm, id, CM_SIDR_REJECT, data, len);
 		cm_to_idle(cm, id);
 		if (peer)
 			cm_got_sidr_reject(cm, peer, CM_SIDR_REJECT, data, len);
@@ -178,9 +188,11 @@ int cm_reject(struct cm *cm, struct cm_id *id, uint8_t reason, const void *data,
 	case CM_REQ_SENT:
 	case CM_REQ_RCVD:
 	case CM_REP_RCVD:
+		cm_sent_rej(cm, id, reason, data, len);
 		cm_to_idle(cm, id);
 		break;
 	case CM_REP_SENT:
+		cm_sent_rej(cm, id, reason, data, len);
 		conn_timewait(cm, id);
 		break;
 	default:
@@ -196,6 +208,8 @@ void cm_refuse(struct cm *cm, struct cm_id *client, bool served)
 	const int status = served ? CM_SIDR_REJECT : CM_SIDR_UNSUPPORTED;
 	const int reason = served ? CM_REJ_CONSUMER : CM_REJ_INVALID_SERVICE;
 
+	cm_sent_refusal(cm, client,
+			client->cm == CM_SIDR_SENT ? status : reason);
 	if (client->cm == CM_SIDR_SENT)
 		cm_got_sidr_reject(cm, client, status, NULL, 0);
 	else
@@ -204,6 +218,8 @@ void cm_refuse(struct cm *cm, struct cm_id *client, bool served)
 
 void cm_lost_rejected(struct cm *cm, struct cm_id *id, int reason)
 {
+	cm_sent_refusal(cm, id,
+			id->cm == CM_SIDR_SENT ? CM_SIDR_REJECT : reason);
 	if (id->cm == CM_SIDR_SENT)
 		cm_got_sidr_reject(cm, id, CM_SIDR_REJECT, NULL, 0);
 	else
@@ -217,7 +233,35 @@ void cm_lost_unreachable(struct cm *cm, struct cm_id *id, int status)
 		cm_event_post(cm, id, CM_EV_UNREACHABLE, status);
 }
 
-/* The message that the other end gets when this one is destroyed. */
+/* The message that ends whatever an id is about when it is destroyed. */
+static void conn_send_end(struct cm *cm, const struct cm_id *id)
+{
+	switch (id->cm) {
+	case CM_REQ_SENT:
+		if (!(id->flags & CM_F_UNSENT))
+			cm_sent_rej(cm, id, CM_REJ_TIMEOUT, NULL, 0);
+		break;
+	case CM_REQ_RCVD:
+	case CM_REP_SENT:
+	case CM_REP_RCVD:
+		cm_sent_rej(cm, id, CM_REJ_CONSUMER, NULL, 0);
+		break;
+	case CM_ESTABLISHED:
+		if (id->qp_type != CM_QPT_XRC_RECV)
+			cm_sent_dreq(cm, id);
+		break;
+	case CM_DREQ_RCVD:
+		cm_sent_drep(cm, id);
+		break;
+	case CM_SIDR_RCVD:
+		cm_sent_sidr_rep(cm, id, CM_SIDR_REJECT, NULL, 0);
+		break;
+	default:
+		break;
+	}
+}
+
+/* And what it does at the other end. */
 static void conn_notify_peer(struct cm *cm, struct cm_id *id)
 {
 	struct cm_id *peer = cm_deref(cm, id->peer);
@@ -255,6 +299,7 @@ void cm_id_destroy(struct cm *cm, struct cm_id *id, int fd)
 	struct cm_mc *mc;
 
 	id->cma = CMA_IDLE;
+	conn_send_end(cm, id);
 	conn_notify_peer(cm, id);
 	cm_to_idle(cm, id);
 	if (listener)

@@ -69,6 +69,7 @@ int cm_send_sidr_reply(struct cm *cm, struct cm_id *id,
 	id->cm = CM_IDLE;
 	id->qpn = p->qp_num & URXE_QPN_MASK;
 	cm_unlink(cm, id);
+	cm_sent_sidr_rep(cm, id, 0, p->private_data, p->private_data_len);
 	if (client && client->cm == CM_SIDR_SENT)
 		sidr_reply_received(cm, client, id, p);
 	return 0;

@@ -113,6 +113,11 @@ enum {
 
 #define CM_UDP_QKEY 0x01234567
 #define CM_HOP_LIMIT 64
+#define CM_PKEY 0xffff
+/* The port's, as enum ibv_mtu and enum ibv_rate */
+#define CM_MTU 5
+#define CM_RATE 17
+#define CM_MAX_RETRIES 7 /* three bits of a message */
 #define CM_LIFE_TIME 16 /* 4.096 us << this: what RoCE assumes of a packet */
 
 /* As enum ibv_qp_type, enum ibv_wc_opcode and enum ibv_event_type. */
@@ -185,7 +190,8 @@ struct cm_id {
 	uint16_t bound_ps; /* where CM_F_PORT */
 	uint32_t events_reported;
 	uint32_t backlog; /* requests that may still wait to be fetched */
-	uint32_t qpn, psn, qkey; /* of this end */
+	uint32_t qpn, qkey; /* of this end */
+	uint32_t psn; /* the first that it expects; remote_psn: that it sends */
 	uint32_t remote_qpn, remote_psn;
 	struct cm_ref peer; /* the id at the other end */
 	struct cm_ref listener; /* CM_F_PARKED: where */
@@ -200,7 +206,8 @@ struct cm_id {
 	uint8_t path_tos, path_life;
 	uint16_t backlog_max; /* what backlog is when no request waits */
 	struct cm_mark mark; /* CM_F_HELD: the last receive before the DREQ */
-	uint8_t pad1[24];
+	uint32_t remote_comm_id; /* cm_comm_id() of the other end; 0: none */
+	uint8_t pad1[20];
 };
 static_assert(sizeof(struct cm_id) == 512, "fixed");
 

@@ -8,9 +8,10 @@
  * enum ibv_send_flags, "wc" enum ibv_wc_flags, "state" enum ibv_qp_state,
  * "type" enum ibv_qp_type, "access" enum ibv_access_flags, "mtu" enum ibv_mtu,
  * "imm" in network order, "wait" what a request waits for, "gid" two values,
- * "event" enum ibv_event_type, "data" bytes, which are the rest, "cm" and "cmevent" of rdma_cm, "errno".  A ?
- * after the name: 0 is none.  New events go to the end, and new values to the
- * end of an event's.
+ * "event" enum ibv_event_type, "data" bytes, which are the rest, "cm" and
+ * "cmevent" of rdma_cm, "errno", "mad" 32 values with a message as it travels
+ * (wire/mad.h).  A ? after the name: 0 is none.  New events go to the end, and
+ * new values to the end of an event's.
  */
 #ifndef EVENT
 #define EVENT(name, called, values)
@@ -83,3 +84,6 @@ EVENT(FETCHED, "fetched", "wr_id:x op:op old:x")
  * records, each with its offset.
  */
 EVENT(DATA, "data", "wr_id:x op:op psn:u offset?:u bytes:u data:data")
+/* A message of the CM protocol, which on a wire would be sent now. */
+EVENT(CM_SENT, "CM",
+      "sgid:gid dgid:gid traffic_class?:x flow_label?:x mad:mad")

@@ -147,6 +147,21 @@ def connections(trace):
         expect(f"the {what}'s steps", any(
             [s for s in said if s in steps][:len(steps)] == steps
             for said in ends.values()), ends)
+    sent = [line.partition("] ")[2] for line in lines if " CM " in line]
+    expect("each message of the connection once", [
+        re.search("CM ([A-Z]+)", line)[1] for line in sent][-5:] ==
+        ["REQ", "REP", "RTU", "DREQ", "DREP"], sent)
+    ids = [[re.search(f" {end}_comm_id=(0x\\w+)", line) for end in
+            ("local", "remote")] for line in sent[-5:]]
+    client, server = ids[0][0][1], ids[1][0][1]
+    expect("from one end to the other", all(
+        {match[1] for match in pair if match} <= {client, server}
+        for pair in ids) and ids[0][1] is None and client != server, sent)
+    psn = [re.search(r"starting_psn=(\d+)", line)[1] for line in sent[-5:-3]]
+    modified = [line for line in lines if " modified " in line]
+    expect("with the PSNs that the QPs have", all(
+        any(f" {queue}_psn={n}" in line for line in modified)
+        for n in psn for queue in ("rq", "sq")), (psn, modified))
     expect("a request names the other end's QP", any(
         "event=CONNECT_REQUEST" in line and " peer=0x" in line
         for line in lines), lines)

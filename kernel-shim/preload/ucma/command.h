@@ -146,8 +146,10 @@ uint64_t ucma_tick(void);
 void ucma_sleep(uint32_t timers, uint64_t ns);
 uint32_t ucma_timers(void);
 
-/* trace.c: when a command begins, 0 if nobody wants to know; how it ended (0 or
+/* trace.c: have it tell of its messages (cm/message.c), if there is a trace;
+ * when a command begins, 0 if nobody wants to know; how it ended (0 or
  * -errno); what the program is given. */
+void ucma_trace_meet(struct cm *cm);
 uint64_t ucma_trace_begin(void);
 void ucma_trace_command(const struct ucma *u, unsigned int command,
 			uint64_t begin, int ret);

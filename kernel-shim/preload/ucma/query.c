@@ -6,10 +6,9 @@
 
 #include "command.h"
 
-#define PKEY 0xffff
-#define MTU IBV_MTU_4096 /* the port's */
-#define RATE IBV_RATE_200_GBPS
-#define SELECT_EQUAL 2 /* of an MTU, a rate or a life time: exactly this */
+#define SELECT_EQUAL 2 /* of an CM_MTU, a rate or a life time: exactly this */
+static_assert(CM_MTU == IBV_MTU_4096 && CM_RATE == IBV_RATE_200_GBPS,
+	      "the port's");
 
 static bool id_has_path(const struct cm_id *id)
 {
@@ -20,17 +19,17 @@ static void path_fill(const struct cm_id *id, struct ib_user_path_rec *p)
 {
 	memcpy(p->dgid, id->dgid, 16);
 	memcpy(p->sgid, id->sgid, 16);
-	p->pkey = htobe16(PKEY);
+	p->pkey = htobe16(CM_PKEY);
 	if (!id_has_path(id))
 		return;
 	p->reversible = 1;
-	p->mtu = MTU;
+	p->mtu = CM_MTU;
 	p->hop_limit = CM_HOP_LIMIT;
 	p->traffic_class = id->path_tos;
 	p->flow_label = htobe32(id->path_flow);
 	p->mtu_selector = SELECT_EQUAL;
 	p->rate_selector = SELECT_EQUAL;
-	p->rate = RATE;
+	p->rate = CM_RATE;
 	p->packet_life_time_selector = SELECT_EQUAL;
 	p->packet_life_time = id->path_life;
 }
@@ -61,7 +60,7 @@ static void addr_fill_ib(const struct cm_id *id, const union cm_addr *a,
 	if (a->sa.sa_family == CM_AF_IB) {
 		ib = a->ib;
 	} else {
-		ib.sib_pkey = htobe16(PKEY);
+		ib.sib_pkey = htobe16(CM_PKEY);
 		memcpy(ib.sib_addr, gid, 16);
 		ib.sib_sid = htobe64(cm_service_id(id, a));
 		ib.sib_sid_mask = ~0ull;
@@ -92,7 +91,7 @@ static int query_addr(struct ucma *u, bool gid, uint64_t response)
 		resp.node_guid = htobe64(u->cm.f->dev->node_guid);
 		resp.ibdev_index = URXE_DEV_INDEX;
 		resp.port_num = 1;
-		resp.pkey = htobe16(PKEY);
+		resp.pkey = htobe16(CM_PKEY);
 	}
 	return ucma_put(response, &resp, cm_min(u->out_len, sizeof(resp)));
 }
@@ -105,9 +104,9 @@ static void path_fill_wire(const struct cm_id *id, struct ucma_wire_path *p)
 	p->flow_hop = htobe32(id->path_flow << 8 | CM_HOP_LIMIT);
 	p->traffic_class = id->path_tos;
 	p->reversible = 1 << 7;
-	p->pkey = htobe16(PKEY);
-	p->mtu = SELECT_EQUAL << 6 | MTU;
-	p->rate = SELECT_EQUAL << 6 | RATE;
+	p->pkey = htobe16(CM_PKEY);
+	p->mtu = SELECT_EQUAL << 6 | CM_MTU;
+	p->rate = SELECT_EQUAL << 6 | CM_RATE;
 	p->life_time = SELECT_EQUAL << 6 | id->path_life;
 }
 
@@ -191,9 +190,9 @@ static int qp_attr_rtr(const struct cm_id *id, struct ib_uverbs_qp_attr *a)
 	a->qp_attr_mask = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU |
 			  IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
 	cm_fill_path_ah(&a->ah_attr, id);
-	a->path_mtu = MTU;
+	a->path_mtu = CM_MTU;
 	a->dest_qp_num = id->remote_qpn;
-	a->rq_psn = id->remote_psn;
+	a->rq_psn = id->psn;
 	if (id->qp_type == CM_QPT_RC || id->qp_type == CM_QPT_XRC_RECV) {
 		a->qp_attr_mask |= IBV_QP_MAX_DEST_RD_ATOMIC |
 				   IBV_QP_MIN_RNR_TIMER;
@@ -207,7 +206,7 @@ static int qp_attr_rts(const struct cm_id *id, struct ib_uverbs_qp_attr *a)
 	if (id->cm < CM_REQ_RCVD || id->cm > CM_ESTABLISHED)
 		return -EINVAL;
 	a->qp_attr_mask = IBV_QP_STATE | IBV_QP_SQ_PSN;
-	a->sq_psn = id->psn;
+	a->sq_psn = id->remote_psn;
 	if (id->qp_type == CM_QPT_RC || id->qp_type == CM_QPT_XRC_SEND) {
 		a->qp_attr_mask |= IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
 				   IBV_QP_MAX_QP_RD_ATOMIC;

@@ -51,6 +51,28 @@ static bool is_traced(void)
 	return trace_is_open();
 }
 
+/* A datagram as it would travel */
+static void trace_sent(const struct cm_id *from, const uint8_t mad[MAD_BYTES])
+{
+	uint64_t value[6 + MAD_BYTES / sizeof(uint64_t)];
+
+	memcpy(value, from->sgid, 16);
+	memcpy(value + 2, from->dgid, 16);
+	value[4] = from->path_tos;
+	value[5] = from->path_flow;
+	memcpy(value + 6, mad, MAD_BYTES);
+	trace_at(clock_now(), TRACE_CM_SENT, from->qpn, value,
+		 sizeof(value) / sizeof(*value));
+}
+
+void ucma_trace_meet(struct cm *cm)
+{
+	if (!is_traced())
+		return;
+	trace_fabric(cm->f->ino);
+	cm->sent = trace_sent;
+}
+
 uint64_t ucma_trace_begin(void)
 {
 	return is_traced() ? clock_now() : 0;

@@ -24,6 +24,7 @@ static int ucma_begin(struct cm *cm)
 	if (!cm->f)
 		return -ENODEV;
 	ucma_meet(cm);
+	ucma_trace_meet(cm);
 	if (cm->t)
 		return 0;
 	ret = cm_map(cm->f, &cm->t);

@@ -1,0 +1,295 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * What would travel (IB specification, 12.6 to 12.11): the datagrams of which
+ * conn.c, end.c and sidr.c have the effect.  They are made for who watches
+ * (cm.sent), at the moment at which they would be sent, and go nowhere.
+ *
+ * An answer has the transaction ID of what it answers: the asking attribute
+ * and the asker's communication ID, which no two transactions share.
+ */
+#include <string.h>
+
+#include "cm.h"
+
+#define RESPONSE_TIMEOUT 20 /* 4.096 us << this, and as the kernel has it */
+#define MAX_RETRIES 15
+#define NO_LID 0xffff
+#define IP_VERSION(family) ((family) == AF_INET6 ? 6 << 4 : 4 << 4)
+
+enum { REJECTED_REQ, REJECTED_REP, REJECTED_OTHER };
+
+uint32_t cm_comm_id(struct cm *cm, const struct cm_id *id)
+{
+	static_assert(CM_MAX_ID < 1 << 15, "a ref has 15 bits");
+	return id->gen << 15 | cm_id_ref(cm, id);
+}
+
+static uint64_t tid(enum mad_message asking, uint32_t comm_id)
+{
+	return (uint64_t)asking << 32 | comm_id;
+}
+
+/* What rdma_cm tells of the addresses; how long it is. */
+static size_t put_ip_header(uint8_t *mad, enum mad_field private_data,
+			    const struct cm_id *id)
+{
+	const uint16_t port = cm_addr_port(&id->src);
+	struct mad_ip_header h = {
+		.ip_version = IP_VERSION(id->src.sa.sa_family),
+		.port = { (uint8_t)(port >> 8), (uint8_t)port },
+	};
+	const bool v6 = id->src.sa.sa_family == AF_INET6;
+
+	if (id->src.sa.sa_family == CM_AF_IB)
+		return 0;
+	cm_addr_raw(&id->src, h.src);
+	cm_addr_raw(&id->dst, h.dst);
+	if (!v6) { /* no prefix */
+		memset(h.src, 0, 12);
+		memset(h.dst, 0, 12);
+	}
+	mad_set_bytes(mad, private_data, 0, &h, sizeof(h));
+	return sizeof(h);
+}
+
+/* With the request's private data. */
+static void put_private(uint8_t *mad, enum mad_field private_data,
+			const struct cm_id *id)
+{
+	const size_t at = put_ip_header(mad, private_data, id);
+
+	mad_set_bytes(mad, private_data, at, id->private_data,
+		      cm_min(id->private_len, sizeof(id->private_data)));
+}
+
+static void req_put_qp(uint8_t *mad, const struct cm_id *id)
+{
+	const bool xrc = id->qp_type == CM_QPT_XRC_SEND;
+
+	mad_set(mad, MAD_REQ_local_qpn, id->qpn);
+	mad_set(mad, MAD_REQ_initiator_depth, id->initiator_depth);
+	mad_set(mad, MAD_REQ_transport_service,
+		xrc ? 3 : id->qp_type == CM_QPT_UC);
+	mad_set(mad, MAD_REQ_extended_transport, xrc);
+	mad_set(mad, MAD_REQ_end_to_end_flow_control, id->flow_control);
+	mad_set(mad, MAD_REQ_starting_psn, id->psn);
+	if (xrc) /* of an end that answers */
+		return;
+	mad_set(mad, MAD_REQ_responder_resources, id->responder_resources);
+	mad_set(mad, MAD_REQ_retry_count, id->retry_count);
+	mad_set(mad, MAD_REQ_rnr_retry_count, id->rnr_retry_count);
+	mad_set(mad, MAD_REQ_srq, !!(id->flags & CM_F_SRQ));
+}
+
+static void req_put_path(uint8_t *mad, const struct cm_id *id)
+{
+	mad_set(mad, MAD_REQ_pkey, CM_PKEY);
+	mad_set(mad, MAD_REQ_path_mtu, CM_MTU);
+	mad_set(mad, MAD_REQ_local_lid, NO_LID);
+	mad_set(mad, MAD_REQ_remote_lid, NO_LID);
+	mad_set_bytes(mad, MAD_REQ_local_gid, 0, id->sgid, 16);
+	mad_set_bytes(mad, MAD_REQ_remote_gid, 0, id->dgid, 16);
+	mad_set(mad, MAD_REQ_flow_label, id->path_flow);
+	mad_set(mad, MAD_REQ_packet_rate, CM_RATE);
+	mad_set(mad, MAD_REQ_traffic_class, id->path_tos);
+	mad_set(mad, MAD_REQ_hop_limit, CM_HOP_LIMIT);
+	mad_set(mad, MAD_REQ_local_ack_timeout, id->path_life + 1u);
+}
+
+static void req_sent(struct cm *cm, const struct cm_id *id)
+{
+	const uint32_t own = cm_comm_id(cm, id);
+	uint8_t mad[MAD_BYTES];
+
+	mad_begin(mad, MAD_REQ, tid(MAD_REQ, own));
+	mad_set(mad, MAD_HEADER_modifier, id->ece.attr_mod);
+	mad_set(mad, MAD_REQ_local_comm_id, own);
+	mad_set(mad, MAD_REQ_vendor_id, id->ece.vendor_id);
+	mad_set(mad, MAD_REQ_service_id, cm_service_id(id, &id->dst));
+	mad_set(mad, MAD_REQ_local_ca_guid, cm->f->dev->node_guid);
+	mad_set(mad, MAD_REQ_remote_cm_response_timeout, RESPONSE_TIMEOUT);
+	mad_set(mad, MAD_REQ_local_cm_response_timeout, RESPONSE_TIMEOUT);
+	mad_set(mad, MAD_REQ_max_cm_retries, MAX_RETRIES);
+	req_put_qp(mad, id);
+	req_put_path(mad, id);
+	put_private(mad, MAD_REQ_private_data, id);
+	cm->sent(id, mad);
+}
+
+static void sidr_req_sent(struct cm *cm, const struct cm_id *id)
+{
+	const uint32_t own = cm_comm_id(cm, id);
+	uint8_t mad[MAD_BYTES];
+
+	mad_begin(mad, MAD_SIDR_REQ, tid(MAD_SIDR_REQ, own));
+	mad_set(mad, MAD_SIDR_REQ_request_id, own);
+	mad_set(mad, MAD_SIDR_REQ_pkey, CM_PKEY);
+	mad_set(mad, MAD_SIDR_REQ_service_id, cm_service_id(id, &id->dst));
+	put_private(mad, MAD_SIDR_REQ_private_data, id);
+	cm->sent(id, mad);
+}
+
+void cm_sent_request(struct cm *cm, const struct cm_id *id)
+{
+	if (!cm->sent)
+		return;
+	if (id->qp_type == CM_QPT_UD)
+		sidr_req_sent(cm, id);
+	else
+		req_sent(cm, id);
+}
+
+void cm_sent_rep(struct cm *cm, const struct cm_id *id,
+		 const struct rdma_ucm_conn_param *p,
+		 const struct rdma_ucm_ece *ece)
+{
+	const bool xrc = id->qp_type == CM_QPT_XRC_RECV;
+	uint8_t mad[MAD_BYTES];
+
+	if (!cm->sent)
+		return;
+	mad_begin(mad, MAD_REP, tid(MAD_REQ, id->remote_comm_id));
+	mad_set(mad, MAD_HEADER_modifier, ece->attr_mod);
+	mad_set(mad, MAD_REP_local_comm_id, cm_comm_id(cm, id));
+	mad_set(mad, MAD_REP_remote_comm_id, id->remote_comm_id);
+	mad_set(mad, xrc ? MAD_REP_local_eecn : MAD_REP_local_qpn, id->qpn);
+	mad_set(mad, MAD_REP_vendor_id_high, ece->vendor_id >> 16);
+	mad_set(mad, MAD_REP_vendor_id_middle, ece->vendor_id >> 8);
+	mad_set(mad, MAD_REP_vendor_id_low, ece->vendor_id);
+	mad_set(mad, MAD_REP_starting_psn, id->psn);
+	mad_set(mad, MAD_REP_responder_resources, id->responder_resources);
+	mad_set(mad, MAD_REP_initiator_depth, id->initiator_depth);
+	mad_set(mad, MAD_REP_end_to_end_flow_control, p->flow_control);
+	mad_set(mad, MAD_REP_rnr_retry_count,
+		cm_min(p->rnr_retry_count, CM_MAX_RETRIES));
+	mad_set(mad, MAD_REP_srq, xrc || p->srq);
+	mad_set(mad, MAD_REP_local_ca_guid, cm->f->dev->node_guid);
+	mad_set_bytes(mad, MAD_REP_private_data, 0, p->private_data,
+		      p->private_data_len);
+	cm->sent(id, mad);
+}
+
+void cm_sent_rtu(struct cm *cm, const struct cm_id *id)
+{
+	const uint32_t own = cm_comm_id(cm, id);
+	uint8_t mad[MAD_BYTES];
+
+	if (!cm->sent)
+		return;
+	mad_begin(mad, MAD_RTU, tid(MAD_REQ, own));
+	mad_set(mad, MAD_RTU_local_comm_id, own);
+	mad_set(mad, MAD_RTU_remote_comm_id, id->remote_comm_id);
+	cm->sent(id, mad);
+}
+
+/* Who has not answered with anything else has no communication ID to tell. */
+void cm_sent_rej(struct cm *cm, const struct cm_id *id, unsigned int reason,
+		 const void *data, uint8_t len)
+{
+	const bool first = id->cm == CM_REQ_RCVD;
+	const bool passive = first || id->cm == CM_REP_SENT;
+	uint32_t own;
+	uint8_t mad[MAD_BYTES];
+
+	if (!cm->sent)
+		return;
+	own = first ? 0 : cm_comm_id(cm, id);
+	mad_begin(mad, MAD_REJ,
+		  tid(MAD_REQ, passive ? id->remote_comm_id : own));
+	mad_set(mad, MAD_REJ_local_comm_id, own);
+	mad_set(mad, MAD_REJ_remote_comm_id, id->remote_comm_id);
+	mad_set(mad, MAD_REJ_message,
+		first		      ? REJECTED_REQ :
+		id->cm == CM_REP_RCVD ? REJECTED_REP :
+					REJECTED_OTHER);
+	mad_set(mad, MAD_REJ_reason, reason);
+	mad_set_bytes(mad, MAD_REJ_private_data, 0, data, len);
+	cm->sent(id, mad);
+}
+
+void cm_sent_dreq(struct cm *cm, const struct cm_id *id)
+{
+	const uint32_t own = cm_comm_id(cm, id);
+	uint8_t mad[MAD_BYTES];
+
+	if (!cm->sent)
+		return;
+	mad_begin(mad, MAD_DREQ, tid(MAD_DREQ, own));
+	mad_set(mad, MAD_DREQ_local_comm_id, own);
+	mad_set(mad, MAD_DREQ_remote_comm_id, id->remote_comm_id);
+	mad_set(mad, MAD_DREQ_remote_qpn, id->remote_qpn);
+	cm->sent(id, mad);
+}
+
+static void drep_sent(struct cm *cm, const struct cm_id *id, uint32_t own)
+{
+	uint8_t mad[MAD_BYTES];
+
+	mad_begin(mad, MAD_DREP, tid(MAD_DREQ, id->remote_comm_id));
+	mad_set(mad, MAD_DREP_local_comm_id, own);
+	mad_set(mad, MAD_DREP_remote_comm_id, id->remote_comm_id);
+	cm->sent(id, mad);
+}
+
+void cm_sent_drep(struct cm *cm, const struct cm_id *id)
+{
+	if (cm->sent)
+		drep_sent(cm, id, cm_comm_id(cm, id));
+}
+
+void cm_sent_sidr_rep(struct cm *cm, const struct cm_id *id, int status,
+		      const void *data, uint8_t len)
+{
+	uint8_t mad[MAD_BYTES];
+
+	if (!cm->sent)
+		return;
+	mad_begin(mad, MAD_SIDR_REP, tid(MAD_SIDR_REQ, id->remote_comm_id));
+	mad_set(mad, MAD_SIDR_REP_request_id, id->remote_comm_id);
+	mad_set(mad, MAD_SIDR_REP_status, (uint64_t)status);
+	mad_set(mad, MAD_SIDR_REP_service_id, cm_service_id(id, &id->src));
+	if (!status) {
+		mad_set(mad, MAD_SIDR_REP_qpn, id->qpn);
+		mad_set(mad, MAD_SIDR_REP_qkey, id->qkey);
+	}
+	mad_set_bytes(mad, MAD_SIDR_REP_private_data, 0, data, len);
+	cm->sent(id, mad);
+}
+
+/* Whoever is where id's messages go, without an id of its own. */
+static struct cm_id nobody_for(struct cm *cm, const struct cm_id *id)
+{
+	struct cm_id nobody = { .cm = CM_REQ_RCVD, .ps = id->ps };
+
+	nobody.src = id->dst;
+	memcpy(nobody.sgid, id->dgid, sizeof(nobody.sgid));
+	memcpy(nobody.dgid, id->sgid, sizeof(nobody.dgid));
+	nobody.path_tos = id->path_tos;
+	nobody.path_flow = id->path_flow;
+	nobody.remote_comm_id = cm_comm_id(cm, id);
+	return nobody;
+}
+
+void cm_sent_drep_unknown(struct cm *cm, const struct cm_id *id)
+{
+	struct cm_id nobody;
+
+	if (!cm->sent)
+		return;
+	nobody = nobody_for(cm, id);
+	drep_sent(cm, &nobody, id->remote_comm_id);
+}
+
+void cm_sent_refusal(struct cm *cm, const struct cm_id *client,
+		     unsigned int reason)
+{
+	struct cm_id nobody;
+
+	if (!cm->sent)
+		return;
+	nobody = nobody_for(cm, client);
+	if (client->qp_type == CM_QPT_UD)
+		cm_sent_sidr_rep(cm, &nobody, (int)reason, NULL, 0);
+	else
+		cm_sent_rej(cm, &nobody, reason, NULL, 0);
+}

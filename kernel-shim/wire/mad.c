@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#include "wire/mad.h"
+#include "wire/field.h"
+
+#include <string.h>
+
+#define HEADER_BYTES 24
+#define CLASS_CM 7
+#define METHOD_SEND 3
+
+#define START(message) ((message) == MAD_HEADER ? 0 : HEADER_BYTES)
+
+const struct mad_description mad_fields[MAD_FIELDS] = {
+#define FIELD(message, name, byte, bit, bits, form)                 \
+	{ #name, (START(MAD_##message) + (byte)) * 8 + (bit), bits, \
+	  MAD_##message, MAD_FORM_##form },
+#include "wire/mad_fields.h"
+#undef FIELD
+};
+
+#define FIELD(message, name, byte, bit, bits, form)                            \
+	static_assert((START(MAD_##message) + (byte)) * 8 + (bit) + (bits) <=  \
+			      MAD_BYTES * 8,                                   \
+		      "it is in the MAD");                                     \
+	static_assert(MAD_FORM_##form < MAD_FORM_gid || !((bit) + (bits) % 8), \
+		      "whole bytes");
+#include "wire/mad_fields.h"
+#undef FIELD
+
+void mad_begin(uint8_t mad[MAD_BYTES], enum mad_message m, uint64_t tid)
+{
+	memset(mad, 0, MAD_BYTES);
+	mad_set(mad, MAD_HEADER_base_version, 1);
+	mad_set(mad, MAD_HEADER_mgmt_class, CLASS_CM);
+	mad_set(mad, MAD_HEADER_class_version, 2);
+	mad_set(mad, MAD_HEADER_method, METHOD_SEND);
+	mad_set(mad, MAD_HEADER_tid, tid);
+	mad_set(mad, MAD_HEADER_attribute, m);
+}
+
+void mad_set(uint8_t mad[MAD_BYTES], enum mad_field f, uint64_t value)
+{
+	const struct mad_description *d = &mad_fields[f];
+
+	field_put(mad, d->bit, d->bits, value);
+}
+
+uint64_t mad_get(const uint8_t mad[MAD_BYTES], enum mad_field f)
+{
+	return field_get(mad, mad_fields[f].bit, mad_fields[f].bits);
+}
+
+void mad_set_bytes(uint8_t mad[MAD_BYTES], enum mad_field f, size_t at,
+		   const void *from, size_t len)
+{
+	const struct mad_description *d = &mad_fields[f];
+	const size_t room = d->bits / 8;
+
+	if (at > room)
+		at = room;
+	if (len > room - at)
+		len = room - at;
+	if (len)
+		memcpy(mad + d->bit / 8 + at, from, len);
+}
+
+const uint8_t *mad_bytes(const uint8_t mad[MAD_BYTES], enum mad_field f,
+			 size_t *len)
+{
+	*len = mad_fields[f].bits / 8;
+	return mad + mad_fields[f].bit / 8;
+}
+
+const char *mad_name(enum mad_message m)
+{
+	static const char *const name[] = { "REQ",  "MRA",	"REJ",
+					    "REP",  "RTU",	"DREQ",
+					    "DREP", "SIDR_REQ", "SIDR_REP" };
+
+	return m >= MAD_REQ && m <= MAD_SIDR_REP ? name[m - MAD_REQ] : NULL;
+}
+
+enum mad_message mad_message(const uint8_t mad[MAD_BYTES])
+{
+	const uint64_t attribute = mad_get(mad, MAD_HEADER_attribute);
+
+	if (mad_get(mad, MAD_HEADER_base_version) != 1 ||
+	    mad_get(mad, MAD_HEADER_mgmt_class) != CLASS_CM ||
+	    mad_get(mad, MAD_HEADER_class_version) != 2 ||
+	    mad_get(mad, MAD_HEADER_method) != METHOD_SEND ||
+	    attribute < MAD_REQ || attribute > MAD_SIDR_REP)
+		return MAD_HEADER;
+	return (enum mad_message)attribute;
+}

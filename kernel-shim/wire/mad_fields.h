@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * The fields of the communication manager's messages, as the IB specification's
+ * 12.6 to 12.11 have them: FIELD(message, name, byte, bit, bits, form).
+ *
+ * Bytes are counted from the end of the MAD's header, those of the header itself
+ * from its beginning, bits from a byte's most significant one.  A field's first
+ * bit is its most significant one.  The form is how people read it: "u", "x",
+ * "gid", or "data", which are bytes.
+ */
+#ifndef FIELD
+#define FIELD(message, name, byte, bit, bits, form)
+#endif
+
+FIELD(HEADER, base_version, 0, 0, 8, u)
+FIELD(HEADER, mgmt_class, 1, 0, 8, u)
+FIELD(HEADER, class_version, 2, 0, 8, u)
+FIELD(HEADER, method, 3, 0, 8, u)
+FIELD(HEADER, tid, 8, 0, 64, x)
+FIELD(HEADER, attribute, 16, 0, 16, x)
+FIELD(HEADER, modifier, 20, 0, 32, x)
+
+FIELD(REQ, local_comm_id, 0, 0, 32, x)
+FIELD(REQ, vendor_id, 5, 0, 24, x)
+FIELD(REQ, service_id, 8, 0, 64, x)
+FIELD(REQ, local_ca_guid, 16, 0, 64, x)
+FIELD(REQ, local_qkey, 28, 0, 32, x)
+FIELD(REQ, local_qpn, 32, 0, 24, x)
+FIELD(REQ, responder_resources, 35, 0, 8, u)
+FIELD(REQ, local_eecn, 36, 0, 24, x)
+FIELD(REQ, initiator_depth, 39, 0, 8, u)
+FIELD(REQ, remote_eecn, 40, 0, 24, x)
+FIELD(REQ, remote_cm_response_timeout, 43, 0, 5, u)
+FIELD(REQ, transport_service, 43, 5, 2, u)
+FIELD(REQ, end_to_end_flow_control, 43, 7, 1, u)
+FIELD(REQ, starting_psn, 44, 0, 24, u)
+FIELD(REQ, local_cm_response_timeout, 47, 0, 5, u)
+FIELD(REQ, retry_count, 47, 5, 3, u)
+FIELD(REQ, pkey, 48, 0, 16, x)
+FIELD(REQ, path_mtu, 50, 0, 4, u)
+FIELD(REQ, rdc_exists, 50, 4, 1, u)
+FIELD(REQ, rnr_retry_count, 50, 5, 3, u)
+FIELD(REQ, max_cm_retries, 51, 0, 4, u)
+FIELD(REQ, srq, 51, 4, 1, u)
+FIELD(REQ, extended_transport, 51, 5, 3, u)
+FIELD(REQ, local_lid, 52, 0, 16, x)
+FIELD(REQ, remote_lid, 54, 0, 16, x)
+FIELD(REQ, local_gid, 56, 0, 128, gid)
+FIELD(REQ, remote_gid, 72, 0, 128, gid)
+FIELD(REQ, flow_label, 88, 0, 20, x)
+FIELD(REQ, packet_rate, 91, 2, 6, u)
+FIELD(REQ, traffic_class, 92, 0, 8, u)
+FIELD(REQ, hop_limit, 93, 0, 8, u)
+FIELD(REQ, sl, 94, 0, 4, u)
+FIELD(REQ, subnet_local, 94, 4, 1, u)
+FIELD(REQ, local_ack_timeout, 95, 0, 5, u)
+FIELD(REQ, private_data, 140, 0, 736, data)
+
+FIELD(MRA, local_comm_id, 0, 0, 32, x)
+FIELD(MRA, remote_comm_id, 4, 0, 32, x)
+FIELD(MRA, message, 8, 0, 2, u)
+FIELD(MRA, service_timeout, 9, 0, 5, u)
+FIELD(MRA, private_data, 10, 0, 1776, data)
+
+FIELD(REJ, local_comm_id, 0, 0, 32, x)
+FIELD(REJ, remote_comm_id, 4, 0, 32, x)
+FIELD(REJ, message, 8, 0, 2, u)
+FIELD(REJ, info_length, 9, 0, 7, u)
+FIELD(REJ, reason, 10, 0, 16, u)
+FIELD(REJ, info, 12, 0, 576, data)
+FIELD(REJ, private_data, 84, 0, 1184, data)
+
+FIELD(REP, local_comm_id, 0, 0, 32, x)
+FIELD(REP, remote_comm_id, 4, 0, 32, x)
+FIELD(REP, local_qkey, 8, 0, 32, x)
+FIELD(REP, local_qpn, 12, 0, 24, x)
+FIELD(REP, vendor_id_high, 15, 0, 8, x)
+FIELD(REP, local_eecn, 16, 0, 24, x)
+FIELD(REP, vendor_id_middle, 19, 0, 8, x)
+FIELD(REP, starting_psn, 20, 0, 24, u)
+FIELD(REP, vendor_id_low, 23, 0, 8, x)
+FIELD(REP, responder_resources, 24, 0, 8, u)
+FIELD(REP, initiator_depth, 25, 0, 8, u)
+FIELD(REP, target_ack_delay, 26, 0, 5, u)
+FIELD(REP, failover_accepted, 26, 5, 2, u)
+FIELD(REP, end_to_end_flow_control, 26, 7, 1, u)
+FIELD(REP, rnr_retry_count, 27, 0, 3, u)
+FIELD(REP, srq, 27, 3, 1, u)
+FIELD(REP, local_ca_guid, 28, 0, 64, x)
+FIELD(REP, private_data, 36, 0, 1568, data)
+
+FIELD(RTU, local_comm_id, 0, 0, 32, x)
+FIELD(RTU, remote_comm_id, 4, 0, 32, x)
+FIELD(RTU, private_data, 8, 0, 1792, data)
+
+FIELD(DREQ, local_comm_id, 0, 0, 32, x)
+FIELD(DREQ, remote_comm_id, 4, 0, 32, x)
+FIELD(DREQ, remote_qpn, 8, 0, 24, x)
+FIELD(DREQ, private_data, 12, 0, 1760, data)
+
+FIELD(DREP, local_comm_id, 0, 0, 32, x)
+FIELD(DREP, remote_comm_id, 4, 0, 32, x)
+FIELD(DREP, private_data, 8, 0, 1792, data)
+
+FIELD(SIDR_REQ, request_id, 0, 0, 32, x)
+FIELD(SIDR_REQ, pkey, 4, 0, 16, x)
+FIELD(SIDR_REQ, service_id, 8, 0, 64, x)
+FIELD(SIDR_REQ, private_data, 16, 0, 1728, data)
+
+FIELD(SIDR_REP, request_id, 0, 0, 32, x)
+FIELD(SIDR_REP, status, 4, 0, 8, u)
+FIELD(SIDR_REP, info_length, 5, 0, 8, u)
+FIELD(SIDR_REP, qpn, 8, 0, 24, x)
+FIELD(SIDR_REP, service_id, 12, 0, 64, x)
+FIELD(SIDR_REP, qkey, 20, 0, 32, x)
+FIELD(SIDR_REP, info, 24, 0, 576, data)
+FIELD(SIDR_REP, private_data, 96, 0, 1088, data)
