@@ -215,9 +215,8 @@ static inline struct ibv_sge part_of(const struct side *s, size_t offset,
 static inline void post_recv(const struct side *s, uint64_t wr_id,
 			     struct ibv_sge sge)
 {
-	struct ibv_recv_wr *bad, wr = { .wr_id = wr_id,
-					.sg_list = &sge,
-					.num_sge = 1 };
+	struct ibv_recv_wr *bad,
+		wr = { .wr_id = wr_id, .sg_list = &sge, .num_sge = 1 };
 
 	must(ibv_post_recv(s->qp, &wr, &bad), "ibv_post_recv");
 }
@@ -256,7 +255,7 @@ static inline struct ibv_wc tell_completion(const struct side *s)
 static inline const char *state_of(struct ibv_qp *qp)
 {
 	static const char *const names[] = { "RESET", "INIT", "RTR", "RTS",
-					     "SQD", "SQE", "ERR" };
+					     "SQD",   "SQE",  "ERR" };
 	struct ibv_qp_init_attr init;
 	struct ibv_qp_attr attr;
 
