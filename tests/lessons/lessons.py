@@ -6,10 +6,12 @@ Usage: lessons.py URXE DIR [N...]
 A page has, in this order:
   # Lesson N: TITLE
   the command that compiles its program (a line of four spaces and "cc ...")
-  a fence "```output": what the program prints
-  a table whose rows begin with "| `-DBREAK=K` |": a change, and in the next
-  column but one each line that it prints and the unchanged program does not,
-  in order, as `code`, or "nothing else" if there is none
+  a fence "```output": what the program prints.  There may be more of them:
+    each is of the "urxe run OPTIONS -- ./PROGRAM" above it
+  a table whose rows begin with "| `-DBREAK=K`", and with options of urxe run
+  as `code` if it is to be run with some: a change, and in the next column
+  but one each line that it prints and the unchanged program does not, in
+  order, as `code`, or "nothing else" if there is none
 """
 
 import concurrent.futures
@@ -44,18 +46,23 @@ class Page:
             self.text = f.read()
         title = re.match(r"# (Lesson (\d+): \S.*)\n", self.text)
         command = re.search(r"^    cc (.*)$", self.text, re.M)
-        output = re.search(r"^```output\n(.*?)^```$", self.text, re.M | re.S)
+        # how it is run, and what it prints then
+        self.runs = [(options.split(), output) for options, output in
+                     re.findall(r"^    urxe run ([^\n]*)-- \./\S+\n(?:[^`]*\n)?"
+                                r"```output\n(.*?)^```$",
+                                self.text, re.M | re.S)]
         for what, found in (("title", title), ("command", command),
-                            ("output", output)):
+                            ("output", self.runs)):
             if not found:
                 raise ValueError(f"{path}: no {what}")
         self.title, self.number = title[1], int(title[2])
         self.command = command[1].split()
-        self.output = output[1]
         self.breaks = {}
+        self.options = {}  # of urxe run
         for row in re.findall(r"^\| `-DBREAK=.*$", self.text, re.M):
             cells = re.split(r"(?<!\\)\|", row)
             number = int(re.search(r"BREAK=(\d+)", cells[1])[1])
+            self.options[number] = re.findall(r"`(--[^`]*)`", cells[1])
             self.breaks[number] = [
                 html.unescape(line).replace("\\|", "|")
                 for line in re.findall(r"`([^`]*)`", cells[3])]
@@ -104,8 +111,8 @@ def check_lesson(page):
     expect(f"{page.name}: urxe lesson", code == 0 and
            begin.startswith(page.title) and QUESTIONS in begin and
            page.path in end, out)
-    expect(f"{page.name}: what it prints", printed == page.output,
-           show_difference(page.output, printed))
+    expect(f"{page.name}: what it prints", printed == page.runs[0][1],
+           show_difference(page.runs[0][1], printed))
 
 
 def check_compilers(page):
@@ -115,19 +122,28 @@ def check_compilers(page):
     if shutil.which("clang"):
         page.compile("/dev/null", "-fsyntax-only",
                      "-Wno-unused-command-line-argument", cc="clang")
-    check_break(page, 0)
+    program = os.path.join(TEMP, page.name)
+    if not page.compile(program):
+        return
+    for options, output in page.runs:
+        code, out = run([URXE, "run", "--fabric", page.name, *options, "--",
+                         program])
+        expect(f"{page.name}: what it prints {options}",
+               out == output and code == 0, show_difference(output, out))
 
 
 def check_break(page, number):
     program = os.path.join(TEMP, f"{page.name}-{number}")
-    if not page.compile(program, *([f"-DBREAK={number}"] if number else [])):
+    if not page.compile(program, f"-DBREAK={number}"):
         return
-    code, out = run([URXE, "run", "--fabric", f"{page.name}-{number}", "--",
-                     program])
-    new = new_lines(page.output.splitlines(), out.splitlines())
-    wanted = page.breaks.get(number, [])
+    options = page.options[number]
+    output = dict((tuple(o), out) for o, out in page.runs)[tuple(options)]
+    code, out = run([URXE, "run", "--fabric", f"{page.name}-{number}",
+                     *options, "--", program])
+    new = new_lines(output.splitlines(), out.splitlines())
+    wanted = page.breaks[number]
     expect(f"{page.name}: what BREAK={number} prints",
-           new == wanted and code in ((0, 1) if number else (0,)),
+           new == wanted and code in (0, 1),
            show_difference("\n".join(wanted) + "\n", "\n".join(new) + "\n") +
            f"exit code {code}, printed:\n{out}")
 
@@ -150,7 +166,7 @@ def check_index(pages):
     expect("urxe lesson lists them", code == 0 and
            out.startswith("".join(p.title + "\n" for p in pages)), out)
     expect("they are numbered", [p.number for p in pages] ==
-           list(range(pages[0].number, pages[0].number + len(pages))))
+           list(range(1, len(pages) + 1)))
     for words in (["0"], ["99"]):
         code, out = run([URXE, "lesson", *words])
         expect(f"urxe lesson {words}", code == 2 and "no lesson" in out, out)

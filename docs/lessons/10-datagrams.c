@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* Lesson 10: datagrams, and one that several receive.  A, B and C are there. */
+#include <arpa/inet.h>
+
+#include "lesson.h"
+
+enum {
+	GRH = 40, /* bytes in front of each datagram that is received */
+	SIZE = 32,
+	QKEY = 0x1234,
+	OUT = 1024, /* where in memory that is which is sent */
+	EVERYBODY = 0xffffff, /* the QP number of a group */
+};
+
+static struct side a, b, c;
+
+/* A UD QP has no peer: there is nothing to connect. */
+static void set_up(struct side *s, const char *name, struct ibv_context *ctx)
+{
+	struct ibv_qp_attr attr = { .port_num = PORT, .qkey = QKEY };
+	struct ibv_qp_init_attr init;
+
+	side_open(s, name, ctx, IBV_ACCESS_LOCAL_WRITE);
+	init = usual_qp(s);
+	init.qp_type = IBV_QPT_UD;
+	s->qp = ibv_create_qp(s->pd, &init);
+	must_have(s->qp, "ibv_create_qp");
+	attr.qp_state = IBV_QPS_INIT;
+	must(ibv_modify_qp(s->qp, &attr,
+			   IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
+				   IBV_QP_QKEY),
+	     "ibv_modify_qp to INIT");
+	attr.qp_state = IBV_QPS_RTR;
+	must(ibv_modify_qp(s->qp, &attr, IBV_QP_STATE), "ibv_modify_qp to RTR");
+	attr.qp_state = IBV_QPS_RTS;
+	must(ibv_modify_qp(s->qp, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN),
+	     "ibv_modify_qp to RTS");
+}
+
+/* An address handle: the way to a port, or to a group. */
+static struct ibv_ah *way_to(struct side *s, union ibv_gid gid)
+{
+	struct ibv_ah_attr attr = {
+		.port_num = PORT,
+		.is_global = 1,
+		.grh = { .dgid = gid,
+			 .sgid_index = GID_INDEX,
+			 .hop_limit = 64 },
+	};
+	struct ibv_ah *ah = ibv_create_ah(s->pd, &attr);
+
+	must_have(ah, "ibv_create_ah");
+	return ah;
+}
+
+static void tell(struct side *s, struct ibv_ah *ah, uint32_t qpn, uint32_t qkey,
+		 const char *text)
+{
+	struct ibv_sge sge[2] = { part_of(s, OUT, SIZE),
+				  part_of(s, 0, MEMORY) };
+	struct ibv_send_wr wr = {
+		.sg_list = sge,
+		.num_sge = BREAK == 3 ? 2 : 1,
+		.opcode = IBV_WR_SEND,
+		.send_flags = IBV_SEND_SIGNALED,
+		.wr.ud = { .ah = ah, .remote_qpn = qpn, .remote_qkey = qkey },
+	};
+
+	snprintf(s->memory + OUT, SIZE, "%s", text);
+	post_send(s, &wr);
+	printf("%s says \"%s\": %s\n", s->name, text,
+	       ibv_wc_status_str(next_completion(s->cq).status));
+}
+
+static void listen_once(struct side *s)
+{
+	post_recv(s, 0, part_of(s, 0, BREAK == 2 ? SIZE : GRH + SIZE));
+}
+
+/* What has come to this side, if anything has. */
+static struct ibv_wc hear(struct side *s)
+{
+	struct ibv_wc wc = { 0 };
+
+	if (!ibv_poll_cq(s->cq, 1, &wc)) {
+		printf("  %s: nothing\n", s->name);
+		return wc;
+	}
+	printf("  %s: %u bytes from %s: \"%s\"\n", s->name, wc.byte_len,
+	       wc.src_qp == a.qp->qp_num ? "A" : "B", s->memory + GRH);
+	return wc;
+}
+
+int main(void)
+{
+	struct ibv_context *ctx = open_device();
+	union ibv_gid gid, group;
+	struct ibv_ah *ah;
+	struct ibv_wc wc;
+
+	set_up(&a, "A", ctx);
+	set_up(&b, "B", ctx);
+	set_up(&c, "C", ctx);
+	must(ibv_query_gid(ctx, PORT, GID_INDEX, &gid), "ibv_query_gid");
+	ah = way_to(&a, gid);
+	tell(&a, ah, b.qp->qp_num, QKEY, "are you there?");
+	hear(&b);
+	listen_once(&b);
+	tell(&a, ah, b.qp->qp_num, QKEY + (BREAK == 1), "and now?");
+	wc = hear(&b);
+	if (BREAK)
+		return 0;
+
+	listen_once(&a);
+	ah = ibv_create_ah_from_wc(b.pd, &wc, (void *)b.memory, PORT);
+	must_have(ah, "ibv_create_ah_from_wc");
+	tell(&b, ah, wc.src_qp, QKEY, "I am!");
+	hear(&a);
+
+	inet_pton(AF_INET6, "ff0e::ffff:ef01:203", &group);
+	must(ibv_attach_mcast(b.qp, &group, 0), "ibv_attach_mcast");
+	must(ibv_attach_mcast(c.qp, &group, 0), "ibv_attach_mcast");
+	listen_once(&b);
+	listen_once(&c);
+	tell(&a, way_to(&a, group), EVERYBODY, QKEY, "hello to all");
+	hear(&b);
+	hear(&c);
+	return 0;
+}
