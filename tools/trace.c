@@ -18,16 +18,23 @@ struct filter {
 	uint64_t qpn, wr_id;
 };
 
+/* Of a long name a trace has the beginning; a PID may be PID#2, too. */
+static bool is_of_program(const struct trace_thread *t, const char *program)
+{
+	char pid[16], one[32];
+
+	snprintf(pid, sizeof(pid), "%d", t->pid);
+	snprintf(one, sizeof(one), "%d#%d", t->pid, t->nth + 1);
+	return !strncmp(program, t->program, TRACE_NAME - 1) ||
+	       !strcmp(program, pid) || !strcmp(program, one);
+}
+
 static bool filter_passes(const struct filter *f, const struct trace_record *r)
 {
 	const struct trace_thread *t = r->thread;
 	uint64_t value;
-	char pid[16];
 
-	snprintf(pid, sizeof(pid), "%d", t->pid);
-	/* of a long name a trace has the beginning */
-	if (f->program && strncmp(f->program, t->program, TRACE_NAME - 1) &&
-	    strcmp(f->program, pid))
+	if (f->program && !is_of_program(t, f->program))
 		return false;
 	if (f->one_qp && r->qpn != f->qpn &&
 	    !(trace_value(r, "peer", &value) && value == f->qpn))
@@ -46,6 +53,7 @@ static bool number(const char *text, uint64_t *out)
 /* What the threads lost, after all that they have. */
 static void tell_losses(const struct trace_input *in, unsigned int n)
 {
+	char who[TRACE_WHO];
 	unsigned int i, j;
 
 	for (i = 0; i < n; i++) {
@@ -53,13 +61,13 @@ static void tell_losses(const struct trace_input *in, unsigned int n)
 			fail(0, "%s: %llu threads found no room for records",
 			     in[i].path,
 			     (unsigned long long)trace_input_lost(&in[i]));
-		for (j = 0; j < in[i].threads; j++)
+		for (j = 0; j < in[i].threads; j++) {
+			trace_who(in[i].thread[j], who);
 			if (in[i].thread[j]->lost)
 				fail(0,
-				     "%s: %s[%d/%d] overwrote its first records; --trace-records has room for more",
-				     in[i].path, in[i].thread[j]->program,
-				     in[i].thread[j]->pid,
-				     in[i].thread[j]->tid);
+				     "%s: %s overwrote its first records; --trace-records has room for more",
+				     in[i].path, who);
+		}
 	}
 }
 
@@ -120,8 +128,11 @@ static int show_files(char **path, unsigned int n, const struct filter *f,
 
 	if (!in)
 		return fail(1, "no memory");
-	for (opened = 0; opened < n && !ret; opened++)
+	for (opened = 0; opened < n && !ret; opened++) {
 		ret = trace_input_open(&in[opened], path[opened]);
+		if (!ret)
+			ret = trace_input_fits(&in[opened], &in[0]);
+	}
 	if (!ret)
 		ret = perfetto ? convert(in, n, perfetto) :
 				 show(in, n, f, follow);

@@ -37,7 +37,20 @@ int trace_input_open(struct trace_input *in, const char *path)
 		return fail(1, "%s: its head is damaged", path);
 	in->slots = head.slots;
 	in->wall = head.wall;
+	memcpy(in->boot, head.boot, TRACE_BOOT - 1);
 	return 0;
+}
+
+/* CLOCK_MONOTONIC begins anew with each boot. */
+int trace_input_fits(const struct trace_input *in,
+		     const struct trace_input *first)
+{
+	if (!*in->boot || !*first->boot || !strcmp(in->boot, first->boot))
+		return 0;
+	return fail(
+		1,
+		"%s and %s are of two machines, or of one before and after it was booted: their clocks have nothing in common",
+		first->path, in->path);
 }
 
 void trace_input_close(struct trace_input *in)
@@ -80,15 +93,48 @@ static void name_copy(char to[TRACE_NAME], const char from[TRACE_NAME])
 	to[i] = 0;
 }
 
+/* Those that recorded, of all traces: a PID alone may be another one's, too. */
+static struct process {
+	int32_t pid;
+	uint64_t pidns, began;
+} * processes;
+static unsigned int processes_n;
+
+/* How many had the PID of r's process before.  -1: no memory. */
+static int process_nth(const struct trace_ring *r)
+{
+	struct process *more, *p;
+	int nth = 0;
+
+	for (p = processes; p != processes + processes_n; p++) {
+		if (p->pid != r->pid)
+			continue;
+		if (p->pidns == r->pidns && p->began == r->began)
+			return nth;
+		nth++;
+	}
+	more = realloc(processes, (processes_n + 1) * sizeof(*more));
+	if (!more)
+		return -1;
+	processes = more;
+	processes[processes_n++] =
+		(struct process){ r->pid, r->pidns, r->began };
+	return nth;
+}
+
+#define PID_LIMIT (1 << 22) /* the kernel's */
+#define SAME_PID_MOST (INT32_MAX / PID_LIMIT)
+
 static int thread_add(struct trace_input *in, const struct trace_ring *r,
 		      uint64_t at)
 {
 	struct trace_thread **more, *t = calloc(1, sizeof(*t));
+	int nth = process_nth(r);
 
 	more = realloc(in->thread, (in->threads + 1) * sizeof(*more));
 	if (more)
 		in->thread = more;
-	if (!t || !more) {
+	if (!t || !more || nth < 0) {
 		free(t);
 		return fail(1, "no memory");
 	}
@@ -98,6 +144,9 @@ static int thread_add(struct trace_input *in, const struct trace_ring *r,
 	t->fabric = load_relaxed(&r->fabric);
 	t->pid = r->pid;
 	t->tid = r->tid;
+	t->nth = nth < SAME_PID_MOST ? nth : SAME_PID_MOST;
+	t->process = t->nth * PID_LIMIT + r->pid % PID_LIMIT;
+	t->ahead = r->ahead;
 	name_copy(t->program, r->program);
 	name_copy(t->thread, r->thread);
 	return 0;
@@ -125,6 +174,17 @@ static int threads_find(struct trace_input *in)
 			return ret;
 	}
 	return 0;
+}
+
+void trace_who(const struct trace_thread *t, char who[TRACE_WHO])
+{
+	int n = snprintf(who, TRACE_WHO, "%s[%d", t->program, t->pid);
+
+	if (t->nth)
+		n += sprintf(who + n, "#%d", t->nth + 1);
+	if (t->tid != t->pid)
+		n += sprintf(who + n, "/%d", t->tid);
+	strcpy(who + n, "]");
 }
 
 /* ------------------------------------------------------- records */
@@ -165,7 +225,7 @@ static int batch_add(struct trace_batch *b, const struct trace_thread *t,
 	for (i = 0; i < n && slot_is_sound(&s[i], n - i); i += s[i].slots)
 		b->record[b->records++] = (struct trace_record){
 			.thread = t,
-			.time = s[i].time,
+			.time = s[i].time - (uint64_t)t->ahead,
 			.what = s[i].what,
 			.qpn = s[i].qpn,
 			.n = s[i].values,
@@ -200,8 +260,10 @@ static bool ring_look(struct trace_thread *t, struct trace_ring *r)
 
 static int ring_fail(const struct trace_thread *t, const char *what)
 {
-	return fail(1, "%s: the ring of %s[%d/%d] %s", t->input->path,
-		    t->program, t->pid, t->tid, what);
+	char who[TRACE_WHO];
+
+	trace_who(t, who);
+	return fail(1, "%s: the ring of %s %s", t->input->path, who, what);
 }
 
 /* Where the records up to `to` begin that were not seen and are still there. */

@@ -23,7 +23,7 @@ static struct life_qp *qp_add(struct lives *l, const struct trace_record *r)
 	if (!qp)
 		return NULL;
 	qp->qpn = r->qpn;
-	qp->pid = r->thread->pid;
+	qp->pid = r->thread->process;
 	qp->fabric = r->thread->fabric;
 	qp->since = r->time;
 	*l->end = qp;

@@ -38,7 +38,7 @@ struct life_qp {
 	struct life_qp *older; /* of its bucket */
 	uint64_t fabric, since; /* a number may be used again */
 	uint32_t qpn;
-	int32_t pid; /* its owner */
+	int32_t pid; /* its owner: trace_thread.process */
 	uint64_t type, cq[2]; /* of sends, of receives; 0: not known */
 	struct life *first[2], *last[2]; /* of each queue */
 	struct life *open[2]; /* none before it will change */

@@ -61,6 +61,15 @@ static bool is_first_of(const struct trace_batch *b, size_t i)
 	return b->record[i].thread != b->record[i ? i - 1 : 0].thread || !i;
 }
 
+static void name_process(struct output *o, const struct trace_thread *t)
+{
+	char name[TRACE_NAME + 48];
+
+	snprintf(name, sizeof(name), t->nth ? "%s (PID %d#%d)" : "%s",
+		 t->program, t->pid, t->nth + 1);
+	name_track(o, "process_name", t->process, (uint32_t)t->tid, name);
+}
+
 static int name_threads(struct output *o)
 {
 	const struct trace_thread **seen = NULL, **more, *t;
@@ -81,9 +90,8 @@ static int name_threads(struct output *o)
 		}
 		seen = more;
 		seen[n++] = t;
-		name_track(o, "process_name", t->pid, (uint32_t)t->tid,
-			   t->program);
-		name_track(o, "thread_name", t->pid, (uint32_t)t->tid,
+		name_process(o, t);
+		name_track(o, "thread_name", t->process, (uint32_t)t->tid,
 			   t->thread);
 	}
 	free(seen);
@@ -216,7 +224,8 @@ static void print_call_slice(struct output *o, const struct trace_record *r)
 
 	if (!trace_call_ns(r, &ns))
 		return;
-	event_begin(o, 'X', r->thread->pid, (uint32_t)r->thread->tid, r->time);
+	event_begin(o, 'X', r->thread->process, (uint32_t)r->thread->tid,
+		    r->time);
 	fprintf(o->to,
 		",\"dur\":%" PRIu64 ".%03u,\"cat\":\"verb\",\"name\":\"%s\"",
 		ns / 1000, (unsigned int)(ns % 1000), trace_call_name(r));
@@ -234,8 +243,8 @@ static void print_instant(struct output *o, const struct trace_record *r)
 		return;
 	trace_print_what(to, r);
 	if (!fclose(to)) {
-		event_begin(o, 'i', r->thread->pid, (uint32_t)r->thread->tid,
-			    r->time);
+		event_begin(o, 'i', r->thread->process,
+			    (uint32_t)r->thread->tid, r->time);
 		fputs(",\"s\":\"t\",\"name\":", o->to);
 		json_string(o->to, text);
 		event_end(o);

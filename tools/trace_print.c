@@ -433,17 +433,14 @@ void trace_print_what(FILE *to, const struct trace_record *r)
 
 void trace_print(FILE *to, const struct trace_record *r, uint64_t start)
 {
-	const struct trace_thread *t = r->thread;
 	/* with --follow there may be older ones than the first */
 	bool before = r->time < start;
 	uint64_t since = before ? start - r->time : r->time - start;
+	char who[TRACE_WHO];
 
-	fprintf(to, "%*s%" PRIu64 ".%09" PRIu64 " %s[%d", before ? 4 : 3,
-		before ? "-" : "", since / 1000000000, since % 1000000000,
-		t->program, t->pid);
-	if (t->tid != t->pid)
-		fprintf(to, "/%d", t->tid);
-	fputs("] ", to);
+	trace_who(r->thread, who);
+	fprintf(to, "%*s%" PRIu64 ".%09" PRIu64 " %s ", before ? 4 : 3,
+		before ? "-" : "", since / 1000000000, since % 1000000000, who);
 	trace_print_what(to, r);
 	fputc('\n', to);
 }

@@ -28,16 +28,20 @@
 #define TRACE_MAGIC 0x0a637274657872ull /* "rxetrc\n" */
 #define TRACE_RING_MAGIC 0x676e69727478ull
 /* Is raised when this file or events.h changes what a record means. */
-#define TRACE_VERSION 2
+#define TRACE_VERSION 3
 #define TRACE_PAGE 4096u
+
+#define TRACE_BOOT 40
 
 struct trace_file {
 	uint64_t magic;
 	uint32_t version;
 	uint32_t slots; /* that a ring has place for, a power of two */
-	uint64_t wall; /* CLOCK_REALTIME when CLOCK_MONOTONIC was 0, ns */
+	/* CLOCK_REALTIME when the machine's CLOCK_MONOTONIC was 0, ns */
+	uint64_t wall;
 	_Atomic uint64_t end; /* bytes; where the next ring begins */
 	_Atomic uint64_t lost; /* threads that found no room for a ring */
+	char boot[TRACE_BOOT]; /* the kernel's name of it; "": not known */
 };
 
 #define TRACE_NAME 32
@@ -48,6 +52,12 @@ struct trace_ring {
 	_Atomic uint64_t fabric; /* that QPNs are of; 0: not known */
 	_Atomic uint32_t slots; /* so far, a power of two */
 	int32_t pid, tid; /* as the process itself sees them */
+	/* Of those with that PID it is the one in this namespace (an inode)
+	 * that began then (/proc/PID/stat); 0: not known */
+	uint64_t pidns, began;
+	/* ns that its CLOCK_MONOTONIC, in its time namespace, is ahead of the
+	 * machine's */
+	int64_t ahead;
 	char program[TRACE_NAME]; /* their last byte is 0 */
 	char thread[TRACE_NAME];
 };
@@ -60,7 +70,7 @@ struct trace_ring {
 struct trace_slot {
 	union {
 		struct {
-			uint64_t time; /* CLOCK_MONOTONIC, ns */
+			uint64_t time; /* its CLOCK_MONOTONIC, ns */
 			uint16_t what; /* enum trace_event */
 			uint8_t slots; /* of this record */
 			uint8_t values;

@@ -50,10 +50,64 @@ static pthread_key_t self_key; /* its destructor ends one */
 
 /* ------------------------------------------------------- the file */
 
+/* A text file of /proc; "" if it cannot be read. */
+static void proc_read(const char *path, char *text, size_t len)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd < 0 ? 0 : read(fd, text, len - 1);
+
+	text[n > 0 ? n : 0] = 0;
+	if (fd >= 0)
+		close(fd);
+}
+
+/* An inode, or 0. */
+static uint64_t own_namespace(const char *path)
+{
+	struct stat st;
+
+	return stat(path, &st) ? 0 : st.st_ino;
+}
+
+/* In clock ticks, or 0; the process's name may have anything in it. */
+static uint64_t own_begin(void)
+{
+	unsigned long long began;
+	char text[512], *name_end;
+
+	proc_read("/proc/self/stat", text, sizeof(text));
+	name_end = strrchr(text, ')');
+	/* the 22nd field, and the name is the second */
+	if (!name_end || sscanf(name_end + 1,
+				" %*c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s"
+				" %*s %*s %*s %*s %*s %*s %*s %*s %llu",
+				&began) != 1)
+		return 0;
+	return began;
+}
+
+/*
+ * What time namespaces add to this process's clock.  The file is about its
+ * children, who may be in another one than itself.
+ */
+static int64_t clock_ahead(void)
+{
+	uint64_t ns = own_namespace("/proc/self/ns/time");
+	long long s = 0, more = 0;
+	char text[128];
+
+	if (!ns || ns != own_namespace("/proc/self/ns/time_for_children"))
+		return 0;
+	proc_read("/proc/self/timens_offsets", text, sizeof(text));
+	if (sscanf(text, "monotonic %lld %lld", &s, &more) != 2)
+		return 0;
+	return s * 1000000000 + more;
+}
+
 static uint64_t wall_clock(void)
 {
 	struct timespec ts;
-	uint64_t now = clock_now();
+	uint64_t now = clock_now() - (uint64_t)clock_ahead();
 
 	clock_gettime(CLOCK_REALTIME, &ts);
 	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec - now;
@@ -87,6 +141,7 @@ static int trace_write_head(int fd, uint32_t slots)
 
 	if (err)
 		return -err;
+	proc_read("/proc/sys/kernel/random/boot_id", head.boot, TRACE_BOOT);
 	if (pwrite(fd, &head, sizeof(head), 0) != sizeof(head))
 		return -EIO;
 	return 0;
@@ -182,6 +237,9 @@ static void ring_identify(struct trace_ring *r, uint32_t slots)
 {
 	r->pid = (int32_t)getpid();
 	r->tid = (int32_t)syscall(SYS_gettid);
+	r->pidns = own_namespace("/proc/self/ns/pid");
+	r->began = own_begin();
+	r->ahead = clock_ahead();
 	snprintf(r->program, sizeof(r->program), "%s",
 		 program_invocation_short_name);
 	pthread_getname_np(pthread_self(), r->thread, sizeof(r->thread));

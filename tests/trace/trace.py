@@ -10,6 +10,7 @@ import re
 import resource
 import shutil
 import signal
+import socket
 import stat
 import struct
 import subprocess
@@ -17,7 +18,8 @@ import sys
 import tempfile
 import time
 
-LINE = re.compile(r" *(?P<time>\d+\.\d{9}) (?P<program>\S+)\[(?P<pid>\d+)"
+LINE = re.compile(r" *(?P<time>\d+\.\d{9}) (?P<program>\S+)"
+                  r"\[(?P<pid>\d+(?:#\d+)?)"
                   r"(?:/(?P<tid>\d+))?\] (?:QP 0x(?P<qp>[0-9a-f]+) )?"
                   r"(?P<what>call|why|[A-Za-z_ ]+?)(?:: (?P<why>.*)"
                   r"|(?P<values>(?: \S+=.*| ibv_.*)?))$")
@@ -100,11 +102,19 @@ def whole_life(trace):
     expect("by time", times == sorted(times) and times[0] == 0)
 
 
+def free_port():
+    """Others' pingpongs are not to be met."""
+    with socket.socket() as s:
+        s.bind(("", 0))
+        return s.getsockname()[1]
+
+
 def clients(trace):
     if not shutil.which("ibv_rc_pingpong"):
         return
-    script = ("ibv_rc_pingpong -g 0 -n 50 & until ibv_rc_pingpong -g 0 -n 50 "
-              "localhost 2>/dev/null; do sleep 0.1; done; wait")
+    words = f"ibv_rc_pingpong -g 0 -n 50 -p {free_port()}"
+    script = (f"{words} & until {words} localhost 2>/dev/null; "
+              "do sleep 0.1; done; wait")
     done = run(trace, "sh", "-c", script)
     expect("pingpong", done.returncode == 0, done.stderr)
     rs = [r for r in records("--program", "ibv_rc_pingpong", trace)]
@@ -128,8 +138,9 @@ def connections(trace):
     """rdma_cm at both ends, in this order."""
     if not shutil.which("rping"):
         return
-    script = ("rping -s -a 127.0.0.1 -C 5 & until rping -c -a 127.0.0.1 -C 5 "
-              "2>/dev/null; do sleep 0.1; done; wait")
+    words = f"-a 127.0.0.1 -C 5 -p {free_port()}"
+    script = (f"rping -s {words} & until rping -c {words} 2>/dev/null; "
+              "do sleep 0.1; done; wait")
     done = run(trace, "sh", "-c", script)
     expect("rping", done.returncode == 0, done.stderr)
     lines = [r.line for r in records("--program", "rping", trace)]
@@ -520,6 +531,72 @@ def lost(trace):
     expect("it takes a second", done.returncode == 0, done.returncode)
 
 
+def boots(trace):
+    """Traces of two machines are not put together."""
+    traced(trace, "writes", "1")
+    traced(f"{trace}2", "writes", "1")
+    expect("of one machine", len(lives(records(trace, f"{trace}2"))) == 2)
+    with open("/proc/sys/kernel/random/boot_id", "rb") as f:
+        boot = f.read().strip()
+    with open(trace, "rb") as f:
+        data = f.read()
+    expect("which boot it was", data.count(boot) == 1)
+    with open(trace, "wb") as f:
+        f.write(data.replace(boot, boot[::-1]))
+    code, _, said = urxe_trace(trace, f"{trace}2")
+    expect("of two", code == 1 and "two machines" in said, said)
+
+
+def unshared(*words):
+    """Words that put a command in namespaces of its own; or None."""
+    words = ["unshare", "-Urpf", "--mount-proc", *words]
+    done = subprocess.run([*words, "true"], capture_output=True)
+    if done.returncode == 0:
+        return words
+    print(f"SKIP: {' '.join(words)}: {done.stderr.decode().strip()}")
+    return None
+
+
+def pid_namespaces(trace):
+    """Who has the same PID elsewhere is another process."""
+    apart = unshared()
+    if not apart:
+        return
+    env = dict(os.environ, URXE_TRACE=trace)
+    for _ in range(2):
+        done = subprocess.run([URXE, "run", "--", *apart, TRACED, "writes",
+                               "3"], env=env, capture_output=True, text=True)
+        expect("in a PID namespace", done.returncode == 0, done.stderr)
+    pids = {r.pid for r in records(trace)}
+    expect("two processes", len(pids) == 2 and "1" in pids, pids)
+    expect("the second one alone", 0 < len(
+        records("--program", "1#2", trace)) < len(records(trace)))
+    urxe_trace("--perfetto", f"{trace}.json", trace)
+    with open(f"{trace}.json", encoding="utf-8") as f:
+        names = {e["pid"]: e["args"]["name"]
+                 for e in json.load(f)["traceEvents"]
+                 if e["ph"] == "M" and e["name"] == "process_name"}
+    expect("two on the timeline", len(names) == 2 and
+           sum(name.endswith(" (PID 1#2)") for name in names.values())
+           == 1, names)
+
+
+def time_namespaces(trace):
+    """Clocks that are ahead are put right."""
+    later = unshared("-T", "--monotonic", "1000000")
+    if not later:
+        return
+    env = dict(os.environ, URXE_TRACE=trace)
+    for before in ([], later, []):
+        done = subprocess.run([URXE, "run", "--", *before, TRACED, "writes",
+                               "3"], env=env, capture_output=True, text=True)
+        expect("in a time namespace", done.returncode == 0, done.stderr)
+    rs = records(trace)
+    order = list(dict.fromkeys(r.pid for r in rs))
+    expect("one after the other", len(order) == 3 and order[1] == "1", order)
+    expect("at once", float(rs[-1].time) < 100000, rs[-1].line)
+
+
 def elsewhere(trace):
     """A file that is there is enough: none can be made beside it."""
     subprocess.run([URXE, "run", "--trace", trace, "true"], check=True)
@@ -618,7 +695,7 @@ def damaged(trace):
         bad = bytearray(good)
         for _ in range(some.randrange(1, 40)):
             at = some.choice([some.randrange(0, 64),
-                              some.randrange(4096, 4200),
+                              some.randrange(4096, 4260),
                               some.randrange(8192, 8192 + 64 * 400)])
             bad[at % len(bad)] = some.randrange(256)
         if i % 3 == 0:
@@ -663,6 +740,7 @@ def main():
     for case in (whole_life, clients, connections, killed, overwritten, wrong,
                  packets, naks, payload, environment, in_flight, extended, apart, closes, with_rooms, no_room, short_threads,
                  cancelled, destructor, handler, follow, names, fabrics, again,
+                 boots, pid_namespaces, time_namespaces,
                  lost, elsewhere, by_hand, perfetto, damaged, refused):
         if len(sys.argv) > 4 and case.__name__ not in sys.argv[4:]:
             continue
