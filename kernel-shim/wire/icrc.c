@@ -26,32 +26,35 @@ uint32_t wire_crc32(uint32_t crc, const void *bytes, size_t n)
 /* InfiniBand's local route header, which RoCE has not */
 #define NO_LRH 8
 
-static size_t ip_mask(uint8_t *ip)
+static bool is_ipv4(const uint8_t *ip)
 {
-	bool v4 = ip[0] >> 4 == 4;
+	return ip[0] >> 4 == 4;
+}
 
-	if (v4) {
+static void ip_mask(uint8_t *ip)
+{
+	if (is_ipv4(ip)) {
 		ip[1] = ip[8] = ip[10] = ip[11] = 0xff;
-		return WIRE_IPV4_BYTES;
+	} else {
+		ip[0] |= 0x0f;
+		ip[1] = ip[2] = ip[3] = ip[7] = 0xff;
 	}
-	ip[0] |= 0x0f;
-	ip[1] = ip[2] = ip[3] = ip[7] = 0xff;
-	return WIRE_IPV6_BYTES;
 }
 
 uint32_t wire_icrc(const uint8_t *ip, size_t n)
 {
 	uint8_t head[NO_LRH + WIRE_IPV6_BYTES + WIRE_UDP_BYTES +
 		     WIRE_BTH_BYTES];
-	size_t at,
-		ip_bytes = ip[0] >> 4 == 4 ? WIRE_IPV4_BYTES : WIRE_IPV6_BYTES;
-	size_t copied = ip_bytes + WIRE_UDP_BYTES + WIRE_BTH_BYTES;
+	size_t bth = is_ipv4(ip) ? WIRE_IPV4_BYTES : WIRE_IPV6_BYTES;
+	bool udp = is_ipv4(ip) || ip[6] != WIRE_PROTOCOL_BTH;
 
+	bth += udp ? WIRE_UDP_BYTES : 0;
 	memset(head, 0xff, NO_LRH);
-	memcpy(head + NO_LRH, ip, copied);
-	at = NO_LRH + ip_mask(head + NO_LRH);
-	head[at + 6] = head[at + 7] = 0xff; /* UDP's checksum */
-	head[at + WIRE_UDP_BYTES + 4] = 0xff; /* FECN, BECN, reserved */
-	return wire_crc32(wire_crc32(0, head, NO_LRH + copied), ip + copied,
-			  n - copied);
+	memcpy(head + NO_LRH, ip, bth + WIRE_BTH_BYTES);
+	ip_mask(head + NO_LRH);
+	if (udp) /* its checksum */
+		head[NO_LRH + bth - 1] = head[NO_LRH + bth - 2] = 0xff;
+	head[NO_LRH + bth + 4] = 0xff; /* FECN, BECN, reserved */
+	bth += WIRE_BTH_BYTES;
+	return wire_crc32(wire_crc32(0, head, NO_LRH + bth), ip + bth, n - bth);
 }

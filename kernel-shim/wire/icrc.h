@@ -13,7 +13,7 @@ uint32_t wire_crc32(uint32_t crc, const void *bytes, size_t n);
 
 /*
  * Of the n bytes from the IP header on, which end before the ICRC; there are
- * an IP header, a UDP header and a BTH in them.  It goes out with its lowest
- * byte first.
+ * an IP header, a UDP header and a BTH in them, or a GRH and a BTH.  It goes
+ * out with its lowest byte first.
  */
 uint32_t wire_icrc(const uint8_t *ip, size_t n);

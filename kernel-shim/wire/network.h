@@ -11,7 +11,9 @@
 
 #define WIRE_TYPE_IPV4 0x0800
 #define WIRE_TYPE_IPV6 0x86dd
+#define WIRE_TYPE_V1 0x8915
 #define WIRE_PROTOCOL_UDP 17
+#define WIRE_PROTOCOL_BTH 0x1b /* RoCE v1 */
 #define WIRE_PORT 4791 /* of RoCE v2 */
 
 #define WIRE_ETHERNET(FIELD)          \

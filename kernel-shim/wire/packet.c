@@ -38,13 +38,13 @@ uint8_t *wire_put_transport(const struct wire_packet *p, uint8_t *to)
 
 /* ------------------------------------------------------- network */
 
-static uint16_t ip_checksum(const uint8_t *ip)
+/* The Internet's checksum, of n bytes that are an even number, and of sum. */
+static uint16_t checksum(uint32_t sum, const uint8_t *p, size_t n)
 {
-	uint32_t sum = 0;
-	int i;
+	size_t i;
 
-	for (i = 0; i < WIRE_IPV4_BYTES; i += 2)
-		sum += (uint32_t)ip[i] << 8 | ip[i + 1];
+	for (i = 0; i < n; i += 2)
+		sum += (uint32_t)p[i] << 8 | p[i + 1];
 	sum = (sum & 0xffff) + (sum >> 16);
 	sum = (sum & 0xffff) + (sum >> 16);
 	return (uint16_t)~sum;
@@ -67,7 +67,7 @@ static uint8_t *put_ipv4(const struct wire_path *path, size_t bytes,
 	};
 
 	wire_put_ipv4(&ip, to);
-	ip.checksum = ip_checksum(to);
+	ip.checksum = checksum(0, to, WIRE_IPV4_BYTES);
 	return wire_put_ipv4(&ip, to);
 }
 
@@ -79,7 +79,7 @@ static uint8_t *put_ipv6(const struct wire_path *path, size_t bytes,
 		.traffic_class = path->traffic_class,
 		.flow_label = path->flow_label,
 		.bytes = (uint16_t)bytes,
-		.protocol = WIRE_PROTOCOL_UDP,
+		.protocol = path->v1 ? WIRE_PROTOCOL_BTH : WIRE_PROTOCOL_UDP,
 		.hop_limit = path->hop_limit,
 		.from_high = field_get(path->sgid, 0, 64),
 		.from_low = field_get(path->sgid, 64, 64),
@@ -90,16 +90,23 @@ static uint8_t *put_ipv6(const struct wire_path *path, size_t bytes,
 	return wire_put_ipv6(&ip, to);
 }
 
+static bool is_ipv4(const struct wire_path *path)
+{
+	return !path->v1 && wire_gid_is_ipv4(path->sgid) &&
+	       wire_gid_is_ipv4(path->dgid);
+}
+
 uint8_t *wire_put_network(const struct wire_path *path, size_t bytes,
 			  uint8_t *to, uint8_t **ip)
 {
-	bool v4 = wire_gid_is_ipv4(path->sgid) && wire_gid_is_ipv4(path->dgid);
 	const struct wire_ethernet ethernet = {
 		.to = wire_mac(path->dgid),
 		.from = wire_mac(path->sgid),
-		.type = v4 ? WIRE_TYPE_IPV4 : WIRE_TYPE_IPV6,
+		.type = path->v1      ? WIRE_TYPE_V1 :
+			is_ipv4(path) ? WIRE_TYPE_IPV4 :
+					WIRE_TYPE_IPV6,
 	};
-	/* its checksum is 0, as rxe's: the ICRC is what counts */
+	/* its checksum is 0: the ICRC is what counts */
 	const struct wire_udp udp = {
 		.from = path->source_port,
 		.to = WIRE_PORT,
@@ -107,7 +114,9 @@ uint8_t *wire_put_network(const struct wire_path *path, size_t bytes,
 	};
 
 	*ip = wire_put_ethernet(&ethernet, to);
-	to = (v4 ? put_ipv4 : put_ipv6)(path, udp.bytes, *ip);
+	if (path->v1)
+		return put_ipv6(path, bytes, *ip);
+	to = (is_ipv4(path) ? put_ipv4 : put_ipv6)(path, udp.bytes, *ip);
 	return wire_put_udp(&udp, to);
 }
 
@@ -126,6 +135,17 @@ static size_t transport_bytes(const struct wire_packet *p)
 	return n;
 }
 
+/* 0 is forbidden over IPv6; rxe sends it all the same. */
+static void put_udp_checksum(uint8_t *ip, const uint8_t *end)
+{
+	uint8_t *udp = ip + WIRE_IPV6_BYTES, *addresses = udp - 32;
+	size_t n = (size_t)(end - udp);
+	uint16_t sum = checksum((uint32_t)n + WIRE_PROTOCOL_UDP, addresses,
+				(size_t)(end - addresses));
+
+	field_put(udp, 48, 16, sum ? sum : 0xffff);
+}
+
 size_t wire_build(const struct wire_path *path, const struct wire_packet *p,
 		  uint8_t to[WIRE_MAX_BYTES])
 {
@@ -142,5 +162,7 @@ size_t wire_build(const struct wire_path *path, const struct wire_packet *p,
 	*end++ = (uint8_t)(icrc >> 8);
 	*end++ = (uint8_t)(icrc >> 16);
 	*end++ = (uint8_t)(icrc >> 24);
+	if (!path->v1 && !is_ipv4(path))
+		put_udp_checksum(ip, end);
 	return (size_t)(end - to);
 }

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Packets of RoCE v2, put together:
+ * Packets of RoCE, put together:
  *
  *	Ethernet | IPv4 or IPv6 | UDP | BTH | extensions | payload | pad | ICRC
+ *
+ * or of its version 1, which has a global route header (as IPv6's) in place of
+ * IP and UDP.
  *
  * Nothing is sent here, and nothing is kept.
  */
@@ -13,8 +16,9 @@
 #include "wire/network.h"
 #include "wire/opcode.h"
 
-/* From whom to whom, and how; it is IPv4 if both GIDs are. */
+/* From whom to whom, and how; version 2 over IPv4 if both GIDs are that. */
 struct wire_path {
+	bool v1;
 	uint8_t sgid[16], dgid[16];
 	uint8_t traffic_class, hop_limit;
 	uint32_t flow_label;
@@ -42,8 +46,8 @@ struct wire_packet {
  * most. */
 uint8_t *wire_put_transport(const struct wire_packet *p, uint8_t *to);
 
-/* Ethernet, IP and UDP in front of so many bytes: what is behind them.  *ip is
- * where IP begins. */
+/* Ethernet, IP and UDP (or GRH) in front of so many bytes: what is behind them.
+ * *ip is where IP begins. */
 uint8_t *wire_put_network(const struct wire_path *path, size_t bytes,
 			  uint8_t *to, uint8_t **ip);
 
