@@ -118,6 +118,12 @@ static struct life *life_find(const struct life_qp *qp, bool recv,
 	return NULL;
 }
 
+static void life_tells(struct lives *l, const struct trace_record *r,
+		       struct life *w)
+{
+	l->of[r - l->batch->record] = w;
+}
+
 static struct life *life_step(struct lives *l, const struct trace_record *r,
 			      bool recv, enum life_step step)
 {
@@ -125,9 +131,23 @@ static struct life *life_step(struct lives *l, const struct trace_record *r,
 	struct life *w = qp ? life_find(qp, recv, value(r, "wr_id"), step) :
 			      NULL;
 
-	if (w)
+	if (w) {
 		w->at[step] = r->time;
+		w->by[step] = r;
+	}
+	life_tells(l, r, w);
 	return w;
+}
+
+/* What is no step: of the WR that waits for its answer. */
+static void life_meanwhile(struct lives *l, const struct trace_record *r)
+{
+	struct life_qp *qp = lives_qp(l, r, r->qpn);
+
+	if (qp)
+		life_tells(
+			l, r,
+			life_find(qp, false, value(r, "wr_id"), LIFE_ANSWERED));
 }
 
 /* Those before it completed without a completion. */
@@ -152,6 +172,8 @@ static int posted(struct lives *l, const struct trace_record *r, bool recv)
 	if (!w)
 		return fail(1, "no memory");
 	w->at[LIFE_POSTED] = r->time;
+	w->by[LIFE_POSTED] = r;
+	life_tells(l, r, w);
 	return 0;
 }
 
@@ -171,6 +193,7 @@ static void refused(struct lives *l, const struct trace_record *r)
 	for (w = last; w; w = w->next)
 		if (!w->at[LIFE_LEFT] && !w->at[LIFE_COMPLETED])
 			w->refused = true;
+	life_tells(l, r, last);
 }
 
 static bool takes_receive(const struct life *w)
@@ -207,6 +230,7 @@ static int receive_completed(struct lives *l, const struct trace_record *r)
 		if (!w)
 			return fail(1, "no memory");
 		w->at[LIFE_COMPLETED] = r->time;
+		life_tells(l, r, w);
 	}
 	w->length = value(r, "length");
 	message = from ? message_of(from) : NULL;
@@ -255,6 +279,11 @@ static int lives_take(struct lives *l, const struct trace_record *r)
 	case TRACE_ANSWERED:
 		life_step(l, r, false, LIFE_ANSWERED);
 		break;
+	case TRACE_WAITS:
+	case TRACE_AGAIN:
+	case TRACE_FETCHED:
+		life_meanwhile(l, r);
+		break;
 	case TRACE_COMPLETED:
 		if (value(r, "op") & IBV_WC_RECV)
 			return receive_completed(l, r);
@@ -276,6 +305,10 @@ int lives_make(struct lives *l, const struct trace_batch *b)
 
 	memset(l, 0, sizeof(*l));
 	l->end = &l->qp;
+	l->batch = b;
+	l->of = calloc(b->records + 1, sizeof(*l->of));
+	if (!l->of)
+		return fail(1, "no memory");
 	for (i = 0; i < b->records && !ret; i++)
 		ret = lives_take(l, &b->record[i]);
 	return ret;
@@ -296,4 +329,5 @@ void lives_free(struct lives *l)
 			}
 		free(qp);
 	}
+	free(l->of);
 }

@@ -28,6 +28,7 @@ struct life {
 	bool recv;
 	bool refused; /* it was not posted after all */
 	uint64_t at[LIFE_STEPS]; /* ns; 0: did not happen, or is not known */
+	const struct trace_record *by[LIFE_STEPS]; /* what says so, or NULL */
 	/* of a message that took a receive: the other one, or NULL */
 	struct life *partner;
 	uint32_t track; /* who shows it may note where; else 0 */
@@ -43,6 +44,7 @@ struct life_qp {
 	struct life *first[2], *last[2]; /* of each queue */
 	struct life *open[2]; /* none before it will change */
 	uint64_t lives[2];
+	uint32_t track; /* as a life's */
 	struct life *arrived; /* the last message that takes a receive ... */
 	struct life *unpaired; /* ... and none before it has no partner */
 };
@@ -53,6 +55,8 @@ struct life_qp {
 struct lives {
 	struct life_qp *qp, **end;
 	struct life_qp *newest[LIVES_BUCKETS]; /* by QPN */
+	const struct trace_batch *batch;
+	struct life **of; /* for each record: whose it is, or NULL */
 };
 
 /* 0, or the exit code. */
