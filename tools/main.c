@@ -47,9 +47,9 @@ static const struct command {
 	  "take the device's port down or up, as pulling its cable would" },
 	{ "trace", cmd_trace,
 	  "[--errors] [--qp QPN] [--wr-id N] [--program NAME|PID]\n"
-	  "                  [--follow] [--perfetto OUT] FILE...",
-	  "show what run --trace recorded, as text, or write it as JSON for\n"
-	  "        ui.perfetto.dev" },
+	  "                  [--follow] [--pcap OUT] [--perfetto OUT] FILE...",
+	  "show what run --trace recorded, as text, or write it as packets for\n"
+	  "        Wireshark, or as JSON for ui.perfetto.dev" },
 	{ "lesson", cmd_lesson, "[[--files] N]",
 	  "list the lessons of a course in RDMA, or run one in a fabric of\n"
 	  "        its own; with --files, say where its page and source are" },

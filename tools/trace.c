@@ -8,6 +8,7 @@
 
 #include "chaos/number.h"
 #include "commands.h"
+#include "trace_pcap.h"
 #include "trace_perfetto.h"
 #include "trace_print.h"
 
@@ -99,7 +100,10 @@ static int show(struct trace_input *in, unsigned int n, const struct filter *f,
 }
 
 /* All that is there, in another form, to a file. */
-static int convert(struct trace_input *in, unsigned int n, const char *path)
+typedef int writer(FILE *to, const struct trace_batch *b);
+
+static int convert(struct trace_input *in, unsigned int n, writer *write,
+		   const char *path)
 {
 	struct trace_batch b;
 	FILE *to;
@@ -111,7 +115,7 @@ static int convert(struct trace_input *in, unsigned int n, const char *path)
 		trace_batch_free(&b);
 		return fail(1, "%s: %s", path, strerror(errno));
 	}
-	ret |= trace_perfetto(to, &b);
+	ret |= write(to, &b);
 	if (fclose(to))
 		ret = fail(1, "%s: %s", path, strerror(errno));
 	trace_batch_free(&b);
@@ -120,7 +124,7 @@ static int convert(struct trace_input *in, unsigned int n, const char *path)
 }
 
 static int show_files(char **path, unsigned int n, const struct filter *f,
-		      bool follow, const char *perfetto)
+		      bool follow, writer *write, const char *out)
 {
 	struct trace_input *in = calloc(n, sizeof(*in));
 	unsigned int opened;
@@ -134,8 +138,8 @@ static int show_files(char **path, unsigned int n, const struct filter *f,
 			ret = trace_input_fits(&in[opened], &in[0]);
 	}
 	if (!ret)
-		ret = perfetto ? convert(in, n, perfetto) :
-				 show(in, n, f, follow);
+		ret = write ? convert(in, n, write, out) :
+			      show(in, n, f, follow);
 	while (opened--)
 		trace_input_close(&in[opened]);
 	free(in);
@@ -147,6 +151,7 @@ int cmd_trace(int argc, char **argv)
 	static const struct option opts[] = {
 		{ "errors", no_argument, NULL, 'e' },
 		{ "follow", no_argument, NULL, 'f' },
+		{ "pcap", required_argument, NULL, 'C' },
 		{ "perfetto", required_argument, NULL, 'P' },
 		{ "program", required_argument, NULL, 'p' },
 		{ "qp", required_argument, NULL, 'q' },
@@ -154,7 +159,8 @@ int cmd_trace(int argc, char **argv)
 		{ 0 },
 	};
 	struct filter f = { 0 };
-	const char *perfetto = NULL;
+	const char *out = NULL;
+	writer *write = NULL;
 	bool follow = false;
 	int c;
 
@@ -163,8 +169,10 @@ int cmd_trace(int argc, char **argv)
 			f.errors = true;
 		else if (c == 'f')
 			follow = true;
-		else if (c == 'P')
-			perfetto = optarg;
+		else if (c == 'P' && !write)
+			write = trace_perfetto, out = optarg;
+		else if (c == 'C' && !write)
+			write = trace_pcap, out = optarg;
 		else if (c == 'p')
 			f.program = optarg;
 		else if (c == 'q' && number(optarg, &f.qpn))
@@ -177,5 +185,5 @@ int cmd_trace(int argc, char **argv)
 	if (optind == argc)
 		return usage();
 	return show_files(argv + optind, (unsigned int)(argc - optind), &f,
-			  follow, perfetto);
+			  follow, write, out);
 }

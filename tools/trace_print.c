@@ -270,23 +270,39 @@ static bool field_is_there(const struct trace_record *r, const struct field *f)
 	return f->index + field_values(f->type) <= r->n;
 }
 
-bool trace_value(const struct trace_record *r, const char *name, uint64_t *out)
+static bool field_find(const struct trace_record *r, const char *name,
+		       struct field *f)
 {
-	struct field f = { .index = 0 };
 	const char *spec;
 
 	if (r->what >= COUNT(events))
 		return false;
 	spec = events[r->what].values;
-	while (field_next(&spec, &f)) {
-		if (strcmp(f.name, name))
-			continue;
-		if (!field_is_there(r, &f))
-			return false;
-		*out = r->value[f.index];
-		return true;
-	}
+	memset(f, 0, sizeof(*f));
+	while (field_next(&spec, f))
+		if (!strcmp(f->name, name))
+			return field_is_there(r, f);
 	return false;
+}
+
+bool trace_value(const struct trace_record *r, const char *name, uint64_t *out)
+{
+	struct field f;
+
+	if (!field_find(r, name, &f))
+		return false;
+	*out = r->value[f.index];
+	return true;
+}
+
+bool trace_gid(const struct trace_record *r, const char *name, uint8_t gid[16])
+{
+	struct field f;
+
+	if (!field_find(r, name, &f) || strcmp(f.type, "gid"))
+		return false;
+	memcpy(gid, &r->value[f.index], 16);
+	return true;
 }
 
 static void print_fields(FILE *to, const struct trace_record *r)

@@ -33,5 +33,8 @@ struct trace_data {
 /* False: it is another one, or damaged. */
 bool trace_data(const struct trace_record *r, struct trace_data *d);
 
+/* The values of that name; false: the event has none. */
+bool trace_gid(const struct trace_record *r, const char *name, uint8_t gid[16]);
+
 /* The value of that name; false: the event has none. */
 bool trace_value(const struct trace_record *r, const char *name, uint64_t *out);

@@ -704,8 +704,9 @@ def damaged(trace):
             f.write(bad)
         code, _, said = urxe_trace(trace)
         expect(f"damage {i} is no crash", code in (0, 1), (code, said))
-        expect(f"damage {i} is none to --perfetto", urxe_trace(
-            "--perfetto", f"{trace}.json", trace)[0] in (0, 1))
+        for form in ("--perfetto", "--pcap"):
+            expect(f"damage {i} is none to {form}", urxe_trace(
+                form, f"{trace}.out", trace)[0] in (0, 1))
         expect(f"damage {i} is told", code == 0 or said.startswith("urxe: "),
                said)
 

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#include <string.h>
+
+#include "pcapng.h"
+
+/* Types of blocks; options of any block, of a section and of an interface */
+enum { SECTION = 0x0a0d0d0a, INTERFACE = 1, PACKET = 6 };
+enum { OPT_END = 0, OPT_COMMENT = 1 };
+enum { OPT_APPLICATION = 4 };
+enum { OPT_NAME = 2, OPT_DESCRIPTION = 3, OPT_RESOLUTION = 9 };
+
+#define BYTE_ORDER_MAGIC 0x1a2b3c4du
+#define VERSION_1_0 1u /* of both halves the first one */
+#define LINK_ETHERNET 1u
+#define NANOSECONDS 9 /* 10^-9 */
+#define OPTION_MAX 4096u
+
+static void put32(FILE *to, uint32_t value)
+{
+	fwrite(&value, sizeof(value), 1, to);
+}
+
+static uint32_t padded(size_t n)
+{
+	return (uint32_t)((n + 3) & ~(size_t)3);
+}
+
+static void put_padded(FILE *to, const void *bytes, size_t n)
+{
+	static const char zeros[4];
+
+	fwrite(bytes, 1, n, to);
+	fwrite(zeros, 1, padded(n) - n, to);
+}
+
+/* A block is its type, its length, what is in it, and its length again. */
+static void block_begin(FILE *to, uint32_t type, uint32_t body)
+{
+	put32(to, type);
+	put32(to, body + 12);
+}
+
+static void block_end(FILE *to, uint32_t body)
+{
+	put32(to, body + 12);
+}
+
+static size_t text_length(const char *text)
+{
+	return strnlen(text, OPTION_MAX);
+}
+
+static uint32_t option_bytes(size_t n)
+{
+	return 4 + padded(n);
+}
+
+static void put_option(FILE *to, uint16_t code, const void *bytes, size_t n)
+{
+	const uint16_t head[2] = { code, (uint16_t)n };
+
+	fwrite(head, sizeof(head), 1, to);
+	put_padded(to, bytes, n);
+}
+
+static void put_text(FILE *to, uint16_t code, const char *text)
+{
+	put_option(to, code, text, text_length(text));
+}
+
+static void put_section(FILE *to)
+{
+	static const char application[] = "urxe trace";
+	uint32_t body =
+		16 + option_bytes(strlen(application)) + option_bytes(0);
+
+	block_begin(to, SECTION, body);
+	put32(to, BYTE_ORDER_MAGIC);
+	put32(to, VERSION_1_0);
+	put32(to, UINT32_MAX); /* how long it is is not said, in 64 bits */
+	put32(to, UINT32_MAX);
+	put_text(to, OPT_APPLICATION, application);
+	put_option(to, OPT_END, "", 0);
+	block_end(to, body);
+}
+
+void pcapng_begin(FILE *to, const char *interface, const char *description)
+{
+	const uint8_t resolution = NANOSECONDS;
+	uint32_t body = 8 + option_bytes(text_length(interface)) +
+			option_bytes(text_length(description)) +
+			option_bytes(1) + option_bytes(0);
+
+	put_section(to);
+	block_begin(to, INTERFACE, body);
+	put32(to, LINK_ETHERNET);
+	put32(to, 0); /* packets are not cut off */
+	put_text(to, OPT_NAME, interface);
+	put_text(to, OPT_DESCRIPTION, description);
+	put_option(to, OPT_RESOLUTION, &resolution, 1);
+	put_option(to, OPT_END, "", 0);
+	block_end(to, body);
+}
+
+void pcapng_packet(FILE *to, uint64_t ns, const void *bytes, size_t n,
+		   const char *comment)
+{
+	uint32_t options =
+		comment ? option_bytes(text_length(comment)) + option_bytes(0) :
+			  0;
+	uint32_t body = 20 + padded(n) + options;
+
+	block_begin(to, PACKET, body);
+	put32(to, 0); /* the interface */
+	put32(to, (uint32_t)(ns >> 32));
+	put32(to, (uint32_t)ns);
+	put32(to, (uint32_t)n); /* that are here, and that there were */
+	put32(to, (uint32_t)n);
+	put_padded(to, bytes, n);
+	if (comment) {
+		put_text(to, OPT_COMMENT, comment);
+		put_option(to, OPT_END, "", 0);
+	}
+	block_end(to, body);
+}

@@ -1,0 +1,583 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Records are taken in their order, and each makes the packets of its moment:
+ * a WR that left is a request, one that waits for a receive an RNR NAK, one
+ * that went out again a request again, one that was answered an ACK, a NAK or
+ * a response.  So packets are in order, too, and none is kept.
+ */
+#include <infiniband/verbs.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdlib.h>
+
+#include "commands.h"
+#include "pcapng.h"
+#include "trace_lives.h"
+#include "trace_mad.h"
+#include "trace_packets.h"
+#include "trace_pcap.h"
+#include "trace_print.h"
+#include "wire/address.h"
+
+#define PKEY 0xffff
+#define HOP_LIMIT 64 /* the kernel's, for connected QPs */
+#define STALL_RNR 1 /* as the records call it */
+
+/* What a QP was connected with, and how far its responder is. */
+struct end {
+	bool is_connected;
+	struct wire_path path;
+	uint32_t peer, mtu, msn;
+	uint32_t rq_psn; /* that this QP expects first */
+	uint32_t expected; /* by its responder, from the first ACK on */
+	bool has_expected;
+	const struct life *waits; /* ... for a receive, or for an answer */
+};
+
+struct pcap {
+	FILE *to;
+	const struct trace_batch *batch;
+	struct lives lives;
+	struct end *end; /* of each QP, at its track - 1 */
+	uint64_t unknown; /* WRs of QPs of which that is not known */
+	uint16_t ip_id;
+	uint32_t mad_psn; /* of QP 1 */
+	uint64_t wall; /* of CLOCK_MONOTONIC's 0 */
+	uint8_t payload[TRACE_MAX_PAYLOAD];
+};
+
+static uint64_t value(const struct trace_record *r, const char *name)
+{
+	uint64_t v;
+
+	return trace_value(r, name, &v) ? v : 0;
+}
+
+/* ------------------------------------------------------- packets */
+
+static void pcap_put(struct pcap *o, const struct trace_record *r,
+		     const struct wire_path *path, const struct wire_packet *p,
+		     const char *comment)
+{
+	struct wire_path counted = *path;
+	uint8_t bytes[WIRE_MAX_BYTES];
+	size_t n;
+
+	counted.ip_id = o->ip_id++;
+	n = wire_build(&counted, p, bytes);
+	if (n)
+		pcapng_packet(o->to, o->wall + r->time, bytes, n, comment);
+}
+
+/* One packet of a WR, for message_request() and the like. */
+struct of_wr {
+	struct pcap *o;
+	const struct trace_record *r;
+	const struct life *w;
+	const struct wire_path *path;
+	const char *what; /* of it this is */
+};
+
+/* At most n bytes, with the 0. */
+static void __attribute__((format(printf, 3, 4)))
+add(char *text, size_t n, const char *format, ...)
+{
+	size_t used = strlen(text);
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(text + used, n - used, format, args);
+	va_end(args);
+}
+
+static void say_payload(char *text, size_t n, const struct wire_packet *p)
+{
+	if (!(wire_parts(p->bth.opcode) & WIRE_HAS(PAYLOAD)) || !p->length)
+		return;
+	if (p->known >= p->length)
+		add(text, n, "; the payload is the program's");
+	else if (p->known)
+		add(text, n,
+		    "; the first %u bytes of the payload are the program's, the others are not recorded: 0",
+		    p->known);
+	else
+		add(text, n, "; the payload is not recorded: 0");
+}
+
+static void put_of_wr(void *arg, const struct wire_packet *p, uint64_t i,
+		      uint64_t n, uint64_t left_out)
+{
+	const struct of_wr *a = arg;
+	const struct trace_thread *t = a->r->thread;
+	char text[512] = "";
+
+	add(text, sizeof(text), "%s[%d] WR 0x%" PRIx64 ": %s", t->program,
+	    t->pid, a->w->wr_id, a->what);
+	if (n > 1)
+		add(text, sizeof(text), ", packet %" PRIu64 " of %" PRIu64,
+		    i + 1, n);
+	say_payload(text, sizeof(text), p);
+	if (left_out)
+		add(text, sizeof(text),
+		    "; %" PRIu64 " packets before it are left out", left_out);
+	pcap_put(a->o, a->r, a->path, p, text);
+}
+
+/* What the connection manager sends, from the port's QP 1 to the other's. */
+static void pcap_mad(struct pcap *o, const struct trace_record *r)
+{
+	struct trace_mad mad;
+	struct wire_path path = {
+		.hop_limit = HOP_LIMIT,
+		.source_port = wire_port_ud(MAD_QPN),
+	};
+	const struct wire_packet p = {
+		.bth = { .opcode = WIRE_UD | WIRE_SEND_ONLY,
+			 .pkey = PKEY,
+			 .qpn = MAD_QPN,
+			 .psn = o->mad_psn++ & WIRE_PSN_MASK },
+		.deth = { .qkey = MAD_QKEY, .qpn = MAD_QPN },
+		.length = MAD_BYTES,
+		.payload = mad.mad,
+		.known = MAD_BYTES,
+	};
+	const char *name = trace_mad_name(r);
+	char text[128];
+
+	if (!trace_mad(r, &mad))
+		return;
+	memcpy(path.sgid, mad.sgid, sizeof(path.sgid));
+	memcpy(path.dgid, mad.dgid, sizeof(path.dgid));
+	path.traffic_class = mad.traffic_class;
+	path.flow_label = mad.flow_label;
+	snprintf(text, sizeof(text), "%s[%d] rdma_cm: %s", r->thread->program,
+		 r->thread->pid, name ? name : "?");
+	pcap_put(o, r, &path, &p, text);
+}
+
+/* ------------------------------------------------------- QPs */
+
+static int ends_make(struct pcap *o)
+{
+	struct life_qp *qp;
+	uint32_t n = 0;
+
+	for (qp = o->lives.qp; qp; qp = qp->next)
+		qp->track = ++n;
+	o->end = calloc(n + 1, sizeof(*o->end));
+	return o->end ? 0 : fail(1, "no memory");
+}
+
+static struct end *end_of(const struct pcap *o, const struct life_qp *qp)
+{
+	return &o->end[qp->track - 1];
+}
+
+static uint32_t mtu_of(uint64_t code)
+{
+	return code >= IBV_MTU_256 && code <= IBV_MTU_4096 ? 128u << code :
+							     1024;
+}
+
+static void end_take_path(struct end *e, const struct trace_record *r)
+{
+	memset(&e->path, 0, sizeof(e->path));
+	if (!trace_gid(r, "sgid", e->path.sgid) ||
+	    !trace_gid(r, "dgid", e->path.dgid))
+		return;
+	e->path.v1 = value(r, "roce") == 1;
+	e->path.traffic_class = (uint8_t)value(r, "traffic_class");
+	e->path.flow_label = value(r, "flow_label") & 0xfffff;
+	e->path.hop_limit = HOP_LIMIT;
+	e->is_connected = true;
+}
+
+static void pcap_modified(struct pcap *o, const struct trace_record *r)
+{
+	struct life_qp *qp = lives_qp(&o->lives, r, r->qpn);
+	uint64_t mask = value(r, "mask");
+	struct end *e;
+
+	if (!qp)
+		return;
+	e = end_of(o, qp);
+	if (mask & IBV_QP_STATE && value(r, "state") == IBV_QPS_RESET)
+		memset(e, 0, sizeof(*e));
+	if (mask & IBV_QP_AV)
+		end_take_path(e, r);
+	if (mask & IBV_QP_PATH_MTU)
+		e->mtu = mtu_of(value(r, "mtu"));
+	if (mask & IBV_QP_RQ_PSN)
+		e->rq_psn = value(r, "rq_psn") & WIRE_PSN_MASK;
+	if (mask & IBV_QP_DEST_QPN) {
+		e->peer = (uint32_t)value(r, "peer");
+		e->msn = 0;
+		e->has_expected = false;
+	}
+}
+
+/* The PSN that the responder of qp, whose end is e, expects. */
+static uint32_t expected_psn(const struct pcap *o, const struct trace_record *r,
+			     const struct end *e, uint32_t psn)
+{
+	const struct life_qp *peer = lives_qp(&o->lives, r, e->peer);
+
+	if (e->has_expected)
+		return e->expected;
+	return peer ? end_of(o, peer)->rq_psn : psn;
+}
+
+/* ------------------------------------------------------- WRs */
+
+static bool transport_of(const struct life_qp *qp, enum wire_transport *out)
+{
+	switch (qp->type) {
+	case IBV_QPT_RC:
+		*out = WIRE_RC;
+		return true;
+	case IBV_QPT_UC:
+		*out = WIRE_UC;
+		return true;
+	case IBV_QPT_UD:
+		*out = WIRE_UD;
+		return true;
+	case IBV_QPT_XRC_SEND:
+		*out = WIRE_XRC;
+		return true;
+	}
+	return false;
+}
+
+/* Did its first packet go out?  It may be that something was wrong here. */
+static bool went_out(const struct life *w)
+{
+	if (w->by[LIFE_ARRIVED] || !w->by[LIFE_ANSWERED])
+		return true;
+	switch (value(w->by[LIFE_ANSWERED], "status")) {
+	case IBV_WC_SUCCESS: /* nobody listened to a datagram */
+	case IBV_WC_RETRY_EXC_ERR:
+	case IBV_WC_RNR_RETRY_EXC_ERR:
+		return true;
+	}
+	return false;
+}
+
+static void message_headers(struct message *m, const struct trace_record *left,
+			    const struct end *e)
+{
+	struct wire_packet *p = &m->head;
+	uint64_t addr = value(left, "remote_addr");
+	uint32_t rkey = (uint32_t)value(left, "rkey");
+
+	p->bth.pkey = PKEY;
+	p->bth.qpn = e->peer & WIRE_PSN_MASK;
+	p->bth.solicited = value(left, "solicited");
+	p->xrceth.srqn = (uint32_t)value(left, "srqn");
+	p->reth = (struct wire_reth){ addr, rkey, (uint32_t)m->length };
+	p->atomiceth = (struct wire_atomiceth){
+		.addr = addr,
+		.rkey = rkey,
+		.swap_add = value(left, "compare_add"),
+	};
+	if (m->op == IBV_WR_ATOMIC_CMP_AND_SWP) {
+		p->atomiceth.compare = p->atomiceth.swap_add;
+		p->atomiceth.swap_add = value(left, "swap");
+	}
+	p->feth.type = (uint8_t)value(left, "flush_type");
+	p->feth.level = (uint8_t)value(left, "flush_level");
+	p->immdt.imm = be32toh((uint32_t)value(left, "imm"));
+	p->ieth.rkey = (uint32_t)value(left, "invalidate");
+}
+
+/* What is there of a message, without a hole, is its beginning. */
+static void payload_add(struct pcap *o, const struct trace_data *d,
+			struct message *m)
+{
+	if (d->psn != m->psn || d->offset != m->known ||
+	    d->n > sizeof(o->payload) - m->known || d->n > m->length - m->known)
+		return;
+	memcpy(o->payload + m->known, d->byte, d->n);
+	m->known += (uint32_t)d->n;
+}
+
+static bool is_of_thread(const struct trace_record *r,
+			 const struct trace_record *other)
+{
+	return r->thread == other->thread;
+}
+
+/* Right behind the record that it left, in its thread */
+static void payload_sent(struct pcap *o, const struct trace_record *left,
+			 struct message *m)
+{
+	const struct trace_record *r,
+		*end = o->batch->record + o->batch->records;
+	struct trace_data d;
+
+	for (r = left + 1; r < end; r++) {
+		if (!is_of_thread(r, left))
+			continue;
+		if (!trace_data(r, &d))
+			break;
+		payload_add(o, &d, m);
+	}
+}
+
+/* Of a READ: right before its answer */
+static void payload_brought(struct pcap *o, const struct trace_record *answer,
+			    struct message *m)
+{
+	const struct trace_record *first = answer, *r = answer;
+	struct trace_data d;
+
+	while (r-- > o->batch->record) {
+		if (!is_of_thread(r, answer))
+			continue;
+		if (!trace_data(r, &d))
+			break;
+		first = r;
+	}
+	for (r = first; r < answer; r++)
+		if (is_of_thread(r, answer) && trace_data(r, &d))
+			payload_add(o, &d, m);
+}
+
+/* An ATOMIC WRITE's word may be in the WR. */
+static void payload_find(struct pcap *o, const struct trace_record *left,
+			 struct message *m)
+{
+	uint64_t word;
+
+	payload_sent(o, left, m);
+	if (m->op != WR_ATOMIC_WRITE || m->known ||
+	    !trace_value(left, "value", &word) || !word)
+		return;
+	memcpy(o->payload, &word, sizeof(word));
+	m->known = sizeof(word);
+}
+
+/* False: there is no packet of w's, or what is missing is not known. */
+static bool message_make(struct pcap *o, const struct life *w,
+			 const struct end *e, struct message *m)
+{
+	const struct trace_record *left = w->by[LIFE_LEFT];
+
+	memset(m, 0, sizeof(*m));
+	if (!left || !went_out(w) || !message_has_packets(w->op) ||
+	    !transport_of(w->qp, &m->transport))
+		return false;
+	m->op = w->op;
+	m->length = value(left, "length");
+	m->mtu = e->mtu ? e->mtu : WIRE_MAX_PAYLOAD;
+	m->psn = value(left, "psn") & WIRE_PSN_MASK;
+	m->payload = o->payload;
+	message_headers(m, left, e);
+	return true;
+}
+
+/* What the path of a datagram is, and to whom: an end of its own. */
+static bool datagram_end(const struct trace_record *left, struct end *e)
+{
+	memset(e, 0, sizeof(*e));
+	end_take_path(e, left);
+	e->path.hop_limit = (uint8_t)value(left, "hop_limit");
+	if (!e->path.hop_limit)
+		e->path.hop_limit = HOP_LIMIT;
+	e->path.source_port = wire_port_ud(left->qpn);
+	e->peer = (uint32_t)value(left, "peer");
+	return e->is_connected;
+}
+
+static void request(struct pcap *o, const struct trace_record *r,
+		    const struct life *w, const char *what)
+{
+	struct end *e = end_of(o, w->qp), to;
+	bool ud = w->qp->type == IBV_QPT_UD;
+	struct of_wr a = { .o = o, .r = r, .w = w, .what = what };
+	struct message m;
+
+	if (ud && w->by[LIFE_LEFT] && datagram_end(w->by[LIFE_LEFT], &to))
+		e = &to;
+	if (!message_make(o, w, e, &m))
+		return;
+	if (!e->is_connected) {
+		o->unknown++;
+		return;
+	}
+	if (ud) {
+		m.head.deth.qkey = (uint32_t)value(w->by[LIFE_LEFT], "qkey");
+		m.head.deth.qpn = w->qp->qpn;
+	} else {
+		e->path.source_port = wire_port(w->qp->qpn, e->peer);
+	}
+	a.path = &e->path;
+	payload_find(o, w->by[LIFE_LEFT], &m);
+	message_request(&m, put_of_wr, &a);
+}
+
+/* ------------------------------------------------------- answers */
+
+static struct wire_path way_back(const struct wire_path *path)
+{
+	struct wire_path back = *path;
+
+	memcpy(back.sgid, path->dgid, sizeof(back.sgid));
+	memcpy(back.dgid, path->sgid, sizeof(back.dgid));
+	return back;
+}
+
+/* What an atomic found: right before its answer */
+static uint64_t fetched(const struct pcap *o, const struct trace_record *answer)
+{
+	const struct trace_record *r = answer;
+
+	while (r-- > o->batch->record)
+		if (is_of_thread(r, answer))
+			return r->what == TRACE_FETCHED ? value(r, "old") : 0;
+	return 0;
+}
+
+static void answer(struct pcap *o, const struct trace_record *r,
+		   const struct life *w, uint8_t nak)
+{
+	struct end *e = end_of(o, w->qp);
+	struct of_wr a = { .o = o, .r = r, .w = w };
+	struct wire_path back = way_back(&e->path);
+	struct message m;
+
+	if (!e->is_connected || !message_make(o, w, e, &m) ||
+	    m.transport == WIRE_UC || m.transport == WIRE_UD)
+		return;
+	m.head.bth.qpn = w->qp->qpn;
+	a.path = &back;
+	if (nak) {
+		a.what = (nak & 0x60) == WIRE_RNR_NAK ? "RNR NAK" : "NAK";
+		if (nak == WIRE_NAK_SEQUENCE)
+			m.psn = expected_psn(o, r, e, m.psn);
+		m.msn = e->msn;
+		message_nak(&m, nak, put_of_wr, &a);
+		return;
+	}
+	a.what = "answer";
+	m.msn = ++e->msn;
+	m.head.atomicack.original = fetched(o, r);
+	payload_brought(o, r, &m);
+	e->expected = (m.psn + message_psns(&m)) & WIRE_PSN_MASK;
+	e->has_expected = true;
+	message_answer(&m, put_of_wr, &a);
+}
+
+static const char *name_of(const struct life *w)
+{
+	static const char *const names[] = {
+		"WRITE",	"WRITE WITH IMM",
+		"SEND",		"SEND WITH IMM",
+		"READ",		"COMPARE & SWAP",
+		"FETCH & ADD",	[9] = "SEND WITH INV",
+		[14] = "FLUSH", "ATOMIC WRITE",
+	};
+
+	return message_has_packets(w->op) ? names[w->op] : "?";
+}
+
+/* What had to wait goes out again before it is answered at last. */
+static void goes_on(struct pcap *o, const struct trace_record *r,
+		    const struct life *w)
+{
+	struct end *e = end_of(o, w->qp);
+
+	if (e->waits == w)
+		request(o, r, w, "again");
+	e->waits = NULL;
+}
+
+static void answered(struct pcap *o, const struct trace_record *r,
+		     const struct life *w)
+{
+	switch (value(r, "status")) {
+	case IBV_WC_SUCCESS:
+		goes_on(o, r, w);
+		answer(o, r, w, 0);
+		break;
+	case IBV_WC_REM_INV_REQ_ERR:
+	case IBV_WC_REM_ACCESS_ERR:
+	case IBV_WC_REM_OP_ERR:
+		goes_on(o, r, w);
+		answer(o, r, w, (uint8_t)value(r, "nak"));
+		break;
+	case IBV_WC_LOC_PROT_ERR: /* the answer had no place here */
+		if (w->by[LIFE_ARRIVED])
+			answer(o, r, w, 0);
+	}
+	end_of(o, w->qp)->waits = NULL;
+}
+
+static void waits(struct pcap *o, const struct trace_record *r,
+		  const struct life *w)
+{
+	uint8_t nak = (uint8_t)value(r, "nak");
+
+	goes_on(o, r, w);
+	if (nak)
+		answer(o, r, w, nak);
+	end_of(o, w->qp)->waits = w;
+}
+
+/* ------------------------------------------------------- records */
+
+static void pcap_record(struct pcap *o, const struct trace_record *r)
+{
+	const struct life *w = o->lives.of[r - o->batch->record];
+
+	if (r->what == TRACE_QP_MODIFIED)
+		pcap_modified(o, r);
+	else if (r->what == TRACE_CM_SENT)
+		pcap_mad(o, r);
+	if (!w || w->recv)
+		return;
+	switch (r->what) {
+	case TRACE_LEFT:
+		request(o, r, w, name_of(w));
+		break;
+	case TRACE_ARRIVED:
+		goes_on(o, r, w);
+		break;
+	case TRACE_WAITS:
+	case TRACE_AGAIN:
+		waits(o, r, w);
+		break;
+	case TRACE_ANSWERED:
+		answered(o, r, w);
+		break;
+	}
+}
+
+int trace_pcap(FILE *to, const struct trace_batch *b)
+{
+	struct pcap *o = calloc(1, sizeof(*o));
+	size_t i;
+	int ret;
+
+	if (!o)
+		return fail(1, "no memory");
+	o->to = to;
+	o->batch = b;
+	ret = lives_make(&o->lives, b);
+	if (!ret)
+		ret = ends_make(o);
+	pcapng_begin(to, "urxe0",
+		     "what a wire would have carried, made of a trace by urxe");
+	if (b->records)
+		o->wall = b->record[0].thread->input->wall;
+	for (i = 0; i < b->records && !ret; i++)
+		pcap_record(o, &b->record[i]);
+	if (o->unknown)
+		fail(0,
+		     "%" PRIu64
+		     " times a WR went out of a QP whose attributes are not in the trace: there are no packets of them",
+		     o->unknown);
+	lives_free(&o->lives);
+	free(o->end);
+	free(o);
+	return ret;
+}
