@@ -17,7 +17,7 @@ bool trace_mad(const struct trace_record *r, struct trace_mad *out)
 	out->traffic_class = (uint8_t)r->value[4];
 	out->flow_label = r->value[5] & 0xfffff;
 	memcpy(out->mad, r->value + BEFORE, MAD_BYTES);
-	return true;
+	return mad_message(out->mad) != MAD_HEADER;
 }
 
 const char *trace_mad_name(const struct trace_record *r)
@@ -25,6 +25,17 @@ const char *trace_mad_name(const struct trace_record *r)
 	struct trace_mad m;
 
 	return trace_mad(r, &m) ? mad_name(mad_message(m.mad)) : NULL;
+}
+
+bool trace_mad_refuses(const struct trace_record *r)
+{
+	struct trace_mad m;
+
+	if (!trace_mad(r, &m))
+		return false;
+	return mad_message(m.mad) == MAD_REJ ||
+	       (mad_message(m.mad) == MAD_SIDR_REP &&
+		mad_get(m.mad, MAD_SIDR_REP_status));
 }
 
 static void print_gid(FILE *to, const char *name, const uint8_t gid[16])
@@ -77,10 +88,8 @@ void trace_mad_print(FILE *to, const uint8_t mad[MAD_BYTES])
 	const enum mad_message m = mad_message(mad);
 	unsigned int f;
 
-	if (m == MAD_HEADER)
-		return;
 	print_field(to, mad, MAD_HEADER_tid);
 	for (f = 0; f < MAD_FIELDS; f++)
-		if (mad_fields[f].message == m)
+		if (mad_fields[f].message == m && m != MAD_HEADER)
 			print_field(to, mad, (enum mad_field)f);
 }

@@ -16,10 +16,12 @@ struct trace_mad {
 	uint8_t mad[MAD_BYTES];
 };
 
-/* False: it is another record, or damaged. */
+/* False: it is another record, or damaged, or of an unknown message. */
 bool trace_mad(const struct trace_record *r, struct trace_mad *out);
 
-/* "REQ", or NULL: it is none, or an unknown one. */
+/* "REQ", or NULL: it is none. */
 const char *trace_mad_name(const struct trace_record *r);
+/* Does it say no? */
+bool trace_mad_refuses(const struct trace_record *r);
 /* The message's fields that are not 0, " name=value" each. */
 void trace_mad_print(FILE *to, const uint8_t mad[MAD_BYTES]);

@@ -476,6 +476,8 @@ bool trace_is_error(const struct trace_record *r)
 		return true;
 	case TRACE_CM_CALL:
 		return trace_value(r, "error", &status) && status;
+	case TRACE_CM_SENT:
+		return trace_mad_refuses(r);
 	default:
 		return trace_value(r, "status", &status) && status;
 	}
