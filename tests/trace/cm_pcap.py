@@ -1,0 +1,259 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""The messages of the connection manager in a capture, as tshark reads them.
+Usage: cm_pcap.py URXE FIELDS
+
+FIELDS lists for each client its messages with their fields, and of each field
+the value, or a $name: it is the same wherever the name stands, and names of
+one client differ, but those of $either end, which are others' again: who
+disconnects first is not known.  Fields that the list has not are 0."""
+
+import json
+import os
+import re
+import shutil
+import struct
+import subprocess
+import sys
+import tempfile
+import zlib
+
+ATTRIBUTES = {0x10: "REQ", 0x11: "MRA", 0x12: "REJ", 0x13: "REP", 0x14: "RTU",
+              0x15: "DREQ", 0x16: "DREP", 0x17: "SIDR_REQ", 0x18: "SIDR_REP"}
+# tshark begins to read these in the wrong byte
+MISREAD = {"prim_flowlabel", "prim_reserved0", "prim_pktrate"}
+# what it shows in parts, too
+WHOLE = {"data", "ip_cm"}
+failed = []
+
+
+def expect(what, is_so, said=""):
+    if not is_so:
+        failed.append(what)
+        print(f"FAILED: {what}\n{said}")
+
+
+# --------------------------------------------------------------- a capture
+
+def packets_of(path):
+    """The bytes of each packet of a pcapng file."""
+    with open(path, "rb") as f:
+        data = f.read()
+    at = 0
+    while at < len(data):
+        kind, size = struct.unpack_from("II", data, at)
+        if kind == 6:
+            length, = struct.unpack_from("I", data, at + 20)
+            yield data[at + 28:at + 28 + length]
+        at += size
+
+
+def icrc_is_right(packet):
+    """IB 9.3.2 and annex A17: of all that no switch changes."""
+    p = bytearray(packet[14:-4])
+    if p[0] >> 4 == 4:
+        udp = 20
+        p[1] = p[8] = p[10] = p[11] = 0xff
+    else:
+        udp = 40
+        p[0] |= 0x0f
+        p[1] = p[2] = p[3] = p[7] = 0xff
+    p[udp + 6] = p[udp + 7] = p[udp + 8 + 4] = 0xff
+    return packet[-4:] == struct.pack("<I", zlib.crc32(8 * b"\xff" + p))
+
+
+def flat(layer):
+    for name, value in layer.items():
+        if isinstance(value, dict):
+            yield from flat(value)
+        else:
+            yield name, value
+
+
+def number(text):
+    return int(text, 16) if text.startswith("0x") else int(text)
+
+
+class Message:
+    def __init__(self, layer):
+        fields = dict(flat(layer))
+        self.psn = number(fields["infiniband.bth.psn"])
+        self.to = [number(fields[f"infiniband.{field}"]) for field in
+                   ("bth.opcode", "bth.destqp", "deth.q_key", "deth.srcqp")]
+        self.name = ATTRIBUTES[number(fields["infiniband.mad.attributeid"])]
+        self.tid = fields["infiniband.mad.transactionid"]
+        self.data = bytes.fromhex(
+            fields["infiniband.mad.data"].replace(":", ""))
+        self.fields = {
+            name.removeprefix("infiniband."): value
+            for name, value in fields.items()
+            if re.match(r"infiniband\.(cm|mad)\.", name) and
+            name.split(".")[-1] not in MISREAD | WHOLE}
+
+
+class Capture:
+    def __init__(self, script, directory):
+        trace, out = (os.path.join(directory, n) for n in ("trace", "pcapng"))
+        done = subprocess.run([URXE, "run", "--trace", trace, "--", "sh", "-c",
+                               script], text=True, capture_output=True)
+        self.said = done.stdout + done.stderr
+        self.code = done.returncode
+        subprocess.run([URXE, "trace", "--pcap", out, trace], check=True)
+        self.lines = subprocess.run(
+            [URXE, "trace", trace], check=True, text=True,
+            capture_output=True).stdout.splitlines()
+        read = subprocess.run(["tshark", "-r", out, "-T", "json"], check=True,
+                              capture_output=True)
+        self.layers = [p["_source"]["layers"]["infiniband"]
+                       for p in json.loads(read.stdout)]
+        expect("no packet is malformed", b"_ws.malformed" not in read.stdout)
+        packets = list(packets_of(out))
+        expect("tshark sees all packets", len(packets) == len(self.layers))
+        expect("each ICRC is right", packets and
+               all(map(icrc_is_right, packets)))
+        self.messages = [Message(layer) for layer in self.layers
+                         if "infiniband.mad" in str(layer)]
+        expect("each on QP 1", all(m.to == [0x64, 1, 0x80010000, 1]
+                                   for m in self.messages))
+        expect("PSNs count from 0", [m.psn for m in self.messages] ==
+               list(range(len(self.messages))))
+        recorded = [match[1] for match in
+                    (re.search(r" CM ([A-Z_]+) ", line)
+                     for line in self.lines) if match]
+        expect("each is in the trace", recorded ==
+               [m.name for m in self.messages], recorded)
+
+    def heard(self):
+        """Without those that came before the listener, and their REJs."""
+        refused = {m.tid for m in self.messages if m.name == "REJ"}
+        return [m for m in self.messages if m.tid not in refused]
+
+
+# --------------------------------------------------------------- what it is
+
+def listed(path):
+    """Of each client its messages, (name, fields)."""
+    clients = {}
+    with open(path, encoding="ascii") as f:
+        for line in f:
+            words = line.split()
+            if not words or words[0] == "#":
+                continue
+            if words[0] == "client":
+                messages = clients.setdefault(words[1], [])
+            elif len(words) == 1:
+                messages.append((words[0], {}))
+            else:
+                messages[-1][1][words[0]] = words[1]
+    return clients
+
+
+def is_zero(value):
+    return not str(value).strip("0:x.")
+
+
+def compare(client, messages, wanted):
+    """What the names stand for."""
+    names = [m.name for m in messages]
+    bound = {}
+    expect(f"{client}: its messages", names == [name for name, _ in wanted],
+           names)
+    for message, (name, fields) in zip(messages, wanted):
+        for field in message.fields.keys() | fields.keys():
+            value = message.fields.get(field)
+            want = fields.get(field)
+            if want and want.startswith("$"):
+                want = bound.setdefault(want, value)
+            if want or IS_KNOWN:
+                expect(f"{client}: {name} {field}",
+                       value == want if want else is_zero(value),
+                       (value, want))
+    of_one = [value for name, value in bound.items() if "either" not in name]
+    expect(f"{client}: all of them differ",
+           len(set(of_one)) == len(of_one), bound)
+    expect(f"{client}: an end is one of both",
+           set(of_one) >= set(bound.values()), bound)
+    return bound
+
+
+def both(server, client):
+    return (f"{server} & until {client}; do sleep 0.1; done; wait")
+
+
+def data_begins(capture, qpn, psn):
+    """The first packet to that QP that asks for something."""
+    for layer in capture.layers:
+        fields = dict(flat(layer))
+        if number(fields["infiniband.bth.destqp"]) == number(qpn) and \
+                number(fields["infiniband.bth.opcode"]) < 0xd:
+            return number(fields["infiniband.bth.psn"]) == number(psn)
+    return False
+
+
+def connection(client, script, directory):
+    c = Capture(script, directory)
+    expect(f"{client}", c.code == 0, c.said)
+    bound = compare(client, c.heard(), WANTED[client])
+    for end in ("client", "server"):
+        qpn = bound.get(f"${end}_qpn", "0x0")
+        expect(f"{client}: the {end}'s QP was made", any(
+            f" QP 0x{number(qpn):x} made " in line for line in c.lines), qpn)
+        expect(f"{client}: data to the {end} begins with the PSN it wants",
+               data_begins(c, qpn, bound.get(f"${end}_psn", "0x0")))
+
+
+def rping(directory):
+    connection("rping", both("rping -s -V -a 127.0.0.1 -C 3",
+                             "rping -c -V -a 127.0.0.1 -C 3"), directory)
+
+
+def rdma_client(directory):
+    connection("rdma_client", both("rdma_server",
+                                   "rdma_client -s 127.0.0.1"), directory)
+
+
+def refused(directory):
+    c = Capture("! rdma_client -s 127.0.0.1", directory)
+    expect("nobody listens", c.code == 0 and "refused" in c.said, c.said)
+    compare("refused", c.messages, WANTED["refused"])
+
+
+def udaddy(directory):
+    """Of SIDR tshark shows no fields: they are read here."""
+    c = Capture(both("udaddy", "udaddy -s 127.0.0.1"), directory)
+    expect("udaddy", c.code == 0, c.said)
+    request, reply = c.messages[-2:]
+    compare("udaddy", [request, reply], WANTED["udaddy"])
+    request_id, pkey, service, version, ip, port, src, dst = \
+        struct.unpack(">IHxxQBBH12x4s12x4s", request.data[:52])
+    expect("SIDR_REQ", request_id and pkey == 0xffff and
+           service == 0x1110000 + 7174 and version == 0 and ip == 0x40 and
+           port and src == dst == bytes([127, 0, 0, 1]), request.data)
+    answer_id, status, length, _, qpn, answered, qkey = \
+        struct.unpack(">IBBHIQI", reply.data[:24])
+    expect("SIDR_REP", answer_id == request_id and status == length == 0 and
+           answered == service and qkey == 0x01234567, reply.data)
+    expect("and the QP is the server's", any(
+        f" QP 0x{qpn >> 8:x} made type=UD " in line for line in c.lines), qpn)
+    asked = [dict(flat(layer)) for layer in c.layers]
+    expect("to which the datagrams go", any(
+        number(f["infiniband.bth.destqp"]) == qpn >> 8 for f in asked))
+
+
+def main():
+    for program in ("tshark", "rping", "rdma_client", "udaddy"):
+        if not shutil.which(program):
+            print(f"there is no {program}")
+            return 77
+    for case in (rping, rdma_client, refused, udaddy):
+        with tempfile.TemporaryDirectory() as directory:
+            case(directory)
+    return bool(failed)
+
+
+URXE = sys.argv[1]
+WANTED = listed(sys.argv[2])
+# others may show more
+IS_KNOWN = shutil.which("tshark") and " 4.0." in subprocess.run(
+    ["tshark", "--version"], text=True, capture_output=True).stdout
+sys.exit(main())
