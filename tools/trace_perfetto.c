@@ -12,6 +12,7 @@
 #include "commands.h"
 #include "json.h"
 #include "trace_lives.h"
+#include "trace_mad.h"
 #include "trace_perfetto.h"
 #include "trace_print.h"
 
@@ -232,9 +233,10 @@ static void print_call_slice(struct output *o, const struct trace_record *r)
 	event_end(o);
 }
 
-/* What is no step of a WR, in words. */
+/* What is no step of a WR, in words: those of a message are many. */
 static void print_instant(struct output *o, const struct trace_record *r)
 {
+	const char *message = trace_mad_name(r);
 	char *text;
 	size_t n;
 	FILE *to = open_memstream(&text, &n);
@@ -246,7 +248,11 @@ static void print_instant(struct output *o, const struct trace_record *r)
 		event_begin(o, 'i', r->thread->process,
 			    (uint32_t)r->thread->tid, r->time);
 		fputs(",\"s\":\"t\",\"name\":", o->to);
+		if (message)
+			fprintf(o->to, "\"CM %s\",\"args\":{\"fields\":",
+				message);
 		json_string(o->to, text);
+		fputs(message ? "}" : "", o->to);
 		event_end(o);
 	}
 	free(text);

@@ -173,6 +173,13 @@ def connections(trace):
     expect("with the PSNs that the QPs have", all(
         any(f" {queue}_psn={n}" in line for line in modified)
         for n in psn for queue in ("rq", "sq")), (psn, modified))
+    urxe_trace("--perfetto", f"{trace}.json", trace)
+    with open(f"{trace}.json", encoding="utf-8") as f:
+        named = [(e["name"], e["args"]["fields"]) for e in
+                 json.load(f)["traceEvents"] if e["name"].startswith("CM ")]
+    expect("they have names on the timeline", [name for name, _ in named][-5:]
+           == ["CM REQ", "CM REP", "CM RTU", "CM DREQ", "CM DREP"] and
+           all("local_comm_id=" in fields for _, fields in named[-5:]), named)
     expect("a request names the other end's QP", any(
         "event=CONNECT_REQUEST" in line and " peer=0x" in line
         for line in lines), lines)
