@@ -196,7 +196,7 @@ static void refused(struct lives *l, const struct trace_record *r)
 	life_tells(l, r, last);
 }
 
-static bool takes_receive(const struct life *w)
+bool life_takes_receive(const struct life *w)
 {
 	return !w->refused &&
 	       (w->op == IBV_WR_SEND || w->op == IBV_WR_SEND_WITH_IMM ||
@@ -212,7 +212,7 @@ static struct life *message_of(struct life_qp *qp)
 	if (w && !w->partner)
 		return w;
 	w = qp->unpaired ? qp->unpaired : qp->first[0];
-	while (w && (!takes_receive(w) || w->partner))
+	while (w && (!life_takes_receive(w) || w->partner))
 		w = w->next;
 	qp->unpaired = w;
 	return w && w->at[LIFE_ARRIVED] ? w : NULL;
@@ -273,7 +273,7 @@ static int lives_take(struct lives *l, const struct trace_record *r)
 		break;
 	case TRACE_ARRIVED:
 		w = life_step(l, r, false, LIFE_ARRIVED);
-		if (w && takes_receive(w))
+		if (w && life_takes_receive(w))
 			w->qp->arrived = w;
 		break;
 	case TRACE_ANSWERED:

@@ -59,6 +59,9 @@ struct lives {
 	struct life **of; /* for each record: whose it is, or NULL */
 };
 
+/* Is it a message that takes one? */
+bool life_takes_receive(const struct life *w);
+
 /* 0, or the exit code. */
 int lives_make(struct lives *l, const struct trace_batch *b);
 /* Who had that number in the record's fabric when it was made, or NULL. */

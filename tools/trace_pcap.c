@@ -34,6 +34,13 @@ struct end {
 	const struct life *waits; /* ... for a receive, or for an answer */
 };
 
+/* A fabric's port: what its QP 1 sends next. */
+struct gsi {
+	struct gsi *next;
+	uint64_t fabric;
+	uint32_t psn;
+};
+
 struct pcap {
 	FILE *to;
 	const struct trace_batch *batch;
@@ -41,7 +48,7 @@ struct pcap {
 	struct end *end; /* of each QP, at its track - 1 */
 	uint64_t unknown; /* WRs of QPs of which that is not known */
 	uint16_t ip_id;
-	uint32_t mad_psn; /* of QP 1 */
+	struct gsi *gsi;
 	uint64_t wall; /* of CLOCK_MONOTONIC's 0 */
 	uint8_t payload[TRACE_MAX_PAYLOAD];
 };
@@ -123,6 +130,32 @@ static void put_of_wr(void *arg, const struct wire_packet *p, uint64_t i,
 	pcap_put(a->o, a->r, a->path, p, text);
 }
 
+static struct gsi *gsi_of(struct pcap *o, const struct trace_record *r)
+{
+	const uint64_t fabric = r->thread->fabric;
+	struct gsi *g;
+
+	for (g = o->gsi; g; g = g->next)
+		if (g->fabric == fabric)
+			return g;
+	g = calloc(1, sizeof(*g));
+	if (!g)
+		return NULL;
+	*g = (struct gsi){ .next = o->gsi, .fabric = fabric };
+	o->gsi = g;
+	return g;
+}
+
+static void gsis_free(struct gsi *g)
+{
+	struct gsi *next;
+
+	for (; g; g = next) {
+		next = g->next;
+		free(g);
+	}
+}
+
 /* What the connection manager sends, from the port's QP 1 to the other's. */
 static void pcap_mad(struct pcap *o, const struct trace_record *r)
 {
@@ -131,27 +164,27 @@ static void pcap_mad(struct pcap *o, const struct trace_record *r)
 		.hop_limit = HOP_LIMIT,
 		.source_port = wire_port_ud(MAD_QPN),
 	};
-	const struct wire_packet p = {
+	struct wire_packet p = {
 		.bth = { .opcode = WIRE_UD | WIRE_SEND_ONLY,
 			 .pkey = PKEY,
-			 .qpn = MAD_QPN,
-			 .psn = o->mad_psn++ & WIRE_PSN_MASK },
+			 .qpn = MAD_QPN },
 		.deth = { .qkey = MAD_QKEY, .qpn = MAD_QPN },
 		.length = MAD_BYTES,
 		.payload = mad.mad,
 		.known = MAD_BYTES,
 	};
-	const char *name = trace_mad_name(r);
+	struct gsi *gsi = gsi_of(o, r);
 	char text[128];
 
-	if (!trace_mad(r, &mad))
+	if (!gsi || !trace_mad(r, &mad))
 		return;
+	p.bth.psn = gsi->psn++ & WIRE_PSN_MASK;
 	memcpy(path.sgid, mad.sgid, sizeof(path.sgid));
 	memcpy(path.dgid, mad.dgid, sizeof(path.dgid));
 	path.traffic_class = mad.traffic_class;
 	path.flow_label = mad.flow_label;
-	snprintf(text, sizeof(text), "%s[%d] rdma_cm: %s", r->thread->program,
-		 r->thread->pid, name ? name : "?");
+	snprintf(text, sizeof(text), "%s[%d] CM %s", r->thread->program,
+		 r->thread->pid, trace_mad_name(r));
 	pcap_put(o, r, &path, &p, text);
 }
 
@@ -271,7 +304,6 @@ static void message_headers(struct message *m, const struct trace_record *left,
 
 	p->bth.pkey = PKEY;
 	p->bth.qpn = e->peer & WIRE_PSN_MASK;
-	p->bth.solicited = value(left, "solicited");
 	p->xrceth.srqn = (uint32_t)value(left, "srqn");
 	p->reth = (struct wire_reth){ addr, rkey, (uint32_t)m->length };
 	p->atomiceth = (struct wire_atomiceth){
@@ -372,6 +404,9 @@ static bool message_make(struct pcap *o, const struct life *w,
 	m->psn = value(left, "psn") & WIRE_PSN_MASK;
 	m->payload = o->payload;
 	message_headers(m, left, e);
+	/* an event of a receive (IB 9.2.3) */
+	m->head.bth.solicited = value(left, "solicited") &&
+				life_takes_receive(w);
 	return true;
 }
 
@@ -577,6 +612,7 @@ int trace_pcap(FILE *to, const struct trace_batch *b)
 		     " times a WR went out of a QP whose attributes are not in the trace: there are no packets of them",
 		     o->unknown);
 	lives_free(&o->lives);
+	gsis_free(o->gsi);
 	free(o->end);
 	free(o);
 	return ret;

@@ -249,8 +249,8 @@ static void print_instant(struct output *o, const struct trace_record *r)
 			    (uint32_t)r->thread->tid, r->time);
 		fputs(",\"s\":\"t\",\"name\":", o->to);
 		if (message)
-			fprintf(o->to, "\"CM %s\",\"args\":{\"fields\":",
-				message);
+			fprintf(o->to,
+				"\"CM %s\",\"args\":{\"fields\":", message);
 		json_string(o->to, text);
 		fputs(message ? "}" : "", o->to);
 		event_end(o);

@@ -92,12 +92,16 @@ class Message:
 
 
 class Capture:
-    def __init__(self, script, directory):
+    def __init__(self, script, directory, fabrics=()):
+        """The script is run once, or in each of these fabrics."""
         trace, out = (os.path.join(directory, n) for n in ("trace", "pcapng"))
-        done = subprocess.run([URXE, "run", "--trace", trace, "--", "sh", "-c",
-                               script], text=True, capture_output=True)
-        self.said = done.stdout + done.stderr
-        self.code = done.returncode
+        self.said, self.code = "", 0
+        for words in [["--fabric", name] for name in fabrics] or [[]]:
+            done = subprocess.run(
+                [URXE, "run", *words, "--", "sh", "-c", script], text=True,
+                capture_output=True, env=dict(os.environ, URXE_TRACE=trace))
+            self.said += done.stdout + done.stderr
+            self.code |= done.returncode
         subprocess.run([URXE, "trace", "--pcap", out, trace], check=True)
         self.lines = subprocess.run(
             [URXE, "trace", trace], check=True, text=True,
@@ -115,8 +119,10 @@ class Capture:
                          if "infiniband.mad" in str(layer)]
         expect("each on QP 1", all(m.to == [0x64, 1, 0x80010000, 1]
                                    for m in self.messages))
-        expect("PSNs count from 0", [m.psn for m in self.messages] ==
-               list(range(len(self.messages))))
+        psns = [m.psn for m in self.messages]
+        expect("PSNs count from 0, in each fabric", psns ==
+               list(range(len(psns) // len(fabrics or [1]))) *
+               len(fabrics or [1]), psns)
         recorded = [match[1] for match in
                     (re.search(r" CM ([A-Z_]+) ", line)
                      for line in self.lines) if match]
@@ -218,6 +224,14 @@ def refused(directory):
     compare("refused", c.messages, WANTED["refused"])
 
 
+def fabrics(directory):
+    """A port has a QP 1 of its own."""
+    c = Capture("! rdma_client -s 127.0.0.1", directory, ["a", "b"])
+    expect("two fabrics", c.code == 0, c.said)
+    expect("two requests, two answers", [m.name for m in c.messages] ==
+           ["REQ", "REJ", "REQ", "REJ"])
+
+
 def udaddy(directory):
     """Of SIDR tshark shows no fields: they are read here."""
     c = Capture(both("udaddy", "udaddy -s 127.0.0.1"), directory)
@@ -245,7 +259,7 @@ def main():
         if not shutil.which(program):
             print(f"there is no {program}")
             return 77
-    for case in (rping, rdma_client, refused, udaddy):
+    for case in (rping, rdma_client, refused, fabrics, udaddy):
         with tempfile.TemporaryDirectory() as directory:
             case(directory)
     return bool(failed)
