@@ -101,7 +101,7 @@ static void to_rtr(void)
 		.qp_state = IBV_QPS_RTR,
 		.path_mtu = IBV_MTU_1024,
 		.dest_qp_num = peer.qpn,
-		.rq_psn = peer.psn + (BREAK == 2 && !b),
+		.rq_psn = peer.psn - (BREAK == 2 && !b),
 		.max_dest_rd_atomic = 1,
 		.min_rnr_timer = 12,
 		.ah_attr = { .port_num = 1,

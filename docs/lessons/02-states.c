@@ -20,7 +20,7 @@ static int try_recv(struct side *s, uint64_t wr_id)
 
 static int try_send(struct side *s, uint64_t wr_id)
 {
-	struct ibv_sge sge = part_of(s, 0, 64);
+	struct ibv_sge sge = part_of(s, 64, 64);
 	struct ibv_send_wr *bad, wr = { .wr_id = wr_id,
 					.sg_list = &sge,
 					.num_sge = 1,

@@ -46,9 +46,11 @@ cat "$dir/lintian"
 
 # Nothing but these, and no script: the rest of the system is left alone.
 wanted='bin/urxe
-lib/[^/]+/urxe/[^/]+
+lib/[^/]+/urxe/(lessons/)?[^/]+
 lib/[^/]+/pkgconfig/urxe\.pc
 share/doc/urxe/.+
+share/lintian/overrides/urxe
+share/urxe/lessons/.+
 share/man/man[17]/urxe(-faults)?\.[17]\.gz
 share/bash-completion/completions/urxe'
 others=$(dpkg-deb --fsys-tarfile "$deb" | tar -t | grep -v '/$' |
@@ -68,4 +70,6 @@ if command -v ibv_devinfo >/dev/null; then
 	"${plain[@]}" timeout 60 "$urxe" run -- ibv_devinfo -d urxe0 \
 		>"$dir/out" 2>&1 || die "ibv_devinfo: $(cat "$dir/out")"
 	grep PORT_ACTIVE "$dir/out" || die "ibv_devinfo: $(cat "$dir/out")"
+	"${plain[@]}" timeout 60 "$urxe" lesson 1 >"$dir/out" 2>&1 ||
+		die "lesson 1: $(cat "$dir/out")"
 fi
