@@ -48,7 +48,7 @@ def check(doc):
                 print(f"{doc}:{number}: {file}::{test}: {problem}")
                 errors += 1
         # a row of a table, not its head
-        if (line.startswith("| ") and not line.startswith(("| rule", "| fault", "| status", "| errno", "| of a key",
+        if (line.startswith("| ") and not line.startswith(("| rule", "| fault", "| status", "| errno", "| reason",
                                      "| ---"))
                 and not named and "no test:" not in line):
             print(f"{doc}:{number}: a rule without a test")
@@ -97,27 +97,69 @@ def wrong_places(doc):
     return errors
 
 
-def unsaid(doc):
-    """What a page quotes of URXE_LOG is what the provider says: a capital
-    letter, or ..., stands for a value."""
-    said = re.sub(r'"\s*"', "", "\n".join(
-        path.read_text() for path in (ROOT / "provider").rglob("*.c")))
+def strings(text):
+    """The C string literals of text, as one."""
+    return "".join(re.findall(r'"((?:[^"\\]|\\.)*)"', text))
+
+
+def wrong_reasons(doc):
+    """A row for each reason of shared/reasons.h, with its rule and its usual
+    cause; ... stands for a value."""
+    literal = r'((?:OF_KEY\s*)?(?:"(?:[^"\\]|\\.)*"\s*)+)'
+    table = (ROOT / "kernel-shim/shared/reasons.h").read_text()
+    found = re.findall(rf"^REASON\((\w+),\s*{literal},\s*{literal},"
+                       rf"\s*{literal}\)", table, re.M)
     errors = 0
-    for line in (ROOT / doc).read_text().splitlines():
-        quotes = re.findall(r"`([a-zA-Z][^`]* [^`]*)`", line)
-        for quote in quotes if line.startswith("| ") else []:
-            for part in re.split(r"\b[A-Z]\b|\.\.\.", quote):
-                if part.strip(" :,") not in said:
-                    print(f"{doc}: nothing says \"{part.strip()}\"")
-                    errors += 1
+    if len(found) != len(re.findall(r"^REASON\(", table, re.M)):
+        print("kernel-shim/shared/reasons.h: not all reasons are understood")
+        errors += 1
+    lines = (ROOT / doc).read_text().splitlines()
+    rows = {" | ".join(line.split(" | ")[:3]) for line in lines}
+    for name, said, source, cause in found:
+        said = re.sub("%[a-z]", "...", strings(said))
+        row = f"| `{said}` | {strings(source)} | {strings(cause)}"
+        if row not in rows:
+            print(f"{doc}: no row of REASON_{name}: {row} |")
+            errors += 1
+        rows.discard(row)
+    for row in rows:
+        if re.match(r"\| `[^`]* [^`]*` \| ", row):
+            print(f"{doc}: nothing says {row}")
+            errors += 1
     return errors
+
+
+VERBS_H = pathlib.Path("/usr/include/infiniband/verbs.h")
+
+
+def missing_errors(doc):
+    """Each status of the installed verbs.h, and each errno of the provider's
+    verbs, has a row that begins with it."""
+    rows = re.findall(r"^\| ((?:`[A-Z_]+`(?:, )?)+) \|",
+                      (ROOT / doc).read_text(), re.M)
+    have = set(re.findall(r"[A-Z_]+", " ".join(rows)))
+    header = VERBS_H.read_text() if VERBS_H.exists() else ""
+    statuses = re.search(r"enum ibv_wc_status \{(.*?)\}", header, re.S)
+    want = set(re.findall(r"IBV_WC_(\w+)", statuses[1] if statuses else ""))
+    want.discard("SUCCESS")
+    for path in [*(ROOT / "provider/verbs").rglob("*.c"),
+                 *(ROOT / "kernel-shim/fabric").rglob("*.c")]:
+        text = path.read_text()
+        want.update(re.findall(r"(?:urxe_fail\(-|fabric_fail\(\s*)(E[A-Z]+)\b",
+                               text))
+        if path.parent.name == "verbs":
+            want.update(re.findall(r"\b(?:return|ret =) -?(E[A-Z]+)\b", text))
+    for name in sorted(want - have):
+        print(f"{doc}: no row of {name}")
+    return len(want - have)
 
 
 def main():
     errors = sum(check(f"docs/{page}.md")
                  for page in ["rules", "verbs", "reliability", "errors"])
     errors += missing_verbs("docs/verbs.md")
-    errors += unsaid("docs/errors.md")
+    errors += wrong_reasons("docs/errors.md")
+    errors += missing_errors("docs/errors.md")
     errors += sum(wrong_places(str(doc.relative_to(ROOT)))
                   for doc in [ROOT / "README.md", *ROOT.glob("docs/**/*.md")])
     return 1 if errors else 0

@@ -30,6 +30,7 @@
 #include "base/atomic.h"
 #include "base/futex.h"
 #include "base/presence.h"
+#include "reason.h"
 #include "robust.h"
 
 /*
@@ -667,7 +668,8 @@ struct urxe_qp_sh {
 	struct urxe_rq_sh rq;
 	uint8_t sgid[16], dgid[16]; /* of the path, as its owner has it */
 	uint8_t roce; /* ... and its version: that of sgid_index */
-	uint8_t pad[159];
+	struct urxe_kept_reason broken; /* who or what broke it, and why */
+	uint8_t pad[56];
 };
 static_assert(sizeof(struct urxe_qp_sh) == 512, "an index is a shift");
 

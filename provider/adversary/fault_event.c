@@ -20,6 +20,7 @@
 #include "engine/flush.h"
 #include "engine/log.h"
 #include "engine/srq.h"
+#include "engine/why.h"
 #include "fault.h"
 
 #define CONTEXTS 64 /* of this process that rules with ms= see */
@@ -58,11 +59,13 @@ static void qp_event(struct urxe_qp *qp, enum ibv_event_type type)
 		if (qp_state(qp) == IBV_QPS_ERR)
 			break;
 		qp_set_error(qp, IBV_QPS_ERR);
+		why_broken(qp, REASON_FAULT);
 		event_raise(qp->ctx->self, qp->sh, type);
 		flush_qp(qp);
 		break;
 	case IBV_EVENT_DEVICE_FATAL: /* of which the QP does not tell */
 		qp_set_error(qp, IBV_QPS_ERR);
+		why_broken(qp, REASON_FAULT);
 		flush_qp(qp);
 		break;
 	default:

@@ -15,6 +15,7 @@
 #include "engine/log.h"
 #include "engine/requester.h"
 #include "engine/responder.h"
+#include "engine/why.h"
 #include "engine/wqe.h"
 #include "fault.h"
 
@@ -79,7 +80,8 @@ static enum response before_refuse(struct urxe_qp *qp, const struct urxe_wqe *w,
 		responder_notify(&rc);
 	}
 	comp_cntr_remote(&qp->conn, w, true);
-	conn_break(&qp->conn, nak_of(status));
+	why_note(FAULT, 0);
+	conn_break(&qp->conn, nak_of(status), qp, w);
 	return RESP_ACK;
 }
 
@@ -92,6 +94,7 @@ static enum verdict before_fail_now(struct urxe_qp *qp, struct run *r,
 
 	if (resp)
 		return execute_answered(qp, r, w, resp);
+	why_note(FAULT, 0);
 	r->status = status;
 	return WR_FAILED;
 }
@@ -118,7 +121,7 @@ static enum ibv_wc_status before_ask(struct before *b, const struct urxe_qp *qp,
 	urxe_why(
 		"a fault: wr_id 0x%llx on QP 0x%x ends with %s, by the rule \"%s\"",
 		(unsigned long long)w->wr_id, qp->qpn,
-		urxe_status_name(rule->value), rule->text);
+		reason_status_name(rule->value), rule->text);
 	return rule->value;
 }
 

@@ -3,9 +3,9 @@
 
 #include "atomics.h"
 #include "base/clock.h"
-#include "log.h"
 #include "qp.h"
 #include "shared/atomic_lock.h"
+#include "why.h"
 
 static _Atomic uint64_t *atomics_lock_of(const struct urxe_peer *p,
 					 const struct urxe_key *k, uint64_t va)
@@ -74,9 +74,10 @@ static bool atomics_lock(struct urxe_fabric *f, _Atomic uint64_t *lock)
 		return true;
 	if (atomics_wait(f, lock, me))
 		return true;
-	urxe_why("an atomic is not answered: process %d, which does not run, is at a word with the same lock",
-		 load_relaxed(&f->dev->process[URXE_PROCESS_NUMBER(
-			 ATOMIC_OWNER(load_relaxed(lock)))].pid));
+	why_note(ATOMIC_LOCK,
+		 load_relaxed(&f->dev->process[URXE_PROCESS_NUMBER(ATOMIC_OWNER(
+						       load_relaxed(lock)))]
+				       .pid));
 	return false;
 }
 

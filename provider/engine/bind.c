@@ -4,6 +4,7 @@
 #include "key.h"
 #include "log.h"
 #include "quiesce.h"
+#include "why.h"
 
 #define REMOTE_WRITES (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)
 
@@ -31,45 +32,49 @@ int bind_undo(struct urxe_fabric *f, struct urxe_arena *a, struct urxe_key *k)
 	return 0;
 }
 
-/* IB 10.6.7.2: NULL, or why this cannot be bound. */
-static const char *bind_check_window(const struct urxe_qp *qp,
-				     const struct urxe_wqe *w,
-				     const struct urxe_key *k)
+/* why_note(), and false. */
+#define refuse(...) (why_note(__VA_ARGS__), false)
+
+/* IB 10.6.7.2 */
+static bool bind_check_window(const struct urxe_qp *qp,
+			      const struct urxe_wqe *w,
+			      const struct urxe_key *k)
 {
 	if (!(k->flags & URXE_MR_IS_MW))
-		return "it does not exist (any more)";
+		return refuse(BIND_NONE, w->bind.mw_key);
 	if (URXE_KEY_CTX(w->bind.mw_key) != qp->ctx->slot)
-		return "it is of another context";
+		return refuse(BIND_CONTEXT, w->bind.mw_key, qp->qpn);
 	if (k->pd != qp->sh->pd)
-		return "the QP is of another PD";
+		return refuse(BIND_PD, k->pd, qp->sh->pd);
 	if (!(k->flags & URXE_MR_TYPE_2))
-		return NULL;
+		return true;
 	if (load_relaxed(&k->live) & URXE_MR_LIVE(0))
-		return "type 2, and it is bound already";
+		return refuse(BIND_BOUND, w->bind.mw_key);
 	if (!w->bind.length)
-		return "type 2 needs a length";
-	return NULL;
+		return refuse(BIND_LENGTH, w->bind.mw_key);
+	return true;
 }
 
-static const char *bind_check_region(const struct urxe_wqe *w,
-				     const struct urxe_key *mr, uint32_t pd)
+static bool bind_check_region(const struct urxe_wqe *w,
+			      const struct urxe_key *mr, uint32_t pd)
 {
-	uint64_t len = w->bind.length;
+	uint64_t addr = w->bind.addr, len = w->bind.length;
 
 	if (load_relaxed(&mr->live) != URXE_MR_LIVE(w->bind.mr_key) ||
 	    mr->flags & URXE_MR_IS_MW)
-		return "the MR does not exist";
+		return refuse(BIND_NO_MR, w->bind.mr_key);
 	if (mr->pd != pd)
-		return "the MR is of another PD";
+		return refuse(BIND_MR_PD, mr->pd, pd);
 	if (!(mr->access & IBV_ACCESS_MW_BIND))
-		return "the MR does not have IBV_ACCESS_MW_BIND";
+		return refuse(BIND_MR_RIGHT, mr->access);
 	if (w->bind.access & REMOTE_WRITES &&
 	    !(mr->access & IBV_ACCESS_LOCAL_WRITE))
-		return "remote write access needs an MR with IBV_ACCESS_LOCAL_WRITE";
-	if (w->bind.addr < mr->iova || len > mr->length ||
-	    w->bind.addr - mr->iova > mr->length - len)
-		return "the MR does not cover it";
-	return NULL;
+		return refuse(BIND_MR_WRITE, w->bind.access, mr->access);
+	if (addr < mr->iova || len > mr->length ||
+	    addr - mr->iova > mr->length - len)
+		return refuse(BIND_RANGE, mr->iova, mr->iova + mr->length, addr,
+			      addr + len);
+	return true;
 }
 
 static void bind_to(const struct urxe_qp *qp, const struct urxe_wqe *w,
@@ -93,61 +98,61 @@ static void bind_to(const struct urxe_qp *qp, const struct urxe_wqe *w,
 	key_enable(k, w->bind.new_key);
 }
 
-static const char *bind_check(const struct urxe_qp *qp,
-			      const struct urxe_wqe *w)
+static bool bind_check(const struct urxe_qp *qp, const struct urxe_wqe *w)
 {
 	const struct urxe_arena *a = qp->ctx->arena;
 	uint32_t i = URXE_KEY_INDEX(w->bind.mw_key);
 	uint32_t mr = URXE_KEY_INDEX(w->bind.mr_key);
 	uint32_t high = load_acquire(&a->key_high);
-	const char *why;
 
 	if (i >= high)
-		return "it does not exist";
-	why = bind_check_window(qp, w, &a->key[i]);
-	if (why || !w->bind.length)
-		return why;
+		return refuse(BIND_NONE, w->bind.mw_key);
+	if (!bind_check_window(qp, w, &a->key[i]))
+		return false;
+	if (!w->bind.length)
+		return true;
 	if (mr >= high)
-		return "the MR does not exist";
+		return refuse(BIND_NO_MR, w->bind.mr_key);
 	return bind_check_region(w, &a->key[mr], a->key[i].pd);
 }
 
 /* Takes the arena's lock; our guard is down. */
-static const char *bind_try(struct urxe_qp *qp, const struct urxe_wqe *w)
+static bool bind_try(struct urxe_qp *qp, const struct urxe_wqe *w)
 {
 	struct urxe_fabric *f = qp->ctx->fabric;
 	struct urxe_arena *a = qp->ctx->arena;
 	uint32_t i = URXE_KEY_INDEX(w->bind.mw_key);
-	const char *why;
+	bool may;
+	int ret;
 
-	if (arena_lock(f, a))
-		return fabric_why();
-	while (!(why = bind_check(qp, w)) && a->key[i].parent)
-		if (bind_undo(f, a, &a->key[i])) /* type 1: bound anew */
-			return fabric_why();
-	if (!why) {
+	ret = arena_lock(f, a);
+	if (ret)
+		return refuse(BIND_LOCK, -ret);
+	while ((may = bind_check(qp, w)) && a->key[i].parent) {
+		ret = bind_undo(f, a, &a->key[i]); /* type 1: bound anew */
+		if (ret)
+			return refuse(BIND_LOCK, -ret);
+	}
+	if (may) {
 		a->key_tag[i] = URXE_KEY_TAG(w->bind.new_key);
 		if (w->bind.length)
 			bind_to(qp, w, &a->key[i],
 				&a->key[URXE_KEY_INDEX(w->bind.mr_key)]);
 	}
 	arena_unlock(f, a);
-	return why;
+	return may;
 }
 
 bool bind_execute(struct urxe_qp *qp, const struct urxe_wqe *w)
 {
-	const char *why = "unknown access flags";
+	bool bound;
 
-	if (!(w->bind.access & ~MW_ACCESS)) {
-		guard_lower(qp->guard);
-		why = bind_try(qp, w);
-		qp_guard_raise(qp, load_relaxed(&qp->guard->uses));
-	}
-	if (why)
-		urxe_why("QP 0x%x: a memory window cannot be bound: %s",
-			 qp->qpn, why);
-	return !why;
+	if (w->bind.access & ~MW_ACCESS)
+		return refuse(BIND_FLAGS, w->bind.access, MW_ACCESS);
+	guard_lower(qp->guard);
+	bound = bind_try(qp, w);
+	qp_guard_raise(qp, load_relaxed(&qp->guard->uses));
+	return bound;
 }
 
 /* ------------------------------------------------------- invalidating */
@@ -184,11 +189,8 @@ bool bind_invalidate(struct urxe_qp *qp, struct urxe_peer *p, uint32_t qpn,
 	}
 	qp_guard_raise(qp, load_relaxed(&qp->guard->uses));
 	if (ret)
-		urxe_why("rkey 0x%x cannot be invalidated: %s", rkey,
-			 fabric_why());
+		why_note(BIND_LOCK, -ret);
 	else if (!found)
-		urxe_why(
-			"rkey 0x%x, to be invalidated, is not a type 2 window that is bound to QP 0x%x",
-			rkey, qpn);
+		why_note(INVALIDATE, rkey, qpn);
 	return found && !ret;
 }

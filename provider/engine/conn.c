@@ -7,6 +7,7 @@
 #include "peer.h"
 #include "qp.h"
 #include "service.h"
+#include "why.h"
 #include "wqe.h"
 
 /* rx holds its peer while it is a view of a queue. */
@@ -221,8 +222,7 @@ conn_ready_srq(struct urxe_qp *qp, struct urxe_conn *c, uint32_t srqn,
 	if (in_use && !conn_has_srq(qp, c, srqn))
 		return RESP_OTHER;
 	if (!conn_open_srq(qp, c, srqn)) {
-		urxe_why("QP 0x%x: 0x%x is no XRC SRQ of the target's domain",
-			 qp->qpn, srqn);
+		why_note(NO_SRQ, srqn, c->qpn);
 		return RESP_NAK_INVALID;
 	}
 	return RESP_ACK;
@@ -244,17 +244,13 @@ conn_check_path(struct urxe_qp *qp, struct urxe_conn *c,
 	uint8_t mtu = load_relaxed(&theirs->path_mtu);
 
 	if (mine->roce != theirs->roce) {
-		if (qp->stall.kind == STALL_NONE)
-			urxe_why("QP 0x%x: its sgid_index is a GID of RoCE v%u, and that of QP 0x%x one of RoCE v%u: neither hears the other",
-				 qp->qpn, mine->roce, c->qpn, theirs->roce);
+		why_note(ROCE, mine->roce, c->qpn, theirs->roce);
 		return RESP_SILENCE;
 	}
 	if (memcmp(mine->sgid, theirs->dgid, 16) ||
 	    memcmp(mine->dgid, theirs->sgid, 16) ||
 	    !gids_fit(mine->roce, mine->sgid, mine->dgid)) {
-		if (qp->stall.kind == STALL_NONE)
-			urxe_why("QP 0x%x: its GIDs (sgid_index, dgid) are not those of QP 0x%x the other way round",
-				 qp->qpn, c->qpn);
+		why_note(GIDS, c->qpn);
 		return RESP_SILENCE;
 	}
 	if (qp->mtu_shift <= mtu + 7) {
@@ -264,9 +260,36 @@ conn_check_path(struct urxe_qp *qp, struct urxe_conn *c,
 	if (!(WQE_INLINE_OPS & WQE_BIT(w->opcode)) ||
 	    w->length <= 128ull << mtu)
 		return RESP_ACK;
-	urxe_why("QP 0x%x: a packet of path_mtu %u is too long for QP 0x%x, which has %u",
-		 qp->qpn, 1u << qp->mtu_shift, c->qpn, 128u << mtu);
+	why_note(PATH_MTU, 1u << qp->mtu_shift, c->qpn, 128u << mtu);
 	return RESP_NAK_INVALID;
+}
+
+static void __attribute__((cold, noinline))
+note_nobody(const struct urxe_qp *qp)
+{
+	why_note(NO_QP, qp->attr.dest_qp_num, qp->qpn);
+}
+
+static void __attribute__((cold, noinline))
+note_death(const struct urxe_conn *c)
+{
+	why_note(DIED, c->qpn, c->peer->arena->pid);
+}
+
+static void __attribute__((cold, noinline))
+note_psn(const struct urxe_qp *qp, const struct urxe_conn *c, uint32_t epsn)
+{
+	why_note(PSN, qp->psn, epsn, c->qpn);
+}
+
+static enum response __attribute__((cold, noinline))
+conn_is_deaf(const struct urxe_qp *qp, const struct urxe_conn *c, uint64_t word)
+{
+	if (load_relaxed(&qp->ctx->fabric->dev->port_state) != URXE_PORT_ACTIVE)
+		why_note(PORT_DOWN, 0);
+	else
+		why_note(DEAF, c->qpn, URXE_CONN_STATE(word));
+	return RESP_SILENCE;
 }
 
 enum response conn_ready(struct urxe_qp *qp, const struct urxe_wqe *w,
@@ -277,24 +300,29 @@ enum response conn_ready(struct urxe_qp *qp, const struct urxe_wqe *w,
 	uint32_t epsn;
 	uint64_t word;
 
-	if (unlikely(!c->peer) && !conn_open(qp, c, qp->attr.dest_qp_num,
-					     qp->qpn))
+	if (unlikely(!c->peer) &&
+	    !conn_open(qp, c, qp->attr.dest_qp_num, qp->qpn)) {
+		note_nobody(qp);
 		return RESP_SILENCE;
-	if (peer_has_died(c->peer))
+	}
+	if (peer_has_died(c->peer)) {
+		note_death(c);
 		return RESP_SILENCE;
+	}
 	/* seq_cst: after our guard went up, see presence.h */
 	word = load_seq_cst(&c->sh->conn);
 	if (unlikely((word & URXE_CONN_ENDS) != c->want)) {
 		if (in_use)
 			return RESP_OTHER;
 		conn_drop(c);
+		note_nobody(qp);
 		return RESP_SILENCE;
 	}
 	if (unlikely(load_relaxed(&qp->ctx->fabric->dev->port_state) !=
 			     URXE_PORT_ACTIVE ||
 		     (URXE_CONN_STATE(word) != IBV_QPS_RTS &&
 		      !conn_hears(c, word))))
-		return RESP_SILENCE;
+		return conn_is_deaf(qp, c, word);
 	epsn = load_relaxed(&c->sh->epsn);
 	if (unlikely(load_acquire(&c->sh->path) != c->path)) {
 		resp = conn_check_path(qp, c, w);
@@ -303,9 +331,7 @@ enum response conn_ready(struct urxe_qp *qp, const struct urxe_wqe *w,
 	}
 	/* IB 9.8.2.2: an unreliable responder goes on with what comes */
 	if (unlikely(epsn != qp->psn) && qp->type != IBV_QPT_UC) {
-		if (qp->stall.kind == STALL_NONE) /* said once, not per retry */
-			urxe_why("QP 0x%x: PSN 0x%x is not the 0x%x that QP 0x%x expects (sq_psn and rq_psn must agree)",
-				 qp->qpn, qp->psn, epsn, c->qpn);
+		note_psn(qp, c, epsn);
 		return RESP_NAK_SEQUENCE;
 	}
 	if (likely(qp->type != IBV_QPT_XRC_SEND))
@@ -325,7 +351,9 @@ bool conn_listens(struct urxe_conn *c, uint32_t qkey)
 		return false;
 	if (load_relaxed(&c->sh->qkey) == qkey)
 		return true;
-	urxe_why("a datagram for QP 0x%x has another Q_Key: dropped", c->qpn);
+	urxe_why(
+		"a datagram for QP 0x%x has Q_Key 0x%x, and the QP has 0x%x: dropped",
+		c->qpn, qkey, load_relaxed(&c->sh->qkey));
 	return false;
 }
 
@@ -339,7 +367,8 @@ static void conn_attention(struct urxe_conn *c, uint32_t cq)
 	cq_view_fini(&v);
 }
 
-void conn_break(struct urxe_conn *c, enum response nak)
+void conn_break(struct urxe_conn *c, enum response nak,
+		const struct urxe_qp *qp, const struct urxe_wqe *w)
 {
 	uint64_t word = load_relaxed(&c->sh->conn);
 
@@ -349,6 +378,7 @@ void conn_break(struct urxe_conn *c, enum response nak)
 			return;
 	} while (!cas_seq_cst(&c->sh->conn, &word,
 			      URXE_CONN_WITH(word, IBV_QPS_ERR)));
+	why_refused(c->sh, qp, w);
 	fetch_add_relaxed(&c->peer->fabric->dev->counter[URXE_CNT_REM_ERR], 1);
 	if (nak == RESP_NAK_INVALID)
 		event_raise(c->peer, c->sh, IBV_EVENT_QP_REQ_ERR);
@@ -375,6 +405,6 @@ void conn_break_qpn(struct urxe_fabric *f, uint32_t qpn)
 	c.sh = &c.peer->arena->qp[qpn_index(qpn)];
 	c.want = load_relaxed(&c.sh->conn) & URXE_CONN_ENDS;
 	if (URXE_CONN_QPN(c.want) == qpn)
-		conn_break(&c, RESP_NAK_OPERATION);
+		conn_break(&c, RESP_NAK_OPERATION, NULL, NULL);
 	peer_put(c.peer);
 }

@@ -8,6 +8,7 @@
 #include "cq.h"
 #include "rq.h"
 
+struct urxe_qp;
 struct urxe_wqe;
 
 /* What comes back to the requester; IB 9.7.5.2. */
@@ -81,7 +82,11 @@ enum response conn_ready(struct urxe_qp *qp, const struct urxe_wqe *w,
 /* The same for a datagram's destination. */
 bool conn_listens(struct urxe_conn *c, uint32_t qkey);
 
-/* A NAK went out: the responder's QP goes to the error state. */
-void conn_break(struct urxe_conn *c, enum response nak);
+/*
+ * A NAK went out: the responder's QP goes to the error state, because of w of
+ * qp if that is known.
+ */
+void conn_break(struct urxe_conn *c, enum response nak,
+		const struct urxe_qp *qp, const struct urxe_wqe *w);
 /* A message for QP qpn turned out to be undeliverable. */
 void conn_break_qpn(struct urxe_fabric *f, uint32_t qpn);

@@ -16,6 +16,7 @@
 #include "requester.h"
 #include "responder.h"
 #include "ud.h"
+#include "why.h"
 
 /* ------------------------------------------------------- local memory */
 
@@ -33,7 +34,14 @@ lkey_refused(const struct urxe_qp *qp, const struct urxe_sge *s,
 		.len = s->length,
 	};
 
-	mem_refused("lkey of a send", &use);
+	mem_refused(REASON_LKEY_SEND, &use);
+}
+
+static void __attribute__((cold, noinline))
+pages_missing(const struct urxe_qp *qp, const struct urxe_sge *s)
+{
+	why_note(KEY_PAGES, REASON_KEY(REASON_LKEY_SEND, s->lkey), qp->qpn,
+		 s->length, s->addr);
 }
 
 /* The WR's bytes, as part_gather(). */
@@ -63,8 +71,10 @@ static int execute_gather(struct urxe_qp *qp, const struct urxe_wqe *w,
 		if (unlikely(k->flags & URXE_MR_ODP) &&
 		    mem_is_mine(qp->ctx->self, k) &&
 		    odp_populate(k->va + (s->addr - k->iova), s->length,
-				 access))
+				 access)) {
+			pages_missing(qp, s);
 			return -1;
+		}
 		mem_reach(qp->ctx->self, k, s->addr, s->length, &seg[i]);
 	}
 	return w->num_sge;
@@ -81,19 +91,16 @@ static bool execute_check_depth(const struct urxe_qp *qp, struct run *r)
 {
 	if (likely(qp->attr.max_rd_atomic))
 		return true;
-	urxe_why("QP 0x%x: max_rd_atomic is 0 (ibv_modify_qp to RTS), and READs, atomics, ATOMIC_WRITEs and FLUSHes need 1 at least",
-		 qp->qpn);
+	why_note(DEPTH, 0);
 	r->status = IBV_WC_LOC_QP_OP_ERR;
 	return false;
 }
 
-static bool execute_check_word(const struct urxe_qp *qp, struct run *r,
-			       const struct urxe_wqe *w)
+static bool execute_check_word(struct run *r, const struct urxe_wqe *w)
 {
 	if (likely(w->length == 8))
 		return true;
-	urxe_why("QP 0x%x: an atomic has 8 bytes, and the SGEs of this one %llu",
-		 qp->qpn, (unsigned long long)w->length);
+	why_note(WORD, w->length);
 	r->status = IBV_WC_LOC_LEN_ERR;
 	return false;
 }
@@ -103,7 +110,7 @@ static bool execute_check_fetch(struct urxe_qp *qp, struct run *r,
 				const struct urxe_wqe *w)
 {
 	return execute_check_depth(qp, r) &&
-	       (w->opcode == IBV_WR_RDMA_READ || execute_check_word(qp, r, w));
+	       (w->opcode == IBV_WR_RDMA_READ || execute_check_word(r, w));
 }
 
 /* The value of an ATOMIC WRITE.  False: as above. */
@@ -113,7 +120,7 @@ static bool execute_gather_value(struct urxe_qp *qp, struct run *r,
 	struct urxe_seg src[URXE_MAX_SGE];
 	struct urxe_seg dst = { .ptr = (char *)value, .len = 8 };
 
-	if (!execute_check_depth(qp, r) || !execute_check_word(qp, r, w))
+	if (!execute_check_depth(qp, r) || !execute_check_word(r, w))
 		return false;
 	if (!w->num_sge) {
 		memcpy(value, w->write_data, 8);
@@ -136,8 +143,7 @@ static bool execute_flush_check(struct urxe_qp *qp, struct run *r,
 	if (w->flush.type && !(w->flush.type & ~types) &&
 	    w->flush.level <= URXE_FLUSH_MR)
 		return true;
-	urxe_why("QP 0x%x: FLUSH has no type 0x%x and level %u", qp->qpn,
-		 w->flush.type, w->flush.level);
+	why_note(FLUSH_TYPE, w->flush.type, w->flush.level);
 	r->status = IBV_WC_LOC_QP_OP_ERR;
 	return false;
 }
@@ -186,7 +192,7 @@ execute_refused(struct urxe_qp *qp, struct run *r, const struct urxe_wqe *w,
 	};
 
 	comp_cntr_remote(&qp->conn, w, true);
-	conn_break(&qp->conn, nak);
+	conn_break(&qp->conn, nak, qp, w);
 	return execute_fail(r, status[nak]);
 }
 
@@ -194,8 +200,13 @@ enum verdict execute_answered(struct urxe_qp *qp, struct run *r,
 			      const struct urxe_wqe *w, enum response resp)
 {
 	/* IB 9.8.3: there are no answers; what cannot be served is dropped */
-	if (unlikely(qp->type == IBV_QPT_UC))
+	if (unlikely(qp->type == IBV_QPT_UC)) {
+		if (resp == RESP_RNR)
+			responder_note_rnr(&qp->conn, qp->conn.qpn);
+		if (resp)
+			why_dropped(qp, w);
 		return resp ? WR_DROPPED : WR_DONE;
+	}
 	switch (resp) {
 	case RESP_ACK:
 		return WR_DONE;
@@ -226,8 +237,7 @@ static bool execute_has_resources(const struct urxe_qp *qp, struct run *r)
 	run_count_fetch(r, qp);
 	if (likely(part_has_resources(qp, r->fetches)))
 		return true;
-	urxe_why("QP 0x%x: %u READs or atomics at once, and QP 0x%x has max_dest_rd_atomic %u",
-		 qp->qpn, r->fetches, qp->conn.qpn,
+	why_note(RESOURCES, r->fetches, qp->conn.qpn,
 		 load_relaxed(&qp->conn.sh->max_dest_rd_atomic));
 	return false;
 }
@@ -339,12 +349,11 @@ static enum verdict execute_read(struct urxe_qp *qp, struct run *r,
 }
 
 /* IB 9.4.5: naturally.  addr is of the WR, or where that leads to. */
-static bool execute_is_aligned(const struct urxe_qp *qp, uint64_t addr)
+static bool execute_is_aligned(uint64_t addr)
 {
 	if (likely(!(addr & 7)))
 		return true;
-	urxe_why("QP 0x%x: an atomic wants an address that is a multiple of 8, and 0x%llx is not",
-		 qp->qpn, (unsigned long long)addr);
+	why_note(ALIGNMENT, addr);
 	return false;
 }
 
@@ -360,12 +369,12 @@ static enum verdict execute_atomic(struct urxe_qp *qp, struct run *r,
 		return WR_FAILED;
 	execute_arrives(qp, w);
 	if (!execute_has_resources(qp, r) ||
-	    !execute_is_aligned(qp, w->remote_addr))
+	    !execute_is_aligned(w->remote_addr))
 		return execute_answered(qp, r, w, RESP_NAK_INVALID);
 	resp = responder_access(&qp->conn, w->rkey, w->remote_addr, 8,
 				IBV_ACCESS_REMOTE_ATOMIC, &word, &key);
 	/* the key's first byte may itself be misaligned */
-	if (!resp && !execute_is_aligned(qp, word.va))
+	if (!resp && !execute_is_aligned(word.va))
 		resp = RESP_NAK_INVALID;
 	if (!resp)
 		resp = atomics_execute(qp, &qp->conn, &word, key, w, &old);
@@ -393,12 +402,12 @@ static enum verdict execute_atomic_write(struct urxe_qp *qp, struct run *r,
 		return WR_FAILED;
 	execute_arrives(qp, w);
 	if (!execute_has_resources(qp, r) ||
-	    !execute_is_aligned(qp, w->remote_addr))
+	    !execute_is_aligned(w->remote_addr))
 		return execute_answered(qp, r, w, RESP_NAK_INVALID);
 	src.ptr = (char *)&value;
 	resp = responder_access(&qp->conn, w->rkey, w->remote_addr, 8,
 				IBV_ACCESS_REMOTE_WRITE, &dst, NULL);
-	if (!resp && !execute_is_aligned(qp, dst.va)) /* as an atomic's */
+	if (!resp && !execute_is_aligned(dst.va)) /* as an atomic's */
 		resp = RESP_NAK_INVALID;
 	if (!resp)
 		resp = moved(transfer(&dst, &src, 8, qp->ctx, false));
@@ -450,7 +459,7 @@ static enum verdict execute_receive(struct urxe_qp *qp, struct run *r,
 	/* no answer, but a receive that failed broke the other end */
 	if (qp->type == IBV_QPT_UC &&
 	    (resp == RESP_NAK_INVALID || resp == RESP_NAK_OPERATION))
-		conn_break(&qp->conn, RESP_NAK_OPERATION);
+		conn_break(&qp->conn, RESP_NAK_OPERATION, qp, w);
 	return execute_answered(qp, r, w, resp);
 }
 
@@ -543,8 +552,10 @@ static enum verdict execute_send_inv(struct urxe_qp *qp, struct run *r,
 				    IBV_WC_REM_INV_REQ_ERR :
 				    IBV_WC_SUCCESS);
 	/* class J: acknowledged, but the responder's QP is at its end */
-	if (v <= WR_COMPLETED && w->inv == URXE_INV_FAILED)
-		conn_break(&qp->conn, RESP_NAK_OPERATION);
+	if (v <= WR_COMPLETED && w->inv == URXE_INV_FAILED) {
+		why_note(INVALIDATE, w->imm, qp->conn.qpn);
+		conn_break(&qp->conn, RESP_NAK_OPERATION, qp, w);
+	}
 	return v;
 }
 
@@ -554,15 +565,13 @@ static bool execute_check_datagram(struct urxe_qp *qp, struct run *r,
 {
 	/* IB 9.8.1: one packet */
 	if (unlikely(w->length > 1ull << qp->mtu_shift)) {
-		urxe_why("QP 0x%x: a datagram of %llu bytes, and the port's MTU is %u",
-			 qp->qpn, (unsigned long long)w->length,
-			 1u << qp->mtu_shift);
+		why_note(DATAGRAM, w->length, 1u << qp->mtu_shift);
 		r->status = IBV_WC_LOC_LEN_ERR;
 		return false;
 	}
 	if (likely(!w->foreign_ah))
 		return true;
-	urxe_why("QP 0x%x: the AH of a datagram is of another PD", qp->qpn);
+	why_note(AH_PD, qp->sh->pd);
 	r->status = IBV_WC_LOC_QP_OP_ERR;
 	return false;
 }
@@ -602,12 +611,9 @@ static enum verdict execute_local(struct urxe_qp *qp, struct run *r,
 }
 
 static enum verdict __attribute__((cold))
-execute_too_long(const struct urxe_qp *qp, struct run *r,
-		 const struct urxe_wqe *w)
+execute_too_long(struct run *r, const struct urxe_wqe *w)
 {
-	urxe_why("QP 0x%x: a message of %llu bytes, and max_msg_sz is %llu",
-		 qp->qpn, (unsigned long long)w->length,
-		 (unsigned long long)URXE_MAX_MSG);
+	why_note(TOO_LONG, w->length, URXE_MAX_MSG);
 	return execute_fail(r, IBV_WC_LOC_LEN_ERR);
 }
 
@@ -615,10 +621,17 @@ enum verdict execute_lost(struct urxe_qp *qp, struct run *r,
 			  const struct urxe_wqe *w)
 {
 	if (w->length > URXE_MAX_MSG)
-		return execute_too_long(qp, r, w);
+		return execute_too_long(r, w);
 	if (qp->type == IBV_QPT_UD && !execute_check_datagram(qp, r, w))
 		return WR_FAILED;
 	return execute_local_check(qp, r, w) ? WR_DROPPED : WR_FAILED;
+}
+
+static enum verdict __attribute__((cold, noinline))
+execute_unknown(struct run *r, const struct urxe_wqe *w)
+{
+	why_note(OPCODE, w->opcode);
+	return execute_fail(r, IBV_WC_LOC_QP_OP_ERR);
 }
 
 enum verdict execute(struct urxe_qp *qp, struct run *r, struct urxe_wqe *w)
@@ -627,7 +640,7 @@ enum verdict execute(struct urxe_qp *qp, struct run *r, struct urxe_wqe *w)
 	enum verdict v;
 
 	if (unlikely(w->length > URXE_MAX_MSG && w->opcode != URXE_WR_FLUSH))
-		return execute_too_long(qp, r, w);
+		return execute_too_long(r, w);
 	if (unlikely(wqe_is_local(w)))
 		return execute_local(qp, r, w);
 	if (unlikely(qp->type == IBV_QPT_UD))
@@ -663,5 +676,5 @@ enum verdict execute(struct urxe_qp *qp, struct run *r, struct urxe_wqe *w)
 	case URXE_WR_FLUSH:
 		return execute_flush(qp, r, w);
 	}
-	return execute_fail(r, IBV_WC_LOC_QP_OP_ERR);
+	return execute_unknown(r, w);
 }

@@ -8,6 +8,7 @@
 #include "quiesce.h"
 #include "requester.h"
 #include "service.h"
+#include "why.h"
 
 void flush_sq(struct urxe_qp *qp)
 {
@@ -15,6 +16,9 @@ void flush_sq(struct urxe_qp *qp)
 
 	stall_end(qp);
 	flight_cancel(qp);
+	if (sq->done != sq->prod)
+		why_flushed(qp, "sends", sq->prod - sq->done,
+			    sq_slot(sq, sq->done)->wr_id);
 	qp_guard_raise(qp, GUARD_NOTHING); /* we produce into a CQ */
 	for (; sq->done != sq->prod; sq->done++) {
 		comp_cntr_wr(qp, sq_slot(sq, sq->done), true);
@@ -25,12 +29,15 @@ void flush_sq(struct urxe_qp *qp)
 	sq->begun = sq->done;
 }
 
-static void flush_recv(struct urxe_qp *qp, uint32_t index)
+/* wr_id: where to leave it, or NULL */
+static void flush_recv(struct urxe_qp *qp, uint32_t index, uint64_t *wr_id)
 {
 	const struct urxe_recv *r = rq_slot(&qp->rq, index);
 	struct urxe_cqe_ref ref;
 	struct urxe_cqe *e;
 
+	if (wr_id)
+		*wr_id = load_relaxed(&r->wr_id);
 	if (unlikely(qp->counts))
 		comp_cntr_add_flushed(qp, URXE_CNTR_RECV);
 	if (!cq_begin(&qp->rcq->view, &ref))
@@ -58,7 +65,8 @@ static void flush_recv(struct urxe_qp *qp, uint32_t index)
 static bool flush_rq(struct urxe_qp *qp)
 {
 	struct urxe_rq_sh *sh = qp->rq.sh;
-	uint32_t cons, prod, done, left = qp->rq.max_wr;
+	uint32_t cons, prod, done, left = qp->rq.max_wr, n = 0;
+	uint64_t first = 0;
 
 	if (!left)
 		return true;
@@ -75,15 +83,17 @@ static bool flush_rq(struct urxe_qp *qp)
 	if (!rq_kept_set(&qp->rq) && (int32_t)(cons - done) > 0 &&
 	    cons - done <= qp->rq.max_wr)
 		for (; done != cons; done++)
-			flush_recv(qp, done);
+			flush_recv(qp, done, n++ ? NULL : &first);
 	while (cons != prod && left) { /* others can write there */
 		if (!cas_acq_rel(&sh->cons, &cons, cons + 1))
 			continue;
-		flush_recv(qp, cons++);
+		flush_recv(qp, cons++, n++ ? NULL : &first);
 		left--;
 	}
 	guard_lower(qp->guard);
 	store_release(&sh->done, cons);
+	if (n)
+		why_flushed(qp, "receives", n, first);
 	return true;
 }
 
@@ -119,6 +129,7 @@ static void flush_srq(struct urxe_qp *qp)
 
 void flush_qp(struct urxe_qp *qp)
 {
+	why_tell(qp);
 	flush_sq(qp);
 	if (!qp->rq.sh) {
 		if (qp->srq)

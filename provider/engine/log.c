@@ -7,14 +7,12 @@
 #include <string.h>
 #include <unistd.h>
 
-#include <infiniband/verbs.h>
-
 #include "log.h"
 #include "process.h"
 
 bool urxe_log_on;
 static bool to_stderr;
-static void (*also)(const char *text);
+static void (*also)(uint32_t qpn, const char *text);
 
 void urxe_log_to_stderr(void)
 {
@@ -22,67 +20,63 @@ void urxe_log_to_stderr(void)
 	urxe_log_on = true;
 }
 
-void urxe_log_also(void (*fn)(const char *text))
+void urxe_log_also(void (*fn)(uint32_t qpn, const char *text))
 {
 	also = fn;
 	urxe_log_on = true;
 }
 
+static void log_write(const char *line, size_t n)
+{
+	int cancel;
+
+	/* no thread that is cancelled ends in here, with a QP's lock */
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+	/* one write, so that lines of several processes stay whole */
+	if (write(STDERR_FILENO, line, n) < 0)
+		errno = 0; /* the caller's comes back */
+	pthread_setcancelstate(cancel, NULL);
+}
+
+static void log_line(uint32_t qpn, const char *fmt, va_list ap)
+{
+	const size_t room = 640;
+	char line[640 + 1];
+	int saved = errno;
+	size_t n, begin;
+
+	begin = n = snprintf(line, room, "urxe[%d]: ", (int)urxe_pid);
+	if (qpn)
+		n += snprintf(line + n, room - n, "QP 0x%x", qpn);
+	n += vsnprintf(line + n, room - n, fmt, ap);
+	if (n >= room)
+		n = room - 1;
+	if (also)
+		also(qpn, line + begin);
+	line[n++] = '\n';
+	if (to_stderr)
+		log_write(line, n);
+	errno = saved;
+}
+
 void urxe_log(const char *fmt, ...)
 {
-	int n, saved = errno, cancel;
-	char line[512];
 	va_list ap;
 
 	if (!urxe_log_on)
 		return;
-	n = snprintf(line, sizeof(line), "urxe[%d]: ", (int)urxe_pid);
 	va_start(ap, fmt);
-	vsnprintf(line + n, sizeof(line) - n - 1, fmt, ap);
+	log_line(0, fmt, ap);
 	va_end(ap);
-	if (also)
-		also(line + n);
-	if (to_stderr) {
-		strcat(line, "\n");
-		/* no thread that is cancelled ends in here, with a QP's lock */
-		pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
-		/* one write, so that lines of several processes stay whole */
-		if (write(STDERR_FILENO, line, strlen(line)) < 0)
-			errno = saved;
-		pthread_setcancelstate(cancel, NULL);
-	}
-	errno = saved;
 }
 
-const char *urxe_state_name(unsigned int state)
+void urxe_log_qp(uint32_t qpn, const char *fmt, ...)
 {
-	static const char *const name[] = { "RESET", "INIT", "RTR", "RTS",
-					    "SQD",   "SQE",  "ERR" };
+	va_list ap;
 
-	return state < sizeof(name) / sizeof(*name) ? name[state] : "?";
-}
-
-const char *urxe_status_name(unsigned int status)
-{
-	static const char *const name[] = {
-		[IBV_WC_SUCCESS] = "SUCCESS",
-		[IBV_WC_LOC_LEN_ERR] = "LOC_LEN_ERR",
-		[IBV_WC_LOC_QP_OP_ERR] = "LOC_QP_OP_ERR",
-		[IBV_WC_LOC_PROT_ERR] = "LOC_PROT_ERR",
-		[IBV_WC_WR_FLUSH_ERR] = "WR_FLUSH_ERR",
-		[IBV_WC_MW_BIND_ERR] = "MW_BIND_ERR",
-		[IBV_WC_LOC_ACCESS_ERR] = "LOC_ACCESS_ERR",
-		[IBV_WC_REM_INV_REQ_ERR] = "REM_INV_REQ_ERR",
-		[IBV_WC_REM_ACCESS_ERR] = "REM_ACCESS_ERR",
-		[IBV_WC_REM_OP_ERR] = "REM_OP_ERR",
-		[IBV_WC_RETRY_EXC_ERR] = "RETRY_EXC_ERR",
-		[IBV_WC_RNR_RETRY_EXC_ERR] = "RNR_RETRY_EXC_ERR",
-		[IBV_WC_REM_ABORT_ERR] = "REM_ABORT_ERR",
-		[IBV_WC_FATAL_ERR] = "FATAL_ERR",
-	};
-
-	return status < sizeof(name) / sizeof(*name) && name[status] ?
-		       name[status] : "?";
+	va_start(ap, fmt);
+	log_line(qpn, fmt, ap);
+	va_end(ap);
 }
 
 void *urxe_fail(int err, const char *what)

@@ -6,15 +6,20 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "base/compiler.h"
 #include "fabric/fabric.h"
+#include "fabric/reason.h"
 
 extern internal bool urxe_log_on; /* somebody listens */
 void urxe_log_to_stderr(void);
-/* Also to fn, without the beginning and the end of the line. */
-void urxe_log_also(void (*fn)(const char *text));
+/* Also to fn, without the beginning and the end of the line; qpn may be 0. */
+void urxe_log_also(void (*fn)(uint32_t qpn, const char *text));
 void urxe_log(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+/* What is said of a QP, whose number the line begins with. */
+void urxe_log_qp(uint32_t qpn, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
 #define urxe_why(...) \
 	do { \
 		if (unlikely(urxe_log_on)) \
@@ -23,7 +28,3 @@ void urxe_log(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
 /* errno = -err, NULL; says why, too. */
 void *urxe_fail(int err, const char *what);
-
-/* Names for messages, also of values that do not exist. */
-const char *urxe_state_name(unsigned int ibv_qp_state);
-const char *urxe_status_name(unsigned int ibv_wc_status);

@@ -90,9 +90,9 @@ struct mem_use {
 	uint64_t addr, len;
 };
 
-/* Say which check failed, and the two values that differ (URXE_LOG). */
-void mem_refused(const char *what, const struct mem_use *u)
-	__attribute__((cold));
+/* Note which check failed, and the two values that differ; kind: enum
+ * reason_key. */
+void mem_refused(uint32_t kind, const struct mem_use *u) __attribute__((cold));
 
 /* The slow half of mem_reach: shared files. */
 void mem_reach_file(struct urxe_peer *peer, const struct urxe_key *k,

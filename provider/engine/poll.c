@@ -19,6 +19,7 @@
 #include "rq.h"
 #include "srq.h"
 #include "transfer.h"
+#include "why.h"
 
 /* How long until a claimed entry's owner is asked again whether it lives. */
 #define STUCK_NS 1000000ull
@@ -76,9 +77,10 @@ static bool poll_place_inline(struct urxe_context *ctx, uint32_t pd,
 		k = mem_lookup(ctx->self, sge.lkey, pd, sge.addr, n,
 			       IBV_ACCESS_LOCAL_WRITE);
 		if (!k || !poll_place_run(ctx, k, sge.addr, data, n)) {
-			urxe_why("a receive on QP 0x%x: %s", e->qpn,
-				 k ? "its memory is not there any more" :
-				     "its lkey was taken away meanwhile");
+			if (k)
+				why_note(MEMORY, k->pid, sge.addr);
+			else
+				why_note(KEY_LATE, e->qpn);
 			return false;
 		}
 		data += n;

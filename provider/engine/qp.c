@@ -11,6 +11,7 @@
 #include "qp.h"
 #include "quiesce.h"
 #include "srq.h"
+#include "why.h"
 
 bool qp_set_error(struct urxe_qp *qp, enum ibv_qp_state state)
 {
@@ -60,6 +61,7 @@ void qp_fatal(struct urxe_qp *qp)
 	if (qp_state(qp) == IBV_QPS_ERR)
 		return;
 	qp_set_error(qp, IBV_QPS_ERR);
+	why_broken(qp, REASON_CQ_FULL);
 	event_raise(qp->ctx->self, qp->sh, IBV_EVENT_QP_FATAL);
 }
 
@@ -92,6 +94,7 @@ void qp_forget(struct urxe_qp *qp)
 		rq_reset(&qp->rq);
 		urxe_unlock_outside(&qp->rq.lock);
 	}
+	why_forget(qp);
 	store_relaxed(&qp->sh->last_wqe, 0);
 	store_relaxed(&qp->sh->comm_est, 0);
 	store_relaxed(&qp->sh->waiter, 0);

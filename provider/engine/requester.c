@@ -18,6 +18,7 @@
 #include "requester.h"
 #include "responder.h"
 #include "service.h"
+#include "why.h"
 #include "wqe.h"
 
 /* ------------------------------------------------------- completing */
@@ -80,8 +81,7 @@ static void requester_break(struct urxe_qp *qp, enum ibv_wc_status status)
 	const struct urxe_wqe *w = sq_slot(&qp->sq, qp->sq.done);
 	bool sqe = qp_is_unreliable(qp);
 
-	urxe_why("QP 0x%x: a send failed: %s (%d)", qp->qpn,
-		 urxe_status_name(status), (int)status);
+	why_failed(qp, w, status);
 	qp_guard_raise(qp, GUARD_NOTHING); /* we produce into a CQ */
 	comp_cntr_wr(qp, w, true);
 	requester_complete(qp, w, status);
@@ -110,6 +110,7 @@ void requester_fail(struct urxe_qp *qp, enum ibv_wc_status status)
 {
 	struct urxe_sq *sq = &qp->sq;
 
+	why_take(qp);
 	if (likely(sq->done == sq->begun)) {
 		observe(OBSERVE_ANSWERED, qp, sq_slot(sq, sq->begun), status);
 		requester_break(qp, status);
@@ -290,6 +291,8 @@ void flight_answer(struct urxe_qp *qp, uint32_t index,
 	struct urxe_sq *sq = &qp->sq;
 	const struct urxe_wqe *w;
 
+	if (status)
+		why_take(qp);
 	flight_note(qp, index, status);
 	while (sq->done != sq->begun) {
 		w = sq_slot(sq, sq->done);

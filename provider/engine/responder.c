@@ -9,6 +9,7 @@
 #include "log.h"
 #include "qp.h"
 #include "responder.h"
+#include "why.h"
 #include "wqe.h"
 
 /* ------------------------------------------------------- RDMA and atomics */
@@ -27,7 +28,7 @@ rkey_refused(struct urxe_conn *c, uint32_t rkey, uint64_t addr, uint64_t len,
 		.len = len,
 	};
 
-	mem_refused("rkey", &use);
+	mem_refused(REASON_RKEY, &use);
 }
 
 static void __attribute__((cold, noinline))
@@ -43,7 +44,14 @@ lkey_refused(struct urxe_conn *c, const struct urxe_sge *sge, uint64_t len)
 		.len = len,
 	};
 
-	mem_refused("lkey of a receive", &use);
+	mem_refused(REASON_LKEY_RECV, &use);
+}
+
+/* By the QP's qp_access_flags. */
+static void __attribute__((cold, noinline))
+access_refused(const struct urxe_conn *c, uint32_t access)
+{
+	why_note(ACCESS, c->qpn, load_relaxed(&c->sh->access), access);
 }
 
 enum response responder_access(struct urxe_conn *c, uint32_t rkey,
@@ -56,8 +64,7 @@ enum response responder_access(struct urxe_conn *c, uint32_t rkey,
 
 	/* IB 9.7.4.1: the QP must allow the operation at all */
 	if (unlikely((load_relaxed(&c->sh->access) & access) != access)) {
-		urxe_why("QP 0x%x does not allow this operation (qp_access_flags)",
-			 c->qpn);
+		access_refused(c, access);
 		return RESP_NAK_INVALID;
 	}
 	if (!len) { /* C9-88: the key of an empty request is not looked at */
@@ -91,8 +98,7 @@ enum response responder_flush(struct urxe_qp *qp, const struct urxe_wqe *w)
 	if (persistent)
 		access |= URXE_ACCESS_FLUSH_PERSISTENT;
 	if ((load_relaxed(&c->sh->access) & access) != access) {
-		urxe_why("QP 0x%x does not allow this FLUSH (qp_access_flags)",
-			 c->qpn);
+		access_refused(c, access);
 		return RESP_NAK_INVALID;
 	}
 	k = w->flush.level == URXE_FLUSH_MR ?
@@ -105,12 +111,20 @@ enum response responder_flush(struct urxe_qp *qp, const struct urxe_wqe *w)
 	}
 	/* what was written is seen by all: no more is asked of memory */
 	atomic_thread_fence(memory_order_seq_cst);
-	if (persistent && mem_persist(p, k) && !bounce_persist(qp->ctx, p, k))
+	if (persistent && mem_persist(p, k) && !bounce_persist(qp->ctx, p, k)) {
+		why_note(PERSIST, w->rkey);
 		return RESP_NAK_OPERATION;
+	}
 	return RESP_ACK;
 }
 
 /* ------------------------------------------------------- receives */
+
+void responder_note_rnr(const struct urxe_conn *c, uint32_t qpn)
+{
+	why_note(RNR, qpn,
+		 c->rx.rq.ring ? load_relaxed(&c->rx.rq.sh->prod) : 0);
+}
 
 bool responder_has_receive(const struct urxe_conn *c)
 {
@@ -178,7 +192,7 @@ static bool receive_is_damaged(const struct urxe_rq_view *rq, uint32_t cons,
 	if (prod - cons <= rq->mask + 1 ||
 	    cons != load_acquire(&rq->sh->cons))
 		return false;
-	urxe_why("a receive queue is damaged: posted %u, taken %u", prod, cons);
+	why_note(RQ_DAMAGED, prod, cons);
 	return true;
 }
 
@@ -208,10 +222,11 @@ static inline void receive_copy(const struct urxe_rq_view *rq, uint32_t cons,
  * RESP_RNR: there is none; RESP_SILENCE: it is not for this message;
  * RESP_NAK_OPERATION: there is no telling.
  */
-static enum response receive_take(const struct urxe_qp *qp, struct urxe_rx *rx,
+static enum response receive_take(const struct urxe_qp *qp, struct urxe_conn *c,
 				  const struct urxe_wqe *w, uint64_t length,
 				  struct taken *t)
 {
+	struct urxe_rx *rx = &c->rx;
 	struct urxe_rq_view *rq = &rx->rq;
 	uint32_t cons, prod;
 
@@ -231,9 +246,7 @@ static enum response receive_take(const struct urxe_qp *qp, struct urxe_rx *rx,
 		receive_copy(rq, cons, t);
 		if (unlikely(receive_stays(qp, rx, w, length, t)) &&
 		    cons == load_acquire(&rq->sh->cons)) {
-			urxe_why("a message of %llu bytes is too long for the receive of %llu: dropped",
-				 (unsigned long long)length,
-				 (unsigned long long)t->total);
+			why_note(TOO_SHORT, length, t->total, c->qpn);
 			return RESP_SILENCE;
 		}
 	} while (!cas_acq_rel(&rq->sh->cons, &cons, cons + 1));
@@ -317,9 +330,7 @@ static enum response receive_deliver(struct urxe_qp *qp,
 	bool mapped;
 
 	if (length > t->total) {
-		urxe_why("a message of %llu bytes met a receive of %llu on QP 0x%x",
-			 (unsigned long long)length,
-			 (unsigned long long)t->total, c->qpn);
+		why_note(TOO_SHORT, length, t->total, c->qpn);
 		e->status = IBV_WC_LOC_LEN_ERR;
 		return RESP_NAK_INVALID;
 	}
@@ -389,13 +400,16 @@ enum response responder_receive(struct urxe_qp *qp, struct urxe_conn *c,
 
 	rc->conn = NULL;
 	rc->notify = false;
-	if (unlikely(!receive_is_answered(qp, c, w->opcode, length)))
+	if (unlikely(!receive_is_answered(qp, c, w->opcode, length))) {
+		why_note(STOPPED, rx_peer(&c->rx)->arena->pid);
 		return RESP_SILENCE;
-	resp = receive_take(qp, &c->rx, w, length, &t);
+	}
+	resp = receive_take(qp, c, w, length, &t);
 	if (unlikely(resp))
 		return resp;
 	if (!cq_begin(&c->rx.cq, &rc->ref)) { /* class G: their CQ is overrun */
 		event_raise(c->peer, c->sh, IBV_EVENT_QP_FATAL);
+		why_note(CQ_FULL, c->qpn);
 		return RESP_NAK_OPERATION;
 	}
 	rc->conn = c;

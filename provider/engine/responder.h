@@ -40,6 +40,8 @@ enum response responder_flush(struct urxe_qp *qp, const struct urxe_wqe *w);
 
 /* Is a receive posted, for a message that consumes one? */
 bool responder_has_receive(const struct urxe_conn *c);
+/* Note that there is none at QP qpn; c may not be resolved. */
+void responder_note_rnr(const struct urxe_conn *c, uint32_t qpn);
 /* Have whoever posts the next one wake this context's service thread. */
 void responder_wait_receive(struct urxe_conn *c, uint32_t slot);
 

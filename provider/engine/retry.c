@@ -8,8 +8,10 @@
 #include "observe.h"
 #include "qp.h"
 #include "requester.h"
+#include "responder.h"
 #include "retry.h"
 #include "service.h"
+#include "why.h"
 
 /* Responder's RNR timer field to ns; IB specification, table 45. */
 static uint64_t rnr_ns(uint8_t code)
@@ -45,6 +47,9 @@ bool stall_begin(struct urxe_qp *qp, enum urxe_stall_kind kind)
 	struct urxe_stall *s = &qp->stall;
 	bool rnr = kind == STALL_RNR;
 
+	if (rnr)
+		responder_note_rnr(&qp->conn, qp->attr.dest_qp_num);
+	why_noted(&s->why);
 	s->period = stall_period(qp, kind);
 	if (s->kind == kind)
 		return true; /* still the same obstacle: its timer runs on */
@@ -59,9 +64,7 @@ bool stall_begin(struct urxe_qp *qp, enum urxe_stall_kind kind)
 	s->left = rnr ? qp->attr.rnr_retry : qp->attr.retry_cnt;
 	s->endless = rnr ? qp->attr.rnr_retry == 7 : !qp->attr.timeout;
 	s->deadline = s->period ? clock_now() + s->period : 0;
-	urxe_why("QP 0x%x waits: %s", qp->qpn,
-		 rnr ? "the responder has no receive posted (RNR)" :
-		       "the responder does not answer");
+	why_waits(qp, sq_slot(&qp->sq, qp->sq.begun));
 	service_need(qp->ctx);
 	return true;
 }
@@ -101,6 +104,7 @@ static void stall_retry(struct urxe_qp *qp, uint64_t now)
 	observe(OBSERVE_AGAIN, qp, sq_slot(&qp->sq, head), kind);
 	if (s->endless)
 		return;
+	why_recall(&s->why);
 	if (kind == STALL_RNR && !--s->left)
 		requester_fail(qp, IBV_WC_RNR_RETRY_EXC_ERR);
 	else if (kind == STALL_TRANSPORT && !s->left--)

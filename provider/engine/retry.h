@@ -12,6 +12,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "shared/reason.h"
+
 struct urxe_context;
 struct urxe_cq;
 struct urxe_qp;
@@ -28,6 +30,7 @@ struct urxe_stall {
 	uint8_t left; /* retries; 7 with RNR: endless */
 	bool endless;
 	uint64_t period, deadline; /* 0: never */
+	struct urxe_reason why; /* what was noted of it */
 };
 
 /* Park qp (its lock held).  False: no retries are allowed, fail at once. */

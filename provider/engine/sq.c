@@ -153,7 +153,7 @@ int sq_post(struct urxe_qp *qp, struct ibv_send_wr *wr,
 	state = qp_state(qp);
 	if (unlikely(state < IBV_QPS_RTS)) {
 		urxe_why("ibv_post_send: QP 0x%x is in %s, not yet in RTS",
-			 qp->qpn, urxe_state_name(state));
+			 qp->qpn, reason_state_name(state));
 		*bad = wr;
 		errno = ret = EINVAL;
 		goto out;

@@ -7,6 +7,7 @@
 #include "log.h"
 #include "process.h"
 #include "transfer.h"
+#include "why.h"
 
 /*
  * All but the last word, then that.  Both may be in one buffer, so it is read
@@ -59,6 +60,16 @@ void transfer_probe(struct urxe_peer *p)
 	errno = saved;
 }
 
+/* What comes next of the batch is not there. */
+static void transfer_fault(const struct transfer_batch *b)
+{
+	unsigned int i;
+
+	for (i = 0; i + 1 < b->n && !b->remote[i].iov_len; i++)
+		;
+	why_note(MEMORY, b->pid, (uintptr_t)b->remote[i].iov_base);
+}
+
 /* Path 4, for all that is left of the batch. */
 static enum transfer_status transfer_bounce(struct transfer_batch *b, int err,
 					    uint64_t *done)
@@ -70,12 +81,16 @@ static enum transfer_status transfer_bounce(struct transfer_batch *b, int err,
 			"the system forbids copying to process %d (Yama, seccomp or another user): it copies itself; see urxe doctor",
 			(int)b->pid);
 	status = bounce_flush(b, done);
-	if (status != TRANSFER_DENIED)
-		return status;
-	if (err == ESRCH)
-		return TRANSFER_GONE;
-	urxe_why("nobody copies for process %d, whose memory cannot be reached",
-		 (int)b->pid);
+	if (status == TRANSFER_DENIED && err == ESRCH)
+		status = TRANSFER_GONE;
+	if (status == TRANSFER_DENIED)
+		why_note(FORBIDDEN, b->pid);
+	else if (status == TRANSFER_REVOKED)
+		why_note(REVOKED, b->pid);
+	else if (status == TRANSFER_FAULT)
+		transfer_fault(b);
+	else if (status)
+		why_note(STOPPED, b->pid);
 	return status;
 }
 
@@ -107,6 +122,7 @@ enum transfer_status transfer_flush(struct transfer_batch *b, uint64_t *moved)
 		}
 		if (unlikely(!peer_pid_lives(b->peer, b->pid))) {
 			status = TRANSFER_GONE;
+			why_note(PROCESS_DIED, b->pid);
 			break;
 		}
 		if (b->write)
@@ -117,6 +133,8 @@ enum transfer_status transfer_flush(struct transfer_batch *b, uint64_t *moved)
 			status = TRANSFER_FAULT;
 			if (n && (is_forbidden(errno) || errno == ESRCH))
 				status = transfer_bounce(b, errno, &done);
+			else
+				transfer_fault(b);
 			break;
 		}
 		done += n;

@@ -17,6 +17,7 @@
 #include "observe.h"
 #include "qp.h"
 #include "ud.h"
+#include "why.h"
 
 #define UDP_BYTES 8
 #define IB_BYTES 24 /* the headers BTH and DETH, and the invariant CRC */
@@ -112,10 +113,12 @@ static void ud_deliver(struct urxe_qp *qp, const struct urxe_wqe *w,
 	if (resp == RESP_RNR)
 		urxe_why("a datagram found no receive on QP 0x%x: dropped",
 			 qpn);
+	else if (resp)
+		why_dropped(qp, w);
 	if (resp != RESP_NAK_INVALID && resp != RESP_NAK_OPERATION)
 		return;
 	ud_publish(rc); /* it failed, and comes before what is flushed */
-	conn_break(c, RESP_NAK_OPERATION);
+	conn_break(c, RESP_NAK_OPERATION, qp, w);
 }
 
 /* What a completion says of the headers that come from that GID. */

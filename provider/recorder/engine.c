@@ -186,9 +186,9 @@ static void record_break(const struct urxe_qp *qp, enum ibv_qp_state state)
 	trace(QP_BROKEN, qp->qpn, state);
 }
 
-static void record_why(const char *text)
+static void record_why(uint32_t qpn, const char *text)
 {
-	trace_text(TRACE_WHY, 0, text);
+	trace_text(TRACE_WHY, qpn, text);
 }
 
 static struct urxe_observer observer = {

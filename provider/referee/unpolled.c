@@ -63,7 +63,7 @@ void unpolled_look(const struct shadow_qp *q, bool errors_only)
 			&f,
 			"wr_id 0x%llx failed (%s), and its completion was never polled",
 			(unsigned long long)l.wr_id,
-			urxe_status_name(l.status));
+			reason_status_name(l.status));
 	f.rule = RULE_completion_unpolled;
 	if (l.others && !errors_only)
 		finding_tell(&f, "%u of its completions were never polled",

@@ -214,8 +214,9 @@ static int qp_attach(struct urxe_vqp *vqp, struct urxe_vcntr *cntr,
 	uint32_t op;
 
 	if (state != IBV_QPS_RESET && state != IBV_QPS_INIT) {
-		urxe_why("ibv_qp_attach_comp_cntr: QP 0x%x is in %s, not in RESET or INIT",
-			 qp->qpn, urxe_state_name(state));
+		urxe_why(
+			"ibv_qp_attach_comp_cntr: QP 0x%x is in %s, not in RESET or INIT",
+			qp->qpn, reason_state_name(state));
 		return EINVAL;
 	}
 	if (qp->counts & ops) {

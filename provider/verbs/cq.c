@@ -34,19 +34,26 @@ static int cq_check_init(const struct ibv_cq_init_attr_ex *a, uint32_t flags,
 			 const struct urxe_pd *parent)
 {
 	if (a->comp_mask & ~CQ_MASKS)
-		return fabric_fail(EINVAL, "comp_mask");
+		return fabric_fail(EINVAL,
+				   "comp_mask 0x%x, of which 0x%x is known",
+				   a->comp_mask, CQ_MASKS);
 	if (a->wc_flags & ~(uint64_t)WC_FLAGS)
 		return fabric_fail(EOPNOTSUPP, "wc_flags 0x%llx",
 				   (unsigned long long)(a->wc_flags &
 							~(uint64_t)WC_FLAGS));
 	if (flags & ~CQ_FLAGS)
-		return fabric_fail(EOPNOTSUPP, "flags");
+		return fabric_fail(EOPNOTSUPP,
+				   "flags 0x%x, of which 0x%x is known", flags,
+				   CQ_FLAGS);
 	if (a->comp_mask & IBV_CQ_INIT_ATTR_MASK_PD &&
 	    (!parent || !parent->parent))
 		return fabric_fail(EINVAL, "not a parent domain");
-	if (a->cqe < 1 || a->cqe > URXE_MAX_CQE ||
-	    a->comp_vector >= URXE_NUM_COMP_VECTORS)
-		return fabric_fail(EINVAL, "cqe or comp_vector");
+	if (a->cqe < 1 || a->cqe > URXE_MAX_CQE)
+		return fabric_fail(EINVAL, "cqe is %u, and must be 1 to %u",
+				   a->cqe, URXE_MAX_CQE);
+	if (a->comp_vector >= URXE_NUM_COMP_VECTORS)
+		return fabric_fail(EINVAL, "comp_vector is %u, of %u",
+				   a->comp_vector, URXE_NUM_COMP_VECTORS);
 	return 0;
 }
 
@@ -151,8 +158,12 @@ int urxe_modify_cq(struct ibv_cq *ibcq, struct ibv_modify_cq_attr *attr)
 	const struct ibv_moderate_cq *m = &attr->moderate;
 	struct urxe_cq *cq = to_ucq(ibcq);
 
-	if (attr->attr_mask & ~(uint32_t)IBV_CQ_ATTR_MODERATE)
+	if (attr->attr_mask & ~(uint32_t)IBV_CQ_ATTR_MODERATE) {
+		urxe_why(
+			"ibv_modify_cq: attr_mask 0x%x, of which 0x%x is known",
+			attr->attr_mask, IBV_CQ_ATTR_MODERATE);
 		return EINVAL;
+	}
 	if (!(attr->attr_mask & IBV_CQ_ATTR_MODERATE))
 		return 0;
 	if (m->cq_period && !service_need(cq->ctx)) {
@@ -174,10 +185,16 @@ int urxe_resize_cq(struct ibv_cq *ibcq, int cqe)
 	struct urxe_cq *cq = &vcq->cq;
 	int ret;
 
-	if (cqe < 1 || cqe > URXE_MAX_CQE)
+	if (cqe < 1 || cqe > URXE_MAX_CQE) {
+		urxe_why("ibv_resize_cq: cqe is %d, and must be 1 to %d", cqe,
+			 URXE_MAX_CQE);
 		return EINVAL;
-	if (cq_in_batch(cq))
-		return EBUSY; /* in the middle of ibv_start_poll */
+	}
+	if (cq_in_batch(cq)) {
+		urxe_why(
+			"ibv_resize_cq: between ibv_start_poll and ibv_end_poll");
+		return EBUSY;
+	}
 	cq_lock(cq);
 	gate_enter(&cq->gate);
 	ret = cq_resize(cq, cqe);

@@ -10,14 +10,24 @@
 
 #include "context.h"
 #include "engine/event.h"
+#include "engine/why.h"
 #include "event.h"
+#include "qp.h"
 #include "verbs.h"
 
-/* libibverbs is about to give it out; we have nothing to add. */
+/* libibverbs is about to give it out: say why it happened. */
 void urxe_async_event(struct ibv_context *ctx, struct ibv_async_event *event)
 {
 	(void)ctx;
-	(void)event;
+	switch (event->event_type) {
+	case IBV_EVENT_QP_FATAL:
+	case IBV_EVENT_QP_REQ_ERR:
+	case IBV_EVENT_QP_ACCESS_ERR:
+		why_tell(to_uqp(event->element.qp));
+		break;
+	default:
+		break;
+	}
 }
 
 uint32_t event_async_fifo(const struct ibv_context *ibv)

@@ -10,6 +10,7 @@
 #include "engine/counters.h"
 #include "engine/log.h"
 #include "engine/quiesce.h"
+#include "engine/why.h"
 #include "event.h"
 #include "parent_domain.h"
 #include "pd.h"
@@ -35,11 +36,32 @@ static bool qp_srq_suits(const struct ibv_srq *srq)
 	       IBV_SRQT_BASIC;
 }
 
+static int qp_check_cap(const struct ibv_qp_cap *cap)
+{
+	const struct {
+		const char *name;
+		uint32_t value, most;
+	} limit[] = {
+		{ "max_send_wr", cap->max_send_wr, URXE_MAX_QP_WR },
+		{ "max_recv_wr", cap->max_recv_wr, URXE_MAX_QP_WR },
+		{ "max_send_sge", cap->max_send_sge, URXE_MAX_SGE },
+		{ "max_recv_sge", cap->max_recv_sge, URXE_MAX_SGE },
+		{ "max_inline_data", cap->max_inline_data, URXE_MAX_INLINE },
+	};
+	size_t i;
+
+	for (i = 0; i < sizeof(limit) / sizeof(*limit); i++)
+		if (limit[i].value > limit[i].most)
+			return fabric_fail(
+				EINVAL, "cap.%s is %u, and %u at most",
+				limit[i].name, limit[i].value, limit[i].most);
+	return 0;
+}
+
 /* What each type needs, and what it must not have; man ibv_create_qp_ex. */
 static int qp_check_init(const struct ibv_context *ctx,
 			 const struct ibv_qp_init_attr_ex *init)
 {
-	const struct ibv_qp_cap *cap = &init->cap;
 	bool initiator = init->qp_type == IBV_QPT_XRC_SEND;
 
 	switch (init->qp_type) {
@@ -50,7 +72,8 @@ static int qp_check_init(const struct ibv_context *ctx,
 		break;
 	case IBV_QPT_XRC_RECV:
 		if (!(init->comp_mask & IBV_QP_INIT_ATTR_XRCD) || !init->xrcd)
-			return -EINVAL;
+			return fabric_fail(EINVAL,
+					   "an XRC target needs an XRCD");
 		if (init->xrcd->context != ctx)
 			return fabric_fail(EINVAL,
 					   "the XRCD is another context's");
@@ -60,20 +83,19 @@ static int qp_check_init(const struct ibv_context *ctx,
 				   (int)init->qp_type);
 	}
 	if (!(init->comp_mask & IBV_QP_INIT_ATTR_PD) || !init->pd ||
-	    !init->send_cq || !qp_all_of(ctx, init) ||
-	    (initiator ? init->srq != NULL : !init->recv_cq))
-		return -EINVAL;
+	    !init->send_cq || (!initiator && !init->recv_cq))
+		return fabric_fail(EINVAL, "a QP needs a PD and its CQs");
+	if (initiator && init->srq)
+		return fabric_fail(EINVAL, "an XRC initiator has no SRQ");
+	if (!qp_all_of(ctx, init))
+		return fabric_fail(
+			EINVAL,
+			"the PD, a CQ or the SRQ is of another ibv_open_device");
 	if (!pd_exists(to_upd(init->pd)))
 		return fabric_fail(ENOENT, "the PD");
 	if (init->srq && !qp_srq_suits(init->srq))
 		return fabric_fail(EINVAL, "an XRC SRQ");
-	if (cap->max_send_wr > URXE_MAX_QP_WR ||
-	    cap->max_recv_wr > URXE_MAX_QP_WR ||
-	    cap->max_send_sge > URXE_MAX_SGE ||
-	    cap->max_recv_sge > URXE_MAX_SGE ||
-	    cap->max_inline_data > URXE_MAX_INLINE)
-		return fabric_fail(EINVAL, "cap is over the device's limits");
-	return 0;
+	return qp_check_cap(&init->cap);
 }
 
 void vqp_fill(struct urxe_vqp *vqp, struct ibv_context *ibv,
@@ -215,13 +237,18 @@ int urxe_destroy_qp(struct ibv_qp *ibqp)
 
 	if (ibqp->handle != qpn_index(qp->qpn))
 		return ENOENT;
-	if (load_relaxed(&vqp->mcast_groups))
+	if (load_relaxed(&vqp->mcast_groups)) {
+		urxe_why(
+			"ibv_destroy_qp: QP 0x%x is still attached to %u multicast groups",
+			qp->qpn, load_relaxed(&vqp->mcast_groups));
 		return EBUSY; /* man ibv_destroy_qp */
+	}
 	if (vqp->opened) {
 		xrc_close_qp(vqp);
 		return 0;
 	}
 	urxe_lock(&qp->lock);
+	why_tell(qp);
 	counters_flush(qp);
 	vqp_stop_counting(vqp);
 	last = xrc_put_handle(vqp);

@@ -100,11 +100,14 @@ static int wr_complete(struct ibv_qp_ex *ibqp)
 	if (unlikely(!ret && qp_state(&vqp->qp) < IBV_QPS_RTS))
 		ret = EINVAL;
 	if (unlikely(ret)) {
-		urxe_why("ibv_wr_complete: QP 0x%x in %s: %s",
-			 vqp->qp.qpn, urxe_state_name(qp_state(&vqp->qp)),
-			 ret == ENOMEM ? "the send queue is full" :
-			 qp_state(&vqp->qp) < IBV_QPS_RTS ? "not yet in RTS" :
-			 "an opcode, the number of SGEs, the inline data or a setter is wrong");
+		urxe_why(
+			"ibv_wr_complete: QP 0x%x in %s: %s", vqp->qp.qpn,
+			reason_state_name(qp_state(&vqp->qp)),
+			ret == ENOMEM ?
+				"the send queue is full" :
+			qp_state(&vqp->qp) < IBV_QPS_RTS ?
+				"not yet in RTS" :
+				"an opcode, the number of SGEs, the inline data or a setter is wrong");
 		vqp->qp.sq.prod = vqp->qp.batch_first;
 		errno = ret;
 	} else {

@@ -12,6 +12,7 @@
 #include "engine/log.h"
 #include "engine/peer.h"
 #include "engine/requester.h"
+#include "engine/why.h"
 #include "mr.h"
 #include "qp.h"
 #include "verbs.h"
@@ -102,42 +103,100 @@ static int qp_absent(enum ibv_qp_type type)
 /* What is there for MRs only means nothing here, but is known. */
 #define ACCESS_FLAGS (MR_ACCESS | IBV_ACCESS_OPTIONAL_RANGE)
 
-static bool qp_transition_allowed(enum ibv_qp_type type, enum ibv_qp_state from,
-				  enum ibv_qp_state to, int mask)
+/* Of a transition; {0}: there is none. */
+static struct transition qp_transition(enum ibv_qp_type type,
+				       enum ibv_qp_state from,
+				       enum ibv_qp_state to)
 {
 	const struct transition *t;
-	int required;
+	struct transition found;
 
-	mask &= ~IBV_QP_STATE;
-	if (to == IBV_QPS_RESET || to == IBV_QPS_ERR)
-		return !mask;
 	for (t = qp_transitions(type); t->from || t->to; t++)
 		if (t->from == from && t->to == to)
 			break;
-	required = t->required & ~qp_absent(type);
-	return (t->from || t->to) && (mask & required) == required &&
-	       !(mask & ~(t->required | t->optional));
+	found = *t;
+	found.required &= ~qp_absent(type);
+	return found;
+}
+
+static int qp_check_transition(const struct urxe_qp *qp, enum ibv_qp_state from,
+			       enum ibv_qp_state to, int mask)
+{
+	struct transition t = { .to = to };
+
+	mask &= ~IBV_QP_STATE;
+	if (to != IBV_QPS_RESET && to != IBV_QPS_ERR) {
+		t = qp_transition(qp->type, from, to);
+		if (!t.from && !t.to) {
+			urxe_why(
+				"ibv_modify_qp: QP 0x%x: no way leads from %s to %s",
+				qp->qpn, reason_state_name(from),
+				reason_state_name(to));
+			return EINVAL;
+		}
+	}
+	if ((mask & t.required) == t.required &&
+	    !(mask & ~(t.required | t.optional)))
+		return 0;
+	urxe_why(
+		"ibv_modify_qp: QP 0x%x: from %s to %s the mask lacks 0x%x, and has 0x%x, which does not belong there",
+		qp->qpn, reason_state_name(from), reason_state_name(to),
+		t.required & ~mask, mask & ~(t.required | t.optional));
+	return EINVAL;
+}
+
+/* An attribute that has a range, of which mask names those that are set. */
+struct range {
+	int bit;
+	const char *name;
+	uint32_t value, least, most;
+};
+
+static int qp_check_range(const struct urxe_qp *qp, const struct range *r,
+			  int mask)
+{
+	if (!(mask & r->bit) || (r->value >= r->least && r->value <= r->most))
+		return 0;
+	urxe_why("ibv_modify_qp: QP 0x%x: %s is %u, and must be %u to %u",
+		 qp->qpn, r->name, r->value, r->least, r->most);
+	return EINVAL;
 }
 
 static int qp_check_values(struct urxe_qp *qp, const struct ibv_qp_attr *a,
 			   int mask)
 {
-	if (((mask & IBV_QP_PORT) && a->port_num != 1) ||
-	    ((mask & IBV_QP_PKEY_INDEX) && a->pkey_index) ||
-	    ((mask & IBV_QP_ACCESS_FLAGS) &&
-	     a->qp_access_flags & ~ACCESS_FLAGS) ||
-	    ((mask & IBV_QP_PATH_MTU) && (a->path_mtu < IBV_MTU_256 ||
-					  a->path_mtu > IBV_MTU_4096)) ||
-	    ((mask & IBV_QP_DEST_QPN) && a->dest_qp_num > URXE_QPN_MASK) ||
-	    ((mask & IBV_QP_TIMEOUT) && a->timeout > 31) ||
-	    ((mask & IBV_QP_RETRY_CNT) && a->retry_cnt > 7) ||
-	    ((mask & IBV_QP_RNR_RETRY) && a->rnr_retry > 7) ||
-	    ((mask & IBV_QP_MIN_RNR_TIMER) && a->min_rnr_timer > 31) ||
-	    ((mask & IBV_QP_MAX_QP_RD_ATOMIC) &&
-	     a->max_rd_atomic > URXE_MAX_RD_ATOM) ||
-	    ((mask & IBV_QP_MAX_DEST_RD_ATOMIC) &&
-	     a->max_dest_rd_atomic > URXE_MAX_RD_ATOM))
+#define RANGE(bit, field, least, most)                      \
+	{                                                   \
+		IBV_QP_##bit, #field, a->field, least, most \
+	}
+	const struct range ranges[] = {
+		RANGE(PORT, port_num, 1, 1),
+		RANGE(PKEY_INDEX, pkey_index, 0, 0),
+		RANGE(PATH_MTU, path_mtu, IBV_MTU_256, IBV_MTU_4096),
+		RANGE(DEST_QPN, dest_qp_num, 0, URXE_QPN_MASK),
+		RANGE(TIMEOUT, timeout, 0, 31),
+		RANGE(RETRY_CNT, retry_cnt, 0, 7),
+		RANGE(RNR_RETRY, rnr_retry, 0, 7),
+		RANGE(MIN_RNR_TIMER, min_rnr_timer, 0, 31),
+		RANGE(MAX_QP_RD_ATOMIC, max_rd_atomic, 0, URXE_MAX_RD_ATOM),
+		RANGE(MAX_DEST_RD_ATOMIC, max_dest_rd_atomic, 0,
+		      URXE_MAX_RD_ATOM),
+	};
+#undef RANGE
+	size_t i;
+	int ret;
+
+	for (i = 0; i < sizeof(ranges) / sizeof(*ranges); i++) {
+		ret = qp_check_range(qp, &ranges[i], mask);
+		if (ret)
+			return ret;
+	}
+	if (mask & IBV_QP_ACCESS_FLAGS && a->qp_access_flags & ~ACCESS_FLAGS) {
+		urxe_why(
+			"ibv_modify_qp: QP 0x%x: qp_access_flags 0x%x are not known, only those in 0x%x",
+			qp->qpn, a->qp_access_flags, ACCESS_FLAGS);
 		return EINVAL;
+	}
 	return mask & IBV_QP_AV ? ah_check(qp->ctx, &a->ah_attr) : 0;
 }
 
@@ -255,26 +314,26 @@ static int qp_modify(struct urxe_qp *qp, const struct ibv_qp_attr *a, int mask)
 	mask &= ~qp_absent(qp->type);
 	if (mask & IBV_QP_STATE)
 		to = a->qp_state;
-	if ((mask & IBV_QP_CUR_STATE) && a->cur_qp_state != from)
-		return EINVAL;
-	if (!qp_transition_allowed(qp->type, from, to, mask)) {
-		urxe_why("ibv_modify_qp: QP 0x%x: from %s to %s with mask 0x%x is not in the specification's table",
-			 qp->qpn, urxe_state_name(from),
-			 urxe_state_name(to), mask);
+	if ((mask & IBV_QP_CUR_STATE) && a->cur_qp_state != from) {
+		urxe_why(
+			"ibv_modify_qp: QP 0x%x: cur_qp_state is %s, and the QP is in %s",
+			qp->qpn, reason_state_name(a->cur_qp_state),
+			reason_state_name(from));
 		return EINVAL;
 	}
-	ret = qp_check_values(qp, a, mask);
-	if (ret) {
-		urxe_why("ibv_modify_qp: QP 0x%x: the value of an attribute is out of range",
-			 qp->qpn);
+	ret = qp_check_transition(qp, from, to, mask);
+	if (ret)
 		return ret;
-	}
+	ret = qp_check_values(qp, a, mask);
+	if (ret)
+		return ret;
 	if (to == IBV_QPS_RESET) {
 		qp_reset(qp);
 		return 0;
 	}
 	if (to == IBV_QPS_ERR) {
 		qp_set_error(qp, IBV_QPS_ERR);
+		why_broken(qp, REASON_MODIFIED);
 		flush_qp(qp);
 		return 0;
 	}
@@ -283,8 +342,14 @@ static int qp_modify(struct urxe_qp *qp, const struct ibv_qp_attr *a, int mask)
 		urxe_why("ibv_modify_qp: %s", fabric_why());
 		return EAGAIN;
 	}
-	if (!qp_step(qp, word, to, mask))
-		return EINVAL; /* it is in ERR by now */
+	if (!qp_step(qp, word, to, mask)) {
+		urxe_why(
+			"ibv_modify_qp: QP 0x%x is in ERR by now, and was in %s",
+			qp->qpn, reason_state_name(from));
+		return EINVAL;
+	}
+	if (from == IBV_QPS_SQE)
+		why_forget(qp);
 	if (to == IBV_QPS_RTR && qp_has_dest(qp)) {
 		/* or later, when the other end is there */
 		qp_guard_raise(qp, GUARD_SEND);

@@ -186,7 +186,7 @@ START_TEST(broken_by_peer)
 	struct engine *e = wire_new(&wire);
 
 	wire_push(e, IBV_WR_RDMA_READ, 1, 0);
-	conn_break(&e->qp->conn, RESP_NAK_ACCESS);
+	conn_break(&e->qp->conn, RESP_NAK_ACCESS, NULL, NULL);
 	expect_wc(e->cq, 1, IBV_WC_WR_FLUSH_ERR);
 	ck_assert_uint_eq(wire_look(e).cancels, 1);
 	ck_assert_uint_eq(wire_stalled(e), 0);

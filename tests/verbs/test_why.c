@@ -49,7 +49,7 @@ START_TEST(refused_at_once)
 	ck_assert_int_eq(ibv_post_recv(d.a.qp, &recv, &bad_recv), EINVAL);
 	expect_said("not yet in INIT");
 	ck_assert_int_eq(qp_to(d.a.qp, IBV_QPS_RTS), EINVAL);
-	expect_said("from RESET to RTS");
+	expect_said("no way leads from RESET to RTS");
 	duo_connect(&d);
 	wr.opcode = (enum ibv_wr_opcode)IBV_WR_TSO;
 	ck_assert_int_eq(post_wr(d.a.qp, &wr), EINVAL);
@@ -313,6 +313,201 @@ START_TEST(local_keys)
 }
 END_TEST
 
+/* A bind that fails; the QPs are new ones afterwards. */
+static void bind_refused(struct duo *d, struct ibv_mw *mw, struct ibv_mr *mr,
+			 const char *why)
+{
+	struct ibv_send_wr wr = { .wr_id = 1, .opcode = IBV_WR_BIND_MW };
+
+	wr.bind_mw.mw = mw;
+	wr.bind_mw.rkey = ibv_inc_rkey(mw->rkey);
+	wr.bind_mw.bind_info = (struct ibv_mw_bind_info){
+		.mr = mr,
+		.addr = d->a.base,
+		.length = 8,
+		.mw_access_flags = IBV_ACCESS_REMOTE_READ,
+	};
+	ck_ok(post_wr(d->a.qp, &wr));
+	expect(d->a.scq, 1, IBV_WC_MW_BIND_ERR);
+	expect_said(why);
+	duo_renew(d);
+}
+
+/* Which of the things that belong together do not. */
+START_TEST(windows)
+{
+	struct opts o = default_opts();
+	struct ibv_mr *mr, gone;
+	struct ibv_pd *pd;
+	struct ibv_mw *mw;
+	char why[160];
+	struct duo d;
+
+	listen();
+	duo_open(&d, SAME_PROCESS, MEM_HEAP, MEM_HEAP, &o);
+	mw = ibv_alloc_mw(d.b.pd, IBV_MW_TYPE_2);
+	ck_nonnull(mw);
+	bind_refused(&d, mw, d.a.mr, "cannot be bound");
+	ck_ok(ibv_dealloc_mw(mw));
+	pd = ibv_alloc_pd(d.a.ctx);
+	mw = ibv_alloc_mw(pd, IBV_MW_TYPE_2);
+	ck_nonnull(mw);
+	snprintf(why, sizeof(why),
+		 "it is of PD %u, and the QP is of another PD, %u", pd->handle,
+		 d.a.pd->handle);
+	bind_refused(&d, mw, d.a.mr, why);
+	ck_ok(ibv_dealloc_mw(mw));
+	mw = ibv_alloc_mw(d.a.pd, IBV_MW_TYPE_2);
+	mr = ibv_reg_mr(pd, d.a.buf, 64,
+			IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND);
+	ck_nonnull(mr);
+	snprintf(why, sizeof(why),
+		 "the MR is of another PD, %u, and the window of %u",
+		 pd->handle, d.a.pd->handle);
+	bind_refused(&d, mw, mr, why);
+	gone = *mr;
+	ck_ok(ibv_dereg_mr(mr));
+	snprintf(why, sizeof(why), "the MR 0x%x does not exist", gone.lkey);
+	bind_refused(&d, mw, &gone, why);
+	ck_ok(ibv_dealloc_mw(mw));
+	ck_ok(ibv_dealloc_pd(pd));
+	duo_close(&d);
+}
+END_TEST
+
+START_TEST(other_psn)
+{
+	struct opts o = default_opts();
+	char why[160];
+	struct duo d;
+
+	listen();
+	o.timeout = 10;
+	o.retry_cnt = 1;
+	duo_open(&d, SAME_CONTEXT, MEM_HEAP, MEM_HEAP, &o);
+	ck_ok(qp_to(d.a.qp, IBV_QPS_RESET));
+	o.psn++;
+	qp_to_init(d.a.qp, &o);
+	qp_to_rtr(d.a.qp, &o, &d.at_b);
+	qp_to_rts(d.a.qp, &o);
+	ck_ok(post(&d, IBV_WR_RDMA_WRITE, 1, 0, 8, 0, 0));
+	expect(d.a.scq, 1, IBV_WC_RETRY_EXC_ERR);
+	snprintf(
+		why, sizeof(why),
+		"failed with RETRY_EXC_ERR (12): PSN 0x%x is not the 0x%x that QP 0x%x expects",
+		o.psn, o.psn - 1, d.b.qp->qp_num);
+	expect_said(why);
+	duo_close(&d);
+}
+END_TEST
+
+/* ibv_modify_qp and ibv_create_qp: which attribute, and its range. */
+START_TEST(attributes)
+{
+	struct opts o = default_opts();
+	struct ibv_qp_init_attr init = { .qp_type = IBV_QPT_RC };
+	struct ibv_qp_attr attr;
+	struct addr peer;
+	struct node n;
+	int mask;
+
+	listen();
+	node_open(&n, NULL, MEM_HEAP, &o);
+	peer = node_addr(&n);
+	qp_to_init(n.qp, &o);
+	mask = attr_rtr(&attr, &o, &peer);
+	attr.min_rnr_timer = 32;
+	ck_assert_int_eq(ibv_modify_qp(n.qp, &attr, mask), EINVAL);
+	expect_said("min_rnr_timer is 32, and must be 0 to 31");
+	attr.min_rnr_timer = 1;
+	ck_assert_int_eq(ibv_modify_qp(n.qp, &attr, mask & ~IBV_QP_RQ_PSN),
+			 EINVAL);
+	expect_said("from INIT to RTR the mask lacks 0x1000");
+	init.send_cq = n.scq;
+	init.recv_cq = n.rcq;
+	init.cap.max_send_sge = 1000;
+	ck_errno(ibv_create_qp(n.pd, &init), EINVAL);
+	expect_said("cap.max_send_sge is 1000, and");
+	ck_errno(ibv_create_cq(n.ctx, 0, NULL, NULL, 0), EINVAL);
+	expect_said("cqe is 0, and must be 1 to");
+	node_close(&n);
+}
+END_TEST
+
+static void poll_flushed(struct node *b, void *arg)
+{
+	(void)arg;
+	expect(b->rcq, 7, IBV_WC_WR_FLUSH_ERR);
+}
+
+/*
+ * The requester executes the responder: what was refused there is said by the
+ * process of the responder, too, with why its receives are flushed.
+ */
+START_TEST(at_both_ends)
+{
+	struct opts o = default_opts();
+	struct ibv_sge sge;
+	struct ibv_send_wr wr;
+	char why[200];
+	struct duo d;
+
+	listen();
+	duo_open(&d, _i, MEM_HEAP, MEM_HEAP, &o);
+	b_recv(&d, 7, 0, 8);
+	sge = node_sge(&d.a, 0, 8);
+	wr = rdma_wr(&d, IBV_WR_RDMA_WRITE, 0x17, &sge, 1, 0);
+	wr.wr.rdma.rkey += 1u << 8;
+	ck_ok(post_wr(d.a.qp, &wr));
+	expect(d.a.scq, 0x17, IBV_WC_REM_ACCESS_ERR);
+	snprintf(
+		why, sizeof(why),
+		"QP 0x%x: wr_id 0x17 (RDMA_WRITE) failed with REM_ACCESS_ERR (10): rkey 0x%x at QP 0x%x, 8 bytes at",
+		d.a.qp->qp_num, wr.wr.rdma.rkey, d.at_b.qpn);
+	expect_said(why);
+	on_b(&d, poll_flushed, NULL, 0);
+	snprintf(
+		why, sizeof(why),
+		"QP 0x%x refused the RDMA_WRITE of QP 0x%x (process %d, wr_id 0x17): rkey 0x%x at",
+		d.at_b.qpn, d.a.qp->qp_num, (int)getpid(), wr.wr.rdma.rkey);
+	expect_said(why);
+	duo_close(&d);
+}
+END_TEST
+
+/* What is flushed says what broke its QP first. */
+START_TEST(flushed)
+{
+	struct opts o = default_opts();
+	struct ibv_sge sge;
+	struct ibv_send_wr wr;
+	char why[200];
+	struct duo d;
+
+	listen();
+	duo_open(&d, SAME_CONTEXT, MEM_HEAP, MEM_HEAP, &o);
+	sge = node_sge(&d.a, 0, 8);
+	wr = rdma_wr(&d, IBV_WR_RDMA_WRITE, 0x11, &sge, 1, 0);
+	wr.wr.rdma.rkey ^= 1;
+	ck_ok(post_wr(d.a.qp, &wr));
+	expect(d.a.scq, 0x11, IBV_WC_REM_ACCESS_ERR);
+	wr.wr_id = 0x12;
+	ck_ok(post_wr(d.a.qp, &wr));
+	expect(d.a.scq, 0x12, IBV_WC_WR_FLUSH_ERR);
+	snprintf(
+		why, sizeof(why),
+		"QP 0x%x: 1 sends are flushed, wr_id 0x12 first: in ERR since wr_id 0x11 (RDMA_WRITE) failed with REM_ACCESS_ERR: rkey",
+		d.a.qp->qp_num);
+	expect_said(why);
+	duo_renew(&d);
+	ck_ok(qp_to(d.a.qp, IBV_QPS_ERR));
+	ck_ok(post_wr(d.a.qp, &wr));
+	expect(d.a.scq, 0x12, IBV_WC_WR_FLUSH_ERR);
+	expect_said("in ERR: ibv_modify_qp brought it to ERR");
+	duo_close(&d);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite("why");
@@ -326,5 +521,10 @@ int main(void)
 	add(s, key_of_the_past);
 	add(s, local_keys);
 	add(s, atomics);
+	add_loop(s, at_both_ends, WHERE_COUNT);
+	add(s, flushed);
+	add(s, windows);
+	add(s, other_psn);
+	add(s, attributes);
 	return run(s);
 }

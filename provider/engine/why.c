@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#include <string.h>
+
+#include "log.h"
+#include "process.h"
+#include "qp.h"
+#include "why.h"
+
+#define WHY 400
+
+static thread_own struct urxe_reason noted;
+
+void why_note_values(enum reason code, const uint64_t *value, size_t n)
+{
+	memset(&noted, 0, sizeof(noted));
+	noted.code = code;
+	memcpy(noted.value, value, n * sizeof(*value));
+}
+
+static void why_of(struct urxe_reason *r, const struct urxe_qp *qp,
+		   const struct urxe_wqe *w)
+{
+	r->qpn = qp->qpn;
+	r->pid = urxe_pid;
+	r->wr_id = w->wr_id;
+	r->opcode = w->opcode;
+}
+
+void why_noted(struct urxe_reason *r)
+{
+	*r = noted;
+}
+
+void why_recall(const struct urxe_reason *r)
+{
+	noted = *r;
+}
+
+void why_take(struct urxe_qp *qp)
+{
+	if (!qp->why.code)
+		qp->why = noted;
+	noted.code = REASON_NONE;
+}
+
+/* ------------------------------------------------------- saying it */
+
+/* The reason, after what it is the reason of; and on a line of its own, what
+ * the rule is. */
+#define why_say(qpn, r, fmt, ...)                                   \
+	do {                                                        \
+		char why_buf[WHY];                                  \
+                                                                    \
+		reason_text(r, why_buf, sizeof(why_buf));           \
+		urxe_log_qp(qpn, fmt ": %s", __VA_ARGS__, why_buf); \
+		urxe_log_qp(qpn, ": the rule: %s; mostly: %s",      \
+			    reason_source(r), reason_cause(r));     \
+	} while (0)
+
+static void why_say_wr(const struct urxe_qp *qp, const struct urxe_wqe *w,
+		       const char *what)
+{
+	if (urxe_log_on)
+		why_say(qp->qpn, &noted, ": wr_id 0x%llx (%s) %s",
+			(unsigned long long)w->wr_id, reason_op_name(w->opcode),
+			what);
+}
+
+void why_waits(const struct urxe_qp *qp, const struct urxe_wqe *w)
+{
+	why_say_wr(qp, w, "waits");
+}
+
+void why_dropped(const struct urxe_qp *qp, const struct urxe_wqe *w)
+{
+	why_say_wr(qp, w, "is dropped");
+}
+
+void why_failed(struct urxe_qp *qp, const struct urxe_wqe *w,
+		enum ibv_wc_status status)
+{
+	struct urxe_reason *r = &qp->why;
+
+	why_of(r, qp, w);
+	r->status = status;
+	if (urxe_log_on)
+		why_say(qp->qpn, r, ": wr_id 0x%llx (%s) failed with %s (%d)",
+			(unsigned long long)w->wr_id, reason_op_name(w->opcode),
+			reason_status_name(status), (int)status);
+	reason_keep(&qp->sh->broken, r);
+	r->code = REASON_NONE;
+}
+
+/* ------------------------------------------------------- of broken QPs */
+
+void why_refused(struct urxe_qp_sh *sh, const struct urxe_qp *qp,
+		 const struct urxe_wqe *w)
+{
+	struct urxe_reason r = noted;
+
+	r.qpn = 0;
+	if (qp)
+		why_of(&r, qp, w);
+	reason_keep(&sh->broken, &r);
+}
+
+void why_broken(struct urxe_qp *qp, enum reason code)
+{
+	struct urxe_reason r = { .code = code };
+
+	r.value[0] = qp->qpn;
+	reason_keep(&qp->sh->broken, &r);
+}
+
+void why_forget(struct urxe_qp *qp)
+{
+	reason_forget(&qp->sh->broken);
+	qp->why.code = REASON_NONE;
+	store_relaxed(&qp->told, false);
+}
+
+void why_tell(struct urxe_qp *qp)
+{
+	struct urxe_reason r;
+
+	if (!urxe_log_on || load_relaxed(&qp->told) ||
+	    !reason_kept(&qp->sh->broken, &r) || r.qpn == qp->qpn ||
+	    r.code == REASON_MODIFIED || exchange_relaxed(&qp->told, true))
+		return;
+	if (r.qpn)
+		why_say(qp->qpn, &r,
+			" refused the %s of QP 0x%x (process %d, wr_id 0x%llx)",
+			reason_op_name(r.opcode), r.qpn, (int)r.pid,
+			(unsigned long long)r.wr_id);
+	else
+		why_say(qp->qpn, &r, " is in %s",
+			reason_state_name(qp_state(qp)));
+}
+
+void why_flushed(struct urxe_qp *qp, const char *what, uint32_t n,
+		 uint64_t first)
+{
+	const char *state = reason_state_name(qp_state(qp));
+	struct urxe_reason r;
+	char why[WHY] = "it was brought there";
+
+	if (!urxe_log_on)
+		return;
+	if (!reason_kept(&qp->sh->broken, &r))
+		r.qpn = 0;
+	else
+		reason_text(&r, why, sizeof(why));
+	if (r.qpn == qp->qpn)
+		urxe_log_qp(
+			qp->qpn,
+			": %u %s are flushed, wr_id 0x%llx first: in %s since wr_id 0x%llx (%s) failed with %s: %s",
+			n, what, (unsigned long long)first, state,
+			(unsigned long long)r.wr_id, reason_op_name(r.opcode),
+			reason_status_name(r.status), why);
+	else if (r.qpn)
+		urxe_log_qp(
+			qp->qpn,
+			": %u %s are flushed, wr_id 0x%llx first: in %s since the %s of QP 0x%x was refused: %s",
+			n, what, (unsigned long long)first, state,
+			reason_op_name(r.opcode), r.qpn, why);
+	else
+		urxe_log_qp(
+			qp->qpn,
+			": %u %s are flushed, wr_id 0x%llx first: in %s: %s", n,
+			what, (unsigned long long)first, state, why);
+}
