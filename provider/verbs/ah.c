@@ -28,8 +28,12 @@ int ah_check(struct urxe_context *ctx, const struct ibv_ah_attr *attr)
 		urxe_why("RoCE needs a GRH: is_global = 1");
 		return EINVAL;
 	}
-	if ((attr->port_num && attr->port_num != 1) || attr->sl > 15)
+	if ((attr->port_num && attr->port_num != 1) || attr->sl > 15) {
+		urxe_why(
+			"an address: port_num %u must be 1, and sl %u at most 15",
+			attr->port_num, attr->sl);
 		return EINVAL;
+	}
 	if (!load_acquire(&dev->gid[URXE_GID_ROW(attr->grh.sgid_index)].valid)) {
 		urxe_why("sgid_index %u: there is no such GID (`urxe info` lists them)",
 			 attr->grh.sgid_index);

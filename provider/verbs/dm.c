@@ -219,10 +219,18 @@ struct ibv_mr *urxe_reg_dm_mr(struct ibv_pd *ibpd, struct ibv_dm *ibdm,
 	int ret;
 
 	ret = mr_check_access(access, DM_ACCESS);
-	if (ret || !(access & IBV_ACCESS_ZERO_BASED) ||
-	    ibdm->context != ibpd->context ||
-	    offset > dm->length || length > dm->length - offset)
-		return urxe_fail(-EINVAL, "ibv_reg_dm_mr: access or range");
+	if (!ret && !(access & IBV_ACCESS_ZERO_BASED))
+		ret = fabric_fail(EINVAL,
+				  "device memory needs IBV_ACCESS_ZERO_BASED");
+	if (!ret && ibdm->context != ibpd->context)
+		ret = fabric_fail(EINVAL,
+				  "the PD is of another ibv_open_device");
+	if (!ret && (offset > dm->length || length > dm->length - offset))
+		ret = fabric_fail(EINVAL, "%zu bytes at %llu, and it has %llu",
+				  length, (unsigned long long)offset,
+				  (unsigned long long)dm->length);
+	if (ret)
+		return urxe_fail(ret, "ibv_reg_dm_mr");
 	desc = (struct urxe_key){
 		.kind = URXE_MEM_DM,
 		.va = dm->offset + offset,

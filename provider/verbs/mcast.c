@@ -1,12 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #include <errno.h>
 
+#include "engine/log.h"
 #include "qp.h"
 #include "verbs.h"
 
 static bool mcast_fits(const struct urxe_qp *qp, const union ibv_gid *gid)
 {
-	return qp->type == IBV_QPT_UD && mcast_is_group(gid->raw);
+	if (qp->type == IBV_QPT_UD && mcast_is_group(gid->raw))
+		return true;
+	urxe_why("multicast: QP 0x%x is no UD QP, or the GID is no group's",
+		 qp->qpn);
+	return false;
 }
 
 int urxe_attach_mcast(struct ibv_qp *ibqp, const union ibv_gid *gid,

@@ -35,8 +35,11 @@ struct ibv_mw *urxe_alloc_mw(struct ibv_pd *ibpd, enum ibv_mw_type type)
 	};
 	struct urxe_mw *mw;
 
-	if ((type != IBV_MW_TYPE_1 && type != IBV_MW_TYPE_2) || !pd_exists(pd))
-		return urxe_fail(-EINVAL, "ibv_alloc_mw: type or PD");
+	if (type != IBV_MW_TYPE_1 && type != IBV_MW_TYPE_2)
+		return urxe_fail(-EINVAL,
+				 "ibv_alloc_mw: type is neither 1 nor 2");
+	if (!pd_exists(pd))
+		return urxe_fail(-EINVAL, "ibv_alloc_mw: the PD was destroyed");
 	if (type == IBV_MW_TYPE_2)
 		desc.flags |= URXE_MR_TYPE_2;
 	mw = calloc(1, sizeof(*mw));
@@ -95,12 +98,23 @@ int urxe_bind_mw(struct ibv_qp *ibqp, struct ibv_mw *mw,
 	/* IB 10.6.7.2.1: windows of type 1 are not zero based */
 	if (info->mw_access_flags &
 		    (unsigned int)(~MW_ACCESS | IBV_ACCESS_ZERO_BASED) ||
-	    bind->send_flags & ~(IBV_SEND_FENCE | IBV_SEND_SIGNALED))
+	    bind->send_flags & ~(IBV_SEND_FENCE | IBV_SEND_SIGNALED)) {
+		urxe_why(
+			"ibv_bind_mw: mw_access_flags 0x%x (0x%x without ZERO_BASED are known), send_flags 0x%x (FENCE and SIGNALED are)",
+			info->mw_access_flags, (unsigned int)MW_ACCESS,
+			bind->send_flags);
 		return EINVAL;
+	}
 	urxe_lock(&qp->lock);
 	if (qp_state(qp) >= IBV_QPS_RTS)
 		ret = wqe_begin(qp, IBV_WR_BIND_MW, bind->send_flags,
 				bind->wr_id, &w);
+	if (ret)
+		urxe_why("ibv_bind_mw: QP 0x%x in %s: %s", qp->qpn,
+			 reason_state_name(qp_state(qp)),
+			 ret == ENOMEM ?
+				 "the send queue is full" :
+				 "it is not in RTS, or is no RC or UC QP");
 	if (!ret) {
 		wqe_bind_fill(w, mw, ibv_inc_rkey(mw->rkey), info);
 		qp->sq.prod++;

@@ -29,22 +29,29 @@ static int srq_check_attr(const struct ibv_context *ctx,
 	if (a->comp_mask & ~SRQ_MASKS ||
 	    (a->comp_mask & IBV_SRQ_INIT_ATTR_TYPE &&
 	     a->srq_type != IBV_SRQT_BASIC && a->srq_type != IBV_SRQT_XRC))
-		return -EOPNOTSUPP;
+		return fabric_fail(EOPNOTSUPP, "comp_mask 0x%x or srq_type %d",
+				   a->comp_mask, (int)a->srq_type);
 	/* handles of another context mean nothing here */
 	if (!(a->comp_mask & IBV_SRQ_INIT_ATTR_PD) || !a->pd ||
 	    a->pd->context != ctx)
-		return -EINVAL;
+		return fabric_fail(EINVAL, "no PD of this ibv_open_device");
 	if (!pd_exists(to_upd(a->pd)))
 		return fabric_fail(ENOENT, "the PD");
 	if (srq_attr_is_xrc(a) &&
 	    ((a->comp_mask & xrc) != xrc || !a->xrcd ||
 	     a->xrcd->context != ctx || !a->cq || a->cq->context != ctx))
-		return -EINVAL;
-	if (!a->attr.max_wr || a->attr.max_wr > URXE_MAX_SRQ_WR ||
-	    a->attr.max_sge > URXE_MAX_SGE)
-		return fabric_fail(EINVAL, "max_wr or max_sge");
+		return fabric_fail(
+			EINVAL,
+			"XRC needs an XRCD and a CQ of this ibv_open_device");
+	if (!a->attr.max_wr || a->attr.max_wr > URXE_MAX_SRQ_WR)
+		return fabric_fail(EINVAL, "max_wr is %u, and must be 1 to %u",
+				   a->attr.max_wr, URXE_MAX_SRQ_WR);
+	if (a->attr.max_sge > URXE_MAX_SGE)
+		return fabric_fail(EINVAL, "max_sge is %u, and %u at most",
+				   a->attr.max_sge, URXE_MAX_SGE);
 	if (a->attr.srq_limit > a->attr.max_wr)
-		return fabric_fail(EINVAL, "srq_limit is above max_wr");
+		return fabric_fail(EINVAL, "srq_limit %u is above max_wr %u",
+				   a->attr.srq_limit, a->attr.max_wr);
 	return 0;
 }
 
@@ -132,8 +139,10 @@ int urxe_destroy_srq(struct ibv_srq *ibsrq)
 
 	if (ibsrq->handle != vsrq->srq.index)
 		return ENOENT;
-	if (!srq_unlink(&vsrq->srq))
+	if (!srq_unlink(&vsrq->srq)) {
+		urxe_why("ibv_destroy_srq: QPs still use it");
 		return EBUSY;
+	}
 	event_wait_srq(ibsrq);
 	srq_close(&vsrq->srq);
 	if (vsrq->xrcd)
@@ -151,8 +160,12 @@ int urxe_modify_srq(struct ibv_srq *ibsrq, struct ibv_srq_attr *attr, int mask)
 	uint32_t max_wr, limit;
 	int ret = 0;
 
-	if (mask & ~(IBV_SRQ_MAX_WR | IBV_SRQ_LIMIT))
+	if (mask & ~(IBV_SRQ_MAX_WR | IBV_SRQ_LIMIT)) {
+		urxe_why(
+			"ibv_modify_srq: mask 0x%x has more than IBV_SRQ_MAX_WR and IBV_SRQ_LIMIT",
+			mask);
 		return EINVAL;
+	}
 	urxe_lock(&srq->rq.lock);
 	max_wr = mask & IBV_SRQ_MAX_WR ? attr->max_wr : srq->rq.max_wr;
 	/* if anything is invalid, nothing is modified */
