@@ -359,6 +359,84 @@ START_TEST(datagrams_travel)
 }
 END_TEST
 
+/* For who died whoever finds that speaks, as his kernel would. */
+START_TEST(death_travels)
+{
+	uint32_t dead;
+	struct cm_id *s, *c;
+
+	watched();
+	listener(CM_QPT_RC, 5);
+	establish(&s, &c);
+	travels("REQ REP RTU");
+	dead = cm_id_ref(&cm, c);
+	close(client_fd);
+	cm_chan_sweep(&cm, CM_MAX_CHAN);
+	ck_assert_uint_eq(sent[0].id, dead);
+	ck_assert_uint_eq(field(0, MAD_DREQ_remote_qpn), 0x888);
+	travels("DREQ");
+	ck_assert_int_eq(cm_disconnect(&cm, s), 0);
+	travels("DREP");
+	cm_unlock(&cm);
+}
+END_TEST
+
+/* An end that forgot the connection; a XRC target's may be others', too. */
+START_TEST(unknown_connection_travels)
+{
+	struct cm_id *s, *c;
+
+	watched();
+	listener(CM_QPT_XRC_RECV, 5);
+	c = client(CM_QPT_XRC_SEND);
+	s = request();
+	accept_it(s);
+	ck_assert_uint_eq(field(0, MAD_REQ_transport_service), 3);
+	ck_assert_uint_eq(field(0, MAD_REQ_extended_transport), 1);
+	ck_assert_uint_eq(field(0, MAD_REQ_responder_resources), 0);
+	ck_assert_uint_eq(field(1, MAD_REP_local_eecn), 0x888);
+	ck_assert_uint_eq(field(1, MAD_REP_local_qpn), 0);
+	ck_assert_uint_eq(field(1, MAD_REP_srq), 1);
+	ck_assert_int_eq(cm_accept(&cm, c, NULL, &no_ece, 0), 0);
+	travels("REQ REP RTU");
+	cm_id_destroy(&cm, s, server_fd);
+	travels("");
+	ck_assert_int_eq(cm_disconnect(&cm, c), 0);
+	ck_assert_uint_eq(sent[1].id, 0);
+	ck_assert_uint_eq(field(1, MAD_DREP_remote_comm_id),
+			  cm_comm_id(&cm, c));
+	travels("DREQ DREP");
+	cm_unlock(&cm);
+}
+END_TEST
+
+/* By a rule of --fault: it was sent, and somebody says no, or nobody hears it.
+ */
+START_TEST(faults_travel)
+{
+	const struct rdma_ucm_conn_param p = { .qp_num = 0x777 };
+	struct cm_id *c;
+	int i;
+
+	watched();
+	for (i = 0; i < 2; i++) {
+		c = new_id(client_fd, UID_C, CM_QPT_RC);
+		c->src = ip4(0);
+		c->dst = ip4(PORT);
+		c->cma = CMA_ROUTE_RESOLVED;
+		ck_assert_int_eq(cm_connect_lost(&cm, c, &p, &no_ece), 0);
+		travels("REQ");
+		if (!i)
+			cm_lost_rejected(&cm, c, 17);
+		else
+			cm_lost_unreachable(&cm, c, -ETIMEDOUT);
+		ck_assert(i || field(0, MAD_REJ_reason) == 17);
+		travels(i ? "" : "REJ");
+	}
+	cm_unlock(&cm);
+}
+END_TEST
+
 /* What waits for the port has not been sent. */
 START_TEST(port_is_down_and_nothing_travels)
 {
@@ -926,6 +1004,9 @@ int main(void)
 	add(s, destruction_travels);
 	add(s, rejection_travels);
 	add(s, datagrams_travel);
+	add(s, death_travels);
+	add(s, unknown_connection_travels);
+	add(s, faults_travel);
 	add(s, port_is_down_and_nothing_travels);
 	return run_suite(s);
 }
