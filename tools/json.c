@@ -31,6 +31,13 @@ static int utf8_length(const char *s)
 	return n;
 }
 
+/* U+2028 and U+2029, which end a line of JavaScript. */
+static bool ends_line(const char *s)
+{
+	return s[0] == '\xe2' && s[1] == '\x80' &&
+	       (s[2] == '\xa8' || s[2] == '\xa9');
+}
+
 void json_string(FILE *to, const char *s)
 {
 	int n;
@@ -38,9 +45,11 @@ void json_string(FILE *to, const char *s)
 	fputc('"', to);
 	for (; *s; s += n) {
 		n = utf8_length(s);
-		if (!n || (unsigned char)*s < ' ') {
+		if (!n || (unsigned char)*s < ' ' || *s == '<') {
 			fprintf(to, "\\u%04x", (unsigned char)*s);
 			n = 1;
+		} else if (ends_line(s)) {
+			fprintf(to, "\\u202%c", s[2] == '\xa8' ? '8' : '9');
 		} else {
 			fprintf(to, "%s%.*s",
 				*s == '"' || *s == '\\' ? "\\" : "", n, s);

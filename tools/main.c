@@ -47,9 +47,11 @@ static const struct command {
 	  "take the device's port down or up, as pulling its cable would" },
 	{ "trace", cmd_trace,
 	  "[--errors] [--qp QPN] [--wr-id N] [--program NAME|PID]\n"
-	  "                  [--follow] [--pcap OUT] [--perfetto OUT] FILE...",
+	  "                  [--follow] [--pcap OUT | --perfetto OUT | --html OUT]\n"
+	  "                  FILE...",
 	  "show what run --trace recorded, as text, or write it as packets for\n"
-	  "        Wireshark, or as JSON for ui.perfetto.dev" },
+	  "        Wireshark, as JSON for ui.perfetto.dev, or as a page to look\n"
+	  "        at: a ladder diagram" },
 	{ "lesson", cmd_lesson, "[[--files] N]",
 	  "list the lessons of a course in RDMA, or run one in a fabric of\n"
 	  "        its own; with --files, say where its page and source are" },

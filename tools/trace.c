@@ -9,6 +9,7 @@
 #include "chaos/number.h"
 #include "commands.h"
 #include "trace_pcap.h"
+#include "trace_html.h"
 #include "trace_perfetto.h"
 #include "trace_print.h"
 
@@ -152,6 +153,7 @@ int cmd_trace(int argc, char **argv)
 		{ "errors", no_argument, NULL, 'e' },
 		{ "follow", no_argument, NULL, 'f' },
 		{ "pcap", required_argument, NULL, 'C' },
+		{ "html", required_argument, NULL, 'H' },
 		{ "perfetto", required_argument, NULL, 'P' },
 		{ "program", required_argument, NULL, 'p' },
 		{ "qp", required_argument, NULL, 'q' },
@@ -173,6 +175,8 @@ int cmd_trace(int argc, char **argv)
 			write = trace_perfetto, out = optarg;
 		else if (c == 'C' && !write)
 			write = trace_pcap, out = optarg;
+		else if (c == 'H' && !write)
+			write = trace_html, out = optarg;
 		else if (c == 'p')
 			f.program = optarg;
 		else if (c == 'q' && number(optarg, &f.qpn))

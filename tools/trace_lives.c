@@ -282,6 +282,7 @@ static int lives_take(struct lives *l, const struct trace_record *r)
 	case TRACE_WAITS:
 	case TRACE_AGAIN:
 	case TRACE_FETCHED:
+	case TRACE_DATA:
 		life_meanwhile(l, r);
 		break;
 	case TRACE_COMPLETED:

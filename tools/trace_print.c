@@ -4,9 +4,11 @@
 #include <inttypes.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "abi/pabi/pabi.h"
+#include "commands.h"
 #include "trace_mad.h"
 #include "trace_print.h"
 
@@ -305,6 +307,69 @@ bool trace_gid(const struct trace_record *r, const char *name, uint8_t gid[16])
 	return true;
 }
 
+static void print_field(FILE *to, const struct trace_record *r,
+			const struct field *f)
+{
+	if (!strcmp(f->type, "mad"))
+		trace_mad_print(to, (const void *)&r->value[f->index]);
+	else if (!strcmp(f->type, "data"))
+		print_data(to, r);
+	else
+		print_value(to, f->type, &r->value[f->index]);
+}
+
+/* text: " name=value name=value" */
+static void each_of_mad(const struct trace_record *r, char *text,
+			void (*each)(void *arg, const char *name,
+				     const char *text),
+			void *arg)
+{
+	char *rest, *word, *value;
+
+	if (trace_mad_name(r))
+		each(arg, "message", trace_mad_name(r));
+	for (word = strtok_r(text, " ", &rest); word;
+	     word = strtok_r(NULL, " ", &rest)) {
+		value = strchr(word, '=');
+		if (!value)
+			continue;
+		*value = 0;
+		each(arg, word, value + 1);
+	}
+}
+
+int trace_each_value(const struct trace_record *r,
+		     void (*each)(void *arg, const char *name,
+				  const char *text),
+		     void *arg)
+{
+	struct field f = { .index = 0 };
+	const char *spec;
+	char *text;
+	size_t n;
+	FILE *to = open_memstream(&text, &n);
+
+	if (!to)
+		return fail(1, "no memory");
+	spec = r->what < COUNT(events) ? events[r->what].values : "";
+	while (field_next(&spec, &f) && field_is_there(r, &f)) {
+		if (f.optional && field_is_none(r, &f))
+			continue;
+		rewind(to);
+		print_field(to, r, &f);
+		fputc(0, to);
+		if (fflush(to))
+			continue;
+		if (strcmp(f.type, "mad"))
+			each(arg, f.name, text);
+		else
+			each_of_mad(r, text, each, arg);
+	}
+	fclose(to);
+	free(text);
+	return 0;
+}
+
 static void print_fields(FILE *to, const struct trace_record *r)
 {
 	const char *spec = events[r->what].values;
@@ -313,15 +378,9 @@ static void print_fields(FILE *to, const struct trace_record *r)
 	while (field_next(&spec, &f) && field_is_there(r, &f)) {
 		if (f.optional && field_is_none(r, &f))
 			continue;
-		if (!strcmp(f.type, "mad")) {
-			trace_mad_print(to, (const void *)&r->value[f.index]);
-			continue;
-		}
-		fprintf(to, " %s=", f.name);
-		if (!strcmp(f.type, "data"))
-			print_data(to, r);
-		else
-			print_value(to, f.type, &r->value[f.index]);
+		if (strcmp(f.type, "mad")) /* that has names of its own */
+			fprintf(to, " %s=", f.name);
+		print_field(to, r, &f);
 	}
 }
 

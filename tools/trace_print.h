@@ -36,5 +36,11 @@ bool trace_data(const struct trace_record *r, struct trace_data *d);
 /* The values of that name; false: the event has none. */
 bool trace_gid(const struct trace_record *r, const char *name, uint8_t gid[16]);
 
+/* Each of an event's values, as they are printed.  0, or the exit code. */
+int trace_each_value(const struct trace_record *r,
+		     void (*each)(void *arg, const char *name,
+				  const char *text),
+		     void *arg);
+
 /* The value of that name; false: the event has none. */
 bool trace_value(const struct trace_record *r, const char *name, uint64_t *out);

@@ -693,6 +693,37 @@ def perfetto(trace):
     expect("a file that cannot be written", code == 1 and said, said)
 
 
+def html(trace):
+    """The page's data (tests/trace/page.js looks at the page itself)."""
+    name = os.path.join(os.path.dirname(trace), "<!--<script><img>")
+    os.symlink(os.path.abspath(TRACED), name)
+    done = run(trace, name, "sends", "20")
+    expect("a name that is markup", done.returncode == 0, done.stderr)
+    code, _, said = urxe_trace("--html", f"{trace}.html", trace)
+    expect("--html", code == 0 and not said, said)
+    with open(f"{trace}.html", encoding="utf-8") as f:
+        page = f.read()
+    text = re.search(r'id="data">(.*?)</script>', page, re.S)[1]
+    expect("it is text", "<" not in text, text[:500])
+    data = json.loads(text)
+    rs, events = records(trace), data["events"]
+    expect("all records", [r.what for r in rs] ==
+           [events[r[3]][1] for r in data["records"]])
+    expect("the name", data["threads"][0]["program"] ==
+           os.path.basename(name), data["threads"])
+    steps = {}
+    for r in data["records"]:
+        if r[4] >= 0:
+            steps.setdefault(r[4], []).append(events[r[3]][1])
+    sends = [i for i, (_, recv, _) in enumerate(data["wrs"]) if not recv]
+    expect("each WR from post to poll, and unsignaled ones", len(sends) == 20
+           and all(steps[i] in (LIFE, LIFE[:4]) for i in sends), steps)
+    expect("each message has its receive", all(
+        data["wrs"][data["wrs"][i][2]][1:] == [1, i] for i in sends))
+    expect("nothing is fetched", not re.search(
+        r"(src|href)=[\"']|https?://(?!www.w3.org/2000/svg)", page))
+
+
 def damaged(trace):
     traced(trace, "writes", "200")
     with open(trace, "rb") as f:
@@ -711,7 +742,7 @@ def damaged(trace):
             f.write(bad)
         code, _, said = urxe_trace(trace)
         expect(f"damage {i} is no crash", code in (0, 1), (code, said))
-        for form in ("--perfetto", "--pcap"):
+        for form in ("--perfetto", "--pcap", "--html"):
             expect(f"damage {i} is none to {form}", urxe_trace(
                 form, f"{trace}.out", trace)[0] in (0, 1))
         expect(f"damage {i} is told", code == 0 or said.startswith("urxe: "),
@@ -749,7 +780,7 @@ def main():
                  packets, naks, payload, environment, in_flight, extended, apart, closes, with_rooms, no_room, short_threads,
                  cancelled, destructor, handler, follow, names, fabrics, again,
                  boots, pid_namespaces, time_namespaces,
-                 lost, elsewhere, by_hand, perfetto, damaged, refused):
+                 lost, elsewhere, by_hand, perfetto, html, damaged, refused):
         if len(sys.argv) > 4 and case.__name__ not in sys.argv[4:]:
             continue
         with tempfile.TemporaryDirectory() as directory:
