@@ -91,6 +91,7 @@ packages_table()
 	shellcheck          ShellCheck          ShellCheck          shellcheck     shellcheck
 	spin                -                   -                   -              -
 	strace              strace              strace              strace         strace
+	tshark              wireshark-cli       wireshark           tshark         wireshark-cli
 	ucx-utils           ucx                 openucx-tools       -              openucx
 
 	[the applications]

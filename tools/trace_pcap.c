@@ -431,14 +431,16 @@ static void request(struct pcap *o, const struct trace_record *r,
 	struct of_wr a = { .o = o, .r = r, .w = w, .what = what };
 	struct message m;
 
-	if (ud && w->by[LIFE_LEFT] && datagram_end(w->by[LIFE_LEFT], &to))
-		e = &to;
-	if (!message_make(o, w, e, &m))
+	if (!w->by[LIFE_LEFT] || !message_has_packets(w->op))
 		return;
-	if (!e->is_connected) {
+	if (ud && datagram_end(w->by[LIFE_LEFT], &to))
+		e = &to;
+	if (!w->qp->type || !e->is_connected) {
 		o->unknown++;
 		return;
 	}
+	if (!message_make(o, w, e, &m))
+		return;
 	if (ud) {
 		m.head.deth.qkey = (uint32_t)value(w->by[LIFE_LEFT], "qkey");
 		m.head.deth.qpn = w->qp->qpn;
@@ -472,6 +474,21 @@ static uint64_t fetched(const struct pcap *o, const struct trace_record *answer)
 	return 0;
 }
 
+static const char *name_of_answer(const struct life *w)
+{
+	switch (w->op) {
+	case IBV_WR_RDMA_READ:
+		return "READ response";
+	case IBV_WR_ATOMIC_CMP_AND_SWP:
+	case IBV_WR_ATOMIC_FETCH_AND_ADD:
+		return "atomic's response";
+	case WR_FLUSH:
+	case WR_ATOMIC_WRITE:
+		return "response";
+	}
+	return "ACK";
+}
+
 static void answer(struct pcap *o, const struct trace_record *r,
 		   const struct life *w, uint8_t nak)
 {
@@ -493,7 +510,7 @@ static void answer(struct pcap *o, const struct trace_record *r,
 		message_nak(&m, nak, put_of_wr, &a);
 		return;
 	}
-	a.what = "answer";
+	a.what = name_of_answer(w);
 	m.msn = ++e->msn;
 	m.head.atomicack.original = fetched(o, r);
 	payload_brought(o, r, &m);
@@ -538,7 +555,8 @@ static void answered(struct pcap *o, const struct trace_record *r,
 	case IBV_WC_REM_ACCESS_ERR:
 	case IBV_WC_REM_OP_ERR:
 		goes_on(o, r, w);
-		answer(o, r, w, (uint8_t)value(r, "nak"));
+		if (value(r, "nak"))
+			answer(o, r, w, (uint8_t)value(r, "nak"));
 		break;
 	case IBV_WC_LOC_PROT_ERR: /* the answer had no place here */
 		if (w->by[LIFE_ARRIVED])

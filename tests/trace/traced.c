@@ -496,6 +496,55 @@ static void payload(unsigned int n)
 	_exit(0);
 }
 
+/* What stock clients do not do, and a message of many packets. */
+#define WR_ATOMIC_WRITE 15
+
+static void done(uint64_t wr_id)
+{
+	expect(duo.a.scq, wr_id, IBV_WC_SUCCESS);
+}
+
+static void with_imm(enum ibv_wr_opcode op, uint64_t wr_id, uint32_t len)
+{
+	struct ibv_sge sge = node_sge(&duo.a, 0, len);
+	struct ibv_send_wr wr = rdma_wr(&duo, op, wr_id, &sge, 1, 0);
+
+	wr.imm_data = htobe32(0x12345678);
+	b_recv(&duo, wr_id, 0, len);
+	ck_ok(post_wr(duo.a.qp, &wr));
+	done(wr_id);
+}
+
+static void one_of(enum ibv_wr_opcode op, uint64_t wr_id, uint32_t len)
+{
+	ck_ok(post(&duo, op, wr_id, 0, len, 0, 0));
+	done(wr_id);
+}
+
+static void kinds(unsigned int n)
+{
+	struct opts o = default_opts();
+
+	(void)n;
+	o.size = 200 << 10;
+	duo_open(&duo, SAME_CONTEXT, MEM_HEAP, MEM_HEAP, &o);
+	node_fill(&duo.a, 0, o.size, 1);
+	with_imm(IBV_WR_RDMA_WRITE_WITH_IMM, 1, 3000);
+	with_imm(IBV_WR_SEND_WITH_IMM, 2, 3000);
+	with_imm(IBV_WR_SEND_WITH_IMM, 3, 8);
+	with_imm(IBV_WR_RDMA_WRITE_WITH_IMM, 4, 8);
+	one_of(IBV_WR_RDMA_READ, 5, 3000);
+	ck_ok(post_atomic(&duo, IBV_WR_ATOMIC_CMP_AND_SWP, 6, 8, 8, 1, 2));
+	done(6);
+	ck_ok(post_atomic(&duo, IBV_WR_ATOMIC_FETCH_AND_ADD, 7, 8, 8, 1, 0));
+	done(7);
+	one_of(IBV_WR_RDMA_WRITE, 8, 0);
+	one_of(IBV_WR_RDMA_READ, 9, 0);
+	one_of(WR_ATOMIC_WRITE, 10, 8);
+	one_of(IBV_WR_RDMA_WRITE, 11, 200 << 10);
+	_exit(0);
+}
+
 static struct {
 	const char *name;
 	void (*run)(unsigned int n);
@@ -516,6 +565,7 @@ static struct {
 	{ "packets", packets },
 	{ "psn", psn },
 	{ "payload", payload },
+	{ "kinds", kinds },
 };
 
 static const char *mode;

@@ -1,0 +1,474 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""urxe trace --pcap: what tshark decodes of it, and what it does not look at.
+tests/trace/fields has, for each client, fields of tshark's and all the values
+that they have ("*": whatever they are, but they are there).
+Usage: pcap.py URXE TRACED [CASE...]"""
+
+import os
+import re
+import shutil
+import socket
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+import zlib
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+TSHARK = shutil.which("tshark")
+ETHERTYPES = {0x0800: 4, 0x86dd: 6, 0x8915: 1}
+# parts behind the BTH, by the opcode's low five bits: bytes
+EXTENSIONS = {0x03: 4, 0x05: 4, 0x06: 16, 0x09: 4, 0x0a: 16, 0x0b: 20,
+              0x0c: 16, 0x0d: 4, 0x0f: 4, 0x10: 4, 0x11: 4, 0x12: 12,
+              0x13: 28, 0x14: 28, 0x16: 4, 0x17: 4, 0x1c: 20, 0x1d: 16}
+failed = []
+
+
+def expect(what, is_so, said=""):
+    if not is_so:
+        failed.append(what)
+        print(f"FAILED: {what}\n{said}")
+
+
+# ------------------------------------------------------------------ the file
+
+def options(body):
+    found, at = [], 0
+    while at < len(body):
+        code, n = struct.unpack_from("=HH", body, at)
+        found.append((code, body[at + 4:at + 4 + n]))
+        at += 4 + (n + 3) // 4 * 4
+        if not code:
+            break
+    expect("options fill their block", at == len(body) and
+           (not found or found[-1] == (0, b"")), body)
+    return found
+
+
+def read_pcapng(path):
+    """(ns, bytes, comment) of each packet; all lengths must agree."""
+    with open(path, "rb") as f:
+        data = f.read()
+    at, kinds, packets = 0, [], []
+    while at < len(data):
+        kind, n = struct.unpack_from("=II", data, at)
+        expect("a block's length stands twice", n % 4 == 0 and n >= 12 and
+               data[at + n - 4:at + n] == struct.pack("=I", n), (at, n))
+        body = data[at + 8:at + n - 4]
+        kinds.append(kind)
+        if kind == 0x0a0d0d0a:
+            expect("section", body[:4] == struct.pack("=I", 0x1a2b3c4d))
+            options(body[16:])
+        elif kind == 1:
+            named = dict(options(body[8:]))
+            expect("an interface of ns", named[9] == b"\x09" and
+                   named[2] == b"urxe0" and named[3], named)
+        else:
+            _, high, low, there, length = struct.unpack_from("=5I", body)
+            text = dict(options(body[20 + (there + 3) // 4 * 4:]))
+            expect("a whole packet", kind == 6 and there == length, kind)
+            packets.append((high << 32 | low, body[20:20 + there],
+                            text[1].decode()))
+        at += n
+    expect("one section, one interface, packets",
+           kinds[:2] == [0x0a0d0d0a, 1] and set(kinds[2:]) <= {6}, kinds[:3])
+    times = [p[0] for p in packets]
+    expect("in the order of time", times == sorted(times))
+    expect("of today", all(abs(t / 1e9 - time.time()) < 3600 for t in times))
+    return packets
+
+
+class Packet:
+    """One of RoCE, taken apart by the annex and not by urxe's tables."""
+
+    def __init__(self, ns, raw, comment):
+        self.ns, self.comment = ns, comment
+        kind = ETHERTYPES[struct.unpack_from(">H", raw, 12)[0]]
+        ip = bytearray(raw[14:])
+        self.version = kind
+        self.head = 20 if kind == 4 else 40
+        if kind == 4:
+            self.check_ipv4(ip)
+        else:
+            expect("IPv6's length", struct.unpack_from(">H", ip, 4)[0] ==
+                   len(ip) - 40, ip.hex())
+        if kind != 1:
+            self.check_udp(ip)
+        self.check_icrc(ip)
+        self.transport(bytes(ip[self.head + (0 if kind == 1 else 8):]))
+
+    @staticmethod
+    def check_ipv4(ip):
+        total = sum(struct.unpack(">10H", ip[:20]))
+        total = (total & 0xffff) + (total >> 16)
+        expect("IPv4's header", (total & 0xffff) + (total >> 16) == 0xffff and
+               struct.unpack_from(">H", ip, 2)[0] == len(ip), ip.hex())
+
+    def check_udp(self, ip):
+        source, port, n, _ = struct.unpack_from(">4H", ip, self.head)
+        expect("UDP", port == 4791 and source >= 0xc000 and
+               n == len(ip) - self.head, (source, port, n))
+
+    def check_icrc(self, ip):
+        masked = ip[:-4]
+        if self.version == 4:
+            masked[1] = masked[8] = masked[10] = masked[11] = 255
+        else:
+            masked[0] |= 15
+            masked[1:4] = b"\xff" * 3
+            masked[7] = 255
+        bth = self.head
+        if self.version != 1:
+            masked[bth + 6:bth + 8] = b"\xff\xff"
+            bth += 8
+        masked[bth + 4] = 255
+        crc = struct.pack("<I", zlib.crc32(b"\xff" * 8 + masked))
+        expect("ICRC", crc == ip[-4:], (ip.hex(), crc.hex()))
+
+    def transport(self, ib):
+        self.opcode, flags, _, self.qpn, psn = struct.unpack(">BBHII", ib[:12])
+        self.psn, self.ack = psn & 0xffffff, bool(psn >> 31)
+        self.kind, self.op = self.opcode >> 5, self.opcode & 31
+        more = EXTENSIONS.get(self.op, 0) + {3: 8, 5: 4}.get(self.kind, 0)
+        if self.kind == 5 and 0x0d <= self.op <= 0x12:
+            more -= 4  # answers have no XRCETH
+        self.extensions = ib[12:12 + more]
+        self.payload = ib[12 + more:len(ib) - 4 - (flags >> 4 & 3)]
+
+    @property
+    def syndrome(self):
+        return self.extensions[0] if 0x0d <= self.op <= 0x12 else None
+
+
+# ------------------------------------------------------------------ tshark
+
+def tshark(path, *words):
+    done = subprocess.run([TSHARK, "-r", path, *words], text=True,
+                          capture_output=True, timeout=120)
+    expect(f"tshark {words}", done.returncode == 0, done.stderr)
+    return done.stdout
+
+
+# what it says of what it should not know to be wrong
+HARMLESS = {"Comment", "\"Time To Live\" only 1"}
+
+
+def check_decoded(name, path, *how):
+    """No complaint, and the fields of the checked-in list."""
+    if not TSHARK:
+        return
+    with open(os.path.join(HERE, "fields", name), encoding="utf-8") as f:
+        wanted = dict((line.split()[0], line.split()[1:]) for line in f
+                      if line.strip() and line[0] != "#")
+    names = ["_ws.malformed", "_ws.expert.message", *wanted]
+    words = [word for field in names for word in ("-e", field)]
+    rows = [line.split("\t") for line in tshark(
+        path, "-T", "fields", "-E", "occurrence=a", "-E", "aggregator=|",
+        *words, *how).splitlines()]
+    expect(f"{name}: none is malformed", rows and not any(r[0] for r in rows),
+           rows)
+    for row in rows:
+        said = [text for text in row[1].split("|") if text and
+                text not in HARMLESS and not text.startswith("Comment") and
+                " WR 0x" not in text and " CM " not in text]
+        expect(f"{name}: no complaint", not said, said)
+    for i, (field, values) in enumerate(wanted.items()):
+        found = {v for r in rows for v in r[i + 2].split("|") if v}
+        expect(f"{name}: {field} is {values}",
+               found and (values == ["*"] or found == set(values)),
+               sorted(found))
+
+
+# ------------------------------------------------------------------ programs
+
+def free_port():
+    with socket.socket(socket.AF_INET6) as s:
+        s.bind(("::", 0))
+        return str(s.getsockname()[1])
+
+
+def run(trace, *words, options=("--trace-payload",), **more):
+    return subprocess.run([URXE, "run", "--trace", trace, *options, "--",
+                           *words], text=True, capture_output=True, **more)
+
+
+def pair(trace, server, client, options=("--trace-payload",)):
+    """Both programs in one trace; the client tries until the server listens.
+    What they said: (server, client)."""
+    script = """
+        eval "$SERVER" >"$OUT.server" 2>&1 & pid=$!
+        until eval "$CLIENT" >"$OUT.client" 2>&1; do
+            kill -0 $pid || exit 1
+            sleep 0.05
+        done
+        wait $pid"""
+    done = run(trace, "sh", "-c", script, options=options, timeout=120,
+               env={**os.environ, "OUT": trace, "SERVER": server,
+                    "CLIENT": client})
+    said = []
+    for end in "server", "client":
+        with open(f"{trace}.{end}", encoding="utf-8") as f:
+            said.append(f.read())
+    expect(f"{server}", done.returncode == 0, (done, said))
+    return said
+
+
+def pcap(trace):
+    out = f"{trace}.pcapng"
+    done = subprocess.run([URXE, "trace", "--pcap", out, trace], text=True,
+                          capture_output=True, timeout=120)
+    expect("urxe trace --pcap", done.returncode == 0, done.stderr)
+    return out, [Packet(*p) for p in read_pcapng(out)], done.stderr
+
+
+def client(trace, name, words):
+    """A client whose server is called like it: its packets, and what the
+    server and the client said."""
+    if not shutil.which(name):
+        print(f"{name} is not here: skipped")
+        return None
+    words = f"{name} -p {free_port()} {words}"
+    said = pair(trace, words, f"{words} localhost")
+    out, packets, _ = pcap(trace)
+    check_decoded(name, out)
+    return packets, *said
+
+
+def addresses(said, pattern):
+    """What a client prints of its own end, and of the other one."""
+    return [[int(x, 16) for x in found] for found in
+            re.findall(pattern, said)]
+
+
+PINGPONG = r"address: .*QPN 0x(\w+), PSN 0x(\w+)"
+
+
+def sent_to(packets, qpn, ops):
+    return [p for p in packets if p.qpn == qpn and p.op in ops]
+
+
+def check_messages(what, messages, psn, sizes):
+    """PSNs one after the other, AckReq at the end, and all the bytes."""
+    expect(f"{what}: PSNs", [p.psn for p in messages] ==
+           [(psn + i) & 0xffffff for i in range(len(messages))],
+           [hex(p.psn) for p in messages])
+    expect(f"{what}: lengths", [len(p.payload) for p in messages] == sizes,
+           [len(p.payload) for p in messages])
+
+
+def rc_pingpong(trace):
+    done = client(trace, "ibv_rc_pingpong", "-g 1 -n 5 -s 3500")
+    if not done:
+        return
+    packets, _, said = done
+    (mine, my_psn), (other, other_psn) = addresses(said, PINGPONG)
+    for qpn, psn, back in ((other, my_psn, mine), (mine, other_psn, other)):
+        there = sent_to(packets, qpn, (0, 1, 2))
+        check_messages("pingpong", there, psn, 5 * [1024, 1024, 1024, 428])
+        expect("AckReq on the last one", [p.ack for p in there] ==
+               5 * [False, False, False, True])
+        acks = sent_to(packets, back, [0x11])
+        expect("five ACKs, by their MSN, of the last PSN",
+               [(p.syndrome, int.from_bytes(p.extensions[1:], "big"), p.psn)
+                for p in acks] == [(31, i, (psn + 4 * i - 1) & 0xffffff)
+                                   for i in range(1, 6)], acks)
+    expect("no others", len(packets) == 50, len(packets))
+    first = [p for p in packets if p.op == 0]
+    expect("the program's bytes, as far as they are recorded", all(
+        p.payload == b"\x7b" * 256 + bytes(768) or
+        p.payload == b"\x7c" * 256 + bytes(768) or
+        p.payload[256:] == bytes(768) and any(p.payload[:256])
+        for p in first), first[0].payload[:8])
+    expect("comments say so", all(
+        "WR 0x" in p.comment and p.comment.startswith("ibv_rc_pingpong[") and
+        "the first 256 bytes" in p.comment for p in first), first[0].comment)
+
+
+def ud_pingpong(trace):
+    done = client(trace, "ibv_ud_pingpong", "-g 3 -n 5 -s 100")
+    if not done:
+        return
+    packets, _, said = done
+    (mine, my_psn), (other, other_psn) = addresses(said, PINGPONG)
+    for qpn, psn, back in ((other, my_psn, mine), (mine, other_psn, other)):
+        there = sent_to(packets, qpn, [4])
+        check_messages("datagrams", there, psn, 5 * [100])
+        expect("Q_Key and QPN", all(p.kind == 3 and p.extensions ==
+                                    struct.pack(">II", 0x11111111, back)
+                                    for p in there), there)
+    expect("IPv4", all(p.version == 4 for p in packets) and
+           len(packets) == 10, len(packets))
+
+
+PERFTEST = r"address: .*QPN 0x(\w+) PSN 0x(\w+)"
+
+
+def atomic_lat(trace):
+    done = client(trace, "ib_atomic_lat", "-n 5")
+    if not done:
+        return
+    packets, _, said = done
+    (mine, my_psn), (other, _) = addresses(said, PERFTEST)
+    asked = sent_to(packets, other, [0x14])
+    answers = sent_to(packets, mine, [0x12])
+    check_messages("atomics", asked, my_psn, 5 * [0])
+    expect("FETCH & ADD of 1", all(p.extensions[12:20] ==
+                                   struct.pack(">Q", 1) for p in asked))
+    found = [int.from_bytes(p.extensions[4:], "big") for p in answers]
+    expect("each finds one more", len(found) == 5 and
+           found == list(range(found[0], found[0] + 5)), found)
+
+
+def read_bw(trace):
+    done = client(trace, "ib_read_bw", "-n 5 -s 10000 -m 1024")
+    if not done:
+        return
+    packets, _, said = done
+    ends = addresses(said, PERFTEST + r".*RKey 0x(\w+) VAddr 0x(\w+)")
+    (mine, my_psn, _, _), (other, _, rkey, addr) = ends
+    asked = sent_to(packets, other, [0x0c])
+    expect("a READ takes a PSN for each packet of its response",
+           [p.psn for p in asked] ==
+           [(my_psn + 10 * i) & 0xffffff for i in range(5)],
+           [p.psn for p in asked])
+    expect("what the server told of its memory", all(
+        p.extensions[8:] == struct.pack(">II", rkey, 10000) and
+        0 <= int.from_bytes(p.extensions[:8], "big") - addr < 1 << 20
+        for p in asked), [p.extensions.hex() for p in asked])
+    answers = sent_to(packets, mine, (0x0d, 0x0e, 0x0f))
+    check_messages("responses", answers, my_psn, 5 * (9 * [1024] + [784]))
+    expect("an AETH with the first and the last", [p.op for p in answers] ==
+           5 * ([0x0d] + 8 * [0x0e] + [0x0f]), answers)
+
+
+def rping(trace):
+    if not shutil.which("rping"):
+        return
+    port = free_port()
+    words = f"-a 127.0.0.1 -p {port} -C 2"
+    pair(trace, f"rping -s {words}", f"rping -c {words}")
+    out, packets, _ = pcap(trace)
+    check_decoded("rping", out)
+    expect("READs and WRITEs of the same bytes, and SENDs of 16",
+           {p.op for p in packets if p.kind == 0} ==
+           {0x04, 0x0a, 0x0c, 0x10, 0x11}, packets)
+    brought = [p.payload for p in packets if p.op == 0x10]
+    written = [p.payload for p in packets if p.op == 0x0a]
+    expect("rping's text", len(brought) == 2 and brought == written and
+           all(b"rdma-ping-" in b for b in brought), brought)
+
+
+# ------------------------------------------------------------------ what else
+
+def traced(trace, mode, *words, options=("--trace-payload",)):
+    done = run(trace, TRACED, mode, *words, options=options)
+    expect(f"traced {mode}", done.returncode == 0, done)
+    out, packets, said = pcap(trace)
+    # it guesses what a payload is of, and takes eight bytes for RPC's
+    check_decoded(f"traced-{mode}", out, "--disable-protocol", "rpcordma")
+    return packets, said
+
+
+def kinds(trace):
+    """Operations that those clients do not do."""
+    packets, _ = traced(trace, "kinds", options=["--trace-payload=4096"])
+    ops = [p.op for p in packets if p.op != 0x11]
+    expect("their packets, in order", ops[:20] == [
+        0x06, 0x07, 0x09,  # WRITE WITH IMM
+        0x00, 0x01, 0x03,  # SEND WITH IMM
+        0x05, 0x0b,
+        0x0c, 0x0d, 0x0e, 0x0f,
+        0x13, 0x12, 0x14, 0x12,
+        0x0a, 0x0c, 0x10,  # of nothing
+        0x1d], [hex(op) for op in ops])
+    imms = [p.extensions[-4:].hex() for p in packets
+            if p.op in (0x09, 0x03, 0x05, 0x0b)]
+    expect("immediates", imms == 4 * ["12345678"], imms)
+    whole = b"".join(p.payload for p in packets if p.op in (0, 1, 3))
+    expect("its 3000 bytes", len(whole) == 3000 and
+           whole == b"".join(p.payload for p in packets
+                             if p.op in (6, 7, 9))[:3000], len(whole))
+    expect("and those that a READ brought", whole == b"".join(
+        p.payload for p in packets if p.op in (0xd, 0xe, 0xf)), len(whole))
+    long = [p for p in packets if "of 200" in p.comment]
+    expect("of a long message the beginning and the end",
+           len(long) == 64 and (long[-1].psn - long[0].psn) & 0xffffff == 199
+           and ["are left out" in p.comment for p in long].count(True) == 1 and
+           "136 packets before it are left out" in long[32].comment,
+           [p.comment for p in long])
+
+
+def waiting(trace):
+    """Who does not listen, and who is of another mind."""
+    packets, _ = traced(trace, "packets")
+    first = [p for p in packets if p.op in (0x06, 0x07, 0x08)]
+    expect("it goes out again until somebody listens", len(first) >= 6 and
+           len(first) % 3 == 0 and len({p.psn for p in first}) == 3,
+           [p.psn for p in first])
+    expect("and then there is an ACK", [p.syndrome for p in packets
+                                        if p.op == 0x11][:1] == [31])
+    expect("an SRQ's number", any(p.kind == 5 and len(p.extensions) == 4
+                                  for p in packets), packets)
+
+
+def refused(trace):
+    packets, _ = traced(trace, "wrong")
+    said = [p.syndrome for p in packets if p.syndrome is not None]
+    # min_rnr_timer is 1, rnr_retry 1; then a key that is none
+    expect("RNR NAKs, then a NAK of the access", said[:2] == [0x21, 0x21] and
+           0x62 in said, said)
+    rnr = [p for p in packets if p.op == 4][:2]
+    expect("what found no receive went out twice", len(rnr) == 2 and
+           rnr[0].psn == rnr[1].psn, rnr)
+    packets, _ = traced(trace, "psn")
+    sent = [p for p in packets if p.op == 0x0a]
+    naks = [p for p in packets if p.op == 0x11]
+    expect("other PSNs are a NAK that says which", sent and naks and
+           {p.syndrome for p in naks} == {0x60} and
+           {p.psn for p in naks} == {(sent[0].psn + 1) & 0xffffff},
+           [(p.syndrome, p.psn) for p in packets])
+
+
+def version_1(trace):
+    """And without payload."""
+    done = run(trace, TRACED, "writes", "3", options=())
+    expect("writes", done.returncode == 0, done)
+    out, packets, _ = pcap(trace)
+    check_decoded("traced-writes", out)
+    expect("a GRH, and zeros that the comment tells of", len(packets) == 6 and
+           all(p.version == 1 for p in packets) and all(
+               p.payload == bytes(8) and "not recorded" in p.comment
+               for p in packets if p.op == 0x0a), packets)
+    done = subprocess.run([URXE, "trace", "--pcap", "/dev/full", trace],
+                          text=True, capture_output=True)
+    expect("a full disk", done.returncode == 1 and "space" in done.stderr,
+           done)
+
+
+def lost(trace):
+    """What a QP was connected with is overwritten."""
+    done = run(trace, TRACED, "writes", "5000",
+               options=["--trace-records", "1000"])
+    expect("writes", done.returncode == 0, done)
+    _, packets, said = pcap(trace)
+    expect("that is said, and nothing is made up", not packets and
+           "not in the trace" in said, said)
+
+
+def main():
+    for case in (rc_pingpong, ud_pingpong, atomic_lat, read_bw, rping, kinds,
+                 waiting, refused, version_1, lost):
+        if len(sys.argv) > 3 and case.__name__ not in sys.argv[3:]:
+            continue
+        with tempfile.TemporaryDirectory() as directory:
+            case(os.path.join(directory, "trace"))
+    if not failed and not TSHARK:
+        print("tshark is not here: skipped what it would decode")
+        return 77
+    return 1 if failed else 0
+
+
+URXE, TRACED = sys.argv[1:3]
+sys.exit(main())
