@@ -112,6 +112,7 @@ static void serve(const char *name, int sock, int file)
 	if (self.qp)
 		connect_to(get(sock).qpn);
 	put(sock, me); /* ready */
+	get(sock); /* A has its completion, and has told of it */
 	next_completion(self.cq);
 	printf("  %s has \"%s\"\n", name, self.memory);
 	put(sock, me);
@@ -152,8 +153,10 @@ static int start(const char *name, int file)
 int main(void)
 {
 	int file = fileno(tmpfile());
-	int to_b = start("B", file), to_c = start("C", file);
-	struct numbers b = get(to_b), c = get(to_c), me = { 0 };
+	int to_b = start("B", file);
+	struct numbers b = get(to_b), me = { 0 };
+	int to_c = start("C", file);
+	struct numbers c = get(to_c);
 
 	side_open(&self, "A", open_device(), IBV_ACCESS_LOCAL_WRITE);
 	make_qp(IBV_QPT_XRC_SEND, NULL);
@@ -163,9 +166,12 @@ int main(void)
 	get(to_b);
 	get(to_c);
 	tell("B", b.srqn);
+	put(to_b, me); /* look! */
 	get(to_b);
 	tell("C", BREAK == 1 ? c.srqn + 100 : c.srqn);
-	if (!BREAK)
+	if (!BREAK) {
+		put(to_c, me);
 		get(to_c);
+	}
 	return 0;
 }
