@@ -93,6 +93,7 @@ packages_table()
 	strace              strace              strace              strace         strace
 	tshark              wireshark-cli       wireshark           tshark         wireshark-cli
 	ucx-utils           ucx                 openucx-tools       -              openucx
+	valgrind            valgrind            valgrind            valgrind       valgrind
 
 	[the applications]
 	dapl2-utils         -                   -                   -              -

@@ -124,9 +124,12 @@ static bool payload_read(const struct urxe_qp *qp, const struct urxe_wqe *w,
 void payload_record(const struct urxe_qp *qp, const struct urxe_wqe *w,
 		    uint32_t psn)
 {
-	uint64_t v[TRACE_VALUES] = { w->wr_id, w->opcode, psn };
+	uint64_t v[TRACE_VALUES];
 	uint64_t length = w->length < wanted ? w->length : wanted, off, n;
 
+	v[0] = w->wr_id;
+	v[1] = w->opcode;
+	v[2] = psn;
 	for (off = 0; off < length; off += n) {
 		n = length - off < DATA_BYTES ? length - off : DATA_BYTES;
 		v[DATA_HEAD + (n - 1) / sizeof(*v)] = 0; /* what is behind it */

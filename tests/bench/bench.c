@@ -3,12 +3,14 @@
  * urxe-bench: the table.
  *
  *   urxe run -- urxe-bench [-d DEVICE] [-g GID_INDEX] [-r ROUNDS] [-q] [-t]
+ * [-w]
  *
  * Every row is measured once in each round, raw limits and verbs in turn, so
  * that what disturbs the machine disturbs both.  The best and the median
  * round are printed; the ratio is that of the best ones.  -q: shorter
  * rounds.  -t: tab separated: name, unit, best, median, name of the raw
- * limit, its best, its median, ratio.
+ * limit, its best, its median, ratio.  -w: nothing but the first row of one
+ * process, a WRITE to DM.
  */
 #define _GNU_SOURCE
 #include <getopt.h>
@@ -102,6 +104,7 @@ static const struct row rows[] = {
 	  false },
 };
 
+#define FIRST_WRITE (RAW_VM_BIG + 1)
 #define N_ROWS ((int)(sizeof(rows) / sizeof(rows[0])))
 
 /* ns per operation, as measured; per row */
@@ -147,7 +150,7 @@ static void run_pair(struct end *e, int rounds, int shrink)
 }
 
 static void run_alone(const char *device, int gid_index, int rounds, int shrink,
-		      struct common *common)
+		      struct common *common, bool one_row)
 {
 	struct end e = { .rank = 2, .common = common };
 	int i, r;
@@ -156,7 +159,7 @@ static void run_alone(const char *device, int gid_index, int rounds, int shrink,
 	end_connect(&e);
 	for (r = -1; r < rounds; r++)
 		for (i = 0; i < N_ROWS; i++)
-			if (rows[i].alone)
+			if (one_row ? i == FIRST_WRITE : rows[i].alone)
 				run_row(&e, i, r < 0 ? 0 : r, shrink);
 	end_close(&e);
 }
@@ -189,9 +192,9 @@ static const char *number(double v, char *buf, size_t len)
 		snprintf(buf, len, "-");
 	else
 		snprintf(buf, len,
-			 v < 10	   ? "%.2f"
-			 : v < 100 ? "%.1f"
-				   : "%.0f",
+			 v < 10	 ? "%.2f" :
+			 v < 100 ? "%.1f" :
+				   "%.0f",
 			 v);
 	return buf;
 }
@@ -232,11 +235,11 @@ static void print_table(int rounds, bool pinned, bool tabs)
 		qsort(sample[i], rounds, sizeof(double), by_value);
 	if (!tabs)
 		printf("%d rounds, %s\n\n%-47s %7s %7s %-4s  %8s  %s\n", rounds,
-		       pinned ? "each process pinned to a CPU of its own"
-			      : "only one CPU: two-process rows say little",
+		       pinned ? "each process pinned to a CPU of its own" :
+				"only one CPU: two-process rows say little",
 		       "", "best", "median", "", "time", "of the raw limit");
 	for (i = 0; i < N_ROWS; i++) {
-		if (!tabs && i == RAW_VM_BIG + 1)
+		if (!tabs && i == FIRST_WRITE)
 			putchar('\n');
 		print_row(i, rounds, tabs);
 	}
@@ -277,7 +280,7 @@ static int leader(struct common *common, const char *device, int gid_index,
 	end_close(&e);
 	if (waitpid(child, &status, 0) != child || status)
 		return 1;
-	run_alone(device, gid_index, rounds, shrink, common);
+	run_alone(device, gid_index, rounds, shrink, common, false);
 	return 0;
 }
 
@@ -285,12 +288,12 @@ int main(int argc, char *argv[])
 {
 	int opt, gid_index = 0, rounds = 15, shrink = 1;
 	const char *device = NULL;
-	bool tabs = false, pinned;
+	bool tabs = false, one_row = false, pinned;
 	struct common *common;
 	cpu_set_t may;
 	pid_t child;
 
-	while ((opt = getopt(argc, argv, "d:g:r:qt")) != -1) {
+	while ((opt = getopt(argc, argv, "d:g:r:qtw")) != -1) {
 		switch (opt) {
 		case 'd':
 			device = optarg;
@@ -307,6 +310,9 @@ int main(int argc, char *argv[])
 		case 't':
 			tabs = true;
 			break;
+		case 'w':
+			one_row = true;
+			break;
 		default:
 			return 2;
 		}
@@ -322,6 +328,12 @@ int main(int argc, char *argv[])
 	if (common == MAP_FAILED) {
 		perror("urxe-bench: mmap");
 		return 1;
+	}
+	if (one_row) {
+		run_alone(device, gid_index, rounds, shrink, common, true);
+		qsort(sample[FIRST_WRITE], rounds, sizeof(double), by_value);
+		print_row(FIRST_WRITE, rounds, true);
+		return 0;
 	}
 	signal(SIGCHLD, on_child);
 	/* Where Yama is on, this lets the raw limit be measured both ways. */
