@@ -185,21 +185,66 @@ def connections(trace):
         for line in lines), lines)
 
 
+def last_told(out):
+    """By who tells the number of each WR that was polled."""
+    return struct.unpack("Q", out[len(out) // 8 * 8 - 8:][:8])[0]
+
+
+def begin_endless(trace, *before, wait_for):
+    child = subprocess.Popen([URXE, "run", "--", *before, TRACED, "endless"],
+                             env=dict(os.environ, URXE_TRACE=trace),
+                             stdout=subprocess.PIPE)
+    out = child.stdout.read(8 * wait_for)
+    return child, out
+
+
+def expect_up_to(rs, last, who):
+    """All WRs up to the last one that was polled, and at most a part of one
+    more."""
+    of = lives(rs)
+    of = {int(wr_id, 16): life for (_, _, wr_id), life in of.items()}
+    expect(f"{who}: whole up to {last}",
+           all(of.get(i) == LIFE for i in range(1, last + 1)),
+           {i: of.get(i) for i in range(last - 3, last + 2)})
+    expect(f"{who}: and what was begun", set(of) <= set(range(1, last + 2)) and
+           of.get(last + 1, []) == LIFE[:len(of.get(last + 1, []))], of)
+
+
 def killed(trace):
-    """What was posted before SIGKILL is there."""
-    child = subprocess.Popen([URXE, "run", "--trace", trace, "--", TRACED,
-                              "endless"], stdout=subprocess.PIPE)
-    last = 0
-    while last < 3000:
-        last, = struct.unpack("Q", child.stdout.read(8))
-    child.send_signal(signal.SIGKILL)
-    rest = child.stdout.read()
-    child.wait()
-    if len(rest) >= 8:
-        last, = struct.unpack("Q", rest[len(rest) // 8 * 8 - 8:][:8])
-    rs = records("--wr-id", str(last), trace)
-    expect(f"WR {last} was posted, and polled",
-           [r.what for r in rs] == LIFE, [r.line for r in rs])
+    """What processes did before SIGKILL is there, of each of them."""
+    run(trace, "true", options=["--trace-records", "1000000"])
+    children = [begin_endless(trace, wait_for=n) for n in (2000, 300, 40)]
+    last = {}
+    for child, _ in children:
+        child.send_signal(signal.SIGKILL)
+    for child, out in children:
+        out += child.stdout.read()
+        child.wait()
+        last[str(child.pid)] = last_told(out)
+    rs = records(trace)
+    expect("three processes", {r.pid for r in rs} == set(last), last)
+    for pid, n in last.items():
+        expect_up_to([r for r in rs if r.pid == pid], n, f"process {pid}")
+
+
+def killed_growing(trace):
+    """And of one that is killed when its ring grows."""
+    for nth in (2, 4):
+        run(trace, "true", options=["--trace-records", "1000000"])
+        kill = ["strace", "-f", "-o", "/dev/null", "-P", trace, "-e",
+                f"inject=fallocate:signal=SIGKILL:when={nth}"]
+        if subprocess.run([*kill, "true"], capture_output=True).returncode:
+            print("SKIP: no strace, or it does not work here")
+            return
+        child, out = begin_endless(trace, *kill, wait_for=1)
+        out += child.stdout.read()
+        child.wait()
+        last = last_told(out)
+        # seven places for each WR, and the ring begins with 1024 of them
+        places = 1024 << nth - 2
+        expect(f"it was killed when {places} places were full",
+               places / 7 - 40 < last < places / 7, last)
+        expect_up_to(records(trace), last, f"{places} places")
 
 
 def overwritten(trace):
@@ -776,7 +821,8 @@ def refused(trace):
 
 
 def main():
-    for case in (whole_life, clients, connections, killed, overwritten, wrong,
+    for case in (whole_life, clients, connections, killed,
+                 killed_growing, overwritten, wrong,
                  packets, naks, payload, environment, in_flight, extended, apart, closes, with_rooms, no_room, short_threads,
                  cancelled, destructor, handler, follow, names, fabrics, again,
                  boots, pid_namespaces, time_namespaces,
