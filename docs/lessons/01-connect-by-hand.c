@@ -72,9 +72,13 @@ static void make_qp(void)
 }
 
 /* How the two meet is not RDMA's business. */
-static void swap_addresses(void)
+static void tell_address(void)
 {
 	check(write(sock, &me, sizeof(me)) == sizeof(me), "write");
+}
+
+static void hear_address(void)
+{
 	errno = ECONNRESET;
 	check(recv(sock, &peer, sizeof(peer), MSG_WAITALL) == sizeof(peer),
 	      "the other side");
@@ -133,6 +137,15 @@ static void to_rts(void)
 	      "to RTS");
 }
 
+static struct ibv_sge all_of_memory(void)
+{
+	struct ibv_sge sge = { .addr = (uintptr_t)memory,
+			       .length = sizeof(memory),
+			       .lkey = mr->lkey };
+
+	return sge;
+}
+
 static void tell_completion(void)
 {
 	struct ibv_wc wc;
@@ -146,17 +159,23 @@ static void tell_completion(void)
 
 static void a(pid_t child)
 {
-	struct ibv_sge sge = { (uintptr_t)memory, sizeof(memory), mr->lkey };
-	struct ibv_recv_wr wr = { .sg_list = &sge, .num_sge = 1 }, *bad;
+	struct ibv_recv_wr wr = { .num_sge = 1 }, *bad;
+	struct ibv_sge sge;
 	int failed;
 
+	make_qp();
+	to_init();
+	tell_address();
+	hear_address();
+	sge = all_of_memory();
+	wr.sg_list = &sge;
 	check(!ibv_post_recv(qp, &wr, &bad), "ibv_post_recv");
 	if (BREAK != 4) {
 		to_rtr();
 		to_rts();
 		printf("A: connected\n");
 	}
-	swap_addresses(); /* nothing new: to say that B may send */
+	tell_address(); /* nothing new: to say that B may send */
 	waitpid(child, &failed, 0);
 	if (failed) {
 		printf("A: B has failed\n");
@@ -168,18 +187,23 @@ static void a(pid_t child)
 
 static void b(void)
 {
-	struct ibv_sge sge = { (uintptr_t)memory, sizeof(memory), mr->lkey };
-	struct ibv_send_wr wr = { .sg_list = &sge,
-				  .num_sge = 1,
+	struct ibv_send_wr wr = { .num_sge = 1,
 				  .opcode = IBV_WR_SEND,
 				  .send_flags = IBV_SEND_SIGNALED },
 			   *bad;
+	struct ibv_sge sge;
 
-	swap_addresses(); /* A is ready */
+	hear_address();
+	make_qp();
+	to_init();
+	tell_address();
+	hear_address(); /* A is ready */
 	to_rtr();
 	to_rts();
 	printf("B: connected\n");
 	strcpy(memory, "a line from B");
+	sge = all_of_memory();
+	wr.sg_list = &sge;
 	check(!ibv_post_send(qp, &wr, &bad), "ibv_post_send");
 	tell_completion();
 }
@@ -197,9 +221,6 @@ int main(void)
 	name = child ? 'A' : 'B';
 	sock = sv[child ? 0 : 1];
 	close(sv[child ? 1 : 0]);
-	make_qp();
-	to_init();
-	swap_addresses();
 	if (child)
 		a(child);
 	else
