@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """What the pages of the course say is so.
-Usage: lessons.py URXE DIR [N...]
+Usage: lessons.py URXE DIR [--draw] [N...]
+  --draw  writes the pictures, in place of comparing them
 
 A page has, in this order:
   # Lesson N: TITLE
@@ -12,6 +13,8 @@ A page has, in this order:
   as `code` if it is to be run with some: a change, and in the next column
   but one each line that it prints and the unchanged program does not, in
   order, as `code`, or "nothing else" if there is none
+  a picture of a trace, "![TITLE](pictures/FILE)", behind a line "<!-- trace
+  [BREAK=K] [OPTION...] -->" with options of tests/trace/picture
 """
 
 import concurrent.futures
@@ -20,6 +23,7 @@ import glob
 import html
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -28,6 +32,12 @@ import tempfile
 QUESTIONS = "## Say first what you expect\n"
 WARNINGS = ["-Wall", "-Wextra", "-Werror"]
 HANGS = 600  # seconds: a lesson takes less than one
+PICTURE = (r"<!-- trace(?: BREAK=(\d+))?(.*?) -->\n\n?"
+           r"!\[([^]]*)\]\((pictures/[\w-]+\.svg)\)")
+# librdmacm begins with a PSN at random; an address; how long a call took
+VARIES = r"PSN \d{4,}|0x[0-9a-f]{9,}|[\d.]+ [mu]?s\b"
+DRAWER = os.path.join(os.path.dirname(os.path.abspath(__file__)),
+                      "..", "trace", "picture")
 failed = []
 
 
@@ -38,12 +48,16 @@ def expect(what, is_so, said=""):
     return is_so
 
 
+def read(path):
+    with open(path, encoding="utf-8") as f:
+        return f.read()
+
+
 class Page:
     def __init__(self, path):
         self.path = path
         self.name = os.path.basename(path)[:-3]
-        with open(path, encoding="utf-8") as f:
-            self.text = f.read()
+        self.text = read(path)
         title = re.match(r"# (Lesson (\d+): \S.*)\n", self.text)
         command = re.search(r"^    cc (.*)$", self.text, re.M)
         # how it is run, and what it prints then
@@ -68,6 +82,12 @@ class Page:
                 for line in re.findall(r"`([^`]*)`", cells[3])]
             if not self.breaks[number] and "nothing else" not in cells[3]:
                 raise ValueError(f"{path}: what does BREAK={number} print?")
+
+        self.pictures = [(int(number or 0), shlex.split(options), title, file)
+                         for number, options, title, file in
+                         re.findall(PICTURE, self.text)]
+        if self.text.count("![") != len(self.pictures):
+            raise ValueError(f"{path}: a picture of which trace?")
 
     def compile(self, out, *options, cc="gcc"):
         """The page's own command, with another output."""
@@ -148,18 +168,41 @@ def check_break(page, number):
            f"exit code {code}, printed:\n{out}")
 
 
+def check_picture(page, number, options, title, file):
+    """The page's picture is what its program's trace shows."""
+    where = tempfile.mkdtemp(dir=TEMP)
+    program, trace, picture = (os.path.join(where, name) for name in
+                               (page.name, "trace", "picture.svg"))
+    if not page.compile(program, *([f"-DBREAK={number}"] if number else [])):
+        return
+    run([URXE, "run", "--fabric", f"{page.name}-picture-{number}", "--trace",
+         trace, "--", program])
+    # what URXE_LOG would say has addresses in it, and gets better
+    code, out = run([DRAWER, "--title", title, "--hide", "why", *options, URXE,
+                     trace, picture])
+    if not expect(f"{page.name}: {file} can be drawn", code == 0, out):
+        return
+    if DRAW:
+        shutil.copy(picture, os.path.join(DIR, file))
+        return
+    drawn, shown = (re.sub(VARIES, "N", text) for text in
+                    (read(picture), read(os.path.join(DIR, file))))
+    expect(f"{page.name}: {file}", drawn == shown,
+           show_difference(shown.replace(">", ">\n"),
+                           drawn.replace(">", ">\n")))
+
+
 def check_switches(page):
     """The page tells of each change that the source has."""
-    with open(os.path.join(DIR, page.name + ".c"), encoding="utf-8") as f:
-        source = f.read()
+    source = read(os.path.join(DIR, page.name + ".c"))
     there = {int(n) for n in re.findall(r"BREAK [=!]= (\d+)", source)}
     expect(f"{page.name}: changes of the source and of the page",
            there == set(page.breaks) and there, (there, set(page.breaks)))
 
 
 def check_index(pages):
-    with open(os.path.join(DIR, "README.md"), encoding="utf-8") as f:
-        index = re.findall(r"\((\d\d-\S*)\.md\)", f.read())
+    index = re.findall(r"\((\d\d-\S*)\.md\)",
+                       read(os.path.join(DIR, "README.md")))
     expect("the index has each page, in order",
            index == [page.name for page in pages], index)
     code, out = run([URXE, "lesson"])
@@ -184,6 +227,9 @@ def main():
              sorted(glob.glob(os.path.join(DIR, "[0-9][0-9]-*.md")))]
     if not ONLY:
         check_index(pages)
+    can_draw = shutil.which("node")
+    if not can_draw:
+        print("pictures are not compared: node is not installed")
     jobs = []
     workers = os.cpu_count() + 2  # some lessons wait
     with concurrent.futures.ThreadPoolExecutor(workers) as pool:
@@ -194,6 +240,9 @@ def main():
             jobs.append(pool.submit(check_lesson, page))
             jobs.append(pool.submit(check_compilers, page))
             jobs += [pool.submit(check_break, page, n) for n in page.breaks]
+            if can_draw:
+                jobs += [pool.submit(check_picture, page, *picture)
+                         for picture in page.pictures]
     for job in jobs:
         job.result()
     print(f"{len(pages)} pages, {sum(len(p.breaks) for p in pages)} changes")
@@ -203,6 +252,7 @@ def main():
 if __name__ == "__main__":
     URXE = os.path.realpath(sys.argv[1])
     DIR = os.path.realpath(sys.argv[2])
-    ONLY = {int(n) for n in sys.argv[3:]}
+    DRAW = "--draw" in sys.argv[3:]
+    ONLY = {int(n) for n in sys.argv[3:] if n != "--draw"}
     with tempfile.TemporaryDirectory() as TEMP:
         sys.exit(main())
