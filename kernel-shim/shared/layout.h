@@ -638,6 +638,42 @@ struct urxe_comp_cntr {
 	uint32_t bytes; /* it counts those of what succeeds */
 };
 
+/*
+ * What the send queue of a QP waits for, for those who look on; nobody goes by
+ * it.  Its owner writes it, under the QP's lock, where the queue waits, and there
+ * alone: `what` is 0 before the rest changes, and stored last (release).
+ */
+enum urxe_wait_for {
+	URXE_WAIT_NOTHING,
+	URXE_WAIT_RECEIVE, /* RNR: the responder has none */
+	URXE_WAIT_ANSWER, /* the responder is silent */
+	URXE_WAIT_SQD, /* for the QP to leave SQD */
+	URXE_WAIT_FLIGHT, /* a carrier has it in flight */
+	URXE_WAIT_KINDS
+};
+
+/* Its last WR was refused, because the queue was full. */
+enum urxe_full {
+	URXE_FULL_NOT,
+	URXE_FULL_UNPOLLED, /* completions that were not polled have places */
+	URXE_FULL_UNSIGNALED, /* no completion will give a place back */
+};
+
+#define URXE_WAIT_ENDLESS 255 /* of left */
+#define URXE_WAIT_FENCED 1u /* flags: the first WR not begun has a fence */
+struct urxe_wait {
+	_Atomic uint32_t what; /* enum urxe_wait_for */
+	_Atomic uint32_t head; /* ordinal of the WR that waits */
+	_Atomic uint32_t queued; /* WRs, from that one on */
+	_Atomic uint8_t opcode, left, flags; /* left: tries that count */
+	_Atomic uint64_t wr_id;
+	_Atomic uint64_t since, until; /* clock_now(); until: the next try */
+	_Atomic uint32_t full; /* enum urxe_full */
+	_Atomic uint32_t full_at; /* ordinal of the WR that was refused */
+	_Atomic uint64_t full_since;
+};
+static_assert(sizeof(struct urxe_wait) == 56, "fixed");
+
 struct urxe_qp_sh {
 	_Atomic uint64_t conn;
 	uint64_t tag; /* of its events: event_tag.h */
@@ -665,11 +701,13 @@ struct urxe_qp_sh {
 	_Atomic uint32_t counts; /* 1 << enum urxe_cntr_op: there is a counter */
 	/* index in the arena's table; 0: none */
 	_Atomic uint16_t cntr[URXE_CNTR_OPS];
+	/* handed over with the port's counters; for those who look on */
+	_Atomic uint64_t sent_bytes;
 	struct urxe_rq_sh rq;
 	uint8_t sgid[16], dgid[16]; /* of the path, as its owner has it */
 	uint8_t roce; /* ... and its version: that of sgid_index */
 	struct urxe_kept_reason broken; /* who or what broke it, and why */
-	uint8_t pad[56];
+	struct urxe_wait wait;
 };
 static_assert(sizeof(struct urxe_qp_sh) == 512, "an index is a shift");
 

@@ -28,6 +28,8 @@ static inline void counters_flush(struct urxe_qp *qp)
 	counter_add(qp, URXE_CNT_RCV_DATA, c->bytes / 4);
 	counter_add(qp, URXE_CNT_XMIT_PACKETS, c->packets);
 	counter_add(qp, URXE_CNT_RCV_PACKETS, c->packets);
+	store_relaxed(&qp->sh->sent_bytes,
+		      load_relaxed(&qp->sh->sent_bytes) + c->bytes);
 	c->bytes %= 4;
 	c->packets = 0;
 	store_relaxed(&qp->sh->sq_psn, qp->psn & URXE_PSN_MASK);

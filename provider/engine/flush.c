@@ -8,6 +8,7 @@
 #include "quiesce.h"
 #include "requester.h"
 #include "service.h"
+#include "wait.h"
 #include "why.h"
 
 void flush_sq(struct urxe_qp *qp)
@@ -27,6 +28,7 @@ void flush_sq(struct urxe_qp *qp)
 	}
 	guard_lower(qp->guard);
 	sq->begun = sq->done;
+	wait_end(qp);
 }
 
 /* wr_id: where to leave it, or NULL */

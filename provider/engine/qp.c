@@ -11,6 +11,7 @@
 #include "qp.h"
 #include "quiesce.h"
 #include "srq.h"
+#include "wait.h"
 #include "why.h"
 
 bool qp_set_error(struct urxe_qp *qp, enum ibv_qp_state state)
@@ -89,6 +90,7 @@ void qp_forget(struct urxe_qp *qp)
 	if (qp->rcq && qp->rcq != qp->scq)
 		poll_forget_qp(qp->rcq, qp->qpn);
 	sq_reset(&qp->sq);
+	wait_forget(qp);
 	if (qp->rq.sh) {
 		urxe_lock_outside(&qp->rq.lock);
 		rq_reset(&qp->rq);

@@ -18,6 +18,7 @@
 #include "requester.h"
 #include "responder.h"
 #include "service.h"
+#include "wait.h"
 #include "why.h"
 #include "wqe.h"
 
@@ -270,7 +271,7 @@ static enum verdict flight_begin(struct urxe_qp *qp, struct run *r,
 }
 
 /* Between the first WR that a carrier has in flight and the last answer. */
-static void flight_count(struct urxe_qp *qp)
+static void flight_recount(struct urxe_qp *qp)
 {
 	bool flying = qp->carrier && qp->sq.done != qp->sq.begun;
 
@@ -283,6 +284,15 @@ static void flight_count(struct urxe_qp *qp)
 	}
 	fetch_add_relaxed(&qp->scq->stalled, 1);
 	service_need(qp->ctx);
+}
+
+static void flight_count(struct urxe_qp *qp)
+{
+	bool flew = qp->flying;
+
+	flight_recount(qp);
+	if ((flew || qp->flying) && qp->stall.kind == STALL_NONE)
+		wait_end(qp);
 }
 
 void flight_answer(struct urxe_qp *qp, uint32_t index,
@@ -327,7 +337,7 @@ void flight_disown(struct urxe_qp *qp)
 	if (qp->carrier)
 		qp->carrier->cancel(qp);
 	qp->sq.done = qp->sq.begun;
-	flight_count(qp);
+	flight_recount(qp);
 }
 
 /* ------------------------------------------------------- the loop */
@@ -449,7 +459,8 @@ static void requester_conclude(struct urxe_qp *qp, const struct run *r,
 		qp_drained(qp);
 }
 
-static void requester_flush_broken(struct urxe_qp *qp)
+/* What its state has it do with what is queued. */
+static void requester_rest(struct urxe_qp *qp)
 {
 	enum ibv_qp_state state = qp_state(qp);
 
@@ -457,6 +468,8 @@ static void requester_flush_broken(struct urxe_qp *qp)
 		flush_qp(qp);
 	else if (state == IBV_QPS_SQE)
 		flush_sq(qp);
+	else
+		wait_drained(qp);
 }
 
 void requester_run(struct urxe_qp *qp)
@@ -467,7 +480,7 @@ void requester_run(struct urxe_qp *qp)
 	if (qp->sq.begun == qp->sq.prod)
 		return;
 	if (unlikely(!requester_may_run(qp))) {
-		requester_flush_broken(qp);
+		requester_rest(qp);
 		return;
 	}
 	run_begin(&r, qp);

@@ -11,6 +11,7 @@
 #include "responder.h"
 #include "retry.h"
 #include "service.h"
+#include "wait.h"
 #include "why.h"
 
 /* Responder's RNR timer field to ns; IB specification, table 45. */
@@ -42,6 +43,11 @@ static uint64_t stall_period(const struct urxe_qp *qp,
 	return ack_ns(qp->attr.timeout);
 }
 
+static enum urxe_wait_for stall_waits_for(enum urxe_stall_kind kind)
+{
+	return kind == STALL_RNR ? URXE_WAIT_RECEIVE : URXE_WAIT_ANSWER;
+}
+
 bool stall_begin(struct urxe_qp *qp, enum urxe_stall_kind kind)
 {
 	struct urxe_stall *s = &qp->stall;
@@ -51,8 +57,10 @@ bool stall_begin(struct urxe_qp *qp, enum urxe_stall_kind kind)
 		responder_note_rnr(&qp->conn, qp->attr.dest_qp_num);
 	why_noted(&s->why);
 	s->period = stall_period(qp, kind);
-	if (s->kind == kind)
+	if (s->kind == kind) {
+		wait_begin(qp, stall_waits_for(kind), qp->sq.begun);
 		return true; /* still the same obstacle: its timer runs on */
+	}
 	if (rnr)
 		counter_add(qp, URXE_CNT_RNR_NAK, 1);
 	observe(OBSERVE_WAITS, qp, sq_slot(&qp->sq, qp->sq.begun), kind);
@@ -64,24 +72,32 @@ bool stall_begin(struct urxe_qp *qp, enum urxe_stall_kind kind)
 	s->left = rnr ? qp->attr.rnr_retry : qp->attr.retry_cnt;
 	s->endless = rnr ? qp->attr.rnr_retry == 7 : !qp->attr.timeout;
 	s->deadline = s->period ? clock_now() + s->period : 0;
+	wait_begin(qp, stall_waits_for(kind), qp->sq.begun);
+	wait_tries(qp);
 	why_waits(qp, sq_slot(&qp->sq, qp->sq.begun));
 	service_need(qp->ctx);
 	return true;
+}
+
+static void stall_clear(struct urxe_qp *qp)
+{
+	qp->stall.kind = STALL_NONE;
+	fetch_sub_relaxed(&qp->scq->stalled, 1);
 }
 
 void stall_end(struct urxe_qp *qp)
 {
 	if (qp->stall.kind == STALL_NONE)
 		return;
-	qp->stall.kind = STALL_NONE;
-	fetch_sub_relaxed(&qp->scq->stalled, 1);
+	stall_clear(qp);
+	wait_end(qp);
 }
 
 void stall_disown(struct urxe_qp *qp, uint32_t end)
 {
 	if (qp->stall.kind == STALL_NONE)
 		return;
-	stall_end(qp);
+	stall_clear(qp); /* the parent's still waits */
 	qp->sq.begun = end;
 	flight_disown(qp);
 }
@@ -95,6 +111,7 @@ static void stall_retry(struct urxe_qp *qp, uint64_t now)
 	enum urxe_stall_kind kind = s->kind;
 
 	requester_run(qp);
+	wait_drained(qp);
 	if (s->kind != kind || qp->sq.begun != head || !expired)
 		return;
 	s->deadline = now + s->period;
@@ -102,13 +119,16 @@ static void stall_retry(struct urxe_qp *qp, uint64_t now)
 	counter_add(qp, kind == STALL_RNR ? URXE_CNT_RNR_NAK :
 					    URXE_CNT_ACK_TIMEOUT, 1);
 	observe(OBSERVE_AGAIN, qp, sq_slot(&qp->sq, head), kind);
-	if (s->endless)
+	if (s->endless) {
+		wait_tries(qp);
 		return;
+	}
 	why_recall(&s->why);
 	if (kind == STALL_RNR && !--s->left)
 		requester_fail(qp, IBV_WC_RNR_RETRY_EXC_ERR);
 	else if (kind == STALL_TRANSPORT && !s->left--)
 		requester_fail(qp, IBV_WC_RETRY_EXC_ERR);
+	wait_tries(qp);
 }
 
 /* Nobody tells us that a peer became ready: look at least this often. */

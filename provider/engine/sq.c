@@ -6,6 +6,7 @@
 #include "qp.h"
 #include "requester.h"
 #include "sq.h"
+#include "wait.h"
 #include "wqe.h"
 
 size_t sq_plan(struct urxe_sq *sq, const struct ibv_qp_cap *cap,
@@ -143,6 +144,15 @@ sq_explain(const struct urxe_qp *qp, const struct ibv_send_wr *wr, int err)
 			 qpn);
 }
 
+static void __attribute__((cold, noinline))
+sq_refused(struct urxe_qp *qp, const struct ibv_send_wr *wr, int err)
+{
+	if (err == ENOMEM)
+		wait_full(qp);
+	if (urxe_log_on)
+		sq_explain(qp, wr, err);
+}
+
 int sq_post(struct urxe_qp *qp, struct ibv_send_wr *wr,
 	    struct ibv_send_wr **bad)
 {
@@ -161,8 +171,7 @@ int sq_post(struct urxe_qp *qp, struct ibv_send_wr *wr,
 	for (; wr; wr = wr->next) {
 		ret = sq_push(qp, wr);
 		if (unlikely(ret)) {
-			if (urxe_log_on)
-				sq_explain(qp, wr, ret);
+			sq_refused(qp, wr, ret);
 			*bad = wr;
 			errno = ret;
 			break;

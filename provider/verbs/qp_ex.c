@@ -9,6 +9,7 @@
 
 #include "engine/log.h"
 #include "engine/requester.h"
+#include "engine/wait.h"
 #include "engine/wqe.h"
 #include "qp.h"
 #include "qp_ex.h"
@@ -109,6 +110,8 @@ static int wr_complete(struct ibv_qp_ex *ibqp)
 				"not yet in RTS" :
 				"an opcode, the number of SGEs, the inline data or a setter is wrong");
 		vqp->qp.sq.prod = vqp->qp.batch_first;
+		if (ret == ENOMEM)
+			wait_full(&vqp->qp);
 		errno = ret;
 	} else {
 		requester_run(&vqp->qp);

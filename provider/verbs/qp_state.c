@@ -12,6 +12,7 @@
 #include "engine/log.h"
 #include "engine/peer.h"
 #include "engine/requester.h"
+#include "engine/wait.h"
 #include "engine/why.h"
 #include "mr.h"
 #include "qp.h"
@@ -360,6 +361,8 @@ static int qp_modify(struct urxe_qp *qp, const struct ibv_qp_attr *a, int mask)
 		qp->sqd_notify = a->en_sqd_async_notify;
 	if (qp->sqd_notify)
 		qp_drained(qp);
+	if (from == IBV_QPS_SQD && qp->stall.kind == STALL_NONE)
+		wait_end(qp);
 	requester_run(qp);
 	return 0;
 }
