@@ -16,6 +16,8 @@ int cmd_port(int argc, char **argv);
 int cmd_doctor(int argc, char **argv);
 int cmd_lesson(int argc, char **argv);
 int cmd_trace(int argc, char **argv);
+int cmd_top(int argc, char **argv);
+int cmd_why(int argc, char **argv);
 
 /* May what goes to this descriptor be coloured?  NO_COLOR (no-color.org). */
 bool colour_wanted(int fd);

@@ -35,6 +35,9 @@ struct look {
 
 /* From the file at fd; false: it is not that long. */
 bool copy_out(int fd, uint64_t offset, void *buf, size_t len);
+/* The connection manager's tables into cm->t, as far as they are in use. */
+struct cm;
+bool cm_copy_out(int fd, struct cm *cm);
 /* Is (slot, gen) a context that is open? */
 bool look_is_context(const struct look *l, uint32_t slot, uint32_t gen);
 uint32_t bits_count(const uint64_t *map, uint32_t bits);

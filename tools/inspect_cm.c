@@ -101,7 +101,7 @@ static void inspect_fifos(struct look *l, struct cm *cm)
 	copy_out(fd, offsetof(struct cm_table, kind), (cm)->t->kind, \
 		 cm_##kind##s(cm) * sizeof(*(cm)->t->kind))
 
-static bool tables_copy(int fd, struct cm *cm)
+bool cm_copy_out(int fd, struct cm *cm)
 {
 	return copy_out(fd, 0, cm->t, offsetof(struct cm_table, chan)) &&
 	       COPY(fd, cm, chan) && COPY(fd, cm, id) &&
@@ -117,7 +117,7 @@ void inspect_cm(struct look *l)
 	if (fd < 0)
 		return; /* nobody used it */
 	cm.t = aligned_alloc(URXE_PAGE, sizeof(*cm.t));
-	if (cm.t && !tables_copy(fd, &cm)) {
+	if (cm.t && !cm_copy_out(fd, &cm)) {
 		found(l->out, "the file \"cm\" is short");
 	} else if (cm.t) {
 		inspect_events(l, &cm);

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-#include <stdbool.h>
-
 #include "json.h"
 
 static bool is_between(char c, unsigned char low, unsigned char high)
@@ -56,4 +54,58 @@ void json_string(FILE *to, const char *s)
 		}
 	}
 	fputc('"', to);
+}
+
+static void json_begin(struct json *j, const char *name)
+{
+	if (j->more)
+		fputc(',', j->to);
+	j->more = true;
+	if (!name)
+		return;
+	json_string(j->to, name);
+	fputc(':', j->to);
+}
+
+void json_open(struct json *j, const char *name, char bracket)
+{
+	json_begin(j, name);
+	fputc(bracket, j->to);
+	j->more = false;
+}
+
+void json_close(struct json *j, char bracket)
+{
+	fputc(bracket, j->to);
+	j->more = true;
+}
+
+void json_put_string(struct json *j, const char *name, const char *s)
+{
+	json_begin(j, name);
+	json_string(j->to, s);
+}
+
+void json_put_number(struct json *j, const char *name, uint64_t n)
+{
+	json_begin(j, name);
+	fprintf(j->to, "%llu", (unsigned long long)n);
+}
+
+void json_put_double(struct json *j, const char *name, double x)
+{
+	json_begin(j, name);
+	fprintf(j->to, "%.3f", x);
+}
+
+void json_put_bool(struct json *j, const char *name, bool is)
+{
+	json_begin(j, name);
+	fputs(is ? "true" : "false", j->to);
+}
+
+void json_put_null(struct json *j, const char *name)
+{
+	json_begin(j, name);
+	fputs("null", j->to);
 }

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 #pragma once
 
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 
 /*
@@ -9,3 +11,18 @@
  * <script>: what would end that, or a line there, is written as a number.
  */
 void json_string(FILE *to, const char *s);
+
+/* A text with members and elements; the writer sets the commas. */
+struct json {
+	FILE *to;
+	bool more; /* one was written there already */
+};
+
+/* What begins with { or [, and ends so; name is NULL in a list. */
+void json_open(struct json *j, const char *name, char bracket);
+void json_close(struct json *j, char bracket);
+void json_put_string(struct json *j, const char *name, const char *s);
+void json_put_number(struct json *j, const char *name, uint64_t n);
+void json_put_double(struct json *j, const char *name, double x);
+void json_put_bool(struct json *j, const char *name, bool is);
+void json_put_null(struct json *j, const char *name);

@@ -55,6 +55,13 @@ static const struct command {
 	{ "lesson", cmd_lesson, "[[--files] N]",
 	  "list the lessons of a course in RDMA, or run one in a fabric of\n"
 	  "        its own; with --files, say where its page and source are" },
+	{ "top", cmd_top,
+	  "[--fabric NAME] [-1] [--json] [--sort KEY] [--delay SECONDS]",
+	  "show who does what in a fabric, and what waits there, until q is\n"
+	  "        typed; once with -1, or where there is no terminal" },
+	{ "why", cmd_why, "[--fabric NAME] [PID|QPN]",
+	  "say what each WR that does not go on waits for, since when, and\n"
+	  "        what would end it" },
 	{ "doctor", cmd_doctor, "[--fabric NAME] [--json]",
 	  "check what this machine gives urxe, and say how to mend it; with\n"
 	  "        --fabric, check that all that its programs share agrees" },

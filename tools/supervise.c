@@ -36,6 +36,7 @@ struct supervision {
 	sigset_t taken, before; /* signals; the mask that we had */
 	struct sigaction sigchld; /* that we had */
 	uint64_t until; /* 0: for ever */
+	void (*late)(void); /* before it is asked to end */
 	struct ending *e;
 };
 
@@ -165,6 +166,8 @@ static void supervision_pass_on(struct supervision *s, const siginfo_t *info)
 /* Its time is over: it is asked to end, and then made to. */
 static void supervision_expire(struct supervision *s)
 {
+	if (!s->e->late)
+		s->late();
 	descendants_signal(s->e->late ? SIGKILL : SIGTERM);
 	s->e->late = true;
 	s->until = clock_now() + GRACE;
@@ -195,9 +198,10 @@ static void supervision_wait(struct supervision *s)
 	}
 }
 
-int supervise(char **argv, uint64_t limit, struct ending *e)
+int supervise(char **argv, uint64_t limit, void (*late)(void),
+	      struct ending *e)
 {
-	struct supervision s = { .e = e };
+	struct supervision s = { .late = late, .e = e };
 	int err;
 
 	*e = (struct ending){ 0 };

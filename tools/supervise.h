@@ -19,9 +19,11 @@ struct ending {
 
 /*
  * Run argv for at most limit ns (0: for ever); what it has started is ended
- * with it if it is late.  0, or the errno with which it cannot be executed.
+ * with it if it is late, after late() was called.  0, or the errno with which it
+ * cannot be executed.
  */
-int supervise(char **argv, uint64_t limit, struct ending *e);
+int supervise(char **argv, uint64_t limit, void (*late)(void),
+	      struct ending *e);
 
 /* End what programs that have ended have left running. */
 void supervise_clear(void);

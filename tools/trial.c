@@ -13,6 +13,7 @@
 #include "commands.h"
 #include "supervise.h"
 #include "trial.h"
+#include "why.h"
 
 #define SWEEP "sweep:"
 #define NS_PER_S 1000000000ull
@@ -227,6 +228,15 @@ static void trial_leave(const char *dir)
 		fabric_remove_unused(dir, false);
 }
 
+/* Its time is over: why does it hang? */
+static void trial_say_why(void)
+{
+	char dir[256];
+
+	if (!fabric_dir(dir, sizeof(dir)))
+		why_report(dir, stderr);
+}
+
 static int trial_once(struct trial *t, char **argv, uint64_t seed,
 		      struct ending *e)
 {
@@ -242,7 +252,7 @@ static int trial_once(struct trial *t, char **argv, uint64_t seed,
 	if (t->sweep)
 		fail(0, "the adversary's seed is %llu",
 		     (unsigned long long)seed);
-	ret = supervise(argv, t->limit, e);
+	ret = supervise(argv, t->limit, trial_say_why, e);
 	if (t->sweep)
 		trial_leave(dir);
 	if (!ret)

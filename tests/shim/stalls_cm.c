@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * A client that connects, its child, and a server that does not answer; one
+ * line on stdout when the request is there.  "event" on stdin has the server
+ * fetch it, "accept" has it accept.
+ */
+#include <rdma/rdma_cma.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include "test.h"
+
+static struct sockaddr_in address(void)
+{
+	struct sockaddr_in a = { .sin_family = AF_INET };
+
+	a.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	return a;
+}
+
+static struct rdma_cm_event *fetch(struct rdma_event_channel *c,
+				   enum rdma_cm_event_type type)
+{
+	struct rdma_cm_event *e;
+
+	CHECK(!rdma_get_cm_event(c, &e));
+	CHECK(e->event == type);
+	return e;
+}
+
+static void make_qp(struct rdma_cm_id *id)
+{
+	struct ibv_qp_init_attr a = { .cap = { 4, 4, 1, 1, 0 },
+				      .qp_type = IBV_QPT_RC };
+
+	CHECK(!rdma_create_qp(id, NULL, &a));
+}
+
+static void client(int sock)
+{
+	struct rdma_event_channel *c = rdma_create_event_channel();
+	struct rdma_conn_param p = { .retry_count = 7 };
+	struct sockaddr_in a = address();
+	struct rdma_cm_id *id;
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	prctl(PR_SET_NAME, "stall-client");
+	CHECK(read(sock, &a.sin_port, sizeof(a.sin_port)) ==
+	      sizeof(a.sin_port));
+	CHECK(c && !rdma_create_id(c, &id, NULL, RDMA_PS_TCP));
+	CHECK(!rdma_resolve_addr(id, NULL, (struct sockaddr *)&a, 5000));
+	rdma_ack_cm_event(fetch(c, RDMA_CM_EVENT_ADDR_RESOLVED));
+	CHECK(!rdma_resolve_route(id, 5000));
+	rdma_ack_cm_event(fetch(c, RDMA_CM_EVENT_ROUTE_RESOLVED));
+	make_qp(id);
+	CHECK(!rdma_connect(id, &p));
+	CHECK(write(sock, "", 1) == 1);
+	pause();
+}
+
+int main(void)
+{
+	struct rdma_conn_param p = { .retry_count = 7 };
+	struct rdma_cm_id *listener, *id = NULL;
+	struct sockaddr_in a = address();
+	struct rdma_event_channel *c;
+	struct rdma_cm_event *e;
+	char line[16], go;
+	in_port_t port;
+	int sock[2];
+	pid_t pid;
+
+	CHECK(!socketpair(AF_UNIX, SOCK_STREAM, 0, sock));
+	pid = fork();
+	CHECK(pid >= 0);
+	if (!pid) {
+		client(sock[1]);
+		return 0;
+	}
+	prctl(PR_SET_NAME, "stall-server");
+	c = rdma_create_event_channel();
+	CHECK(c && !rdma_create_id(c, &listener, NULL, RDMA_PS_TCP));
+	CHECK(!rdma_bind_addr(listener, (struct sockaddr *)&a));
+	CHECK(!rdma_listen(listener, 1));
+	port = rdma_get_src_port(listener);
+	CHECK(write(sock[0], &port, sizeof(port)) == sizeof(port));
+	CHECK(read(sock[0], &go, 1) == 1);
+	printf("{\"server\": {\"pid\": %d}, \"client\": {\"pid\": %d}}\n",
+	       getpid(), pid);
+	fflush(stdout);
+	while (fgets(line, sizeof(line), stdin)) {
+		if (!strcmp(line, "event\n")) {
+			e = fetch(c, RDMA_CM_EVENT_CONNECT_REQUEST);
+			id = e->id;
+			rdma_ack_cm_event(e);
+		} else {
+			make_qp(id);
+			CHECK(!rdma_accept(id, &p));
+		}
+		printf("done\n");
+		fflush(stdout);
+	}
+	kill(pid, SIGKILL);
+	return 0;
+}

@@ -1,0 +1,421 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""why.py URXE STALLS [STALLS_CM]: urxe why and urxe top name what is waited for.
+
+Two stock programs come to wait, say so, and are looked at; each case is in a
+fabric of its own."""
+import concurrent.futures
+import fcntl
+import json
+import os
+import pty
+import re
+import select
+import shutil
+import signal
+import struct
+import subprocess
+import sys
+import tempfile
+import termios
+import time
+
+URXE, STALLS, *STALLS_CM = (os.path.realpath(path) for path in sys.argv[1:])
+LIMIT = 120
+
+base = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
+home = tempfile.mkdtemp(prefix="urxe-test.", dir=base)
+ENV = dict(os.environ, URXE_DIR=home, TERM="xterm")
+for variable in ("URXE_ADVERSARY", "URXE_FABRIC", "URXE_KEEP", "URXE_FAULTS"):
+    ENV.pop(variable, None)
+failures = []
+
+
+def expect(good, what):
+    if not good:
+        failures.append(what)
+        print("failed:", what, flush=True)
+    return good
+
+
+def urxe(*words):
+    return subprocess.run([URXE, *words], env=ENV, capture_output=True,
+                          text=True, timeout=LIMIT, check=False)
+
+
+class Pair:
+    """A server and a client in a fabric of their own."""
+
+    def __init__(self, fabric, *command, run=()):
+        self.fabric = fabric
+        self.main = subprocess.Popen(
+            [URXE, "run", "--fabric", fabric, *run, "--", *command], env=ENV,
+            text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        line = self.main.stdout.readline()
+        self.skipped = line.startswith("skip")
+        if self.skipped:
+            print(fabric, line, end="")
+            return
+        names = json.loads(line)
+        self.server, self.client = names["server"], names["client"]
+
+    def tell(self, word):
+        print(word, file=self.main.stdin, flush=True)
+
+    def do(self, word="go"):
+        self.tell(word)
+        self.main.stdout.readline()
+
+    def why(self, *words):
+        return urxe("why", "--fabric", self.fabric, *words)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        if not self.skipped:
+            for end in (self.server, self.client):
+                try:
+                    os.kill(end["pid"], signal.SIGCONT)
+                except ProcessLookupError:
+                    pass
+        self.main.stdin.close()
+        if self.main.wait(LIMIT) not in (0, 77):
+            expect(False, f"{self.fabric} ended with {self.main.returncode}")
+        self.main.stdout.close()
+
+
+def await_stopped(pid):
+    last = time.monotonic() + LIMIT
+    while True:
+        with open(f"/proc/{pid}/stat") as f:
+            if f.read().rsplit(")", 1)[1].split()[0] == "T":
+                return
+        if time.monotonic() > last:
+            raise TimeoutError(f"{pid} does not stop")
+        time.sleep(0.01)
+
+
+def says(pair, code, *texts, words=()):
+    """why ends so, and its output has all of these."""
+    done = pair.why(*words)
+    missing = [t for t in texts if t not in done.stdout]
+    expect(done.returncode == code and not missing and not done.stderr,
+           f"{pair.fabric} {words}: {done.returncode}, not {code}; without "
+           f"{missing}: {done.stdout}{done.stderr}")
+    return done.stdout
+
+
+def who(end, name):
+    return f"PID {end['pid']} (stall-{name})"
+
+
+def qp(end):
+    return f"QP {end['qpn']:#x}"
+
+
+def try_rnr():
+    with Pair("rnr", STALLS, "rnr") as p:
+        server, client = who(p.server, "server"), who(p.client, "client")
+        texts = (f"{client}, {qp(p.client)}: SEND wr_id 77 waits for a receive "
+                 f"(RNR): {qp(p.server)} has none posted, of {server}; 2 more",
+                 "rnr for ", f"ibv_post_recv by {server}", "rnr_retry is 7")
+        says(p, 1, *texts)
+        says(p, 1, *texts, words=[str(p.client["pid"])])
+        says(p, 1, *texts, words=[hex(p.client["qpn"])])
+        says(p, 0, "nothing stalls", words=[str(p.server["pid"])])
+        done = p.why("0xffffff")
+        expect(done.returncode == 2 and "no QP 0xffffff" in done.stderr, f"{done}")
+        os.kill(p.server["pid"], signal.SIGSTOP)
+        await_stopped(p.server["pid"])
+        says(p, 1, f"of {server}, which is stopped", "SIGCONT",
+             f"{server}: the process is stopped")
+        os.kill(p.server["pid"], signal.SIGCONT)
+        for _ in range(3):
+            p.do()
+        # what came of it is in the CQs, soon
+        last = time.monotonic() + LIMIT
+        while p.why().stdout.count("3 of 16 completions") < 2:
+            if not expect(time.monotonic() < last, "it waits on"):
+                return
+        expect("RNR" not in says(p, 1), "it waits on")
+
+
+def try_answers():
+    with Pair("init", STALLS, "init") as p:
+        says(p, 1, f"for an answer of {qp(p.server)} of "
+             f"{who(p.server, 'server')}: it is in INIT", "ibv_modify_qp to RTR",
+             "peer-state for", "timeout is 0")
+        p.do()
+    with Pair("err", STALLS, "err") as p:
+        says(p, 1, "it is in ERR, and answers nothing")
+    with Pair("gone", STALLS, "gone") as p:
+        says(p, 1, f"for an answer of {qp(p.server)}: there is no such QP")
+    with Pair("psn", STALLS, "psn") as p:
+        says(p, 1, "this sends PSN 0x3e8, and that expects 0x3ed", "psn for")
+    with Pair("other", STALLS, "other") as p:
+        says(p, 1, f"that is connected to {qp(p.server)}, not to this one")
+
+
+def try_port():
+    with Pair("port", STALLS, "later") as p:
+        says(p, 0, "nothing stalls")
+        urxe("port", "down", "--fabric", "port")
+        p.do()
+        says(p, 1, "for an answer: the port is down", "urxe port up", "port-down")
+        urxe("port", "up", "--fabric", "port")
+
+
+def try_queues():
+    with Pair("sqd", STALLS, "sqd") as p:
+        says(p, 1, "SEND wr_id 77 waits for the QP to leave SQD",
+             f"ibv_modify_qp to RTS by {who(p.client, 'client')}")
+    with Pair("unsignaled", STALLS, "unsignaled") as p:
+        says(p, 1, "all its WRs are done and unsignaled", "sq-full for")
+    with Pair("unpolled", STALLS, "unpolled") as p:
+        says(p, 1, f"16 completions in CQ {p.client['cq']} are not polled",
+             "sq-full for", "cq-unread for")
+
+
+def try_completions():
+    with Pair("overrun", STALLS, "overrun") as p:
+        says(p, 1, f"CQ {p.client['cq']} of 16 entries was overrun")
+    with Pair("unread", STALLS, "unread") as p:
+        says(p, 1, "2 of 16 completions are there and not polled; the oldest "
+             f"is of {qp(p.client)}, wr_id 5", "cq-unread for >",
+             words=[hex(p.client["qpn"])])
+    with Pair("unarmed", STALLS, "unarmed") as p:
+        says(p, 1, "2 of 16 completions", "it is not armed",
+             "who sleeps in ibv_get_cq_event sleeps on", "ibv_req_notify_cq")
+    with Pair("event", STALLS, "event") as p:
+        says(p, 1, "1 event is not read, 2 completions are there",
+             f"ibv_get_cq_event by {who(p.client, 'client')}")
+
+
+def try_receives():
+    with Pair("receives", STALLS, "receives") as p:
+        says(p, 0, f"{qp(p.server)}: 1 receive is posted: no message comes from "
+             f"{qp(p.client)} of {who(p.client, 'client')}, which is in RTS",
+             "nothing stalls")
+        p.do("kill")
+        says(p, 1, "1 receive is posted: no message comes, and none can",
+             "no-sender")
+
+
+def try_processes():
+    with Pair("stopped", STALLS, "stopped") as p:
+        p.tell("go")
+        await_stopped(p.server["pid"])
+        says(p, 1, f"{who(p.server, 'server')}: the process is stopped")
+        top = json.loads(urxe("top", "--json", "--fabric", "stopped").stdout)
+        states = {q["pid"]: q["process_state"] for q in top["qps"]}
+        expect(states[p.server["pid"]] == "T", f"{states}")
+        os.kill(p.server["pid"], signal.SIGCONT)
+    # all that is posted waits for very long
+    with Pair("flight", STALLS, "flight",
+              run=["--adversary=1,none,complete=1000,ticks=10000"]) as p:
+        await_stopped(p.client["pid"])
+        says(p, 1, "RDMA_WRITE wr_id 5 waits in the hands of the adversary")
+    with Pair("call", STALLS, "call") as p:
+        if not p.skipped:
+            says(p, 1, f"{who(p.client, 'client')} is stopped in the middle of "
+                 f"a request to {qp(p.server)}", "in-call for")
+    with Pair("atomic", STALLS, "atomic") as p:
+        if not p.skipped:
+            p.do()
+            says(p, 1, "ATOMIC_FETCH_AND_ADD wr_id 9 waits for an answer",
+                 f"{who(p.client, 'client')} is stopped in an atomic",
+                 f"SIGCONT to {who(p.client, 'client')}")
+
+
+def try_cm():
+    if not STALLS_CM:
+        return
+    with Pair("cm", *STALLS_CM) as p:
+        server, client = who(p.server, "server"), who(p.client, "client")
+        says(p, 1, f"{server}: 1 rdma_cm event is not read, the oldest "
+             "RDMA_CM_EVENT_CONNECT_REQUEST", f"{client}: rdma_connect to port",
+             f"{server} has not accepted", f"rdma_get_cm_event by {server}")
+        p.do("event")
+        says(p, 1, f"{server}: a connection request waits to be accepted, of "
+             f"{client}", f"rdma_accept or rdma_reject by {server}")
+        p.do("accept")
+        says(p, 1, f"{client}: 1 rdma_cm event is not read, the oldest "
+             "RDMA_CM_EVENT_CONNECT_RESPONSE")
+
+
+def try_dead():
+    """Who was killed is not waited for, by us neither."""
+    with Pair("dead", STALLS, "rnr") as p:
+        p.do("kill")
+        top = json.loads(urxe("top", "-1", "--json", "--fabric", "dead").stdout)
+        expect(all(s["pid"] != p.client["pid"] for s in top["stalls"]), f"{top}")
+        says(p, 0)
+
+
+def try_json():
+    with Pair("json", STALLS, "rnr") as p:
+        done = urxe("top", "-1", "--json", "--fabric", "json")
+        top = json.loads(done.stdout)
+        expect(top["fabric"] == "json" and top["port"] == "ACTIVE", f"{top}")
+        by = {q["qpn"]: q for q in top["qps"]}
+        mine = by[p.client["qpn"]]
+        for key, value in {"pid": p.client["pid"], "program": "stall-client",
+                           "type": "RC", "state": "RTS", "alive": True,
+                           "peer": p.server["qpn"], "sends_queued": 3,
+                           "receives_posted": 0, "srq": False, "waits": "rnr",
+                           "send_cq": p.client["cq"]}.items():
+            expect(mine[key] == value, f"{key}: {mine[key]}, not {value}")
+        expect(len(top["qps"]) == 4 and len(top["cqs"]) == 2, f"{top}")
+        stall = [s for s in top["stalls"] if s["kind"] == "rnr"]
+        expect(len(stall) == 1 and stall[0]["stalls"] is True and
+               stall[0]["wr_id"] == 77 and stall[0]["queued"] == 3 and
+               stall[0]["peer"] == p.server["qpn"] and
+               stall[0]["seconds"] >= top["seconds"] and
+               stall[0]["longer"] is False, f"{stall}")
+        cq = [c for c in top["cqs"] if c["pid"] == p.client["pid"]][0]
+        expect(cq["entries"] == 16 and cq["unread"] == 0 and
+               cq["armed"] == "none" and not cq["channel"], f"{cq}")
+        # the same as text, where there is no terminal, too
+        for words in (["-1"], []):
+            text = urxe("top", *words, "--fabric", "json").stdout
+            expect(re.search(rf"{p.client['pid']}  stall-client "
+                             rf"{p.client['qpn']:#x} +RC +RTS .* 3 +0 rnr ",
+                             text) and "\033" not in text, text)
+        done = urxe("top", "-1", "--fabric", "nosuch")
+        expect(done.returncode == 2 and "nobody has made it" in done.stderr,
+               f"{done}")
+        expect(not os.path.exists(os.path.join(home, "nosuch")), "it was made")
+
+
+def cooked(fd):
+    return bool(termios.tcgetattr(fd)[3] & termios.ICANON)
+
+
+class Terminal:
+    """A terminal, and on it what a shell does with a job: it says how that
+    ended, and if it was stopped, and has it go on."""
+
+    def __init__(self, *words, env=None):
+        self.got = b""
+        self.pid, self.fd = pty.fork()
+        if self.pid:
+            return
+        job = os.fork()
+        if not job:
+            os.setpgid(0, 0)
+            signal.signal(signal.SIGTTOU, signal.SIG_IGN)
+            os.tcsetpgrp(0, os.getpid())
+            signal.signal(signal.SIGTTOU, signal.SIG_DFL)
+            os.execve(URXE, [URXE, *words], env or ENV)
+        print("job", job, flush=True)
+        while True:
+            status = os.waitpid(job, os.WUNTRACED)[1]
+            if not os.WIFSTOPPED(status):
+                break
+            print("stopped", cooked(0), flush=True)
+            os.killpg(job, signal.SIGCONT)
+        print("ended", os.waitstatus_to_exitcode(status), cooked(0), flush=True)
+        os._exit(0)
+
+    def size(self, rows, columns):
+        fcntl.ioctl(self.fd, termios.TIOCSWINSZ,
+                    struct.pack("HHHH", rows, columns, 0, 0))
+
+    def until(self, pattern, what):
+        """What comes up to that, which has to come."""
+        last = time.monotonic() + LIMIT
+        while not (found := re.search(pattern, self.got, re.S)):
+            if time.monotonic() > last:
+                raise TimeoutError(f"{what}: {self.got[-3000:]!r}")
+            if not select.select([self.fd], [], [], 1)[0]:
+                continue
+            try:
+                part = os.read(self.fd, 4096)
+            except OSError:
+                part = b""
+            if not part:
+                raise EOFError(f"{what}: {self.got[-3000:]!r}")
+            self.got += part
+        seen, self.got = self.got[:found.end()], self.got[found.end():]
+        return seen
+
+    def type(self, keys):
+        os.write(self.fd, keys)
+
+    def job(self):
+        return int(re.search(rb"job (\d+)\r", self.until(rb"job \d+\r", "job"))[1])
+
+    def end(self, how):
+        """It ends so, with the terminal as it was."""
+        self.until(rb"ended %d True" % how, f"it ends with {how}")
+        os.waitpid(self.pid, 0)
+        os.close(self.fd)
+
+
+def try_terminal():
+    with Pair("tty", STALLS, "rnr") as p:
+        t = Terminal("top", "--fabric", "tty", "-d", "5")
+        t.until(rb"\x1b\[\?1049h.*WAITS.*rnr.*\x1b\[J", "the first screen")
+        expect(not cooked(t.fd), "keys want a line")
+        # by QP, the first is the server's; by what waits, the client's
+        first = rb"\x1b\[H(?:[^\n]*\n){4} *"
+        t.type(b"i")
+        t.until(first + rb"\d+[ T] \S+ +%#x .*\x1b\[J"
+                % min(p.server["qpn"], p.client["qpn"]), "sorted by QP")
+        t.type(b"w")
+        t.until(first + rb"%d .*\x1b\[J" % p.client["pid"], "sorted by waits")
+        # a screen as narrow as this has no longer lines, and not more of them
+        t.size(8, 40)
+        screen = t.until(rb"\x1b\[Hurxe top: fabric tty, port ACTIVE; 4 QPs\x1b\[K"
+                         rb".*?\x1b\[J", "another size")
+        lines = screen.split(b"\x1b[H")[-1].split(b"\r\n")
+        expect(len(lines) <= 8 and
+               all(len(re.sub(rb"\x1b\[[KJH]", b"", l)) <= 40 for l in lines),
+               f"{lines}")
+        # stopped, and gone on, with the terminal as it was in between
+        t.type(b"\x1a")
+        t.until(rb"\x1b\[\?1049l.*stopped True.*\x1b\[\?1049h.*\x1b\[J",
+                "it stops and goes on")
+        expect(not cooked(t.fd), "keys want a line again")
+        t.type(b"q")
+        t.until(rb"\x1b\[\?1049l", "q")
+        t.end(0)
+        # who is ended by a signal leaves the terminal as it was
+        for sig in (signal.SIGINT, signal.SIGTERM):
+            t = Terminal("top", "--fabric", "tty")
+            job = t.job()
+            t.until(rb"WAITS", "the screen")
+            if sig == signal.SIGINT:
+                t.type(b"\x03")
+            else:
+                os.kill(job, sig)
+            t.until(rb"\x1b\[\?1049l", f"{sig.name}")
+            t.end(-sig)
+        t = Terminal("top", "--fabric", "tty", env=dict(ENV, TERM="dumb"))
+        screen = t.until(rb"WAITS.*rnr", "TERM=dumb")
+        expect(b"\x1b" not in screen, f"dumb: {screen!r}")
+        t.end(0)
+
+
+def try_timeout():
+    """Who runs out of time is told what he waited for."""
+    for limit in ("0.5s", "3s", "30s"):  # until it comes to wait
+        done = urxe("run", "--fabric", "late", "--timeout", limit, "--", "sh",
+                    "-c", f"sleep 100 | {STALLS} rnr")
+        if "server" in done.stdout:
+            break
+    expect(done.returncode == 124 and "waits for a receive (RNR)" in done.stderr,
+           f"{done}")
+
+
+tries = [try_rnr, try_answers, try_port, try_queues, try_completions,
+         try_receives, try_processes, try_cm, try_dead, try_json, try_timeout]
+try:
+    try_terminal()  # forks: before there are threads
+    with concurrent.futures.ThreadPoolExecutor(4) as pool:
+        for done in [pool.submit(one) for one in tries]:
+            done.result()
+finally:
+    shutil.rmtree(home)
+sys.exit(1 if failures else 0)

@@ -1,0 +1,681 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Why a send queue does not go on.  Its owner has left a word (struct
+ * urxe_wait); the rest is what it would see of the other end, looked at here
+ * once more: in conn_ready()'s order (provider/engine/conn.c).
+ */
+#define _GNU_SOURCE
+#include <infiniband/verbs.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "shared/atomic_lock.h"
+#include "stall.h"
+
+/* ---------------------------------------------------------- words */
+
+const char *process_name(const struct view_process *p)
+{
+	static char text[4][64];
+	static unsigned int next;
+	char *t = text[next++ % 4], *c;
+
+	snprintf(t, sizeof(text[0]), "PID %d (%.15s)", p->pid, p->comm);
+	for (c = t; *c; c++) /* it is shown on terminals */
+		if ((unsigned char)*c < ' ' || *c == 0x7f)
+			*c = '?';
+	return t;
+}
+
+static const char *word_of(const char *const *words, uint32_t n, uint32_t i)
+{
+	static char text[4][16];
+	static unsigned int next;
+	char *t;
+
+	if (i < n && words[i])
+		return words[i];
+	t = text[next++ % 4];
+	snprintf(t, sizeof(text[0]), "%u", i);
+	return t;
+}
+#define WORD(words, i) word_of(words, sizeof(words) / sizeof(*(words)), i)
+
+const char *opcode_word(uint32_t opcode)
+{
+	static const char *const words[] = {
+		[IBV_WR_RDMA_WRITE] = "RDMA_WRITE",
+		[IBV_WR_RDMA_WRITE_WITH_IMM] = "RDMA_WRITE_WITH_IMM",
+		[IBV_WR_SEND] = "SEND",
+		[IBV_WR_SEND_WITH_IMM] = "SEND_WITH_IMM",
+		[IBV_WR_RDMA_READ] = "RDMA_READ",
+		[IBV_WR_ATOMIC_CMP_AND_SWP] = "ATOMIC_CMP_AND_SWP",
+		[IBV_WR_ATOMIC_FETCH_AND_ADD] = "ATOMIC_FETCH_AND_ADD",
+		[IBV_WR_LOCAL_INV] = "LOCAL_INV",
+		[IBV_WR_BIND_MW] = "BIND_MW",
+		[IBV_WR_SEND_WITH_INV] = "SEND_WITH_INV",
+		[14] = "FLUSH",
+		[15] = "ATOMIC_WRITE",
+	};
+
+	return WORD(words, opcode);
+}
+
+const char *state_word(uint32_t state)
+{
+	static const char *const words[] = {
+		[IBV_QPS_RESET] = "RESET", [IBV_QPS_INIT] = "INIT",
+		[IBV_QPS_RTR] = "RTR",	   [IBV_QPS_RTS] = "RTS",
+		[IBV_QPS_SQD] = "SQD",	   [IBV_QPS_SQE] = "SQE",
+		[IBV_QPS_ERR] = "ERR",
+	};
+
+	return WORD(words, state);
+}
+
+const char *type_word(uint32_t type)
+{
+	static const char *const words[] = {
+		[IBV_QPT_RC] = "RC",
+		[IBV_QPT_UC] = "UC",
+		[IBV_QPT_UD] = "UD",
+		[IBV_QPT_XRC_SEND] = "XRC_SEND",
+		[IBV_QPT_XRC_RECV] = "XRC_RECV",
+	};
+
+	return WORD(words, type);
+}
+
+/* ---------------------------------------------------------- the list */
+
+struct stall *stall_add(struct stalls *s, const char *kind,
+			const struct view_process *p, uint64_t place)
+{
+	static struct stall none; /* no memory: it is not shown */
+	struct stall *more = realloc(s->list, (s->n + 1) * sizeof(*s->list));
+
+	if (!more)
+		return &none;
+	s->list = more;
+	more += s->n++;
+	*more = (struct stall){ .kind = kind,
+				.level = STALL_STALLS,
+				.process = *p,
+				.place = place };
+	return more;
+}
+
+void stall_says(struct stall *s, const char *fmt, ...)
+{
+	size_t n = strlen(s->what);
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(s->what + n, sizeof(s->what) - n, fmt, ap);
+	va_end(ap);
+}
+
+void stall_ends(struct stall *s, const char *fmt, ...)
+{
+	size_t n = strlen(s->ends);
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(s->ends + n, sizeof(s->ends) - n, fmt, ap);
+	va_end(ap);
+}
+
+void stalls_free(struct stalls *s)
+{
+	free(s->list);
+	*s = (struct stalls){ 0 };
+}
+
+uint32_t stalls_count(const struct stalls *s, enum stall_level level)
+{
+	uint32_t i, n = 0;
+
+	for (i = 0; i < s->n; i++)
+		n += s->list[i].level == level;
+	return n;
+}
+
+bool stall_is_of_qp(const struct stall *s, const struct view *v, uint32_t qpn)
+{
+	const struct view_qp *q = view_qp(v, qpn);
+
+	if (s->qpn)
+		return s->qpn == qpn;
+	if (!q || s->process.pid != q->process.pid)
+		return false;
+	return !s->cq || s->cq == q->sh.send_cq || s->cq == q->sh.recv_cq;
+}
+
+/* ---------------------------------------------------------- send queues */
+
+static uint32_t qp_state(const struct view_qp *q)
+{
+	return URXE_CONN_STATE(load_relaxed(&q->sh.conn));
+}
+
+static bool qp_is_connected(const struct view_qp *q)
+{
+	return q->sh.type == IBV_QPT_RC || q->sh.type == IBV_QPT_UC ||
+	       q->sh.type == IBV_QPT_XRC_SEND;
+}
+
+static uint32_t qp_dest(const struct view_qp *q)
+{
+	return qp_is_connected(q) ? URXE_CONN_DEST(load_relaxed(&q->sh.conn)) :
+				    0;
+}
+
+static bool is_atomic(uint32_t opcode)
+{
+	return opcode == IBV_WR_ATOMIC_CMP_AND_SWP ||
+	       opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
+}
+
+/* The lock of an atomic that somebody has who does not run. */
+static bool atomic_holder(const struct view *v, struct view_process *p)
+{
+	uint64_t word;
+	uint32_t i;
+
+	for (i = 0; i < URXE_ATOMIC_SHARED + URXE_ATOMIC_PRIVATE; i++) {
+		word = load_relaxed(&v->dev->atomic_lock[i]);
+		if (ATOMIC_OWNER(word) &&
+		    view_process_of(v, ATOMIC_OWNER(word), p) &&
+		    process_is_stopped(p))
+			return true;
+	}
+	return false;
+}
+
+static bool peer_is_dead(const struct view_qp *peer)
+{
+	return !peer->ctx->alive || peer->process.state == '-';
+}
+
+/* The peer is there, in a state to answer, and connected to q. */
+static void answer_of_connected(struct stall *s, const struct view *v,
+				const struct view_qp *q,
+				const struct view_qp *peer)
+{
+	const struct urxe_qp_sh *a = &q->sh, *b = &peer->sh;
+	uint32_t sends = load_relaxed(&a->sq_psn) & URXE_PSN_MASK;
+	uint32_t expects = load_relaxed(&b->epsn);
+	struct view_process holder;
+
+	if (a->roce != b->roce) {
+		stall_says(s, ": it has a GID of RoCE v%u, and this one of v%u",
+			   b->roce, a->roce);
+		stall_ends(s,
+			   "QPs connected with GIDs of one kind (sgid_index)");
+	} else if (memcmp(a->sgid, b->dgid, 16) ||
+		   memcmp(a->dgid, b->sgid, 16)) {
+		stall_says(
+			s,
+			": its GIDs (sgid_index, dgid) are not those of this one the other way round");
+		stall_ends(s, "QPs connected with each other's GIDs");
+	} else if (sends != expects) {
+		s->kind = "psn";
+		stall_says(s, ": this sends PSN 0x%x, and that expects 0x%x",
+			   sends, expects);
+		stall_ends(
+			s,
+			"QPs connected with the sq_psn of one as the rq_psn of the other");
+	} else if (process_is_stopped(&peer->process)) {
+		s->kind = "peer-stopped";
+		stall_says(s, ": %s is stopped", process_name(&peer->process));
+		stall_ends(s, "SIGCONT to %s, or its debugger",
+			   process_name(&peer->process));
+	} else if (is_atomic(load_relaxed(&a->wait.opcode)) &&
+		   atomic_holder(v, &holder)) {
+		s->kind = "atomic";
+		stall_says(
+			s,
+			": %s is stopped in an atomic on a word with the same lock",
+			process_name(&holder));
+		stall_ends(s, "SIGCONT to %s", process_name(&holder));
+	} else {
+		stall_ends(s, "an answer");
+	}
+}
+
+static void answer_of_peer(struct stall *s, const struct view *v,
+			   const struct view_qp *q, const struct view_qp *peer)
+{
+	const uint64_t conn = load_relaxed(&peer->sh.conn);
+	const uint32_t state = URXE_CONN_STATE(conn);
+	const char *name = process_name(&peer->process);
+
+	if (peer_is_dead(peer)) {
+		s->kind = "peer-dead";
+		stall_says(s, ": its process, %s, is dead", name);
+		return;
+	}
+	if (state < IBV_QPS_RTR || state == IBV_QPS_ERR) {
+		s->kind = "peer-state";
+		stall_says(s, " of %s: it is in %s, and %s", name,
+			   state_word(state),
+			   state == IBV_QPS_ERR ? "answers nothing any more" :
+						  "hears nothing before RTR");
+		stall_ends(s,
+			   state == IBV_QPS_ERR ?
+				   "both QPs reset and connected anew" :
+				   "ibv_modify_qp to RTR by %s",
+			   name);
+		return;
+	}
+	if (URXE_CONN_DEST(conn) != q->qpn) {
+		s->kind = "peer-other";
+		stall_says(
+			s,
+			" of %s: that is connected to QP 0x%x, not to this one",
+			name, URXE_CONN_DEST(conn));
+		stall_ends(
+			s,
+			"both QPs reset and connected with each other's dest_qp_num");
+		return;
+	}
+	stall_says(s, " of %s", name);
+	answer_of_connected(s, v, q, peer);
+}
+
+static void wait_for_answer(struct stall *s, const struct view *v,
+			    const struct view_qp *q)
+{
+	const uint32_t dest = qp_dest(q);
+	const struct view_qp *peer = view_qp(v, dest);
+
+	if (load_relaxed(&v->dev->port_state) != URXE_PORT_ACTIVE) {
+		s->kind = "port-down";
+		stall_says(s, "for an answer: the port is down");
+		stall_ends(s, "urxe port up");
+		return;
+	}
+	stall_says(s, "for an answer of QP 0x%x", dest);
+	if (peer) {
+		answer_of_peer(s, v, q, peer);
+		return;
+	}
+	s->kind = "peer-gone";
+	stall_says(
+		s,
+		": there is no such QP (destroyed, its process dead, or a wrong dest_qp_num)");
+}
+
+static void wait_for_receive(struct stall *s, const struct view *v,
+			     const struct view_qp *q)
+{
+	const struct view_qp *peer = view_qp(v, qp_dest(q));
+
+	stall_says(s, "for a receive (RNR): QP 0x%x has none posted",
+		   qp_dest(q));
+	if (!peer)
+		return;
+	stall_says(s, ", of %s", process_name(&peer->process));
+	if (process_is_stopped(&peer->process)) {
+		stall_says(s, ", which is stopped");
+		stall_ends(s, "SIGCONT to it; ");
+	}
+	stall_ends(s, "ibv_post_%s by %s",
+		   peer->sh.srq || q->sh.type == IBV_QPT_XRC_SEND ? "srq_recv" :
+								    "recv",
+		   process_name(&peer->process));
+}
+
+/* How it ends by itself. */
+static void wait_ends(struct stall *s, const struct view *v,
+		      const struct urxe_wait *w)
+{
+	const uint64_t until = load_relaxed(&w->until);
+	const char *status = load_relaxed(&w->what) == URXE_WAIT_RECEIVE ?
+				     "RNR_RETRY_EXC_ERR" :
+				     "RETRY_EXC_ERR";
+
+	if (*s->ends)
+		stall_ends(s, "; ");
+	if (load_relaxed(&w->left) != URXE_WAIT_ENDLESS)
+		stall_ends(
+			s, "%s after %u more tr%s, the next in %llu ms", status,
+			load_relaxed(&w->left),
+			load_relaxed(&w->left) == 1 ? "y" : "ies",
+			(unsigned long long)(until > v->at ?
+						     (until - v->at) / 1000000 :
+						     0));
+	else
+		stall_ends(s, "by itself never (%s)",
+			   load_relaxed(&w->what) == URXE_WAIT_RECEIVE ?
+				   "rnr_retry is 7" :
+				   "timeout is 0");
+}
+
+static struct stall *stall_of_wr(struct stalls *s, const struct view_qp *q,
+				 const char *kind)
+{
+	const struct urxe_wait *w = &q->sh.wait;
+	struct stall *out =
+		stall_add(s, kind, &q->process, load_relaxed(&w->head));
+
+	out->qpn = q->qpn;
+	out->peer = qp_dest(q);
+	out->has_wr = true;
+	out->wr_id = load_relaxed(&w->wr_id);
+	out->queued = load_relaxed(&w->queued);
+	out->since = load_relaxed(&w->since);
+	stall_says(out, "%s wr_id %llu waits ",
+		   opcode_word(load_relaxed(&w->opcode)),
+		   (unsigned long long)out->wr_id);
+	return out;
+}
+
+static void stall_of_queue(struct stalls *s, const struct view *v,
+			   const struct view_qp *q)
+{
+	const struct urxe_wait *w = &q->sh.wait;
+	struct stall *out;
+
+	switch (load_relaxed(&w->what)) {
+	case URXE_WAIT_RECEIVE:
+		out = stall_of_wr(s, q, "rnr");
+		wait_for_receive(out, v, q);
+		wait_ends(out, v, w);
+		break;
+	case URXE_WAIT_ANSWER:
+		out = stall_of_wr(s, q, "no-answer");
+		wait_for_answer(out, v, q);
+		wait_ends(out, v, w);
+		break;
+	case URXE_WAIT_SQD:
+		if (qp_state(q) != IBV_QPS_SQD)
+			return;
+		out = stall_of_wr(s, q, "sqd");
+		stall_says(out, "for the QP to leave SQD");
+		stall_ends(out, "ibv_modify_qp to RTS by %s",
+			   process_name(&q->process));
+		break;
+	case URXE_WAIT_FLIGHT:
+		out = stall_of_wr(s, q, "in-flight");
+		stall_says(out, "in the hands of the adversary, or of a fault");
+		if (load_relaxed(&w->flags) & URXE_WAIT_FENCED)
+			stall_says(out, ", and the next one has a fence");
+		stall_ends(out, process_is_stopped(&q->process) ?
+					"SIGCONT: its own process does it" :
+					"polling, or time");
+		break;
+	default:
+		return;
+	}
+	if (out->queued > 1)
+		stall_says(out, "; %u more are behind it", out->queued - 1);
+}
+
+/* ---------------------------------------------------------- full queues */
+
+static void stall_of_full(struct stalls *s, const struct view *v,
+			  const struct view_qp *q)
+{
+	const struct urxe_wait *w = &q->sh.wait;
+	const struct view_qp *peer = view_qp(v, qp_dest(q));
+	const struct view_cq *cq = view_cq(v, q->ctx, q->sh.send_cq);
+	const uint32_t full = load_relaxed(&w->full);
+	struct stall *out;
+
+	if (full != URXE_FULL_UNPOLLED && full != URXE_FULL_UNSIGNALED)
+		return;
+	if (full == URXE_FULL_UNPOLLED &&
+	    (!cq || !cq->unread ||
+	     (peer && (load_relaxed(&q->sh.sq_psn) & URXE_PSN_MASK) !=
+			      load_relaxed(&peer->sh.epsn))))
+		return; /* it has gone on since */
+	out = stall_add(s, "sq-full", &q->process, load_relaxed(&w->full_at));
+	out->qpn = q->qpn;
+	out->since = load_relaxed(&w->full_since);
+	stall_says(out,
+		   "the send queue is full, and a WR was refused (ENOMEM): ");
+	if (full == URXE_FULL_UNPOLLED) {
+		stall_says(out, "%u completions in CQ %u are not polled",
+			   cq->unread, cq->index);
+		stall_ends(out, "ibv_poll_cq of CQ %u by %s", cq->index,
+			   process_name(&q->process));
+		return;
+	}
+	stall_says(
+		out,
+		"all its WRs are done and unsignaled, so no completion gives their places back");
+	stall_ends(
+		out,
+		"nothing but RESET: every max_send_wr-th WR, at the latest, has to be IBV_SEND_SIGNALED");
+}
+
+/* ---------------------------------------------------------- others */
+
+/* Its requester is inside at both looks for the same thing. */
+static void stall_of_call(struct stalls *s, const struct view *v,
+			  const struct view_qp *q)
+{
+	const uint32_t dest =
+		load_relaxed(&v->dev->guard[qpn_index(q->qpn)].dest);
+	const struct view_qp *peer = view_qp(v, dest);
+	struct view_process holder;
+	struct stall *out;
+
+	if (!q->inside || !q->ctx->alive)
+		return;
+	out = stall_add(s, "in-call", &q->process, q->turn);
+	out->qpn = q->qpn;
+	out->peer = dest;
+	if (process_is_stopped(&q->process)) {
+		stall_says(
+			out,
+			"%s is stopped in the middle of a request to QP 0x%x: ibv_dereg_mr and ibv_destroy_qp there wait for it",
+			process_name(&q->process), dest);
+		stall_ends(out, "SIGCONT, or SIGKILL");
+		return;
+	}
+	stall_says(out, "a request to QP 0x%x is under way", dest);
+	if (peer && process_is_stopped(&peer->process)) {
+		stall_says(
+			out,
+			", and %s, which may have to copy for it, is stopped",
+			process_name(&peer->process));
+		stall_ends(out, "SIGCONT to %s; or half a second",
+			   process_name(&peer->process));
+	} else if (atomic_holder(v, &holder)) {
+		stall_says(out, ", and %s is stopped in an atomic",
+			   process_name(&holder));
+		stall_ends(out, "SIGCONT to %s; or half a second",
+			   process_name(&holder));
+	} else {
+		out->level = STALL_IDLE;
+		stall_ends(out, "the end of its copying");
+	}
+}
+
+static void stall_of_process(struct stalls *s, const struct view_process *p)
+{
+	struct stall *out;
+	uint32_t i;
+
+	if (!process_is_stopped(p))
+		return;
+	for (i = 0; i < s->n; i++)
+		if (!strcmp(s->list[i].kind, "stopped") &&
+		    s->list[i].process.pid == p->pid)
+			return;
+	out = stall_add(s, "stopped", p, 0);
+	stall_says(out, "the process is stopped by a signal, or a debugger");
+	stall_ends(out, "SIGCONT, or the debugger");
+}
+
+static void stall_of_context(struct stalls *s, const struct view_ctx *c)
+{
+	struct stall *out;
+
+	stall_of_process(s, &c->process);
+	if (!c->alive || !c->kept)
+		return;
+	out = stall_add(s, "async-kept", &c->process, c->kept);
+	stall_says(
+		out,
+		"%u asynchronous events are not written: their channel is full, or they are to come late",
+		c->kept);
+	stall_ends(out, "ibv_get_async_event by %s", process_name(&c->process));
+}
+
+/* Receives that wait for a message. */
+static void stall_of_receives(struct stalls *s, const struct view *v,
+			      const struct view_qp *q)
+{
+	const uint32_t n = view_receives(v, q), state = qp_state(q);
+	const struct view_qp *peer = view_qp(v, qp_dest(q));
+	uint64_t psn = load_relaxed(&q->sh.epsn);
+	struct stall *out;
+
+	if (!n || state < IBV_QPS_RTR || state == IBV_QPS_ERR)
+		return;
+	out = stall_add(s, "receives", &q->process,
+			psn << 32 | load_relaxed(&q->sh.rq.cons));
+	out->qpn = q->qpn;
+	out->peer = qp_dest(q);
+	out->level = STALL_IDLE;
+	stall_says(out, "%u receive%s posted: no message comes", n,
+		   n == 1 ? " is" : "s are");
+	if (!qp_is_connected(q)) {
+		stall_ends(out, "a message");
+		return;
+	}
+	if (peer && !peer_is_dead(peer) && qp_state(peer) != IBV_QPS_ERR &&
+	    (qp_state(peer) < IBV_QPS_RTR || qp_dest(peer) == q->qpn)) {
+		stall_says(out, " from QP 0x%x of %s, which is in %s",
+			   out->peer, process_name(&peer->process),
+			   state_word(qp_state(peer)));
+		if (process_is_stopped(&peer->process))
+			stall_says(out, " and stopped");
+		stall_ends(out, "a message of %s",
+			   process_name(&peer->process));
+		return;
+	}
+	out->kind = "no-sender";
+	out->level = STALL_STALLS;
+	stall_says(out, ", and none can: QP 0x%x %s", out->peer,
+		   !peer	      ? "does not exist" :
+		   peer_is_dead(peer) ? "is of a process that is dead" :
+		   qp_state(peer) == IBV_QPS_ERR ?
+					"is in ERR" :
+					"is connected to another one");
+	stall_ends(out, "ibv_modify_qp to ERR, which flushes them");
+}
+
+static void stalls_look(struct stalls *s, const struct view *v)
+{
+	uint32_t i;
+
+	for (i = 0; i < v->ctxs; i++)
+		stall_of_context(s, &v->ctx[i]);
+	for (i = 0; i < v->qps; i++) {
+		if (!v->qp[i].ctx->alive)
+			continue;
+		stall_of_process(s, &v->qp[i].process);
+		stall_of_queue(s, v, &v->qp[i]);
+		stall_of_full(s, v, &v->qp[i]);
+		stall_of_call(s, v, &v->qp[i]);
+	}
+	stalls_of_cqs(s, v);
+	stalls_of_cm(s, v);
+	for (i = 0; i < v->qps; i++)
+		if (v->qp[i].ctx->alive)
+			stall_of_receives(s, v, &v->qp[i]);
+}
+
+static bool stall_is_same(const struct stall *a, const struct stall *b)
+{
+	return a->place == b->place && a->qpn == b->qpn && a->cq == b->cq &&
+	       a->process.pid == b->process.pid && !strcmp(a->kind, b->kind);
+}
+
+static const struct stall *stalls_have(const struct stalls *s,
+				       const struct stall *one)
+{
+	uint32_t i;
+
+	for (i = 0; i < s->n; i++)
+		if (stall_is_same(&s->list[i], one))
+			return &s->list[i];
+	return NULL;
+}
+
+void stalls_find(struct stalls *s, const struct view *before,
+		 const struct view *now)
+{
+	struct stalls old = { 0 };
+	struct stall *one;
+	uint32_t i, n = 0;
+
+	*s = (struct stalls){ 0 };
+	stalls_look(s, now);
+	stalls_look(&old, before);
+	for (i = 0; i < s->n; i++) {
+		one = &s->list[i];
+		if (!stalls_have(&old, one))
+			continue;
+		if (!one->since || one->since > now->at) {
+			one->since = before->at;
+			one->longer = true;
+		}
+		s->list[n++] = *one;
+	}
+	s->n = n;
+	stalls_free(&old);
+}
+
+void stalls_remember(struct stalls *s, const struct stalls *old)
+{
+	const struct stall *was;
+	uint32_t i;
+
+	for (i = 0; i < s->n; i++) {
+		was = s->list[i].longer ? stalls_have(old, &s->list[i]) : NULL;
+		if (was)
+			s->list[i].since = was->since;
+	}
+}
+
+/* ---------------------------------------------------------- text */
+
+const char *stall_age(const struct stall *s, const struct view *v)
+{
+	const uint64_t ns = v->at > s->since ? v->at - s->since : 0;
+	const double seconds = (double)ns / 1e9;
+	static char text[32];
+
+	snprintf(text, sizeof(text), "%s%.*f s", s->longer ? ">" : "",
+		 seconds < 10 ? 1 : 0, seconds);
+	return text;
+}
+
+void stalls_print(FILE *to, const struct stalls *s, const struct view *v,
+		  int32_t pid, uint32_t qpn)
+{
+	const struct stall *one;
+	uint32_t i;
+
+	for (i = 0; i < s->n; i++) {
+		one = &s->list[i];
+		if ((pid && one->process.pid != pid) ||
+		    (qpn && !stall_is_of_qp(one, v, qpn)))
+			continue;
+		fputs(process_name(&one->process), to);
+		if (one->qpn)
+			fprintf(to, ", QP 0x%x", one->qpn);
+		fprintf(to, ": %s\n    %s for %s", one->what, one->kind,
+			stall_age(one, v));
+		if (*one->ends)
+			fprintf(to, "; would end it: %s", one->ends);
+		fputc('\n', to);
+	}
+}

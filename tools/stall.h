@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * What in a fabric waits, for what, since when, and what would end that.
+ */
+#pragma once
+
+#include <stdio.h>
+
+#include "view.h"
+
+enum stall_level {
+	STALL_IDLE, /* as it is where nobody has anything to say */
+	STALL_STALLS,
+};
+
+/* One that waits. */
+struct stall {
+	const char *kind; /* a word, for scripts */
+	enum stall_level level;
+	struct view_process process; /* whose it is */
+	uint32_t qpn; /* 0: not of one QP */
+	uint32_t cq; /* 0: not of a CQ */
+	uint32_t peer; /* QPN that it waits for; 0: none */
+	bool has_wr;
+	uint64_t wr_id;
+	uint32_t queued; /* WRs, with that one */
+	uint64_t since; /* clock_now() */
+	bool longer; /* than since then: that is when it was first seen */
+	uint64_t place; /* with kind and object: what is the same wait */
+	char what[320], ends[200];
+};
+
+struct stalls {
+	struct stall *list;
+	uint32_t n;
+};
+
+/* What waits at both looks. */
+void stalls_find(struct stalls *s, const struct view *before,
+		 const struct view *now);
+/* What was seen to wait in `old` waits since then. */
+void stalls_remember(struct stalls *s, const struct stalls *old);
+void stalls_free(struct stalls *s);
+/* Is it about that QP, or its CQs; about that process? */
+bool stall_is_of_qp(const struct stall *s, const struct view *v, uint32_t qpn);
+/* "12.3 s": how long, at that view. */
+const char *stall_age(const struct stall *s, const struct view *v);
+/* Those of process pid (0: any) and QP qpn (0: any), as text. */
+void stalls_print(FILE *to, const struct stalls *s, const struct view *v,
+		  int32_t pid, uint32_t qpn);
+/* How many of them have that level? */
+uint32_t stalls_count(const struct stalls *s, enum stall_level level);
+
+/* The next one of this kind, of process p; the caller fills the rest. */
+struct stall *stall_add(struct stalls *s, const char *kind,
+			const struct view_process *p, uint64_t place);
+void stall_says(struct stall *s, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
+void stall_ends(struct stall *s, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
+/* "PID 4711 (server)", valid until it was called four times more. */
+const char *process_name(const struct view_process *p);
+/* "SEND"; of no known opcode its number. */
+const char *opcode_word(uint32_t opcode);
+const char *state_word(uint32_t state);
+const char *type_word(uint32_t type);
+
+void stalls_of_cm(struct stalls *s, const struct view *v); /* stall_cm.c */
+void stalls_of_cqs(struct stalls *s, const struct view *v); /* stall_cq.c */

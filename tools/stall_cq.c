@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* Completions, and their events, that nobody comes for. */
+#include <infiniband/verbs.h>
+#include <string.h>
+
+#include "shared/cq_ring.h"
+#include "stall.h"
+
+static struct stall *stall_of_cq(struct stalls *s, const struct view_cq *q,
+				 const char *kind, uint64_t place)
+{
+	/* contexts have CQs with the same numbers */
+	struct stall *out = stall_add(s, kind, &q->process,
+				      place ^ (uint64_t)q->ctx->slot << 48);
+
+	out->cq = q->index;
+	return out;
+}
+
+/* Its oldest completion. */
+static void cq_says_first(struct stall *out, const struct view_cq *q)
+{
+	const struct urxe_cqe *e = &q->first;
+
+	if (cqe_state(load_relaxed(&e->word)) != CQE_READY)
+		return;
+	stall_says(out, "; the oldest is of QP 0x%x, wr_id %llu", e->qpn,
+		   (unsigned long long)e->wr_id);
+	if (e->status)
+		stall_says(out, ", status %u", e->status);
+}
+
+/* Events were raised and not read, or are still to be written. */
+static bool cq_events(struct stalls *s, const struct view_cq *q)
+{
+	const uint32_t fetched = load_relaxed(&q->sh.comp_fetched);
+	const uint32_t unread = load_relaxed(&q->sh.comp_events) - fetched;
+	const uint32_t pending = load_relaxed(&q->sh.pending_events);
+	struct stall *out;
+
+	if ((!unread || unread > INT32_MAX) && !pending)
+		return false;
+	out = stall_of_cq(s, q, "event-unread", fetched);
+	stall_says(out, "CQ %u: %u event%s not read, %u completion%s there",
+		   q->index, unread + pending,
+		   unread + pending == 1 ? " is" : "s are", q->unread,
+		   q->unread == 1 ? " is" : "s are");
+	if (pending)
+		stall_says(
+			out,
+			"; %u of the events %s still to be written by its own process",
+			pending, pending == 1 ? "is" : "are");
+	stall_ends(out, "ibv_get_cq_event by %s", process_name(&q->process));
+	return true;
+}
+
+static void cq_unread(struct stalls *s, const struct view_cq *q)
+{
+	const bool asleep = q->sh.channel &&
+			    URXE_ARM_KIND(load_relaxed(&q->sh.arm)) ==
+				    URXE_ARM_NONE;
+	struct stall *out;
+
+	if (!q->unread)
+		return;
+	out = stall_of_cq(s, q, asleep ? "cq-not-armed" : "cq-unread", q->head);
+	stall_says(out, "CQ %u: %u of %u completions are there and not polled",
+		   q->index, q->unread, q->depth);
+	if (asleep)
+		stall_says(
+			out,
+			", it is not armed, and no event is on its way: who sleeps in ibv_get_cq_event sleeps on");
+	cq_says_first(out, q);
+	stall_ends(out,
+		   asleep ? "ibv_req_notify_cq or ibv_poll_cq by %s" :
+			    "ibv_poll_cq by %s",
+		   process_name(&q->process));
+}
+
+void stalls_of_cqs(struct stalls *s, const struct view *v)
+{
+	const struct view_cq *q;
+	struct stall *out;
+
+	for (q = v->cq; q < v->cq + v->cqs; q++) {
+		if (!q->ctx->alive)
+			continue;
+		if (load_relaxed(&q->sh.error)) {
+			out = stall_of_cq(s, q, "cq-overrun", 0);
+			stall_says(
+				out,
+				"CQ %u of %u entries was overrun, or is damaged: it takes no more completions",
+				q->index, q->depth);
+			stall_ends(out, "its end: IBV_EVENT_CQ_ERR was raised");
+		}
+		if (!cq_events(s, q))
+			cq_unread(s, q);
+	}
+}

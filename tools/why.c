@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* urxe why: what does each WR that does not go on wait for? */
+#include <getopt.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "chaos/number.h"
+#include "commands.h"
+#include "stall.h"
+#include "why.h"
+
+/* Between two looks: what goes on has gone on by then. */
+static const struct timespec pause_between = { .tv_nsec = 200000000 };
+
+/* Two looks at the fabric; false: there is none, and that was said. */
+static bool why_look(const char *dir, bool quiet, struct stalls *s,
+		     struct view **now)
+{
+	struct view *before = view_take(dir, quiet);
+
+	*now = NULL;
+	if (before) {
+		nanosleep(&pause_between, NULL);
+		*now = view_take(dir, quiet);
+	}
+	if (*now)
+		stalls_find(s, before, *now);
+	view_free(before);
+	return *now;
+}
+
+/* What is meant: a QP if it is hexadecimal; else a process, or a QP. */
+static bool why_choose(const struct view *v, const char *word, int32_t *pid,
+		       uint32_t *qpn)
+{
+	uint64_t n;
+	uint32_t i;
+
+	if (!number_parse(word, strlen(word), INT32_MAX, &n))
+		return false;
+	for (i = 0; i < v->ctxs && strncmp(word, "0x", 2); i++)
+		if (v->ctx[i].process.pid == (int32_t)n)
+			*pid = (int32_t)n;
+	for (i = 0; i < v->qps && strncmp(word, "0x", 2); i++)
+		if (v->qp[i].process.pid == (int32_t)n)
+			*pid = (int32_t)n;
+	if (*pid)
+		return true;
+	*qpn = (uint32_t)n;
+	return n && view_qp(v, *qpn);
+}
+
+void why_report(const char *dir, FILE *to)
+{
+	struct stalls s = { 0 };
+	struct view *v;
+
+	if (!why_look(dir, true, &s, &v))
+		return;
+	if (s.n) {
+		fputs("urxe: its time is over; what waits, as urxe why shows it:\n",
+		      to);
+		stalls_print(to, &s, v, 0, 0);
+	}
+	stalls_free(&s);
+	view_free(v);
+}
+
+static uint32_t why_stalls(const struct stalls *s, const struct view *v,
+			   int32_t pid, uint32_t qpn)
+{
+	const struct stall *one;
+	uint32_t i, n = 0;
+
+	for (i = 0; i < s->n; i++) {
+		one = &s->list[i];
+		n += one->level == STALL_STALLS &&
+		     (!pid || one->process.pid == pid) &&
+		     (!qpn || stall_is_of_qp(one, v, qpn));
+	}
+	return n;
+}
+
+int cmd_why(int argc, char **argv)
+{
+	static const struct option opts[] = {
+		{ "fabric", required_argument, NULL, 'f' },
+		{ 0 },
+	};
+	const char *fabric = NULL, *word;
+	struct stalls s = { 0 };
+	uint32_t qpn = 0, n;
+	struct view *v;
+	int32_t pid = 0;
+	char dir[256];
+	int c, ret;
+
+	while ((c = getopt_long(argc, argv, "", opts, NULL)) >= 0) {
+		if (c != 'f')
+			return usage();
+		fabric = optarg;
+	}
+	if (argc - optind > 1)
+		return usage();
+	word = argv[optind];
+	ret = choose_fabric(fabric, dir);
+	if (ret)
+		return ret;
+	if (!why_look(dir, false, &s, &v))
+		return EXIT_USAGE;
+	if (word && !why_choose(v, word, &pid, &qpn)) {
+		ret = fail(EXIT_USAGE,
+			   "there is no process and no QP %s in this fabric",
+			   word);
+	} else {
+		stalls_print(stdout, &s, v, pid, qpn);
+		n = why_stalls(&s, v, pid, qpn);
+		if (!n)
+			puts("nothing stalls");
+		ret = n ? 1 : 0;
+	}
+	stalls_free(&s);
+	view_free(v);
+	return ret;
+}
