@@ -130,6 +130,7 @@ class Packet:
     def transport(self, ib):
         self.opcode, flags, _, self.qpn, psn = struct.unpack(">BBHII", ib[:12])
         self.psn, self.ack = psn & 0xffffff, bool(psn >> 31)
+        self.solicited = bool(flags >> 7)
         self.kind, self.op = self.opcode >> 5, self.opcode & 31
         more = EXTENSIONS.get(self.op, 0) + {3: 8, 5: 4}.get(self.kind, 0)
         if self.kind == 5 and 0x0d <= self.op <= 0x12:
@@ -409,6 +410,8 @@ def waiting(trace):
            [p.psn for p in first])
     expect("and then there is an ACK", [p.syndrome for p in packets
                                         if p.op == 0x11][:1] == [31])
+    expect("only a receive can be a solicited event",
+           {p.op for p in packets if p.solicited} == {4}, packets)
     expect("an SRQ's number", any(p.kind == 5 and len(p.extensions) == 4
                                   for p in packets), packets)
 
@@ -471,4 +474,5 @@ def main():
 
 
 URXE, TRACED = sys.argv[1:3]
-sys.exit(main())
+if __name__ == "__main__":
+    sys.exit(main())

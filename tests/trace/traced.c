@@ -392,7 +392,8 @@ static void packets(unsigned int n)
 	duo_open_unconnected(&duo, SAME_CONTEXT, MEM_HEAP, MEM_HEAP, &o);
 	/* nobody listens yet */
 	node_connect(&duo.a, &duo.at_b);
-	ck_ok(post(&duo, IBV_WR_RDMA_WRITE, 1, 0, 3000, 0, 0));
+	ck_ok(post(&duo, IBV_WR_RDMA_WRITE, 1, 0, 3000, 0,
+		   IBV_SEND_SOLICITED));
 	expect_none(duo.a.scq, QUIET_MS);
 	node_connect(&duo.b, &duo.at_a);
 	expect(duo.a.scq, 1, IBV_WC_SUCCESS);
