@@ -6,8 +6,8 @@ static bool is_between(char c, unsigned char low, unsigned char high)
 	return (unsigned char)c >= low && (unsigned char)c <= high;
 }
 
-/* Bytes of the character that s begins with; 0: it is none (RFC 3629, 4). */
-static int utf8_length(const char *s)
+/* RFC 3629, 4 */
+int utf8_length(const char *s)
 {
 	unsigned char first = (unsigned char)*s;
 	int i, n = first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;

@@ -26,3 +26,6 @@ void json_put_number(struct json *j, const char *name, uint64_t n);
 void json_put_double(struct json *j, const char *name, double x);
 void json_put_bool(struct json *j, const char *name, bool is);
 void json_put_null(struct json *j, const char *name);
+
+/* Bytes of the character of UTF-8 that s begins with; 0: it is none. */
+int utf8_length(const char *s);

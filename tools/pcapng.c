@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #include <string.h>
 
+#include "json.h"
 #include "pcapng.h"
 
 /* Types of blocks; options of any block, of a section and of an interface */
@@ -63,9 +64,21 @@ static void put_option(FILE *to, uint16_t code, const void *bytes, size_t n)
 	put_padded(to, bytes, n);
 }
 
+/* Texts are UTF-8; what is none, as programs' names may be, is '?'. */
 static void put_text(FILE *to, uint16_t code, const char *text)
 {
-	put_option(to, code, text, text_length(text));
+	size_t i = 0, length = text_length(text), n;
+	char copy[OPTION_MAX];
+
+	memcpy(copy, text, length);
+	while (i < length) {
+		n = (size_t)utf8_length(text + i);
+		if (!n || n > length - i)
+			copy[i++] = '?';
+		else
+			i += n;
+	}
+	put_option(to, code, copy, length);
 }
 
 static void put_section(FILE *to)

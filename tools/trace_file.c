@@ -104,9 +104,11 @@ static unsigned int processes_n;
 static int process_nth(const struct trace_ring *r)
 {
 	struct process *more, *p;
+	unsigned int i;
 	int nth = 0;
 
-	for (p = processes; p != processes + processes_n; p++) {
+	for (i = 0; i < processes_n; i++) {
+		p = &processes[i];
 		if (p->pid != r->pid)
 			continue;
 		if (p->pidns == r->pidns && p->began == r->began)

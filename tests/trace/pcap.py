@@ -450,6 +450,18 @@ def version_1(trace):
            done)
 
 
+def names(trace):
+    """Of programs need not be UTF-8, and texts of pcapng are."""
+    program = os.path.join(os.fsencode(os.path.dirname(trace)), b"n\xc3\xa4\xff")
+    os.symlink(os.path.realpath(TRACED), program)
+    done = run(trace, program, "writes", "1")
+    expect("a name", done.returncode == 0, done)
+    _, packets, _ = pcap(trace)
+    expect("what is none is another character", packets and all(
+        p.comment.startswith("n\u00e4?[") for p in packets),
+        [p.comment for p in packets])
+
+
 def lost(trace):
     """What a QP was connected with is overwritten."""
     done = run(trace, TRACED, "writes", "5000",
@@ -462,7 +474,7 @@ def lost(trace):
 
 def main():
     for case in (rc_pingpong, ud_pingpong, atomic_lat, read_bw, rping, kinds,
-                 waiting, refused, version_1, lost):
+                 waiting, refused, version_1, names, lost):
         if len(sys.argv) > 3 and case.__name__ not in sys.argv[3:]:
             continue
         with tempfile.TemporaryDirectory() as directory:
