@@ -150,6 +150,21 @@ static void life_meanwhile(struct lives *l, const struct trace_record *r)
 			life_find(qp, false, value(r, "wr_id"), LIFE_ANSWERED));
 }
 
+/* What an atomic found.  Several may be answered after that, at once. */
+static void life_fetched(struct lives *l, const struct trace_record *r)
+{
+	struct life_qp *qp = lives_qp(l, r, r->qpn);
+	uint64_t wr_id = value(r, "wr_id"), op = value(r, "op");
+	struct life *w = qp ? qp->open[0] : NULL;
+
+	while (w && (w->wr_id != wr_id || w->op != op || w->fetched ||
+		     !w->at[LIFE_LEFT]))
+		w = w->next;
+	if (w)
+		w->fetched = r;
+	life_tells(l, r, w);
+}
+
 /* Those before it completed without a completion. */
 static void polled(struct life *w, uint64_t status)
 {
@@ -281,9 +296,11 @@ static int lives_take(struct lives *l, const struct trace_record *r)
 		break;
 	case TRACE_WAITS:
 	case TRACE_AGAIN:
-	case TRACE_FETCHED:
 	case TRACE_DATA:
 		life_meanwhile(l, r);
+		break;
+	case TRACE_FETCHED:
+		life_fetched(l, r);
 		break;
 	case TRACE_COMPLETED:
 		if (value(r, "op") & IBV_WC_RECV)

@@ -463,17 +463,6 @@ static struct wire_path way_back(const struct wire_path *path)
 	return back;
 }
 
-/* What an atomic found: right before its answer */
-static uint64_t fetched(const struct pcap *o, const struct trace_record *answer)
-{
-	const struct trace_record *r = answer;
-
-	while (r-- > o->batch->record)
-		if (is_of_thread(r, answer))
-			return r->what == TRACE_FETCHED ? value(r, "old") : 0;
-	return 0;
-}
-
 static const char *name_of_answer(const struct life *w)
 {
 	switch (w->op) {
@@ -512,7 +501,8 @@ static void answer(struct pcap *o, const struct trace_record *r,
 	}
 	a.what = name_of_answer(w);
 	m.msn = ++e->msn;
-	m.head.atomicack.original = fetched(o, r);
+	if (w->fetched)
+		m.head.atomicack.original = value(w->fetched, "old");
 	payload_brought(o, r, &m);
 	e->expected = (m.psn + message_psns(&m)) & WIRE_PSN_MASK;
 	e->has_expected = true;

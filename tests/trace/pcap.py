@@ -6,6 +6,7 @@ that they have ("*": whatever they are, but they are there).
 Usage: pcap.py URXE TRACED [CASE...]"""
 
 import os
+import random
 import re
 import shutil
 import socket
@@ -140,7 +141,8 @@ class Packet:
 
     @property
     def syndrome(self):
-        return self.extensions[0] if 0x0d <= self.op <= 0x12 else None
+        is_answer = 0x0d <= self.op <= 0x12 and self.op != 0x0e
+        return self.extensions[0] if is_answer else None
 
 
 # ------------------------------------------------------------------ tshark
@@ -462,6 +464,40 @@ def names(trace):
         [p.comment for p in packets])
 
 
+def in_flight(trace):
+    """Several atomics are done before the first is answered."""
+    if not shutil.which("ib_atomic_bw"):
+        return
+    words = f"ib_atomic_bw -p {free_port()} -n 50"
+    pair(trace, words, f"{words} localhost", options=["--adversary=3"])
+    _, packets, _ = pcap(trace)
+    found = [int.from_bytes(p.extensions[4:], "big") for p in packets
+             if p.op == 0x12]
+    text = subprocess.run([URXE, "trace", trace], text=True,
+                          capture_output=True).stdout
+    expect("each response has what its atomic found", len(found) == 50 and
+           found == [int(old, 16) for old in re.findall(
+               r" fetched .* old=0x(\w+)", text)], found)
+
+
+def damaged(trace):
+    done = run(trace, TRACED, "kinds")
+    expect("kinds", done.returncode == 0, done)
+    with open(trace, "rb") as f:
+        good = f.read()
+    some = random.Random(2)
+    for i in range(60):
+        bad = bytearray(good)
+        for _ in range(some.randrange(1, 60)):
+            at = some.randrange(8192, min(len(bad), 8192 + 64 * 300))
+            bad[at] = some.choice([0, 255, some.randrange(256)])
+        with open(trace, "wb") as f:
+            f.write(bad)
+        done = subprocess.run([URXE, "trace", "--pcap", f"{trace}.out", trace],
+                              capture_output=True, timeout=60)
+        expect(f"damage {i} is no crash", done.returncode in (0, 1), done)
+
+
 def lost(trace):
     """What a QP was connected with is overwritten."""
     done = run(trace, TRACED, "writes", "5000",
@@ -474,7 +510,8 @@ def lost(trace):
 
 def main():
     for case in (rc_pingpong, ud_pingpong, atomic_lat, read_bw, rping, kinds,
-                 waiting, refused, version_1, names, lost):
+                 waiting, refused, version_1, names, in_flight,
+                 damaged, lost):
         if len(sys.argv) > 3 and case.__name__ not in sys.argv[3:]:
             continue
         with tempfile.TemporaryDirectory() as directory:
