@@ -770,7 +770,7 @@ def html(trace):
 
 
 def damaged(trace):
-    traced(trace, "writes", "200")
+    traced(trace, "writes", "200", options=["--trace-payload"])
     with open(trace, "rb") as f:
         good = f.read()
     some = random.Random(1)
