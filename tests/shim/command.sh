@@ -96,7 +96,9 @@ has "none" env URXE_HOST_DEVICES=1 sh -c \
 "$URXE" env --fabric e --github | sort >"$URXE_DIR/by_env"
 has "URXE_HOST_DEVICES=" comm -13 "$URXE_DIR/by_run" "$URXE_DIR/by_env"
 has "URXE_ADVERSARY=" comm -13 "$URXE_DIR/by_run" "$URXE_DIR/by_env"
-[ "$(comm -3 "$URXE_DIR/by_run" "$URXE_DIR/by_env" | wc -l)" = 2 ] ||
+has "URXE_TRACE=" comm -13 "$URXE_DIR/by_run" "$URXE_DIR/by_env"
+has "URXE_TRACE_PAYLOAD=" comm -13 "$URXE_DIR/by_run" "$URXE_DIR/by_env"
+[ "$(comm -3 "$URXE_DIR/by_run" "$URXE_DIR/by_env" | wc -l)" = 4 ] ||
 	die "$(diff "$URXE_DIR/by_run" "$URXE_DIR/by_env")"
 code 1 env "ASAN_OPTIONS=a=1
 b=2" "$URXE" env --github
@@ -104,6 +106,10 @@ b=2" "$URXE" env --github
 unset ASAN_OPTIONS
 has "is 7,loss=2" sh -c \
 	'eval "$($URXE env --adversary=7,loss=2)"; echo is $URXE_ADVERSARY'
+has "is 16 $URXE_DIR/traced" sh -c 'eval "$($URXE env \
+	--trace $URXE_DIR/traced --trace-payload=16)"
+	echo is $URXE_TRACE_PAYLOAD $URXE_TRACE'
+code 2 "$URXE" env --trace-payload
 code 2 "$URXE" env --adversary=7,nosuch=2
 code 2 "$URXE" env --adversary=sweep:2
 [ ! -s "$URXE_DIR/out" ] || die "half an environment"
