@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "fabric/reason.h"
 #include "shared/atomic_lock.h"
 #include "stall.h"
 
@@ -42,38 +43,6 @@ static const char *word_of(const char *const *words, uint32_t n, uint32_t i)
 	return t;
 }
 #define WORD(words, i) word_of(words, sizeof(words) / sizeof(*(words)), i)
-
-const char *opcode_word(uint32_t opcode)
-{
-	static const char *const words[] = {
-		[IBV_WR_RDMA_WRITE] = "RDMA_WRITE",
-		[IBV_WR_RDMA_WRITE_WITH_IMM] = "RDMA_WRITE_WITH_IMM",
-		[IBV_WR_SEND] = "SEND",
-		[IBV_WR_SEND_WITH_IMM] = "SEND_WITH_IMM",
-		[IBV_WR_RDMA_READ] = "RDMA_READ",
-		[IBV_WR_ATOMIC_CMP_AND_SWP] = "ATOMIC_CMP_AND_SWP",
-		[IBV_WR_ATOMIC_FETCH_AND_ADD] = "ATOMIC_FETCH_AND_ADD",
-		[IBV_WR_LOCAL_INV] = "LOCAL_INV",
-		[IBV_WR_BIND_MW] = "BIND_MW",
-		[IBV_WR_SEND_WITH_INV] = "SEND_WITH_INV",
-		[14] = "FLUSH",
-		[15] = "ATOMIC_WRITE",
-	};
-
-	return WORD(words, opcode);
-}
-
-const char *state_word(uint32_t state)
-{
-	static const char *const words[] = {
-		[IBV_QPS_RESET] = "RESET", [IBV_QPS_INIT] = "INIT",
-		[IBV_QPS_RTR] = "RTR",	   [IBV_QPS_RTS] = "RTS",
-		[IBV_QPS_SQD] = "SQD",	   [IBV_QPS_SQE] = "SQE",
-		[IBV_QPS_ERR] = "ERR",
-	};
-
-	return WORD(words, state);
-}
 
 const char *type_word(uint32_t type)
 {
@@ -194,6 +163,20 @@ static bool atomic_holder(const struct view *v, struct view_process *p)
 	return false;
 }
 
+/* Who or what broke it, if that is known. */
+static void stall_says_broken(struct stall *s, const struct view_qp *q)
+{
+	char text[240];
+	struct urxe_reason r;
+
+	if (!reason_kept(&q->sh.broken, &r))
+		return;
+	reason_text(&r, text, sizeof(text));
+	stall_says(s, "; it was broken by %s wr_id %llu of QP 0x%x: %s",
+		   reason_op_name(r.opcode), (unsigned long long)r.wr_id, r.qpn,
+		   text);
+}
+
 static bool peer_is_dead(const struct view_qp *peer)
 {
 	return !peer->ctx->alive || peer->process.state == '-';
@@ -260,7 +243,7 @@ static void answer_of_peer(struct stall *s, const struct view *v,
 	if (state < IBV_QPS_RTR || state == IBV_QPS_ERR) {
 		s->kind = "peer-state";
 		stall_says(s, " of %s: it is in %s, and %s", name,
-			   state_word(state),
+			   reason_state_name(state),
 			   state == IBV_QPS_ERR ? "answers nothing any more" :
 						  "hears nothing before RTR");
 		stall_ends(s,
@@ -368,7 +351,7 @@ static struct stall *stall_of_wr(struct stalls *s, const struct view_qp *q,
 	out->queued = load_relaxed(&w->queued);
 	out->since = load_relaxed(&w->since);
 	stall_says(out, "%s wr_id %llu waits ",
-		   opcode_word(load_relaxed(&w->opcode)),
+		   reason_op_name(load_relaxed(&w->opcode)),
 		   (unsigned long long)out->wr_id);
 	return out;
 }
@@ -553,7 +536,7 @@ static void stall_of_receives(struct stalls *s, const struct view *v,
 	    (qp_state(peer) < IBV_QPS_RTR || qp_dest(peer) == q->qpn)) {
 		stall_says(out, " from QP 0x%x of %s, which is in %s",
 			   out->peer, process_name(&peer->process),
-			   state_word(qp_state(peer)));
+			   reason_state_name(qp_state(peer)));
 		if (process_is_stopped(&peer->process))
 			stall_says(out, " and stopped");
 		stall_ends(out, "a message of %s",
@@ -568,6 +551,8 @@ static void stall_of_receives(struct stalls *s, const struct view *v,
 		   qp_state(peer) == IBV_QPS_ERR ?
 					"is in ERR" :
 					"is connected to another one");
+	if (peer && qp_state(peer) == IBV_QPS_ERR)
+		stall_says_broken(out, peer);
 	stall_ends(out, "ibv_modify_qp to ERR, which flushes them");
 }
 

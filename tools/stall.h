@@ -27,7 +27,7 @@ struct stall {
 	uint64_t since; /* clock_now() */
 	bool longer; /* than since then: that is when it was first seen */
 	uint64_t place; /* with kind and object: what is the same wait */
-	char what[320], ends[200];
+	char what[560], ends[200];
 };
 
 struct stalls {
@@ -60,9 +60,6 @@ void stall_ends(struct stall *s, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 /* "PID 4711 (server)", valid until it was called four times more. */
 const char *process_name(const struct view_process *p);
-/* "SEND"; of no known opcode its number. */
-const char *opcode_word(uint32_t opcode);
-const char *state_word(uint32_t state);
 const char *type_word(uint32_t type);
 
 void stalls_of_cm(struct stalls *s, const struct view *v); /* stall_cm.c */

@@ -3,6 +3,7 @@
 #include <infiniband/verbs.h>
 #include <string.h>
 
+#include "fabric/reason.h"
 #include "shared/cq_ring.h"
 #include "stall.h"
 
@@ -27,7 +28,7 @@ static void cq_says_first(struct stall *out, const struct view_cq *q)
 	stall_says(out, "; the oldest is of QP 0x%x, wr_id %llu", e->qpn,
 		   (unsigned long long)e->wr_id);
 	if (e->status)
-		stall_says(out, ", status %u", e->status);
+		stall_says(out, ", %s", reason_status_name(e->status));
 }
 
 /* Events were raised and not read, or are still to be written. */

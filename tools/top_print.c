@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "fabric/reason.h"
 #include "json.h"
 #include "top.h"
 
@@ -99,8 +100,8 @@ static void page_row(struct page *p, const struct top *t,
 		p,
 		"%7d%c %-12.12s %-8s %-4.4s %-5s %-8s %6s %5u %5u %-20s %6s %6s",
 		q->process.pid, process_is_stopped(&q->process) ? 'T' : ' ',
-		q->process.comm, qpn, type_word(q->sh.type), state_word(state),
-		peer_word(q), scaled(r->packets),
+		q->process.comm, qpn, type_word(q->sh.type),
+		reason_state_name(state), peer_word(q), scaled(r->packets),
 		s && s->has_wr ? s->queued : 0, view_receives(t->now, q), waits,
 		scaled(r->bytes), scaled(r->receives));
 }
@@ -195,7 +196,7 @@ static void json_qp(struct json *j, const struct top *t,
 	json_process(j, &q->process);
 	json_put_bool(j, "alive", q->ctx->alive);
 	json_put_string(j, "type", type_word(q->sh.type));
-	json_put_string(j, "state", state_word(URXE_CONN_STATE(conn)));
+	json_put_string(j, "state", reason_state_name(URXE_CONN_STATE(conn)));
 	json_or_null(j, "peer",
 		     q->sh.type != IBV_QPT_UD && URXE_CONN_DEST(conn),
 		     URXE_CONN_DEST(conn));

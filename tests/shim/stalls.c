@@ -312,6 +312,29 @@ static void stop_itself(struct end *e, const struct name *peer)
 	raise(SIGSTOP);
 }
 
+/* It breaks its own QP; the other one hears nothing of it. */
+static void write_wrong(struct end *e, const struct name *peer)
+{
+	struct ibv_mr *mr = e->mr, wrong = { .lkey = mr->lkey ^ 0x7f00 };
+
+	e->mr = &wrong;
+	CHECK(!post(e->qp, e, peer, IBV_WR_RDMA_WRITE, 8, 8, 0));
+	e->mr = mr;
+}
+
+static void write_on(struct end *e, const struct name *peer)
+{
+	struct ibv_wc wc;
+	uint64_t i;
+
+	for (i = 0;; i++) {
+		post_write(e, peer, i);
+		CHECK(ibv_poll_cq(e->cq, 1, &wc) == 1 && !wc.status);
+		if (i == 1000)
+			CHECK(send(e->sock, "", 1, 0) == 1);
+	}
+}
+
 static const struct stall stalls[] = {
 	{ "rnr", send_three, .go = post_recv },
 	{ "init", send_one, .server_state = IBV_QPS_INIT, .go = to_rts_later },
@@ -328,6 +351,8 @@ static const struct stall stalls[] = {
 	{ "unarmed", write_and_sleep, .channel = true, .timeout = 14 },
 	{ "event", write_and_wake, .channel = true, .timeout = 14 },
 	{ "receives", nothing, .server = post_recv, .timeout = 14 },
+	{ "broken", post_recv, .timeout = 14, .go = write_wrong },
+	{ "traffic", write_on, .timeout = 14 },
 	{ "stopped", nothing, .timeout = 14, .go = stop_itself },
 	{ "flight", write_and_stop, .timeout = 14 },
 	{ "call", write_long, .traced = true, .timeout = 14 },

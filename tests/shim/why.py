@@ -9,6 +9,7 @@ import fcntl
 import json
 import os
 import pty
+import random
 import re
 import select
 import shutil
@@ -155,6 +156,75 @@ def try_answers():
         says(p, 1, "this sends PSN 0x3e8, and that expects 0x3ed", "psn for")
     with Pair("other", STALLS, "other") as p:
         says(p, 1, f"that is connected to {qp(p.server)}, not to this one")
+
+
+def try_broken():
+    """Who broke the QP that others wait for."""
+    with Pair("broken", STALLS, "broken") as p:
+        says(p, 0, "1 receive is posted")
+        p.do()
+        says(p, 1, f"{qp(p.client)}: 1 receive is posted", "no-sender for",
+             f"{qp(p.server)} is in ERR; it was broken by RDMA_WRITE wr_id 8 of "
+             f"{qp(p.server)}:", "there is none: it was deregistered")
+
+
+def try_traffic():
+    """Who does not wait is not named, and has rates."""
+    with Pair("traffic", STALLS, "traffic") as p:
+        done = p.why()
+        expect(done.returncode == 0 and "nothing stalls" in done.stdout,
+               f"{done}")
+        top = json.loads(urxe("top", "--json", "--fabric", "traffic").stdout)
+        mine = [q for q in top["qps"] if q["qpn"] == p.client["qpn"]][0]
+        # WRITEs of 8 bytes, of one packet each
+        expect(mine["packets_per_second"] > 0 and
+               abs(mine["bytes_per_second"] / mine["packets_per_second"] - 8) < 4,
+               f"{mine}")
+        text = urxe("top", "-1", "--sort", "packets", "--fabric", "traffic").stdout
+        row = text.splitlines()[4].split()
+        expect(row[0] == str(p.client["pid"]) and row[6] != "0", text)
+
+
+def try_damage():
+    """Whatever is in there, it is looked at to the end."""
+    with Pair("damage", STALLS, "rnr") as p:
+        for end in (p.server, p.client):
+            os.kill(end["pid"], signal.SIGSTOP)
+        seed = random.randrange(1 << 32)
+        chance = random.Random(seed)
+        for _ in range(6):
+            for name in ["device"] + [f"ctx/{f}" for f in
+                                      os.listdir(f"{home}/damage/ctx")]:
+                spoil(f"{home}/damage/{name}", chance)
+            done = p.why()
+            expect(done.returncode in (0, 1, 2), f"seed {seed}: {done}")
+            done = urxe("top", "--json", "-d", "0.1", "--fabric", "damage")
+            if expect(done.returncode in (0, 2), f"seed {seed}: {done}") and \
+                    done.returncode == 0:
+                json.loads(done.stdout)
+        for end in (p.server, p.client):
+            os.kill(end["pid"], signal.SIGKILL)
+        p.main.wait(LIMIT)
+        p.main.returncode = 0
+
+
+def spoil(path, chance):
+    """Bytes of what it holds, but for its head."""
+    size = 48 << 20
+    with open(path, "r+b") as f:
+        fd, at, runs = f.fileno(), 4096, []
+        while at < size:
+            try:
+                first = os.lseek(fd, at, os.SEEK_DATA)
+            except OSError:
+                break
+            at = os.lseek(fd, first, os.SEEK_HOLE)
+            if first < size:
+                runs.append((first, min(at, size)))
+        for _ in range(chance.choice([1, 20, 300]) if runs else 0):
+            os.pwrite(fd, chance.choice([b"\xff", b"\0", chance.randbytes(4),
+                                         b"\xff" * 8]),
+                      chance.randrange(*chance.choice(runs)))
 
 
 def try_port():
@@ -410,7 +480,8 @@ def try_timeout():
 
 
 tries = [try_rnr, try_answers, try_port, try_queues, try_completions,
-         try_receives, try_processes, try_cm, try_dead, try_json, try_timeout]
+         try_receives, try_processes, try_cm, try_dead, try_json, try_timeout,
+         try_broken, try_traffic, try_damage]
 try:
     try_terminal()  # forks: before there are threads
     with concurrent.futures.ThreadPoolExecutor(4) as pool:
