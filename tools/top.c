@@ -3,7 +3,6 @@
 #define _GNU_SOURCE
 #include <getopt.h>
 #include <infiniband/verbs.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -179,7 +178,7 @@ static int top_once(struct top *t, enum top_order order, double delay,
 {
 	const struct timespec ts = {
 		.tv_sec = (time_t)delay,
-		.tv_nsec = (long)((delay - floor(delay)) * 1e9),
+		.tv_nsec = (long)((delay - (double)(time_t)delay) * 1e9),
 	};
 
 	if (!top_look(t, false))
