@@ -51,7 +51,7 @@ static void context_free_cq_lock(struct urxe_cq *cq)
 	gate_init(&cq->gate);
 	if (cq_in_batch(cq))
 		return;
-	pthread_mutex_init(&cq->lock, NULL);
+	mutex_init(&cq->lock);
 	store_relaxed(&cq->batch_thread, (pthread_t)0);
 }
 

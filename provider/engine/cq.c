@@ -318,7 +318,7 @@ int cq_open(struct urxe_cq *cq, struct urxe_context *ctx,
 	ret = cq_setup(cq, p);
 	if (ret)
 		return ret;
-	pthread_mutex_init(&cq->lock, NULL);
+	mutex_init(&cq->lock);
 	gate_init(&cq->gate);
 	pthread_mutex_lock(&ctx->lock);
 	cq->next = ctx->cqs;
@@ -357,7 +357,5 @@ void cq_close(struct urxe_cq *cq)
 	cq_ring_free(ctx, cq->ring_word);
 	bitmap_clear(ctx->arena->cq_map, cq->index, 1);
 	fabric_obj_put(ctx->fabric, ctx->slot, URXE_OBJ_CQ);
-	pthread_mutex_destroy(&cq->lock);
-	gate_destroy(&cq->gate);
 	free(cq->backlog);
 }

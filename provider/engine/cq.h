@@ -72,7 +72,7 @@ struct urxe_cq {
 	struct urxe_cq *next; /* in ctx->cqs */
 	struct urxe_cq_sh *sh;
 	uint32_t index;
-	pthread_mutex_t lock; /* pollers and resizers, if they are several */
+	struct urxe_mutex lock; /* pollers and resizers, if they are several */
 	bool single_threaded;
 	struct urxe_gate gate; /* whoever has the lock, at work in the ring */
 	/* the poller's, inside the gate */
@@ -127,13 +127,13 @@ int cq_resize(struct urxe_cq *cq, int cqe);
 static inline void cq_lock(struct urxe_cq *cq)
 {
 	if (!cq->single_threaded)
-		pthread_mutex_lock(&cq->lock);
+		mutex_lock(&cq->lock);
 }
 
 static inline void cq_unlock(struct urxe_cq *cq)
 {
 	if (!cq->single_threaded)
-		pthread_mutex_unlock(&cq->lock);
+		mutex_unlock(&cq->lock);
 }
 
 /* Is this thread between ibv_start_poll and ibv_end_poll? */

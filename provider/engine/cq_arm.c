@@ -16,7 +16,7 @@
 static bool look_begin(struct urxe_cq *cq, bool *locked)
 {
 	*locked = !cq->single_threaded && !cq_in_batch(cq);
-	while (*locked && pthread_mutex_trylock(&cq->lock)) {
+	while (*locked && !mutex_trylock(&cq->lock)) {
 		if (load_relaxed(&cq->batch_thread))
 			return false;
 		sched_yield();

@@ -3,21 +3,16 @@
 
 void gate_init(struct urxe_gate *g)
 {
-	pthread_mutex_init(&g->mutex, NULL);
+	mutex_init(&g->mutex);
 	atomic_init(&g->insider.seq, 0);
 	atomic_init(&g->claimed, false);
 	g->by_mutex = false;
 }
 
-void gate_destroy(struct urxe_gate *g)
-{
-	pthread_mutex_destroy(&g->mutex);
-}
-
 void gate_enter_slow(struct urxe_gate *g)
 {
 	presence_leave(&g->insider);
-	pthread_mutex_lock(&g->mutex);
+	mutex_lock(&g->mutex);
 	g->by_mutex = true;
 }
 
@@ -29,14 +24,14 @@ static void gate_claim(struct urxe_gate *g)
 
 void gate_lock(struct urxe_gate *g)
 {
-	pthread_mutex_lock(&g->mutex);
+	mutex_lock(&g->mutex);
 	gate_claim(g);
 	presence_wait(&g->insider, NULL, NULL);
 }
 
 bool gate_trylock(struct urxe_gate *g)
 {
-	if (pthread_mutex_trylock(&g->mutex))
+	if (!mutex_trylock(&g->mutex))
 		return false;
 	gate_claim(g);
 	if (!presence_is_inside(&g->insider))
@@ -48,13 +43,13 @@ bool gate_trylock(struct urxe_gate *g)
 void gate_unlock(struct urxe_gate *g)
 {
 	store_release(&g->claimed, false);
-	pthread_mutex_unlock(&g->mutex);
+	mutex_unlock(&g->mutex);
 }
 
 void gate_wait(struct urxe_gate *g)
 {
 	/* who came by the mutex leaves by it */
-	pthread_mutex_lock(&g->mutex);
-	pthread_mutex_unlock(&g->mutex);
+	mutex_lock(&g->mutex);
+	mutex_unlock(&g->mutex);
 	presence_wait(&g->insider, NULL, NULL);
 }

@@ -22,15 +22,15 @@
  */
 #pragma once
 
-#include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "base/atomic.h"
 #include "base/presence.h"
+#include "mutex.h"
 
 struct urxe_gate {
-	pthread_mutex_t mutex;
+	struct urxe_mutex mutex;
 	struct presence insider;
 	_Atomic bool claimed; /* an outsider is in, or about to be */
 	bool by_mutex; /* how the insider got in */
@@ -38,7 +38,6 @@ struct urxe_gate {
 
 /* Also in the child of a fork, whose only thread is not inside. */
 void gate_init(struct urxe_gate *g);
-void gate_destroy(struct urxe_gate *g);
 
 void gate_enter_slow(struct urxe_gate *g);
 
@@ -53,7 +52,7 @@ static inline void gate_leave(struct urxe_gate *g)
 {
 	if (__builtin_expect(g->by_mutex, 0)) {
 		g->by_mutex = false;
-		pthread_mutex_unlock(&g->mutex);
+		mutex_unlock(&g->mutex);
 	} else {
 		presence_leave(&g->insider);
 	}
@@ -81,15 +80,10 @@ static inline void urxe_lock_init(struct urxe_lock *l, bool single_threaded)
 	l->single_threaded = single_threaded;
 }
 
-static inline void urxe_lock_destroy(struct urxe_lock *l)
-{
-	gate_destroy(&l->gate);
-}
-
 static inline void urxe_lock(struct urxe_lock *l)
 {
 	if (!l->single_threaded)
-		pthread_mutex_lock(&l->gate.mutex);
+		mutex_lock(&l->gate.mutex);
 	else
 		gate_enter(&l->gate);
 }
@@ -97,7 +91,7 @@ static inline void urxe_lock(struct urxe_lock *l)
 static inline void urxe_unlock(struct urxe_lock *l)
 {
 	if (!l->single_threaded)
-		pthread_mutex_unlock(&l->gate.mutex);
+		mutex_unlock(&l->gate.mutex);
 	else
 		gate_leave(&l->gate);
 }
@@ -106,7 +100,7 @@ static inline void urxe_unlock(struct urxe_lock *l)
 static inline void urxe_lock_outside(struct urxe_lock *l)
 {
 	if (!l->single_threaded)
-		pthread_mutex_lock(&l->gate.mutex);
+		mutex_lock(&l->gate.mutex);
 	else
 		gate_lock(&l->gate);
 }
@@ -114,14 +108,14 @@ static inline void urxe_lock_outside(struct urxe_lock *l)
 static inline bool urxe_trylock_outside(struct urxe_lock *l)
 {
 	if (!l->single_threaded)
-		return !pthread_mutex_trylock(&l->gate.mutex);
+		return mutex_trylock(&l->gate.mutex);
 	return gate_trylock(&l->gate);
 }
 
 static inline void urxe_unlock_outside(struct urxe_lock *l)
 {
 	if (!l->single_threaded)
-		pthread_mutex_unlock(&l->gate.mutex);
+		mutex_unlock(&l->gate.mutex);
 	else
 		gate_unlock(&l->gate);
 }

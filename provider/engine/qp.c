@@ -266,5 +266,4 @@ void qp_close(struct urxe_qp *qp, bool last)
 		qpn_free(ctx->fabric, qp->qpn);
 		fabric_obj_put(ctx->fabric, ctx->slot, URXE_OBJ_QP);
 	}
-	urxe_lock_destroy(&qp->lock);
 }

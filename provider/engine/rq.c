@@ -142,7 +142,6 @@ void rq_destroy(struct urxe_context *ctx, struct urxe_rq *rq)
 	if (rq->ring)
 		rq_free_ring(ctx, rq->ring_word, rq->stride);
 	free(rq_kept_set(rq));
-	urxe_lock_destroy(&rq->lock);
 }
 
 int rq_resize(struct urxe_context *ctx, struct urxe_rq *rq, uint32_t srq,

@@ -277,6 +277,5 @@ void xrc_close_qp(struct urxe_vqp *vqp)
 	peer_put(vqp->opened);
 	pthread_mutex_destroy(&vqp->v.qp.mutex);
 	pthread_cond_destroy(&vqp->v.qp.cond);
-	urxe_lock_destroy(&vqp->qp.lock);
 	free(vqp);
 }

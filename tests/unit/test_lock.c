@@ -62,7 +62,6 @@ static void contend(bool single_threaded)
 	atomic_store_explicit(&done, true, memory_order_release);
 	pthread_join(t[0], NULL);
 	ck_assert_uint_eq(counter, 2 * TURNS + inside);
-	urxe_lock_destroy(&lock);
 }
 
 START_TEST(for_all)
@@ -91,8 +90,7 @@ START_TEST(tried_from_outside)
 		urxe_unlock_outside(&lock);
 		urxe_lock(&lock);
 		urxe_unlock(&lock);
-		urxe_lock_destroy(&lock);
-	}
+		}
 }
 END_TEST
 
@@ -112,7 +110,6 @@ START_TEST(after_fork)
 	urxe_lock(&lock);
 	urxe_unlock(&lock);
 	ck_assert_int_eq(reap_child(spawn(child, NULL)), 0);
-	urxe_lock_destroy(&lock);
 }
 END_TEST
 
@@ -157,7 +154,6 @@ START_TEST(taken_away)
 	}
 	atomic_store_explicit(&done, true, memory_order_release);
 	pthread_join(t, NULL);
-	gate_destroy(&gate);
 }
 END_TEST
 
