@@ -235,7 +235,8 @@ static inline struct urxe_cqe *poll_ring_next(struct urxe_cq *cq)
 		w = load_acquire(&e->word);
 		if (likely(w == cqe_word(cq->head, 0, CQE_READY)))
 			return e;
-		if (!poll_skip_dead(cq, e, w))
+		if (w == cqe_word(cq->head, 0, CQE_FREE) ||
+		    !poll_skip_dead(cq, e, w))
 			return NULL;
 		cq->head++;
 	}
@@ -319,19 +320,38 @@ bool poll_take(struct urxe_cq *cq, struct urxe_cqe *copy)
 	return true;
 }
 
-int poll_cq(struct urxe_cq *cq, int n, struct ibv_wc *wc)
+static int __attribute__((noinline))
+poll_some(struct urxe_cq *cq, int n, struct ibv_wc *wc)
 {
 	struct urxe_cqe *e;
 	struct place p;
 	int got = 0;
 
-	poll_begin(cq);
-	cq_lock(cq);
-	gate_enter(&cq->gate);
 	while (got < n && (e = poll_next(cq, &p))) {
 		poll_fill_wc(e, &wc[got++]);
 		poll_release(cq, e, &p);
 	}
+	return got;
+}
+
+/* Most polls find this. */
+static inline bool poll_is_empty(const struct urxe_cq *cq)
+{
+	const struct urxe_cqe *e = &cq->ring.entry[cq->head & cq->ring.mask];
+
+	return load_relaxed(&e->word) == cqe_word(cq->head, 0, CQE_FREE) &&
+	       !cq->backlog;
+}
+
+int poll_cq(struct urxe_cq *cq, int n, struct ibv_wc *wc)
+{
+	int got = 0;
+
+	poll_begin(cq);
+	cq_lock(cq);
+	gate_enter(&cq->gate);
+	if (!poll_is_empty(cq))
+		got = poll_some(cq, n, wc);
 	gate_leave(&cq->gate);
 	cq_note_poll(cq, got);
 	cq_unlock(cq);
