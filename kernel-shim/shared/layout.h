@@ -839,6 +839,7 @@ struct urxe_arena {
 	_Atomic uint32_t next_fifo;
 	_Atomic uint32_t async_fifo; /* number + 1, of the opener */
 	_Atomic uint32_t key_high; /* key table entries that have memory */
+	_Atomic uint32_t keys_made; /* raised before a key gets to be live */
 	uint32_t key_next; /* under lock */
 	_Atomic uint32_t heap_next;
 	uint32_t leaving; /* windows that were unbound so far; under lock */

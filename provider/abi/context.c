@@ -10,6 +10,7 @@
 
 #include "context.h"
 #include "engine/bounce.h"
+#include "engine/direct.h"
 #include "engine/log.h"
 #include "engine/mem.h"
 #include "engine/peer.h"
@@ -62,6 +63,7 @@ static void context_free_qp_locks(struct urxe_qp *qp)
 	qp->pins = 0;
 	if (!in_batch)
 		gate_init(&qp->lock.gate);
+	direct_forget(qp);
 	stall_disown(qp, in_batch ? qp->batch_first : qp->sq.prod);
 	if (qp->rq.sh)
 		gate_init(&qp->rq.lock.gate);

@@ -95,7 +95,7 @@ static void bind_to(const struct urxe_qp *qp, const struct urxe_wqe *w,
 	k->qpn = qp->qpn;
 	k->parent = w->bind.mr_key;
 	fetch_add_relaxed(&mr->windows, 1);
-	key_enable(k, w->bind.new_key);
+	key_enable(qp->ctx->arena, k, w->bind.new_key);
 }
 
 static bool bind_check(const struct urxe_qp *qp, const struct urxe_wqe *w)

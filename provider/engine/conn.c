@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* Other QPs as a requester sees them, and what happens to them. */
 #include "conn.h"
+#include "direct.h"
 #include "event.h"
 #include "flush.h"
 #include "log.h"
@@ -134,6 +135,7 @@ bool conn_open(struct urxe_qp *qp, struct urxe_conn *c, uint32_t qpn,
 		peer_put(p);
 		return false;
 	}
+	direct_forget(qp);
 	c->peer = p;
 	c->sh = sh;
 	c->qpn = qpn;

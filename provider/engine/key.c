@@ -90,8 +90,9 @@ void key_set(struct urxe_key *k, const struct urxe_key *desc)
 	k->file_offset = desc->file_offset;
 }
 
-void key_enable(struct urxe_key *k, uint32_t key)
+void key_enable(struct urxe_arena *a, struct urxe_key *k, uint32_t key)
 {
+	fetch_add_relaxed(&a->keys_made, 1);
 	store_seq_cst(&k->live, URXE_MR_LIVE(key));
 }
 

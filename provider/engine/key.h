@@ -10,7 +10,7 @@ struct urxe_key *key_alloc(struct urxe_context *ctx, enum urxe_obj obj,
 /* Copy all but live and windows. */
 void key_set(struct urxe_key *k, const struct urxe_key *desc);
 /* Here it comes: peers may use it. */
-void key_enable(struct urxe_key *k, uint32_t key);
+void key_enable(struct urxe_arena *a, struct urxe_key *k, uint32_t key);
 /*
  * Nobody may use it any more; waits for those who do.  retire: and no other
  * process can name it from here on.  -EBUSY while windows are bound to it,

@@ -8,6 +8,7 @@
 #include "context.h"
 #include "cq.h"
 #include "lock.h"
+#include "mem.h"
 #include "retry.h"
 #include "rq.h"
 #include "shared/guard.h"
@@ -54,6 +55,7 @@ struct urxe_qp {
 	struct urxe_stall stall;
 	struct urxe_qp_count count;
 	struct urxe_conn conn;
+	struct urxe_region direct_src, direct_dst; /* direct.c */
 	struct urxe_rq rq; /* without an SRQ */
 	struct urxe_srq *srq;
 	struct urxe_conn *dests; /* UD: destinations, by the QPN's low bits */

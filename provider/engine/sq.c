@@ -2,6 +2,7 @@
 #include <errno.h>
 
 #include "base/log2.h"
+#include "direct.h"
 #include "log.h"
 #include "qp.h"
 #include "requester.h"
@@ -168,6 +169,7 @@ int sq_post(struct urxe_qp *qp, struct ibv_send_wr *wr,
 		errno = ret = EINVAL;
 		goto out;
 	}
+	wr = direct_write(qp, wr);
 	for (; wr; wr = wr->next) {
 		ret = sq_push(qp, wr);
 		if (unlikely(ret)) {

@@ -148,7 +148,7 @@ int mr_create(struct urxe_pd *pd, const struct urxe_key *desc,
 	store_relaxed(&mr->key->windows, 0);
 	pd_get(pd);
 	mr_fill(mr, pd, key, type);
-	key_enable(mr->key, key);
+	key_enable(pd->ctx->arena, mr->key, key);
 	*out = mr;
 	return 0;
 

@@ -76,7 +76,7 @@ static int rereg_change(struct urxe_mr *mr, int flags, struct urxe_pd *pd,
 		mr->vmr.access = access;
 	if (new.kind != URXE_MEM_DM)
 		mr_forget(ctx, &old);
-	key_enable(mr->key, mr->vmr.mr.lkey);
+	key_enable(ctx->arena, mr->key, mr->vmr.mr.lkey);
 	return 0;
 }
 

@@ -192,7 +192,7 @@ uint32_t engine_key(struct urxe_context *ctx, void *addr, uint64_t len)
 	ck_assert_ptr_nonnull(k);
 	key_set(k, &desc);
 	bounce_private(ctx);
-	key_enable(k, key);
+	key_enable(ctx->arena, k, key);
 	return key;
 }
 

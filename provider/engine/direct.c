@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#include "counters.h"
+#include "direct.h"
+#include "observe.h"
+#include "requester.h"
+#include "transfer.h"
+
+/* One pass: a guard, a connection, two keys. */
+struct direct {
+	bool has_src; /* qp->direct_src was looked at */
+	uint64_t word; /* what the responder's conn is while it hears us */
+	uint32_t room; /* WRs that the queue has room for */
+	uint64_t bytes, packets;
+};
+
+/* Look a key up, the guard up.  False: it is none that can be had this way. */
+static bool __attribute__((noinline))
+region_open(struct urxe_region *r, struct urxe_peer *p, uint32_t key,
+	    uint32_t pd, uint32_t access, uint32_t qpn)
+{
+	const struct urxe_key *k;
+	struct urxe_seg seg;
+
+	r->entry = NULL;
+	r->made = load_acquire(&p->arena->keys_made);
+	k = mem_entry(p, key, pd, access);
+	if (unlikely(!k || !mem_serves(k, qpn) || k->flags & URXE_MR_ODP))
+		return false;
+	r->iova = k->iova;
+	r->length = k->length;
+	mem_reach(p, k, r->iova, r->length, &seg);
+	if (!seg.ptr)
+		return false;
+	r->base = seg.ptr;
+	r->arena = p->arena;
+	r->key = key;
+	r->entry = k;
+	return true;
+}
+
+/* Is it still what it was?  The guard is up. */
+static inline bool region_holds(const struct urxe_region *r, uint32_t key)
+{
+	/*
+	 * seq_cst: after our guard went up, see presence.h; and then acquire:
+	 * who made the key live again has raised keys_made before
+	 */
+	return likely(r->entry && r->key == key &&
+		      load_seq_cst(&r->entry->live) == URXE_MR_LIVE(key)) &&
+	       likely(load_relaxed(&r->arena->keys_made) == r->made);
+}
+
+/* NULL: it does not have those bytes. */
+static inline char *region_at(const struct urxe_region *r, uint64_t addr,
+			      uint64_t len)
+{
+	uint64_t offset = addr - r->iova;
+
+	if (unlikely(addr < r->iova || len > r->length ||
+		     offset > r->length - len))
+		return NULL;
+	return r->base + offset;
+}
+
+static inline bool direct_fits(const struct ibv_send_wr *wr)
+{
+	const unsigned int flags = IBV_SEND_SIGNALED | IBV_SEND_FENCE |
+				   IBV_SEND_SOLICITED | IBV_SEND_INLINE;
+
+	return wr->opcode == IBV_WR_RDMA_WRITE && wr->num_sge == 1 &&
+	       !(wr->send_flags & ~flags);
+}
+
+/* Nothing is before it in the queue, and nobody looks at WQEs. */
+static inline bool direct_is_free(const struct urxe_qp *qp)
+{
+	return qp->sq.done == qp->sq.prod && qp->type == IBV_QPT_RC &&
+	       !qp->carrier && !qp->counts && !urxe_observers;
+}
+
+/* Does the responder hear a WRITE to this key?  The guard is up. */
+static inline bool direct_open(struct urxe_qp *qp, struct direct *d,
+			       uint32_t rkey)
+{
+	const struct urxe_conn *c = &qp->conn;
+
+	if (unlikely(!c->peer || peer_has_died(c->peer)))
+		return false;
+	d->word = URXE_CONN_WITH(c->want, IBV_QPS_RTS);
+	/* seq_cst: after our guard went up, see presence.h */
+	if (unlikely(load_seq_cst(&c->sh->conn) != d->word ||
+		     load_relaxed(&qp->ctx->fabric->dev->port_state) !=
+			     URXE_PORT_ACTIVE ||
+		     load_relaxed(&c->sh->epsn) != qp->psn ||
+		     load_acquire(&c->sh->path) != c->path ||
+		     load_relaxed(&c->sh->counts) ||
+		     !(load_relaxed(&c->sh->access) & IBV_ACCESS_REMOTE_WRITE)))
+		return false;
+	return region_holds(&qp->direct_dst, rkey) ||
+	       region_open(&qp->direct_dst, c->peer, rkey, c->pd,
+			   IBV_ACCESS_REMOTE_WRITE, c->qpn);
+}
+
+static inline const char *direct_source(struct urxe_qp *qp, struct direct *d,
+					const struct ibv_sge *s, bool is_inline)
+{
+	if (is_inline)
+		return s->length <= qp->sq.max_inline ?
+			       (const char *)(uintptr_t)s->addr :
+			       NULL;
+	if (unlikely(!d->has_src || qp->direct_src.key != s->lkey)) {
+		d->has_src = region_holds(&qp->direct_src, s->lkey) ||
+			     region_open(&qp->direct_src, qp->ctx->self,
+					 s->lkey, qp->sh->pd, 0, qp->qpn);
+		if (unlikely(!d->has_src))
+			return NULL;
+	}
+	return region_at(&qp->direct_src, s->addr, s->length);
+}
+
+/* Both ends can still talk, and the WR is of this pass. */
+static inline bool direct_goes_on(const struct urxe_qp *qp,
+				  const struct direct *d,
+				  const struct ibv_send_wr *wr)
+{
+	return direct_fits(wr) && wr->wr.rdma.rkey == qp->direct_dst.key &&
+	       d->room && load_seq_cst(&qp->conn.sh->conn) == d->word &&
+	       qp_state(qp) == IBV_QPS_RTS;
+}
+
+/* False: it is left to the requester. */
+static inline bool direct_one(struct urxe_qp *qp, struct direct *d,
+			      const struct ibv_send_wr *wr)
+{
+	const struct ibv_sge *s = wr->sg_list;
+	const uint64_t len = s->length;
+	const char *src;
+	char *dst;
+
+	src = direct_source(qp, d, s, wr->send_flags & IBV_SEND_INLINE);
+	dst = region_at(&qp->direct_dst, wr->wr.rdma.remote_addr, len);
+	if (unlikely(!src || !dst || !len || len > URXE_MAX_MSG))
+		return false;
+	transfer_local(dst, src, len);
+	d->bytes += len;
+	d->packets += (len + (1u << qp->mtu_shift) - 1) >> qp->mtu_shift;
+	d->room--;
+	return true;
+}
+
+static inline void direct_complete(struct urxe_qp *qp,
+				   const struct ibv_send_wr *wr)
+{
+	struct urxe_wqe w; /* no more than a completion tells */
+
+	if (wr->send_flags & IBV_SEND_SIGNALED || qp->sq.signal_all) {
+		w.wr_id = wr->wr_id;
+		w.length = wr->sg_list->length;
+		w.opcode = wr->opcode;
+		requester_complete(qp, &w, IBV_WC_SUCCESS);
+	}
+	qp->sq.done++;
+}
+
+/* As requester_advance(). */
+static inline void direct_advance(struct urxe_qp *qp, const struct direct *d)
+{
+	qp->sq.begun = qp->sq.prod = qp->sq.done;
+	qp->psn = (qp->psn + d->packets) & URXE_PSN_MASK;
+	qp->count.packets += d->packets;
+	qp->count.bytes += d->bytes;
+	store_relaxed(&qp->conn.sh->epsn, qp->psn);
+}
+
+static struct ibv_send_wr *direct_pass(struct urxe_qp *qp,
+				       struct ibv_send_wr *wr)
+{
+	struct urxe_sq *sq = &qp->sq;
+	struct direct d;
+
+	d.has_src = false;
+	d.bytes = 0;
+	d.packets = 0;
+	/* acquire: the poller is done with the slots */
+	d.room = sq->max_wr - (sq->prod - load_acquire(&sq->tail));
+	qp_guard_raise(qp, GUARD_ONE_KEY(wr->wr.rdma.rkey));
+	if (likely(direct_open(qp, &d, wr->wr.rdma.rkey))) {
+		while (wr && direct_goes_on(qp, &d, wr) &&
+		       direct_one(qp, &d, wr)) {
+			direct_complete(qp, wr);
+			wr = wr->next;
+		}
+		if (d.packets)
+			direct_advance(qp, &d);
+	}
+	guard_lower(qp->guard);
+	if (unlikely(qp->count.packets >= COUNTERS_EVERY))
+		counters_flush(qp);
+	return wr;
+}
+
+void direct_forget(struct urxe_qp *qp)
+{
+	qp->direct_src.entry = NULL;
+	qp->direct_dst.entry = NULL;
+}
+
+struct ibv_send_wr *direct_write(struct urxe_qp *qp, struct ibv_send_wr *wr)
+{
+	struct ibv_send_wr *rest;
+
+	while (wr && direct_fits(wr) && direct_is_free(qp)) {
+		rest = direct_pass(qp, wr);
+		if (rest == wr)
+			break;
+		wr = rest;
+	}
+	return wr;
+}

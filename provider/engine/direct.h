@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * The short way of an RDMA WRITE.
+ *
+ * One that is posted to an idle send queue, and whose bytes are mapped here at
+ * both ends, is over when ibv_post_send returns: nobody will ask what is in its
+ * slot.  So none is written: the positions of the queue go on, and the
+ * completion, if there is one, is made from the WR.  What a whole list has in
+ * common, the guard, the connection, the PSN and the two keys, is looked at
+ * once; the states of both ends at each WR, as the requester does
+ * (requester.c).
+ *
+ * Whatever is not plainly in order is left to the requester, from that WR on,
+ * and so he alone knows the rules of errors.
+ */
+#pragma once
+
+#include "qp.h"
+
+/*
+ * Carry out WRs from the head of a list; returns the first that is to be pushed
+ * in the long way, or NULL.  qp->lock is held, and the QP was in RTS.
+ */
+struct ibv_send_wr *direct_write(struct urxe_qp *qp, struct ibv_send_wr *wr);
+/*
+ * The keys that it knows may mean other memory by now: the connection is a new
+ * one, or this is the child of a fork.
+ */
+void direct_forget(struct urxe_qp *qp);

@@ -1,0 +1,325 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * RDMA WRITEs one after the other, and in lists, where what the last one found
+ * out is not true of the next one: its keys name other memory by now, or other
+ * keys, or it cannot be carried out.
+ */
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "harness.h"
+
+#define PIECE 64
+#define COUNT 8
+
+/* Pairs of ends, each with all that memory can be. */
+#define ENDS (WHERE_COUNT * MEM_COUNT)
+
+static void open_ends(struct duo *d, int i)
+{
+	struct opts o = default_opts();
+
+	o.cap.max_send_wr = COUNT;
+	duo_open(d, i % WHERE_COUNT, i / WHERE_COUNT, i / WHERE_COUNT, &o);
+}
+
+static void write_ok(struct duo *d, uint64_t remote, uint32_t rkey, size_t off)
+{
+	struct ibv_sge sge = node_sge(&d->a, off, PIECE);
+	struct ibv_send_wr wr = rdma_wr(d, IBV_WR_RDMA_WRITE, 5, &sge, 1, 0);
+
+	wr.wr.rdma.remote_addr = remote;
+	wr.wr.rdma.rkey = rkey;
+	ck_ok(post_wr(d->a.qp, &wr));
+	expect_ok(d->a.scq, 5, IBV_WC_RDMA_WRITE);
+}
+
+/* The first WR of a connection looks for the other end; the second knows it. */
+static void warm_up(struct duo *d)
+{
+	write_ok(d, d->at_b.base, d->at_b.rkey, 0);
+	write_ok(d, d->at_b.base, d->at_b.rkey, 0);
+}
+
+/* --------------------------------- the key is the same, the memory is not */
+
+struct move {
+	uint64_t off;
+	uint64_t at; /* what WRs call its first byte */
+};
+
+static void do_move(struct node *b, void *arg)
+{
+	struct move *m = arg;
+
+	ck_ok(ibv_rereg_mr(b->mr,
+			   IBV_REREG_MR_CHANGE_TRANSLATION |
+				   IBV_REREG_MR_CHANGE_ACCESS,
+			   NULL, (char *)b->buf + m->off, 4096,
+			   ALL_ACCESS | IBV_ACCESS_ZERO_BASED));
+	m->at = 0;
+}
+
+START_TEST(region_moved)
+{
+	struct move m;
+	struct duo d;
+	int i;
+
+	open_ends(&d, _i);
+	for (i = 0; i < 4; i++) {
+		m.off = 4096 * (i % 2);
+		on_b(&d, do_move, &m, sizeof(m));
+		node_fill(&d.a, 0, PIECE, i);
+		write_ok(&d, m.at, d.at_b.rkey, 0);
+		ck_assert(b_has(&d, m.off, PIECE, i));
+		write_ok(&d, m.at, d.at_b.rkey, 0);
+	}
+	duo_close(&d);
+}
+END_TEST
+
+/* The same of the sender's own. */
+START_TEST(source_moved)
+{
+	struct move m;
+	struct duo d;
+	int i;
+
+	open_ends(&d, _i);
+	node_fill(&d.a, 0, PIECE, 1);
+	node_fill(&d.a, 4096, PIECE, 2);
+	d.a.base = 0;
+	for (i = 0; i < 4; i++) {
+		m.off = 4096 * (i % 2);
+		do_move(&d.a, &m);
+		write_ok(&d, d.at_b.base, d.at_b.rkey, 0);
+		ck_assert(b_has(&d, 0, PIECE, 1 + i % 2));
+		write_ok(&d, d.at_b.base, d.at_b.rkey, 0);
+	}
+	duo_close(&d);
+}
+END_TEST
+
+/* A key that was good for the connection before is none of this one's PD. */
+START_TEST(connected_elsewhere)
+{
+	struct opts o = default_opts();
+	struct ibv_send_wr wr;
+	struct ibv_sge sge;
+	struct addr mine, other;
+	struct node n;
+	struct duo d;
+
+	duo_open(&d, SAME_CONTEXT, MEM_HEAP, MEM_HEAP, &o);
+	node_open(&n, d.a.ctx, MEM_HEAP, &o);
+	warm_up(&d);
+	ck_ok(qp_to(d.a.qp, IBV_QPS_RESET));
+	mine = node_addr(&d.a);
+	other = node_addr(&n);
+	node_connect(&d.a, &other);
+	node_connect(&n, &mine);
+	write_ok(&d, other.base, other.rkey, 0);
+	sge = node_sge(&d.a, 0, PIECE);
+	wr = rdma_wr(&d, IBV_WR_RDMA_WRITE, 1, &sge, 1, 0);
+	ck_ok(post_wr(d.a.qp, &wr));
+	ck_assert_int_eq(wait_wc(d.a.scq).status, IBV_WC_REM_ACCESS_ERR);
+	node_close(&n);
+	duo_close(&d);
+}
+END_TEST
+
+/* A child's keys are the parent's memory still, and nothing of its own. */
+static int child_writes(void *arg)
+{
+	struct duo *d = arg;
+
+	memset(d->a.buf, 3, PIECE);
+	ck_ok(post_unsignaled(d, IBV_WR_RDMA_WRITE, 0, 0, PIECE, 0, 0));
+	return !node_all(&d->b, 0, PIECE, 1);
+}
+
+/* The connection is the child's afterwards: only one of them can go on. */
+START_TEST(after_a_fork)
+{
+	struct opts o = default_opts();
+	struct duo d;
+	int to[2];
+	pid_t child;
+	char c;
+
+	duo_open(&d, _i, MEM_HEAP, MEM_HEAP, &o);
+	memset(d.a.buf, 1, PIECE);
+	warm_up(&d);
+	ck_ok(pipe(to));
+	child = fork();
+	if (!child)
+		_exit(read(to[0], &c, 1) != 1 || child_writes(&d));
+	memset(d.a.buf, 2, PIECE);
+	ck_assert_int_eq(write(to[1], "x", 1), 1);
+	ck_assert_int_eq(reap_child(child), 0);
+	ck_assert(node_all(&d.b, 0, PIECE, 2));
+	duo_close(&d);
+}
+END_TEST
+
+/* ------------------------------------------------------------- lists */
+
+struct list {
+	struct ibv_sge sge[COUNT][2];
+	struct ibv_send_wr wr[COUNT];
+};
+
+/* COUNT pieces that do not follow each other, all with completions. */
+static void list_init(struct duo *d, struct list *l)
+{
+	int i;
+
+	memset(l, 0, sizeof(*l));
+	for (i = 0; i < COUNT; i++) {
+		l->sge[i][0] = node_sge(&d->a, 2 * i * PIECE, PIECE);
+		l->wr[i] = rdma_wr(d, IBV_WR_RDMA_WRITE, i, l->sge[i], 1,
+				   2 * i * PIECE);
+		l->wr[i].next = i + 1 < COUNT ? &l->wr[i + 1] : NULL;
+		node_fill(&d->a, 2 * i * PIECE, PIECE, i + 1);
+	}
+}
+
+/* How the list ends: this many arrive, and then comes that. */
+static void list_expect(struct duo *d, struct list *l, int good,
+			enum ibv_wc_status status)
+{
+	struct ibv_send_wr *bad = NULL;
+	struct ibv_wc wc;
+	int i;
+
+	warm_up(d);
+	ck_ok(ibv_post_send(d->a.qp, l->wr, &bad));
+	for (i = 0; i < COUNT; i++) {
+		wc = wait_wc(d->a.scq);
+		ck_assert_uint_eq(wc.wr_id, i);
+		ck_assert_int_eq(wc.status, i < good  ? IBV_WC_SUCCESS :
+					    i == good ? status :
+							IBV_WC_WR_FLUSH_ERR);
+	}
+	for (i = 0; i < good; i++)
+		ck_assert(l->wr[i].opcode != IBV_WR_RDMA_WRITE ||
+			  !l->wr[i].num_sge ||
+			  b_has(d, 2 * i * PIECE, PIECE, i + 1));
+}
+
+START_TEST(list_of_all)
+{
+	struct list l;
+	struct duo d;
+
+	open_ends(&d, _i);
+	list_init(&d, &l);
+	list_expect(&d, &l, COUNT, 0);
+	duo_close(&d);
+}
+END_TEST
+
+static void do_reg(struct node *b, void *arg)
+{
+	uint32_t *rkey = arg;
+	struct ibv_mr *mr = ibv_reg_mr(b->pd, b->buf, b->o.size, ALL_ACCESS);
+
+	ck_nonnull(mr);
+	b->user = mr;
+	*rkey = mr->rkey;
+}
+
+static void do_dereg(struct node *b, void *arg)
+{
+	(void)arg;
+	ck_ok(ibv_dereg_mr(b->user));
+}
+
+/* Two keys by turns, two SGEs, none, a READ. */
+START_TEST(list_of_several_kinds)
+{
+	struct list l;
+	uint32_t rkey;
+	struct duo d;
+	int i;
+
+	open_ends(&d, _i);
+	on_b(&d, do_reg, &rkey, sizeof(rkey));
+	list_init(&d, &l);
+	for (i = 1; i < COUNT; i += 2)
+		l.wr[i].wr.rdma.rkey = rkey;
+	l.sge[3][0].length = PIECE / 2;
+	l.sge[3][1] = l.sge[3][0];
+	l.sge[3][1].addr += PIECE / 2;
+	l.wr[3].num_sge = 2;
+	l.wr[4].num_sge = 0;
+	l.wr[5].opcode = IBV_WR_RDMA_READ;
+	list_expect(&d, &l, COUNT, 0);
+	on_b(&d, do_dereg, NULL, 0);
+	duo_close(&d);
+}
+END_TEST
+
+START_TEST(list_that_breaks)
+{
+	struct list l;
+	struct duo d;
+	int i;
+
+	for (i = 0; i < COUNT; i++) {
+		open_ends(&d, _i);
+		list_init(&d, &l);
+		l.wr[i].wr.rdma.rkey += 1;
+		list_expect(&d, &l, i, IBV_WC_REM_ACCESS_ERR);
+		duo_renew(&d);
+		list_init(&d, &l);
+		l.wr[i].wr.rdma.remote_addr = d.at_b.base + d.a.o.size - 1;
+		list_expect(&d, &l, i, IBV_WC_REM_ACCESS_ERR);
+		duo_renew(&d);
+		list_init(&d, &l);
+		l.sge[i][0].lkey += 1;
+		list_expect(&d, &l, i, IBV_WC_LOC_PROT_ERR);
+		duo_close(&d);
+	}
+}
+END_TEST
+
+/* What there is no room for is refused, and what is before it goes on. */
+START_TEST(list_that_is_too_long)
+{
+	struct ibv_send_wr *bad = NULL;
+	struct list l;
+	struct duo d;
+	uint32_t depth;
+	int i;
+
+	open_ends(&d, _i);
+	list_init(&d, &l);
+	warm_up(&d);
+	ck_ok(ibv_post_send(d.a.qp, &l.wr[COUNT / 2], &bad));
+	ck_assert_int_eq(ibv_post_send(d.a.qp, l.wr, &bad), ENOMEM);
+	depth = bad - l.wr;
+	ck_assert_uint_eq(depth, COUNT / 2);
+	for (i = 0; i < COUNT; i++)
+		expect_ok(d.a.scq, (i + COUNT / 2) % COUNT, IBV_WC_RDMA_WRITE);
+	list_expect(&d, &l, COUNT, 0);
+	duo_close(&d);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite("direct");
+
+	add_loop(s, region_moved, 2 * WHERE_COUNT);
+	add_loop(s, source_moved, 2 * WHERE_COUNT);
+	add(s, connected_elsewhere);
+	add_loop(s, after_a_fork, 2);
+	add_loop(s, list_of_all, ENDS);
+	add_loop(s, list_of_several_kinds, 2 * WHERE_COUNT);
+	add_loop(s, list_that_breaks, ENDS);
+	add_loop(s, list_that_is_too_long, ENDS);
+	return run(s);
+}
