@@ -53,7 +53,7 @@ packages_table()
 	pkg-config          pkgconf-pkg-config  pkgconf-pkg-config  pkgconf        pkgconf
 	libibverbs-dev      rdma-core-devel     rdma-core-devel     rdma-core-dev  rdma-core
 	libnl-3-dev         libnl3-devel        libnl3-devel        libnl3-dev     libnl
-	libnl-route-3-dev   -                   -                   linux-headers  linux-api-headers
+	-                   -                   -                   linux-headers  linux-api-headers
 
 	[the clients]
 	ibverbs-utils       libibverbs-utils    libibverbs-utils    rdma-core      rdma-core
@@ -252,7 +252,7 @@ can_build()
 			ok=1
 		fi
 	done
-	for p in libibverbs libnl-3.0 libnl-route-3.0; do
+	for p in libibverbs libnl-3.0; do
 		if ! pkg-config --exists "$p" 2>/dev/null; then
 			say "$p is missing (no $p.pc for pkg-config)."
 			ok=1

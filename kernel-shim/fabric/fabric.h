@@ -350,7 +350,7 @@ int fabric_set_port(struct urxe_fabric *f, bool up);
 /* Raise an event of the port in every context. */
 void fabric_port_event(struct urxe_fabric *f, uint32_t event);
 
-/* gid.c (libnl-route-3 users: the preload library and the tool) --------- */
+/* gid.c ----------------------------------------------------------------- */
 
 /*
  * Bring the GID table up to date with the addresses of this network namespace:

@@ -10,11 +10,12 @@
  * sees to the rows of its own, and empties those of which no process is left.
  */
 #include <errno.h>
+#include <ifaddrs.h>
 #include <infiniband/verbs.h>
+#include <linux/if_packet.h>
 #include <net/if.h>
-#include <netlink/netlink.h>
-#include <netlink/route/addr.h>
-#include <netlink/route/link.h>
+#include <net/if_arp.h>
+#include <netinet/in.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -26,68 +27,93 @@ struct found {
 	uint64_t netns;
 };
 
-static void gid_set_interface(struct urxe_gid *g, struct rtnl_link *l)
+/* An interface, as getifaddrs() tells of it by its packet socket's address. */
+static const struct sockaddr_ll *link_of(const struct ifaddrs *a)
 {
-	const char *name = rtnl_link_get_name(l);
+	if (!a->ifa_addr || a->ifa_addr->sa_family != AF_PACKET)
+		return NULL;
+	return (const struct sockaddr_ll *)(const void *)a->ifa_addr;
+}
 
+/*
+ * The interface that an address is of.  An IPv4 address is listed by its label,
+ * which begins with the interface's name (ip-address(8)).
+ */
+static const struct ifaddrs *link_find(const struct ifaddrs *all,
+				       const char *label)
+{
+	const struct ifaddrs *a, *best = NULL;
+	size_t len, most = 0;
+
+	for (a = all; a; a = a->ifa_next) {
+		len = strlen(a->ifa_name);
+		if (link_of(a) && len > most &&
+		    !strncmp(a->ifa_name, label, len)) {
+			best = a;
+			most = len;
+		}
+	}
+	return best;
+}
+
+static void gid_set_interface(struct urxe_gid *g, const struct ifaddrs *link)
+{
 	store_relaxed(&g->valid, 1);
-	g->ifindex = (uint32_t)rtnl_link_get_ifindex(l);
-	snprintf(g->ifname, sizeof(g->ifname), "%s", name ? name : "");
+	g->ifindex = (uint32_t)link_of(link)->sll_ifindex;
+	snprintf(g->ifname, sizeof(g->ifname), "%s", link->ifa_name);
 }
 
 /* Address bytes of a, as a GID; false if it is of no use as one. */
-static bool gid_from_addr(struct rtnl_addr *a, uint8_t raw[16])
+static bool gid_from_addr(const struct sockaddr *a, uint8_t raw[16])
 {
-	struct nl_addr *local = rtnl_addr_get_local(a);
-
-	if (!local)
+	if (!a)
 		return false;
 	memset(raw, 0, 16);
-	if (nl_addr_get_family(local) == AF_INET &&
-	    nl_addr_get_len(local) == 4) {
+	if (a->sa_family == AF_INET) {
 		raw[10] = raw[11] = 0xff;
-		memcpy(raw + 12, nl_addr_get_binary_addr(local), 4);
+		memcpy(raw + 12,
+		       &((const struct sockaddr_in *)(const void *)a)->sin_addr,
+		       4);
 		return true;
 	}
-	if (nl_addr_get_family(local) != AF_INET6 ||
-	    nl_addr_get_len(local) != 16)
+	if (a->sa_family != AF_INET6)
 		return false;
-	memcpy(raw, nl_addr_get_binary_addr(local), 16);
+	memcpy(raw, &((const struct sockaddr_in6 *)(const void *)a)->sin6_addr,
+	       16);
 	return true;
 }
 
 /* Is it the link-local address of another interface, or row 0 once more? */
-static bool gid_is_surplus(const struct urxe_gid *g, int ifindex,
+static bool gid_is_surplus(const struct urxe_gid *g, uint32_t ifindex,
 			   const struct urxe_gid *first)
 {
 	return g->raw[0] == 0xfe && (g->raw[1] & 0xc0) == 0x80 &&
-	       (ifindex != (int)first->ifindex ||
-		!memcmp(g->raw, first->raw, 16));
+	       (ifindex != first->ifindex || !memcmp(g->raw, first->raw, 16));
+}
+
+static unsigned int link_flags(const struct ifaddrs *link)
+{
+	return link->ifa_flags & (IFF_UP | IFF_LOOPBACK);
 }
 
 /* Of interfaces that have these of IFF_UP and IFF_LOOPBACK. */
-static void found_add_addresses(struct found *found, struct nl_cache *links,
-				struct nl_cache *addrs, unsigned int flags)
+static void found_add_addresses(struct found *found, const struct ifaddrs *all,
+				unsigned int flags)
 {
-	struct nl_object *o;
+	const struct ifaddrs *a, *link;
+	struct urxe_gid *g;
 
-	for (o = nl_cache_get_first(addrs); o && found->n < URXE_GID_ROWS;
-	     o = nl_cache_get_next(o)) {
-		struct rtnl_addr *a = (struct rtnl_addr *)o;
-		struct rtnl_link *l =
-			rtnl_link_get(links, rtnl_addr_get_ifindex(a));
-		struct urxe_gid *g = &found->gid[found->n];
-
-		if (l &&
-		    (rtnl_link_get_flags(l) & (IFF_UP | IFF_LOOPBACK)) ==
-			    flags &&
-		    gid_from_addr(a, g->raw) &&
-		    !gid_is_surplus(g, rtnl_addr_get_ifindex(a),
-				    &found->gid[0])) {
-			gid_set_interface(g, l);
-			found->n++;
-		}
-		rtnl_link_put(l);
+	for (a = all; a && found->n < URXE_GID_ROWS; a = a->ifa_next) {
+		g = &found->gid[found->n];
+		if (!gid_from_addr(a->ifa_addr, g->raw))
+			continue;
+		link = link_find(all, a->ifa_name);
+		if (!link || link_flags(link) != flags ||
+		    gid_is_surplus(g, (uint32_t)link_of(link)->sll_ifindex,
+				   &found->gid[0]))
+			continue;
+		gid_set_interface(g, link);
+		found->n++;
 	}
 }
 
@@ -105,36 +131,30 @@ static void gid_from_mac(const uint8_t mac[6], uint8_t raw[16])
 	memcpy(raw + 13, mac + 3, 3);
 }
 
-static bool link_is_ethernet(struct rtnl_link *l)
+static bool link_is_ethernet(const struct ifaddrs *a)
 {
-	struct nl_addr *mac = rtnl_link_get_addr(l);
+	const struct sockaddr_ll *link = link_of(a);
 
-	return (rtnl_link_get_flags(l) & (IFF_UP | IFF_LOOPBACK)) == IFF_UP &&
-	       rtnl_link_get_arptype(l) == 1 && mac &&
-	       nl_addr_get_len(mac) == 6;
+	return link && link_flags(a) == IFF_UP &&
+	       link->sll_hatype == ARPHRD_ETHER && link->sll_halen == 6;
 }
 
 static void found_add_link_local(struct urxe_fabric *f, struct found *found,
-				 struct nl_cache *links)
+				 const struct ifaddrs *all)
 {
+	const struct ifaddrs *a, *first = NULL;
 	struct urxe_gid *g = &found->gid[0];
-	struct rtnl_link *first = NULL;
-	struct nl_object *o;
 	int i;
 
-	for (o = nl_cache_get_first(links); o; o = nl_cache_get_next(o)) {
-		struct rtnl_link *l = (struct rtnl_link *)o;
-
-		if (link_is_ethernet(l) &&
+	for (a = all; a; a = a->ifa_next)
+		if (link_is_ethernet(a) &&
 		    (!first ||
-		     rtnl_link_get_ifindex(l) < rtnl_link_get_ifindex(first)))
-			first = l;
-	}
+		     link_of(a)->sll_ifindex < link_of(first)->sll_ifindex))
+			first = a;
 	found->n = 1;
 	if (first) {
 		gid_set_interface(g, first);
-		gid_from_mac(nl_addr_get_binary_addr(rtnl_link_get_addr(first)),
-			     g->raw);
+		gid_from_mac(link_of(first)->sll_addr, g->raw);
 		return;
 	}
 	g->ifindex = if_nametoindex("lo");
@@ -147,30 +167,18 @@ static void found_add_link_local(struct urxe_fabric *f, struct found *found,
 
 static int found_collect(struct urxe_fabric *f, struct found *found)
 {
-	struct nl_cache *links, *addrs;
-	struct nl_sock *s;
-	int ret;
+	struct ifaddrs *all;
+	int saved = errno;
 
-	s = nl_socket_alloc();
-	if (!s)
-		return -ENOMEM;
-	ret = -EIO;
-	if (nl_connect(s, NETLINK_ROUTE) < 0 ||
-	    rtnl_link_alloc_cache(s, AF_UNSPEC, &links) < 0)
-		goto out_free_socket;
-	if (rtnl_addr_alloc_cache(s, &addrs) < 0)
-		goto out_free_links;
-	found_add_link_local(f, found, links);
-	found_add_addresses(found, links, addrs, IFF_UP);
+	if (getifaddrs(&all))
+		return -errno;
+	errno = saved;
+	found_add_link_local(f, found, all);
+	found_add_addresses(found, all, IFF_UP);
 	if (found->n == 1)
-		found_add_addresses(found, links, addrs, IFF_UP | IFF_LOOPBACK);
-	ret = 0;
-	nl_cache_free(addrs);
-out_free_links:
-	nl_cache_free(links);
-out_free_socket:
-	nl_socket_free(s);
-	return ret;
+		found_add_addresses(found, all, IFF_UP | IFF_LOOPBACK);
+	freeifaddrs(all);
+	return 0;
 }
 
 static bool gid_filled(const struct urxe_gid *g)
@@ -273,7 +281,7 @@ int fabric_refresh_gids(struct urxe_fabric *f)
 	if (ret)
 		return fabric_fail(
 			-ret,
-			"NETLINK_ROUTE does not list the machine's addresses");
+			"getifaddrs() does not list the machine's addresses");
 	ret = fabric_lock(f);
 	if (ret)
 		return ret;

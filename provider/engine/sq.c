@@ -169,7 +169,8 @@ int sq_post(struct urxe_qp *qp, struct ibv_send_wr *wr,
 		errno = ret = EINVAL;
 		goto out;
 	}
-	wr = direct_write(qp, wr);
+	if (wr && wr->opcode == IBV_WR_RDMA_WRITE)
+		wr = direct_write(qp, wr);
 	for (; wr; wr = wr->next) {
 		ret = sq_push(qp, wr);
 		if (unlikely(ret)) {

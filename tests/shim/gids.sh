@@ -73,7 +73,7 @@ pair 0 fe80:0000:0000:0000:0011:22ff:fe33:4455
 pair 2 :ffff:c000:0207
 has d0 run cat $port/gid_attrs/ndevs/2 $port/gid_attrs/ndevs/3
 [ "$(run ls /sys/class/infiniband/urxe0/device/net)" = d0 ] || die "net"
-ip addr add 198.51.100.1/24 dev d0
+ip addr add 198.51.100.1/24 dev d0 label d0:other
 pair 4 :ffff:c633:6401
 # a link-local one that is not the MAC's has entries, too
 if ip -6 addr add fe80::77/64 dev d0 nodad 2>/dev/null; then
