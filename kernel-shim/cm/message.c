@@ -267,6 +267,7 @@ static struct cm_id nobody_for(struct cm *cm, const struct cm_id *id)
 	nobody.path_tos = id->path_tos;
 	nobody.path_flow = id->path_flow;
 	nobody.remote_comm_id = cm_comm_id(cm, id);
+	nobody.remote_qpn = id->qpn;
 	return nobody;
 }
 

@@ -84,6 +84,7 @@ EVENT(FETCHED, "fetched", "wr_id:x op:op old:x")
  * records, each with its offset.
  */
 EVENT(DATA, "data", "wr_id:x op:op psn:u offset?:u bytes:u data:data")
-/* A message of the CM protocol, which on a wire would be sent now. */
+/* A message of the CM protocol, which on a wire would be sent now; peer is the
+ * other end's QP where the sender knows it. */
 EVENT(CM_SENT, "CM",
-      "sgid:gid dgid:gid traffic_class?:x flow_label?:x mad:mad")
+      "sgid:gid dgid:gid traffic_class?:x flow_label?:x mad:mad peer?:x")

@@ -170,6 +170,11 @@ def connections(trace):
         for pair in ids) and ids[0][1] is None and client != server, sent)
     psn = [re.search(r"starting_psn=(\d+)", line)[1] for line in sent[-5:-3]]
     modified = [line for line in lines if " modified " in line]
+    qpn = int(re.search(r"QP 0x(\w+) CM REP", sent[-4])[1], 16)
+    there = [r.what for r in records("--qp", str(qpn), trace)]
+    expect("and arrived at the server's QP", all(
+        name in there for name in ("CM REP", "CM RTU", "CM DREQ", "CM DREP"))
+        and "CM REQ" not in there, there)
     expect("with the PSNs that the QPs have", all(
         any(f" {queue}_psn={n}" in line for line in modified)
         for n in psn for queue in ("rq", "sq")), (psn, modified))

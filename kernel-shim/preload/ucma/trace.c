@@ -54,13 +54,14 @@ static bool is_traced(void)
 /* A datagram as it would travel */
 static void trace_sent(const struct cm_id *from, const uint8_t mad[MAD_BYTES])
 {
-	uint64_t value[6 + MAD_BYTES / sizeof(uint64_t)];
+	uint64_t value[6 + MAD_BYTES / sizeof(uint64_t) + 1] = { 0 };
 
 	memcpy(value, from->sgid, 16);
 	memcpy(value + 2, from->dgid, 16);
 	value[4] = from->path_tos;
 	value[5] = from->path_flow;
 	memcpy(value + 6, mad, MAD_BYTES);
+	value[6 + MAD_BYTES / sizeof(uint64_t)] = from->remote_qpn;
 	trace_at(clock_now(), TRACE_CM_SENT, from->qpn, value,
 		 sizeof(value) / sizeof(*value));
 }
