@@ -62,6 +62,7 @@ packages_table()
 	[the tests]
 	bubblewrap          bubblewrap          bubblewrap          bubblewrap     bubblewrap
 	check               check-devel         check-devel         check-dev      check
+	chromium            chromium            chromium            chromium       chromium
 	clang               clang               clang               clang          clang
 	libclang-rt-dev     compiler-rt         -                   compiler-rt    compiler-rt
 	cmake               cmake               cmake               cmake          cmake
@@ -77,6 +78,8 @@ packages_table()
 	librdmacm-dev       -                   -                   -              -
 	lintian             -                   -                   -              -
 	netcat-traditional  -                   -                   -              -
+	nodejs              nodejs              nodejs              nodejs         nodejs
+	npm                 npm                 npm-default         npm            npm
 	openmpi-bin         openmpi             openmpi             openmpi        openmpi
 	pciutils            pciutils            pciutils            pciutils       pciutils
 	procps              procps-ng           procps              procps-ng      procps-ng
@@ -156,6 +159,8 @@ install_line()
 # have_package MANAGER NAME
 have_package()
 {
+	# Some who package node have it there, and Debian's cannot stand beside.
+	[[ $2 != npm ]] || ! command -v npm >/dev/null || return 0
 	case $1 in
 	apt) [[ $(dpkg-query -W -f='${Status}' "$2" 2>/dev/null) == \
 		'install ok installed' ]] ;;

@@ -52,10 +52,11 @@ function column_rank(c, order) {
 function layout_x(l, opt) {
 	const n = l.columns.length;
 
-	l.gutter = opt.times ? (opt.narrow ? 62 : 92) : 12;
-	l.side = opt.narrow ? 84 : 218;
-	const room = opt.width - l.gutter - (n > 1 ? 2 : 1.4) * l.side - 12;
+	l.gutter = opt.times ? (opt.narrow ? 68 : 92) : 12;
 	const least = opt.narrow ? 150 : n > 2 ? 270 : 220;
+	l.side = opt.narrow ? Math.max(84, Math.min(218, Math.floor(
+		(opt.width - l.gutter - 12 - least * (n - 1)) / 2))) : 218;
+	const room = opt.width - l.gutter - (n > 1 ? 2 : 1.4) * l.side - 12;
 	l.pitch = n > 1 ? Math.max(least, Math.min(400, room / (n - 1))) : 0;
 	l.pitch = Math.floor(l.pitch);
 	const spare = n > 1 ? room - l.pitch * (n - 1) : room - l.side;
@@ -153,7 +154,7 @@ function cut(text, room) {
 	return `${letters.slice(0, Math.max(1, i - 1)).join("")}…`;
 }
 
-// Long texts go towards the other columns, in three lines at most.
+// Long texts go towards the other columns, in four lines at most.
 function row_label(l, row) {
 	row.lines = row_lines(l, row, row_words(row));
 	row.tall = 15 * (row.lines.length - 1);
@@ -165,7 +166,7 @@ function row_lines(l, row, text) {
 	row.left = l.left.has(row.e.column) !== (inward && l.columns.length > 1);
 	if (!inward)
 		return [cut(text, l.side - 16)];
-	const room = Math.max(l.side * 1.6, l.pitch - 24);
+	const room = Math.max(l.side, l.pitch - 44);
 	const lines = [];
 	let line = "";
 	for (const word of text.split(" ")) {
@@ -176,8 +177,8 @@ function row_lines(l, row, text) {
 		line += (line ? " " : "") + word;
 	}
 	lines.push(line);
-	if (lines.length > 3)
-		lines.splice(2, lines.length, `${lines[2]} …`);
+	if (lines.length > 4)
+		lines.splice(3, lines.length, `${lines[3]} …`);
 	return lines.map((one) => cut(one, room));
 }
 
@@ -226,6 +227,7 @@ const MARKS = {
 	QP_MODIFIED: (x, y) => diamond(x, y, "state"),
 	QP_MADE: (x, y) => diamond(x, y, "state"),
 	CM_EVENT: (x, y) => diamond(x, y, "cm"),
+	CM_SENT: (x, y) => diamond(x, y, "cm"),
 	CM_CALL: (x, y) => diamond(x, y, "cm"),
 	AGAIN: (x, y) => tag("circle", { class: "mark bad-open", cx: n(x),
 		cy: n(y), r: "4" }),
@@ -250,17 +252,17 @@ function dot(x, y) {
 	return tag("circle", { class: "mark dot", cx: n(x), cy: n(y), r: "2.5" });
 }
 
-function draw_event(l, row) {
+function draw_event(l, row, said) {
 	const e = row.e, x = l.x.get(e.column), y = row.y;
 	const out = row.left ? -1 : 1;
 	const mark = (MARKS[e.kind] || dot)(x, y);
-	const labels = l.step < 13 ? [] : row.lines.filter(Boolean);
+	const labels = said ? row.lines.filter(Boolean) : [];
 	const from = row.left ? x - l.side + 8 : x - 8;
 	const tall = Math.max(4, Math.min(20, l.step - 2));
 
 	return tag("g", { class: `event ${e.kind}${e.error ? " error" : ""}`,
 		"data-row": row.n },
-	tag("rect", { class: "hit", x: n(from), y: n(y - tall / 2),
+	row.merged && !mark ? null : tag("rect", { class: "hit", x: n(from), y: n(y - tall / 2),
 		width: n(l.side), height: n(tall + row.tall),
 		rx: "4" }),
 	mark,
@@ -375,21 +377,31 @@ function draw_gap(l, gap) {
 		`${ns_words(gap.ns)} later`)];
 }
 
-// What lies between y0 and y1; of what lies on the same spot, one.
+// What lies between y0 and y1; of what lies on the same spot, two.
 function draw_part(l, y0, y1) {
-	const spots = new Set(), free = (...spot) => {
-		const key = spot.join();
-		return !spots.has(key) && !!spots.add(key);
+	const spots = new Map(), free = (most, ...spot) => {
+		const key = spot.join(), there = spots.get(key) || 0;
+		spots.set(key, there + 1);
+		return there < most;
 	};
-	const close = Math.max(1, Math.min(3, l.step / 2));
+	const below = new Map(); // where a column has room for the next label
+	const said = (row) => {
+		if (l.opt.scale === "order")
+			return l.step >= 13;
+		if (!row.lines[0] || row.y < (below.get(row.e.column) || 0))
+			return false;
+		below.set(row.e.column, row.y + row.tall + 13);
+		return true;
+	};
+	const close = l.opt.scale === "time" ? 5 :
+		Math.max(1, Math.min(3, l.step / 2));
 	const rows = l.rows.filter((r) => r.y >= y0 - 30 && r.y <= y1 + 30 &&
-		(free(r.e.column.nth, r.e.kind, Math.round(r.y / close)) ||
-			r.e.error));
+		free(r.e.error ? 3 : 2, r.e.column.nth, Math.round(r.y / close)));
 	const arrows = l.arrows.filter((a) => {
 		const [, from] = end_xy(l, a.from);
 		const to = a.to.column ? end_xy(l, a.to)[1] : from;
 		return Math.max(from, to) >= y0 && Math.min(from, to) <= y1 &&
-			free(a.kind, a.from.column.nth, Math.round(from / close),
+			free(1, a.kind, a.from.column.nth, Math.round(from / close),
 				Math.round(to / close));
 	});
 
@@ -399,7 +411,7 @@ function draw_part(l, y0, y1) {
 		...l.gaps.filter((g) => g.y >= y0 && g.y <= y1)
 			.flatMap((g) => draw_gap(l, g)),
 		...arrows.map((a) => draw_arrow(l, a)),
-		...rows.map((row) => draw_event(l, row)),
+		...rows.map((row) => draw_event(l, row, said(row))),
 		...(l.opt.times ? draw_times(l, rows) : []),
 	];
 }

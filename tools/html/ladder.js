@@ -4,9 +4,9 @@
 "use strict";
 
 const SVG = "http://www.w3.org/2000/svg";
-const AROUND = 600; // pixels that are drawn above and below what is seen
+const AROUND = 400; // pixels that are drawn above and below what is seen
 const PRINTED = 2000; // rows
-const PAGE = 1230, PAGE_WIDTH = 900; // what a sheet of paper has place for
+const PAGE = 1030, PAGE_WIDTH = 900; // what a sheet of paper has place for
 
 const at = (id) => document.getElementById(id);
 const state = {
@@ -544,15 +544,17 @@ function legend_make() {
 	const part = (rows, y) => draw_legend({ rows }, y);
 	const arrows = [["request", "request"], ["answer", "answer"],
 		["data", "answer with data"], ["nak", "refused (NAK)"],
-		["retry", "once more"], ["lost", "nobody listens"]];
+		["retry", "once more"], ["lost", "nobody listens"], ["cm", "connection manager"]];
 
-	at("legend").append(tree_node(tag("svg", { viewBox: "0 0 480 130" },
+	at("legend").append(tree_node(tag("svg", { viewBox: "0 0 480 148" },
 		part(seen.slice(0, half), 18), part(seen.slice(half), 42),
 		arrows.map(([kind, words], i) => tag("g", { class: `arrow ${kind}`,
 			transform: `translate(${24 + i % 2 * 230} ${68 +
 				(i >> 1) * 22})` },
 		tag("path", { class: "line", d: "M0 0H52" }),
-		tag("path", { class: "head", d: "M60 0L50 -4L50 4Z" }),
+		kind === "lost" ?
+			tag("path", { class: "cross", d: "M47 -5L57 5M47 5L57 -5" }) :
+			tag("path", { class: "head", d: "M60 0L50 -4L50 4Z" }),
 		tag("text", { class: "label", x: "72", y: "4" }, words))))));
 }
 
@@ -566,8 +568,10 @@ function listen() {
 	scroll.addEventListener("pointerdown", pull_begin);
 	scroll.addEventListener("pointermove", tip_show);
 	scroll.addEventListener("pointerleave", () => { at("tip").hidden = true; });
-	scroll.addEventListener("click", (event) =>
-		event_select(row_of(event.target), true));
+	scroll.addEventListener("click", (event) => {
+		at("tip").hidden = true;
+		event_select(row_of(event.target), true);
+	});
 	addEventListener("keydown", key_pressed);
 	addEventListener("beforeprint", print_make);
 	addEventListener("afterprint", () => at("print").replaceChildren());

@@ -43,6 +43,7 @@ function model_make(data) {
 		w.partner = w.partner < 0 ? null : m.wrs[w.partner];
 	data.records.forEach((r, i) => m.events.push(event_make(m, data, r, i)));
 	model_explain(m);
+	model_address(m);
 	return m;
 }
 
@@ -131,6 +132,24 @@ function model_explain(m) {
 		else if (about.qp)
 			e.column = about.column;
 	}
+}
+
+// Whom a message of the CM is for: each end names its connection itself.
+function model_address(m) {
+	const sent = m.events.filter((e) => e.kind === "CM_SENT");
+	const by = new Map();
+
+	for (const e of sent) {
+		by.set(e.v.local_comm_id, e.column);
+		if (e.v.remote_comm_id)
+			e.to = by.get(e.v.remote_comm_id) || null;
+	}
+	for (const e of sent)
+		if (!e.v.remote_comm_id) {
+			const answer = sent.find((a) => a.i > e.i &&
+				a.v.remote_comm_id === e.v.local_comm_id);
+			e.to = answer ? answer.column : null;
+		}
 }
 
 function event_why(e) {
@@ -226,6 +245,8 @@ function model_arrows(rows) {
 		const wr = row.e.wr;
 		if (row.e.kind === "WHY")
 			life_found(at, row);
+		if (row.e.kind === "CM_SENT" && row.e.to)
+			arrows.push(cm_arrow(rows, row));
 		if (!wr || wr.recv || GROUP_OF[row.e.kind])
 			continue;
 		if (!at.has(wr))
@@ -238,6 +259,26 @@ function model_arrows(rows) {
 	for (const life of at.values())
 		life_ends(life);
 	return arrows;
+}
+
+const CM_EVENTS = { REQ: ["CONNECT_REQUEST"],
+	REP: ["CONNECT_RESPONSE", "ESTABLISHED"], RTU: ["ESTABLISHED"],
+	REJ: ["REJECTED"], DREQ: ["DISCONNECTED"], DREP: ["DISCONNECTED"] };
+
+// To the event that the program gets of it, if there is one.
+function cm_arrow(rows, row) {
+	const e = row.e;
+	const got = rows.find((r) => r.n > row.n && !r.cm &&
+		r.e.kind === "CM_EVENT" && r.e.column.process === e.to.process &&
+		(CM_EVENTS[e.v.message] || []).includes(r.e.v.event));
+
+	if (got)
+		got.cm = true;
+	else
+		row.after = Math.max(row.after, 0.8);
+	return { from: end_of(e.column, row), to: got ?
+		end_of(got.e.column, got) : end_of(e.to, row, 0.8), kind: "cm",
+		label: `CM ${e.v.message}`, row };
 }
 
 // An answer leaves when the responder knows what it says.
@@ -416,7 +457,7 @@ function row_words(row) {
 	case "QP_BROKEN": return `${v.state} by itself`;
 	case "MR_MADE": return join("MR", `rkey ${v.rkey}`, bytes(v.length));
 	case "DATA": return `data ${v.data}`;
-	case "CM_SENT": return `CM ${v.message || ""}`;
+	case "CM_SENT": return e.to ? "" : `CM ${v.message || ""}`;
 	case "CM_EVENT": return `rdma_cm ${v.event}`;
 	case "CM_CALL": return join(`rdma_cm_${v.command}`, v.error);
 	case "ASYNC_EVENT": return `event ${v.event}`;
