@@ -305,7 +305,7 @@ function draw_arrow(l, a) {
 }
 
 function arrow_label(l, a, x1, y1, x2, y2) {
-	const room = Math.abs(x2 - x1) - 24;
+	const room = Math.min(Math.abs(x2 - x1), l.pitch || 400) - 24;
 	let turn = Math.atan2(y2 - y1, x2 - x1) * 180 / Math.PI;
 
 	if (Math.abs(turn) > 90)
@@ -313,7 +313,10 @@ function arrow_label(l, a, x1, y1, x2, y2) {
 	if (l.step < 13 || !a.label || room < 40)
 		return [];
 	const steep = Math.abs(turn) > 30;
-	const at = steep ? 60 / (Math.abs(x2 - x1) + 60) : 0.5;
+	// across other columns: between the last two
+	const far = Math.abs(x2 - x1) > 1.5 * l.pitch;
+	const at = steep ? 60 / (Math.abs(x2 - x1) + 60) :
+		far ? 1 - l.pitch / 2 / Math.abs(x2 - x1) : 0.5;
 	const x = x1 + (x2 - x1) * at, y = y1 + (y2 - y1) * at;
 	return [tag("text", { class: "words", "text-anchor": "middle",
 		transform: `translate(${n(x)} ${n(y)}) rotate(${n(steep ? 0 :
