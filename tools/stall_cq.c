@@ -55,26 +55,53 @@ static bool cq_events(struct stalls *s, const struct view_cq *q)
 	return true;
 }
 
+/* Why does no event tell of what is there?  NULL: there is no channel. */
+static const char *cq_silence(const struct view_cq *q)
+{
+	if (!q->sh.channel)
+		return NULL;
+	switch (URXE_ARM_KIND(load_relaxed(&q->sh.arm))) {
+	case URXE_ARM_NONE:
+		return "cq-not-armed";
+	case URXE_ARM_SOLICITED:
+		return "cq-solicited";
+	}
+	return load_relaxed(&q->sh.held_back) ? "cq-moderated" : NULL;
+}
+
+static void cq_says_silence(struct stall *out, const struct view_cq *q)
+{
+	const uint32_t m = load_relaxed(&q->sh.moderate);
+
+	if (!strcmp(out->kind, "cq-not-armed"))
+		stall_says(
+			out,
+			", it is not armed, and no event is on its way: who sleeps in ibv_get_cq_event sleeps on");
+	else if (!strcmp(out->kind, "cq-solicited"))
+		stall_says(out, ", and it is armed for solicited ones only");
+	else if (!strcmp(out->kind, "cq-moderated"))
+		stall_says(
+			out,
+			", and their event waits for moderation (ibv_modify_cq): %u of %u are there, and the time is %u us",
+			load_relaxed(&q->sh.held_back), URXE_MODERATE_COUNT(m),
+			URXE_MODERATE_US(m));
+}
+
 static void cq_unread(struct stalls *s, const struct view_cq *q)
 {
-	const bool asleep = q->sh.channel &&
-			    URXE_ARM_KIND(load_relaxed(&q->sh.arm)) ==
-				    URXE_ARM_NONE;
+	const char *silence = cq_silence(q);
 	struct stall *out;
 
 	if (!q->unread)
 		return;
-	out = stall_of_cq(s, q, asleep ? "cq-not-armed" : "cq-unread", q->head);
+	out = stall_of_cq(s, q, silence ? silence : "cq-unread", q->head);
 	stall_says(out, "CQ %u: %u of %u completions are there and not polled",
 		   q->index, q->unread, q->depth);
-	if (asleep)
-		stall_says(
-			out,
-			", it is not armed, and no event is on its way: who sleeps in ibv_get_cq_event sleeps on");
+	cq_says_silence(out, q);
 	cq_says_first(out, q);
 	stall_ends(out,
-		   asleep ? "ibv_req_notify_cq or ibv_poll_cq by %s" :
-			    "ibv_poll_cq by %s",
+		   silence ? "ibv_req_notify_cq or ibv_poll_cq by %s" :
+			     "ibv_poll_cq by %s",
 		   process_name(&q->process));
 }
 

@@ -252,6 +252,22 @@ static void write_and_wake(struct end *e, const struct name *peer)
 	write_twice(e, peer);
 }
 
+static void write_unsolicited(struct end *e, const struct name *peer)
+{
+	CHECK(!ibv_req_notify_cq(e->cq, 1));
+	write_twice(e, peer);
+}
+
+/* Two of ten, and no time. */
+static void write_moderated(struct end *e, const struct name *peer)
+{
+	struct ibv_modify_cq_attr a = { .attr_mask = IBV_CQ_ATTR_MODERATE,
+					.moderate = { .cq_count = 10 } };
+
+	CHECK(!ibv_modify_cq(e->cq, &a));
+	write_and_wake(e, peer);
+}
+
 /* All of it stops, its service thread, too, before anything is answered. */
 static void write_and_stop(struct end *e, const struct name *peer)
 {
@@ -350,6 +366,8 @@ static const struct stall stalls[] = {
 	{ "unread", write_twice, .timeout = 14 },
 	{ "unarmed", write_and_sleep, .channel = true, .timeout = 14 },
 	{ "event", write_and_wake, .channel = true, .timeout = 14 },
+	{ "solicited", write_unsolicited, .channel = true, .timeout = 14 },
+	{ "moderated", write_moderated, .channel = true, .timeout = 14 },
 	{ "receives", nothing, .server = post_recv, .timeout = 14 },
 	{ "broken", post_recv, .timeout = 14, .go = write_wrong },
 	{ "traffic", write_on, .timeout = 14 },

@@ -257,6 +257,11 @@ def try_completions():
     with Pair("unarmed", STALLS, "unarmed") as p:
         says(p, 1, "2 of 16 completions", "it is not armed",
              "who sleeps in ibv_get_cq_event sleeps on", "ibv_req_notify_cq")
+    with Pair("solicited", STALLS, "solicited") as p:
+        says(p, 1, "it is armed for solicited ones only", "cq-solicited for")
+    with Pair("moderated", STALLS, "moderated") as p:
+        says(p, 1, "waits for moderation (ibv_modify_cq): 2 of 10 are there, and "
+             "the time is 0 us", "cq-moderated for")
     with Pair("event", STALLS, "event") as p:
         says(p, 1, "1 event is not read, 2 completions are there",
              f"ibv_get_cq_event by {who(p.client, 'client')}")
