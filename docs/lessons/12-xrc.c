@@ -161,8 +161,8 @@ int main(void)
 	side_open(&self, "A", open_device(), IBV_ACCESS_LOCAL_WRITE);
 	make_qp(IBV_QPT_XRC_SEND, NULL);
 	me.qpn = self.qp->qp_num;
-	put(to_b, me);
 	connect_to(b.qpn);
+	put(to_b, me);
 	get(to_b);
 	get(to_c);
 	tell("B", b.srqn);
