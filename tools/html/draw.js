@@ -70,8 +70,8 @@ function layout_x(l, opt) {
 function layout_sides(l) {
 	const right = new Map();
 
-	for (const { from, to } of l.arrows) {
-		if (!to.column)
+	for (const { from, to, kind } of l.arrows) {
+		if (!to.column || kind === "cm")
 			continue;
 		const by = Math.sign(l.x.get(to.column) - l.x.get(from.column));
 		right.set(from.column, (right.get(from.column) || 0) + by);
