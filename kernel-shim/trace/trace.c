@@ -34,8 +34,13 @@ enum recorder_state {
 	RECORDER_NOBODY, /* without a ring for good */
 };
 
-/* Who records.  How far he is he knows himself: others can write to the file.
+/*
+ * Who records.  How far he is he knows himself: others can write to the file.
+ * What WRs do overwrites itself in the end; with what a QP was connected is
+ * known all the same, because objects have a ring of their own.
  */
+enum recorder_of { RECORDER_OF_ALL, RECORDER_OF_OBJECTS, RECORDERS };
+
 static thread_own struct recorder {
 	enum recorder_state state;
 	unsigned int ends; /* how often he was told that the thread ends */
@@ -44,9 +49,9 @@ static thread_own struct recorder {
 	uint64_t written, oldest; /* as in the ring */
 	uint32_t slots; /* as in the ring, it may grow ... */
 	uint32_t most; /* ... to so many */
-} self;
+} self[RECORDERS];
 
-static pthread_key_t self_key; /* its destructor ends one */
+static pthread_key_t self_key[RECORDERS]; /* whose destructors end them */
 
 /* ------------------------------------------------------- the file */
 
@@ -294,7 +299,7 @@ static struct trace_ring *ring_make(uint64_t *at)
 static void recorder_begin(struct recorder *r)
 {
 	r->ring = ring_make(&r->at);
-	if (r->ring && pthread_setspecific(self_key, r)) {
+	if (r->ring && pthread_setspecific(self_key[r - self], r)) {
 		ring_unmap(r->ring, r->at);
 		r->ring = NULL;
 	}
@@ -339,7 +344,7 @@ static void recorder_end(void *arg)
 
 	/* other destructors may call verbs */
 	if (++r->ends < PTHREAD_DESTRUCTOR_ITERATIONS &&
-	    !pthread_setspecific(self_key, r))
+	    !pthread_setspecific(self_key[r - self], r))
 		return;
 	r->state = RECORDER_NOBODY;
 	ring_unmap(r->ring, r->at);
@@ -348,12 +353,14 @@ static void recorder_end(void *arg)
 /* The child's threads are others, the first one, too. */
 static void after_fork_child(void)
 {
-	int saved = errno;
+	int saved = errno, i;
 
-	if (self.state == RECORDER_READY)
-		ring_unmap(self.ring, self.at);
-	pthread_setspecific(self_key, NULL);
-	memset(&self, 0, sizeof(self));
+	for (i = 0; i < RECORDERS; i++) {
+		if (self[i].state == RECORDER_READY)
+			ring_unmap(self[i].ring, self[i].at);
+		pthread_setspecific(self_key[i], NULL);
+	}
+	memset(self, 0, sizeof(self));
 	errno = saved;
 }
 
@@ -374,16 +381,18 @@ static int file_open_or_make(void)
 
 static int trace_open_path(void)
 {
-	int fd = file_open_or_make(), err;
+	int fd = file_open_or_make(), err = 0, keys = 0;
 
 	if (fd < 0)
 		return fd;
-	err = -pthread_key_create(&self_key, recorder_end);
-	if (!err) {
+	for (; !err && keys < RECORDERS; keys++)
+		err = -pthread_key_create(&self_key[keys], recorder_end);
+	if (err)
+		keys--; /* not the last one */
+	else
 		err = trace_map(fd);
-		if (err)
-			pthread_key_delete(self_key);
-	}
+	while (err && keys)
+		pthread_key_delete(self_key[--keys]);
 	close(fd);
 	return err;
 }
@@ -417,9 +426,12 @@ bool trace_is_open(void)
 
 void trace_fabric(uint64_t fabric)
 {
+	int i;
+
 	store_relaxed(&file.fabric, fabric);
-	if (self.state == RECORDER_READY)
-		store_relaxed(&self.ring->fabric, fabric);
+	for (i = 0; i < RECORDERS; i++)
+		if (self[i].state == RECORDER_READY)
+			store_relaxed(&self[i].ring->fabric, fabric);
 }
 
 /* ------------------------------------------------------- recording */
@@ -489,10 +501,19 @@ static void recorder_write(struct recorder *r, uint64_t time,
 	store_release(&r->ring->written, r->written);
 }
 
+static enum recorder_of recorder_of(enum trace_event what)
+{
+	const uint32_t objects = 1u << TRACE_QP_MADE | 1u << TRACE_QP_MODIFIED |
+				 1u << TRACE_MR_MADE | 1u << TRACE_CQ_MADE;
+
+	static_assert(TRACE_EVENTS <= 32, "a bit each");
+	return objects >> what & 1 ? RECORDER_OF_OBJECTS : RECORDER_OF_ALL;
+}
+
 void trace_at(uint64_t time, enum trace_event what, uint32_t qpn,
 	      const uint64_t *values, size_t n)
 {
-	struct recorder *r = &self;
+	struct recorder *r = &self[recorder_of(what)];
 	bool is_new = r->state == RECORDER_NEW;
 
 	if (unlikely(r->state != RECORDER_READY) && (!is_new || !file.head))

@@ -234,7 +234,7 @@ def killed(trace):
 
 def killed_growing(trace):
     """And of one that is killed when its ring grows."""
-    for nth in (2, 4):
+    for nth in (3, 5): # two are of the beginning of its two rings
         run(trace, "true", options=["--trace-records", "1000000"])
         kill = ["strace", "-f", "-o", "/dev/null", "-P", trace, "-e",
                 f"inject=fallocate:signal=SIGKILL:when={nth}"]
@@ -246,7 +246,7 @@ def killed_growing(trace):
         child.wait()
         last = last_told(out)
         # seven places for each WR, and the ring begins with 1024 of them
-        places = 1024 << nth - 2
+        places = 1024 << nth - 3
         expect(f"it was killed when {places} places were full",
                places / 7 - 40 < last < places / 7, last)
         expect_up_to(records(trace), last, f"{places} places")
@@ -262,6 +262,12 @@ def overwritten(trace):
            ids == list(range(ids[0], 5001)) and len(ids) > 50, ids[:5])
     expect("and that others were overwritten is said",
            code == 0 and "--trace-records" in said, said + done.stderr)
+    # what a QP is connected to is not overwritten by what it does
+    rs = records(trace)
+    expect("QPs are known, which had all their PSNs",
+           len([r for r in rs if r.what == "modified" and
+                " state=RTS" in r.values and " sq_psn=" in r.values]) > 0,
+           [r.line for r in rs if r.what == "modified"])
 
 
 def wrong(trace):
