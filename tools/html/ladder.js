@@ -575,7 +575,9 @@ function listen() {
 	addEventListener("keydown", key_pressed);
 	addEventListener("beforeprint", print_make);
 	addEventListener("afterprint", () => at("print").replaceChildren());
-	new ResizeObserver(() => page_layout()).observe(scroll);
+	/* not while it is told: what that changes would be told, too */
+	new ResizeObserver(() => requestAnimationFrame(() => page_layout()))
+		.observe(scroll);
 	matchMedia("(prefers-color-scheme: dark)")
 		.addEventListener("change", theme_name);
 	at("filter").addEventListener("input", filter_read);
