@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/opcode.h"
+#include "fabric/reason.h"
 #include "limits.h"
 #include "memory.h"
 #include "queue.h"
@@ -192,26 +192,7 @@ void queue_complete(struct shadow_queue *q, const struct ibv_wc *wc)
 
 static const char *opcode_name(const struct shadow_wr *wr)
 {
-	static const char *const name[] = {
-		[IBV_WR_RDMA_WRITE] = "RDMA_WRITE",
-		[IBV_WR_RDMA_WRITE_WITH_IMM] = "RDMA_WRITE_WITH_IMM",
-		[IBV_WR_SEND] = "SEND",
-		[IBV_WR_SEND_WITH_IMM] = "SEND_WITH_IMM",
-		[IBV_WR_RDMA_READ] = "RDMA_READ",
-		[IBV_WR_ATOMIC_CMP_AND_SWP] = "ATOMIC_CMP_AND_SWP",
-		[IBV_WR_ATOMIC_FETCH_AND_ADD] = "ATOMIC_FETCH_AND_ADD",
-		[IBV_WR_LOCAL_INV] = "LOCAL_INV",
-		[IBV_WR_BIND_MW] = "BIND_MW",
-		[IBV_WR_SEND_WITH_INV] = "SEND_WITH_INV",
-		[URXE_WR_FLUSH] = "FLUSH",
-		[URXE_WR_ATOMIC_WRITE] = "ATOMIC_WRITE",
-	};
-
-	if (wr->receive)
-		return "receive";
-	return wr->opcode < sizeof(name) / sizeof(*name) && name[wr->opcode] ?
-		       name[wr->opcode] :
-		       "?";
+	return wr->receive ? "receive" : reason_op_name(wr->opcode);
 }
 
 const char *queue_wr_name(const struct shadow_queue *q,
