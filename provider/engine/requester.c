@@ -72,6 +72,7 @@ void requester_complete(struct urxe_qp *qp, const struct urxe_wqe *w,
 
 	if (unlikely(!requester_begin_completion(qp, &ref)))
 		return;
+	qp->sq.told = qp->sq.done + 1;
 	requester_fill(qp, w, status, ref.slot.cqe);
 	cq_end(&qp->scq->view, &ref, false);
 }
@@ -175,6 +176,7 @@ enum verdict requester_finish(struct urxe_qp *qp, const struct urxe_wqe *w,
 	requester_advance(qp, w->length);
 	comp_cntr_wr(qp, w, false);
 	if (end->claimed) {
+		qp->sq.told = qp->sq.done + 1;
 		requester_fill(qp, w, IBV_WC_SUCCESS, end->ref.slot.cqe);
 		end->solicited = false;
 		end->notify = cq_publish(&qp->scq->view, &end->ref,

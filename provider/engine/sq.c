@@ -33,6 +33,7 @@ void sq_reset(struct urxe_sq *sq)
 	sq->begun = 0;
 	sq->done = 0;
 	sq->sent = 0;
+	sq->told = 0;
 	store_relaxed(&sq->tail, 0);
 }
 

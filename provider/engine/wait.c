@@ -56,16 +56,13 @@ void wait_end(struct urxe_qp *qp)
 		store_relaxed(&qp->sh->wait.what, URXE_WAIT_NOTHING);
 }
 
-/* Will polling give a place back, now or when the rest is done? */
+/*
+ * Will polling give a place back, now or when the rest is done?  What is done
+ * may have left nothing in its slot (direct.h).
+ */
 static bool sq_is_signaled(const struct urxe_sq *sq, uint32_t tail)
 {
-	uint32_t i;
-
-	for (i = tail; i != sq->prod; i++)
-		if ((int32_t)(i - sq->done) >= 0 ||
-		    sq_slot(sq, i)->flags & IBV_SEND_SIGNALED)
-			return true;
-	return false;
+	return sq->done != sq->prod || (int32_t)(sq->told - tail) > 0;
 }
 
 void wait_full(struct urxe_qp *qp)

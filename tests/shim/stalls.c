@@ -229,6 +229,34 @@ static void overrun(struct end *e, const struct name *peer)
 		     IBV_SEND_SIGNALED);
 }
 
+/* The same to its own memory, and after one that was polled. */
+static void fill_own(struct end *e, unsigned int flags)
+{
+	struct name own = { .addr = (uintptr_t)memory, .rkey = e->mr->rkey };
+	struct ibv_wc wc;
+
+	to_init(e->loop);
+	to_rts(e, e->loop, e->loop->qp_num, PSN, 14);
+	CHECK(!post(e->loop, e, &own, IBV_WR_RDMA_WRITE, 1, 8,
+		    IBV_SEND_SIGNALED));
+	while (!ibv_poll_cq(e->cq, 1, &wc))
+		;
+	while (!post(e->loop, e, &own, IBV_WR_RDMA_WRITE, 1, 8, flags))
+		;
+}
+
+static void fill_own_unsignaled(struct end *e, const struct name *peer)
+{
+	(void)peer;
+	fill_own(e, 0);
+}
+
+static void fill_own_unpolled(struct end *e, const struct name *peer)
+{
+	(void)peer;
+	fill_own(e, IBV_SEND_SIGNALED);
+}
+
 static void write_twice(struct end *e, const struct name *peer)
 {
 	post_write(e, peer, 5);
@@ -362,6 +390,8 @@ static const struct stall stalls[] = {
 	{ "sqd", drain, .timeout = 14 },
 	{ "unsignaled", fill_unsignaled, .timeout = 14 },
 	{ "unpolled", fill_unpolled, .timeout = 14 },
+	{ "own-unsignaled", fill_own_unsignaled, .timeout = 14 },
+	{ "own-unpolled", fill_own_unpolled, .timeout = 14 },
 	{ "overrun", overrun, .timeout = 14 },
 	{ "unread", write_twice, .timeout = 14 },
 	{ "unarmed", write_and_sleep, .channel = true, .timeout = 14 },

@@ -240,11 +240,12 @@ def try_queues():
     with Pair("sqd", STALLS, "sqd") as p:
         says(p, 1, "SEND wr_id 77 waits for the QP to leave SQD",
              f"ibv_modify_qp to RTS by {who(p.client, 'client')}")
-    with Pair("unsignaled", STALLS, "unsignaled") as p:
-        says(p, 1, "all its WRs are done and unsignaled", "sq-full for")
-    with Pair("unpolled", STALLS, "unpolled") as p:
-        says(p, 1, f"16 completions in CQ {p.client['cq']} are not polled",
-             "sq-full for", "cq-unread for")
+    for own in "", "own-":
+        with Pair("unsignaled", STALLS, own + "unsignaled") as p:
+            says(p, 1, "all its WRs are done and unsignaled", "sq-full for")
+        with Pair("unpolled", STALLS, own + "unpolled") as p:
+            says(p, 1, f"16 completions in CQ {p.client['cq']} are not polled",
+                 "sq-full for", "cq-unread for")
 
 
 def try_completions():
