@@ -21,6 +21,7 @@ function layout_make(rows, arrows, opt) {
 		row_label(l, row);
 	layout_y(l, opt);
 	l.states = layout_states(l);
+	l.copies = layout_copies(arrows);
 	return l;
 }
 
@@ -39,6 +40,16 @@ function layout_columns(rows, arrows) {
 			order.set(c.process, order.size);
 	return [...used].filter(Boolean).sort((a, b) => column_rank(a, order) -
 		column_rank(b, order));
+}
+
+// A datagram to a group has several arrows, of which one has words.
+function layout_copies(arrows) {
+	const seen = new Set();
+
+	return new Set(arrows.filter((a) => {
+		const key = `${a.kind} ${a.from.row.n} ${a.from.by}`;
+		return seen.size === seen.add(key).size;
+	}));
 }
 
 // A process's own column, then its QPs; processes by their first event.
@@ -232,7 +243,7 @@ const MARKS = {
 	AGAIN: (x, y) => tag("circle", { class: "mark bad-open", cx: n(x),
 		cy: n(y), r: "4" }),
 	ARRIVED: () => null,
-	LEFT: () => null,
+	LEFT: (x, y, said) => said && dot(x, y),
 	ANSWERED: () => null,
 };
 
@@ -255,7 +266,7 @@ function dot(x, y) {
 function draw_event(l, row, said) {
 	const e = row.e, x = l.x.get(e.column), y = row.y;
 	const out = row.left ? -1 : 1;
-	const mark = (MARKS[e.kind] || dot)(x, y);
+	const mark = (MARKS[e.kind] || dot)(x, y, row.lines[0]);
 	const labels = said ? row.lines.filter(Boolean) : [];
 	const from = row.left ? x - l.side + 8 : x - 8;
 	const tall = Math.max(4, Math.min(20, l.step - 2));
@@ -310,7 +321,7 @@ function arrow_label(l, a, x1, y1, x2, y2) {
 
 	if (Math.abs(turn) > 90)
 		turn += turn > 0 ? -180 : 180;
-	if (l.step < 13 || !a.label || room < 40)
+	if (l.step < 13 || !a.label || room < 40 || l.copies.has(a))
 		return [];
 	const steep = Math.abs(turn) > 30;
 	// across other columns: between the last two
@@ -493,10 +504,11 @@ function picture_style(css) {
 // What is shown, all of it, without times.
 function picture(rows, arrows, css, options = {}) {
 	const columns = layout_columns(rows, arrows).length;
+	const pitch = options.narrow ? 165 : 330;
 	const width = options.width || (columns < 2 ? 640 :
-		2 * 218 + 24 + 330 * (columns - 1));
+		2 * 218 + 24 + pitch * (columns - 1));
 	const l = layout_make(rows, arrows, { width, scale: "order", step: STEP,
-		times: false });
+		times: false, narrow: options.narrow });
 	const title = options.title || "A ladder diagram, by urxe trace";
 	const tall = l.height + HEAD + 18;
 
@@ -526,5 +538,5 @@ function picture_of(data, css, options) {
 		.slice(Number(options.from || 1) - 1, Number(options.to || Infinity));
 
 	return picture(rows, model_arrows(rows), css, { title: options.title,
-		width: Number(options.width) || 0 });
+		width: Number(options.width) || 0, narrow: options.narrow });
 }

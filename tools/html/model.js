@@ -429,32 +429,40 @@ function wr_words(e) {
 	return e.v.wr_id === undefined ? "" : `wr ${e.v.wr_id}`;
 }
 
+// The arrow has the whole name.
+function op_words(op) {
+	return (op || "").replace(/ATOMIC_|RDMA_/, "");
+}
+
 // What stands beside an event: short.
 function row_words(row) {
 	const e = row.e, v = e.v;
 	const join = (...words) => words.filter(Boolean).join(" · ");
 
 	switch (e.kind) {
-	case "POSTED": return join(`post ${v.op.replace("ATOMIC_", "")}`, wr_words(e));
+	case "POSTED": return join(`post ${op_words(v.op)}`, wr_words(e));
 	case "RECV_POSTED":
 		return row.folded.length ?
 			`${row.folded.length + 1} receives posted` :
 			join("post RECV", wr_words(e), v.srq && `SRQ ${v.srq}`);
-	case "REFUSED": return join("refused", v.error, wr_words(e));
-	case "LEFT": return LOCAL.includes(v.op) ? v.op : "";
+	case "REFUSED": return join("refused", wr_words(e),
+		v.error.replace(/^\d+ \((.*)\)$/, "$1"));
+	case "LEFT": return LOCAL.includes(v.op) && !row.merged ?
+		join(v.op, wr_words(e)) : "";
 	case "ARRIVED": case "ANSWERED": return "";
 	case "WAITS": return /RNR/.test(v.for) ? "waits: RNR" :
 		"waits: no answer";
 	case "AGAIN": return "timer expired";
 	case "FETCHED": return `found ${v.old}`;
-	case "COMPLETED": return join(v.status === "SUCCESS" && v.op, v.status,
-		wr_words(e));
+	case "COMPLETED": return join(v.status === "SUCCESS" && op_words(v.op),
+		v.status, wr_words(e));
 	case "POLLED": return v.status === "SUCCESS" ?
-		join(`polled ${v.op}`, wr_words(e)) : `polled ${v.status}`;
+		join(`polled ${op_words(v.op)}`, wr_words(e)) :
+		`polled ${v.status}`;
 	case "QP_MADE": return "QP made";
 	case "QP_MODIFIED": return v.state === "RTR" && v.peer ?
 		`RTR · peer ${v.peer}` : v.state;
-	case "QP_BROKEN": return `${v.state} by itself`;
+	case "QP_BROKEN": return `now in ${v.state}`; // by modify_qp, too
 	case "MR_MADE": return join("MR", `rkey ${v.rkey}`, bytes(v.length));
 	case "DATA": return `data ${v.data}`;
 	case "CM_SENT": return e.to ? "" : `CM ${v.message || ""}`;
