@@ -95,26 +95,26 @@ int main(void)
 {
 	struct ibv_context *ctx = open_device();
 	union ibv_gid gid, group;
-	struct ibv_ah *ah;
+	struct ibv_ah *to_b, *to_a, *to_all;
 	struct ibv_wc wc;
 
 	set_up(&a, "A", ctx);
 	set_up(&b, "B", ctx);
 	set_up(&c, "C", ctx);
 	must(ibv_query_gid(ctx, PORT, GID_INDEX, &gid), "ibv_query_gid");
-	ah = way_to(&a, gid);
-	tell(&a, ah, b.qp->qp_num, QKEY, "are you there?");
+	to_b = way_to(&a, gid);
+	tell(&a, to_b, b.qp->qp_num, QKEY, "are you there?");
 	hear(&b);
 	listen_once(&b);
-	tell(&a, ah, b.qp->qp_num, QKEY + (BREAK == 1), "and now?");
+	tell(&a, to_b, b.qp->qp_num, QKEY + (BREAK == 1), "and now?");
 	wc = hear(&b);
 	if (BREAK)
 		return 0;
 
 	listen_once(&a);
-	ah = ibv_create_ah_from_wc(b.pd, &wc, (void *)b.memory, PORT);
-	must_have(ah, "ibv_create_ah_from_wc");
-	tell(&b, ah, wc.src_qp, QKEY, "I am!");
+	to_a = ibv_create_ah_from_wc(b.pd, &wc, (void *)b.memory, PORT);
+	must_have(to_a, "ibv_create_ah_from_wc");
+	tell(&b, to_a, wc.src_qp, QKEY, "I am!");
 	hear(&a);
 
 	inet_pton(AF_INET6, "ff0e::ffff:ef01:203", &group);
@@ -122,8 +122,17 @@ int main(void)
 	must(ibv_attach_mcast(c.qp, &group, 0), "ibv_attach_mcast");
 	listen_once(&b);
 	listen_once(&c);
-	tell(&a, way_to(&a, group), EVERYBODY, QKEY, "hello to all");
+	to_all = way_to(&a, group);
+	tell(&a, to_all, EVERYBODY, QKEY, "hello to all");
 	hear(&b);
 	hear(&c);
+
+	must(ibv_detach_mcast(b.qp, &group, 0), "ibv_detach_mcast");
+	must(ibv_detach_mcast(c.qp, &group, 0), "ibv_detach_mcast");
+	must(ibv_destroy_ah(to_b), "ibv_destroy_ah");
+	must(ibv_destroy_ah(to_a), "ibv_destroy_ah");
+	must(ibv_destroy_ah(to_all), "ibv_destroy_ah");
+	side_close(&c);
+	close_pair(&a, &b);
 	return 0;
 }

@@ -123,6 +123,8 @@ static void datagrams(void)
 	tell_completion(&d);
 	if (BREAK != 4)
 		tell_completion(&d);
+	must(ibv_destroy_ah(ah), "ibv_destroy_ah");
+	side_close(&d);
 }
 
 int main(void)
@@ -149,5 +151,6 @@ int main(void)
 	write_to_b(4, b.mr->rkey);
 	if (tell_completion(&a).status == IBV_WC_SUCCESS)
 		datagrams();
+	close_pair(&a, &b);
 	return 0;
 }
