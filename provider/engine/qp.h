@@ -124,8 +124,7 @@ static inline bool qp_is_unreliable(const struct urxe_qp *qp)
 /* In SQD: is what had been begun to be begun again? */
 static inline bool qp_is_parked(const struct urxe_qp *qp)
 {
-	return qp->stall.kind != STALL_NONE ||
-	       (int32_t)(qp->sq.sent - qp->sq.begun) > 0;
+	return qp->stall.kind != STALL_NONE || qp->sq.again;
 }
 
 /* In SQD: is a WR that was begun not done yet? */

@@ -108,6 +108,13 @@ static void flight_note(struct urxe_qp *qp, uint32_t index,
 	w->answer = status + 1;
 }
 
+/* The WR at begun goes out, for the first time or once more. */
+static void flight_count_again(struct urxe_sq *sq)
+{
+	if (sq->again)
+		sq->again--;
+}
+
 void requester_fail(struct urxe_qp *qp, enum ibv_wc_status status)
 {
 	struct urxe_sq *sq = &qp->sq;
@@ -120,6 +127,7 @@ void requester_fail(struct urxe_qp *qp, enum ibv_wc_status status)
 	}
 	/* those before it come first */
 	stall_end(qp);
+	flight_count_again(sq);
 	flight_note(qp, sq->begun++, status);
 }
 
@@ -269,6 +277,8 @@ static enum verdict flight_begin(struct urxe_qp *qp, struct run *r,
 	v = qp->carrier->begin(qp, r, w);
 	if (v == WR_IN_FLIGHT)
 		stall_end(qp); /* it goes on */
+	if (v <= WR_COMPLETED)
+		flight_count_again(&qp->sq);
 	return v;
 }
 
@@ -331,6 +341,7 @@ void flight_cancel(struct urxe_qp *qp)
 		return;
 	qp->carrier->cancel(qp);
 	qp->sq.begun = qp->sq.done;
+	qp->sq.again = 0;
 	flight_count(qp);
 }
 
@@ -339,6 +350,7 @@ void flight_disown(struct urxe_qp *qp)
 	if (qp->carrier)
 		qp->carrier->cancel(qp);
 	qp->sq.done = qp->sq.begun;
+	qp->sq.again = 0;
 	flight_recount(qp);
 }
 
@@ -370,8 +382,7 @@ static enum verdict requester_park(struct urxe_qp *qp, struct run *r,
 void flight_park(struct urxe_qp *qp, struct run *r, uint32_t index,
 		 enum verdict v)
 {
-	if ((int32_t)(qp->sq.begun - qp->sq.sent) > 0)
-		qp->sq.sent = qp->sq.begun;
+	qp->sq.again += qp->sq.begun - index;
 	qp->sq.begun = index;
 	v = requester_park(qp, r, v);
 	guard_lower(qp->guard);

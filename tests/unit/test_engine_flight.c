@@ -342,6 +342,74 @@ START_TEST(drained_parked)
 }
 END_TEST
 
+/* As if so many WRs had been posted and polled. */
+static void begin_at(struct engine *e, uint32_t at)
+{
+	struct urxe_sq *sq = &e->qp->sq;
+
+	urxe_lock(&e->qp->lock);
+	sq->prod = sq->begun = sq->done = at;
+	atomic_store(&sq->tail, at);
+	urxe_unlock(&e->qp->lock);
+}
+
+/* Two in flight, of which the second is parked while it drains. */
+static void drain_at(struct engine *e)
+{
+	struct run r;
+
+	wire_push(e, IBV_WR_RDMA_READ, 1, 0);
+	wire_push(e, IBV_WR_SEND, 2, 0);
+	wire_push(e, IBV_WR_SEND, 3, 0);
+	ck_assert_uint_eq(wire_flying(e), 3);
+	drain(e);
+	wire_push(e, IBV_WR_SEND, 4, 0);
+	urxe_lock(&e->qp->lock);
+	wire_of(e->qp)->n = 1;
+	run_begin(&r, e->qp);
+	qp_guard_raise(e->qp, GUARD_SEND);
+	flight_park(e->qp, &r, e->qp->sq.done + 1, WR_RNR);
+	urxe_unlock(&e->qp->lock);
+	ck_assert(draining(e));
+	/* both that had been begun are begun once more, and no other */
+	wait_until(wire_flying(e) == 3);
+	while (wire_flying(e)) {
+		ck_assert(draining(e));
+		wire_answer(e, 0, IBV_WC_SUCCESS);
+	}
+	ck_assert(!draining(e));
+}
+
+/* Where the positions are does not matter. */
+START_TEST(drained_anywhere)
+{
+	static const uint32_t at[] = {
+		0,	      0x7fffffff, 0x80000000, 0x80000001,
+		0xc0000000u, 0xfffffffe, 0xffffffff,
+	};
+	struct wire wire;
+	struct engine *e = wire_new(&wire);
+	int i;
+
+	wire.follows = true;
+	e->qp->sh->min_rnr_timer = 1;
+	e->qp->attr.rnr_retry = 7;
+	begin_at(e, at[_i]);
+	drain_at(e);
+	for (i = 1; i < 4; i++)
+		expect_wc(e->cq, i, IBV_WC_SUCCESS);
+	engine_qp_set(e->qp, IBV_QPS_RTS);
+	wire_answer(e, 0, IBV_WC_SUCCESS);
+	expect_wc(e->cq, 4, IBV_WC_SUCCESS);
+	/* and it is all over, wherever that was */
+	begin_at(e, at[_i] + (1u << 31) - 1);
+	drain(e);
+	wire_push(e, IBV_WR_SEND, 5, 0);
+	ck_assert_uint_eq(wire_flying(e), 0);
+	engine_free(e);
+}
+END_TEST
+
 START_TEST(full_queue)
 {
 	struct wire wire;
@@ -380,6 +448,7 @@ int main(void)
 	add(s, order_of_three);
 	add(s, drained);
 	add(s, drained_parked);
+	add_loop(s, drained_anywhere, 7);
 	add(s, full_queue);
 	return run_suite(s);
 }
