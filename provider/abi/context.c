@@ -63,7 +63,7 @@ static void context_free_qp_locks(struct urxe_qp *qp)
 	qp->pins = 0;
 	if (!in_batch)
 		gate_init(&qp->lock.gate);
-	direct_forget(qp);
+	direct_after_fork(qp);
 	stall_disown(qp, in_batch ? qp->batch_first : qp->sq.prod);
 	if (qp->rq.sh)
 		gate_init(&qp->rq.lock.gate);

@@ -205,6 +205,16 @@ void direct_forget(struct urxe_qp *qp)
 	qp->direct_dst.entry = NULL;
 }
 
+void direct_after_fork(struct urxe_qp *qp)
+{
+	struct urxe_sq *sq = &qp->sq;
+
+	direct_forget(qp);
+	/* a thread that is the parent's was in direct_pass() */
+	if ((int32_t)(sq->done - sq->prod) > 0)
+		sq->begun = sq->prod = sq->done;
+}
+
 struct ibv_send_wr *direct_write(struct urxe_qp *qp, struct ibv_send_wr *wr)
 {
 	struct ibv_send_wr *rest;

@@ -22,8 +22,10 @@
  * in the long way, or NULL.  qp->lock is held, and the QP was in RTS.
  */
 struct ibv_send_wr *direct_write(struct urxe_qp *qp, struct ibv_send_wr *wr);
-/*
- * The keys that it knows may mean other memory by now: the connection is a new
- * one, or this is the child of a fork.
- */
+/* The connection is a new one: the keys that it knows mean other memory. */
 void direct_forget(struct urxe_qp *qp);
+/*
+ * In the child of a fork, where they do, too; and another thread may have been
+ * in the middle of a list.
+ */
+void direct_after_fork(struct urxe_qp *qp);

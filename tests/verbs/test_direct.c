@@ -4,6 +4,8 @@
  * out is not true of the next one: its keys name other memory by now, or other
  * keys, or it cannot be carried out.
  */
+#include <pthread.h>
+#include <stdatomic.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -164,6 +166,68 @@ START_TEST(after_a_fork)
 }
 END_TEST
 
+/* A list that takes a while. */
+#define LONG (4u << 20)
+
+static void *post_long(void *arg)
+{
+	struct duo *d = arg;
+	struct ibv_send_wr wr[COUNT], *bad;
+	struct ibv_sge sge[COUNT];
+	int i;
+
+	for (i = 0; i < COUNT; i++) {
+		sge[i] = node_sge(&d->a, i * LONG, LONG);
+		wr[i] = rdma_wr(d, IBV_WR_RDMA_WRITE, i, &sge[i], 1, i * LONG);
+		wr[i].send_flags = 0;
+		wr[i].next = i + 1 < COUNT ? &wr[i + 1] : NULL;
+	}
+	ck_ok(ibv_post_send(d->a.qp, wr, &bad));
+	return NULL;
+}
+
+/*
+ * The connection is where the parent has got it, so this may well fail; but not
+ * go unanswered.
+ */
+static int child_posts(struct duo *d)
+{
+	ck_ok(post(d, IBV_WR_RDMA_READ, 7, 0, PIECE, 0, 0));
+	return wait_wc(d->a.scq).wr_id != 7;
+}
+
+START_TEST(fork_amid_a_list)
+{
+	struct opts o = default_opts();
+	const _Atomic char *third;
+	pthread_t thread;
+	struct duo d;
+	int to[2];
+	pid_t child;
+	char c;
+
+	o.size = COUNT * LONG;
+	o.timeout = 8;
+	o.retry_cnt = 1;
+	duo_open(&d, SAME_CONTEXT, MEM_HEAP, MEM_HEAP, &o);
+	warm_up(&d);
+	memset(d.a.buf, 1, o.size);
+	memset(d.b.buf, 0, o.size);
+	third = (const _Atomic char *)d.b.buf + 2 * LONG;
+	ck_ok(pipe(to));
+	ck_ok(pthread_create(&thread, NULL, post_long, &d));
+	while (!atomic_load(third))
+		;
+	child = fork();
+	if (!child)
+		_exit(read(to[0], &c, 1) != 1 || child_posts(&d));
+	ck_ok(pthread_join(thread, NULL));
+	ck_assert_int_eq(write(to[1], "x", 1), 1);
+	ck_assert_int_eq(reap_child(child), 0);
+	duo_close(&d);
+}
+END_TEST
+
 /* ------------------------------------------------------------- lists */
 
 struct list {
@@ -317,6 +381,7 @@ int main(void)
 	add_loop(s, source_moved, 2 * WHERE_COUNT);
 	add(s, connected_elsewhere);
 	add_loop(s, after_a_fork, 2);
+	add(s, fork_amid_a_list);
 	add_loop(s, list_of_all, ENDS);
 	add_loop(s, list_of_several_kinds, 2 * WHERE_COUNT);
 	add_loop(s, list_that_breaks, ENDS);
