@@ -75,6 +75,7 @@ static inline bool direct_fits(const struct ibv_send_wr *wr)
 static inline bool direct_is_free(const struct urxe_qp *qp)
 {
 	return qp->sq.done == qp->sq.prod && qp->type == IBV_QPT_RC &&
+	       qp->sq.max_sge &&
 	       !qp->carrier && !qp->counts && !urxe_observers;
 }
 

@@ -4,6 +4,7 @@
  * out is not true of the next one: its keys name other memory by now, or other
  * keys, or it cannot be carried out.
  */
+#include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
@@ -228,6 +229,26 @@ START_TEST(fork_amid_a_list)
 }
 END_TEST
 
+/* A QP that was made for WRs without SGEs takes none. */
+START_TEST(no_sges)
+{
+	struct opts o = default_opts();
+	struct ibv_send_wr wr;
+	struct ibv_sge sge;
+	struct duo d;
+
+	o.cap.max_send_sge = 0;
+	duo_open(&d, SAME_CONTEXT, MEM_HEAP, MEM_HEAP, &o);
+	wr = rdma_wr(&d, IBV_WR_RDMA_WRITE, 1, NULL, 0, 0);
+	ck_ok(post_wr(d.a.qp, &wr));
+	expect_ok(d.a.scq, 1, IBV_WC_RDMA_WRITE);
+	sge = node_sge(&d.a, 0, PIECE);
+	wr = rdma_wr(&d, IBV_WR_RDMA_WRITE, 2, &sge, 1, 0);
+	ck_assert_int_eq(post_wr(d.a.qp, &wr), EINVAL);
+	duo_close(&d);
+}
+END_TEST
+
 /* ------------------------------------------------------------- lists */
 
 struct list {
@@ -382,6 +403,7 @@ int main(void)
 	add(s, connected_elsewhere);
 	add_loop(s, after_a_fork, 2);
 	add(s, fork_amid_a_list);
+	add(s, no_sges);
 	add_loop(s, list_of_all, ENDS);
 	add_loop(s, list_of_several_kinds, 2 * WHERE_COUNT);
 	add_loop(s, list_that_breaks, ENDS);
