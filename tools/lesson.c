@@ -128,6 +128,20 @@ static int show_questions(const char *path)
 	return 0;
 }
 
+/* Who reads the questions on a terminal has time to answer them. */
+static void wait_for_reader(void)
+{
+	int c;
+
+	if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO))
+		return;
+	printf("When you have answered: Enter runs it. ");
+	fflush(stdout);
+	do
+		c = getchar();
+	while (c != '\n' && c != EOF);
+}
+
 /* What it prints is seen below a command line, as in the page. */
 static int run_program(const char *path)
 {
@@ -168,6 +182,7 @@ static int lesson_run(const struct course *c, const char *page)
 		ret = show_questions(page);
 	if (ret)
 		return ret;
+	wait_for_reader();
 	ret = run_program(program);
 	printf("\nWhy, and what to break: %s\n", page);
 	return ret;

@@ -22,12 +22,14 @@ import difflib
 import glob
 import html
 import os
+import pty
 import re
 import shlex
 import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 
 QUESTIONS = "## Say first what you expect\n"
 WARNINGS = ["-Wall", "-Wextra", "-Werror"]
@@ -57,6 +59,7 @@ class Page:
     def __init__(self, path):
         self.path = path
         self.name = os.path.basename(path)[:-3]
+        self.compiled = {}  # number of a change: a lock, the program
         self.text = read(path)
         title = re.match(r"# (Lesson (\d+): \S.*)\n", self.text)
         command = re.search(r"^    cc (.*)$", self.text, re.M)
@@ -99,6 +102,18 @@ class Page:
                       done.returncode == 0, done.stderr)
 
 
+    def program(self, number=0):
+        """As it is or with a change, compiled once; None if it cannot be."""
+        lock, done = self.compiled.setdefault(number, (threading.Lock(), []))
+        with lock:
+            if not done:
+                out = os.path.join(TEMP, f"{self.name}-{number}", self.name)
+                os.mkdir(os.path.dirname(out))
+                options = [f"-DBREAK={number}"] if number else []
+                done.append(out if self.compile(out, *options) else None)
+        return done[0]
+
+
 def show_difference(expected, printed):
     return "".join(difflib.unified_diff(expected.splitlines(True),
                                         printed.splitlines(True),
@@ -135,6 +150,28 @@ def check_lesson(page):
            show_difference(page.runs[0][1], printed))
 
 
+def check_terminal(page):
+    """On a terminal urxe lesson waits between the questions and the run."""
+    ours, theirs = pty.openpty()
+    out = asked = b""
+    with subprocess.Popen([URXE, "lesson", str(page.number)], stdin=theirs,
+                          stdout=theirs, stderr=theirs) as lesson:
+        os.close(theirs)
+        try:
+            while b"Enter runs it" not in out:
+                out += os.read(ours, 4096)
+            asked = out
+            os.write(ours, b"\n")
+            while True:
+                out += os.read(ours, 4096)
+        except OSError:  # EIO: all of the terminal's programs have ended
+            pass
+    os.close(ours)
+    expect("urxe lesson waits on a terminal", lesson.returncode == 0 and
+           asked and b"$ urxe" not in asked and
+           page.runs[0][1].splitlines()[-1].encode() in out, out)
+
+
 def check_compilers(page):
     """The page's command works as it is written."""
     ok = page.command[0] == page.name + ".c"
@@ -142,8 +179,8 @@ def check_compilers(page):
     if shutil.which("clang"):
         page.compile("/dev/null", "-fsyntax-only",
                      "-Wno-unused-command-line-argument", cc="clang")
-    program = os.path.join(TEMP, page.name)
-    if not page.compile(program):
+    program = page.program()
+    if not program:
         return
     for options, output in page.runs:
         code, out = run([URXE, "run", "--fabric", page.name, *options, "--",
@@ -153,8 +190,8 @@ def check_compilers(page):
 
 
 def check_break(page, number):
-    program = os.path.join(TEMP, f"{page.name}-{number}")
-    if not page.compile(program, f"-DBREAK={number}"):
+    program = page.program(number)
+    if not program:
         return
     options = page.options[number]
     output = dict((tuple(o), out) for o, out in page.runs)[tuple(options)]
@@ -171,9 +208,10 @@ def check_break(page, number):
 def check_picture(page, number, options, title, file):
     """The page's picture is what its program's trace shows."""
     where = tempfile.mkdtemp(dir=TEMP)
-    program, trace, picture = (os.path.join(where, name) for name in
-                               (page.name, "trace", "picture.svg"))
-    if not page.compile(program, *([f"-DBREAK={number}"] if number else [])):
+    trace, picture = (os.path.join(where, name) for name in
+                      ("trace", "picture.svg"))
+    program = page.program(number)
+    if not program:
         return
     run([URXE, "run", "--fabric", f"{page.name}-picture-{number}", "--trace",
          trace, "--", program])
@@ -236,6 +274,8 @@ def main():
         for page in pages:
             if ONLY and page.number not in ONLY:
                 continue
+            if page is pages[0]:
+                jobs.append(pool.submit(check_terminal, page))
             jobs.append(pool.submit(check_switches, page))
             jobs.append(pool.submit(check_lesson, page))
             jobs.append(pool.submit(check_compilers, page))
