@@ -105,10 +105,11 @@ static void say_payload(char *text, size_t n, const struct wire_packet *p)
 		add(text, n, "; the payload is the program's");
 	else if (p->known)
 		add(text, n,
-		    "; the first %u bytes of the payload are the program's, the others are not recorded: 0",
+		    "; the first %u bytes of the payload are the program's, the others are not recorded and are zeros here",
 		    p->known);
 	else
-		add(text, n, "; the payload is not recorded: 0");
+		add(text, n,
+		    "; the payload is not recorded, and is zeros here");
 }
 
 static void put_of_wr(void *arg, const struct wire_packet *p, uint64_t i,
