@@ -47,6 +47,11 @@ static bool filter_passes(const struct filter *f, const struct trace_record *r)
 	return !f->errors || trace_is_error(r);
 }
 
+static bool filter_is_any(const struct filter *f)
+{
+	return f->program || f->one_qp || f->one_wr_id || f->errors;
+}
+
 static bool number(const char *text, uint64_t *out)
 {
 	return number_parse(text, strlen(text), UINT64_MAX, out);
@@ -103,6 +108,21 @@ static int show(struct trace_input *in, unsigned int n, const struct filter *f,
 /* All that is there, in another form, to a file. */
 typedef int writer(FILE *to, const struct trace_batch *b);
 
+/* Who writes over a trace loses it, and ends the programs that record in it. */
+static FILE *open_output(const char *path)
+{
+	FILE *to;
+
+	if (trace_is_there(path)) {
+		fail(1, "%s is a trace: it is not written over", path);
+		return NULL;
+	}
+	to = fopen(path, "we");
+	if (!to)
+		fail(1, "%s: %s", path, strerror(errno));
+	return to;
+}
+
 static int convert(struct trace_input *in, unsigned int n, writer *write,
 		   const char *path)
 {
@@ -110,12 +130,10 @@ static int convert(struct trace_input *in, unsigned int n, writer *write,
 	FILE *to;
 	int ret;
 
+	to = open_output(path);
+	if (!to)
+		return 1;
 	ret = trace_read(in, n, &b);
-	to = fopen(path, "we");
-	if (!to) {
-		trace_batch_free(&b);
-		return fail(1, "%s: %s", path, strerror(errno));
-	}
 	ret |= write(to, &b);
 	if (fclose(to))
 		ret = fail(1, "%s: %s", path, strerror(errno));
@@ -188,6 +206,10 @@ int cmd_trace(int argc, char **argv)
 	}
 	if (optind == argc)
 		return usage();
+	if (write && (follow || filter_is_any(&f)))
+		return fail(
+			2,
+			"--errors, --follow, --program, --qp and --wr-id are of lines of text");
 	return show_files(argv + optind, (unsigned int)(argc - optind), &f,
 			  follow, write, out);
 }

@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "commands.h"
@@ -39,6 +40,24 @@ int trace_input_open(struct trace_input *in, const char *path)
 	in->wall = head.wall;
 	memcpy(in->boot, head.boot, TRACE_BOOT - 1);
 	return 0;
+}
+
+bool trace_is_there(const char *path)
+{
+	struct trace_input in = { .fd = -1 };
+	uint64_t magic;
+	struct stat st;
+	bool is;
+
+	/* to open a FIFO would be to wait for somebody */
+	if (stat(path, &st) || !S_ISREG(st.st_mode))
+		return false;
+	in.fd = open(path, O_RDONLY | O_CLOEXEC);
+	is = in.fd >= 0 && read_at(&in, &magic, sizeof(magic), 0) &&
+	     magic == TRACE_MAGIC;
+	if (in.fd >= 0)
+		close(in.fd);
+	return is;
 }
 
 /* CLOCK_MONOTONIC begins anew with each boot. */

@@ -53,6 +53,8 @@ struct trace_batch {
 
 /* 0, or the exit code, and it was said why. */
 int trace_input_open(struct trace_input *in, const char *path);
+/* Is what is there a trace, of any version? */
+bool trace_is_there(const char *path);
 /* Not 0: they are of two machines, or boots, and cannot be put together. */
 int trace_input_fits(const struct trace_input *in,
 		     const struct trace_input *first);

@@ -825,6 +825,20 @@ def refused(trace):
                               capture_output=True)
         expect(f"{words} is refused", done.returncode in (1, 2) and
                done.stderr.startswith("urxe: "), done.stderr)
+    traced(trace, "writes", "1")
+    traced(f"{trace}2", "writes", "1")
+    with open(f"{trace}2", "rb") as f:
+        before = f.read()
+    for form in ("--pcap", "--perfetto", "--html"):
+        for filtered in (["--errors"], ["--follow"], ["--qp", "1"],
+                         ["--wr-id", "1"], ["--program", "x"]):
+            code, _, said = urxe_trace(form, f"{trace}.out", *filtered, trace)
+            expect(f"{form} with {filtered}", code == 2 and said and
+                   not os.path.exists(f"{trace}.out"), said)
+        code, _, said = urxe_trace(form, f"{trace}2", trace)
+        with open(f"{trace}2", "rb") as f:
+            expect(f"{form} over a trace", code == 1 and "is a trace" in said
+                   and f.read() == before, said)
     for words in ([], ["/nonexistent"], ["--qp", "many", trace],
                   ["/proc/self/exe"]):
         code, _, said = urxe_trace(*words)
