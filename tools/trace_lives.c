@@ -106,6 +106,15 @@ static void queue_advance(struct life_qp *qp, const struct life *w)
 	qp->open[w->recv] = open;
 }
 
+/* A copy of a datagram is not the arrival of the next one of that name. */
+static bool life_may(const struct life *w, enum life_step step)
+{
+	if (w->at[step] || w->refused)
+		return false;
+	return step != LIFE_ARRIVED || w->qp->type != IBV_QPT_UD ||
+	       w->at[LIFE_LEFT];
+}
+
 /* The oldest one of that wr_id to whom that did not happen yet. */
 static struct life *life_find(const struct life_qp *qp, bool recv,
 			      uint64_t wr_id, enum life_step step)
@@ -113,7 +122,7 @@ static struct life *life_find(const struct life_qp *qp, bool recv,
 	struct life *w;
 
 	for (w = qp->open[recv]; w; w = w->next)
-		if (w->wr_id == wr_id && !w->at[step] && !w->refused)
+		if (w->wr_id == wr_id && life_may(w, step))
 			return w;
 	return NULL;
 }
@@ -219,12 +228,15 @@ bool life_takes_receive(const struct life *w)
 		w->op == IBV_WR_RDMA_WRITE_WITH_IMM);
 }
 
-/* The message whose receive completes: mostly the one that came last. */
+/*
+ * The message whose receive completes: mostly the one that came last.  Of a
+ * datagram several may, and those of others were dropped.
+ */
 static struct life *message_of(struct life_qp *qp)
 {
 	struct life *w = qp->arrived;
 
-	if (w && !w->partner)
+	if (w && (!w->partner || qp->type == IBV_QPT_UD))
 		return w;
 	w = qp->unpaired ? qp->unpaired : qp->first[0];
 	while (w && (!life_takes_receive(w) || w->partner))
@@ -250,7 +262,8 @@ static int receive_completed(struct lives *l, const struct trace_record *r)
 	w->length = value(r, "length");
 	message = from ? message_of(from) : NULL;
 	if (message) {
-		message->partner = w;
+		if (!message->partner)
+			message->partner = w;
 		w->partner = message;
 	}
 	return 0;

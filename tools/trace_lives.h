@@ -30,7 +30,8 @@ struct life {
 	uint64_t at[LIFE_STEPS]; /* ns; 0: did not happen, or is not known */
 	const struct trace_record *by[LIFE_STEPS]; /* what says so, or NULL */
 	const struct trace_record *fetched; /* of an atomic, or NULL */
-	/* of a message that took a receive: the other one, or NULL */
+	/* of a message that took a receive (or several: the first one), and
+	 * of a receive: the other one, or NULL */
 	struct life *partner;
 	uint32_t track; /* who shows it may note where; else 0 */
 };

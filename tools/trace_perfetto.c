@@ -209,11 +209,11 @@ static void queue_flows(struct output *o, const struct life_qp *qp)
 {
 	const struct life *w;
 
-	for (w = qp->first[0]; w; w = w->next) {
+	for (w = qp->first[1]; w; w = w->next) {
 		if (!w->partner || !w->track || !w->partner->track)
 			continue;
-		life_flow(o, w, w->track, ++o->flows);
-		life_flow(o, w->partner, w->partner->track, o->flows);
+		life_flow(o, w->partner, w->partner->track, ++o->flows);
+		life_flow(o, w, w->track, o->flows);
 	}
 }
 

@@ -780,6 +780,39 @@ def html(trace):
         r"(src|href)=[\"']|https?://(?!www.w3.org/2000/svg)", page))
 
 
+def multicast(trace):
+    """Each receive is of the datagram that arrived right before it."""
+    traced(trace, "multicast")
+    code, _, said = urxe_trace("--html", f"{trace}.html", trace)
+    expect("--html", code == 0 and not said, said)
+    with open(f"{trace}.html", encoding="utf-8") as f:
+        data = json.loads(re.search(r'id="data">(.*?)</script>', f.read(),
+                                    re.S)[1])
+    left, arrived, received = {}, [], []
+    for _, _, _, event, wr, _, _, values in data["records"]:
+        what = data["events"][event][1]
+        of = dict(zip(values[::2], values[1::2])) if \
+            isinstance(values, list) else {}
+        if what == "left":
+            left[of["psn"]] = wr
+        elif what == "arrived":
+            arrived.append((wr, left[of["psn"]]))
+        elif what == "completed" and of["op"] == "RECV":
+            received.append((data["wrs"][wr][2], arrived[-1][1]))
+    expect("three datagrams arrive at two QPs", len(arrived) == 6 and all(
+        wr in (-1, meant) for wr, meant in arrived), arrived)
+    expect("and two are received at both", len(received) == 4 and all(
+        wr in (-1, meant) for wr, meant in received) and
+        {wr for wr, _ in received} == {meant for _, meant in received},
+        received)
+    urxe_trace("--perfetto", f"{trace}.json", trace)
+    with open(f"{trace}.json", encoding="utf-8") as f:
+        flows = [e["ph"] for e in json.load(f)["traceEvents"]
+                 if e["ph"] in "sf"]
+    expect("an arrow to each receive", sorted(flows) == 4 * ["f"] + 4 * ["s"],
+           flows)
+
+
 def damaged(trace):
     traced(trace, "writes", "200", options=["--trace-payload"])
     with open(trace, "rb") as f:
@@ -851,7 +884,8 @@ def main():
                  packets, naks, payload, environment, in_flight, extended, apart, closes, with_rooms, no_room, short_threads,
                  cancelled, destructor, handler, follow, names, fabrics, again,
                  boots, pid_namespaces, time_namespaces,
-                 lost, elsewhere, by_hand, perfetto, html, damaged, refused):
+                 lost, elsewhere, by_hand, perfetto, html, multicast,
+                 damaged, refused):
         if len(sys.argv) > 4 and case.__name__ not in sys.argv[4:]:
             continue
         with tempfile.TemporaryDirectory() as directory:

@@ -416,6 +416,41 @@ static void packets(unsigned int n)
 	_exit(0);
 }
 
+/* One datagram that both drop; then two, of one name, that both receive. */
+static void multicast(unsigned int n)
+{
+	union ibv_gid group = { .raw = { 0xff, 0x0e, [15] = 1 } };
+	struct opts o = default_opts();
+	struct ibv_send_wr wr[2];
+	struct ibv_sge sge;
+	struct ibv_ah *ah;
+	int i;
+
+	(void)n;
+	duo_open_unconnected(&duo, SAME_CONTEXT, MEM_HEAP, MEM_HEAP, &o);
+	turn(&duo, IBV_QPT_UD);
+	ck_ok(ibv_attach_mcast(duo.a.qp, &group, 0));
+	ck_ok(ibv_attach_mcast(duo.b.qp, &group, 0));
+	ah = make_ah(&duo.a, &group, 0);
+	ck_ok(post_ud(&duo.a, 1, 0, 8, ah, 0xffffff, 0x80000000));
+	expect(duo.a.scq, 1, IBV_WC_SUCCESS);
+	sge = node_sge(&duo.a, 0, 8);
+	for (i = 0; i < 2; i++) {
+		ck_ok(qp_recv(duo.a.qp, &duo.a, 2, 64, 64));
+		ck_ok(qp_recv(duo.b.qp, &duo.b, 2, 64, 64));
+		wr[i] = ud_wr(2, &sge, 1, ah, 0xffffff, 0x80000000);
+	}
+	wr[0].next = &wr[1];
+	ck_ok(post_wr(duo.a.qp, wr));
+	for (i = 0; i < 2; i++) {
+		expect(duo.a.scq, 2, IBV_WC_SUCCESS);
+		expect(duo.a.rcq, 2, IBV_WC_SUCCESS);
+		expect(duo.b.rcq, 2, IBV_WC_SUCCESS);
+	}
+	fflush(stdout);
+	_exit(0);
+}
+
 /* The responder expects other PSNs. */
 static void psn(unsigned int n)
 {
@@ -564,6 +599,7 @@ static struct {
 	{ "handler", handler },
 	{ "again", again },
 	{ "packets", packets },
+	{ "multicast", multicast },
 	{ "psn", psn },
 	{ "payload", payload },
 	{ "kinds", kinds },
