@@ -3,14 +3,16 @@
 // Usage: page.js URXE TRACED [PICTURES]; with PICTURES it writes the
 // documentation's screenshots there, in place of testing.
 "use strict";
-const { execFileSync } = require("child_process");
+const { execFileSync, spawnSync } = require("child_process");
 const fs = require("fs");
+const net = require("net");
 const os = require("os");
 const path = require("path");
 const { chromium } = require("playwright-core");
 
 const [urxe, traced, pictures] = process.argv.slice(2);
 const dir = fs.mkdtempSync(path.join(os.tmpdir(), "page."));
+const program = process.env.CHROMIUM || "/usr/bin/chromium";
 let failed = 0;
 
 function expect(what, is_so, said = "") {
@@ -18,6 +20,20 @@ function expect(what, is_so, said = "") {
 		return;
 	failed++;
 	console.log(`FAILED: ${what}\n${JSON.stringify(said)}`);
+}
+
+function free_port() {
+	return new Promise((done) => {
+		const server = net.createServer().listen(0, () => {
+			const { port } = server.address();
+			server.close(() => done(port));
+		});
+	});
+}
+
+function on_path(program) {
+	return process.env.PATH.split(":").some((place) =>
+		fs.existsSync(path.join(place, program)));
 }
 
 // A page of what urxe run -- traced WORDS does.
@@ -283,6 +299,59 @@ async function markup(browser) {
 			.startsWith(name.slice(0, 20)));
 }
 
+// Messages of the connection manager, from one end to the other.
+async function connections(browser) {
+	const trace = path.join(dir, "connections");
+	const words = `-a 127.0.0.1 -C 1 -p ${await free_port()}`;
+
+	if (!on_path("rping"))
+		return;
+	execFileSync(urxe, ["run", "--trace", trace, "--", "sh", "-c",
+		`rping -s ${words} & until rping -c ${words}; do sleep 0.1; done; wait`],
+		{ stdio: "ignore" });
+	const html = html_of(trace), page = await open(browser, html);
+	const sent = text_of(html).map((l) => l.match(/ CM ([A-Z]+) /))
+		.filter((m) => m).map((m) => m[1]);
+	const seen = await page.evaluate(() => {
+		const m = model_make(JSON.parse(
+			document.getElementById("data").textContent));
+		const rows = model_rows(m, { shown: new Set(SHOWN_FIRST),
+			filter: {} });
+		return model_arrows(rows).filter((a) => a.kind === "cm")
+			.map((a) => ({ label: a.label,
+				other: a.from.column.process !== a.to.column.process,
+				got: a.to.row !== a.row && a.to.row.e.v.event }));
+	});
+	const last = seen.slice(-5);
+
+	expect("an arrow for each message", seen.length === sent.length &&
+		seen.every((a, i) => a.label === `CM ${sent[i]}`), [sent, seen]);
+	expect("of a connection and its end", last.map((a) => a.label).join() ===
+		"CM REQ,CM REP,CM RTU,CM DREQ,CM DREP", last);
+	expect("to the other process", last.every((a) => a.other), last);
+	expect("and to the event that it gets", last[0].got ===
+		"CONNECT_REQUEST" && ["CONNECT_RESPONSE", "ESTABLISHED"]
+		.includes(last[1].got) && last[2].got === "ESTABLISHED" &&
+		last[3].got === "DISCONNECTED", last);
+	expect("it is drawn", (await drawn(page))["arrow cm"] === sent.length,
+		await drawn(page));
+}
+
+// As Chromium's user sees it: of a ResizeObserver it tells nobody else.
+function quiet() {
+	const html = path.join(dir, "writes.html");
+	const done = spawnSync(program, ["--headless", "--no-sandbox",
+		"--disable-gpu", "--enable-logging=stderr", "--dump-dom",
+		`--user-data-dir=${path.join(dir, "profile")}`,
+		"--virtual-time-budget=3000", `file://${html}`],
+		{ encoding: "utf8", maxBuffer: 1 << 28, timeout: 120000 });
+	const said = done.stderr.split("\n").filter((l) => l.includes("CONSOLE"));
+
+	expect("Chromium opens it", done.stdout.includes("RDMA_WRITE · PSN"),
+		done.stderr);
+	expect("its console is quiet", !said.length, said);
+}
+
 async function empty(browser) {
 	const trace = path.join(dir, "empty");
 
@@ -296,7 +365,7 @@ async function empty(browser) {
 
 async function main() {
 	const browser = await chromium.launch({ args: ["--no-sandbox"],
-		executablePath: process.env.CHROMIUM || "/usr/bin/chromium" });
+		executablePath: program });
 
 	if (pictures) {
 		const page = await open(browser, page_of("wrong", "wrong"),
@@ -314,7 +383,7 @@ async function main() {
 		for (const test of [pointing, keys, zooming, filter])
 			await test(page);
 		for (const test of [errors, saved, schemes, many, phone, paper,
-			markup, empty])
+			markup, connections, quiet, empty])
 			await test(browser);
 	}
 	await browser.close();
