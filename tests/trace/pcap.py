@@ -509,10 +509,20 @@ def damaged(trace):
 
 
 def lost(trace):
-    """What a QP was connected with is overwritten."""
+    """What a QP was connected with is not there: its ring is the second."""
     done = run(trace, TRACED, "writes", "5000",
                options=["--trace-records", "1000"])
     expect("writes", done.returncode == 0, done)
+    _, packets, said = pcap(trace)
+    expect("it is not overwritten with the rest", packets and
+           "not in the trace" not in said, said)
+    with open(trace, "r+b") as f:
+        slots, = struct.unpack("I", f.read(16)[12:])
+        f.seek(4096 + 4096 + 64 * slots)
+        magic = f.read(8)
+        f.seek(-8, os.SEEK_CUR)
+        f.write(bytes(8))
+    expect("there is a second ring", magic[:6] == b"xtring", magic)
     _, packets, said = pcap(trace)
     expect("that is said, and nothing is made up", not packets and
            "not in the trace" in said, said)
