@@ -20,7 +20,7 @@ REASON(KEY_NONE,
        "there is none: it was deregistered or invalidated, is a window that is not bound, or was never given out",
        "IBA 10.6.3, ibv_reg_mr(3)",
        "ibv_dereg_mr came too early, or what the peer was sent is not the key (byte order)")
-REASON(KEY_ENDED, OF_KEY "it was ended, and what is in its place has key %x",
+REASON(KEY_ENDED, OF_KEY "it was ended, or never was, and what is in its place has key %x",
        "IBA 10.6.3, ibv_reg_mr(3)",
        "a key from before ibv_dereg_mr, while the peer registers anew")
 REASON(KEY_FOREIGN, OF_KEY "it is no key of this device context, %u, but of %u",

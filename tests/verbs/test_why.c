@@ -242,9 +242,10 @@ START_TEST(key_of_the_past)
 		ck_nonnull(mr);
 		ck_assert_uint_lt(i, URXE_MAX_KEY + 2);
 	}
-	snprintf(why, sizeof(why),
-		 "it was ended, and what is in its place has key 0x%x",
-		 mr->rkey);
+	snprintf(
+		why, sizeof(why),
+		"it was ended, or never was, and what is in its place has key 0x%x",
+		mr->rkey);
 	write_by_key(&d, first, (uintptr_t)d.b.buf, why);
 	ck_ok(ibv_dereg_mr(mr));
 	duo_close(&d);
