@@ -27,12 +27,28 @@ struct found {
 	uint64_t netns;
 };
 
-/* An interface, as getifaddrs() tells of it by its packet socket's address. */
-static const struct sockaddr_ll *link_of(const struct ifaddrs *a)
+/*
+ * An interface, as getifaddrs() tells of it: by its packet socket's address, or
+ * by none if it has no hardware address (tun, WireGuard).
+ */
+static bool is_link(const struct ifaddrs *a)
+{
+	return !a->ifa_addr || a->ifa_addr->sa_family == AF_PACKET;
+}
+
+static const struct sockaddr_ll *link_hardware(const struct ifaddrs *a)
 {
 	if (!a->ifa_addr || a->ifa_addr->sa_family != AF_PACKET)
 		return NULL;
 	return (const struct sockaddr_ll *)(const void *)a->ifa_addr;
+}
+
+static uint32_t link_index(const struct ifaddrs *link)
+{
+	const struct sockaddr_ll *hardware = link_hardware(link);
+
+	return hardware ? (uint32_t)hardware->sll_ifindex :
+			  if_nametoindex(link->ifa_name);
 }
 
 /*
@@ -47,7 +63,7 @@ static const struct ifaddrs *link_find(const struct ifaddrs *all,
 
 	for (a = all; a; a = a->ifa_next) {
 		len = strlen(a->ifa_name);
-		if (link_of(a) && len > most &&
+		if (is_link(a) && len > most &&
 		    !strncmp(a->ifa_name, label, len)) {
 			best = a;
 			most = len;
@@ -59,7 +75,7 @@ static const struct ifaddrs *link_find(const struct ifaddrs *all,
 static void gid_set_interface(struct urxe_gid *g, const struct ifaddrs *link)
 {
 	store_relaxed(&g->valid, 1);
-	g->ifindex = (uint32_t)link_of(link)->sll_ifindex;
+	g->ifindex = link_index(link);
 	snprintf(g->ifname, sizeof(g->ifname), "%s", link->ifa_name);
 }
 
@@ -109,8 +125,7 @@ static void found_add_addresses(struct found *found, const struct ifaddrs *all,
 			continue;
 		link = link_find(all, a->ifa_name);
 		if (!link || link_flags(link) != flags ||
-		    gid_is_surplus(g, (uint32_t)link_of(link)->sll_ifindex,
-				   &found->gid[0]))
+		    gid_is_surplus(g, link_index(link), &found->gid[0]))
 			continue;
 		gid_set_interface(g, link);
 		found->n++;
@@ -133,7 +148,7 @@ static void gid_from_mac(const uint8_t mac[6], uint8_t raw[16])
 
 static bool link_is_ethernet(const struct ifaddrs *a)
 {
-	const struct sockaddr_ll *link = link_of(a);
+	const struct sockaddr_ll *link = link_hardware(a);
 
 	return link && link_flags(a) == IFF_UP &&
 	       link->sll_hatype == ARPHRD_ETHER && link->sll_halen == 6;
@@ -149,12 +164,12 @@ static void found_add_link_local(struct urxe_fabric *f, struct found *found,
 	for (a = all; a; a = a->ifa_next)
 		if (link_is_ethernet(a) &&
 		    (!first ||
-		     link_of(a)->sll_ifindex < link_of(first)->sll_ifindex))
+		     link_index(a) < link_index(first)))
 			first = a;
 	found->n = 1;
 	if (first) {
 		gid_set_interface(g, first);
-		gid_from_mac(link_of(first)->sll_addr, g->raw);
+		gid_from_mac(link_hardware(first)->sll_addr, g->raw);
 		return;
 	}
 	g->ifindex = if_nametoindex("lo");

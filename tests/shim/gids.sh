@@ -80,6 +80,15 @@ if ip -6 addr add fe80::77/64 dev d0 nodad 2>/dev/null; then
 	pair 6 fe80:0000:0000:0000:0000:0000:0000:0077
 	ip -6 addr del fe80::77/64 dev d0
 fi
+# an interface without a hardware address
+if ip tuntap add mode tun t0 2>/dev/null; then
+	ip link set t0 up
+	ip addr add 203.0.113.1 peer 203.0.113.2 dev t0
+	pair 6 :ffff:cb00:7101
+	[ "$(run cat $port/gid_attrs/ndevs/6)" = t0 ] || die "t0"
+	ip link del t0
+	free 6
+fi
 # a slot keeps its index when an earlier one is vacated
 ip addr del 192.0.2.7/24 dev d0
 ip addr add 198.51.100.1/24 dev d0 2>/dev/null
