@@ -29,6 +29,8 @@ if [[ ! -d $cache/node_modules/playwright-core ]]; then
 	cp "$here"/browser/package*.json "$new"
 	# not what preloads into our own programs, ASan's library
 	env -u LD_PRELOAD timeout 120 npm ci --prefix "$new" --ignore-scripts \
+		--fetch-retries=1 --fetch-retry-mintimeout=1000 \
+		--fetch-retry-maxtimeout=5000 \
 		--no-audit --no-fund --loglevel=error >&2 || {
 		rm -rf "$new"
 		skip "npm cannot fetch playwright-core"
