@@ -80,8 +80,10 @@ def objects(root, build):
             pathlib.Path(entry["directory"]) / entry["file"]))
         if source.name == "layout_version.c":
             yield build / entry["output"], "kernel-shim/fabric"
-        elif root in source.parents:
-            folder = source.parent.relative_to(root).as_posix()
+        elif root in source.parents or build in source.parents:
+            # what is made by the build is of the folder that makes it
+            top = build if build in source.parents else root
+            folder = source.parent.relative_to(top).as_posix()
             if not folder.startswith(("tests", "examples")):
                 yield build / entry["output"], folder
 
