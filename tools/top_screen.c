@@ -14,6 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/atomic.h"
 #include "base/clock.h"
 #include "commands.h"
 #include "top.h"
@@ -22,11 +23,11 @@
 #define ENTER "\033[?1049h\033[?25l"
 #define LEAVE "\033[?25h\033[?1049l"
 
-static volatile sig_atomic_t came; /* the signal that came last */
+static _Atomic int came; /* the signal that came last; lock-free */
 
 static void note(int sig)
 {
-	came = sig;
+	store_relaxed(&came, sig);
 }
 
 struct screen {
@@ -163,8 +164,7 @@ static bool screen_wait(struct screen *s, struct top *t, int *sig)
 		ts.tv_sec = (time_t)((until - now) / 1000000000);
 		ts.tv_nsec = (long)((until - now) % 1000000000);
 		n = ppoll(&in, 1, &ts, &s->open);
-		*sig = came;
-		came = 0;
+		*sig = exchange_relaxed(&came, 0);
 		if (*sig == SIGTSTP) {
 			screen_leave(s);
 			signal_obey(SIGTSTP);

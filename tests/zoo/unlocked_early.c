@@ -6,18 +6,18 @@ ANIMAL(.name = "unlocked-early",
 	       "a record is read, and its lock given back by a WRITE without a fence",
        .seen = "openucx/ucx#7215", .found = "overtake")
 {
-	volatile uint64_t *lock;
+	uint64_t *lock;
 	struct pair p;
 
 	PAIR(&p);
-	lock = (volatile uint64_t *)(void *)(p.b.buf + 4096);
+	lock = (uint64_t *)(void *)(p.b.buf + 4096);
 	*lock = 1;
 	memset(p.b.buf, 'A', 64);
 	POST(&p.a, .op = IBV_WR_RDMA_READ, .len = 64,
 	     .flags = IBV_SEND_SIGNALED);
 	POST(&p.a, .op = IBV_WR_RDMA_WRITE, .from = 4096, .at = 4096, .len = 8,
 	     .flags = corrected ? IBV_SEND_FENCE : 0);
-	while (*lock)
+	while (seen_word(lock))
 		look_busy(&p.a);
 	memset(p.b.buf, 'B', 64); /* the next one who has the lock */
 	wait_for(&p.a);

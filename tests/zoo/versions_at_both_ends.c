@@ -12,8 +12,7 @@ ANIMAL(.name = "versions-at-both-ends",
 	       "both ends of what one WRITE brings have the new version, so has its middle",
        .seen = "ofiwg/libfabric#655", .found = "place")
 {
-	volatile struct record *r;
-	struct record *own;
+	struct record *own, *r;
 	struct pair p;
 
 	PAIR(&p);
@@ -27,8 +26,8 @@ ANIMAL(.name = "versions-at-both-ends",
 	} else {
 		POST(&p.a, .op = IBV_WR_RDMA_WRITE, .len = sizeof(*own));
 	}
-	r = (volatile struct record *)(void *)p.b.buf;
-	while (r->front != 2 || r->back != 2)
+	r = (struct record *)(void *)p.b.buf;
+	while (seen_word(&r->front) != 2 || seen_word(&r->back) != 2)
 		look_busy(&p.a);
 	expect(all_are(p.b.buf + 8, 'A', sizeof(own->data)),
 	       "the middle is the old one");
