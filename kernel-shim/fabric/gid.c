@@ -187,12 +187,12 @@ static int found_collect(struct urxe_fabric *f, struct found *found)
 
 	if (getifaddrs(&all))
 		return -errno;
-	errno = saved;
 	found_add_link_local(f, found, all);
 	found_add_addresses(found, all, IFF_UP);
 	if (found->n == 1)
 		found_add_addresses(found, all, IFF_UP | IFF_LOOPBACK);
 	freeifaddrs(all);
+	errno = saved;
 	return 0;
 }
 

@@ -641,7 +641,8 @@ struct urxe_comp_cntr {
 /*
  * What the send queue of a QP waits for, for those who look on; nobody goes by
  * it.  Its owner writes it, under the QP's lock, where the queue waits, and there
- * alone: `what` is 0 before the rest changes, and stored last (release).
+ * alone: `what` is 0 before head, wr_id, opcode and since change, and stored
+ * after them (release); the others change while it waits.
  */
 enum urxe_wait_for {
 	URXE_WAIT_NOTHING,

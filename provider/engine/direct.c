@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#include <string.h>
+
 #include "counters.h"
 #include "direct.h"
 #include "observe.h"
@@ -22,6 +24,7 @@ region_open(struct urxe_region *r, struct urxe_peer *p, uint32_t key,
 	struct urxe_seg seg;
 
 	r->entry = NULL;
+	r->key = key;
 	r->made = load_acquire(&p->arena->keys_made);
 	k = mem_entry(p, key, pd, access);
 	if (unlikely(!k || !mem_serves(k, qpn) || k->flags & URXE_MR_ODP))
@@ -33,9 +36,19 @@ region_open(struct urxe_region *r, struct urxe_peer *p, uint32_t key,
 		return false;
 	r->base = seg.ptr;
 	r->arena = p->arena;
-	r->key = key;
 	r->entry = k;
 	return true;
+}
+
+/*
+ * Was it looked up, in vain, and no key has become another one since?  Its
+ * WRITEs are not tried again and again.
+ */
+static inline bool region_is_closed(const struct urxe_region *r,
+				    const struct urxe_peer *p, uint32_t key)
+{
+	return !r->entry && r->key == key &&
+	       load_relaxed(&p->arena->keys_made) == r->made;
 }
 
 /* Is it still what it was?  The guard is up. */
@@ -75,8 +88,8 @@ static inline bool direct_fits(const struct ibv_send_wr *wr)
 static inline bool direct_is_free(const struct urxe_qp *qp)
 {
 	return qp->sq.done == qp->sq.prod && qp->type == IBV_QPT_RC &&
-	       qp->sq.max_sge &&
-	       !qp->carrier && !qp->counts && !urxe_observers;
+	       qp->sq.max_sge && !qp->carrier && !qp->counts &&
+	       !urxe_observers;
 }
 
 /* Does the responder hear a WRITE to this key?  The guard is up. */
@@ -85,7 +98,7 @@ static inline bool direct_open(struct urxe_qp *qp, struct direct *d,
 {
 	const struct urxe_conn *c = &qp->conn;
 
-	if (unlikely(!c->peer || peer_has_died(c->peer)))
+	if (unlikely(peer_has_died(c->peer)))
 		return false;
 	d->word = URXE_CONN_WITH(c->want, IBV_QPS_RTS);
 	/* seq_cst: after our guard went up, see presence.h */
@@ -144,7 +157,7 @@ static inline bool direct_one(struct urxe_qp *qp, struct direct *d,
 		return false;
 	transfer_local(dst, src, len);
 	d->bytes += len;
-	d->packets += (len + (1u << qp->mtu_shift) - 1) >> qp->mtu_shift;
+	d->packets += sq_packets(len, qp->mtu_shift);
 	d->room--;
 	return true;
 }
@@ -161,16 +174,6 @@ static inline void direct_complete(struct urxe_qp *qp,
 		requester_complete(qp, &w, IBV_WC_SUCCESS);
 	}
 	qp->sq.done++;
-}
-
-/* As requester_advance(). */
-static inline void direct_advance(struct urxe_qp *qp, const struct direct *d)
-{
-	qp->sq.begun = qp->sq.prod = qp->sq.done;
-	qp->psn = (qp->psn + d->packets) & URXE_PSN_MASK;
-	qp->count.packets += d->packets;
-	qp->count.bytes += d->bytes;
-	store_relaxed(&qp->conn.sh->epsn, qp->psn);
 }
 
 static struct ibv_send_wr *direct_pass(struct urxe_qp *qp,
@@ -191,8 +194,9 @@ static struct ibv_send_wr *direct_pass(struct urxe_qp *qp,
 			direct_complete(qp, wr);
 			wr = wr->next;
 		}
+		sq->begun = sq->prod = sq->done;
 		if (d.packets)
-			direct_advance(qp, &d);
+			requester_served(qp, d.packets, d.bytes);
 	}
 	guard_lower(qp->guard);
 	if (unlikely(qp->count.packets >= COUNTERS_EVERY))
@@ -202,8 +206,8 @@ static struct ibv_send_wr *direct_pass(struct urxe_qp *qp,
 
 void direct_forget(struct urxe_qp *qp)
 {
-	qp->direct_src.entry = NULL;
-	qp->direct_dst.entry = NULL;
+	memset(&qp->direct_src, 0, sizeof(qp->direct_src));
+	memset(&qp->direct_dst, 0, sizeof(qp->direct_dst));
 }
 
 void direct_after_fork(struct urxe_qp *qp)
@@ -218,9 +222,11 @@ void direct_after_fork(struct urxe_qp *qp)
 
 struct ibv_send_wr *direct_write(struct urxe_qp *qp, struct ibv_send_wr *wr)
 {
+	const struct urxe_peer *p = qp->conn.peer;
 	struct ibv_send_wr *rest;
 
-	while (wr && direct_fits(wr) && direct_is_free(qp)) {
+	while (p && wr && direct_fits(wr) && direct_is_free(qp) &&
+	       !region_is_closed(&qp->direct_dst, p, wr->wr.rdma.rkey)) {
 		rest = direct_pass(qp, wr);
 		if (rest == wr)
 			break;

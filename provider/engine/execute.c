@@ -555,6 +555,7 @@ static enum verdict execute_send_inv(struct urxe_qp *qp, struct run *r,
 	if (v <= WR_COMPLETED && w->inv == URXE_INV_FAILED) {
 		why_note(INVALIDATE, w->imm, qp->conn.qpn);
 		conn_break(&qp->conn, RESP_NAK_OPERATION, qp, w);
+		why_settled();
 	}
 	return v;
 }

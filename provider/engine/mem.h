@@ -42,7 +42,7 @@ struct urxe_seg {
  * is what it was while its key is live and no other key has become so.
  */
 struct urxe_region {
-	const struct urxe_key *entry; /* NULL: there is none */
+	const struct urxe_key *entry; /* NULL: key is none that is mapped */
 	const struct urxe_arena *arena;
 	char *base;
 	uint64_t iova, length;

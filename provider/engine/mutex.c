@@ -32,8 +32,7 @@ void mutex_lock_slow(struct urxe_mutex *m)
 		return;
 	fetch_add_relaxed(&m->waiters, 1);
 	presence_barrier();
-	/* not for ever: membarrier may have been forbidden meanwhile (seccomp)
-	 */
+	/* not for ever: a filter may have forbidden membarrier meanwhile */
 	while (!mutex_spin(m))
 		futex_wait(&m->locked, 1, EVENT_COUNT_NAP);
 	fetch_sub_relaxed(&m->waiters, 1);

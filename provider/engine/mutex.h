@@ -10,8 +10,8 @@
  *
  * It is the argument of base/presence.h: either the holder sees that somebody
  * waits, or he who waits sees that the lock is free, because the barrier runs
- *on the holder's CPU, too.  One barrier does for all of his wait: whoever gives
- *the lock back later sees him.  tests/model/mutex.pml is this, checked.
+ * on the holder's CPU, too.  One barrier does for all of his wait: whoever gives
+ * the lock back later sees him.  tests/model/mutex.pml is this, checked.
  *
  * Who gives the lock back reads `waiters` afterwards, when it may be another's
  * already: the lock's memory is freed only by those who know that nobody is at

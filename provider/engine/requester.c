@@ -72,7 +72,7 @@ void requester_complete(struct urxe_qp *qp, const struct urxe_wqe *w,
 
 	if (unlikely(!requester_begin_completion(qp, &ref)))
 		return;
-	qp->sq.told = qp->sq.done + 1;
+	qp->sq.signaled = qp->sq.done + 1;
 	requester_fill(qp, w, status, ref.slot.cqe);
 	cq_end(&qp->scq->view, &ref, false);
 }
@@ -119,7 +119,7 @@ void requester_fail(struct urxe_qp *qp, enum ibv_wc_status status)
 {
 	struct urxe_sq *sq = &qp->sq;
 
-	why_take(qp);
+	why_take(qp, sq->begun);
 	if (likely(sq->done == sq->begun)) {
 		observe(OBSERVE_ANSWERED, qp, sq_slot(sq, sq->begun), status);
 		requester_break(qp, status);
@@ -131,16 +131,9 @@ void requester_fail(struct urxe_qp *qp, enum ibv_wc_status status)
 	flight_note(qp, sq->begun++, status);
 }
 
-/* A request was served: the PSNs of its packets are used. */
 static void requester_advance(struct urxe_qp *qp, uint64_t length)
 {
-	uint64_t packets = sq_packets(length, qp->mtu_shift);
-
-	qp->psn = (qp->psn + packets) & URXE_PSN_MASK;
-	qp->count.packets += packets;
-	qp->count.bytes += length;
-	if (qp->conn.sh)
-		store_relaxed(&qp->conn.sh->epsn, qp->psn);
+	requester_served(qp, sq_packets(length, qp->mtu_shift), length);
 }
 
 /* w, the oldest WR in flight, was served.  Inline for the data path. */
@@ -184,7 +177,7 @@ enum verdict requester_finish(struct urxe_qp *qp, const struct urxe_wqe *w,
 	requester_advance(qp, w->length);
 	comp_cntr_wr(qp, w, false);
 	if (end->claimed) {
-		qp->sq.told = qp->sq.done + 1;
+		qp->sq.signaled = qp->sq.done + 1;
 		requester_fill(qp, w, IBV_WC_SUCCESS, end->ref.slot.cqe);
 		end->solicited = false;
 		end->notify = cq_publish(&qp->scq->view, &end->ref,
@@ -314,7 +307,7 @@ void flight_answer(struct urxe_qp *qp, uint32_t index,
 	const struct urxe_wqe *w;
 
 	if (status)
-		why_take(qp);
+		why_take(qp, index);
 	flight_note(qp, index, status);
 	while (sq->done != sq->begun) {
 		w = sq_slot(sq, sq->done);
@@ -349,6 +342,7 @@ void flight_disown(struct urxe_qp *qp)
 {
 	if (qp->carrier)
 		qp->carrier->cancel(qp);
+	qp->why.code = REASON_NONE; /* of a WR of the parent's */
 	qp->sq.done = qp->sq.begun;
 	qp->sq.again = 0;
 	flight_recount(qp);

@@ -18,6 +18,17 @@ void requester_run(struct urxe_qp *qp);
  */
 void requester_fail(struct urxe_qp *qp, enum ibv_wc_status status);
 
+/* Requests were served: the PSNs of their packets are used. */
+static inline void requester_served(struct urxe_qp *qp, uint64_t packets,
+				    uint64_t bytes)
+{
+	qp->psn = (qp->psn + packets) & URXE_PSN_MASK;
+	qp->count.packets += packets;
+	qp->count.bytes += bytes;
+	if (qp->conn.sh)
+		store_relaxed(&qp->conn.sh->epsn, qp->psn);
+}
+
 /* Complete w, in slot sq.done, which wants a completion or failed. */
 void requester_complete(struct urxe_qp *qp, const struct urxe_wqe *w,
 			enum ibv_wc_status status);

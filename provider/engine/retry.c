@@ -59,6 +59,7 @@ bool stall_begin(struct urxe_qp *qp, enum urxe_stall_kind kind)
 	s->period = stall_period(qp, kind);
 	if (s->kind == kind) {
 		wait_begin(qp, stall_waits_for(kind), qp->sq.begun);
+		why_settled();
 		return true; /* still the same obstacle: its timer runs on */
 	}
 	if (rnr)

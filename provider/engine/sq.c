@@ -33,7 +33,7 @@ void sq_reset(struct urxe_sq *sq)
 	sq->begun = 0;
 	sq->done = 0;
 	sq->again = 0;
-	sq->told = 0;
+	sq->signaled = 0;
 	store_relaxed(&sq->tail, 0);
 }
 

@@ -62,7 +62,7 @@ struct urxe_sq {
 	uint32_t max_wr, max_sge, max_inline;
 	uint32_t prod, begun, done;
 	uint32_t again; /* WRs from begun on that were in flight, and are parked */
-	uint32_t told; /* behind the last one that has a completion */
+	uint32_t signaled; /* behind the last one that has a completion */
 	_Atomic uint32_t tail;
 	bool signal_all;
 };

@@ -9,6 +9,7 @@ static void wait_name(struct urxe_qp *qp, enum urxe_wait_for what,
 	const struct urxe_wqe *wqe = sq_slot(&qp->sq, head);
 
 	store_relaxed(&w->what, URXE_WAIT_NOTHING);
+	atomic_thread_fence(memory_order_release);
 	store_relaxed(&w->head, head);
 	store_relaxed(&w->wr_id, wqe->wr_id);
 	store_relaxed(&w->opcode, wqe->opcode);
@@ -26,10 +27,10 @@ void wait_begin(struct urxe_qp *qp, enum urxe_wait_for what, uint32_t head)
 	bool fenced = sq->begun != sq->prod &&
 		      sq_slot(sq, sq->begun)->flags & IBV_SEND_FENCE;
 
-	store_relaxed(&w->queued, sq->prod - head);
-	store_relaxed(&w->flags, fenced ? URXE_WAIT_FENCED : 0);
 	if (load_relaxed(&w->what) != what || load_relaxed(&w->head) != head)
 		wait_name(qp, what, head);
+	store_relaxed(&w->queued, sq->prod - head);
+	store_relaxed(&w->flags, fenced ? URXE_WAIT_FENCED : 0);
 }
 
 void wait_tries(struct urxe_qp *qp)
@@ -62,7 +63,7 @@ void wait_end(struct urxe_qp *qp)
  */
 static bool sq_is_signaled(const struct urxe_sq *sq, uint32_t tail)
 {
-	return sq->done != sq->prod || (int32_t)(sq->told - tail) > 0;
+	return sq->done != sq->prod || (int32_t)(sq->signaled - tail) > 0;
 }
 
 void wait_full(struct urxe_qp *qp)
@@ -76,6 +77,7 @@ void wait_full(struct urxe_qp *qp)
 		return; /* it was polled just now; or it is for good */
 	if (!load_relaxed(&w->full) || load_relaxed(&w->full_at) != sq->prod) {
 		store_relaxed(&w->full, URXE_FULL_NOT);
+		atomic_thread_fence(memory_order_release);
 		store_relaxed(&w->full_at, sq->prod);
 		store_relaxed(&w->full_since, clock_now());
 		store_relaxed(&qp->sh->sq_psn, qp->psn);

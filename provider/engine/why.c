@@ -36,11 +36,19 @@ void why_recall(const struct urxe_reason *r)
 	noted = *r;
 }
 
-void why_take(struct urxe_qp *qp)
+void why_settled(void)
 {
-	if (!qp->why.code)
-		qp->why = noted;
 	noted.code = REASON_NONE;
+}
+
+void why_take(struct urxe_qp *qp, uint32_t index)
+{
+	/* in flight they fail in any order, and the oldest one breaks the QP */
+	if (!qp->why.code || (int32_t)(index - qp->why_at) < 0) {
+		qp->why = noted;
+		qp->why_at = index;
+	}
+	why_settled();
 }
 
 /* ------------------------------------------------------- saying it */
@@ -69,11 +77,13 @@ static void why_say_wr(const struct urxe_qp *qp, const struct urxe_wqe *w,
 void why_waits(const struct urxe_qp *qp, const struct urxe_wqe *w)
 {
 	why_say_wr(qp, w, "waits");
+	why_settled();
 }
 
 void why_dropped(const struct urxe_qp *qp, const struct urxe_wqe *w)
 {
 	why_say_wr(qp, w, "is dropped");
+	why_settled();
 }
 
 void why_failed(struct urxe_qp *qp, const struct urxe_wqe *w,
@@ -102,6 +112,8 @@ void why_refused(struct urxe_qp_sh *sh, const struct urxe_qp *qp,
 	if (qp)
 		why_of(&r, qp, w);
 	reason_keep(&sh->broken, &r);
+	if (!qp)
+		why_settled();
 }
 
 void why_broken(struct urxe_qp *qp, enum reason code)

@@ -33,11 +33,14 @@ void why_note_values(enum reason code, const uint64_t *value, size_t n)
 /* What was noted last, to be recalled later. */
 void why_noted(struct urxe_reason *r);
 void why_recall(const struct urxe_reason *r);
-/* What was noted is of qp's WR that failed; it is completed later, maybe. */
-void why_take(struct urxe_qp *qp);
+/* What was noted is of the WR in slot index, which failed; it is completed
+ * later, maybe. */
+void why_take(struct urxe_qp *qp, uint32_t index);
 /* w completes with status, and qp is broken. */
 void why_failed(struct urxe_qp *qp, const struct urxe_wqe *w,
 		enum ibv_wc_status status);
+/* What was noted is dealt with: no later failure is to be taken for it. */
+void why_settled(void);
 /* w cannot go on now, or is dropped without an answer. */
 void why_waits(const struct urxe_qp *qp, const struct urxe_wqe *w);
 void why_dropped(const struct urxe_qp *qp, const struct urxe_wqe *w);

@@ -86,6 +86,8 @@ static bool payload_of_sge(const struct urxe_qp *qp, const struct urxe_sge *s,
 		return payload_by_system(k->va + (s->addr - k->iova) + off, to,
 					 n);
 	mem_reach(self, k, s->addr + off, n, &src);
+	if (!src.ptr && src.pid)
+		return false; /* another process's, who may be stopped */
 	return transfer(&dst, &src, n, qp->ctx, false) == TRANSFER_OK;
 }
 

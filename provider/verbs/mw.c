@@ -8,6 +8,7 @@
 #include "engine/log.h"
 #include "engine/process.h"
 #include "engine/requester.h"
+#include "engine/wait.h"
 #include "engine/wqe.h"
 #include "pd.h"
 #include "qp.h"
@@ -109,6 +110,8 @@ int urxe_bind_mw(struct ibv_qp *ibqp, struct ibv_mw *mw,
 	if (qp_state(qp) >= IBV_QPS_RTS)
 		ret = wqe_begin(qp, IBV_WR_BIND_MW, bind->send_flags,
 				bind->wr_id, &w);
+	if (ret == ENOMEM)
+		wait_full(qp);
 	if (ret)
 		urxe_why("ibv_bind_mw: QP 0x%x in %s: %s", qp->qpn,
 			 reason_state_name(qp_state(qp)),

@@ -341,6 +341,7 @@ static int qp_modify(struct urxe_qp *qp, const struct ibv_qp_attr *a, int mask)
 	qp_apply(qp, a, mask);
 	if (to == IBV_QPS_RTR && qp_is_exposed(qp) && bounce_expose(qp->ctx)) {
 		urxe_why("ibv_modify_qp: %s", fabric_why());
+		fabric_why_clear(); /* said once, and of this failure only */
 		return EAGAIN;
 	}
 	if (!qp_step(qp, word, to, mask)) {

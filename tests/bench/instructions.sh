@@ -3,7 +3,8 @@
 #
 # Instructions per operation, post and poll together, counted by callgrind:
 #   instructions.sh BUILD_DIR [LIMITS]
-# With the file LIMITS, a name and a number a line, 1 if one takes a fifth more.
+# With the file LIMITS, a name and a number a line, 1 if one takes a fifth more, or
+# less than half: then the program failed.
 set -eu
 build=$1
 limits=${2-}
@@ -25,7 +26,7 @@ for op in write-private write-dm write-list send poll-empty; do
 	[ "$op" = write-list ] || per=1
 	awk -v op="$op" -v n="$total" -v per=$per -v limit="${limit:-0}" 'BEGIN {
 		n = n / 2000 / per
-		bad = limit && n > 1.2 * limit
+		bad = limit && (n > 1.2 * limit || n < limit / 2)
 		printf "%-14s %7.1f instructions%s%s\n", op, n,
 		       (per > 1 ? " per WR" : ""),
 		       (bad ? ", and not " limit : "")

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* WRs in flight (engine/flight.h): errors, and what is parked behind them. */
 #include "engine/requester.h"
+#include "engine/why.h"
 #include "wire.h"
 
 /* ------------------------------------------------------- errors */
@@ -32,6 +33,32 @@ START_TEST(error_answer)
 		expect_wc(e->cq, i, IBV_WC_WR_FLUSH_ERR);
 	expect_none(e->cq);
 	ck_assert_uint_eq(wire_stalled(e), 0);
+	engine_free(e);
+}
+END_TEST
+
+/* What breaks the QP is the oldest, and so is the reason. */
+START_TEST(reason_of_the_oldest)
+{
+	struct wire wire;
+	struct engine *e = wire_new(&wire);
+	struct urxe_reason r;
+	int i;
+
+	wire.follows = true;
+	for (i = 1; i <= 3; i++)
+		wire_push(e, IBV_WR_SEND, i, 0);
+	why_note(WORD, 3);
+	wire_answer(e, 2, IBV_WC_REM_OP_ERR);
+	why_note(DEPTH, 0);
+	wire_answer(e, 1, IBV_WC_LOC_QP_OP_ERR);
+	wire_answer(e, 0, IBV_WC_SUCCESS);
+	expect_wc(e->cq, 1, IBV_WC_SUCCESS);
+	expect_wc(e->cq, 2, IBV_WC_LOC_QP_OP_ERR);
+	expect_wc(e->cq, 3, IBV_WC_WR_FLUSH_ERR);
+	ck_assert(reason_kept(&e->qp->sh->broken, &r));
+	ck_assert_uint_eq(r.wr_id, 2);
+	ck_assert_uint_eq(r.code, REASON_DEPTH);
 	engine_free(e);
 }
 END_TEST
@@ -365,6 +392,7 @@ int main(void)
 	Suite *s = suite_create("engine, errors of WRs in flight");
 
 	add(s, error_answer);
+	add(s, reason_of_the_oldest);
 	add(s, error_at_once);
 	add(s, error_of_the_last);
 	add(s, error_of_a_datagram);

@@ -6,7 +6,7 @@
 
 #include "command.h"
 
-#define SELECT_EQUAL 2 /* of an CM_MTU, a rate or a life time: exactly this */
+#define SELECT_EQUAL 2 /* of an MTU, a rate or a life time: exactly this */
 static_assert(CM_MTU == IBV_MTU_4096 && CM_RATE == IBV_RATE_200_GBPS,
 	      "the port's");
 
