@@ -643,17 +643,18 @@ const char *stall_age(const struct stall *s, const struct view *v)
 	return text;
 }
 
-void stalls_print(FILE *to, const struct stalls *s, const struct view *v,
+uint32_t stalls_print(FILE *to, const struct stalls *s, const struct view *v,
 		  int32_t pid, uint32_t qpn)
 {
 	const struct stall *one;
-	uint32_t i;
+	uint32_t i, n = 0;
 
 	for (i = 0; i < s->n; i++) {
 		one = &s->list[i];
 		if ((pid && one->process.pid != pid) ||
 		    (qpn && !stall_is_of_qp(one, v, qpn)))
 			continue;
+		n += one->level == STALL_STALLS;
 		fputs(process_name(&one->process), to);
 		if (one->qpn)
 			fprintf(to, ", QP 0x%x", one->qpn);
@@ -663,4 +664,5 @@ void stalls_print(FILE *to, const struct stalls *s, const struct view *v,
 			fprintf(to, "; would end it: %s", one->ends);
 		fputc('\n', to);
 	}
+	return n;
 }

@@ -45,8 +45,8 @@ void stalls_free(struct stalls *s);
 bool stall_is_of_qp(const struct stall *s, const struct view *v, uint32_t qpn);
 /* "12.3 s": how long, at that view. */
 const char *stall_age(const struct stall *s, const struct view *v);
-/* Those of process pid (0: any) and QP qpn (0: any), as text. */
-void stalls_print(FILE *to, const struct stalls *s, const struct view *v,
+/* Those of process pid (0: any) and QP qpn (0: any), as text; how many stall. */
+uint32_t stalls_print(FILE *to, const struct stalls *s, const struct view *v,
 		  int32_t pid, uint32_t qpn);
 /* How many of them have that level? */
 uint32_t stalls_count(const struct stalls *s, enum stall_level level);

@@ -4,6 +4,7 @@
  * set a flag; the terminal is as it was whenever we do not run.
  */
 #define _GNU_SOURCE
+#include <assert.h>
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
@@ -23,7 +24,8 @@
 #define ENTER "\033[?1049h\033[?25l"
 #define LEAVE "\033[?25h\033[?1049l"
 
-static _Atomic int came; /* the signal that came last; lock-free */
+static _Atomic int came; /* the signal that ended the wait, or 0 */
+static_assert(ATOMIC_INT_LOCK_FREE == 2, "a handler stores it");
 
 static void note(int sig)
 {
@@ -79,7 +81,7 @@ static void signals_take(struct screen *s)
 	unsigned int i;
 
 	sigemptyset(&set);
-	sigemptyset(&sa.sa_mask);
+	sigfillset(&sa.sa_mask); /* one at each ppoll(): the others wait */
 	for (i = 0; i < sizeof(taken) / sizeof(*taken); i++) {
 		if (!sigaction(taken[i], NULL, &old) &&
 		    old.sa_handler == SIG_IGN)

@@ -127,16 +127,19 @@ static int convert(struct trace_input *in, unsigned int n, writer *write,
 		   const char *path)
 {
 	struct trace_batch b;
+	int ret, failed;
 	FILE *to;
-	int ret;
 
-	to = open_output(path);
-	if (!to)
-		return 1;
 	ret = trace_read(in, n, &b);
-	ret |= write(to, &b);
-	if (fclose(to))
-		ret = fail(1, "%s: %s", path, strerror(errno));
+	to = open_output(path);
+	if (to) {
+		ret |= write(to, &b);
+		failed = ferror(to); /* fclose() tells of its own last write */
+		if (fclose(to) || failed)
+			ret = fail(1, "%s: %s", path, strerror(errno));
+	} else {
+		ret = 1;
+	}
 	trace_batch_free(&b);
 	tell_losses(in, n);
 	return ret;

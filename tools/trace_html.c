@@ -68,9 +68,9 @@ static void print_threads(struct output *o)
 	for (i = 0; i < o->threads; i++) {
 		t = o->thread[i];
 		fprintf(o->to,
-			"%s{\"pid\":%d,\"tid\":%d,\"lost\":%s,"
-			"\"program\":",
-			i ? ",\n" : "", t->pid, t->tid,
+			"%s{\"process\":%d,\"pid\":%d,\"tid\":%d,"
+			"\"lost\":%s,\"program\":",
+			i ? ",\n" : "", t->process, t->pid, t->tid,
 			t->lost ? "true" : "false");
 		json_string(o->to, t->program);
 		fputs(",\"thread\":", o->to);

@@ -7,13 +7,6 @@
 #include "trace_lives.h"
 #include "trace_print.h"
 
-static uint64_t value(const struct trace_record *r, const char *name)
-{
-	uint64_t v;
-
-	return trace_value(r, name, &v) ? v : 0;
-}
-
 /* ------------------------------------------------------- QPs */
 
 static struct life_qp *qp_add(struct lives *l, const struct trace_record *r)
@@ -58,9 +51,9 @@ static int qp_made(struct lives *l, const struct trace_record *r)
 
 	if (!qp)
 		return fail(1, "no memory");
-	qp->type = value(r, "type");
-	qp->cq[0] = value(r, "send_cq");
-	qp->cq[1] = value(r, "recv_cq");
+	qp->type = trace_number(r, "type");
+	qp->cq[0] = trace_number(r, "send_cq");
+	qp->cq[1] = trace_number(r, "recv_cq");
 	return 0;
 }
 
@@ -76,9 +69,10 @@ static struct life *life_add(struct life_qp *qp, bool recv,
 	w->qp = qp;
 	w->recv = recv;
 	w->nth = qp->lives[recv]++;
-	w->wr_id = value(r, "wr_id");
-	w->op = value(r, "op");
-	w->length = value(r, "length");
+	w->wr_id = trace_number(r, "wr_id");
+	w->op = trace_number(r, "op");
+	w->length = trace_number(r, "length");
+	w->prev = qp->last[recv];
 	if (qp->last[recv])
 		qp->last[recv]->next = w;
 	else
@@ -116,12 +110,17 @@ static bool life_may(const struct life *w, enum life_step step)
 }
 
 /* The oldest one of that wr_id to whom that did not happen yet. */
-static struct life *life_find(const struct life_qp *qp, bool recv,
-			      uint64_t wr_id, enum life_step step)
+static struct life *life_find(struct life_qp *qp, bool recv, uint64_t wr_id,
+			      enum life_step step)
 {
-	struct life *w;
+	struct life **todo = &qp->todo[recv][step], *w = qp->open[recv];
 
-	for (w = qp->open[recv]; w; w = w->next)
+	if (w && *todo && (*todo)->nth > w->nth)
+		w = *todo;
+	while (w && w->next && (w->at[step] || w->refused))
+		w = w->next;
+	*todo = w;
+	for (; w; w = w->next)
 		if (w->wr_id == wr_id && life_may(w, step))
 			return w;
 	return NULL;
@@ -137,7 +136,7 @@ static struct life *life_step(struct lives *l, const struct trace_record *r,
 			      bool recv, enum life_step step)
 {
 	struct life_qp *qp = lives_qp(l, r, r->qpn);
-	struct life *w = qp ? life_find(qp, recv, value(r, "wr_id"), step) :
+	struct life *w = qp ? life_find(qp, recv, trace_number(r, "wr_id"), step) :
 			      NULL;
 
 	if (w) {
@@ -156,14 +155,14 @@ static void life_meanwhile(struct lives *l, const struct trace_record *r)
 	if (qp)
 		life_tells(
 			l, r,
-			life_find(qp, false, value(r, "wr_id"), LIFE_ANSWERED));
+			life_find(qp, false, trace_number(r, "wr_id"), LIFE_ANSWERED));
 }
 
 /* What an atomic found.  Several may be answered after that, at once. */
 static void life_fetched(struct lives *l, const struct trace_record *r)
 {
 	struct life_qp *qp = lives_qp(l, r, r->qpn);
-	uint64_t wr_id = value(r, "wr_id"), op = value(r, "op");
+	uint64_t wr_id = trace_number(r, "wr_id"), op = trace_number(r, "op");
 	struct life *w = qp ? qp->open[0] : NULL;
 
 	while (w && (w->wr_id != wr_id || w->op != op || w->fetched ||
@@ -205,15 +204,15 @@ static int posted(struct lives *l, const struct trace_record *r, bool recv)
 static void refused(struct lives *l, const struct trace_record *r)
 {
 	struct life_qp *qp = lives_qp(l, r, r->qpn);
-	uint64_t wr_id = value(r, "wr_id");
-	bool recv = value(r, "recv");
-	struct life *w, *last = NULL;
+	uint64_t wr_id = trace_number(r, "wr_id");
+	bool recv = trace_number(r, "recv");
+	struct life *w, *last;
 
-	if (!qp)
+	if (!qp || !qp->open[recv])
 		return;
-	for (w = qp->open[recv]; w; w = w->next)
-		if (w->wr_id == wr_id && !w->at[LIFE_LEFT])
-			last = w;
+	last = qp->last[recv];
+	while (last && (last->wr_id != wr_id || last->at[LIFE_LEFT]))
+		last = last == qp->open[recv] ? NULL : last->prev;
 	for (w = last; w; w = w->next)
 		if (!w->at[LIFE_LEFT] && !w->at[LIFE_COMPLETED])
 			w->refused = true;
@@ -241,14 +240,15 @@ static struct life *message_of(struct life_qp *qp)
 	w = qp->unpaired ? qp->unpaired : qp->first[0];
 	while (w && (!life_takes_receive(w) || w->partner))
 		w = w->next;
-	qp->unpaired = w;
+	if (w)
+		qp->unpaired = w;
 	return w && w->at[LIFE_ARRIVED] ? w : NULL;
 }
 
 static int receive_completed(struct lives *l, const struct trace_record *r)
 {
 	struct life *w = life_step(l, r, true, LIFE_COMPLETED), *message;
-	struct life_qp *from = lives_qp(l, r, (uint32_t)value(r, "src_qp"));
+	struct life_qp *from = lives_qp(l, r, (uint32_t)trace_number(r, "src_qp"));
 
 	if (!w) { /* of an SRQ */
 		struct life_qp *qp = qp_get(l, r);
@@ -259,7 +259,7 @@ static int receive_completed(struct lives *l, const struct trace_record *r)
 		w->at[LIFE_COMPLETED] = r->time;
 		life_tells(l, r, w);
 	}
-	w->length = value(r, "length");
+	w->length = trace_number(r, "length");
 	message = from ? message_of(from) : NULL;
 	if (message) {
 		if (!message->partner)
@@ -316,14 +316,14 @@ static int lives_take(struct lives *l, const struct trace_record *r)
 		life_fetched(l, r);
 		break;
 	case TRACE_COMPLETED:
-		if (value(r, "op") & IBV_WC_RECV)
+		if (trace_number(r, "op") & IBV_WC_RECV)
 			return receive_completed(l, r);
 		life_step(l, r, false, LIFE_COMPLETED);
 		break;
 	case TRACE_POLLED:
-		w = life_step(l, r, value(r, "op") & IBV_WC_RECV, LIFE_POLLED);
+		w = life_step(l, r, trace_number(r, "op") & IBV_WC_RECV, LIFE_POLLED);
 		if (w)
-			polled(w, value(r, "status"));
+			polled(w, trace_number(r, "status"));
 		break;
 	}
 	return 0;

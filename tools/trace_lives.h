@@ -21,7 +21,7 @@ enum life_step {
 };
 
 struct life {
-	struct life *next; /* of its QP's queue, by posting */
+	struct life *next, *prev; /* of its QP's queue, by posting */
 	struct life_qp *qp;
 	uint64_t nth; /* of its queue */
 	uint64_t wr_id, op, length, status;
@@ -45,6 +45,7 @@ struct life_qp {
 	uint64_t type, cq[2]; /* of sends, of receives; 0: not known */
 	struct life *first[2], *last[2]; /* of each queue */
 	struct life *open[2]; /* none before it will change */
+	struct life *todo[2][LIFE_STEPS]; /* all before it had that step */
 	uint64_t lives[2];
 	uint32_t track; /* as a life's */
 	struct life *arrived; /* the last message that takes a receive ... */

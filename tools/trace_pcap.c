@@ -21,7 +21,6 @@
 
 #define PKEY 0xffff
 #define HOP_LIMIT 64 /* the kernel's, for connected QPs */
-#define STALL_RNR 1 /* as the records call it */
 
 /* What a QP was connected with, and how far its responder is. */
 struct end {
@@ -52,13 +51,6 @@ struct pcap {
 	uint64_t wall; /* of CLOCK_MONOTONIC's 0 */
 	uint8_t payload[TRACE_MAX_PAYLOAD];
 };
-
-static uint64_t value(const struct trace_record *r, const char *name)
-{
-	uint64_t v;
-
-	return trace_value(r, name, &v) ? v : 0;
-}
 
 /* ------------------------------------------------------- packets */
 
@@ -219,9 +211,9 @@ static void end_take_path(struct end *e, const struct trace_record *r)
 	if (!trace_gid(r, "sgid", e->path.sgid) ||
 	    !trace_gid(r, "dgid", e->path.dgid))
 		return;
-	e->path.v1 = value(r, "roce") == 1;
-	e->path.traffic_class = (uint8_t)value(r, "traffic_class");
-	e->path.flow_label = value(r, "flow_label") & 0xfffff;
+	e->path.v1 = trace_number(r, "roce") == 1;
+	e->path.traffic_class = (uint8_t)trace_number(r, "traffic_class");
+	e->path.flow_label = trace_number(r, "flow_label") & 0xfffff;
 	e->path.hop_limit = HOP_LIMIT;
 	e->is_connected = true;
 }
@@ -229,22 +221,22 @@ static void end_take_path(struct end *e, const struct trace_record *r)
 static void pcap_modified(struct pcap *o, const struct trace_record *r)
 {
 	struct life_qp *qp = lives_qp(&o->lives, r, r->qpn);
-	uint64_t mask = value(r, "mask");
+	uint64_t mask = trace_number(r, "mask");
 	struct end *e;
 
 	if (!qp)
 		return;
 	e = end_of(o, qp);
-	if (mask & IBV_QP_STATE && value(r, "state") == IBV_QPS_RESET)
+	if (mask & IBV_QP_STATE && trace_number(r, "state") == IBV_QPS_RESET)
 		memset(e, 0, sizeof(*e));
 	if (mask & IBV_QP_AV)
 		end_take_path(e, r);
 	if (mask & IBV_QP_PATH_MTU)
-		e->mtu = mtu_of(value(r, "mtu"));
+		e->mtu = mtu_of(trace_number(r, "mtu"));
 	if (mask & IBV_QP_RQ_PSN)
-		e->rq_psn = value(r, "rq_psn") & WIRE_PSN_MASK;
+		e->rq_psn = trace_number(r, "rq_psn") & WIRE_PSN_MASK;
 	if (mask & IBV_QP_DEST_QPN) {
-		e->peer = (uint32_t)value(r, "peer");
+		e->peer = (uint32_t)trace_number(r, "peer");
 		e->msn = 0;
 		e->has_expected = false;
 	}
@@ -287,7 +279,7 @@ static bool went_out(const struct life *w)
 {
 	if (w->by[LIFE_ARRIVED] || !w->by[LIFE_ANSWERED])
 		return true;
-	switch (value(w->by[LIFE_ANSWERED], "status")) {
+	switch (trace_number(w->by[LIFE_ANSWERED], "status")) {
 	case IBV_WC_SUCCESS: /* nobody listened to a datagram */
 	case IBV_WC_RETRY_EXC_ERR:
 	case IBV_WC_RNR_RETRY_EXC_ERR:
@@ -300,26 +292,26 @@ static void message_headers(struct message *m, const struct trace_record *left,
 			    const struct end *e)
 {
 	struct wire_packet *p = &m->head;
-	uint64_t addr = value(left, "remote_addr");
-	uint32_t rkey = (uint32_t)value(left, "rkey");
+	uint64_t addr = trace_number(left, "remote_addr");
+	uint32_t rkey = (uint32_t)trace_number(left, "rkey");
 
 	p->bth.pkey = PKEY;
 	p->bth.qpn = e->peer & WIRE_PSN_MASK;
-	p->xrceth.srqn = (uint32_t)value(left, "srqn");
+	p->xrceth.srqn = (uint32_t)trace_number(left, "srqn");
 	p->reth = (struct wire_reth){ addr, rkey, (uint32_t)m->length };
 	p->atomiceth = (struct wire_atomiceth){
 		.addr = addr,
 		.rkey = rkey,
-		.swap_add = value(left, "compare_add"),
+		.swap_add = trace_number(left, "compare_add"),
 	};
 	if (m->op == IBV_WR_ATOMIC_CMP_AND_SWP) {
 		p->atomiceth.compare = p->atomiceth.swap_add;
-		p->atomiceth.swap_add = value(left, "swap");
+		p->atomiceth.swap_add = trace_number(left, "swap");
 	}
-	p->feth.type = (uint8_t)value(left, "flush_type");
-	p->feth.level = (uint8_t)value(left, "flush_level");
-	p->immdt.imm = be32toh((uint32_t)value(left, "imm"));
-	p->ieth.rkey = (uint32_t)value(left, "invalidate");
+	p->feth.type = (uint8_t)trace_number(left, "flush_type");
+	p->feth.level = (uint8_t)trace_number(left, "flush_level");
+	p->immdt.imm = be32toh((uint32_t)trace_number(left, "imm"));
+	p->ieth.rkey = (uint32_t)trace_number(left, "invalidate");
 }
 
 /* What is there of a message, without a hole, is its beginning. */
@@ -400,13 +392,13 @@ static bool message_make(struct pcap *o, const struct life *w,
 	    !transport_of(w->qp, &m->transport))
 		return false;
 	m->op = w->op;
-	m->length = value(left, "length");
+	m->length = trace_number(left, "length");
 	m->mtu = e->mtu ? e->mtu : WIRE_MAX_PAYLOAD;
-	m->psn = value(left, "psn") & WIRE_PSN_MASK;
+	m->psn = trace_number(left, "psn") & WIRE_PSN_MASK;
 	m->payload = o->payload;
 	message_headers(m, left, e);
 	/* an event of a receive (IB 9.2.3) */
-	m->head.bth.solicited = value(left, "solicited") &&
+	m->head.bth.solicited = trace_number(left, "solicited") &&
 				life_takes_receive(w);
 	return true;
 }
@@ -416,11 +408,11 @@ static bool datagram_end(const struct trace_record *left, struct end *e)
 {
 	memset(e, 0, sizeof(*e));
 	end_take_path(e, left);
-	e->path.hop_limit = (uint8_t)value(left, "hop_limit");
+	e->path.hop_limit = (uint8_t)trace_number(left, "hop_limit");
 	if (!e->path.hop_limit)
 		e->path.hop_limit = HOP_LIMIT;
 	e->path.source_port = wire_port_ud(left->qpn);
-	e->peer = (uint32_t)value(left, "peer");
+	e->peer = (uint32_t)trace_number(left, "peer");
 	return e->is_connected;
 }
 
@@ -443,7 +435,7 @@ static void request(struct pcap *o, const struct trace_record *r,
 	if (!message_make(o, w, e, &m))
 		return;
 	if (ud) {
-		m.head.deth.qkey = (uint32_t)value(w->by[LIFE_LEFT], "qkey");
+		m.head.deth.qkey = (uint32_t)trace_number(w->by[LIFE_LEFT], "qkey");
 		m.head.deth.qpn = w->qp->qpn;
 	} else {
 		e->path.source_port = wire_port(w->qp->qpn, e->peer);
@@ -503,7 +495,7 @@ static void answer(struct pcap *o, const struct trace_record *r,
 	a.what = name_of_answer(w);
 	m.msn = ++e->msn;
 	if (w->fetched)
-		m.head.atomicack.original = value(w->fetched, "old");
+		m.head.atomicack.original = trace_number(w->fetched, "old");
 	payload_brought(o, r, &m);
 	e->expected = (m.psn + message_psns(&m)) & WIRE_PSN_MASK;
 	e->has_expected = true;
@@ -537,7 +529,7 @@ static void goes_on(struct pcap *o, const struct trace_record *r,
 static void answered(struct pcap *o, const struct trace_record *r,
 		     const struct life *w)
 {
-	switch (value(r, "status")) {
+	switch (trace_number(r, "status")) {
 	case IBV_WC_SUCCESS:
 		goes_on(o, r, w);
 		answer(o, r, w, 0);
@@ -546,8 +538,8 @@ static void answered(struct pcap *o, const struct trace_record *r,
 	case IBV_WC_REM_ACCESS_ERR:
 	case IBV_WC_REM_OP_ERR:
 		goes_on(o, r, w);
-		if (value(r, "nak"))
-			answer(o, r, w, (uint8_t)value(r, "nak"));
+		if (trace_number(r, "nak"))
+			answer(o, r, w, (uint8_t)trace_number(r, "nak"));
 		break;
 	case IBV_WC_LOC_PROT_ERR: /* the answer had no place here */
 		if (w->by[LIFE_ARRIVED])
@@ -559,7 +551,7 @@ static void answered(struct pcap *o, const struct trace_record *r,
 static void waits(struct pcap *o, const struct trace_record *r,
 		  const struct life *w)
 {
-	uint8_t nak = (uint8_t)value(r, "nak");
+	uint8_t nak = (uint8_t)trace_number(r, "nak");
 
 	goes_on(o, r, w);
 	if (nak)

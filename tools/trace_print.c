@@ -297,6 +297,13 @@ bool trace_value(const struct trace_record *r, const char *name, uint64_t *out)
 	return true;
 }
 
+uint64_t trace_number(const struct trace_record *r, const char *name)
+{
+	uint64_t v;
+
+	return trace_value(r, name, &v) ? v : 0;
+}
+
 bool trace_gid(const struct trace_record *r, const char *name, uint8_t gid[16])
 {
 	struct field f;

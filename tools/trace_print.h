@@ -44,3 +44,5 @@ int trace_each_value(const struct trace_record *r,
 
 /* The value of that name; false: the event has none. */
 bool trace_value(const struct trace_record *r, const char *name, uint64_t *out);
+/* The same, or 0. */
+uint64_t trace_number(const struct trace_record *r, const char *name);

@@ -67,21 +67,6 @@ void why_report(const char *dir, FILE *to)
 	view_free(v);
 }
 
-static uint32_t why_stalls(const struct stalls *s, const struct view *v,
-			   int32_t pid, uint32_t qpn)
-{
-	const struct stall *one;
-	uint32_t i, n = 0;
-
-	for (i = 0; i < s->n; i++) {
-		one = &s->list[i];
-		n += one->level == STALL_STALLS &&
-		     (!pid || one->process.pid == pid) &&
-		     (!qpn || stall_is_of_qp(one, v, qpn));
-	}
-	return n;
-}
-
 int cmd_why(int argc, char **argv)
 {
 	static const struct option opts[] = {
@@ -114,8 +99,7 @@ int cmd_why(int argc, char **argv)
 			   "there is no process and no QP %s in this fabric",
 			   word);
 	} else {
-		stalls_print(stdout, &s, v, pid, qpn);
-		n = why_stalls(&s, v, pid, qpn);
+		n = stalls_print(stdout, &s, v, pid, qpn);
 		if (!n)
 			puts("nothing stalls");
 		ret = n ? 1 : 0;

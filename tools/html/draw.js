@@ -27,17 +27,13 @@ function layout_make(rows, arrows, opt) {
 
 function layout_columns(rows, arrows) {
 	const used = new Set(rows.map((r) => r.e.column));
-	const order = new Map();
+	const order = new Set(rows.map((r) => r.e.column.process));
 
 	for (const a of arrows) {
 		used.add(a.from.column);
 		if (a.to.column)
 			used.add(a.to.column);
 	}
-	for (const row of rows)
-		for (const c of [...row.e.column.process.columns,
-			row.e.column.process.lane])
-			order.set(c.process, order.size);
 	return [...used].filter(Boolean).sort((a, b) => column_rank(a, order) -
 		column_rank(b, order));
 }

@@ -31,7 +31,7 @@ function model_make(data) {
 	const m = { events: [], columns: [], wrs: [], processes: new Map() };
 
 	for (const t of data.threads)
-		m.processes.set(t.pid, { pid: t.pid, program: t.program,
+		m.processes.set(t.process, { pid: t.pid, program: t.program,
 			columns: [], lane: null });
 	m.lost = data.threads.filter((t) => t.lost);
 	m.qps = data.qps.map((q, i) => column_of_qp(m, q, i));
@@ -83,8 +83,9 @@ function event_make(m, data, record, i) {
 		e.values.push([values[j], values[j + 1]]);
 		e.v[values[j]] = values[j + 1];
 	}
-	e.column = e.qp || m.processes.get(e.thread.pid).lane;
-	if (kind === "QP_MODIFIED" && e.peer)
+	e.process = m.processes.get(e.thread.process);
+	e.column = e.qp || e.process.lane;
+	if (kind === "QP_MODIFIED" && e.qp && e.peer)
 		e.qp.peer = e.peer;
 	if (e.qp && /^QP_(MODIFIED|BROKEN)$/.test(kind) && e.v.state)
 		e.qp.changes.push(e);
@@ -167,7 +168,7 @@ function unit_passes(unit, wr, f) {
 	if (f.qp && !some((e) => e.qp === f.qp || e.peer === f.qp ||
 	    e.column === f.qp) && !(wr && wr.partner && wr.partner.qp === f.qp))
 		return false;
-	if (f.process && !some((e) => e.thread.pid === f.process.pid ||
+	if (f.process && !some((e) => e.process === f.process ||
 	    e.column.process === f.process))
 		return false;
 	if (f.wr_id && !some((e) => "wr_id" in e.v &&
@@ -446,7 +447,7 @@ function row_words(row) {
 			`${row.folded.length + 1} receives posted` :
 			join("post RECV", wr_words(e), v.srq && `SRQ ${v.srq}`);
 	case "REFUSED": return join("refused", wr_words(e),
-		v.error.replace(/^\d+ \((.*)\)$/, "$1"));
+		(v.error || "").replace(/^\d+ \((.*)\)$/, "$1"));
 	case "LEFT": return LOCAL.includes(v.op) && !row.merged ?
 		join(v.op, wr_words(e)) : "";
 	case "ARRIVED": case "ANSWERED": return "";
