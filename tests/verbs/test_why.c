@@ -159,6 +159,16 @@ START_TEST(other_version_of_roce)
 }
 END_TEST
 
+/* The WR ends with this status, for this reason; the QPs are new ones then. */
+static void fails(struct duo *d, struct ibv_send_wr *wr,
+		  enum ibv_wc_status status, const char *why)
+{
+	ck_ok(post_wr(d->a.qp, wr));
+	expect(d->a.scq, wr->wr_id, status);
+	expect_said(why);
+	duo_renew(d);
+}
+
 START_TEST(refused_by_the_responder)
 {
 	struct opts o = default_opts();
@@ -172,10 +182,7 @@ START_TEST(refused_by_the_responder)
 	sge = node_sge(&d.a, 0, 8);
 	wr = rdma_wr(&d, IBV_WR_RDMA_WRITE, 1, &sge, 1, 0);
 	wr.wr.rdma.rkey ^= 1;
-	ck_ok(post_wr(d.a.qp, &wr));
-	expect(d.a.scq, 1, IBV_WC_REM_ACCESS_ERR);
-	expect_said("REM_ACCESS_ERR");
-	duo_renew(&d);
+	fails(&d, &wr, IBV_WC_REM_ACCESS_ERR, "REM_ACCESS_ERR");
 	ck_ok(post(&d, IBV_WR_SEND, 2, 0, 8, 0, 0));
 	expect(d.a.scq, 2, IBV_WC_RNR_RETRY_EXC_ERR);
 	expect_said("RNR");
@@ -192,10 +199,7 @@ static void write_by_key(struct duo *d, uint32_t rkey, uint64_t addr,
 
 	wr.wr.rdma.rkey = rkey;
 	wr.wr.rdma.remote_addr = addr;
-	ck_ok(post_wr(d->a.qp, &wr));
-	expect(d->a.scq, 1, IBV_WC_REM_ACCESS_ERR);
-	expect_said(why);
-	duo_renew(d);
+	fails(d, &wr, IBV_WC_REM_ACCESS_ERR, why);
 }
 
 /* Which check a key failed, and the two values that differ. */
@@ -346,10 +350,7 @@ static void bind_refused(struct duo *d, struct ibv_mw *mw, struct ibv_mr *mr,
 		.length = 8,
 		.mw_access_flags = IBV_ACCESS_REMOTE_READ,
 	};
-	ck_ok(post_wr(d->a.qp, &wr));
-	expect(d->a.scq, 1, IBV_WC_MW_BIND_ERR);
-	expect_said(why);
-	duo_renew(d);
+	fails(d, &wr, IBV_WC_MW_BIND_ERR, why);
 }
 
 /* Which of the things that belong together do not. */
