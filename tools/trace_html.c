@@ -87,7 +87,7 @@ static void print_qps(struct output *o)
 
 	fputs("\"qps\":[", o->to);
 	for (qp = o->lives.qp; qp; qp = qp->next) {
-		fprintf(o->to, "%s{\"qpn\":%u,\"pid\":%d,\"type\":\"", between,
+		fprintf(o->to, "%s{\"qpn\":%u,\"process\":%d,\"type\":\"", between,
 			qp->qpn, qp->pid);
 		if (qp->type)
 			trace_print_value(o->to, "type", qp->type);

@@ -136,8 +136,8 @@ static struct life *life_step(struct lives *l, const struct trace_record *r,
 			      bool recv, enum life_step step)
 {
 	struct life_qp *qp = lives_qp(l, r, r->qpn);
-	struct life *w = qp ? life_find(qp, recv, trace_number(r, "wr_id"), step) :
-			      NULL;
+	struct life *w =
+		qp ? life_find(qp, recv, trace_number(r, "wr_id"), step) : NULL;
 
 	if (w) {
 		w->at[step] = r->time;
@@ -153,9 +153,9 @@ static void life_meanwhile(struct lives *l, const struct trace_record *r)
 	struct life_qp *qp = lives_qp(l, r, r->qpn);
 
 	if (qp)
-		life_tells(
-			l, r,
-			life_find(qp, false, trace_number(r, "wr_id"), LIFE_ANSWERED));
+		life_tells(l, r,
+			   life_find(qp, false, trace_number(r, "wr_id"),
+				     LIFE_ANSWERED));
 }
 
 /* What an atomic found.  Several may be answered after that, at once. */
@@ -248,7 +248,8 @@ static struct life *message_of(struct life_qp *qp)
 static int receive_completed(struct lives *l, const struct trace_record *r)
 {
 	struct life *w = life_step(l, r, true, LIFE_COMPLETED), *message;
-	struct life_qp *from = lives_qp(l, r, (uint32_t)trace_number(r, "src_qp"));
+	struct life_qp *from =
+		lives_qp(l, r, (uint32_t)trace_number(r, "src_qp"));
 
 	if (!w) { /* of an SRQ */
 		struct life_qp *qp = qp_get(l, r);
@@ -321,7 +322,8 @@ static int lives_take(struct lives *l, const struct trace_record *r)
 		life_step(l, r, false, LIFE_COMPLETED);
 		break;
 	case TRACE_POLLED:
-		w = life_step(l, r, trace_number(r, "op") & IBV_WC_RECV, LIFE_POLLED);
+		w = life_step(l, r, trace_number(r, "op") & IBV_WC_RECV,
+			      LIFE_POLLED);
 		if (w)
 			polled(w, trace_number(r, "status"));
 		break;

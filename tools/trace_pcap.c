@@ -435,7 +435,8 @@ static void request(struct pcap *o, const struct trace_record *r,
 	if (!message_make(o, w, e, &m))
 		return;
 	if (ud) {
-		m.head.deth.qkey = (uint32_t)trace_number(w->by[LIFE_LEFT], "qkey");
+		m.head.deth.qkey =
+			(uint32_t)trace_number(w->by[LIFE_LEFT], "qkey");
 		m.head.deth.qpn = w->qp->qpn;
 	} else {
 		e->path.source_port = wire_port(w->qp->qpn, e->peer);

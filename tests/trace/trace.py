@@ -642,6 +642,13 @@ def pid_namespaces(trace):
     expect("two on the timeline", len(names) == 2 and
            sum(name.endswith(" (PID 1#2)") for name in names.values())
            == 1, names)
+    urxe_trace("--html", f"{trace}.html", trace)
+    with open(f"{trace}.html", encoding="utf-8") as f:
+        data = json.loads(re.search(r'id="data">(.*?)</script>', f.read(),
+                                    re.S)[1])
+    threads = {t["process"] for t in data["threads"]}
+    expect("two on the page, and their QPs", len(threads) == 2 and
+           {q["process"] for q in data["qps"]} == threads, data["qps"])
 
 
 def time_namespaces(trace):

@@ -48,12 +48,12 @@ function model_make(data) {
 }
 
 function column_of_qp(m, q, i) {
-	const p = m.processes.get(q.pid) ||
-		{ pid: q.pid, program: "?", columns: [], lane: null };
+	const p = m.processes.get(q.process) ||
+		{ pid: q.process, program: "?", columns: [], lane: null };
 	const c = { qpn: q.qpn, type: q.type, process: p, nth: i, peer: null,
 		changes: [] }; // events that brought it to another state
 
-	m.processes.set(q.pid, p);
+	m.processes.set(q.process, p);
 	p.columns.push(c);
 	return c;
 }
