@@ -45,9 +45,10 @@ void stalls_free(struct stalls *s);
 bool stall_is_of_qp(const struct stall *s, const struct view *v, uint32_t qpn);
 /* "12.3 s": how long, at that view. */
 const char *stall_age(const struct stall *s, const struct view *v);
-/* Those of process pid (0: any) and QP qpn (0: any), as text; how many stall. */
+/* Those of process pid (0: any) and QP qpn (0: any), as text; how many stall.
+ */
 uint32_t stalls_print(FILE *to, const struct stalls *s, const struct view *v,
-		  int32_t pid, uint32_t qpn);
+		      int32_t pid, uint32_t qpn);
 /* How many of them have that level? */
 uint32_t stalls_count(const struct stalls *s, enum stall_level level);
 
@@ -62,5 +63,7 @@ void stall_ends(struct stall *s, const char *fmt, ...)
 const char *process_name(const struct view_process *p);
 const char *type_word(uint32_t type);
 
+void stalls_of_queues(struct stalls *s, const struct view *v); /* stall_qp.c */
+void stalls_of_receives(struct stalls *s, const struct view *v);
 void stalls_of_cm(struct stalls *s, const struct view *v); /* stall_cm.c */
 void stalls_of_cqs(struct stalls *s, const struct view *v); /* stall_cq.c */
