@@ -34,6 +34,7 @@ struct end {
 	struct ibv_mr *mr;
 	struct ibv_qp *qp, *loop; /* loop: connected to itself */
 	union ibv_gid gid;
+	uint8_t sgid_index;
 	int sock;
 };
 
@@ -54,6 +55,7 @@ struct stall {
 	uint8_t timeout;
 	enum ibv_qp_state server_state; /* 0: RTS */
 	bool channel, other, traced;
+	uint8_t sgid_index; /* the server's: 1 is of the other RoCE */
 	bool later; /* the client begins with "go" */
 };
 
@@ -126,6 +128,7 @@ static void to_rts(struct end *e, struct ibv_qp *qp, uint32_t dest,
 	};
 
 	a.ah_attr.grh.dgid = e->gid;
+	a.ah_attr.grh.sgid_index = e->sgid_index;
 	CHECK(!ibv_modify_qp(qp, &a,
 			     IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU |
 				     IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
@@ -386,6 +389,7 @@ static const struct stall stalls[] = {
 	{ "gone", send_one, .server = destroy },
 	{ "psn", send_one, .psn = 5 },
 	{ "other", send_one, .other = true },
+	{ "roce", send_one, .sgid_index = 1 },
 	{ "later", send_one, .later = true },
 	{ "sqd", drain, .timeout = 14 },
 	{ "unsignaled", fill_unsignaled, .timeout = 14 },
@@ -482,6 +486,7 @@ static void server_connect(struct end *e, const struct stall *s,
 	if (s->server_state != IBV_QPS_RESET && s->server_state != IBV_QPS_INIT)
 		return;
 	to_init(e->qp);
+	e->sgid_index = s->sgid_index;
 	if (s->server_state != IBV_QPS_INIT)
 		to_rts(e, e->qp, s->other ? e->qp->qp_num : peer->qpn,
 		       PSN + s->psn, 14);

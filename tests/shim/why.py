@@ -156,6 +156,9 @@ def try_answers():
         says(p, 1, "this sends PSN 0x3e8, and that expects 0x3ed", "psn for")
     with Pair("other", STALLS, "other") as p:
         says(p, 1, f"that is connected to {qp(p.server)}, not to this one")
+    with Pair("roce", STALLS, "roce") as p:
+        says(p, 1, "it has a GID of RoCE v", "no-answer for",
+             "QPs connected with GIDs of one kind (sgid_index)")
 
 
 def try_broken():
