@@ -7,7 +7,19 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "clock.h"
 #include "futex.h"
+
+#ifndef SYS_futex_waitv /* Linux 5.16; one number for all architectures */
+#define SYS_futex_waitv 449
+#endif
+
+/* struct futex_waitv, for headers that are older. */
+struct waitv {
+	uint64_t val, uaddr;
+	uint32_t flags, zero;
+};
+#define WAITV_SIZE_U32 2u
 
 int futex_wait(_Atomic uint32_t *word, uint32_t seen, uint64_t ns)
 {
@@ -47,4 +59,59 @@ void event_count_ring(struct event_count *e)
 	fetch_add_seq_cst(&e->count, 1);
 	if (load_seq_cst(&e->sleepers))
 		futex_wake(&e->count, INT_MAX);
+}
+
+bool event_count_takes_words(void)
+{
+	static _Atomic int known; /* 1: yes, -1: no */
+	int has = load_relaxed(&known), saved = errno;
+
+	if (has)
+		return has > 0;
+	/* no words are an error where the call is known */
+	has = syscall(SYS_futex_waitv, NULL, 0, 0, NULL, 0) && errno == EINVAL ?
+		      1 :
+		      -1;
+	store_relaxed(&known, has);
+	errno = saved;
+	return has > 0;
+}
+
+static struct waitv waitv_word(_Atomic uint32_t *word, uint32_t seen)
+{
+	return (struct waitv){ .val = seen,
+			       .uaddr = (uintptr_t)word,
+			       .flags = WAITV_SIZE_U32 };
+}
+
+static void futex_wait_words(_Atomic uint32_t *word, uint32_t seen,
+			     const struct futex_word *words, uint32_t n,
+			     uint64_t ns)
+{
+	const uint64_t until = clock_now() + ns;
+	const struct timespec ts = { .tv_sec = (time_t)(until / 1000000000),
+				     .tv_nsec = (long)(until % 1000000000) };
+	struct waitv v[1 + FUTEX_WORDS_MAX];
+	int saved = errno;
+	uint32_t i;
+
+	v[0] = waitv_word(word, seen);
+	for (i = 0; i < n; i++)
+		v[1 + i] = waitv_word(words[i].word, words[i].seen);
+	syscall(SYS_futex_waitv, v, 1 + n, 0, &ts, CLOCK_MONOTONIC);
+	errno = saved;
+}
+
+void event_count_wait_words(struct event_count *e, uint32_t seen,
+			    const struct futex_word *words, uint32_t n,
+			    uint64_t ns)
+{
+	if (!n) {
+		event_count_wait(e, seen, ns);
+		return;
+	}
+	fetch_add_seq_cst(&e->sleepers, 1);
+	if (event_count_read(e) == seen)
+		futex_wait_words(&e->count, seen, words, n, ns);
+	fetch_sub_relaxed(&e->sleepers, 1);
 }

@@ -22,6 +22,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "atomic.h"
@@ -34,7 +35,14 @@ struct event_count {
 #define FUTEX_FOR_EVER UINT64_MAX
 #define EVENT_COUNT_FOR_EVER FUTEX_FOR_EVER
 /* For ever, but a ring that is lost because sleepers was damaged is found. */
-#define EVENT_COUNT_NAP 1000000000ull
+#define EVENT_COUNT_NAP 4000000000ull
+
+/* A word that somebody may change who rings no event count. */
+struct futex_word {
+	_Atomic uint32_t *word;
+	uint32_t seen;
+};
+#define FUTEX_WORDS_MAX 127 /* besides an event count's */
 
 /*
  * Sleep while *word is seen, at most ns long, or until it is woken; -EINTR if
@@ -61,3 +69,12 @@ static inline uint32_t event_count_read(const struct event_count *e)
  */
 int event_count_wait(struct event_count *e, uint32_t seen, uint64_t ns);
 void event_count_ring(struct event_count *e);
+/*
+ * The same, and it ends when one of n words is not what was seen, and who
+ * changed it woke us.  If n > 0, event_count_takes_words() was asked: the
+ * system must have futex_waitv(2).
+ */
+void event_count_wait_words(struct event_count *e, uint32_t seen,
+			    const struct futex_word *words, uint32_t n,
+			    uint64_t ns);
+bool event_count_takes_words(void);

@@ -13,6 +13,7 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -254,6 +255,7 @@ static bool context_free(struct urxe_fabric *f, uint32_t slot, uint32_t gen)
 	unlinkat(f->dirfd, name, 0);
 	store_release(&c->state, URXE_CTX_FREE);
 	fetch_add_release(&f->dev->deaths, 1);
+	futex_wake(&f->dev->deaths, INT_MAX); /* service threads */
 	context_forget_counts(f);
 	return true;
 

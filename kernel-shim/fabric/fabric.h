@@ -122,6 +122,15 @@ bool process_is_dead(struct urxe_fabric *f, uint32_t id);
  * dead.
  */
 int process_show_life(struct urxe_fabric *f);
+/*
+ * Two words that change when process id dies, if it shows its life: the kernel
+ * takes the TID out of them, and wakes one who waits for that, because each
+ * word says now that somebody does.  False: it is dead, or does not show it.
+ */
+bool process_watch(struct urxe_fabric *f, uint32_t id,
+		   struct futex_word words[2]);
+/* The kernel wakes one; he wakes all others that watched one of the dead. */
+void process_pass_on(const struct futex_word *words, uint32_t n);
 /* Ours is in that network namespace. */
 void process_set_netns(struct urxe_fabric *f, uint64_t netns);
 /* Does a process of that network namespace live? */

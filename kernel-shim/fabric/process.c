@@ -6,6 +6,7 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <linux/futex.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -334,6 +335,11 @@ static bool robust_mutexes_work(void)
 	return !syscall(SYS_get_robust_list, 0, &head, &len);
 }
 
+static uint32_t process_own_tid(void)
+{
+	return (uint32_t)syscall(SYS_gettid);
+}
+
 static void process_lock_life(struct urxe_process *p)
 {
 	pthread_mutexattr_t attr;
@@ -348,7 +354,9 @@ static void process_lock_life(struct urxe_process *p)
 	atomic_thread_fence(memory_order_release);
 	pthread_mutex_lock(&p->life);
 	pthread_mutex_lock(&p->exec);
-	store_relaxed(process_tid(&p->exec), getpid());
+	/* the first thread's TID; whoever waits for the word still does */
+	fetch_add_relaxed(process_tid(&p->exec),
+			  (uint32_t)getpid() - process_own_tid());
 }
 
 int process_show_life(struct urxe_fabric *f)
@@ -378,4 +386,42 @@ out:
 	store_release(&self->showing, false);
 	errno = saved;
 	return 0;
+}
+
+/* Only a TID's word may be marked: without one it is free, or the next one's.
+ */
+#define MARK_TRIES 8
+
+static bool process_mark(pthread_mutex_t *m, struct futex_word *w)
+{
+	_Atomic uint32_t *word = process_tid(m);
+	uint32_t seen = load_acquire(word);
+	int i;
+
+	for (i = 0; i < MARK_TRIES && seen & FUTEX_TID_MASK; i++) {
+		if (!(seen & FUTEX_WAITERS) &&
+		    !cas_acq_rel(word, &seen, seen | FUTEX_WAITERS))
+			continue;
+		*w = (struct futex_word){ word, seen | FUTEX_WAITERS };
+		return true;
+	}
+	return false;
+}
+
+bool process_watch(struct urxe_fabric *f, uint32_t id,
+		   struct futex_word words[2])
+{
+	struct urxe_process *p = &f->dev->process[URXE_PROCESS_NUMBER(id)];
+
+	return process_mark(&p->life, &words[0]) &&
+	       process_mark(&p->exec, &words[1]) && process_seems_alive(p, id);
+}
+
+void process_pass_on(const struct futex_word *words, uint32_t n)
+{
+	uint32_t i;
+
+	for (i = 0; i < n; i++)
+		if (!(load_acquire(words[i].word) & FUTEX_TID_MASK))
+			futex_wake(words[i].word, INT_MAX);
 }

@@ -832,6 +832,9 @@ struct urxe_arena {
 	_Atomic uint64_t other_pidns;
 	alignas(URXE_LINE) struct event_count wake; /* of service threads */
 	_Atomic uint32_t check_guards; /* 1: somebody doubts one that is up */
+	_Atomic uint32_t look_after; /* 1: a file that it may map is over */
+	/* contexts whose processes mapped files of this one */
+	uint64_t mappers[URXE_MAX_CTX / 64];
 	alignas(URXE_LINE) struct robust_lock lock; /* of the keys */
 	/* there are pending_events, or some in kept */
 	_Atomic uint32_t kept_events;

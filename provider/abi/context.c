@@ -265,6 +265,7 @@ void urxe_free_context(struct ibv_context *ibctx)
 {
 	struct urxe_vcontext *v = to_vctx(ibctx), **p;
 	struct urxe_fabric *f = v->ctx.fabric;
+	uint32_t slot = v->ctx.slot, gen = v->ctx.gen;
 
 	pthread_mutex_lock(&contexts_lock);
 	for (p = &contexts; *p != v; p = &(*p)->next)
@@ -272,7 +273,8 @@ void urxe_free_context(struct ibv_context *ibctx)
 	*p = v->next;
 	pthread_mutex_unlock(&contexts_lock);
 	context_close(&v->ctx);
+	pabi.uninit_context(pabi_to_vctx(ibctx)); /* closes its descriptor */
+	fabric_reap_one(f, slot, gen); /* unless others have it, too */
 	fabric_put(f);
-	pabi.uninit_context(pabi_to_vctx(ibctx));
 	free(v);
 }

@@ -9,6 +9,8 @@
 #include "descriptor.h"
 #include "file.h"
 #include "process.h"
+#include "service.h"
+#include "shared/bitmap.h"
 #include "vma.h"
 
 static bool file_in_memory(int fd)
@@ -111,6 +113,18 @@ int file_get(struct urxe_context *ctx, const struct vma *v, bool any,
 	return i;
 }
 
+/* Who may have it mapped is to unmap it. */
+static void file_ask_back(struct urxe_context *ctx)
+{
+	struct urxe_arena *a = ctx->arena;
+	uint32_t slot;
+
+	for (slot = 0; slot < URXE_MAX_CTX; slot++)
+		if (bitmap_test(a->mappers, slot) && slot != ctx->slot &&
+		    !service_ask_back(ctx->fabric, slot))
+			bitmap_clear(a->mappers, slot, 1);
+}
+
 void file_put(struct urxe_context *ctx, uint32_t index)
 {
 	struct urxe_file *f = &ctx->arena->file[index];
@@ -128,4 +142,6 @@ void file_put(struct urxe_context *ctx, uint32_t index)
 		made = URXE_FILE_MADE(word) + (count == 1);
 	} while (!cas_acq_rel(&f->refs, &word,
 			      URXE_FILE_REFS(made, count - 1)));
+	if (count == 1)
+		file_ask_back(ctx);
 }

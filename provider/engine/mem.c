@@ -179,8 +179,10 @@ void mem_reach_file(struct urxe_peer *peer, const struct urxe_key *k,
 	m += k->file;
 	file = &peer->arena->file[k->file];
 	made = file_made(file);
-	if (unlikely(load_acquire(&m->made) != made))
+	if (unlikely(load_acquire(&m->made) != made)) {
+		peer_note_mapping(peer);
 		file_map(peer, m, file, made);
+	}
 	base = load_relaxed(&m->ptr);
 	size = load_relaxed(&m->size);
 	if (base && at <= size && seg->len <= size - at)

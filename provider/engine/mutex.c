@@ -11,6 +11,9 @@ static inline void cpu_relax(void)
 #endif
 }
 
+/* Waiting is not for ever: a filter may have forbidden membarrier meanwhile. */
+#define MUTEX_NAP_NS 1000000000ull
+
 /* Most stay for less than it takes to fall asleep. */
 #define MUTEX_SPINS 40
 
@@ -32,9 +35,8 @@ void mutex_lock_slow(struct urxe_mutex *m)
 		return;
 	fetch_add_relaxed(&m->waiters, 1);
 	presence_barrier();
-	/* not for ever: a filter may have forbidden membarrier meanwhile */
 	while (!mutex_spin(m))
-		futex_wait(&m->locked, 1, EVENT_COUNT_NAP);
+		futex_wait(&m->locked, 1, MUTEX_NAP_NS);
 	fetch_sub_relaxed(&m->waiters, 1);
 }
 

@@ -10,6 +10,7 @@
 #include "mem.h"
 #include "peer.h"
 #include "process.h"
+#include "shared/bitmap.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct urxe_peer *peers;
@@ -234,5 +235,72 @@ void peer_look_after(void)
 			fabric_reap_one(p->fabric, p->slot, p->gen);
 		mem_give_back(p);
 	}
+	pthread_mutex_unlock(&lock);
+}
+
+static bool watch_has(const struct peer_watch *w, const struct futex_word *word)
+{
+	uint32_t i;
+
+	for (i = 0; i < w->n && w->word[i].word != word->word; i++)
+		;
+	return i < w->n;
+}
+
+static bool watch_process(struct peer_watch *w, struct urxe_fabric *f,
+			  uint32_t id)
+{
+	struct futex_word word[2];
+
+	if (!id || !process_watch(f, id, word))
+		return false;
+	if (watch_has(w, &word[0]))
+		return true;
+	if (w->n + 2 > PEER_WATCH_WORDS)
+		return false;
+	w->word[w->n++] = word[0];
+	w->word[w->n++] = word[1];
+	return true;
+}
+
+/* It was reaped: there is nobody to look after. */
+static bool peer_is_over(const struct urxe_peer *p)
+{
+	const struct urxe_ctx_slot *c = &p->fabric->dev->ctx[p->slot];
+
+	return load_acquire(&c->state) == URXE_CTX_FREE ||
+	       load_relaxed(&c->gen) != p->gen;
+}
+
+/* Of our own process it is the thread that shows its life. */
+static uint32_t peer_process(const struct urxe_peer *p)
+{
+	return p->fd < 0 ? process_id(p->fabric) : load_relaxed(&p->owner);
+}
+
+bool peer_watch(struct peer_watch *w)
+{
+	bool all = event_count_takes_words();
+	struct urxe_peer *p;
+
+	w->n = 0;
+	pthread_mutex_lock(&lock);
+	for (p = peers; p && all; p = p->next)
+		all = peer_is_over(p) ||
+		      watch_process(w, p->fabric, peer_process(p));
+	pthread_mutex_unlock(&lock);
+	if (!all)
+		w->n = 0;
+	return all;
+}
+
+void peer_note_mapping(struct urxe_peer *peer)
+{
+	struct urxe_peer *p;
+
+	pthread_mutex_lock(&lock);
+	for (p = peers; p; p = p->next)
+		if (p->fd < 0 && p->fabric == peer->fabric)
+			bitmap_set(peer->arena->mappers, p->slot, 1);
 	pthread_mutex_unlock(&lock);
 }

@@ -75,6 +75,17 @@ bool peer_pid_lives(struct urxe_peer *p, int32_t pid);
 void peer_look_after(void);
 /* Is any context of another process mapped? */
 bool peer_any_foreign(void);
+/* Words of the processes whose lives it is that peer_look_after() looks at. */
+#define PEER_WATCH_WORDS (FUTEX_WORDS_MAX - 1) /* one is the caller's */
+struct peer_watch {
+	uint32_t n;
+	struct futex_word word[FUTEX_WORDS_MAX];
+};
+/* False: one of them is dead, or its death would change no word. */
+bool peer_watch(struct peer_watch *w);
+/* Files of that context's are to be mapped: it is told where it has to ask them
+ * back (arena.mappers). */
+void peer_note_mapping(struct urxe_peer *p);
 /* Held over fork(). */
 void peer_lock(void);
 void peer_unlock(void);

@@ -3,8 +3,14 @@
  * A context's service thread.  It is started when something was parked, a
  * foreign context was met or a CQ is armed, sleeps on the futex in the arena,
  * and has three jobs: the IB timers (retry.c), events that peers could not
- * raise (event.c), and looking now and then whether the peers whose memory we
- * have mapped are still alive.
+ * raise (event.c), and noticing that peers whose memory we have mapped died, or
+ * do not need it to be mapped any more.
+ *
+ * While there is nothing to do it sleeps.  The end of a peer's process wakes it
+ * (process_watch); then, and while there is somebody whose end would not, it
+ * looks ten times a second.  A process that has nobody to notice it, because
+ * the one who was to pass it on was killed as well, or memory was damaged, is
+ * found by a look every few seconds.
  *
  * If no thread can be made, those who poll do its work (service_stand_in), and
  * who wants to sleep (ibv_req_notify_cq) gets an error.
@@ -26,6 +32,8 @@
 
 /* A dead peer is noticed within this time even if nothing is parked. */
 #define LIFE_CHECK_NS 100000000ull
+/* How often one looks who will be woken. */
+#define LIFE_DOUBT_NS EVENT_COUNT_NAP
 
 /* When it looks again if need be: who holds up a flush is about to leave. */
 #define AGAIN_NS 50000
@@ -69,6 +77,18 @@ void service_ask_guards(struct urxe_fabric *f, uint32_t slot)
 	peer_put(p);
 }
 
+bool service_ask_back(struct urxe_fabric *f, uint32_t slot)
+{
+	struct urxe_peer *p = service_of_slot(f, slot);
+
+	if (!p)
+		return false;
+	store_release(&p->arena->look_after, 1);
+	service_wake(p->arena);
+	peer_put(p);
+	return true;
+}
+
 /* Somebody has waited long for one of our guards. */
 static void service_check_guards(struct urxe_context *ctx)
 {
@@ -92,11 +112,18 @@ static thread_own struct urxe_context *serving;
 /* Another round is needed: maybe for a QP that this one had passed. */
 static thread_own bool again;
 
+/* How soon to look again whether peers live. */
+static uint64_t service_period(const struct urxe_context *ctx, bool woken)
+{
+	return woken && !rq_deaths(ctx) ? LIFE_DOUBT_NS : LIFE_CHECK_NS;
+}
+
 /*
  * What there is to do.  Returns when to come again, UINT64_MAX for never; *life
- * is when peers' lives are looked at.
+ * is when peers' lives are looked at.  woken: each one's end would wake us.
  */
-static uint64_t service_round(struct urxe_context *ctx, uint64_t *life)
+static uint64_t service_round(struct urxe_context *ctx, uint64_t *life,
+			      bool woken)
 {
 	uint64_t next = retry_all(ctx), held, kept, now;
 
@@ -108,16 +135,35 @@ static uint64_t service_round(struct urxe_context *ctx, uint64_t *life)
 	if (held < next)
 		next = held;
 	now = clock_now();
-	if (now >= *life) {
+	if (*life > now + service_period(ctx, woken))
+		*life = now + service_period(ctx, woken);
+	if (now >= *life || load_relaxed(&ctx->arena->look_after)) {
+		exchange_acq_rel(&ctx->arena->look_after, 0);
 		peer_look_after();
 		pthread_mutex_lock(&ctx->lock);
 		rq_recover(ctx);
 		pthread_mutex_unlock(&ctx->lock);
-		*life = now + LIFE_CHECK_NS;
+		*life = now + service_period(ctx, woken);
 	}
 	if (peer_any_foreign() && *life < next)
 		next = *life;
 	return next;
+}
+
+/*
+ * Peers' lives, and the word that says that another one was reaped.  And while
+ * this thread lives it stands for its process, if who did has ended.
+ */
+static bool service_watch(struct urxe_context *ctx, struct peer_watch *w)
+{
+	struct urxe_fabric *f = ctx->fabric;
+
+	process_show_life(f);
+	if (!peer_watch(w))
+		return false;
+	w->word[w->n++] = (struct futex_word){ &f->dev->deaths,
+					       load_relaxed(&ctx->deaths) };
+	return true;
 }
 
 static void *service_main(void *arg)
@@ -126,7 +172,9 @@ static void *service_main(void *arg)
 	struct urxe_context *ctx = s->ctx;
 	struct event_count *wake = &ctx->arena->wake;
 	uint64_t now, next, life = 0;
+	struct peer_watch watch;
 	uint32_t seen;
+	bool woken;
 
 	serving = ctx;
 	for (;;) {
@@ -134,15 +182,18 @@ static void *service_main(void *arg)
 		if (load_acquire(&s->stop))
 			return NULL;
 		again = false;
-		next = service_round(ctx, &life);
+		woken = service_watch(ctx, &watch);
+		next = service_round(ctx, &life, woken);
 		now = clock_now();
 		if (again && next > now + AGAIN_NS)
 			next = now + AGAIN_NS;
 		if (next > now)
-			event_count_wait(wake, seen,
-					 next - now < EVENT_COUNT_NAP ?
-						 next - now :
-						 EVENT_COUNT_NAP);
+			event_count_wait_words(wake, seen, watch.word, watch.n,
+					       next - now < EVENT_COUNT_NAP ?
+						       next - now :
+						       EVENT_COUNT_NAP);
+		if (woken)
+			process_pass_on(watch.word, watch.n - 1);
 	}
 }
 
@@ -217,7 +268,7 @@ void service_stand_in(struct urxe_context *ctx, struct urxe_cq_sh *polled)
 	if (now >= life && service_need(ctx))
 		return; /* there is one now */
 	if (now >= load_relaxed(&ctx->round_at)) {
-		next = service_round(ctx, &life);
+		next = service_round(ctx, &life, false);
 		store_relaxed(&ctx->life_at, life);
 		store_relaxed(&ctx->round_at, next < life ? next : life);
 	}

@@ -16,6 +16,9 @@ void service_stop(struct urxe_context *ctx);
 void service_wake(struct urxe_arena *arena);
 /* Have the context in that slot lower the guards that nobody has up. */
 void service_ask_guards(struct urxe_fabric *f, uint32_t slot);
+/* Have it give back what files it has mapped that nobody needs; false: it is
+ * gone. */
+bool service_ask_back(struct urxe_fabric *f, uint32_t slot);
 void service_wake_slot(struct urxe_fabric *f, uint32_t slot);
 
 /* In the child of a fork, where no service thread is. */

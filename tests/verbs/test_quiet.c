@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* Who has nothing to do sleeps, and is woken by what concerns it. */
+#include <dirent.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "harness.h"
+
+/* How often all threads of this process but its first have gone to sleep. */
+static long naps(void)
+{
+	char path[320], line[128];
+	struct dirent *e;
+	long n, sum = 0;
+	FILE *f;
+	DIR *d;
+
+	d = opendir("/proc/self/task");
+	ck_nonnull(d);
+	while ((e = readdir(d))) {
+		if (e->d_name[0] == '.' || atoi(e->d_name) == getpid())
+			continue;
+		snprintf(path, sizeof(path), "/proc/self/task/%s/status",
+			 e->d_name);
+		f = fopen(path, "re");
+		while (f && fgets(line, sizeof(line), f))
+			if (sscanf(line, "voluntary_ctxt_switches: %ld", &n) ==
+			    1)
+				sum += n;
+		if (f)
+			fclose(f);
+	}
+	closedir(d);
+	return sum;
+}
+
+#define LOOK_MS 2000
+#define NAPS 4 /* ten times a second would be 20 */
+
+static void do_count_naps(struct node *b, void *arg)
+{
+	long *n = arg;
+
+	(void)b;
+	*n = naps();
+}
+
+static void do_arm(struct node *b, void *arg)
+{
+	(void)arg;
+	ck_ok(ibv_req_notify_cq(b->rcq, 0));
+}
+
+static sem_t opened, over;
+
+/* The first one, by which this process shows its life. */
+static void *open_and_end(void *ctx)
+{
+	*(struct ibv_context **)ctx = open_device();
+	sem_post(&opened);
+	sem_wait(&over);
+	return NULL;
+}
+
+/*
+ * Two processes with each other's memory mapped, both waiting for events, and
+ * nothing happens; also where the thread has ended that opened the device
+ * first.
+ */
+START_TEST(idle)
+{
+	struct opts o = default_opts();
+	struct ibv_context *first;
+	long a, b, then_b;
+	pthread_t thread;
+	struct duo d;
+	int i;
+
+	if (_i) {
+		ck_ok(pthread_create(&thread, NULL, open_and_end, &first));
+		sem_wait(&opened);
+	}
+	o.channel = true;
+	duo_open(&d, TWO_PROCESSES, MEM_FILE, MEM_FILE, &o);
+	if (_i) {
+		sem_post(&over);
+		ck_ok(pthread_join(thread, NULL));
+	}
+	for (i = 0; i < 2; i++) {
+		b_recv(&d, i, 0, 8);
+		ck_ok(post(&d, i ? IBV_WR_RDMA_WRITE : IBV_WR_SEND, i, 0, 8, 0,
+			   0));
+		wait_wc(d.a.scq);
+	}
+	do_arm(&d.a, NULL);
+	on_b(&d, do_arm, &i, sizeof(i));
+	sleep_ms(300); /* what there was to do is done */
+	on_b(&d, do_count_naps, &then_b, sizeof(then_b));
+	a = naps();
+	sleep_ms(LOOK_MS);
+	a = naps() - a;
+	on_b(&d, do_count_naps, &b, sizeof(b));
+	ck_assert_int_le(a, NAPS);
+	ck_assert_int_le(b - then_b, NAPS);
+	duo_close(&d);
+	if (_i)
+		ck_ok(ibv_close_device(first));
+}
+END_TEST
+
+/* The arenas that there are in the fabric. */
+static int arenas(void)
+{
+	const char *fabric = getenv("URXE_FABRIC"), *dir = getenv("URXE_DIR");
+	char path[512];
+	struct dirent *e;
+	int n = 0;
+	DIR *d;
+
+	snprintf(path, sizeof(path), "%s/%s/ctx", dir, fabric);
+	d = opendir(path);
+	ck_nonnull(d);
+	while ((e = readdir(d)))
+		n += e->d_name[0] != '.';
+	closedir(d);
+	return n;
+}
+
+static double ms_until_one_arena(void)
+{
+	double begin = now_ms();
+
+	while (arenas() > 1) {
+		ck_assert_msg(now_ms() < begin + WAIT_MS,
+			      "the dead one's arena is still there");
+		sleep_ms(1);
+	}
+	return now_ms() - begin;
+}
+
+/* Nobody posts, polls or opens: the end of its peer is what wakes it. */
+static double death(int by)
+{
+	struct opts o = default_opts();
+	struct duo d;
+	double ms;
+
+	duo_open(&d, TWO_PROCESSES, MEM_HEAP, MEM_HEAP, &o);
+	ck_ok(post(&d, IBV_WR_RDMA_WRITE, 1, 0, 8, 0, 0));
+	wait_wc(d.a.scq);
+	sleep_ms(50); /* it has looked, and sleeps */
+	signal(SIGPIPE, SIG_DFL);
+	kill(d.pid, by);
+	ck_assert_int_eq(reap_child(d.pid), -by);
+	ms = ms_until_one_arena();
+	node_close(&d.a);
+	return ms;
+}
+
+START_TEST(death_is_noticed)
+{
+	may_leak();
+	expect_within(1000, death, SIGKILL);
+}
+END_TEST
+
+static void do_close(struct node *b, void *arg)
+{
+	(void)arg;
+	node_close(b);
+	ck_assert_int_eq(arenas(), 1);
+}
+
+/* Who closes its device has left when that returns. */
+START_TEST(closing_is_at_once)
+{
+	struct opts o = default_opts();
+	struct duo d;
+	int none = 0;
+
+	duo_open(&d, TWO_PROCESSES, MEM_HEAP, MEM_HEAP, &o);
+	ck_ok(post(&d, IBV_WR_RDMA_WRITE, 1, 0, 8, 0, 0));
+	wait_wc(d.a.scq);
+	on_b(&d, do_close, &none, sizeof(none));
+	ck_assert_int_eq(arenas(), 1);
+	kill(d.pid, SIGKILL);
+	reap_child(d.pid);
+	node_close(&d.a);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite("quiet");
+
+	sem_init(&opened, 0, 0);
+	sem_init(&over, 0, 0);
+	add_loop(s, idle, 2);
+	add(s, death_is_noticed);
+	add(s, closing_is_at_once);
+	return run(s);
+}
