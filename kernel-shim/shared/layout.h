@@ -792,6 +792,7 @@ struct urxe_bouncer {
 	alignas(URXE_LINE) _Atomic uint32_t slots; /* of the ring; 0: not yet */
 	_Atomic uint32_t beat; /* counts what it did */
 	struct presence at_work; /* it touches memory */
+	_Atomic uint32_t cpu; /* + 1: it keeps to that one; 0: to none */
 };
 
 struct urxe_bounce_range {
@@ -806,6 +807,11 @@ struct urxe_bounce_slot {
 	uint32_t count; /* of ranges; their bytes are in data, in order */
 	uint32_t error; /* answer: 0 or errno ... */
 	uint32_t done; /* ... and the bytes that were copied */
+	uint32_t cpu; /* + 1, where the requester waits ... */
+	uint64_t posted; /* ... and since when, CLOCK_MONOTONIC; both hints */
+	/* it comes after that one, and only if that was done; 0: at once */
+	_Atomic uint32_t after_slot;
+	_Atomic uint64_t after; /* its BOUNCE_ID */
 	struct urxe_bounce_range range[URXE_BOUNCE_RANGES];
 };
 

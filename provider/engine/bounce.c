@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* Copy path 4, the requester's side; shared/bounce_slot.h has the protocol. */
+#define _GNU_SOURCE
 #include <errno.h>
 #include <sched.h>
 #include <string.h>
@@ -17,21 +18,42 @@
 
 #define BOUNCE_LOOK_NS 20000000ull /* how often a sleeper looks around */
 
-/* One request in the making. */
+/* So many slots may be under way for one request; others need some, too. */
+#define ASK_DEEP 4
+static_assert(ASK_DEEP <= URXE_BOUNCE_SLOTS, "there are so many");
+/* Two CPUs work at a message of more than this at the same time. */
+#define ASK_PIECE 16384u
+
+/* A slot that is ours. */
+struct piece {
+	struct urxe_bounce_slot *slot;
+	uint64_t word;
+	uint32_t bytes;
+};
+
+/* One request in the making: a row of slots, each done after the one before. */
 struct ask {
 	struct urxe_context *ctx;
 	struct urxe_peer *peer;
 	struct urxe_bouncer *b;
 	struct urxe_bounce_ring *ring;
-	struct urxe_bounce_slot *slot;
-	char *data;
-	uint64_t word; /* of the slot, while it is ours */
 	uint64_t patience; /* ns */
 	bool committed;
+	uint32_t cpu; /* + 1 */
+	bool here; /* the bouncer runs on this CPU, when we sleep */
+	/* posted are those from first to end; the one before may be held */
+	struct piece piece[ASK_DEEP];
+	uint32_t first, end;
+	bool held;
 	/* how long nothing has moved over there */
 	uint32_t beat;
 	uint64_t since;
 };
+
+static struct piece *ask_piece(struct ask *q, uint32_t i)
+{
+	return &q->piece[i % ASK_DEEP];
+}
 
 static bool bouncer_is_gone(struct urxe_bouncer *b)
 {
@@ -128,14 +150,12 @@ static bool ask_take_slot(struct ask *q, struct urxe_bounce_slot *s,
 
 	if (!cas_acquire(&s->word, &word, mine))
 		return false;
-	q->slot = s;
-	q->data = q->ring->data[s - q->ring->slot];
-	q->word = mine;
+	*ask_piece(q, q->end) = (struct piece){ .slot = s, .word = mine };
 	event_count_init(&s->answered);
 	return true;
 }
 
-/* A slot that is free, or whose requester was killed. */
+/* The next piece gets a slot that is free, or whose requester was killed. */
 static bool ask_find_slot(struct ask *q, bool doubt)
 {
 	uint32_t i, n = bouncer_slots(q->b);
@@ -157,84 +177,146 @@ static bool ask_find_slot(struct ask *q, bool doubt)
 	return false;
 }
 
-static bool ask_move(struct ask *q, enum bounce_state to)
+/* The same, when there is one.  Whoever waits here has none. */
+static enum transfer_status ask_await_slot(struct ask *q)
 {
-	uint64_t word = q->word;
+	uint32_t turns;
 
-	if (!cas_seq_cst(&q->slot->word, &word, bounce_word(word, to)))
+	for (turns = 1; !ask_find_slot(q, turns % 256 == 0); turns++) {
+		if (turns % 256 == 0 && !bouncer_lives(q->peer->fabric, q->b))
+			return TRANSFER_GONE;
+		if (turns % 64 == 0 && ask_is_late(q))
+			return ask_give_up(q);
+		sched_yield();
+	}
+	return TRANSFER_OK;
+}
+
+static bool piece_move(struct piece *p, enum bounce_state to)
+{
+	uint64_t word = p->word;
+
+	if (!cas_seq_cst(&p->slot->word, &word, bounce_word(word, to)))
 		return false;
-	q->word = bounce_word(q->word, to);
+	p->word = bounce_word(p->word, to);
 	return true;
 }
 
 /* Is the answer there?  A word that is not ours any more has none. */
-static bool ask_is_answered(const struct ask *q)
+static bool piece_is_answered(const struct piece *p)
 {
-	uint64_t word = load_acquire(&q->slot->word);
+	uint64_t word = load_acquire(&p->slot->word);
 
-	return word != q->word && word != bounce_word(q->word, BOUNCE_SERVING);
+	return word != p->word && word != bounce_word(p->word, BOUNCE_SERVING);
 }
 
-/* Nobody waits for the answer any more.  False: it is there. */
-static bool ask_leave(struct ask *q)
+/* Nobody waits for the answer any more, or it was read. */
+static void piece_leave(struct piece *p)
 {
-	uint64_t serving = bounce_word(q->word, BOUNCE_SERVING);
+	uint64_t serving = bounce_word(p->word, BOUNCE_SERVING);
+	uint64_t done = bounce_word(p->word, BOUNCE_DONE);
 
-	return ask_move(q, BOUNCE_FREE) ||
-	       cas_seq_cst(&q->slot->word, &serving,
-			   bounce_word(serving, BOUNCE_LEFT));
+	if (!piece_move(p, BOUNCE_FREE) &&
+	    !cas_seq_cst(&p->slot->word, &serving,
+			 bounce_word(serving, BOUNCE_LEFT)))
+		cas_seq_cst(&p->slot->word, &done,
+			    bounce_word(done, BOUNCE_FREE));
 }
 
-/* No answer yet: sleep, and see whether there can be one. */
-static enum transfer_status ask_sleep(struct ask *q)
+/*
+ * Leave all that is under way.  The last first: what comes after one that was
+ * left is not done.
+ */
+static void ask_end(struct ask *q)
 {
-	struct urxe_bounce_slot *s = q->slot;
-	uint32_t seen = event_count_read(&s->answered);
+	for (; q->end != q->first; q->end--)
+		piece_leave(ask_piece(q, q->end - 1));
+	if (q->held)
+		piece_leave(ask_piece(q, q->first - 1));
+	q->held = false;
+}
 
-	if (!ask_is_answered(q))
-		event_count_wait(&s->answered, seen, BOUNCE_LOOK_NS);
-	if (ask_is_answered(q))
-		return TRANSFER_OK;
-	if (!bouncer_lives(q->peer->fabric, q->b))
+/* Post the next piece, which has been filled. */
+static enum transfer_status ask_post(struct ask *q)
+{
+	struct piece *p = ask_piece(q, q->end), *before;
+	struct urxe_bounce_slot *s = p->slot;
+
+	s->cpu = q->cpu;
+	s->posted = clock_now();
+	store_relaxed(&s->after, 0);
+	if (q->end != q->first || q->held) {
+		before = ask_piece(q, q->end - 1);
+		store_relaxed(&s->after_slot, before->slot - q->ring->slot);
+		store_relaxed(&s->after, BOUNCE_ID(before->word));
+	}
+	if (!piece_move(p, BOUNCE_POSTED))
 		return TRANSFER_GONE;
-	if (ask_is_late(q) && ask_leave(q))
-		return ask_give_up(q);
+	q->end++;
 	return TRANSFER_OK;
 }
 
-/* Post the slot and wait; then the answer stands in it. */
-static enum transfer_status ask_post(struct ask *q)
+/* No answer yet: sleep, and see whether there can be one. */
+static enum transfer_status ask_sleep(struct ask *q, struct piece *p)
+{
+	struct urxe_bounce_slot *s = p->slot;
+	uint32_t seen = event_count_read(&s->answered);
+
+	if (!piece_is_answered(p))
+		event_count_wait(&s->answered, seen, BOUNCE_LOOK_NS);
+	if (piece_is_answered(p))
+		return TRANSFER_OK;
+	if (!bouncer_lives(q->peer->fabric, q->b))
+		return TRANSFER_GONE;
+	if (ask_is_late(q)) {
+		ask_end(q);
+		return ask_give_up(q);
+	}
+	return TRANSFER_OK;
+}
+
+/* Wait; then the answer stands in the piece's slot. */
+static enum transfer_status ask_wait(struct ask *q, struct piece *p)
 {
 	enum transfer_status status;
+	unsigned int spins = q->here ? 0 : SPINS;
 	uint64_t start;
-	unsigned int i;
 
-	if (!ask_move(q, BOUNCE_POSTED))
-		return TRANSFER_GONE;
-	event_count_ring(&q->b->wake);
-	for (i = 0; i < SPINS && !ask_is_answered(q); i++)
-		;
-	start = clock_now();
-	while (!ask_is_answered(q) && clock_now() - start < YIELD_NS)
+	while (spins && !piece_is_answered(p))
+		spins--;
+	start = q->here ? 0 : clock_now();
+	while (start && !piece_is_answered(p) && clock_now() - start < YIELD_NS)
 		sched_yield();
-	while (!ask_is_answered(q)) {
-		status = ask_sleep(q);
+	while (!piece_is_answered(p)) {
+		status = ask_sleep(q, p);
 		if (status)
 			return status;
 	}
-	q->word = bounce_word(q->word, BOUNCE_DONE);
-	return load_acquire(&q->slot->word) == q->word ? TRANSFER_OK :
-							 TRANSFER_GONE;
+	return load_acquire(&p->slot->word) ==
+			       bounce_word(p->word, BOUNCE_DONE) ?
+		       TRANSFER_OK :
+		       TRANSFER_GONE;
 }
 
-/* Claim a slot to fill. */
-static enum transfer_status ask_open(struct ask *q, struct urxe_context *ctx,
-				     struct urxe_peer *peer,
-				     struct urxe_bouncer *b, bool committed)
+/*
+ * The answer to the first one was read.  Its slot says what was done until
+ * that is known of the one that comes after it.
+ */
+static void ask_advance(struct ask *q)
+{
+	if (q->held)
+		piece_leave(ask_piece(q, q->first - 1));
+	q->first++;
+	q->held = q->first != q->end;
+	if (!q->held)
+		piece_leave(ask_piece(q, q->first - 1));
+}
+
+static enum transfer_status ask_begin(struct ask *q, struct urxe_context *ctx,
+				      struct urxe_peer *peer,
+				      struct urxe_bouncer *b, bool committed)
 {
 	struct urxe_arena *a = peer->arena;
-	enum transfer_status status;
-	uint32_t turns;
 
 	q->ctx = ctx;
 	q->peer = peer;
@@ -242,105 +324,181 @@ static enum transfer_status ask_open(struct ask *q, struct urxe_context *ctx,
 	q->ring = &a->ring[b - a->bouncer];
 	q->committed = committed;
 	q->patience = committed ? BOUNCE_COMMITTED_NS : BOUNCE_PATIENCE_NS;
+	q->cpu = (uint32_t)sched_getcpu() + 1; /* 0: it is not known */
+	q->here = q->cpu && load_relaxed(&b->cpu) == q->cpu;
+	q->first = q->end = 0;
+	q->held = false;
 	if (bouncer_is_gone(b) || (!committed && load_seq_cst(&b->stuck)))
 		return TRANSFER_GONE;
 	ask_restart_clock(q);
-	status = ask_await_ring(q);
-	for (turns = 1; !status && !ask_find_slot(q, turns % 256 == 0);
-	     turns++) {
-		if (turns % 256 == 0 && !bouncer_lives(peer->fabric, b))
-			return TRANSFER_GONE;
-		if (turns % 64 == 0 && ask_is_late(q))
-			return ask_give_up(q);
-		sched_yield();
-	}
-	return status;
+	return ask_await_ring(q);
 }
 
-static void ask_close(struct ask *q)
-{
-	ask_move(q, BOUNCE_FREE);
-}
+/* ------------------------------------------------------- copying */
 
-/* As many ranges as fit; returns the number of bytes. */
-static uint32_t ask_fill(struct ask *q, const struct transfer_batch *b)
+/* A place in the runs of a batch. */
+struct place {
+	unsigned int run;
+	uint64_t off;
+};
+
+/* The next run there, at most n bytes of it; returns how many. */
+static uint32_t place_next(const struct transfer_batch *b, struct place *at,
+			   uint32_t n)
 {
-	struct urxe_bounce_slot *s = q->slot;
-	uint32_t bytes = 0, n = 0, i;
 	uint64_t len;
 
-	for (i = 0; i < b->n && n < URXE_BOUNCE_RANGES; i++) {
-		len = b->remote[i].iov_len;
-		if (len > URXE_BOUNCE_BYTES - bytes)
-			len = URXE_BOUNCE_BYTES - bytes;
+	while (at->run < b->n && at->off == b->local[at->run].iov_len) {
+		at->run++;
+		at->off = 0;
+	}
+	if (at->run == b->n)
+		return 0;
+	len = b->local[at->run].iov_len - at->off;
+	return len < n ? len : n;
+}
+
+/* As many ranges as fit, and at most `most` bytes; returns their number. */
+static uint32_t ask_fill(struct ask *q, const struct transfer_batch *b,
+			 struct place *at, uint32_t most)
+{
+	struct piece *p = ask_piece(q, q->end);
+	struct urxe_bounce_slot *s = p->slot;
+	char *data = q->ring->data[s - q->ring->slot];
+	uint32_t n = 0, len;
+
+	for (; n < URXE_BOUNCE_RANGES; n++, at->off += len, p->bytes += len) {
+		len = place_next(b, at, most - p->bytes);
 		if (!len)
-			continue;
-		s->range[n].va = (uintptr_t)b->remote[i].iov_base;
+			break;
+		s->range[n].va =
+			(uintptr_t)b->remote[at->run].iov_base + at->off;
 		s->range[n].length = len;
-		s->range[n].key = (uint32_t)load_relaxed(&b->key[i]->live);
+		s->range[n].key =
+			(uint32_t)load_relaxed(&b->key[at->run]->live);
 		if (b->write)
-			memcpy(q->data + bytes, b->local[i].iov_base, len);
-		bytes += len;
-		n++;
+			memcpy(data + p->bytes,
+			       (char *)b->local[at->run].iov_base + at->off,
+			       len);
 	}
 	s->op = b->write ? URXE_BOUNCE_WRITE : URXE_BOUNCE_READ;
 	s->count = n;
-	return bytes;
+	return p->bytes;
 }
 
-/* The bytes that were read. */
-static void ask_scatter(const struct ask *q, const struct iovec *to, uint32_t n)
+/* n bytes that were read. */
+static void ask_scatter(const struct transfer_batch *b, struct place *at,
+			const char *from, uint32_t n)
 {
-	const char *from = q->data;
-	uint64_t len;
+	uint32_t len;
 
-	for (; n; to++, from += len, n -= len) {
-		len = to->iov_len < n ? to->iov_len : n;
-		memcpy(to->iov_base, from, len);
+	for (; n; at->off += len, from += len, n -= len) {
+		len = place_next(b, at, n);
+		if (!len)
+			return;
+		memcpy((char *)b->local[at->run].iov_base + at->off, from, len);
 	}
 }
 
-/* One slot's worth. */
-static enum transfer_status
-bounce_step(struct transfer_batch *b, struct urxe_bouncer *to, uint64_t *moved)
+/* Post what there are slots for, of what is left. */
+static enum transfer_status ask_post_some(struct ask *q,
+					  const struct transfer_batch *b,
+					  struct place *at, uint64_t *left)
 {
-	enum transfer_status status;
-	uint32_t bytes, done;
-	struct ask q;
+	enum transfer_status status = TRANSFER_OK;
+	uint64_t most = *left / ASK_DEEP;
 
-	status = ask_open(&q, b->ctx, b->peer, to, b->committed);
+	if (most < ASK_PIECE)
+		most = ASK_PIECE;
+	if (q->here || most > URXE_BOUNCE_BYTES)
+		most = URXE_BOUNCE_BYTES;
+	while (*left && !status && q->end - q->first + q->held < ASK_DEEP) {
+		if (q->end == q->first)
+			status = ask_await_slot(q);
+		else if (!ask_find_slot(q, false))
+			break;
+		if (status)
+			break;
+		*left -= ask_fill(q, b, at, most);
+		status = ask_post(q);
+		if (!q->here)
+			event_count_ring(&q->b->wake);
+	}
+	if (q->here)
+		event_count_ring(&q->b->wake);
+	return status;
+}
+
+/* The answer to the first one. */
+static enum transfer_status ask_take(struct ask *q,
+				     const struct transfer_batch *b,
+				     struct place *at, uint64_t *moved)
+{
+	struct piece *p = ask_piece(q, q->first);
+	const struct urxe_bounce_slot *s = p->slot;
+	enum transfer_status status = ask_wait(q, p);
+	uint32_t done, error;
+
 	if (status)
 		return status;
-	bytes = ask_fill(&q, b);
-	status = ask_post(&q);
-	if (status)
-		return status;
-	done = q.slot->done < bytes ? q.slot->done : bytes;
-	if (q.slot->error == EACCES)
-		status = TRANSFER_REVOKED;
-	else if (q.slot->error || done < bytes)
-		status = TRANSFER_FAULT;
+	done = s->done < p->bytes ? s->done : p->bytes;
+	error = s->error;
 	if (!b->write)
-		ask_scatter(&q, b->local, done);
-	iov_advance(b->local, b->n, done);
-	iov_advance(b->remote, b->n, done);
+		ask_scatter(b, at, q->ring->data[s - q->ring->slot], done);
 	*moved += done;
-	ask_close(&q);
+	if (error == EACCES)
+		status = TRANSFER_REVOKED;
+	else if (error == ECANCELED) /* all before it was done: damage */
+		status = TRANSFER_GONE;
+	else if (error || done < p->bytes)
+		status = TRANSFER_FAULT;
+	ask_advance(q);
+	return status;
+}
+
+/*
+ * All of a batch.  Where the bouncer waits for our CPU it gets it when all
+ * slots are full, and we when it has done all of them; else one copies while
+ * the other does.
+ */
+static enum transfer_status
+ask_copy(struct ask *q, const struct transfer_batch *b, uint64_t *moved)
+{
+	struct place from = { 0 }, to = { 0 };
+	uint64_t left = b->bytes - *moved;
+	enum transfer_status status;
+
+	do {
+		status = ask_post_some(q, b, &from, &left);
+		if (!status && q->here)
+			status = ask_wait(q, ask_piece(q, q->end - 1));
+		while (!status && q->first != q->end) {
+			status = ask_take(q, b, &to, moved);
+			if (left && !q->here)
+				break;
+		}
+	} while (!status && left);
 	return status;
 }
 
 enum transfer_status bounce_flush(struct transfer_batch *b, uint64_t *moved)
 {
-	enum transfer_status status = TRANSFER_OK;
 	struct urxe_bouncer *to = bouncer_of(b->peer->arena, b->key[0]);
+	const uint64_t before = *moved;
+	enum transfer_status status;
+	struct ask q;
 
 	if (!to)
 		return fabric_context_alive(b->peer->fabric, b->peer->slot,
 					    b->peer->gen) ?
 			       TRANSFER_DENIED :
 			       TRANSFER_GONE;
-	while (!status && *moved < b->bytes)
-		status = bounce_step(b, to, moved);
+	status = ask_begin(&q, b->ctx, b->peer, to, b->committed);
+	if (!status)
+		status = ask_copy(&q, b, moved);
+	ask_end(&q);
+	iov_advance(b->local, b->n, *moved - before);
+	iov_advance(b->remote, b->n, *moved - before);
 	return status;
 }
 
@@ -349,20 +507,25 @@ static bool bounce_request(struct urxe_context *ctx, struct urxe_peer *peer,
 			   struct urxe_bouncer *b, enum urxe_bounce_op op,
 			   struct urxe_bounce_range range)
 {
+	struct urxe_bounce_slot *s;
+	enum transfer_status status;
 	struct ask q;
 	bool ok;
 
-	if (ask_open(&q, ctx, peer, b, false))
+	if (ask_begin(&q, ctx, peer, b, false) || ask_await_slot(&q))
 		return false;
 	if (op == URXE_BOUNCE_PERSIST)
 		q.patience = BOUNCE_SYNC_NS;
-	q.slot->op = op;
-	q.slot->count = 0;
-	q.slot->range[0] = range;
-	if (ask_post(&q))
-		return false;
-	ok = !q.slot->error;
-	ask_close(&q);
+	s = ask_piece(&q, 0)->slot;
+	s->op = op;
+	s->count = 0;
+	s->range[0] = range;
+	status = ask_post(&q);
+	event_count_ring(&b->wake);
+	if (!status)
+		status = ask_wait(&q, ask_piece(&q, 0));
+	ok = !status && !s->error;
+	ask_end(&q);
 	return ok;
 }
 

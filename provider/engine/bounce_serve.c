@@ -2,6 +2,7 @@
 /* Copy path 4, the thread that copies for others: shared/bounce_slot.h. */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <sched.h>
 #include <semaphore.h>
 #include <stdlib.h>
 #include <sys/uio.h>
@@ -12,8 +13,20 @@
 #include "bounce.h"
 #include "log.h"
 
-/* After work it looks around this long before it sleeps. */
+/*
+ * Where it runs.  After work it looks around for AWAKE_NS before it sleeps, if
+ * that was not in vain the last times: then it has a CPU to itself and is there
+ * for the next request.  But a CPU that the program polls on without a pause
+ * is not to be had for that, and hard to come by after a sleep, while the
+ * requester keeps another one busy with nothing but waiting.  So whom it has to
+ * be woken for again and again, or who waited while others had its CPU, it
+ * follows to his CPU: there the requester sleeps at once, and to change from
+ * one thread to the other is all that has to be done.
+ */
 #define AWAKE_NS 20000
+#define VAIN_MAX 63 /* so often it does not look around then */
+#define FOLLOW_AFTER 8 /* that many times from one CPU, or once ... */
+#define LATE_NS 1000000 /* ... who had to wait that long */
 
 struct urxe_bouncing {
 	pthread_t thread;
@@ -22,6 +35,18 @@ struct urxe_bouncing {
 	struct urxe_bouncer *b; /* NULL: there are URXE_BOUNCERS already */
 	struct urxe_bounce_ring *ring;
 	_Atomic bool stop;
+	/* by slot, the last request: was all of it done? */
+	struct {
+		uint64_t id;
+		bool whole;
+	} served[URXE_BOUNCE_SLOTS];
+	/* some come later; and those that would for ever, do not */
+	bool later, never;
+	/* CPUs, + 1: of whom it served last, and where it is bound to; or 0 */
+	uint32_t from, cpu;
+	uint32_t slow, slow_from; /* how often in a row, and from there */
+	bool late; /* somebody had to wait for LATE_NS */
+	uint32_t vain, sleeps; /* it looked around in vain; not this often */
 };
 
 /* ------------------------------------------------------- one request */
@@ -106,16 +131,44 @@ static uint32_t serve_persist(struct urxe_bouncing *s,
 	return k ? -mem_persist(s->ctx->self, k) : EACCES;
 }
 
-static void serve_slot(struct urxe_bouncing *s, struct urxe_bounce_slot *slot,
-		       uint64_t word)
+/* Is it its turn? */
+enum turn { TURN_NOW, TURN_LATER, TURN_NEVER };
+
+static enum turn serve_turn(struct urxe_bouncing *s,
+			    const struct urxe_bounce_slot *slot)
 {
-	uint32_t op = slot->op, done = 0, error = 0;
+	uint64_t after = load_relaxed(&slot->after), word;
+	uint32_t i = load_relaxed(&slot->after_slot);
+
+	if (!after)
+		return TURN_NOW;
+	if (i >= URXE_BOUNCE_SLOTS)
+		return TURN_NEVER;
+	if (s->served[i].id == after)
+		return s->served[i].whole ? TURN_NOW : TURN_NEVER;
+	word = load_acquire(&s->ring->slot[i].word);
+	if (word != bounce_word(after, BOUNCE_POSTED) || s->never)
+		return TURN_NEVER;
+	s->later = true;
+	return TURN_LATER;
+}
+
+static void serve_slot(struct urxe_bouncing *s, struct urxe_bounce_slot *slot,
+		       uint64_t word, enum turn turn)
+{
+	uint32_t op = slot->op, done = 0, error = 0, i = slot - s->ring->slot;
 
 	fetch_add_relaxed(&s->b->beat, 1);
-	if (op == URXE_BOUNCE_WRITE || op == URXE_BOUNCE_READ)
+	s->from = slot->cpu;
+	s->late |= clock_now() - slot->posted > LATE_NS;
+	if (turn == TURN_NEVER)
+		error = ECANCELED;
+	else if (op == URXE_BOUNCE_WRITE || op == URXE_BOUNCE_READ)
 		error = serve_copy(s, slot, op, &done);
 	else if (op == URXE_BOUNCE_PERSIST)
 		error = serve_persist(s, slot);
+	s->served[i].id = BOUNCE_ID(word);
+	s->served[i].whole = !error;
 	slot->error = error;
 	slot->done = done;
 	if (cas_seq_cst(&slot->word, &word, bounce_word(word, BOUNCE_DONE)))
@@ -127,16 +180,20 @@ static void serve_slot(struct urxe_bouncing *s, struct urxe_bounce_slot *slot,
 static bool serve_if_posted(struct urxe_bouncing *s,
 			    struct urxe_bounce_slot *slot)
 {
-	uint64_t word = load_relaxed(&slot->word);
+	uint64_t word = load_acquire(&slot->word);
+	enum turn turn;
 	bool taken;
 
 	if (BOUNCE_STATE(word) != BOUNCE_POSTED)
+		return false;
+	turn = serve_turn(s, slot);
+	if (turn == TURN_LATER)
 		return false;
 	presence_enter(&s->b->at_work);
 	taken = cas_seq_cst(&slot->word, &word,
 			    bounce_word(word, BOUNCE_SERVING));
 	if (taken)
-		serve_slot(s, slot, bounce_word(word, BOUNCE_SERVING));
+		serve_slot(s, slot, bounce_word(word, BOUNCE_SERVING), turn);
 	presence_leave(&s->b->at_work);
 	return taken;
 }
@@ -146,9 +203,12 @@ static bool serve_all(struct urxe_bouncing *s)
 	uint32_t i, n = bouncer_slots(s->b);
 	bool any = false;
 
+	s->later = false;
 	for (i = 0; i < n; i++)
 		any |= serve_if_posted(s, &s->ring->slot[i]);
-	return any;
+	/* they wait for each other: that is damage */
+	s->never = s->later && !any;
+	return any || s->never;
 }
 
 /* ------------------------------------------------------- the thread */
@@ -194,7 +254,8 @@ static struct urxe_bouncer *bouncer_claim(struct urxe_context *ctx)
 	struct urxe_bouncer *b;
 	int round;
 
-	/* those that were never used first: who asks for a dead one learns it */
+	/* those that were never used first: who asks for a dead one learns it
+	 */
 	for (round = 0; me && round < 2; round++) {
 		for (b = a->bouncer; b < a->bouncer + URXE_BOUNCERS; b++) {
 			owner = load_acquire(&b->owner);
@@ -218,31 +279,104 @@ static void bouncer_announce(struct urxe_bouncing *s)
 	bouncer_clear_slots(s->ring, bouncer_slots(b));
 	event_count_init(&b->wake);
 	store_relaxed(&b->stuck, 0);
+	store_relaxed(&b->cpu, 0);
 	store_relaxed(&b->foreign, s->ctx->self->my_flag != 0);
 	store_release(&b->pid, urxe_pid);
 }
 
-static void bouncer_work(struct urxe_bouncing *s)
+/* Run where the requester waits; not if that is none of our cgroup's CPUs. */
+static void bouncer_follow(struct urxe_bouncing *s)
+{
+	cpu_set_t there;
+
+	if (s->from > CPU_SETSIZE)
+		return;
+	CPU_ZERO(&there);
+	CPU_SET(s->from - 1, &there);
+	if (sched_setaffinity(0, sizeof(there), &there))
+		return;
+	s->cpu = s->from;
+	store_relaxed(&s->b->cpu, s->cpu);
+}
+
+/* It has served; woken: it was asleep when the request came. */
+static void bouncer_note(struct urxe_bouncing *s, bool woken)
+{
+	bool late = s->late, slow = woken || late;
+
+	s->late = false;
+	if (!slow || !s->from || s->from == s->cpu || s->from != s->slow_from)
+		s->slow = 0;
+	s->slow_from = s->from;
+	if (!slow || !s->from || s->from == s->cpu)
+		return;
+	s->slow += late ? FOLLOW_AFTER : 1;
+	if (s->slow < FOLLOW_AFTER)
+		return;
+	s->slow = 0;
+	bouncer_follow(s);
+}
+
+/* How long to look around, after work. */
+static uint64_t bouncer_awake(struct urxe_bouncing *s)
+{
+	if (s->cpu && s->from == s->cpu)
+		return 0; /* the requester wants the CPU */
+	if (!s->sleeps)
+		return AWAKE_NS;
+	s->sleeps--;
+	return 0;
+}
+
+/* That was in vain. */
+static void bouncer_rest(struct urxe_bouncing *s)
+{
+	s->vain = 2 * s->vain + 1;
+	if (s->vain > VAIN_MAX)
+		s->vain = VAIN_MAX;
+	s->sleeps = s->vain;
+}
+
+static void bouncer_look_after(struct urxe_bouncing *s)
 {
 	struct urxe_bouncer *b = s->b;
-	uint64_t last = 0;
+
+	if (load_seq_cst(&b->stuck))
+		store_seq_cst(&b->stuck, 0);
+	if (presence_is_inside(&b->at_work)) /* damaged: we are here */
+		presence_clear(&b->at_work);
+	if (!bouncer_slots(b) && load_seq_cst(&b->wanted) == URXE_BOUNCE_WANTED)
+		bouncer_reserve(s);
+}
+
+static void bouncer_work(struct urxe_bouncing *s)
+{
+	uint64_t now = clock_now(), last = now, awake = 0;
+	bool woken = true;
 	uint32_t seen;
 
 	for (;;) {
-		seen = event_count_read(&b->wake);
+		seen = event_count_read(&s->b->wake);
 		if (load_acquire(&s->stop))
 			return;
-		if (load_seq_cst(&b->stuck))
-			store_seq_cst(&b->stuck, 0);
-		if (presence_is_inside(&b->at_work)) /* damaged: we are here */
-			presence_clear(&b->at_work);
-		if (!bouncer_slots(b) &&
-		    load_seq_cst(&b->wanted) == URXE_BOUNCE_WANTED)
-			bouncer_reserve(s);
-		if (serve_all(s))
-			last = clock_now();
-		else if (!last || clock_now() - last > AWAKE_NS)
-			event_count_wait(&b->wake, seen, EVENT_COUNT_NAP);
+		bouncer_look_after(s);
+		if (serve_all(s)) {
+			now = last = clock_now();
+			bouncer_note(s, woken);
+			if (!woken)
+				s->vain = s->sleeps = 0;
+			awake = bouncer_awake(s);
+			woken = false;
+		} else if (now - last >= awake) {
+			if (awake)
+				bouncer_rest(s);
+			awake = 0;
+			event_count_wait(&s->b->wake, seen, EVENT_COUNT_NAP);
+			woken = true;
+			now = clock_now();
+		} else {
+			now = clock_now();
+		}
 	}
 }
 
@@ -345,9 +479,11 @@ static int bounce_begin(struct urxe_context *ctx)
 	if (bouncer_start(ctx))
 		return 0;
 	if (bounce_is_needed() || ctx->self->foreign_pids)
-		return fabric_fail(EAGAIN,
-				   "no thread can be made that copies for others, and they may not do it");
-	urxe_why("no thread can be made that copies for others: who may not call process_vm_* does not reach this memory");
+		return fabric_fail(
+			EAGAIN,
+			"no thread can be made that copies for others, and they may not do it");
+	urxe_why(
+		"no thread can be made that copies for others: who may not call process_vm_* does not reach this memory");
 	return 0;
 }
 

@@ -4,9 +4,14 @@
  * run without process_vm_*, do not see.
  */
 #define _GNU_SOURCE
+#include <dirent.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -78,6 +83,136 @@ START_TEST(one_side)
 		duo_connect(&d);
 	exchange(&d, 11);
 	exchange(&d, 22);
+	duo_close(&d);
+}
+END_TEST
+
+/* ------------------------------------------------------- CPUs */
+
+/* The which'th CPU that we may use alone, in *one; false: there is none. */
+static bool one_cpu(int which, cpu_set_t *one)
+{
+	cpu_set_t may;
+	int cpu;
+
+	ck_ok(sched_getaffinity(0, sizeof(may), &may));
+	for (cpu = 0; cpu < CPU_SETSIZE; cpu++) {
+		if (!CPU_ISSET(cpu, &may) || which--)
+			continue;
+		CPU_ZERO(one);
+		CPU_SET(cpu, one);
+		return true;
+	}
+	return false;
+}
+
+/* Pin all threads of a process, or (pin false) count those that are. */
+static int threads_on(pid_t pid, const cpu_set_t *cpu, bool pin)
+{
+	char path[64];
+	struct dirent *e;
+	cpu_set_t is;
+	int n = 0;
+	pid_t tid;
+	DIR *dir;
+
+	snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
+	dir = opendir(path);
+	ck_nonnull(dir);
+	while ((e = readdir(dir))) {
+		tid = atoi(e->d_name);
+		if (!tid)
+			continue;
+		if (pin)
+			ck_ok(sched_setaffinity(tid, sizeof(*cpu), cpu));
+		ck_ok(sched_getaffinity(tid, sizeof(is), &is));
+		n += CPU_EQUAL(&is, cpu);
+	}
+	closedir(dir);
+	return n;
+}
+
+static void *spin(void *arg)
+{
+	(void)arg;
+	for (;;)
+		__asm__ volatile("");
+	return NULL;
+}
+
+static void do_spin(struct node *b, void *arg)
+{
+	pthread_t thread;
+
+	(void)b;
+	(void)arg;
+	ck_ok(pthread_create(&thread, NULL, spin, NULL));
+	pthread_detach(thread);
+}
+
+/*
+ * The target's program keeps its CPU busy: who copies for it does so on the CPU
+ * of the one who waits.
+ */
+START_TEST(follows_the_requester)
+{
+	struct opts o = default_opts();
+	cpu_set_t here, there;
+	struct duo d;
+	double start;
+
+	if (!one_cpu(0, &here) || !one_cpu(1, &there))
+		return;
+	duo_open(&d, TWO_PROCESSES, MEM_HEAP, MEM_HEAP, &o);
+	ck_ok(forbid(FORBID_READ | FORBID_WRITE));
+	threads_on(d.pid, &there, true);
+	ck_ok(sched_setaffinity(0, sizeof(here), &here));
+	on_b(&d, do_spin, NULL, 0);
+	for (start = now_ms(); !threads_on(d.pid, &here, false);) {
+		ck_assert(now_ms() - start < WAIT_MS);
+		exchange(&d, 1);
+	}
+	exchange(&d, 2);
+	duo_close(&d);
+}
+END_TEST
+
+#define HOLE (100 << 10)
+#define BEHIND (128 << 10)
+
+static void do_unmap(struct node *b, void *arg)
+{
+	(void)arg;
+	ck_assert(mmap((char *)b->buf + HOLE, 4096, PROT_NONE,
+		       MAP_FIXED | MAP_PRIVATE | MAP_ANONYMOUS, -1,
+		       0) != MAP_FAILED);
+}
+
+/*
+ * A message is copied in pieces, of which several are under way: what comes
+ * after one that failed is not copied.
+ */
+START_TEST(nothing_behind_a_hole)
+{
+	struct opts o = default_opts();
+	cpu_set_t one;
+	struct duo d;
+	int i;
+
+	/* on one CPU all of them are there before the first is looked at */
+	ck_assert(one_cpu(0, &one));
+	ck_ok(sched_setaffinity(0, sizeof(one), &one));
+	may_leak();
+	o.size = 2 * BEHIND;
+	duo_open(&d, TWO_PROCESSES, MEM_HEAP, MEM_HEAP, &o);
+	ck_ok(forbid(FORBID_READ | FORBID_WRITE));
+	for (i = 0; i < 10; i++)
+		exchange(&d, i);
+	b_fill(&d, BEHIND, BEHIND, 7);
+	on_b(&d, do_unmap, NULL, 0);
+	ck_ok(post(&d, W, 1, 0, 2 * BEHIND, 0, 0));
+	expect(d.a.scq, 1, IBV_WC_REM_OP_ERR);
+	ck_assert(b_has(&d, BEHIND, BEHIND, 7));
 	duo_close(&d);
 }
 END_TEST
@@ -249,7 +384,8 @@ static void do_recv_and_stop(struct node *b, void *arg)
 	pthread_detach(thread);
 }
 
-/* The service thread waits for its answer, and the verbs do not wait for that. */
+/* The service thread waits for its answer, and the verbs do not wait for that.
+ */
 START_TEST(stopped_while_a_timer_tries)
 {
 	struct opts o = default_opts();
@@ -295,8 +431,8 @@ static int stop_later(void *arg)
 }
 
 /*
- * In the middle of a message.  What can be tried again is; the receive of a SEND
- * was taken, and then both ends fail, or the SEND is whole.
+ * In the middle of a message.  What can be tried again is; the receive of a
+ * SEND was taken, and then both ends fail, or the SEND is whole.
  */
 START_TEST(stopped_while_it_copies)
 {
@@ -345,7 +481,7 @@ END_TEST
 
 struct member {
 	int sock;
-	int number;
+	uint32_t block; /* of its messages */
 };
 
 static void swap_addr(int sock, struct node *n, struct addr *peer)
@@ -370,13 +506,15 @@ static int writer(void *arg)
 
 	leave_check();
 	ck_ok(forbid(FORBID_READ | FORBID_WRITE));
+	if (o.size < m->block)
+		o.size = m->block;
 	node_open(&n, NULL, MEM_HEAP, &o);
 	swap_addr(m->sock, &n, &peer);
 	node_connect(&n, &peer);
 	for (i = 1;; i++) {
-		struct ibv_sge sge = node_sge(&n, 0, BLOCK);
+		struct ibv_sge sge = node_sge(&n, 0, m->block);
 
-		memset(n.buf, i & 0xff, BLOCK);
+		memset(n.buf, i & 0xff, m->block);
 		wr.sg_list = &sge;
 		wr.wr.rdma.remote_addr = peer.base;
 		wr.wr.rdma.rkey = peer.rkey;
@@ -434,6 +572,7 @@ START_TEST(writers_are_killed)
 	for (round = 0; round < 3; round++) {
 		for (i = 0; i < WRITERS; i++) {
 			node_open(&n[i], i ? n[0].ctx : NULL, MEM_HEAP, &o);
+			m[i].block = BLOCK;
 			pid[i] = start_writer(&n[i], &m[i], sock[i]);
 		}
 		for (i = 0; i < WRITERS; i++)
@@ -455,15 +594,20 @@ START_TEST(writers_are_killed)
 }
 END_TEST
 
-/* After ibv_dereg_mr no byte changes, also if the writer is dead. */
+/*
+ * After ibv_dereg_mr no byte changes, also if the writer is dead: with messages
+ * in one piece, and with several pieces under way.
+ */
 START_TEST(dereg_after_kill)
 {
+	const uint32_t size = 1 << 18;
+	struct member m = { .block = _i ? size : BLOCK };
 	struct opts o = default_opts();
-	struct member m;
 	struct node n;
 	int sock[2], i, k;
 	pid_t pid;
 
+	o.size = size;
 	node_open(&n, NULL, MEM_HEAP, &o);
 	for (i = 0; i < 10; i++) {
 		pid = start_writer(&n, &m, sock);
@@ -473,9 +617,9 @@ START_TEST(dereg_after_kill)
 		if (i % 2)
 			ck_assert_int_eq(reap_child(pid), -SIGKILL);
 		ck_ok(ibv_dereg_mr(n.mr));
-		node_fill(&n, 0, 65536, i);
+		node_fill(&n, 0, size, i);
 		for (k = 0; k < 50; k++) {
-			ck_assert(node_has(&n, 0, 65536, i));
+			ck_assert(node_has(&n, 0, size, i));
 			sched_yield();
 		}
 		if (!(i % 2))
@@ -495,6 +639,8 @@ int main(void)
 	Suite *s = suite("bounce");
 
 	add_loop(s, one_side, 6);
+	add(s, follows_the_requester);
+	add(s, nothing_behind_a_hole);
 	add(s, no_thread);
 	add_loop(s, no_memory_for_the_ring, 2);
 	add_loop(s, stopped, 6);
@@ -502,6 +648,6 @@ int main(void)
 	add_loop(s, stopped_while_a_timer_tries, 2);
 	add_loop(s, stopped_while_it_copies, 6);
 	add(s, writers_are_killed);
-	add(s, dereg_after_kill);
+	add_loop(s, dereg_after_kill, 2);
 	return run(s);
 }
