@@ -592,6 +592,12 @@ struct urxe_rq_sh {
 	/* offset in the arena | log2(slots); 0: no receive queue */
 	_Atomic uint64_t ring;
 	uint32_t max_sge; /* of each; says how large a slot is */
+	/*
+	 * A requester is parked on it: wake its arena.  0, 1 + context slot to wake,
+	 * or URXE_WAIT_MANY.  It is written seldom, and so not beside what is
+	 * written for each message.
+	 */
+	_Atomic uint32_t waiter;
 	alignas(URXE_LINE) _Atomic uint32_t prod; /* owner */
 	alignas(URXE_LINE) _Atomic uint32_t cons; /* whoever delivers */
 	_Atomic uint32_t done; /* delivered and published */
@@ -695,8 +701,6 @@ struct urxe_qp_sh {
 	/* written by the connected requester */
 	alignas(URXE_LINE) _Atomic uint32_t epsn; /* the next PSN expected */
 	_Atomic uint32_t comm_est; /* 1: the event was raised */
-	/* a requester is parked on this QP's RQ: wake its arena */
-	_Atomic uint32_t waiter; /* 0, or 1 + context slot to wake */
 	_Atomic uint32_t last_wqe; /* 1: the event was raised */
 	_Atomic uint32_t handles; /* XRC target: its creator's and opened ones */
 	_Atomic uint32_t counts; /* 1 << enum urxe_cntr_op: there is a counter */
@@ -742,7 +746,6 @@ struct urxe_srq_sh {
 	int32_t pid;
 	_Atomic uint32_t limit;
 	uint64_t tag; /* of its events: event_tag.h */
-	_Atomic uint32_t waiter; /* as in urxe_qp_sh, or URXE_WAIT_MANY */
 	uint32_t made; /* SRQs that were made here: a number is used again */
 	struct urxe_rq_sh rq;
 	uint8_t pad[256];

@@ -327,6 +327,9 @@ enum response conn_ready(struct urxe_qp *qp, const struct urxe_wqe *w,
 		return conn_is_deaf(qp, c, word);
 	epsn = load_relaxed(&c->sh->epsn);
 	if (unlikely(load_acquire(&c->sh->path) != c->path)) {
+		/* it may have been reset, and connected to us again */
+		if (!c->rx.shared && c->rx.rq.ring)
+			rq_view_forget(&c->rx.rq);
 		resp = conn_check_path(qp, c, w);
 		if (resp)
 			return resp;

@@ -99,7 +99,7 @@ void qp_forget(struct urxe_qp *qp)
 	why_forget(qp);
 	store_relaxed(&qp->sh->last_wqe, 0);
 	store_relaxed(&qp->sh->comm_est, 0);
-	store_relaxed(&qp->sh->waiter, 0);
+	store_relaxed(&qp->sh->rq.waiter, 0);
 }
 
 /* ---------------------------------------------------------- life */

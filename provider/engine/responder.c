@@ -142,12 +142,12 @@ void responder_wait_receive(struct urxe_conn *c, uint32_t slot)
 	uint32_t none = 0;
 
 	if (!c->rx.srq) {
-		store_seq_cst(&c->sh->waiter, slot + 1);
+		store_seq_cst(&c->sh->rq.waiter, slot + 1);
 		return;
 	}
-	if (!cas_seq_cst(&c->rx.srq->waiter, &none, slot + 1) &&
+	if (!cas_seq_cst(&c->rx.srq->rq.waiter, &none, slot + 1) &&
 	    none != slot + 1)
-		store_seq_cst(&c->rx.srq->waiter, URXE_WAIT_MANY);
+		store_seq_cst(&c->rx.srq->rq.waiter, URXE_WAIT_MANY);
 }
 
 /* A receive, copied out of its slot and taken. */
@@ -200,9 +200,7 @@ static bool receive_is_damaged(const struct urxe_rq_view *rq, uint32_t cons,
 static inline void receive_copy(const struct urxe_rq_view *rq, uint32_t cons,
 				struct taken *t)
 {
-	const struct urxe_recv *slot =
-		(const void *)(rq->ring +
-			       (uint64_t)(cons & rq->mask) * rq->stride);
+	const struct urxe_recv *slot = rq_view_slot(rq, cons);
 	uint32_t i;
 
 	t->wr_id = load_relaxed(&slot->wr_id);
@@ -216,6 +214,19 @@ static inline void receive_copy(const struct urxe_rq_view *rq, uint32_t cons,
 		t->total += t->sge[i].length;
 	}
 	t->index = cons;
+}
+
+/*
+ * prod, or what it was, if that is past cons: who alone takes receives need not
+ * fetch the line that the receiver writes for each one.
+ */
+static inline uint32_t receive_posted(struct urxe_rx *rx, uint32_t cons)
+{
+	struct urxe_rq_view *rq = &rx->rq;
+
+	if (rx->shared || rq->posted - cons - 1 > rq->mask)
+		rq->posted = load_acquire(&rq->sh->prod);
+	return rq->posted;
 }
 
 /*
@@ -234,7 +245,7 @@ static enum response receive_take(const struct urxe_qp *qp, struct urxe_conn *c,
 		return RESP_RNR;
 	cons = load_acquire(&rq->sh->cons);
 	do {
-		prod = load_acquire(&rq->sh->prod);
+		prod = receive_posted(rx, cons);
 		if (prod == cons)
 			return RESP_RNR;
 		/* seq_cst: after our guard went up, see presence.h */
@@ -252,6 +263,8 @@ static enum response receive_take(const struct urxe_qp *qp, struct urxe_conn *c,
 	} while (!cas_acq_rel(&rq->sh->cons, &cons, cons + 1));
 	if (rx->srq)
 		receive_check_limit(rx, prod - cons - 1);
+	else if (cons + 1 != prod)
+		__builtin_prefetch(rq_view_slot(rq, cons + 1));
 	return RESP_ACK;
 }
 

@@ -214,6 +214,7 @@ bool rq_view_init(struct urxe_rq_view *v, struct urxe_arena *a,
 		  struct urxe_rq_sh *sh)
 {
 	v->sh = sh;
+	rq_view_forget(v);
 	v->max_sge = sh->max_sge;
 	if (v->max_sge > URXE_MAX_SGE)
 		return false;
@@ -335,7 +336,7 @@ int rq_post(struct urxe_context *ctx, struct urxe_rq *rq,
 
 void rq_wake_waiter(struct urxe_qp *qp)
 {
-	uint32_t who = exchange_seq_cst(&qp->sh->waiter, 0);
+	uint32_t who = exchange_seq_cst(&qp->sh->rq.waiter, 0);
 
 	if (who)
 		service_wake_slot(qp->ctx->fabric, who - 1);
@@ -354,7 +355,7 @@ int rq_post_recv(struct urxe_qp *qp, struct ibv_recv_wr *wr,
 		return EINVAL;
 	}
 	ret = rq_post(qp->ctx, &qp->rq, qp, wr, bad);
-	if (unlikely(load_seq_cst(&qp->sh->waiter)))
+	if (unlikely(load_seq_cst(&qp->sh->rq.waiter)))
 		rq_wake_waiter(qp);
 	if (unlikely(qp_state(qp) == IBV_QPS_ERR)) {
 		urxe_lock(&qp->lock);

@@ -43,7 +43,14 @@ struct urxe_rq_view {
 	uint64_t ring_word; /* what ring and mask were made from */
 	const char *ring;
 	uint32_t mask, stride, max_sge;
+	uint32_t posted; /* prod, as it was seen; one requester: responder.c */
 };
+
+static inline const struct urxe_recv *
+rq_view_slot(const struct urxe_rq_view *v, uint32_t index)
+{
+	return (const void *)(v->ring + (uint64_t)(index & v->mask) * v->stride);
+}
 
 static inline struct urxe_recv *rq_slot(const struct urxe_rq *rq,
 					uint32_t index)
@@ -99,6 +106,12 @@ static inline void rq_release(struct urxe_rq *rq, struct urxe_kept *k)
 /* A peer's (or our own) receive queue; false if its numbers make no sense. */
 bool rq_view_init(struct urxe_rq_view *v, struct urxe_arena *a,
 		  struct urxe_rq_sh *sh);
+/* It was emptied: what was seen posted is not any more. */
+static inline void rq_view_forget(struct urxe_rq_view *v)
+{
+	v->posted = load_relaxed(&v->sh->cons);
+}
+
 /* Its ring, which may be a new one: v->ring is NULL if there is none. */
 bool rq_view_load(struct urxe_rq_view *v, struct urxe_arena *a);
 

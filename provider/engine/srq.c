@@ -105,7 +105,7 @@ void srq_wake_waiters(struct urxe_srq *srq)
 	struct urxe_dev *dev = srq->ctx->fabric->dev;
 	uint32_t slot, who;
 
-	who = exchange_seq_cst(&srq->sh->waiter, 0);
+	who = exchange_seq_cst(&srq->sh->rq.waiter, 0);
 	if (who != URXE_WAIT_MANY) {
 		if (who)
 			service_wake_slot(srq->ctx->fabric, who - 1);
@@ -121,7 +121,7 @@ int srq_post_recv(struct urxe_srq *srq, struct ibv_recv_wr *wr,
 {
 	int ret = rq_post(srq->ctx, &srq->rq, NULL, wr, bad);
 
-	if (unlikely(load_seq_cst(&srq->sh->waiter)))
+	if (unlikely(load_seq_cst(&srq->sh->rq.waiter)))
 		srq_wake_waiters(srq);
 	return ret;
 }
