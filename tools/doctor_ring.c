@@ -23,29 +23,34 @@ static bool copy_out(int fd, uint64_t offset, void *buf, size_t len)
 }
 
 /* Where the ring of CQ index is; false: there is no such CQ. */
-static bool cq_ring_word(int fd, uint32_t index, uint64_t *word)
+static bool cq_ring_word(int fd, uint32_t index, struct urxe_cq_sh *sh,
+			 uint64_t *word)
 {
-	struct urxe_cq_sh sh;
-
-	if (!copy_out(fd, offsetof(struct urxe_arena, cq) + index * sizeof(sh),
-		      &sh, sizeof(sh)))
+	if (!copy_out(fd, offsetof(struct urxe_arena, cq) + index * sizeof(*sh),
+		      sh, sizeof(*sh)))
 		return false;
-	*word = load_relaxed(&sh.ring);
-	return load_relaxed(&sh.live);
+	*word = load_relaxed(&sh->ring);
+	return load_relaxed(&sh->live);
 }
 
-static const char *ring_look(int fd, uint64_t word)
+static const char *ring_look(int fd, uint64_t word, struct urxe_cq_sh *sh)
 {
-	struct cq_ring r = { .mask = (1u << URXE_CQ_LOG(word)) - 1 };
-	const size_t bytes = sizeof(*r.entry) << URXE_CQ_LOG(word);
 	const char *why = NULL;
+	struct cq_ring r;
+	size_t bytes;
+	void *copy;
 
 	if (!cq_ring_fits(word))
 		return "it says that its ring is where none can be";
-	r.entry = aligned_alloc(URXE_LINE, bytes);
-	if (r.entry && copy_out(fd, URXE_CQ_OFFSET(word), r.entry, bytes))
+	bytes = cq_ring_bytes(URXE_CQ_LOG(word));
+	copy = aligned_alloc(URXE_LINE, (bytes + URXE_LINE - 1) / URXE_LINE *
+						URXE_LINE);
+	if (copy && copy_out(fd, URXE_CQ_OFFSET(word), copy, bytes)) {
+		cq_ring_at(&r, copy, URXE_CQ_LOG(word), sh,
+			   URXE_CQ_HINT(word));
 		why = cq_ring_invalid(&r);
-	free(r.entry);
+	}
+	free(copy);
 	return why;
 }
 
@@ -54,17 +59,19 @@ static const char *cq_check(int fd, uint32_t index)
 {
 	const struct timespec pause = { .tv_nsec = PAUSE_NS };
 	const char *why = NULL;
+	struct urxe_cq_sh sh, now;
 	uint64_t word, after;
 	int i;
 
 	for (i = 0; i < LOOKS; i++) {
 		if (i)
 			nanosleep(&pause, NULL);
-		if (!cq_ring_word(fd, index, &word))
+		if (!cq_ring_word(fd, index, &sh, &word))
 			return NULL;
-		why = ring_look(fd, word);
+		why = ring_look(fd, word, &sh);
 		/* destroyed or resized meanwhile? */
-		if (!why || !cq_ring_word(fd, index, &after) || after != word)
+		if (!why || !cq_ring_word(fd, index, &now, &after) ||
+		    after != word)
 			return NULL;
 	}
 	return why;

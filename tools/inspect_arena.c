@@ -67,14 +67,19 @@ static bool heap_add(struct arena_look *al, const char *what, uint32_t index,
 
 static void check_cq_ring(struct arena_look *al, uint32_t index, uint64_t word)
 {
-	const size_t bytes = sizeof(struct urxe_cqe) << URXE_CQ_LOG(word);
-	struct cq_ring r = { .mask = (1u << URXE_CQ_LOG(word)) - 1 };
+	const size_t bytes = cq_ring_bytes(URXE_CQ_LOG(word));
+	void *copy = aligned_alloc(URXE_LINE, (bytes + URXE_LINE - 1) /
+						      URXE_LINE * URXE_LINE);
+	struct urxe_cq_sh sh = { 0 };
 	const char *why = NULL;
+	struct cq_ring r;
 
-	r.entry = aligned_alloc(URXE_LINE, bytes);
-	if (r.entry && copy_out(al->fd, URXE_CQ_OFFSET(word), r.entry, bytes))
+	if (copy && copy_out(al->fd, URXE_CQ_OFFSET(word), copy, bytes)) {
+		cq_ring_at(&r, copy, URXE_CQ_LOG(word), &sh,
+			   URXE_CQ_HINT(word));
 		why = cq_ring_invalid(&r);
-	free(r.entry);
+	}
+	free(copy);
 	if (why)
 		wrong(al, "CQ %u: %s", index, why);
 }
@@ -97,7 +102,7 @@ static void inspect_cqs(struct arena_look *al)
 		if (!cq_ring_fits(word))
 			wrong(al, "CQ %u: its ring is where none can be", i);
 		else if (heap_add(al, "CQ", i, URXE_CQ_OFFSET(word),
-				  sizeof(struct urxe_cqe) << URXE_CQ_LOG(word)))
+				  cq_ring_bytes(URXE_CQ_LOG(word))))
 			check_cq_ring(al, i, word);
 	}
 	check_count(al, URXE_OBJ_CQ, n);

@@ -23,7 +23,7 @@ static void cq_says_first(struct stall *out, const struct view_cq *q)
 {
 	const struct urxe_cqe *e = &q->first;
 
-	if (cqe_state(load_relaxed(&e->word)) != CQE_READY)
+	if (!cq_ring_is_ready(e, q->head))
 		return;
 	stall_says(out, "; the oldest is of QP 0x%x, wr_id %llu", e->qpn,
 		   (unsigned long long)e->wr_id);

@@ -194,49 +194,31 @@ static void qps_read(struct view *v)
 	}
 }
 
-/* The word of the entry that position pos has. */
-static uint64_t cqe_read_word(const struct view_cq *q, uint64_t ring,
-			      uint32_t pos)
+static bool cqe_is_claimed(const struct view_cq *q, uint64_t ring, uint32_t pos)
 {
 	uint64_t word = 0;
 
 	copy_out(q->ctx->fd,
-		 URXE_CQ_OFFSET(ring) + (uint64_t)(pos & (q->depth - 1)) *
-						sizeof(struct urxe_cqe),
+		 URXE_CQ_OFFSET(ring) + q->depth * sizeof(struct urxe_cqe) +
+			 (pos & (q->depth - 1)) * sizeof(word),
 		 &word, sizeof(word));
-	return word;
-}
-
-static bool cqe_is_unread(uint64_t word, uint32_t pos)
-{
-	return cqe_pos(word) == pos &&
-	       (cqe_state(word) == CQE_READY || cqe_state(word) == CQE_CLAIMED);
+	return cq_ring_is_claimed(word, pos);
 }
 
 /*
- * What is unread is without a gap: from the poller's head, which is his own, up
- * to the tail, at or behind the hint.
+ * What is unread is without a gap: from the poller's head up to the tail, at or
+ * behind the hint.
  */
 static void cq_measure(struct view_cq *q, uint64_t ring)
 {
 	uint32_t tail = load_relaxed(&q->sh.tail_hint[URXE_CQ_HINT(ring)]);
-	uint32_t i, low, high, mid;
+	uint32_t i;
 
-	for (i = 0;
-	     i < q->depth && cqe_is_unread(cqe_read_word(q, ring, tail), tail);
-	     i++)
+	for (i = 0; i < q->depth && cqe_is_claimed(q, ring, tail); i++)
 		tail++;
-	for (low = 0, high = q->depth; low < high;) { /* so many are unread */
-		mid = low + (high - low + 1) / 2;
-		if (cqe_is_unread(cqe_read_word(q, ring, tail - mid),
-				  tail - mid))
-			low = mid;
-		else
-			high = mid - 1;
-	}
-	q->unread = low;
-	q->head = tail - low;
-	if (low)
+	q->head = load_relaxed(&q->sh.head[URXE_CQ_HINT(ring)]);
+	q->unread = tail - q->head <= q->depth ? tail - q->head : 0;
+	if (q->unread)
 		copy_out(q->ctx->fd,
 			 URXE_CQ_OFFSET(ring) +
 				 (uint64_t)(q->head & (q->depth - 1)) *

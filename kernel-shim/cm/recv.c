@@ -25,7 +25,7 @@
 struct ring {
 	int fd; /* of the arena */
 	uint64_t word;
-	uint32_t mask, tail;
+	uint32_t mask, head, tail;
 };
 
 static bool ring_read(const struct ring *r, uint64_t offset, void *to,
@@ -68,21 +68,25 @@ static bool ring_find(struct ring *r, uint32_t cq)
 		return false;
 	r->mask = (1u << URXE_CQ_LOG(r->word)) - 1;
 	r->tail = load_relaxed(&sh.tail_hint[URXE_CQ_HINT(r->word)]);
+	r->head = load_relaxed(&sh.head[URXE_CQ_HINT(r->word)]);
 	return true;
 }
 
 /* The hint may lag behind what was claimed. */
 static bool ring_find_tail(struct ring *r)
 {
-	struct urxe_cqe e;
+	uint64_t claim;
 	uint32_t n;
 
 	for (n = 0; n <= r->mask; n++, r->tail++) {
-		if (!ring_entry(r, r->tail, &e))
+		if (!RING_READ(r,
+			       URXE_CQ_OFFSET(r->word) +
+				       (r->mask + 1ull) *
+					       sizeof(struct urxe_cqe) +
+				       (r->tail & r->mask) * sizeof(claim),
+			       &claim))
 			return false;
-		if (cqe_pos(load_relaxed(&e.word)) != r->tail ||
-		    (cqe_state(load_relaxed(&e.word)) != CQE_CLAIMED &&
-		     cqe_state(load_relaxed(&e.word)) != CQE_READY))
+		if (!cq_ring_is_claimed(claim, r->tail))
 			return true;
 	}
 	return true;
@@ -100,16 +104,14 @@ static bool ring_find_recv(const struct ring *r, uint32_t qpn, uint32_t *pos)
 	struct urxe_cqe e;
 	uint32_t n, p;
 
-	for (n = 0, p = r->tail - 1; n <= r->mask && n < LOOK_BACK; n++, p--) {
-		if (!ring_entry(r, p, &e) ||
-		    cqe_pos(load_relaxed(&e.word)) != p)
+	for (n = 0, p = r->tail; p != r->head && n <= r->mask && n < LOOK_BACK;
+	     n++) {
+		if (!ring_entry(r, --p, &e))
 			return false;
 		if (entry_is_recv(&e, p, qpn)) {
 			*pos = p;
 			return true;
 		}
-		if (cqe_state(load_relaxed(&e.word)) == CQE_FREE)
-			return false;
 	}
 	return false;
 }
@@ -156,6 +158,7 @@ bool cm_recv_waits(struct cm *cm, const struct cm_id *id)
 	if (r.fd < 0)
 		return false;
 	waits = ring_find(&r, m->cq) && r.word == m->ring &&
+		(int32_t)(m->pos - r.head) >= 0 &&
 		ring_entry(&r, m->pos, &e) &&
 		entry_is_recv(&e, m->pos, id->qpn);
 	close(r.fd);

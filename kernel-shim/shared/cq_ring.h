@@ -2,19 +2,27 @@
 /*
  * The completion ring: many producers, in any process, and one poller.
  *
- * Each entry begins with a word: position (32) << 32 | owner (24) << 8 |
- * state (8).  Position p lives in slot p mod depth.
+ * Position p lives in slot p mod depth.  A slot has two words, each position (32)
+ * << 32 | owner (24) << 8 | state (8): the claim, in an array of its own, which
+ * only producers write, and the one that its entry begins with, at which the
+ * poller looks all the time.
  *
- *   FREE(p)           the slot waits for position p
- *   CLAIMED(p, owner) process `owner` is filling it
- *   READY(p)          filled
- *   MOVED(p)          the ring ends here: it was resized, go to the new one
+ *   claim CLAIMED(p, owner)	process `owner` fills it, or has done so
+ *   claim MOVED(p)		the ring ends here: it was resized, go to the new one
+ *   entry READY(p)		filled
  *
- * A producer takes FREE(p) to CLAIMED(p) by compare-and-swap (acquire: the
- * poller's reads of the slot's last use are over), fills the slot and stores
- * READY(p) (release: the poller sees it filled).  The poller takes READY(p)
- * at its head and stores FREE(p + depth) (release).  If the slot at the tail
- * still carries the last lap, the ring is full: an overrun, never a wait.
+ * A slot is free for p while its claim is of p - depth and the poller has polled
+ * that: head, which he stores (release) when he has read an entry, is past it.  A
+ * producer takes such a claim to CLAIMED(p) by compare-and-swap, fills the entry
+ * and stores READY(p) (release: the poller sees it filled).  The poller reads
+ * the entry at his head when that is READY(head).  If the slot at the tail is not
+ * free the ring is full: an overrun, never a wait.
+ *
+ * So between two producers' processes and a poller there is one line that goes
+ * to and fro for a completion, the entry's.  head_seen is what a producer last
+ * saw of head, for all of them: head itself is looked at once in a lap.  (Who saw
+ * it acquired it, and stores head_seen with release: who acquires that may write
+ * over what was read.)  It may lag behind head, and then it is looked at again.
  *
  * tail_hint only says where to start looking.  It never runs ahead of the
  * first free position, because it is stored after that position was claimed;
@@ -27,13 +35,14 @@
  * another one's by the time that somebody asks.  0: a process that had no id.
  *
  * A producer that dies between claim and READY would stop the poller for
- * ever.  A poller that meets the same CLAIMED word many times looks whether
- * its owner still lives, and if not, frees the slot itself.  Nothing waits
- * for the dead.
+ * ever.  So a poller whose head is not READY looks at its claim now and then; if
+ * that is of a position that a dead process has, and the entry still is not READY,
+ * he goes on without it.  (Only the dead could have written there.)  Nothing
+ * waits for the dead.
  *
  * Resize.  A ring is replaced, never changed.  The resizer, who holds the
  * poller's lock, makes a new ring with positions from 0 and a tail_hint of
- * its own, stores its place in next_ring, and takes FREE(p) at the old ring's
+ * its own, stores its place in next_ring, and takes the claim at the old ring's
  * tail to MOVED(p) by compare-and-swap (release: next_ring is seen by whoever
  * sees MOVED).  Positions are claimed in order and p was free, so nothing
  * beyond p was claimed: the old ring ends at p, for good.  A full ring has no
@@ -61,7 +70,7 @@
 
 #include "shared/layout.h"
 
-enum cqe_state { CQE_FREE, CQE_CLAIMED, CQE_READY, CQE_MOVED };
+enum cqe_state { CQE_CLAIMED = 1, CQE_READY, CQE_MOVED };
 
 static inline uint64_t cqe_word(uint32_t pos, uint32_t owner,
 				enum cqe_state state)
@@ -84,14 +93,47 @@ static inline uint32_t cqe_owner(uint64_t word)
 	return word >> 8 & 0xffffff;
 }
 
-static inline void cq_ring_init(struct urxe_cqe *ring, uint32_t depth,
-				uint32_t first)
+/* What a ring takes: its entries, then their claims. */
+static inline uint64_t cq_ring_bytes(uint32_t log)
 {
-	uint32_t i;
+	return (sizeof(struct urxe_cqe) + sizeof(uint64_t)) << log;
+}
 
-	for (i = 0; i < depth; i++)
-		store_relaxed(&ring[(first + i) & (depth - 1)].word,
-			      cqe_word(first + i, 0, CQE_FREE));
+/* A ring as somebody sees it who has found it sound. */
+struct cq_ring {
+	struct urxe_cqe *entry;
+	_Atomic uint64_t *claim;
+	uint32_t mask; /* entries - 1 */
+	_Atomic uint32_t *tail_hint, *head_seen, *head;
+};
+
+/* At base, of 1 << log entries; sh: where its positions are. */
+static inline void cq_ring_at(struct cq_ring *r, void *base, uint32_t log,
+			      struct urxe_cq_sh *sh, uint32_t parity)
+{
+	r->entry = (struct urxe_cqe *)base;
+	r->claim = (_Atomic uint64_t *)(void *)(r->entry + (1ull << log));
+	r->mask = (1u << log) - 1;
+	r->tail_hint = &sh->tail_hint[parity];
+	r->head_seen = &sh->head_seen[parity];
+	r->head = &sh->head[parity];
+}
+
+/* Nobody has seen it yet; its first position is `first`. */
+static inline void cq_ring_init(const struct cq_ring *r, uint32_t first)
+{
+	uint32_t i, before;
+
+	for (i = 0; i <= r->mask; i++) {
+		before = first + i - r->mask - 1;
+		store_relaxed(&r->claim[before & r->mask],
+			      cqe_word(before, 0, CQE_CLAIMED));
+		store_relaxed(&r->entry[before & r->mask].word,
+			      cqe_word(before, 0, CQE_READY));
+	}
+	store_relaxed(r->tail_hint, first);
+	store_relaxed(r->head_seen, first);
+	store_relaxed(r->head, first);
 }
 
 /* Is word, which may be anything, a place that a ring can be in? */
@@ -101,16 +143,8 @@ static inline bool cq_ring_fits(uint64_t word)
 
 	return log <= URXE_CQ_MAX_LOG &&
 	       URXE_CQ_OFFSET(word) - URXE_HEAP_OFFSET <=
-		       URXE_ARENA_SIZE - URXE_HEAP_OFFSET -
-			       (sizeof(struct urxe_cqe) << log);
+		       URXE_ARENA_SIZE - URXE_HEAP_OFFSET - cq_ring_bytes(log);
 }
-
-/* A ring as somebody sees it who has found it sound. */
-struct cq_ring {
-	struct urxe_cqe *entry;
-	uint32_t mask; /* entries - 1 */
-	_Atomic uint32_t *tail_hint;
-};
 
 /* An entry, and the position that it is taken for. */
 struct cq_slot {
@@ -126,35 +160,51 @@ enum cq_claim { CQ_CLAIMED, CQ_FULL, CQ_MOVED };
  */
 #define CQ_RING_WALK(mask) (4 * (mask) + 4096)
 
-/* Take the free entry at the tail to a state: CQ_CLAIMED, and *out is it. */
+/* Has the poller done with what was in the slot of position t before? */
+static inline bool cq_ring_has_room(const struct cq_ring *r, uint32_t t)
+{
+	uint32_t head = load_acquire(r->head_seen);
+
+	if (t - head <= r->mask)
+		return true;
+	/* acquire: he has read those entries */
+	head = load_acquire(r->head);
+	store_release(r->head_seen, head);
+	return t - head <= r->mask;
+}
+
+/* Take the free slot at the tail to a state: CQ_CLAIMED, and *out is it. */
 static inline enum cq_claim cq_ring_take(const struct cq_ring *r,
 					 uint32_t owner, enum cqe_state to,
 					 memory_order order,
 					 struct cq_slot *out)
 {
 	uint32_t t = load_relaxed(r->tail_hint), ahead, steps;
-	struct urxe_cqe *e;
+	_Atomic uint64_t *c;
 	uint64_t w;
 
 	for (steps = 0; steps < CQ_RING_WALK(r->mask); steps++, t++) {
-		e = &r->entry[t & r->mask];
-		w = load_relaxed(&e->word);
-		while (w == cqe_word(t, 0, CQE_FREE)) {
+		c = &r->claim[t & r->mask];
+		w = load_relaxed(c);
+		while (cqe_pos(w) == t - r->mask - 1 &&
+		       cqe_state(w) == CQE_CLAIMED) {
+			if (!cq_ring_has_room(r, t))
+				return CQ_FULL;
 			if (!atomic_compare_exchange_strong_explicit(
-				    &e->word, &w, cqe_word(t, owner, to), order,
+				    c, &w, cqe_word(t, owner, to), order,
 				    memory_order_relaxed))
 				continue;
-			out->cqe = e;
+			out->cqe = &r->entry[t & r->mask];
 			out->pos = t;
 			return CQ_CLAIMED;
 		}
 		if (cqe_state(w) == CQE_MOVED) {
 			/* acquire: next_ring was stored before it */
-			load_acquire(&e->word);
+			load_acquire(c);
 			return CQ_MOVED;
 		}
 		ahead = cqe_pos(w) - t;
-		/* the last lap's entry is still there */
+		/* a hint that was damaged, or the word was */
 		if ((int32_t)ahead < 0)
 			break;
 		/* all up to a lap before that position was taken */
@@ -169,7 +219,7 @@ static inline enum cq_claim cq_ring_claim(const struct cq_ring *r,
 					  uint32_t owner, struct cq_slot *out)
 {
 	enum cq_claim got = cq_ring_take(r, owner, CQE_CLAIMED,
-					 memory_order_acquire, out);
+					 memory_order_relaxed, out);
 
 	if (got == CQ_CLAIMED)
 		store_relaxed(r->tail_hint, out->pos + 1);
@@ -184,11 +234,29 @@ static inline bool cq_ring_close(const struct cq_ring *r, uint32_t *pos)
 {
 	struct cq_slot s;
 
-	if (cq_ring_take(r, 0, CQE_MOVED, memory_order_acq_rel, &s) !=
+	if (cq_ring_take(r, 0, CQE_MOVED, memory_order_release, &s) !=
 	    CQ_CLAIMED)
 		return false;
 	*pos = s.pos;
 	return true;
+}
+
+/* The words of the slot that was claimed for position i last. */
+static inline const char *cq_slot_invalid(uint64_t claim, uint64_t entry,
+					  uint32_t i, uint32_t mask)
+{
+	if (cqe_pos(claim) != i || (cqe_pos(entry) - i) & mask)
+		return "an entry is not of the lap that its neighbours are of";
+	if ((cqe_state(claim) != CQE_CLAIMED &&
+	     cqe_state(claim) != CQE_MOVED) ||
+	    cqe_state(entry) != CQE_READY)
+		return "an entry has a state that there is not";
+	if (cqe_owner(entry) ||
+	    (cqe_state(claim) == CQE_MOVED && cqe_owner(claim)))
+		return "an entry that nobody claimed has an owner";
+	if ((int32_t)(cqe_pos(entry) - i) > 0)
+		return "an entry was filled that nobody had claimed";
+	return NULL;
 }
 
 /*
@@ -197,29 +265,25 @@ static inline bool cq_ring_close(const struct cq_ring *r, uint32_t *pos)
  */
 static inline const char *cq_ring_invalid(const struct cq_ring *r)
 {
-	uint32_t i, head, depth = r->mask + 1;
-	bool free_before = false;
+	uint32_t i, first = cqe_pos(load_acquire(&r->claim[0]));
+	const char *why;
 	uint64_t w;
 
-	/* the oldest position is where the poller is */
-	head = cqe_pos(load_acquire(&r->entry[0].word));
-	for (i = 1; i < depth; i++) {
-		w = load_acquire(&r->entry[i].word);
-		if ((int32_t)(cqe_pos(w) - head) < 0)
-			head = cqe_pos(w);
+	/* the claims are of the last positions, as many as there are */
+	for (i = 1; i <= r->mask; i++) {
+		w = load_acquire(&r->claim[i]);
+		if ((int32_t)(cqe_pos(w) - first) < 0)
+			first = cqe_pos(w);
 	}
-	for (i = head; i - head < depth; i++) {
-		w = load_acquire(&r->entry[i & r->mask].word);
-		if (cqe_pos(w) != i)
-			return "an entry is not of the lap that its neighbours are of";
-		if (cqe_state(w) > CQE_MOVED)
-			return "an entry has a state that there is not";
-		if (cqe_state(w) != CQE_CLAIMED && cqe_owner(w))
-			return "an entry that nobody claimed has an owner";
-		if (free_before && cqe_state(w) != CQE_FREE)
-			return "an entry was taken before an older one";
-		free_before = cqe_state(w) == CQE_FREE ||
-			      cqe_state(w) == CQE_MOVED;
+	for (i = first; i - first <= r->mask; i++) {
+		w = load_acquire(&r->claim[i & r->mask]);
+		why = cq_slot_invalid(
+			w, load_acquire(&r->entry[i & r->mask].word), i,
+			r->mask);
+		if (why)
+			return why;
+		if (cqe_state(w) == CQE_MOVED && i - first != r->mask)
+			return "an entry was taken behind the ring's end";
 	}
 	return NULL;
 }
@@ -236,18 +300,19 @@ static inline void cq_ring_publish(struct urxe_cqe *e, uint32_t pos,
 	atomic_store_explicit(&e->word, cqe_word(pos, 0, CQE_READY), order);
 }
 
-static inline void cq_ring_release(struct urxe_cqe *e, uint32_t pos,
-				   uint32_t depth)
+static inline bool cq_ring_is_ready(const struct urxe_cqe *e, uint32_t pos)
 {
-	store_release(&e->word, cqe_word(pos + depth, 0, CQE_FREE));
+	return load_acquire(&e->word) == cqe_word(pos, 0, CQE_READY);
 }
 
-/*
- * Take entry pos from its dead claimer, who left word there.  True if it is
- * free now; false: it was published after all.
- */
-static inline bool cq_ring_skip(struct urxe_cqe *e, uint64_t word, uint32_t pos,
-				uint32_t depth)
+/* Is somebody filling that entry, or was he, when he died?  word is its claim. */
+static inline bool cq_ring_is_claimed(uint64_t word, uint32_t pos)
 {
-	return cas_acq_rel(&e->word, &word, cqe_word(pos + depth, 0, CQE_FREE));
+	return cqe_pos(word) == pos && cqe_state(word) == CQE_CLAIMED;
+}
+
+/* All before head were read. */
+static inline void cq_ring_release(const struct cq_ring *r, uint32_t head)
+{
+	store_release(r->head, head);
 }

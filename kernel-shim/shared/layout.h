@@ -489,7 +489,7 @@ static_assert(sizeof(struct urxe_file) == 256, "fixed");
 #define URXE_FILE_MADE(word) ((uint32_t)((word) >> 32))
 #define URXE_FILE_COUNT(word) ((uint32_t)(word))
 
-/* A completion queue entry. The word's protocol stands in cq_ring.h */
+/* A completion queue entry. The words' protocol stands in cq_ring.h */
 #define URXE_CQE_INLINE 80
 #define URXE_CQE_SRQ 0x80 /* a receive of an SRQ */
 /* in wc_flags: a datagram that came over IPv4, or by RoCE v1; an event that
@@ -531,7 +531,8 @@ enum urxe_arm { URXE_ARM_NONE, URXE_ARM_SOLICITED, URXE_ARM_NEXT };
 
 /*
  * A ring in one word: offset in the arena | URXE_CQ_PARITY | log2(entries).
- * The parity changes with each resize and says which tail_hint is the ring's.
+ * The parity changes with each resize and says which tail_hint, head_seen and
+ * head are the ring's.
  */
 #define URXE_CQ_RING(offset, log) ((offset) | (log))
 #define URXE_CQ_LOG(word) ((uint32_t)(word) & 31)
@@ -554,14 +555,16 @@ struct urxe_cq_sh {
 	uint32_t async_fifo; /* FIFO number + 1 */
 	_Atomic uint32_t moderate; /* events: URXE_MODERATE(); 0: off */
 	_Atomic uint64_t next_ring; /* where a ring that was left leads to */
-	/* producers */
+	/* producers; of both rings, see URXE_CQ_HINT() */
 	alignas(URXE_LINE) _Atomic uint32_t tail_hint[2];
+	_Atomic uint32_t head_seen[2];
 	alignas(URXE_LINE) _Atomic uint32_t arm; /* URXE_ARM_KIND() and more */
 	_Atomic uint32_t pending_events; /* to be written by the owner */
 	_Atomic uint32_t comp_events; /* written to their FIFO so far */
 	_Atomic uint32_t comp_fetched; /* read from there so far */
 	_Atomic uint32_t held_back; /* completions that moderation waits on */
-	alignas(URXE_LINE) uint8_t pad[URXE_LINE];
+	/* the poller */
+	alignas(URXE_LINE) _Atomic uint32_t head[2];
 };
 #define URXE_MODERATE(count, us) ((uint32_t)(us) << 16 | (uint16_t)(count))
 #define URXE_MODERATE_COUNT(m) ((uint16_t)(m))

@@ -20,33 +20,43 @@
 /* ---------------------------------------------------------- producing */
 
 /* The ring that word, which may be anything, names; false if there is none. */
-static inline bool cq_ring_at(struct urxe_arena *a, struct urxe_cq_sh *sh,
-			      uint64_t word, struct cq_ring *r)
+static bool cq_find_ring(struct urxe_arena *a, struct urxe_cq_sh *sh,
+			 uint64_t word, struct cq_ring *r)
 {
 	if (unlikely(!cq_ring_fits(word)))
 		return false;
-	r->entry = (struct urxe_cqe *)(void *)((char *)a +
-					       URXE_CQ_OFFSET(word));
-	r->mask = (1u << URXE_CQ_LOG(word)) - 1;
-	r->tail_hint = &sh->tail_hint[URXE_CQ_HINT(word)];
+	cq_ring_at(r, (char *)a + URXE_CQ_OFFSET(word), URXE_CQ_LOG(word), sh,
+		   URXE_CQ_HINT(word));
+	return true;
+}
+
+/* The same, kept from one completion to the next. */
+static bool __attribute__((noinline))
+cq_view_turn_to(struct urxe_cq_view *v, uint64_t word)
+{
+	v->ring_word = 0;
+	if (!cq_find_ring(v->peer->arena, v->sh, word, &v->ring))
+		return false;
+	v->ring_word = word;
 	return true;
 }
 
 bool cq_view_init(struct urxe_cq_view *v, struct urxe_peer *peer,
 		  uint32_t index)
 {
-	struct cq_ring ring;
-
 	v->peer = NULL;
 	if (index >= URXE_MAX_CQ)
 		return false;
 	v->sh = &peer->arena->cq[index];
 	v->own = NULL;
 	v->channel = NULL;
-	if (!load_acquire(&v->sh->live) ||
-	    !cq_ring_at(peer->arena, v->sh, load_relaxed(&v->sh->ring), &ring))
+	if (!load_acquire(&v->sh->live))
 		return false;
 	v->peer = peer;
+	if (!cq_view_turn_to(v, load_relaxed(&v->sh->ring))) {
+		v->peer = NULL;
+		return false;
+	}
 	if (v->sh->channel)
 		v->channel = channel_get(peer, v->sh->channel - 1);
 	return true;
@@ -85,11 +95,9 @@ static bool cq_no_room(struct urxe_cq_view *v, struct urxe_cqe_ref *ref)
 static inline enum cq_claim cq_claim(struct urxe_cq_view *v, uint64_t word,
 				     struct urxe_cqe_ref *ref)
 {
-	struct cq_ring ring;
-
-	if (unlikely(!cq_ring_at(v->peer->arena, v->sh, word, &ring)))
+	if (unlikely(word != v->ring_word) && !cq_view_turn_to(v, word))
 		return CQ_MOVED; /* to nowhere */
-	return cq_ring_claim(&ring,
+	return cq_ring_claim(&v->ring,
 			     URXE_PROCESS_BRIEF(process_id(v->peer->fabric)),
 			     &ref->slot);
 }
@@ -215,12 +223,11 @@ void cq_attention(struct urxe_cq_view *v)
 int cq_ring_new(struct urxe_context *ctx, uint32_t cqe, uint64_t *word)
 {
 	uint32_t log = log2_up(cqe);
-	uint64_t bytes = sizeof(struct urxe_cqe) << log;
-	uint64_t offset = arena_alloc(ctx->arena, ctx->cmd_fd, bytes);
+	uint64_t offset = arena_alloc(ctx->arena, ctx->cmd_fd,
+				      cq_ring_bytes(log));
 
 	if (!offset)
 		return -ENOMEM;
-	cq_ring_init(arena_ptr(ctx->arena, offset, bytes), 1u << log, 0);
 	*word = URXE_CQ_RING(offset, log);
 	return 0;
 }
@@ -228,13 +235,21 @@ int cq_ring_new(struct urxe_context *ctx, uint32_t cqe, uint64_t *word)
 void cq_ring_free(struct urxe_context *ctx, uint64_t word)
 {
 	arena_free(ctx->arena, ctx->cmd_fd, URXE_CQ_OFFSET(word),
-		   sizeof(struct urxe_cqe) << URXE_CQ_LOG(word));
+		   cq_ring_bytes(URXE_CQ_LOG(word)));
+}
+
+void cq_start_ring(struct urxe_cq *cq, uint64_t word)
+{
+	struct cq_ring r;
+
+	if (cq_find_ring(cq->ctx->arena, cq->sh, word, &r))
+		cq_ring_init(&r, 0);
 }
 
 void cq_use_ring(struct urxe_cq *cq, uint64_t word)
 {
 	cq->ring_word = word;
-	cq_ring_at(cq->ctx->arena, cq->sh, word, &cq->ring);
+	cq_find_ring(cq->ctx->arena, cq->sh, word, &cq->ring);
 	cq->head = 0;
 }
 
@@ -249,6 +264,7 @@ static void cq_enter(struct urxe_cq *cq, const struct cq_params *p)
 	sh->pid = urxe_pid;
 	sh->async_fifo = p->async_fifo;
 	store_relaxed(&sh->attention, load_relaxed(&cq->ctx->unserved));
+	cq_ring_init(&cq->ring, 0);
 	store_relaxed(&sh->ring, cq->ring_word);
 	store_release(&sh->live, 1);
 }

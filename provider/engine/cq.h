@@ -19,6 +19,8 @@ struct urxe_cq_view {
 	struct urxe_peer *peer; /* where it is */
 	struct urxe_channel *channel; /* NULL: none */
 	struct urxe_cq *own; /* NULL: a peer's, or as one of our QPs sees it */
+	uint64_t ring_word; /* what ring was made from */
+	struct cq_ring ring;
 };
 
 /* An entry being filled: cq_begin ... cq_end. */
@@ -79,6 +81,7 @@ struct urxe_cq {
 	struct cq_ring ring;
 	uint32_t head; /* next entry to poll */
 	_Atomic uint32_t empty; /* polls in a row that found nothing */
+	_Atomic bool closely; /* look who claimed the entry at the head */
 	uint64_t ask_at; /* is who claimed the entry at the head alive? */
 	struct urxe_backlog *backlog; /* what a resize left over, or NULL */
 	uint64_t ring_word; /* struct urxe_cq_sh.ring */
@@ -115,6 +118,8 @@ void cq_close(struct urxe_cq *cq);
 /* Memory for a ring of cqe entries at least, and its word. */
 int cq_ring_new(struct urxe_context *ctx, uint32_t cqe, uint64_t *word);
 void cq_ring_free(struct urxe_context *ctx, uint64_t word);
+/* Nobody has seen it yet: it is empty. */
+void cq_start_ring(struct urxe_cq *cq, uint64_t word);
 /* Poll that ring from now on. */
 void cq_use_ring(struct urxe_cq *cq, uint64_t word);
 /*

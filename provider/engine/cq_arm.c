@@ -121,6 +121,7 @@ static int cq_arm_as(struct urxe_cq *cq, enum urxe_arm want, bool kind)
 	if (looks)
 		known = look_known(cq);
 	want = cq_set_arm(cq, want, known);
+	store_relaxed(&cq->closely, true);
 	store_relaxed(&cq->armed_for, want);
 	fire = kind && (!looks || look_for_unannounced(cq, want));
 	if (looks)
@@ -167,6 +168,7 @@ void cq_event_fetched(struct urxe_cq *cq)
 	bool locked;
 
 	fetch_add_relaxed(&cq->sh->comp_fetched, 1);
+	store_relaxed(&cq->closely, true);
 	poll_progress(cq); /* it may be for a QP that is to be flushed */
 	if (!look_begin(cq, &locked))
 		return; /* one event too many, maybe */

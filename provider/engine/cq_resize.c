@@ -37,8 +37,7 @@ static void backlog_drain(struct urxe_cq *cq, struct urxe_backlog *b,
 	while (b->count < max && (e = poll_ring(cq))) {
 		poll_leaves_ring(cq, e);
 		memcpy(&b->cqe[b->count++], e, sizeof(*e));
-		cq_ring_release(e, cq->head, cq->ring.mask + 1);
-		cq->head++;
+		cq_ring_release(&cq->ring, ++cq->head);
 	}
 }
 
@@ -53,9 +52,7 @@ static void backlog_settle(struct urxe_cq *cq, struct urxe_backlog *b)
 	backlog_drain(cq, b, b->count + 1);
 	if (cq->head != head)
 		return;
-	cq_ring_release(&cq->ring.entry[head & cq->ring.mask], head,
-			cq->ring.mask + 1);
-	cq->head++;
+	cq_ring_release(&cq->ring, ++cq->head);
 }
 
 /* Completions that polling will show; those of dead QPs it drops. */
@@ -102,7 +99,7 @@ static int cq_move_producers(struct urxe_cq *cq, uint64_t next,
 	int ret;
 
 	cq_arm_forget(cq);
-	store_relaxed(&sh->tail_hint[URXE_CQ_HINT(next)], 0);
+	cq_start_ring(cq, next);
 	store_relaxed(&sh->next_ring, next);
 	if (!cq_ring_close(&cq->ring, end)) {
 		ret = cq_make_end(cq, b, max, end);

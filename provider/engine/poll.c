@@ -186,29 +186,37 @@ static inline bool poll_settle(struct urxe_cq *cq, struct urxe_cqe *e,
 }
 
 /*
- * The head's word is none that the protocol leaves there.  (A position that is
- * laps ahead is: a forked process polls, too.)
+ * Words at the head that the protocol does not leave there.  (head may be
+ * further than ours: a forked process polls, too.)
  */
-static bool poll_is_damaged(const struct urxe_cq *cq, uint64_t word)
+static bool poll_is_damaged(const struct urxe_cq *cq, uint64_t claim)
 {
-	return (cqe_pos(word) - cq->head) & cq->ring.mask ||
-	       cqe_state(word) > CQE_MOVED ||
-	       (cqe_pos(word) == cq->head && cqe_state(word) == CQE_READY);
+	const struct cq_ring *r = &cq->ring;
+	uint64_t word = load_relaxed(&r->entry[cq->head & r->mask].word);
+
+	return (cqe_pos(claim) - cq->head) & r->mask ||
+	       (cqe_pos(word) - cq->head) & r->mask ||
+	       cqe_state(word) != CQE_READY ||
+	       (cqe_state(claim) != CQE_CLAIMED &&
+		cqe_state(claim) != CQE_MOVED) ||
+	       (int32_t)(load_relaxed(r->head) - cq->head) < 0;
 }
 
 /*
- * The entry at the head is not ready.  True if it was taken out of the way
- * because the producer that claimed it is dead.
+ * The entry at the head is not ready.  True if it was left out because the
+ * producer that claimed it is dead.
  */
-static bool poll_skip_dead(struct urxe_cq *cq, struct urxe_cqe *e,
-			   uint64_t word)
+static bool __attribute__((cold, noinline))
+poll_skip_dead(struct urxe_cq *cq)
 {
-	struct urxe_fabric *f = cq->ctx->fabric;
-	uint32_t owner = cqe_owner(word);
+	const struct cq_ring *r = &cq->ring;
+	const uint64_t claim = load_acquire(&r->claim[cq->head & r->mask]);
+	const uint32_t owner = cqe_owner(claim);
 	uint64_t now;
 
-	if (cqe_state(word) != CQE_CLAIMED || cqe_pos(word) != cq->head) {
-		if (unlikely(poll_is_damaged(cq, word)))
+	store_relaxed(&cq->closely, false);
+	if (!cq_ring_is_claimed(claim, cq->head)) {
+		if (unlikely(poll_is_damaged(cq, claim)))
 			cq_break(&cq->view, "its ring is damaged");
 		return false;
 	}
@@ -216,30 +224,36 @@ static bool poll_skip_dead(struct urxe_cq *cq, struct urxe_cqe *e,
 	now = clock_now();
 	if (now < cq->ask_at)
 		return false;
-	if (!owner || !process_brief_is_dead(f, owner)) {
+	if (!owner || !process_brief_is_dead(cq->ctx->fabric, owner)) {
 		cq->ask_at = now + STUCK_NS;
 		return false;
 	}
+	/* who learnt of its death sees all that it did */
+	if (cq_ring_is_ready(&r->entry[cq->head & r->mask], cq->head))
+		return true;
 	urxe_why("a producer died while it completed: entry %u skipped",
 		 cq->head);
-	return cq_ring_skip(e, word, cq->head, cq->ring.mask + 1);
+	cq_ring_release(r, ++cq->head);
+	store_relaxed(&cq->closely, true); /* who claimed the next one? */
+	return true;
+}
+
+/* Has a forked process polled it? */
+static inline bool poll_is_ours(const struct urxe_cq *cq)
+{
+	return likely(load_relaxed(cq->ring.head) == cq->head);
 }
 
 static inline struct urxe_cqe *poll_ring_next(struct urxe_cq *cq)
 {
 	struct urxe_cqe *e;
-	uint64_t w;
 
-	for (;;) {
+	do {
 		e = &cq->ring.entry[cq->head & cq->ring.mask];
-		w = load_acquire(&e->word);
-		if (likely(w == cqe_word(cq->head, 0, CQE_READY)))
+		if (likely(cq_ring_is_ready(e, cq->head)) && poll_is_ours(cq))
 			return e;
-		if (w == cqe_word(cq->head, 0, CQE_FREE) ||
-		    !poll_skip_dead(cq, e, w))
-			return NULL;
-		cq->head++;
-	}
+	} while (unlikely(load_relaxed(&cq->closely)) && poll_skip_dead(cq));
+	return NULL;
 }
 
 struct urxe_cqe *poll_ring(struct urxe_cq *cq)
@@ -259,18 +273,16 @@ const struct urxe_cqe *poll_peek(const struct urxe_cq *cq, uint32_t i)
 		return NULL;
 	pos = cq->head + i - left;
 	e = &cq->ring.entry[pos & cq->ring.mask];
-	return load_acquire(&e->word) == cqe_word(pos, 0, CQE_READY) ? e : NULL;
+	return cq_ring_is_ready(e, pos) && poll_is_ours(cq) ? e : NULL;
 }
 
 /* Done with an entry, and with what its WR held. */
-static inline void poll_release(struct urxe_cq *cq, struct urxe_cqe *e,
-				const struct place *p)
+static inline void poll_release(struct urxe_cq *cq, const struct place *p)
 {
 	struct urxe_backlog *b = cq->backlog;
 
 	if (likely(!b)) {
-		cq_ring_release(e, cq->head, cq->ring.mask + 1);
-		cq->head++;
+		cq_ring_release(&cq->ring, ++cq->head);
 	} else if (++b->head == b->count) {
 		cq->polled_before += b->count;
 		cq->backlog = NULL;
@@ -297,7 +309,7 @@ static inline struct urxe_cqe *poll_next(struct urxe_cq *cq, struct place *p)
 			    poll_ring_next(cq);
 		if (!e || likely(poll_settle(cq, e, p)))
 			return e;
-		poll_release(cq, e, p);
+		poll_release(cq, p);
 	}
 }
 
@@ -316,7 +328,7 @@ bool poll_take(struct urxe_cq *cq, struct urxe_cqe *copy)
 	if (!e)
 		return false;
 	memcpy(copy, e, sizeof(*copy));
-	poll_release(cq, e, &p);
+	poll_release(cq, &p);
 	return true;
 }
 
@@ -329,7 +341,7 @@ poll_some(struct urxe_cq *cq, int n, struct ibv_wc *wc)
 
 	while (got < n && (e = poll_next(cq, &p))) {
 		poll_fill_wc(e, &wc[got++]);
-		poll_release(cq, e, &p);
+		poll_release(cq, &p);
 	}
 	return got;
 }
@@ -339,8 +351,17 @@ static inline bool poll_is_empty(const struct urxe_cq *cq)
 {
 	const struct urxe_cqe *e = &cq->ring.entry[cq->head & cq->ring.mask];
 
-	return load_relaxed(&e->word) == cqe_word(cq->head, 0, CQE_FREE) &&
-	       !cq->backlog;
+	return load_relaxed(&e->word) != cqe_word(cq->head, 0, CQE_READY) &&
+	       !cq->backlog && likely(!load_relaxed(&cq->closely));
+}
+
+void poll_waits(struct urxe_cq *cq)
+{
+	store_relaxed(&cq->closely, true);
+	if (load_relaxed(&cq->empty) < IDLE_POLLS - 1)
+		return;
+	store_relaxed(&cq->empty, 0);
+	idle_give_way();
 }
 
 int poll_cq(struct urxe_cq *cq, int n, struct ibv_wc *wc)
@@ -369,23 +390,22 @@ void poll_each(struct urxe_cq *cq, poll_each_fn *fn, void *arg)
 		fn(&b->cqe[i], arg);
 	for (i = cq->head; i - cq->head <= cq->ring.mask; i++) {
 		e = &cq->ring.entry[i & cq->ring.mask];
-		word = load_acquire(&e->word);
-		if (word == cqe_word(i, 0, CQE_READY))
+		word = load_acquire(&cq->ring.claim[i & cq->ring.mask]);
+		if (cq_ring_is_ready(e, i))
 			fn(e, arg);
-		else if (cqe_state(word) != CQE_CLAIMED || cqe_pos(word) != i)
+		else if (!cq_ring_is_claimed(word, i))
 			break;
 	}
 }
 
 void poll_drop(struct urxe_cq *cq)
 {
-	struct urxe_cqe *e;
 	struct place p;
 
 	if (!gate_trylock(&cq->gate))
 		return;
-	while ((e = poll_next(cq, &p)))
-		poll_release(cq, e, &p);
+	while (poll_next(cq, &p))
+		poll_release(cq, &p);
 	gate_unlock(&cq->gate);
 }
 

@@ -33,13 +33,20 @@ static inline void poll_progress(struct urxe_cq *cq)
 		retry_progress(cq);
 }
 
+/*
+ * So many polls in a row found nothing: one looks who claimed the entry at the
+ * head, a line that producers write.
+ */
+#define POLL_LOOKS 64
+static_assert(IDLE_POLLS % POLL_LOOKS == 0, "one count for both");
+
+void poll_waits(struct urxe_cq *cq);
+
 /* Who gives way does so before it looks: what it finds is then news. */
 static inline void poll_begin(struct urxe_cq *cq)
 {
-	if (unlikely(load_relaxed(&cq->empty) >= IDLE_POLLS)) {
-		store_relaxed(&cq->empty, 0);
-		idle_give_way();
-	}
+	if (unlikely(load_relaxed(&cq->empty) % POLL_LOOKS == POLL_LOOKS - 1))
+		poll_waits(cq);
 	poll_progress(cq);
 }
 

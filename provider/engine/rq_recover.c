@@ -81,10 +81,8 @@ static void recover_find(struct urxe_cqe *e, void *arg)
 /* Has another process polled it?  We are inside its gate. */
 static bool polled_elsewhere(const struct urxe_cq *cq)
 {
-	const struct urxe_cqe *e = &cq->ring.entry[cq->head & cq->ring.mask];
-
 	return load_relaxed(&cq->sh->ring) != cq->ring_word ||
-	       cqe_pos(load_relaxed(&e->word)) != cq->head;
+	       load_relaxed(cq->ring.head) != cq->head;
 }
 
 static bool recover_search(struct urxe_cq *cq, struct queue *q)

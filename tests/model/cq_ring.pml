@@ -16,20 +16,20 @@
 #define PRODUCERS 2
 #define COMPLETIONS 2 /* of each */
 
-#define FREE 0
 #define CLAIMED 1
-#define READY 2
 #define MOVED 3
 
+/* Positions begin at DEPTH: what is of one before is free. */
 typedef entry {
-	byte state, pos;
-	byte owner, gen; /* CLAIMED: a process's number, and which use of that */
+	byte state, pos; /* the claim */
+	byte owner, gen; /* a process's number, and which use of that */
+	byte ready; /* the position that it was filled for */
 	byte from, value; /* what it is filled with */
 };
 entry e[4]; /* two rings */
 #define E(ring, pos) e[(ring) * DEPTH + (pos) % DEPTH]
 
-byte tail_hint[2];
+byte tail_hint[2], head_seen[2], head_told[2];
 byte ring; /* sh->ring */
 byte next_ring;
 bool inside[PRODUCERS]; /* the guards */
@@ -39,7 +39,7 @@ bool ended[PRODUCERS];
 bool killed[PRODUCERS];
 
 /* what nobody in the program knows */
-byte published, polled, taken;
+byte published, polled;
 bool freed; /* the old ring's memory */
 byte last[PRODUCERS]; /* value that was polled */
 
@@ -64,7 +64,7 @@ inline maybe_die()
 
 proctype producer(byte me)
 {
-	byte r, t, n, state, pos;
+	byte r, t, n, state, pos, owner, h;
 
 	for (n : 1 .. COMPLETIONS) {
 		inside[me] = true;
@@ -78,20 +78,39 @@ walk:
 			assert(r == 1 || !freed);
 			state = E(r, t).state;
 			pos = E(r, t).pos;
+			owner = E(r, t).owner;
+			/* it never runs ahead */
+			assert(state == MOVED || pos + DEPTH >= t)
 		}
 		if
-		:: state == FREE && pos == t ->
+		:: state == CLAIMED && pos + DEPTH == t ->
+			h = head_seen[r];
+#ifndef NO_LOOK
+			if
+			:: t - h >= DEPTH ->
+				h = head_told[r];
+				head_seen[r] = h
+			:: else
+			fi;
+			if
+			:: t - h >= DEPTH -> goto overrun
+			:: else
+			fi;
+#endif
 			/* compare and swap */
 			if
 			:: atomic {
-				E(r, t).state == FREE && E(r, t).pos == t ->
-				E(r, t).state = CLAIMED;
+				E(r, t).state == CLAIMED &&
+				E(r, t).pos + DEPTH == t ->
+				/* its last completion was polled */
+				assert(head_told[r] + DEPTH > t);
+				E(r, t).pos = t;
 				E(r, t).owner = me;
-				E(r, t).gen = 0;
-				taken++
+				E(r, t).gen = 0
 			}
 			:: atomic {
-				!(E(r, t).state == FREE && E(r, t).pos == t) ->
+				!(E(r, t).state == CLAIMED &&
+				  E(r, t).pos + DEPTH == t) ->
 				goto walk
 			}
 			fi
@@ -100,10 +119,7 @@ walk:
 			assert(r == 0);
 			r = next_ring;
 			goto again
-		:: state != MOVED && pos < t ->
-			/* full, when we loaded the word */
-			goto overrun
-		:: else ->
+		:: else -> /* taken */
 			t++;
 			goto walk
 		fi;
@@ -116,7 +132,7 @@ walk:
 		atomic {
 			assert(E(r, t).state == CLAIMED && E(r, t).pos == t &&
 			       E(r, t).owner == me);
-			E(r, t).state = READY;
+			E(r, t).ready = t;
 			published++
 		}
 		maybe_die();
@@ -132,13 +148,16 @@ dead:
 
 byte head, polled_ring;
 
+#define READY (E(polled_ring, head).ready == head)
+#define IS_CLAIMED \
+	(E(polled_ring, head).state == CLAIMED && \
+	 E(polled_ring, head).pos == head)
+
 inline release()
 {
 	d_step {
-		E(polled_ring, head).pos = head + DEPTH;
-		E(polled_ring, head).state = FREE;
-		taken--;
-		head++
+		head++;
+		head_told[polled_ring] = head
 	}
 }
 
@@ -154,8 +173,7 @@ inline release()
 inline poll_one()
 {
 	if
-	:: E(polled_ring, head).state == READY &&
-	   E(polled_ring, head).pos == head ->
+	:: READY ->
 		d_step {
 			assert(E(polled_ring, head).value >
 			       last[E(polled_ring, head).from]);
@@ -164,32 +182,25 @@ inline poll_one()
 			polled++
 		}
 		release()
-	:: E(polled_ring, head).state == CLAIMED &&
-	   E(polled_ring, head).pos == head ->
+	:: !READY && IS_CLAIMED ->
 		/* loaded; the owner's life is looked at after that */
 		if
-		:: OWNER_DEAD(E(polled_ring, head))
-		:: E(polled_ring, head).state == READY
-		fi;
-#ifdef SKIP_BY_STORE
-		release()
+		:: OWNER_DEAD(E(polled_ring, head)) ->
+#ifndef SKIP_BY_STORE
+			/* and then the entry once more */
+			if
+			:: READY
+			:: !READY -> release()
+			fi
 #else
-		if
-		:: atomic {
-			E(polled_ring, head).state == CLAIMED ->
-			E(polled_ring, head).pos = head + DEPTH;
-			E(polled_ring, head).state = FREE;
-			taken--;
-			head++
-		}
-		:: E(polled_ring, head).state == READY
-		fi
+			release()
 #endif
+		:: READY
+		fi
 	fi
 }
 
-#define NOTHING \
-	(E(polled_ring, head).state == FREE || E(polled_ring, head).pos != head)
+#define NOTHING (!READY && !IS_CLAIMED)
 #define ALL_ENDED (ended[0] && ended[1])
 
 inline wait_for_guard(i)
@@ -204,14 +215,16 @@ inline resize()
 	t = tail_hint[0];
 	do
 	:: atomic {
-		E(0, t).state == FREE && E(0, t).pos == t ->
+		E(0, t).pos + DEPTH == t && t - head < DEPTH ->
 		E(0, t).state = MOVED;
+		E(0, t).pos = t;
 		end = t;
 		break
 	   }
-	:: E(0, t).pos < t -> poll_one(); t = tail_hint[0]
-	:: E(0, t).pos >= t && !(E(0, t).state == FREE && E(0, t).pos == t) ->
-		t++
+	:: E(0, t).pos + DEPTH == t && t - head >= DEPTH ->
+		poll_one();
+		t = tail_hint[0]
+	:: E(0, t).pos >= t -> t++
 	od;
 	ring = 1;
 #ifndef NO_WAIT
@@ -225,12 +238,9 @@ inline resize()
 	/* the old ring's memory is somebody else's now */
 	skip;
 	d_step {
-		for (i : 0 .. DEPTH - 1) {
-			assert(e[i].state == FREE || e[i].state == MOVED)
-		}
 		freed = true;
 		polled_ring = 1;
-		head = 0
+		head = DEPTH
 	}
 }
 
@@ -242,8 +252,16 @@ active proctype poller()
 	atomic {
 		for (i : 0 .. DEPTH - 1) {
 			e[i].pos = i;
-			e[DEPTH + i].pos = i
+			e[i].state = CLAIMED;
+			e[DEPTH + i].pos = i;
+			e[DEPTH + i].state = CLAIMED
 		}
+		for (i : 0 .. 1) {
+			tail_hint[i] = DEPTH;
+			head_seen[i] = DEPTH;
+			head_told[i] = DEPTH
+		}
+		head = DEPTH;
 		for (i : 0 .. PRODUCERS - 1) {
 			alive[i] = true
 		}
@@ -255,5 +273,5 @@ active proctype poller()
 	:: !resized -> resized = true; resize()
 	:: ALL_ENDED && NOTHING -> break
 	od;
-	assert(polled == published && taken == 0)
+	assert(polled == published)
 }

@@ -171,41 +171,47 @@ MODEL(quiesce_try, 2)
 	}
 };
 
-/* cq_ring.h: one entry, two laps.  0 free, 1 claimed, 2 ready, 3 free again */
-MODEL(cq_ring, 2)
+/* cq_ring.h: a ring of one entry, two positions, two producers. */
+MODEL(cq_ring, 3)
 {
-	word state;
+	word claim, ready, head, head_seen;
 	bytes entry;
 
-	void before() { state($) = 0; }
-	void produce(int lap)
+	void before()
 	{
-		int was = 3 * lap;
+		claim($) = ready($) = head($) = head_seen($) = 0;
+		entry($) = 0;
+	}
+	bool has_room(int t)
+	{
+		if (head_seen($).load(MISTAKE(RELAYED, mo_acquire,
+					      mo_relaxed)) == t - 1)
+			return true;
+		int h = head($).load(MISTAKE(SEES, mo_acquire, mo_relaxed));
+		head_seen($).store(h, MISTAKE(RELAYS, mo_release, mo_relaxed));
+		return h == t - 1;
+	}
+	void produce()
+	{
+		int was = claim($).load(mo_relaxed), t = was + 1;
 
-		while (!state($).compare_exchange_strong(
-			was, 3 * lap + 1,
-			MISTAKE(CLAIMS, mo_acquire, mo_relaxed), mo_relaxed)) {
-			was = 3 * lap;
-			rl::yield(1, $);
-		}
-		entry($) = lap;
-		state($).store(3 * lap + 2,
-			       MISTAKE(PUBLISHES, mo_release, mo_relaxed));
+		if (t > 2 || !has_room(t) ||
+		    !claim($).compare_exchange_strong(was, t, mo_relaxed,
+						      mo_relaxed))
+			return;
+		entry($) = t;
+		ready($).store(t, MISTAKE(PUBLISHES, mo_release, mo_relaxed));
 	}
 	void thread(unsigned me)
 	{
-		int lap;
-
-		for (lap = 0; lap < 2; lap++) {
-			if (me == 0) {
-				produce(lap);
-				continue;
-			}
-			while (state($).load(mo_acquire) != 3 * lap + 2)
-				rl::yield(1, $);
-			RL_ASSERT(entry($) == lap);
-			state($).store(3 * lap + 3,
-				       MISTAKE(FREES, mo_release, mo_relaxed));
+		if (me == 1)
+			produce();
+		if (me != 0) {
+			produce();
+		} else if (ready($).load(mo_acquire) == 1) {
+			RL_ASSERT(entry($) == 1);
+			head($).store(1, MISTAKE(FREES, mo_release,
+						 mo_relaxed));
 		}
 	}
 };

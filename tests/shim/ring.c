@@ -14,9 +14,10 @@
 static struct cq_ring make_cq(struct urxe_arena *a, int fd,
 			      struct urxe_cq_sh **out)
 {
-	const uint64_t bytes = DEPTH * sizeof(struct urxe_cqe);
+	const uint64_t bytes = cq_ring_bytes(9);
 	int index = arena_index_take(a->cq_map, URXE_MAX_CQ);
 	struct urxe_cq_sh *sh;
+	struct cq_ring r;
 	uint64_t offset;
 
 	CHECK(index == 1);
@@ -24,13 +25,12 @@ static struct cq_ring make_cq(struct urxe_arena *a, int fd,
 	CHECK(!arena_reserve(fd, (char *)sh - (char *)a, sizeof(*sh)));
 	offset = arena_alloc(a, fd, bytes);
 	CHECK(offset);
-	cq_ring_init(arena_ptr(a, offset, bytes), DEPTH, 0);
+	cq_ring_at(&r, arena_ptr(a, offset, bytes), 9, sh, 0);
+	cq_ring_init(&r, 0);
 	atomic_store_explicit(&sh->ring, offset | 9, memory_order_relaxed);
 	atomic_store_explicit(&sh->live, 1, memory_order_release);
 	*out = sh;
-	return (struct cq_ring){ .entry = arena_ptr(a, offset, bytes),
-				 .mask = DEPTH - 1,
-				 .tail_hint = &sh->tail_hint[0] };
+	return r;
 }
 
 /* Completions come and are polled, as fast as it goes. */
@@ -45,7 +45,7 @@ static void be_busy(const struct cq_ring *r)
 			cq_ring_publish(s.cqe, s.pos, memory_order_release);
 		}
 		for (i = s.pos - n % DEPTH; i != s.pos + 1; i++)
-			cq_ring_release(&r->entry[i & r->mask], i, DEPTH);
+			cq_ring_release(r, i + 1);
 	}
 }
 
@@ -60,16 +60,16 @@ static void damage(const struct cq_ring *r, struct urxe_cq_sh *sh,
 		return;
 	}
 	if (!strcmp(what, "lap"))
-		word = cqe_word(7 + 3 * DEPTH, 0, CQE_FREE);
+		word = cqe_word(7 + 3 * DEPTH, 0, CQE_CLAIMED);
 	else if (!strcmp(what, "state"))
 		word = cqe_word(7, 0, CQE_MOVED + 1);
 	else if (!strcmp(what, "owner"))
-		word = cqe_word(7, 1, CQE_FREE);
+		word = cqe_word(7, 1, CQE_MOVED);
 	else if (!strcmp(what, "hole"))
-		word = cqe_word(7, 0, CQE_READY);
+		word = cqe_word(7, 0, CQE_CLAIMED);
 	else
 		CHECK(!"known damage");
-	atomic_store_explicit(&r->entry[7].word, word, memory_order_relaxed);
+	atomic_store_explicit(&r->claim[7], word, memory_order_relaxed);
 }
 
 int main(int argc, char **argv)

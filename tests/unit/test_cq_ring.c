@@ -14,15 +14,17 @@
 #define DEPTH 8
 
 static struct urxe_cqe ring[DEPTH];
-static _Atomic uint32_t hint;
-static const struct cq_ring view = { ring, DEPTH - 1, &hint };
+static _Atomic uint64_t claims[DEPTH];
+static _Atomic uint32_t hint, head_seen, head_told;
+static const struct cq_ring view = { ring,  claims,	DEPTH - 1,
+				     &hint, &head_seen, &head_told };
 static uint32_t head;
 
 static void start(uint32_t first)
 {
 	memset(ring, 0xff, sizeof(ring));
-	cq_ring_init(ring, DEPTH, first);
-	hint = first;
+	memset(claims, 0xff, sizeof(claims));
+	cq_ring_init(&view, first);
 	head = first;
 }
 
@@ -37,25 +39,22 @@ static bool produce(uint64_t what)
 	return true;
 }
 
-static struct urxe_cqe *ready(struct urxe_cqe *r, uint32_t mask, uint32_t pos)
+static struct urxe_cqe *ready(const struct cq_ring *r, uint32_t pos)
 {
-	struct urxe_cqe *e = &r[pos & mask];
+	struct urxe_cqe *e = &r->entry[pos & r->mask];
 
-	return atomic_load_explicit(&e->word, memory_order_acquire) ==
-			       cqe_word(pos, 0, CQE_READY) ?
-		       e :
-		       NULL;
+	return cq_ring_is_ready(e, pos) ? e : NULL;
 }
 
 static int64_t consume(void)
 {
-	struct urxe_cqe *e = ready(ring, DEPTH - 1, head);
+	struct urxe_cqe *e = ready(&view, head);
 	int64_t what;
 
 	if (!e)
 		return -1;
 	what = (int64_t)e->wr_id;
-	cq_ring_release(e, head++, DEPTH);
+	cq_ring_release(&view, ++head);
 	return what;
 }
 
@@ -142,7 +141,7 @@ START_TEST(damaged_hint)
 		ck_assert_int_eq(consume(), lag);
 	}
 	for (i = 0; i < DEPTH; i++)
-		atomic_store(&ring[i].word, cqe_word(0x70000000 * i, 9, 77));
+		atomic_store(&claims[i], cqe_word(0x70000000 * i, 9, 77));
 	for (i = 0; i < 100; i++) {
 		atomic_store(&hint, 0x7654321 * i);
 		ck_assert(!produce(1));
@@ -180,20 +179,21 @@ START_TEST(dead_claimer)
 	for (lap = 0; lap < 3 * DEPTH; lap++) {
 		ck_assert_int_eq(cq_ring_claim(&view, 77, &s), CQ_CLAIMED);
 		ck_assert(produce(lap));
-		w = ring[head & (DEPTH - 1)].word;
-		ck_assert_int_eq(cqe_state(w), CQE_CLAIMED);
+		w = claims[head & (DEPTH - 1)];
+		ck_assert(cq_ring_is_claimed(w, head));
 		ck_assert_uint_eq(cqe_owner(w), 77);
-		ck_assert(cq_ring_skip(s.cqe, w, head, DEPTH));
-		head++;
+		ck_assert_int_eq(consume(), -1);
+		cq_ring_release(&view, ++head);
 		ck_assert_int_eq(consume(), lap);
+		/* nobody takes what it left for a claim of the next lap */
+		ck_assert(!cq_ring_is_claimed(w, head - 2 + DEPTH));
 	}
 	/* it was not dead after all, only slow */
 	ck_assert_int_eq(cq_ring_claim(&view, 77, &s),
 			 CQ_CLAIMED);
-	w = s.cqe->word;
 	s.cqe->wr_id = 1000;
 	cq_ring_publish(s.cqe, s.pos, memory_order_release);
-	ck_assert(!cq_ring_skip(s.cqe, w, head, DEPTH));
+	ck_assert(cq_ring_is_claimed(claims[head & (DEPTH - 1)], head));
 	ck_assert_int_eq(consume(), 1000);
 }
 END_TEST
@@ -226,14 +226,14 @@ START_TEST(valid)
 }
 END_TEST
 
-static bool valid_with(uint32_t slot, uint64_t word)
+static bool valid_with(_Atomic uint64_t *at, uint64_t word)
 {
-	uint64_t was = ring[slot].word;
+	uint64_t was = *at;
 	bool valid;
 
-	ring[slot].word = word;
+	*at = word;
 	valid = cq_ring_valid(&view);
-	ring[slot].word = was;
+	*at = was;
 	return valid;
 }
 
@@ -243,16 +243,25 @@ START_TEST(invalid)
 	produce(0);
 	produce(1);
 	ck_assert(cq_ring_valid(&view));
-	ck_assert(!valid_with(1, cqe_word(0, 0, CQE_READY)));
-	ck_assert(!valid_with(1, cqe_word(9 + DEPTH, 0, CQE_READY)));
-	ck_assert(!valid_with(1, cqe_word(1, 0, CQE_MOVED + 1)));
-	ck_assert(!valid_with(1, cqe_word(1, 7, CQE_READY)));
-	ck_assert(valid_with(1, cqe_word(1, 0xffffff, CQE_CLAIMED)));
-	/* after a free entry there is no taken one */
-	ck_assert(!valid_with(0, cqe_word(0, 0, CQE_FREE)));
-	ck_assert(!valid_with(3, cqe_word(3, 0, CQE_READY)));
+	ck_assert(!valid_with(&claims[1], cqe_word(0, 0, CQE_CLAIMED)));
+	ck_assert(!valid_with(&claims[1], cqe_word(9 + DEPTH, 0, CQE_CLAIMED)));
+	ck_assert(!valid_with(&claims[1], cqe_word(1, 0, CQE_MOVED + 1)));
+	ck_assert(!valid_with(&claims[1], cqe_word(1, 0, CQE_READY)));
+	ck_assert(valid_with(&claims[1], cqe_word(1, 0xffffff, CQE_CLAIMED)));
+	ck_assert(valid_with(&claims[1], cqe_word(1, 0, CQE_MOVED)));
+	ck_assert(!valid_with(&claims[1], cqe_word(1, 7, CQE_MOVED)));
+	/* after a free slot there is no taken one */
+	ck_assert(!valid_with(&claims[0], cqe_word(0 - DEPTH, 0, CQE_CLAIMED)));
+	ck_assert(!valid_with(&claims[3], cqe_word(3, 0, CQE_CLAIMED)));
 	/* a ring that ended after its first entry has no second */
-	ck_assert(!valid_with(0, cqe_word(0, 0, CQE_MOVED)));
+	ck_assert(!valid_with(&claims[0], cqe_word(0, 0, CQE_MOVED)));
+	/* what was not claimed is not filled */
+	ck_assert(valid_with(&ring[1].word, cqe_word(1 - DEPTH, 0, CQE_READY)));
+	ck_assert(!valid_with(&ring[1].word, cqe_word(1, 7, CQE_READY)));
+	ck_assert(!valid_with(&ring[1].word, cqe_word(1, 0, CQE_CLAIMED)));
+	ck_assert(!valid_with(&ring[1].word, cqe_word(2, 0, CQE_READY)));
+	ck_assert(!valid_with(&ring[1].word,
+			      cqe_word(1 + DEPTH, 0, CQE_READY)));
 }
 END_TEST
 
@@ -293,14 +302,18 @@ END_TEST
 #define MAX_DEPTH 32
 
 /* As in struct urxe_cq_sh, with an index for the ring's place. */
-static struct urxe_cqe rings[2][MAX_DEPTH];
+static struct {
+	struct urxe_cqe entry[MAX_DEPTH];
+	_Atomic uint64_t claim[MAX_DEPTH];
+} rings[2];
 static uint32_t masks[2];
-static _Atomic uint32_t hints[2];
+static _Atomic uint32_t hints[2], seen[2], heads[2];
 
 static struct cq_ring ring_of(uint64_t gen)
 {
-	return (struct cq_ring){ rings[gen & 1], masks[gen & 1],
-				 &hints[gen & 1] };
+	return (struct cq_ring){ rings[gen & 1].entry, rings[gen & 1].claim,
+				 masks[gen & 1],       &hints[gen & 1],
+				 &seen[gen & 1],       &heads[gen & 1] };
 }
 
 static _Atomic uint64_t now, next; /* generation: ring of its parity */
@@ -368,12 +381,13 @@ static void check(uint64_t what)
 
 static unsigned int poll_ring(uint64_t gen)
 {
+	const struct cq_ring r = ring_of(gen);
 	struct urxe_cqe *e;
 	unsigned int n = 0;
 
-	while ((e = ready(rings[gen & 1], masks[gen & 1], head))) {
+	while ((e = ready(&r, head))) {
 		check(e->wr_id);
-		cq_ring_release(e, head++, masks[gen & 1] + 1);
+		cq_ring_release(&r, ++head);
 		n++;
 	}
 	return n;
@@ -389,9 +403,11 @@ static void wait_guards(void)
 
 static void open_ring(uint64_t gen, uint32_t depth)
 {
-	cq_ring_init(rings[gen & 1], depth, 0);
+	struct cq_ring r;
+
 	masks[gen & 1] = depth - 1;
-	atomic_store_explicit(&hints[gen & 1], 0, memory_order_relaxed);
+	r = ring_of(gen);
+	cq_ring_init(&r, 0);
 }
 
 /* provider/engine/cq_resize.c, on this test's terms */
@@ -409,7 +425,7 @@ static void replace(uint64_t gen, uint32_t depth)
 	poll_ring(gen);
 	ck_assert_uint_eq(head, end);
 	/* whoever still looked at it would be seen */
-	memset(rings[gen & 1], 0xee, sizeof(rings[0]));
+	memset(&rings[gen & 1], 0xee, sizeof(rings[0]));
 	head = 0;
 }
 

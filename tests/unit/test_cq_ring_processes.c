@@ -15,26 +15,36 @@
 
 /* In memory that children share. */
 struct shared {
-	_Atomic uint32_t hint;
+	struct urxe_cq_sh cq;
 	_Atomic uint32_t go;
 	_Atomic uint32_t number; /* of the next producer */
 	struct urxe_cqe ring[DEPTH];
+	_Atomic uint64_t claim[DEPTH];
 };
+
+static struct cq_ring ring_of(struct shared *s)
+{
+	struct cq_ring r;
+
+	cq_ring_at(&r, s->ring, 3, &s->cq, 0);
+	return r;
+}
 
 static struct shared *new_ring(uint32_t first)
 {
 	struct shared *s = mmap(NULL, sizeof(*s), PROT_READ | PROT_WRITE,
 				MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	struct cq_ring r;
 
 	ck_assert(s != MAP_FAILED);
-	cq_ring_init(s->ring, DEPTH, first);
-	atomic_store(&s->hint, first);
+	r = ring_of(s);
+	cq_ring_init(&r, first);
 	return s;
 }
 
 static bool produce(struct shared *s, uint16_t owner, uint64_t wr_id)
 {
-	const struct cq_ring r = { s->ring, MASK, &s->hint };
+	const struct cq_ring r = ring_of(s);
 	struct cq_slot slot;
 
 	if (cq_ring_claim(&r, owner, &slot) != CQ_CLAIMED)
@@ -50,10 +60,14 @@ static struct urxe_cqe *look(struct shared *s, uint32_t head)
 {
 	struct urxe_cqe *e = &s->ring[head & MASK];
 
-	if (atomic_load_explicit(&e->word, memory_order_acquire) !=
-	    cqe_word(head, 0, CQE_READY))
-		return NULL;
-	return e;
+	return cq_ring_is_ready(e, head) ? e : NULL;
+}
+
+static void release(struct shared *s, uint32_t head)
+{
+	const struct cq_ring r = ring_of(s);
+
+	cq_ring_release(&r, head);
 }
 
 static const uint32_t firsts[] = { 0, 5, INT32_MAX - 3u, UINT32_MAX - 3u };
@@ -92,7 +106,7 @@ START_TEST(processes)
 		ck_assert_uint_lt(e->qpn, PRODUCERS);
 		ck_assert_uint_eq(e->wr_id, next[e->qpn]);
 		next[e->qpn]++;
-		cq_ring_release(e, head, DEPTH);
+		release(s, head + 1);
 	}
 	ck_assert_ptr_null(look(s, head));
 	for (n = 0; n < PRODUCERS; n++)
@@ -116,36 +130,27 @@ START_TEST(killed_producers)
 {
 	struct shared *s = new_ring(0);
 	uint32_t head = 0, round, n;
-	struct urxe_cqe *e;
-	uint64_t w;
 	pid_t pid;
 
 	for (round = 0; round < 50; round++) {
 		pid = spawn(produce_for_ever, s);
 		for (n = 0; n < 100 + round; n++, head++) {
-			while (!(e = look(s, head)))
+			while (!look(s, head))
 				sched_yield();
-			cq_ring_release(e, head, DEPTH);
+			release(s, head + 1);
 		}
 		kill_child(pid);
 		/* what it left: published entries, at most one claimed */
 		for (n = 0;; head++) {
-			e = &s->ring[head & MASK];
-			w = atomic_load(&e->word);
-			if (cqe_state(w) == CQE_FREE)
+			if (!cq_ring_is_claimed(s->claim[head & MASK], head))
 				break;
-			if (cqe_state(w) == CQE_CLAIMED) {
-				n++;
-				ck_assert(cq_ring_skip(e, w, head, DEPTH));
-			} else {
-				cq_ring_release(e, head, DEPTH);
-			}
+			n += !look(s, head);
+			release(s, head + 1);
 		}
 		ck_assert_uint_le(n, 1);
 		ck_assert(produce(s, 1000, round));
 		ck_assert_uint_eq(look(s, head)->wr_id, round);
-		cq_ring_release(look(s, head), head, DEPTH);
-		head++;
+		release(s, ++head);
 	}
 }
 END_TEST

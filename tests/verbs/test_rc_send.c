@@ -442,6 +442,42 @@ START_TEST(loopback)
 }
 END_TEST
 
+static void do_connect_again(struct node *n, void *arg)
+{
+	ck_ok(qp_to(n->qp, IBV_QPS_RESET));
+	node_connect(n, arg);
+}
+
+/* The receives that it had are gone, though the sender saw that they were there. */
+START_TEST(receiver_is_reset)
+{
+	struct opts o = default_opts();
+	struct addr from;
+	struct duo d;
+	int i;
+
+	o.rnr_retry = 0;
+	duo_open(&d, _i, MEM_HEAP, MEM_SHARED, &o);
+	for (i = 0; i < 4; i++)
+		b_recv(&d, i, 64 * i, 64);
+	ck_ok(post(&d, IBV_WR_SEND, 1, 0, 8, 0, 0));
+	expect_ok(d.a.scq, 1, IBV_WC_SEND);
+	check_recv(&d, 0, 8);
+	from = d.at_a;
+	from.psn++;
+	on_b(&d, do_connect_again, &from, sizeof(from));
+	b_recv(&d, 5, 1024, 64);
+	node_fill(&d.a, 0, 8, 9);
+	ck_ok(post(&d, IBV_WR_SEND, 2, 0, 8, 0, 0));
+	expect_ok(d.a.scq, 2, IBV_WC_SEND);
+	check_recv(&d, 5, 8);
+	ck_assert(b_has(&d, 1024, 8, 9));
+	ck_ok(post(&d, IBV_WR_SEND, 3, 0, 8, 0, 0));
+	ck_assert_int_eq(wait_wc(d.a.scq).status, IBV_WC_RNR_RETRY_EXC_ERR);
+	duo_close(&d);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite("rc_send");
@@ -457,5 +493,6 @@ int main(void)
 	add_loop(s, order_and_psn_wrap, WHERE_COUNT);
 	add(s, both_directions_at_once);
 	add_loop(s, loopback, MEM_COUNT);
+	add_loop(s, receiver_is_reset, WHERE_COUNT);
 	return run(s);
 }
