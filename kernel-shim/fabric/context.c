@@ -138,7 +138,7 @@ static void context_close_qps(struct urxe_fabric *f, uint32_t slot,
 			a = NULL;
 		if (a)
 			store_seq_cst(&a->qp[i].conn, 0);
-		store_release(&f->dev->qp[i], 0);
+		qpn_free(f, i);
 	}
 	if (a) {
 		arena_unmap(a);

@@ -4,20 +4,24 @@
 
 #include "fabric.h"
 
+#define QPN_FIRST 2 /* 0 and 1 belong to the management QPs */
+
 int qpn_alloc(struct urxe_fabric *f, uint32_t slot, uint32_t gen, uint32_t *qpn)
 {
 	struct urxe_dev *dev = f->dev;
-	uint32_t i;
+	uint32_t i, n, from;
 	int ret;
 
 	ret = fabric_lock(f);
 	if (ret)
 		return ret;
 	ret = -ENOMEM;
-	/* 0 and 1 belong to the management QPs */
-	for (i = 2; i < URXE_MAX_QP; i++) {
-		if (load_relaxed(&dev->qp[i]))
+	from = load_relaxed(&dev->qp_low);
+	for (n = 0; n < URXE_MAX_QP; n++) {
+		i = (from + n) % URXE_MAX_QP;
+		if (i < QPN_FIRST || load_relaxed(&dev->qp[i]))
 			continue;
+		store_relaxed(&dev->qp_low, i + 1);
 		dev->qp_gen[i] = (dev->qp_gen[i] + 1) % URXE_QPN_USES;
 		*qpn = URXE_QPN(i, dev->qp_gen[i]);
 		if (i >= load_relaxed(&dev->qp_high))
@@ -34,7 +38,11 @@ int qpn_alloc(struct urxe_fabric *f, uint32_t slot, uint32_t gen, uint32_t *qpn)
 
 void qpn_free(struct urxe_fabric *f, uint32_t qpn)
 {
-	store_release(&f->dev->qp[qpn_index(qpn)], 0);
+	const uint32_t i = qpn_index(qpn);
+
+	store_release(&f->dev->qp[i], 0);
+	if (i < load_relaxed(&f->dev->qp_low))
+		store_relaxed(&f->dev->qp_low, i);
 }
 
 bool qpn_lookup(const struct urxe_dev *dev, uint32_t qpn, uint32_t *slot,

@@ -369,6 +369,7 @@ struct urxe_dev {
 	 */
 	_Atomic uint32_t atomics_divided;
 	_Atomic uint32_t qp_high; /* no slot from here on was ever used */
+	_Atomic uint32_t qp_low; /* a hint: where to look for a free slot */
 	/*
 	 * guard[i]: the requester of QP i executes, here and on its peers.
 	 * Whoever takes a thing away from requesters (MR, QP, DM) invalidates

@@ -74,13 +74,25 @@ void qp_drained(struct urxe_qp *qp)
 	event_raise(qp->ctx->self, qp->sh, IBV_EVENT_SQ_DRAINED);
 }
 
-void qp_forget(struct urxe_qp *qp)
+/*
+ * The one QP that may be served here: conn_ready() lets none in that is not the
+ * other end.  0: a datagram's may be any, or a damaged word names another one.
+ */
+static uint32_t qp_only_requester(const struct urxe_qp *qp)
 {
-	uint32_t i;
+	uint32_t dest = URXE_CONN_DEST(load_relaxed(&qp->sh->conn));
 
+	return dest == qp->attr.dest_qp_num ? dest : 0;
+}
+
+void qp_forget(struct urxe_qp *qp, uint64_t conn)
+{
+	uint32_t i, from = qp_only_requester(qp);
+
+	store_seq_cst(&qp->sh->conn, conn);
 	stall_end(qp);
 	flight_cancel(qp);
-	quiesce_qp(qp->ctx->fabric, qp->ctx->arena, qp->qpn);
+	quiesce_qp(qp->ctx->fabric, qp->ctx->arena, qp->qpn, from);
 	quiesce_pollers(qp->ctx);
 	conn_drop(&qp->conn);
 	for (i = 0; qp->dests && i < UD_DESTS; i++)
@@ -129,11 +141,17 @@ static void qp_link(struct urxe_qp *qp)
 	pthread_mutex_lock(&ctx->lock);
 	if (qp->scq) {
 		qp->scq_next = qp->scq->send_qps;
+		qp->scq_at = &qp->scq->send_qps;
+		if (qp->scq_next)
+			qp->scq_next->scq_at = &qp->scq_next;
 		qp->scq->send_qps = qp;
 		qp->scq->refs++;
 	}
 	if (qp->rcq) {
 		qp->rcq_next = qp->rcq->recv_qps;
+		qp->rcq_at = &qp->rcq->recv_qps;
+		if (qp->rcq_next)
+			qp->rcq_next->rcq_at = &qp->rcq_next;
 		qp->rcq->recv_qps = qp;
 		qp->rcq->refs++;
 	}
@@ -147,21 +165,20 @@ void qp_unlink(struct urxe_qp *qp)
 {
 	struct urxe_context *ctx = qp->ctx;
 	struct urxe_cq *scq = qp->scq, *rcq = qp->rcq;
-	struct urxe_qp **p;
 
 	pthread_mutex_lock(&ctx->lock);
 	while (qp->pins)
 		pthread_cond_wait(&ctx->unpinned, &ctx->lock);
 	if (scq) {
-		for (p = &scq->send_qps; *p != qp; p = &(*p)->scq_next)
-			;
-		*p = qp->scq_next;
+		*qp->scq_at = qp->scq_next;
+		if (qp->scq_next)
+			qp->scq_next->scq_at = qp->scq_at;
 		scq->refs--;
 	}
 	if (rcq) {
-		for (p = &rcq->recv_qps; *p != qp; p = &(*p)->rcq_next)
-			;
-		*p = qp->rcq_next;
+		*qp->rcq_at = qp->rcq_next;
+		if (qp->rcq_next)
+			qp->rcq_next->rcq_at = qp->rcq_at;
 		rcq->refs--;
 	}
 	store_seq_cst(&ctx->qp[qpn_index(qp->qpn)], NULL);

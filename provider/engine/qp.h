@@ -27,7 +27,8 @@ struct urxe_qp {
 	struct urxe_qp_sh *sh;
 	struct urxe_guard *guard;
 	struct urxe_cq *scq, *rcq; /* NULL: XRC, whose end has none */
-	struct urxe_qp *scq_next, *rcq_next; /* in their CQs' lists */
+	struct urxe_qp *scq_next, *rcq_next; /* in their CQs' lists ... */
+	struct urxe_qp **scq_at, **rcq_at; /* ... and what leads to it there */
 	unsigned int pins; /* it may not be unlinked; under ctx->lock */
 	struct urxe_lock lock; /* the send queue and the state machine */
 	uint32_t qpn;
@@ -145,5 +146,6 @@ bool qp_set_error(struct urxe_qp *qp, enum ibv_qp_state state);
 void qp_fatal(struct urxe_qp *qp);
 /* The send queue came to rest in SQD: raise IBV_EVENT_SQ_DRAINED once. */
 void qp_drained(struct urxe_qp *qp);
-/* Empty both queues and forget the connection (RESET, destroy). */
-void qp_forget(struct urxe_qp *qp);
+/* Empty both queues and forget the connection (RESET, destroy): what peers see
+ * of it is conn from now on. */
+void qp_forget(struct urxe_qp *qp, uint64_t conn);

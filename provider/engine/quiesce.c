@@ -63,6 +63,12 @@ static uint32_t quiesce_high(const struct urxe_dev *dev)
 	return high < URXE_MAX_QP ? high : URXE_MAX_QP;
 }
 
+static void quiesce_guard(struct busy *b, uint32_t i)
+{
+	if (quiesce_look(b, i))
+		presence_wait(&b->guard->requester, busy_is_over, b);
+}
+
 static void quiesce_guards(struct urxe_fabric *f, struct urxe_arena *a,
 			   const struct guard_thing *t)
 {
@@ -70,8 +76,7 @@ static void quiesce_guards(struct urxe_fabric *f, struct urxe_arena *a,
 	uint32_t i, high = quiesce_high(f->dev);
 
 	for (i = 0; i < high; i++)
-		if (quiesce_look(&b, i))
-			presence_wait(&b.guard->requester, busy_is_over, &b);
+		quiesce_guard(&b, i);
 	/* what the dead have asked for is done, too */
 	bounce_quiesce(f, a);
 }
@@ -88,9 +93,18 @@ void quiesce_mw(struct urxe_fabric *f, struct urxe_arena *a, uint32_t key)
 	quiesce_guards(f, a, &(struct guard_thing){ GUARD_OF_MW, a->slot, key, 0 });
 }
 
-void quiesce_qp(struct urxe_fabric *f, struct urxe_arena *a, uint32_t qpn)
+void quiesce_qp(struct urxe_fabric *f, struct urxe_arena *a, uint32_t qpn,
+		uint32_t from)
 {
-	quiesce_guards(f, a, &(struct guard_thing){ GUARD_OF_QP, a->slot, qpn, 0 });
+	const struct guard_thing t = { GUARD_OF_QP, a->slot, qpn, 0 };
+	struct busy b = { .f = f, .thing = &t };
+
+	if (!from) {
+		quiesce_guards(f, a, &t);
+		return;
+	}
+	quiesce_guard(&b, qpn_index(from));
+	bounce_quiesce(f, a);
 }
 
 void quiesce_srq(struct urxe_fabric *f, struct urxe_arena *a, uint32_t index)

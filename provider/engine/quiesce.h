@@ -13,8 +13,12 @@
 void quiesce_mr(struct urxe_fabric *f, struct urxe_arena *a, uint32_t key,
 		uint32_t pd);
 void quiesce_mw(struct urxe_fabric *f, struct urxe_arena *a, uint32_t key);
-/* The same of a QP: no request is served by it. */
-void quiesce_qp(struct urxe_fabric *f, struct urxe_arena *a, uint32_t qpn);
+/*
+ * The same of a QP: no request is served by it.  from: the QP whose requests
+ * alone may be, 0: any.
+ */
+void quiesce_qp(struct urxe_fabric *f, struct urxe_arena *a, uint32_t qpn,
+		uint32_t from);
 /* The same of an SRQ or its ring, and of a CQ's ring. */
 void quiesce_srq(struct urxe_fabric *f, struct urxe_arena *a, uint32_t index);
 void quiesce_cq(struct urxe_fabric *f, struct urxe_arena *a, uint32_t index);

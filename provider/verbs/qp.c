@@ -253,11 +253,10 @@ int urxe_destroy_qp(struct ibv_qp *ibqp)
 	vqp_stop_counting(vqp);
 	last = xrc_put_handle(vqp);
 	if (last) {
-		store_seq_cst(&qp->sh->conn, 0);
-		qp_forget(qp);
+		qp_forget(qp, 0);
 	} else {
 		/* no more events for this handle */
-		quiesce_qp(qp->ctx->fabric, qp->ctx->arena, qp->qpn);
+		quiesce_qp(qp->ctx->fabric, qp->ctx->arena, qp->qpn, 0);
 		quiesce_pollers(qp->ctx);
 	}
 	urxe_unlock(&qp->lock);

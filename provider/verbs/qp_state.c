@@ -276,8 +276,7 @@ static bool qp_step(struct urxe_qp *qp, uint64_t from, enum ibv_qp_state to,
 
 static void qp_reset(struct urxe_qp *qp)
 {
-	store_seq_cst(&qp->sh->conn, URXE_CONN(qp->qpn, 0, IBV_QPS_RESET));
-	qp_forget(qp);
+	qp_forget(qp, URXE_CONN(qp->qpn, 0, IBV_QPS_RESET));
 	memset(&qp->attr, 0, sizeof(qp->attr));
 	store_relaxed(&qp->sh->min_rnr_timer, 0);
 	store_relaxed(&qp->sh->max_dest_rd_atomic, 0);

@@ -261,7 +261,7 @@ static void xrc_end_target(struct urxe_vqp *vqp)
 	struct urxe_fabric *f = p->fabric;
 
 	store_seq_cst(&vqp->qp.sh->conn, 0);
-	quiesce_qp(f, p->arena, vqp->qp.qpn);
+	quiesce_qp(f, p->arena, vqp->qp.qpn, 0);
 	/* with its creator's context it ended anyway */
 	if (!fabric_context_alive(f, p->slot, p->gen))
 		return;

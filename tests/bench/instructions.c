@@ -108,15 +108,85 @@ static void poll_empty(struct end *e, uint32_t n)
 		check(ibv_poll_cq(e->cq, 1, &wc), "ibv_poll_cq");
 }
 
+#define MANY 4000
+static struct ibv_qp *qps[MANY];
+static uint32_t qp_count;
+
+/* As e's: connected to itself. */
+static struct ibv_qp *qp_make(struct end *e)
+{
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr attr;
+	struct ibv_qp *qp;
+
+	check(ibv_query_qp(e->qp, &attr, IBV_QP_STATE, &init), "ibv_query_qp");
+	init.cap.max_send_wr = 16;
+	init.cap.max_recv_wr = 16;
+	qp = ibv_create_qp(e->pd, &init);
+	check(!qp, "ibv_create_qp");
+	attr.qp_state = IBV_QPS_INIT;
+	check(ibv_modify_qp(qp, &attr,
+			    IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
+				    IBV_QP_ACCESS_FLAGS),
+	      "INIT");
+	attr.qp_state = IBV_QPS_RTR;
+	attr.dest_qp_num = qp->qp_num;
+	check(ibv_modify_qp(qp, &attr,
+			    IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU |
+				    IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+				    IBV_QP_MAX_DEST_RD_ATOMIC |
+				    IBV_QP_MIN_RNR_TIMER),
+	      "RTR");
+	attr.qp_state = IBV_QPS_RTS;
+	check(ibv_modify_qp(qp, &attr,
+			    IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
+				    IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
+				    IBV_QP_MAX_QP_RD_ATOMIC),
+	      "RTS");
+	return qp;
+}
+
+static void many_qps(struct end *e, uint32_t count)
+{
+	for (; qp_count < count; qp_count++)
+		qps[qp_count] = qp_make(e);
+}
+
+static void few(struct end *e)
+{
+	many_qps(e, 16);
+}
+
+static void many(struct end *e)
+{
+	many_qps(e, MANY);
+}
+
+/* The oldest goes, and a new one comes. */
+static void qp_renew(struct end *e, uint32_t n)
+{
+	static uint32_t oldest;
+
+	for (; n; n--, oldest++) {
+		struct ibv_qp **qp = &qps[oldest % qp_count];
+
+		check(ibv_destroy_qp(*qp), "ibv_destroy_qp");
+		*qp = qp_make(e);
+	}
+}
+
 static const struct {
 	const char *name;
 	void (*run)(struct end *e, uint32_t n);
+	void (*prepare)(struct end *e);
 } operations[] = {
-	{ "write-private", write_private },
-	{ "write-dm", write_dm },
-	{ "write-list", write_list },
-	{ "send", send_one },
-	{ "poll-empty", poll_empty },
+	{ "write-private", write_private, NULL },
+	{ "write-dm", write_dm, NULL },
+	{ "write-list", write_list, NULL },
+	{ "send", send_one, NULL },
+	{ "poll-empty", poll_empty, NULL },
+	{ "qp", qp_renew, few },
+	{ "qp-of-4000", qp_renew, many },
 };
 
 void measured(void (*run)(struct end *e, uint32_t n), struct end *e, uint32_t n);
@@ -138,8 +208,13 @@ int main(int argc, char **argv)
 			continue;
 		end_open(&e, NULL, 0);
 		end_connect(&e);
+		if (operations[i].prepare)
+			operations[i].prepare(&e);
 		operations[i].run(&e, 100); /* what is made when first needed */
 		measured(operations[i].run, &e, strtoul(argv[2], NULL, 10));
+		while (qp_count)
+			check(ibv_destroy_qp(qps[--qp_count]),
+			      "ibv_destroy_qp");
 		end_close(&e);
 		return 0;
 	}

@@ -110,8 +110,7 @@ void engine_qp_close(struct urxe_qp *qp)
 {
 	urxe_lock(&qp->lock);
 	counters_flush(qp);
-	atomic_store_explicit(&qp->sh->conn, 0, memory_order_seq_cst);
-	qp_forget(qp);
+	qp_forget(qp, 0);
 	urxe_unlock(&qp->lock);
 	qp_unlink(qp);
 	qp_close(qp, true);
@@ -159,11 +158,11 @@ void engine_qp_set(struct urxe_qp *qp, enum ibv_qp_state state)
 	uint64_t dest = state == IBV_QPS_RESET ? 0 : qp->attr.dest_qp_num;
 
 	urxe_lock(&qp->lock);
+	if (state == IBV_QPS_RESET)
+		qp_forget(qp, URXE_CONN(qp->qpn, dest, state));
 	atomic_store_explicit(&qp->sh->conn, URXE_CONN(qp->qpn, dest, state),
 			      memory_order_seq_cst);
-	if (state == IBV_QPS_RESET)
-		qp_forget(qp);
-	else if (state == IBV_QPS_ERR)
+	if (state == IBV_QPS_ERR)
 		flush_qp(qp);
 	else if (qp->sqd_notify)
 		qp_drained(qp);
