@@ -17,6 +17,7 @@ int cmd_doctor(int argc, char **argv);
 int cmd_lesson(int argc, char **argv);
 int cmd_trace(int argc, char **argv);
 int cmd_top(int argc, char **argv);
+int cmd_bench(int argc, char **argv);
 int cmd_why(int argc, char **argv);
 
 /* May what goes to this descriptor be coloured?  NO_COLOR (no-color.org). */

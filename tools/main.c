@@ -62,6 +62,11 @@ static const struct command {
 	{ "why", cmd_why, "[--fabric NAME] [PID|QPN]",
 	  "say what each WR that does not go on waits for, since when, and\n"
 	  "        what would end it" },
+	{ "bench", cmd_bench,
+	  "[--quick] [--rounds N] [--rt] [--json FILE] [--svg FILE]\n"
+	  "                  [--markdown FILE]",
+	  "measure latency, bandwidth and message rate beside the limits of\n"
+	  "        the machine, and UCX and libfabric if they are installed" },
 	{ "doctor", cmd_doctor, "[--fabric NAME] [--json]",
 	  "check what this machine gives urxe, and say how to mend it; with\n"
 	  "        --fabric, check that all that its programs share agrees" },

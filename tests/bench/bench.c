@@ -1,353 +1,425 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * urxe-bench: the table.
+ * urxe-bench: what "urxe bench" runs.  On another device than urxe0 it is run
+ * as it is:
  *
- *   urxe run -- urxe-bench [-d DEVICE] [-g GID_INDEX] [-r ROUNDS] [-q] [-t]
- * [-w]
+ *   urxe-bench [OPTION...]
  *
- * Every row is measured once in each round, raw limits and verbs in turn, so
- * that what disturbs the machine disturbs both.  The best and the median
- * round are printed; the ratio is that of the best ones.  -q: shorter
- * rounds.  -t: tab separated: name, unit, best, median, name of the raw
- * limit, its best, its median, ratio.  -w: nothing but the first row of one
- * process, a WRITE to DM.
+ * The options of urxe bench (man urxe), and
+ *   -d DEVICE, -g GID_INDEX
+ *   -t  the table only, tab separated: name, unit, best, median, name of the
+ *       raw limit, its best, its median, ratio of the best ones
+ *   -w  nothing but the row of one process, a WRITE to DM
+ *
+ * Every row is measured once in each round, raw limits, verbs and others in
+ * turn, so that what disturbs the machine disturbs all.
  */
 #define _GNU_SOURCE
+#include <errno.h>
 #include <getopt.h>
 #include <math.h>
 #include <sched.h>
 #include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/utsname.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
-#include "bench.h"
+#include "others.h"
 
-#define MAX_ROUNDS 101
+#define ONE_ROW "one process: WRITE 8 B to DM, post + poll"
+#define PRIORITY 10
+/* s without a pause, and then it is ended: who spins for ever at real-time
+ * priority takes the machine */
+#define SPIN_LIMIT 30
+#define OTHERS_EVERY 2 /* rounds: starting them takes the most time */
+#define EXIT_USAGE 2
 
-enum unit { UNIT_NS, UNIT_GB_S, UNIT_M_S };
-static const char *const unit_name[] = { "ns", "GB/s", "M/s" };
-
-struct row {
-	const char *name;
-	bench_fn fn;
-	uint32_t n; /* operations in a round */
-	enum unit unit;
-	int raw; /* index of the raw limit in the same table; -1: is one */
-	bool alone; /* in one process */
+struct bench {
+	const char *device;
+	int gid_index, shrink;
+	bool tabs, one_row;
+	struct common *common;
+	struct others others;
+	struct run run;
+	FILE *json, *svg, *markdown; /* NULL: not wanted */
 };
 
-enum {
-	RAW_MEMCPY_8,
-	RAW_FETCH_ADD,
-	RAW_LINE,
-	RAW_VM_PINGPONG,
-	RAW_VM_8,
-	RAW_MEMCPY_BIG,
-	RAW_VM_BIG,
-};
-
-static const struct row rows[] = {
-	[RAW_MEMCPY_8] = { "memcpy, 8 B", raw_memcpy_8, 1000000, UNIT_NS, -1,
-			   true },
-	[RAW_FETCH_ADD] = { "atomic add on a line of one's own", raw_fetch_add,
-			    300000, UNIT_NS, -1, true },
-	[RAW_LINE] = { "cache line, half round trip", raw_line, 50000, UNIT_NS,
-		       -1, false },
-	[RAW_VM_PINGPONG] = { "process_vm_writev 8 B, half round trip",
-			      raw_vm_pingpong, 20000, UNIT_NS, -1, false },
-	[RAW_VM_8] = { "process_vm_writev 8 B, call", raw_vm_write_8, 30000,
-		       UNIT_NS, -1, false },
-	[RAW_MEMCPY_BIG] = { "memcpy, 1 MiB", raw_memcpy_big, 300, UNIT_GB_S,
-			     -1, false },
-	[RAW_VM_BIG] = { "process_vm_writev, 1 MiB", raw_vm_write_big, 300,
-			 UNIT_GB_S, -1, false },
-
-	{ "one process: WRITE 8 B to DM, post + poll", verbs_write_dm, 100000,
-	  UNIT_NS, RAW_MEMCPY_8, true },
-	{ "one process: WRITE 8 B to memory, post + poll", verbs_write_private,
-	  100000, UNIT_NS, RAW_MEMCPY_8, true },
-
-	{ "WRITE 8 B to private memory, half round trip",
-	  verbs_pingpong_private, 20000, UNIT_NS, RAW_VM_PINGPONG, false },
-	{ "WRITE 8 B to shared memory, half round trip", verbs_pingpong_shared,
-	  20000, UNIT_NS, RAW_LINE, false },
-	{ "WRITE 8 B to DM, half round trip", verbs_pingpong_dm, 20000, UNIT_NS,
-	  RAW_LINE, false },
-	{ "SEND 8 B, half round trip", verbs_pingpong_send, 20000, UNIT_NS,
-	  RAW_LINE, false },
-
-	{ "SEND 8 B, half round trip, both on one CPU", verbs_pingpong_one_cpu,
-	  2000, UNIT_NS, -1, false },
-
-	{ "WRITE 8 B to private memory, post + poll", verbs_write_private,
-	  30000, UNIT_NS, RAW_VM_8, false },
-	{ "WRITE 8 B to DM, post + poll", verbs_write_dm, 100000, UNIT_NS,
-	  RAW_MEMCPY_8, false },
-	{ "WRITE 8 B to DM, lists of 32", verbs_rate_dm, 320000, UNIT_M_S,
-	  RAW_MEMCPY_8, false },
-
-	{ "FETCH_ADD in private memory, post + poll", verbs_atomic_private,
-	  20000, UNIT_NS, RAW_FETCH_ADD, false },
-	{ "FETCH_ADD in DM, post + poll", verbs_atomic_dm, 50000, UNIT_NS,
-	  RAW_FETCH_ADD, false },
-
-	{ "WRITE 1 MiB to private memory", verbs_big_private, 300, UNIT_GB_S,
-	  RAW_VM_BIG, false },
-	{ "WRITE 1 MiB to shared memory", verbs_big_shared, 300, UNIT_GB_S,
-	  RAW_MEMCPY_BIG, false },
-	{ "WRITE 1 MiB to DM", verbs_big_dm, 300, UNIT_GB_S, RAW_MEMCPY_BIG,
-	  false },
-};
-
-#define FIRST_WRITE (RAW_VM_BIG + 1)
-#define N_ROWS ((int)(sizeof(rows) / sizeof(rows[0])))
-
-/* ns per operation, as measured; per row */
-static double sample[N_ROWS][MAX_ROUNDS];
+static pid_t follower_pid;
 static _Atomic int finished; /* read by the signal handler */
 
-/* Pin the caller to the which'th CPU it may use; false: there is none. */
-static bool pin(int which)
+static int fail(int code, const char *what, const char *why)
 {
-	cpu_set_t may, one;
-	int cpu;
+	fprintf(stderr, "urxe bench: %s: %s\n", what, why);
+	return code;
+}
 
+int regime_enter(enum regime g)
+{
+	struct sched_param p = { .sched_priority = PRIORITY };
+	struct rlimit limit = { SPIN_LIMIT, SPIN_LIMIT };
+
+	if (g == REGIME_NORMAL) {
+		p.sched_priority = 0;
+		return sched_setscheduler(0, SCHED_OTHER, &p) ? -errno : 0;
+	}
+	limit.rlim_cur *= 1000000;
+	limit.rlim_max *= 1000000;
+	setrlimit(RLIMIT_RTTIME, &limit);
+	return sched_setscheduler(0, SCHED_FIFO | SCHED_RESET_ON_FORK, &p) ?
+		       -errno :
+		       0;
+}
+
+/* Pin the caller to that CPU, if there is one for it. */
+static void pin(int cpu)
+{
+	cpu_set_t one;
+
+	if (cpu < 0)
+		return;
+	CPU_ZERO(&one);
+	CPU_SET(cpu, &one);
+	sched_setaffinity(0, sizeof(one), &one);
+}
+
+/* The first two that we may use, if there are two; how many there are. */
+static int choose_cpus(int cpu[2])
+{
+	cpu_set_t may;
+	int i, n = 0;
+
+	cpu[0] = cpu[1] = -1;
 	if (sched_getaffinity(0, sizeof(may), &may))
-		return false;
-	for (cpu = 0; cpu < CPU_SETSIZE; cpu++) {
-		if (!CPU_ISSET(cpu, &may) || which--)
-			continue;
-		CPU_ZERO(&one);
-		CPU_SET(cpu, &one);
-		return !sched_setaffinity(0, sizeof(one), &one);
-	}
-	return false;
+		return 1;
+	for (i = 0; i < CPU_SETSIZE && n < 2; i++)
+		if (CPU_ISSET(i, &may))
+			cpu[n++] = i;
+	if (n < 2)
+		cpu[0] = -1;
+	return CPU_COUNT(&may);
 }
 
-static void run_row(struct end *e, int row, int round, int shrink)
+static void run_row(struct bench *b, struct end *e, enum regime g, int i,
+		    int round)
 {
-	uint32_t n = rows[row].n / shrink;
-	double ns = rows[row].fn(e, n ? n : 1);
+	uint32_t n = rows[i].n / (uint32_t)b->shrink;
+	double ns;
 
+	e->size = rows[i].size;
+	ns = rows[i].fn(e, n ? n : 1);
 	if (e->rank != 1)
-		sample[row][round] = ns;
+		sample_set(g, i, round, ns);
 }
 
-/* Both processes walk through this in step. */
-static void run_pair(struct end *e, int rounds, int shrink)
-{
-	int i, r;
-
-	for (r = -1; r < rounds; r++) /* round -1 warms up */
-		for (i = 0; i < N_ROWS; i++)
-			if (!rows[i].alone)
-				run_row(e, i, r < 0 ? 0 : r, shrink);
-}
-
-static void run_alone(const char *device, int gid_index, int rounds, int shrink,
-		      struct common *common, bool one_row)
-{
-	struct end e = { .rank = 2, .common = common };
-	int i, r;
-
-	end_open(&e, device, gid_index);
-	end_connect(&e);
-	for (r = -1; r < rounds; r++)
-		for (i = 0; i < N_ROWS; i++)
-			if (one_row ? i == FIRST_WRITE : rows[i].alone)
-				run_row(&e, i, r < 0 ? 0 : r, shrink);
-	end_close(&e);
-}
-
-/* NaN, "not possible here", sorts last. */
-static int by_value(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	if (isnan(x) || isnan(y))
-		return isnan(x) - isnan(y);
-	return (x > y) - (x < y);
-}
-
-static double in_unit(double ns, enum unit unit)
-{
-	switch (unit) {
-	case UNIT_GB_S:
-		return BENCH_BIG / ns;
-	case UNIT_M_S:
-		return 1000 / ns;
-	default:
-		return ns;
-	}
-}
-
-static const char *number(double v, char *buf, size_t len)
-{
-	if (isnan(v))
-		snprintf(buf, len, "-");
-	else
-		snprintf(buf, len,
-			 v < 10	 ? "%.2f" :
-			 v < 100 ? "%.1f" :
-				   "%.0f",
-			 v);
-	return buf;
-}
-
-static void print_row(int i, int rounds, bool tabs)
-{
-	const struct row *row = &rows[i], *raw;
-	const double *own = sample[i], *lim;
-	char b[6][24] = { "", "", "", "", "" };
-
-	number(in_unit(own[0], row->unit), b[0], sizeof(b[0]));
-	number(in_unit(own[rounds / 2], row->unit), b[1], sizeof(b[1]));
-	raw = row->raw < 0 ? NULL : &rows[row->raw];
-	if (raw) {
-		lim = sample[row->raw];
-		number(in_unit(lim[0], raw->unit), b[2], sizeof(b[2]));
-		number(in_unit(lim[rounds / 2], raw->unit), b[3], sizeof(b[3]));
-		/* of the time for a piece of work, whatever the unit */
-		number(own[0] / lim[0], b[4], sizeof(b[4]));
-	}
-	if (tabs)
-		printf("%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", row->name,
-		       unit_name[row->unit], b[0], b[1], raw ? raw->name : "",
-		       b[2], b[3], b[4]);
-	else if (raw)
-		printf("%-47s %7s %7s %-4s  %6s x  %s\n", row->name, b[0], b[1],
-		       unit_name[row->unit], b[4], raw->name);
-	else
-		printf("%-47s %7s %7s %s\n", row->name, b[0], b[1],
-		       unit_name[row->unit]);
-}
-
-static void print_table(int rounds, bool pinned, bool tabs)
+static void run_rows(struct bench *b, struct end *e, enum regime g,
+		     enum where where, int round)
 {
 	int i;
 
-	for (i = 0; i < N_ROWS; i++)
-		qsort(sample[i], rounds, sizeof(double), by_value);
-	if (!tabs)
-		printf("%d rounds, %s\n\n%-47s %7s %7s %-4s  %8s  %s\n", rounds,
-		       pinned ? "each process pinned to a CPU of its own" :
-				"only one CPU: two-process rows say little",
-		       "", "best", "median", "", "time", "of the raw limit");
-	for (i = 0; i < N_ROWS; i++) {
-		if (!tabs && i == FIRST_WRITE)
-			putchar('\n');
-		print_row(i, rounds, tabs);
+	regime_enter(g);
+	for (i = 0; i < n_rows; i++)
+		if (rows[i].where == where)
+			run_row(b, e, g, i, round);
+	regime_enter(REGIME_NORMAL);
+}
+
+/* Who looks at a terminal sees that it goes on. */
+static void say_round(const struct bench *b, int round)
+{
+	if (isatty(STDERR_FILENO) && !b->tabs)
+		fprintf(stderr,
+			round < b->run.rounds ? "\rround %d of %d " : "\r\33[K",
+			round + 1, b->run.rounds);
+}
+
+static bool with_others(const struct bench *b, int round)
+{
+	int every = b->run.quick ? MAX_ROUNDS : OTHERS_EVERY;
+
+	return !b->tabs && round >= 0 && round % every == 0 && b->run.cpus > 1;
+}
+
+/* Both processes walk through this in step; round -1 warms up. */
+static void run_pair(struct bench *b, struct end *e)
+{
+	int round, g;
+
+	for (round = -1; round < b->run.rounds; round++) {
+		if (e->rank == 0)
+			say_round(b, round);
+		for (g = 0; g < REGIME_COUNT; g++) {
+			if (!b->run.regime[g])
+				continue;
+			run_rows(b, e, g, IN_PAIR, round);
+			if (!with_others(b, round))
+				continue;
+			if (e->rank == 0)
+				others_run(&b->others, g, round);
+			end_rest(e);
+		}
 	}
 }
 
-/* The other side ended before its time, and has said why. */
+static void run_one(struct bench *b)
+{
+	struct end e = { .rank = 2, .common = b->common };
+	int round, g;
+
+	end_open(&e, b->device, b->gid_index);
+	end_connect(&e);
+	for (round = -1; round < b->run.rounds; round++)
+		for (g = 0; g < REGIME_COUNT; g++) {
+			if (!b->run.regime[g])
+				continue;
+			if (b->one_row)
+				run_row(b, &e, g, row_find(ONE_ROW), round);
+			else
+				run_rows(b, &e, g, IN_ONE, round);
+		}
+	end_close(&e);
+	say_round(b, round);
+}
+
+/* The follower ended before its time, and has said why. */
 static void on_child(int sig)
 {
+	siginfo_t info = { 0 };
+
 	(void)sig;
-	if (!atomic_load_explicit(&finished, memory_order_relaxed))
+	if (atomic_load_explicit(&finished, memory_order_relaxed))
+		return;
+	if (!waitid(P_PID, (id_t)follower_pid, &info,
+		    WEXITED | WNOHANG | WNOWAIT) &&
+	    info.si_pid)
 		_exit(1);
 }
 
-static int follower(struct common *common, const char *device, int gid_index,
-		    int rounds, int shrink)
+static int follower(struct bench *b)
 {
-	struct end e = { .rank = 1, .common = common };
+	struct end e = { .rank = 1,
+			 .common = b->common,
+			 .one_cpu = b->run.cpus < 2 };
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	pin(1);
-	end_open(&e, device, gid_index);
+	pin(b->others.cpu[1]);
+	end_open(&e, b->device, b->gid_index);
 	end_connect(&e);
-	run_pair(&e, rounds, shrink);
+	run_pair(b, &e);
 	end_close(&e);
 	return 0;
 }
 
-static int leader(struct common *common, const char *device, int gid_index,
-		  int rounds, int shrink, pid_t child)
+static int leader(struct bench *b)
 {
-	struct end e = { .rank = 0, .common = common };
+	struct end e = { .rank = 0,
+			 .common = b->common,
+			 .one_cpu = b->run.cpus < 2 };
 	int status;
 
-	end_open(&e, device, gid_index);
+	pin(b->others.cpu[0]);
+	end_open(&e, b->device, b->gid_index);
 	end_connect(&e);
-	run_pair(&e, rounds, shrink);
+	run_pair(b, &e);
 	atomic_store_explicit(&finished, 1, memory_order_relaxed);
 	end_close(&e);
-	if (waitpid(child, &status, 0) != child || status)
+	if (waitpid(follower_pid, &status, 0) != follower_pid || status)
 		return 1;
-	run_alone(device, gid_index, rounds, shrink, common, false);
+	run_one(b);
 	return 0;
+}
+
+/* Both processes; 0, or the exit code. */
+static int run_all(struct bench *b)
+{
+	sigset_t child;
+
+	sigemptyset(&child);
+	sigaddset(&child, SIGCHLD);
+	sigprocmask(SIG_BLOCK, &child, NULL);
+	signal(SIGCHLD, on_child);
+	/* Where Yama is on, this lets the raw limit be measured both ways. */
+	prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY);
+	follower_pid = fork();
+	if (follower_pid < 0)
+		return fail(1, "fork", strerror(errno));
+	sigprocmask(SIG_UNBLOCK, &child, NULL);
+	if (!follower_pid)
+		exit(follower(b));
+	return leader(b);
+}
+
+static void try_real_time(struct run *r)
+{
+	int ret = regime_enter(REGIME_REAL_TIME);
+
+	r->regime[REGIME_REAL_TIME] = !ret;
+	r->real_time_error = ret ? strerror(-ret) : NULL;
+	regime_enter(REGIME_NORMAL);
+}
+
+static void describe_machine(struct run *r)
+{
+	FILE *f = fopen("/proc/cpuinfo", "re");
+	time_t now = time(NULL);
+	struct utsname u;
+	char line[256], *value;
+
+	snprintf(r->cpu, sizeof(r->cpu), "an unknown CPU");
+	while (f && fgets(line, sizeof(line), f)) {
+		value = strstr(line, ": ");
+		if (strncmp(line, "model name", 10) || !value)
+			continue;
+		value[strcspn(value, "\n")] = 0;
+		snprintf(r->cpu, sizeof(r->cpu), "%.79s", value + 2);
+		break;
+	}
+	if (f)
+		fclose(f);
+	if (!uname(&u))
+		snprintf(r->kernel, sizeof(r->kernel), "Linux %.60s",
+			 u.release);
+	strftime(r->date, sizeof(r->date), "%Y-%m-%d", gmtime(&now));
+}
+
+/* Opened before a minute is spent; "-" is standard output. */
+static FILE *open_output(const char *path)
+{
+	FILE *f = strcmp(path, "-") ? fopen(path, "we") : stdout;
+
+	if (!f)
+		exit(fail(1, path, strerror(errno)));
+	return f;
+}
+
+static bool parse_number(const char *word, int from, int to, int *value)
+{
+	char *end;
+	long v = strtol(word, &end, 10);
+
+	if (end == word || *end || v < from || v > to)
+		return false;
+	*value = (int)v;
+	return true;
+}
+
+/* false: it cannot be understood, and that was said if getopt did not */
+static bool take_option(struct bench *b, int c)
+{
+	switch (c) {
+	case 'd':
+		b->device = optarg;
+		return true;
+	case 'g':
+		return parse_number(optarg, 0, 255, &b->gid_index);
+	case 'r':
+		if (parse_number(optarg, 1, MAX_ROUNDS, &b->run.rounds))
+			return true;
+		fprintf(stderr, "urxe bench: 1 to %d rounds\n", MAX_ROUNDS);
+		return false;
+	case 'q':
+		b->run.quick = true;
+		return true;
+	case 't':
+		b->tabs = true;
+		return true;
+	case 'w':
+		b->one_row = b->tabs = true;
+		return true;
+	case 'R':
+		try_real_time(&b->run);
+		return true;
+	case 'j':
+		b->json = open_output(optarg);
+		return true;
+	case 's':
+		b->svg = open_output(optarg);
+		return true;
+	case 'm':
+		b->markdown = open_output(optarg);
+		return true;
+	default:
+		return false;
+	}
+}
+
+static bool take_options(struct bench *b, int argc, char **argv)
+{
+	static const struct option opts[] = {
+		{ "quick", no_argument, NULL, 'q' },
+		{ "rounds", required_argument, NULL, 'r' },
+		{ "rt", no_argument, NULL, 'R' },
+		{ "json", required_argument, NULL, 'j' },
+		{ "svg", required_argument, NULL, 's' },
+		{ "markdown", required_argument, NULL, 'm' },
+		{ 0 },
+	};
+	int c;
+
+	while ((c = getopt_long(argc, argv, "d:g:r:qtw", opts, NULL)) != -1)
+		if (!take_option(b, c))
+			return false;
+	if (!b->run.rounds)
+		b->run.rounds = b->run.quick ? 3 : 11;
+	b->shrink = b->run.quick ? 4 : 1;
+	b->others.shrink = b->shrink;
+	return optind == argc;
+}
+
+static void close_output(FILE *f)
+{
+	if (f && (ferror(f) | fclose(f)))
+		exit(fail(1, "the output", "cannot be written"));
+}
+
+static void print_all(struct bench *b)
+{
+	struct run *r = &b->run;
+	const bool quiet = b->json == stdout || b->svg == stdout ||
+			   b->markdown == stdout;
+
+	samples_sort();
+	r->missing = b->others.missing;
+	if (b->tabs)
+		print_tabs(stdout, b->one_row ? row_find(ONE_ROW) : -1);
+	else if (!quiet)
+		print_text(stdout, r);
+	if (b->json)
+		print_json(b->json, r);
+	if (b->svg)
+		print_svg(b->svg, r);
+	if (b->markdown)
+		print_markdown(b->markdown, r);
+	close_output(b->json);
+	close_output(b->svg);
+	close_output(b->markdown);
 }
 
 int main(int argc, char *argv[])
 {
-	int opt, gid_index = 0, rounds = 15, shrink = 1;
-	const char *device = NULL;
-	bool tabs = false, one_row = false, pinned;
-	struct common *common;
-	cpu_set_t may;
-	pid_t child;
+	struct bench b = { .run.regime[REGIME_NORMAL] = true };
+	int ret = 0;
 
-	while ((opt = getopt(argc, argv, "d:g:r:qtw")) != -1) {
-		switch (opt) {
-		case 'd':
-			device = optarg;
-			break;
-		case 'g':
-			gid_index = atoi(optarg);
-			break;
-		case 'r':
-			rounds = atoi(optarg);
-			break;
-		case 'q':
-			shrink = 4;
-			break;
-		case 't':
-			tabs = true;
-			break;
-		case 'w':
-			one_row = true;
-			break;
-		default:
-			return 2;
-		}
-	}
-	if (rounds < 1 || rounds > MAX_ROUNDS) {
-		fprintf(stderr, "urxe-bench: 1 to %d rounds\n", MAX_ROUNDS);
-		return 2;
-	}
-	pinned = !sched_getaffinity(0, sizeof(may), &may) &&
-		 CPU_COUNT(&may) > 1;
-	common = mmap(NULL, sizeof(*common), PROT_READ | PROT_WRITE,
-		      MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	if (common == MAP_FAILED) {
-		perror("urxe-bench: mmap");
-		return 1;
-	}
-	if (one_row) {
-		run_alone(device, gid_index, rounds, shrink, common, true);
-		qsort(sample[FIRST_WRITE], rounds, sizeof(double), by_value);
-		print_row(FIRST_WRITE, rounds, true);
-		return 0;
-	}
-	signal(SIGCHLD, on_child);
-	/* Where Yama is on, this lets the raw limit be measured both ways. */
-	prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY);
-	child = fork();
-	if (child < 0) {
-		perror("urxe-bench: fork");
-		return 1;
-	}
-	if (!child)
-		return follower(common, device, gid_index, rounds, shrink);
-	pin(0);
-	if (leader(common, device, gid_index, rounds, shrink, child))
-		return 1;
-	print_table(rounds, pinned, tabs);
-	return 0;
+	argv[0] = "urxe bench"; /* getopt's messages begin so */
+	if (!take_options(&b, argc, argv))
+		return EXIT_USAGE;
+	rows_make(b.tabs);
+	describe_machine(&b.run);
+	b.run.cpus = choose_cpus(b.others.cpu);
+	b.common = mmap(NULL, sizeof(*b.common), PROT_READ | PROT_WRITE,
+			MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (b.common == MAP_FAILED)
+		return fail(1, "mmap", strerror(errno));
+	if (b.one_row)
+		run_one(&b);
+	else
+		ret = run_all(&b);
+	if (!ret)
+		print_all(&b);
+	return ret;
 }

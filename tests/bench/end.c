@@ -2,6 +2,7 @@
 /* One end of the connection: its objects, its buffers, its other side. */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -149,7 +150,25 @@ void end_barrier(struct end *e)
 	atomic_fetch_add_explicit(&e->common->arrived, 1, memory_order_acq_rel);
 	while (atomic_load_explicit(&e->common->arrived, memory_order_acquire) <
 	       e->barrier)
-		;
+		end_relax(e);
+}
+
+void end_relax(const struct end *e)
+{
+	if (e->one_cpu)
+		sched_yield();
+}
+
+/* What it waits for takes seconds, so it looks seldom. */
+void end_rest(struct end *e)
+{
+	_Atomic uint32_t *rested = &e->common->rested;
+
+	e->rests++;
+	if (e->rank == 0)
+		atomic_store_explicit(rested, e->rests, memory_order_release);
+	while (atomic_load_explicit(rested, memory_order_acquire) < e->rests)
+		usleep(1000);
 }
 
 void end_connect(struct end *e)

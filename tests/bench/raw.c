@@ -40,7 +40,7 @@ double raw_line(struct end *e, uint32_t n)
 		if (e->rank == 0)
 			atomic_store_explicit(mine, i, memory_order_release);
 		while (atomic_load_explicit(theirs, memory_order_acquire) != i)
-			;
+			end_relax(e);
 		if (e->rank == 1)
 			atomic_store_explicit(mine, i, memory_order_release);
 	}
@@ -49,12 +49,15 @@ double raw_line(struct end *e, uint32_t n)
 	return t / (2.0 * n);
 }
 
-static double copy(struct end *e, uint32_t n, size_t len)
+double raw_memcpy(struct end *e, uint32_t n)
 {
 	char *to = e->buf[BUF_PRIVATE] + BENCH_BIG, *from = e->buf[BUF_PRIVATE];
+	size_t len = e->size;
 	uint64_t t;
 	uint32_t i;
 
+	if (e->rank == 1)
+		return 0;
 	t = bench_now();
 	for (i = 0; i < n; i++) {
 		fence(&len); /* an unknown length: a call, as in a device */
@@ -64,14 +67,41 @@ static double copy(struct end *e, uint32_t n, size_t len)
 	return (double)(bench_now() - t) / n;
 }
 
-double raw_memcpy_8(struct end *e, uint32_t n)
+/* The last word of a message, which says that it is there. */
+static _Atomic uint64_t *last_word(struct end *e, char *message)
 {
-	return copy(e, n, 8);
+	return (_Atomic uint64_t *)(message + e->size - 8);
 }
 
-double raw_memcpy_big(struct end *e, uint32_t n)
+/*
+ * As raw_line, but whole messages, which each copies into memory that both
+ * have mapped; the last word is what the other one waits for.
+ */
+double raw_memcpy_pingpong(struct end *e, uint32_t n)
 {
-	return e->rank == 1 ? 0 : copy(e, n, BENCH_BIG);
+	char *out = e->common->area[!e->rank];
+	_Atomic uint64_t *in = last_word(e, e->common->area[e->rank]);
+	uint64_t i, t;
+	int turn;
+
+	atomic_store_explicit(in, 0, memory_order_relaxed);
+	end_barrier(e);
+	t = bench_now();
+	for (i = 1; i <= n; i++)
+		for (turn = 0; turn < 2; turn++) {
+			if (turn == e->rank) {
+				memcpy(out, e->buf[BUF_PRIVATE], e->size - 8);
+				atomic_store_explicit(last_word(e, out), i,
+						      memory_order_release);
+				continue;
+			}
+			while (atomic_load_explicit(in, memory_order_acquire) !=
+			       i)
+				end_relax(e);
+		}
+	t = bench_now() - t;
+	end_barrier(e);
+	return t / (2.0 * n);
 }
 
 /* An atomic add on a line that only this CPU uses. */
@@ -98,7 +128,7 @@ static bool vm_write(struct end *e, size_t from, size_t to, size_t len)
 	return process_vm_writev(e->peer.pid, &l, 1, &r, 1, 0) == (ssize_t)len;
 }
 
-static double vm_writes(struct end *e, uint32_t n, size_t len)
+double raw_vm_write(struct end *e, uint32_t n)
 {
 	uint64_t t;
 	uint32_t i;
@@ -107,33 +137,22 @@ static double vm_writes(struct end *e, uint32_t n, size_t len)
 		return 0;
 	t = bench_now();
 	for (i = 0; i < n; i++)
-		if (!vm_write(e, 0, BENCH_BIG, len))
+		if (!vm_write(e, 0, BENCH_BIG, e->size))
 			return NAN;
 	return (double)(bench_now() - t) / n;
-}
-
-double raw_vm_write_8(struct end *e, uint32_t n)
-{
-	return vm_writes(e, n, 8);
-}
-
-double raw_vm_write_big(struct end *e, uint32_t n)
-{
-	return vm_writes(e, n, BENCH_BIG);
 }
 
 /* As raw_line, but each write is the system call; both spin on own memory. */
 double raw_vm_pingpong(struct end *e, uint32_t n)
 {
-	_Atomic uint64_t *in =
-		(_Atomic uint64_t *)(e->buf[BUF_PRIVATE] + BENCH_BIG);
-	uint64_t *out = (uint64_t *)e->buf[BUF_PRIVATE];
+	_Atomic uint64_t *in = last_word(e, e->buf[BUF_PRIVATE] + BENCH_BIG);
+	uint64_t *out = (uint64_t *)(e->buf[BUF_PRIVATE] + e->size - 8);
 	uint64_t i, t;
 	bool ok;
 
 	/* Both must know before they spin whether it is permitted. */
 	*out = 0;
-	ok = vm_write(e, 0, BENCH_BIG, 8);
+	ok = vm_write(e, 0, BENCH_BIG, e->size);
 	atomic_store_explicit(&e->common->line[e->rank][1], ok,
 			      memory_order_relaxed);
 	end_barrier(e);
@@ -145,11 +164,11 @@ double raw_vm_pingpong(struct end *e, uint32_t n)
 	for (i = 1; i <= n; i++) {
 		*out = i;
 		if (e->rank == 0)
-			vm_write(e, 0, BENCH_BIG, 8);
+			vm_write(e, 0, BENCH_BIG, e->size);
 		while (atomic_load_explicit(in, memory_order_acquire) != i)
-			;
+			end_relax(e);
 		if (e->rank == 1)
-			vm_write(e, 0, BENCH_BIG, 8);
+			vm_write(e, 0, BENCH_BIG, e->size);
 	}
 	t = bench_now() - t;
 	end_barrier(e);

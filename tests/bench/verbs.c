@@ -132,40 +132,42 @@ double verbs_atomic_dm(struct end *e, uint32_t n)
 	return atomic_n(e, n, BUF_DM);
 }
 
-/* The 8 bytes that the peer writes, as the program sees them. */
+/* The last 8 bytes that the peer writes, as the program sees them. */
 static uint64_t sink_word(struct end *e, enum buf_kind kind)
 {
+	size_t at = SINK + e->size - sizeof(uint64_t);
 	uint64_t v;
 
 	if (kind != BUF_DM)
 		return atomic_load_explicit(
-			(_Atomic uint64_t *)(e->buf[kind] + SINK),
+			(_Atomic uint64_t *)(e->buf[kind] + at),
 			memory_order_acquire);
-	if (ibv_memcpy_from_dm(&v, e->dm, SINK, sizeof(v)))
+	if (ibv_memcpy_from_dm(&v, e->dm, at, sizeof(v)))
 		die("ibv_memcpy_from_dm", "failed");
 	return v;
 }
 
 static void clear_sink(struct end *e, enum buf_kind kind)
 {
+	size_t at = SINK + e->size - sizeof(uint64_t);
 	const uint64_t zero = 0;
 
 	if (kind != BUF_DM)
-		memset(e->buf[kind] + SINK, 0, sizeof(zero));
-	else if (ibv_memcpy_to_dm(e->dm, SINK, &zero, sizeof(zero)))
+		memset(e->buf[kind] + at, 0, sizeof(zero));
+	else if (ibv_memcpy_to_dm(e->dm, at, &zero, sizeof(zero)))
 		die("ibv_memcpy_to_dm", "failed");
 }
 
-/* Half the round trip of 8-byte WRITEs, as ib_write_lat measures it. */
+/* Half the round trip of WRITEs, as ib_write_lat measures it. */
 static double pingpong(struct end *e, uint32_t n, enum buf_kind kind)
 {
-	uint64_t *word = (uint64_t *)e->buf[BUF_PRIVATE];
+	uint64_t *word = (uint64_t *)(e->buf[BUF_PRIVATE] + e->size - 8);
 	struct write_wr w;
 	uint64_t i, t;
 
 	if (missing(e, kind))
 		return NAN;
-	write_wr(e, &w, kind, 8);
+	write_wr(e, &w, kind, e->size);
 	clear_sink(e, kind);
 	end_barrier(e);
 	t = bench_now();
@@ -176,7 +178,7 @@ static double pingpong(struct end *e, uint32_t n, enum buf_kind kind)
 			reap(e->cq);
 		}
 		while (sink_word(e, kind) != i)
-			;
+			end_relax(e);
 		if (e->rank == 1) {
 			post(e, &w.wr);
 			reap(e->cq);
@@ -202,31 +204,43 @@ double verbs_pingpong_dm(struct end *e, uint32_t n)
 	return pingpong(e, n, BUF_DM);
 }
 
-static void post_recv(struct end *e)
+/* n receives, in one list. */
+static void post_recvs(struct end *e, uint32_t n)
 {
 	struct ibv_sge sge = {
 		.addr = e->me.addr[BUF_PRIVATE] + SINK,
-		.length = 8,
+		.length = BENCH_BIG,
 		.lkey = e->mr[BUF_PRIVATE]->lkey,
 	};
-	struct ibv_recv_wr wr = { .sg_list = &sge, .num_sge = 1 };
-	struct ibv_recv_wr *bad;
-	int err = ibv_post_recv(e->qp, &wr, &bad);
+	struct ibv_recv_wr wr[BENCH_DEPTH], *bad;
+	uint32_t i;
+	int err;
 
+	for (i = 0; i < n; i++)
+		wr[i] = (struct ibv_recv_wr){ .sg_list = &sge,
+					      .num_sge = 1,
+					      .next = &wr[i + 1] };
+	wr[n - 1].next = NULL;
+	err = ibv_post_recv(e->qp, wr, &bad);
 	if (err)
 		die("ibv_post_recv", strerror(err));
 }
 
-/* Half the round trip of 8-byte SENDs, as ib_send_lat measures it. */
-double verbs_pingpong_send(struct end *e, uint32_t n)
+/*
+ * Half the round trip of SENDs, as ib_send_lat measures it, with so many
+ * receives posted ahead.
+ */
+static double pingpong_send(struct end *e, uint32_t n, uint32_t ahead)
 {
 	struct write_wr w;
 	uint64_t t;
 	uint32_t i;
 
-	write_wr(e, &w, BUF_PRIVATE, 8);
+	if (ahead > n)
+		ahead = n;
+	write_wr(e, &w, BUF_PRIVATE, e->size);
 	w.wr.opcode = IBV_WR_SEND;
-	post_recv(e);
+	post_recvs(e, ahead);
 	end_barrier(e);
 	t = bench_now();
 	for (i = 0; i < n; i++) {
@@ -235,9 +249,9 @@ double verbs_pingpong_send(struct end *e, uint32_t n)
 			reap(e->cq);
 		}
 		reap(e->recv_cq);
-		/* in the last round nothing comes any more */
-		if (i + 1 < n)
-			post_recv(e);
+		/* of the last ones none is left over */
+		if (i + ahead < n)
+			post_recvs(e, 1);
 		if (e->rank == 1) {
 			post(e, &w.wr);
 			reap(e->cq);
@@ -246,6 +260,16 @@ double verbs_pingpong_send(struct end *e, uint32_t n)
 	t = bench_now() - t;
 	end_barrier(e);
 	return t / (2.0 * n);
+}
+
+double verbs_pingpong_send(struct end *e, uint32_t n)
+{
+	return pingpong_send(e, n, 1);
+}
+
+double verbs_pingpong_send_64(struct end *e, uint32_t n)
+{
+	return pingpong_send(e, n, 64);
 }
 
 /* The same with one CPU for both: each polls until the other one may run. */
@@ -269,8 +293,8 @@ double verbs_pingpong_one_cpu(struct end *e, uint32_t n)
 	return ns;
 }
 
-/* WRITEs of 1 MiB, up to 8 under way: ns for each. */
-static double big(struct end *e, uint32_t n, enum buf_kind kind)
+/* WRITEs, up to 8 under way: ns for each. */
+static double stream(struct end *e, uint32_t n, enum buf_kind kind)
 {
 	uint32_t posted, done;
 	struct write_wr w;
@@ -278,7 +302,7 @@ static double big(struct end *e, uint32_t n, enum buf_kind kind)
 
 	if (missing(e, kind))
 		return NAN;
-	write_wr(e, &w, kind, BENCH_BIG);
+	write_wr(e, &w, kind, e->size);
 	end_barrier(e);
 	if (e->rank != 1) {
 		t = bench_now();
@@ -293,50 +317,147 @@ static double big(struct end *e, uint32_t n, enum buf_kind kind)
 	return (double)t / n;
 }
 
-double verbs_big_private(struct end *e, uint32_t n)
+double verbs_stream_private(struct end *e, uint32_t n)
 {
-	return big(e, n, BUF_PRIVATE);
+	return stream(e, n, BUF_PRIVATE);
 }
 
-double verbs_big_shared(struct end *e, uint32_t n)
+double verbs_stream_shared(struct end *e, uint32_t n)
 {
-	return big(e, n, BUF_SHARED);
+	return stream(e, n, BUF_SHARED);
 }
 
-double verbs_big_dm(struct end *e, uint32_t n)
+double verbs_stream_dm(struct end *e, uint32_t n)
 {
-	return big(e, n, BUF_DM);
+	return stream(e, n, BUF_DM);
 }
 
 /*
- * 8-byte WRITEs posted in lists of 32 with the last one signaled, up to four
- * lists under way: ns for each WRITE.
+ * Messages of 8 bytes in lists.  One of each 32, or of each list if that is
+ * longer, is signaled; up to 128 are under way.
  */
-double verbs_rate_dm(struct end *e, uint32_t n)
+struct lists {
+	struct write_wr w[BENCH_LIST_MAX];
+	uint32_t len, window; /* WRs */
+	uint32_t posted, done;
+};
+
+static void lists_make(struct end *e, struct lists *l, enum buf_kind kind)
 {
-	uint32_t lists = (n + BENCH_LIST - 1) / BENCH_LIST, posted, done, i;
-	struct write_wr w[BENCH_LIST];
+	uint32_t i;
+
+	l->len = e->size;
+	l->window = l->len > BENCH_LIST ? l->len : BENCH_LIST;
+	l->posted = l->done = 0;
+	for (i = 0; i < l->len; i++) {
+		write_wr(e, &l->w[i], kind, 8);
+		l->w[i].wr.wr.rdma.remote_addr += 8 * i;
+		l->w[i].wr.send_flags = 0;
+		l->w[i].wr.next = i + 1 < l->len ? &l->w[i + 1].wr : NULL;
+	}
+}
+
+static void lists_post(struct end *e, struct lists *l)
+{
+	bool last;
+
+	l->posted += l->len;
+	last = l->posted % l->window == 0;
+	l->w[l->len - 1].wr.send_flags = last ? IBV_SEND_SIGNALED : 0;
+	post(e, &l->w[0].wr);
+}
+
+static void lists_reap(struct end *e, struct lists *l, uint32_t under_way)
+{
+	while (l->posted - l->done > under_way) {
+		reap(e->cq);
+		l->done += l->window;
+	}
+}
+
+/* Whole windows: the last one is signaled.  ns for each WRITE. */
+double verbs_rate_write(struct end *e, uint32_t n)
+{
+	static struct lists l;
 	uint64_t t = 0;
 
 	if (missing(e, BUF_DM))
 		return NAN;
-	for (i = 0; i < BENCH_LIST; i++) {
-		write_wr(e, &w[i], BUF_DM, 8);
-		w[i].wr.wr.rdma.remote_addr += 8 * i;
-		w[i].wr.send_flags = i == BENCH_LIST - 1 ? IBV_SEND_SIGNALED
-							 : 0;
-		w[i].wr.next = i == BENCH_LIST - 1 ? NULL : &w[i + 1].wr;
-	}
+	lists_make(e, &l, BUF_DM);
+	n -= n % l.window;
 	end_barrier(e);
 	if (e->rank != 1) {
 		t = bench_now();
-		for (posted = done = 0; done < lists; done++) {
-			for (; posted < lists && posted - done < 4; posted++)
-				post(e, &w[0].wr);
-			reap(e->cq);
+		while (l.posted < n) {
+			lists_post(e, &l);
+			lists_reap(e, &l, 128 - l.len);
 		}
+		lists_reap(e, &l, 0);
 		t = bench_now() - t;
 	}
 	end_barrier(e);
-	return (double)t / ((double)lists * BENCH_LIST);
+	return (double)t / n;
+}
+
+/*
+ * The receiver: takes n messages, and says in its line how many receives it
+ * has posted, as programs with credits do, for each 64.
+ */
+static void take_sends(struct end *e, uint32_t n)
+{
+	_Atomic uint64_t *credit = &e->common->line[1][0];
+	uint32_t taken = 0, posted = BENCH_DEPTH;
+	struct ibv_wc wc[32];
+	int i, got;
+
+	while (taken < n) {
+		got = ibv_poll_cq(e->recv_cq, 32, wc);
+		for (i = 0; i < got; i++)
+			if (wc[i].status != IBV_WC_SUCCESS)
+				die("receive", ibv_wc_status_str(wc[i].status));
+		if (got < 0)
+			die("ibv_poll_cq", "failed");
+		taken += (uint32_t)got;
+		if (taken + BENCH_DEPTH - posted < 64 || posted >= n)
+			continue;
+		post_recvs(e, 64);
+		posted += 64;
+		atomic_store_explicit(credit, posted, memory_order_release);
+	}
+}
+
+/* n is made a multiple of 64: each receive that is posted is used. */
+double verbs_rate_send(struct end *e, uint32_t n)
+{
+	_Atomic uint64_t *credit = &e->common->line[1][0];
+	static struct lists l;
+	uint64_t t, may = BENCH_DEPTH;
+	uint32_t i;
+
+	lists_make(e, &l, BUF_PRIVATE);
+	for (i = 0; i < l.len; i++)
+		l.w[i].wr.opcode = IBV_WR_SEND;
+	n = n < 2 * BENCH_DEPTH ? 2 * BENCH_DEPTH : n - n % 64;
+	if (e->rank == 1) {
+		post_recvs(e, BENCH_DEPTH);
+		atomic_store_explicit(credit, may, memory_order_relaxed);
+	}
+	end_barrier(e);
+	t = bench_now();
+	if (e->rank == 1)
+		take_sends(e, n);
+	while (e->rank == 0 && l.posted < n) {
+		while (may < l.posted + l.len) {
+			end_relax(e);
+			may = atomic_load_explicit(credit,
+						   memory_order_acquire);
+		}
+		lists_post(e, &l);
+		lists_reap(e, &l, 128 - l.len);
+	}
+	if (e->rank == 0)
+		lists_reap(e, &l, 0);
+	t = bench_now() - t;
+	end_barrier(e);
+	return (double)t / n;
 }

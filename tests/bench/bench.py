@@ -1,0 +1,183 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""urxe bench: its outputs, what it refuses, one CPU, and being killed.
+Usage: bench.py URXE"""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import xml.etree.ElementTree as xml
+
+HANGS = 600  # seconds
+URXE = sys.argv[1]
+SVG = "{http://www.w3.org/2000/svg}"
+CHARTS = {"Latency: half a round trip": 9, "Bandwidth": 9,
+          "Message rate, 8 bytes": 7}
+PROGRAMS = {"UCX": "ucx_perftest", "libfabric": "fi_pingpong"}
+failed = []
+
+
+def expect(what, is_so, said=""):
+    if not is_so:
+        failed.append(what)
+        print(f"FAILED: {what}\n{said}", flush=True)
+
+
+def bench(*options, before=()):
+    return subprocess.run([*before, URXE, "bench", *options],
+                          stdin=subprocess.DEVNULL, capture_output=True,
+                          text=True, timeout=HANGS)
+
+
+def fabrics():
+    """What is left of them, but for the directory that holds them."""
+    return [os.path.join(d, n) for d, ds, fs in os.walk(os.environ["URXE_DIR"])
+            for n in ds + fs if n.startswith("bench-")]
+
+
+def is_measured(by, cpus):
+    return by not in PROGRAMS or (cpus > 1 and shutil.which(PROGRAMS[by]))
+
+
+def rows_are_right(data):
+    count = {}
+    for row in data["rows"]:
+        count[row["by"]] = count.get(row["by"], 0) + 1
+        if not is_measured(row["by"], data["cpus"]):
+            continue
+        figures = [row[k] for k in ("median", "low", "high", "best", "worst")]
+        expect(f"{row['name']}: figures", all(
+            isinstance(f, float) and f > 0 for f in figures), row)
+        if None not in figures:
+            expect(f"{row['name']}: in order",
+                   row["low"] <= row["median"] <= row["high"], row)
+        if "of" in row:
+            expect(f"{row['name']}: its ratio", row["ratio"] > 0 and any(
+                r["name"] == row["of"] for r in data["rows"]), row)
+    expect("all rows", count == {"raw": 8, "urxe": 19, "UCX": 5,
+                                 "libfabric": 1}, count)
+
+
+def charts_are_right(data, root):
+    drawn = [title.text for g in root.iter(SVG + "g")
+             for title in g.findall(SVG + "title")]
+    names = [t.text for t in root.iter(SVG + "text")]
+    wanted = []
+    for chart in data["charts"]:
+        for line in chart["series"]:
+            points = line["points"]
+            values = [p["y"] for p in points if p["y"] is not None]
+            if values:
+                wanted.append(line["name"])
+            if line["by"] == "libfabric" or not is_measured(
+                    line["by"], data["cpus"]):
+                continue  # the first of them has its row only
+            length = CHARTS[chart["title"]]
+            if "x" not in points[0]:
+                length = 1
+            expect(f"{chart['title']}, {line['name']}: points",
+                   len(points) == len(values) == length and min(values) > 0,
+                   points)
+    expect("all charts", [c["title"] for c in data["charts"]] == list(CHARTS))
+    expect("all lines are drawn", sorted(drawn) == sorted(wanted),
+           f"{drawn}\n{wanted}")
+    expect("and have names", all(n in names for n in wanted), names)
+
+
+def outputs():
+    with tempfile.TemporaryDirectory() as here:
+        paths = [f"{here}/figures.json", f"{here}/charts.svg", f"{here}/t.md"]
+        p = bench("--quick", "--rounds", "2", "--json", paths[0],
+                  "--svg", paths[1], "--markdown", paths[2])
+        expect("a run", p.returncode == 0, p.stdout + p.stderr)
+        if p.returncode:
+            return
+        text = [open(path, encoding="utf-8").read() for path in paths]
+    data = json.loads(text[0])
+    rows_are_right(data)
+    charts_are_right(data, xml.fromstring(text[1]))
+    for row in data["rows"]:
+        expect(f"{row['name']}: in the text", row["name"] in p.stdout)
+        expect(f"{row['name']}: in the page", f"| {row['name']} |" in text[2])
+    expect("nothing is left of it", not fabrics(), fabrics())
+
+
+def refusals():
+    for options in (["--bogus"], ["--rounds", "0"], ["--rounds", "1e3"],
+                    ["--rounds"], ["--json"], ["word"]):
+        p = bench(*options)
+        expect(f"{options} is refused", p.returncode == 2 and
+               "usage: urxe bench" in p.stderr and not p.stdout,
+               f"{p.returncode}\n{p.stderr}")
+    p = bench("--json", "/nowhere/figures")
+    expect("a file that cannot be", p.returncode == 1 and
+           "/nowhere/figures: No such file" in p.stderr, p.stderr)
+
+
+def one_cpu():
+    cpu = str(min(os.sched_getaffinity(0)))
+    with tempfile.TemporaryDirectory() as here:
+        p = bench("--quick", "--rounds", "1", "--json", f"{here}/figures",
+                  before=["taskset", "-c", cpu])
+        expect("one CPU", p.returncode == 0, p.stdout + p.stderr)
+        if p.returncode:
+            return
+        with open(f"{here}/figures", encoding="utf-8") as f:
+            data = json.load(f)
+    expect("one CPU is seen", data["cpus"] == 1 and not data["pinned"])
+    expect("and said", "pinning is not possible" in p.stdout, p.stdout)
+    rows_are_right(data)
+
+
+def wait_for(condition):
+    until = time.monotonic() + HANGS
+    while not condition() and time.monotonic() < until:
+        time.sleep(0.02)
+    return condition()
+
+
+def children(pid):
+    try:
+        with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as f:
+            return [int(word) for word in f.read().split()]
+    except OSError:
+        return []
+
+
+def has_bench(pid):
+    """Its process that measures, once that has one of its own as well."""
+    for child in children(pid):
+        try:
+            path = os.readlink(f"/proc/{child}/exe")
+        except OSError:
+            continue
+        if path.endswith("/urxe-bench") and children(child):
+            return child
+    return None
+
+
+def killed(what, kill):
+    p = subprocess.Popen([URXE, "bench"], stdin=subprocess.DEVNULL,
+                         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                         start_new_session=True)
+    expect(f"{what}: it runs", wait_for(lambda: has_bench(p.pid) and fabrics()))
+    kill(p.pid)
+    status = p.wait(timeout=HANGS)
+    expect(f"{what}: how it ended", status < 0, status)
+    expect(f"{what}: nothing is left", wait_for(lambda: not fabrics()),
+           fabrics())
+
+
+refusals()
+outputs()
+one_cpu()
+killed("SIGKILL", lambda pid: os.kill(pid, signal.SIGKILL))
+killed("SIGKILL of all", lambda pid: os.killpg(pid, signal.SIGKILL))
+killed("SIGINT", lambda pid: os.killpg(pid, signal.SIGINT))
+killed("its child", lambda pid: os.kill(has_bench(pid), signal.SIGKILL))
+sys.exit(bool(failed))

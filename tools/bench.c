@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * urxe bench: runs urxe-bench (tests/bench) in a fabric of its own.  Whatever
+ * ends in the middle of it, and however, nothing of that fabric is left: a
+ * process in a session of its own waits until we are gone.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "fabric/fabric.h"
+#include "commands.h"
+#include "supervise.h"
+
+#define TRIES 500 /* of 10 ms each: those who are killed are soon gone */
+
+/* As in main.c, find_libraries. */
+static const char *const places[] = {
+	"../tests/bench",
+	"../" URXE_LIBDIR_REL,
+	URXE_LIBDIR,
+};
+
+static bool find_bench(char *path, size_t len)
+{
+	unsigned int i;
+
+	for (i = 0; i < sizeof(places) / sizeof(*places); i++)
+		if (!find_beside(places[i], "urxe-bench", path, len))
+			return true;
+	return false;
+}
+
+static void sweep(const char *dir)
+{
+	const struct timespec nap = { .tv_nsec = 10000000 };
+	int i, ret;
+
+	for (i = 0; i < TRIES; i++) {
+		ret = fabric_remove_unused(dir, false);
+		if (ret != -EBUSY && ret != -EAGAIN && ret != -ESTALE)
+			return;
+		nanosleep(&nap, NULL);
+	}
+}
+
+/*
+ * The process that clears up once nobody has the pipe's other end open, which
+ * is executed by nobody: until we have ended, or have closed it.
+ */
+static pid_t sweeper_start(const char *dir, int *end)
+{
+	int p[2], null;
+	pid_t pid;
+	char c;
+
+	if (pipe2(p, O_CLOEXEC))
+		return -1;
+	pid = fork();
+	if (pid) {
+		close(p[0]);
+		*end = p[1];
+		return pid;
+	}
+	setsid(); /* no signal of our terminal or group reaches it */
+	close(p[1]);
+	null = open("/dev/null", O_RDWR | O_CLOEXEC);
+	dup2(null, 0);
+	dup2(null, 1); /* who reads what we print is not to wait for it */
+	dup2(null, 2);
+	while (read(p[0], &c, 1) < 0 && errno == EINTR)
+		;
+	sweep(dir);
+	_exit(0);
+}
+
+static int run_bench(char **argv, const char *dir)
+{
+	struct ending e;
+	int end, err;
+	pid_t pid;
+
+	pid = sweeper_start(dir, &end);
+	if (pid < 0)
+		return fail(1, "fork: %s", strerror(errno));
+	err = supervise(argv, 0, NULL, &e);
+	close(end);
+	while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+		;
+	if (err)
+		return cannot_run(argv[0], err);
+	if (WIFEXITED(e.status) && WEXITSTATUS(e.status) == EXIT_USAGE)
+		return usage();
+	return ending_pass_on(&e);
+}
+
+/* It knows the options itself. */
+int cmd_bench(int argc, char **argv)
+{
+	char path[4096], dir[256], fabric[32];
+	int ret;
+
+	(void)argc;
+	if (!find_bench(path, sizeof(path)))
+		return fail(1, "urxe-bench is neither beside this program nor "
+			       "in " URXE_LIBDIR);
+	snprintf(fabric, sizeof(fabric), "bench-%d", (int)getpid());
+	ret = set_environment(fabric, false);
+	if (!ret)
+		ret = choose_fabric(fabric, dir);
+	if (ret)
+		return ret;
+	argv[0] = path;
+	return run_bench(argv, dir);
+}
