@@ -37,7 +37,7 @@
 /* s without a pause, and then it is ended: who spins for ever at real-time
  * priority takes the machine */
 #define SPIN_LIMIT 30
-#define OTHERS_EVERY 2 /* rounds: starting them takes the most time */
+#define OTHERS_EVERY 4 /* rounds: starting them takes the most time */
 #define EXIT_USAGE 2
 
 struct bench {
@@ -71,9 +71,10 @@ int regime_enter(enum regime g)
 	limit.rlim_cur *= 1000000;
 	limit.rlim_max *= 1000000;
 	setrlimit(RLIMIT_RTTIME, &limit);
-	return sched_setscheduler(0, SCHED_FIFO | SCHED_RESET_ON_FORK, &p) ?
-		       -errno :
-		       0;
+	if (sched_setscheduler(0, SCHED_FIFO | SCHED_RESET_ON_FORK, &p))
+		return -errno;
+	usleep(1000); /* who has slept has the whole limit again */
+	return 0;
 }
 
 /* Pin the caller to that CPU, if there is one for it. */

@@ -275,6 +275,7 @@ double verbs_pingpong_send_64(struct end *e, uint32_t n)
 /* The same with one CPU for both: each polls until the other one may run. */
 double verbs_pingpong_one_cpu(struct end *e, uint32_t n)
 {
+	const bool was = e->one_cpu;
 	cpu_set_t before, one;
 	double ns;
 
@@ -288,8 +289,11 @@ double verbs_pingpong_one_cpu(struct end *e, uint32_t n)
 	if (sched_getaffinity(0, sizeof(before), &before) ||
 	    sched_setaffinity(0, sizeof(one), &one))
 		die("sched_setaffinity", strerror(errno));
+	e->one_cpu = true;
 	ns = verbs_pingpong_send(e, n);
 	sched_setaffinity(0, sizeof(before), &before);
+	end_barrier(e); /* until the other one has left this CPU, too */
+	e->one_cpu = was;
 	return ns;
 }
 
