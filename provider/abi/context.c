@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "context.h"
+#include "engine/adopt.h"
 #include "engine/bounce.h"
 #include "engine/direct.h"
 #include "engine/log.h"
@@ -39,6 +40,7 @@ void context_before_fork(void)
 {
 	struct urxe_vcontext *v;
 
+	adopt_before_fork(); /* the outermost lock */
 	pthread_mutex_lock(&contexts_lock);
 	for (v = contexts; v; v = v->next)
 		pthread_mutex_lock(&v->ctx.lock);
@@ -91,7 +93,7 @@ static void context_free_locks(struct urxe_context *ctx)
 	}
 }
 
-void context_after_fork_parent(void)
+static void context_unlock(void)
 {
 	struct urxe_vcontext *v;
 
@@ -100,6 +102,12 @@ void context_after_fork_parent(void)
 	for (v = contexts; v; v = v->next)
 		pthread_mutex_unlock(&v->ctx.lock);
 	pthread_mutex_unlock(&contexts_lock);
+}
+
+void context_after_fork_parent(void)
+{
+	context_unlock();
+	adopt_after_fork_parent();
 }
 
 void context_after_fork_child(void)
@@ -122,7 +130,8 @@ void context_after_fork_child(void)
 	}
 	mem_after_fork();
 	event_after_fork();
-	context_after_fork_parent();
+	context_unlock();
+	adopt_after_fork_child();
 }
 
 /* ---------------------------------------------------------- opening */

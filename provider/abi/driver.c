@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "context.h"
+#include "engine/adopt.h"
 #include "engine/log.h"
 #include "engine/process.h"
 #include "pabi/family.h"
@@ -73,6 +74,7 @@ __attribute__((constructor)) static void register_driver(void)
 
 	if (log && *log && *log != '0')
 		urxe_log_to_stderr();
+	adopt_init();
 	process_identify();
 	ret = pabi_probe();
 	if (ret == -EPROTO)

@@ -185,6 +185,39 @@ bool peer_is_own(struct urxe_fabric *f, uint32_t slot, uint32_t gen)
 	return own;
 }
 
+static bool key_overlaps(const struct urxe_key *k, uint64_t va, uint64_t len)
+{
+	return k->va <= va ? va - k->va < k->length : k->va - va < len;
+}
+
+/* With the lock held. */
+static bool peer_key_overlaps(const struct urxe_peer *p, uint64_t va,
+			      uint64_t len)
+{
+	uint32_t i, high = load_acquire(&p->arena->key_high);
+	const struct urxe_key *k;
+
+	for (i = 0; i < high && i < URXE_MAX_KEY; i++) {
+		k = &p->arena->key[i];
+		if (load_acquire(&k->live) && k->kind == URXE_MEM_PRIVATE &&
+		    mem_is_mine(p, k) && key_overlaps(k, va, len))
+			return true;
+	}
+	return false;
+}
+
+bool peer_has_private_key(uint64_t va, uint64_t len)
+{
+	struct urxe_peer *p;
+	bool has = false;
+
+	pthread_mutex_lock(&lock);
+	for (p = peers; p && !has; p = p->next)
+		has = p->fd < 0 && peer_key_overlaps(p, va, len);
+	pthread_mutex_unlock(&lock);
+	return has;
+}
+
 bool peer_any_foreign(void)
 {
 	struct urxe_peer *p;

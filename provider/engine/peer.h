@@ -73,6 +73,11 @@ bool peer_pid_lives(struct urxe_peer *p, int32_t pid);
 
 /* Reap the dead ones, and give back what files of theirs are not needed. */
 void peer_look_after(void);
+/*
+ * Is [va, va + len) of this process, or a part of it, in an MR that peers do
+ * not map?
+ */
+bool peer_has_private_key(uint64_t va, uint64_t len);
 /* Is any context of another process mapped? */
 bool peer_any_foreign(void);
 /* Words of the processes whose lives it is that peer_look_after() looks at. */

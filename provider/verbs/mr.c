@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "engine/adopt.h"
 #include "engine/bounce.h"
 #include "engine/file.h"
 #include "engine/key.h"
@@ -44,7 +45,7 @@ static int mr_describe_file(struct urxe_context *ctx, const struct vma *file,
 	bool in_memory = false;
 	int index = -ENOENT;
 
-	if (file->ino)
+	if (file->ino && !(persistent && adopt_has(file->dev, file->ino)))
 		index = file_get(ctx, file, persistent, &in_memory);
 	if (index < 0 && !persistent)
 		return 0;
@@ -57,13 +58,40 @@ static int mr_describe_file(struct urxe_context *ctx, const struct vma *file,
 	out->flags |= URXE_MR_FILE;
 	out->file = index;
 	out->file_offset = file->offset;
+	adopt_hold(file->dev, file->ino);
 	if (!in_memory)
 		return 0;
 	out->kind = URXE_MEM_FILE;
 	if (!odp_populate(out->va, out->length, access & WRITE_ACCESS))
 		return 0;
-	file_put(ctx, index);
+	mr_forget(ctx, out);
 	return fabric_fail(ENOMEM, "there is no room for all pages of the file");
+}
+
+/* Who never has others at it gains nothing, and no file makes it persistent. */
+static bool mr_may_adopt(const struct vma *file, unsigned int access)
+{
+	return !file->shared && !(access & URXE_ACCESS_FLUSH_PERSISTENT) &&
+	       access & (WRITE_ACCESS | IBV_ACCESS_REMOTE_READ);
+}
+
+/* Adopted pages that cannot be told to peers go back, and are private ones. */
+static void mr_adopt(struct urxe_context *ctx, unsigned int access,
+		     struct urxe_key *out)
+{
+	const struct urxe_key plain = *out;
+	struct vma file;
+	int ret;
+
+	if (!adopt_range(out->va, out->length))
+		return;
+	out->flags |= URXE_MR_SHARED;
+	ret = vma_check(out->va, out->length, true, &file);
+	if (!ret)
+		ret = mr_describe_file(ctx, &file, access, out);
+	if (ret)
+		key_set(out, &plain);
+	adopt_settle();
 }
 
 int mr_describe(struct urxe_context *ctx, void *addr, size_t length,
@@ -95,15 +123,33 @@ int mr_describe(struct urxe_context *ctx, void *addr, size_t length,
 				   access & WRITE_ACCESS ? " and writable" : "");
 	if (file.shared)
 		out->flags |= URXE_MR_SHARED;
+	if (mr_may_adopt(&file, access))
+		mr_adopt(ctx, access, out);
+	if (out->flags & URXE_MR_FILE)
+		return 0;
 	return mr_describe_file(ctx, &file, access, out);
+}
+
+static void mr_leave_file(struct urxe_context *ctx, uint32_t index)
+{
+	const struct urxe_file *f = &ctx->arena->file[index];
+	uint64_t dev, ino;
+
+	if (index >= URXE_MAX_FILES)
+		return;
+	dev = f->dev;
+	ino = f->ino;
+	file_put(ctx, index);
+	adopt_put(dev, ino);
 }
 
 void mr_forget(struct urxe_context *ctx, const struct urxe_key *k)
 {
 	if (k->flags & URXE_MR_FILE)
-		file_put(ctx, k->file);
+		mr_leave_file(ctx, k->file);
 	if (k->kind == URXE_MEM_DM && k->dm)
 		dm_heap_put(ctx->fabric, k->dm - 1);
+	adopt_settle();
 }
 
 void mr_fill(struct urxe_mr *mr, struct urxe_pd *pd, uint32_t key,
@@ -167,10 +213,12 @@ struct ibv_mr *urxe_reg_mr(struct ibv_pd *ibpd, void *addr, size_t length,
 	struct urxe_mr *mr;
 
 	ret = mr_check_access(access, MR_ACCESS);
+	adopt_begin();
 	if (!ret)
 		ret = mr_describe(pd->ctx, addr, length, iova, access, &desc);
 	if (!ret)
 		ret = mr_create(pd, &desc, PABI_MR, &mr);
+	adopt_end();
 	if (ret)
 		return urxe_fail(ret, "ibv_reg_mr");
 	return &mr->vmr.mr;

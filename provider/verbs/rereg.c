@@ -11,6 +11,7 @@
  */
 #include <errno.h>
 
+#include "engine/adopt.h"
 #include "engine/key.h"
 #include "engine/log.h"
 #include "engine/mem.h"
@@ -103,8 +104,10 @@ int urxe_rereg_mr(struct pabi_mr *vmr, int flags, struct ibv_pd *ibpd,
 						      MR_ACCESS);
 	if (!ret && !mem_is_mine(mr->ctx->self, mr->key))
 		ret = fabric_fail(EPERM, "the memory is another process's");
+	adopt_begin();
 	if (!ret)
 		ret = rereg_change(mr, flags, pd, addr, length, access);
+	adopt_end();
 	if (ret)
 		urxe_fail(ret, "ibv_rereg_mr");
 	return -ret;

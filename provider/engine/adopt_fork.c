@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * fork() gives the child the very same shared pages, but must give it copies.
+ * They are made before, in private memory, of which the kernel makes the
+ * child's own, and are moved into their places in the child.  (Children that
+ * are made otherwise have no handlers: vfork() and posix_spawn() need none,
+ * with clone() or _Fork() the pages are shared.)
+ */
+#define _GNU_SOURCE
+#include <stdlib.h>
+#include <sys/mman.h>
+
+#include "adopt.h"
+#include "adoption.h"
+#include "log.h"
+#include "pages.h"
+#include "smaps.h"
+
+struct fork_copy {
+	struct smaps_vma vma;
+	void *copy; /* NULL: no memory */
+	int fd;
+};
+
+static struct fork_copy *copies; /* during fork() */
+static unsigned int num_copies;
+
+static void fork_copy_add(const struct smaps_vma *v, const struct adoption *a)
+{
+	struct fork_copy *more;
+
+	more = realloc(copies, (num_copies + 1) * sizeof(*copies));
+	if (!more || !adoption_has_fd(a)) {
+		copies = more ? more : copies;
+		urxe_why("fork: a child shares pages of an MR");
+		return;
+	}
+	copies = more;
+	copies[num_copies++] = (struct fork_copy){
+		.vma = *v,
+		.copy = pages_copy(a->fd, v),
+		.fd = a->fd,
+	};
+}
+
+void adopt_before_fork(void)
+{
+	const struct adoption *a;
+	struct smaps_vma v;
+	FILE *f;
+
+	adopt_begin();
+	f = adoptions_count() ? smaps_open() : NULL;
+	while (f && smaps_next(f, &v)) {
+		a = v.shared ? adoption_find(v.dev, v.ino) : NULL;
+		if (a && !v.no_fork)
+			fork_copy_add(&v, a);
+	}
+	if (f)
+		fclose(f);
+}
+
+static void fork_copies_free(void)
+{
+	free(copies);
+	copies = NULL;
+	num_copies = 0;
+}
+
+void adopt_after_fork_parent(void)
+{
+	unsigned int i;
+
+	for (i = 0; i < num_copies; i++)
+		if (copies[i].copy)
+			munmap(copies[i].copy,
+			       copies[i].vma.end - copies[i].vma.start);
+	fork_copies_free();
+	adopt_end();
+}
+
+/* Without memory for a copy: as the parent changes it until it is written to.
+ */
+static void fork_copy_place(const struct fork_copy *c)
+{
+	size_t len = c->vma.end - c->vma.start;
+	void *at = (void *)(uintptr_t)c->vma.start;
+
+	if (c->copy && !mprotect(c->copy, len, c->vma.prot) &&
+	    mremap(c->copy, len, len, MREMAP_MAYMOVE | MREMAP_FIXED, at) !=
+		    MAP_FAILED)
+		return;
+	mmap(at, len, c->vma.prot, MAP_PRIVATE | MAP_FIXED, c->fd,
+	     (off_t)c->vma.offset);
+}
+
+void adopt_after_fork_child(void)
+{
+	unsigned int i;
+
+	for (i = 0; i < num_copies; i++)
+		fork_copy_place(&copies[i]);
+	fork_copies_free();
+	adoptions_forget();
+	adopt_end();
+}

@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * To shared pages: nothing that a thread writes meanwhile may be lost.  So the
+ * range is write-protected with userfaultfd, where who writes waits; it is
+ * copied; the copy is moved into its place, in one system call; who waited
+ * looks again, finds the new mapping, and writes there.
+ *
+ * In between this thread must not write there itself: its signals are blocked,
+ * and neither its stack nor what libc keeps for it may be in the range.  It
+ * takes no lock and no memory, which those who wait may hold.
+ *
+ * What a thread has a system call write there is held up, too, if userfaultfd
+ * may hold up the kernel, which needs a privilege; else it fails with EFAULT.
+ * What was pinned before (O_DIRECT, io_uring, vmsplice) goes to the old pages.
+ *
+ * To private pages is simpler: a private mapping of the same file, in one
+ * system call, shows what is in the file until somebody writes.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/userfaultfd.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/compiler.h"
+#include "base/madvise.h"
+#include "pages.h"
+#include "smaps.h"
+
+#ifndef UFFD_USER_MODE_ONLY
+#define UFFD_USER_MODE_ONLY 1 /* Linux 5.11 */
+#endif
+/* Linux 6.4: pages that are not there, too. */
+#define WP_UNPOPULATED (1u << 13)
+
+/* Bytes that a mapping may be grown to. */
+#define LONGEST (1ll << 46)
+
+/* The programs that count their descriptors shall not miss ours. */
+static bool fd_is_spare(int fd)
+{
+	struct rlimit limit;
+
+	return !getrlimit(RLIMIT_NOFILE, &limit) &&
+	       (rlim_t)fd < limit.rlim_cur / 2;
+}
+
+/* Or making it would raise SIGXFSZ. */
+static bool file_may_have(size_t len)
+{
+	struct rlimit limit;
+
+	return !getrlimit(RLIMIT_FSIZE, &limit) && len <= limit.rlim_cur;
+}
+
+static int file_make(size_t len, void **map)
+{
+	int fd, err;
+
+	if (!file_may_have(len))
+		return -EFBIG;
+	fd = memfd_create(PAGES_NAME, MFD_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	err = EMFILE;
+	if (!fd_is_spare(fd))
+		goto err_close;
+	if (ftruncate(fd, (off_t)len) || fallocate(fd, 0, 0, (off_t)len)) {
+		err = errno;
+		goto err_close;
+	}
+	*map = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (*map != MAP_FAILED)
+		return fd;
+	err = errno;
+err_close:
+	close(fd);
+	return -err;
+}
+
+static bool uffd_agree(int uffd)
+{
+	struct uffdio_api api = {
+		.api = UFFD_API,
+		.features = UFFD_FEATURE_PAGEFAULT_FLAG_WP | WP_UNPOPULATED,
+	};
+
+	if (!ioctl(uffd, UFFDIO_API, &api))
+		return true;
+	api.api = UFFD_API;
+	api.features = UFFD_FEATURE_PAGEFAULT_FLAG_WP;
+	return !ioctl(uffd, UFFDIO_API, &api);
+}
+
+static int uffd_open(void)
+{
+	int uffd, err;
+
+	uffd = (int)syscall(SYS_userfaultfd, O_CLOEXEC);
+	if (uffd < 0)
+		uffd = (int)syscall(SYS_userfaultfd,
+				    O_CLOEXEC | UFFD_USER_MODE_ONLY);
+	if (uffd < 0)
+		return -errno;
+	if (uffd_agree(uffd))
+		return uffd;
+	err = errno;
+	close(uffd);
+	return -err;
+}
+
+/* copy: where the bytes go, and what takes the place of `at`.  0 or -errno */
+static int pages_replace(int uffd, void *at, size_t len, void *copy)
+{
+	struct uffdio_range range = { .start = (uintptr_t)at, .len = len };
+	struct uffdio_writeprotect hold = {
+		.range = range,
+		.mode = UFFDIO_WRITEPROTECT_MODE_WP,
+	};
+	int ret = 0;
+
+	if (ioctl(uffd, UFFDIO_WRITEPROTECT, &hold)) {
+		ret = -errno;
+	} else {
+		memcpy(copy, at, len);
+		if (mremap(copy, len, len, MREMAP_MAYMOVE | MREMAP_FIXED, at) ==
+		    MAP_FAILED)
+			ret = -errno;
+	}
+	if (ret)
+		ioctl(uffd, UFFDIO_UNREGISTER, &range);
+	ioctl(uffd, UFFDIO_WAKE, &range);
+	return ret;
+}
+
+static int pages_change(void *at, size_t len, void *copy)
+{
+	struct uffdio_register reg = {
+		.range = { .start = (uintptr_t)at, .len = len },
+		.mode = UFFDIO_REGISTER_MODE_WP,
+	};
+	sigset_t all, old;
+	int uffd, ret;
+
+	/* older kernels hold up only those who write to pages that are there */
+	if (madvise(at, len, MADV_POPULATE_WRITE))
+		return -errno;
+	uffd = uffd_open();
+	if (uffd < 0)
+		return uffd;
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	ret = ioctl(uffd, UFFDIO_REGISTER, &reg) ? -errno : 0;
+	if (!ret)
+		ret = pages_replace(uffd, at, len, copy);
+	close(uffd);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	return ret;
+}
+
+/* Is it what this thread itself runs on? */
+static bool pages_are_mine(const void *at, size_t len)
+{
+	uintptr_t start = (uintptr_t)at, end = start + len;
+	uintptr_t stack = (uintptr_t)__builtin_frame_address(0);
+	uintptr_t self = (uintptr_t)&errno;
+
+	return (stack >= start && stack < end) || (self >= start && self < end);
+}
+
+int pages_share(void *at, size_t len)
+{
+	int fd, ret, saved = errno;
+	void *copy;
+
+	if (pages_are_mine(at, len))
+		return -EDEADLK;
+	fd = file_make(len, &copy);
+	if (fd >= 0) {
+		ret = pages_change(at, len, copy);
+		if (ret) {
+			munmap(copy, len);
+			close(fd);
+			fd = ret;
+		}
+	}
+	errno = saved;
+	return fd;
+}
+
+int pages_unshare(int fd, const struct smaps_vma *v)
+{
+	size_t len = v->end - v->start;
+	void *at = (void *)(uintptr_t)v->start;
+
+	if (mmap(at, len, v->prot, MAP_PRIVATE | MAP_FIXED, fd,
+		 (off_t)v->offset) == MAP_FAILED)
+		return -errno;
+	return madvise(at, len, MADV_POPULATE_WRITE) ? 1 : 0;
+}
+
+void pages_empty(int fd)
+{
+	struct stat st;
+
+	if (fstat(fd, &st) ||
+	    fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0,
+		      st.st_size) ||
+	    !file_may_have(LONGEST) || ftruncate(fd, LONGEST))
+		return; /* those who do that see what is in the file */
+}
+
+/* mremap may have made a mapping longer than its file. */
+static size_t pages_in_file(int fd, const struct smaps_vma *v)
+{
+	size_t len = v->end - v->start;
+	struct stat st;
+
+	if (fstat(fd, &st) || (uint64_t)st.st_size <= v->offset)
+		return 0;
+	return (uint64_t)st.st_size - v->offset < len ?
+		       (uint64_t)st.st_size - v->offset :
+		       len;
+}
+
+void *pages_copy(int fd, const struct smaps_vma *v)
+{
+	size_t len = v->end - v->start, there = pages_in_file(fd, v);
+	void *from, *to;
+
+	to = mmap(NULL, len, PROT_READ | PROT_WRITE,
+		  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (to == MAP_FAILED || !there)
+		return to == MAP_FAILED ? NULL : to;
+	from = mmap(NULL, there, PROT_READ, MAP_SHARED, fd, (off_t)v->offset);
+	if (from == MAP_FAILED) {
+		munmap(to, len);
+		return NULL;
+	}
+	memcpy(to, from, there);
+	munmap(from, there);
+	return to;
+}
