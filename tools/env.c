@@ -47,6 +47,7 @@ int cmd_env(int argc, char **argv)
 	static const struct option opts[] = {
 		{ "fabric", required_argument, NULL, 'f' },
 		{ "with-host-devices", no_argument, NULL, 'H' },
+		{ "adopt", no_argument, NULL, 'a' },
 		{ "adversary", optional_argument, NULL, 'A' },
 		{ "github", no_argument, NULL, 'g' },
 		RECORD_OPTIONS,
@@ -56,7 +57,7 @@ int cmd_env(int argc, char **argv)
 		"LD_PRELOAD",	      "URXE_FABRIC",	"URXE_PROVIDER_DIR",
 		"URXE_HOST_DEVICES",  "URXE_DIR",	"ASAN_OPTIONS",
 		"TSAN_OPTIONS",	      "URXE_ADVERSARY", "URXE_TRACE",
-		"URXE_TRACE_PAYLOAD",
+		"URXE_TRACE_PAYLOAD", "URXE_ADOPT",
 	};
 	void (*print)(const char *name, const char *value) = print_sh;
 	const char *fabric = NULL, *value;
@@ -71,6 +72,8 @@ int cmd_env(int argc, char **argv)
 			fabric = optarg;
 		else if (c == 'H')
 			host = true;
+		else if (c == 'a')
+			setenv("URXE_ADOPT", "1", 1);
 		else if (c == 'A')
 			ret = trial_choose(&trial, optarg);
 		else if (c == 'g')

@@ -21,7 +21,7 @@ static const struct command {
 } commands[] = {
 	{ "run", cmd_run,
 	  "[--fabric NAME] [--with-host-devices] [--timeout TIME]\n"
-	  "                [--adversary[=[SEED|sweep:N][,KNOB=VALUE...]]]\n"
+	  "                [--adopt] [--adversary[=[SEED|sweep:N][,KNOB=VALUE...]]]\n"
 	  "                [--fault RULE|@FILE]... [--trace FILE [--trace-records N]\n"
 	  "                [--trace-payload[=BYTES]]]\n"
 	  "                [--check[=LEVEL] [--exitcode N] [--suppressions FILE]\n"
@@ -31,9 +31,10 @@ static const struct command {
 	  "        --adversary the device does all that the specification allows\n"
 	  "        (--adversary=help); with --fault something goes wrong\n"
 	  "        (--fault=help); with --check a referee says which rules CMD\n"
-	  "        breaks; with --trace all is recorded" },
+	  "        breaks; with --trace all is recorded; with --adopt peers map\n"
+	  "        the memory that is registered" },
 	{ "env", cmd_env,
-	  "[--fabric NAME] [--with-host-devices]\n"
+	  "[--fabric NAME] [--with-host-devices] [--adopt]\n"
 	  "                [--adversary[=[SEED][,KNOB=VALUE...]]] [--github]\n"
 	  "                [--trace FILE [--trace-records N] [--trace-payload[=BYTES]]]",
 	  "print the environment that run gives CMD, for eval in a shell, or\n"

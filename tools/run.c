@@ -242,6 +242,7 @@ int cmd_run(int argc, char **argv)
 	static const struct option opts[] = {
 		{ "fabric", required_argument, NULL, 'f' },
 		{ "with-host-devices", no_argument, NULL, 'H' },
+		{ "adopt", no_argument, NULL, 'a' },
 		{ "adversary", optional_argument, NULL, 'A' },
 		{ "timeout", required_argument, NULL, 't' },
 		{ "fault", required_argument, NULL, 'F' },
@@ -263,6 +264,8 @@ int cmd_run(int argc, char **argv)
 			fabric = optarg;
 		else if (c == 'H')
 			host = true;
+		else if (c == 'a')
+			setenv("URXE_ADOPT", "1", 1);
 		else if (c == 'A')
 			ret = trial_choose(&trial, optarg);
 		else if (c == 't')

@@ -69,6 +69,9 @@ has "is default" env -u URXE_FABRIC "$URXE" run sh -c 'echo is $URXE_FABRIC'
 has "host 1" "$URXE" run --with-host-devices sh -c 'echo host $URXE_HOST_DEVICES'
 has "host ." env URXE_HOST_DEVICES=1 "$URXE" run \
 	sh -c 'echo host ${URXE_HOST_DEVICES-.}'
+has "adopt 1" "$URXE" run --adopt sh -c 'echo adopt $URXE_ADOPT'
+has "adopt 1" sh -c 'eval "$($URXE env --adopt)"; echo adopt $URXE_ADOPT'
+has "adopt ." "$URXE" run sh -c 'echo adopt ${URXE_ADOPT-.}'
 out=$(LD_PRELOAD=libdl.so.2 "$URXE" run sh -c 'echo $LD_PRELOAD' 2>/dev/null)
 case $out in
 *liburxe-kshim.so:libdl.so.2) ;;
@@ -97,8 +100,9 @@ has "none" env URXE_HOST_DEVICES=1 sh -c \
 has "URXE_HOST_DEVICES=" comm -13 "$URXE_DIR/by_run" "$URXE_DIR/by_env"
 has "URXE_ADVERSARY=" comm -13 "$URXE_DIR/by_run" "$URXE_DIR/by_env"
 has "URXE_TRACE=" comm -13 "$URXE_DIR/by_run" "$URXE_DIR/by_env"
+has "URXE_ADOPT=" comm -13 "$URXE_DIR/by_run" "$URXE_DIR/by_env"
 has "URXE_TRACE_PAYLOAD=" comm -13 "$URXE_DIR/by_run" "$URXE_DIR/by_env"
-[ "$(comm -3 "$URXE_DIR/by_run" "$URXE_DIR/by_env" | wc -l)" = 4 ] ||
+[ "$(comm -3 "$URXE_DIR/by_run" "$URXE_DIR/by_env" | wc -l)" = 5 ] ||
 	die "$(diff "$URXE_DIR/by_run" "$URXE_DIR/by_env")"
 code 1 env "ASAN_OPTIONS=a=1
 b=2" "$URXE" env --github
