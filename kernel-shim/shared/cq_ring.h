@@ -188,8 +188,13 @@ static inline enum cq_claim cq_ring_take(const struct cq_ring *r,
 		w = load_relaxed(c);
 		while (cqe_pos(w) == t - r->mask - 1 &&
 		       cqe_state(w) == CQE_CLAIMED) {
-			if (!cq_ring_has_room(r, t))
-				return CQ_FULL;
+			if (!cq_ring_has_room(r, t)) {
+				/* or it was taken, and polled, meanwhile */
+				if (load_relaxed(c) == w)
+					return CQ_FULL;
+				w = load_relaxed(c);
+				continue;
+			}
 			if (!atomic_compare_exchange_strong_explicit(
 				    c, &w, cqe_word(t, owner, to), order,
 				    memory_order_relaxed))
