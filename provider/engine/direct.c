@@ -5,6 +5,7 @@
 #include "direct.h"
 #include "observe.h"
 #include "requester.h"
+#include "responder.h"
 #include "transfer.h"
 
 /* One pass: a guard, a connection, two keys. */
@@ -80,8 +81,9 @@ static inline bool direct_fits(const struct ibv_send_wr *wr)
 	const unsigned int flags = IBV_SEND_SIGNALED | IBV_SEND_FENCE |
 				   IBV_SEND_SOLICITED | IBV_SEND_INLINE;
 
-	return wr->opcode == IBV_WR_RDMA_WRITE && wr->num_sge == 1 &&
-	       !(wr->send_flags & ~flags);
+	return (wr->opcode == IBV_WR_RDMA_WRITE || wr->opcode == IBV_WR_SEND ||
+		wr->opcode == IBV_WR_SEND_WITH_IMM) &&
+	       wr->num_sge == 1 && !(wr->send_flags & ~flags);
 }
 
 /* Nothing is before it in the queue, and nobody looks at WQEs. */
@@ -92,9 +94,8 @@ static inline bool direct_is_free(const struct urxe_qp *qp)
 	       !urxe_observers;
 }
 
-/* Does the responder hear a WRITE to this key?  The guard is up. */
-static inline bool direct_open(struct urxe_qp *qp, struct direct *d,
-			       uint32_t rkey)
+/* Does the responder hear us?  The guard is up. */
+static inline bool direct_is_heard(struct urxe_qp *qp, struct direct *d)
 {
 	const struct urxe_conn *c = &qp->conn;
 
@@ -102,13 +103,22 @@ static inline bool direct_open(struct urxe_qp *qp, struct direct *d,
 		return false;
 	d->word = URXE_CONN_WITH(c->want, IBV_QPS_RTS);
 	/* seq_cst: after our guard went up, see presence.h */
-	if (unlikely(load_seq_cst(&c->sh->conn) != d->word ||
-		     load_relaxed(&qp->ctx->fabric->dev->port_state) !=
-			     URXE_PORT_ACTIVE ||
-		     load_relaxed(&c->sh->epsn) != qp->psn ||
-		     load_acquire(&c->sh->path) != c->path ||
-		     load_relaxed(&c->sh->counts) ||
-		     !(load_relaxed(&c->sh->access) & IBV_ACCESS_REMOTE_WRITE)))
+	return likely(load_seq_cst(&c->sh->conn) == d->word &&
+		      load_relaxed(&qp->ctx->fabric->dev->port_state) ==
+			      URXE_PORT_ACTIVE &&
+		      load_relaxed(&c->sh->epsn) == qp->psn &&
+		      load_acquire(&c->sh->path) == c->path &&
+		      !load_relaxed(&c->sh->counts));
+}
+
+/* A WRITE to this key? */
+static inline bool direct_open(struct urxe_qp *qp, struct direct *d,
+			       uint32_t rkey)
+{
+	const struct urxe_conn *c = &qp->conn;
+
+	if (!direct_is_heard(qp, d) ||
+	    unlikely(!(load_relaxed(&c->sh->access) & IBV_ACCESS_REMOTE_WRITE)))
 		return false;
 	return region_holds(&qp->direct_dst, rkey) ||
 	       region_open(&qp->direct_dst, c->peer, rkey, c->pd,
@@ -137,8 +147,8 @@ static inline bool direct_goes_on(const struct urxe_qp *qp,
 				  const struct direct *d,
 				  const struct ibv_send_wr *wr)
 {
-	return direct_fits(wr) && wr->wr.rdma.rkey == qp->direct_dst.key &&
-	       d->room && load_seq_cst(&qp->conn.sh->conn) == d->word &&
+	return direct_fits(wr) && wr->opcode == IBV_WR_RDMA_WRITE &&
+	       wr->wr.rdma.rkey == qp->direct_dst.key && d->room && load_seq_cst(&qp->conn.sh->conn) == d->word &&
 	       qp_state(qp) == IBV_QPS_RTS;
 }
 
@@ -204,8 +214,106 @@ static struct ibv_send_wr *direct_pass(struct urxe_qp *qp,
 	return wr;
 }
 
+/* ------------------------------------------------------- SENDs */
+
+/* What is longer keeps the receiver's other keys in use for too long. */
+#define DIRECT_SEND_MAX 4096
+
+/* Where a SEND goes; NULL: not this way. */
+static inline char *direct_sink(struct urxe_qp *qp,
+				const struct next_receive *n, uint64_t len)
+{
+	struct urxe_region *r = &qp->direct_rx;
+	struct urxe_rx *rx = &qp->conn.rx;
+
+	if (unlikely(!len || len > DIRECT_SEND_MAX || len > n->sge.length))
+		return NULL;
+	if (unlikely(!region_holds(r, n->sge.lkey)) &&
+	    !region_open(r, rx_peer(rx), n->sge.lkey, rx->pd,
+			 IBV_ACCESS_LOCAL_WRITE, qp->conn.qpn))
+		return NULL;
+	return region_at(r, n->sge.addr, len);
+}
+
+static bool direct_send_one(struct urxe_qp *qp, struct direct *d,
+			    const struct ibv_send_wr *wr)
+{
+	const struct ibv_sge *s = wr->sg_list;
+	struct requester_end end;
+	struct next_receive n;
+	struct urxe_wqe w; /* no more than the completions tell */
+	struct receipt rc;
+	const char *src;
+	char *dst;
+
+	if (!responder_next(&qp->conn, &n))
+		return false;
+	src = direct_source(qp, d, s, wr->send_flags & IBV_SEND_INLINE);
+	dst = direct_sink(qp, &n, s->length);
+	if (unlikely(!src || !dst))
+		return false;
+	w.wr_id = wr->wr_id;
+	w.length = s->length;
+	w.imm = wr->imm_data;
+	w.opcode = wr->opcode;
+	w.flags = wr->send_flags;
+	if (qp->sq.signal_all)
+		w.flags |= IBV_SEND_SIGNALED;
+	if (unlikely(!responder_take_next(qp, &w, &n, &rc)))
+		return false;
+	transfer_local(dst, src, w.length);
+	requester_claim(qp, &w, &end);
+	if (unlikely(end.claimed && rc.conn->rx.cq.sh == qp->scq->sh))
+		responder_stand_behind(&rc, &end.ref);
+	requester_finish(qp, &w, &end);
+	qp->sq.begun = qp->sq.prod = qp->sq.done;
+	responder_publish(&rc);
+	requester_notify(qp, &end);
+	responder_notify(&rc);
+	return true;
+}
+
+static inline bool direct_is_send(const struct ibv_send_wr *wr)
+{
+	return direct_fits(wr) && wr->opcode != IBV_WR_RDMA_WRITE;
+}
+
+static struct ibv_send_wr *direct_send_pass(struct urxe_qp *qp,
+					    struct ibv_send_wr *wr)
+{
+	struct urxe_sq *sq = &qp->sq;
+	struct direct d;
+
+	d.has_src = false;
+	/* acquire: the poller is done with the slots */
+	d.room = sq->max_wr - (sq->prod - load_acquire(&sq->tail));
+	qp_guard_raise(qp, GUARD_SEND);
+	while (wr && direct_is_send(wr) && d.room &&
+	       direct_is_heard(qp, &d) && qp_state(qp) == IBV_QPS_RTS &&
+	       direct_send_one(qp, &d, wr)) {
+		wr = wr->next;
+		d.room--;
+	}
+	guard_lower(qp->guard);
+	if (unlikely(qp->count.packets >= COUNTERS_EVERY))
+		counters_flush(qp);
+	return wr;
+}
+
+/* How often it is looked whether receives are still where we have no mapping. */
+#define DIRECT_SEND_AGAIN 64
+
+static inline bool direct_send_is_vain(struct urxe_qp *qp)
+{
+	const struct urxe_region *r = &qp->direct_rx;
+
+	return r->key && region_is_closed(r, qp->conn.peer, r->key) &&
+	       ++qp->direct_vain % DIRECT_SEND_AGAIN;
+}
+
 void direct_forget(struct urxe_qp *qp)
 {
+	memset(&qp->direct_rx, 0, sizeof(qp->direct_rx));
 	memset(&qp->direct_src, 0, sizeof(qp->direct_src));
 	memset(&qp->direct_dst, 0, sizeof(qp->direct_dst));
 }
@@ -220,17 +328,23 @@ void direct_after_fork(struct urxe_qp *qp)
 		sq->begun = sq->prod = sq->done;
 }
 
-struct ibv_send_wr *direct_write(struct urxe_qp *qp, struct ibv_send_wr *wr)
+struct ibv_send_wr *direct_post(struct urxe_qp *qp, struct ibv_send_wr *wr)
 {
 	const struct urxe_peer *p = qp->conn.peer;
-	struct ibv_send_wr *rest;
+	struct ibv_send_wr *rest = NULL;
 
-	while (p && wr && direct_fits(wr) && direct_is_free(qp) &&
-	       !region_is_closed(&qp->direct_dst, p, wr->wr.rdma.rkey)) {
-		rest = direct_pass(qp, wr);
+	for (; p && wr && direct_fits(wr) && direct_is_free(qp); wr = rest) {
+		if (wr->opcode != IBV_WR_RDMA_WRITE)
+			rest = direct_send_is_vain(qp) ?
+				       wr :
+				       direct_send_pass(qp, wr);
+		else
+			rest = region_is_closed(&qp->direct_dst, p,
+						wr->wr.rdma.rkey) ?
+				       wr :
+				       direct_pass(qp, wr);
 		if (rest == wr)
 			break;
-		wr = rest;
 	}
 	return wr;
 }

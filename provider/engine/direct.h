@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The short way of an RDMA WRITE.
+ * The short way of an RDMA WRITE, and of a small SEND.
  *
  * One that is posted to an idle send queue, and whose bytes are mapped here at
  * both ends, is over when ibv_post_send returns: nobody will ask what is in its
@@ -9,6 +9,9 @@
  * common, the guard, the connection, the PSN and the two keys, is looked at
  * once; the states of both ends at each WR, as the requester does
  * (requester.c).
+ *
+ * A SEND takes the receive that is next, if that is the QP's own, has one SGE and
+ * room enough, and is mapped here.
  *
  * Whatever is not plainly in order is left to the requester, from that WR on,
  * and so he alone knows the rules of errors.
@@ -21,7 +24,7 @@
  * Carry out WRs from the head of a list; returns the first that is to be pushed
  * in the long way, or NULL.  qp->lock is held, and the QP was in RTS.
  */
-struct ibv_send_wr *direct_write(struct urxe_qp *qp, struct ibv_send_wr *wr);
+struct ibv_send_wr *direct_post(struct urxe_qp *qp, struct ibv_send_wr *wr);
 /* The connection is a new one: the keys that it knows mean other memory. */
 void direct_forget(struct urxe_qp *qp);
 /*

@@ -56,7 +56,8 @@ struct urxe_qp {
 	struct urxe_stall stall;
 	struct urxe_qp_count count;
 	struct urxe_conn conn;
-	struct urxe_region direct_src, direct_dst; /* direct.c */
+	struct urxe_region direct_src, direct_dst, direct_rx; /* direct.c */
+	uint32_t direct_vain; /* SENDs that did not try it */
 	struct urxe_rq rq; /* without an SRQ */
 	struct urxe_srq *srq;
 	struct urxe_conn *dests; /* UD: destinations, by the QPN's low bits */

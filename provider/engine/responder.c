@@ -453,6 +453,60 @@ enum response responder_receive(struct urxe_qp *qp, struct urxe_conn *c,
 	return resp;
 }
 
+bool responder_next(struct urxe_conn *c, struct next_receive *n)
+{
+	struct urxe_rx *rx = &c->rx;
+	const struct urxe_recv *slot;
+
+	if (unlikely(rx->shared || !rx->rq.ring))
+		return false;
+	n->index = load_acquire(&rx->rq.sh->cons);
+	if (receive_posted(rx, n->index) - n->index - 1 > rx->rq.mask)
+		return false;
+	slot = rq_view_slot(&rx->rq, n->index);
+	if (load_relaxed(&slot->num_sge) != 1 || unlikely(!rx->rq.max_sge))
+		return false;
+	n->wr_id = load_relaxed(&slot->wr_id);
+	n->sge = recv_sge(&slot->sge[0]);
+	return true;
+}
+
+bool responder_take_next(struct urxe_qp *qp, const struct urxe_wqe *w,
+			 const struct next_receive *n, struct receipt *rc)
+{
+	struct urxe_conn *c = &qp->conn;
+	struct urxe_rq_view *rq = &c->rx.rq;
+	uint32_t index = n->index;
+	struct urxe_cqe *e;
+
+	if (unlikely(!cas_acq_rel(&rq->sh->cons, &index, index + 1)))
+		return false;
+	if (unlikely(!cq_begin(&c->rx.cq, &rc->ref))) {
+		/* nobody has seen it: who is told of it takes it again */
+		index = n->index + 1;
+		cas_acq_rel(&rq->sh->cons, &index, n->index);
+		return false;
+	}
+	rc->conn = c;
+	rc->index = n->index;
+	rc->solicited = w->flags & IBV_SEND_SOLICITED;
+	rc->notify = false;
+	e = rc->ref.slot.cqe;
+	e->wr_id = n->wr_id;
+	e->qpn = c->qpn;
+	e->byte_len = w->length;
+	e->imm = w->imm;
+	e->src_qp = qp->qpn;
+	e->wqe = n->index;
+	e->status = IBV_WC_SUCCESS;
+	e->opcode = IBV_WC_RECV;
+	e->wc_flags = wc_flags[w->opcode];
+	e->inline_len = 0;
+	/* what the next one needs is fetched meanwhile */
+	__builtin_prefetch(rq_view_slot(rq, n->index + 1));
+	return true;
+}
+
 void responder_stand_behind(struct receipt *rc, struct urxe_cqe_ref *own)
 {
 	const size_t fields = offsetof(struct urxe_cqe, wr_id);

@@ -71,6 +71,24 @@ enum response responder_receive(struct urxe_qp *qp, struct urxe_conn *c,
 				const struct urxe_wqe *w,
 				const struct urxe_seg *src, uint8_t grh,
 				enum ibv_wc_status failed, struct receipt *rc);
+/* A receive that is posted, and the next one to be taken. */
+struct next_receive {
+	uint64_t wr_id;
+	struct urxe_sge sge;
+	uint32_t index;
+};
+
+/*
+ * What a SEND that comes now will be received by, if nobody else takes receives
+ * there and it has one SGE.  False: it has not, or there is none.
+ */
+bool responder_next(struct urxe_conn *c, struct next_receive *n);
+/*
+ * Take it for w, a SEND that fits, and fill its completion.  False: that cannot
+ * be, and nothing was done.
+ */
+bool responder_take_next(struct urxe_qp *qp, const struct urxe_wqe *w,
+			 const struct next_receive *n, struct receipt *rc);
 /*
  * own, which was claimed after it, is of the same CQ and completes the send:
  * that stands before the receive.

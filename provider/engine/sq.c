@@ -170,8 +170,7 @@ int sq_post(struct urxe_qp *qp, struct ibv_send_wr *wr,
 		errno = ret = EINVAL;
 		goto out;
 	}
-	if (wr && wr->opcode == IBV_WR_RDMA_WRITE)
-		wr = direct_write(qp, wr);
+	wr = direct_post(qp, wr);
 	for (; wr; wr = wr->next) {
 		ret = sq_push(qp, wr);
 		if (unlikely(ret)) {

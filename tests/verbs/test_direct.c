@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * RDMA WRITEs one after the other, and in lists, where what the last one found
+ * RDMA WRITEs and SENDs one after the other, and in lists, where what the last one found
  * out is not true of the next one: its keys name other memory by now, or other
  * keys, or it cannot be carried out.
  */
@@ -101,6 +101,83 @@ START_TEST(source_moved)
 		ck_assert(b_has(&d, 0, PIECE, 1 + i % 2));
 		write_ok(&d, d.at_b.base, d.at_b.rkey, 0);
 	}
+	duo_close(&d);
+}
+END_TEST
+
+/* ... and of the receiver's, which a SEND finds in its receive. */
+static void do_move_sink(struct node *b, void *arg)
+{
+	do_move(b, arg);
+	b->base = 0;
+}
+
+static void send_ok(struct duo *d, uint64_t wr_id, unsigned int seed, size_t at)
+{
+	node_fill(&d->a, 0, PIECE, seed);
+	ck_ok(post(d, IBV_WR_SEND, wr_id, 0, PIECE, 0, 0));
+	expect_ok(d->a.scq, wr_id, IBV_WC_SEND);
+	ck_assert_int_eq(b_wait_recv(d).status, IBV_WC_SUCCESS);
+	ck_assert(b_has(d, at, PIECE, seed));
+}
+
+START_TEST(sink_moved)
+{
+	struct move m;
+	struct duo d;
+	int i;
+
+	open_ends(&d, _i);
+	for (i = 0; i < 4; i++) {
+		m.off = 4096 * (i % 2);
+		on_b(&d, do_move_sink, &m, sizeof(m));
+		b_recv(&d, 1, 0, PIECE);
+		b_recv(&d, 2, PIECE, PIECE);
+		send_ok(&d, 1, 2 * i, m.off);
+		send_ok(&d, 2, 2 * i + 1, m.off + PIECE);
+	}
+	duo_close(&d);
+}
+END_TEST
+
+/* A receive's key that is given back after another SEND has used it. */
+struct sink {
+	uint32_t lkey;
+	size_t off;
+};
+
+static void do_recv(struct node *b, void *arg)
+{
+	struct sink *s = arg;
+	struct ibv_sge sge = node_sge(b, s->off, PIECE);
+	struct ibv_recv_wr wr = { .sg_list = &sge, .num_sge = 1 }, *bad;
+
+	sge.lkey = s->lkey;
+	ck_ok(ibv_post_recv(b->qp, &wr, &bad));
+}
+
+static void do_reg(struct node *b, void *arg);
+static void do_dereg(struct node *b, void *arg);
+
+START_TEST(sink_gone)
+{
+	struct sink s = { .off = PIECE };
+	struct duo d;
+
+	open_ends(&d, _i);
+	on_b(&d, do_reg, &s.lkey, sizeof(s.lkey));
+	on_b(&d, do_recv, &s, sizeof(s));
+	on_b(&d, do_recv, &s, sizeof(s));
+	b_recv(&d, 0, 0, PIECE);
+	on_b(&d, do_recv, &s, sizeof(s));
+	send_ok(&d, 1, 1, PIECE);
+	send_ok(&d, 2, 2, PIECE);
+	send_ok(&d, 3, 3, 0); /* the other key */
+	on_b(&d, do_dereg, NULL, 0);
+	ck_ok(post(&d, IBV_WR_SEND, 4, 0, PIECE, 0, 0));
+	ck_assert_int_eq(wait_wc(d.a.scq).status, IBV_WC_REM_OP_ERR);
+	ck_assert_int_eq(b_wait_recv(&d).status, IBV_WC_LOC_PROT_ERR);
+	ck_assert(b_has(&d, PIECE, PIECE, 2));
 	duo_close(&d);
 }
 END_TEST
@@ -371,6 +448,65 @@ START_TEST(list_that_breaks)
 }
 END_TEST
 
+/* SENDs among WRITEs, and one into a receive of two SGEs. */
+static void do_recv_two(struct node *b, void *arg)
+{
+	struct ibv_sge sge[2] = { node_sge(b, *(size_t *)arg, PIECE / 2),
+				  node_sge(b, *(size_t *)arg + PIECE / 2,
+					   PIECE / 2) };
+	struct ibv_recv_wr wr = { .sg_list = sge, .num_sge = 2 }, *bad;
+
+	ck_ok(ibv_post_recv(b->qp, &wr, &bad));
+}
+
+START_TEST(list_with_sends)
+{
+	size_t two = 2 * 4 * PIECE;
+	struct list l;
+	struct duo d;
+	int i, turn;
+
+	open_ends(&d, _i);
+	for (turn = 0; turn < 3; turn++) {
+		list_init(&d, &l);
+		l.wr[1].opcode = l.wr[4].opcode = IBV_WR_SEND;
+		l.wr[5].opcode = IBV_WR_SEND_WITH_IMM;
+		l.wr[5].imm_data = 77;
+		b_recv(&d, 1, 2 * 1 * PIECE, PIECE);
+		on_b(&d, do_recv_two, &two, sizeof(two));
+		b_recv(&d, 5, 2 * 5 * PIECE, PIECE);
+		list_expect(&d, &l, COUNT, 0);
+		ck_assert_int_eq(b_wait_recv(&d).wc_flags, 0);
+		ck_assert_int_eq(b_wait_recv(&d).byte_len, PIECE);
+		ck_assert_uint_eq(b_wait_recv(&d).imm_data, 77);
+		for (i = 0; i < COUNT; i++)
+			ck_assert(b_has(&d, 2 * i * PIECE, PIECE, i + 1));
+	}
+	duo_close(&d);
+}
+END_TEST
+
+/* What is longer than the receive, after some that were not. */
+START_TEST(list_with_a_long_send)
+{
+	struct list l;
+	struct duo d;
+	int i;
+
+	open_ends(&d, _i);
+	list_init(&d, &l);
+	for (i = 0; i < COUNT; i++) {
+		l.wr[i].opcode = IBV_WR_SEND;
+		b_recv(&d, i, 2 * i * PIECE, i == 3 ? PIECE - 1 : PIECE);
+	}
+	list_expect(&d, &l, 3, IBV_WC_REM_INV_REQ_ERR);
+	for (i = 0; i < 3; i++)
+		ck_assert_int_eq(b_wait_recv(&d).status, IBV_WC_SUCCESS);
+	ck_assert_int_eq(b_wait_recv(&d).status, IBV_WC_LOC_LEN_ERR);
+	duo_close(&d);
+}
+END_TEST
+
 /* What there is no room for is refused, and what is before it goes on. */
 START_TEST(list_that_is_too_long)
 {
@@ -400,6 +536,8 @@ int main(void)
 
 	add_loop(s, region_moved, 2 * WHERE_COUNT);
 	add_loop(s, source_moved, 2 * WHERE_COUNT);
+	add_loop(s, sink_moved, 2 * WHERE_COUNT);
+	add_loop(s, sink_gone, 2 * WHERE_COUNT);
 	add(s, connected_elsewhere);
 	add_loop(s, after_a_fork, 2);
 	add(s, fork_amid_a_list);
@@ -407,6 +545,8 @@ int main(void)
 	add_loop(s, list_of_all, ENDS);
 	add_loop(s, list_of_several_kinds, 2 * WHERE_COUNT);
 	add_loop(s, list_that_breaks, ENDS);
+	add_loop(s, list_with_sends, ENDS);
+	add_loop(s, list_with_a_long_send, ENDS);
 	add_loop(s, list_that_is_too_long, ENDS);
 	return run(s);
 }
