@@ -34,7 +34,7 @@ static bool cq_find_ring(struct urxe_arena *a, struct urxe_cq_sh *sh,
 static bool __attribute__((noinline))
 cq_view_turn_to(struct urxe_cq_view *v, uint64_t word)
 {
-	v->ring_word = 0;
+	/* what is no ring leaves it as it was */
 	if (!cq_find_ring(v->peer->arena, v->sh, word, &v->ring))
 		return false;
 	v->ring_word = word;

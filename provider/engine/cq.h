@@ -81,7 +81,7 @@ struct urxe_cq {
 	struct cq_ring ring;
 	uint32_t head; /* next entry to poll */
 	_Atomic uint32_t empty; /* polls in a row that found nothing */
-	_Atomic bool closely; /* look who claimed the entry at the head */
+	_Atomic bool closely; /* look beyond the head: backlog, who claimed it */
 	uint64_t ask_at; /* is who claimed the entry at the head alive? */
 	struct urxe_backlog *backlog; /* what a resize left over, or NULL */
 	uint64_t ring_word; /* struct urxe_cq_sh.ring */

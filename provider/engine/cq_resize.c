@@ -155,6 +155,7 @@ int cq_resize(struct urxe_cq *cq, int cqe)
 		free(b);
 		cq->backlog = NULL;
 	}
+	store_relaxed(&cq->closely, true); /* the backlog comes first */
 	cq->polled_before += polled - cq_polled(cq);
 	return ret;
 }

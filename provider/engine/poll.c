@@ -352,7 +352,7 @@ static inline bool poll_is_empty(const struct urxe_cq *cq)
 	const struct urxe_cqe *e = &cq->ring.entry[cq->head & cq->ring.mask];
 
 	return load_relaxed(&e->word) != cqe_word(cq->head, 0, CQE_READY) &&
-	       !cq->backlog && likely(!load_relaxed(&cq->closely));
+	       !load_relaxed(&cq->closely);
 }
 
 void poll_waits(struct urxe_cq *cq)
