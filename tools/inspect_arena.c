@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "inspect.h"
+#include "base/log2.h"
 #include "shared/bitmap.h"
 #include "shared/cq_ring.h"
 #include "shared/rq_ring.h"
@@ -19,6 +20,7 @@ struct arena_look {
 	int fd;
 	uint32_t slot;
 	uint64_t heap[URXE_HEAP_PAGES / 64]; /* as its users have it */
+	uint64_t small[URXE_SMALL_UNITS / 64];
 	uint32_t refs[URXE_MAX_PD]; /* on PDs, that we can see */
 	uint32_t windows[URXE_MAX_KEY];
 	uint32_t files[URXE_MAX_FILES];
@@ -37,29 +39,56 @@ static void check_count(struct arena_look *al, enum urxe_obj o, uint32_t n)
 		      fabric_obj_name(o), n);
 }
 
-/* A ring of queue `what` index is here; false: it cannot be. */
-static bool heap_add(struct arena_look *al, const char *what, uint32_t index,
-		     uint64_t offset, uint64_t bytes)
+/* A ring of queue `what` index has these bits of its heap. */
+static void heap_mark(struct arena_look *al, const char *what, uint32_t index,
+		      uint64_t *seen, const uint64_t *map, uint64_t first,
+		      uint64_t n)
 {
-	uint64_t p, first, pages = (bytes + URXE_PAGE - 1) / URXE_PAGE;
 	bool twice = false, lost = false;
+	uint64_t p;
 
-	if (offset < URXE_HEAP_OFFSET || offset % URXE_PAGE ||
-	    offset > URXE_ARENA_SIZE || bytes > URXE_ARENA_SIZE - offset) {
-		wrong(al, "%s %u: its ring is where none can be", what, index);
-		return false;
-	}
-	first = (offset - URXE_HEAP_OFFSET) / URXE_PAGE;
-	for (p = first; p < first + pages; p++) {
-		twice |= bitmap_test(al->heap, (uint32_t)p);
-		lost |= !bitmap_test(al->a->heap_map, (uint32_t)p);
-		bitmap_set(al->heap, (uint32_t)p, 1);
+	for (p = first; p < first + n; p++) {
+		twice |= bitmap_test(seen, (uint32_t)p);
+		lost |= !bitmap_test(map, (uint32_t)p);
+		bitmap_set(seen, (uint32_t)p, 1);
 	}
 	if (twice)
 		wrong(al, "%s %u: its ring lies on another's", what, index);
 	if (lost)
 		wrong(al, "%s %u: the heap takes its ring for free", what,
 		      index);
+}
+
+/* A small ring is here; false: it cannot be. */
+static bool small_add(struct arena_look *al, const char *what, uint32_t index,
+		      uint64_t offset, uint64_t bytes)
+{
+	uint64_t at = offset - offsetof(struct urxe_arena, small);
+	uint64_t n = pow2_up((uint32_t)(bytes + URXE_SMALL_UNIT - 1) /
+			     URXE_SMALL_UNIT);
+
+	if (bytes > URXE_SMALL_MOST || at % (n * URXE_SMALL_UNIT) ||
+	    at >= sizeof(al->a->small))
+		return false;
+	heap_mark(al, what, index, al->small, al->a->small_map,
+		  at / URXE_SMALL_UNIT, n);
+	return true;
+}
+
+/* A ring of queue `what` index is here; false: it cannot be. */
+static bool heap_add(struct arena_look *al, const char *what, uint32_t index,
+		     uint64_t offset, uint64_t bytes)
+{
+	if (small_add(al, what, index, offset, bytes))
+		return true;
+	if (offset < URXE_HEAP_OFFSET || offset % URXE_PAGE ||
+	    offset > URXE_ARENA_SIZE || bytes > URXE_ARENA_SIZE - offset) {
+		wrong(al, "%s %u: its ring is where none can be", what, index);
+		return false;
+	}
+	heap_mark(al, what, index, al->heap, al->a->heap_map,
+		  (offset - URXE_HEAP_OFFSET) / URXE_PAGE,
+		  (bytes + URXE_PAGE - 1) / URXE_PAGE);
 	return true;
 }
 
@@ -303,6 +332,10 @@ static void arena_look(struct arena_look *al)
 		wrong(al, "%u pages are marked as used by rings, %u are",
 		      bits_count(al->a->heap_map, URXE_HEAP_PAGES),
 		      bits_count(al->heap, URXE_HEAP_PAGES));
+	if (memcmp(al->small, al->a->small_map, sizeof(al->small)))
+		wrong(al, "%u units are marked as used by small rings, %u are",
+		      bits_count(al->a->small_map, URXE_SMALL_UNITS),
+		      bits_count(al->small, URXE_SMALL_UNITS));
 }
 
 static bool arena_copy(struct look *l, int fd, uint32_t slot, uint32_t gen)

@@ -8,6 +8,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/log2.h"
 #include "fabric.h"
 #include "internal.h"
 #include "shared/bitmap.h"
@@ -208,10 +209,103 @@ void arena_free(struct urxe_arena *a, int fd, uint64_t offset, uint64_t len)
 		     bytes / URXE_PAGE);
 }
 
+#define SMALL_OFFSET offsetof(struct urxe_arena, small)
+#define SMALL_PER_PAGE (URXE_PAGE / URXE_SMALL_UNIT)
+static_assert(64 % SMALL_PER_PAGE == 0, "a page's bits are in one word");
+
+static uint32_t small_units(uint64_t len)
+{
+	/* a power of two, and aligned to it: inside of a page */
+	return pow2_up(
+		(uint32_t)((len + URXE_SMALL_UNIT - 1) / URXE_SMALL_UNIT));
+}
+
+static bool small_has(uint64_t offset)
+{
+	return offset >= SMALL_OFFSET &&
+	       offset < SMALL_OFFSET + sizeof(((struct urxe_arena *)0)->small);
+}
+
+/* Memory in there that is not used is zero. */
+static uint64_t small_alloc(struct urxe_arena *a, int fd, uint64_t len)
+{
+	const uint32_t n = small_units(len);
+	uint32_t first;
+	uint64_t offset;
+
+	first = bitmap_take(a->small_map, URXE_SMALL_UNITS, 0, n, n);
+	if (first >= URXE_SMALL_UNITS)
+		return 0;
+	offset = SMALL_OFFSET + (uint64_t)first * URXE_SMALL_UNIT;
+	if (!arena_reserve(fd, offset, (uint64_t)n * URXE_SMALL_UNIT))
+		return offset;
+	bitmap_clear(a->small_map, first, n);
+	return 0;
+}
+
+/*
+ * Who frees the last ones of a page takes all of it, and gives its memory back
+ * before they are free.
+ */
+static void small_free(struct urxe_arena *a, int fd, uint64_t offset,
+		       uint64_t len)
+{
+	const uint32_t n = small_units(len),
+		       first = (offset - SMALL_OFFSET) / URXE_SMALL_UNIT,
+		       page = first / SMALL_PER_PAGE * SMALL_PER_PAGE;
+	_Atomic uint64_t *word = bitmap_word(a->small_map, first);
+	uint64_t old, mine, all;
+	uint32_t in_word;
+	bool last;
+
+	mine = bitmap_mask(first, n, &in_word);
+	all = bitmap_mask(page, SMALL_PER_PAGE, &in_word);
+	memset((char *)a + offset, 0, (uint64_t)n * URXE_SMALL_UNIT);
+	old = load_relaxed(word);
+	do {
+		last = (old & all) == mine;
+	} while (!cas_acq_rel(word, &old, last ? old | all : old & ~mine));
+	if (!last)
+		return;
+	fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+		  (off_t)(SMALL_OFFSET + (uint64_t)page * URXE_SMALL_UNIT),
+		  URXE_PAGE);
+	bitmap_clear(a->small_map, page, SMALL_PER_PAGE);
+}
+
+uint64_t arena_alloc_ring(struct urxe_arena *a, int fd, uint64_t len)
+{
+	uint64_t offset = 0;
+
+	if (len <= URXE_SMALL_MOST)
+		offset = small_alloc(a, fd, len);
+	return offset ? offset : arena_alloc(a, fd, len);
+}
+
+void arena_free_ring(struct urxe_arena *a, int fd, uint64_t offset,
+		     uint64_t len)
+{
+	if (small_has(offset))
+		small_free(a, fd, offset, len);
+	else
+		arena_free(a, fd, offset, len);
+}
+
+/* How much there is behind offset. */
+static uint64_t arena_room(uint64_t offset)
+{
+	if (small_has(offset))
+		return SMALL_OFFSET + sizeof(((struct urxe_arena *)0)->small) -
+		       offset;
+	return offset < URXE_HEAP_OFFSET || offset > URXE_ARENA_SIZE ?
+		       0 :
+		       URXE_ARENA_SIZE - offset;
+}
+
 void *arena_ptr(struct urxe_arena *a, uint64_t offset, uint64_t len)
 {
-	if (offset < URXE_HEAP_OFFSET || offset % URXE_LINE ||
-	    offset > URXE_ARENA_SIZE || len > URXE_ARENA_SIZE - offset)
+	if (offset % URXE_LINE || len > arena_room(offset) ||
+	    !arena_room(offset))
 		return NULL;
 	return (char *)a + offset;
 }

@@ -235,7 +235,12 @@ int arena_reserve(int fd, uint64_t offset, uint64_t len);
  */
 uint64_t arena_alloc(struct urxe_arena *a, int fd, uint64_t len);
 void arena_free(struct urxe_arena *a, int fd, uint64_t offset, uint64_t len);
-/* The bytes at offset if [offset, offset + len) is in the heap, else NULL. */
+/* The same for rings of any size: small ones share pages. */
+uint64_t arena_alloc_ring(struct urxe_arena *a, int fd, uint64_t len);
+void arena_free_ring(struct urxe_arena *a, int fd, uint64_t offset,
+		     uint64_t len);
+/* The bytes at offset if [offset, offset + len) is in the heap, or is a small
+ * ring's, else NULL. */
 void *arena_ptr(struct urxe_arena *a, uint64_t offset, uint64_t len);
 
 /* dm_heap.c ------------------------------------------------------------ */

@@ -831,6 +831,14 @@ struct urxe_bounce_ring {
 #define URXE_HEAP_PAGES ((URXE_ARENA_SIZE - URXE_HEAP_OFFSET) / URXE_PAGE)
 static_assert(URXE_HEAP_PAGES % 64 == 0, "whole words");
 
+/*
+ * Receive rings that are smaller than half a page, in units of which a page
+ * has 16: no ring crosses the end of a page.
+ */
+#define URXE_SMALL_UNIT 256
+#define URXE_SMALL_UNITS 32768
+#define URXE_SMALL_MOST (URXE_PAGE / 2)
+
 struct urxe_arena {
 	char magic[16];
 	uint32_t version;
@@ -866,6 +874,7 @@ struct urxe_arena {
 	uint64_t srq_map[URXE_MAX_SRQ / 64];
 	uint64_t comp_cntr_map[URXE_MAX_COMP_CNTR / 64];
 	uint64_t heap_map[URXE_HEAP_PAGES / 64];
+	uint64_t small_map[URXE_SMALL_UNITS / 64];
 	struct urxe_pd_sh pd[URXE_MAX_PD];
 	struct urxe_bouncer bouncer[URXE_BOUNCERS];
 	/* tables below are sparse: pages are reserved when first used */
@@ -875,6 +884,7 @@ struct urxe_arena {
 	struct urxe_qp_sh qp[URXE_MAX_QP];
 	struct urxe_srq_sh srq[URXE_MAX_SRQ];
 	struct urxe_comp_cntr comp_cntr[URXE_MAX_COMP_CNTR];
+	alignas(URXE_PAGE) char small[URXE_SMALL_UNITS][URXE_SMALL_UNIT];
 	/* ring[i] is reserved when bouncer[i] is first needed */
 	alignas(URXE_PAGE) struct urxe_bounce_ring ring[URXE_BOUNCERS];
 };

@@ -33,8 +33,8 @@ enough, because whose compare-and-swap succeeds read what prod had published
 
 /* A ring in one word: offset in the arena | log2(slots); 0: there is none. */
 #define URXE_RQ_RING(offset, log) ((offset) | (log))
-#define URXE_RQ_LOG(word) ((uint32_t)(word) & (URXE_PAGE - 1))
-#define URXE_RQ_OFFSET(word) ((word) & ~(uint64_t)(URXE_PAGE - 1))
+#define URXE_RQ_LOG(word) ((uint32_t)(word) & (URXE_LINE - 1))
+#define URXE_RQ_OFFSET(word) ((word) & ~(uint64_t)(URXE_LINE - 1))
 #define URXE_RQ_MAX_LOG 15
 static_assert(URXE_MAX_SRQ_WR <= 1 << URXE_RQ_MAX_LOG &&
 		      URXE_MAX_QP_WR <= 1 << URXE_RQ_MAX_LOG,

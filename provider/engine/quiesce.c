@@ -49,9 +49,12 @@ static bool busy_is_over(void *arg)
 /* The i-th guard, if it is up and its requester may be at the thing. */
 static bool quiesce_look(struct busy *b, uint32_t i)
 {
-	b->entry = load_seq_cst(&b->f->dev->qp[i]);
 	b->guard = &b->f->dev->guard[i];
-	return b->entry && presence_is_inside(&b->guard->requester) &&
+	if (!presence_is_inside(&b->guard->requester))
+		return false;
+	/* it was written before the guard was raised */
+	b->entry = load_seq_cst(&b->f->dev->qp[i]);
+	return b->entry &&
 	       guard_concerns(b->guard, URXE_DIR_CTX(b->entry), b->thing);
 }
 

@@ -18,7 +18,8 @@ static uint64_t rq_make_ring(struct urxe_context *ctx, uint32_t max_wr,
 	uint32_t log = log2_up(max_wr);
 	uint64_t offset;
 
-	offset = arena_alloc(ctx->arena, ctx->cmd_fd, (uint64_t)stride << log);
+	offset = arena_alloc_ring(ctx->arena, ctx->cmd_fd,
+				  (uint64_t)stride << log);
 	return offset ? URXE_RQ_RING(offset, log) : 0;
 }
 
@@ -34,8 +35,8 @@ static void rq_use_ring(struct urxe_context *ctx, struct urxe_rq *rq,
 static void rq_free_ring(struct urxe_context *ctx, uint64_t word,
 			 uint32_t stride)
 {
-	arena_free(ctx->arena, ctx->cmd_fd, URXE_RQ_OFFSET(word),
-		   (uint64_t)stride << URXE_RQ_LOG(word));
+	arena_free_ring(ctx->arena, ctx->cmd_fd, URXE_RQ_OFFSET(word),
+			(uint64_t)stride << URXE_RQ_LOG(word));
 }
 
 static inline void recv_sge_set(struct urxe_recv_sge *s, struct urxe_sge v)

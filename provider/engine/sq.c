@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #include <errno.h>
+#include <stdlib.h>
 
 #include "base/log2.h"
 #include "direct.h"
@@ -25,6 +26,12 @@ size_t sq_plan(struct urxe_sq *sq, const struct ibv_qp_cap *cap,
 	sq->max_inline = payload < URXE_MAX_INLINE ? payload : URXE_MAX_INLINE;
 	sq->signal_all = signal_all;
 	return (size_t)depth * sq->stride;
+}
+
+bool sq_make_ring(struct urxe_sq *sq)
+{
+	sq->ring = calloc((size_t)sq->mask + 1, sq->stride);
+	return sq->ring;
 }
 
 void sq_reset(struct urxe_sq *sq)
@@ -129,7 +136,11 @@ sq_explain(const struct urxe_qp *qp, const struct ibv_send_wr *wr, int err)
 	const struct urxe_sq *sq = &qp->sq;
 	const unsigned int qpn = qp->qpn;
 
-	if (err == ENOMEM)
+	if (err == ENOMEM && !sq->ring)
+		urxe_log(
+			"ibv_post_send: QP 0x%x: no memory for %u slots of its send queue",
+			qpn, sq->max_wr);
+	else if (err == ENOMEM)
 		urxe_log("ibv_post_send: QP 0x%x: the send queue is full (max_send_wr %u): poll completions first",
 			 qpn, sq->max_wr);
 	else if (!sq_op_allowed(qp->type, wr->opcode))
@@ -149,7 +160,7 @@ sq_explain(const struct urxe_qp *qp, const struct ibv_send_wr *wr, int err)
 static void __attribute__((cold, noinline))
 sq_refused(struct urxe_qp *qp, const struct ibv_send_wr *wr, int err)
 {
-	if (err == ENOMEM)
+	if (err == ENOMEM && qp->sq.ring)
 		wait_full(qp);
 	if (urxe_log_on)
 		sq_explain(qp, wr, err);

@@ -57,7 +57,7 @@ struct urxe_wqe {
  * below tail are free (their completion was polled); flight.h has the rest.
  */
 struct urxe_sq {
-	char *ring; /* its maker's */
+	char *ring; /* its maker's; NULL: made with the first WR */
 	uint32_t mask, stride;
 	uint32_t max_wr, max_sge, max_inline;
 	uint32_t prod, begun, done;
@@ -94,9 +94,12 @@ static inline uint64_t wqe_wire_length(const struct urxe_wqe *w)
 	return w->opcode == URXE_WR_FLUSH ? 0 : w->length;
 }
 
-/* The number of bytes that its ring needs, which the caller then gives it. */
+/* The number of bytes that its ring needs, which the caller may give it ... */
 size_t sq_plan(struct urxe_sq *sq, const struct ibv_qp_cap *cap,
 	       bool signal_all);
+/* ... and which it gets else when a WR is first written: most QPs of a large
+ * job never send.  False: there is no memory. */
+bool sq_make_ring(struct urxe_sq *sq);
 void sq_reset(struct urxe_sq *sq);
 
 /* ibv_post_send */

@@ -65,6 +65,8 @@ static inline int wqe_begin(struct urxe_qp *qp, uint32_t opcode,
 	/* acquire: the poller is done with the slot */
 	if (unlikely(sq->prod - load_acquire(&sq->tail) >= sq->max_wr))
 		return ENOMEM;
+	if (unlikely(!sq->ring) && !sq_make_ring(sq))
+		return ENOMEM;
 	w = sq_slot(sq, sq->prod);
 	w->wr_id = wr_id;
 	w->opcode = opcode;

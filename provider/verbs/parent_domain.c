@@ -18,7 +18,7 @@ void *pd_alloc_sq(struct urxe_pd *pd, size_t size, bool *custom)
 		ptr = p->alloc(&p->upd.pd, p->pd_context, size, URXE_LINE,
 			       RESOURCE_SQ);
 	*custom = ptr != IBV_ALLOCATOR_USE_DEFAULT;
-	return *custom ? ptr : calloc(1, size);
+	return *custom ? ptr : NULL;
 }
 
 void pd_free_sq(struct urxe_pd *pd, void *ptr, bool custom)

@@ -29,8 +29,8 @@ struct urxe_parent {
 
 /*
  * Memory of a send queue, by the parent domain's allocator if pd is one that
- * has it, else from the heap, zeroed.  How it was had goes to *custom, which
- * pd_free_sq wants back.
+ * has it: then *custom, and pd_free_sq wants that back.  Else NULL: it is from
+ * the heap, when it is needed (sq.h).
  */
 void *pd_alloc_sq(struct urxe_pd *pd, size_t size, bool *custom);
 void pd_free_sq(struct urxe_pd *pd, void *ptr, bool custom);

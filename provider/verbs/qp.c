@@ -143,7 +143,8 @@ static void qp_take_init(struct urxe_vqp *vqp,
 	}
 }
 
-/* The engine's half, with a send queue from the PD's allocator. */
+/* The engine's half, with a send queue from the PD's allocator if it has one.
+ */
 static int vqp_setup(struct urxe_vqp *vqp, struct urxe_context *ctx)
 {
 	struct ibv_qp_init_attr *init = &vqp->init;
@@ -164,7 +165,7 @@ static int vqp_setup(struct urxe_vqp *vqp, struct urxe_context *ctx)
 	int ret;
 
 	sq->ring = pd_alloc_sq(vqp->pd, bytes, &vqp->custom_sq);
-	if (!sq->ring)
+	if (!sq->ring && vqp->custom_sq)
 		return -ENOMEM;
 	init->cap.max_inline_data = sq->max_inline;
 	ret = event_watch(to_ibv(ctx), &vqp->v.qp, EVENT_QP, &vqp->tag);

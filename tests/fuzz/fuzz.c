@@ -168,6 +168,7 @@ static void damage_maps(struct target *t)
 	damage(t, any_arena(t), ARENA(comp_cntr_map), 8);
 	damage(t, any_arena(t), ARENA(heap_map), 64);
 	damage(t, any_arena(t), ARENA(heap_next), 4);
+	damage(t, any_arena(t), ARENA(small_map), 64);
 	damage(t, any_arena(t), ONE(t, urxe_arena, pd, 4),
 	       sizeof(struct urxe_pd_sh));
 }

@@ -168,6 +168,64 @@ START_TEST(alloc_and_free)
 }
 END_TEST
 
+/* The memory that the file has. */
+static long pages_of(int fd)
+{
+	struct stat st;
+
+	ck_assert_int_eq(fstat(fd, &st), 0);
+	return (long)(st.st_blocks * 512 / URXE_PAGE);
+}
+
+/* Rings of 16 receives share pages, and pages that are free go back. */
+START_TEST(small_rings)
+{
+	enum { RINGS = 64, BYTES = 512 };
+	struct urxe_fabric *f = new_fabric();
+	struct urxe_arena *a;
+	uint64_t off[RINGS];
+	int fd, i, j;
+	long before;
+	char *p;
+
+	a = open_arena(f, &fd);
+	before = pages_of(fd);
+	for (j = 0; j < 2; j++) {
+		for (i = 0; i < RINGS; i++) {
+			off[i] = arena_alloc_ring(a, fd, BYTES);
+			p = arena_ptr(a, off[i], BYTES);
+			ck_assert_ptr_nonnull(p);
+			ck_assert(all_zero(p, BYTES));
+			memset(p, i + 1, BYTES);
+		}
+		for (i = 0; i < RINGS; i++) {
+			p = arena_ptr(a, off[i], BYTES);
+			ck_assert(p[0] == i + 1 && p[BYTES - 1] == i + 1);
+		}
+		ck_assert_int_eq(pages_of(fd) - before,
+				 RINGS * BYTES / URXE_PAGE);
+		/* every second one: no page is free; then the rest */
+		for (i = 0; i < RINGS; i += 2)
+			arena_free_ring(a, fd, off[i], BYTES);
+		ck_assert_int_eq(pages_of(fd) - before,
+				 RINGS * BYTES / URXE_PAGE);
+		for (i = 1; i < RINGS; i += 2)
+			arena_free_ring(a, fd, off[i], BYTES);
+		ck_assert_int_eq(pages_of(fd), before);
+	}
+	for (i = 0; i < URXE_SMALL_UNITS / 64; i++)
+		ck_assert(a->small_map[i] == 0);
+	/* where none is left, and where it is larger, it is in pages */
+	memset(a->small_map, 0xff, sizeof(a->small_map));
+	ck_assert(arena_alloc_ring(a, fd, BYTES) >= URXE_HEAP_OFFSET);
+	ck_assert(arena_alloc_ring(a, fd, URXE_SMALL_MOST + 1) >=
+		  URXE_HEAP_OFFSET);
+	arena_unmap(a);
+	close(fd);
+	fabric_close(f);
+}
+END_TEST
+
 START_TEST(no_room)
 {
 	struct urxe_fabric *f = new_fabric();
@@ -192,6 +250,8 @@ START_TEST(no_room)
 }
 END_TEST
 
+#define SMALL offsetof(struct urxe_arena, small)
+
 START_TEST(bounds)
 {
 	struct urxe_fabric *f = new_fabric();
@@ -205,6 +265,11 @@ START_TEST(bounds)
 	ck_assert_ptr_nonnull(arena_ptr(a, URXE_HEAP_OFFSET,
 					URXE_ARENA_SIZE - URXE_HEAP_OFFSET));
 	ck_assert_ptr_null(arena_ptr(a, 0, 1));
+	ck_assert_ptr_nonnull(arena_ptr(a, SMALL, 64));
+	ck_assert_ptr_nonnull(arena_ptr(a, SMALL, sizeof(a->small)));
+	ck_assert_ptr_null(arena_ptr(a, SMALL, sizeof(a->small) + 1));
+	ck_assert_ptr_null(arena_ptr(a, SMALL - 64, 64));
+	ck_assert_ptr_null(arena_ptr(a, SMALL + sizeof(a->small), 64));
 	ck_assert_ptr_null(arena_ptr(a, URXE_HEAP_OFFSET - 64, 64));
 	ck_assert_ptr_null(arena_ptr(a, URXE_HEAP_OFFSET + 8, 8));
 	ck_assert_ptr_null(arena_ptr(a, URXE_ARENA_SIZE - 64, 65));
@@ -328,6 +393,7 @@ int main(void)
 	add(s, not_an_arena);
 	add(s, map_peer);
 	add(s, alloc_and_free);
+	add(s, small_rings);
 	add(s, no_room);
 	add(s, bounds);
 	add(s, processes);

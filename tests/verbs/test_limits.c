@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* Create-QP and post errors: sizes, counts, opcodes, states. */
+#include <malloc.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "harness.h"
 #include "shared/layout.h"
@@ -530,6 +533,67 @@ START_TEST(deepest_queue)
 }
 END_TEST
 
+/* Bytes that the context's file has, and that malloc gave. */
+static long shared_bytes(const struct ibv_context *ctx)
+{
+	char path[64];
+	struct stat st;
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", ctx->cmd_fd);
+	ck_ok(stat(path, &st));
+	return (long)st.st_blocks * 512;
+}
+
+static long private_bytes(void)
+{
+#if defined(__GLIBC__) && (__GLIBC__ > 2 || __GLIBC_MINOR__ >= 33)
+	struct mallinfo2 m = mallinfo2();
+
+	return (long)(m.uordblks + m.hblkhd);
+#else
+	return 0;
+#endif
+}
+
+/* Many connections, of which few are busy, are no matter of memory. */
+START_TEST(idle_qp_is_small)
+{
+	enum { QPS = 256, MOST = 2048 };
+	struct ibv_qp_init_attr init = {
+		.qp_type = IBV_QPT_RC,
+		.cap = { .max_send_wr = 16,
+			 .max_recv_wr = 16,
+			 .max_send_sge = 1,
+			 .max_recv_sge = 1 },
+	};
+	struct opts o = default_opts();
+	struct ibv_qp *qp[QPS];
+	long shared, private;
+	struct node n;
+	int i;
+
+	node_open(&n, NULL, MEM_HEAP, &o);
+	init.send_cq = n.scq;
+	init.recv_cq = n.rcq;
+	shared = shared_bytes(n.ctx);
+	private = private_bytes();
+	for (i = 0; i < QPS; i++) {
+		qp[i] = ibv_create_qp(n.pd, &init);
+		ck_nonnull(qp[i]);
+		qp_to_init(qp[i], &o);
+	}
+	shared = (shared_bytes(n.ctx) - shared) / QPS;
+	private = (private_bytes() - private) / QPS;
+	ck_assert_int_ge(shared, 512); /* it was looked at */
+	ck_assert_int_le(shared, MOST);
+	if (!under_sanitizer())
+		ck_assert_int_le(private, MOST);
+	for (i = 0; i < QPS; i++)
+		ck_ok(ibv_destroy_qp(qp[i]));
+	node_close(&n);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite("limits");
@@ -538,6 +602,7 @@ int main(void)
 	add(s, create_the_largest);
 	add(s, caps_are_exact);
 	add(s, all_qps);
+	add(s, idle_qp_is_small);
 	add_loop(s, wrong_states, WHERE_COUNT);
 	add_loop(s, send_queue_is_full, 2 * WHERE_COUNT);
 	add_loop(s, unsignaled_fill_the_queue, WHERE_COUNT);
