@@ -115,6 +115,20 @@ def symbols(root, build, edges):
             edges[folder, next(iter(homes))].add(f"{obj} needs {name}")
 
 
+def loaded(build):
+    """What the preload library brings into every program: libc, which is in
+    several files, and sanitizers.  More would hold up each start."""
+    library = build / PRELOAD_LIBRARY
+    if not library.exists():
+        return []
+    out = subprocess.run(["readelf", "-d", library], check=True,
+                         capture_output=True, text=True).stdout
+    return [f"{PRELOAD_LIBRARY} needs {name}" for name in
+            re.findall(r"\(NEEDED\).*\[(.*)\]", out)
+            if not re.match(r"(lib(c|dl|rt|pthread|gcc_s|\w+san)|ld-[\w-]+)\.|"
+                            r"libc\.musl", name)]
+
+
 def main():
     root = pathlib.Path(sys.argv[1]).resolve()
     build = pathlib.Path(sys.argv[2]).resolve()
@@ -129,6 +143,7 @@ def main():
     edges = collections.defaultdict(set)
     includes(root, edges)
     symbols(root, build, edges)
+    bad += loaded(build)
     for (here, there), uses in sorted(edges.items()):
         if here == there:
             continue

@@ -24,8 +24,8 @@ static char fabric_path[256];
 static bool with_host, host_cm;
 
 /*
- * A program's errno is 0 when it begins, and some count on it (tgtd).  libnl,
- * which comes in with this library, looks for a file first and leaves ENOENT.
+ * A program's errno is 0 when it begins, and some count on it (tgtd).  Another
+ * constructor, of this library too, may have asked for what is not there.
  */
 __attribute__((constructor)) static void errno_begin(void)
 {

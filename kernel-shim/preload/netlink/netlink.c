@@ -22,12 +22,10 @@
 /*
  * Answers wait in the stand-in until the caller reads them.  Where there is
  * not room enough it is made, in bytes, a part of which is for the last
- * message.  A message is not longer than what clients read at a time, and
- * takes one page.
+ * message.
  */
 #define ANSWER_ROOM (2 << 20)
 #define LAST_ROOM (16 << 10)
-#define MAX_MESSAGE 3584
 
 static _Atomic uint64_t stand_in[MAX_FD / 64];
 
@@ -117,14 +115,10 @@ static void nl_answer_last(struct nl_request *r, const struct nlmsghdr *h)
 
 struct nl_msg *nl_reply_new(struct nl_request *r, int op)
 {
-	struct nl_msg *msg = nlmsg_alloc_size(MAX_MESSAGE);
-	int type = RDMA_NL_GET_TYPE(RDMA_NL_NLDEV, op);
+	struct nl_msg *msg = nlmsg_new(r->port, r->hdr->nlmsg_seq,
+				       RDMA_NL_GET_TYPE(RDMA_NL_NLDEV, op),
+				       nl_is_dump(r) ? NLM_F_MULTI : 0);
 
-	if (msg && !nlmsg_put(msg, r->port, r->hdr->nlmsg_seq, type, 0,
-			      nl_is_dump(r) ? NLM_F_MULTI : 0)) {
-		nlmsg_free(msg);
-		msg = NULL;
-	}
 	if (!msg && !r->err)
 		r->err = -ENOMEM;
 	return msg;
@@ -263,16 +257,10 @@ static uint32_t nl_port_of(int fd)
 
 static void nl_handle(struct nl_request *r, const struct nlmsghdr *h)
 {
-	int ret;
-
 	r->hdr = h;
 	r->err = 0;
-	if (nlmsg_parse((struct nlmsghdr *)h, 0, r->attr, NLDEV_ATTRS - 1,
-			NULL) < 0)
-		ret = -EINVAL;
-	else
-		ret = nldev_run(r);
-	nl_finish(r, ret);
+	nlmsg_parse(h, r->attr, NLDEV_ATTRS - 1);
+	nl_finish(r, nldev_run(r));
 }
 
 bool netlink_request(int fd, const void *buf, size_t len)

@@ -17,7 +17,7 @@ bool nl_get_u32(const struct nl_request *r, int id, uint32_t *out)
 
 	if (!a || nla_len(a) < (int)sizeof(*out))
 		return false;
-	*out = nla_get_u32(a);
+	memcpy(out, nla_data(a), sizeof(*out));
 	return true;
 }
 
@@ -27,7 +27,7 @@ bool nl_get_u8(const struct nl_request *r, int id, uint32_t *out)
 
 	if (!a || nla_len(a) < 1)
 		return false;
-	*out = nla_get_u8(a);
+	*out = *(uint8_t *)nla_data(a);
 	return true;
 }
 

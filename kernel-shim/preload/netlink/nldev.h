@@ -2,11 +2,10 @@
 /* Between the transport (netlink.c) and the commands (nldev.c). */
 #pragma once
 
-#include <netlink/attr.h>
-#include <netlink/msg.h>
 #include <rdma/rdma_netlink.h>
 
 #include "preload/shim.h"
+#include "msg.h"
 
 /* Newer than some kernel headers. */
 #define NLDEV_ATTR_DRIVER_DETAILS 99
