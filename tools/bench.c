@@ -22,7 +22,7 @@
 /* As in main.c, find_libraries. */
 static const char *const places[] = {
 	"../tests/bench",
-	"../" URXE_LIBDIR_REL,
+	("../" URXE_LIBDIR_REL), /* not a comma forgotten */
 	URXE_LIBDIR,
 };
 
