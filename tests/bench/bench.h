@@ -44,6 +44,7 @@ struct common {
 	_Alignas(BENCH_LINE) _Atomic uint32_t arrived; /* the barrier */
 	_Alignas(BENCH_LINE) struct end_info info[2];
 	_Atomic int cpu; /* that both are to share */
+	_Atomic uint32_t wake[2]; /* futexes of raw_wake */
 	_Atomic uint32_t rested; /* how often the leader ended a rest */
 	/* What raw limits copy into, one for each reader. */
 	_Alignas(4096) char area[2][BENCH_BIG];
@@ -93,6 +94,8 @@ double raw_memcpy_pingpong(struct end *e, uint32_t n); /* shared memory */
 double raw_fetch_add(struct end *e, uint32_t n);
 double raw_vm_write(struct end *e, uint32_t n);
 double raw_vm_pingpong(struct end *e, uint32_t n);
+/* wake.c */
+double raw_wake(struct end *e, uint32_t n);
 
 /* start.c: /bin/true, as it is and with what LD_PRELOAD names here */
 double raw_start(struct end *e, uint32_t n);

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* What it takes to wake another one on one's own CPU, and to be woken. */
+#define _GNU_SOURCE
+#include <linux/futex.h>
+#include <math.h>
+#include <sched.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "bench.h"
+
+static void wake(_Atomic uint32_t *word, uint32_t value)
+{
+	atomic_store_explicit(word, value, memory_order_release);
+	syscall(SYS_futex, word, FUTEX_WAKE, 1, NULL, NULL, 0);
+}
+
+static void await(_Atomic uint32_t *word, uint32_t value)
+{
+	while (atomic_load_explicit(word, memory_order_acquire) != value)
+		syscall(SYS_futex, word, FUTEX_WAIT, value - 1, NULL, NULL, 0);
+}
+
+/* Each wakes the other one, and sleeps: ns for both wake-ups. */
+double raw_wake(struct end *e, uint32_t n)
+{
+	_Atomic uint32_t *word = e->common->wake;
+	cpu_set_t before, one;
+	uint64_t t;
+	uint32_t i;
+
+	/* relaxed: nobody looks before the barrier */
+	atomic_store_explicit(&word[e->rank], 0, memory_order_relaxed);
+	if (e->rank == 0)
+		atomic_store_explicit(&e->common->cpu, sched_getcpu(),
+				      memory_order_relaxed);
+	end_barrier(e);
+	CPU_ZERO(&one);
+	CPU_SET(atomic_load_explicit(&e->common->cpu, memory_order_relaxed),
+		&one);
+	if (sched_getaffinity(0, sizeof(before), &before) ||
+	    sched_setaffinity(0, sizeof(one), &one))
+		n = 0;
+	t = bench_now();
+	for (i = 1; i <= n; i++) {
+		if (e->rank == 0)
+			wake(&word[0], i);
+		await(&word[!e->rank], i);
+		if (e->rank == 1)
+			wake(&word[1], i);
+	}
+	t = bench_now() - t;
+	sched_setaffinity(0, sizeof(before), &before);
+	end_barrier(e);
+	return n ? (double)t / n : NAN;
+}
