@@ -203,8 +203,11 @@ void rq_recover(struct urxe_context *ctx)
 		q.rq = &q.srq->rq;
 		all &= recover_queue(ctx, &q);
 	}
-	for (cq = ctx->cqs; cq; cq = cq->next)
+	for (cq = ctx->cqs; cq; cq = cq->next) {
+		/* an entry that one of them claimed is left out at once */
+		store_relaxed(&cq->closely, true);
 		all &= recover_qps(ctx, cq);
+	}
 	if (all)
 		store_relaxed(&ctx->deaths, deaths);
 	else
