@@ -217,7 +217,8 @@ START_TEST(what_is_left_alone)
 	}
 	p = map_pages(SIZE);
 	ck_ok(mlock(p, PAGE));
-	expect_private(p, SIZE, ALL_ACCESS);
+	if (!under_sanitizer()) /* where it does nothing */
+		expect_private(p, SIZE, ALL_ACCESS);
 	ck_ok(munmap(p, SIZE));
 	p = map_pages(SIZE);
 	ck_ok(mprotect(p, SIZE, PROT_READ));
@@ -265,13 +266,13 @@ START_TEST(pages_that_change)
 	p = map_pages(SIZE);
 	mr = reg(p, SIZE);
 	ck_assert(is_adopted(p));
+	to = mmap(NULL, PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	ck_ok(munmap(p, PAGE));
 	ck_ok(mprotect(p + PAGE, PAGE, PROT_READ));
 	q = mmap(p + 2 * PAGE, PAGE, PROT_READ | PROT_WRITE,
 		 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
 	ck_assert_ptr_eq(q, p + 2 * PAGE);
 	memset(q, 'q', PAGE);
-	to = mmap(NULL, PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	ck_assert_ptr_eq(mremap(p + 3 * PAGE, PAGE, PAGE,
 				MREMAP_MAYMOVE | MREMAP_FIXED, to),
 			 to);
@@ -279,14 +280,15 @@ START_TEST(pages_that_change)
 	ck_ok(ibv_dereg_mr(mr));
 	ck_assert(!is_adopted(to) && !is_adopted(p + PAGE) &&
 		  !is_adopted(p + 4 * PAGE));
-	ck_assert(msync(p, PAGE, MS_ASYNC) && errno == ENOMEM);
-	ck_assert(msync(p + 3 * PAGE, PAGE, MS_ASYNC) && errno == ENOMEM);
+	/* somebody else may have been given these */
+	ck_assert(!kind_of(p) && !kind_of(p + 3 * PAGE));
 	ck_assert(has_pattern(p, PAGE, 2 * PAGE));
 	ck_assert_int_eq(q[0], 'q');
 	ck_assert_int_eq(kind_of(q), 0);
 	ck_assert(has_pattern(to - 3 * PAGE, 3 * PAGE, 4 * PAGE));
 	ck_assert(has_pattern(p, 4 * PAGE, SIZE));
-	ck_ok(munmap(p, SIZE));
+	ck_ok(munmap(p + PAGE, 2 * PAGE));
+	ck_ok(munmap(p + 4 * PAGE, SIZE - 4 * PAGE));
 	ck_ok(munmap(to, PAGE));
 	teardown();
 }
@@ -480,7 +482,7 @@ static int look_at_pieces(void *arg)
 {
 	char *p = arg;
 
-	if (!msync(p, PAGE, MS_ASYNC) || !msync(p + PAGE, PAGE, MS_ASYNC))
+	if (kind_of(p) || !msync(p + PAGE, PAGE, MS_ASYNC))
 		return 1;
 	if (!has_pattern(p, 2 * PAGE, SIZE) || kind_of(p + 2 * PAGE))
 		return 2;
@@ -503,7 +505,7 @@ START_TEST(child_has_what_was_left)
 	ck_assert_int_eq(reap_child(spawn(look_at_pieces, p)), -SIGSEGV);
 	ck_ok(madvise(p + PAGE, PAGE, MADV_DOFORK));
 	ck_ok(ibv_dereg_mr(mr));
-	ck_ok(munmap(p, SIZE));
+	ck_ok(munmap(p + PAGE, SIZE - PAGE));
 	teardown();
 }
 END_TEST
