@@ -117,7 +117,8 @@ def symbols(root, build, edges):
 
 def loaded(build):
     """What the preload library brings into every program: libc, which is in
-    several files, and sanitizers.  More would hold up each start."""
+    several files, and sanitizers.  More would hold up each start, so libnl is
+    loaded when it is needed (shim netlink)."""
     library = build / PRELOAD_LIBRARY
     if not library.exists():
         return []

@@ -3,9 +3,11 @@
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -108,6 +110,29 @@ void shim_complain(const char *what, int err)
 		     fabric_path, *why ? why : strerror(-err));
 	if (n > 0 && write(STDERR_FILENO, line, (size_t)n) < 0)
 		return;
+}
+
+void shim_why(const char *fmt, ...)
+{
+	const char *log = getenv("URXE_LOG");
+	struct iovec line;
+	int saved = errno;
+	char text[400];
+	va_list ap;
+	size_t n;
+
+	if (!log || !*log || *log == '0')
+		return;
+	n = (size_t)snprintf(text, sizeof(text), "urxe[%d]: ", (int)getpid());
+	va_start(ap, fmt);
+	n += (size_t)vsnprintf(text + n, sizeof(text) - n, fmt, ap);
+	va_end(ap);
+	if (n >= sizeof(text))
+		n = sizeof(text) - 1;
+	text[n++] = '\n';
+	line = (struct iovec){ .iov_base = text, .iov_len = n };
+	if (writev(STDERR_FILENO, &line, 1) < 0)
+		errno = saved;
 }
 
 /* Inode of the device segment in the directory behind dirfd; 0: none. */

@@ -71,6 +71,8 @@ const char *shim_dir(void);
 
 /* One line on stderr, once per process: what failed, and the cause. */
 void shim_complain(const char *what, int err);
+/* A line on stderr if URXE_LOG is set, as the provider's (engine/log.c). */
+void shim_why(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
 /* Load the provider once libibverbs is there: it registers by itself. */
 void shim_load_provider(void);

@@ -60,6 +60,11 @@ dpkg-deb --ctrl-tarfile "$deb" | tar -t | sort >"$dir/control"
 printf '%s\n' ./ ./control ./md5sums | cmp - "$dir/control" ||
 	die "what else is done: $(cat "$dir/control")"
 
+# What is loaded with dlopen, dpkg-shlibdeps does not see.
+for p in libibverbs1 libnl-3-200; do
+	[[ $(dpkg-deb -f "$deb" Depends) == *$p* ]] || die "does not need $p"
+done
+
 # From where it is unpacked.
 dpkg-deb -x "$deb" "$dir/root" || die 'the package cannot be unpacked'
 urxe=$dir/root/usr/bin/urxe

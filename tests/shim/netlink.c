@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* The NETLINK_RDMA stand-in: answers, errors, malformed requests. */
 #define _GNU_SOURCE
+#include <dlfcn.h>
 #include <linux/netlink.h>
+#include <pthread.h>
 #include <rdma/rdma_netlink.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -10,6 +12,7 @@
 
 #include "test.h"
 
+#define LIBNL "libnl-3.so.200"
 #define TYPE(op) RDMA_NL_GET_TYPE(RDMA_NL_NLDEV, op)
 
 static unsigned int seq;
@@ -231,8 +234,55 @@ static void test_nonsense(void)
 	close(fd);
 }
 
-int main(void)
+static pthread_barrier_t together;
+
+static void *ask_first(void *arg)
 {
+	int fd;
+
+	pthread_barrier_wait(&together);
+	errno = E2BIG;
+	fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_RDMA);
+	CHECK(fd >= 0 && errno == E2BIG);
+	close(fd);
+	return arg;
+}
+
+/* libnl comes with the first socket, or with the first ones at a time. */
+static void test_loading(void)
+{
+	enum { THREADS = 4 };
+	pthread_t t[THREADS];
+	int i;
+
+	CHECK(!dlopen(LIBNL, RTLD_LAZY | RTLD_NOLOAD));
+	CHECK(!pthread_barrier_init(&together, NULL, THREADS));
+	for (i = 0; i < THREADS; i++)
+		CHECK(!pthread_create(&t[i], NULL, ask_first, NULL));
+	for (i = 0; i < THREADS; i++)
+		CHECK(!pthread_join(t[i], NULL));
+	CHECK(dlopen(LIBNL, RTLD_LAZY | RTLD_NOLOAD));
+}
+
+/* "refused": libnl cannot be loaded (nolibnl.sh), now and again. */
+static void test_refused(void)
+{
+	int i;
+
+	for (i = 0; i < 2; i++) {
+		errno = 0;
+		CHECK(socket(AF_NETLINK, SOCK_RAW, NETLINK_RDMA) == -1);
+		CHECK(errno == EPROTONOSUPPORT);
+	}
+}
+
+int main(int argc, char **argv)
+{
+	if (argc > 1 && !strcmp(argv[1], "refused")) {
+		test_refused();
+		return 0;
+	}
+	test_loading();
 	test_dump();
 	test_single();
 	test_chardev();

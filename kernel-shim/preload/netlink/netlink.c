@@ -15,6 +15,7 @@
 #include <sys/time.h>
 #include <unistd.h>
 
+#include "libnl.h"
 #include "netlink.h"
 #include "nldev.h"
 
@@ -22,10 +23,12 @@
 /*
  * Answers wait in the stand-in until the caller reads them.  Where there is
  * not room enough it is made, in bytes, a part of which is for the last
- * message.
+ * message.  A message is not longer than what clients read at a time, and
+ * takes one page.
  */
 #define ANSWER_ROOM (2 << 20)
 #define LAST_ROOM (16 << 10)
+#define MAX_MESSAGE 3584
 
 static _Atomic uint64_t stand_in[MAX_FD / 64];
 
@@ -49,6 +52,8 @@ int netlink_socket(int type)
 
 	/* libibverbs walks its list of drivers after this */
 	shim_load_provider();
+	if (!libnl_load())
+		return -EPROTONOSUPPORT; /* as a kernel without RDMA has it */
 	fd = socket(AF_NETLINK, type, NETLINK_USERSOCK);
 	if (fd < 0)
 		return -errno;
@@ -115,10 +120,14 @@ static void nl_answer_last(struct nl_request *r, const struct nlmsghdr *h)
 
 struct nl_msg *nl_reply_new(struct nl_request *r, int op)
 {
-	struct nl_msg *msg = nlmsg_new(r->port, r->hdr->nlmsg_seq,
-				       RDMA_NL_GET_TYPE(RDMA_NL_NLDEV, op),
-				       nl_is_dump(r) ? NLM_F_MULTI : 0);
+	struct nl_msg *msg = nl()->nlmsg_alloc_size(MAX_MESSAGE);
+	int type = RDMA_NL_GET_TYPE(RDMA_NL_NLDEV, op);
 
+	if (msg && !nl()->nlmsg_put(msg, r->port, r->hdr->nlmsg_seq, type, 0,
+				    nl_is_dump(r) ? NLM_F_MULTI : 0)) {
+		nl()->nlmsg_free(msg);
+		msg = NULL;
+	}
 	if (!msg && !r->err)
 		r->err = -ENOMEM;
 	return msg;
@@ -127,10 +136,10 @@ struct nl_msg *nl_reply_new(struct nl_request *r, int op)
 void nl_reply_send(struct nl_request *r, struct nl_msg *msg, bool failed)
 {
 	if (!failed)
-		nl_answer(r, nlmsg_hdr(msg));
+		nl_answer(r, nl()->nlmsg_hdr(msg));
 	else if (!r->err)
 		r->err = -EMSGSIZE;
-	nlmsg_free(msg);
+	nl()->nlmsg_free(msg);
 }
 
 /* The end of a dump, an error, or the acknowledgement that was asked for. */
@@ -174,14 +183,14 @@ static int nl_pass_on(struct nl_request *r, char *buf, int len)
 	struct nlmsghdr *h;
 	struct nlmsgerr *e;
 
-	for (h = (struct nlmsghdr *)buf; nlmsg_ok(h, len);
-	     h = nlmsg_next(h, &len)) {
+	for (h = (struct nlmsghdr *)buf; nl()->nlmsg_ok(h, len);
+	     h = nl()->nlmsg_next(h, &len)) {
 		if (h->nlmsg_type == NLMSG_DONE)
 			return 1;
 		if (h->nlmsg_type == NLMSG_ERROR) {
 			if (h->nlmsg_len < NLMSG_LENGTH(sizeof(*e)))
 				return -EPROTO;
-			e = nlmsg_data(h);
+			e = nl()->nlmsg_data(h);
 			return e->error ? e->error : 1;
 		}
 		h->nlmsg_pid = r->port;
@@ -257,10 +266,16 @@ static uint32_t nl_port_of(int fd)
 
 static void nl_handle(struct nl_request *r, const struct nlmsghdr *h)
 {
+	int ret;
+
 	r->hdr = h;
 	r->err = 0;
-	nlmsg_parse(h, r->attr, NLDEV_ATTRS - 1);
-	nl_finish(r, nldev_run(r));
+	if (nl()->nlmsg_parse((struct nlmsghdr *)h, 0, r->attr, NLDEV_ATTRS - 1,
+			      NULL) < 0)
+		ret = -EINVAL;
+	else
+		ret = nldev_run(r);
+	nl_finish(r, ret);
 }
 
 bool netlink_request(int fd, const void *buf, size_t len)
@@ -280,7 +295,7 @@ bool netlink_request(int fd, const void *buf, size_t len)
 	/* it answers itself: no descriptor may be left for another one */
 	r.stand_in = fd;
 	r.f = shim_fabric();
-	for (; nlmsg_ok(h, left); h = nlmsg_next(h, &left))
+	for (; nl()->nlmsg_ok(h, left); h = nl()->nlmsg_next(h, &left))
 		if (h->nlmsg_flags & NLM_F_REQUEST)
 			nl_handle(&r, h);
 	return true;

@@ -15,9 +15,9 @@ bool nl_get_u32(const struct nl_request *r, int id, uint32_t *out)
 {
 	struct nlattr *a = r->attr[id];
 
-	if (!a || nla_len(a) < (int)sizeof(*out))
+	if (!a || nl()->nla_len(a) < (int)sizeof(*out))
 		return false;
-	memcpy(out, nla_data(a), sizeof(*out));
+	*out = nl()->nla_get_u32(a);
 	return true;
 }
 
@@ -25,9 +25,9 @@ bool nl_get_u8(const struct nl_request *r, int id, uint32_t *out)
 {
 	struct nlattr *a = r->attr[id];
 
-	if (!a || nla_len(a) < 1)
+	if (!a || nl()->nla_len(a) < 1)
 		return false;
-	*out = *(uint8_t *)nla_data(a);
+	*out = nl()->nla_get_u8(a);
 	return true;
 }
 
@@ -35,8 +35,9 @@ static bool attr_is_string(struct nlattr *a, const char *s)
 {
 	size_t n = strlen(s);
 
-	return a && nla_len(a) >= (int)n && !memcmp(nla_data(a), s, n) &&
-	       (nla_len(a) == (int)n || !((char *)nla_data(a))[n]);
+	return a && nl()->nla_len(a) >= (int)n &&
+	       !memcmp(nl()->nla_data(a), s, n) &&
+	       (nl()->nla_len(a) == (int)n || !((char *)nl()->nla_data(a))[n]);
 }
 
 /* What the request is about. */
@@ -55,8 +56,9 @@ int nldev_put_name(struct nl_msg *m)
 {
 	int bad;
 
-	bad = nla_put_u32(m, RDMA_NLDEV_ATTR_DEV_INDEX, URXE_DEV_INDEX);
-	bad |= nla_put_string(m, RDMA_NLDEV_ATTR_DEV_NAME, URXE_DEVICE_NAME);
+	bad = nl()->nla_put_u32(m, RDMA_NLDEV_ATTR_DEV_INDEX, URXE_DEV_INDEX);
+	bad |= nl()->nla_put_string(m, RDMA_NLDEV_ATTR_DEV_NAME,
+				    URXE_DEVICE_NAME);
 	return bad;
 }
 
@@ -72,14 +74,15 @@ static int dev_get(struct nl_request *r)
 	memcpy(fw, dev->fw_ver, sizeof(dev->fw_ver));
 	bad = nldev_put_name(m);
 	/* in this message: how many ports there are */
-	bad |= nla_put_u32(m, RDMA_NLDEV_ATTR_PORT_INDEX, 1);
-	bad |= nla_put_u64(m, RDMA_NLDEV_ATTR_CAP_FLAGS, 0);
-	bad |= nla_put_string(m, RDMA_NLDEV_ATTR_FW_VERSION, fw);
-	bad |= nla_put_u64(m, RDMA_NLDEV_ATTR_NODE_GUID, dev->node_guid);
-	bad |= nla_put_u64(m, RDMA_NLDEV_ATTR_SYS_IMAGE_GUID, dev->node_guid);
-	bad |= nla_put_u8(m, RDMA_NLDEV_ATTR_DEV_NODE_TYPE, NODE_TYPE_CA);
-	bad |= nla_put_u8(m, RDMA_NLDEV_ATTR_DEV_DIM, 0);
-	bad |= nla_put_string(m, RDMA_NLDEV_ATTR_DEV_PROTOCOL, "roce");
+	bad |= nl()->nla_put_u32(m, RDMA_NLDEV_ATTR_PORT_INDEX, 1);
+	bad |= nl()->nla_put_u64(m, RDMA_NLDEV_ATTR_CAP_FLAGS, 0);
+	bad |= nl()->nla_put_string(m, RDMA_NLDEV_ATTR_FW_VERSION, fw);
+	bad |= nl()->nla_put_u64(m, RDMA_NLDEV_ATTR_NODE_GUID, dev->node_guid);
+	bad |= nl()->nla_put_u64(m, RDMA_NLDEV_ATTR_SYS_IMAGE_GUID,
+				 dev->node_guid);
+	bad |= nl()->nla_put_u8(m, RDMA_NLDEV_ATTR_DEV_NODE_TYPE, NODE_TYPE_CA);
+	bad |= nl()->nla_put_u8(m, RDMA_NLDEV_ATTR_DEV_DIM, 0);
+	bad |= nl()->nla_put_string(m, RDMA_NLDEV_ATTR_DEV_PROTOCOL, "roce");
 	nl_reply_send(r, m, bad);
 	return 0;
 }
@@ -101,14 +104,16 @@ static int port_get(struct nl_request *r)
 		return -ENOMEM;
 	up = load_acquire(&dev->port_state) == URXE_PORT_ACTIVE;
 	bad = nldev_put_name(m);
-	bad |= nla_put_u32(m, RDMA_NLDEV_ATTR_PORT_INDEX, 1);
-	bad |= nla_put_u8(m, RDMA_NLDEV_ATTR_PORT_STATE,
-			  up ? URXE_PORT_ACTIVE : URXE_PORT_DOWN);
-	bad |= nla_put_u8(m, RDMA_NLDEV_ATTR_PORT_PHYS_STATE,
-			  up ? PHYS_LINK_UP : PHYS_DISABLED);
+	bad |= nl()->nla_put_u32(m, RDMA_NLDEV_ATTR_PORT_INDEX, 1);
+	bad |= nl()->nla_put_u8(m, RDMA_NLDEV_ATTR_PORT_STATE,
+				up ? URXE_PORT_ACTIVE : URXE_PORT_DOWN);
+	bad |= nl()->nla_put_u8(m, RDMA_NLDEV_ATTR_PORT_PHYS_STATE,
+				up ? PHYS_LINK_UP : PHYS_DISABLED);
 	if (fabric_main_gid(dev, &g)) {
-		bad |= nla_put_u32(m, RDMA_NLDEV_ATTR_NDEV_INDEX, g.ifindex);
-		bad |= nla_put_string(m, RDMA_NLDEV_ATTR_NDEV_NAME, g.ifname);
+		bad |= nl()->nla_put_u32(m, RDMA_NLDEV_ATTR_NDEV_INDEX,
+					 g.ifindex);
+		bad |= nl()->nla_put_string(m, RDMA_NLDEV_ATTR_NDEV_NAME,
+					    g.ifname);
 	}
 	nl_reply_send(r, m, bad);
 	return 0;
@@ -126,9 +131,9 @@ static int chardev_put(struct nl_request *r, uint32_t major, uint32_t minor,
 	m = nl_reply_new(r, RDMA_NLDEV_CMD_GET_CHARDEV);
 	if (!m)
 		return -ENOMEM;
-	bad = nla_put_u64(m, RDMA_NLDEV_ATTR_CHARDEV, dev);
-	bad |= nla_put_u64(m, RDMA_NLDEV_ATTR_CHARDEV_ABI, abi);
-	bad |= nla_put_string(m, RDMA_NLDEV_ATTR_CHARDEV_NAME, name);
+	bad = nl()->nla_put_u64(m, RDMA_NLDEV_ATTR_CHARDEV, dev);
+	bad |= nl()->nla_put_u64(m, RDMA_NLDEV_ATTR_CHARDEV_ABI, abi);
+	bad |= nl()->nla_put_string(m, RDMA_NLDEV_ATTR_CHARDEV_NAME, name);
 	nl_reply_send(r, m, bad);
 	return 0;
 }
@@ -150,9 +155,9 @@ static int sys_get(struct nl_request *r)
 	if (!m)
 		return -ENOMEM;
 	/* 1: devices are seen in every network namespace */
-	bad = nla_put_u8(m, RDMA_NLDEV_SYS_ATTR_NETNS_MODE, 1);
+	bad = nl()->nla_put_u8(m, RDMA_NLDEV_SYS_ATTR_NETNS_MODE, 1);
 	/* registered memory stays shared with the device across fork */
-	bad |= nla_put_u8(m, RDMA_NLDEV_SYS_ATTR_COPY_ON_FORK, 1);
+	bad |= nl()->nla_put_u8(m, RDMA_NLDEV_SYS_ATTR_COPY_ON_FORK, 1);
 	nl_reply_send(r, m, bad);
 	return 0;
 }

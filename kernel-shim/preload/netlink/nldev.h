@@ -5,7 +5,7 @@
 #include <rdma/rdma_netlink.h>
 
 #include "preload/shim.h"
-#include "msg.h"
+#include "libnl.h"
 
 /* Newer than some kernel headers. */
 #define NLDEV_ATTR_DRIVER_DETAILS 99

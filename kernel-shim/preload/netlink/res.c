@@ -47,15 +47,15 @@ static int put_addr(struct nl_msg *m, const struct res_obj *o,
 	if (!len)
 		return 0;
 	memcpy(&s, addr, len);
-	return nla_put(m, a->id, sizeof(s), &s);
+	return nl()->nla_put(m, a->id, sizeof(s), &s);
 }
 
 static int put_detail_name(struct nl_msg *m, const struct res_attr *a)
 {
-	if (nla_put_string(m, RDMA_NLDEV_ATTR_DRIVER_STRING, a->name))
+	if (nl()->nla_put_string(m, RDMA_NLDEV_ATTR_DRIVER_STRING, a->name))
 		return -1;
-	return a->hex ? nla_put_u8(m, RDMA_NLDEV_ATTR_DRIVER_PRINT_TYPE,
-				   RDMA_NLDEV_PRINT_TYPE_HEX) :
+	return a->hex ? nl()->nla_put_u8(m, RDMA_NLDEV_ATTR_DRIVER_PRINT_TYPE,
+					 RDMA_NLDEV_PRINT_TYPE_HEX) :
 			0;
 }
 
@@ -74,19 +74,19 @@ static int put_attr(struct nl_msg *m, const struct res_obj *o,
 		return -1;
 	switch (a->form) {
 	case RES_U8:
-		return nla_put_u8(m, a->id, (uint8_t)v);
+		return nl()->nla_put_u8(m, a->id, (uint8_t)v);
 	case RES_U64:
-		return nla_put_u64(m, a->id, v);
+		return nl()->nla_put_u64(m, a->id, v);
 	case RES_TEXT:
 		v = v < a->texts ? v : a->texts - 1u;
-		return nla_put_string(m, a->id, a->text[v]);
+		return nl()->nla_put_string(m, a->id, a->text[v]);
 	case RES_OWNER:
 		if (o->c->foreign)
-			return nla_put_string(m, RDMA_NLDEV_ATTR_RES_KERN_NAME,
-					      o->c->comm);
+			return nl()->nla_put_string(
+				m, RDMA_NLDEV_ATTR_RES_KERN_NAME, o->c->comm);
 		/* fall through */
 	default:
-		return nla_put_u32(m, a->id, (uint32_t)v);
+		return nl()->nla_put_u32(m, a->id, (uint32_t)v);
 	}
 }
 
@@ -108,11 +108,11 @@ static int put_object(struct res_out *out, struct nl_msg *m,
 	bad = put_attrs(m, o, out->kind->attrs);
 	if (bad || !out->details || !out->kind->details)
 		return bad;
-	table = nla_nest_start(m, RDMA_NLDEV_ATTR_DRIVER);
+	table = nl()->nla_nest_start(m, RDMA_NLDEV_ATTR_DRIVER);
 	if (!table)
 		return -1;
 	bad = put_attrs(m, o, out->kind->details);
-	nla_nest_end(m, table);
+	nl()->nla_nest_end(m, table);
 	return bad;
 }
 
@@ -124,8 +124,9 @@ static bool out_begin(struct res_out *out)
 	out->msg = nl_reply_new(out->r, out->kind->op);
 	if (!out->msg || nldev_put_name(out->msg))
 		return false;
-	out->table = out->dump ? nla_nest_start(out->msg, out->kind->table) :
-				 NULL;
+	out->table = out->dump ?
+			     nl()->nla_nest_start(out->msg, out->kind->table) :
+			     NULL;
 	return out->table || !out->dump;
 }
 
@@ -134,7 +135,7 @@ static void out_flush(struct res_out *out)
 	if (!out->msg)
 		return;
 	if (out->table)
-		nla_nest_end(out->msg, out->table);
+		nl()->nla_nest_end(out->msg, out->table);
 	nl_reply_send(out->r, out->msg, out->dump && !out->table);
 	out->msg = NULL;
 }
@@ -145,14 +146,14 @@ static bool out_add(struct res_out *out, const struct res_obj *o)
 
 	if (!out->dump)
 		return !put_object(out, out->msg, o);
-	entry = nla_nest_start(out->msg, out->kind->entry);
+	entry = nl()->nla_nest_start(out->msg, out->kind->entry);
 	if (!entry)
 		return false;
 	if (put_object(out, out->msg, o)) {
-		nla_nest_cancel(out->msg, entry);
+		nl()->nla_nest_cancel(out->msg, entry);
 		return false;
 	}
-	nla_nest_end(out->msg, entry);
+	nl()->nla_nest_end(out->msg, entry);
 	return true;
 }
 
@@ -180,7 +181,7 @@ static bool out_put(const struct res_obj *found, void *arg)
 	if (!out_begin(out) || !out_add(out, &o)) {
 		if (!out->r->err)
 			out->r->err = -EMSGSIZE;
-		nlmsg_free(out->msg);
+		nl()->nlmsg_free(out->msg);
 		out->msg = NULL;
 	}
 	return !out_done(out);
@@ -295,16 +296,16 @@ static int put_count(struct nl_msg *m, const struct res_kind *kind,
 		     struct urxe_fabric *f)
 {
 	struct nlattr *entry =
-		nla_nest_start(m, RDMA_NLDEV_ATTR_RES_SUMMARY_ENTRY);
+		nl()->nla_nest_start(m, RDMA_NLDEV_ATTR_RES_SUMMARY_ENTRY);
 	int bad;
 
 	if (!entry)
 		return -1;
-	bad = nla_put_string(m, RDMA_NLDEV_ATTR_RES_SUMMARY_ENTRY_NAME,
-			     kind->name);
-	bad |= nla_put_u64(m, RDMA_NLDEV_ATTR_RES_SUMMARY_ENTRY_CURR,
-			   res_count(f, kind));
-	nla_nest_end(m, entry);
+	bad = nl()->nla_put_string(m, RDMA_NLDEV_ATTR_RES_SUMMARY_ENTRY_NAME,
+				   kind->name);
+	bad |= nl()->nla_put_u64(m, RDMA_NLDEV_ATTR_RES_SUMMARY_ENTRY_CURR,
+				 res_count(f, kind));
+	nl()->nla_nest_end(m, entry);
 	return bad;
 }
 
@@ -320,11 +321,11 @@ int nldev_res_get(struct nl_request *r)
 	if (!m)
 		return -ENOMEM;
 	bad = nldev_put_name(m);
-	table = nla_nest_start(m, RDMA_NLDEV_ATTR_RES_SUMMARY);
+	table = nl()->nla_nest_start(m, RDMA_NLDEV_ATTR_RES_SUMMARY);
 	for (i = 0; table && i < RES_KINDS; i++)
 		bad |= put_count(m, &res_kinds[i], r->f);
 	if (table)
-		nla_nest_end(m, table);
+		nl()->nla_nest_end(m, table);
 	nl_reply_send(r, m, bad || !table);
 	return 0;
 }

@@ -235,18 +235,19 @@ static int ctx_note_users(struct res_ctx *c)
 
 static int srq_put_run(struct nl_msg *m, uint32_t first, uint32_t last)
 {
-	struct nlattr *entry = nla_nest_start(m, RDMA_NLDEV_ATTR_RES_QP_ENTRY);
+	struct nlattr *entry =
+		nl()->nla_nest_start(m, RDMA_NLDEV_ATTR_RES_QP_ENTRY);
 	int bad;
 
 	if (!entry)
 		return -1;
 	if (first == last) {
-		bad = nla_put_u32(m, RDMA_NLDEV_ATTR_RES_LQPN, first);
+		bad = nl()->nla_put_u32(m, RDMA_NLDEV_ATTR_RES_LQPN, first);
 	} else {
-		bad = nla_put_u32(m, RDMA_NLDEV_ATTR_MIN_RANGE, first);
-		bad |= nla_put_u32(m, RDMA_NLDEV_ATTR_MAX_RANGE, last);
+		bad = nl()->nla_put_u32(m, RDMA_NLDEV_ATTR_MIN_RANGE, first);
+		bad |= nl()->nla_put_u32(m, RDMA_NLDEV_ATTR_MAX_RANGE, last);
 	}
-	nla_nest_end(m, entry);
+	nl()->nla_nest_end(m, entry);
 	return bad;
 }
 
@@ -261,7 +262,7 @@ static int srq_put_qps(struct nl_msg *m, const struct res_obj *o)
 		if (u->srq != o->index + 1)
 			continue;
 		if (!table)
-			table = nla_nest_start(m, RDMA_NLDEV_ATTR_RES_QP);
+			table = nl()->nla_nest_start(m, RDMA_NLDEV_ATTR_RES_QP);
 		if (!table)
 			return -1;
 		if (first && u->qpn != last + 1) {
@@ -273,9 +274,9 @@ static int srq_put_qps(struct nl_msg *m, const struct res_obj *o)
 		last = u->qpn;
 	}
 	if (!table) /* it has to be there, even if it is empty */
-		return nla_put(m, RDMA_NLDEV_ATTR_RES_QP, 0, NULL);
+		return nl()->nla_put(m, RDMA_NLDEV_ATTR_RES_QP, 0, NULL);
 	bad |= first && srq_put_run(m, first, last);
-	nla_nest_end(m, table);
+	nl()->nla_nest_end(m, table);
 	return bad;
 }
 

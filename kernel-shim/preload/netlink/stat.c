@@ -29,7 +29,7 @@ static struct nl_msg *stat_begin(struct nl_request *r, int op, int *bad)
 
 	if (m) {
 		*bad = nldev_put_name(m);
-		*bad |= nla_put_u32(m, RDMA_NLDEV_ATTR_PORT_INDEX, 1);
+		*bad |= nl()->nla_put_u32(m, RDMA_NLDEV_ATTR_PORT_INDEX, 1);
 	}
 	return m;
 }
@@ -39,20 +39,21 @@ static int stat_put_counter(struct nl_msg *m, const struct urxe_dev *dev,
 			    unsigned int i, bool values)
 {
 	struct nlattr *entry =
-		nla_nest_start(m, RDMA_NLDEV_ATTR_STAT_HWCOUNTER_ENTRY);
+		nl()->nla_nest_start(m, RDMA_NLDEV_ATTR_STAT_HWCOUNTER_ENTRY);
 	int bad;
 
 	if (!entry)
 		return -1;
-	bad = nla_put_string(m, RDMA_NLDEV_ATTR_STAT_HWCOUNTER_ENTRY_NAME,
-			     counters[i].name);
+	bad = nl()->nla_put_string(m, RDMA_NLDEV_ATTR_STAT_HWCOUNTER_ENTRY_NAME,
+				   counters[i].name);
 	if (values)
-		bad |= nla_put_u64(
+		bad |= nl()->nla_put_u64(
 			m, RDMA_NLDEV_ATTR_STAT_HWCOUNTER_ENTRY_VALUE,
 			load_relaxed(&dev->counter[counters[i].counter]));
 	else
-		bad |= nla_put_u32(m, RDMA_NLDEV_ATTR_STAT_HWCOUNTER_INDEX, i);
-	nla_nest_end(m, entry);
+		bad |= nl()->nla_put_u32(
+			m, RDMA_NLDEV_ATTR_STAT_HWCOUNTER_INDEX, i);
+	nl()->nla_nest_end(m, entry);
 	return bad;
 }
 
@@ -68,11 +69,11 @@ static int port_counters(struct nl_request *r, int op, bool values)
 	m = stat_begin(r, op, &bad);
 	if (!m)
 		return -ENOMEM;
-	table = nla_nest_start(m, RDMA_NLDEV_ATTR_STAT_HWCOUNTERS);
+	table = nl()->nla_nest_start(m, RDMA_NLDEV_ATTR_STAT_HWCOUNTERS);
 	for (i = 0; table && i < COUNTERS; i++)
 		bad |= stat_put_counter(m, r->f->dev, i, values);
 	if (table)
-		nla_nest_end(m, table);
+		nl()->nla_nest_end(m, table);
 	nl_reply_send(r, m, bad || !table);
 	return 0;
 }
@@ -90,8 +91,8 @@ static int qp_mode(struct nl_request *r)
 	m = stat_begin(r, RDMA_NLDEV_CMD_STAT_GET, &bad);
 	if (!m)
 		return -ENOMEM;
-	bad |= nla_put_u32(m, RDMA_NLDEV_ATTR_STAT_MODE,
-			   RDMA_COUNTER_MODE_NONE);
+	bad |= nl()->nla_put_u32(m, RDMA_NLDEV_ATTR_STAT_MODE,
+				 RDMA_COUNTER_MODE_NONE);
 	nl_reply_send(r, m, bad);
 	return 0;
 }

@@ -4,10 +4,7 @@
  * errno, or later with the event that a kernel would report.
  */
 #define _GNU_SOURCE
-#include <stdio.h>
 #include <stdlib.h>
-#include <sys/uio.h>
-#include <unistd.h>
 
 #include "chaos/fault.h"
 #include "command.h"
@@ -34,25 +31,6 @@ static const struct {
 	{ RDMA_USER_CM_CMD_SET_OPTION, FAULT_rdma_set_option },
 };
 
-/* As the provider says it (engine/log.c). */
-static void fault_say(const struct fault_rule *r)
-{
-	const char *log = getenv("URXE_LOG");
-	struct iovec line;
-	char text[256];
-	int saved = errno;
-
-	if (!log || !*log || *log == '0')
-		return;
-	line.iov_base = text;
-	line.iov_len = (size_t)snprintf(
-		text, sizeof(text),
-		"urxe[%d]: a fault of rdma_cm, by the rule \"%s\"\n",
-		(int)getpid(), r->text);
-	if (writev(STDERR_FILENO, &line, 1) < 0)
-		errno = saved;
-}
-
 /* Is it librdmacm's own answer to a reply, which no program asks for? */
 static bool is_confirmation(const struct ucma *u, size_t command)
 {
@@ -75,7 +53,8 @@ const struct fault_rule *ucma_fault(const struct ucma *u, size_t command)
 			continue;
 		r = fault_of_call(f, calls[i].call, &s);
 		if (r)
-			fault_say(r);
+			shim_why("a fault of rdma_cm, by the rule \"%s\"",
+				 r->text);
 		return r;
 	}
 	return NULL;

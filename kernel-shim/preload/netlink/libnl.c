@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdlib.h>
+
+#include "libnl.h"
+#include "preload/shim.h"
+
+/* As libibverbs links it: that one is taken if it is in the process. */
+#define LIBNL "libnl-3.so.200"
+
+_Atomic(const struct libnl *) libnl_loaded;
+
+static bool libnl_fill(struct libnl *t)
+{
+	void *lib = dlopen(LIBNL, RTLD_LAZY | RTLD_LOCAL);
+
+	if (!lib)
+		return false;
+#define LIBNL_FIND(name)                                  \
+	t->name = (__typeof__(t->name))dlsym(lib, #name); \
+	if (!t->name)                                     \
+		return false;
+	LIBNL_FUNCTIONS(LIBNL_FIND)
+#undef LIBNL_FIND
+	return true;
+}
+
+/*
+ * No lock and no pthread_once: the dynamic linker has a lock of its own, which
+ * a thread may hold whose constructor asks for a socket here.  Threads that
+ * race load it twice; the second one throws its table away.
+ */
+bool libnl_load(void)
+{
+	const struct libnl *none = NULL;
+	struct libnl *t;
+	int saved = errno;
+	const char *why;
+
+	if (nl())
+		return true;
+	t = malloc(sizeof(*t));
+	if (!t || !libnl_fill(t)) {
+		why = t ? dlerror() : "no memory";
+		shim_why("no RDMA netlink: %s", why ? why : LIBNL);
+		free(t);
+		errno = saved;
+		return false;
+	}
+	if (!cas_acq_rel(&libnl_loaded, &none, t))
+		free(t);
+	errno = saved;
+	return true;
+}
