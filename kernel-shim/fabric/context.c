@@ -16,6 +16,7 @@
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "fabric.h"
@@ -74,7 +75,7 @@ int fabric_obj_get(struct urxe_fabric *f, uint32_t slot, enum urxe_obj o)
 
 	while (fetch_add_relaxed(used, 1) >= objects[o].limit) {
 		fetch_sub_relaxed(used, 1);
-		if (objects_full(f, o))
+		if (objects_full(f, o) && !fabric_reap(f))
 			return fabric_fail(ENOMEM,
 					   "the device has %u %ss at most",
 					   objects[o].limit, objects[o].name);
@@ -291,18 +292,52 @@ static bool context_reap(struct urxe_fabric *f, uint32_t slot, uint32_t gen)
 
 int fabric_reap(struct urxe_fabric *f)
 {
+	int n = 0, saved = errno;
 	uint32_t slot;
-	int n = 0;
 
 	for (slot = 0; slot < URXE_MAX_CTX; slot++)
 		n += context_reap(f, slot,
 				  load_relaxed(&f->dev->ctx[slot].gen));
+	errno = saved;
 	return n;
 }
 
 bool fabric_reap_one(struct urxe_fabric *f, uint32_t slot, uint32_t gen)
 {
 	return context_reap(f, slot, gen);
+}
+
+/*
+ * Living contexts that an opening asks, in turn, so that it takes no longer
+ * among many.  Each dead one has it ask as many more: so it finds all of a
+ * killed job.
+ */
+#define REAP_IN_TURN 4
+
+static void context_reap_some(struct urxe_fabric *f)
+{
+	struct urxe_dev *dev = f->dev;
+	uint32_t slot = load_relaxed(&dev->reap_next) % URXE_MAX_CTX;
+	uint32_t n, left = REAP_IN_TURN;
+
+	for (n = 0; n < URXE_MAX_CTX && left; n++) {
+		struct urxe_ctx_slot *c = &dev->ctx[slot];
+
+		if (context_reap(f, slot, load_relaxed(&c->gen)))
+			left = REAP_IN_TURN;
+		else if (load_relaxed(&c->state) != URXE_CTX_FREE)
+			left--;
+		slot = (slot + 1) % URXE_MAX_CTX;
+	}
+	store_relaxed(&dev->reap_next, slot);
+}
+
+/* Less than half of the memory for shared files is left. */
+static bool memory_is_scarce(const struct urxe_fabric *f)
+{
+	struct statfs s;
+
+	return !fstatfs(f->dirfd, &s) && s.f_bavail < s.f_blocks / 2;
 }
 
 /* -------------------------------------------------------------- opening */
@@ -399,13 +434,12 @@ out:
 /* How often a place may be taken: then the segment is damaged beyond use. */
 #define OPEN_TRIES 64
 
-int fabric_context_open(struct urxe_fabric *f)
+static int context_open_new(struct urxe_fabric *f)
 {
 	struct urxe_ctx_slot *c;
 	int fd, slot, tries = 0;
 	char comm[16];
 
-	fabric_reap(f);
 	file_read(AT_FDCWD, "/proc/self/comm", comm, sizeof(comm));
 	comm[strcspn(comm, "\n")] = 0;
 	do {
@@ -417,6 +451,20 @@ int fabric_context_open(struct urxe_fabric *f)
 		store_release(&c->state,
 			      fd < 0 ? URXE_CTX_FREE : URXE_CTX_LIVE);
 	} while (fd == -EEXIST && ++tries < OPEN_TRIES);
+	return fd;
+}
+
+int fabric_context_open(struct urxe_fabric *f)
+{
+	int fd;
+
+	if (memory_is_scarce(f))
+		fabric_reap(f);
+	else
+		context_reap_some(f);
+	fd = context_open_new(f);
+	if ((fd == -ENOSPC || fd == -ENOMEM) && fabric_reap(f))
+		fd = context_open_new(f);
 	return fd;
 }
 

@@ -463,8 +463,8 @@ static int dm_slot_give_back(struct urxe_fabric *f, uint32_t slot)
 	return 0;
 }
 
-int dm_heap_alloc(struct urxe_fabric *f, uint32_t ctx, uint32_t ctx_gen,
-		  uint64_t length, uint32_t log_align)
+static int dm_heap_take(struct urxe_fabric *f, uint32_t ctx, uint32_t ctx_gen,
+			uint64_t length, uint32_t log_align)
 {
 	struct urxe_dev *dev = f->dev;
 	const uint32_t unit = URXE_DM_UNIT(f->dm_bytes / URXE_PAGE);
@@ -509,6 +509,17 @@ int dm_heap_alloc(struct urxe_fabric *f, uint32_t ctx, uint32_t ctx_gen,
 	store_release(&d->refs,
 		      URXE_DM_REFS(URXE_DM_MADE(load_relaxed(&d->refs)) + 1,
 				   1));
+	return slot;
+}
+
+int dm_heap_alloc(struct urxe_fabric *f, uint32_t ctx, uint32_t ctx_gen,
+		  uint64_t length, uint32_t log_align)
+{
+	int slot;
+
+	do {
+		slot = dm_heap_take(f, ctx, ctx_gen, length, log_align);
+	} while (slot == -ENOMEM && fabric_reap(f));
 	return slot;
 }
 

@@ -174,8 +174,8 @@ bool place_is_taken(char *by, size_t len);
 /* context.c ------------------------------------------------------------ */
 
 /*
- * Open the device: reap the dead, claim a context slot, make its arena and
- * lock it.  Returns the descriptor (O_RDWR | O_CLOEXEC), which is the
+ * Open the device: reap some of the dead, or all if there is too little of
+ * something, claim a context slot, make its arena and lock it.  Returns the descriptor (O_RDWR | O_CLOEXEC), which is the
  * context's whole lifetime: when its last copy is closed, and the last mapping
  * made from it is gone (a mapping holds the open file, too), it is dead.
  * -ENOSPC all slots are live, -ENOMEM no memory for the arena.
@@ -193,7 +193,10 @@ int fabric_reap(struct urxe_fabric *f);
 /* The same for one context; true if it was dead and is now free. */
 bool fabric_reap_one(struct urxe_fabric *f, uint32_t slot, uint32_t gen);
 
-/* Raise or lower the use of an object; -ENOMEM past the device limit. */
+/*
+ * Raise or lower the use of an object; -ENOMEM past the device limit, with what
+ * the dead had given back.
+ */
 int fabric_obj_get(struct urxe_fabric *f, uint32_t slot, enum urxe_obj o);
 void fabric_obj_put(struct urxe_fabric *f, uint32_t slot, enum urxe_obj o);
 uint32_t fabric_obj_limit(enum urxe_obj o);

@@ -85,11 +85,13 @@ int mcast_attach(struct urxe_fabric *f, const uint8_t gid[16], uint32_t qpn)
 {
 	int ret;
 
-	ret = fabric_lock(f);
-	if (ret)
-		return ret;
-	ret = mcast_join(f->dev, gid, qpn);
-	fabric_unlock(f);
+	do {
+		ret = fabric_lock(f);
+		if (ret)
+			return ret;
+		ret = mcast_join(f->dev, gid, qpn);
+		fabric_unlock(f);
+	} while (ret == -ENOMEM && fabric_reap(f));
 	return ret;
 }
 

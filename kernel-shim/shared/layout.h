@@ -346,6 +346,7 @@ struct urxe_dev {
 	_Atomic uint32_t dm_home; /* enum urxe_dm_home */
 	_Atomic uint32_t dm_kind; /* enum urxe_dm_kind */
 	uint32_t ctx_next;
+	_Atomic uint32_t reap_next; /* the next context an opening asks */
 	_Atomic uint32_t deaths; /* contexts reaped so far */
 	_Atomic uint64_t counter[URXE_CNT_COUNT];
 	struct urxe_gid gid[URXE_GID_ROWS];

@@ -99,6 +99,7 @@ struct ibv_xrcd *urxe_open_xrcd(struct ibv_context *ibctx,
 	ret = fabric_obj_get(ctx->fabric, ctx->slot, URXE_OBJ_XRCD);
 	if (ret)
 		goto err_close;
+	fabric_reap(ctx->fabric); /* domains of the dead do not exist */
 	ret = fabric_lock(ctx->fabric);
 	if (ret)
 		goto err_put;

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * urxe-bench-scale: what does not grow with the number of QPs, and what a QP
- * costs.
+ * urxe-bench-scale: what does not grow with the number of QPs or contexts, and
+ * what a QP costs.
  *
  *   urxe run -- taskset -c 1 urxe-bench-scale
  *
  * One process.  Pairs of idle QPs with 16 + 16 WRs are made; then, among them,
- * pairs are made, connected and destroyed, and memory is registered.  Medians.
+ * pairs are made, connected and destroyed, and memory is registered.  Then the
+ * device is opened and closed among others that have it open.  Medians.
  */
 #include <malloc.h>
 #include <stdio.h>
@@ -20,6 +21,7 @@
 #define WRS 16
 #define ROUNDS 301
 #define MOST 4000
+#define MOST_CONTEXTS 200
 
 static struct ibv_context *ctx;
 static struct ibv_pd *pd;
@@ -210,6 +212,39 @@ static double private_bytes(void)
 	return (double)m.uordblks + m.hblkhd;
 }
 
+static void opening(struct ibv_device *device)
+{
+	static const int counts[] = { 1, 16, MOST_CONTEXTS };
+	static struct ibv_context *other[MOST_CONTEXTS];
+	static double begin[ROUNDS], end[ROUNDS];
+	struct ibv_context *c;
+	int i, have = 1; /* ctx */
+	uint64_t t[3];
+	size_t k;
+
+	printf("%10s %10s %10s\n", "contexts", "open us", "close us");
+	for (k = 0; k < sizeof(counts) / sizeof(*counts); k++) {
+		for (; have < counts[k]; have++) {
+			other[have] = ibv_open_device(device);
+			check(!other[have], "ibv_open_device");
+		}
+		for (i = 0; i < ROUNDS; i++) {
+			t[0] = bench_now();
+			c = ibv_open_device(device);
+			t[1] = bench_now();
+			check(!c, "ibv_open_device");
+			ibv_close_device(c);
+			t[2] = bench_now();
+			begin[i] = t[1] - t[0];
+			end[i] = t[2] - t[1];
+		}
+		printf("%10d %10.1f %10.1f\n", have,
+		       median(begin, ROUNDS) / 1e3, median(end, ROUNDS) / 1e3);
+	}
+	while (have > 1)
+		ibv_close_device(other[--have]);
+}
+
 int main(void)
 {
 	static const int counts[] = { 0, 16, 256, MOST };
@@ -244,6 +279,7 @@ int main(void)
 	}
 	printf("all of them destroyed, the oldest first: %.1f us each\n",
 	       all_end(have));
+	opening(list[0]);
 	ibv_dereg_mr(mr);
 	ibv_destroy_cq(cq);
 	ibv_dealloc_pd(pd);

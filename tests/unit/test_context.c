@@ -7,11 +7,13 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "unit.h"
@@ -295,6 +297,110 @@ START_TEST(reaping_spares_the_living)
 }
 END_TEST
 
+static bool is_roomy(const struct urxe_fabric *f)
+{
+	struct statvfs s;
+
+	ck_assert_int_eq(fstatvfs(f->dirfd, &s), 0);
+	return s.f_bavail > s.f_blocks / 2 + s.f_blocks / 16;
+}
+
+/* An opening asks a few of the living, and the next one others. */
+START_TEST(openings_ask_in_turn)
+{
+	enum { MANY = 24, DEAD = 20 };
+	struct urxe_fabric *f = new_fabric();
+	int i, fd[MANY];
+
+	if (!is_roomy(f))
+		return; /* then all are asked */
+	for (i = 0; i < MANY; i++)
+		fd[i] = open_context(f);
+	atomic_store(&f->dev->reap_next, 0);
+	close(fd[DEAD]);
+	open_context(f);
+	ck_assert_uint_eq(state_of(f, DEAD), URXE_CTX_LIVE);
+	for (i = 0; i < DEAD / 4; i++)
+		open_context(f);
+	ck_assert_uint_eq(state_of(f, DEAD), URXE_CTX_FREE);
+
+	/* a job that was killed is found by the first one */
+	atomic_store(&f->dev->reap_next, 0xffffffff); /* damaged */
+	for (i = 0; i < DEAD; i++)
+		close(fd[i]);
+	open_context(f);
+	for (i = 0; i < DEAD; i++)
+		ck_assert_uint_eq(state_of(f, i), URXE_CTX_FREE);
+	fabric_close(f);
+}
+END_TEST
+
+/* It has all there is of the device memory and of a group. */
+static int have_all(void *arg)
+{
+	static const uint8_t group[16] = { 0xff };
+	struct victim *v = arg;
+	struct urxe_fabric *f = again(v->f);
+	struct urxe_arena *a;
+	uint32_t i, qpn;
+	int fd;
+
+	a = open_arena(f, &fd);
+	v->slot = a->slot;
+	for (i = 0; i < fabric_obj_limit(URXE_OBJ_PD); i++)
+		if (fabric_obj_get(f, a->slot, URXE_OBJ_PD))
+			return 1;
+	if (dm_heap_alloc(f, a->slot, a->gen, f->dm_bytes, 0) < 0)
+		return 2;
+	for (i = 0; i < URXE_MAX_MCAST_ATTACH; i++)
+		if (qpn_alloc(f, a->slot, a->gen, &qpn) ||
+		    mcast_attach(f, group, qpn) != 1)
+			return 3;
+	atomic_store(&v->ready, 1);
+	pause();
+	return 4;
+}
+
+/* Where something is used up all are asked, and what the dead had is there. */
+START_TEST(used_up_by_the_dead)
+{
+	static const uint8_t group[16] = { 0xff };
+	struct victim *v = mmap(NULL, sizeof(*v), PROT_READ | PROT_WRITE,
+				MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	struct urxe_fabric *f;
+	struct urxe_arena *a;
+	uint32_t qpn;
+	pid_t child;
+	int fd;
+
+	setenv("URXE_DM_SIZE", "4M", 1);
+	f = new_fabric();
+	a = open_arena(f, &fd);
+	ck_assert_int_eq(qpn_alloc(f, a->slot, a->gen, &qpn), 0);
+	v->f = f;
+	child = spawn(have_all, v);
+	while (!atomic_load(&v->ready))
+		usleep(1000);
+	if (_i == 0)
+		ck_assert_int_eq(fabric_obj_get(f, a->slot, URXE_OBJ_PD),
+				 -ENOMEM);
+	else if (_i == 1)
+		ck_assert_int_eq(dm_heap_alloc(f, a->slot, a->gen, 4096, 0),
+				 -ENOMEM);
+	else
+		ck_assert_int_eq(mcast_attach(f, group, qpn), -ENOMEM);
+	kill_child(child);
+	if (_i == 0)
+		ck_assert_int_eq(fabric_obj_get(f, a->slot, URXE_OBJ_PD), 0);
+	else if (_i == 1)
+		ck_assert_int_ge(dm_heap_alloc(f, a->slot, a->gen, 4096, 0), 0);
+	else
+		ck_assert_int_eq(mcast_attach(f, group, qpn), 1);
+	ck_assert_uint_eq(state_of(f, v->slot), URXE_CTX_FREE);
+	fabric_close(f);
+}
+END_TEST
+
 START_TEST(generations)
 {
 	struct urxe_fabric *f = new_fabric();
@@ -398,7 +504,7 @@ START_TEST(object_limits)
 	ck_assert_uint_gt(limit, 0);
 	ck_assert_str_ne(fabric_obj_name(o), "");
 	for (i = 0; i < 7; i++)
-		atomic_store(&f->dev->ctx[i].state, URXE_CTX_LIVE);
+		open_context(f);
 	for (i = 0; i < limit; i++)
 		ck_assert_int_eq(fabric_obj_get(f, i % 7, o), 0);
 	ck_assert_int_eq(fabric_obj_get(f, 0, o), -ENOMEM);
@@ -477,6 +583,7 @@ END_TEST
 int main(void)
 {
 	Suite *s = suite_create("context");
+	TCase *used_up = tcase_create("used_up_by_the_dead");
 	TCase *tc = tcase_create("object_limits");
 
 	add(s, open_close);
@@ -487,6 +594,9 @@ int main(void)
 	add(s, passing_keeps_alive);
 	add(s, killed_and_reaped);
 	add(s, reaping_spares_the_living);
+	add(s, openings_ask_in_turn);
+	tcase_add_loop_test(used_up, used_up_by_the_dead, 0, 3);
+	suite_add_tcase(s, used_up);
 	add(s, generations);
 	add(s, half_opened_is_reaped);
 	add(s, all_contexts);
