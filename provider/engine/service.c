@@ -157,12 +157,13 @@ static uint64_t service_round(struct urxe_context *ctx, uint64_t *life,
 static bool service_watch(struct urxe_context *ctx, struct peer_watch *w)
 {
 	struct urxe_fabric *f = ctx->fabric;
+	/* before the round that looks into them; ctx->deaths lags behind */
+	uint32_t deaths = load_acquire(&f->dev->deaths);
 
 	process_show_life(f);
 	if (!peer_watch(w))
 		return false;
-	w->word[w->n++] = (struct futex_word){ &f->dev->deaths,
-					       load_relaxed(&ctx->deaths) };
+	w->word[w->n++] = (struct futex_word){ &f->dev->deaths, deaths };
 	return true;
 }
 

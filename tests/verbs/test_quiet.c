@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "harness.h"
@@ -194,6 +195,47 @@ START_TEST(closing_is_at_once)
 }
 END_TEST
 
+/* CPU time of this process while it sleeps, in ms. */
+static double ms_of_cpu(double sleep)
+{
+	struct timespec from, to;
+
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &from);
+	sleep_ms(sleep);
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &to);
+	return (to.tv_sec - from.tv_sec) * 1e3 +
+	       (to.tv_nsec - from.tv_nsec) / 1e6;
+}
+
+#define ENDS 4
+#define ENDED_MS 150
+/* without a pause it is 400, or 50 where others have the CPUs */
+#define WORK_MS 20
+
+/* That a context ended wakes the others; they do not wait in a loop then. */
+START_TEST(an_end_is_no_work)
+{
+	struct opts o = default_opts();
+	struct ibv_context *ctx;
+	double ms = 0;
+	struct duo d;
+	int i;
+
+	o.channel = true;
+	duo_open(&d, TWO_PROCESSES, MEM_HEAP, MEM_HEAP, &o);
+	ck_ok(post(&d, IBV_WR_RDMA_WRITE, 1, 0, 8, 0, 0));
+	wait_wc(d.a.scq);
+	do_arm(&d.a, NULL);
+	for (i = 0; i < ENDS; i++) {
+		ctx = open_device();
+		ck_ok(ibv_close_device(ctx));
+		ms += ms_of_cpu(ENDED_MS);
+	}
+	ck_assert_msg(ms < WORK_MS, "%.0f ms of CPU time", ms);
+	duo_close(&d);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite("quiet");
@@ -203,5 +245,6 @@ int main(void)
 	add_loop(s, idle, 2);
 	add(s, death_is_noticed);
 	add(s, closing_is_at_once);
+	add(s, an_end_is_no_work);
 	return run(s);
 }
