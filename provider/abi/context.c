@@ -40,12 +40,13 @@ void context_before_fork(void)
 {
 	struct urxe_vcontext *v;
 
-	adopt_before_fork(); /* the outermost lock */
+	adopt_begin(); /* the outermost lock */
 	pthread_mutex_lock(&contexts_lock);
 	for (v = contexts; v; v = v->next)
 		pthread_mutex_lock(&v->ctx.lock);
 	bounce_lock();
 	peer_lock();
+	adopt_before_fork(); /* what the locks are for may be in those pages */
 }
 
 /* The locks that threads held who do not exist here. */
@@ -114,6 +115,7 @@ void context_after_fork_child(void)
 {
 	struct urxe_vcontext *v;
 
+	adopt_after_fork_child(); /* what else is done here may use the heap */
 	process_identify();
 	peer_after_fork();
 	for (v = contexts; v; v = v->next) {
@@ -131,7 +133,6 @@ void context_after_fork_child(void)
 	mem_after_fork();
 	event_after_fork();
 	context_unlock();
-	adopt_after_fork_child();
 }
 
 /* ---------------------------------------------------------- opening */

@@ -33,7 +33,10 @@ void adopt_put(uint64_t dev, uint64_t ino);
 /* Those that nobody holds, or uses by another MR, become private. */
 void adopt_settle(void);
 
-/* A child of fork() has copies of its own. */
+/*
+ * A child of fork() has copies of its own.  Between adopt_begin(), before, and
+ * adopt_end(), which the latter two call.
+ */
 void adopt_before_fork(void);
 void adopt_after_fork_parent(void);
 void adopt_after_fork_child(void);

@@ -5,10 +5,14 @@
  * child's own, and are moved into their places in the child.  (Children that
  * are made otherwise have no handlers: vfork() and posix_spawn() need none,
  * with clone() or _Fork() the pages are shared.)
+ *
+ * The heap may be among those pages.  So from the first copy on nothing is had
+ * from it, or given back, until the child has its copies; and what has to be
+ * known of them is in pages of its own.
  */
 #define _GNU_SOURCE
-#include <stdlib.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "adopt.h"
 #include "adoption.h"
@@ -23,33 +27,44 @@ struct fork_copy {
 };
 
 static struct fork_copy *copies; /* during fork() */
-static unsigned int num_copies;
+static unsigned int num_copies, max_copies;
+
+/* Room for one more. */
+static bool fork_copies_grow(void)
+{
+	size_t old = max_copies * sizeof(*copies);
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	size_t len = (2 * old + page) / page * page;
+	void *more;
+
+	if (num_copies < max_copies)
+		return true;
+	more = copies ? mremap(copies, old, len, MREMAP_MAYMOVE) :
+			mmap(NULL, len, PROT_READ | PROT_WRITE,
+			     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (more == MAP_FAILED)
+		return false;
+	copies = more;
+	max_copies = len / sizeof(*copies);
+	return true;
+}
 
 static void fork_copy_add(const struct smaps_vma *v, const struct adoption *a)
 {
-	struct fork_copy *more;
-
-	more = realloc(copies, (num_copies + 1) * sizeof(*copies));
-	if (!more || !adoption_has_fd(a)) {
-		copies = more ? more : copies;
+	if (!adoption_has_fd(a) || !fork_copies_grow()) {
 		urxe_why("fork: a child shares pages of an MR");
 		return;
 	}
-	copies = more;
-	copies[num_copies++] = (struct fork_copy){
-		.vma = *v,
-		.copy = pages_copy(a->fd, v),
-		.fd = a->fd,
-	};
+	copies[num_copies++] = (struct fork_copy){ .vma = *v, .fd = a->fd };
 }
 
 void adopt_before_fork(void)
 {
 	const struct adoption *a;
 	struct smaps_vma v;
+	unsigned int i;
 	FILE *f;
 
-	adopt_begin();
 	f = adoptions_count() ? smaps_open() : NULL;
 	while (f && smaps_next(f, &v)) {
 		a = v.shared ? adoption_find(v.dev, v.ino) : NULL;
@@ -58,13 +73,16 @@ void adopt_before_fork(void)
 	}
 	if (f)
 		fclose(f);
+	for (i = 0; i < num_copies; i++)
+		copies[i].copy = pages_copy(copies[i].fd, &copies[i].vma);
 }
 
 static void fork_copies_free(void)
 {
-	free(copies);
+	if (copies)
+		munmap(copies, max_copies * sizeof(*copies));
 	copies = NULL;
-	num_copies = 0;
+	num_copies = max_copies = 0;
 }
 
 void adopt_after_fork_parent(void)

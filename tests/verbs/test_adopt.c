@@ -516,6 +516,76 @@ static int child_is_served(void *arg)
 	return 0;
 }
 
+/* Where malloc has its small blocks; false: another malloc. */
+static bool find_heap(char **start, size_t *len)
+{
+	FILE *maps = fopen("/proc/self/maps", "re");
+	uintptr_t from, to;
+	char line[512];
+	bool found = false;
+
+	ck_nonnull(maps);
+	while (!found && fgets(line, sizeof(line), maps))
+		found = strstr(line, "[heap]") &&
+			sscanf(line, "%" SCNxPTR "-%" SCNxPTR, &from, &to) == 2;
+	fclose(maps);
+	if (found) {
+		*start = (char *)from;
+		*len = to - from;
+	}
+	return found;
+}
+
+#define BLOCKS 500
+
+static int use_heap(void *arg)
+{
+	char *p = arg, *block[BLOCKS];
+	int i, n;
+
+	for (n = 0; n < 3; n++) {
+		for (i = 0; i < BLOCKS; i++) {
+			block[i] = malloc(24 + i % 50 * 40);
+			memset(block[i], i, 24);
+		}
+		for (i = 0; i < BLOCKS; i++) {
+			if (block[i][0] != (char)i || block[i][23] != (char)i)
+				return 1;
+			free(block[i]);
+		}
+	}
+	if (kind_of(p) || count_fds() || !has_pattern(p, 0, SIZE))
+		return 2;
+	p[0] = 'c';
+	return 0;
+}
+
+/* What makes the copies does not need memory that it copies. */
+START_TEST(child_uses_the_heap)
+{
+	struct ibv_mr *all, *mr;
+	char *heap, *p;
+	size_t len;
+	int i;
+
+	setup();
+	p = map_pages(SIZE);
+	free(malloc(100000)); /* room at the end */
+	if (find_heap(&heap, &len)) {
+		all = reg(heap, len);
+		ck_assert(is_adopted(heap));
+		mr = reg(p, SIZE);
+		for (i = 0; i < 3; i++)
+			ck_assert_int_eq(reap_child(spawn(use_heap, p)), 0);
+		ck_assert(has_pattern(p, 0, SIZE));
+		ck_ok(ibv_dereg_mr(mr));
+		ck_ok(ibv_dereg_mr(all));
+	}
+	ck_ok(munmap(p, SIZE));
+	teardown();
+}
+END_TEST
+
 /* Threads go on writing; each fork has a copy, and nothing is lost here. */
 START_TEST(forks_beside_writers)
 {
@@ -748,6 +818,7 @@ int main(void)
 	add(s, system_calls_that_write);
 	add(s, child_has_a_copy);
 	add(s, child_has_what_was_left);
+	add(s, child_uses_the_heap);
 	add(s, forks_beside_writers);
 	add(s, peers_map_them);
 	add(s, unmapped_while_registered);
