@@ -51,7 +51,7 @@ START_TEST(service_answers)
 {
 	struct wire wire;
 	struct engine *e = wire_new(&wire);
-	struct ibv_wc wc[3];
+	int i;
 
 	wire.delivers = true;
 	e->mem[WR_LOCAL] = 1;
@@ -64,9 +64,8 @@ START_TEST(service_answers)
 	ck_assert_uint_eq(wire_stalled(e), 1);
 	wire_allow(e, 3);
 	wait_until(!wire_stalled(e));
-	ck_assert_int_eq(poll_cq(e->cq, 3, wc), 3);
-	ck_assert_uint_eq(wc[0].wr_id, 1);
-	ck_assert_uint_eq(wc[2].wr_id, 3);
+	for (i = 1; i <= 3; i++) /* the last one is still on its way */
+		expect_wc(e->cq, i, IBV_WC_SUCCESS);
 	engine_free(e);
 }
 END_TEST
