@@ -61,10 +61,11 @@ void event_count_ring(struct event_count *e)
 		futex_wake(&e->count, INT_MAX);
 }
 
+static _Atomic int words_known; /* 1: it takes words, -1: it does not */
+
 bool event_count_takes_words(void)
 {
-	static _Atomic int known; /* 1: yes, -1: no */
-	int has = load_relaxed(&known), saved = errno;
+	int has = load_relaxed(&words_known), saved = errno;
 
 	if (has)
 		return has > 0;
@@ -72,7 +73,7 @@ bool event_count_takes_words(void)
 	has = syscall(SYS_futex_waitv, NULL, 0, 0, NULL, 0) && errno == EINVAL ?
 		      1 :
 		      -1;
-	store_relaxed(&known, has);
+	store_relaxed(&words_known, has);
 	errno = saved;
 	return has > 0;
 }
@@ -98,7 +99,11 @@ static void futex_wait_words(_Atomic uint32_t *word, uint32_t seen,
 	v[0] = waitv_word(word, seen);
 	for (i = 0; i < n; i++)
 		v[1 + i] = waitv_word(words[i].word, words[i].seen);
-	syscall(SYS_futex_waitv, v, 1 + n, 0, &ts, CLOCK_MONOTONIC);
+	if (syscall(SYS_futex_waitv, v, 1 + n, 0, &ts, CLOCK_MONOTONIC) < 0 &&
+	    errno != EAGAIN && errno != EINTR && errno != ETIMEDOUT)
+		/* a filter came later; asked again and again it would not sleep
+		 */
+		store_relaxed(&words_known, -1);
 	errno = saved;
 }
 

@@ -72,7 +72,8 @@ void event_count_ring(struct event_count *e);
 /*
  * The same, and it ends when one of n words is not what was seen, and who
  * changed it woke us.  If n > 0, event_count_takes_words() was asked: the
- * system must have futex_waitv(2).
+ * system must have futex_waitv(2).  Ask each time: a program may forbid it to
+ * itself (seccomp).
  */
 void event_count_wait_words(struct event_count *e, uint32_t seen,
 			    const struct futex_word *words, uint32_t n,

@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* The small things of base: clock, log2, threads, event counts. */
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <sched.h>
 #include <signal.h>
+#include <stddef.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -168,6 +172,42 @@ START_TEST(event_count_processes)
 }
 END_TEST
 
+#define WAITV 449
+
+static int wait_forbidden(void *arg)
+{
+	struct sock_filter code[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
+			 offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, WAITV, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog prog = { sizeof(code) / sizeof(*code), code };
+	struct event_count e = { 0 };
+	_Atomic uint32_t other = 0;
+	const struct futex_word word = { &other, 0 };
+
+	(void)arg;
+	if (!event_count_takes_words())
+		return 0; /* an old kernel */
+	event_count_wait_words(&e, 0, &word, 1, MS);
+	if (!event_count_takes_words())
+		return 1; /* that it ended is no reason */
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ||
+	    prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &prog))
+		return 0;
+	event_count_wait_words(&e, 0, &word, 1, MS);
+	return event_count_takes_words() || e.sleepers ? 2 : 0;
+}
+
+/* Who forbids himself a system call does not wait in a loop. */
+START_TEST(words_forbidden_later)
+{
+	ck_assert_int_eq(reap_child(spawn(wait_forbidden, NULL)), 0);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("base");
@@ -179,5 +219,6 @@ int main(void)
 	add(s, event_count_interrupted);
 	add(s, event_count_threads);
 	add(s, event_count_processes);
+	add(s, words_forbidden_later);
 	return run_suite(s);
 }
