@@ -28,6 +28,8 @@ typedef entry {
 };
 entry e[4]; /* two rings */
 #define E(ring, pos) e[(ring) * DEPTH + (pos) % DEPTH]
+/* t - h > mask, of numbers without a sign: h may be past t, too */
+#define NO_ROOM(t, h) (t - h >= DEPTH || h > t)
 
 byte tail_hint[2], head_seen[2], head_told[2];
 byte ring; /* sh->ring */
@@ -65,6 +67,7 @@ inline maybe_die()
 proctype producer(byte me)
 {
 	byte r, t, n, state, pos, owner, h;
+	bool no_room; /* what was true when head was looked at */
 
 	for (n : 1 .. COMPLETIONS) {
 		inside[me] = true;
@@ -87,15 +90,34 @@ walk:
 			h = head_seen[r];
 #ifndef NO_LOOK
 			if
-			:: t - h >= DEPTH ->
-				h = head_told[r];
+			:: NO_ROOM(t, h) ->
+				d_step {
+					h = head_told[r];
+					no_room = E(r, t).state == CLAIMED &&
+						  E(r, t).pos + DEPTH == t
+				}
 				head_seen[r] = h
 			:: else
 			fi;
 			if
-			:: t - h >= DEPTH -> goto overrun
+			:: NO_ROOM(t, h) ->
+#ifndef FULL_AT_ONCE
+				/* others may have taken it, and it was polled */
+				if
+				:: E(r, t).state != CLAIMED ||
+				   E(r, t).pos + DEPTH != t ->
+					goto walk
+				:: else
+				fi;
+#endif
+				assert(no_room);
+				goto overrun
 			:: else
 			fi;
+			d_step {
+				h = 0;
+				no_room = false
+			}
 #endif
 			/* compare and swap */
 			if
