@@ -7,10 +7,10 @@
  * requester reads the slot at cons and then takes it by compare-and-swap on
  * cons; it has copied all it needs before, so the slot may be posted anew as
  * soon as cons has passed it and its completion was polled.  Where there are
-several requesters that may be while a slow one still reads it: then cons has
-moved, and what he read counts for nothing.  So its words are atomic; relaxed is
-enough, because whose compare-and-swap succeeds read what prod had published
-(acquire), and reads nothing after it.  done follows
+ * several requesters that may be while a slow one still reads it: then cons has
+ * moved, and what he read counts for nothing.  So its words are atomic; relaxed is
+ * enough, because whose compare-and-swap succeeds read what prod had published
+ * (acquire), and reads nothing after it.  done follows
  * cons when the completion is published: between the two lies what a dying
  * requester took with it.
  *

@@ -25,6 +25,14 @@
 static pthread_mutex_t contexts_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct urxe_vcontext *contexts;
 
+static void context_expect_pollers(struct urxe_context *ctx)
+{
+	struct urxe_cq *cq;
+
+	for (cq = ctx->cqs; cq; cq = cq->next)
+		store_relaxed(&cq->forked, true);
+}
+
 /*
  * fork() takes a picture of memory while other threads may be at work.  Lists
  * change under ctx->lock, so holding those locks makes that part of the picture
@@ -42,8 +50,10 @@ void context_before_fork(void)
 
 	adopt_begin(); /* the outermost lock */
 	pthread_mutex_lock(&contexts_lock);
-	for (v = contexts; v; v = v->next)
+	for (v = contexts; v; v = v->next) {
 		pthread_mutex_lock(&v->ctx.lock);
+		context_expect_pollers(&v->ctx);
+	}
 	bounce_lock();
 	peer_lock();
 	adopt_before_fork(); /* what the locks are for may be in those pages */

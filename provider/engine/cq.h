@@ -82,6 +82,7 @@ struct urxe_cq {
 	uint32_t head; /* next entry to poll */
 	_Atomic uint32_t empty; /* polls in a row that found nothing */
 	_Atomic bool closely; /* look beyond the head: backlog, who claimed it */
+	_Atomic bool forked; /* another process may poll it, too */
 	uint64_t ask_at; /* is who claimed the entry at the head alive? */
 	struct urxe_backlog *backlog; /* what a resize left over, or NULL */
 	uint64_t ring_word; /* struct urxe_cq_sh.ring */

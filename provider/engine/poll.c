@@ -185,21 +185,32 @@ static inline bool poll_settle(struct urxe_cq *cq, struct urxe_cqe *e,
 	return true;
 }
 
+/* Has a forked process polled it? */
+static inline bool poll_is_ours(const struct urxe_cq *cq)
+{
+	return likely(load_relaxed(cq->ring.head) == cq->head);
+}
+
 /*
- * Words at the head that the protocol does not leave there.  (head may be
- * further than ours: a forked process polls, too.)
+ * Words at the head that the protocol does not leave there.  head is further
+ * than ours, and others have taken the slot since, only where a forked process
+ * polls, too (acquire: whose fork we know of then).
  */
 static bool poll_is_damaged(const struct urxe_cq *cq, uint64_t claim)
 {
 	const struct cq_ring *r = &cq->ring;
 	uint64_t word = load_relaxed(&r->entry[cq->head & r->mask].word);
+	uint32_t told = load_acquire(r->head);
 
-	return (cqe_pos(claim) - cq->head) & r->mask ||
-	       (cqe_pos(word) - cq->head) & r->mask ||
-	       cqe_state(word) != CQE_READY ||
-	       (cqe_state(claim) != CQE_CLAIMED &&
-		cqe_state(claim) != CQE_MOVED) ||
-	       (int32_t)(load_relaxed(r->head) - cq->head) < 0;
+	if ((cqe_pos(claim) - cq->head) & r->mask ||
+	    (cqe_pos(word) - cq->head) & r->mask ||
+	    cqe_state(word) != CQE_READY ||
+	    (cqe_state(claim) != CQE_CLAIMED &&
+	     cqe_state(claim) != CQE_MOVED) ||
+	    (int32_t)(told - cq->head) < 0)
+		return true;
+	return !load_relaxed(&cq->forked) &&
+	       (told != cq->head || (int32_t)(cqe_pos(claim) - cq->head) > 0);
 }
 
 /*
@@ -215,7 +226,7 @@ poll_skip_dead(struct urxe_cq *cq)
 	uint64_t now;
 
 	store_relaxed(&cq->closely, false);
-	if (!cq_ring_is_claimed(claim, cq->head)) {
+	if (!cq_ring_is_claimed(claim, cq->head) || !poll_is_ours(cq)) {
 		if (unlikely(poll_is_damaged(cq, claim)))
 			cq_break(&cq->view, "its ring is damaged");
 		return false;
@@ -236,12 +247,6 @@ poll_skip_dead(struct urxe_cq *cq)
 	cq_ring_release(r, ++cq->head);
 	store_relaxed(&cq->closely, true); /* who claimed the next one? */
 	return true;
-}
-
-/* Has a forked process polled it? */
-static inline bool poll_is_ours(const struct urxe_cq *cq)
-{
-	return likely(load_relaxed(cq->ring.head) == cq->head);
 }
 
 static inline struct urxe_cqe *poll_ring_next(struct urxe_cq *cq)

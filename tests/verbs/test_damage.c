@@ -7,9 +7,11 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "harness.h"
+#include "shared/layout.h"
 
 /* Another writer of the FIFO behind fd. */
 static void write_into(int fd, const void *data, size_t len)
@@ -157,6 +159,80 @@ START_TEST(cut_short)
 }
 END_TEST
 
+/* ------------------------------------------------------------ CQs */
+
+/* What peers see of the CQs of n's context. */
+static struct urxe_cq_sh *shared_cqs(const struct node *n)
+{
+	struct urxe_arena *a;
+
+	a = mmap(NULL, sizeof(*a), PROT_READ | PROT_WRITE, MAP_SHARED,
+		 n->ctx->cmd_fd, 0);
+	ck_assert_ptr_ne(a, MAP_FAILED);
+	return a->cq;
+}
+
+/* Polling ends with an error, and not never. */
+static void poll_until_error(struct node *n)
+{
+	struct ibv_async_event ev;
+	struct ibv_wc wc;
+	int i;
+
+	for (i = 0; i < 1000; i++)
+		ck_assert_int_ge(ibv_poll_cq(n->scq, 1, &wc), 0);
+	ev = wait_async(n->ctx, true);
+	ck_assert_int_eq(ev.event_type, IBV_EVENT_CQ_ERR);
+	ck_assert_ptr_eq(ev.element.cq, n->scq);
+}
+
+static void write_some(struct duo *d, int n)
+{
+	while (n--)
+		ck_ok(post(d, IBV_WR_RDMA_WRITE, 1, 0, 8, 0, 0));
+}
+
+/* To producers there is room where the poller has not been. */
+START_TEST(completions_overwritten)
+{
+	struct opts o = default_opts();
+	struct urxe_cq_sh *cq;
+	struct duo d;
+	int i;
+
+	o.cqe = 8;
+	o.cap.max_send_wr = 32;
+	duo_open(&d, _i, MEM_HEAP, MEM_HEAP, &o);
+	cq = shared_cqs(&d.a);
+	write_some(&d, d.a.scq->cqe);
+	for (i = 0; i < 4; i++)
+		atomic_store(&cq[i].head_seen[0],
+			     atomic_load(&cq[i].tail_hint[0]));
+	write_some(&d, 2);
+	poll_until_error(&d.a);
+	duo_close(&d);
+}
+END_TEST
+
+/* Nobody else has polled, and yet the shared word says so. */
+START_TEST(polled_by_nobody)
+{
+	struct opts o = default_opts();
+	struct urxe_cq_sh *cq;
+	struct duo d;
+	int i;
+
+	o.cap.max_send_wr = 32;
+	duo_open(&d, SAME_CONTEXT, MEM_HEAP, MEM_HEAP, &o);
+	cq = shared_cqs(&d.a);
+	write_some(&d, 4);
+	for (i = 0; i < 4; i++)
+		atomic_fetch_add(&cq[i].head[0], 1 + 7 * _i);
+	poll_until_error(&d.a);
+	duo_close(&d);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite("damage");
@@ -165,5 +241,7 @@ int main(void)
 	add(s, garbage_among_async_events);
 	add_loop(s, removed_under_the_living, 3);
 	add_loop(s, cut_short, 6);
+	add_loop(s, completions_overwritten, WHERE_COUNT);
+	add_loop(s, polled_by_nobody, 2);
 	return run(s);
 }
