@@ -54,6 +54,13 @@ static inline void presence_enter(struct presence *p)
 void presence_barrier(void);
 extern internal bool presence_cheap; /* owners need no barrier */
 
+/* The same for who has seen that presence_cheap is true. */
+static inline void presence_enter_cheap(struct presence *p)
+{
+	store_relaxed(&p->seq, presence_own(p) | 1);
+	atomic_signal_fence(memory_order_seq_cst);
+}
+
 static inline void presence_enter_private(struct presence *p)
 {
 	store_relaxed(&p->seq, presence_own(p) | 1);

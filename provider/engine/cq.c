@@ -92,37 +92,23 @@ static bool cq_no_room(struct urxe_cq_view *v, struct urxe_cqe_ref *ref)
 	return false;
 }
 
-static inline enum cq_claim cq_claim(struct urxe_cq_view *v, uint64_t word,
-				     struct urxe_cqe_ref *ref)
+static enum cq_claim cq_claim(struct urxe_cq_view *v, uint64_t word,
+			      struct urxe_cqe_ref *ref)
 {
-	if (unlikely(word != v->ring_word) && !cq_view_turn_to(v, word))
+	if (word != v->ring_word && !cq_view_turn_to(v, word))
 		return CQ_MOVED; /* to nowhere */
-	return cq_ring_claim(&v->ring,
-			     URXE_PROCESS_BRIEF(process_id(v->peer->fabric)),
-			     &ref->slot);
+	return cq_ring_claim(&v->ring, cq_producer(v), &ref->slot);
 }
 
-/* The ring is full, or it was resized. */
-static bool __attribute__((noinline))
-cq_begin_late(struct urxe_cq_view *v, enum cq_claim got,
-	      struct urxe_cqe_ref *ref)
+bool cq_begin_late(struct urxe_cq_view *v, struct urxe_cqe_ref *ref)
 {
+	/* seq_cst: after our guard went up, see cq_ring.h */
+	enum cq_claim got = cq_claim(v, load_seq_cst(&v->sh->ring), ref);
+
 	/* no second resize gets past our guard */
 	if (got == CQ_MOVED)
 		got = cq_claim(v, load_relaxed(&v->sh->next_ring), ref);
 	return got == CQ_FULL ? cq_no_room(v, ref) : got == CQ_CLAIMED;
-}
-
-bool cq_begin(struct urxe_cq_view *v, struct urxe_cqe_ref *ref)
-{
-	struct urxe_cq_sh *sh = v->sh;
-	enum cq_claim got;
-
-	if (unlikely(load_relaxed(&sh->error)))
-		return false;
-	/* seq_cst: after our guard went up, see cq_ring.h */
-	got = cq_claim(v, load_seq_cst(&sh->ring), ref);
-	return likely(got == CQ_CLAIMED) || cq_begin_late(v, got, ref);
 }
 
 uint64_t cq_clock(void)
@@ -178,17 +164,16 @@ static void __attribute__((cold)) cq_observe(const struct urxe_cqe_ref *ref)
 		observe_completion(ref->slot.cqe);
 }
 
-/* True: it must be told of, solicited or not. */
-static inline bool __attribute__((always_inline))
-cq_show(struct urxe_cq_view *v, const struct urxe_cqe_ref *ref, bool *solicited)
+bool cq_publish_watched(struct urxe_cq_view *v, const struct urxe_cqe_ref *ref,
+			bool *solicited)
 {
 	struct urxe_cqe *e = ref->slot.cqe;
 
 	if (unlikely(urxe_observers != NULL))
 		cq_observe(ref);
-	if (unlikely(v->sh->flags & URXE_CQ_TIMESTAMP))
+	if (v->sh->flags & URXE_CQ_TIMESTAMP)
 		e->timestamp = cq_clock();
-	if (likely(!v->sh->channel)) {
+	if (!v->sh->channel) {
 		cq_ring_publish(e, ref->slot.pos, memory_order_release);
 		return false;
 	}
@@ -197,19 +182,6 @@ cq_show(struct urxe_cq_view *v, const struct urxe_cqe_ref *ref, bool *solicited)
 		e->wc_flags |= URXE_CQE_SOLICITED;
 	cq_ring_publish(e, ref->slot.pos, memory_order_seq_cst);
 	return true;
-}
-
-bool cq_publish(struct urxe_cq_view *v, const struct urxe_cqe_ref *ref,
-		bool *solicited)
-{
-	return cq_show(v, ref, solicited);
-}
-
-void cq_end(struct urxe_cq_view *v, const struct urxe_cqe_ref *ref,
-	    bool solicited)
-{
-	if (unlikely(cq_show(v, ref, &solicited)))
-		cq_notify(v, ref->slot.pos, solicited);
 }
 
 void cq_attention(struct urxe_cq_view *v)

@@ -9,6 +9,8 @@
 
 #include "context.h"
 #include "lock.h"
+#include "observe.h"
+#include "peer.h"
 #include "shared/cq_ring.h"
 
 /* ------------------------------------------------------- producing */
@@ -43,16 +45,16 @@ uint64_t cq_clock(void);
  * Claim an entry, which the caller fills; false when the CQ is overrun, which
  * has then been reported to its owner.
  */
-bool cq_begin(struct urxe_cq_view *v, struct urxe_cqe_ref *ref);
+static inline bool cq_begin(struct urxe_cq_view *v, struct urxe_cqe_ref *ref);
 /*
  * Publish it.  True: the CQ has a channel, and cq_notify() is to be called;
  * *solicited is then true of errors, too.
  */
-bool cq_publish(struct urxe_cq_view *v, const struct urxe_cqe_ref *ref,
-		bool *solicited);
+static inline bool cq_publish(struct urxe_cq_view *v,
+			      const struct urxe_cqe_ref *ref, bool *solicited);
 /* Both. */
-void cq_end(struct urxe_cq_view *v, const struct urxe_cqe_ref *ref,
-	    bool solicited);
+static inline void cq_end(struct urxe_cq_view *v,
+			  const struct urxe_cqe_ref *ref, bool solicited);
 
 /* No more completions: said once, by an event. */
 void cq_break(struct urxe_cq_view *v, const char *why);
@@ -66,6 +68,45 @@ void cq_notify(struct urxe_cq_view *v, uint32_t pos, bool solicited);
 void cq_fire(struct urxe_cq_view *v, bool solicited);
 /* Tell a CQ's poller that one of its QPs changed state. */
 void cq_attention(struct urxe_cq_view *v);
+
+/* The ring is full, or another one, or others claim, too ... */
+bool cq_begin_late(struct urxe_cq_view *v, struct urxe_cqe_ref *ref);
+/* ... and somebody waits for the completion, or looks at it. */
+bool cq_publish_watched(struct urxe_cq_view *v, const struct urxe_cqe_ref *ref,
+			bool *solicited);
+
+static inline uint32_t cq_producer(const struct urxe_cq_view *v)
+{
+	return URXE_PROCESS_BRIEF(process_id(v->peer->fabric));
+}
+
+static inline bool cq_begin(struct urxe_cq_view *v, struct urxe_cqe_ref *ref)
+{
+	if (unlikely(load_relaxed(&v->sh->error)))
+		return false;
+	/* seq_cst: after our guard went up, see cq_ring.h */
+	if (likely(load_seq_cst(&v->sh->ring) == v->ring_word) &&
+	    likely(cq_ring_claim_hinted(&v->ring, cq_producer(v), &ref->slot)))
+		return true;
+	return cq_begin_late(v, ref);
+}
+
+static inline bool cq_publish(struct urxe_cq_view *v,
+			      const struct urxe_cqe_ref *ref, bool *solicited)
+{
+	if (unlikely(urxe_observers || v->sh->channel ||
+		     v->sh->flags & URXE_CQ_TIMESTAMP))
+		return cq_publish_watched(v, ref, solicited);
+	cq_ring_publish(ref->slot.cqe, ref->slot.pos, memory_order_release);
+	return false;
+}
+
+static inline void cq_end(struct urxe_cq_view *v,
+			  const struct urxe_cqe_ref *ref, bool solicited)
+{
+	if (unlikely(cq_publish(v, ref, &solicited)))
+		cq_notify(v, ref->slot.pos, solicited);
+}
 
 /* ------------------------------------------------------- the owner */
 

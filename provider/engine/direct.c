@@ -70,8 +70,8 @@ static inline char *region_at(const struct urxe_region *r, uint64_t addr,
 {
 	uint64_t offset = addr - r->iova;
 
-	if (unlikely(addr < r->iova || len > r->length ||
-		     offset > r->length - len))
+	/* an address before it is an offset behind its end */
+	if (unlikely(len > r->length || offset > r->length - len))
 		return NULL;
 	return r->base + offset;
 }
@@ -95,7 +95,8 @@ static inline bool direct_is_free(const struct urxe_qp *qp)
 }
 
 /* Does the responder hear us?  The guard is up. */
-static inline bool direct_is_heard(struct urxe_qp *qp, struct direct *d)
+static inline bool __attribute__((always_inline))
+direct_is_heard(struct urxe_qp *qp, struct direct *d)
 {
 	const struct urxe_conn *c = &qp->conn;
 
@@ -148,7 +149,8 @@ static inline bool direct_goes_on(const struct urxe_qp *qp,
 				  const struct ibv_send_wr *wr)
 {
 	return direct_fits(wr) && wr->opcode == IBV_WR_RDMA_WRITE &&
-	       wr->wr.rdma.rkey == qp->direct_dst.key && d->room && load_seq_cst(&qp->conn.sh->conn) == d->word &&
+	       wr->wr.rdma.rkey == qp->direct_dst.key && d->room &&
+	       load_seq_cst(&qp->conn.sh->conn) == d->word &&
 	       qp_state(qp) == IBV_QPS_RTS;
 }
 
@@ -198,11 +200,13 @@ static struct ibv_send_wr *direct_pass(struct urxe_qp *qp,
 	/* acquire: the poller is done with the slots */
 	d.room = sq->max_wr - (sq->prod - load_acquire(&sq->tail));
 	qp_guard_raise(qp, GUARD_ONE_KEY(wr->wr.rdma.rkey));
-	if (likely(direct_open(qp, &d, wr->wr.rdma.rkey))) {
-		while (wr && direct_goes_on(qp, &d, wr) &&
-		       direct_one(qp, &d, wr)) {
+	if (likely(d.room && direct_open(qp, &d, wr->wr.rdma.rkey) &&
+		   qp_state(qp) == IBV_QPS_RTS)) {
+		while (direct_one(qp, &d, wr)) {
 			direct_complete(qp, wr);
 			wr = wr->next;
+			if (!wr || !direct_goes_on(qp, &d, wr))
+				break;
 		}
 		sq->begun = sq->prod = sq->done;
 		if (d.packets)

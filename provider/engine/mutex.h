@@ -56,6 +56,17 @@ static inline void mutex_lock(struct urxe_mutex *m)
 		mutex_lock_slow(m);
 }
 
+/*
+ * The same for who has seen that presence_cheap is true; true: mutex_wake() is
+ * still to be called.
+ */
+static inline bool mutex_unlock_cheap(struct urxe_mutex *m)
+{
+	store_release(&m->locked, 0);
+	atomic_signal_fence(memory_order_seq_cst);
+	return unlikely(load_relaxed(&m->waiters));
+}
+
 static inline void mutex_unlock(struct urxe_mutex *m)
 {
 	store_release(&m->locked, 0);

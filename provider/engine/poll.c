@@ -136,8 +136,8 @@ static void poll_settle_kept(struct urxe_context *ctx, struct urxe_rq *rq,
 }
 
 /* A completion of a receive from an SRQ. */
-static bool poll_settle_srq(struct urxe_cq *cq, struct urxe_cqe *e,
-			    struct place *p)
+static bool __attribute__((noinline))
+poll_settle_srq(struct urxe_cq *cq, struct urxe_cqe *e, struct place *p)
 {
 	struct urxe_srq *srq = context_srq(cq->ctx, URXE_WQE_INDEX(e->wqe));
 
@@ -158,8 +158,8 @@ static inline void poll_settle_tail(struct place *p, _Atomic uint32_t *tail,
 }
 
 /* Find the entry's place, its bytes brought there; false: QP destroyed. */
-static inline bool poll_settle(struct urxe_cq *cq, struct urxe_cqe *e,
-			       struct place *p)
+static inline bool __attribute__((always_inline))
+poll_settle(struct urxe_cq *cq, struct urxe_cqe *e, struct place *p)
 {
 	struct urxe_qp *qp;
 
@@ -337,6 +337,7 @@ bool poll_take(struct urxe_cq *cq, struct urxe_cqe *copy)
 	return true;
 }
 
+/* What is there, up to n; the caller has entered, and this leaves. */
 static int __attribute__((noinline))
 poll_some(struct urxe_cq *cq, int n, struct ibv_wc *wc)
 {
@@ -348,6 +349,9 @@ poll_some(struct urxe_cq *cq, int n, struct ibv_wc *wc)
 		poll_fill_wc(e, &wc[got++]);
 		poll_release(cq, &p);
 	}
+	gate_leave(&cq->gate);
+	cq_note_poll(cq, got);
+	cq_unlock(cq);
 	return got;
 }
 
@@ -369,19 +373,49 @@ void poll_waits(struct urxe_cq *cq)
 	idle_give_way();
 }
 
-int poll_cq(struct urxe_cq *cq, int n, struct ibv_wc *wc)
+/* As poll_cq() does, where there is more to be done or others are in. */
+static int __attribute__((noinline))
+poll_late(struct urxe_cq *cq, int n, struct ibv_wc *wc)
 {
-	int got = 0;
-
 	poll_begin(cq);
 	cq_lock(cq);
 	gate_enter(&cq->gate);
+	return poll_some(cq, n, wc);
+}
+
+/* An outsider has the gate, who does not wait for the lock. */
+static int __attribute__((cold, noinline))
+poll_after_outsider(struct urxe_cq *cq, int n, struct ibv_wc *wc)
+{
+	gate_enter_slow(&cq->gate);
+	return poll_some(cq, n, wc);
+}
+
+static int __attribute__((cold, noinline)) poll_wake(struct urxe_cq *cq)
+{
+	mutex_wake(&cq->lock);
+	return 0;
+}
+
+/*
+ * Of an empty CQ this is all that there is, so nothing is called in it but in
+ * its place: there are no registers to save.
+ */
+int poll_cq(struct urxe_cq *cq, int n, struct ibv_wc *wc)
+{
+	if (unlikely(!presence_cheap || poll_has_begin(cq)) ||
+	    unlikely(!cq->single_threaded && !mutex_trylock(&cq->lock)))
+		return poll_late(cq, n, wc);
+	presence_enter_cheap(&cq->gate.insider);
+	if (unlikely(load_acquire(&cq->gate.claimed)))
+		return poll_after_outsider(cq, n, wc);
 	if (!poll_is_empty(cq))
-		got = poll_some(cq, n, wc);
-	gate_leave(&cq->gate);
-	cq_note_poll(cq, got);
-	cq_unlock(cq);
-	return got;
+		return poll_some(cq, n, wc);
+	presence_leave(&cq->gate.insider);
+	cq_note_poll(cq, false);
+	if (!cq->single_threaded && mutex_unlock_cheap(&cq->lock))
+		return poll_wake(cq);
+	return 0;
 }
 
 void poll_each(struct urxe_cq *cq, poll_each_fn *fn, void *arg)

@@ -50,6 +50,13 @@ static inline void poll_begin(struct urxe_cq *cq)
 	poll_progress(cq);
 }
 
+/* Has it anything to do? */
+static inline bool poll_has_begin(const struct urxe_cq *cq)
+{
+	return load_relaxed(&cq->empty) % POLL_LOOKS == POLL_LOOKS - 1 ||
+	       load_relaxed(&cq->sh->attention) || load_relaxed(&cq->stalled);
+}
+
 /*
  * The next completion, if there is one, as a copy: its entry and what its WR
  * held are released, its inline bytes placed.  The caller is inside the gate.

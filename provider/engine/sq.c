@@ -166,22 +166,23 @@ sq_refused(struct urxe_qp *qp, const struct ibv_send_wr *wr, int err)
 		sq_explain(qp, wr, err);
 }
 
-int sq_post(struct urxe_qp *qp, struct ibv_send_wr *wr,
-	    struct ibv_send_wr **bad)
+static int __attribute__((cold, noinline))
+sq_post_early(const struct urxe_qp *qp, struct ibv_send_wr *wr,
+	      struct ibv_send_wr **bad)
 {
-	enum ibv_qp_state state;
+	urxe_why("ibv_post_send: QP 0x%x is in %s, not yet in RTS", qp->qpn,
+		 reason_state_name(qp_state(qp)));
+	*bad = wr;
+	return errno = EINVAL;
+}
+
+/* The long way, out of line: the short one has less to save. */
+static int __attribute__((noinline))
+sq_post_queue(struct urxe_qp *qp, struct ibv_send_wr *wr,
+	      struct ibv_send_wr **bad)
+{
 	int ret = 0;
 
-	urxe_lock(&qp->lock);
-	state = qp_state(qp);
-	if (unlikely(state < IBV_QPS_RTS)) {
-		urxe_why("ibv_post_send: QP 0x%x is in %s, not yet in RTS",
-			 qp->qpn, reason_state_name(state));
-		*bad = wr;
-		errno = ret = EINVAL;
-		goto out;
-	}
-	wr = direct_post(qp, wr);
 	for (; wr; wr = wr->next) {
 		ret = sq_push(qp, wr);
 		if (unlikely(ret)) {
@@ -192,7 +193,22 @@ int sq_post(struct urxe_qp *qp, struct ibv_send_wr *wr,
 		}
 	}
 	requester_run(qp);
-out:
+	return ret;
+}
+
+int sq_post(struct urxe_qp *qp, struct ibv_send_wr *wr,
+	    struct ibv_send_wr **bad)
+{
+	int ret = 0;
+
+	urxe_lock(&qp->lock);
+	if (unlikely(qp_state(qp) < IBV_QPS_RTS)) {
+		ret = sq_post_early(qp, wr, bad);
+	} else {
+		wr = direct_post(qp, wr);
+		if (wr || unlikely(qp->sq.begun != qp->sq.prod))
+			ret = sq_post_queue(qp, wr, bad);
+	}
 	urxe_unlock(&qp->lock);
 	return ret;
 }
