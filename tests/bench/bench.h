@@ -121,5 +121,6 @@ double verbs_stream_dm(struct end *e, uint32_t n);
 /* of 8 bytes, in lists of e->size */
 double verbs_rate_write(struct end *e, uint32_t n);
 double verbs_rate_send(struct end *e, uint32_t n);
+double verbs_rate_send_shared(struct end *e, uint32_t n);
 
 uint64_t bench_now(void); /* ns */

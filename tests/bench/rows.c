@@ -73,6 +73,8 @@ static const struct row table[] = {
 	     UNIT_M_S, IN_PAIR, RAW_MEMCPY_8),
 	URXE("SEND 8 B, lists of 32", verbs_rate_send, 128000, 32, UNIT_M_S,
 	     IN_PAIR, RAW_MEMCPY_8),
+	URXE("SEND 8 B to shared memory, lists of 32", verbs_rate_send_shared,
+	     320000, 32, UNIT_M_S, IN_PAIR, RAW_MEMCPY_8),
 	URXE("FETCH_ADD in private memory, post + poll", verbs_atomic_private,
 	     20000, 8, UNIT_NS, IN_PAIR, RAW_FETCH_ADD),
 	URXE("FETCH_ADD in DM, post + poll", verbs_atomic_dm, 50000, 8, UNIT_NS,

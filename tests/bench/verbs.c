@@ -205,12 +205,12 @@ double verbs_pingpong_dm(struct end *e, uint32_t n)
 }
 
 /* n receives, in one list. */
-static void post_recvs(struct end *e, uint32_t n)
+static void post_recvs(struct end *e, enum buf_kind kind, uint32_t n)
 {
 	struct ibv_sge sge = {
-		.addr = e->me.addr[BUF_PRIVATE] + SINK,
+		.addr = e->me.addr[kind] + SINK,
 		.length = BENCH_BIG,
-		.lkey = e->mr[BUF_PRIVATE]->lkey,
+		.lkey = e->mr[kind]->lkey,
 	};
 	struct ibv_recv_wr wr[BENCH_DEPTH], *bad;
 	uint32_t i;
@@ -240,7 +240,7 @@ static double pingpong_send(struct end *e, uint32_t n, uint32_t ahead)
 		ahead = n;
 	write_wr(e, &w, BUF_PRIVATE, e->size);
 	w.wr.opcode = IBV_WR_SEND;
-	post_recvs(e, ahead);
+	post_recvs(e, BUF_PRIVATE, ahead);
 	end_barrier(e);
 	t = bench_now();
 	for (i = 0; i < n; i++) {
@@ -251,7 +251,7 @@ static double pingpong_send(struct end *e, uint32_t n, uint32_t ahead)
 		reap(e->recv_cq);
 		/* of the last ones none is left over */
 		if (i + ahead < n)
-			post_recvs(e, 1);
+			post_recvs(e, BUF_PRIVATE, 1);
 		if (e->rank == 1) {
 			post(e, &w.wr);
 			reap(e->cq);
@@ -407,7 +407,7 @@ double verbs_rate_write(struct end *e, uint32_t n)
  * The receiver: takes n messages, and says in its line how many receives it
  * has posted, as programs with credits do, for each 64.
  */
-static void take_sends(struct end *e, uint32_t n)
+static void take_sends(struct end *e, enum buf_kind kind, uint32_t n)
 {
 	_Atomic uint64_t *credit = &e->common->line[1][0];
 	uint32_t taken = 0, posted = BENCH_DEPTH;
@@ -424,14 +424,14 @@ static void take_sends(struct end *e, uint32_t n)
 		taken += (uint32_t)got;
 		if (taken + BENCH_DEPTH - posted < 64 || posted >= n)
 			continue;
-		post_recvs(e, 64);
+		post_recvs(e, kind, 64);
 		posted += 64;
 		atomic_store_explicit(credit, posted, memory_order_release);
 	}
 }
 
 /* n is made a multiple of 64: each receive that is posted is used. */
-double verbs_rate_send(struct end *e, uint32_t n)
+static double rate_send(struct end *e, enum buf_kind kind, uint32_t n)
 {
 	_Atomic uint64_t *credit = &e->common->line[1][0];
 	static struct lists l;
@@ -443,13 +443,13 @@ double verbs_rate_send(struct end *e, uint32_t n)
 		l.w[i].wr.opcode = IBV_WR_SEND;
 	n = n < 2 * BENCH_DEPTH ? 2 * BENCH_DEPTH : n - n % 64;
 	if (e->rank == 1) {
-		post_recvs(e, BENCH_DEPTH);
+		post_recvs(e, kind, BENCH_DEPTH);
 		atomic_store_explicit(credit, may, memory_order_relaxed);
 	}
 	end_barrier(e);
 	t = bench_now();
 	if (e->rank == 1)
-		take_sends(e, n);
+		take_sends(e, kind, n);
 	while (e->rank == 0 && l.posted < n) {
 		while (may < l.posted + l.len) {
 			end_relax(e);
@@ -464,4 +464,14 @@ double verbs_rate_send(struct end *e, uint32_t n)
 	t = bench_now() - t;
 	end_barrier(e);
 	return (double)t / n;
+}
+
+double verbs_rate_send(struct end *e, uint32_t n)
+{
+	return rate_send(e, BUF_PRIVATE, n);
+}
+
+double verbs_rate_send_shared(struct end *e, uint32_t n)
+{
+	return rate_send(e, BUF_SHARED, n);
 }
