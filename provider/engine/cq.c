@@ -19,44 +19,21 @@
 
 /* ---------------------------------------------------------- producing */
 
-/* The ring that word, which may be anything, names; false if there is none. */
-static bool cq_find_ring(struct urxe_arena *a, struct urxe_cq_sh *sh,
-			 uint64_t word, struct cq_ring *r)
-{
-	if (unlikely(!cq_ring_fits(word)))
-		return false;
-	cq_ring_at(r, (char *)a + URXE_CQ_OFFSET(word), URXE_CQ_LOG(word), sh,
-		   URXE_CQ_HINT(word));
-	return true;
-}
-
-/* The same, kept from one completion to the next. */
-static bool __attribute__((noinline))
-cq_view_turn_to(struct urxe_cq_view *v, uint64_t word)
-{
-	/* what is no ring leaves it as it was */
-	if (!cq_find_ring(v->peer->arena, v->sh, word, &v->ring))
-		return false;
-	v->ring_word = word;
-	return true;
-}
-
 bool cq_view_init(struct urxe_cq_view *v, struct urxe_peer *peer,
 		  uint32_t index)
 {
+	struct cq_ring r;
+
 	v->peer = NULL;
 	if (index >= URXE_MAX_CQ)
 		return false;
 	v->sh = &peer->arena->cq[index];
 	v->own = NULL;
 	v->channel = NULL;
-	if (!load_acquire(&v->sh->live))
+	if (!load_acquire(&v->sh->live) ||
+	    !cq_find_ring(peer->arena, v->sh, load_relaxed(&v->sh->ring), &r))
 		return false;
 	v->peer = peer;
-	if (!cq_view_turn_to(v, load_relaxed(&v->sh->ring))) {
-		v->peer = NULL;
-		return false;
-	}
 	if (v->sh->channel)
 		v->channel = channel_get(peer, v->sh->channel - 1);
 	return true;
@@ -95,9 +72,11 @@ static bool cq_no_room(struct urxe_cq_view *v, struct urxe_cqe_ref *ref)
 static enum cq_claim cq_claim(struct urxe_cq_view *v, uint64_t word,
 			      struct urxe_cqe_ref *ref)
 {
-	if (word != v->ring_word && !cq_view_turn_to(v, word))
+	struct cq_ring r;
+
+	if (!cq_find_ring(v->peer->arena, v->sh, word, &r))
 		return CQ_MOVED; /* to nowhere */
-	return cq_ring_claim(&v->ring, cq_producer(v), &ref->slot);
+	return cq_ring_claim(&r, cq_producer(v), &ref->slot);
 }
 
 bool cq_begin_late(struct urxe_cq_view *v, struct urxe_cqe_ref *ref)

@@ -21,8 +21,6 @@ struct urxe_cq_view {
 	struct urxe_peer *peer; /* where it is */
 	struct urxe_channel *channel; /* NULL: none */
 	struct urxe_cq *own; /* NULL: a peer's, or as one of our QPs sees it */
-	uint64_t ring_word; /* what ring was made from */
-	struct cq_ring ring;
 };
 
 /* An entry being filled: cq_begin ... cq_end. */
@@ -80,13 +78,30 @@ static inline uint32_t cq_producer(const struct urxe_cq_view *v)
 	return URXE_PROCESS_BRIEF(process_id(v->peer->fabric));
 }
 
+/*
+ * The ring that word, which may be anything, names; false if there is none.  It
+ * is not kept in the view, which is one for all threads that have a QP there.
+ */
+static inline bool cq_find_ring(struct urxe_arena *a, struct urxe_cq_sh *sh,
+				uint64_t word, struct cq_ring *r)
+{
+	if (unlikely(!cq_ring_fits(word)))
+		return false;
+	cq_ring_at(r, (char *)a + URXE_CQ_OFFSET(word), URXE_CQ_LOG(word), sh,
+		   URXE_CQ_HINT(word));
+	return true;
+}
+
 static inline bool cq_begin(struct urxe_cq_view *v, struct urxe_cqe_ref *ref)
 {
+	struct cq_ring r;
+
 	if (unlikely(load_relaxed(&v->sh->error)))
 		return false;
 	/* seq_cst: after our guard went up, see cq_ring.h */
-	if (likely(load_seq_cst(&v->sh->ring) == v->ring_word) &&
-	    likely(cq_ring_claim_hinted(&v->ring, cq_producer(v), &ref->slot)))
+	if (likely(cq_find_ring(v->peer->arena, v->sh,
+				load_seq_cst(&v->sh->ring), &r)) &&
+	    likely(cq_ring_claim_hinted(&r, cq_producer(v), &ref->slot)))
 		return true;
 	return cq_begin_late(v, ref);
 }
