@@ -132,11 +132,12 @@ int mr_describe(struct urxe_context *ctx, void *addr, size_t length,
 
 static void mr_leave_file(struct urxe_context *ctx, uint32_t index)
 {
-	const struct urxe_file *f = &ctx->arena->file[index];
+	const struct urxe_file *f;
 	uint64_t dev, ino;
 
 	if (index >= URXE_MAX_FILES)
 		return;
+	f = &ctx->arena->file[index];
 	dev = f->dev;
 	ino = f->ino;
 	file_put(ctx, index);

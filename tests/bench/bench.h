@@ -76,6 +76,9 @@ void end_open(struct end *e, const char *device, int gid_index);
 void end_connect(struct end *e);
 void end_close(struct end *e);
 void end_barrier(struct end *e);
+/* Both are on the CPU of rank 0 until they leave it.  False: they may not. */
+bool end_share_cpu(struct end *e);
+void end_leave_cpu(struct end *e);
 /* Who waits in a loop calls this. */
 void end_relax(const struct end *e);
 /* The follower sleeps from its call until the leader's. */

@@ -153,6 +153,29 @@ void end_barrier(struct end *e)
 		end_relax(e);
 }
 
+static cpu_set_t cpus_before;
+
+bool end_share_cpu(struct end *e)
+{
+	cpu_set_t one;
+
+	if (e->rank == 0)
+		atomic_store_explicit(&e->common->cpu, sched_getcpu(),
+				      memory_order_relaxed);
+	end_barrier(e);
+	CPU_ZERO(&one);
+	CPU_SET(atomic_load_explicit(&e->common->cpu, memory_order_relaxed),
+		&one);
+	return !sched_getaffinity(0, sizeof(cpus_before), &cpus_before) &&
+	       !sched_setaffinity(0, sizeof(one), &one);
+}
+
+void end_leave_cpu(struct end *e)
+{
+	sched_setaffinity(0, sizeof(cpus_before), &cpus_before);
+	end_barrier(e); /* until the other one has left it, too */
+}
+
 void end_relax(const struct end *e)
 {
 	if (e->one_cpu)

@@ -4,7 +4,6 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <math.h>
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -276,23 +275,13 @@ double verbs_pingpong_send_64(struct end *e, uint32_t n)
 double verbs_pingpong_one_cpu(struct end *e, uint32_t n)
 {
 	const bool was = e->one_cpu;
-	cpu_set_t before, one;
 	double ns;
 
-	if (e->rank == 0)
-		atomic_store_explicit(&e->common->cpu, sched_getcpu(),
-				      memory_order_relaxed);
-	end_barrier(e);
-	CPU_ZERO(&one);
-	CPU_SET(atomic_load_explicit(&e->common->cpu, memory_order_relaxed),
-		&one);
-	if (sched_getaffinity(0, sizeof(before), &before) ||
-	    sched_setaffinity(0, sizeof(one), &one))
+	if (!end_share_cpu(e))
 		die("sched_setaffinity", strerror(errno));
 	e->one_cpu = true;
 	ns = verbs_pingpong_send(e, n);
-	sched_setaffinity(0, sizeof(before), &before);
-	end_barrier(e); /* until the other one has left this CPU, too */
+	end_leave_cpu(e);
 	e->one_cpu = was;
 	return ns;
 }

@@ -3,7 +3,6 @@
 #define _GNU_SOURCE
 #include <linux/futex.h>
 #include <math.h>
-#include <sched.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -25,21 +24,12 @@ static void await(_Atomic uint32_t *word, uint32_t value)
 double raw_wake(struct end *e, uint32_t n)
 {
 	_Atomic uint32_t *word = e->common->wake;
-	cpu_set_t before, one;
 	uint64_t t;
 	uint32_t i;
 
 	/* relaxed: nobody looks before the barrier */
 	atomic_store_explicit(&word[e->rank], 0, memory_order_relaxed);
-	if (e->rank == 0)
-		atomic_store_explicit(&e->common->cpu, sched_getcpu(),
-				      memory_order_relaxed);
-	end_barrier(e);
-	CPU_ZERO(&one);
-	CPU_SET(atomic_load_explicit(&e->common->cpu, memory_order_relaxed),
-		&one);
-	if (sched_getaffinity(0, sizeof(before), &before) ||
-	    sched_setaffinity(0, sizeof(one), &one))
+	if (!end_share_cpu(e))
 		n = 0;
 	t = bench_now();
 	for (i = 1; i <= n; i++) {
@@ -50,7 +40,6 @@ double raw_wake(struct end *e, uint32_t n)
 			wake(&word[1], i);
 	}
 	t = bench_now() - t;
-	sched_setaffinity(0, sizeof(before), &before);
-	end_barrier(e);
+	end_leave_cpu(e);
 	return n ? (double)t / n : NAN;
 }

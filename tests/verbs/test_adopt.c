@@ -68,13 +68,20 @@ static int count_fds(void)
 	return n;
 }
 
-static char *map_pages(size_t size)
+static char *map_zeros(size_t size)
 {
 	char *p = mmap(NULL, size, PROT_READ | PROT_WRITE,
 		       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	size_t i;
 
 	ck_assert(p != MAP_FAILED);
+	return p;
+}
+
+static char *map_pages(size_t size)
+{
+	char *p = map_zeros(size);
+	size_t i;
+
 	for (i = 0; i < size; i++)
 		p[i] = (char)(i * 7 + i / PAGE + 1);
 	return p;
@@ -349,9 +356,7 @@ START_TEST(no_write_is_lost)
 	int i;
 
 	setup();
-	p = mmap(NULL, SIZE, PROT_READ | PROT_WRITE,
-		 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	ck_assert(p != MAP_FAILED);
+	p = map_zeros(SIZE);
 	start_writers(w, p);
 	for (i = 0; i < 100; i++) {
 		mr = reg(p, SIZE);
@@ -487,7 +492,8 @@ static int look_at_pieces(void *arg)
 	if (!has_pattern(p, 2 * PAGE, SIZE) || kind_of(p + 2 * PAGE))
 		return 2;
 	signal(SIGSEGV, SIG_DFL);
-	*(volatile char *)(p + 2 * PAGE) = 1; /* not writable here, either */
+	/* not writable here, either */
+	atomic_store((_Atomic char *)(p + 2 * PAGE), 1);
 	return 3;
 }
 
@@ -595,9 +601,7 @@ START_TEST(forks_beside_writers)
 	int i;
 
 	setup();
-	p = mmap(NULL, SIZE, PROT_READ | PROT_WRITE,
-		 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	ck_assert(p != MAP_FAILED);
+	p = map_zeros(SIZE);
 	start_writers(w, p);
 	for (i = 0; i < 20; i++) {
 		mr = reg(p, SIZE);
