@@ -37,13 +37,15 @@
 
 /*
  * What was stored before is seen before the read-modify-write that follows reads.
- * On x86 that one sees to it itself.
+ * On x86 that one sees to it itself.  And what was stored before the
+ * read-modify-write that went before is seen before what is loaded next.
  */
 #if defined(__x86_64__)
 #define fence_before_rmw() atomic_signal_fence(memory_order_seq_cst)
 #else
 #define fence_before_rmw() atomic_thread_fence(memory_order_seq_cst)
 #endif
+#define fence_after_rmw() fence_before_rmw()
 
 #define ATOMIC_CAS(p, old, new, success, failure) \
 	atomic_compare_exchange_strong_explicit(p, old, new, \

@@ -141,6 +141,7 @@ bool conn_open(struct urxe_qp *qp, struct urxe_conn *c, uint32_t qpn,
 	c->qpn = qpn;
 	c->pd = sh->pd;
 	c->want = URXE_CONN(qpn, dest, 0);
+	c->heard = URXE_CONN(qpn, dest, IBV_QPS_RTS);
 	c->path = 0;
 	conn_name_rx(qp, c);
 	if (p->fd >= 0)

@@ -46,7 +46,8 @@ static inline struct urxe_peer *rx_peer(const struct urxe_rx *rx)
 struct urxe_conn {
 	struct urxe_peer *peer; /* NULL: not resolved */
 	struct urxe_qp_sh *sh;
-	uint64_t want; /* what sh->conn must be, but for its state */
+	uint64_t want; /* what sh->conn must be, but for its state ... */
+	uint64_t heard; /* ... and in RTS */
 	uint32_t qpn, pd;
 	uint32_t srqn; /* XRC: the SRQ that rx is a view of */
 	uint32_t path; /* what sh->path was when it was found to be ours */

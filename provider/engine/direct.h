@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The short way of an RDMA WRITE, and of a small SEND.
+ * The short way of an RDMA WRITE, READ or atomic, and of a small SEND.
  *
  * One that is posted to an idle send queue, and whose bytes are mapped here at
  * both ends, is over when ibv_post_send returns: nobody will ask what is in its
@@ -10,8 +10,12 @@
  * once; the states of both ends at each WR, as the requester does
  * (requester.c).
  *
- * A SEND takes the receive that is next, if that is the QP's own, has one SGE and
- * room enough, and is mapped here.
+ * A pass is of one kind: WRITEs, READs, atomics or SENDs, and those that name a
+ * key name the same one.  READs and atomics go this way where the responder has
+ * resources for all that may be outstanding.
+ *
+ * A SEND takes the receive that is next, if that is the QP's own, has one SGE
+ * and room enough, and is mapped here.
  *
  * Whatever is not plainly in order is left to the requester, from that WR on,
  * and so he alone knows the rules of errors.

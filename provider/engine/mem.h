@@ -38,19 +38,6 @@ struct urxe_seg {
 	 URXE_ACCESS_FLUSH_PERSISTENT)
 
 /*
- * A whole MR, or window, that is mapped here, kept from one use to the next: it
- * is what it was while its key is live and no other key has become so.
- */
-struct urxe_region {
-	const struct urxe_key *entry; /* NULL: key is none that is mapped */
-	const struct urxe_arena *arena;
-	char *base;
-	uint64_t iova, length;
-	uint32_t key;
-	uint32_t made; /* arena.keys_made, from before the key was looked up */
-};
-
-/*
  * The entry that key names in peer's context, if a request of protection
  * domain pd may use it with these access rights, else NULL.  Without a
  * remote one it is used as an lkey, which windows do not have.

@@ -8,7 +8,7 @@
 #include "context.h"
 #include "cq.h"
 #include "lock.h"
-#include "mem.h"
+#include "region.h"
 #include "retry.h"
 #include "rq.h"
 #include "shared/guard.h"

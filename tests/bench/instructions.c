@@ -45,15 +45,22 @@ static void wr_init(struct end *e, struct ibv_send_wr *wr, enum buf_kind kind)
 	wr->wr.rdma.rkey = e->me.rkey[kind];
 }
 
-static void write_one(struct end *e, uint32_t n, enum buf_kind kind)
+static void post_and_reap(struct end *e, uint32_t n, struct ibv_send_wr *wr)
 {
-	struct ibv_send_wr wr, *bad;
+	struct ibv_send_wr *bad;
 
-	wr_init(e, &wr, kind);
 	while (n--) {
-		check(ibv_post_send(e->qp, &wr, &bad), "ibv_post_send");
+		check(ibv_post_send(e->qp, wr, &bad), "ibv_post_send");
 		reap(e->cq);
 	}
+}
+
+static void write_one(struct end *e, uint32_t n, enum buf_kind kind)
+{
+	struct ibv_send_wr wr;
+
+	wr_init(e, &wr, kind);
+	post_and_reap(e, n, &wr);
 }
 
 static void write_private(struct end *e, uint32_t n)
@@ -64,6 +71,37 @@ static void write_private(struct end *e, uint32_t n)
 static void write_dm(struct end *e, uint32_t n)
 {
 	write_one(e, n, BUF_DM);
+}
+
+static void read_dm(struct end *e, uint32_t n)
+{
+	struct ibv_send_wr wr;
+
+	wr_init(e, &wr, BUF_DM);
+	wr.opcode = IBV_WR_RDMA_READ;
+	post_and_reap(e, n, &wr);
+}
+
+static void fetch_add(struct end *e, uint32_t n, enum buf_kind kind)
+{
+	struct ibv_send_wr wr;
+
+	wr_init(e, &wr, kind);
+	wr.opcode = IBV_WR_ATOMIC_FETCH_AND_ADD;
+	wr.wr.atomic.remote_addr = e->me.addr[kind] + SINK;
+	wr.wr.atomic.rkey = e->me.rkey[kind];
+	wr.wr.atomic.compare_add = 1;
+	post_and_reap(e, n, &wr);
+}
+
+static void fetch_add_private(struct end *e, uint32_t n)
+{
+	fetch_add(e, n, BUF_PRIVATE);
+}
+
+static void fetch_add_dm(struct end *e, uint32_t n)
+{
+	fetch_add(e, n, BUF_DM);
 }
 
 /* One operation is a list, whose last WR alone asks for a completion. */
@@ -183,6 +221,9 @@ static const struct {
 	{ "write-private", write_private, NULL },
 	{ "write-dm", write_dm, NULL },
 	{ "write-list", write_list, NULL },
+	{ "read-dm", read_dm, NULL },
+	{ "fetch-add", fetch_add_private, NULL },
+	{ "fetch-add-dm", fetch_add_dm, NULL },
 	{ "send", send_one, NULL },
 	{ "poll-empty", poll_empty, NULL },
 	{ "qp", qp_renew, few },

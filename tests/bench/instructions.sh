@@ -15,7 +15,8 @@ unset MALLOC_PERTURB_ # as meson sets it: it counts, too
 trap 'rm -rf "$URXE_DIR"' EXIT
 status=0
 
-for op in write-private write-dm write-list send poll-empty qp qp-of-4000; do
+for op in write-private write-dm write-list read-dm fetch-add fetch-add-dm send \
+	poll-empty qp qp-of-4000; do
 	n=2000
 	case $op in qp*) n=200 ;; esac
 	total=$("$build/tools/urxe" run -- valgrind --tool=callgrind \

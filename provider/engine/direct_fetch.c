@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#include "atomics.h"
+#include "direct_pass.h"
+
+/* What a READ or an atomic needs of its key and of the QP; 0: it is neither. */
+static inline uint32_t fetch_access(const struct ibv_send_wr *wr)
+{
+	switch (wr->opcode) {
+	case IBV_WR_RDMA_READ:
+		return IBV_ACCESS_REMOTE_READ;
+	case IBV_WR_ATOMIC_CMP_AND_SWP:
+	case IBV_WR_ATOMIC_FETCH_AND_ADD:
+		return IBV_ACCESS_REMOTE_ATOMIC;
+	default:
+		return 0;
+	}
+}
+
+static inline uint32_t fetch_rkey(const struct ibv_send_wr *wr)
+{
+	return wr->opcode == IBV_WR_RDMA_READ ? wr->wr.rdma.rkey :
+						wr->wr.atomic.rkey;
+}
+
+static inline bool fetch_fits(const struct urxe_qp *qp,
+			      const struct ibv_send_wr *wr)
+{
+	return direct_fits(wr) && !(wr->send_flags & IBV_SEND_INLINE) &&
+	       (wr->opcode == IBV_WR_RDMA_READ || !qp->atomic_ns);
+}
+
+/* However many are outstanding together, the responder has resources for them.
+ */
+static inline bool fetch_has_resources(const struct urxe_qp *qp)
+{
+	uint32_t depth = qp->attr.max_rd_atomic;
+
+	return likely(depth &&
+		      depth <= load_relaxed(&qp->conn.sh->max_dest_rd_atomic));
+}
+
+static inline bool fetch_read(struct urxe_qp *qp, const struct direct *d,
+			      const struct ibv_send_wr *wr, char *own)
+{
+	const uint64_t len = wr->sg_list->length;
+	const char *src =
+		region_at(&qp->direct_dst, wr->wr.rdma.remote_addr, len);
+
+	if (unlikely(!src || !len || len > URXE_MAX_MSG))
+		return false;
+	/* after the WRITEs before it, and before the READs after it */
+	if (d->packets)
+		atomic_thread_fence(memory_order_seq_cst);
+	else
+		fence_after_rmw(); /* the guard's */
+	transfer_local(own, src, len);
+	atomic_thread_fence(memory_order_acquire);
+	return true;
+}
+
+static inline bool fetch_atomic(struct urxe_qp *qp,
+				const struct ibv_send_wr *wr, char *own)
+{
+	const struct urxe_region *r = &qp->direct_dst;
+	const uint64_t addr = wr->wr.atomic.remote_addr;
+	struct urxe_seg seg = { .len = 8 };
+	struct urxe_wqe w; /* no more than the operation's */
+	uint64_t old;
+
+	seg.ptr = region_at(r, addr, 8);
+	seg.va = r->entry->va + (addr - r->iova);
+	if (unlikely(!seg.ptr || (addr | seg.va) & 7 ||
+		     wr->sg_list->length != 8))
+		return false;
+	w.opcode = wr->opcode;
+	w.atomic.compare_add = wr->wr.atomic.compare_add;
+	w.atomic.swap = wr->wr.atomic.swap;
+	if (unlikely(atomics_execute(qp, &qp->conn, &seg, r->entry, &w, &old)))
+		return false; /* whoever is at it does not run */
+	transfer_local(own, (const char *)&old, 8);
+	return true;
+}
+
+/* False: it is left to the requester. */
+static bool fetch_one(struct urxe_qp *qp, struct direct *d,
+		      const struct ibv_send_wr *wr)
+{
+	char *own = direct_own(qp, d, wr->sg_list, IBV_ACCESS_LOCAL_WRITE);
+
+	if (unlikely(!own) ||
+	    !(wr->opcode == IBV_WR_RDMA_READ ? fetch_read(qp, d, wr, own) :
+					       fetch_atomic(qp, wr, own)))
+		return false;
+	direct_count(qp, d, wr->sg_list->length);
+	return true;
+}
+
+/* From the first on, all that need the same. */
+static struct ibv_send_wr *fetch_pass(struct urxe_qp *qp,
+				      struct ibv_send_wr *wr, uint32_t access)
+{
+	const uint32_t rkey = fetch_rkey(wr);
+	struct direct d;
+
+	direct_begin(qp, &d, GUARD_ONE_KEY(rkey));
+	if (likely(d.room && direct_open(qp, rkey, access) &&
+		   fetch_has_resources(qp) && qp_state(qp) == IBV_QPS_RTS)) {
+		while (fetch_one(qp, &d, wr)) {
+			direct_complete(qp, wr);
+			wr = wr->next;
+			if (!wr || !fetch_fits(qp, wr) ||
+			    fetch_access(wr) != access ||
+			    fetch_rkey(wr) != rkey || !direct_goes_on(qp, &d))
+				break;
+		}
+		direct_served(qp, &d);
+	}
+	direct_end(qp);
+	return wr;
+}
+
+struct ibv_send_wr *direct_fetch(struct urxe_qp *qp, struct ibv_send_wr *wr)
+{
+	const uint32_t access = fetch_access(wr);
+
+	if (!access || !fetch_fits(qp, wr) ||
+	    region_is_closed(&qp->direct_dst, qp->conn.peer, fetch_rkey(wr)))
+		return wr;
+	return fetch_pass(qp, wr, access);
+}
