@@ -58,3 +58,112 @@ uint32_t wire_icrc(const uint8_t *ip, size_t n)
 	bth += WIRE_BTH_BYTES;
 	return wire_crc32(wire_crc32(0, head, NO_LRH + bth), ip + bth, n - bth);
 }
+
+/* ------------------------------------------------------- of sockets */
+
+void wire_front_begin(struct wire_front *f, const struct wire_path *path)
+{
+	const struct wire_udp udp = {
+		.from = path->source_port,
+		.to = path->port ? path->port : WIRE_PORT,
+		.checksum = 0xffff,
+	};
+	uint8_t *ip = f->bytes + NO_LRH, *end;
+
+	f->ipv4 = wire_path_is_ipv4(path);
+	memset(f->bytes, 0xff, NO_LRH);
+	end = wire_put_ip(path, 0, ip);
+	ip_mask(ip);
+	f->n = (uint8_t)(wire_put_udp(&udp, end) - f->bytes);
+}
+
+/* the lengths that IP and UDP tell, and the ID */
+#define IPV4_BYTES_AT 2
+#define IPV4_ID_AT 4
+#define IPV6_BYTES_AT 4
+#define UDP_BYTES_AT 4
+
+static void put16(uint8_t *to, size_t value)
+{
+	to[0] = (uint8_t)(value >> 8);
+	to[1] = (uint8_t)value;
+}
+
+uint32_t wire_front_icrc(struct wire_front *f, uint16_t ip_id,
+			 const uint8_t *bth, size_t n)
+{
+	uint8_t head[sizeof(f->bytes) + WIRE_BTH_BYTES];
+	const size_t udp = WIRE_UDP_BYTES + n + WIRE_ICRC_BYTES;
+	uint8_t *ip = f->bytes + NO_LRH;
+
+	if (f->ipv4) {
+		put16(ip + IPV4_BYTES_AT, WIRE_IPV4_BYTES + udp);
+		put16(ip + IPV4_ID_AT, ip_id);
+	} else {
+		put16(ip + IPV6_BYTES_AT, udp);
+	}
+	put16(f->bytes + f->n - WIRE_UDP_BYTES + UDP_BYTES_AT, udp);
+	memcpy(head, f->bytes, f->n);
+	memcpy(head + f->n, bth, WIRE_BTH_BYTES);
+	head[f->n + 4] = 0xff;
+	return wire_crc32(wire_crc32(0, head, f->n + WIRE_BTH_BYTES),
+			  bth + WIRE_BTH_BYTES, n - WIRE_BTH_BYTES);
+}
+
+/*
+ * CRCs are polynomials over two elements, modulo the one of degree 32; their
+ * highest bit is the coefficient of x^0.  Two packets of the same length that
+ * differ in the ID only, by d(x), have CRCs that differ by d(x) x^(32 + 8k),
+ * where k bytes are behind the ID.  x has an inverse, and so has that power.
+ */
+#define POLYNOMIAL 0xedb88320u
+#define ONE 0x80000000u
+
+static uint32_t times_x(uint32_t a)
+{
+	return a & 1 ? a >> 1 ^ POLYNOMIAL : a >> 1;
+}
+
+static uint32_t by_x(uint32_t a)
+{
+	return a & ONE ? (a ^ POLYNOMIAL) << 1 | 1 : a << 1;
+}
+
+static uint32_t times(uint32_t a, uint32_t b)
+{
+	uint32_t product = 0;
+
+	for (; a; a <<= 1, b = times_x(b))
+		product ^= b & -(a >> 31);
+	return product;
+}
+
+/* behind the ID, but in front of the BTH */
+#define BEHIND_ID (WIRE_IPV4_BYTES - IPV4_ID_AT - 2 + WIRE_UDP_BYTES)
+
+void wire_solver_begin(struct wire_solver *s)
+{
+	uint32_t power = ONE;
+	size_t word, bit;
+
+	for (bit = 0; bit < 32 + 8 * BEHIND_ID; bit++)
+		power = by_x(power);
+	for (word = 0; word < sizeof(s->back) / sizeof(*s->back); word++) {
+		s->back[word] = power;
+		for (bit = 0; bit < 32; bit++)
+			power = by_x(power);
+	}
+}
+
+int32_t wire_solve_id(const struct wire_solver *s, struct wire_front *f,
+		      const uint8_t *bth, size_t n, uint32_t icrc)
+{
+	uint32_t d;
+
+	if (n % 4 || n < WIRE_BTH_BYTES || n > WIRE_MAX_TRANSPORT)
+		return -1;
+	d = times(icrc ^ wire_front_icrc(f, 0, bth, n), s->back[n / 4]);
+	if (d & 0xffff) /* not of the degree that 16 bits have */
+		return -1;
+	return (int32_t)((d >> 16 & 0xff) << 8 | d >> 24);
+}

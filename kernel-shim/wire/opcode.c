@@ -11,6 +11,8 @@ unsigned int wire_parts(uint8_t opcode)
 {
 	unsigned int low = opcode & ~WIRE_TRANSPORT;
 
+	if (opcode == WIRE_CNP_OPCODE)
+		return WIRE_HAS(CNP);
 	switch (opcode & WIRE_TRANSPORT) {
 	case WIRE_RC:
 		return parts[low];
@@ -27,4 +29,14 @@ unsigned int wire_parts(uint8_t opcode)
 		return parts[low] | WIRE_HAS(XRCETH);
 	}
 	return 0;
+}
+
+size_t wire_parts_bytes(unsigned int parts)
+{
+	size_t n = 0;
+
+#define HEADER(name, NAME, bytes) n += parts & WIRE_HAS(NAME) ? (bytes) : 0;
+	WIRE_EXTENSIONS(HEADER)
+#undef HEADER
+	return n;
 }

@@ -2,6 +2,8 @@
 /* Opcodes of the BTH: the transport, and what is asked or answered. */
 #pragma once
 
+#include <stddef.h>
+
 #include "wire/transport.h"
 
 enum wire_transport {
@@ -11,6 +13,13 @@ enum wire_transport {
 	WIRE_XRC = 0xa0,
 };
 #define WIRE_TRANSPORT 0xe0
+
+/* Congestion notification (annex A17.9.3): of no transport, BTH and 16 bytes.
+ */
+#define WIRE_CNP_OPCODE 0x81
+
+/* ATOMIC WRITE has so much payload, always. */
+#define WIRE_ATOMIC_WRITE_BYTES 8u
 
 /* A packet's parts behind the BTH, one bit each. */
 enum wire_part_number {
@@ -58,3 +67,5 @@ enum wire_opcode {
 
 /* What a packet of that opcode has, WIRE_HAS(...); 0: there is no such one. */
 unsigned int wire_parts(uint8_t opcode);
+/* How many bytes there are between its BTH and its payload. */
+size_t wire_parts_bytes(unsigned int parts);

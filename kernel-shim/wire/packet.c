@@ -3,17 +3,12 @@
 #include "wire/icrc.h"
 #include "wire/packet.h"
 
-static uint32_t pad_of(uint32_t length)
-{
-	return -length & 3;
-}
-
 /* ------------------------------------------------------- transport */
 
 static uint8_t *put_payload(const struct wire_packet *p, uint8_t *to)
 {
 	uint32_t known = p->known < p->length ? p->known : p->length;
-	uint32_t zeros = p->length - known + pad_of(p->length);
+	uint32_t zeros = p->length - known + wire_pad(p->length);
 
 	if (known)
 		memcpy(to, p->payload, known);
@@ -21,19 +16,27 @@ static uint8_t *put_payload(const struct wire_packet *p, uint8_t *to)
 	return to + known + zeros;
 }
 
-uint8_t *wire_put_transport(const struct wire_packet *p, uint8_t *to)
+uint8_t *wire_put_headers(const struct wire_packet *p, uint8_t *to)
 {
 	unsigned int parts = wire_parts(p->bth.opcode);
 	struct wire_bth bth = p->bth;
 
-	bth.pad = parts & WIRE_HAS(PAYLOAD) ? pad_of(p->length) & 3 : 0;
+	bth.pad = parts & WIRE_HAS(PAYLOAD) ? wire_pad(p->length) & 3 : 0;
 	to = wire_put_bth(&bth, to);
 #define HEADER(name, NAME, bytes)   \
 	if (parts & WIRE_HAS(NAME)) \
 		to = wire_put_##name(&p->name, to);
 	WIRE_EXTENSIONS(HEADER)
 #undef HEADER
-	return parts & WIRE_HAS(PAYLOAD) ? put_payload(p, to) : to;
+	return to;
+}
+
+uint8_t *wire_put_transport(const struct wire_packet *p, uint8_t *to)
+{
+	to = wire_put_headers(p, to);
+	return wire_parts(p->bth.opcode) & WIRE_HAS(PAYLOAD) ?
+		       put_payload(p, to) :
+		       to;
 }
 
 /* ------------------------------------------------------- network */
@@ -90,10 +93,16 @@ static uint8_t *put_ipv6(const struct wire_path *path, size_t bytes,
 	return wire_put_ipv6(&ip, to);
 }
 
-static bool is_ipv4(const struct wire_path *path)
+bool wire_path_is_ipv4(const struct wire_path *path)
 {
 	return !path->v1 && wire_gid_is_ipv4(path->sgid) &&
 	       wire_gid_is_ipv4(path->dgid);
+}
+
+uint8_t *wire_put_ip(const struct wire_path *path, size_t bytes, uint8_t *to)
+{
+	return wire_path_is_ipv4(path) ? put_ipv4(path, bytes, to) :
+					 put_ipv6(path, bytes, to);
 }
 
 uint8_t *wire_put_network(const struct wire_path *path, size_t bytes,
@@ -102,21 +111,21 @@ uint8_t *wire_put_network(const struct wire_path *path, size_t bytes,
 	const struct wire_ethernet ethernet = {
 		.to = wire_mac(path->dgid),
 		.from = wire_mac(path->sgid),
-		.type = path->v1      ? WIRE_TYPE_V1 :
-			is_ipv4(path) ? WIRE_TYPE_IPV4 :
-					WIRE_TYPE_IPV6,
+		.type = path->v1		? WIRE_TYPE_V1 :
+			wire_path_is_ipv4(path) ? WIRE_TYPE_IPV4 :
+						  WIRE_TYPE_IPV6,
 	};
 	/* its checksum is 0: the ICRC is what counts */
 	const struct wire_udp udp = {
 		.from = path->source_port,
-		.to = WIRE_PORT,
+		.to = path->port ? path->port : WIRE_PORT,
 		.bytes = (uint16_t)(WIRE_UDP_BYTES + bytes),
 	};
 
 	*ip = wire_put_ethernet(&ethernet, to);
 	if (path->v1)
-		return put_ipv6(path, bytes, *ip);
-	to = (is_ipv4(path) ? put_ipv4 : put_ipv6)(path, udp.bytes, *ip);
+		return wire_put_ip(path, bytes, *ip);
+	to = wire_put_ip(path, udp.bytes, *ip);
 	return wire_put_udp(&udp, to);
 }
 
@@ -125,13 +134,10 @@ uint8_t *wire_put_network(const struct wire_path *path, size_t bytes,
 static size_t transport_bytes(const struct wire_packet *p)
 {
 	unsigned int parts = wire_parts(p->bth.opcode);
-	size_t n = WIRE_BTH_BYTES;
+	size_t n = WIRE_BTH_BYTES + wire_parts_bytes(parts);
 
-#define HEADER(name, NAME, bytes) n += parts & WIRE_HAS(NAME) ? (bytes) : 0;
-	WIRE_EXTENSIONS(HEADER)
-#undef HEADER
 	if (parts & WIRE_HAS(PAYLOAD))
-		n += p->length + pad_of(p->length);
+		n += p->length + wire_pad(p->length);
 	return n;
 }
 
@@ -158,11 +164,8 @@ size_t wire_build(const struct wire_path *path, const struct wire_packet *p,
 			       &ip);
 	end = wire_put_transport(p, end);
 	icrc = wire_icrc(ip, (size_t)(end - ip));
-	*end++ = (uint8_t)icrc;
-	*end++ = (uint8_t)(icrc >> 8);
-	*end++ = (uint8_t)(icrc >> 16);
-	*end++ = (uint8_t)(icrc >> 24);
-	if (!path->v1 && !is_ipv4(path))
+	end = wire_put_icrc(icrc, end);
+	if (!path->v1 && !wire_path_is_ipv4(path))
 		put_udp_checksum(ip, end);
 	return (size_t)(end - to);
 }

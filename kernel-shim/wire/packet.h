@@ -7,7 +7,7 @@
  * or of its version 1, which has a global route header (as IPv6's) in place of
  * IP and UDP.
  *
- * Nothing is sent here, and nothing is kept.
+ * Nothing is sent here (sender.h), and nothing is kept.
  */
 #pragma once
 
@@ -24,6 +24,7 @@ struct wire_path {
 	uint32_t flow_label;
 	uint16_t ip_id; /* of IPv4 */
 	uint16_t source_port;
+	uint16_t port; /* where it goes; 0: WIRE_PORT */
 };
 
 /* What its opcode has no use for is not looked at. */
@@ -38,9 +39,22 @@ struct wire_packet {
 };
 
 #define WIRE_MAX_PAYLOAD 4096u
+/* From the BTH to the pad */
+#define WIRE_MAX_TRANSPORT (64u + WIRE_MAX_PAYLOAD)
 /* Of all that is not payload */
 #define WIRE_MAX_HEADERS 128u
 #define WIRE_MAX_BYTES (WIRE_MAX_HEADERS + WIRE_MAX_PAYLOAD)
+
+static inline uint32_t wire_pad(uint32_t length)
+{
+	return -length & 3;
+}
+
+/* Both GIDs are of IPv4, and so are its packets. */
+bool wire_path_is_ipv4(const struct wire_path *path);
+
+/* The BTH and the extensions, what is behind them; pad is that of p->length. */
+uint8_t *wire_put_headers(const struct wire_packet *p, uint8_t *to);
 
 /* From the BTH to the pad: what is behind it.  length is WIRE_MAX_PAYLOAD at
  * most. */
@@ -50,6 +64,9 @@ uint8_t *wire_put_transport(const struct wire_packet *p, uint8_t *to);
  * *ip is where IP begins. */
 uint8_t *wire_put_network(const struct wire_path *path, size_t bytes,
 			  uint8_t *to, uint8_t **ip);
+
+/* Just IP, or the GRH; bytes are those behind it. */
+uint8_t *wire_put_ip(const struct wire_path *path, size_t bytes, uint8_t *to);
 
 /* All of it; how many bytes that are, or 0: there is no such opcode, or the
  * payload is too long. */

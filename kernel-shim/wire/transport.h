@@ -55,6 +55,11 @@
 #define WIRE_IMMDT(FIELD) FIELD(uint32_t, imm, 0, 32)
 #define WIRE_IETH(FIELD) FIELD(uint32_t, rkey, 0, 32)
 
+/* of a congestion notification: reserved, 0 */
+#define WIRE_CNP(FIELD)                      \
+	FIELD(uint64_t, reserved_high, 0, 64) \
+	FIELD(uint64_t, reserved_low, 64, 64)
+
 /* HEADER(name, NAME, bytes), in the order in which a packet has them */
 #define WIRE_EXTENSIONS(HEADER)          \
 	HEADER(deth, DETH, 8)            \
@@ -65,7 +70,8 @@
 	HEADER(aeth, AETH, 4)            \
 	HEADER(atomicack, ATOMICACK, 8)  \
 	HEADER(immdt, IMMDT, 4)          \
-	HEADER(ieth, IETH, 4)
+	HEADER(ieth, IETH, 4)            \
+	HEADER(cnp, CNP, 16)
 
 WIRE_HEADER(bth, WIRE_BTH, WIRE_BTH_BYTES)
 #define HEADER(name, NAME, bytes) WIRE_HEADER(name, WIRE_##NAME, bytes)

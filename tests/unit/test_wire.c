@@ -197,8 +197,8 @@ START_TEST(opcodes)
 				 !wire_build(&ipv4, &p, out));
 		some += !!wire_parts(p.bth.opcode);
 	}
-	/* RC and XRC have 25 each, UC 12, UD 2 */
-	ck_assert_uint_eq(some, 64);
+	/* RC and XRC have 25 each, UC 12, UD 2, and CNP */
+	ck_assert_uint_eq(some, 65);
 	ck_assert_uint_eq(wire_parts(WIRE_UC | WIRE_ACKNOWLEDGE), 0);
 	ck_assert_uint_eq(wire_parts(WIRE_XRC | WIRE_ATOMIC_ACKNOWLEDGE),
 			  WIRE_HAS(AETH) | WIRE_HAS(ATOMICACK));

@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#define _GNU_SOURCE
+#include <errno.h>
+#include <linux/udp.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "wire/sender.h"
+
+uint8_t *wire_sender_add(struct wire_sender *s, const struct wire_path *path,
+			 const struct wire_packet *p)
+{
+	unsigned int parts = wire_parts(p->bth.opcode);
+	uint8_t *const start = s->bytes + s->used;
+	struct wire_outgoing *o = &s->packet[s->n];
+	uint32_t known, pad;
+	uint8_t *payload, *end;
+
+	if (wire_sender_is_full(s) || !parts || p->length > WIRE_MAX_PAYLOAD)
+		return NULL;
+	payload = end = wire_put_headers(p, start);
+	if (parts & WIRE_HAS(PAYLOAD)) {
+		known = p->known < p->length ? p->known : p->length;
+		pad = wire_pad(p->length);
+		if (p->payload && known)
+			memcpy(payload, p->payload, known);
+		if (p->payload)
+			memset(payload + known, 0, p->length - known);
+		memset(payload + p->length, 0, pad);
+		end += p->length + pad;
+	}
+	o->path = *path;
+	o->at = s->used;
+	o->bytes = (uint32_t)(end - start);
+	s->used += o->bytes + WIRE_ICRC_BYTES;
+	s->n++;
+	return payload;
+}
+
+void wire_sender_drop(struct wire_sender *s)
+{
+	if (s->n)
+		s->used = s->packet[--s->n].at;
+}
+
+/* ------------------------------------------------------- datagrams */
+
+/* What one datagram of IP can have, and one call of the kernel. */
+#define MOST_BYTES 65000u
+#define MOST_SEGMENTS 64u
+
+#define CONTROL_BYTES (3 * CMSG_SPACE(sizeof(int)))
+
+/* One message to the kernel: n packets of it from first on. */
+struct message {
+	unsigned int first, n;
+	uint32_t segment;
+	union wire_sockaddr to;
+	struct iovec iov;
+	_Alignas(struct cmsghdr) uint8_t control[CONTROL_BYTES];
+};
+
+struct flush {
+	struct wire_sender *s;
+	struct wire_socket *socket;
+	struct wire_front front;
+	const struct wire_path *of; /* the front */
+	unsigned int n; /* messages */
+	struct message message[WIRE_SENDER_PACKETS];
+	struct mmsghdr header[WIRE_SENDER_PACKETS];
+};
+
+static bool same_way(const struct wire_path *a, const struct wire_path *b)
+{
+	return !memcmp(a->dgid, b->dgid, 16) && a->port == b->port &&
+	       a->traffic_class == b->traffic_class &&
+	       a->hop_limit == b->hop_limit;
+}
+
+static uint32_t datagram(const struct wire_outgoing *o)
+{
+	return o->bytes + WIRE_ICRC_BYTES;
+}
+
+/* How many packets from that one on can be one message. */
+static unsigned int alike(const struct flush *f, unsigned int first)
+{
+	const struct wire_outgoing *o = &f->s->packet[first];
+	unsigned int n = 1, most = f->s->n - first;
+	uint32_t bytes = datagram(o);
+
+	if (f->socket->no_gso)
+		return 1;
+	if (most > MOST_SEGMENTS)
+		most = MOST_SEGMENTS;
+	for (; n < most && same_way(&o->path, &o[n].path); n++) {
+		bytes += datagram(&o[n]);
+		if (o[n].bytes > o->bytes || bytes > MOST_BYTES)
+			break;
+		if (o[n].bytes < o->bytes)
+			return n + 1;
+	}
+	return n;
+}
+
+static void put_icrcs(struct flush *f, const struct message *m)
+{
+	struct wire_outgoing *o = &f->s->packet[m->first];
+	struct wire_path path = o->path;
+	unsigned int i;
+	uint8_t *at;
+
+	if (!f->of || !same_way(f->of, &path)) {
+		memcpy(path.sgid, f->socket->gid, 16);
+		path.source_port = f->socket->port;
+		path.v1 = false;
+		wire_front_begin(&f->front, &path);
+		f->of = &o->path;
+	}
+	for (i = 0; i < m->n; i++) { /* the kernel counts the IDs from 0 */
+		at = f->s->bytes + o[i].at;
+		wire_put_icrc(
+			wire_front_icrc(&f->front, (uint16_t)i, at, o[i].bytes),
+			at + o[i].bytes);
+	}
+}
+
+static uint8_t *put_control(uint8_t *at, int level, int type, int value,
+			    size_t len)
+{
+	struct cmsghdr *c = (struct cmsghdr *)at;
+
+	c->cmsg_level = level;
+	c->cmsg_type = type;
+	c->cmsg_len = CMSG_LEN(len);
+	if (len == sizeof(uint16_t))
+		memcpy(CMSG_DATA(c), &(uint16_t){ (uint16_t)value }, len);
+	else
+		memcpy(CMSG_DATA(c), &value, len);
+	return at + CMSG_SPACE(len);
+}
+
+static size_t put_controls(const struct wire_socket *s,
+			   const struct wire_path *path, struct message *m)
+{
+	const int level = s->ipv6 ? IPPROTO_IPV6 : IPPROTO_IP;
+	uint8_t *at = m->control;
+
+	memset(m->control, 0, sizeof(m->control));
+	if (path->traffic_class)
+		at = put_control(at, level, s->ipv6 ? IPV6_TCLASS : IP_TOS,
+				 path->traffic_class, sizeof(int));
+	if (path->hop_limit)
+		at = put_control(at, level, s->ipv6 ? IPV6_HOPLIMIT : IP_TTL,
+				 path->hop_limit, sizeof(int));
+	if (m->n > 1)
+		at = put_control(at, IPPROTO_UDP, UDP_SEGMENT, (int)m->segment,
+				 sizeof(uint16_t));
+	return (size_t)(at - m->control);
+}
+
+static void add_message(struct flush *f, unsigned int first, unsigned int n)
+{
+	const struct wire_outgoing *o = &f->s->packet[first];
+	struct message *m = &f->message[f->n];
+	struct msghdr *h = &f->header[f->n].msg_hdr;
+	const uint16_t port = o->path.port ? o->path.port : WIRE_PORT;
+
+	m->first = first;
+	m->n = n;
+	m->segment = datagram(o);
+	m->iov.iov_base = f->s->bytes + o->at;
+	m->iov.iov_len = o[n - 1].at + datagram(&o[n - 1]) - o->at;
+	memset(h, 0, sizeof(*h));
+	h->msg_name = &m->to;
+	h->msg_namelen = wire_sockaddr_of(&m->to, o->path.dgid, port,
+					  f->socket->interface);
+	h->msg_iov = &m->iov;
+	h->msg_iovlen = 1;
+	h->msg_controllen = put_controls(f->socket, &o->path, m);
+	h->msg_control = h->msg_controllen ? m->control : NULL;
+	put_icrcs(f, m);
+	f->n++;
+}
+
+static void cut(struct flush *f, unsigned int first)
+{
+	unsigned int n;
+
+	f->n = 0;
+	for (; first < f->s->n; first += n) {
+		n = alike(f, first);
+		add_message(f, first, n);
+	}
+}
+
+/* What the kernel says where the interface cannot have what GSO needs. */
+static bool gso_fails(const struct message *m, int err)
+{
+	return m->n > 1 && (err == EIO || err == EINVAL || err == EOPNOTSUPP);
+}
+
+int wire_sender_flush(struct wire_sender *s, struct wire_socket *socket,
+		      unsigned int *sent)
+{
+	struct flush f;
+	const int saved = errno;
+	unsigned int done = 0, went = 0;
+	int n, err = 0;
+
+	f.s = s;
+	f.socket = socket;
+	f.of = NULL;
+	cut(&f, 0);
+	while (done < f.n) {
+		n = sendmmsg(socket->fd, f.header + done, f.n - done, 0);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0 && gso_fails(&f.message[done], errno)) {
+			socket->no_gso = true;
+			cut(&f, f.message[done].first);
+			done = 0;
+			continue;
+		}
+		if (n < 0 && !err)
+			err = -errno;
+		for (; n > 0; n--)
+			went += f.message[done++].n;
+		if (n < 0)
+			done++;
+	}
+	s->n = s->used = 0;
+	if (sent)
+		*sent = went;
+	errno = saved;
+	return err;
+}
