@@ -88,3 +88,91 @@ struct ibv_send_wr *direct_post(struct urxe_qp *qp, struct ibv_send_wr *wr)
 	}
 	return wr;
 }
+
+/* ------------------------------------------------------- built WRs */
+
+#define DIRECT_CHUNK 8
+
+/* Some WQEs as the WRs that they were built from. */
+struct direct_list {
+	struct ibv_send_wr wr[DIRECT_CHUNK];
+	struct ibv_sge sge[DIRECT_CHUNK];
+};
+
+/* What the operation needs beside its data.  False: it does not go this way. */
+static inline bool list_set_op(struct ibv_send_wr *wr, const struct urxe_wqe *w)
+{
+	switch (w->opcode) {
+	case IBV_WR_RDMA_WRITE:
+	case IBV_WR_RDMA_READ:
+		wr->wr.rdma.rkey = w->rkey;
+		wr->wr.rdma.remote_addr = w->remote_addr;
+		return true;
+	case IBV_WR_SEND:
+	case IBV_WR_SEND_WITH_IMM:
+		wr->imm_data = w->imm;
+		return true;
+	case IBV_WR_ATOMIC_CMP_AND_SWP:
+	case IBV_WR_ATOMIC_FETCH_AND_ADD:
+		wr->wr.atomic.rkey = w->rkey;
+		wr->wr.atomic.remote_addr = w->remote_addr;
+		wr->wr.atomic.compare_add = w->atomic.compare_add;
+		wr->wr.atomic.swap = w->atomic.swap;
+		return true;
+	}
+	return false;
+}
+
+static inline bool list_set(struct ibv_send_wr *wr, struct ibv_sge *sge,
+			    const struct urxe_wqe *w)
+{
+	if (w->flags & IBV_SEND_INLINE) {
+		sge->addr = (uintptr_t)w->sge;
+		sge->length = w->length;
+	} else if (likely(w->num_sge == 1)) {
+		sge->addr = w->sge[0].addr;
+		sge->length = w->sge[0].length;
+		sge->lkey = w->sge[0].lkey;
+	} else {
+		return false;
+	}
+	wr->wr_id = w->wr_id;
+	wr->sg_list = sge;
+	wr->num_sge = 1;
+	wr->opcode = w->opcode;
+	wr->send_flags = w->flags;
+	return list_set_op(wr, w);
+}
+
+/* As many as there are of it, up to end; NULL: none. */
+static struct ibv_send_wr *list_make(struct direct_list *l,
+				     const struct urxe_sq *sq, uint32_t end)
+{
+	uint32_t i, n = end - sq->prod;
+
+	for (i = 0; i < n && i < DIRECT_CHUNK; i++) {
+		if (!list_set(&l->wr[i], &l->sge[i], sq_slot(sq, sq->prod + i)))
+			break;
+		l->wr[i].next = &l->wr[i + 1];
+	}
+	if (!i)
+		return NULL;
+	l->wr[i - 1].next = NULL;
+	return l->wr;
+}
+
+void direct_run(struct urxe_qp *qp, uint32_t first)
+{
+	struct urxe_sq *sq = &qp->sq;
+	const uint32_t end = sq->prod;
+	struct ibv_send_wr *wr;
+	struct direct_list l;
+
+	sq->prod = first;
+	while (sq->prod != end && direct_is_free(qp)) {
+		wr = list_make(&l, sq, end);
+		if (!wr || direct_post(qp, wr))
+			break;
+	}
+	sq->prod = end;
+}

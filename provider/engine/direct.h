@@ -29,6 +29,11 @@
  * in the long way, or NULL.  qp->lock is held, and the QP was in RTS.
  */
 struct ibv_send_wr *direct_post(struct urxe_qp *qp, struct ibv_send_wr *wr);
+/*
+ * The same with those that were built in the queue, from slot first on, and that
+ * nobody has seen yet.  What it leaves is queued.
+ */
+void direct_run(struct urxe_qp *qp, uint32_t first);
 /* The connection is a new one: the keys that it knows mean other memory. */
 void direct_forget(struct urxe_qp *qp);
 /*

@@ -7,6 +7,7 @@
  */
 #include <errno.h>
 
+#include "engine/direct.h"
 #include "engine/log.h"
 #include "engine/requester.h"
 #include "engine/wait.h"
@@ -114,6 +115,7 @@ static int wr_complete(struct ibv_qp_ex *ibqp)
 			wait_full(&vqp->qp);
 		errno = ret;
 	} else {
+		direct_run(&vqp->qp, vqp->qp.batch_first);
 		requester_run(&vqp->qp);
 	}
 	batch_end(vqp);

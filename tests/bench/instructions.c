@@ -150,18 +150,13 @@ static void poll_empty(struct end *e, uint32_t n)
 static struct ibv_qp *qps[MANY];
 static uint32_t qp_count;
 
-/* As e's: connected to itself. */
-static struct ibv_qp *qp_make(struct end *e)
+/* To itself, as e's. */
+static void qp_connect(struct end *e, struct ibv_qp *qp)
 {
 	struct ibv_qp_init_attr init;
 	struct ibv_qp_attr attr;
-	struct ibv_qp *qp;
 
 	check(ibv_query_qp(e->qp, &attr, IBV_QP_STATE, &init), "ibv_query_qp");
-	init.cap.max_send_wr = 16;
-	init.cap.max_recv_wr = 16;
-	qp = ibv_create_qp(e->pd, &init);
-	check(!qp, "ibv_create_qp");
 	attr.qp_state = IBV_QPS_INIT;
 	check(ibv_modify_qp(qp, &attr,
 			    IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
@@ -181,7 +176,71 @@ static struct ibv_qp *qp_make(struct end *e)
 				    IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
 				    IBV_QP_MAX_QP_RD_ATOMIC),
 	      "RTS");
+}
+
+static struct ibv_qp *qp_make(struct end *e)
+{
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr attr;
+	struct ibv_qp *qp;
+
+	check(ibv_query_qp(e->qp, &attr, IBV_QP_STATE, &init), "ibv_query_qp");
+	init.cap.max_send_wr = 16;
+	init.cap.max_recv_wr = 16;
+	qp = ibv_create_qp(e->pd, &init);
+	check(!qp, "ibv_create_qp");
+	qp_connect(e, qp);
 	return qp;
+}
+
+/* One whose WRs are built by calls. */
+static void extended(struct end *e)
+{
+	struct ibv_qp_init_attr_ex init = {
+		.send_cq = e->cq,
+		.recv_cq = e->recv_cq,
+		.cap = { 128, 128, 1, 1, 0 },
+		.qp_type = IBV_QPT_RC,
+		.comp_mask = IBV_QP_INIT_ATTR_PD |
+			     IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
+		.pd = e->pd,
+		.send_ops_flags = IBV_QP_EX_WITH_RDMA_WRITE,
+	};
+
+	qps[0] = ibv_create_qp_ex(e->pd->context, &init);
+	check(!qps[0], "ibv_create_qp_ex");
+	qp_count = 1;
+	qp_connect(e, qps[0]);
+}
+
+/* Batches of that many, whose last WR alone asks for a completion. */
+static void wr_batches(struct end *e, uint32_t n, uint32_t batch)
+{
+	struct ibv_qp_ex *qp = ibv_qp_to_qp_ex(qps[0]);
+	uint32_t i;
+
+	while (n--) {
+		ibv_wr_start(qp);
+		for (i = 1; i <= batch; i++) {
+			qp->wr_flags = i == batch ? IBV_SEND_SIGNALED : 0;
+			ibv_wr_rdma_write(qp, e->me.rkey[BUF_PRIVATE],
+					  e->me.addr[BUF_PRIVATE] + SINK);
+			ibv_wr_set_sge(qp, e->mr[BUF_PRIVATE]->lkey,
+				       e->me.addr[BUF_PRIVATE], 8);
+		}
+		check(ibv_wr_complete(qp), "ibv_wr_complete");
+		reap(e->cq);
+	}
+}
+
+static void wr_write(struct end *e, uint32_t n)
+{
+	wr_batches(e, n, 1);
+}
+
+static void wr_list(struct end *e, uint32_t n)
+{
+	wr_batches(e, n, BENCH_LIST);
 }
 
 static void many_qps(struct end *e, uint32_t count)
@@ -221,6 +280,8 @@ static const struct {
 	{ "write-private", write_private, NULL },
 	{ "write-dm", write_dm, NULL },
 	{ "write-list", write_list, NULL },
+	{ "wr-write", wr_write, extended },
+	{ "wr-list", wr_list, extended },
 	{ "read-dm", read_dm, NULL },
 	{ "fetch-add", fetch_add_private, NULL },
 	{ "fetch-add-dm", fetch_add_dm, NULL },
@@ -230,10 +291,11 @@ static const struct {
 	{ "qp-of-4000", qp_renew, many },
 };
 
-void measured(void (*run)(struct end *e, uint32_t n), struct end *e, uint32_t n);
+void measured(void (*run)(struct end *e, uint32_t n), struct end *e,
+	      uint32_t n);
 
-__attribute__((noinline)) void
-measured(void (*run)(struct end *e, uint32_t n), struct end *e, uint32_t n)
+__attribute__((noinline)) void measured(void (*run)(struct end *e, uint32_t n),
+					struct end *e, uint32_t n)
 {
 	run(e, n);
 }

@@ -15,8 +15,8 @@ unset MALLOC_PERTURB_ # as meson sets it: it counts, too
 trap 'rm -rf "$URXE_DIR"' EXIT
 status=0
 
-for op in write-private write-dm write-list read-dm fetch-add fetch-add-dm send \
-	poll-empty qp qp-of-4000; do
+for op in write-private write-dm write-list wr-write wr-list read-dm fetch-add \
+	fetch-add-dm send poll-empty qp qp-of-4000; do
 	n=2000
 	case $op in qp*) n=200 ;; esac
 	total=$("$build/tools/urxe" run -- valgrind --tool=callgrind \
@@ -26,8 +26,8 @@ for op in write-private write-dm write-list read-dm fetch-add fetch-add-dm send 
 	# valgrind may be older than what the compiler writes for debuggers
 	[ -n "$total" ] || { echo 'SKIP: callgrind cannot run it'; exit 77; }
 	limit=$(awk -v op="$op" '$1 == op { print $2 }' "${limits:-/dev/null}")
-	per=32
-	[ "$op" = write-list ] || per=1
+	per=1
+	case $op in *-list) per=32 ;; esac
 	awk -v op="$op" -v n="$total" -v times=$n -v per=$per -v limit="${limit:-0}" 'BEGIN {
 		n = n / times / per
 		bad = limit && (n > 1.2 * limit || n < limit / 2)

@@ -401,7 +401,7 @@ int post_unsignaled(struct duo *d, enum ibv_wr_opcode op, uint64_t wr_id,
 	struct ibv_send_wr wr = rdma_wr(d, op, wr_id, &sge, 1, b_off);
 
 	wr.send_flags = flags;
-	return post_wr(d->a.qp, &wr);
+	return post_list(&d->a, &wr);
 }
 
 int post(struct duo *d, enum ibv_wr_opcode op, uint64_t wr_id, size_t a_off,
@@ -427,5 +427,5 @@ int post_atomic(struct duo *d, enum ibv_wr_opcode op, uint64_t wr_id,
 			       .rkey = d->at_b.rkey },
 	};
 
-	return post_wr(d->a.qp, &wr);
+	return post_list(&d->a, &wr);
 }

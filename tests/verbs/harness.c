@@ -106,6 +106,29 @@ static void make_buffer(struct node *n)
 	ck_nonnull(n->mr);
 }
 
+static struct ibv_qp *make_extended(struct node *n)
+{
+	struct ibv_qp_init_attr_ex attr = {
+		.send_cq = n->scq,
+		.recv_cq = n->rcq,
+		.cap = n->o.cap,
+		.qp_type = IBV_QPT_RC,
+		.sq_sig_all = n->o.sq_sig_all,
+		.qp_context = n,
+		.comp_mask = IBV_QP_INIT_ATTR_PD |
+			     IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
+		.pd = n->pd,
+		.send_ops_flags = IBV_QP_EX_WITH_RDMA_WRITE |
+				  IBV_QP_EX_WITH_RDMA_READ |
+				  IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP |
+				  IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD |
+				  IBV_QP_EX_WITH_SEND |
+				  IBV_QP_EX_WITH_SEND_WITH_IMM,
+	};
+
+	return ibv_create_qp_ex(n->ctx, &attr);
+}
+
 void node_make_qp(struct node *n)
 {
 	struct ibv_qp_init_attr attr = {
@@ -117,7 +140,7 @@ void node_make_qp(struct node *n)
 		.qp_context = n,
 	};
 
-	n->qp = ibv_create_qp(n->pd, &attr);
+	n->qp = n->o.built ? make_extended(n) : ibv_create_qp(n->pd, &attr);
 	ck_nonnull(n->qp);
 }
 
@@ -365,6 +388,57 @@ int post_wr(struct ibv_qp *qp, struct ibv_send_wr *wr)
 	if (ret && !wr->next)
 		ck_assert_ptr_eq(bad, wr);
 	return ret;
+}
+
+static void build(struct ibv_qp_ex *x, const struct ibv_send_wr *wr)
+{
+	x->wr_id = wr->wr_id;
+	x->wr_flags = wr->send_flags & ~IBV_SEND_INLINE;
+	switch (wr->opcode) {
+	case IBV_WR_RDMA_WRITE:
+		ibv_wr_rdma_write(x, wr->wr.rdma.rkey, wr->wr.rdma.remote_addr);
+		break;
+	case IBV_WR_RDMA_READ:
+		ibv_wr_rdma_read(x, wr->wr.rdma.rkey, wr->wr.rdma.remote_addr);
+		break;
+	case IBV_WR_ATOMIC_CMP_AND_SWP:
+		ibv_wr_atomic_cmp_swp(x, wr->wr.atomic.rkey,
+				      wr->wr.atomic.remote_addr,
+				      wr->wr.atomic.compare_add,
+				      wr->wr.atomic.swap);
+		break;
+	case IBV_WR_ATOMIC_FETCH_AND_ADD:
+		ibv_wr_atomic_fetch_add(x, wr->wr.atomic.rkey,
+					wr->wr.atomic.remote_addr,
+					wr->wr.atomic.compare_add);
+		break;
+	case IBV_WR_SEND:
+		ibv_wr_send(x);
+		break;
+	case IBV_WR_SEND_WITH_IMM:
+		ibv_wr_send_imm(x, wr->imm_data);
+		break;
+	default:
+		ck_abort_msg("opcode %d", (int)wr->opcode);
+	}
+	if (wr->send_flags & IBV_SEND_INLINE)
+		ibv_wr_set_inline_data(x, (void *)(uintptr_t)wr->sg_list->addr,
+				       wr->sg_list->length);
+	else
+		ibv_wr_set_sge_list(x, wr->num_sge, wr->sg_list);
+}
+
+int post_list(struct node *n, struct ibv_send_wr *wr)
+{
+	struct ibv_qp_ex *x;
+
+	if (!n->o.built)
+		return post_wr(n->qp, wr);
+	x = ibv_qp_to_qp_ex(n->qp);
+	ibv_wr_start(x);
+	for (; wr; wr = wr->next)
+		build(x, wr);
+	return ibv_wr_complete(x);
 }
 
 int post_recv(struct node *n, uint64_t wr_id, size_t off, uint32_t len)

@@ -57,6 +57,7 @@ struct opts {
 	uint8_t timeout, retry_cnt, rnr_retry, min_rnr_timer;
 	uint8_t max_rd_atomic, max_dest_rd_atomic;
 	bool channel; /* a completion channel on the receive CQ */
+	bool built; /* an extended QP: post_list() builds WRs by calls */
 };
 struct opts default_opts(void);
 
@@ -154,6 +155,8 @@ void b_destroy_qp(struct duo *d);
 /* Posting.  All of them return what the verb returns. */
 struct ibv_sge node_sge(const struct node *n, size_t off, uint32_t len);
 int post_wr(struct ibv_qp *qp, struct ibv_send_wr *wr);
+/* By the calls that n's QP was made for. */
+int post_list(struct node *n, struct ibv_send_wr *wr);
 int post_recv(struct node *n, uint64_t wr_id, size_t off, uint32_t len);
 /* From a's buffer to b's or back; flags beside IBV_SEND_SIGNALED. */
 int post(struct duo *d, enum ibv_wr_opcode op, uint64_t wr_id, size_t a_off,

@@ -16,15 +16,17 @@
 #define PIECE 64
 #define COUNT 8
 
-/* Pairs of ends, each with all that memory can be. */
+/* Pairs of ends, each with all that memory can be; with calls that build WRs. */
 #define ENDS (WHERE_COUNT * MEM_COUNT)
 
 static void open_ends(struct duo *d, int i)
 {
+	enum mem mem = i % ENDS / WHERE_COUNT;
 	struct opts o = default_opts();
 
 	o.cap.max_send_wr = COUNT;
-	duo_open(d, i % WHERE_COUNT, i / WHERE_COUNT, i / WHERE_COUNT, &o);
+	o.built = i >= ENDS;
+	duo_open(d, i % WHERE_COUNT, mem, mem, &o);
 }
 
 static void write_ok(struct duo *d, uint64_t remote, uint32_t rkey, size_t off)
@@ -34,7 +36,7 @@ static void write_ok(struct duo *d, uint64_t remote, uint32_t rkey, size_t off)
 
 	wr.wr.rdma.remote_addr = remote;
 	wr.wr.rdma.rkey = rkey;
-	ck_ok(post_wr(d->a.qp, &wr));
+	ck_ok(post_list(&d->a, &wr));
 	expect_ok(d->a.scq, 5, IBV_WC_RDMA_WRITE);
 }
 
@@ -352,12 +354,11 @@ static void list_init(struct duo *d, struct list *l)
 static void list_expect(struct duo *d, struct list *l, int good,
 			enum ibv_wc_status status)
 {
-	struct ibv_send_wr *bad = NULL;
 	struct ibv_wc wc;
 	int i;
 
 	warm_up(d);
-	ck_ok(ibv_post_send(d->a.qp, l->wr, &bad));
+	ck_ok(post_list(&d->a, l->wr));
 	for (i = 0; i < COUNT; i++) {
 		wc = wait_wc(d->a.scq);
 		ck_assert_uint_eq(wc.wr_id, i);
@@ -407,7 +408,7 @@ START_TEST(list_of_several_kinds)
 	struct duo d;
 	int i;
 
-	open_ends(&d, _i);
+	open_ends(&d, _i % 2 * ENDS + _i / 2);
 	on_b(&d, do_reg, &rkey, sizeof(rkey));
 	list_init(&d, &l);
 	for (i = 1; i < COUNT; i += 2)
@@ -469,15 +470,20 @@ START_TEST(list_with_sends)
 	open_ends(&d, _i);
 	for (turn = 0; turn < 3; turn++) {
 		list_init(&d, &l);
-		l.wr[1].opcode = l.wr[4].opcode = IBV_WR_SEND;
-		l.wr[5].opcode = IBV_WR_SEND_WITH_IMM;
+		l.wr[4].opcode = IBV_WR_SEND;
+		l.wr[1].opcode = l.wr[5].opcode = IBV_WR_SEND_WITH_IMM;
+		l.wr[1].imm_data = 76;
 		l.wr[5].imm_data = 77;
+		if (d.a.buf) {
+			l.wr[2].send_flags |= IBV_SEND_INLINE;
+			l.wr[4].send_flags |= IBV_SEND_INLINE;
+		}
 		b_recv(&d, 1, 2 * 1 * PIECE, PIECE);
 		on_b(&d, do_recv_two, &two, sizeof(two));
 		b_recv(&d, 5, 2 * 5 * PIECE, PIECE);
 		list_expect(&d, &l, COUNT, 0);
+		ck_assert_uint_eq(b_wait_recv(&d).imm_data, 76);
 		ck_assert_int_eq(b_wait_recv(&d).wc_flags, 0);
-		ck_assert_int_eq(b_wait_recv(&d).byte_len, PIECE);
 		ck_assert_uint_eq(b_wait_recv(&d).imm_data, 77);
 		for (i = 0; i < COUNT; i++)
 			ck_assert(b_has(&d, 2 * i * PIECE, PIECE, i + 1));
@@ -542,11 +548,11 @@ int main(void)
 	add_loop(s, after_a_fork, 2);
 	add(s, fork_amid_a_list);
 	add(s, no_sges);
-	add_loop(s, list_of_all, ENDS);
-	add_loop(s, list_of_several_kinds, 2 * WHERE_COUNT);
-	add_loop(s, list_that_breaks, ENDS);
-	add_loop(s, list_with_sends, ENDS);
-	add_loop(s, list_with_a_long_send, ENDS);
+	add_loop(s, list_of_all, 2 * ENDS);
+	add_loop(s, list_of_several_kinds, 4 * WHERE_COUNT);
+	add_loop(s, list_that_breaks, 2 * ENDS);
+	add_loop(s, list_with_sends, 2 * ENDS);
+	add_loop(s, list_with_a_long_send, 2 * ENDS);
 	add_loop(s, list_that_is_too_long, ENDS);
 	return run(s);
 }

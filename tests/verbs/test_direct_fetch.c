@@ -13,11 +13,14 @@
 #define FA IBV_WR_ATOMIC_FETCH_AND_ADD
 #define CS IBV_WR_ATOMIC_CMP_AND_SWP
 
-#define ENDS (WHERE_COUNT * MEM_COUNT)
+#define ENDS (WHERE_COUNT * MEM_COUNT) /* and again, with calls that build WRs */
 
-static void open_ends(struct duo *d, int i, const struct opts *o)
+static void open_ends(struct duo *d, int i, struct opts *o)
 {
-	duo_open(d, i % WHERE_COUNT, i / WHERE_COUNT, i / WHERE_COUNT, o);
+	enum mem mem = i % ENDS / WHERE_COUNT;
+
+	o->built = i >= ENDS;
+	duo_open(d, i % WHERE_COUNT, mem, mem, o);
 }
 
 /* After this, what a WRITE needs to know is known. */
@@ -126,7 +129,7 @@ START_TEST(list_of_all_kinds)
 		l.wr[8].send_flags |= IBV_SEND_FENCE;
 		if (turn % 2)
 			l.wr[2].send_flags = l.wr[6].send_flags = 0;
-		ck_ok(post_wr(d.a.qp, l.wr));
+		ck_ok(post_list(&d.a, l.wr));
 		for (i = 0; i < LIST; i++)
 			if (l.wr[i].send_flags)
 				ck_assert_uint_eq(
@@ -257,7 +260,7 @@ START_TEST(own_key_is_read_only)
 		sge = node_sge(&d.a, 0, 8);
 		sge.lkey = mr->lkey;
 		wr = rdma_wr(&d, W, 1, &sge, 1, 0);
-		ck_ok(post_wr(d.a.qp, &wr));
+		ck_ok(post_list(&d.a, &wr));
 		expect(d.a.scq, 1, IBV_WC_SUCCESS);
 		wr = rdma_wr(&d, i ? FA : R, 2, &sge, 1, 0);
 		if (i) {
@@ -266,7 +269,7 @@ START_TEST(own_key_is_read_only)
 			wr.wr.atomic.compare_add = 0;
 		}
 		memset(d.a.buf, 3, 8);
-		ck_ok(post_wr(d.a.qp, &wr));
+		ck_ok(post_list(&d.a, &wr));
 		expect(d.a.scq, 2, IBV_WC_LOC_PROT_ERR);
 		ck_assert(node_all(&d.a, 0, 8, 3));
 		duo_renew(&d);
@@ -302,7 +305,7 @@ START_TEST(no_word)
 	wr.wr.atomic.remote_addr = d.at_b.base;
 	wr.wr.atomic.rkey = d.at_b.rkey;
 	wr.wr.atomic.compare_add = 1;
-	ck_ok(post_wr(d.a.qp, &wr));
+	ck_ok(post_list(&d.a, &wr));
 	expect(d.a.scq, 1, IBV_WC_LOC_LEN_ERR);
 	duo_renew(&d);
 	warm_up(&d);
@@ -357,7 +360,7 @@ START_TEST(too_many_after_writes)
 	warm_up(&d);
 	for (i = 0; i < LIST; i++)
 		list_add(&d, &l, i, i < 2 ? W : i % 2 ? R : FA, 64, 0);
-	ck_ok(post_wr(d.a.qp, l.wr));
+	ck_ok(post_list(&d.a, l.wr));
 	for (i = 0; i < 5; i++)
 		expect(d.a.scq, i, IBV_WC_SUCCESS);
 	expect(d.a.scq, 5, IBV_WC_REM_INV_REQ_ERR);
@@ -371,13 +374,13 @@ int main(void)
 {
 	Suite *s = suite("direct_fetch");
 
-	add_loop(s, one_after_the_other, ENDS);
-	add_loop(s, list_of_all_kinds, ENDS);
+	add_loop(s, one_after_the_other, 2 * ENDS);
+	add_loop(s, list_of_all_kinds, 2 * ENDS);
 	add_loop(s, key_without_the_right, WHERE_COUNT);
 	add_loop(s, qp_without_the_right, WHERE_COUNT);
 	add_loop(s, right_taken_away, WHERE_COUNT);
 	add_loop(s, own_key_is_read_only, WHERE_COUNT);
-	add_loop(s, no_word, ENDS);
+	add_loop(s, no_word, 2 * ENDS);
 	add_loop(s, word_of_a_shifted_region, 2 * WHERE_COUNT);
 	add_loop(s, too_many_after_writes, WHERE_COUNT);
 	return run(s);
