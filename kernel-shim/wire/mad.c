@@ -92,3 +92,66 @@ enum mad_message mad_message(const uint8_t mad[MAD_BYTES])
 		return MAD_HEADER;
 	return (enum mad_message)attribute;
 }
+
+/* ------------------------------------------------------- what came */
+
+#define SERVICE_RD 2
+#define SERVICE_EXTENDED 3
+#define EXTENDED_XRC 1
+#define INFO_BYTES 72 /* of REJ and SIDR_REP */
+#define LAST_REJECTED 2 /* REQ, REP, neither; of MRA: LAP */
+
+static bool check_req(const uint8_t *mad)
+{
+	const uint64_t service = mad_get(mad, MAD_REQ_transport_service);
+	const uint64_t mtu = mad_get(mad, MAD_REQ_path_mtu);
+
+	return service != SERVICE_RD &&
+	       (service != SERVICE_EXTENDED ||
+		mad_get(mad, MAD_REQ_extended_transport) == EXTENDED_XRC) &&
+	       mtu >= 1 && mtu <= 5 && mad_get(mad, MAD_REQ_local_qpn);
+}
+
+static bool check(const uint8_t *mad, enum mad_message m)
+{
+	switch (m) {
+	case MAD_REQ:
+		return check_req(mad);
+	case MAD_REP: /* the EE context is where XRC has its initiator's */
+		return mad_get(mad, MAD_REP_local_qpn) ||
+		       mad_get(mad, MAD_REP_local_eecn);
+	case MAD_REJ:
+		return mad_get(mad, MAD_REJ_message) <= LAST_REJECTED &&
+		       mad_get(mad, MAD_REJ_info_length) <= INFO_BYTES;
+	case MAD_MRA:
+		return mad_get(mad, MAD_MRA_message) <= LAST_REJECTED;
+	case MAD_SIDR_REP:
+		return mad_get(mad, MAD_SIDR_REP_info_length) <= INFO_BYTES;
+	default:
+		return true;
+	}
+}
+
+enum mad_message mad_check(const uint8_t *mad, size_t n)
+{
+	enum mad_message m = n == MAD_BYTES ? mad_message(mad) : MAD_HEADER;
+
+	return m != MAD_HEADER && check(mad, m) ? m : MAD_HEADER;
+}
+
+bool mad_get_ip_header(const uint8_t mad[MAD_BYTES], struct mad_ip_header *h)
+{
+	const bool sidr = mad_message(mad) == MAD_SIDR_REQ;
+	size_t len;
+
+	if (!sidr && mad_message(mad) != MAD_REQ)
+		return false;
+	memcpy(h,
+	       mad_bytes(mad,
+			 sidr ? MAD_SIDR_REQ_private_data :
+				MAD_REQ_private_data,
+			 &len),
+	       sizeof(*h));
+	return !h->version &&
+	       (h->ip_version >> 4 == 4 || h->ip_version >> 4 == 6);
+}

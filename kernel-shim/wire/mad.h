@@ -7,6 +7,7 @@
 #pragma once
 
 #include <assert.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -58,6 +59,15 @@ const uint8_t *mad_bytes(const uint8_t mad[MAD_BYTES], enum mad_field f,
 			 size_t *len);
 /* Which message it is, or MAD_HEADER: none of these. */
 enum mad_message mad_message(const uint8_t mad[MAD_BYTES]);
+/*
+ * Which message n bytes are that came, from the MAD's first byte on;
+ * MAD_HEADER: none of these, or one whose fields have values that the
+ * specification has not: another length, a transport service or a path MTU that
+ * does not exist, QPN 0, a rejected or received message that cannot be, more
+ * information than there is room for.  What the other fields say is the
+ * reader's to judge.
+ */
+enum mad_message mad_check(const uint8_t *mad, size_t n);
 /* "REQ", or NULL */
 const char *mad_name(enum mad_message m);
 
@@ -72,3 +82,7 @@ struct mad_ip_header {
 	uint8_t src[16], dst[16];
 };
 static_assert(sizeof(struct mad_ip_header) == 36, "as it travels");
+
+/* Of a REQ or a SIDR_REQ that was checked; false: its private data begins with
+ * something else. */
+bool mad_get_ip_header(const uint8_t mad[MAD_BYTES], struct mad_ip_header *h);

@@ -171,6 +171,80 @@ START_TEST(room)
 }
 END_TEST
 
+static enum mad_message with(enum mad_field f, uint64_t value)
+{
+	const uint64_t before = mad_get(mad, f);
+	enum mad_message m;
+
+	mad_set(mad, f, value);
+	m = mad_check(mad, sizeof(mad));
+	mad_set(mad, f, before);
+	return m;
+}
+
+/* Of what came nothing is believed that would be looked up by. */
+START_TEST(checked)
+{
+	unsigned int m;
+
+	for (m = MAD_MRA; m <= MAD_SIDR_REP; m++) {
+		mad_begin(mad, m, 5);
+		if (m == MAD_REP) {
+			ck_assert_int_eq(mad_check(mad, MAD_BYTES), MAD_HEADER);
+			ck_assert_int_eq(with(MAD_REP_local_eecn, 1), MAD_REP);
+			mad_set(mad, MAD_REP_local_qpn, 1);
+		}
+		ck_assert_int_eq(mad_check(mad, MAD_BYTES), m);
+		ck_assert_int_eq(mad_check(mad, MAD_BYTES - 1), MAD_HEADER);
+		ck_assert_int_eq(mad_check(mad, 0), MAD_HEADER);
+		ck_assert_int_eq(with(MAD_HEADER_method, 4), MAD_HEADER);
+	}
+	mad_begin(mad, MAD_REQ, 5);
+	mad_set(mad, MAD_REQ_path_mtu, 5);
+	mad_set(mad, MAD_REQ_local_qpn, 0x800001);
+	ck_assert_int_eq(mad_check(mad, MAD_BYTES), MAD_REQ);
+	ck_assert_int_eq(with(MAD_REQ_path_mtu, 0), MAD_HEADER);
+	ck_assert_int_eq(with(MAD_REQ_path_mtu, 6), MAD_HEADER);
+	ck_assert_int_eq(with(MAD_REQ_local_qpn, 0), MAD_HEADER);
+	ck_assert_int_eq(with(MAD_REQ_transport_service, 1), MAD_REQ);
+	ck_assert_int_eq(with(MAD_REQ_transport_service, 2), MAD_HEADER);
+	ck_assert_int_eq(with(MAD_REQ_transport_service, 3), MAD_HEADER);
+	mad_set(mad, MAD_REQ_extended_transport, 1);
+	ck_assert_int_eq(with(MAD_REQ_transport_service, 3), MAD_REQ);
+	mad_begin(mad, MAD_REJ, 5);
+	ck_assert_int_eq(with(MAD_REJ_message, 3), MAD_HEADER);
+	ck_assert_int_eq(with(MAD_REJ_info_length, 72), MAD_REJ);
+	ck_assert_int_eq(with(MAD_REJ_info_length, 73), MAD_HEADER);
+	mad_begin(mad, MAD_MRA, 5);
+	ck_assert_int_eq(with(MAD_MRA_message, 3), MAD_HEADER);
+	mad_begin(mad, MAD_SIDR_REP, 5);
+	ck_assert_int_eq(with(MAD_SIDR_REP_info_length, 73), MAD_HEADER);
+}
+END_TEST
+
+START_TEST(ip_headers)
+{
+	static const enum mad_message asks[] = { MAD_REQ, MAD_SIDR_REQ };
+	static const enum mad_field data[] = { MAD_REQ_private_data,
+					       MAD_SIDR_REQ_private_data };
+	struct mad_ip_header h = { .ip_version = 6 << 4, .port = { 1, 2 } }, r;
+	unsigned int i;
+
+	h.src[0] = h.dst[15] = 7;
+	for (i = 0; i < 2; i++) {
+		mad_begin(mad, asks[i], 1);
+		ck_assert(!mad_get_ip_header(mad, &r));
+		mad_set_bytes(mad, data[i], 0, &h, sizeof(h));
+		ck_assert(mad_get_ip_header(mad, &r));
+		ck_assert_mem_eq(&r, &h, sizeof(h));
+		mad_set_bytes(mad, data[i], 0, "\1", 1);
+		ck_assert(!mad_get_ip_header(mad, &r));
+	}
+	mad_begin(mad, MAD_REP, 1);
+	ck_assert(!mad_get_ip_header(mad, &r));
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("mad");
@@ -180,5 +254,7 @@ int main(void)
 	add(s, fields);
 	add(s, which);
 	add(s, room);
+	add(s, checked);
+	add(s, ip_headers);
 	return run_suite(s);
 }
