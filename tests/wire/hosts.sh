@@ -1,0 +1,25 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+# The two hosts themselves: they are apart, they reach each other, and the
+# cable does what it was asked to.
+# shellcheck source=tests/wire/lib.sh
+. "$(dirname "$0")/lib.sh"
+need python3
+
+bare a sh -c 'echo a >/dev/shm/who' && bare b test ! -e /dev/shm/who
+report $? 'each has a /dev/shm of its own'
+[[ $(bare a hostname)$(bare b hostname) == ab ]]
+report $? 'each has a name of its own'
+
+# datagrams.py sends some thousands to port 4791 and says what became of them
+for v in 4 6; do
+	[[ $(gid_index a $v) && $(gid_index b $v) ]]
+	report $? "both have a GID of IPv$v"
+	said=$("$(dirname "$0")/datagrams.py" "$HOST_a" "$HOST_b" \
+		"$(address b $v)")
+	for word in $1; do
+		grep -qw "$word" <<<"$said"
+		report $? "datagrams over IPv$v: $word; they were: $said"
+	done
+done
+finish_hosts

@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+# shellcheck shell=bash
+# What tests between two hosts share; "hosts" has made these.
+#
+#	on b ibv_devinfo			with the device and the wire
+#	bare b ping -c 1 10.91.0.1		without
+#	meet NAME SERVER... -- CLIENT...	the server on b, the client on a
+#
+# $version is 4 or 6: the IP version of the wire.
+
+# shellcheck source=tests/clients/lib.sh
+. "$(dirname "${BASH_SOURCE[0]}")/../clients/lib.sh"
+
+version=${WIRE_VERSION-4}
+export URXE_FABRIC=wire URXE_DIR=/dev/shm/urxe-wire URXE_KEEP=1
+unset URXE_WIRE
+
+# The process that holds a host's namespaces.
+holder() # HOST
+{
+	local name=HOST_$1
+	echo "${!name}"
+}
+
+address() # HOST [VERSION]
+{
+	local last=1
+	[[ $1 == a ]] || last=2
+	if [[ ${2-$version} == 4 ]]; then
+		echo "10.91.0.$last"
+	else
+		echo "fd91::$last"
+	fi
+}
+
+# In a host's namespaces, for LIMIT seconds at most.
+bare() # HOST COMMAND...
+{
+	timeout -k 2 "$LIMIT" nsenter -t "$(holder "$1")" \
+		--net --mount --uts --ipc -- "${@:2}"
+}
+
+on() # HOST COMMAND...
+{
+	local host=$1
+	shift
+	# shellcheck disable=SC2086 # words are meant
+	URXE_WIRE=$(address "$host") bare "$host" \
+		"$URXE" run ${URXE_TEST_RUN-} -- "$@"
+}
+
+# The index of a host's GID of RoCE v2 for an address of it.
+gid_index() # HOST [VERSION]
+{
+	# shellcheck disable=SC2016 # the inner shell's
+	on "$1" sh -c '
+		want=$1
+		cd /sys/class/infiniband/urxe0/ports/1 || exit
+		for i in $(ls gids | sort -n); do
+			gid=$(cat "gids/$i")
+			type=$(cat "gid_attrs/types/$i" 2>/dev/null)
+			[ "$gid:$type" != "$want:RoCE v2" ] || {
+				echo "$i"
+				exit 0
+			}
+		done
+		exit 1' sh "$(gid "$1" "${2-$version}")"
+}
+
+gid() # HOST VERSION
+{
+	local last=1
+	[[ $1 == a ]] || last=2
+	if [[ $2 == 4 ]]; then
+		echo "0000:0000:0000:0000:0000:ffff:0a5b:000$last"
+	else
+		echo "fd91:0000:0000:0000:0000:0000:0000:000$last"
+	fi
+}
+
+# Does anybody listen on $port there, by TCP or rdma_cm?
+listens_on() # HOST
+{
+	local hex pid
+
+	hex=$(printf ':%04X' "$port")
+	pid=$(holder "$1")
+	grep -qE "^ *[0-9]+: [0-9A-F]+$hex [0-9A-F:]+ 0A " \
+		"/proc/$pid/net/tcp" "/proc/$pid/net/tcp6" 2>/dev/null ||
+		{ [[ ${CMSTAT-} ]] && bare "$1" "$CMSTAT" \
+			"$URXE_DIR/$URXE_FABRIC" 2>/dev/null |
+			grep -q " port $port .* listen "; }
+}
+
+# The server runs on b, and when it listens on $port, the client on a.  Both
+# must succeed, and what the client prints must match $want.
+meet() # NAME SERVER... -- CLIENT...
+{
+	local name=$1 out command=() server status=0 server_status=0
+	shift
+
+	out=$(mktemp -p "$work")
+	while [[ $1 != -- ]]; do
+		command+=("$1")
+		shift
+	done
+	shift
+	on b "${command[@]}" <"$input" >"$out.server" 2>&1 &
+	server=$!
+	await $server listens_on b
+	on a "$@" <"$input" >"$out.client" 2>&1 || status=$?
+	wait $server || server_status=$?
+	[[ $status != 0 ]] || status=$server_status
+	if [[ $status == 0 && $want ]] &&
+		! grep -qE -- "$want" "$out.client"; then
+		status='no result'
+	fi
+	if grep -qiE 'completion with error|failed status|invalid data' \
+		"$out".*; then
+		status='an error was printed'
+	fi
+	report "$status" "$name"
+	if [[ $status != 0 ]]; then
+		sed 's/^/  b, server: /' "$out.server"
+		sed 's/^/  a, client: /' "$out.client"
+	fi
+}
+
+# What the programs of each host shared is in order, and nobody is left.
+hosts_are_clean()
+{
+	local host found tries
+
+	for host in a b; do
+		bare "$host" test -e "$URXE_DIR/$URXE_FABRIC/device" || continue
+		for ((tries = 0; tries < 600; tries++)); do
+			found=$(bare "$host" "$URXE" doctor --fabric wire 2>&1)
+			[[ $found != *'agrees; 0 contexts are open'* ]] || break
+			sleep 0.1
+		done
+		[[ $tries -lt 600 ]]
+		report $? "what is shared on $host is in order"
+		[[ $tries -lt 600 ]] || echo "$found"
+	done
+}
+
+finish_hosts()
+{
+	hosts_are_clean
+	finish
+}

@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * link [-l LOST] [-r REORDERED] [-d DUPLICATED] [-c DAMAGED] [-t MS] [-s SEED]
+ *	PID PID: a bad cable between the network namespaces of two processes.
+ *
+ * In each it makes an interface eth0 and carries frames from one to the other,
+ * until it is killed.  RoCE's packets get lost and so on in so many of a
+ *hundred cases, by chance from the seed, and take so many ms; all others
+ *arrive.  What tc's netem does, which not each kernel has.
+ *
+ * A damaged packet has no UDP checksum, or nobody but UDP would see it.
+ */
+#define _GNU_SOURCE
+#include <err.h>
+#include <fcntl.h>
+#include <linux/if.h>
+#include <linux/if_tun.h>
+#include <poll.h>
+#include <sched.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <time.h>
+#include <unistd.h>
+
+#define FRAME_MAX 65600
+#define QUEUE 8192
+#define REORDER_NS 1000000 /* the latest that one comes which is held back */
+#define ROCE_PORT 4791
+
+/* A frame on its way. */
+struct frame {
+	uint64_t due; /* ns */
+	int to;
+	size_t len;
+	uint8_t *bytes;
+};
+
+struct cable {
+	double lost, reordered, duplicated, damaged; /* of 100 */
+	uint64_t delay; /* ns */
+	uint64_t seed, refused;
+	struct frame queue[QUEUE]; /* by due */
+	unsigned int n;
+};
+
+static uint64_t now_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
+/* xorshift64* */
+static uint64_t chance(struct cable *c)
+{
+	c->seed ^= c->seed >> 12;
+	c->seed ^= c->seed << 25;
+	c->seed ^= c->seed >> 27;
+	return c->seed * 0x2545f4914f6cdd1d;
+}
+
+static bool meets(struct cable *c, double of_100)
+{
+	return (double)(chance(c) >> 11) * 0x1p-53 * 100 < of_100;
+}
+
+/* Where the UDP header of a packet of RoCE is; 0: it is none. */
+static size_t roce_at(const uint8_t *f, size_t len)
+{
+	size_t at;
+
+	if (len < 14 + 40 + 8)
+		return 0;
+	if (f[12] == 0x08 && f[13] == 0x00 && f[14 + 9] == 17)
+		at = 14 + 4 * (size_t)(f[14] & 15);
+	else if (f[12] == 0x86 && f[13] == 0xdd && f[14 + 6] == 17)
+		at = 14 + 40;
+	else
+		return 0;
+	if (len < at + 8 || f[at + 2] << 8 != (ROCE_PORT & 0xff00) ||
+	    f[at + 3] != (ROCE_PORT & 0xff))
+		return 0;
+	return at;
+}
+
+static void damage(struct cable *c, struct frame *f, size_t udp)
+{
+	const size_t n = f->len - udp - 8;
+
+	if (!n)
+		return;
+	f->bytes[udp + 6] = f->bytes[udp + 7] = 0;
+	f->bytes[udp + 8 + chance(c) % n] ^= (uint8_t)(1u << chance(c) % 8);
+}
+
+static void put(struct cable *c, const struct frame *f, uint64_t due)
+{
+	unsigned int i = c->n;
+
+	if (c->n == QUEUE)
+		return; /* a long cable, but not an endless one */
+	for (; i && c->queue[i - 1].due > due; i--)
+		c->queue[i] = c->queue[i - 1];
+	c->queue[i] = *f;
+	c->queue[i].due = due;
+	c->queue[i].bytes = malloc(f->len);
+	if (!c->queue[i].bytes)
+		err(1, "malloc");
+	memcpy(c->queue[i].bytes, f->bytes, f->len);
+	c->n++;
+}
+
+static void take(struct cable *c, struct frame *f)
+{
+	const size_t udp = roce_at(f->bytes, f->len);
+	uint64_t due = now_ns();
+
+	if (!udp) {
+		put(c, f, due);
+		return;
+	}
+	due += c->delay;
+	if (meets(c, c->lost))
+		return;
+	if (meets(c, c->damaged))
+		damage(c, f, udp);
+	if (meets(c, c->duplicated))
+		put(c, f, due);
+	if (meets(c, c->reordered))
+		due += chance(c) % REORDER_NS;
+	put(c, f, due);
+}
+
+/* What is due goes out; ns until the next one is, or UINT64_MAX. */
+static uint64_t deliver(struct cable *c)
+{
+	const uint64_t now = now_ns();
+	unsigned int i;
+
+	for (i = 0; i < c->n && c->queue[i].due <= now; i++) {
+		/* an interface that is not up yet takes nothing */
+		c->refused += write(c->queue[i].to, c->queue[i].bytes,
+				    c->queue[i].len) < 0;
+		free(c->queue[i].bytes);
+	}
+	c->n -= i;
+	memmove(c->queue, c->queue + i, c->n * sizeof(*c->queue));
+	return c->n ? c->queue[0].due - now : UINT64_MAX;
+}
+
+static int tap_in(const char *pid)
+{
+	struct ifreq ifr = { .ifr_flags = IFF_TAP | IFF_NO_PI };
+	char path[64];
+	int ns, fd;
+
+	snprintf(path, sizeof(path), "/proc/%s/ns/net", pid);
+	ns = open(path, O_RDONLY | O_CLOEXEC);
+	if (ns < 0 || setns(ns, CLONE_NEWNET))
+		err(1, "%s", path);
+	close(ns);
+	fd = open("/dev/net/tun", O_RDWR | O_NONBLOCK | O_CLOEXEC);
+	strcpy(ifr.ifr_name, "eth0");
+	if (fd < 0 || ioctl(fd, TUNSETIFF, &ifr))
+		err(1, "/dev/net/tun");
+	return fd;
+}
+
+static void carry(struct cable *c, const int tap[2])
+{
+	static uint8_t bytes[FRAME_MAX];
+	struct frame f = { .bytes = bytes };
+	struct timespec t;
+	uint64_t ns;
+	ssize_t len;
+	int i, burst;
+
+	for (;;) {
+		struct pollfd p[2] = { { tap[0], POLLIN, 0 },
+				       { tap[1], POLLIN, 0 } };
+
+		ns = deliver(c);
+		t = (struct timespec){ (time_t)(ns / 1000000000),
+				       (long)(ns % 1000000000) };
+		ppoll(p, 2, ns == UINT64_MAX ? NULL : &t, NULL);
+		for (i = 0; i < 2; i++) {
+			f.to = tap[!i];
+			for (burst = 0; burst < 32; burst++) {
+				len = read(tap[i], bytes, sizeof(bytes));
+				if (len < 0)
+					break;
+				f.len = (size_t)len;
+				take(c, &f);
+			}
+		}
+	}
+}
+
+int main(int argc, char **argv)
+{
+	static struct cable c;
+	int tap[2], option;
+
+	c.seed = now_ns();
+	while ((option = getopt(argc, argv, "l:r:d:c:t:s:")) != -1) {
+		if (option == 'l')
+			c.lost = atof(optarg);
+		else if (option == 'r')
+			c.reordered = atof(optarg);
+		else if (option == 'd')
+			c.duplicated = atof(optarg);
+		else if (option == 'c')
+			c.damaged = atof(optarg);
+		else if (option == 't')
+			c.delay = (uint64_t)(atof(optarg) * 1e6);
+		else if (option == 's')
+			c.seed = strtoull(optarg, NULL, 0);
+		else
+			return 2;
+	}
+	if (argc - optind != 2)
+		return 2;
+	c.seed += !c.seed;
+	tap[0] = tap_in(argv[optind]);
+	tap[1] = tap_in(argv[optind + 1]);
+	printf("link: seed %#llx\n", (unsigned long long)c.seed);
+	fflush(stdout);
+	carry(&c, tap);
+}

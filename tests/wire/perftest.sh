@@ -1,0 +1,29 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+# perftest.sh OPERATION...: perftest between two hosts: "write RC", "send UD".
+# It does not check data.
+# shellcheck source=tests/wire/lib.sh
+. "$(dirname "$0")/lib.sh"
+need ib_write_bw
+
+want='^ *[0-9]+ +[0-9]+ '
+perftest() # PROGRAM CONNECTION OPTIONS...
+{
+	local name="$1 $2 ${*:3}, IPv$version"
+
+	next_port
+	meet "$name" "$1" -c "$2" -p "$port" -x "$(gid_index b)" -F "${@:3}" -- \
+		"$1" -c "$2" -p "$port" -x "$(gid_index a)" -F "${@:3}" \
+		"$(address b)"
+}
+
+for version in ${WIRE_VERSION-4 6}; do
+	for what in "$@"; do
+		read -r operation connection <<<"$what"
+		perftest "ib_${operation}_lat" "$connection" -n 500
+		perftest "ib_${operation}_bw" "$connection" -n 200
+		[[ $operation != atomic && $connection != UD ]] || continue
+		perftest "ib_${operation}_bw" "$connection" -n 10 -s 1048577
+	done
+done
+finish_hosts

@@ -1,0 +1,46 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+# pingpong.sh KIND...: the pingpongs of libibverbs between two hosts, over IPv4
+# and IPv6, in small and big messages, data checked.
+# shellcheck source=tests/wire/lib.sh
+. "$(dirname "$0")/lib.sh"
+need ibv_rc_pingpong
+
+want='iters in'
+pingpong() # KIND SIZE MTU
+{
+	local index_a index_b
+
+	next_port
+	index_a=$(gid_index a)
+	index_b=$(gid_index b)
+	meet "$1, $2 bytes, path MTU $3, IPv$version" \
+		"ibv_$1_pingpong" -g "$index_b" -p "$port" -n 200 -c \
+		-s "$2" -m "$3" -- \
+		"ibv_$1_pingpong" -g "$index_a" -p "$port" -n 200 -c \
+		-s "$2" -m "$3" "$(address b)"
+}
+
+# datagrams have no path MTU, but the port's
+datagrams() # SIZE
+{
+	next_port
+	meet "ud, $1 bytes, IPv$version" \
+		ibv_ud_pingpong -g "$(gid_index b)" -p "$port" -n 200 -c -s "$1" -- \
+		ibv_ud_pingpong -g "$(gid_index a)" -p "$port" -n 200 -c -s "$1" \
+		"$(address b)"
+}
+
+for version in ${WIRE_VERSION-4 6}; do
+	for kind in "$@"; do
+		if [[ $kind == ud ]]; then
+			datagrams 1
+			datagrams 1000
+			continue
+		fi
+		pingpong "$kind" 1 1024
+		pingpong "$kind" 4096 1024
+		pingpong "$kind" 65537 1024
+	done
+done
+finish_hosts
