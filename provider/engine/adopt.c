@@ -122,7 +122,8 @@ static const char *range_refused(uint64_t va, uint64_t end)
 				     vma_refused(&v);
 		at = v.end;
 	}
-	fclose(f);
+	if (smaps_close(f) && at < end)
+		why = "/proc/self/smaps cannot be read";
 	return why || at >= end ? why : "they are not all mapped";
 }
 
@@ -150,10 +151,10 @@ static bool adopt_pages(uint64_t va, uint64_t len)
 		urxe_why("ibv_reg_mr: its pages stay private: %s", why);
 		return false;
 	}
-	fd = pages_share((void *)(uintptr_t)va, len);
-	if (fd < 0 || fstat(fd, &st)) {
+	fd = pages_share((void *)(uintptr_t)va, len, &st);
+	if (fd < 0) {
 		urxe_why("ibv_reg_mr: its pages stay private: %s",
-			 strerror(fd < 0 ? -fd : errno));
+			 strerror(-fd));
 		return false;
 	}
 	table[count++] = (struct adoption){
@@ -228,28 +229,29 @@ static const char *adoption_is_held(const struct adoption *a)
 		else if (peer_has_private_key(v.start, v.end - v.start))
 			why = "another MR is in them";
 	}
-	fclose(f);
+	if (smaps_close(f))
+		why = "/proc/self/smaps cannot be read";
 	return why;
 }
 
-/* Each mapping of it.  As pages_unshare(), of all of them. */
-static int adoption_unmap(const struct adoption *a)
+/* Each mapping of it.  -errno: there may be some that are shared. */
+static int adoption_unmap(struct adoption *a)
 {
 	FILE *f = smaps_open();
 	struct smaps_vma v;
-	int one, ret = 0;
+	int ret = 0, err;
 
 	if (!f)
 		return -ENOENT;
 	while (ret >= 0 && smaps_next(f, &v)) {
 		if (v.ino != a->ino || v.dev != a->dev || !v.shared)
 			continue;
-		one = pages_unshare(a->fd, &v);
-		if (one)
-			ret = one;
+		ret = pages_unshare(a->fd, &v);
+		if (ret > 0)
+			a->shown = true;
 	}
-	fclose(f);
-	return ret;
+	err = smaps_close(f);
+	return ret < 0 ? ret : err;
 }
 
 static void adoption_end(struct adoption *a)
@@ -259,14 +261,14 @@ static void adoption_end(struct adoption *a)
 
 	if (!why) {
 		ret = adoption_unmap(a);
-		if (ret < 0)
+		if (ret)
 			why = strerror(-ret);
 	}
 	if (why) {
 		urxe_why("ibv_dereg_mr: its pages stay shared: %s", why);
 		return;
 	}
-	if (!ret)
+	if (!a->shown)
 		pages_empty(a->fd);
 	close(a->fd);
 	*a = table[--count];
@@ -303,6 +305,14 @@ void adopt_put(uint64_t dev, uint64_t ino)
 unsigned int adoptions_count(void)
 {
 	return count;
+}
+
+void adoptions_are_shown(void)
+{
+	unsigned int i;
+
+	for (i = 0; i < count; i++)
+		table[i].shown = true;
 }
 
 void adoptions_forget(void)

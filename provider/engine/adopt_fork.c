@@ -49,10 +49,11 @@ static bool fork_copies_grow(void)
 	return true;
 }
 
-static void fork_copy_add(const struct smaps_vma *v, const struct adoption *a)
+static void fork_copy_add(const struct smaps_vma *v, struct adoption *a)
 {
 	if (!adoption_has_fd(a) || !fork_copies_grow()) {
 		urxe_why("fork: a child shares pages of an MR");
+		a->shown = true;
 		return;
 	}
 	copies[num_copies++] = (struct fork_copy){ .vma = *v, .fd = a->fd };
@@ -60,7 +61,7 @@ static void fork_copy_add(const struct smaps_vma *v, const struct adoption *a)
 
 void adopt_before_fork(void)
 {
-	const struct adoption *a;
+	struct adoption *a;
 	struct smaps_vma v;
 	unsigned int i;
 	FILE *f;
@@ -71,10 +72,14 @@ void adopt_before_fork(void)
 		if (a && !v.no_fork)
 			fork_copy_add(&v, a);
 	}
-	if (f)
-		fclose(f);
-	for (i = 0; i < num_copies; i++)
+	if (adoptions_count() && (!f || smaps_close(f)))
+		adoptions_are_shown();
+	for (i = 0; i < num_copies; i++) {
 		copies[i].copy = pages_copy(copies[i].fd, &copies[i].vma);
+		a = adoption_find(copies[i].vma.dev, copies[i].vma.ino);
+		if (!copies[i].copy && a)
+			a->shown = true;
+	}
 }
 
 static void fork_copies_free(void)

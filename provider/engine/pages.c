@@ -13,8 +13,8 @@
  * may hold up the kernel, which needs a privilege; else it fails with EFAULT.
  * What was pinned before (O_DIRECT, io_uring, vmsplice) goes to the old pages.
  *
- * To private pages is simpler: a private mapping of the same file, in one
- * system call, shows what is in the file until somebody writes.
+ * To private pages is simpler: a private mapping of the same file, moved there
+ * in one system call, shows what is in the file until somebody writes.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -62,7 +62,7 @@ static bool file_may_have(size_t len)
 	return !getrlimit(RLIMIT_FSIZE, &limit) && len <= limit.rlim_cur;
 }
 
-static int file_make(size_t len, void **map)
+static int file_make(size_t len, struct stat *st, void **map)
 {
 	int fd, err;
 
@@ -74,7 +74,8 @@ static int file_make(size_t len, void **map)
 	err = EMFILE;
 	if (!fd_is_spare(fd))
 		goto err_close;
-	if (ftruncate(fd, (off_t)len) || fallocate(fd, 0, 0, (off_t)len)) {
+	if (ftruncate(fd, (off_t)len) || fallocate(fd, 0, 0, (off_t)len) ||
+	    fstat(fd, st)) {
 		err = errno;
 		goto err_close;
 	}
@@ -118,9 +119,32 @@ static int uffd_open(void)
 	return -err;
 }
 
-/* copy: where the bytes go, and what takes the place of `at`.  0 or -errno */
-static int pages_replace(int uffd, void *at, size_t len, void *copy)
+/*
+ * Move map, a mapping of fd from offset on, to `at`, over what is there.  What
+ * is wrong with the arguments the kernel says before it unmaps that; where it
+ * has no memory for itself it may say so afterwards, and a hole is left, which
+ * the same mapping made once more fills.  -errno: map is where it was.
+ */
+static int pages_move(void *map, size_t len, void *at, int flags, int fd,
+		      const struct smaps_vma *v)
 {
+	int err;
+
+	if (mremap(map, len, len, MREMAP_MAYMOVE | MREMAP_FIXED, at) !=
+	    MAP_FAILED)
+		return 0;
+	err = errno;
+	if (mmap(at, len, v->prot, flags | MAP_FIXED, fd, (off_t)v->offset) ==
+	    MAP_FAILED)
+		return -err;
+	munmap(map, len);
+	return 0;
+}
+
+/* copy: where the bytes go, and what takes the place of `at`.  0 or -errno */
+static int pages_replace(int uffd, void *at, size_t len, void *copy, int fd)
+{
+	const struct smaps_vma all = { .prot = PROT_READ | PROT_WRITE };
 	struct uffdio_range range = { .start = (uintptr_t)at, .len = len };
 	struct uffdio_writeprotect hold = {
 		.range = range,
@@ -132,9 +156,7 @@ static int pages_replace(int uffd, void *at, size_t len, void *copy)
 		ret = -errno;
 	} else {
 		memcpy(copy, at, len);
-		if (mremap(copy, len, len, MREMAP_MAYMOVE | MREMAP_FIXED, at) ==
-		    MAP_FAILED)
-			ret = -errno;
+		ret = pages_move(copy, len, at, MAP_SHARED, fd, &all);
 	}
 	if (ret)
 		ioctl(uffd, UFFDIO_UNREGISTER, &range);
@@ -142,7 +164,7 @@ static int pages_replace(int uffd, void *at, size_t len, void *copy)
 	return ret;
 }
 
-static int pages_change(void *at, size_t len, void *copy)
+static int pages_change(void *at, size_t len, void *copy, int fd)
 {
 	struct uffdio_register reg = {
 		.range = { .start = (uintptr_t)at, .len = len },
@@ -161,7 +183,7 @@ static int pages_change(void *at, size_t len, void *copy)
 	pthread_sigmask(SIG_SETMASK, &all, &old);
 	ret = ioctl(uffd, UFFDIO_REGISTER, &reg) ? -errno : 0;
 	if (!ret)
-		ret = pages_replace(uffd, at, len, copy);
+		ret = pages_replace(uffd, at, len, copy, fd);
 	close(uffd);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	return ret;
@@ -177,16 +199,16 @@ static bool pages_are_mine(const void *at, size_t len)
 	return (stack >= start && stack < end) || (self >= start && self < end);
 }
 
-int pages_share(void *at, size_t len)
+int pages_share(void *at, size_t len, struct stat *st)
 {
 	int fd, ret, saved = errno;
 	void *copy;
 
 	if (pages_are_mine(at, len))
 		return -EDEADLK;
-	fd = file_make(len, &copy);
+	fd = file_make(len, st, &copy);
 	if (fd >= 0) {
-		ret = pages_change(at, len, copy);
+		ret = pages_change(at, len, copy, fd);
 		if (ret) {
 			munmap(copy, len);
 			close(fd);
@@ -200,11 +222,18 @@ int pages_share(void *at, size_t len)
 int pages_unshare(int fd, const struct smaps_vma *v)
 {
 	size_t len = v->end - v->start;
-	void *at = (void *)(uintptr_t)v->start;
+	void *map, *at = (void *)(uintptr_t)v->start;
+	int ret;
 
-	if (mmap(at, len, v->prot, MAP_PRIVATE | MAP_FIXED, fd,
-		 (off_t)v->offset) == MAP_FAILED)
+	/* made first, as only then the kernel counts whether there is memory */
+	map = mmap(NULL, len, v->prot, MAP_PRIVATE, fd, (off_t)v->offset);
+	if (map == MAP_FAILED)
 		return -errno;
+	ret = pages_move(map, len, at, MAP_PRIVATE, fd, v);
+	if (ret) {
+		munmap(map, len);
+		return ret;
+	}
 	return madvise(at, len, MADV_POPULATE_WRITE) ? 1 : 0;
 }
 
@@ -219,24 +248,30 @@ void pages_empty(int fd)
 		return; /* those who do that see what is in the file */
 }
 
-/* mremap may have made a mapping longer than its file. */
-static size_t pages_in_file(int fd, const struct smaps_vma *v)
+/* mremap may have made a mapping longer than its file.  -1: who knows. */
+static ssize_t pages_in_file(int fd, const struct smaps_vma *v)
 {
-	size_t len = v->end - v->start;
+	uint64_t len = v->end - v->start;
 	struct stat st;
 
-	if (fstat(fd, &st) || (uint64_t)st.st_size <= v->offset)
+	if (fstat(fd, &st))
+		return -1;
+	if ((uint64_t)st.st_size <= v->offset)
 		return 0;
-	return (uint64_t)st.st_size - v->offset < len ?
-		       (uint64_t)st.st_size - v->offset :
-		       len;
+	return (ssize_t)((uint64_t)st.st_size - v->offset < len ?
+				 (uint64_t)st.st_size - v->offset :
+				 len);
 }
 
 void *pages_copy(int fd, const struct smaps_vma *v)
 {
-	size_t len = v->end - v->start, there = pages_in_file(fd, v);
+	size_t len = v->end - v->start;
+	ssize_t in_file = pages_in_file(fd, v);
+	size_t there = (size_t)in_file;
 	void *from, *to;
 
+	if (in_file < 0)
+		return NULL;
 	to = mmap(NULL, len, PROT_READ | PROT_WRITE,
 		  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (to == MAP_FAILED || !there)

@@ -5,6 +5,7 @@
 #include <stddef.h>
 
 struct smaps_vma;
+struct stat;
 
 #define PAGES_NAME "urxe-adopted"
 
@@ -12,7 +13,7 @@ struct smaps_vma;
  * Copy len bytes at `at`, whole pages of private memory, to a new memfd, and
  * map that in their place.  Its descriptor, or -errno: nothing has changed.
  */
-int pages_share(void *at, size_t len);
+int pages_share(void *at, size_t len, struct stat *st);
 /*
  * Make v, a shared mapping of memfd fd in which nobody else writes, private.
  * 1: it is, but what it shows is still in the file.  -errno: it is not.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #define _GNU_SOURCE
+#include <errno.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/sysmacros.h>
@@ -80,4 +81,12 @@ bool smaps_next(FILE *f, struct smaps_vma *v)
 		}
 	}
 	return false;
+}
+
+int smaps_close(FILE *f)
+{
+	int ret = ferror(f) ? -EIO : 0;
+
+	fclose(f);
+	return ret;
 }

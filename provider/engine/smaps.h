@@ -18,5 +18,7 @@ struct smaps_vma {
 
 /* NULL: there is none. */
 FILE *smaps_open(void);
-/* The next mapping; false at the end. */
+/* The next mapping; false at the end, or where it cannot be read on. */
 bool smaps_next(FILE *f, struct smaps_vma *v);
+/* -EIO: there may be mappings that smaps_next() did not get to. */
+int smaps_close(FILE *f);

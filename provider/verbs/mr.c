@@ -89,8 +89,10 @@ static void mr_adopt(struct urxe_context *ctx, unsigned int access,
 	ret = vma_check(out->va, out->length, true, &file);
 	if (!ret)
 		ret = mr_describe_file(ctx, &file, access, out);
-	if (ret)
+	if (ret) {
 		key_set(out, &plain);
+		out->flags |= URXE_MR_SHARED; /* if they cannot go back now */
+	}
 	adopt_settle();
 }
 

@@ -3,99 +3,19 @@
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <inttypes.h>
-#include <linux/userfaultfd.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "adopt.h"
 #include "harness.h"
-
-#ifndef UFFD_USER_MODE_ONLY
-#define UFFD_USER_MODE_ONLY 1
-#endif
-#define NAME "/memfd:urxe-adopted"
-#define PAGE 4096u
-#define SIZE (64 * PAGE)
-
-/* What the page at p is: 's' or 'p' of a file that was made for it, or 0. */
-static char kind_of(const void *p)
-{
-	FILE *maps = fopen("/proc/self/maps", "re");
-	uintptr_t start, end, at = (uintptr_t)p;
-	char line[512], perm[5], kind = 0;
-
-	ck_nonnull(maps);
-	while (fgets(line, sizeof(line), maps))
-		if (sscanf(line, "%" SCNxPTR "-%" SCNxPTR " %4s", &start, &end,
-			   perm) == 3 &&
-		    at >= start && at < end && strstr(line, NAME))
-			kind = perm[3];
-	fclose(maps);
-	return kind;
-}
-
-static bool is_adopted(const void *p)
-{
-	return kind_of(p) == 's';
-}
-
-/* Descriptors of such files; each must be one that exec closes. */
-static int count_fds(void)
-{
-	char path[32], to[64];
-	int fd, n = 0;
-	ssize_t len;
-
-	for (fd = 0; fd < 1024; fd++) {
-		snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-		len = readlink(path, to, sizeof(to) - 1);
-		if (len < 0)
-			continue;
-		to[len] = 0;
-		if (!strstr(to, NAME) && !strstr(to, "userfaultfd"))
-			continue;
-		ck_assert(fcntl(fd, F_GETFD) & FD_CLOEXEC);
-		n++;
-	}
-	return n;
-}
-
-static char *map_zeros(size_t size)
-{
-	char *p = mmap(NULL, size, PROT_READ | PROT_WRITE,
-		       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-
-	ck_assert(p != MAP_FAILED);
-	return p;
-}
-
-static char *map_pages(size_t size)
-{
-	char *p = map_zeros(size);
-	size_t i;
-
-	for (i = 0; i < size; i++)
-		p[i] = (char)(i * 7 + i / PAGE + 1);
-	return p;
-}
-
-static bool has_pattern(const char *p, size_t from, size_t to)
-{
-	size_t i;
-
-	for (i = from; i < to; i++)
-		if (p[i] != (char)(i * 7 + i / PAGE + 1))
-			return false;
-	return true;
-}
 
 static struct ibv_context *ctx;
 static struct ibv_pd *pd;
@@ -791,28 +711,13 @@ START_TEST(killed)
 }
 END_TEST
 
-/* Without userfaultfd nothing is adopted, and all goes on as without. */
-static bool can_adopt(void)
-{
-	struct uffdio_api api = { .api = UFFD_API,
-				  .features = UFFD_FEATURE_PAGEFAULT_FLAG_WP };
-	int fd = (int)syscall(SYS_userfaultfd, O_CLOEXEC | UFFD_USER_MODE_ONLY);
-	bool can = fd >= 0 && !ioctl(fd, UFFDIO_API, &api);
-
-	if (fd >= 0)
-		close(fd);
-	return can;
-}
-
 int main(void)
 {
 	Suite *s = suite("adopt");
 
 	setenv("URXE_ADOPT", "1", 1);
-	if (!can_adopt()) {
-		printf("pages cannot be adopted here: skipped\n");
+	if (!can_adopt())
 		return 77;
-	}
 	add(s, there_and_back);
 	add(s, several_mrs);
 	add(s, what_is_left_alone);
