@@ -2,8 +2,8 @@
 #include <string.h>
 
 #include "wire/address.h"
+#include "wire/crc32.h"
 #include "wire/field.h"
-#include "wire/icrc.h"
 
 bool wire_gid_is_ipv4(const uint8_t gid[16])
 {

@@ -8,10 +8,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "wire/crc32.h"
 #include "wire/packet.h"
-
-/* Ethernet's CRC-32 of what comes next; the first crc is 0. */
-uint32_t wire_crc32(uint32_t crc, const void *bytes, size_t n);
 
 /*
  * Of the n bytes from the IP header on, which end before the ICRC; there are

@@ -96,6 +96,43 @@ START_TEST(over_ipv6)
 }
 END_TEST
 
+/* Bit by bit, as the polynomial says. */
+static uint32_t slow(uint32_t crc, const uint8_t *p, size_t n)
+{
+	unsigned int bit;
+
+	for (crc = ~crc; n--; p++)
+		for (crc ^= *p, bit = 0; bit < 8; bit++)
+			crc = crc & 1 ? crc >> 1 ^ 0xedb88320 : crc >> 1;
+	return ~crc;
+}
+
+/* Each way that this CPU has, and the one that is chosen: all lengths that
+ * packets have, wherever they begin and end. */
+START_TEST(crc_ways)
+{
+	wire_crc32_fn *const fn = _i < WIRE_CRC32_WAYS ? wire_crc32_by(_i) :
+							 wire_crc32;
+	static uint8_t bytes[WIRE_MAX_BYTES + 64];
+	uint32_t sum[WIRE_MAX_BYTES + 1];
+	size_t n, at;
+
+	if (!fn)
+		return;
+	for (n = 0; n < sizeof(bytes); n++)
+		bytes[n] = (uint8_t)(n * n >> 3 ^ n);
+	for (at = 0; at < 64; at += at < 4 ? 1 : 15) {
+		sum[0] = 0x12345678;
+		for (n = 1; n <= WIRE_MAX_BYTES; n++)
+			sum[n] = slow(sum[n - 1], bytes + at + n - 1, 1);
+		for (n = 0; n <= WIRE_MAX_BYTES; n++)
+			ck_assert_msg(fn(sum[0], bytes + at, n) == sum[n],
+				      "way %d, %zu bytes at %zu", _i, n, at);
+	}
+	ck_assert_uint_eq(fn(0, bytes, 300), slow(0, bytes, 300));
+}
+END_TEST
+
 /* What routers change does not count, all else does. */
 START_TEST(what_the_icrc_is_of)
 {
@@ -229,6 +266,7 @@ int main(void)
 	Suite *s = suite_create("wire");
 
 	add(s, crc);
+	add_loop(s, crc_ways, WIRE_CRC32_WAYS + 1);
 	add(s, over_ipv4);
 	add(s, over_ipv6);
 	add(s, what_the_icrc_is_of);

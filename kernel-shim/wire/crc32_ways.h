@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* Between crc32.c and the files of single CPUs. */
+#pragma once
+
+#include "wire/crc32.h"
+
+#if defined(__x86_64__)
+#define WIRE_CRC32_X86 1
+#elif defined(__aarch64__) && defined(__linux__)
+#define WIRE_CRC32_AARCH64 1
+#endif
+
+/* These are of the state, which is the CRC with all bits inverted. */
+uint32_t crc32_tables(uint32_t state, const uint8_t *p, size_t n);
+uint32_t crc32_clmul(uint32_t state, const uint8_t *p, size_t n);
+uint32_t crc32_vclmul(uint32_t state, const uint8_t *p, size_t n);
+uint32_t crc32_vclmul_512(uint32_t state, const uint8_t *p, size_t n);
+uint32_t crc32_arm(uint32_t state, const uint8_t *p, size_t n);

@@ -1,0 +1,322 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * What packets with an ICRC cost, beside datagrams of the same size that nobody
+ * looks at:
+ *
+ *	wire icrc
+ *	wire receive|bare-receive ADDRESS
+ *	wire send|bare-send ADDRESS TO SECONDS [PAYLOAD]
+ *
+ * A receiver prints what it got from the first datagram on until there has been
+ * none for a second; what is lost on the way it does not see.
+ */
+#define _GNU_SOURCE
+#include <arpa/inet.h>
+#include <errno.h>
+#include <linux/udp.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <time.h>
+
+#include "wire/crc32.h"
+#include "wire/receiver.h"
+#include "wire/sender.h"
+
+#define SILENCE_MS 1000
+
+static double now(clockid_t clock)
+{
+	struct timespec t;
+
+	clock_gettime(clock, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+static void die(const char *what)
+{
+	perror(what);
+	exit(1);
+}
+
+/* ------------------------------------------------------- the ICRC */
+
+#define MOST_BYTES 4096u
+#define ROUNDS 7
+#define BYTES_A_ROUND 20000000u
+
+static uint8_t from[MOST_BYTES], to[MOST_BYTES];
+
+static uint32_t copy(uint32_t crc, const void *bytes, size_t n)
+{
+	memcpy(to, bytes, n);
+	__asm__ volatile("" : : "r"(to) : "memory");
+	return crc;
+}
+
+static double best_of(wire_crc32_fn *fn, uint32_t n)
+{
+	const uint32_t times = BYTES_A_ROUND / n;
+	volatile uint32_t sum = 0;
+	double best = 1e9, t;
+	unsigned int round;
+	uint32_t i;
+
+	for (round = 0; round < ROUNDS; round++) {
+		t = now(CLOCK_MONOTONIC);
+		for (i = 0; i < times; i++)
+			sum ^= fn(0, from, n);
+		t = (now(CLOCK_MONOTONIC) - t) / times;
+		best = t < best ? t : best;
+	}
+	return best;
+}
+
+static void print_row(const char *name, wire_crc32_fn *fn)
+{
+	static const uint32_t bytes[] = { 64, 256, 1024, 4096 };
+	unsigned int i;
+
+	if (!fn)
+		return;
+	printf("%-10s", name);
+	for (i = 0; i < sizeof(bytes) / sizeof(*bytes); i++)
+		printf("  %4u B %6.1f GB/s", bytes[i],
+		       bytes[i] / best_of(fn, bytes[i]) / 1e9);
+	printf("\n");
+}
+
+static int icrc(void)
+{
+	static const char *const name[] = {
+		[WIRE_CRC32_TABLES] = "tables",
+		[WIRE_CRC32_CLMUL] = "clmul",
+		[WIRE_CRC32_VCLMUL] = "vclmul",
+		[WIRE_CRC32_VCLMUL_512] = "vclmul-512",
+		[WIRE_CRC32_ARM] = "arm",
+	};
+	unsigned int way;
+
+	for (way = 0; way < WIRE_CRC32_WAYS; way++)
+		print_row(name[way], wire_crc32_by(way));
+	print_row("memcpy", copy);
+	return 0;
+}
+
+/* ------------------------------------------------------- ends */
+
+static void gid_of(uint8_t gid[16], const char *text)
+{
+	memset(gid, 0, 16);
+	gid[10] = gid[11] = 0xff;
+	if (inet_pton(AF_INET, text, gid + 12) != 1 &&
+	    inet_pton(AF_INET6, text, gid) != 1) {
+		fprintf(stderr, "%s is no address\n", text);
+		exit(2);
+	}
+}
+
+static void open_socket(struct wire_socket *s, const char *address,
+			uint16_t port, unsigned int flags)
+{
+	uint8_t gid[16];
+
+	gid_of(gid, address);
+	errno = -wire_socket_open(s, gid, port, flags);
+	if (errno)
+		die(address);
+}
+
+static void *room(size_t n)
+{
+	void *p = mmap(NULL, n, PROT_READ | PROT_WRITE,
+		       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (p == MAP_FAILED)
+		die("mmap");
+	return p;
+}
+
+static void print_end(const char *what, uint64_t packets, uint64_t bytes,
+		      double seconds)
+{
+	printf("%-12s %6.2f GB/s  %9.0f packets/s  %5.3f s of CPU per GB\n",
+	       what, (double)bytes / seconds / 1e9, (double)packets / seconds,
+	       bytes ? now(CLOCK_PROCESS_CPUTIME_ID) / (double)bytes * 1e9 : 0);
+}
+
+/* ------------------------------------------------------- receivers */
+
+/* false: silence */
+static bool wait_for(const struct wire_socket *s)
+{
+	struct pollfd p = { s->fd, POLLIN, 0 };
+
+	return poll(&p, 1, SILENCE_MS) > 0;
+}
+
+struct tally {
+	uint64_t packets, bytes, refused;
+};
+
+static void take(struct wire_receiver *r, struct tally *t)
+{
+	struct wire_received got;
+
+	while (wire_received(r, &got)) {
+		if (got.refusal) {
+			t->refused++;
+			continue;
+		}
+		t->packets++;
+		t->bytes += got.packet.length;
+	}
+}
+
+/* What counts is the payload of 12 bytes of header, and 4 of ICRC. */
+static void take_bare(struct wire_receiver *r, struct tally *t)
+{
+	unsigned int i;
+
+	for (i = 0; i < r->n; i++)
+		t->bytes += r->header[i].msg_len;
+	r->n = 0;
+}
+
+static int receive(const char *address, bool bare)
+{
+	struct wire_receiver *r = room(sizeof(*r));
+	struct tally t = { 0 };
+	struct wire_socket s;
+	double begin = 0, last = 0;
+
+	wire_receiver_begin(r);
+	open_socket(&s, address, WIRE_PORT, WIRE_NONBLOCKING);
+	while (!wire_receive(r, &s) || wait_for(&s) || !begin) {
+		if (!r->n)
+			continue;
+		last = now(CLOCK_MONOTONIC);
+		begin = begin ? begin : last;
+		(bare ? take_bare : take)(r, &t);
+	}
+	print_end(bare ? "bare-receive" : "receive", t.packets, t.bytes,
+		  last - begin);
+	if (t.refused)
+		printf("%llu refused\n", (unsigned long long)t.refused);
+	return t.refused > 0;
+}
+
+/* ------------------------------------------------------- senders */
+
+struct way {
+	struct wire_socket socket;
+	struct wire_path path;
+	struct wire_packet packet;
+	struct wire_sender *sender;
+	double until;
+};
+
+static uint64_t push(struct way *w)
+{
+	unsigned int sent;
+
+	while (!wire_sender_is_full(w->sender)) {
+		wire_sender_add(w->sender, &w->path, &w->packet);
+		w->packet.bth.psn = (w->packet.bth.psn + 1) & WIRE_PSN_MASK;
+	}
+	wire_sender_flush(w->sender, &w->socket, &sent);
+	return sent;
+}
+
+/* The same datagrams, as they lie there. */
+#define BARE_MESSAGES 8
+
+static uint64_t push_bare(struct way *w)
+{
+	static struct mmsghdr header[BARE_MESSAGES];
+	static union wire_sockaddr address;
+	static struct iovec iov;
+	static _Alignas(struct cmsghdr) char control[CMSG_SPACE(2)];
+	static unsigned int n;
+	struct cmsghdr *c = (struct cmsghdr *)control;
+	const uint16_t segment = (uint16_t)(w->packet.length + 16);
+	unsigned int i;
+	int sent;
+
+	if (!n) {
+		n = 65000 / segment < 64 ? 65000 / segment : 64;
+		iov = (struct iovec){ w->sender->bytes, n * segment };
+		c->cmsg_level = IPPROTO_UDP;
+		c->cmsg_type = UDP_SEGMENT;
+		c->cmsg_len = CMSG_LEN(sizeof(segment));
+		memcpy(CMSG_DATA(c), &segment, sizeof(segment));
+		for (i = 0; i < BARE_MESSAGES; i++)
+			header[i].msg_hdr = (struct msghdr){
+				.msg_name = &address,
+				.msg_namelen = wire_sockaddr_of(
+					&address, w->path.dgid, WIRE_PORT,
+					w->socket.interface),
+				.msg_iov = &iov,
+				.msg_iovlen = 1,
+				.msg_control = control,
+				.msg_controllen = sizeof(control),
+			};
+	}
+	sent = sendmmsg(w->socket.fd, header, BARE_MESSAGES, 0);
+	if (sent < 0)
+		die("sendmmsg");
+	return (uint64_t)sent * n;
+}
+
+static int send_for(const char *address, const char *peer, double seconds,
+		    uint32_t payload, bool bare)
+{
+	struct way w = {
+		.packet = { .bth = { .opcode = WIRE_RC | WIRE_SEND_MIDDLE,
+				     .pkey = 0xffff,
+				     .qpn = 0x11 },
+			    .length = payload,
+			    .known = payload,
+			    .payload = from },
+	};
+	uint64_t sent = 0;
+	double begin;
+
+	if (!payload || payload > MOST_BYTES || payload % 4)
+		return 2;
+	w.sender = room(sizeof(*w.sender));
+	open_socket(&w.socket, address, 0, WIRE_SENDS_ONLY);
+	gid_of(w.path.dgid, peer);
+	begin = now(CLOCK_MONOTONIC);
+	while (now(CLOCK_MONOTONIC) < begin + seconds)
+		sent += (bare ? push_bare : push)(&w);
+	print_end(bare ? "bare-send" : "send", sent, sent * payload,
+		  now(CLOCK_MONOTONIC) - begin);
+	if (w.socket.no_gso)
+		printf("no GSO here\n");
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	const char *what = argc > 1 ? argv[1] : "";
+	const bool bare = !strncmp(what, "bare-", 5);
+	uint32_t i;
+
+	for (i = 0; i < MOST_BYTES; i++)
+		from[i] = (uint8_t)(i * 37 + 11);
+	what += bare ? 5 : 0;
+	if (!strcmp(what, "icrc") && argc == 2)
+		return icrc();
+	if (!strcmp(what, "receive") && argc == 3)
+		return receive(argv[2], bare);
+	if (!strcmp(what, "send") && argc >= 5)
+		return send_for(argv[2], argv[3], atof(argv[4]),
+				argc > 5 ? (uint32_t)atoi(argv[5]) : MOST_BYTES,
+				bare);
+	fprintf(stderr, "usage: see %s\n", __FILE__);
+	return 2;
+}
