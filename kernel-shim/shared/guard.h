@@ -25,6 +25,32 @@
  * bouncer to do may be under way: those are waited for, too (bounce_slot.h).
  *
  * tests/model/guard.pml is this, checked.
+ *
+ * Who takes away does not look at all guards.  Those of 64 QPs have a word that
+ * says whether any of them may be up, busy, and one that is idle is passed over:
+ *
+ *	requester			taker			who doubts
+ *	raises the guard		takes it away		busy -> doubted
+ *	unless the word is busy,	(not if the word is	if all guards are
+ *	makes it busy			idle:) looks at the	down: doubted ->
+ *	looks for the thing		guards			idle
+ *
+ * All of that is seq_cst.  A requester who is inside has seen the word busy, or
+ * made it so, after he raised his guard.  Who doubts looks at the guards after
+ * he said so: a requester who still saw it busy has his guard up by then, or was
+ * through; one who did not has made it busy again, and the doubt is void: the
+ * word counts doubts, so that one cannot be taken for another.  So when the word
+ * gets to be idle nobody is inside, and whoever raises a guard afterwards says
+ * busy before he looks for the thing.  Where the taker finds the word idle the
+ * thing was taken away before that, and is not found.  What those who left did
+ * before is seen by whoever finds it idle, through him who found their guards
+ * down.
+ *
+ * A requester pays with a load of a word that does not change while he works.
+ * One doubts the word if he finds all guards down and nobody has entered since he
+ * looked last (quiesce.c), so that it costs those who work nothing.
+ *
+ * tests/model/guard_group.pml is that, checked.
  */
 #pragma once
 
@@ -74,11 +100,39 @@ static inline void guard_init(struct urxe_guard *g)
 	store_relaxed(&g->rx, GUARD_NO_RX);
 }
 
-/* owner: process_id() */
-static inline void guard_raise(struct urxe_guard *g, uint32_t owner)
+#define GUARD_BUSY 1u
+#define GUARD_DOUBTED 2u
+#define GUARD_DOUBT 4u /* one more of them */
+
+/* owner: process_id(); group: the word of its 64 */
+static inline void guard_raise(struct urxe_guard *g, _Atomic uint64_t *group,
+			       uint32_t owner)
 {
 	store_relaxed(&g->owner, owner);
 	presence_enter(&g->requester);
+	if (__builtin_expect(!(load_seq_cst(group) & GUARD_BUSY), 0))
+		fetch_or_seq_cst(group, GUARD_BUSY);
+}
+
+/* May one of its guards be up?  seq_cst, after the thing was taken away. */
+static inline bool guard_group_is_busy(const _Atomic uint64_t *group)
+{
+	return load_seq_cst(group) & (GUARD_BUSY | GUARD_DOUBTED);
+}
+
+/* Before one looks whether all are down; *doubt is for guard_group_idle(). */
+static inline bool guard_group_doubt(_Atomic uint64_t *group, uint64_t *doubt)
+{
+	uint64_t was = load_relaxed(group);
+
+	*doubt = ((was + GUARD_DOUBT) & ~(uint64_t)GUARD_BUSY) | GUARD_DOUBTED;
+	return cas_seq_cst(group, &was, *doubt);
+}
+
+/* They were, since it was doubted. */
+static inline void guard_group_idle(_Atomic uint64_t *group, uint64_t doubt)
+{
+	cas_seq_cst(group, &doubt, doubt & ~(uint64_t)GUARD_DOUBTED);
 }
 
 static inline void guard_lower(struct urxe_guard *g)

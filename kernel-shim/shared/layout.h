@@ -125,6 +125,7 @@ struct urxe_ctx_slot {
 	_Atomic uint32_t worker;
 	_Atomic int32_t pid;
 	_Atomic uint32_t used[URXE_OBJ_COUNT];
+	_Atomic uint32_t next_fifo; /* number of the next one it makes */
 	char comm[16];
 };
 
@@ -305,6 +306,13 @@ struct urxe_guard {
 };
 
 /*
+ * Of so many guards a word says whether any may be up; guard.h:
+ * GUARD_BUSY | GUARD_DOUBTED | how often it was doubted.
+ */
+#define URXE_GUARD_GROUP 64
+#define URXE_GUARD_GROUPS (URXE_MAX_QP / URXE_GUARD_GROUP)
+
+/*
  * A QP number: index (13) in the directory and in its context's QP table | how
  * often it was used (11), so that a stale number meets nobody for long.
  */
@@ -377,6 +385,7 @@ struct urxe_dev {
 	 * it and then waits until those that are at it have left.
 	 */
 	struct urxe_guard guard[URXE_MAX_QP];
+	alignas(URXE_LINE) _Atomic uint64_t guard_group[URXE_GUARD_GROUPS];
 	struct urxe_mcast_grp mcast[URXE_MAX_MCAST_GRP];
 	struct urxe_xrcd_slot xrcd[URXE_MAX_XRCD]; /* under lock */
 	struct urxe_dm_slot dm[URXE_MAX_DM]; /* sparse: see dm_high */
@@ -862,7 +871,6 @@ struct urxe_arena {
 	_Atomic uint32_t kept_events;
 	struct urxe_kept_event kept[URXE_KEPT_EVENTS];
 	_Atomic uint32_t keeps_async; /* all are kept: its owner writes them */
-	_Atomic uint32_t next_fifo;
 	_Atomic uint32_t async_fifo; /* number + 1, of the opener */
 	_Atomic uint32_t key_high; /* key table entries that have memory */
 	_Atomic uint32_t keys_made; /* raised before a key gets to be live */

@@ -48,6 +48,15 @@ void qp_leave(struct urxe_qp *qp)
 }
 
 /* It is raised under the QP's lock only. */
+void qp_find_guard(struct urxe_qp *qp)
+{
+	struct urxe_dev *dev = qp->ctx->fabric->dev;
+	uint32_t i = qpn_index(qp->qpn);
+
+	qp->guard = &dev->guard[i];
+	qp->guard_group = &dev->guard_group[i / URXE_GUARD_GROUP];
+}
+
 void qp_check_guard(struct urxe_qp *qp)
 {
 	if (!presence_is_inside(&qp->guard->requester) ||
@@ -222,7 +231,7 @@ static int qp_setup(struct urxe_qp *qp, const struct qp_params *p)
 	if (ret)
 		goto err_put;
 	qp->sh = &ctx->arena->qp[qpn_index(qp->qpn)];
-	qp->guard = &ctx->fabric->dev->guard[qpn_index(qp->qpn)];
+	qp_find_guard(qp);
 	guard_init(qp->guard);
 	ret = arena_reserve(ctx->cmd_fd, (char *)qp->sh - (char *)ctx->arena,
 			    sizeof(*qp->sh));

@@ -26,6 +26,7 @@ struct urxe_qp {
 	struct urxe_context *ctx;
 	struct urxe_qp_sh *sh;
 	struct urxe_guard *guard;
+	_Atomic uint64_t *guard_group;
 	struct urxe_cq *scq, *rcq; /* NULL: XRC, whose end has none */
 	struct urxe_qp *scq_next, *rcq_next; /* in their CQs' lists ... */
 	struct urxe_qp **scq_at, **rcq_at; /* ... and what leads to it there */
@@ -89,11 +90,13 @@ void qp_unlink(struct urxe_qp *qp);
  * ring.  last: its number goes, too. */
 void qp_close(struct urxe_qp *qp, bool last);
 
+/* It has the guard of its number. */
+void qp_find_guard(struct urxe_qp *qp);
 /* Its requester is about to use that of others (GUARD_*), and its own CQ. */
 static inline void qp_guard_raise(struct urxe_qp *qp, uint32_t uses)
 {
 	guard_name(qp->guard, uses);
-	guard_raise(qp->guard, process_id(qp->ctx->fabric));
+	guard_raise(qp->guard, qp->guard_group, process_id(qp->ctx->fabric));
 }
 
 /* Lower the guard if nobody is inside; ctx->lock is held. */

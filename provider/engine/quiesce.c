@@ -72,14 +72,76 @@ static void quiesce_guard(struct busy *b, uint32_t i)
 		presence_wait(&b->guard->requester, busy_is_over, b);
 }
 
+/* How far the guards of a group have come; false: somebody is inside. */
+static bool group_is_down(const struct urxe_dev *dev, uint32_t group,
+			  uint64_t *passed)
+{
+	const struct urxe_guard *g = &dev->guard[group * URXE_GUARD_GROUP];
+	uint32_t i, seq;
+
+	*passed = 0;
+	for (i = 0; i < URXE_GUARD_GROUP; i++) {
+		seq = load_seq_cst(&g[i].requester.seq);
+		if (seq & 1)
+			return false;
+		*passed += seq;
+	}
+	return true;
+}
+
+/* What this process saw last: a hint, for the doubt costs who works there. */
+static _Atomic uint64_t last_passed[URXE_GUARD_GROUPS];
+
+/* Somebody looked at a group that is busy: is it idle? */
+static void group_look(struct urxe_dev *dev, uint32_t group)
+{
+	_Atomic uint64_t *word = &dev->guard_group[group];
+	uint64_t passed, doubt;
+
+	if (!group_is_down(dev, group, &passed))
+		return;
+	if (exchange_relaxed(&last_passed[group], passed) != passed)
+		return;
+	if (guard_group_doubt(word, &doubt) &&
+	    group_is_down(dev, group, &passed))
+		guard_group_idle(word, doubt);
+}
+
+/* The first guard of a group that may be busy, from that of i on, or high. */
+static uint32_t quiesce_next(const struct urxe_dev *dev, uint32_t i,
+			     uint32_t high)
+{
+	while (i < high &&
+	       !guard_group_is_busy(&dev->guard_group[i / URXE_GUARD_GROUP]))
+		i += URXE_GUARD_GROUP;
+	return i;
+}
+
+/* The guard i, or if a group begins there the first of one that may be busy. */
+static uint32_t quiesce_from(const struct urxe_dev *dev, uint32_t i,
+			     uint32_t high)
+{
+	return i % URXE_GUARD_GROUP ? i : quiesce_next(dev, i, high);
+}
+
+static void quiesce_group(struct busy *b, uint32_t first, uint32_t high)
+{
+	uint32_t i, end = first + URXE_GUARD_GROUP;
+
+	for (i = first; i < end && i < high; i++)
+		quiesce_guard(b, i);
+	group_look(b->f->dev, first / URXE_GUARD_GROUP);
+}
+
 static void quiesce_guards(struct urxe_fabric *f, struct urxe_arena *a,
 			   const struct guard_thing *t)
 {
 	struct busy b = { .f = f, .thing = t };
 	uint32_t i, high = quiesce_high(f->dev);
 
-	for (i = 0; i < high; i++)
-		quiesce_guard(&b, i);
+	for (i = quiesce_next(f->dev, 0, high); i < high;
+	     i = quiesce_next(f->dev, i + URXE_GUARD_GROUP, high))
+		quiesce_group(&b, i, high);
 	/* what the dead have asked for is done, too */
 	bounce_quiesce(f, a);
 }
@@ -148,7 +210,8 @@ bool quiesce_try(struct urxe_fabric *f, struct urxe_arena *a,
 	uint64_t until = clock_now() + QUIESCE_TRY_NS;
 	uint32_t i, seq, high = quiesce_high(f->dev);
 
-	for (i = 0; i < high; i++) {
+	for (i = quiesce_next(f->dev, 0, high); i < high;
+	     i = quiesce_from(f->dev, i + 1, high)) {
 		if (!quiesce_look(&b, i))
 			continue;
 		seq = load_acquire(&b.guard->requester.seq);

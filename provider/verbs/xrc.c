@@ -234,7 +234,7 @@ struct ibv_qp *urxe_open_qp(struct ibv_context *ibctx,
 	urxe_lock_init(&qp->lock, false);
 	qp->type = vqp->init.qp_type = IBV_QPT_XRC_RECV;
 	qp->qpn = attr->qp_num;
-	qp->guard = &ctx->fabric->dev->guard[qpn_index(attr->qp_num)];
+	qp_find_guard(qp);
 	vqp_fill(vqp, ibctx,
 		      attr->comp_mask & IBV_QP_OPEN_ATTR_CONTEXT ?
 			      attr->qp_context : NULL,

@@ -160,7 +160,6 @@ static void damage_rings(struct target *t)
 
 static void damage_maps(struct target *t)
 {
-	damage(t, any_arena(t), ARENA(next_fifo), 4);
 	damage(t, any_arena(t), ARENA(key_tag), 32);
 	damage(t, any_arena(t), ARENA(key_map), 8);
 	damage(t, any_arena(t), ARENA(cq_map), 8);
@@ -211,6 +210,7 @@ static void damage_guards(struct target *t)
 {
 	damage(t, t->device, ONE(t, urxe_dev, guard, 14),
 	       sizeof(struct urxe_guard));
+	damage(t, t->device, DEV(guard_group), 16);
 }
 
 static void damage_atomics(struct target *t)

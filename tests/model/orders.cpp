@@ -150,6 +150,64 @@ MODEL(guard, 2)
 	}
 };
 
+/* guard.h: the word of a group; 0 idle, 1 busy, 2 doubted. */
+MODEL(guard_group, 3)
+{
+	word seq, group, live;
+	bytes thing;
+
+	void before()
+	{
+		seq($) = 0;
+		group($) = 1;
+		live($) = 1;
+		thing($) = 1;
+	}
+	void requester()
+	{
+		seq($).exchange(1, mo_seq_cst);
+		if (group($).load(MISTAKE(GROUP_SEEN, mo_seq_cst,
+					  mo_acquire)) != 1)
+			group($).exchange(1, MISTAKE(GROUP_SAID, mo_seq_cst,
+						     mo_relaxed));
+		if (live($).load(mo_seq_cst))
+			RL_ASSERT(thing($) == 1);
+		seq($).store(2, mo_release);
+	}
+	void taker()
+	{
+		live($).store(0, mo_seq_cst);
+		if (group($).load(MISTAKE(GROUP_ASKED, mo_seq_cst,
+					  mo_relaxed)))
+			while (seq($).load(mo_seq_cst) & 1)
+				rl::yield(1, $);
+		thing($) = 0;
+	}
+	void doubter()
+	{
+		int was = 1;
+
+		if (!group($).compare_exchange_strong(
+			    was, 2, MISTAKE(DOUBTS, mo_seq_cst, mo_relaxed)))
+			return;
+		if (seq($).load(MISTAKE(DOUBT_LOOKS, mo_seq_cst,
+					mo_relaxed)) & 1)
+			return;
+		was = 2;
+		group($).compare_exchange_strong(
+			was, 0, MISTAKE(IDLES, mo_seq_cst, mo_relaxed));
+	}
+	void thread(unsigned me)
+	{
+		if (me == 0)
+			requester();
+		else if (me == 1)
+			taker();
+		else
+			doubter();
+	}
+};
+
 /* quiesce_try(): who sees the guard change sees what was done under it. */
 MODEL(quiesce_try, 2)
 {
@@ -396,6 +454,7 @@ int main(int argc, char **argv)
 		mutant = argv[1];
 	return !(right<presence>() && right<rq_resize>() &&
 		 right<directory>() && right<guard>() &&
+		 right<guard_group>() &&
 		 right<quiesce_try>() && right<cq_ring>() &&
 		 right<receives>() && right<two_writes>() &&
 		 right<write_then_read>() && right<two_reads>() &&

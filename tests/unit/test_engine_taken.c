@@ -10,6 +10,7 @@
 #include "engine/bind.h"
 #include "engine/key.h"
 #include "engine/process.h"
+#include "engine/quiesce.h"
 #include "engine/requester.h"
 #include "engine/wqe.h"
 #include "threads.h"
@@ -486,10 +487,51 @@ START_TEST(states)
 }
 END_TEST
 
+/* Guards of QPs that rest are not looked at, and one that is up always is. */
+START_TEST(groups)
+{
+	struct urxe_fabric *f = new_fabric();
+	struct duel d;
+	_Atomic uint64_t *group;
+	struct guard_thing mine;
+	int i;
+
+	duel_open(&d, f);
+	group = d.a->guard_group;
+	mine = (struct guard_thing){ GUARD_OF_CQ, d.a->ctx->slot, 0, 0 };
+	/* it took part in the connection; then nobody enters */
+	for (i = 0; i < 3; i++)
+		quiesce_cq(f, d.a->ctx->arena, 0);
+	ck_assert(!guard_group_is_busy(group));
+	qp_guard_raise(d.a, GUARD_NOTHING);
+	ck_assert(guard_group_is_busy(group));
+	/* it is at nothing of the other context's */
+	for (i = 0; i < 3; i++)
+		quiesce_cq(f, d.ctx->arena, 0);
+	ck_assert(guard_group_is_busy(group));
+	ck_assert(!quiesce_try(f, d.a->ctx->arena, &mine));
+	guard_lower(d.a->guard);
+	ck_assert(quiesce_try(f, d.a->ctx->arena, &mine));
+	for (i = 0; i < 3; i++)
+		quiesce_cq(f, d.ctx->arena, 0);
+	ck_assert(!guard_group_is_busy(group));
+	/* who works is not disturbed */
+	for (i = 0; i < 10; i++) {
+		qp_guard_raise(d.a, GUARD_NOTHING);
+		guard_lower(d.a->guard);
+		quiesce_cq(f, d.ctx->arena, 0);
+		ck_assert(guard_group_is_busy(group));
+	}
+	duel_close(&d);
+	fabric_close(f);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("engine, taken away while it is used");
 
+	add(s, groups);
 	threads_add(s, keys);
 	threads_add(s, windows_type_1);
 	threads_add(s, windows_type_2);
