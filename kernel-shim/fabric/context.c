@@ -424,6 +424,7 @@ static int context_claim_free(struct urxe_fabric *f, const char comm[16])
 	store_relaxed(&c->pid, getpid());
 	store_relaxed(&c->gen, (load_relaxed(&c->gen) + 1) & URXE_GEN_MASK);
 	store_relaxed(&c->worker, process_id(f));
+	store_relaxed(&c->next_fifo, 0);
 	store_release(&c->state, URXE_CTX_OPENING);
 	dev->ctx_next = slot + 1;
 out:

@@ -56,21 +56,46 @@ static int fifo_remove(struct urxe_fabric *f, uint32_t slot, uint32_t gen,
 	return 0;
 }
 
+static void fifo_name(char path[64], char nascent[64], uint32_t slot,
+		      uint32_t gen, uint32_t number)
+{
+	snprintf(path, 64, URXE_FIFO_NAME, slot, gen, number);
+	snprintf(nascent, 64, URXE_FIFO_NAME "%c", slot, gen, number,
+		 URXE_FIFO_NASCENT);
+}
+
+/* So few are not looked for among those of all contexts. */
+#define FEW 32
+
 int fifo_remove_all(struct urxe_fabric *f, uint32_t slot, uint32_t gen)
 {
-	return fifo_remove(f, slot, gen, false);
+	uint32_t n = load_relaxed(&f->dev->ctx[slot].next_fifo);
+	char path[64], nascent[64];
+
+	if (n > FEW)
+		return fifo_remove(f, slot, gen, false);
+	while (n--) {
+		fifo_name(path, nascent, slot, gen, n);
+		/* its maker, if he lives yet, may give it its name meanwhile */
+		if ((unlinkat(f->dirfd, nascent, 0) && errno != ENOENT) ||
+		    (unlinkat(f->dirfd, path, 0) && errno != ENOENT))
+			return -errno;
+	}
+	return 0;
 }
 
 int fifo_create(struct urxe_fabric *f, struct urxe_arena *a, uint32_t *number)
 {
-	uint32_t n = fetch_add_relaxed(&a->next_fifo, 1);
-	char path[64], nascent[sizeof(path) + 1];
+	char path[64], nascent[64];
+	uint32_t n;
 	int fd, ret;
 
+	if (a->slot >= URXE_MAX_CTX)
+		return -EINVAL;
+	n = fetch_add_relaxed(&f->dev->ctx[a->slot].next_fifo, 1);
 	if (n % SWEEP_EVERY == SWEEP_EVERY - 1)
 		fifo_remove(f, a->slot, a->gen, true);
-	snprintf(path, sizeof(path), URXE_FIFO_NAME, a->slot, a->gen, n);
-	snprintf(nascent, sizeof(nascent), "%s%c", path, URXE_FIFO_NASCENT);
+	fifo_name(path, nascent, a->slot, a->gen, n);
 	if (mkfifoat(f->dirfd, nascent, 0600))
 		return -errno;
 	fd = openat(f->dirfd, nascent, O_RDWR | O_CLOEXEC);

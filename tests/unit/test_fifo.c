@@ -179,11 +179,18 @@ START_TEST(remove_all_spares_others)
 		ck_assert_int_ge(fifo_create(f, a, &n), 0);
 		ck_assert_int_ge(fifo_create(f, b, &n), 0);
 	}
-	fifo_remove_all(f, a->slot, a->gen);
+	ck_assert_int_eq(fifo_remove_all(f, a->slot, a->gen), 0);
 	ck_assert_int_eq(count_entries(f, "ev", ""), 5);
-	fifo_remove_all(f, b->slot, b->gen + 1);
+	ck_assert_int_eq(fifo_remove_all(f, b->slot, b->gen + 1), 0);
 	ck_assert_int_eq(count_entries(f, "ev", ""), 5);
 	ck_assert_int_ge(fifo_open_writer(f, b->slot, b->gen, n), 0);
+	/* a few are looked for by their numbers, many in the directory */
+	for (i = 0; i < 100; i++)
+		ck_assert_int_ge(fifo_create(f, a, &n), 0);
+	ck_assert_int_eq(fifo_remove_all(f, a->slot, a->gen), 0);
+	ck_assert_int_eq(count_entries(f, "ev", ""), 5);
+	ck_assert_int_eq(fifo_remove_all(f, b->slot, b->gen), 0);
+	ck_assert_int_eq(count_entries(f, "ev", ""), 0);
 	fabric_close(f);
 }
 END_TEST
