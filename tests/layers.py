@@ -21,7 +21,8 @@ TREE = CM + ["kernel-shim/chaos", "kernel-shim/preload/tree"]
 PRELOAD = TREE + ["kernel-shim/preload"]
 ENGINE = FABRIC + ["provider/engine"]
 VERBS = ENGINE + ["provider/abi/pabi", "provider/verbs"]
-ROOMS = ["provider/adversary", "provider/referee", "provider/recorder"]
+ROOMS = ["provider/adversary", "provider/referee", "provider/recorder",
+         "provider/wire"]
 LAYERS = {
     "kernel-shim/base": [],
     "kernel-shim/chaos": ["kernel-shim/base"],
@@ -42,6 +43,7 @@ LAYERS = {
     "provider/adversary": VERBS + CHAOS,
     "provider/referee": VERBS + CHAOS,
     "provider/recorder": VERBS + ["kernel-shim/trace"],
+    "provider/wire": VERBS + ["kernel-shim/wire"],
     "provider/abi": VERBS + CHAOS + ROOMS,
     "tools": CM + ["kernel-shim/chaos", "kernel-shim/trace",
                    "provider/abi/pabi"],

@@ -32,6 +32,7 @@
 #include "base/presence.h"
 #include "reason.h"
 #include "robust.h"
+#include "wire.h"
 
 /*
  * Every change of what is shared makes another version: the build makes it
@@ -725,6 +726,7 @@ struct urxe_qp_sh {
 	struct urxe_rq_sh rq;
 	uint8_t sgid[16], dgid[16]; /* of the path, as its owner has it */
 	uint8_t roce; /* ... and its version: that of sgid_index */
+	_Atomic uint8_t wire; /* 1: arena.wire[] has memory for it */
 	struct urxe_kept_reason broken; /* who or what broke it, and why */
 	struct urxe_wait wait;
 };
@@ -896,5 +898,7 @@ struct urxe_arena {
 	alignas(URXE_PAGE) char small[URXE_SMALL_UNITS][URXE_SMALL_UNIT];
 	/* ring[i] is reserved when bouncer[i] is first needed */
 	alignas(URXE_PAGE) struct urxe_bounce_ring ring[URXE_BOUNCERS];
+	struct urxe_wire_qp wire[URXE_MAX_QP]; /* wire.h */
 };
+static_assert(sizeof(struct urxe_wire_qp) == 1024, "an index is a shift");
 static_assert(sizeof(struct urxe_arena) <= URXE_HEAP_OFFSET, "fits");

@@ -182,6 +182,24 @@ REASON(ATOMIC_LOCK,
        "an atomic is not answered: process %u, which does not run, is at a word with the same lock",
        "docs/reliability.md", "it was stopped in the middle of an atomic")
 
+/* Its other end is on another host */
+REASON(WIRE_SILENT,
+       "QP %x of another host does not answer PSN %x, which went out %u times more",
+       "IBA 9.7.6.1.3",
+       "it is not there, or expects other PSNs; UDP port 4791 is closed on the way, or the network's MTU is less than path_mtu and 60 bytes")
+REASON(WIRE_RNR, "QP %x of another host has no receive posted (RNR)",
+       "IBA 9.7.5.2.8, ibv_modify_qp(3)",
+       "ibv_post_recv comes after the message, or too rarely; rnr_retry 7 waits without end")
+REASON(WIRE_NAK, "QP %x of another host refused PSN %x with NAK %x",
+       "IBA 9.7.5.2", "what that end says of its QP, with URXE_LOG if it is urxe's")
+REASON(WIRE_SEND, "packets for QP %x of another host cannot be sent: %e",
+       "docs/architecture.md",
+       "no interface here has the address of sgid_index, there is no way to dgid, or packets are longer than the interface's MTU")
+REASON(WIRE_MEMORY, "no %u bytes of shared memory are left for answers of another host",
+       "docs/architecture.md", "/dev/shm is full, or too many QPs of one context send to other hosts")
+REASON(WIRE_V1, "RoCE v1 does not leave the fabric, and QP %x is not in it",
+       "IBA A16, docs/architecture.md", "sgid_index of RoCE v1; the next index is the same address with RoCE v2")
+
 /* No check failed */
 REASON(FAULT, "a rule of faults says so", "docs/faults.md",
        "what this program is tried with")

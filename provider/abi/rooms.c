@@ -10,6 +10,7 @@
 #include "engine/log.h"
 #include "recorder/recorder.h"
 #include "referee/referee.h"
+#include "wire/wire.h"
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static struct pabi_ops entered;
@@ -21,6 +22,8 @@ static void rooms_enter(void)
 	struct faults *f = faults_of_process();
 
 	entered = urxe_ops;
+	if (wire_address())
+		wire_wrap(&entered);
 	if (a && a->on)
 		adversary_wrap(&entered, a);
 	if (f && f->n)
@@ -50,6 +53,8 @@ const struct pabi_ops *rooms_ops(void)
 		return rooms_refuse("URXE_ADVERSARY", adversary_why());
 	if (!f)
 		return rooms_refuse("URXE_FAULTS", faults_why());
+	if (*wire_why())
+		return rooms_refuse("URXE_WIRE", wire_why());
 	err = f->n ? fault_open(f) : 0;
 	if (err)
 		return urxe_fail(-err, "opening the device");

@@ -93,11 +93,12 @@ bool part_check_datagram(struct urxe_qp *qp, const struct urxe_wqe *w)
 	       part_gather(qp, w, false, seg) >= 0;
 }
 
-/* A list without its first off bytes; it has more. */
-static struct urxe_seg *seg_skip(struct urxe_seg *seg, uint64_t off)
+struct urxe_seg *part_skip(struct urxe_seg *seg, uint64_t off)
 {
-	for (; off >= seg->len; seg++)
+	for (; off && off >= seg->len; seg++)
 		off -= seg->len;
+	if (!off)
+		return seg;
 	if (seg->ptr)
 		seg->ptr += off;
 	seg->va += off;
@@ -116,7 +117,7 @@ enum response part_move(struct urxe_qp *qp, const struct urxe_wqe *w,
 		return resp;
 	/* a READ's: after what was written before it */
 	atomic_thread_fence(memory_order_seq_cst);
-	return moved(transfer(seg_skip(e.to, off), seg_skip(e.from, off), len,
+	return moved(transfer(part_skip(e.to, off), part_skip(e.from, off), len,
 			      qp->ctx, false));
 }
 

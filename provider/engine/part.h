@@ -43,3 +43,6 @@ bool part_copy(struct urxe_qp *qp, const struct urxe_wqe *w, char *buf);
 
 /* Set what READ w will write, as far as it is mapped here. */
 void part_fill(struct urxe_qp *qp, const struct urxe_wqe *w, uint8_t byte);
+
+/* A list of runs without its first off bytes; it has so many. */
+struct urxe_seg *part_skip(struct urxe_seg *seg, uint64_t off);

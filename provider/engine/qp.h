@@ -67,6 +67,7 @@ struct urxe_qp {
 	struct urxe_reason why; /* a WR failed that is not completed yet ... */
 	uint32_t why_at; /* ... the one in this slot */
 	_Atomic bool told; /* why_tell() did */
+	struct wire_requester *wire; /* its packets go to another host; or NULL */
 };
 
 struct qp_params {

@@ -14,8 +14,7 @@
 #include "wait.h"
 #include "why.h"
 
-/* Responder's RNR timer field to ns; IB specification, table 45. */
-static uint64_t rnr_ns(uint8_t code)
+uint64_t retry_rnr_ns(uint8_t code)
 {
 	static const uint32_t us10[32] = {
 		65536, 1,    2,	   3,	 4,    6,    8,	   12,
@@ -27,8 +26,7 @@ static uint64_t rnr_ns(uint8_t code)
 	return us10[code & 31] * 10000ull;
 }
 
-/* Local ACK timeout: 4.096 us * 2^code; 0 means never. */
-static uint64_t ack_ns(uint8_t code)
+uint64_t retry_ack_ns(uint8_t code)
 {
 	return code ? 4096ull << (code & 31) : 0;
 }
@@ -37,10 +35,10 @@ static uint64_t stall_period(const struct urxe_qp *qp,
 			     enum urxe_stall_kind kind)
 {
 	if (kind == STALL_RNR)
-		return rnr_ns(qp->conn.sh ?
+		return retry_rnr_ns(qp->conn.sh ?
 				      load_relaxed(&qp->conn.sh->min_rnr_timer) :
 				      1);
-	return ack_ns(qp->attr.timeout);
+	return retry_ack_ns(qp->attr.timeout);
 }
 
 static enum urxe_wait_for stall_waits_for(enum urxe_stall_kind kind)

@@ -50,3 +50,8 @@ void retry_progress(struct urxe_cq *cq);
  * Returns the next deadline, UINT64_MAX if nothing is parked.
  */
 uint64_t retry_all(struct urxe_context *ctx);
+
+/* The responder's RNR timer field to ns; IB specification, table 45. */
+uint64_t retry_rnr_ns(uint8_t code);
+/* Local ACK timeout: 4.096 us * 2^code in ns; 0 means never. */
+uint64_t retry_ack_ns(uint8_t code);

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* Datagrams to other hosts.  Those to this one go the way they always went. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/log.h"
+#include "engine/part.h"
+#include "engine/ud.h"
+#include "engine/why.h"
+#include "message.h"
+#include "port.h"
+#include "requester.h"
+#include "wire.h"
+#include "wire/psn.h"
+
+static bool datagram_path(const struct urxe_qp *qp, const struct urxe_wqe *w,
+			  struct wire_path *path)
+{
+	const struct urxe_av *av = &w->ud.av;
+	struct urxe_gid own;
+
+	if (!fabric_get_gid(qp->ctx->fabric->dev, av->sgid_index, &own))
+		return false;
+	memset(path, 0, sizeof(*path));
+	memcpy(path->sgid, own.raw, 16);
+	memcpy(path->dgid, av->dgid, 16);
+	path->traffic_class = av->traffic_class;
+	path->hop_limit = av->hop_limit;
+	path->flow_label = av->flow_label;
+	return gids_fit(URXE_ROCE_V2, path->sgid, path->dgid) ||
+	       w->ud.qpn == URXE_MCAST_QPN;
+}
+
+static bool datagram_add(struct urxe_qp *qp, const struct urxe_wqe *w,
+			 const struct wire_path *path, struct wire_port *port)
+{
+	struct urxe_seg seg[URXE_MAX_SGE] = { 0 };
+	struct urxe_seg dst = { .len = w->length };
+	struct wire_packet p;
+
+	if (w->length && part_gather(qp, w, false, seg) < 0)
+		return false;
+	message_packet(qp, w, 0, 1, 1, &p);
+	p.bth.psn = qp->psn;
+	p.deth.qkey = ud_qkey(qp, w);
+	p.deth.qpn = qp->qpn;
+	dst.ptr = (char *)port_add(port, path, &p);
+	if (!dst.ptr)
+		return false;
+	if (!w->length ||
+	    transfer(&dst, seg, w->length, qp->ctx, false) == TRANSFER_OK)
+		return true;
+	port_drop(port);
+	return false;
+}
+
+/* Whatever becomes of it: nobody answers. */
+static void datagram_send(struct urxe_qp *qp, const struct urxe_wqe *w)
+{
+	struct wire_port *port = NULL;
+	struct wire_path path;
+	int err = 0;
+
+	if (datagram_path(qp, w, &path))
+		port = port_begin(path.sgid, &err);
+	if (port) {
+		datagram_add(qp, w, &path, port);
+		err = port_end(port);
+	}
+	if (!port || err) {
+		why_note(WIRE_SEND, w->ud.qpn, (uint64_t)-err);
+		why_dropped(qp, w);
+	}
+}
+
+static bool is_v1(const struct urxe_wqe *w)
+{
+	return URXE_GID_TYPE(w->ud.av.sgid_index) == URXE_ROCE_V1;
+}
+
+static enum verdict datagram_begin(struct urxe_qp *qp, struct run *r,
+				   struct urxe_wqe *w)
+{
+	const struct urxe_dev *dev = qp->ctx->fabric->dev;
+	bool group = w->ud.qpn == URXE_MCAST_QPN;
+	enum verdict v;
+
+	if (!group && wire_is_here(dev, w->ud.av.dgid))
+		return execute(qp, r, w);
+	v = execute_lost(qp, r, w);
+	if (v != WR_DROPPED)
+		return v;
+	if (load_relaxed(&dev->port_state) == URXE_PORT_ACTIVE && !is_v1(w)) {
+		datagram_send(qp, w);
+	} else if (!group && is_v1(w)) {
+		why_note(WIRE_V1, w->ud.qpn);
+		why_dropped(qp, w);
+	}
+	return group ? execute(qp, r, w) : WR_DONE;
+}
+
+static bool datagram_follows(const struct urxe_qp *qp,
+			     const struct urxe_wqe *first,
+			     const struct urxe_wqe *second)
+{
+	(void)qp;
+	(void)first;
+	(void)second;
+	return false;
+}
+
+static uint64_t datagram_progress(struct urxe_qp *qp, uint64_t now)
+{
+	(void)qp;
+	(void)now;
+	return UINT64_MAX;
+}
+
+static void datagram_cancel(struct urxe_qp *qp)
+{
+	(void)qp;
+}
+
+static const struct urxe_carrier carrier = {
+	.begin = datagram_begin,
+	.follows = datagram_follows,
+	.progress = datagram_progress,
+	.cancel = datagram_cancel,
+};
+
+void datagram_attach(struct urxe_qp *qp)
+{
+	if (!qp->carrier)
+		qp->carrier = &carrier;
+}

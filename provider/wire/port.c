@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/process.h"
+#include "port.h"
+
+struct wire_port {
+	struct wire_port *next;
+	int32_t pid; /* a child's lock may be that of a thread of its parent */
+	pthread_mutex_t lock;
+	struct wire_socket socket;
+	int err; /* of what was sent since port_begin() */
+	struct wire_sender sender;
+};
+
+static pthread_mutex_t ports_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct wire_port *ports;
+
+static struct wire_port *port_open(const uint8_t sgid[16], int *err)
+{
+	struct wire_port *p = calloc(1, sizeof(*p));
+
+	if (!p) {
+		*err = -ENOMEM;
+		return NULL;
+	}
+	*err = wire_socket_open(&p->socket, sgid, 0, WIRE_SENDS_ONLY);
+	if (*err) {
+		free(p);
+		return NULL;
+	}
+	pthread_mutex_init(&p->lock, NULL);
+	p->pid = urxe_pid;
+	p->next = ports;
+	ports = p;
+	return p;
+}
+
+struct wire_port *port_begin(const uint8_t sgid[16], int *err)
+{
+	struct wire_port *p;
+
+	pthread_mutex_lock(&ports_lock);
+	for (p = ports; p; p = p->next)
+		if (p->pid == urxe_pid && !memcmp(p->socket.gid, sgid, 16))
+			break;
+	if (!p)
+		p = port_open(sgid, err);
+	pthread_mutex_unlock(&ports_lock);
+	if (!p)
+		return NULL;
+	pthread_mutex_lock(&p->lock);
+	p->err = 0;
+	return p;
+}
+
+static void port_flush(struct wire_port *p)
+{
+	int err = wire_sender_flush(&p->sender, &p->socket, NULL);
+
+	if (!p->err)
+		p->err = err;
+}
+
+uint8_t *port_add(struct wire_port *p, const struct wire_path *path,
+		  const struct wire_packet *packet)
+{
+	if (wire_sender_is_full(&p->sender))
+		port_flush(p);
+	return wire_sender_add(&p->sender, path, packet);
+}
+
+void port_drop(struct wire_port *p)
+{
+	wire_sender_drop(&p->sender);
+}
+
+int port_end(struct wire_port *p)
+{
+	int err;
+
+	if (p->sender.n)
+		port_flush(p);
+	err = p->err;
+	pthread_mutex_unlock(&p->lock);
+	return err;
+}

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#include <arpa/inet.h>
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/log.h"
+#include "requester.h"
+#include "verbs/context.h"
+#include "verbs/qp.h"
+#include "wire.h"
+
+/* ------------------------------------------------------- switched on */
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static uint8_t address[16];
+static bool on;
+static const char *refused = "";
+
+static void wire_read(void)
+{
+	const char *text = getenv("URXE_WIRE");
+
+	if (!text || !*text)
+		return;
+	on = inet_pton(AF_INET6, text, address) == 1;
+	if (on)
+		return;
+	memset(address, 0, sizeof(address));
+	address[10] = address[11] = 0xff;
+	on = inet_pton(AF_INET, text, address + 12) == 1;
+	if (!on)
+		refused = "that is no address of IPv4 or IPv6";
+}
+
+const uint8_t *wire_address(void)
+{
+	pthread_once(&once, wire_read);
+	return on ? address : NULL;
+}
+
+const char *wire_why(void)
+{
+	pthread_once(&once, wire_read);
+	return refused;
+}
+
+bool wire_is_here(const struct urxe_dev *dev, const uint8_t gid[16])
+{
+	struct urxe_gid own;
+	uint32_t i;
+
+	for (i = 0; i < URXE_MAX_GID; i += 2)
+		if (fabric_get_gid(dev, i, &own) && !memcmp(own.raw, gid, 16))
+			return true;
+	return false;
+}
+
+/* ------------------------------------------------------- QPs */
+
+static struct pabi_ops next;
+
+static struct ibv_qp *wire_created(struct ibv_qp *ibqp)
+{
+	struct urxe_qp *qp;
+
+	if (!ibqp)
+		return NULL;
+	qp = to_uqp(ibqp);
+	if (qp->type != IBV_QPT_UD)
+		return ibqp;
+	urxe_lock(&qp->lock);
+	datagram_attach(qp);
+	urxe_unlock(&qp->lock);
+	return ibqp;
+}
+
+static struct ibv_qp *wire_create_qp(struct ibv_pd *pd,
+				     struct ibv_qp_init_attr *init)
+{
+	return wire_created(next.create_qp(pd, init));
+}
+
+static struct ibv_qp *wire_create_qp_ex(struct ibv_context *ctx,
+					struct ibv_qp_init_attr_ex *attr)
+{
+	return wire_created(next.create_qp_ex(ctx, attr));
+}
+
+/* Does that bring it to another host? */
+static bool leads_away(const struct urxe_qp *qp, const struct ibv_qp_attr *a,
+		       int mask)
+{
+	const struct ibv_global_route *g = &a->ah_attr.grh;
+
+	return mask & IBV_QP_STATE && a->qp_state == IBV_QPS_RTR &&
+	       mask & IBV_QP_AV && a->ah_attr.is_global &&
+	       URXE_GID_TYPE(g->sgid_index) == URXE_ROCE_V2 &&
+	       qp->type != IBV_QPT_UD &&
+	       !wire_is_here(qp->ctx->fabric->dev, g->dgid.raw);
+}
+
+/* Memory for what it is to have in its arena: nobody is there yet. */
+static int wire_reserve(struct urxe_qp *qp)
+{
+	struct urxe_arena *a = qp->ctx->arena;
+	struct urxe_wire_qp *e = &a->wire[qpn_index(qp->qpn)];
+	int ret;
+
+	ret = arena_reserve(qp->ctx->cmd_fd, (char *)e - (char *)a, sizeof(*e));
+	if (ret)
+		return ret;
+	memset(e->responder, 0, sizeof(e->responder));
+	store_release(&qp->sh->wire, 1);
+	return 0;
+}
+
+static int wire_leave(struct urxe_qp *qp, struct wire_requester **r)
+{
+	int ret = wire_reserve(qp);
+
+	*r = NULL;
+	if (ret || !qp->scq)
+		return -ret;
+	*r = requester_new(qp);
+	return *r ? 0 : ENOMEM;
+}
+
+static struct wire_requester *requester_replace(struct urxe_qp *qp,
+						struct wire_requester *r)
+{
+	struct wire_requester *old;
+
+	urxe_lock(&qp->lock);
+	old = requester_detach(qp);
+	if (r)
+		requester_attach(qp, r);
+	urxe_unlock(&qp->lock);
+	return old;
+}
+
+static int wire_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr,
+			  int mask)
+{
+	struct urxe_qp *qp = to_uqp(ibqp);
+	struct wire_requester *r = NULL;
+	bool away = leads_away(qp, attr, mask);
+	int ret = 0;
+
+	if (away)
+		ret = wire_leave(qp, &r);
+	if (ret) {
+		urxe_why("ibv_modify_qp: QP 0x%x: no memory for the wire",
+			 qp->qpn);
+		return ret;
+	}
+	ret = next.modify_qp(ibqp, attr, mask);
+	if (!ret && mask & IBV_QP_STATE &&
+	    (away || attr->qp_state == IBV_QPS_RESET))
+		r = requester_replace(qp, r);
+	requester_free(r);
+	return ret;
+}
+
+static int wire_destroy_qp(struct ibv_qp *ibqp)
+{
+	struct wire_requester *r = to_uqp(ibqp)->wire;
+	int ret = next.destroy_qp(ibqp);
+
+	if (!ret)
+		requester_free(r);
+	return ret;
+}
+
+void wire_wrap(struct pabi_ops *ops)
+{
+	next = *ops;
+	ops->create_qp = wire_create_qp;
+	ops->create_qp_ex = wire_create_qp_ex;
+	ops->modify_qp = wire_modify_qp;
+	ops->destroy_qp = wire_destroy_qp;
+}

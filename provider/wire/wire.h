@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * The wire: QPs whose other end is on another host, over RoCE v2.  A room that
+ * is entered if URXE_WIRE has an address of this network namespace, and which
+ * gives such QPs a carrier (requester.h, datagram.c); those within the fabric
+ * go on as they do without it.
+ */
+#pragma once
+
+#include "abi/pabi/pabi.h"
+#include "engine/context.h"
+
+/* The address in URXE_WIRE; NULL: there is none, or it is no address, which
+ * wire_why() says then. */
+const uint8_t *wire_address(void);
+const char *wire_why(void);
+
+/* Put the wire's verbs in front of those in ops, once in a process. */
+void wire_wrap(struct pabi_ops *ops);
+
+/* Is this one of the device's own addresses? */
+bool wire_is_here(const struct urxe_dev *dev, const uint8_t gid[16]);

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* The requester's window: what may go out, and what an answer says. */
+#include "unit_base.h"
+#include "wire/window.h"
+
+/* The last one has PSNs go round within a window. */
+static const uint32_t starts[] = { 0, 77, 0x7ffffe, 0xfffffe };
+
+static struct wire_window begun(uint32_t psn, uint32_t packets)
+{
+	struct wire_window w = { 0 };
+
+	window_begin(&w, psn);
+	ck_assert_uint_eq(window_extend(&w, packets), psn);
+	return w;
+}
+
+static uint32_t at(uint32_t psn, uint32_t n)
+{
+	return wire_psn_add(psn, n);
+}
+
+START_TEST(room)
+{
+	uint32_t psn = starts[_i];
+	struct wire_window w = begun(psn, 10);
+
+	ck_assert(window_is_quiet(&w));
+	ck_assert_uint_eq(window_room(&w), 10);
+	window_sent(&w, 10);
+	ck_assert(!window_is_quiet(&w));
+	ck_assert_uint_eq(window_room(&w), 0);
+	ck_assert_uint_eq(window_extend(&w, 1000), at(psn, 10));
+	ck_assert_uint_eq(window_room(&w), WINDOW_FIRST - 10);
+	window_sent(&w, WINDOW_FIRST - 10);
+	ck_assert_uint_eq(window_room(&w), 0);
+	ck_assert(window_answered(&w, at(psn, 3)));
+	ck_assert_uint_eq(window_room(&w), 3);
+}
+END_TEST
+
+START_TEST(answers)
+{
+	uint32_t psn = starts[_i];
+	struct wire_window w = begun(psn, 20);
+
+	window_sent(&w, 8);
+	ck_assert(window_has(&w, psn) && window_has(&w, at(psn, 7)));
+	ck_assert(!window_has(&w, at(psn, 8)));
+	ck_assert(!window_has(&w, at(psn, WIRE_PSN_MASK)));
+	ck_assert(!window_answered(&w, psn)); /* no news */
+	ck_assert(!window_answered(&w, at(psn, 9))); /* it was never out */
+	ck_assert(window_answered(&w, at(psn, 8)));
+	ck_assert(window_is_quiet(&w));
+	ck_assert(!window_answered(&w, at(psn, 8)));
+	ck_assert(!window_answered(&w, at(psn, 3)));
+	ck_assert(!window_has(&w, at(psn, 7)));
+}
+END_TEST
+
+/* What went out before is answered while it is sent again. */
+START_TEST(goes_back)
+{
+	uint32_t psn = starts[_i];
+	struct wire_window w = begun(psn, 20);
+
+	window_sent(&w, 10);
+	ck_assert(window_answered(&w, at(psn, 2)));
+	window_go_back(&w, true);
+	ck_assert_uint_eq(w.next, at(psn, 2));
+	ck_assert(window_has(&w, at(psn, 9)));
+	window_sent(&w, 1);
+	ck_assert(window_answered(&w, at(psn, 6)));
+	ck_assert_uint_eq(w.next, at(psn, 6));
+	ck_assert_uint_eq(window_room(&w), 14);
+	ck_assert(!window_has(&w, at(psn, 10)));
+}
+END_TEST
+
+START_TEST(size)
+{
+	struct wire_window w = begun(0, 1 << 20);
+	uint32_t i;
+
+	window_sent(&w, 100);
+	window_go_back(&w, false); /* there was no receive: nothing was lost */
+	ck_assert_uint_eq(w.size, WINDOW_FIRST);
+	window_sent(&w, 100);
+	window_go_back(&w, true);
+	ck_assert_uint_eq(w.size, WINDOW_FIRST / 2);
+	window_go_back(&w, true); /* the same loss */
+	ck_assert_uint_eq(w.size, WINDOW_FIRST / 2);
+	window_sent(&w, 64);
+	ck_assert(window_answered(&w, 60));
+	window_go_back(&w, true); /* still what was out then */
+	ck_assert_uint_eq(w.size, WINDOW_FIRST / 2);
+	window_sent(&w, 64);
+	ck_assert(window_answered(&w, 100));
+	ck_assert(!w.cut);
+	ck_assert(w.size >= WINDOW_FIRST / 2);
+	for (i = 0; i < 20; i++) {
+		window_sent(&w, 1);
+		window_go_back(&w, true);
+		window_sent(&w, 1);
+		w.cut = false;
+	}
+	ck_assert_uint_eq(w.size, WINDOW_LEAST);
+	for (i = 0; i < 1 << 17; i++) {
+		window_sent(&w, 1);
+		window_answered(&w, w.next);
+	}
+	ck_assert_uint_eq(w.size, WINDOW_MOST);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite_create("window");
+	const int n = sizeof(starts) / sizeof(*starts);
+
+	add_loop(s, room, n);
+	add_loop(s, answers, n);
+	add_loop(s, goes_back, n);
+	add(s, size);
+	return run_suite(s);
+}
