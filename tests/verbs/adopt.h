@@ -110,7 +110,5 @@ static inline bool can_adopt(void)
 
 	if (fd >= 0)
 		close(fd);
-	if (!can)
-		printf("pages cannot be adopted here: skipped\n");
 	return can;
 }

@@ -17,6 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "adopt.h"
 #include "harness.h"
 
 #define CHUNK 4096
@@ -667,6 +668,13 @@ void expect_within(double most, double (*timed)(int i), int i)
 bool under_adversary(void)
 {
 	return getenv("URXE_ADVERSARY");
+}
+
+bool under_adoption(void)
+{
+	const char *value = getenv("URXE_ADOPT");
+
+	return value && strcmp(value, "0") && can_adopt();
 }
 
 bool under_sanitizer(void)

@@ -213,6 +213,8 @@ void expect_within(double most, double (*timed)(int i), int i);
 bool under_sanitizer(void);
 /* Is the device one that does no more than what is promised? */
 bool under_adversary(void);
+/* Is registered memory adopted (docs/adoption.md)? */
+bool under_adoption(void);
 /* For tests that leave things open: no complaint about leaks. */
 void may_leak(void);
 

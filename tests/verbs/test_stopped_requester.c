@@ -12,6 +12,7 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/ptrace.h>
 #include <sys/resource.h>
@@ -446,6 +447,7 @@ int main(void)
 {
 	Suite *s = suite("stopped_requester");
 
+	unsetenv("URXE_ADOPT"); /* no system call would copy */
 	add_loop(s, unrelated, OPS);
 	add_loop(s, same_context, OPS);
 	add_loop(s, very_memory, OPS);
