@@ -62,9 +62,10 @@ struct message {
 
 struct flush {
 	struct wire_sender *s;
-	struct wire_socket *socket;
+	const struct wire_socket *socket;
 	struct wire_front front;
 	const struct wire_path *of; /* the front */
+	bool singly; /* the kernel cuts nothing, or not these */
 	unsigned int n; /* messages */
 	struct message message[WIRE_SENDER_PACKETS];
 	struct mmsghdr header[WIRE_SENDER_PACKETS];
@@ -89,7 +90,7 @@ static unsigned int alike(const struct flush *f, unsigned int first)
 	unsigned int n = 1, most = f->s->n - first;
 	uint32_t bytes = datagram(o);
 
-	if (f->socket->no_gso)
+	if (f->singly)
 		return 1;
 	if (most > MOST_SEGMENTS)
 		most = MOST_SEGMENTS;
@@ -194,13 +195,22 @@ static void cut(struct flush *f, unsigned int first)
 	}
 }
 
-/* What the kernel says where the interface cannot have what GSO needs. */
+/* What the kernel says where it cannot cut, or where a packet is longer than
+ * the MTU: then none goes singly, either, and GSO is not to blame. */
 static bool gso_fails(const struct message *m, int err)
 {
 	return m->n > 1 && (err == EIO || err == EINVAL || err == EOPNOTSUPP);
 }
 
-int wire_sender_flush(struct wire_sender *s, struct wire_socket *socket,
+/* Message i went. */
+static unsigned int count(const struct flush *f, unsigned int i)
+{
+	if (f->singly)
+		f->s->no_gso = true;
+	return f->message[i].n;
+}
+
+int wire_sender_flush(struct wire_sender *s, const struct wire_socket *socket,
 		      unsigned int *sent)
 {
 	struct flush f;
@@ -211,23 +221,24 @@ int wire_sender_flush(struct wire_sender *s, struct wire_socket *socket,
 	f.s = s;
 	f.socket = socket;
 	f.of = NULL;
+	f.singly = s->no_gso;
 	cut(&f, 0);
 	while (done < f.n) {
 		n = sendmmsg(socket->fd, f.header + done, f.n - done, 0);
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0 && gso_fails(&f.message[done], errno)) {
-			socket->no_gso = true;
+			f.singly = true;
 			cut(&f, f.message[done].first);
 			done = 0;
 			continue;
 		}
-		if (n < 0 && !err)
-			err = -errno;
-		for (; n > 0; n--)
-			went += f.message[done++].n;
-		if (n < 0)
+		if (n < 0) {
+			err = err ? err : -errno;
 			done++;
+		}
+		for (; n > 0; n--)
+			went += count(&f, done++);
 	}
 	s->n = s->used = 0;
 	if (sent)

@@ -26,6 +26,7 @@ struct wire_outgoing {
 struct wire_sender {
 	unsigned int n;
 	uint32_t used; /* bytes */
+	bool no_gso; /* the kernel does not cut what it sends for us */
 	struct wire_outgoing packet[WIRE_SENDER_PACKETS];
 	uint8_t bytes[WIRE_SENDER_PACKETS *
 		      (WIRE_MAX_TRANSPORT + WIRE_ICRC_BYTES)];
@@ -59,5 +60,5 @@ void wire_sender_drop(struct wire_sender *s);
  * MTU; ENETUNREACH, EPERM ...): that one is lost, as on a wire, and the others
  * are sent all the same.  *sent, if it is not NULL, is how many went.
  */
-int wire_sender_flush(struct wire_sender *s, struct wire_socket *socket,
+int wire_sender_flush(struct wire_sender *s, const struct wire_socket *socket,
 		      unsigned int *sent);

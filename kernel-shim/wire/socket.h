@@ -3,6 +3,9 @@
  * UDP sockets for RoCE v2, as any user may open them.  What they send goes
  * unfragmented and, over IPv4, with ID 0: the ICRC counts on both.
  *
+ * A socket that is open is not written to: threads may share it, each with a
+ * sender or a receiver of its own.
+ *
  * Functions that return an int return 0 or -errno.
  */
 #pragma once
@@ -16,7 +19,6 @@
 struct wire_socket {
 	int fd; /* -1: closed */
 	bool ipv6;
-	bool no_gso; /* the kernel does not cut what it sends for us */
 	uint8_t gid[16]; /* its own address */
 	uint16_t port;
 	uint32_t interface; /* that has the address */

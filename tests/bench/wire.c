@@ -295,7 +295,7 @@ static int send_for(const char *address, const char *peer, double seconds,
 		sent += (bare ? push_bare : push)(&w);
 	print_end(bare ? "bare-send" : "send", sent, sent * payload,
 		  now(CLOCK_MONOTONIC) - begin);
-	if (w.socket.no_gso)
+	if (w.sender->no_gso)
 		printf("no GSO here\n");
 	return 0;
 }

@@ -2,9 +2,12 @@
 /* Packets through the kernel, on the loopback interface. */
 #define _GNU_SOURCE
 #include <fcntl.h>
+#include <net/if.h>
 #include <poll.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -152,7 +155,7 @@ START_TEST(lists)
 
 	if (!begin(_i & 1))
 		return;
-	w->from.no_gso = _i & 2;
+	w->sender.no_gso = _i & 2;
 	for (round = 0; round < 3; round++) {
 		for (n = 0; !wire_sender_is_full(&w->sender); n++)
 			push(n, length[n % 13]);
@@ -179,7 +182,7 @@ START_TEST(alike)
 	ck_assert_uint_eq(flush(), WIRE_SENDER_PACKETS);
 	for (i = 0; i < WIRE_SENDER_PACKETS; i++)
 		expect(i, 1024);
-	ck_assert(!w->from.no_gso);
+	ck_assert(!w->sender.no_gso);
 	end();
 }
 END_TEST
@@ -280,6 +283,83 @@ START_TEST(strangers)
 		ck_assert_uint_eq(w->got.bytes, k);
 	}
 	expect_nothing();
+	end();
+}
+END_TEST
+
+static void push_some(uint32_t length)
+{
+	uint32_t i;
+
+	for (i = 0; i < 10; i++)
+		push(i, length);
+}
+
+/* Where the kernel does not cut they go one by one, from then on. */
+START_TEST(without_gso)
+{
+	const int one = 1;
+	uint32_t i, round;
+
+	ck_assert(begin(false));
+	ck_assert_int_eq(setsockopt(w->from.fd, SOL_SOCKET, SO_NO_CHECK, &one,
+				    sizeof(one)),
+			 0);
+	for (round = 0; round < 2; round++) {
+		push(77, 9); /* goes, before one that does not */
+		push_some(600);
+		ck_assert_uint_eq(flush(), 11);
+		ck_assert(w->sender.no_gso);
+		expect(77, 9);
+		for (i = 0; i < 10; i++)
+			expect(i, 600);
+	}
+	expect_nothing();
+	end();
+}
+END_TEST
+
+/* A network namespace with a loopback interface of that MTU. */
+static bool own_network(int mtu)
+{
+	struct ifreq r = { .ifr_name = "lo" };
+	int fd;
+
+	if (unshare(CLONE_NEWNET) && unshare(CLONE_NEWUSER | CLONE_NEWNET))
+		return false;
+	fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	ck_assert_int_ge(fd, 0);
+	r.ifr_mtu = mtu;
+	ck_assert_int_eq(ioctl(fd, SIOCSIFMTU, &r), 0);
+	r.ifr_flags = IFF_UP;
+	ck_assert_int_eq(ioctl(fd, SIOCSIFFLAGS, &r), 0);
+	close(fd);
+	return true;
+}
+
+/* What is longer than the MTU does not go, and is no reason to do without GSO.
+ */
+START_TEST(long_ones)
+{
+	unsigned int sent;
+	uint32_t i;
+
+	if (!own_network(1500)) {
+		puts("no network namespaces here");
+		return;
+	}
+	if (!begin(_i))
+		return;
+	push_some(4096);
+	ck_assert_int_eq(wire_sender_flush(&w->sender, &w->from, &sent),
+			 -EMSGSIZE);
+	ck_assert_uint_eq(sent, 0);
+	ck_assert(!w->sender.no_gso);
+	push_some(1024);
+	ck_assert_uint_eq(flush(), 10);
+	for (i = 0; i < 10; i++)
+		expect(i, 1024);
+	ck_assert(!w->sender.no_gso);
 	end();
 }
 END_TEST
@@ -430,6 +510,8 @@ int main(void)
 	add_loop(s, two_places, 2);
 	add(s, in_place);
 	add_loop(s, strangers, 2);
+	add(s, without_gso);
+	add_loop(s, long_ones, 2);
 	add(s, lost);
 	add(s, options);
 	add_loop(s, groups, 2);
