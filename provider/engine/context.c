@@ -3,6 +3,7 @@
 
 #include "bounce.h"
 #include "context.h"
+#include "maps.h"
 #include "peer.h"
 #include "process.h"
 #include "service.h"
@@ -12,6 +13,7 @@ int context_open(struct urxe_context *ctx, struct urxe_fabric *f, int cmd_fd)
 	int ret;
 
 	ctx->fabric = f;
+	maps_prepare();
 	ret = process_show_life(f);
 	if (ret)
 		return ret;
@@ -45,6 +47,7 @@ void context_close(struct urxe_context *ctx)
 {
 	service_stop(ctx);
 	bounce_stop(ctx);
+	maps_forget(); /* other contexts have another one opened */
 	peer_put(ctx->self);
 	pthread_cond_destroy(&ctx->unpinned);
 	pthread_mutex_destroy(&ctx->lock);

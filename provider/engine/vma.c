@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
  * Reading the address space: with the PROCMAP_QUERY ioctl (Linux 6.11), one
- * call per mapping, else by parsing /proc/self/maps.
+ * call per mapping and a descriptor that is kept, else by parsing
+ * /proc/self/maps.
  */
 #define _GNU_SOURCE
 #include <errno.h>
-#include <fcntl.h>
 #include <linux/magic.h>
 #include <stdio.h>
 #include <string.h>
@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/madvise.h"
+#include "maps.h"
 #include "vma.h"
 
 /* linux/fs.h, PROCMAP_QUERY, in our own words: older headers lack it. */
@@ -32,7 +33,7 @@ struct map_query {
 #define FLAG_SHARED 8
 
 struct walker {
-	int fd;
+	struct maps maps;
 	bool parse; /* no ioctl */
 	char buf[4096];
 	size_t have, used;
@@ -50,7 +51,7 @@ static int vma_query(struct walker *w, uint64_t addr, struct vma *v)
 	};
 
 	v->path[0] = 0;
-	if (ioctl(w->fd, MAP_QUERY, &q))
+	if (ioctl(w->maps.fd, MAP_QUERY, &q))
 		return -errno;
 	v->start = q.start;
 	v->end = q.end;
@@ -84,7 +85,8 @@ static char *walker_line(struct walker *w)
 		w->used = 0;
 		if (w->have == sizeof(w->buf))
 			w->have = 0; /* a line that long is nobody's file */
-		n = read(w->fd, w->buf + w->have, sizeof(w->buf) - w->have);
+		n = read(w->maps.fd, w->buf + w->have,
+			 sizeof(w->buf) - w->have);
 		if (n <= 0)
 			return NULL;
 		w->have += n;
@@ -132,6 +134,33 @@ static int vma_parse(struct walker *w, uint64_t addr, struct vma *v)
 	return -ENOENT;
 }
 
+/* False: there is no /proc. */
+static bool walker_begin(struct walker *w)
+{
+	w->parse = false;
+	w->have = w->used = 0;
+	maps_open(&w->maps, false);
+	if (w->maps.fd < 0)
+		maps_close(&w->maps, false);
+	return w->maps.fd >= 0;
+}
+
+static void walker_end(struct walker *w)
+{
+	maps_close(&w->maps, !w->parse);
+}
+
+/* The ioctl is unknown or forbidden, or a path is too long for us. */
+static bool walker_parses(struct walker *w)
+{
+	if (w->maps.lent) {
+		maps_close(&w->maps, true);
+		maps_open(&w->maps, true);
+	}
+	w->parse = true;
+	return w->maps.fd >= 0;
+}
+
 static int vma_next(struct walker *w, uint64_t addr, struct vma *v)
 {
 	int ret;
@@ -140,8 +169,8 @@ static int vma_next(struct walker *w, uint64_t addr, struct vma *v)
 		ret = vma_query(w, addr, v);
 		if (!ret || ret == -ENOENT)
 			return ret;
-		/* unknown, forbidden, or a path too long for us */
-		w->parse = true;
+		if (!walker_parses(w))
+			return -EMFILE;
 	}
 	return vma_parse(w, addr, v);
 }
@@ -176,7 +205,7 @@ static int vma_walk(uint64_t addr, uint64_t len, bool write, bool ends,
 		    struct vma *file)
 {
 	uint64_t at = addr, end = addr + len;
-	struct walker w = { .fd = -1 };
+	struct walker w;
 	bool shared = false;
 	struct vma v;
 	int ret = 0;
@@ -185,8 +214,7 @@ static int vma_walk(uint64_t addr, uint64_t len, bool write, bool ends,
 	file->shared = true;
 	if (!len)
 		return 0;
-	w.fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
-	if (w.fd < 0)
+	if (!walker_begin(&w))
 		return 0; /* no /proc: faults will show when it is used */
 	while (at < end) {
 		ret = vma_next(&w, at, &v);
@@ -202,7 +230,7 @@ static int vma_walk(uint64_t addr, uint64_t len, bool write, bool ends,
 			file->ino = 0;
 		at = v.end;
 	}
-	close(w.fd);
+	walker_end(&w);
 	file->shared = shared;
 	if (ret || !file->ino)
 		file->ino = 0;
@@ -224,12 +252,11 @@ int vma_check_ends(uint64_t addr, uint64_t len, bool write, struct vma *file)
 bool vma_huge(uint64_t addr, uint64_t len)
 {
 	const uint64_t small = (uint64_t)sysconf(_SC_PAGESIZE);
-	struct walker w = { .fd = -1 };
+	struct walker w;
 	uint64_t at = addr;
 	struct vma v;
 
-	w.fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
-	if (w.fd < 0)
+	if (!walker_begin(&w))
 		return true; /* the application promised */
 	while (at < addr + len) {
 		if (vma_next(&w, at, &v) || v.start > at ||
@@ -237,6 +264,6 @@ bool vma_huge(uint64_t addr, uint64_t len)
 			break;
 		at = v.end;
 	}
-	close(w.fd);
+	walker_end(&w);
 	return at >= addr + len;
 }

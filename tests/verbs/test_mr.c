@@ -1,13 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* Memory regions: what may be registered, and what the keys then reach. */
 #define _GNU_SOURCE
+#include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "harness.h"
@@ -557,6 +562,102 @@ START_TEST(many_mrs_in_use)
 }
 END_TEST
 
+/* This process's one descriptor of a file .../maps; -1: it has none. */
+static int maps_kept(void)
+{
+	char path[64], to[256];
+	struct dirent *de;
+	int found = -1;
+	ssize_t n;
+	DIR *dir = opendir("/proc/self/fd");
+
+	ck_nonnull(dir);
+	while ((de = readdir(dir))) {
+		snprintf(path, sizeof(path), "/proc/self/fd/%.20s", de->d_name);
+		n = readlink(path, to, sizeof(to) - 1);
+		if (n <= 5 || memcmp(to + n - 5, "/maps", 5))
+			continue;
+		ck_assert_int_eq(found, -1);
+		found = atoi(de->d_name);
+	}
+	closedir(dir);
+	return found;
+}
+
+static bool may_register(char *at)
+{
+	struct ibv_mr *mr = ibv_reg_mr(pd, at, PAGE, IBV_ACCESS_LOCAL_WRITE);
+
+	if (!mr) {
+		ck_assert_int_eq(errno, EFAULT);
+		return false;
+	}
+	ck_ok(ibv_dereg_mr(mr));
+	return true;
+}
+
+/* A child's memory is not its parent's. */
+START_TEST(memory_of_a_child)
+{
+	char *old = pages(1, PROT_READ | PROT_WRITE), *new;
+	int status;
+	pid_t pid;
+
+	setup();
+	ck_assert(may_register(old));
+	ck_assert(may_register(old));
+	pid = fork();
+	ck_assert_int_ge(pid, 0);
+	if (!pid) {
+		new = pages(1, PROT_READ | PROT_WRITE);
+		munmap(old, PAGE);
+		if (!may_register(new) || may_register(old))
+			_exit(1);
+		maps_kept(); /* its parent's has gone */
+		_exit(0);
+	}
+	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+	ck_assert_int_eq(status, 0);
+	ck_assert(may_register(old));
+	teardown();
+	ck_assert_int_eq(maps_kept(), -1);
+}
+END_TEST
+
+/* A program closes what it does not know, and opens something else. */
+START_TEST(number_of_another_file)
+{
+	char *old = pages(1, PROT_READ | PROT_WRITE), *new, path[64];
+	int fd, other;
+	struct stat before, after;
+	pid_t pid;
+
+	setup();
+	ck_assert(may_register(old));
+	fd = maps_kept();
+	pid = fork();
+	ck_assert_int_ge(pid, 0);
+	if (!pid)
+		for (;;)
+			pause();
+	new = pages(1, PROT_READ | PROT_WRITE);
+	munmap(old, PAGE);
+	snprintf(path, sizeof(path), "/proc/%d/maps", (int)pid);
+	other = open(path, O_RDONLY | O_CLOEXEC);
+	ck_assert_int_ge(other, 0);
+	if (fd >= 0) /* Linux 6.11 */
+		ck_assert_int_eq(dup2(other, fd), fd);
+	ck_ok(fstat(other, &before));
+	ck_assert(may_register(new));
+	ck_assert(!may_register(old));
+	teardown();
+	ck_ok(fstat(fd >= 0 ? fd : other, &after));
+	ck_assert_uint_eq(after.st_ino, before.st_ino);
+	kill(pid, SIGKILL);
+	ck_assert_int_eq(waitpid(pid, NULL, 0), pid);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite("mr");
@@ -569,6 +670,8 @@ int main(void)
 	add(s, read_only);
 	add(s, overflow);
 	add(s, same_memory_twice);
+	add(s, memory_of_a_child);
+	add(s, number_of_another_file);
 	add(s, all_of_them);
 	add_loop(s, exact_range, WHERE_COUNT);
 	add_loop(s, zero_based, WHERE_COUNT);
