@@ -286,6 +286,8 @@ static void describe_machine(struct run *r)
 		snprintf(r->kernel, sizeof(r->kernel), "Linux %.60s",
 			 u.release);
 	strftime(r->date, sizeof(r->date), "%Y-%m-%d", gmtime(&now));
+	if (getloadavg(&r->load, 1) != 1)
+		r->load = NAN;
 }
 
 /* Opened before a minute is spent; "-" is standard output. */

@@ -90,6 +90,29 @@ def charts_are_right(data, root):
     expect("and have names", all(n in names for n in wanted), names)
 
 
+def page_is_right(data, page):
+    """Each row once, with median, range and ratio at each priority."""
+    regimes = list(dict.fromkeys(row["regime"] for row in data["rows"]))
+    lines = {}
+    for line in page.splitlines():
+        if line.startswith("| "):
+            cells = [cell.strip() for cell in line.strip("|").split("|")]
+            lines[cells[0]] = cells[1:]
+    for row in data["rows"]:
+        cells = lines.get(row["name"], [])
+        expect(f"{row['name']}: in the page",
+               len(cells) == 3 * len(regimes) + 1, cells)
+        if None in (row["best"], row["worst"]) or not cells:
+            continue
+        said = cells[3 * regimes.index(row["regime"]) + 1].split(" to ")
+        told = sorted([row["best"], row["worst"]])
+        expect(f"{row['name']}: the least and the greatest", len(said) == 2
+               and all(abs(float(a) - b) <= max(0.01 * b, 0.01)
+                       for a, b in zip(said, told)), (cells, told))
+    expect("the load", data["load"] is None or data["load"] >= 0)
+    expect("and said", "Load average before: " in page)
+
+
 def outputs():
     with tempfile.TemporaryDirectory() as here:
         paths = [f"{here}/figures.json", f"{here}/charts.svg", f"{here}/t.md"]
@@ -104,7 +127,7 @@ def outputs():
     charts_are_right(data, xml.fromstring(text[1]))
     for row in data["rows"]:
         expect(f"{row['name']}: in the text", row["name"] in p.stdout)
-        expect(f"{row['name']}: in the page", f"| {row['name']} |" in text[2])
+    page_is_right(data, text[2])
     expect("nothing is left of it", not fabrics(), fabrics())
 
 

@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
-# Measure, and put the table and the picture into docs:
+# Measure at both priorities, and put the table and the picture into docs:
 #   docs.sh BUILD_DIR [OPTION OF URXE BENCH...]
-# On a machine with nothing else to do.  The table replaces what stands between
+# On a machine with nothing else to do; the load before stands above the table.  The table replaces what stands between
 # the two lines <!-- bench --> of docs/performance.md.
 set -eu
 urxe=$1/tools/urxe
@@ -14,7 +14,7 @@ trap 'rm -f "$table"' EXIT
 
 {
 	echo
-	"$urxe" bench "$@" --svg "$docs/pictures/bench.svg" --markdown -
+	"$urxe" bench --rt "$@" --svg "$docs/pictures/bench.svg" --markdown -
 	echo
 } >"$table"
 sed -i -e "/^<!-- bench -->$/,/^<!-- bench -->$/{//!d}" "$docs/performance.md"

@@ -51,6 +51,18 @@ static struct word size_word(enum chart c, uint32_t size)
 	return w;
 }
 
+/* The least and the greatest of the rounds. */
+static struct word range(const struct figure *f)
+{
+	struct word w = { "-" };
+
+	if (!isnan(f->best))
+		snprintf(w.s, sizeof(w.s), "%.24s to %.24s",
+			 number(fmin(f->best, f->worst)).s,
+			 number(fmax(f->best, f->worst)).s);
+	return w;
+}
+
 static void text_row(FILE *to, enum regime g, int i)
 {
 	struct figure f = row_figure(g, i);
@@ -96,8 +108,9 @@ static void text_chart(FILE *to, enum regime g, enum chart c)
 
 static void text_head(FILE *to, const struct run *r)
 {
-	fprintf(to, "%s, %s, %s\n%d rounds%s, %s\n", r->cpu, r->kernel, r->date,
-		r->rounds, r->quick ? ", short ones" : "", run_pinning(r));
+	fprintf(to, "%s, %s, %s, load average %s\n%d rounds%s, %s\n", r->cpu,
+		r->kernel, r->date, number(r->load).s, r->rounds,
+		r->quick ? ", short ones" : "", run_pinning(r));
 	if (r->real_time_error)
 		fprintf(to, "no real-time priority: %s\n", r->real_time_error);
 	if (*r->missing)
@@ -153,7 +166,7 @@ static void markdown_row(FILE *to, const struct run *r, int i)
 			continue;
 		f = row_figure(g, i);
 		fprintf(to, " %s %s | %s | %s |", number(f.median).s,
-			unit_name(rows[i].unit), spread(&f).s,
+			unit_name(rows[i].unit), range(&f).s,
 			isnan(f.ratio) ? "" : number(f.ratio).s);
 	}
 	fprintf(to, " %s |\n", rows[i].of < 0 ? "" : rows[rows[i].of].name);
@@ -163,14 +176,17 @@ void print_markdown(FILE *to, const struct run *r)
 {
 	int g, i;
 
-	fprintf(to, "%s, %s, %s; %d rounds, %s.\n", r->cpu, r->kernel, r->date,
-		r->rounds, run_pinning(r));
+	fprintf(to, "%s, %s, %s; %d rounds, %s. Load average before: %s.\n",
+		r->cpu, r->kernel, r->date, r->rounds, run_pinning(r),
+		number(r->load).s);
+	if (r->real_time_error)
+		fprintf(to, "No real-time priority: %s.\n", r->real_time_error);
 	if (*r->missing)
 		fprintf(to, "There was %s.\n", r->missing);
 	fputs("\n| |", to);
 	for (g = 0; g < REGIME_COUNT; g++)
 		if (r->regime[g])
-			fprintf(to, " %s priority | quartiles | ratio |",
+			fprintf(to, " %s priority | least to greatest | ratio |",
 				regime_name(g));
 	fputs(" to |\n| --- |", to);
 	for (g = 0; g < REGIME_COUNT; g++)
@@ -260,6 +276,7 @@ void print_json(FILE *to, const struct run *r)
 	json_put_string(&j, "cpu", r->cpu);
 	json_put_string(&j, "kernel", r->kernel);
 	json_put_string(&j, "date", r->date);
+	json_number(&j, "load", r->load);
 	json_put_number(&j, "rounds", (uint64_t)r->rounds);
 	json_put_bool(&j, "quick", r->quick);
 	json_put_number(&j, "cpus", (uint64_t)r->cpus);

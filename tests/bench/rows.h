@@ -79,6 +79,7 @@ struct run {
 	bool quick;
 	const char *missing; /* what could not be compared with, and why */
 	const char *real_time_error;
+	double load; /* average of a minute, when it began; NaN: not known */
 	char cpu[80], kernel[80], date[32];
 };
 
