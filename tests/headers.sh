@@ -25,5 +25,5 @@ export -f compile
 mapfile -t headers < <(find provider kernel-shim tools -name '*.h')
 [[ ${#headers[@]} -gt 50 ]]
 printf '%s\n' "${headers[@]}" |
-	xargs -P 2 -I '{}' bash -c 'compile "$@"' compile '{}' "$@"
+	xargs -P "$(nproc)" -I '{}' bash -c 'compile "$@"' compile '{}' "$@"
 echo "${#headers[@]} headers"

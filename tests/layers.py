@@ -92,18 +92,20 @@ def objects(root, build):
 
 def symbols(root, build, edges):
     defined, wanted = {}, []
-    for obj, folder in objects(root, build):
-        if not obj.exists():
-            continue
-        out = subprocess.run(["nm", "-g", obj], check=True,
-                             capture_output=True, text=True).stdout
-        for kind, name in re.findall(r"^[0-9a-f ]{16} (\w) (\S+)$", out, re.M):
-            if kind in "UwW":
-                wanted.append((folder, obj.name, name))
-            else:
-                defined.setdefault(name, set()).add(folder)
-    if not wanted:
+    folders = {str(obj): folder for obj, folder in objects(root, build)
+               if obj.exists()}
+    if not folders:
         sys.exit(f"layers: no objects in {build}")
+    out = subprocess.run(["nm", "-gA", *folders], check=True,
+                         capture_output=True, text=True).stdout
+    for obj, kind, name in re.findall(
+            r"^(.+):[0-9a-f ]{16} (\w) (\S+)$", out, re.M):
+        if kind in "UwW":
+            wanted.append((folders[obj], os.path.basename(obj), name))
+        else:
+            defined.setdefault(name, set()).add(folders[obj])
+    if not wanted:
+        sys.exit(f"layers: nothing is wanted in {build}")
     # what the preload library exports has the names of libc's functions
     library = build / PRELOAD_LIBRARY
     if library.exists():
