@@ -30,6 +30,8 @@ struct cm {
 	bool hurries; /* but for those that are raised meanwhile */
 	/* ... and whether a DISCONNECTED is before the data of recv.c */
 	bool (*overtakes)(void);
+	/* who carries messages to other hosts; NULL: UDP does (wire.h) */
+	void (*carry)(const struct cm_id *from, const uint8_t mad[MAD_BYTES]);
 	/* NULL, or who is told of what would travel; tables are locked */
 	void (*sent)(const struct cm_id *from, const uint8_t mad[MAD_BYTES]);
 };
@@ -37,6 +39,17 @@ struct cm {
 static inline uint64_t cm_min(uint64_t a, uint64_t b)
 {
 	return a < b ? a : b;
+}
+
+static inline bool cm_is_remote(const struct cm_id *id)
+{
+	return id->flags & CM_F_WIRE;
+}
+
+/* Of the path, as enum ibv_mtu. */
+static inline uint8_t cm_path_mtu(const struct cm_id *id)
+{
+	return id->path_mtu ? id->path_mtu : CM_MTU;
 }
 
 /*
@@ -223,6 +236,17 @@ int cm_reject(struct cm *cm, struct cm_id *id, uint8_t reason, const void *data,
 	      uint8_t len);
 int cm_disconnect(struct cm *cm, struct cm_id *id);
 int cm_notify(struct cm *cm, struct cm_id *id, uint32_t event);
+/*
+ * Another host's request, of which `client` tells: the id that it makes, or
+ * NULL, and why in *err: -ENOENT: nobody listens; -EPROTOTYPE: but for QPs of
+ * another type; -ENOMEM: there is no room.
+ */
+struct cm_id *cm_got_request(struct cm *cm, const struct cm_id *client,
+			     int *err);
+/* The server's REP: its p and ece, what else is in `server`. */
+void cm_got_rep(struct cm *cm, struct cm_id *client, const struct cm_id *server,
+		const struct rdma_ucm_conn_param *p,
+		const struct rdma_ucm_ece *ece);
 /* A place in the listener's backlog is free. */
 void cm_unpark(struct cm *cm, struct cm_id *listener);
 /* What is sent meanwhile is not heard. */
@@ -237,6 +261,10 @@ int cm_set_qkey(struct cm_id *id, uint32_t qkey);
 /* -EINVAL: it is not the time, or it is too long. */
 int cm_send_sidr_reply(struct cm *cm, struct cm_id *id,
 		       const struct rdma_ucm_conn_param *p);
+/* The server's SIDR_REP: what it says of its QP is in `server`. */
+void cm_got_sidr_reply(struct cm *cm, struct cm_id *client,
+		       const struct cm_id *server, const void *data,
+		       uint8_t len);
 void cm_got_sidr_reject(struct cm *cm, struct cm_id *id, int status,
 			const void *data, uint8_t len);
 /* Private data, padded to the room that the message has. */
@@ -249,6 +277,8 @@ void cm_fill_ud_private(struct cm_event *e, const void *data, uint8_t len,
 
 /* The communication ID that an id has in messages; no other one gets it. */
 uint32_t cm_comm_id(struct cm *cm, const struct cm_id *id);
+/* The other way round; NULL: none has it. */
+struct cm_id *cm_id_of_comm_id(struct cm *cm, uint32_t comm_id);
 /* Before they change what id->cm says, or what belongs to it: */
 void cm_sent_request(struct cm *cm, const struct cm_id *id); /* (SIDR_)REQ */
 void cm_sent_rep(struct cm *cm, const struct cm_id *id,
@@ -266,6 +296,8 @@ void cm_sent_sidr_rep(struct cm *cm, const struct cm_id *id, int status,
 void cm_sent_refusal(struct cm *cm, const struct cm_id *client,
 		     unsigned int reason);
 void cm_sent_drep_unknown(struct cm *cm, const struct cm_id *id);
+/* id is nobody's but the caller's: own is the communication ID to tell. */
+void cm_sent_drep_as(struct cm *cm, const struct cm_id *id, uint32_t own);
 
 /* recv.c --------------------------------------------------------------- */
 
@@ -282,6 +314,10 @@ void cm_id_destroy(struct cm *cm, struct cm_id *id, int fd);
 void cm_refuse(struct cm *cm, struct cm_id *client, bool served);
 /* The other end's DREQ arrives. */
 void cm_got_dreq(struct cm *cm, struct cm_id *id);
+/* Its DREP, and a REJ. */
+void cm_got_drep(struct cm *cm, struct cm_id *id);
+void cm_got_rej(struct cm *cm, struct cm_id *id, int reason, const void *data,
+		uint8_t len);
 /*
  * Timers of the ids that process pid looks after, and the life of their
  * peers; settles.  Returns when to do so again, in ns; 0: there is nothing to

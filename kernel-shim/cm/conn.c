@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "cm.h"
+#include "wire.h"
 
 /*
  * How long a request waits for a listener: programs count on some time
@@ -135,6 +136,13 @@ static void passive_init(struct cm *cm, struct cm_id *id, const struct cm_id *l,
 		id->path_tos = client->path_tos;
 		id->path_life = client->path_life;
 	}
+	if (cm_is_remote(client)) {
+		id->flags |= CM_F_WIRE;
+		id->path_mtu = client->path_mtu;
+		id->remote_comm_id = client->remote_comm_id;
+		id->remote_tid = client->remote_tid;
+		return;
+	}
 	id->peer = cm_ref_to(cm, client);
 	id->remote_comm_id = cm_comm_id(cm, client);
 }
@@ -156,20 +164,13 @@ static void request_park(struct cm *cm, struct cm_id *client,
 		clock_now() + (l ? REQ_TIMEOUT_NS : LISTENER_WAIT_NS);
 }
 
-/* False: the listener turned out to be dead. */
-static bool request_deliver(struct cm *cm, struct cm_id *client,
-			    struct cm_id *l)
+/* The listener's new id, and the event that tells of it; NULL: no room. */
+static struct cm_id *request_put(struct cm *cm, const struct cm_id *client,
+				 struct cm_id *l, struct cm_chan *c)
 {
-	struct cm_chan *c = cm_chan_at(cm, l->chan);
 	struct cm_event *e = NULL;
 	struct cm_id *id = NULL;
 
-	if (!cm_chan_alive(cm, c))
-		return false;
-	if (!qp_type_matches(l, client)) {
-		cm_refuse(cm, client, true);
-		return true;
-	}
 	if (l->backlog)
 		id = cm_id_new(cm, c);
 	if (id)
@@ -177,21 +178,65 @@ static bool request_deliver(struct cm *cm, struct cm_id *client,
 	if (!e) {
 		if (id)
 			cm_id_free(cm, id);
+		return NULL;
+	}
+	passive_init(cm, id, l, client);
+	l->backlog--;
+	event_set_request(e, client);
+	e->resp.id = cm_id_ref(cm, id) - 1;
+	e->req = cm_ref_to(cm, id);
+	cm_event_send(cm, e);
+	return id;
+}
+
+struct cm_id *cm_got_request(struct cm *cm, const struct cm_id *client,
+			     int *err)
+{
+	struct cm_chan *c;
+	struct cm_id *l, *id;
+
+	do {
+		l = cm_port_listener(cm, client);
+		if (!l) {
+			*err = cm_port_served(cm, client) ? -EPROTOTYPE :
+							    -ENOENT;
+			return NULL;
+		}
+		c = cm_chan_at(cm, l->chan);
+	} while (!cm_chan_alive(cm, c));
+	if (!qp_type_matches(l, client)) {
+		*err = -EPROTOTYPE;
+		return NULL;
+	}
+	id = request_put(cm, client, l, c);
+	*err = id ? 0 : -ENOMEM;
+	return id;
+}
+
+/* False: the listener turned out to be dead. */
+static bool request_deliver(struct cm *cm, struct cm_id *client,
+			    struct cm_id *l)
+{
+	struct cm_chan *c = cm_chan_at(cm, l->chan);
+	struct cm_id *id;
+
+	if (!cm_chan_alive(cm, c))
+		return false;
+	if (!qp_type_matches(l, client)) {
+		cm_refuse(cm, client, true);
+		return true;
+	}
+	id = request_put(cm, client, l, c);
+	if (!id) {
 		if (id_is_ud(client))
 			cm_refuse(cm, client, true);
 		else
 			request_park(cm, client, l);
 		return true;
 	}
-	passive_init(cm, id, l, client);
 	client->peer = cm_ref_to(cm, id);
 	client->flags &= ~(uint32_t)CM_F_PARKED;
 	client->deadline = id_is_ud(client) ? clock_now() + REQ_TIMEOUT_NS : 0;
-	l->backlog--;
-	event_set_request(e, client);
-	e->resp.id = cm_id_ref(cm, id) - 1;
-	e->req = cm_ref_to(cm, id);
-	cm_event_send(cm, e);
 	return true;
 }
 
@@ -214,6 +259,10 @@ static void request_send(struct cm *cm, struct cm_id *client)
 
 	if (cm_device_is_down(cm)) {
 		request_wait_port(client);
+		return;
+	}
+	if (cm_is_remote(client)) {
+		cm_wire_wait(cm, client);
 		return;
 	}
 	do {
@@ -313,33 +362,23 @@ int cm_connect(struct cm *cm, struct cm_id *id,
 	return 0;
 }
 
-/* The server's REP. */
-static int reply_send(struct cm *cm, struct cm_id *id,
-		      const struct rdma_ucm_conn_param *p,
-		      const struct rdma_ucm_ece *ece)
+void cm_got_rep(struct cm *cm, struct cm_id *client, const struct cm_id *server,
+		const struct rdma_ucm_conn_param *p,
+		const struct rdma_ucm_ece *ece)
 {
-	struct cm_id *client = cm_deref(cm, id->peer);
 	struct rdma_ucm_conn_param *out;
 	struct cm_event *e;
 
-	if (id->cm != CM_REQ_RCVD || p->private_data_len > CM_REP_PRIVATE ||
-	    !client)
-		return -EINVAL;
-	id->cm = CM_REP_SENT;
-	id->qpn = p->qp_num & URXE_QPN_MASK;
-	id->responder_resources = p->responder_resources;
-	id->initiator_depth = p->initiator_depth;
 	client->cm = CM_REP_RCVD;
-	client->remote_qpn = id->qpn;
-	client->remote_psn = id->psn;
-	client->remote_comm_id = cm_comm_id(cm, id);
+	client->deadline = 0;
+	client->remote_qpn = server->qpn;
+	client->remote_psn = server->psn;
 	client->responder_resources = p->initiator_depth;
 	client->initiator_depth = p->responder_resources;
 	client->rnr_retry_count = cm_min(p->rnr_retry_count, CM_MAX_RETRIES);
-	cm_sent_rep(cm, id, p, ece);
 	e = cm_event_new(cm, client, CM_EV_CONNECT_RESPONSE, 0);
 	if (!e)
-		return 0;
+		return;
 	out = &e->resp.param.conn;
 	cm_fill_private(e, p->private_data, p->private_data_len,
 			CM_REP_PRIVATE);
@@ -348,9 +387,33 @@ static int reply_send(struct cm *cm, struct cm_id *id,
 	out->flow_control = p->flow_control & 1;
 	out->rnr_retry_count = client->rnr_retry_count;
 	out->srq = !!p->srq;
-	out->qp_num = id->qpn;
+	out->qp_num = server->qpn;
 	e->resp.ece = *ece;
 	cm_event_send(cm, e);
+}
+
+/* The server's REP. */
+static int reply_send(struct cm *cm, struct cm_id *id,
+		      const struct rdma_ucm_conn_param *p,
+		      const struct rdma_ucm_ece *ece)
+{
+	struct cm_id *client = cm_deref(cm, id->peer);
+
+	if (id->cm != CM_REQ_RCVD || p->private_data_len > CM_REP_PRIVATE ||
+	    (!client && !cm_is_remote(id)))
+		return -EINVAL;
+	id->cm = CM_REP_SENT;
+	id->qpn = p->qp_num & URXE_QPN_MASK;
+	id->responder_resources = p->responder_resources;
+	id->initiator_depth = p->initiator_depth;
+	cm_sent_rep(cm, id, p, ece);
+	if (cm_is_remote(id)) {
+		cm_wire_keep_reply(id, p, ece);
+		cm_wire_wait(cm, id);
+		return 0;
+	}
+	client->remote_comm_id = cm_comm_id(cm, id);
+	cm_got_rep(cm, client, id, p, ece);
 	return 0;
 }
 

@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "cm.h"
+#include "wire.h"
 
 /* 4.096 us << 17: twice the packet life time that RoCE uses (16). */
 #define TIMEWAIT_NS 537000000ull
@@ -16,6 +17,8 @@
 /* Channels of other processes that one tick tests for life ... */
 #define LIVES_PER_TICK 32
 #define LIFE_NS 100000000ull /* ... and the time between two ticks */
+
+#define LAST_DREQS 3
 
 #define HELD_NS 100000000ull /* the longest that a DISCONNECTED is held back */
 #define HELD_LOOK_NS 2000000ull
@@ -46,8 +49,8 @@ static void conn_timewait(struct cm *cm, struct cm_id *id)
 	cm_unlink(cm, id);
 }
 
-static void conn_got_reject(struct cm *cm, struct cm_id *id, int reason,
-			    const void *data, uint8_t len)
+void cm_got_rej(struct cm *cm, struct cm_id *id, int reason, const void *data,
+		uint8_t len)
 {
 	struct cm_event *e;
 
@@ -124,7 +127,7 @@ static void conn_release(struct cm *cm, struct cm_id *id)
 	conn_disconnected(cm, id, 0);
 }
 
-static void conn_got_drep(struct cm *cm, struct cm_id *id)
+void cm_got_drep(struct cm *cm, struct cm_id *id)
 {
 	if (id->cm != CM_DREQ_SENT)
 		return;
@@ -136,7 +139,7 @@ static void conn_got_drep(struct cm *cm, struct cm_id *id)
 static void conn_disown(struct cm *cm, struct cm_id *id)
 {
 	cm_sent_drep_unknown(cm, id);
-	conn_got_drep(cm, id);
+	cm_got_drep(cm, id);
 }
 
 int cm_disconnect(struct cm *cm, struct cm_id *id)
@@ -151,7 +154,9 @@ int cm_disconnect(struct cm *cm, struct cm_id *id)
 		id->cm = CM_DREQ_SENT;
 		id->deadline = clock_now() + DREQ_TIMEOUT_NS;
 		cm->watch = true;
-		if (peer)
+		if (cm_is_remote(id))
+			cm_wire_wait(cm, id);
+		else if (peer)
 			cm_got_dreq(cm, peer);
 		else
 			conn_disown(cm, id);
@@ -161,7 +166,7 @@ int cm_disconnect(struct cm *cm, struct cm_id *id)
 		conn_release(cm, id);
 		conn_timewait(cm, id);
 		if (peer)
-			conn_got_drep(cm, peer);
+			cm_got_drep(cm, peer);
 		break;
 	default:
 		break; /* there is nothing to end, which is no error */
@@ -199,7 +204,7 @@ int cm_reject(struct cm *cm, struct cm_id *id, uint8_t reason, const void *data,
 		return -EINVAL;
 	}
 	if (peer)
-		conn_got_reject(cm, peer, reason, data, len);
+		cm_got_rej(cm, peer, reason, data, len);
 	return 0;
 }
 
@@ -213,7 +218,7 @@ void cm_refuse(struct cm *cm, struct cm_id *client, bool served)
 	if (client->cm == CM_SIDR_SENT)
 		cm_got_sidr_reject(cm, client, status, NULL, 0);
 	else
-		conn_got_reject(cm, client, reason, NULL, 0);
+		cm_got_rej(cm, client, reason, NULL, 0);
 }
 
 void cm_lost_rejected(struct cm *cm, struct cm_id *id, int reason)
@@ -223,7 +228,7 @@ void cm_lost_rejected(struct cm *cm, struct cm_id *id, int reason)
 	if (id->cm == CM_SIDR_SENT)
 		cm_got_sidr_reject(cm, id, CM_SIDR_REJECT, NULL, 0);
 	else
-		conn_got_reject(cm, id, reason, NULL, 0);
+		cm_got_rej(cm, id, reason, NULL, 0);
 }
 
 void cm_lost_unreachable(struct cm *cm, struct cm_id *id, int status)
@@ -231,6 +236,19 @@ void cm_lost_unreachable(struct cm *cm, struct cm_id *id, int status)
 	cm_to_idle(cm, id);
 	if (id->cma == CMA_CONNECT)
 		cm_event_post(cm, id, CM_EV_UNREACHABLE, status);
+}
+
+/*
+ * Nobody will send it again when the id is gone, and who is at the other end of
+ * a wire waits for it: a kernel keeps what it knows of the connection for that.
+ */
+static void conn_send_last_dreq(struct cm *cm, const struct cm_id *id)
+{
+	const unsigned int n = cm_is_remote(id) ? LAST_DREQS : 1;
+	unsigned int i;
+
+	for (i = 0; i < n; i++)
+		cm_sent_dreq(cm, id);
 }
 
 /* The message that ends whatever an id is about when it is destroyed. */
@@ -248,7 +266,11 @@ static void conn_send_end(struct cm *cm, const struct cm_id *id)
 		break;
 	case CM_ESTABLISHED:
 		if (id->qp_type != CM_QPT_XRC_RECV)
-			cm_sent_dreq(cm, id);
+			conn_send_last_dreq(cm, id);
+		break;
+	case CM_DREQ_SENT:
+		if (cm_is_remote(id))
+			conn_send_last_dreq(cm, id);
 		break;
 	case CM_DREQ_RCVD:
 		cm_sent_drep(cm, id);
@@ -270,19 +292,19 @@ static void conn_notify_peer(struct cm *cm, struct cm_id *id)
 		return;
 	switch (id->cm) {
 	case CM_REQ_SENT:
-		conn_got_reject(cm, peer, CM_REJ_TIMEOUT, NULL, 0);
+		cm_got_rej(cm, peer, CM_REJ_TIMEOUT, NULL, 0);
 		break;
 	case CM_REQ_RCVD:
 	case CM_REP_SENT:
 	case CM_REP_RCVD:
-		conn_got_reject(cm, peer, CM_REJ_CONSUMER, NULL, 0);
+		cm_got_rej(cm, peer, CM_REJ_CONSUMER, NULL, 0);
 		break;
 	case CM_ESTABLISHED:
 		if (id->qp_type != CM_QPT_XRC_RECV) /* others may use it */
 			cm_got_dreq(cm, peer);
 		break;
 	case CM_DREQ_RCVD:
-		conn_got_drep(cm, peer);
+		cm_got_drep(cm, peer);
 		break;
 	case CM_SIDR_RCVD:
 		cm_got_sidr_reject(cm, peer, CM_SIDR_REJECT, NULL, 0);
@@ -316,13 +338,14 @@ void cm_id_destroy(struct cm *cm, struct cm_id *id, int fd)
 /* One end knows of a connection, and the other one not. */
 static void conn_recover_end(struct cm *cm, struct cm_id *id)
 {
-	if (id->flags & (CM_F_PARKED | CM_F_UNSENT) || cm_deref(cm, id->peer))
+	if (id->flags & (CM_F_PARKED | CM_F_UNSENT | CM_F_WIRE) ||
+	    cm_deref(cm, id->peer))
 		return;
 	switch (id->cm) {
 	case CM_REQ_SENT:
 	case CM_REP_SENT:
 	case CM_REP_RCVD:
-		conn_got_reject(cm, id, CM_REJ_CONSUMER, NULL, 0);
+		cm_got_rej(cm, id, CM_REJ_CONSUMER, NULL, 0);
 		break;
 	case CM_SIDR_SENT:
 		cm_got_sidr_reject(cm, id, CM_SIDR_REJECT, NULL, 0);
@@ -331,7 +354,7 @@ static void conn_recover_end(struct cm *cm, struct cm_id *id)
 		cm_got_dreq(cm, id);
 		break;
 	case CM_DREQ_SENT:
-		conn_got_drep(cm, id);
+		cm_got_drep(cm, id);
 		break;
 	default:
 		break;
@@ -363,6 +386,8 @@ static void id_expire(struct cm *cm, struct cm_id *id)
 {
 	const bool parked = id->flags & CM_F_PARKED;
 
+	if (cm_is_remote(id) && cm_wire_again(cm, id))
+		return;
 	id->deadline = 0;
 	id->flags &= ~(uint32_t)CM_F_PARKED;
 	if (parked && !id->listener.id) {
@@ -372,6 +397,10 @@ static void id_expire(struct cm *cm, struct cm_id *id)
 	switch (id->cm) {
 	case CM_REQ_SENT:
 	case CM_SIDR_SENT:
+		cm_lost_unreachable(cm, id, -ETIMEDOUT);
+		break;
+	case CM_REP_SENT:
+		cm_sent_rej(cm, id, CM_REJ_TIMEOUT, NULL, 0);
 		cm_lost_unreachable(cm, id, -ETIMEDOUT);
 		break;
 	case CM_DREQ_SENT:
@@ -451,7 +480,8 @@ uint64_t cm_tick(struct cm *cm, int32_t pid, uint32_t *next)
 		if (id->deadline)
 			sleep = cm_min(sleep, id_sleep(id, now));
 		far = peer_chan_elsewhere(cm, id, pid);
-		if (far)
+		/* what another host says may need somebody who looks */
+		if (far || (cm_is_remote(id) && id->cm != CM_IDLE))
 			sleep = cm_min(sleep, LIFE_NS);
 		if (!far || !budget)
 			continue;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * What would travel (IB specification, 12.6 to 12.11): the datagrams of which
+ * What travels (IB specification, 12.6 to 12.11): the datagrams of which
  * conn.c, end.c and sidr.c have the effect.  They are made for who watches
- * (cm.sent), at the moment at which they would be sent, and go nowhere.
+ * (cm.sent), at the moment at which they are sent, and go nowhere, but for
+ * those to other hosts (wire.h).
  *
  * An answer has the transaction ID of what it answers: the asking attribute
  * and the asker's communication ID, which no two transactions share.
@@ -10,6 +11,7 @@
 #include <string.h>
 
 #include "cm.h"
+#include "wire.h"
 
 #define RESPONSE_TIMEOUT 20 /* 4.096 us << this, and as the kernel has it */
 #define MAX_RETRIES 15
@@ -21,12 +23,46 @@ enum { REJECTED_REQ, REJECTED_REP, REJECTED_OTHER };
 uint32_t cm_comm_id(struct cm *cm, const struct cm_id *id)
 {
 	static_assert(CM_MAX_ID < 1 << 15, "a ref has 15 bits");
-	return id->gen << 15 | cm_id_ref(cm, id);
+	return (id->gen << 15 | cm_id_ref(cm, id)) ^ cm->t->salt;
+}
+
+struct cm_id *cm_id_of_comm_id(struct cm *cm, uint32_t comm_id)
+{
+	struct cm_id *id =
+		cm_id_at(cm, (comm_id ^ cm->t->salt) & ((1u << 15) - 1));
+
+	return id && cm_comm_id(cm, id) == comm_id ? id : NULL;
 }
 
 static uint64_t tid(enum mad_message asking, uint32_t comm_id)
 {
 	return (uint64_t)asking << 32 | comm_id;
+}
+
+/* Of an answer. */
+static uint64_t asked_tid(enum mad_message asking, const struct cm_id *id)
+{
+	return cm_is_remote(id) ? id->remote_tid :
+				  tid(asking, id->remote_comm_id);
+}
+
+/* Does anybody see what id sends? */
+static bool travels(const struct cm *cm, const struct cm_id *id)
+{
+	return cm->sent || cm_is_remote(id);
+}
+
+static void send_mad(struct cm *cm, const struct cm_id *id,
+		     const uint8_t mad[MAD_BYTES])
+{
+	if (cm->sent)
+		cm->sent(id, mad);
+	if (!cm_is_remote(id))
+		return;
+	if (cm->carry)
+		cm->carry(id, mad);
+	else
+		cm_wire_send(id, mad);
 }
 
 /* What rdma_cm tells of the addresses; how long it is. */
@@ -84,7 +120,7 @@ static void req_put_qp(uint8_t *mad, const struct cm_id *id)
 static void req_put_path(uint8_t *mad, const struct cm_id *id)
 {
 	mad_set(mad, MAD_REQ_pkey, CM_PKEY);
-	mad_set(mad, MAD_REQ_path_mtu, CM_MTU);
+	mad_set(mad, MAD_REQ_path_mtu, cm_path_mtu(id));
 	mad_set(mad, MAD_REQ_local_lid, NO_LID);
 	mad_set(mad, MAD_REQ_remote_lid, NO_LID);
 	mad_set_bytes(mad, MAD_REQ_local_gid, 0, id->sgid, 16);
@@ -113,7 +149,7 @@ static void req_sent(struct cm *cm, const struct cm_id *id)
 	req_put_qp(mad, id);
 	req_put_path(mad, id);
 	put_private(mad, MAD_REQ_private_data, id);
-	cm->sent(id, mad);
+	send_mad(cm, id, mad);
 }
 
 static void sidr_req_sent(struct cm *cm, const struct cm_id *id)
@@ -126,12 +162,12 @@ static void sidr_req_sent(struct cm *cm, const struct cm_id *id)
 	mad_set(mad, MAD_SIDR_REQ_pkey, CM_PKEY);
 	mad_set(mad, MAD_SIDR_REQ_service_id, cm_service_id(id, &id->dst));
 	put_private(mad, MAD_SIDR_REQ_private_data, id);
-	cm->sent(id, mad);
+	send_mad(cm, id, mad);
 }
 
 void cm_sent_request(struct cm *cm, const struct cm_id *id)
 {
-	if (!cm->sent)
+	if (!travels(cm, id))
 		return;
 	if (id->qp_type == CM_QPT_UD)
 		sidr_req_sent(cm, id);
@@ -146,9 +182,9 @@ void cm_sent_rep(struct cm *cm, const struct cm_id *id,
 	const bool xrc = id->qp_type == CM_QPT_XRC_RECV;
 	uint8_t mad[MAD_BYTES];
 
-	if (!cm->sent)
+	if (!travels(cm, id))
 		return;
-	mad_begin(mad, MAD_REP, tid(MAD_REQ, id->remote_comm_id));
+	mad_begin(mad, MAD_REP, asked_tid(MAD_REQ, id));
 	mad_set(mad, MAD_HEADER_modifier, ece->attr_mod);
 	mad_set(mad, MAD_REP_local_comm_id, cm_comm_id(cm, id));
 	mad_set(mad, MAD_REP_remote_comm_id, id->remote_comm_id);
@@ -166,7 +202,7 @@ void cm_sent_rep(struct cm *cm, const struct cm_id *id,
 	mad_set(mad, MAD_REP_local_ca_guid, cm->f->dev->node_guid);
 	mad_set_bytes(mad, MAD_REP_private_data, 0, p->private_data,
 		      p->private_data_len);
-	cm->sent(id, mad);
+	send_mad(cm, id, mad);
 }
 
 void cm_sent_rtu(struct cm *cm, const struct cm_id *id)
@@ -174,12 +210,12 @@ void cm_sent_rtu(struct cm *cm, const struct cm_id *id)
 	const uint32_t own = cm_comm_id(cm, id);
 	uint8_t mad[MAD_BYTES];
 
-	if (!cm->sent)
+	if (!travels(cm, id))
 		return;
 	mad_begin(mad, MAD_RTU, tid(MAD_REQ, own));
 	mad_set(mad, MAD_RTU_local_comm_id, own);
 	mad_set(mad, MAD_RTU_remote_comm_id, id->remote_comm_id);
-	cm->sent(id, mad);
+	send_mad(cm, id, mad);
 }
 
 /* Who has not answered with anything else has no communication ID to tell. */
@@ -191,11 +227,11 @@ void cm_sent_rej(struct cm *cm, const struct cm_id *id, unsigned int reason,
 	uint32_t own;
 	uint8_t mad[MAD_BYTES];
 
-	if (!cm->sent)
+	if (!travels(cm, id))
 		return;
 	own = first ? 0 : cm_comm_id(cm, id);
 	mad_begin(mad, MAD_REJ,
-		  tid(MAD_REQ, passive ? id->remote_comm_id : own));
+		  passive ? asked_tid(MAD_REQ, id) : tid(MAD_REQ, own));
 	mad_set(mad, MAD_REJ_local_comm_id, own);
 	mad_set(mad, MAD_REJ_remote_comm_id, id->remote_comm_id);
 	mad_set(mad, MAD_REJ_message,
@@ -204,7 +240,7 @@ void cm_sent_rej(struct cm *cm, const struct cm_id *id, unsigned int reason,
 					REJECTED_OTHER);
 	mad_set(mad, MAD_REJ_reason, reason);
 	mad_set_bytes(mad, MAD_REJ_private_data, 0, data, len);
-	cm->sent(id, mad);
+	send_mad(cm, id, mad);
 }
 
 void cm_sent_dreq(struct cm *cm, const struct cm_id *id)
@@ -212,29 +248,34 @@ void cm_sent_dreq(struct cm *cm, const struct cm_id *id)
 	const uint32_t own = cm_comm_id(cm, id);
 	uint8_t mad[MAD_BYTES];
 
-	if (!cm->sent)
+	if (!travels(cm, id))
 		return;
 	mad_begin(mad, MAD_DREQ, tid(MAD_DREQ, own));
 	mad_set(mad, MAD_DREQ_local_comm_id, own);
 	mad_set(mad, MAD_DREQ_remote_comm_id, id->remote_comm_id);
 	mad_set(mad, MAD_DREQ_remote_qpn, id->remote_qpn);
-	cm->sent(id, mad);
+	send_mad(cm, id, mad);
 }
 
 static void drep_sent(struct cm *cm, const struct cm_id *id, uint32_t own)
 {
 	uint8_t mad[MAD_BYTES];
 
-	mad_begin(mad, MAD_DREP, tid(MAD_DREQ, id->remote_comm_id));
+	mad_begin(mad, MAD_DREP, asked_tid(MAD_DREQ, id));
 	mad_set(mad, MAD_DREP_local_comm_id, own);
 	mad_set(mad, MAD_DREP_remote_comm_id, id->remote_comm_id);
-	cm->sent(id, mad);
+	send_mad(cm, id, mad);
+}
+
+void cm_sent_drep_as(struct cm *cm, const struct cm_id *id, uint32_t own)
+{
+	if (travels(cm, id))
+		drep_sent(cm, id, own);
 }
 
 void cm_sent_drep(struct cm *cm, const struct cm_id *id)
 {
-	if (cm->sent)
-		drep_sent(cm, id, cm_comm_id(cm, id));
+	cm_sent_drep_as(cm, id, cm_comm_id(cm, id));
 }
 
 void cm_sent_sidr_rep(struct cm *cm, const struct cm_id *id, int status,
@@ -242,9 +283,9 @@ void cm_sent_sidr_rep(struct cm *cm, const struct cm_id *id, int status,
 {
 	uint8_t mad[MAD_BYTES];
 
-	if (!cm->sent)
+	if (!travels(cm, id))
 		return;
-	mad_begin(mad, MAD_SIDR_REP, tid(MAD_SIDR_REQ, id->remote_comm_id));
+	mad_begin(mad, MAD_SIDR_REP, asked_tid(MAD_SIDR_REQ, id));
 	mad_set(mad, MAD_SIDR_REP_request_id, id->remote_comm_id);
 	mad_set(mad, MAD_SIDR_REP_status, (uint64_t)status);
 	mad_set(mad, MAD_SIDR_REP_service_id, cm_service_id(id, &id->src));
@@ -253,7 +294,7 @@ void cm_sent_sidr_rep(struct cm *cm, const struct cm_id *id, int status,
 		mad_set(mad, MAD_SIDR_REP_qkey, id->qkey);
 	}
 	mad_set_bytes(mad, MAD_SIDR_REP_private_data, 0, data, len);
-	cm->sent(id, mad);
+	send_mad(cm, id, mad);
 }
 
 /* Whoever is where id's messages go, without an id of its own. */
@@ -276,7 +317,7 @@ void cm_sent_drep_unknown(struct cm *cm, const struct cm_id *id)
 	struct cm_id nobody;
 
 	if (!cm->sent)
-		return;
+		return; /* nor is this for another host */
 	nobody = nobody_for(cm, id);
 	drep_sent(cm, &nobody, id->remote_comm_id);
 }
@@ -287,7 +328,7 @@ void cm_sent_refusal(struct cm *cm, const struct cm_id *client,
 	struct cm_id nobody;
 
 	if (!cm->sent)
-		return;
+		return; /* nor is this for another host */
 	nobody = nobody_for(cm, client);
 	if (client->qp_type == CM_QPT_UD)
 		cm_sent_sidr_rep(cm, &nobody, (int)reason, NULL, 0);

@@ -33,10 +33,9 @@ int cm_set_qkey(struct cm_id *id, uint32_t qkey)
 	return 0;
 }
 
-/* The client receives the server's SIDR_REP. */
-static void sidr_reply_received(struct cm *cm, struct cm_id *client,
-				const struct cm_id *server,
-				const struct rdma_ucm_conn_param *p)
+void cm_got_sidr_reply(struct cm *cm, struct cm_id *client,
+		       const struct cm_id *server, const void *data,
+		       uint8_t len)
 {
 	int ret = cm_set_qkey(client, server->qkey);
 	struct cm_event *e;
@@ -47,8 +46,7 @@ static void sidr_reply_received(struct cm *cm, struct cm_id *client,
 			 ret);
 	if (!e)
 		return;
-	cm_fill_ud_private(e, p->private_data, p->private_data_len,
-			   CM_SIDR_REP_PRIVATE);
+	cm_fill_ud_private(e, data, len, CM_SIDR_REP_PRIVATE);
 	if (!ret) {
 		e->resp.param.ud.qp_num = server->qpn;
 		e->resp.param.ud.qkey = server->qkey;
@@ -71,7 +69,8 @@ int cm_send_sidr_reply(struct cm *cm, struct cm_id *id,
 	cm_unlink(cm, id);
 	cm_sent_sidr_rep(cm, id, 0, p->private_data, p->private_data_len);
 	if (client && client->cm == CM_SIDR_SENT)
-		sidr_reply_received(cm, client, id, p);
+		cm_got_sidr_reply(cm, client, id, p->private_data,
+				  p->private_data_len);
 	return 0;
 }
 

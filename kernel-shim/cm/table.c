@@ -5,8 +5,10 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/random.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "cm.h"
 
 #define GROW 64 /* entries that get memory at a time */
@@ -22,6 +24,16 @@ static int table_reserve(struct urxe_fabric *f, off_t offset, off_t len)
 	ret = posix_fallocate(fd, offset, len);
 	close(fd);
 	return -ret;
+}
+
+/* Nobody else's; that others cannot guess it does not matter. */
+static uint32_t table_salt(void)
+{
+	uint32_t salt;
+
+	if (getrandom(&salt, sizeof(salt), GRND_NONBLOCK) != sizeof(salt))
+		salt = (uint32_t)clock_now();
+	return salt;
 }
 
 static int table_init(struct urxe_fabric *f, int fd)
@@ -43,6 +55,7 @@ static int table_init(struct urxe_fabric *f, int fd)
 		return -errno;
 	memcpy(t->magic, CM_MAGIC, sizeof(t->magic));
 	t->version = urxe_layout_version;
+	t->salt = table_salt();
 	munmap(t, size);
 	return 0;
 }

@@ -97,6 +97,7 @@ enum {
 
 /* Reject reasons and SIDR states of the IB specification, 12.6.7, 12.11.2. */
 #define CM_REJ_TIMEOUT 4
+#define CM_REJ_STALE 10
 #define CM_REJ_INVALID_SERVICE 8
 #define CM_REJ_CONSUMER 28
 #define CM_REJ_VENDOR_OPTION 35
@@ -163,7 +164,8 @@ enum cm_flags {
 	CM_F_SRQ = 256,
 	CM_F_PATH = 512, /* it has one: path_* */
 	CM_F_HELD = 1024, /* its DISCONNECTED, until deadline; see mark */
-	CM_F_UNSENT = 2048 /* its request waits for the port to come up */
+	CM_F_UNSENT = 2048, /* its request waits for the port to come up */
+	CM_F_WIRE = 4096 /* its other end is on another host */
 };
 
 /* A completion that is to be polled: cm/recv.c */
@@ -207,7 +209,13 @@ struct cm_id {
 	uint16_t backlog_max; /* what backlog is when no request waits */
 	struct cm_mark mark; /* CM_F_HELD: the last receive before the DREQ */
 	uint32_t remote_comm_id; /* cm_comm_id() of the other end; 0: none */
-	uint8_t pad1[20];
+	/* CM_F_WIRE: */
+	uint8_t path_mtu; /* as enum ibv_mtu; 0: CM_MTU */
+	uint8_t tries; /* how often its message was sent again */
+	uint8_t reply_rnr; /* of its REP, whose private data is private_data */
+	uint8_t pad1;
+	uint64_t remote_tid; /* of the transaction that the other end began */
+	uint8_t pad2[8];
 };
 static_assert(sizeof(struct cm_id) == 512, "fixed");
 
@@ -238,6 +246,7 @@ struct cm_table {
 	uint32_t version;
 	struct robust_lock lock;
 	uint64_t order; /* counts */
+	uint32_t salt; /* of communication IDs: no two fabrics have the same */
 	/* entries below these have memory */
 	uint32_t chan_high, id_high, event_high, mc_high;
 	/* none below these is free */

@@ -2,6 +2,7 @@
 /* Binding, listening, and finding the way to an address. */
 #include <arpa/inet.h>
 
+#include "cm/wire.h"
 #include "command.h"
 
 #define FLOW_MASK 0xfffff
@@ -142,7 +143,10 @@ static int addr_resolved(struct ucma *u, struct cm_id *id)
 	if (ret)
 		return ret;
 	addr_attach(u, id);
-	cm_addr_gid(u->cm.f->dev, &id->dst, id->dgid);
+	if (cm_is_remote(id))
+		cm_addr_raw(&id->dst, id->dgid);
+	else
+		cm_addr_gid(u->cm.f->dev, &id->dst, id->dgid);
 	id->cma = CMA_ADDR_RESOLVED;
 	return 0;
 }
@@ -154,10 +158,49 @@ static int addr_resolve_loopback(struct ucma *u, struct cm_id *id)
 	return addr_resolved(u, id);
 }
 
+/*
+ * Another host's address: the wire's interface leads there.  -ETIMEDOUT: the
+ * wire is off or of the other IP version, or id is bound elsewhere, so that
+ * nobody answers.
+ */
+static int addr_resolve_remote(struct ucma *u, struct cm_id *id)
+{
+	union cm_addr wire;
+	uint8_t raw[2][16];
+
+	if (!cm_wire_address(&wire))
+		return -ETIMEDOUT;
+	cm_addr_raw(&wire, raw[0]);
+	cm_addr_raw(&id->src, raw[1]);
+	if (wire.sa.sa_family != id->dst.sa.sa_family &&
+	    id->dst.sa.sa_family != CM_AF_IB) {
+		shim_why("URXE_WIRE is of another IP version than the address "
+			 "that rdma_resolve_addr wants");
+		return -ETIMEDOUT;
+	}
+	if (cm_addr_any(&id->src)) {
+		if (id->dst.sa.sa_family == CM_AF_IB) {
+			memcpy(id->src.ib.sib_addr, raw[0], 16);
+		} else {
+			cm_addr_set_port(&wire, cm_addr_port(&id->src));
+			id->src = wire;
+		}
+	} else if (memcmp(raw[0], raw[1], 16)) {
+		shim_why("the id is bound to another address than URXE_WIRE's");
+		return -ETIMEDOUT;
+	}
+	if (!cm_addr_known(u->cm.f->dev, &wire))
+		return -ETIMEDOUT;
+	id->flags |= CM_F_WIRE;
+	id->path_mtu = ucma_path_mtu(&id->dst);
+	return 0;
+}
+
 static int addr_resolve_ib(struct ucma *u, struct cm_id *id)
 {
 	if (!cm_addr_known(u->cm.f->dev, &id->dst))
-		return -ENODEV;
+		return addr_resolve_remote(u, id) ? -ENODEV :
+						    addr_resolved(u, id);
 	if (cm_addr_any(&id->src))
 		memcpy(id->src.ib.sib_addr, id->dst.ib.sib_addr, 16);
 	return addr_resolved(u, id);
@@ -175,7 +218,7 @@ static int addr_resolve_inet(struct ucma *u, struct cm_id *id)
 		status = -EINVAL;
 	else if (!addr_is_multicast(&id->dst) &&
 		 !ucma_is_local(u->cm.f, &id->dst))
-		status = -ETIMEDOUT; /* nobody answers for it */
+		status = addr_resolve_remote(u, id);
 	if (status)
 		return cm_event_post(&u->cm, id, CM_EV_ADDR_ERROR, status);
 	if (cm_addr_any(&id->src))

@@ -122,6 +122,8 @@ bool ucma_is_local(struct urxe_fabric *f, const union cm_addr *a);
  * -ENETUNREACH and the like as the kernel says.
  */
 int ucma_route(const union cm_addr *dst, union cm_addr *src);
+/* Of packets to dst, as enum ibv_mtu. */
+uint8_t ucma_path_mtu(const union cm_addr *dst);
 /* Is a's wildcard that of one family, if nobody says otherwise? */
 bool ucma_one_family(const union cm_addr *a);
 /* May this process bind ports below 1024? */

@@ -86,6 +86,7 @@ static int connect_lost(struct ucma *u, const struct fault_rule *r)
 
 	if (!id)
 		return ret;
+	id->flags &= ~(uint32_t)CM_F_WIRE; /* it does not go out */
 	ret = cmd->conn_param.valid ?
 		      cm_connect_lost(&u->cm, id, &cmd->conn_param, &cmd->ece) :
 		      -EINVAL;

@@ -23,7 +23,7 @@ static void path_fill(const struct cm_id *id, struct ib_user_path_rec *p)
 	if (!id_has_path(id))
 		return;
 	p->reversible = 1;
-	p->mtu = CM_MTU;
+	p->mtu = cm_path_mtu(id);
 	p->hop_limit = CM_HOP_LIMIT;
 	p->traffic_class = id->path_tos;
 	p->flow_label = htobe32(id->path_flow);
@@ -105,7 +105,7 @@ static void path_fill_wire(const struct cm_id *id, struct ucma_wire_path *p)
 	p->traffic_class = id->path_tos;
 	p->reversible = 1 << 7;
 	p->pkey = htobe16(CM_PKEY);
-	p->mtu = SELECT_EQUAL << 6 | CM_MTU;
+	p->mtu = SELECT_EQUAL << 6 | cm_path_mtu(id);
 	p->rate = SELECT_EQUAL << 6 | CM_RATE;
 	p->life_time = SELECT_EQUAL << 6 | id->path_life;
 }
@@ -190,7 +190,7 @@ static int qp_attr_rtr(const struct cm_id *id, struct ib_uverbs_qp_attr *a)
 	a->qp_attr_mask = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU |
 			  IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
 	cm_fill_path_ah(&a->ah_attr, id);
-	a->path_mtu = CM_MTU;
+	a->path_mtu = cm_path_mtu(id);
 	a->dest_qp_num = id->remote_qpn;
 	a->rq_psn = id->psn;
 	if (id->qp_type == CM_QPT_RC || id->qp_type == CM_QPT_XRC_RECV) {

@@ -9,6 +9,9 @@
 #include <unistd.h>
 
 #include "command.h"
+#include "wire/network.h"
+
+#define MTU_LEAST 1 /* IBV_MTU_256 */
 
 static int udp_socket(const union cm_addr *a)
 {
@@ -55,6 +58,35 @@ int ucma_route(const union cm_addr *dst, union cm_addr *src)
 	}
 	close(fd);
 	return ret;
+}
+
+/* Headers of a RoCE packet, at most. */
+#define HEADERS 80
+
+uint8_t ucma_path_mtu(const union cm_addr *dst)
+{
+	union cm_addr to = *dst;
+	socklen_t len = sizeof(int);
+	int fd, bytes = 0;
+	uint8_t mtu;
+
+	if (dst->sa.sa_family == CM_AF_IB)
+		return MTU_LEAST;
+	fd = udp_socket(dst);
+	if (fd < 0)
+		return MTU_LEAST;
+	cm_addr_set_port(&to, WIRE_PORT);
+	if (!connect(fd, &to.sa, (socklen_t)cm_addr_size(dst)))
+		getsockopt(fd,
+			   dst->sa.sa_family == AF_INET ? IPPROTO_IP :
+							  IPPROTO_IPV6,
+			   dst->sa.sa_family == AF_INET ? IP_MTU : IPV6_MTU,
+			   &bytes, &len);
+	close(fd);
+	for (mtu = CM_MTU; mtu > MTU_LEAST; mtu--)
+		if (bytes >= (128 << mtu) + HEADERS)
+			break;
+	return mtu;
 }
 
 bool ucma_one_family(const union cm_addr *a)

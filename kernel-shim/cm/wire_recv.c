@@ -1,0 +1,459 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Messages that come from other hosts (IB specification, 12.6 to 12.11).
+ *
+ * A connection is known by the communication ID that we gave to the other end,
+ * and by its GID: who does not come from there is not heard.  A stranger can
+ * make an id, by a request for somebody who listens, and no more of them than
+ * that one's backlog; all else that he says is forgotten, or answered by a
+ * datagram of the same length.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <netinet/in.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "wire.h"
+
+#define EXTENDED 3 /* transport service: XRC */
+#define MRA_LONGEST 24 /* 4.096 us << this: 68 s, however long it wants */
+
+struct letter {
+	const struct wire_path *path; /* sgid: of who wrote it */
+	const uint8_t *mad;
+};
+
+static uint32_t get(const struct letter *l, enum mad_field f)
+{
+	return (uint32_t)mad_get(l->mad, f);
+}
+
+static uint64_t letter_tid(const struct letter *l)
+{
+	return mad_get(l->mad, MAD_HEADER_tid);
+}
+
+static bool is_from(const struct letter *l, const struct cm_id *id)
+{
+	return cm_is_remote(id) && !memcmp(id->dgid, l->path->sgid, 16);
+}
+
+/* Ours, by the communication ID that we told; remote: the other end's, 0: it
+ * does not tell. */
+static struct cm_id *own_id(struct cm *cm, const struct letter *l, uint32_t own,
+			    uint32_t remote)
+{
+	struct cm_id *id = cm_id_of_comm_id(cm, own);
+
+	if (!id || !is_from(l, id))
+		return NULL;
+	return !remote || !id->remote_comm_id || id->remote_comm_id == remote ?
+		       id :
+		       NULL;
+}
+
+static bool is_passive(const struct cm_id *id)
+{
+	return id->cm == CM_REQ_RCVD || id->cm == CM_REP_SENT ||
+	       id->cm == CM_SIDR_RCVD;
+}
+
+/* Ours, by the communication ID that the other end told in its request. */
+static struct cm_id *asked_id(struct cm *cm, const struct letter *l,
+			      uint32_t comm_id)
+{
+	struct cm_id *id;
+
+	cm_for_each_id(cm, id)
+		if (id->remote_comm_id == comm_id && is_from(l, id) &&
+		    is_passive(id))
+			return id;
+	return NULL;
+}
+
+/* That of a REQ which came before; another connection's has another QP. */
+static struct cm_id *req_id(struct cm *cm, const struct letter *l)
+{
+	struct cm_id *id;
+
+	cm_for_each_id(cm, id)
+		if (id->remote_comm_id == get(l, MAD_REQ_local_comm_id) &&
+		    is_from(l, id) && id->cm != CM_IDLE &&
+		    id->remote_qpn == get(l, MAD_REQ_local_qpn) &&
+		    id->remote_psn == get(l, MAD_REQ_starting_psn))
+			return id;
+	return NULL;
+}
+
+/* Us, as far as no id is there. */
+static struct cm_id nobody(const struct letter *l, uint32_t remote_comm_id)
+{
+	struct cm_id id = {
+		.cm = CM_REQ_RCVD,
+		.flags = CM_F_WIRE,
+		.path_tos = l->path->traffic_class & 0xfc, /* but for ECN */
+		.remote_comm_id = remote_comm_id,
+		.remote_tid = letter_tid(l),
+	};
+
+	memcpy(id.sgid, l->path->dgid, 16);
+	memcpy(id.dgid, l->path->sgid, 16);
+	return id;
+}
+
+/* ------------------------------------------------------------ requests */
+
+/* A GID as an address of IP; false: as one that it has not. */
+static bool addr_from_ip(union cm_addr *a, const uint8_t raw[16], bool v4)
+{
+	memset(a, 0, sizeof(*a));
+	a->sa.sa_family = v4 ? AF_INET : AF_INET6;
+	if (v4)
+		memcpy(&a->in.sin_addr, raw + 12, 4);
+	else
+		memcpy(&a->in6.sin6_addr, raw, 16);
+	return !cm_addr_any(a);
+}
+
+static void addr_from_gid(union cm_addr *a, const uint8_t gid[16], uint64_t sid)
+{
+	memset(a, 0, sizeof(*a));
+	a->ib.sib_family = CM_AF_IB;
+	memcpy(a->ib.sib_addr, gid, 16);
+	a->ib.sib_sid = htobe64(sid);
+	a->ib.sib_sid_mask = ~0ull;
+}
+
+/*
+ * From whom to whom: what the private data tells, if that is where the packet
+ * came from and went to, and else the GIDs.  How long it is there.
+ */
+static size_t request_set_addrs(struct cm_id *c, const struct letter *l,
+				uint64_t sid)
+{
+	struct mad_ip_header h;
+	uint8_t raw[2][16];
+	bool v4;
+
+	if (sid <= UINT32_MAX && mad_get_ip_header(l->mad, &h)) {
+		v4 = h.ip_version >> 4 == 4;
+		if (addr_from_ip(&c->src, h.src, v4) &&
+		    addr_from_ip(&c->dst, h.dst, v4)) {
+			cm_addr_raw(&c->src, raw[0]);
+			cm_addr_raw(&c->dst, raw[1]);
+			cm_addr_set_port(&c->src, (uint16_t)(h.port[0] << 8 |
+							     h.port[1]));
+			cm_addr_set_port(&c->dst, (uint16_t)sid);
+			c->ps = (uint16_t)(sid >> 16);
+			if (!memcmp(raw[0], l->path->sgid, 16) &&
+			    !memcmp(raw[1], l->path->dgid, 16))
+				return sizeof(h);
+		}
+	}
+	addr_from_gid(&c->src, l->path->sgid, 0);
+	addr_from_gid(&c->dst, l->path->dgid, sid);
+	return 0;
+}
+
+static void request_set_private(struct cm_id *c, const struct letter *l,
+				enum mad_field f, size_t skip)
+{
+	size_t len;
+	const uint8_t *data = mad_bytes(l->mad, f, &len);
+
+	c->private_len = (uint8_t)cm_min(len - skip, sizeof(c->private_data));
+	memcpy(c->private_data, data + skip, c->private_len);
+}
+
+static uint8_t req_qp_type(const struct letter *l)
+{
+	switch (get(l, MAD_REQ_transport_service)) {
+	case EXTENDED:
+		return CM_QPT_XRC_SEND;
+	case 1:
+		return CM_QPT_UC;
+	default:
+		return CM_QPT_RC;
+	}
+}
+
+/* The client, as far as its REQ tells. */
+static struct cm_id client_of_req(const struct letter *l)
+{
+	const uint32_t life = get(l, MAD_REQ_local_ack_timeout);
+	struct cm_id c = {
+		.flags = CM_F_WIRE | (get(l, MAD_REQ_srq) ? CM_F_SRQ : 0),
+		.qp_type = req_qp_type(l),
+		.qpn = get(l, MAD_REQ_local_qpn),
+		.psn = get(l, MAD_REQ_starting_psn),
+		.responder_resources =
+			(uint8_t)get(l, MAD_REQ_responder_resources),
+		.initiator_depth = (uint8_t)get(l, MAD_REQ_initiator_depth),
+		.flow_control =
+			(uint8_t)get(l, MAD_REQ_end_to_end_flow_control),
+		.retry_count = (uint8_t)get(l, MAD_REQ_retry_count),
+		.rnr_retry_count = (uint8_t)get(l, MAD_REQ_rnr_retry_count),
+		.path_mtu = (uint8_t)get(l, MAD_REQ_path_mtu),
+		.path_tos = (uint8_t)get(l, MAD_REQ_traffic_class),
+		.path_flow = get(l, MAD_REQ_flow_label),
+		.path_life = (uint8_t)(life ? life - 1 : 0),
+		.ece = { .vendor_id = get(l, MAD_REQ_vendor_id),
+			 .attr_mod = get(l, MAD_HEADER_modifier) },
+		.remote_comm_id = get(l, MAD_REQ_local_comm_id),
+		.remote_tid = letter_tid(l),
+	};
+
+	memcpy(c.sgid, l->path->sgid, 16);
+	memcpy(c.dgid, l->path->dgid, 16);
+	request_set_private(
+		&c, l, MAD_REQ_private_data,
+		request_set_addrs(&c, l, mad_get(l->mad, MAD_REQ_service_id)));
+	return c;
+}
+
+static void refuse(struct cm *cm, const struct letter *l, uint32_t comm_id,
+		   unsigned int reason)
+{
+	const struct cm_id id = nobody(l, comm_id);
+
+	cm_sent_rej(cm, &id, reason, NULL, 0);
+}
+
+/* The same REQ again: its answer was lost, or is late. */
+static void got_req_again(struct cm *cm, const struct letter *l,
+			  struct cm_id *id)
+{
+	if (id->cm == CM_REP_SENT)
+		cm_wire_again(cm, id);
+	else if (id->cm == CM_TIMEWAIT)
+		refuse(cm, l, id->remote_comm_id, CM_REJ_STALE);
+}
+
+static void got_req(struct cm *cm, const struct letter *l)
+{
+	const uint32_t comm_id = get(l, MAD_REQ_local_comm_id);
+	struct cm_id client, *id = req_id(cm, l);
+	int err;
+
+	if (id) {
+		got_req_again(cm, l, id);
+		return;
+	}
+	client = client_of_req(l);
+	/* if there is no room, the next one may find some */
+	if (cm_device_is_down(cm) || cm_got_request(cm, &client, &err) ||
+	    err == -ENOMEM)
+		return;
+	refuse(cm, l, comm_id,
+	       err == -ENOENT ? CM_REJ_INVALID_SERVICE : CM_REJ_CONSUMER);
+}
+
+static void got_sidr_req(struct cm *cm, const struct letter *l)
+{
+	const uint32_t comm_id = get(l, MAD_SIDR_REQ_request_id);
+	struct cm_id client = nobody(l, comm_id);
+	int err;
+
+	if (cm_device_is_down(cm) || asked_id(cm, l, comm_id))
+		return;
+	client.qp_type = CM_QPT_UD;
+	/* the other end's view, not ours */
+	memcpy(client.sgid, l->path->sgid, 16);
+	memcpy(client.dgid, l->path->dgid, 16);
+	request_set_private(
+		&client, l, MAD_SIDR_REQ_private_data,
+		request_set_addrs(&client, l,
+				  mad_get(l->mad, MAD_SIDR_REQ_service_id)));
+	if (cm_got_request(cm, &client, &err))
+		return;
+	client = nobody(l, comm_id);
+	client.src.sa.sa_family = CM_AF_IB; /* names the service */
+	client.src.ib.sib_sid =
+		htobe64(mad_get(l->mad, MAD_SIDR_REQ_service_id));
+	cm_sent_sidr_rep(cm, &client,
+			 err == -ENOENT ? CM_SIDR_UNSUPPORTED : CM_SIDR_REJECT,
+			 NULL, 0);
+}
+
+/* ------------------------------------------------------------- answers */
+
+static void take_private(const struct letter *l, enum mad_field f, uint8_t *to,
+			 uint8_t *len, size_t room)
+{
+	size_t n;
+	const uint8_t *data = mad_bytes(l->mad, f, &n);
+
+	*len = (uint8_t)cm_min(n, room);
+	memcpy(to, data, *len);
+}
+
+static void got_rep(struct cm *cm, const struct letter *l)
+{
+	struct cm_id *id = own_id(cm, l, get(l, MAD_REP_remote_comm_id),
+				  get(l, MAD_REP_local_comm_id));
+	struct cm_id server = { .psn = get(l, MAD_REP_starting_psn) };
+	struct rdma_ucm_conn_param p = {
+		.responder_resources =
+			(uint8_t)get(l, MAD_REP_responder_resources),
+		.initiator_depth = (uint8_t)get(l, MAD_REP_initiator_depth),
+		.flow_control =
+			(uint8_t)get(l, MAD_REP_end_to_end_flow_control),
+		.rnr_retry_count = (uint8_t)get(l, MAD_REP_rnr_retry_count),
+		.srq = (uint8_t)get(l, MAD_REP_srq),
+	};
+	const struct rdma_ucm_ece ece = {
+		.vendor_id = get(l, MAD_REP_vendor_id_high) << 16 |
+			     get(l, MAD_REP_vendor_id_middle) << 8 |
+			     get(l, MAD_REP_vendor_id_low),
+		.attr_mod = get(l, MAD_HEADER_modifier),
+	};
+
+	if (id && id->cm == CM_ESTABLISHED) {
+		cm_sent_rtu(cm, id); /* that one was lost */
+		return;
+	}
+	if (!id || id->cm != CM_REQ_SENT)
+		return;
+	server.qpn = get(l, id->qp_type == CM_QPT_XRC_SEND ?
+				    MAD_REP_local_eecn :
+				    MAD_REP_local_qpn);
+	take_private(l, MAD_REP_private_data, p.private_data,
+		     &p.private_data_len, CM_REP_PRIVATE);
+	id->remote_comm_id = get(l, MAD_REP_local_comm_id);
+	cm_got_rep(cm, id, &server, &p, &ece);
+}
+
+static void got_rtu(struct cm *cm, const struct letter *l)
+{
+	struct cm_id *id = own_id(cm, l, get(l, MAD_RTU_remote_comm_id),
+				  get(l, MAD_RTU_local_comm_id));
+
+	if (!id || id->cm != CM_REP_SENT)
+		return;
+	id->cm = CM_ESTABLISHED;
+	id->deadline = 0;
+	cm_event_post(cm, id, CM_EV_ESTABLISHED, 0);
+}
+
+/* Who gives up has no communication ID of ours. */
+static void got_rej(struct cm *cm, const struct letter *l)
+{
+	const uint32_t own = get(l, MAD_REJ_remote_comm_id);
+	const uint32_t remote = get(l, MAD_REJ_local_comm_id);
+	struct cm_id *id = own ? own_id(cm, l, own, remote) :
+				 asked_id(cm, l, remote);
+	uint8_t data[CM_REJ_PRIVATE], len;
+
+	if (!id || id->cm == CM_SIDR_SENT || id->cm == CM_SIDR_RCVD)
+		return;
+	take_private(l, MAD_REJ_private_data, data, &len, sizeof(data));
+	cm_got_rej(cm, id, (int)get(l, MAD_REJ_reason), data, len);
+}
+
+/* It needs some time more. */
+static void got_mra(struct cm *cm, const struct letter *l)
+{
+	struct cm_id *id = own_id(cm, l, get(l, MAD_MRA_remote_comm_id),
+				  get(l, MAD_MRA_local_comm_id));
+	const uint64_t ns =
+		4096ull << cm_min(get(l, MAD_MRA_service_timeout), MRA_LONGEST);
+
+	if (id && id->deadline &&
+	    (id->cm == CM_REQ_SENT || id->cm == CM_REP_SENT))
+		id->deadline = clock_now() + ns;
+}
+
+static void got_dreq(struct cm *cm, const struct letter *l)
+{
+	const uint32_t own = get(l, MAD_DREQ_remote_comm_id);
+	const uint32_t remote = get(l, MAD_DREQ_local_comm_id);
+	struct cm_id none, *id = own_id(cm, l, own, remote);
+
+	if (!id || id->cm == CM_IDLE) { /* it may have missed the end */
+		none = nobody(l, remote);
+		cm_sent_drep_as(cm, &none, own);
+		return;
+	}
+	if (id->qpn != get(l, MAD_DREQ_remote_qpn))
+		return;
+	id->remote_tid = letter_tid(l);
+	switch (id->cm) {
+	case CM_REP_SENT:
+	case CM_ESTABLISHED:
+		cm_got_dreq(cm, id);
+		break;
+	case CM_DREQ_SENT: /* both at once */
+		cm_sent_drep(cm, id);
+		cm_got_drep(cm, id);
+		break;
+	case CM_TIMEWAIT:
+		cm_sent_drep(cm, id);
+		break;
+	default:
+		break;
+	}
+}
+
+static void got_drep(struct cm *cm, const struct letter *l)
+{
+	struct cm_id *id = own_id(cm, l, get(l, MAD_DREP_remote_comm_id),
+				  get(l, MAD_DREP_local_comm_id));
+
+	if (id)
+		cm_got_drep(cm, id);
+}
+
+static void got_sidr_rep(struct cm *cm, const struct letter *l)
+{
+	struct cm_id *id = own_id(cm, l, get(l, MAD_SIDR_REP_request_id), 0);
+	const struct cm_id server = { .qpn = get(l, MAD_SIDR_REP_qpn),
+				      .qkey = get(l, MAD_SIDR_REP_qkey) };
+	const uint32_t status = get(l, MAD_SIDR_REP_status);
+	uint8_t data[CM_SIDR_REP_PRIVATE], len;
+
+	if (!id || id->cm != CM_SIDR_SENT)
+		return;
+	take_private(l, MAD_SIDR_REP_private_data, data, &len, sizeof(data));
+	if (status)
+		cm_got_sidr_reject(cm, id, (int)status, data, len);
+	else
+		cm_got_sidr_reply(cm, id, &server, data, len);
+}
+
+/* --------------------------------------------------------------- doors */
+
+void cm_wire_take(struct cm *cm, const struct wire_path *path,
+		  const uint8_t *mad, size_t n)
+{
+	static void (*const got[])(struct cm * cm, const struct letter *l) = {
+		[MAD_REQ] = got_req,	       [MAD_MRA] = got_mra,
+		[MAD_REJ] = got_rej,	       [MAD_REP] = got_rep,
+		[MAD_RTU] = got_rtu,	       [MAD_DREQ] = got_dreq,
+		[MAD_DREP] = got_drep,	       [MAD_SIDR_REQ] = got_sidr_req,
+		[MAD_SIDR_REP] = got_sidr_rep,
+	};
+	const struct letter l = { path, mad };
+	const enum mad_message m = mad_check(mad, n);
+
+	if (m != MAD_HEADER)
+		got[m](cm, &l);
+}
+
+void cm_wire_receive(struct urxe_fabric *f, const struct wire_path *path,
+		     const uint8_t *mad, size_t n)
+{
+	static struct urxe_fabric *mapped;
+	static struct cm_table *table;
+	struct cm cm = { .f = f };
+
+	if (mapped != f && cm_map(f, &table))
+		return;
+	mapped = f;
+	cm.t = table;
+	if (cm_lock(&cm))
+		return;
+	cm_wire_take(&cm, path, mad, n);
+	cm_settle(&cm);
+	cm_unlock(&cm);
+}
