@@ -31,8 +31,8 @@ static enum wire_refusal check_payload(unsigned int parts, uint8_t low,
 enum wire_refusal wire_parse(struct wire_packet *to, const uint8_t *from,
 			     size_t n)
 {
-	struct wire_packet p = { 0 };
 	enum wire_refusal refusal;
+	struct wire_bth bth;
 	const uint8_t *at;
 	unsigned int parts;
 	size_t headers;
@@ -41,9 +41,9 @@ enum wire_refusal wire_parse(struct wire_packet *to, const uint8_t *from,
 		return WIRE_SHORT;
 	if (n % 4)
 		return WIRE_UNEVEN;
-	at = wire_get_bth(&p.bth, from);
-	parts = wire_parts(p.bth.opcode);
-	if (p.bth.version)
+	at = wire_get_bth(&bth, from);
+	parts = wire_parts(bth.opcode);
+	if (bth.version)
 		return WIRE_VERSION;
 	if (!parts)
 		return WIRE_OPCODE;
@@ -51,13 +51,14 @@ enum wire_refusal wire_parse(struct wire_packet *to, const uint8_t *from,
 	if (n < headers)
 		return WIRE_SHORT;
 	n -= headers;
-	refusal = check_payload(parts, p.bth.opcode & ~WIRE_TRANSPORT,
-				p.bth.pad, n);
+	refusal =
+		check_payload(parts, bth.opcode & ~WIRE_TRANSPORT, bth.pad, n);
 	if (refusal)
 		return refusal;
-	p.payload = get_extensions(&p, parts, at);
-	p.length = p.known = (uint32_t)n - p.bth.pad;
-	*to = p;
+	memset(to, 0, sizeof(*to));
+	to->bth = bth;
+	to->payload = get_extensions(to, parts, at);
+	to->length = to->known = (uint32_t)n - bth.pad;
 	return WIRE_TAKEN;
 }
 

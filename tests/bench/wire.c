@@ -6,6 +6,8 @@
  *	wire icrc
  *	wire receive|bare-receive ADDRESS
  *	wire send|bare-send ADDRESS TO SECONDS [PAYLOAD]
+ *	wire pong|bare-pong ADDRESS
+ *	wire ping|bare-ping ADDRESS TO SECONDS [PAYLOAD]
  *
  * A receiver prints what it got from the first datagram on until there has been
  * none for a second; what is lost on the way it does not see.
@@ -48,7 +50,7 @@ static void die(const char *what)
 #define ROUNDS 7
 #define BYTES_A_ROUND 20000000u
 
-static uint8_t from[MOST_BYTES], to[MOST_BYTES];
+static uint8_t from[MOST_BYTES + 64], to[MOST_BYTES + 64];
 
 static uint32_t copy(uint32_t crc, const void *bytes, size_t n)
 {
@@ -286,8 +288,6 @@ static int send_for(const char *address, const char *peer, double seconds,
 	uint64_t sent = 0;
 	double begin;
 
-	if (!payload || payload > MOST_BYTES || payload % 4)
-		return 2;
 	w.sender = room(sizeof(*w.sender));
 	open_socket(&w.socket, address, 0, WIRE_SENDS_ONLY);
 	gid_of(w.path.dgid, peer);
@@ -301,12 +301,116 @@ static int send_for(const char *address, const char *peer, double seconds,
 	return 0;
 }
 
+/* ------------------------------------------------------- there and back */
+
+/* An end that receives and answers, with a packet or with some bytes. */
+struct end {
+	struct way w;
+	struct wire_receiver *r;
+	struct wire_received got;
+	union wire_sockaddr from;
+	bool bare;
+};
+
+static struct end *end_of(const char *address, uint32_t payload, bool bare)
+{
+	struct end *e = room(sizeof(*e));
+
+	open_socket(&e->w.socket, address, WIRE_PORT, 0);
+	e->bare = bare;
+	e->r = room(sizeof(*e->r));
+	wire_receiver_begin(e->r);
+	e->w.sender = room(sizeof(*e->w.sender));
+	e->w.packet = (struct wire_packet){
+		.bth = { .opcode = WIRE_RC | WIRE_SEND_ONLY,
+			 .pkey = 0xffff,
+			 .qpn = 0x11 },
+		.length = payload,
+		.known = payload,
+		.payload = from,
+	};
+	return e;
+}
+
+static void say(struct end *e)
+{
+	const socklen_t len = e->w.socket.ipv6 ? sizeof(e->from.in6) :
+						 sizeof(e->from.in);
+
+	if (!e->bare) {
+		wire_sender_add(e->w.sender, &e->w.path, &e->w.packet);
+		if (wire_sender_flush(e->w.sender, &e->w.socket, NULL))
+			die("flush");
+	} else if (sendto(e->w.socket.fd, from, e->w.packet.length + 16, 0,
+			  &e->from.sa, len) < 0) {
+		die("sendto");
+	}
+}
+
+/* false: silence */
+static bool hear(struct end *e)
+{
+	socklen_t len = sizeof(e->from);
+
+	if (e->bare)
+		return recvfrom(e->w.socket.fd, to, sizeof(to), 0, &e->from.sa,
+				&len) >= 0;
+	do
+		if (wire_receive(e->r, &e->w.socket))
+			return false;
+	while (!wire_received(e->r, &e->got) || e->got.refusal);
+	memcpy(e->w.path.dgid, e->got.path.sgid, 16);
+	return true;
+}
+
+/* Until nobody has said anything for a second. */
+static int pong(const char *address, bool bare)
+{
+	const struct timeval silence = { SILENCE_MS / 1000, 0 };
+	struct end *e = end_of(address, 0, bare);
+
+	if (!hear(e))
+		return 1;
+	if (setsockopt(e->w.socket.fd, SOL_SOCKET, SO_RCVTIMEO, &silence,
+		       sizeof(silence)))
+		die("SO_RCVTIMEO");
+	do {
+		e->w.packet.length = e->w.packet.known =
+			bare ? 8 : e->got.packet.length;
+		say(e);
+	} while (hear(e));
+	return 0;
+}
+
+static int ping(const char *address, const char *peer, double seconds,
+		uint32_t payload, bool bare)
+{
+	struct end *e = end_of(address, payload, bare);
+	const double begin = now(CLOCK_MONOTONIC);
+	uint64_t rounds;
+
+	gid_of(e->w.path.dgid, peer);
+	wire_sockaddr_of(&e->from, e->w.path.dgid, WIRE_PORT,
+			 e->w.socket.interface);
+	for (rounds = 0; now(CLOCK_MONOTONIC) < begin + seconds; rounds++) {
+		say(e);
+		if (!hear(e))
+			die("hear");
+	}
+	printf("%-12s %6.2f us half a round trip\n",
+	       bare ? "bare-ping" : "ping",
+	       (now(CLOCK_MONOTONIC) - begin) / (double)rounds / 2 * 1e6);
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
 	const char *what = argc > 1 ? argv[1] : "";
 	const bool bare = !strncmp(what, "bare-", 5);
-	uint32_t i;
+	uint32_t payload = argc > 5 ? (uint32_t)atoi(argv[5]) : 0, i;
 
+	if (payload > MOST_BYTES || payload % 4)
+		return 2;
 	for (i = 0; i < MOST_BYTES; i++)
 		from[i] = (uint8_t)(i * 37 + 11);
 	what += bare ? 5 : 0;
@@ -316,8 +420,12 @@ int main(int argc, char **argv)
 		return receive(argv[2], bare);
 	if (!strcmp(what, "send") && argc >= 5)
 		return send_for(argv[2], argv[3], atof(argv[4]),
-				argc > 5 ? (uint32_t)atoi(argv[5]) : MOST_BYTES,
-				bare);
+				payload ? payload : MOST_BYTES, bare);
+	if (!strcmp(what, "pong") && argc == 3)
+		return pong(argv[2], bare);
+	if (!strcmp(what, "ping") && argc >= 5)
+		return ping(argv[2], argv[3], atof(argv[4]),
+			    payload ? payload : 8, bare);
 	fprintf(stderr, "usage: see %s\n", __FILE__);
 	return 2;
 }

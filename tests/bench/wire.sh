@@ -19,6 +19,13 @@ pair()
 
 	for ((i = 0; i < rounds; i++)); do
 		for kind in '' bare-; do
+			$1 "$bench" "${kind}pong" "$4" &
+			receiver=$!
+			sleep 0.2
+			$2 "$bench" "${kind}ping" "$3" "$4" 1
+			wait "$receiver"
+		done
+		for kind in '' bare-; do
 			$1 "$bench" "${kind}receive" "$4" &
 			receiver=$!
 			sleep 0.2 # until it listens; what is early is lost
@@ -29,7 +36,7 @@ pair()
 }
 
 echo '-- loopback'
-pair '' '' 127.0.0.1 127.0.0.1
+pair '' '' 127.0.0.2 127.0.0.3
 
 if [[ $(id -u) != 0 ]] || ! ip netns add "$near" 2>/dev/null; then
 	echo '-- no network namespaces without root'
