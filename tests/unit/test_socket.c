@@ -190,7 +190,7 @@ END_TEST
 /* To two places by turns: one call, and no GSO. */
 START_TEST(two_places)
 {
-	struct wire_socket other;
+	struct wire_socket other, to;
 	unsigned int i;
 
 	if (!begin(_i))
@@ -205,12 +205,12 @@ START_TEST(two_places)
 	for (i = 0; i < 20; i += 2)
 		expect(i, 64);
 	expect_nothing();
-	ck_assert_int_eq(wire_receive(&w->receiver, &other), 0);
-	for (i = 1; i < 20; i += 2) {
-		ck_assert(wire_received(&w->receiver, &w->got));
-		ck_assert_uint_eq(w->got.packet.bth.psn, i);
-		ck_assert_int_eq(w->got.refusal, WIRE_TAKEN);
-	}
+	to = w->to;
+	w->to = other;
+	for (i = 1; i < 20; i += 2)
+		expect(i, 64);
+	expect_nothing();
+	w->to = to;
 	wire_socket_close(&other);
 	end();
 }
@@ -446,16 +446,19 @@ START_TEST(groups)
 	err = wire_sender_flush(&w->sender, &w->from, NULL);
 	if (err == -ENETUNREACH && _i) {
 		puts("no route to groups of IPv6 on this loopback");
-		goto out;
+		wire_socket_close(&member[0]);
+		wire_socket_close(&member[1]);
+		end();
+		return;
 	}
 	ck_assert_int_eq(err, 0);
 	wire_socket_close(&w->to);
 	w->to = member[0];
 	expect(1, 44);
-	ck_assert_int_eq(wire_receive(&w->receiver, &member[1]), 0);
+	wire_socket_close(&w->to);
+	w->to = member[1];
 	expect(1, 44);
-out:
-	wire_socket_close(&member[1]);
+	expect_nothing();
 	end();
 }
 END_TEST
