@@ -74,4 +74,5 @@ void rooms_opened(struct urxe_context *ctx)
 	if (f && f->n)
 		fault_opened(f, ctx);
 	recorder_opened(ctx);
+	wire_opened(ctx);
 }

@@ -29,6 +29,7 @@ struct urxe_context {
 	struct urxe_bouncing *bouncing; /* bounce_serve.c; the same */
 	/* why it would be: others may come, and there is what they may want */
 	_Atomic bool exposed, has_private;
+	bool has_wire; /* addresses that are not here are those of other hosts */
 	struct urxe_cq *cqs;
 	/* by QPN index and by number; pollers look there, see quiesce.h */
 	struct urxe_qp *_Atomic qp[URXE_MAX_QP];

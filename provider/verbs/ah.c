@@ -9,7 +9,7 @@
 #include "pd.h"
 #include "verbs.h"
 
-static bool ah_gid_is_ours(const struct urxe_dev *dev, const uint8_t gid[16])
+bool ah_gid_is_ours(const struct urxe_dev *dev, const uint8_t gid[16])
 {
 	uint32_t i;
 
@@ -18,6 +18,18 @@ static bool ah_gid_is_ours(const struct urxe_dev *dev, const uint8_t gid[16])
 		    !memcmp(dev->gid[i].raw, gid, 16))
 			return true;
 	return false;
+}
+
+/* Is it the address of another host? */
+static bool ah_leaves(const struct urxe_context *ctx,
+		      const struct ibv_ah_attr *attr)
+{
+	const struct ibv_global_route *g = &attr->grh;
+	const uint8_t *own =
+		ctx->fabric->dev->gid[URXE_GID_ROW(g->sgid_index)].raw;
+
+	return ctx->has_wire && URXE_GID_TYPE(g->sgid_index) == URXE_ROCE_V2 &&
+	       gids_fit(URXE_ROCE_V2, own, g->dgid.raw);
 }
 
 int ah_check(struct urxe_context *ctx, const struct ibv_ah_attr *attr)
@@ -34,13 +46,15 @@ int ah_check(struct urxe_context *ctx, const struct ibv_ah_attr *attr)
 			attr->port_num, attr->sl);
 		return EINVAL;
 	}
-	if (!load_acquire(&dev->gid[URXE_GID_ROW(attr->grh.sgid_index)].valid)) {
-		urxe_why("sgid_index %u: there is no such GID (`urxe info` lists them)",
-			 attr->grh.sgid_index);
+	if (!load_acquire(
+		    &dev->gid[URXE_GID_ROW(attr->grh.sgid_index)].valid)) {
+		urxe_why(
+			"sgid_index %u: there is no such GID (`urxe info` lists them)",
+			attr->grh.sgid_index);
 		return EINVAL;
 	}
 	if (mcast_is_group(attr->grh.dgid.raw) ||
-	    ah_gid_is_ours(dev, attr->grh.dgid.raw))
+	    ah_gid_is_ours(dev, attr->grh.dgid.raw) || ah_leaves(ctx, attr))
 		return 0;
 	urxe_why("no device of this fabric has that destination GID");
 	return EHOSTUNREACH;

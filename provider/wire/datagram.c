@@ -10,7 +10,7 @@
 #include "message.h"
 #include "port.h"
 #include "requester.h"
-#include "wire.h"
+#include "verbs/ah.h"
 #include "wire/psn.h"
 
 static bool datagram_path(const struct urxe_qp *qp, const struct urxe_wqe *w,
@@ -85,7 +85,7 @@ static enum verdict datagram_begin(struct urxe_qp *qp, struct run *r,
 	bool group = w->ud.qpn == URXE_MCAST_QPN;
 	enum verdict v;
 
-	if (!group && wire_is_here(dev, w->ud.av.dgid))
+	if (!group && ah_gid_is_ours(dev, w->ud.av.dgid))
 		return execute(qp, r, w);
 	v = execute_lost(qp, r, w);
 	if (v != WR_DROPPED)

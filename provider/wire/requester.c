@@ -613,11 +613,8 @@ static enum verdict requester_no_inbox(struct run *r)
 /* Nothing is in flight before it. */
 static void requester_start(struct urxe_qp *qp, struct wire_requester *r)
 {
-	uint32_t size = r->window.size;
-
 	inbox_clear(r->inbox);
 	window_begin(&r->window, qp->psn);
-	r->window.size = size;
 	r->at = qp->sq.begun;
 	fetch_forget(r);
 	r->deadline = r->rnr_until = 0;

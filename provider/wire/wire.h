@@ -18,5 +18,5 @@ const char *wire_why(void);
 /* Put the wire's verbs in front of those in ops, once in a process. */
 void wire_wrap(struct pabi_ops *ops);
 
-/* Is this one of the device's own addresses? */
-bool wire_is_here(const struct urxe_dev *dev, const uint8_t gid[16]);
+/* A device was opened. */
+void wire_opened(struct urxe_context *ctx);
