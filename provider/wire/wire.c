@@ -143,10 +143,6 @@ static int wire_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr,
 	bool away = leads_away(qp, attr, mask);
 	int ret = 0;
 
-	if (away) {
-		extern void hack(struct urxe_fabric *);
-		hack(qp->ctx->fabric);
-	}
 	if (away)
 		ret = wire_leave(qp, &r);
 	if (ret) {
