@@ -77,7 +77,7 @@ static void answer_of_connected(struct stall *s, const struct view *v,
 {
 	const struct urxe_qp_sh *a = &q->sh, *b = &peer->sh;
 	uint32_t sends = load_relaxed(&a->sq_psn) & URXE_PSN_MASK;
-	uint32_t expects = load_relaxed(&b->epsn);
+	uint32_t expects = load_relaxed(&b->epsn) & URXE_PSN_MASK;
 	struct view_process holder;
 
 	if (a->roce != b->roce) {
@@ -388,7 +388,7 @@ static void stall_of_receives(struct stalls *s, const struct view *v,
 {
 	const uint32_t n = view_receives(v, q), state = qp_state(q);
 	const struct view_qp *peer = view_qp(v, qp_dest(q));
-	uint64_t psn = load_relaxed(&q->sh.epsn);
+	uint64_t psn = load_relaxed(&q->sh.epsn) & URXE_PSN_MASK;
 	struct stall *out;
 
 	if (!n || state < IBV_QPS_RTR || state == IBV_QPS_ERR)

@@ -38,7 +38,7 @@ static uint32_t qp_sent(const struct view *v, const struct view_qp *q)
 
 	if (peer && (q->sh.type == IBV_QPT_RC || q->sh.type == IBV_QPT_UC) &&
 	    URXE_CONN_DEST(load_relaxed(&peer->sh.conn)) == q->qpn)
-		return load_relaxed(&peer->sh.epsn);
+		return load_relaxed(&peer->sh.epsn) & URXE_PSN_MASK;
 	return load_relaxed(&q->sh.sq_psn);
 }
 

@@ -314,6 +314,16 @@ struct urxe_guard {
 #define URXE_GUARD_GROUPS (URXE_MAX_QP / URXE_GUARD_GROUP)
 
 /*
+ * Who reads the fabric's socket of the wire, and does for the requesters of other
+ * hosts what those of this one do for themselves; provider/wire/holder.h.
+ */
+struct urxe_wire_dev {
+	/* id of its process; 0: nobody.  Candidates sleep here, too */
+	alignas(URXE_LINE) _Atomic uint32_t holder;
+	struct urxe_guard guard; /* the holder's, in no group: all look at it */
+};
+
+/*
  * A QP number: index (13) in the directory and in its context's QP table | how
  * often it was used (11), so that a stale number meets nobody for long.
  */
@@ -387,6 +397,7 @@ struct urxe_dev {
 	 */
 	struct urxe_guard guard[URXE_MAX_QP];
 	alignas(URXE_LINE) _Atomic uint64_t guard_group[URXE_GUARD_GROUPS];
+	struct urxe_wire_dev wire;
 	struct urxe_mcast_grp mcast[URXE_MAX_MCAST_GRP];
 	struct urxe_xrcd_slot xrcd[URXE_MAX_XRCD]; /* under lock */
 	struct urxe_dm_slot dm[URXE_MAX_DM]; /* sparse: see dm_high */
@@ -714,7 +725,8 @@ struct urxe_qp_sh {
 	_Atomic uint32_t sq_psn; /* for those who look on */
 	_Atomic uint32_t path; /* counts the changes of path_mtu, GIDs */
 	/* written by the connected requester */
-	alignas(URXE_LINE) _Atomic uint32_t epsn; /* the next PSN expected */
+	/* the next PSN expected; above it: wire.h */
+	alignas(URXE_LINE) _Atomic uint32_t epsn;
 	_Atomic uint32_t comm_est; /* 1: the event was raised */
 	_Atomic uint32_t last_wqe; /* 1: the event was raised */
 	_Atomic uint32_t handles; /* XRC target: its creator's and opened ones */

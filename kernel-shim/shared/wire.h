@@ -59,8 +59,65 @@ struct urxe_wire_answer {
 	uint32_t msn;
 };
 
+/*
+ * The responder's half: what it must know of a QP from one packet to the next,
+ * and so must who holds the socket next.  The holder alone writes it, under the
+ * guard of the wire; the owner clears it before the QP gets to RTR, and when
+ * it did forget the QP nobody is in there (qp_forget).
+ *
+ * Which packet is expected is in the QP's epsn: the PSN, and above it what is
+ * under way.  A packet counts when that is stored.  What was done for a packet
+ * before, and is not done twice, must not be left in between: `step` is set
+ * meanwhile.  Who finds it set took over from one who died just there, cannot tell
+ * what is done, and breaks the QP.
+ */
+#define URXE_WIRE_EPSN(psn, under_way) ((psn) | (uint32_t)(under_way) << 24)
+#define URXE_WIRE_UNDER_WAY(epsn) ((uint8_t)((epsn) >> 24))
+enum urxe_wire_under_way {
+	URXE_WIRE_NOTHING,
+	URXE_WIRE_SEND, /* it has a receive: taken */
+	URXE_WIRE_WRITE,
+	URXE_WIRE_DROPPED, /* UC: the rest of a message that is lost */
+};
+
+/* A receive that a message has while it is under way. */
+#define URXE_WIRE_SGES 32
+struct urxe_wire_taken {
+	_Atomic uint32_t there; /* 1: there is one */
+	uint32_t index;
+	uint64_t wr_id;
+	uint16_t ticket;
+	uint8_t num_sge;
+	struct {
+		uint64_t addr;
+		uint32_t length, lkey;
+	} sge[URXE_WIRE_SGES];
+};
+
+/* Atomics that were done: one that comes again gets the same answer. */
+#define URXE_WIRE_ATOMICS 16
+struct urxe_wire_atomic {
+	uint64_t original;
+	uint32_t psn; /* | URXE_WIRE_DONE */
+	uint32_t msn;
+};
+#define URXE_WIRE_DONE 0x80000000u
+
+struct urxe_wire_responder {
+	_Atomic uint32_t step; /* 1: in the middle */
+	uint16_t told; /* 1: a NAK for this epsn went out */
+	uint16_t atomics; /* done so far: the next place */
+	uint32_t msn; /* messages that were carried out */
+	uint32_t first; /* PSN of the first packet of what is under way */
+	uint32_t rkey, length; /* of a WRITE that is under way */
+	uint64_t addr;
+	uint32_t invalidated; /* PSN | URXE_WIRE_DONE of a SEND that did it */
+	uint32_t pad;
+	struct urxe_wire_taken taken;
+	struct urxe_wire_atomic atomic[URXE_WIRE_ATOMICS];
+};
+
 struct urxe_wire_qp {
 	struct urxe_wire_inbox inbox;
-	/* the responder's state is the holder's */
-	alignas(URXE_WIRE_LINE) uint64_t responder[104];
+	alignas(URXE_WIRE_LINE) struct urxe_wire_responder responder;
 };

@@ -197,8 +197,7 @@ static bool conn_open_srq(struct urxe_qp *qp, struct urxe_conn *c,
 	return true;
 }
 
-/* Can this QP hear anything? */
-static bool conn_hears(struct urxe_conn *c, uint64_t word)
+bool conn_hears(struct urxe_conn *c, uint64_t word)
 {
 	switch (URXE_CONN_STATE(word)) {
 	case IBV_QPS_RTR:

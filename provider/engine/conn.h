@@ -65,6 +65,9 @@ void conn_turn_to(const struct urxe_qp *qp, const struct urxe_conn *c,
 		  uint32_t uses);
 void conn_drop(struct urxe_conn *c);
 
+/* Can that QP hear anything?  word: what its conn is. */
+bool conn_hears(struct urxe_conn *c, uint64_t word);
+
 /* Time has passed: drop it if that QP is another connection's by now. */
 void conn_check(struct urxe_conn *c);
 

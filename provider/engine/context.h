@@ -22,6 +22,7 @@ struct urxe_context {
 	uint32_t slot, gen;
 	pthread_mutex_t lock; /* object lists */
 	pthread_cond_t unpinned; /* a QP may be unlinked */
+	struct wire_holder *holder; /* of the room of that name; NULL: none */
 	struct urxe_service *_Atomic service; /* NULL until it is needed */
 	/* it could not be made: when pollers do its work, ns */
 	_Atomic bool unserved;

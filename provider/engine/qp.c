@@ -85,13 +85,16 @@ void qp_drained(struct urxe_qp *qp)
 
 /*
  * The one QP that may be served here: conn_ready() lets none in that is not the
- * other end.  0: a datagram's may be any, or a damaged word names another one.
+ * other end.  0: a datagram's may be any, of another host's it is who holds the
+ * wire, or a damaged word names another one.
  */
 static uint32_t qp_only_requester(const struct urxe_qp *qp)
 {
 	uint32_t dest = URXE_CONN_DEST(load_relaxed(&qp->sh->conn));
 
-	return dest == qp->attr.dest_qp_num ? dest : 0;
+	return dest == qp->attr.dest_qp_num && !load_relaxed(&qp->sh->wire) ?
+		       dest :
+		       0;
 }
 
 void qp_forget(struct urxe_qp *qp, uint64_t conn)

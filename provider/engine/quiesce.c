@@ -12,6 +12,7 @@ struct busy {
 	struct urxe_fabric *f;
 	const struct urxe_guard *guard;
 	uint64_t entry; /* of the QP directory */
+	uint32_t own; /* whose guard it is: a context */
 	const struct guard_thing *thing;
 	uint32_t asked; /* whether he lives */
 };
@@ -38,11 +39,10 @@ static bool busy_is_over(void *arg)
 {
 	struct busy *b = arg;
 
-	if (!guard_concerns(b->guard, URXE_DIR_CTX(b->entry), b->thing) ||
-	    busy_is_dead(b))
+	if (!guard_concerns(b->guard, b->own, b->thing) || busy_is_dead(b))
 		return true;
 	if (++b->asked % ASK_OWNER == 0)
-		service_ask_guards(b->f, URXE_DIR_CTX(b->entry));
+		service_ask_guards(b->f, b->own);
 	return false;
 }
 
@@ -54,8 +54,18 @@ static bool quiesce_look(struct busy *b, uint32_t i)
 		return false;
 	/* it was written before the guard was raised */
 	b->entry = load_seq_cst(&b->f->dev->qp[i]);
-	return b->entry &&
-	       guard_concerns(b->guard, URXE_DIR_CTX(b->entry), b->thing);
+	b->own = URXE_DIR_CTX(b->entry);
+	return b->entry && guard_concerns(b->guard, b->own, b->thing);
+}
+
+/* The same of who holds the wire: he uses nothing of his own context's. */
+static bool quiesce_look_wire(struct busy *b)
+{
+	b->guard = &b->f->dev->wire.guard;
+	b->entry = 0;
+	b->own = URXE_MAX_CTX;
+	return presence_is_inside(&b->guard->requester) &&
+	       guard_concerns(b->guard, b->own, b->thing);
 }
 
 static uint32_t quiesce_high(const struct urxe_dev *dev)
@@ -133,6 +143,12 @@ static void quiesce_group(struct busy *b, uint32_t first, uint32_t high)
 	group_look(b->f->dev, first / URXE_GUARD_GROUP);
 }
 
+static void quiesce_wire(struct busy *b)
+{
+	if (quiesce_look_wire(b))
+		presence_wait(&b->guard->requester, busy_is_over, b);
+}
+
 static void quiesce_guards(struct urxe_fabric *f, struct urxe_arena *a,
 			   const struct guard_thing *t)
 {
@@ -142,6 +158,7 @@ static void quiesce_guards(struct urxe_fabric *f, struct urxe_arena *a,
 	for (i = quiesce_next(f->dev, 0, high); i < high;
 	     i = quiesce_next(f->dev, i + URXE_GUARD_GROUP, high))
 		quiesce_group(&b, i, high);
+	quiesce_wire(&b);
 	/* what the dead have asked for is done, too */
 	bounce_quiesce(f, a);
 }
@@ -200,7 +217,22 @@ bool quiesce_qp_busy(struct urxe_fabric *f, uint32_t qpn, uint32_t peer)
 	const struct guard_thing t = { GUARD_OF_QP, 0, qpn, 0 };
 	struct busy b = { .f = f, .thing = &t };
 
-	return quiesce_look(&b, qpn_index(peer)) && !busy_is_dead(&b);
+	return (quiesce_look(&b, qpn_index(peer)) && !busy_is_dead(&b)) ||
+	       (quiesce_look_wire(&b) && !busy_is_dead(&b));
+}
+
+/* False: he who was found inside stays. */
+static bool quiesce_try_one(struct busy *b, uint64_t until)
+{
+	uint32_t seq = load_acquire(&b->guard->requester.seq);
+
+	while (load_acquire(&b->guard->requester.seq) == seq &&
+	       !busy_is_over(b)) {
+		if (clock_now() > until)
+			return false;
+		sched_yield();
+	}
+	return true;
 }
 
 bool quiesce_try(struct urxe_fabric *f, struct urxe_arena *a,
@@ -208,19 +240,13 @@ bool quiesce_try(struct urxe_fabric *f, struct urxe_arena *a,
 {
 	struct busy b = { .f = f, .thing = t };
 	uint64_t until = clock_now() + QUIESCE_TRY_NS;
-	uint32_t i, seq, high = quiesce_high(f->dev);
+	uint32_t i, high = quiesce_high(f->dev);
 
 	for (i = quiesce_next(f->dev, 0, high); i < high;
-	     i = quiesce_from(f->dev, i + 1, high)) {
-		if (!quiesce_look(&b, i))
-			continue;
-		seq = load_acquire(&b.guard->requester.seq);
-		while (load_acquire(&b.guard->requester.seq) == seq &&
-		       !busy_is_over(&b)) {
-			if (clock_now() > until)
-				return false;
-			sched_yield();
-		}
-	}
+	     i = quiesce_from(f->dev, i + 1, high))
+		if (quiesce_look(&b, i) && !quiesce_try_one(&b, until))
+			return false;
+	if (quiesce_look_wire(&b) && !quiesce_try_one(&b, until))
+		return false;
 	return bounce_quiesce_try(f, a);
 }

@@ -150,15 +150,6 @@ void responder_wait_receive(struct urxe_conn *c, uint32_t slot)
 		store_seq_cst(&c->rx.srq->rq.waiter, URXE_WAIT_MANY);
 }
 
-/* A receive, copied out of its slot and taken. */
-struct taken {
-	uint64_t wr_id;
-	uint32_t index;
-	uint16_t num_sge, ticket;
-	uint64_t total;
-	struct urxe_sge sge[URXE_MAX_SGE];
-};
-
 /* The SRQ ran below its limit: say so once (IB 11.2.3.3). */
 static void receive_check_limit(struct urxe_rx *rx, uint32_t left)
 {
@@ -401,6 +392,53 @@ static bool receive_is_answered(const struct urxe_qp *qp,
 	return likely(!load_relaxed(&p->bounce)) || bounce_answers(qp->ctx, p);
 }
 
+/*
+ * The completion of a receive that was taken is claimed and filled, but for
+ * what its bytes add.  False: class G, their CQ is overrun.
+ */
+static inline bool __attribute__((always_inline))
+receive_complete(const struct urxe_qp *qp, struct urxe_conn *c,
+		 const struct urxe_wqe *w, const struct taken *t,
+		 uint64_t length, uint8_t grh, enum ibv_wc_status failed,
+		 struct receipt *rc)
+{
+	struct urxe_cqe *e;
+
+	if (!cq_begin(&c->rx.cq, &rc->ref)) {
+		event_raise(c->peer, c->sh, IBV_EVENT_QP_FATAL);
+		why_note(CQ_FULL, c->qpn);
+		return false;
+	}
+	rc->conn = c;
+	rc->index = t->index;
+	rc->solicited = w->flags & IBV_SEND_SOLICITED;
+	e = rc->ref.slot.cqe;
+	e->wr_id = t->wr_id;
+	e->qpn = c->qpn;
+	e->byte_len = length;
+	e->imm = w->imm;
+	e->src_qp = qp->qpn;
+	e->wqe = receive_wqe(&c->rx, t);
+	e->status = failed;
+	e->opcode = is_send(w->opcode) ? IBV_WC_RECV :
+					 IBV_WC_RECV_RDMA_WITH_IMM;
+	e->wc_flags = wc_flags[w->opcode] | grh;
+	e->inline_len = 0;
+	return true;
+}
+
+/* Nothing is added to it any more. */
+static inline void receive_settle(const struct urxe_conn *c, struct urxe_cqe *e)
+{
+	if (unlikely(e->status)) {
+		e->imm = e->status; /* vendor_err */
+		e->byte_len = 0;
+		e->wc_flags = 0;
+	}
+	if (c->rx.srq)
+		e->inline_len |= URXE_CQE_SRQ;
+}
+
 enum response responder_receive(struct urxe_qp *qp, struct urxe_conn *c,
 				const struct urxe_wqe *w,
 				const struct urxe_seg *src, uint8_t grh,
@@ -408,7 +446,6 @@ enum response responder_receive(struct urxe_qp *qp, struct urxe_conn *c,
 {
 	uint64_t length = w->length + (grh ? GRH_BYTES : 0);
 	enum response resp;
-	struct urxe_cqe *e;
 	struct taken t;
 
 	rc->conn = NULL;
@@ -420,37 +457,73 @@ enum response responder_receive(struct urxe_qp *qp, struct urxe_conn *c,
 	resp = receive_take(qp, c, w, length, &t);
 	if (unlikely(resp))
 		return resp;
-	if (!cq_begin(&c->rx.cq, &rc->ref)) { /* class G: their CQ is overrun */
-		event_raise(c->peer, c->sh, IBV_EVENT_QP_FATAL);
-		why_note(CQ_FULL, c->qpn);
+	if (!receive_complete(qp, c, w, &t, length, grh, failed, rc))
 		return RESP_NAK_OPERATION;
-	}
-	rc->conn = c;
-	rc->index = t.index;
-	rc->solicited = w->flags & IBV_SEND_SOLICITED;
-	e = rc->ref.slot.cqe;
-	e->wr_id = t.wr_id;
-	e->qpn = c->qpn;
-	e->byte_len = length;
-	e->imm = w->imm;
-	e->src_qp = qp->qpn;
-	e->wqe = receive_wqe(&c->rx, &t);
-	e->status = failed;
-	e->opcode = IBV_WC_RECV;
-	e->wc_flags = wc_flags[w->opcode] | grh;
-	e->inline_len = 0;
-	if (!is_send(w->opcode))
-		e->opcode = IBV_WC_RECV_RDMA_WITH_IMM;
-	else if (likely(!failed))
-		resp = receive_deliver(qp, c, &t, src, length, e);
-	if (unlikely(e->status)) {
-		e->imm = e->status; /* vendor_err */
-		e->byte_len = 0;
-		e->wc_flags = 0;
-	}
-	if (c->rx.srq)
-		e->inline_len |= URXE_CQE_SRQ;
+	if (is_send(w->opcode) && likely(!failed))
+		resp = receive_deliver(qp, c, &t, src, length,
+				       rc->ref.slot.cqe);
+	receive_settle(c, rc->ref.slot.cqe);
 	return resp;
+}
+
+/* ------------------------------------------------------- in parts */
+
+enum response responder_take(const struct urxe_qp *qp, struct urxe_conn *c,
+			     const struct urxe_wqe *w, struct taken *t)
+{
+	return receive_take(qp, c, w, w->length, t);
+}
+
+/* The SGEs of t without their first off bytes, which they have. */
+static void taken_skip(const struct taken *t, uint64_t off, struct taken *rest)
+{
+	uint32_t i;
+
+	*rest = *t;
+	for (i = 0; i < t->num_sge && off; i++) {
+		uint32_t n = off < t->sge[i].length ? (uint32_t)off :
+						      t->sge[i].length;
+
+		rest->sge[i].addr += n;
+		rest->sge[i].length -= n;
+		off -= n;
+	}
+}
+
+enum response responder_place(struct urxe_qp *qp, struct urxe_conn *c,
+			      const struct taken *t, uint64_t off,
+			      const struct urxe_seg *src,
+			      enum ibv_wc_status *failed)
+{
+	struct urxe_seg dst[URXE_MAX_SGE];
+	struct taken rest;
+	enum response resp;
+	bool mapped;
+
+	if (off > t->total || src->len > t->total - off) {
+		why_note(TOO_SHORT, off + src->len, t->total, c->qpn);
+		*failed = IBV_WC_LOC_LEN_ERR;
+		return RESP_NAK_INVALID;
+	}
+	taken_skip(t, off, &rest);
+	*failed = IBV_WC_LOC_PROT_ERR;
+	if (!receive_scatter(c, &rest, src->len, dst, &mapped))
+		return RESP_NAK_OPERATION;
+	resp = moved(transfer(dst, src, src->len, qp->ctx, true));
+	return resp == RESP_NAK_ACCESS ? RESP_NAK_OPERATION : resp;
+}
+
+enum response responder_complete(struct urxe_qp *qp, struct urxe_conn *c,
+				 const struct urxe_wqe *w,
+				 const struct taken *t,
+				 enum ibv_wc_status failed, struct receipt *rc)
+{
+	rc->conn = NULL;
+	rc->notify = false;
+	if (!receive_complete(qp, c, w, t, w->length, 0, failed, rc))
+		return RESP_NAK_OPERATION;
+	receive_settle(c, rc->ref.slot.cqe);
+	return RESP_ACK;
 }
 
 bool responder_next(struct urxe_conn *c, struct next_receive *n)

@@ -71,6 +71,37 @@ enum response responder_receive(struct urxe_qp *qp, struct urxe_conn *c,
 				const struct urxe_wqe *w,
 				const struct urxe_seg *src, uint8_t grh,
 				enum ibv_wc_status failed, struct receipt *rc);
+
+/*
+ * The same of a message whose bytes come one after the other, in three steps.
+ * A receive, copied out of its slot and taken:
+ */
+struct taken {
+	uint64_t wr_id;
+	uint32_t index;
+	uint16_t num_sge, ticket;
+	uint64_t total;
+	struct urxe_sge sge[URXE_MAX_SGE];
+};
+
+/* For w, whose length is what is known of it; as responder_receive(). */
+enum response responder_take(const struct urxe_qp *qp, struct urxe_conn *c,
+			     const struct urxe_wqe *w, struct taken *t);
+/*
+ * The bytes of src to where they belong, off bytes behind its beginning.  Keys
+ * are looked up each time.  Is it a NAK, the receive is to be completed with
+ * *failed.
+ */
+enum response responder_place(struct urxe_qp *qp, struct urxe_conn *c,
+			      const struct taken *t, uint64_t off,
+			      const struct urxe_seg *src,
+			      enum ibv_wc_status *failed);
+/* All of w is there, or it failed: *rc is to be published then. */
+enum response responder_complete(struct urxe_qp *qp, struct urxe_conn *c,
+				 const struct urxe_wqe *w,
+				 const struct taken *t,
+				 enum ibv_wc_status failed, struct receipt *rc);
+
 /* A receive that is posted, and the next one to be taken. */
 struct next_receive {
 	uint64_t wr_id;

@@ -291,7 +291,7 @@ int urxe_query_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask,
 	attr->sq_psn = qp->psn;
 	if (attr->qp_state == IBV_QPS_RTR || attr->qp_state == IBV_QPS_RTS ||
 	    attr->qp_state == IBV_QPS_SQD)
-		attr->rq_psn = load_relaxed(&qp->sh->epsn);
+		attr->rq_psn = load_relaxed(&qp->sh->epsn) & URXE_PSN_MASK;
 	if (vqp->opened)
 		xrc_query_qp(vqp, attr);
 	attr->sq_draining = attr->qp_state == IBV_QPS_SQD &&

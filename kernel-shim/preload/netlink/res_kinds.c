@@ -172,7 +172,7 @@ static uint32_t qp_next_psn(const struct res_obj *o, uint32_t dest)
 		     sizeof(other)) &&
 	    qp_check(&peer) && URXE_CONN_DEST(LOAD(other.conn)) == o->number &&
 	    URXE_CONN_STATE(LOAD(other.conn)) >= IBV_QPS_RTR)
-		psn = LOAD(other.epsn);
+		psn = LOAD(other.epsn) & URXE_PSN_MASK;
 	res_ctx_close(&c);
 	return psn;
 }
