@@ -130,6 +130,7 @@ void context_after_fork_child(void)
 	peer_after_fork();
 	for (v = contexts; v; v = v->next) {
 		service_after_fork(&v->ctx);
+		rooms_after_fork(&v->ctx);
 		/*
 		 * this child may be the only one left, and has no service
 		 * thread that would write them
@@ -292,6 +293,7 @@ void urxe_free_context(struct ibv_context *ibctx)
 		;
 	*p = v->next;
 	pthread_mutex_unlock(&contexts_lock);
+	rooms_closing(&v->ctx);
 	context_close(&v->ctx);
 	pabi.uninit_context(pabi_to_vctx(ibctx)); /* closes its descriptor */
 	fabric_reap_one(f, slot, gen); /* unless others have it, too */

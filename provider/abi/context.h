@@ -13,6 +13,9 @@ const struct pabi_ops *rooms_ops(void);
 /* A context was opened with them. */
 struct urxe_context;
 void rooms_opened(struct urxe_context *ctx);
+/* It is about to be closed; it is in the child of a fork. */
+void rooms_closing(struct urxe_context *ctx);
+void rooms_after_fork(struct urxe_context *ctx);
 
 /* Both return core's verbs_context, or NULL and errno. */
 void *urxe_alloc_context(struct ibv_device *device, int cmd_fd, void *priv);

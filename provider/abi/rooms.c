@@ -76,3 +76,13 @@ void rooms_opened(struct urxe_context *ctx)
 	recorder_opened(ctx);
 	wire_opened(ctx);
 }
+
+void rooms_closing(struct urxe_context *ctx)
+{
+	wire_closing(ctx);
+}
+
+void rooms_after_fork(struct urxe_context *ctx)
+{
+	wire_after_fork(ctx);
+}

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "engine/log.h"
+#include "holder.h"
 #include "requester.h"
 #include "verbs/ah.h"
 #include "verbs/context.h"
@@ -47,14 +48,43 @@ const char *wire_why(void)
 	return refused;
 }
 
+/* ------------------------------------------------------- contexts */
+
 void wire_opened(struct urxe_context *ctx)
 {
 	ctx->has_wire = wire_address();
+	if (ctx->has_wire)
+		holder_start(ctx, address);
+}
+
+void wire_closing(struct urxe_context *ctx)
+{
+	holder_stop(ctx);
+}
+
+void wire_after_fork(struct urxe_context *ctx)
+{
+	holder_after_fork(ctx);
 }
 
 /* ------------------------------------------------------- QPs */
 
 static struct pabi_ops next;
+
+/* Memory for what it is to have in its arena: nobody is there yet. */
+static int wire_reserve(struct urxe_qp *qp)
+{
+	struct urxe_arena *a = qp->ctx->arena;
+	struct urxe_wire_qp *e = &a->wire[qpn_index(qp->qpn)];
+	int ret;
+
+	ret = arena_reserve(qp->ctx->cmd_fd, (char *)e - (char *)a, sizeof(*e));
+	if (ret)
+		return ret;
+	memset(&e->responder, 0, sizeof(e->responder));
+	store_release(&qp->sh->wire, 1);
+	return 0;
+}
 
 static struct ibv_qp *wire_created(struct ibv_qp *ibqp)
 {
@@ -65,6 +95,9 @@ static struct ibv_qp *wire_created(struct ibv_qp *ibqp)
 	qp = to_uqp(ibqp);
 	if (qp->type != IBV_QPT_UD)
 		return ibqp;
+	if (wire_reserve(qp))
+		urxe_why("QP 0x%x does not hear other hosts: no memory",
+			 qp->qpn);
 	urxe_lock(&qp->lock);
 	datagram_attach(qp);
 	urxe_unlock(&qp->lock);
@@ -94,21 +127,6 @@ static bool leads_away(const struct urxe_qp *qp, const struct ibv_qp_attr *a,
 	       URXE_GID_TYPE(g->sgid_index) == URXE_ROCE_V2 &&
 	       qp->type != IBV_QPT_UD &&
 	       !ah_gid_is_ours(qp->ctx->fabric->dev, g->dgid.raw);
-}
-
-/* Memory for what it is to have in its arena: nobody is there yet. */
-static int wire_reserve(struct urxe_qp *qp)
-{
-	struct urxe_arena *a = qp->ctx->arena;
-	struct urxe_wire_qp *e = &a->wire[qpn_index(qp->qpn)];
-	int ret;
-
-	ret = arena_reserve(qp->ctx->cmd_fd, (char *)e - (char *)a, sizeof(*e));
-	if (ret)
-		return ret;
-	memset(e->responder, 0, sizeof(e->responder));
-	store_release(&qp->sh->wire, 1);
-	return 0;
 }
 
 static int wire_leave(struct urxe_qp *qp, struct wire_requester **r)

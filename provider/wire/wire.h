@@ -18,5 +18,7 @@ const char *wire_why(void);
 /* Put the wire's verbs in front of those in ops, once in a process. */
 void wire_wrap(struct pabi_ops *ops);
 
-/* A device was opened. */
+/* A context was opened; is about to be closed; is in the child of a fork. */
 void wire_opened(struct urxe_context *ctx);
+void wire_closing(struct urxe_context *ctx);
+void wire_after_fork(struct urxe_context *ctx);

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#define _GNU_SOURCE
+#include <arpa/inet.h>
+#include <errno.h>
+#include <limits.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "base/thread.h"
+#include "engine/log.h"
+#include "holder.h"
+#include "server.h"
+#include "wire/address.h"
+
+/* How soon it is tried again, where nobody wakes us. */
+#define AGAIN_NS 100000000ull
+/* Not heard of for so long: a QP that is gone is let go of. */
+#define IDLE_MS 1000
+/* A port that is in use may be that of a process that is just ending. */
+#define PATIENCE 20
+
+struct wire_holder {
+	struct urxe_context *ctx;
+	pthread_t thread;
+	_Atomic bool stop;
+	struct event_count wake; /* who waits sleeps here ... */
+	int bell; /* ... and who holds polls this */
+	uint8_t gid[16];
+	struct wire_server *server;
+	unsigned int failures;
+};
+
+/* ------------------------------------------------------- election */
+
+static bool holder_take(struct wire_holder *h, uint32_t *who)
+{
+	struct urxe_fabric *f = h->ctx->fabric;
+	_Atomic uint32_t *word = &f->dev->wire.holder;
+	const uint32_t me = process_id(f);
+
+	*who = load_acquire(word);
+	return me && (!*who || process_is_dead(f, *who)) &&
+	       cas_seq_cst(word, who, me);
+}
+
+static void holder_give(struct wire_holder *h)
+{
+	store_release(&h->ctx->fabric->dev->wire.holder, 0);
+}
+
+/* Until who holds it ends, or gives it. */
+static void holder_wait(struct wire_holder *h, uint32_t seen, uint32_t who)
+{
+	struct urxe_fabric *f = h->ctx->fabric;
+	struct futex_word words[3];
+	uint32_t n = 0;
+	uint64_t ns = AGAIN_NS;
+
+	if (who && event_count_takes_words() && process_watch(f, who, words)) {
+		words[2] = (struct futex_word){ &f->dev->wire.holder, who };
+		n = 3;
+		ns = EVENT_COUNT_NAP;
+	}
+	event_count_wait_words(&h->wake, seen, words, n, ns);
+	if (n)
+		process_pass_on(words, 2);
+}
+
+/* ------------------------------------------------------- the socket */
+
+/* Unasked: who wants a wire must not believe to have one. */
+static void holder_say(struct wire_holder *h, int err)
+{
+	char text[INET6_ADDRSTRLEN] = "?";
+	const bool v4 = wire_gid_is_ipv4(h->gid);
+
+	inet_ntop(v4 ? AF_INET : AF_INET6, v4 ? h->gid + 12 : h->gid, text,
+		  sizeof(text));
+	fprintf(stderr,
+		"urxe: the wire: nothing is received: UDP port %d of %s: %s%s\n",
+		WIRE_PORT, text, strerror(err),
+		err == EADDRINUSE ? " (rxe, or another fabric?)" : "");
+}
+
+static bool holder_open(struct wire_holder *h)
+{
+	int err = -server_make(h->ctx, h->gid, &h->server);
+
+	if (!err) {
+		h->failures = 0;
+		return true;
+	}
+	h->failures++;
+	if (h->failures == (err == EADDRINUSE ? PATIENCE : 1))
+		holder_say(h, err);
+	return false;
+}
+
+static void holder_hold(struct wire_holder *h)
+{
+	struct wire_server *s = h->server;
+	struct pollfd fds[] = { { .fd = s->in.fd, .events = POLLIN },
+				{ .fd = h->bell, .events = POLLIN } };
+
+	while (!load_acquire(&h->stop)) {
+		if (server_run(s))
+			continue;
+		if (!poll(fds, 2, server_is_idle(s) ? -1 : IDLE_MS))
+			server_look_after(s);
+	}
+}
+
+static void *holder_main(void *arg)
+{
+	struct wire_holder *h = arg;
+	uint32_t seen, who;
+
+	for (;;) {
+		seen = event_count_read(&h->wake);
+		if (load_acquire(&h->stop))
+			return NULL;
+		process_show_life(h->ctx->fabric);
+		if (!holder_take(h, &who)) {
+			holder_wait(h, seen, who);
+			continue;
+		}
+		if (holder_open(h)) {
+			holder_hold(h);
+			server_free(h->server);
+			h->server = NULL;
+			holder_give(h);
+			futex_wake(&h->ctx->fabric->dev->wire.holder, INT_MAX);
+		} else {
+			holder_give(h);
+			holder_wait(h, seen, 0);
+		}
+	}
+}
+
+/* ------------------------------------------------------- life */
+
+void holder_start(struct urxe_context *ctx, const uint8_t gid[16])
+{
+	struct wire_holder *h = calloc(1, sizeof(*h));
+
+	if (!h)
+		return;
+	h->ctx = ctx;
+	memcpy(h->gid, gid, 16);
+	h->bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (h->bell >= 0 && thread_start(&h->thread, holder_main, h)) {
+		ctx->holder = h;
+		return;
+	}
+	urxe_why("no thread can be made: another process must read the wire");
+	if (h->bell >= 0)
+		close(h->bell);
+	free(h);
+}
+
+void holder_stop(struct urxe_context *ctx)
+{
+	struct wire_holder *h = ctx->holder;
+
+	if (!h)
+		return;
+	ctx->holder = NULL;
+	store_release(&h->stop, true);
+	eventfd_write(h->bell, 1);
+	event_count_ring(&h->wake);
+	pthread_join(h->thread, NULL);
+	close(h->bell);
+	free(h);
+}
+
+void holder_after_fork(struct urxe_context *ctx)
+{
+	struct wire_holder *h = ctx->holder;
+
+	if (!h)
+		return;
+	ctx->holder = NULL;
+	close(h->bell);
+	if (h->server)
+		server_disown(h->server);
+}

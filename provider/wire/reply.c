@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#define _GNU_SOURCE
+/*
+ * What is sent back.  ACKs wait until all packets that are there were looked
+ * at: one stands for all before it (IB 9.7.5.1.2), as READ responses and
+ * answers to atomics do.
+ */
+#include <string.h>
+
+#include "server.h"
+
+void reply_flush(struct wire_server *s)
+{
+	if (s->sender.n)
+		wire_sender_flush(&s->sender, &s->out, NULL);
+}
+
+static void reply_make(const struct served *v, uint8_t op, uint32_t psn,
+		       struct wire_packet *p)
+{
+	const struct urxe_conn *c = &v->conn;
+
+	memset(p, 0, sizeof(*p));
+	p->bth.opcode = WIRE_RC | op;
+	p->bth.pkey = 0xffff;
+	p->bth.qpn = URXE_CONN_DEST(c->want);
+	p->bth.psn = psn;
+	p->aeth.syndrome = WIRE_ACK;
+	p->aeth.msn = c->peer->arena->wire[qpn_index(c->qpn)].responder.msn &
+		      WIRE_PSN_MASK;
+}
+
+static uint8_t *reply_put(struct wire_server *s, const struct served *v,
+			  const struct wire_packet *p)
+{
+	if (wire_sender_is_full(&s->sender))
+		reply_flush(s);
+	return wire_sender_add(&s->sender, &v->path, p);
+}
+
+static void reply_ack(struct wire_server *s, struct served *v)
+{
+	struct wire_packet p;
+
+	reply_make(v, WIRE_ACKNOWLEDGE,
+		   wire_psn_add(load_relaxed(&v->conn.sh->epsn),
+				WIRE_PSN_MASK), /* the one before */
+		   &p);
+	reply_put(s, v, &p);
+	v->due = false;
+}
+
+void reply_ack_later(struct wire_server *s, struct served *v)
+{
+	v->due = true;
+	if (v->listed)
+		return;
+	v->listed = true;
+	v->next_due = s->due;
+	s->due = (uint32_t)(v - s->served) + 1;
+}
+
+void reply_acks(struct wire_server *s)
+{
+	struct served *v;
+
+	while (s->due) {
+		v = &s->served[s->due - 1];
+		s->due = v->next_due;
+		v->listed = false;
+		if (v->due)
+			reply_ack(s, v);
+	}
+	reply_flush(s);
+}
+
+void reply_forget(struct wire_server *s, struct served *v)
+{
+	if (v->listed)
+		reply_acks(s); /* and it is in no list any more */
+}
+
+void reply_begin(struct request *r, uint8_t op, uint32_t psn,
+		 struct wire_packet *p)
+{
+	reply_make(r->v, op, psn & WIRE_PSN_MASK, p);
+}
+
+uint8_t *reply_add(struct request *r, const struct wire_packet *p)
+{
+	return reply_put(r->s, r->v, p);
+}
+
+void reply_nak(struct request *r, uint8_t syndrome, uint32_t psn)
+{
+	struct wire_packet p;
+
+	if (r->v->due)
+		reply_ack(r->s, r->v);
+	reply_begin(r, WIRE_ACKNOWLEDGE, psn, &p);
+	p.aeth.syndrome = syndrome;
+	reply_add(r, &p);
+}

@@ -1,0 +1,366 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#define _GNU_SOURCE
+/*
+ * SENDs and RDMA WRITEs, packet by packet: a SEND takes its receive with the
+ * first, each one's bytes go at once to where they belong, and with the last
+ * one the receive completes.
+ */
+#include <arpa/inet.h>
+#include <string.h>
+
+#include "engine/bind.h"
+#include "engine/comp_cntr.h"
+#include "engine/why.h"
+#include "server.h"
+
+/* Bytes of the message that came before this packet. */
+static uint64_t request_offset(const struct request *r)
+{
+	return (uint64_t)((r->p->bth.psn - r->st->first) & WIRE_PSN_MASK) *
+	       r->mtu;
+}
+
+static struct urxe_seg request_bytes(const struct request *r)
+{
+	return (struct urxe_seg){ .ptr = (char *)(uintptr_t)r->p->payload,
+				  .len = r->p->length };
+}
+
+static void request_wqe(const struct request *r, uint64_t length,
+			struct urxe_wqe *w)
+{
+	const unsigned int parts = wire_parts(r->p->bth.opcode);
+
+	memset(w, 0, sizeof(*w));
+	w->length = length;
+	w->flags = r->p->bth.solicited ? IBV_SEND_SOLICITED : 0;
+	w->opcode = IBV_WR_SEND;
+	if (parts & WIRE_HAS(IMMDT)) {
+		w->opcode = IBV_WR_SEND_WITH_IMM;
+		w->imm = htonl(r->p->immdt.imm);
+	} else if (parts & WIRE_HAS(IETH)) {
+		w->opcode = IBV_WR_SEND_WITH_INV;
+		w->imm = r->p->ieth.rkey;
+	}
+}
+
+/* ------------------------------------------------------- receives */
+
+static void taken_keep(struct urxe_wire_taken *k, const struct taken *t)
+{
+	uint32_t i;
+
+	k->wr_id = t->wr_id;
+	k->index = t->index;
+	k->ticket = t->ticket;
+	k->num_sge = (uint8_t)t->num_sge;
+	for (i = 0; i < t->num_sge; i++) {
+		k->sge[i].addr = t->sge[i].addr;
+		k->sge[i].length = t->sge[i].length;
+		k->sge[i].lkey = t->sge[i].lkey;
+	}
+	store_release(&k->there, 1);
+}
+
+static void taken_recall(const struct urxe_wire_taken *k, struct taken *t)
+{
+	uint32_t i;
+
+	t->wr_id = k->wr_id;
+	t->index = k->index;
+	t->ticket = k->ticket;
+	t->num_sge = k->num_sge < URXE_MAX_SGE ? k->num_sge : URXE_MAX_SGE;
+	t->total = 0;
+	for (i = 0; i < t->num_sge; i++) {
+		t->sge[i] = (struct urxe_sge){ k->sge[i].addr, k->sge[i].length,
+					       k->sge[i].lkey };
+		t->total += t->sge[i].length;
+	}
+}
+
+/* One that is kept from before, or the next one. */
+static enum response request_take(struct request *r, const struct urxe_wqe *w,
+				  struct taken *t)
+{
+	struct urxe_wire_taken *k = &r->st->taken;
+	enum response resp;
+
+	if (load_acquire(&k->there)) {
+		taken_recall(k, t);
+		return RESP_ACK;
+	}
+	respond_step(r);
+	resp = responder_take(&r->s->me, r->c, w, t);
+	if (!resp)
+		taken_keep(k, t);
+	respond_step_undone(r);
+	return resp;
+}
+
+/* The receive completes, with its bytes or without; accepted: it was that. */
+static enum response request_complete(struct request *r,
+				      const struct urxe_wqe *w,
+				      const struct taken *t,
+				      enum ibv_wc_status failed)
+{
+	struct receipt rc;
+	enum response resp;
+
+	respond_step(r);
+	resp = responder_complete(&r->s->me, r->c, w, t, failed, &rc);
+	store_relaxed(&r->st->taken.there, 0);
+	if (rc.conn)
+		responder_publish(&rc);
+	if (resp || failed)
+		respond_step_undone(r); /* the QP is at its end */
+	else
+		respond_accept(r, 1, URXE_WIRE_NOTHING);
+	responder_notify(&rc);
+	return resp;
+}
+
+/* An unreliable message that is too long leaves the receive as it is. */
+static bool receive_stays(const struct request *r, enum ibv_wc_status failed)
+{
+	return r->s->me.type == IBV_QPT_UC && failed == IBV_WC_LOC_LEN_ERR &&
+	       !r->c->rx.srq;
+}
+
+static enum response request_failed(struct request *r, const struct urxe_wqe *w,
+				    const struct taken *t, enum response resp,
+				    enum ibv_wc_status failed)
+{
+	if ((resp != RESP_NAK_INVALID && resp != RESP_NAK_OPERATION) ||
+	    receive_stays(r, failed))
+		return resp;
+	request_complete(r, w, t, failed);
+	if (r->s->me.type == IBV_QPT_UC) /* nobody is told */
+		conn_break(r->c, RESP_NAK_OPERATION, NULL, NULL);
+	return resp;
+}
+
+/* ------------------------------------------------------- invalidating */
+
+/*
+ * The key is gone before the receive completes (execute_send_inv); if there is
+ * no receive after all, that is not done again.
+ */
+static enum ibv_wc_status request_invalidate(struct request *r,
+					     const struct urxe_wqe *w)
+{
+	const uint32_t mark = r->p->bth.psn | URXE_WIRE_DONE;
+
+	if (w->opcode != IBV_WR_SEND_WITH_INV || r->st->invalidated == mark)
+		return IBV_WC_SUCCESS;
+	if (!bind_invalidate(&r->s->me, conn_key_peer(r->c), r->c->qpn,
+			     r->c->pd, w->imm))
+		return IBV_WC_REM_INV_REQ_ERR;
+	r->st->invalidated = mark;
+	return IBV_WC_SUCCESS;
+}
+
+/* The guard was down meanwhile. */
+static bool request_is_heard(const struct request *r)
+{
+	uint64_t word = load_seq_cst(&r->c->sh->conn);
+
+	return (word & URXE_CONN_ENDS) == r->c->want && conn_hears(r->c, word);
+}
+
+/* ------------------------------------------------------- SEND */
+
+/* A message of one packet. */
+static enum response send_only(struct request *r, const struct urxe_wqe *w,
+			       enum ibv_wc_status failed)
+{
+	const struct urxe_seg src = request_bytes(r);
+	struct receipt rc;
+	enum response resp;
+
+	respond_step(r);
+	resp = responder_receive(&r->s->me, r->c, w, &src, 0, failed, &rc);
+	if (rc.conn)
+		responder_publish(&rc);
+	if (resp)
+		respond_step_undone(r);
+	else
+		respond_accept(r, 1, URXE_WIRE_NOTHING);
+	responder_notify(&rc);
+	if (r->s->me.type == IBV_QPT_UC &&
+	    (resp == RESP_NAK_INVALID || resp == RESP_NAK_OPERATION))
+		conn_break(r->c, RESP_NAK_OPERATION, NULL, NULL);
+	return resp;
+}
+
+/* One packet of several, or into a receive that was kept. */
+static enum response send_part(struct request *r, struct urxe_wqe *w, bool last,
+			       enum ibv_wc_status invalidated)
+{
+	const uint64_t off = request_offset(r);
+	const struct urxe_seg src = request_bytes(r);
+	enum ibv_wc_status failed;
+	enum response resp;
+	struct taken t;
+
+	resp = request_take(r, w, &t);
+	if (resp)
+		return resp;
+	resp = responder_place(&r->s->me, r->c, &t, off, &src, &failed);
+	if (resp)
+		return request_failed(r, w, &t, resp, failed);
+	if (last)
+		return request_complete(r, w, &t, invalidated);
+	respond_accept(r, 1, URXE_WIRE_SEND);
+	return RESP_ACK;
+}
+
+enum response request_send(struct request *r)
+{
+	const bool first = r->op == WIRE_SEND_FIRST;
+	const bool middle = r->op == WIRE_SEND_MIDDLE;
+	const bool only = r->under_way != URXE_WIRE_SEND && !first;
+	enum ibv_wc_status failed = IBV_WC_SUCCESS;
+	enum response resp;
+	struct urxe_wqe w;
+
+	if (first || only)
+		r->st->first = r->p->bth.psn;
+	request_wqe(r, request_offset(r) + r->p->length, &w);
+	if (w.length > URXE_MAX_MSG)
+		return RESP_NAK_INVALID;
+	if (w.opcode == IBV_WR_SEND_WITH_INV) {
+		if (only && !load_relaxed(&r->st->taken.there) &&
+		    !responder_has_receive(r->c))
+			return RESP_RNR;
+		failed = request_invalidate(r, &w);
+		if (!request_is_heard(r))
+			return RESP_SILENCE;
+	}
+	if (only && !load_relaxed(&r->st->taken.there))
+		resp = send_only(r, &w, failed);
+	else
+		resp = send_part(r, &w, !first && !middle, failed);
+	/* class J: the QP is at its end */
+	if (!resp && failed)
+		conn_break(r->c, RESP_NAK_OPERATION, NULL, NULL);
+	return resp;
+}
+
+/* ------------------------------------------------------- RDMA WRITE */
+
+static enum response write_place(struct request *r, uint64_t off)
+{
+	const struct urxe_seg src = request_bytes(r);
+	struct urxe_seg dst;
+	enum response resp;
+
+	resp = responder_access(r->c, r->st->rkey, r->st->addr + off, src.len,
+				IBV_ACCESS_REMOTE_WRITE, &dst, NULL);
+	if (resp || !src.len)
+		return resp;
+	if (dst.ptr) {
+		transfer_local(dst.ptr, src.ptr, src.len);
+		return RESP_ACK;
+	}
+	return moved(transfer(&dst, &src, src.len, r->s->me.ctx, false));
+}
+
+/* The first packet tells what all of it will be. */
+static enum response write_begin(struct request *r)
+{
+	struct urxe_wire_responder *st = r->st;
+	const struct wire_reth *reth = &r->p->reth;
+	struct urxe_seg dst;
+
+	if (reth->length > URXE_MAX_MSG)
+		return RESP_NAK_INVALID;
+	st->first = r->p->bth.psn;
+	st->addr = reth->addr;
+	st->rkey = reth->rkey;
+	st->length = reth->length;
+	return responder_access(r->c, st->rkey, st->addr, st->length,
+				IBV_ACCESS_REMOTE_WRITE, &dst, NULL);
+}
+
+/* Has it the bytes that its RETH promises, to this packet? */
+static bool write_fits(const struct request *r, uint64_t off, bool last)
+{
+	const uint64_t end = off + r->p->length;
+
+	return last ? end == r->st->length : end < r->st->length;
+}
+
+static void write_imm_wqe(const struct request *r, struct urxe_wqe *w)
+{
+	request_wqe(r, r->st->length, w);
+	w->opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
+}
+
+/* The receive of a WRITE WITH IMMEDIATE. */
+static enum response write_receive(struct request *r, enum ibv_wc_status failed)
+{
+	struct receipt rc;
+	enum response resp;
+	struct urxe_wqe w;
+
+	write_imm_wqe(r, &w);
+	respond_step(r);
+	resp = responder_receive(&r->s->me, r->c, &w, NULL, 0, failed, &rc);
+	if (rc.conn)
+		responder_publish(&rc);
+	if (resp || failed)
+		respond_step_undone(r);
+	else
+		respond_accept(r, 1, URXE_WIRE_NOTHING);
+	responder_notify(&rc);
+	return resp;
+}
+
+static void write_count(struct request *r, bool failed)
+{
+	const struct urxe_wqe w = { .opcode = IBV_WR_RDMA_WRITE,
+				    .length = r->st->length };
+
+	comp_cntr_remote(r->c, &w, failed);
+}
+
+/* As execute_write_imm_refused(): a receive fails, too. */
+static enum response write_refused(struct request *r, bool imm,
+				   enum response resp)
+{
+	if (resp == RESP_SILENCE)
+		return resp;
+	write_count(r, true);
+	if (imm && r->s->me.type != IBV_QPT_UC &&
+	    (resp == RESP_NAK_ACCESS || resp == RESP_NAK_OPERATION))
+		write_receive(r, IBV_WC_LOC_ACCESS_ERR);
+	return resp;
+}
+
+enum response request_write(struct request *r)
+{
+	const bool first = r->op == WIRE_WRITE_FIRST;
+	const bool last = !first && r->op != WIRE_WRITE_MIDDLE;
+	const bool imm = wire_parts(r->p->bth.opcode) & WIRE_HAS(IMMDT);
+	enum response resp = RESP_ACK;
+	uint64_t off;
+
+	if (imm && !responder_has_receive(r->c))
+		return RESP_RNR;
+	if (r->under_way != URXE_WIRE_WRITE)
+		resp = write_begin(r);
+	if (resp)
+		return write_refused(r, imm, resp);
+	off = request_offset(r);
+	if (!write_fits(r, off, last))
+		return RESP_NAK_INVALID;
+	resp = write_place(r, off);
+	if (resp)
+		return write_refused(r, imm, resp);
+	if (imm)
+		return write_receive(r, IBV_WC_SUCCESS);
+	if (last)
+		write_count(r, false);
+	respond_accept(r, 1, last ? URXE_WIRE_NOTHING : URXE_WIRE_WRITE);
+	return RESP_ACK;
+}

@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#define _GNU_SOURCE
+/*
+ * Is a packet the next one of its connection?  If it is, it is carried out; if
+ * it came before it is answered as it was then; if one is missing before it
+ * that is said once (IB 9.7.4 and 9.7.5; UC: 9.8).
+ */
+#include "engine/why.h"
+#include "server.h"
+
+/* What a packet's opcode is good for. */
+enum {
+	OP_FIRST = 1, /* a message begins ... */
+	OP_LAST = 2, /* ... and ends with it */
+	OP_SEND = 4,
+	OP_WRITE = 8,
+	OP_READ = 16,
+	OP_ATOMIC = 32,
+};
+
+static const uint8_t ops[32] = {
+	[WIRE_SEND_FIRST] = OP_SEND | OP_FIRST,
+	[WIRE_SEND_MIDDLE] = OP_SEND,
+	[WIRE_SEND_LAST] = OP_SEND | OP_LAST,
+	[WIRE_SEND_LAST_IMM] = OP_SEND | OP_LAST,
+	[WIRE_SEND_LAST_INV] = OP_SEND | OP_LAST,
+	[WIRE_SEND_ONLY] = OP_SEND | OP_FIRST | OP_LAST,
+	[WIRE_SEND_ONLY_IMM] = OP_SEND | OP_FIRST | OP_LAST,
+	[WIRE_SEND_ONLY_INV] = OP_SEND | OP_FIRST | OP_LAST,
+	[WIRE_WRITE_FIRST] = OP_WRITE | OP_FIRST,
+	[WIRE_WRITE_MIDDLE] = OP_WRITE,
+	[WIRE_WRITE_LAST] = OP_WRITE | OP_LAST,
+	[WIRE_WRITE_LAST_IMM] = OP_WRITE | OP_LAST,
+	[WIRE_WRITE_ONLY] = OP_WRITE | OP_FIRST | OP_LAST,
+	[WIRE_WRITE_ONLY_IMM] = OP_WRITE | OP_FIRST | OP_LAST,
+	[WIRE_READ_REQUEST] = OP_READ | OP_FIRST | OP_LAST,
+	[WIRE_COMPARE_SWAP] = OP_ATOMIC | OP_FIRST | OP_LAST,
+	[WIRE_FETCH_ADD] = OP_ATOMIC | OP_FIRST | OP_LAST,
+};
+
+void respond_step(struct request *r)
+{
+	store_relaxed(&r->st->step, 1);
+	atomic_thread_fence(memory_order_release);
+}
+
+void respond_step_undone(struct request *r)
+{
+	store_release(&r->st->step, 0);
+}
+
+/* The packet n behind this one. */
+static void respond_expect(struct request *r, uint32_t n, uint8_t under_way)
+{
+	store_release(
+		&r->c->sh->epsn,
+		URXE_WIRE_EPSN(wire_psn_add(r->p->bth.psn, n), under_way));
+}
+
+void respond_accept(struct request *r, uint32_t n,
+		    enum urxe_wire_under_way under_way)
+{
+	struct urxe_wire_responder *st = r->st;
+
+	st->told = 0;
+	if (under_way == URXE_WIRE_NOTHING)
+		st->msn = wire_psn_add(st->msn, 1);
+	respond_expect(r, n, under_way);
+	store_release(&st->step, 0);
+	if (r->s->me.type != IBV_QPT_UC &&
+	    (under_way == URXE_WIRE_NOTHING || r->p->bth.ack_request))
+		reply_ack_later(r->s, r->v);
+}
+
+static uint8_t expected_op(const struct request *r)
+{
+	return r->under_way == URXE_WIRE_SEND  ? OP_SEND :
+	       r->under_way == URXE_WIRE_WRITE ? OP_WRITE :
+						 0;
+}
+
+/* Does it go on with what is under way, or begin if nothing is? */
+static bool is_in_place(const struct request *r)
+{
+	const uint8_t op = ops[r->op], wanted = expected_op(r);
+
+	return wanted ? op & wanted && !(op & OP_FIRST) : op & OP_FIRST;
+}
+
+/* Packets but the last have all bytes that they can have. */
+static bool has_its_length(const struct request *r)
+{
+	const uint8_t op = ops[r->op];
+	const uint32_t length = r->p->length;
+
+	if (!(op & (OP_SEND | OP_WRITE)))
+		return true;
+	if (!(op & OP_LAST))
+		return length == r->mtu;
+	return length <= r->mtu && (length || op & OP_FIRST);
+}
+
+static enum response carry_out(struct request *r)
+{
+	const uint8_t op = ops[r->op];
+
+	if (op & OP_SEND)
+		return request_send(r);
+	if (op & OP_WRITE)
+		return request_write(r);
+	return op & OP_READ ? fetch_read(r) : fetch_atomic(r);
+}
+
+/* ------------------------------------------------------- RC */
+
+static void respond_break(struct request *r, enum response nak)
+{
+	static const uint8_t syndrome[] = {
+		[RESP_NAK_INVALID] = WIRE_NAK_INVALID,
+		[RESP_NAK_ACCESS] = WIRE_NAK_ACCESS,
+		[RESP_NAK_OPERATION] = WIRE_NAK_OPERATION,
+	};
+
+	reply_nak(r, syndrome[nak], r->p->bth.psn);
+	conn_break(r->c, nak, NULL, NULL);
+}
+
+static void respond_refuse(struct request *r, enum response resp)
+{
+	switch (resp) {
+	case RESP_RNR:
+		/* what is on its way behind it needs no NAK */
+		r->st->told = 1;
+		reply_nak(r,
+			  WIRE_RNR_NAK |
+				  (load_relaxed(&r->c->sh->min_rnr_timer) & 31),
+			  r->p->bth.psn);
+		fetch_add_relaxed(
+			&r->c->peer->fabric->dev->counter[URXE_CNT_RNR_NAK], 1);
+		break;
+	case RESP_NAK_INVALID:
+	case RESP_NAK_ACCESS:
+	case RESP_NAK_OPERATION:
+		respond_break(r, resp);
+		break;
+	default:
+		break; /* silence */
+	}
+}
+
+/* IB 9.7.5.1.4: told once, and then what is missing is waited for. */
+static void respond_missing(struct request *r, uint32_t epsn)
+{
+	if (r->st->told)
+		return;
+	r->st->told = 1;
+	reply_nak(r, WIRE_NAK_SEQUENCE, epsn);
+}
+
+static void respond_again(struct request *r)
+{
+	const uint8_t op = ops[r->op];
+
+	if (op & OP_READ)
+		fetch_read_again(r);
+	else if (op & OP_ATOMIC)
+		fetch_atomic_again(r);
+	else if (op)
+		reply_ack_later(r->s, r->v);
+}
+
+static void respond_rc(struct request *r)
+{
+	const uint32_t epsn = load_relaxed(&r->c->sh->epsn) & WIRE_PSN_MASK;
+	const int32_t behind = wire_psn_minus(r->p->bth.psn, epsn);
+	enum response resp = RESP_NAK_INVALID;
+
+	if (unlikely(load_acquire(&r->st->step))) {
+		why_note(PROCESS_DIED, 0);
+		respond_break(r, RESP_NAK_OPERATION);
+		return;
+	}
+	if (unlikely(behind > 0)) {
+		respond_missing(r, epsn);
+		return;
+	}
+	if (unlikely(behind < 0)) {
+		respond_again(r);
+		return;
+	}
+	if (likely(is_in_place(r) && has_its_length(r)))
+		resp = carry_out(r);
+	if (unlikely(resp))
+		respond_refuse(r, resp);
+}
+
+/* ------------------------------------------------------- UC */
+
+/*
+ * What cannot be served is lost with the rest of its message; the receive that
+ * it had is for the next one (IB 9.8.2 and 9.8.3).
+ */
+static void respond_uc(struct request *r)
+{
+	const uint32_t epsn = load_relaxed(&r->c->sh->epsn) & WIRE_PSN_MASK;
+	enum response resp = RESP_NAK_INVALID;
+
+	if (unlikely(load_acquire(&r->st->step))) {
+		why_note(PROCESS_DIED, 0);
+		conn_break(r->c, RESP_NAK_OPERATION, NULL, NULL);
+		return;
+	}
+	if (ops[r->op] & OP_FIRST)
+		r->under_way = URXE_WIRE_NOTHING;
+	else if (r->p->bth.psn != epsn)
+		r->under_way = URXE_WIRE_DROPPED;
+	if (is_in_place(r) && has_its_length(r))
+		resp = carry_out(r);
+	if (resp)
+		respond_expect(r, 1, URXE_WIRE_DROPPED);
+}
+
+void respond(struct request *r)
+{
+	r->under_way = URXE_WIRE_UNDER_WAY(load_relaxed(&r->c->sh->epsn));
+	if (r->s->me.type == IBV_QPT_UC)
+		respond_uc(r);
+	else
+		respond_rc(r);
+}

@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#define _GNU_SOURCE
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "inbox.h"
+#include "server.h"
+
+/* Anything of theirs may be used: receives, and what an rkey names. */
+#define USES (GUARD_SEND | GUARD_ANY_RKEY)
+
+/* ------------------------------------------------------- QPs */
+
+static void server_forget(struct wire_server *s, struct served *v)
+{
+	reply_forget(s, v);
+	conn_drop(&v->conn);
+}
+
+static bool conn_is_wired(const struct urxe_conn *c, enum ibv_qp_type type)
+{
+	return c->sh->type == type && load_acquire(&c->sh->wire) &&
+	       (load_seq_cst(&c->sh->conn) & URXE_CONN_ENDS) == c->want;
+}
+
+struct served *server_turn_to(struct wire_server *s, uint32_t qpn,
+			      enum ibv_qp_type type)
+{
+	struct served *v = &s->served[qpn % SERVED];
+	struct urxe_conn *c = &v->conn;
+
+	if (likely(c->peer && c->qpn == qpn)) {
+		conn_turn_to(&s->me, c, USES);
+		if (likely(conn_is_wired(c, type) && !peer_has_died(c->peer)))
+			return v;
+	}
+	server_forget(s, v);
+	s->me.type = type;
+	guard_name(s->me.guard, USES);
+	if (!conn_open(&s->me, c, qpn, 0))
+		return NULL;
+	/* from whom it is, its path must tell */
+	c->want = load_seq_cst(&c->sh->conn) & URXE_CONN_ENDS;
+	if (URXE_CONN_QPN(c->want) == qpn && conn_is_wired(c, type))
+		return v;
+	server_forget(s, v);
+	return NULL;
+}
+
+/* ------------------------------------------------------- packets */
+
+/* IB 9.6.1.1.2: full and limited membership match. */
+static bool pkey_fits(uint16_t pkey)
+{
+	return (pkey & 0x7fff) == 0x7fff;
+}
+
+static bool is_answer(uint8_t opcode)
+{
+	unsigned int transport = opcode & WIRE_TRANSPORT;
+	unsigned int op = opcode & ~WIRE_TRANSPORT;
+
+	return opcode == WIRE_CNP_OPCODE ||
+	       ((transport == WIRE_RC || transport == WIRE_XRC) &&
+		op >= WIRE_READ_FIRST && op <= WIRE_ATOMIC_ACKNOWLEDGE);
+}
+
+/* Annex A17.9.2, of both ends as the QP's owner has them. */
+static bool is_from_peer(const struct urxe_conn *c,
+			 const struct wire_path *path)
+{
+	return c->sh->roce == URXE_ROCE_V2 &&
+	       !memcmp(path->sgid, c->sh->dgid, 16) &&
+	       !memcmp(path->dgid, c->sh->sgid, 16);
+}
+
+static void path_back(const struct wire_path *path, struct wire_path *back)
+{
+	memset(back, 0, sizeof(*back));
+	memcpy(back->dgid, path->sgid, 16);
+	memcpy(back->sgid, path->dgid, 16);
+	back->traffic_class = path->traffic_class & ~3u; /* ECN's bits */
+}
+
+/* It may have been reset, and what was seen posted is not. */
+static void server_check_rx(struct urxe_conn *c)
+{
+	uint32_t now = load_acquire(&c->sh->path);
+
+	if (likely(now == c->path))
+		return;
+	if (!c->rx.shared && c->rx.rq.ring)
+		rq_view_forget(&c->rx.rq);
+	c->path = now;
+}
+
+static void connected(struct wire_server *s, const struct wire_received *in,
+		      enum ibv_qp_type type)
+{
+	const uint32_t qpn = in->packet.bth.qpn;
+	struct served *v = server_turn_to(s, qpn, type);
+	struct request r = { .s = s, .v = v, .p = &in->packet };
+	uint8_t mtu;
+
+	if (!v)
+		return;
+	r.c = &v->conn;
+	mtu = load_relaxed(&r.c->sh->path_mtu);
+	if (!is_from_peer(r.c, &in->path) || mtu < IBV_MTU_256 ||
+	    mtu > IBV_MTU_4096 ||
+	    !conn_hears(r.c, load_seq_cst(&r.c->sh->conn)))
+		return;
+	server_check_rx(r.c);
+	path_back(&in->path, &v->path);
+	r.st = &r.c->peer->arena->wire[qpn_index(qpn)].responder;
+	r.mtu = 128u << mtu;
+	r.op = r.p->bth.opcode & ~WIRE_TRANSPORT;
+	s->me.type = type;
+	s->me.qpn = URXE_CONN_DEST(r.c->want);
+	respond(&r);
+}
+
+static void request(struct wire_server *s, const struct wire_received *in)
+{
+	switch (in->packet.bth.opcode & WIRE_TRANSPORT) {
+	case WIRE_RC:
+		connected(s, in, IBV_QPT_RC);
+		break;
+	case WIRE_UC:
+		connected(s, in, IBV_QPT_UC);
+		break;
+	case WIRE_UD:
+		deliver_datagram(s, in);
+		break;
+	}
+}
+
+static void packet(struct wire_server *s, const struct wire_received *in)
+{
+	const struct wire_packet *p = &in->packet;
+	struct urxe_fabric *f = s->me.ctx->fabric;
+
+	if (in->refusal || !pkey_fits(p->bth.pkey) ||
+	    load_relaxed(&f->dev->port_state) != URXE_PORT_ACTIVE)
+		return;
+	if (is_answer(p->bth.opcode)) {
+		inbox_put(f, p->bth.qpn, p, &in->path);
+		return;
+	}
+	qp_guard_raise(&s->me, USES);
+	request(s, in);
+	guard_lower(s->me.guard);
+}
+
+bool server_run(struct wire_server *s)
+{
+	struct wire_received in;
+
+	if (wire_receive(&s->receiver, &s->in))
+		return false;
+	while (wire_received(&s->receiver, &in))
+		packet(s, &in);
+	reply_acks(s);
+	return true;
+}
+
+/* ------------------------------------------------------- life */
+
+bool server_is_idle(const struct wire_server *s)
+{
+	uint32_t i;
+
+	for (i = 0; i < SERVED; i++)
+		if (s->served[i].conn.peer)
+			return false;
+	return true;
+}
+
+void server_look_after(struct wire_server *s)
+{
+	struct urxe_conn *c;
+	uint32_t i;
+
+	for (i = 0; i < SERVED; i++) {
+		c = &s->served[i].conn;
+		conn_check(c);
+		if (c->peer && peer_has_died(c->peer))
+			conn_drop(c);
+	}
+}
+
+int server_make(struct urxe_context *ctx, const uint8_t gid[16],
+		struct wire_server **out)
+{
+	struct wire_server *s;
+	int ret;
+
+	s = mmap(NULL, sizeof(*s), PROT_READ | PROT_WRITE,
+		 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (s == MAP_FAILED)
+		return -ENOMEM;
+	ret = wire_socket_open(&s->in, gid, WIRE_PORT, WIRE_NONBLOCKING);
+	if (ret)
+		goto err_unmap;
+	ret = wire_socket_open(&s->out, gid, 0, WIRE_SENDS_ONLY);
+	if (ret)
+		goto err_close;
+	wire_receiver_begin(&s->receiver);
+	s->me.ctx = ctx;
+	s->me.sh = &s->me_sh;
+	s->me.guard = &ctx->fabric->dev->wire.guard;
+	s->me.guard_group = &s->group;
+	store_relaxed(&s->group, GUARD_BUSY);
+	presence_clear(&s->me.guard->requester);
+	guard_init(s->me.guard);
+	*out = s;
+	return 0;
+
+err_close:
+	wire_socket_close(&s->in);
+err_unmap:
+	munmap(s, sizeof(*s));
+	return ret;
+}
+
+void server_disown(struct wire_server *s)
+{
+	wire_socket_close(&s->in);
+	wire_socket_close(&s->out);
+}
+
+void server_free(struct wire_server *s)
+{
+	uint32_t i;
+
+	server_disown(s);
+	for (i = 0; i < SERVED; i++)
+		conn_drop(&s->served[i].conn);
+	munmap(s, sizeof(*s));
+}

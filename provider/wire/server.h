@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * What requests of other hosts meet: who holds the socket does for their
+ * requesters what those of this host do for themselves.  He has a QP that is in
+ *no context's table and posts nothing, `me`: it gives the engine's functions
+ * his guard (dev->wire.guard) and his context.
+ *
+ *	server.c	which QP a packet is for
+ *	respond.c	RC and UC: is it the next packet?  (IB 9.7.4, 9.8)
+ *	request.c	SEND, RDMA WRITE
+ *	fetch.c		RDMA READ, atomics
+ *	deliver.c	UD
+ *	reply.c		what is sent back
+ *
+ * What must outlive the process is in shared/wire.h, all else is here: one
+ * server, one thread.
+ */
+#pragma once
+
+#include "engine/qp.h"
+#include "engine/responder.h"
+#include "wire/psn.h"
+#include "wire/receiver.h"
+#include "wire/sender.h"
+#include "wire/socket.h"
+
+/* QPs that one remembers. */
+#define SERVED 256u
+
+struct served {
+	struct urxe_conn conn;
+	struct wire_path path; /* to the requester */
+	uint32_t next_due; /* in the server's list, + 1 */
+	bool listed; /* it is there ... */
+	bool due; /* ... and an ACK of all that was carried out has not gone */
+};
+
+struct wire_server {
+	struct urxe_qp me;
+	_Atomic uint64_t group; /* its guard is in none: always busy */
+	struct urxe_qp_sh me_sh; /* nobody's */
+	struct wire_socket in;
+	struct wire_socket out; /* blocks, and has a port of its own */
+	struct served served[SERVED];
+	uint32_t due; /* the first one in the list, + 1 */
+	struct wire_sender sender;
+	struct wire_receiver receiver;
+};
+
+/* A packet of a connection. */
+struct request {
+	struct wire_server *s;
+	struct served *v;
+	struct urxe_conn *c;
+	struct urxe_wire_responder *st;
+	const struct wire_packet *p;
+	uint32_t mtu; /* bytes */
+	uint32_t op; /* enum wire_opcode */
+	uint8_t under_way; /* enum urxe_wire_under_way: before it */
+};
+
+/*
+ * A server for packets to that address and port, that works for ctx, which
+ * stays. -errno
+ */
+int server_make(struct urxe_context *ctx, const uint8_t gid[16],
+		struct wire_server **out);
+void server_free(struct wire_server *s);
+/* After a fork: the sockets are the parent's. */
+void server_disown(struct wire_server *s);
+/* It remembers no QP.  Those that are gone are forgotten. */
+bool server_is_idle(const struct wire_server *s);
+void server_look_after(struct wire_server *s);
+/* Serve what has come; true: there was something. */
+bool server_run(struct wire_server *s);
+
+/* respond.c: the guard is up */
+void respond(struct request *r);
+/* It was carried out, and n PSNs with it; what is under way now. */
+void respond_accept(struct request *r, uint32_t n,
+		    enum urxe_wire_under_way under_way);
+/* A step that must not be done twice begins; it is over when accepted. */
+void respond_step(struct request *r);
+void respond_step_undone(struct request *r);
+
+/* request.c; RESP_ACK: it is accepted */
+enum response request_send(struct request *r);
+enum response request_write(struct request *r);
+
+/* fetch.c; the same, and it is answered */
+enum response fetch_read(struct request *r);
+enum response fetch_atomic(struct request *r);
+/* What came before comes again. */
+void fetch_read_again(struct request *r);
+void fetch_atomic_again(struct request *r);
+
+/* deliver.c */
+void deliver_datagram(struct wire_server *s, const struct wire_received *in);
+
+/* server.c: QP qpn of that type (as of a requester), or NULL; the guard is up
+ */
+struct served *server_turn_to(struct wire_server *s, uint32_t qpn,
+			      enum ibv_qp_type type);
+
+/* reply.c */
+void reply_ack_later(struct wire_server *s, struct served *v);
+void reply_acks(struct wire_server *s);
+/* v is forgotten: its ACK goes out now. */
+void reply_forget(struct wire_server *s, struct served *v);
+void reply_nak(struct request *r, uint8_t syndrome, uint32_t psn);
+/*
+ * A packet of that opcode, to be filled further; the ACK that was due goes with
+ * it.
+ */
+void reply_begin(struct request *r, uint8_t op, uint32_t psn,
+		 struct wire_packet *p);
+/* The place of its payload (wire_sender_add). */
+uint8_t *reply_add(struct request *r, const struct wire_packet *p);
+void reply_flush(struct wire_server *s);
