@@ -179,7 +179,8 @@ static void take(struct wire_receiver *r, struct tally *t)
 	}
 }
 
-/* What counts is the payload of 12 bytes of header, and 4 of ICRC. */
+/* With the 16 bytes of each datagram that are no payload; packets are not
+ * counted. */
 static void take_bare(struct wire_receiver *r, struct tally *t)
 {
 	unsigned int i;
