@@ -54,11 +54,14 @@ static inline void presence_enter(struct presence *p)
 void presence_barrier(void);
 extern internal bool presence_cheap; /* owners need no barrier */
 
-/* The same for who has seen that presence_cheap is true. */
-static inline void presence_enter_cheap(struct presence *p)
+/* The same for who has seen that presence_cheap is true; for presence_leave_at(). */
+static inline uint32_t presence_enter_cheap(struct presence *p)
 {
-	store_relaxed(&p->seq, presence_own(p) | 1);
+	const uint32_t seq = presence_own(p) | 1;
+
+	store_relaxed(&p->seq, seq);
 	atomic_signal_fence(memory_order_seq_cst);
+	return seq;
 }
 
 static inline void presence_enter_private(struct presence *p)
@@ -79,6 +82,12 @@ static inline void presence_move(struct presence *p)
 static inline void presence_leave(struct presence *p)
 {
 	store_release(&p->seq, presence_own(p) + 1);
+}
+
+/* The same, where he has not moved. */
+static inline void presence_leave_at(struct presence *p, uint32_t seq)
+{
+	store_release(&p->seq, seq + 1);
 }
 
 /* Nobody is inside: whoever was is dead. */

@@ -223,18 +223,19 @@ static inline enum cq_claim cq_ring_take(const struct cq_ring *r,
 static inline bool cq_ring_claim_hinted(const struct cq_ring *r,
 					uint32_t owner, struct cq_slot *out)
 {
-	uint32_t t = load_relaxed(r->tail_hint);
-	_Atomic uint64_t *c = &r->claim[t & r->mask];
+	_Atomic uint32_t *const hint = r->tail_hint;
+	const uint32_t t = load_relaxed(hint), mask = r->mask;
+	_Atomic uint64_t *c = &r->claim[t & mask];
 	uint64_t w = load_relaxed(c);
 
-	if (cqe_pos(w) != t - r->mask - 1 || cqe_state(w) != CQE_CLAIMED ||
-	    t - load_acquire(r->head_seen) > r->mask ||
+	if (cqe_pos(w) != t - mask - 1 || cqe_state(w) != CQE_CLAIMED ||
+	    t - load_acquire(r->head_seen) > mask ||
 	    !atomic_compare_exchange_strong_explicit(
 		    c, &w, cqe_word(t, owner, CQE_CLAIMED),
 		    memory_order_relaxed, memory_order_relaxed))
 		return false;
-	store_relaxed(r->tail_hint, t + 1);
-	out->cqe = &r->entry[t & r->mask];
+	store_relaxed(hint, t + 1);
+	out->cqe = &r->entry[t & mask];
 	out->pos = t;
 	return true;
 }

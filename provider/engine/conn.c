@@ -27,6 +27,7 @@ void conn_drop(struct urxe_conn *c)
 	rx_close(&c->rx);
 	peer_put(c->peer);
 	c->peer = NULL;
+	c->direct = false;
 	c->sh = NULL;
 	c->srqn = 0;
 }
@@ -136,6 +137,7 @@ bool conn_open(struct urxe_qp *qp, struct urxe_conn *c, uint32_t qpn,
 		return false;
 	}
 	direct_forget(qp);
+	c->direct = direct_suits(qp);
 	c->peer = p;
 	c->sh = sh;
 	c->qpn = qpn;
@@ -143,6 +145,8 @@ bool conn_open(struct urxe_qp *qp, struct urxe_conn *c, uint32_t qpn,
 	c->want = URXE_CONN(qpn, dest, 0);
 	c->heard = URXE_CONN(qpn, dest, IBV_QPS_RTS);
 	c->path = 0;
+	c->allows = 0;
+	c->port_state = &f->dev->port_state;
 	conn_name_rx(qp, c);
 	if (p->fd >= 0)
 		service_need(qp->ctx); /* watches over the peer's life */
@@ -257,6 +261,10 @@ conn_check_path(struct urxe_qp *qp, struct urxe_conn *c,
 	}
 	if (qp->mtu_shift <= mtu + 7) {
 		c->path = now;
+		c->allows = load_relaxed(&theirs->counts) ?
+				    0 :
+				    load_relaxed(&theirs->access) |
+					    CONN_ALLOWS_SEND;
 		return RESP_ACK;
 	}
 	if (!(WQE_INLINE_OPS & WQE_BIT(w->opcode)) ||

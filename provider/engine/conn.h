@@ -43,6 +43,7 @@ static inline struct urxe_peer *rx_peer(const struct urxe_rx *rx)
 	return rx->cq.peer;
 }
 
+#define CONN_ALLOWS_SEND (1u << 31)
 struct urxe_conn {
 	struct urxe_peer *peer; /* NULL: not resolved */
 	struct urxe_qp_sh *sh;
@@ -50,7 +51,14 @@ struct urxe_conn {
 	uint64_t heard; /* ... and in RTS */
 	uint32_t qpn, pd;
 	uint32_t srqn; /* XRC: the SRQ that rx is a view of */
-	uint32_t path; /* what sh->path was when it was found to be ours */
+	uint32_t path; /* what sh->path was when it was found to be ours ... */
+	/*
+	 * ... and what of requests needed no more than that: their access flags
+	 * and CONN_ALLOWS_SEND, or 0 if somebody counts there
+	 */
+	uint32_t allows;
+	bool direct; /* the short way is open (direct.h) */
+	const _Atomic uint32_t *port_state;
 	struct urxe_rx rx;
 };
 

@@ -90,6 +90,38 @@ bool cq_begin_late(struct urxe_cq_view *v, struct urxe_cqe_ref *ref)
 	return got == CQ_FULL ? cq_no_room(v, ref) : got == CQ_CLAIMED;
 }
 
+void cq_known_forget(struct urxe_cq_known *k)
+{
+	static struct cq_none {
+		_Atomic uint64_t claim; /* of a state that there is not */
+		_Atomic uint32_t pos;
+	} none;
+
+	*k = (struct urxe_cq_known){
+		.ring = { .claim = &none.claim,
+			  .tail_hint = &none.pos,
+			  .head_seen = &none.pos,
+			  .head = &none.pos },
+		.watched = true,
+	};
+}
+
+bool cq_begin_unknown(struct urxe_cq_view *v, struct urxe_cq_known *k,
+		      struct urxe_cqe_ref *ref)
+{
+	/* whose ring ended meanwhile is told so by its claim */
+	const uint64_t word = load_seq_cst(&v->sh->ring);
+
+	if (word != k->word) {
+		cq_known_forget(k);
+		if (!cq_find_ring(v->peer->arena, v->sh, word, &k->ring))
+			return false;
+		k->word = word;
+		k->watched = v->sh->channel || v->sh->flags & URXE_CQ_TIMESTAMP;
+	}
+	return cq_begin(v, ref);
+}
+
 uint64_t cq_clock(void)
 {
 	struct timespec ts;
@@ -282,6 +314,7 @@ int cq_open(struct urxe_cq *cq, struct urxe_context *ctx,
 
 	cq->ctx = ctx;
 	cq->single_threaded = p->single_threaded;
+	cq->quick = presence_cheap && !cq->single_threaded;
 	ret = cq_setup(cq, p);
 	if (ret)
 		return ret;

@@ -116,6 +116,53 @@ static inline bool cq_publish(struct urxe_cq_view *v,
 	return false;
 }
 
+/*
+ * A ring as one of its producers last found it: his own, kept under his QP's lock,
+ * and so never in a view that others have, too.
+ */
+struct urxe_cq_known {
+	uint64_t word; /* that names it; none: nothing can be claimed there */
+	struct cq_ring ring;
+	bool watched; /* more is to be done than to publish */
+};
+
+void cq_known_forget(struct urxe_cq_known *k);
+/* As cq_begin(), and find the ring anew. */
+bool cq_begin_unknown(struct urxe_cq_view *v, struct urxe_cq_known *k,
+		      struct urxe_cqe_ref *ref);
+
+/* Is k the ring, and was an entry claimed there?  owner: cq_producer(). */
+static inline bool cq_claim_known(const struct urxe_cq_view *v,
+				  const struct urxe_cq_known *k,
+				  uint32_t owner, struct cq_slot *slot)
+{
+	/* seq_cst: after our guard went up, see cq_ring.h */
+	return likely(!load_relaxed(&v->sh->error) &&
+		      load_seq_cst(&v->sh->ring) == k->word) &&
+	       likely(cq_ring_claim_hinted(&k->ring, owner, slot));
+}
+
+/* As cq_begin(), where k is most likely the ring. */
+static inline bool cq_begin_known(struct urxe_cq_view *v,
+				  struct urxe_cq_known *k, uint32_t owner,
+				  struct urxe_cqe_ref *ref)
+{
+	return cq_claim_known(v, k, owner, &ref->slot) ||
+	       cq_begin_unknown(v, k, ref);
+}
+
+/* As cq_publish(), while nobody observes. */
+static inline bool cq_publish_known(struct urxe_cq_view *v,
+				    const struct urxe_cq_known *k,
+				    const struct urxe_cqe_ref *ref,
+				    bool *solicited)
+{
+	if (unlikely(k->watched))
+		return cq_publish_watched(v, ref, solicited);
+	cq_ring_publish(ref->slot.cqe, ref->slot.pos, memory_order_release);
+	return false;
+}
+
 static inline void cq_end(struct urxe_cq_view *v,
 			  const struct urxe_cqe_ref *ref, bool solicited)
 {
@@ -132,11 +179,12 @@ struct urxe_cq {
 	uint32_t index;
 	struct urxe_mutex lock; /* pollers and resizers, if they are several */
 	bool single_threaded;
+	bool quick; /* it is not, and presence is cheap */
 	struct urxe_gate gate; /* whoever has the lock, at work in the ring */
 	/* the poller's, inside the gate */
 	struct cq_ring ring;
 	uint32_t head; /* next entry to poll */
-	_Atomic uint32_t empty; /* polls in a row that found nothing */
+	_Atomic uint32_t empty; /* polls in a row that found nothing, + 1 */
 	_Atomic bool closely; /* look beyond the head: backlog, who claimed it */
 	_Atomic bool forked; /* another process may poll it, too */
 	uint64_t ask_at; /* is who claimed the entry at the head alive? */
@@ -207,5 +255,5 @@ static inline bool cq_in_batch(const struct urxe_cq *cq)
 /* The caller, as cq_lock has it, has polled. */
 static inline void cq_note_poll(struct urxe_cq *cq, bool found)
 {
-	store_relaxed(&cq->empty, found ? 0 : load_relaxed(&cq->empty) + 1);
+	store_relaxed(&cq->empty, found ? 1 : load_relaxed(&cq->empty) + 1);
 }

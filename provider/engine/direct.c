@@ -4,9 +4,8 @@
 /* Nothing is before it in the queue, and nobody looks at WQEs. */
 static inline bool direct_is_free(const struct urxe_qp *qp)
 {
-	return qp->conn.peer && qp->sq.done == qp->sq.prod &&
-	       qp->type == IBV_QPT_RC && qp->sq.max_sge && !qp->carrier &&
-	       !qp->counts && !urxe_observers;
+	return qp->conn.direct && qp->sq.done == qp->sq.prod && !qp->carrier &&
+	       !urxe_observers;
 }
 
 /* False: it is left to the requester. */
@@ -14,13 +13,16 @@ static inline bool write_one(struct urxe_qp *qp, struct direct *d,
 			     const struct ibv_send_wr *wr)
 {
 	const uint64_t len = wr->sg_list->length;
-	const char *src = direct_source(qp, d, wr);
-	char *dst = region_at(&qp->direct_dst, wr->wr.rdma.remote_addr, len);
+	char *src, *dst;
 
-	if (unlikely(!src || !dst || !len || len > URXE_MAX_MSG))
+	if (unlikely(len - 1 >= URXE_MAX_MSG) ||
+	    unlikely(!direct_source(qp, d, wr, &src) ||
+		     !region_at(&qp->direct_dst, wr->wr.rdma.remote_addr, len,
+				&dst)))
 		return false;
 	transfer_local(dst, src, len);
 	direct_count(qp, d, len);
+	direct_complete(qp, d, wr, len, IBV_WC_RDMA_WRITE);
 	return true;
 }
 
@@ -31,10 +33,8 @@ static struct ibv_send_wr *write_pass(struct urxe_qp *qp,
 	struct direct d;
 
 	direct_begin(qp, &d, GUARD_ONE_KEY(rkey));
-	if (likely(d.room && direct_open(qp, rkey, IBV_ACCESS_REMOTE_WRITE) &&
-		   qp_state(qp) == IBV_QPS_RTS)) {
+	if (likely(d.room && direct_open(qp, rkey, IBV_ACCESS_REMOTE_WRITE))) {
 		while (write_one(qp, &d, wr)) {
-			direct_complete(qp, wr);
 			wr = wr->next;
 			if (!wr || !direct_is_write(wr) ||
 			    wr->wr.rdma.rkey != rkey || !direct_goes_on(qp, &d))
@@ -46,11 +46,42 @@ static struct ibv_send_wr *write_pass(struct urxe_qp *qp,
 	return wr;
 }
 
+void __attribute__((noinline))
+direct_publish_late(struct urxe_qp *qp, struct cq_slot slot)
+{
+	const struct urxe_cqe_ref ref = { .slot = slot };
+
+	cq_end(&qp->scq->view, &ref, false);
+}
+
+void __attribute__((noinline))
+direct_complete_late(struct urxe_qp *qp, const struct ibv_send_wr *wr,
+		     uint8_t opcode)
+{
+	struct urxe_cq_view *v = &qp->scq->view;
+	struct urxe_cqe_ref ref;
+
+	if (!cq_begin_unknown(v, &qp->direct_scq, &ref)) {
+		qp_fatal(qp);
+		return;
+	}
+	qp->sq.signaled = qp->sq.done + 1;
+	direct_fill(qp, wr, wr->sg_list->length, opcode, ref.slot.cqe);
+	cq_end(v, &ref, false);
+}
+
+bool direct_suits(const struct urxe_qp *qp)
+{
+	return qp->type == IBV_QPT_RC && qp->sq.max_sge && !qp->counts;
+}
+
 void direct_forget(struct urxe_qp *qp)
 {
 	region_forget(&qp->direct_rx);
 	region_forget(&qp->direct_src);
 	region_forget(&qp->direct_dst);
+	cq_known_forget(&qp->direct_scq);
+	cq_known_forget(&qp->direct_rcq);
 }
 
 void direct_after_fork(struct urxe_qp *qp)
@@ -79,11 +110,14 @@ static inline struct ibv_send_wr *direct_pass(struct urxe_qp *qp,
 
 struct ibv_send_wr *direct_post(struct urxe_qp *qp, struct ibv_send_wr *wr)
 {
-	struct ibv_send_wr *rest = NULL;
+	struct ibv_send_wr *rest;
 
-	for (; wr && direct_is_free(qp); wr = rest) {
+	while (direct_is_free(qp)) {
 		rest = direct_pass(qp, wr);
-		if (rest == wr)
+		if (likely(!rest) || rest == wr)
+			return rest;
+		wr = rest;
+		if (qp_state(qp) != IBV_QPS_RTS)
 			break;
 	}
 	return wr;
@@ -169,7 +203,8 @@ void direct_run(struct urxe_qp *qp, uint32_t first)
 	struct direct_list l;
 
 	sq->prod = first;
-	while (sq->prod != end && direct_is_free(qp)) {
+	while (sq->prod != end && qp_state(qp) == IBV_QPS_RTS &&
+	       direct_is_free(qp)) {
 		wr = list_make(&l, sq, end);
 		if (!wr || direct_post(qp, wr))
 			break;

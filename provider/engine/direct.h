@@ -30,10 +30,12 @@
  */
 struct ibv_send_wr *direct_post(struct urxe_qp *qp, struct ibv_send_wr *wr);
 /*
- * The same with those that were built in the queue, from slot first on, and that
- * nobody has seen yet.  What it leaves is queued.
+ * The same with those that were built in the queue, from slot first on, and
+ * that nobody has seen yet.  What it leaves is queued.
  */
 void direct_run(struct urxe_qp *qp, uint32_t first);
+/* May a QP that is connected ever go it?  Its counters were attached before. */
+bool direct_suits(const struct urxe_qp *qp);
 /* The connection is a new one: the keys that it knows mean other memory. */
 void direct_forget(struct urxe_qp *qp);
 /*

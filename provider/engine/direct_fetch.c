@@ -16,6 +16,18 @@ static inline uint32_t fetch_access(const struct ibv_send_wr *wr)
 	}
 }
 
+static inline uint8_t fetch_wc_opcode(const struct ibv_send_wr *wr)
+{
+	switch (wr->opcode) {
+	case IBV_WR_RDMA_READ:
+		return IBV_WC_RDMA_READ;
+	case IBV_WR_ATOMIC_CMP_AND_SWP:
+		return IBV_WC_COMP_SWAP;
+	default:
+		return IBV_WC_FETCH_ADD;
+	}
+}
+
 static inline uint32_t fetch_rkey(const struct ibv_send_wr *wr)
 {
 	return wr->opcode == IBV_WR_RDMA_READ ? wr->wr.rdma.rkey :
@@ -43,10 +55,11 @@ static inline bool fetch_read(struct urxe_qp *qp, const struct direct *d,
 			      const struct ibv_send_wr *wr, char *own)
 {
 	const uint64_t len = wr->sg_list->length;
-	const char *src =
-		region_at(&qp->direct_dst, wr->wr.rdma.remote_addr, len);
+	char *src;
 
-	if (unlikely(!src || !len || len > URXE_MAX_MSG))
+	if (unlikely(len - 1 >= URXE_MAX_MSG ||
+		     !region_at(&qp->direct_dst, wr->wr.rdma.remote_addr, len,
+				&src)))
 		return false;
 	/* after the WRITEs before it, and before the READs after it */
 	if (d->packets)
@@ -67,9 +80,8 @@ static inline bool fetch_atomic(struct urxe_qp *qp,
 	struct urxe_wqe w; /* no more than the operation's */
 	uint64_t old;
 
-	seg.ptr = region_at(r, addr, 8);
 	seg.va = r->entry->va + (addr - r->iova);
-	if (unlikely(!seg.ptr || (addr | seg.va) & 7 ||
+	if (unlikely(!region_at(r, addr, 8, &seg.ptr) || (addr | seg.va) & 7 ||
 		     wr->sg_list->length != 8))
 		return false;
 	w.opcode = wr->opcode;
@@ -85,13 +97,15 @@ static inline bool fetch_atomic(struct urxe_qp *qp,
 static bool fetch_one(struct urxe_qp *qp, struct direct *d,
 		      const struct ibv_send_wr *wr)
 {
-	char *own = direct_own(qp, d, wr->sg_list, IBV_ACCESS_LOCAL_WRITE);
+	char *own;
 
-	if (unlikely(!own) ||
+	if (unlikely(!direct_own(qp, d, wr->sg_list, IBV_ACCESS_LOCAL_WRITE,
+				 &own)) ||
 	    !(wr->opcode == IBV_WR_RDMA_READ ? fetch_read(qp, d, wr, own) :
 					       fetch_atomic(qp, wr, own)))
 		return false;
 	direct_count(qp, d, wr->sg_list->length);
+	direct_complete(qp, d, wr, wr->sg_list->length, fetch_wc_opcode(wr));
 	return true;
 }
 
@@ -104,9 +118,8 @@ static struct ibv_send_wr *fetch_pass(struct urxe_qp *qp,
 
 	direct_begin(qp, &d, GUARD_ONE_KEY(rkey));
 	if (likely(d.room && direct_open(qp, rkey, access) &&
-		   fetch_has_resources(qp) && qp_state(qp) == IBV_QPS_RTS)) {
+		   fetch_has_resources(qp))) {
 		while (fetch_one(qp, &d, wr)) {
-			direct_complete(qp, wr);
 			wr = wr->next;
 			if (!wr || !fetch_fits(qp, wr) ||
 			    fetch_access(wr) != access ||

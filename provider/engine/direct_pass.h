@@ -14,6 +14,7 @@
 
 struct direct {
 	bool has_src; /* qp->direct_src was looked at, and holds */
+	uint32_t me; /* who claims completions */
 	uint32_t room; /* WRs that the queue has room for */
 	uint64_t bytes, packets;
 };
@@ -28,7 +29,7 @@ static inline void direct_begin(struct urxe_qp *qp, struct direct *d,
 	d->packets = 0;
 	/* acquire: the poller is done with the slots */
 	d->room = sq->max_wr - (sq->prod - load_acquire(&sq->tail));
-	qp_guard_raise(qp, uses);
+	d->me = URXE_PROCESS_BRIEF(qp_guard_raise(qp, uses));
 }
 
 static inline void direct_end(struct urxe_qp *qp)
@@ -52,21 +53,21 @@ static inline bool direct_is_write(const struct ibv_send_wr *wr)
 	return wr->opcode == IBV_WR_RDMA_WRITE && direct_fits(wr);
 }
 
-/* Does the responder hear us?  The guard is up. */
+/* Does the responder hear us, and allow it?  The guard is up. */
 static inline bool __attribute__((always_inline))
-direct_is_heard(struct urxe_qp *qp)
+direct_is_heard(struct urxe_qp *qp, uint32_t access)
 {
 	const struct urxe_conn *c = &qp->conn;
+	const struct urxe_qp_sh *sh = c->sh;
 
 	if (unlikely(peer_has_died(c->peer)))
 		return false;
 	/* seq_cst: after our guard went up, see presence.h */
-	return likely(load_seq_cst(&c->sh->conn) == c->heard &&
-		      load_relaxed(&qp->ctx->fabric->dev->port_state) ==
-			      URXE_PORT_ACTIVE &&
-		      load_relaxed(&c->sh->epsn) == qp->psn &&
-		      load_acquire(&c->sh->path) == c->path &&
-		      !load_relaxed(&c->sh->counts));
+	return likely(load_seq_cst(&sh->conn) == c->heard &&
+		      load_relaxed(c->port_state) == URXE_PORT_ACTIVE &&
+		      load_relaxed(&sh->epsn) == qp->psn &&
+		      load_acquire(&sh->path) == c->path &&
+		      (c->allows & access) == access);
 }
 
 /* Both ends can still talk. */
@@ -83,73 +84,110 @@ static inline bool direct_open(struct urxe_qp *qp, uint32_t rkey,
 {
 	const struct urxe_conn *c = &qp->conn;
 
-	if (!direct_is_heard(qp) ||
-	    unlikely((load_relaxed(&c->sh->access) & access) != access))
-		return false;
-	return (region_holds(&qp->direct_dst, rkey) ||
+	return direct_is_heard(qp, access) &&
+	       (region_holds(&qp->direct_dst, rkey) ||
 		region_open(&qp->direct_dst, c->peer, rkey, c->pd, access,
 			    c->qpn)) &&
 	       region_allows(&qp->direct_dst, access);
 }
 
-/* Our own end of it; access: what its key must allow. */
-static inline char *direct_own(struct urxe_qp *qp, struct direct *d,
-			       const struct ibv_sge *s, uint32_t access)
+/* Our own end of it; access: what its key must allow.  False: not this way. */
+static inline bool direct_own(struct urxe_qp *qp, struct direct *d,
+			      const struct ibv_sge *s, uint32_t access,
+			      char **at)
 {
-	if (unlikely(!d->has_src || qp->direct_src.key != s->lkey)) {
+	if (!d->has_src || unlikely(qp->direct_src.key != s->lkey)) {
 		d->has_src = region_holds(&qp->direct_src, s->lkey) ||
 			     region_open(&qp->direct_src, qp->ctx->self,
 					 s->lkey, qp->sh->pd, 0, qp->qpn);
 		if (unlikely(!d->has_src))
-			return NULL;
+			return false;
 	}
-	if (!region_allows(&qp->direct_src, access))
-		return NULL;
-	return region_at(&qp->direct_src, s->addr, s->length);
+	return region_allows(&qp->direct_src, access) &&
+	       region_at(&qp->direct_src, s->addr, s->length, at);
 }
 
 /* The bytes that it sends. */
-static inline const char *direct_source(struct urxe_qp *qp, struct direct *d,
-					const struct ibv_send_wr *wr)
+static inline bool direct_source(struct urxe_qp *qp, struct direct *d,
+				 const struct ibv_send_wr *wr, char **at)
 {
 	const struct ibv_sge *s = wr->sg_list;
 
-	if (wr->send_flags & IBV_SEND_INLINE)
-		return s->length <= qp->sq.max_inline ?
-			       (const char *)(uintptr_t)s->addr :
-			       NULL;
-	return direct_own(qp, d, s, 0);
+	if (likely(!(wr->send_flags & IBV_SEND_INLINE)))
+		return direct_own(qp, d, s, 0, at);
+	*at = (char *)(uintptr_t)s->addr;
+	return s->length <= qp->sq.max_inline;
 }
 
-/* It was served. */
+/* It was served; len is not 0. */
 static inline void direct_count(struct urxe_qp *qp, struct direct *d,
 				uint64_t len)
 {
 	d->bytes += len;
-	d->packets += sq_packets(len, qp->mtu_shift);
+	d->packets += ((len - 1) >> qp->mtu_shift) + 1;
 	d->room--;
 }
 
-static inline void direct_complete(struct urxe_qp *qp,
-				   const struct ibv_send_wr *wr)
+/* Fill the entry of the WR that is completed now. */
+static inline void direct_fill(const struct urxe_qp *qp,
+			       const struct ibv_send_wr *wr, uint32_t len,
+			       uint8_t opcode, struct urxe_cqe *e)
 {
-	struct urxe_wqe w; /* no more than a completion tells */
+	e->wr_id = wr->wr_id;
+	e->qpn = qp->qpn;
+	e->byte_len = len;
+	e->imm = IBV_WC_SUCCESS; /* vendor_err */
+	e->src_qp = 0;
+	e->wqe = qp->sq.done;
+	e->status = IBV_WC_SUCCESS;
+	e->opcode = opcode;
+	e->wc_flags = 0;
+	e->inline_len = 0;
+}
 
-	if (wr->send_flags & IBV_SEND_SIGNALED || qp->sq.signal_all) {
-		w.wr_id = wr->wr_id;
-		w.length = wr->sg_list->length;
-		w.opcode = wr->opcode;
-		requester_complete(qp, &w, IBV_WC_SUCCESS);
+static inline bool direct_is_signaled(const struct urxe_qp *qp,
+				      const struct ibv_send_wr *wr)
+{
+	return wr->send_flags & IBV_SEND_SIGNALED || qp->sq.signal_all;
+}
+
+/* As direct_complete(), where that is not all; direct.c. */
+void direct_complete_late(struct urxe_qp *qp, const struct ibv_send_wr *wr,
+			  uint8_t opcode);
+void direct_publish_late(struct urxe_qp *qp, struct cq_slot slot);
+
+static inline void direct_complete(struct urxe_qp *qp, const struct direct *d,
+				   const struct ibv_send_wr *wr, uint32_t len,
+				   uint8_t opcode)
+{
+	const struct urxe_cq_known *k = &qp->direct_scq;
+	const uint32_t next = qp->sq.done + 1;
+	struct cq_slot slot;
+
+	if (!direct_is_signaled(qp, wr)) {
+		/* nobody hears of it */
+	} else if (unlikely(!cq_claim_known(&qp->scq->view, k, d->me, &slot))) {
+		direct_complete_late(qp, wr, opcode);
+	} else {
+		qp->sq.signaled = next;
+		direct_fill(qp, wr, len, opcode, slot.cqe);
+		if (likely(!k->watched))
+			cq_ring_publish(slot.cqe, slot.pos,
+					memory_order_release);
+		else
+			direct_publish_late(qp, slot);
 	}
-	qp->sq.done++;
+	qp->sq.done = next;
 }
 
 /* What was completed is the queue's past, and the PSNs are used. */
 static inline void direct_served(struct urxe_qp *qp, const struct direct *d)
 {
 	qp->sq.begun = qp->sq.prod = qp->sq.done;
-	if (d->packets)
-		requester_served(qp, d->packets, d->bytes);
+	qp->psn = (qp->psn + d->packets) & URXE_PSN_MASK;
+	qp->count.packets += d->packets;
+	qp->count.bytes += d->bytes;
+	store_relaxed(&qp->conn.sh->epsn, qp->psn);
 }
 
 /* READs and atomics, and SENDs; as direct_post(), without its loop. */

@@ -5,57 +5,76 @@
 /* What is longer keeps the receiver's other keys in use for too long. */
 #define DIRECT_SEND_MAX 4096
 
-/* Where a SEND goes; NULL: not this way. */
-static inline char *direct_sink(struct urxe_qp *qp,
-				const struct next_receive *n, uint64_t len)
+/* Where a SEND goes; false: not this way. */
+static inline bool direct_sink(struct urxe_qp *qp, const struct next_receive *n,
+			       uint64_t len, char **at)
 {
 	struct urxe_region *r = &qp->direct_rx;
 	struct urxe_rx *rx = &qp->conn.rx;
 
-	if (unlikely(!len || len > DIRECT_SEND_MAX || len > n->sge.length))
-		return NULL;
+	if (unlikely(len - 1 >= DIRECT_SEND_MAX || len > n->sge.length))
+		return false;
 	if (unlikely(!region_holds(r, n->sge.lkey)) &&
 	    !region_open(r, rx_peer(rx), n->sge.lkey, rx->pd,
 			 IBV_ACCESS_LOCAL_WRITE, qp->conn.qpn))
-		return NULL;
-	return region_at(r, n->sge.addr, len);
+		return false;
+	return region_at(r, n->sge.addr, len, at);
+}
+
+/*
+ * It was served: the completions of both ends, in the order of requester.h.
+ * Nothing of the other end is counted: that was looked at.
+ */
+static inline void direct_send_complete(struct urxe_qp *qp,
+					const struct direct *d,
+					const struct ibv_send_wr *wr,
+					struct receipt *rc)
+{
+	struct urxe_cq_view *ours = &qp->scq->view, *theirs = &qp->conn.rx.cq;
+	const bool signaled = direct_is_signaled(qp, wr);
+	const uint32_t len = wr->sg_list->length;
+	bool notify = false, solicited = false, claimed;
+	struct urxe_cqe_ref ref;
+
+	claimed = signaled &&
+		  cq_begin_known(ours, &qp->direct_scq, d->me, &ref);
+	if (unlikely(signaled && !claimed))
+		qp_fatal(qp);
+	if (unlikely(claimed && theirs->sh == ours->sh))
+		responder_stand_behind(rc, &ref);
+	requester_served(qp, sq_packets(len, qp->mtu_shift), len);
+	if (claimed) {
+		qp->sq.signaled = qp->sq.done + 1;
+		direct_fill(qp, wr, len, IBV_WC_SEND, ref.slot.cqe);
+		notify = cq_publish_known(ours, &qp->direct_scq, &ref,
+					  &solicited);
+	}
+	qp->sq.begun = qp->sq.prod = ++qp->sq.done;
+	rc->notify = cq_publish_known(theirs, &qp->direct_rcq, &rc->ref,
+				      &rc->solicited);
+	store_release(&qp->conn.rx.rq.sh->done, rc->index + 1);
+	if (unlikely(notify))
+		cq_notify(ours, ref.slot.pos, solicited);
+	responder_notify(rc);
 }
 
 static bool direct_send_one(struct urxe_qp *qp, struct direct *d,
 			    const struct ibv_send_wr *wr)
 {
-	const struct ibv_sge *s = wr->sg_list;
-	struct requester_end end;
+	const uint64_t len = wr->sg_list->length;
 	struct next_receive n;
-	struct urxe_wqe w; /* no more than the completions tell */
 	struct receipt rc;
-	const char *src;
-	char *dst;
+	char *src, *dst;
 
 	if (!responder_next(&qp->conn, &n))
 		return false;
-	src = direct_source(qp, d, wr);
-	dst = direct_sink(qp, &n, s->length);
-	if (unlikely(!src || !dst))
+	if (unlikely(!direct_source(qp, d, wr, &src) ||
+		     !direct_sink(qp, &n, len, &dst)))
 		return false;
-	w.wr_id = wr->wr_id;
-	w.length = s->length;
-	w.imm = wr->imm_data;
-	w.opcode = wr->opcode;
-	w.flags = wr->send_flags;
-	if (qp->sq.signal_all)
-		w.flags |= IBV_SEND_SIGNALED;
-	if (unlikely(!responder_take_next(qp, &w, &n, &rc)))
+	if (unlikely(!responder_take_next(qp, wr, &n, d->me, &rc)))
 		return false;
-	transfer_local(dst, src, w.length);
-	requester_claim(qp, &w, &end);
-	if (unlikely(end.claimed && rc.conn->rx.cq.sh == qp->scq->sh))
-		responder_stand_behind(&rc, &end.ref);
-	requester_finish(qp, &w, &end);
-	qp->sq.begun = qp->sq.prod = qp->sq.done;
-	responder_publish(&rc);
-	requester_notify(qp, &end);
-	responder_notify(&rc);
+	transfer_local(dst, src, len);
+	direct_send_complete(qp, d, wr, &rc);
 	return true;
 }
 
@@ -72,9 +91,11 @@ static struct ibv_send_wr *direct_send_pass(struct urxe_qp *qp,
 	struct direct d;
 
 	direct_begin(qp, &d, GUARD_SEND);
-	while (wr && direct_is_send(wr) && d.room && direct_is_heard(qp) &&
-	       qp_state(qp) == IBV_QPS_RTS && direct_send_one(qp, &d, wr)) {
+	while (d.room && direct_is_heard(qp, CONN_ALLOWS_SEND) &&
+	       direct_send_one(qp, &d, wr)) {
 		wr = wr->next;
+		if (!wr || !direct_is_send(wr) || qp_state(qp) != IBV_QPS_RTS)
+			break;
 		d.room--;
 	}
 	direct_end(qp);

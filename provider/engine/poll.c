@@ -337,37 +337,108 @@ bool poll_take(struct urxe_cq *cq, struct urxe_cqe *copy)
 	return true;
 }
 
-/* What is there, up to n; the caller has entered, and this leaves. */
-static int __attribute__((noinline))
-poll_some(struct urxe_cq *cq, int n, struct ibv_wc *wc)
+/*
+ * Nothing travels in most completions, and none is of an SRQ: such a one is at the
+ * head of the ring, is ready, and is polled here.
+ */
+static inline bool __attribute__((always_inline))
+poll_plain(struct urxe_cq *cq, const struct urxe_cqe *e, struct ibv_wc *wc)
 {
-	struct urxe_cqe *e;
-	struct place p;
-	int got = 0;
+	_Atomic uint32_t *tail;
+	uint32_t qpn, end, mask;
+	struct urxe_qp *qp;
 
-	while (got < n && (e = poll_next(cq, &p))) {
-		poll_fill_wc(e, &wc[got++]);
-		poll_release(cq, &p);
+	if (unlikely(cq->backlog || !poll_is_ours(cq) || e->inline_len))
+		return false;
+	qpn = e->qpn;
+	qp = context_qp(cq->ctx, qpn);
+	if (unlikely(!qp || qp->qpn != qpn))
+		return false;
+	poll_fill_wc(e, wc);
+	end = e->wqe + 1;
+	tail = &qp->sq.tail;
+	mask = qp->sq.mask;
+	if (e->opcode & IBV_WC_RECV) {
+		if (unlikely(!qp->rq.ring || rq_kept_set(&qp->rq)))
+			return false;
+		tail = &qp->rq.tail;
+		mask = qp->rq.mask;
 	}
+	cq_ring_release(&cq->ring, ++cq->head);
+	/* unless that is further than the queue can be */
+	if (likely(end - load_relaxed(tail) - 1 <= mask))
+		store_release(tail, end);
+	return true;
+}
+
+static bool __attribute__((noinline))
+poll_other(struct urxe_cq *cq, struct ibv_wc *wc)
+{
+	struct place p;
+	struct urxe_cqe *e = poll_next(cq, &p);
+
+	if (!e)
+		return false;
+	poll_fill_wc(e, wc);
+	poll_release(cq, &p);
+	return true;
+}
+
+static int __attribute__((cold, noinline)) poll_wake(struct urxe_cq *cq)
+{
+	mutex_wake(&cq->lock);
+	return 0;
+}
+
+static inline const struct urxe_cqe *poll_head(const struct urxe_cq *cq)
+{
+	return &cq->ring.entry[cq->head & cq->ring.mask];
+}
+
+/* The caller has entered. */
+static inline int poll_leave(struct urxe_cq *cq, int got)
+{
 	gate_leave(&cq->gate);
 	cq_note_poll(cq, got);
-	cq_unlock(cq);
+	if (unlikely(!cq->quick))
+		cq_unlock(cq);
+	else if (mutex_unlock_cheap(&cq->lock))
+		poll_wake(cq);
 	return got;
 }
 
-/* Most polls find this. */
-static inline bool poll_is_empty(const struct urxe_cq *cq)
+/* What is there, up to n, of which `got` were polled; the caller has entered. */
+static int __attribute__((noinline))
+poll_some(struct urxe_cq *cq, int n, struct ibv_wc *wc, int got)
 {
-	const struct urxe_cqe *e = &cq->ring.entry[cq->head & cq->ring.mask];
+	while (got < n && poll_other(cq, &wc[got]))
+		got++;
+	return poll_leave(cq, got);
+}
 
-	return load_relaxed(&e->word) != cqe_word(cq->head, 0, CQE_READY) &&
-	       !load_relaxed(&cq->closely);
+/* The same where e, at the head, is ready. */
+static int __attribute__((noinline))
+poll_ready(struct urxe_cq *cq, int n, struct ibv_wc *wc,
+	   const struct urxe_cqe *e)
+{
+	int got = 0;
+
+	if (unlikely(n <= 0))
+		return poll_leave(cq, 0);
+	do {
+		if (unlikely(!poll_plain(cq, e, &wc[got])))
+			return poll_some(cq, n, wc, got);
+		if (++got == n)
+			break;
+		e = poll_head(cq);
+	} while (cq_ring_is_ready(e, cq->head));
+	return poll_leave(cq, got);
 }
 
 void poll_waits(struct urxe_cq *cq)
 {
 	store_relaxed(&cq->closely, true);
-	if (load_relaxed(&cq->empty) < IDLE_POLLS - 1)
+	if (load_relaxed(&cq->empty) < IDLE_POLLS)
 		return;
 	store_relaxed(&cq->empty, 0);
 	idle_give_way();
@@ -380,7 +451,7 @@ poll_late(struct urxe_cq *cq, int n, struct ibv_wc *wc)
 	poll_begin(cq);
 	cq_lock(cq);
 	gate_enter(&cq->gate);
-	return poll_some(cq, n, wc);
+	return poll_some(cq, n, wc, 0);
 }
 
 /* An outsider has the gate, who does not wait for the lock. */
@@ -388,34 +459,53 @@ static int __attribute__((cold, noinline))
 poll_after_outsider(struct urxe_cq *cq, int n, struct ibv_wc *wc)
 {
 	gate_enter_slow(&cq->gate);
-	return poll_some(cq, n, wc);
-}
-
-static int __attribute__((cold, noinline)) poll_wake(struct urxe_cq *cq)
-{
-	mutex_wake(&cq->lock);
-	return 0;
+	return poll_some(cq, n, wc, 0);
 }
 
 /*
  * Of an empty CQ this is all that there is, so nothing is called in it but in
  * its place: there are no registers to save.
  */
-int poll_cq(struct urxe_cq *cq, int n, struct ibv_wc *wc)
+static inline int __attribute__((always_inline))
+poll_quick(struct urxe_cq *cq, int n, struct ibv_wc *wc, bool locks)
 {
-	if (unlikely(!presence_cheap || poll_has_begin(cq)) ||
-	    unlikely(!cq->single_threaded && !mutex_trylock(&cq->lock)))
+	const uint32_t empty = load_relaxed(&cq->empty);
+	const struct urxe_cqe *e;
+	uint32_t head, seq;
+
+	if (unlikely(empty % POLL_LOOKS == 0 ||
+		     poll_has_progress(cq)) ||
+	    unlikely(locks && !mutex_trylock(&cq->lock)))
 		return poll_late(cq, n, wc);
-	presence_enter_cheap(&cq->gate.insider);
+	seq = presence_enter_cheap(&cq->gate.insider);
 	if (unlikely(load_acquire(&cq->gate.claimed)))
 		return poll_after_outsider(cq, n, wc);
-	if (!poll_is_empty(cq))
-		return poll_some(cq, n, wc);
-	presence_leave(&cq->gate.insider);
-	cq_note_poll(cq, false);
-	if (!cq->single_threaded && mutex_unlock_cheap(&cq->lock))
+	head = cq->head;
+	e = &cq->ring.entry[head & cq->ring.mask];
+	if (cq_ring_is_ready(e, head))
+		return poll_ready(cq, n, wc, e);
+	if (unlikely(load_relaxed(&cq->closely)))
+		return poll_some(cq, n, wc, 0);
+	presence_leave_at(&cq->gate.insider, seq);
+	store_relaxed(&cq->empty, empty + 1);
+	if (locks && mutex_unlock_cheap(&cq->lock))
 		return poll_wake(cq);
 	return 0;
+}
+
+/* The gate is all that there is, or it is not cheap. */
+static int __attribute__((noinline))
+poll_alone(struct urxe_cq *cq, int n, struct ibv_wc *wc)
+{
+	return likely(presence_cheap && cq->single_threaded) ?
+		       poll_quick(cq, n, wc, false) :
+		       poll_late(cq, n, wc);
+}
+
+int poll_cq(struct urxe_cq *cq, int n, struct ibv_wc *wc)
+{
+	return likely(cq->quick) ? poll_quick(cq, n, wc, true) :
+				   poll_alone(cq, n, wc);
 }
 
 void poll_each(struct urxe_cq *cq, poll_each_fn *fn, void *arg)

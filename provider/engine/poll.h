@@ -25,11 +25,16 @@ static inline uint32_t cq_polled(const struct urxe_cq *cq)
  */
 const struct urxe_cqe *poll_peek(const struct urxe_cq *cq, uint32_t i);
 
+/* Do its QPs want attention? */
+static inline bool poll_has_progress(const struct urxe_cq *cq)
+{
+	return load_relaxed(&cq->sh->attention) || load_relaxed(&cq->stalled);
+}
+
 /* What a poller does for its QPs before it polls. */
 static inline void poll_progress(struct urxe_cq *cq)
 {
-	if (unlikely(load_relaxed(&cq->sh->attention) ||
-		     load_relaxed(&cq->stalled)))
+	if (unlikely(poll_has_progress(cq)))
 		retry_progress(cq);
 }
 
@@ -45,16 +50,9 @@ void poll_waits(struct urxe_cq *cq);
 /* Who gives way does so before it looks: what it finds is then news. */
 static inline void poll_begin(struct urxe_cq *cq)
 {
-	if (unlikely(load_relaxed(&cq->empty) % POLL_LOOKS == POLL_LOOKS - 1))
+	if (unlikely(load_relaxed(&cq->empty) % POLL_LOOKS == 0))
 		poll_waits(cq);
 	poll_progress(cq);
-}
-
-/* Has it anything to do? */
-static inline bool poll_has_begin(const struct urxe_cq *cq)
-{
-	return load_relaxed(&cq->empty) % POLL_LOOKS == POLL_LOOKS - 1 ||
-	       load_relaxed(&cq->sh->attention) || load_relaxed(&cq->stalled);
 }
 
 /*

@@ -58,6 +58,7 @@ struct urxe_qp {
 	struct urxe_qp_count count;
 	struct urxe_conn conn;
 	struct urxe_region direct_src, direct_dst, direct_rx; /* direct.c */
+	struct urxe_cq_known direct_scq, direct_rcq; /* ours, and theirs */
 	uint32_t direct_vain; /* SENDs that did not try it */
 	struct urxe_rq rq; /* without an SRQ */
 	struct urxe_srq *srq;
@@ -93,11 +94,18 @@ void qp_close(struct urxe_qp *qp, bool last);
 
 /* It has the guard of its number. */
 void qp_find_guard(struct urxe_qp *qp);
-/* Its requester is about to use that of others (GUARD_*), and its own CQ. */
-static inline void qp_guard_raise(struct urxe_qp *qp, uint32_t uses)
+/*
+ * Its requester is about to use that of others (GUARD_*), and its own CQ.  Returns
+ * the id of the process.
+ */
+static inline uint32_t qp_guard_raise(struct urxe_qp *qp, uint32_t uses)
 {
-	guard_name(qp->guard, uses);
-	guard_raise(qp->guard, qp->guard_group, process_id(qp->ctx->fabric));
+	const uint32_t me = process_id(qp->ctx->fabric);
+	struct urxe_guard *g = qp->guard;
+
+	guard_name(g, uses);
+	guard_raise(g, qp->guard_group, me);
+	return me;
 }
 
 /* Lower the guard if nobody is inside; ctx->lock is held. */

@@ -32,7 +32,8 @@ static inline void region_forget(struct urxe_region *r)
  * that serves QP qpn and is mapped here.
  */
 bool region_open(struct urxe_region *r, struct urxe_peer *p, uint32_t key,
-		 uint32_t pd, uint32_t access, uint32_t qpn);
+		 uint32_t pd, uint32_t access, uint32_t qpn)
+	__attribute__((cold));
 
 /*
  * Was it looked up, in vain, and no key has become another one since?  It is
@@ -63,14 +64,15 @@ static inline bool region_allows(const struct urxe_region *r, uint32_t access)
 	return likely((r->access & access) == access);
 }
 
-/* NULL: it does not have those bytes. */
-static inline char *region_at(const struct urxe_region *r, uint64_t addr,
-			      uint64_t len)
+/* False: it does not have those bytes. */
+static inline bool region_at(const struct urxe_region *r, uint64_t addr,
+			     uint64_t len, char **at)
 {
-	uint64_t offset = addr - r->iova;
+	const uint64_t offset = addr - r->iova, length = r->length;
 
 	/* an address before it is an offset behind its end */
-	if (unlikely(len > r->length || offset > r->length - len))
-		return NULL;
-	return r->base + offset;
+	if (unlikely(len > length || offset > length - len))
+		return false;
+	*at = r->base + offset;
+	return true;
 }

@@ -544,8 +544,9 @@ bool responder_next(struct urxe_conn *c, struct next_receive *n)
 	return true;
 }
 
-bool responder_take_next(struct urxe_qp *qp, const struct urxe_wqe *w,
-			 const struct next_receive *n, struct receipt *rc)
+bool responder_take_next(struct urxe_qp *qp, const struct ibv_send_wr *wr,
+			 const struct next_receive *n, uint32_t me,
+			 struct receipt *rc)
 {
 	struct urxe_conn *c = &qp->conn;
 	struct urxe_rq_view *rq = &c->rx.rq;
@@ -554,7 +555,8 @@ bool responder_take_next(struct urxe_qp *qp, const struct urxe_wqe *w,
 
 	if (unlikely(!cas_acq_rel(&rq->sh->cons, &index, index + 1)))
 		return false;
-	if (unlikely(!cq_begin(&c->rx.cq, &rc->ref))) {
+	if (unlikely(!cq_begin_known(&c->rx.cq, &qp->direct_rcq, me,
+				     &rc->ref))) {
 		/* nobody has seen it: who is told of it takes it again */
 		index = n->index + 1;
 		cas_acq_rel(&rq->sh->cons, &index, n->index);
@@ -562,18 +564,18 @@ bool responder_take_next(struct urxe_qp *qp, const struct urxe_wqe *w,
 	}
 	rc->conn = c;
 	rc->index = n->index;
-	rc->solicited = w->flags & IBV_SEND_SOLICITED;
+	rc->solicited = wr->send_flags & IBV_SEND_SOLICITED;
 	rc->notify = false;
 	e = rc->ref.slot.cqe;
 	e->wr_id = n->wr_id;
 	e->qpn = c->qpn;
-	e->byte_len = w->length;
-	e->imm = w->imm;
+	e->byte_len = wr->sg_list->length;
+	e->imm = wr->imm_data;
 	e->src_qp = qp->qpn;
 	e->wqe = n->index;
 	e->status = IBV_WC_SUCCESS;
 	e->opcode = IBV_WC_RECV;
-	e->wc_flags = wc_flags[w->opcode];
+	e->wc_flags = wc_flags[wr->opcode];
 	e->inline_len = 0;
 	/* what the next one needs is fetched meanwhile */
 	__builtin_prefetch(rq_view_slot(rq, n->index + 1));

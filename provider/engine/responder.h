@@ -115,11 +115,12 @@ struct next_receive {
  */
 bool responder_next(struct urxe_conn *c, struct next_receive *n);
 /*
- * Take it for w, a SEND that fits, and fill its completion.  False: that cannot
- * be, and nothing was done.
+ * Take it for wr, a SEND that fits, and fill its completion, which process me
+ * claims.  False: that cannot be, and nothing was done.
  */
-bool responder_take_next(struct urxe_qp *qp, const struct urxe_wqe *w,
-			 const struct next_receive *n, struct receipt *rc);
+bool responder_take_next(struct urxe_qp *qp, const struct ibv_send_wr *wr,
+			 const struct next_receive *n, uint32_t me,
+			 struct receipt *rc);
 /*
  * own, which was claimed after it, is of the same CQ and completes the send:
  * that stands before the receive.

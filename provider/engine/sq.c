@@ -196,19 +196,25 @@ sq_post_queue(struct urxe_qp *qp, struct ibv_send_wr *wr,
 	return ret;
 }
 
+static int __attribute__((noinline))
+sq_post_late(struct urxe_qp *qp, struct ibv_send_wr *wr,
+	     struct ibv_send_wr **bad)
+{
+	return unlikely(qp_state(qp) < IBV_QPS_RTS) ?
+		       sq_post_early(qp, wr, bad) :
+		       sq_post_queue(qp, wr, bad);
+}
+
 int sq_post(struct urxe_qp *qp, struct ibv_send_wr *wr,
 	    struct ibv_send_wr **bad)
 {
 	int ret = 0;
 
 	urxe_lock(&qp->lock);
-	if (unlikely(qp_state(qp) < IBV_QPS_RTS)) {
-		ret = sq_post_early(qp, wr, bad);
-	} else {
+	if (likely(wr && qp_state(qp) == IBV_QPS_RTS))
 		wr = direct_post(qp, wr);
-		if (wr || unlikely(qp->sq.begun != qp->sq.prod))
-			ret = sq_post_queue(qp, wr, bad);
-	}
+	if (unlikely(wr))
+		ret = sq_post_late(qp, wr, bad);
 	urxe_unlock(&qp->lock);
 	return ret;
 }

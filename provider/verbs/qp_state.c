@@ -256,12 +256,13 @@ static void qp_apply(struct urxe_qp *qp, const struct ibv_qp_attr *a, int mask)
 		sh->roce = URXE_GID_TYPE(a->ah_attr.grh.sgid_index);
 		memcpy(sh->dgid, a->ah_attr.grh.dgid.raw, 16);
 	}
-	if (mask & (IBV_QP_PATH_MTU | IBV_QP_AV)) {
-		fetch_add_acq_rel(&sh->path, 1);
-		qp->conn.path = 0;
-	}
 	if (mask & IBV_QP_ACCESS_FLAGS)
 		store_relaxed(&sh->access, a->qp_access_flags);
+	/* who knows what they were looks again */
+	if (mask & (IBV_QP_PATH_MTU | IBV_QP_AV | IBV_QP_ACCESS_FLAGS))
+		fetch_add_acq_rel(&sh->path, 1);
+	if (mask & (IBV_QP_PATH_MTU | IBV_QP_AV))
+		qp->conn.path = 0;
 }
 
 /* From `from`, unless a peer's NAK came first. */
