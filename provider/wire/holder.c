@@ -114,6 +114,26 @@ static void holder_hold(struct wire_holder *h)
 	}
 }
 
+static void holder_release(struct wire_holder *h)
+{
+	server_free(h->server);
+	h->server = NULL;
+	holder_give(h);
+	futex_wake(&h->ctx->fabric->dev->wire.holder, INT_MAX);
+}
+
+/* False: another one holds it, *who, or (0) it cannot be opened. */
+static bool holder_try(struct wire_holder *h, uint32_t *who)
+{
+	if (!holder_take(h, who))
+		return false;
+	if (holder_open(h))
+		return true;
+	holder_give(h);
+	*who = 0;
+	return false;
+}
+
 static void *holder_main(void *arg)
 {
 	struct wire_holder *h = arg;
@@ -121,23 +141,15 @@ static void *holder_main(void *arg)
 
 	for (;;) {
 		seen = event_count_read(&h->wake);
+		process_show_life(h->ctx->fabric);
+		if (h->server) {
+			holder_hold(h);
+			holder_release(h);
+		}
 		if (load_acquire(&h->stop))
 			return NULL;
-		process_show_life(h->ctx->fabric);
-		if (!holder_take(h, &who)) {
+		if (!holder_try(h, &who))
 			holder_wait(h, seen, who);
-			continue;
-		}
-		if (holder_open(h)) {
-			holder_hold(h);
-			server_free(h->server);
-			h->server = NULL;
-			holder_give(h);
-			futex_wake(&h->ctx->fabric->dev->wire.holder, INT_MAX);
-		} else {
-			holder_give(h);
-			holder_wait(h, seen, 0);
-		}
 	}
 }
 
@@ -146,17 +158,24 @@ static void *holder_main(void *arg)
 void holder_start(struct urxe_context *ctx, const uint8_t gid[16])
 {
 	struct wire_holder *h = calloc(1, sizeof(*h));
+	uint32_t who;
 
 	if (!h)
 		return;
 	h->ctx = ctx;
 	memcpy(h->gid, gid, 16);
 	h->bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	if (h->bell >= 0 && thread_start(&h->thread, holder_main, h)) {
-		ctx->holder = h;
-		return;
+	/* at once: who has the device open can be heard */
+	if (h->bell >= 0) {
+		holder_try(h, &who);
+		if (thread_start(&h->thread, holder_main, h)) {
+			ctx->holder = h;
+			return;
+		}
 	}
 	urxe_why("no thread can be made: another process must read the wire");
+	if (h->server)
+		holder_release(h);
 	if (h->bell >= 0)
 		close(h->bell);
 	free(h);
