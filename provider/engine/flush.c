@@ -8,6 +8,7 @@
 #include "quiesce.h"
 #include "requester.h"
 #include "service.h"
+#include "srq.h"
 #include "wait.h"
 #include "why.h"
 
@@ -115,6 +116,38 @@ static void flush_later(struct urxe_cq *cq)
 	service_need(cq->ctx);
 }
 
+/* A receive of its SRQ that a message of another host has, and will not fill. */
+static void flush_taken(struct urxe_qp *qp)
+{
+	struct urxe_wire_taken *t;
+	struct urxe_cqe_ref ref;
+	struct urxe_cqe *e;
+
+	if (!load_acquire(&qp->sh->wire))
+		return;
+	t = &qp->ctx->arena->wire[qpn_index(qp->qpn)].responder.taken;
+	if (!exchange_acq_rel(&t->there, 0))
+		return;
+	if (unlikely(qp->counts))
+		comp_cntr_add_flushed(qp, URXE_CNTR_RECV);
+	qp_guard_raise(qp, GUARD_NOTHING); /* we produce into a CQ */
+	if (cq_begin(&qp->rcq->view, &ref)) {
+		e = ref.slot.cqe;
+		e->wr_id = t->wr_id;
+		e->qpn = qp->qpn;
+		e->byte_len = 0;
+		e->imm = 0;
+		e->src_qp = 0;
+		e->wqe = URXE_WQE_SRQ(qp->srq->index, t->ticket);
+		e->status = IBV_WC_WR_FLUSH_ERR;
+		e->opcode = IBV_WC_RECV;
+		e->wc_flags = 0;
+		e->inline_len = URXE_CQE_SRQ;
+		cq_end(&qp->rcq->view, &ref, false);
+	}
+	guard_lower(qp->guard);
+}
+
 /* No message for this QP takes a receive of its SRQ any more. */
 static void flush_srq(struct urxe_qp *qp)
 {
@@ -126,6 +159,7 @@ static void flush_srq(struct urxe_qp *qp)
 		flush_later(qp->rcq);
 		return;
 	}
+	flush_taken(qp);
 	flush_last_wqe(qp->ctx->self, qp->sh);
 }
 

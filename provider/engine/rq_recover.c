@@ -97,9 +97,30 @@ static bool recover_search(struct urxe_cq *cq, struct queue *q)
 	return true;
 }
 
+/* Those that messages of other hosts have, which are under way. */
+static void recover_find_taken(struct urxe_context *ctx, struct queue *q)
+{
+	const struct urxe_wire_taken *t;
+	const struct urxe_qp *qp;
+	struct urxe_kept *k;
+	uint32_t i;
+
+	for (i = 0; q->srq && i < URXE_MAX_QP; i++) {
+		qp = context_qp(ctx, i);
+		if (!qp || qp->srq != q->srq || !load_acquire(&qp->sh->wire))
+			continue;
+		t = &ctx->arena->wire[i].responder.taken;
+		k = load_acquire(&t->there) ? rq_kept(q->rq, t->ticket) : NULL;
+		if (k)
+			k->found = true;
+	}
+}
+
 static bool recover_search_all(struct urxe_context *ctx, struct queue *q)
 {
 	struct urxe_cq *cq;
+
+	recover_find_taken(ctx, q);
 
 	if (q->qp)
 		return recover_search(q->qp->rcq, q);

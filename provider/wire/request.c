@@ -139,6 +139,17 @@ static enum response request_failed(struct request *r, const struct urxe_wqe *w,
 	return resp;
 }
 
+void request_abandon(struct request *r)
+{
+	const struct urxe_wqe w = { .opcode = IBV_WR_SEND };
+	struct taken t;
+
+	if (!r->c->rx.srq || !load_acquire(&r->st->taken.there))
+		return;
+	taken_recall(&r->st->taken, &t);
+	request_complete(r, &w, &t, IBV_WC_WR_FLUSH_ERR);
+}
+
 /* ------------------------------------------------------- invalidating */
 
 /*

@@ -122,6 +122,7 @@ static void respond_break(struct request *r, enum response nak)
 	};
 
 	reply_nak(r, syndrome[nak], r->p->bth.psn);
+	request_abandon(r);
 	conn_break(r->c, nak, NULL, NULL);
 }
 

@@ -86,6 +86,8 @@ void respond_step_undone(struct request *r);
 /* request.c; RESP_ACK: it is accepted */
 enum response request_send(struct request *r);
 enum response request_write(struct request *r);
+/* The QP is at its end: what a message under way has of its SRQ is flushed. */
+void request_abandon(struct request *r);
 
 /* fetch.c; the same, and it is answered */
 enum response fetch_read(struct request *r);

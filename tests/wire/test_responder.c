@@ -88,9 +88,10 @@ static uint8_t gid_index(void)
 	ck_abort_msg("the device does not have our address");
 }
 
-static struct ibv_qp *make_qp(enum ibv_qp_type type)
+static struct ibv_qp *make_qp_of(enum ibv_qp_type type, struct ibv_srq *srq)
 {
 	struct ibv_qp_init_attr init = {
+		.srq = srq,
 		.send_cq = cq,
 		.recv_cq = cq,
 		.cap = { .max_send_wr = 1,
@@ -133,6 +134,11 @@ static struct ibv_qp *make_qp(enum ibv_qp_type type)
 		mask |= IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
 	ck_assert_int_eq(ibv_modify_qp(qp, &a, mask), 0);
 	return qp;
+}
+
+static struct ibv_qp *make_qp(enum ibv_qp_type type)
+{
+	return make_qp_of(type, NULL);
 }
 
 static void post_recv(struct ibv_qp *qp, uint64_t id, uint32_t off,
@@ -534,6 +540,43 @@ START_TEST(bad_requests)
 }
 END_TEST
 
+/* What a message had of an SRQ is flushed with its QP, and is not lost. */
+START_TEST(shared_receives)
+{
+	struct ibv_srq_init_attr init = { .attr = { .max_wr = 1,
+						    .max_sge = 1 } };
+	struct ibv_srq *srq = ibv_create_srq(pd, &init);
+	struct ibv_qp_attr a = { .qp_state = IBV_QPS_ERR };
+	struct ibv_recv_wr wr = { .wr_id = 7 }, *bad;
+	struct ibv_sge sge = { (uintptr_t)buf, BYTES, mr->lkey };
+	struct ibv_qp *qp;
+	struct ibv_wc wc;
+	int i;
+
+	ck_assert_ptr_nonnull(srq);
+	wr.sg_list = &sge;
+	wr.num_sge = 1;
+	for (i = 0; i < 4; i++) { /* it has one place */
+		ck_assert_int_eq(ibv_post_srq_recv(srq, &wr, &bad), 0);
+		qp = make_qp_of(IBV_QPT_RC, srq);
+		say_send(qp, WIRE_SEND_FIRST, PSN, 0, MTU);
+		hear_answer(WIRE_ACK, PSN);
+		if (i % 2) {
+			ck_assert_int_eq(ibv_modify_qp(qp, &a, IBV_QP_STATE),
+					 0);
+		} else {
+			say_send(qp, WIRE_SEND_ONLY, PSN + 1, 0, 4);
+			hear_answer(WIRE_NAK_INVALID, PSN + 1);
+		}
+		wc = await_completion();
+		ck_assert_int_eq(wc.status, IBV_WC_WR_FLUSH_ERR);
+		ck_assert_uint_eq(wc.wr_id, 7);
+		ck_assert_int_eq(ibv_destroy_qp(qp), 0);
+	}
+	ck_assert_int_eq(ibv_destroy_srq(srq), 0);
+}
+END_TEST
+
 /* ------------------------------------------------------- UC */
 
 /* A message that misses a packet is lost, and its receive is the next one's. */
@@ -720,6 +763,7 @@ int main(void)
 	tcase_add_test(t, write_read);
 	tcase_add_test(t, atomic_again);
 	tcase_add_test(t, bad_requests);
+	tcase_add_test(t, shared_receives);
 	tcase_add_test(t, unreliable);
 	tcase_add_test(t, hostile);
 	tcase_add_test(h, holder_killed);
