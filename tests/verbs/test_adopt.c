@@ -713,13 +713,14 @@ END_TEST
 
 int main(void)
 {
-	Suite *s = suite("adopt");
+	Suite *s;
 
 	setenv("URXE_ADOPT", "1", 1);
 	if (!under_adoption()) {
 		printf("pages cannot be adopted here: skipped\n");
 		return 77;
 	}
+	s = suite("adopt");
 	add(s, there_and_back);
 	add(s, several_mrs);
 	add(s, what_is_left_alone);

@@ -623,13 +623,14 @@ END_TEST
 
 int main(void)
 {
-	Suite *s = suite("adopt_changes");
+	Suite *s;
 
 	setenv("URXE_ADOPT", "1", 1);
 	if (!under_adoption()) {
 		printf("pages cannot be adopted here: skipped\n");
 		return 77;
 	}
+	s = suite("adopt_changes");
 	add(s, transparent_huge_pages);
 	add(s, reserved_huge_pages);
 	add(s, mergeable);

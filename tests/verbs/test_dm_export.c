@@ -378,14 +378,15 @@ END_TEST
 
 int main(void)
 {
-	Suite *s = suite("dm_export");
 	void *found = dlsym(RTLD_DEFAULT, "ibv_dm_export_dmabuf_fd");
+	Suite *s;
 
 	if (!found) {
 		printf("skipped: this libibverbs exports no device memory\n");
 		return 77;
 	}
 	memcpy(&export_fd, &found, sizeof(found));
+	s = suite("dm_export");
 	add_loop(s, same_memory, WHERE_COUNT);
 	add_loop(s, bounds, WHERE_COUNT);
 	add_loop(s, not_to_be_mapped, WHERE_COUNT);
