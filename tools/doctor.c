@@ -34,6 +34,7 @@ int cmd_doctor(int argc, char **argv)
 		{ "host-devices", check_host_devices },
 		{ "adversary", check_adversary },
 		{ "faults", check_faults },
+		{ "wire", check_wire },
 	};
 	static const struct option opts[] = {
 		{ "fabric", required_argument, NULL, 'f' },

@@ -42,6 +42,7 @@ void check_other_preload(void);
 void check_host_devices(void);
 void check_adversary(void);
 void check_faults(void);
+void check_wire(void); /* doctor_wire.c */
 
 /* A fabric's whole shared state. */
 void inspect_fabric(const char *dir); /* inspect.c */

@@ -13,6 +13,7 @@
 #include "commands.h"
 #include "record.h"
 #include "trial.h"
+#include "wire.h"
 
 void print_quoted(FILE *to, const char *word)
 {
@@ -48,6 +49,7 @@ int cmd_env(int argc, char **argv)
 		{ "fabric", required_argument, NULL, 'f' },
 		{ "with-host-devices", no_argument, NULL, 'H' },
 		{ "adopt", no_argument, NULL, 'a' },
+		{ "wire", optional_argument, NULL, 'w' },
 		{ "adversary", optional_argument, NULL, 'A' },
 		{ "github", no_argument, NULL, 'g' },
 		RECORD_OPTIONS,
@@ -57,7 +59,7 @@ int cmd_env(int argc, char **argv)
 		"LD_PRELOAD",	      "URXE_FABRIC",	"URXE_PROVIDER_DIR",
 		"URXE_HOST_DEVICES",  "URXE_DIR",	"ASAN_OPTIONS",
 		"TSAN_OPTIONS",	      "URXE_ADVERSARY", "URXE_TRACE",
-		"URXE_TRACE_PAYLOAD", "URXE_ADOPT",
+		"URXE_TRACE_PAYLOAD", "URXE_ADOPT",	"URXE_WIRE",
 	};
 	void (*print)(const char *name, const char *value) = print_sh;
 	const char *fabric = NULL, *value;
@@ -74,6 +76,8 @@ int cmd_env(int argc, char **argv)
 			host = true;
 		else if (c == 'a')
 			setenv("URXE_ADOPT", "1", 1);
+		else if (c == 'w')
+			ret = set_wire(optarg) ? EXIT_USAGE : TRIAL_CHOSEN;
 		else if (c == 'A')
 			ret = trial_choose(&trial, optarg);
 		else if (c == 'g')

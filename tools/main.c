@@ -21,7 +21,8 @@ static const struct command {
 } commands[] = {
 	{ "run", cmd_run,
 	  "[--fabric NAME] [--with-host-devices] [--timeout TIME]\n"
-	  "                [--adopt] [--adversary[=[SEED|sweep:N][,KNOB=VALUE...]]]\n"
+	  "                [--adopt] [--wire[=ADDRESS|INTERFACE]]\n"
+	  "                [--adversary[=[SEED|sweep:N][,KNOB=VALUE...]]]\n"
 	  "                [--fault RULE|@FILE]... [--trace FILE [--trace-records N]\n"
 	  "                [--trace-payload[=BYTES]]]\n"
 	  "                [--check[=LEVEL] [--exitcode N] [--suppressions FILE]\n"
@@ -32,9 +33,11 @@ static const struct command {
 	  "        (--adversary=help); with --fault something goes wrong\n"
 	  "        (--fault=help); with --check a referee says which rules CMD\n"
 	  "        breaks; with --trace all is recorded; with --adopt peers map\n"
-	  "        the memory that is registered" },
+	  "        the memory that is registered; with --wire other hosts are\n"
+	  "        reached, over RoCE v2" },
 	{ "env", cmd_env,
 	  "[--fabric NAME] [--with-host-devices] [--adopt]\n"
+	  "                [--wire[=ADDRESS|INTERFACE]]\n"
 	  "                [--adversary[=[SEED][,KNOB=VALUE...]]] [--github]\n"
 	  "                [--trace FILE [--trace-records N] [--trace-payload[=BYTES]]]",
 	  "print the environment that run gives CMD, for eval in a shell, or\n"

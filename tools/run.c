@@ -17,6 +17,7 @@
 #include "commands.h"
 #include "record.h"
 #include "trial.h"
+#include "wire.h"
 
 /* as env(1) and the shells have them */
 #define EXIT_CANNOT_RUN 126
@@ -243,6 +244,7 @@ int cmd_run(int argc, char **argv)
 		{ "fabric", required_argument, NULL, 'f' },
 		{ "with-host-devices", no_argument, NULL, 'H' },
 		{ "adopt", no_argument, NULL, 'a' },
+		{ "wire", optional_argument, NULL, 'w' },
 		{ "adversary", optional_argument, NULL, 'A' },
 		{ "timeout", required_argument, NULL, 't' },
 		{ "fault", required_argument, NULL, 'F' },
@@ -266,6 +268,8 @@ int cmd_run(int argc, char **argv)
 			host = true;
 		else if (c == 'a')
 			setenv("URXE_ADOPT", "1", 1);
+		else if (c == 'w')
+			ret = set_wire(optarg) ? EXIT_USAGE : TRIAL_CHOSEN;
 		else if (c == 'A')
 			ret = trial_choose(&trial, optarg);
 		else if (c == 't')

@@ -71,6 +71,17 @@ has "host ." env URXE_HOST_DEVICES=1 "$URXE" run \
 	sh -c 'echo host ${URXE_HOST_DEVICES-.}'
 has "adopt 1" "$URXE" run --adopt sh -c 'echo adopt $URXE_ADOPT'
 has "adopt 1" sh -c 'eval "$($URXE env --adopt)"; echo adopt $URXE_ADOPT'
+has "wire 127.0.0.1" "$URXE" run --wire=127.0.0.1 sh -c 'echo wire $URXE_WIRE'
+has "wire 127.0.0.1" "$URXE" run --wire=lo sh -c 'echo wire $URXE_WIRE'
+has "wire 127.0.0.1" sh -c 'eval "$($URXE env --wire=lo)"; echo wire $URXE_WIRE'
+has "wire ." "$URXE" run sh -c 'echo wire ${URXE_WIRE-.}'
+for address in 192.0.2.7 nosuch0 ''; do
+	"$URXE" run --wire=$address true 2>"$URXE_DIR/said" &&
+		die "--wire=$address is accepted"
+	grep -q "^urxe: --wire: .*\"$address\" is no address" "$URXE_DIR/said" ||
+		die "--wire=$address: $(cat "$URXE_DIR/said")"
+	rm "$URXE_DIR/said"
+done
 has "adopt ." "$URXE" run sh -c 'echo adopt ${URXE_ADOPT-.}'
 out=$(LD_PRELOAD=libdl.so.2 "$URXE" run sh -c 'echo $LD_PRELOAD' 2>/dev/null)
 case $out in
@@ -101,8 +112,9 @@ has "URXE_HOST_DEVICES=" comm -13 "$URXE_DIR/by_run" "$URXE_DIR/by_env"
 has "URXE_ADVERSARY=" comm -13 "$URXE_DIR/by_run" "$URXE_DIR/by_env"
 has "URXE_TRACE=" comm -13 "$URXE_DIR/by_run" "$URXE_DIR/by_env"
 has "URXE_ADOPT=" comm -13 "$URXE_DIR/by_run" "$URXE_DIR/by_env"
+has "URXE_WIRE=" comm -13 "$URXE_DIR/by_run" "$URXE_DIR/by_env"
 has "URXE_TRACE_PAYLOAD=" comm -13 "$URXE_DIR/by_run" "$URXE_DIR/by_env"
-[ "$(comm -3 "$URXE_DIR/by_run" "$URXE_DIR/by_env" | wc -l)" = 5 ] ||
+[ "$(comm -3 "$URXE_DIR/by_run" "$URXE_DIR/by_env" | wc -l)" = 6 ] ||
 	die "$(diff "$URXE_DIR/by_run" "$URXE_DIR/by_env")"
 code 1 env "ASAN_OPTIONS=a=1
 b=2" "$URXE" env --github
