@@ -4,6 +4,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "cm/wire.h"
 #include "inbox.h"
 #include "server.h"
 
@@ -136,6 +137,13 @@ static void request(struct wire_server *s, const struct wire_received *in)
 	}
 }
 
+/* For the connection manager. */
+static bool is_mad(const struct wire_packet *p)
+{
+	return p->bth.opcode == (WIRE_UD | WIRE_SEND_ONLY) &&
+	       p->bth.qpn == MAD_QPN && p->deth.qkey == MAD_QKEY;
+}
+
 static void packet(struct wire_server *s, const struct wire_received *in)
 {
 	const struct wire_packet *p = &in->packet;
@@ -146,6 +154,10 @@ static void packet(struct wire_server *s, const struct wire_received *in)
 		return;
 	if (is_answer(p->bth.opcode)) {
 		inbox_put(f, p->bth.qpn, p, &in->path);
+		return;
+	}
+	if (is_mad(p)) {
+		cm_wire_receive(f, &in->path, p->payload, p->length);
 		return;
 	}
 	qp_guard_raise(&s->me, USES);

@@ -4,7 +4,8 @@
 #
 #	on b ibv_devinfo			with the device and the wire
 #	bare b ping -c 1 10.91.0.1		without
-#	meet NAME SERVER... -- CLIENT...	the server on b, the client on a
+#	meet NAME SERVER... -- CLIENT...	the server on $server, the client on
+#						the other one
 #
 # $version is 4 or 6: the IP version of the wire.
 
@@ -12,6 +13,9 @@
 . "$(dirname "${BASH_SOURCE[0]}")/../clients/lib.sh"
 
 version=${WIRE_VERSION-4}
+server=${WIRE_SERVER-b}
+client=a
+[[ $server == b ]] || client=b
 export URXE_FABRIC=wire URXE_DIR=/dev/shm/urxe-wire URXE_KEEP=1
 unset URXE_WIRE
 
@@ -55,7 +59,7 @@ gid_index() # HOST [VERSION]
 	# shellcheck disable=SC2016 # the inner shell's
 	on "$1" sh -c '
 		want=$1
-		cd /sys/class/infiniband/urxe0/ports/1 || exit
+		cd /sys/class/infiniband/*/ports/1 || exit
 		for i in $(ls gids | sort -n); do
 			gid=$(cat "gids/$i")
 			type=$(cat "gid_attrs/types/$i" 2>/dev/null)
@@ -92,11 +96,11 @@ listens_on() # HOST
 			grep -q " port $port .* listen "; }
 }
 
-# The server runs on b, and when it listens on $port, the client on a.  Both
+# The server runs, and when it listens on $port, the client does.  Both
 # must succeed, and what the client prints must match $want.
 meet() # NAME SERVER... -- CLIENT...
 {
-	local name=$1 out command=() server status=0 server_status=0
+	local name=$1 out command=() pid status=0 server_status=0
 	shift
 
 	out=$(mktemp -p "$work")
@@ -105,11 +109,11 @@ meet() # NAME SERVER... -- CLIENT...
 		shift
 	done
 	shift
-	on b "${command[@]}" <"$input" >"$out.server" 2>&1 &
-	server=$!
-	await $server listens_on b
-	on a "$@" <"$input" >"$out.client" 2>&1 || status=$?
-	wait $server || server_status=$?
+	on "$server" "${command[@]}" <"$input" >"$out.server" 2>&1 &
+	pid=$!
+	await $pid listens_on "$server"
+	on "$client" "$@" <"$input" >"$out.client" 2>&1 || status=$?
+	wait $pid || server_status=$?
 	[[ $status != 0 ]] || status=$server_status
 	if [[ $status == 0 && $want ]] &&
 		! grep -qE -- "$want" "$out.client"; then
@@ -121,8 +125,8 @@ meet() # NAME SERVER... -- CLIENT...
 	fi
 	report "$status" "$name"
 	if [[ $status != 0 ]]; then
-		sed 's/^/  b, server: /' "$out.server"
-		sed 's/^/  a, client: /' "$out.client"
+		sed "s/^/  $server, server: /" "$out.server"
+		sed "s/^/  $client, client: /" "$out.client"
 	fi
 }
 

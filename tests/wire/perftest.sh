@@ -12,9 +12,9 @@ perftest() # PROGRAM CONNECTION OPTIONS...
 	local name="$1 $2 ${*:3}, IPv$version"
 
 	next_port
-	meet "$name" "$1" -c "$2" -p "$port" -x "$(gid_index b)" -F "${@:3}" -- \
-		"$1" -c "$2" -p "$port" -x "$(gid_index a)" -F "${@:3}" \
-		"$(address b)"
+	meet "$name" "$1" -c "$2" -p "$port" -x "$(gid_index "$server")" -F "${@:3}" -- \
+		"$1" -c "$2" -p "$port" -x "$(gid_index "$client")" -F "${@:3}" \
+		"$(address "$server")"
 }
 
 for version in ${WIRE_VERSION-4 6}; do

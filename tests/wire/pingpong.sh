@@ -9,16 +9,16 @@ need ibv_rc_pingpong
 want='iters in'
 pingpong() # KIND SIZE MTU
 {
-	local index_a index_b
+	local index_c index_s
 
 	next_port
-	index_a=$(gid_index a)
-	index_b=$(gid_index b)
+	index_c=$(gid_index "$client")
+	index_s=$(gid_index "$server")
 	meet "$1, $2 bytes, path MTU $3, IPv$version" \
-		"ibv_$1_pingpong" -g "$index_b" -p "$port" -n 200 -c \
+		"ibv_$1_pingpong" -g "$index_s" -p "$port" -n 200 -c \
 		-s "$2" -m "$3" -- \
-		"ibv_$1_pingpong" -g "$index_a" -p "$port" -n 200 -c \
-		-s "$2" -m "$3" "$(address b)"
+		"ibv_$1_pingpong" -g "$index_c" -p "$port" -n 200 -c \
+		-s "$2" -m "$3" "$(address "$server")"
 }
 
 # datagrams have no path MTU, but the port's
@@ -26,9 +26,9 @@ datagrams() # SIZE
 {
 	next_port
 	meet "ud, $1 bytes, IPv$version" \
-		ibv_ud_pingpong -g "$(gid_index b)" -p "$port" -n 200 -c -s "$1" -- \
-		ibv_ud_pingpong -g "$(gid_index a)" -p "$port" -n 200 -c -s "$1" \
-		"$(address b)"
+		ibv_ud_pingpong -g "$(gid_index "$server")" -p "$port" -n 200 -c -s "$1" -- \
+		ibv_ud_pingpong -g "$(gid_index "$client")" -p "$port" -n 200 -c -s "$1" \
+		"$(address "$server")"
 }
 
 for version in ${WIRE_VERSION-4 6}; do

@@ -133,7 +133,11 @@ int ucma_listen(struct ucma *u)
 
 	if (u->id->cma != CMA_ADDR_BOUND)
 		err = addr_bind(u, u->id, &any);
-	return err ? err : cm_listen(&u->cm, u->id, cmd->backlog);
+	if (!err)
+		err = cm_listen(&u->cm, u->id, cmd->backlog);
+	if (!err)
+		ucma_listens();
+	return err;
 }
 
 static int addr_resolved(struct ucma *u, struct cm_id *id)

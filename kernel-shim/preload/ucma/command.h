@@ -117,6 +117,10 @@ int ucma_run_faulty(struct ucma *u, const struct fault_rule *r,
 
 /* Is a (IP, not a wildcard) an address of this machine? */
 bool ucma_is_local(struct urxe_fabric *f, const union cm_addr *a);
+/* hear.c: somebody listens; after the command, outside of the shim: other hosts
+ * are heard from now on. */
+void ucma_listens(void);
+void ucma_hear(void);
 /*
  * The source address that packets to dst have; its port is kept.
  * -ENETUNREACH and the like as the kernel says.

@@ -329,5 +329,7 @@ bool ucma_write(int fd, const void *buf, size_t len, ssize_t *out)
 		*out = ret < 0 ? -1 : ret;
 	}
 	shim_leave(saved);
+	if (ours)
+		ucma_hear();
 	return ours;
 }

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * A listener for every address opens no device: librdmacm waits for a request
+ * that names one.  On the wire a request comes to whoever has a device open, so
+ * the first listener of a process opens one, for as long as the process lives.
+ */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <infiniband/verbs.h>
+
+#include "cm/wire.h"
+#include "command.h"
+
+static _Atomic bool listens;
+static _Atomic int heard_by; /* the process; after a fork the child has none */
+
+void ucma_listens(void)
+{
+	union cm_addr wire;
+
+	if (cm_wire_address(&wire))
+		store_relaxed(&listens, true);
+}
+
+static void device_open(void)
+{
+	struct ibv_device **(*get)(int *);
+	void (*release)(struct ibv_device **);
+	struct ibv_context *(*open)(struct ibv_device *);
+	struct ibv_device **all;
+	int i, n;
+	/* librdmacm has it */
+	void *verbs = dlopen("libibverbs.so.1", RTLD_LAZY | RTLD_NOLOAD);
+
+	if (!verbs)
+		return;
+	get = (__typeof__(get))dlsym(verbs, "ibv_get_device_list");
+	release = (__typeof__(release))dlsym(verbs, "ibv_free_device_list");
+	open = (__typeof__(open))dlsym(verbs, "ibv_open_device");
+	all = get && release && open ? get(&n) : NULL;
+	for (i = 0; all && i < n; i++)
+		if (!strncmp(all[i]->name, "urxe", 4) && open(all[i]))
+			break;
+	if (all)
+		release(all);
+	dlclose(verbs);
+}
+
+void ucma_hear(void)
+{
+	const int self = getpid();
+	int pid, saved = errno;
+
+	if (likely(!load_relaxed(&listens)))
+		return;
+	pid = load_relaxed(&heard_by);
+	if (pid != self && cas_acq_rel(&heard_by, &pid, self))
+		device_open();
+	errno = saved;
+}
