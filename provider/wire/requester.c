@@ -41,7 +41,8 @@
 
 #define FETCHES URXE_MAX_RD_ATOM
 /* What READs have answered at once has to have room in the inbox. */
-#define FETCH_BYTES (64u << 10) /* one request */
+#define FETCH_BYTES (64u << 10) /* one request ... */
+#define FETCH_PACKETS 32u /* ... of so many packets at most */
 #define FETCHED_BYTES (URXE_WIRE_INBOX_BYTES / 4 * 3) /* all of them */
 /* An ACK is asked for at the end of a message, and in between. */
 #define ACK_EVERY 32u
@@ -93,19 +94,38 @@ static uint32_t message_end(struct wire_requester *r, uint32_t slot)
 
 /* ------------------------------------------------------- sending */
 
-/* How many packets one request of w may bring. */
-static uint32_t fetch_most(const struct urxe_qp *qp, const struct urxe_wqe *w)
+/*
+ * How many packets a request from packet i of w on brings.  Where one ends is
+ * always the same, so that one that is sent again asks for nothing that was not
+ * asked for before it (IB 9.7.5.1.3).
+ */
+static uint32_t fetch_packets(const struct urxe_qp *qp,
+			      const struct urxe_wqe *w, const struct message *m,
+			      uint32_t i)
 {
-	return w->opcode == IBV_WR_RDMA_READ ? FETCH_BYTES >> qp->mtu_shift : 1;
+	uint32_t most = FETCH_BYTES >> qp->mtu_shift;
+
+	if (w->opcode != IBV_WR_RDMA_READ)
+		return 1;
+	if (most > FETCH_PACKETS)
+		most = FETCH_PACKETS;
+	most -= i % most;
+	return m->packets - i < most ? m->packets - i : most;
 }
 
-static bool fetch_has_room(const struct urxe_qp *qp,
-			   const struct wire_requester *r)
+static bool fetch_has_room(const struct urxe_qp *qp, struct wire_requester *r,
+			   const struct urxe_wqe *w)
 {
+	const struct message *m = message_at(r, r->at);
+	uint32_t i = (r->window.next - m->psn) & WIRE_PSN_MASK;
 	uint32_t most = qp->attr.max_rd_atomic;
 
-	return r->fetches < (most < FETCHES ? most : FETCHES) &&
-	       r->fetched + FETCH_BYTES <= FETCHED_BYTES;
+	if (r->fetches >= (most < FETCHES ? most : FETCHES) ||
+	    r->fetched + FETCH_BYTES > FETCHED_BYTES)
+		return false;
+	/* the window is for all of it, but it may be larger than that */
+	return window_is_quiet(&r->window) ||
+	       fetch_packets(qp, w, m, i) <= window_room(&r->window);
 }
 
 static void fetch_begin(const struct urxe_qp *qp, struct wire_requester *r,
@@ -198,12 +218,10 @@ static bool sending_message(struct sending *s, struct wire_requester *r)
 	struct wire_window *w = &r->window;
 	uint32_t i = (w->next - s->m->psn) & WIRE_PSN_MASK, n;
 	uint32_t room = window_room(w), left = s->m->packets - i;
-	bool fetches = message_fetches(s->w);
 
 	n = room < left ? room : left;
-	if (fetches) {
-		if (n > fetch_most(s->qp, s->w))
-			n = fetch_most(s->qp, s->w);
+	if (message_fetches(s->w)) {
+		n = fetch_packets(s->qp, s->w, s->m, i);
 		if (!sending_packet(s, i, n))
 			return false;
 		fetch_begin(s->qp, r, w->next, n);
@@ -220,11 +238,13 @@ static bool sending_message(struct sending *s, struct wire_requester *r)
 
 static bool may_send(const struct urxe_qp *qp, struct wire_requester *r)
 {
+	const struct urxe_wqe *w;
+
 	if (r->at == r->end || r->failed || r->rnr_until ||
 	    !window_room(&r->window))
 		return false;
-	return !message_fetches(sq_slot(&qp->sq, r->at)) ||
-	       fetch_has_room(qp, r);
+	w = sq_slot(&qp->sq, r->at);
+	return !message_fetches(w) || fetch_has_room(qp, r, w);
 }
 
 static void __attribute__((cold))

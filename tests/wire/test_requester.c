@@ -1,0 +1,670 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * A QP whose other end is on another host: which packets its WRs are, and what
+ * their answers do.  That host is this test, at 10.91.0.2: it takes packets,
+ * and answers what each test wants.
+ */
+#define _GNU_SOURCE
+#include <arpa/inet.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "../verbs/harness.h"
+#include "wire/psn.h"
+#include "wire/receiver.h"
+#include "wire/sender.h"
+
+#define QPN 0xabcdef /* of the other end */
+#define RKEY 0x777
+#define ADDR 0x10000u
+
+static const uint8_t there[16] = { [10] = 0xff, 0xff, 10, 91, 0, 2 };
+static const uint8_t here[16] = { [10] = 0xff, 0xff, 10, 91, 0, 1 };
+
+static struct {
+	struct wire_socket socket;
+	struct wire_receiver *receiver;
+	struct wire_sender sender;
+	struct wire_received got;
+} peer;
+
+static struct node n;
+
+static void peer_open(void)
+{
+	peer.receiver = mmap(NULL, sizeof(*peer.receiver),
+			     PROT_READ | PROT_WRITE,
+			     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	ck_assert(peer.receiver != MAP_FAILED);
+	wire_receiver_begin(peer.receiver);
+	ck_assert_int_eq(wire_socket_open(&peer.socket, there, WIRE_PORT, 0),
+			 0);
+}
+
+/* The next packet of the QP. */
+static const struct wire_packet *take(uint8_t opcode, uint32_t psn)
+{
+	struct pollfd p = { .fd = peer.socket.fd, .events = POLLIN };
+
+	if (!wire_received(peer.receiver, &peer.got)) {
+		ck_assert_int_eq(poll(&p, 1, WAIT_MS), 1);
+		ck_assert_int_eq(wire_receive(peer.receiver, &peer.socket), 0);
+		ck_assert(wire_received(peer.receiver, &peer.got));
+	}
+	ck_assert_int_eq(peer.got.refusal, WIRE_TAKEN);
+	ck_assert_uint_eq(peer.got.packet.bth.opcode, opcode);
+	ck_assert_uint_eq(peer.got.packet.bth.psn, psn);
+	ck_assert_uint_eq(peer.got.packet.bth.qpn, QPN);
+	ck_assert_uint_eq(peer.got.packet.bth.pkey, 0xffff);
+	return &peer.got.packet;
+}
+
+/* There is none. */
+static void take_none(void)
+{
+	struct pollfd p = { .fd = peer.socket.fd, .events = POLLIN };
+
+	ck_assert(!wire_received(peer.receiver, &peer.got));
+	ck_assert_int_eq(poll(&p, 1, 0), 0);
+}
+
+static void give(const struct wire_packet *p)
+{
+	struct wire_path path = { 0 };
+
+	memcpy(path.dgid, here, 16);
+	ck_assert_ptr_nonnull(wire_sender_add(&peer.sender, &path, p));
+	ck_assert_int_eq(wire_sender_flush(&peer.sender, &peer.socket, NULL),
+			 0);
+}
+
+static struct wire_packet answer(uint8_t opcode, uint32_t psn, uint8_t syndrome)
+{
+	return (struct wire_packet){
+		.bth = { .opcode = opcode,
+			 .pkey = 0xffff,
+			 .qpn = n.qp->qp_num,
+			 .psn = psn },
+		.aeth = { .syndrome = syndrome },
+	};
+}
+
+static void ack(uint32_t psn)
+{
+	struct wire_packet p = answer(WIRE_ACKNOWLEDGE, psn, WIRE_ACK);
+
+	give(&p);
+}
+
+static void nak(uint32_t psn, uint8_t syndrome)
+{
+	struct wire_packet p = answer(WIRE_ACKNOWLEDGE, psn, syndrome);
+
+	give(&p);
+}
+
+static void data(uint8_t opcode, uint32_t psn, const void *bytes, uint32_t len)
+{
+	struct wire_packet p = answer(opcode, psn, WIRE_ACK);
+
+	p.payload = bytes;
+	p.length = p.known = len;
+	give(&p);
+}
+
+/* The entry of the GID table that is `here`. */
+static uint8_t own_index(void)
+{
+	union ibv_gid gid;
+	int i;
+
+	for (i = 1; i < 256; i += 2)
+		if (!ibv_query_gid(n.ctx, 1, i, &gid) &&
+		    !memcmp(gid.raw, here, 16))
+			return (uint8_t)i;
+	ck_abort_msg("10.91.0.1 has no GID");
+	return 0;
+}
+
+static bool is_heard(void)
+{
+	char line[256];
+	bool found = false;
+	FILE *f = fopen("/proc/net/udp", "re");
+
+	ck_assert_ptr_nonnull(f);
+	while (!found && fgets(line, sizeof(line), f))
+		found = strstr(line, " 01005B0A:12B7 ");
+	fclose(f);
+	return found;
+}
+
+/* What is answered before a process has the port is lost, and with it a test
+ * without timeouts. */
+static void wait_until_heard(void)
+{
+	double end = now_ms() + WAIT_MS;
+
+	while (!is_heard()) {
+		ck_assert(now_ms() < end);
+		sleep_ms(1);
+	}
+}
+
+static struct opts wire_opts(void)
+{
+	struct opts o = default_opts();
+
+	o.timeout = 0; /* for ever: no test depends on the time */
+	return o;
+}
+
+static void open_to_peer(const struct opts *o)
+{
+	struct addr to = { .qpn = QPN, .psn = 5 };
+	struct ibv_qp_attr attr;
+	int mask;
+
+	peer_open();
+	node_open(&n, NULL, MEM_HEAP, o);
+	memcpy(to.gid.raw, there, 16);
+	qp_to_init(n.qp, o);
+	mask = attr_rtr(&attr, o, &to);
+	attr.ah_attr.grh.sgid_index = own_index();
+	ck_assert_int_eq(ibv_modify_qp(n.qp, &attr, mask), 0);
+	qp_to_rts(n.qp, o);
+	wait_until_heard();
+}
+
+static void close_peer(void)
+{
+	node_close(&n);
+	wire_socket_close(&peer.socket);
+	munmap(peer.receiver, sizeof(*peer.receiver));
+}
+
+static void post_op(enum ibv_wr_opcode op, uint64_t id, size_t off,
+		    uint32_t len)
+{
+	struct ibv_sge sge = node_sge(&n, off, len);
+	struct ibv_send_wr wr = {
+		.wr_id = id,
+		.sg_list = &sge,
+		.num_sge = 1,
+		.opcode = op,
+		.send_flags = IBV_SEND_SIGNALED | IBV_SEND_SOLICITED,
+		.imm_data = htonl(0x01020304),
+	};
+
+	wr.wr.rdma.remote_addr = ADDR;
+	wr.wr.rdma.rkey = RKEY;
+	ck_assert_int_eq(post_wr(n.qp, &wr), 0);
+}
+
+static bool has(const void *bytes, size_t off, size_t len)
+{
+	return !memcmp(bytes, (const char *)n.buf + off, len);
+}
+
+#define PSN 0x123456u
+
+/* ------------------------------------------------------- tests */
+
+START_TEST(sends)
+{
+	struct opts o = wire_opts();
+	const struct wire_packet *p;
+
+	open_to_peer(&o);
+	node_fill(&n, 0, 4096, 1);
+	post_op(IBV_WR_SEND, 1, 0, 100);
+	p = take(WIRE_SEND_ONLY, PSN);
+	ck_assert(p->bth.ack_request && p->bth.solicited);
+	ck_assert_uint_eq(p->length, 100);
+	ck_assert(has(p->payload, 0, 100));
+	post_op(IBV_WR_SEND_WITH_IMM, 2, 10, 2049);
+	p = take(WIRE_SEND_FIRST, PSN + 1);
+	ck_assert(!p->bth.ack_request && !p->bth.solicited);
+	ck_assert(p->length == 1024 && has(p->payload, 10, 1024));
+	p = take(WIRE_SEND_MIDDLE, PSN + 2);
+	ck_assert(p->length == 1024 && has(p->payload, 1034, 1024));
+	p = take(WIRE_SEND_LAST_IMM, PSN + 3);
+	ck_assert(p->length == 1 && has(p->payload, 2058, 1));
+	ck_assert(p->bth.ack_request && p->bth.solicited);
+	ck_assert_uint_eq(p->immdt.imm, 0x01020304);
+	expect_none(n.scq, 0);
+	ack(PSN);
+	expect_ok(n.scq, 1, IBV_WC_SEND);
+	ack(PSN + 2);
+	post_op(IBV_WR_SEND, 3, 0, 0);
+	p = take(WIRE_SEND_ONLY, PSN + 4);
+	ck_assert_uint_eq(p->length, 0);
+	ack(PSN + 4); /* one for both */
+	expect_ok(n.scq, 2, IBV_WC_SEND);
+	expect_ok(n.scq, 3, IBV_WC_SEND);
+	close_peer();
+}
+END_TEST
+
+START_TEST(writes)
+{
+	struct opts o = wire_opts();
+	const struct wire_packet *p;
+
+	open_to_peer(&o);
+	node_fill(&n, 0, 4096, 1);
+	post_op(IBV_WR_RDMA_WRITE, 1, 0, 1500);
+	p = take(WIRE_WRITE_FIRST, PSN);
+	ck_assert_uint_eq(p->reth.addr, ADDR);
+	ck_assert_uint_eq(p->reth.rkey, RKEY);
+	ck_assert_uint_eq(p->reth.length, 1500);
+	ck_assert(p->length == 1024 && has(p->payload, 0, 1024));
+	p = take(WIRE_WRITE_LAST, PSN + 1);
+	ck_assert(p->length == 476 && has(p->payload, 1024, 476));
+	post_op(IBV_WR_RDMA_WRITE_WITH_IMM, 2, 0, 8);
+	p = take(WIRE_WRITE_ONLY_IMM, PSN + 2);
+	ck_assert(p->reth.length == 8 && p->immdt.imm == 0x01020304);
+	ack(PSN + 2);
+	expect_ok(n.scq, 1, IBV_WC_RDMA_WRITE);
+	expect_ok(n.scq, 2, IBV_WC_RDMA_WRITE);
+	close_peer();
+}
+END_TEST
+
+START_TEST(reads)
+{
+	struct opts o = wire_opts();
+	const struct wire_packet *p;
+	char bytes[4096];
+	unsigned int i;
+
+	for (i = 0; i < sizeof(bytes); i++)
+		bytes[i] = (char)(i * 7 + 3);
+	open_to_peer(&o);
+	post_op(IBV_WR_RDMA_READ, 1, 100, 2500);
+	post_op(IBV_WR_SEND, 2, 0, 1);
+	p = take(WIRE_READ_REQUEST, PSN);
+	ck_assert(p->reth.addr == ADDR && p->reth.rkey == RKEY);
+	ck_assert_uint_eq(p->reth.length, 2500);
+	take(WIRE_SEND_ONLY, PSN + 3);
+	data(WIRE_READ_FIRST, PSN, bytes, 1024);
+	data(WIRE_READ_FIRST, PSN, bytes + 5, 1024); /* a duplicate */
+	data(WIRE_READ_MIDDLE, PSN + 1, bytes + 1024, 1024);
+	data(WIRE_READ_LAST, PSN + 2, bytes + 2048, 452);
+	expect_ok(n.scq, 1, IBV_WC_RDMA_READ);
+	ck_assert(has(bytes, 100, 2500));
+	expect_none(n.scq, 0);
+	ack(PSN + 3);
+	expect_ok(n.scq, 2, IBV_WC_SEND);
+	close_peer();
+}
+END_TEST
+
+/* The middle of a READ's answer is lost: the rest is asked for. */
+START_TEST(rest_of_a_read)
+{
+	struct opts o = wire_opts();
+	const struct wire_packet *p;
+	static char bytes[4096];
+
+	memset(bytes, 0x5a, sizeof(bytes));
+	open_to_peer(&o);
+	post_op(IBV_WR_RDMA_READ, 1, 0, 4096);
+	take(WIRE_READ_REQUEST, PSN);
+	data(WIRE_READ_FIRST, PSN, bytes, 1024);
+	data(WIRE_READ_MIDDLE, PSN + 2, bytes, 1024);
+	data(WIRE_READ_LAST, PSN + 3, bytes, 1024);
+	expect_none(n.scq, QUIET_MS);
+	p = take(WIRE_READ_REQUEST, PSN + 1);
+	ck_assert_uint_eq(p->reth.addr, ADDR + 1024);
+	ck_assert_uint_eq(p->reth.length, 3072);
+	take_none();
+	data(WIRE_READ_FIRST, PSN + 1, bytes, 1024);
+	data(WIRE_READ_MIDDLE, PSN + 2, bytes, 1024);
+	data(WIRE_READ_LAST, PSN + 3, bytes, 1024);
+	expect_ok(n.scq, 1, IBV_WC_RDMA_READ);
+	ck_assert(has(bytes, 0, 4096));
+	close_peer();
+}
+END_TEST
+
+/*
+ * A long READ is several requests, and one that is sent again ends where it
+ * ended: what is behind that the other end may not have been asked for.
+ */
+START_TEST(long_read)
+{
+	struct opts o = wire_opts();
+	static char bytes[1024];
+	uint32_t i;
+
+	o.size = 1 << 18;
+	open_to_peer(&o);
+	post_op(IBV_WR_RDMA_READ, 1, 0, 80 << 10);
+	ck_assert_uint_eq(take(WIRE_READ_REQUEST, PSN)->reth.length, 32 << 10);
+	ck_assert_uint_eq(take(WIRE_READ_REQUEST, PSN + 32)->reth.length,
+			  32 << 10);
+	ck_assert_uint_eq(take(WIRE_READ_REQUEST, PSN + 64)->reth.length,
+			  16 << 10);
+	for (i = 0; i < 7; i++)
+		if (i != 5)
+			data(i ? WIRE_READ_MIDDLE : WIRE_READ_FIRST, PSN + i,
+			     bytes, sizeof(bytes));
+	expect_none(n.scq, QUIET_MS);
+	ck_assert_uint_eq(take(WIRE_READ_REQUEST, PSN + 5)->reth.length,
+			  27 << 10);
+	ck_assert_uint_eq(take(WIRE_READ_REQUEST, PSN + 32)->reth.length,
+			  32 << 10);
+	/* the window was halved, and has no room for the third one now */
+	for (i = 5; i < 80; i++) {
+		if (i == 64) {
+			expect_none(n.scq, QUIET_MS);
+			take(WIRE_READ_REQUEST, PSN + 64);
+		}
+		data(i % 32 ? WIRE_READ_MIDDLE : WIRE_READ_FIRST, PSN + i,
+		     bytes, sizeof(bytes));
+	}
+	expect_ok(n.scq, 1, IBV_WC_RDMA_READ);
+	close_peer();
+}
+END_TEST
+
+/* An ACK of what comes after a READ says that its answer was lost. */
+START_TEST(read_not_answered)
+{
+	struct opts o = wire_opts();
+	static char bytes[1024];
+
+	memset(bytes, 0x5a, sizeof(bytes));
+	open_to_peer(&o);
+	post_op(IBV_WR_SEND, 1, 0, 1);
+	post_op(IBV_WR_RDMA_READ, 2, 0, 1024);
+	post_op(IBV_WR_SEND, 3, 0, 1);
+	take(WIRE_SEND_ONLY, PSN);
+	take(WIRE_READ_REQUEST, PSN + 1);
+	take(WIRE_SEND_ONLY, PSN + 2);
+	ack(PSN + 2);
+	expect_ok(n.scq, 1, IBV_WC_SEND);
+	take(WIRE_READ_REQUEST, PSN + 1);
+	take(WIRE_SEND_ONLY, PSN + 2);
+	data(WIRE_READ_ONLY, PSN + 1, bytes, 1024);
+	expect_ok(n.scq, 2, IBV_WC_RDMA_READ);
+	ack(PSN + 2);
+	expect_ok(n.scq, 3, IBV_WC_SEND);
+	close_peer();
+}
+END_TEST
+
+START_TEST(atomics)
+{
+	struct opts o = wire_opts();
+	struct ibv_send_wr wr = { .wr_id = 1,
+				  .num_sge = 1,
+				  .send_flags = IBV_SEND_SIGNALED };
+	struct ibv_sge sge;
+	struct wire_packet a;
+	const struct wire_packet *p;
+	uint64_t old;
+
+	open_to_peer(&o);
+	sge = node_sge(&n, 8, 8);
+	wr.sg_list = &sge;
+	wr.opcode = IBV_WR_ATOMIC_CMP_AND_SWP;
+	wr.wr.atomic.remote_addr = ADDR;
+	wr.wr.atomic.rkey = RKEY;
+	wr.wr.atomic.compare_add = 0x1111;
+	wr.wr.atomic.swap = 0x2222;
+	ck_assert_int_eq(post_wr(n.qp, &wr), 0);
+	p = take(WIRE_COMPARE_SWAP, PSN);
+	ck_assert(p->atomiceth.addr == ADDR && p->atomiceth.rkey == RKEY);
+	ck_assert(p->atomiceth.compare == 0x1111 &&
+		  p->atomiceth.swap_add == 0x2222);
+	ack(PSN); /* is no answer to it */
+	a = answer(WIRE_ATOMIC_ACKNOWLEDGE, PSN, WIRE_ACK);
+	a.atomicack.original = 0x123456789abcdef0;
+	take(WIRE_COMPARE_SWAP, PSN);
+	give(&a);
+	expect_ok(n.scq, 1, IBV_WC_COMP_SWAP);
+	memcpy(&old, (char *)n.buf + 8, 8);
+	ck_assert_uint_eq(old, 0x123456789abcdef0);
+	wr.opcode = IBV_WR_ATOMIC_FETCH_AND_ADD;
+	ck_assert_int_eq(post_wr(n.qp, &wr), 0);
+	p = take(WIRE_FETCH_ADD, PSN + 1);
+	ck_assert(p->atomiceth.swap_add == 0x1111);
+	a.bth.psn = PSN + 1;
+	give(&a);
+	expect_ok(n.scq, 1, IBV_WC_FETCH_ADD);
+	close_peer();
+}
+END_TEST
+
+/* No more requests at once than max_rd_atomic allows. */
+START_TEST(many_reads)
+{
+	struct opts o = wire_opts();
+	const uint32_t most = 3, all = 20;
+	char bytes[8] = "1234567";
+	uint32_t i;
+
+	o.max_rd_atomic = (uint8_t)most;
+	open_to_peer(&o);
+	for (i = 0; i < all; i++)
+		post_op(IBV_WR_RDMA_READ, i, i * 8, 8);
+	for (i = 0; i < most; i++)
+		take(WIRE_READ_REQUEST, PSN + i);
+	for (i = 0; i < all; i++) {
+		take_none();
+		data(WIRE_READ_ONLY, PSN + i, bytes, 8);
+		expect_ok(n.scq, i, IBV_WC_RDMA_READ);
+		if (i + most < all)
+			take(WIRE_READ_REQUEST, PSN + i + most);
+		ck_assert(has(bytes, i * 8, 8));
+	}
+	close_peer();
+}
+END_TEST
+
+/* A packet is missing there: all from it on goes out again. */
+START_TEST(goes_back)
+{
+	struct opts o = wire_opts();
+	int i;
+
+	open_to_peer(&o);
+	for (i = 0; i < 4; i++) {
+		post_op(IBV_WR_SEND, (uint64_t)i, 0, 10);
+		take(WIRE_SEND_ONLY, PSN + (uint32_t)i);
+	}
+	nak(PSN + 1, WIRE_NAK_SEQUENCE);
+	expect_ok(n.scq, 0, IBV_WC_SEND);
+	expect_none(n.scq, QUIET_MS);
+	for (i = 1; i < 4; i++)
+		take(WIRE_SEND_ONLY, PSN + (uint32_t)i);
+	take_none();
+	ack(PSN + 3);
+	for (i = 1; i < 4; i++)
+		expect_ok(n.scq, (uint64_t)i, IBV_WC_SEND);
+	close_peer();
+}
+END_TEST
+
+/* No more than a window is out, and what is answered makes room. */
+START_TEST(window)
+{
+	struct opts o = wire_opts();
+	uint32_t i;
+
+	o.mtu = IBV_MTU_256;
+	open_to_peer(&o);
+	post_op(IBV_WR_RDMA_WRITE, 1, 0, 200 * 256);
+	for (i = 0; i < 128; i++)
+		take(i ? WIRE_WRITE_MIDDLE : WIRE_WRITE_FIRST, PSN + i);
+	take_none();
+	ack(PSN + 49);
+	expect_none(n.scq, QUIET_MS);
+	for (; i < 178; i++)
+		take(WIRE_WRITE_MIDDLE, PSN + i);
+	take_none();
+	ack(PSN + 177);
+	expect_none(n.scq, QUIET_MS);
+	for (; i < 199; i++)
+		take(WIRE_WRITE_MIDDLE, PSN + i);
+	ck_assert(take(WIRE_WRITE_LAST, PSN + i)->bth.ack_request);
+	ack(PSN + 199);
+	expect_ok(n.scq, 1, IBV_WC_RDMA_WRITE);
+	close_peer();
+}
+END_TEST
+
+/* As often as rnr_retry says, not before the time that the NAK names.
+ */
+START_TEST(rnr)
+{
+	struct opts o = wire_opts();
+	int i;
+
+	o.rnr_retry = 2;
+	open_to_peer(&o);
+	post_op(IBV_WR_SEND, 1, 0, 10);
+	for (i = 0; i < 2; i++) {
+		take(WIRE_SEND_ONLY, PSN);
+		nak(PSN, WIRE_RNR_NAK | 1);
+		expect_none(n.scq, QUIET_MS);
+	}
+	take(WIRE_SEND_ONLY, PSN);
+	ack(PSN);
+	expect_ok(n.scq, 1, IBV_WC_SEND);
+	post_op(IBV_WR_SEND, 2, 0, 10);
+	for (i = 0; i < 3; i++) {
+		take(WIRE_SEND_ONLY, PSN + 1);
+		nak(PSN + 1, WIRE_RNR_NAK | 1);
+		if (i < 2)
+			expect_none(n.scq, QUIET_MS);
+	}
+	expect(n.scq, 2, IBV_WC_RNR_RETRY_EXC_ERR);
+	ck_assert_int_eq(qp_state(n.qp), IBV_QPS_ERR);
+	close_peer();
+}
+END_TEST
+
+START_TEST(nobody_answers)
+{
+	struct opts o = wire_opts();
+	int i;
+
+	o.timeout = 10; /* 4 ms */
+	o.retry_cnt = 2;
+	open_to_peer(&o);
+	post_op(IBV_WR_SEND, 1, 0, 10);
+	post_op(IBV_WR_SEND, 2, 0, 10);
+	expect(n.scq, 1, IBV_WC_RETRY_EXC_ERR);
+	expect(n.scq, 2, IBV_WC_WR_FLUSH_ERR);
+	for (i = 0; i < 3; i++) {
+		take(WIRE_SEND_ONLY, PSN);
+		take(WIRE_SEND_ONLY, PSN + 1);
+	}
+	take_none();
+	close_peer();
+}
+END_TEST
+
+static const struct {
+	uint8_t syndrome;
+	enum ibv_wc_status status;
+} naks[] = {
+	{ WIRE_NAK_INVALID, IBV_WC_REM_INV_REQ_ERR },
+	{ WIRE_NAK_ACCESS, IBV_WC_REM_ACCESS_ERR },
+	{ WIRE_NAK_OPERATION, IBV_WC_REM_OP_ERR },
+};
+
+START_TEST(refused)
+{
+	struct opts o = wire_opts();
+
+	open_to_peer(&o);
+	post_op(IBV_WR_SEND, 1, 0, 10);
+	post_op(IBV_WR_RDMA_WRITE, 2, 0, 10);
+	post_op(IBV_WR_SEND, 3, 0, 10);
+	nak(PSN + 1, naks[_i].syndrome);
+	expect_ok(n.scq, 1, IBV_WC_SEND);
+	expect(n.scq, 2, naks[_i].status);
+	expect(n.scq, 3, IBV_WC_WR_FLUSH_ERR);
+	ck_assert_int_eq(qp_state(n.qp), IBV_QPS_ERR);
+	close_peer();
+}
+END_TEST
+
+/* What cannot be an answer changes nothing. */
+START_TEST(nonsense)
+{
+	struct opts o = wire_opts();
+	struct wire_packet p;
+	char bytes[1024] = { 1 };
+
+	open_to_peer(&o);
+	post_op(IBV_WR_RDMA_READ, 1, 0, 1000);
+	take(WIRE_READ_REQUEST, PSN);
+	ack(PSN + 1);
+	ack(PSN - 1);
+	nak(PSN + 5, WIRE_NAK_ACCESS);
+	nak(PSN, 0x7f);
+	data(WIRE_READ_ONLY, PSN, bytes, 1024); /* too long */
+	data(WIRE_READ_ONLY, PSN, bytes, 4); /* too short */
+	data(WIRE_READ_ONLY, PSN + 9, bytes, 1000);
+	p = answer(WIRE_ATOMIC_ACKNOWLEDGE, PSN, WIRE_ACK);
+	give(&p);
+	p = answer(WIRE_ACKNOWLEDGE, PSN, WIRE_ACK);
+	p.bth.qpn ^= 1 << 20;
+	give(&p);
+	expect_none(n.scq, QUIET_MS);
+	take_none();
+	data(WIRE_READ_ONLY, PSN, bytes, 1000);
+	expect_ok(n.scq, 1, IBV_WC_RDMA_READ);
+	ck_assert(has(bytes, 0, 1000));
+	close_peer();
+}
+END_TEST
+
+/* PSNs go round. */
+START_TEST(goes_round)
+{
+	struct opts o = wire_opts();
+	uint32_t i, psn;
+
+	o.psn = 0xfffff0;
+	open_to_peer(&o);
+	for (i = 0; i < 40; i++) {
+		psn = wire_psn_add(o.psn, i);
+		post_op(IBV_WR_SEND, i, 0, 10);
+		take(WIRE_SEND_ONLY, psn);
+		ack(psn);
+		expect_ok(n.scq, i, IBV_WC_SEND);
+	}
+	close_peer();
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite("wire-requester");
+	const int refusals = sizeof(naks) / sizeof(*naks);
+
+	add(s, sends);
+	add(s, writes);
+	add(s, reads);
+	add(s, rest_of_a_read);
+	add(s, long_read);
+	add(s, read_not_answered);
+	add(s, atomics);
+	add(s, many_reads);
+	add(s, goes_back);
+	add(s, window);
+	add(s, rnr);
+	add(s, nobody_answers);
+	add_loop(s, refused, refusals);
+	add(s, nonsense);
+	add(s, goes_round);
+	return run(s);
+}
