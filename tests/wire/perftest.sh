@@ -14,7 +14,7 @@ perftest() # PROGRAM CONNECTION OPTIONS...
 	next_port
 	meet "$name" "$1" -c "$2" -p "$port" -x "$(gid_index "$server")" -F "${@:3}" -- \
 		"$1" -c "$2" -p "$port" -x "$(gid_index "$client")" -F "${@:3}" \
-		"$(address "$server")"
+		"$(address "$server" 4)"
 }
 
 for version in ${WIRE_VERSION-4 6}; do

@@ -18,7 +18,7 @@ pingpong() # KIND SIZE MTU
 		"ibv_$1_pingpong" -g "$index_s" -p "$port" -n 200 -c \
 		-s "$2" -m "$3" -- \
 		"ibv_$1_pingpong" -g "$index_c" -p "$port" -n 200 -c \
-		-s "$2" -m "$3" "$(address "$server")"
+		-s "$2" -m "$3" "$(address "$server" 4)"
 }
 
 # datagrams have no path MTU, but the port's
@@ -28,7 +28,7 @@ datagrams() # SIZE
 	meet "ud, $1 bytes, IPv$version" \
 		ibv_ud_pingpong -g "$(gid_index "$server")" -p "$port" -n 200 -c -s "$1" -- \
 		ibv_ud_pingpong -g "$(gid_index "$client")" -p "$port" -n 200 -c -s "$1" \
-		"$(address "$server")"
+		"$(address "$server" 4)"
 }
 
 for version in ${WIRE_VERSION-4 6}; do
