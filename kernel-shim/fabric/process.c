@@ -325,14 +325,22 @@ __attribute__((constructor)) static void process_at_fork(void)
 
 /*
  * Does the kernel look at robust mutexes when a thread ends?  An emulator
- * (qemu-user) does not, and glibc does not ask.
+ * (qemu-user) does not, and glibc does not ask.  Nor does it in a child that
+ * was made without libc, by the system call: of glibc's list for that thread,
+ * where its parent's mutexes still are, the kernel was not told.
  */
 static bool robust_mutexes_work(void)
 {
+	void *head = NULL;
 	size_t len;
-	void *head;
 
-	return !syscall(SYS_get_robust_list, 0, &head, &len);
+	if (syscall(SYS_get_robust_list, 0, &head, &len))
+		return false;
+#ifdef __GLIBC__
+	return head;
+#else
+	return true; /* musl tells of it when the first one is locked */
+#endif
 }
 
 static uint32_t process_own_tid(void)

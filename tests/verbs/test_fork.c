@@ -5,6 +5,7 @@
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "harness.h"
@@ -108,6 +109,40 @@ START_TEST(memory_of_the_parent)
 	ck_ok(post_wr(n.qp, &wr));
 	expect_ok(n.scq, 0, IBV_WC_RDMA_WRITE);
 	ck_assert(node_has(&n, 0, 64, 3));
+	ck_assert_int_eq(reap_child(child), 0);
+	node_close(&n);
+}
+END_TEST
+
+/*
+ * A child that was made by the system call, so that no handler of fork() ran:
+ * it may use the device, as the parent did.
+ */
+static int register_and_open(void *arg)
+{
+	struct opts o = default_opts();
+	struct node *n = arg, own;
+	struct ibv_mr *mr;
+
+	mr = ibv_reg_mr(n->pd, n->buf, 64, ALL_ACCESS);
+	if (!mr || ibv_dereg_mr(mr))
+		return 1;
+	node_open(&own, NULL, MEM_HEAP, &o);
+	node_close(&own);
+	return 0;
+}
+
+START_TEST(child_of_the_system_call)
+{
+	struct opts o = default_opts();
+	struct node n;
+	pid_t child;
+
+	node_open(&n, NULL, MEM_HEAP, &o);
+	child = (pid_t)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
+	ck_assert_int_ge(child, 0);
+	if (!child)
+		_exit(register_and_open(&n));
 	ck_assert_int_eq(reap_child(child), 0);
 	node_close(&n);
 }
@@ -408,6 +443,7 @@ int main(void)
 	add_loop(s, child_that_ends, WHERE_COUNT);
 	add_loop(s, child_that_stays, WHERE_COUNT * MEM_COUNT);
 	add(s, memory_of_the_parent);
+	add(s, child_of_the_system_call);
 	add_loop(s, child_opens_the_device, 2);
 	add(s, timers_in_parent_and_child);
 	add(s, closing_with_a_living_child);
