@@ -707,6 +707,8 @@ struct urxe_wait {
 };
 static_assert(sizeof(struct urxe_wait) == 56, "fixed");
 
+#define URXE_PATH_QP (1u << 16) /* one more QP of the slot */
+#define URXE_PATH_QPS(path) ((path) / URXE_PATH_QP)
 struct urxe_qp_sh {
 	_Atomic uint64_t conn;
 	uint64_t tag; /* of its events: event_tag.h */
@@ -723,7 +725,8 @@ struct urxe_qp_sh {
 	uint32_t async_fifo; /* FIFO number + 1 */
 	uint32_t xrcd;
 	_Atomic uint32_t sq_psn; /* for those who look on */
-	_Atomic uint32_t path; /* counts the changes of path_mtu, GIDs */
+	/* counts the changes of path_mtu, GIDs, access; over all QPs of the slot */
+	_Atomic uint32_t path;
 	/* written by the connected requester */
 	/* the next PSN expected; above it: wire.h */
 	alignas(URXE_LINE) _Atomic uint32_t epsn;

@@ -35,7 +35,9 @@ void conn_drop(struct urxe_conn *c)
 void conn_check(struct urxe_conn *c)
 {
 	/* seq_cst: after our guard went up, see presence.h */
-	if (c->peer && (load_seq_cst(&c->sh->conn) & URXE_CONN_ENDS) != c->want)
+	if (c->peer &&
+	    ((load_seq_cst(&c->sh->conn) & URXE_CONN_ENDS) != c->want ||
+	     conn_is_anothers(c)))
 		conn_drop(c);
 }
 
@@ -144,6 +146,7 @@ bool conn_open(struct urxe_qp *qp, struct urxe_conn *c, uint32_t qpn,
 	c->pd = sh->pd;
 	c->want = URXE_CONN(qpn, dest, 0);
 	c->heard = URXE_CONN(qpn, dest, IBV_QPS_RTS);
+	c->made = URXE_PATH_QPS(load_relaxed(&sh->path));
 	c->path = 0;
 	c->allows = 0;
 	c->port_state = &f->dev->port_state;
@@ -302,6 +305,13 @@ conn_is_deaf(const struct urxe_qp *qp, const struct urxe_conn *c, uint64_t word)
 	return RESP_SILENCE;
 }
 
+static bool __attribute__((cold, noinline))
+conn_reopen(struct urxe_qp *qp, struct urxe_conn *c)
+{
+	conn_drop(c);
+	return conn_open(qp, c, qp->attr.dest_qp_num, qp->qpn);
+}
+
 enum response conn_ready(struct urxe_qp *qp, const struct urxe_wqe *w,
 			 bool in_use)
 {
@@ -321,6 +331,15 @@ enum response conn_ready(struct urxe_qp *qp, const struct urxe_wqe *w,
 	}
 	/* seq_cst: after our guard went up, see presence.h */
 	word = load_seq_cst(&c->sh->conn);
+	if (conn_is_anothers(c)) {
+		if (in_use)
+			return RESP_OTHER;
+		if (!conn_reopen(qp, c)) {
+			note_nobody(qp);
+			return RESP_SILENCE;
+		}
+		word = load_seq_cst(&c->sh->conn);
+	}
 	if (unlikely((word & URXE_CONN_ENDS) != c->want)) {
 		if (in_use)
 			return RESP_OTHER;

@@ -51,6 +51,7 @@ struct urxe_conn {
 	uint64_t heard; /* ... and in RTS */
 	uint32_t qpn, pd;
 	uint32_t srqn; /* XRC: the SRQ that rx is a view of */
+	uint32_t made; /* URXE_PATH_QPS(sh->path) */
 	uint32_t path; /* what sh->path was when it was found to be ours ... */
 	/*
 	 * ... and what of requests needed no more than that: their access flags
@@ -72,6 +73,17 @@ bool conn_open(struct urxe_qp *qp, struct urxe_conn *c, uint32_t qpn,
 void conn_turn_to(const struct urxe_qp *qp, const struct urxe_conn *c,
 		  uint32_t uses);
 void conn_drop(struct urxe_conn *c);
+
+/*
+ * Numbers are used again: is it another QP than it was when c was opened?  Asked
+ * after sh->conn was loaded, while the guard that names it is up: so it stays
+ * what it is.
+ */
+static inline bool conn_is_anothers(const struct urxe_conn *c)
+{
+	/* acquire: whoever finds it at work finds all that it was made of */
+	return unlikely(URXE_PATH_QPS(load_acquire(&c->sh->path)) != c->made);
+}
 
 /* Can that QP hear anything?  word: what its conn is. */
 bool conn_hears(struct urxe_conn *c, uint64_t word);

@@ -212,10 +212,13 @@ static void qp_sh_clear(struct urxe_qp_sh *sh)
 {
 	const size_t after =
 		offsetof(struct urxe_qp_sh, conn) + sizeof(sh->conn);
+	const uint32_t path = load_relaxed(&sh->path);
 
 	static_assert(offsetof(struct urxe_qp_sh, conn) == 0, "nothing before");
 	store_relaxed(&sh->conn, 0);
 	memset((char *)sh + after, 0, sizeof(*sh) - after);
+	/* who was connected to the last one of this number sees it change */
+	store_relaxed(&sh->path, path + URXE_PATH_QP);
 }
 
 /* Number, shared slot and receive queue. */

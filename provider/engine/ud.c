@@ -78,7 +78,8 @@ static struct urxe_conn *ud_destination(struct urxe_qp *qp, uint32_t qpn)
 
 	if (likely(c->peer && c->qpn == qpn)) {
 		conn_turn_to(qp, c, GUARD_SEND);
-		return c;
+		if (!conn_is_anothers(c))
+			return c;
 	}
 	conn_drop(c);
 	/* of the one before it may name a key: conn_open() moves the guard */

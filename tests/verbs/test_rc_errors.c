@@ -710,6 +710,57 @@ START_TEST(access_flags_change)
 }
 END_TEST
 
+#define NUMBER_USES \
+	4096 /* so often at most is a QP made until one has its number */
+
+/* In PD pd, in RTS towards a at that PSN, with the number that b's had. */
+static void b_again(struct duo *d, struct ibv_pd *pd, uint32_t psn)
+{
+	const uint32_t qpn = d->b.qp->qp_num;
+	struct ibv_pd *before = d->b.pd;
+	struct opts o = d->b.o;
+	int i;
+
+	d->b.pd = pd;
+	for (i = 0; i < NUMBER_USES; i++) {
+		ck_ok(ibv_destroy_qp(d->b.qp));
+		node_make_qp(&d->b);
+		if (d->b.qp->qp_num == qpn)
+			break;
+	}
+	d->b.pd = before;
+	ck_assert_uint_eq(d->b.qp->qp_num, qpn);
+	d->at_a.psn = psn;
+	qp_to_init(d->b.qp, &o);
+	qp_to_rtr(d->b.qp, &o, &d->at_a);
+	qp_to_rts(d->b.qp, &o);
+}
+
+/*
+ * Another QP got the number, and the PSN, of the one that there was: it is
+ * another one, of another PD.
+ */
+START_TEST(number_used_again)
+{
+	struct opts o = default_opts();
+	struct ibv_pd *pd;
+	struct duo d;
+
+	duo_open(&d, _i, MEM_HEAP, MEM_HEAP, &o);
+	pd = ibv_alloc_pd(d.b.ctx);
+	ck_nonnull(pd);
+	ck_ok(post(&d, W, 1, 0, 8, 0, 0));
+	expect_ok(d.a.scq, 1, IBV_WC_RDMA_WRITE);
+	b_again(&d, pd, (d.at_a.psn + 1) & 0xffffff);
+	ck_ok(post(&d, W, 2, 0, 8, 0, 0));
+	expect(d.a.scq, 2, IBV_WC_REM_ACCESS_ERR);
+	ck_ok(ibv_destroy_qp(d.b.qp));
+	node_make_qp(&d.b);
+	ck_ok(ibv_dealloc_pd(pd));
+	duo_close(&d);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite("rc_errors");
@@ -729,5 +780,6 @@ int main(void)
 	add_loop(s, requester_without_resources, 2 * WHERE_COUNT);
 	add_loop(s, unsignaled_fault, WHERE_COUNT);
 	add_loop(s, access_flags_change, WHERE_COUNT);
+	add_loop(s, number_used_again, TWO_PROCESSES);
 	return run(s);
 }
