@@ -7,7 +7,8 @@
 #	meet NAME SERVER... -- CLIENT...	the server on $server, the client on
 #						the other one
 #
-# $version is 4 or 6: the IP version of the wire.
+# $version is 4 or 6: the IP version of the wire.  Where b is a kernel with rxe
+# ("hosts -k"), commands run in there.
 
 # shellcheck source=tests/clients/lib.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../clients/lib.sh"
@@ -16,6 +17,7 @@ version=${WIRE_VERSION-4}
 server=${WIRE_SERVER-b}
 client=a
 [[ $server == b ]] || client=b
+here=$(dirname "${BASH_SOURCE[0]}")
 export URXE_FABRIC=wire URXE_DIR=/dev/shm/urxe-wire URXE_KEEP=1
 unset URXE_WIRE
 
@@ -40,6 +42,11 @@ address() # HOST [VERSION]
 # In a host's namespaces, for LIMIT seconds at most.
 bare() # HOST COMMAND...
 {
+	if [[ $1 == "${RXE_HOST-}" ]]; then
+		timeout -k 2 "$LIMIT" nsenter -t "$HOST_a" --net \
+			"$here/rxe-exec.py" 10.91.0.2 2222 "${@:2}"
+		return
+	fi
 	timeout -k 2 "$LIMIT" nsenter -t "$(holder "$1")" \
 		--net --mount --uts --ipc -- "${@:2}"
 }
@@ -48,6 +55,10 @@ on() # HOST COMMAND...
 {
 	local host=$1
 	shift
+	if [[ $host == "${RXE_HOST-}" ]]; then
+		bare "$host" "$@"
+		return
+	fi
 	# shellcheck disable=SC2086 # words are meant
 	URXE_WIRE=$(address "$host") bare "$host" \
 		"$URXE" run ${URXE_TEST_RUN-} -- "$@"
@@ -87,6 +98,11 @@ listens_on() # HOST
 {
 	local hex pid
 
+	if [[ $1 == "${RXE_HOST-}" ]]; then
+		bare "$1" sh -c "ss -Hltn; rdma resource show cm_id" |
+			grep -E 'LISTEN' | grep -q ":$port "
+		return
+	fi
 	hex=$(printf ':%04X' "$port")
 	pid=$(holder "$1")
 	grep -qE "^ *[0-9]+: [0-9A-F]+$hex [0-9A-F:]+ 0A " \
@@ -136,6 +152,7 @@ hosts_are_clean()
 	local host found tries
 
 	for host in a b; do
+		[[ $host != "${RXE_HOST-}" ]] || continue
 		bare "$host" test -e "$URXE_DIR/$URXE_FABRIC/device" || continue
 		for ((tries = 0; tries < 600; tries++)); do
 			found=$(bare "$host" "$URXE" doctor --fabric wire 2>&1)
