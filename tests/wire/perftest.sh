@@ -20,10 +20,14 @@ perftest() # PROGRAM CONNECTION OPTIONS...
 for version in ${WIRE_VERSION-4 6}; do
 	for what in "$@"; do
 		read -r operation connection <<<"$what"
-		perftest "ib_${operation}_lat" "$connection" -n 500
-		perftest "ib_${operation}_bw" "$connection" -n 200
+		# rxe has 128 of them, and each end takes the other's
+		fetches=()
+		[[ $operation != @(read|atomic) ]] || fetches=(-o 16)
+		perftest "ib_${operation}_lat" "$connection" "${fetches[@]}" -n 500
+		perftest "ib_${operation}_bw" "$connection" "${fetches[@]}" -n 200
 		[[ $operation != atomic && $connection != UD ]] || continue
-		perftest "ib_${operation}_bw" "$connection" -n 10 -s 1048577
+		perftest "ib_${operation}_bw" "$connection" "${fetches[@]}" \
+			-n 10 -s 1048577
 	done
 done
 finish_hosts
