@@ -138,6 +138,8 @@ START_TEST(child_of_the_system_call)
 	struct node n;
 	pid_t child;
 
+	if (under_sanitizer()) /* whose own handlers did not run either */
+		return;
 	node_open(&n, NULL, MEM_HEAP, &o);
 	child = (pid_t)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
 	ck_assert_int_ge(child, 0);
