@@ -60,7 +60,9 @@ int ucma_get_event(struct ucma *u)
 		return -EFAULT;
 	while (!cm_event_pop(&u->cm, u->c, u->fd, &resp)) {
 		flags = fcntl(u->fd, F_GETFL);
-		if (flags < 0 || flags & O_NONBLOCK)
+		if (flags < 0) /* another thread closed it */
+			return -EBADF;
+		if (flags & O_NONBLOCK)
 			return -EAGAIN;
 		ret = ucma_event_wait(u);
 		if (ret)
