@@ -348,15 +348,6 @@ static enum verdict execute_read(struct urxe_qp *qp, struct run *r,
 	return execute_answered(qp, r, w, resp);
 }
 
-/* IB 9.4.5: naturally.  addr is of the WR, or where that leads to. */
-static bool execute_is_aligned(uint64_t addr)
-{
-	if (likely(!(addr & 7)))
-		return true;
-	why_note(ALIGNMENT, addr);
-	return false;
-}
-
 static enum verdict execute_atomic(struct urxe_qp *qp, struct run *r,
 				   const struct urxe_wqe *w)
 {
@@ -369,12 +360,12 @@ static enum verdict execute_atomic(struct urxe_qp *qp, struct run *r,
 		return WR_FAILED;
 	execute_arrives(qp, w);
 	if (!execute_has_resources(qp, r) ||
-	    !execute_is_aligned(w->remote_addr))
+	    !responder_is_aligned(w->remote_addr))
 		return execute_answered(qp, r, w, RESP_NAK_INVALID);
 	resp = responder_access(&qp->conn, w->rkey, w->remote_addr, 8,
 				IBV_ACCESS_REMOTE_ATOMIC, &word, &key);
 	/* the key's first byte may itself be misaligned */
-	if (!resp && !execute_is_aligned(word.va))
+	if (!resp && !responder_is_aligned(word.va))
 		resp = RESP_NAK_INVALID;
 	if (!resp)
 		resp = atomics_execute(qp, &qp->conn, &word, key, w, &old);
@@ -402,12 +393,12 @@ static enum verdict execute_atomic_write(struct urxe_qp *qp, struct run *r,
 		return WR_FAILED;
 	execute_arrives(qp, w);
 	if (!execute_has_resources(qp, r) ||
-	    !execute_is_aligned(w->remote_addr))
+	    !responder_is_aligned(w->remote_addr))
 		return execute_answered(qp, r, w, RESP_NAK_INVALID);
 	src.ptr = (char *)&value;
 	resp = responder_access(&qp->conn, w->rkey, w->remote_addr, 8,
 				IBV_ACCESS_REMOTE_WRITE, &dst, NULL);
-	if (!resp && !execute_is_aligned(dst.va)) /* as an atomic's */
+	if (!resp && !responder_is_aligned(dst.va)) /* as an atomic's */
 		resp = RESP_NAK_INVALID;
 	if (!resp)
 		resp = moved(transfer(&dst, &src, 8, qp->ctx, false));

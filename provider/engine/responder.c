@@ -85,6 +85,14 @@ enum response responder_access(struct urxe_conn *c, uint32_t rkey,
 	return RESP_ACK;
 }
 
+bool responder_is_aligned(uint64_t addr)
+{
+	if (likely(!(addr & 7)))
+		return true;
+	why_note(ALIGNMENT, addr);
+	return false;
+}
+
 enum response responder_flush(struct urxe_qp *qp, const struct urxe_wqe *w)
 {
 	struct urxe_conn *c = &qp->conn;

@@ -35,6 +35,12 @@ enum response responder_access(struct urxe_conn *c, uint32_t rkey,
 			       struct urxe_seg *seg,
 			       const struct urxe_key **key);
 
+/*
+ * Is that of an atomic (IB 9.4.5: naturally aligned)?  addr is of the WR, or
+ * where that leads to.
+ */
+bool responder_is_aligned(uint64_t addr);
+
 /* Serve an IB A19 FLUSH. */
 enum response responder_flush(struct urxe_qp *qp, const struct urxe_wqe *w);
 

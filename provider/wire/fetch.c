@@ -196,14 +196,6 @@ static void atomic_wqe(const struct request *r, struct urxe_wqe *w)
 	}
 }
 
-static bool is_aligned(uint64_t addr)
-{
-	if (likely(!(addr & 7)))
-		return true;
-	why_note(ALIGNMENT, addr);
-	return false;
-}
-
 /* It is done: whoever asks again is told what was there. */
 static void atomic_keep(struct request *r, uint64_t original)
 {
@@ -225,13 +217,13 @@ enum response fetch_atomic(struct request *r)
 	uint64_t original;
 
 	atomic_wqe(r, &w);
-	if (!has_resources(r) || !is_aligned(w.remote_addr))
+	if (!has_resources(r) || !responder_is_aligned(w.remote_addr))
 		return RESP_NAK_INVALID;
 	resp = responder_access(r->c, w.rkey, w.remote_addr, 8,
 				IBV_ACCESS_REMOTE_ATOMIC, &word, &key);
 	if (resp)
 		return resp;
-	if (!is_aligned(word.va))
+	if (!responder_is_aligned(word.va))
 		return RESP_NAK_INVALID;
 	respond_step(r);
 	resp = atomics_execute(&r->s->me, r->c, &word, key, &w, &original);

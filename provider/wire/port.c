@@ -4,12 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/process.h"
 #include "port.h"
 
 struct wire_port {
 	struct wire_port *next;
-	int32_t pid; /* a child's lock may be that of a thread of its parent */
 	pthread_mutex_t lock;
 	struct wire_socket socket;
 	int err; /* of what was sent since port_begin() */
@@ -33,7 +31,6 @@ static struct wire_port *port_open(const uint8_t sgid[16], int *err)
 		return NULL;
 	}
 	pthread_mutex_init(&p->lock, NULL);
-	p->pid = urxe_pid;
 	p->next = ports;
 	ports = p;
 	return p;
@@ -45,7 +42,7 @@ struct wire_port *port_begin(const uint8_t sgid[16], int *err)
 
 	pthread_mutex_lock(&ports_lock);
 	for (p = ports; p; p = p->next)
-		if (p->pid == urxe_pid && !memcmp(p->socket.gid, sgid, 16))
+		if (!memcmp(p->socket.gid, sgid, 16))
 			break;
 	if (!p)
 		p = port_open(sgid, err);
@@ -87,4 +84,16 @@ int port_end(struct wire_port *p)
 	err = p->err;
 	pthread_mutex_unlock(&p->lock);
 	return err;
+}
+
+void port_after_fork(void)
+{
+	struct wire_port *p;
+
+	pthread_mutex_init(&ports_lock, NULL);
+	while ((p = ports)) {
+		ports = p->next;
+		wire_socket_close(&p->socket);
+		free(p);
+	}
 }

@@ -20,3 +20,7 @@ void port_drop(struct wire_port *p);
 /* What was added goes out, and the port is unlocked.  0, or -errno of the first
  * packet that did not go. */
 int port_end(struct wire_port *p);
+
+/* In the child of a fork: it opens its own, and another thread of its parent
+ * may have had the locks. */
+void port_after_fork(void);

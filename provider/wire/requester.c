@@ -9,11 +9,11 @@
  *
  * Packets go out in the order of their PSNs, from `next` on; what is lost is
  * sent again from the oldest PSN that is not answered (go-back-N), and its
- *bytes are read again then: IB leaves them to the device until the completion.
+ * bytes are read again then: IB leaves them to the device until the completion.
  *
  * What is answered with data (READ, atomics, and annex A19's) is a *fetch*: a
  * request, which no ACK of a later PSN answers.  A long READ is several of
- *them.
+ * them.
  *
  * Who polls takes the answers; only if nobody has looked for a while the holder
  * wakes the service thread, which does (shared/wire.h).

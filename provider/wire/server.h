@@ -2,7 +2,7 @@
 /*
  * What requests of other hosts meet: who holds the socket does for their
  * requesters what those of this host do for themselves.  He has a QP that is in
- *no context's table and posts nothing, `me`: it gives the engine's functions
+ * no context's table and posts nothing, `me`: it gives the engine's functions
  * his guard (dev->wire.guard) and his context.
  *
  *	server.c	which QP a packet is for

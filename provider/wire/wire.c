@@ -7,6 +7,7 @@
 
 #include "engine/log.h"
 #include "holder.h"
+#include "port.h"
 #include "requester.h"
 #include "verbs/ah.h"
 #include "verbs/context.h"
@@ -65,6 +66,7 @@ void wire_closing(struct urxe_context *ctx)
 void wire_after_fork(struct urxe_context *ctx)
 {
 	holder_after_fork(ctx);
+	port_after_fork();
 }
 
 /* ------------------------------------------------------- QPs */
