@@ -49,6 +49,38 @@ static void show_device(const struct urxe_dev *dev)
 	}
 }
 
+/* Who reads the socket of the wire. */
+static void show_holder(struct urxe_fabric *f)
+{
+	const uint32_t id = load_acquire(&f->dev->wire.holder);
+	const struct urxe_process *p =
+		&f->dev->process[URXE_PROCESS_NUMBER(id)];
+
+	if (id && !process_is_dead(f, id))
+		printf("  wire: the socket is held by PID %d (%.15s)\n",
+		       load_relaxed(&p->pid), p->comm);
+}
+
+/* Those that have counted something, under the names of hw_counters. */
+static void show_counters(const struct urxe_dev *dev)
+{
+	const char *before = "  counters: ";
+	uint64_t value;
+	int i, n = 0;
+
+	for (i = 0; i < URXE_CNT_COUNT; i++) {
+		value = counter_name(i) ? counter_read(dev, i) : 0;
+		if (!value)
+			continue;
+		n += printf("%s%s %llu", before, counter_name(i),
+			    (unsigned long long)value);
+		before = n < 60 ? ", " : "\n            ";
+		n = n < 60 ? n : 0;
+	}
+	if (before[0] == ',' || before[0] == '\n')
+		putchar('\n');
+}
+
 static void show_dm(struct urxe_fabric *f)
 {
 	const struct urxe_dev *dev = f->dev;
@@ -147,6 +179,8 @@ static int show_fabric(const char *dir)
 	if (fabric_refresh_gids(f))
 		fail(0, "%s", fabric_why());
 	show_device(f->dev);
+	show_holder(f);
+	show_counters(f->dev);
 	show_dm(f);
 	show_contexts(f);
 	if (dead)

@@ -62,8 +62,8 @@ static void row_measure(const struct top *t, struct top_row *r)
 
 double top_counter(const struct top *t, enum urxe_counter which)
 {
-	const uint64_t n = load_relaxed(&t->now->dev->counter[which]) -
-			   load_relaxed(&t->before->dev->counter[which]);
+	const uint64_t n = counter_read(t->now->dev, which) -
+			   counter_read(t->before->dev, which);
 
 	return t->seconds > 0 && (int64_t)n > 0 ? (double)n / t->seconds : 0;
 }

@@ -62,7 +62,7 @@ static void send_mad(struct cm *cm, const struct cm_id *id,
 	if (cm->carry)
 		cm->carry(id, mad);
 	else
-		cm_wire_send(id, mad);
+		cm_wire_send(cm->f, id, mad);
 }
 
 /* What rdma_cm tells of the addresses; how long it is. */

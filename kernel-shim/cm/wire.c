@@ -39,7 +39,17 @@ static uint32_t next_psn(void)
 	return fetch_add_relaxed(&psn, 1) & WIRE_PSN_MASK;
 }
 
-void cm_wire_send(const struct cm_id *from, const uint8_t mad[MAD_BYTES])
+static void count_sent(struct urxe_fabric *f, bool went, size_t bytes)
+{
+	counter_add_wire(f, COUNTER_REQUESTER,
+			 went ? URXE_CNT_XMIT_PACKETS : URXE_CNT_SEND_ERR, 1);
+	if (went)
+		counter_add_wire(f, COUNTER_REQUESTER, URXE_CNT_XMIT_DATA,
+				 bytes / 4);
+}
+
+void cm_wire_send(struct urxe_fabric *f, const struct cm_id *from,
+		  const uint8_t mad[MAD_BYTES])
 {
 	struct wire_path path = { .traffic_class = from->path_tos,
 				  .hop_limit = CM_HOP_LIMIT };
@@ -70,7 +80,10 @@ void cm_wire_send(const struct cm_id *from, const uint8_t mad[MAD_BYTES])
 	     (s.ipv6 ? WIRE_IPV6_BYTES : WIRE_IPV4_BYTES);
 	n = wire_sockaddr_of(&to, path.dgid, WIRE_PORT, s.interface);
 	if (len > at && s.ipv6 == !wire_gid_is_ipv4(path.dgid))
-		sendto(s.fd, frame + at, len - at, MSG_NOSIGNAL, &to.sa, n);
+		count_sent(f,
+			   sendto(s.fd, frame + at, len - at, MSG_NOSIGNAL,
+				  &to.sa, n) >= 0,
+			   len - at);
 	wire_socket_close(&s);
 }
 

@@ -18,7 +18,8 @@
 bool cm_wire_address(union cm_addr *a);
 
 /* By UDP, once; what cannot be sent is lost. */
-void cm_wire_send(const struct cm_id *from, const uint8_t mad[MAD_BYTES]);
+void cm_wire_send(struct urxe_fabric *f, const struct cm_id *from,
+		  const uint8_t mad[MAD_BYTES]);
 
 /*
  * What came for QP 1 of this fabric: n bytes from path->sgid, which may be

@@ -367,6 +367,25 @@ int fabric_set_port(struct urxe_fabric *f, bool up);
 /* Raise an event of the port in every context. */
 void fabric_port_event(struct urxe_fabric *f, uint32_t event);
 
+/* counter.c ------------------------------------------------------------ */
+
+/* As hw_counters in sysfs has it; NULL: that is one of the IB's counters/. */
+const char *counter_name(enum urxe_counter which);
+uint64_t counter_read(const struct urxe_dev *dev, enum urxe_counter which);
+
+enum counter_side { COUNTER_REQUESTER, COUNTER_HOLDER };
+
+/* Of the wire, by this process; any thread may. */
+static inline void counter_add_wire(struct urxe_fabric *f,
+				    enum counter_side side,
+				    enum urxe_counter which, uint64_t n)
+{
+	uint32_t row = (2 * URXE_PROCESS_NUMBER(process_id(f)) + side) %
+		       URXE_WIRE_COUNTS;
+
+	fetch_add_relaxed(&f->dev->wire.counts[row].of[which], n);
+}
+
 /* gid.c ----------------------------------------------------------------- */
 
 /*

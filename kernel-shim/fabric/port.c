@@ -54,6 +54,8 @@ int fabric_set_port(struct urxe_fabric *f, bool up)
 
 	fabric_reap(f);
 	same = exchange_acq_rel(&f->dev->port_state, state) == state;
+	if (!same && !up)
+		fetch_add_relaxed(&f->dev->counter[URXE_CNT_LINK_DOWNED], 1);
 	if (!same)
 		fabric_port_event(f, event);
 	return same;

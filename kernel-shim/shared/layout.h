@@ -283,7 +283,39 @@ enum urxe_counter {
 	URXE_CNT_RNR_NAK,
 	URXE_CNT_ACK_TIMEOUT,
 	URXE_CNT_REM_ERR,
+	URXE_CNT_DUPLICATE,
+	URXE_CNT_OUT_OF_SEQ,
+	URXE_CNT_SEND_RNR,
+	URXE_CNT_SEQ_NAK,
+	URXE_CNT_ACK_DEFERRED, /* an answer behind one that is not looked at */
+	URXE_CNT_RETRY_EXC,
+	URXE_CNT_RNR_EXC,
+	URXE_CNT_COMP_RETRY, /* what was out went out again */
+	URXE_CNT_SEND_ERR, /* packets that the system did not take */
+	URXE_CNT_LINK_DOWNED,
+	URXE_CNT_SENDS, /* SENDs that completed, on the wire */
+	URXE_CNT_RECVS, /* receives that did */
+	URXE_CNT_ICRC,
+	URXE_CNT_ECN_MARKED,
+	URXE_CNT_CNP_SENT,
+	URXE_CNT_CNP_HANDLED,
+	URXE_CNT_MALFORMED, /* no packets of RoCE, but for their ICRC */
+	URXE_CNT_UNCLAIMED, /* for no QP that hears that host, or a down port */
+	URXE_CNT_SOCKET_LOST, /* the socket had no room */
+	URXE_CNT_INBOX_LOST, /* a QP's inbox had none */
 	URXE_CNT_COUNT
+};
+
+/*
+ * What is counted on the wire, by whom: a process has two rows, one for its
+ * requesters and one for what it does as the holder, so that who sends and who
+ * receives do not write to one cache line.  Several processes may have the same
+ * row.  Relaxed adds; the sum of all rows and of dev.counter[] is the counter
+ * (counter_read).  Rows are never cleared.
+ */
+#define URXE_WIRE_COUNTS 64
+struct urxe_wire_counts {
+	alignas(URXE_LINE) _Atomic uint64_t of[URXE_CNT_COUNT];
 };
 
 /*
@@ -321,6 +353,7 @@ struct urxe_wire_dev {
 	/* id of its process; 0: nobody.  Candidates sleep here, too */
 	alignas(URXE_LINE) _Atomic uint32_t holder;
 	struct urxe_guard guard; /* the holder's, in no group: all look at it */
+	struct urxe_wire_counts counts[URXE_WIRE_COUNTS];
 };
 
 /*

@@ -116,6 +116,8 @@ static void control(struct wire_receiver *r, const struct cmsghdr *c)
 {
 	if (c->cmsg_level == IPPROTO_UDP && c->cmsg_type == UDP_GRO)
 		r->segment = (uint32_t)number(c);
+	else if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SO_RXQ_OVFL)
+		r->dropped = (uint32_t)number(c);
 	else if (c->cmsg_level == IPPROTO_IP)
 		control_ipv4(&r->path, c);
 	else if (c->cmsg_level == IPPROTO_IPV6)

@@ -32,6 +32,9 @@ struct wire_receiver {
 	struct wire_solver solver;
 	const struct wire_socket *socket;
 	unsigned int n, next; /* messages */
+	/* Datagrams that found no room in the socket, by its own count, as of
+	 * the last message that was taken. */
+	uint32_t dropped;
 	/* of the message that is taken apart: */
 	uint32_t at, bytes, segment;
 	struct wire_path path;

@@ -207,6 +207,8 @@ static unsigned int count(const struct flush *f, unsigned int i)
 {
 	if (f->singly)
 		f->s->no_gso = true;
+	f->s->sent.packets += f->message[i].n;
+	f->s->sent.bytes += f->message[i].iov.iov_len;
 	return f->message[i].n;
 }
 
@@ -235,7 +237,7 @@ int wire_sender_flush(struct wire_sender *s, const struct wire_socket *socket,
 		}
 		if (n < 0) {
 			err = err ? err : -errno;
-			done++;
+			s->sent.lost += f.message[done++].n;
 		}
 		for (; n > 0; n--)
 			went += count(&f, done++);

@@ -27,6 +27,12 @@ struct wire_sender {
 	unsigned int n;
 	uint32_t used; /* bytes */
 	bool no_gso; /* the kernel does not cut what it sends for us */
+	/* Since the caller cleared it: packets that went, their bytes from the
+	 * BTH to the ICRC, and packets that did not go. */
+	struct wire_sent {
+		uint32_t packets, lost;
+		uint64_t bytes;
+	} sent;
 	struct wire_outgoing packet[WIRE_SENDER_PACKETS];
 	uint8_t bytes[WIRE_SENDER_PACKETS *
 		      (WIRE_MAX_TRANSPORT + WIRE_ICRC_BYTES)];

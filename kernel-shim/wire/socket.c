@@ -80,6 +80,7 @@ static const struct option ipv4_options[] = {
 	{ IPPROTO_IP, IP_PKTINFO, 1 },
 	{ IPPROTO_IP, IP_RECVTOS, 1 },
 	{ IPPROTO_IP, IP_RECVTTL, 1 },
+	{ SOL_SOCKET, SO_RXQ_OVFL, 1 },
 };
 /* rxe sends no UDP checksum, which is not taken else */
 static const struct option ipv6_options[] = {
@@ -90,6 +91,7 @@ static const struct option ipv6_options[] = {
 	{ IPPROTO_IPV6, IPV6_RECVHOPLIMIT, 1 },
 	{ IPPROTO_IPV6, IPV6_FLOWINFO, 1 },
 	{ IPPROTO_UDP, UDP_NO_CHECK6_RX, 1 },
+	{ SOL_SOCKET, SO_RXQ_OVFL, 1 },
 };
 
 static int set_all(int fd, const struct option *o, size_t n)

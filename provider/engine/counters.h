@@ -16,21 +16,35 @@ static inline void counter_add(struct urxe_qp *qp, enum urxe_counter which,
 	fetch_add_relaxed(&qp->ctx->fabric->dev->counter[which], n);
 }
 
+/* No receive was posted: both ends are behind this port. */
+static inline void counter_rnr(struct urxe_qp *qp)
+{
+	counter_add(qp, URXE_CNT_RNR_NAK, 1);
+	counter_add(qp, URXE_CNT_SEND_RNR, 1);
+}
+
 /* Hand over what qp has counted; its lock is held. */
 static inline void counters_flush(struct urxe_qp *qp)
 {
 	struct urxe_qp_count *c = &qp->count;
+	const bool away = qp->wire != NULL; /* all of it */
 
 	if (!c->packets)
 		return;
-	/* IB 16.1.3.5: data is counted in units of 32 bits */
-	counter_add(qp, URXE_CNT_XMIT_DATA, c->bytes / 4);
-	counter_add(qp, URXE_CNT_RCV_DATA, c->bytes / 4);
-	counter_add(qp, URXE_CNT_XMIT_PACKETS, c->packets);
-	counter_add(qp, URXE_CNT_RCV_PACKETS, c->packets);
+	if (!away && c->packets > c->away_packets) {
+		/* IB 16.1.3.5: data is counted in units of 32 bits */
+		counter_add(qp, URXE_CNT_XMIT_DATA,
+			    (c->bytes - c->away_bytes) / 4);
+		counter_add(qp, URXE_CNT_RCV_DATA,
+			    (c->bytes - c->away_bytes) / 4);
+		counter_add(qp, URXE_CNT_XMIT_PACKETS,
+			    c->packets - c->away_packets);
+		counter_add(qp, URXE_CNT_RCV_PACKETS,
+			    c->packets - c->away_packets);
+	}
 	store_relaxed(&qp->sh->sent_bytes,
 		      load_relaxed(&qp->sh->sent_bytes) + c->bytes);
-	c->bytes %= 4;
-	c->packets = 0;
+	c->bytes = (c->bytes - c->away_bytes) % 4;
+	c->packets = c->away_packets = c->away_bytes = 0;
 	store_relaxed(&qp->sh->sq_psn, qp->psn & URXE_PSN_MASK);
 }

@@ -20,6 +20,7 @@
 /* Sent and not yet in the port's counters; counters.h */
 struct urxe_qp_count {
 	uint64_t packets, bytes;
+	uint64_t away_packets, away_bytes; /* of them: counted on the wire */
 };
 
 struct urxe_qp {

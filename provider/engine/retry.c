@@ -61,7 +61,7 @@ bool stall_begin(struct urxe_qp *qp, enum urxe_stall_kind kind)
 		return true; /* still the same obstacle: its timer runs on */
 	}
 	if (rnr)
-		counter_add(qp, URXE_CNT_RNR_NAK, 1);
+		counter_rnr(qp);
 	observe(OBSERVE_WAITS, qp, sq_slot(&qp->sq, qp->sq.begun), kind);
 	if (rnr && !qp->attr.rnr_retry)
 		return false;
@@ -115,18 +115,23 @@ static void stall_retry(struct urxe_qp *qp, uint64_t now)
 		return;
 	s->deadline = now + s->period;
 	/* it went out again, in vain */
-	counter_add(qp, kind == STALL_RNR ? URXE_CNT_RNR_NAK :
-					    URXE_CNT_ACK_TIMEOUT, 1);
+	if (kind == STALL_RNR)
+		counter_rnr(qp);
+	else
+		counter_add(qp, URXE_CNT_ACK_TIMEOUT, 1);
 	observe(OBSERVE_AGAIN, qp, sq_slot(&qp->sq, head), kind);
 	if (s->endless) {
 		wait_tries(qp);
 		return;
 	}
 	why_recall(&s->why);
-	if (kind == STALL_RNR && !--s->left)
+	if (kind == STALL_RNR && !--s->left) {
+		counter_add(qp, URXE_CNT_RNR_EXC, 1);
 		requester_fail(qp, IBV_WC_RNR_RETRY_EXC_ERR);
-	else if (kind == STALL_TRANSPORT && !s->left--)
+	} else if (kind == STALL_TRANSPORT && !s->left--) {
+		counter_add(qp, URXE_CNT_RETRY_EXC, 1);
 		requester_fail(qp, IBV_WC_RETRY_EXC_ERR);
+	}
 	wait_tries(qp);
 }
 

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "count.h"
 #include "engine/log.h"
 #include "engine/part.h"
 #include "engine/ud.h"
@@ -61,12 +62,16 @@ static void datagram_send(struct urxe_qp *qp, const struct urxe_wqe *w)
 	struct wire_path path;
 	int err = 0;
 
+	qp->count.away_packets++;
+	qp->count.away_bytes += w->length;
 	if (datagram_path(qp, w, &path))
 		port = port_begin(path.sgid, &err);
 	if (port) {
 		datagram_add(qp, w, &path, port);
-		err = port_end(port);
+		err = port_end(port, qp->ctx->fabric);
 	}
+	if (port && !err)
+		count_request(qp->ctx->fabric, URXE_CNT_SENDS);
 	if (!port || err) {
 		why_note(WIRE_SEND, w->ud.qpn, (uint64_t)-err);
 		why_dropped(qp, w);

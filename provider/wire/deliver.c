@@ -33,13 +33,15 @@ static void datagram_deliver(struct wire_server *s, uint32_t qpn,
 	enum response resp;
 	struct receipt rc;
 
-	if (!v)
+	if (!v || !conn_listens(&v->conn, in->packet.deth.qkey)) {
+		server_count(s, URXE_CNT_UNCLAIMED);
 		return;
+	}
 	c = &v->conn;
-	if (!conn_listens(c, in->packet.deth.qkey))
-		return;
 	s->me.qpn = in->packet.deth.qpn;
 	resp = responder_receive(&s->me, c, w, src, grh, IBV_WC_SUCCESS, &rc);
+	if (!resp)
+		server_count(s, URXE_CNT_RECVS);
 	if (resp == RESP_RNR)
 		urxe_why("a datagram found no receive on QP 0x%x: dropped",
 			 qpn);

@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "engine/service.h"
+#include "count.h"
 #include "inbox.h"
 
 #define BYTES URXE_WIRE_INBOX_BYTES
@@ -41,7 +42,9 @@ static void ring_write(char *ring, uint32_t pos, const void *from, uint32_t n)
 		memcpy(ring, (const char *)from + first, n - first);
 }
 
-static bool inbox_write(struct urxe_arena *a, struct urxe_wire_inbox *in,
+/* False: it asked for nothing. */
+static bool inbox_write(struct urxe_fabric *f, struct urxe_arena *a,
+			struct urxe_wire_inbox *in,
 			const struct urxe_wire_answer *head,
 			const void *payload)
 {
@@ -54,8 +57,11 @@ static bool inbox_write(struct urxe_arena *a, struct urxe_wire_inbox *in,
 		return false;
 	if (used > BYTES || bytes > BYTES - used) {
 		fetch_add_relaxed(&in->lost, 1);
-		return false;
+		count_answer(f, URXE_CNT_INBOX_LOST);
+		return true;
 	}
+	if (used)
+		count_answer(f, URXE_CNT_ACK_DEFERRED);
 	ring_write(ring, tail, head, HEAD_BYTES);
 	if (head->length)
 		ring_write(ring, tail + HEAD_BYTES, payload, head->length);
@@ -72,7 +78,8 @@ static bool is_connected_to(const struct urxe_qp_sh *sh, uint32_t qpn,
 	       !memcmp(sh->sgid, path->dgid, 16);
 }
 
-static bool inbox_put_to(struct urxe_peer *p, uint32_t qpn,
+static bool inbox_put_to(struct urxe_fabric *f, struct urxe_peer *p,
+			 uint32_t qpn,
 			 const struct urxe_wire_answer *head,
 			 const struct wire_packet *packet,
 			 const struct wire_path *path)
@@ -80,7 +87,7 @@ static bool inbox_put_to(struct urxe_peer *p, uint32_t qpn,
 	struct urxe_wire_qp *e = wire_entry(p->arena, qpn);
 
 	if (!e || !is_connected_to(&p->arena->qp[qpn_index(qpn)], qpn, path) ||
-	    !inbox_write(p->arena, &e->inbox, head, packet->payload))
+	    !inbox_write(f, p->arena, &e->inbox, head, packet->payload))
 		return false;
 	if (clock_now() - load_relaxed(&e->inbox.looked) > URXE_WIRE_RECENT)
 		service_wake(p->arena);
@@ -111,7 +118,7 @@ bool inbox_put(struct urxe_fabric *f, uint32_t qpn, const struct wire_packet *p,
 	peer = peer_get(f, slot, gen);
 	if (!peer)
 		return false;
-	done = inbox_put_to(peer, qpn, &head, p, path);
+	done = inbox_put_to(f, peer, qpn, &head, p, path);
 	peer_put(peer);
 	return done;
 }

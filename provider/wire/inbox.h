@@ -26,9 +26,9 @@ static inline struct urxe_wire_qp *wire_entry(struct urxe_arena *a,
 /*
  * An answer (RDMA READ response, ACK, ATOMIC ACK, CNP) for QP qpn, which came
  * from path->sgid: to its owner, who is woken if he does not look by himself.
- * False: there is no such QP that is connected there, or no room, or it asked
- * for nothing; the packet is lost then.  The caller holds the socket: there is
- * one at a time.
+ * False: there is no such QP that is connected there, or it asked for nothing.
+ * Without room the packet is lost, and counted.  The caller holds the socket:
+ * there is one at a time.
  */
 bool inbox_put(struct urxe_fabric *f, uint32_t qpn, const struct wire_packet *p,
 	       const struct wire_path *path);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "count.h"
 #include "port.h"
 
 struct wire_port {
@@ -75,12 +76,13 @@ void port_drop(struct wire_port *p)
 	wire_sender_drop(&p->sender);
 }
 
-int port_end(struct wire_port *p)
+int port_end(struct wire_port *p, struct urxe_fabric *f)
 {
 	int err;
 
 	if (p->sender.n)
 		port_flush(p);
+	count_sent(f, COUNTER_REQUESTER, &p->sender.sent);
 	err = p->err;
 	pthread_mutex_unlock(&p->lock);
 	return err;

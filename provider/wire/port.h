@@ -6,6 +6,7 @@
  */
 #pragma once
 
+#include "fabric/fabric.h"
 #include "wire/sender.h"
 
 struct wire_port;
@@ -17,9 +18,11 @@ uint8_t *port_add(struct wire_port *p, const struct wire_path *path,
 		  const struct wire_packet *packet);
 /* Not the one that was added last, after all. */
 void port_drop(struct wire_port *p);
-/* What was added goes out, and the port is unlocked.  0, or -errno of the first
- * packet that did not go. */
-int port_end(struct wire_port *p);
+/*
+ * What was added goes out and is counted in f, and the port is unlocked.  0, or
+ * -errno of the first packet that did not go.
+ */
+int port_end(struct wire_port *p, struct urxe_fabric *f);
 
 /* In the child of a fork: it opens its own, and another thread of its parent
  * may have had the locks. */

@@ -13,6 +13,8 @@ void reply_flush(struct wire_server *s)
 {
 	if (s->sender.n)
 		wire_sender_flush(&s->sender, &s->out, NULL);
+	if (s->sender.sent.packets || s->sender.sent.lost)
+		count_sent(s->me.ctx->fabric, COUNTER_HOLDER, &s->sender.sent);
 }
 
 static void reply_make(const struct served *v, uint8_t op, uint32_t psn,

@@ -97,6 +97,13 @@ static enum response request_take(struct request *r, const struct urxe_wqe *w,
 	return resp;
 }
 
+/* A message has completed a receive. */
+static void request_received(struct request *r)
+{
+	server_count(r->s, URXE_CNT_RECVS);
+	respond_accept(r, 1, URXE_WIRE_NOTHING);
+}
+
 /* The receive completes, with its bytes or without; accepted: it was that. */
 static enum response request_complete(struct request *r,
 				      const struct urxe_wqe *w,
@@ -114,7 +121,7 @@ static enum response request_complete(struct request *r,
 	if (resp || failed)
 		respond_step_undone(r); /* the QP is at its end */
 	else
-		respond_accept(r, 1, URXE_WIRE_NOTHING);
+		request_received(r);
 	responder_notify(&rc);
 	return resp;
 }
@@ -195,7 +202,7 @@ static enum response send_only(struct request *r, const struct urxe_wqe *w,
 	if (resp)
 		respond_step_undone(r);
 	else
-		respond_accept(r, 1, URXE_WIRE_NOTHING);
+		request_received(r);
 	responder_notify(&rc);
 	if (r->s->me.type == IBV_QPT_UC &&
 	    (resp == RESP_NAK_INVALID || resp == RESP_NAK_OPERATION))
@@ -322,7 +329,7 @@ static enum response write_receive(struct request *r, enum ibv_wc_status failed)
 	if (resp || failed)
 		respond_step_undone(r);
 	else
-		respond_accept(r, 1, URXE_WIRE_NOTHING);
+		request_received(r);
 	responder_notify(&rc);
 	return resp;
 }

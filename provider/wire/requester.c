@@ -23,7 +23,6 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "engine/counters.h"
 #include "engine/observe.h"
 #include "engine/part.h"
 #include "engine/process.h"
@@ -33,6 +32,7 @@
 #include "engine/wait.h"
 #include "engine/why.h"
 #include "engine/wqe.h"
+#include "count.h"
 #include "inbox.h"
 #include "message.h"
 #include "port.h"
@@ -147,6 +147,17 @@ static void fetch_forget(struct wire_requester *r)
 {
 	r->fetches = 0;
 	r->fetched = 0;
+}
+
+static void counted(const struct urxe_qp *qp, enum urxe_counter which)
+{
+	count_request(qp->ctx->fabric, which);
+}
+
+static bool is_send(const struct urxe_wqe *w)
+{
+	return w->opcode == IBV_WR_SEND || w->opcode == IBV_WR_SEND_WITH_IMM ||
+	       w->opcode == IBV_WR_SEND_WITH_INV;
 }
 
 /* A message, as it is being sent. */
@@ -305,7 +316,7 @@ static void requester_send(struct urxe_qp *qp, struct wire_requester *r)
 			r->at++;
 	} else {
 		send_all(qp, r, &s);
-		err = port_end(s.port);
+		err = port_end(s.port, qp->ctx->fabric);
 	}
 	if (err)
 		note_not_sent(qp, err);
@@ -369,10 +380,12 @@ static bool try_again(struct urxe_qp *qp, struct wire_requester *r)
 	why_note(WIRE_SILENT, qp->attr.dest_qp_num, r->window.una,
 		 qp->attr.retry_cnt);
 	if (!r->left) {
+		counted(qp, URXE_CNT_RETRY_EXC);
 		requester_ends(qp, IBV_WC_RETRY_EXC_ERR);
 		return false;
 	}
 	r->left--;
+	counted(qp, URXE_CNT_COMP_RETRY);
 	go_back(qp, r, true);
 	wait_shown(qp, r, STALL_TRANSPORT,
 		   clock_now() + retry_ack_ns(qp->attr.timeout));
@@ -400,6 +413,8 @@ static void retire(struct urxe_qp *qp, struct wire_requester *r, uint32_t psn)
 	       !wire_psn_before(psn, message_end(r, sq->done))) {
 		observe(OBSERVE_ARRIVES, qp, sq_slot(sq, sq->done),
 			qp->attr.dest_qp_num);
+		if (is_send(sq_slot(sq, sq->done)))
+			counted(qp, URXE_CNT_SENDS);
 		flight_answer(qp, sq->done, IBV_WC_SUCCESS);
 	}
 	/* what was sent again in vain */
@@ -433,6 +448,7 @@ static void missing(struct urxe_qp *qp, struct wire_requester *r)
 	if (r->gone_back || !qp->flying)
 		return;
 	r->gone_back = true;
+	counted(qp, URXE_CNT_COMP_RETRY);
 	go_back(qp, r, true);
 }
 
@@ -527,9 +543,10 @@ static void take_ack(struct urxe_qp *qp, struct wire_requester *r, uint32_t psn)
 
 static void take_rnr(struct urxe_qp *qp, struct wire_requester *r, uint8_t code)
 {
-	counter_add(qp, URXE_CNT_RNR_NAK, 1);
+	counted(qp, URXE_CNT_RNR_NAK);
 	why_note(WIRE_RNR, qp->attr.dest_qp_num);
 	if (!r->rnr_left && qp->attr.rnr_retry != RNR_ENDLESS) {
+		counted(qp, URXE_CNT_RNR_EXC);
 		requester_ends(qp, IBV_WC_RNR_RETRY_EXC_ERR);
 		return;
 	}
@@ -561,6 +578,7 @@ static void take_nak(struct urxe_qp *qp, struct wire_requester *r,
 	if ((syndrome & 0xe0) == WIRE_RNR_NAK) {
 		take_rnr(qp, r, syndrome & 0x1f);
 	} else if (syndrome == WIRE_NAK_SEQUENCE) {
+		counted(qp, URXE_CNT_SEQ_NAK);
 		if (r->gone_back)
 			return;
 		r->gone_back = true;
@@ -568,6 +586,7 @@ static void take_nak(struct urxe_qp *qp, struct wire_requester *r,
 	} else if (syndrome >= WIRE_NAK_INVALID &&
 		   syndrome <= WIRE_NAK_OPERATION) {
 		why_note(WIRE_NAK, qp->attr.dest_qp_num, psn, syndrome);
+		counted(qp, URXE_CNT_REM_ERR);
 		requester_ends(qp, status[syndrome - WIRE_NAK_INVALID]);
 	}
 }
@@ -594,6 +613,7 @@ static void take_answer(struct urxe_qp *qp, struct wire_requester *r,
 		take_data(qp, r, a);
 		break;
 	case WIRE_CNP_OPCODE:
+		counted(qp, URXE_CNT_CNP_HANDLED);
 		window_go_slow(&r->window);
 		break;
 	}
@@ -646,6 +666,8 @@ static void requester_start(struct urxe_qp *qp, struct wire_requester *r)
 static enum verdict begin_unreliable(struct urxe_qp *qp,
 				     struct wire_requester *r)
 {
+	if (is_send(sq_slot(&qp->sq, r->at)))
+		counted(qp, URXE_CNT_SENDS);
 	while (may_send(qp, r)) {
 		requester_send(qp, r);
 		window_answered(&r->window, r->window.next);
@@ -717,7 +739,7 @@ static void look_at_clock(struct urxe_qp *qp, struct wire_requester *r,
 	if (r->rnr_until && now >= r->rnr_until)
 		r->rnr_until = 0;
 	if (qp->flying && r->deadline && now >= r->deadline) {
-		counter_add(qp, URXE_CNT_ACK_TIMEOUT, 1);
+		counted(qp, URXE_CNT_ACK_TIMEOUT);
 		r->gone_back = false;
 		try_again(qp, r);
 	}

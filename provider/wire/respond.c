@@ -136,8 +136,7 @@ static void respond_refuse(struct request *r, enum response resp)
 			  WIRE_RNR_NAK |
 				  (load_relaxed(&r->c->sh->min_rnr_timer) & 31),
 			  r->p->bth.psn);
-		fetch_add_relaxed(
-			&r->c->peer->fabric->dev->counter[URXE_CNT_RNR_NAK], 1);
+		server_count(r->s, URXE_CNT_SEND_RNR);
 		break;
 	case RESP_NAK_INVALID:
 	case RESP_NAK_ACCESS:
@@ -182,10 +181,12 @@ static void respond_rc(struct request *r)
 		return;
 	}
 	if (unlikely(behind > 0)) {
+		server_count(r->s, URXE_CNT_OUT_OF_SEQ);
 		respond_missing(r, epsn);
 		return;
 	}
 	if (unlikely(behind < 0)) {
+		server_count(r->s, URXE_CNT_DUPLICATE);
 		respond_again(r);
 		return;
 	}
@@ -215,6 +216,8 @@ static void respond_uc(struct request *r)
 		r->under_way = URXE_WIRE_NOTHING;
 	else if (r->p->bth.psn != epsn)
 		r->under_way = URXE_WIRE_DROPPED;
+	if (r->p->bth.psn != epsn)
+		server_count(r->s, URXE_CNT_OUT_OF_SEQ);
 	if (is_in_place(r) && has_its_length(r))
 		resp = carry_out(r);
 	if (resp)

@@ -104,14 +104,18 @@ static void connected(struct wire_server *s, const struct wire_received *in,
 	struct request r = { .s = s, .v = v, .p = &in->packet };
 	uint8_t mtu;
 
-	if (!v)
+	if (!v) {
+		server_count(s, URXE_CNT_UNCLAIMED);
 		return;
+	}
 	r.c = &v->conn;
 	mtu = load_relaxed(&r.c->sh->path_mtu);
 	if (!is_from_peer(r.c, &in->path) || mtu < IBV_MTU_256 ||
 	    mtu > IBV_MTU_4096 ||
-	    !conn_hears(r.c, load_seq_cst(&r.c->sh->conn)))
+	    !conn_hears(r.c, load_seq_cst(&r.c->sh->conn))) {
+		server_count(s, URXE_CNT_UNCLAIMED);
 		return;
+	}
 	server_check_rx(r.c);
 	path_back(&in->path, &v->path);
 	r.st = &r.c->peer->arena->wire[qpn_index(qpn)].responder;
@@ -144,16 +148,37 @@ static bool is_mad(const struct wire_packet *p)
 	       p->bth.qpn == MAD_QPN && p->deth.qkey == MAD_QKEY;
 }
 
+/* The packet is one, and may be for somebody of this port. */
+static bool packet_counts(const struct wire_server *s,
+			  const struct wire_received *in)
+{
+	const struct urxe_dev *dev = s->me.ctx->fabric->dev;
+
+	if (unlikely(in->refusal)) {
+		server_count(s, in->refusal == WIRE_BAD_ICRC ?
+					URXE_CNT_ICRC :
+					URXE_CNT_MALFORMED);
+		return false;
+	}
+	if (unlikely(wire_is_congested(&in->path)))
+		server_count(s, URXE_CNT_ECN_MARKED);
+	if (likely(pkey_fits(in->packet.bth.pkey) &&
+		   load_relaxed(&dev->port_state) == URXE_PORT_ACTIVE))
+		return true;
+	server_count(s, URXE_CNT_UNCLAIMED);
+	return false;
+}
+
 static void packet(struct wire_server *s, const struct wire_received *in)
 {
 	const struct wire_packet *p = &in->packet;
 	struct urxe_fabric *f = s->me.ctx->fabric;
 
-	if (in->refusal || !pkey_fits(p->bth.pkey) ||
-	    load_relaxed(&f->dev->port_state) != URXE_PORT_ACTIVE)
+	if (!packet_counts(s, in))
 		return;
 	if (is_answer(p->bth.opcode)) {
-		inbox_put(f, p->bth.qpn, p, &in->path);
+		if (!inbox_put(f, p->bth.qpn, p, &in->path))
+			server_count(s, URXE_CNT_UNCLAIMED);
 		return;
 	}
 	if (is_mad(p)) {
@@ -165,14 +190,34 @@ static void packet(struct wire_server *s, const struct wire_received *in)
 	guard_lower(s->me.guard);
 }
 
+/* Packets came, of so many bytes. */
+static void server_count_received(struct wire_server *s, uint32_t packets,
+				  uint64_t bytes)
+{
+	struct urxe_fabric *f = s->me.ctx->fabric;
+
+	counter_add_wire(f, COUNTER_HOLDER, URXE_CNT_RCV_PACKETS, packets);
+	counter_add_wire(f, COUNTER_HOLDER, URXE_CNT_RCV_DATA, bytes / 4);
+	if (likely(s->receiver.dropped == s->dropped))
+		return;
+	counter_add_wire(f, COUNTER_HOLDER, URXE_CNT_SOCKET_LOST,
+			 s->receiver.dropped - s->dropped);
+	s->dropped = s->receiver.dropped;
+}
+
 bool server_run(struct wire_server *s)
 {
 	struct wire_received in;
+	uint32_t packets = 0;
+	uint64_t bytes = 0;
 
 	if (wire_receive(&s->receiver, &s->in))
 		return false;
-	while (wire_received(&s->receiver, &in))
+	for (; wire_received(&s->receiver, &in); packets++) {
+		bytes += in.bytes;
 		packet(s, &in);
+	}
+	server_count_received(s, packets, bytes);
 	reply_acks(s);
 	return true;
 }

@@ -17,6 +17,7 @@
  */
 #pragma once
 
+#include "count.h"
 #include "engine/qp.h"
 #include "engine/responder.h"
 #include "wire/psn.h"
@@ -45,7 +46,14 @@ struct wire_server {
 	uint32_t due; /* the first one in the list, + 1 */
 	struct wire_sender sender;
 	struct wire_receiver receiver;
+	uint32_t dropped; /* receiver.dropped, as it was counted */
 };
+
+static inline void server_count(const struct wire_server *s,
+				enum urxe_counter which)
+{
+	count_answer(s->me.ctx->fabric, which);
+}
 
 /* A packet of a connection. */
 struct request {

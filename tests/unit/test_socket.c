@@ -377,9 +377,45 @@ START_TEST(lost)
 	push(2, 1);
 	ck_assert_int_lt(wire_sender_flush(&w->sender, &w->from, &sent), 0);
 	ck_assert_uint_eq(sent, 2);
+	ck_assert_uint_eq(w->sender.sent.packets, 2);
+	ck_assert_uint_eq(w->sender.sent.lost, 1);
 	expect(0, 1);
 	expect(2, 1);
 	expect_nothing();
+	end();
+}
+END_TEST
+
+/* What found no room in the socket is counted, and so is what went. */
+START_TEST(no_room)
+{
+	const int room = 1;
+	const unsigned int all = 100;
+	unsigned int i, came = 0;
+
+	if (!begin(_i))
+		return;
+	/* the least that the kernel gives */
+	ck_assert_int_eq(setsockopt(w->to.fd, SOL_SOCKET, SO_RCVBUF, &room,
+				    sizeof(room)),
+			 0);
+	w->sender.no_gso = true;
+	for (i = 0; i < all; i++) {
+		push(i, 512);
+		flush();
+	}
+	ck_assert_uint_eq(w->sender.sent.packets, all);
+	ck_assert_uint_eq(w->sender.sent.lost, 0);
+	ck_assert_uint_eq(w->sender.sent.bytes,
+			  all * (512 + WIRE_BTH_BYTES + WIRE_ICRC_BYTES));
+	while (!wire_receive(&w->receiver, &w->to))
+		while (wire_received(&w->receiver, &w->got))
+			came++;
+	ck_assert_uint_lt(came, all);
+	push(i, 0); /* it brings the count with it */
+	flush();
+	expect(i, 0);
+	ck_assert_uint_eq(w->receiver.dropped, all - came);
 	end();
 }
 END_TEST
@@ -516,6 +552,7 @@ int main(void)
 	add(s, without_gso);
 	add_loop(s, long_ones, 2);
 	add(s, lost);
+	add_loop(s, no_room, 2);
 	add(s, options);
 	add_loop(s, groups, 2);
 	add_loop(s, grhs, 2);

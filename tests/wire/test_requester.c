@@ -12,6 +12,7 @@
 #include <sys/mman.h>
 
 #include "../verbs/harness.h"
+#include "counters.h"
 #include "wire/psn.h"
 #include "wire/receiver.h"
 #include "wire/sender.h"
@@ -646,6 +647,81 @@ START_TEST(goes_round)
 }
 END_TEST
 
+#define COUNTERS(c) (c), sizeof(c) / sizeof(*(c))
+
+START_TEST(counts)
+{
+	struct counted c[] = {
+		{ .name = "sent_pkts", .by = 3 + 2 + 1 + 1 },
+		{ .name = "rcvd_pkts", .by = 6 },
+		{ .name = "rcvd_seq_err", .by = 1 },
+		{ .name = "completer_retry_err", .by = 1 },
+		{ .name = "rcvd_rnr_err", .by = 2 },
+		{ .name = "retry_rnr_exceeded_err", .by = 1 },
+		{ .name = "retry_exceeded_err", .by = 0 },
+		{ .name = "rdma_sends", .by = 3 },
+		{ .name = "rp_cnp_handled", .by = 1 },
+		{ .name = "send_err", .by = 0 },
+		{ .name = "rcvd_unclaimed_pkts", .by = 1 },
+	};
+	struct opts o = wire_opts();
+	struct wire_packet p;
+	int i;
+
+	o.rnr_retry = 1;
+	open_to_peer(&o);
+	counters_begin(COUNTERS(c));
+	for (i = 0; i < 3; i++) {
+		post_op(IBV_WR_SEND, (uint64_t)i, 0, 10);
+		take(WIRE_SEND_ONLY, PSN + (uint32_t)i);
+	}
+	nak(PSN + 1, WIRE_NAK_SEQUENCE);
+	expect_ok(n.scq, 0, IBV_WC_SEND);
+	expect_none(n.scq, QUIET_MS);
+	take(WIRE_SEND_ONLY, PSN + 1);
+	take(WIRE_SEND_ONLY, PSN + 2);
+	p = answer(WIRE_CNP_OPCODE, 0, 0);
+	give(&p);
+	ack(PSN + 2);
+	expect_ok(n.scq, 1, IBV_WC_SEND);
+	expect_ok(n.scq, 2, IBV_WC_SEND);
+	p = answer(WIRE_ACKNOWLEDGE, PSN, WIRE_ACK);
+	p.bth.qpn ^= 1 << 20;
+	give(&p);
+	post_op(IBV_WR_SEND, 3, 0, 10);
+	take(WIRE_SEND_ONLY, PSN + 3);
+	nak(PSN + 3, WIRE_RNR_NAK | 1);
+	expect_none(n.scq, QUIET_MS);
+	take(WIRE_SEND_ONLY, PSN + 3);
+	nak(PSN + 3, WIRE_RNR_NAK | 1);
+	expect(n.scq, 3, IBV_WC_RNR_RETRY_EXC_ERR);
+	counters_grew(COUNTERS(c));
+	close_peer();
+}
+END_TEST
+
+START_TEST(counts_silence)
+{
+	struct counted c[] = {
+		{ .name = "sent_pkts", .by = 3 },
+		{ .name = "local_ack_timeout_err", .by = 3 },
+		{ .name = "completer_retry_err", .by = 2 },
+		{ .name = "retry_exceeded_err", .by = 1 },
+		{ .name = "rdma_sends", .by = 0 },
+	};
+	struct opts o = wire_opts();
+
+	o.timeout = 10; /* 4 ms */
+	o.retry_cnt = 2;
+	open_to_peer(&o);
+	counters_begin(COUNTERS(c));
+	post_op(IBV_WR_SEND, 1, 0, 10);
+	expect(n.scq, 1, IBV_WC_RETRY_EXC_ERR);
+	counters_grew(COUNTERS(c));
+	close_peer();
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite("wire-requester");
@@ -666,5 +742,7 @@ int main(void)
 	add_loop(s, refused, refusals);
 	add(s, nonsense);
 	add(s, goes_round);
+	add(s, counts);
+	add(s, counts_silence);
 	return run(s);
 }

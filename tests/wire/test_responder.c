@@ -19,6 +19,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "counters.h"
 #include "wire/psn.h"
 #include "wire/receiver.h"
 #include "wire/sender.h"
@@ -440,6 +441,60 @@ START_TEST(no_receive)
 }
 END_TEST
 
+/* n bytes as they are, whatever they are. */
+static void say_bytes(const void *bytes, size_t n)
+{
+	struct sockaddr_in to = { .sin_family = AF_INET,
+				  .sin_port = htons(WIRE_PORT) };
+
+	memcpy(&to.sin_addr, here + 12, 4);
+	ck_assert_int_eq(sendto(sock.fd, bytes, n, 0, (struct sockaddr *)&to,
+				sizeof(to)),
+			 (ssize_t)n);
+}
+
+START_TEST(counts)
+{
+	struct counted c[] = {
+		{ .name = "sent_pkts", .by = 4 },
+		{ .name = "rcvd_pkts", .by = 8 },
+		{ .name = "duplicate_request", .by = 1 },
+		{ .name = "out_of_seq_request", .by = 2 },
+		{ .name = "send_rnr_err", .by = 1 },
+		{ .name = "rcvd_rnr_err", .by = 0 },
+		{ .name = "rdma_recvs", .by = 1 },
+		{ .name = "rx_icrc_encapsulated", .by = 1 },
+		{ .name = "rcvd_malformed_pkts", .by = 1 },
+		{ .name = "rcvd_unclaimed_pkts", .by = 1 },
+	};
+	const unsigned int all = sizeof(c) / sizeof(*c);
+	struct ibv_qp *qp = make_qp(IBV_QPT_RC);
+	uint8_t bytes[WIRE_MAX_TRANSPORT];
+	struct wire_packet p;
+	uint8_t *end;
+
+	counters_begin(c, all);
+	say_send(qp, WIRE_SEND_ONLY, PSN, 0, 4);
+	hear_answer(WIRE_RNR_NAK | TIMER, PSN);
+	post_recv(qp, 1, 0, 100);
+	say_send(qp, WIRE_SEND_ONLY, PSN, 0, 4);
+	hear_answer(WIRE_ACK, PSN);
+	say_send(qp, WIRE_SEND_ONLY, PSN, 0, 4);
+	hear_answer(WIRE_ACK, PSN);
+	say_send(qp, WIRE_SEND_ONLY, PSN + 2, 0, 4);
+	hear_answer(WIRE_NAK_SEQUENCE, PSN + 1);
+	say_send(qp, WIRE_SEND_ONLY, PSN + 3, 0, 4);
+	p = packet(qp->qp_num ^ 1 << 20, WIRE_SEND_ONLY, PSN);
+	say(&p);
+	p = packet(qp->qp_num, WIRE_SEND_ONLY, PSN + 1);
+	end = wire_put_transport(&p, bytes);
+	say_bytes(bytes, (size_t)(wire_put_icrc(0x12345678, end) - bytes));
+	say_bytes(bytes, WIRE_BTH_BYTES);
+	counters_grew(c, all);
+	ck_assert_int_eq(ibv_destroy_qp(qp), 0);
+}
+END_TEST
+
 /* ------------------------------------------------------- memory */
 
 START_TEST(write_read)
@@ -760,6 +815,7 @@ int main(void)
 	tcase_add_test(t, future);
 	tcase_add_test(t, again);
 	tcase_add_test(t, no_receive);
+	tcase_add_test(t, counts);
 	tcase_add_test(t, write_read);
 	tcase_add_test(t, atomic_again);
 	tcase_add_test(t, bad_requests);

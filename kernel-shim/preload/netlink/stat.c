@@ -1,19 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* What "rdma statistic" asks: the port's counters.  There are no others. */
+/*
+ * What "rdma statistic" asks: the port's counters, the files of hw_counters in
+ * sysfs.  There are no others.
+ */
 #include "res.h"
-
-/* The files of hw_counters in sysfs. */
-static const struct {
-	const char *name;
-	enum urxe_counter counter;
-} counters[] = {
-	{ "local_ack_timeout_err", URXE_CNT_ACK_TIMEOUT },
-	{ "rcvd_pkts", URXE_CNT_RCV_PACKETS },
-	{ "rcvd_rnr_err", URXE_CNT_RNR_NAK },
-	{ "remote_err", URXE_CNT_REM_ERR },
-	{ "sent_pkts", URXE_CNT_XMIT_PACKETS },
-};
-#define COUNTERS (sizeof(counters) / sizeof(*counters))
 
 static bool for_our_port(const struct nl_request *r)
 {
@@ -45,11 +35,11 @@ static int stat_put_counter(struct nl_msg *m, const struct urxe_dev *dev,
 	if (!entry)
 		return -1;
 	bad = nl()->nla_put_string(m, RDMA_NLDEV_ATTR_STAT_HWCOUNTER_ENTRY_NAME,
-				   counters[i].name);
+				   counter_name(i));
 	if (values)
 		bad |= nl()->nla_put_u64(
 			m, RDMA_NLDEV_ATTR_STAT_HWCOUNTER_ENTRY_VALUE,
-			load_relaxed(&dev->counter[counters[i].counter]));
+			counter_read(dev, i));
 	else
 		bad |= nl()->nla_put_u32(
 			m, RDMA_NLDEV_ATTR_STAT_HWCOUNTER_INDEX, i);
@@ -70,8 +60,9 @@ static int port_counters(struct nl_request *r, int op, bool values)
 	if (!m)
 		return -ENOMEM;
 	table = nl()->nla_nest_start(m, RDMA_NLDEV_ATTR_STAT_HWCOUNTERS);
-	for (i = 0; table && i < COUNTERS; i++)
-		bad |= stat_put_counter(m, r->f->dev, i, values);
+	for (i = 0; table && i < URXE_CNT_COUNT; i++)
+		if (counter_name(i))
+			bad |= stat_put_counter(m, r->f->dev, i, values);
 	if (table)
 		nl()->nla_nest_end(m, table);
 	nl_reply_send(r, m, bad || !table);

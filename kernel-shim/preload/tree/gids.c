@@ -153,7 +153,7 @@ static const struct {
 } counters[] = {
 	{ "counters/VL15_dropped", -1 },
 	{ "counters/excessive_buffer_overrun_errors", -1 },
-	{ "counters/link_downed", -1 },
+	{ "counters/link_downed", URXE_CNT_LINK_DOWNED },
 	{ "counters/link_error_recovery", -1 },
 	{ "counters/local_link_integrity_errors", -1 },
 	{ "counters/multicast_rcv_packets", -1 },
@@ -173,27 +173,55 @@ static const struct {
 	{ "counters/unicast_rcv_packets", URXE_CNT_RCV_PACKETS },
 	{ "counters/unicast_xmit_packets", URXE_CNT_XMIT_PACKETS },
 	{ "hw_counters/lifespan", -2 },
-	{ "hw_counters/local_ack_timeout_err", URXE_CNT_ACK_TIMEOUT },
-	{ "hw_counters/rcvd_pkts", URXE_CNT_RCV_PACKETS },
-	{ "hw_counters/rcvd_rnr_err", URXE_CNT_RNR_NAK },
-	{ "hw_counters/remote_err", URXE_CNT_REM_ERR },
-	{ "hw_counters/sent_pkts", URXE_CNT_XMIT_PACKETS },
 };
 #define COUNTERS (sizeof(counters) / sizeof(*counters))
+#define HW_COUNTERS "hw_counters/" /* the others, by counter_name() */
+
+static int counter_put(int dirfd, const char *folder, const char *name,
+		       const char *text)
+{
+	char path[160];
+
+	snprintf(path, sizeof(path), TREE_PORT "%s%s", folder, name);
+	return tree_put(dirfd, path, text, 0644);
+}
 
 int tree_make_counters(int dirfd)
 {
-	char path[160];
 	unsigned int i;
 	int ret = 0;
 
-	for (i = 0; i < COUNTERS && !ret; i++) {
-		snprintf(path, sizeof(path), TREE_PORT "%s", counters[i].name);
-		ret = tree_put(dirfd, path,
-			       counters[i].counter == -2 ? "10\n" : "0\n",
-			       0644);
-	}
+	for (i = 0; i < COUNTERS && !ret; i++)
+		ret = counter_put(dirfd, "", counters[i].name,
+				  counters[i].counter == -2 ? "10\n" : "0\n");
+	for (i = 0; i < URXE_CNT_COUNT && !ret; i++)
+		if (counter_name(i))
+			ret = counter_put(dirfd, HW_COUNTERS, counter_name(i),
+					  "0\n");
 	return ret;
+}
+
+/* What path, which ends in the name of a file, is about; -1: not known. */
+static int counter_of(const char *path, char file[160])
+{
+	const char *hw = strstr(path, "/" HW_COUNTERS), *name;
+	unsigned int i;
+
+	for (i = 0; hw && i < URXE_CNT_COUNT; i++) {
+		name = counter_name(i);
+		if (!name || strcmp(hw + sizeof(HW_COUNTERS), name))
+			continue;
+		snprintf(file, 160, TREE_PORT HW_COUNTERS "%s", name);
+		return (int)i;
+	}
+	for (i = 0; i < COUNTERS; i++) {
+		name = strstr(path, counters[i].name);
+		if (!name || name[-1] != '/' || name[strlen(counters[i].name)])
+			continue;
+		snprintf(file, 160, TREE_PORT "%s", counters[i].name);
+		return counters[i].counter;
+	}
+	return -1;
 }
 
 /*
@@ -203,21 +231,13 @@ int tree_make_counters(int dirfd)
 void tree_refresh_counter(struct urxe_fabric *f, const char *path)
 {
 	char file[160], text[32];
-	const char *name;
-	unsigned int i;
+	int which = counter_of(path, file);
 	int fd, n;
 
-	for (i = 0; i < COUNTERS; i++) {
-		name = strstr(path, counters[i].name);
-		if (name && name[-1] == '/' && !name[strlen(counters[i].name)])
-			break;
-	}
-	if (i == COUNTERS || counters[i].counter < 0)
+	if (which < 0)
 		return;
 	n = snprintf(text, sizeof(text), "%llu\n",
-		     (unsigned long long)load_relaxed(
-			     &f->dev->counter[counters[i].counter]));
-	snprintf(file, sizeof(file), TREE_PORT "%s", counters[i].name);
+		     (unsigned long long)counter_read(f->dev, which));
 	fd = openat(f->dirfd, file, O_WRONLY | O_CLOEXEC);
 	if (fd < 0)
 		return;
