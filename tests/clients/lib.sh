@@ -153,29 +153,21 @@ pair()
 want=.
 input=/dev/null
 work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+# not by a child that is killed before it has forgotten this
+trap '[[ $BASHPID != "$$" ]] || rm -rf "$work"' EXIT
 duo()
 {
-	local name=$1 out=$work/$port command=() server
-	local status=0 server_status=0
+	local name=$1 out=$work/$port status
 	shift
 
-	while [[ $1 != -- ]]; do
-		command+=("$1")
-		shift
-	done
-	shift
-	urxe_run "${command[@]}" <"$input" >"$out.server" 2>&1 &
-	server=$!
-	wait_listening $server
-	urxe_run "$@" <"$input" >"$out.client" 2>&1 || status=$?
-	wait $server || server_status=$?
-	[[ $status != 0 ]] || status=$server_status
+	serve_and_ask "$out" "$@"
+	status=$?
 	if [[ $status == 0 && $want ]] &&
 		! grep -qE -- "$want" "$out.client"; then
 		status='no result'
 	fi
-	if grep -qiE 'completion with error|failed status' "$out".*; then
+	if grep -qiE 'completion with error|failed status|invalid data' \
+		"$out.server" "$out.client"; then
 		status='an error was printed'
 	fi
 	report "$status" "$name"
@@ -185,10 +177,89 @@ duo()
 	fi
 }
 
+# How each is run, and what tells that the server may be asked: between hosts
+# it is another way.
+run_server()
+{
+	urxe_run "$@"
+}
+
+run_client()
+{
+	urxe_run "$@"
+}
+
+server_listens()
+{
+	somebody_listens
+}
+
+# serve_and_ask OUT SERVER-COMMAND... -- CLIENT-COMMAND...: what they print is
+# in OUT.server and OUT.client.  A server whose client has failed is ended, and
+# both are run again where the client was too early.
+serve_and_ask()
+{
+	local out=$1 serve=() tries=0 status
+	shift
+
+	while [[ $1 != -- ]]; do
+		serve+=("$1")
+		shift
+	done
+	shift
+	until serve_and_ask_once "$@"; do
+		status=$?
+		tries=$((tries + 1))
+		[[ $tries -lt 10 ]] && came_early "$out.client" ||
+			return "$status"
+	done
+}
+
+serve_and_ask_once() # CLIENT-COMMAND...
+{
+	local serving asking watching status=0
+
+	run_server "${serve[@]}" <"$input" >"$out.server" 2>&1 &
+	serving=$!
+	await $serving server_listens
+	run_client "$@" <"$input" >"$out.client" 2>&1 &
+	asking=$!
+	end_if_early $asking "$out.client" >/dev/null 2>&1 &
+	watching=$!
+	wait $asking || status=$?
+	{ kill $watching; wait $watching; } 2>/dev/null
+	if [[ $status != 0 ]]; then
+		stop $serving
+		return "$status"
+	fi
+	wait $serving
+}
+
+# Was the client rejected because nobody listens (reason 8)?  A server of
+# perftest -R shakes hands by TCP before it calls rdma_listen.
+came_early() # FILE
+{
+	grep -qE 'RDMA_CM_EVENT_REJECTED[,;] error:? 8\b|CM event bl blka 8$' \
+		"$1"
+}
+
+# Some clients wait for ever then.
+end_if_early() # PID FILE
+{
+	await "$1" came_early_slowly "$2"
+	! came_early "$2" || stop "$1"
+}
+
+came_early_slowly() # FILE
+{
+	sleep 0.5
+	came_early "$1"
+}
+
 # rping's thread of rdma_cm events is not joined before the channel is closed:
 # when the peer's disconnect has just woken it, its next call finds no channel
 # and it ends the program, after all the work.  That alone is no failure.
-# shellcheck disable=SC2016
+# shellcheck disable=SC2016,SC2034 # for those who source this
 rping_client='said=$(rping -c "$@" 2>&1)
 status=$?
 [ "${said#client DISCONNECT EVENT...

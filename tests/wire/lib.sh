@@ -13,6 +13,7 @@
 # shellcheck source=tests/clients/lib.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../clients/lib.sh"
 
+: "${HOST_a:?}" "${HOST_b:?}" # of "hosts"
 version=${WIRE_VERSION-4}
 server=${WIRE_SERVER-b}
 client=a
@@ -116,34 +117,22 @@ listens_on() # HOST
 # must succeed, and what the client prints must match $want.
 meet() # NAME SERVER... -- CLIENT...
 {
-	local name=$1 out command=() pid status=0 server_status=0
-	shift
+	duo "$@"
+}
 
-	out=$(mktemp -p "$work")
-	while [[ $1 != -- ]]; do
-		command+=("$1")
-		shift
-	done
-	shift
-	on "$server" "${command[@]}" <"$input" >"$out.server" 2>&1 &
-	pid=$!
-	await $pid listens_on "$server"
-	on "$client" "$@" <"$input" >"$out.client" 2>&1 || status=$?
-	wait $pid || server_status=$?
-	[[ $status != 0 ]] || status=$server_status
-	if [[ $status == 0 && $want ]] &&
-		! grep -qE -- "$want" "$out.client"; then
-		status='no result'
-	fi
-	if grep -qiE 'completion with error|failed status|invalid data' \
-		"$out".*; then
-		status='an error was printed'
-	fi
-	report "$status" "$name"
-	if [[ $status != 0 ]]; then
-		sed "s/^/  $server, server: /" "$out.server"
-		sed "s/^/  $client, client: /" "$out.client"
-	fi
+run_server()
+{
+	on "$server" "$@"
+}
+
+run_client()
+{
+	on "$client" "$@"
+}
+
+server_listens()
+{
+	listens_on "$server"
 }
 
 # What the programs of each host shared is in order, and nobody is left.
