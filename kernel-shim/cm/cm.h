@@ -216,6 +216,22 @@ bool cm_port_served(struct cm *cm, const struct cm_id *id);
 /* The service that an id offers, or that it wants. */
 uint64_t cm_service_id(const struct cm_id *id, const union cm_addr *a);
 
+/* resolve.c ------------------------------------------------------------ */
+
+/* The device behind a source address: there is one. */
+void cm_attach(struct cm *cm, struct cm_id *id);
+/* id->dst is an address of this host, or one that needs no resolution: the
+ * event of it, or -ENOMEM. */
+int cm_resolved(struct cm *cm, struct cm_id *id);
+/*
+ * The same for another host's, when that has told its Ethernet address; for
+ * timeout_ms at most, then it is ADDR_ERROR with ETIMEDOUT.  -errno: there is
+ * no way there.
+ */
+int cm_resolve_remote(struct cm *cm, struct cm_id *id, uint32_t timeout_ms);
+/* Look for what id (CMA_ADDR_QUERY) waits for. */
+void cm_resolve_look(struct cm *cm, struct cm_id *id, uint64_t now);
+
 /* conn.c --------------------------------------------------------------- */
 
 int cm_listen(struct cm *cm, struct cm_id *id, uint32_t backlog);

@@ -428,7 +428,9 @@ static bool id_is_overdue(const struct cm_id *id, uint64_t now)
 
 static void id_look(struct cm *cm, struct cm_id *id, uint64_t now)
 {
-	if (id->deadline && id->deadline <= now)
+	if (id->cma == CMA_ADDR_QUERY)
+		cm_resolve_look(cm, id, now);
+	else if (id->deadline && id->deadline <= now)
 		id_expire(cm, id);
 	else if (id->flags & CM_F_HELD && !cm_recv_waits(cm, id))
 		conn_release(cm, id);
@@ -441,6 +443,8 @@ static uint64_t id_sleep(const struct cm_id *id, uint64_t now)
 {
 	const uint64_t left = id->deadline > now ? id->deadline - now : 0;
 
+	if (id->cma == CMA_ADDR_QUERY)
+		return id->look_at > now ? cm_min(left, id->look_at - now) : 1;
 	if (id->flags & CM_F_UNSENT)
 		return cm_min(left, PORT_LOOK_NS);
 	return id->flags & CM_F_HELD ? cm_min(left, HELD_LOOK_NS) : left;

@@ -53,7 +53,8 @@ enum cma_state {
 	CMA_CONNECT,
 	CMA_DISCONNECT,
 	CMA_LISTEN,
-	CMA_ROUTE_QUERY /* the event of it is to come */
+	CMA_ROUTE_QUERY, /* the event of it is to come */
+	CMA_ADDR_QUERY /* the other host's address is asked for */
 };
 
 /* What its connection has come to (IB specification, 12.9.7). */
@@ -211,11 +212,11 @@ struct cm_id {
 	uint32_t remote_comm_id; /* cm_comm_id() of the other end; 0: none */
 	/* CM_F_WIRE: */
 	uint8_t path_mtu; /* as enum ibv_mtu; 0: CM_MTU */
-	uint8_t tries; /* how often its message was sent again */
+	uint8_t tries; /* how often its message was sent, or it asked, again */
 	uint8_t reply_rnr; /* of its REP, whose private data is private_data */
 	uint8_t pad1;
 	uint64_t remote_tid; /* of the transaction that the other end began */
-	uint8_t pad2[8];
+	uint64_t look_at; /* ns: CMA_ADDR_QUERY: for the answer */
 };
 static_assert(sizeof(struct cm_id) == 512, "fixed");
 

@@ -11,7 +11,8 @@
 #include "cm/cm.h"
 
 static const char *const cma[] = { "idle",    "bound",	    "addr",  "route",
-				   "connect", "disconnect", "listen" };
+				   "connect", "disconnect", "listen",
+				   "route-query", "addr-query" };
 static const char *const state[] = { "idle",	  "req-sent",  "req-rcvd",
 				     "rep-sent",  "rep-rcvd",  "established",
 				     "dreq-sent", "dreq-rcvd", "timewait",
@@ -31,7 +32,7 @@ static int listeners(struct cm *cm, bool show)
 			       cm_id_ref(cm, id) - 1, id->chan - 1, c ? c->pid : -1,
 			       c ? c->comm : "?", id->ps,
 			       cm_addr_port(&id->src), cm_addr_port(&id->dst),
-			       cma[id->cma % 7], state[id->cm % 11],
+			       cma[id->cma % 9], state[id->cm % 11],
 			       (int)id->peer.id - 1, id->events_reported);
 	}
 	return n;

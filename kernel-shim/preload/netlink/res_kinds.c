@@ -362,6 +362,7 @@ static const uint8_t cm_id_states[] = {
 	[CMA_IDLE] = 0,		  [CMA_ADDR_BOUND] = 7, [CMA_ADDR_RESOLVED] = 2,
 	[CMA_ROUTE_RESOLVED] = 4, [CMA_CONNECT] = 5,	[CMA_DISCONNECT] = 6,
 	[CMA_LISTEN] = 8,	  [CMA_ROUTE_QUERY] = 3,
+	[CMA_ADDR_QUERY] = 1,
 };
 
 static const struct res_attr cm_id_attrs[] = {

@@ -20,13 +20,6 @@ static bool addr_is_multicast(const union cm_addr *a)
 		       IN6_IS_ADDR_MULTICAST(&a->in6.sin6_addr);
 }
 
-/* The device behind a source address: there is one. */
-static void addr_attach(struct ucma *u, struct cm_id *id)
-{
-	id->flags |= CM_F_DEVICE;
-	id->sgid_index = (uint8_t)cm_addr_gid(u->cm.f->dev, &id->src, id->sgid);
-}
-
 /* May id have this source address? */
 static int addr_check_source(struct ucma *u, const struct cm_id *id,
 			     const union cm_addr *a)
@@ -66,7 +59,7 @@ static int addr_bind(struct ucma *u, struct cm_id *id, const union cm_addr *a)
 	id->dst.sa.sa_family = a->sa.sa_family;
 	id->cma = CMA_ADDR_BOUND;
 	if (!cm_addr_any(&id->src))
-		addr_attach(u, id);
+		cm_attach(&u->cm, id);
 	return 0;
 }
 
@@ -140,26 +133,11 @@ int ucma_listen(struct ucma *u)
 	return err;
 }
 
-static int addr_resolved(struct ucma *u, struct cm_id *id)
-{
-	int ret = cm_event_post(&u->cm, id, CM_EV_ADDR_RESOLVED, 0);
-
-	if (ret)
-		return ret;
-	addr_attach(u, id);
-	if (cm_is_remote(id))
-		cm_addr_raw(&id->dst, id->dgid);
-	else
-		cm_addr_gid(u->cm.f->dev, &id->dst, id->dgid);
-	id->cma = CMA_ADDR_RESOLVED;
-	return 0;
-}
-
 static int addr_resolve_loopback(struct ucma *u, struct cm_id *id)
 {
 	if (!(id->flags & CM_F_DEVICE))
 		cm_addr_set_loopback(&id->src);
-	return addr_resolved(u, id);
+	return cm_resolved(&u->cm, id);
 }
 
 /*
@@ -167,7 +145,7 @@ static int addr_resolve_loopback(struct ucma *u, struct cm_id *id)
  * wire is off or of the other IP version, or id is bound elsewhere, so that
  * nobody answers.
  */
-static int addr_resolve_remote(struct ucma *u, struct cm_id *id)
+static int addr_check_remote(struct ucma *u, struct cm_id *id)
 {
 	union cm_addr wire;
 	uint8_t raw[2][16];
@@ -182,20 +160,12 @@ static int addr_resolve_remote(struct ucma *u, struct cm_id *id)
 			 "that rdma_resolve_addr wants");
 		return -ETIMEDOUT;
 	}
-	if (cm_addr_any(&id->src)) {
-		if (id->dst.sa.sa_family == CM_AF_IB) {
-			memcpy(id->src.ib.sib_addr, raw[0], 16);
-		} else {
-			cm_addr_set_port(&wire, cm_addr_port(&id->src));
-			id->src = wire;
-		}
-	} else if (memcmp(raw[0], raw[1], 16)) {
+	if (!cm_addr_any(&id->src) && memcmp(raw[0], raw[1], 16)) {
 		shim_why("the id is bound to another address than URXE_WIRE's");
 		return -ETIMEDOUT;
 	}
 	if (!cm_addr_known(u->cm.f->dev, &wire))
 		return -ETIMEDOUT;
-	id->flags |= CM_F_WIRE;
 	id->path_mtu = ucma_path_mtu(&id->dst);
 	return 0;
 }
@@ -203,35 +173,42 @@ static int addr_resolve_remote(struct ucma *u, struct cm_id *id)
 static int addr_resolve_ib(struct ucma *u, struct cm_id *id)
 {
 	if (!cm_addr_known(u->cm.f->dev, &id->dst))
-		return addr_resolve_remote(u, id) ? -ENODEV :
-						    addr_resolved(u, id);
+		return addr_check_remote(u, id) ?
+			       -ENODEV :
+			       cm_resolve_remote(&u->cm, id, 0);
 	if (cm_addr_any(&id->src))
 		memcpy(id->src.ib.sib_addr, id->dst.ib.sib_addr, 16);
-	return addr_resolved(u, id);
+	return cm_resolved(&u->cm, id);
 }
 
-static int addr_resolve_inet(struct ucma *u, struct cm_id *id)
+static int addr_resolve_inet(struct ucma *u, struct cm_id *id,
+			     uint32_t timeout_ms)
 {
 	union cm_addr src = id->src;
+	bool remote;
 	int ret, status = 0;
 
 	ret = ucma_route(&id->dst, &src);
 	if (ret)
 		return ret;
+	remote = !addr_is_multicast(&id->dst) &&
+		 !ucma_is_local(u->cm.f, &id->dst);
 	if (id->ps == RDMA_PS_IPOIB)
 		status = -EINVAL;
-	else if (!addr_is_multicast(&id->dst) &&
-		 !ucma_is_local(u->cm.f, &id->dst))
-		status = addr_resolve_remote(u, id);
+	else if (remote)
+		status = addr_check_remote(u, id);
 	if (status)
 		return cm_event_post(&u->cm, id, CM_EV_ADDR_ERROR, status);
+	if (remote)
+		return cm_resolve_remote(&u->cm, id, timeout_ms);
 	if (cm_addr_any(&id->src))
 		id->src = src;
-	return addr_resolved(u, id);
+	return cm_resolved(&u->cm, id);
 }
 
 static int addr_resolve(struct ucma *u, uint32_t number,
-			const union cm_addr *src, const union cm_addr *dst)
+			const union cm_addr *src, const union cm_addr *dst,
+			uint32_t timeout_ms)
 {
 	union cm_addr any;
 	int ret;
@@ -255,7 +232,7 @@ static int addr_resolve(struct ucma *u, uint32_t number,
 		return addr_resolve_loopback(u, id);
 	if (dst->sa.sa_family == CM_AF_IB)
 		return addr_resolve_ib(u, id);
-	return addr_resolve_inet(u, id);
+	return addr_resolve_inet(u, id, timeout_ms);
 }
 
 int ucma_resolve_ip(struct ucma *u)
@@ -266,7 +243,7 @@ int ucma_resolve_ip(struct ucma *u)
 	if (!addr_take_ip(&cmd->dst_addr, &dst) ||
 	    (!addr_take_ip(&cmd->src_addr, &src) && cmd->src_addr.sin6_family))
 		return -EINVAL;
-	return addr_resolve(u, cmd->id, &src, &dst);
+	return addr_resolve(u, cmd->id, &src, &dst, cmd->timeout_ms);
 }
 
 int ucma_resolve_addr(struct ucma *u)
@@ -281,7 +258,7 @@ int ucma_resolve_addr(struct ucma *u)
 		return -EINVAL;
 	if (!cmd->src_size)
 		src.sa.sa_family = AF_UNSPEC;
-	return addr_resolve(u, cmd->id, &src, &dst);
+	return addr_resolve(u, cmd->id, &src, &dst, cmd->timeout_ms);
 }
 
 /* Who would know of services is InfiniBand's subnet administrator. */

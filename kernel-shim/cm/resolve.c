@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * From an address to the device and to the other end.  Another host's Ethernet
+ * address may have to be asked for, as a kernel does for rdma_resolve_addr
+ * (wire/neighbour.h): the process that has the id looks for the answer in its
+ * ticks, ever more rarely.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "wire.h"
+#include "wire/neighbour.h"
+
+#define MS 1000000ull
+#define LOOK_MOST (100 * MS)
+
+void cm_attach(struct cm *cm, struct cm_id *id)
+{
+	id->flags |= CM_F_DEVICE;
+	id->sgid_index = (uint8_t)cm_addr_gid(cm->f->dev, &id->src, id->sgid);
+}
+
+int cm_resolved(struct cm *cm, struct cm_id *id)
+{
+	int ret = cm_event_post(cm, id, CM_EV_ADDR_RESOLVED, 0);
+
+	if (ret)
+		return ret;
+	cm_attach(cm, id);
+	if (cm_is_remote(id))
+		cm_addr_raw(&id->dst, id->dgid);
+	else
+		cm_addr_gid(cm->f->dev, &id->dst, id->dgid);
+	id->cma = CMA_ADDR_RESOLVED;
+	return 0;
+}
+
+/* An id that is bound to no address gets the wire's. */
+static int remote_resolved(struct cm *cm, struct cm_id *id,
+			   const union cm_addr *wire)
+{
+	const union cm_addr src = id->src;
+	int ret;
+
+	if (cm_addr_any(&id->src) && id->src.sa.sa_family == CM_AF_IB) {
+		cm_addr_raw(wire, id->src.ib.sib_addr);
+	} else if (cm_addr_any(&id->src)) {
+		id->src = *wire;
+		cm_addr_set_port(&id->src, cm_addr_port(&src));
+	}
+	id->flags |= CM_F_WIRE;
+	ret = cm_resolved(cm, id);
+	if (!ret)
+		return 0;
+	id->src = src;
+	id->flags &= ~(uint32_t)CM_F_WIRE;
+	return ret;
+}
+
+/* 0, -EINPROGRESS: it is asked for, or why it cannot be reached. */
+static int remote_find(const struct cm_id *id, const union cm_addr *wire)
+{
+	const uint32_t interface = id->dst.sa.sa_family == AF_INET6 ?
+					   id->dst.in6.sin6_scope_id :
+					   0;
+	uint8_t from[16], to[16];
+
+	if (id->dst.sa.sa_family ==
+	    CM_AF_IB) /* as a kernel: who connects asks */
+		return 0;
+	cm_addr_raw(wire, from);
+	cm_addr_raw(&id->dst, to);
+	return neighbour_find(to, from, interface);
+}
+
+static void look_later(struct cm_id *id, uint64_t now)
+{
+	const uint64_t wait = id->tries < 7 ? MS << id->tries : LOOK_MOST;
+
+	id->look_at = now + wait;
+	id->tries += id->tries < 7;
+}
+
+int cm_resolve_remote(struct cm *cm, struct cm_id *id, uint32_t timeout_ms)
+{
+	union cm_addr wire;
+	uint64_t now;
+	int err;
+
+	if (!cm_wire_address(&wire))
+		return -ENETUNREACH;
+	err = remote_find(id, &wire);
+	if (!err)
+		return remote_resolved(cm, id, &wire);
+	if (err != -EINPROGRESS)
+		return err;
+	now = clock_now();
+	id->cma = CMA_ADDR_QUERY;
+	id->deadline = now + timeout_ms * MS;
+	id->tries = 0;
+	look_later(id, now);
+	cm->watch = true;
+	event_count_ring(&cm->t->timers);
+	return 0;
+}
+
+static void resolve_failed(struct cm *cm, struct cm_id *id, int err)
+{
+	id->cma = CMA_ADDR_BOUND;
+	id->deadline = 0;
+	cm_event_post(cm, id, CM_EV_ADDR_ERROR, err);
+}
+
+void cm_resolve_look(struct cm *cm, struct cm_id *id, uint64_t now)
+{
+	union cm_addr wire;
+	int err;
+
+	if (id->look_at > now && id->deadline > now)
+		return;
+	err = cm_wire_address(&wire) ? remote_find(id, &wire) : -ENETUNREACH;
+	if (!err) {
+		id->deadline = 0;
+		/* without room for the event it is looked at again */
+		if (remote_resolved(cm, id, &wire))
+			id->deadline = id->look_at = now + LOOK_MOST;
+		return;
+	}
+	if (err == -EINPROGRESS && id->deadline > now)
+		look_later(id, now);
+	else
+		resolve_failed(cm, id, err == -EINPROGRESS ? -ETIMEDOUT : err);
+}
