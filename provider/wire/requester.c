@@ -50,7 +50,8 @@
 #define PSNS_MOST (1u << 22)
 #define RNR_ENDLESS 7
 
-/* The WR in a slot. */
+/* The WR in a slot; of no packets: one that is carried out, or fails, at this
+ * side. */
 struct message {
 	uint32_t psn, packets;
 };
@@ -76,13 +77,25 @@ struct wire_requester {
 	uint8_t left, rnr_left; /* tries */
 	bool waits; /* and was said to */
 	bool gone_back; /* for what una is */
-	enum ibv_wc_status failed; /* at this side, when it was sent again */
+	enum ibv_wc_status failed; /* at this side, when it was to go out: ... */
+	uint32_t failed_at; /* ... the WR in this slot, which does no more */
 	struct message message[]; /* by slots */
 };
 
 static struct message *message_at(struct wire_requester *r, uint32_t slot)
 {
 	return &r->message[slot & r->mask];
+}
+
+/* The WR in that slot is begun. */
+static void message_begin(struct wire_requester *r, uint32_t slot,
+			  uint32_t packets)
+{
+	struct message *m = message_at(r, slot);
+
+	m->packets = packets;
+	m->psn = window_extend(&r->window, packets);
+	r->end = slot + 1;
 }
 
 static uint32_t message_end(struct wire_requester *r, uint32_t slot)
@@ -251,8 +264,8 @@ static bool may_send(const struct urxe_qp *qp, struct wire_requester *r)
 {
 	const struct urxe_wqe *w;
 
-	if (r->at == r->end || r->failed || r->rnr_until ||
-	    !window_room(&r->window))
+	if (r->at == r->end || r->rnr_until || !window_room(&r->window) ||
+	    (r->failed && r->at == r->failed_at))
 		return false;
 	w = sq_slot(&qp->sq, r->at);
 	return !message_fetches(w) || fetch_has_room(qp, r, w);
@@ -264,28 +277,37 @@ note_not_sent(const struct urxe_qp *qp, int err)
 	why_note(WIRE_SEND, qp->attr.dest_qp_num, (uint64_t)-err);
 }
 
+/* What is left of the message at r->at, as far as it may go now.  False: as
+ * above. */
+static bool send_message(struct urxe_qp *qp, struct wire_requester *r,
+			 struct sending *s)
+{
+	s->w = sq_slot(&qp->sq, r->at);
+	s->m = message_at(r, r->at);
+	if (!sending_gather(s, (r->window.next - s->m->psn) & WIRE_PSN_MASK))
+		return false;
+	while (r->window.next != message_end(r, r->at) && may_send(qp, r))
+		if (!sending_message(s, r))
+			return false;
+	return true;
+}
+
+/* r->at goes over what is out. */
+static void skip_sent(struct wire_requester *r)
+{
+	while (r->at != r->end &&
+	       !wire_psn_before(r->window.next, message_end(r, r->at)))
+		r->at++;
+}
+
 static void send_all(struct urxe_qp *qp, struct wire_requester *r,
 		     struct sending *s)
 {
-	uint32_t i;
-
-	while (may_send(qp, r)) {
-		s->w = sq_slot(&qp->sq, r->at);
-		s->m = message_at(r, r->at);
-		i = (r->window.next - s->m->psn) & WIRE_PSN_MASK;
-		if (!sending_gather(s, i)) {
+	for (skip_sent(r); may_send(qp, r); skip_sent(r))
+		if (!send_message(qp, r, s)) {
 			r->failed = IBV_WC_LOC_PROT_ERR;
-			return;
+			r->failed_at = r->at;
 		}
-		while (r->window.next != message_end(r, r->at) &&
-		       may_send(qp, r))
-			if (!sending_message(s, r)) {
-				r->failed = IBV_WC_LOC_PROT_ERR;
-				return;
-			}
-		if (r->window.next == message_end(r, r->at))
-			r->at++;
-	}
 }
 
 static void arm(const struct urxe_qp *qp, struct wire_requester *r, bool anew)
@@ -304,6 +326,7 @@ static void requester_send(struct urxe_qp *qp, struct wire_requester *r)
 	struct sending s = { .qp = qp };
 	int err = 0;
 
+	skip_sent(r);
 	if (!may_send(qp, r))
 		return;
 	message_path(qp, &s.path);
@@ -311,9 +334,7 @@ static void requester_send(struct urxe_qp *qp, struct wire_requester *r)
 	if (!s.port) {
 		/* as if it were lost: the address may come back */
 		window_sent(&r->window, window_room(&r->window));
-		while (r->at != r->end &&
-		       !wire_psn_before(r->window.next, message_end(r, r->at)))
-			r->at++;
+		skip_sent(r);
 	} else {
 		send_all(qp, r, &s);
 		err = port_end(s.port, qp->ctx->fabric);
@@ -417,12 +438,12 @@ static void retire(struct urxe_qp *qp, struct wire_requester *r, uint32_t psn)
 			counted(qp, URXE_CNT_SENDS);
 		flight_answer(qp, sq->done, IBV_WC_SUCCESS);
 	}
+	if (!qp->flying)
+		return; /* also: one behind them had failed, and broke the QP */
 	/* what was sent again in vain */
 	if ((int32_t)(r->at - sq->done) < 0)
 		r->at = sq->done;
-	while (r->at != r->end &&
-	       !wire_psn_before(r->window.next, message_end(r, r->at)))
-		r->at++;
+	skip_sent(r);
 }
 
 /* The same, but not the fetch that comes first.  False: there is one. */
@@ -680,10 +701,12 @@ static enum verdict requester_begin(struct urxe_qp *qp, struct run *run,
 				    struct urxe_wqe *w)
 {
 	struct wire_requester *r = qp->wire;
-	struct message *m;
 	enum verdict v;
 
 	requester_disown(qp, r);
+	if (qp->sq.done == qp->sq.begun)
+		requester_start(qp, r);
+	message_begin(r, qp->sq.begun, 0);
 	if (wqe_is_local(w))
 		return execute(qp, run, w);
 	v = execute_lost(qp, run, w);
@@ -691,12 +714,7 @@ static enum verdict requester_begin(struct urxe_qp *qp, struct run *run,
 		return v;
 	if (qp->type != IBV_QPT_UC && inbox_open(qp->ctx, r->inbox))
 		return requester_no_inbox(run);
-	if (qp->sq.done == qp->sq.begun)
-		requester_start(qp, r);
-	m = message_at(r, qp->sq.begun);
-	m->packets = message_packets(qp, w);
-	m->psn = window_extend(&r->window, m->packets);
-	r->end = qp->sq.begun + 1;
+	message_begin(r, qp->sq.begun, message_packets(qp, w));
 	if (qp->type == IBV_QPT_UC)
 		return begin_unreliable(qp, r);
 	requester_looks(qp, r, clock_now());
@@ -733,8 +751,8 @@ static void look_at_clock(struct urxe_qp *qp, struct wire_requester *r,
 {
 	if (r->failed) {
 		/* it ends when those before it are answered */
-		if (!sq_slot(&qp->sq, r->at)->answer)
-			flight_answer(qp, r->at, r->failed);
+		if (!sq_slot(&qp->sq, r->failed_at)->answer)
+			flight_answer(qp, r->failed_at, r->failed);
 	}
 	if (r->rnr_until && now >= r->rnr_until)
 		r->rnr_until = 0;
@@ -769,6 +787,7 @@ static uint64_t requester_progress(struct urxe_qp *qp, uint64_t now)
 	take_answers(qp, r);
 	if (qp->flying)
 		look_at_clock(qp, r, now);
+	skip_sent(r);
 	if (qp->flying && may_send(qp, r)) {
 		qp_guard_raise(qp, GUARD_NOTHING);
 		requester_send(qp, r);

@@ -211,6 +211,10 @@ static bool has(const void *bytes, size_t off, size_t len)
 
 #define PSN 0x123456u
 
+/* Everywhere in the circle of PSNs it is the same. */
+static const uint32_t starts[] = { PSN, 0, 1, 0x7ffffe, 0x800001, 0xfffffe };
+#define STARTS ((int)(sizeof(starts) / sizeof(*starts)))
+
 /* ------------------------------------------------------- tests */
 
 START_TEST(sends)
@@ -722,6 +726,130 @@ START_TEST(counts_silence)
 }
 END_TEST
 
+/* What is in front of a WR that fails at this side is answered first. */
+START_TEST(fails_here)
+{
+	struct opts o = wire_opts();
+	struct ibv_sge sge;
+	struct ibv_send_wr wr = { .wr_id = 4,
+				  .sg_list = &sge,
+				  .num_sge = 1,
+				  .opcode = IBV_WR_RDMA_WRITE,
+				  .send_flags = IBV_SEND_SIGNALED };
+	char bytes[8] = { 0 };
+
+	o.psn = starts[_i];
+	open_to_peer(&o);
+	post_op(IBV_WR_SEND, 1, 0, 10);
+	post_op(IBV_WR_RDMA_READ, 2, 0, 8);
+	post_op(IBV_WR_SEND, 3, 0, 10);
+	sge = node_sge(&n, 0, 5000);
+	sge.lkey ^= 1;
+	ck_assert_int_eq(post_wr(n.qp, &wr), 0);
+	post_op(IBV_WR_SEND, 5, 0, 10);
+	take(WIRE_SEND_ONLY, o.psn);
+	take(WIRE_READ_REQUEST, wire_psn_add(o.psn, 1));
+	take(WIRE_SEND_ONLY, wire_psn_add(o.psn, 2));
+	take_none();
+	ack(o.psn);
+	expect_ok(n.scq, 1, IBV_WC_SEND);
+	expect_none(n.scq, QUIET_MS);
+	data(WIRE_READ_ONLY, wire_psn_add(o.psn, 1), bytes, sizeof(bytes));
+	expect_ok(n.scq, 2, IBV_WC_RDMA_READ);
+	ack(wire_psn_add(o.psn, 2));
+	expect_ok(n.scq, 3, IBV_WC_SEND);
+	expect(n.scq, 4, IBV_WC_LOC_PROT_ERR);
+	expect(n.scq, 5, IBV_WC_WR_FLUSH_ERR);
+	ck_assert_int_eq(qp_state(n.qp), IBV_QPS_ERR);
+	take_none();
+	close_peer();
+}
+END_TEST
+
+/* Work for this side alone, between packets: it has none. */
+START_TEST(works_here)
+{
+	struct opts o = wire_opts();
+	struct ibv_send_wr wr = { .wr_id = 2,
+				  .opcode = IBV_WR_BIND_MW,
+				  .send_flags = IBV_SEND_SIGNALED };
+	struct ibv_mw *mw;
+	char bytes[8] = { 0 };
+
+	o.psn = starts[_i];
+	o.mr_access |= IBV_ACCESS_MW_BIND;
+	open_to_peer(&o);
+	mw = ibv_alloc_mw(n.pd, IBV_MW_TYPE_2);
+	ck_nonnull(mw);
+	wr.bind_mw.mw = mw;
+	wr.bind_mw.rkey = ibv_inc_rkey(mw->rkey);
+	wr.bind_mw.bind_info.mr = n.mr;
+	wr.bind_mw.bind_info.addr = n.base;
+	wr.bind_mw.bind_info.length = 8;
+	wr.bind_mw.bind_info.mw_access_flags = IBV_ACCESS_REMOTE_WRITE;
+	post_op(IBV_WR_RDMA_READ, 1, 0, 8);
+	ck_assert_int_eq(post_wr(n.qp, &wr), 0);
+	post_op(IBV_WR_SEND, 3, 0, 10);
+	take(WIRE_READ_REQUEST, o.psn);
+	take(WIRE_SEND_ONLY, wire_psn_add(o.psn, 1));
+	take_none();
+	data(WIRE_READ_ONLY, o.psn, bytes, sizeof(bytes));
+	expect_ok(n.scq, 1, IBV_WC_RDMA_READ);
+	expect_ok(n.scq, 2, IBV_WC_BIND_MW);
+	expect_none(n.scq, 0);
+	ack(wire_psn_add(o.psn, 1));
+	expect_ok(n.scq, 3, IBV_WC_SEND);
+	post_op(IBV_WR_SEND, 4, 0, 10);
+	take(WIRE_SEND_ONLY, wire_psn_add(o.psn, 2));
+	ack(wire_psn_add(o.psn, 2));
+	expect_ok(n.scq, 4, IBV_WC_SEND);
+	ck_assert_int_eq(ibv_dealloc_mw(mw), 0);
+	close_peer();
+}
+END_TEST
+
+/* A key is gone when its bytes are wanted once more: WRs before it are sent
+ * again all the same, as often as it takes. */
+START_TEST(fails_when_sent_again)
+{
+	struct opts o = wire_opts();
+	struct ibv_mr *mr;
+	struct ibv_sge sge;
+	struct ibv_send_wr wr = { .wr_id = 3,
+				  .sg_list = &sge,
+				  .num_sge = 1,
+				  .opcode = IBV_WR_SEND,
+				  .send_flags = IBV_SEND_SIGNALED };
+
+	open_to_peer(&o);
+	mr = ibv_reg_mr(n.pd, n.buf, 4096, 0);
+	ck_nonnull(mr);
+	post_op(IBV_WR_SEND, 1, 0, 10);
+	post_op(IBV_WR_SEND, 2, 0, 10);
+	sge = node_sge(&n, 0, 10);
+	sge.lkey = mr->lkey;
+	ck_assert_int_eq(post_wr(n.qp, &wr), 0);
+	take(WIRE_SEND_ONLY, PSN);
+	take(WIRE_SEND_ONLY, PSN + 1);
+	take(WIRE_SEND_ONLY, PSN + 2);
+	ck_assert_int_eq(ibv_dereg_mr(mr), 0);
+	nak(PSN, WIRE_NAK_SEQUENCE);
+	expect_none(n.scq, QUIET_MS);
+	take(WIRE_SEND_ONLY, PSN);
+	take(WIRE_SEND_ONLY, PSN + 1);
+	take_none();
+	nak(PSN + 1, WIRE_NAK_SEQUENCE);
+	expect_ok(n.scq, 1, IBV_WC_SEND);
+	expect_none(n.scq, QUIET_MS);
+	take(WIRE_SEND_ONLY, PSN + 1);
+	take_none();
+	ack(PSN + 1);
+	expect_ok(n.scq, 2, IBV_WC_SEND);
+	expect(n.scq, 3, IBV_WC_LOC_PROT_ERR);
+	close_peer();
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite("wire-requester");
@@ -742,6 +870,9 @@ int main(void)
 	add_loop(s, refused, refusals);
 	add(s, nonsense);
 	add(s, goes_round);
+	add_loop(s, fails_here, STARTS);
+	add_loop(s, works_here, STARTS);
+	add(s, fails_when_sent_again);
 	add(s, counts);
 	add(s, counts_silence);
 	return run(s);
