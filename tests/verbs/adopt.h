@@ -65,11 +65,26 @@ static inline int count_fds(void)
 	return n;
 }
 
+#define FAR ((size_t)64 << 30)
+
+/*
+ * Far below what else is mapped: a test that makes a hole in it does not find
+ * another thread's pages there, which get the highest address that is free.
+ */
 static inline char *map_zeros(size_t size)
 {
-	char *p = mmap(NULL, size, PROT_READ | PROT_WRITE,
-		       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	const int prot = PROT_READ | PROT_WRITE;
+	const int flags = MAP_PRIVATE | MAP_ANONYMOUS;
+	static uintptr_t below;
+	char *p;
 
+	if (!below) {
+		p = mmap(NULL, PAGE, prot, flags, -1, 0);
+		ck_assert(p != MAP_FAILED && !munmap(p, PAGE));
+		below = (uintptr_t)p - FAR;
+	}
+	below -= (size + PAGE - 1) / PAGE * PAGE + PAGE;
+	p = mmap((void *)below, size, prot, flags, -1, 0);
 	ck_assert(p != MAP_FAILED);
 	return p;
 }
