@@ -88,6 +88,7 @@ struct urxe_wire_taken {
 	uint64_t wr_id;
 	uint16_t ticket;
 	uint8_t num_sge;
+	uint32_t srq_live; /* XRC: of the SRQ responder.srqn, what `live` was */
 	struct {
 		uint64_t addr;
 		uint32_t length, lkey;
@@ -112,7 +113,7 @@ struct urxe_wire_responder {
 	uint32_t rkey, length; /* of a WRITE that is under way */
 	uint64_t addr;
 	uint32_t invalidated; /* PSN | URXE_WIRE_DONE of a SEND that did it */
-	uint32_t pad;
+	uint32_t srqn; /* XRC: whose receive the message has */
 	struct urxe_wire_taken taken;
 	struct urxe_wire_atomic atomic[URXE_WIRE_ATOMICS];
 };

@@ -106,7 +106,8 @@ void conn_turn_to(const struct urxe_qp *qp, const struct urxe_conn *c,
 		   guard_names(qp->guard, uses)))
 		return;
 	guard_name(qp->guard, uses);
-	guard_turn_to(qp->guard, c->qpn, c->peer->slot);
+	guard_turn_to(qp->guard, c->qpn,
+		      rx_peer(&c->rx) ? rx_peer(&c->rx)->slot : GUARD_NO_RX);
 	conn_name_rx(qp, c);
 }
 
@@ -171,9 +172,7 @@ static bool conn_has_srq(struct urxe_qp *qp, struct urxe_conn *c, uint32_t srqn)
 	       load_relaxed(&owner->state) == URXE_CTX_LIVE;
 }
 
-/* XRC: make c->rx a view of SRQ srqn. */
-static bool conn_open_srq(struct urxe_qp *qp, struct urxe_conn *c,
-			  uint32_t srqn)
+bool conn_turn_to_srq(struct urxe_qp *qp, struct urxe_conn *c, uint32_t srqn)
 {
 	struct urxe_fabric *f = qp->ctx->fabric;
 	uint32_t slot = URXE_SRQN_CTX(srqn);
@@ -230,7 +229,7 @@ conn_ready_srq(struct urxe_qp *qp, struct urxe_conn *c, uint32_t srqn,
 {
 	if (in_use && !conn_has_srq(qp, c, srqn))
 		return RESP_OTHER;
-	if (!conn_open_srq(qp, c, srqn)) {
+	if (!conn_turn_to_srq(qp, c, srqn)) {
 		why_note(NO_SRQ, srqn, c->qpn);
 		return RESP_NAK_INVALID;
 	}

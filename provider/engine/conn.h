@@ -88,6 +88,13 @@ static inline bool conn_is_anothers(const struct urxe_conn *c)
 /* Can that QP hear anything?  word: what its conn is. */
 bool conn_hears(struct urxe_conn *c, uint64_t word);
 
+/*
+ * XRC: its receives are those of SRQ srqn from now on, and the keys that its
+ * requests name are of the same context.  The guard is up.  False: there is no
+ * such SRQ in the QP's domain.
+ */
+bool conn_turn_to_srq(struct urxe_qp *qp, struct urxe_conn *c, uint32_t srqn);
+
 /* Time has passed: drop it if that QP is another connection's by now. */
 void conn_check(struct urxe_conn *c);
 

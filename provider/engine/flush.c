@@ -9,6 +9,7 @@
 #include "requester.h"
 #include "service.h"
 #include "srq.h"
+#include "taken.h"
 #include "wait.h"
 #include "why.h"
 
@@ -116,38 +117,6 @@ static void flush_later(struct urxe_cq *cq)
 	service_need(cq->ctx);
 }
 
-/* A receive of its SRQ that a message of another host has, and will not fill. */
-static void flush_taken(struct urxe_qp *qp)
-{
-	struct urxe_wire_taken *t;
-	struct urxe_cqe_ref ref;
-	struct urxe_cqe *e;
-
-	if (!load_acquire(&qp->sh->wire))
-		return;
-	t = &qp->ctx->arena->wire[qpn_index(qp->qpn)].responder.taken;
-	if (!exchange_acq_rel(&t->there, 0))
-		return;
-	if (unlikely(qp->counts))
-		comp_cntr_add_flushed(qp, URXE_CNTR_RECV);
-	qp_guard_raise(qp, GUARD_NOTHING); /* we produce into a CQ */
-	if (cq_begin(&qp->rcq->view, &ref)) {
-		e = ref.slot.cqe;
-		e->wr_id = t->wr_id;
-		e->qpn = qp->qpn;
-		e->byte_len = 0;
-		e->imm = 0;
-		e->src_qp = 0;
-		e->wqe = URXE_WQE_SRQ(qp->srq->index, t->ticket);
-		e->status = IBV_WC_WR_FLUSH_ERR;
-		e->opcode = IBV_WC_RECV;
-		e->wc_flags = 0;
-		e->inline_len = URXE_CQE_SRQ;
-		cq_end(&qp->rcq->view, &ref, false);
-	}
-	guard_lower(qp->guard);
-}
-
 /* No message for this QP takes a receive of its SRQ any more. */
 static void flush_srq(struct urxe_qp *qp)
 {
@@ -159,7 +128,7 @@ static void flush_srq(struct urxe_qp *qp)
 		flush_later(qp->rcq);
 		return;
 	}
-	flush_taken(qp);
+	taken_flush(qp);
 	flush_last_wqe(qp->ctx->self, qp->sh);
 }
 
@@ -170,6 +139,8 @@ void flush_qp(struct urxe_qp *qp)
 	if (!qp->rq.sh) {
 		if (qp->srq)
 			flush_srq(qp);
+		else if (qp->type == IBV_QPT_XRC_RECV)
+			taken_flush_target(qp, qp->ctx->self);
 		return;
 	}
 	urxe_lock_outside(&qp->rq.lock);

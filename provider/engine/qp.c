@@ -11,6 +11,7 @@
 #include "qp.h"
 #include "quiesce.h"
 #include "srq.h"
+#include "taken.h"
 #include "wait.h"
 #include "why.h"
 
@@ -106,6 +107,10 @@ void qp_forget(struct urxe_qp *qp, uint64_t conn)
 	flight_cancel(qp);
 	quiesce_qp(qp->ctx->fabric, qp->ctx->arena, qp->qpn, from);
 	quiesce_pollers(qp->ctx);
+	if (qp->srq)
+		taken_flush(qp); /* and is forgotten with its completions */
+	else if (qp->type == IBV_QPT_XRC_RECV)
+		taken_flush_target(qp, qp->ctx->self);
 	conn_drop(&qp->conn);
 	for (i = 0; qp->dests && i < UD_DESTS; i++)
 		conn_drop(&qp->dests[i]);

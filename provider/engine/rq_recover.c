@@ -97,22 +97,58 @@ static bool recover_search(struct urxe_cq *cq, struct queue *q)
 	return true;
 }
 
-/* Those that messages of other hosts have, which are under way. */
-static void recover_find_taken(struct urxe_context *ctx, struct queue *q)
+/* The one that a message of another host has at QP i of p, if it is of q. */
+static void recover_find_taken(struct queue *q, const struct urxe_arena *a,
+			       uint32_t i)
 {
-	const struct urxe_wire_taken *t;
-	const struct urxe_qp *qp;
+	const struct urxe_wire_responder *st = &a->wire[i].responder;
+	const struct urxe_srq *srq = q->srq;
 	struct urxe_kept *k;
+
+	if (!load_acquire(&a->qp[i].wire) || !load_acquire(&st->taken.there))
+		return;
+	if (srq->cq &&
+	    (st->srqn != URXE_SRQN(srq->ctx->slot, srq->index) ||
+	     st->taken.srq_live != load_relaxed(&srq->sh->live)))
+		return;
+	k = rq_kept(q->rq, st->taken.ticket);
+	if (k)
+		k->found = true;
+}
+
+/* XRC: its messages come to any target of its domain, in any context. */
+static void recover_find_targets(struct urxe_context *ctx, struct queue *q)
+{
+	const struct urxe_dev *dev = ctx->fabric->dev;
+	uint32_t i, high = load_acquire(&dev->qp_high);
+	struct urxe_peer *p;
+	uint64_t entry;
+
+	for (i = 0; i < high && i < URXE_MAX_QP; i++) {
+		entry = load_acquire(&dev->qp[i]);
+		p = entry ? peer_get(ctx->fabric, URXE_DIR_CTX(entry),
+				     URXE_DIR_GEN(entry)) :
+			    NULL;
+		if (!p)
+			continue;
+		if (p->arena->qp[i].type == IBV_QPT_XRC_RECV)
+			recover_find_taken(q, p->arena, i);
+		peer_put(p);
+	}
+}
+
+/* Those that messages of other hosts have, which are under way. */
+static void recover_find_all_taken(struct urxe_context *ctx, struct queue *q)
+{
+	const struct urxe_qp *qp;
 	uint32_t i;
 
-	for (i = 0; q->srq && i < URXE_MAX_QP; i++) {
+	if (q->srq && q->srq->cq)
+		recover_find_targets(ctx, q);
+	for (i = 0; q->srq && !q->srq->cq && i < URXE_MAX_QP; i++) {
 		qp = context_qp(ctx, i);
-		if (!qp || qp->srq != q->srq || !load_acquire(&qp->sh->wire))
-			continue;
-		t = &ctx->arena->wire[i].responder.taken;
-		k = load_acquire(&t->there) ? rq_kept(q->rq, t->ticket) : NULL;
-		if (k)
-			k->found = true;
+		if (qp && qp->srq == q->srq)
+			recover_find_taken(q, ctx->arena, i);
 	}
 }
 
@@ -120,8 +156,7 @@ static bool recover_search_all(struct urxe_context *ctx, struct queue *q)
 {
 	struct urxe_cq *cq;
 
-	recover_find_taken(ctx, q);
-
+	recover_find_all_taken(ctx, q);
 	if (q->qp)
 		return recover_search(q->qp->rcq, q);
 	for (cq = ctx->cqs; cq; cq = cq->next)

@@ -14,6 +14,7 @@
 #include "engine/log.h"
 #include "engine/peer.h"
 #include "engine/quiesce.h"
+#include "engine/taken.h"
 #include "shared/bitmap.h"
 #include "verbs.h"
 #include "xrc.h"
@@ -263,6 +264,7 @@ static void xrc_end_target(struct urxe_vqp *vqp)
 
 	store_seq_cst(&vqp->qp.sh->conn, 0);
 	quiesce_qp(f, p->arena, vqp->qp.qpn, 0);
+	taken_flush_target(&vqp->qp, p);
 	/* with its creator's context it ended anyway */
 	if (!fabric_context_alive(f, p->slot, p->gen))
 		return;

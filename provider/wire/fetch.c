@@ -151,6 +151,16 @@ enum response fetch_read(struct request *r)
 	return resp;
 }
 
+/* XRC: another message may be under way, of another SRQ. */
+static enum response read_turn_to(struct request *r)
+{
+	return r->s->me.type == IBV_QPT_XRC_SEND &&
+			       !conn_turn_to_srq(&r->s->me, r->c,
+						 r->p->xrceth.srqn) ?
+		       RESP_SILENCE :
+		       RESP_ACK;
+}
+
 void fetch_read_again(struct request *r)
 {
 	const uint32_t epsn = load_relaxed(&r->c->sh->epsn) & WIRE_PSN_MASK;
@@ -160,7 +170,7 @@ void fetch_read_again(struct request *r)
 	/* of what was asked for then, and no more */
 	if (r->p->reth.length > URXE_MAX_MSG || wire_psn_minus(end, epsn) > 0)
 		return;
-	if (!read_access(r, &d))
+	if (!read_turn_to(r) && !read_access(r, &d))
 		read_answer(r, &d);
 }
 

@@ -23,7 +23,8 @@ static void reply_make(const struct served *v, uint8_t op, uint32_t psn,
 	const struct urxe_conn *c = &v->conn;
 
 	memset(p, 0, sizeof(*p));
-	p->bth.opcode = WIRE_RC | op;
+	p->bth.opcode = op |
+			(c->sh->type == IBV_QPT_XRC_RECV ? WIRE_XRC : WIRE_RC);
 	p->bth.pkey = 0xffff;
 	p->bth.qpn = URXE_CONN_DEST(c->want);
 	p->bth.psn = psn;

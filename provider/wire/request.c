@@ -46,10 +46,12 @@ static void request_wqe(const struct request *r, uint64_t length,
 
 /* ------------------------------------------------------- receives */
 
-static void taken_keep(struct urxe_wire_taken *k, const struct taken *t)
+static void taken_keep(struct urxe_wire_taken *k, const struct taken *t,
+		       uint32_t srq_live)
 {
 	uint32_t i;
 
+	k->srq_live = srq_live;
 	k->wr_id = t->wr_id;
 	k->index = t->index;
 	k->ticket = t->ticket;
@@ -92,7 +94,7 @@ static enum response request_take(struct request *r, const struct urxe_wqe *w,
 	respond_step(r);
 	resp = responder_take(&r->s->me, r->c, w, t);
 	if (!resp)
-		taken_keep(k, t);
+		taken_keep(k, t, r->c->rx.srq_live);
 	respond_step_undone(r);
 	return resp;
 }
@@ -151,8 +153,13 @@ void request_abandon(struct request *r)
 	const struct urxe_wqe w = { .opcode = IBV_WR_SEND };
 	struct taken t;
 
-	if (!r->c->rx.srq || !load_acquire(&r->st->taken.there))
+	if (!load_acquire(&r->st->taken.there))
 		return;
+	if (!shared_turn_back(r)) {
+		if (r->s->me.type == IBV_QPT_XRC_SEND)
+			store_relaxed(&r->st->taken.there, 0);
+		return;
+	}
 	taken_recall(&r->st->taken, &t);
 	request_complete(r, &w, &t, IBV_WC_WR_FLUSH_ERR);
 }
@@ -177,8 +184,7 @@ static enum ibv_wc_status request_invalidate(struct request *r,
 	return IBV_WC_SUCCESS;
 }
 
-/* The guard was down meanwhile. */
-static bool request_is_heard(const struct request *r)
+bool request_is_heard(const struct request *r)
 {
 	uint64_t word = load_seq_cst(&r->c->sh->conn);
 
@@ -251,7 +257,8 @@ enum response request_send(struct request *r)
 		    !responder_has_receive(r->c))
 			return RESP_RNR;
 		failed = request_invalidate(r, &w);
-		if (!request_is_heard(r))
+		/* the guard was down meanwhile */
+		if (!request_is_heard(r) || shared_turn_to(r))
 			return RESP_SILENCE;
 	}
 	if (only && !load_relaxed(&r->st->taken.there))

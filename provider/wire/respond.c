@@ -103,7 +103,10 @@ static bool has_its_length(const struct request *r)
 static enum response carry_out(struct request *r)
 {
 	const uint8_t op = ops[r->op];
+	enum response resp = shared_turn_to(r);
 
+	if (unlikely(resp))
+		return resp;
 	if (op & OP_SEND)
 		return request_send(r);
 	if (op & OP_WRITE)
@@ -194,6 +197,10 @@ static void respond_rc(struct request *r)
 		resp = carry_out(r);
 	if (unlikely(resp))
 		respond_refuse(r, resp);
+	/* an XRC target has no CQ, whose poller would flush this */
+	if (unlikely(r->s->me.type == IBV_QPT_XRC_SEND) &&
+	    load_relaxed(&r->st->taken.there) && !request_is_heard(r))
+		request_abandon(r);
 }
 
 /* ------------------------------------------------------- UC */

@@ -19,10 +19,22 @@ static void server_forget(struct wire_server *s, struct served *v)
 	conn_drop(&v->conn);
 }
 
+/* type: of the requester */
 static bool conn_is_wired(const struct urxe_conn *c, enum ibv_qp_type type)
 {
-	return c->sh->type == type && load_acquire(&c->sh->wire) &&
+	const enum ibv_qp_type mine =
+		type == IBV_QPT_XRC_SEND ? IBV_QPT_XRC_RECV : type;
+
+	return c->sh->type == mine && load_acquire(&c->sh->wire) &&
 	       (load_seq_cst(&c->sh->conn) & URXE_CONN_ENDS) == c->want;
+}
+
+/* The QP's owner, or that of the SRQ which the last request was for. */
+static bool conn_is_of_dead(struct urxe_conn *c)
+{
+	struct urxe_peer *rx = rx_peer(&c->rx);
+
+	return peer_has_died(c->peer) || (rx && peer_has_died(rx));
 }
 
 struct served *server_turn_to(struct wire_server *s, uint32_t qpn,
@@ -135,6 +147,9 @@ static void request(struct wire_server *s, const struct wire_received *in)
 	case WIRE_UC:
 		connected(s, in, IBV_QPT_UC);
 		break;
+	case WIRE_XRC:
+		connected(s, in, IBV_QPT_XRC_SEND);
+		break;
 	case WIRE_UD:
 		deliver_datagram(s, in);
 		break;
@@ -242,7 +257,7 @@ void server_look_after(struct wire_server *s)
 	for (i = 0; i < SERVED; i++) {
 		c = &s->served[i].conn;
 		conn_check(c);
-		if (c->peer && peer_has_died(c->peer))
+		if (c->peer && conn_is_of_dead(c))
 			conn_drop(c);
 	}
 }

@@ -6,9 +6,10 @@
  * his guard (dev->wire.guard) and his context.
  *
  *	server.c	which QP a packet is for
- *	respond.c	RC and UC: is it the next packet?  (IB 9.7.4, 9.8)
+ *	respond.c	RC, XRC and UC: is it the next packet?  (IB 9.7.4, 9.8)
  *	request.c	SEND, RDMA WRITE
  *	fetch.c		RDMA READ, atomics
+ *	shared.c	XRC: which SRQ
  *	deliver.c	UD
  *	reply.c		what is sent back
  *
@@ -94,8 +95,19 @@ void respond_step_undone(struct request *r);
 /* request.c; RESP_ACK: it is accepted */
 enum response request_send(struct request *r);
 enum response request_write(struct request *r);
+/* Does the QP still hear this requester? */
+bool request_is_heard(const struct request *r);
 /* The QP is at its end: what a message under way has of its SRQ is flushed. */
 void request_abandon(struct request *r);
+
+/* shared.c */
+/*
+ * XRC: its receives and keys are those of the SRQ that it names; of others there
+ * is nothing to do.
+ */
+enum response shared_turn_to(struct request *r);
+/* The same of a receive that a message has, which may be gone with its SRQ. */
+bool shared_turn_back(struct request *r);
 
 /* fetch.c; the same, and it is answered */
 enum response fetch_read(struct request *r);

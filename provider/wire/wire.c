@@ -73,14 +73,23 @@ void wire_after_fork(struct urxe_context *ctx)
 
 static struct pabi_ops next;
 
-/* Memory for what it is to have in its arena: nobody is there yet. */
+/*
+ * Memory for what it is to have in its arena: nobody is there yet.  A further
+ * handle of an XRC target finds what its creator had when he made it, or none.
+ */
 static int wire_reserve(struct urxe_qp *qp)
 {
-	struct urxe_arena *a = qp->ctx->arena;
+	const struct urxe_peer *opened =
+		container_of(qp, struct urxe_vqp, qp)->opened;
+	struct urxe_arena *a = opened ? opened->arena : qp->ctx->arena;
 	struct urxe_wire_qp *e = &a->wire[qpn_index(qp->qpn)];
-	int ret;
+	int ret = 0;
 
-	ret = arena_reserve(qp->ctx->cmd_fd, (char *)e - (char *)a, sizeof(*e));
+	if (!opened)
+		ret = arena_reserve(qp->ctx->cmd_fd, (char *)e - (char *)a,
+				    sizeof(*e));
+	else if (!load_acquire(&qp->sh->wire))
+		ret = -ENOMEM;
 	if (ret)
 		return ret;
 	memset(&e->responder, 0, sizeof(e->responder));
@@ -95,11 +104,13 @@ static struct ibv_qp *wire_created(struct ibv_qp *ibqp)
 	if (!ibqp)
 		return NULL;
 	qp = to_uqp(ibqp);
-	if (qp->type != IBV_QPT_UD)
+	if (qp->type != IBV_QPT_UD && qp->type != IBV_QPT_XRC_RECV)
 		return ibqp;
 	if (wire_reserve(qp))
 		urxe_why("QP 0x%x does not hear other hosts: no memory",
 			 qp->qpn);
+	if (qp->type != IBV_QPT_UD) /* others may open and connect it */
+		return ibqp;
 	urxe_lock(&qp->lock);
 	datagram_attach(qp);
 	urxe_unlock(&qp->lock);

@@ -6,7 +6,7 @@
 . "$(dirname "$0")/lib.sh"
 need ibv_rc_pingpong
 
-want='iters in'
+want='iters in|^success'
 pingpong() # KIND SIZE MTU
 {
 	local index_c index_s
@@ -31,11 +31,26 @@ datagrams() # SIZE
 		"$(address "$server" 4)"
 }
 
+# how many bytes; it checks no data
+xsrq() # SIZE
+{
+	next_port
+	meet "xsrq, $1 bytes, IPv$version" \
+		ibv_xsrq_pingpong -g "$(gid_index "$server")" -p "$port" -n 200 -s "$1" -- \
+		ibv_xsrq_pingpong -g "$(gid_index "$client")" -p "$port" -n 200 -s "$1" \
+		"$(address "$server" 4)"
+}
+
 for version in ${WIRE_VERSION-4 6}; do
 	for kind in "$@"; do
 		if [[ $kind == ud ]]; then
 			datagrams 1
 			datagrams 1000
+			continue
+		fi
+		if [[ $kind == xsrq ]]; then
+			xsrq 1
+			xsrq 65537
 			continue
 		fi
 		pingpong "$kind" 1 1024

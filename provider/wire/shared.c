@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#define _GNU_SOURCE
+/*
+ * XRC: each request names the SRQ that receives it, and whose protection domain
+ * its keys are in (IB A14.2).  A message is for one SRQ from its first packet
+ * to its last.
+ */
+#include "engine/why.h"
+#include "server.h"
+
+static bool is_for_others(const struct request *r, uint32_t srqn)
+{
+	return srqn != r->st->srqn && (r->under_way != URXE_WIRE_NOTHING ||
+				       load_acquire(&r->st->taken.there));
+}
+
+enum response shared_turn_to(struct request *r)
+{
+	const uint32_t srqn = r->p->xrceth.srqn;
+
+	if (likely(r->s->me.type != IBV_QPT_XRC_SEND))
+		return RESP_ACK;
+	if (is_for_others(r, srqn))
+		return RESP_NAK_INVALID;
+	r->st->srqn = srqn;
+	if (!load_acquire(&r->st->taken.there) ?
+		    conn_turn_to_srq(&r->s->me, r->c, srqn) :
+		    shared_turn_back(r))
+		return RESP_ACK;
+	why_note(NO_SRQ, srqn, r->c->qpn);
+	return RESP_NAK_INVALID;
+}
+
+bool shared_turn_back(struct request *r)
+{
+	const struct urxe_wire_responder *st = r->st;
+
+	if (r->s->me.type != IBV_QPT_XRC_SEND)
+		return r->c->rx.srq;
+	return conn_turn_to_srq(&r->s->me, r->c, st->srqn) &&
+	       r->c->rx.srq_live == st->taken.srq_live;
+}

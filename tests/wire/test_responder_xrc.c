@@ -1,0 +1,387 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* XRC: a target, and SRQs of its domain and of another one. */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <string.h>
+
+#include "other_host.h"
+
+static struct ibv_xrcd *domain, *other;
+static struct ibv_srq *srq;
+static uint32_t srqn;
+
+static struct ibv_xrcd *open_domain(void)
+{
+	struct ibv_xrcd_init_attr a = {
+		.comp_mask = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS,
+		.fd = -1,
+		.oflags = O_CREAT,
+	};
+	struct ibv_xrcd *x = ibv_open_xrcd(ctx, &a);
+
+	ck_assert_ptr_nonnull(x);
+	return x;
+}
+
+/* It has room for one receive. */
+static struct ibv_srq *make_srq(struct ibv_xrcd *xrcd, uint32_t *number)
+{
+	struct ibv_srq_init_attr_ex a = {
+		.attr = { .max_wr = 1, .max_sge = 1 },
+		.comp_mask = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD |
+			     IBV_SRQ_INIT_ATTR_XRCD | IBV_SRQ_INIT_ATTR_CQ,
+		.srq_type = IBV_SRQT_XRC,
+		.pd = pd,
+		.xrcd = xrcd,
+		.cq = cq,
+	};
+	struct ibv_srq *s = ibv_create_srq_ex(ctx, &a);
+
+	ck_assert_ptr_nonnull(s);
+	ck_assert_int_eq(ibv_get_srq_num(s, number), 0);
+	return s;
+}
+
+static struct ibv_qp *make_target(void)
+{
+	struct ibv_qp_init_attr_ex a = {
+		.qp_type = IBV_QPT_XRC_RECV,
+		.comp_mask = IBV_QP_INIT_ATTR_XRCD,
+		.xrcd = domain,
+	};
+	struct ibv_qp *qp = ibv_create_qp_ex(ctx, &a);
+
+	ck_assert_ptr_nonnull(qp);
+	connect_qp(qp);
+	return qp;
+}
+
+static void post_srq(struct ibv_srq *s, uint64_t id)
+{
+	struct ibv_sge sge = { (uintptr_t)buf, BYTES, mr->lkey };
+	struct ibv_recv_wr wr = { .wr_id = id, .sg_list = &sge, .num_sge = 1 },
+			   *bad;
+
+	ck_assert_int_eq(ibv_post_srq_recv(s, &wr, &bad), 0);
+}
+
+static void setup_xrc(void)
+{
+	setup();
+	domain = open_domain();
+	other = open_domain();
+	srq = make_srq(domain, &srqn);
+}
+
+static void teardown_xrc(void)
+{
+	ck_assert_int_eq(ibv_destroy_srq(srq), 0);
+	ck_assert_int_eq(ibv_close_xrcd(domain), 0);
+	ck_assert_int_eq(ibv_close_xrcd(other), 0);
+	teardown();
+}
+
+static struct wire_packet to_srq(const struct ibv_qp *qp, uint8_t opcode,
+				 uint32_t psn, uint32_t number)
+{
+	struct wire_packet p = packet(qp->qp_num, WIRE_XRC | opcode, psn);
+
+	p.xrceth.srqn = number;
+	return p;
+}
+
+static void say_to(const struct ibv_qp *qp, uint8_t opcode, uint32_t psn,
+		   uint32_t number, uint32_t n)
+{
+	struct wire_packet p = to_srq(qp, opcode, psn, number);
+
+	with_bytes(&p, text, n);
+	say(&p);
+}
+
+static void hear_xrc(uint8_t syndrome, uint32_t psn)
+{
+	struct wire_packet p = hear();
+
+	ck_assert_uint_eq(p.bth.opcode, WIRE_XRC | WIRE_ACKNOWLEDGE);
+	ck_assert_uint_eq(p.aeth.syndrome, syndrome);
+	ck_assert_uint_eq(p.bth.psn, psn & WIRE_PSN_MASK);
+}
+
+static void expect_flushed(uint64_t id)
+{
+	struct ibv_wc wc = await_completion();
+
+	ck_assert_int_eq(wc.status, IBV_WC_WR_FLUSH_ERR);
+	ck_assert_uint_eq(wc.wr_id, id);
+}
+
+START_TEST(sends)
+{
+	struct ibv_qp *qp = make_target();
+	struct ibv_wc wc;
+
+	say_to(qp, WIRE_SEND_ONLY, PSN, srqn, 4);
+	hear_xrc(WIRE_RNR_NAK | TIMER, PSN);
+	post_srq(srq, 3);
+	say_to(qp, WIRE_SEND_FIRST, PSN, srqn, MTU);
+	hear_xrc(WIRE_ACK, PSN);
+	no_completion();
+	say_to(qp, WIRE_SEND_LAST, PSN + 1, srqn, 5);
+	hear_xrc(WIRE_ACK, PSN + 1);
+	wc = await_completion();
+	ck_assert_int_eq(wc.status, IBV_WC_SUCCESS);
+	ck_assert_uint_eq(wc.wr_id, 3);
+	ck_assert_uint_eq(wc.byte_len, MTU + 5);
+	ck_assert_uint_eq(wc.qp_num, qp->qp_num);
+	ck_assert_uint_eq(wc.src_qp, QPN);
+	ck_assert_int_eq(memcmp(buf, text, MTU), 0);
+	/* RC's packets are not for it, nor are those to no SRQ */
+	say_send(qp, WIRE_SEND_ONLY, PSN + 2, 0, 4);
+	silence();
+	ck_assert_int_eq(ibv_destroy_qp(qp), 0);
+}
+END_TEST
+
+START_TEST(fetches)
+{
+	struct ibv_qp *qp = make_target();
+	struct wire_packet p;
+	uint64_t old = 7;
+	uint32_t i;
+
+	memcpy(buf, &old, 8);
+	p = to_srq(qp, WIRE_FETCH_ADD, PSN, srqn);
+	p.atomiceth.addr = (uintptr_t)buf;
+	p.atomiceth.rkey = mr->rkey;
+	p.atomiceth.swap_add = 1;
+	for (i = 0; i < 2; i++) {
+		say(&p);
+		ck_assert_uint_eq(hear().atomicack.original, 7);
+	}
+	p = to_srq(qp, WIRE_READ_REQUEST, PSN + 1, srqn);
+	p.reth.addr = (uintptr_t)buf;
+	p.reth.rkey = mr->rkey;
+	p.reth.length = 8;
+	for (i = 0; i < 2; i++) {
+		struct wire_packet q;
+
+		say(&p);
+		q = hear();
+		ck_assert_uint_eq(q.bth.opcode, WIRE_XRC | WIRE_READ_ONLY);
+		ck_assert_uint_eq(*(const uint8_t *)q.payload, 8);
+	}
+	ck_assert_int_eq(ibv_destroy_qp(qp), 0);
+}
+END_TEST
+
+/* One NAK, and the end of the QP. */
+static void refused(struct ibv_qp *qp, uint8_t syndrome, uint32_t psn)
+{
+	hear_xrc(syndrome, psn);
+	ck_assert_int_eq(state_of(qp), IBV_QPS_ERR);
+	ck_assert_int_eq(ibv_destroy_qp(qp), 0);
+}
+
+START_TEST(bad_srqs)
+{
+	uint32_t foreign, gone, i;
+	struct ibv_srq *theirs = make_srq(other, &foreign);
+	struct ibv_srq *basic = ibv_create_srq(
+		pd, &(struct ibv_srq_init_attr){ .attr = { .max_wr = 1 } });
+	struct ibv_qp *qp;
+
+	ck_assert_int_eq(ibv_destroy_srq(make_srq(domain, &gone)), 0);
+	ck_assert_ptr_nonnull(basic);
+	{
+		/* none, of another domain, of no domain, gone, of no context */
+		const uint32_t bad[] = { 0, foreign, gone + 1, gone, 0xffffff };
+
+		for (i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+			qp = make_target();
+			say_to(qp, WIRE_SEND_ONLY, PSN, bad[i], 4);
+			refused(qp, WIRE_NAK_INVALID, PSN);
+			qp = make_target();
+			say_to(qp, WIRE_WRITE_ONLY, PSN, bad[i], 0);
+			refused(qp, WIRE_NAK_INVALID, PSN);
+		}
+	}
+	ck_assert_int_eq(ibv_destroy_srq(basic), 0);
+	ck_assert_int_eq(ibv_destroy_srq(theirs), 0);
+}
+END_TEST
+
+/* A message is for one SRQ; what it had is flushed. */
+START_TEST(changes_srq)
+{
+	uint32_t second;
+	struct ibv_srq *s = make_srq(domain, &second);
+	struct ibv_qp *qp = make_target();
+
+	post_srq(srq, 1);
+	post_srq(s, 2);
+	say_to(qp, WIRE_SEND_ONLY, PSN, second, 4);
+	hear_xrc(WIRE_ACK, PSN);
+	ck_assert_uint_eq(await_completion().wr_id, 2);
+	say_to(qp, WIRE_SEND_FIRST, PSN + 1, srqn, MTU);
+	hear_xrc(WIRE_ACK, PSN + 1);
+	say_to(qp, WIRE_SEND_LAST, PSN + 2, second, 4);
+	refused(qp, WIRE_NAK_INVALID, PSN + 2);
+	expect_flushed(1);
+	ck_assert_int_eq(ibv_destroy_srq(s), 0);
+}
+END_TEST
+
+/* Each end of a QP gives the receive back that a message had. */
+START_TEST(ends)
+{
+	const enum ibv_qp_state to[] = { IBV_QPS_ERR, IBV_QPS_RESET };
+	struct ibv_qp_attr a = { 0 };
+	struct ibv_qp *qp;
+	uint32_t i;
+
+	for (i = 0; i < 6; i++) { /* it has one place */
+		post_srq(srq, i);
+		qp = make_target();
+		say_to(qp, WIRE_SEND_FIRST, PSN, srqn, MTU);
+		hear_xrc(WIRE_ACK, PSN);
+		a.qp_state = to[i % 2];
+		if (i % 3)
+			ck_assert_int_eq(ibv_modify_qp(qp, &a, IBV_QP_STATE),
+					 0);
+		ck_assert_int_eq(ibv_destroy_qp(qp), 0);
+		expect_flushed(i);
+	}
+}
+END_TEST
+
+/* The SRQ goes in the middle of a message, and another one gets its number. */
+START_TEST(srq_goes)
+{
+	struct ibv_qp *qp = make_target();
+	uint32_t was = srqn, i;
+
+	post_srq(srq, 1);
+	say_to(qp, WIRE_SEND_FIRST, PSN, srqn, MTU);
+	hear_xrc(WIRE_ACK, PSN);
+	ck_assert_int_eq(ibv_destroy_srq(srq), 0);
+	srq = make_srq(domain, &srqn);
+	ck_assert_uint_eq(srqn, was);
+	post_srq(srq, 2);
+	say_to(qp, WIRE_SEND_LAST, PSN + 1, srqn, 4);
+	refused(qp, WIRE_NAK_INVALID, PSN + 1);
+	no_completion();
+	for (i = 0; i < 3; i++) { /* all of it is as new */
+		qp = make_target();
+		say_to(qp, WIRE_SEND_ONLY, PSN, srqn, 4);
+		hear_xrc(WIRE_ACK, PSN);
+		ck_assert_uint_eq(await_completion().wr_id, 2);
+		ck_assert_int_eq(ibv_destroy_qp(qp), 0);
+		post_srq(srq, 2);
+	}
+}
+END_TEST
+
+/* The keys of requests are those of the SRQ's protection domain. */
+START_TEST(keys)
+{
+	struct ibv_pd *second = ibv_alloc_pd(ctx);
+	struct ibv_mr *m =
+		ibv_reg_mr(second, buf, BYTES,
+			   IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
+	struct ibv_qp *qp = make_target();
+	struct wire_packet p = to_srq(qp, WIRE_WRITE_ONLY, PSN, srqn);
+
+	ck_assert_ptr_nonnull(m);
+	p.reth.addr = (uintptr_t)buf + 100;
+	p.reth.rkey = mr->rkey;
+	p.reth.length = 9;
+	with_bytes(&p, text, 9);
+	say(&p);
+	hear_xrc(WIRE_ACK, PSN);
+	ck_assert_int_eq(memcmp(buf + 100, text, 9), 0);
+	p.bth.psn = (PSN + 1) & WIRE_PSN_MASK;
+	p.reth.rkey = m->rkey;
+	say(&p);
+	refused(qp, WIRE_NAK_ACCESS, PSN + 1);
+	ck_assert_int_eq(ibv_dereg_mr(m), 0);
+	ck_assert_int_eq(ibv_dealloc_pd(second), 0);
+}
+END_TEST
+
+/* A further handle of the target is its last. */
+START_TEST(opened)
+{
+	struct ibv_qp_open_attr a = {
+		.comp_mask = IBV_QP_OPEN_ATTR_NUM | IBV_QP_OPEN_ATTR_XRCD |
+			     IBV_QP_OPEN_ATTR_TYPE,
+		.xrcd = domain,
+		.qp_type = IBV_QPT_XRC_RECV,
+	};
+	struct ibv_qp *qp = make_target(), *again;
+
+	a.qp_num = qp->qp_num;
+	again = ibv_open_qp(ctx, &a);
+	ck_assert_ptr_nonnull(again);
+	post_srq(srq, 8);
+	ck_assert_int_eq(ibv_destroy_qp(qp), 0);
+	say_to(again, WIRE_SEND_FIRST, PSN, srqn, MTU);
+	hear_xrc(WIRE_ACK, PSN);
+	ck_assert_int_eq(ibv_destroy_qp(again), 0);
+	expect_flushed(8);
+}
+END_TEST
+
+START_TEST(hostile)
+{
+	struct ibv_qp *qp = NULL;
+	struct wire_packet p;
+	uint32_t i, id = 0;
+
+	for (i = 0; i < 20000; i++) {
+		if (!qp || state_of(qp) != IBV_QPS_RTR) {
+			if (qp)
+				ck_assert_int_eq(ibv_destroy_qp(qp), 0);
+			qp = make_target();
+		}
+		while (ibv_poll_cq(cq, 1, &(struct ibv_wc){ 0 }) > 0)
+			id = 0;
+		if (!id)
+			post_srq(srq, ++id);
+		p = packet_of_chance(qp->qp_num);
+		p.bth.opcode = WIRE_XRC | (p.bth.opcode & ~WIRE_TRANSPORT);
+		p.xrceth.srqn = chance(4) ? srqn : chance(1u << 24);
+		if (wire_parts(p.bth.opcode))
+			say(&p);
+	}
+	ck_assert_int_eq(ibv_destroy_qp(qp), 0);
+	while (hear_within(&p, QUIET_MS))
+		;
+	while (ibv_poll_cq(cq, 1, &(struct ibv_wc){ 0 }) > 0)
+		id = 0;
+	if (!id) /* no receive was lost */
+		post_srq(srq, 1);
+	qp = make_target();
+	say_to(qp, WIRE_SEND_ONLY, PSN, srqn, 4);
+	ck_assert_int_eq(await_completion().status, IBV_WC_SUCCESS);
+	ck_assert_int_eq(ibv_destroy_qp(qp), 0);
+}
+END_TEST
+
+TCase *xrc_case(void)
+{
+	TCase *t = tcase_create("xrc");
+
+	tcase_set_timeout(t, 0);
+	tcase_add_checked_fixture(t, setup_xrc, teardown_xrc);
+	tcase_add_test(t, sends);
+	tcase_add_test(t, fetches);
+	tcase_add_test(t, bad_srqs);
+	tcase_add_test(t, changes_srq);
+	tcase_add_test(t, ends);
+	tcase_add_test(t, srq_goes);
+	tcase_add_test(t, keys);
+	tcase_add_test(t, opened);
+	tcase_add_test(t, hostile);
+	return t;
+}
