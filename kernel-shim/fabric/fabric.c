@@ -218,8 +218,27 @@ static int device_init(struct urxe_fabric *f, int fd)
 	return 0;
 }
 
-int fabric_make_file(struct urxe_fabric *f, const char *name,
-		     int (*init)(struct urxe_fabric *f, int fd))
+/* What a kill leaves of a file that has no name yet is nothing. */
+static int make_unnamed(struct urxe_fabric *f, const char *name,
+			int (*init)(struct urxe_fabric *f, int fd))
+{
+	char path[32];
+	int fd, ret;
+
+	fd = openat(f->dirfd, ".", O_RDWR | O_TMPFILE | O_CLOEXEC, 0600);
+	if (fd < 0)
+		return -ENOTSUP;
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	ret = init(f, fd);
+	if (!ret && linkat(AT_FDCWD, path, f->dirfd, name, AT_SYMLINK_FOLLOW) &&
+	    errno != EEXIST) /* without /proc, for example */
+		ret = -ENOTSUP;
+	close(fd);
+	return ret;
+}
+
+static int make_named(struct urxe_fabric *f, const char *name,
+		      int (*init)(struct urxe_fabric *f, int fd))
 {
 	char tmp[64];
 	int fd, ret;
@@ -237,6 +256,14 @@ int fabric_make_file(struct urxe_fabric *f, const char *name,
 	unlinkat(f->dirfd, tmp, 0);
 	close(fd);
 	return ret;
+}
+
+int fabric_make_file(struct urxe_fabric *f, const char *name,
+		     int (*init)(struct urxe_fabric *f, int fd))
+{
+	int ret = make_unnamed(f, name, init);
+
+	return ret == -ENOTSUP ? make_named(f, name, init) : ret;
 }
 
 static int device_create_locked(struct urxe_fabric *f)

@@ -56,6 +56,44 @@ START_TEST(open_absent)
 }
 END_TEST
 
+static int count_names(const char *dir)
+{
+	DIR *d = opendir(dir);
+	int n = 0;
+
+	ck_assert(d != NULL);
+	while (readdir(d))
+		n++;
+	closedir(d);
+	return n;
+}
+
+static int names_while_made;
+
+static int look_while_made(struct urxe_fabric *f, int fd)
+{
+	ck_assert_int_eq(write(fd, "half", 4), 4);
+	names_while_made = count_names(f->dir);
+	return 0;
+}
+
+/* A kill in the middle leaves nothing. */
+START_TEST(made_unseen)
+{
+	struct urxe_fabric *f = new_fabric();
+	int before = count_names(f->dir);
+
+	ck_assert_int_eq(fabric_make_file(f, "new", look_while_made), 0);
+	ck_assert_int_eq(names_while_made, before);
+	ck_assert_int_eq(count_names(f->dir), before + 1);
+	/* there is one already */
+	ck_assert_int_eq(fabric_make_file(f, "new", look_while_made), 0);
+	ck_assert_int_eq(count_names(f->dir), before + 1);
+	ck_assert_int_eq(unlinkat(f->dirfd, "new", 0), 0);
+	fabric_close(f);
+}
+END_TEST
+
 START_TEST(two_fabrics_are_two_devices)
 {
 	struct urxe_fabric *f = new_fabric(), *g = new_fabric();
@@ -553,6 +591,7 @@ int main(void)
 	TCase *tc = tcase_create("broken_segment");
 
 	add(s, create_and_open);
+	add(s, made_unseen);
 	add(s, open_absent);
 	add(s, two_fabrics_are_two_devices);
 	add(s, bad_directories);
