@@ -65,5 +65,18 @@ const char *type_word(uint32_t type);
 
 void stalls_of_queues(struct stalls *s, const struct view *v); /* stall_qp.c */
 void stalls_of_receives(struct stalls *s, const struct view *v);
+/*
+ * stall_wire.c, of a QP whose other end is on another host: a WR of it waits
+ * for an answer, or for a receive; how that ends by itself.
+ */
+void stall_of_wire(struct stall *s, const struct view *v,
+		   const struct view_qp *q);
+void stall_wire_ends(struct stall *s, const struct view *v,
+		     const struct view_qp *q);
+/* It has n receives posted. */
+void stall_of_wire_receives(struct stall *s, const struct view *v,
+			    const struct view_qp *q, uint32_t n);
+/* "QP 0x2000 of 10.0.0.1" */
+const char *wire_peer_name(const struct view_qp *q);
 void stalls_of_cm(struct stalls *s, const struct view *v); /* stall_cm.c */
 void stalls_of_cqs(struct stalls *s, const struct view *v); /* stall_cq.c */

@@ -253,12 +253,18 @@ static void stall_of_queue(struct stalls *s, const struct view *v,
 	switch (load_relaxed(&w->what)) {
 	case URXE_WAIT_RECEIVE:
 		out = stall_of_wr(s, q, "rnr");
-		wait_for_receive(out, v, q);
+		if (q->away)
+			stall_of_wire(out, v, q);
+		else
+			wait_for_receive(out, v, q);
 		wait_ends(out, v, w);
 		break;
 	case URXE_WAIT_ANSWER:
 		out = stall_of_wr(s, q, "no-answer");
-		wait_for_answer(out, v, q);
+		if (q->away)
+			stall_of_wire(out, v, q);
+		else
+			wait_for_answer(out, v, q);
 		wait_ends(out, v, w);
 		break;
 	case URXE_WAIT_SQD:
@@ -270,6 +276,12 @@ static void stall_of_queue(struct stalls *s, const struct view *v,
 			   process_name(&q->process));
 		break;
 	case URXE_WAIT_FLIGHT:
+		if (q->away) {
+			out = stall_of_wr(s, q, "no-answer");
+			stall_of_wire(out, v, q);
+			stall_wire_ends(out, v, q);
+			break;
+		}
 		out = stall_of_wr(s, q, "in-flight");
 		stall_says(out, "in the hands of the adversary, or of a fault");
 		if (load_relaxed(&w->flags) & URXE_WAIT_FENCED)
@@ -398,6 +410,10 @@ static void stall_of_receives(struct stalls *s, const struct view *v,
 	out->qpn = q->qpn;
 	out->peer = qp_dest(q);
 	out->level = STALL_IDLE;
+	if (q->away) {
+		stall_of_wire_receives(out, v, q, n);
+		return;
+	}
 	stall_says(out, "%u receive%s posted: no message comes", n,
 		   n == 1 ? " is" : "s are");
 	if (!qp_is_connected(q)) {

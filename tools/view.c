@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <infiniband/verbs.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -166,6 +167,33 @@ static const struct view_ctx *ctx_find(const struct view *v, uint32_t slot,
 
 /* ---------------------------------------------------------- queues */
 
+/* As wire_modify_qp() and ah_gid_is_ours() of the provider have it. */
+static bool qp_is_away(const struct view *v, const struct urxe_qp_sh *sh)
+{
+	struct urxe_gid gid;
+	uint32_t i;
+
+	if (!load_relaxed(&sh->wire) || sh->roce != URXE_ROCE_V2 ||
+	    sh->type == IBV_QPT_UD ||
+	    URXE_CONN_STATE(load_relaxed(&sh->conn)) < IBV_QPS_RTR)
+		return false;
+	for (i = 0; i < URXE_MAX_GID; i += 2)
+		if (fabric_get_gid(v->dev, i, &gid) &&
+		    !memcmp(gid.raw, sh->dgid, 16))
+			return false;
+	return true;
+}
+
+static void qp_read_wire(const struct view *v, struct view_qp *q)
+{
+	const uint64_t at = offsetof(struct urxe_arena, wire) +
+			    qpn_index(q->qpn) * sizeof(struct urxe_wire_qp) +
+			    offsetof(struct urxe_wire_qp, inbox);
+
+	q->away = qp_is_away(v, &q->sh) &&
+		  copy_out(q->ctx->fd, at, &q->inbox, sizeof(q->inbox));
+}
+
 static void qps_read(struct view *v)
 {
 	const struct view_ctx *c;
@@ -191,6 +219,7 @@ static void qps_read(struct view *v)
 		q->process = ctx_process(v, c, sh.pid);
 		q->turn = load_relaxed(&v->dev->guard[i].requester.seq);
 		q->inside = q->turn & 1;
+		qp_read_wire(v, q);
 	}
 }
 

@@ -36,6 +36,8 @@ struct view_qp {
 	struct urxe_qp_sh sh;
 	bool inside; /* its requester is at work ... */
 	uint32_t turn; /* ... for the time with this number */
+	bool away; /* its other end is on another host */
+	struct urxe_wire_inbox inbox; /* then */
 };
 
 struct view_cq {

@@ -34,6 +34,19 @@
  */
 #define URXE_WIRE_INBOX_BYTES (256u << 10)
 
+/*
+ * What the requester is at, for those who look on; the owner's relaxed stores,
+ * which need not fit together.
+ */
+struct urxe_wire_shown {
+	_Atomic uint32_t una, next, end; /* PSNs: provider/wire/window.h */
+	_Atomic uint32_t window; /* packets */
+	_Atomic uint32_t again; /* how often it went back to una */
+	_Atomic uint32_t left; /* tries; URXE_WIRE_ENDLESS: it has no timeout */
+	_Atomic uint64_t until; /* clock_now() when una is lost; 0: never */
+};
+#define URXE_WIRE_ENDLESS UINT32_MAX
+
 struct urxe_wire_inbox {
 	_Atomic uint64_t ring; /* offset in the arena; 0: not needed yet */
 	/*
@@ -41,6 +54,7 @@ struct urxe_wire_inbox {
 	 * look again by itself, and is not woken.
 	 */
 	_Atomic uint64_t looked;
+	struct urxe_wire_shown shown;
 	alignas(URXE_WIRE_LINE) _Atomic uint32_t head;
 	alignas(URXE_WIRE_LINE) _Atomic uint32_t tail;
 	_Atomic uint32_t lost; /* records that found no room; who looks on */

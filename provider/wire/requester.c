@@ -77,6 +77,7 @@ struct wire_requester {
 	uint8_t left, rnr_left; /* tries */
 	bool waits; /* and was said to */
 	bool gone_back; /* for what una is */
+	uint32_t again; /* how often */
 	enum ibv_wc_status failed; /* at this side, when it was to go out: ... */
 	uint32_t failed_at; /* ... the WR in this slot, which does no more */
 	struct message message[]; /* by slots */
@@ -351,6 +352,7 @@ static void tries_begin(const struct urxe_qp *qp, struct wire_requester *r)
 	r->left = qp->attr.retry_cnt;
 	r->rnr_left = qp->attr.rnr_retry;
 	r->gone_back = false;
+	r->again = 0;
 }
 
 static void wait_shown(struct urxe_qp *qp, struct wire_requester *r,
@@ -382,6 +384,7 @@ static void wait_over(struct urxe_qp *qp, struct wire_requester *r)
 
 static void go_back(struct urxe_qp *qp, struct wire_requester *r, bool lost)
 {
+	r->again++;
 	window_go_back(&r->window, lost);
 	fetch_forget(r);
 	r->at = qp->sq.done;
@@ -671,6 +674,21 @@ static enum verdict requester_no_inbox(struct run *r)
 	return WR_FAILED;
 }
 
+/* For those who look on. */
+static void requester_show(const struct urxe_qp *qp,
+			   const struct wire_requester *r)
+{
+	struct urxe_wire_shown *s = &r->inbox->shown;
+
+	store_relaxed(&s->una, r->window.una);
+	store_relaxed(&s->next, r->window.next);
+	store_relaxed(&s->end, r->window.end);
+	store_relaxed(&s->window, r->window.size);
+	store_relaxed(&s->again, r->again);
+	store_relaxed(&s->left, qp->attr.timeout ? r->left : URXE_WIRE_ENDLESS);
+	store_relaxed(&s->until, r->deadline);
+}
+
 /* Nothing is in flight before it. */
 static void requester_start(struct urxe_qp *qp, struct wire_requester *r)
 {
@@ -719,6 +737,7 @@ static enum verdict requester_begin(struct urxe_qp *qp, struct run *run,
 		return begin_unreliable(qp, r);
 	requester_looks(qp, r, clock_now());
 	requester_send(qp, r);
+	requester_show(qp, r);
 	return WR_IN_FLIGHT;
 }
 
@@ -793,6 +812,7 @@ static uint64_t requester_progress(struct urxe_qp *qp, uint64_t now)
 		requester_send(qp, r);
 		guard_lower(qp->guard);
 	}
+	requester_show(qp, r);
 	if (qp->stall.kind == STALL_NONE)
 		requester_run(qp);
 	return qp->flying ? requester_next(r, now) : UINT64_MAX;

@@ -6,10 +6,15 @@
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
+#include <fcntl.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "../verbs/harness.h"
 #include "counters.h"
@@ -850,6 +855,223 @@ START_TEST(fails_when_sent_again)
 }
 END_TEST
 
+/* What "urxe why" says of the QP. */
+static void why(char *out, size_t room)
+{
+	char command[200];
+	size_t len;
+	FILE *f;
+
+	snprintf(command, sizeof(command), "\"$URXE\" why 0x%x", n.qp->qp_num);
+	f = popen(command, "r");
+	ck_assert_ptr_nonnull(f);
+	len = fread(out, 1, room - 1, f);
+	out[len] = 0;
+	pclose(f);
+}
+
+/* It says so, at the latest when what just happened has been seen. */
+static void why_says(const char *text)
+{
+	double end = now_ms() + WAIT_MS;
+	char out[4096];
+
+	do
+		why(out, sizeof(out));
+	while (!strstr(out, text) && now_ms() < end);
+	ck_assert_msg(strstr(out, text) != NULL, "no \"%s\" in %s", text, out);
+}
+
+START_TEST(waits_for_an_ack)
+{
+	struct opts o = wire_opts();
+	int i;
+
+	open_to_peer(&o);
+	for (i = 0; i < 2; i++) {
+		post_op(IBV_WR_SEND, 77 + (uint64_t)i, 0, 2000);
+		take(WIRE_SEND_FIRST, PSN + 2 * (uint32_t)i);
+		take(WIRE_SEND_LAST, PSN + 2 * (uint32_t)i + 1);
+	}
+	why_says("SEND wr_id 77 waits for an ACK of QP 0xabcdef of 10.91.0.2 "
+		 "from PSN 0x123456 on (4 packets are out); 1 more are behind "
+		 "it\n    no-answer for ");
+	why_says("would end it: an answer; by itself never (timeout is 0)");
+	nak(PSN, WIRE_NAK_SEQUENCE);
+	expect_none(n.scq, QUIET_MS);
+	take(WIRE_SEND_FIRST, PSN);
+	why_says("(4 packets are out; sent again 1 time)");
+	for (i = 1; i < 4; i++)
+		take(i % 2 ? WIRE_SEND_LAST : WIRE_SEND_FIRST,
+		     PSN + (uint32_t)i);
+	ack(PSN + 1);
+	expect_ok(n.scq, 77, IBV_WC_SEND);
+	why_says("SEND wr_id 78 waits for an ACK of QP 0xabcdef of 10.91.0.2 "
+		 "from PSN 0x123458 on (2 packets are out)\n");
+	ack(PSN + 3);
+	expect_ok(n.scq, 78, IBV_WC_SEND);
+	why_says("nothing stalls");
+	close_peer();
+}
+END_TEST
+
+START_TEST(waits_for_data)
+{
+	struct opts o = wire_opts();
+	char bytes[1024] = "";
+
+	open_to_peer(&o);
+	post_op(IBV_WR_RDMA_READ, 5, 0, 2048);
+	take(WIRE_READ_REQUEST, PSN);
+	data(WIRE_READ_FIRST, PSN, bytes, 1024);
+	expect_none(n.scq, QUIET_MS);
+	why_says("RDMA_READ wr_id 5 waits for the data of QP 0xabcdef of "
+		 "10.91.0.2 from PSN 0x123457 on (1 packet is out)");
+	data(WIRE_READ_LAST, PSN + 1, bytes, 1024);
+	expect_ok(n.scq, 5, IBV_WC_RDMA_READ);
+	close_peer();
+}
+END_TEST
+
+START_TEST(waits_for_a_window)
+{
+	struct opts o = wire_opts();
+	uint32_t i;
+
+	o.mtu = IBV_MTU_256;
+	open_to_peer(&o);
+	post_op(IBV_WR_RDMA_WRITE, 6, 0, 200 * 256);
+	for (i = 0; i < 128; i++)
+		take(i ? WIRE_WRITE_MIDDLE : WIRE_WRITE_FIRST, PSN + i);
+	why_says("(128 packets are out, and the window of 128 is full)");
+	close_peer();
+}
+END_TEST
+
+START_TEST(waits_for_a_receive)
+{
+	struct opts o = wire_opts();
+
+	o.rnr_retry = 7;
+	open_to_peer(&o);
+	post_op(IBV_WR_SEND, 8, 0, 10);
+	take(WIRE_SEND_ONLY, PSN);
+	nak(PSN, WIRE_RNR_NAK | 0); /* 655 ms */
+	expect_none(n.scq, QUIET_MS);
+	why_says("SEND wr_id 8 waits for a receive (RNR): QP 0xabcdef of "
+		 "10.91.0.2 has none posted\n    rnr for ");
+	why_says("ibv_post_recv there; by itself never (rnr_retry is 7)");
+	close_peer();
+}
+END_TEST
+
+/* A host whose address is known, then not any more, and then no way to it. */
+START_TEST(waits_for_a_neighbour)
+{
+	struct opts o = wire_opts();
+	struct addr to = { .qpn = QPN, .psn = 5 };
+	struct ibv_qp_attr attr;
+	int mask;
+
+	ck_assert_int_eq(system("ip route add 10.91.0.77/32 dev eth0 && "
+				"ip neigh add 10.91.0.77 dev eth0 "
+				"lladdr 02:00:00:00:00:01"),
+			 0);
+	node_open(&n, NULL, MEM_HEAP, &o);
+	memcpy(to.gid.raw, there, 16);
+	to.gid.raw[15] = 77;
+	qp_to_init(n.qp, &o);
+	mask = attr_rtr(&attr, &o, &to);
+	attr.ah_attr.grh.sgid_index = own_index();
+	ck_assert_int_eq(ibv_modify_qp(n.qp, &attr, mask), 0);
+	qp_to_rts(n.qp, &o);
+	wait_until_heard();
+	post_op(IBV_WR_SEND, 9, 0, 10);
+	why_says("no-answer for ");
+	ck_assert_int_eq(system("ip neigh del 10.91.0.77 dev eth0"), 0);
+	why_says("nobody on the network answers for the address of 10.91.0.77");
+	ck_assert_int_eq(system("ip route del 10.91.0.77/32"), 0);
+	why_says("there is no way to 10.91.0.77");
+	node_close(&n);
+}
+END_TEST
+
+/* The port is another program's. */
+START_TEST(waits_without_a_holder)
+{
+	struct opts o = wire_opts();
+	struct wire_socket taken;
+
+	ck_assert_int_eq(wire_socket_open(&taken, here, WIRE_PORT, 0), 0);
+	open_to_peer(&o);
+	post_op(IBV_WR_SEND, 10, 0, 10);
+	take(WIRE_SEND_ONLY, PSN);
+	why_says("no process here has the socket of the wire");
+	why_says("no-holder for ");
+	close_peer();
+	wire_socket_close(&taken);
+}
+END_TEST
+
+static pid_t start_holder(void)
+{
+	struct opts o = wire_opts();
+	int ready[2];
+	pid_t pid;
+	char c;
+
+	ck_assert_int_eq(pipe2(ready, O_CLOEXEC), 0);
+	pid = fork();
+	ck_assert_int_ge(pid, 0);
+	if (!pid) {
+		node_open(&n, NULL, MEM_HEAP, &o);
+		wait_until_heard();
+		c = write(ready[1], "", 1) == 1;
+		for (;;)
+			pause();
+	}
+	close(ready[1]);
+	ck_assert_int_eq(read(ready[0], &c, 1), 1);
+	close(ready[0]);
+	return pid;
+}
+
+START_TEST(waits_for_a_stopped_holder)
+{
+	struct opts o = wire_opts();
+	pid_t pid = start_holder();
+	int status;
+
+	open_to_peer(&o);
+	post_op(IBV_WR_SEND, 11, 0, 10);
+	take(WIRE_SEND_ONLY, PSN);
+	ck_assert_int_eq(kill(pid, SIGSTOP), 0);
+	ck_assert_int_eq(waitpid(pid, &status, WUNTRACED), pid);
+	ack(PSN);
+	why_says(", which has the socket of the wire, is stopped");
+	why_says("holder-stopped for ");
+	ck_assert_int_eq(kill(pid, SIGCONT), 0);
+	expect_ok(n.scq, 11, IBV_WC_SEND);
+	ck_assert_int_eq(kill(pid, SIGKILL), 0);
+	ck_assert_int_eq(waitpid(pid, NULL, 0), pid);
+	close_peer();
+}
+END_TEST
+
+/* Receives of a QP that hears another host are no receives that nobody can
+ * fill. */
+START_TEST(waits_for_a_message)
+{
+	struct opts o = wire_opts();
+
+	open_to_peer(&o);
+	ck_assert_int_eq(post_recv(&n, 1, 0, 64), 0);
+	why_says("1 receive is posted: no message comes from QP 0xabcdef of "
+		 "10.91.0.2\n    receives for ");
+	close_peer();
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite("wire-requester");
@@ -875,5 +1097,13 @@ int main(void)
 	add(s, fails_when_sent_again);
 	add(s, counts);
 	add(s, counts_silence);
+	add(s, waits_for_an_ack);
+	add(s, waits_for_data);
+	add(s, waits_for_a_window);
+	add(s, waits_for_a_receive);
+	add(s, waits_for_a_message);
+	add(s, waits_for_a_neighbour);
+	add(s, waits_without_a_holder);
+	add(s, waits_for_a_stopped_holder);
 	return run(s);
 }
