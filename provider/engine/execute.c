@@ -136,12 +136,9 @@ static bool execute_gather_value(struct urxe_qp *qp, struct run *r,
 static bool execute_flush_check(struct urxe_qp *qp, struct run *r,
 				const struct urxe_wqe *w)
 {
-	const uint32_t types = URXE_FLUSH_GLOBAL | URXE_FLUSH_PERSISTENT;
-
 	if (!execute_check_depth(qp, r))
 		return false;
-	if (w->flush.type && !(w->flush.type & ~types) &&
-	    w->flush.level <= URXE_FLUSH_MR)
+	if (wqe_flush_is_defined(w))
 		return true;
 	why_note(FLUSH_TYPE, w->flush.type, w->flush.level);
 	r->status = IBV_WC_LOC_QP_OP_ERR;
@@ -413,7 +410,7 @@ static enum verdict execute_flush(struct urxe_qp *qp, struct run *r,
 	execute_arrives(qp, w);
 	if (!execute_has_resources(qp, r))
 		return execute_answered(qp, r, w, RESP_NAK_INVALID);
-	return execute_answered(qp, r, w, responder_flush(qp, w));
+	return execute_answered(qp, r, w, responder_flush(qp, &qp->conn, w));
 }
 
 /* A receive failed, and with it the WR. */

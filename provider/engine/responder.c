@@ -93,9 +93,9 @@ bool responder_is_aligned(uint64_t addr)
 	return false;
 }
 
-enum response responder_flush(struct urxe_qp *qp, const struct urxe_wqe *w)
+enum response responder_flush(struct urxe_qp *qp, struct urxe_conn *c,
+			      const struct urxe_wqe *w)
 {
-	struct urxe_conn *c = &qp->conn;
 	bool persistent = w->flush.type & URXE_FLUSH_PERSISTENT;
 	struct urxe_peer *p = conn_key_peer(c);
 	const struct urxe_key *k;

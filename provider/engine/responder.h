@@ -41,8 +41,9 @@ enum response responder_access(struct urxe_conn *c, uint32_t rkey,
  */
 bool responder_is_aligned(uint64_t addr);
 
-/* Serve an IB A19 FLUSH. */
-enum response responder_flush(struct urxe_qp *qp, const struct urxe_wqe *w);
+/* Serve an IB A19 FLUSH.  Its type and level are for the caller to check. */
+enum response responder_flush(struct urxe_qp *qp, struct urxe_conn *c,
+			      const struct urxe_wqe *w);
 
 /* Is a receive posted, for a message that consumes one? */
 bool responder_has_receive(const struct urxe_conn *c);

@@ -181,3 +181,12 @@ static inline int wqe_inline_begin(struct urxe_wqe *w)
 	w->num_sge = 0;
 	return 0;
 }
+
+/* IB A19.4.2: a FLUSH names one of these types at least, and no other. */
+static inline bool wqe_flush_is_defined(const struct urxe_wqe *w)
+{
+	const uint32_t types = URXE_FLUSH_GLOBAL | URXE_FLUSH_PERSISTENT;
+
+	return w->flush.type && !(w->flush.type & ~types) &&
+	       w->flush.level <= URXE_FLUSH_MR;
+}

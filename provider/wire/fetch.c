@@ -13,7 +13,7 @@
 #include "engine/why.h"
 #include "server.h"
 
-static bool has_resources(const struct request *r)
+bool fetch_has_resources(const struct request *r)
 {
 	uint32_t limit = load_relaxed(&r->c->sh->max_dest_rd_atomic);
 
@@ -128,7 +128,7 @@ static enum response read_access(struct request *r, struct read *d)
 	d->left = reth->length;
 	d->psn = r->p->bth.psn;
 	d->begun = false;
-	if (reth->length > URXE_MAX_MSG || !has_resources(r))
+	if (reth->length > URXE_MAX_MSG || !fetch_has_resources(r))
 		return RESP_NAK_INVALID;
 	return responder_access(r->c, reth->rkey, reth->addr, reth->length,
 				IBV_ACCESS_REMOTE_READ, &d->src, NULL);
@@ -151,16 +151,6 @@ enum response fetch_read(struct request *r)
 	return resp;
 }
 
-/* XRC: another message may be under way, of another SRQ. */
-static enum response read_turn_to(struct request *r)
-{
-	return r->s->me.type == IBV_QPT_XRC_SEND &&
-			       !conn_turn_to_srq(&r->s->me, r->c,
-						 r->p->xrceth.srqn) ?
-		       RESP_SILENCE :
-		       RESP_ACK;
-}
-
 void fetch_read_again(struct request *r)
 {
 	const uint32_t epsn = load_relaxed(&r->c->sh->epsn) & WIRE_PSN_MASK;
@@ -170,7 +160,7 @@ void fetch_read_again(struct request *r)
 	/* of what was asked for then, and no more */
 	if (r->p->reth.length > URXE_MAX_MSG || wire_psn_minus(end, epsn) > 0)
 		return;
-	if (!read_turn_to(r) && !read_access(r, &d))
+	if (!shared_turn_again(r) && !read_access(r, &d))
 		read_answer(r, &d);
 }
 
@@ -206,8 +196,7 @@ static void atomic_wqe(const struct request *r, struct urxe_wqe *w)
 	}
 }
 
-/* It is done: whoever asks again is told what was there. */
-static void atomic_keep(struct request *r, uint64_t original)
+void fetch_keep(struct request *r, uint64_t original)
 {
 	struct urxe_wire_responder *st = r->st;
 	struct urxe_wire_atomic *a =
@@ -227,7 +216,7 @@ enum response fetch_atomic(struct request *r)
 	uint64_t original;
 
 	atomic_wqe(r, &w);
-	if (!has_resources(r) || !responder_is_aligned(w.remote_addr))
+	if (!fetch_has_resources(r) || !responder_is_aligned(w.remote_addr))
 		return RESP_NAK_INVALID;
 	resp = responder_access(r->c, w.rkey, w.remote_addr, 8,
 				IBV_ACCESS_REMOTE_ATOMIC, &word, &key);
@@ -241,21 +230,27 @@ enum response fetch_atomic(struct request *r)
 		respond_step_undone(r);
 		return resp;
 	}
-	atomic_keep(r, original);
+	fetch_keep(r, original);
 	respond_accept(r, 1, URXE_WIRE_NOTHING);
 	atomic_answer(r, r->p->bth.psn, r->st->msn, original);
 	return RESP_ACK;
 }
 
-void fetch_atomic_again(struct request *r)
+const struct urxe_wire_atomic *fetch_kept(const struct request *r)
 {
 	const uint32_t psn = r->p->bth.psn | URXE_WIRE_DONE;
 	uint32_t i;
 
 	for (i = 0; i < URXE_WIRE_ATOMICS; i++)
-		if (r->st->atomic[i].psn == psn) {
-			atomic_answer(r, r->p->bth.psn, r->st->atomic[i].msn,
-				      r->st->atomic[i].original);
-			return;
-		}
+		if (r->st->atomic[i].psn == psn)
+			return &r->st->atomic[i];
+	return NULL;
+}
+
+void fetch_atomic_again(struct request *r)
+{
+	const struct urxe_wire_atomic *a = fetch_kept(r);
+
+	if (a)
+		atomic_answer(r, r->p->bth.psn, a->msn, a->original);
 }

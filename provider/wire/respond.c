@@ -16,6 +16,7 @@ enum {
 	OP_WRITE = 8,
 	OP_READ = 16,
 	OP_ATOMIC = 32,
+	OP_PLACE = 64, /* FLUSH, ATOMIC WRITE */
 };
 
 static const uint8_t ops[32] = {
@@ -36,6 +37,8 @@ static const uint8_t ops[32] = {
 	[WIRE_READ_REQUEST] = OP_READ | OP_FIRST | OP_LAST,
 	[WIRE_COMPARE_SWAP] = OP_ATOMIC | OP_FIRST | OP_LAST,
 	[WIRE_FETCH_ADD] = OP_ATOMIC | OP_FIRST | OP_LAST,
+	[WIRE_FLUSH] = OP_PLACE | OP_FIRST | OP_LAST,
+	[WIRE_ATOMIC_WRITE] = OP_PLACE | OP_FIRST | OP_LAST,
 };
 
 void respond_step(struct request *r)
@@ -111,7 +114,9 @@ static enum response carry_out(struct request *r)
 		return request_send(r);
 	if (op & OP_WRITE)
 		return request_write(r);
-	return op & OP_READ ? fetch_read(r) : fetch_atomic(r);
+	if (op & OP_READ)
+		return fetch_read(r);
+	return op & OP_ATOMIC ? fetch_atomic(r) : place(r);
 }
 
 /* ------------------------------------------------------- RC */
@@ -168,6 +173,8 @@ static void respond_again(struct request *r)
 		fetch_read_again(r);
 	else if (op & OP_ATOMIC)
 		fetch_atomic_again(r);
+	else if (op & OP_PLACE)
+		place_again(r);
 	else if (op)
 		reply_ack_later(r->s, r->v);
 }

@@ -9,6 +9,7 @@
  *	respond.c	RC, XRC and UC: is it the next packet?  (IB 9.7.4, 9.8)
  *	request.c	SEND, RDMA WRITE
  *	fetch.c		RDMA READ, atomics
+ *	place.c		FLUSH, ATOMIC WRITE
  *	shared.c	XRC: which SRQ
  *	deliver.c	UD
  *	reply.c		what is sent back
@@ -106,6 +107,8 @@ void request_abandon(struct request *r);
  * is nothing to do.
  */
 enum response shared_turn_to(struct request *r);
+/* The same of one that comes again: another message may be under way. */
+enum response shared_turn_again(struct request *r);
 /* The same of a receive that a message has, which may be gone with its SRQ. */
 bool shared_turn_back(struct request *r);
 
@@ -115,6 +118,17 @@ enum response fetch_atomic(struct request *r);
 /* What came before comes again. */
 void fetch_read_again(struct request *r);
 void fetch_atomic_again(struct request *r);
+
+/* It is done: whoever asks again is told what was there. */
+void fetch_keep(struct request *r, uint64_t original);
+/* NULL: it is not known (any more) that this was done. */
+const struct urxe_wire_atomic *fetch_kept(const struct request *r);
+/* Has the QP a place to keep what comes back (IB 9.7.4.1.4)? */
+bool fetch_has_resources(const struct request *r);
+
+/* place.c; as fetch.c's */
+enum response place(struct request *r);
+void place_again(struct request *r);
 
 /* deliver.c */
 void deliver_datagram(struct wire_server *s, const struct wire_received *in);

@@ -31,6 +31,15 @@ enum response shared_turn_to(struct request *r)
 	return RESP_NAK_INVALID;
 }
 
+enum response shared_turn_again(struct request *r)
+{
+	return r->s->me.type == IBV_QPT_XRC_SEND &&
+			       !conn_turn_to_srq(&r->s->me, r->c,
+						 r->p->xrceth.srqn) ?
+		       RESP_SILENCE :
+		       RESP_ACK;
+}
+
 bool shared_turn_back(struct request *r)
 {
 	const struct urxe_wire_responder *st = r->st;

@@ -103,6 +103,24 @@ void connect_qp(struct ibv_qp *qp)
 	ck_assert_int_eq(ibv_modify_qp(qp, &a, mask), 0);
 }
 
+void allow(struct ibv_qp *qp, int access)
+{
+	struct ibv_qp_attr a = {
+		.qp_state = IBV_QPS_RTS,
+		.qp_access_flags = (unsigned int)access,
+		.max_rd_atomic = 1,
+	};
+
+	ck_assert_int_eq(ibv_modify_qp(qp, &a,
+				       IBV_QP_STATE | IBV_QP_ACCESS_FLAGS |
+					       IBV_QP_TIMEOUT |
+					       IBV_QP_RETRY_CNT |
+					       IBV_QP_RNR_RETRY |
+					       IBV_QP_SQ_PSN |
+					       IBV_QP_MAX_QP_RD_ATOMIC),
+			 0);
+}
+
 struct ibv_qp *make_qp_of(enum ibv_qp_type type, struct ibv_srq *srq)
 {
 	struct ibv_qp_init_attr init = {

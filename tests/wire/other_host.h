@@ -43,6 +43,8 @@ uint8_t gid_index(void);
 void connect_qp(struct ibv_qp *qp);
 struct ibv_qp *make_qp_of(enum ibv_qp_type type, struct ibv_srq *srq);
 struct ibv_qp *make_qp(enum ibv_qp_type type);
+/* Of remote access, from now on. */
+void allow(struct ibv_qp *qp, int access);
 enum ibv_qp_state state_of(struct ibv_qp *qp);
 
 void post_recv(struct ibv_qp *qp, uint64_t id, uint32_t off, uint32_t length);
@@ -81,4 +83,5 @@ void hear_acks(uint32_t psn);
 
 /* ------------------------------------------------------- their tests */
 
+TCase *place_case(void);
 TCase *xrc_case(void);

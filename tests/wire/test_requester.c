@@ -450,6 +450,32 @@ START_TEST(atomics)
 }
 END_TEST
 
+#define WR_ATOMIC_WRITE 15
+#define WC_ATOMIC_WRITE 9
+
+/* Annex A19: it is answered as a READ of nothing is. */
+START_TEST(atomic_write)
+{
+	struct opts o = wire_opts();
+	const struct wire_packet *p;
+
+	open_to_peer(&o);
+	node_fill(&n, 0, 64, 1);
+	post_op((enum ibv_wr_opcode)WR_ATOMIC_WRITE, 1, 8, 8);
+	p = take(WIRE_ATOMIC_WRITE, PSN);
+	ck_assert(p->reth.addr == ADDR && p->reth.rkey == RKEY);
+	ck_assert_uint_eq(p->reth.length, 8);
+	ck_assert(p->length == 8 && has(p->payload, 8, 8));
+	ck_assert(p->bth.ack_request);
+	ack(PSN); /* is no answer to it */
+	take(WIRE_ATOMIC_WRITE, PSN);
+	expect_none(n.scq, 0);
+	data(WIRE_READ_ONLY, PSN, NULL, 0);
+	expect_ok(n.scq, 1, (enum ibv_wc_opcode)WC_ATOMIC_WRITE);
+	close_peer();
+}
+END_TEST
+
 /* No more requests at once than max_rd_atomic allows. */
 START_TEST(many_reads)
 {
@@ -1084,6 +1110,7 @@ int main(void)
 	add(s, long_read);
 	add(s, read_not_answered);
 	add(s, atomics);
+	add(s, atomic_write);
 	add(s, many_reads);
 	add(s, goes_back);
 	add(s, window);
