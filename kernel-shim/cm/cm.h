@@ -303,6 +303,11 @@ void cm_sent_rep(struct cm *cm, const struct cm_id *id,
 void cm_sent_rtu(struct cm *cm, const struct cm_id *id);
 void cm_sent_rej(struct cm *cm, const struct cm_id *id, unsigned int reason,
 		 const void *data, uint8_t len);
+/* It takes long until message (MAD_ABOUT_*) is answered. */
+void cm_sent_mra(struct cm *cm, const struct cm_id *id, unsigned int message);
+/* A REP is refused by nobody's id, as drep_as. */
+void cm_sent_rej_rep(struct cm *cm, const struct cm_id *id, uint32_t own,
+		     unsigned int reason);
 void cm_sent_dreq(struct cm *cm, const struct cm_id *id);
 void cm_sent_drep(struct cm *cm, const struct cm_id *id);
 void cm_sent_sidr_rep(struct cm *cm, const struct cm_id *id, int status,

@@ -141,6 +141,8 @@ static void passive_init(struct cm *cm, struct cm_id *id, const struct cm_id *l,
 		id->path_mtu = client->path_mtu;
 		id->remote_comm_id = client->remote_comm_id;
 		id->remote_tid = client->remote_tid;
+		id->cm_retries = client->cm_retries;
+		id->cm_timeout = client->cm_timeout;
 		return;
 	}
 	id->peer = cm_ref_to(cm, client);

@@ -20,7 +20,8 @@
 
 #define LAST_DREQS 3
 
-#define HELD_NS 100000000ull /* the longest that a DISCONNECTED is held back */
+#define HELD_NS 100000000ull /* the longest that a DISCONNECTED is held back \
+			      */
 #define HELD_LOOK_NS 2000000ull
 #define PORT_LOOK_NS 20000000ull /* whether it is up; a kernel's is 4.3 s */
 
@@ -58,7 +59,10 @@ void cm_got_rej(struct cm *cm, struct cm_id *id, int reason, const void *data,
 	case CM_REQ_SENT:
 	case CM_REQ_RCVD:
 	case CM_REP_SENT:
-		cm_to_idle(cm, id);
+		if (reason == CM_REJ_STALE)
+			conn_timewait(cm, id);
+		else
+			cm_to_idle(cm, id);
 		break;
 	case CM_REP_RCVD:
 	case CM_ESTABLISHED:
@@ -321,6 +325,7 @@ void cm_id_destroy(struct cm *cm, struct cm_id *id, int fd)
 	struct cm_mc *mc;
 
 	id->cma = CMA_IDLE;
+	cm_wire_ended(cm, id);
 	conn_send_end(cm, id);
 	conn_notify_peer(cm, id);
 	cm_to_idle(cm, id);
@@ -498,9 +503,8 @@ uint64_t cm_tick(struct cm *cm, int32_t pid, uint32_t *next)
 	}
 	cm_event_come(cm);
 	if (cm->t->late_at)
-		sleep = cm_min(sleep, cm->t->late_at > now ?
-					      cm->t->late_at - now :
-					      1);
+		sleep = cm_min(sleep,
+			       cm->t->late_at > now ? cm->t->late_at - now : 1);
 	if (cm->late) /* others count on this thread */
 		sleep = cm_min(sleep, LIFE_NS);
 	cm_settle(cm);

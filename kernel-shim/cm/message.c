@@ -8,17 +8,14 @@
  * An answer has the transaction ID of what it answers: the asking attribute
  * and the asker's communication ID, which no two transactions share.
  */
+#include <endian.h>
 #include <string.h>
 
 #include "cm.h"
 #include "wire.h"
 
-#define RESPONSE_TIMEOUT 20 /* 4.096 us << this, and as the kernel has it */
-#define MAX_RETRIES 15
 #define NO_LID 0xffff
 #define IP_VERSION(family) ((family) == AF_INET6 ? 6 << 4 : 4 << 4)
-
-enum { REJECTED_REQ, REJECTED_REP, REJECTED_OTHER };
 
 uint32_t cm_comm_id(struct cm *cm, const struct cm_id *id)
 {
@@ -143,9 +140,9 @@ static void req_sent(struct cm *cm, const struct cm_id *id)
 	mad_set(mad, MAD_REQ_vendor_id, id->ece.vendor_id);
 	mad_set(mad, MAD_REQ_service_id, cm_service_id(id, &id->dst));
 	mad_set(mad, MAD_REQ_local_ca_guid, cm->f->dev->node_guid);
-	mad_set(mad, MAD_REQ_remote_cm_response_timeout, RESPONSE_TIMEOUT);
-	mad_set(mad, MAD_REQ_local_cm_response_timeout, RESPONSE_TIMEOUT);
-	mad_set(mad, MAD_REQ_max_cm_retries, MAX_RETRIES);
+	mad_set(mad, MAD_REQ_remote_cm_response_timeout, CM_WIRE_TIMEOUT);
+	mad_set(mad, MAD_REQ_local_cm_response_timeout, CM_WIRE_TIMEOUT);
+	mad_set(mad, MAD_REQ_max_cm_retries, CM_WIRE_RETRIES);
 	req_put_qp(mad, id);
 	req_put_path(mad, id);
 	put_private(mad, MAD_REQ_private_data, id);
@@ -218,6 +215,49 @@ void cm_sent_rtu(struct cm *cm, const struct cm_id *id)
 	send_mad(cm, id, mad);
 }
 
+void cm_sent_mra(struct cm *cm, const struct cm_id *id, unsigned int message)
+{
+	const uint32_t own = cm_comm_id(cm, id);
+	uint8_t mad[MAD_BYTES];
+
+	if (!travels(cm, id))
+		return;
+	mad_begin(mad, MAD_MRA,
+		  id->cm == CM_REP_RCVD ? tid(MAD_REQ, own) :
+					  asked_tid(MAD_REQ, id));
+	mad_set(mad, MAD_MRA_local_comm_id, own);
+	mad_set(mad, MAD_MRA_remote_comm_id, id->remote_comm_id);
+	mad_set(mad, MAD_MRA_message, message);
+	mad_set(mad, MAD_MRA_service_timeout, CM_WIRE_LONGEST);
+	send_mad(cm, id, mad);
+}
+
+/* Who was not told a communication ID knows the CA: a kernel looks for it. */
+static void rej_put_ca(struct cm *cm, uint8_t *mad)
+{
+	const uint64_t guid = htobe64(cm->f->dev->node_guid);
+
+	mad_set(mad, MAD_REJ_info_length, sizeof(guid));
+	mad_set_bytes(mad, MAD_REJ_info, 0, &guid, sizeof(guid));
+}
+
+static void rej_sent(struct cm *cm, const struct cm_id *id, uint64_t tid,
+		     uint32_t own, unsigned int message, unsigned int reason,
+		     const void *data, uint8_t len)
+{
+	uint8_t mad[MAD_BYTES];
+
+	mad_begin(mad, MAD_REJ, tid);
+	mad_set(mad, MAD_REJ_local_comm_id, own);
+	mad_set(mad, MAD_REJ_remote_comm_id, id->remote_comm_id);
+	mad_set(mad, MAD_REJ_message, message);
+	mad_set(mad, MAD_REJ_reason, reason);
+	if (reason == CM_REJ_TIMEOUT)
+		rej_put_ca(cm, mad);
+	mad_set_bytes(mad, MAD_REJ_private_data, 0, data, len);
+	send_mad(cm, id, mad);
+}
+
 /* Who has not answered with anything else has no communication ID to tell. */
 void cm_sent_rej(struct cm *cm, const struct cm_id *id, unsigned int reason,
 		 const void *data, uint8_t len)
@@ -225,22 +265,24 @@ void cm_sent_rej(struct cm *cm, const struct cm_id *id, unsigned int reason,
 	const bool first = id->cm == CM_REQ_RCVD;
 	const bool passive = first || id->cm == CM_REP_SENT;
 	uint32_t own;
-	uint8_t mad[MAD_BYTES];
 
 	if (!travels(cm, id))
 		return;
 	own = first ? 0 : cm_comm_id(cm, id);
-	mad_begin(mad, MAD_REJ,
-		  passive ? asked_tid(MAD_REQ, id) : tid(MAD_REQ, own));
-	mad_set(mad, MAD_REJ_local_comm_id, own);
-	mad_set(mad, MAD_REJ_remote_comm_id, id->remote_comm_id);
-	mad_set(mad, MAD_REJ_message,
-		first		      ? REJECTED_REQ :
-		id->cm == CM_REP_RCVD ? REJECTED_REP :
-					REJECTED_OTHER);
-	mad_set(mad, MAD_REJ_reason, reason);
-	mad_set_bytes(mad, MAD_REJ_private_data, 0, data, len);
-	send_mad(cm, id, mad);
+	rej_sent(cm, id, passive ? asked_tid(MAD_REQ, id) : tid(MAD_REQ, own),
+		 own,
+		 first		       ? MAD_ABOUT_REQ :
+		 id->cm == CM_REP_RCVD ? MAD_ABOUT_REP :
+					 MAD_ABOUT_OTHER,
+		 reason, data, len);
+}
+
+void cm_sent_rej_rep(struct cm *cm, const struct cm_id *id, uint32_t own,
+		     unsigned int reason)
+{
+	if (travels(cm, id))
+		rej_sent(cm, id, asked_tid(MAD_REQ, id), own, MAD_ABOUT_REP,
+			 reason, NULL, 0);
 }
 
 void cm_sent_dreq(struct cm *cm, const struct cm_id *id)

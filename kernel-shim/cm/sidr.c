@@ -6,7 +6,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "cm.h"
+#include "wire.h"
 
 void cm_fill_private(struct cm_event *e, const void *data, uint8_t len,
 		     uint8_t room)
@@ -68,6 +68,10 @@ int cm_send_sidr_reply(struct cm *cm, struct cm_id *id,
 	id->qpn = p->qp_num & URXE_QPN_MASK;
 	cm_unlink(cm, id);
 	cm_sent_sidr_rep(cm, id, 0, p->private_data, p->private_data_len);
+	if (cm_is_remote(id)) {
+		cm_wire_keep_reply(id, p, &id->ece);
+		id->flags |= CM_F_REPLIED;
+	}
 	if (client && client->cm == CM_SIDR_SENT)
 		cm_got_sidr_reply(cm, client, id, p->private_data,
 				  p->private_data_len);

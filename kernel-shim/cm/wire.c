@@ -11,11 +11,7 @@
 #include "wire/socket.h"
 
 #define FIRST_NS 250000000ull
-#define MOST_NS                                                       \
-	4295000000ull /* 4.096 us << 20: message.c's RESPONSE_TIMEOUT \
-		       */
-/* Together 68 s, as 15 of the latter and no others would be. */
-#define TRIES 18
+#define TIMEWAIT_NS 537000000ull /* as in end.c */
 
 bool cm_wire_address(union cm_addr *a)
 {
@@ -89,15 +85,35 @@ void cm_wire_send(struct urxe_fabric *f, const struct cm_id *from,
 
 /* ---------------------------------------------------------------- time */
 
-static uint64_t wait_ns(const struct cm_id *id)
+/* How long an end waits for an answer that may have got lost. */
+static uint64_t most_ns(const struct cm_id *id)
 {
-	return id->tries < 8 ? cm_min(FIRST_NS << id->tries, MOST_NS) : MOST_NS;
+	return 4096ull << (id->cm == CM_REP_SENT ? 8u + id->cm_timeout :
+						   CM_WIRE_TIMEOUT);
+}
+
+static uint64_t wait_ns(const struct cm_id *id, unsigned int tries)
+{
+	return cm_min(FIRST_NS << cm_min(tries, 8), most_ns(id));
+}
+
+/* Together as long as with a kernel, which begins with the longest wait. */
+static bool has_patience(const struct cm_id *id)
+{
+	const unsigned int retries = id->cm == CM_REP_SENT ? id->cm_retries :
+							     CM_WIRE_RETRIES;
+	uint64_t spent = 0;
+	unsigned int i;
+
+	for (i = 0; i <= id->tries + 1u; i++)
+		spent += wait_ns(id, i);
+	return spent <= most_ns(id) * (retries + 1);
 }
 
 void cm_wire_wait(struct cm *cm, struct cm_id *id)
 {
 	id->tries = 0;
-	id->deadline = clock_now() + wait_ns(id);
+	id->deadline = clock_now() + wait_ns(id, 0);
 	cm->watch = true;
 }
 
@@ -112,7 +128,7 @@ void cm_wire_keep_reply(struct cm_id *id, const struct rdma_ucm_conn_param *p,
 	id->ece = *ece;
 }
 
-static void reply_again(struct cm *cm, const struct cm_id *id)
+void cm_wire_reply_again(struct cm *cm, const struct cm_id *id)
 {
 	struct rdma_ucm_conn_param p = {
 		.private_data_len =
@@ -123,12 +139,15 @@ static void reply_again(struct cm *cm, const struct cm_id *id)
 	};
 
 	memcpy(p.private_data, id->private_data, p.private_data_len);
-	cm_sent_rep(cm, id, &p, &id->ece);
+	if (id->qp_type == CM_QPT_UD)
+		cm_sent_sidr_rep(cm, id, 0, p.private_data, p.private_data_len);
+	else
+		cm_sent_rep(cm, id, &p, &id->ece);
 }
 
 bool cm_wire_again(struct cm *cm, struct cm_id *id)
 {
-	if (id->flags & CM_F_UNSENT || id->tries >= TRIES)
+	if (id->flags & CM_F_UNSENT || !has_patience(id))
 		return false;
 	switch (id->cm) {
 	case CM_REQ_SENT:
@@ -136,7 +155,7 @@ bool cm_wire_again(struct cm *cm, struct cm_id *id)
 		cm_sent_request(cm, id);
 		break;
 	case CM_REP_SENT:
-		reply_again(cm, id);
+		cm_wire_reply_again(cm, id);
 		break;
 	case CM_DREQ_SENT:
 		cm_sent_dreq(cm, id);
@@ -145,6 +164,43 @@ bool cm_wire_again(struct cm *cm, struct cm_id *id)
 		return false;
 	}
 	id->tries++;
-	id->deadline = clock_now() + wait_ns(id);
+	id->deadline = clock_now() + wait_ns(id, id->tries);
 	return true;
+}
+
+/* ----------------------------------------------------------- time wait */
+
+void cm_wire_ended(struct cm *cm, const struct cm_id *id)
+{
+	struct cm_table *t = cm->t;
+	struct cm_ended *e = &t->ended[t->ended_next % CM_ENDED];
+
+	if (!cm_is_remote(id) || id->qp_type == CM_QPT_UD)
+		return;
+	switch (id->cm) {
+	case CM_ESTABLISHED:
+	case CM_DREQ_SENT:
+	case CM_DREQ_RCVD:
+	case CM_TIMEWAIT:
+		break;
+	default:
+		return;
+	}
+	memcpy(e->gid, id->dgid, 16);
+	e->qpn = id->remote_qpn;
+	e->until = id->cm == CM_TIMEWAIT ? id->deadline :
+					   clock_now() + TIMEWAIT_NS;
+	t->ended_next++;
+}
+
+bool cm_wire_is_ended(const struct cm *cm, const uint8_t gid[16], uint32_t qpn)
+{
+	const struct cm_ended *e = cm->t->ended;
+	const uint64_t now = clock_now();
+	unsigned int i;
+
+	for (i = 0; i < CM_ENDED; i++, e++)
+		if (e->until > now && e->qpn == qpn && !memcmp(e->gid, gid, 16))
+			return true;
+	return false;
 }

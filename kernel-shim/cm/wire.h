@@ -6,13 +6,20 @@
  *
  * Whoever has an id sends its messages, again, too, until they are answered
  * (cm_tick): at first after 250 ms, then after twice as long each time, up to
- * the 4.3 s that a REQ asks for.  Whoever holds the fabric's socket takes what
- * comes.
+ * the response timeout that the REQ tells; ours tells 4.3 s.  Whoever holds the
+ * fabric's socket takes what comes.
  */
 #pragma once
 
 #include "cm.h"
 #include "wire/packet.h"
+
+/* What our messages tell, as a kernel's: 4.096 us << this; and how often they
+ * are sent again when that is over; 68 s: the time that an MRA asks for, and
+ * the longest that one is honoured. */
+#define CM_WIRE_TIMEOUT 20
+#define CM_WIRE_RETRIES 15
+#define CM_WIRE_LONGEST 24
 
 /* Is the wire on (URXE_WIRE)?  Its address, then, without a port. */
 bool cm_wire_address(union cm_addr *a);
@@ -35,6 +42,13 @@ void cm_wire_take(struct cm *cm, const struct wire_path *path,
 void cm_wire_wait(struct cm *cm, struct cm_id *id);
 /* The answer did not come; false: nor will it. */
 bool cm_wire_again(struct cm *cm, struct cm_id *id);
-/* A REP, to be sent again. */
+/* The other end's REQ came again: so does the REP; the timer goes on. */
+void cm_wire_reply_again(struct cm *cm, const struct cm_id *id);
+/* A REP or a SIDR_REP, to be sent again. */
 void cm_wire_keep_reply(struct cm_id *id, const struct rdma_ucm_conn_param *p,
 			const struct rdma_ucm_ece *ece);
+
+/* The id of a connection goes, its time wait (12.9.8.4) does not. */
+void cm_wire_ended(struct cm *cm, const struct cm_id *id);
+/* Is that QP of another host in such a time wait? */
+bool cm_wire_is_ended(const struct cm *cm, const uint8_t gid[16], uint32_t qpn);

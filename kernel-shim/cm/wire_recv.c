@@ -17,7 +17,6 @@
 #include "wire.h"
 
 #define EXTENDED 3 /* transport service: XRC */
-#define MRA_LONGEST 24 /* 4.096 us << this: 68 s, however long it wants */
 
 struct letter {
 	const struct wire_path *path; /* sgid: of who wrote it */
@@ -84,6 +83,33 @@ static struct cm_id *req_id(struct cm *cm, const struct letter *l)
 		    id->remote_psn == get(l, MAD_REQ_starting_psn))
 			return id;
 	return NULL;
+}
+
+static bool is_connected(const struct cm_id *id)
+{
+	return id->cm != CM_IDLE && id->cm != CM_REQ_SENT &&
+	       id->cm != CM_SIDR_SENT && id->cm != CM_SIDR_RCVD;
+}
+
+/*
+ * 12.9.8.3.1: who wants to connect a QP has no other connection with it, so
+ * that one is of a time that he has forgotten.  It ends.  False: there is none
+ * but id's, and none that ended so short ago that packets may be on their way.
+ */
+static bool is_stale(struct cm *cm, const struct letter *l,
+		     const struct cm_id *id, uint32_t qpn)
+{
+	struct cm_id *other;
+
+	cm_for_each_id(cm, other)
+		if (other != id && other->remote_qpn == qpn &&
+		    is_from(l, other) && other->qp_type != CM_QPT_UD &&
+		    is_connected(other)) {
+			if (other->cm == CM_ESTABLISHED)
+				cm_disconnect(cm, other);
+			return true;
+		}
+	return cm_wire_is_ended(cm, l->path->sgid, qpn);
 }
 
 /* Us, as far as no id is there. */
@@ -178,6 +204,14 @@ static uint8_t req_qp_type(const struct letter *l)
 	}
 }
 
+/* 4.096 us << 8 at least, which is as fine as a kernel is, and 34 s at most */
+static uint8_t req_cm_timeout(const struct letter *l)
+{
+	const uint32_t timeout = get(l, MAD_REQ_local_cm_response_timeout);
+
+	return timeout < 8 ? 0 : (uint8_t)cm_min(timeout - 8, 15);
+}
+
 /* The client, as far as its REQ tells. */
 static struct cm_id client_of_req(const struct letter *l)
 {
@@ -202,6 +236,8 @@ static struct cm_id client_of_req(const struct letter *l)
 			 .attr_mod = get(l, MAD_HEADER_modifier) },
 		.remote_comm_id = get(l, MAD_REQ_local_comm_id),
 		.remote_tid = letter_tid(l),
+		.cm_retries = get(l, MAD_REQ_max_cm_retries) & 15,
+		.cm_timeout = req_cm_timeout(l) & 15,
 	};
 
 	memcpy(c.sgid, l->path->sgid, 16);
@@ -224,10 +260,19 @@ static void refuse(struct cm *cm, const struct letter *l, uint32_t comm_id,
 static void got_req_again(struct cm *cm, const struct letter *l,
 			  struct cm_id *id)
 {
-	if (id->cm == CM_REP_SENT)
-		cm_wire_again(cm, id);
-	else if (id->cm == CM_TIMEWAIT)
+	switch (id->cm) {
+	case CM_REQ_RCVD: /* the program has not made up its mind */
+		cm_sent_mra(cm, id, MAD_ABOUT_REQ);
+		break;
+	case CM_REP_SENT:
+		cm_wire_reply_again(cm, id);
+		break;
+	case CM_TIMEWAIT:
 		refuse(cm, l, id->remote_comm_id, CM_REJ_STALE);
+		break;
+	default:
+		break;
+	}
 }
 
 static void got_req(struct cm *cm, const struct letter *l)
@@ -241,6 +286,10 @@ static void got_req(struct cm *cm, const struct letter *l)
 		return;
 	}
 	client = client_of_req(l);
+	if (is_stale(cm, l, NULL, client.qpn)) {
+		refuse(cm, l, comm_id, CM_REJ_STALE);
+		return;
+	}
 	/* if there is no room, the next one may find some */
 	if (cm_device_is_down(cm) || cm_got_request(cm, &client, &err) ||
 	    err == -ENOMEM)
@@ -249,13 +298,30 @@ static void got_req(struct cm *cm, const struct letter *l)
 	       err == -ENOENT ? CM_REJ_INVALID_SERVICE : CM_REJ_CONSUMER);
 }
 
+/* It was answered, and the answer got lost. */
+static bool reply_sidr_again(struct cm *cm, const struct letter *l,
+			     uint32_t comm_id)
+{
+	const struct cm_id *id;
+
+	cm_for_each_id(cm, id)
+		if (id->flags & CM_F_REPLIED && is_from(l, id) &&
+		    id->remote_comm_id == comm_id &&
+		    id->remote_tid == letter_tid(l)) {
+			cm_wire_reply_again(cm, id);
+			return true;
+		}
+	return false;
+}
+
 static void got_sidr_req(struct cm *cm, const struct letter *l)
 {
 	const uint32_t comm_id = get(l, MAD_SIDR_REQ_request_id);
 	struct cm_id client = nobody(l, comm_id);
 	int err;
 
-	if (cm_device_is_down(cm) || asked_id(cm, l, comm_id))
+	if (cm_device_is_down(cm) || asked_id(cm, l, comm_id) ||
+	    reply_sidr_again(cm, l, comm_id))
 		return;
 	client.qp_type = CM_QPT_UD;
 	/* the other end's view, not ours */
@@ -288,6 +354,27 @@ static void take_private(const struct letter *l, enum mad_field f, uint8_t *to,
 	memcpy(to, data, *len);
 }
 
+static void refuse_rep(struct cm *cm, const struct letter *l,
+		       unsigned int reason)
+{
+	const struct cm_id id = nobody(l, get(l, MAD_REP_local_comm_id));
+
+	cm_sent_rej_rep(cm, &id, get(l, MAD_REP_remote_comm_id), reason);
+}
+
+/* A REP that nobody waits for, or not any more. */
+static void got_rep_late(struct cm *cm, const struct letter *l,
+			 const struct cm_id *id)
+{
+	if (id && id->cm == CM_ESTABLISHED)
+		cm_sent_rtu(cm, id); /* that one was lost */
+	else if (id && id->cm == CM_REP_RCVD)
+		cm_sent_mra(cm, id, MAD_ABOUT_REP);
+	else if (id ? id->cm == CM_IDLE :
+		      !cm_id_of_comm_id(cm, get(l, MAD_REP_remote_comm_id)))
+		refuse_rep(cm, l, CM_REJ_INVALID_COMM_ID);
+}
+
 static void got_rep(struct cm *cm, const struct letter *l)
 {
 	struct cm_id *id = own_id(cm, l, get(l, MAD_REP_remote_comm_id),
@@ -309,15 +396,18 @@ static void got_rep(struct cm *cm, const struct letter *l)
 		.attr_mod = get(l, MAD_HEADER_modifier),
 	};
 
-	if (id && id->cm == CM_ESTABLISHED) {
-		cm_sent_rtu(cm, id); /* that one was lost */
+	if (!id || id->cm != CM_REQ_SENT) {
+		got_rep_late(cm, l, id);
 		return;
 	}
-	if (!id || id->cm != CM_REQ_SENT)
-		return;
 	server.qpn = get(l, id->qp_type == CM_QPT_XRC_SEND ?
 				    MAD_REP_local_eecn :
 				    MAD_REP_local_qpn);
+	/* XRC's targets are several initiators' */
+	if (id->qp_type != CM_QPT_XRC_SEND && is_stale(cm, l, id, server.qpn)) {
+		refuse_rep(cm, l, CM_REJ_STALE);
+		return;
+	}
 	take_private(l, MAD_REP_private_data, p.private_data,
 		     &p.private_data_len, CM_REP_PRIVATE);
 	id->remote_comm_id = get(l, MAD_REP_local_comm_id);
@@ -356,11 +446,13 @@ static void got_mra(struct cm *cm, const struct letter *l)
 {
 	struct cm_id *id = own_id(cm, l, get(l, MAD_MRA_remote_comm_id),
 				  get(l, MAD_MRA_local_comm_id));
-	const uint64_t ns =
-		4096ull << cm_min(get(l, MAD_MRA_service_timeout), MRA_LONGEST);
+	const uint64_t ns = 4096ull << cm_min(get(l, MAD_MRA_service_timeout),
+					      CM_WIRE_LONGEST);
+	const uint32_t message = get(l, MAD_MRA_message);
 
 	if (id && id->deadline &&
-	    (id->cm == CM_REQ_SENT || id->cm == CM_REP_SENT))
+	    ((id->cm == CM_REQ_SENT && message == MAD_ABOUT_REQ) ||
+	     (id->cm == CM_REP_SENT && message == MAD_ABOUT_REP)))
 		id->deadline = clock_now() + ns;
 }
 

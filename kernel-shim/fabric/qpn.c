@@ -1,10 +1,27 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* The QP-number directory. */
 #include <errno.h>
+#include <stdlib.h>
+#include <sys/random.h>
 
 #include "fabric.h"
 
 #define QPN_FIRST 2 /* 0 and 1 belong to the management QPs */
+
+/*
+ * The high bits of an entry's next QPN.  On a wire the first ones are any:
+ * other hosts may remember those of the fabric that was here before, and take a
+ * connection for one of its.
+ */
+static uint16_t next_use(uint16_t last)
+{
+	uint16_t any;
+
+	if (!last && getenv("URXE_WIRE") &&
+	    getrandom(&any, sizeof(any), GRND_NONBLOCK) == sizeof(any))
+		last = any;
+	return (last + 1) % URXE_QPN_USES;
+}
 
 int qpn_alloc(struct urxe_fabric *f, uint32_t slot, uint32_t gen, uint32_t *qpn)
 {
@@ -22,7 +39,7 @@ int qpn_alloc(struct urxe_fabric *f, uint32_t slot, uint32_t gen, uint32_t *qpn)
 		if (i < QPN_FIRST || load_relaxed(&dev->qp[i]))
 			continue;
 		store_relaxed(&dev->qp_low, i + 1);
-		dev->qp_gen[i] = (dev->qp_gen[i] + 1) % URXE_QPN_USES;
+		dev->qp_gen[i] = next_use(dev->qp_gen[i]);
 		*qpn = URXE_QPN(i, dev->qp_gen[i]);
 		if (i >= load_relaxed(&dev->qp_high))
 			store_seq_cst(&dev->qp_high, i + 1);

@@ -98,8 +98,9 @@ enum {
 
 /* Reject reasons and SIDR states of the IB specification, 12.6.7, 12.11.2. */
 #define CM_REJ_TIMEOUT 4
-#define CM_REJ_STALE 10
+#define CM_REJ_INVALID_COMM_ID 6
 #define CM_REJ_INVALID_SERVICE 8
+#define CM_REJ_STALE 10
 #define CM_REJ_CONSUMER 28
 #define CM_REJ_VENDOR_OPTION 35
 #define CM_SIDR_UNSUPPORTED 1
@@ -166,7 +167,8 @@ enum cm_flags {
 	CM_F_PATH = 512, /* it has one: path_* */
 	CM_F_HELD = 1024, /* its DISCONNECTED, until deadline; see mark */
 	CM_F_UNSENT = 2048, /* its request waits for the port to come up */
-	CM_F_WIRE = 4096 /* its other end is on another host */
+	CM_F_WIRE = 4096, /* its other end is on another host */
+	CM_F_REPLIED = 8192 /* its SIDR_REP may be asked for again */
 };
 
 /* A completion that is to be polled: cm/recv.c */
@@ -214,7 +216,9 @@ struct cm_id {
 	uint8_t path_mtu; /* as enum ibv_mtu; 0: CM_MTU */
 	uint8_t tries; /* how often its message was sent, or it asked, again */
 	uint8_t reply_rnr; /* of its REP, whose private data is private_data */
-	uint8_t pad1;
+	/* how patient the other end is with that: its REQ's max_cm_retries and
+	 * local_cm_response_timeout, which is 4.096 us << (8 + this) */
+	uint8_t cm_retries : 4, cm_timeout : 4;
 	uint64_t remote_tid; /* of the transaction that the other end began */
 	uint64_t look_at; /* ns: CMA_ADDR_QUERY: for the answer */
 };
@@ -242,6 +246,16 @@ struct cm_mc {
 };
 static_assert(sizeof(struct cm_mc) == 24, "fixed");
 
+/* A connection with another host whose id is gone; its time wait goes on. */
+struct cm_ended {
+	uint8_t gid[16]; /* of that host */
+	uint64_t until; /* ns */
+	uint32_t qpn; /* that it had there */
+	uint32_t pad;
+};
+static_assert(sizeof(struct cm_ended) == 32, "fixed");
+#define CM_ENDED 512 /* the last ones */
+
 struct cm_table {
 	char magic[16];
 	uint32_t version;
@@ -257,6 +271,8 @@ struct cm_table {
 	uint32_t dying; /* some channel is CM_CHAN_DYING */
 	struct event_count timers; /* another process's id got one */
 	uint64_t late_at; /* ns: an event comes then; 0: none does */
+	struct cm_ended ended[CM_ENDED];
+	uint32_t ended_next; /* the oldest one */
 	alignas(URXE_PAGE) struct cm_chan chan[CM_MAX_CHAN];
 	alignas(URXE_PAGE) struct cm_id id[CM_MAX_ID];
 	alignas(URXE_PAGE) struct cm_event event[CM_MAX_EVENT];

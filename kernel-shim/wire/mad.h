@@ -29,6 +29,9 @@ enum mad_message {
 	MAD_SIDR_REP
 };
 
+/* Which message a REJ or an MRA is about. */
+enum { MAD_ABOUT_REQ, MAD_ABOUT_REP, MAD_ABOUT_OTHER };
+
 /* MAD_REQ_local_comm_id and so on */
 enum mad_field {
 #define FIELD(message, name, byte, bit, bits, form) MAD_##message##_##name,

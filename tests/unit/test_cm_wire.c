@@ -19,6 +19,7 @@ static struct {
 	int server_fd, client_fd;
 } host[2];
 static int here;
+static uint32_t client_qpn, server_qpn; /* of the next ones */
 
 static struct letter {
 	int to;
@@ -114,6 +115,8 @@ static void hosts(void)
 	cm.carry = carry;
 	here = 1;
 	n_letters = 0;
+	client_qpn = 0x777;
+	server_qpn = 0x888;
 	be(0);
 }
 
@@ -140,7 +143,7 @@ static struct cm_id *far_listener(uint8_t type, uint32_t backlog)
 /* On host 0; it has asked. */
 static struct cm_id *near_client(uint8_t type)
 {
-	struct rdma_ucm_conn_param p = { .qp_num = 0x777,
+	struct rdma_ucm_conn_param p = { .qp_num = client_qpn++,
 					 .valid = 1,
 					 .private_data_len = 3,
 					 .private_data = "hi",
@@ -176,7 +179,7 @@ static struct cm_id *far_request(void)
 
 static void far_accept(struct cm_id *s)
 {
-	struct rdma_ucm_conn_param p = { .qp_num = 0x888,
+	struct rdma_ucm_conn_param p = { .qp_num = server_qpn++,
 					 .valid = 1,
 					 .responder_resources = 3,
 					 .initiator_depth = 2,
@@ -293,6 +296,7 @@ START_TEST(lost_and_duplicated)
 	be(1);
 	none(server_fd);
 	be(0);
+	arrives("MRA"); /* it was heard, and takes its time */
 	far_accept(s);
 	get_lost("REP");
 	expire(c);
@@ -307,6 +311,7 @@ START_TEST(lost_and_duplicated)
 	ck_assert_mem_eq(letters[0].mad + 24 + 36, "well", 5);
 	deliver(&letters[0]);
 	arrives("REP");
+	arrives("MRA");
 	confirm(c);
 	none(client_fd);
 	get_lost("RTU");
@@ -409,10 +414,253 @@ START_TEST(nobody_answers)
 }
 END_TEST
 
+/* How often a REP is said, that is. */
+static unsigned int reps_of(struct cm_id *s)
+{
+	unsigned int n = 0;
+
+	be(1);
+	while (s->cm == CM_REP_SENT) {
+		get_lost("REP");
+		n++;
+		expire(s);
+	}
+	get_lost("REJ");
+	expect(server_fd, CM_EV_UNREACHABLE, -ETIMEDOUT);
+	cm_id_destroy(&cm, s, server_fd);
+	be(0);
+	return n;
+}
+
+/* As often, and as slowly, as the REQ says. */
+START_TEST(patience)
+{
+	static const struct {
+		uint8_t timeout, retries, messages;
+	} cases[] = {
+		{ 20, 15, 19 }, /* at first faster than that */
+		{ 0, 0, 1 },	{ 10, 3, 4 }, { 15, 0, 1 }, { 31, 1, 8 },
+	};
+	struct letter l;
+	struct cm_id *s;
+	unsigned int i;
+
+	hosts();
+	far_listener(CM_QPT_RC, 5);
+	for (i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		near_client(CM_QPT_RC);
+		l = letters[0];
+		get_lost("REQ");
+		mad_set(l.mad, MAD_REQ_local_cm_response_timeout,
+			cases[i].timeout);
+		mad_set(l.mad, MAD_REQ_max_cm_retries, cases[i].retries);
+		deliver(&l);
+		s = far_request();
+		far_accept(s);
+		ck_assert_uint_eq(reps_of(s), cases[i].messages);
+	}
+	done();
+}
+END_TEST
+
+/* A stranger who repeats his REQ does not use the patience up. */
+START_TEST(patience_with_repeats)
+{
+	struct letter l;
+	struct cm_id *s;
+	int i;
+
+	hosts();
+	far_listener(CM_QPT_RC, 5);
+	near_client(CM_QPT_RC);
+	l = letters[0];
+	arrives("REQ");
+	s = far_request();
+	far_accept(s);
+	get_lost("REP");
+	for (i = 0; i < 100; i++) {
+		deliver(&l);
+		get_lost("REP");
+	}
+	ck_assert_int_eq(s->cm, CM_REP_SENT);
+	ck_assert_uint_eq(s->tries, 0);
+	done();
+}
+END_TEST
+
+static void tell_mra(struct cm_id *from, int to, unsigned int message)
+{
+	be(!to);
+	cm_sent_mra(&cm, from, message);
+	be(0);
+	arrives("MRA");
+}
+
+/* Who asks for time gets it; but not for another message. */
+START_TEST(more_time)
+{
+	struct cm_id *s, *c;
+	uint64_t before;
+
+	hosts();
+	far_listener(CM_QPT_RC, 5);
+	c = near_client(CM_QPT_RC);
+	arrives("REQ");
+	s = far_request();
+	before = c->deadline;
+	tell_mra(s, 0, MAD_ABOUT_REP);
+	tell_mra(s, 0, MAD_ABOUT_OTHER);
+	ck_assert_uint_eq(c->deadline, before);
+	tell_mra(s, 0, MAD_ABOUT_REQ);
+	ck_assert_uint_gt(c->deadline, before + 60000000000ull);
+	far_accept(s);
+	arrives("REP");
+	expect(client_fd, CM_EV_CONNECT_RESPONSE, 0);
+	before = s->deadline;
+	tell_mra(c, 1, MAD_ABOUT_REQ);
+	ck_assert_uint_eq(s->deadline, before);
+	tell_mra(c, 1, MAD_ABOUT_REP);
+	ck_assert_uint_gt(s->deadline, before + 60000000000ull);
+	ck_assert_int_eq(cm_accept(&cm, c, NULL, &no_ece, 0), 0);
+	arrives("RTU");
+	far_expect(CM_EV_ESTABLISHED, 0);
+	ck_assert_uint_eq(s->deadline, 0);
+	done();
+}
+END_TEST
+
+static struct letter req_of(struct cm_id **c)
+{
+	struct letter l;
+
+	*c = near_client(CM_QPT_RC);
+	l = letters[0];
+	arrives("REQ");
+	return l;
+}
+
+/* A QP that is to be connected twice: the first one was forgotten. */
+START_TEST(stale_connection)
+{
+	struct cm_id *s, *c, *again;
+
+	hosts();
+	far_listener(CM_QPT_RC, 5);
+	connected(&s, &c);
+	/* as if its host had begun anew */
+	cm_to_idle(&cm, c);
+	client_qpn--;
+	again = near_client(CM_QPT_RC);
+	arrives("REQ");
+	be(1);
+	none(server_fd);
+	be(0);
+	ck_assert_int_eq(s->cm, CM_DREQ_SENT);
+	travels("DREQ REJ");
+	ck_assert_uint_eq(mad_get(letters[1].mad, MAD_REJ_message),
+			  MAD_ABOUT_REQ);
+	arrives("DREQ REJ");
+	expect(client_fd, CM_EV_REJECTED, CM_REJ_STALE);
+	ck_assert_int_eq(again->cm, CM_TIMEWAIT);
+	arrives("DREP");
+	far_expect(CM_EV_DISCONNECTED, 0);
+	ck_assert_int_eq(s->cm, CM_TIMEWAIT);
+	/* nor while its time wait lasts, though its id is gone */
+	be(1);
+	cm_id_destroy(&cm, s, server_fd);
+	be(0);
+	client_qpn--;
+	near_client(CM_QPT_RC);
+	arrives("REQ");
+	arrives("REJ");
+	expect(client_fd, CM_EV_REJECTED, CM_REJ_STALE);
+	host[1].cm.t->ended[0].until = 1; /* it is over */
+	client_qpn--;
+	near_client(CM_QPT_RC);
+	arrives("REQ");
+	ck_assert_ptr_nonnull(far_request());
+	done();
+}
+END_TEST
+
+/* A REQ that was long under way, of a connection that came and went. */
+START_TEST(request_that_is_late)
+{
+	struct cm_id *s, *c;
+	struct letter l;
+
+	hosts();
+	far_listener(CM_QPT_RC, 5);
+	l = req_of(&c);
+	s = far_request();
+	far_accept(s);
+	arrives("REP");
+	confirm(c);
+	arrives("RTU");
+	far_expect(CM_EV_ESTABLISHED, 0);
+	ck_assert_int_eq(cm_disconnect(&cm, c), 0);
+	arrives("DREQ");
+	far_expect(CM_EV_DISCONNECTED, 0);
+	far_disconnect(s);
+	arrives("DREP");
+	expect(client_fd, CM_EV_DISCONNECTED, 0);
+	be(1);
+	cm_id_destroy(&cm, s, server_fd);
+	be(0);
+	deliver(&l);
+	be(1);
+	none(server_fd);
+	be(0);
+	travels("REJ");
+	done();
+}
+END_TEST
+
+/* REPs that nobody waits for: of a request that was given up, of a QP that has
+ * a connection already. */
+START_TEST(stale_reply)
+{
+	struct cm_id *s, *c;
+	struct letter l;
+
+	hosts();
+	far_listener(CM_QPT_RC, 5);
+	c = near_client(CM_QPT_RC);
+	arrives("REQ");
+	s = far_request();
+	far_accept(s);
+	l = letters[0];
+	get_lost("REP");
+	cm_id_destroy(&cm, c, client_fd);
+	get_lost("REJ");
+	deliver(&l);
+	travels("REJ");
+	ck_assert_uint_eq(mad_get(letters[0].mad, MAD_REJ_message),
+			  MAD_ABOUT_REP);
+	arrives("REJ");
+	far_expect(CM_EV_REJECTED, CM_REJ_INVALID_COMM_ID);
+	ck_assert_int_eq(s->cm, CM_IDLE);
+	connected(&s, &c);
+	near_client(CM_QPT_RC);
+	arrives("REQ");
+	s = far_request();
+	server_qpn--;
+	far_accept(s); /* with the same one, which is wrong */
+	arrives("REP");
+	none(client_fd);
+	travels("DREQ REJ");
+	ck_assert_int_eq(c->cm, CM_DREQ_SENT);
+	arrives("DREQ REJ");
+	done();
+}
+END_TEST
+
 START_TEST(rejection)
 {
 	struct rdma_ucm_event_resp e;
 	struct cm_id *s, *c;
+	uint64_t guid;
+	size_t len;
 
 	hosts();
 	far_listener(CM_QPT_RC, 5);
@@ -432,6 +680,11 @@ START_TEST(rejection)
 	far_accept(s);
 	get_lost("REP");
 	cm_id_destroy(&cm, c, client_fd);
+	travels("REJ"); /* which a kernel knows by the CA's GUID */
+	ck_assert_uint_eq(mad_get(letters[0].mad, MAD_REJ_info_length), 8);
+	guid = htobe64(cm.f->dev->node_guid);
+	ck_assert_mem_eq(mad_bytes(letters[0].mad, MAD_REJ_info, &len), &guid,
+			 8);
 	arrives("REJ");
 	far_expect(CM_EV_REJECTED, CM_REJ_TIMEOUT);
 	done();
@@ -488,6 +741,7 @@ END_TEST
 START_TEST(datagrams)
 {
 	struct rdma_ucm_event_resp e;
+	size_t len;
 	struct cm_id *s, *c;
 
 	hosts();
@@ -507,6 +761,15 @@ START_TEST(datagrams)
 	be(0);
 	ck_assert_mem_eq(&s->dst, &c->src, sizeof(s->dst));
 	far_accept(s);
+	get_lost("SIDR_REP");
+	expire(c);
+	arrives("SIDR_REQ"); /* which makes no second id */
+	be(1);
+	none(server_fd);
+	be(0);
+	ck_assert_mem_eq(
+		mad_bytes(letters[0].mad, MAD_SIDR_REP_private_data, &len),
+		"well", 5);
 	arrives("SIDR_REP");
 	e = expect(client_fd, CM_EV_ESTABLISHED, 0);
 	ck_assert_uint_eq(e.param.ud.qp_num, 0x888);
@@ -608,7 +871,7 @@ START_TEST(same_id_again)
 	mad_set(l.mad, MAD_REQ_local_qpn, 0x778);
 	deliver(&l);
 	ck_assert_ptr_ne(far_request(), s);
-	ck_assert_int_eq(s->cm, CM_ESTABLISHED);
+	ck_assert_int_eq(s->cm, CM_ESTABLISHED); /* it has another QP */
 	travels("");
 	done();
 }
@@ -659,6 +922,12 @@ int main(void)
 	add(s, lost_and_duplicated);
 	add(s, nobody_listens);
 	add(s, nobody_answers);
+	add(s, patience);
+	add(s, patience_with_repeats);
+	add(s, more_time);
+	add(s, stale_connection);
+	add(s, request_that_is_late);
+	add(s, stale_reply);
 	add(s, rejection);
 	add(s, destruction);
 	add(s, both_disconnect);
