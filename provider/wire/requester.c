@@ -44,8 +44,6 @@
 #define FETCH_BYTES (64u << 10) /* one request ... */
 #define FETCH_PACKETS 32u /* ... of so many packets at most */
 #define FETCHED_BYTES (URXE_WIRE_INBOX_BYTES / 4 * 3) /* all of them */
-/* An ACK is asked for at the end of a message, and in between. */
-#define ACK_EVERY 32u
 /* A quarter of all PSNs may be begun: so before and behind stay apart. */
 #define PSNS_MOST (1u << 22)
 #define RNR_ENDLESS 7
@@ -78,7 +76,7 @@ struct wire_requester {
 	bool waits; /* and was said to */
 	bool gone_back; /* for what una is */
 	uint32_t again; /* how often */
-	enum ibv_wc_status failed; /* at this side, when it was to go out: ... */
+	enum ibv_wc_status failed; /* at this side, as it went out: ... */
 	uint32_t failed_at; /* ... the WR in this slot, which does no more */
 	struct message message[]; /* by slots */
 };
@@ -179,6 +177,7 @@ struct sending {
 	struct urxe_qp *qp;
 	struct wire_port *port;
 	struct wire_path path;
+	struct wire_window *window;
 	const struct urxe_wqe *w;
 	const struct message *m;
 	struct urxe_seg seg[URXE_MAX_SGE], *from;
@@ -227,14 +226,18 @@ static bool sending_packet(struct sending *s, uint32_t i, uint32_t more)
 
 	message_packet(s->qp, s->w, i, n, more, &p);
 	p.bth.psn = wire_psn_add(s->m->psn, i);
+	/* at the end of a message, and in between */
 	p.bth.ack_request = s->qp->type != IBV_QPT_UC &&
-			    (i + more == n || i % ACK_EVERY == ACK_EVERY - 1);
+			    (i + more == n || window_asks(s->window));
 	to = port_add(s->port, &s->path, &p);
-	if (to && sending_fill(s, to, p.length))
-		return true;
-	if (to)
+	if (to && !sending_fill(s, to, p.length)) {
 		port_drop(s->port);
-	return false;
+		return false;
+	}
+	if (!to)
+		return false;
+	window_sent(s->window, more, p.bth.ack_request);
+	return true;
 }
 
 /* As many packets of s's message as there is room for.  False: as above. */
@@ -249,15 +252,12 @@ static bool sending_message(struct sending *s, struct wire_requester *r)
 		n = fetch_packets(s->qp, s->w, s->m, i);
 		if (!sending_packet(s, i, n))
 			return false;
-		fetch_begin(s->qp, r, w->next, n);
-		window_sent(w, n);
+		fetch_begin(s->qp, r, wire_psn_add(s->m->psn, i), n);
 		return true;
 	}
-	for (; n; n--, i++) {
+	for (; n; n--, i++)
 		if (!sending_packet(s, i, 1))
 			return false;
-		window_sent(w, 1);
-	}
 	return true;
 }
 
@@ -324,7 +324,7 @@ static void arm(const struct urxe_qp *qp, struct wire_requester *r, bool anew)
 /* What may go out does; the guard is up. */
 static void requester_send(struct urxe_qp *qp, struct wire_requester *r)
 {
-	struct sending s = { .qp = qp };
+	struct sending s = { .qp = qp, .window = &r->window };
 	int err = 0;
 
 	skip_sent(r);
@@ -334,7 +334,7 @@ static void requester_send(struct urxe_qp *qp, struct wire_requester *r)
 	s.port = port_begin(s.path.sgid, &err);
 	if (!s.port) {
 		/* as if it were lost: the address may come back */
-		window_sent(&r->window, window_room(&r->window));
+		window_sent(&r->window, window_room(&r->window), false);
 		skip_sent(r);
 	} else {
 		send_all(qp, r, &s);
@@ -466,14 +466,14 @@ static bool retire_up_to(struct urxe_qp *qp, struct wire_requester *r,
 	return false;
 }
 
-/* Something before what was answered is missing: once for each place. */
+/* Something before what was answered is missing: once for each place.  That is
+ * a try, too (IB 9.9.2.4.1). */
 static void missing(struct urxe_qp *qp, struct wire_requester *r)
 {
 	if (r->gone_back || !qp->flying)
 		return;
 	r->gone_back = true;
-	counted(qp, URXE_CNT_COMP_RETRY);
-	go_back(qp, r, true);
+	try_again(qp, r);
 }
 
 /* The bytes of answer a to w, from off on; false: a key does not hold. */

@@ -7,7 +7,7 @@ void window_begin(struct wire_window *w, uint32_t psn)
 	w->una = w->next = w->high = w->end = psn;
 	if (!w->size)
 		w->size = WINDOW_FIRST;
-	w->answered = 0;
+	w->answered = w->unasked = 0;
 	w->cut = false;
 }
 
@@ -33,8 +33,16 @@ uint32_t window_room(const struct wire_window *w)
 	return left < room ? left : room;
 }
 
-void window_sent(struct wire_window *w, uint32_t n)
+bool window_asks(const struct wire_window *w)
 {
+	uint32_t half = w->size / 2;
+
+	return w->unasked + 1 >= (half < WINDOW_ASK ? half : WINDOW_ASK);
+}
+
+void window_sent(struct wire_window *w, uint32_t n, bool asked)
+{
+	w->unasked = asked ? 0 : w->unasked + n;
 	w->next = wire_psn_add(w->next, n);
 	if (between(w->una, w->high) < between(w->una, w->next))
 		w->high = w->next;
@@ -81,7 +89,7 @@ void window_go_slow(struct wire_window *w)
 void window_go_back(struct wire_window *w, bool lost)
 {
 	w->next = w->una;
-	w->answered = 0;
+	w->answered = w->unasked = 0;
 	if (lost)
 		window_go_slow(w);
 }

@@ -10,6 +10,10 @@
  *
  * It grows by a packet for each window that was answered, and is halved by a
  * loss, once for what was out then.
+ *
+ * Packets ask for an ACK so often that what is out behind the last one that did
+ * is less than half of the window: it cannot be full of packets of which none
+ * is answered, also when it was halved since.
  */
 #pragma once
 
@@ -21,11 +25,13 @@
 #define WINDOW_FIRST 128u /* as rxe has it, always */
 #define WINDOW_LEAST 4u
 #define WINDOW_MOST 256u
+#define WINDOW_ASK 32u /* for an ACK, at the latest */
 
 struct wire_window {
 	uint32_t una, next, high, end; /* PSNs */
 	uint32_t size; /* packets */
 	uint32_t answered; /* since it grew last */
+	uint32_t unasked; /* sent since the last one that asked for an ACK */
 	uint32_t cut_at; /* it was halved because of a loss before this PSN */
 	bool cut;
 };
@@ -44,8 +50,11 @@ static inline bool window_is_quiet(const struct wire_window *w)
 	return w->una == w->next;
 }
 
-/* n went out. */
-void window_sent(struct wire_window *w, uint32_t n);
+/* Must the next packet ask for an ACK? */
+bool window_asks(const struct wire_window *w);
+
+/* n went out; asked: the last one asks for an ACK. */
+void window_sent(struct wire_window *w, uint32_t n, bool asked);
 
 /* Was psn out, and is it not answered? */
 bool window_has(const struct wire_window *w, uint32_t psn);

@@ -27,12 +27,12 @@ START_TEST(room)
 
 	ck_assert(window_is_quiet(&w));
 	ck_assert_uint_eq(window_room(&w), 10);
-	window_sent(&w, 10);
+	window_sent(&w, 10, false);
 	ck_assert(!window_is_quiet(&w));
 	ck_assert_uint_eq(window_room(&w), 0);
 	ck_assert_uint_eq(window_extend(&w, 1000), at(psn, 10));
 	ck_assert_uint_eq(window_room(&w), WINDOW_FIRST - 10);
-	window_sent(&w, WINDOW_FIRST - 10);
+	window_sent(&w, WINDOW_FIRST - 10, false);
 	ck_assert_uint_eq(window_room(&w), 0);
 	ck_assert(window_answered(&w, at(psn, 3)));
 	ck_assert_uint_eq(window_room(&w), 3);
@@ -44,7 +44,7 @@ START_TEST(answers)
 	uint32_t psn = starts[_i];
 	struct wire_window w = begun(psn, 20);
 
-	window_sent(&w, 8);
+	window_sent(&w, 8, false);
 	ck_assert(window_has(&w, psn) && window_has(&w, at(psn, 7)));
 	ck_assert(!window_has(&w, at(psn, 8)));
 	ck_assert(!window_has(&w, at(psn, WIRE_PSN_MASK)));
@@ -64,12 +64,12 @@ START_TEST(goes_back)
 	uint32_t psn = starts[_i];
 	struct wire_window w = begun(psn, 20);
 
-	window_sent(&w, 10);
+	window_sent(&w, 10, false);
 	ck_assert(window_answered(&w, at(psn, 2)));
 	window_go_back(&w, true);
 	ck_assert_uint_eq(w.next, at(psn, 2));
 	ck_assert(window_has(&w, at(psn, 9)));
-	window_sent(&w, 1);
+	window_sent(&w, 1, false);
 	ck_assert(window_answered(&w, at(psn, 6)));
 	ck_assert_uint_eq(w.next, at(psn, 6));
 	ck_assert_uint_eq(window_room(&w), 14);
@@ -82,34 +82,67 @@ START_TEST(size)
 	struct wire_window w = begun(0, 1 << 20);
 	uint32_t i;
 
-	window_sent(&w, 100);
+	window_sent(&w, 100, false);
 	window_go_back(&w, false); /* there was no receive: nothing was lost */
 	ck_assert_uint_eq(w.size, WINDOW_FIRST);
-	window_sent(&w, 100);
+	window_sent(&w, 100, false);
 	window_go_back(&w, true);
 	ck_assert_uint_eq(w.size, WINDOW_FIRST / 2);
 	window_go_back(&w, true); /* the same loss */
 	ck_assert_uint_eq(w.size, WINDOW_FIRST / 2);
-	window_sent(&w, 64);
+	window_sent(&w, 64, false);
 	ck_assert(window_answered(&w, 60));
 	window_go_back(&w, true); /* still what was out then */
 	ck_assert_uint_eq(w.size, WINDOW_FIRST / 2);
-	window_sent(&w, 64);
+	window_sent(&w, 64, false);
 	ck_assert(window_answered(&w, 100));
 	ck_assert(!w.cut);
 	ck_assert(w.size >= WINDOW_FIRST / 2);
 	for (i = 0; i < 20; i++) {
-		window_sent(&w, 1);
+		window_sent(&w, 1, false);
 		window_go_back(&w, true);
-		window_sent(&w, 1);
+		window_sent(&w, 1, false);
 		w.cut = false;
 	}
 	ck_assert_uint_eq(w.size, WINDOW_LEAST);
 	for (i = 0; i < 1 << 17; i++) {
-		window_sent(&w, 1);
+		window_sent(&w, 1, false);
 		window_answered(&w, w.next);
 	}
 	ck_assert_uint_eq(w.size, WINDOW_MOST);
+}
+END_TEST
+
+/* Whatever happens to its size, it is never full of packets that nobody was
+ * asked about. */
+START_TEST(asks)
+{
+	struct wire_window w = begun(starts[_i], 1 << 22);
+	uint32_t round, sent, asked;
+
+	for (round = 0; round < 1000; round++) {
+		asked = w.next;
+		for (sent = 0; window_room(&w) && sent < round % 97; sent++) {
+			bool asks = window_asks(&w);
+
+			window_sent(&w, 1, asks);
+			if (asks)
+				asked = w.next;
+		}
+		if (round % 7 == 3)
+			window_go_slow(&w);
+		if (round % 11 == 5)
+			window_go_back(&w, true);
+		else if (window_answered(&w, asked))
+			ck_assert_uint_gt(window_room(&w), 0);
+		ck_assert(w.unasked < WINDOW_ASK);
+	}
+	window_begin(&w, 0);
+	window_extend(&w, 10);
+	w.size = WINDOW_LEAST;
+	ck_assert(!window_asks(&w));
+	window_sent(&w, 1, false);
+	ck_assert(window_asks(&w));
 }
 END_TEST
 
@@ -122,5 +155,6 @@ int main(void)
 	add_loop(s, answers, n);
 	add_loop(s, goes_back, n);
 	add(s, size);
+	add_loop(s, asks, n);
 	return run_suite(s);
 }

@@ -1,0 +1,25 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+# Big messages over a bad cable: they arrive, at a rate that the cable allows,
+# and not one packet for each timeout.
+# shellcheck source=tests/wire/lib.sh
+. "$(dirname "$0")/lib.sh"
+need ib_write_bw
+
+want='iters in'
+next_port
+meet 'ibv_rc_pingpong, 65536 bytes' \
+	ibv_rc_pingpong -g "$(gid_index "$server")" -p "$port" -n 30 -c -s 65536 -- \
+	ibv_rc_pingpong -g "$(gid_index "$client")" -p "$port" -n 30 -c -s 65536 \
+	"$(address "$server" 4)"
+
+want='^ *[0-9]+ +[0-9]+ '
+for operation in write read send; do
+	next_port
+	meet "ib_${operation}_bw, 65536 bytes" \
+		"ib_${operation}_bw" -p "$port" -x "$(gid_index "$server")" \
+		-m 1024 -F -s 65536 -n 30 -- \
+		"ib_${operation}_bw" -p "$port" -x "$(gid_index "$client")" \
+		-m 1024 -F -s 65536 -n 30 "$(address "$server" 4)"
+done
+finish_hosts
