@@ -167,6 +167,7 @@ static void context_leave_mcast(struct urxe_fabric *f)
 				store_relaxed(&grp->qpn[i], 0);
 		}
 		store_release(&grp->count, left);
+		fetch_add_release(&f->dev->wire.groups, 1);
 	}
 }
 

@@ -352,6 +352,13 @@ bool mcast_is_group(const uint8_t gid[16]);
  */
 uint32_t mcast_members(struct urxe_dev *dev, const uint8_t gid[16],
 		       uint32_t *qpn);
+bool mcast_has_members(struct urxe_dev *dev, const uint8_t gid[16]);
+/*
+ * Entry i of the table, below URXE_MAX_MCAST_GRP: its group; false: it has
+ * none.  Without a lock, too: one that changes meanwhile is torn, and
+ * dev->wire.groups grows afterwards.
+ */
+bool mcast_group(const struct urxe_dev *dev, uint32_t i, uint8_t gid[16]);
 /* 1; 0: it was already; -ENOMEM: too many groups, or too many QPs in it. */
 int mcast_attach(struct urxe_fabric *f, const uint8_t gid[16], uint32_t qpn);
 int mcast_detach(struct urxe_fabric *f, const uint8_t gid[16], uint32_t qpn);

@@ -38,6 +38,19 @@ uint32_t mcast_members(struct urxe_dev *dev, const uint8_t gid[16],
 	return n;
 }
 
+bool mcast_has_members(struct urxe_dev *dev, const uint8_t gid[16])
+{
+	return mcast_find(dev, gid);
+}
+
+bool mcast_group(const struct urxe_dev *dev, uint32_t i, uint8_t gid[16])
+{
+	if (!load_acquire(&dev->mcast[i].count))
+		return false;
+	memcpy(gid, dev->mcast[i].mgid, 16);
+	return true;
+}
+
 static struct urxe_mcast_grp *mcast_find_free(struct urxe_dev *dev)
 {
 	uint32_t i;
@@ -78,6 +91,7 @@ static int mcast_join(struct urxe_dev *dev, const uint8_t gid[16], uint32_t qpn)
 		return -ENOMEM;
 	store_relaxed(s, qpn);
 	fetch_add_release(&g->count, 1);
+	fetch_add_release(&dev->wire.groups, 1);
 	return 1;
 }
 
@@ -109,6 +123,7 @@ int mcast_detach(struct urxe_fabric *f, const uint8_t gid[16], uint32_t qpn)
 	if (s) {
 		store_relaxed(s, 0);
 		fetch_sub_release(&g->count, 1);
+		fetch_add_release(&f->dev->wire.groups, 1);
 	}
 	fabric_unlock(f);
 	return s ? 0 : -EINVAL;

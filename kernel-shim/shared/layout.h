@@ -352,6 +352,13 @@ struct urxe_guard {
 struct urxe_wire_dev {
 	/* id of its process; 0: nobody.  Candidates sleep here, too */
 	alignas(URXE_LINE) _Atomic uint32_t holder;
+	/*
+	 * How often the members of multicast groups changed, and how many of
+	 * these changes the holder's sockets have followed (futex): who
+	 * attaches waits for that a moment.
+	 */
+	alignas(URXE_LINE) _Atomic uint32_t groups;
+	_Atomic uint32_t followed;
 	struct urxe_guard guard; /* the holder's, in no group: all look at it */
 	struct urxe_wire_counts counts[URXE_WIRE_COUNTS];
 };

@@ -20,11 +20,17 @@
 #define IPV6_FLOWINFO 11
 #endif
 
+/* Not ff0e::ffff:224.0.0.1, either, which is a group of IPv6 to IP. */
+static bool is_ipv4(const uint8_t gid[16])
+{
+	return wire_gid_is_ipv4(gid) && !gid[0];
+}
+
 socklen_t wire_sockaddr_of(union wire_sockaddr *to, const uint8_t gid[16],
 			   uint16_t port, uint32_t interface)
 {
 	memset(to, 0, sizeof(*to));
-	if (wire_gid_is_ipv4(gid)) {
+	if (is_ipv4(gid)) {
 		to->in.sin_family = AF_INET;
 		to->in.sin_port = htons(port);
 		memcpy(&to->in.sin_addr, gid + 12, 4);
@@ -192,7 +198,7 @@ static int open_at(struct wire_socket *s, const uint8_t gid[16],
 
 	memset(s, 0, sizeof(*s));
 	memcpy(s->gid, gid, 16);
-	s->ipv6 = !wire_gid_is_ipv4(gid);
+	s->ipv6 = !is_ipv4(gid);
 	wire_sockaddr_of(&own, gid, port, 0);
 	s->interface = interface_of(&own);
 	s->fd = socket(own.sa.sa_family,
@@ -233,8 +239,7 @@ int wire_socket_open_group(struct wire_socket *s, const uint8_t gid[16],
 			   const uint8_t group[16], uint16_t port,
 			   unsigned int flags)
 {
-	if (!wire_gid_is_group(group) ||
-	    wire_gid_is_ipv4(group) != wire_gid_is_ipv4(gid))
+	if (!wire_gid_is_group(group) || is_ipv4(group) != is_ipv4(gid))
 		return -EINVAL;
 	return open_at(s, gid, group, port, flags);
 }

@@ -28,8 +28,7 @@ static bool datagram_path(const struct urxe_qp *qp, const struct urxe_wqe *w,
 	path->traffic_class = av->traffic_class;
 	path->hop_limit = av->hop_limit;
 	path->flow_label = av->flow_label;
-	return gids_fit(URXE_ROCE_V2, path->sgid, path->dgid) ||
-	       w->ud.qpn == URXE_MCAST_QPN;
+	return gids_fit(URXE_ROCE_V2, path->sgid, path->dgid);
 }
 
 static bool datagram_add(struct urxe_qp *qp, const struct urxe_wqe *w,

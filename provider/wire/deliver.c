@@ -7,6 +7,7 @@
 #include "engine/log.h"
 #include "engine/why.h"
 #include "server.h"
+#include "verbs/ah.h"
 
 static void datagram_wqe(const struct wire_packet *p, struct urxe_wqe *w)
 {
@@ -71,6 +72,9 @@ void deliver_datagram(struct wire_server *s, const struct wire_received *in)
 		datagram_deliver(s, in->packet.bth.qpn, in, &w, src);
 		return;
 	}
+	/* what the own fabric sends its members have already */
+	if (ah_gid_is_ours(dev, in->path.sgid))
+		return;
 	n = mcast_members(dev, in->path.dgid, members);
 	for (i = 0; i < n; i++)
 		datagram_deliver(s, members[i], in, &w, src);

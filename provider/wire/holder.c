@@ -22,6 +22,8 @@
 #define IDLE_MS 1000
 /* A port that is in use may be that of a process that is just ending. */
 #define PATIENCE 20
+/* Groups are looked at so seldom while the own address has something. */
+#define TURNS 16
 
 struct wire_holder {
 	struct urxe_context *ctx;
@@ -103,13 +105,24 @@ static bool holder_open(struct wire_holder *h)
 static void holder_hold(struct wire_holder *h)
 {
 	struct wire_server *s = h->server;
-	struct pollfd fds[] = { { .fd = s->in.fd, .events = POLLIN },
-				{ .fd = h->bell, .events = POLLIN } };
+	struct pollfd fds[2 + URXE_MAX_MCAST_GRP] = {
+		{ .fd = s->in.fd, .events = POLLIN },
+		{ .fd = h->bell, .events = POLLIN },
+	};
+	unsigned int turns = 0;
+	int ms;
 
 	while (!load_acquire(&h->stop)) {
-		if (server_run(s))
+		if (!server_run(s))
+			ms = server_is_idle(s) ? -1 : IDLE_MS;
+		else if (++turns % TURNS || !s->groups.n)
 			continue;
-		if (!poll(fds, 2, server_is_idle(s) ? -1 : IDLE_MS))
+		else
+			ms = 0;
+		groups_poll(&s->groups, fds + 2);
+		if (poll(fds, 2 + s->groups.n, ms) > 0)
+			server_run_groups(s, fds + 2);
+		else if (ms)
 			server_look_after(s);
 	}
 }

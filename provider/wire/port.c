@@ -3,6 +3,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 
 #include "count.h"
 #include "port.h"
@@ -85,6 +86,25 @@ int port_end(struct wire_port *p, struct urxe_fabric *f)
 	count_sent(f, COUNTER_REQUESTER, &p->sender.sent);
 	err = p->err;
 	pthread_mutex_unlock(&p->lock);
+	return err;
+}
+
+int port_ring(const uint8_t own[16])
+{
+	const int saved = errno;
+	union wire_sockaddr to;
+	struct wire_port *p;
+	socklen_t len;
+	int err = 0;
+
+	p = port_begin(own, &err);
+	if (!p)
+		return err;
+	len = wire_sockaddr_of(&to, own, WIRE_PORT, p->socket.interface);
+	if (sendto(p->socket.fd, "", 0, 0, &to.sa, len))
+		err = -errno;
+	pthread_mutex_unlock(&p->lock);
+	errno = saved;
 	return err;
 }
 

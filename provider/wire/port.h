@@ -23,6 +23,9 @@ void port_drop(struct wire_port *p);
  * -errno of the first packet that did not go.
  */
 int port_end(struct wire_port *p, struct urxe_fabric *f);
+/* An empty datagram, which is no packet, to that address, from itself: whoever
+ * receives there looks up.  0 or -errno */
+int port_ring(const uint8_t own[16]);
 
 /* In the child of a fork: it opens its own, and another thread of its parent
  * may have had the locks. */

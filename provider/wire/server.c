@@ -178,6 +178,8 @@ static bool packet_counts(const struct wire_server *s,
 	if (unlikely(wire_is_congested(&in->path)))
 		server_count(s, URXE_CNT_ECN_MARKED);
 	if (likely(pkey_fits(in->packet.bth.pkey) &&
+		   mcast_is_group(in->path.dgid) ==
+			   (in->packet.bth.qpn == URXE_MCAST_QPN) &&
 		   load_relaxed(&dev->port_state) == URXE_PORT_ACTIVE))
 		return true;
 	server_count(s, URXE_CNT_UNCLAIMED);
@@ -205,36 +207,57 @@ static void packet(struct wire_server *s, const struct wire_received *in)
 	guard_lower(s->me.guard);
 }
 
-/* Packets came, of so many bytes. */
+/* Packets came, of so many bytes; dropped: by the socket, as it was counted. */
 static void server_count_received(struct wire_server *s, uint32_t packets,
-				  uint64_t bytes)
+				  uint64_t bytes, uint32_t *dropped)
 {
 	struct urxe_fabric *f = s->me.ctx->fabric;
 
 	counter_add_wire(f, COUNTER_HOLDER, URXE_CNT_RCV_PACKETS, packets);
 	counter_add_wire(f, COUNTER_HOLDER, URXE_CNT_RCV_DATA, bytes / 4);
-	if (likely(s->receiver.dropped == s->dropped))
+	if (likely(s->receiver.dropped == *dropped))
 		return;
 	counter_add_wire(f, COUNTER_HOLDER, URXE_CNT_SOCKET_LOST,
-			 s->receiver.dropped - s->dropped);
-	s->dropped = s->receiver.dropped;
+			 s->receiver.dropped - *dropped);
+	*dropped = s->receiver.dropped;
 }
 
-bool server_run(struct wire_server *s)
+static bool run(struct wire_server *s, const struct wire_socket *from,
+		uint32_t *dropped)
 {
 	struct wire_received in;
 	uint32_t packets = 0;
 	uint64_t bytes = 0;
 
-	if (wire_receive(&s->receiver, &s->in))
+	s->receiver.dropped = *dropped; /* it is told only when there is any */
+	if (wire_receive(&s->receiver, from))
 		return false;
 	for (; wire_received(&s->receiver, &in); packets++) {
 		bytes += in.bytes;
 		packet(s, &in);
 	}
-	server_count_received(s, packets, bytes);
+	server_count_received(s, packets, bytes, dropped);
 	reply_acks(s);
 	return true;
+}
+
+bool server_run(struct wire_server *s)
+{
+	struct urxe_dev *dev = s->me.ctx->fabric->dev;
+
+	if (unlikely(groups_changed(&s->groups, dev)))
+		groups_follow(&s->groups, dev, s->in.gid);
+	return run(s, &s->in, &s->dropped);
+}
+
+void server_run_groups(struct wire_server *s, const struct pollfd *fds)
+{
+	struct wire_group *g = s->groups.group;
+	uint32_t i;
+
+	for (i = 0; i < s->groups.n; i++)
+		if (fds[i].revents)
+			run(s, &g[i].socket, &g[i].dropped);
 }
 
 /* ------------------------------------------------------- life */
@@ -243,6 +266,8 @@ bool server_is_idle(const struct wire_server *s)
 {
 	uint32_t i;
 
+	if (s->groups.n || s->groups.missing)
+		return false;
 	for (i = 0; i < SERVED; i++)
 		if (s->served[i].conn.peer)
 			return false;
@@ -251,6 +276,7 @@ bool server_is_idle(const struct wire_server *s)
 
 void server_look_after(struct wire_server *s)
 {
+	struct urxe_fabric *f = s->me.ctx->fabric;
 	struct urxe_conn *c;
 	uint32_t i;
 
@@ -260,6 +286,10 @@ void server_look_after(struct wire_server *s)
 		if (c->peer && conn_is_of_dead(c))
 			conn_drop(c);
 	}
+	if (s->groups.n) /* the dead are in no group */
+		fabric_reap(f);
+	if (s->groups.missing)
+		groups_follow(&s->groups, f->dev, s->in.gid);
 }
 
 int server_make(struct urxe_context *ctx, const uint8_t gid[16],
@@ -286,6 +316,7 @@ int server_make(struct urxe_context *ctx, const uint8_t gid[16],
 	store_relaxed(&s->group, GUARD_BUSY);
 	presence_clear(&s->me.guard->requester);
 	guard_init(s->me.guard);
+	groups_follow(&s->groups, ctx->fabric->dev, gid);
 	*out = s;
 	return 0;
 
@@ -300,6 +331,7 @@ void server_disown(struct wire_server *s)
 {
 	wire_socket_close(&s->in);
 	wire_socket_close(&s->out);
+	groups_close(&s->groups);
 }
 
 void server_free(struct wire_server *s)

@@ -22,6 +22,7 @@
 #include "count.h"
 #include "engine/qp.h"
 #include "engine/responder.h"
+#include "groups.h"
 #include "wire/psn.h"
 #include "wire/receiver.h"
 #include "wire/sender.h"
@@ -44,11 +45,12 @@ struct wire_server {
 	struct urxe_qp_sh me_sh; /* nobody's */
 	struct wire_socket in;
 	struct wire_socket out; /* blocks, and has a port of its own */
+	struct wire_groups groups;
 	struct served served[SERVED];
 	uint32_t due; /* the first one in the list, + 1 */
 	struct wire_sender sender;
 	struct wire_receiver receiver;
-	uint32_t dropped; /* receiver.dropped, as it was counted */
+	uint32_t dropped; /* by in, as it was counted */
 };
 
 static inline void server_count(const struct wire_server *s,
@@ -83,6 +85,8 @@ bool server_is_idle(const struct wire_server *s);
 void server_look_after(struct wire_server *s);
 /* Serve what has come; true: there was something. */
 bool server_run(struct wire_server *s);
+/* The same of groups, where fds (groups_poll) says so. */
+void server_run_groups(struct wire_server *s, const struct pollfd *fds);
 
 /* respond.c: the guard is up */
 void respond(struct request *r);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "engine/log.h"
+#include "groups.h"
 #include "holder.h"
 #include "port.h"
 #include "requester.h"
@@ -199,9 +200,34 @@ static int wire_destroy_qp(struct ibv_qp *ibqp)
 	return ret;
 }
 
+/* ------------------------------------------------------- multicast */
+
+/* When it returns what is sent to the group is heard. */
+static int wire_attach_mcast(struct ibv_qp *ibqp, const union ibv_gid *gid,
+			     uint16_t lid)
+{
+	int ret = next.attach_mcast(ibqp, gid, lid);
+
+	if (!ret)
+		groups_await(to_uqp(ibqp)->ctx->fabric, address);
+	return ret;
+}
+
+static int wire_detach_mcast(struct ibv_qp *ibqp, const union ibv_gid *gid,
+			     uint16_t lid)
+{
+	int ret = next.detach_mcast(ibqp, gid, lid);
+
+	if (!ret)
+		groups_ring(to_uqp(ibqp)->ctx->fabric, address);
+	return ret;
+}
+
 void wire_wrap(struct pabi_ops *ops)
 {
 	next = *ops;
+	ops->attach_mcast = wire_attach_mcast;
+	ops->detach_mcast = wire_detach_mcast;
 	ops->create_qp = wire_create_qp;
 	ops->create_qp_ex = wire_create_qp_ex;
 	ops->modify_qp = wire_modify_qp;

@@ -13,4 +13,5 @@ for server in a b; do
 		'send UD' || status=1
 	"$here/rdmacm.sh" rping ucmatose udaddy || status=1
 done
+"$here/mckey.sh" || status=1
 exit $status

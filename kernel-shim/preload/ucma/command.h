@@ -122,7 +122,8 @@ bool ucma_is_local(struct urxe_fabric *f, const union cm_addr *a);
 void ucma_listens(void);
 void ucma_hear(void);
 /*
- * The source address that packets to dst have; its port is kept.
+ * The source address that packets to dst have, to a group the one that src is
+ * already; its port is kept.
  * -ENETUNREACH and the like as the kernel says.
  */
 int ucma_route(const union cm_addr *dst, union cm_addr *src);

@@ -38,6 +38,21 @@ bool ucma_is_local(struct urxe_fabric *f, const union cm_addr *a)
 	return local;
 }
 
+/* To a group the source alone is a way: that of its interface. */
+static int route_from(int fd, const union cm_addr *dst,
+		      const union cm_addr *src)
+{
+	union cm_addr from = *src;
+	uint8_t gid[16];
+
+	cm_addr_raw(dst, gid);
+	if (!mcast_is_group(gid) || cm_addr_any(src) ||
+	    src->sa.sa_family != dst->sa.sa_family)
+		return 0;
+	cm_addr_set_port(&from, 0);
+	return bind(fd, &from.sa, (socklen_t)cm_addr_size(&from));
+}
+
 int ucma_route(const union cm_addr *dst, union cm_addr *src)
 {
 	union cm_addr to = *dst, from;
@@ -49,7 +64,8 @@ int ucma_route(const union cm_addr *dst, union cm_addr *src)
 		return -errno;
 	if (!cm_addr_port(&to))
 		cm_addr_set_port(&to, 9); /* discard; connect wants one */
-	if (connect(fd, &to.sa, (socklen_t)cm_addr_size(dst)) ||
+	if (route_from(fd, dst, src) ||
+	    connect(fd, &to.sa, (socklen_t)cm_addr_size(dst)) ||
 	    getsockname(fd, &from.sa, &len)) {
 		ret = -errno;
 	} else {

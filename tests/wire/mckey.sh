@@ -1,0 +1,58 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+# mckey.sh: multicast between two hosts, with rdma_cm: each is the sender once.
+# shellcheck source=tests/wire/lib.sh
+. "$(dirname "$0")/lib.sh"
+need mckey ip
+
+# Does the host's interface take what is sent to that Ethernet address?
+hears() # HOST MAC
+{
+	bare "$1" ip maddr show | grep -qw "$2"
+}
+
+declare -A groups=([4]=239.91.7.9 [6]=ff0e::91:709)
+declare -A macs=([4]=01:00:5e:5b:07:09 [6]=33:33:00:91:07:09)
+
+# Receivers first, on both hosts; who sends has one on its own host, too.
+many=10
+exchange() # SENDER
+{
+	local host pids=() status=0 out i=0
+	local group=${groups[$version]} mac=${macs[$version]}
+	out=$(mktemp -p "$work")
+
+	for host in a b; do
+		on "$host" mckey -m "$group" -b "$(address "$host")" -C $many \
+			>"$out.$host" 2>&1 &
+		pids+=($!)
+		await $! hears "$host" "$mac"
+	done
+	on "$1" mckey -m "$group" -b "$(address "$1")" -s -C $many \
+		>"$out.sender" 2>&1 || status=$?
+	for host in a b; do
+		wait "${pids[i++]}" || status=$?
+		grep -q 'data transfers complete' "$out.$host" ||
+			status="no data on $host"
+	done
+	report "$status" "mckey from $1, to both hosts, IPv$version"
+	[[ $status == 0 ]] || tail -n 5 "$out".*
+
+	# and nobody is in the group any more
+	for host in a b; do
+		for ((i = 0; i < 600; i++)); do
+			hears "$host" "$mac" || break
+			sleep 0.1
+		done
+		[[ $i -lt 600 ]]
+		report $? "$host has left the group, IPv$version"
+	done
+}
+
+for version in ${WIRE_VERSION-4 6}; do
+	# the kernel's rdma_cm joins no group of IPv6 for RoCE v2
+	[[ $version == 4 || ! ${RXE_HOST-} ]] || continue
+	exchange a
+	exchange b
+done
+finish_hosts

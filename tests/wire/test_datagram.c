@@ -1,0 +1,516 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Datagrams between the device and another host, which is this test: at
+ * 10.91.0.2 or fd91::2.  What goes out is looked at where the interface has it,
+ * with all headers.
+ */
+#define _GNU_SOURCE
+#include <arpa/inet.h>
+#include <net/ethernet.h>
+#include <net/if.h>
+#include <netpacket/packet.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "../verbs/types.h"
+#include "wire/parse.h"
+#include "wire/sender.h"
+
+#define GROUP_QPN 0xffffffu
+#define PEER_QPN 0xabcdefu
+#define BYTES 100u
+
+/* ------------------------------------------------------- addresses */
+
+enum { IPV4, IPV6, VERSIONS };
+
+static const char *const wire_env[] = { "10.91.0.1", "fd91::1" };
+static const uint8_t heres[][16] = {
+	{ [10] = 0xff, 0xff, 10, 91, 0, 1 },
+	{ 0xfd, 0x91, [15] = 1 },
+};
+static const uint8_t theres[][16] = {
+	{ [10] = 0xff, 0xff, 10, 91, 0, 2 },
+	{ 0xfd, 0x91, [15] = 2 },
+};
+static const union ibv_gid groups[] = {
+	{ .raw = { [10] = 0xff, 0xff, 239, 91, 1, 2 } },
+	{ .raw = { 0xff, 0x0e, [14] = 1, 2 } },
+};
+/* One to which nobody is attached. */
+static const union ibv_gid others[] = {
+	{ .raw = { [10] = 0xff, 0xff, 239, 91, 1, 3 } },
+	{ .raw = { 0xff, 0x0e, [14] = 1, 3 } },
+};
+
+static int version;
+static const uint8_t *here, *there;
+static union ibv_gid group;
+
+static void use(int v)
+{
+	version = v;
+	here = heres[v];
+	there = theres[v];
+	group = groups[v];
+	setenv("URXE_WIRE", wire_env[v], 1);
+}
+
+/* ------------------------------------------------------- the other host */
+
+static struct wire_socket sock = { .fd = -1 };
+static struct wire_sender sender;
+
+/* What it sends to a group comes to eth0, as if from the cable. */
+static void host_open(void)
+{
+	const int eth0 = (int)if_nametoindex("eth0");
+	const struct ip_mreqn at = { .imr_ifindex = eth0 };
+
+	ck_assert_int_eq(wire_socket_open(&sock, there, 0, WIRE_LOOPS), 0);
+	if (version == IPV4)
+		ck_ok(setsockopt(sock.fd, IPPROTO_IP, IP_MULTICAST_IF, &at,
+				 sizeof(at)));
+	else
+		ck_ok(setsockopt(sock.fd, IPPROTO_IPV6, IPV6_MULTICAST_IF,
+				 &eth0, sizeof(eth0)));
+	sock.interface = (uint32_t)eth0;
+}
+
+static uint8_t text[4096];
+
+static struct wire_packet packet(uint32_t qpn, uint32_t n)
+{
+	return (struct wire_packet){
+		.bth = { .opcode = WIRE_UD | WIRE_SEND_ONLY,
+			 .pkey = 0xffff,
+			 .qpn = qpn,
+			 .psn = 1 },
+		.deth = { .qkey = QKEY, .qpn = PEER_QPN },
+		.payload = text,
+		.length = n,
+		.known = n,
+	};
+}
+
+static void say(const uint8_t *to, const struct wire_packet *p)
+{
+	struct wire_path path = {
+		.traffic_class = 0x48,
+		.hop_limit = 9,
+	};
+
+	memcpy(path.dgid, to, 16);
+	ck_assert_ptr_nonnull(wire_sender_add(&sender, &path, p));
+	ck_assert_int_eq(wire_sender_flush(&sender, &sock, NULL), 0);
+}
+
+/* Packets of an interface, as they are there. */
+static int watch_interface(const char *name)
+{
+	struct sockaddr_ll at = {
+		.sll_family = AF_PACKET,
+		.sll_protocol = htons(ETH_P_ALL),
+		.sll_ifindex = (int)if_nametoindex(name),
+	};
+	int fd = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0);
+
+	ck_assert_int_ge(fd, 0);
+	ck_ok(bind(fd, (struct sockaddr *)&at, sizeof(at)));
+	return fd;
+}
+
+static uint8_t frame[65536];
+
+struct seen {
+	struct wire_path path;
+	struct wire_packet packet; /* its payload is in frame */
+	uint64_t mac;
+};
+
+static uint64_t mac_of(const uint8_t *p)
+{
+	uint64_t mac = 0;
+	int i;
+
+	for (i = 0; i < 6; i++)
+		mac = mac << 8 | p[i];
+	return mac;
+}
+
+/* The next datagram with that source, or none within ms. */
+static bool see_within(int fd, const uint8_t *from, struct seen *out, int ms)
+{
+	struct pollfd p = { .fd = fd, .events = POLLIN };
+	struct sockaddr_ll at;
+	socklen_t len;
+	ssize_t n;
+
+	while (poll(&p, 1, ms) == 1) {
+		len = sizeof(at);
+		n = recvfrom(fd, frame, sizeof(frame), 0,
+			     (struct sockaddr *)&at, &len);
+		if (n > ETH_HLEN && at.sll_pkttype != PACKET_OUTGOING &&
+		    !wire_parse_ip(&out->path, &out->packet, frame + ETH_HLEN,
+				   (size_t)n - ETH_HLEN) &&
+		    !memcmp(out->path.sgid, from, 16)) {
+			out->mac = mac_of(frame);
+			return true;
+		}
+	}
+	return false;
+}
+
+static struct seen see(int fd)
+{
+	struct seen s;
+
+	ck_assert(see_within(fd, here, &s, WAIT_MS));
+	return s;
+}
+
+static void see_nothing(int fd)
+{
+	struct seen s;
+
+	ck_assert(!see_within(fd, here, &s, QUIET_MS));
+}
+
+/* ------------------------------------------------------- the device */
+
+static struct node n;
+
+static void device_open(void)
+{
+	struct opts o = default_opts();
+
+	node_open(&n, NULL, MEM_HEAP, &o);
+	ck_ok(ibv_destroy_qp(n.qp));
+	n.qp = make_qp(&n, IBV_QPT_UD, NULL);
+	type_connect(n.qp, &n.o, NULL);
+}
+
+static void device_close(void)
+{
+	node_close(&n);
+	wire_socket_close(&sock);
+}
+
+static uint8_t own_index(void)
+{
+	union ibv_gid gid;
+	int i;
+
+	for (i = 1; i < 256; i += 2)
+		if (!ibv_query_gid(n.ctx, 1, i, &gid) &&
+		    !memcmp(gid.raw, here, 16))
+			return (uint8_t)i;
+	ck_abort_msg("the device has not our address");
+}
+
+/* The 40 bytes in front of what `say` said, as the receive has them. */
+static void check_grh(size_t off, const uint8_t *to, uint32_t bytes)
+{
+	struct {
+		uint8_t grh[40], zero[20];
+	} h = { 0 };
+	const uint32_t udp = 8 + 12 + 8 + bytes + 4;
+
+	node_get(&n, off, h.grh, sizeof(h.grh));
+	if (version == IPV6) {
+		ck_assert_uint_eq((h.grh[0] << 8 | h.grh[1]) & 0xfff0, 0x6480);
+		ck_assert_uint_eq(h.grh[4] << 8 | h.grh[5], udp);
+		ck_assert_uint_eq(h.grh[6], IPPROTO_UDP);
+		ck_assert_uint_eq(h.grh[7], 9);
+		ck_assert_int_eq(memcmp(h.grh + 8, there, 16), 0);
+		ck_assert_int_eq(memcmp(h.grh + 24, to, 16), 0);
+		return;
+	}
+	ck_assert_int_eq(memcmp(h.grh, h.zero, 20), 0);
+	ck_assert_uint_eq(h.grh[20], 0x45);
+	ck_assert_uint_eq(h.grh[21], 0x48);
+	ck_assert_uint_eq(h.grh[22] << 8 | h.grh[23], 20 + udp);
+	ck_assert_uint_eq(h.grh[28], 9);
+	ck_assert_uint_eq(h.grh[29], IPPROTO_UDP);
+	ck_assert_int_eq(memcmp(h.grh + 32, there + 12, 4), 0);
+	ck_assert_int_eq(memcmp(h.grh + 36, to + 12, 4), 0);
+}
+
+/* What `say` said is in the receive wr_id, at off. */
+static void expect_said(struct ibv_qp *qp, uint64_t wr_id, size_t off,
+			const uint8_t *to, uint32_t bytes)
+{
+	struct ibv_wc wc = expect_ok(n.rcq, wr_id, IBV_WC_RECV);
+	uint8_t got[sizeof(text)];
+
+	ck_assert_uint_eq(wc.qp_num, qp->qp_num);
+	ck_assert_uint_eq(wc.src_qp, PEER_QPN);
+	ck_assert_uint_eq(wc.byte_len, GRH + bytes);
+	ck_assert(wc.wc_flags & IBV_WC_GRH);
+	check_grh(off, to, bytes);
+	node_get(&n, off + GRH, got, bytes);
+	ck_assert_int_eq(memcmp(got, text, bytes), 0);
+}
+
+/* ------------------------------------------------------- multicast */
+
+/* Does eth0 take what is sent to the group's Ethernet address? */
+static bool is_joined(void)
+{
+	char line[256], want[16];
+	bool found = false;
+	FILE *f = fopen("/proc/net/dev_mcast", "re");
+
+	ck_assert_ptr_nonnull(f);
+	snprintf(want, sizeof(want), "%s",
+		 version == IPV4 ? "01005e5b0102" : "333300000102");
+	while (!found && fgets(line, sizeof(line), f))
+		found = strstr(line, "eth0") && strstr(line, want);
+	fclose(f);
+	return found;
+}
+
+static void wait_joined(bool yes)
+{
+	const double end = now_ms() + WAIT_MS;
+
+	while (is_joined() != yes) {
+		ck_assert(now_ms() < end);
+		sleep_ms(1);
+	}
+}
+
+/* A datagram of that length is sent until the receive wr_id has it. */
+static void insist(struct ibv_qp *qp, uint64_t wr_id, size_t off, uint32_t len)
+{
+	const double end = now_ms() + WAIT_MS;
+	const struct wire_packet p = packet(GROUP_QPN, len);
+	struct ibv_wc wc;
+
+	ck_ok(qp_recv(qp, &n, wr_id, off, 1024));
+	do {
+		ck_assert(now_ms() < end);
+		say(group.raw, &p);
+		sleep_ms(1);
+	} while (!ibv_poll_cq(n.rcq, 1, &wc));
+	ck_assert_int_eq(wc.status, IBV_WC_SUCCESS);
+	ck_assert_uint_eq(wc.wr_id, wr_id);
+	ck_assert_uint_eq(wc.byte_len, GRH + len);
+}
+
+/* Each QP that is attached gets a copy, from the first datagram after
+ * ibv_attach_mcast on, and nobody gets anything else. */
+START_TEST(group_heard)
+{
+	struct wire_packet p = packet(GROUP_QPN, BYTES);
+	struct ibv_qp *second, *third;
+
+	use(_i);
+	host_open();
+	device_open();
+	second = make_qp(&n, IBV_QPT_UD, NULL);
+	third = make_qp(&n, IBV_QPT_UD, NULL);
+	type_connect(second, &n.o, NULL);
+	type_connect(third, &n.o, NULL);
+	ck_assert(!is_joined());
+	ck_ok(ibv_attach_mcast(n.qp, &group, 0));
+	wait_joined(true);
+	ck_ok(ibv_attach_mcast(second, &group, 0));
+	ck_ok(qp_recv(n.qp, &n, 1, 0, 1024));
+	ck_ok(qp_recv(second, &n, 2, 1024, 1024));
+	ck_ok(qp_recv(third, &n, 3, 2048, 1024));
+
+	p.bth.qpn = third->qp_num; /* no QPN of a group */
+	say(group.raw, &p);
+	p = packet(GROUP_QPN, BYTES);
+	p.deth.qkey ^= 1;
+	say(group.raw, &p);
+	p = packet(GROUP_QPN, BYTES);
+	say(others[version].raw, &p);
+	say(here, &p);
+	p.bth.pkey = 0x1234;
+	say(group.raw, &p);
+	p.bth.pkey = 0xffff;
+	say(group.raw, &p);
+	expect_said(n.qp, 1, 0, group.raw, BYTES);
+	expect_said(second, 2, 1024, group.raw, BYTES);
+	expect_none(n.rcq, QUIET_MS);
+
+	ck_ok(ibv_detach_mcast(n.qp, &group, 0));
+	ck_ok(qp_recv(second, &n, 4, 1024, 1024));
+	say(group.raw, &p);
+	expect_said(second, 4, 1024, group.raw, BYTES);
+	ck_assert(is_joined());
+	ck_ok(ibv_detach_mcast(second, &group, 0));
+	wait_joined(false);
+	ck_ok(ibv_destroy_qp(second));
+	ck_ok(ibv_destroy_qp(third));
+	device_close();
+}
+END_TEST
+
+/* What is sent to a group goes out once, and comes to this host's members
+ * once. */
+START_TEST(group_told)
+{
+	static const uint64_t macs[] = { 0x01005e5b0102, 0x333300000102 };
+	struct ibv_ah *ah;
+	struct ibv_qp *member;
+	struct seen s;
+	int cable;
+
+	use(_i);
+	host_open();
+	cable = watch_interface("eth1");
+	device_open();
+	member = make_qp(&n, IBV_QPT_UD, NULL);
+	type_connect(member, &n.o, NULL);
+	ck_ok(ibv_attach_mcast(member, &group, 0));
+	ck_ok(qp_recv(member, &n, 1, 2048, 1024));
+	ck_ok(qp_recv(member, &n, 2, 3072, 1024));
+	ah = make_ah(&n, &group, own_index());
+	node_fill(&n, 0, BYTES, 7);
+	ck_ok(post_ud(&n, 3, 0, BYTES, ah, GROUP_QPN, QKEY));
+	expect_ok(n.scq, 3, IBV_WC_SEND);
+	s = see(cable);
+	ck_assert_uint_eq(s.mac, macs[version]);
+	ck_assert_int_eq(memcmp(s.path.dgid, group.raw, 16), 0);
+	ck_assert_uint_eq(s.path.hop_limit, 7);
+	ck_assert_uint_eq(s.path.traffic_class, 0x28);
+	ck_assert_uint_eq(s.packet.bth.qpn, GROUP_QPN);
+	ck_assert_uint_eq(s.packet.deth.qpn, n.qp->qp_num);
+	ck_assert_uint_eq(s.packet.deth.qkey, QKEY);
+	ck_assert_uint_eq(s.packet.length, BYTES);
+	ck_assert_int_eq(memcmp(s.packet.payload, n.buf, BYTES), 0);
+	expect_ok(n.rcq, 1, IBV_WC_RECV);
+	ck_assert(node_has(&n, 2048 + GRH, BYTES, 7));
+	see_nothing(cable);
+	expect_none(n.rcq, 0);
+	ck_ok(ibv_destroy_ah(ah));
+	ck_ok(ibv_detach_mcast(member, &group, 0));
+	ck_ok(ibv_destroy_qp(member));
+	close(cable);
+	device_close();
+}
+END_TEST
+
+/* ------------------------------------------------------- those who die */
+
+/* A process with the device open, maybe with a QP in the group. */
+static pid_t start_process(bool attaches)
+{
+	int ready[2];
+	pid_t pid;
+	char c;
+
+	ck_ok(pipe(ready));
+	pid = fork();
+	ck_assert_int_ge(pid, 0);
+	if (!pid) {
+		leave_check();
+		device_open();
+		if (attaches)
+			ck_ok(ibv_attach_mcast(n.qp, &group, 0));
+		c = write(ready[1], "", 1) == 1;
+		for (;;)
+			pause();
+	}
+	ck_assert_int_eq(read(ready[0], &c, 1), 1);
+	close(ready[0]);
+	close(ready[1]);
+	return pid;
+}
+
+static void end_process(pid_t pid)
+{
+	ck_ok(kill(pid, SIGKILL));
+	ck_assert_int_eq(waitpid(pid, NULL, 0), pid);
+}
+
+/* Who takes over joins. */
+START_TEST(holder_killed)
+{
+	pid_t pid;
+
+	use(_i);
+	host_open();
+	pid = start_process(false);
+	device_open();
+	ck_ok(ibv_attach_mcast(n.qp, &group, 0));
+	insist(n.qp, 1, 0, 100);
+	end_process(pid);
+	insist(n.qp, 2, 1024, 200);
+	ck_ok(ibv_detach_mcast(n.qp, &group, 0));
+	wait_joined(false);
+	device_close();
+}
+END_TEST
+
+/* What the dead were attached to is left. */
+START_TEST(member_killed)
+{
+	pid_t pid;
+
+	use(_i);
+	device_open();
+	pid = start_process(true);
+	wait_joined(true);
+	end_process(pid);
+	wait_joined(false);
+	device_close();
+}
+END_TEST
+
+/* A holder that is stopped keeps nobody. */
+START_TEST(holder_stopped)
+{
+	pid_t pid;
+
+	use(_i);
+	host_open();
+	pid = start_process(false);
+	device_open();
+	ck_ok(kill(pid, SIGSTOP));
+	ck_assert_int_eq(waitpid(pid, NULL, WUNTRACED), pid);
+	ck_ok(ibv_attach_mcast(n.qp, &group, 0));
+	ck_assert(!is_joined());
+	ck_ok(kill(pid, SIGCONT));
+	insist(n.qp, 1, 0, 100);
+	ck_ok(ibv_detach_mcast(n.qp, &group, 0));
+	end_process(pid);
+	device_close();
+}
+END_TEST
+
+/* Not every kernel has it. */
+static bool has_ipv6(void)
+{
+	struct wire_socket s;
+	bool yes = !wire_socket_open(&s, heres[IPV6], 0, 0);
+
+	if (yes)
+		wire_socket_close(&s);
+	return yes;
+}
+
+int main(void)
+{
+	const int versions = has_ipv6() ? VERSIONS : 1;
+	Suite *s = suite("datagram");
+	uint32_t i;
+
+	for (i = 0; i < sizeof(text); i++)
+		text[i] = (uint8_t)(i * 7 + i / 251);
+	add_loop(s, group_heard, versions);
+	add_loop(s, group_told, versions);
+	add_loop(s, holder_killed, versions);
+	add_loop(s, member_killed, versions);
+	add_loop(s, holder_stopped, versions);
+	return run(s);
+}
