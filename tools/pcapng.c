@@ -118,6 +118,12 @@ void pcapng_begin(FILE *to, const char *interface, const char *description)
 void pcapng_packet(FILE *to, uint64_t ns, const void *bytes, size_t n,
 		   const char *comment)
 {
+	pcapng_part(to, ns, bytes, n, n, comment);
+}
+
+void pcapng_part(FILE *to, uint64_t ns, const void *bytes, size_t n, size_t all,
+		 const char *comment)
+{
 	uint32_t options =
 		comment ? option_bytes(text_length(comment)) + option_bytes(0) :
 			  0;
@@ -128,7 +134,7 @@ void pcapng_packet(FILE *to, uint64_t ns, const void *bytes, size_t n,
 	put32(to, (uint32_t)(ns >> 32));
 	put32(to, (uint32_t)ns);
 	put32(to, (uint32_t)n); /* that are here, and that there were */
-	put32(to, (uint32_t)n);
+	put32(to, (uint32_t)all);
 	put_padded(to, bytes, n);
 	if (comment) {
 		put_text(to, OPT_COMMENT, comment);

@@ -16,8 +16,11 @@
 #include "trace_mad.h"
 #include "trace_packets.h"
 #include "trace_pcap.h"
+#include "trace/packet.h"
 #include "trace_print.h"
+#include "trace_wire.h"
 #include "wire/address.h"
+#include "wire/icrc.h"
 
 #define PKEY 0xffff
 #define HOP_LIMIT 64 /* the kernel's, for connected QPs */
@@ -25,6 +28,7 @@
 /* What a QP was connected with, and how far its responder is. */
 struct end {
 	bool is_connected;
+	bool is_away; /* on another host: its packets are there themselves */
 	struct wire_path path;
 	uint32_t peer, mtu, msn;
 	uint32_t rq_psn; /* that this QP expects first */
@@ -169,7 +173,7 @@ static void pcap_mad(struct pcap *o, const struct trace_record *r)
 	struct gsi *gsi = gsi_of(o, r);
 	char text[128];
 
-	if (!gsi || !trace_mad(r, &mad))
+	if (!gsi || !trace_mad(r, &mad) || trace_number(r, "other_host"))
 		return;
 	p.bth.psn = gsi->psn++ & WIRE_PSN_MASK;
 	memcpy(path.sgid, mad.sgid, sizeof(path.sgid));
@@ -231,6 +235,8 @@ static void pcap_modified(struct pcap *o, const struct trace_record *r)
 		memset(e, 0, sizeof(*e));
 	if (mask & IBV_QP_AV)
 		end_take_path(e, r);
+	if (mask & IBV_QP_AV)
+		e->is_away = trace_number(r, "other_host");
 	if (mask & IBV_QP_PATH_MTU)
 		e->mtu = mtu_of(trace_number(r, "mtu"));
 	if (mask & IBV_QP_RQ_PSN)
@@ -424,7 +430,8 @@ static void request(struct pcap *o, const struct trace_record *r,
 	struct of_wr a = { .o = o, .r = r, .w = w, .what = what };
 	struct message m;
 
-	if (!w->by[LIFE_LEFT] || !message_has_packets(w->op))
+	if (!w->by[LIFE_LEFT] || !message_has_packets(w->op) || e->is_away ||
+	    trace_number(w->by[LIFE_LEFT], "other_host"))
 		return;
 	if (ud && datagram_end(w->by[LIFE_LEFT], &to))
 		e = &to;
@@ -480,7 +487,7 @@ static void answer(struct pcap *o, const struct trace_record *r,
 	struct wire_path back = way_back(&e->path);
 	struct message m;
 
-	if (!e->is_connected || !message_make(o, w, e, &m) ||
+	if (!e->is_connected || e->is_away || !message_make(o, w, e, &m) ||
 	    m.transport == WIRE_UC || m.transport == WIRE_UD)
 		return;
 	m.head.bth.qpn = w->qp->qpn;
@@ -560,6 +567,62 @@ static void waits(struct pcap *o, const struct trace_record *r,
 	end_of(o, w->qp)->waits = w;
 }
 
+/* ------------------------------------------------------- real packets */
+
+/* What is there of it without a hole, in this record and those behind it. */
+static uint32_t real_bytes(const struct pcap *o, const struct trace_record *r,
+			   uint8_t to[TRACE_PACKET_MOST])
+{
+	const struct trace_record *end = o->batch->record + o->batch->records;
+	const struct trace_record *first = r;
+	struct trace_packet p;
+	uint32_t n = 0;
+
+	for (; r < end; r++) {
+		if (!is_of_thread(r, first))
+			continue;
+		if (!trace_packet(r, &p) || p.at != n ||
+		    p.n > TRACE_PACKET_MOST - n)
+			break;
+		memcpy(to + n, p.byte, p.n);
+		n += p.n;
+	}
+	return n;
+}
+
+/* As it travelled: of what the socket does not tell, Ethernet's addresses are
+ * made of the GIDs, and there is no checksum of UDP. */
+static void pcap_real(struct pcap *o, const struct trace_record *r)
+{
+	uint8_t bytes[WIRE_MAX_HEADERS + TRACE_PACKET_MOST], *ip, *bth;
+	struct trace_packet p;
+	char text[256] = "";
+	uint32_t n;
+
+	if (!trace_packet(r, &p) || p.at)
+		return;
+	if (!p.in && !p.path.hop_limit)
+		p.path.hop_limit = HOP_LIMIT; /* the system's */
+	bth = wire_put_network(&p.path, p.bytes, bytes, &ip);
+	n = real_bytes(o, r, bth);
+	add(text, sizeof(text), "%s[%d] %s it; ICRC 0x%08x", r->thread->program,
+	    r->thread->pid, p.in ? "received" : "sent", p.icrc);
+	if (p.refusal)
+		add(text, sizeof(text), "; refused: %s",
+		    wire_refusal_name(p.refusal));
+	if (n < p.bytes)
+		add(text, sizeof(text),
+		    "; from its byte %u on the payload is not recorded, and is zeros here",
+		    n);
+	if (n < p.bytes && p.bytes <= TRACE_PACKET_MOST) {
+		memset(bth + n, 0, p.bytes - n);
+		n = p.bytes;
+		wire_put_icrc(p.icrc, bth + n - WIRE_ICRC_BYTES);
+	}
+	pcapng_part(o->to, o->wall + r->time, bytes, (size_t)(bth - bytes) + n,
+		    (size_t)(bth - bytes) + p.bytes, text);
+}
+
 /* ------------------------------------------------------- records */
 
 static void pcap_record(struct pcap *o, const struct trace_record *r)
@@ -570,6 +633,8 @@ static void pcap_record(struct pcap *o, const struct trace_record *r)
 		pcap_modified(o, r);
 	else if (r->what == TRACE_CM_SENT)
 		pcap_mad(o, r);
+	else if (r->what == TRACE_PACKET)
+		pcap_real(o, r);
 	if (!w || w->recv)
 		return;
 	switch (r->what) {
@@ -602,8 +667,9 @@ int trace_pcap(FILE *to, const struct trace_batch *b)
 	ret = lives_make(&o->lives, b);
 	if (!ret)
 		ret = ends_make(o);
-	pcapng_begin(to, "urxe0",
-		     "what a wire would have carried, made of a trace by urxe");
+	pcapng_begin(
+		to, "urxe0",
+		"what a wire would have carried, and what it did, of a trace by urxe");
 	if (b->records)
 		o->wall = b->record[0].thread->input->wall;
 	for (i = 0; i < b->records && !ret; i++)

@@ -10,7 +10,9 @@
 #include "abi/pabi/pabi.h"
 #include "commands.h"
 #include "trace_mad.h"
+#include "wire/address.h"
 #include "trace_print.h"
+#include "trace_wire.h"
 
 static const struct {
 	const char *name, *values;
@@ -321,6 +323,8 @@ static void print_field(FILE *to, const struct trace_record *r,
 		trace_mad_print(to, (const void *)&r->value[f->index]);
 	else if (!strcmp(f->type, "data"))
 		print_data(to, r);
+	else if (!strcmp(f->type, "packet"))
+		trace_packet_print(to, r);
 	else
 		print_value(to, f->type, &r->value[f->index]);
 }
@@ -487,6 +491,17 @@ static bool call_failed(const struct trace_record *r)
 
 /* ------------------------------------------------------- lines */
 
+/* Of IPv4, or IPv6. */
+static void print_address(FILE *to, const uint8_t gid[16])
+{
+	char text[INET6_ADDRSTRLEN];
+	const bool v4 = wire_gid_is_ipv4(gid);
+
+	fputs(inet_ntop(v4 ? AF_INET : AF_INET6, v4 ? gid + 12 : gid, text,
+			sizeof(text)),
+	      to);
+}
+
 /* Without control characters, as names are. */
 static void print_text(FILE *to, const struct trace_record *r)
 {
@@ -496,6 +511,21 @@ static void print_text(FILE *to, const struct trace_record *r)
 	fputs(": ", to);
 	for (i = 0; i < n; i++)
 		fputc((unsigned char)text[i] < ' ' ? '?' : text[i], to);
+}
+
+/* Whence and whither, and what it is. */
+static void print_packet(FILE *to, const struct trace_record *r)
+{
+	struct trace_packet p;
+
+	if (!trace_packet(r, &p))
+		return;
+	fputs(p.in ? " in " : " out ", to);
+	print_address(to, p.path.sgid);
+	fputs(" > ", to);
+	print_address(to, p.path.dgid);
+	fputs(": ", to);
+	trace_packet_print(to, r);
 }
 
 void trace_print_what(FILE *to, const struct trace_record *r)
@@ -509,6 +539,8 @@ void trace_print_what(FILE *to, const struct trace_record *r)
 		print_call(to, r);
 	else if (r->what == TRACE_WHY)
 		print_text(to, r);
+	else if (r->what == TRACE_PACKET)
+		print_packet(to, r);
 	else if (r->what < COUNT(events))
 		print_fields(to, r);
 }
@@ -544,6 +576,8 @@ bool trace_is_error(const struct trace_record *r)
 		return trace_value(r, "error", &status) && status;
 	case TRACE_CM_SENT:
 		return trace_mad_refuses(r);
+	case TRACE_PACKET:
+		return trace_packet_is_error(r);
 	default:
 		return trace_value(r, "status", &status) && status;
 	}

@@ -9,6 +9,7 @@
 #include "wire.h"
 #include "wire/address.h"
 #include "wire/socket.h"
+#include "wire/watch.h"
 
 #define FIRST_NS 250000000ull
 #define TIMEWAIT_NS 537000000ull /* as in end.c */
@@ -63,7 +64,9 @@ void cm_wire_send(struct urxe_fabric *f, const struct cm_id *from,
 	union wire_sockaddr to;
 	struct wire_socket s;
 	size_t len, at;
+	uint64_t when;
 	socklen_t n;
+	bool went;
 
 	if (wire_socket_open(&s, from->sgid, 0,
 			     WIRE_NONBLOCKING | WIRE_SENDS_ONLY))
@@ -71,15 +74,24 @@ void cm_wire_send(struct urxe_fabric *f, const struct cm_id *from,
 	memcpy(path.sgid, from->sgid, sizeof(path.sgid));
 	memcpy(path.dgid, from->dgid, sizeof(path.dgid));
 	path.source_port = s.port;
+	path.port = WIRE_PORT;
+	path.qpn = from->qpn;
 	len = wire_build(&path, &p, frame);
 	at = WIRE_ETHERNET_BYTES + WIRE_UDP_BYTES +
 	     (s.ipv6 ? WIRE_IPV6_BYTES : WIRE_IPV4_BYTES);
 	n = wire_sockaddr_of(&to, path.dgid, WIRE_PORT, s.interface);
-	if (len > at && s.ipv6 == !wire_gid_is_ipv4(path.dgid))
-		count_sent(f,
-			   sendto(s.fd, frame + at, len - at, MSG_NOSIGNAL,
-				  &to.sa, n) >= 0,
-			   len - at);
+	if (len > at && s.ipv6 == !wire_gid_is_ipv4(path.dgid)) {
+		when = wire_watch_time();
+		went = sendto(s.fd, frame + at, len - at, MSG_NOSIGNAL, &to.sa,
+			      n) >= 0;
+		count_sent(f, went, len - at);
+		if (went && when)
+			wire_watcher->packet(
+				when, &(struct wire_watched){
+					      .path = &path,
+					      .bth = frame + at,
+					      .bytes = (uint32_t)(len - at) });
+	}
 	wire_socket_close(&s);
 }
 

@@ -8,10 +8,10 @@
  * enum ibv_send_flags, "wc" enum ibv_wc_flags, "state" enum ibv_qp_state,
  * "type" enum ibv_qp_type, "access" enum ibv_access_flags, "mtu" enum ibv_mtu,
  * "imm" in network order, "wait" what a request waits for, "gid" two values,
- * "event" enum ibv_event_type, "data" bytes, which are the rest, "cm" and
- * "cmevent" of rdma_cm, "errno", "mad" 32 values with a message as it travels
- * (wire/mad.h).  A ? after the name: 0 is none.  New events go to the end, and
- * new values to the end of an event's.
+ * "event" enum ibv_event_type, "data" and "packet" bytes, which are the rest,
+ * "cm" and "cmevent" of rdma_cm, "errno", "mad" 32 values with a message as it
+ * travels (wire/mad.h).  A ? after the name: 0 is none.  New events go to the
+ * end, and new values to the end of an event's.
  */
 #ifndef EVENT
 #define EVENT(name, called, values)
@@ -35,7 +35,8 @@ EVENT(LEFT, "left",
       "wr_id:x op:op psn:u length:u remote_addr?:x rkey?:x imm?:imm "
       "solicited?:u compare_add?:x swap?:x invalidate?:x value?:x "
       "flush_type?:x flush_level?:u srqn?:x peer?:x qkey?:x hop_limit?:u "
-      "traffic_class?:x flow_label?:x roce?:u sgid?:gid dgid?:gid")
+      "traffic_class?:x flow_label?:x roce?:u sgid?:gid dgid?:gid "
+      "other_host?:u")
 EVENT(ARRIVED, "arrived", "wr_id:x op:op psn:u peer:x")
 EVENT(ANSWERED, "answered", "wr_id:x op:op status:status nak?:x")
 EVENT(WAITS, "waits", "wr_id:x op:op for:wait nak?:x")
@@ -59,7 +60,8 @@ EVENT(QP_MODIFIED, "modified",
       "mask:x state:state peer?:x sq_psn?:u rq_psn?:u mtu?:mtu timeout?:u "
       "retry_cnt?:u rnr_retry?:u min_rnr_timer?:u rd_atomic?:u "
       "dest_rd_atomic?:u access?:access qkey?:x sgid_index?:u dgid?:gid "
-      "hop_limit?:u traffic_class?:x flow_label?:x roce?:u sgid?:gid")
+      "hop_limit?:u traffic_class?:x flow_label?:x roce?:u sgid?:gid "
+      "other_host?:u")
 EVENT(QP_BROKEN, "broken", "state:state")
 EVENT(MR_MADE, "MR made", "lkey:x rkey:x addr:x length:u access:access")
 EVENT(CQ_MADE, "CQ made", "cq:x cqe:u channel:d")
@@ -87,4 +89,17 @@ EVENT(DATA, "data", "wr_id:x op:op psn:u offset?:u bytes:u data:data")
 /* A message of the CM protocol, which on a wire would be sent now; peer is the
  * other end's QP where the sender knows it. */
 EVENT(CM_SENT, "CM",
-      "sgid:gid dgid:gid traffic_class?:x flow_label?:x mad:mad peer?:x")
+      "sgid:gid dgid:gid traffic_class?:x flow_label?:x mad:mad peer?:x "
+      "other_host?:u")
+/*
+ * A packet to another host or from there, which really travels: packet.h has
+ * the values' places, refused is an enum wire_refusal of what came in, ports
+ * are those of UDP, the destination's in the upper half.  "packet": the bytes
+ * from the BTH on, as far as they are wanted, and the ICRC if that is all;
+ * they may be in several records, one behind the other.  What is done for QPs
+ * whose WRs say other_host is in these records, and not in those that say what
+ * a wire would have carried.
+ */
+EVENT(PACKET, "packet",
+      "in?:u refused?:u bytes:u sgid:gid dgid:gid ports:x traffic_class?:x "
+      "hop_limit?:u flow_label?:x ip_id?:x icrc:x at?:u n:u packet:packet")

@@ -25,6 +25,7 @@ struct wire_path {
 	uint16_t ip_id; /* of IPv4 */
 	uint16_t source_port;
 	uint16_t port; /* where it goes; 0: WIRE_PORT */
+	uint32_t qpn; /* of who sends, where that is known, for who watches */
 };
 
 /* What its opcode has no use for is not looked at. */

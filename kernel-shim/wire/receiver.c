@@ -6,6 +6,7 @@
 
 #include "wire/address.h"
 #include "wire/receiver.h"
+#include "wire/watch.h"
 
 #ifndef IPV6_FLOWINFO
 #define IPV6_FLOWINFO 11
@@ -185,6 +186,17 @@ static enum wire_refusal take(struct wire_receiver *r, struct wire_received *to)
 	return refusal ? refusal : check_icrc(r, to, n);
 }
 
+static void __attribute__((cold, noinline)) watch(const struct wire_received *p)
+{
+	wire_watcher->packet(wire_watch_time(), &(struct wire_watched){
+							.in = true,
+							.refusal = p->refusal,
+							.path = &p->path,
+							.bth = p->bth,
+							.bytes = p->bytes,
+						});
+}
+
 bool wire_received(struct wire_receiver *r, struct wire_received *to)
 {
 	uint32_t left;
@@ -198,6 +210,8 @@ bool wire_received(struct wire_receiver *r, struct wire_received *to)
 	to->path = r->path;
 	r->at += to->bytes;
 	to->refusal = take(r, to);
+	if (wire_watcher)
+		watch(to);
 	return true;
 }
 

@@ -6,6 +6,7 @@
 #include <sys/socket.h>
 
 #include "wire/sender.h"
+#include "wire/watch.h"
 
 uint8_t *wire_sender_add(struct wire_sender *s, const struct wire_path *path,
 			 const struct wire_packet *p)
@@ -202,9 +203,33 @@ static bool gso_fails(const struct message *m, int err)
 	return m->n > 1 && (err == EIO || err == EINVAL || err == EOPNOTSUPP);
 }
 
-/* Message i went. */
-static unsigned int count(const struct flush *f, unsigned int i)
+/* It was given to the kernel then. */
+static void __attribute__((cold, noinline))
+watch(const struct flush *f, const struct message *m, uint64_t when)
 {
+	const struct wire_outgoing *o = &f->s->packet[m->first];
+	struct wire_path path;
+	unsigned int i;
+
+	for (i = 0; i < m->n; i++) {
+		path = o[i].path;
+		memcpy(path.sgid, f->socket->gid, 16);
+		path.source_port = f->socket->port;
+		path.port = path.port ? path.port : WIRE_PORT;
+		path.ip_id = f->socket->ipv6 ? 0 : (uint16_t)i;
+		wire_watcher->packet(when, &(struct wire_watched){
+						   .path = &path,
+						   .bth = f->s->bytes + o[i].at,
+						   .bytes = datagram(&o[i]),
+					   });
+	}
+}
+
+/* Message i went. */
+static unsigned int count(const struct flush *f, unsigned int i, uint64_t when)
+{
+	if (when)
+		watch(f, &f->message[i], when);
 	if (f->singly)
 		f->s->no_gso = true;
 	f->s->sent.packets += f->message[i].n;
@@ -218,6 +243,7 @@ int wire_sender_flush(struct wire_sender *s, const struct wire_socket *socket,
 	struct flush f;
 	const int saved = errno;
 	unsigned int done = 0, went = 0;
+	uint64_t when;
 	int n, err = 0;
 
 	f.s = s;
@@ -226,6 +252,7 @@ int wire_sender_flush(struct wire_sender *s, const struct wire_socket *socket,
 	f.singly = s->no_gso;
 	cut(&f, 0);
 	while (done < f.n) {
+		when = wire_watch_time();
 		n = sendmmsg(socket->fd, f.header + done, f.n - done, 0);
 		if (n < 0 && errno == EINTR)
 			continue;
@@ -240,7 +267,7 @@ int wire_sender_flush(struct wire_sender *s, const struct wire_socket *socket,
 			s->sent.lost += f.message[done++].n;
 		}
 		for (; n > 0; n--)
-			went += count(&f, done++);
+			went += count(&f, done++, when);
 	}
 	s->n = s->used = 0;
 	if (sent)

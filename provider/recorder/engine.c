@@ -9,6 +9,7 @@
 #include "engine/wqe.h"
 #include "recorder.h"
 #include "trace/trace.h"
+#include "verbs/ah.h"
 
 /* What a parked request is begun with again and again is no news ... */
 static bool is_tried_again(const struct urxe_qp *qp)
@@ -56,6 +57,8 @@ static void left_address(const struct urxe_qp *qp, const struct urxe_wqe *w,
 	v[5] = URXE_GID_TYPE(av->sgid_index);
 	memcpy(v + 6, dev->gid[URXE_GID_ROW(av->sgid_index)].raw, 16);
 	memcpy(v + 8, av->dgid, 16);
+	v[10] = w->ud.qpn != URXE_MCAST_QPN && v[5] == URXE_ROCE_V2 &&
+		qp->ctx->has_wire && !ah_gid_is_ours(dev, av->dgid);
 }
 
 #define DATA_OPS (WQE_SEND_OPS | WQE_WRITE_OPS | WQE_BIT(URXE_WR_ATOMIC_WRITE))
@@ -91,7 +94,7 @@ static void record_left(const struct urxe_qp *qp, const struct urxe_wqe *w)
 		flush ? w->flush.type : 0,
 		flush ? w->flush.level : 0,
 		qp->type == IBV_QPT_XRC_SEND ? w->srqn : 0,
-		[24] = 0,
+		[25] = 0,
 	};
 	size_t n = sizeof(v) / sizeof(*v);
 

@@ -78,7 +78,8 @@ static int recorder_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr,
 		    IF(AV, ah_attr.grh.hop_limit),
 		    IF(AV, ah_attr.grh.traffic_class),
 		    IF(AV, ah_attr.grh.flow_label) & 0xfffff,
-		    mask & IBV_QP_AV ? sh->roce : 0, sgid[0], sgid[1]);
+		    mask & IBV_QP_AV ? sh->roce : 0, sgid[0], sgid[1],
+		    !!to_uqp(qp)->wire);
 #undef IF
 	return 0;
 }

@@ -144,7 +144,7 @@ void payload_record(const struct urxe_qp *qp, const struct urxe_wqe *w,
 	}
 }
 
-bool payload_is_wanted(void)
+uint32_t payload_is_wanted(void)
 {
 	return wanted;
 }

@@ -5,6 +5,7 @@
 
 #include "engine/context.h"
 #include "recorder.h"
+#include "trace/packet.h"
 #include "trace/trace.h"
 
 int recorder_wrap(struct pabi_ops *ops)
@@ -32,6 +33,7 @@ int recorder_wrap(struct pabi_ops *ops)
 	recorder_wrap_posts(ops);
 	recorder_wrap_polls(ops);
 	recorder_watch_engine();
+	trace_watch_packets(payload_is_wanted());
 	return 0;
 }
 

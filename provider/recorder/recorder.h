@@ -38,7 +38,8 @@ void recorder_wrap_cq_ex(struct ibv_cq_ex *cq);
  * returns 0 or -EINVAL; payload_record() writes down w's, its QP's lock held.
  */
 int payload_begin(void);
-bool payload_is_wanted(void);
+/* How many bytes of each message. */
+uint32_t payload_is_wanted(void);
 struct urxe_qp;
 struct urxe_wqe;
 void payload_record(const struct urxe_qp *qp, const struct urxe_wqe *w,

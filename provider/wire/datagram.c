@@ -23,6 +23,7 @@ static bool datagram_path(const struct urxe_qp *qp, const struct urxe_wqe *w,
 	if (!fabric_get_gid(qp->ctx->fabric->dev, av->sgid_index, &own))
 		return false;
 	memset(path, 0, sizeof(*path));
+	path->qpn = qp->qpn;
 	memcpy(path->sgid, own.raw, 16);
 	memcpy(path->dgid, av->dgid, 16);
 	path->traffic_class = av->traffic_class;

@@ -153,6 +153,7 @@ void message_path(const struct urxe_qp *qp, struct wire_path *path)
 	const struct ibv_global_route *g = &qp->attr.ah_attr.grh;
 
 	memset(path, 0, sizeof(*path));
+	path->qpn = qp->qpn;
 	memcpy(path->sgid, qp->sh->sgid, 16);
 	memcpy(path->dgid, qp->sh->dgid, 16);
 	path->traffic_class = g->traffic_class;

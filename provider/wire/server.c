@@ -130,6 +130,7 @@ static void connected(struct wire_server *s, const struct wire_received *in,
 	}
 	server_check_rx(r.c);
 	path_back(&in->path, &v->path);
+	v->path.qpn = qpn;
 	r.st = &r.c->peer->arena->wire[qpn_index(qpn)].responder;
 	r.mtu = 128u << mtu;
 	r.op = r.p->bth.opcode & ~WIRE_TRANSPORT;

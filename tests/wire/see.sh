@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-# What is seen of packets between two hosts: counters.
+# What is seen of packets between two hosts: counters, and traces.
 # shellcheck source=tests/wire/lib.sh
 . "$(dirname "$0")/lib.sh"
 need ibv_rc_pingpong
@@ -34,4 +34,28 @@ for host in a b; do
 	[[ $said == *"counters: sent_pkts $sent, rcvd_pkts $received, "* ]]
 	report $? 'and so does urxe info'
 done
+
+# each host has a trace of its own, with all that the packets carry
+traced() # HOST COMMAND...
+{
+	URXE_TRACE=$work/$1.trace URXE_TRACE_PAYLOAD=4096 on "$@"
+}
+
+need python3
+next_port
+traced "$server" ibv_rc_pingpong -g "$(gid_index "$server")" -p "$port" \
+	-n 20 -s 3001 >"$work/server" 2>&1 &
+pid=$!
+await $pid listens_on "$server"
+traced "$client" ibv_rc_pingpong -g "$(gid_index "$client")" -p "$port" \
+	-n 20 -s 3001 "$(address "$server")" >"$work/client" 2>&1 && wait $pid
+report $? 'rc, 20 exchanges, traced'
+for host in a b; do
+	"$URXE" trace --html "$work/$host.html" "$work/$host.trace" &&
+		grep -q 'packet.,.RC ACKNOWLEDGE to QP' "$work/$host.html"
+	report $? "what $host sent and received, on a page"
+done
+"$URXE" trace --pcap "$work/pcapng" "$work/a.trace" "$work/b.trace" &&
+	said=$("$(dirname "$0")/packets.py" "$work/pcapng" 2>&1)
+report $? "the packets are those that travelled: $said"
 finish_hosts

@@ -7,6 +7,7 @@
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -1139,6 +1140,74 @@ START_TEST(waits_for_a_message)
 }
 END_TEST
 
+/* How many lines of a trace have that in them. */
+static int lines_with(const char *trace, const char *text)
+{
+	char command[PATH_MAX + 32], line[1024];
+	int lines = 0;
+	FILE *f;
+
+	snprintf(command, sizeof(command), "\"$URXE\" trace %s", trace);
+	f = popen(command, "r");
+	ck_assert_ptr_nonnull(f);
+	while (fgets(line, sizeof(line), f))
+		lines += strstr(line, text) != NULL;
+	ck_assert_int_eq(pclose(f), 0);
+	return lines;
+}
+
+/* An ACK whose ICRC fits no ID. */
+static void give_damaged(void)
+{
+	struct wire_packet p = answer(WIRE_ACKNOWLEDGE, PSN, WIRE_ACK);
+	uint8_t bytes[WIRE_MAX_TRANSPORT], *end = wire_put_transport(&p, bytes);
+	const size_t n = (size_t)(wire_put_icrc(0x12345678, end) - bytes);
+	union wire_sockaddr to;
+	socklen_t len = wire_sockaddr_of(&to, here, WIRE_PORT, 0);
+
+	ck_assert_int_eq(sendto(peer.socket.fd, bytes, n, 0, &to.sa, len),
+			 (ssize_t)n);
+}
+
+/* A trace has the packets themselves: one that was sent twice is there twice,
+ * and what came is there, too, be it good for nothing. */
+START_TEST(traced)
+{
+	struct opts o = wire_opts();
+	char trace[PATH_MAX];
+
+	snprintf(trace, sizeof(trace), "%s/trace", getenv("URXE_DIR"));
+	ck_assert_int_eq(setenv("URXE_TRACE", trace, 1), 0);
+	open_to_peer(&o);
+	post_op(IBV_WR_SEND, 1, 0, 10);
+	take(WIRE_SEND_ONLY, PSN);
+	nak(PSN, WIRE_NAK_SEQUENCE);
+	expect_none(n.scq, QUIET_MS);
+	take(WIRE_SEND_ONLY, PSN);
+	give_damaged();
+	ack(PSN);
+	expect_ok(n.scq, 1, IBV_WC_SEND);
+	ck_assert_int_eq(
+		lines_with(trace,
+			   " packet out 10.91.0.1 > 10.91.0.2: RC SEND_ONLY to "
+			   "QP 0xabcdef psn=1193046 length=10 AckReq"),
+		2);
+	ck_assert_int_eq(
+		lines_with(
+			trace,
+			" packet in 10.91.0.2 > 10.91.0.1: RC ACKNOWLEDGE to "),
+		2);
+	ck_assert_int_eq(lines_with(trace, " psn=1193046 NAK 0x60 (PSN "
+					   "sequence error) msn=0"),
+			 1);
+	ck_assert_int_eq(lines_with(trace, ": refused (bad ICRC): RC "
+					   "ACKNOWLEDGE"),
+			 1);
+	close_peer();
+	ck_assert_int_eq(unlink(trace), 0);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite("wire-requester");
@@ -1174,5 +1243,6 @@ int main(void)
 	add(s, waits_for_a_neighbour);
 	add(s, waits_without_a_holder);
 	add(s, waits_for_a_stopped_holder);
+	add(s, traced);
 	return run(s);
 }

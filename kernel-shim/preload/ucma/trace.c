@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "command.h"
+#include "trace/packet.h"
 #include "trace/trace.h"
 
 /* Where a command has the number of its id; those that have none are not here.
@@ -39,8 +40,8 @@ static void trace_begin(void)
 	const char *path = getenv("URXE_TRACE");
 
 	/* what is wrong with it the provider says */
-	if (path && *path)
-		trace_open(path);
+	if (path && *path && !trace_open(path))
+		trace_watch_packets(0);
 }
 
 static bool is_traced(void)
@@ -54,7 +55,7 @@ static bool is_traced(void)
 /* A datagram as it would travel */
 static void trace_sent(const struct cm_id *from, const uint8_t mad[MAD_BYTES])
 {
-	uint64_t value[6 + MAD_BYTES / sizeof(uint64_t) + 1] = { 0 };
+	uint64_t value[6 + MAD_BYTES / sizeof(uint64_t) + 2] = { 0 };
 
 	memcpy(value, from->sgid, 16);
 	memcpy(value + 2, from->dgid, 16);
@@ -62,6 +63,7 @@ static void trace_sent(const struct cm_id *from, const uint8_t mad[MAD_BYTES])
 	value[5] = from->path_flow;
 	memcpy(value + 6, mad, MAD_BYTES);
 	value[6 + MAD_BYTES / sizeof(uint64_t)] = from->remote_qpn;
+	value[6 + MAD_BYTES / sizeof(uint64_t) + 1] = cm_is_remote(from);
 	trace_at(clock_now(), TRACE_CM_SENT, from->qpn, value,
 		 sizeof(value) / sizeof(*value));
 }
