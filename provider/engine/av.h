@@ -3,8 +3,8 @@
 #pragma once
 
 #include <infiniband/verbs.h>
-#include <netinet/in.h>
 #include <stdbool.h>
+#include <string.h>
 
 #include "base/compiler.h"
 #include "shared/layout.h"
@@ -19,7 +19,9 @@ struct urxe_av {
 /* Which IP its packets are of, on RoCE v2. */
 static inline bool gid_is_ipv4(const uint8_t gid[16])
 {
-	return IN6_IS_ADDR_V4MAPPED((const struct in6_addr *)(const void *)gid);
+	static const uint8_t mapped[12] = { [10] = 0xff, 0xff };
+
+	return !memcmp(gid, mapped, sizeof(mapped));
 }
 
 /*
