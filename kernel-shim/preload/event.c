@@ -73,7 +73,7 @@ static struct watched *table_find(uint64_t tag)
 								NULL;
 }
 
-int event_watch(struct event_element *e)
+int event_element_add(struct event_element *e)
 {
 	struct watched *w;
 
@@ -91,7 +91,7 @@ int event_watch(struct event_element *e)
 	return w ? 0 : -ENOMEM;
 }
 
-int event_forget(struct event_element *e)
+int event_element_remove(struct event_element *e)
 {
 	struct watched *w;
 

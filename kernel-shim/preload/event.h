@@ -11,8 +11,8 @@
 extern _Atomic bool event_used; /* there is a table */
 
 /* 0 or -errno. */
-int event_watch(struct event_element *e);
-int event_forget(struct event_element *e);
+int event_element_add(struct event_element *e);
+int event_element_remove(struct event_element *e);
 
 /* Is fd a channel? */
 bool event_is_channel(int fd);

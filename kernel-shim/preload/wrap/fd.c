@@ -27,8 +27,8 @@ WRAP(int, ioctl, (int fd, unsigned long request, ...))
 	    shim_active()) {
 		int saved = shim_enter();
 
-		ret = request == EVENT_IOC_WATCH ? event_watch(arg) :
-						   event_forget(arg);
+		ret = request == EVENT_IOC_WATCH ? event_element_add(arg) :
+						   event_element_remove(arg);
 		shim_leave(ret ? -ret : saved);
 		return ret ? -1 : 0;
 	}
