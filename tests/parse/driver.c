@@ -8,7 +8,7 @@
 #include "parse.h"
 
 #define INPUT_MAX 4096u
-#define FILES 64
+#define FILES 512
 
 static struct input {
 	uint8_t bytes[INPUT_MAX];

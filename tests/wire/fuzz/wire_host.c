@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * A whole host on the wire: an input is a list of records (peer.h), packets of
+ * another host and what the local program does meanwhile.
+ */
+#include <string.h>
+
+#include "local.h"
+#include "parse.h"
+
+#define RECORDS 128 /* of one input */
+/* Bytes of a raw packet come from the records behind its own. */
+#define RAW_RECORDS 8
+
+typedef void (*step)(const struct record *r);
+
+static const step steps[] = {
+	peer_request,  peer_request, peer_request,  peer_request,
+	peer_request,  peer_request, peer_answer,   peer_answer,
+	peer_answer,   peer_answer,  peer_datagram, local_send,
+	local_send,    local_send,   local_send,    local_receive,
+	local_receive, local_window, local_region,  local_state,
+	local_wait,    local_wait,   NULL /* raw */,
+};
+#define STEPS (sizeof(steps) / sizeof(*steps))
+
+int LLVMFuzzerInitialize(int *argc, char ***argv)
+{
+	(void)argc;
+	(void)argv;
+	host_open();
+	return 0;
+}
+
+static size_t raw(const struct record *r, size_t left)
+{
+	size_t n = r->key % RAW_RECORDS + 1u;
+
+	if (n > left)
+		n = left;
+	peer_raw(r, (const uint8_t *)(r + 1), n * sizeof(*r));
+	return n;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	static struct record all[RECORDS];
+	size_t n = size / sizeof(all[0]), i;
+	const struct record *r;
+	step s;
+
+	if (!size)
+		return 0;
+	if (n > RECORDS)
+		n = RECORDS;
+	memcpy(all, data, n * sizeof(all[0]));
+	host_begin(data[size - 1] & 1);
+	for (i = 0; i < n; i++) {
+		r = &all[i];
+		s = steps[r->kind % STEPS];
+		if (s)
+			s(r);
+		else
+			i += raw(r, n - i - 1);
+		check_polls(false);
+		check_memory();
+	}
+	host_end();
+	return 0;
+}
