@@ -1,0 +1,327 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* The requester on the wire: what answers do, and what is done without one. */
+#include "base/clock.h"
+#include "engine/flight.h"
+#include "engine/observe.h"
+#include "engine/part.h"
+#include "engine/retry.h"
+#include "engine/transfer.h"
+#include "engine/wait.h"
+#include "engine/why.h"
+#include "engine/wqe.h"
+#include "message.h"
+#include "requester_state.h"
+
+#define RNR_ENDLESS 7
+
+static void fetch_end(const struct urxe_qp *qp, struct wire_requester *r)
+{
+	r->fetched -= (uint64_t)r->fetch[r->first].packets << qp->mtu_shift;
+	r->first = (r->first + 1) % FETCHES;
+	r->fetches--;
+}
+
+/* ------------------------------------------------------- tries */
+
+void requester_tries_begin(const struct urxe_qp *qp, struct wire_requester *r)
+{
+	r->left = qp->attr.retry_cnt;
+	r->rnr_left = qp->attr.rnr_retry;
+	r->gone_back = false;
+	r->again = 0;
+}
+
+static void wait_shown(struct urxe_qp *qp, struct wire_requester *r,
+		       enum urxe_stall_kind kind, uint64_t until)
+{
+	struct urxe_wait *w = &qp->sh->wait;
+	bool rnr = kind == STALL_RNR;
+	uint8_t left = rnr ? r->rnr_left : r->left;
+
+	wait_begin(qp, rnr ? URXE_WAIT_RECEIVE : URXE_WAIT_ANSWER, qp->sq.done);
+	store_relaxed(&w->left, rnr && qp->attr.rnr_retry == RNR_ENDLESS ?
+					URXE_WAIT_ENDLESS :
+					left);
+	store_relaxed(&w->until, until);
+	observe(r->waits ? OBSERVE_AGAIN : OBSERVE_WAITS, qp,
+		sq_slot(&qp->sq, qp->sq.done), kind);
+	if (!r->waits)
+		why_waits(qp, sq_slot(&qp->sq, qp->sq.done));
+	r->waits = true;
+}
+
+static void wait_over(struct urxe_qp *qp, struct wire_requester *r)
+{
+	if (!r->waits)
+		return;
+	r->waits = false;
+	wait_end(qp);
+}
+
+static void go_back(struct urxe_qp *qp, struct wire_requester *r, bool lost)
+{
+	r->again++;
+	window_go_back(&r->window, lost);
+	fetch_forget(r);
+	r->at = qp->sq.done;
+	r->deadline = 0;
+}
+
+/* The oldest WR ends so, and with it the QP; the guard is down. */
+static void requester_ends(struct urxe_qp *qp, enum ibv_wc_status status)
+{
+	flight_answer(qp, qp->sq.done, status);
+}
+
+void requester_try_again(struct urxe_qp *qp, struct wire_requester *r)
+{
+	why_note(WIRE_SILENT, qp->attr.dest_qp_num, r->window.una,
+		 qp->attr.retry_cnt);
+	if (!r->left) {
+		counted(qp, URXE_CNT_RETRY_EXC);
+		requester_ends(qp, IBV_WC_RETRY_EXC_ERR);
+		return;
+	}
+	r->left--;
+	counted(qp, URXE_CNT_COMP_RETRY);
+	go_back(qp, r, true);
+	wait_shown(qp, r, STALL_TRANSPORT,
+		   clock_now() + retry_ack_ns(qp->attr.timeout));
+}
+
+/* ------------------------------------------------------- answers */
+
+/* All before psn is answered: complete what that completes.  The guard is
+ * down. */
+static void retire(struct urxe_qp *qp, struct wire_requester *r, uint32_t psn)
+{
+	const struct urxe_sq *sq = &qp->sq;
+
+	if (!window_answered(&r->window, psn))
+		return;
+	wait_over(qp, r);
+	requester_tries_begin(qp, r);
+	while (r->fetches &&
+	       !wire_psn_before(psn, wire_psn_add(r->fetch[r->first].psn,
+						  r->fetch[r->first].packets)))
+		fetch_end(qp, r);
+	requester_arm(qp, r, true);
+	while (sq->done != sq->begun &&
+	       !wire_psn_before(psn, message_end(r, sq->done))) {
+		observe(OBSERVE_ARRIVES, qp, sq_slot(sq, sq->done),
+			qp->attr.dest_qp_num);
+		if (message_is_send(sq_slot(sq, sq->done)))
+			counted(qp, URXE_CNT_SENDS);
+		flight_answer(qp, sq->done, IBV_WC_SUCCESS);
+	}
+	if (!qp->flying)
+		return; /* also: one behind them had failed, and broke the QP */
+	/* what was sent again in vain */
+	if ((int32_t)(r->at - sq->done) < 0)
+		r->at = sq->done;
+	requester_skip_sent(r);
+}
+
+/* The same, but not the fetch that comes first.  False: there is one. */
+static bool retire_up_to(struct urxe_qp *qp, struct wire_requester *r,
+			 uint32_t psn)
+{
+	const struct fetch *f = &r->fetch[r->first];
+	uint32_t at = r->window.una;
+
+	if (!r->fetches ||
+	    !wire_psn_before(wire_psn_before(f->psn, at) ? at : f->psn, psn)) {
+		retire(qp, r, psn);
+		return true;
+	}
+	if (wire_psn_before(at, f->psn))
+		retire(qp, r, f->psn);
+	return false;
+}
+
+/* Something before what was answered is missing: once for each place.  That is
+ * a try, too (IB 9.9.2.4.1). */
+static void missing(struct urxe_qp *qp, struct wire_requester *r)
+{
+	if (r->gone_back || !qp->flying)
+		return;
+	r->gone_back = true;
+	requester_try_again(qp, r);
+}
+
+/* The bytes of answer a to w, from off on; false: a key does not hold. */
+static bool place_bytes(struct urxe_qp *qp, const struct urxe_wqe *w,
+			uint64_t off, const struct urxe_seg *from,
+			uint32_t bytes)
+{
+	struct urxe_seg seg[URXE_MAX_SGE] = { 0 };
+	bool done;
+
+	qp_guard_raise(qp, GUARD_NOTHING);
+	done = part_gather(qp, w, true, seg) >= 0 &&
+	       transfer(part_skip(seg, off), from, bytes, qp->ctx, true) ==
+		       TRANSFER_OK;
+	guard_lower(qp->guard);
+	return done;
+}
+
+static bool place_answer(struct urxe_qp *qp, const struct urxe_wqe *w,
+			 uint32_t i, const struct inbox_answer *a)
+{
+	uint64_t off = (uint64_t)i << qp->mtu_shift;
+	struct urxe_seg from[2] = {
+		{ .ptr = (char *)(uintptr_t)a->piece[0], .len = a->bytes[0] },
+		{ .ptr = (char *)(uintptr_t)a->piece[1], .len = a->bytes[1] },
+	};
+	uint64_t old = a->head.original;
+
+	if (WQE_ATOMIC_OPS & WQE_BIT(w->opcode)) {
+		if (urxe_observers)
+			observe_fetch(qp, w, old);
+		from[0] = (struct urxe_seg){ .ptr = (char *)&old, .len = 8 };
+		return place_bytes(qp, w, 0, from, 8);
+	}
+	if (w->opcode != IBV_WR_RDMA_READ || !a->head.length)
+		return true;
+	return place_bytes(qp, w, off, from, a->head.length);
+}
+
+/* Has it as many bytes as the packet of that answer has? */
+static bool answer_fits(const struct urxe_qp *qp, const struct urxe_wqe *w,
+			uint32_t i, const struct inbox_answer *a)
+{
+	uint64_t off = (uint64_t)i << qp->mtu_shift, left, mtu;
+
+	if (WQE_ATOMIC_OPS & WQE_BIT(w->opcode))
+		return a->head.opcode == WIRE_ATOMIC_ACKNOWLEDGE;
+	if (a->head.opcode == WIRE_ATOMIC_ACKNOWLEDGE)
+		return false;
+	if (w->opcode != IBV_WR_RDMA_READ)
+		return !a->head.length;
+	mtu = 1ull << qp->mtu_shift;
+	left = w->length - off;
+	return a->head.length == (left < mtu ? left : mtu);
+}
+
+/* Data: of the oldest fetch, and the next packet of it. */
+static void take_data(struct urxe_qp *qp, struct wire_requester *r,
+		      const struct inbox_answer *a)
+{
+	const struct fetch f = r->fetch[r->first];
+	uint32_t psn = a->head.psn, i;
+	const struct urxe_wqe *w;
+
+	if (!window_has(&r->window, psn))
+		return; /* a duplicate */
+	if (!r->fetches || !retire_up_to(qp, r, psn) || !qp->flying ||
+	    psn != r->window.una) {
+		missing(qp, r);
+		return;
+	}
+	if (wire_psn_before(psn, f.psn) ||
+	    !wire_psn_before(psn, wire_psn_add(f.psn, f.packets)))
+		return; /* of a request that takes no data */
+	w = sq_slot(&qp->sq, qp->sq.done);
+	i = (psn - message_at(r, qp->sq.done)->psn) & WIRE_PSN_MASK;
+	if (!message_fetches(w) || !answer_fits(qp, w, i, a))
+		return;
+	if (place_answer(qp, w, i, a))
+		retire(qp, r, wire_psn_add(psn, 1));
+	else
+		requester_ends(qp, IBV_WC_LOC_PROT_ERR);
+}
+
+static void take_ack(struct urxe_qp *qp, struct wire_requester *r, uint32_t psn)
+{
+	if (window_has(&r->window, psn) &&
+	    !retire_up_to(qp, r, wire_psn_add(psn, 1)))
+		missing(qp, r);
+}
+
+static void take_rnr(struct urxe_qp *qp, struct wire_requester *r, uint8_t code)
+{
+	counted(qp, URXE_CNT_RNR_NAK);
+	why_note(WIRE_RNR, qp->attr.dest_qp_num);
+	if (!r->rnr_left && qp->attr.rnr_retry != RNR_ENDLESS) {
+		counted(qp, URXE_CNT_RNR_EXC);
+		requester_ends(qp, IBV_WC_RNR_RETRY_EXC_ERR);
+		return;
+	}
+	r->rnr_left--;
+	go_back(qp, r, false);
+	r->rnr_until = clock_now() + retry_rnr_ns(code);
+	wait_shown(qp, r, STALL_RNR, r->rnr_until);
+}
+
+/* A NAK of that PSN, of which all before is answered. */
+static void take_nak(struct urxe_qp *qp, struct wire_requester *r,
+		     const struct inbox_answer *a)
+{
+	static const uint8_t status[] = { IBV_WC_REM_INV_REQ_ERR,
+					  IBV_WC_REM_ACCESS_ERR,
+					  IBV_WC_REM_OP_ERR };
+	uint8_t syndrome = a->head.syndrome;
+	uint32_t psn = a->head.psn;
+
+	/* the PSN that is waited for may be one that went back */
+	if (!window_has(&r->window, psn))
+		return;
+	if (!retire_up_to(qp, r, psn)) {
+		missing(qp, r);
+		return;
+	}
+	if (!qp->flying)
+		return;
+	if ((syndrome & 0xe0) == WIRE_RNR_NAK) {
+		take_rnr(qp, r, syndrome & 0x1f);
+	} else if (syndrome == WIRE_NAK_SEQUENCE) {
+		counted(qp, URXE_CNT_SEQ_NAK);
+		if (r->gone_back)
+			return;
+		r->gone_back = true;
+		requester_try_again(qp, r);
+	} else if (syndrome >= WIRE_NAK_INVALID &&
+		   syndrome <= WIRE_NAK_OPERATION) {
+		why_note(WIRE_NAK, qp->attr.dest_qp_num, psn, syndrome);
+		counted(qp, URXE_CNT_REM_ERR);
+		requester_ends(qp, status[syndrome - WIRE_NAK_INVALID]);
+	}
+}
+
+static void take_answer(struct urxe_qp *qp, struct wire_requester *r,
+			const struct inbox_answer *a)
+{
+	bool acks = (a->head.syndrome & 0xe0) == 0;
+
+	if (a->head.qpn != qp->qpn || !qp->flying)
+		return;
+	switch (a->head.opcode) {
+	case WIRE_ACKNOWLEDGE:
+		if (acks)
+			take_ack(qp, r, a->head.psn);
+		else
+			take_nak(qp, r, a);
+		break;
+	case WIRE_READ_FIRST:
+	case WIRE_READ_MIDDLE:
+	case WIRE_READ_LAST:
+	case WIRE_READ_ONLY:
+	case WIRE_ATOMIC_ACKNOWLEDGE:
+		take_data(qp, r, a);
+		break;
+	case WIRE_CNP_OPCODE:
+		counted(qp, URXE_CNT_CNP_HANDLED);
+		window_go_slow(&r->window);
+		break;
+	}
+}
+
+void requester_take(struct urxe_qp *qp, struct wire_requester *r)
+{
+	struct inbox_answer a;
+
+	while (inbox_look(qp->ctx, r->inbox, &a)) {
+		take_answer(qp, r, &a);
+		inbox_drop(r->inbox, &a);
+	}
+}

@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* The requester on the wire: packets of its WRs, as the window has room. */
+#include <string.h>
+
+#include "base/clock.h"
+#include "engine/part.h"
+#include "engine/responder.h"
+#include "engine/retry.h"
+#include "engine/transfer.h"
+#include "engine/why.h"
+#include "engine/wqe.h"
+#include "message.h"
+#include "port.h"
+#include "requester_state.h"
+
+/* What READs have answered at once has to have room in the inbox. */
+#define FETCH_BYTES (64u << 10) /* one request ... */
+#define FETCH_PACKETS 32u /* ... of so many packets at most */
+#define FETCHED_BYTES (URXE_WIRE_INBOX_BYTES / 4 * 3) /* all of them */
+
+/*
+ * How many packets a request from packet i of w on brings.  Where one ends is
+ * always the same, so that one that is sent again asks for nothing that was not
+ * asked for before it (IB 9.7.5.1.3).
+ */
+static uint32_t fetch_packets(const struct urxe_qp *qp,
+			      const struct urxe_wqe *w, const struct message *m,
+			      uint32_t i)
+{
+	uint32_t most = FETCH_BYTES >> qp->mtu_shift;
+
+	if (w->opcode != IBV_WR_RDMA_READ)
+		return 1;
+	if (most > FETCH_PACKETS)
+		most = FETCH_PACKETS;
+	most -= i % most;
+	return m->packets - i < most ? m->packets - i : most;
+}
+
+static bool fetch_has_room(const struct urxe_qp *qp, struct wire_requester *r,
+			   const struct urxe_wqe *w)
+{
+	const struct message *m = message_at(r, r->at);
+	uint32_t i = (r->window.next - m->psn) & WIRE_PSN_MASK;
+	/* 0: READs and atomics were refused, what annex A19 has goes singly */
+	uint32_t most = qp->attr.max_rd_atomic ? qp->attr.max_rd_atomic : 1;
+
+	if (r->fetches >= (most < FETCHES ? most : FETCHES) ||
+	    r->fetched + FETCH_BYTES > FETCHED_BYTES)
+		return false;
+	/* the window is for all of it, but it may be larger than that */
+	return window_is_quiet(&r->window) ||
+	       fetch_packets(qp, w, m, i) <= window_room(&r->window);
+}
+
+static void fetch_begin(const struct urxe_qp *qp, struct wire_requester *r,
+			uint32_t psn, uint32_t packets)
+{
+	r->fetch[(r->first + r->fetches++) % FETCHES] =
+		(struct fetch){ psn, packets };
+	r->fetched += (uint64_t)packets << qp->mtu_shift;
+}
+
+/* A message, as it is being sent. */
+struct sending {
+	struct urxe_qp *qp;
+	struct wire_port *port;
+	struct wire_path path;
+	struct wire_window *window;
+	const struct urxe_wqe *w;
+	const struct message *m;
+	struct urxe_seg seg[URXE_MAX_SGE], *from;
+};
+
+static bool sends_payload(const struct urxe_wqe *w)
+{
+	return w->length && (WQE_INLINE_OPS & WQE_BIT(w->opcode) ||
+			     (w->opcode == URXE_WR_ATOMIC_WRITE && w->num_sge));
+}
+
+/* Its bytes from packet i on.  False: a key does not hold. */
+static bool sending_gather(struct sending *s, uint32_t i)
+{
+	if (!sends_payload(s->w))
+		return true;
+	memset(s->seg, 0, sizeof(s->seg));
+	if (part_gather(s->qp, s->w, false, s->seg) < 0)
+		return false;
+	s->from = part_skip(s->seg, (uint64_t)i << s->qp->mtu_shift);
+	return true;
+}
+
+static bool sending_fill(struct sending *s, uint8_t *to, uint32_t n)
+{
+	struct urxe_seg dst = { .ptr = (char *)to, .len = n };
+
+	if (!n)
+		return true;
+	if (s->w->opcode == URXE_WR_ATOMIC_WRITE && !s->w->num_sge) {
+		memcpy(to, s->w->write_data, n);
+		return true;
+	}
+	if (transfer(&dst, s->from, n, s->qp->ctx, false) != TRANSFER_OK)
+		return false;
+	s->from = part_skip(s->from, n);
+	return true;
+}
+
+/* Packet i; of a fetch the request for `more` packets.  False: as above. */
+static bool sending_packet(struct sending *s, uint32_t i, uint32_t more)
+{
+	uint32_t n = s->m->packets;
+	struct wire_packet p;
+	uint8_t *to;
+
+	message_packet(s->qp, s->w, i, n, more, &p);
+	p.bth.psn = wire_psn_add(s->m->psn, i);
+	/* at the end of a message, and in between */
+	p.bth.ack_request = s->qp->type != IBV_QPT_UC &&
+			    (i + more == n || window_asks(s->window));
+	to = port_add(s->port, &s->path, &p);
+	if (to && !sending_fill(s, to, p.length)) {
+		port_drop(s->port);
+		return false;
+	}
+	if (!to)
+		return false;
+	window_sent(s->window, more, p.bth.ack_request);
+	return true;
+}
+
+/* As many packets of s's message as there is room for.  False: as above. */
+static bool sending_message(struct sending *s, struct wire_requester *r)
+{
+	struct wire_window *w = &r->window;
+	uint32_t i = (w->next - s->m->psn) & WIRE_PSN_MASK, n;
+	uint32_t room = window_room(w), left = s->m->packets - i;
+
+	n = room < left ? room : left;
+	if (message_fetches(s->w)) {
+		n = fetch_packets(s->qp, s->w, s->m, i);
+		if (!sending_packet(s, i, n))
+			return false;
+		fetch_begin(s->qp, r, wire_psn_add(s->m->psn, i), n);
+		return true;
+	}
+	for (; n; n--, i++)
+		if (!sending_packet(s, i, 1))
+			return false;
+	return true;
+}
+
+bool requester_may_send(const struct urxe_qp *qp, struct wire_requester *r)
+{
+	const struct urxe_wqe *w;
+
+	if (r->at == r->end || r->rnr_until || !window_room(&r->window) ||
+	    (r->failed && r->at == r->failed_at))
+		return false;
+	w = sq_slot(&qp->sq, r->at);
+	return !message_fetches(w) || fetch_has_room(qp, r, w);
+}
+
+static void __attribute__((cold))
+note_not_sent(const struct urxe_qp *qp, int err)
+{
+	why_note(WIRE_SEND, qp->attr.dest_qp_num, (uint64_t)-err);
+}
+
+/* What is left of the message at r->at, as far as it may go now.  False: as
+ * above. */
+static bool send_message(struct urxe_qp *qp, struct wire_requester *r,
+			 struct sending *s)
+{
+	s->w = sq_slot(&qp->sq, r->at);
+	s->m = message_at(r, r->at);
+	if (!sending_gather(s, (r->window.next - s->m->psn) & WIRE_PSN_MASK))
+		return false;
+	while (r->window.next != message_end(r, r->at) &&
+	       requester_may_send(qp, r))
+		if (!sending_message(s, r))
+			return false;
+	return true;
+}
+
+void requester_skip_sent(struct wire_requester *r)
+{
+	while (r->at != r->end &&
+	       !wire_psn_before(r->window.next, message_end(r, r->at)))
+		r->at++;
+}
+
+static void send_all(struct urxe_qp *qp, struct wire_requester *r,
+		     struct sending *s)
+{
+	for (requester_skip_sent(r); requester_may_send(qp, r);
+	     requester_skip_sent(r))
+		if (!send_message(qp, r, s)) {
+			r->failed = IBV_WC_LOC_PROT_ERR;
+			r->failed_at = r->at;
+		}
+}
+
+void requester_arm(const struct urxe_qp *qp, struct wire_requester *r,
+		   bool anew)
+{
+	uint64_t period = retry_ack_ns(qp->attr.timeout);
+
+	if (window_is_quiet(&r->window) || !period)
+		r->deadline = 0;
+	else if (anew || !r->deadline)
+		r->deadline = clock_now() + period;
+}
+
+void requester_send(struct urxe_qp *qp, struct wire_requester *r)
+{
+	struct sending s = { .qp = qp, .window = &r->window };
+	int err = 0;
+
+	requester_skip_sent(r);
+	if (!requester_may_send(qp, r))
+		return;
+	message_path(qp, &s.path);
+	s.port = port_begin(s.path.sgid, &err);
+	if (!s.port) {
+		/* as if it were lost: the address may come back */
+		window_sent(&r->window, window_room(&r->window), false);
+		requester_skip_sent(r);
+	} else {
+		send_all(qp, r, &s);
+		err = port_end(s.port, qp->ctx->fabric);
+	}
+	if (err)
+		note_not_sent(qp, err);
+	requester_arm(qp, r, false);
+}
