@@ -10,6 +10,7 @@
 #include "holder.h"
 #include "port.h"
 #include "requester.h"
+#include "resolve.h"
 #include "verbs/ah.h"
 #include "verbs/context.h"
 #include "verbs/qp.h"
@@ -176,6 +177,11 @@ static int wire_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr,
 	int ret = 0;
 
 	if (away)
+		ret = resolve_neighbour(qp->ctx, &attr->ah_attr,
+					"ibv_modify_qp");
+	if (ret)
+		return ret;
+	if (away)
 		ret = wire_leave(qp, &r);
 	if (ret) {
 		urxe_why("ibv_modify_qp: QP 0x%x: no memory for the wire",
@@ -198,6 +204,18 @@ static int wire_destroy_qp(struct ibv_qp *ibqp)
 	if (!ret)
 		requester_free(r);
 	return ret;
+}
+
+static struct ibv_ah *wire_create_ah(struct ibv_pd *pd,
+				     struct ibv_ah_attr *attr)
+{
+	int ret = resolve_neighbour(to_uctx(pd->context), attr,
+				    "ibv_create_ah");
+
+	if (!ret)
+		return next.create_ah(pd, attr);
+	errno = ret;
+	return NULL;
 }
 
 /* ------------------------------------------------------- multicast */
@@ -226,6 +244,7 @@ static int wire_detach_mcast(struct ibv_qp *ibqp, const union ibv_gid *gid,
 void wire_wrap(struct pabi_ops *ops)
 {
 	next = *ops;
+	ops->create_ah = wire_create_ah;
 	ops->attach_mcast = wire_attach_mcast;
 	ops->detach_mcast = wire_detach_mcast;
 	ops->create_qp = wire_create_qp;

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#include <errno.h>
+#include <string.h>
+
+#include "engine/av.h"
+#include "engine/log.h"
+#include "resolve.h"
+#include "verbs/ah.h"
+#include "wire/neighbour.h"
+
+/* The kernel asks three times, a second apart. */
+#define PATIENCE_MS 3000
+
+/* Is it another host's address?  *own: the one here. */
+static bool leads_away(const struct urxe_context *ctx,
+		       const struct ibv_ah_attr *attr, struct urxe_gid *own)
+{
+	const struct ibv_global_route *g = &attr->grh;
+
+	return attr->is_global &&
+	       URXE_GID_TYPE(g->sgid_index) == URXE_ROCE_V2 &&
+	       !mcast_is_group(g->dgid.raw) &&
+	       !ah_gid_is_ours(ctx->fabric->dev, g->dgid.raw) &&
+	       fabric_get_gid(ctx->fabric->dev, g->sgid_index, own) &&
+	       gids_fit(URXE_ROCE_V2, own->raw, g->dgid.raw);
+}
+
+int resolve_neighbour(const struct urxe_context *ctx,
+		      const struct ibv_ah_attr *attr, const char *what)
+{
+	struct urxe_gid own;
+	int err;
+
+	if (!leads_away(ctx, attr, &own))
+		return 0;
+	err = -neighbour_wait(attr->grh.dgid.raw, own.raw, own.ifindex,
+			      PATIENCE_MS);
+	if (err != ETIMEDOUT && err != ENETUNREACH && err != EHOSTUNREACH)
+		return 0; /* what else it is, who sends will see */
+	urxe_why("%s: the way to the destination's neighbour: %s", what,
+		 strerror(err));
+	return err;
+}
