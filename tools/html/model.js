@@ -5,34 +5,23 @@
 
 // What can be shown or not.  Requests and answers always are.
 const GROUPS = {
-	moments : "posted, polled",
-	data : "data",
-	states : "states",
-	cm : "rdma_cm",
-	packets : "packets",
-	events : "events",
-	why : "why",
-	objects : "objects",
-	calls : "calls",
+	moments: "posted, polled",
+	data: "data",
+	states: "states",
+	cm: "rdma_cm",
+	packets: "packets",
+	events: "events",
+	why: "why",
+	objects: "objects",
+	calls: "calls",
 };
-const SHOWN_FIRST = [ "moments", "states", "cm", "packets", "events", "why" ];
+const SHOWN_FIRST = ["moments", "states", "cm", "packets", "events", "why"];
 const GROUP_OF = {
-	CALL : "calls",
-	CM_CALL : "calls",
-	WHY : "why",
-	POSTED : "moments",
-	POLLED : "moments",
-	RECV_POSTED : "moments",
-	QP_MADE : "objects",
-	MR_MADE : "objects",
-	CQ_MADE : "objects",
-	QP_MODIFIED : "states",
-	CM_EVENT : "cm",
-	CM_SENT : "cm",
-	DATA : "data",
-	PACKET : "packets",
-	CQ_EVENT : "events",
-	ASYNC_EVENT : "events",
+	CALL: "calls", CM_CALL: "calls", WHY: "why",
+	POSTED: "moments", POLLED: "moments", RECV_POSTED: "moments",
+	QP_MADE: "objects", MR_MADE: "objects", CQ_MADE: "objects",
+	QP_MODIFIED: "states", CM_EVENT: "cm", CM_SENT: "cm", DATA: "data",
+	PACKET: "packets", CQ_EVENT: "events", ASYNC_EVENT: "events",
 };
 const LOCAL = ["LOCAL_INV", "BIND_MW"]; // leave for nowhere
 const ANSWERS = ["RC", "XRC_SEND"]; // these have acknowledgements
@@ -479,8 +468,7 @@ function row_words(row) {
 	case "MR_MADE": return join("MR", `rkey ${v.rkey}`, bytes(v.length));
 	case "DATA": return `data ${v.data}`;
 	case "CM_SENT": return e.to ? "" : `CM ${v.message || ""}`;
-	case "PACKET":
-		return `${v.in ? "in" : "out"}: ${v.packet || ""}`;
+	case "PACKET": return `${v.in ? "in" : "out"}: ${v.packet || ""}`;
 	case "CM_EVENT": return `rdma_cm ${v.event}`;
 	case "CM_CALL": return join(`rdma_cm_${v.command}`, v.error);
 	case "ASYNC_EVENT": return `event ${v.event}`;
