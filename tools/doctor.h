@@ -43,6 +43,8 @@ void check_host_devices(void);
 void check_adversary(void);
 void check_faults(void);
 void check_wire(void); /* doctor_wire.c */
+/* doctor_firewall.c; who has not asked for the wire is not warned */
+void check_firewall(bool wanted, bool ipv6);
 
 /* A fabric's whole shared state. */
 void inspect_fabric(const char *dir); /* inspect.c */

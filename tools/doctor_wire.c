@@ -98,6 +98,7 @@ void check_wire(void)
 	if (!wire_choose(wanted ? what : NULL, &w, why)) {
 		check_port(&w);
 		check_mtu(&w);
+		check_firewall(wanted, w.ipv6);
 	} else if (wanted) {
 		report(WARN, cost,
 		       "unset URXE_WIRE, or urxe run --wire=ADDRESS",

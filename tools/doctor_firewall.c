@@ -1,0 +1,511 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Does a firewall of this host take away what comes for the wire's port?
+ * nf_tables (and iptables, which is kept there) is asked, which tells its rules
+ * to root only; ufw and firewalld are known by their files.
+ *
+ * What a rule does with a packet is not worked out.  What is found: chains for
+ * input that drop what no rule accepts, and rules that name the port.
+ */
+#define _GNU_SOURCE
+#include <arpa/inet.h>
+#include <dirent.h>
+#include <errno.h>
+#include <linux/netfilter.h>
+#include <linux/netfilter/nf_tables.h>
+#include <linux/netfilter/nf_tables_compat.h>
+#include <linux/netfilter/nfnetlink.h>
+#include <linux/netlink.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "doctor.h"
+#include "wire/network.h"
+
+#define LIKE_UFW "ufw allow 4791/udp"
+#define LIKE_FIREWALLD "firewall-cmd --add-port=4791/udp"
+#define LIKE_NFT \
+	"nft add rule FAMILY TABLE CHAIN udp dport 4791 accept, before what drops"
+
+static const char cost[] = "urxe run --wire: nothing of other hosts comes in";
+
+/* ------------------------------------------------------- attributes */
+
+struct attributes {
+	const struct nlattr *at;
+	size_t left;
+};
+
+static const void *attr_data(const struct nlattr *a, size_t *n)
+{
+	*n = a->nla_len - NLA_HDRLEN;
+	return (const char *)a + NLA_HDRLEN;
+}
+
+static const struct nlattr *attr_next(struct attributes *in)
+{
+	const struct nlattr *a = in->at;
+	size_t n;
+
+	if (in->left < NLA_HDRLEN || a->nla_len < NLA_HDRLEN ||
+	    a->nla_len > in->left)
+		return NULL;
+	n = NLA_ALIGN(a->nla_len);
+	in->left -= n < in->left ? n : in->left;
+	in->at = (const void *)((const char *)a + n);
+	return a;
+}
+
+static const struct nlattr *attr_find(struct attributes in, int type)
+{
+	const struct nlattr *a;
+
+	while ((a = attr_next(&in)))
+		if ((a->nla_type & NLA_TYPE_MASK) == type)
+			return a;
+	return NULL;
+}
+
+static struct attributes attr_inside(const struct nlattr *a)
+{
+	struct attributes in = { NULL, 0 };
+
+	if (a)
+		in.at = attr_data(a, &in.left);
+	return in;
+}
+
+static struct attributes attr_find_inside(struct attributes in, int type)
+{
+	return attr_inside(attr_find(in, type));
+}
+
+static const char *attr_text(struct attributes in, int type)
+{
+	const struct nlattr *a = attr_find(in, type);
+	const char *text;
+	size_t n;
+
+	if (!a)
+		return "";
+	text = attr_data(a, &n);
+	return n && !text[n - 1] ? text : "";
+}
+
+static bool attr_u32(struct attributes in, int type, uint32_t *out)
+{
+	const struct nlattr *a = attr_find(in, type);
+	const void *data;
+	size_t n;
+
+	if (!a)
+		return false;
+	data = attr_data(a, &n);
+	if (n < sizeof(*out))
+		return false;
+	memcpy(out, data, sizeof(*out));
+	*out = ntohl(*out);
+	return true;
+}
+
+/* ------------------------------------------------------- nf_tables */
+
+struct chain {
+	uint8_t family;
+	char table[64], name[64];
+	bool drops; /* what no rule accepts */
+};
+
+struct firewall {
+	struct chain chain[64]; /* for what comes in */
+	unsigned int chains;
+	bool ipv6; /* what comes in */
+	bool sets; /* there are, and what is in them is not looked at */
+	bool accepts, drops; /* a rule that names the port does */
+	int err; /* of asking */
+};
+
+typedef void take_fn(struct firewall *f, uint8_t family, struct attributes in);
+
+static const char *family_name(uint8_t family)
+{
+	return family == NFPROTO_INET ? "inet" :
+	       family == NFPROTO_IPV4 ? "ip" :
+	       family == NFPROTO_IPV6 ? "ip6" :
+					"?";
+}
+
+static void take_chain(struct firewall *f, uint8_t family, struct attributes in)
+{
+	struct attributes hook = attr_find_inside(in, NFTA_CHAIN_HOOK);
+	struct chain *c = &f->chain[f->chains];
+	uint32_t number, policy = NF_ACCEPT;
+
+	if (family != NFPROTO_INET &&
+	    family != (f->ipv6 ? NFPROTO_IPV6 : NFPROTO_IPV4))
+		return;
+	if (f->chains == sizeof(f->chain) / sizeof(*f->chain) ||
+	    !attr_u32(hook, NFTA_HOOK_HOOKNUM, &number) ||
+	    (number != NF_INET_LOCAL_IN && number != NF_INET_PRE_ROUTING))
+		return;
+	attr_u32(in, NFTA_CHAIN_POLICY, &policy);
+	c->family = family;
+	c->drops = policy == NF_DROP;
+	snprintf(c->table, sizeof(c->table), "%s",
+		 attr_text(in, NFTA_CHAIN_TABLE));
+	snprintf(c->name, sizeof(c->name), "%s",
+		 attr_text(in, NFTA_CHAIN_NAME));
+	f->chains++;
+}
+
+/* What is known of a rule. */
+struct rule {
+	bool names_port;
+	bool has_conditions, has_sets;
+	bool accepts, drops;
+	int from; /* the lower end of a range of ports, or -1 */
+};
+
+/* A value that may be a port; -1: it is none. */
+static int port_of(struct attributes in, int type)
+{
+	const struct nlattr *a =
+		attr_find(attr_find_inside(in, type), NFTA_DATA_VALUE);
+	const uint8_t *data;
+	size_t n;
+
+	if (!a)
+		return -1;
+	data = attr_data(a, &n);
+	return n == 2 ? data[0] << 8 | data[1] : -1;
+}
+
+/* The ports that iptables' match of UDP is for: struct xt_udp, from and to. */
+static bool is_udp_of_port(const void *info, size_t n)
+{
+	uint16_t ports[4];
+
+	if (n < sizeof(ports))
+		return false;
+	memcpy(ports, info, sizeof(ports));
+	return ports[2] <= WIRE_PORT && ports[3] >= WIRE_PORT &&
+	       !(ports[2] == 0 && ports[3] == UINT16_MAX);
+}
+
+/* struct xt_multiport: source, destination or both; how many; ports. */
+static bool is_multiport_of_port(const void *info, size_t n)
+{
+	const uint8_t *head = info;
+	uint16_t port;
+	size_t i;
+
+	if (n < 2 || !head[0])
+		return false;
+	for (i = 0; i < head[1] && 4 + 2 * i <= n; i++) {
+		memcpy(&port, head + 2 + 2 * i, sizeof(port));
+		if (port == WIRE_PORT)
+			return true;
+	}
+	return false;
+}
+
+/* Of iptables' */
+static bool is_match_of_port(struct attributes in)
+{
+	const struct nlattr *a = attr_find(in, NFTA_MATCH_INFO);
+	const char *name = attr_text(in, NFTA_MATCH_NAME);
+	const void *info;
+	size_t n;
+
+	if (!a)
+		return false;
+	info = attr_data(a, &n);
+	if (!strcmp(name, "udp"))
+		return is_udp_of_port(info, n);
+	return !strcmp(name, "multiport") && is_multiport_of_port(info, n);
+}
+
+/* A range may be two comparisons, the lower end's first. */
+static bool cmp_names_port(struct rule *r, struct attributes in)
+{
+	const int port = port_of(in, NFTA_CMP_DATA);
+	uint32_t op = NFT_CMP_EQ;
+
+	attr_u32(in, NFTA_CMP_OP, &op);
+	if (op == NFT_CMP_GTE)
+		r->from = port;
+	if (op == NFT_CMP_LTE)
+		return r->from >= 0 && r->from <= WIRE_PORT &&
+		       port >= WIRE_PORT;
+	return op == NFT_CMP_EQ && port == WIRE_PORT;
+}
+
+/* Does a condition name it? */
+static bool names_port(struct rule *r, const char *name, struct attributes in)
+{
+	if (!strcmp(name, "cmp"))
+		return cmp_names_port(r, in);
+	if (!strcmp(name, "range"))
+		return port_of(in, NFTA_RANGE_FROM_DATA) <= WIRE_PORT &&
+		       port_of(in, NFTA_RANGE_FROM_DATA) >= 0 &&
+		       port_of(in, NFTA_RANGE_TO_DATA) >= WIRE_PORT;
+	return !strcmp(name, "match") && is_match_of_port(in);
+}
+
+static void take_verdict(struct rule *r, struct attributes in)
+{
+	struct attributes v = attr_find_inside(
+		attr_find_inside(in, NFTA_IMMEDIATE_DATA), NFTA_DATA_VERDICT);
+	uint32_t code;
+
+	if (!attr_u32(v, NFTA_VERDICT_CODE, &code))
+		return;
+	r->accepts |= code == NF_ACCEPT;
+	r->drops |= code == NF_DROP;
+}
+
+static void take_expression(struct rule *r, const char *name,
+			    struct attributes in)
+{
+	if (!strcmp(name, "immediate")) {
+		take_verdict(r, in);
+	} else if (!strcmp(name, "reject") ||
+		   (!strcmp(name, "target") &&
+		    !strcmp(attr_text(in, NFTA_TARGET_NAME), "REJECT"))) {
+		r->drops = true;
+	} else if (strcmp(name, "counter") && strcmp(name, "log")) {
+		r->has_conditions = true;
+		r->names_port |= names_port(r, name, in);
+		r->has_sets |= !strcmp(name, "lookup");
+	}
+}
+
+static struct chain *chain_of(struct firewall *f, uint8_t family,
+			      struct attributes in)
+{
+	unsigned int i;
+
+	for (i = 0; i < f->chains; i++)
+		if (f->chain[i].family == family &&
+		    !strcmp(f->chain[i].table,
+			    attr_text(in, NFTA_RULE_TABLE)) &&
+		    !strcmp(f->chain[i].name, attr_text(in, NFTA_RULE_CHAIN)))
+			return &f->chain[i];
+	return NULL;
+}
+
+static void take_rule(struct firewall *f, uint8_t family, struct attributes in)
+{
+	struct attributes list = attr_find_inside(in, NFTA_RULE_EXPRESSIONS);
+	struct chain *c = chain_of(f, family, in);
+	const struct nlattr *a;
+	struct rule r = { .from = -1 };
+
+	while ((a = attr_next(&list)))
+		take_expression(
+			&r, attr_text(attr_inside(a), NFTA_EXPR_NAME),
+			attr_find_inside(attr_inside(a), NFTA_EXPR_DATA));
+	/* it may be in a chain that one for input leads to */
+	f->sets |= r.has_sets && r.accepts;
+	f->accepts |= r.names_port && r.accepts;
+	f->drops |= r.names_port && r.drops;
+	if (c && r.drops && !r.has_conditions)
+		c->drops = true;
+}
+
+static int nft_request(int fd, int type)
+{
+	struct {
+		struct nlmsghdr h;
+		struct nfgenmsg g;
+	} r = {
+		.h = { .nlmsg_len = sizeof(r),
+		       .nlmsg_type =
+			       (uint16_t)(NFNL_SUBSYS_NFTABLES << 8 | type),
+		       .nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP },
+		.g = { .nfgen_family = NFPROTO_UNSPEC,
+		       .version = NFNETLINK_V0 },
+	};
+
+	return send(fd, &r, sizeof(r), 0) == sizeof(r) ? 0 : -errno;
+}
+
+/* One message; 1: there are more, 0: that was all, or -errno. */
+static int nft_take(struct firewall *f, const struct nlmsghdr *h, take_fn *take)
+{
+	const struct nlmsgerr *e = NLMSG_DATA(h);
+	const struct nfgenmsg *g = NLMSG_DATA(h);
+	struct attributes in;
+
+	if (h->nlmsg_type == NLMSG_DONE)
+		return 0;
+	if (h->nlmsg_type == NLMSG_ERROR)
+		return h->nlmsg_len < NLMSG_LENGTH(sizeof(*e)) ? -EPROTO :
+								 e->error;
+	if (h->nlmsg_len < NLMSG_LENGTH(sizeof(*g)))
+		return -EPROTO;
+	in.at = (const void *)((const char *)g + NLMSG_ALIGN(sizeof(*g)));
+	in.left = h->nlmsg_len - NLMSG_LENGTH(sizeof(*g));
+	take(f, g->nfgen_family, in);
+	return 1;
+}
+
+static int nft_ask(struct firewall *f, int fd, int type, take_fn *take)
+{
+	static _Alignas(struct nlmsghdr) char buffer[1 << 16];
+	const struct nlmsghdr *h = (const void *)buffer;
+	int more = nft_request(fd, type);
+	ssize_t got;
+	size_t left;
+
+	if (more)
+		return more;
+	do {
+		got = recv(fd, buffer, sizeof(buffer), 0);
+		if (got < 0)
+			return -errno;
+		left = (size_t)got;
+		more = 1;
+		for (h = (const void *)buffer; more > 0 && NLMSG_OK(h, left);
+		     h = NLMSG_NEXT(h, left))
+			more = nft_take(f, h, take);
+	} while (more > 0);
+	return more;
+}
+
+static void nft_read(struct firewall *f, bool ipv6)
+{
+	/* who does not answer is not waited for */
+	const struct timeval patience = { .tv_sec = 2 };
+	int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_NETFILTER);
+
+	memset(f, 0, sizeof(*f));
+	f->ipv6 = ipv6;
+	if (fd < 0) {
+		f->err = -errno;
+		return;
+	}
+	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
+	f->err = nft_ask(f, fd, NFT_MSG_GETCHAIN, take_chain);
+	if (!f->err)
+		f->err = nft_ask(f, fd, NFT_MSG_GETRULE, take_rule);
+	close(fd);
+}
+
+static const struct chain *nft_drops(const struct firewall *f)
+{
+	unsigned int i;
+
+	for (i = 0; i < f->chains; i++)
+		if (f->chain[i].drops)
+			return &f->chain[i];
+	return NULL;
+}
+
+static void check_nft(bool wanted, bool ipv6)
+{
+	const enum verdict v = wanted ? WARN : OK;
+	const struct chain *c;
+	struct firewall f;
+
+	nft_read(&f, ipv6);
+	c = nft_drops(&f);
+	if (f.err == -EPERM || f.err == -EACCES)
+		ok("wire: whether the firewall lets UDP port %d in, only root can ask",
+		   WIRE_PORT);
+	else if (f.err) /* there is no such subsystem */
+		ok("wire: no firewall is known to the kernel (nf_tables: %s)",
+		   strerror(-f.err));
+	else if (f.drops)
+		report(v, wanted ? cost : NULL, wanted ? LIKE_NFT : NULL,
+		       "wire: a rule of the firewall drops UDP port %d",
+		       WIRE_PORT);
+	else if (c && !f.accepts)
+		report(v, wanted ? cost : NULL, wanted ? LIKE_NFT : NULL,
+		       "wire: the firewall's chain %s %s %s drops what no rule accepts, and no rule names UDP port %d%s",
+		       family_name(c->family), c->table, c->name, WIRE_PORT,
+		       f.sets ? ", but perhaps a set does" : "");
+	else
+		ok("wire: the firewall drops nothing for UDP port %d, as far as can be seen",
+		   WIRE_PORT);
+}
+
+/* ------------------------------------------------------- front ends */
+
+static bool file_has(const char *path, const char *text)
+{
+	char line[512];
+	bool found = false;
+	FILE *f = fopen(path, "re");
+
+	while (f && !found && fgets(line, sizeof(line), f))
+		found = *line != '#' && strstr(line, text);
+	if (f)
+		fclose(f);
+	return found;
+}
+
+static void check_ufw(bool wanted)
+{
+	if (!file_has("/etc/ufw/ufw.conf", "ENABLED=yes") ||
+	    file_has("/etc/ufw/user.rules", "--dport 4791 "))
+		return;
+	report(wanted ? WARN : OK, wanted ? cost : NULL,
+	       wanted ? LIKE_UFW " (as root), unless that was done" : NULL,
+	       "wire: ufw is on, and drops what is not allowed");
+}
+
+/* It makes this directory when it starts. */
+static bool firewalld_runs(void)
+{
+	return !access("/run/firewalld", F_OK);
+}
+
+static bool zone_has_port(void)
+{
+	static const char where[] = "/etc/firewalld/zones";
+	DIR *d = opendir(where);
+	struct dirent *e;
+	char path[512];
+	bool found = false;
+
+	while (d && !found && (e = readdir(d))) {
+		snprintf(path, sizeof(path), "%s/%s", where, e->d_name);
+		found = file_has(path, "port=\"4791\"");
+	}
+	if (d)
+		closedir(d);
+	return found;
+}
+
+static void check_firewalld(bool wanted)
+{
+	if (!firewalld_runs() || zone_has_port())
+		return;
+	report(wanted ? WARN : OK, wanted ? cost : NULL,
+	       wanted ? LIKE_FIREWALLD " (as root), unless that was done" :
+			NULL,
+	       "wire: firewalld runs, and its zone may not let UDP port %d in",
+	       WIRE_PORT);
+}
+
+/* Root alone can read these names. */
+static void check_legacy(bool ipv6)
+{
+	if (file_has(ipv6 ? "/proc/net/ip6_tables_names" :
+			    "/proc/net/ip_tables_names",
+		     "filter"))
+		ok("wire: there are rules of iptables-legacy, which are not looked at: %s-legacy -S",
+		   ipv6 ? "ip6tables" : "iptables");
+}
+
+void check_firewall(bool wanted, bool ipv6)
+{
+	check_ufw(wanted);
+	check_firewalld(wanted);
+	check_nft(wanted, ipv6);
+	check_legacy(ipv6);
+}
