@@ -321,14 +321,20 @@ static void write_imm_wqe(const struct request *r, struct urxe_wqe *w)
 	w->opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
 }
 
-/* The receive of a WRITE WITH IMMEDIATE. */
+/* The receive of a WRITE WITH IMMEDIATE; UC: a message that was lost may have
+ * left its own. */
 static enum response write_receive(struct request *r, enum ibv_wc_status failed)
 {
 	struct receipt rc;
 	enum response resp;
 	struct urxe_wqe w;
+	struct taken t;
 
 	write_imm_wqe(r, &w);
+	if (unlikely(load_acquire(&r->st->taken.there))) {
+		taken_recall(&r->st->taken, &t);
+		return request_complete(r, &w, &t, failed);
+	}
 	respond_step(r);
 	resp = responder_receive(&r->s->me, r->c, &w, NULL, 0, failed, &rc);
 	if (rc.conn)
@@ -370,7 +376,8 @@ enum response request_write(struct request *r)
 	enum response resp = RESP_ACK;
 	uint64_t off;
 
-	if (imm && !responder_has_receive(r->c))
+	if (imm && !load_relaxed(&r->st->taken.there) &&
+	    !responder_has_receive(r->c))
 		return RESP_RNR;
 	if (r->under_way != URXE_WIRE_WRITE)
 		resp = write_begin(r);
