@@ -134,7 +134,7 @@ static void respond_break(struct request *r, enum response nak)
 	conn_break(r->c, nak, NULL, NULL);
 }
 
-static void respond_refuse(struct request *r, enum response resp)
+void respond_refuse(struct request *r, enum response resp)
 {
 	switch (resp) {
 	case RESP_RNR:
@@ -156,8 +156,7 @@ static void respond_refuse(struct request *r, enum response resp)
 	}
 }
 
-/* IB 9.7.5.1.4: told once, and then what is missing is waited for. */
-static void respond_missing(struct request *r, uint32_t epsn)
+void respond_missing(struct request *r, uint32_t epsn)
 {
 	if (r->st->told)
 		return;
@@ -190,6 +189,8 @@ static void respond_rc(struct request *r)
 		respond_break(r, RESP_NAK_OPERATION);
 		return;
 	}
+	if (unlikely(r->s->readers) && reader_holds_back(r, behind))
+		return;
 	if (unlikely(behind > 0)) {
 		server_count(r->s, URXE_CNT_OUT_OF_SEQ);
 		respond_missing(r, epsn);

@@ -108,34 +108,40 @@ static void server_check_rx(struct urxe_conn *c)
 	c->path = now;
 }
 
+bool request_find(struct request *r, enum ibv_qp_type type)
+{
+	const uint32_t qpn = r->p->bth.qpn;
+	struct wire_server *s = r->s;
+	uint8_t mtu;
+
+	r->v = server_turn_to(s, qpn, type);
+	if (!r->v)
+		return false;
+	r->c = &r->v->conn;
+	mtu = load_relaxed(&r->c->sh->path_mtu);
+	if (mtu < IBV_MTU_256 || mtu > IBV_MTU_4096)
+		return false;
+	server_check_rx(r->c);
+	r->st = &r->c->peer->arena->wire[qpn_index(qpn)].responder;
+	r->mtu = 128u << mtu;
+	s->me.type = type;
+	s->me.qpn = URXE_CONN_DEST(r->c->want);
+	return true;
+}
+
 static void connected(struct wire_server *s, const struct wire_received *in,
 		      enum ibv_qp_type type)
 {
-	const uint32_t qpn = in->packet.bth.qpn;
-	struct served *v = server_turn_to(s, qpn, type);
-	struct request r = { .s = s, .v = v, .p = &in->packet };
-	uint8_t mtu;
+	struct request r = { .s = s, .p = &in->packet };
 
-	if (!v) {
-		server_count(s, URXE_CNT_UNCLAIMED);
-		return;
-	}
-	r.c = &v->conn;
-	mtu = load_relaxed(&r.c->sh->path_mtu);
-	if (!is_from_peer(r.c, &in->path) || mtu < IBV_MTU_256 ||
-	    mtu > IBV_MTU_4096 ||
+	if (!request_find(&r, type) || !is_from_peer(r.c, &in->path) ||
 	    !conn_hears(r.c, load_seq_cst(&r.c->sh->conn))) {
 		server_count(s, URXE_CNT_UNCLAIMED);
 		return;
 	}
-	server_check_rx(r.c);
-	path_back(&in->path, &v->path);
-	v->path.qpn = qpn;
-	r.st = &r.c->peer->arena->wire[qpn_index(qpn)].responder;
-	r.mtu = 128u << mtu;
+	path_back(&in->path, &r.v->path);
+	r.v->path.qpn = r.p->bth.qpn;
 	r.op = r.p->bth.opcode & ~WIRE_TRANSPORT;
-	s->me.type = type;
-	s->me.qpn = URXE_CONN_DEST(r.c->want);
 	respond(&r);
 }
 
@@ -242,13 +248,24 @@ static bool run(struct wire_server *s, const struct wire_socket *from,
 	return true;
 }
 
+static void go_on(struct wire_server *s)
+{
+	qp_guard_raise(&s->me, USES);
+	readers_go_on(s);
+	guard_lower(s->me.guard);
+	reply_acks(s);
+}
+
 bool server_run(struct wire_server *s)
 {
 	struct urxe_dev *dev = s->me.ctx->fabric->dev;
+	const bool reads = s->readers;
 
 	if (unlikely(groups_changed(&s->groups, dev)))
 		groups_follow(&s->groups, dev, s->in.gid);
-	return run(s, &s->in, &s->dropped);
+	if (unlikely(reads))
+		go_on(s);
+	return run(s, &s->in, &s->dropped) || reads;
 }
 
 void server_run_groups(struct wire_server *s, const struct pollfd *fds)

@@ -8,7 +8,8 @@
  *	server.c	which QP a packet is for
  *	respond.c	RC, XRC and UC: is it the next packet?  (IB 9.7.4, 9.8)
  *	request.c	SEND, RDMA WRITE
- *	fetch.c		RDMA READ, atomics
+ *	read.c		RDMA READ: read.h
+ *	fetch.c		atomics
  *	place.c		FLUSH, ATOMIC WRITE
  *	shared.c	XRC: which SRQ
  *	deliver.c	UD
@@ -23,6 +24,7 @@
 #include "engine/qp.h"
 #include "engine/responder.h"
 #include "groups.h"
+#include "read.h"
 #include "wire/psn.h"
 #include "wire/receiver.h"
 #include "wire/sender.h"
@@ -48,6 +50,9 @@ struct wire_server {
 	struct wire_groups groups;
 	struct served served[SERVED];
 	uint32_t due; /* the first one in the list, + 1 */
+	struct reader reader[READERS];
+	uint32_t readers; /* places that are in use ... */
+	uint32_t turn; /* ... and the one that went on last */
 	struct wire_sender sender;
 	struct wire_receiver receiver;
 	uint32_t dropped; /* by in, as it was counted */
@@ -97,6 +102,11 @@ void respond_accept(struct request *r, uint32_t n,
 void respond_step(struct request *r);
 void respond_step_undone(struct request *r);
 
+/* What is not carried out: a NAK, after which the QP is at its end, or RNR. */
+void respond_refuse(struct request *r, enum response resp);
+/* epsn is missing: told once, and then it is waited for (IB 9.7.5.1.4). */
+void respond_missing(struct request *r, uint32_t epsn);
+
 /* request.c; RESP_ACK: it is accepted */
 enum response request_send(struct request *r);
 enum response request_write(struct request *r);
@@ -107,8 +117,8 @@ void request_abandon(struct request *r);
 
 /* shared.c */
 /*
- * XRC: its receives and keys are those of the SRQ that it names; of others there
- * is nothing to do.
+ * XRC: its receives and keys are those of the SRQ that it names; of others
+ * there is nothing to do.
  */
 enum response shared_turn_to(struct request *r);
 /* The same of one that comes again: another message may be under way. */
@@ -116,7 +126,7 @@ enum response shared_turn_again(struct request *r);
 /* The same of a receive that a message has, which may be gone with its SRQ. */
 bool shared_turn_back(struct request *r);
 
-/* fetch.c; the same, and it is answered */
+/* read.c, fetch.c; the same, and it is answered */
 enum response fetch_read(struct request *r);
 enum response fetch_atomic(struct request *r);
 /* What came before comes again. */
@@ -141,6 +151,12 @@ void deliver_datagram(struct wire_server *s, const struct wire_received *in);
  */
 struct served *server_turn_to(struct wire_server *s, uint32_t qpn,
 			      enum ibv_qp_type type);
+
+/*
+ * The QP that r->p is for, as of a requester of that type: all of *r but what
+ * the packet says.  False: there is none.
+ */
+bool request_find(struct request *r, enum ibv_qp_type type);
 
 /* reply.c */
 void reply_ack_later(struct wire_server *s, struct served *v);

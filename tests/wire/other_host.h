@@ -84,4 +84,5 @@ void hear_acks(uint32_t psn);
 /* ------------------------------------------------------- their tests */
 
 TCase *place_case(void);
+TCase *read_case(void);
 TCase *xrc_case(void);

@@ -461,6 +461,7 @@ int main(void)
 	tcase_add_test(h, holder_killed);
 	suite_add_tcase(suite, t);
 	suite_add_tcase(suite, place_case());
+	suite_add_tcase(suite, read_case());
 	suite_add_tcase(suite, xrc_case());
 	suite_add_tcase(suite, h);
 	runner = srunner_create(suite);

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#define _GNU_SOURCE
+#include <string.h>
+
+#include "read.h"
+#include "server.h"
+
+struct reader *reader_of(struct wire_server *s, uint32_t qpn)
+{
+	uint32_t i;
+
+	if (likely(!s->readers))
+		return NULL;
+	for (i = 0; i < READERS; i++)
+		if (s->reader[i].qpn == qpn)
+			return &s->reader[i];
+	return NULL;
+}
+
+static void reader_end(struct wire_server *s, struct reader *q)
+{
+	q->qpn = 0;
+	s->readers--;
+}
+
+bool reader_begin(struct request *r, const struct read *d)
+{
+	struct wire_server *s = r->s;
+	uint32_t i;
+
+	for (i = 0; i < READERS && s->reader[i].qpn; i++)
+		;
+	if (i == READERS)
+		return false;
+	s->reader[i] = (struct reader){
+		.qpn = r->c->qpn,
+		.type = s->me.type,
+		.want = r->c->want,
+		.path = r->c->path,
+		.back = r->v->path,
+		.n = 1,
+		.read = { *d },
+	};
+	s->readers++;
+	return true;
+}
+
+bool reader_put(struct reader *q, const struct read *d)
+{
+	uint32_t i = 0;
+
+	while (i < q->n && !wire_psn_before(d->psn, q->read[i].end))
+		i++;
+	if (i < q->n && !wire_psn_before(d->psn, q->read[i].first)) {
+		/* from what did not arrive on; what did not go out yet will */
+		if (!wire_psn_before(q->read[i].psn, d->psn))
+			q->read[i] = *d;
+		return true;
+	}
+	if (q->n == READS)
+		return false;
+	memmove(&q->read[i + 1], &q->read[i], (q->n - i) * sizeof(*d));
+	q->read[i] = *d;
+	q->n++;
+	return true;
+}
+
+/* Is a request of that opcode answered by no more than an ACK? */
+static bool is_acked(uint32_t op)
+{
+	return op < WIRE_READ_REQUEST || op == WIRE_SEND_LAST_INV ||
+	       op == WIRE_SEND_ONLY_INV;
+}
+
+bool reader_holds_back(struct request *r, int32_t behind)
+{
+	struct reader *q = reader_of(r->s, r->c->qpn);
+
+	if (likely(!q))
+		return false;
+	/* a new connection of the QP has nothing of what was before */
+	if (q->want != r->c->want || q->path != r->c->path) {
+		reader_end(r->s, q);
+		return false;
+	}
+	if (behind <= 0 && r->op == WIRE_READ_REQUEST)
+		return false;
+	if (behind < 0 && is_acked(r->op))
+		q->due = true;
+	else
+		q->missed = true;
+	return true;
+}
+
+/* All that was asked for is answered: what was held back goes out. */
+static void reader_is_through(struct request *r, struct reader *q)
+{
+	if (q->missed) {
+		r->st->told = 0; /* whoever was told came again meanwhile */
+		respond_missing(r,
+				load_relaxed(&r->c->sh->epsn) & WIRE_PSN_MASK);
+	} else if (q->due) {
+		reply_ack_later(r->s, r->v);
+	}
+	reader_end(r->s, q);
+}
+
+static void reader_portion(struct request *r, struct reader *q)
+{
+	struct read *d = &q->read[0];
+	enum response resp = shared_turn_again(r);
+
+	if (!resp)
+		resp = read_portion(r, d);
+	if (resp) {
+		if (!d->again)
+			read_refuse(r, d, resp);
+		reader_end(r->s, q);
+		return;
+	}
+	if (!read_is_done(d))
+		return;
+	q->n--;
+	memmove(d, d + 1, q->n * sizeof(*d));
+	if (!q->n)
+		reader_is_through(r, q);
+}
+
+/* The connection is what it was, or there is nobody to answer. */
+static void reader_go_on(struct wire_server *s, struct reader *q)
+{
+	const struct wire_packet p = {
+		.bth = { .qpn = q->qpn },
+		.xrceth = { .srqn = q->read[0].srqn },
+	};
+	struct request r = { .s = s, .p = &p };
+
+	if (!request_find(&r, q->type) || !request_is_heard(&r) ||
+	    q->want != r.c->want || q->path != r.c->path) {
+		reader_end(s, q);
+		return;
+	}
+	r.v->path = q->back;
+	reader_portion(&r, q);
+}
+
+void readers_go_on(struct wire_server *s)
+{
+	uint32_t i;
+
+	for (i = 0; i < READERS; i++) {
+		s->turn = (s->turn + 1) % READERS;
+		if (s->reader[s->turn].qpn) {
+			reader_go_on(s, &s->reader[s->turn]);
+			return;
+		}
+	}
+}
