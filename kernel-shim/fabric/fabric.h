@@ -30,6 +30,7 @@ struct process_self {
 	void *lock; /* the mapping that keeps the lock */
 	struct urxe_process *_Atomic shown; /* mapped for life, or NULL */
 	_Atomic bool showing; /* a thread is about it */
+	_Atomic bool holding; /* a thread holds the wire, or is about to */
 	uint64_t ino; /* of procs */
 	struct process_self *next;
 };
@@ -115,6 +116,11 @@ int fabric_fail(int err, const char *fmt, ...)
 uint32_t process_id_take(struct urxe_fabric *f);
 /* Is the process surely no more?  False if that cannot be told. */
 bool process_is_dead(struct urxe_fabric *f, uint32_t id);
+/*
+ * Is the thread tid of it (0: the first one) stopped, by a signal or a debugger?
+ * False, too, where that cannot be seen: in another PID namespace.
+ */
+bool process_thread_is_stopped(const struct urxe_fabric *f, uint32_t id, uint32_t tid);
 /*
  * Have others see at once when this process dies (process_seems_alive), as long
  * as the calling thread lives.  May be called again, and then takes another

@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/futex.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -88,6 +89,24 @@ bool process_is_dead(struct urxe_fabric *f, uint32_t id)
 		close(fd);
 	errno = saved;
 	return dead;
+}
+
+bool process_thread_is_stopped(const struct urxe_fabric *f, uint32_t id, uint32_t tid)
+{
+	const struct urxe_process *p =
+		&f->dev->process[URXE_PROCESS_NUMBER(id)];
+	const int pid = load_relaxed(&p->pid);
+	char path[64], stat[128];
+	const char *state;
+
+	if (load_relaxed(&p->pidns) != fabric_pidns())
+		return false;
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/stat", pid,
+		 tid ? (int)tid : pid);
+	file_read(AT_FDCWD, path, stat, sizeof(stat));
+	state = strrchr(stat, ')'); /* its name may have some */
+	return state && state[1] == ' ' &&
+	       (state[2] == 'T' || state[2] == 't');
 }
 
 bool process_has_pid(struct urxe_fabric *f, uint32_t id, int32_t pid,

@@ -1,35 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* Locks that outlive their holders: shared/robust.h has the protocol. */
 #include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
-#include <string.h>
-#include <strings.h>
 
 #include "base/clock.h"
 #include "base/futex.h"
 #include "fabric.h"
 
-/*
- * Who has had it too long.  That he is stopped can be said if the number that
- * he has in his PID namespace is his here, too.
- */
+/* Who has had it too long. */
 static int robust_name_holder(struct urxe_fabric *f, uint32_t id,
 			      const char *what)
 {
 	const struct urxe_process *p =
 		&f->dev->process[URXE_PROCESS_NUMBER(id)];
-	const int pid = load_relaxed(&p->pid);
-	char path[32], stat[64], named[48];
 
-	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
-	file_read(AT_FDCWD, path, stat, sizeof(stat));
-	snprintf(named, sizeof(named), "%d (%.15s) T", pid, p->comm);
 	return fabric_fail(ETIMEDOUT, "pid %d (%.15s) has held %s for %d s%s",
-			   pid, p->comm, what,
+			   load_relaxed(&p->pid), p->comm, what,
 			   (int)(ROBUST_PATIENCE_NS / 1000000000),
-			   strncasecmp(stat, named, strlen(named)) ?
-				   "" : " and is stopped");
+			   process_thread_is_stopped(f, id, 0) ? " and is stopped" :
+							  "");
 }
 
 static bool robust_holder_is_dead(struct urxe_fabric *f, uint32_t word)

@@ -24,9 +24,9 @@
  * guard holds nobody up, whoever else still has its context.  What it asked a
  * bouncer to do may be under way: those are waited for, too (bounce_slot.h).
  *
- * Who holds the wire has a guard as well, dev->wire.guard, in no QP's name: it
- * says of his what a requester's says, but that nothing of his own context is
- * used.
+ * Who holds the wire has a guard as well, in his seat (dev->wire.seat[]) and in no
+ * QP's name: it says of his what a requester's says, but that nothing of his own
+ * context is used.
  *
  * tests/model/guard.pml is this, checked.
  *

@@ -347,8 +347,19 @@ struct urxe_guard {
 
 /*
  * Who reads the fabric's socket of the wire, and does for the requesters of other
- * hosts what those of this one do for themselves; provider/wire/holder.h.
+ * hosts what those of this one do for themselves; provider/wire/holder.h.  A
+ * holder that was stopped has a seat still when the next one has one
+ * (provider/wire/seat.h).
  */
+#define URXE_WIRE_SEATS 8
+struct urxe_wire_seat {
+	alignas(URXE_LINE) _Atomic uint32_t owner; /* id of a process; 0: free */
+	_Atomic uint32_t tid; /* of its thread that reads, in its namespace */
+	_Atomic uint32_t turns; /* changes while it works */
+	_Atomic uint32_t at; /* QPN that the packet in work is for; 0: none */
+	struct urxe_guard guard; /* in no group: all look at it */
+};
+
 struct urxe_wire_dev {
 	/* id of its process; 0: nobody.  Candidates sleep here, too */
 	alignas(URXE_LINE) _Atomic uint32_t holder;
@@ -359,7 +370,7 @@ struct urxe_wire_dev {
 	 */
 	alignas(URXE_LINE) _Atomic uint32_t groups;
 	_Atomic uint32_t followed;
-	struct urxe_guard guard; /* the holder's, in no group: all look at it */
+	struct urxe_wire_seat seat[URXE_WIRE_SEATS];
 	struct urxe_wire_counts counts[URXE_WIRE_COUNTS];
 };
 

@@ -208,7 +208,7 @@ static int open_at(struct wire_socket *s, const uint8_t gid[16],
 	if (s->fd < 0)
 		return -errno;
 	err = set_up(s, flags);
-	if (!err && group)
+	if (!err && (group || flags & WIRE_TAKES_OVER))
 		err = set(s->fd, SOL_SOCKET, SO_REUSEADDR, 1);
 	if (err)
 		goto err_close;
@@ -218,6 +218,9 @@ static int open_at(struct wire_socket *s, const uint8_t gid[16],
 		err = -errno;
 		goto err_close;
 	}
+	/* of several without a peer the last one that was bound is the one */
+	if (flags & WIRE_YIELDS)
+		set(s->fd, SOL_SOCKET, SO_REUSEADDR, 1);
 	s->port = ntohs(own.in.sin_port); /* where in6 has it, too */
 	if (group && (err = join(s, &at)))
 		goto err_close;

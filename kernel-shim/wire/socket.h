@@ -29,6 +29,8 @@ enum {
 	WIRE_NONBLOCKING = 1,
 	WIRE_SENDS_ONLY = 2, /* what comes is thrown away by the kernel */
 	WIRE_LOOPS = 4, /* what it sends to a group comes to this host, too */
+	WIRE_YIELDS = 8, /* the port may be taken over, ... */
+	WIRE_TAKES_OVER = 16, /* ... as this one does: it gets what comes */
 };
 
 /*

@@ -58,10 +58,13 @@ static bool quiesce_look(struct busy *b, uint32_t i)
 	return b->entry && guard_concerns(b->guard, b->own, b->thing);
 }
 
-/* The same of who holds the wire: he uses nothing of his own context's. */
-static bool quiesce_look_wire(struct busy *b)
+/*
+ * The same of who holds the wire, or did when he was stopped: he uses nothing of
+ * his own context's.
+ */
+static bool quiesce_look_wire(struct busy *b, uint32_t i)
 {
-	b->guard = &b->f->dev->wire.guard;
+	b->guard = &b->f->dev->wire.seat[i].guard;
 	b->entry = 0;
 	b->own = URXE_MAX_CTX;
 	return presence_is_inside(&b->guard->requester) &&
@@ -145,8 +148,11 @@ static void quiesce_group(struct busy *b, uint32_t first, uint32_t high)
 
 static void quiesce_wire(struct busy *b)
 {
-	if (quiesce_look_wire(b))
-		presence_wait(&b->guard->requester, busy_is_over, b);
+	uint32_t i;
+
+	for (i = 0; i < URXE_WIRE_SEATS; i++)
+		if (quiesce_look_wire(b, i))
+			presence_wait(&b->guard->requester, busy_is_over, b);
 }
 
 static void quiesce_guards(struct urxe_fabric *f, struct urxe_arena *a,
@@ -216,9 +222,14 @@ bool quiesce_qp_busy(struct urxe_fabric *f, uint32_t qpn, uint32_t peer)
 {
 	const struct guard_thing t = { GUARD_OF_QP, 0, qpn, 0 };
 	struct busy b = { .f = f, .thing = &t };
+	uint32_t i;
 
-	return (quiesce_look(&b, qpn_index(peer)) && !busy_is_dead(&b)) ||
-	       (quiesce_look_wire(&b) && !busy_is_dead(&b));
+	if (quiesce_look(&b, qpn_index(peer)) && !busy_is_dead(&b))
+		return true;
+	for (i = 0; i < URXE_WIRE_SEATS; i++)
+		if (quiesce_look_wire(&b, i) && !busy_is_dead(&b))
+			return true;
+	return false;
 }
 
 /* False: he who was found inside stays. */
@@ -246,7 +257,8 @@ bool quiesce_try(struct urxe_fabric *f, struct urxe_arena *a,
 	     i = quiesce_from(f->dev, i + 1, high))
 		if (quiesce_look(&b, i) && !quiesce_try_one(&b, until))
 			return false;
-	if (quiesce_look_wire(&b) && !quiesce_try_one(&b, until))
-		return false;
+	for (i = 0; i < URXE_WIRE_SEATS; i++)
+		if (quiesce_look_wire(&b, i) && !quiesce_try_one(&b, until))
+			return false;
 	return bounce_quiesce_try(f, a);
 }

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/thread.h"
@@ -16,9 +17,10 @@
 #include "server.h"
 #include "wire/address.h"
 
-/* How soon it is tried again, where nobody wakes us. */
+/* How soon it is tried again; nobody wakes us when the holder is stopped. */
 #define AGAIN_NS 100000000ull
-/* Not heard of for so long: a QP that is gone is let go of. */
+/* Nothing came for so long: what is gone is let go of, and whether another one
+ * holds is looked at. */
 #define IDLE_MS 1000
 /* A port that is in use may be that of a process that is just ending. */
 #define PATIENCE 20
@@ -34,10 +36,34 @@ struct wire_holder {
 	uint8_t gid[16];
 	struct wire_server *server;
 	unsigned int failures;
+	uint32_t suspect, turns; /* who was seen stopped, and when */
 };
 
 /* ------------------------------------------------------- election */
 
+/*
+ * Twice, and he did nothing in between: a debugger may stop him for a moment.
+ * That he holds it again would do no harm, but cost packets.
+ */
+static bool is_stopped(struct wire_holder *h, uint32_t who)
+{
+	struct urxe_fabric *f = h->ctx->fabric;
+	const struct urxe_wire_seat *seat = seat_of(f, who);
+	uint32_t turns = seat ? load_relaxed(&seat->turns) : 0;
+	bool again = h->suspect == who && h->turns == turns;
+
+	h->suspect = 0;
+	if (!process_thread_is_stopped(f, who, seat ? load_relaxed(&seat->tid) : 0))
+		return false;
+	h->suspect = who;
+	h->turns = turns;
+	return again;
+}
+
+/*
+ * The word has the process's id: one thread of it at a time, until it knows
+ * itself that it holds no more.
+ */
 static bool holder_take(struct wire_holder *h, uint32_t *who)
 {
 	struct urxe_fabric *f = h->ctx->fabric;
@@ -45,13 +71,24 @@ static bool holder_take(struct wire_holder *h, uint32_t *who)
 	const uint32_t me = process_id(f);
 
 	*who = load_acquire(word);
-	return me && (!*who || process_is_dead(f, *who)) &&
-	       cas_seq_cst(word, who, me);
+	if (!me || *who == me || exchange_acquire(&f->self->holding, true))
+		return false;
+	if ((!*who || process_is_dead(f, *who) || is_stopped(h, *who)) &&
+	    cas_seq_cst(word, who, me))
+		return true;
+	store_release(&f->self->holding, false);
+	return false;
 }
 
+/* Those who wait look for the next one. */
 static void holder_give(struct wire_holder *h)
 {
-	store_release(&h->ctx->fabric->dev->wire.holder, 0);
+	struct urxe_fabric *f = h->ctx->fabric;
+	uint32_t me = process_id(f);
+
+	cas_seq_cst(&f->dev->wire.holder, &me, 0);
+	store_release(&f->self->holding, false);
+	futex_wake(&f->dev->wire.holder, INT_MAX);
 }
 
 /* Until who holds it ends, or gives it. */
@@ -60,14 +97,12 @@ static void holder_wait(struct wire_holder *h, uint32_t seen, uint32_t who)
 	struct urxe_fabric *f = h->ctx->fabric;
 	struct futex_word words[3];
 	uint32_t n = 0;
-	uint64_t ns = AGAIN_NS;
 
 	if (who && event_count_takes_words() && process_watch(f, who, words)) {
 		words[2] = (struct futex_word){ &f->dev->wire.holder, who };
 		n = 3;
-		ns = EVENT_COUNT_NAP;
 	}
-	event_count_wait_words(&h->wake, seen, words, n, ns);
+	event_count_wait_words(&h->wake, seen, words, n, AGAIN_NS);
 	if (n)
 		process_pass_on(words, 2);
 }
@@ -112,9 +147,10 @@ static void holder_hold(struct wire_holder *h)
 	unsigned int turns = 0;
 	int ms;
 
-	while (!load_acquire(&h->stop)) {
+	store_relaxed(&s->seat.sh->tid, (uint32_t)syscall(SYS_gettid));
+	while (!load_acquire(&h->stop) && seat_holds(&s->seat)) {
 		if (!server_run(s))
-			ms = server_is_idle(s) ? -1 : IDLE_MS;
+			ms = IDLE_MS;
 		else if (++turns % TURNS || !s->groups.n)
 			continue;
 		else
@@ -132,7 +168,6 @@ static void holder_release(struct wire_holder *h)
 	server_free(h->server);
 	h->server = NULL;
 	holder_give(h);
-	futex_wake(&h->ctx->fabric->dev->wire.holder, INT_MAX);
 }
 
 /* False: another one holds it, *who, or (0) it cannot be opened. */

@@ -7,6 +7,11 @@
  * with it but packets, which their senders send once more: what has to be known
  * of a connection is in shared memory (shared/wire.h).
  *
+ * They look ten times a second whether it is stopped, where that can be seen (in
+ * the same PID namespace), and replace it as well.  It has its socket still, but
+ * what comes goes to the one that was bound last; and it finds that it holds no
+ * more before it does anything (seat.h), and closes it.
+ *
  * The socket may be bound a moment longer than its process lives, and by others
  * than this fabric: then it is tried again.
  */

@@ -78,7 +78,7 @@ static bool is_connected_to(const struct urxe_qp_sh *sh, uint32_t qpn,
 	       !memcmp(sh->sgid, path->dgid, 16);
 }
 
-static bool inbox_put_to(struct urxe_fabric *f, struct urxe_peer *p,
+static bool inbox_put_to(struct wire_seat *seat, struct urxe_peer *p,
 			 uint32_t qpn,
 			 const struct urxe_wire_answer *head,
 			 const struct wire_packet *packet,
@@ -87,16 +87,18 @@ static bool inbox_put_to(struct urxe_fabric *f, struct urxe_peer *p,
 	struct urxe_wire_qp *e = wire_entry(p->arena, qpn);
 
 	if (!e || !is_connected_to(&p->arena->qp[qpn_index(qpn)], qpn, path) ||
-	    !inbox_write(f, p->arena, &e->inbox, head, packet->payload))
+	    !inbox_write(seat->f, p->arena, &e->inbox, head, packet->payload))
 		return false;
+	seat_pass(seat);
 	if (clock_now() - load_relaxed(&e->inbox.looked) > URXE_WIRE_RECENT)
 		service_wake(p->arena);
 	return true;
 }
 
-bool inbox_put(struct urxe_fabric *f, uint32_t qpn, const struct wire_packet *p,
+bool inbox_put(struct wire_seat *seat, uint32_t qpn, const struct wire_packet *p,
 	       const struct wire_path *path)
 {
+	struct urxe_fabric *f = seat->f;
 	const struct urxe_wire_answer head = {
 		.qpn = qpn,
 		.psn = p->bth.psn,
@@ -118,7 +120,7 @@ bool inbox_put(struct urxe_fabric *f, uint32_t qpn, const struct wire_packet *p,
 	peer = peer_get(f, slot, gen);
 	if (!peer)
 		return false;
-	done = inbox_put_to(f, peer, qpn, &head, p, path);
+	done = inbox_put_to(seat, peer, qpn, &head, p, path);
 	peer_put(peer);
 	return done;
 }

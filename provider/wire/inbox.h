@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "engine/qp.h"
+#include "seat.h"
 #include "wire/packet.h"
 
 /* An entry of the arena's table; NULL: the QP has none. */
@@ -27,10 +28,10 @@ static inline struct urxe_wire_qp *wire_entry(struct urxe_arena *a,
  * An answer (RDMA READ response, ACK, ATOMIC ACK, CNP) for QP qpn, which came
  * from path->sgid: to its owner, who is woken if he does not look by himself.
  * False: there is no such QP that is connected there, or it asked for nothing.
- * Without room the packet is lost, and counted.  The caller holds the socket:
- * there is one at a time.
+ * Without room the packet is lost, and counted.  The caller has entered for that
+ * QP (seat.h), and has passed when the owner is woken.
  */
-bool inbox_put(struct urxe_fabric *f, uint32_t qpn, const struct wire_packet *p,
+bool inbox_put(struct wire_seat *seat, uint32_t qpn, const struct wire_packet *p,
 	       const struct wire_path *path);
 
 /* The owner's, who has the QP's lock -----------------------------------------

@@ -70,6 +70,7 @@ void respond_accept(struct request *r, uint32_t n,
 		st->msn = wire_psn_add(st->msn, 1);
 	respond_expect(r, n, under_way);
 	store_release(&st->step, 0);
+	seat_pass(&r->s->seat);
 	if (r->s->me.type != IBV_QPT_UC &&
 	    (under_way == URXE_WIRE_NOTHING || r->p->bth.ack_request))
 		reply_ack_later(r->s, r->v);

@@ -193,15 +193,21 @@ static bool packet_counts(const struct wire_server *s,
 	return false;
 }
 
+/* The QP that has one requester at a time, or 0. */
+static uint32_t connection(const struct wire_packet *p)
+{
+	return (p->bth.opcode & WIRE_TRANSPORT) == WIRE_UD ? 0 : p->bth.qpn;
+}
+
 static void packet(struct wire_server *s, const struct wire_received *in)
 {
 	const struct wire_packet *p = &in->packet;
 	struct urxe_fabric *f = s->me.ctx->fabric;
 
-	if (!packet_counts(s, in))
+	if (!packet_counts(s, in) || !seat_enter(&s->seat, connection(p)))
 		return;
 	if (is_answer(p->bth.opcode)) {
-		if (!inbox_put(f, p->bth.qpn, p, &in->path))
+		if (!inbox_put(&s->seat, p->bth.qpn, p, &in->path))
 			server_count(s, URXE_CNT_UNCLAIMED);
 		return;
 	}
@@ -243,6 +249,7 @@ static bool run(struct wire_server *s, const struct wire_socket *from,
 		bytes += in.bytes;
 		packet(s, &in);
 	}
+	seat_rest(&s->seat);
 	server_count_received(s, packets, bytes, dropped);
 	reply_acks(s);
 	return true;
@@ -280,18 +287,6 @@ void server_run_groups(struct wire_server *s, const struct pollfd *fds)
 
 /* ------------------------------------------------------- life */
 
-bool server_is_idle(const struct wire_server *s)
-{
-	uint32_t i;
-
-	if (s->groups.n || s->groups.missing)
-		return false;
-	for (i = 0; i < SERVED; i++)
-		if (s->served[i].conn.peer)
-			return false;
-	return true;
-}
-
 void server_look_after(struct wire_server *s)
 {
 	struct urxe_fabric *f = s->me.ctx->fabric;
@@ -310,36 +305,50 @@ void server_look_after(struct wire_server *s)
 		groups_follow(&s->groups, f->dev, s->in.gid);
 }
 
+static int server_listen(struct wire_server *s, const uint8_t gid[16])
+{
+	const unsigned int flags = WIRE_NONBLOCKING | WIRE_YIELDS;
+	int ret = wire_socket_open(&s->in, gid, WIRE_PORT, flags);
+
+	if (ret == -EADDRINUSE && seat_has_others(&s->seat))
+		ret = wire_socket_open(&s->in, gid, WIRE_PORT,
+				       flags | WIRE_TAKES_OVER);
+	return ret;
+}
+
 int server_make(struct urxe_context *ctx, const uint8_t gid[16],
 		struct wire_server **out)
 {
+	struct urxe_fabric *f = ctx->fabric;
 	struct wire_server *s;
-	int ret;
+	int ret = -EBUSY;
 
 	s = mmap(NULL, sizeof(*s), PROT_READ | PROT_WRITE,
 		 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (s == MAP_FAILED)
 		return -ENOMEM;
-	ret = wire_socket_open(&s->in, gid, WIRE_PORT, WIRE_NONBLOCKING);
-	if (ret)
+	if (!seat_take(&s->seat, f, process_id(f)))
 		goto err_unmap;
+	ret = server_listen(s, gid);
+	if (ret)
+		goto err_leave;
 	ret = wire_socket_open(&s->out, gid, 0, WIRE_SENDS_ONLY);
 	if (ret)
 		goto err_close;
 	wire_receiver_begin(&s->receiver);
 	s->me.ctx = ctx;
 	s->me.sh = &s->me_sh;
-	s->me.guard = &ctx->fabric->dev->wire.guard;
+	s->me.guard = &s->seat.sh->guard;
 	s->me.guard_group = &s->group;
 	store_relaxed(&s->group, GUARD_BUSY);
-	presence_clear(&s->me.guard->requester);
-	guard_init(s->me.guard);
 	groups_follow(&s->groups, ctx->fabric->dev, gid);
 	*out = s;
 	return 0;
 
 err_close:
 	wire_socket_close(&s->in);
+err_leave:
+	seat_leave(&s->seat);
 err_unmap:
 	munmap(s, sizeof(*s));
 	return ret;
@@ -359,5 +368,6 @@ void server_free(struct wire_server *s)
 	server_disown(s);
 	for (i = 0; i < SERVED; i++)
 		conn_drop(&s->served[i].conn);
+	seat_leave(&s->seat);
 	munmap(s, sizeof(*s));
 }

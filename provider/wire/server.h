@@ -3,7 +3,7 @@
  * What requests of other hosts meet: who holds the socket does for their
  * requesters what those of this host do for themselves.  He has a QP that is in
  * no context's table and posts nothing, `me`: it gives the engine's functions
- * his guard (dev->wire.guard) and his context.
+ * the guard of his seat and his context.
  *
  *	server.c	which QP a packet is for
  *	respond.c	RC, XRC and UC: is it the next packet?  (IB 9.7.4, 9.8)
@@ -25,6 +25,7 @@
 #include "engine/responder.h"
 #include "groups.h"
 #include "read.h"
+#include "seat.h"
 #include "wire/psn.h"
 #include "wire/receiver.h"
 #include "wire/sender.h"
@@ -45,6 +46,7 @@ struct wire_server {
 	struct urxe_qp me;
 	_Atomic uint64_t group; /* its guard is in none: always busy */
 	struct urxe_qp_sh me_sh; /* nobody's */
+	struct wire_seat seat; /* its guard is that of `me` */
 	struct wire_socket in;
 	struct wire_socket out; /* blocks, and has a port of its own */
 	struct wire_groups groups;
@@ -78,15 +80,15 @@ struct request {
 
 /*
  * A server for packets to that address and port, that works for ctx, which
- * stays. -errno
+ * stays, in the process that holds the wire.  It takes the port over from one
+ * who held it and is stopped.  -errno; -EBUSY: too many are.
  */
 int server_make(struct urxe_context *ctx, const uint8_t gid[16],
 		struct wire_server **out);
 void server_free(struct wire_server *s);
 /* After a fork: the sockets are the parent's. */
 void server_disown(struct wire_server *s);
-/* It remembers no QP.  Those that are gone are forgotten. */
-bool server_is_idle(const struct wire_server *s);
+/* QPs that are gone are forgotten. */
 void server_look_after(struct wire_server *s);
 /* Serve what has come; true: there was something. */
 bool server_run(struct wire_server *s);

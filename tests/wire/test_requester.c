@@ -930,7 +930,9 @@ static void why(char *out, size_t room)
 	size_t len;
 	FILE *f;
 
-	snprintf(command, sizeof(command), "\"$URXE\" why 0x%x", n.qp->qp_num);
+	snprintf(command, sizeof(command), n.qp ? "\"$URXE\" why 0x%x" :
+						  "\"$URXE\" why",
+		 n.qp ? n.qp->qp_num : 0);
 	f = popen(command, "r");
 	ck_assert_ptr_nonnull(f);
 	len = fread(out, 1, room - 1, f);
@@ -1104,22 +1106,64 @@ static pid_t start_holder(void)
 	return pid;
 }
 
+/* There is nobody else who could take the socket over. */
 START_TEST(waits_for_a_stopped_holder)
 {
 	struct opts o = wire_opts();
-	pid_t pid = start_holder();
+	pid_t pid = fork();
 	int status;
 
-	open_to_peer(&o);
-	post_op(IBV_WR_SEND, 11, 0, 10);
-	take(WIRE_SEND_ONLY, PSN);
-	ck_assert_int_eq(kill(pid, SIGSTOP), 0);
+	ck_assert_int_ge(pid, 0);
+	if (!pid) {
+		open_to_peer(&o);
+		post_op(IBV_WR_SEND, 11, 0, 10);
+		take(WIRE_SEND_ONLY, PSN);
+		raise(SIGSTOP);
+		for (;;)
+			pause();
+	}
 	ck_assert_int_eq(waitpid(pid, &status, WUNTRACED), pid);
-	ack(PSN);
+	ck_assert(WIFSTOPPED(status));
 	why_says(", which has the socket of the wire, is stopped");
 	why_says("holder-stopped for ");
-	ck_assert_int_eq(kill(pid, SIGCONT), 0);
-	expect_ok(n.scq, 11, IBV_WC_SEND);
+	ck_assert_int_eq(kill(pid, SIGKILL), 0);
+	ck_assert_int_eq(waitpid(pid, NULL, 0), pid);
+}
+END_TEST
+
+/* ACKs that came to the old socket are lost. */
+static void ack_until_heard(uint32_t psn, uint64_t wr_id)
+{
+	double end = now_ms() + WAIT_MS;
+	struct ibv_wc wc;
+	int got = 0;
+
+	while (!got && now_ms() < end) {
+		ack(psn);
+		usleep(10000);
+		got = ibv_poll_cq(n.scq, 1, &wc);
+	}
+	ck_assert_int_eq(got, 1);
+	ck_assert_int_eq(wc.status, IBV_WC_SUCCESS);
+	ck_assert_int_eq(wc.wr_id, wr_id);
+}
+
+/* When it goes on it lets go of the socket, and may be the next one. */
+START_TEST(replaces_a_stopped_holder)
+{
+	struct opts o = wire_opts();
+	pid_t pid = start_holder();
+	int status, i;
+
+	open_to_peer(&o);
+	for (i = 0; i < 3; i++) {
+		post_op(IBV_WR_SEND, 20 + (uint64_t)i, 0, 10);
+		take(WIRE_SEND_ONLY, PSN + (uint32_t)i);
+		ck_assert_int_eq(kill(pid, i % 2 ? SIGCONT : SIGSTOP), 0);
+		ck_assert_int_eq(waitpid(pid, &status, WUNTRACED | WCONTINUED),
+				 pid);
+		ack_until_heard(PSN + (uint32_t)i, 20 + (uint64_t)i);
+	}
 	ck_assert_int_eq(kill(pid, SIGKILL), 0);
 	ck_assert_int_eq(waitpid(pid, NULL, 0), pid);
 	close_peer();
@@ -1243,6 +1287,7 @@ int main(void)
 	add(s, waits_for_a_neighbour);
 	add(s, waits_without_a_holder);
 	add(s, waits_for_a_stopped_holder);
+	add(s, replaces_a_stopped_holder);
 	add(s, traced);
 	return run(s);
 }
