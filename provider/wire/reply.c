@@ -7,7 +7,11 @@
  */
 #include <string.h>
 
+#include "base/clock.h"
 #include "server.h"
+
+/* As NICs do it: no more than one CNP for each QP in so many ns. */
+#define CNP_INTERVAL 50000u
 
 void reply_flush(struct wire_server *s)
 {
@@ -103,4 +107,22 @@ void reply_nak(struct request *r, uint8_t syndrome, uint32_t psn)
 	reply_begin(r, WIRE_ACKNOWLEDGE, psn, &p);
 	p.aeth.syndrome = syndrome;
 	reply_add(r, &p);
+}
+
+/* Annex A17.9.3 */
+void reply_congestion(struct request *r)
+{
+	const struct wire_packet p = {
+		.bth = { .opcode = WIRE_CNP_OPCODE,
+			 .becn = true,
+			 .pkey = 0xffff,
+			 .qpn = URXE_CONN_DEST(r->c->want) },
+	};
+	const uint64_t now = clock_now();
+
+	if (now - r->v->told < CNP_INTERVAL)
+		return;
+	r->v->told = now;
+	reply_put(r->s, r->v, &p);
+	server_count(r->s, URXE_CNT_CNP_SENT);
 }

@@ -141,8 +141,26 @@ static void connected(struct wire_server *s, const struct wire_received *in,
 	}
 	path_back(&in->path, &r.v->path);
 	r.v->path.qpn = r.p->bth.qpn;
+	if (unlikely(wire_is_congested(&in->path)))
+		reply_congestion(&r);
 	r.op = r.p->bth.opcode & ~WIRE_TRANSPORT;
 	respond(&r);
+}
+
+/* An answer to one of ours came by a way that is congested. */
+static void answer_congested(struct wire_server *s,
+			     const struct wire_received *in)
+{
+	struct request r = { .s = s, .p = &in->packet };
+
+	qp_guard_raise(&s->me, USES);
+	if (request_find(&r, IBV_QPT_RC) && is_from_peer(r.c, &in->path) &&
+	    request_is_heard(&r)) {
+		path_back(&in->path, &r.v->path);
+		r.v->path.qpn = r.p->bth.qpn;
+		reply_congestion(&r);
+	}
+	guard_lower(s->me.guard);
 }
 
 static void request(struct wire_server *s, const struct wire_received *in)
@@ -209,6 +227,9 @@ static void packet(struct wire_server *s, const struct wire_received *in)
 	if (is_answer(p->bth.opcode)) {
 		if (!inbox_put(&s->seat, p->bth.qpn, p, &in->path))
 			server_count(s, URXE_CNT_UNCLAIMED);
+		if (unlikely(wire_is_congested(&in->path)) &&
+		    p->bth.opcode != WIRE_CNP_OPCODE)
+			answer_congested(s, in);
 		return;
 	}
 	if (is_mad(p)) {

@@ -38,6 +38,7 @@ struct served {
 	struct urxe_conn conn;
 	struct wire_path path; /* to the requester */
 	uint32_t next_due; /* in the server's list, + 1 */
+	uint64_t told; /* clock_now() of the last CNP */
 	bool listed; /* it is there ... */
 	bool due; /* ... and an ACK of all that was carried out has not gone */
 };
@@ -165,6 +166,8 @@ void reply_ack_later(struct wire_server *s, struct served *v);
 void reply_acks(struct wire_server *s);
 /* v is forgotten: its ACK goes out now. */
 void reply_forget(struct wire_server *s, struct served *v);
+/* A packet of it met congestion: the requester is told, now and then. */
+void reply_congestion(struct request *r);
 void reply_nak(struct request *r, uint8_t syndrome, uint32_t psn);
 /*
  * A packet of that opcode, to be filled further; the ACK that was due goes with

@@ -111,14 +111,13 @@ void allow(struct ibv_qp *qp, int access)
 		.max_rd_atomic = 1,
 	};
 
-	ck_assert_int_eq(ibv_modify_qp(qp, &a,
-				       IBV_QP_STATE | IBV_QP_ACCESS_FLAGS |
-					       IBV_QP_TIMEOUT |
-					       IBV_QP_RETRY_CNT |
-					       IBV_QP_RNR_RETRY |
-					       IBV_QP_SQ_PSN |
-					       IBV_QP_MAX_QP_RD_ATOMIC),
-			 0);
+	ck_assert_int_eq(
+		ibv_modify_qp(qp, &a,
+			      IBV_QP_STATE | IBV_QP_ACCESS_FLAGS |
+				      IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
+				      IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
+				      IBV_QP_MAX_QP_RD_ATOMIC),
+		0);
 }
 
 struct ibv_qp *make_qp_of(enum ibv_qp_type type, struct ibv_srq *srq)
@@ -232,14 +231,19 @@ struct wire_packet packet(uint32_t qpn, uint8_t opcode, uint32_t psn)
 	};
 }
 
-void say(const struct wire_packet *p)
+void say_by(const struct wire_packet *p, uint8_t traffic_class)
 {
-	struct wire_path path = { 0 };
+	struct wire_path path = { .traffic_class = traffic_class };
 
 	memcpy(path.dgid, here, 16);
 	memcpy(path.sgid, there, 16);
 	ck_assert_ptr_nonnull(wire_sender_add(sender, &path, p));
 	ck_assert_int_eq(wire_sender_flush(sender, &sock, NULL), 0);
+}
+
+void say(const struct wire_packet *p)
+{
+	say_by(p, 0);
 }
 
 void say_bytes(const void *bytes, size_t n)

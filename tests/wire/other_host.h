@@ -57,6 +57,8 @@ uint64_t now_ms(void);
 struct wire_packet packet(uint32_t qpn, uint8_t opcode, uint32_t psn);
 void with_bytes(struct wire_packet *p, const void *bytes, uint32_t n);
 void say(const struct wire_packet *p);
+/* The same with that traffic class, of which 3 says: congestion. */
+void say_by(const struct wire_packet *p, uint8_t traffic_class);
 /* n bytes as they are, whatever they are. */
 void say_bytes(const void *bytes, size_t n);
 

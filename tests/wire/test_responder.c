@@ -150,6 +150,51 @@ START_TEST(counts)
 }
 END_TEST
 
+static bool is_cnp(const struct wire_packet *p)
+{
+	return p->bth.opcode == WIRE_CNP_OPCODE && p->bth.becn &&
+	       p->bth.qpn == QPN;
+}
+
+/* Packets that met congestion: CNPs, but not one for each. */
+START_TEST(congestion)
+{
+	struct ibv_qp *qp = make_qp(IBV_QPT_RC);
+	const uint32_t many = 2000;
+	uint64_t began, cnps = 0;
+	struct wire_packet p = packet(qp->qp_num, WIRE_WRITE_ONLY, PSN);
+	uint32_t i;
+
+	say_by(&p, 2); /* it might have */
+	hear_answer(WIRE_ACK, PSN);
+	p.bth.psn = (PSN + 1) & WIRE_PSN_MASK;
+	say_by(&p, 3);
+	p = hear();
+	ck_assert(is_cnp(&p));
+	hear_answer(WIRE_ACK, PSN + 1);
+	began = now_ms();
+	for (i = 2; i < many; i++) {
+		p = packet(qp->qp_num, WIRE_WRITE_ONLY, PSN + i);
+		say_by(&p, 3);
+		while (hear_within(&p, 0))
+			cnps += is_cnp(&p);
+	}
+	while (hear_within(&p, QUIET_MS))
+		cnps += is_cnp(&p);
+	ck_assert_uint_le(cnps, (now_ms() - began + 1) * 20 + 1);
+	/* an answer to one of its requests, too */
+	p = packet(qp->qp_num, WIRE_READ_ONLY, PSN);
+	say_by(&p, 3);
+	p = hear();
+	ck_assert(is_cnp(&p));
+	/* a CNP is not answered */
+	p = packet(qp->qp_num, WIRE_CNP_OPCODE, 0);
+	say_by(&p, 3);
+	silence();
+	ck_assert_int_eq(ibv_destroy_qp(qp), 0);
+}
+END_TEST
+
 /* ------------------------------------------------------- memory */
 
 START_TEST(write_read)
@@ -452,6 +497,7 @@ int main(void)
 	tcase_add_test(t, again);
 	tcase_add_test(t, no_receive);
 	tcase_add_test(t, counts);
+	tcase_add_test(t, congestion);
 	tcase_add_test(t, write_read);
 	tcase_add_test(t, atomic_again);
 	tcase_add_test(t, bad_requests);
