@@ -297,6 +297,39 @@ START_TEST(without_ip)
 }
 END_TEST
 
+/*
+ * Of the 32 bits 16 are left to check the packet by, which find each single bit
+ * that is wrong, wherever it is, in the longest packet: a wrong bit is not what
+ * another ID would have made.
+ */
+START_TEST(wrong_bits)
+{
+	struct wire_packet p = full(WIRE_RC | WIRE_SEND_ONLY);
+	const size_t front = WIRE_IPV4_BYTES + WIRE_UDP_BYTES;
+	struct wire_solver *solver = malloc(sizeof(*solver));
+	uint8_t *bth = out + WIRE_ETHERNET_BYTES + front;
+	struct wire_front f;
+	size_t n, i;
+
+	ck_assert_ptr_nonnull(solver);
+	wire_solver_begin(solver);
+	wire_front_begin(&f, &ipv4);
+	p.length = p.known = WIRE_MAX_PAYLOAD;
+	n = wire_build(&ipv4, &p, out) - WIRE_ETHERNET_BYTES - front -
+	    WIRE_ICRC_BYTES;
+	for (i = 0; i < 8 * (n + WIRE_ICRC_BYTES); i++) {
+		if (i / 8 == 4) /* of the BTH: routers may change it */
+			continue;
+		bth[i / 8] ^= (uint8_t)(1u << i % 8);
+		ck_assert_int_eq(wire_solve_id(solver, &f, bth, n,
+					       wire_get_icrc(bth + n)),
+				 -1);
+		bth[i / 8] ^= (uint8_t)(1u << i % 8);
+	}
+	free(solver);
+}
+END_TEST
+
 START_TEST(psns)
 {
 	static const uint32_t some[] = { 0,	   1,	     0x7fffff,
@@ -333,6 +366,7 @@ int main(void)
 	add(s, long_ones);
 	add(s, other_traffic);
 	add(s, without_ip);
+	add(s, wrong_bits);
 	add(s, psns);
 	return run_suite(s);
 }
