@@ -18,10 +18,11 @@
 #define LIVES_PER_TICK 32
 #define LIFE_NS 100000000ull /* ... and the time between two ticks */
 
-#define LAST_DREQS 3
+#define LAST_MESSAGES 3
 
-#define HELD_NS 100000000ull /* the longest that a DISCONNECTED is held back \
-			      */
+#define HELD_NS                                                      \
+	100000000ull /* the longest that a DISCONNECTED is held back \
+		      */
 #define HELD_LOOK_NS 2000000ull
 #define PORT_LOOK_NS 20000000ull /* whether it is up; a kernel's is 4.3 s */
 
@@ -167,6 +168,8 @@ int cm_disconnect(struct cm *cm, struct cm_id *id)
 		break;
 	case CM_DREQ_RCVD:
 		cm_sent_drep(cm, id);
+		if (cm_is_remote(id))
+			id->flags |= CM_F_DREP;
 		conn_release(cm, id);
 		conn_timewait(cm, id);
 		if (peer)
@@ -242,19 +245,6 @@ void cm_lost_unreachable(struct cm *cm, struct cm_id *id, int status)
 		cm_event_post(cm, id, CM_EV_UNREACHABLE, status);
 }
 
-/*
- * Nobody will send it again when the id is gone, and who is at the other end of
- * a wire waits for it: a kernel keeps what it knows of the connection for that.
- */
-static void conn_send_last_dreq(struct cm *cm, const struct cm_id *id)
-{
-	const unsigned int n = cm_is_remote(id) ? LAST_DREQS : 1;
-	unsigned int i;
-
-	for (i = 0; i < n; i++)
-		cm_sent_dreq(cm, id);
-}
-
 /* The message that ends whatever an id is about when it is destroyed. */
 static void conn_send_end(struct cm *cm, const struct cm_id *id)
 {
@@ -270,14 +260,18 @@ static void conn_send_end(struct cm *cm, const struct cm_id *id)
 		break;
 	case CM_ESTABLISHED:
 		if (id->qp_type != CM_QPT_XRC_RECV)
-			conn_send_last_dreq(cm, id);
+			cm_sent_dreq(cm, id);
 		break;
 	case CM_DREQ_SENT:
 		if (cm_is_remote(id))
-			conn_send_last_dreq(cm, id);
+			cm_sent_dreq(cm, id);
 		break;
 	case CM_DREQ_RCVD:
 		cm_sent_drep(cm, id);
+		break;
+	case CM_TIMEWAIT:
+		if (id->flags & CM_F_DREP)
+			cm_sent_drep(cm, id);
 		break;
 	case CM_SIDR_RCVD:
 		cm_sent_sidr_rep(cm, id, CM_SIDR_REJECT, NULL, 0);
@@ -285,6 +279,19 @@ static void conn_send_end(struct cm *cm, const struct cm_id *id)
 	default:
 		break;
 	}
+}
+
+/*
+ * Nobody will send it again when the id is gone, and perhaps nobody of this
+ * host is left to answer who asks again: a kernel keeps what it knows for that.
+ */
+static void conn_send_last(struct cm *cm, const struct cm_id *id)
+{
+	const unsigned int n = cm_is_remote(id) ? LAST_MESSAGES : 1;
+	unsigned int i;
+
+	for (i = 0; i < n; i++)
+		conn_send_end(cm, id);
 }
 
 /* And what it does at the other end. */
@@ -326,7 +333,7 @@ void cm_id_destroy(struct cm *cm, struct cm_id *id, int fd)
 
 	id->cma = CMA_IDLE;
 	cm_wire_ended(cm, id);
-	conn_send_end(cm, id);
+	conn_send_last(cm, id);
 	conn_notify_peer(cm, id);
 	cm_to_idle(cm, id);
 	if (listener)

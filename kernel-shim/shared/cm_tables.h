@@ -168,7 +168,8 @@ enum cm_flags {
 	CM_F_HELD = 1024, /* its DISCONNECTED, until deadline; see mark */
 	CM_F_UNSENT = 2048, /* its request waits for the port to come up */
 	CM_F_WIRE = 4096, /* its other end is on another host */
-	CM_F_REPLIED = 8192 /* its SIDR_REP may be asked for again */
+	CM_F_REPLIED = 8192, /* its SIDR_REP may be asked for again */
+	CM_F_DREP = 16384 /* so may its DREP */
 };
 
 /* A completion that is to be polled: cm/recv.c */

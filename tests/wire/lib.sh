@@ -19,6 +19,7 @@ server=${WIRE_SERVER-b}
 client=a
 [[ $server == b ]] || client=b
 here=$(dirname "${BASH_SOURCE[0]}")
+[[ ! ${CMSTAT-} ]] || CMSTAT=$(realpath "$CMSTAT") # it runs elsewhere
 export URXE_FABRIC=wire URXE_DIR=/dev/shm/urxe-wire URXE_KEEP=1
 unset URXE_WIRE
 

@@ -3,7 +3,7 @@
 # rdmacm.sh PROGRAM...: rdmacm-utils between two hosts, and perftest -R.
 # shellcheck source=tests/wire/lib.sh
 . "$(dirname "$0")/lib.sh"
-need rping udaddy ucmatose mckey
+need rping udaddy ucmatose mckey rstream rcopy cmtime
 
 any()
 {
@@ -42,6 +42,72 @@ try_udaddy()
 	port=7174
 	meet "udaddy, IPv$version" udaddy -b "$(address "$server")" -c 3 -- \
 		udaddy -s "$(address "$server")" -c 3
+}
+
+# data is verified
+try_rstream()
+{
+	want='sec'
+	next_port
+	meet "rstream, IPv$version" \
+		rstream -b "$(address "$server")" -p "$port" -S 10000 -C 20 -I 20 -T v -- \
+		rstream -s "$(address "$server")" -p "$port" -S 10000 -C 20 -I 20 -T v
+}
+
+# As meet, but the server goes on for ever.
+visit() # NAME SERVER... -- CLIENT...
+{
+	local name=$1 command=() pid status=0
+	shift
+
+	while [[ $1 != -- ]]; do
+		command+=("$1")
+		shift
+	done
+	shift
+	on "$server" "${command[@]}" >"$work/visit" 2>&1 &
+	pid=$!
+	await $pid listens_on "$server"
+	on "$client" "$@" >>"$work/visit" 2>&1 || status=$?
+	report $status "$name"
+	[[ $status == 0 ]] || cat "$work/visit"
+	stop $pid
+}
+
+try_rcopy()
+{
+	local from to
+
+	# it takes what is behind a colon for a name, and files are the tests'
+	[[ $version == 4 && ! ${RXE_HOST-} ]] || return
+	next_port
+	from=$(mktemp -p "$work")
+	to=$(mktemp -p "$work")
+	head -c 3000001 /dev/urandom >"$from"
+	visit "rcopy, IPv$version" rcopy -p "$port" -- \
+		rcopy "$from" "$(address "$server"):$to" -p "$port"
+	cmp "$from" "$to"
+	report $? 'rcopy: the copy is the same'
+}
+
+try_cmtime()
+{
+	next_port
+	visit "cmtime, 50 connections, IPv$version" \
+		cmtime -b "$(address "$server")" -p "$port" -c 50 -- \
+		cmtime -s "$(address "$server")" -p "$port" -c 50
+}
+
+# The neighbour is not known when the client begins.
+try_cold()
+{
+	[[ $client != "${RXE_HOST-}" ]] || return
+	want=''
+	next_port
+	bare "$client" ip neigh flush dev eth0
+	meet "rping, the neighbour is not known, IPv$version" \
+		rping -s -a "$(any)" -p "$port" -C 20 -V -- \
+		sh -c "$rping_client" rping -a "$(address "$server")" -p "$port" -C 20 -V
 }
 
 # Nobody listens there, but somebody is there to say so.
