@@ -6,6 +6,7 @@
 #include <linux/udp.h>
 #include <net/if.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -69,6 +70,41 @@ static uint32_t interface_of(const union wire_sockaddr *a)
 			index = if_nametoindex(i->ifa_name);
 	freeifaddrs(all);
 	return index;
+}
+
+/* Headers of a RoCE packet, at most, and its ICRC. */
+#define HEADERS 80
+#define MTU_LEAST 1 /* IBV_MTU_256 */
+#define MTU_MOST 5 /* IBV_MTU_4096 */
+
+static int interface_mtu(int fd, uint32_t interface)
+{
+	struct ifreq r = { 0 };
+
+	if (!if_indextoname(interface, r.ifr_name) ||
+	    ioctl(fd, SIOCGIFMTU, &r))
+		return 0;
+	return r.ifr_mtu;
+}
+
+uint8_t wire_active_mtu(const uint8_t gid[16])
+{
+	const int saved = errno;
+	union wire_sockaddr own;
+	uint8_t mtu = MTU_MOST;
+	int fd, bytes;
+
+	wire_sockaddr_of(&own, gid, 0, 0);
+	fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		fd = socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	bytes = fd < 0 ? 0 : interface_mtu(fd, interface_of(&own));
+	if (fd >= 0)
+		close(fd);
+	errno = saved;
+	while (mtu > MTU_LEAST && bytes < (128 << mtu) + HEADERS)
+		mtu--;
+	return bytes ? mtu : 0;
 }
 
 static int set(int fd, int level, int option, int value)

@@ -50,6 +50,12 @@ int wire_socket_open_group(struct wire_socket *s, const uint8_t gid[16],
 			   const uint8_t group[16], uint16_t port,
 			   unsigned int flags);
 
+/*
+ * What the interface that has the address has room for: enum ibv_mtu, 4096 at
+ * most.  0: no interface has it.
+ */
+uint8_t wire_active_mtu(const uint8_t gid[16]);
+
 /* Nothing, if it is closed. */
 void wire_socket_close(struct wire_socket *s);
 

@@ -15,6 +15,7 @@
 #include "verbs/context.h"
 #include "verbs/qp.h"
 #include "wire.h"
+#include "wire/socket.h"
 
 /* ------------------------------------------------------- switched on */
 
@@ -241,9 +242,24 @@ static int wire_detach_mcast(struct ibv_qp *ibqp, const union ibv_gid *gid,
 	return ret;
 }
 
+/* ------------------------------------------------------- the port */
+
+/* Programs take it for the path MTU, and longer packets do not arrive. */
+static int wire_query_port(struct ibv_context *ctx, uint8_t port,
+			   struct ibv_port_attr *attr)
+{
+	int ret = next.query_port(ctx, port, attr);
+	uint8_t mtu = ret ? 0 : wire_active_mtu(address);
+
+	if (mtu)
+		attr->active_mtu = mtu;
+	return ret;
+}
+
 void wire_wrap(struct pabi_ops *ops)
 {
 	next = *ops;
+	ops->query_port = wire_query_port;
 	ops->create_ah = wire_create_ah;
 	ops->attach_mcast = wire_attach_mcast;
 	ops->detach_mcast = wire_detach_mcast;

@@ -5,7 +5,11 @@
 # shellcheck source=tests/wire/lib.sh
 . "$(dirname "$0")/lib.sh"
 need rping ib_write_bw ip pgrep
-patience=${WIRE_PATIENCE:?of the build}
+patience=${WIRE_PATIENCE-}
+[[ $patience ]] || {
+	echo "skipped: there is no header of librdmacm"
+	exit 77
+}
 
 # How many packets a host has received.
 packets() # HOST

@@ -4,12 +4,23 @@
 # cable does what it was asked to.
 # shellcheck source=tests/wire/lib.sh
 . "$(dirname "$0")/lib.sh"
-need python3
+need python3 ibv_devinfo
 
 bare a sh -c 'echo a >/dev/shm/who' && bare b test ! -e /dev/shm/who
 report $? 'each has a /dev/shm of its own'
 [[ $(bare a hostname)$(bare b hostname) == ab ]]
 report $? 'each has a name of its own'
+
+# The port's path MTU is what the interface has room for.
+for host in a b; do
+	mtu=$(bare "$host" cat /sys/class/net/eth0/mtu)
+	path=4096
+	while ((path + 80 > mtu)); do
+		path=$((path / 2))
+	done
+	on "$host" ibv_devinfo | grep -q "active_mtu:.*\b$path "
+	report $? "$host has MTU $mtu, and its port $path"
+done
 
 # datagrams.py sends some thousands to port 4791 and says what became of them
 for v in 4 6; do
