@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "rdmacm.h"
 #include "host.h"
 #include "parse.h"
 #include "verbs/qp.h"
@@ -40,7 +41,8 @@ void __wrap_holder_start(struct urxe_context *ctx, const uint8_t gid[16]);
 void __wrap_holder_start(struct urxe_context *ctx, const uint8_t gid[16])
 {
 	(void)gid;
-	held = ctx;
+	if (!held) /* librdmacm opens the device, too */
+		held = ctx;
 }
 
 void __wrap_holder_stop(struct urxe_context *ctx);
@@ -58,7 +60,8 @@ void __wrap_shim_load_provider(void)
 void host_receive(void)
 {
 	while (!net_is_empty())
-		must(server_run(server));
+		if (!server_run(server))
+			net_lose();
 }
 
 uint32_t host_epsn(int i)
@@ -288,9 +291,36 @@ void host_connect(int i)
 
 void host_destroy(int i)
 {
+	if (i == QP_UD)
+		host_join(false);
 	must(!ibv_destroy_qp(host.qp[i].qp));
 	host.qp[i].qp = NULL;
 	queues_forget(i);
+}
+
+/* 239.1.2.3 */
+const uint8_t host_group[16] = { [10] = 0xff, 0xff, 239, 1, 2, 3 };
+
+void host_join(bool in)
+{
+	union ibv_gid gid;
+
+	if (in == host.in_group)
+		return;
+	memcpy(gid.raw, host_group, 16);
+	if (in)
+		must(!ibv_attach_mcast(host.qp[QP_UD].qp, &gid, 0));
+	else
+		must(!ibv_detach_mcast(host.qp[QP_UD].qp, &gid, 0));
+	host.in_group = in;
+}
+
+void host_port(bool up)
+{
+	if (up != host.port_down)
+		return;
+	fabric_set_port(held->fabric, up);
+	host.port_down = !up;
 }
 
 /* ------------------------------------------------------- an input */
@@ -342,6 +372,7 @@ void host_begin(bool ipv6)
 	xrc_begin();
 	for (i = 0; i < QPS; i++)
 		host_create(i);
+	rdmacm_begin();
 }
 
 static void finish(int i)
@@ -365,6 +396,9 @@ void host_end(void)
 	int i;
 
 	host_receive();
+	host_port(true);
+	host_join(false);
+	rdmacm_end();
 	for (i = 0; i < QPS; i++) {
 		finish(i);
 		host_destroy(i);

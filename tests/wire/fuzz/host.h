@@ -127,7 +127,7 @@ struct host {
 	struct key key[KEYS];
 	struct host_qp qp[QPS];
 	struct queue shared, xrc_shared; /* receives of the SRQs */
-	bool ipv6;
+	bool ipv6, port_down, in_group;
 	uint32_t next_id;
 	const uint8_t *here, *there;
 };
@@ -154,6 +154,10 @@ void host_connect(int i); /* from RESET on, as it was first */
 void host_create(int i);
 void host_destroy(int i);
 void host_register(int k);
+void host_join(bool in); /* QP_UD the group */
+void host_port(bool up);
+
+extern const uint8_t host_group[16];
 
 /* What has come to the host is looked at. */
 void host_receive(void);

@@ -239,3 +239,11 @@ void local_wait(const struct record *r)
 	net_pass(1000ull << r->length % 32);
 	check_polls(r->flags & FLAG_BIG);
 }
+
+void local_port(const struct record *r)
+{
+	if (r->op & 1)
+		host_port(r->op & 2);
+	else
+		host_join(r->op & 2);
+}

@@ -10,3 +10,4 @@ void local_window(const struct record *r); /* bind, invalidate */
 void local_region(const struct record *r); /* deregister, register */
 void local_state(const struct record *r);
 void local_wait(const struct record *r);
+void local_port(const struct record *r); /* and the group */

@@ -141,6 +141,12 @@ bool net_is_empty(void)
 	return !count;
 }
 
+void net_lose(void)
+{
+	first = (first + 1) % ROOM;
+	count--;
+}
+
 static struct cmsghdr *put(struct msghdr *h, struct cmsghdr *c, int level,
 			   int type, const void *data, size_t n)
 {
@@ -190,8 +196,7 @@ static void take(struct mmsghdr *m)
 	h->msg_namelen = wire_sockaddr_of(h->msg_name, i->p.from, 50000,
 					  INTERFACE);
 	put_control(h, &i->p);
-	first = (first + 1) % ROOM;
-	count--;
+	net_lose();
 }
 
 /* Is the oldest one for it? */

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #include <string.h>
 
+#include "rdmacm.h"
 #include "peer.h"
 #include "wire/icrc.h"
 #include "wire/parse.h"
@@ -35,6 +36,8 @@ struct packet {
 	struct net_packet net;
 	uint8_t bytes[WIRE_MAX_BYTES];
 	unsigned int rare;
+	bool later; /* it comes with the next one */
+	const uint8_t *to; /* NULL: the host */
 };
 
 static unsigned int rare_of(const struct record *r)
@@ -57,17 +60,57 @@ static void put_icrc(struct packet *k, size_t n)
 		      k->bytes + n);
 }
 
+static bool is_answer(uint8_t opcode)
+{
+	const uint8_t op = opcode & 0x1f;
+
+	return opcode != WIRE_CNP_OPCODE && op >= WIRE_READ_FIRST &&
+	       op <= WIRE_ATOMIC_ACKNOWLEDGE;
+}
+
+/* What the requester may take for an answer from now on; later: to what is sent
+ * until then, too. */
+static void answer_noted(struct host_qp *q, const struct wire_packet *p,
+			 bool later)
+{
+	const uint8_t op = p->bth.opcode & 0x1f;
+	const uint32_t psn = p->bth.psn, at = (psn - FIRST_PSN) & WIRE_PSN_MASK;
+	const bool nak = op == WIRE_ACKNOWLEDGE && p->aeth.syndrome & 0xe0;
+	const uint32_t end = wire_psn_add(psn, !nak);
+
+	if (!later && wire_psn_minus(psn, q->sent_high) >= 0)
+		return;
+	if (wire_psn_minus(end, q->acked) > 0)
+		q->acked = end;
+	if (op != WIRE_ACKNOWLEDGE && at < 8 * sizeof(q->data))
+		q->data[at / 8] |= (uint8_t)(1 << at % 8);
+}
+
+static void note_answer(const struct packet *k, size_t n)
+{
+	struct wire_packet p;
+	struct host_qp *q = host.qp;
+
+	if (wire_parse(&p, k->bytes, n))
+		return;
+	while (q < host.qp + QPS && (!q->qp || q->qp->qp_num != p.bth.qpn))
+		q++;
+	if (q < host.qp + QPS && is_answer(p.bth.opcode))
+		answer_noted(q, &p, k->later);
+}
+
 /* Those n bytes are in place. */
 static void packet_put(struct packet *k, size_t n)
 {
 	memcpy(k->net.from, host.there, 16);
-	memcpy(k->net.to, host.here, 16);
+	memcpy(k->net.to, k->to ? k->to : host.here, 16);
 	if (k->rare == RARE_STRANGER)
 		k->net.from[15] ^= 1;
 	if (k->rare == RARE_ECN)
 		k->net.traffic_class = 3;
 	if (k->rare == RARE_SHORT && n > 16)
 		n -= 4;
+	note_answer(k, n);
 	put_icrc(k, n);
 	k->net.bytes = k->bytes;
 	k->net.n = n + WIRE_ICRC_BYTES;
@@ -102,7 +145,8 @@ static bool is_for_nobody(const struct packet *k)
 
 void peer_raw(const struct record *r, const uint8_t *bytes, size_t n)
 {
-	struct packet k = { .rare = rare_of(r) };
+	struct packet k = { .rare = rare_of(r),
+			    .later = r->flags & FLAG_LATER };
 	const struct host_qp *q = &host.qp[r->qp % QPS];
 
 	n &= ~(size_t)3;
@@ -435,6 +479,8 @@ static bool hears(const struct host_qp *q)
 	struct ibv_qp_attr a;
 
 	must(!ibv_query_qp(q->qp, &a, IBV_QP_STATE, &init));
+	if (host.port_down)
+		return false;
 	return a.qp_state == IBV_QPS_RTR || a.qp_state == IBV_QPS_RTS ||
 	       a.qp_state == IBV_QPS_SQD || a.qp_state == IBV_QPS_SQE;
 }
@@ -472,7 +518,8 @@ void peer_request(const struct record *r)
 	static uint8_t before[MEM_BYTES];
 	const int i = r->qp % QPS;
 	struct host_qp *q = &host.qp[i];
-	struct packet k = { .rare = rare_of(r) };
+	struct packet k = { .rare = rare_of(r),
+			    .later = r->flags & FLAG_LATER };
 	const uint8_t transport = transport_of(q);
 	const uint32_t epsn = host_epsn(i);
 	const bool alone = net_is_empty(), heard = hears(q);
@@ -505,7 +552,8 @@ void peer_request(const struct record *r)
 
 void peer_datagram(const struct record *r)
 {
-	struct packet k = { .rare = rare_of(r) };
+	struct packet k = { .rare = rare_of(r),
+			    .later = r->flags & FLAG_LATER };
 	struct record as = *r;
 
 	as.qp = QP_UD;
@@ -516,6 +564,27 @@ void peer_datagram(const struct record *r)
 	k.p.length = k.p.known = r->length * (r->flags & FLAG_BIG ? 16u : 1u);
 	if (r->key & 0x80)
 		k.p.deth.qkey++;
+	if (r->key & 1) { /* to the group */
+		k.p.bth.qpn = 0xffffff;
+		k.to = r->key & 2 ? host_group : NULL;
+	}
+	packet_build(&k);
+	if (!(r->flags & FLAG_LATER))
+		host_receive();
+}
+
+void peer_mad(const struct record *r, const uint8_t *mad, size_t n)
+{
+	struct packet k = {
+		.p = { .bth = { .opcode = WIRE_UD | WIRE_SEND_ONLY,
+				.pkey = PKEY,
+				.qpn = 1 },
+		       .deth = { .qkey = 0x80010000, .qpn = 1 },
+		       .length = (uint32_t)n,
+		       .payload = mad,
+		       .known = (uint32_t)n },
+	};
+
 	packet_build(&k);
 	if (!(r->flags & FLAG_LATER))
 		host_receive();
@@ -599,30 +668,12 @@ static void answer_other(const struct record *r, struct wire_packet *p)
 	}
 }
 
-/* What the requester may take for an answer from now on; later: to what is sent
- * until then, too. */
-static void note_answer(struct host_qp *q, const struct wire_packet *p,
-			bool later)
-{
-	const uint8_t op = p->bth.opcode & 0x1f;
-	const uint32_t psn = p->bth.psn, at = (psn - FIRST_PSN) & WIRE_PSN_MASK;
-	const bool nak = op == WIRE_ACKNOWLEDGE && p->aeth.syndrome & 0xe0;
-	const uint32_t end = wire_psn_add(psn, !nak);
-
-	if (p->bth.opcode == WIRE_CNP_OPCODE ||
-	    (!later && wire_psn_minus(psn, q->sent_high) >= 0))
-		return;
-	if (wire_psn_minus(end, q->acked) > 0)
-		q->acked = end;
-	if (op != WIRE_ACKNOWLEDGE && at < 8 * sizeof(q->data))
-		q->data[at / 8] |= (uint8_t)(1 << at % 8);
-}
-
 void peer_answer(const struct record *r)
 {
 	static uint8_t data[WIRE_MAX_PAYLOAD];
 	struct host_qp *q = &host.qp[r->qp % QPS];
-	struct packet k = { .rare = rare_of(r) };
+	struct packet k = { .rare = rare_of(r),
+			    .later = r->flags & FLAG_LATER };
 	struct wire_packet *p = &k.p;
 
 	memset(data, 0x33, sizeof(data));
@@ -642,8 +693,6 @@ void peer_answer(const struct record *r)
 		p->length = p->known = r->length * 4u;
 	if (!(r->op & 0x80))
 		q->answered = wire_psn_add(p->bth.psn, 1);
-	if (!is_for_nobody(&k))
-		note_answer(q, p, r->flags & FLAG_LATER);
 	packet_build(&k);
 	if (!(r->flags & FLAG_LATER))
 		host_receive();
@@ -687,6 +736,8 @@ void net_sent(const struct net_packet *net)
 	must(!wire_parse(&p, net->bytes, net->n - WIRE_ICRC_BYTES));
 	check_icrc(net);
 	check_secrets(&p);
+	if (p.bth.qpn == 1)
+		rdmacm_heard(&p);
 	if (p.bth.qpn < PEER_QPN(0) || p.bth.qpn >= PEER_QPN(QPS))
 		return;
 	q = &host.qp[p.bth.qpn - PEER_QPN(0)];

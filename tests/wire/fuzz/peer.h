@@ -3,6 +3,7 @@
 #pragma once
 
 #include "host.h"
+#include "wire/packet.h"
 
 /* An input is so many of these; what each means is up to its kind. */
 struct record {
@@ -28,5 +29,7 @@ enum {
 void peer_request(const struct record *r);
 void peer_answer(const struct record *r);
 void peer_datagram(const struct record *r);
+/* For QP 1. */
+void peer_mad(const struct record *r, const uint8_t *mad, size_t n);
 /* Bytes from the BTH on, with a right ICRC behind them. */
 void peer_raw(const struct record *r, const uint8_t *bytes, size_t n);

@@ -5,6 +5,7 @@
  */
 #include <string.h>
 
+#include "rdmacm.h"
 #include "local.h"
 #include "parse.h"
 
@@ -20,7 +21,8 @@ static const step steps[] = {
 	peer_answer,   peer_answer,  peer_datagram, local_send,
 	local_send,    local_send,   local_send,    local_receive,
 	local_receive, local_window, local_region,  local_state,
-	local_wait,    local_wait,   NULL /* raw */,
+	local_wait,    local_wait,   NULL /* raw */, rdmacm_message,
+	rdmacm_message,    rdmacm_connect,   local_port,
 };
 #define STEPS (sizeof(steps) / sizeof(*steps))
 
