@@ -6,6 +6,10 @@
 #include <sys/socket.h>
 
 #include "wire/sender.h"
+
+#ifndef IPV6_FLOWINFO
+#define IPV6_FLOWINFO 11
+#endif
 #include "wire/watch.h"
 
 uint8_t *wire_sender_add(struct wire_sender *s, const struct wire_path *path,
@@ -50,7 +54,9 @@ void wire_sender_drop(struct wire_sender *s)
 #define MOST_BYTES 65000u
 #define MOST_SEGMENTS 64u
 
-#define CONTROL_BYTES (3 * CMSG_SPACE(sizeof(int)))
+#define CONTROL_BYTES (4 * CMSG_SPACE(sizeof(int)))
+
+#define LABEL_MASK 0xfffffu
 
 /* One message to the kernel: n packets of it from first on. */
 struct message {
@@ -67,6 +73,8 @@ struct flush {
 	struct wire_front front;
 	const struct wire_path *of; /* the front */
 	bool singly; /* the kernel cuts nothing, or not these */
+	bool unlabelled; /* it takes no flow label */
+	uint32_t leased; /* the flow label that was asked for last */
 	unsigned int n; /* messages */
 	struct message message[WIRE_SENDER_PACKETS];
 	struct mmsghdr header[WIRE_SENDER_PACKETS];
@@ -76,7 +84,7 @@ static bool same_way(const struct wire_path *a, const struct wire_path *b)
 {
 	return !memcmp(a->dgid, b->dgid, 16) && a->port == b->port &&
 	       a->traffic_class == b->traffic_class &&
-	       a->hop_limit == b->hop_limit;
+	       a->flow_label == b->flow_label && a->hop_limit == b->hop_limit;
 }
 
 static uint32_t datagram(const struct wire_outgoing *o)
@@ -142,9 +150,10 @@ static uint8_t *put_control(uint8_t *at, int level, int type, int value,
 	return at + CMSG_SPACE(len);
 }
 
-static size_t put_controls(const struct wire_socket *s,
-			   const struct wire_path *path, struct message *m)
+static size_t put_controls(const struct flush *f, const struct wire_path *path,
+			   struct message *m)
 {
+	const struct wire_socket *s = f->socket;
 	const int level = s->ipv6 ? IPPROTO_IPV6 : IPPROTO_IP;
 	uint8_t *at = m->control;
 
@@ -155,6 +164,10 @@ static size_t put_controls(const struct wire_socket *s,
 	if (path->hop_limit)
 		at = put_control(at, level, s->ipv6 ? IPV6_HOPLIMIT : IP_TTL,
 				 path->hop_limit, sizeof(int));
+	if (s->ipv6 && path->flow_label && !f->unlabelled)
+		at = put_control(at, level, IPV6_FLOWINFO,
+				 (int)htonl(path->flow_label & LABEL_MASK),
+				 sizeof(int));
 	if (m->n > 1)
 		at = put_control(at, IPPROTO_UDP, UDP_SEGMENT, (int)m->segment,
 				 sizeof(uint16_t));
@@ -179,7 +192,7 @@ static void add_message(struct flush *f, unsigned int first, unsigned int n)
 					  f->socket->interface);
 	h->msg_iov = &m->iov;
 	h->msg_iovlen = 1;
-	h->msg_controllen = put_controls(f->socket, &o->path, m);
+	h->msg_controllen = put_controls(f, &o->path, m);
 	h->msg_control = h->msg_controllen ? m->control : NULL;
 	put_icrcs(f, m);
 	f->n++;
@@ -201,6 +214,65 @@ static void cut(struct flush *f, unsigned int first)
 static bool gso_fails(const struct message *m, int err)
 {
 	return m->n > 1 && (err == EIO || err == EINVAL || err == EOPNOTSUPP);
+}
+
+/* linux/in6.h, which does not go with netinet/in.h */
+struct label_request {
+	uint8_t to[16];
+	uint32_t label;
+	uint8_t action, share; /* 0: get; 255: anybody may have it, too */
+	uint16_t flags; /* 1: make it */
+	uint16_t expires, linger; /* seconds */
+	uint32_t pad;
+};
+#ifndef IPV6_FLOWLABEL_MGR
+#define IPV6_FLOWLABEL_MGR 32
+#endif
+
+/*
+ * Labels are free for all, but while somebody in the network namespace has one
+ * for himself alone, only who has asked may use one.  That needs no privileges.
+ */
+static bool label_lease(const struct flush *f, const struct wire_path *path)
+{
+	struct label_request r = {
+		.label = htonl(path->flow_label & LABEL_MASK),
+		.share = 255,
+		.flags = 1,
+	};
+
+	memcpy(r.to, path->dgid, 16);
+	return !setsockopt(f->socket->fd, IPPROTO_IPV6, IPV6_FLOWLABEL_MGR, &r,
+			   sizeof(r));
+}
+
+static bool label_fails(const struct flush *f, const struct message *m, int err)
+{
+	return err == EINVAL && m->n == 1 && f->socket->ipv6 &&
+	       !f->unlabelled && f->s->packet[m->first].path.flow_label;
+}
+
+static void label_settle(struct flush *f, const struct message *m)
+{
+	const struct wire_path *path = &f->s->packet[m->first].path;
+
+	if (f->leased == path->flow_label || !label_lease(f, path))
+		f->unlabelled = true;
+	f->leased = path->flow_label;
+	f->singly = f->s->no_gso; /* it was not that */
+}
+
+/* The kernel refuses m; true: from it on all is to be sent another way. */
+static bool flush_otherwise(struct flush *f, const struct message *m, int err)
+{
+	if (gso_fails(m, err))
+		f->singly = true;
+	else if (label_fails(f, m, err))
+		label_settle(f, m);
+	else
+		return false;
+	cut(f, m->first);
+	return true;
 }
 
 /* It was given to the kernel then. */
@@ -232,6 +304,8 @@ static unsigned int count(const struct flush *f, unsigned int i, uint64_t when)
 		watch(f, &f->message[i], when);
 	if (f->singly)
 		f->s->no_gso = true;
+	if (f->unlabelled)
+		f->s->no_label = true;
 	f->s->sent.packets += f->message[i].n;
 	f->s->sent.bytes += f->message[i].iov.iov_len;
 	return f->message[i].n;
@@ -250,15 +324,15 @@ int wire_sender_flush(struct wire_sender *s, const struct wire_socket *socket,
 	f.socket = socket;
 	f.of = NULL;
 	f.singly = s->no_gso;
+	f.unlabelled = s->no_label;
+	f.leased = 0;
 	cut(&f, 0);
 	while (done < f.n) {
 		when = wire_watch_time();
 		n = sendmmsg(socket->fd, f.header + done, f.n - done, 0);
 		if (n < 0 && errno == EINTR)
 			continue;
-		if (n < 0 && gso_fails(&f.message[done], errno)) {
-			f.singly = true;
-			cut(&f, f.message[done].first);
+		if (n < 0 && flush_otherwise(&f, &f.message[done], errno)) {
 			done = 0;
 			continue;
 		}

@@ -27,6 +27,7 @@ struct wire_sender {
 	unsigned int n;
 	uint32_t used; /* bytes */
 	bool no_gso; /* the kernel does not cut what it sends for us */
+	bool no_label; /* it does not let us have flow labels */
 	/* Since the caller cleared it: packets that went, their bytes from the
 	 * BTH to the ICRC, and packets that did not go. */
 	struct wire_sent {
@@ -49,9 +50,9 @@ static inline bool wire_sender_is_full(const struct wire_sender *s)
  * NULL, are the caller's to write before it flushes.  NULL: it is full, or it
  * is no packet (wire_build).
  *
- * Of the path sgid, source_port and flow_label are not looked at: they are the
- * socket's.  The traffic class goes as it is, with its ECN bits; a hop limit of
- * 0 is the system's.
+ * Of the path sgid and source_port are not looked at: they are the socket's.
+ * The traffic class goes as it is, with its ECN bits; a hop limit of 0 is the
+ * system's.  A flow label goes unless the system refuses it.
  */
 uint8_t *wire_sender_add(struct wire_sender *s, const struct wire_path *path,
 			 const struct wire_packet *p);

@@ -20,6 +20,9 @@
 #ifndef IPV6_FLOWINFO
 #define IPV6_FLOWINFO 11
 #endif
+#ifndef IPV6_AUTOFLOWLABEL
+#define IPV6_AUTOFLOWLABEL 70
+#endif
 
 /* Not ff0e::ffff:224.0.0.1, either, which is a group of IPv6 to IP. */
 static bool is_ipv4(const uint8_t gid[16])
@@ -124,8 +127,10 @@ static const struct option ipv4_options[] = {
 	{ IPPROTO_IP, IP_RECVTTL, 1 },
 	{ SOL_SOCKET, SO_RXQ_OVFL, 1 },
 };
-/* rxe sends no UDP checksum, which is not taken else */
+/* rxe sends no UDP checksum, which is not taken else; a path that has no flow
+ * label gets none from the kernel */
 static const struct option ipv6_options[] = {
+	{ IPPROTO_IPV6, IPV6_AUTOFLOWLABEL, 0 },
 	{ IPPROTO_IPV6, IPV6_V6ONLY, 1 },
 	{ IPPROTO_IPV6, IPV6_MTU_DISCOVER, IPV6_PMTUDISC_DO },
 	{ IPPROTO_IPV6, IPV6_RECVPKTINFO, 1 },

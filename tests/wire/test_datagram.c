@@ -104,6 +104,7 @@ static void say(const uint8_t *to, const struct wire_packet *p)
 	struct wire_path path = {
 		.traffic_class = 0x48,
 		.hop_limit = 9,
+		.flow_label = 0xd1234,
 	};
 
 	memcpy(path.dgid, to, 16);
@@ -190,6 +191,7 @@ static void device_open(void)
 {
 	struct opts o = default_opts();
 
+	o.channel = true;
 	node_open(&n, NULL, MEM_HEAP, &o);
 	ck_ok(ibv_destroy_qp(n.qp));
 	n.qp = make_qp(&n, IBV_QPT_UD, NULL);
@@ -224,7 +226,8 @@ static void check_grh(size_t off, const uint8_t *to, uint32_t bytes)
 
 	node_get(&n, off, h.grh, sizeof(h.grh));
 	if (version == IPV6) {
-		ck_assert_uint_eq((h.grh[0] << 8 | h.grh[1]) & 0xfff0, 0x6480);
+		ck_assert_uint_eq(h.grh[0] << 8 | h.grh[1], 0x648d);
+		ck_assert_uint_eq(h.grh[2] << 8 | h.grh[3], 0x1234);
 		ck_assert_uint_eq(h.grh[4] << 8 | h.grh[5], udp);
 		ck_assert_uint_eq(h.grh[6], IPPROTO_UDP);
 		ck_assert_uint_eq(h.grh[7], 9);
@@ -383,6 +386,7 @@ START_TEST(group_told)
 	ck_assert_int_eq(memcmp(s.path.dgid, group.raw, 16), 0);
 	ck_assert_uint_eq(s.path.hop_limit, 7);
 	ck_assert_uint_eq(s.path.traffic_class, 0x28);
+	ck_assert_uint_eq(s.path.flow_label, version == IPV6 ? 0x12345 : 0);
 	ck_assert_uint_eq(s.packet.bth.qpn, GROUP_QPN);
 	ck_assert_uint_eq(s.packet.deth.qpn, n.qp->qp_num);
 	ck_assert_uint_eq(s.packet.deth.qkey, QKEY);
@@ -396,6 +400,163 @@ START_TEST(group_told)
 	ck_ok(ibv_detach_mcast(member, &group, 0));
 	ck_ok(ibv_destroy_qp(member));
 	close(cable);
+	device_close();
+}
+END_TEST
+
+/* ------------------------------------------------------- one to one */
+
+static union ibv_gid gid_of(int v)
+{
+	union ibv_gid gid;
+
+	memcpy(gid.raw, theres[v], 16);
+	return gid;
+}
+
+/* Somebody has a flow label for himself alone, so that others must ask. */
+static int keep_a_label(void)
+{
+	const struct {
+		uint8_t to[16];
+		uint32_t label;
+		uint8_t action, share;
+		uint16_t flags, expires, linger;
+		uint32_t pad;
+	} r = { .to = { 0xfd, 0x91, [15] = 2 },
+		.label = htonl(0x777),
+		.share = 1,
+		.flags = 1 };
+	int fd = socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+	ck_assert_int_ge(fd, 0);
+	ck_ok(setsockopt(fd, IPPROTO_IPV6, 32, &r, sizeof(r)));
+	return fd;
+}
+
+static struct seen tell(int lo, struct ibv_ah *ah, uint32_t qkey)
+{
+	struct seen s;
+
+	node_fill(&n, 0, BYTES, 7);
+	ck_ok(post_ud(&n, 1, 0, BYTES, ah, PEER_QPN, qkey));
+	expect_ok(n.scq, 1, IBV_WC_SEND);
+	s = see(lo);
+	ck_assert_int_eq(memcmp(s.path.dgid, there, 16), 0);
+	ck_assert_uint_eq(s.packet.bth.qpn, PEER_QPN);
+	ck_assert_uint_eq(s.packet.deth.qpn, n.qp->qp_num);
+	ck_assert_uint_eq(s.packet.length, BYTES);
+	ck_assert_int_eq(memcmp(s.packet.payload, n.buf, BYTES), 0);
+	return s;
+}
+
+/* What an AH says is in the headers. */
+START_TEST(told)
+{
+	const uint32_t label = _i == IPV6 ? 0x12345 : 0;
+	const union ibv_gid to = gid_of(_i);
+	struct ibv_ah_attr plain = { .is_global = 1, .port_num = 1 };
+	struct ibv_ah *ah;
+	struct seen s;
+	int lo, kept;
+
+	use(_i);
+	lo = watch_interface("lo");
+	device_open();
+	ah = make_ah(&n, &to, own_index());
+	s = tell(lo, ah, 0x1234);
+	ck_assert_uint_eq(s.path.hop_limit, 7);
+	ck_assert_uint_eq(s.path.traffic_class, 0x28);
+	ck_assert_uint_eq(s.path.flow_label, label);
+	ck_assert_uint_eq(s.packet.deth.qkey, 0x1234);
+	/* the high bit: the QP's own */
+	s = tell(lo, ah, 0x80001234);
+	ck_assert_uint_eq(s.packet.deth.qkey, QKEY);
+	if (_i == IPV6) {
+		kept = keep_a_label();
+		s = tell(lo, ah, 1);
+		ck_assert_uint_eq(s.path.flow_label, label);
+		close(kept);
+	}
+	ck_ok(ibv_destroy_ah(ah));
+	plain.grh.dgid = to;
+	plain.grh.sgid_index = own_index();
+	plain.grh.hop_limit = 1;
+	ah = ibv_create_ah(n.pd, &plain);
+	ck_nonnull(ah);
+	s = tell(lo, ah, 1);
+	ck_assert_uint_eq(s.path.hop_limit, 1);
+	ck_assert_uint_eq(s.path.traffic_class, 0);
+	ck_assert_uint_eq(s.path.flow_label, 0);
+	ck_ok(ibv_destroy_ah(ah));
+	close(lo);
+	device_close();
+}
+END_TEST
+
+/* What came tells where an answer goes. */
+START_TEST(answered)
+{
+	struct wire_packet p;
+	struct ibv_ah_attr attr;
+	struct ibv_ah *ah;
+	struct ibv_wc wc;
+	struct seen s;
+	int lo;
+
+	use(_i);
+	host_open();
+	lo = watch_interface("lo");
+	device_open();
+	p = packet(n.qp->qp_num, BYTES);
+	ck_ok(qp_recv(n.qp, &n, 1, 2048, 1024));
+	say(here, &p);
+	wc = wait_wc(n.rcq);
+	ck_assert_int_eq(wc.status, IBV_WC_SUCCESS);
+	ck_assert_uint_eq(wc.src_qp, PEER_QPN);
+	ck_assert_uint_eq(wc.wc_flags, IBV_WC_GRH);
+	check_grh(2048, here, BYTES);
+	ck_ok(ibv_init_ah_from_wc(n.ctx, 1, &wc, (void *)((char *)n.buf + 2048),
+				  &attr));
+	ck_assert(attr.is_global);
+	ck_assert_uint_eq(attr.grh.sgid_index, own_index());
+	ck_assert_uint_eq(attr.grh.traffic_class, 0x48);
+	ck_assert_int_eq(memcmp(attr.grh.dgid.raw, there, 16), 0);
+	ah = ibv_create_ah_from_wc(n.pd, &wc, (void *)((char *)n.buf + 2048),
+				   1);
+	ck_nonnull(ah);
+	s = tell(lo, ah, QKEY);
+	ck_assert_uint_eq(s.path.traffic_class, 0x48);
+	ck_assert_uint_eq(s.path.flow_label, _i == IPV6 ? 0xd1234 : 0);
+	ck_ok(ibv_destroy_ah(ah));
+	close(lo);
+	device_close();
+}
+END_TEST
+
+/* Who waits for solicited ones is not woken by others. */
+START_TEST(solicited)
+{
+	struct wire_packet p;
+	struct ibv_cq *cq;
+	void *context;
+
+	use(_i);
+	host_open();
+	device_open();
+	p = packet(n.qp->qp_num, BYTES);
+	ck_ok(qp_recv(n.qp, &n, 1, 0, 1024));
+	ck_ok(qp_recv(n.qp, &n, 2, 1024, 1024));
+	ck_ok(ibv_req_notify_cq(n.rcq, 1));
+	say(here, &p);
+	expect_said(n.qp, 1, 0, here, BYTES);
+	ck_assert(!fd_readable(n.chan->fd, QUIET_MS));
+	p.bth.solicited = true;
+	say(here, &p);
+	ck_assert(fd_readable(n.chan->fd, WAIT_MS));
+	ck_ok(ibv_get_cq_event(n.chan, &cq, &context));
+	ibv_ack_cq_events(cq, 1);
+	expect_said(n.qp, 2, 1024, here, BYTES);
 	device_close();
 }
 END_TEST
@@ -509,6 +670,9 @@ int main(void)
 		text[i] = (uint8_t)(i * 7 + i / 251);
 	add_loop(s, group_heard, versions);
 	add_loop(s, group_told, versions);
+	add_loop(s, told, versions);
+	add_loop(s, answered, versions);
+	add_loop(s, solicited, versions);
 	add_loop(s, holder_killed, versions);
 	add_loop(s, member_killed, versions);
 	add_loop(s, holder_stopped, versions);
