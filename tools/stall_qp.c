@@ -19,8 +19,8 @@ static uint32_t qp_state(const struct view_qp *q)
 
 static bool qp_is_connected(const struct view_qp *q)
 {
-	return q->sh.type == IBV_QPT_RC || q->sh.type == IBV_QPT_UC ||
-	       q->sh.type == IBV_QPT_XRC_SEND;
+	return load_relaxed(&q->sh.type) == IBV_QPT_RC || load_relaxed(&q->sh.type) == IBV_QPT_UC ||
+	       load_relaxed(&q->sh.type) == IBV_QPT_XRC_SEND;
 }
 
 static uint32_t qp_dest(const struct view_qp *q)
@@ -79,14 +79,17 @@ static void answer_of_connected(struct stall *s, const struct view *v,
 	uint32_t sends = load_relaxed(&a->sq_psn) & URXE_PSN_MASK;
 	uint32_t expects = load_relaxed(&b->epsn) & URXE_PSN_MASK;
 	struct view_process holder;
+	uint8_t sgid[16], dgid[16];
 
-	if (a->roce != b->roce) {
+	shared_gid_get(&a->sgid, sgid);
+	shared_gid_get(&a->dgid, dgid);
+	if (load_relaxed(&a->roce) != load_relaxed(&b->roce)) {
 		stall_says(s, ": it has a GID of RoCE v%u, and this one of v%u",
-			   b->roce, a->roce);
+			   load_relaxed(&b->roce), load_relaxed(&a->roce));
 		stall_ends(s,
 			   "QPs connected with GIDs of one kind (sgid_index)");
-	} else if (memcmp(a->sgid, b->dgid, 16) ||
-		   memcmp(a->dgid, b->sgid, 16)) {
+	} else if (!shared_gid_is(&b->dgid, sgid) ||
+		   !shared_gid_is(&b->sgid, dgid)) {
 		stall_says(
 			s,
 			": its GIDs (sgid_index, dgid) are not those of this one the other way round");
@@ -194,7 +197,7 @@ static void wait_for_receive(struct stall *s, const struct view *v,
 		stall_ends(s, "SIGCONT to it; ");
 	}
 	stall_ends(s, "ibv_post_%s by %s",
-		   peer->sh.srq || q->sh.type == IBV_QPT_XRC_SEND ? "srq_recv" :
+		   peer->sh.srq || load_relaxed(&q->sh.type) == IBV_QPT_XRC_SEND ? "srq_recv" :
 								    "recv",
 		   process_name(&peer->process));
 }

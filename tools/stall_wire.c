@@ -27,10 +27,12 @@ static const char *host_name(const uint8_t gid[16])
 const char *wire_peer_name(const struct view_qp *q)
 {
 	static char text[INET6_ADDRSTRLEN + 32];
+	uint8_t gid[16];
 
+	shared_gid_get(&q->sh.dgid, gid);
 	snprintf(text, sizeof(text), "QP 0x%x of %s",
 		 URXE_CONN_DEST(load_relaxed(&q->sh.conn)),
-		 host_name(q->sh.dgid));
+		 host_name(gid));
 	return text;
 }
 
@@ -78,12 +80,15 @@ static bool answer_is_there(struct stall *s, const struct view_qp *q)
 /* Of link-local addresses, whose interface is not known here, nothing is. */
 static bool cannot_reach(struct stall *s, const struct view_qp *q)
 {
-	const uint8_t *gid = q->sh.dgid;
+	uint8_t gid[16], own[16];
 	int err;
+
+	shared_gid_get(&q->sh.dgid, gid);
+	shared_gid_get(&q->sh.sgid, own);
 
 	if (gid[0] == 0xfe && (gid[1] & 0xc0) == 0x80)
 		return false;
-	err = -neighbour_find(gid, q->sh.sgid, 0);
+	err = -neighbour_find(gid, own, 0);
 	if (err == EINPROGRESS) {
 		s->kind = "no-neighbour";
 		stall_says(

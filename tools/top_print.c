@@ -78,7 +78,7 @@ static const char *peer_word(const struct view_qp *q)
 	static char text[16];
 	const uint32_t dest = URXE_CONN_DEST(load_relaxed(&q->sh.conn));
 
-	if (q->sh.type == IBV_QPT_UD || !dest)
+	if (load_relaxed(&q->sh.type) == IBV_QPT_UD || !dest)
 		return "-";
 	snprintf(text, sizeof(text), "0x%x", dest);
 	return text;
@@ -100,7 +100,7 @@ static void page_row(struct page *p, const struct top *t,
 		p,
 		"%7d%c %-12.12s %-8s %-4.4s %-5s %-8s %6s %5u %5u %-20s %6s %6s",
 		q->process.pid, process_is_stopped(&q->process) ? 'T' : ' ',
-		q->process.comm, qpn, type_word(q->sh.type),
+		q->process.comm, qpn, type_word(load_relaxed(&q->sh.type)),
 		reason_state_name(state), peer_word(q), scaled(r->packets),
 		s && s->has_wr ? s->queued : 0, view_receives(t->now, q), waits,
 		scaled(r->bytes), scaled(r->receives));
@@ -195,10 +195,10 @@ static void json_qp(struct json *j, const struct top *t,
 	json_put_number(j, "qpn", q->qpn);
 	json_process(j, &q->process);
 	json_put_bool(j, "alive", q->ctx->alive);
-	json_put_string(j, "type", type_word(q->sh.type));
+	json_put_string(j, "type", type_word(load_relaxed(&q->sh.type)));
 	json_put_string(j, "state", reason_state_name(URXE_CONN_STATE(conn)));
 	json_or_null(j, "peer",
-		     q->sh.type != IBV_QPT_UD && URXE_CONN_DEST(conn),
+		     load_relaxed(&q->sh.type) != IBV_QPT_UD && URXE_CONN_DEST(conn),
 		     URXE_CONN_DEST(conn));
 	json_put_number(j, "send_cq", q->sh.send_cq);
 	json_put_number(j, "recv_cq", q->sh.recv_cq);

@@ -173,13 +173,13 @@ static bool qp_is_away(const struct view *v, const struct urxe_qp_sh *sh)
 	struct urxe_gid gid;
 	uint32_t i;
 
-	if (!load_relaxed(&sh->wire) || sh->roce != URXE_ROCE_V2 ||
-	    sh->type == IBV_QPT_UD ||
+	if (!load_relaxed(&sh->wire) || load_relaxed(&sh->roce) != URXE_ROCE_V2 ||
+	    load_relaxed(&sh->type) == IBV_QPT_UD ||
 	    URXE_CONN_STATE(load_relaxed(&sh->conn)) < IBV_QPS_RTR)
 		return false;
 	for (i = 0; i < URXE_MAX_GID; i += 2)
 		if (fabric_get_gid(v->dev, i, &gid) &&
-		    !memcmp(gid.raw, sh->dgid, 16))
+		    shared_gid_is(&sh->dgid, gid.raw))
 			return false;
 	return true;
 }

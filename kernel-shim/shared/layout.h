@@ -30,6 +30,7 @@
 #include "base/atomic.h"
 #include "base/futex.h"
 #include "base/presence.h"
+#include "gid.h"
 #include "reason.h"
 #include "robust.h"
 #include "wire.h"
@@ -768,7 +769,7 @@ struct urxe_qp_sh {
 	uint32_t srq; /* index + 1 in the arena's SRQ table; 0: none */
 	_Atomic uint32_t access; /* enum ibv_access_flags */
 	_Atomic uint32_t qkey;
-	uint8_t type; /* enum ibv_qp_type */
+	_Atomic uint8_t type; /* enum ibv_qp_type */
 	_Atomic uint8_t min_rnr_timer;
 	_Atomic uint8_t max_dest_rd_atomic;
 	_Atomic uint8_t path_mtu; /* enum ibv_mtu */
@@ -790,8 +791,9 @@ struct urxe_qp_sh {
 	/* handed over with the port's counters; for those who look on */
 	_Atomic uint64_t sent_bytes;
 	struct urxe_rq_sh rq;
-	uint8_t sgid[16], dgid[16]; /* of the path, as its owner has it */
-	uint8_t roce; /* ... and its version: that of sgid_index */
+	/* of the path, as its owner has it */
+	struct urxe_shared_gid sgid, dgid;
+	_Atomic uint8_t roce; /* ... and its version: that of sgid_index */
 	_Atomic uint8_t wire; /* 1: arena.wire[] has memory for it */
 	struct urxe_kept_reason broken; /* who or what broke it, and why */
 	struct urxe_wait wait;

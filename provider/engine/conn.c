@@ -69,11 +69,11 @@ static bool rx_open(struct urxe_rx *rx, struct urxe_peer *p,
 		    struct urxe_qp_sh *sh)
 {
 	rx->srq = NULL;
-	rx->shared = sh->type == IBV_QPT_UD;
+	rx->shared = load_relaxed(&sh->type) == IBV_QPT_UD;
 	rx->rq.ring = NULL;
 	rx->cq.peer = NULL;
 	rx->cq.channel = NULL;
-	if (sh->type == IBV_QPT_XRC_RECV)
+	if (load_relaxed(&sh->type) == IBV_QPT_XRC_RECV)
 		return true; /* each request names its SRQ */
 	if (sh->srq) {
 		if (!rx_view_srq(rx, p, sh->srq - 1, sh->recv_cq))
@@ -133,7 +133,7 @@ bool conn_open(struct urxe_qp *qp, struct urxe_conn *c, uint32_t qpn,
 	 * An initiator talks to a target, all others to their like.
 	 */
 	if (URXE_CONN_QPN(load_seq_cst(&sh->conn)) != qpn ||
-	    sh->type != (qp->type == IBV_QPT_XRC_SEND ? IBV_QPT_XRC_RECV :
+	    load_relaxed(&sh->type) != (qp->type == IBV_QPT_XRC_SEND ? IBV_QPT_XRC_RECV :
 							qp->type) ||
 	    !rx_open(&c->rx, p, sh)) {
 		peer_put(p);
@@ -208,7 +208,7 @@ bool conn_hears(struct urxe_conn *c, uint64_t word)
 	switch (URXE_CONN_STATE(word)) {
 	case IBV_QPS_RTR:
 		/* IB 11.6.3.1: the first packet of a connection in RTR */
-		if (c->sh->type != IBV_QPT_UD &&
+		if (load_relaxed(&c->sh->type) != IBV_QPT_UD &&
 		    !load_relaxed(&c->sh->comm_est) &&
 		    !exchange_acq_rel(&c->sh->comm_est, 1))
 			event_raise(c->peer, c->sh, IBV_EVENT_COMM_EST);
@@ -248,16 +248,20 @@ conn_check_path(struct urxe_qp *qp, struct urxe_conn *c,
 		const struct urxe_wqe *w)
 {
 	const struct urxe_qp_sh *mine = qp->sh, *theirs = c->sh;
+	const uint8_t version = load_relaxed(&mine->roce);
+	uint8_t sgid[16], dgid[16];
 	uint32_t now = load_acquire(&theirs->path);
 	uint8_t mtu = load_relaxed(&theirs->path_mtu);
 
-	if (mine->roce != theirs->roce) {
-		why_note(ROCE, mine->roce, c->qpn, theirs->roce);
+	if (version != load_relaxed(&theirs->roce)) {
+		why_note(ROCE, version, c->qpn, load_relaxed(&theirs->roce));
 		return RESP_SILENCE;
 	}
-	if (memcmp(mine->sgid, theirs->dgid, 16) ||
-	    memcmp(mine->dgid, theirs->sgid, 16) ||
-	    !gids_fit(mine->roce, mine->sgid, mine->dgid)) {
+	shared_gid_get(&mine->sgid, sgid);
+	shared_gid_get(&mine->dgid, dgid);
+	if (!shared_gid_is(&theirs->dgid, sgid) ||
+	    !shared_gid_is(&theirs->sgid, dgid) ||
+	    !gids_fit(version, sgid, dgid)) {
 		why_note(GIDS, c->qpn);
 		return RESP_SILENCE;
 	}

@@ -143,7 +143,7 @@ static void qp_publish(struct urxe_qp *qp, const struct qp_params *p)
 	sh->recv_cq = qp->rcq ? qp->rcq->index : 0;
 	sh->srq = qp->srq ? qp->srq->index + 1 : 0;
 	sh->xrcd = p->xrcd;
-	sh->type = qp->type;
+	store_relaxed(&sh->type, qp->type);
 	sh->pid = urxe_pid;
 	sh->async_fifo = p->async_fifo;
 	store_relaxed(&sh->handles, 1);

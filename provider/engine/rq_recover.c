@@ -131,7 +131,7 @@ static void recover_find_targets(struct urxe_context *ctx, struct queue *q)
 			    NULL;
 		if (!p)
 			continue;
-		if (p->arena->qp[i].type == IBV_QPT_XRC_RECV)
+		if (load_relaxed(&p->arena->qp[i].type) == IBV_QPT_XRC_RECV)
 			recover_find_taken(q, p->arena, i);
 		peer_put(p);
 	}

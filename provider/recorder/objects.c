@@ -61,8 +61,8 @@ static int recorder_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr,
 	if (ret)
 		return ret;
 	if (mask & IBV_QP_AV) {
-		memcpy(dgid, sh->dgid, sizeof(dgid));
-		memcpy(sgid, sh->sgid, sizeof(sgid));
+		shared_gid_get(&sh->dgid, (uint8_t *)dgid);
+		shared_gid_get(&sh->sgid, (uint8_t *)sgid);
 	}
 #define IF(bit, field) (mask & IBV_QP_##bit ? (uint64_t)attr->field : 0)
 	trace_short(QP_MODIFIED, 2, qp->qp_num, (uint64_t)mask,
@@ -78,7 +78,7 @@ static int recorder_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr,
 		    IF(AV, ah_attr.grh.hop_limit),
 		    IF(AV, ah_attr.grh.traffic_class),
 		    IF(AV, ah_attr.grh.flow_label) & 0xfffff,
-		    mask & IBV_QP_AV ? sh->roce : 0, sgid[0], sgid[1],
+		    mask & IBV_QP_AV ? load_relaxed(&sh->roce) : 0, sgid[0], sgid[1],
 		    !!to_uqp(qp)->wire);
 #undef IF
 	return 0;

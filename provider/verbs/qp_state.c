@@ -23,10 +23,9 @@ struct transition {
 	int required, optional;
 };
 
-#define CONNECT \
-	(IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN)
+#define CONNECT (IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN)
 #define ENABLE (IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS)
-#define REQUESTER \
+#define REQUESTER                                               \
 	(IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | \
 	 IBV_QP_MAX_QP_RD_ATOMIC)
 #define RESPONDER (IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER)
@@ -208,9 +207,9 @@ static void qp_apply(struct urxe_qp *qp, const struct ibv_qp_attr *a, int mask)
 	struct ibv_qp_attr *own = &qp->attr;
 	struct urxe_qp_sh *sh = qp->sh;
 
-#define TAKE(bit, field) \
-	do { \
-		if (mask & (bit)) \
+#define TAKE(bit, field)                       \
+	do {                                   \
+		if (mask & (bit))              \
 			own->field = a->field; \
 	} while (0)
 	TAKE(IBV_QP_PORT, port_num);
@@ -250,11 +249,12 @@ static void qp_apply(struct urxe_qp *qp, const struct ibv_qp_attr *a, int mask)
 		store_relaxed(&sh->path_mtu, a->path_mtu);
 	}
 	if (mask & IBV_QP_AV) {
-		memcpy(sh->sgid,
-		       dev->gid[URXE_GID_ROW(a->ah_attr.grh.sgid_index)].raw,
-		       16);
-		sh->roce = URXE_GID_TYPE(a->ah_attr.grh.sgid_index);
-		memcpy(sh->dgid, a->ah_attr.grh.dgid.raw, 16);
+		shared_gid_put(
+			&sh->sgid,
+			dev->gid[URXE_GID_ROW(a->ah_attr.grh.sgid_index)].raw);
+		store_relaxed(&sh->roce,
+			      URXE_GID_TYPE(a->ah_attr.grh.sgid_index));
+		shared_gid_put(&sh->dgid, a->ah_attr.grh.dgid.raw);
 	}
 	if (mask & IBV_QP_ACCESS_FLAGS)
 		store_relaxed(&sh->access, a->qp_access_flags);

@@ -197,7 +197,7 @@ static int xrc_find_target(struct urxe_context *ctx, uint32_t qpn,
 	if (!*p)
 		return -EINVAL;
 	*sh = &(*p)->arena->qp[qpn_index(qpn)];
-	if ((*sh)->type == IBV_QPT_XRC_RECV && (*sh)->xrcd == xrcd->index + 1 &&
+	if (load_relaxed(&(*sh)->type) == IBV_QPT_XRC_RECV && (*sh)->xrcd == xrcd->index + 1 &&
 	    URXE_CONN_QPN(load_acquire(&(*sh)->conn)) == qpn &&
 	    xrc_get_handle(*sh))
 		return 0;

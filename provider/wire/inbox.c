@@ -74,13 +74,13 @@ static bool is_connected_to(const struct urxe_qp_sh *sh, uint32_t qpn,
 			    const struct wire_path *path)
 {
 	return URXE_CONN_QPN(load_acquire(&sh->conn)) == qpn &&
-	       sh->roce == URXE_ROCE_V2 && !memcmp(sh->dgid, path->sgid, 16) &&
-	       !memcmp(sh->sgid, path->dgid, 16);
+	       load_relaxed(&sh->roce) == URXE_ROCE_V2 &&
+	       shared_gid_is(&sh->dgid, path->sgid) &&
+	       shared_gid_is(&sh->sgid, path->dgid);
 }
 
 static bool inbox_put_to(struct wire_seat *seat, struct urxe_peer *p,
-			 uint32_t qpn,
-			 const struct urxe_wire_answer *head,
+			 uint32_t qpn, const struct urxe_wire_answer *head,
 			 const struct wire_packet *packet,
 			 const struct wire_path *path)
 {
@@ -95,8 +95,8 @@ static bool inbox_put_to(struct wire_seat *seat, struct urxe_peer *p,
 	return true;
 }
 
-bool inbox_put(struct wire_seat *seat, uint32_t qpn, const struct wire_packet *p,
-	       const struct wire_path *path)
+bool inbox_put(struct wire_seat *seat, uint32_t qpn,
+	       const struct wire_packet *p, const struct wire_path *path)
 {
 	struct urxe_fabric *f = seat->f;
 	const struct urxe_wire_answer head = {

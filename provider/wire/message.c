@@ -154,8 +154,8 @@ void message_path(const struct urxe_qp *qp, struct wire_path *path)
 
 	memset(path, 0, sizeof(*path));
 	path->qpn = qp->qpn;
-	memcpy(path->sgid, qp->sh->sgid, 16);
-	memcpy(path->dgid, qp->sh->dgid, 16);
+	shared_gid_get(&qp->sh->sgid, path->sgid);
+	shared_gid_get(&qp->sh->dgid, path->dgid);
 	path->traffic_class = g->traffic_class;
 	path->hop_limit = g->hop_limit;
 	path->flow_label = g->flow_label;

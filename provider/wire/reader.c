@@ -100,7 +100,7 @@ static void reader_is_through(struct request *r, struct reader *q)
 		respond_missing(r,
 				load_relaxed(&r->c->sh->epsn) & WIRE_PSN_MASK);
 	} else if (q->due) {
-		reply_ack_later(r->s, r->v);
+		reply_ack_later(r);
 	}
 	reader_end(r->s, q);
 }

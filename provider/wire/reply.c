@@ -22,19 +22,15 @@ void reply_flush(struct wire_server *s)
 }
 
 static void reply_make(const struct served *v, uint8_t op, uint32_t psn,
-		       struct wire_packet *p)
+		       uint32_t msn, struct wire_packet *p)
 {
-	const struct urxe_conn *c = &v->conn;
-
 	memset(p, 0, sizeof(*p));
-	p->bth.opcode = op |
-			(c->sh->type == IBV_QPT_XRC_RECV ? WIRE_XRC : WIRE_RC);
+	p->bth.opcode = op | v->transport;
 	p->bth.pkey = 0xffff;
-	p->bth.qpn = URXE_CONN_DEST(c->want);
+	p->bth.qpn = URXE_CONN_DEST(v->conn.want);
 	p->bth.psn = psn;
 	p->aeth.syndrome = WIRE_ACK;
-	p->aeth.msn = c->peer->arena->wire[qpn_index(c->qpn)].responder.msn &
-		      WIRE_PSN_MASK;
+	p->aeth.msn = msn & WIRE_PSN_MASK;
 }
 
 static uint8_t *reply_put(struct wire_server *s, const struct served *v,
@@ -49,17 +45,20 @@ static void reply_ack(struct wire_server *s, struct served *v)
 {
 	struct wire_packet p;
 
-	reply_make(v, WIRE_ACKNOWLEDGE,
-		   wire_psn_add(load_relaxed(&v->conn.sh->epsn),
-				WIRE_PSN_MASK), /* the one before */
-		   &p);
+	reply_make(v, WIRE_ACKNOWLEDGE, v->psn, v->msn, &p);
 	reply_put(s, v, &p);
 	v->due = false;
 }
 
-void reply_ack_later(struct wire_server *s, struct served *v)
+void reply_ack_later(struct request *r)
 {
+	struct wire_server *s = r->s;
+	struct served *v = r->v;
+
 	v->due = true;
+	/* the one before; when it goes out nothing may be looked at any more */
+	v->psn = wire_psn_add(load_relaxed(&r->c->sh->epsn), WIRE_PSN_MASK);
+	v->msn = r->st->msn;
 	if (v->listed)
 		return;
 	v->listed = true;
@@ -90,7 +89,7 @@ void reply_forget(struct wire_server *s, struct served *v)
 void reply_begin(struct request *r, uint8_t op, uint32_t psn,
 		 struct wire_packet *p)
 {
-	reply_make(r->v, op, psn & WIRE_PSN_MASK, p);
+	reply_make(r->v, op, psn & WIRE_PSN_MASK, r->st->msn, p);
 }
 
 uint8_t *reply_add(struct request *r, const struct wire_packet *p)

@@ -73,7 +73,7 @@ void respond_accept(struct request *r, uint32_t n,
 	seat_pass(&r->s->seat);
 	if (r->s->me.type != IBV_QPT_UC &&
 	    (under_way == URXE_WIRE_NOTHING || r->p->bth.ack_request))
-		reply_ack_later(r->s, r->v);
+		reply_ack_later(r);
 }
 
 static uint8_t expected_op(const struct request *r)
@@ -176,7 +176,7 @@ static void respond_again(struct request *r)
 	else if (op & OP_PLACE)
 		place_again(r);
 	else if (op)
-		reply_ack_later(r->s, r->v);
+		reply_ack_later(r);
 }
 
 static void respond_rc(struct request *r)

@@ -25,8 +25,9 @@ static bool conn_is_wired(const struct urxe_conn *c, enum ibv_qp_type type)
 	const enum ibv_qp_type mine =
 		type == IBV_QPT_XRC_SEND ? IBV_QPT_XRC_RECV : type;
 
-	return c->sh->type == mine && load_acquire(&c->sh->wire) &&
-	       (load_seq_cst(&c->sh->conn) & URXE_CONN_ENDS) == c->want;
+	/* first: while that is so it is not made anew */
+	return (load_seq_cst(&c->sh->conn) & URXE_CONN_ENDS) == c->want &&
+	       load_relaxed(&c->sh->type) == mine && load_acquire(&c->sh->wire);
 }
 
 /* The QP's owner, or that of the SRQ which the last request was for. */
@@ -49,6 +50,7 @@ struct served *server_turn_to(struct wire_server *s, uint32_t qpn,
 			return v;
 	}
 	server_forget(s, v);
+	v->transport = type == IBV_QPT_XRC_SEND ? WIRE_XRC : WIRE_RC;
 	s->me.type = type;
 	guard_name(s->me.guard, USES);
 	if (!conn_open(&s->me, c, qpn, 0))
@@ -83,9 +85,9 @@ static bool is_answer(uint8_t opcode)
 static bool is_from_peer(const struct urxe_conn *c,
 			 const struct wire_path *path)
 {
-	return c->sh->roce == URXE_ROCE_V2 &&
-	       !memcmp(path->sgid, c->sh->dgid, 16) &&
-	       !memcmp(path->dgid, c->sh->sgid, 16);
+	return load_relaxed(&c->sh->roce) == URXE_ROCE_V2 &&
+	       shared_gid_is(&c->sh->dgid, path->sgid) &&
+	       shared_gid_is(&c->sh->sgid, path->dgid);
 }
 
 static void path_back(const struct wire_path *path, struct wire_path *back)

@@ -39,8 +39,10 @@ struct served {
 	struct wire_path path; /* to the requester */
 	uint32_t next_due; /* in the server's list, + 1 */
 	uint64_t told; /* clock_now() of the last CNP */
+	uint8_t transport; /* of what is sent back */
 	bool listed; /* it is there ... */
-	bool due; /* ... and an ACK of all that was carried out has not gone */
+	bool due; /* ... and an ACK of all that was carried out has not gone: */
+	uint32_t psn, msn; /* its */
 };
 
 struct wire_server {
@@ -162,7 +164,7 @@ struct served *server_turn_to(struct wire_server *s, uint32_t qpn,
 bool request_find(struct request *r, enum ibv_qp_type type);
 
 /* reply.c */
-void reply_ack_later(struct wire_server *s, struct served *v);
+void reply_ack_later(struct request *r);
 void reply_acks(struct wire_server *s);
 /* v is forgotten: its ACK goes out now. */
 void reply_forget(struct wire_server *s, struct served *v);

@@ -182,17 +182,17 @@ static void qp_fill(struct res_obj *o)
 	const struct urxe_qp_sh *sh = o->entry;
 	const uint64_t conn = LOAD(sh->conn);
 	const uint32_t dest = URXE_CONN_DEST(conn);
-	bool connected = sh->type == IBV_QPT_RC || sh->type == IBV_QPT_UC;
+	bool connected = load_relaxed(&sh->type) == IBV_QPT_RC || load_relaxed(&sh->type) == IBV_QPT_UC;
 	uint32_t psn = LOAD(sh->sq_psn);
 
-	if ((connected || sh->type == IBV_QPT_XRC_SEND) &&
+	if ((connected || load_relaxed(&sh->type) == IBV_QPT_XRC_SEND) &&
 	    URXE_CONN_STATE(conn) >= IBV_QPS_RTS)
 		psn = qp_next_psn(o, dest);
 	o->value[QP_RQPN] = connected ? dest : RES_NONE;
 	o->value[QP_RQ_PSN] = connected ? LOAD(sh->epsn) & URXE_PSN_MASK : RES_NONE;
 	o->value[QP_SQ_PSN] = psn & URXE_PSN_MASK;
 	o->value[QP_MIG_STATE] =
-		sh->type == IBV_QPT_UD ? RES_NONE : IBV_MIG_MIGRATED;
+		load_relaxed(&sh->type) == IBV_QPT_UD ? RES_NONE : IBV_MIG_MIGRATED;
 	o->value[QP_STATE] = URXE_CONN_STATE(conn);
 	o->value[QP_SRQN] = sh->srq ? URXE_SRQN(o->c->slot, sh->srq - 1) :
 				      RES_NONE;
