@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # ends.sh NAME...: two hosts, and something ends, or stops, while there is
 # traffic.  It is rping -V where it must go on, which checks what it reads back.
+# shellcheck disable=SC2317,SC2086 # called by name; numbers are words
 # shellcheck source=tests/wire/lib.sh
 . "$(dirname "$0")/lib.sh"
 need rping ib_write_bw ip pgrep
