@@ -43,7 +43,7 @@ LAYERS = {
     "provider/adversary": VERBS + CHAOS,
     "provider/referee": VERBS + CHAOS,
     "provider/recorder": VERBS + ["kernel-shim/trace"],
-    "provider/wire": VERBS + ["kernel-shim/wire", "kernel-shim/cm"],
+    "provider/wire": VERBS + CHAOS + ["kernel-shim/wire", "kernel-shim/cm"],
     "provider/abi": VERBS + CHAOS + ROOMS,
     "tools": CM + ["kernel-shim/chaos", "kernel-shim/trace",
                    "provider/abi/pabi"],

@@ -28,6 +28,7 @@ static const char help[] =
 	"                        GENERAL_ERR, BAD_RESP_ERR, RETRY_EXC_ERR,\n"
 	"                        RNR_RETRY_EXC_ERR, REM_INV_REQ_ERR, REM_ACCESS_ERR,\n"
 	"                        REM_OP_ERR\n"
+	"packet                  LOST, DUPLICATED, LATE, DAMAGED: on the wire\n"
 	"qp                      QP_FATAL, QP_REQ_ERR, QP_ACCESS_ERR, COMM_EST,\n"
 	"                        PATH_MIG, PATH_MIG_ERR\n"
 	"cq                      CQ_ERR\n"

@@ -143,6 +143,12 @@ const struct fault_rule *fault_of_wr(struct faults *f,
 	return fault_first(f, FAULT_WR, 0, s);
 }
 
+const struct fault_rule *fault_of_packet(struct faults *f,
+					 const struct fault_subject *s)
+{
+	return fault_first(f, FAULT_PACKET, 0, s);
+}
+
 /* ------------------------------------------------------- this process */
 
 static struct faults of_process;

@@ -44,6 +44,7 @@ enum fault_what {
 	FAULT_PORT,
 	FAULT_DEVICE,
 	FAULT_PROCESS,
+	FAULT_PACKET,
 };
 
 /* What is counted for the rules of events. */
@@ -64,6 +65,15 @@ enum fault_effect {
 	FAULT_UNREACHABLE,
 	FAULT_REJECTED, /* value: the reason */
 	FAULT_SILENT, /* no answer comes */
+	FAULT_FATE, /* of a packet; value: enum fault_fate */
+};
+
+/* What becomes of a packet on the wire. */
+enum fault_fate {
+	FAULT_LOST = 1,
+	FAULT_DUPLICATED,
+	FAULT_LATE,
+	FAULT_DAMAGED,
 };
 
 /* A bit for each enum ibv_qp_type, which are small. */
@@ -136,6 +146,8 @@ const struct fault_rule *fault_of_call(struct faults *f, enum fault_call call,
 				       const struct fault_subject *s);
 const struct fault_rule *fault_of_wr(struct faults *f,
 				     const struct fault_subject *s);
+const struct fault_rule *fault_of_packet(struct faults *f,
+					 const struct fault_subject *s);
 /* The same for one rule: does it strike now? */
 bool fault_strikes(const struct faults *f, struct fault_rule *r,
 		   const struct fault_subject *s);

@@ -25,6 +25,14 @@ const struct fault_name fault_errnos[] = {
 };
 #undef E
 
+const struct fault_name fault_fates[] = {
+	{ "LOST", FAULT_LOST },
+	{ "DUPLICATED", FAULT_DUPLICATED },
+	{ "LATE", FAULT_LATE },
+	{ "DAMAGED", FAULT_DAMAGED },
+	{ 0 },
+};
+
 const struct fault_name fault_types[] = {
 	{ "RC", IBV_QPT_RC },
 	{ "UC", IBV_QPT_UC },

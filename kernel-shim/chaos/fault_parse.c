@@ -88,7 +88,7 @@ static const struct fault_name kinds[] = {
 	{ "wr", FAULT_WR },	{ "qp", FAULT_QP },
 	{ "cq", FAULT_CQ },	{ "srq", FAULT_SRQ },
 	{ "port", FAULT_PORT }, { "device", FAULT_DEVICE },
-	{ "process", FAULT_PROCESS },
+	{ "process", FAULT_PROCESS },	{ "packet", FAULT_PACKET },
 	{ 0 },
 };
 
@@ -113,7 +113,7 @@ static bool parse_calls(struct parse *p)
 	p->r->what = FAULT_CALL;
 	return found ||
 	       refuse(p, "there is no such verb, or it cannot fail; else it "
-			 "is wr, qp, cq, srq, port, device or process");
+			 "is wr, packet, qp, cq, srq, port, device or process");
 }
 
 static bool parse_what(struct parse *p)
@@ -369,6 +369,16 @@ static bool effect_status(struct parse *p, struct word name, struct word value)
 	return effect_is(p, FAULT_STATUS, s->status);
 }
 
+static bool effect_packet(struct parse *p, struct word name, struct word value)
+{
+	uint32_t fate;
+
+	if (value.text || !word_named(name, fault_fates, &fate))
+		return refuse(p, "a packet is LOST, DUPLICATED, LATE or "
+				 "DAMAGED");
+	return effect_is(p, FAULT_FATE, fate);
+}
+
 static bool effect_port(struct parse *p, struct word name, struct word value)
 {
 	uint64_t ms = 0;
@@ -420,6 +430,8 @@ static bool parse_effect(struct parse *p)
 		return effect_call(p, name, value);
 	case FAULT_WR:
 		return effect_status(p, name, value);
+	case FAULT_PACKET:
+		return effect_packet(p, name, value);
 	default:
 		return effect_event(p, name, value);
 	}

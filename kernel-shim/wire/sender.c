@@ -12,6 +12,8 @@
 #endif
 #include "wire/watch.h"
 
+wire_fate_fn *wire_fate;
+
 uint8_t *wire_sender_add(struct wire_sender *s, const struct wire_path *path,
 			 const struct wire_packet *p)
 {
@@ -37,6 +39,7 @@ uint8_t *wire_sender_add(struct wire_sender *s, const struct wire_path *path,
 	o->path = *path;
 	o->at = s->used;
 	o->bytes = (uint32_t)(end - start);
+	o->fate = wire_fate ? wire_fate(p) : WIRE_ARRIVES;
 	s->used += o->bytes + WIRE_ICRC_BYTES;
 	s->n++;
 	return payload;
@@ -54,9 +57,12 @@ void wire_sender_drop(struct wire_sender *s)
 #define MOST_BYTES 65000u
 #define MOST_SEGMENTS 64u
 
-#define CONTROL_BYTES (4 * CMSG_SPACE(sizeof(int)))
-
 #define LABEL_MASK 0xfffffu
+
+/* All twice, and the one that was late. */
+#define MOST_MESSAGES (2 * WIRE_SENDER_PACKETS + 1)
+
+#define CONTROL_BYTES (4 * CMSG_SPACE(sizeof(int)))
 
 /* One message to the kernel: n packets of it from first on. */
 struct message {
@@ -75,9 +81,10 @@ struct flush {
 	bool singly; /* the kernel cuts nothing, or not these */
 	bool unlabelled; /* it takes no flow label */
 	uint32_t leased; /* the flow label that was asked for last */
+	unsigned int late; /* the packet that waits for the next flush */
 	unsigned int n; /* messages */
-	struct message message[WIRE_SENDER_PACKETS];
-	struct mmsghdr header[WIRE_SENDER_PACKETS];
+	struct message message[MOST_MESSAGES];
+	struct mmsghdr header[MOST_MESSAGES];
 };
 
 static bool same_way(const struct wire_path *a, const struct wire_path *b)
@@ -99,11 +106,13 @@ static unsigned int alike(const struct flush *f, unsigned int first)
 	unsigned int n = 1, most = f->s->n - first;
 	uint32_t bytes = datagram(o);
 
-	if (f->singly)
+	if (f->singly || o->fate != WIRE_ARRIVES)
 		return 1;
 	if (most > MOST_SEGMENTS)
 		most = MOST_SEGMENTS;
-	for (; n < most && same_way(&o->path, &o[n].path); n++) {
+	for (; n < most && same_way(&o->path, &o[n].path) &&
+	       o[n].fate == WIRE_ARRIVES;
+	     n++) {
 		bytes += datagram(&o[n]);
 		if (o[n].bytes > o->bytes || bytes > MOST_BYTES)
 			break;
@@ -132,6 +141,8 @@ static void put_icrcs(struct flush *f, const struct message *m)
 		wire_put_icrc(
 			wire_front_icrc(&f->front, (uint16_t)i, at, o[i].bytes),
 			at + o[i].bytes);
+		if (o[i].fate == WIRE_DAMAGED)
+			at[o[i].bytes - 1] ^= 1;
 	}
 }
 
@@ -198,6 +209,12 @@ static void add_message(struct flush *f, unsigned int first, unsigned int n)
 	f->n++;
 }
 
+/* Packet i stays here, for ever or for a while. */
+static bool stays(const struct flush *f, unsigned int i)
+{
+	return f->s->packet[i].fate == WIRE_LOST || i == f->late;
+}
+
 static void cut(struct flush *f, unsigned int first)
 {
 	unsigned int n;
@@ -205,8 +222,38 @@ static void cut(struct flush *f, unsigned int first)
 	f->n = 0;
 	for (; first < f->s->n; first += n) {
 		n = alike(f, first);
+		if (stays(f, first))
+			continue;
 		add_message(f, first, n);
+		if (f->s->packet[first].fate == WIRE_DUPLICATED)
+			add_message(f, first, n);
 	}
+	if (f->s->late)
+		add_message(f, WIRE_SENDER_PACKETS, 1);
+}
+
+/* The first one that is to be late, if none is already. */
+static unsigned int late_one(const struct wire_sender *s)
+{
+	unsigned int i;
+
+	for (i = 0; i < s->n && !s->late; i++)
+		if (s->packet[i].fate == WIRE_LATE)
+			return i;
+	return WIRE_SENDER_PACKETS;
+}
+
+/* It has the place behind the others until the next flush. */
+static void keep_late(struct wire_sender *s, unsigned int i)
+{
+	struct wire_outgoing *o = &s->packet[WIRE_SENDER_PACKETS];
+
+	s->late = i != WIRE_SENDER_PACKETS;
+	if (!s->late)
+		return;
+	*o = s->packet[i];
+	o->at = WIRE_SENDER_PACKETS * (WIRE_MAX_TRANSPORT + WIRE_ICRC_BYTES);
+	memcpy(s->bytes + o->at, s->bytes + s->packet[i].at, o->bytes);
 }
 
 /* What the kernel says where it cannot cut, or where a packet is longer than
@@ -326,6 +373,7 @@ int wire_sender_flush(struct wire_sender *s, const struct wire_socket *socket,
 	f.singly = s->no_gso;
 	f.unlabelled = s->no_label;
 	f.leased = 0;
+	f.late = late_one(s);
 	cut(&f, 0);
 	while (done < f.n) {
 		when = wire_watch_time();
@@ -343,6 +391,7 @@ int wire_sender_flush(struct wire_sender *s, const struct wire_socket *socket,
 		for (; n > 0; n--)
 			went += count(&f, done++, when);
 	}
+	keep_late(s, f.late);
 	s->n = s->used = 0;
 	if (sent)
 		*sent = went;

@@ -18,9 +18,24 @@
 
 #define WIRE_SENDER_PACKETS 64u
 
+/* What becomes of a packet, where somebody wants a bad cable. */
+enum wire_fate {
+	WIRE_ARRIVES,
+	WIRE_LOST,
+	WIRE_DUPLICATED,
+	WIRE_LATE, /* behind the next ones that go out */
+	WIRE_DAMAGED, /* after its ICRC was made */
+};
+
+/* Asked for each packet that is added, by any thread; set before the first one
+ * is, and never again.  NULL: all arrive. */
+typedef enum wire_fate wire_fate_fn(const struct wire_packet *p);
+extern wire_fate_fn *wire_fate;
+
 struct wire_outgoing {
 	struct wire_path path;
 	uint32_t at, bytes; /* from the BTH to the pad; its ICRC is behind it */
+	enum wire_fate fate;
 };
 
 struct wire_sender {
@@ -34,8 +49,9 @@ struct wire_sender {
 		uint32_t packets, lost;
 		uint64_t bytes;
 	} sent;
-	struct wire_outgoing packet[WIRE_SENDER_PACKETS];
-	uint8_t bytes[WIRE_SENDER_PACKETS *
+	bool late; /* there is one in the place behind the others */
+	struct wire_outgoing packet[WIRE_SENDER_PACKETS + 1];
+	uint8_t bytes[(WIRE_SENDER_PACKETS + 1) *
 		      (WIRE_MAX_TRANSPORT + WIRE_ICRC_BYTES)];
 };
 

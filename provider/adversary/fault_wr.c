@@ -89,8 +89,9 @@ static enum verdict before_fail_now(struct urxe_qp *qp, struct run *r,
 				    const struct urxe_wqe *w,
 				    enum ibv_wc_status status)
 {
-	enum response resp =
-		is_answer(status) ? before_refuse(qp, w, status) : RESP_ACK;
+	/* another host is not told */
+	bool tells = is_answer(status) && !qp->wire;
+	enum response resp = tells ? before_refuse(qp, w, status) : RESP_ACK;
 
 	if (resp)
 		return execute_answered(qp, r, w, resp);
@@ -102,7 +103,8 @@ static enum verdict before_fail_now(struct urxe_qp *qp, struct run *r,
 static enum verdict before_fail(struct urxe_qp *qp, struct run *r,
 				const struct urxe_wqe *w, struct before *b)
 {
-	b->late = is_answer(b->status) && qp->sq.done != qp->sq.begun;
+	b->late = is_answer(b->status) && !qp->wire &&
+		  qp->sq.done != qp->sq.begun;
 	return b->late ? WR_IN_FLIGHT : before_fail_now(qp, r, w, b->status);
 }
 
@@ -215,6 +217,7 @@ bool fault_watch_wrs(struct faults *f, struct urxe_qp *qp)
 	b->carrier = qp->carrier;
 	b->fresh = true;
 	qp->carrier_before = b;
+	qp->carrier_under = &b->carrier;
 	qp->carrier = &before_carrier;
 	return true;
 }

@@ -65,7 +65,8 @@ struct urxe_qp {
 	struct urxe_srq *srq;
 	struct urxe_conn *dests; /* UD: destinations, by the QPN's low bits */
 	struct ibv_qp_attr attr; /* as modify_qp left it */
-	void *carrier_before; /* of a carrier that passes on to another one */
+	void *carrier_before; /* of a carrier that passes on to another one ... */
+	const struct urxe_carrier **carrier_under; /* ... this one; or NULL */
 	struct urxe_reason why; /* a WR failed that is not completed yet ... */
 	uint32_t why_at; /* ... the one in this slot */
 	_Atomic bool told; /* why_tell() did */

@@ -249,13 +249,19 @@ void requester_free(struct wire_requester *r)
 	free(r);
 }
 
+/* Where it stands: faults are asked before it. */
+static const struct urxe_carrier **carrier_place(struct urxe_qp *qp)
+{
+	return qp->carrier_under ? qp->carrier_under : &qp->carrier;
+}
+
 void requester_attach(struct urxe_qp *qp, struct wire_requester *r)
 {
-	r->before = qp->carrier;
+	r->before = *carrier_place(qp);
 	/* there may be a QP of the same number in this fabric */
 	conn_drop(&qp->conn);
 	qp->wire = r;
-	qp->carrier = &carrier;
+	*carrier_place(qp) = &carrier;
 }
 
 struct wire_requester *requester_detach(struct urxe_qp *qp)
@@ -264,7 +270,7 @@ struct wire_requester *requester_detach(struct urxe_qp *qp)
 
 	if (!r)
 		return NULL;
-	qp->carrier = r->before;
+	*carrier_place(qp) = r->before;
 	qp->wire = NULL;
 	return r;
 }

@@ -7,6 +7,7 @@
 
 #include "engine/log.h"
 #include "groups.h"
+#include "fate.h"
 #include "holder.h"
 #include "port.h"
 #include "requester.h"
@@ -258,6 +259,7 @@ static int wire_query_port(struct ibv_context *ctx, uint8_t port,
 
 void wire_wrap(struct pabi_ops *ops)
 {
+	fate_begin();
 	next = *ops;
 	ops->query_port = wire_query_port;
 	ops->create_ah = wire_create_ah;

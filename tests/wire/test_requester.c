@@ -66,6 +66,22 @@ static const struct wire_packet *take_any(void)
 	return &peer.got.packet;
 }
 
+/* Without those that were damaged. */
+static const struct wire_packet *take_sound(void)
+{
+	struct pollfd p = { .fd = peer.socket.fd, .events = POLLIN };
+
+	while (!wire_received(peer.receiver, &peer.got) || peer.got.refusal) {
+		if (peer.got.refusal) {
+			peer.got.refusal = WIRE_TAKEN;
+			continue;
+		}
+		ck_assert_int_eq(poll(&p, 1, WAIT_MS), 1);
+		ck_assert_int_eq(wire_receive(peer.receiver, &peer.socket), 0);
+	}
+	return &peer.got.packet;
+}
+
 static const struct wire_packet *take(uint8_t opcode, uint32_t psn)
 {
 	const struct wire_packet *p = take_any();
@@ -1252,6 +1268,127 @@ START_TEST(traced)
 }
 END_TEST
 
+/* ------------------------------------------------------- faults */
+
+/* One WR fails at this side, and those before it are answered first. */
+START_TEST(wr_faults)
+{
+	static const struct {
+		const char *rule;
+		enum ibv_wc_status status;
+	} rules[] = {
+		{ "wr:wr_id=3:LOC_PROT_ERR", IBV_WC_LOC_PROT_ERR },
+		{ "wr:wr_id=3:RETRY_EXC_ERR", IBV_WC_RETRY_EXC_ERR },
+		{ "wr:wr_id=3:REM_OP_ERR", IBV_WC_REM_OP_ERR },
+	};
+	struct opts o = wire_opts();
+
+	ck_assert_int_eq(setenv("URXE_FAULTS", rules[_i].rule, 1), 0);
+	open_to_peer(&o);
+	post_op(IBV_WR_SEND, 1, 0, 10);
+	post_op(IBV_WR_SEND, 2, 0, 10);
+	post_op(IBV_WR_SEND, 3, 0, 10);
+	post_op(IBV_WR_SEND, 4, 0, 10);
+	take(WIRE_SEND_ONLY, PSN);
+	take(WIRE_SEND_ONLY, PSN + 1);
+	take_none();
+	ack(PSN);
+	expect_ok(n.scq, 1, IBV_WC_SEND);
+	ack(PSN + 1);
+	expect_ok(n.scq, 2, IBV_WC_SEND);
+	expect(n.scq, 3, rules[_i].status);
+	expect(n.scq, 4, IBV_WC_WR_FLUSH_ERR);
+	ck_assert_int_eq(qp_state(n.qp), IBV_QPS_ERR);
+	close_peer();
+}
+END_TEST
+
+/* Which PSNs come of a message of six packets, the third of which ... */
+START_TEST(packet_faults)
+{
+	static const struct {
+		const char *rule;
+		int come[8]; /* -1: no more; damaged ones aside */
+	} rules[] = {
+		{ "packet:nth=3:LOST", { 0, 1, 3, 4, 5, -1 } },
+		{ "packet:nth=3:DUPLICATED", { 0, 1, 2, 2, 3, 4, 5, -1 } },
+		{ "packet:type=UC:LOST;packet:nth=3:LATE",
+		  { 0, 1, 3, 4, 5, -1 } },
+		{ "packet:nth=3:DAMAGED", { 0, 1, 3, 4, 5, -1 } },
+	};
+	struct opts o = wire_opts();
+	const int *c = rules[_i].come;
+	const struct wire_packet *p;
+
+	ck_assert_int_eq(setenv("URXE_FAULTS", rules[_i].rule, 1), 0);
+	o.mtu = IBV_MTU_256;
+	open_to_peer(&o);
+	node_fill(&n, 0, 4096, 1);
+	post_op(IBV_WR_SEND, 1, 0, 6 * 256);
+	for (; *c >= 0; c++) {
+		p = take_sound();
+		ck_assert_uint_eq(p->bth.psn, PSN + (uint32_t)*c);
+		ck_assert(has(p->payload, (size_t)*c * 256, 256));
+	}
+	nak(PSN + 2, WIRE_NAK_SEQUENCE);
+	/* all that is missing, and what was late at the end */
+	do
+		p = take_sound();
+	while (p->bth.psn != PSN + 5);
+	if (strstr(rules[_i].rule, "LATE")) {
+		p = take_sound();
+		ck_assert_uint_eq(p->bth.psn, PSN + 2);
+		ck_assert(has(p->payload, 512, 256));
+	}
+	take_none();
+	ack(PSN + 5);
+	expect_ok(n.scq, 1, IBV_WC_SEND);
+	close_peer();
+}
+END_TEST
+
+/* The adversary loses packets, and has some come twice and late: this end asks
+ * for what is missing, as a responder does. */
+START_TEST(adversary)
+{
+	struct opts o = wire_opts();
+	uint32_t expected = 0, seen = 0, missing = 0, again = 0;
+	bool told = false;
+	int32_t ahead;
+
+	ck_assert_int_eq(setenv("URXE_ADVERSARY", "5,none,retry=30%", 1), 0);
+	o.mtu = IBV_MTU_256;
+	o.size = 1 << 17;
+	o.timeout = 16;
+	open_to_peer(&o);
+	node_fill(&n, 0, o.size, 1);
+	post_op(IBV_WR_SEND, 1, 0, 300 * 256);
+	while (expected < 300) {
+		ahead = wire_psn_minus(take_any()->bth.psn,
+				       wire_psn_add(PSN, expected));
+		seen++;
+		missing += ahead > 0;
+		again += ahead < 0;
+		if (ahead > 0 && !told)
+			nak(wire_psn_add(PSN, expected), WIRE_NAK_SEQUENCE);
+		told |= ahead > 0;
+		if (ahead < 0)
+			ack(wire_psn_add(PSN, expected + WIRE_PSN_MASK));
+		if (ahead)
+			continue;
+		told = false;
+		ck_assert(has(peer.got.packet.payload, (size_t)expected * 256,
+			      256));
+		expected++;
+		if (peer.got.packet.bth.ack_request)
+			ack(wire_psn_add(PSN, expected + WIRE_PSN_MASK));
+	}
+	expect_ok(n.scq, 1, IBV_WC_SEND);
+	ck_assert(missing && again && seen > 300);
+	close_peer();
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite("wire-requester");
@@ -1277,6 +1414,9 @@ int main(void)
 	add_loop(s, fails_here, STARTS);
 	add_loop(s, works_here, STARTS);
 	add(s, fails_when_sent_again);
+	add_loop(s, wr_faults, 3);
+	add_loop(s, packet_faults, 4);
+	add(s, adversary);
 	add(s, counts);
 	add(s, counts_silence);
 	add(s, waits_for_an_ack);

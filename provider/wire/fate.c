@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#include <infiniband/verbs.h>
+
+#include "chaos/adversary.h"
+#include "chaos/fault.h"
+#include "engine/log.h"
+#include "fate.h"
+#include "wire/sender.h"
+
+static const struct adversary *adversary; /* NULL: none */
+static struct faults *faults; /* NULL: no rule is about packets */
+static struct chance chance;
+static _Atomic uint64_t packets; /* that the adversary was asked about */
+
+/* IB 9.2: the upper three bits of the opcode. */
+static uint32_t type_of(const struct wire_packet *p)
+{
+	switch (p->bth.opcode & WIRE_TRANSPORT) {
+	case WIRE_UC:
+		return IBV_QPT_UC;
+	case WIRE_UD:
+		return IBV_QPT_UD;
+	case WIRE_XRC:
+		return IBV_QPT_XRC_SEND;
+	default:
+		return IBV_QPT_RC;
+	}
+}
+
+static enum wire_fate fate_of_rules(const struct wire_packet *p)
+{
+	static const enum wire_fate fate[] = {
+		[FAULT_LOST] = WIRE_LOST,
+		[FAULT_DUPLICATED] = WIRE_DUPLICATED,
+		[FAULT_LATE] = WIRE_LATE,
+		[FAULT_DAMAGED] = WIRE_DAMAGED,
+	};
+	struct fault_subject s = {
+		.qpn = p->bth.qpn,
+		.type = FAULT_TYPE(type_of(p)),
+	};
+	const struct fault_rule *r = fault_of_packet(faults, &s);
+
+	if (!r)
+		return WIRE_ARRIVES;
+	urxe_why("a fault: packet 0x%x to QP 0x%x, opcode 0x%x, by the rule "
+		 "\"%s\"",
+		 p->bth.psn, p->bth.qpn, p->bth.opcode, r->text);
+	return fate[r->value];
+}
+
+/* What is reliable may be lost, or come twice, and is sent again. */
+static enum wire_fate fate_of_adversary(const struct wire_packet *p)
+{
+	static const enum wire_fate fates[] = { WIRE_LOST, WIRE_DUPLICATED,
+						WIRE_LATE };
+	const uint32_t type = type_of(p);
+	const uint64_t n = fetch_add_relaxed(&packets, 1);
+
+	if (type != IBV_QPT_UC && type != IBV_QPT_UD)
+		return adversary_meets(adversary, chance, KNOB_retry, n) ?
+			       fates[chance_below(chance, KNOBS, n, 3)] :
+			       WIRE_ARRIVES;
+	if (adversary_meets(adversary, chance, KNOB_loss, n))
+		return WIRE_LOST;
+	return type == IBV_QPT_UD && adversary_meets(adversary, chance,
+						     KNOB_reorder, n) ?
+		       WIRE_LATE :
+		       WIRE_ARRIVES;
+}
+
+static enum wire_fate fate_of(const struct wire_packet *p)
+{
+	enum wire_fate fate = faults ? fate_of_rules(p) : WIRE_ARRIVES;
+
+	return fate || !adversary ? fate : fate_of_adversary(p);
+}
+
+void fate_begin(void)
+{
+	const struct adversary *a = adversary_of_process();
+	struct faults *f = faults_of_process();
+
+	if (a && a->on) {
+		adversary = a;
+		chance = chance_named(a->chance, "wire");
+	}
+	if (f && faults_have(f, FAULT_PACKET))
+		faults = f;
+	if (adversary || faults)
+		wire_fate = fate_of;
+}
