@@ -304,6 +304,8 @@ enum urxe_counter {
 	URXE_CNT_UNCLAIMED, /* for no QP that hears that host, or a down port */
 	URXE_CNT_SOCKET_LOST, /* the socket had no room */
 	URXE_CNT_INBOX_LOST, /* a QP's inbox had none */
+	URXE_CNT_BAD_PKEY, /* ibv_query_port alone tells: this one ... */
+	URXE_CNT_BAD_QKEY, /* ... and that one */
 	URXE_CNT_COUNT
 };
 

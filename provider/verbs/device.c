@@ -101,6 +101,14 @@ int urxe_query_port_speed(struct ibv_context *ctx, uint32_t port,
 	return 0;
 }
 
+/* IB 14.2.5.6: 16 bits, which stay at their end. */
+static uint32_t violations(const struct urxe_dev *dev, enum urxe_counter which)
+{
+	const uint64_t n = counter_read(dev, which);
+
+	return n < 0xffff ? (uint32_t)n : 0xffff;
+}
+
 int urxe_query_port(struct ibv_context *ibctx, uint8_t port,
 		    struct ibv_port_attr *attr)
 {
@@ -118,6 +126,8 @@ int urxe_query_port(struct ibv_context *ibctx, uint8_t port,
 	attr->gid_tbl_len = URXE_MAX_GID;
 	attr->port_cap_flags = IBV_PORT_CM_SUP | IBV_PORT_IP_BASED_GIDS;
 	attr->max_msg_sz = URXE_MAX_MSG;
+	attr->bad_pkey_cntr = violations(dev, URXE_CNT_BAD_PKEY);
+	attr->qkey_viol_cntr = violations(dev, URXE_CNT_BAD_QKEY);
 	attr->pkey_tbl_len = 1;
 	attr->max_vl_num = 1;
 	attr->active_width = WIDTH_4X;

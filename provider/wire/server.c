@@ -209,6 +209,8 @@ static bool packet_counts(const struct wire_server *s,
 			   (in->packet.bth.qpn == URXE_MCAST_QPN) &&
 		   load_relaxed(&dev->port_state) == URXE_PORT_ACTIVE))
 		return true;
+	if (!pkey_fits(in->packet.bth.pkey))
+		server_count(s, URXE_CNT_BAD_PKEY);
 	server_count(s, URXE_CNT_UNCLAIMED);
 	return false;
 }

@@ -307,16 +307,26 @@ static void insist(struct ibv_qp *qp, uint64_t wr_id, size_t off, uint32_t len)
 	ck_assert_uint_eq(wc.byte_len, GRH + len);
 }
 
+static struct ibv_port_attr port_attr(void)
+{
+	struct ibv_port_attr a;
+
+	ck_ok(ibv_query_port(n.ctx, 1, &a));
+	return a;
+}
+
 /* Each QP that is attached gets a copy, from the first datagram after
  * ibv_attach_mcast on, and nobody gets anything else. */
 START_TEST(group_heard)
 {
 	struct wire_packet p = packet(GROUP_QPN, BYTES);
 	struct ibv_qp *second, *third;
+	struct ibv_port_attr before;
 
 	use(_i);
 	host_open();
 	device_open();
+	before = port_attr();
 	second = make_qp(&n, IBV_QPT_UD, NULL);
 	third = make_qp(&n, IBV_QPT_UD, NULL);
 	type_connect(second, &n.o, NULL);
@@ -344,6 +354,10 @@ START_TEST(group_heard)
 	expect_said(n.qp, 1, 0, group.raw, BYTES);
 	expect_said(second, 2, 1024, group.raw, BYTES);
 	expect_none(n.rcq, QUIET_MS);
+	/* of each member */
+	ck_assert_uint_eq(port_attr().qkey_viol_cntr,
+			  before.qkey_viol_cntr + 2);
+	ck_assert_uint_eq(port_attr().bad_pkey_cntr, before.bad_pkey_cntr + 1);
 
 	ck_ok(ibv_detach_mcast(n.qp, &group, 0));
 	ck_ok(qp_recv(second, &n, 4, 1024, 1024));
