@@ -12,11 +12,12 @@
 
 #include "wire/mad.h"
 
-#define FAR_QPN 0x777u
 #define FAR_PSN 0x111u
 
 /* The GIDs of this host and of that one: of the IP version of URXE_WIRE. */
 extern uint8_t far_here[16], far_there[16];
+/* Of that host's QP; more than 200 behind it are no other test's. */
+extern uint32_t far_qpn;
 
 void far_begin(void);
 void far_end(void);
@@ -26,6 +27,8 @@ void far_run(const char *command);
 /* An address there, by the last byte of it. */
 struct sockaddr_storage far_address(uint8_t last, uint16_t port);
 
+/* Wait until this host hears what comes: somebody must have the device open. */
+void far_meet(void);
 /* Say it, once; no answer is awaited. */
 void far_say(const uint8_t mad[MAD_BYTES]);
 /* The same, from another address of that host. */

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
  * rdma_cm as the distribution has it and another host, which is this program
- * (far.h): it says, message by message, what a kernel would, and what none would.
+ * (far.h): it says, message by message, what a kernel would, and what none
+ * would.
  */
 #include <errno.h>
 #include <string.h>
@@ -80,6 +81,238 @@ START_TEST(address_of_an_id_that_ends)
 }
 END_TEST
 
+/* ---------------------------------------------------------- our clients */
+
+static struct rdma_cm_id *client(void)
+{
+	struct sockaddr_storage a = far_address(2, 7000);
+	struct rdma_cm_id *c = client_to(SA(&a), RDMA_PS_TCP);
+
+	far_meet();
+	return c;
+}
+
+/* It has asked, with "hi": its REQ. */
+static const uint8_t *asks(struct rdma_cm_id *c)
+{
+	struct rdma_conn_param p = param("hi", 3);
+
+	give_qp(c);
+	ck_ok(rdma_connect(c, &p));
+	return far_hear(MAD_REQ);
+}
+
+static uint32_t comm_id_of(const uint8_t *req)
+{
+	return (uint32_t)mad_get(req, MAD_REQ_local_comm_id);
+}
+
+static void answer(struct rdma_cm_id *c, const uint8_t *req)
+{
+	uint8_t mad[MAD_BYTES];
+
+	far_rep(mad, req, COMM_ID);
+	far_say(mad);
+	pass(c->channel, RDMA_CM_EVENT_ESTABLISHED, 0);
+	far_hear(MAD_RTU);
+}
+
+/* It ends; that host has its DREQ. */
+static void disconnects(struct rdma_cm_id *c)
+{
+	uint8_t mad[MAD_BYTES];
+
+	ck_ok(rdma_disconnect(c));
+	far_drep(mad, far_hear(MAD_DREQ));
+	far_say(mad);
+	pass(c->channel, RDMA_CM_EVENT_DISCONNECTED, 0);
+}
+
+START_TEST(client_connects)
+{
+	struct rdma_cm_id *c = client();
+	const uint8_t *req = asks(c);
+	uint8_t rep[MAD_BYTES];
+
+	ck_assert_uint_eq(mad_get(req, MAD_REQ_service_id), 0x1060000 + 7000);
+	ck_assert_uint_eq(mad_get(req, MAD_REQ_max_cm_retries), 15);
+	far_hear_again(MAD_REQ);
+	far_rep(rep, req, COMM_ID);
+	far_say(rep);
+	pass(c->channel, RDMA_CM_EVENT_ESTABLISHED, 0);
+	far_hear(MAD_RTU);
+	far_say(rep);
+	far_hear_again(MAD_RTU);
+	expect_nothing(c->channel, QUIET_MS);
+	disconnects(c);
+	end_id(c, true);
+}
+END_TEST
+
+START_TEST(client_is_rejected)
+{
+	struct rdma_cm_id *c = client();
+	const uint8_t *req = asks(c);
+	struct rdma_cm_event *e;
+	uint8_t mad[MAD_BYTES];
+
+	far_rej(mad, 0, comm_id_of(req), MAD_ABOUT_REQ, 28);
+	mad_set_bytes(mad, MAD_REJ_private_data, 0, "no", 3);
+	far_say(mad);
+	e = expect(c->channel, RDMA_CM_EVENT_REJECTED, 28);
+	ck_assert_uint_eq(e->param.conn.private_data_len, 148);
+	ck_assert_str_eq(e->param.conn.private_data, "no");
+	ck_ok(rdma_ack_cm_event(e));
+	end_id(c, true);
+	far_silence(QUIET_MS);
+}
+END_TEST
+
+/* Who gives up says so, also to a server that has just answered. */
+START_TEST(client_gives_up)
+{
+	struct rdma_cm_id *c = client();
+	const uint8_t *req = asks(c), *rej;
+	uint8_t mad[MAD_BYTES];
+
+	end_id(c, true);
+	rej = far_hear(MAD_REJ);
+	ck_assert_uint_eq(mad_get(rej, MAD_REJ_reason), 4);
+	ck_assert_uint_eq(mad_get(rej, MAD_REJ_info_length), 8);
+	/* this process hears nothing without a device, which the next one opens
+	 */
+	c = client();
+	far_rep(mad, req, COMM_ID);
+	far_say(mad);
+	rej = far_hear(MAD_REJ);
+	ck_assert_uint_eq(mad_get(rej, MAD_REJ_reason), 6);
+	ck_assert_uint_eq(mad_get(rej, MAD_REJ_remote_comm_id), COMM_ID);
+	end_id(c, true);
+}
+END_TEST
+
+/* From another address, for another id, or with values that cannot be. */
+START_TEST(client_hears_no_strangers)
+{
+	struct rdma_cm_id *c = client();
+	const uint8_t *req = asks(c);
+	uint8_t mad[MAD_BYTES], other[16];
+
+	memcpy(other, far_there, 16);
+	other[15] = 3;
+	far_run(far_here[0] ? "ip -6 addr add fd91::3/64 dev eth0 nodad" :
+			      "ip addr add 10.91.0.3/24 dev eth0");
+	far_rej(mad, 0, comm_id_of(req), MAD_ABOUT_REQ, 28);
+	far_say_from(other, mad);
+	mad_set(mad, MAD_REJ_message, 3);
+	far_say(mad);
+	far_rej(mad, 0, comm_id_of(req) + 1, MAD_ABOUT_REQ, 28);
+	far_say(mad);
+	far_rep(mad, req, COMM_ID);
+	far_say_from(other, mad);
+	mad_set(mad, MAD_REP_local_qpn, 0);
+	far_say(mad);
+	expect_nothing(c->channel, QUIET_MS);
+	answer(c, req);
+	disconnects(c);
+	end_id(c, true);
+}
+END_TEST
+
+/* ---------------------------------------------------------- our servers */
+
+static struct rdma_cm_id *server(int backlog)
+{
+	struct sockaddr_storage a = far_address(1, 0);
+	struct rdma_cm_id *l = listen_on(SA(&a), RDMA_PS_TCP, backlog);
+
+	far_meet();
+	return l;
+}
+
+START_TEST(server_is_asked)
+{
+	struct rdma_cm_id *l = server(5), *s;
+	uint8_t req[MAD_BYTES], mad[MAD_BYTES];
+	const uint8_t *rep, *dreq;
+
+	far_req(req, (uint16_t)port_of(l), COMM_ID);
+	far_say(req);
+	s = next_request(l);
+	far_say(req); /* it takes its time */
+	ck_assert_uint_eq(mad_get(far_hear(MAD_MRA), MAD_MRA_service_timeout),
+			  24);
+	give_qp(s);
+	accept_it(s);
+	rep = far_hear(MAD_REP);
+	far_say(req);
+	far_hear_again(MAD_REP);
+	far_rtu(mad, rep);
+	far_say(mad);
+	far_say(mad);
+	pass(l->channel, RDMA_CM_EVENT_ESTABLISHED, 0);
+	ck_ok(rdma_disconnect(s));
+	dreq = far_hear(MAD_DREQ);
+	ck_assert_uint_eq(mad_get(dreq, MAD_DREQ_remote_qpn), far_qpn);
+	far_drep(mad, dreq);
+	far_say(mad);
+	pass(l->channel, RDMA_CM_EVENT_DISCONNECTED, 0);
+	end_id(s, false);
+	end_id(l, true);
+}
+END_TEST
+
+/* That host has begun anew, with a QP of the same number. */
+START_TEST(server_is_asked_anew)
+{
+	struct rdma_cm_id *l = server(5), *s;
+	uint8_t req[MAD_BYTES], mad[MAD_BYTES];
+
+	far_req(req, (uint16_t)port_of(l), COMM_ID);
+	far_say(req);
+	s = next_request(l);
+	give_qp(s);
+	accept_it(s);
+	far_rtu(mad, far_hear(MAD_REP));
+	far_say(mad);
+	pass(l->channel, RDMA_CM_EVENT_ESTABLISHED, 0);
+	far_req(req, (uint16_t)port_of(l), COMM_ID + 1);
+	far_say(req);
+	far_drep(mad, far_hear(MAD_DREQ));
+	ck_assert_uint_eq(mad_get(far_hear(MAD_REJ), MAD_REJ_reason), 10);
+	far_say(mad);
+	pass(l->channel, RDMA_CM_EVENT_DISCONNECTED, 0);
+	end_id(s, false);
+	end_id(l, true);
+}
+END_TEST
+
+/* Strangers are no more than the backlog has room for. */
+START_TEST(server_is_asked_often)
+{
+	struct rdma_cm_id *l = server(2), *s[3];
+	uint8_t req[MAD_BYTES];
+	uint32_t i;
+
+	for (i = 0; i < 50; i++) {
+		far_req(req, (uint16_t)port_of(l), COMM_ID + i);
+		mad_set(req, MAD_REQ_local_qpn, far_qpn + i);
+		far_say(req);
+	}
+	far_silence(QUIET_MS);
+	s[0] = next_request(l);
+	s[1] = next_request(l);
+	expect_nothing(l->channel, QUIET_MS);
+	far_say(req); /* the last one, again: there is room now */
+	s[2] = next_request(l);
+	for (i = 0; i < 3; i++) {
+		end_id(s[i], false);
+		far_hear(MAD_REJ);
+	}
+	end_id(l, true);
+}
+END_TEST
+
 #define TEST(name, list) tcase_add_test(list, name)
 
 int main(void)
@@ -96,6 +329,17 @@ int main(void)
 	TEST(address_without_a_way, t);
 	TEST(address_that_comes_later, t);
 	TEST(address_of_an_id_that_ends, t);
+	suite_add_tcase(s, t);
+	t = tcase_create("messages");
+	tcase_set_timeout(t, 600);
+	tcase_add_checked_fixture(t, far_begin, far_end);
+	TEST(client_connects, t);
+	TEST(client_is_rejected, t);
+	TEST(client_gives_up, t);
+	TEST(client_hears_no_strangers, t);
+	TEST(server_is_asked, t);
+	TEST(server_is_asked_anew, t);
+	TEST(server_is_asked_often, t);
 	suite_add_tcase(s, t);
 	r = srunner_create(s);
 	srunner_run_all(r, CK_ENV);
