@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """Messages of many sizes and a few collective operations, by Open MPI's C
-library alone (no mpi.h, no mpi4py): its handles are addresses of symbols."""
+library alone (no mpi.h, no mpi4py): its handles are addresses of symbols.  The
+argument is the largest size, in bytes."""
 import ctypes
 import sys
 
@@ -65,10 +66,13 @@ def main():
     rank, ranks = number('MPI_Comm_rank'), number('MPI_Comm_size')
     if ranks != 2:
         sys.exit(f'{ranks} ranks, not 2')
+    largest = int(sys.argv[1]) if len(sys.argv) > 1 else 4 << 20
     for size in (0, 1, 64, 1000, 8192, 65536, 1 << 20, 4 << 20):
-        ping_pong(rank, size)
+        if size <= largest:
+            ping_pong(rank, size)
     for count in (1, 100, 50000):
-        all_reduce(rank, ranks, count)
+        if 8 * count <= largest:
+            all_reduce(rank, ranks, count)
     call('MPI_Barrier', WORLD)
     if rank == 0:
         print(f'{ranks} ranks, all right', flush=True)

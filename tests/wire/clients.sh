@@ -203,7 +203,7 @@ ranks() # NAME OPTIONS...
 	out=$(on a mpirun --host a:1,b:1 -np 2 --mca plm_rsh_agent \
 		"$beside/launch" --mca oob_tcp_if_include eth0 \
 		--mca orte_tmpdir_base "$work" "${@:2}" \
-		python3 "$beside/../clients/mpi.py" 2>&1) || status=$?
+		python3 "$beside/../clients/mpi.py" $((big * 4)) 2>&1) || status=$?
 	if [[ $status == 0 ]] && ! grep -q '^2 ranks, all right$' <<<"$out"
 	then
 		status='no result'
