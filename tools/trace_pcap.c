@@ -586,6 +586,8 @@ static uint32_t real_bytes(const struct pcap *o, const struct trace_record *r,
 			break;
 		memcpy(to + n, p.byte, p.n);
 		n += p.n;
+		if (p.n < TRACE_PACKET_PART)
+			break; /* that was its last one */
 	}
 	return n;
 }
