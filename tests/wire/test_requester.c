@@ -946,8 +946,8 @@ static void why(char *out, size_t room)
 	size_t len;
 	FILE *f;
 
-	snprintf(command, sizeof(command), n.qp ? "\"$URXE\" why 0x%x" :
-						  "\"$URXE\" why",
+	snprintf(command, sizeof(command),
+		 n.qp ? "\"$URXE\" why 0x%x" : "\"$URXE\" why",
 		 n.qp ? n.qp->qp_num : 0);
 	f = popen(command, "r");
 	ck_assert_ptr_nonnull(f);
@@ -1268,6 +1268,100 @@ START_TEST(traced)
 }
 END_TEST
 
+/* PSNs go round within a message, and what is lost there goes out again. */
+START_TEST(goes_round_in_a_message)
+{
+	struct opts o = wire_opts();
+	uint32_t i;
+
+	o.psn = 0xfffffd;
+	o.mtu = IBV_MTU_256;
+	open_to_peer(&o);
+	node_fill(&n, 0, 4096, 1);
+	post_op(IBV_WR_SEND, 1, 0, 6 * 256);
+	for (i = 0; i < 6; i++)
+		ck_assert_uint_eq(take_any()->bth.psn, wire_psn_add(o.psn, i));
+	nak(wire_psn_add(o.psn, 2), WIRE_NAK_SEQUENCE);
+	for (i = 2; i < 6; i++) {
+		ck_assert_uint_eq(take_any()->bth.psn, wire_psn_add(o.psn, i));
+		ck_assert(has(peer.got.packet.payload, i * 256, 256));
+	}
+	ack(wire_psn_add(o.psn, 5));
+	expect_ok(n.scq, 1, IBV_WC_SEND);
+	close_peer();
+}
+END_TEST
+
+/* A fence waits for the READ before it, and for nothing else. */
+START_TEST(fence)
+{
+	struct opts o = wire_opts();
+	struct ibv_sge sge;
+	struct ibv_send_wr wr = { .wr_id = 3,
+				  .sg_list = &sge,
+				  .num_sge = 1,
+				  .opcode = IBV_WR_SEND,
+				  .send_flags = IBV_SEND_SIGNALED |
+						IBV_SEND_FENCE };
+	char bytes[8] = { 0 };
+
+	open_to_peer(&o);
+	sge = node_sge(&n, 64, 8);
+	post_op(IBV_WR_RDMA_READ, 1, 0, 8);
+	post_op(IBV_WR_SEND, 2, 0, 8);
+	ck_assert_int_eq(post_wr(n.qp, &wr), 0);
+	take(WIRE_READ_REQUEST, PSN);
+	take(WIRE_SEND_ONLY, PSN + 1);
+	take_none();
+	data(WIRE_READ_ONLY, PSN, bytes, sizeof(bytes));
+	expect_ok(n.scq, 1, IBV_WC_RDMA_READ);
+	take(WIRE_SEND_ONLY, PSN + 2);
+	ack(PSN + 2);
+	expect_ok(n.scq, 2, IBV_WC_SEND);
+	expect_ok(n.scq, 3, IBV_WC_SEND);
+	close_peer();
+}
+END_TEST
+
+/* retry_cnt 0: no packet may be missing. */
+START_TEST(no_second_try)
+{
+	struct opts o = wire_opts();
+
+	o.retry_cnt = 0;
+	open_to_peer(&o);
+	post_op(IBV_WR_SEND, 1, 0, 8);
+	post_op(IBV_WR_SEND, 2, 0, 8);
+	take(WIRE_SEND_ONLY, PSN);
+	take(WIRE_SEND_ONLY, PSN + 1);
+	nak(PSN + 1, WIRE_NAK_SEQUENCE);
+	expect_ok(n.scq, 1, IBV_WC_SEND);
+	expect(n.scq, 2, IBV_WC_RETRY_EXC_ERR);
+	take_none();
+	close_peer();
+}
+END_TEST
+
+/* rnr_retry 7 has no end. */
+START_TEST(rnr_without_end)
+{
+	struct opts o = wire_opts();
+	int i;
+
+	o.rnr_retry = 7;
+	open_to_peer(&o);
+	post_op(IBV_WR_SEND, 1, 0, 8);
+	for (i = 0; i < 20; i++) {
+		take(WIRE_SEND_ONLY, PSN);
+		nak(PSN, WIRE_RNR_NAK | 1);
+	}
+	take(WIRE_SEND_ONLY, PSN);
+	ack(PSN);
+	expect_ok(n.scq, 1, IBV_WC_SEND);
+	close_peer();
+}
+END_TEST
+
 /* ------------------------------------------------------- faults */
 
 /* One WR fails at this side, and those before it are answered first. */
@@ -1414,6 +1508,10 @@ int main(void)
 	add_loop(s, fails_here, STARTS);
 	add_loop(s, works_here, STARTS);
 	add(s, fails_when_sent_again);
+	add(s, goes_round_in_a_message);
+	add(s, fence);
+	add(s, no_second_try);
+	add(s, rnr_without_end);
 	add_loop(s, wr_faults, 3);
 	add_loop(s, packet_faults, 4);
 	add(s, adversary);
