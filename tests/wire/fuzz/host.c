@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #define _GNU_SOURCE
 #include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -57,11 +58,39 @@ void __wrap_shim_load_provider(void)
 {
 }
 
+static void run_groups(void)
+{
+	struct pollfd fds[URXE_MAX_MCAST_GRP];
+	uint32_t i;
+
+	for (i = 0; i < URXE_MAX_MCAST_GRP; i++)
+		fds[i].revents = POLLIN;
+	server_run_groups(server, fds);
+}
+
 void host_receive(void)
 {
-	while (!net_is_empty())
-		if (!server_run(server))
+	unsigned int left;
+
+	/* long READs are answered in portions */
+	while (server_run(server) || !net_is_empty()) {
+		left = net_waiting();
+		run_groups();
+		if (left && left == net_waiting() && !server_run(server) &&
+		    left == net_waiting())
 			net_lose();
+	}
+}
+
+static void hold(bool on)
+{
+	struct urxe_fabric *f = held->fabric;
+
+	store_seq_cst(&f->dev->wire.holder, on ? process_id(f) : 0);
+	if (on)
+		must(!server_make(held, host.here, &server));
+	else
+		server_free(server);
 }
 
 uint32_t host_epsn(int i)
@@ -359,7 +388,7 @@ void host_begin(bool ipv6)
 	host.ipv6 = ipv6;
 	host.here = ipv6 ? net_ipv6 : net_ipv4;
 	host.there = ipv6 ? there_ipv6 : there_ipv4;
-	must(!server_make(held, host.here, &server));
+	hold(true);
 	fill_memory();
 	keys_begin();
 	host.cq = ibv_create_cq(host.ctx, 512, NULL, NULL, 0);
@@ -411,5 +440,5 @@ void host_end(void)
 	must(!ibv_destroy_cq(host.cq));
 	must(!ibv_destroy_cq(host.small_cq));
 	keys_end();
-	server_free(server);
+	hold(false);
 }

@@ -141,6 +141,11 @@ bool net_is_empty(void)
 	return !count;
 }
 
+unsigned int net_waiting(void)
+{
+	return count;
+}
+
 void net_lose(void)
 {
 	first = (first + 1) % ROOM;

@@ -25,6 +25,7 @@ extern const uint8_t net_ipv4[16], net_ipv6[16];
 /* For the host; it is there when it next looks.  False: there is no room. */
 bool net_put(const struct net_packet *p);
 bool net_is_empty(void);
+unsigned int net_waiting(void); /* how many */
 void net_lose(void); /* the oldest one: nobody is there */
 
 /* What the host sent; the harness has it. */

@@ -537,7 +537,9 @@ void peer_request(const struct record *r)
 	check_memory();
 	if (!alone) {
 		q->unsure = true;
-	} else if (is_for_nobody(&k) || !heard ||
+	} else if ((is_for_nobody(&k) &&
+		    !(q->type == IBV_QPT_UD && k.rare == RARE_STRANGER)) ||
+		   !heard ||
 		   (k.p.bth.opcode & WIRE_TRANSPORT) != transport) {
 		must(host_epsn(i) == epsn);
 		must(!memcmp(host.mem, before, MEM_BYTES));
@@ -741,7 +743,8 @@ void net_sent(const struct net_packet *net)
 	if (p.bth.qpn < PEER_QPN(0) || p.bth.qpn >= PEER_QPN(QPS))
 		return;
 	q = &host.qp[p.bth.qpn - PEER_QPN(0)];
-	if (!ops[p.bth.opcode & 0x1f].kind || q->type != IBV_QPT_RC)
+	if (!ops[p.bth.opcode & 0x1f].kind || q->type != IBV_QPT_RC ||
+	    p.bth.opcode == WIRE_CNP_OPCODE)
 		return;
 	end = wire_psn_add(p.bth.psn, psns_of(q, &p));
 	must(wire_psn_minus(end, q->psn) <= 0); /* it was posted */

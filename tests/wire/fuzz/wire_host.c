@@ -26,11 +26,26 @@ static const step steps[] = {
 };
 #define STEPS (sizeof(steps) / sizeof(*steps))
 
+/* If nothing is taken nothing is tried. */
+static void try_it(bool ipv6)
+{
+	const struct record write = { .op = 6, .length = 8 };
+	const uint8_t *to;
+
+	host_begin(ipv6);
+	to = host.mem + places[AREA_ALL].at;
+	peer_request(&write);
+	must(host_epsn(QP_RC) == FIRST_PSN + 1 && to[1] == 0x55);
+	host_end();
+}
+
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
 	(void)argc;
 	(void)argv;
 	host_open();
+	try_it(false);
+	try_it(true);
 	return 0;
 }
 
