@@ -89,6 +89,8 @@ perf() # PROGRAM OPTIONS...
 {
 	local gid_option=-x
 
+	# its server's name is one of IPv4
+	[[ $version == 4 || " $* " != *' -R '* ]] || return 0
 	same "$*" '^ *[0-9]+ +[0-9]+ +[0-9.]+' "$1" -F "${@:2}"
 }
 
