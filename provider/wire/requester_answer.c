@@ -86,7 +86,7 @@ void requester_try_again(struct urxe_qp *qp, struct wire_requester *r)
 	counted(qp, URXE_CNT_COMP_RETRY);
 	go_back(qp, r, true);
 	wait_shown(qp, r, STALL_TRANSPORT,
-		   clock_now() + retry_ack_ns(qp->attr.timeout));
+		   clock_now() + requester_patience(qp, r));
 }
 
 /* ------------------------------------------------------- answers */

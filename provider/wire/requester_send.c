@@ -201,10 +201,23 @@ static void send_all(struct urxe_qp *qp, struct wire_requester *r,
 		}
 }
 
+/*
+ * The timer may take up to four times what `timeout` says (IB specification, 9.7.6.1.3):
+ * it does from the third try on, so that a host which is busy for a moment is not
+ * taken for dead.
+ */
+uint64_t requester_patience(const struct urxe_qp *qp,
+			    const struct wire_requester *r)
+{
+	const unsigned int tries = qp->attr.retry_cnt - r->left;
+
+	return retry_ack_ns(qp->attr.timeout) << (tries < 2 ? tries : 2);
+}
+
 void requester_arm(const struct urxe_qp *qp, struct wire_requester *r,
 		   bool anew)
 {
-	uint64_t period = retry_ack_ns(qp->attr.timeout);
+	uint64_t period = requester_patience(qp, r);
 
 	if (window_is_quiet(&r->window) || !period)
 		r->deadline = 0;

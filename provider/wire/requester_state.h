@@ -90,6 +90,9 @@ bool requester_may_send(const struct urxe_qp *qp, struct wire_requester *r);
 void requester_send(struct urxe_qp *qp, struct wire_requester *r);
 /* r->at goes over what is out. */
 void requester_skip_sent(struct wire_requester *r);
+/* How long the oldest answer is waited for before the next try, in ns; 0: for ever. */
+uint64_t requester_patience(const struct urxe_qp *qp,
+			    const struct wire_requester *r);
 /* The clock of the oldest answer; anew: it begins now. */
 void requester_arm(const struct urxe_qp *qp, struct wire_requester *r,
 		   bool anew);

@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "../verbs/harness.h"
+#include "base/clock.h"
 #include "counters.h"
 #include "wire/psn.h"
 #include "wire/receiver.h"
@@ -646,14 +647,18 @@ END_TEST
 START_TEST(nobody_answers)
 {
 	struct opts o = wire_opts();
+	uint64_t start;
 	int i;
 
 	o.timeout = 10; /* 4 ms */
 	o.retry_cnt = 2;
 	open_to_peer(&o);
+	start = clock_now();
 	post_op(IBV_WR_SEND, 1, 0, 10);
 	post_op(IBV_WR_SEND, 2, 0, 10);
 	expect(n.scq, 1, IBV_WC_RETRY_EXC_ERR);
+	/* once, twice and four times as long */
+	ck_assert_uint_ge(clock_now() - start, 7 * (4096ull << 10));
 	expect(n.scq, 2, IBV_WC_WR_FLUSH_ERR);
 	for (i = 0; i < 3; i++) {
 		take(WIRE_SEND_ONLY, PSN);
