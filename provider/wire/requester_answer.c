@@ -122,21 +122,35 @@ static void retire(struct urxe_qp *qp, struct wire_requester *r, uint32_t psn)
 	requester_skip_sent(r);
 }
 
+/*
+ * What comes first before psn and waits for data, or psn.  Its request may not be
+ * out: it went back, and no ACK of what was out before answers it.
+ */
+static uint32_t first_fetch(const struct urxe_qp *qp, struct wire_requester *r,
+			    uint32_t psn)
+{
+	const uint32_t una = r->window.una;
+	const struct urxe_sq *sq = &qp->sq;
+	uint32_t slot, at;
+
+	for (slot = sq->done; slot != sq->begun; slot++) {
+		at = message_at(r, slot)->psn;
+		if (!wire_psn_before(at, psn))
+			break;
+		if (message_fetches(sq_slot(sq, slot)))
+			return wire_psn_before(at, una) ? una : at;
+	}
+	return psn;
+}
+
 /* The same, but not the fetch that comes first.  False: there is one. */
 static bool retire_up_to(struct urxe_qp *qp, struct wire_requester *r,
 			 uint32_t psn)
 {
-	const struct fetch *f = &r->fetch[r->first];
-	uint32_t at = r->window.una;
+	const uint32_t at = first_fetch(qp, r, psn);
 
-	if (!r->fetches ||
-	    !wire_psn_before(wire_psn_before(f->psn, at) ? at : f->psn, psn)) {
-		retire(qp, r, psn);
-		return true;
-	}
-	if (wire_psn_before(at, f->psn))
-		retire(qp, r, f->psn);
-	return false;
+	retire(qp, r, at);
+	return at == psn;
 }
 
 /* Something before what was answered is missing: once for each place.  That is
