@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
 # What perftest gets between two hosts, beside bare UDP in the same run: GSO to
-# GRO without verbs, iperf3 -u, and a ping-pong of 8 bytes.  As root:
+# GRO without verbs, iperf3 -u, and a ping-pong of 8 bytes.  A MB of perftest's
+# is 2^20 bytes.  As root:
 #   tests/wire/hosts BUILD/tools/urxe tests/bench/wire-hosts.sh BUILD [SECONDS]
 # shellcheck source=tests/wire/lib.sh
 . "$(dirname "$0")/../wire/lib.sh"
