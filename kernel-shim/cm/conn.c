@@ -49,6 +49,7 @@ static void requests_retry(struct cm *cm)
 
 int cm_listen(struct cm *cm, struct cm_id *id, uint32_t backlog)
 {
+	union cm_addr wire;
 	int ret;
 
 	if (id->flags & CM_F_REUSE) {
@@ -63,6 +64,10 @@ int cm_listen(struct cm *cm, struct cm_id *id, uint32_t backlog)
 	id->backlog = cm_min(backlog ? backlog : UINT32_MAX, CM_MAX_BACKLOG);
 	id->backlog_max = (uint16_t)id->backlog;
 	id->order = ++cm->t->order;
+	if (cm_wire_address(&wire)) {
+		id->flags |= CM_F_WATCHES;
+		cm->watch = true;
+	}
 	requests_retry(cm);
 	return 0;
 }

@@ -451,7 +451,7 @@ static void id_look(struct cm *cm, struct cm_id *id, uint64_t now)
 }
 
 /* Until its deadline, or until it is to be looked at before that. */
-static uint64_t id_sleep(const struct cm_id *id, uint64_t now)
+static uint64_t id_waits(const struct cm_id *id, uint64_t now)
 {
 	const uint64_t left = id->deadline > now ? id->deadline - now : 0;
 
@@ -460,6 +460,18 @@ static uint64_t id_sleep(const struct cm_id *id, uint64_t now)
 	if (id->flags & CM_F_UNSENT)
 		return cm_min(left, PORT_LOOK_NS);
 	return id->flags & CM_F_HELD ? cm_min(left, HELD_LOOK_NS) : left;
+}
+
+/* What another host says may need somebody who looks, too. */
+static uint64_t id_sleep(const struct cm_id *id, const struct cm_chan *far,
+			 uint64_t now)
+{
+	const uint64_t sleep = id->deadline ? id_waits(id, now) : UINT64_MAX;
+
+	if (far || id->flags & CM_F_WATCHES ||
+	    (cm_is_remote(id) && id->cm != CM_IDLE))
+		return cm_min(sleep, LIFE_NS);
+	return sleep;
 }
 
 /* The channel of the other end, if that is another process. */
@@ -471,6 +483,18 @@ static struct cm_chan *peer_chan_elsewhere(struct cm *cm,
 	struct cm_chan *c = other ? cm_chan_at(cm, other->chan) : NULL;
 
 	return c && c->pid != pid ? c : NULL;
+}
+
+/*
+ * Whose life is to be looked at: that of the other end of an own id; of a
+ * connection with another host, which hears no more of it, that of this end.
+ */
+static struct cm_chan *chan_to_watch(struct cm *cm, const struct cm_id *id,
+				     struct cm_chan *own, int32_t pid)
+{
+	if (own->pid == pid)
+		return peer_chan_elsewhere(cm, id, pid);
+	return cm_is_remote(id) && id->cm != CM_IDLE ? own : NULL;
 }
 
 uint64_t cm_tick(struct cm *cm, int32_t pid, uint32_t *next)
@@ -488,17 +512,13 @@ uint64_t cm_tick(struct cm *cm, int32_t pid, uint32_t *next)
 	for (n = 0, i = *next; n < end; n++, i++) {
 		id = cm_id_at(cm, i % end + 1);
 		own = id ? cm_chan_at(cm, id->chan) : NULL;
-		if (!own || (own->pid != pid && !id_is_overdue(id, now)))
+		if (!own)
 			continue;
-		id_look(cm, id, now);
-		if (own->pid != pid)
-			continue;
-		if (id->deadline)
-			sleep = cm_min(sleep, id_sleep(id, now));
-		far = peer_chan_elsewhere(cm, id, pid);
-		/* what another host says may need somebody who looks */
-		if (far || (cm_is_remote(id) && id->cm != CM_IDLE))
-			sleep = cm_min(sleep, LIFE_NS);
+		if (own->pid == pid || id_is_overdue(id, now))
+			id_look(cm, id, now);
+		far = chan_to_watch(cm, id, own, pid);
+		if (own->pid == pid)
+			sleep = cm_min(sleep, id_sleep(id, far, now));
 		if (!far || !budget)
 			continue;
 		*next = i % end + 1;

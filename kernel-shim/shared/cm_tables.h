@@ -169,7 +169,8 @@ enum cm_flags {
 	CM_F_UNSENT = 2048, /* its request waits for the port to come up */
 	CM_F_WIRE = 4096, /* its other end is on another host */
 	CM_F_REPLIED = 8192, /* its SIDR_REP may be asked for again */
-	CM_F_DREP = 16384 /* so may its DREP */
+	CM_F_DREP = 16384, /* so may its DREP */
+	CM_F_WATCHES = 32768 /* a listener on the wire: its process watches */
 };
 
 /* A completion that is to be polled: cm/recv.c */

@@ -177,6 +177,23 @@ try_peer()
 	asking_ends '[Ff]ailed status 12' \
 		"$what: the other one's WRs fail with RETRY_EXC_ERR"
 	over $asking $serving
+
+	# rping's server has nothing under way that could fail
+	what='the peer of one who waits is killed'
+	keep a
+	next_port
+	on b rping -s -a 0.0.0.0 -p "$port" -V >"$work/serving" 2>&1 &
+	serving=$!
+	server=b await $serving listens_on b
+	LD_PRELOAD=$patience on a rping -c -a "$(address b)" -p "$port" -V \
+		>"$work/asking" 2>&1 &
+	asking=$!
+	goes_on b 50 $serving
+	kill -KILL "$(program $asking)"
+	await $serving said 'DISCONNECT EVENT' "$work/serving"
+	said 'DISCONNECT EVENT' "$work/serving"
+	see "$what: it is disconnected"
+	over $asking $serving "$keeper"
 }
 
 # ------------------------------------------------------- the network
