@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#define _GNU_SOURCE
+#include <arpa/inet.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "requester.h"
+
+const uint8_t there[16] = { [10] = 0xff, 0xff, 10, 91, 0, 2 };
+const uint8_t here[16] = { [10] = 0xff, 0xff, 10, 91, 0, 1 };
+
+struct peer peer;
+struct node n;
+
+static void peer_open(void)
+{
+	peer.receiver = mmap(NULL, sizeof(*peer.receiver),
+			     PROT_READ | PROT_WRITE,
+			     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	ck_assert(peer.receiver != MAP_FAILED);
+	wire_receiver_begin(peer.receiver);
+	ck_assert_int_eq(wire_socket_open(&peer.socket, there, WIRE_PORT, 0),
+			 0);
+}
+
+const struct wire_packet *take_any(void)
+{
+	struct pollfd p = { .fd = peer.socket.fd, .events = POLLIN };
+
+	if (!wire_received(peer.receiver, &peer.got)) {
+		ck_assert_int_eq(poll(&p, 1, WAIT_MS), 1);
+		ck_assert_int_eq(wire_receive(peer.receiver, &peer.socket), 0);
+		ck_assert(wire_received(peer.receiver, &peer.got));
+	}
+	ck_assert_int_eq(peer.got.refusal, WIRE_TAKEN);
+	ck_assert_uint_eq(peer.got.packet.bth.qpn, QPN);
+	ck_assert_uint_eq(peer.got.packet.bth.pkey, 0xffff);
+	return &peer.got.packet;
+}
+
+const struct wire_packet *take_sound(void)
+{
+	struct pollfd p = { .fd = peer.socket.fd, .events = POLLIN };
+
+	while (!wire_received(peer.receiver, &peer.got) || peer.got.refusal) {
+		if (peer.got.refusal) {
+			peer.got.refusal = WIRE_TAKEN;
+			continue;
+		}
+		ck_assert_int_eq(poll(&p, 1, WAIT_MS), 1);
+		ck_assert_int_eq(wire_receive(peer.receiver, &peer.socket), 0);
+	}
+	return &peer.got.packet;
+}
+
+const struct wire_packet *take(uint8_t opcode, uint32_t psn)
+{
+	const struct wire_packet *p = take_any();
+
+	ck_assert_uint_eq(p->bth.opcode, opcode);
+	ck_assert_uint_eq(p->bth.psn, psn);
+	return p;
+}
+
+void take_none(void)
+{
+	struct pollfd p = { .fd = peer.socket.fd, .events = POLLIN };
+
+	ck_assert(!wire_received(peer.receiver, &peer.got));
+	ck_assert_int_eq(poll(&p, 1, 0), 0);
+}
+
+void give(const struct wire_packet *p)
+{
+	struct wire_path path = { 0 };
+
+	memcpy(path.dgid, here, 16);
+	ck_assert_ptr_nonnull(wire_sender_add(&peer.sender, &path, p));
+	ck_assert_int_eq(wire_sender_flush(&peer.sender, &peer.socket, NULL),
+			 0);
+}
+
+struct wire_packet answer(uint8_t opcode, uint32_t psn, uint8_t syndrome)
+{
+	return (struct wire_packet){
+		.bth = { .opcode = opcode,
+			 .pkey = 0xffff,
+			 .qpn = n.qp->qp_num,
+			 .psn = psn },
+		.aeth = { .syndrome = syndrome },
+	};
+}
+
+void ack(uint32_t psn)
+{
+	struct wire_packet p = answer(WIRE_ACKNOWLEDGE, psn, WIRE_ACK);
+
+	give(&p);
+}
+
+void nak(uint32_t psn, uint8_t syndrome)
+{
+	struct wire_packet p = answer(WIRE_ACKNOWLEDGE, psn, syndrome);
+
+	give(&p);
+}
+
+void data(uint8_t opcode, uint32_t psn, const void *bytes, uint32_t len)
+{
+	struct wire_packet p = answer(opcode, psn, WIRE_ACK);
+
+	p.payload = bytes;
+	p.length = p.known = len;
+	give(&p);
+}
+
+uint8_t own_index(void)
+{
+	union ibv_gid gid;
+	int i;
+
+	for (i = 1; i < 256; i += 2)
+		if (!ibv_query_gid(n.ctx, 1, i, &gid) &&
+		    !memcmp(gid.raw, here, 16))
+			return (uint8_t)i;
+	ck_abort_msg("10.91.0.1 has no GID");
+	return 0;
+}
+
+static bool is_heard(void)
+{
+	char line[256];
+	bool found = false;
+	FILE *f = fopen("/proc/net/udp", "re");
+
+	ck_assert_ptr_nonnull(f);
+	while (!found && fgets(line, sizeof(line), f))
+		found = strstr(line, " 01005B0A:12B7 ");
+	fclose(f);
+	return found;
+}
+
+/* What is answered before a process has the port is lost, and with it a test
+ * without timeouts. */
+void wait_until_heard(void)
+{
+	double end = now_ms() + WAIT_MS;
+
+	while (!is_heard()) {
+		ck_assert(now_ms() < end);
+		sleep_ms(1);
+	}
+}
+
+struct opts wire_opts(void)
+{
+	struct opts o = default_opts();
+
+	o.timeout = 0; /* for ever: no test depends on the time */
+	return o;
+}
+
+void open_to_peer(const struct opts *o)
+{
+	struct addr to = { .qpn = QPN, .psn = 5 };
+	struct ibv_qp_attr attr;
+	int mask;
+
+	peer_open();
+	node_open(&n, NULL, MEM_HEAP, o);
+	memcpy(to.gid.raw, there, 16);
+	qp_to_init(n.qp, o);
+	mask = attr_rtr(&attr, o, &to);
+	attr.ah_attr.grh.sgid_index = own_index();
+	ck_assert_int_eq(ibv_modify_qp(n.qp, &attr, mask), 0);
+	qp_to_rts(n.qp, o);
+	wait_until_heard();
+}
+
+void close_peer(void)
+{
+	node_close(&n);
+	wire_socket_close(&peer.socket);
+	munmap(peer.receiver, sizeof(*peer.receiver));
+}
+
+void post_op(enum ibv_wr_opcode op, uint64_t id, size_t off, uint32_t len)
+{
+	struct ibv_sge sge = node_sge(&n, off, len);
+	struct ibv_send_wr wr = {
+		.wr_id = id,
+		.sg_list = &sge,
+		.num_sge = 1,
+		.opcode = op,
+		.send_flags = IBV_SEND_SIGNALED | IBV_SEND_SOLICITED,
+		.imm_data = htonl(0x01020304),
+	};
+
+	wr.wr.rdma.remote_addr = ADDR;
+	wr.wr.rdma.rkey = RKEY;
+	ck_assert_int_eq(post_wr(n.qp, &wr), 0);
+}
+
+bool has(const void *bytes, size_t off, size_t len)
+{
+	return !memcmp(bytes, (const char *)n.buf + off, len);
+}

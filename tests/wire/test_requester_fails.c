@@ -1,0 +1,401 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * A QP whose other end is on another host: what is refused, is not answered,
+ * fails at this side, or is lost on the way.
+ */
+#define _GNU_SOURCE
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "requester.h"
+#include "wire/psn.h"
+
+/* As often as rnr_retry says, not before the time that the NAK names.
+ */
+START_TEST(rnr)
+{
+	struct opts o = wire_opts();
+	int i;
+
+	o.rnr_retry = 2;
+	open_to_peer(&o);
+	post_op(IBV_WR_SEND, 1, 0, 10);
+	for (i = 0; i < 2; i++) {
+		take(WIRE_SEND_ONLY, PSN);
+		nak(PSN, WIRE_RNR_NAK | 1);
+		expect_none(n.scq, QUIET_MS);
+	}
+	take(WIRE_SEND_ONLY, PSN);
+	ack(PSN);
+	expect_ok(n.scq, 1, IBV_WC_SEND);
+	post_op(IBV_WR_SEND, 2, 0, 10);
+	for (i = 0; i < 3; i++) {
+		take(WIRE_SEND_ONLY, PSN + 1);
+		nak(PSN + 1, WIRE_RNR_NAK | 1);
+		if (i < 2)
+			expect_none(n.scq, QUIET_MS);
+	}
+	expect(n.scq, 2, IBV_WC_RNR_RETRY_EXC_ERR);
+	ck_assert_int_eq(qp_state(n.qp), IBV_QPS_ERR);
+	close_peer();
+}
+END_TEST
+
+START_TEST(nobody_answers)
+{
+	struct opts o = wire_opts();
+	uint64_t start;
+	int i;
+
+	o.timeout = 10; /* 4 ms */
+	o.retry_cnt = 2;
+	open_to_peer(&o);
+	start = clock_now();
+	post_op(IBV_WR_SEND, 1, 0, 10);
+	post_op(IBV_WR_SEND, 2, 0, 10);
+	expect(n.scq, 1, IBV_WC_RETRY_EXC_ERR);
+	/* once, twice and four times as long */
+	ck_assert_uint_ge(clock_now() - start, 7 * (4096ull << 10));
+	expect(n.scq, 2, IBV_WC_WR_FLUSH_ERR);
+	for (i = 0; i < 3; i++) {
+		take(WIRE_SEND_ONLY, PSN);
+		take(WIRE_SEND_ONLY, PSN + 1);
+	}
+	take_none();
+	close_peer();
+}
+END_TEST
+
+static const struct {
+	uint8_t syndrome;
+	enum ibv_wc_status status;
+} naks[] = {
+	{ WIRE_NAK_INVALID, IBV_WC_REM_INV_REQ_ERR },
+	{ WIRE_NAK_ACCESS, IBV_WC_REM_ACCESS_ERR },
+	{ WIRE_NAK_OPERATION, IBV_WC_REM_OP_ERR },
+};
+
+START_TEST(refused)
+{
+	struct opts o = wire_opts();
+
+	open_to_peer(&o);
+	post_op(IBV_WR_SEND, 1, 0, 10);
+	post_op(IBV_WR_RDMA_WRITE, 2, 0, 10);
+	post_op(IBV_WR_SEND, 3, 0, 10);
+	nak(PSN + 1, naks[_i].syndrome);
+	expect_ok(n.scq, 1, IBV_WC_SEND);
+	expect(n.scq, 2, naks[_i].status);
+	expect(n.scq, 3, IBV_WC_WR_FLUSH_ERR);
+	ck_assert_int_eq(qp_state(n.qp), IBV_QPS_ERR);
+	close_peer();
+}
+END_TEST
+
+/* retry_cnt 0: no packet may be missing. */
+START_TEST(no_second_try)
+{
+	struct opts o = wire_opts();
+
+	o.retry_cnt = 0;
+	open_to_peer(&o);
+	post_op(IBV_WR_SEND, 1, 0, 8);
+	post_op(IBV_WR_SEND, 2, 0, 8);
+	take(WIRE_SEND_ONLY, PSN);
+	take(WIRE_SEND_ONLY, PSN + 1);
+	nak(PSN + 1, WIRE_NAK_SEQUENCE);
+	expect_ok(n.scq, 1, IBV_WC_SEND);
+	expect(n.scq, 2, IBV_WC_RETRY_EXC_ERR);
+	take_none();
+	close_peer();
+}
+END_TEST
+
+/* rnr_retry 7 has no end. */
+START_TEST(rnr_without_end)
+{
+	struct opts o = wire_opts();
+	int i;
+
+	o.rnr_retry = 7;
+	open_to_peer(&o);
+	post_op(IBV_WR_SEND, 1, 0, 8);
+	for (i = 0; i < 20; i++) {
+		take(WIRE_SEND_ONLY, PSN);
+		nak(PSN, WIRE_RNR_NAK | 1);
+	}
+	take(WIRE_SEND_ONLY, PSN);
+	ack(PSN);
+	expect_ok(n.scq, 1, IBV_WC_SEND);
+	close_peer();
+}
+END_TEST
+
+/* Everywhere in the circle of PSNs it is the same. */
+static const uint32_t starts[] = { PSN, 0, 1, 0x7ffffe, 0x800001, 0xfffffe };
+#define STARTS ((int)(sizeof(starts) / sizeof(*starts)))
+
+/* What is in front of a WR that fails at this side is answered first. */
+START_TEST(fails_here)
+{
+	struct opts o = wire_opts();
+	struct ibv_sge sge;
+	struct ibv_send_wr wr = { .wr_id = 4,
+				  .sg_list = &sge,
+				  .num_sge = 1,
+				  .opcode = IBV_WR_RDMA_WRITE,
+				  .send_flags = IBV_SEND_SIGNALED };
+	char bytes[8] = { 0 };
+
+	o.psn = starts[_i];
+	open_to_peer(&o);
+	post_op(IBV_WR_SEND, 1, 0, 10);
+	post_op(IBV_WR_RDMA_READ, 2, 0, 8);
+	post_op(IBV_WR_SEND, 3, 0, 10);
+	sge = node_sge(&n, 0, 5000);
+	sge.lkey ^= 1;
+	ck_assert_int_eq(post_wr(n.qp, &wr), 0);
+	post_op(IBV_WR_SEND, 5, 0, 10);
+	take(WIRE_SEND_ONLY, o.psn);
+	take(WIRE_READ_REQUEST, wire_psn_add(o.psn, 1));
+	take(WIRE_SEND_ONLY, wire_psn_add(o.psn, 2));
+	take_none();
+	ack(o.psn);
+	expect_ok(n.scq, 1, IBV_WC_SEND);
+	expect_none(n.scq, QUIET_MS);
+	data(WIRE_READ_ONLY, wire_psn_add(o.psn, 1), bytes, sizeof(bytes));
+	expect_ok(n.scq, 2, IBV_WC_RDMA_READ);
+	ack(wire_psn_add(o.psn, 2));
+	expect_ok(n.scq, 3, IBV_WC_SEND);
+	expect(n.scq, 4, IBV_WC_LOC_PROT_ERR);
+	expect(n.scq, 5, IBV_WC_WR_FLUSH_ERR);
+	ck_assert_int_eq(qp_state(n.qp), IBV_QPS_ERR);
+	take_none();
+	close_peer();
+}
+END_TEST
+
+/* Work for this side alone, between packets: it has none. */
+START_TEST(works_here)
+{
+	struct opts o = wire_opts();
+	struct ibv_send_wr wr = { .wr_id = 2,
+				  .opcode = IBV_WR_BIND_MW,
+				  .send_flags = IBV_SEND_SIGNALED };
+	struct ibv_mw *mw;
+	char bytes[8] = { 0 };
+
+	o.psn = starts[_i];
+	o.mr_access |= IBV_ACCESS_MW_BIND;
+	open_to_peer(&o);
+	mw = ibv_alloc_mw(n.pd, IBV_MW_TYPE_2);
+	ck_nonnull(mw);
+	wr.bind_mw.mw = mw;
+	wr.bind_mw.rkey = ibv_inc_rkey(mw->rkey);
+	wr.bind_mw.bind_info.mr = n.mr;
+	wr.bind_mw.bind_info.addr = n.base;
+	wr.bind_mw.bind_info.length = 8;
+	wr.bind_mw.bind_info.mw_access_flags = IBV_ACCESS_REMOTE_WRITE;
+	post_op(IBV_WR_RDMA_READ, 1, 0, 8);
+	ck_assert_int_eq(post_wr(n.qp, &wr), 0);
+	post_op(IBV_WR_SEND, 3, 0, 10);
+	take(WIRE_READ_REQUEST, o.psn);
+	take(WIRE_SEND_ONLY, wire_psn_add(o.psn, 1));
+	take_none();
+	data(WIRE_READ_ONLY, o.psn, bytes, sizeof(bytes));
+	expect_ok(n.scq, 1, IBV_WC_RDMA_READ);
+	expect_ok(n.scq, 2, IBV_WC_BIND_MW);
+	expect_none(n.scq, 0);
+	ack(wire_psn_add(o.psn, 1));
+	expect_ok(n.scq, 3, IBV_WC_SEND);
+	post_op(IBV_WR_SEND, 4, 0, 10);
+	take(WIRE_SEND_ONLY, wire_psn_add(o.psn, 2));
+	ack(wire_psn_add(o.psn, 2));
+	expect_ok(n.scq, 4, IBV_WC_SEND);
+	ck_assert_int_eq(ibv_dealloc_mw(mw), 0);
+	close_peer();
+}
+END_TEST
+
+/* A key is gone when its bytes are wanted once more: WRs before it are sent
+ * again all the same, as often as it takes. */
+START_TEST(fails_when_sent_again)
+{
+	struct opts o = wire_opts();
+	struct ibv_mr *mr;
+	struct ibv_sge sge;
+	struct ibv_send_wr wr = { .wr_id = 3,
+				  .sg_list = &sge,
+				  .num_sge = 1,
+				  .opcode = IBV_WR_SEND,
+				  .send_flags = IBV_SEND_SIGNALED };
+
+	open_to_peer(&o);
+	mr = ibv_reg_mr(n.pd, n.buf, 4096, 0);
+	ck_nonnull(mr);
+	post_op(IBV_WR_SEND, 1, 0, 10);
+	post_op(IBV_WR_SEND, 2, 0, 10);
+	sge = node_sge(&n, 0, 10);
+	sge.lkey = mr->lkey;
+	ck_assert_int_eq(post_wr(n.qp, &wr), 0);
+	take(WIRE_SEND_ONLY, PSN);
+	take(WIRE_SEND_ONLY, PSN + 1);
+	take(WIRE_SEND_ONLY, PSN + 2);
+	ck_assert_int_eq(ibv_dereg_mr(mr), 0);
+	nak(PSN, WIRE_NAK_SEQUENCE);
+	expect_none(n.scq, QUIET_MS);
+	take(WIRE_SEND_ONLY, PSN);
+	take(WIRE_SEND_ONLY, PSN + 1);
+	take_none();
+	nak(PSN + 1, WIRE_NAK_SEQUENCE);
+	expect_ok(n.scq, 1, IBV_WC_SEND);
+	expect_none(n.scq, QUIET_MS);
+	take(WIRE_SEND_ONLY, PSN + 1);
+	take_none();
+	ack(PSN + 1);
+	expect_ok(n.scq, 2, IBV_WC_SEND);
+	expect(n.scq, 3, IBV_WC_LOC_PROT_ERR);
+	close_peer();
+}
+END_TEST
+
+/* ------------------------------------------------------- faults */
+
+/* One WR fails at this side, and those before it are answered first. */
+START_TEST(wr_faults)
+{
+	static const struct {
+		const char *rule;
+		enum ibv_wc_status status;
+	} rules[] = {
+		{ "wr:wr_id=3:LOC_PROT_ERR", IBV_WC_LOC_PROT_ERR },
+		{ "wr:wr_id=3:RETRY_EXC_ERR", IBV_WC_RETRY_EXC_ERR },
+		{ "wr:wr_id=3:REM_OP_ERR", IBV_WC_REM_OP_ERR },
+	};
+	struct opts o = wire_opts();
+
+	ck_assert_int_eq(setenv("URXE_FAULTS", rules[_i].rule, 1), 0);
+	open_to_peer(&o);
+	post_op(IBV_WR_SEND, 1, 0, 10);
+	post_op(IBV_WR_SEND, 2, 0, 10);
+	post_op(IBV_WR_SEND, 3, 0, 10);
+	post_op(IBV_WR_SEND, 4, 0, 10);
+	take(WIRE_SEND_ONLY, PSN);
+	take(WIRE_SEND_ONLY, PSN + 1);
+	take_none();
+	ack(PSN);
+	expect_ok(n.scq, 1, IBV_WC_SEND);
+	ack(PSN + 1);
+	expect_ok(n.scq, 2, IBV_WC_SEND);
+	expect(n.scq, 3, rules[_i].status);
+	expect(n.scq, 4, IBV_WC_WR_FLUSH_ERR);
+	ck_assert_int_eq(qp_state(n.qp), IBV_QPS_ERR);
+	close_peer();
+}
+END_TEST
+
+/* Which PSNs come of a message of six packets, the third of which ... */
+START_TEST(packet_faults)
+{
+	static const struct {
+		const char *rule;
+		int come[8]; /* -1: no more; damaged ones aside */
+	} rules[] = {
+		{ "packet:nth=3:LOST", { 0, 1, 3, 4, 5, -1 } },
+		{ "packet:nth=3:DUPLICATED", { 0, 1, 2, 2, 3, 4, 5, -1 } },
+		{ "packet:type=UC:LOST;packet:nth=3:LATE",
+		  { 0, 1, 3, 4, 5, -1 } },
+		{ "packet:nth=3:DAMAGED", { 0, 1, 3, 4, 5, -1 } },
+	};
+	struct opts o = wire_opts();
+	const int *c = rules[_i].come;
+	const struct wire_packet *p;
+
+	ck_assert_int_eq(setenv("URXE_FAULTS", rules[_i].rule, 1), 0);
+	o.mtu = IBV_MTU_256;
+	open_to_peer(&o);
+	node_fill(&n, 0, 4096, 1);
+	post_op(IBV_WR_SEND, 1, 0, 6 * 256);
+	for (; *c >= 0; c++) {
+		p = take_sound();
+		ck_assert_uint_eq(p->bth.psn, PSN + (uint32_t)*c);
+		ck_assert(has(p->payload, (size_t)*c * 256, 256));
+	}
+	nak(PSN + 2, WIRE_NAK_SEQUENCE);
+	/* all that is missing, and what was late at the end */
+	do
+		p = take_sound();
+	while (p->bth.psn != PSN + 5);
+	if (strstr(rules[_i].rule, "LATE")) {
+		p = take_sound();
+		ck_assert_uint_eq(p->bth.psn, PSN + 2);
+		ck_assert(has(p->payload, 512, 256));
+	}
+	take_none();
+	ack(PSN + 5);
+	expect_ok(n.scq, 1, IBV_WC_SEND);
+	close_peer();
+}
+END_TEST
+
+/* The adversary loses packets, and has some come twice and late: this end asks
+ * for what is missing, as a responder does. */
+START_TEST(adversary)
+{
+	struct opts o = wire_opts();
+	uint32_t expected = 0, seen = 0, missing = 0, again = 0;
+	bool told = false;
+	int32_t ahead;
+
+	ck_assert_int_eq(setenv("URXE_ADVERSARY", "5,none,retry=30%", 1), 0);
+	o.mtu = IBV_MTU_256;
+	o.size = 1 << 17;
+	o.timeout = 16;
+	open_to_peer(&o);
+	node_fill(&n, 0, o.size, 1);
+	post_op(IBV_WR_SEND, 1, 0, 300 * 256);
+	while (expected < 300) {
+		ahead = wire_psn_minus(take_any()->bth.psn,
+				       wire_psn_add(PSN, expected));
+		seen++;
+		missing += ahead > 0;
+		again += ahead < 0;
+		if (ahead > 0 && !told)
+			nak(wire_psn_add(PSN, expected), WIRE_NAK_SEQUENCE);
+		told |= ahead > 0;
+		if (ahead < 0)
+			ack(wire_psn_add(PSN, expected + WIRE_PSN_MASK));
+		if (ahead)
+			continue;
+		told = false;
+		ck_assert(has(peer.got.packet.payload, (size_t)expected * 256,
+			      256));
+		expected++;
+		if (peer.got.packet.bth.ack_request)
+			ack(wire_psn_add(PSN, expected + WIRE_PSN_MASK));
+	}
+	expect_ok(n.scq, 1, IBV_WC_SEND);
+	ck_assert(missing && again && seen > 300);
+	close_peer();
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite("wire-requester-fails");
+	const int refusals = sizeof(naks) / sizeof(*naks);
+
+	add(s, rnr);
+	add(s, nobody_answers);
+	add_loop(s, refused, refusals);
+	add_loop(s, fails_here, STARTS);
+	add_loop(s, works_here, STARTS);
+	add(s, fails_when_sent_again);
+	add(s, no_second_try);
+	add(s, rnr_without_end);
+	add_loop(s, wr_faults, 3);
+	add_loop(s, packet_faults, 4);
+	add(s, adversary);
+	return run(s);
+}
