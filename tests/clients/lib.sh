@@ -7,6 +7,17 @@ export LC_ALL=C
 failed=0
 passed=0
 
+# Not with a sanitizer's library, with which procps has been seen to hang.
+pgrep()
+{
+	LD_PRELOAD='' command pgrep "$@"
+}
+
+pkill()
+{
+	LD_PRELOAD='' command pkill "$@"
+}
+
 # Programs of a package that may be missing.
 need()
 {
