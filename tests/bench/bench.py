@@ -81,8 +81,10 @@ def charts_are_right(data, root):
             length = CHARTS[chart["title"]]
             if "x" not in points[0]:
                 length = 1
+            # little in a short time on a busy machine is 0.000 GB/s
             expect(f"{chart['title']}, {line['name']}: points",
-                   len(points) == len(values) == length and min(values) > 0,
+                   len(points) == len(values) == length and
+                   min(values) >= 0 and max(values) > 0,
                    points)
     expect("all charts", [c["title"] for c in data["charts"]] == list(CHARTS))
     expect("all lines are drawn", sorted(drawn) == sorted(wanted),
