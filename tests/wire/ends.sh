@@ -107,6 +107,7 @@ traffic()
 	LD_PRELOAD=$patience on a rping -c -a "$(address b)" -p "$port" -V \
 		>"$work/asking" 2>&1 &
 	asking=$!
+	await $asking said 'ping data' "$work/serving"
 	goes_on b 50 $asking && goes_on a 50 $asking
 	see "$what: there is traffic"
 }
@@ -182,13 +183,13 @@ try_peer()
 	what='the peer of one who waits is killed'
 	keep a
 	next_port
-	on b rping -s -a 0.0.0.0 -p "$port" -V >"$work/serving" 2>&1 &
+	on b rping -s -a 0.0.0.0 -p "$port" -V -v >"$work/serving" 2>&1 &
 	serving=$!
 	server=b await $serving listens_on b
 	LD_PRELOAD=$patience on a rping -c -a "$(address b)" -p "$port" -V \
 		>"$work/asking" 2>&1 &
 	asking=$!
-	goes_on b 50 $serving
+	await $serving said 'ping data' "$work/serving"
 	kill -KILL "$(program $asking)"
 	await $serving said 'DISCONNECT EVENT' "$work/serving"
 	said 'DISCONNECT EVENT' "$work/serving"
