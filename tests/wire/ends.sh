@@ -12,6 +12,9 @@ patience=${WIRE_PATIENCE-}
 	exit 77
 }
 
+# A sanitizer's library stays the first.
+preloaded=${LD_PRELOAD:+$LD_PRELOAD:}$patience
+
 # How many packets a host has received.
 packets() # HOST
 {
@@ -100,11 +103,11 @@ holds() # HOST PID
 traffic()
 {
 	next_port
-	LD_PRELOAD=$patience on b rping -s -a 0.0.0.0 -p "$port" -V -v \
+	LD_PRELOAD=$preloaded on b rping -s -a 0.0.0.0 -p "$port" -V -v \
 		>"$work/serving" 2>&1 &
 	serving=$!
 	server=b await $serving listens_on b
-	LD_PRELOAD=$patience on a rping -c -a "$(address b)" -p "$port" -V \
+	LD_PRELOAD=$preloaded on a rping -c -a "$(address b)" -p "$port" -V \
 		>"$work/asking" 2>&1 &
 	asking=$!
 	await $asking said 'ping data' "$work/serving"
@@ -186,10 +189,10 @@ try_peer()
 	on b rping -s -a 0.0.0.0 -p "$port" -V -v >"$work/serving" 2>&1 &
 	serving=$!
 	server=b await $serving listens_on b
-	LD_PRELOAD=$patience on a rping -c -a "$(address b)" -p "$port" -V \
+	LD_PRELOAD=$preloaded on a rping -c -a "$(address b)" -p "$port" -V \
 		>"$work/asking" 2>&1 &
 	asking=$!
-	await $serving said 'ping data' "$work/serving"
+	await $asking said 'ping data' "$work/serving"
 	kill -KILL "$(program $asking)"
 	await $serving said 'DISCONNECT EVENT' "$work/serving"
 	said 'DISCONNECT EVENT' "$work/serving"
