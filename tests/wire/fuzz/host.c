@@ -384,7 +384,7 @@ static void xrc_begin(void)
 	srq.xrcd = host.xrcd;
 	host.xrc_srq = ibv_create_srq_ex(host.ctx, &srq);
 	must(host.xrc_srq && !ibv_get_srq_num(host.xrc_srq, &host.srqn));
-	host.xrc_shared.n = host.xrc_shared.first = 0;
+	host.xrc_shared.n = host.xrc_shared.first = host.xrc_shared.lost = 0;
 }
 
 void host_begin(bool ipv6)
@@ -406,7 +406,7 @@ void host_begin(bool ipv6)
 	a = way();
 	host.ah = ibv_create_ah(host.pd, &a);
 	must(host.cq && host.small_cq && host.srq && host.ah);
-	host.shared.n = host.shared.first = 0;
+	host.shared.n = host.shared.first = host.shared.lost = 0;
 	xrc_begin();
 	for (i = 0; i < QPS; i++)
 		host_create(i);

@@ -88,6 +88,7 @@ struct posted {
 struct queue {
 	struct posted wr[POSTED];
 	uint32_t first, n;
+	uint32_t lost; /* of an SRQ: so many may never complete */
 };
 
 struct host_qp {
