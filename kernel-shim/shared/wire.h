@@ -51,7 +51,7 @@ struct urxe_wire_inbox {
 	_Atomic uint64_t ring; /* offset in the arena; 0: not needed yet */
 	/*
 	 * clock_now() when the owner looked last: while that is recent it will
-	 * look again by itself, and is not woken.
+	 * look again by itself, and is not woken.  0: it goes to sleep.
 	 */
 	_Atomic uint64_t looked;
 	struct urxe_wire_shown shown;
@@ -61,7 +61,7 @@ struct urxe_wire_inbox {
 };
 
 /* How long "recent" is, ns. */
-#define URXE_WIRE_RECENT 100000ull
+#define URXE_WIRE_RECENT 250000ull
 
 struct urxe_wire_answer {
 	uint32_t qpn; /* whose it is */

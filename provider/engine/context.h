@@ -24,6 +24,8 @@ struct urxe_context {
 	pthread_cond_t unpinned; /* a QP may be unlinked */
 	struct wire_holder *holder; /* of the room of that name; NULL: none */
 	struct urxe_service *_Atomic service; /* NULL until it is needed */
+	/* it looks again by then, and was asked to, ns */
+	_Atomic uint64_t service_at, service_due;
 	/* it could not be made: when pollers do its work, ns */
 	_Atomic bool unserved;
 	_Atomic uint64_t round_at, life_at;

@@ -44,6 +44,8 @@ struct urxe_carrier {
 	 * be.  Returns when to ask again, UINT64_MAX for never.
 	 */
 	uint64_t (*progress)(struct urxe_qp *qp, uint64_t now);
+	/* Something is in flight, and was not: when to ask.  NULL: at once. */
+	uint64_t (*due)(const struct urxe_qp *qp);
 	/*
 	 * What is in flight, or was and is queued again, is flushed or
 	 * forgotten: it has no answer.  Also called where there is nothing, and

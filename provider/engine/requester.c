@@ -288,7 +288,7 @@ static void flight_recount(struct urxe_qp *qp)
 		return;
 	}
 	fetch_add_relaxed(&qp->scq->stalled, 1);
-	service_need(qp->ctx);
+	service_need_by(qp->ctx, qp->carrier->due ? qp->carrier->due(qp) : 0);
 }
 
 static void flight_count(struct urxe_qp *qp)

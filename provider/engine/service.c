@@ -167,18 +167,29 @@ static bool service_watch(struct urxe_context *ctx, struct peer_watch *w)
 	return true;
 }
 
+/*
+ * It may have passed by what is made from now on.  Either it sees what
+ * service_need_by() was called for, or that one sees this.
+ */
+static void service_awake(struct urxe_context *ctx)
+{
+	store_seq_cst(&ctx->service_at, UINT64_MAX);
+	atomic_thread_fence(memory_order_seq_cst);
+}
+
 static void *service_main(void *arg)
 {
 	struct urxe_service *s = arg;
 	struct urxe_context *ctx = s->ctx;
 	struct event_count *wake = &ctx->arena->wake;
-	uint64_t now, next, life = 0;
+	uint64_t now, next, due, life = 0;
 	struct peer_watch watch;
 	uint32_t seen;
 	bool woken;
 
 	serving = ctx;
 	for (;;) {
+		service_awake(ctx);
 		seen = event_count_read(wake);
 		if (load_acquire(&s->stop))
 			return NULL;
@@ -188,11 +199,15 @@ static void *service_main(void *arg)
 		now = clock_now();
 		if (again && next > now + AGAIN_NS)
 			next = now + AGAIN_NS;
+		if (next > now + EVENT_COUNT_NAP)
+			next = now + EVENT_COUNT_NAP;
+		due = load_relaxed(&ctx->service_due);
+		if (due > now && due < next)
+			next = due;
+		store_seq_cst(&ctx->service_at, next);
 		if (next > now)
 			event_count_wait_words(wake, seen, watch.word, watch.n,
-					       next - now < EVENT_COUNT_NAP ?
-						       next - now :
-						       EVENT_COUNT_NAP);
+					       next - now);
 		if (woken)
 			process_pass_on(watch.word, watch.n - 1);
 	}
@@ -213,6 +228,7 @@ static struct urxe_service *service_start(struct urxe_context *ctx)
 	if (!s)
 		return NULL;
 	s->ctx = ctx;
+	service_awake(ctx);
 	if (thread_start(&s->thread, service_main, s))
 		return s;
 	free(s);
@@ -260,6 +276,15 @@ bool service_need(struct urxe_context *ctx)
 		service_ask_pollers(ctx);
 	}
 	return s;
+}
+
+bool service_need_by(struct urxe_context *ctx, uint64_t at)
+{
+	atomic_thread_fence(memory_order_seq_cst);
+	if (load_acquire(&ctx->service) && load_seq_cst(&ctx->service_at) <= at)
+		return true;
+	store_relaxed(&ctx->service_due, at);
+	return service_need(ctx);
 }
 
 void service_stand_in(struct urxe_context *ctx, struct urxe_cq_sh *polled)

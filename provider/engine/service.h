@@ -6,6 +6,8 @@
 
 /* Have it run, or look again.  False: no thread can be made. */
 bool service_need(struct urxe_context *ctx);
+/* The same, but it is early enough at that time, of clock_now(). */
+bool service_need_by(struct urxe_context *ctx, uint64_t at);
 /* Is this thread one, of whichever context? */
 bool service_is_me(void);
 /* There is none, and somebody polls. */

@@ -90,6 +90,7 @@ static bool inbox_put_to(struct wire_seat *seat, struct urxe_peer *p,
 	    !inbox_write(seat->f, p->arena, &e->inbox, head, packet->payload))
 		return false;
 	seat_pass(seat);
+	atomic_thread_fence(memory_order_seq_cst); /* requester_looks() */
 	if (clock_now() - load_relaxed(&e->inbox.looked) > URXE_WIRE_RECENT)
 		service_wake(p->arena);
 	return true;

@@ -55,7 +55,8 @@ static void requester_disown(struct urxe_qp *qp, struct wire_requester *r)
 	r->pid = urxe_pid;
 }
 
-/* Somebody looks, and will again: he need not be woken. */
+/* Somebody looks, and will again: he need not be woken, unless he goes to
+ * sleep. */
 static void requester_looks(struct urxe_qp *qp, struct wire_requester *r,
 			    uint64_t now)
 {
@@ -63,9 +64,48 @@ static void requester_looks(struct urxe_qp *qp, struct wire_requester *r,
 
 	if (service_is_me())
 		return;
+	if (load_relaxed(&qp->scq->sh->arm) != URXE_ARM_NONE) {
+		store_relaxed(&r->inbox->looked, 0);
+		/* we see the answer, or the holder sees this */
+		atomic_thread_fence(memory_order_seq_cst);
+		return;
+	}
 	store_relaxed(&r->inbox->looked, now);
-	if (now - last > URXE_WIRE_RECENT)
-		service_need(qp->ctx); /* to see when that is over */
+	if (now - last > URXE_WIRE_RECENT) /* to see when that is over */
+		service_need_by(qp->ctx, now + 2 * URXE_WIRE_RECENT);
+}
+
+/* At this side, and that was not said yet. */
+static bool requester_has_failed(const struct urxe_qp *qp,
+				 const struct wire_requester *r)
+{
+	return r->failed && !sq_slot(&qp->sq, r->failed_at)->answer;
+}
+
+/* When it is to be looked at again. */
+static uint64_t requester_next(const struct urxe_qp *qp,
+			       const struct wire_requester *r, uint64_t now)
+{
+	uint64_t next = UINT64_MAX;
+
+	if (requester_has_failed(qp, r))
+		return now;
+	if (now - load_relaxed(&r->inbox->looked) <= 2 * URXE_WIRE_RECENT)
+		next = now + 2 * URXE_WIRE_RECENT;
+	if (r->deadline && r->deadline < next)
+		next = r->deadline;
+	if (r->rnr_until && r->rnr_until < next)
+		next = r->rnr_until;
+	return next;
+}
+
+/* We have looked, but may not come back: then the service thread does in time.
+ */
+static void requester_left(struct urxe_qp *qp, struct wire_requester *r,
+			   uint64_t now)
+{
+	if (!load_relaxed(&r->inbox->looked) && !service_is_me())
+		service_need_by(qp->ctx, requester_next(qp, r, now));
 }
 
 static enum verdict requester_no_inbox(struct run *r)
@@ -121,6 +161,7 @@ static enum verdict requester_begin(struct urxe_qp *qp, struct run *run,
 {
 	struct wire_requester *r = qp->wire;
 	enum verdict v;
+	uint64_t now;
 
 	requester_disown(qp, r);
 	if (qp->sq.done == qp->sq.begun)
@@ -136,9 +177,11 @@ static enum verdict requester_begin(struct urxe_qp *qp, struct run *run,
 	message_begin(r, qp->sq.begun, message_packets(qp, w));
 	if (qp->type == IBV_QPT_UC)
 		return begin_unreliable(qp, r);
-	requester_looks(qp, r, clock_now());
+	now = clock_now();
+	requester_looks(qp, r, now);
 	requester_send(qp, r);
 	requester_show(qp, r);
+	requester_left(qp, r, now);
 	return WR_IN_FLIGHT;
 }
 
@@ -159,11 +202,8 @@ static bool requester_follows(const struct urxe_qp *qp,
 static void look_at_clock(struct urxe_qp *qp, struct wire_requester *r,
 			  uint64_t now)
 {
-	if (r->failed) {
-		/* it ends when those before it are answered */
-		if (!sq_slot(&qp->sq, r->failed_at)->answer)
-			flight_answer(qp, r->failed_at, r->failed);
-	}
+	if (requester_has_failed(qp, r)) /* those before it come first */
+		flight_answer(qp, r->failed_at, r->failed);
 	if (r->rnr_until && now >= r->rnr_until)
 		r->rnr_until = 0;
 	if (qp->flying && r->deadline && now >= r->deadline) {
@@ -173,17 +213,9 @@ static void look_at_clock(struct urxe_qp *qp, struct wire_requester *r,
 	}
 }
 
-static uint64_t requester_next(const struct wire_requester *r, uint64_t now)
+static uint64_t requester_due(const struct urxe_qp *qp)
 {
-	uint64_t next = UINT64_MAX;
-
-	if (now - load_relaxed(&r->inbox->looked) <= 2 * URXE_WIRE_RECENT)
-		next = now + 2 * URXE_WIRE_RECENT;
-	if (r->deadline && r->deadline < next)
-		next = r->deadline;
-	if (r->rnr_until && r->rnr_until < next)
-		next = r->rnr_until;
-	return next;
+	return requester_next(qp, qp->wire, clock_now());
 }
 
 static uint64_t requester_progress(struct urxe_qp *qp, uint64_t now)
@@ -206,7 +238,10 @@ static uint64_t requester_progress(struct urxe_qp *qp, uint64_t now)
 	requester_show(qp, r);
 	if (qp->stall.kind == STALL_NONE)
 		requester_run(qp);
-	return qp->flying ? requester_next(r, now) : UINT64_MAX;
+	if (!qp->flying)
+		return UINT64_MAX;
+	requester_left(qp, r, now);
+	return requester_next(qp, r, now);
 }
 
 static void requester_cancel(struct urxe_qp *qp)
@@ -225,6 +260,7 @@ static const struct urxe_carrier carrier = {
 	.begin = requester_begin,
 	.follows = requester_follows,
 	.progress = requester_progress,
+	.due = requester_due,
 	.cancel = requester_cancel,
 };
 
