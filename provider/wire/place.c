@@ -15,7 +15,7 @@ static void place_answer(struct request *r)
 {
 	struct wire_packet p;
 
-	r->v->due = false; /* it is an ACK of what was before, too */
+	reply_stands_for(r, r->p->bth.psn);
 	reply_begin(r, WIRE_READ_ONLY, r->p->bth.psn, &p);
 	reply_add(r, &p);
 }

@@ -90,7 +90,7 @@ enum response read_portion(struct request *r, struct read *d)
 	uint32_t i;
 
 	resp = read_access(r, d, &src);
-	r->v->due = false; /* it is an ACK of what was before, too */
+	reply_stands_for(r, wire_psn_add(d->end, WIRE_PSN_MASK));
 	reply_flush(r->s); /* what is in front of it in the sender goes first */
 	/* after the WRITEs before it, and before the READs after it */
 	atomic_thread_fence(memory_order_seq_cst);

@@ -66,6 +66,12 @@ void reply_ack_later(struct request *r)
 	s->due = (uint32_t)(v - s->served) + 1;
 }
 
+void reply_stands_for(struct request *r, uint32_t psn)
+{
+	if (!wire_psn_before(psn, r->v->psn))
+		r->v->due = false;
+}
+
 void reply_acks(struct wire_server *s)
 {
 	struct served *v;

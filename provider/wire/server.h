@@ -170,6 +170,9 @@ void reply_acks(struct wire_server *s);
 void reply_forget(struct wire_server *s, struct served *v);
 /* A packet of it met congestion: the requester is told, now and then. */
 void reply_congestion(struct request *r);
+/* What is answered with data up to that PSN needs no ACK; what is due beyond it
+ * goes on being so. */
+void reply_stands_for(struct request *r, uint32_t psn);
 void reply_nak(struct request *r, uint8_t syndrome, uint32_t psn);
 /*
  * A packet of that opcode, to be filled further; the ACK that was due goes with
