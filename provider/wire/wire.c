@@ -133,7 +133,7 @@ static struct ibv_qp *wire_create_qp_ex(struct ibv_context *ctx,
 	return wire_created(next.create_qp_ex(ctx, attr));
 }
 
-/* Does that bring it to another host? */
+/* Does that bring it to another host?  Else what is in use stays as it is. */
 static bool leads_away(const struct urxe_qp *qp, const struct ibv_qp_attr *a,
 		       int mask)
 {
@@ -142,7 +142,7 @@ static bool leads_away(const struct urxe_qp *qp, const struct ibv_qp_attr *a,
 	return mask & IBV_QP_STATE && a->qp_state == IBV_QPS_RTR &&
 	       mask & IBV_QP_AV && a->ah_attr.is_global &&
 	       URXE_GID_TYPE(g->sgid_index) == URXE_ROCE_V2 &&
-	       qp->type != IBV_QPT_UD &&
+	       qp->type != IBV_QPT_UD && qp_state(qp) == IBV_QPS_INIT &&
 	       !ah_gid_is_ours(qp->ctx->fabric->dev, g->dgid.raw);
 }
 

@@ -68,24 +68,11 @@ uint8_t gid_index(void)
 	ck_abort_msg("the device does not have our address");
 }
 
-void connect_qp(struct ibv_qp *qp)
+int modify_to_rtr(struct ibv_qp *qp)
 {
-	struct ibv_qp_attr a = {
-		.qp_state = IBV_QPS_INIT,
-		.port_num = 1,
-		.qp_access_flags = IBV_ACCESS_REMOTE_WRITE |
-				   IBV_ACCESS_REMOTE_READ |
-				   IBV_ACCESS_REMOTE_ATOMIC,
-	};
 	int mask = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU |
 		   IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
-
-	ck_assert_int_eq(ibv_modify_qp(qp, &a,
-				       IBV_QP_STATE | IBV_QP_PKEY_INDEX |
-					       IBV_QP_PORT |
-					       IBV_QP_ACCESS_FLAGS),
-			 0);
-	a = (struct ibv_qp_attr){
+	struct ibv_qp_attr a = {
 		.qp_state = IBV_QPS_RTR,
 		.path_mtu = IBV_MTU_1024,
 		.dest_qp_num = QPN,
@@ -100,7 +87,25 @@ void connect_qp(struct ibv_qp *qp)
 	memcpy(a.ah_attr.grh.dgid.raw, there, 16);
 	if (qp->qp_type != IBV_QPT_UC)
 		mask |= IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
-	ck_assert_int_eq(ibv_modify_qp(qp, &a, mask), 0);
+	return ibv_modify_qp(qp, &a, mask);
+}
+
+void connect_qp(struct ibv_qp *qp)
+{
+	struct ibv_qp_attr a = {
+		.qp_state = IBV_QPS_INIT,
+		.port_num = 1,
+		.qp_access_flags = IBV_ACCESS_REMOTE_WRITE |
+				   IBV_ACCESS_REMOTE_READ |
+				   IBV_ACCESS_REMOTE_ATOMIC,
+	};
+
+	ck_assert_int_eq(ibv_modify_qp(qp, &a,
+				       IBV_QP_STATE | IBV_QP_PKEY_INDEX |
+					       IBV_QP_PORT |
+					       IBV_QP_ACCESS_FLAGS),
+			 0);
+	ck_assert_int_eq(modify_to_rtr(qp), 0);
 }
 
 void allow(struct ibv_qp *qp, int access)
@@ -231,6 +236,8 @@ struct wire_packet packet(uint32_t qpn, uint8_t opcode, uint32_t psn)
 	};
 }
 
+static bool together; /* what is said */
+
 void say_by(const struct wire_packet *p, uint8_t traffic_class)
 {
 	struct wire_path path = { .traffic_class = traffic_class };
@@ -238,7 +245,15 @@ void say_by(const struct wire_packet *p, uint8_t traffic_class)
 	memcpy(path.dgid, here, 16);
 	memcpy(path.sgid, there, 16);
 	ck_assert_ptr_nonnull(wire_sender_add(sender, &path, p));
-	ck_assert_int_eq(wire_sender_flush(sender, &sock, NULL), 0);
+	if (!together)
+		ck_assert_int_eq(wire_sender_flush(sender, &sock, NULL), 0);
+}
+
+void say_together(bool begin)
+{
+	together = begin;
+	if (!begin)
+		ck_assert_int_eq(wire_sender_flush(sender, &sock, NULL), 0);
 }
 
 void say(const struct wire_packet *p)

@@ -41,6 +41,8 @@ uint8_t gid_index(void);
 
 /* Connected to the other host's QP `QPN`, in RTR, at `PSN`. */
 void connect_qp(struct ibv_qp *qp);
+/* Its last step; what ibv_modify_qp returns. */
+int modify_to_rtr(struct ibv_qp *qp);
 struct ibv_qp *make_qp_of(enum ibv_qp_type type, struct ibv_srq *srq);
 struct ibv_qp *make_qp(enum ibv_qp_type type);
 /* Of remote access, from now on. */
@@ -59,6 +61,9 @@ void with_bytes(struct wire_packet *p, const void *bytes, uint32_t n);
 void say(const struct wire_packet *p);
 /* The same with that traffic class, of which 3 says: congestion. */
 void say_by(const struct wire_packet *p, uint8_t traffic_class);
+/* What is said from now on goes out at the end of that, as one datagram if the packets are
+ * of one size. */
+void say_together(bool begin);
 /* n bytes as they are, whatever they are. */
 void say_bytes(const void *bytes, size_t n);
 

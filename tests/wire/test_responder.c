@@ -251,6 +251,62 @@ START_TEST(atomic_again)
 }
 END_TEST
 
+/*
+ * The answer to what came again says nothing of what came behind that: it gets
+ * its ACK.  Packets of one size, so that they come together.
+ */
+START_TEST(again_and_behind)
+{
+	struct ibv_qp *qp = make_qp(IBV_QPT_RC);
+	const uint32_t headers = WIRE_BTH_BYTES + WIRE_ICRC_BYTES;
+	uint32_t i;
+
+	for (i = 0; i < 10; i++)
+		post_recv(qp, i, 0, 100);
+	for (i = 0; i < 10; i++) {
+		say_together(true);
+		if (_i)
+			say_fetch_add(qp, PSN + 2 * i, 0, 0);
+		else
+			say_rdma(qp, WIRE_READ_REQUEST, PSN + 2 * i, mr->rkey,
+				 4, 0);
+		say_send(qp, WIRE_SEND_ONLY, PSN + 2 * i + 1, 0,
+			 (_i ? 44 : 32) - headers);
+		if (_i)
+			say_fetch_add(qp, PSN + 2 * i, 0, 0);
+		else
+			say_rdma(qp, WIRE_READ_REQUEST, PSN + 2 * i, mr->rkey,
+				 4, 0);
+		say_together(false);
+		while (hear().bth.psn != ((PSN + 2 * i + 1) & WIRE_PSN_MASK))
+			;
+		ck_assert_uint_eq(await_completion().wr_id, i);
+	}
+	ck_assert_int_eq(ibv_destroy_qp(qp), 0);
+}
+END_TEST
+
+/* A step that is refused changes nothing of a message that is under way. */
+START_TEST(modified_in_vain)
+{
+	struct ibv_qp *qp = make_qp(IBV_QPT_RC);
+	struct wire_packet p = packet(qp->qp_num, WIRE_SEND_FIRST, PSN);
+
+	post_recv(qp, 1, 0, 2 * MTU);
+	post_recv(qp, 2, 0, 2 * MTU);
+	with_bytes(&p, text, MTU);
+	say(&p);
+	hear_answer(WIRE_ACK, PSN);
+	ck_assert_int_eq(modify_to_rtr(qp), EINVAL);
+	say_send(qp, WIRE_SEND_LAST, PSN + 1, MTU, 9);
+	hear_answer(WIRE_ACK, PSN + 1);
+	ck_assert_uint_eq(await_completion().wr_id, 1);
+	ck_assert_int_eq(memcmp(buf, text, MTU + 9), 0);
+	no_completion();
+	ck_assert_int_eq(ibv_destroy_qp(qp), 0);
+}
+END_TEST
+
 /* ------------------------------------------------------- refused */
 
 /* What is said first, and the NAK to it: the QP is at its end. */
@@ -500,6 +556,8 @@ int main(void)
 	tcase_add_test(t, congestion);
 	tcase_add_test(t, write_read);
 	tcase_add_test(t, atomic_again);
+	tcase_add_loop_test(t, again_and_behind, 0, 2);
+	tcase_add_test(t, modified_in_vain);
 	tcase_add_test(t, bad_requests);
 	tcase_add_test(t, shared_receives);
 	tcase_add_test(t, unreliable);
