@@ -254,6 +254,8 @@ static void take_ack(struct urxe_qp *qp, struct wire_requester *r, uint32_t psn)
 
 static void take_rnr(struct urxe_qp *qp, struct wire_requester *r, uint8_t code)
 {
+	if (r->rnr_until)
+		return; /* it came twice */
 	counted(qp, URXE_CNT_RNR_NAK);
 	why_note(WIRE_RNR, qp->attr.dest_qp_num);
 	if (!r->rnr_left && qp->attr.rnr_retry != RNR_ENDLESS) {

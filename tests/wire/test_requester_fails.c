@@ -132,6 +132,24 @@ START_TEST(rnr_without_end)
 }
 END_TEST
 
+/* A NAK that came twice is one. */
+START_TEST(rnr_twice)
+{
+	struct opts o = wire_opts();
+
+	o.rnr_retry = 1;
+	open_to_peer(&o);
+	post_op(IBV_WR_SEND, 1, 0, 8);
+	take(WIRE_SEND_ONLY, PSN);
+	nak(PSN, WIRE_RNR_NAK | 30); /* 0.3 s */
+	nak(PSN, WIRE_RNR_NAK | 30);
+	take(WIRE_SEND_ONLY, PSN);
+	ack(PSN);
+	expect_ok(n.scq, 1, IBV_WC_SEND);
+	close_peer();
+}
+END_TEST
+
 /* Everywhere in the circle of PSNs it is the same. */
 static const uint32_t starts[] = { PSN, 0, 1, 0x7ffffe, 0x800001, 0xfffffe };
 #define STARTS ((int)(sizeof(starts) / sizeof(*starts)))
@@ -394,6 +412,7 @@ int main(void)
 	add(s, fails_when_sent_again);
 	add(s, no_second_try);
 	add(s, rnr_without_end);
+	add(s, rnr_twice);
 	add_loop(s, wr_faults, 3);
 	add_loop(s, packet_faults, 4);
 	add(s, adversary);
