@@ -134,7 +134,11 @@ static int cq_arm_as(struct urxe_cq *cq, enum urxe_arm want, bool kind)
 
 int cq_arm(struct urxe_cq *cq, enum urxe_arm want)
 {
-	return cq_arm_as(cq, want, true);
+	int ret = cq_arm_as(cq, want, true);
+
+	if (unlikely(load_relaxed(&cq->stalled)))
+		poll_progress(cq); /* carriers learn that we go to sleep */
+	return ret;
 }
 
 int cq_arm_next(struct urxe_cq *cq, enum urxe_arm want)

@@ -15,8 +15,8 @@
  * request, which no ACK of a later PSN answers.  A long READ is several of
  * them.
  *
- * Who polls takes the answers; only if nobody has looked for a while the holder
- * wakes the service thread, which does (shared/wire.h).
+ * Who polls takes the answers; only if nobody has looked for a while, or the CQ
+ * is armed, the holder wakes the service thread, which does (shared/wire.h).
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -86,11 +86,13 @@ static bool requester_has_failed(const struct urxe_qp *qp,
 static uint64_t requester_next(const struct urxe_qp *qp,
 			       const struct wire_requester *r, uint64_t now)
 {
+	const uint64_t looked = load_relaxed(&r->inbox->looked);
 	uint64_t next = UINT64_MAX;
 
 	if (requester_has_failed(qp, r))
 		return now;
-	if (now - load_relaxed(&r->inbox->looked) <= 2 * URXE_WIRE_RECENT)
+	/* maybe after `now`, while we waited for a lock */
+	if (looked && (int64_t)(now - looked) <= 2 * (int64_t)URXE_WIRE_RECENT)
 		next = now + 2 * URXE_WIRE_RECENT;
 	if (r->deadline && r->deadline < next)
 		next = r->deadline;
