@@ -155,6 +155,8 @@ static void answer_congested(struct wire_server *s,
 {
 	struct request r = { .s = s, .p = &in->packet };
 
+	if ((in->packet.bth.opcode & WIRE_TRANSPORT) != WIRE_RC)
+		return;
 	qp_guard_raise(&s->me, USES);
 	if (request_find(&r, IBV_QPT_RC) && is_from_peer(r.c, &in->path) &&
 	    request_is_heard(&r)) {
