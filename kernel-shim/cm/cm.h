@@ -104,6 +104,7 @@ CM_TABLE(mc, CM_MAX_MC, used)
 int cm_map(struct urxe_fabric *f, struct cm_table **out);
 /* Between these two, all other functions. */
 int cm_lock(struct cm *cm); /* as fabric_lock */
+int cm_lock_within(struct cm *cm, uint64_t patience); /* ns */
 void cm_unlock(struct cm *cm);
 /*
  * After a holder of the lock died: make whole what it left half done.

@@ -84,14 +84,19 @@ int cm_map(struct urxe_fabric *f, struct cm_table **out)
 	return ret ? ret : table_map(f, out);
 }
 
-int cm_lock(struct cm *cm)
+int cm_lock_within(struct cm *cm, uint64_t patience)
 {
-	int ret = robust_lock(cm->f, &cm->t->lock,
-			      "the connection manager's lock");
+	int ret = robust_lock_within(cm->f, &cm->t->lock,
+				     "the connection manager's lock", patience);
 
 	if (ret > 0)
 		cm_recover(cm);
 	return ret < 0 ? ret : 0;
+}
+
+int cm_lock(struct cm *cm)
+{
+	return cm_lock_within(cm, ROBUST_PATIENCE_NS);
 }
 
 void cm_unlock(struct cm *cm)

@@ -532,6 +532,25 @@ void cm_wire_take(struct cm *cm, const struct wire_path *path,
 		got[m](cm, &l);
 }
 
+/*
+ * Who receives for all has little time for a process that is stopped in the
+ * tables: what comes meanwhile is lost, and comes again.
+ */
+#define PATIENCE_NS 100000000ull
+#define NO_PATIENCE_NS 1000000000ull /* for so long after that was in vain */
+
+static int lock_soon(struct cm *cm)
+{
+	static uint64_t in_vain;
+	const uint64_t now = clock_now();
+	int ret;
+
+	ret = cm_lock_within(cm, now < in_vain ? 0 : PATIENCE_NS);
+	if (ret && now >= in_vain)
+		in_vain = clock_now() + NO_PATIENCE_NS;
+	return ret;
+}
+
 void cm_wire_receive(struct urxe_fabric *f, const struct wire_path *path,
 		     const uint8_t *mad, size_t n)
 {
@@ -543,7 +562,7 @@ void cm_wire_receive(struct urxe_fabric *f, const struct wire_path *path,
 		return;
 	mapped = f;
 	cm.t = table;
-	if (cm_lock(&cm))
+	if (lock_soon(&cm))
 		return;
 	cm_wire_take(&cm, path, mad, n);
 	cm_settle(&cm);

@@ -8,14 +8,14 @@
 
 /* Who has had it too long. */
 static int robust_name_holder(struct urxe_fabric *f, uint32_t id,
-			      const char *what)
+			      const char *what, uint64_t patience)
 {
 	const struct urxe_process *p =
 		&f->dev->process[URXE_PROCESS_NUMBER(id)];
 
-	return fabric_fail(ETIMEDOUT, "pid %d (%.15s) has held %s for %d s%s",
+	return fabric_fail(ETIMEDOUT, "pid %d (%.15s) has held %s for %d ms%s",
 			   load_relaxed(&p->pid), p->comm, what,
-			   (int)(ROBUST_PATIENCE_NS / 1000000000),
+			   (int)(patience / 1000000),
 			   process_thread_is_stopped(f, id, 0) ? " and is stopped" :
 							  "");
 }
@@ -26,7 +26,7 @@ static bool robust_holder_is_dead(struct urxe_fabric *f, uint32_t word)
 }
 
 static int robust_wait(struct urxe_fabric *f, struct robust_lock *l,
-		       uint32_t me, const char *what)
+		       uint32_t me, const char *what, uint64_t patience)
 {
 	uint32_t word, turn = load_relaxed(&l->turn);
 	uint64_t since = clock_now();
@@ -42,7 +42,8 @@ static int robust_wait(struct urxe_fabric *f, struct robust_lock *l,
 		    !cas_relaxed(&l->word, &word, word | ROBUST_WAITERS))
 			continue;
 		word |= ROBUST_WAITERS;
-		futex_wait(&l->word, word, ROBUST_LOOK_NS);
+		if (patience)
+			futex_wait(&l->word, word, ROBUST_LOOK_NS);
 		if (load_relaxed(&l->word) != word)
 			continue;
 		if (robust_holder_is_dead(f, word) &&
@@ -51,14 +52,15 @@ static int robust_wait(struct urxe_fabric *f, struct robust_lock *l,
 		if (load_relaxed(&l->turn) != turn) {
 			turn = load_relaxed(&l->turn);
 			since = clock_now();
-		} else if (clock_now() - since > ROBUST_PATIENCE_NS) {
+		} else if (clock_now() - since > patience) {
 			return robust_name_holder(f, word & ~ROBUST_WAITERS,
-						  what);
+						  what, patience);
 		}
 	}
 }
 
-int robust_lock(struct urxe_fabric *f, struct robust_lock *l, const char *what)
+int robust_lock_within(struct urxe_fabric *f, struct robust_lock *l,
+		       const char *what, uint64_t patience)
 {
 	uint32_t none = 0, me = process_id(f);
 	int ret = 0;
@@ -66,10 +68,15 @@ int robust_lock(struct urxe_fabric *f, struct robust_lock *l, const char *what)
 	if (!me)
 		return -ENOMEM;
 	if (!cas_acquire(&l->word, &none, me))
-		ret = robust_wait(f, l, me, what);
+		ret = robust_wait(f, l, me, what, patience);
 	if (ret >= 0)
 		store_relaxed(&l->turn, load_relaxed(&l->turn) + 1);
 	return ret;
+}
+
+int robust_lock(struct urxe_fabric *f, struct robust_lock *l, const char *what)
+{
+	return robust_lock_within(f, l, what, ROBUST_PATIENCE_NS);
 }
 
 void robust_unlock(struct urxe_fabric *f, struct robust_lock *l)

@@ -45,6 +45,11 @@ static int take(struct user *u)
 	return robust_lock(u->f, &u->l->lock, "the test's lock");
 }
 
+static int take_at_once(struct user *u)
+{
+	return robust_lock_within(u->f, &u->l->lock, "the test's lock", 0);
+}
+
 static void give(struct user *u)
 {
 	robust_unlock(u->f, &u->l->lock);
@@ -223,6 +228,7 @@ START_TEST(stopped_holder_is_named)
 
 	kill(pid, SIGSTOP);
 	ck_assert_int_eq(waitpid(pid, NULL, WUNTRACED), pid);
+	ck_assert_int_eq(take_at_once(&u), -ETIMEDOUT);
 	ck_assert_int_eq(take(&u), -ETIMEDOUT);
 	snprintf(name, sizeof(name), "pid %d (", pid);
 	ck_assert_msg(strstr(fabric_why(), name) == fabric_why() &&
@@ -230,7 +236,7 @@ START_TEST(stopped_holder_is_named)
 			      strstr(fabric_why(), "is stopped"),
 		      "%s", fabric_why());
 	kill_child(pid);
-	ck_assert_int_eq(take(&u), 1);
+	ck_assert_int_eq(take_at_once(&u), 1);
 	give(&u);
 	fabric_close(u.f);
 }
