@@ -59,6 +59,7 @@ struct urxe_conn {
 	 */
 	uint32_t allows;
 	bool direct; /* the short way is open (direct.h) */
+	bool doubts_memory; /* receives of this process may have none any more */
 	const _Atomic uint32_t *port_state;
 	struct urxe_rx rx;
 };

@@ -267,6 +267,21 @@ static enum response receive_take(const struct urxe_qp *qp, struct urxe_conn *c,
 	return RESP_ACK;
 }
 
+/*
+ * This process's own memory may be unmapped, though it is registered: NICs keep
+ * the pages, and programs that end count on it.  The system says so then.
+ */
+static void __attribute__((noinline))
+receive_doubt(struct urxe_peer *p, const struct urxe_key *k,
+	      struct urxe_seg *seg)
+{
+	if (seg->ptr != (char *)(uintptr_t)seg->va || load_relaxed(&p->bounce))
+		return;
+	seg->ptr = NULL;
+	seg->peer = p;
+	seg->key = k;
+}
+
 /* Where len bytes go; false: a key of the receive does not hold. */
 static inline bool __attribute__((always_inline))
 receive_scatter(struct urxe_conn *c, const struct taken *t, uint64_t len,
@@ -290,6 +305,8 @@ receive_scatter(struct urxe_conn *c, const struct taken *t, uint64_t len,
 			return false;
 		}
 		mem_reach(p, k, t->sge[i].addr, n, &dst[i]);
+		if (unlikely(c->doubts_memory))
+			receive_doubt(p, k, &dst[i]);
 		/* a page fault must show before the completion does */
 		*mapped &= dst[i].ptr || k->flags & URXE_MR_ODP;
 		len -= n;

@@ -55,6 +55,8 @@ struct served *server_turn_to(struct wire_server *s, uint32_t qpn,
 	guard_name(s->me.guard, USES);
 	if (!conn_open(&s->me, c, qpn, 0))
 		return NULL;
+	/* what is late comes when the program is at its end */
+	c->doubts_memory = type == IBV_QPT_UD;
 	/* from whom it is, its path must tell */
 	c->want = load_seq_cst(&c->sh->conn) & URXE_CONN_ENDS;
 	if (URXE_CONN_QPN(c->want) == qpn && conn_is_wired(c, type))

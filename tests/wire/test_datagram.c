@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -372,6 +373,37 @@ START_TEST(group_heard)
 }
 END_TEST
 
+/*
+ * A program at its end unmaps what it has registered, and a datagram is late:
+ * its receive fails, and the program goes on.
+ */
+START_TEST(memory_goes)
+{
+	char *mem = mmap(NULL, 4096, PROT_READ | PROT_WRITE,
+			 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct ibv_recv_wr wr = { .wr_id = 1, .num_sge = 1 }, *bad;
+	struct wire_packet p;
+	struct ibv_sge sge;
+	struct ibv_mr *mr;
+
+	use(_i);
+	host_open();
+	device_open();
+	ck_assert_ptr_ne(mem, MAP_FAILED);
+	mr = ibv_reg_mr(n.pd, mem, 4096, IBV_ACCESS_LOCAL_WRITE);
+	ck_nonnull(mr);
+	sge = (struct ibv_sge){ (uintptr_t)mem, 4096, mr->lkey };
+	wr.sg_list = &sge;
+	ck_ok(ibv_post_recv(n.qp, &wr, &bad));
+	ck_ok(munmap(mem, 4096));
+	p = packet(n.qp->qp_num, BYTES);
+	say(here, &p);
+	expect(n.rcq, 1, IBV_WC_LOC_PROT_ERR);
+	ck_ok(ibv_dereg_mr(mr));
+	device_close();
+}
+END_TEST
+
 /* What is sent to a group goes out once, and comes to this host's members
  * once. */
 START_TEST(group_told)
@@ -687,6 +719,7 @@ int main(void)
 	add_loop(s, told, versions);
 	add_loop(s, answered, versions);
 	add_loop(s, solicited, versions);
+	add_loop(s, memory_goes, versions);
 	add_loop(s, holder_killed, versions);
 	add_loop(s, member_killed, versions);
 	add_loop(s, holder_stopped, versions);
