@@ -61,8 +61,8 @@ void with_bytes(struct wire_packet *p, const void *bytes, uint32_t n);
 void say(const struct wire_packet *p);
 /* The same with that traffic class, of which 3 says: congestion. */
 void say_by(const struct wire_packet *p, uint8_t traffic_class);
-/* What is said from now on goes out at the end of that, as one datagram if the packets are
- * of one size. */
+/* What is said from now on goes out at the end of that: as one datagram, if the
+ * packets are of one size. */
 void say_together(bool begin);
 /* n bytes as they are, whatever they are. */
 void say_bytes(const void *bytes, size_t n);
