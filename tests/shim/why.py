@@ -482,7 +482,7 @@ def try_timeout():
     for limit in ("0.5s", "3s", "30s"):  # until it comes to wait
         done = urxe("run", "--fabric", "late", "--timeout", limit, "--", "sh",
                     "-c", f"sleep 100 | {STALLS} rnr")
-        if "server" in done.stdout:
+        if "waits for a receive (RNR)" in done.stderr:
             break
     expect(done.returncode == 124 and "waits for a receive (RNR)" in done.stderr,
            f"{done}")
