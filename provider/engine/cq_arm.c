@@ -129,16 +129,14 @@ static int cq_arm_as(struct urxe_cq *cq, enum urxe_arm want, bool kind)
 	/* a peer changed a QP before we armed: nobody else will say so */
 	if (load_seq_cst(&sh->attention) || (fire && !cq_hold_back(&cq->view)))
 		cq_fire(&cq->view, true);
+	if (unlikely(load_relaxed(&cq->stalled)))
+		poll_progress(cq); /* carriers learn that we go to sleep */
 	return 0;
 }
 
 int cq_arm(struct urxe_cq *cq, enum urxe_arm want)
 {
-	int ret = cq_arm_as(cq, want, true);
-
-	if (unlikely(load_relaxed(&cq->stalled)))
-		poll_progress(cq); /* carriers learn that we go to sleep */
-	return ret;
+	return cq_arm_as(cq, want, true);
 }
 
 int cq_arm_next(struct urxe_cq *cq, enum urxe_arm want)

@@ -101,13 +101,16 @@ static uint64_t requester_next(const struct urxe_qp *qp,
 	return next;
 }
 
-/* We have looked, but may not come back: then the service thread does in time.
- */
-static void requester_left(struct urxe_qp *qp, struct wire_requester *r,
-			   uint64_t now)
+/* The same; who goes to sleep may not come back, and has the service thread do
+ * so in time. */
+static uint64_t requester_leave(struct urxe_qp *qp, struct wire_requester *r,
+				uint64_t now)
 {
+	const uint64_t next = requester_next(qp, r, now);
+
 	if (!load_relaxed(&r->inbox->looked) && !service_is_me())
-		service_need_by(qp->ctx, requester_next(qp, r, now));
+		service_need_by(qp->ctx, next);
+	return next;
 }
 
 static enum verdict requester_no_inbox(struct run *r)
@@ -183,7 +186,7 @@ static enum verdict requester_begin(struct urxe_qp *qp, struct run *run,
 	requester_looks(qp, r, now);
 	requester_send(qp, r);
 	requester_show(qp, r);
-	requester_left(qp, r, now);
+	requester_leave(qp, r, now);
 	return WR_IN_FLIGHT;
 }
 
@@ -240,10 +243,7 @@ static uint64_t requester_progress(struct urxe_qp *qp, uint64_t now)
 	requester_show(qp, r);
 	if (qp->stall.kind == STALL_NONE)
 		requester_run(qp);
-	if (!qp->flying)
-		return UINT64_MAX;
-	requester_left(qp, r, now);
-	return requester_next(qp, r, now);
+	return qp->flying ? requester_leave(qp, r, now) : UINT64_MAX;
 }
 
 static void requester_cancel(struct urxe_qp *qp)
