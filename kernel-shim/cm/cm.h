@@ -104,7 +104,8 @@ CM_TABLE(mc, CM_MAX_MC, used)
 int cm_map(struct urxe_fabric *f, struct cm_table **out);
 /* Between these two, all other functions. */
 int cm_lock(struct cm *cm); /* as fabric_lock */
-int cm_lock_within(struct cm *cm, uint64_t patience); /* ns */
+/* The same with that patience, ns; 0: without waiting. */
+int cm_lock_within(struct cm *cm, uint64_t patience);
 void cm_unlock(struct cm *cm);
 /*
  * After a holder of the lock died: make whole what it left half done.

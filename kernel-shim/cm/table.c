@@ -84,11 +84,11 @@ int cm_map(struct urxe_fabric *f, struct cm_table **out)
 	return ret ? ret : table_map(f, out);
 }
 
-int cm_lock_within(struct cm *cm, uint64_t patience)
-{
-	int ret = robust_lock_within(cm->f, &cm->t->lock,
-				     "the connection manager's lock", patience);
+#define WHAT "the connection manager's lock"
 
+/* ret: of the lock */
+static int cm_locked(struct cm *cm, int ret)
+{
 	if (ret > 0)
 		cm_recover(cm);
 	return ret < 0 ? ret : 0;
@@ -96,7 +96,14 @@ int cm_lock_within(struct cm *cm, uint64_t patience)
 
 int cm_lock(struct cm *cm)
 {
-	return cm_lock_within(cm, ROBUST_PATIENCE_NS);
+	return cm_locked(cm, robust_lock(cm->f, &cm->t->lock, WHAT));
+}
+
+int cm_lock_within(struct cm *cm, uint64_t patience)
+{
+	return cm_locked(cm, patience ? robust_lock_within(cm->f, &cm->t->lock,
+							   WHAT, patience) :
+					robust_try(cm->f, &cm->t->lock));
 }
 
 void cm_unlock(struct cm *cm)

@@ -168,9 +168,11 @@ static inline uint32_t process_id(struct urxe_fabric *f)
  * -ENOMEM: this process has no id.
  */
 int robust_lock(struct urxe_fabric *f, struct robust_lock *l, const char *what);
-/* The same with another patience than ROBUST_PATIENCE_NS, ns; 0: do not wait. */
+/* The same with another patience than ROBUST_PATIENCE_NS, ns. */
 int robust_lock_within(struct urxe_fabric *f, struct robust_lock *l,
 		       const char *what, uint64_t patience);
+/* The same without waiting: -EBUSY. */
+int robust_try(struct urxe_fabric *f, struct robust_lock *l);
 void robust_unlock(struct urxe_fabric *f, struct robust_lock *l);
 
 /* place.c -------------------------------------------------------------- */

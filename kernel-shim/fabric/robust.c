@@ -42,8 +42,7 @@ static int robust_wait(struct urxe_fabric *f, struct robust_lock *l,
 		    !cas_relaxed(&l->word, &word, word | ROBUST_WAITERS))
 			continue;
 		word |= ROBUST_WAITERS;
-		if (patience)
-			futex_wait(&l->word, word, ROBUST_LOOK_NS);
+		futex_wait(&l->word, word, ROBUST_LOOK_NS);
 		if (load_relaxed(&l->word) != word)
 			continue;
 		if (robust_holder_is_dead(f, word) &&
@@ -59,6 +58,13 @@ static int robust_wait(struct urxe_fabric *f, struct robust_lock *l,
 	}
 }
 
+static int robust_taken(struct robust_lock *l, int ret)
+{
+	if (ret >= 0)
+		store_relaxed(&l->turn, load_relaxed(&l->turn) + 1);
+	return ret;
+}
+
 int robust_lock_within(struct urxe_fabric *f, struct robust_lock *l,
 		       const char *what, uint64_t patience)
 {
@@ -69,14 +75,29 @@ int robust_lock_within(struct urxe_fabric *f, struct robust_lock *l,
 		return -ENOMEM;
 	if (!cas_acquire(&l->word, &none, me))
 		ret = robust_wait(f, l, me, what, patience);
-	if (ret >= 0)
-		store_relaxed(&l->turn, load_relaxed(&l->turn) + 1);
-	return ret;
+	return robust_taken(l, ret);
 }
 
 int robust_lock(struct urxe_fabric *f, struct robust_lock *l, const char *what)
 {
 	return robust_lock_within(f, l, what, ROBUST_PATIENCE_NS);
+}
+
+int robust_try(struct urxe_fabric *f, struct robust_lock *l)
+{
+	uint32_t word = 0, me = process_id(f);
+	int ret = 0;
+
+	if (!me)
+		return -ENOMEM;
+	if (!cas_acquire(&l->word, &word, me)) {
+		ret = robust_holder_is_dead(f, word) &&
+				      cas_acquire(&l->word, &word,
+						  me | ROBUST_WAITERS) ?
+			      1 :
+			      -EBUSY;
+	}
+	return robust_taken(l, ret);
 }
 
 void robust_unlock(struct urxe_fabric *f, struct robust_lock *l)
