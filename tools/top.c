@@ -36,7 +36,9 @@ static uint32_t qp_sent(const struct view *v, const struct view_qp *q)
 	const uint32_t dest = URXE_CONN_DEST(load_relaxed(&q->sh.conn));
 	const struct view_qp *peer = view_qp(v, dest);
 
-	if (peer && (load_relaxed(&q->sh.type) == IBV_QPT_RC || load_relaxed(&q->sh.type) == IBV_QPT_UC) &&
+	if (peer &&
+	    (load_relaxed(&q->sh.type) == IBV_QPT_RC ||
+	     load_relaxed(&q->sh.type) == IBV_QPT_UC) &&
 	    URXE_CONN_DEST(load_relaxed(&peer->sh.conn)) == q->qpn)
 		return load_relaxed(&peer->sh.epsn) & URXE_PSN_MASK;
 	return load_relaxed(&q->sh.sq_psn);

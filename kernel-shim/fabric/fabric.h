@@ -185,11 +185,12 @@ bool place_is_taken(char *by, size_t len);
 /* context.c ------------------------------------------------------------ */
 
 /*
- * Open the device: reap some of the dead, or all if there is too little of
- * something, claim a context slot, make its arena and lock it.  Returns the descriptor (O_RDWR | O_CLOEXEC), which is the
- * context's whole lifetime: when its last copy is closed, and the last mapping
- * made from it is gone (a mapping holds the open file, too), it is dead.
- * -ENOSPC all slots are live, -ENOMEM no memory for the arena.
+ * Open the device: reclaim some dead contexts, or all of them if a resource
+ * runs short, claim a context slot, make its arena and lock it.  Returns the
+ * descriptor (O_RDWR | O_CLOEXEC), which is the context's lifetime: when its
+ * last copy is closed, and the last mapping made from it is gone (a mapping
+ * holds the open file, too), the context is dead. -ENOSPC all slots are live,
+ * -ENOMEM no memory for the arena.
  */
 int fabric_context_open(struct urxe_fabric *f);
 

@@ -15,7 +15,7 @@
 void quiet_visit(struct quiet *q, uint64_t now)
 {
 	static thread_own int32_t self, of;
-	
+
 	if (of != urxe_pid) { /* also in the child of a fork */
 		of = urxe_pid;
 		self = syscall(SYS_gettid);

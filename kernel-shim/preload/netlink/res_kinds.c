@@ -182,7 +182,8 @@ static void qp_fill(struct res_obj *o)
 	const struct urxe_qp_sh *sh = o->entry;
 	const uint64_t conn = LOAD(sh->conn);
 	const uint32_t dest = URXE_CONN_DEST(conn);
-	bool connected = load_relaxed(&sh->type) == IBV_QPT_RC || load_relaxed(&sh->type) == IBV_QPT_UC;
+	bool connected = load_relaxed(&sh->type) == IBV_QPT_RC ||
+			 load_relaxed(&sh->type) == IBV_QPT_UC;
 	uint32_t psn = LOAD(sh->sq_psn);
 
 	if ((connected || load_relaxed(&sh->type) == IBV_QPT_XRC_SEND) &&
