@@ -458,9 +458,18 @@ int post_recv(struct node *n, uint64_t wr_id, size_t off, uint32_t len)
 
 /* ---------------------------------------------------------------- waiting */
 
+void breathe(unsigned int *polls)
+{
+	if ((*polls)++ < 200)
+		sched_yield();
+	else
+		usleep(*polls < 1000 ? 50 : 300);
+}
+
 struct ibv_wc wait_wc(struct ibv_cq *cq)
 {
 	double end = now_ms() + WAIT_MS;
+	unsigned int polls = 0;
 	struct ibv_wc wc;
 	int n;
 
@@ -470,7 +479,7 @@ struct ibv_wc wait_wc(struct ibv_cq *cq)
 		ck_assert_int_ge(n, 0);
 		if (n)
 			return wc;
-		sched_yield();
+		breathe(&polls);
 	} while (now_ms() < end);
 	ck_abort_msg("no completion within %d ms", WAIT_MS);
 	return wc;
@@ -501,6 +510,7 @@ struct ibv_wc expect_ok(struct ibv_cq *cq, uint64_t wr_id,
 void expect_none(struct ibv_cq *cq, int ms)
 {
 	double end = now_ms() + ms;
+	unsigned int polls = 0;
 	struct ibv_wc wc;
 
 	do {
@@ -508,7 +518,7 @@ void expect_none(struct ibv_cq *cq, int ms)
 			      "unexpected completion: WR %#llx, %s",
 			      (unsigned long long)wc.wr_id,
 			      ibv_wc_status_str(wc.status));
-		sched_yield();
+		breathe(&polls);
 	} while (now_ms() < end);
 }
 

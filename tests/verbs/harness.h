@@ -172,6 +172,12 @@ struct ibv_send_wr rdma_wr(const struct duo *d, enum ibv_wr_opcode op,
 			   size_t b_off);
 
 /* Completions and events. */
+/*
+ * Give way between two polls of one wait: yield at first, then sleep for parts of
+ * a millisecond, so that a test that waits leaves the CPU to others.  @polls
+ * counts the polls of this wait, from 0.
+ */
+void breathe(unsigned int *polls);
 struct ibv_wc wait_wc(struct ibv_cq *cq);
 struct ibv_wc expect(struct ibv_cq *cq, uint64_t wr_id,
 		     enum ibv_wc_status status);
