@@ -64,6 +64,7 @@ packages_table()
 	check               check-devel         check-devel         check-dev      check
 	chromium            chromium            chromium            chromium       chromium
 	clang               clang               clang               clang          clang
+	clang-format        -                   -                   -              -
 	libclang-rt-dev     compiler-rt         -                   compiler-rt    compiler-rt
 	cmake               cmake               cmake               cmake          cmake
 	debhelper           -                   -                   -              -

@@ -46,6 +46,12 @@ need_ucx_verbs()
 	fi
 }
 
+# long COMMAND...: run it only in "./check --long".
+long()
+{
+	[[ ! ${URXE_TEST_LONG-} ]] || "$@"
+}
+
 report() # STATUS NAME
 {
 	if [[ $1 == 0 ]]; then

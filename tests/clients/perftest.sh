@@ -25,21 +25,24 @@ if [[ $what == types ]]; then
 	for type in UC UD XRC; do
 		perf ib_send_lat -c $type -n 500
 		perf ib_send_bw -c $type -n 500 -s 2048
-		perf ib_send_bw -c $type -n 500 -s 64 -e
+		long perf ib_send_bw -c $type -n 500 -s 64 -e
 	done
-	for op in write_lat write_bw; do
-		perf ib_$op -c UC -n 500
+	long perf ib_write_lat -c UC -n 500
+	perf ib_write_bw -c UC -n 500
+	for op in write_lat read_lat write_bw; do
+		long perf ib_$op -c XRC -n 500
 	done
-	for op in write_lat write_bw read_lat read_bw atomic_bw; do
+	for op in read_bw atomic_bw; do
 		perf ib_$op -c XRC -n 500
 	done
-	perf ib_send_bw --use-srq -n 500
+	long perf ib_send_bw --use-srq -n 500
 	perf ib_send_bw --use-srq -n 500 -q 4
 	# a multicast group's GID is no mapped IPv4 one, nor may ours be
-	perf ib_send_bw -c UD -g -x 0 -n 500 -s 1024
+	long perf ib_send_bw -c UD -g -x 0 -n 500 -s 1024
 	perf ib_send_bw -c UD -g -x 1 -n 500 -s 1024
-	for op in write_bw read_bw send_bw send_lat; do
-		perf ib_$op -R -n 500
+	perf ib_write_bw -R -n 500
+	for op in read_bw send_bw send_lat; do
+		long perf ib_$op -R -n 500
 	done
 	perf ib_send_bw -R -c UD -n 500 -s 1024
 	finish
@@ -48,40 +51,41 @@ fi
 for op in write read send; do
 	if [[ $what == lat ]]; then
 		perf ib_${op}_lat -n 1000
-		perf ib_${op}_lat -a -n 8
+		long perf ib_${op}_lat -a -n 8
 	else
-		perf ib_${op}_bw -n 1000
-		perf ib_${op}_bw -a -n 8
 		perf ib_${op}_bw -n 500 -q 4
-		perf ib_${op}_bw -n 500 -b
-		perf ib_${op}_bw -n 500 -b -q 4 -s 2
+		long perf ib_${op}_bw -n 1000
+		long perf ib_${op}_bw -a -n 8
+		long perf ib_${op}_bw -n 500 -b
+		long perf ib_${op}_bw -n 500 -b -q 4 -s 2
 	fi
 done
-perf "ib_atomic_$what" -n 1000
+long perf "ib_atomic_$what" -n 1000
 perf "ib_atomic_$what" -n 1000 -A CMP_AND_SWAP
 
 # sleeping on events, where the program has it
-for op in write read send atomic; do
+for op in read write atomic; do
 	if "ib_${op}_$what" --help 2>&1 | grep -q -- '--events'; then
-		perf "ib_${op}_$what" -n 500 -e
+		long perf "ib_${op}_$what" -n 500 -e
 	fi
 done
+perf "ib_send_$what" -n 500 -e
 
 # several at once, message sizes at the edges, MTUs, another GID
 if [[ $what == lat ]]; then
-	perf ib_write_lat -n 500 -I 0
-	perf ib_send_lat -n 500 -s 1
-	perf ib_write_lat -n 500 -x 0
+	long perf ib_write_lat -n 500 -I 0
+	long perf ib_send_lat -n 500 -s 1
+	long perf ib_write_lat -n 500 -x 0
 	if has_gid 3; then
 		perf ib_write_lat -n 500 -x 3
 	fi
 else
-	perf ib_atomic_bw -n 500 -q 4
+	long perf ib_atomic_bw -n 500 -q 4
 	perf ib_atomic_bw -n 500 -b
-	perf ib_write_bw -n 100 -s 1
-	perf ib_send_bw -n 100 -s 1
+	long perf ib_write_bw -n 100 -s 1
+	long perf ib_send_bw -n 100 -s 1
 	perf ib_write_bw -n 20 -s 1048576 -m 256
-	perf ib_send_bw -n 20 -s 1048576 -m 4096
+	long perf ib_send_bw -n 20 -s 1048576 -m 4096
 	perf ib_send_bw -n 500 -r 8 -t 4
 	perf ib_write_bw -n 800 -t 32 -l 8
 fi

@@ -18,20 +18,21 @@ pingpong -g 0
 pingpong -g 0 -e
 # get event, arm, poll: it fails if there is nothing to poll
 if grep -q -- --ts <<<"$help"; then
-	for _ in {1..7}; do
-		pingpong -g 0 -e -t
+	pingpong -g 0 -e -t
+	for _ in {2..7}; do
+		long pingpong -g 0 -e -t
 	done
 fi
-pingpong -g 0 -n 100000
-pingpong -g 0 -s 1
+long pingpong -g 0 -n 100000
+long pingpong -g 0 -s 1
 pingpong -g 0 -s 1048576
 pingpong -g 0 -m 256
 pingpong -g 0 -m 4096 -r 1
 pingpong -g 0 -d urxe0 -i 1
 if grep -q -- --chk <<<"$help"; then
-	pingpong -g 0 -c
+	long pingpong -g 0 -c
 	pingpong -g 0 -c -e -s 100000
-	pingpong -g 0 -c -s 17 -n 20000
+	long pingpong -g 0 -c -s 17 -n 20000
 fi
 if grep -q -- --dm <<<"$help"; then
 	pingpong -g 0 -j

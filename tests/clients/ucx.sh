@@ -42,11 +42,15 @@ amo() # TLS TEST
 }
 
 for tls in rc_v ud_v; do
-	for t in tag_lat tag_bw ucp_put_lat ucp_put_bw ucp_get; do
+	for t in tag_bw ucp_put_bw ucp_get; do
 		perf $tls $t
 	done
-	for t in ucp_add ucp_fadd ucp_swap ucp_cswap; do
-		amo $tls $t
+	for t in tag_lat ucp_put_lat; do
+		long perf $tls $t
+	done
+	amo $tls ucp_fadd
+	for t in ucp_add ucp_swap ucp_cswap; do
+		long amo $tls $t
 	done
 done
 
@@ -54,7 +58,7 @@ done
 if has_gid 2; then
 	export UCX_IB_GID_INDEX=2
 	perf rc_v tag_lat
-	perf ud_v tag_lat
+	long perf ud_v tag_lat
 	unset UCX_IB_GID_INDEX
 fi
 
@@ -67,27 +71,37 @@ uct() # TRANSPORT TEST [OPTIONS...]
 }
 
 for t in am_lat am_bw; do
-	uct rc_verbs $t
-	uct ud_verbs $t
-	uct rc_verbs $t -D zcopy -s 4000
-	uct ud_verbs $t -D bcopy -s 4000
+	long uct rc_verbs $t
+	long uct ud_verbs $t
 done
-for t in put_lat put_bw add_lat add_mr fadd cswap; do
-	uct rc_verbs $t
+uct rc_verbs am_bw -D zcopy -s 4000
+uct ud_verbs am_lat -D bcopy -s 4000
+long uct rc_verbs am_lat -D zcopy -s 4000
+long uct ud_verbs am_bw -D bcopy -s 4000
+for t in put_lat put_bw add_lat add_mr fadd; do
+	long uct rc_verbs $t
 done
-for layout in bcopy zcopy; do
-	uct rc_verbs put_bw -D $layout -s 8192
-	uct rc_verbs get -D $layout -s 8192
-done
+uct rc_verbs cswap
+uct rc_verbs put_bw -D bcopy -s 8192
+uct rc_verbs get -D zcopy -s 8192
+long uct rc_verbs put_bw -D zcopy -s 8192
+long uct rc_verbs get -D bcopy -s 8192
 
 # ways to wait, to call and to hand over data
+with_options() # TLS OPTIONS
+{
+	next_port
+	# shellcheck disable=SC2086 # words are meant
+	UCX_TLS=$1,self pair "ucx_perftest $1 tag_lat $2" \
+		ucx_perftest -p "$port" -t tag_lat -n 1000 -w 10 $2
+}
+
 for tls in rc_v ud_v; do
-	for options in '-E sleep' '-e' '-M multi -T 2' '-D iov,iov' '-U' '-B'
-	do
-		next_port
-		# shellcheck disable=SC2086 # words are meant
-		UCX_TLS=$tls,self pair "ucx_perftest $tls tag_lat $options" \
-			ucx_perftest -p "$port" -t tag_lat -n 1000 -w 10 $options
+	for options in '-E sleep' '-M multi -T 2' '-D iov,iov'; do
+		with_options $tls "$options"
+	done
+	for options in '-e' '-U' '-B'; do
+		long with_options $tls "$options"
 	done
 	next_port
 	UCX_TLS=$tls,self pair "ucx_perftest $tls tag_bw, 1 MiB" ucx_perftest \

@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+# shellcheck shell=bash
+#
+# Steps of ./check: each passes, fails or is skipped, and is counted.  The last
+# lines are the report.  Sourced, not run.
+
+passed=0
+failed=0
+skipped=0
+failures=() # one report for each failed step or test
+
+pass()
+{
+	passed=$((passed + 1))
+	say "ok: $1"
+}
+
+# fail NAME [REPORT]: the report is printed again at the end.
+fail()
+{
+	failed=$((failed + 1))
+	failures+=("FAILED: $1${2:+
+$2}")
+	say "FAILED: $1"
+}
+
+skip()
+{
+	skipped=$((skipped + 1))
+	say "skipped: $1"
+}
+
+# step NAME COMMAND...: the command is one test.  Exit status 77: it is skipped,
+# and the last line that it printed is the reason.
+step()
+{
+	local name=$1 log status began=$SECONDS
+	shift
+
+	log=$(mktemp) || { fail "$name"; return 1; }
+	say
+	say "== $name"
+	"$@" 2>&1 | tee "$log" >&2
+	status=${PIPESTATUS[0]}
+	case $status in
+	0) pass "$name ($((SECONDS - began)) s)" ;;
+	77) skip "$name: $(tail -n 1 "$log")" ;;
+	*) fail "$name" "$(tail -n 40 "$log" | sed 's/^/  /')
+  repeat: $(repeat_line "$@")" ;;
+	esac
+	rm -f "$log"
+	return "$status"
+}
+
+# The command that repeats a step, as a shell reads it.
+repeat_line()
+{
+	if [[ $(type -t "$1") == function ]]; then
+		echo "./check --step$(printf ' %q' "$@")"
+	else
+		printf '%q ' "$@"
+	fi
+}
+
+# meson_test DIR [OPTION...]: run tests of a build, add up their results.
+meson_test()
+{
+	local dir=$1 status n_ok n_failed n_skipped report before=$failed
+	shift
+
+	say
+	say "== tests in $dir"
+	meson test -C "$dir" --no-rebuild "$@" </dev/null >&2
+	status=$?
+	if ! read -r n_ok n_failed n_skipped < <(tests/results.py --sum "$dir")
+	then
+		fail "meson test in $dir: status $status, no results"
+		return 1
+	fi
+	passed=$((passed + n_ok))
+	skipped=$((skipped + n_skipped))
+	failed=$((failed + n_failed))
+	while IFS= read -r -d '' report; do
+		failures+=("$report")
+	done < <(tests/results.py --failed "$dir")
+	if [[ $failed == "$before" && $status != 0 ]]; then
+		fail "meson test in $dir ended with status $status"
+	elif [[ $n_ok == 0 ]]; then
+		fail "meson test in $dir ran nothing"
+	fi
+	[[ $failed == "$before" ]]
+}
+
+# Print the report and exit: 0 if nothing failed.
+finish()
+{
+	local f
+
+	say
+	for f in ${failures[@]+"${failures[@]}"}; do
+		say "$f"
+		say
+	done
+	say "$SECONDS s, $(cpu_seconds) s of CPU time"
+	echo "$passed passed, $failed failed, $skipped skipped"
+	[[ $failed == 0 ]]
+	exit
+}
+
+# CPU time of this shell and of all processes that it waited for, in seconds.
+cpu_seconds()
+{
+	times | awk '{ gsub(/[ms]/, " "); n += $1 * 60 + $2 + $3 * 60 + $4 }
+		END { printf "%d\n", n }'
+}
