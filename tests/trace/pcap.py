@@ -159,7 +159,12 @@ HARMLESS = {"Comment", "\"Time To Live\" only 1"}
 
 
 def number(text):
-    """Releases differ in how they write one."""
+    """The value of a field as an int if it is a number or a boolean.
+
+    tshark 4.0 prints a boolean as 0 or 1, tshark 4.4 as False or True.
+    """
+    if text in ("False", "True"):
+        return int(text == "True")
     try:
         return int(text, 0)
     except ValueError:
