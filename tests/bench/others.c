@@ -27,6 +27,7 @@ struct duo {
 	const char *port_option[2];
 	char port[16];
 	pid_t pid[2]; /* client, server */
+	int terminal; /* a pseudo-terminal that is their standard input, or -1 */
 	int out; /* what the client prints */
 };
 
@@ -83,10 +84,26 @@ static bool listening(const char *port)
 	return found;
 }
 
+/*
+ * An ucx_perftest that is linked with MPI (Debian 13) is a server and a client
+ * only if its standard input is a terminal.  Otherwise it runs as an MPI rank,
+ * and fails without mpirun.  Return the master of a pseudo-terminal, or -1.
+ */
+static int terminal_open(void)
+{
+	int fd = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
+
+	if (fd >= 0 && unlockpt(fd)) {
+		close(fd);
+		return -1;
+	}
+	return fd;
+}
+
 static void __attribute__((noreturn))
 duo_execute(struct duo *d, int which, int out)
 {
-	int null = open("/dev/null", O_RDWR), n = 0;
+	int null = open("/dev/null", O_RDWR), in = -1, n = 0;
 	char *argv[MAX_WORDS + 4];
 	cpu_set_t cpus;
 
@@ -102,7 +119,9 @@ duo_execute(struct duo *d, int which, int out)
 	unsetenv("LD_PRELOAD");
 	setenv("UCX_TLS", "posix,cma,self", 1); /* of tests with ucp */
 	setenv("UCX_WARN_UNUSED_ENV_VARS", "n", 1);
-	dup2(null, 0);
+	if (d->terminal >= 0)
+		in = open(ptsname(d->terminal), O_RDWR | O_NOCTTY);
+	dup2(in >= 0 ? in : null, 0);
 	dup2(which ? null : out, 1);
 	dup2(null, 2);
 	for (; d->words[n]; n++)
@@ -183,6 +202,8 @@ static void duo_end(struct duo *d)
 
 	if (d->out >= 0)
 		close(d->out);
+	if (d->terminal >= 0)
+		close(d->terminal);
 	for (i = 0; i < 2; i++) {
 		if (d->pid[i] <= 0)
 			continue;
@@ -204,6 +225,7 @@ static bool duo_run(struct duo *d, char *text, size_t len)
 	bool ok;
 
 	d->out = -1;
+	d->terminal = terminal_open();
 	*text = 0;
 	ok = duo_begin(d);
 	if (ok)
