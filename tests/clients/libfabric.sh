@@ -15,6 +15,14 @@ for line in 'domain: urxe0$' 'type: FI_EP_MSG$' 'type: FI_EP_DGRAM$' \
 	report $? "fi_info: $line"
 done
 
+# With RxM each process creates a CQ for FI_UNIVERSE_SIZE peers, 256 unless that
+# is set: 262144 entries, 34 MiB of shared memory.
+free_mib=$(df --output=avail -m "$URXE_DIR" | tail -n 1)
+if [[ $free_mib -lt 96 && ! ${FI_UNIVERSE_SIZE-} ]]; then
+	echo "RxM for 16 peers: $URXE_DIR has only $free_mib MiB"
+	export FI_UNIVERSE_SIZE=16
+fi
+
 # the last line of the table
 want='^(1m|4k) .*[0-9]$'
 pingpong() # PROVIDER ENDPOINT DOMAIN [OPTIONS...]
