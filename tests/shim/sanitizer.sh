@@ -7,9 +7,18 @@ URXE=$1
 # new releases of meson have them abort, and clang's TSan takes those of UBSan
 unset ASAN_OPTIONS TSAN_OPTIONS UBSAN_OPTIONS
 source=$(dirname "$0")/sanitizer.c
-app=$URXE_DIR/app
+# /dev/shm may be mounted noexec
+built=$(mktemp -d) || exit 99
+trap 'rm -rf "$URXE_DIR" "$built"' EXIT
+app=$built/app
 log=$URXE_DIR/log
 done=
+leaks=1
+if have gcc && ! "$(dirname "$0")/../finds-leaks" gcc; then
+	echo "LeakSanitizer does not work here (is ptrace refused?): not used"
+	leaks=0
+	export ASAN_OPTIONS=detect_leaks=0
+fi
 
 # build COMPILER KIND FLAGS...: false if there is no such sanitizer
 build() {
@@ -43,7 +52,7 @@ finds() {
 asan() {
 	plays "$URXE" run "$app"
 	# a script that sets options of its own
-	plays "$URXE" run sh -c "ASAN_OPTIONS=detect_leaks=1 '$app'"
+	plays "$URXE" run sh -c "ASAN_OPTIONS=detect_leaks=$leaks '$app'"
 	finds "heap-use-after-free"
 }
 
