@@ -46,9 +46,9 @@ def numbers(names):
     return {w[1]: int(w[2]) for w in words if w[2].isdigit()}
 
 
-def program(old=False):
-    """The filter as the kernel takes it."""
-    refused = REFUSED + (OLD if old else [])
+def program(old=False, more=()):
+    """The filter as the kernel takes it; it refuses `more` system calls, too."""
+    refused = [*REFUSED, *(OLD if old else []), *more]
     nr = numbers([*refused, NEWEST, "clone", "clone3", "personality", "socket"])
     code = []
 
