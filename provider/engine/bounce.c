@@ -177,11 +177,30 @@ static bool ask_find_slot(struct ask *q, bool doubt)
 	return false;
 }
 
-/* The same, when there is one.  Whoever waits here has none. */
+/* Is only one slot left, or none?  Then other requesters may wait for one. */
+static bool ask_is_crowded(const struct ask *q)
+{
+	uint32_t i, n = bouncer_slots(q->b), unused = 0;
+
+	for (i = 0; i < n && unused < 2; i++)
+		unused += BOUNCE_STATE(load_relaxed(&q->ring->slot[i].word)) ==
+			  BOUNCE_FREE;
+	return unused < 2;
+}
+
+/*
+ * The same, when there is one.  Whoever waits here has none.
+ *
+ * A requester that posts one message after the other would take the slot again
+ * that it has just freed: on one CPU, before any requester that waits has run.
+ * So it yields first.
+ */
 static enum transfer_status ask_await_slot(struct ask *q)
 {
 	uint32_t turns;
 
+	if (ask_is_crowded(q))
+		sched_yield();
 	for (turns = 1; !ask_find_slot(q, turns % 256 == 0); turns++) {
 		if (turns % 256 == 0 && !bouncer_lives(q->peer->fabric, q->b))
 			return TRANSFER_GONE;

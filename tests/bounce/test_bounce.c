@@ -594,6 +594,48 @@ START_TEST(writers_are_killed)
 }
 END_TEST
 
+/* This process and its children, from now on. */
+static void use_one_cpu(void)
+{
+	cpu_set_t cpus, one;
+	int i = 0;
+
+	ck_ok(sched_getaffinity(0, sizeof(cpus), &cpus));
+	while (!CPU_ISSET(i, &cpus))
+		i++;
+	CPU_ZERO(&one);
+	CPU_SET(i, &one);
+	ck_ok(sched_setaffinity(0, sizeof(one), &one));
+}
+
+/*
+ * More writers than slots, on one CPU: a writer that posts one message after
+ * the other leaves a slot to those that wait for one.
+ */
+START_TEST(writers_share_one_cpu)
+{
+	struct opts o = default_opts();
+	struct member m[WRITERS];
+	struct node n[WRITERS];
+	int i, sock[WRITERS][2];
+	pid_t pid[WRITERS];
+
+	may_leak();
+	use_one_cpu();
+	for (i = 0; i < WRITERS; i++) {
+		node_open(&n[i], i ? n[0].ctx : NULL, MEM_HEAP, &o);
+		m[i].block = BLOCK;
+		pid[i] = start_writer(&n[i], &m[i], sock[i]);
+	}
+	for (i = 0; i < WRITERS; i++)
+		await_traffic(sock[i][0]);
+	for (i = 0; i < WRITERS; i++)
+		end_writer(pid[i], sock[i][0]);
+	for (i = WRITERS - 1; i >= 0; i--)
+		node_close(&n[i]);
+}
+END_TEST
+
 /*
  * After ibv_dereg_mr no byte changes, also if the writer is dead: with messages
  * in one piece, and with several pieces under way.
@@ -648,6 +690,7 @@ int main(void)
 	add_loop(s, stopped_while_a_timer_tries, 2);
 	add_loop(s, stopped_while_it_copies, 6);
 	add(s, writers_are_killed);
+	add(s, writers_share_one_cpu);
 	add_loop(s, dereg_after_kill, 2);
 	return run(s);
 }
