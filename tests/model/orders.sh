@@ -12,12 +12,22 @@ echo '#include <relacy/relacy.hpp>' | g++ -x c++ -std=c++11 -w -fsyntax-only - \
 	2>/dev/null || { echo 'SKIP: relacy is not installed'; exit 77; }
 g++ -std=c++11 -O1 -w -o "$dir/orders" "$here/orders.cpp" || exit 99
 "$dir/orders" >"$dir/out" || { cat "$dir/out"; exit 1; }
+
+# Each mistake, with the model that contains it: only that model is run.
+awk '
+	match($0, /^MODEL\([a-z_]+/) { model = substr($0, 7, RLENGTH - 6) }
+	match($0, /MISTAKE\([A-Z_]+/) && !/#define/ {
+		print model, substr($0, RSTART + 8, RLENGTH - 8)
+	}' "$here/orders.cpp" | sort -u >"$dir/mistakes"
 found=0
-for mutant in $(grep -o 'MISTAKE([A-Z_]*' "$here/orders.cpp" | cut -d '(' -f 2); do
-	if "$dir/orders" "$mutant" >"$dir/out"; then
-		echo "$mutant is not found"
+while read -r model mistake; do
+	"$dir/orders" "$model" "$mistake" >"$dir/out"
+	status=$?
+	if [ $status != 1 ]; then
+		echo "$mistake is not found in $model (status $status)"
 		exit 1
 	fi
 	found=$((found + 1))
-done
+done <"$dir/mistakes"
+[ $found -gt 0 ] || { echo 'orders.cpp contains no mistakes'; exit 1; }
 echo "$found mistakes were found"
