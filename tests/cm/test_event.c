@@ -5,11 +5,13 @@
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/mman.h>
 #include <sys/select.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/time.h>
 #include <unistd.h>
 
@@ -112,7 +114,7 @@ START_TEST(edge_triggered)
 	for (i = 0; i < 3; i++) {
 		id[i] = new_id(ch, RDMA_PS_TCP);
 		resolve(id[i]);
-		ck_assert_int_eq(epoll_wait(ep, &got, 1, 1000), 1);
+		ck_assert_int_eq(epoll_wait(ep, &got, 1, PATIENCE_MS), 1);
 		ck_assert_int_eq(epoll_wait(ep, &got, 1, 0), 0);
 	}
 	for (i = 0; i < 3; i++) {
@@ -337,27 +339,66 @@ START_TEST(cancelled_before)
 }
 END_TEST
 
+static _Atomic int signals_taken;
+
 static void on_signal(int sig)
 {
 	(void)sig;
+	signals_taken++;
 }
 
+struct interruptible {
+	struct rdma_event_channel *ch;
+	_Atomic pid_t tid;
+};
+
+static void *wait_interruptible(void *arg)
+{
+	struct interruptible *s = arg;
+
+	s->tid = (pid_t)syscall(SYS_gettid);
+	return wait_one(s->ch);
+}
+
+/* The state letter of a thread of this process: S is interruptible sleep. */
+static char thread_state(pid_t tid)
+{
+	char path[64], state = 0;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%d/stat", tid);
+	f = fopen(path, "re");
+	ck_assert_ptr_nonnull(f);
+	ck_assert_int_eq(fscanf(f, "%*d (%*[^)]) %c", &state), 1);
+	fclose(f);
+	return state;
+}
+
+/* A signal for a thread that sleeps in rdma_get_cm_event; how that returns. */
 static void *interrupted(int flags)
 {
 	struct rdma_event_channel *ch = new_channel();
 	struct rdma_cm_id *id = new_id(ch, RDMA_PS_TCP);
 	struct sigaction sa = { .sa_handler = on_signal, .sa_flags = flags };
+	struct interruptible s = { .ch = ch };
+	const int before = signals_taken;
 	pthread_t t;
 	void *ret;
 
 	ck_ok(sigaction(SIGUSR1, &sa, NULL));
-	ck_ok(pthread_create(&t, NULL, wait_one, ch));
-	usleep(50000);
+	ck_ok(pthread_create(&t, NULL, wait_interruptible, &s));
+	while (!s.tid || thread_state(s.tid) != 'S')
+		usleep(1000);
 	ck_ok(pthread_kill(t, SIGUSR1));
-	usleep(50000);
+	while (signals_taken == before)
+		usleep(1000);
+	/* An event that is there in time would hide the EINTR. */
+	if (!(flags & SA_RESTART))
+		ck_ok(pthread_join(t, &ret));
 	resolve(id);
-	ck_ok(pthread_join(t, &ret));
-	if (ret)
+	if (flags & SA_RESTART)
+		ck_ok(pthread_join(t, &ret));
+	else
 		pass(ch, RDMA_CM_EVENT_ADDR_RESOLVED, 0);
 	ck_ok(rdma_destroy_id(id));
 	rdma_destroy_event_channel(ch);
