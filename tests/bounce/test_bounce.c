@@ -367,9 +367,13 @@ START_TEST(stopped_before_the_first_send)
 }
 END_TEST
 
+static int on_b_returned[2]; /* a pipe */
+
 static void *recv_and_stop(void *b)
 {
-	usleep(20000); /* after the answer to on_b */
+	char byte;
+
+	ck_assert_int_eq(read(on_b_returned[0], &byte, 1), 1);
 	ck_ok(post_recv(b, 5, 0, BIG));
 	raise(SIGSTOP);
 	return NULL;
@@ -396,6 +400,7 @@ START_TEST(stopped_while_a_timer_tries)
 	o.timeout = 20;
 	o.retry_cnt = 7;
 	o.rnr_retry = 7;
+	ck_ok(pipe(on_b_returned));
 	duo_open(&d, TWO_PROCESSES, MEM_HEAP, MEM_HEAP, &o);
 	ck_ok(forbid(FORBID_READ | FORBID_WRITE));
 	if (_i)
@@ -403,6 +408,7 @@ START_TEST(stopped_while_a_timer_tries)
 	node_fill(&d.a, 0, BIG, 3);
 	ck_ok(post(&d, S, 5, 0, BIG, 0, 0)); /* RNR */
 	on_b(&d, do_recv_and_stop, NULL, 0);
+	ck_assert_int_eq(write(on_b_returned[1], "", 1), 1);
 	ck_assert_int_eq(waitpid(d.pid, NULL, WUNTRACED), d.pid);
 	cq = ibv_create_cq(d.a.ctx, 1, NULL, NULL, 0);
 	ck_nonnull(cq);
@@ -412,6 +418,8 @@ START_TEST(stopped_while_a_timer_tries)
 	ck_assert_uint_eq(b_wait_recv(&d).status, IBV_WC_SUCCESS);
 	ck_assert(b_has(&d, 0, BIG, 3));
 	duo_close(&d);
+	close(on_b_returned[0]);
+	close(on_b_returned[1]);
 }
 END_TEST
 
