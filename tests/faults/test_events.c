@@ -3,6 +3,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <sys/wait.h>
 
 #include "faults.h"
@@ -245,6 +246,21 @@ static void b_is_told(struct node *b, void *arg)
 	expect_event(b->ctx, *(int *)arg);
 }
 
+static bool is_stopped(pid_t pid)
+{
+	char path[32], state = 0;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+	f = fopen(path, "re");
+	if (!f)
+		return false;
+	if (fscanf(f, "%*d (%*[^)]) %c", &state) != 1)
+		state = 0;
+	fclose(f);
+	return state == 'T';
+}
+
 /* Whatever the order of the text. */
 START_TEST(the_earliest_first)
 {
@@ -257,6 +273,8 @@ START_TEST(the_earliest_first)
 	pid = fork();
 	ck_assert_int_ge(pid, 0);
 	if (!pid) {
+		while (!is_stopped(self))
+			usleep(1000);
 		usleep(300000);
 		kill(self, SIGCONT);
 		_exit(0);
