@@ -210,9 +210,9 @@ int count_threads(void);
 double now_ms(void);
 void sleep_ms(int ms);
 /*
- * timed(i) returns how many ms something took, which must be less.  On a busy
- * machine it may be late; what takes too long for another reason does so each
- * time that it is tried.
+ * timed(i) returns how many ms an operation took, and must return less than
+ * @most once in 20 turns and 20 s.  A busy machine is late in some of them, for
+ * seconds at a time; a defect is late in all of them.
  */
 void expect_within(double most, double (*timed)(int i), int i);
 /* ASan or TSan, which want memory of their own. */

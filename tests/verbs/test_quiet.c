@@ -42,6 +42,7 @@ static long naps(void)
 
 #define LOOK_MS 2000
 #define NAPS 4 /* ten times a second would be 20 */
+#define LOOKS 10
 
 static void do_count_naps(struct node *b, void *arg)
 {
@@ -100,14 +101,19 @@ START_TEST(idle)
 	}
 	do_arm(&d.a, NULL);
 	on_b(&d, do_arm, &i, sizeof(i));
-	sleep_ms(300); /* what there was to do is done */
-	on_b(&d, do_count_naps, &then_b, sizeof(then_b));
-	a = naps();
-	sleep_ms(LOOK_MS);
-	a = naps() - a;
-	on_b(&d, do_count_naps, &b, sizeof(b));
+	/* on a busy machine what there was to do takes longer */
+	for (i = 0; i < LOOKS; i++) {
+		on_b(&d, do_count_naps, &then_b, sizeof(then_b));
+		a = naps();
+		sleep_ms(LOOK_MS);
+		a = naps() - a;
+		on_b(&d, do_count_naps, &b, sizeof(b));
+		b -= then_b;
+		if (a <= NAPS && b <= NAPS)
+			break;
+	}
 	ck_assert_int_le(a, NAPS);
-	ck_assert_int_le(b - then_b, NAPS);
+	ck_assert_int_le(b, NAPS);
 	duo_close(&d);
 	if (_i)
 		ck_ok(ibv_close_device(first));
@@ -212,26 +218,33 @@ static double ms_of_cpu(double sleep)
 /* without a pause it is 400, or 50 where others have the CPUs */
 #define WORK_MS 20
 
+static double ms_after_ends(int unused)
+{
+	struct ibv_context *ctx;
+	double ms = 0;
+	int i;
+
+	(void)unused;
+	for (i = 0; i < ENDS; i++) {
+		ctx = open_device();
+		ck_ok(ibv_close_device(ctx));
+		ms += ms_of_cpu(ENDED_MS);
+	}
+	return ms;
+}
+
 /* That a context ended wakes the others; they do not wait in a loop then. */
 START_TEST(an_end_is_no_work)
 {
 	struct opts o = default_opts();
-	struct ibv_context *ctx;
-	double ms = 0;
 	struct duo d;
-	int i;
 
 	o.channel = true;
 	duo_open(&d, TWO_PROCESSES, MEM_HEAP, MEM_HEAP, &o);
 	ck_ok(post(&d, IBV_WR_RDMA_WRITE, 1, 0, 8, 0, 0));
 	wait_wc(d.a.scq);
 	do_arm(&d.a, NULL);
-	for (i = 0; i < ENDS; i++) {
-		ctx = open_device();
-		ck_ok(ibv_close_device(ctx));
-		ms += ms_of_cpu(ENDED_MS);
-	}
-	ck_assert_msg(ms < WORK_MS, "%.0f ms of CPU time", ms);
+	expect_within(WORK_MS, ms_after_ends, 0);
 	duo_close(&d);
 }
 END_TEST
