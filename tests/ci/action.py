@@ -45,7 +45,7 @@ def server_in_one_step_client_in_the_next(job):
     job.step("""
         ibv_rc_pingpong -d urxe0 -g 0 -p 18519 >server.log 2>&1 &
         echo $! >server.pid
-        for i in {1..200}; do
+        for i in {1..1200}; do
           grep -q ':4857 .* 0A ' /proc/net/tcp /proc/net/tcp6 && exit
           sleep 0.05
         done

@@ -20,7 +20,7 @@ import time
 
 import seccomp
 
-LIMIT = 300  # seconds: only a hang takes longer
+LIMIT = 600  # seconds: only a hang takes longer
 SHM = 64 << 20
 
 

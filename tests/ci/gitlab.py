@@ -15,7 +15,7 @@ import tempfile
 
 import yaml
 
-LIMIT = 600
+LIMIT = 1500  # seconds for one job, which may build: only a hang takes longer
 source = pathlib.Path(sys.argv[1]).resolve()
 package = sys.argv[2:]
 include = yaml.safe_load((source / "packaging/gitlab/urxe.yml").read_text())
@@ -48,7 +48,7 @@ def says(text, *wanted):
 
 PINGPONG = [
     "ibv_rc_pingpong -d urxe0 -g 0 >server.log 2>&1 &",
-    "for i in $(seq 200); do"
+    "for i in $(seq 1200); do"
     " grep -q ':4853 .* 0A ' /proc/net/tcp /proc/net/tcp6 && break;"
     " sleep 0.05; done",
     "timeout 60 ibv_rc_pingpong -d urxe0 -g 0 localhost",

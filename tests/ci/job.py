@@ -16,7 +16,7 @@ import time
 
 import yaml
 
-LIMIT = 300  # seconds for one step: only a hang takes longer
+LIMIT = 1500  # seconds for one step, which may be a build: only a hang takes longer
 # what the runner does not take from $GITHUB_ENV
 BLOCKED = {"NODE_OPTIONS"}
 
