@@ -12,7 +12,7 @@ long_parts=(suites sanitizers soak seeds clients fuzz wire rxe packages distros
 
 gcc_build()
 {
-	CC=gcc step 'build with gcc' meson_build build-gcc "${strict[@]}"
+	CC=$gcc step 'build with gcc' meson_build build-gcc "${strict[@]}"
 }
 
 # All tests of meson, also those that ./check leaves out; some with adopted pages,

@@ -61,6 +61,7 @@ packages_table()
 
 	[the tests]
 	bubblewrap          bubblewrap          bubblewrap          bubblewrap     bubblewrap
+	ccache              ccache              ccache              ccache         ccache
 	check               check-devel         check-devel         check-dev      check
 	chromium            chromium            chromium            chromium       chromium
 	clang               clang               clang               clang          clang
