@@ -8,7 +8,7 @@
 
 # In the order in which they run.
 long_parts=(suites sanitizers soak seeds clients fuzz wire rxe packages distros
-	steady)
+	steady1 steady2 steady3 steady4)
 
 gcc_build()
 {
@@ -50,6 +50,8 @@ long_seeds()
 	step 'the zoo, a thousand seeds for each' zoo_seeds
 	step 'litmus tests, ten times as many seeds' litmus_seeds
 	step 'verbs tests, five seeds of the adversary' verbs_adversary
+	step 'single cases in random order, two busy loops' \
+		tests/steady --cases -t 1200 build-gcc
 }
 
 long_clients()
@@ -118,14 +120,39 @@ long_distros()
 	done
 }
 
-# Each test of ./check 20 times.
-long_steady()
+# Each test of ./check 20 times: five times in each of four parts, which have
+# different seeds.
+steady()
 {
-	gcc_build || return
-	step '20 rounds in random order, two busy loops' \
-		tests/steady -n 20 build-gcc
-	step 'a thousand cases in random order, two busy loops' \
-		tests/steady --cases -t 1200 build-gcc
+	gcc_build && configure_asan && configure_tsan &&
+		step 'build with ASan and UBSan' \
+			build_suites build-asan "${asan_suites[@]}" &&
+		step 'build with TSan' build_suites build-tsan unit races ||
+		return
+	step 'five rounds in random order, two busy loops' \
+		tests/steady -n 5 build-gcc \
+		"build-asan:$(IFS=,; echo "${asan_suites[*]}")" \
+		build-tsan:unit,races
+}
+
+long_steady1()
+{
+	steady
+}
+
+long_steady2()
+{
+	steady
+}
+
+long_steady3()
+{
+	steady
+}
+
+long_steady4()
+{
+	steady
 }
 
 can_debootstrap()
