@@ -340,14 +340,18 @@ parse_all()
 	done
 	wait
 	for parser; do
-		step "libFuzzer: $parser" parse_result "$dir/$parser"
+		parsed=$dir step "libFuzzer: $parser" parse_result "$parser"
 	done
 	rm -rf "$dir"
 }
 
-# parse_result FILE: what a run of parse_all printed, and its exit status.
+# parse_result PARSER: what its run by parse_all printed, and its exit status; it
+# runs now if there was none.
 parse_result()
 {
-	tail -n 60 "$1.out"
-	return "$(cat "$1")"
+	if [[ ${parsed-} ]]; then
+		tail -n 60 "$parsed/$1.out"
+		return "$(cat "$parsed/$1")"
+	fi
+	parse_for "$1" 300
 }
