@@ -199,6 +199,11 @@ __attribute__((destructor)) static void fault_port_at_exit(void)
 		return;
 	port_up();
 	pthread_mutex_unlock(&lock);
+	/*
+	 * No tail call: ThreadSanitizer ignores what is called from this
+	 * library (urxe.tsan), and would see only the unlock, from ld.so.
+	 */
+	atomic_signal_fence(memory_order_seq_cst);
 }
 
 /* ------------------------------------------------------- what it is */
