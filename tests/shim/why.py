@@ -44,6 +44,14 @@ def urxe(*words):
                           text=True, timeout=LIMIT, check=False)
 
 
+def until(right, *words):
+    """Its output is right, once: the writer may get no CPU between two looks."""
+    last = time.monotonic() + LIMIT
+    while not right(done := urxe(*words)):
+        if not expect(time.monotonic() < last, f"{done}"):
+            return
+
+
 class Pair:
     """A server and a client in a fabric of their own."""
 
@@ -173,19 +181,24 @@ def try_broken():
 
 def try_traffic():
     """Who does not wait is not named, and has rates."""
-    with Pair("traffic", STALLS, "traffic") as p:
-        done = p.why()
-        expect(done.returncode == 0 and "nothing stalls" in done.stdout,
-               f"{done}")
-        top = json.loads(urxe("top", "--json", "--fabric", "traffic").stdout)
+    def idle(done):
+        return done.returncode == 0 and "nothing stalls" in done.stdout
+
+    def rates(done):
+        top = json.loads(done.stdout)
         mine = [q for q in top["qps"] if q["qpn"] == p.client["qpn"]][0]
+        packets = mine["packets_per_second"]
         # WRITEs of 8 bytes, of one packet each
-        expect(mine["packets_per_second"] > 0 and
-               abs(mine["bytes_per_second"] / mine["packets_per_second"] - 8) < 4,
-               f"{mine}")
-        text = urxe("top", "-1", "--sort", "packets", "--fabric", "traffic").stdout
-        row = text.splitlines()[4].split()
-        expect(row[0] == str(p.client["pid"]) and row[6] != "0", text)
+        return packets > 0 and abs(mine["bytes_per_second"] / packets - 8) < 4
+
+    def first_row(done):
+        row = done.stdout.splitlines()[4].split()
+        return row[0] == str(p.client["pid"]) and row[6] != "0"
+
+    with Pair("traffic", STALLS, "traffic") as p:
+        until(idle, "why", "--fabric", "traffic")
+        until(rates, "top", "--json", "--fabric", "traffic")
+        until(first_row, "top", "-1", "--sort", "packets", "--fabric", "traffic")
 
 
 def try_damage():
@@ -385,7 +398,9 @@ class Terminal:
             os.setpgid(0, 0)
             signal.signal(signal.SIGTTOU, signal.SIG_IGN)
             os.tcsetpgrp(0, os.getpid())
-            signal.signal(signal.SIGTTOU, signal.SIG_DFL)
+            # a shell ignores SIGINT for what it runs in the background
+            for sig in (signal.SIGTTOU, signal.SIGINT, signal.SIGQUIT):
+                signal.signal(sig, signal.SIG_DFL)
             os.execve(URXE, [URXE, *words], env or ENV)
         print("job", job, flush=True)
         while True:
