@@ -127,8 +127,8 @@ pingpong() # KIND OPTIONS...
 
 rping_pair()
 {
-	duo rping rping -s -a 0.0.0.0 -p "$port" "$@" -- \
-		sh -c "$rping_client" rping -a 127.0.0.1 -p "$port" "$@"
+	duo rping "$rping" -s -a 0.0.0.0 -p "$port" "$@" -- \
+		"$rping" -c -a 127.0.0.1 -p "$port" "$@"
 }
 
 rpings()

@@ -66,14 +66,15 @@ if have ibv_rc_pingpong; then
 	wait $server || die "$(cat "$URXE_DIR/server")"
 fi
 if have rping; then
-	nsenter -t $other -n -- "$URXE" run -- rping -s -a 192.0.2.2 -C 3 \
+	rping=$(realpath "$(dirname "$0")/../clients/rping")
+	nsenter -t $other -n -- "$URXE" run -- "$rping" -s -a 192.0.2.2 -C 3 \
 		>"$URXE_DIR/server" 2>&1 &
 	server=$!
 	n=0
-	until run rping -c -a 192.0.2.2 -C 3 >"$URXE_DIR/client" 2>&1; do
+	until run "$rping" -c -a 192.0.2.2 -C 3 >"$URXE_DIR/client" 2>&1; do
 		kill -0 $server || die "$(cat "$URXE_DIR/server")"
 		n=$((n + 1)) # it does not listen yet
-		[ $n -lt 100 ] || die "$(cat "$URXE_DIR/client")"
+		[ $n -lt 600 ] || die "$(cat "$URXE_DIR/client")"
 		sleep 0.1
 	done
 	wait $server || die "$(cat "$URXE_DIR/server")"

@@ -167,8 +167,8 @@ short() # NAME
 	want=''
 	next_port
 	server=b client=a meet "$1" \
-		rping -s -a 0.0.0.0 -p "$port" -C 20 -V -- \
-		sh -c "$rping_client" rping -a "$(address b)" -p "$port" -C 20 -V
+		"$rping" -s -a 0.0.0.0 -p "$port" -C 20 -V -- \
+		"$rping" -c -a "$(address b)" -p "$port" -C 20 -V
 }
 
 # ------------------------------------------------------- the peer
@@ -242,13 +242,13 @@ try_address()
 	what='there is another address'
 	bare b ip address add 10.91.0.3/24 dev eth0
 	next_port
-	URXE_WIRE=10.91.0.3 bare b "$URXE" run -- rping -s -a 0.0.0.0 \
+	URXE_WIRE=10.91.0.3 bare b "$URXE" run -- "$rping" -s -a 0.0.0.0 \
 		-p "$port" -C 20 -V >"$work/serving" 2>&1 &
 	serving=$!
 	await $serving listens_on b
 	over "$keeper"
 	await $serving holds b $serving
-	on a sh -c "$rping_client" rping -a 10.91.0.3 -p "$port" -C 20 -V \
+	on a "$rping" -c -a 10.91.0.3 -p "$port" -C 20 -V \
 		>"$work/asking" 2>&1
 	see "$what: a new program is reached there"
 	wait $serving

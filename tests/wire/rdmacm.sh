@@ -18,12 +18,12 @@ try_rping()
 {
 	want='' # rping says nothing when all is well
 	next_port
-	meet "rping, IPv$version" rping -s -a "$(any)" -p "$port" -C 200 -V -- \
-		sh -c "$rping_client" rping -a "$(address "$server")" -p "$port" -C 200 -V
+	meet "rping, IPv$version" "$rping" -s -a "$(any)" -p "$port" -C 200 -V -- \
+		"$rping" -c -a "$(address "$server")" -p "$port" -C 200 -V
 	next_port
 	meet "rping, 30,000 bytes, IPv$version" \
-		rping -s -a "$(any)" -p "$port" -C 20 -V -S 30000 -- \
-		sh -c "$rping_client" rping -a "$(address "$server")" -p "$port" -C 20 \
+		"$rping" -s -a "$(any)" -p "$port" -C 20 -V -S 30000 -- \
+		"$rping" -c -a "$(address "$server")" -p "$port" -C 20 \
 		-V -S 30000
 }
 
@@ -106,8 +106,8 @@ try_cold()
 	next_port
 	bare "$client" ip neigh flush dev eth0
 	meet "rping, the neighbour is not known, IPv$version" \
-		rping -s -a "$(any)" -p "$port" -C 20 -V -- \
-		sh -c "$rping_client" rping -a "$(address "$server")" -p "$port" -C 20 -V
+		"$rping" -s -a "$(any)" -p "$port" -C 20 -V -- \
+		"$rping" -c -a "$(address "$server")" -p "$port" -C 20 -V
 }
 
 # Nobody listens there, but somebody is there to say so.
