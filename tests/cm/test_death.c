@@ -63,13 +63,32 @@ START_TEST(server_after_established)
 }
 END_TEST
 
+/* Until the ids of a process that was killed, one of which has that port, are
+ * gone. */
+static void await_port(int port)
+{
+	struct rdma_event_channel *ch = new_channel();
+	struct sockaddr_in a = ip4(port);
+	struct rdma_cm_id *id;
+	int ret;
+
+	do {
+		id = new_id(ch, RDMA_PS_TCP);
+		ret = rdma_bind_addr(id, SA(&a));
+		ck_assert(!ret || errno == EADDRINUSE);
+		ck_ok(rdma_destroy_id(id));
+		usleep(1000);
+	} while (ret);
+	rdma_destroy_event_channel(ch);
+}
+
 START_TEST(server_after_accept)
 {
 	struct rdma_cm_id *c;
 	struct other o = start(ACCEPTED, &c);
 
 	kill_it(o);
-	usleep(300000);
+	await_port(ntohs(rdma_get_dst_port(c)));
 	/* its answer is still in the queue, but cannot be confirmed */
 	pass(c->channel, RDMA_CM_EVENT_CONNECT_ERROR, -1);
 	end_id(c, true);
@@ -293,7 +312,7 @@ START_TEST(client_before_accept)
 	s = next_request(l);
 	hear(o.fd);
 	kill_it(o);
-	usleep(300000);
+	await_port(ntohs(rdma_get_dst_port(s)));
 	ck_fails(rdma_accept(s, &cp), EINVAL);
 	expect_nothing(l->channel, 0);
 	end_id(s, false);
