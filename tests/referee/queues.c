@@ -249,9 +249,13 @@ static void completion_unpolled(bool wrong)
 	duo_close(&d);
 }
 
+/* The referee waits 3 s (unpolled.c) from when the object is destroyed, which may
+ * be some time after the thread that acknowledges was started. */
+#define ACKNOWLEDGED_MS 6000
+
 static void *acknowledge_late(void *cq)
 {
-	sleep_ms(3500);
+	sleep_ms(ACKNOWLEDGED_MS);
 	ibv_ack_cq_events(cq, 1);
 	return NULL;
 }
@@ -310,7 +314,7 @@ static struct ibv_async_event unacked;
 
 static void *acknowledge_async_late(void *arg)
 {
-	sleep_ms(3500);
+	sleep_ms(ACKNOWLEDGED_MS);
 	ibv_ack_async_event(&unacked);
 	return arg;
 }
