@@ -146,10 +146,16 @@ asking_ends() # PATTERN NAME
 
 see() # NAME: whether the command before it succeeded
 {
-	local status=$?
+	local status=$? host
 
 	report $status "$1"
-	[[ $status == 0 ]] || tail -n 5 "$work/asking" "$work/serving"
+	[[ $status != 0 ]] || return
+	tail -n 5 "$work/asking" "$work/serving"
+	for host in a b; do
+		echo "host $host:"
+		bare "$host" "$URXE" why --fabric wire
+		bare "$host" "$URXE" info --fabric wire
+	done
 }
 
 over() # PID...
