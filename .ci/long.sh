@@ -2,7 +2,7 @@
 # shellcheck shell=bash
 # shellcheck disable=SC2317,SC2329 # "step" calls the functions
 #
-# The parts of "./check --long": long_PART is the part PART.  Each takes less than
+# The parts of "./check --long": long_PART is the part PART.  Each is to take less than
 # 80 minutes on two quiet cores; docs/contributing.md has a table of them.  A part
 # needs nothing that another part leaves.  Sourced, not run.
 
