@@ -101,15 +101,9 @@ finish()
 		say "$f"
 		say
 	done
-	say "$SECONDS s, $(cpu_seconds) s of CPU time"
+	say "$SECONDS s; CPU time, of this shell and of what it ran:"
+	times >&2
 	echo "$passed passed, $failed failed, $skipped skipped"
 	[[ $failed == 0 ]]
 	exit
-}
-
-# CPU time of this shell and of all processes that it waited for, in seconds.
-cpu_seconds()
-{
-	times | awk '{ gsub(/[ms]/, " "); n += $1 * 60 + $2 + $3 * 60 + $4 }
-		END { printf "%d\n", n }'
 }
