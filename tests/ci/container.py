@@ -17,6 +17,7 @@ apart()
 urxe = os.path.realpath(sys.argv[1])
 verbs_tests = [os.path.realpath(path) for path in sys.argv[2:]]
 in_fabric = os.path.realpath(os.path.dirname(__file__) + "/../in-fabric")
+rping = os.path.realpath(os.path.dirname(__file__) + "/../clients/rping")
 machine = Machine(os.path.dirname(os.path.dirname(urxe)),
                   os.path.dirname(in_fabric))
 PINGPONG = ["ibv_rc_pingpong", "-d", "urxe0", "-g", "0"]
@@ -51,10 +52,10 @@ def pair(server, client, *command, port=18515, **how):
 
 def connected(server, client):
     """rdma_cm, of which nobody else sees when it listens."""
-    waiting = server.start(urxe, "run", "rping", "-s", "-a", server.address,
+    waiting = server.start(urxe, "run", rping, "-s", "-a", server.address,
                            "-C", "5", "-S", "60000")
     end = time.monotonic() + LIMIT
-    while client.start(urxe, "run", "rping", "-c", "-a", server.address,
+    while client.start(urxe, "run", rping, "-c", "-a", server.address,
                        "-C", "5", "-S", "60000").process.wait(LIMIT):
         assert waiting.process.poll() is None and time.monotonic() < end, \
             waiting.printed()

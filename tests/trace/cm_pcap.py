@@ -163,8 +163,8 @@ def connection(trace, name, server, client):
 
 
 def rping(trace):
-    connection(trace, "rping", "rping -s -V -a 127.0.0.1 -C 3",
-               "rping -c -V -a 127.0.0.1 -C 3")
+    connection(trace, "rping", f"{pcap.RPING} -s -V -a 127.0.0.1 -C 3",
+               f"{pcap.RPING} -c -V -a 127.0.0.1 -C 3")
 
 
 def rdma_client(trace):

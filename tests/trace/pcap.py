@@ -18,6 +18,7 @@ import time
 import zlib
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+RPING = os.path.join(HERE, "..", "clients", "rping")
 TSHARK = shutil.which("tshark")
 ETHERTYPES = {0x0800: 4, 0x86dd: 6, 0x8915: 1}
 # parts behind the BTH, by the opcode's low five bits: bytes
@@ -364,7 +365,7 @@ def rping(trace):
         return
     port = free_port()
     words = f"-a 127.0.0.1 -p {port} -C 2"
-    pair(trace, f"rping -s {words}", f"rping -c {words}")
+    pair(trace, f"{RPING} -s {words}", f"{RPING} -c {words}")
     out, packets, _ = pcap(trace)
     check_decoded("rping", out)
     expect("READs and WRITEs of the same bytes, and SENDs of 16",

@@ -139,7 +139,9 @@ def connections(trace):
     if not shutil.which("rping"):
         return
     words = f"-a 127.0.0.1 -C 5 -p {free_port()}"
-    script = (f"rping -s {words} & until rping -c {words} 2>/dev/null; "
+    here = os.path.dirname(os.path.abspath(__file__))
+    program = os.path.join(here, "..", "clients", "rping")
+    script = (f"rping -s {words} & until {program} -c {words} >/dev/null; "
               "do sleep 0.1; done; wait")
     done = run(trace, "sh", "-c", script)
     expect("rping", done.returncode == 0, done.stderr)
