@@ -24,6 +24,13 @@ in_turn() # WHO WORD...
 		timeout 3600 sleep infinity
 		;;
 	waits) timeout 3600 sleep infinity ;;
+	late) # no child of this process yet when the client has failed
+		turn=$((${EPOCHREALTIME/[.,]/} + 300000))
+		while ((${EPOCHREALTIME/[.,]/} < turn)); do
+			:
+		done
+		timeout 3600 sleep infinity
+		;;
 	fails) return 1 ;;
 	works) ;;
 	*) echo "turn $turn: one too many"; return 1 ;;
@@ -64,5 +71,6 @@ runs 'too early, in other words' 0 3 waits waits works -- event rejected works
 runs 'too early, and it hangs' 0 2 waits works -- hangs works
 runs 'rejected for another reason' 1 1 waits -- refused
 runs 'the client fails' 1 1 waits -- fails
+runs 'the client fails before the server has started' 1 1 late -- fails
 runs 'the server fails' 1 1 fails -- works
 finish

@@ -97,7 +97,10 @@ urxe_run()
 # End a program that urxe_run has in the background.
 stop() # PID
 {
-	pkill -P "$1" # the time limit's, which passes it on
+	# the time limit's process, which passes it on; it may not have started
+	until pkill -P "$1" || ! kill -0 "$1"; do
+		sleep 0.01
+	done
 	wait "$1"
 } 2>/dev/null
 
