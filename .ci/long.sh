@@ -31,6 +31,8 @@ long_suites()
 # ASan and UBSan over all suites of C programs, TSan over all of its suites.
 long_sanitizers()
 {
+	local -x URXE_TEST_LONG=1
+
 	URXE_FUZZ_SECONDS=300 asan unit verbs adopted bounce cm adversary faults \
 		referee zoo litmus parse sanitized soak
 	tsan races-long

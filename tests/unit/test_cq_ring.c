@@ -298,7 +298,7 @@ END_TEST
 /* ------------------------------------------------------- with threads */
 
 #define PRODUCERS 3
-#define EACH 100000
+#define EACH ((unsigned int)turns_of(100000))
 #define MAX_DEPTH 32
 
 /* As in struct urxe_cq_sh, with an index for the ring's place. */

@@ -74,7 +74,7 @@ static const uint32_t firsts[] = { 0, 5, INT32_MAX - 3u, UINT32_MAX - 3u };
 #define FIRSTS ((int)(sizeof(firsts) / sizeof(*firsts)))
 
 #define PRODUCERS 4
-#define EACH 50000
+#define EACH ((unsigned int)turns_of(50000))
 
 static int producer(void *arg)
 {

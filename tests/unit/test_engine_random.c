@@ -14,7 +14,8 @@
 #include "engine/flight.h"
 #include "engine/requester.h"
 
-#define WRS 100000u
+#define MOST_WRS 100000u
+#define WRS ((unsigned int)turns_of(MOST_WRS))
 
 static uint64_t seed;
 #define sure(cond) \
@@ -40,9 +41,9 @@ static struct {
 	bool quiet; /* no errors, and nothing is parked */
 } carrier;
 /* enum ibv_wc_status + 1: what the carrier said, and what was observed */
-static uint8_t said[WRS + 1], observed[WRS + 1];
-static uint8_t completed_times[WRS + 1];
-static uint8_t opcode_of[WRS + 1]; /* index in opcodes[] */
+static uint8_t said[MOST_WRS + 1], observed[MOST_WRS + 1];
+static uint8_t completed_times[MOST_WRS + 1];
+static uint8_t opcode_of[MOST_WRS + 1]; /* index in opcodes[] */
 
 static bool follows(const struct urxe_qp *qp, const struct urxe_wqe *first,
 		    const struct urxe_wqe *second)
@@ -151,7 +152,7 @@ static struct urxe_observer observer = {
 static struct {
 	uint64_t state;
 	uint64_t posted, polled; /* WRs; those up to polled are done with */
-	bool signaled[WRS + 1];
+	bool signaled[MOST_WRS + 1];
 	unsigned int errors, resets, drains;
 } program;
 

@@ -280,7 +280,8 @@ START_TEST(without_ip)
 					 path.ip_id);
 	}
 	n = WIRE_BTH_BYTES + 16 + 4;
-	for (id = 0; id < 0x10000; id++) {
+	for (id = 0; id < 0x10000;
+	     id += (uint32_t)(0x10000 / turns_of(0x10000))) {
 		icrc = wire_front_icrc(&f, (uint16_t)id, bth, n);
 		ck_assert_int_eq(wire_solve_id(solver, &f, bth, n, icrc),
 				 (int32_t)id);

@@ -11,6 +11,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "../turns.h"
+
 /* A path for a new fabric, not made yet.  The runner removes it. */
 const char *new_dir(void);
 

@@ -21,6 +21,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "../turns.h"
+
 #define DEVICE "urxe0"
 #define WAIT_MS 60000 /* what must happen and takes so long hangs */
 #define QUIET_MS 30 /* how long to look that nothing happens */

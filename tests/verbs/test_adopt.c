@@ -278,7 +278,7 @@ START_TEST(no_write_is_lost)
 	setup();
 	p = map_zeros(SIZE);
 	start_writers(w, p);
-	for (i = 0; i < 100; i++) {
+	for (i = turns_of(100); i; i--) {
 		mr = reg(p, SIZE);
 		ck_assert(is_adopted(p));
 		ck_ok(ibv_dereg_mr(mr));
@@ -329,7 +329,7 @@ START_TEST(system_calls_that_write)
 	setup();
 	p = map_pages(SIZE);
 	ck_ok(pthread_create(&thread, NULL, read_file, p));
-	for (i = 0; i < 100; i++) {
+	for (i = turns_of(100); i; i--) {
 		mr = reg(p, SIZE);
 		ck_assert(is_adopted(p));
 		ck_ok(ibv_dereg_mr(mr));
@@ -523,7 +523,7 @@ START_TEST(forks_beside_writers)
 	setup();
 	p = map_zeros(SIZE);
 	start_writers(w, p);
-	for (i = 0; i < 20; i++) {
+	for (i = turns_of(20); i; i--) {
 		mr = reg(p, SIZE);
 		ck_assert_int_eq(reap_child(spawn(child_is_served, p)), 0);
 		ck_ok(ibv_dereg_mr(mr));

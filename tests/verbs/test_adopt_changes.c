@@ -448,7 +448,7 @@ START_TEST(changed_beside_writers)
 	for (i = 0; i < 2; i++)
 		ck_ok(pthread_create(&thread[i], NULL, count_up,
 				     shared_p + 64 * i));
-	for (i = 0; i < 30; i++)
+	for (i = turns_of(30); i; i--)
 		change_and_back(_i, to);
 	atomic_store(&stop, true);
 	for (i = 0; i < 2; i++) {
@@ -501,7 +501,7 @@ START_TEST(fork_beside_registration)
 	setup();
 	p = map_pages(SIZE);
 	ck_ok(pthread_create(&thread, NULL, register_all_the_time, p));
-	for (i = 0; i < 50; i++) {
+	for (i = turns_of(50); i; i--) {
 		ck_assert_int_eq(reap_child(spawn(child_looks, p)), 0);
 		ck_assert(has_pattern(p, 0, SIZE));
 	}

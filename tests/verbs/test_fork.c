@@ -386,7 +386,7 @@ START_TEST(while_threads_are_busy)
 	make_busy(&b);
 	for (i = 0; i < 2; i++)
 		ck_ok(pthread_create(&thread[i], NULL, busy_thread, &b));
-	for (i = 0; i < 200; i++)
+	for (i = turns_of(200); i; i--)
 		ck_assert_int_eq(in_child(use_in_child, &b), 0);
 	b.stop = true;
 	for (i = 0; i < 2; i++)
@@ -412,7 +412,7 @@ START_TEST(destroyed_by_the_child)
 {
 	int i;
 
-	for (i = 0; i < 30; i++)
+	for (i = turns_of(30); i; i--)
 		ck_assert_int_eq(reap_child(spawn(parent_of_destroyer, NULL)),
 				 0);
 }

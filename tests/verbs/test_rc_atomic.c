@@ -157,7 +157,7 @@ START_TEST(wrong_length)
 }
 END_TEST
 
-#define ROUNDS 20000
+#define ROUNDS turns_of(20000)
 
 /* Add one, ROUNDS times, with several under way. */
 static void hammer(struct ibv_qp *qp, struct ibv_cq *cq, struct ibv_sge sge,

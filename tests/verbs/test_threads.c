@@ -9,7 +9,7 @@
 #include "harness.h"
 
 #define THREADS 4
-#define ROUNDS 5000
+#define ROUNDS turns_of(5000)
 
 static void start(pthread_t *t, void *(*fn)(void *), void *arg)
 {
@@ -145,7 +145,7 @@ static void *feed_own_qp(void *arg)
 	struct ibv_sge sge;
 	uint64_t i = 0;
 
-	while (i < ROUNDS) {
+	while (i < (uint64_t)ROUNDS) {
 		wr = self_write(n, &sge, i, 0, 4096, 64);
 		if (post_wr(n->qp, &wr))
 			sched_yield();
