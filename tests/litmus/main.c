@@ -103,13 +103,13 @@ static pid_t round_start(const struct test *t, const struct options *o,
 	_exit(round_run(t, &o->where, seed, result) ? 0 : CANNOT);
 }
 
-/* 0, CANNOT, or 2 if something broke. */
+/* Rounds @next to @seeds - 1.  0, CANNOT, or 2 if something broke. */
 static int rounds_run(const struct test *t, const struct options *o,
-		      unsigned int seeds, struct result *results)
+		      unsigned int next, unsigned int seeds,
+		      struct result *results)
 {
 	/* what is concurrent needs its CPUs */
 	long busy = 0, cpus = t->concurrent ? 1 : sysconf(_SC_NPROCESSORS_ONLN);
-	unsigned int next = 0;
 	int status, worst = 0;
 
 	while ((next < seeds && !worst) || busy > 0) {
@@ -213,13 +213,55 @@ static bool forbids(const struct test *t)
 	return false;
 }
 
+static bool all_are_seen(const struct test *t, const struct states *s)
+{
+	int i, j;
+
+	for (i = 0; i < t->num_outcomes; i++) {
+		for (j = 0; j < s->num; j++)
+			if (outcome_holds(&t->outcomes[i], &s->state[j].result))
+				break;
+		if (j == s->num)
+			return false;
+	}
+	return true;
+}
+
+/* Rounds between two looks whether all that is allowed was seen. */
+#define AT_ONCE 20
+
+/*
+ * The rounds of a test; returns how many there were, or sets @status.  With -q,
+ * a test that forbids nothing ends when each of its outcomes was seen.
+ */
+static unsigned int test_rounds(const struct test *t, const struct options *opt,
+				unsigned int seeds, struct result *results,
+				struct states *s, int *status)
+{
+	const bool may_end = opt->quiet && !opt->seeds && !forbids(t);
+	unsigned int done = 0, next;
+
+	while (done < seeds) {
+		next = may_end && seeds - done > AT_ONCE ? done + AT_ONCE :
+							   seeds;
+		*status = rounds_run(t, opt, done, next, results);
+		if (*status)
+			break;
+		for (; done < next; done++)
+			state_count(s, &results[done], opt->first + done);
+		if (may_end && all_are_seen(t, s))
+			break;
+	}
+	return done;
+}
+
 static int test_run(const char *path, const struct options *opt)
 {
 	static struct test t;
 	static struct states s;
 	struct result *results;
-	unsigned int i, seeds;
-	int status;
+	unsigned int seeds;
+	int status = 0;
 
 	test_read(&t, path);
 	t.concurrent |= opt->concurrent;
@@ -238,10 +280,8 @@ static int test_run(const char *path, const struct options *opt)
 		return 2;
 	}
 	fflush(stdout);
-	status = rounds_run(&t, opt, seeds, results);
 	memset(&s, 0, sizeof(s));
-	for (i = 0; i < seeds && !status; i++)
-		state_count(&s, &results[i], opt->first + i);
+	seeds = test_rounds(&t, opt, seeds, results, &s, &status);
 	munmap(results, MAX_ROUNDS * sizeof(*results));
 	if (status == CANNOT)
 		printf("%s: skipped: the device has no windows\n", t.name);
