@@ -295,7 +295,7 @@ verbs_in_containers()
 	mapfile -t tests < <(find build-gcc/tests/verbs -maxdepth 1 -type f \
 		-name 'verbs-*' ! -name verbs-stopped \
 		! -name verbs-no_thread -executable)
-	tests/ci/container.py build-gcc/tools/urxe "${tests[@]}"
+	URXE_TEST_LONG=1 tests/ci/container.py build-gcc/tools/urxe "${tests[@]}"
 }
 
 # The program that contains a harness; "host" is a whole host with a wire.

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Something to count the instructions of: a QP connected to itself repeats one
- * operation.  instructions.sh runs it under callgrind, which counts what is
+ * Something to count the instructions of: a QP connected to itself repeats each
+ * operation N times.  instructions.sh runs it under callgrind, which counts what is
  * done in measured().
  *
- *   urxe-instructions OPERATION N
+ *   urxe-instructions OPERATION N...
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -272,7 +272,7 @@ static void qp_renew(struct end *e, uint32_t n)
 	}
 }
 
-static const struct {
+static const struct operation {
 	const char *name;
 	void (*run)(struct end *e, uint32_t n);
 	void (*prepare)(struct end *e);
@@ -300,27 +300,39 @@ __attribute__((noinline)) void measured(void (*run)(struct end *e, uint32_t n),
 	run(e, n);
 }
 
-int main(int argc, char **argv)
+static const struct operation *operation_named(const char *name)
 {
-	struct end e = { .rank = 2 };
 	size_t i;
 
-	for (i = 0; argc == 3 && i < sizeof(operations) / sizeof(*operations);
-	     i++) {
-		if (strcmp(argv[1], operations[i].name))
-			continue;
-		end_open(&e, NULL, 0);
-		end_connect(&e);
-		if (operations[i].prepare)
-			operations[i].prepare(&e);
-		operations[i].run(&e, 100); /* what is made when first needed */
-		measured(operations[i].run, &e, strtoul(argv[2], NULL, 10));
-		while (qp_count)
-			check(ibv_destroy_qp(qps[--qp_count]),
-			      "ibv_destroy_qp");
-		end_close(&e);
-		return 0;
+	for (i = 0; i < sizeof(operations) / sizeof(*operations); i++) {
+		if (!strcmp(name, operations[i].name))
+			return &operations[i];
 	}
-	fprintf(stderr, "usage: urxe-instructions OPERATION N\n");
-	return 2;
+	fprintf(stderr, "usage: urxe-instructions OPERATION N...\n");
+	exit(2);
+}
+
+static void operation_measure(const struct operation *op, uint32_t n)
+{
+	struct end e = { .rank = 2 };
+
+	end_open(&e, NULL, 0);
+	end_connect(&e);
+	if (op->prepare)
+		op->prepare(&e);
+	op->run(&e, 100); /* what is made when first needed */
+	measured(op->run, &e, n);
+	while (qp_count)
+		check(ibv_destroy_qp(qps[--qp_count]), "ibv_destroy_qp");
+	end_close(&e);
+}
+
+int main(int argc, char **argv)
+{
+	int i;
+
+	for (i = 1; i + 1 < argc; i += 2)
+		operation_measure(operation_named(argv[i]),
+				  strtoul(argv[i + 1], NULL, 10));
+	return 0;
 }

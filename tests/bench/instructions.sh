@@ -13,22 +13,38 @@ URXE_DIR=$(mktemp -d /dev/shm/urxe-instructions.XXXXXX)
 export URXE_DIR
 unset MALLOC_PERTURB_ # as meson sets it: it counts, too
 trap 'rm -rf "$URXE_DIR"' EXIT
-status=0
 
-for op in write-private write-dm write-list wr-write wr-list read-dm fetch-add \
-	fetch-add-dm send poll-empty qp qp-of-4000; do
+ops='write-private write-dm write-list wr-write wr-list read-dm fetch-add
+	fetch-add-dm send poll-empty qp qp-of-4000'
+set --
+for op in $ops; do
 	n=2000
 	case $op in qp*) n=200 ;; esac
-	total=$("$build/tools/urxe" run -- valgrind --tool=callgrind \
-		--callgrind-out-file=/dev/null --toggle-collect=measured \
-		"$build/tests/bench/urxe-instructions" "$op" $n 2>&1 |
-		sed -nE 's/.*Collected : ([0-9]+).*/\1/p')
+	set -- "$@" "$op" "$n"
+done
+# each return of measured() makes callgrind write another file
+"$build/tools/urxe" run -- valgrind --tool=callgrind \
+	--callgrind-out-file="$URXE_DIR/out" --toggle-collect=measured \
+	--dump-after=measured "$build/tests/bench/urxe-instructions" "$@" \
+	>"$URXE_DIR/said" 2>&1 || {
+	cat "$URXE_DIR/said"
+	! grep -q '^urxe-instructions: ' "$URXE_DIR/said" || exit 1
 	# valgrind may be older than what the compiler writes for debuggers
-	[ -n "$total" ] || { echo 'SKIP: callgrind cannot run it'; exit 77; }
+	echo 'SKIP: callgrind cannot run it'
+	exit 77
+}
+
+status=0
+part=1
+while [ $# -gt 0 ]; do
+	op=$1 n=$2
+	shift 2
+	total=$(sed -n 's/^totals: //p' "$URXE_DIR/out.$part")
+	part=$((part + 1))
 	limit=$(awk -v op="$op" '$1 == op { print $2 }' "${limits:-/dev/null}")
 	per=1
 	case $op in *-list) per=32 ;; esac
-	awk -v op="$op" -v n="$total" -v times=$n -v per=$per -v limit="${limit:-0}" 'BEGIN {
+	awk -v op="$op" -v n="$total" -v times="$n" -v per=$per -v limit="${limit:-0}" 'BEGIN {
 		n = n / times / per
 		bad = limit && (n > 1.2 * limit || n < limit / 2)
 		printf "%-14s %7.1f instructions%s%s\n", op, n,

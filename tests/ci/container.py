@@ -79,6 +79,8 @@ def alone(old):
     if old:
         has(printed, "process_vm_readv or _writev: Operation not permitted")
     has(run(c, "bash", "-ec", BOTH), "usec/iter")
+    if old and not os.environ.get("URXE_TEST_LONG"):
+        return  # the suite bounce has the same tests without process_vm_*
     for test in verbs_tests:
         print("  ", os.path.basename(test), flush=True)
         c.run(in_fabric, urxe, test, status=(0, 77))

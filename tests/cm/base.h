@@ -2,9 +2,10 @@
 /* What every test of the connection manager needs, with librdmacm or not. */
 #pragma once
 
-#include <check.h>
 #include <errno.h>
 #include <netinet/in.h>
+
+#include "../mark.h"
 
 #define ck_ok(call)                                                      \
 	do {                                                             \

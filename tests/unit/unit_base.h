@@ -5,12 +5,12 @@
  */
 #pragma once
 
-#include <check.h>
 #include <errno.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "../mark.h"
 #include "../turns.h"
 
 /* A path for a new fabric, not made yet.  The runner removes it. */

@@ -13,7 +13,6 @@
  */
 #pragma once
 
-#include <check.h>
 #include <errno.h>
 #include <infiniband/verbs.h>
 #include <stdbool.h>
@@ -21,6 +20,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "../mark.h"
 #include "../turns.h"
 
 #define DEVICE "urxe0"

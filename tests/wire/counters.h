@@ -2,10 +2,11 @@
 /* The port's counters, as a program reads them from sysfs. */
 #pragma once
 
-#include <check.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <time.h>
+
+#include "../mark.h"
 
 static uint64_t counter(const char *name)
 {

@@ -5,11 +5,11 @@
  */
 #pragma once
 
-#include <check.h>
 #include <infiniband/verbs.h>
 #include <netinet/in.h>
 #include <stdbool.h>
 
+#include "../mark.h"
 #include "wire/mad.h"
 
 #define FAR_PSN 0x111u

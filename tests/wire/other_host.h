@@ -6,9 +6,9 @@
  */
 #pragma once
 
-#include <check.h>
 #include <infiniband/verbs.h>
 
+#include "../mark.h"
 #include "wire/psn.h"
 #include "wire/receiver.h"
 #include "wire/sender.h"

@@ -6,7 +6,6 @@
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
-#include <check.h>
 #include <errno.h>
 #include <net/ethernet.h>
 #include <net/if.h>
@@ -19,6 +18,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "../mark.h"
 #include "wire/neighbour.h"
 
 #define NOBODY 65534
