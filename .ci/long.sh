@@ -35,7 +35,7 @@ long_sanitizers()
 
 	URXE_FUZZ_SECONDS=300 asan unit verbs adopted bounce cm adversary faults \
 		referee zoo litmus parse sanitized soak
-	tsan races-long
+	tsan races-long one-thread
 }
 
 long_soak()
