@@ -136,7 +136,7 @@ static inline void direct_fill(const struct urxe_qp *qp,
 	e->wr_id = wr->wr_id;
 	e->qpn = qp->qpn;
 	e->byte_len = len;
-	e->imm = IBV_WC_SUCCESS; /* vendor_err */
+	e->imm = 0;
 	e->src_qp = 0;
 	e->wqe = qp->sq.done;
 	e->status = IBV_WC_SUCCESS;

@@ -93,7 +93,6 @@ static bool poll_place_inline(struct urxe_context *ctx, uint32_t pd,
 static void poll_fail_receive(struct urxe_context *ctx, struct urxe_cqe *e)
 {
 	e->status = IBV_WC_LOC_PROT_ERR;
-	e->imm = e->status; /* vendor_err */
 	e->byte_len = 0;
 	e->wc_flags = 0;
 	conn_break_qpn(ctx->fabric, e->qpn);

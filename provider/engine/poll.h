@@ -61,9 +61,10 @@ static inline void poll_begin(struct urxe_cq *cq)
  */
 bool poll_take(struct urxe_cq *cq, struct urxe_cqe *copy);
 
+/* The status, of every opcode and for requester and responder alike. */
 static inline uint32_t poll_vendor_err(const struct urxe_cqe *e)
 {
-	return e->status ? e->imm : 0;
+	return e->status;
 }
 
 /*

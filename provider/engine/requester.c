@@ -47,7 +47,7 @@ static inline void requester_fill(const struct urxe_qp *qp,
 	e->wr_id = w->wr_id;
 	e->qpn = qp->qpn;
 	e->byte_len = w->length;
-	e->imm = status; /* vendor_err */
+	e->imm = 0;
 	e->src_qp = 0;
 	e->wqe = qp->sq.done;
 	e->status = status;

@@ -456,7 +456,6 @@ receive_complete(const struct urxe_qp *qp, struct urxe_conn *c,
 static inline void receive_settle(const struct urxe_conn *c, struct urxe_cqe *e)
 {
 	if (unlikely(e->status)) {
-		e->imm = e->status; /* vendor_err */
 		e->byte_len = 0;
 		e->wc_flags = 0;
 	}

@@ -68,6 +68,7 @@ START_TEST(to_err_with_one_cq)
 	for (i = 0; i < 60; i++) {
 		wc = wait_wc(d.a.scq);
 		ck_assert_int_eq(wc.status, IBV_WC_WR_FLUSH_ERR);
+		ck_assert_uint_eq(wc.vendor_err, IBV_WC_WR_FLUSH_ERR);
 		if (wc.wr_id < 100)
 			ck_assert_uint_eq(wc.wr_id, next_send++);
 		else
