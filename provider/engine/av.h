@@ -37,6 +37,7 @@ static inline bool gids_fit(uint8_t roce, const uint8_t sgid[16],
 struct urxe_ah {
 	struct ibv_ah ah;
 	struct urxe_context *ctx;
+	struct urxe_pd *upd; /* the handle that it was made with */
 	uint32_t pd; /* its index */
 	struct urxe_av av;
 };

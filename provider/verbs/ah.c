@@ -60,15 +60,21 @@ int ah_check(struct urxe_context *ctx, const struct ibv_ah_attr *attr)
 	return EHOSTUNREACH;
 }
 
+/* ibv_ah.handle, which urxe uses only to detect that it was overwritten. */
+static uint32_t ah_handle(const struct urxe_ah *ah)
+{
+	return (uint32_t)((uintptr_t)ah >> 4);
+}
+
 struct ibv_ah *urxe_create_ah(struct ibv_pd *ibpd, struct ibv_ah_attr *attr)
 {
-	struct urxe_pd *pd = to_upd(ibpd);
+	struct urxe_pd *pd = pd_find(ibpd);
 	struct urxe_context *ctx = to_uctx(ibpd->context);
 	struct urxe_ah *ah;
 	int ret;
 
 	ret = attr->port_num == 1 ? ah_check(ctx, attr) : EINVAL;
-	if (!ret && !pd_exists(pd))
+	if (!ret && !pd)
 		ret = ENOENT;
 	if (ret)
 		return urxe_fail(-ret, "ibv_create_ah");
@@ -81,6 +87,7 @@ struct ibv_ah *urxe_create_ah(struct ibv_pd *ibpd, struct ibv_ah_attr *attr)
 		return urxe_fail(ret, "ibv_create_ah");
 	}
 	ah->ctx = ctx;
+	ah->upd = pd;
 	ah->pd = pd->index;
 	memcpy(ah->av.dgid, attr->grh.dgid.raw, 16);
 	/* 20 bits of it travel; UCX sets all 32 */
@@ -89,6 +96,7 @@ struct ibv_ah *urxe_create_ah(struct ibv_pd *ibpd, struct ibv_ah_attr *attr)
 	ah->av.hop_limit = attr->grh.hop_limit;
 	ah->av.traffic_class = attr->grh.traffic_class;
 	ah->av.sl = attr->sl;
+	ah->ah.handle = ah_handle(ah);
 	pd_get(pd);
 	return &ah->ah;
 }
@@ -97,7 +105,9 @@ int urxe_destroy_ah(struct ibv_ah *ibah)
 {
 	struct urxe_ah *ah = to_uah(ibah);
 
-	pd_put(to_upd(ibah->pd));
+	if (ibah->handle != ah_handle(ah))
+		return ENOENT;
+	pd_put(ah->upd);
 	fabric_obj_put(ah->ctx->fabric, ah->ctx->slot, URXE_OBJ_AH);
 	free(ah);
 	return 0;

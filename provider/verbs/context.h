@@ -5,8 +5,11 @@
 #include "abi/pabi/pabi.h"
 #include "engine/context.h"
 
+struct urxe_pd;
+
 struct urxe_vcontext {
 	struct urxe_context ctx;
+	struct urxe_pd *pds; /* pd.h; under ctx.lock */
 	struct urxe_vcontext *next; /* all of this process */
 	struct ibv_context *ibv;
 	uint16_t xrcd_opens[URXE_MAX_XRCD]; /* under the device lock */

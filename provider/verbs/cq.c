@@ -103,7 +103,7 @@ struct ibv_cq_ex *urxe_create_cq_ex(struct ibv_context *ibctx,
 	if (a->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS)
 		flags = a->flags;
 	if (a->comp_mask & IBV_CQ_INIT_ATTR_MASK_PD && a->parent_domain)
-		parent = to_upd(a->parent_domain);
+		parent = pd_find(a->parent_domain);
 	ret = cq_check_init(a, flags, parent);
 	if (ret)
 		return urxe_fail(ret, "ibv_create_cq");
@@ -139,7 +139,7 @@ int urxe_destroy_cq(struct ibv_cq *ibcq)
 {
 	struct urxe_vcq *vcq = to_vcq(ibcq);
 
-	if (ibcq->handle != vcq->cq.index)
+	if (!cq_is_named(ibcq))
 		return ENOENT;
 	if (!cq_unlink(&vcq->cq)) {
 		urxe_why("ibv_destroy_cq: QPs or SRQs still use it");
@@ -158,6 +158,8 @@ int urxe_modify_cq(struct ibv_cq *ibcq, struct ibv_modify_cq_attr *attr)
 	const struct ibv_moderate_cq *m = &attr->moderate;
 	struct urxe_cq *cq = to_ucq(ibcq);
 
+	if (!cq_is_named(ibcq))
+		return ENOENT;
 	if (attr->attr_mask & ~(uint32_t)IBV_CQ_ATTR_MODERATE) {
 		urxe_why(
 			"ibv_modify_cq: attr_mask 0x%x, of which 0x%x is known",
@@ -185,6 +187,8 @@ int urxe_resize_cq(struct ibv_cq *ibcq, int cqe)
 	struct urxe_cq *cq = &vcq->cq;
 	int ret;
 
+	if (!cq_is_named(ibcq))
+		return ENOENT;
 	if (cqe < 1 || cqe > URXE_MAX_CQE) {
 		urxe_why("ibv_resize_cq: cqe is %d, and must be 1 to %d", cqe,
 			 URXE_MAX_CQE);
@@ -206,9 +210,11 @@ int urxe_resize_cq(struct ibv_cq *ibcq, int cqe)
 
 int urxe_req_notify_cq(struct ibv_cq *ibcq, int solicited_only)
 {
-	int ret = cq_arm(to_ucq(ibcq), solicited_only ? URXE_ARM_SOLICITED :
-							URXE_ARM_NEXT);
+	int ret = ENOENT;
 
+	if (likely(cq_is_named(ibcq)))
+		ret = cq_arm(to_ucq(ibcq), solicited_only ? URXE_ARM_SOLICITED :
+							    URXE_ARM_NEXT);
 	if (unlikely(ret))
 		errno = ret;
 	return ret;

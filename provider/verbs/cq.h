@@ -23,5 +23,11 @@ static inline struct urxe_cq *to_ucq(struct ibv_cq *cq)
 	return &to_vcq(cq)->cq;
 }
 
+/* Does its public handle, which the program can write to, name it? */
+static inline bool cq_is_named(struct ibv_cq *cq)
+{
+	return cq->handle == to_ucq(cq)->index;
+}
+
 /* What was not asked for cannot be read (man ibv_create_cq_ex). */
 void cq_ex_set_calls(struct ibv_cq_ex *cq, uint64_t wc_flags);

@@ -212,12 +212,14 @@ struct ibv_mr *urxe_reg_dm_mr(struct ibv_pd *ibpd, struct ibv_dm *ibdm,
 			      uint64_t offset, size_t length,
 			      unsigned int access)
 {
-	struct urxe_pd *pd = to_upd(ibpd);
+	struct urxe_pd *pd = pd_find(ibpd);
 	struct urxe_dm *dm = to_udm(ibdm);
 	struct urxe_key desc;
 	struct urxe_mr *mr;
 	int ret;
 
+	if (!pd)
+		return urxe_fail(-ENOENT, "ibv_reg_dm_mr: the PD");
 	ret = mr_check_access(access, DM_ACCESS);
 	if (!ret && !(access & IBV_ACCESS_ZERO_BASED))
 		ret = fabric_fail(EINVAL,

@@ -123,10 +123,12 @@ struct ibv_mr *urxe_reg_dmabuf_mr(struct ibv_pd *ibpd, uint64_t offset,
 				  int access)
 {
 	uint64_t mask = (uint64_t)sysconf(_SC_PAGESIZE) - 1;
-	struct urxe_pd *pd = to_upd(ibpd);
+	struct urxe_pd *pd = pd_find(ibpd);
 	struct urxe_mr *mr;
 	int ret;
 
+	if (!pd)
+		return urxe_fail(-ENOENT, "ibv_reg_dmabuf_mr: the PD");
 	ret = mr_check_access(access, MR_BASIC_ACCESS);
 	if (!ret && (offset ^ iova) & mask)
 		ret = fabric_fail(

@@ -32,12 +32,15 @@ static struct urxe_key *import_find(struct urxe_context *ctx, uint32_t handle,
 
 struct ibv_mr *urxe_import_mr(struct ibv_pd *ibpd, uint32_t handle)
 {
-	struct urxe_pd *pd = to_upd(ibpd);
-	struct urxe_arena *a = pd->ctx->arena;
+	struct urxe_pd *pd = pd_find(ibpd);
+	struct urxe_arena *a;
 	struct urxe_mr *mr;
 	uint64_t live = 0;
 	int ret;
 
+	if (!pd)
+		return urxe_fail(-ENOENT, "ibv_import_mr: the PD");
+	a = pd->ctx->arena;
 	mr = calloc(1, sizeof(*mr));
 	if (!mr)
 		return NULL;
@@ -45,7 +48,7 @@ struct ibv_mr *urxe_import_mr(struct ibv_pd *ibpd, uint32_t handle)
 	if (ret)
 		goto err_free;
 	mr->key = import_find(pd->ctx, handle, &live);
-	if (!mr->key || !pd_exists(pd))
+	if (!mr->key)
 		ret = fabric_fail(ENOENT, "no such handle");
 	else if (mr->key->pd != pd->index)
 		ret = fabric_fail(EINVAL, "the MR is in another PD");
@@ -68,6 +71,6 @@ void urxe_unimport_mr(struct ibv_mr *ibmr)
 
 	if (mr->map)
 		munmap(mr->map, mr->map_len);
-	pd_release(to_upd(ibmr->pd));
+	pd_release(mr->pd);
 	free(mr);
 }

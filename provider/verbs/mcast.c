@@ -21,6 +21,8 @@ int urxe_attach_mcast(struct ibv_qp *ibqp, const union ibv_gid *gid,
 	int ret;
 
 	(void)lid; /* RoCE has none */
+	if (!qp_is_named(ibqp))
+		return ENOENT;
 	if (!mcast_fits(&vqp->qp, gid))
 		return EINVAL;
 	ret = mcast_attach(vqp->qp.ctx->fabric, gid->raw, vqp->qp.qpn);
@@ -36,6 +38,8 @@ int urxe_detach_mcast(struct ibv_qp *ibqp, const union ibv_gid *gid,
 	int ret;
 
 	(void)lid;
+	if (!qp_is_named(ibqp))
+		return ENOENT;
 	if (!mcast_fits(&vqp->qp, gid))
 		return EINVAL;
 	ret = mcast_detach(vqp->qp.ctx->fabric, gid->raw, vqp->qp.qpn);

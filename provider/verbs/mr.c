@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "context.h"
 #include "engine/adopt.h"
 #include "engine/bounce.h"
 #include "engine/file.h"
@@ -161,7 +162,8 @@ void mr_fill(struct urxe_mr *mr, struct urxe_pd *pd, uint32_t key,
 	const struct urxe_key *k = mr->key;
 
 	mr->ctx = pd->ctx;
-	mr->vmr.mr.context = pd->pd.context;
+	mr->pd = pd;
+	mr->vmr.mr.context = to_ibv(pd->ctx);
 	mr->vmr.mr.pd = &pd->pd;
 	mr->vmr.mr.length = k->length;
 	mr->vmr.mr.handle = URXE_KEY_INDEX(key);
@@ -210,11 +212,13 @@ err:
 struct ibv_mr *urxe_reg_mr(struct ibv_pd *ibpd, void *addr, size_t length,
 			   uint64_t iova, int access)
 {
-	struct urxe_pd *pd = to_upd(ibpd);
+	struct urxe_pd *pd = pd_find(ibpd);
 	int ret;
 	struct urxe_key desc;
 	struct urxe_mr *mr;
 
+	if (!pd)
+		return urxe_fail(-ENOENT, "ibv_reg_mr: the PD");
 	ret = mr_check_access(access, MR_ACCESS);
 	adopt_begin();
 	if (!ret)
@@ -245,7 +249,7 @@ int urxe_dereg_mr(struct pabi_mr *vmr)
 	}
 	mr_forget(ctx, mr->key);
 	key_free(ctx, URXE_OBJ_MR, vmr->mr.lkey);
-	pd_put(to_upd(vmr->mr.pd));
+	pd_put(mr->pd);
 	if (mr->map)
 		munmap(mr->map, mr->map_len);
 	free(mr);
@@ -258,17 +262,19 @@ int urxe_dereg_mr(struct pabi_mr *vmr)
  */
 struct ibv_mr *urxe_alloc_null_mr(struct ibv_pd *ibpd)
 {
-	struct urxe_pd *pd = to_upd(ibpd);
-	const struct urxe_key desc = {
+	struct urxe_pd *pd = pd_find(ibpd);
+	struct urxe_key desc = {
 		.kind = URXE_MEM_NULL,
 		.length = UINT64_MAX,
 		.access = IBV_ACCESS_LOCAL_WRITE,
 		.pid = urxe_pid,
-		.flags = pd->ctx->self->my_flag,
 	};
 	struct urxe_mr *mr;
 	int ret;
 
+	if (!pd)
+		return urxe_fail(-ENOENT, "ibv_alloc_null_mr: the PD");
+	desc.flags = pd->ctx->self->my_flag;
 	ret = mr_create(pd, &desc, PABI_MR_NULL, &mr);
 	return ret ? urxe_fail(ret, "ibv_alloc_null_mr") : &mr->vmr.mr;
 }

@@ -8,6 +8,7 @@
 struct urxe_mr {
 	struct pabi_mr vmr;
 	struct urxe_context *ctx;
+	struct urxe_pd *pd; /* the handle that it was made with */
 	struct urxe_key *key;
 	void *map; /* ibv_reg_dmabuf_mr's own mapping, or NULL */
 	size_t map_len;

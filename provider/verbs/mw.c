@@ -17,6 +17,7 @@
 struct urxe_mw {
 	struct ibv_mw mw;
 	struct urxe_context *ctx;
+	struct urxe_pd *pd;
 	struct urxe_key *key;
 };
 
@@ -27,11 +28,10 @@ static struct urxe_mw *to_umw(struct ibv_mw *mw)
 
 struct ibv_mw *urxe_alloc_mw(struct ibv_pd *ibpd, enum ibv_mw_type type)
 {
-	struct urxe_pd *pd = to_upd(ibpd);
+	struct urxe_pd *pd = pd_find(ibpd);
 	int ret;
 	struct urxe_key desc = {
 		.flags = URXE_MR_IS_MW,
-		.pd = pd->index,
 		.pid = urxe_pid,
 	};
 	struct urxe_mw *mw;
@@ -39,8 +39,9 @@ struct ibv_mw *urxe_alloc_mw(struct ibv_pd *ibpd, enum ibv_mw_type type)
 	if (type != IBV_MW_TYPE_1 && type != IBV_MW_TYPE_2)
 		return urxe_fail(-EINVAL,
 				 "ibv_alloc_mw: type is neither 1 nor 2");
-	if (!pd_exists(pd))
+	if (!pd)
 		return urxe_fail(-EINVAL, "ibv_alloc_mw: the PD was destroyed");
+	desc.pd = pd->index;
 	if (type == IBV_MW_TYPE_2)
 		desc.flags |= URXE_MR_TYPE_2;
 	mw = calloc(1, sizeof(*mw));
@@ -55,6 +56,7 @@ struct ibv_mw *urxe_alloc_mw(struct ibv_pd *ibpd, enum ibv_mw_type type)
 	mw->key->qpn = 0;
 	pd_get(pd);
 	mw->ctx = pd->ctx;
+	mw->pd = pd;
 	mw->mw.context = ibpd->context;
 	mw->mw.pd = ibpd;
 	mw->mw.handle = URXE_KEY_INDEX(mw->mw.rkey);
@@ -82,7 +84,7 @@ int urxe_dealloc_mw(struct ibv_mw *ibmw)
 	mw->key->qpn = 0;
 	arena_unlock(ctx->fabric, ctx->arena);
 	key_free(ctx, URXE_OBJ_MW, URXE_KEY(ctx->slot, index, 0));
-	pd_put(to_upd(ibmw->pd));
+	pd_put(mw->pd);
 	free(mw);
 	return 0;
 }

@@ -102,14 +102,13 @@ static int odp_advise(struct urxe_pd *pd, unsigned int advice,
 int urxe_advise_mr(struct ibv_pd *ibpd, enum ib_uverbs_advise_mr_advice advice,
 		   uint32_t flags, struct ibv_sge *sg_list, uint32_t num_sge)
 {
-	struct urxe_pd *pd = to_upd(ibpd);
+	struct urxe_pd *pd = pd_find(ibpd);
 	uint32_t i;
 	int ret = 0;
 
 	if ((unsigned int)advice > IBV_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT)
 		return ENOTSUP;
-	if (!pd_exists(pd) || flags & ~IBV_ADVISE_MR_FLAG_FLUSH || !num_sge ||
-	    !sg_list)
+	if (!pd || flags & ~IBV_ADVISE_MR_FLAG_FLUSH || !num_sge || !sg_list)
 		return EINVAL;
 	for (i = 0; !ret && i < num_sge; i++)
 		ret = odp_advise(pd, advice, &sg_list[i]);

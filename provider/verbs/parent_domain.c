@@ -76,6 +76,7 @@ urxe_alloc_parent_domain(struct ibv_context *ibctx,
 			 struct ibv_parent_domain_init_attr *attr)
 {
 	struct urxe_parent *p;
+	struct urxe_pd *of;
 
 	if (attr->comp_mask & ~PARENT_MASKS)
 		return urxe_fail(-EINVAL, "ibv_alloc_parent_domain: comp_mask");
@@ -83,7 +84,8 @@ urxe_alloc_parent_domain(struct ibv_context *ibctx,
 	    (attr->td && attr->td->context != ibctx))
 		return urxe_fail(-EINVAL,
 				 "ibv_alloc_parent_domain: PD or TD is not of this context");
-	if (!pd_exists(to_upd(attr->pd)))
+	of = pd_find(attr->pd);
+	if (!of)
 		return urxe_fail(-ENOENT, "ibv_alloc_parent_domain: the PD");
 	if (attr->comp_mask & IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS &&
 	    (!attr->alloc || !attr->free))
@@ -92,8 +94,8 @@ urxe_alloc_parent_domain(struct ibv_context *ibctx,
 	p = calloc(1, sizeof(*p));
 	if (!p)
 		return NULL;
-	p->of = to_upd(attr->pd);
-	p->upd = *p->of;
+	p->of = of;
+	p->upd = *of;
 	p->upd.parent = p;
 	if (attr->comp_mask & IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS) {
 		p->alloc = attr->alloc;
@@ -105,7 +107,8 @@ urxe_alloc_parent_domain(struct ibv_context *ibctx,
 		p->td = container_of(attr->td, struct urxe_td, td);
 		fetch_add_relaxed(&p->td->refs, 1);
 	}
-	pd_get(p->of);
+	pd_get(of);
+	pd_link(&p->upd);
 	return &p->upd.pd;
 }
 
@@ -115,6 +118,7 @@ int parent_dealloc(struct urxe_parent *p)
 		return EBUSY;
 	if (p->td)
 		fetch_sub_release(&p->td->refs, 1);
+	pd_unlink(&p->upd);
 	pd_put(p->of);
 	free(p);
 	return 0;

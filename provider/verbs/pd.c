@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #include <errno.h>
+#include <pthread.h>
 #include <stdlib.h>
 
 #include "context.h"
@@ -21,8 +22,64 @@ static struct urxe_pd_sh *pd_shared(const struct urxe_pd *pd)
 
 bool pd_exists(const struct urxe_pd *pd)
 {
-	return pd->pd.handle == pd->index &&
-	       load_acquire(&pd_shared(pd)->live) == pd->live;
+	return load_acquire(&pd_shared(pd)->live) == pd->live;
+}
+
+void pd_link(struct urxe_pd *pd)
+{
+	struct urxe_vcontext *vctx = to_vctx(pd->pd.context);
+
+	pthread_mutex_lock(&pd->ctx->lock);
+	pd->next = vctx->pds;
+	vctx->pds = pd;
+	pthread_mutex_unlock(&pd->ctx->lock);
+}
+
+void pd_unlink(struct urxe_pd *pd)
+{
+	struct urxe_pd **p = &to_vctx(to_ibv(pd->ctx))->pds;
+
+	pthread_mutex_lock(&pd->ctx->lock);
+	while (*p && *p != pd)
+		p = &(*p)->next;
+	if (*p)
+		*p = pd->next;
+	pthread_mutex_unlock(&pd->ctx->lock);
+}
+
+/* Return the handle that @ibpd is part of, or NULL if @ibpd is a copy. */
+static struct urxe_pd *pd_original(const struct ibv_pd *ibpd)
+{
+	struct urxe_vcontext *vctx = to_vctx(ibpd->context);
+	struct urxe_pd *pd;
+
+	pthread_mutex_lock(&vctx->ctx.lock);
+	for (pd = vctx->pds; pd && &pd->pd != ibpd; pd = pd->next)
+		;
+	pthread_mutex_unlock(&vctx->ctx.lock);
+	return pd;
+}
+
+static struct urxe_pd *pd_by_handle(const struct ibv_pd *ibpd)
+{
+	struct urxe_vcontext *vctx = to_vctx(ibpd->context);
+	struct urxe_pd *pd;
+
+	pthread_mutex_lock(&vctx->ctx.lock);
+	pd = vctx->pds;
+	while (pd && (pd->index != ibpd->handle || pd->parent))
+		pd = pd->next;
+	pthread_mutex_unlock(&vctx->ctx.lock);
+	return pd;
+}
+
+struct urxe_pd *pd_find(const struct ibv_pd *ibpd)
+{
+	struct urxe_pd *pd = pd_original(ibpd);
+
+	if (!pd)
+		pd = pd_by_handle(ibpd);
+	return pd && pd->index == ibpd->handle && pd_exists(pd) ? pd : NULL;
 }
 
 /*
@@ -82,6 +139,7 @@ static struct ibv_pd *pd_new_handle(struct urxe_pd *pd,
 	pd->live = live;
 	pd->pd.context = to_ibv(ctx);
 	pd->pd.handle = index;
+	pd_link(pd);
 	return &pd->pd;
 }
 
@@ -114,13 +172,14 @@ err_free:
 /* EBUSY while something is in it; ENOENT: another process destroyed it. */
 int urxe_dealloc_pd(struct ibv_pd *ibpd)
 {
-	struct urxe_pd *pd = to_upd(ibpd);
-	uint32_t live = pd->live;
+	struct urxe_pd *pd = pd_original(ibpd);
+	uint32_t live;
 
-	if (pd->pd.handle != pd->index)
+	if (!pd || pd->index != ibpd->handle)
 		return ENOENT;
 	if (pd->parent)
 		return parent_dealloc(pd->parent);
+	live = pd->live;
 	if (!pd_exists(pd))
 		return ENOENT;
 	if (load_acquire(&pd_shared(pd)->refs)) {
@@ -130,6 +189,7 @@ int urxe_dealloc_pd(struct ibv_pd *ibpd)
 	if (!cas_acq_rel(&pd_shared(pd)->live, &live, live + 1))
 		return ENOENT;
 	fabric_obj_put(pd->ctx->fabric, pd->ctx->slot, URXE_OBJ_PD);
+	pd_unlink(pd);
 	pd_release(pd);
 	return 0;
 }
@@ -151,5 +211,10 @@ struct ibv_pd *urxe_import_pd(struct ibv_context *ibctx, uint32_t handle)
 
 void urxe_unimport_pd(struct ibv_pd *ibpd)
 {
-	pd_release(to_upd(ibpd));
+	struct urxe_pd *pd = pd_original(ibpd);
+
+	if (!pd)
+		return;
+	pd_unlink(pd);
+	pd_release(pd);
 }

@@ -36,16 +36,19 @@ static bool qp_srq_suits(const struct ibv_srq *srq)
 	       IBV_SRQT_BASIC;
 }
 
-static int qp_check_cap(const struct ibv_qp_cap *cap)
+/* Without a receive queue its sizes are ignored; ibv_create_qp(3). */
+static int qp_check_cap(const struct ibv_qp_cap *cap, bool has_rq)
 {
 	const struct {
 		const char *name;
 		uint32_t value, most;
 	} limit[] = {
 		{ "max_send_wr", cap->max_send_wr, URXE_MAX_QP_WR },
-		{ "max_recv_wr", cap->max_recv_wr, URXE_MAX_QP_WR },
+		{ "max_recv_wr", has_rq ? cap->max_recv_wr : 0,
+		  URXE_MAX_QP_WR },
 		{ "max_send_sge", cap->max_send_sge, URXE_MAX_SGE },
-		{ "max_recv_sge", cap->max_recv_sge, URXE_MAX_SGE },
+		{ "max_recv_sge", has_rq ? cap->max_recv_sge : 0,
+		  URXE_MAX_SGE },
 		{ "max_inline_data", cap->max_inline_data, URXE_MAX_INLINE },
 	};
 	size_t i;
@@ -60,7 +63,8 @@ static int qp_check_cap(const struct ibv_qp_cap *cap)
 
 /* What each type needs, and what it must not have; man ibv_create_qp_ex. */
 static int qp_check_init(const struct ibv_context *ctx,
-			 const struct ibv_qp_init_attr_ex *init)
+			 const struct ibv_qp_init_attr_ex *init,
+			 const struct urxe_pd *pd)
 {
 	bool initiator = init->qp_type == IBV_QPT_XRC_SEND;
 
@@ -91,11 +95,16 @@ static int qp_check_init(const struct ibv_context *ctx,
 		return fabric_fail(
 			EINVAL,
 			"the PD, a CQ or the SRQ is of another ibv_open_device");
-	if (!pd_exists(to_upd(init->pd)))
+	if (!pd)
 		return fabric_fail(ENOENT, "the PD");
+	if (!cq_is_named(init->send_cq) ||
+	    (!initiator && !cq_is_named(init->recv_cq)))
+		return fabric_fail(ENOENT, "a CQ");
+	if (init->srq && !srq_is_named(init->srq))
+		return fabric_fail(ENOENT, "the SRQ");
 	if (init->srq && !qp_srq_suits(init->srq))
 		return fabric_fail(EINVAL, "an XRC SRQ");
-	return qp_check_cap(&init->cap);
+	return qp_check_cap(&init->cap, !init->srq && !initiator);
 }
 
 void vqp_fill(struct urxe_vqp *vqp, struct ibv_context *ibv,
@@ -119,7 +128,8 @@ void vqp_fill(struct urxe_vqp *vqp, struct ibv_context *ibv,
 
 /* What of the attributes a QP of its type keeps. */
 static void qp_take_init(struct urxe_vqp *vqp,
-			 const struct ibv_qp_init_attr_ex *a)
+			 const struct ibv_qp_init_attr_ex *a,
+			 struct urxe_pd *pd)
 {
 	struct ibv_qp_init_attr *init = &vqp->init;
 
@@ -129,7 +139,7 @@ static void qp_take_init(struct urxe_vqp *vqp,
 		vqp->xrcd = to_uxrcd(a->xrcd);
 		return;
 	}
-	vqp->pd = to_upd(a->pd);
+	vqp->pd = pd;
 	init->sq_sig_all = a->sq_sig_all;
 	init->cap = a->cap;
 	init->send_cq = a->send_cq;
@@ -189,14 +199,17 @@ struct ibv_qp *vqp_create(struct ibv_context *ibctx,
 {
 	int ret;
 	struct urxe_vqp *vqp;
+	struct urxe_pd *pd = NULL;
 
-	ret = qp_check_init(ibctx, a);
+	if (a->comp_mask & IBV_QP_INIT_ATTR_PD && a->pd)
+		pd = pd_find(a->pd);
+	ret = qp_check_init(ibctx, a, pd);
 	if (ret)
 		return urxe_fail(ret, "ibv_create_qp");
 	vqp = calloc(1, sizeof(*vqp));
 	if (!vqp)
 		return NULL;
-	qp_take_init(vqp, a);
+	qp_take_init(vqp, a, pd);
 	ret = vqp_setup(vqp, to_uctx(ibctx));
 	if (ret) {
 		free(vqp);
@@ -236,7 +249,7 @@ int urxe_destroy_qp(struct ibv_qp *ibqp)
 	struct urxe_qp *qp = &vqp->qp;
 	bool last;
 
-	if (ibqp->handle != qpn_index(qp->qpn))
+	if (!qp_is_named(ibqp))
 		return ENOENT;
 	if (load_relaxed(&vqp->mcast_groups)) {
 		urxe_why(
@@ -283,6 +296,8 @@ int urxe_query_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask,
 	struct urxe_qp *qp = &vqp->qp;
 
 	(void)mask; /* all of it is at hand */
+	if (!qp_is_named(ibqp))
+		return ENOENT;
 	urxe_lock(&qp->lock);
 	counters_flush(qp);
 	*attr = qp->attr;

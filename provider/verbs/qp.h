@@ -39,6 +39,12 @@ static inline struct urxe_qp *to_uqp(struct ibv_qp *qp)
 	return &to_vqp(qp)->qp;
 }
 
+/* Does its public handle, which the program can write to, name it? */
+static inline bool qp_is_named(struct ibv_qp *qp)
+{
+	return qp->handle == qpn_index(to_uqp(qp)->qpn);
+}
+
 /* All creating verbs; init->comp_mask says what is there. */
 struct ibv_qp *vqp_create(struct ibv_context *ctx,
 			  struct ibv_qp_init_attr_ex *init);

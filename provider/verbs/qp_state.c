@@ -373,6 +373,8 @@ int urxe_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask)
 	struct urxe_qp *qp = to_uqp(ibqp);
 	int ret;
 
+	if (!qp_is_named(ibqp))
+		return ENOENT;
 	urxe_lock(&qp->lock);
 	ret = qp_modify(qp, attr, mask);
 	urxe_unlock(&qp->lock);

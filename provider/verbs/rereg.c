@@ -71,7 +71,8 @@ static int rereg_change(struct urxe_mr *mr, int flags, struct urxe_pd *pd,
 	if (flags & IBV_REREG_MR_CHANGE_PD) {
 		mr->key->pd = pd->index;
 		pd_get(pd);
-		pd_put(to_upd(mr->vmr.mr.pd));
+		pd_put(mr->pd);
+		mr->pd = pd;
 	}
 	if (flags & IBV_REREG_MR_CHANGE_ACCESS)
 		mr->vmr.access = access;
@@ -93,10 +94,10 @@ int urxe_rereg_mr(struct pabi_mr *vmr, int flags, struct ibv_pd *ibpd,
 	if (!mr_is_named(mr))
 		return ENOENT;
 	if (flags & IBV_REREG_MR_CHANGE_PD) {
-		if (!ibpd || ibpd->context != vmr->mr.context ||
-		    !pd_exists(to_upd(ibpd)))
+		if (ibpd && ibpd->context == vmr->mr.context)
+			pd = pd_find(ibpd);
+		if (!pd)
 			return EINVAL;
-		pd = to_upd(ibpd);
 	}
 	if (flags & IBV_REREG_MR_CHANGE_ACCESS)
 		ret = mr_check_access(access, mr->key->kind == URXE_MEM_DM ?

@@ -21,8 +21,10 @@ static bool srq_attr_is_xrc(const struct ibv_srq_init_attr_ex *a)
 	       a->srq_type == IBV_SRQT_XRC;
 }
 
+/* *@pd: the PD of the attributes, if they are right. */
 static int srq_check_attr(const struct ibv_context *ctx,
-			  const struct ibv_srq_init_attr_ex *a)
+			  const struct ibv_srq_init_attr_ex *a,
+			  struct urxe_pd **pd)
 {
 	const uint32_t xrc = IBV_SRQ_INIT_ATTR_XRCD | IBV_SRQ_INIT_ATTR_CQ;
 
@@ -35,7 +37,8 @@ static int srq_check_attr(const struct ibv_context *ctx,
 	if (!(a->comp_mask & IBV_SRQ_INIT_ATTR_PD) || !a->pd ||
 	    a->pd->context != ctx)
 		return fabric_fail(EINVAL, "no PD of this ibv_open_device");
-	if (!pd_exists(to_upd(a->pd)))
+	*pd = pd_find(a->pd);
+	if (!*pd)
 		return fabric_fail(ENOENT, "the PD");
 	if (srq_attr_is_xrc(a) &&
 	    ((a->comp_mask & xrc) != xrc || !a->xrcd ||
@@ -49,9 +52,7 @@ static int srq_check_attr(const struct ibv_context *ctx,
 	if (a->attr.max_sge > URXE_MAX_SGE)
 		return fabric_fail(EINVAL, "max_sge is %u, and %u at most",
 				   a->attr.max_sge, URXE_MAX_SGE);
-	if (a->attr.srq_limit > a->attr.max_wr)
-		return fabric_fail(EINVAL, "srq_limit %u is above max_wr %u",
-				   a->attr.srq_limit, a->attr.max_wr);
+	/* IB 11.2.3.1, ibv_create_srq(3): srq_limit is for ibv_modify_srq */
 	return 0;
 }
 
@@ -80,18 +81,19 @@ struct ibv_srq *urxe_create_srq_ex(struct ibv_context *ibctx,
 	struct srq_params p = {
 		.max_wr = a->attr.max_wr,
 		.max_sge = a->attr.max_sge,
-		.limit = a->attr.srq_limit,
 	};
 	int ret;
 	struct urxe_vsrq *vsrq;
+	struct urxe_pd *pd = NULL;
 
-	ret = srq_check_attr(ibctx, a);
+	ret = srq_check_attr(ibctx, a, &pd);
 	if (ret)
 		return urxe_fail(ret, "ibv_create_srq");
 	vsrq = calloc(1, sizeof(*vsrq));
 	if (!vsrq)
 		return NULL;
-	p.pd = to_upd(a->pd)->index;
+	vsrq->pd = pd;
+	p.pd = pd->index;
 	p.async_fifo = event_async_fifo(ibctx);
 	if (srq_attr_is_xrc(a)) {
 		p.cq = to_ucq(a->cq);
@@ -106,7 +108,7 @@ struct ibv_srq *urxe_create_srq_ex(struct ibv_context *ibctx,
 	if (ret)
 		goto err_tag;
 	srq_fill_ibv(vsrq, a);
-	pd_get(to_upd(a->pd));
+	pd_get(pd);
 	if (vsrq->xrcd)
 		fetch_add_relaxed(&vsrq->xrcd->refs, 1);
 	return &vsrq->v.srq;
@@ -128,8 +130,6 @@ struct ibv_srq *urxe_create_srq(struct ibv_pd *pd,
 		.pd = pd,
 	};
 
-	/* IB 11.2.3.1: the limit is armed by modify only */
-	a.attr.srq_limit = 0;
 	return urxe_create_srq_ex(pd->context, &a);
 }
 
@@ -137,7 +137,7 @@ int urxe_destroy_srq(struct ibv_srq *ibsrq)
 {
 	struct urxe_vsrq *vsrq = to_vsrq(ibsrq);
 
-	if (ibsrq->handle != vsrq->srq.index)
+	if (!srq_is_named(ibsrq))
 		return ENOENT;
 	if (!srq_unlink(&vsrq->srq)) {
 		urxe_why("ibv_destroy_srq: QPs still use it");
@@ -147,7 +147,7 @@ int urxe_destroy_srq(struct ibv_srq *ibsrq)
 	srq_close(&vsrq->srq);
 	if (vsrq->xrcd)
 		fetch_sub_relaxed(&vsrq->xrcd->refs, 1);
-	pd_put(to_upd(ibsrq->pd));
+	pd_put(vsrq->pd);
 	pthread_mutex_destroy(&ibsrq->mutex);
 	pthread_cond_destroy(&ibsrq->cond);
 	free(vsrq);
@@ -160,6 +160,8 @@ int urxe_modify_srq(struct ibv_srq *ibsrq, struct ibv_srq_attr *attr, int mask)
 	uint32_t max_wr, limit;
 	int ret = 0;
 
+	if (!srq_is_named(ibsrq))
+		return ENOENT;
 	if (mask & ~(IBV_SRQ_MAX_WR | IBV_SRQ_LIMIT)) {
 		urxe_why(
 			"ibv_modify_srq: mask 0x%x has more than IBV_SRQ_MAX_WR and IBV_SRQ_LIMIT",
@@ -188,6 +190,8 @@ int urxe_query_srq(struct ibv_srq *ibsrq, struct ibv_srq_attr *attr)
 {
 	struct urxe_srq *srq = to_usrq(ibsrq);
 
+	if (!srq_is_named(ibsrq))
+		return ENOENT;
 	attr->max_wr = srq->rq.max_wr;
 	attr->max_sge = srq->rq.max_sge;
 	attr->srq_limit = load_acquire(&srq->sh->limit);

@@ -9,6 +9,7 @@ struct urxe_vsrq {
 	struct pabi_srq v;
 	struct urxe_srq srq;
 	uint64_t tag; /* of its events */
+	struct urxe_pd *pd;
 	struct urxe_xrcd *xrcd; /* XRC, else NULL */
 };
 
@@ -20,4 +21,10 @@ static inline struct urxe_vsrq *to_vsrq(struct ibv_srq *srq)
 static inline struct urxe_srq *to_usrq(struct ibv_srq *srq)
 {
 	return &to_vsrq(srq)->srq;
+}
+
+/* Does its public handle, which the program can write to, name it? */
+static inline bool srq_is_named(struct ibv_srq *srq)
+{
+	return srq->handle == to_usrq(srq)->index;
 }

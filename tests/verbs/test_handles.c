@@ -48,7 +48,7 @@ START_TEST(pd_handle)
 	ah.grh.dgid = n.gid;
 	parent.pd = n.pd;
 	good = n.pd->handle;
-	/* the last one is another PD's */
+	/* the last one is another PD's, which must not be used in its place */
 	n.pd->handle = _i < GARBAGES ? garbage[_i] : other->handle;
 	no_object(ibv_reg_mr(n.pd, n.buf, 64, 0));
 	no_object(ibv_reg_dm_mr(n.pd, dm, 0, 64, IBV_ACCESS_ZERO_BASED));
@@ -66,6 +66,120 @@ START_TEST(pd_handle)
 	n.pd->handle = good;
 	ck_ok(ibv_free_dm(dm));
 	ck_ok(ibv_dealloc_pd(other));
+	node_close(&n);
+}
+END_TEST
+
+/*
+ * A copy of struct ibv_pd has the context and the handle of the PD: memory can
+ * be registered with it, as with a driver in the kernel.
+ */
+START_TEST(pd_copy)
+{
+	struct ibv_alloc_dm_attr dm_attr = { .length = 64 };
+	struct opts o = default_opts();
+	struct ibv_pd *copy, *gone;
+	struct ibv_context *other;
+	struct ibv_mr *mr;
+	struct ibv_mw *mw;
+	struct ibv_dm *dm;
+	struct ibv_pd *pd;
+	struct node n;
+
+	node_open(&n, NULL, MEM_HEAP, &o);
+	/* nothing of urxe's can be behind it */
+	copy = malloc(sizeof(*copy));
+	gone = malloc(sizeof(*gone));
+	ck_nonnull(copy);
+	ck_nonnull(gone);
+	*copy = *n.pd;
+	mr = ibv_reg_mr(copy, n.buf, 64, IBV_ACCESS_LOCAL_WRITE);
+	ck_nonnull(mr);
+	ck_ok(ibv_dereg_mr(mr));
+	dm = ibv_alloc_dm(n.ctx, &dm_attr);
+	ck_nonnull(dm);
+	mr = ibv_reg_dm_mr(copy, dm, 0, 64, IBV_ACCESS_ZERO_BASED);
+	ck_nonnull(mr);
+	ck_ok(ibv_dereg_mr(mr));
+	ck_ok(ibv_free_dm(dm));
+	mw = ibv_alloc_mw(copy, IBV_MW_TYPE_1);
+	ck_nonnull(mw);
+	ck_ok(ibv_dealloc_mw(mw));
+	ck_errno(ibv_reg_dmabuf_mr(copy, 0, 64, 0, -1, 0), EBADF);
+	refused(ibv_dealloc_pd(copy));
+	/* of a PD that is gone; of no PD; of a context without that PD */
+	pd = ibv_alloc_pd(n.ctx);
+	ck_nonnull(pd);
+	*gone = *pd;
+	ck_ok(ibv_dealloc_pd(pd));
+	no_object(ibv_reg_mr(gone, n.buf, 64, 0));
+	copy->handle = 4000;
+	no_object(ibv_reg_mr(copy, n.buf, 64, 0));
+	other = open_device();
+	n.pd->context = other;
+	refused(ibv_dealloc_pd(n.pd));
+	no_object(ibv_reg_mr(n.pd, n.buf, 64, 0));
+	n.pd->context = n.ctx;
+	ck_ok(ibv_close_device(other));
+	free(copy);
+	free(gone);
+	node_close(&n);
+}
+END_TEST
+
+/* A verb that a kernel serves finds the object by its handle. */
+START_TEST(used_by_handle)
+{
+	struct ibv_ah_attr ah_attr = { .is_global = 1, .port_num = 1 };
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT };
+	union ibv_gid group = { .raw = { 0xff, 0x0e } };
+	struct opts o = default_opts();
+	struct ibv_qp_init_attr init = { .cap = o.cap, .qp_type = IBV_QPT_RC };
+	struct ibv_srq_attr srq_attr;
+	struct ibv_srq *srq;
+	struct ibv_ah *ah;
+	struct ibv_cq *cq;
+	struct ibv_qp *ud;
+	struct node n;
+	uint32_t good;
+
+	node_open(&n, NULL, MEM_HEAP, &o);
+	srq = make_srq(&n, 4, 1);
+	ud = make_qp(&n, IBV_QPT_UD, NULL);
+	cq = ibv_create_cq(n.ctx, 4, NULL, NULL, 0);
+	ck_nonnull(cq);
+	ah_attr.grh.dgid = n.gid;
+	ah = ibv_create_ah(n.pd, &ah_attr);
+	ck_nonnull(ah);
+#define SPOILED(object, expr)                   \
+	do {                                    \
+		good = (object)->handle;        \
+		(object)->handle = garbage[_i]; \
+		expr;                           \
+		(object)->handle = good;        \
+	} while (0)
+	init.send_cq = cq;
+	init.recv_cq = n.rcq;
+	SPOILED(cq, no_object(ibv_create_qp(n.pd, &init)));
+	init.send_cq = n.scq;
+	init.recv_cq = cq;
+	SPOILED(cq, no_object(ibv_create_qp(n.pd, &init)));
+	init.srq = srq;
+	SPOILED(srq, no_object(ibv_create_qp(n.pd, &init)));
+	SPOILED(cq, refused(ibv_req_notify_cq(cq, 0)));
+	SPOILED(cq, refused(ibv_resize_cq(cq, 8)));
+	SPOILED(srq, refused(ibv_query_srq(srq, &srq_attr)));
+	SPOILED(srq, refused(ibv_modify_srq(srq, &srq_attr, IBV_SRQ_LIMIT)));
+	SPOILED(n.qp, refused(ibv_query_qp(n.qp, &attr, IBV_QP_STATE, &init)));
+	attr.qp_state = IBV_QPS_ERR;
+	SPOILED(n.qp, refused(ibv_modify_qp(n.qp, &attr, IBV_QP_STATE)));
+	SPOILED(ud, refused(ibv_attach_mcast(ud, &group, 0)));
+	SPOILED(ud, refused(ibv_detach_mcast(ud, &group, 0)));
+	SPOILED(ah, refused(ibv_destroy_ah(ah)));
+	ck_ok(ibv_destroy_ah(ah));
+	ck_ok(ibv_destroy_qp(ud));
+	ck_ok(ibv_destroy_cq(cq));
+	ck_ok(ibv_destroy_srq(srq));
 	node_close(&n);
 }
 END_TEST
@@ -145,6 +259,8 @@ int main(void)
 	Suite *s = suite("handles");
 
 	add_loop(s, pd_handle, GARBAGES + 1);
+	add(s, pd_copy);
+	add_loop(s, used_by_handle, GARBAGES);
 	add_loop(s, other_handles, GARBAGES);
 	add_loop(s, qp_number, GARBAGES);
 	return run(s);

@@ -53,8 +53,6 @@ START_TEST(create_errors)
 	ex.comp_mask |= IBV_SRQ_INIT_ATTR_CQ;
 	ex.cq = n.rcq;
 	ck_errno(ibv_create_srq_ex(other, &ex), EINVAL);
-	ex.attr.srq_limit = 2; /* above max_wr */
-	ck_errno(ibv_create_srq_ex(n.ctx, &ex), EINVAL);
 	ck_ok(ibv_close_device(other));
 	node_close(&n);
 }
@@ -89,6 +87,36 @@ START_TEST(life)
 	ck_assert_int_eq(qp_recv(qp, &n, 1, 0, 8), EINVAL);
 	ck_ok(ibv_destroy_qp(qp));
 	ck_ok(ibv_destroy_srq(srq));
+	node_close(&n);
+}
+END_TEST
+
+/* ibv_create_srq(3): srq_limit is irrelevant; ibv_create_qp(3): with an SRQ
+ * max_recv_wr and max_recv_sge are ignored.
+ */
+START_TEST(ignored_attributes)
+{
+	struct ibv_srq_init_attr srq_init = { .attr = { 4, 1, 1000 } };
+	struct ibv_qp_init_attr init = { .qp_type = IBV_QPT_RC };
+	struct opts o = default_opts();
+	struct ibv_srq_attr attr;
+	struct ibv_qp *qp;
+	struct node n;
+
+	node_open(&n, NULL, MEM_HEAP, &o);
+	init.srq = ibv_create_srq(n.pd, &srq_init);
+	ck_nonnull(init.srq);
+	ck_ok(ibv_query_srq(init.srq, &attr));
+	ck_assert_uint_eq(attr.srq_limit, 0);
+	init.send_cq = n.scq;
+	init.recv_cq = n.rcq;
+	init.cap = (struct ibv_qp_cap){ 1, UINT32_MAX, 1, UINT32_MAX, 0 };
+	qp = ibv_create_qp(n.pd, &init);
+	ck_nonnull(qp);
+	ck_assert_uint_eq(init.cap.max_recv_wr, 0);
+	ck_assert_uint_eq(init.cap.max_recv_sge, 0);
+	ck_ok(ibv_destroy_qp(qp));
+	ck_ok(ibv_destroy_srq(init.srq));
 	node_close(&n);
 }
 END_TEST
@@ -575,6 +603,7 @@ int main(void)
 
 	add(s, create_errors);
 	add(s, life);
+	add(s, ignored_attributes);
 	add(s, all_of_them);
 	add(s, post_errors);
 	add_loop(s, sizes, WHERE_COUNT);
