@@ -46,9 +46,11 @@ static int recorder_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr,
 			      struct ibv_send_wr **bad)
 {
 	const struct ibv_send_wr *w;
+	uint32_t n = 0;
 	int ret;
 
-	for (w = wr; w; w = w->next)
+	/* no more than the queue can take: a list may have no end */
+	for (w = wr; w && n++ <= to_uqp(qp)->sq.max_wr; w = w->next)
 		record_posted(qp, w);
 	ret = next.post_send(qp, wr, bad);
 	if (ret)
@@ -56,12 +58,14 @@ static int recorder_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr,
 	return ret;
 }
 
-static void record_recv(uint32_t qpn, uint32_t srq, uint32_t max_sge,
+static void record_recv(uint32_t qpn, uint32_t srq, const struct urxe_rq *rq,
 			const struct ibv_recv_wr *wr)
 {
-	for (; wr; wr = wr->next)
+	uint32_t n = 0;
+
+	for (; wr && n++ <= rq->max_wr; wr = wr->next)
 		trace(RECV_POSTED, qpn, wr->wr_id, (uint64_t)wr->num_sge,
-		      sge_length(wr->sg_list, wr->num_sge, max_sge), srq);
+		      sge_length(wr->sg_list, wr->num_sge, rq->max_sge), srq);
 }
 
 static int recorder_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr,
@@ -69,7 +73,7 @@ static int recorder_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr,
 {
 	int ret;
 
-	record_recv(qp->qp_num, 0, to_uqp(qp)->rq.max_sge, wr);
+	record_recv(qp->qp_num, 0, &to_uqp(qp)->rq, wr);
 	ret = next.post_recv(qp, wr, bad);
 	if (ret)
 		trace(REFUSED, qp->qp_num, (*bad)->wr_id, (uint64_t)ret, 1);
@@ -82,7 +86,7 @@ static int recorder_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr,
 	uint32_t number = container_of(srq, struct pabi_srq, srq)->srq_num;
 	int ret;
 
-	record_recv(0, number, to_usrq(srq)->rq.max_sge, wr);
+	record_recv(0, number, &to_usrq(srq)->rq, wr);
 	ret = next.post_srq_recv(srq, wr, bad);
 	if (ret)
 		trace(REFUSED, 0, (*bad)->wr_id, (uint64_t)ret, 1);

@@ -95,16 +95,24 @@ struct shadow_qp *posts_to(const struct ibv_qp *qp)
 	return q;
 }
 
-void posts_done(struct shadow_qp *q, uint64_t nth, int ret)
+void posts_done(struct shadow_qp *q, uint64_t first, int ret, const void *bad)
 {
 	if (ret) {
 		referee_lock();
-		queue_refused(&q->sq, nth);
+		if (bad)
+			first = queue_nth_of(&q->sq, first, bad, ret == ENOMEM);
+		queue_refused(&q->sq, first);
 		referee_unlock();
 	}
 	limits_answered(q, ret);
 	queue_post_end(&q->sq);
 	pair_look(q);
+}
+
+/* More than the queue can hold is refused, and a list may have no end. */
+static bool queue_may_take(const struct shadow_queue *q, uint64_t first)
+{
+	return q->posted - first <= q->capacity;
 }
 
 static int referee_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr,
@@ -121,17 +129,16 @@ static int referee_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr,
 	queue_post_begin(&q->sq);
 	referee_lock();
 	first = q->sq.posted;
-	for (w = wr; w; w = w->next) {
+	for (w = wr; w && queue_may_take(&q->sq, first); w = w->next) {
 		s = send_shadow(q, w);
 		if (!s)
 			break;
+		s->source = w;
 		queue_push(&q->sq, s);
 	}
 	referee_unlock();
 	ret = referee_next.post_send(qp, wr, bad);
-	for (w = wr; ret && w && w != *bad; w = w->next)
-		first++;
-	posts_done(q, first, ret);
+	posts_done(q, first, ret, ret ? *bad : NULL);
 	return ret;
 }
 
@@ -159,7 +166,7 @@ static int referee_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw,
 		queue_push(&q->sq, s);
 	referee_unlock();
 	ret = referee_next.bind_mw(qp, mw, bind);
-	posts_done(q, first, ret);
+	posts_done(q, first, ret, NULL);
 	return ret;
 }
 
@@ -192,10 +199,11 @@ static int post_receives(struct shadow_queue *q, uint32_t max_sge, void *to,
 	queue_post_begin(q);
 	referee_lock();
 	first = q->posted;
-	for (w = wr; w; w = w->next) {
+	for (w = wr; w && queue_may_take(q, first); w = w->next) {
 		s = wr_shadow(w->wr_id, w->sg_list, w->num_sge, max_sge);
 		if (!s)
 			break;
+		s->source = w;
 		s->receive = true;
 		s->signaled = true;
 		queue_push(q, s);
@@ -204,11 +212,8 @@ static int post_receives(struct shadow_queue *q, uint32_t max_sge, void *to,
 	ret = post(to, wr, bad);
 	referee_lock();
 	queue_posted(q, first);
-	if (ret) {
-		for (w = wr; w && w != *bad; w = w->next)
-			first++;
-		queue_refused(q, first);
-	}
+	if (ret)
+		queue_refused(q, queue_nth_of(q, first, *bad, ret == ENOMEM));
 	referee_unlock();
 	queue_post_end(q);
 	return ret;

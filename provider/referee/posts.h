@@ -7,8 +7,8 @@
 /* NULL: it has none.  Without the lock. */
 struct shadow_qp *posts_to(const struct ibv_qp *qp);
 /*
- * The real post, after queue_post_begin() and queue_push(), returned ret; if it
- * failed the WR that was the nth of the queue, and those behind it, were
- * refused.
+ * The real post, after queue_post_begin() and queue_push(), returned @ret.  If
+ * it failed, the WR @bad of the list whose first WR was the @first of the
+ * queue, and those behind it, were refused; all of them if @bad is NULL.
  */
-void posts_done(struct shadow_qp *q, uint64_t nth, int ret);
+void posts_done(struct shadow_qp *q, uint64_t first, int ret, const void *bad);

@@ -68,7 +68,7 @@ static int ex_complete(struct ibv_qp_ex *qp)
 	q->building = NULL;
 	referee_unlock();
 	ret = real(q)->wr_complete(qp);
-	posts_done(q, first, ret);
+	posts_done(q, first, ret, NULL);
 	return ret;
 }
 

@@ -145,6 +145,23 @@ void queue_posted(struct shadow_queue *q, uint64_t nth)
 			memory_posted(wr);
 }
 
+uint64_t queue_nth_of(const struct shadow_queue *q, uint64_t first,
+		      const void *bad, bool full)
+{
+	const struct shadow_wr *wr;
+	uint64_t nth = q->posted;
+
+	for (wr = q->head; wr; wr = wr->next) {
+		if (wr->nth < first || wr->source != bad)
+			continue;
+		if (nth == q->posted)
+			nth = wr->nth;
+		if (full && wr->beyond)
+			return wr->nth;
+	}
+	return nth;
+}
+
 void queue_refused(struct shadow_queue *q, uint64_t nth)
 {
 	struct shadow_wr **p = &q->head;

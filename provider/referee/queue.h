@@ -21,6 +21,7 @@ struct shadow_wr {
 	struct shadow_wr *next;
 	uint64_t nth; /* of its queue, from 0 */
 	uint64_t wr_id;
+	const void *source; /* the program's WR, valid while it is posted */
 	uint32_t opcode; /* enum ibv_wr_opcode; a receive's is 0 */
 	uint32_t flags; /* enum ibv_send_flags */
 	bool receive, signaled;
@@ -87,6 +88,14 @@ void queue_wr_free(struct shadow_wr *wr);
 void queue_push(struct shadow_queue *q, struct shadow_wr *wr);
 /* Those from the nth of the queue on were posted. */
 void queue_posted(struct shadow_queue *q, uint64_t nth);
+/*
+ * The number of the refused WR @bad of a list whose first WR was the @first of
+ * the queue.  @full: the queue had no room for it.  A list may lead back to an
+ * earlier WR: then @bad is pushed several times, and was refused where the room
+ * ended.
+ */
+uint64_t queue_nth_of(const struct shadow_queue *q, uint64_t first,
+		      const void *bad, bool full);
 /* The WR that was the nth of the queue, and those behind it, were refused. */
 void queue_refused(struct shadow_queue *q, uint64_t nth);
 /* That completion was polled; it may be of no WR that is known. */

@@ -261,6 +261,44 @@ START_TEST(send_queue_is_full)
 }
 END_TEST
 
+/* A list that leads back to its first WR fills the queue, and no more. */
+START_TEST(cyclic_lists)
+{
+	enum { LIST = 3, DEPTH = 7 };
+	struct ibv_recv_wr recv[LIST] = { 0 }, *bad_recv = NULL;
+	struct ibv_srq_init_attr init = { .attr = { DEPTH, 1, 0 } };
+	struct ibv_send_wr send[LIST], *bad_send = NULL;
+	struct opts o = default_opts();
+	struct ibv_sge sge;
+	struct ibv_srq *srq;
+	struct duo d;
+	int i;
+
+	o.cap.max_send_wr = o.cap.max_recv_wr = DEPTH;
+	duo_open(&d, _i, MEM_HEAP, MEM_HEAP, &o);
+	sge = node_sge(&d.a, 0, 8);
+	for (i = 0; i < LIST; i++) {
+		send[i] = rdma_wr(&d, IBV_WR_RDMA_WRITE, i, &sge, 1, 0);
+		send[i].next = &send[(i + 1) % LIST];
+		recv[i].wr_id = i;
+		recv[i].next = &recv[(i + 1) % LIST];
+	}
+	ck_assert_int_eq(ibv_post_send(d.a.qp, send, &bad_send), ENOMEM);
+	ck_assert_ptr_eq(bad_send, &send[DEPTH % LIST]);
+	for (i = 0; i < DEPTH; i++)
+		expect_ok(d.a.scq, i % LIST, IBV_WC_RDMA_WRITE);
+	expect_none(d.a.scq, QUIET_MS);
+	ck_assert_int_eq(ibv_post_recv(d.a.qp, recv, &bad_recv), ENOMEM);
+	ck_assert_ptr_eq(bad_recv, &recv[DEPTH % LIST]);
+	srq = ibv_create_srq(d.a.pd, &init);
+	ck_nonnull(srq);
+	ck_assert_int_eq(ibv_post_srq_recv(srq, recv, &bad_recv), ENOMEM);
+	ck_assert_ptr_eq(bad_recv, &recv[DEPTH % LIST]);
+	ck_ok(ibv_destroy_srq(srq));
+	duo_close(&d);
+}
+END_TEST
+
 /* Unsignaled WRs are released by a later completion of their QP only. */
 START_TEST(unsignaled_fill_the_queue)
 {
@@ -606,6 +644,7 @@ int main(void)
 	add(s, idle_qp_is_small);
 	add_loop(s, wrong_states, WHERE_COUNT);
 	add_loop(s, send_queue_is_full, 2 * WHERE_COUNT);
+	add_loop(s, cyclic_lists, WHERE_COUNT);
 	add_loop(s, unsignaled_fill_the_queue, WHERE_COUNT);
 	add_loop(s, receive_queue_is_full, WHERE_COUNT);
 	add_loop(s, delivered_but_not_polled, WHERE_COUNT);
