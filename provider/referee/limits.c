@@ -9,9 +9,10 @@
 /* ------------------------------------------------------- CQs */
 
 /*
- * What is in flight and will complete has to have room, and what completed and
- * was not polled has it.  Room is what the program asked for: another device
- * gives no more.
+ * WRs in flight that will complete, and completions that were not polled yet,
+ * need one entry of the CQ each.  ibv_create_cq returns the number of entries
+ * in cq->cqe; programs may rely on that number, not only on the number they
+ * requested.
  */
 void limits_posted(struct shadow_queue *q, const struct shadow_wr *wr)
 {
@@ -26,9 +27,10 @@ void limits_posted(struct shadow_queue *q, const struct shadow_wr *wr)
 		return;
 	f.object = shadow_name(&c->s, name);
 	f.at = &c->s.made;
-	finding_tell(&f,
-		     "can be overrun: it was asked for room for %u completions, and %u WRs are in flight that will complete there",
-		     c->cqe, c->pending);
+	finding_tell(
+		&f,
+		"can be overrun: it has %u entries, and %u WRs are in flight that will complete there",
+		c->cqe, c->pending);
 }
 
 void limits_left(struct shadow_queue *q, const struct shadow_wr *wr)

@@ -300,8 +300,7 @@ static int referee_rereg_mr(struct pabi_mr *mr, int flags, struct ibv_pd *pd,
 
 /* ------------------------------------------------------- CQs */
 
-static void cq_made(struct ibv_cq *cq, struct ibv_context *ctx, uint32_t cqe,
-		    uint32_t flags)
+static void cq_made(struct ibv_cq *cq, struct ibv_context *ctx, uint32_t flags)
 {
 	int saved = errno;
 	struct shadow_cq *c;
@@ -313,7 +312,7 @@ static void cq_made(struct ibv_cq *cq, struct ibv_context *ctx, uint32_t cqe,
 	if (s) {
 		c = to_shadow_cq(s);
 		c->cq = cq;
-		c->cqe = cqe;
+		c->cqe = (uint32_t)cq->cqe;
 		c->ignores_overrun = flags & IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN;
 	}
 	referee_unlock();
@@ -327,7 +326,7 @@ static struct ibv_cq *referee_create_cq(struct ibv_context *ctx, int cqe,
 	struct ibv_cq *cq = referee_next.create_cq(ctx, cqe, channel, vector);
 
 	if (cq)
-		cq_made(cq, ctx, (uint32_t)cqe, 0);
+		cq_made(cq, ctx, 0);
 	return cq;
 }
 
@@ -339,7 +338,7 @@ static struct ibv_cq_ex *referee_create_cq_ex(struct ibv_context *ctx,
 		attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS ? attr->flags : 0;
 
 	if (cq) {
-		cq_made(ibv_cq_ex_to_cq(cq), ctx, attr->cqe, flags);
+		cq_made(ibv_cq_ex_to_cq(cq), ctx, flags);
 		referee_wrap_cq_ex(cq);
 	}
 	return cq;
@@ -353,7 +352,7 @@ static int referee_resize_cq(struct ibv_cq *cq, int cqe)
 	referee_lock();
 	c = ret ? NULL : shadow_cq(cq);
 	if (c)
-		c->cqe = (uint32_t)cqe;
+		c->cqe = (uint32_t)cq->cqe;
 	referee_unlock();
 	return ret;
 }

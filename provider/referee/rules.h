@@ -13,6 +13,7 @@
 
 enum rule_level { LEVEL_error, LEVEL_warning, LEVEL_note };
 
+/* clang-format off */
 #define REFEREE_RULES(RULE) \
 	RULE(source_changed, error, "man ibv_post_send",                     \
 	     "what is sent changed between the post and the polling of its " \
@@ -89,8 +90,7 @@ enum rule_level { LEVEL_error, LEVEL_warning, LEVEL_note };
 	     "ended",                                                        \
 	     "destroy it; what uses it goes first")                          \
 	RULE(cq_overrun, warning, "man ibv_create_cq, man ibv_poll_cq",       \
-	     "more WRs are in flight than their CQ was asked to have room "  \
-	     "for",                                                          \
+	     "more WRs are in flight than their CQ has entries",             \
 	     "cqe is to be the sum of what its QPs can have in flight: "     \
 	     "max_send_wr and max_recv_wr of each")                          \
 	RULE(sq_stuck, error, "man ibv_post_send; IB 10.8.6",                \
@@ -125,6 +125,7 @@ enum rule_level { LEVEL_error, LEVEL_warning, LEVEL_note };
 	     "too often; destroying their object waits for that",            \
 	     "ibv_ack_cq_events or ibv_ack_async_event for each")
 
+/* clang-format on */
 enum rule {
 #define RULE(name, ...) RULE_##name,
 	REFEREE_RULES(RULE)

@@ -60,7 +60,7 @@ struct shadow_mr {
 struct shadow_cq {
 	struct shadow s;
 	struct ibv_cq *cq;
-	uint32_t cqe; /* entries that were asked for */
+	uint32_t cqe; /* entries that the device granted */
 	uint32_t pending; /* WRs in flight that will complete here */
 	bool ignores_overrun;
 	/* the real calls, if it is an ibv_cq_ex */

@@ -22,13 +22,13 @@ static void cq_overrun(bool wrong)
 	struct duo d;
 	int i;
 
-	/* the device makes four of three: another one need not */
-	o.cqe = wrong ? 3 : 4;
+	/* a CQ of three has four entries, on which a program may rely */
+	o.cqe = wrong ? 2 : 3;
 	duo_open(&d, SAME_PROCESS, MEM_HEAP, MEM_HEAP, &o);
+	/* nothing of them completes, and so the CQ is not overrun in fact */
+	ck_ok(qp_to(d.a.qp, IBV_QPS_SQD));
 	for (i = 0; i < 4; i++)
 		ck_ok(post(&d, IBV_WR_RDMA_WRITE, 1, 0, 8, 64, 0));
-	for (i = 0; i < 4; i++)
-		expect_ok(d.a.scq, 1, IBV_WC_RDMA_WRITE);
 	duo_close(&d);
 }
 
@@ -39,7 +39,7 @@ static void cq_overrun_recv(bool wrong)
 	struct duo d;
 	int i;
 
-	o.cqe = wrong ? 5 : 6;
+	o.cqe = wrong ? 4 : 5; /* of which the device makes eight */
 	duo_open(&d, SAME_PROCESS, MEM_HEAP, MEM_HEAP, &o);
 	for (i = 0; i < 6; i++)
 		ck_ok(post_recv(&d.b, 1, (size_t)i * 64, 64));
