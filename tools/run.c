@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include "fabric/fabric.h"
@@ -96,11 +97,26 @@ static bool is_static(int fd)
 	return true;
 }
 
+/*
+ * Will the program be executed with other IDs or capabilities than the caller's
+ * (AT_SECURE)?  The dynamic linker ignores LD_PRELOAD then; ld.so(8).
+ */
+static bool is_secure(int fd)
+{
+	struct stat st;
+
+	if (fstat(fd, &st))
+		return false;
+	return (st.st_mode & S_ISUID && st.st_uid != getuid()) ||
+	       (st.st_mode & S_ISGID && st.st_mode & S_IXGRP &&
+		st.st_gid != getgid()) ||
+	       (getuid() && fgetxattr(fd, "security.capability", NULL, 0) > 0);
+}
+
 /* Programs that ignore LD_PRELOAD run, but without the device: say so. */
 static void warn_unreachable(const char *cmd)
 {
 	char path[4096];
-	struct stat st;
 	int fd;
 
 	if (!find_program(cmd, path, sizeof(path)))
@@ -111,9 +127,10 @@ static void warn_unreachable(const char *cmd)
 	if (is_static(fd))
 		fail(0, "%s is statically linked: it will not see the device",
 		     path);
-	else if (!fstat(fd, &st) && geteuid() &&
-		 st.st_mode & (S_ISUID | S_ISGID))
-		fail(0, "%s is set-user-id: it will not see the device", path);
+	else if (is_secure(fd))
+		fail(0,
+		     "%s is set-user-ID, set-group-ID or has capabilities: the dynamic linker loads no preload library into it, and it will not see the device; run a copy without them",
+		     path);
 	close(fd);
 }
 

@@ -138,6 +138,21 @@ if [ -x "$static" ]; then
 	grep -q "statically linked" "$URXE_DIR/err" || die "no warning"
 fi
 
+# the dynamic linker loads nothing into a program of another user's ID
+if [ "$(id -u)" = 0 ]; then
+	other=$(mktemp)
+	cp "$(command -v true)" "$other"
+	chown 65534 "$other"
+	chmod 4755 "$other"
+	code 0 "$URXE" run "$other"
+	grep -q "set-user-ID" "$URXE_DIR/err" || die "no warning"
+	chown 0 "$other"
+	chmod 4755 "$other"
+	code 0 "$URXE" run "$other"
+	! grep -q "set-user-ID" "$URXE_DIR/err" || die "a warning for the same user"
+	rm -f "$other"
+fi
+
 # two fabrics, a context that lives and one that was killed
 has "no fabric in" "$URXE" info
 "$URXE" run --fabric one "$hold" >"$URXE_DIR/pid" &
