@@ -42,6 +42,13 @@ int check_set_exitcode(struct check *c, const char *value)
 	return CHECK_CHOSEN;
 }
 
+int check_set_leaks(struct check *c)
+{
+	c->leaks = true;
+	c->asked = true;
+	return CHECK_CHOSEN;
+}
+
 int check_set_suppressions(struct check *c, const char *value)
 {
 	if (access(value, R_OK))
@@ -84,8 +91,8 @@ int check_complete(const struct check *c)
 {
 	if (!c->level && c->asked)
 		return fail(EXIT_USAGE,
-			    "--exitcode, --suppressions and --report want "
-			    "--check");
+			    "--exitcode, --leaks, --suppressions and --report "
+			    "want --check");
 	return CHECK_CHOSEN;
 }
 
@@ -94,6 +101,8 @@ void check_set_environment(const struct check *c)
 	if (!c->level)
 		return;
 	setenv("URXE_CHECK", c->level, 1);
+	if (c->leaks)
+		setenv("URXE_CHECK_LEAKS", "1", 1);
 	if (c->suppressions)
 		setenv("URXE_CHECK_SUPPRESSIONS", c->suppressions, 1);
 	if (c->notes[0])

@@ -23,6 +23,7 @@ struct check {
 	const char *level; /* NULL: nobody looks */
 	int exitcode; /* if something was found; 0: the program's */
 	const char *suppressions; /* or NULL */
+	bool leaks; /* objects that are left at exit count as well */
 	struct check_report report[CHECK_REPORTS];
 	unsigned int reports;
 	char notes[64]; /* the file */
@@ -35,6 +36,7 @@ struct check {
 /* Options and their values.  CHECK_CHOSEN, or the exit code: refused. */
 int check_choose(struct check *c, const char *level);
 int check_set_exitcode(struct check *c, const char *value);
+int check_set_leaks(struct check *c);
 int check_set_suppressions(struct check *c, const char *value);
 int check_add_report(struct check *c, const char *value);
 /* All options are there: do they go together? */

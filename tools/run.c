@@ -267,6 +267,7 @@ int cmd_run(int argc, char **argv)
 		{ "fault", required_argument, NULL, 'F' },
 		{ "check", optional_argument, NULL, 'C' },
 		{ "exitcode", required_argument, NULL, 'e' },
+		{ "leaks", no_argument, NULL, 'l' },
 		{ "suppressions", required_argument, NULL, 's' },
 		{ "report", required_argument, NULL, 'r' },
 		RECORD_OPTIONS,
@@ -299,6 +300,8 @@ int cmd_run(int argc, char **argv)
 			ret = check_choose(&trial.check, optarg);
 		else if (c == 'e')
 			ret = check_set_exitcode(&trial.check, optarg);
+		else if (c == 'l')
+			ret = check_set_leaks(&trial.check);
 		else if (c == 's')
 			ret = check_set_suppressions(&trial.check, optarg);
 		else if (c == 'r')

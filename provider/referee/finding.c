@@ -33,7 +33,7 @@ static enum rule_level lowest;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_mutex_t writing = PTHREAD_MUTEX_INITIALIZER;
 static struct told *all;
-static unsigned int numbers;
+static unsigned int numbers, left_at_exit;
 
 int finding_init(const char *level)
 {
@@ -45,6 +45,15 @@ int finding_init(const char *level)
 			return 0;
 		}
 	return -EINVAL;
+}
+
+static enum rule_level finding_level(const struct finding *f)
+{
+	const char *leaks = getenv("URXE_CHECK_LEAKS");
+
+	if (f->at_exit && !(leaks && *leaks))
+		return LEVEL_note;
+	return rules[f->rule].level;
 }
 
 void finding_after_fork(void)
@@ -186,10 +195,10 @@ static void telling_head(struct telling *t, const struct finding *f,
 
 	rule_name(f->rule, name);
 	fprintf(t->text, "urxe[%d]: check: %s: %s: %s: %s [%s]\n",
-		(int)urxe_pid, level_name[r->level], name, f->object, text,
-		r->source);
+		(int)urxe_pid, level_name[finding_level(f)], name, f->object,
+		text, r->source);
 	fprintf(t->note, "F\t%d.%u\t%s\t%s", (int)urxe_pid, number,
-		level_name[r->level], name);
+		level_name[finding_level(f)], name);
 	note_field(t->note, r->source);
 	note_field(t->note, program_invocation_short_name);
 	note_field(t->note, f->object);
@@ -325,6 +334,17 @@ static bool finding_keep(const struct finding *f, const char *text,
 	return true;
 }
 
+/* An object that is left, if no suppression says that it may be. */
+static void left_count(const struct finding *f)
+{
+	static struct stack_frame at[CALLS]; /* one thread ends the process */
+	char name[40];
+
+	if (!suppress(rule_name(f->rule, name), at,
+		      stack_frames(f->at, at, CALLS)))
+		left_at_exit++;
+}
+
 void finding_tell(const struct finding *f, const char *fmt, ...)
 {
 	struct stack here;
@@ -332,8 +352,11 @@ void finding_tell(const struct finding *f, const char *fmt, ...)
 	char text[512];
 	va_list ap;
 
-	if (rules[f->rule].level > lowest)
+	if (finding_level(f) > lowest) {
+		if (f->at_exit && rules[f->rule].level <= lowest)
+			left_count(f);
 		return;
+	}
 	va_start(ap, fmt);
 	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
@@ -393,6 +416,20 @@ static void told_count(const struct told *t)
 	note_write(line, (size_t)n);
 }
 
+static void left_tell(void)
+{
+	char line[160];
+	int n;
+
+	if (!left_at_exit)
+		return;
+	n = snprintf(
+		line, sizeof(line),
+		"urxe[%d]: check: %u objects still existed when the process ended; urxe run --check --leaks tells which\n",
+		(int)urxe_pid, left_at_exit);
+	text_write(line, (size_t)n);
+}
+
 void finding_end(void)
 {
 	struct told *t;
@@ -402,6 +439,7 @@ void finding_end(void)
 	for (t = all; t; t = t->next)
 		if (t->count > 1 && t->number)
 			told_count(t);
+	left_tell();
 	pthread_mutex_unlock(&lock);
 	pthread_mutex_unlock(&writing);
 }

@@ -10,23 +10,32 @@
 #include "referee.h"
 #include "unpolled.h"
 
-static void leave_tell(struct shadow *s, const char *when)
+/* When an object was left. */
+enum leaving { AT_CLOSE, AT_EXIT };
+
+static const char *const leaving_text[] = {
+	[AT_CLOSE] = "its device was closed",
+	[AT_EXIT] = "the process ended",
+};
+
+static void leave_tell(struct shadow *s, enum leaving when)
 {
 	char name[FINDING_NAME];
 	struct finding f = { .rule = RULE_object_left,
 			     .at = &s->made,
-			     .at_is = "made" };
+			     .at_is = "made",
+			     .at_exit = when == AT_EXIT };
 
 	unacked_look(s);
 	f.object = shadow_name(s, name);
-	finding_tell(&f, "was not destroyed when %s", when);
+	finding_tell(&f, "was not destroyed when %s", leaving_text[when]);
 }
 
 /*
  * failed: the program did, and gave up.  What it left is no wonder, and would
  * hide what it says itself; not so a WR's error that it did not look at.
  */
-static void leave_look(struct shadow *s, const char *when, bool failed)
+static void leave_look(struct shadow *s, enum leaving when, bool failed)
 {
 	if (s->inherited)
 		return;
@@ -46,7 +55,7 @@ static void leave_end(int status)
 	if (!referee_lock_at_last())
 		return;
 	for (s = shadow_first(); s; s = s->next)
-		leave_look(s, "the process ended", status != 0);
+		leave_look(s, AT_EXIT, status != 0);
 	referee_unlock();
 	finding_end();
 }
@@ -81,7 +90,7 @@ static void leave_objects(const struct ibv_context *context,
 		prev = s->prev;
 		if (s->context != context || s->type < first || s->type > last)
 			continue;
-		leave_look(s, "its device was closed", false);
+		leave_look(s, AT_CLOSE, false);
 		shadow_free(shadow_take_out(s->type, s->handle));
 	}
 }

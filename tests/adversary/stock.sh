@@ -31,7 +31,7 @@ while getopts c:n:f:k:rv option; do
 	n) seeds=$OPTARG ;;
 	f) first=$OPTARG ;;
 	k) all_knobs=,$OPTARG ;;
-	r) export URXE_TEST_RUN="--check --exitcode 9 --suppressions
+	r) export URXE_TEST_RUN="--check --leaks --exitcode 9 --suppressions
 		$here/../referee/stock.supp" ;;
 	v) verbose=1 ;;
 	*) sed -n 's/^# //p' "$0" | sed -n '2,11p'; exit 2 ;;

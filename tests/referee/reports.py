@@ -22,8 +22,10 @@ def expect(what, is_so, said=""):
 
 
 def run(*words, **variables):
-    """Exit status, and what was said on stderr."""
-    env = dict(os.environ, **variables)
+    """Exit status, and what was said on stderr.  Objects that are left at exit are
+    warnings."""
+    env = dict(os.environ, URXE_CHECK_LEAKS="1")
+    env.update(variables)
     done = subprocess.run([URXE, "run", *words], env=env, text=True,
                           stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
     return done.returncode, done.stderr
@@ -55,6 +57,30 @@ def levels():
     expect("a note is no warning", (code, said) == (0, ""), said)
 
 
+def leaks():
+    """What the system releases at exit is no reason to fail."""
+    code, said = run("--check", "--exitcode", "9", "--", *LEFT,
+                     URXE_CHECK_LEAKS="")
+    expect("objects left at exit are counted in one line", code == 0 and
+           re.fullmatch(r"urxe\[\d+\]: check: 2 objects still existed when the "
+                        r"process ended; urxe run --check --leaks tells which\n",
+                        said), said)
+    code, said = run("--check=note", "--exitcode", "9", "--", *LEFT,
+                     URXE_CHECK_LEAKS="")
+    expect("they are notes", code == 9 and
+           said.count("check: note: object-left") == 2, said)
+    code, said = run("--check", "--leaks", "--exitcode", "9", "--", *LEFT,
+                     URXE_CHECK_LEAKS="")
+    expect("--leaks makes them warnings", code == 9 and
+           said.count("check: warning: object-left") == 2, said)
+    code, said = run("--check=error", "--", *LEFT, URXE_CHECK_LEAKS="")
+    expect("a level above warnings has no such line", said == "", said)
+    code, said = run("--check", "--exitcode", "9", "--", PROGRAM,
+                     "object-left+close", "wrong", URXE_CHECK_LEAKS="")
+    expect("a device that is closed loses its objects", code == 9 and
+           said.count("check: warning: object-left") == 1, said)
+
+
 def codes():
     expect("nothing found, nothing said",
            run("--check", "--exitcode", "9", "--", *RIGHT) == (0, ""))
@@ -69,6 +95,7 @@ def codes():
     for words in (["--check=fatal"], ["--exitcode", "9"],
                   ["--check", "--exitcode", "many"],
                   ["--check", "--exitcode", "256"],
+                  ["--leaks"],
                   ["--check", "--report", "html"],
                   ["--check", "--report", "json:"],
                   ["--check", "--report", "json:/nonexistent/report"],
@@ -229,7 +256,7 @@ LEFT = [PROGRAM, "object-left", "wrong"]
 RIGHT = [PROGRAM, "object-left", "right"]
 QUEUES = PROGRAM.replace("-objects", "-queues")
 UNPOLLED = [QUEUES, "completion-unpolled", "wrong"]
-for test in (text, levels, codes, again, forms, suppressions, forks, late,
+for test in (text, levels, leaks, codes, again, forms, suppressions, forks, late,
              gives_up, resets, sweep):
     test()
 print(f"{len(failed)} failures")
