@@ -16,10 +16,22 @@
 
 /* Keys: first the key, its QP, length and address that were asked for. */
 REASON(KEY_NONE,
-       OF_KEY
-       "there is none: it was deregistered or invalidated, is a window that is not bound, or was never given out",
+       OF_KEY "there is none: it was never given out, or ended long ago",
        "IBA 10.6.3, ibv_reg_mr(3)",
-       "ibv_dereg_mr came too early, or what the peer was sent is not the key (byte order)")
+       "what the peer was sent is not the key (byte order)")
+REASON(KEY_DEREGISTERED,
+       OF_KEY "its MR was deregistered, or its memory window deallocated",
+       "IBA 10.6.3, ibv_dereg_mr(3)",
+       "ibv_dereg_mr or ibv_dealloc_mw came too early")
+REASON(KEY_UNBOUND,
+       OF_KEY
+       "it is of a memory window that is not bound: it never was, or was invalidated",
+       "IBA 10.6.7.2, ibv_bind_mw(3)",
+       "the bind is not complete, or LOCAL_INV, SEND_WITH_INV or a bind of length 0 ended it")
+REASON(KEY_REBOUND,
+       OF_KEY "its memory window was bound again, and has rkey %x now",
+       "IBA 10.6.7.2, ibv_bind_mw(3)",
+       "each bind makes a new rkey, which the peer has to be sent")
 REASON(KEY_ENDED, OF_KEY "it was ended, or never was, and what is in its place has key %x",
        "IBA 10.6.3, ibv_reg_mr(3)",
        "a key from before ibv_dereg_mr, while the peer registers anew")

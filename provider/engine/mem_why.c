@@ -8,20 +8,38 @@
 	why_note(name, REASON_KEY(kind, (u)->key), (u)->qpn, (u)->len, \
 		 (u)->addr, __VA_ARGS__)
 
+/* Was no later key given out at its place?  The end of an MR counts as one. */
+static bool key_was_last(const struct urxe_arena *a, uint32_t key)
+{
+	uint8_t tag = a->key_tag[URXE_KEY_INDEX(key)];
+
+	return tag && (uint8_t)(tag - URXE_KEY_TAG(key)) <= 1;
+}
+
 /* It is not alive under that number. */
 static void why_not_live(uint32_t kind, const struct mem_use *u)
 {
 	const struct urxe_arena *a = u->peer->arena;
 	uint32_t i = URXE_KEY_INDEX(u->key);
+	bool is_live, is_window = false;
 	uint64_t live = 0;
 
-	if (i < load_acquire(&a->key_high))
+	if (i < load_acquire(&a->key_high)) {
 		live = load_relaxed(&a->key[i].live);
+		is_window = a->key[i].flags & URXE_MR_IS_MW;
+	}
+	is_live = live == URXE_MR_LIVE((uint32_t)live);
 	if (URXE_KEY_CTX(u->key) != u->peer->slot)
 		note_key(KEY_FOREIGN, kind, u, u->peer->slot,
 			 URXE_KEY_CTX(u->key));
-	else if (live == URXE_MR_LIVE((uint32_t)live))
+	else if (is_live && is_window)
+		note_key(KEY_REBOUND, kind, u, (uint32_t)live);
+	else if (is_live)
 		note_key(KEY_ENDED, kind, u, (uint32_t)live);
+	else if (is_window)
+		note_key(KEY_UNBOUND, kind, u, 0);
+	else if (key_was_last(a, u->key))
+		note_key(KEY_DEREGISTERED, kind, u, 0);
 	else
 		note_key(KEY_NONE, kind, u, 0);
 }

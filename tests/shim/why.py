@@ -176,7 +176,7 @@ def try_broken():
         p.do()
         says(p, 1, f"{qp(p.client)}: 1 receive is posted", "no-sender for",
              f"{qp(p.server)} is in ERR; it was broken by RDMA_WRITE wr_id 8 of "
-             f"{qp(p.server)}:", "there is none: it was deregistered")
+             f"{qp(p.server)}:", "there is none: it was never given out")
 
 
 def try_traffic():

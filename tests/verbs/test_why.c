@@ -242,6 +242,50 @@ START_TEST(keys)
 }
 END_TEST
 
+/* Of an MR that is gone, and of a window: not bound, bound again, gone. */
+START_TEST(keys_that_ended)
+{
+	struct opts o = default_opts();
+	struct ibv_send_wr bind = { .opcode = IBV_WR_BIND_MW,
+				    .send_flags = IBV_SEND_SIGNALED };
+	struct ibv_send_wr *bad;
+	struct ibv_mr *mr;
+	struct ibv_mw *mw;
+	uint32_t first, key;
+	uint64_t base;
+	char why[160];
+	struct duo d;
+
+	listen();
+	o.mr_access |= IBV_ACCESS_MW_BIND;
+	duo_open(&d, SAME_CONTEXT, MEM_HEAP, MEM_HEAP, &o);
+	base = (uintptr_t)d.b.buf;
+	mr = ibv_reg_mr(d.b.pd, d.b.buf, 64, ALL_ACCESS);
+	key = mr->rkey;
+	ck_ok(ibv_dereg_mr(mr));
+	write_by_key(&d, key, base, "its MR was deregistered");
+	mw = ibv_alloc_mw(d.b.pd, IBV_MW_TYPE_2);
+	ck_nonnull(mw);
+	first = mw->rkey;
+	write_by_key(&d, first, base, "of a memory window that is not bound");
+	bind.bind_mw.mw = mw;
+	bind.bind_mw.rkey = ibv_inc_rkey(first);
+	bind.bind_mw.bind_info =
+		(struct ibv_mw_bind_info){ d.b.mr, base, 64,
+					   IBV_ACCESS_REMOTE_WRITE };
+	ck_ok(ibv_post_send(d.b.qp, &bind, &bad));
+	wait_wc(d.b.scq);
+	snprintf(why, sizeof(why),
+		 "its memory window was bound again, and has rkey 0x%x now",
+		 bind.bind_mw.rkey);
+	write_by_key(&d, first, base, why);
+	ck_ok(ibv_dealloc_mw(mw));
+	write_by_key(&d, bind.bind_mw.rkey, base,
+		     "its memory window deallocated");
+	duo_close(&d);
+}
+END_TEST
+
 /* Its place in the table has another key: an old rkey is used. */
 START_TEST(key_of_the_past)
 {
@@ -538,6 +582,7 @@ int main(void)
 	add(s, other_version_of_roce);
 	add(s, refused_by_the_responder);
 	add(s, keys);
+	add(s, keys_that_ended);
 	add(s, key_of_the_past);
 	add(s, local_keys);
 	add(s, atomics);
