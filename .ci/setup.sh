@@ -60,6 +60,7 @@ packages_table()
 	perftest            perftest            perftest            -              -
 
 	[the tests]
+	build-essential     -                   -                   -              -
 	bubblewrap          bubblewrap          bubblewrap          bubblewrap     bubblewrap
 	ccache              ccache              ccache              ccache         ccache
 	check               check-devel         check-devel         check-dev      check
