@@ -19,6 +19,7 @@
 #define ADVERSARY_WHY 512
 
 /* KNOB(name, default, limit, meaning); docs/adversary.md has each */
+/* clang-format off */
 #define ADVERSARY_KNOBS(KNOB)                                                  \
 	KNOB(gather, 300, 1000, "sends whose local memory is read late")       \
 	KNOB(place, 300, 1000, "messages whose bytes come in pieces")          \
@@ -37,8 +38,10 @@
 	KNOB(async, 300, 1000, "asynchronous events that come late")           \
 	KNOB(cm, 300, 1000, "events of rdma_cm that come late")                \
 	KNOB(slow, 5, 1000, "verbs that take their time")                      \
+	KNOB(undefined, 1000, 1000, "failed completions and GRHs with noise")  \
 	KNOB(ticks, 16, 10000, "visits that a delay lasts, at most")
 
+/* clang-format on */
 enum adversary_knob {
 #define KNOB(name, ...) KNOB_##name,
 	ADVERSARY_KNOBS(KNOB)

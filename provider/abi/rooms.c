@@ -31,6 +31,8 @@ static void rooms_enter(void)
 	refused = referee_wrap(&entered);
 	if (!refused)
 		refused = recorder_wrap(&entered);
+	if (a && a->on)
+		undefined_wrap(&entered, a);
 }
 
 /* Said unasked: who wants an adversary must not believe to have met it. */

@@ -17,4 +17,5 @@ void adversary_wrap(struct pabi_ops *ops, const struct adversary *a)
 void adversary_opened(const struct adversary *a, struct urxe_context *ctx)
 {
 	met_new(a, MET_CONTEXT, to_ibv(ctx));
+	undefined_opened(a, ctx);
 }

@@ -11,5 +11,7 @@
 
 /* Put the adversary's verbs in front of those in ops, once in a process. */
 void adversary_wrap(struct pabi_ops *ops, const struct adversary *a);
+/* The same for what completions leave undefined, after all interposers. */
+void undefined_wrap(struct pabi_ops *ops, const struct adversary *a);
 /* A context was opened. */
 void adversary_opened(const struct adversary *a, struct urxe_context *ctx);

@@ -19,6 +19,9 @@ static inline void start_poll_replace(struct ibv_cq_ex *cq,
 	cq->start_poll = with;
 }
 
+/* The context's GRHs over IPv4; undefined.c. */
+void undefined_opened(const struct adversary *a, struct urxe_context *ctx);
+
 void async_wrap(const struct adversary *a);
 void meet_wrap(struct pabi_ops *ops, const struct adversary *a); /* meet.c */
 void carry_wrap(struct pabi_ops *ops, const struct adversary *a); /* carry.c */

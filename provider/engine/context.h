@@ -32,6 +32,8 @@ struct urxe_context {
 	struct urxe_bouncing *bouncing; /* bounce_serve.c; the same */
 	/* why it would be: others may come, and there is what they may want */
 	_Atomic bool exposed, has_private;
+	/* what is in front of the IPv4 header of a datagram; 0: zeros */
+	uint64_t grh_noise;
 	bool has_wire; /* addresses that are not here are those of other hosts */
 	struct urxe_cq *cqs;
 	/* by QPN index and by number; pollers look there, see quiesce.h */

@@ -122,6 +122,14 @@ static void ud_deliver(struct urxe_qp *qp, const struct urxe_wqe *w,
 	conn_break(c, RESP_NAK_OPERATION, qp, w);
 }
 
+void ud_spoil_grh(const struct urxe_context *ctx, uint8_t grh[GRH_BYTES])
+{
+	size_t i;
+
+	for (i = 0; i < GRH_BYTES - sizeof(struct iphdr) && ctx->grh_noise; i++)
+		grh[i] = (uint8_t)(ctx->grh_noise * (2 * i + 1) >> 56);
+}
+
 /* What a completion says of the headers that come from that GID. */
 static uint8_t ud_flags(const struct urxe_av *av, const uint8_t sgid[16])
 {
@@ -157,6 +165,8 @@ void ud_send(struct urxe_qp *qp, const struct urxe_wqe *w, struct urxe_seg *src,
 	    !ud_has_packet(sgid, w))
 		return;
 	grh_fill(sgid, &w->ud.av, flags, w->length, grh);
+	if (flags & URXE_CQE_IPV4)
+		ud_spoil_grh(qp->ctx, grh);
 	src[0].ptr = (char *)grh;
 	src[0].len = GRH_BYTES;
 	if (w->ud.qpn != URXE_MCAST_QPN) {

@@ -13,6 +13,12 @@ static inline uint32_t ud_qkey(const struct urxe_qp *qp,
 }
 
 /*
+ * Put noise into the bytes of @grh in front of an IPv4 header, which are
+ * undefined, if the adversary wants that.
+ */
+void ud_spoil_grh(const struct urxe_context *ctx, uint8_t grh[GRH_BYTES]);
+
+/*
  * Send a datagram: src[0] is free for the GRH, the message follows in
  * src[1..].  Nobody answers.  What the last one got is left in *rc, to be
  * published.

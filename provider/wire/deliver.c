@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "engine/log.h"
+#include "engine/ud.h"
 #include "engine/why.h"
 #include "server.h"
 #include "verbs/ah.h"
@@ -66,6 +67,8 @@ void deliver_datagram(struct wire_server *s, const struct wire_received *in)
 	struct urxe_wqe w;
 
 	wire_put_grh(in, grh);
+	if (wire_path_is_ipv4(&in->path))
+		ud_spoil_grh(s->me.ctx, grh);
 	datagram_wqe(&in->packet, &w);
 	s->me.type = IBV_QPT_UD;
 	if (in->packet.bth.qpn != URXE_MCAST_QPN) {

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Knob undefined: what a program receives and the specification leaves
+ * undefined has seeded random values.
+ *
+ * After an error only wr_id, status, qp_num and vendor_err of a completion are
+ * valid (ibv_poll_cq(3)).  The opcode is that of some other operation.
+ *
+ * The first 20 of the 40 bytes in front of a datagram are undefined, if it came
+ * over IPv4 (Annex A17.4.5.2): ud.c takes them from struct urxe_context.
+ *
+ * The referee and the recorder need the values that the provider wrote, so that
+ * this interposer is installed after them.
+ */
+#include "engine/poll.h"
+#include "met.h"
+#include "parts.h"
+#include "verbs/cq.h"
+
+static struct pabi_ops next;
+static const struct adversary *with;
+
+static const uint8_t opcodes[] = {
+	IBV_WC_SEND,	  IBV_WC_RDMA_WRITE,
+	IBV_WC_RDMA_READ, IBV_WC_FETCH_ADD,
+	IBV_WC_BIND_MW,	  IBV_WC_LOCAL_INV,
+	IBV_WC_RECV,	  IBV_WC_RECV_RDMA_WITH_IMM,
+};
+
+/* Values for one completion: the nth of its CQ. */
+struct noise {
+	struct chance chance;
+	uint64_t nth;
+	uint32_t draws;
+};
+
+static uint32_t noise_next(struct noise *n)
+{
+	return (uint32_t)chance_draw(chance_part(n->chance, n->draws++),
+				     KNOB_undefined, n->nth);
+}
+
+static bool noise_begin(struct noise *n, const struct ibv_cq *cq)
+{
+	struct met *m = met_find(with, MET_CQ, cq);
+
+	if (!met_turn(with, m, KNOB_undefined, &n->nth))
+		return false;
+	n->chance = met_chance(m);
+	n->draws = 0;
+	return true;
+}
+
+static void spoil_wc(const struct ibv_cq *cq, struct ibv_wc *wc)
+{
+	struct noise n;
+
+	if (wc->status == IBV_WC_SUCCESS || !noise_begin(&n, cq))
+		return;
+	wc->opcode = opcodes[noise_next(&n) % sizeof(opcodes)];
+	wc->byte_len = noise_next(&n);
+	wc->imm_data = noise_next(&n);
+	wc->src_qp = noise_next(&n) & 0xffffff;
+	wc->wc_flags = noise_next(&n) & (IBV_WC_GRH | IBV_WC_WITH_IMM);
+	wc->pkey_index = (uint16_t)noise_next(&n);
+	wc->slid = (uint16_t)noise_next(&n);
+	wc->sl = noise_next(&n) & 15;
+	wc->dlid_path_bits = noise_next(&n) & 127;
+}
+
+static int undefined_poll_cq(struct ibv_cq *cq, int num, struct ibv_wc *wc)
+{
+	int i, got = next.poll_cq(cq, num, wc);
+
+	for (i = 0; i < got; i++)
+		spoil_wc(cq, &wc[i]);
+	return got;
+}
+
+/* ------------------------------------------------------- ibv_cq_ex */
+
+/* The same of all CQs. */
+static start_poll_fn *_Atomic next_start;
+static int (*_Atomic next_next)(struct ibv_cq_ex *cq);
+
+/* ibv_wc_read_*() read it from there. */
+static void spoil_current(struct ibv_cq_ex *cq)
+{
+	struct urxe_vcq *vcq = container_of(cq, struct urxe_vcq, v.cq_ex);
+	struct urxe_cqe *e = &vcq->current;
+	struct noise n;
+
+	if (e->status == IBV_WC_SUCCESS || !noise_begin(&n, &vcq->v.cq))
+		return;
+	e->opcode = opcodes[noise_next(&n) % sizeof(opcodes)];
+	e->byte_len = noise_next(&n);
+	e->imm = noise_next(&n);
+	e->src_qp = noise_next(&n) & 0xffffff;
+	e->wc_flags = noise_next(&n) & (IBV_WC_GRH | IBV_WC_WITH_IMM);
+}
+
+static int undefined_start_poll(struct ibv_cq_ex *cq,
+				struct ibv_poll_cq_attr *attr)
+{
+	int ret = load_acquire(&next_start)(cq, attr);
+
+	if (!ret)
+		spoil_current(cq);
+	return ret;
+}
+
+static int undefined_next_poll(struct ibv_cq_ex *cq)
+{
+	int ret = load_acquire(&next_next)(cq);
+
+	if (!ret)
+		spoil_current(cq);
+	return ret;
+}
+
+static struct ibv_cq_ex *undefined_create_cq_ex(struct ibv_context *ctx,
+						struct ibv_cq_init_attr_ex *a)
+{
+	struct ibv_cq_ex *cq = next.create_cq_ex(ctx, a);
+
+	if (!cq)
+		return NULL;
+	start_poll_replace(cq, &next_start, undefined_start_poll);
+	store_release(&next_next, cq->next_poll);
+	cq->next_poll = undefined_next_poll;
+	return cq;
+}
+
+void undefined_wrap(struct pabi_ops *ops, const struct adversary *a)
+{
+	next = *ops;
+	with = a;
+	if (!a->knob[KNOB_undefined])
+		return;
+	ops->poll_cq = undefined_poll_cq;
+	ops->create_cq_ex = undefined_create_cq_ex;
+}
+
+void undefined_opened(const struct adversary *a, struct urxe_context *ctx)
+{
+	if (a->knob[KNOB_undefined])
+		ctx->grh_noise = 1 | chance_draw(a->chance, KNOB_undefined, 0);
+}
