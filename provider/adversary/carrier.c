@@ -154,7 +154,8 @@ static void carried_plan(const struct urxe_qp *qp, struct carried *m,
 		.reread = reads && w->length && drawn(c, m, KNOB_reread),
 		.deliver = takes_receive(w) && qp->type != IBV_QPT_UD &&
 			   drawn(c, m, KNOB_deliver),
-		.complete = drawn(c, m, KNOB_complete),
+		/* a local operation that was executed is complete */
+		.complete = !local && drawn(c, m, KNOB_complete),
 		.lost = qp_is_unreliable(qp) && !local &&
 			drawn(c, m, KNOB_loss),
 		.late = !qp_is_unreliable(qp) && !local &&

@@ -371,11 +371,48 @@ START_TEST(fork_when_parked)
 }
 END_TEST
 
+/* No packet goes out for a bind or LOCAL_INV: once executed, it has succeeded.
+ */
+START_TEST(local_operations)
+{
+	struct opts o = default_opts();
+	struct ibv_send_wr bind = { .wr_id = 1,
+				    .opcode = IBV_WR_BIND_MW,
+				    .send_flags = IBV_SEND_SIGNALED };
+	struct ibv_send_wr inv = { .wr_id = 2,
+				   .opcode = IBV_WR_LOCAL_INV,
+				   .send_flags = IBV_SEND_SIGNALED };
+	struct ibv_mw *mw;
+	struct duo d;
+
+	with_knobs("complete=1000,ticks=1000");
+	o.mr_access |= IBV_ACCESS_MW_BIND;
+	duo_open(&d, SAME_CONTEXT, MEM_HEAP, MEM_HEAP, &o);
+	mw = ibv_alloc_mw(d.a.pd, IBV_MW_TYPE_2);
+	ck_nonnull(mw);
+	bind.bind_mw.mw = mw;
+	bind.bind_mw.rkey = ibv_inc_rkey(mw->rkey);
+	bind.bind_mw.bind_info.mr = d.a.mr;
+	bind.bind_mw.bind_info.addr = (uintptr_t)d.a.buf;
+	bind.bind_mw.bind_info.length = 64;
+	bind.bind_mw.bind_info.mw_access_flags = IBV_ACCESS_REMOTE_READ;
+	inv.invalidate_rkey = bind.bind_mw.rkey;
+	ck_ok(post_wr(d.a.qp, &bind));
+	ck_ok(post_wr(d.a.qp, &inv));
+	ck_ok(qp_to(d.a.qp, IBV_QPS_ERR));
+	expect(d.a.scq, 1, IBV_WC_SUCCESS);
+	expect(d.a.scq, 2, IBV_WC_SUCCESS);
+	ck_ok(ibv_dealloc_mw(mw));
+	duo_close(&d);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite("adversary, ends");
 
 	add(s, to_error);
+	add(s, local_operations);
 	add(s, reset);
 	add(s, destroy);
 	add_loop(s, peer_is_destroyed, WHERE_COUNT);
