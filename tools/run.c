@@ -10,7 +10,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
@@ -99,18 +101,29 @@ static bool is_static(int fd)
 
 /*
  * Will the program be executed with other IDs or capabilities than the caller's
- * (AT_SECURE)?  The dynamic linker ignores LD_PRELOAD then; ld.so(8).
+ * (AT_SECURE)?  The dynamic linker ignores LD_PRELOAD then; ld.so(8). execve(2)
+ * says when the kernel ignores the bits.
  */
-static bool is_secure(int fd)
+static bool is_secure(const char *path)
 {
+	struct statvfs fs;
 	struct stat st;
 
-	if (fstat(fd, &st))
+	if (stat(path, &st) || statvfs(path, &fs) || fs.f_flag & ST_NOSUID ||
+	    prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0))
 		return false;
 	return (st.st_mode & S_ISUID && st.st_uid != getuid()) ||
 	       (st.st_mode & S_ISGID && st.st_mode & S_IXGRP &&
 		st.st_gid != getgid()) ||
-	       (getuid() && fgetxattr(fd, "security.capability", NULL, 0) > 0);
+	       (getuid() && getxattr(path, "security.capability", NULL, 0) > 0);
+}
+
+static bool is_script(int fd)
+{
+	char magic[2];
+
+	return pread(fd, magic, 2, 0) == 2 && magic[0] == '#' &&
+	       magic[1] == '!';
 }
 
 /* Programs that ignore LD_PRELOAD run, but without the device: say so. */
@@ -121,17 +134,17 @@ static void warn_unreachable(const char *cmd)
 
 	if (!find_program(cmd, path, sizeof(path)))
 		return;
+	/* it may be executable and not readable: -1 */
 	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return;
-	if (is_static(fd))
+	if (fd >= 0 && is_static(fd))
 		fail(0, "%s is statically linked: it will not see the device",
 		     path);
-	else if (is_secure(fd))
+	else if (is_secure(path) && !(fd >= 0 && is_script(fd)))
 		fail(0,
 		     "%s is set-user-ID, set-group-ID or has capabilities: the dynamic linker loads no preload library into it, and it will not see the device; run a copy without them",
 		     path);
-	close(fd);
+	if (fd >= 0)
+		close(fd);
 }
 
 /* Programs of other versions, or who set URXE_DIR, will not look there. */

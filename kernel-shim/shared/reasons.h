@@ -23,13 +23,15 @@ REASON(KEY_DEREGISTERED,
        OF_KEY "its MR was deregistered, or its memory window deallocated",
        "IBA 10.6.3, ibv_dereg_mr(3)",
        "ibv_dereg_mr or ibv_dealloc_mw came too early")
+REASON(KEY_DISABLED, OF_KEY "its MR is disabled", "IBA 10.6.3, ibv_rereg_mr(3)",
+       "ibv_rereg_mr has failed, or is at work")
 REASON(KEY_UNBOUND,
        OF_KEY
-       "it is of a memory window that is not bound: it never was, or was invalidated",
+       "the memory window in its place is not bound: it never was, or was invalidated",
        "IBA 10.6.7.2, ibv_bind_mw(3)",
        "the bind is not complete, or LOCAL_INV, SEND_WITH_INV or a bind of length 0 ended it")
 REASON(KEY_REBOUND,
-       OF_KEY "its memory window was bound again, and has rkey %x now",
+       OF_KEY "the memory window in its place is bound with rkey %x",
        "IBA 10.6.7.2, ibv_bind_mw(3)",
        "each bind makes a new rkey, which the peer has to be sent")
 REASON(KEY_ENDED, OF_KEY "it was ended, or never was, and what is in its place has key %x",

@@ -7,7 +7,8 @@
  * valid (ibv_poll_cq(3)).  The opcode is that of some other operation.
  *
  * The first 20 of the 40 bytes in front of a datagram are undefined, if it came
- * over IPv4 (Annex A17.4.5.2): ud.c takes them from struct urxe_context.
+ * over IPv4 (Annex A17.4.5.2).  ud.c takes them from the sender's context, or
+ * from the receiver's if the sender is another host.
  *
  * The referee and the recorder need the values that the provider wrote, so that
  * this interposer is installed after them.
@@ -79,7 +80,8 @@ static int undefined_poll_cq(struct ibv_cq *cq, int num, struct ibv_wc *wc)
 
 /* ------------------------------------------------------- ibv_cq_ex */
 
-/* The same of all CQs. */
+/* Those of the first CQ.  The referee leaves a CQ alone if it has no memory for
+ * it. */
 static start_poll_fn *_Atomic next_start;
 static int (*_Atomic next_next)(struct ibv_cq_ex *cq);
 
@@ -93,6 +95,7 @@ static void spoil_current(struct ibv_cq_ex *cq)
 	if (e->status == IBV_WC_SUCCESS || !noise_begin(&n, &vcq->v.cq))
 		return;
 	e->opcode = opcodes[noise_next(&n) % sizeof(opcodes)];
+	e->timestamp = noise_next(&n);
 	e->byte_len = noise_next(&n);
 	e->imm = noise_next(&n);
 	e->src_qp = noise_next(&n) & 0xffffff;
@@ -125,9 +128,14 @@ static struct ibv_cq_ex *undefined_create_cq_ex(struct ibv_context *ctx,
 
 	if (!cq)
 		return NULL;
-	start_poll_replace(cq, &next_start, undefined_start_poll);
-	store_release(&next_next, cq->next_poll);
+	if (!load_acquire(&next_start)) {
+		store_relaxed(&next_next, cq->next_poll);
+		store_release(&next_start, cq->start_poll);
+	}
+	if (cq->start_poll != load_relaxed(&next_start))
+		return cq;
 	cq->next_poll = undefined_next_poll;
+	cq->start_poll = undefined_start_poll;
 	return cq;
 }
 

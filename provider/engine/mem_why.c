@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* Why a key does not hold: the checks of mem.h again. */
 #include "mem.h"
+#include "shared/bitmap.h"
 #include "why.h"
 
 /* A reason of a key, with what was asked for and the values that differ. */
@@ -8,12 +9,20 @@
 	why_note(name, REASON_KEY(kind, (u)->key), (u)->qpn, (u)->len, \
 		 (u)->addr, __VA_ARGS__)
 
-/* Was no later key given out at its place?  The end of an MR counts as one. */
-static bool key_was_last(const struct urxe_arena *a, uint32_t key)
+/*
+ * How many keys were given out at the place of @key after it, modulo 256.  The
+ * end of an MR counts as one, that of a memory window does not.
+ */
+static uint8_t key_age(const struct urxe_arena *a, uint32_t key)
 {
-	uint8_t tag = a->key_tag[URXE_KEY_INDEX(key)];
+	return a->key_tag[URXE_KEY_INDEX(key)] - URXE_KEY_TAG(key);
+}
 
-	return tag && (uint8_t)(tag - URXE_KEY_TAG(key)) <= 1;
+/* Was any key given out there?  The first one's tag is 1. */
+static bool key_existed(const struct urxe_arena *a, uint32_t key)
+{
+	return a->key_tag[URXE_KEY_INDEX(key)] ||
+	       URXE_KEY_TAG(key) == UINT8_MAX;
 }
 
 /* It is not alive under that number. */
@@ -38,7 +47,11 @@ static void why_not_live(uint32_t kind, const struct mem_use *u)
 		note_key(KEY_ENDED, kind, u, (uint32_t)live);
 	else if (is_window)
 		note_key(KEY_UNBOUND, kind, u, 0);
-	else if (key_was_last(a, u->key))
+	else if (!key_existed(a, u->key))
+		note_key(KEY_NONE, kind, u, 0);
+	else if (bitmap_test(a->key_map, i) && !key_age(a, u->key))
+		note_key(KEY_DISABLED, kind, u, 0);
+	else if (!bitmap_test(a->key_map, i) && key_age(a, u->key) <= 1)
 		note_key(KEY_DEREGISTERED, kind, u, 0);
 	else
 		note_key(KEY_NONE, kind, u, 0);

@@ -20,7 +20,7 @@ static void srq_publish(struct urxe_srq *srq, const struct srq_params *p)
 	sh->async_fifo = p->async_fifo;
 	sh->pid = urxe_pid;
 	sh->tag = p->tag;
-	store_relaxed(&sh->limit, 0);
+	store_relaxed(&sh->limit, p->limit);
 	pthread_mutex_lock(&ctx->lock);
 	store_release(&ctx->srq[srq->index], srq);
 	if (p->cq)

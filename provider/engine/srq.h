@@ -18,7 +18,7 @@ struct urxe_srq {
 };
 
 struct srq_params {
-	uint32_t max_wr, max_sge;
+	uint32_t max_wr, max_sge, limit;
 	uint32_t pd; /* its handle */
 	struct urxe_cq *cq; /* XRC, else NULL */
 	uint32_t xrcd; /* XRC: its index + 1, else 0 */

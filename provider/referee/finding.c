@@ -25,10 +25,12 @@ struct told {
 	struct stack at;
 	unsigned int number; /* 0: it is suppressed, or not told yet */
 	unsigned int count;
+	bool suppressed;
 };
 
 static const char *const level_name[] = { "error", "warning", "note" };
 static enum rule_level lowest;
+static bool leaks; /* objects that are left at exit are no notes */
 /* who writes holds the second, for as long as nobody reads */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_mutex_t writing = PTHREAD_MUTEX_INITIALIZER;
@@ -37,8 +39,10 @@ static unsigned int numbers, left_at_exit;
 
 int finding_init(const char *level)
 {
+	const char *wanted = getenv("URXE_CHECK_LEAKS");
 	unsigned int i;
 
+	leaks = wanted && *wanted;
 	for (i = 0; i < sizeof(level_name) / sizeof(*level_name); i++)
 		if (!strcmp(level, level_name[i])) {
 			lowest = i;
@@ -49,11 +53,7 @@ int finding_init(const char *level)
 
 static enum rule_level finding_level(const struct finding *f)
 {
-	const char *leaks = getenv("URXE_CHECK_LEAKS");
-
-	if (f->at_exit && !(leaks && *leaks))
-		return LEVEL_note;
-	return rules[f->rule].level;
+	return f->at_exit && !leaks ? LEVEL_note : rules[f->rule].level;
 }
 
 void finding_after_fork(void)
@@ -276,12 +276,31 @@ static unsigned int told_number(struct told *t)
 	return number;
 }
 
-/* It was found; the first of its kind is told. */
+/* Only the number of such findings is reported. */
+static bool finding_is_counted(const struct finding *f)
+{
+	return finding_level(f) > lowest && f->at_exit &&
+	       rules[f->rule].level <= lowest;
+}
+
+/* The first finding of its kind is told, unless all are only counted. */
+static void finding_first(const struct finding *f, const char *text,
+			  const struct stack *here, struct told *t)
+{
+	static struct calls c; /* under writing */
+	char name[40];
+
+	calls_find(&c, f, here);
+	t->suppressed = suppress(rule_name(f->rule, name), c.at, c.at_n) ||
+			suppress(name, c.here, c.here_n);
+	if (!t->suppressed && !finding_is_counted(f))
+		finding_write(f, &c, text, told_number(t));
+}
+
+/* It was found. */
 static void finding_count(const struct finding *f, const char *text,
 			  const struct stack *here)
 {
-	static struct calls c; /* by who writes */
-	char name[40];
 	struct told *t;
 	bool first;
 
@@ -289,13 +308,13 @@ static void finding_count(const struct finding *f, const char *text,
 	t = told_get(f->rule, f->at ? f->at : here);
 	first = t && !t->count++;
 	pthread_mutex_unlock(&lock);
-	if (!first)
+	if (!t || !(first || finding_is_counted(f)))
 		return;
 	pthread_mutex_lock(&writing);
-	calls_find(&c, f, here);
-	if (!suppress(rule_name(f->rule, name), c.at, c.at_n) &&
-	    !suppress(name, c.here, c.here_n))
-		finding_write(f, &c, text, told_number(t));
+	if (first)
+		finding_first(f, text, here, t);
+	if (finding_is_counted(f) && !t->suppressed)
+		left_at_exit++;
 	pthread_mutex_unlock(&writing);
 }
 
@@ -334,17 +353,6 @@ static bool finding_keep(const struct finding *f, const char *text,
 	return true;
 }
 
-/* An object that is left, if no suppression says that it may be. */
-static void left_count(const struct finding *f)
-{
-	static struct stack_frame at[CALLS]; /* one thread ends the process */
-	char name[40];
-
-	if (!suppress(rule_name(f->rule, name), at,
-		      stack_frames(f->at, at, CALLS)))
-		left_at_exit++;
-}
-
 void finding_tell(const struct finding *f, const char *fmt, ...)
 {
 	struct stack here;
@@ -352,11 +360,8 @@ void finding_tell(const struct finding *f, const char *fmt, ...)
 	char text[512];
 	va_list ap;
 
-	if (finding_level(f) > lowest) {
-		if (f->at_exit && rules[f->rule].level <= lowest)
-			left_count(f);
+	if (finding_level(f) > lowest && !finding_is_counted(f))
 		return;
-	}
 	va_start(ap, fmt);
 	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
@@ -425,7 +430,7 @@ static void left_tell(void)
 		return;
 	n = snprintf(
 		line, sizeof(line),
-		"urxe[%d]: check: %u objects still existed when the process ended; urxe run --check --leaks tells which\n",
+		"urxe[%d]: check: objects that still exist when the process ends: %u; run with --check --leaks to list them\n",
 		(int)urxe_pid, left_at_exit);
 	text_write(line, (size_t)n);
 }

@@ -30,7 +30,13 @@ struct finding {
 	const char *at_is; /* "posted", "made": what at is the stack of */
 	const struct stack *at; /* of the post, or of the object's making */
 	bool here; /* the stack of now, too: what is wrong is being done */
-	bool at_exit; /* the end of the process releases what is meant */
+	/*
+	 * The object was left at the end of the process, which releases it: the
+	 * finding is a note whatever the level of its rule, unless
+	 * URXE_CHECK_LEAKS is set.  finding_end() reports the number of those
+	 * that are not told for that reason.
+	 */
+	bool at_exit;
 };
 
 /* -EINVAL: level is none of those there are. */
@@ -42,13 +48,6 @@ int finding_init(const char *level);
  */
 void finding_tell(const struct finding *f, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
-
-/*
- * Findings at_exit are notes, whatever the level of their rule, because the
- * system releases what a process leaves, unless URXE_CHECK_LEAKS is set.  Those
- * that are not told, because notes are not, are counted in one line by
- * finding_end().
- */
 
 /* Tell what this thread found.  Not under referee_lock(). */
 void finding_write_out(void);

@@ -246,6 +246,8 @@ int urxe_qp_attach_comp_cntr(struct ibv_qp *ibqp, struct ibv_comp_cntr *ibcntr,
 	struct urxe_vcntr *cntr = to_vcntr(ibcntr);
 	int ret;
 
+	if (!qp_is_named(ibqp))
+		return ENOENT;
 	if (a->comp_mask || !a->op_mask || cntr->context != ibqp->context) {
 		urxe_why("ibv_qp_attach_comp_cntr: attributes, or a counter of another context");
 		return EINVAL;

@@ -102,7 +102,8 @@ struct ibv_cq_ex *urxe_create_cq_ex(struct ibv_context *ibctx,
 
 	if (a->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS)
 		flags = a->flags;
-	if (a->comp_mask & IBV_CQ_INIT_ATTR_MASK_PD && a->parent_domain)
+	if (a->comp_mask & IBV_CQ_INIT_ATTR_MASK_PD && a->parent_domain &&
+	    a->parent_domain->context == ibctx)
 		parent = pd_find(a->parent_domain);
 	ret = cq_check_init(a, flags, parent);
 	if (ret)

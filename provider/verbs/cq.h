@@ -23,7 +23,7 @@ static inline struct urxe_cq *to_ucq(struct ibv_cq *cq)
 	return &to_vcq(cq)->cq;
 }
 
-/* Does its public handle, which the program can write to, name it? */
+/* Return whether @cq->handle, to which the program can write, is its handle. */
 static inline bool cq_is_named(struct ibv_cq *cq)
 {
 	return cq->handle == to_ucq(cq)->index;

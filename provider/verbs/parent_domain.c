@@ -95,8 +95,13 @@ urxe_alloc_parent_domain(struct ibv_context *ibctx,
 	if (!p)
 		return NULL;
 	p->of = of;
-	p->upd = *of;
+	p->upd.pd.context = ibctx;
+	p->upd.pd.handle = of->index;
+	p->upd.ctx = of->ctx;
+	p->upd.index = of->index;
+	p->upd.live = of->live;
 	p->upd.parent = p;
+	atomic_init(&p->upd.users, 1);
 	if (attr->comp_mask & IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS) {
 		p->alloc = attr->alloc;
 		p->free = attr->free;

@@ -27,7 +27,7 @@ bool pd_exists(const struct urxe_pd *pd)
 
 void pd_link(struct urxe_pd *pd)
 {
-	struct urxe_vcontext *vctx = to_vctx(pd->pd.context);
+	struct urxe_vcontext *vctx = to_vctx(to_ibv(pd->ctx));
 
 	pthread_mutex_lock(&pd->ctx->lock);
 	pd->next = vctx->pds;

@@ -201,7 +201,9 @@ struct ibv_qp *vqp_create(struct ibv_context *ibctx,
 	struct urxe_vqp *vqp;
 	struct urxe_pd *pd = NULL;
 
-	if (a->comp_mask & IBV_QP_INIT_ATTR_PD && a->pd)
+	/* the context of another driver is not read */
+	if (a->comp_mask & IBV_QP_INIT_ATTR_PD && a->pd &&
+	    a->pd->context == ibctx && a->qp_type != IBV_QPT_XRC_RECV)
 		pd = pd_find(a->pd);
 	ret = qp_check_init(ibctx, a, pd);
 	if (ret)

@@ -46,13 +46,17 @@ static int srq_check_attr(const struct ibv_context *ctx,
 		return fabric_fail(
 			EINVAL,
 			"XRC needs an XRCD and a CQ of this ibv_open_device");
+	if (srq_attr_is_xrc(a) && !cq_is_named(a->cq))
+		return fabric_fail(ENOENT, "the CQ");
 	if (!a->attr.max_wr || a->attr.max_wr > URXE_MAX_SRQ_WR)
 		return fabric_fail(EINVAL, "max_wr is %u, and must be 1 to %u",
 				   a->attr.max_wr, URXE_MAX_SRQ_WR);
 	if (a->attr.max_sge > URXE_MAX_SGE)
 		return fabric_fail(EINVAL, "max_sge is %u, and %u at most",
 				   a->attr.max_sge, URXE_MAX_SGE);
-	/* IB 11.2.3.1, ibv_create_srq(3): srq_limit is for ibv_modify_srq */
+	if (a->attr.srq_limit > a->attr.max_wr)
+		return fabric_fail(EINVAL, "srq_limit %u is above max_wr %u",
+				   a->attr.srq_limit, a->attr.max_wr);
 	return 0;
 }
 
@@ -81,6 +85,7 @@ struct ibv_srq *urxe_create_srq_ex(struct ibv_context *ibctx,
 	struct srq_params p = {
 		.max_wr = a->attr.max_wr,
 		.max_sge = a->attr.max_sge,
+		.limit = a->attr.srq_limit,
 	};
 	int ret;
 	struct urxe_vsrq *vsrq;
@@ -130,6 +135,8 @@ struct ibv_srq *urxe_create_srq(struct ibv_pd *pd,
 		.pd = pd,
 	};
 
+	/* irrelevant here, by ibv_create_srq(3); not in ibv_create_srq_ex(3) */
+	a.attr.srq_limit = 0;
 	return urxe_create_srq_ex(pd->context, &a);
 }
 

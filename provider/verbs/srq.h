@@ -23,7 +23,8 @@ static inline struct urxe_srq *to_usrq(struct ibv_srq *srq)
 	return &to_vsrq(srq)->srq;
 }
 
-/* Does its public handle, which the program can write to, name it? */
+/* Return whether @srq->handle, to which the program can write, is its handle.
+ */
 static inline bool srq_is_named(struct ibv_srq *srq)
 {
 	return srq->handle == to_usrq(srq)->index;

@@ -141,7 +141,7 @@ int urxe_close_xrcd(struct ibv_xrcd *ibxrcd)
 		urxe_fail(ret, "ibv_close_xrcd");
 		return -ret;
 	}
-	if (!--to_vctx(ibxrcd->context)->xrcd_opens[xrcd->index])
+	if (!--to_vctx(to_ibv(ctx))->xrcd_opens[xrcd->index])
 		bitmap_clear(x->ctx, ctx->slot, 1);
 	for (i = 0; i < URXE_MAX_CTX / 64 && !x->ctx[i]; i++)
 		;

@@ -62,9 +62,9 @@ def leaks():
     code, said = run("--check", "--exitcode", "9", "--", *LEFT,
                      URXE_CHECK_LEAKS="")
     expect("objects left at exit are counted in one line", code == 0 and
-           re.fullmatch(r"urxe\[\d+\]: check: 2 objects still existed when the "
-                        r"process ended; urxe run --check --leaks tells which\n",
-                        said), said)
+           re.fullmatch(r"urxe\[\d+\]: check: objects that still exist when the "
+                        r"process ends: 2; run with --check --leaks to list "
+                        r"them\n", said), said)
     code, said = run("--check=note", "--exitcode", "9", "--", *LEFT,
                      URXE_CHECK_LEAKS="")
     expect("they are notes", code == 9 and

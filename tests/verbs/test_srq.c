@@ -53,6 +53,8 @@ START_TEST(create_errors)
 	ex.comp_mask |= IBV_SRQ_INIT_ATTR_CQ;
 	ex.cq = n.rcq;
 	ck_errno(ibv_create_srq_ex(other, &ex), EINVAL);
+	ex.attr.srq_limit = 2; /* above max_wr */
+	ck_errno(ibv_create_srq_ex(n.ctx, &ex), EINVAL);
 	ck_ok(ibv_close_device(other));
 	node_close(&n);
 }

@@ -262,12 +262,17 @@ START_TEST(keys_that_ended)
 	base = (uintptr_t)d.b.buf;
 	mr = ibv_reg_mr(d.b.pd, d.b.buf, 64, ALL_ACCESS);
 	key = mr->rkey;
+	ck_assert_int_ne(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_TRANSLATION, NULL,
+				      (void *)4096, 64, 0),
+			 0);
+	write_by_key(&d, key, base, "its MR is disabled");
 	ck_ok(ibv_dereg_mr(mr));
 	write_by_key(&d, key, base, "its MR was deregistered");
 	mw = ibv_alloc_mw(d.b.pd, IBV_MW_TYPE_2);
 	ck_nonnull(mw);
 	first = mw->rkey;
-	write_by_key(&d, first, base, "of a memory window that is not bound");
+	write_by_key(&d, first, base,
+		     "the memory window in its place is not bound");
 	bind.bind_mw.mw = mw;
 	bind.bind_mw.rkey = ibv_inc_rkey(first);
 	bind.bind_mw.bind_info =
@@ -276,7 +281,7 @@ START_TEST(keys_that_ended)
 	ck_ok(ibv_post_send(d.b.qp, &bind, &bad));
 	wait_wc(d.b.scq);
 	snprintf(why, sizeof(why),
-		 "its memory window was bound again, and has rkey 0x%x now",
+		 "the memory window in its place is bound with rkey 0x%x",
 		 bind.bind_mw.rkey);
 	write_by_key(&d, first, base, why);
 	ck_ok(ibv_dealloc_mw(mw));
