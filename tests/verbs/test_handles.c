@@ -3,9 +3,12 @@
  * Handles and numbers in the public structs that the program has overwritten:
  * refused, nobody else's object is touched, and put right again they work.
  */
+#define _GNU_SOURCE
+#include <fcntl.h>
 #include <string.h>
 
 #include "types.h"
+#include "xrc.h"
 
 static const uint32_t garbage[] = { UINT32_MAX, 0x7fffffff, 1u << 16, 8192,
 				    4096 };
@@ -135,6 +138,12 @@ START_TEST(used_by_handle)
 	union ibv_gid group = { .raw = { 0xff, 0x0e } };
 	struct opts o = default_opts();
 	struct ibv_qp_init_attr init = { .cap = o.cap, .qp_type = IBV_QPT_RC };
+	struct ibv_srq_init_attr_ex xrc = {
+		.attr = { 4, 1, 0 },
+		.comp_mask = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD |
+			     IBV_SRQ_INIT_ATTR_XRCD | IBV_SRQ_INIT_ATTR_CQ,
+		.srq_type = IBV_SRQT_XRC,
+	};
 	struct ibv_srq_attr srq_attr;
 	struct ibv_srq *srq;
 	struct ibv_ah *ah;
@@ -166,6 +175,12 @@ START_TEST(used_by_handle)
 	SPOILED(cq, no_object(ibv_create_qp(n.pd, &init)));
 	init.srq = srq;
 	SPOILED(srq, no_object(ibv_create_qp(n.pd, &init)));
+	xrc.pd = n.pd;
+	xrc.cq = cq;
+	xrc.xrcd = open_xrcd(n.ctx, -1, O_CREAT);
+	ck_nonnull(xrc.xrcd);
+	SPOILED(cq, no_object(ibv_create_srq_ex(n.ctx, &xrc)));
+	ck_ok(ibv_close_xrcd(xrc.xrcd));
 	SPOILED(cq, refused(ibv_req_notify_cq(cq, 0)));
 	SPOILED(cq, refused(ibv_resize_cq(cq, 8)));
 	SPOILED(srq, refused(ibv_query_srq(srq, &srq_attr)));
