@@ -248,7 +248,7 @@ static void check_key(struct arena_look *al, uint32_t i)
 {
 	const struct urxe_key *k = &al->a->key[i];
 	uint64_t live = load_relaxed(&k->live);
-	uint32_t key = URXE_KEY(al->slot, i, al->a->key_tag[i]);
+	uint32_t key = URXE_KEY(al->slot, i, load_relaxed(&al->a->key_tag[i]));
 
 	if (live && live != URXE_MR_LIVE(key))
 		wrong(al, "key entry %u is live as 0x%llx and was given out as 0x%x",

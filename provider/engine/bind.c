@@ -134,7 +134,7 @@ static bool bind_try(struct urxe_qp *qp, const struct urxe_wqe *w)
 			return refuse(BIND_LOCK, -ret);
 	}
 	if (may) {
-		a->key_tag[i] = URXE_KEY_TAG(w->bind.new_key);
+		store_relaxed(&a->key_tag[i], URXE_KEY_TAG(w->bind.new_key));
 		if (w->bind.length)
 			bind_to(qp, w, &a->key[i],
 				&a->key[URXE_KEY_INDEX(w->bind.mr_key)]);

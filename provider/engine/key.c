@@ -62,7 +62,9 @@ struct urxe_key *key_alloc(struct urxe_context *ctx, enum urxe_obj obj,
 	if (i < URXE_MAX_KEY) {
 		bitmap_set(a->key_map, i, 1);
 		a->key_next = i + 1;
-		*key = URXE_KEY(ctx->slot, i, ++a->key_tag[i]);
+		bitmap_clear(a->window_map, i, 1);
+		*key = URXE_KEY(ctx->slot, i,
+				fetch_add_relaxed(&a->key_tag[i], 1) + 1);
 	}
 	arena_unlock(ctx->fabric, a);
 	*err = i < URXE_MAX_KEY ? key_grow(ctx, i) : -ENOMEM;
@@ -134,14 +136,15 @@ int key_revoke(struct urxe_context *ctx, uint32_t key, bool retire)
 	ret = arena_lock(ctx->fabric, a);
 	if (ret)
 		return ret;
-	if (!bitmap_test(a->key_map, i) || a->key_tag[i] != URXE_KEY_TAG(key))
+	if (!bitmap_test(a->key_map, i) ||
+	    load_relaxed(&a->key_tag[i]) != URXE_KEY_TAG(key))
 		ret = -ENOENT;
 	else if (key_has_windows(a, k, key))
 		ret = -EBUSY;
 	if (!ret) {
 		store_seq_cst(&k->live, 0);
 		if (retire)
-			a->key_tag[i]++;
+			fetch_add_relaxed(&a->key_tag[i], 1);
 	}
 	arena_unlock(ctx->fabric, a);
 	if (!ret)

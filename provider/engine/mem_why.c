@@ -15,13 +15,14 @@
  */
 static uint8_t key_age(const struct urxe_arena *a, uint32_t key)
 {
-	return a->key_tag[URXE_KEY_INDEX(key)] - URXE_KEY_TAG(key);
+	return load_relaxed(&a->key_tag[URXE_KEY_INDEX(key)]) -
+	       URXE_KEY_TAG(key);
 }
 
 /* Was any key given out there?  The first one's tag is 1. */
 static bool key_existed(const struct urxe_arena *a, uint32_t key)
 {
-	return a->key_tag[URXE_KEY_INDEX(key)] ||
+	return load_relaxed(&a->key_tag[URXE_KEY_INDEX(key)]) ||
 	       URXE_KEY_TAG(key) == UINT8_MAX;
 }
 
@@ -30,13 +31,11 @@ static void why_not_live(uint32_t kind, const struct mem_use *u)
 {
 	const struct urxe_arena *a = u->peer->arena;
 	uint32_t i = URXE_KEY_INDEX(u->key);
-	bool is_live, is_window = false;
+	bool is_live, is_window = bitmap_test(a->window_map, i);
 	uint64_t live = 0;
 
-	if (i < load_acquire(&a->key_high)) {
+	if (i < load_acquire(&a->key_high))
 		live = load_relaxed(&a->key[i].live);
-		is_window = a->key[i].flags & URXE_MR_IS_MW;
-	}
 	is_live = live == URXE_MR_LIVE((uint32_t)live);
 	if (URXE_KEY_CTX(u->key) != u->peer->slot)
 		note_key(KEY_FOREIGN, kind, u, u->peer->slot,
