@@ -951,7 +951,8 @@ struct urxe_arena {
 	uint32_t leaving; /* windows that were unbound so far; under lock */
 	_Atomic uint8_t key_tag[URXE_MAX_KEY]; /* written under the lock */
 	uint64_t key_map[URXE_MAX_KEY / 64];
-	uint64_t window_map[URXE_MAX_KEY / 64]; /* of these, memory windows */
+	uint64_t
+		window_map[URXE_MAX_KEY / 64]; /* MWs; valid where key_map is */
 	uint64_t cq_map[URXE_MAX_CQ / 64];
 	uint64_t srq_map[URXE_MAX_SRQ / 64];
 	uint64_t comp_cntr_map[URXE_MAX_COMP_CNTR / 64];

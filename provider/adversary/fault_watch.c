@@ -268,10 +268,7 @@ static int watch_poll_cq(struct ibv_cq *ibcq, int n, struct ibv_wc *wc)
 	return got;
 }
 
-/* The same of all CQs. */
-static int (*_Atomic next_start_poll)(struct ibv_cq_ex *ex,
-				      struct ibv_poll_cq_attr *attr);
-static int (*_Atomic next_next_poll)(struct ibv_cq_ex *ex);
+static struct cq_ex_polls next_ex;
 
 static int watch_polled(struct ibv_cq_ex *ex, int ret)
 {
@@ -284,12 +281,12 @@ static int watch_polled(struct ibv_cq_ex *ex, int ret)
 
 static int watch_start_poll(struct ibv_cq_ex *ex, struct ibv_poll_cq_attr *attr)
 {
-	return watch_polled(ex, load_relaxed(&next_start_poll)(ex, attr));
+	return watch_polled(ex, load_relaxed(&next_ex.start)(ex, attr));
 }
 
 static int watch_next_poll(struct ibv_cq_ex *ex)
 {
-	return watch_polled(ex, load_relaxed(&next_next_poll)(ex));
+	return watch_polled(ex, load_relaxed(&next_ex.next)(ex));
 }
 
 /* ------------------------------------------------------- objects */
@@ -345,12 +342,9 @@ static struct ibv_cq_ex *watch_create_cq_ex(struct ibv_context *ctx,
 {
 	struct ibv_cq_ex *ex = next.create_cq_ex(ctx, attr);
 
-	if (!ex)
-		return NULL;
-	store_relaxed(&next_start_poll, ex->start_poll);
-	store_relaxed(&next_next_poll, ex->next_poll);
-	ex->start_poll = watch_start_poll;
-	ex->next_poll = watch_next_poll;
+	if (ex)
+		cq_ex_polls_replace(ex, &next_ex, watch_start_poll,
+				    watch_next_poll);
 	return ex;
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Knob undefined: what a program receives and the specification leaves
- * undefined has seeded random values.
+ * The option "undefined": fields that the specification leaves undefined have
+ * seeded random values.
  *
  * After an error only wr_id, status, qp_num and vendor_err of a completion are
  * valid (ibv_poll_cq(3)).  The opcode is that of some other operation.
@@ -80,10 +80,7 @@ static int undefined_poll_cq(struct ibv_cq *cq, int num, struct ibv_wc *wc)
 
 /* ------------------------------------------------------- ibv_cq_ex */
 
-/* Those of the first CQ.  The referee leaves a CQ alone if it has no memory for
- * it. */
-static start_poll_fn *_Atomic next_start;
-static int (*_Atomic next_next)(struct ibv_cq_ex *cq);
+static struct cq_ex_polls next_ex;
 
 /* ibv_wc_read_*() read it from there. */
 static void spoil_current(struct ibv_cq_ex *cq)
@@ -105,7 +102,7 @@ static void spoil_current(struct ibv_cq_ex *cq)
 static int undefined_start_poll(struct ibv_cq_ex *cq,
 				struct ibv_poll_cq_attr *attr)
 {
-	int ret = load_acquire(&next_start)(cq, attr);
+	int ret = load_relaxed(&next_ex.start)(cq, attr);
 
 	if (!ret)
 		spoil_current(cq);
@@ -114,7 +111,7 @@ static int undefined_start_poll(struct ibv_cq_ex *cq,
 
 static int undefined_next_poll(struct ibv_cq_ex *cq)
 {
-	int ret = load_acquire(&next_next)(cq);
+	int ret = load_relaxed(&next_ex.next)(cq);
 
 	if (!ret)
 		spoil_current(cq);
@@ -126,16 +123,9 @@ static struct ibv_cq_ex *undefined_create_cq_ex(struct ibv_context *ctx,
 {
 	struct ibv_cq_ex *cq = next.create_cq_ex(ctx, a);
 
-	if (!cq)
-		return NULL;
-	if (!load_acquire(&next_start)) {
-		store_relaxed(&next_next, cq->next_poll);
-		store_release(&next_start, cq->start_poll);
-	}
-	if (cq->start_poll != load_relaxed(&next_start))
-		return cq;
-	cq->next_poll = undefined_next_poll;
-	cq->start_poll = undefined_start_poll;
+	if (cq)
+		cq_ex_polls_replace(cq, &next_ex, undefined_start_poll,
+				    undefined_next_poll);
 	return cq;
 }
 

@@ -62,7 +62,10 @@ struct urxe_key *key_alloc(struct urxe_context *ctx, enum urxe_obj obj,
 	if (i < URXE_MAX_KEY) {
 		bitmap_set(a->key_map, i, 1);
 		a->key_next = i + 1;
-		bitmap_clear(a->window_map, i, 1);
+		if (obj == URXE_OBJ_MW)
+			bitmap_set(a->window_map, i, 1);
+		else
+			bitmap_clear(a->window_map, i, 1);
 		*key = URXE_KEY(ctx->slot, i,
 				fetch_add_relaxed(&a->key_tag[i], 1) + 1);
 	}

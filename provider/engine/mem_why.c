@@ -31,7 +31,8 @@ static void why_not_live(uint32_t kind, const struct mem_use *u)
 {
 	const struct urxe_arena *a = u->peer->arena;
 	uint32_t i = URXE_KEY_INDEX(u->key);
-	bool is_live, is_window = bitmap_test(a->window_map, i);
+	bool in_use = bitmap_test(a->key_map, i);
+	bool is_live, is_window = in_use && bitmap_test(a->window_map, i);
 	uint64_t live = 0;
 
 	if (i < load_acquire(&a->key_high))
@@ -48,9 +49,9 @@ static void why_not_live(uint32_t kind, const struct mem_use *u)
 		note_key(KEY_UNBOUND, kind, u, 0);
 	else if (!key_existed(a, u->key))
 		note_key(KEY_NONE, kind, u, 0);
-	else if (bitmap_test(a->key_map, i) && !key_age(a, u->key))
+	else if (in_use && !key_age(a, u->key))
 		note_key(KEY_DISABLED, kind, u, 0);
-	else if (!bitmap_test(a->key_map, i) && key_age(a, u->key) <= 1)
+	else if (!in_use && key_age(a, u->key) <= 1)
 		note_key(KEY_DEREGISTERED, kind, u, 0);
 	else
 		note_key(KEY_NONE, kind, u, 0);

@@ -29,9 +29,7 @@ static int recorder_poll_cq(struct ibv_cq *cq, int n, struct ibv_wc *wc)
 
 /* ------------------------------------------------------- ibv_cq_ex */
 
-/* The same of all CQs, unless a room had no memory for one. */
-static int (*_Atomic next_start)(struct ibv_cq_ex *, struct ibv_poll_cq_attr *);
-static int (*_Atomic next_next)(struct ibv_cq_ex *);
+static struct cq_ex_polls next_ex;
 
 static void record_current(struct ibv_cq_ex *cq)
 {
@@ -45,7 +43,7 @@ static void record_current(struct ibv_cq_ex *cq)
 static int recorder_start_poll(struct ibv_cq_ex *cq,
 			       struct ibv_poll_cq_attr *attr)
 {
-	int ret = load_relaxed(&next_start)(cq, attr);
+	int ret = load_relaxed(&next_ex.start)(cq, attr);
 
 	if (!ret)
 		record_current(cq);
@@ -54,7 +52,7 @@ static int recorder_start_poll(struct ibv_cq_ex *cq,
 
 static int recorder_next_poll(struct ibv_cq_ex *cq)
 {
-	int ret = load_relaxed(&next_next)(cq);
+	int ret = load_relaxed(&next_ex.next)(cq);
 
 	if (!ret)
 		record_current(cq);
@@ -63,14 +61,8 @@ static int recorder_next_poll(struct ibv_cq_ex *cq)
 
 void recorder_wrap_cq_ex(struct ibv_cq_ex *cq)
 {
-	if (!load_acquire(&next_start)) {
-		store_relaxed(&next_next, cq->next_poll);
-		store_release(&next_start, cq->start_poll);
-	}
-	if (cq->start_poll != load_relaxed(&next_start))
-		return;
-	cq->next_poll = recorder_next_poll;
-	cq->start_poll = recorder_start_poll;
+	cq_ex_polls_replace(cq, &next_ex, recorder_start_poll,
+			    recorder_next_poll);
 }
 
 void recorder_wrap_polls(struct pabi_ops *ops)

@@ -23,10 +23,37 @@ static inline struct urxe_cq *to_ucq(struct ibv_cq *cq)
 	return &to_vcq(cq)->cq;
 }
 
-/* Return whether @cq->handle, to which the program can write, is its handle. */
+/* Return whether the program left @cq->handle as it was. */
 static inline bool cq_is_named(struct ibv_cq *cq)
 {
 	return cq->handle == to_ucq(cq)->index;
+}
+
+/* How an interposer's polls of extended CQs continue. */
+struct cq_ex_polls {
+	int (*_Atomic start)(struct ibv_cq_ex *cq,
+			     struct ibv_poll_cq_attr *attr);
+	int (*_Atomic next)(struct ibv_cq_ex *cq);
+};
+
+/*
+ * Have an interposer's @start and @next poll @cq, and keep in @was the
+ * functions that they replace.  These are the same for all CQs; a CQ that has
+ * others is left alone, because an inner interposer had no memory for it.
+ */
+static inline void cq_ex_polls_replace(
+	struct ibv_cq_ex *cq, struct cq_ex_polls *was,
+	int (*start)(struct ibv_cq_ex *cq, struct ibv_poll_cq_attr *attr),
+	int (*next)(struct ibv_cq_ex *cq))
+{
+	if (!load_acquire(&was->start)) {
+		store_relaxed(&was->next, cq->next_poll);
+		store_release(&was->start, cq->start_poll);
+	}
+	if (cq->start_poll != load_relaxed(&was->start))
+		return;
+	cq->next_poll = next;
+	cq->start_poll = start;
 }
 
 /* What was not asked for cannot be read (man ibv_create_cq_ex). */

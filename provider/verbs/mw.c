@@ -12,7 +12,6 @@
 #include "engine/wqe.h"
 #include "pd.h"
 #include "qp.h"
-#include "shared/bitmap.h"
 #include "verbs.h"
 
 struct urxe_mw {
@@ -55,7 +54,6 @@ struct ibv_mw *urxe_alloc_mw(struct ibv_pd *ibpd, enum ibv_mw_type type)
 	}
 	key_set(mw->key, &desc);
 	mw->key->qpn = 0;
-	bitmap_set(pd->ctx->arena->window_map, URXE_KEY_INDEX(mw->mw.rkey), 1);
 	pd_get(pd);
 	mw->ctx = pd->ctx;
 	mw->pd = pd;
@@ -85,7 +83,6 @@ int urxe_dealloc_mw(struct ibv_mw *ibmw)
 	mw->key->flags = 0; /* a bind that is still queued fails */
 	mw->key->qpn = 0;
 	arena_unlock(ctx->fabric, ctx->arena);
-	bitmap_clear(ctx->arena->window_map, index, 1);
 	key_free(ctx, URXE_OBJ_MW, URXE_KEY(ctx->slot, index, 0));
 	pd_put(mw->pd);
 	free(mw);

@@ -47,39 +47,30 @@ void pd_unlink(struct urxe_pd *pd)
 	pthread_mutex_unlock(&pd->ctx->lock);
 }
 
-/* Return the handle that @ibpd is part of, or NULL if @ibpd is a copy. */
-static struct urxe_pd *pd_original(const struct ibv_pd *ibpd)
+/*
+ * Return the handle that @ibpd is part of.  If @ibpd is a copy, return a handle
+ * of the same PD if @copies, else NULL.
+ */
+static struct urxe_pd *pd_look_up(const struct ibv_pd *ibpd, bool copies)
 {
 	struct urxe_vcontext *vctx = to_vctx(ibpd->context);
-	struct urxe_pd *pd;
+	struct urxe_pd *pd, *same = NULL;
 
 	pthread_mutex_lock(&vctx->ctx.lock);
 	for (pd = vctx->pds; pd && &pd->pd != ibpd; pd = pd->next)
-		;
+		if (!same && pd->index == ibpd->handle && !pd->parent)
+			same = pd;
 	pthread_mutex_unlock(&vctx->ctx.lock);
-	return pd;
-}
-
-static struct urxe_pd *pd_by_handle(const struct ibv_pd *ibpd)
-{
-	struct urxe_vcontext *vctx = to_vctx(ibpd->context);
-	struct urxe_pd *pd;
-
-	pthread_mutex_lock(&vctx->ctx.lock);
-	pd = vctx->pds;
-	while (pd && (pd->index != ibpd->handle || pd->parent))
-		pd = pd->next;
-	pthread_mutex_unlock(&vctx->ctx.lock);
-	return pd;
+	if (!pd && copies)
+		pd = same;
+	return pd && pd->index == ibpd->handle ? pd : NULL;
 }
 
 struct urxe_pd *pd_find(const struct ibv_pd *ibpd)
 {
-	struct urxe_pd *pd = pd_original(ibpd);
+	struct urxe_pd *pd = pd_look_up(ibpd, true);
 
-	if (!pd)
-		pd = pd_by_handle(ibpd);
-	return pd && pd->index == ibpd->handle && pd_exists(pd) ? pd : NULL;
+	return pd && pd_exists(pd) ? pd : NULL;
 }
 
 /*
@@ -172,10 +163,10 @@ err_free:
 /* EBUSY while something is in it; ENOENT: another process destroyed it. */
 int urxe_dealloc_pd(struct ibv_pd *ibpd)
 {
-	struct urxe_pd *pd = pd_original(ibpd);
+	struct urxe_pd *pd = pd_look_up(ibpd, false);
 	uint32_t live;
 
-	if (!pd || pd->index != ibpd->handle)
+	if (!pd)
 		return ENOENT;
 	if (pd->parent)
 		return parent_dealloc(pd->parent);
@@ -211,7 +202,7 @@ struct ibv_pd *urxe_import_pd(struct ibv_context *ibctx, uint32_t handle)
 
 void urxe_unimport_pd(struct ibv_pd *ibpd)
 {
-	struct urxe_pd *pd = pd_original(ibpd);
+	struct urxe_pd *pd = pd_look_up(ibpd, false);
 
 	if (!pd)
 		return;

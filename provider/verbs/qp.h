@@ -39,7 +39,7 @@ static inline struct urxe_qp *to_uqp(struct ibv_qp *qp)
 	return &to_vqp(qp)->qp;
 }
 
-/* Return whether @qp->handle, to which the program can write, is its handle. */
+/* Return whether the program left @qp->handle as it was. */
 static inline bool qp_is_named(struct ibv_qp *qp)
 {
 	return qp->handle == qpn_index(to_uqp(qp)->qpn);

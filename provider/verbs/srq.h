@@ -23,8 +23,7 @@ static inline struct urxe_srq *to_usrq(struct ibv_srq *srq)
 	return &to_vsrq(srq)->srq;
 }
 
-/* Return whether @srq->handle, to which the program can write, is its handle.
- */
+/* Return whether the program left @srq->handle as it was. */
 static inline bool srq_is_named(struct ibv_srq *srq)
 {
 	return srq->handle == to_usrq(srq)->index;

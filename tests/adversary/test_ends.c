@@ -371,8 +371,7 @@ START_TEST(fork_when_parked)
 }
 END_TEST
 
-/* No packet goes out for a bind or LOCAL_INV: once executed, it has succeeded.
- */
+/* Binds and LOCAL_INV need no packet: once executed, they have succeeded. */
 START_TEST(local_operations)
 {
 	struct opts o = default_opts();

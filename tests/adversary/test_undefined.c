@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Knob undefined: failed completions.  test_ud.c has GRHs. */
+/* The option "undefined": failed completions.  test_ud.c has GRHs. */
 #include <string.h>
 
 #include "with.h"
@@ -73,7 +73,7 @@ static struct ibv_cq_ex *use_ex(struct duo *d)
 	return cq;
 }
 
-/* By ibv_poll_cq and by ibv_start_poll, without the knob and with it. */
+/* By ibv_poll_cq and by ibv_start_poll, without the option and with it. */
 START_TEST(failed_completions)
 {
 	struct opts o = default_opts();

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
  * Something to count the instructions of: a QP connected to itself repeats each
- * operation N times.  instructions.sh runs it under callgrind, which counts what is
- * done in measured().
+ * operation N times.  instructions.sh runs it under callgrind, which counts
+ * what is done in measured().
  *
  *   urxe-instructions OPERATION N...
  */
@@ -300,6 +300,12 @@ __attribute__((noinline)) void measured(void (*run)(struct end *e, uint32_t n),
 	run(e, n);
 }
 
+static _Noreturn void usage(void)
+{
+	fprintf(stderr, "usage: urxe-instructions OPERATION N...\n");
+	exit(2);
+}
+
 static const struct operation *operation_named(const char *name)
 {
 	size_t i;
@@ -308,8 +314,7 @@ static const struct operation *operation_named(const char *name)
 		if (!strcmp(name, operations[i].name))
 			return &operations[i];
 	}
-	fprintf(stderr, "usage: urxe-instructions OPERATION N...\n");
-	exit(2);
+	usage();
 }
 
 static void operation_measure(const struct operation *op, uint32_t n)
@@ -331,7 +336,9 @@ int main(int argc, char **argv)
 {
 	int i;
 
-	for (i = 1; i + 1 < argc; i += 2)
+	if (argc < 3 || argc % 2 == 0)
+		usage();
+	for (i = 1; i < argc; i += 2)
 		operation_measure(operation_named(argv[i]),
 				  strtoul(argv[i + 1], NULL, 10));
 	return 0;

@@ -144,6 +144,7 @@ START_TEST(used_by_handle)
 			     IBV_SRQ_INIT_ATTR_XRCD | IBV_SRQ_INIT_ATTR_CQ,
 		.srq_type = IBV_SRQT_XRC,
 	};
+	struct ibv_modify_cq_attr cq_attr = { 0 };
 	struct ibv_srq_attr srq_attr;
 	struct ibv_srq *srq;
 	struct ibv_ah *ah;
@@ -183,6 +184,7 @@ START_TEST(used_by_handle)
 	ck_ok(ibv_close_xrcd(xrc.xrcd));
 	SPOILED(cq, refused(ibv_req_notify_cq(cq, 0)));
 	SPOILED(cq, refused(ibv_resize_cq(cq, 8)));
+	SPOILED(cq, refused(ibv_modify_cq(cq, &cq_attr)));
 	SPOILED(srq, refused(ibv_query_srq(srq, &srq_attr)));
 	SPOILED(srq, refused(ibv_modify_srq(srq, &srq_attr, IBV_SRQ_LIMIT)));
 	SPOILED(n.qp, refused(ibv_query_qp(n.qp, &attr, IBV_QP_STATE, &init)));
