@@ -26,6 +26,7 @@ struct duel {
 	uint32_t akey;
 	pthread_mutex_t lock; /* b is reset, or a request of its is under way */
 	_Atomic uint32_t rkey, qpn; /* what may be used; 0: nothing */
+	_Atomic uint32_t left; /* the QPN that is used no more */
 	_Atomic uint32_t hits, misses;
 	_Atomic bool done;
 	_Alignas(uint64_t) char mem[BYTES];
@@ -70,13 +71,19 @@ static void duel_close(struct duel *d)
 	engine_leave(d->ctx);
 }
 
-/* The thread that takes away, after the other one hit or by chance not. */
-static void await_hit(struct duel *d, uint64_t *state)
+/*
+ * The thread that takes away, after the other one hit or by chance not.  Who
+ * can hit a limited number of times only may have done so already: before is
+ * of a time when it could not, or each further try counts.
+ */
+static void await_hit(struct duel *d, uint32_t before, uint64_t *state)
 {
-	uint32_t before = atomic_load(&d->hits);
+	uint32_t qpn = atomic_load(&d->qpn);
 
 	if (rnd(state, 4))
-		until(atomic_load(&d->hits) != before, sched_yield());
+		until(atomic_load(&d->hits) != before ||
+			      (qpn && atomic_load(&d->left) == qpn),
+		      sched_yield());
 }
 
 static enum ibv_wc_status wait_wc(struct urxe_cq *cq)
@@ -163,7 +170,7 @@ static void revokes_keys(struct duel *d)
 	for (i = 0; i < ROUNDS; i++) {
 		key = engine_key(d->ctx, d->mem, BYTES);
 		atomic_store(&d->rkey, key);
-		await_hit(d, &state);
+		await_hit(d, atomic_load(&d->hits), &state);
 		engine_key_close(d->ctx, key);
 		is_mine(d, i);
 	}
@@ -267,7 +274,7 @@ static void moves_windows(struct duel *d, enum ibv_mw_type type)
 	for (i = 0; i < ROUNDS; i++) {
 		window_move(&w, d, BYTES);
 		atomic_store(&d->rkey, w.mw.rkey);
-		await_hit(d, &state);
+		await_hit(d, atomic_load(&d->hits), &state);
 		window_move(&w, d, 0);
 		is_mine(d, i);
 	}
@@ -381,6 +388,7 @@ static void *sends(void *arg)
 		for (i = 0; i < 50 && atomic_load(&d->qpn) == qpn; i++)
 			turn_to(d, qpn);
 		last = qpn;
+		atomic_store(&d->left, qpn);
 	}
 	return NULL;
 }
@@ -403,6 +411,7 @@ static void *take_qps(void *arg)
 	struct urxe_qp *qp;
 	uint64_t state = 5;
 	struct ibv_wc wc;
+	uint32_t before;
 	unsigned int i, k;
 
 	for (i = 0; i < ROUNDS; i++) {
@@ -413,8 +422,9 @@ static void *take_qps(void *arg)
 		engine_qp_connect(qp, d->a->qpn);
 		for (k = 0; k < ENGINE_DEPTH && !srq; k++)
 			give_receive(d, qp, key);
+		before = atomic_load(&d->hits);
 		atomic_store(&d->qpn, qp->qpn);
-		await_hit(d, &state);
+		await_hit(d, before, &state);
 		if (rnd(&state, 2) && poll_cq(d->bcq, 1, &wc) == 1)
 			sure(!wc.status && wc.qp_num == qp->qpn);
 		engine_qp_close(qp);
@@ -443,10 +453,10 @@ static void *breaks(void *arg)
 	unsigned int i;
 
 	for (i = 0; i < ROUNDS; i++) {
-		await_hit(d, &state);
+		await_hit(d, atomic_load(&d->hits), &state);
 		engine_qp_set(d->b, i & 1 ? IBV_QPS_ERR : IBV_QPS_SQD);
 		if (i & 1)
-			await_hit(d, &state);
+			await_hit(d, atomic_load(&d->hits), &state);
 		engine_qp_set(d->b, IBV_QPS_RESET);
 		engine_qp_connect(d->b, d->a->qpn);
 	}
@@ -469,7 +479,7 @@ static void *posts_anyway(void *arg)
 		w.wr.send_flags |= IBV_SEND_INLINE;
 		ret = sq_post(d->b, &w.wr, &bad);
 		sure(!ret || ret == EINVAL || ret == ENOMEM);
-		if (!ret)
+		if (!ret || ret == ENOMEM)
 			atomic_fetch_add(&d->hits, 1);
 		while (poll_cq(d->bcq, 1, &wc) == 1) {
 			sure(wc.status == IBV_WC_WR_FLUSH_ERR);
