@@ -188,6 +188,8 @@ def has_bench(pid):
 
 
 def killed(what, kill):
+    # a shell without jobs has what it runs in the background ignore SIGINT
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
     p = subprocess.Popen([URXE, "bench"], stdin=subprocess.DEVNULL,
                          stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
                          start_new_session=True)
