@@ -131,6 +131,7 @@ steady()
 			build_suites build-asan "${asan_suites[@]}" &&
 		step 'build with TSan' build_suites build-tsan unit races ||
 		return
+	export_asan_options
 	step 'five rounds in random order, two busy loops' \
 		tests/steady -n 5 build-gcc \
 		"build-asan:$(IFS=,; echo "${asan_suites[*]}")" \
