@@ -99,8 +99,20 @@ static int run_bench(char **argv, const char *dir)
 	return ending_pass_on(&e);
 }
 
-/* It knows the options itself. */
-int cmd_bench(int argc, char **argv)
+/* clang-format off */
+static const struct command_option options[] = {
+	{ 'q', "quick", NULL, "fewer and shorter rounds: not for figures", "full" },
+	{ 'r', "rounds", "N", "measure each row N times", "11" },
+	{ 'R', "rt", NULL, "at real-time priority as well", "no" },
+	{ 'j', "json", "FILE", "write all figures as JSON", "a table" },
+	{ 's', "svg", "FILE", "draw them", "no" },
+	{ 'm', "markdown", "FILE", "write the table for a page", "no" },
+	OPTIONS_END,
+};
+/* clang-format on */
+
+/* urxe-bench parses the options. */
+static int cmd_bench(int argc, char **argv)
 {
 	char path[4096], dir[256], fabric[32];
 	int ret;
@@ -118,3 +130,13 @@ int cmd_bench(int argc, char **argv)
 	argv[0] = path;
 	return run_bench(argv, dir);
 }
+
+/* clang-format off */
+const struct command command_bench = {
+	.name = "bench",
+	.run = cmd_bench,
+	.operands = "",
+	.what = "Measure latency, bandwidth and message rate next to the limits of the machine.",
+	.options = options,
+};
+/* clang-format on */

@@ -16,18 +16,18 @@
 
 int check_choose(struct check *c, const char *level)
 {
-	static const char *const levels[] = { "error", "warning", "note" };
+	static const char *const levels[] = { "error", "warning", "note",
+					      NULL };
 	size_t i;
 
 	if (!level)
 		level = "warning";
-	for (i = 0; i < sizeof(levels) / sizeof(*levels); i++)
+	for (i = 0; levels[i]; i++)
 		if (!strcmp(level, levels[i])) {
 			c->level = level;
 			return CHECK_CHOSEN;
 		}
-	return fail(EXIT_USAGE, "--check: \"%s\": error, warning or note",
-		    level);
+	return fail_word("--check", level, levels);
 }
 
 int check_set_exitcode(struct check *c, const char *value)
@@ -52,8 +52,8 @@ int check_set_leaks(struct check *c)
 int check_set_suppressions(struct check *c, const char *value)
 {
 	if (access(value, R_OK))
-		return fail(EXIT_USAGE, "--suppressions: %s: %s", value,
-			    strerror(errno));
+		return fail_file(EXIT_USAGE, "--suppressions: ", value, errno,
+				 "");
 	/* for the programs, who may be in other directories */
 	c->suppressions = realpath(value, NULL);
 	c->asked = true;
@@ -70,13 +70,16 @@ int check_set_suppressions(struct check *c, const char *value)
 /* FORMAT or FORMAT:FILE */
 int check_add_report(struct check *c, const char *value)
 {
+	static const char *const formats[] = { "json", "junit", "github",
+					       NULL };
 	const char *colon = strchr(value, ':');
 	char *format = strndup(value, strcspn(value, ":"));
 
 	if (!format)
 		return fail(1, "no memory");
-	if (!report_named(format) || (colon && !colon[1]) ||
-	    c->reports == CHECK_REPORTS)
+	if (!report_named(format))
+		return fail_word("--report", format, formats);
+	if ((colon && !colon[1]) || c->reports == CHECK_REPORTS)
 		return fail(EXIT_USAGE,
 			    "--report: \"%s\": json, junit or github, and "
 			    "with :FILE behind it to a file",

@@ -6,19 +6,22 @@
 #include <stddef.h>
 #include <stdio.h>
 
+#include "options.h"
+
 #define EXIT_USAGE 2
 
-int cmd_run(int argc, char **argv);
-int cmd_env(int argc, char **argv);
-int cmd_info(int argc, char **argv);
-int cmd_rm(int argc, char **argv);
-int cmd_port(int argc, char **argv);
-int cmd_doctor(int argc, char **argv);
-int cmd_lesson(int argc, char **argv);
-int cmd_trace(int argc, char **argv);
-int cmd_top(int argc, char **argv);
-int cmd_bench(int argc, char **argv);
-int cmd_why(int argc, char **argv);
+struct command {
+	const char *name;
+	int (*run)(int argc, char **argv);
+	const char *operands; /* behind the options in its synopsis */
+	const char *what; /* a sentence, which is wrapped */
+	const struct command_option *options; /* NULL: none */
+	const char *examples; /* lines, or NULL */
+};
+
+extern const struct command command_run, command_env, command_info, command_rm,
+	command_port, command_doctor, command_lesson, command_trace,
+	command_top, command_bench, command_why;
 
 /* May what goes to this descriptor be coloured?  NO_COLOR (no-color.org). */
 bool colour_wanted(int fd);
@@ -27,6 +30,19 @@ bool colour_wanted(int fd);
 int fail(int code, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* How the command that runs is called, on stderr; returns EXIT_USAGE. */
 int usage(void);
+
+/*
+ * Refuse the word of an option or an operand: "OPTION: WORD: it is A, B or C",
+ * and the nearest of the words, which end with NULL.  Returns EXIT_USAGE.
+ */
+int fail_word(const char *option, const char *word, const char *const *words);
+
+/*
+ * A file does not exist: "PREFIXthere is no file /absolute/path", and then
+ * `what`, or strerror(err) if it is another error.
+ */
+int fail_file(int code, const char *prefix, const char *path, int err,
+	      const char *what);
 
 /* The file that execvp would take; false if there is none (run.c). */
 bool find_program(const char *cmd, char *buf, size_t len);
@@ -85,6 +101,16 @@ int cannot_run(const char *cmd, int err);
  * NULL (shell.c).  They are valid until the process ends.
  */
 char **shell_words(const char *fabric);
+
+/*
+ * Names of the fabrics in the directory `base`, sorted; free each and the list
+ * (fabrics.c).  How many, or -errno.
+ */
+int fabrics_list(const char *base, char ***names);
+
+/* There is no fabric at dir: that, and which there are (fabrics.c). */
+#define FABRICS_TEXT 512
+const char *no_fabric_text(const char *dir, char buf[FABRICS_TEXT]);
 
 /* Map the fabric at dir, or say why not; create: see fabric_open. */
 struct urxe_fabric;

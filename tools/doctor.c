@@ -11,7 +11,16 @@
 #include "commands.h"
 
 char doctor_fabric[256];
-int cmd_doctor(int argc, char **argv)
+/* clang-format off */
+static const struct command_option options[] = {
+	{ 'f', "fabric", "NAME", "check what the programs of this fabric share",
+	  "the machine" },
+	{ 'j', "json", NULL, "print JSON", "lines" },
+	OPTIONS_END,
+};
+/* clang-format on */
+
+static int cmd_doctor(int argc, char **argv)
 {
 	static const struct {
 		const char *name;
@@ -36,17 +45,12 @@ int cmd_doctor(int argc, char **argv)
 		{ "faults", check_faults },
 		{ "wire", check_wire },
 	};
-	static const struct option opts[] = {
-		{ "fabric", required_argument, NULL, 'f' },
-		{ "json", no_argument, NULL, 'j' },
-		{ 0 },
-	};
 	const char *fabric = NULL;
 	bool json = false;
 	unsigned int i;
 	int c;
 
-	while ((c = getopt_long(argc, argv, "", opts, NULL)) >= 0) {
+	while ((c = option_next(argc, argv, options, 0)) >= 0) {
 		if (c == 'f')
 			fabric = optarg;
 		else if (c == 'j')
@@ -70,3 +74,13 @@ int cmd_doctor(int argc, char **argv)
 	}
 	return report_end();
 }
+
+/* clang-format off */
+const struct command command_doctor = {
+	.name = "doctor",
+	.run = cmd_doctor,
+	.operands = "",
+	.what = "Check what this machine gives urxe, and say how to mend what is missing.",
+	.options = options,
+};
+/* clang-format on */

@@ -43,18 +43,21 @@ static void print_line(const char *name, const char *value)
 	printf("%s=%s\n", name, value ? value : "");
 }
 
-int cmd_env(int argc, char **argv)
+/* clang-format off */
+static const struct command_option options[] = {
+	DEVICE_OPTIONS,
+	OPTION_HEADING("Adversary"),
+	ADVERSARY_OPTIONS,
+	RECORD_OPTIONS,
+	OPTION_HEADING("Output"),
+	{ 'g', "github", NULL, "NAME=value lines, as the file $GITHUB_ENV takes them",
+	  "lines for a shell" },
+	OPTIONS_END,
+};
+/* clang-format on */
+
+static int cmd_env(int argc, char **argv)
 {
-	static const struct option opts[] = {
-		{ "fabric", required_argument, NULL, 'f' },
-		{ "with-host-devices", no_argument, NULL, 'H' },
-		{ "adopt", no_argument, NULL, 'a' },
-		{ "wire", optional_argument, NULL, 'w' },
-		{ "adversary", optional_argument, NULL, 'A' },
-		{ "github", no_argument, NULL, 'g' },
-		RECORD_OPTIONS,
-		{ 0 },
-	};
 	static const char *const names[] = {
 		"LD_PRELOAD",	      "URXE_FABRIC",	"URXE_PROVIDER_DIR",
 		"URXE_HOST_DEVICES",  "URXE_DIR",	"ASAN_OPTIONS",
@@ -69,7 +72,7 @@ int cmd_env(int argc, char **argv)
 	unsigned int i;
 	int c, ret = TRIAL_CHOSEN;
 
-	while ((c = getopt_long(argc, argv, "", opts, NULL)) >= 0) {
+	while ((c = option_next(argc, argv, options, 0)) >= 0) {
 		if (c == 'f')
 			fabric = optarg;
 		else if (c == 'H')
@@ -109,3 +112,16 @@ int cmd_env(int argc, char **argv)
 		print(names[i], getenv(names[i]));
 	return fflush(stdout) ? fail(1, "cannot write to standard output") : 0;
 }
+
+/* clang-format off */
+const struct command command_env = {
+	.name = "env",
+	.run = cmd_env,
+	.operands = "",
+	.what = "Print the environment that urxe run gives a command, for programs that are started "
+		"in another way.",
+	.options = options,
+	.examples = "  eval \"$(urxe env)\"\n"
+		    "  urxe env --github >>\"$GITHUB_ENV\"\n",
+};
+/* clang-format on */

@@ -119,8 +119,8 @@ int add_fault(const char *rule)
 
 	text = *rule == '@' ? file_read(rule + 1) : strdup(rule);
 	if (!text)
-		return fail(EXIT_USAGE, "--fault %s: %s", rule,
-			    strerror(errno));
+		return fail_file(EXIT_USAGE, "--fault @: ", rule + 1, errno,
+				 "");
 	if (!faults_parse(&parsed, text, why, sizeof(why)))
 		ret = fail(
 			EXIT_USAGE,

@@ -190,17 +190,6 @@ static int show_fabric(const char *dir)
 	return 0;
 }
 
-static int is_fabric(const char *base, const char *name)
-{
-	char path[600];
-	struct stat st;
-
-	if (*name == '.')
-		return 0;
-	snprintf(path, sizeof(path), "%s/%s/device", base, name);
-	return !stat(path, &st) && S_ISREG(st.st_mode);
-}
-
 static int show_one(const char *base, const char *name, bool only_name)
 {
 	char path[600];
@@ -211,42 +200,42 @@ static int show_one(const char *base, const char *name, bool only_name)
 	return show_fabric(path);
 }
 
-static int show_all(char *base, bool names)
+static int show_all(char *base, bool only_names)
 {
-	struct dirent **list = NULL;
-	int i, n, shown = 0, ret = 0;
+	char **names;
+	int i, ret = 0, n = fabrics_list(base, &names);
 
-	n = scandir(base, &list, NULL, alphasort);
-	if (n < 0 && errno != ENOENT)
-		return fail(1, "%s: %s", base, strerror(errno));
+	if (n < 0)
+		return fail(1, "%s: %s", base, strerror(-n));
 	for (i = 0; i < n; i++) {
-		if (is_fabric(base, list[i]->d_name)) {
-			if (shown++ && !names)
-				putchar('\n');
-			ret |= show_one(base, list[i]->d_name, names);
-		}
-		free(list[i]);
+		if (i && !only_names)
+			putchar('\n');
+		ret |= show_one(base, names[i], only_names);
+		free(names[i]);
 	}
-	free(list);
-	if (!shown && !names)
+	free(names);
+	if (!n && !only_names)
 		printf("no fabric in %s yet: the first program makes one (urxe run)\n",
 		       base);
 	return ret;
 }
 
-int cmd_info(int argc, char **argv)
+/* clang-format off */
+static const struct command_option options[] = {
+	{ 'f', "fabric", "NAME", "only this fabric", "all" },
+	{ 'n', "names", NULL, "only the names of the fabrics", "all of it" },
+	OPTIONS_END,
+};
+/* clang-format on */
+
+static int cmd_info(int argc, char **argv)
 {
-	static const struct option opts[] = {
-		{ "fabric", required_argument, NULL, 'f' },
-		{ "names", no_argument, NULL, 'n' },
-		{ 0 },
-	};
 	const char *fabric = NULL;
 	bool names = false;
 	char dir[256];
 	int c, ret;
 
-	while ((c = getopt_long(argc, argv, "", opts, NULL)) >= 0) {
+	while ((c = option_next(argc, argv, options, 0)) >= 0) {
 		if (c == 'f')
 			fabric = optarg;
 		else if (c == 'n')
@@ -264,3 +253,13 @@ int cmd_info(int argc, char **argv)
 	*strrchr(dir, '/') = 0;
 	return show_all(dir, names);
 }
+
+/* clang-format off */
+const struct command command_info = {
+	.name = "info",
+	.run = cmd_info,
+	.operands = "",
+	.what = "Show fabrics, their devices and their users, and clear up what dead processes left.",
+	.options = options,
+};
+/* clang-format on */

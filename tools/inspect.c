@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* urxe doctor --fabric NAME: is what the fabric's processes share sound? */
 #define _GNU_SOURCE
+#include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -231,6 +232,7 @@ void inspect_fabric(const char *dir)
 {
 	struct findings locks = { 0 }, out = { 0 };
 	struct look *l = calloc(1, sizeof(*l));
+	char text[FABRICS_TEXT];
 	int ret;
 
 	if (!l || look_alloc(l)) {
@@ -239,8 +241,13 @@ void inspect_fabric(const char *dir)
 	}
 	ret = fabric_open(dir, false, &l->f);
 	if (ret) {
-		report(FAIL, "no device in this fabric", NULL, "fabric %s: %s",
-		       dir, *fabric_why() ? fabric_why() : strerror(-ret));
+		if (ret == -ENOENT)
+			report(FAIL, "no device in this fabric", NULL, "%s",
+			       no_fabric_text(dir, text));
+		else
+			report(FAIL, "no device in this fabric", NULL,
+			       "fabric %s: %s", dir,
+			       *fabric_why() ? fabric_why() : strerror(-ret));
 		goto out_free;
 	}
 	clear_up(l->f, &locks);

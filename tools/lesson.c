@@ -198,19 +198,22 @@ static int lesson_files(const struct course *c, const char *page)
 	return 0;
 }
 
-int cmd_lesson(int argc, char **argv)
+/* clang-format off */
+static const struct command_option options[] = {
+	{ 'f', "files", NULL, "print where its page, source and program are", "run it" },
+	OPTIONS_END,
+};
+/* clang-format on */
+
+static int cmd_lesson(int argc, char **argv)
 {
-	static const struct option opts[] = {
-		{ "files", no_argument, NULL, 'f' },
-		{ 0 },
-	};
 	static struct course course;
 	bool files = false;
 	const char *page;
 	uint64_t number;
 	int c;
 
-	while ((c = getopt_long(argc, argv, "", opts, NULL)) >= 0) {
+	while ((c = option_next(argc, argv, options, 0)) >= 0) {
 		if (c != 'f')
 			return usage();
 		files = true;
@@ -232,3 +235,13 @@ int cmd_lesson(int argc, char **argv)
 			    argv[optind]);
 	return files ? lesson_files(&course, page) : lesson_run(&course, page);
 }
+
+/* clang-format off */
+const struct command command_lesson = {
+	.name = "lesson",
+	.run = cmd_lesson,
+	.operands = "[N]",
+	.what = "List the lessons of a course in RDMA, or run lesson N in a fabric of its own.",
+	.options = options,
+};
+/* clang-format on */

@@ -8,72 +8,16 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "chaos/nearest.h"
 #include "fabric/fabric.h"
 #include "commands.h"
 
 #define PRELOAD "liburxe-kshim.so"
 
-static const struct command {
-	const char *name;
-	int (*run)(int argc, char **argv);
-	const char *arguments;
-	const char *what; /* lines after the first begin in column 9 */
-} commands[] = {
-	{ "run", cmd_run,
-	  "[--fabric NAME] [--with-host-devices] [--timeout TIME]\n"
-	  "                [--adopt] [--wire[=ADDRESS|INTERFACE]]\n"
-	  "                [--adversary[=[SEED|sweep:N][,KNOB=VALUE...]]]\n"
-	  "                [--fault RULE|@FILE]... [--trace FILE [--trace-records N]\n"
-	  "                [--trace-payload[=BYTES]]]\n"
-	  "                [--check[=LEVEL] [--exitcode N] [--suppressions FILE]\n"
-	  "                [--report FORMAT[:FILE]]] [--] [CMD [ARG...]]",
-	  "run CMD, or a shell, with the RDMA device urxe0; the host's RDMA\n"
-	  "        devices are hidden unless --with-host-devices is given; with\n"
-	  "        --adversary the device does all that the specification allows\n"
-	  "        (--adversary=help); with --fault something goes wrong\n"
-	  "        (--fault=help); with --check a referee says which rules CMD\n"
-	  "        breaks; with --trace all is recorded; with --adopt peers map\n"
-	  "        the memory that is registered; with --wire other hosts are\n"
-	  "        reached, over RoCE v2" },
-	{ "env", cmd_env,
-	  "[--fabric NAME] [--with-host-devices] [--adopt]\n"
-	  "                [--wire[=ADDRESS|INTERFACE]]\n"
-	  "                [--adversary[=[SEED][,KNOB=VALUE...]]] [--github]\n"
-	  "                [--trace FILE [--trace-records N] [--trace-payload[=BYTES]]]",
-	  "print the environment that run gives CMD, for eval in a shell, or\n"
-	  "        with --github as lines for the file $GITHUB_ENV" },
-	{ "info", cmd_info, "[--fabric NAME | --names]",
-	  "show fabrics, devices and who uses them, and clear up after the\n"
-	  "        dead; with --names, the fabrics' names only" },
-	{ "rm", cmd_rm, "FABRIC... | --unused",
-	  "remove fabrics that nobody uses" },
-	{ "port", cmd_port, "down|up [--fabric NAME] [DEVICE]",
-	  "take the device's port down or up, as pulling its cable would" },
-	{ "trace", cmd_trace,
-	  "[--errors] [--qp QPN] [--wr-id N] [--program NAME|PID]\n"
-	  "                  [--follow] [--pcap OUT | --perfetto OUT | --html OUT]\n"
-	  "                  FILE...",
-	  "show what run --trace recorded, as text, or write it as packets for\n"
-	  "        Wireshark, as JSON for ui.perfetto.dev, or as a page to look\n"
-	  "        at: a ladder diagram" },
-	{ "lesson", cmd_lesson, "[[--files] N]",
-	  "list the lessons of a course in RDMA, or run one in a fabric of\n"
-	  "        its own; with --files, say where its page and source are" },
-	{ "top", cmd_top,
-	  "[--fabric NAME] [-1] [--json] [--sort KEY] [--delay SECONDS]",
-	  "show who does what in a fabric, and what waits there, until q is\n"
-	  "        typed; once with -1, or where there is no terminal" },
-	{ "why", cmd_why, "[--fabric NAME] [PID|QPN]",
-	  "say what each WR that does not go on waits for, since when, and\n"
-	  "        what would end it" },
-	{ "bench", cmd_bench,
-	  "[--quick] [--rounds N] [--rt] [--json FILE] [--svg FILE]\n"
-	  "                  [--markdown FILE]",
-	  "measure latency, bandwidth and message rate beside the limits of\n"
-	  "        the machine, and UCX and libfabric if they are installed" },
-	{ "doctor", cmd_doctor, "[--fabric NAME] [--json]",
-	  "check what this machine gives urxe, and say how to mend it; with\n"
-	  "        --fabric, check that all that its programs share agrees" },
+static const struct command *const commands[] = {
+	&command_run,	 &command_env,	 &command_info,	  &command_rm,
+	&command_port,	 &command_trace, &command_top,	  &command_why,
+	&command_doctor, &command_bench, &command_lesson,
 };
 #define COMMANDS (sizeof(commands) / sizeof(*commands))
 
@@ -85,23 +29,25 @@ static const char examples[] =
 	"  urxe run ib_write_bw -R & urxe run ib_write_bw -R localhost\n"
 	"                                       two programs that talk RDMA\n";
 
-/* The line of one command. */
-static void synopsis(FILE *to, const char *before, const struct command *c)
+static void synopsis(FILE *to, const struct command *c)
 {
-	fprintf(to, "%s urxe %s %s\n", before, c->name, c->arguments);
-}
-
-static void explain(FILE *to, const struct command *c)
-{
-	fprintf(to, "%-7s %s\n", c->name, c->what);
+	fprintf(to, "usage: urxe %s%s%s%s\n", c->name,
+		c->options ? " [OPTION...]" : "", *c->operands ? " " : "",
+		c->operands);
 }
 
 static int help_of(const struct command *c)
 {
-	synopsis(stdout, "usage:", c);
+	synopsis(stdout, c);
 	putchar('\n');
-	explain(stdout, c);
-	puts("\nman urxe has it all");
+	print_wrapped(stdout, c->what, 0);
+	if (c->options) {
+		puts("\nOptions, with their defaults in brackets:\n");
+		options_print(stdout, c->options);
+	}
+	if (c->examples)
+		printf("\nExamples:\n%s", c->examples);
+	puts("\nman urxe says more");
 	return 0;
 }
 
@@ -109,12 +55,15 @@ static int help(void)
 {
 	unsigned int i;
 
-	for (i = 0; i < COMMANDS; i++)
-		synopsis(stdout, i ? "      " : "usage:", &commands[i]);
-	puts("       urxe --help | --version\n");
-	for (i = 0; i < COMMANDS; i++)
-		explain(stdout, &commands[i]);
-	printf("\nFor example:\n%s", examples);
+	puts("usage: urxe COMMAND [OPTION...] [ARGUMENT...]\n"
+	     "       urxe --help | --version\n"
+	     "\nCommands:");
+	for (i = 0; i < COMMANDS; i++) {
+		printf("  %-8s ", commands[i]->name);
+		print_wrapped(stdout, commands[i]->what, 11);
+	}
+	printf("\nExamples:\n%s", examples);
+	puts("\nurxe COMMAND --help shows the options of a command, man urxe says more");
 	return 0;
 }
 
@@ -130,7 +79,7 @@ static int greet(void)
 
 int usage(void)
 {
-	synopsis(stderr, "usage:", current);
+	synopsis(stderr, current);
 	fprintf(stderr, "urxe %s --help says more\n", current->name);
 	return EXIT_USAGE;
 }
@@ -145,6 +94,40 @@ int fail(int code, const char *fmt, ...)
 	va_end(ap);
 	fputc('\n', stderr);
 	return code;
+}
+
+int fail_word(const char *option, const char *word, const char *const *words)
+{
+	char list[256] = "", meant[NEAREST_TEXT];
+	struct nearest near;
+	size_t n = 0, i;
+
+	nearest_begin(&near, word, strlen(word));
+	for (i = 0; words[i]; i++) {
+		n += (size_t)snprintf(list + n, sizeof(list) - n, "%s%s",
+				      !i	   ? "" :
+				      words[i + 1] ? ", " :
+						     " or ",
+				      words[i]);
+		nearest_try(&near, words[i]);
+	}
+	return fail(EXIT_USAGE, "%s: \"%s\": it is %s%s", option, word, list,
+		    nearest_text(&near, meant));
+}
+
+int fail_file(int code, const char *prefix, const char *path, int err,
+	      const char *what)
+{
+	char dir[4096] = "";
+
+	if (err != ENOENT)
+		return fail(code, "%s%s: %s", prefix, path, strerror(err));
+	if (!strncmp(path, "./", 2))
+		path += 2;
+	if (*path != '/' && !getcwd(dir, sizeof(dir)))
+		*dir = '\0';
+	return fail(code, "%sthere is no file %s%s%s%s", prefix, dir,
+		    dir[0] && dir[1] ? "/" : "", path, what);
 }
 
 /* A build tree, an installation that was moved, the place of installation. */
@@ -218,7 +201,10 @@ int choose_fabric(const char *name, char dir[256])
 int use_fabric(const char *dir, bool create, struct urxe_fabric **f)
 {
 	int ret = fabric_open(dir, create, f);
+	char text[FABRICS_TEXT];
 
+	if (ret == -ENOENT && !create)
+		return fail(1, "%s", no_fabric_text(dir, text));
 	return ret ? fail_why(1, ret, dir) : 0;
 }
 
@@ -227,44 +213,62 @@ static bool is_help(const char *word)
 	return !strcmp(word, "--help") || !strcmp(word, "-h");
 }
 
+static const struct command *command_named(const char *word)
+{
+	unsigned int i;
+
+	for (i = 0; i < COMMANDS; i++)
+		if (!strcmp(commands[i]->name, word))
+			return commands[i];
+	return NULL;
+}
+
 /* "urxe ibv_devinfo" is what many type first. */
 static int no_command(const char *word)
 {
-	char path[4096];
+	char path[4096], meant[NEAREST_TEXT];
+	struct nearest near;
+	unsigned int i;
 
-	if (*word == '-')
-		return fail(EXIT_USAGE,
-			    "there is no option %s; urxe --help shows all",
-			    word);
-	if (find_program(word, path, sizeof(path)) && !access(path, X_OK))
+	nearest_begin(&near, word, strlen(word));
+	for (i = 0; i < COMMANDS; i++)
+		nearest_try(&near, commands[i]->name);
+	nearest_try(&near, "--help");
+	nearest_try(&near, "--version");
+	if (*word != '-' && find_program(word, path, sizeof(path)) &&
+	    !access(path, X_OK))
 		return fail(
 			EXIT_USAGE,
 			"there is no command \"%s\"; to run that program with the device: urxe run %s",
 			word, word);
 	return fail(EXIT_USAGE,
-		    "there is no command \"%s\"; urxe --help shows all", word);
+		    "there is no %s \"%s\"%s; urxe --help shows all",
+		    *word == '-' ? "option" : "command", word,
+		    nearest_text(&near, meant));
 }
 
 int main(int argc, char **argv)
 {
-	unsigned int i;
+	bool help_asked;
 
 	if (argc < 2)
 		return greet();
-	if (is_help(argv[1]) || !strcmp(argv[1], "help"))
-		return help();
 	if (!strcmp(argv[1], "--version")) {
 		puts("urxe " URXE_VERSION);
 		return 0;
 	}
-	for (i = 0; i < COMMANDS; i++) {
-		if (strcmp(argv[1], commands[i].name))
-			continue;
-		if (argc > 2 && is_help(argv[2]))
-			return help_of(&commands[i]);
-		current = &commands[i];
-		argv[1] = argv[0]; /* getopt's messages begin so */
-		return current->run(argc - 1, argv + 1);
+	help_asked = is_help(argv[1]) || !strcmp(argv[1], "help");
+	if (help_asked && argc < 3)
+		return help();
+	if (help_asked) { /* urxe help run */
+		argc--;
+		argv++;
 	}
-	return no_command(argv[1]);
+	current = command_named(argv[1]);
+	if (!current)
+		return no_command(argv[1]);
+	if (help_asked || (argc > 2 && is_help(argv[2])))
+		return help_of(current);
+	argv[1] = argv[0]; /* getopt's messages begin so */
+	return current->run(argc - 1, argv + 1);
 }

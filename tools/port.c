@@ -1,30 +1,39 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* urxe port down|up: pulling the cable, and putting it back. */
+#include <getopt.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "fabric/fabric.h"
 #include "commands.h"
 
-int cmd_port(int argc, char **argv)
+/* clang-format off */
+static const struct command_option options[] = {
+	{ 'f', "fabric", "NAME", "this fabric", "$URXE_FABRIC or default" },
+	OPTIONS_END,
+};
+/* clang-format on */
+
+static int cmd_port(int argc, char **argv)
 {
-	const char *name = NULL, *word = NULL, *device = URXE_DEVICE_NAME;
+	static const char *const words[] = { "down", "up", NULL };
+	const char *name = NULL, *word, *device = URXE_DEVICE_NAME;
 	struct urxe_fabric *f;
 	char dir[256];
-	int i, ret;
+	int c, ret;
 
-	for (i = 1; i < argc; i++) {
-		if (!strcmp(argv[i], "--fabric") && i + 1 < argc)
-			name = argv[++i];
-		else if (*argv[i] == '-')
+	while ((c = option_next(argc, argv, options, 0)) >= 0) {
+		if (c != 'f')
 			return usage();
-		else if (!word)
-			word = argv[i];
-		else
-			device = argv[i];
+		name = optarg;
 	}
-	if (!word || (strcmp(word, "up") && strcmp(word, "down")))
+	if (optind == argc || argc - optind > 2)
 		return usage();
+	word = argv[optind];
+	if (strcmp(word, "up") && strcmp(word, "down"))
+		return fail_word("urxe port", word, words);
+	if (optind + 1 < argc)
+		device = argv[optind + 1];
 	if (strcmp(device, URXE_DEVICE_NAME))
 		return fail(1, "there is no device %s, only " URXE_DEVICE_NAME,
 			    device);
@@ -38,3 +47,14 @@ int cmd_port(int argc, char **argv)
 	fabric_close(f);
 	return 0;
 }
+
+/* clang-format off */
+const struct command command_port = {
+	.name = "port",
+	.run = cmd_port,
+	.operands = "down|up [DEVICE]",
+	.what = "Take the port of the device down or up, as pulling its cable would.",
+	.options = options,
+	.examples = "  urxe port down --fabric test\n",
+};
+/* clang-format on */

@@ -10,13 +10,16 @@ struct record_options {
 	const char *payload; /* bytes of each message; "": as it comes */
 };
 
-/* For getopt_long(). */
-#define RECORD_OPTIONS                                        \
-	{ "trace", required_argument, NULL, 'T' },            \
-		{ "trace-records", required_argument, NULL, 'R' }, \
-	{                                                     \
-		"trace-payload", optional_argument, NULL, 'P' \
-	}
+/* clang-format off */
+#define RECORD_OPTIONS							\
+	OPTION_HEADING("Trace"),					\
+	{ 'T', "trace", "FILE", "record verbs, WRs and errors in FILE for " \
+	  "urxe trace", "no trace" },					\
+	{ 'R', "trace-records", "N", "room of each thread, which overwrites " \
+	  "its oldest records", "16384" },				\
+	{ 'P', "trace-payload", "[=BYTES]", "record the first BYTES of each " \
+	  "message as well, 256 if not said", "none" }
+/* clang-format on */
 /* Is option c, with that argument or NULL, one of those? */
 bool record_option(struct record_options *o, int c, const char *arg);
 

@@ -11,7 +11,7 @@
 
 static int rm_fabric(const char *name)
 {
-	char dir[256];
+	char dir[256], text[FABRICS_TEXT];
 	int ret;
 
 	ret = choose_fabric(name, dir);
@@ -27,10 +27,7 @@ static int rm_fabric(const char *name)
 			"fabric %s is in use; urxe info --fabric %s shows by whom",
 			name, name);
 	if (ret == -ENOENT)
-		return fail(
-			1,
-			"there is no fabric %s; urxe info --names lists them",
-			dir);
+		return fail(1, "%s", no_fabric_text(dir, text));
 	if (ret == -EINVAL || ret == -ENOTDIR || ret == -ELOOP)
 		return fail(1, "%s is no fabric of this user", dir);
 	return fail(1, "fabric %s: %s", name,
@@ -42,17 +39,20 @@ static void say_removed(const char *name)
 	printf("removed %s\n", name);
 }
 
-int cmd_rm(int argc, char **argv)
+/* clang-format off */
+static const struct command_option options[] = {
+	{ 'u', "unused", NULL, "all fabrics that no process uses", "those named" },
+	OPTIONS_END,
+};
+/* clang-format on */
+
+static int cmd_rm(int argc, char **argv)
 {
-	static const struct option opts[] = {
-		{ "unused", no_argument, NULL, 'u' },
-		{ 0 },
-	};
 	bool unused = false;
 	char dir[256];
 	int c, ret = 0;
 
-	while ((c = getopt_long(argc, argv, "", opts, NULL)) >= 0) {
+	while ((c = option_next(argc, argv, options, 0)) >= 0) {
 		if (c != 'u')
 			return usage();
 		unused = true;
@@ -73,3 +73,13 @@ int cmd_rm(int argc, char **argv)
 	fabric_sweep(dir, false, say_removed);
 	return 0;
 }
+
+/* clang-format off */
+const struct command command_rm = {
+	.name = "rm",
+	.run = cmd_rm,
+	.operands = "[FABRIC...]",
+	.what = "Remove fabrics that no process uses.",
+	.options = options,
+};
+/* clang-format on */

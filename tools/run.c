@@ -211,23 +211,56 @@ static const char *package_of(const char *cmd)
 	return NULL;
 }
 
-int cannot_run(const char *cmd, int err)
+/* execve(2): a file that exists has an interpreter that does not. */
+static int no_interpreter(const char *path)
 {
-	const char *package;
-	char path[4096];
+	char line[256] = "";
+	FILE *f = fopen(path, "re");
+	bool script = f && fgets(line, sizeof(line), f) &&
+		      !strncmp(line, "#!", 2);
 
-	/* EACCES: a directory in PATH could not be searched */
-	if (err == EACCES && !find_program(cmd, path, sizeof(path)))
-		err = ENOENT;
-	if (err != ENOENT)
-		return fail(EXIT_CANNOT_RUN, "%s: %s", cmd, strerror(err));
-	package = package_of(cmd);
+	if (f)
+		fclose(f);
+	if (!script)
+		return fail(
+			EXIT_NOT_FOUND,
+			"%s: its dynamic linker does not exist (readelf -l shows which it is)",
+			path);
+	return fail(EXIT_NOT_FOUND, "%s: its interpreter %.*s does not exist",
+		    path, (int)strcspn(line + 2, "\r\n"), line + 2);
+}
+
+static int not_found(const char *cmd)
+{
+	const char *package = package_of(cmd), *path = getenv("PATH");
+
+	if (strchr(cmd, '/'))
+		return fail_file(EXIT_NOT_FOUND, "", cmd, ENOENT, "");
 	if (package)
 		return fail(EXIT_NOT_FOUND,
 			    "%s: %s; Debian has it in %s: "
 			    "apt install %s",
-			    cmd, strerror(err), package, package);
-	return fail(EXIT_NOT_FOUND, "%s: %s", cmd, strerror(err));
+			    cmd, strerror(ENOENT), package, package);
+	fail(0, "there is no program %s in the directories of PATH: %s", cmd,
+	     path ? path : "");
+	if (!access(cmd, X_OK))
+		fail(0, "did you mean ./%s?", cmd);
+	return EXIT_NOT_FOUND;
+}
+
+int cannot_run(const char *cmd, int err)
+{
+	char path[4096];
+	bool found = find_program(cmd, path, sizeof(path));
+
+	/* EACCES: a directory in PATH could not be searched */
+	if (err == EACCES && !found)
+		err = ENOENT;
+	if (err != ENOENT)
+		return fail(EXIT_CANNOT_RUN, "%s: %s", path, strerror(err));
+	if (found && !access(path, F_OK))
+		return no_interpreter(path);
+	return not_found(cmd);
 }
 
 /* What is not run by itself is run until it has ended. */
@@ -268,31 +301,40 @@ static int run_shell(const struct trial *t)
 	return cannot_run(words[0], errno);
 }
 
-int cmd_run(int argc, char **argv)
+/* clang-format off */
+static const struct command_option options[] = {
+	DEVICE_OPTIONS,
+	OPTION_HEADING("Adversary, faults and time"),
+	ADVERSARY_OPTIONS,
+	{ 'F', "fault", "RULE|@FILE", "fail something on purpose; may be repeated; "
+	  "--fault=help lists the rules", "none" },
+	{ 't', "timeout", "TIME", "end COMMAND and what it started after TIME seconds, "
+	  "also 2m or 1h; exit status 124", "none" },
+	OPTION_HEADING("Referee"),
+	{ 'C', "check", "[=LEVEL]", "report what COMMAND does that works here and is "
+	  "wrong: error, warning or note, each with those before it",
+	  "off; warning if LEVEL is not given" },
+	{ 'e', "exitcode", "N", "exit with N if something is found and COMMAND exits "
+	  "with 0", "as COMMAND" },
+	{ 'l', "leaks", NULL, "objects that are left at exit are warnings", "notes" },
+	{ 's', "suppressions", "FILE", "findings not to report, a RULE:PATTERN a line",
+	  "none" },
+	{ 'r', "report", "FORMAT[:FILE]", "write all findings at the end: json, junit "
+	  "or github; may be repeated", "none; to standard error" },
+	RECORD_OPTIONS,
+	OPTIONS_END,
+};
+/* clang-format on */
+
+static int cmd_run(int argc, char **argv)
 {
-	static const struct option opts[] = {
-		{ "fabric", required_argument, NULL, 'f' },
-		{ "with-host-devices", no_argument, NULL, 'H' },
-		{ "adopt", no_argument, NULL, 'a' },
-		{ "wire", optional_argument, NULL, 'w' },
-		{ "adversary", optional_argument, NULL, 'A' },
-		{ "timeout", required_argument, NULL, 't' },
-		{ "fault", required_argument, NULL, 'F' },
-		{ "check", optional_argument, NULL, 'C' },
-		{ "exitcode", required_argument, NULL, 'e' },
-		{ "leaks", no_argument, NULL, 'l' },
-		{ "suppressions", required_argument, NULL, 's' },
-		{ "report", required_argument, NULL, 'r' },
-		RECORD_OPTIONS,
-		{ 0 },
-	};
 	struct trial trial = { .words = argv };
 	struct record_options record = { 0 };
 	const char *fabric = NULL;
 	int c, ret = TRIAL_CHOSEN;
 	bool host = false;
 
-	while ((c = getopt_long(argc, argv, "+", opts, NULL)) >= 0) {
+	while ((c = option_next(argc, argv, options, 1)) >= 0) {
 		if (c == 'f')
 			fabric = optarg;
 		else if (c == 'H')
@@ -337,3 +379,19 @@ int cmd_run(int argc, char **argv)
 		return ret;
 	return optind < argc ? run(&trial, argv + optind) : run_shell(&trial);
 }
+
+/* clang-format off */
+const struct command command_run = {
+	.name = "run",
+	.run = cmd_run,
+	.operands = "[--] [COMMAND [ARGUMENT...]]",
+	.what = "Run COMMAND, or a shell, with the RDMA device urxe0.",
+	.options = options,
+	.examples = "  urxe run ibv_devinfo\n"
+		    "  urxe run --fabric test\n"
+		    "  urxe run ib_write_bw -R & urxe run ib_write_bw -R localhost\n"
+		    "  urxe run --check --exitcode 9 --adversary=sweep:60 -- ./my-test\n"
+		    "  urxe run --timeout 2m --fault wr:nth=100:RETRY_EXC_ERR -- ./my-test\n"
+		    "  urxe run --trace t.urxe -- ./my-test; urxe trace --html t.html t.urxe\n",
+};
+/* clang-format on */

@@ -198,7 +198,7 @@ static int top_once(struct top *t, enum top_order order, double delay,
 
 static bool order_parse(const char *word, enum top_order *order)
 {
-	static const char *const words[TOP_ORDERS] = {
+	static const char *const words[TOP_ORDERS + 1] = {
 		[TOP_WAITS] = "waits",	   [TOP_PID] = "pid",
 		[TOP_NAME] = "name",	   [TOP_QPN] = "qpn",
 		[TOP_PACKETS] = "packets", [TOP_BYTES] = "bytes",
@@ -210,6 +210,7 @@ static bool order_parse(const char *word, enum top_order *order)
 			*order = (enum top_order)i;
 			return true;
 		}
+	fail_word("--sort", word, words);
 	return false;
 }
 
@@ -230,15 +231,19 @@ static bool is_screen(void)
 	       isatty(STDOUT_FILENO);
 }
 
-int cmd_top(int argc, char **argv)
+/* clang-format off */
+static const struct command_option options[] = {
+	{ 'f', "fabric", "NAME", "this fabric", "$URXE_FABRIC or default" },
+	{ '1' | OPTION_SHORT, "once", NULL, "print it once", "until q is typed" },
+	{ 'j', "json", NULL, "print it once, as JSON", "a table" },
+	{ 's', "sort", "KEY", "waits, pid, name, qpn, packets or bytes", "waits" },
+	{ 'd' | OPTION_SHORT, "delay", "SECONDS", "time between two looks, 0.1 to 5", "1" },
+	OPTIONS_END,
+};
+/* clang-format on */
+
+static int cmd_top(int argc, char **argv)
 {
-	static const struct option opts[] = {
-		{ "fabric", required_argument, NULL, 'f' },
-		{ "json", no_argument, NULL, 'j' },
-		{ "sort", required_argument, NULL, 's' },
-		{ "delay", required_argument, NULL, 'd' },
-		{ 0 },
-	};
 	enum top_order order = TOP_WAITS;
 	bool once = false, json = false;
 	const char *fabric = NULL;
@@ -247,7 +252,7 @@ int cmd_top(int argc, char **argv)
 	char dir[256];
 	int c, ret;
 
-	while ((c = getopt_long(argc, argv, "1d:", opts, NULL)) >= 0) {
+	while ((c = option_next(argc, argv, options, 0)) >= 0) {
 		if (c == 'f')
 			fabric = optarg;
 		else if (c == 'j')
@@ -269,3 +274,13 @@ int cmd_top(int argc, char **argv)
 	top_close(&t);
 	return ret;
 }
+
+/* clang-format off */
+const struct command command_top = {
+	.name = "top",
+	.run = cmd_top,
+	.operands = "",
+	.what = "Show the QPs of a fabric, live: what they do and what waits.",
+	.options = options,
+};
+/* clang-format on */

@@ -168,26 +168,31 @@ static int show_files(char **path, unsigned int n, const struct filter *f,
 	return ret;
 }
 
-int cmd_trace(int argc, char **argv)
+/* clang-format off */
+static const struct command_option options[] = {
+	OPTION_HEADING("Lines of text"),
+	{ 'e', "errors", NULL, "only what failed, what waits, and why", "all" },
+	{ 'q', "qp", "QPN", "only of this QP, and what arrived there", "all" },
+	{ 'w', "wr-id", "N", "only of WRs with this wr_id", "all" },
+	{ 'p', "program", "NAME|PID", "only of this program or process", "all" },
+	{ 'f', "follow", NULL, "go on with what is recorded from now on", "end" },
+	OPTION_HEADING("Other forms"),
+	{ 'C', "pcap", "OUT", "write packets for Wireshark to OUT", "text" },
+	{ 'P', "perfetto", "OUT", "write JSON for ui.perfetto.dev to OUT", "text" },
+	{ 'H', "html", "OUT", "write a page with a ladder diagram to OUT", "text" },
+	OPTIONS_END,
+};
+/* clang-format on */
+
+static int cmd_trace(int argc, char **argv)
 {
-	static const struct option opts[] = {
-		{ "errors", no_argument, NULL, 'e' },
-		{ "follow", no_argument, NULL, 'f' },
-		{ "pcap", required_argument, NULL, 'C' },
-		{ "html", required_argument, NULL, 'H' },
-		{ "perfetto", required_argument, NULL, 'P' },
-		{ "program", required_argument, NULL, 'p' },
-		{ "qp", required_argument, NULL, 'q' },
-		{ "wr-id", required_argument, NULL, 'w' },
-		{ 0 },
-	};
 	struct filter f = { 0 };
 	const char *out = NULL;
 	writer *write = NULL;
 	bool follow = false;
 	int c;
 
-	while ((c = getopt_long(argc, argv, "", opts, NULL)) >= 0) {
+	while ((c = option_next(argc, argv, options, 0)) >= 0) {
 		if (c == 'e')
 			f.errors = true;
 		else if (c == 'f')
@@ -216,3 +221,15 @@ int cmd_trace(int argc, char **argv)
 	return show_files(argv + optind, (unsigned int)(argc - optind), &f,
 			  follow, write, out);
 }
+
+/* clang-format off */
+const struct command command_trace = {
+	.name = "trace",
+	.run = cmd_trace,
+	.operands = "FILE...",
+	.what = "Show what urxe run --trace recorded, as text or in another form.",
+	.options = options,
+	.examples = "  urxe trace --errors t.urxe\n"
+		    "  urxe trace --html t.html t.urxe\n",
+};
+/* clang-format on */

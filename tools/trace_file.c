@@ -27,7 +27,8 @@ int trace_input_open(struct trace_input *in, const char *path)
 	in->path = path;
 	in->fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (in->fd < 0)
-		return fail(1, "%s: %s", path, strerror(errno));
+		return fail_file(1, "", path, errno,
+				 "; urxe run --trace FILE records one");
 	if (!read_at(in, &head, sizeof(head), 0) || head.magic != TRACE_MAGIC)
 		return fail(1, "%s is not a trace of urxe's", path);
 	if (head.version != TRACE_VERSION)

@@ -11,6 +11,25 @@
 #include "chaos/adversary.h"
 #include "check.h"
 
+/* Rows of options that run and env share (options.h). */
+/* clang-format off */
+#define DEVICE_OPTIONS							\
+	OPTION_HEADING("Device"),					\
+	{ 'f', "fabric", "NAME", "programs in the same fabric reach each " \
+	  "other; it is made if needed", "$URXE_FABRIC or default" },	\
+	{ 'H', "with-host-devices", NULL, "show the RDMA devices of the host " \
+	  "as well", "hidden" },					\
+	{ 'a', "adopt", NULL, "peers map the memory that is registered, which " \
+	  "is faster", "the kernel copies" },				\
+	{ 'w', "wire", "[=ADDRESS|INTERFACE]", "reach other hosts over RoCE " \
+	  "v2, from the default address if none is given", "this host alone" }
+#define ADVERSARY_OPTIONS						\
+	{ 'A', "adversary", "[=[SEED|sweep:N][,KNOB=VALUE...]]",	\
+	  "do all that the specification lets a device do; the same SEED " \
+	  "repeats a run, sweep:N tries seeds 1 to N until one fails, "	\
+	  "--adversary=help lists the knobs", "off; without a SEED one is drawn" }
+/* clang-format on */
+
 struct trial {
 	bool adversary;
 	bool sweep; /* one run with each seed from first to last */

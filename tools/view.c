@@ -372,6 +372,7 @@ struct view *view_take(const char *dir, bool quiet)
 	const size_t size = (sizeof(struct urxe_dev) + URXE_PAGE - 1) /
 			    URXE_PAGE * URXE_PAGE;
 	struct view *v = calloc(1, sizeof(*v));
+	char text[FABRICS_TEXT];
 	int dirfd, err = ENOMEM;
 
 	dirfd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
@@ -388,9 +389,10 @@ struct view *view_take(const char *dir, bool quiet)
 	if (!err)
 		return v;
 	view_free(v);
-	if (!quiet)
+	if (!quiet && err == ENOENT)
+		fail(0, "%s", no_fabric_text(dir, text));
+	else if (!quiet)
 		fail(0, "fabric %s: %s", dir,
-		     err == ENOENT ? "nobody has made it yet" :
 		     err == EPROTO ? "it is of another version of urxe" :
 				     strerror(err));
 	return NULL;

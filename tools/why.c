@@ -67,12 +67,15 @@ void why_report(const char *dir, FILE *to)
 	view_free(v);
 }
 
-int cmd_why(int argc, char **argv)
+/* clang-format off */
+static const struct command_option options[] = {
+	{ 'f', "fabric", "NAME", "this fabric", "$URXE_FABRIC or default" },
+	OPTIONS_END,
+};
+/* clang-format on */
+
+static int cmd_why(int argc, char **argv)
 {
-	static const struct option opts[] = {
-		{ "fabric", required_argument, NULL, 'f' },
-		{ 0 },
-	};
 	const char *fabric = NULL, *word;
 	struct stalls s = { 0 };
 	uint32_t qpn = 0, n;
@@ -81,7 +84,7 @@ int cmd_why(int argc, char **argv)
 	char dir[256];
 	int c, ret;
 
-	while ((c = getopt_long(argc, argv, "", opts, NULL)) >= 0) {
+	while ((c = option_next(argc, argv, options, 0)) >= 0) {
 		if (c != 'f')
 			return usage();
 		fabric = optarg;
@@ -95,9 +98,10 @@ int cmd_why(int argc, char **argv)
 	if (!why_look(dir, false, &s, &v))
 		return EXIT_USAGE;
 	if (word && !why_choose(v, word, &pid, &qpn)) {
-		ret = fail(EXIT_USAGE,
-			   "there is no process and no QP %s in this fabric",
-			   word);
+		ret = fail(
+			EXIT_USAGE,
+			"there is no process and no QP %s in fabric %s; urxe top shows them",
+			word, dir);
 	} else {
 		n = stalls_print(stdout, &s, v, pid, qpn);
 		if (!n)
@@ -108,3 +112,14 @@ int cmd_why(int argc, char **argv)
 	view_free(v);
 	return ret;
 }
+
+/* clang-format off */
+const struct command command_why = {
+	.name = "why",
+	.run = cmd_why,
+	.operands = "[PID|QPN]",
+	.what = "Say of each WR that does not go on what it waits for, since when, and what would "
+		"end it.",
+	.options = options,
+};
+/* clang-format on */

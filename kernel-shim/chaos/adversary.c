@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "adversary.h"
+#include "nearest.h"
 #include "number.h"
 
 const struct adversary_knob_info adversary_knobs[KNOBS] = {
@@ -19,17 +20,24 @@ const struct adversary_knob_info adversary_knobs[KNOBS] = {
 static bool refuse(char *why, size_t len, const char *word, size_t n,
 		   const char *what)
 {
+	const char *is = memchr(word, '=', n);
+	char meant[NEAREST_TEXT];
+	struct nearest near;
 	size_t used;
 	int i;
 
 	snprintf(why, len, "\"%.*s\": %s", (int)(n < 64 ? n : 64), word, what);
 	if (what[strlen(what) - 1] != ':')
 		return false;
+	nearest_begin(&near, word, is ? (size_t)(is - word) : n);
 	for (i = 0; i < KNOBS; i++) {
 		used = strlen(why);
 		snprintf(why + used, len - used, "%s %s", i ? "," : "",
 			 adversary_knobs[i].name);
+		nearest_try(&near, adversary_knobs[i].name);
 	}
+	used = strlen(why);
+	snprintf(why + used, len - used, "%s", nearest_text(&near, meant));
 	return false;
 }
 

@@ -7,6 +7,7 @@
 
 #include "fault.h"
 #include "fault_names.h"
+#include "nearest.h"
 #include "number.h"
 
 /* A piece of the text, not ended by 0. */
@@ -20,12 +21,26 @@ struct parse {
 	struct fault_rule *r;
 	struct word word; /* that is looked at */
 	const char *wrong; /* what is wrong with it */
+	struct nearest near; /* the word that may be meant */
 };
 
 static bool refuse(struct parse *p, const char *wrong)
 {
 	p->wrong = wrong;
 	return false;
+}
+
+/* The word that is unknown; near_names() and nearest_try() have the known ones.
+ */
+static void near_begin(struct parse *p, struct word w)
+{
+	nearest_begin(&p->near, w.text, w.len);
+}
+
+static void near_names(struct parse *p, const struct fault_name *names)
+{
+	for (; names->name; names++)
+		nearest_try(&p->near, names->name);
 }
 
 static bool word_is(struct word w, const char *name)
@@ -111,8 +126,13 @@ static bool parse_calls(struct parse *p)
 		found = true;
 	}
 	p->r->what = FAULT_CALL;
-	return found ||
-	       refuse(p, "there is no such verb, or it cannot fail; else it "
+	if (found)
+		return true;
+	near_begin(p, w);
+	near_names(p, kinds);
+	for (i = 0; i < FAULT_CALLS; i++)
+		nearest_try(&p->near, fault_call_name[i]);
+	return refuse(p, "there is no such verb, or it cannot fail; else it "
 			 "is wr, packet, qp, cq, srq, port, device or process");
 }
 
@@ -263,6 +283,9 @@ static bool parse_key(struct parse *p)
 		return (value.text && keys[i].take(p->r, value)) ||
 		       refuse(p, keys[i].wants);
 	}
+	near_begin(p, name);
+	for (i = 0; i < sizeof(keys) / sizeof(*keys); i++)
+		nearest_try(&p->near, keys[i].name);
 	return refuse(p, "there is no such key: it is prog, qp, type, op, "
 			 "wr_id, nth, every, p, times, at or ms");
 }
@@ -344,8 +367,11 @@ static bool effect_call(struct parse *p, struct word name, struct word value)
 		r->value = err;
 		return true;
 	}
-	if (!calls_within(r, FAULT_rdma_accept, FAULT_CALLS - 1))
+	if (!calls_within(r, FAULT_rdma_accept, FAULT_CALLS - 1)) {
+		near_begin(p, name);
+		near_names(p, fault_errnos);
 		return refuse(p, "a verb fails with an errno, such as ENOMEM");
+	}
 	return effect_rdma(p, name, value);
 }
 
@@ -358,8 +384,12 @@ static bool effect_status(struct parse *p, struct word name, struct word value)
 	for (s = fault_statuses; s->name; s++)
 		if (!value.text && word_is(name, s->name))
 			break;
-	if (!s->name)
+	if (!s->name) {
+		near_begin(p, name);
+		for (s = fault_statuses; s->name; s++)
+			nearest_try(&p->near, s->name);
 		return refuse(p, "that is no status a work request ends with");
+	}
 	if (r->ops & ~s->ops)
 		return refuse(p, "such a work request never ends so: op=");
 	if (r->types & ~s->types)
@@ -373,9 +403,12 @@ static bool effect_packet(struct parse *p, struct word name, struct word value)
 {
 	uint32_t fate;
 
-	if (value.text || !word_named(name, fault_fates, &fate))
+	if (value.text || !word_named(name, fault_fates, &fate)) {
+		near_begin(p, name);
+		near_names(p, fault_fates);
 		return refuse(p, "a packet is LOST, DUPLICATED, LATE or "
 				 "DAMAGED");
+	}
 	return effect_is(p, FAULT_FATE, fate);
 }
 
@@ -414,6 +447,10 @@ static bool effect_event(struct parse *p, struct word name, struct word value)
 		if (!value.text && e->what == p->r->what &&
 		    word_is(name, e->name))
 			return effect_is(p, FAULT_EVENT, e->event);
+	near_begin(p, name);
+	for (e = fault_events; e->name; e++)
+		if (e->what == p->r->what)
+			nearest_try(&p->near, e->name);
 	if (p->r->what == FAULT_PORT)
 		return effect_port(p, name, value);
 	if (p->r->what == FAULT_PROCESS)
@@ -531,6 +568,7 @@ static struct word word_trim(struct word w)
 
 bool faults_parse(struct faults *f, const char *text, char *why, size_t len)
 {
+	char meant[NEAREST_TEXT];
 	struct parse p;
 	struct word rule;
 
@@ -552,10 +590,11 @@ bool faults_parse(struct faults *f, const char *text, char *why, size_t len)
 				continue;
 			}
 		}
-		snprintf(why, len, "\"%.*s\"%s%.*s%s: %s", (int)p.word.len,
+		snprintf(why, len, "\"%.*s\"%s%.*s%s: %s%s", (int)p.word.len,
 			 p.word.text, rule.len != p.word.len ? " in \"" : "",
 			 rule.len != p.word.len ? (int)rule.len : 0, rule.text,
-			 rule.len != p.word.len ? "\"" : "", p.wrong);
+			 rule.len != p.word.len ? "\"" : "", p.wrong,
+			 nearest_text(&p.near, meant));
 		return false;
 	}
 	return true;

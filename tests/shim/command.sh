@@ -33,7 +33,7 @@ code 2 "$URXE" info extra
 code 2 "$URXE" doctor extra
 code 0 "$URXE" --help
 [ ! -s "$URXE_DIR/err" ] || die "help on stderr"
-for command in run env info rm port doctor; do
+for command in run env info rm port doctor trace top why bench lesson; do
 	code 0 "$URXE" $command --help
 	grep -q "^usage: urxe $command " "$URXE_DIR/out" || die "$command --help"
 	[ ! -s "$URXE_DIR/err" ] || die "help on stderr"
@@ -46,7 +46,40 @@ mkdir "$URXE_DIR/shut"
 # what execvp cannot look into is not where the program is
 code 127 env PATH="$URXE_DIR/shut/file:$PATH" "$URXE" run -- no-such-program
 code 127 "$URXE" run -- /nosuch/program
-grep -q "No such file" "$URXE_DIR/err" || die "no cause"
+grep -q "no file /nosuch/program" "$URXE_DIR/err" || die "no cause"
+program=$(realpath "$URXE")
+(cd / && code 127 "$program" run -- ./nosuch)
+grep -q "no file /nosuch" "$URXE_DIR/err" || die "looked for where?"
+code 127 "$URXE" run -- no-such-program
+grep -qF "directories of PATH: $PATH" "$URXE_DIR/err" || die "looked for where?"
+printf '#!/nosuch/sh\n' >"$URXE_DIR/script"
+chmod +x "$URXE_DIR/script"
+code 127 "$URXE" run -- "$URXE_DIR/script"
+grep -q "interpreter /nosuch/sh" "$URXE_DIR/err" || die "no interpreter"
+rm "$URXE_DIR/script"
+code 1 "$URXE" trace nosuch
+grep -q "no file /.*/nosuch" "$URXE_DIR/err" || die "looked for where?"
+
+# what was meant
+meant() {
+	word=$1
+	shift
+	code 2 "$@"
+	grep -q "did you mean $word?" "$URXE_DIR/err" ||
+		die "$*: $(cat "$URXE_DIR/err")"
+}
+meant run "$URXE" rn
+meant --help "$URXE" --hlep
+meant --fabric "$URXE" run --fabic x ls
+meant warning "$URXE" run --check=warnign ls
+meant junit "$URXE" run --check --report=jnit ls
+meant place "$URXE" run --adversary=1,plac=3 ls
+meant ibv_reg_mr "$URXE" run --fault ibv_regmr:ENOMEM ls
+meant RETRY_EXC_ERR "$URXE" run --fault wr:RETRY_EXC ls
+meant down "$URXE" port dwon
+meant waits "$URXE" top --sort wait
+code 2 "$URXE" run --nothing-like-it ls
+grep -q "did you mean" "$URXE_DIR/err" && die "that was not meant"
 code 126 "$URXE" run -- /etc/passwd
 code 7 "$URXE" run -- sh -c 'exit 7'
 
@@ -179,6 +212,15 @@ wait $two 2>/dev/null
 [ "$("$URXE" info --names | tr '\n' ' ')" = "one two " ] || die "names"
 code 2 "$URXE" info --names --fabric one
 code 1 "$URXE" info --fabric nosuch
+grep -q "no fabric nosuch in $URXE_DIR; there are: one, two" "$URXE_DIR/err" ||
+	die "which fabrics? $(cat "$URXE_DIR/err")"
+grep -q doctor "$URXE_DIR/err" && die "nothing is broken"
+code 1 "$URXE" info --fabric tow
+grep -q "did you mean two?" "$URXE_DIR/err" || die "two was meant"
+code 2 "$URXE" why --fabric nosuch
+grep -q "there are: one, two" "$URXE_DIR/err" || die "which fabrics?"
+code 1 "$URXE" doctor --fabric nosuch
+grep -q "there are: one, two" "$URXE_DIR/out" || die "which fabrics?"
 
 # the doctor
 "$URXE" doctor >"$URXE_DIR/out" || grep -q "^FAIL" "$URXE_DIR/out" ||

@@ -145,21 +145,23 @@ def try_completion():
                    timeout=LIMIT, stdout=subprocess.DEVNULL, check=True)
     shown = subprocess.run([URXE, "--help"], stdout=subprocess.PIPE, env=ENV,
                            timeout=LIMIT, check=True).stdout.decode()
-    commands = [line.split()[-len(line.split()) + (line[0] == "u") + 1]
-                for line in shown.split("\n\n", maxsplit=1)[0].splitlines()
-                if " urxe " in line]
-    commands = [c for c in commands if not c.startswith("-")]
-    expect(len(commands) >= 5, f"{commands}")
+    commands = re.findall(r"^  (\w+)  +[A-Z]", shown, re.M)
+    expect(len(commands) >= 11, f"{commands}")
     for command in commands:
         expect(complete("urxe", command[:-1]).count(command) == 1, command)
-        # every option that its usage names
+        # every option that its help names, a line each
         usage = subprocess.run([URXE, command, "--help"], env=ENV, check=True,
                                stdout=subprocess.PIPE, timeout=LIMIT)
-        for word in usage.stdout.decode().split("\n\n", 1)[0].split():
-            word = re.sub(r"[\[=].*", "", word.strip("[]|."))
-            if word.startswith("--") and len(word) > 2:
-                expect(word in complete("urxe", command, word[:-1]),
-                       f"{command} {word}")
+        words = re.findall(r"^  (?:-\w, )?(--[a-z-]+)", usage.stdout.decode(),
+                           re.M)
+        expect(words, f"{command} --help lists no options")
+        for word in words:
+            expect(word in complete("urxe", command, word[:-1]),
+                   f"{command} {word}")
+        expect(usage.stdout.count(b"]\n") >= len(words),
+               f"{command}: an option without a default")
+        expect(max(map(len, usage.stdout.decode().splitlines())) < 80,
+               f"{command} --help is wider than a terminal")
     expect(complete("urxe", "rm", "al") == ["alpha"], "a fabric's name")
     expect(complete("urxe", "run", "--fabric", "") == ["alpha"], "fabrics")
     expect(complete("urxe", "port", "d") == ["down"], "down")

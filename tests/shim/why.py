@@ -375,7 +375,7 @@ def try_json():
                              rf"{p.client['qpn']:#x} +RC +RTS .* 3 +0 rnr ",
                              text) and "\033" not in text, text)
         done = urxe("top", "-1", "--fabric", "nosuch")
-        expect(done.returncode == 2 and "nobody has made it" in done.stderr,
+        expect(done.returncode == 2 and "there is no fabric" in done.stderr,
                f"{done}")
         expect(not os.path.exists(os.path.join(home, "nosuch")), "it was made")
 
