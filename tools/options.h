@@ -22,14 +22,10 @@ struct command_option {
 };
 
 /* `letter` of the row that ends a table is 0, too, and there is no `what`. */
-#define OPTION_HEADING(text) \
-	{                    \
-		.what = text \
-	}
-#define OPTIONS_END \
-	{           \
-		0   \
-	}
+/* clang-format off */
+#define OPTION_HEADING(text) { .what = text }
+#define OPTIONS_END { 0 }
+/* clang-format on */
 
 /*
  * The next option in argv, as getopt_long() does it; "stop" stops at the first

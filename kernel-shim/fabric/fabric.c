@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
@@ -30,6 +31,17 @@ void fabric_why_clear(void)
 	why[0] = 0;
 }
 
+/* Behind "Too many open files": how many, and whose limit it is. */
+static void add_limit(int err)
+{
+	size_t n = strlen(why);
+	struct rlimit r;
+
+	if (err == EMFILE && !getrlimit(RLIMIT_NOFILE, &r))
+		snprintf(why + n, sizeof(why) - n, ": ulimit -n allows %llu",
+			 (unsigned long long)r.rlim_cur);
+}
+
 int fabric_fail(int err, const char *fmt, ...)
 {
 	va_list ap;
@@ -37,7 +49,15 @@ int fabric_fail(int err, const char *fmt, ...)
 	va_start(ap, fmt);
 	vsnprintf(why, sizeof(why), fmt, ap);
 	va_end(ap);
+	add_limit(err);
 	return -err;
+}
+
+const char *fabric_reason(int err)
+{
+	if (!why[0])
+		fabric_fail(err, "%s", strerror(err));
+	return why;
 }
 
 int fabric_dir(char *buf, size_t len)

@@ -102,6 +102,8 @@ void fabric_unlock(struct urxe_fabric *f);
  */
 const char *fabric_why(void);
 void fabric_why_clear(void);
+/* The same, or what the errno says; with the limit that was reached. */
+const char *fabric_reason(int err);
 int fabric_fail(int err, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 

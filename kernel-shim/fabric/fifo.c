@@ -97,11 +97,13 @@ int fifo_create(struct urxe_fabric *f, struct urxe_arena *a, uint32_t *number)
 		fifo_remove(f, a->slot, a->gen, true);
 	fifo_name(path, nascent, a->slot, a->gen, n);
 	if (mkfifoat(f->dirfd, nascent, 0600))
-		return -errno;
+		return fabric_fail(errno, "mkfifo %s/%s: %s", f->dir, nascent,
+				   strerror(errno));
 	fd = openat(f->dirfd, nascent, O_RDWR | O_CLOEXEC);
 	if (fd < 0 || fchmod(fd, EVENT_FIFO_MODE & 07777) ||
 	    renameat(f->dirfd, nascent, f->dirfd, path)) {
-		ret = -errno;
+		ret = fabric_fail(errno, "open %s/%s: %s", f->dir, nascent,
+				  strerror(errno));
 		unlinkat(f->dirfd, nascent, 0);
 		if (fd >= 0)
 			close(fd);

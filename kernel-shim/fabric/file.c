@@ -57,10 +57,10 @@ static int map_fail(int err, size_t size)
 				   size >> 20);
 	if (err == ENOMEM && !getrlimit(RLIMIT_AS, &r) &&
 	    r.rlim_cur != RLIM_INFINITY)
-		return fabric_fail(err,
-				   "%zu MiB of address space are needed, most of it empty, and ulimit -v allows %llu MiB in all",
-				   size >> 20,
-				   (unsigned long long)r.rlim_cur >> 20);
+		return fabric_fail(
+			err,
+			"another %zu MiB of address space are needed, most of it empty, and ulimit -v allows %llu MiB in all",
+			size >> 20, (unsigned long long)r.rlim_cur >> 20);
 	return fabric_fail(err, "map %zu MiB: %s", size >> 20, strerror(err));
 }
 

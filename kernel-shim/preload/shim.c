@@ -100,14 +100,13 @@ bool shim_has_file(const struct stat *st)
 void shim_complain(const char *what, int err)
 {
 	static atomic_flag said = ATOMIC_FLAG_INIT;
-	const char *why = fabric_why();
 	char line[400];
 	int n;
 
 	if (atomic_flag_test_and_set(&said))
 		return;
 	n = snprintf(line, sizeof(line), "urxe: %s, fabric %s: %s\n", what,
-		     fabric_path, *why ? why : strerror(-err));
+		     fabric_path, fabric_reason(-err));
 	if (n > 0 && write(STDERR_FILENO, line, (size_t)n) < 0)
 		return;
 }

@@ -113,9 +113,13 @@ static int uverbs_alloc_async_fd(const struct request *r)
 
 	if (!a)
 		return -EINVAL;
+	fabric_why_clear();
 	fd = uverbs_new_fifo(r, true);
-	if (fd < 0)
+	if (fd < 0) {
+		/* libibverbs closes the device again, and returns NULL */
+		shim_complain("cannot open " URXE_DEVICE_NAME, fd);
 		return fd;
+	}
 	a->data_s64 = fd;
 	return 0;
 }

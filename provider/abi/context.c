@@ -222,6 +222,7 @@ static int context_attach(struct urxe_context *ctx, int cmd_fd)
 	char dir[256];
 	int ret;
 
+	fabric_why_clear();
 	ret = arena_fabric_dir(cmd_fd, dir, sizeof(dir));
 	if (!ret)
 		ret = fabric_get(dir, &f);
@@ -231,6 +232,14 @@ static int context_attach(struct urxe_context *ctx, int cmd_fd)
 	if (ret)
 		fabric_put(f);
 	return ret;
+}
+
+/* Most programs print no more than that the device cannot be opened. */
+static void *open_fail(int err)
+{
+	urxe_complain("cannot open " URXE_DEVICE_NAME ": %s",
+		      fabric_reason(-err));
+	return urxe_fail(err, "opening the device");
 }
 
 void *urxe_alloc_context(struct ibv_device *device, int cmd_fd, void *priv)
@@ -250,8 +259,10 @@ void *urxe_alloc_context(struct ibv_device *device, int cmd_fd, void *priv)
 	v = pabi.init_and_alloc_context(device, cmd_fd,
 					sizeof(*v) + pabi.context_size,
 					sizeof(*v), 0);
-	if (!v)
-		return NULL;
+	if (!v) {
+		fabric_why_clear();
+		return open_fail(-errno);
+	}
 	core = v + 1;
 	ret = -EPROTO;
 	if (!pabi_context_ok(core, device))
@@ -274,7 +285,7 @@ void *urxe_alloc_context(struct ibv_device *device, int cmd_fd, void *priv)
 err_uninit:
 	pabi.uninit_context(core);
 	free(v);
-	return urxe_fail(ret, "opening the device");
+	return open_fail(ret);
 }
 
 void *urxe_import_context(struct ibv_device *device, int cmd_fd)

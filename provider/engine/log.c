@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -77,6 +78,30 @@ void urxe_log_qp(uint32_t qpn, const char *fmt, ...)
 	va_start(ap, fmt);
 	log_line(qpn, fmt, ap);
 	va_end(ap);
+}
+
+void urxe_complain(const char *fmt, ...)
+{
+	static atomic_flag said = ATOMIC_FLAG_INIT;
+	const size_t room = 640;
+	char line[640 + 1];
+	int saved = errno;
+	va_list ap;
+	size_t n;
+
+	/* with URXE_LOG the log has it */
+	if (to_stderr ||
+	    atomic_flag_test_and_set_explicit(&said, memory_order_relaxed))
+		return;
+	n = snprintf(line, room, "urxe: ");
+	va_start(ap, fmt);
+	n += vsnprintf(line + n, room - n, fmt, ap);
+	va_end(ap);
+	if (n >= room)
+		n = room - 1;
+	line[n++] = '\n';
+	log_write(line, n);
+	errno = saved;
 }
 
 void *urxe_fail(int err, const char *what)

@@ -26,5 +26,8 @@ void urxe_log_qp(uint32_t qpn, const char *fmt, ...)
 			urxe_log(__VA_ARGS__); \
 	} while (0)
 
+/* Once in a process, on stderr without URXE_LOG, too: there is no device. */
+void urxe_complain(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+
 /* errno = -err, NULL; says why, too. */
 void *urxe_fail(int err, const char *what);

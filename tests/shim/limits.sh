@@ -47,6 +47,20 @@ fails "^FAIL  file size: .*ulimit -f allows 102400 KiB" \
 if have ibv_devinfo; then
 	fails "1024 MiB of address space.*ulimit -v allows 781 MiB" \
 		limited -v 800000 open_device
+	fails "urxe: cannot open urxe0.*ulimit -v allows 781 MiB" \
+		limited -v 800000 "$URXE" run ibv_devinfo
+	# the second mapping, of the asynchronous events
+	fails "urxe: cannot open urxe0.*ulimit -v allows 1367 MiB" \
+		limited -v 1400000 "$URXE" run ibv_devinfo
+	# however many descriptors there are, the limit is named, once
+	files=4
+	until limited -n $((files += 1)) "$URXE" run ibv_devinfo \
+		>"$top/out" 2>&1; do
+		[ "$(grep -c "ulimit -n allows $files\$" "$top/out")" = 1 ] ||
+			die "ulimit -n $files: $(cat "$top/out")"
+		[ "$files" -lt 30 ] || die "30 descriptors: $(cat "$top/out")"
+	done
+	[ "$files" -gt 8 ] || die "$files descriptors suffice"
 	fails "^FAIL  address space: ulimit -v allows 781 MiB" \
 		limited -v 800000 "$URXE" doctor
 	has "warn  address space: ulimit -v allows 2929 MiB" \

@@ -53,6 +53,7 @@ static int special_open_context(int flags)
 
 	if (!f)
 		return -ENODEV;
+	fabric_why_clear();
 	fd = fabric_context_open(f);
 	/* fabrics of jobs that were killed may have the memory */
 	if (fd == -ENOMEM && fabric_sweep(f->dir, true, NULL))
