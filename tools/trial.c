@@ -23,15 +23,19 @@ static int list_knobs(void)
 	const struct adversary_knob_info *k;
 	int i;
 
-	puts("--adversary=[SEED][,KNOB=VALUE...]\n"
-	     "--adversary=sweep:N|FIRST-LAST[,KNOB=VALUE...]\n\n"
-	     "SEED is a number; without it one is drawn.  VALUE is how many of 1000\n"
-	     "meet the knob, or a percentage as 2% or 0.5%.  The word none turns off\n"
-	     "all knobs that are not named after it.\n\n"
-	     "knob      default  what meets it");
+	puts("--adversary=[LEVEL,][SEED][,KNOB=VALUE...]\n"
+	     "--adversary=[LEVEL,]sweep:N|FIRST-LAST[,KNOB=VALUE...]\n\n"
+	     "LEVEL is hardware: the device does what shipping NICs are known to do;\n"
+	     "or specification, the default: all that is allowed.  SEED is a number;\n"
+	     "without it one is drawn.  VALUE is how many of 1000 meet the knob, or a\n"
+	     "percentage as 2% or 0.5%.  The word none turns off all knobs that are\n"
+	     "not named after it.\n\n"
+	     "knob      hardware  specification  what meets it");
 	for (i = 0; i < KNOBS; i++) {
 		k = &adversary_knobs[i];
-		printf("%-8s %8u  %s\n", k->name, k->preset, k->meaning);
+		printf("%-9s %8u %14u  %s\n", k->name,
+		       k->preset[ADVERSARY_HARDWARE],
+		       k->preset[ADVERSARY_SPECIFICATION], k->meaning);
 	}
 	puts("\ndocs/adversary.md says more on each");
 	return 0;
@@ -83,14 +87,46 @@ static int variable_check(const char *value, const char *what)
 		    what, why);
 }
 
+static bool is_first_seed(const char *text, size_t len)
+{
+	uint64_t seed;
+
+	return !strncmp(text, SWEEP, strlen(SWEEP)) ||
+	       adversary_seed_parse(text, len, &seed);
+}
+
+/* LEVEL[,SEED][,KNOB...] as [SEED],LEVEL[,KNOB...]; NULL: no memory. */
+static const char *level_after_seed(const char *value)
+{
+	static char *text;
+	const size_t level = strcspn(value, ",");
+	const char *seed = value + level + (value[level] == ',');
+	size_t n = strcspn(seed, ",");
+
+	if (adversary_level_find(value, level) == ADVERSARY_LEVELS)
+		return value;
+	if (!is_first_seed(seed, n)) {
+		seed = value + level;
+		n = 0;
+	}
+	free(text);
+	if (asprintf(&text, "%.*s,%.*s%s", (int)n, seed, (int)level, value,
+		     seed + n) < 0)
+		text = NULL;
+	return text;
+}
+
 int trial_choose(struct trial *t, const char *value)
 {
-	size_t n = value ? strcspn(value, ",") : 0;
 	char *variable;
+	size_t n;
 	int ret;
 
 	if (value && !strcmp(value, "help"))
 		return list_knobs();
+	if (value && !(value = level_after_seed(value)))
+		return fail(1, "no memory");
+	n = value ? strcspn(value, ",") : 0;
 	t->adversary = true;
 	t->sweep = t->drawn = false;
 	t->knobs = value ? value + n : "";
@@ -255,9 +291,43 @@ static int trial_once(struct trial *t, char **argv, uint64_t seed,
 	ret = supervise(argv, t->limit, trial_say_why, e);
 	if (t->sweep)
 		trial_leave(dir);
+	t->own_failure = !ret && ending_is_failure(e);
 	if (!ret)
 		check_look(&t->check, e);
 	return ret ? cannot_run(argv[0], ret) : 0;
+}
+
+/* All that is allowed, as --adversary=sweep:N has it. */
+static bool trial_is_specification(const struct trial *t)
+{
+	const char *level = adversary_levels[ADVERSARY_SPECIFICATION];
+
+	return !*t->knobs || (*t->knobs == ',' && !strcmp(t->knobs + 1, level));
+}
+
+/*
+ * A seed of a sweep has failed by what the program itself did: would it on
+ * hardware?
+ */
+static void trial_compare(const struct trial *t, char **argv, uint64_t seed)
+{
+	struct trial hardware = *t;
+	struct ending e;
+
+	if (!t->sweep || !trial_is_specification(t) || faults_are_given())
+		return;
+	hardware.knobs = ",hardware";
+	hardware.check.level =
+		NULL; /* its findings are in the reports already */
+	unsetenv("URXE_CHECK");
+	fail(0, "the same seed with --adversary=hardware:");
+	if (trial_once(&hardware, argv, seed, &e) || e.signal)
+		return;
+	fail(0, "seed %llu %s", (unsigned long long)seed,
+	     ending_is_failure(&e) ?
+		     "fails with --adversary=hardware, too" :
+		     "passes with --adversary=hardware: the failure needs what "
+		     "the specification allows and NICs are not known to do");
 }
 
 /* Without the reports. */
@@ -281,6 +351,8 @@ static int trial_run_seeds(struct trial *t, char **argv, struct ending *e)
 		if (t->sweep && !ending_is_failure(e))
 			e->status = e->signal;
 	} else if (ending_is_failure(e)) {
+		if (t->own_failure)
+			trial_compare(t, argv, seed);
 		trial_say_failed(t, seed, e);
 	} else if (t->sweep) {
 		fail(0, "none of the seeds %llu to %llu failed",

@@ -39,6 +39,7 @@ struct trial {
 	uint64_t limit; /* ns for each run, 0: none */
 	struct check check;
 	bool own_fabric; /* each run of a sweep is in one of its own */
+	bool own_failure; /* the last run's, without what the referee found */
 	/* the command line as it was typed, and which word chose the adversary
 	 */
 	char **words;

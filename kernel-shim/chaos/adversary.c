@@ -11,9 +11,15 @@
 #include "number.h"
 
 const struct adversary_knob_info adversary_knobs[KNOBS] = {
-#define KNOB(name, preset, limit, meaning) { #name, preset, limit, meaning },
+#define KNOB(name, hardware, specification, limit, meaning) \
+	{ #name, { hardware, specification }, limit, meaning },
 	ADVERSARY_KNOBS(KNOB)
 #undef KNOB
+};
+
+const char *const adversary_levels[ADVERSARY_LEVELS] = {
+	[ADVERSARY_HARDWARE] = "hardware",
+	[ADVERSARY_SPECIFICATION] = "specification",
 };
 
 /* What was wrong goes to why. */
@@ -87,6 +93,25 @@ static int knob_find(const char *name, size_t len)
 	return i;
 }
 
+int adversary_level_find(const char *name, size_t len)
+{
+	int i;
+
+	for (i = 0; i < ADVERSARY_LEVELS; i++)
+		if (strlen(adversary_levels[i]) == len &&
+		    !memcmp(adversary_levels[i], name, len))
+			break;
+	return i;
+}
+
+static void knobs_set(struct adversary *a, int level)
+{
+	int i;
+
+	for (i = 0; i < KNOBS; i++)
+		a->knob[i] = adversary_knobs[i].preset[level];
+}
+
 static void knobs_clear(struct adversary *a)
 {
 	int i;
@@ -96,7 +121,7 @@ static void knobs_clear(struct adversary *a)
 			a->knob[i] = 0;
 }
 
-/* NAME=VALUE or "none"; returns what is wrong, or NULL. */
+/* NAME=VALUE, "none" or a level; returns what is wrong, or NULL. */
 static const char *knob_parse(struct adversary *a, const char *text, size_t len)
 {
 	const char *is = memchr(text, '=', len);
@@ -110,9 +135,15 @@ static const char *knob_parse(struct adversary *a, const char *text, size_t len)
 		knobs_clear(a);
 		return NULL;
 	}
+	i = adversary_level_find(text, len);
+	if (i != ADVERSARY_LEVELS) {
+		knobs_set(a, i);
+		return NULL;
+	}
 	i = knob_find(text, name);
 	if (i == KNOBS)
-		return "there is no such knob; there are none, or NAME=VALUE of:";
+		return "there is no such knob; there are none, hardware, "
+		       "specification, or NAME=VALUE of:";
 	info = &adversary_knobs[i];
 	share = info->limit == ADVERSARY_SHARE;
 	if (!is || !value_parse(is + 1, len - name - 1, share, &value))
@@ -129,10 +160,8 @@ bool adversary_parse(struct adversary *a, const char *text, const char *program,
 {
 	const char *wrong;
 	size_t n;
-	int i;
 
-	for (i = 0; i < KNOBS; i++)
-		a->knob[i] = adversary_knobs[i].preset;
+	knobs_set(a, ADVERSARY_SPECIFICATION);
 	n = strcspn(text, ",");
 	if (!adversary_seed_parse(text, n, &a->seed))
 		return refuse(why, len, text, n,

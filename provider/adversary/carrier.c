@@ -33,7 +33,7 @@ enum stage {
 
 /* What was drawn for a WR: is it so? */
 struct plan {
-	bool gather, place, overtaken, reread, deliver, complete;
+	bool gather, place, lines, overtaken, reread, deliver, complete;
 	bool lost, late, reorder, fill;
 	uint32_t atomic_ns;
 };
@@ -150,6 +150,7 @@ static void carried_plan(const struct urxe_qp *qp, struct carried *m,
 	*p = (struct plan){
 		.gather = reads_memory(w) && drawn(c, m, KNOB_gather),
 		.place = can_be_divided(qp, w) && drawn(c, m, KNOB_place),
+		.lines = can_be_divided(qp, w) && drawn(c, m, KNOB_lines),
 		.overtaken = is_fetch(w) && drawn(c, m, KNOB_overtake),
 		.reread = reads && w->length && drawn(c, m, KNOB_reread),
 		.deliver = takes_receive(w) && qp->type != IBV_QPT_UD &&
@@ -172,9 +173,9 @@ static void carried_plan(const struct urxe_qp *qp, struct carried *m,
 /* Nothing of it takes time. */
 static bool plan_is_plain(const struct plan *p)
 {
-	return !p->gather && !p->place && !p->overtaken && !p->reread &&
-	       !p->deliver && !p->complete && !p->lost && !p->late &&
-	       !p->reorder && !p->fill;
+	return !p->gather && !p->place && !p->lines && !p->overtaken &&
+	       !p->reread && !p->deliver && !p->complete && !p->lost &&
+	       !p->late && !p->reorder && !p->fill;
 }
 
 /* How long it is on its way. */
@@ -359,7 +360,7 @@ static enum verdict carried_divide(struct urxe_qp *qp, struct run *r,
 	struct urxe_wqe *w = carried_wqe(qp, m);
 
 	if (!can_be_divided(qp, w) ||
-	    !(p->place || p->reread || p->fill || p->deliver))
+	    !(p->place || p->lines || p->reread || p->fill || p->deliver))
 		return carried_execute(qp, r, m);
 	if (p->fill) {
 		part_fill(qp, w, FILL_BYTE);
@@ -367,8 +368,8 @@ static enum verdict carried_divide(struct urxe_qp *qp, struct run *r,
 			 delay(carrier_of(qp), m, KNOB_fill);
 	}
 	pieces_cut(&m->pieces, chance_part(m->chance, DRAW_PIECES),
-		   carried_target(w), w->length);
-	if (!p->place) {
+		   carried_target(w), w->length, !p->place);
+	if (!p->place && !p->lines) {
 		m->pieces.n = 1;
 		m->pieces.end[0] = w->length;
 		m->pieces.order[0] = 0;

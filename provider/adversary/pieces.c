@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #include "pieces.h"
 
+#define LINE 64
+
 /* What is drawn for a message. */
 enum { DRAW_GRAIN, DRAW_COUNT, DRAW_TAIL, DRAW_CUT, DRAW_ORDER };
 
@@ -9,7 +11,7 @@ static uint32_t pieces_grain(struct chance c, uint64_t addr, uint64_t len)
 {
 	if (addr & 7)
 		return 1u << __builtin_ctzll(addr);
-	return len > 64 && chance_below(c, DRAW_GRAIN, 0, 2) ? 64 : 8;
+	return len > LINE && chance_below(c, DRAW_GRAIN, 0, 2) ? LINE : 8;
 }
 
 /* One end more, if it is new; the last one stays the last. */
@@ -32,6 +34,8 @@ static void pieces_shuffle(struct pieces *p, struct chance c)
 
 	for (i = 0; i < p->n; i++)
 		p->order[i] = i;
+	if (p->lines)
+		return;
 	for (i = p->n - 1; i > 0; i--) {
 		j = chance_below(c, DRAW_ORDER, i, i + 1);
 		was = p->order[i];
@@ -40,13 +44,15 @@ static void pieces_shuffle(struct pieces *p, struct chance c)
 	}
 }
 
-void pieces_cut(struct pieces *p, struct chance c, uint64_t addr, uint64_t len)
+void pieces_cut(struct pieces *p, struct chance c, uint64_t addr, uint64_t len,
+		bool lines)
 {
-	uint32_t grain = pieces_grain(c, addr, len), i, cuts;
+	uint32_t grain = lines ? LINE : pieces_grain(c, addr, len), i, cuts;
 	uint64_t first = grain - addr % grain, places;
 
 	p->n = 1;
 	p->next = 0;
+	p->lines = lines;
 	p->end[0] = len;
 	p->order[0] = 0;
 	if (len <= first)

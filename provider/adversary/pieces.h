@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
  * A message in pieces, which come in any order: cache lines, words of 8 bytes,
- * or less where its address is not aligned, down to bytes.  A word at an aligned
- * address is one piece, as on every device there is.
+ * or less where its address is not aligned, down to bytes.  A word at an
+ * aligned address is one piece, as on every device there is.  Or else in
+ * aligned lines of 64 bytes, whose addresses increase.
  */
 #pragma once
 
@@ -12,13 +13,15 @@
 
 struct pieces {
 	uint8_t n, next;
+	bool lines; /* aligned ones, in their order */
 	uint8_t order[PIECES_MAX];
 	uint64_t end[PIECES_MAX]; /* of each, in order of addresses */
 };
 
 /* Cut len bytes for addr; one piece if there is nothing to cut. */
-void pieces_cut(struct pieces *p, struct chance c, uint64_t addr, uint64_t len);
-/* Once more from the first, in another order. */
+void pieces_cut(struct pieces *p, struct chance c, uint64_t addr, uint64_t len,
+		bool lines);
+/* Once more from the first, in another order if there is one. */
 void pieces_again(struct pieces *p, struct chance c);
 
 static inline bool pieces_left(const struct pieces *p)

@@ -12,6 +12,7 @@
 
 #define TRIES 40
 #define LEN 200
+#define LINE 64
 #define NONE "ticks=16"
 
 static void open_with(struct duo *d, const char *knobs, int without)
@@ -117,6 +118,60 @@ START_TEST(place)
 		memset(d.a.buf, 'x', LEN);
 	}
 	for (j = 0; j < 4; j++)
+		ck_assert_msg(_i ? !apart[j] : apart[j] > 0,
+			      "opcode %d: %u times in pieces", ops[j],
+			      apart[j]);
+	duo_close(&d);
+}
+END_TEST
+
+/* The lines that are there: each of them is whole, and none is before another.
+ */
+static unsigned int whole_lines(const char *line, unsigned int n)
+{
+	unsigned int i, k, there = 0;
+
+	for (i = 0; i < n; i++) {
+		for (k = 1; k < LINE; k++)
+			ck_assert_int_eq(line[i * LINE + k], line[i * LINE]);
+		if (!line[i * LINE])
+			continue;
+		ck_assert_uint_eq(there, i);
+		there++;
+	}
+	return there;
+}
+
+/* As NICs write, of which a program may see the first lines alone. */
+START_TEST(lines)
+{
+	static const int ops[] = { IBV_WR_RDMA_WRITE, IBV_WR_SEND,
+				   IBV_WR_RDMA_READ };
+	enum { N = 9, BYTES = N * LINE };
+	unsigned int i, j, there, apart[3] = { 0 };
+	struct ibv_wc wc;
+	struct duo d;
+	char *at;
+
+	open_with(&d, "lines=1000", _i);
+	for (i = 0; i < 3 * TRIES; i++) {
+		j = i % 3;
+		at = ops[j] == IBV_WR_RDMA_READ ? d.a.buf : d.b.buf;
+		memset(d.a.buf, 'x', BYTES);
+		memset(d.b.buf, 'x', BYTES);
+		memset(at, 0, BYTES);
+		if (ops[j] == IBV_WR_SEND)
+			b_recv(&d, i, 0, BYTES);
+		ck_ok(post(&d, ops[j], i, 0, BYTES, 0, 0));
+		do {
+			there = whole_lines(at, N);
+			apart[j] += there && there < N;
+		} while (!polled(d.a.scq, &wc));
+		if (ops[j] == IBV_WR_SEND)
+			b_wait_recv(&d);
+		ck_assert_uint_eq(whole_lines(at, N), N);
+	}
+	for (j = 0; j < 3; j++)
 		ck_assert_msg(_i ? !apart[j] : apart[j] > 0,
 			      "opcode %d: %u times in pieces", ops[j],
 			      apart[j]);
@@ -302,6 +357,7 @@ int main(void)
 
 	add_loop(s, gather, 2);
 	add_loop(s, place, 2);
+	add_loop(s, lines, 2);
 	add(s, placed_once);
 	add(s, words);
 	add_loop(s, deliver, 2);

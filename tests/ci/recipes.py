@@ -29,7 +29,7 @@ recipes = page[page.index("\n## Recipes\n"):page.index("\n## Stock programs\n")]
 
 SEEDS = 8  # in place of 60, which take their time where all is well
 # found by the adversary, and by the referee, with the first seeds; the status
-WRONG = {"last-byte": 1, "ah-destroyed": 9}
+WRONG = {"source-reused": 1, "ah-destroyed": 9}
 
 
 def block(after):
@@ -119,11 +119,11 @@ def whole_jobs():
     line = re.search(r"^    (eval .*)$", recipes, re.MULTILINE)[1]
     for how, fails in (("-c", False), ("-w", True)):
         job_with("source-reused", how).step(
-            line + "\n[ $URXE_ADVERSARY = 17 ]\n./my-test", fails=fails)
+            line + "\n[ $URXE_ADVERSARY = 17,hardware ]\n./my-test", fails=fails)
     line = re.search(r"`(urxe env [^`]* >>[^`]*)`", recipes)[1]
     ours = job_with("last-byte", "-c")
     ours.step(line)
-    ours.step("[ $URXE_ADVERSARY -ge 0 ]\n./my-test")
+    ours.step("[ ${URXE_ADVERSARY%,hardware} -ge 0 ]\n./my-test")
 
 
 def main():

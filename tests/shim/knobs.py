@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""knobs.py URXE SOURCE_ROOT: the adversary's knobs, with their defaults, are the
-same in the command's help, in urxe(1) and in docs/adversary.md, and each is there."""
+"""knobs.py URXE SOURCE_ROOT: the adversary's knobs, with their defaults in both
+levels, are the same in the command's help, in urxe(1) and in docs/adversary.md, and
+each is there."""
 import pathlib
 import re
 import subprocess
@@ -10,13 +11,13 @@ import sys
 urxe, root = sys.argv[1], pathlib.Path(sys.argv[2])
 shown = subprocess.run([urxe, "run", "--adversary=help"], check=True, text=True,
                        stdout=subprocess.PIPE, timeout=120).stdout
-knobs = re.findall(r"^(\w+) +(\d+)  (\S.*)$", shown, re.M)
-page = re.findall(r"^\.It Cm (\w+) Pq (\d+)\n(.*)$",
+knobs = re.findall(r"^(\w+) +(\d+) +(\d+)  (\S.*)$", shown, re.M)
+page = re.findall(r"^\.It Cm (\w+) Pq (\d+), (\d+)\n(.*)$",
                   (root / "docs/man/urxe.1").read_text(), re.M)
 rows = [re.split(r" *\| *", row.strip("| ")) for row in re.findall(
     r"^\| `.*$", (root / "docs/adversary.md").read_text().split("## Knobs")[1]
     .split("\n## ")[0], re.M)]
-table = [(row[0].strip("`"), row[1]) for row in rows]
+table = [(row[0].strip("`"), row[1], row[2]) for row in rows]
 failures = 0
 
 
@@ -29,13 +30,15 @@ def expect(good, what):
 
 expect(len(knobs) > 10, f"few knobs: {knobs}")
 expect(page == knobs, f"urxe.1 has {set(page) ^ set(knobs)} in other words")
-expect(table == [knob[:2] for knob in knobs],
-       f"docs/adversary.md: {set(table) ^ {knob[:2] for knob in knobs}}")
+expect(table == [knob[:3] for knob in knobs],
+       f"docs/adversary.md: {set(table) ^ {knob[:3] for knob in knobs}}")
 for row in rows:
-    expect(len(row) == 5 and row[2] and (row[3] or row[0] == "`ticks`") and row[4],
-           f"docs/adversary.md: {row[0]} wants an effect, a rule and a bug: {row}")
+    expect(len(row) == 7 and row[3] and row[6] and
+           (row[4] and row[5] or row[0] == "`ticks`"),
+           f"docs/adversary.md: {row[0]} wants an effect, a rule, what NICs do and "
+           f"a bug: {row}")
 code = "".join(path.read_text() for folder in ("provider", "kernel-shim")
                for path in (root / folder).rglob("*.c"))
-for name, _, _ in knobs:
+for name, *_ in knobs:
     expect(re.search(rf"\bKNOB_{name}\b", code), f"{name}: nobody looks at it")
 sys.exit(1 if failures else 0)

@@ -242,6 +242,31 @@ def try_sweep():
     expect(code == -signal.SIGTERM and "ready" not in out, f"{code} {out}")
 
 
+def try_levels():
+    show = "echo is=$URXE_ADVERSARY."
+    for value, want in (("hardware", r"\d+,hardware"),
+                        ("hardware,7", "7,hardware"), ("7,hardware", "7,hardware"),
+                        ("specification,0x10,loss=2%", "16,specification,loss=2%"),
+                        ("hardware,loss=2%", r"\d+,hardware,loss=2%"),
+                        ("hardware,sweep:1", "1,hardware")):
+        done = urxe(f"--adversary={value}", "--", "sh", "-c", show)
+        expect(re.fullmatch(rf"is={want}\.\n", done.stdout), f"{value}: {done}")
+    # a seed that fails is told apart by the other level
+    for other, words in (("exit 0", "seed 2 passes with --adversary=hardware:"),
+                         ("exit 3", "seed 2 fails with --adversary=hardware,")):
+        script = f"case $URXE_ADVERSARY in *,*) {other};; 2*) exit 4;; esac"
+        for level in ("", "specification,"):
+            done = urxe(f"--adversary={level}sweep:3", "--", "sh", "-c",
+                        script if not level else script.replace("*,*", "*,h*"))
+            expect(done.returncode == 4 and words in done.stderr, f"{done}")
+            expect("urxe run --adversary=2" in done.stderr.splitlines()[-1],
+                   f"{done}")
+        for value in ("sweep:3,loss=0", "2,specification", "hardware,sweep:3"):
+            done = urxe(f"--adversary={value}", "--", "sh", "-c", "exit 4")
+            expect(done.returncode == 4 and "with --adversary=hardware" not in
+                   done.stderr, f"{value}: {done}")
+
+
 def try_apart():
     """A run finds nothing of the one before."""
     device = "test -e /sys/class/infiniband/urxe0; "
@@ -307,7 +332,7 @@ def try_timeout():
 
 def try_values():
     listed = urxe("--adversary=help")
-    knobs = re.findall(r"^(\w+) +\d+  \S", listed.stdout, re.M)
+    knobs = re.findall(r"^(\w+) +\d+ +\d+  \S", listed.stdout, re.M)
     expect(listed.returncode == 0 and len(knobs) > 5, f"{listed}")
     done = urxe("--adversary=0x10", "--", "false")
     expect("--adversary=16 " in done.stderr, f"0x10 is 16: {done}")
@@ -316,7 +341,8 @@ def try_values():
                 "1,ticks=1%", "1,loss=1001", "1,loss=101%", "1,loss=100.1%",
                 "1,loss=1.5", "1,loss=1.%", "1,loss=.5%", "1,loss=%",
                 "1,loss=1%%", "sweep", "sweep:", "sweep:0", "sweep:x",
-                "sweep:2-1", "sweep:1-", "sweep:3,no=1"):
+                "sweep:2-1", "sweep:1-", "sweep:3,no=1", "hard", "hardware,",
+                "hardware,x", "hardware,1,x", "hardware,sweep:x", "1,hardware=1"):
         for done in (urxe(f"--adversary={bad}", "--", "echo", "ran"),
                      urxe("--", "echo", "ran", env={"URXE_ADVERSARY": bad})):
             expect(done.returncode == 2 and not done.stdout,
@@ -325,7 +351,8 @@ def try_values():
     for knob in knobs:
         expect(f" {knob}" in done.stderr, f"{knob} is not named: {done.stderr}")
     for good in ("0", "18446744073709551615", "1,none", "1,none,loss=1000",
-                 "1,loss=100%,ticks=1", "1,loss=0.5%", "sweep:2-2"):
+                 "1,loss=100%,ticks=1", "1,loss=0.5%", "sweep:2-2",
+                 "1,hardware,none", "specification,1,none,loss=1"):
         done = urxe(f"--adversary={good}", "--", "echo", "ran")
         expect(done.returncode == 0 and done.stdout == "ran\n", f"{good}: {done}")
     # drawn, and said
@@ -374,6 +401,7 @@ try:
     try_signals()
     try_terminal()
     try_sweep()
+    try_levels()
     try_apart()
     try_timeout()
     try_values()
