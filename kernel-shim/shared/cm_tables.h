@@ -233,6 +233,7 @@ struct cm_event {
 	uint32_t id; /* + 1: whose events_reported it raises */
 	uint32_t mc; /* + 1, of multicast events */
 	struct cm_ref req; /* the new id of a CONNECT_REQUEST */
+	uint32_t thread; /* of its process, whose command it is from, or 0 */
 	uint64_t order;
 	uint64_t due; /* ns: it comes then; 0: it is there */
 	struct rdma_ucm_event_resp resp;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Knob cm: events of rdma_cm that come late. */
+/* Knobs cm and early: events of rdma_cm that come late, or at once. */
 #include <poll.h>
 #include <rdma/rdma_verbs.h>
 #include <signal.h>
@@ -322,6 +322,13 @@ START_TEST(raised_by_the_dead)
 }
 END_TEST
 
+START_TEST(before_the_command_returns)
+{
+	setenv("URXE_ADVERSARY", "7,none,early=1000", 1);
+	ck_assert_int_gt(early_events(20), 0);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("cm");
@@ -339,5 +346,6 @@ int main(void)
 	add(s, destroyed_before_it_comes);
 	add(s, migrated_before_it_comes);
 	add(s, raised_by_the_dead);
+	add(s, before_the_command_returns);
 	return run_suite(s);
 }

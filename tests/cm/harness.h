@@ -81,6 +81,12 @@ int hear(int fd);
 void finish(struct other o); /* it must exit with 0 */
 void kill_it(struct other o);
 
+/*
+ * Resolve an address and a route and connect, so many times: how many of their
+ * events a second thread has before the command returns.  Once a process.
+ */
+int early_events(int rounds);
+
 double now(void); /* seconds */
 
 /* What librdmacm or a killed child leaves behind is no leak of ours. */

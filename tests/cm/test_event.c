@@ -412,6 +412,13 @@ START_TEST(signals)
 }
 END_TEST
 
+/* When it has written a command, librdmacm still uses the id. */
+START_TEST(after_the_command)
+{
+	ck_assert_int_eq(early_events(100), 0);
+}
+END_TEST
+
 /* ------------------------------------------------------------ processes */
 
 static void child_serves(int fd, void *arg)
@@ -509,6 +516,7 @@ int main(void)
 	add(s, cancelled);
 	add(s, cancelled_before);
 	add(s, signals);
+	add(s, after_the_command);
 	add(s, forked);
 	add(s, no_leak);
 	add(s, other_descriptors);

@@ -18,6 +18,9 @@ struct ucma {
 	void *cmd; /* a copy of it; zeros behind what came */
 	size_t in_len, out_len;
 	int cancel_state; /* the application's; ours is disabled */
+	uint32_t
+		after; /* GET_EVENT: the thread whose command it awaits, or 0 */
+	uint64_t early; /* ns by which the command returns after its events */
 };
 
 /* A path record as it travels (IB specification, 15.2.5.16). */
@@ -138,6 +141,18 @@ bool ucma_is_privileged(void);
 
 /* Have it raise events as the adversary wants it (chaos/adversary.h). */
 void ucma_meet(struct cm *cm);
+/* ns by which others have the command's events before it returns; 0: not. */
+uint64_t ucma_meet_early(void);
+
+/* returned.c ----------------------------------------------------------- */
+
+uint32_t ucma_thread(void);
+/* The command has raised events for this process; the tables are locked. */
+void ucma_raised(struct ucma *u);
+/* The command is about to return to the application. */
+void ucma_return(const struct ucma *u);
+/* Wait until that thread has returned from the command that it was in. */
+void ucma_await_return(uint32_t thread);
 
 /* watch.c -------------------------------------------------------------- */
 

@@ -58,7 +58,7 @@ int ucma_get_event(struct ucma *u)
 
 	if (!cmd->response)
 		return -EFAULT;
-	while (!cm_event_pop(&u->cm, u->c, u->fd, &resp)) {
+	while (!cm_event_pop(&u->cm, u->c, u->fd, &resp, &u->after)) {
 		flags = fcntl(u->fd, F_GETFL);
 		if (flags < 0) /* another thread closed it */
 			return -EBADF;

@@ -268,6 +268,7 @@ static int ucma_run(struct ucma *u, const struct command *c)
 	u->c = ucma_chan(u, u->fd);
 	if (u->c) {
 		/* a child that goes on with it has its own watch */
+		u->cm.thread = ucma_thread();
 		u->cm.watch = u->c->pid != getpid();
 		u->c->pid = getpid();
 		u->c->late = u->cm.late && !ucma_unwatched();
@@ -277,17 +278,19 @@ static int ucma_run(struct ucma *u, const struct command *c)
 		ret = -ENODEV; /* of another fabric */
 	}
 	cm_settle(&u->cm);
+	if (u->cm.raised)
+		ucma_raised(u);
 	cm_unlock(&u->cm);
 	if (u->cm.watch)
 		ucma_watch();
+	if (u->after && u->after != u->cm.thread)
+		ucma_await_return(u->after);
 	return ret;
 }
 
-static ssize_t ucma_carry_out(int fd, const void *buf, size_t len,
-			      int cancel_state)
+static ssize_t ucma_carry_out(struct ucma *u, const void *buf, size_t len)
 {
 	alignas(8) char cmd[UCMA_COMMAND_MAX] = "";
-	struct ucma u = { .fd = fd, .cmd = cmd, .cancel_state = cancel_state };
 	struct rdma_ucm_cmd_hdr hdr;
 	uint64_t begin;
 	int ret;
@@ -298,17 +301,19 @@ static ssize_t ucma_carry_out(int fd, const void *buf, size_t len,
 	if (!commands[hdr.cmd].run)
 		return -ENOSYS;
 	memcpy(cmd, (const char *)buf + sizeof(hdr), hdr.in);
-	u.in_len = hdr.in;
-	u.out_len = hdr.out;
+	u->cmd = cmd;
+	u->in_len = hdr.in;
+	u->out_len = hdr.out;
 	begin = ucma_trace_begin();
-	ret = ucma_run(&u, &commands[hdr.cmd]);
-	ucma_trace_command(&u, hdr.cmd, begin, ret);
+	ret = ucma_run(u, &commands[hdr.cmd]);
+	ucma_trace_command(u, hdr.cmd, begin, ret);
 	return ret ? ret : (ssize_t)len;
 }
 
 bool ucma_write(int fd, const void *buf, size_t len, ssize_t *out)
 {
-	int saved = shim_enter(), cancel_state;
+	struct ucma u = { .fd = fd };
+	int saved = shim_enter();
 	struct stat st;
 	ssize_t ret;
 	bool ours;
@@ -321,15 +326,17 @@ bool ucma_write(int fd, const void *buf, size_t len, ssize_t *out)
 		pthread_testcancel();
 		shim_enter();
 		/* a cancelled thread would keep the lock */
-		pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
-		ret = ucma_carry_out(fd, buf, len, cancel_state);
-		pthread_setcancelstate(cancel_state, NULL);
+		pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &u.cancel_state);
+		ret = ucma_carry_out(&u, buf, len);
+		pthread_setcancelstate(u.cancel_state, NULL);
 		if (ret < 0)
 			saved = (int)-ret;
 		*out = ret < 0 ? -1 : ret;
 	}
 	shim_leave(saved);
-	if (ours)
+	if (ours) {
 		ucma_hear();
+		ucma_return(&u);
+	}
 	return ours;
 }
