@@ -6,6 +6,7 @@
  */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -16,14 +17,20 @@
 #include "mr.h"
 #include "verbs.h"
 
-/* Is [offset, offset + length) in it?  -EBADF, -EINVAL */
-static int dmabuf_check_range(int fd, uint64_t offset, uint64_t length)
+/*
+ * Is [offset, offset + length) in it?  -EBADF, -EINVAL.  The kernel takes
+ * dma-bufs only, whose files have no type or are regular ones.
+ */
+static int dmabuf_check_file(int fd, uint64_t offset, uint64_t length)
 {
+	int flags = fcntl(fd, F_GETFL);
 	struct stat st;
 	off_t size;
 
-	if (fstat(fd, &st))
-		return -errno;
+	if (flags < 0 || flags & O_PATH || fstat(fd, &st))
+		return -EBADF;
+	if (S_ISFIFO(st.st_mode) || S_ISSOCK(st.st_mode) || S_ISDIR(st.st_mode))
+		return fabric_fail(EINVAL, "the descriptor cannot be mapped");
 	if (offset + length < offset)
 		return -EINVAL;
 	size = S_ISREG(st.st_mode) ? st.st_size : lseek(fd, 0, SEEK_END);
@@ -93,26 +100,24 @@ static int dmabuf_reg_file(struct urxe_pd *pd, uint64_t offset, size_t length,
 			   uint64_t iova, int fd, int access,
 			   struct urxe_mr **mr)
 {
-	uint64_t lead = length ? offset % (uint64_t)sysconf(_SC_PAGESIZE) : 0;
+	uint64_t lead = offset % (uint64_t)sysconf(_SC_PAGESIZE);
 	struct urxe_key desc;
-	void *map = NULL;
 	size_t map_len = 0;
-	int ret = 0;
+	void *map = NULL;
+	int ret;
 
-	if (length)
-		ret = dmabuf_map(fd, offset, length,
-				 access & IBV_ACCESS_LOCAL_WRITE, &map,
-				 &map_len);
+	ret = dmabuf_map(fd, offset, length, access & IBV_ACCESS_LOCAL_WRITE,
+			 &map, &map_len);
 	if (ret)
 		return ret;
 	ret = mr_describe(pd->ctx, (char *)map + lead, length, iova, access,
 			  &desc);
 	if (!ret)
 		ret = mr_create(pd, &desc, PABI_MR_DMABUF, mr);
-	if (ret && map)
+	if (ret) {
 		munmap(map, map_len);
-	if (ret)
 		return ret;
+	}
 	(*mr)->map = map;
 	(*mr)->map_len = map_len;
 	return 0;
@@ -122,7 +127,6 @@ struct ibv_mr *urxe_reg_dmabuf_mr(struct ibv_pd *ibpd, uint64_t offset,
 				  size_t length, uint64_t iova, int fd,
 				  int access)
 {
-	uint64_t mask = (uint64_t)sysconf(_SC_PAGESIZE) - 1;
 	struct urxe_pd *pd = pd_find(ibpd);
 	struct urxe_mr *mr;
 	int ret;
@@ -130,11 +134,10 @@ struct ibv_mr *urxe_reg_dmabuf_mr(struct ibv_pd *ibpd, uint64_t offset,
 	if (!pd)
 		return urxe_fail(-ENOENT, "ibv_reg_dmabuf_mr: the PD");
 	ret = mr_check_access(access, MR_BASIC_ACCESS);
-	if (!ret && (offset ^ iova) & mask)
-		ret = fabric_fail(
-			EINVAL, "offset and iova differ in their page offset");
 	if (!ret)
-		ret = dmabuf_check_range(fd, offset, length);
+		ret = mr_check_range(offset, length, iova);
+	if (!ret)
+		ret = dmabuf_check_file(fd, offset, length);
 	if (!ret)
 		ret = dm_import(pd->ctx->fabric, fd, pd->ctx->slot,
 				pd->ctx->gen);

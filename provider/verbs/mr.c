@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "context.h"
 #include "engine/adopt.h"
@@ -31,6 +32,20 @@ int mr_check_access(unsigned int access, unsigned int known)
 	    !(access & IBV_ACCESS_LOCAL_WRITE))
 		return fabric_fail(EINVAL,
 				   "remote write and atomic access need IBV_ACCESS_LOCAL_WRITE");
+	return 0;
+}
+
+int mr_check_range(uint64_t at, uint64_t length, uint64_t iova)
+{
+	const uint64_t mask = (uint64_t)sysconf(_SC_PAGESIZE) - 1;
+
+	if ((at ^ iova) & mask)
+		return fabric_fail(
+			EINVAL,
+			"the iova has another page offset than what is registered");
+	if (!length && !(at & mask))
+		return fabric_fail(EINVAL,
+				   "no bytes at the beginning of a page");
 	return 0;
 }
 
@@ -119,7 +134,9 @@ int mr_describe(struct urxe_context *ctx, void *addr, size_t length,
 		return ret;
 	if (access & IBV_ACCESS_ON_DEMAND)
 		return odp_describe(out);
-	ret = vma_check_ends(va, length, access & WRITE_ACCESS, &file);
+	/* the page of no bytes must be there, too */
+	ret = vma_check_ends(va, length + !length, access & WRITE_ACCESS,
+			     &file);
 	if (ret)
 		return fabric_fail(-ret,
 				   "not all of it is mapped%s, or its pages cannot be had (the end of the file, a full file system)",
@@ -220,6 +237,8 @@ struct ibv_mr *urxe_reg_mr(struct ibv_pd *ibpd, void *addr, size_t length,
 	if (!pd)
 		return urxe_fail(-ENOENT, "ibv_reg_mr: the PD");
 	ret = mr_check_access(access, MR_ACCESS);
+	if (!ret)
+		ret = mr_check_range((uintptr_t)addr, length, iova);
 	adopt_begin();
 	if (!ret)
 		ret = mr_describe(pd->ctx, addr, length, iova, access, &desc);

@@ -44,6 +44,13 @@ static inline bool mr_is_named(const struct urxe_mr *mr)
 int mr_check_access(unsigned int access, unsigned int known);
 
 /*
+ * What the kernel refuses of any range at an address or an offset in a file
+ * (ib_uverbs_reg_mr(), ib_umem_num_pages()): an iova with another page offset,
+ * and a range without a page.  -EINVAL.
+ */
+int mr_check_range(uint64_t at, uint64_t length, uint64_t iova);
+
+/*
  * Describe length bytes at addr of this process in out, all but its live
  * word, windows and pd.  -EFAULT, -EINVAL.  mr_forget() takes back what it
  * holds.

@@ -61,7 +61,7 @@ END_TEST
 
 START_TEST(refused)
 {
-	int fd = memory_fd(SIZE), pipefd[2], ro;
+	int fd = memory_fd(SIZE), pipefd[2], ro, name;
 	struct ibv_mr *mr;
 	char path[64];
 
@@ -85,15 +85,26 @@ START_TEST(refused)
 		 EINVAL);
 	ck_errno(ibv_reg_dmabuf_mr(pd, 0, PAGE, 0, fd, IBV_ACCESS_ZERO_BASED),
 		 EINVAL);
+	/* no bytes: one page, or none */
+	ck_errno(ibv_reg_dmabuf_mr(pd, 0, 0, 0, fd, ALL_ACCESS), EINVAL);
+	mr = ibv_reg_dmabuf_mr(pd, 8, 0, 8, fd, ALL_ACCESS);
+	ck_nonnull(mr);
+	ck_ok(ibv_dereg_mr(mr));
 	/* cannot be mapped */
 	ck_ok(pipe(pipefd));
 	ck_errno(ibv_reg_dmabuf_mr(pd, 0, PAGE, 0, pipefd[0], 0), EINVAL);
+	ck_errno(ibv_reg_dmabuf_mr(pd, 0, PAGE, 0, pipefd[0], ALL_ACCESS),
+		 EINVAL);
+	ck_errno(ibv_reg_dmabuf_mr(pd, 0, PAGE, 0, pipefd[1], 0), EINVAL);
 	close(pipefd[0]);
 	close(pipefd[1]);
 	/* for reading only */
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
 	ro = open(path, O_RDONLY | O_CLOEXEC);
 	ck_assert_int_ge(ro, 0);
+	name = open(path, O_PATH | O_CLOEXEC);
+	ck_errno(ibv_reg_dmabuf_mr(pd, 0, PAGE, 0, name, 0), EBADF);
+	close(name);
 	ck_errno(ibv_reg_dmabuf_mr(pd, 0, PAGE, 0, ro, ALL_ACCESS), EACCES);
 	mr = ibv_reg_dmabuf_mr(pd, 0, PAGE, 0, ro, IBV_ACCESS_REMOTE_READ);
 	ck_nonnull(mr);

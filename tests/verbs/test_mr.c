@@ -88,6 +88,8 @@ START_TEST(access_rules)
 		ALL_ACCESS,
 		ALL_ACCESS | IBV_ACCESS_RELAXED_ORDERING,
 		ALL_ACCESS | IBV_ACCESS_ZERO_BASED,
+		/* without ON_DEMAND any page will do */
+		ALL_ACCESS | IBV_ACCESS_HUGETLB,
 		/* optional flags are ignored when they mean nothing here */
 		ALL_ACCESS | 1 << 25,
 	};
@@ -260,6 +262,41 @@ START_TEST(overflow)
 	ck_errno(ibv_reg_mr(pd, buf, SIZE_MAX - (uintptr_t)buf + 1, 0), EINVAL);
 	ck_errno(ibv_reg_mr_iova(pd, buf, 2 * PAGE, -PAGE, 0), EINVAL);
 	mr = ibv_reg_mr(pd, buf, PAGE, 0);
+	ck_nonnull(mr);
+	ck_ok(ibv_dereg_mr(mr));
+	teardown();
+}
+END_TEST
+
+/* As ib_umem_get() counts it: no bytes in a page need the page. */
+START_TEST(no_bytes)
+{
+	char *buf = pages(2, PROT_READ | PROT_WRITE);
+	struct ibv_mr *mr;
+
+	setup();
+	ck_errno(ibv_reg_mr(pd, buf, 0, ALL_ACCESS), EINVAL);
+	ck_errno(ibv_reg_mr(pd, NULL, 0, 0), EINVAL);
+	ck_errno(ibv_reg_mr(pd, buf, 0, IBV_ACCESS_ON_DEMAND), EINVAL);
+	mr = ibv_reg_mr(pd, buf + 8, 0, ALL_ACCESS);
+	ck_nonnull(mr);
+	ck_assert_uint_eq(mr->length, 0);
+	ck_ok(ibv_dereg_mr(mr));
+	munmap(buf, PAGE);
+	ck_errno(ibv_reg_mr(pd, buf + 8, 0, ALL_ACCESS), EFAULT);
+	teardown();
+}
+END_TEST
+
+START_TEST(iova_page_offset)
+{
+	char *buf = pages(2, PROT_READ | PROT_WRITE);
+	struct ibv_mr *mr;
+
+	setup();
+	ck_errno(ibv_reg_mr_iova(pd, buf, PAGE, 8, ALL_ACCESS), EINVAL);
+	ck_errno(ibv_reg_mr_iova(pd, buf + 8, PAGE, 0, ALL_ACCESS), EINVAL);
+	mr = ibv_reg_mr_iova(pd, buf + 8, PAGE, PAGE + 8, ALL_ACCESS);
 	ck_nonnull(mr);
 	ck_ok(ibv_dereg_mr(mr));
 	teardown();
@@ -669,6 +706,8 @@ int main(void)
 	add(s, no_room_for_the_file);
 	add(s, read_only);
 	add(s, overflow);
+	add(s, no_bytes);
+	add(s, iova_page_offset);
 	add(s, same_memory_twice);
 	add(s, memory_of_a_child);
 	add(s, number_of_another_file);

@@ -168,7 +168,7 @@ struct zero {
 static void do_zero(struct node *b, void *arg)
 {
 	struct zero *z = arg;
-	struct ibv_mr *mr = ibv_reg_mr(b->pd, b->buf, 0, ALL_ACCESS);
+	struct ibv_mr *mr = ibv_reg_mr(b->pd, b->buf + 8, 0, ALL_ACCESS);
 
 	ck_nonnull(mr);
 	b->user = mr;
