@@ -16,6 +16,7 @@
 #include "pair.h"
 #include "referee.h"
 #include "shadow.h"
+#include "unmapped.h"
 #include "unpolled.h"
 #include "verbs/mr_ex.h"
 
@@ -175,6 +176,7 @@ static struct ibv_mr *mr_made(struct ibv_mr *mr, struct ibv_pd *pd,
 		m->imported = is->imported;
 		m->null = is->null;
 		m->lkey = mr->lkey;
+		unmapped_watch(m);
 	}
 	referee_unlock();
 	errno = saved;
@@ -265,6 +267,7 @@ static void referee_unimport_mr(struct ibv_mr *mr)
 static void mr_changed(struct shadow_mr *m, const struct ibv_mr *mr, int flags,
 		       void *addr, size_t length, int access)
 {
+	unmapped_forget(m);
 	if (flags & IBV_REREG_MR_CHANGE_TRANSLATION) {
 		m->addr = (uintptr_t)addr;
 		m->iova = (uintptr_t)addr;
@@ -273,6 +276,7 @@ static void mr_changed(struct shadow_mr *m, const struct ibv_mr *mr, int flags,
 	if (flags & IBV_REREG_MR_CHANGE_ACCESS)
 		m->access = (unsigned int)access;
 	m->lkey = mr->lkey;
+	unmapped_watch(m);
 }
 
 static int referee_rereg_mr(struct pabi_mr *mr, int flags, struct ibv_pd *pd,

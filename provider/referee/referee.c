@@ -12,6 +12,7 @@
 #include "referee.h"
 #include "shadow.h"
 #include "suppress.h"
+#include "unmapped.h"
 
 struct pabi_ops referee_next;
 
@@ -24,6 +25,7 @@ void referee_lock(void)
 
 void referee_unlock(void)
 {
+	unmapped_tell();
 	pthread_mutex_unlock(&lock);
 	finding_write_out();
 }
@@ -37,8 +39,22 @@ bool referee_lock_at_last(void)
 	return !pthread_mutex_timedlock(&lock, &until);
 }
 
+static void before_fork(void)
+{
+	referee_lock();
+	unmapped_lock();
+}
+
+static void after_fork_parent(void)
+{
+	unmapped_unlock();
+	referee_unlock();
+}
+
 static void after_fork_child(void)
 {
+	unmapped_unlock();
+	unmapped_after_fork();
 	referee_unlock();
 	shadow_after_fork();
 	queue_after_fork();
@@ -65,12 +81,13 @@ int referee_wrap(struct pabi_ops *ops)
 		return ret;
 	referee_next = *ops;
 	stack_init((const void *)pabi.set_ops);
-	pthread_atfork(referee_lock, referee_unlock, after_fork_child);
+	pthread_atfork(before_fork, after_fork_parent, after_fork_child);
 	referee_wrap_events(ops);
 	referee_wrap_objects(ops);
 	referee_wrap_posts(ops);
 	referee_wrap_polls(ops);
 	memory_init();
+	unmapped_init();
 	leave_watch();
 	return 0;
 }

@@ -41,6 +41,11 @@ enum rule_level { LEVEL_error, LEVEL_warning, LEVEL_note };
 	     "memory of a WR is not mapped any more, or not writable",       \
 	     "a NIC goes on with the pages that were there when the MR was " \
 	     "made: deregister it before the memory goes")                   \
+	RULE(mr_unmapped, warning, "man ibv_reg_mr",                         \
+	     "memory of an MR was unmapped, moved, mapped over or given "    \
+	     "back (MADV_DONTNEED)",                                         \
+	     "a NIC goes on with the pages that were there when the MR was " \
+	     "made: deregister it before the memory goes")                   \
 	RULE(targets_overlap, error, "man ibv_post_recv, ibv_post_send",     \
 	     "two WRs in flight write the same bytes here",                  \
 	     "give each WR in flight a place of its own")                    \

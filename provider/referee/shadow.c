@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "shadow.h"
+#include "unmapped.h"
 
 #define BUCKETS 4096
 
@@ -32,6 +33,8 @@ void shadow_put_back(struct shadow *s)
 		s->number_next = *b;
 		*b = s;
 	}
+	if (s->type == SHADOW_MR)
+		unmapped_watch(to_shadow_mr(s));
 	s->next = NULL;
 	s->prev = last;
 	if (last)
@@ -84,6 +87,8 @@ struct shadow *shadow_take_out(enum shadow_type type, const void *handle)
 			;
 		*p = s->number_next;
 	}
+	if (type == SHADOW_MR)
+		unmapped_forget(to_shadow_mr(s));
 	if (s->prev)
 		s->prev->next = s->next;
 	else

@@ -55,6 +55,8 @@ struct shadow_mr {
 	uint32_t lkey;
 	unsigned int access;
 	bool imported, null;
+	struct shadow_mr *watch_next, **watch_pprev; /* unmapped.c */
+	uint64_t watched; /* since this moment */
 };
 
 struct shadow_cq {

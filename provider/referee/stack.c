@@ -13,7 +13,7 @@
 #include "symbol.h"
 
 /* Where urxe and libibverbs are: their calls say nothing to the program. */
-static const void *own_base, *verbs_base;
+static const void *own_base, *preload_base, *verbs_base;
 
 static const void *base_of(const void *address)
 {
@@ -27,6 +27,7 @@ void stack_init(const void *libibverbs)
 	struct stack first;
 
 	own_base = base_of((void *)stack_init);
+	preload_base = base_of(dlsym(RTLD_DEFAULT, "urxe_watch_maps"));
 	verbs_base = base_of(libibverbs);
 	stack_take(&first); /* loads what unwinds */
 }
@@ -50,7 +51,13 @@ bool stack_equal(const struct stack *a, const struct stack *b)
 
 static bool frame_is_ours(const void *base)
 {
-	return base && (base == own_base || base == verbs_base);
+	return base &&
+	       (base == own_base || base == preload_base || base == verbs_base);
+}
+
+bool stack_is_ours(const void *pc)
+{
+	return frame_is_ours(base_of(pc));
 }
 
 /* Who calls main and threads: of no interest, like those who have no name. */

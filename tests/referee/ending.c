@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Objects that end, or change, while WRs in flight need them. */
+/* Objects that end, or change, while WRs in flight need them; memory of MRs. */
+#define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "device.h"
 
@@ -295,6 +298,113 @@ static void refused_to_end(void)
 
 /* ------------------------------------------------------- cases */
 
+/* ------------------------------------------------------- memory of MRs */
+
+static struct ibv_mr *page_mr(char **page, int flags, int access)
+{
+	struct ibv_mr *mr;
+
+	*page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, flags | MAP_ANONYMOUS,
+		     -1, 0);
+	need(*page != MAP_FAILED);
+	mr = ibv_reg_mr(pd, *page, 4096, access);
+	need(mr);
+	return mr;
+}
+
+/* What is wrong is to do it before the MR ends. */
+static void mr_unmapped(int (*take)(char *page))
+{
+	char *page;
+	struct ibv_mr *mr = page_mr(&page, MAP_PRIVATE, LOCAL);
+
+	if (!wrong)
+		need(!ibv_dereg_mr(mr));
+	need(!take(page));
+	if (wrong)
+		need(!ibv_dereg_mr(mr));
+}
+
+static int take_munmap(char *page)
+{
+	return munmap(page, 4096);
+}
+
+static int take_mremap(char *page)
+{
+	return mremap(page, 4096, 8192, MREMAP_MAYMOVE | MREMAP_FIXED,
+		      mine + 8192) == MAP_FAILED;
+}
+
+static int take_mmap(char *page)
+{
+	return mmap(page, 4096, PROT_READ,
+		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1,
+		    0) == MAP_FAILED;
+}
+
+static int take_madvise(char *page)
+{
+	return madvise(page, 4096, MADV_DONTNEED);
+}
+
+static void mr_munmap(void)
+{
+	mr_unmapped(take_munmap);
+}
+
+static void mr_mremap(void)
+{
+	need(!ibv_dereg_mr(my_mr)); /* it is mapped over */
+	my_mr = NULL;
+	mr_unmapped(take_mremap);
+}
+
+static void mr_mmap(void)
+{
+	mr_unmapped(take_mmap);
+}
+
+static void mr_madvise(void)
+{
+	mr_unmapped(take_madvise);
+}
+
+/* It was moved, and its old memory is nobody's. */
+static void mr_unmapped_rereg(void)
+{
+	char *page;
+	struct ibv_mr *mr = page_mr(&page, MAP_PRIVATE, LOCAL);
+
+	need(!ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_TRANSLATION, NULL, mine,
+			   4096, 0));
+	need(!munmap(page, 4096));
+	if (wrong)
+		need(!madvise(mine, 4096, MADV_DONTNEED));
+	need(!ibv_dereg_mr(mr));
+}
+
+/* Calls that take nothing away, and an MR that follows them. */
+static void mr_not_unmapped(void)
+{
+	char *shared, *demand, *next;
+	struct ibv_mr *s = page_mr(&shared, MAP_SHARED, LOCAL);
+	struct ibv_mr *d =
+		page_mr(&demand, MAP_PRIVATE, LOCAL | IBV_ACCESS_ON_DEMAND);
+	pid_t pid;
+
+	need(!madvise(shared, 4096, MADV_DONTNEED));
+	need(!munmap(demand, 4096));
+	next = mmap(NULL, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	need(next != MAP_FAILED && !munmap(next, 4096));
+	need(munmap(shared + 1, 4096) < 0);
+	pid = fork();
+	if (!pid)
+		_exit(munmap(shared, 4096) || munmap(mine, SIZE));
+	need(reap_child(pid) == 0);
+	need(!ibv_dereg_mr(s) && !ibv_dereg_mr(d));
+}
+
 static const struct device_case cases[] = {
 	DEVICE_CASE("receive-without-mr+dereg", mr_of_receive),
 	DEVICE_CASE("receive-without-mr+xrc", mr_of_xrc_receive),
@@ -305,6 +415,12 @@ static const struct device_case cases[] = {
 	DEVICE_CASE("ended-on-answer+dereg", mr_on_answer),
 	DEVICE_CASE("mw-in-flight+dealloc", mw_of_bind),
 	DEVICE_CASE("ah-in-flight+destroy", ah_of_send),
+	DEVICE_CASE("mr-unmapped+munmap", mr_munmap),
+	DEVICE_CASE("mr-unmapped+mremap", mr_mremap),
+	DEVICE_CASE("mr-unmapped+mmap", mr_mmap),
+	DEVICE_CASE("mr-unmapped+madvise", mr_madvise),
+	DEVICE_CASE("mr-unmapped+rereg", mr_unmapped_rereg),
+	DEVICE_CASE("none+not_unmapped", mr_not_unmapped),
 	DEVICE_CASE("none+refused_to_end", refused_to_end),
 	DEVICE_CASE(NULL, NULL),
 };

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* Calls that take memory away, for the referee of `urxe run --check`. */
+#define _GNU_SOURCE
+#include <stdarg.h>
+#include <sys/mman.h>
+
+#include "base/map_watch.h"
+#include "wrap.h"
+
+/* linux/mman.h; newer than some headers */
+#define DONTNEED_LOCKED 24
+
+static _Atomic(const struct map_watch *) watch;
+
+/* The provider looks for it by its name. */
+void urxe_watch_maps(const struct map_watch *w)
+	__attribute__((visibility("default")));
+void urxe_watch_maps(const struct map_watch *w)
+{
+	store_release(&watch, w);
+}
+
+/* NULL: nobody wants to know. */
+static inline const struct map_watch *watcher(void)
+{
+	const struct map_watch *w = load_acquire(&watch);
+
+	return w && !shim_inside ? w : NULL;
+}
+
+#define CALLER __builtin_return_address(0)
+
+WRAP(int, munmap, (void *at, size_t len))
+{
+	const struct map_watch *w = watcher();
+	const uint64_t since = w ? w->now() : 0;
+	const int ret = NEXT(munmap)(at, len);
+
+	if (w && !ret)
+		w->gone("munmap", at, len, since, CALLER);
+	return ret;
+}
+
+#define WRAP_MMAP(name)                                                       \
+	WRAP(void *, name,                                                    \
+	     (void *at, size_t len, int prot, int flags, int fd, off_t from)) \
+	{                                                                     \
+		const struct map_watch *w = flags & MAP_FIXED ? watcher() :   \
+								NULL;         \
+		const uint64_t since = w ? w->now() : 0;                      \
+		void *p = NEXT(name)(at, len, prot, flags, fd, from);         \
+                                                                              \
+		if (w && p != MAP_FAILED)                                     \
+			w->gone(#name, at, len, since, CALLER);               \
+		return p;                                                     \
+	}
+WRAP_MMAP(mmap)
+WRAP_MMAP(mmap64)
+
+WRAP(void *, mremap, (void *at, size_t was, size_t len, int flags, ...))
+{
+	const struct map_watch *w = watcher();
+	const uint64_t since = w ? w->now() : 0;
+	void *to = NULL, *p;
+	va_list ap;
+
+	va_start(ap, flags);
+	if (flags & MREMAP_FIXED)
+		to = va_arg(ap, void *);
+	va_end(ap);
+	p = NEXT(mremap)(at, was, len, flags, to);
+	if (!w || p == MAP_FAILED)
+		return p;
+	if (p != at)
+		w->gone("mremap", at, was, since, CALLER);
+	else if (len < was)
+		w->gone("mremap", (char *)at + len, was - len, since, CALLER);
+	if (flags & MREMAP_FIXED)
+		w->gone("mremap", p, len, since, CALLER);
+	return p;
+}
+
+WRAP(int, madvise, (void *at, size_t len, int advice))
+{
+	const char *call = advice == MADV_DONTNEED || advice == MADV_FREE ||
+					   advice == DONTNEED_LOCKED ?
+				   "madvise" :
+			   advice == MADV_REMOVE ? "madvise(MADV_REMOVE)" :
+						   NULL;
+	const struct map_watch *w = call ? watcher() : NULL;
+	const uint64_t since = w ? w->now() : 0;
+	const int ret = NEXT(madvise)(at, len, advice);
+
+	if (w && !ret)
+		w->gone(call, at, len, since, CALLER);
+	return ret;
+}
+
+/*
+ * Allocators call these with locks held; what finds the next function may
+ * allocate, or wait for a thread that loads a library and allocates.
+ */
+__attribute__((constructor)) static void map_resolve(void)
+{
+	shim_next(&next_munmap, "munmap");
+	shim_next(&next_mmap, "mmap");
+	shim_next(&next_mmap64, "mmap64");
+	shim_next(&next_mremap, "mremap");
+	shim_next(&next_madvise, "madvise");
+}

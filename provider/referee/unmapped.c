@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <pthread.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/atomic.h"
+#include "base/compiler.h"
+#include "base/map_watch.h"
+#include "engine/vma.h"
+#include "unmapped.h"
+
+/* A call, and the MR that it took bytes of. */
+struct gone {
+	const char *call;
+	const void *caller;
+	uint64_t at, len, bytes;
+	struct shadow_mr mr;
+	struct stack stack;
+};
+
+#define MAX_GONE 32 /* noted and not told: more are dropped */
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+/* This thread has the lock, and a signal handler of it does not get it. */
+static thread_own bool busy;
+static struct shadow_mr *first;
+static _Atomic uint64_t moment;
+static struct gone noted[MAX_GONE];
+static _Atomic uint32_t noted_n;
+
+void unmapped_lock(void)
+{
+	busy = true;
+	pthread_mutex_lock(&lock);
+}
+
+void unmapped_unlock(void)
+{
+	pthread_mutex_unlock(&lock);
+	busy = false;
+}
+
+static void unlink_mr(struct shadow_mr *m)
+{
+	if (!m->watch_pprev)
+		return;
+	*m->watch_pprev = m->watch_next;
+	if (m->watch_next)
+		m->watch_next->watch_pprev = m->watch_pprev;
+	m->watch_pprev = NULL;
+}
+
+/* ON_DEMAND: the device follows the mappings. */
+static bool is_pinned(const struct shadow_mr *m)
+{
+	return m->addr && m->length && !m->s.inherited &&
+	       !(m->access & IBV_ACCESS_ON_DEMAND);
+}
+
+void unmapped_watch(struct shadow_mr *m)
+{
+	if (!is_pinned(m))
+		return;
+	unmapped_lock();
+	unlink_mr(m);
+	m->watched = fetch_add_relaxed(&moment, 1) + 1;
+	m->watch_next = first;
+	if (first)
+		first->watch_pprev = &m->watch_next;
+	m->watch_pprev = &first;
+	first = m;
+	unmapped_unlock();
+}
+
+void unmapped_forget(struct shadow_mr *m)
+{
+	unmapped_lock();
+	unlink_mr(m);
+	unmapped_unlock();
+}
+
+/* ------------------------------------------------------- calls */
+
+static uint64_t unmapped_now(void)
+{
+	return load_relaxed(&moment);
+}
+
+/* How many bytes of the MR are in [at, end). */
+static uint64_t bytes_of(const struct shadow_mr *m, uint64_t at, uint64_t end)
+{
+	const uint64_t m_end = m->addr + m->length;
+	const uint64_t from = at > m->addr ? at : m->addr;
+	const uint64_t to = end < m_end ? end : m_end;
+
+	return from < to ? to - from : 0;
+}
+
+/* Each MR is told once: it is no MR as it was any more. */
+static void note(struct shadow_mr *m, const struct gone *of, uint64_t bytes)
+{
+	const uint32_t n = load_relaxed(&noted_n);
+	struct gone *g = &noted[n];
+
+	unlink_mr(m);
+	if (n == MAX_GONE)
+		return;
+	*g = *of;
+	g->bytes = bytes;
+	g->mr = *m;
+	stack_take(&g->stack);
+	store_relaxed(&noted_n, n + 1);
+}
+
+static void unmapped_gone(const char *call, const void *at, size_t len,
+			  uint64_t since, const void *caller)
+{
+	const uint64_t mask = (uint64_t)sysconf(_SC_PAGESIZE) - 1;
+	const struct gone g = {
+		.call = call, .caller = caller, .at = (uintptr_t)at, .len = len
+	};
+	const uint64_t end = (g.at + len + mask) & ~mask;
+	struct shadow_mr *m, *next;
+	int saved = errno;
+	uint64_t bytes;
+
+	if (busy)
+		return;
+	unmapped_lock();
+	for (m = first; m; m = next) {
+		next = m->watch_next;
+		bytes = bytes_of(m, g.at, end);
+		/* what is newer is in a mapping that was made since */
+		if (bytes && m->watched <= since)
+			note(m, &g, bytes);
+	}
+	unmapped_unlock();
+	errno = saved;
+}
+
+/* ------------------------------------------------------- telling */
+
+/* What is given back of a shared mapping is the file's, and still the same. */
+static bool is_still_there(const struct gone *g)
+{
+	struct vma file;
+
+	return !strcmp(g->call, "madvise") &&
+	       !vma_check(g->at, g->len, false, &file) && file.shared;
+}
+
+static void gone_tell(struct gone *g)
+{
+	char name[FINDING_NAME];
+	const struct finding f = {
+		.rule = RULE_mr_unmapped,
+		.object = shadow_name(&g->mr.s, name),
+		.at = &g->stack,
+		.at_is = "taken away",
+	};
+
+	/* adoption puts other pages in the place of a program's */
+	if (stack_is_ours(g->caller) || is_still_there(g))
+		return;
+	finding_tell(
+		&f,
+		"%s of %llu bytes at 0x%llx took %llu of its bytes away while it was registered",
+		g->call, (unsigned long long)g->len, (unsigned long long)g->at,
+		(unsigned long long)g->bytes);
+}
+
+static bool noted_take(struct gone *g)
+{
+	uint32_t n;
+
+	unmapped_lock();
+	n = load_relaxed(&noted_n);
+	if (n) {
+		*g = noted[0];
+		memmove(noted, noted + 1, (n - 1) * sizeof(*noted));
+		store_relaxed(&noted_n, n - 1);
+	}
+	unmapped_unlock();
+	return n;
+}
+
+void unmapped_tell(void)
+{
+	int saved = errno;
+	struct gone g;
+
+	while (load_relaxed(&noted_n) && noted_take(&g))
+		gone_tell(&g);
+	errno = saved;
+}
+
+void unmapped_after_fork(void)
+{
+	unmapped_lock();
+	while (first)
+		unlink_mr(first);
+	store_relaxed(&noted_n, 0); /* the parent tells them */
+	unmapped_unlock();
+}
+
+void unmapped_init(void)
+{
+	static const struct map_watch watch = { .now = unmapped_now,
+						.gone = unmapped_gone };
+	void (*watch_maps)(const struct map_watch *w);
+
+	*(void **)&watch_maps = dlsym(RTLD_DEFAULT, "urxe_watch_maps");
+	if (watch_maps)
+		watch_maps(&watch);
+}

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * Memory that goes away under an MR: munmap, mremap, a mapping over it,
+ * madvise(MADV_DONTNEED).
+ *
+ * The preload library reports each such call when it succeeded.  Its caller may
+ * be an allocator that holds its locks, or the referee itself: what is found is
+ * noted under a lock of its own, which is held over no call, and told by the
+ * next referee_unlock().
+ */
+#pragma once
+
+#include "shadow.h"
+
+void unmapped_init(void);
+
+/* The MR is one from now on, or again, at m->addr; or no more. */
+void unmapped_watch(struct shadow_mr *m);
+void unmapped_forget(struct shadow_mr *m);
+
+/* Tell what was noted.  Under referee_lock(). */
+void unmapped_tell(void);
+
+/* Around fork(); the child's copies of memory are no MRs. */
+void unmapped_lock(void);
+void unmapped_unlock(void);
+void unmapped_after_fork(void);
