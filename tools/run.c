@@ -304,6 +304,8 @@ static int run_shell(const struct trial *t)
 /* clang-format off */
 static const struct command_option options[] = {
 	DEVICE_OPTIONS,
+	{ 'm', "memlock", "enforce", "refuse memory registrations beyond "
+	  "RLIMIT_MEMLOCK (ulimit -l), as a NIC does for a user", "no limit" },
 	OPTION_HEADING("Adversary, faults and time"),
 	ADVERSARY_OPTIONS,
 	{ 'F', "fault", "RULE|@FILE", "fail something on purpose; may be repeated; "
@@ -326,6 +328,14 @@ static const struct command_option options[] = {
 };
 /* clang-format on */
 
+static int set_memlock(const char *value)
+{
+	if (strcmp(value, "enforce"))
+		return fail(EXIT_USAGE, "--memlock: \"%s\": enforce", value);
+	setenv("URXE_MEMLOCK", value, 1);
+	return TRIAL_CHOSEN;
+}
+
 static int cmd_run(int argc, char **argv)
 {
 	struct trial trial = { .words = argv };
@@ -341,6 +351,8 @@ static int cmd_run(int argc, char **argv)
 			host = true;
 		else if (c == 'a')
 			setenv("URXE_ADOPT", "1", 1);
+		else if (c == 'm')
+			ret = set_memlock(optarg);
 		else if (c == 'w')
 			ret = set_wire(optarg) ? EXIT_USAGE : TRIAL_CHOSEN;
 		else if (c == 'A')

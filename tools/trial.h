@@ -24,8 +24,9 @@
 	{ 'w', "wire", "[=ADDRESS|INTERFACE]", "reach other hosts over RoCE " \
 	  "v2, from the default address if none is given", "this host alone" }
 #define ADVERSARY_OPTIONS						\
-	{ 'A', "adversary", "[=[SEED|sweep:N][,KNOB=VALUE...]]",	\
-	  "do all that the specification lets a device do; the same SEED " \
+	{ 'A', "adversary", "[=[LEVEL,][SEED|sweep:N][,KNOB=VALUE...]]", \
+	  "do all that the specification lets a device do, or, with the " \
+	  "LEVEL hardware, all that NICs are known to do; the same SEED "	\
 	  "repeats a run, sweep:N tries seeds 1 to N until one fails, "	\
 	  "--adversary=help lists the knobs", "off; without a SEED one is drawn" }
 /* clang-format on */

@@ -20,6 +20,7 @@
 #include "engine/service.h"
 #include "verbs/context.h"
 #include "verbs/event.h"
+#include "verbs/memlock.h"
 #include "verbs/verbs.h"
 
 static pthread_mutex_t contexts_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -127,6 +128,7 @@ void context_after_fork_child(void)
 
 	adopt_after_fork_child(); /* what else is done here may use the heap */
 	process_identify();
+	memlock_after_fork();
 	peer_after_fork();
 	for (v = contexts; v; v = v->next) {
 		service_after_fork(&v->ctx);

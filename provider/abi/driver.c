@@ -12,6 +12,7 @@
 #include "engine/process.h"
 #include "pabi/family.h"
 #include "pabi/pabi.h"
+#include "verbs/memlock.h"
 
 #define URXE_ABI_VERSION 1
 
@@ -75,6 +76,7 @@ __attribute__((constructor)) static void register_driver(void)
 	if (log && *log && *log != '0')
 		urxe_log_to_stderr();
 	adopt_init();
+	memlock_init();
 	process_identify();
 	ret = pabi_probe();
 	if (ret == -EPROTO)

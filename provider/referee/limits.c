@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "limits.h"
 #include "referee.h"
+#include "verbs/memlock.h"
 #include "verbs/qp.h"
 
 /* ------------------------------------------------------- CQs */
@@ -117,4 +118,23 @@ void limits_end(const struct shadow_qp *q)
 		     "met no receive at QP 0x%x %u times, and waited %llu ms for one",
 		     q->dest_qpn, q->rnr_times,
 		     (unsigned long long)q->rnr_ns / 1000000);
+}
+
+/* Once: it is a matter of the process, not of this MR. */
+void limits_memlock(const struct shadow_mr *m)
+{
+	static bool told;
+	uint64_t bytes, limit;
+	char name[FINDING_NAME];
+	const struct finding f = { .rule = RULE_memlock_exceeded,
+				   .object = shadow_name(&m->s, name),
+				   .here = true };
+
+	if (told || !memlock_exceeded(&bytes, &limit))
+		return;
+	told = true;
+	finding_tell(
+		&f,
+		"with it the MRs of this process have %llu bytes, and RLIMIT_MEMLOCK is %llu",
+		(unsigned long long)bytes, (unsigned long long)limit);
 }

@@ -177,6 +177,7 @@ static struct ibv_mr *mr_made(struct ibv_mr *mr, struct ibv_pd *pd,
 		m->null = is->null;
 		m->lkey = mr->lkey;
 		unmapped_watch(m);
+		limits_memlock(m);
 	}
 	referee_unlock();
 	errno = saved;
@@ -277,6 +278,7 @@ static void mr_changed(struct shadow_mr *m, const struct ibv_mr *mr, int flags,
 		m->access = (unsigned int)access;
 	m->lkey = mr->lkey;
 	unmapped_watch(m);
+	limits_memlock(m);
 }
 
 static int referee_rereg_mr(struct pabi_mr *mr, int flags, struct ibv_pd *pd,

@@ -98,6 +98,10 @@ enum rule_level { LEVEL_error, LEVEL_warning, LEVEL_note };
 	     "more WRs are in flight than their CQ has entries",             \
 	     "cqe is to be the sum of what its QPs can have in flight: "     \
 	     "max_send_wr and max_recv_wr of each")                          \
+	RULE(memlock_exceeded, warning, "man setrlimit",                     \
+	     "the MRs of the process have more bytes than RLIMIT_MEMLOCK",   \
+	     "raise it (ulimit -l, LimitMEMLOCK=, docker run --ulimit), or " \
+	     "register less: a NIC's driver refuses what is more (ENOMEM)")  \
 	RULE(sq_stuck, error, "man ibv_post_send; IB 10.8.6",                \
 	     "a send queue is full, and no WR in it is signaled: nothing "   \
 	     "will ever free it",                                            \

@@ -15,6 +15,7 @@
 #include "engine/odp.h"
 #include "engine/process.h"
 #include "engine/vma.h"
+#include "memlock.h"
 #include "mr.h"
 #include "odp.h"
 #include "verbs.h"
@@ -230,6 +231,7 @@ struct ibv_mr *urxe_reg_mr(struct ibv_pd *ibpd, void *addr, size_t length,
 			   uint64_t iova, int access)
 {
 	struct urxe_pd *pd = pd_find(ibpd);
+	uint64_t pinned = 0;
 	int ret;
 	struct urxe_key desc;
 	struct urxe_mr *mr;
@@ -239,14 +241,19 @@ struct ibv_mr *urxe_reg_mr(struct ibv_pd *ibpd, void *addr, size_t length,
 	ret = mr_check_access(access, MR_ACCESS);
 	if (!ret)
 		ret = mr_check_range((uintptr_t)addr, length, iova);
+	if (!ret && !(access & IBV_ACCESS_ON_DEMAND))
+		ret = memlock_charge((uintptr_t)addr, length, &pinned);
 	adopt_begin();
 	if (!ret)
 		ret = mr_describe(pd->ctx, addr, length, iova, access, &desc);
 	if (!ret)
 		ret = mr_create(pd, &desc, PABI_MR, &mr);
 	adopt_end();
-	if (ret)
+	if (ret) {
+		memlock_release(pinned);
 		return urxe_fail(ret, "ibv_reg_mr");
+	}
+	mr->pinned = pinned;
 	return &mr->vmr.mr;
 }
 
@@ -267,6 +274,8 @@ int urxe_dereg_mr(struct pabi_mr *vmr)
 		return -ret;
 	}
 	mr_forget(ctx, mr->key);
+	if (mr->key->pid == urxe_pid)
+		memlock_release(mr->pinned);
 	key_free(ctx, URXE_OBJ_MR, vmr->mr.lkey);
 	pd_put(mr->pd);
 	if (mr->map)

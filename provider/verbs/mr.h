@@ -12,6 +12,7 @@ struct urxe_mr {
 	struct urxe_key *key;
 	void *map; /* ibv_reg_dmabuf_mr's own mapping, or NULL */
 	size_t map_len;
+	uint64_t pinned; /* pages, of this process; memlock.h */
 };
 
 static inline struct urxe_mr *to_umr(struct ibv_mr *mr)

@@ -15,6 +15,7 @@
 #include "engine/key.h"
 #include "engine/log.h"
 #include "engine/mem.h"
+#include "memlock.h"
 #include "mr.h"
 #include "verbs.h"
 
@@ -82,6 +83,26 @@ static int rereg_change(struct urxe_mr *mr, int flags, struct urxe_pd *pd,
 	return 0;
 }
 
+/* The new memory is pinned before the old one is not any more. */
+static int rereg_pinned(struct urxe_mr *mr, int flags, struct urxe_pd *pd,
+			void *addr, size_t length, unsigned int access)
+{
+	uint64_t pages;
+	int ret;
+
+	if (!(flags & IBV_REREG_MR_CHANGE_TRANSLATION) ||
+	    mr->key->access & IBV_ACCESS_ON_DEMAND)
+		return rereg_change(mr, flags, pd, addr, length, access);
+	ret = memlock_charge((uintptr_t)addr, length, &pages);
+	if (ret)
+		return ret;
+	ret = rereg_change(mr, flags, pd, addr, length, access);
+	memlock_release(ret ? pages : mr->pinned);
+	if (!ret)
+		mr->pinned = pages;
+	return ret;
+}
+
 int urxe_rereg_mr(struct pabi_mr *vmr, int flags, struct ibv_pd *ibpd,
 		  void *addr, size_t length, int access)
 {
@@ -107,7 +128,7 @@ int urxe_rereg_mr(struct pabi_mr *vmr, int flags, struct ibv_pd *ibpd,
 		ret = fabric_fail(EPERM, "the memory is another process's");
 	adopt_begin();
 	if (!ret)
-		ret = rereg_change(mr, flags, pd, addr, length, access);
+		ret = rereg_pinned(mr, flags, pd, addr, length, access);
 	adopt_end();
 	if (ret)
 		urxe_fail(ret, "ibv_rereg_mr");

@@ -20,10 +20,15 @@ ALSO = {name: {"mr-unmapped"} for name in (
 def found(urxe, level, command):
     """The rules that were broken, and what was said."""
     with tempfile.TemporaryDirectory() as tmp:
+        with open(f"{tmp}/supp", "w") as supp:
+            # a matter of the machine
+            supp.write("" if command[1].startswith("memlock") else
+                       "memlock-exceeded:*\n")
         # what is used after it was freed is of no use then
         env = dict(os.environ, URXE_CHECK=level,
                    GLIBC_TUNABLES="glibc.malloc.perturb=165:"
                                   "glibc.malloc.tcache_count=0",
+                   URXE_CHECK_SUPPRESSIONS=f"{tmp}/supp",
                    URXE_CHECK_FOUND=f"{tmp}/found")
         run = subprocess.run([urxe, "run", "--", *command], env=env,
                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT,

@@ -79,6 +79,24 @@ static void left_many(bool wrong)
 		duo_close(&d);
 }
 
+/* More than may be locked, for who has no capability. */
+static void memlock(bool wrong)
+{
+	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	struct ibv_context *ctx = open_device();
+	struct ibv_pd *pd = ibv_alloc_pd(ctx);
+	char *buf = aligned_alloc(page, 17 * page);
+	struct ibv_mr *mr;
+
+	limit_memlock(16 * page);
+	mr = ibv_reg_mr(pd, buf, (wrong ? 17 : 16) * page, 0);
+	ck_nonnull(mr);
+	ck_ok(ibv_dereg_mr(mr));
+	ck_ok(ibv_dealloc_pd(pd));
+	ck_ok(ibv_close_device(ctx));
+	free(buf);
+}
+
 static struct ibv_context *late_ctx;
 static struct ibv_pd *late_pd;
 
@@ -144,6 +162,7 @@ static const struct test_case cases[] = {
 	{ "object-left+refused", left_refused },
 	{ "object-left+many", left_many },
 	{ "object-left+destructor", left_to_destructor },
+	{ "memlock-exceeded", memlock },
 	{ "fork", forked },
 	{ "late", asked_late },
 	{ "exit", given_up },

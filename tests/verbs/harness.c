@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <math.h>
 #include <poll.h>
 #include <pthread.h>
@@ -13,6 +14,8 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -635,6 +638,22 @@ int count_threads(void)
 		n++;
 	closedir(dir);
 	return n;
+}
+
+void limit_memlock(size_t bytes)
+{
+	struct __user_cap_header_struct head = {
+		.version = _LINUX_CAPABILITY_VERSION_3
+	};
+	struct __user_cap_data_struct cap[2];
+	struct rlimit r;
+
+	ck_ok(getrlimit(RLIMIT_MEMLOCK, &r));
+	r.rlim_cur = bytes;
+	ck_ok(setrlimit(RLIMIT_MEMLOCK, &r));
+	ck_ok((int)syscall(SYS_capget, &head, cap));
+	cap[0].effective &= ~(1u << CAP_IPC_LOCK);
+	ck_ok((int)syscall(SYS_capset, &head, cap));
 }
 
 int reap_child(pid_t pid)

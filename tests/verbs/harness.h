@@ -206,6 +206,8 @@ pid_t spawn(int (*fn)(void *arg), void *arg);
  */
 void leave_check(void);
 int reap_child(pid_t pid); /* exit status or -signal */
+/* RLIMIT_MEMLOCK, and no CAP_IPC_LOCK in this thread. */
+void limit_memlock(size_t bytes);
 /* No thread can be made any more; or again.  How many there are. */
 void allow_threads(bool yes);
 int count_threads(void);

@@ -303,6 +303,92 @@ START_TEST(iova_page_offset)
 }
 END_TEST
 
+/* As ib_umem_get() accounts it, for a user. */
+START_TEST(memlock)
+{
+	char *buf = pages(20, PROT_READ | PROT_WRITE);
+	struct ibv_mr *mr, *more, *demand;
+
+	ck_ok(setenv("URXE_MEMLOCK", "enforce", 1));
+	setup();
+	limit_memlock(16 * PAGE);
+	ck_errno(ibv_reg_mr(pd, buf, 17 * PAGE, 0), ENOMEM);
+	mr = ibv_reg_mr(pd, buf, 16 * PAGE, 0);
+	ck_nonnull(mr);
+	demand = ibv_reg_mr(pd, buf, 20 * PAGE, IBV_ACCESS_ON_DEMAND);
+	ck_nonnull(demand);
+	ck_errno(ibv_reg_mr(pd, buf, 1, 0), ENOMEM);
+	ck_ok(ibv_dereg_mr(mr));
+	/* parts of pages are pages, and each MR has its own */
+	mr = ibv_reg_mr(pd, buf + PAGE - 1, 6 * PAGE + 2, 0);
+	more = ibv_reg_mr(pd, buf + PAGE - 1, 6 * PAGE + 2, 0);
+	ck_nonnull(mr);
+	ck_nonnull(more);
+	ck_errno(ibv_reg_mr(pd, buf, 1, 0), ENOMEM);
+	/* what failed for another reason is not accounted */
+	ck_ok(ibv_dereg_mr(more));
+	munmap(buf + 19 * PAGE, PAGE);
+	ck_errno(ibv_reg_mr(pd, buf + 16 * PAGE, 4 * PAGE, 0), EFAULT);
+	/* both are there while it moves */
+	ck_assert_int_ne(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_TRANSLATION, NULL,
+				      buf, 9 * PAGE, 0),
+			 0);
+	ck_ok(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_TRANSLATION, NULL, buf,
+			   8 * PAGE, 0));
+	more = ibv_reg_mr(pd, buf, 8 * PAGE, 0);
+	ck_nonnull(more);
+	ck_errno(ibv_reg_mr(pd, buf, 1, 0), ENOMEM);
+	ck_ok(ibv_dereg_mr(more));
+	ck_ok(ibv_dereg_mr(mr));
+	ck_ok(ibv_dereg_mr(demand));
+	limit_memlock(0);
+	ck_errno(ibv_reg_mr(pd, buf, 1, 0), EPERM);
+	teardown();
+}
+END_TEST
+
+/* A child's address space has nothing pinned. */
+START_TEST(memlock_fork)
+{
+	char *buf = pages(16, PROT_READ | PROT_WRITE);
+	struct ibv_mr *mr, *other;
+	pid_t pid;
+
+	ck_ok(setenv("URXE_MEMLOCK", "enforce", 1));
+	setup();
+	limit_memlock(16 * PAGE);
+	mr = ibv_reg_mr(pd, buf, 16 * PAGE, 0);
+	ck_nonnull(mr);
+	pid = fork();
+	if (!pid) {
+		other = ibv_reg_mr(pd, buf, 16 * PAGE, 0);
+		if (!other || ibv_reg_mr(pd, buf, 1, 0) || errno != ENOMEM)
+			_exit(1);
+		_exit(ibv_dereg_mr(other));
+	}
+	ck_assert_int_eq(reap_child(pid), 0);
+	ck_errno(ibv_reg_mr(pd, buf, 1, 0), ENOMEM);
+	ck_ok(ibv_dereg_mr(mr));
+	teardown();
+}
+END_TEST
+
+/* Nobody asked for it. */
+START_TEST(memlock_off)
+{
+	char *buf = pages(2, PROT_READ | PROT_WRITE);
+	struct ibv_mr *mr;
+
+	unsetenv("URXE_MEMLOCK");
+	setup();
+	limit_memlock(PAGE);
+	mr = ibv_reg_mr(pd, buf, 2 * PAGE, 0);
+	ck_nonnull(mr);
+	ck_ok(ibv_dereg_mr(mr));
+	teardown();
+}
+END_TEST
+
 START_TEST(same_memory_twice)
 {
 	char *buf = pages(2, PROT_READ | PROT_WRITE);
@@ -708,6 +794,9 @@ int main(void)
 	add(s, overflow);
 	add(s, no_bytes);
 	add(s, iova_page_offset);
+	add(s, memlock);
+	add(s, memlock_fork);
+	add(s, memlock_off);
 	add(s, same_memory_twice);
 	add(s, memory_of_a_child);
 	add(s, number_of_another_file);
