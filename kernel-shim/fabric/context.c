@@ -235,6 +235,12 @@ out:
 	fabric_unlock(f);
 }
 
+void fabric_count_death(struct urxe_fabric *f)
+{
+	fetch_add_release(&f->dev->deaths, 1);
+	futex_wake(&f->dev->deaths, INT_MAX); /* service threads */
+}
+
 /*
  * It was claimed.  Each step may be done again by another, if we die or cannot
  * have the lock.
@@ -256,8 +262,7 @@ static bool context_free(struct urxe_fabric *f, uint32_t slot, uint32_t gen)
 	arena_name(name, sizeof(name), slot, gen);
 	unlinkat(f->dirfd, name, 0);
 	store_release(&c->state, URXE_CTX_FREE);
-	fetch_add_release(&f->dev->deaths, 1);
-	futex_wake(&f->dev->deaths, INT_MAX); /* service threads */
+	fabric_count_death(f);
 	context_forget_counts(f);
 	return true;
 

@@ -204,6 +204,8 @@ bool fabric_context_alive(struct urxe_fabric *f, uint32_t slot, uint32_t gen);
 
 /* Free what dead contexts held.  Returns how many there were. */
 int fabric_reap(struct urxe_fabric *f);
+/* Have all look for receives that somebody took with it (rq_recover.c). */
+void fabric_count_death(struct urxe_fabric *f);
 /* The same for one context; true if it was dead and is now free. */
 bool fabric_reap_one(struct urxe_fabric *f, uint32_t slot, uint32_t gen);
 

@@ -420,7 +420,8 @@ struct urxe_dev {
 	_Atomic uint32_t dm_kind; /* enum urxe_dm_kind */
 	uint32_t ctx_next;
 	_Atomic uint32_t reap_next; /* the next context an opening asks */
-	_Atomic uint32_t deaths; /* contexts reaped so far */
+	/* how often a context was reaped, or a receive left (rq_recover.c) */
+	_Atomic uint32_t deaths;
 	_Atomic uint64_t counter[URXE_CNT_COUNT];
 	struct urxe_gid gid[URXE_GID_ROWS];
 	struct urxe_ctx_slot ctx[URXE_MAX_CTX];

@@ -563,6 +563,17 @@ bool bounce_answers(struct urxe_context *ctx, struct urxe_peer *peer)
 	return ok;
 }
 
+bool bounce_is_stuck(const struct urxe_peer *peer)
+{
+	const struct urxe_bouncer *b = peer->arena->bouncer;
+	int i;
+
+	for (i = 0; load_relaxed(&peer->bounce) && i < URXE_BOUNCERS; i++, b++)
+		if (load_acquire(&b->pid) && load_seq_cst(&b->stuck))
+			return true;
+	return false;
+}
+
 bool bounce_persist(struct urxe_context *ctx, struct urxe_peer *peer,
 		    const struct urxe_key *k)
 {

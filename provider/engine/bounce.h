@@ -22,6 +22,12 @@ static inline uint32_t bouncer_slots(const struct urxe_bouncer *b)
  */
 enum transfer_status bounce_flush(struct transfer_batch *b, uint64_t *moved);
 
+/*
+ * Was a bouncer of that context given up on, and has not run since?  It may be
+ * in the middle of a slot.
+ */
+bool bounce_is_stuck(const struct urxe_peer *peer);
+
 /* Does everybody answer who copies for that context? */
 bool bounce_answers(struct urxe_context *ctx, struct urxe_peer *peer);
 

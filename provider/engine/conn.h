@@ -20,7 +20,11 @@ enum response {
 	RESP_NAK_INVALID, /* remote invalid request */
 	RESP_NAK_ACCESS, /* remote access error */
 	RESP_NAK_OPERATION, /* remote operational error */
-	RESP_OTHER, /* it is another one than before: conn_ready only */
+	/*
+	 * No answer: the requester's own memory is not there; of conn_ready(),
+	 * it is another connection than before
+	 */
+	RESP_OTHER,
 };
 
 /*

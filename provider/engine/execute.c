@@ -197,7 +197,7 @@ enum verdict execute_answered(struct urxe_qp *qp, struct run *r,
 			      const struct urxe_wqe *w, enum response resp)
 {
 	/* IB 9.8.3: there are no answers; what cannot be served is dropped */
-	if (unlikely(qp->type == IBV_QPT_UC)) {
+	if (unlikely(qp->type == IBV_QPT_UC && resp != RESP_OTHER)) {
 		if (resp == RESP_RNR)
 			responder_note_rnr(&qp->conn, qp->conn.qpn);
 		if (resp)
@@ -217,7 +217,7 @@ enum verdict execute_answered(struct urxe_qp *qp, struct run *r,
 	case RESP_NAK_OPERATION:
 		return execute_refused(qp, r, w, resp);
 	case RESP_OTHER:
-		break;
+		return execute_fail(r, IBV_WC_LOC_PROT_ERR);
 	}
 	return execute_fail(r, IBV_WC_FATAL_ERR);
 }
@@ -280,7 +280,7 @@ execute_move(struct urxe_qp *qp, const struct urxe_wqe *w,
 		transfer_local(dst->ptr, src[0].ptr, w->length);
 		return RESP_ACK;
 	}
-	return moved(transfer(dst, src, w->length, qp->ctx, false));
+	return moved_to(transfer(dst, src, w->length, qp->ctx, false));
 }
 
 static enum verdict execute_write(struct urxe_qp *qp, struct run *r,
@@ -337,7 +337,8 @@ static enum verdict execute_read(struct urxe_qp *qp, struct run *r,
 	if (!resp && w->length) {
 		/* after the WRITEs before it, and before the READs after it */
 		atomic_thread_fence(memory_order_seq_cst);
-		resp = moved(transfer(dst, &src, w->length, qp->ctx, false));
+		resp = moved_from(
+			transfer(dst, &src, w->length, qp->ctx, false));
 		atomic_thread_fence(memory_order_acquire);
 	}
 	if (!resp)

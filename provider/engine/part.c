@@ -110,6 +110,7 @@ enum response part_move(struct urxe_qp *qp, const struct urxe_wqe *w,
 			uint64_t off, uint64_t len)
 {
 	struct part_ends e = { 0 };
+	enum transfer_status status;
 	enum response resp;
 
 	resp = part_resolve(qp, w, &e);
@@ -117,8 +118,10 @@ enum response part_move(struct urxe_qp *qp, const struct urxe_wqe *w,
 		return resp;
 	/* a READ's: after what was written before it */
 	atomic_thread_fence(memory_order_seq_cst);
-	return moved(transfer(part_skip(e.to, off), part_skip(e.from, off), len,
-			      qp->ctx, false));
+	status = transfer(part_skip(e.to, off), part_skip(e.from, off), len,
+			  qp->ctx, false);
+	return w->opcode == IBV_WR_RDMA_READ ? moved_from(status) :
+					       moved_to(status);
 }
 
 enum verdict part_finish(struct urxe_qp *qp, struct run *r, struct urxe_wqe *w)

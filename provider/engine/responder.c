@@ -282,17 +282,23 @@ receive_doubt(struct urxe_peer *p, const struct urxe_key *k,
 	seg->key = k;
 }
 
+/* How the bytes of a message get to where they go. */
+struct reach {
+	bool mapped; /* by stores, or after a page fault: they cannot travel */
+	bool here; /* by this thread's stores, which do not fail */
+};
+
 /* Where len bytes go; false: a key of the receive does not hold. */
 static inline bool __attribute__((always_inline))
 receive_scatter(struct urxe_conn *c, const struct taken *t, uint64_t len,
-		struct urxe_seg *dst, bool *mapped)
+		struct urxe_seg *dst, struct reach *how)
 {
 	struct urxe_peer *p = rx_peer(&c->rx);
 	const struct urxe_key *k;
 	uint64_t n;
 	uint32_t i;
 
-	*mapped = true;
+	how->mapped = how->here = true;
 	for (i = 0; len && i < t->num_sge; i++) {
 		n = t->sge[i].length < len ? t->sge[i].length : len;
 		dst[i].len = n;
@@ -308,7 +314,8 @@ receive_scatter(struct urxe_conn *c, const struct taken *t, uint64_t len,
 		if (unlikely(c->doubts_memory))
 			receive_doubt(p, k, &dst[i]);
 		/* a page fault must show before the completion does */
-		*mapped &= dst[i].ptr || k->flags & URXE_MR_ODP;
+		how->mapped &= dst[i].ptr || k->flags & URXE_MR_ODP;
+		how->here &= dst[i].ptr || !dst[i].pid;
 		len -= n;
 	}
 	return true;
@@ -318,8 +325,8 @@ enum response responder_foresee(struct urxe_conn *c, uint64_t length,
 				struct urxe_seg dst[URXE_MAX_SGE])
 {
 	struct urxe_rq_view *rq = &c->rx.rq;
+	struct reach how;
 	struct taken t;
-	bool mapped;
 
 	if (c->rx.shared)
 		return RESP_OTHER;
@@ -329,60 +336,127 @@ enum response responder_foresee(struct urxe_conn *c, uint64_t length,
 	receive_copy(rq, load_acquire(&rq->sh->cons), &t);
 	if (length > t.total)
 		return RESP_NAK_INVALID;
-	return receive_scatter(c, &t, length, dst, &mapped) ?
-		       RESP_ACK :
-		       RESP_NAK_OPERATION;
+	return receive_scatter(c, &t, length, dst, &how) ? RESP_ACK :
+							   RESP_NAK_OPERATION;
 }
 
 /* What takes so long that it is worth to say of which key it is. */
 #define RECEIVE_LONG 4096
 
 /*
- * May its bytes travel in the completion, to be placed when that is polled?  Not
- * under a carrier: what follows the SEND would be in place before it.
+ * May its bytes travel in the completion, to be placed when that is polled? Not
+ * under a carrier: what follows the SEND would be in place before it.  Of UC
+ * the receive may be one that a bouncer is at for a message that was given up.
  */
 static bool receive_may_travel(const struct urxe_qp *qp,
 			       const struct urxe_conn *c, uint64_t length)
 {
 	return length <= URXE_CQE_INLINE && !qp->carrier &&
-	       !comp_cntr_has_receives(c);
+	       !comp_cntr_has_receives(c) &&
+	       !(qp->type == IBV_QPT_UC && bounce_is_stuck(rx_peer(&c->rx)));
 }
 
-/* Bring a SEND's bytes to the receive, or into its completion. */
-static enum response receive_deliver(struct urxe_qp *qp,
-				     struct urxe_conn *c, const struct taken *t,
-				     const struct urxe_seg *src,
-				     uint64_t length, struct urxe_cqe *e)
+/*
+ * What the end of a copy into a receive means.  An lkey that does not hold is
+ * not the requester's affair.  Nobody is told of what a datagram or UC cannot
+ * reach.
+ */
+static enum response receive_moved(const struct urxe_qp *qp,
+				   enum transfer_status status)
 {
+	enum response resp = moved_to(status);
+
+	if (resp == RESP_NAK_ACCESS)
+		return RESP_NAK_OPERATION;
+	return status == TRANSFER_DENIED && qp_is_unreliable(qp) ?
+		       RESP_SILENCE :
+		       resp;
+}
+
+/* The bytes of a SEND, on their way to a receive that was taken. */
+struct delivery {
+	const struct urxe_seg *src;
 	struct urxe_seg dst[URXE_MAX_SGE];
+	uint64_t length; /* to be stored when the completion is claimed */
+	bool travels; /* into that completion */
+	enum ibv_wc_status status;
+};
+
+static bool bytes_are_here(const struct urxe_seg *s, uint64_t length)
+{
+	uint64_t n;
+
+	for (; length; length -= n, s++) {
+		n = s->len < length ? s->len : length;
+		if (n && !s->ptr)
+			return false;
+	}
+	return true;
+}
+
+/*
+ * Check where the bytes go, and bring them there, unless this thread can store
+ * them: that does not fail, and waits until the completion is claimed.
+ */
+static enum response receive_begin(struct urxe_qp *qp, struct urxe_conn *c,
+				   const struct taken *t, uint64_t length,
+				   struct delivery *d)
+{
 	enum response resp;
-	bool mapped;
+	struct reach how;
 
 	if (length > t->total) {
 		why_note(TOO_SHORT, length, t->total, c->qpn);
-		e->status = IBV_WC_LOC_LEN_ERR;
+		d->status = IBV_WC_LOC_LEN_ERR;
 		return RESP_NAK_INVALID;
 	}
-	if (!receive_scatter(c, t, length, dst, &mapped)) {
-		e->status = IBV_WC_LOC_PROT_ERR;
+	d->status = IBV_WC_LOC_PROT_ERR;
+	if (!receive_scatter(c, t, length, d->dst, &how))
 		return RESP_NAK_OPERATION;
-	}
-	/* the bytes travel in the completion: the poller knows the SGEs */
-	if (!mapped && receive_may_travel(qp, c, length)) {
-		dst[0].ptr = (char *)e->data;
-		dst[0].len = length;
-		e->inline_len = length;
-	}
-	if (t->num_sge == 1 && (!mapped || length > RECEIVE_LONG))
+	if (t->num_sge == 1 && (!how.mapped || length > RECEIVE_LONG))
 		guard_name(qp->guard,
 			   GUARD_RECEIVE | GUARD_ONE_KEY(t->sge[0].lkey));
-	resp = moved(transfer(dst, src, length, qp->ctx, true));
-	if (resp == RESP_ACK)
-		return RESP_ACK;
-	e->inline_len = 0;
-	e->status = IBV_WC_LOC_PROT_ERR;
-	/* its lkey is not the requester's affair */
-	return resp == RESP_NAK_ACCESS ? RESP_NAK_OPERATION : resp;
+	if (likely(bytes_are_here(d->src, length))) {
+		d->travels = !how.mapped && receive_may_travel(qp, c, length);
+		if (how.here || d->travels) {
+			d->length = length;
+			d->status = IBV_WC_SUCCESS;
+			return RESP_ACK;
+		}
+	}
+	resp = receive_moved(qp,
+			     transfer(d->dst, d->src, length, qp->ctx, false));
+	if (!resp)
+		d->status = IBV_WC_SUCCESS;
+	return resp;
+}
+
+/* The bytes travel in the completion: the poller knows the SGEs. */
+static void receive_finish(struct delivery *d, struct urxe_context *ctx,
+			   struct urxe_cqe *e)
+{
+	if (d->travels) {
+		d->dst[0].ptr = (char *)e->data;
+		d->dst[0].len = d->length;
+		e->inline_len = d->length;
+	}
+	transfer(d->dst, d->src, d->length, ctx, false);
+}
+
+/*
+ * Return a receive that was taken, for another message.  The only requester of
+ * a queue stores the old cons.  In a queue of several requesters the next
+ * receives may be taken, and a bouncer may still be in this one: the owner
+ * posts it again when that is over (rq_recover.c).
+ */
+static void receive_return(struct urxe_conn *c, const struct taken *t)
+{
+	uint32_t index = t->index + 1;
+
+	if (c->rx.shared)
+		fabric_count_death(c->peer->fabric);
+	else
+		cas_acq_rel(&c->rx.rq.sh->cons, &index, t->index);
 }
 
 static const uint8_t wc_flags[] = {
@@ -401,7 +475,7 @@ static uint32_t receive_wqe(const struct urxe_rx *rx, const struct taken *t)
 }
 
 /*
- * A receive that was taken must be filled: where another process has to do it
+ * A receive that was taken is better filled: where another process has to do it
  * (copy path 4), see first that it is there.
  */
 static bool receive_is_answered(const struct urxe_qp *qp,
@@ -469,9 +543,14 @@ enum response responder_receive(struct urxe_qp *qp, struct urxe_conn *c,
 				enum ibv_wc_status failed, struct receipt *rc)
 {
 	uint64_t length = w->length + (grh ? GRH_BYTES : 0);
+	struct delivery d;
 	enum response resp;
 	struct taken t;
 
+	d.src = src;
+	d.length = 0;
+	d.travels = false;
+	d.status = failed;
 	rc->conn = NULL;
 	rc->notify = false;
 	if (unlikely(!receive_is_answered(qp, c, w->opcode, length))) {
@@ -481,11 +560,17 @@ enum response responder_receive(struct urxe_qp *qp, struct urxe_conn *c,
 	resp = receive_take(qp, c, w, length, &t);
 	if (unlikely(resp))
 		return resp;
-	if (!receive_complete(qp, c, w, &t, length, grh, failed, rc))
+	if (is_send(w->opcode) && likely(!failed)) {
+		resp = receive_begin(qp, c, &t, length, &d);
+		if (unlikely(resp == RESP_SILENCE || resp == RESP_OTHER)) {
+			receive_return(c, &t);
+			return resp;
+		}
+	}
+	if (!receive_complete(qp, c, w, &t, length, grh, d.status, rc))
 		return RESP_NAK_OPERATION;
-	if (is_send(w->opcode) && likely(!failed))
-		resp = receive_deliver(qp, c, &t, src, length,
-				       rc->ref.slot.cqe);
+	if (likely(d.length))
+		receive_finish(&d, qp->ctx, rc->ref.slot.cqe);
 	receive_settle(c, rc->ref.slot.cqe);
 	return resp;
 }
@@ -521,8 +606,7 @@ enum response responder_place(struct urxe_qp *qp, struct urxe_conn *c,
 {
 	struct urxe_seg dst[URXE_MAX_SGE];
 	struct taken rest;
-	enum response resp;
-	bool mapped;
+	struct reach how;
 
 	if (off > t->total || src->len > t->total - off) {
 		why_note(TOO_SHORT, off + src->len, t->total, c->qpn);
@@ -531,10 +615,9 @@ enum response responder_place(struct urxe_qp *qp, struct urxe_conn *c,
 	}
 	taken_skip(t, off, &rest);
 	*failed = IBV_WC_LOC_PROT_ERR;
-	if (!receive_scatter(c, &rest, src->len, dst, &mapped))
+	if (!receive_scatter(c, &rest, src->len, dst, &how))
 		return RESP_NAK_OPERATION;
-	resp = moved(transfer(dst, src, src->len, qp->ctx, true));
-	return resp == RESP_NAK_ACCESS ? RESP_NAK_OPERATION : resp;
+	return receive_moved(qp, transfer(dst, src, src->len, qp->ctx, false));
 }
 
 enum response responder_complete(struct urxe_qp *qp, struct urxe_conn *c,

@@ -17,7 +17,7 @@
 /* What a transfer's end means. */
 static inline enum response moved(enum transfer_status status)
 {
-	switch (status) {
+	switch ((int)status & ~TRANSFER_READING) {
 	case TRANSFER_OK:
 		return RESP_ACK;
 	case TRANSFER_GONE:
@@ -27,6 +27,23 @@ static inline enum response moved(enum transfer_status status)
 	default:
 		return RESP_NAK_OPERATION;
 	}
+}
+
+/*
+ * The same of bytes that go to the responder, and of those that come from it.
+ * RESP_OTHER: it is the requester's own memory that is not there.
+ */
+static inline enum response moved_to(enum transfer_status status)
+{
+	if (likely(!(status & TRANSFER_READING)))
+		return moved(status);
+	status &= ~TRANSFER_READING;
+	return status == TRANSFER_GONE ? RESP_SILENCE : RESP_OTHER;
+}
+
+static inline enum response moved_from(enum transfer_status status)
+{
+	return moved_to(status ? status ^ TRANSFER_READING : status);
 }
 
 /* May an RDMA or atomic request touch this?  On RESP_ACK, *seg is it. */

@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Receives that a dead requester took with it, from a queue that has many.
+ * Receives that a dead requester took with it, from a queue that has many, or
+ * a live one that then could not reach their memory (responder.c).
  *
  * A NIC that meets the end of a message's sender has the receive still, with
  * the QP it was for.  Here it goes back to its queue: nothing says which QP of
  * an SRQ it was for, and of a datagram nobody will ever hear again.
  *
  * The owner looks for them when the fabric has reaped a context since it last
- * looked.  A receive is lost if it was taken (its position is below cons),
- * no requester is at work on that queue (quiesce.h), and yet
- * its completion is neither polled nor in any CQ.  Everything is tried and
- * not waited for: who calls may itself be between ibv_start_poll and
- * ibv_end_poll.
+ * looked, or a requester said that it left one.  A receive is lost if it was
+ * taken (its position is below cons), no requester is at work on that queue
+ * (quiesce.h), and yet its completion is neither polled nor in any CQ.
+ * Everything is tried and not waited for: who calls may itself be between
+ * ibv_start_poll and ibv_end_poll.
  *
  * After a fork two processes have the queue, and each knows only what itself
  * posted and polled.  Who finds that the other one did something leaves the
@@ -175,8 +176,9 @@ static bool recover_post_lost(struct queue *q)
 
 		if (k->found || !kept_is_taken(k, q->cons))
 			continue;
-		urxe_why("a requester died with receive 0x%llx: posted again",
-			 (unsigned long long)load_relaxed(&kept_recv(k)->wr_id));
+		urxe_why(
+			"a requester died with receive 0x%llx, or could not fill it: posted again",
+			(unsigned long long)load_relaxed(&kept_recv(k)->wr_id));
 		rq_post_again(q->rq, k);
 		any = true;
 	}

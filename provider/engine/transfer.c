@@ -162,9 +162,11 @@ static enum transfer_status transfer_put(struct transfer_batch *b, bool write,
 	if (b->n && (b->n == TRANSFER_IOVS || b->write != write ||
 		     transfer_parts(b, seg)))
 		status = transfer_flush(b, NULL);
+	if (status)
+		return status; /* and b->write says which side it was */
 	b->write = write;
 	transfer_add(b, seg, local, seg->va + off, len);
-	return status;
+	return TRANSFER_OK;
 }
 
 /* Neither side is mapped here: through a buffer of our own. */
@@ -250,5 +252,5 @@ enum transfer_status transfer(const struct urxe_seg *dst,
 	}
 	if (b.n && !status)
 		status = transfer_flush(&b, NULL);
-	return status;
+	return status && !b.write ? status | TRANSFER_READING : status;
 }

@@ -30,6 +30,8 @@ enum transfer_status {
 	TRANSFER_FAULT, /* registered memory was unmapped */
 	TRANSFER_REVOKED, /* the key was taken away since it was looked up */
 	TRANSFER_DENIED, /* process_vm_* is forbidden, and nobody copies */
+	/* with one of them, of transfer(): what is copied could not be read */
+	TRANSFER_READING = 8,
 };
 
 #define TRANSFER_IOVS 128

@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 #include "forbid.h"
-#include "harness.h"
+#include "types.h"
 
 #define R IBV_WR_RDMA_READ
 #define W IBV_WR_RDMA_WRITE
@@ -438,18 +438,22 @@ static int stop_later(void *arg)
 	return kill(s->pid, SIGSTOP);
 }
 
-/*
- * In the middle of a message.  What can be tried again is; the receive of a
- * SEND was taken, and then both ends fail, or the SEND is whole.
- */
+/* Post a message of HUGE bytes, and stop b in the middle of it. */
+static void post_and_stop(struct duo *d, enum ibv_wr_opcode op, int us)
+{
+	struct stopper s = { .pid = d->pid, .us = us };
+	pid_t pid = spawn(stop_later, &s);
+
+	ck_ok(post(d, op, 5, 0, HUGE, 0, 0));
+	ck_ok(reap_child(pid));
+}
+
+/* In the middle of a message: it is tried again. */
 START_TEST(stopped_while_it_copies)
 {
 	static const enum ibv_wr_opcode op[] = { W, R, S };
 	struct opts o = default_opts();
-	struct stopper s;
-	struct ibv_wc wc;
 	struct duo d;
-	pid_t pid;
 
 	may_leak();
 	o.size = HUGE;
@@ -461,23 +465,180 @@ START_TEST(stopped_while_it_copies)
 	b_fill(&d, 0, BIG, 3);
 	if (op[_i % 3] == S)
 		b_recv(&d, 5, 0, HUGE);
-	s = (struct stopper){ .pid = d.pid, .us = 2000 + _i * 777 };
-	pid = spawn(stop_later, &s);
-	ck_ok(post(&d, op[_i % 3], 5, 0, HUGE, 0, 0));
-	ck_ok(reap_child(pid));
+	post_and_stop(&d, op[_i % 3], 2000 + _i * 777);
 	kill(d.pid, SIGCONT);
-	wc = wait_wc(d.a.scq);
-	ck_assert_uint_eq(wc.wr_id, 5);
+	ck_assert_uint_eq(expect(d.a.scq, 5, IBV_WC_SUCCESS).wr_id, 5);
 	if (op[_i % 3] == S)
-		ck_assert_uint_eq(wc.status == IBV_WC_SUCCESS,
-				  b_wait_recv(&d).status == IBV_WC_SUCCESS);
-	else
-		ck_assert_uint_eq(wc.status, IBV_WC_SUCCESS);
-	if (wc.status == IBV_WC_SUCCESS)
-		ck_assert(b_has(&d, 0, BIG, 3));
-	else
-		duo_renew(&d);
+		ck_assert_uint_eq(b_wait_recv(&d).status, IBV_WC_SUCCESS);
+	ck_assert(b_has(&d, 0, BIG, 3));
 	exchange(&d, 5);
+	duo_close(&d);
+}
+END_TEST
+
+static void do_expect_nothing(struct node *b, void *arg)
+{
+	(void)arg;
+	expect_none(b->rcq, QUIET_MS);
+}
+
+/*
+ * It does not run again in time.  RC: as if nobody had answered.  UC: the
+ * message is lost.  The receiver's QP is as it was, and its receive is for the
+ * next one.
+ */
+START_TEST(stopped_for_too_long)
+{
+	struct opts o = default_opts();
+	struct duo d;
+
+	may_leak();
+	o.size = HUGE;
+	o.timeout = 14; /* 67 ms */
+	o.retry_cnt = 2;
+	duo_open(&d, TWO_PROCESSES, MEM_HEAP, MEM_HEAP, &o);
+	if (_i)
+		turn(&d, IBV_QPT_UC);
+	ck_ok(forbid(FORBID_READ | FORBID_WRITE));
+	node_fill(&d.a, 0, BIG, 3);
+	b_recv(&d, 5, 0, HUGE);
+	post_and_stop(&d, S, 3000);
+	expect(d.a.scq, 5, _i ? IBV_WC_SUCCESS : IBV_WC_RETRY_EXC_ERR);
+	kill(d.pid, SIGCONT);
+	on_b(&d, do_expect_nothing, NULL, 0);
+	ck_assert_int_eq(b_state(&d), IBV_QPS_RTS);
+	if (_i) {
+		ck_ok(post(&d, S, 6, 0, BIG, 0, 0));
+		expect_ok(d.a.scq, 6, IBV_WC_SEND);
+		ck_assert_uint_eq(b_wait_recv(&d).status, IBV_WC_SUCCESS);
+		ck_assert(b_has(&d, 0, BIG, 3));
+	} else {
+		duo_renew(&d);
+		exchange(&d, 5);
+	}
+	duo_close(&d);
+}
+END_TEST
+
+#define DATAGRAM 2048
+#define RECVS 32
+#define STOPS 8
+
+/* Of b, a receiver of datagrams. */
+static struct {
+	pthread_t thread;
+	_Atomic bool drains; /* and posts nothing */
+	uint32_t got;
+} hears;
+
+static void hear(struct node *b, const struct ibv_wc *wc)
+{
+	ck_assert_uint_eq(wc->status, IBV_WC_SUCCESS);
+	ck_assert(node_has(b, wc->wr_id * 2 * DATAGRAM + GRH, DATAGRAM, 3));
+}
+
+static void hear_again(struct node *b, uint64_t i)
+{
+	node_fill(b, i * 2 * DATAGRAM, 2 * DATAGRAM, 4);
+	ck_ok(post_recv(b, i, i * 2 * DATAGRAM, 2 * DATAGRAM));
+}
+
+/* Post each receive again, and in the end none. */
+static void *hear_all(void *arg)
+{
+	unsigned int polls = 0;
+	struct node *b = arg;
+	struct ibv_wc wc;
+
+	while (hears.got < RECVS) {
+		if (!ibv_poll_cq(b->rcq, 1, &wc)) {
+			breathe(&polls);
+			continue;
+		}
+		hear(b, &wc);
+		if (hears.drains)
+			hears.got++;
+		else
+			hear_again(b, wc.wr_id);
+	}
+	return NULL;
+}
+
+static void do_hear(struct node *b, void *arg)
+{
+	uint64_t i;
+
+	(void)arg;
+	for (i = 0; i < RECVS; i++)
+		hear_again(b, i);
+	ck_ok(pthread_create(&hears.thread, NULL, hear_all, b));
+}
+
+static void do_drain(struct node *b, void *arg)
+{
+	(void)b;
+	(void)arg;
+	hears.drains = true;
+}
+
+/* True in *arg: all receives are completed. */
+static void do_is_drained(struct node *b, void *arg)
+{
+	bool *over = arg;
+
+	(void)b;
+	*over = !pthread_tryjoin_np(hears.thread, NULL);
+}
+
+static void send_datagram(struct duo *d, struct ibv_ah *ah)
+{
+	ck_ok(post_ud(&d->a, 5, 0, DATAGRAM, ah, d->at_b.qpn, QKEY));
+	expect_ok(d->a.scq, 5, IBV_WC_SEND);
+}
+
+/* While b is stopped, for longer than anyone waits for it. */
+static void send_while_stopped(struct duo *d, struct ibv_ah *ah, int us)
+{
+	struct stopper s = { .pid = d->pid, .us = us };
+	pid_t pid = spawn(stop_later, &s);
+
+	while (waitpid(pid, NULL, WNOHANG) != pid)
+		send_datagram(d, ah);
+	send_datagram(d, ah);
+	kill(d->pid, SIGCONT);
+}
+
+/*
+ * In the middle of a datagram, or between two: datagrams get lost, and neither
+ * the receiver's QP nor a receive does.
+ */
+START_TEST(stopped_while_it_hears)
+{
+	struct opts o = default_opts();
+	bool over = false;
+	struct ibv_ah *ah;
+	struct duo d;
+	double start;
+	int i;
+
+	may_leak();
+	o.size = 2 * DATAGRAM * RECVS;
+	duo_open_unconnected(&d, TWO_PROCESSES, MEM_HEAP, MEM_HEAP, &o);
+	turn(&d, IBV_QPT_UD);
+	ah = make_ah(&d.a, &d.at_b.gid, 0);
+	ck_ok(forbid(FORBID_READ | FORBID_WRITE));
+	node_fill(&d.a, 0, DATAGRAM, 3);
+	on_b(&d, do_hear, NULL, 0);
+	for (i = 0; i < STOPS; i++)
+		send_while_stopped(&d, ah, 3000 + i * 777);
+	on_b(&d, do_drain, NULL, 0);
+	for (start = now_ms(); !over;) {
+		ck_assert(now_ms() - start < WAIT_MS);
+		send_datagram(&d, ah);
+		on_b(&d, do_is_drained, &over, sizeof(over));
+	}
+	ck_assert_int_eq(b_state(&d), IBV_QPS_RTS);
+	ck_ok(ibv_destroy_ah(ah));
 	duo_close(&d);
 }
 END_TEST
@@ -697,6 +858,8 @@ int main(void)
 	add_loop(s, stopped_before_the_first_send, 2);
 	add_loop(s, stopped_while_a_timer_tries, 2);
 	add_loop(s, stopped_while_it_copies, 6);
+	add_loop(s, stopped_for_too_long, 2);
+	add(s, stopped_while_it_hears);
 	add(s, writers_are_killed);
 	add(s, writers_share_one_cpu);
 	add_loop(s, dereg_after_kill, 2);

@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -111,6 +112,53 @@ START_TEST(memory_of_the_parent)
 	ck_assert(node_has(&n, 0, 64, 3));
 	ck_assert_int_eq(reap_child(child), 0);
 	node_close(&n);
+}
+END_TEST
+
+static const enum ibv_wr_opcode moving[] = { IBV_WR_SEND, IBV_WR_RDMA_WRITE,
+					     IBV_WR_RDMA_READ };
+
+struct from_hole {
+	struct duo *d;
+	enum ibv_wr_opcode op;
+};
+
+static int post_from_hole(void *arg)
+{
+	struct from_hole *f = arg;
+
+	ck_ok(post(f->d, f->op, 1, 8192, 4096, 0, 0));
+	expect(f->d->a.scq, 1, IBV_WC_LOC_PROT_ERR);
+	return 0;
+}
+
+static void do_hear_nothing(struct node *b, void *arg)
+{
+	(void)arg;
+	expect_none(b->rcq, QUIET_MS);
+}
+
+/*
+ * A child's WR is of its parent's memory, and that is not there any more: that
+ * is the sender's fault, and not the peer's.
+ */
+START_TEST(unmapped_by_the_parent)
+{
+	struct from_hole f = { .op = moving[_i] };
+	struct opts o = default_opts();
+	struct duo d;
+
+	may_leak();
+	duo_open(&d, TWO_PROCESSES, MEM_HEAP, MEM_HEAP, &o);
+	b_recv(&d, 1, 0, 4096);
+	f.d = &d;
+	ck_assert(mmap((char *)d.a.buf + 8192, 4096, PROT_NONE,
+		       MAP_FIXED | MAP_PRIVATE | MAP_ANONYMOUS, -1,
+		       0) != MAP_FAILED);
+	ck_ok(reap_child(spawn(post_from_hole, &f)));
+	on_b(&d, do_hear_nothing, NULL, 0);
+	ck_assert_int_eq(b_state(&d), IBV_QPS_RTS);
+	duo_close(&d);
 }
 END_TEST
 
@@ -445,6 +493,7 @@ int main(void)
 	add_loop(s, child_that_ends, WHERE_COUNT);
 	add_loop(s, child_that_stays, WHERE_COUNT * MEM_COUNT);
 	add(s, memory_of_the_parent);
+	add_loop(s, unmapped_by_the_parent, 3);
 	add(s, child_of_the_system_call);
 	add_loop(s, child_opens_the_device, 2);
 	add(s, timers_in_parent_and_child);
