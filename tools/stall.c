@@ -107,7 +107,9 @@ uint32_t stalls_count(const struct stalls *s, enum stall_level level)
 	return n;
 }
 
-bool stall_is_of_qp(const struct stall *s, const struct view *v, uint32_t qpn)
+/* Is it about that QP, or its CQs; about that process? */
+static bool stall_is_of_qp(const struct stall *s, const struct view *v,
+			   uint32_t qpn)
 {
 	const struct view_qp *q = view_qp(v, qpn);
 
@@ -116,6 +118,13 @@ bool stall_is_of_qp(const struct stall *s, const struct view *v, uint32_t qpn)
 	if (!q || s->process.pid != q->process.pid)
 		return false;
 	return !s->cq || s->cq == q->sh.send_cq || s->cq == q->sh.recv_cq;
+}
+
+bool stall_is_asked(const struct stall *s, const struct view *v, int32_t pid,
+		    uint32_t qpn)
+{
+	return (!pid || s->process.pid == pid) &&
+	       (!qpn || stall_is_of_qp(s, v, qpn));
 }
 
 /* ---------------------------------------------------------- processes */
@@ -155,6 +164,7 @@ static void stalls_look(struct stalls *s, const struct view *v)
 {
 	uint32_t i;
 
+	stalls_of_calls(s, v); /* what a thread sits in is said first */
 	for (i = 0; i < v->ctxs; i++)
 		stall_of_context(s, &v->ctx[i]);
 	for (i = 0; i < v->qps; i++)
@@ -164,6 +174,7 @@ static void stalls_look(struct stalls *s, const struct view *v)
 	stalls_of_cqs(s, v);
 	stalls_of_cm(s, v);
 	stalls_of_receives(s, v);
+	stalls_of_failed(s, v);
 }
 
 static bool stall_is_same(const struct stall *a, const struct stall *b)
@@ -240,8 +251,7 @@ uint32_t stalls_print(FILE *to, const struct stalls *s, const struct view *v,
 
 	for (i = 0; i < s->n; i++) {
 		one = &s->list[i];
-		if ((pid && one->process.pid != pid) ||
-		    (qpn && !stall_is_of_qp(one, v, qpn)))
+		if (!stall_is_asked(one, v, pid, qpn))
 			continue;
 		n += one->level == STALL_STALLS;
 		fputs(process_name(&one->process), to);

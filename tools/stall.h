@@ -18,6 +18,7 @@ struct stall {
 	const char *kind; /* a word, for scripts */
 	enum stall_level level;
 	struct view_process process; /* whose it is */
+	uint32_t tid; /* that is blocked in a call; 0: none */
 	uint32_t qpn; /* 0: not of one QP */
 	uint32_t cq; /* 0: not of a CQ */
 	uint32_t peer; /* QPN that it waits for; 0: none */
@@ -41,8 +42,9 @@ void stalls_find(struct stalls *s, const struct view *before,
 /* What was seen to wait in `old` waits since then. */
 void stalls_remember(struct stalls *s, const struct stalls *old);
 void stalls_free(struct stalls *s);
-/* Is it about that QP, or its CQs; about that process? */
-bool stall_is_of_qp(const struct stall *s, const struct view *v, uint32_t qpn);
+/* Is it of process pid (0: any) and QP qpn (0: any)? */
+bool stall_is_asked(const struct stall *s, const struct view *v, int32_t pid,
+		    uint32_t qpn);
 /* "12.3 s": how long, at that view. */
 const char *stall_age(const struct stall *s, const struct view *v);
 /* Those of process pid (0: any) and QP qpn (0: any), as text; how many stall.
@@ -79,4 +81,20 @@ void stall_of_wire_receives(struct stall *s, const struct view *v,
 /* "QP 0x2000 of 10.0.0.1" */
 const char *wire_peer_name(const struct view_qp *q);
 void stalls_of_cm(struct stalls *s, const struct view *v); /* stall_cm.c */
+/* What a thread waits for in rdma_get_cm_event of the channel with that inode.
+ */
+void stall_of_cm_channel(struct stall *out, const struct view *v, uint64_t ino);
+void stalls_of_calls(struct stalls *s, const struct view *v); /* stall_call.c */
+void stalls_of_failed(struct stalls *s, const struct view *v);
+
+/* A listener of rdma_cm; begin with zeros. */
+struct view_listener {
+	uint32_t next; /* where to look for the next one */
+	uint32_t gen;
+	struct view_process process;
+	char address[46];
+	uint32_t port, backlog, waiting, parked;
+};
+/* The next one; false: there is none. */
+bool view_listener(const struct view *v, struct view_listener *l);
 void stalls_of_cqs(struct stalls *s, const struct view *v); /* stall_cq.c */

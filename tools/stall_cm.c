@@ -1,21 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* What waits in the connection manager. */
+#include <arpa/inet.h>
+#include <infiniband/verbs.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "fabric/reason.h"
 #include "stall.h"
-
-static const char *event_word(uint32_t event)
-{
-	static const char *const words[] = {
-		"ADDR_RESOLVED",  "ADDR_ERROR",	       "ROUTE_RESOLVED",
-		"ROUTE_ERROR",	  "CONNECT_REQUEST",   "CONNECT_RESPONSE",
-		"CONNECT_ERROR",  "UNREACHABLE",       "REJECTED",
-		"ESTABLISHED",	  "DISCONNECTED",      "DEVICE_REMOVAL",
-		"MULTICAST_JOIN", "MULTICAST_ERROR",   "ADDR_CHANGE",
-		"TIMEWAIT_EXIT",  "ADDRINFO_RESOLVED", "ADDRINFO_ERROR",
-		"USER",		  "INTERNAL",
-	};
-
-	return event < sizeof(words) / sizeof(*words) ? words[event] : "?";
-}
 
 static struct view_process chan_process(const struct view *v,
 					const struct cm_chan *c)
@@ -38,7 +29,7 @@ static void stall_of_chan(struct stalls *s, const struct view *v, struct cm *cm,
 		   c->events == 1 ? " is" : "s are");
 	if (e)
 		stall_says(out, ", the oldest RDMA_CM_EVENT_%s",
-			   event_word(e->resp.event));
+			   reason_cm_event_name(e->resp.event));
 	stall_ends(out, "rdma_get_cm_event by %s", process_name(&p));
 }
 
@@ -107,6 +98,196 @@ static void stall_of_request(struct stalls *s, const struct view *v,
 	stall_ends(out, "rdma_accept or rdma_reject by %s", process_name(&p));
 }
 
+/* ---------------------------------------------------------- listeners */
+
+/* "10.0.0.1", or "any address" */
+static const char *address_word(const union cm_addr *a)
+{
+	static char text[2][INET6_ADDRSTRLEN];
+	static unsigned int next;
+	const bool v6 = a->sa.sa_family == AF_INET6;
+	const void *raw = v6 ? (const void *)&a->in6.sin6_addr :
+			       (const void *)&a->in.sin_addr;
+	static const uint8_t wildcard[16];
+
+	if ((!v6 && a->sa.sa_family != AF_INET) ||
+	    !memcmp(raw, wildcard, v6 ? 16 : 4))
+		return "any address";
+	next = (next + 1) % 2;
+	return inet_ntop(a->sa.sa_family, raw, text[next], sizeof(text[0])) ?
+		       text[next] :
+		       "?";
+}
+
+/* Requests that the listener has not fetched, and those behind its backlog. */
+static void listener_count(struct cm *cm, struct view_listener *l, uint32_t ref)
+{
+	struct cm_event *e;
+	struct cm_id *id;
+
+	cm_for_each_event(cm, e)
+		l->waiting += e->id == ref && e->req.id;
+	cm_for_each_id(cm, id)
+		l->parked += id->flags & CM_F_PARKED && id->listener.id == ref;
+}
+
+bool view_listener(const struct view *v, struct view_listener *l)
+{
+	struct cm cm = v->cm;
+	struct cm_id *id;
+
+	while (cm.t && l->next < cm_ids(&cm)) {
+		id = cm_id_at(&cm, ++l->next);
+		if (!id || id->cma != CMA_LISTEN ||
+		    !id_process(v, &cm, id, &l->process))
+			continue;
+		snprintf(l->address, sizeof(l->address), "%s",
+			 address_word(&id->src));
+		l->port = be16toh(id->src.in.sin_port);
+		l->gen = id->gen;
+		l->backlog = id->backlog_max;
+		l->waiting = l->parked = 0;
+		listener_count(&cm, l, l->next);
+		return true;
+	}
+	return false;
+}
+
+static void stalls_of_listeners(struct stalls *s, const struct view *v)
+{
+	struct view_listener l = { 0 };
+	struct stall *out;
+
+	while (view_listener(v, &l)) {
+		out = stall_add(s, "listens", &l.process,
+				(uint64_t)l.gen << 32 | l.next);
+		out->level = STALL_IDLE;
+		stall_says(out, "rdma_listen at port %u of %s, backlog %u",
+			   l.port, l.address, l.backlog);
+		if (l.waiting || l.parked)
+			stall_says(
+				out,
+				"; %u requests are not fetched, and %u wait for room",
+				l.waiting, l.parked);
+		stall_ends(out,
+			   l.waiting ? "rdma_get_cm_event by %s" :
+				       "rdma_connect to it, or %s itself",
+			   process_name(&l.process));
+	}
+}
+
+/* ---------------------------------------------------------- get_cm_event */
+
+/* The event that an id waits for, and what raises it. */
+struct awaited {
+	const char *event, *ends;
+};
+
+/* NULL: nothing comes by itself. */
+static const struct awaited *id_awaits(const struct cm_id *id)
+{
+	static const struct awaited
+		request = { "CONNECT_REQUEST", "rdma_connect to it" },
+		address = { "ADDR_RESOLVED", "its timeout" },
+		route = { "ROUTE_RESOLVED", "its timeout" },
+		response = { "CONNECT_RESPONSE or ESTABLISHED",
+			     "rdma_accept or rdma_reject at the other end" },
+		established = { "ESTABLISHED",
+				"the first rdma_get_cm_event of the other end, or a message of it" },
+		disconnected = { "DISCONNECTED",
+				 "rdma_disconnect at either end" },
+		timewait = { "TIMEWAIT_EXIT", "time" };
+
+	if (id->cma == CMA_LISTEN)
+		return &request;
+	if (id->cma == CMA_ADDR_QUERY)
+		return &address;
+	if (id->cma == CMA_ROUTE_QUERY)
+		return &route;
+	switch (id->cm) {
+	case CM_REQ_SENT:
+	case CM_SIDR_SENT:
+		return &response;
+	case CM_REP_SENT:
+		return &established;
+	case CM_REP_RCVD:
+	case CM_ESTABLISHED:
+	case CM_DREQ_SENT:
+		return &disconnected;
+	case CM_TIMEWAIT:
+		return &timewait;
+	default:
+		return NULL;
+	}
+}
+
+/* Why that event does not come. */
+static void stall_says_peer(struct stall *out, const struct view *v,
+			    struct cm *cm, const struct cm_id *id)
+{
+	const struct view_qp *q = id->qpn ? view_qp(v, id->qpn) : NULL;
+	struct view_process p;
+
+	if (id->cma == CMA_LISTEN) {
+		stall_says(out, " at port %u of %s",
+			   be16toh(id->src.in.sin_port),
+			   address_word(&id->src));
+		return;
+	}
+	stall_says(out, " of the connection with port %u of %s",
+		   be16toh(id->dst.in.sin_port), address_word(&id->dst));
+	if (id_process(v, cm, cm_deref(cm, id->peer), &p))
+		stall_says(out, " (%s%s)", process_name(&p),
+			   process_is_stopped(&p) ? ", which is stopped" : "");
+	else if (cm_is_remote(id))
+		stall_says(out, " (another host, which may be gone)");
+	if (q)
+		stall_says(out, ", whose QP 0x%x is in %s", q->qpn,
+			   reason_state_name(
+				   URXE_CONN_STATE(load_relaxed(&q->sh.conn))));
+}
+
+static struct cm_chan *chan_find(struct cm *cm, uint64_t ino)
+{
+	struct cm_chan *c;
+
+	cm_for_each_chan(cm, c)
+		if (c->ino == ino && c->state == CM_CHAN_LIVE)
+			return c;
+	return NULL;
+}
+
+#define IDS_SAID 3
+
+void stall_of_cm_channel(struct stall *out, const struct view *v, uint64_t ino)
+{
+	struct cm cm = v->cm;
+	struct cm_chan *c = cm.t ? chan_find(&cm, ino) : NULL;
+	const struct awaited *a;
+	struct cm_id *id;
+	uint32_t ids = 0;
+
+	if (!c)
+		return;
+	cm_for_each_id(&cm, id) {
+		a = id->chan == cm_chan_ref(&cm, c) ? id_awaits(id) : NULL;
+		if (!a || ids++ >= IDS_SAID)
+			continue;
+		stall_says(out, "%s RDMA_CM_EVENT_%s",
+			   ids > 1 ? ", or" : " for", a->event);
+		stall_says_peer(out, v, &cm, id);
+		stall_ends(out, "%s%s", ids > 1 ? "; " : "", a->ends);
+	}
+	if (ids > IDS_SAID)
+		stall_says(out, ", or an event of %u more ids", ids - IDS_SAID);
+	if (ids)
+		return;
+	out->level = STALL_STALLS;
+	stall_says(
+		out,
+		", and no rdma_cm_id of its channel is resolved, connected or listening: no event can come");
+}
+
 void stalls_of_cm(struct stalls *s, const struct view *v)
 {
 	struct cm cm = v->cm;
@@ -123,4 +304,5 @@ void stalls_of_cm(struct stalls *s, const struct view *v)
 		else if (id->cm == CM_REQ_RCVD || id->cm == CM_SIDR_RCVD)
 			stall_of_request(s, v, &cm, id);
 	}
+	stalls_of_listeners(s, v);
 }

@@ -8,6 +8,7 @@
 
 #include "fabric/reason.h"
 #include "json.h"
+#include "stall_json.h"
 #include "top.h"
 
 static const char *fabric_name(const struct top *t)
@@ -146,6 +147,19 @@ static void page_stalls(struct page *p, const struct top *t)
 				  stall_age(s, t->now), s->what);
 }
 
+/* Rows of the table, too. */
+static void page_listeners(struct page *p, const struct view *v)
+{
+	struct view_listener l = { 0 };
+
+	while (view_listener(v, &l))
+		page_line(p,
+			  "%7d%c %-12.12s listens at port %u of %s, backlog %u",
+			  l.process.pid,
+			  process_is_stopped(&l.process) ? 'T' : ' ',
+			  l.process.comm, l.port, l.address, l.backlog);
+}
+
 void top_print(const struct top *t, FILE *to, int columns, int lines,
 	       uint32_t first)
 {
@@ -162,27 +176,11 @@ void top_print(const struct top *t, FILE *to, int columns, int lines,
 		       stalls_count(&t->stalls, STALL_STALLS) - 1;
 	for (i = first; i < t->rows && i - first < room; i++)
 		page_row(&p, t, &t->row[i]);
+	page_listeners(&p, t->now);
 	page_stalls(&p, t);
 }
 
 /* ---------------------------------------------------------- JSON */
-
-static void json_process(struct json *j, const struct view_process *p)
-{
-	const char state[2] = { p->state };
-
-	json_put_number(j, "pid", (uint64_t)(p->pid > 0 ? p->pid : 0));
-	json_put_string(j, "program", p->comm);
-	json_put_string(j, "process_state", state);
-}
-
-static void json_or_null(struct json *j, const char *name, bool is, uint64_t n)
-{
-	if (is)
-		json_put_number(j, name, n);
-	else
-		json_put_null(j, name);
-}
 
 static void json_qp(struct json *j, const struct top *t,
 		    const struct top_row *r)
@@ -193,13 +191,14 @@ static void json_qp(struct json *j, const struct top *t,
 
 	json_open(j, NULL, '{');
 	json_put_number(j, "qpn", q->qpn);
-	json_process(j, &q->process);
+	json_put_process(j, &q->process);
 	json_put_bool(j, "alive", q->ctx->alive);
 	json_put_string(j, "type", type_word(load_relaxed(&q->sh.type)));
 	json_put_string(j, "state", reason_state_name(URXE_CONN_STATE(conn)));
-	json_or_null(j, "peer",
-		     load_relaxed(&q->sh.type) != IBV_QPT_UD && URXE_CONN_DEST(conn),
-		     URXE_CONN_DEST(conn));
+	json_put_or_null(j, "peer",
+			 load_relaxed(&q->sh.type) != IBV_QPT_UD &&
+				 URXE_CONN_DEST(conn),
+			 URXE_CONN_DEST(conn));
 	json_put_number(j, "send_cq", q->sh.send_cq);
 	json_put_number(j, "recv_cq", q->sh.recv_cq);
 	json_put_number(j, "sends_queued", s && s->has_wr ? s->queued : 0);
@@ -224,7 +223,7 @@ static void json_cq(struct json *j, const struct view_cq *q)
 
 	json_open(j, NULL, '{');
 	json_put_number(j, "cq", q->index);
-	json_process(j, &q->process);
+	json_put_process(j, &q->process);
 	json_put_number(j, "entries", q->depth);
 	json_put_number(j, "unread", q->unread);
 	json_put_bool(j, "channel", q->sh.channel);
@@ -232,27 +231,6 @@ static void json_cq(struct json *j, const struct view_cq *q)
 			armed[URXE_ARM_KIND(load_relaxed(&q->sh.arm))]);
 	json_put_number(j, "events_unread", events);
 	json_put_bool(j, "overrun", load_relaxed(&q->sh.error));
-	json_close(j, '}');
-}
-
-static void json_stall(struct json *j, const struct stall *s,
-		       const struct view *v)
-{
-	json_open(j, NULL, '{');
-	json_put_string(j, "kind", s->kind);
-	json_put_bool(j, "stalls", s->level == STALL_STALLS);
-	json_process(j, &s->process);
-	json_or_null(j, "qpn", s->qpn, s->qpn);
-	json_or_null(j, "cq", s->cq, s->cq);
-	json_or_null(j, "peer", s->peer, s->peer);
-	json_or_null(j, "wr_id", s->has_wr, s->wr_id);
-	json_put_number(j, "queued", s->queued);
-	json_put_double(j, "seconds",
-			v->at > s->since ? (double)(v->at - s->since) / 1e9 :
-					   0);
-	json_put_bool(j, "longer", s->longer);
-	json_put_string(j, "what", s->what);
-	json_put_string(j, "ends", s->ends);
 	json_close(j, '}');
 }
 
@@ -293,10 +271,8 @@ void top_print_json(const struct top *t, FILE *to)
 	for (i = 0; i < t->now->cqs; i++)
 		json_cq(&j, &t->now->cq[i]);
 	json_close(&j, ']');
-	json_open(&j, "stalls", '[');
-	for (i = 0; i < t->stalls.n; i++)
-		json_stall(&j, &t->stalls.list[i], t->now);
-	json_close(&j, ']');
+	stalls_put(&j, &t->stalls, t->now, 0, 0);
+	listeners_put(&j, t->now);
 	json_close(&j, '}');
 	fputc('\n', to);
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #define _GNU_SOURCE
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <infiniband/verbs.h>
@@ -117,7 +118,9 @@ static bool ctx_read(const struct view *v, struct view_ctx *c)
 	    h.version != urxe_layout_version || h.slot != c->slot ||
 	    h.gen != c->gen ||
 	    !copy_out(c->fd, offsetof(struct urxe_arena, kept), kept,
-		      sizeof(kept)))
+		      sizeof(kept)) ||
+	    !copy_out(c->fd, offsetof(struct urxe_arena, failed), c->failed,
+		      sizeof(c->failed)))
 		return false;
 	c->pidns = h.pidns;
 	c->process = view_process(v, h.pid, h.pidns, v->dev->ctx[c->slot].comm);
@@ -327,6 +330,38 @@ static void dm_count(struct view *v)
 	}
 }
 
+static void fifos_read(struct view *v, int dirfd)
+{
+	int fd = openat(dirfd, "ev", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
+	struct view_fifo one, *fifo;
+	struct dirent *e;
+	struct stat st;
+
+	while (dir && (e = readdir(dir)))
+		if (sscanf(e->d_name, "%u.%u.%u", &one.slot, &one.gen,
+			   &one.number) == 3 &&
+		    !fstatat(fd, e->d_name, &st, AT_SYMLINK_NOFOLLOW) &&
+		    (fifo = LIST_ADD(v, fifo, fifos))) {
+			*fifo = one;
+			fifo->ino = st.st_ino;
+		}
+	if (dir)
+		closedir(dir);
+	else if (fd >= 0)
+		close(fd);
+}
+
+static bool calls_any(const struct urxe_dev *dev)
+{
+	uint32_t i;
+
+	for (i = 0; i < URXE_MAX_CALLS; i++)
+		if (load_relaxed(&dev->call[i].owner))
+			return true;
+	return false;
+}
+
 static void cm_read(struct view *v, int dirfd)
 {
 	int fd = openat(dirfd, "cm", O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
@@ -363,6 +398,8 @@ static int view_read(struct view *v, int dirfd)
 	for (i = 0; i < v->ctxs; i++)
 		queues_read(v, &v->ctx[i]);
 	dm_count(v);
+	if (calls_any(v->dev))
+		fifos_read(v, dirfd);
 	cm_read(v, dirfd);
 	return 0;
 }
@@ -411,6 +448,7 @@ void view_free(struct view *v)
 	free(v->qp);
 	free(v->cq);
 	free(v->srq);
+	free(v->fifo);
 	free(v->cm.t);
 	free(v->dev);
 	free(v);

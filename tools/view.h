@@ -27,6 +27,13 @@ struct view_ctx {
 	uint64_t pidns;
 	struct view_process process; /* the opener */
 	uint32_t kept; /* async events that it has to write itself */
+	struct urxe_failed failed[URXE_FAILED];
+};
+
+/* A completion channel, or the async event file of a context. */
+struct view_fifo {
+	uint64_t ino;
+	uint32_t slot, gen, number;
 };
 
 struct view_qp {
@@ -66,7 +73,8 @@ struct view {
 	struct view_qp *qp;
 	struct view_cq *cq;
 	struct view_srq *srq;
-	uint32_t ctxs, qps, cqs, srqs;
+	struct view_fifo *fifo; /* if a call is in the call table */
+	uint32_t ctxs, qps, cqs, srqs, fifos;
 	uint16_t qp_at[URXE_MAX_QP]; /* 1 + index in qp, by qpn_index() */
 	uint64_t dm_bytes; /* allocated */
 	uint32_t dm_pieces;

@@ -162,6 +162,18 @@ static inline uint32_t process_id(struct urxe_fabric *f)
 	return __builtin_expect(id != 0, 1) ? id : process_id_take(f);
 }
 
+/* call.c --------------------------------------------------------------- */
+
+/*
+ * Enter a call of this thread that may block in the call table (shared/call.h):
+ * its slot, or NULL if there is none.  errno is kept.
+ */
+struct urxe_call *call_begin(struct urxe_fabric *f, enum urxe_call_kind kind,
+			     uint32_t context, uint64_t object,
+			     uint32_t events);
+/* Remove it; NULL: there is none.  A pthread_cleanup_push() handler, too. */
+void call_end(void *call);
+
 /* robust.c ------------------------------------------------------------- */
 
 /*

@@ -72,6 +72,21 @@ const char *reason_state_name(uint64_t state)
 	return name_of(name, COUNT(name), state);
 }
 
+const char *reason_cm_event_name(uint64_t event)
+{
+	static const char *const name[] = {
+		"ADDR_RESOLVED",  "ADDR_ERROR",	       "ROUTE_RESOLVED",
+		"ROUTE_ERROR",	  "CONNECT_REQUEST",   "CONNECT_RESPONSE",
+		"CONNECT_ERROR",  "UNREACHABLE",       "REJECTED",
+		"ESTABLISHED",	  "DISCONNECTED",      "DEVICE_REMOVAL",
+		"MULTICAST_JOIN", "MULTICAST_ERROR",   "ADDR_CHANGE",
+		"TIMEWAIT_EXIT",  "ADDRINFO_RESOLVED", "ADDRINFO_ERROR",
+		"USER",		  "INTERNAL",
+	};
+
+	return name_of(name, COUNT(name), event);
+}
+
 const char *reason_op_name(uint64_t op)
 {
 	static const char *const name[] = {

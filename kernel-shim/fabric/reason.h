@@ -23,3 +23,5 @@ const char *reason_cause(const struct urxe_reason *r);
 const char *reason_state_name(uint64_t ibv_qp_state);
 const char *reason_op_name(uint64_t ibv_wr_opcode);
 const char *reason_status_name(uint64_t ibv_wc_status);
+/* "DISCONNECTED" of RDMA_CM_EVENT_DISCONNECTED */
+const char *reason_cm_event_name(uint64_t rdma_cm_event_type);

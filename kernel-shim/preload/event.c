@@ -106,12 +106,14 @@ int event_element_remove(struct event_element *e)
 	return w ? 0 : -ENOENT;
 }
 
-bool event_is_channel(int fd)
+uint64_t event_channel(int fd)
 {
 	struct stat st;
 
 	return !fstat(fd, &st) && st.st_mode == EVENT_FIFO_MODE &&
-	       shim_has_file(&st);
+			       shim_has_file(&st) ?
+		       st.st_ino :
+		       0;
 }
 
 /* What an async event's element is; 0: the port, -1: there is none such. */

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 #include "base/atomic.h"
@@ -14,7 +15,7 @@ extern _Atomic bool event_used; /* there is a table */
 int event_element_add(struct event_element *e);
 int event_element_remove(struct event_element *e);
 
-/* Is fd a channel? */
-bool event_is_channel(int fd);
+/* The inode of the channel fd; 0: it is none. */
+uint64_t event_channel(int fd);
 /* A record of len bytes that was read: false if it must be skipped. */
 bool event_translate(void *record, size_t len);

@@ -30,6 +30,7 @@
 #include "base/atomic.h"
 #include "base/futex.h"
 #include "base/presence.h"
+#include "call.h"
 #include "gid.h"
 #include "reason.h"
 #include "robust.h"
@@ -455,6 +456,7 @@ struct urxe_dev {
 	struct urxe_wire_dev wire;
 	struct urxe_mcast_grp mcast[URXE_MAX_MCAST_GRP];
 	struct urxe_xrcd_slot xrcd[URXE_MAX_XRCD]; /* under lock */
+	struct urxe_call call[URXE_MAX_CALLS]; /* for those who look on */
 	struct urxe_dm_slot dm[URXE_MAX_DM]; /* sparse: see dm_high */
 };
 
@@ -922,6 +924,18 @@ static_assert(URXE_HEAP_PAGES % 64 == 0, "whole words");
 #define URXE_SMALL_UNITS 32768
 #define URXE_SMALL_MOST (URXE_PAGE / 2)
 
+/*
+ * The last WRs of the context that failed, and requests of other QPs that its
+ * QPs refused, but no flushed ones; for those who look on.  The QP may be gone.
+ */
+#define URXE_FAILED 16 /* a ring */
+struct urxe_failed {
+	struct urxe_kept_reason why;
+	_Atomic uint32_t qpn; /* of this context */
+	_Atomic uint32_t nth; /* counts, from 1 */
+	_Atomic uint64_t at; /* clock_now() */
+};
+
 struct urxe_arena {
 	char magic[16];
 	uint32_t version;
@@ -945,6 +959,8 @@ struct urxe_arena {
 	struct urxe_kept_event kept[URXE_KEPT_EVENTS];
 	_Atomic uint32_t keeps_async; /* all are kept: its owner writes them */
 	_Atomic uint32_t async_fifo; /* number + 1, of the opener */
+	_Atomic uint32_t failed_next; /* counts */
+	struct urxe_failed failed[URXE_FAILED];
 	_Atomic uint32_t key_high; /* key table entries that have memory */
 	_Atomic uint32_t keys_made; /* raised before a key gets to be live */
 	uint32_t key_next; /* under lock */

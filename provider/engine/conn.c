@@ -414,7 +414,7 @@ void conn_break(struct urxe_conn *c, enum response nak,
 			return;
 	} while (!cas_seq_cst(&c->sh->conn, &word,
 			      URXE_CONN_WITH(word, IBV_QPS_ERR)));
-	why_refused(c->sh, qp, w);
+	why_refused(c->peer->arena, c->sh, qp, w);
 	fetch_add_relaxed(&c->peer->fabric->dev->counter[URXE_CNT_REM_ERR], 1);
 	if (nak == RESP_NAK_INVALID)
 		event_raise(c->peer, c->sh, IBV_EVENT_QP_REQ_ERR);

@@ -79,10 +79,36 @@ static uint32_t quiesce_high(const struct urxe_dev *dev)
 	return high < URXE_MAX_QP ? high : URXE_MAX_QP;
 }
 
+static enum urxe_call_kind busy_call(const struct busy *b)
+{
+	switch (b->thing->kind) {
+	case GUARD_OF_MR:
+		return URXE_CALL_QUIESCE_MR;
+	case GUARD_OF_MW:
+		return URXE_CALL_QUIESCE_MW;
+	case GUARD_OF_CQ:
+		return URXE_CALL_QUIESCE_CQ;
+	case GUARD_OF_SRQ:
+		return URXE_CALL_QUIESCE_SRQ;
+	default:
+		return URXE_CALL_QUIESCE_QP;
+	}
+}
+
+/* Wait for the requester of slot i, or of the wire's seats behind them. */
+static void busy_wait(struct busy *b, uint32_t i)
+{
+	struct urxe_call *call =
+		call_begin(b->f, busy_call(b), b->thing->slot, i, 0);
+
+	presence_wait(&b->guard->requester, busy_is_over, b);
+	call_end(call);
+}
+
 static void quiesce_guard(struct busy *b, uint32_t i)
 {
 	if (quiesce_look(b, i))
-		presence_wait(&b->guard->requester, busy_is_over, b);
+		busy_wait(b, i);
 }
 
 /* How far the guards of a group have come; false: somebody is inside. */
@@ -152,7 +178,7 @@ static void quiesce_wire(struct busy *b)
 
 	for (i = 0; i < URXE_WIRE_SEATS; i++)
 		if (quiesce_look_wire(b, i))
-			presence_wait(&b->guard->requester, busy_is_over, b);
+			busy_wait(b, URXE_MAX_QP + i);
 }
 
 static void quiesce_guards(struct urxe_fabric *f, struct urxe_arena *a,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #include <string.h>
 
+#include "base/clock.h"
 #include "log.h"
 #include "process.h"
 #include "qp.h"
@@ -51,6 +52,20 @@ void why_take(struct urxe_qp *qp, uint32_t index)
 	why_settled();
 }
 
+/* For those who look on: of QP qpn in arena a. */
+static void why_record(struct urxe_arena *a, uint32_t qpn,
+		       const struct urxe_reason *r)
+{
+	const uint32_t nth = fetch_add_relaxed(&a->failed_next, 1);
+	struct urxe_failed *f = &a->failed[nth % URXE_FAILED];
+
+	reason_forget(&f->why);
+	store_relaxed(&f->qpn, qpn);
+	store_relaxed(&f->nth, nth + 1);
+	store_relaxed(&f->at, clock_now());
+	reason_keep(&f->why, r);
+}
+
 /* ------------------------------------------------------- saying it */
 
 /* The reason, after what it is the reason of; and on a line of its own, what
@@ -98,13 +113,14 @@ void why_failed(struct urxe_qp *qp, const struct urxe_wqe *w,
 			(unsigned long long)w->wr_id, reason_op_name(w->opcode),
 			reason_status_name(status), (int)status);
 	reason_keep(&qp->sh->broken, r);
+	why_record(qp->ctx->arena, qp->qpn, r);
 	r->code = REASON_NONE;
 }
 
 /* ------------------------------------------------------- of broken QPs */
 
-void why_refused(struct urxe_qp_sh *sh, const struct urxe_qp *qp,
-		 const struct urxe_wqe *w)
+void why_refused(struct urxe_arena *a, struct urxe_qp_sh *sh,
+		 const struct urxe_qp *qp, const struct urxe_wqe *w)
 {
 	struct urxe_reason r = noted;
 
@@ -112,6 +128,7 @@ void why_refused(struct urxe_qp_sh *sh, const struct urxe_qp *qp,
 	if (qp)
 		why_of(&r, qp, w);
 	reason_keep(&sh->broken, &r);
+	why_record(a, URXE_CONN_QPN(load_relaxed(&sh->conn)), &r);
 	if (!qp)
 		why_settled();
 }

@@ -14,6 +14,7 @@
 
 #include "fabric/reason.h"
 
+struct urxe_arena;
 struct urxe_qp;
 struct urxe_qp_sh;
 struct urxe_wqe;
@@ -45,9 +46,9 @@ void why_settled(void);
 void why_waits(const struct urxe_qp *qp, const struct urxe_wqe *w);
 void why_dropped(const struct urxe_qp *qp, const struct urxe_wqe *w);
 
-/* The QP of sh is broken by a WR of qp; both may be NULL. */
-void why_refused(struct urxe_qp_sh *sh, const struct urxe_qp *qp,
-		 const struct urxe_wqe *w);
+/* The QP of sh, in arena a, is broken by a WR of qp; qp and w may be NULL. */
+void why_refused(struct urxe_arena *a, struct urxe_qp_sh *sh,
+		 const struct urxe_qp *qp, const struct urxe_wqe *w);
 /* qp is broken, and not by a WR of its own. */
 void why_broken(struct urxe_qp *qp, enum reason code);
 /* qp was made anew. */

@@ -13,6 +13,7 @@
 #include "shadow.h"
 #include "suppress.h"
 #include "unmapped.h"
+#include "unpolled.h"
 
 struct pabi_ops referee_next;
 
@@ -89,5 +90,6 @@ int referee_wrap(struct pabi_ops *ops)
 	memory_init();
 	unmapped_init();
 	leave_watch();
+	unacked_watch_cm();
 	return 0;
 }

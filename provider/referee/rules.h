@@ -132,7 +132,14 @@ enum rule_level { LEVEL_error, LEVEL_warning, LEVEL_note };
 	     "man ibv_get_cq_event, man ibv_get_async_event",                \
 	     "events were given out and never acknowledged, or acknowledged " \
 	     "too often; destroying their object waits for that",            \
-	     "ibv_ack_cq_events or ibv_ack_async_event for each")
+	     "ibv_ack_cq_events or ibv_ack_async_event for each")            \
+	RULE(destroy_stuck, error,                                           \
+	     "man ibv_get_cq_event, ibv_get_async_event, rdma_get_cm_event", \
+	     "a call that destroys an object waits for events that were "    \
+	     "given out and are not acknowledged: the thread hangs",         \
+	     "call ibv_ack_cq_events, ibv_ack_async_event or "               \
+	     "rdma_ack_cm_event for each event before the object is "        \
+	     "destroyed")
 
 /* clang-format on */
 enum rule {

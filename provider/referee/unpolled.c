@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #define _GNU_SOURCE
+#include <dlfcn.h>
 #include <errno.h>
 #include <pthread.h>
 #include <time.h>
@@ -8,6 +9,7 @@
 #include "engine/log.h"
 #include "engine/poll.h"
 #include "referee.h"
+#include "shared/call.h"
 #include "unpolled.h"
 #include "verbs/cq.h"
 
@@ -132,34 +134,95 @@ void unacked_look(const struct shadow *s)
 		unacked_beyond(&f, n);
 }
 
-void unacked_wait(struct shadow *s)
+/*
+ * Give other threads time to acknowledge: what is not, then.  A thread that is
+ * cancelled does not end in here.
+ */
+static int32_t unacked_after(int32_t (*count)(const void *of), const void *of)
 {
 	const struct timespec step = { .tv_nsec = STEP_MS * 1000000 };
-	char name[FINDING_NAME];
-	struct finding f = { .rule = RULE_event_unacked,
-			     .at = &s->made,
-			     .at_is = "made",
-			     .here = true };
-	uint64_t late = clock_now() + PATIENCE_MS * 1000000ull;
+	const uint64_t late = clock_now() + PATIENCE_MS * 1000000ull;
 	int cancel, saved = errno;
 	int32_t n;
 
-	/* a thread that is cancelled does not end in here */
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
-	while ((n = unacked(s)) > 0 && clock_now() < late)
+	while ((n = count(of)) > 0 && clock_now() < late)
 		nanosleep(&step, NULL);
 	pthread_setcancelstate(cancel, NULL);
 	errno = saved;
+	return n;
+}
+
+static int32_t unacked_of_shadow(const void *s)
+{
+	return unacked(s);
+}
+
+void unacked_wait(struct shadow *s)
+{
+	const int32_t n = unacked_after(unacked_of_shadow, s);
+	char name[FINDING_NAME];
+	struct finding f = { .rule = RULE_destroy_stuck,
+			     .at = &s->made,
+			     .at_is = "made",
+			     .here = true };
+
 	if (!n)
 		return;
 	referee_lock();
 	f.object = shadow_name(s, name);
-	if (n > 0)
+	if (n > 0) {
 		finding_tell(
 			&f,
-			"is being destroyed, which waits for ever for %d events to be acknowledged",
-			n);
-	else
+			"is being destroyed, which waits for ever for %d event%s to be acknowledged",
+			n, n == 1 ? "" : "s");
+	} else {
+		f.rule = RULE_event_unacked;
 		unacked_beyond(&f, n);
+	}
 	referee_unlock();
+}
+
+/* ------------------------------------------------------- librdmacm */
+
+struct cm_waits {
+	const void *id;
+	uint32_t (*unacked)(const void *id, uint32_t *event);
+};
+
+static int32_t unacked_of_id(const void *arg)
+{
+	const struct cm_waits *w = arg;
+	uint32_t event;
+
+	return (int32_t)w->unacked(w->id, &event);
+}
+
+static void unacked_wait_cm(const char *call, const void *id,
+			    uint32_t (*count)(const void *, uint32_t *))
+{
+	const struct cm_waits w = { id, count };
+	const struct finding f = { .rule = RULE_destroy_stuck,
+				   .object = call,
+				   .here = true };
+	uint32_t event = 0, n;
+
+	if (unacked_after(unacked_of_id, &w) <= 0)
+		return;
+	n = count(id, &event);
+	referee_lock();
+	finding_tell(
+		&f,
+		"waits for ever for %u event%s of its rdma_cm_id to be acknowledged; the last one is RDMA_CM_EVENT_%s",
+		n, n == 1 ? "" : "s", reason_cm_event_name(event));
+	referee_unlock();
+}
+
+void unacked_watch_cm(void)
+{
+	void (*watch)(urxe_cm_waits *);
+
+	*(void **)&watch = dlsym(RTLD_DEFAULT, "urxe_watch_cm");
+	if (watch)
+		watch(unacked_wait_cm);
 }

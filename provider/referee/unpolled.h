@@ -17,3 +17,6 @@ void unpolled_look(const struct shadow_qp *q, bool errors_only);
 void unacked_wait(struct shadow *s);
 /* The process ends.  Under the lock. */
 void unacked_look(const struct shadow *s);
+
+/* The same of the calls of librdmacm. */
+void unacked_watch_cm(void);

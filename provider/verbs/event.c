@@ -86,17 +86,41 @@ static void event_take_back(int fd, uint64_t tag, size_t record)
 	pthread_mutex_unlock(&take_lock);
 }
 
+/* The object that is destroyed, for the call table. */
+struct event_object {
+	struct urxe_context *ctx;
+	enum urxe_call_kind call;
+	uint32_t number; /* QPN, or index */
+};
+
+/* Sleep until as many events are completed; mutex is held. */
+static void event_sleep(const struct event_object *o, uint32_t read,
+			const uint32_t *completed, pthread_mutex_t *mutex,
+			pthread_cond_t *cond)
+{
+	struct urxe_call *call =
+		call_begin(o->ctx->fabric, o->call, o->ctx->slot, o->number, 0);
+
+	while ((int32_t)(*completed - read) < 0) {
+		if (call)
+			store_relaxed(&call->events, read - *completed);
+		pthread_cond_wait(cond, mutex);
+	}
+	call_end(call);
+}
+
 /*
  * Nobody finds the tag any more, and what was read of it is known: core has
  * it, or the application, which may be anywhere between its read and its
  * acknowledgement.  Wait until as many are completed.
  */
-static void event_wait(uint32_t read, const uint32_t *completed,
-		       pthread_mutex_t *mutex, pthread_cond_t *cond)
+static void event_wait(const struct event_object *o, uint32_t read,
+		       const uint32_t *completed, pthread_mutex_t *mutex,
+		       pthread_cond_t *cond)
 {
 	pthread_mutex_lock(mutex);
-	while ((int32_t)(*completed - read) < 0)
-		pthread_cond_wait(cond, mutex);
+	if ((int32_t)(*completed - read) < 0)
+		event_sleep(o, read, completed, mutex, cond);
 	pthread_mutex_unlock(mutex);
 }
 
@@ -132,14 +156,16 @@ void event_wait_cq(struct urxe_vcq *vcq)
 {
 	struct ibv_cq *cq = &vcq->v.cq;
 	struct event_element e = event_end(cq->context, vcq->tag);
+	const struct event_object o = { vcq->cq.ctx, URXE_CALL_DESTROY_CQ,
+					vcq->cq.index };
 
 	event_drop(vcq->cq.ctx, vcq->tag);
 	event_take_back(cq->channel ? cq->channel->fd : -1, vcq->tag,
 			EVENT_COMP_SIZE);
 	event_take_back(cq->context->async_fd, vcq->tag, EVENT_ASYNC_SIZE);
-	event_wait(e.comp_read, &cq->comp_events_completed, &cq->mutex,
+	event_wait(&o, e.comp_read, &cq->comp_events_completed, &cq->mutex,
 		   &cq->cond);
-	event_wait(e.async_read, &cq->async_events_completed, &cq->mutex,
+	event_wait(&o, e.async_read, &cq->async_events_completed, &cq->mutex,
 		   &cq->cond);
 }
 
@@ -147,19 +173,24 @@ void event_wait_qp(struct ibv_qp *qp)
 {
 	const uint64_t tag = to_vqp(qp)->tag;
 	struct event_element e = event_end(qp->context, tag);
+	const struct event_object o = { to_uctx(qp->context),
+					URXE_CALL_DESTROY_QP, qp->qp_num };
 
 	event_drop(to_uctx(qp->context), tag);
 	event_take_back(qp->context->async_fd, tag, EVENT_ASYNC_SIZE);
-	event_wait(e.async_read, &qp->events_completed, &qp->mutex, &qp->cond);
+	event_wait(&o, e.async_read, &qp->events_completed, &qp->mutex,
+		   &qp->cond);
 }
 
 void event_wait_srq(struct ibv_srq *srq)
 {
 	const uint64_t tag = to_vsrq(srq)->tag;
 	struct event_element e = event_end(srq->context, tag);
+	const struct event_object o = { to_uctx(srq->context),
+					URXE_CALL_DESTROY_SRQ, srq->handle };
 
 	event_drop(to_uctx(srq->context), tag);
 	event_take_back(srq->context->async_fd, tag, EVENT_ASYNC_SIZE);
-	event_wait(e.async_read, &srq->events_completed, &srq->mutex,
+	event_wait(&o, e.async_read, &srq->events_completed, &srq->mutex,
 		   &srq->cond);
 }

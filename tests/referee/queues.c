@@ -260,7 +260,7 @@ static void *acknowledge_late(void *cq)
 	return NULL;
 }
 
-static void event_unacked(bool wrong)
+static void destroy_stuck(bool wrong)
 {
 	struct opts o = few();
 	struct ibv_cq *cq;
@@ -319,7 +319,7 @@ static void *acknowledge_async_late(void *arg)
 	return arg;
 }
 
-static void event_unacked_async(bool wrong)
+static void destroy_stuck_async(bool wrong)
 {
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_SQD,
 				    .en_sqd_async_notify = 1 };
@@ -354,8 +354,8 @@ static const struct test_case cases[] = {
 	{ "rd-atomic-mismatch", rd_atomic_mismatch },
 	{ "error-unpolled", error_unpolled },
 	{ "completion-unpolled", completion_unpolled },
-	{ "event-unacked", event_unacked },
-	{ "event-unacked+async", event_unacked_async },
+	{ "destroy-stuck", destroy_stuck },
+	{ "destroy-stuck+async", destroy_stuck_async },
 	{ "event-unacked+beyond", event_beyond },
 	{ NULL, NULL },
 };

@@ -7,6 +7,7 @@
  */
 #define _GNU_SOURCE
 #include <infiniband/verbs.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -382,6 +383,127 @@ static void write_on(struct end *e, const struct name *peer)
 	}
 }
 
+/* ---------------------------------------------------------- calls that block
+ */
+
+static void say_ready(const struct end *e)
+{
+	CHECK(send(e->sock, "", 1, 0) == 1);
+}
+
+static void sleep_armed(struct end *e, const struct name *peer)
+{
+	struct ibv_cq *cq;
+	void *context;
+
+	(void)peer;
+	CHECK(!ibv_req_notify_cq(e->cq, 0));
+	say_ready(e);
+	ibv_get_cq_event(e->channel, &cq, &context);
+}
+
+static void sleep_async(struct end *e, const struct name *peer)
+{
+	struct ibv_async_event event;
+
+	(void)peer;
+	say_ready(e);
+	ibv_get_async_event(e->ctx, &event);
+}
+
+/* The mistake, from here on: the event is not acknowledged. */
+static void destroy_cq(struct end *e, const struct name *peer)
+{
+	struct ibv_cq *cq;
+	void *context;
+
+	write_and_wake(e, peer);
+	CHECK(!ibv_get_cq_event(e->channel, &cq, &context));
+	CHECK(!ibv_destroy_qp(e->qp) && !ibv_destroy_qp(e->loop));
+	say_ready(e);
+	ibv_destroy_cq(e->cq);
+}
+
+static void await_async(struct end *e, enum ibv_event_type type)
+{
+	struct ibv_async_event event;
+
+	CHECK(!ibv_get_async_event(e->ctx, &event));
+	CHECK(event.event_type == type);
+}
+
+static void destroy_qp(struct end *e, const struct name *peer)
+{
+	struct ibv_qp_attr a = { .qp_state = IBV_QPS_SQD,
+				 .en_sqd_async_notify = 1 };
+
+	(void)peer;
+	CHECK(!ibv_modify_qp(e->qp, &a,
+			     IBV_QP_STATE | IBV_QP_EN_SQD_ASYNC_NOTIFY));
+	await_async(e, IBV_EVENT_SQ_DRAINED);
+	say_ready(e);
+	ibv_destroy_qp(e->qp);
+}
+
+static void destroy_srq(struct end *e, const struct name *peer)
+{
+	struct ibv_srq_init_attr srq_attr = { .attr = { .max_wr = 4,
+							.max_sge = 1 } };
+	struct ibv_qp_init_attr a = {
+		.send_cq = e->cq,
+		.recv_cq = e->cq,
+		.cap = { .max_send_wr = 4, .max_send_sge = 1 },
+		.qp_type = IBV_QPT_RC,
+	};
+	struct ibv_srq_attr limit = { .srq_limit = 1 };
+	struct ibv_sge sge = { (uintptr_t)memory, LEN, e->mr->lkey };
+	struct ibv_recv_wr *bad, wr = { .sg_list = &sge, .num_sge = 1 };
+	struct ibv_srq *srq = ibv_create_srq(e->pd, &srq_attr);
+	struct ibv_qp *qp;
+
+	a.srq = srq;
+	qp = ibv_create_qp(e->pd, &a);
+	CHECK(srq && qp);
+	CHECK(!ibv_post_srq_recv(srq, &wr, &bad));
+	CHECK(!ibv_modify_srq(srq, &limit, IBV_SRQ_LIMIT));
+	to_init(qp);
+	to_rts(e, qp, qp->qp_num, PSN, 14);
+	CHECK(!post(qp, e, peer, IBV_WR_SEND, 1, 8, 0));
+	await_async(e, IBV_EVENT_SRQ_LIMIT_REACHED);
+	CHECK(!ibv_destroy_qp(qp));
+	say_ready(e);
+	ibv_destroy_srq(srq);
+}
+
+static void *deregister(void *mr)
+{
+	ibv_dereg_mr(mr);
+	return NULL;
+}
+
+/* While the client is in the middle of a WRITE to it. */
+static void deregister_aside(struct end *e, const struct name *peer)
+{
+	pthread_t thread;
+
+	(void)peer;
+	CHECK(!pthread_create(&thread, NULL, deregister, e->mr));
+}
+
+/* Both ends' QPs are destroyed after a WR failed. */
+static void write_refused(struct end *e, const struct name *peer)
+{
+	struct name wrong = *peer;
+	struct ibv_wc wc;
+
+	wrong.rkey ^= 0xff;
+	post_write(e, &wrong, 21);
+	while (!ibv_poll_cq(e->cq, 1, &wc))
+		;
+	CHECK(wc.status == IBV_WC_REM_ACCESS_ERR);
+	CHECK(!ibv_destroy_qp(e->qp));
+}
+
 static const struct stall stalls[] = {
 	{ "rnr", send_three, .go = post_recv },
 	{ "init", send_one, .server_state = IBV_QPS_INIT, .go = to_rts_later },
@@ -407,7 +529,14 @@ static const struct stall stalls[] = {
 	{ "traffic", write_on, .timeout = 14 },
 	{ "stopped", nothing, .timeout = 14, .go = stop_itself },
 	{ "flight", write_and_stop, .timeout = 14 },
-	{ "call", write_long, .traced = true, .timeout = 14 },
+	{ "call", write_long, .traced = true, .timeout = 14,
+	  .go = deregister_aside },
+	{ "armed", sleep_armed, .channel = true, .timeout = 14 },
+	{ "async", sleep_async, .timeout = 14 },
+	{ "destroy-cq", destroy_cq, .channel = true, .timeout = 14 },
+	{ "destroy-qp", destroy_qp, .timeout = 14 },
+	{ "destroy-srq", destroy_srq, .timeout = 14 },
+	{ "failed", write_refused, .timeout = 14, .go = destroy },
 	{ "atomic", fetch_add, .traced = true, .timeout = 14,
 	  .go = fetch_add_own },
 };

@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
  * A client that connects, its child, and a server that does not answer; one
- * line on stdout when the request is there.  "event" on stdin has the server
- * fetch it, "accept" has it accept.
+ * line on stdout when the request is there.  On stdin "event" has the server
+ * fetch it, "keep" fetch it and not acknowledge it, and "accept" has it accept.
+ * "sleep", "destroy", "migrate" and "leave" start threads that are blocked in
+ * calls.
  */
+#include <pthread.h>
 #include <rdma/rdma_cma.h>
+#include <arpa/inet.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
@@ -29,10 +34,10 @@ static struct rdma_cm_event *fetch(struct rdma_event_channel *c,
 	return e;
 }
 
-static void make_qp(struct rdma_cm_id *id)
+static void make_qp(struct rdma_cm_id *id, enum ibv_qp_type type)
 {
 	struct ibv_qp_init_attr a = { .cap = { 4, 4, 1, 1, 0 },
-				      .qp_type = IBV_QPT_RC };
+				      .qp_type = type };
 
 	CHECK(!rdma_create_qp(id, NULL, &a));
 }
@@ -53,18 +58,82 @@ static void client(int sock)
 	rdma_ack_cm_event(fetch(c, RDMA_CM_EVENT_ADDR_RESOLVED));
 	CHECK(!rdma_resolve_route(id, 5000));
 	rdma_ack_cm_event(fetch(c, RDMA_CM_EVENT_ROUTE_RESOLVED));
-	make_qp(id);
+	make_qp(id, IBV_QPT_RC);
 	CHECK(!rdma_connect(id, &p));
 	CHECK(write(sock, "", 1) == 1);
 	pause();
 }
 
+static struct rdma_event_channel *c; /* the server's ... */
+static struct rdma_cm_id *listener; /* ... and what is there */
+
+static void *get_event(void *arg)
+{
+	struct rdma_cm_event *e;
+
+	rdma_get_cm_event(c, &e);
+	return arg;
+}
+
+static void *destroy(void *arg)
+{
+	rdma_destroy_id(listener);
+	return arg;
+}
+
+static void *migrate(void *arg)
+{
+	rdma_migrate_id(listener, rdma_create_event_channel());
+	return arg;
+}
+
+/* The event of the group is not acknowledged. */
+static void *leave(void *arg)
+{
+	struct rdma_event_channel *own = rdma_create_event_channel();
+	struct sockaddr_in a = address(), group = a;
+	struct rdma_cm_id *id;
+
+	inet_pton(AF_INET, "239.1.2.3", &group.sin_addr);
+	CHECK(own && !rdma_create_id(own, &id, NULL, RDMA_PS_UDP));
+	CHECK(!rdma_resolve_addr(id, NULL, (struct sockaddr *)&a, 5000));
+	rdma_ack_cm_event(fetch(own, RDMA_CM_EVENT_ADDR_RESOLVED));
+	make_qp(id, IBV_QPT_UD);
+	CHECK(!rdma_join_multicast(id, (struct sockaddr *)&group, NULL));
+	fetch(own, RDMA_CM_EVENT_MULTICAST_JOIN);
+	rdma_leave_multicast(id, (struct sockaddr *)&group);
+	return arg;
+}
+
+/* False: the line names no such thread. */
+static bool start(const char *line)
+{
+	static const struct {
+		const char *line;
+		void *(*run)(void *arg);
+	} threads[] = {
+		{ "sleep\n", get_event },
+		{ "destroy\n", destroy },
+		{ "migrate\n", migrate },
+		{ "leave\n", leave },
+	};
+	pthread_t thread;
+	size_t i;
+
+	for (i = 0; i < sizeof(threads) / sizeof(*threads); i++)
+		if (!strcmp(line, threads[i].line)) {
+			CHECK(!pthread_create(&thread, NULL, threads[i].run,
+					      NULL));
+			return true;
+		}
+	return false;
+}
+
 int main(void)
 {
 	struct rdma_conn_param p = { .retry_count = 7 };
-	struct rdma_cm_id *listener, *id = NULL;
+	struct rdma_cm_id *id = NULL;
 	struct sockaddr_in a = address();
-	struct rdma_event_channel *c;
 	struct rdma_cm_event *e;
 	char line[16], go;
 	in_port_t port;
@@ -90,12 +159,13 @@ int main(void)
 	       getpid(), pid);
 	fflush(stdout);
 	while (fgets(line, sizeof(line), stdin)) {
-		if (!strcmp(line, "event\n")) {
+		if (!strcmp(line, "event\n") || !strcmp(line, "keep\n")) {
 			e = fetch(c, RDMA_CM_EVENT_CONNECT_REQUEST);
 			id = e->id;
-			rdma_ack_cm_event(e);
-		} else {
-			make_qp(id);
+			if (*line == 'e')
+				rdma_ack_cm_event(e);
+		} else if (!start(line)) {
+			make_qp(id, IBV_QPT_RC);
 			CHECK(!rdma_accept(id, &p));
 		}
 		printf("done\n");

@@ -55,10 +55,11 @@ def until(right, *words):
 class Pair:
     """A server and a client in a fabric of their own."""
 
-    def __init__(self, fabric, *command, run=()):
+    def __init__(self, fabric, *command, run=(), env=None):
         self.fabric = fabric
         self.main = subprocess.Popen(
-            [URXE, "run", "--fabric", fabric, *run, "--", *command], env=ENV,
+            [URXE, "run", "--fabric", fabric, *run, "--", *command],
+            env=env or ENV,
             text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         line = self.main.stdout.readline()
         self.skipped = line.startswith("skip")
@@ -113,6 +114,18 @@ def says(pair, code, *texts, words=()):
            f"{pair.fabric} {words}: {done.returncode}, not {code}; without "
            f"{missing}: {done.stdout}{done.stderr}")
     return done.stdout
+
+
+def comes(pair, code, *texts, words=()):
+    """The same, once: a thread that was started gets there."""
+    last = time.monotonic() + LIMIT
+    while True:
+        done = pair.why(*words)
+        if done.returncode == code and all(t in done.stdout for t in texts):
+            return done.stdout
+        if not expect(time.monotonic() < last, f"{pair.fabric}: {code} {texts} "
+                      f"never come: {done.stdout}{done.stderr}"):
+            return ""
 
 
 def who(end, name):
@@ -312,12 +325,118 @@ def try_processes():
         if not p.skipped:
             says(p, 1, f"{who(p.client, 'client')} is stopped in the middle of "
                  f"a request to {qp(p.server)}", "in-call for")
+            p.do()
+            comes(p, 1, "waits in ibv_dereg_mr or ibv_rereg_mr until a request "
+                  f"that uses the object is done: {qp(p.client)} of "
+                  f"{who(p.client, 'client')} is in the middle of it, and is "
+                  "stopped", "in-use for")
     with Pair("atomic", STALLS, "atomic") as p:
         if not p.skipped:
             p.do()
             says(p, 1, "ATOMIC_FETCH_AND_ADD wr_id 9 waits for an answer",
                  f"{who(p.client, 'client')} is stopped in an atomic",
                  f"SIGCONT to {who(p.client, 'client')}")
+
+
+def try_calls():
+    """Calls in which a thread is blocked are said first."""
+    with Pair("armed", STALLS, "armed") as p:
+        text = comes(p, 0, "waits in ibv_get_cq_event for an event of CQ "
+                     f"{p.client['cq']} (armed, 0 unread)", "nothing stalls",
+                     "would end it: a completion in a CQ that is armed")
+        expect(text.splitlines()[1].split()[0] == "get-cq-event", text)
+    with Pair("async", STALLS, "async") as p:
+        comes(p, 0, "waits in ibv_get_async_event", "get-async-event for",
+              "nothing stalls")
+    with Pair("unarmed-first", STALLS, "unarmed") as p:
+        text = comes(p, 1, "(not armed, 2 unread)", "cq-not-armed")
+        expect(text.splitlines()[1].split()[0] == "get-cq-event", text)
+
+
+def try_destroy():
+    """Who destroys what has events that are not acknowledged."""
+    client, ends = "(stall-client): waits in ", "would end it: "
+    with Pair("destroy-cq", STALLS, "destroy-cq") as p:
+        text = comes(p, 1, f"{client}ibv_destroy_cq of CQ {p.client['cq']} until "
+                     "1 event is acknowledged", "unacked for ",
+                     ends + "ibv_ack_cq_events")
+        expect(text.splitlines()[1].split()[0] == "unacked", text)
+    with Pair("destroy-qp", STALLS, "destroy-qp") as p:
+        comes(p, 1, f"{client}ibv_destroy_qp of {qp(p.client)} until 1 event is "
+              "acknowledged", ends + "ibv_ack_async_event")
+    with Pair("destroy-srq", STALLS, "destroy-srq") as p:
+        comes(p, 1, f"{client}ibv_destroy_srq of SRQ ", "until 1 event is "
+              "acknowledged", ends + "ibv_ack_async_event")
+
+
+def try_failed():
+    """WRs that failed are named after their QPs are gone."""
+    with Pair("failed", STALLS, "failed") as p:
+        p.do()
+        text = says(p, 0, f"{who(p.client, 'client')}, {qp(p.client)}: RDMA_WRITE "
+                    "wr_id 21 failed with REM_ACCESS_ERR (10): rkey 0x",
+                    f"{who(p.server, 'server')}, {qp(p.server)}: it refused "
+                    f"RDMA_WRITE wr_id 21 of {qp(p.client)}: rkey 0x",
+                    "failed for", "nothing stalls")
+        expect(text.count("; the QP is destroyed") == 2, text)
+        says(p, 0, "wr_id 21 failed", words=[str(p.client["pid"])])
+
+
+def try_cm_calls():
+    if not STALLS_CM:
+        return
+    with Pair("listens", *STALLS_CM) as p:
+        server = who(p.server, "server")
+        says(p, 1, f"{server}: rdma_listen at port ", " of 127.0.0.1, backlog 1; "
+             "1 requests are not fetched, and 0 wait for room", "listens for")
+        p.do("event")
+        p.do("accept")
+        p.do("sleep")
+        comes(p, 1, f"{server}: thread ", "waits in rdma_get_cm_event for "
+              "RDMA_CM_EVENT_CONNECT_REQUEST at port",
+              ", or RDMA_CM_EVENT_ESTABLISHED of the connection with port",
+              "whose QP 0x", "get-cm-event for", "rdma_connect to it; ")
+        top = urxe("top", "-1", "--fabric", "listens").stdout
+        expect(re.search(rf"{p.server['pid']}  stall-server +listens at port \d+ "
+                         "of 127.0.0.1, backlog 1", top), top)
+        top = json.loads(urxe("top", "--json", "--fabric", "listens").stdout)
+        expect([(l["pid"], l["address"], l["backlog"], l["waiting"])
+                for l in top["listeners"]] ==
+               [(p.server["pid"], "127.0.0.1", 1, 0)], f"{top['listeners']}")
+    for word, call in (("destroy", "rdma_destroy_id"),
+                       ("migrate", "rdma_migrate_id")):
+        with Pair(word, *STALLS_CM) as p:
+            p.do("keep")
+            p.do(word)
+            text = comes(p, 1, f"waits in {call} until 1 event is acknowledged; "
+                         "the last one is RDMA_CM_EVENT_CONNECT_REQUEST",
+                         "would end it: rdma_ack_cm_event")
+            expect(text.splitlines()[1].split()[0] == "unacked", text)
+    with Pair("leave", *STALLS_CM) as p:
+        p.do("leave")
+        comes(p, 1, "waits in rdma_leave_multicast until 1 event is "
+              "acknowledged; the last one is RDMA_CM_EVENT_MULTICAST_JOIN")
+
+
+def try_checked():
+    """The referee finds the hang while it lasts."""
+    if not STALLS_CM:
+        return
+    found = f"{home}/found"
+    env = dict(ENV, URXE_CHECK="warning", URXE_CHECK_FOUND=found)
+    with Pair("checked", *STALLS_CM, env=env) as p:
+        p.do("keep")
+        p.do("destroy")
+        comes(p, 1, "waits in rdma_destroy_id until 1 event is acknowledged")
+        last = time.monotonic() + LIMIT
+        while not os.path.exists(found) and time.monotonic() < last:
+            time.sleep(0.1)
+        with open(found) as f:
+            line = f.readline().split("\t")
+        expect(line[2:4] == ["error", "destroy-stuck"] and
+               line[6] == "rdma_destroy_id" and
+               "waits for ever for 1 event of its rdma_cm_id" in line[7] and
+               line[9].startswith("here|destroy|"), f"{line}")
 
 
 def try_cm():
@@ -504,7 +623,8 @@ def try_timeout():
 
 
 tries = [try_rnr, try_answers, try_port, try_queues, try_completions,
-         try_receives, try_processes, try_cm, try_dead, try_json, try_timeout,
+         try_receives, try_processes, try_calls, try_destroy, try_failed,
+         try_cm, try_cm_calls, try_checked, try_dead, try_json, try_timeout,
          try_broken, try_traffic, try_damage]
 try:
     try_terminal()  # forks: before there are threads

@@ -34,6 +34,7 @@ static int ucma_event_wait(struct ucma *u)
 {
 	struct event_count *posts = &u->c->posts;
 	uint32_t seen = event_count_read(posts);
+	const uint64_t channel = u->c->ino;
 	bool watch = u->cm.watch;
 	int ret;
 
@@ -41,7 +42,11 @@ static int ucma_event_wait(struct ucma *u)
 	cm_unlock(&u->cm);
 	if (watch)
 		ucma_watch();
+	pthread_cleanup_push(
+		call_end,
+		call_begin(u->cm.f, URXE_CALL_GET_CM_EVENT, 0, channel, 0));
 	ret = event_sleep(posts, seen, ucma_unwatched(), u->cancel_state);
+	pthread_cleanup_pop(1);
 	if (!ret && ucma_unwatched())
 		ucma_tick();
 	while (cm_lock(&u->cm)) /* it waits for an event as well */

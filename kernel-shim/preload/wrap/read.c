@@ -1,33 +1,67 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* read: how libibverbs takes events from their channels. */
 #define _GNU_SOURCE
+#include <pthread.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "preload/event.h"
 #include "wrap.h"
 
-static bool read_is_event(int fd, size_t len)
+/* The inode of the channel that a record of len bytes is read from, or 0. */
+static uint64_t read_channel(int fd, size_t len)
 {
+	uint64_t channel;
 	int saved;
-	bool is;
 
 	if ((len != EVENT_COMP_SIZE && len != EVENT_ASYNC_SIZE) ||
 	    !load_acquire(&event_used) || shim_inside)
-		return false;
+		return 0;
 	saved = shim_enter();
-	is = event_is_channel(fd);
+	channel = event_channel(fd);
 	shim_leave(saved);
-	return is;
+	return channel;
+}
+
+/* Enter it in the call table: it may block.  No inline: see -Wclobbered. */
+__attribute__((noinline)) static struct urxe_call *read_begin(uint64_t channel,
+							      size_t len)
+{
+	const int saved = shim_enter();
+	struct urxe_fabric *f = shim_fabric_opened();
+	struct urxe_call *call = NULL;
+
+	if (f)
+		call = call_begin(f,
+				  len == EVENT_COMP_SIZE ?
+					  URXE_CALL_GET_CQ_EVENT :
+					  URXE_CALL_GET_ASYNC_EVENT,
+				  0, channel, 0);
+	shim_leave(saved);
+	return call;
+}
+
+/* Read until there is a record that need not be skipped. */
+static ssize_t read_record(ssize_t (*next)(int, void *, size_t), int fd,
+			   void *buf, size_t len)
+{
+	ssize_t ret;
+
+	do {
+		ret = next(fd, buf, len);
+	} while (ret == (ssize_t)len && !event_translate(buf, len));
+	return ret;
 }
 
 WRAP(ssize_t, read, (int fd, void *buf, size_t len))
 {
-	const bool event = read_is_event(fd, len);
+	const uint64_t channel = read_channel(fd, len);
 	ssize_t ret;
 
-	do {
-		ret = NEXT(read)(fd, buf, len);
-	} while (event && ret == (ssize_t)len && !event_translate(buf, len));
+	if (!channel)
+		return NEXT(read)(fd, buf, len);
+	pthread_cleanup_push(call_end, read_begin(channel, len));
+	ret = read_record(NEXT(read), fd, buf, len);
+	pthread_cleanup_pop(1);
 	return ret;
 }

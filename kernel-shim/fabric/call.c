@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* The call table (shared/call.h). */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "fabric.h"
+
+/* Slots that one thread tries. */
+#define TRIES 32
+
+/* A slot whose owner died is as good as a free one. */
+static bool call_claim(struct urxe_fabric *f, struct urxe_call *c, uint32_t id)
+{
+	uint32_t owner = load_relaxed(&c->owner);
+
+	if (owner &&
+	    (process_seems_alive(&f->dev->process[URXE_PROCESS_NUMBER(owner)],
+				 owner) ||
+	     !process_is_dead(f, owner)))
+		return false;
+	return cas_acq_rel(&c->owner, &owner, id);
+}
+
+static struct urxe_call *call_take(struct urxe_fabric *f, uint32_t tid)
+{
+	const uint32_t id = process_id(f);
+	struct urxe_call *c;
+	uint32_t i;
+
+	for (i = 0; id && i < TRIES; i++) {
+		c = &f->dev->call[(tid + i) % URXE_MAX_CALLS];
+		if (call_claim(f, c, id))
+			return c;
+	}
+	return NULL;
+}
+
+struct urxe_call *call_begin(struct urxe_fabric *f, enum urxe_call_kind kind,
+			     uint32_t context, uint64_t object, uint32_t events)
+{
+	const uint32_t tid = (uint32_t)syscall(SYS_gettid);
+	int saved = errno;
+	struct urxe_call *c = call_take(f, tid);
+
+	errno = saved;
+	if (!c)
+		return NULL;
+	store_relaxed(&c->kind, URXE_CALL_NONE); /* its owner may have died */
+	store_release(&c->tid, tid);
+	store_relaxed(&c->context, context);
+	store_relaxed(&c->object, object);
+	store_relaxed(&c->since, clock_now());
+	store_relaxed(&c->events, events);
+	store_relaxed(&c->event, 0);
+	store_release(&c->kind, kind);
+	return c;
+}
+
+void call_end(void *call)
+{
+	struct urxe_call *c = call;
+
+	if (!c)
+		return;
+	store_relaxed(&c->kind, URXE_CALL_NONE);
+	store_release(&c->owner, 0);
+}

@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Calls of librdmacm that wait until events are acknowledged: rdma_destroy_id,
+ * rdma_migrate_id and rdma_leave_multicast.  They sleep in librdmacm, and only
+ * librdmacm counts the acknowledgements.  So the events of each rdma_cm_id are
+ * counted here as well: rdma_get_cm_event gives an event out, and
+ * rdma_ack_cm_event takes it back.  librdmacm's own calls of both come here,
+ * too.
+ *
+ * The functions are looked up at each call: a program may load and unload
+ * librdmacm, and not into the global scope.
+ */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "shared/cm_tables.h"
+#include "wrap.h"
+
+/* The head of struct rdma_cm_event (rdma/rdma_cma.h). */
+struct event {
+	const void *id, *listen_id;
+	uint32_t type; /* as CM_EV_* */
+};
+
+/* An id with events that are not acknowledged, or with a call that waits. */
+struct given {
+	struct given *next;
+	const void *id;
+	uint32_t events, multicast; /* multicast: those of groups */
+	uint32_t type; /* of the last one */
+	struct urxe_call *call;
+};
+
+#define BUCKETS 1024
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct given *bucket[BUCKETS];
+static bool forks; /* the fork handlers are registered */
+static _Atomic(urxe_cm_waits *) watcher;
+
+static void given_lock(void)
+{
+	pthread_mutex_lock(&lock);
+}
+
+static void given_unlock(void)
+{
+	pthread_mutex_unlock(&lock);
+}
+
+/* The parent's calls are not the child's. */
+static void given_after_fork(void)
+{
+	struct given *g;
+	unsigned int i;
+
+	for (i = 0; i < BUCKETS; i++)
+		for (g = bucket[i]; g; g = g->next)
+			g->call = NULL;
+	given_unlock();
+}
+
+/* With the lock, from here on: the link to the entry of id, or to its NULL. */
+static struct given **given_link(const void *id)
+{
+	struct given **p = &bucket[(uintptr_t)id / 64 % BUCKETS];
+
+	while (*p && (*p)->id != id)
+		p = &(*p)->next;
+	return p;
+}
+
+/* The entry of id, which is made if there is none; NULL: no memory. */
+static struct given *given_get(const void *id)
+{
+	struct given **p = given_link(id);
+
+	if (!forks)
+		forks = !pthread_atfork(given_lock, given_unlock,
+					given_after_fork);
+	if (!*p && (*p = calloc(1, sizeof(**p))))
+		(*p)->id = id;
+	return *p;
+}
+
+static void given_settle(const void *id)
+{
+	struct given **p = given_link(id), *g = *p;
+
+	if (!g || g->events || g->call)
+		return;
+	*p = g->next;
+	free(g);
+}
+
+static uint32_t given_of_call(const struct given *g)
+{
+	return load_relaxed(&g->call->kind) == URXE_CALL_LEAVE_MULTICAST ?
+		       g->multicast :
+		       g->events;
+}
+
+/* n events more, or -1. */
+static void given_count(const struct event *e, int n)
+{
+	/* as librdmacm: the listener's destruction waits for its requests */
+	const void *id = e->type == CM_EV_CONNECT_REQUEST ? e->listen_id :
+							    e->id;
+	const bool multicast = e->type == CM_EV_MULTICAST_JOIN ||
+			       e->type == CM_EV_MULTICAST_ERROR;
+	struct given *g;
+
+	given_lock();
+	g = n > 0 ? given_get(id) : *given_link(id);
+	if (g && (n > 0 || g->events)) {
+		g->events += (uint32_t)n;
+		if (multicast && (n > 0 || g->multicast))
+			g->multicast += (uint32_t)n;
+		if (n > 0)
+			g->type = e->type;
+		if (g->call)
+			store_relaxed(&g->call->events, given_of_call(g));
+		given_settle(id);
+	}
+	given_unlock();
+}
+
+/* How many events of the id are not acknowledged; *type is the last one's. */
+static uint32_t given_events(const void *id, uint32_t *type)
+{
+	const struct given *g;
+	uint32_t n = 0;
+
+	given_lock();
+	g = *given_link(id);
+	if (g) {
+		n = g->events;
+		*type = g->type;
+	}
+	given_unlock();
+	return n;
+}
+
+void urxe_watch_cm(urxe_cm_waits *fn) __attribute__((visibility("default")));
+void urxe_watch_cm(urxe_cm_waits *fn)
+{
+	store_release(&watcher, fn);
+}
+
+/* A call that may wait for the events of id. */
+struct waiting {
+	const void *id;
+	enum urxe_call_kind kind;
+	const char *name;
+};
+
+static void waiting_begin(const struct waiting *w)
+{
+	const int saved = shim_enter();
+	struct urxe_fabric *f = shim_fabric_opened();
+	urxe_cm_waits *watch = load_acquire(&watcher);
+	struct given *g;
+	uint32_t type;
+
+	given_lock();
+	g = f ? given_get(w->id) : NULL;
+	if (g && !g->call) {
+		g->call = call_begin(f, w->kind, 0, 0, 0);
+		if (g->call) {
+			store_relaxed(&g->call->event, g->type);
+			store_relaxed(&g->call->events, given_of_call(g));
+		}
+		given_settle(w->id);
+	}
+	given_unlock();
+	if (watch && w->kind != URXE_CALL_LEAVE_MULTICAST &&
+	    given_events(w->id, &type))
+		watch(w->name, w->id, given_events);
+	shim_leave(saved);
+}
+
+static void waiting_end(void *arg)
+{
+	const struct waiting *w = arg;
+	const int saved = shim_enter();
+	struct given *g;
+
+	given_lock();
+	g = *given_link(w->id);
+	if (g) {
+		call_end(g->call);
+		g->call = NULL;
+		given_settle(w->id);
+	}
+	given_unlock();
+	shim_leave(saved);
+}
+
+/* librdmacm's function of that name. */
+static void *rdma_next(const char *name)
+{
+	const int saved = shim_enter();
+	void *fn = dlsym(RTLD_NEXT, name), *lib = NULL;
+
+	if (!fn)
+		lib = dlopen("librdmacm.so.1", RTLD_LAZY | RTLD_NOLOAD);
+	if (lib) {
+		fn = dlsym(lib, name);
+		dlclose(lib);
+	}
+	shim_leave(saved);
+	return fn;
+}
+
+/* The same as a function of the wrapper's type; it is there: who calls has it.
+ */
+#define RDMA_NEXT(name) ((__typeof__(&wrap_##name))rdma_next(#name))
+#define RDMA_WRAP(name, params)                         \
+	int wrap_##name params __asm__(#name)           \
+		__attribute__((visibility("default"))); \
+	int wrap_##name params
+
+RDMA_WRAP(rdma_get_cm_event, (void *channel, struct event **event))
+{
+	const int ret = RDMA_NEXT(rdma_get_cm_event)(channel, event);
+
+	if (!ret && shim_active())
+		given_count(*event, 1);
+	return ret;
+}
+
+RDMA_WRAP(rdma_ack_cm_event, (struct event * event))
+{
+	if (event && shim_active())
+		given_count(event, -1);
+	return RDMA_NEXT(rdma_ack_cm_event)(event);
+}
+
+#define RDMA_WAITS(name, kind, id, params, args)        \
+	RDMA_WRAP(name, params)                         \
+	{                                               \
+		struct waiting w = { id, kind, #name }; \
+		int ret;                                \
+                                                        \
+		if (!shim_active())                     \
+			return RDMA_NEXT(name) args;    \
+		waiting_begin(&w);                      \
+		pthread_cleanup_push(waiting_end, &w);  \
+		ret = RDMA_NEXT(name) args;             \
+		pthread_cleanup_pop(1);                 \
+		return ret;                             \
+	}
+
+RDMA_WAITS(rdma_destroy_id, URXE_CALL_DESTROY_ID, id, (void *id), (id))
+RDMA_WAITS(rdma_migrate_id, URXE_CALL_MIGRATE_ID, id, (void *id, void *channel),
+	   (id, channel))
+RDMA_WAITS(rdma_leave_multicast, URXE_CALL_LEAVE_MULTICAST, id,
+	   (void *id, void *addr), (id, addr))
