@@ -52,10 +52,10 @@
  * the wait.  What was POSTED is not done later.  What was being copied is, when
  * the bouncer runs again, before anything that is asked later: a slot's worth
  * at most, as a packet that was on its way, and nothing that comes after it.
- * For a message that a receive is taken for the requester pings first, and
- *gives the receive back if the bouncer stops after that (engine/responder.c).
- *What cannot be repeated, as the result of an atomic that was done, is
- **committed*: the requester waits longer, BOUNCE_COMMITTED_NS, and then fails.
+ * For a message that takes a receive the requester pings first, and returns the
+ * receive if the bouncer stops after that (engine/responder.c).  A request that
+ * cannot be repeated, as for the result of an atomic that was done, is called
+ * committed: the requester waits longer, BOUNCE_COMMITTED_NS, and then fails.
  *
  * The bouncer trusts no requester.  It is at_work (presence.h) from before it
  * takes a slot until it is done; meanwhile the keys and ranges are looked up
