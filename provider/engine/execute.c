@@ -509,6 +509,27 @@ static enum verdict execute_write_imm(struct urxe_qp *qp, struct run *r,
 }
 
 /*
+ * Class J (IB 9.9.6.3): the receive and the responder's QP fail, and no NAK
+ * says so.  Nor does an ACK: the requester repeats the request until it gives
+ * up.
+ */
+static enum response execute_send_inv_refused(struct urxe_qp *qp,
+					      const struct urxe_wqe *w)
+{
+	enum response resp;
+	struct receipt rc;
+
+	resp = responder_receive(qp, &qp->conn, w, NULL, 0,
+				 IBV_WC_REM_INV_REQ_ERR, &rc);
+	execute_publish(&rc);
+	if (resp)
+		return resp;
+	why_note(INVALIDATE, w->imm, qp->conn.qpn);
+	conn_break(&qp->conn, RESP_NAK_OPERATION, qp, w);
+	return RESP_SILENCE;
+}
+
+/*
  * The key is gone before the receive completes.  That takes a wait, with the
  * guard down, so what was found before counts no more; and if meanwhile
  * others emptied the SRQ it is not done again when the WR is tried again.
@@ -518,7 +539,6 @@ static enum verdict execute_send_inv(struct urxe_qp *qp, struct run *r,
 {
 	struct urxe_seg src[URXE_MAX_SGE];
 	enum response resp;
-	enum verdict v;
 
 	if (execute_gather(qp, w, 0, src) < 0)
 		return execute_fail(r, IBV_WC_LOC_PROT_ERR);
@@ -536,17 +556,10 @@ static enum verdict execute_send_inv(struct urxe_qp *qp, struct run *r,
 		if (execute_gather(qp, w, 0, src) < 0)
 			return execute_fail(r, IBV_WC_LOC_PROT_ERR);
 	}
-	v = execute_receive(qp, r, w, src,
-			    w->inv == URXE_INV_FAILED ?
-				    IBV_WC_REM_INV_REQ_ERR :
-				    IBV_WC_SUCCESS);
-	/* class J: acknowledged, but the responder's QP is at its end */
-	if (v <= WR_COMPLETED && w->inv == URXE_INV_FAILED) {
-		why_note(INVALIDATE, w->imm, qp->conn.qpn);
-		conn_break(&qp->conn, RESP_NAK_OPERATION, qp, w);
-		why_settled();
-	}
-	return v;
+	if (w->inv == URXE_INV_FAILED)
+		return execute_answered(qp, r, w,
+					execute_send_inv_refused(qp, w));
+	return execute_receive(qp, r, w, src, IBV_WC_SUCCESS);
 }
 
 /* May a datagram go out?  False: something is wrong on this side. */

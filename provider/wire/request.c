@@ -265,7 +265,7 @@ enum response request_send(struct request *r)
 		resp = send_only(r, &w, failed);
 	else
 		resp = send_part(r, &w, !first && !middle, failed);
-	/* class J: the QP is at its end */
+	/* class J: the QP is at its end, and nobody answers */
 	if (!resp && failed)
 		conn_break(r->c, RESP_NAK_OPERATION, NULL, NULL);
 	return resp;

@@ -391,6 +391,7 @@ static void packets(unsigned int n)
 	struct ibv_sge sge;
 
 	(void)n;
+	o.retry_cnt = 1;
 	duo_open_unconnected(&duo, SAME_CONTEXT, MEM_HEAP, MEM_HEAP, &o);
 	/* nobody listens yet */
 	node_connect(&duo.a, &duo.at_b);
@@ -411,7 +412,7 @@ static void packets(unsigned int n)
 	wr = rdma_wr(&duo, IBV_WR_SEND_WITH_INV, 4, &sge, 1, 0);
 	wr.invalidate_rkey = duo.at_b.rkey ^ 1;
 	ck_ok(post_wr(duo.a.qp, &wr));
-	wait_wc(duo.a.scq);
+	expect(duo.a.scq, 4, IBV_WC_RETRY_EXC_ERR);
 	datagram();
 	to_srq();
 	fflush(stdout);
