@@ -80,8 +80,8 @@ static bool flush_rq(struct urxe_qp *qp)
 	prod = load_seq_cst(&sh->prod);
 	cons = load_acquire(&sh->cons);
 	done = load_acquire(&sh->done);
-	if (done != cons &&
-	    !bounce_quiesce_try(qp->ctx->fabric, qp->ctx->arena))
+	/* also one that was returned may still be written (receive_return) */
+	if (!bounce_quiesce_try(qp->ctx->fabric, qp->ctx->arena))
 		return false;
 	qp_guard_raise(qp, GUARD_NOTHING); /* we produce into a CQ */
 	if (!rq_kept_set(&qp->rq) && (int32_t)(cons - done) > 0 &&
