@@ -406,12 +406,108 @@ START_TEST(local_operations)
 }
 END_TEST
 
+#define BEFORE 7
+#define ALL (BEFORE + 3)
+
+static struct ibv_send_wr list_wr(struct duo *d, uint64_t i,
+				  enum ibv_wr_opcode op, struct ibv_sge *sge)
+{
+	struct ibv_send_wr wr = rdma_wr(d, op, i, sge, 1, 1024 * i);
+
+	*sge = node_sge(&d->a, 1024 * i, LEN);
+	wr.send_flags = IBV_SEND_SIGNALED;
+	return wr;
+}
+
+/* What fails: at the responder, on this side, and here alone. */
+static const struct wrong {
+	enum ibv_wr_opcode op;
+	enum ibv_wc_status status;
+} wrong[] = {
+	{ IBV_WR_RDMA_READ, IBV_WC_REM_ACCESS_ERR },
+	{ IBV_WR_RDMA_WRITE, IBV_WC_LOC_PROT_ERR },
+	{ IBV_WR_LOCAL_INV, IBV_WC_MW_BIND_ERR },
+};
+
+static void fill_list(struct duo *d, struct ibv_mw *mw, const struct wrong *how,
+		      struct ibv_send_wr *wr, struct ibv_sge *sge)
+{
+	static const enum ibv_wr_opcode op[ALL] = {
+		IBV_WR_RDMA_WRITE, IBV_WR_BIND_MW,
+		IBV_WR_SEND,	   IBV_WR_LOCAL_INV,
+		IBV_WR_RDMA_READ,  IBV_WR_RDMA_WRITE_WITH_IMM,
+		IBV_WR_BIND_MW,	   0,
+		IBV_WR_LOCAL_INV,  IBV_WR_RDMA_WRITE
+	};
+	uint32_t key = ibv_inc_rkey(mw->rkey);
+	unsigned int i;
+
+	for (i = 0; i < ALL; i++) {
+		wr[i] = list_wr(d, i, i == BEFORE ? how->op : op[i], &sge[i]);
+		wr[i].next = i + 1 < ALL ? &wr[i + 1] : NULL;
+		if (wr[i].opcode == IBV_WR_LOCAL_INV) {
+			wr[i].invalidate_rkey = key;
+			wr[i].num_sge = 0;
+		}
+		if (wr[i].opcode != IBV_WR_BIND_MW)
+			continue;
+		wr[i].num_sge = 0;
+		wr[i].bind_mw.mw = mw;
+		wr[i].bind_mw.rkey = key = ibv_inc_rkey(key);
+		wr[i].bind_mw.bind_info.mr = d->a.mr;
+		wr[i].bind_mw.bind_info.addr = (uintptr_t)d->a.buf;
+		wr[i].bind_mw.bind_info.length = 64;
+		wr[i].bind_mw.bind_info.mw_access_flags =
+			IBV_ACCESS_REMOTE_READ;
+	}
+	if (how->op == IBV_WR_LOCAL_INV)
+		wr[BEFORE].invalidate_rkey = d->a.mr->rkey;
+	else if (how->op == IBV_WR_RDMA_READ)
+		wr[BEFORE].wr.rdma.rkey ^= 1;
+	else
+		sge[BEFORE].lkey ^= 1;
+}
+
+/*
+ * Local operations and others are completed in the order of the queue: those
+ * before the one that fails with success, and those behind it are flushed.
+ */
+START_TEST(before_an_error)
+{
+	const struct wrong *how = &wrong[_i / 2];
+	struct opts o = default_opts();
+	struct ibv_send_wr wr[ALL];
+	struct ibv_sge sge[ALL];
+	struct ibv_mw *mw;
+	struct duo d;
+	unsigned int i;
+
+	with_knobs(_i % 2 ? LATE : "");
+	o.mr_access |= IBV_ACCESS_MW_BIND;
+	duo_open(&d, SAME_PROCESS, MEM_HEAP, MEM_HEAP, &o);
+	mw = ibv_alloc_mw(d.a.pd, IBV_MW_TYPE_2);
+	ck_nonnull(mw);
+	b_recv(&d, 1, 0, LEN);
+	b_recv(&d, 2, 0, LEN);
+	fill_list(&d, mw, how, wr, sge);
+	ck_ok(post_wr(d.a.qp, wr));
+	for (i = 0; i < ALL; i++)
+		expect(d.a.scq, i,
+		       i < BEFORE  ? IBV_WC_SUCCESS :
+		       i == BEFORE ? how->status :
+				     IBV_WC_WR_FLUSH_ERR);
+	ck_ok(ibv_dealloc_mw(mw));
+	duo_close(&d);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite("adversary, ends");
 
 	add(s, to_error);
 	add(s, local_operations);
+	add_loop(s, before_an_error, 6);
 	add(s, reset);
 	add(s, destroy);
 	add_loop(s, peer_is_destroyed, WHERE_COUNT);
