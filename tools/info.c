@@ -13,6 +13,7 @@
 
 #include "fabric/fabric.h"
 #include "commands.h"
+#include "info.h"
 
 static void show_bytes(uint64_t n)
 {
@@ -49,14 +50,20 @@ static void show_device(const struct urxe_dev *dev)
 	}
 }
 
-/* Who reads the socket of the wire. */
-static void show_holder(struct urxe_fabric *f)
+const struct urxe_process *info_holder(struct urxe_fabric *f)
 {
 	const uint32_t id = load_acquire(&f->dev->wire.holder);
-	const struct urxe_process *p =
-		&f->dev->process[URXE_PROCESS_NUMBER(id)];
 
-	if (id && !process_is_dead(f, id))
+	return id && !process_is_dead(f, id) ?
+		       &f->dev->process[URXE_PROCESS_NUMBER(id)] :
+		       NULL;
+}
+
+static void show_holder(struct urxe_fabric *f)
+{
+	const struct urxe_process *p = info_holder(f);
+
+	if (p)
 		printf("  wire: the socket is held by PID %d (%.15s)\n",
 		       load_relaxed(&p->pid), p->comm);
 }
@@ -81,24 +88,33 @@ static void show_counters(const struct urxe_dev *dev)
 		putchar('\n');
 }
 
-static void show_dm(struct urxe_fabric *f)
+int info_dm(struct urxe_fabric *f, uint64_t *bytes, uint32_t *pieces)
 {
 	const struct urxe_dev *dev = f->dev;
-	uint64_t bytes = 0;
-	uint32_t i, n = 0;
+	uint32_t i;
 
-	if (fabric_lock(f)) {
-		fail(0, "%s", fabric_why());
-		return;
-	}
+	*bytes = *pieces = 0;
+	if (fabric_lock(f))
+		return fail(1, "%s", fabric_why());
 	for (i = 0; i < dm_slots(dev); i++) {
 		if (!load_relaxed(&dev->dm[i].used))
 			continue;
 		if (dev->dm[i].share != URXE_DM_OF_MR)
-			bytes += (uint64_t)dev->dm[i].pages * URXE_PAGE;
-		n++;
+			*bytes += (uint64_t)dev->dm[i].pages * URXE_PAGE;
+		++*pieces;
 	}
 	fabric_unlock(f);
+	return 0;
+}
+
+static void show_dm(struct urxe_fabric *f)
+{
+	const struct urxe_dev *dev = f->dev;
+	uint64_t bytes;
+	uint32_t n;
+
+	if (info_dm(f, &bytes, &n))
+		return;
 	printf("  device memory: ");
 	show_bytes(bytes);
 	printf(" in %u piece%s of ", n, n == 1 ? "" : "s");
@@ -118,24 +134,33 @@ static void show_row(const char *a, const char *b,
 	putchar('\n');
 }
 
-/* What the adversary was told when the process was executed, if there is one. */
-static void show_adversary(int pid)
+char *info_adversary(int pid)
 {
 	static const char name[] = "URXE_ADVERSARY=";
-	char path[64], *line = NULL;
+	char path[64], *line = NULL, *found = NULL;
 	size_t room = 0;
 	FILE *f;
 
 	snprintf(path, sizeof(path), "/proc/%d/environ", pid);
 	f = fopen(path, "re");
 	if (!f)
-		return;
+		return NULL;
 	while (getdelim(&line, &room, 0, f) > 0)
-		if (!strncmp(line, name, strlen(name)) && line[strlen(name)])
-			printf("  %8s under the adversary %s\n", "",
-			       line + strlen(name));
+		if (!found && !strncmp(line, name, strlen(name)) &&
+		    line[strlen(name)])
+			found = strdup(line + strlen(name));
 	free(line);
 	fclose(f);
+	return found;
+}
+
+static void show_adversary(int pid)
+{
+	char *adversary = info_adversary(pid);
+
+	if (adversary)
+		printf("  %8s under the adversary %s\n", "", adversary);
+	free(adversary);
 }
 
 static void show_contexts(struct urxe_fabric *f)
@@ -166,18 +191,9 @@ static void show_contexts(struct urxe_fabric *f)
 	show_row("", "limit", NULL);
 }
 
-static int show_fabric(const char *dir)
+static void show_text(struct urxe_fabric *f, const char *dir, int dead)
 {
-	const char *slash = strrchr(dir, '/');
-	struct urxe_fabric *f;
-	int dead;
-
-	if (use_fabric(dir, false, &f))
-		return 1;
-	dead = fabric_reap(f);
-	printf("fabric %s (%s)\n", slash ? slash + 1 : dir, dir);
-	if (fabric_refresh_gids(f))
-		fail(0, "%s", fabric_why());
+	printf("fabric %s (%s)\n", strrchr(dir, '/') + 1, dir);
 	show_device(f->dev);
 	show_holder(f);
 	show_counters(f->dev);
@@ -186,43 +202,92 @@ static int show_fabric(const char *dir)
 	if (dead)
 		printf("  %d dead context%s cleared up\n", dead,
 		       dead == 1 ? " was" : "s were");
+}
+
+/* json: an element of it, or NULL for text. */
+static int show_fabric(const char *dir, struct json *json)
+{
+	struct urxe_fabric *f;
+	int dead;
+
+	if (use_fabric(dir, false, &f))
+		return 1;
+	dead = fabric_reap(f);
+	if (fabric_refresh_gids(f))
+		fail(0, "%s", fabric_why());
+	if (json)
+		info_put(json, f, dir, dead);
+	else
+		show_text(f, dir, dead);
 	fabric_close(f);
 	return 0;
 }
 
-static int show_one(const char *base, const char *name, bool only_name)
+/* What is printed of each fabric. */
+struct form {
+	bool names;
+	struct json *json;
+};
+
+static int show_one(const char *base, const char *name, const struct form *as)
 {
 	char path[600];
 
-	if (only_name)
+	if (as->names)
 		return puts(name) < 0;
 	snprintf(path, sizeof(path), "%s/%s", base, name);
-	return show_fabric(path);
+	return show_fabric(path, as->json);
 }
 
-static int show_all(char *base, bool only_names)
+static int show_all(char *base, const struct form *as)
 {
+	const bool text = !as->names && !as->json;
 	char **names;
 	int i, ret = 0, n = fabrics_list(base, &names);
 
 	if (n < 0)
 		return fail(1, "%s: %s", base, strerror(-n));
 	for (i = 0; i < n; i++) {
-		if (i && !only_names)
+		if (i && text)
 			putchar('\n');
-		ret |= show_one(base, names[i], only_names);
+		ret |= show_one(base, names[i], as);
 		free(names[i]);
 	}
 	free(names);
-	if (!n && !only_names)
+	if (!n && text)
 		printf("no fabric in %s yet: the first program makes one (urxe run)\n",
 		       base);
+	return ret;
+}
+
+/* The named fabric, or all in the directory of dir, which is changed. */
+static int show_as(char *dir, bool one, const struct form *as)
+{
+	int ret;
+
+	if (as->json) {
+		json_open(as->json, NULL, '{');
+		json_put_string(as->json, "urxe", URXE_VERSION);
+		json_open(as->json, "fabrics", '[');
+	}
+	if (one) {
+		ret = show_fabric(dir, as->json);
+	} else {
+		*strrchr(dir, '/') = 0;
+		ret = show_all(dir, as);
+	}
+	if (as->json) {
+		json_close(as->json, ']');
+		json_close(as->json, '}');
+		putchar('\n');
+	}
 	return ret;
 }
 
 /* clang-format off */
 static const struct command_option options[] = {
 	{ 'f', "fabric", "NAME", "only this fabric", "all" },
+	{ 'j', "json", NULL, "print it as JSON", "text" },
 	{ 'n', "names", NULL, "only the names of the fabrics", "all of it" },
 	OPTIONS_END,
 };
@@ -230,28 +295,28 @@ static const struct command_option options[] = {
 
 static int cmd_info(int argc, char **argv)
 {
+	struct json json = { .to = stdout };
+	struct form as = { 0 };
 	const char *fabric = NULL;
-	bool names = false;
 	char dir[256];
 	int c, ret;
 
 	while ((c = option_next(argc, argv, options, 0)) >= 0) {
 		if (c == 'f')
 			fabric = optarg;
+		else if (c == 'j')
+			as.json = &json;
 		else if (c == 'n')
-			names = true;
+			as.names = true;
 		else
 			return usage();
 	}
-	if (optind != argc || (names && fabric))
+	if (optind != argc || (as.names && (fabric || as.json)))
 		return usage();
 	ret = choose_fabric(fabric ? fabric : "default", dir);
 	if (ret)
 		return ret;
-	if (fabric)
-		return show_fabric(dir);
-	*strrchr(dir, '/') = 0;
-	return show_all(dir, names);
+	return show_as(dir, fabric, &as);
 }
 
 /* clang-format off */

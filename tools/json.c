@@ -92,6 +92,12 @@ void json_put_number(struct json *j, const char *name, uint64_t n)
 	fprintf(j->to, "%llu", (unsigned long long)n);
 }
 
+void json_put_signed(struct json *j, const char *name, int64_t n)
+{
+	json_begin(j, name);
+	fprintf(j->to, "%lld", (long long)n);
+}
+
 void json_put_double(struct json *j, const char *name, double x)
 {
 	json_begin(j, name);

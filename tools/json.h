@@ -23,6 +23,7 @@ void json_open(struct json *j, const char *name, char bracket);
 void json_close(struct json *j, char bracket);
 void json_put_string(struct json *j, const char *name, const char *s);
 void json_put_number(struct json *j, const char *name, uint64_t n);
+void json_put_signed(struct json *j, const char *name, int64_t n);
 void json_put_double(struct json *j, const char *name, double x);
 void json_put_bool(struct json *j, const char *name, bool is);
 void json_put_null(struct json *j, const char *name);

@@ -243,17 +243,28 @@ const char *stall_age(const struct stall *s, const struct view *v)
 	return text;
 }
 
-uint32_t stalls_print(FILE *to, const struct stalls *s, const struct view *v,
-		      int32_t pid, uint32_t qpn)
+bool stalls_any(const struct stalls *s, const struct view *v, int32_t pid,
+		uint32_t qpn)
+{
+	uint32_t i;
+
+	for (i = 0; i < s->n; i++)
+		if (s->list[i].level == STALL_STALLS &&
+		    stall_is_asked(&s->list[i], v, pid, qpn))
+			return true;
+	return false;
+}
+
+void stalls_print(FILE *to, const struct stalls *s, const struct view *v,
+		  int32_t pid, uint32_t qpn)
 {
 	const struct stall *one;
-	uint32_t i, n = 0;
+	uint32_t i;
 
 	for (i = 0; i < s->n; i++) {
 		one = &s->list[i];
 		if (!stall_is_asked(one, v, pid, qpn))
 			continue;
-		n += one->level == STALL_STALLS;
 		fputs(process_name(&one->process), to);
 		if (one->qpn)
 			fprintf(to, ", QP 0x%x", one->qpn);
@@ -263,5 +274,4 @@ uint32_t stalls_print(FILE *to, const struct stalls *s, const struct view *v,
 			fprintf(to, "; would end it: %s", one->ends);
 		fputc('\n', to);
 	}
-	return n;
 }

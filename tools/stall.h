@@ -47,10 +47,12 @@ bool stall_is_asked(const struct stall *s, const struct view *v, int32_t pid,
 		    uint32_t qpn);
 /* "12.3 s": how long, at that view. */
 const char *stall_age(const struct stall *s, const struct view *v);
-/* Those of process pid (0: any) and QP qpn (0: any), as text; how many stall.
+/* Those of process pid (0: any) and QP qpn (0: any), as text; does one stall?
  */
-uint32_t stalls_print(FILE *to, const struct stalls *s, const struct view *v,
-		      int32_t pid, uint32_t qpn);
+void stalls_print(FILE *to, const struct stalls *s, const struct view *v,
+		  int32_t pid, uint32_t qpn);
+bool stalls_any(const struct stalls *s, const struct view *v, int32_t pid,
+		uint32_t qpn);
 /* How many of them have that level? */
 uint32_t stalls_count(const struct stalls *s, enum stall_level level);
 

@@ -10,6 +10,7 @@
 #include "commands.h"
 #include "trace_pcap.h"
 #include "trace_html.h"
+#include "trace_json.h"
 #include "trace_perfetto.h"
 #include "trace_print.h"
 
@@ -80,8 +81,11 @@ static void tell_losses(const struct trace_input *in, unsigned int n)
 
 #define FOLLOW_US 100000
 
+/* A record, with its time since the first one. */
+typedef void printer(FILE *to, const struct trace_record *r, uint64_t start);
+
 static int show(struct trace_input *in, unsigned int n, const struct filter *f,
-		bool follow)
+		printer *print, bool follow)
 {
 	uint64_t start = 0;
 	struct trace_batch b;
@@ -94,7 +98,7 @@ static int show(struct trace_input *in, unsigned int n, const struct filter *f,
 			start = b.record[0].time;
 		for (i = 0; i < b.records; i++)
 			if (filter_passes(f, &b.record[i]))
-				trace_print(stdout, &b.record[i], start);
+				print(stdout, &b.record[i], start);
 		trace_batch_free(&b);
 		if (fflush(stdout))
 			return fail(1, "cannot write to standard output");
@@ -146,7 +150,8 @@ static int convert(struct trace_input *in, unsigned int n, writer *write,
 }
 
 static int show_files(char **path, unsigned int n, const struct filter *f,
-		      bool follow, writer *write, const char *out)
+		      printer *print, bool follow, writer *write,
+		      const char *out)
 {
 	struct trace_input *in = calloc(n, sizeof(*in));
 	unsigned int opened;
@@ -161,7 +166,7 @@ static int show_files(char **path, unsigned int n, const struct filter *f,
 	}
 	if (!ret)
 		ret = write ? convert(in, n, write, out) :
-			      show(in, n, f, follow);
+			      show(in, n, f, print, follow);
 	while (opened--)
 		trace_input_close(&in[opened]);
 	free(in);
@@ -177,6 +182,7 @@ static const struct command_option options[] = {
 	{ 'p', "program", "NAME|PID", "only of this program or process", "all" },
 	{ 'f', "follow", NULL, "go on with what is recorded from now on", "end" },
 	OPTION_HEADING("Other forms"),
+	{ 'j', "json", NULL, "a JSON object on a line for each record", "text" },
 	{ 'C', "pcap", "OUT", "write packets for Wireshark to OUT", "text" },
 	{ 'P', "perfetto", "OUT", "write JSON for ui.perfetto.dev to OUT", "text" },
 	{ 'H', "html", "OUT", "write a page with a ladder diagram to OUT", "text" },
@@ -189,6 +195,7 @@ static int cmd_trace(int argc, char **argv)
 	struct filter f = { 0 };
 	const char *out = NULL;
 	writer *write = NULL;
+	printer *print = trace_print;
 	bool follow = false;
 	int c;
 
@@ -197,6 +204,8 @@ static int cmd_trace(int argc, char **argv)
 			f.errors = true;
 		else if (c == 'f')
 			follow = true;
+		else if (c == 'j')
+			print = trace_print_json;
 		else if (c == 'P' && !write)
 			write = trace_perfetto, out = optarg;
 		else if (c == 'C' && !write)
@@ -214,12 +223,12 @@ static int cmd_trace(int argc, char **argv)
 	}
 	if (optind == argc)
 		return usage();
-	if (write && (follow || filter_is_any(&f)))
+	if (write && (follow || filter_is_any(&f) || print != trace_print))
 		return fail(
 			2,
-			"--errors, --follow, --program, --qp and --wr-id are of lines of text");
+			"--errors, --follow, --json, --program, --qp and --wr-id are of lines on standard output");
 	return show_files(argv + optind, (unsigned int)(argc - optind), &f,
-			  follow, write, out);
+			  print, follow, write, out);
 }
 
 /* clang-format off */

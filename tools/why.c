@@ -7,7 +7,7 @@
 
 #include "chaos/number.h"
 #include "commands.h"
-#include "stall.h"
+#include "stall_json.h"
 #include "why.h"
 
 /* Between two looks: what goes on has gone on by then. */
@@ -67,9 +67,23 @@ void why_report(const char *dir, FILE *to)
 	view_free(v);
 }
 
+static void why_print_json(const char *dir, const struct stalls *s,
+			   const struct view *v, int32_t pid, uint32_t qpn)
+{
+	struct json j = { .to = stdout };
+
+	json_open(&j, NULL, '{');
+	json_put_string(&j, "urxe", URXE_VERSION);
+	json_put_string(&j, "fabric", strrchr(dir, '/') + 1);
+	stalls_put(&j, s, v, pid, qpn);
+	json_close(&j, '}');
+	putchar('\n');
+}
+
 /* clang-format off */
 static const struct command_option options[] = {
 	{ 'f', "fabric", "NAME", "this fabric", "$URXE_FABRIC or default" },
+	{ 'j', "json", NULL, "print it as JSON", "text" },
 	OPTIONS_END,
 };
 /* clang-format on */
@@ -77,17 +91,21 @@ static const struct command_option options[] = {
 static int cmd_why(int argc, char **argv)
 {
 	const char *fabric = NULL, *word;
+	bool json = false;
 	struct stalls s = { 0 };
-	uint32_t qpn = 0, n;
+	uint32_t qpn = 0;
 	struct view *v;
 	int32_t pid = 0;
 	char dir[256];
 	int c, ret;
 
 	while ((c = option_next(argc, argv, options, 0)) >= 0) {
-		if (c != 'f')
+		if (c == 'f')
+			fabric = optarg;
+		else if (c == 'j')
+			json = true;
+		else
 			return usage();
-		fabric = optarg;
 	}
 	if (argc - optind > 1)
 		return usage();
@@ -102,11 +120,14 @@ static int cmd_why(int argc, char **argv)
 			EXIT_USAGE,
 			"there is no process and no QP %s in fabric %s; urxe top shows them",
 			word, dir);
+	} else if (json) {
+		why_print_json(dir, &s, v, pid, qpn);
+		ret = stalls_any(&s, v, pid, qpn);
 	} else {
-		n = stalls_print(stdout, &s, v, pid, qpn);
-		if (!n)
+		stalls_print(stdout, &s, v, pid, qpn);
+		ret = stalls_any(&s, v, pid, qpn);
+		if (!ret)
 			puts("nothing stalls");
-		ret = n ? 1 : 0;
 	}
 	stalls_free(&s);
 	view_free(v);

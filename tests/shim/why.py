@@ -499,6 +499,44 @@ def try_json():
         expect(not os.path.exists(os.path.join(home, "nosuch")), "it was made")
 
 
+def try_json_forms():
+    """urxe why and urxe info as JSON."""
+    with Pair("forms", STALLS, "rnr") as p:
+        done = p.why("--json")
+        why = json.loads(done.stdout)
+        stall = [s for s in why["stalls"] if s["stalls"]]
+        expect(done.returncode == 1 and why["fabric"] == "forms" and
+               len(stall) == 1 and stall[0]["kind"] == "rnr" and
+               stall[0]["pid"] == p.client["pid"] and
+               stall[0]["tid"] is None and stall[0]["wr_id"] == 77, f"{done}")
+        done = p.why("--json", str(p.server["pid"]))
+        expect(done.returncode == 0 and
+               not any(s["stalls"] for s in json.loads(done.stdout)["stalls"]),
+               f"{done}")
+        done = urxe("info", "--json", "--fabric", "forms")
+        info = json.loads(done.stdout)
+        fabric, = info["fabrics"]
+        expect(fabric["fabric"] == "forms" and fabric["port"] == "ACTIVE" and
+               fabric["directory"] == f"{home}/forms" and
+               fabric["objects"]["qp"] == 4 and fabric["wire"] is None and
+               fabric["limits"]["qp"] >= 4 and
+               all(type(n) is int for n in fabric["counters"].values()) and
+               fabric["gids"][1]["index"] == fabric["gids"][1]["roce"] - 1 and
+               {(c["pid"], c["program"], c["objects"]["qp"], c["adversary"])
+                for c in fabric["contexts"]} ==
+               {(end["pid"], f"stall-{name}", 2, None) for name, end in
+                (("server", p.server), ("client", p.client))}, f"{fabric}")
+        every = json.loads(urxe("info", "--json").stdout)["fabrics"]
+        expect("forms" in [f["fabric"] for f in every], f"{every}")
+        done = urxe("info", "--json", "--names")
+        expect(done.returncode == 2, f"{done}")
+    with Pair("blocked", STALLS, "destroy-qp") as p:
+        comes(p, 1, "unacked for")
+        stall = json.loads(p.why("--json").stdout)["stalls"][0]
+        expect(stall["kind"] == "unacked" and
+               stall["tid"] == p.client["pid"], f"{stall}")
+
+
 def cooked(fd):
     return bool(termios.tcgetattr(fd)[3] & termios.ICANON)
 
@@ -624,7 +662,7 @@ def try_timeout():
 
 tries = [try_rnr, try_answers, try_port, try_queues, try_completions,
          try_receives, try_processes, try_calls, try_destroy, try_failed,
-         try_cm, try_cm_calls, try_checked, try_dead, try_json, try_timeout,
+         try_cm, try_cm_calls, try_checked, try_dead, try_json, try_json_forms, try_timeout,
          try_broken, try_traffic, try_damage]
 try:
     try_terminal()  # forks: before there are threads

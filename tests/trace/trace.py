@@ -296,6 +296,31 @@ def wrong(trace):
            not any(r.status == "SUCCESS" for r in rs))
 
 
+def json_lines(trace):
+    """One object on a line for each record, with the same filters."""
+    traced(trace, "wrong")
+    for words in ([], ["--errors"]):
+        text = [r.line for r in records(*words, trace)]
+        code, out, said = urxe_trace("--json", *words, trace)
+        of = [json.loads(line) for line in out.splitlines()]
+        expect("JSON of each record", code == 0 and len(of) == len(text) and
+               all(line.endswith(" " + r["text"])
+                   for line, r in zip(text, of)), said + out)
+        expect("errors", all(r["error"] for r in of) == bool(words), out)
+    one = [r for r in of if r["event"] == "COMPLETED" and
+           r["values"]["wr_id"] == "0x2"]
+    expect("its members", len(one) == 1 and
+           one[0]["values"]["status"] == "REM_ACCESS_ERR" and
+           one[0]["program"] == "traced" and one[0]["qpn"] > 0 and
+           0 <= one[0]["ns"] < 1e12 and one[0]["pid"] == one[0]["process"],
+           one)
+    _, out, _ = urxe_trace("--json", trace)
+    calls = [r for r in map(json.loads, out.splitlines())
+             if r["event"] == "CALL"]
+    expect("calls", "alloc_pd" in {r["call"] for r in calls} and
+           all(r["call_ns"] >= 0 for r in calls), calls[:3])
+
+
 def packets(trace):
     """What whoever draws packets needs is in the records."""
     done = traced(trace, "packets")
@@ -873,7 +898,7 @@ def refused(trace):
         before = f.read()
     for form in ("--pcap", "--perfetto", "--html"):
         for filtered in (["--errors"], ["--follow"], ["--qp", "1"],
-                         ["--wr-id", "1"], ["--program", "x"]):
+                         ["--wr-id", "1"], ["--program", "x"], ["--json"]):
             code, _, said = urxe_trace(form, f"{trace}.out", *filtered, trace)
             expect(f"{form} with {filtered}", code == 2 and said and
                    not os.path.exists(f"{trace}.out"), said)
@@ -889,7 +914,7 @@ def refused(trace):
 
 def main():
     for case in (whole_life, clients, connections, killed,
-                 killed_growing, overwritten, wrong,
+                 killed_growing, overwritten, wrong, json_lines,
                  packets, naks, payload, environment, in_flight, extended, apart, closes, with_rooms, no_room, short_threads,
                  cancelled, destructor, handler, follow, names, fabrics, again,
                  boots, pid_namespaces, time_namespaces,
