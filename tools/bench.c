@@ -81,6 +81,7 @@ static pid_t sweeper_start(const char *dir, int *end)
 
 static int run_bench(char **argv, const char *dir)
 {
+	const struct attention none = { 0 };
 	struct ending e;
 	int end, err;
 	pid_t pid;
@@ -88,7 +89,7 @@ static int run_bench(char **argv, const char *dir)
 	pid = sweeper_start(dir, &end);
 	if (pid < 0)
 		return fail(1, "fork: %s", strerror(errno));
-	err = supervise(argv, 0, NULL, &e);
+	err = supervise(argv, 0, &none, &e);
 	close(end);
 	while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
 		;

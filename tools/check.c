@@ -101,6 +101,9 @@ int check_complete(const struct check *c)
 
 void check_set_environment(const struct check *c)
 {
+	char where[48];
+	struct stat st;
+
 	if (!c->level)
 		return;
 	setenv("URXE_CHECK", c->level, 1);
@@ -108,8 +111,15 @@ void check_set_environment(const struct check *c)
 		setenv("URXE_CHECK_LEAKS", "1", 1);
 	if (c->suppressions)
 		setenv("URXE_CHECK_SUPPRESSIONS", c->suppressions, 1);
-	if (c->notes[0])
-		setenv("URXE_CHECK_FOUND", c->notes, 1);
+	if (!c->notes[0])
+		return;
+	setenv("URXE_CHECK_FOUND", c->notes, 1);
+	if (!fstat(STDERR_FILENO, &st)) {
+		snprintf(where, sizeof(where), "%llu:%llu",
+			 (unsigned long long)st.st_dev,
+			 (unsigned long long)st.st_ino);
+		setenv("URXE_CHECK_STDERR", where, 1);
+	}
 }
 
 /* Where the reports go: not after all the work that it cannot be written. */
@@ -143,15 +153,82 @@ int check_begin(struct check *c)
 	if (fd < 0)
 		return fail(1, "%s: %s", tmp, strerror(errno));
 	close(fd);
+	ret = notes_open(&c->all, c->notes);
+	if (ret)
+		return fail(1, "%s: %s", c->notes, strerror(-ret));
 	check_set_environment(c);
 	return 0;
+}
+
+/* Where the calls are in the source, as far as that is known. */
+static void find_sources(struct note *n)
+{
+	size_t i;
+
+	for (i = 0; i < n->calls; i++)
+		source_find(&n->call[i]);
+}
+
+/* As the process prints it if its stderr is another file (finding.c). */
+static void print_note(FILE *to, const struct note *n)
+{
+	const struct call *c;
+	unsigned int i = 0;
+
+	fprintf(to, "urxe[%.*s]: check: %s: %s: %s: %s [%s]\n",
+		(int)strcspn(n->id, "."), n->id, n->level, n->rule, n->object,
+		n->text, n->source);
+	for (c = n->call; c < n->call + n->calls; c++) {
+		if (*c->what) {
+			fprintf(to, "    %s:\n", c->what);
+			i = 0;
+		}
+		fprintf(to, "    #%u in %s", i++,
+			*c->function ? c->function : "?");
+		if (c->file)
+			fprintf(to, " (%s:%u)\n", c->file, c->line);
+		else
+			fprintf(to, "+0x%lx (%s+0x%lx)\n", c->offset, c->module,
+				c->address);
+	}
+	fprintf(to, "    hint: %s\n", n->hint);
+}
+
+static void show_note(struct note *n, unsigned int times)
+{
+	char *text = NULL;
+	size_t len = 0;
+	FILE *to = open_memstream(&text, &len);
+
+	if (!to)
+		return;
+	find_sources(n);
+	if (times)
+		fprintf(to,
+			"urxe[%.*s]: check: %s at the same place: %u times\n",
+			(int)strcspn(n->id, "."), n->id, n->rule, times);
+	else
+		print_note(to, n);
+	fclose(to);
+	fwrite(text, 1, len, stderr); /* unbuffered: it stays whole */
+	free(text);
+}
+
+void check_show(void *check)
+{
+	struct check *c = check;
+
+	notes_read(&c->all, show_note);
 }
 
 void check_look(struct check *c, struct ending *e)
 {
 	struct stat st;
 
-	if (!c->level || stat(c->notes, &st) || st.st_size == c->seen)
+	if (!c->level)
+		return;
+	check_show(c);
+	if (stat(c->notes, &st) || st.st_size == c->seen)
 		return;
 	c->seen = st.st_size;
 	if (c->exitcode && !ending_is_failure(e))
@@ -181,30 +258,19 @@ static void check_say(const struct notes *n)
 		     warnings, n->count - errors - warnings);
 }
 
-/* Where the calls are in the source, as far as that is known. */
-static void check_find_sources(struct notes *n)
-{
-	size_t i, j;
-
-	for (i = 0; i < n->count; i++)
-		for (j = 0; j < n->note[i].calls; j++)
-			source_find(&n->note[i].call[j]);
-}
-
 void check_end(struct check *c)
 {
-	struct notes n;
+	struct notes *n = &c->all;
 	unsigned int i;
 
-	if (!c->level || !c->notes[0])
+	if (!n->from)
 		return;
-	if (!notes_read(&n, c->notes)) {
-		check_say(&n);
-		if (c->reports)
-			check_find_sources(&n);
-		for (i = 0; i < c->reports; i++)
-			check_report(&c->report[i], &n);
-		notes_free(&n);
-	}
+	check_show(c);
+	check_say(n);
+	for (i = 0; i < n->count && c->reports; i++)
+		find_sources(&n->note[i]);
+	for (i = 0; i < c->reports; i++)
+		check_report(&c->report[i], n);
+	notes_free(n);
 	unlink(c->notes);
 }

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
  * urxe run --check: the referee (provider/referee) looks at the program and
- * all that it starts.  What it finds it says itself, and notes it in a file of
- * ours, of which the reports are made when all is over.
+ * all that it starts.  What it finds it notes in a file of ours, which is
+ * printed as it grows, and of which the reports are made when all is over.
  */
 #pragma once
 
 #include <stdbool.h>
 #include <stdio.h>
 
+#include "notes.h"
 #include "supervise.h"
 
 #define CHECK_REPORTS 4
@@ -27,6 +28,7 @@ struct check {
 	struct check_report report[CHECK_REPORTS];
 	unsigned int reports;
 	char notes[64]; /* the file */
+	struct notes all; /* that are read */
 	long seen; /* bytes of it that are known */
 	bool asked; /* an option that wants --check */
 };
@@ -46,6 +48,8 @@ int check_complete(const struct check *c);
 int check_begin(struct check *c);
 /* Before a shell, which is not waited for: it has the environment only. */
 void check_set_environment(const struct check *c);
+/* Print what was found since the last time; c is a struct check. */
+void check_show(void *c);
 /* A program has ended: has something been found that changes how? */
 void check_look(struct check *c, struct ending *e);
 /* After the last one: the reports. */

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #define _GNU_SOURCE
 #include <errno.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -85,7 +86,8 @@ static void note_read(struct notes *all, char *line)
 	more[all->count++] = n;
 }
 
-static void count_read(struct notes *all, char *line)
+/* The note whose number of times it is, or NULL. */
+static struct note *count_read(struct notes *all, char *line)
 {
 	const char *id = field_take(&line, "\t");
 	size_t i;
@@ -94,36 +96,60 @@ static void count_read(struct notes *all, char *line)
 		if (!strcmp(all->note[i].id, id)) {
 			all->note[i].count =
 				(unsigned int)number_take(&line, "\t");
-			return;
+			return &all->note[i];
 		}
+	return NULL;
 }
 
-/* The lines stay in memory: the notes point into them. */
-int notes_read(struct notes *all, const char *path)
+int notes_open(struct notes *all, const char *path)
 {
-	FILE *f = fopen(path, "re");
-	char *line = NULL, *rest;
+	memset(all, 0, sizeof(*all));
+	all->from = fopen(path, "re");
+	return all->from ? 0 : -errno;
+}
+
+/* Is it kept?  Notes point into their lines. */
+static bool line_read(struct notes *all, char *line,
+		      void (*show)(struct note *, unsigned int))
+{
+	size_t before = all->count;
+	char *rest = line;
+	const char *kind = field_take(&rest, "\t");
+	struct note *n;
+
+	if (*kind == 'F' || *kind == 'S') {
+		note_read(all, rest);
+		if (all->count == before)
+			return false;
+		if (*kind == 'S')
+			show(&all->note[before], 0);
+		return true;
+	}
+	n = count_read(all, rest);
+	if (n && *kind == 'T')
+		show(n, n->count);
+	return false;
+}
+
+void notes_read(struct notes *all, void (*show)(struct note *, unsigned int))
+{
+	char *line = NULL;
 	size_t size = 0;
 	ssize_t len;
 
-	memset(all, 0, sizeof(*all));
-	if (!f)
-		return -errno;
-	while ((len = getline(&line, &size, f)) > 0) {
-		if (line[len - 1] == '\n')
-			line[len - 1] = 0;
-		rest = line;
-		if (!strcmp(field_take(&rest, "\t"), "F")) {
-			note_read(all, rest);
+	clearerr(all->from);
+	while ((len = getline(&line, &size, all->from)) > 0) {
+		if (line[len - 1] != '\n') { /* the rest is not there yet */
+			fseek(all->from, -len, SEEK_CUR);
+			break;
+		}
+		line[len - 1] = 0;
+		if (line_read(all, line, show)) {
 			line = NULL;
 			size = 0;
-		} else {
-			count_read(all, rest);
 		}
 	}
 	free(line);
-	fclose(f);
-	return 0;
 }
 
 void notes_free(struct notes *all)
@@ -138,6 +164,7 @@ void notes_free(struct notes *all)
 		free(n->id - 2); /* the line begins with "F\t" */
 	}
 	free(all->note);
+	fclose(all->from);
 }
 
 const struct call *note_place(const struct note *n)

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <stddef.h>
+#include <stdio.h>
 
 struct call {
 	char *what; /* of the first of a stack: "posted"; else "" */
@@ -23,10 +24,17 @@ struct note {
 struct notes {
 	struct note *note;
 	size_t count;
+	FILE *from;
 };
 
 /* -errno */
-int notes_read(struct notes *n, const char *path);
+int notes_open(struct notes *n, const char *path);
+/*
+ * Read what was noted since the last time.  show is called for what the
+ * processes did not print: for a note with 0, and with the number of times when
+ * that is noted.
+ */
+void notes_read(struct notes *n, void (*show)(struct note *, unsigned int));
 void notes_free(struct notes *n);
 /* The call that is to be shown for it: the first whose source is known. */
 const struct call *note_place(const struct note *n);

@@ -83,17 +83,56 @@ static bool is_of_a_header(const char *function)
 	       !strncmp(function, "rdma_reg_", 9);
 }
 
-void source_find(struct call *c)
+/* Many stacks have the same callers. */
+static struct known {
+	struct known *next;
+	char *module, *file;
+	unsigned long address;
+	unsigned int line;
+} * known;
+
+static struct known *known_get(const char *module, unsigned long address)
+{
+	struct known *k;
+
+	for (k = known; k; k = k->next)
+		if (k->address == address && !strcmp(k->module, module))
+			return k;
+	k = calloc(1, sizeof(*k));
+	if (!k)
+		return NULL;
+	k->module = strdup(module);
+	k->address = address;
+	k->next = known;
+	known = k;
+	return k;
+}
+
+static void look_up(struct known *k)
 {
 	char line[4200], real[4096], *colon;
 
-	if (is_of_a_header(c->function) ||
-	    !addr2line(c->module, c->address, line, sizeof(line)))
+	if (!addr2line(k->module, k->address, line, sizeof(line)))
 		return;
 	colon = strrchr(line, ':');
 	if (!colon || line[0] == '?' || !atoi(colon + 1))
 		return;
 	*colon = 0;
-	c->line = (unsigned int)atoi(colon + 1);
-	c->file = strdup(below(realpath(line, real) ? real : line));
+	k->file = strdup(below(realpath(line, real) ? real : line));
+	k->line = k->file ? (unsigned int)atoi(colon + 1) : 0;
+}
+
+void source_find(struct call *c)
+{
+	struct known *k, *first = known;
+
+	if (c->file || is_of_a_header(c->function))
+		return;
+	k = known_get(c->module, c->address);
+	if (!k || !k->module)
+		return;
+	if (known != first)
+		look_up(k);
+	c->line = k->line;
+	c->file = k->line ? strdup(k->file) : NULL;
 }

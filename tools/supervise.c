@@ -28,6 +28,7 @@
 #define NS_PER_S 1000000000ull
 /* To end by SIGTERM, and then to be gone after SIGKILL. */
 #define GRACE (2 * NS_PER_S)
+#define LOOK (NS_PER_S / 10)
 
 struct supervision {
 	pid_t child;
@@ -36,7 +37,7 @@ struct supervision {
 	sigset_t taken, before; /* signals; the mask that we had */
 	struct sigaction sigchld; /* that we had */
 	uint64_t until; /* 0: for ever */
-	void (*late)(void); /* before it is asked to end */
+	const struct attention *a;
 	struct ending *e;
 };
 
@@ -153,7 +154,8 @@ static void supervision_pass_on(struct supervision *s, const siginfo_t *info)
 {
 	int sig = info->si_signo;
 
-	if (sig == SIGCHLD)
+	/* nobody reads what we print: that is no signal for the program */
+	if (sig == SIGCHLD || (sig == SIGPIPE && info->si_pid == getpid()))
 		return;
 	if (info->si_code <= 0) /* a process has sent it, not the kernel */
 		kill(s->child, sig);
@@ -167,7 +169,7 @@ static void supervision_pass_on(struct supervision *s, const siginfo_t *info)
 static void supervision_expire(struct supervision *s)
 {
 	if (!s->e->late)
-		s->late();
+		s->a->late();
 	descendants_signal(s->e->late ? SIGKILL : SIGTERM);
 	s->e->late = true;
 	s->until = clock_now() + GRACE;
@@ -190,6 +192,10 @@ static void supervision_wait(struct supervision *s)
 			continue;
 		}
 		left = s->until ? s->until - now : 3600 * NS_PER_S;
+		if (s->a->look) {
+			s->a->look(s->a->arg);
+			left = left < LOOK ? left : LOOK;
+		}
 		ts.tv_sec = (time_t)(left / NS_PER_S);
 		ts.tv_nsec = (long)(left % NS_PER_S);
 		sig = sigtimedwait(&s->taken, &info, &ts);
@@ -198,10 +204,10 @@ static void supervision_wait(struct supervision *s)
 	}
 }
 
-int supervise(char **argv, uint64_t limit, void (*late)(void),
+int supervise(char **argv, uint64_t limit, const struct attention *a,
 	      struct ending *e)
 {
-	struct supervision s = { .late = late, .e = e };
+	struct supervision s = { .a = a, .e = e };
 	int err;
 
 	*e = (struct ending){ 0 };

@@ -17,12 +17,17 @@ struct ending {
 	int signal; /* that was sent to it by way of us, and ends programs */
 };
 
+struct attention {
+	void (*late)(void); /* it is about to be ended */
+	void (*look)(void *arg); /* ten times a second; or NULL */
+	void *arg;
+};
+
 /*
  * Run argv for at most limit ns (0: for ever); what it has started is ended
- * with it if it is late, after late() was called.  0, or the errno with which it
- * cannot be executed.
+ * with it if it is late.  0, or the errno with which it cannot be executed.
  */
-int supervise(char **argv, uint64_t limit, void (*late)(void),
+int supervise(char **argv, uint64_t limit, const struct attention *a,
 	      struct ending *e);
 
 /* End what programs that have ended have left running. */

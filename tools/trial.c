@@ -276,6 +276,11 @@ static void trial_say_why(void)
 static int trial_once(struct trial *t, char **argv, uint64_t seed,
 		      struct ending *e)
 {
+	const struct attention a = {
+		trial_say_why,
+		t->check.level ? check_show : NULL,
+		&t->check,
+	};
 	char dir[256] = "";
 	int ret = 0;
 
@@ -288,7 +293,7 @@ static int trial_once(struct trial *t, char **argv, uint64_t seed,
 	if (t->sweep)
 		fail(0, "the adversary's seed is %llu",
 		     (unsigned long long)seed);
-	ret = supervise(argv, t->limit, trial_say_why, e);
+	ret = supervise(argv, t->limit, &a, e);
 	if (t->sweep)
 		trial_leave(dir);
 	t->own_failure = !ret && ending_is_failure(e);

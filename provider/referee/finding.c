@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -97,14 +98,16 @@ static void stderr_write(const char *text, size_t len)
 	pthread_sigmask(SIG_SETMASK, &was, NULL);
 }
 
-static void append_to(const char *path, const char *text, size_t len)
+static bool append_to(const char *path, int create, const char *text,
+		      size_t len)
 {
-	int fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
+	int fd = open(path, O_WRONLY | O_APPEND | create | O_CLOEXEC, 0600);
 
 	if (fd < 0)
-		return;
+		return false;
 	write_whole(fd, text, len);
 	close(fd);
+	return true;
 }
 
 static void text_write(const char *text, size_t len)
@@ -112,17 +115,44 @@ static void text_write(const char *text, size_t len)
 	const char *path = getenv("URXE_CHECK_LOG");
 
 	if (path && *path)
-		append_to(path, text, len);
+		append_to(path, O_CREAT, text, len);
 	else
 		stderr_write(text, len);
 }
 
-static void note_write(const char *text, size_t len)
+/* create: O_CREAT, or 0.  False: there is no file. */
+static bool note_write(int create, const char *text, size_t len)
 {
 	const char *path = getenv("URXE_CHECK_FOUND");
 
-	if (path && *path)
-		append_to(path, text, len);
+	return path && *path && append_to(path, create, text, len);
+}
+
+/*
+ * Does urxe run print to the file that is our stderr, too?  It then prints the
+ * notes, with files and lines.  A program whose output goes elsewhere, such as
+ * the log of one test, has its findings there.
+ */
+static bool run_prints(void)
+{
+	const char *log = getenv("URXE_CHECK_LOG");
+	const char *there = getenv("URXE_CHECK_STDERR");
+	char here[48];
+	struct stat st;
+
+	if (!there || (log && *log) || fstat(STDERR_FILENO, &st))
+		return false;
+	snprintf(here, sizeof(here), "%llu:%llu", (unsigned long long)st.st_dev,
+		 (unsigned long long)st.st_ino);
+	return !strcmp(here, there);
+}
+
+/* As text or as a note; the note has its letter for that. */
+static void write_out(bool run, const char *text, size_t text_len,
+		      const char *note, size_t note_len)
+{
+	if (!note_write(run ? 0 : O_CREAT, note, note_len) || !run)
+		text_write(text, text_len);
 }
 
 /* A field of a note, after a tab. */
@@ -188,7 +218,7 @@ static void telling_calls(struct telling *t, const char *what,
 }
 
 static void telling_head(struct telling *t, const struct finding *f,
-			 const char *text, unsigned int number)
+			 const char *text, unsigned int number, char letter)
 {
 	const struct rule_text *r = &rules[f->rule];
 	char name[40];
@@ -197,7 +227,7 @@ static void telling_head(struct telling *t, const struct finding *f,
 	fprintf(t->text, "urxe[%d]: check: %s: %s: %s: %s [%s]\n",
 		(int)urxe_pid, level_name[finding_level(f)], name, f->object,
 		text, r->source);
-	fprintf(t->note, "F\t%d.%u\t%s\t%s", (int)urxe_pid, number,
+	fprintf(t->note, "%c\t%d.%u\t%s\t%s", letter, (int)urxe_pid, number,
 		level_name[finding_level(f)], name);
 	note_field(t->note, r->source);
 	note_field(t->note, program_invocation_short_name);
@@ -222,13 +252,14 @@ static void calls_find(struct calls *c, const struct finding *f,
 static void finding_write(const struct finding *f, const struct calls *c,
 			  const char *text, unsigned int number)
 {
+	const bool run = run_prints();
 	char *told = NULL, *noted = NULL;
 	size_t told_len = 0, noted_len = 0;
 	struct telling t = { open_memstream(&told, &told_len),
 			     open_memstream(&noted, &noted_len) };
 
 	if (t.text && t.note) {
-		telling_head(&t, f, text, number);
+		telling_head(&t, f, text, number, run ? 'S' : 'F');
 		if (c->here_n)
 			telling_calls(&t, "here", c->here, c->here_n);
 		if (c->at_n)
@@ -240,10 +271,8 @@ static void finding_write(const struct finding *f, const struct calls *c,
 		fclose(t.text);
 	if (t.note)
 		fclose(t.note);
-	if (t.text && t.note) {
-		note_write(noted, noted_len);
-		text_write(told, told_len);
-	}
+	if (t.text && t.note)
+		write_out(run, told, told_len, noted, noted_len);
 	free(told);
 	free(noted);
 }
@@ -409,16 +438,16 @@ void finding_let_go(bool tell)
 
 static void told_count(const struct told *t)
 {
-	char line[160], name[40];
-	int n;
+	const bool run = run_prints();
+	char line[160], note[80], name[40];
+	int n, m;
 
 	n = snprintf(line, sizeof(line),
 		     "urxe[%d]: check: %s at the same place: %u times\n",
 		     (int)urxe_pid, rule_name(t->rule, name), t->count);
-	text_write(line, (size_t)n);
-	n = snprintf(line, sizeof(line), "C\t%d.%u\t%u\n", (int)urxe_pid,
-		     t->number, t->count);
-	note_write(line, (size_t)n);
+	m = snprintf(note, sizeof(note), "%c\t%d.%u\t%u\n", run ? 'T' : 'C',
+		     (int)urxe_pid, t->number, t->count);
+	write_out(run, line, (size_t)n, note, (size_t)m);
 }
 
 static void left_tell(void)

@@ -3,17 +3,20 @@
  * Telling what was found.
  *
  * A finding is told when it is found, on stderr or in the file that
- * URXE_CHECK_LOG names, and noted in the file that URXE_CHECK_FOUND names, which
- * `urxe run` reads when the program is over.  The same again (rule and stack)
- * is counted, and the count told at the end.
+ * URXE_CHECK_LOG names, and noted in the file that URXE_CHECK_FOUND names,
+ *which `urxe run` reads when the program is over.  The same again (rule and
+ *stack) is counted, and the count told at the end.
  *
  * A note is one line for a finding: fields, each with a tab before it,
  *
  *	F PID.NUMBER LEVEL RULE SOURCE PROGRAM OBJECT TEXT HINT CALL...
  *	C PID.NUMBER COUNT
  *
- * and a CALL is WHAT|FUNCTION|OFFSET|MODULE|ADDRESS, WHAT being empty but for
- * the first of a stack ("posted").  Tabs, newlines, | and \ in it are escaped.
+ * or S and T in place of F and C if `urxe run` is to print it, with the sources
+ *of its calls: that is so where URXE_CHECK_STDERR (DEVICE:INODE) is the
+ *process's stderr. A CALL is WHAT|FUNCTION|OFFSET|MODULE|ADDRESS, WHAT being
+ *empty but for the first of a stack ("posted").  Tabs, newlines, | and \ in it
+ *are escaped.
  */
 #pragma once
 

@@ -38,13 +38,45 @@ def text():
         r"^urxe\[\d+\]: check: warning: object-left: MR of 64 bytes at "
         r"0x[0-9a-f]+ \(lkey 0x[0-9a-f]+\): was not destroyed when the process "
         r"ended \[man ibv_close_device\]$", said, re.M), said)
-    expect("its calls are named, static functions too",
-           re.search(r"^    made:\n    #0 in left_mr\+0x", said, re.M), said)
+    place = (r" \(\S*objects\.c:\d+\)$" if shutil.which("addr2line") else
+             r"\+0x[0-9a-f]+ \(\S+\+0x[0-9a-f]+\)$")
+    expect("its calls are named, static functions too, with file and line",
+           re.search(r"^    made:\n    #0 in left_mr" + place, said, re.M), said)
     expect("no call of ours is among them",
            "liburxe" not in said and "libibverbs" not in said, said)
     expect("there is a hint", "    hint: destroy it" in said, said)
     expect("they are counted in the end",
            "urxe: check: 0 errors, 2 warnings, 0 notes" in said, said)
+
+
+def elsewhere():
+    """A program whose stderr is a file of its own has its findings there."""
+    with tempfile.TemporaryDirectory() as tmp:
+        code, said = run("--check", "--exitcode", "9", "--", "sh", "-c",
+                         'log=$1; shift; "$@" 2>"$log"', "sh", f"{tmp}/log", *LEFT)
+        with open(f"{tmp}/log") as lines:
+            log = lines.read()
+        expect("findings are in the program's own log", code == 9 and
+               log.count("check: warning: object-left") == 2 and
+               "#0 in left_mr+0x" in log, log)
+        expect("and nowhere else", "object-left" not in said, said)
+
+
+def at_once():
+    """What is found is printed while the program runs."""
+    with tempfile.TemporaryDirectory() as tmp:
+        os.mkfifo(f"{tmp}/go")
+        with subprocess.Popen(
+                [URXE, "run", "--check", "--", "sh", "-c",
+                 'go=$1; shift; "$@"; read line <"$go"', "sh", f"{tmp}/go", *LEFT],
+                env=dict(os.environ, URXE_CHECK_LEAKS="1"), text=True,
+                stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as p:
+            line = p.stderr.readline()
+            expect("a finding is printed before the end",
+                   "object-left" in line and p.poll() is None, line)
+            with open(f"{tmp}/go", "w") as go:
+                go.write("on\n")
+            p.communicate()
 
 
 def levels():
@@ -256,7 +288,7 @@ LEFT = [PROGRAM, "object-left", "wrong"]
 RIGHT = [PROGRAM, "object-left", "right"]
 QUEUES = PROGRAM.replace("-objects", "-queues")
 UNPOLLED = [QUEUES, "completion-unpolled", "wrong"]
-for test in (text, levels, leaks, codes, again, forms, suppressions, forks, late,
+for test in (text, elsewhere, at_once, levels, leaks, codes, again, forms, suppressions, forks, late,
              gives_up, resets, sweep):
     test()
 print(f"{len(failed)} failures")
