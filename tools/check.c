@@ -14,10 +14,10 @@
 #include "report.h"
 #include "source.h"
 
+static const char *const levels[] = { "error", "warning", "note", NULL };
+
 int check_choose(struct check *c, const char *level)
 {
-	static const char *const levels[] = { "error", "warning", "note",
-					      NULL };
 	size_t i;
 
 	if (!level)
@@ -221,16 +221,48 @@ void check_show(void *check)
 	notes_read(&c->all, show_note);
 }
 
+/* Is a finding of that level asked for? */
+static bool is_asked_for(const struct check *c, const char *level)
+{
+	int i;
+
+	for (i = 0; strcmp(levels[i], level); i++)
+		if (!strcmp(levels[i], c->level))
+			return false;
+	return true;
+}
+
+/*
+ * A program that fails did not handle what failed in it; what another one
+ * handles is a note.
+ */
+static void decide(struct check *c, bool failed)
+{
+	const char *level = failed ? "warning" : "note";
+	size_t i;
+
+	for (i = c->seen; i < c->all.count;) {
+		if (c->all.note[i].open && !is_asked_for(c, level)) {
+			notes_remove(&c->all, i);
+			continue;
+		}
+		if (c->all.note[i].open) {
+			c->all.note[i].level = (char *)level;
+			show_note(&c->all.note[i], 0);
+		}
+		i++;
+	}
+}
+
 void check_look(struct check *c, struct ending *e)
 {
-	struct stat st;
-
 	if (!c->level)
 		return;
 	check_show(c);
-	if (stat(c->notes, &st) || st.st_size == c->seen)
+	decide(c, ending_is_failure(e));
+	if (c->all.count == c->seen)
 		return;
-	c->seen = st.st_size;
+	c->seen = c->all.count;
 	if (c->exitcode && !ending_is_failure(e))
 		e->status = W_EXITCODE(c->exitcode, 0);
 }

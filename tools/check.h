@@ -29,7 +29,7 @@ struct check {
 	unsigned int reports;
 	char notes[64]; /* the file */
 	struct notes all; /* that are read */
-	long seen; /* bytes of it that are known */
+	size_t seen; /* of those that were there when a program ended */
 	bool asked; /* an option that wants --check */
 };
 

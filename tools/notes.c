@@ -117,10 +117,11 @@ static bool line_read(struct notes *all, char *line,
 	const char *kind = field_take(&rest, "\t");
 	struct note *n;
 
-	if (*kind == 'F' || *kind == 'S') {
+	if (*kind == 'F' || *kind == 'S' || *kind == 'P') {
 		note_read(all, rest);
 		if (all->count == before)
 			return false;
+		all->note[before].open = *kind == 'P';
 		if (*kind == 'S')
 			show(&all->note[before], 0);
 		return true;
@@ -152,17 +153,29 @@ void notes_read(struct notes *all, void (*show)(struct note *, unsigned int))
 	free(line);
 }
 
-void notes_free(struct notes *all)
+static void note_free(struct note *n)
 {
-	struct note *n;
 	size_t i;
 
-	for (n = all->note; n < all->note + all->count; n++) {
-		for (i = 0; i < n->calls; i++)
-			free(n->call[i].file);
-		free(n->call);
-		free(n->id - 2); /* the line begins with "F\t" */
-	}
+	for (i = 0; i < n->calls; i++)
+		free(n->call[i].file);
+	free(n->call);
+	free(n->id - 2); /* the line begins with "F\t" */
+}
+
+void notes_remove(struct notes *all, size_t i)
+{
+	note_free(&all->note[i]);
+	memmove(&all->note[i], &all->note[i + 1],
+		(--all->count - i) * sizeof(all->note[0]));
+}
+
+void notes_free(struct notes *all)
+{
+	size_t i;
+
+	for (i = 0; i < all->count; i++)
+		note_free(&all->note[i]);
 	free(all->note);
 	fclose(all->from);
 }

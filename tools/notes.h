@@ -2,6 +2,7 @@
 /* The findings that processes noted; provider/referee/finding.h has the form. */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
 
@@ -17,6 +18,7 @@ struct call {
 struct note {
 	char *id, *level, *rule, *source, *program, *object, *text, *hint;
 	unsigned int count;
+	bool open; /* its level depends on how the command ends */
 	struct call *call;
 	size_t calls;
 };
@@ -36,5 +38,7 @@ int notes_open(struct notes *n, const char *path);
  */
 void notes_read(struct notes *n, void (*show)(struct note *, unsigned int));
 void notes_free(struct notes *n);
+/* Forget the one with that index. */
+void notes_remove(struct notes *n, size_t i);
 /* The call that is to be shown for it: the first whose source is known. */
 const struct call *note_place(const struct note *n);

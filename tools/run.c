@@ -384,6 +384,7 @@ static int cmd_run(int argc, char **argv)
 	if (ret != CHECK_CHOSEN)
 		return ret;
 	trial.own_fabric = !fabric;
+	setenv("URXE_RUN", "1", 1);
 	ret = set_environment(fabric, host);
 	if (!ret)
 		ret = record_set_environment(&record);

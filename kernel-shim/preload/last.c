@@ -13,13 +13,16 @@
 #include "shim.h"
 
 #ifdef __GLIBC__
-static void (*last)(int status);
+/* The referee's, or the tally of failures. */
+static void (*last[2])(int status);
 
 static void last_run(int status, void *arg)
 {
 	(void)arg;
-	if (last)
-		last(status);
+	if (last[0])
+		last[0](status);
+	if (last[1])
+		last[1](status);
 }
 
 /* on_exit() alone: atexit() is over when this library's destructors are. */
@@ -29,11 +32,11 @@ __attribute__((constructor)) static void last_register(void)
 }
 
 /*
- * The provider's referee looks for it by its name; fn gets the exit status.
+ * The provider looks for it by its name; fn gets the exit status.
  */
 void urxe_call_last(void (*fn)(int)) __attribute__((visibility("default")));
 void urxe_call_last(void (*fn)(int))
 {
-	last = fn;
+	last[last[0] != NULL] = fn;
 }
 #endif

@@ -129,6 +129,7 @@ void context_after_fork_child(void)
 	adopt_after_fork_child(); /* what else is done here may use the heap */
 	process_identify();
 	memlock_after_fork();
+	tally_after_fork();
 	peer_after_fork();
 	for (v = contexts; v; v = v->next) {
 		service_after_fork(&v->ctx);
@@ -281,6 +282,7 @@ void *urxe_alloc_context(struct ibv_device *device, int cmd_fd, void *priv)
 	contexts = v;
 	pthread_mutex_unlock(&contexts_lock);
 	rooms_opened(&v->ctx);
+	tally_begin();
 	errno = saved;
 	return core;
 

@@ -21,6 +21,10 @@ void rooms_after_fork(struct urxe_context *ctx);
 void *urxe_alloc_context(struct ibv_device *device, int cmd_fd, void *priv);
 void *urxe_import_context(struct ibv_device *device, int cmd_fd);
 
+/* Count what fails, and say so at the end (tally.c). */
+void tally_begin(void);
+void tally_after_fork(void);
+
 /* pthread_atfork's three. */
 void context_before_fork(void);
 void context_after_fork_parent(void);

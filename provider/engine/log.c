@@ -13,7 +13,7 @@
 
 bool urxe_log_on;
 static bool to_stderr;
-static void (*also)(uint32_t qpn, const char *text);
+static void (*also[2])(uint32_t qpn, const char *text);
 
 void urxe_log_to_stderr(void)
 {
@@ -21,9 +21,14 @@ void urxe_log_to_stderr(void)
 	urxe_log_on = true;
 }
 
+bool urxe_log_is_on_stderr(void)
+{
+	return to_stderr;
+}
+
 void urxe_log_also(void (*fn)(uint32_t qpn, const char *text))
 {
-	also = fn;
+	also[also[0] != NULL] = fn;
 	urxe_log_on = true;
 }
 
@@ -52,8 +57,10 @@ static void log_line(uint32_t qpn, const char *fmt, va_list ap)
 	n += vsnprintf(line + n, room - n, fmt, ap);
 	if (n >= room)
 		n = room - 1;
-	if (also)
-		also(qpn, line + begin);
+	if (also[0])
+		also[0](qpn, line + begin);
+	if (also[1])
+		also[1](qpn, line + begin);
 	line[n++] = '\n';
 	if (to_stderr)
 		log_write(line, n);

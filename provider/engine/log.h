@@ -14,7 +14,10 @@
 
 extern internal bool urxe_log_on; /* somebody listens */
 void urxe_log_to_stderr(void);
-/* Also to fn, without the beginning and the end of the line; qpn may be 0. */
+/*
+ * Also to fn, without the beginning and the end of the line; qpn is 0 of a verb
+ * that is refused.  Two may be named.
+ */
 void urxe_log_also(void (*fn)(uint32_t qpn, const char *text));
 void urxe_log(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 /* What is said of a QP, whose number the line begins with. */
@@ -25,6 +28,8 @@ void urxe_log_qp(uint32_t qpn, const char *fmt, ...)
 		if (unlikely(urxe_log_on)) \
 			urxe_log(__VA_ARGS__); \
 	} while (0)
+
+bool urxe_log_is_on_stderr(void);
 
 /* Once in a process, on stderr without URXE_LOG, too: there is no device. */
 void urxe_complain(const char *fmt, ...) __attribute__((format(printf, 1, 2)));

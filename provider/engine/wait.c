@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #include "base/clock.h"
+#include "tally.h"
 #include "wait.h"
 
 static void wait_name(struct urxe_qp *qp, enum urxe_wait_for what,
@@ -72,6 +73,7 @@ void wait_full(struct urxe_qp *qp)
 	const struct urxe_sq *sq = &qp->sq;
 	uint32_t tail = load_acquire(&sq->tail);
 
+	fetch_add_relaxed(&urxe_tally.full, 1);
 	if (sq->prod - tail < sq->max_wr ||
 	    load_relaxed(&w->full) == URXE_FULL_UNSIGNALED)
 		return; /* it was polled just now; or it is for good */

@@ -5,9 +5,12 @@
 #include "log.h"
 #include "process.h"
 #include "qp.h"
+#include "tally.h"
 #include "why.h"
 
 #define WHY 400
+
+struct urxe_tally urxe_tally;
 
 static thread_own struct urxe_reason noted;
 
@@ -106,6 +109,7 @@ void why_failed(struct urxe_qp *qp, const struct urxe_wqe *w,
 {
 	struct urxe_reason *r = &qp->why;
 
+	fetch_add_relaxed(&urxe_tally.failed, 1);
 	why_of(r, qp, w);
 	r->status = status;
 	if (urxe_log_on)
@@ -152,9 +156,13 @@ void why_tell(struct urxe_qp *qp)
 {
 	struct urxe_reason r;
 
-	if (!urxe_log_on || load_relaxed(&qp->told) ||
-	    !reason_kept(&qp->sh->broken, &r) || r.qpn == qp->qpn ||
-	    r.code == REASON_MODIFIED || exchange_relaxed(&qp->told, true))
+	if (load_relaxed(&qp->told) || !reason_kept(&qp->sh->broken, &r) ||
+	    r.qpn == qp->qpn || r.code == REASON_MODIFIED ||
+	    exchange_relaxed(&qp->told, true))
+		return;
+	if (r.qpn && r.pid != urxe_pid)
+		fetch_add_relaxed(&urxe_tally.failed, 1);
+	if (!urxe_log_on)
 		return;
 	if (r.qpn)
 		why_say(qp->qpn, &r,

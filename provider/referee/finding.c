@@ -25,6 +25,7 @@ struct told {
 	enum rule rule;
 	struct stack at;
 	unsigned int number; /* 0: it is suppressed, or not told yet */
+	bool may_be_handled;
 	unsigned int count;
 	bool suppressed;
 };
@@ -147,6 +148,12 @@ static bool run_prints(void)
 	return !strcmp(here, there);
 }
 
+/* Does urxe run wait for the command, and learn how it ends? */
+static bool run_waits(void)
+{
+	return getenv("URXE_CHECK_STDERR");
+}
+
 /* As text or as a note; the note has its letter for that. */
 static void write_out(bool run, const char *text, size_t text_len,
 		      const char *note, size_t note_len)
@@ -252,14 +259,15 @@ static void calls_find(struct calls *c, const struct finding *f,
 static void finding_write(const struct finding *f, const struct calls *c,
 			  const char *text, unsigned int number)
 {
-	const bool run = run_prints();
+	const bool open = f->may_be_handled && run_waits();
+	const bool run = open || run_prints();
 	char *told = NULL, *noted = NULL;
 	size_t told_len = 0, noted_len = 0;
 	struct telling t = { open_memstream(&told, &told_len),
 			     open_memstream(&noted, &noted_len) };
 
 	if (t.text && t.note) {
-		telling_head(&t, f, text, number, run ? 'S' : 'F');
+		telling_head(&t, f, text, number, open ? 'P' : run ? 'S' : 'F');
 		if (c->here_n)
 			telling_calls(&t, "here", c->here, c->here_n);
 		if (c->at_n)
@@ -335,6 +343,8 @@ static void finding_count(const struct finding *f, const char *text,
 
 	pthread_mutex_lock(&lock);
 	t = told_get(f->rule, f->at ? f->at : here);
+	if (t)
+		t->may_be_handled = f->may_be_handled;
 	first = t && !t->count++;
 	pthread_mutex_unlock(&lock);
 	if (!t || !(first || finding_is_counted(f)))
@@ -384,19 +394,24 @@ static bool finding_keep(const struct finding *f, const char *text,
 
 void finding_tell(const struct finding *f, const char *fmt, ...)
 {
+	int saved = errno, cancel;
 	struct stack here;
-	int saved = errno;
 	char text[512];
 	va_list ap;
 
-	if (finding_level(f) > lowest && !finding_is_counted(f))
+	const bool open = f->may_be_handled && run_waits();
+
+	if (finding_level(f) > lowest && !finding_is_counted(f) && !open)
 		return;
 	va_start(ap, fmt);
 	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
 	stack_take(&here);
-	if (!finding_keep(f, text, &here))
+	/* an open one is written to a file, which nobody holds up */
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+	if (open || !finding_keep(f, text, &here))
 		finding_count(f, text, &here);
+	pthread_setcancelstate(cancel, NULL);
 	errno = saved;
 }
 
@@ -438,14 +453,18 @@ void finding_let_go(bool tell)
 
 static void told_count(const struct told *t)
 {
-	const bool run = run_prints();
+	const bool open = t->may_be_handled && run_waits();
+	const bool run = open || run_prints();
 	char line[160], note[80], name[40];
 	int n, m;
 
 	n = snprintf(line, sizeof(line),
 		     "urxe[%d]: check: %s at the same place: %u times\n",
 		     (int)urxe_pid, rule_name(t->rule, name), t->count);
-	m = snprintf(note, sizeof(note), "%c\t%d.%u\t%u\n", run ? 'T' : 'C',
+	m = snprintf(note, sizeof(note), "%c\t%d.%u\t%u\n",
+		     open ? 'C' :
+		     run  ? 'T' :
+			    'C',
 		     (int)urxe_pid, t->number, t->count);
 	write_out(run, line, (size_t)n, note, (size_t)m);
 }

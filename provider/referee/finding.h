@@ -12,11 +12,11 @@
  *	F PID.NUMBER LEVEL RULE SOURCE PROGRAM OBJECT TEXT HINT CALL...
  *	C PID.NUMBER COUNT
  *
- * or S and T in place of F and C if `urxe run` is to print it, with the sources
- *of its calls: that is so where URXE_CHECK_STDERR (DEVICE:INODE) is the
- *process's stderr. A CALL is WHAT|FUNCTION|OFFSET|MODULE|ADDRESS, WHAT being
- *empty but for the first of a stack ("posted").  Tabs, newlines, | and \ in it
- *are escaped.
+ * or S and T in place of F and C, or P in place of F, if `urxe run` is to print
+ *it, with the sources of its calls: that is so where URXE_CHECK_STDERR
+ *(DEVICE:INODE) is the process's stderr. A CALL is
+ *WHAT|FUNCTION|OFFSET|MODULE|ADDRESS, WHAT being empty but for the first of a
+ *stack ("posted").  Tabs, newlines, | and \ in it are escaped.
  */
 #pragma once
 
@@ -40,6 +40,12 @@ struct finding {
 	 * that are not told for that reason.
 	 */
 	bool at_exit;
+	/*
+	 * What a program may well handle.  urxe run knows whether the command
+	 * failed, and makes it a warning then; its letter is P, and nothing is
+	 * printed before.
+	 */
+	bool may_be_handled;
 };
 
 /* -EINVAL: level is none of those there are. */

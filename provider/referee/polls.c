@@ -39,7 +39,7 @@ static void completed(struct shadow_cq *c, const struct ibv_wc *wc)
 	else
 		queue = q ? &q->sq : NULL;
 	if (queue)
-		queue_complete(queue, wc);
+		queue_complete(queue, q, wc);
 }
 
 static int referee_poll_cq(struct ibv_cq *cq, int n, struct ibv_wc *wc)

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "fabric/reason.h"
+#include "failed.h"
 #include "limits.h"
 #include "memory.h"
 #include "queue.h"
@@ -186,7 +187,8 @@ static bool wr_is_of(const struct shadow_wr *wr, const struct ibv_wc *wc)
 	       (wr->receive || wr->signaled || wc->status != IBV_WC_SUCCESS);
 }
 
-void queue_complete(struct shadow_queue *q, const struct ibv_wc *wc)
+void queue_complete(struct shadow_queue *q, const struct shadow_qp *of,
+		    const struct ibv_wc *wc)
 {
 	struct shadow_wr *wr, **p = &q->head;
 
@@ -194,6 +196,8 @@ void queue_complete(struct shadow_queue *q, const struct ibv_wc *wc)
 		p = &(*p)->next;
 	if (!*p)
 		return; /* of an object that was made before we looked */
+	if (wc->status != IBV_WC_SUCCESS)
+		failed_look(of, q, *p, wc);
 	if (q->is_send) {
 		limits_went_on(to_shadow_qp(q->owner));
 		/* those before it are done, too */

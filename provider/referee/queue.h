@@ -98,8 +98,13 @@ uint64_t queue_nth_of(const struct shadow_queue *q, uint64_t first,
 		      const void *bad, bool full);
 /* The WR that was the nth of the queue, and those behind it, were refused. */
 void queue_refused(struct shadow_queue *q, uint64_t nth);
-/* That completion was polled; it may be of no WR that is known. */
-void queue_complete(struct shadow_queue *q, const struct ibv_wc *wc);
+/*
+ * That completion was polled, of that QP or of no known one; it may be of no WR
+ * that is known.
+ */
+struct shadow_qp;
+void queue_complete(struct shadow_queue *q, const struct shadow_qp *of,
+		    const struct ibv_wc *wc);
 /* They will never complete: the QP is reset, or destroyed. */
 void queue_forget(struct shadow_queue *q);
 

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "failed.h"
 #include "finding.h"
 #include "leave.h"
 #include "memory.h"
@@ -89,6 +90,7 @@ int referee_wrap(struct pabi_ops *ops)
 	referee_wrap_polls(ops);
 	memory_init();
 	unmapped_init();
+	failed_watch();
 	leave_watch();
 	unacked_watch_cm();
 	return 0;

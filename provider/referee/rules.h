@@ -124,6 +124,14 @@ enum rule_level { LEVEL_error, LEVEL_warning, LEVEL_note };
 	     "its QP or the process ended",                                  \
 	     "poll until each WR's completion was there, and look at its "   \
 	     "status")                                                       \
+	RULE(wr_failed, note, "man ibv_poll_cq",                             \
+	     "a WR failed, or its QP was broken; a warning if the command "  \
+	     "fails",                                                        \
+	     "the reason is what is to be mended; docs/errors.md has each "  \
+	     "status")                                                       \
+	RULE(verb_refused, note, "the man page of the verb",                 \
+	     "a verb was refused; a warning if the command fails",           \
+	     "look at what each verb returns; docs/errors.md has each errno") \
 	RULE(completion_unpolled, note, "man ibv_poll_cq",                   \
 	     "successful completions were still not polled when their QP "   \
 	     "or the process ended",                                         \

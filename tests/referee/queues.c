@@ -340,7 +340,84 @@ static void destroy_stuck_async(bool wrong)
 		pthread_join(late, NULL);
 }
 
+/* Its completion is polled, and what it says is expected. */
+static void wr_failed(bool wrong)
+{
+	struct opts o = few();
+	struct duo d;
+
+	duo_open(&d, SAME_PROCESS, MEM_HEAP, MEM_HEAP, &o);
+	if (wrong)
+		d.at_b.rkey++;
+	ck_ok(post(&d, IBV_WR_RDMA_WRITE, 1, 0, 8, 64, 0));
+	expect(d.a.scq, 1, wrong ? IBV_WC_REM_ACCESS_ERR : IBV_WC_SUCCESS);
+	duo_close(&d);
+}
+
+/* Into a receive that may not be written to: both ends have an error. */
+static void wr_failed_receive(bool wrong)
+{
+	struct opts o = few();
+	static char buf[64];
+	struct ibv_sge sge = { .addr = (uintptr_t)buf, .length = 64 };
+	struct ibv_recv_wr *bad, wr = { 2, NULL, &sge, 1 };
+	struct ibv_mr *mr;
+	struct duo d;
+
+	duo_open(&d, SAME_PROCESS, MEM_HEAP, MEM_HEAP, &o);
+	mr = ibv_reg_mr(d.b.pd, buf, sizeof(buf),
+			wrong ? 0 : IBV_ACCESS_LOCAL_WRITE);
+	ck_nonnull(mr);
+	sge.lkey = mr->lkey;
+	ck_ok(ibv_post_recv(d.b.qp, &wr, &bad));
+	ck_ok(post(&d, IBV_WR_SEND, 1, 0, 8, 0, 0));
+	expect(d.a.scq, 1, wrong ? IBV_WC_REM_OP_ERR : IBV_WC_SUCCESS);
+	expect(d.b.rcq, 2, wrong ? IBV_WC_LOC_PROT_ERR : IBV_WC_SUCCESS);
+	ck_ok(ibv_dereg_mr(mr));
+	duo_close(&d);
+}
+
+static void verb_refused(bool wrong)
+{
+	struct opts o = few();
+	struct duo d;
+
+	duo_open(&d, SAME_PROCESS, MEM_HEAP, MEM_HEAP, &o);
+	ck_assert_int_eq(ibv_resize_cq(d.a.rcq, wrong ? 1 << 30 : 300),
+			 wrong ? EINVAL : 0);
+	duo_close(&d);
+}
+
+static void verb_refused_full(bool wrong)
+{
+	struct opts o = few();
+	struct duo d;
+	int i;
+
+	duo_open(&d, SAME_PROCESS, MEM_HEAP, MEM_HEAP, &o);
+	for (i = 0; i < 8; i++)
+		ck_ok(post(&d, IBV_WR_RDMA_WRITE, 1, 0, 8, 64, 0));
+	if (wrong)
+		ck_assert_int_eq(post(&d, IBV_WR_RDMA_WRITE, 1, 0, 8, 64, 0),
+				 ENOMEM);
+	for (i = 0; i < 8; i++)
+		expect_ok(d.a.scq, 1, IBV_WC_RDMA_WRITE);
+	duo_close(&d);
+}
+
+/* For reports.py: a program that fails because its queue is full. */
+static void full_then_exit(bool wrong)
+{
+	verb_refused_full(wrong);
+	exit(wrong);
+}
+
 static const struct test_case cases[] = {
+	{ "wr-failed", wr_failed },
+	{ "wr-failed+receive", wr_failed_receive },
+	{ "verb-refused", verb_refused },
+	{ "verb-refused+full", verb_refused_full },
+	{ "full-then-exit", full_then_exit },
 	{ "cq-overrun", cq_overrun },
 	{ "cq-overrun+receives", cq_overrun_recv },
 	{ "sq-stuck", sq_stuck },

@@ -276,6 +276,72 @@ def resets():
            re.search(r"met no receive at QP 0x[0-9a-f]+ 2 times", said), said)
 
 
+def fails(*case):
+    """A command that fails after it."""
+    return ["sh", "-c", '"$@"; exit 3', "sh", QUEUES, *case]
+
+
+def failed_wrs():
+    """A failed WR and a refused verb count if the command fails, too."""
+    code, said = run("--check", "--exitcode", "9", "--", *fails("wr-failed", "wrong"))
+    expect("a failed command: the reason of the failed WR is a warning",
+           code == 3 and re.search(
+               r"check: warning: wr-failed: QP 0x[0-9a-f]+, wr_id 0x1 \(RDMA_WRITE\): "
+               r"failed with REM_ACCESS_ERR: rkey .*; mostly: .*\n    posted:\n"
+               r"    #0 in ", said), said)
+    code, said = run("--check", "--exitcode", "9", "--",
+                     *fails("wr-failed+receive", "wrong"))
+    expect("both ends of it", code == 3 and
+           re.search(r"\(receive\): failed with LOC_PROT_ERR: lkey of a receive .*"
+                     r" it allows .*, and LOCAL_WRITE is needed", said) and
+           re.search(r"\(SEND\): failed with REM_OP_ERR: lkey of a receive", said),
+           said)
+    code, said = run("--check", "--", *fails("verb-refused", "wrong"))
+    expect("a refused verb", re.search(
+        r"check: warning: verb-refused: ibv_resize_cq: cqe is 1073741824.*\n"
+        r"    here:\n    #0 in verb_refused", said), said)
+    code, said = run("--check", "--", *fails("verb-refused+full", "wrong"))
+    expect("a full queue", "verb-refused: ibv_post_send: QP" in said and
+           "the send queue is full" in said, said)
+    for case in ("wr-failed", "verb-refused"):
+        code, said = run("--check", "--exitcode", "9", "--", QUEUES, case, "wrong")
+        expect(f"{case}, handled: silence", (code, said) == (0, ""), said)
+        code, said = run("--check=note", "--exitcode", "9", "--", QUEUES, case,
+                         "wrong")
+        expect(f"{case}, handled: a note", code == 9 and
+               f"check: note: {case}" in said and "0 warnings, 1 notes" in said, said)
+        code, said = run("--check=error", "--", *fails(case, "wrong"))
+        expect(f"{case}: no error", (code, said) == (3, ""), said)
+    # the process that is aborted has no time to print
+    code, said = run("--check", "--", "sh", "-c", '"$@"; kill -ABRT $$', "sh",
+                     QUEUES, "wr-failed", "wrong")
+    expect("what a signal ends has failed", "warning: wr-failed" in said, said)
+
+
+def explained():
+    """Without --check one line at the end names what explains a failure."""
+    last = (r"urxe\[\d+\]: {}; urxe run --check or URXE_LOG=1 explains it\n")
+    _, said = run("--", QUEUES, "wr-failed", "wrong")
+    expect("a failed WR", re.fullmatch(last.format("1 work request failed"), said), said)
+    for how in ("wrong", "right"):
+        _, said = run("--", QUEUES, "verb-refused+full", how)
+        expect(f"a full queue, which is handled: {how}", said == "", said)
+    _, said = run("--", QUEUES, "full-then-exit", "wrong")
+    expect("a full queue before a program fails", re.fullmatch(last.format(
+        r"1 post met a full send queue \(ENOMEM\)"), said), said)
+    _, said = run("--", QUEUES, "wr-failed", "wrong", URXE_LOG="1")
+    expect("not with the log", "explains" not in said and "REM_ACCESS" in said, said)
+    _, said = run("--check", "--", *fails("wr-failed", "wrong"))
+    expect("nor with --check", "explains" not in said, said)
+    env = subprocess.run([URXE, "env"], check=True, text=True,
+                         stdout=subprocess.PIPE).stdout
+    said = subprocess.run(["sh", "-c", env + 'exec "$@"', "sh", QUEUES, "wr-failed",
+                           "wrong"], check=True, stdout=subprocess.DEVNULL,
+                          env={k: v for k, v in os.environ.items() if k != "URXE_RUN"},
+                          stderr=subprocess.PIPE, text=True).stderr
+    expect("nor without urxe run", said == "", said)
+
+
 def sweep():
     code, said = run("--check", "--exitcode", "9", "--adversary=sweep:5", "--",
                      *LEFT)
@@ -289,7 +355,7 @@ RIGHT = [PROGRAM, "object-left", "right"]
 QUEUES = PROGRAM.replace("-objects", "-queues")
 UNPOLLED = [QUEUES, "completion-unpolled", "wrong"]
 for test in (text, elsewhere, at_once, levels, leaks, codes, again, forms, suppressions, forks, late,
-             gives_up, resets, sweep):
+             gives_up, resets, failed_wrs, explained, sweep):
     test()
 print(f"{len(failed)} failures")
 sys.exit(bool(failed))

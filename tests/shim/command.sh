@@ -130,7 +130,8 @@ esac
 
 # urxe env: what urxe run sets, and no more
 export ASAN_OPTIONS="it's=1"
-"$URXE" run --fabric e --with-host-devices env | sort >"$URXE_DIR/by_run"
+"$URXE" run --fabric e --with-host-devices env | grep -v ^URXE_RUN= |
+	sort >"$URXE_DIR/by_run"
 (
 	eval "$("$URXE" env --fabric e --with-host-devices)"
 	env
