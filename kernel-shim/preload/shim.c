@@ -19,6 +19,7 @@
 
 _Atomic int shim_state;
 _Thread_local int shim_inside;
+_Atomic int shim_fork_known;
 
 static _Atomic(struct urxe_fabric *) fabric;
 /* Written before shim_state: */

@@ -30,6 +30,9 @@ enum shim_state { SHIM_UNDECIDED, SHIM_OFF, SHIM_ON };
 extern _Atomic int shim_state;
 extern _Thread_local int shim_inside __attribute__((tls_model("initial-exec")));
 
+/* The program asked for fork support, or gave advice of its own. */
+extern _Atomic int shim_fork_known;
+
 int shim_decide(void);
 
 static inline bool shim_active(void)

@@ -50,6 +50,7 @@ static void before_fork(void)
 static void after_fork_parent(void)
 {
 	unmapped_unlock();
+	unmapped_forked();
 	referee_unlock();
 }
 

@@ -46,6 +46,11 @@ enum rule_level { LEVEL_error, LEVEL_warning, LEVEL_note };
 	     "back (MADV_DONTNEED)",                                         \
 	     "a NIC goes on with the pages that were there when the MR was " \
 	     "made: deregister it before the memory goes")                   \
+	RULE(fork_unprepared, note, "man ibv_fork_init",                     \
+	     "the process forked with MRs, and asked for no fork support",   \
+	     "call ibv_fork_init before the first MR is made, or ask "       \
+	     "ibv_is_fork_initialized: before Linux 5.12 a page that was "   \
+	     "written to after the fork may not be the device's any more")   \
 	RULE(targets_overlap, error, "man ibv_post_recv, ibv_post_send",     \
 	     "two WRs in flight write the same bytes here",                  \
 	     "give each WR in flight a place of its own")                    \
@@ -135,7 +140,8 @@ enum rule_level { LEVEL_error, LEVEL_warning, LEVEL_note };
 	RULE(completion_unpolled, note, "man ibv_poll_cq",                   \
 	     "successful completions were still not polled when their QP "   \
 	     "or the process ended",                                         \
-	     "a signaled WR is over when its completion was polled")         \
+	     "a signaled WR is over when its completion was polled; "        \
+	     "ibv_destroy_qp takes what is left out of the CQ")         \
 	RULE(event_unacked, warning,                                         \
 	     "man ibv_get_cq_event, man ibv_get_async_event",                \
 	     "events were given out and never acknowledged, or acknowledged " \

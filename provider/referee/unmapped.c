@@ -197,6 +197,39 @@ void unmapped_tell(void)
 	errno = saved;
 }
 
+/* An MR with pages that parent and child share until one of them writes. */
+static bool forked_mr(struct shadow_mr *out)
+{
+	const struct shadow_mr *m;
+	struct vma file;
+
+	unmapped_lock();
+	for (m = first; m; m = m->watch_next)
+		if (!vma_check(m->addr, m->length, false, &file) &&
+		    !file.shared) {
+			*out = *m;
+			break;
+		}
+	unmapped_unlock();
+	return m;
+}
+
+void unmapped_forked(void)
+{
+	bool (*is_known)(void);
+	struct shadow_mr m;
+	char name[FINDING_NAME];
+	struct finding f = { .rule = RULE_fork_unprepared, .here = true };
+
+	*(void **)&is_known = dlsym(RTLD_DEFAULT, "urxe_fork_is_known");
+	if (!is_known || is_known() || !forked_mr(&m))
+		return;
+	f.object = shadow_name(&m.s, name);
+	finding_tell(
+		&f,
+		"the process forked with its memory, and called neither ibv_fork_init nor ibv_is_fork_initialized");
+}
+
 void unmapped_after_fork(void)
 {
 	unmapped_lock();

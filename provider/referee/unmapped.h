@@ -21,6 +21,9 @@ void unmapped_forget(struct shadow_mr *m);
 /* Tell what was noted.  Under referee_lock(). */
 void unmapped_tell(void);
 
+/* This process forked, and goes on.  Under referee_lock(). */
+void unmapped_forked(void);
+
 /* Around fork(); the child's copies of memory are no MRs. */
 void unmapped_lock(void);
 void unmapped_unlock(void);

@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <time.h>
 
 #include "base/clock.h"
@@ -112,16 +113,44 @@ static int32_t unacked(const struct shadow *s)
 	}
 }
 
-static void unacked_beyond(const struct finding *f, int32_t n)
+/* A CQ that lacks what s has too many, or has what s lacks; "" if there is
+ * none. */
+static const char *acked_elsewhere(const struct shadow *s, int32_t n,
+				   char text[160])
 {
-	finding_tell(f,
-		     "%d of its events were acknowledged, and never given out",
-		     -n);
+	char name[FINDING_NAME];
+	const struct shadow *o;
+	int32_t other;
+
+	text[0] = 0;
+	for (o = shadow_first(); o && s->type == SHADOW_CQ; o = o->next) {
+		if (o == s || o->type != SHADOW_CQ || o->inherited)
+			continue;
+		other = unacked(o);
+		if (!other || (other < 0) == (n < 0))
+			continue;
+		snprintf(text, 160,
+			 "; %s has %d too %s: was the wrong CQ acknowledged?",
+			 shadow_name(o, name), other < 0 ? -other : other,
+			 other < 0 ? "many" : "few");
+		break;
+	}
+	return text;
+}
+
+static void unacked_beyond(const struct finding *f, const struct shadow *s,
+			   int32_t n)
+{
+	char text[160];
+
+	finding_tell(
+		f, "%d of its events were acknowledged, and never given out%s",
+		-n, acked_elsewhere(s, n, text));
 }
 
 void unacked_look(const struct shadow *s)
 {
-	char name[FINDING_NAME];
+	char name[FINDING_NAME], text[160];
 	struct finding f = { .rule = RULE_event_unacked,
 			     .at = &s->made,
 			     .at_is = "made" };
@@ -129,9 +158,10 @@ void unacked_look(const struct shadow *s)
 
 	f.object = shadow_name(s, name);
 	if (n > 0)
-		finding_tell(&f, "%d of its events were never acknowledged", n);
+		finding_tell(&f, "%d of its events were never acknowledged%s",
+			     n, acked_elsewhere(s, n, text));
 	else if (n < 0)
-		unacked_beyond(&f, n);
+		unacked_beyond(&f, s, n);
 }
 
 /*
@@ -161,7 +191,7 @@ static int32_t unacked_of_shadow(const void *s)
 void unacked_wait(struct shadow *s)
 {
 	const int32_t n = unacked_after(unacked_of_shadow, s);
-	char name[FINDING_NAME];
+	char name[FINDING_NAME], text[160];
 	struct finding f = { .rule = RULE_destroy_stuck,
 			     .at = &s->made,
 			     .at_is = "made",
@@ -174,11 +204,11 @@ void unacked_wait(struct shadow *s)
 	if (n > 0) {
 		finding_tell(
 			&f,
-			"is being destroyed, which waits for ever for %d event%s to be acknowledged",
-			n, n == 1 ? "" : "s");
+			"is being destroyed, which waits for ever for %d event%s to be acknowledged%s",
+			n, n == 1 ? "" : "s", acked_elsewhere(s, n, text));
 	} else {
 		f.rule = RULE_event_unacked;
-		unacked_beyond(&f, n);
+		unacked_beyond(&f, s, n);
 	}
 	referee_unlock();
 }

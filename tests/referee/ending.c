@@ -405,6 +405,18 @@ static void mr_not_unmapped(void)
 	need(!ibv_dereg_mr(s) && !ibv_dereg_mr(d));
 }
 
+static void forked(void)
+{
+	pid_t pid;
+
+	if (!wrong)
+		need(ibv_is_fork_initialized() == IBV_FORK_UNNEEDED);
+	pid = fork();
+	if (!pid)
+		_exit(0);
+	need(reap_child(pid) == 0);
+}
+
 static const struct device_case cases[] = {
 	DEVICE_CASE("receive-without-mr+dereg", mr_of_receive),
 	DEVICE_CASE("receive-without-mr+xrc", mr_of_xrc_receive),
@@ -421,6 +433,7 @@ static const struct device_case cases[] = {
 	DEVICE_CASE("mr-unmapped+madvise", mr_madvise),
 	DEVICE_CASE("mr-unmapped+rereg", mr_unmapped_rereg),
 	DEVICE_CASE("none+not_unmapped", mr_not_unmapped),
+	DEVICE_CASE("fork-unprepared", forked),
 	DEVICE_CASE("none+refused_to_end", refused_to_end),
 	DEVICE_CASE(NULL, NULL),
 };

@@ -285,6 +285,51 @@ static void destroy_stuck(bool wrong)
 		pthread_join(late, NULL);
 }
 
+struct two_cqs {
+	struct ibv_cq *right, *wrong;
+};
+
+static void *acknowledge_right(void *arg)
+{
+	struct two_cqs *cqs = arg;
+
+	sleep_ms(ACKNOWLEDGED_MS);
+	cqs->wrong->comp_events_completed--;
+	ibv_ack_cq_events(cqs->right, 1);
+	return NULL;
+}
+
+/* The event of one CQ is acknowledged to another one. */
+static void event_of_other(bool wrong)
+{
+	struct two_cqs cqs;
+	struct opts o = few();
+	pthread_t late;
+	struct duo d;
+	void *arg;
+
+	o.channel = true;
+	duo_open(&d, SAME_PROCESS, MEM_HEAP, MEM_HEAP, &o);
+	cqs.wrong = ibv_create_cq(d.b.ctx, 1, NULL, NULL, 0);
+	ck_nonnull(cqs.wrong);
+	ck_ok(ibv_req_notify_cq(d.b.rcq, 0));
+	ck_ok(post_recv(&d.b, 7, 0, 64));
+	ck_ok(post(&d, IBV_WR_SEND, 1, 0, 8, 0, 0));
+	expect_ok(d.a.scq, 1, IBV_WC_SEND);
+	ck_ok(ibv_get_cq_event(d.b.chan, &cqs.right, &arg));
+	expect_ok(d.b.rcq, 7, IBV_WC_RECV);
+	ibv_ack_cq_events(wrong ? cqs.wrong : cqs.right, 1);
+	if (wrong)
+		ck_ok(pthread_create(&late, NULL, acknowledge_right, &cqs));
+	ck_ok(ibv_destroy_qp(d.b.qp));
+	ck_ok(ibv_destroy_cq(cqs.right));
+	if (wrong)
+		pthread_join(late, NULL);
+	d.b.qp = NULL;
+	d.b.rcq = cqs.wrong;
+	duo_close(&d);
+}
+
 /* An event for each completion, say: man ibv_get_cq_event. */
 static void event_beyond(bool wrong)
 {
@@ -433,6 +478,7 @@ static const struct test_case cases[] = {
 	{ "completion-unpolled", completion_unpolled },
 	{ "destroy-stuck", destroy_stuck },
 	{ "destroy-stuck+async", destroy_stuck_async },
+	{ "destroy-stuck+other", event_of_other },
 	{ "event-unacked+beyond", event_beyond },
 	{ NULL, NULL },
 };

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* Calls that take memory away, for the referee of `urxe run --check`. */
 #define _GNU_SOURCE
+#include <dlfcn.h>
 #include <stdarg.h>
+#include <string.h>
 #include <sys/mman.h>
 
 #include "base/map_watch.h"
@@ -12,7 +14,13 @@
 
 static _Atomic(const struct map_watch *) watch;
 
-/* The provider looks for it by its name. */
+/* The provider looks for these by their names. */
+bool urxe_fork_is_known(void) __attribute__((visibility("default")));
+bool urxe_fork_is_known(void)
+{
+	return load_relaxed(&shim_fork_known);
+}
+
 void urxe_watch_maps(const struct map_watch *w)
 	__attribute__((visibility("default")));
 void urxe_watch_maps(const struct map_watch *w)
@@ -80,6 +88,15 @@ WRAP(void *, mremap, (void *at, size_t was, size_t len, int flags, ...))
 	return p;
 }
 
+/* The provider has memory of its own that children shall not see. */
+static bool is_ours(const void *caller)
+{
+	Dl_info info;
+
+	return shim_inside || (dladdr(caller, &info) && info.dli_fname &&
+			       strstr(info.dli_fname, "/liburxe-"));
+}
+
 WRAP(int, madvise, (void *at, size_t len, int advice))
 {
 	const char *call = advice == MADV_DONTNEED || advice == MADV_FREE ||
@@ -91,6 +108,8 @@ WRAP(int, madvise, (void *at, size_t len, int advice))
 	const uint64_t since = w ? w->now() : 0;
 	const int ret = NEXT(madvise)(at, len, advice);
 
+	if (advice == MADV_DONTFORK && !is_ours(CALLER))
+		store_relaxed(&shim_fork_known, 1);
 	if (w && !ret)
 		w->gone(call, at, len, since, CALLER);
 	return ret;
