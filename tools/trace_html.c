@@ -183,12 +183,18 @@ static int print_words(struct output *o, const struct trace_record *r)
 	return 0;
 }
 
+/* Of no QP, or of one that was made before the trace. */
+enum { QP_NONE = -1, QP_EARLIER = -2 };
+
 static int64_t qp_number(const struct output *o, const struct trace_record *r,
 			 uint64_t qpn)
 {
 	const struct life_qp *qp = lives_qp(&o->lives, r, (uint32_t)qpn);
 
-	return qp && qpn ? (int64_t)qp->track : -1;
+	if (qpn && qp)
+		return (int64_t)qp->track;
+	/* who finds a connection of dead processes ends it on behalf of both */
+	return qpn && r->what == TRACE_CM_SENT ? QP_EARLIER : QP_NONE;
 }
 
 static int print_record(struct output *o, const struct trace_record *r)

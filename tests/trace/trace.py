@@ -192,6 +192,46 @@ def connections(trace):
         for line in lines), lines)
 
 
+def rping_qps():
+    """How many QPs of rping are connected in the fabric."""
+    top = subprocess.run([URXE, "top", "-1", "--json"], check=False, text=True,
+                         stdout=subprocess.PIPE, stderr=subprocess.DEVNULL).stdout
+    return top and sum(q["state"] == "RTS" for q in json.loads(top)["qps"]) or 0
+
+
+def connections_of_before(trace):
+    """What a killed run left is ended by the next one, and of none of its QPs."""
+    if not shutil.which("rping"):
+        return
+    words = f"-a 127.0.0.1 -p {free_port()}"
+    killed = [subprocess.Popen([URXE, "run", "--", "rping", side, *words.split()],
+                               stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+              for side in ("-s", "-c")]
+    while rping_qps() < 2:
+        if killed[1].poll() is not None:
+            killed[1] = subprocess.Popen([URXE, "run", "--", "rping", "-c",
+                                          *words.split()], stdout=subprocess.DEVNULL,
+                                         stderr=subprocess.DEVNULL)
+        time.sleep(0.1)
+    for p in killed:
+        p.kill()
+        p.wait()
+    connections(trace)
+    made = {r.qp for r in records(trace) if r.what == "made"}
+    sent = [(r.qp in made, r.what) for r in records(trace)
+            if r.what.startswith("CM ")]
+    expect("the connection of before is ended", (False, "CM DREQ") in sent, sent)
+    urxe_trace("--html", f"{trace}.html", trace)
+    with open(f"{trace}.html", encoding="utf-8") as f:
+        data = json.loads(re.search(r'<script [^>]*id="data">(.*?)</script>', f.read(),
+                                    re.S)[1])
+    kind = [name for name, _ in data["events"]].index("CM_SENT")
+    expect("the page knows which messages are of no QP of the trace",
+           [r[2] >= 0 for r in data["records"] if r[3] == kind] ==
+           [ours for ours, _ in sent] and
+           all(r[2] == -2 for r in data["records"] if r[3] == kind and r[2] < 0), sent)
+
+
 def last_told(out):
     """By who tells the number of each WR that was polled."""
     return struct.unpack("Q", out[len(out) // 8 * 8 - 8:][:8])[0]
@@ -913,7 +953,7 @@ def refused(trace):
 
 
 def main():
-    for case in (whole_life, clients, connections, killed,
+    for case in (whole_life, clients, connections, connections_of_before, killed,
                  killed_growing, overwritten, wrong, json_lines,
                  packets, naks, payload, environment, in_flight, extended, apart, closes, with_rooms, no_room, short_threads,
                  cancelled, destructor, handler, follow, names, fabrics, again,

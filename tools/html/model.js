@@ -24,6 +24,7 @@ const GROUP_OF = {
 	PACKET: "packets", CQ_EVENT: "events", ASYNC_EVENT: "events",
 };
 const LOCAL = ["LOCAL_INV", "BIND_MW"]; // leave for nowhere
+const QP_EARLIER = -2; // in a record: its QP is not of this trace
 const ANSWERS = ["RC", "XRC_SEND"]; // these have acknowledgements
 
 // ------------------------------------------------------- events
@@ -32,8 +33,17 @@ function model_make(data) {
 	const m = { events: [], columns: [], wrs: [], processes: new Map() };
 
 	for (const t of data.threads)
-		m.processes.set(t.process, { pid: t.pid, program: t.program,
-			columns: [], lane: null });
+		m.processes.set(t.process, {
+			pid : t.pid,
+			program : t.program,
+			columns : [],
+			lane : null,
+			earlier : false
+		});
+	for (const [, thread, qp] of data.records)
+		if (qp === QP_EARLIER)
+			m.processes.get(data.threads[thread].process).earlier =
+				true;
 	m.lost = data.threads.filter((t) => t.lost);
 	m.qps = data.qps.map((q, i) => column_of_qp(m, q, i));
 	for (const p of m.processes.values())
@@ -59,9 +69,10 @@ function column_of_qp(m, q, i) {
 	return c;
 }
 
-// What is of no QP has a column of its own, if there is not only one QP.
+// What is of no QP has a column of its own, if there is not only one QP, or if
+// some of it is of a QP that was made before the trace.
 function process_place(m, p) {
-	if (p.columns.length === 1) {
+	if (p.columns.length === 1 && !p.earlier) {
 		p.lane = p.columns[0];
 	} else {
 		p.lane = { qpn: 0, type: "", process: p, peer: null, changes: [] };
@@ -152,6 +163,10 @@ function model_address(m) {
 				a.v.remote_comm_id === e.v.local_comm_id);
 			e.to = answer ? answer.column : null;
 		}
+	// both ends of a connection of before are gone
+	for (const e of sent)
+		if (!e.qp && e.to === e.column)
+			e.to = null;
 }
 
 function event_why(e) {
