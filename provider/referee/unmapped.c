@@ -110,7 +110,11 @@ static void note(struct shadow_mr *m, const struct gone *of, uint64_t bytes)
 		return;
 	*g = *of;
 	g->bytes = bytes;
-	g->mr = *m;
+	/* what names it; its place in lists is others' to change */
+	g->mr.s.type = SHADOW_MR;
+	g->mr.addr = m->addr;
+	g->mr.length = m->length;
+	g->mr.lkey = m->lkey;
 	stack_take(&g->stack);
 	store_relaxed(&noted_n, n + 1);
 }
