@@ -15,11 +15,16 @@
 /* A call, and the MR that it took bytes of. */
 struct gone {
 	const char *call;
-	const void *caller;
 	uint64_t at, len, bytes;
 	struct shadow_mr mr;
 	struct stack stack;
 };
+
+/* This library, from the linker. */
+extern internal const char __ehdr_start[], _end[];
+
+/* This library, from the linker. */
+extern internal const char __ehdr_start[], _end[];
 
 #define MAX_GONE 32 /* noted and not told: more are dropped */
 
@@ -119,19 +124,25 @@ static void note(struct shadow_mr *m, const struct gone *of, uint64_t bytes)
 	store_relaxed(&noted_n, n + 1);
 }
 
+static bool is_ours(const void *caller)
+{
+	const char *p = caller;
+
+	return p >= __ehdr_start && p < _end;
+}
+
 static void unmapped_gone(const char *call, const void *at, size_t len,
 			  uint64_t since, const void *caller)
 {
 	const uint64_t mask = (uint64_t)sysconf(_SC_PAGESIZE) - 1;
-	const struct gone g = {
-		.call = call, .caller = caller, .at = (uintptr_t)at, .len = len
-	};
+	const struct gone g = { .call = call, .at = (uintptr_t)at, .len = len };
 	const uint64_t end = (g.at + len + mask) & ~mask;
 	struct shadow_mr *m, *next;
 	int saved = errno;
 	uint64_t bytes;
 
-	if (busy)
+	/* page adoption puts other pages in the place of a program's */
+	if (busy || is_ours(caller))
 		return;
 	unmapped_lock();
 	for (m = first; m; m = next) {
@@ -166,8 +177,7 @@ static void gone_tell(struct gone *g)
 		.at_is = "taken away",
 	};
 
-	/* adoption puts other pages in the place of a program's */
-	if (stack_is_ours(g->caller) || is_still_there(g))
+	if (is_still_there(g))
 		return;
 	finding_tell(
 		&f,
