@@ -28,7 +28,7 @@ struct stall {
 	uint64_t since; /* clock_now() */
 	bool longer; /* than since then: that is when it was first seen */
 	uint64_t place; /* with kind and object: what is the same wait */
-	char what[560], ends[200];
+	char what[800], ends[200];
 };
 
 struct stalls {

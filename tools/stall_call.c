@@ -240,8 +240,9 @@ static void stall_of_failed(struct stalls *s, const struct view *v,
 	} else {
 		stall_says(out, "it was broken: ");
 	}
-	stall_says(out, "%s%s", text,
-		   view_qp(v, qpn) ? "" : "; the QP is destroyed");
+	stall_says(out, "%s%s; the rule: %s; mostly: %s", text,
+		   view_qp(v, qpn) ? "" : "; the QP is destroyed",
+		   reason_source(&r), reason_cause(&r));
 }
 
 /* The oldest first, of each context. */

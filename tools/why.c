@@ -30,9 +30,21 @@ static bool why_look(const char *dir, bool quiet, struct stalls *s,
 	return *now;
 }
 
+/* Is it there, or known from a WR that failed? */
+static bool why_knows(const struct view *v, const struct stalls *s,
+		      uint32_t qpn)
+{
+	uint32_t i;
+
+	for (i = 0; i < s->n; i++)
+		if (s->list[i].qpn == qpn)
+			return true;
+	return view_qp(v, qpn);
+}
+
 /* What is meant: a QP if it is hexadecimal; else a process, or a QP. */
-static bool why_choose(const struct view *v, const char *word, int32_t *pid,
-		       uint32_t *qpn)
+static bool why_choose(const struct view *v, const struct stalls *s,
+		       const char *word, int32_t *pid, uint32_t *qpn)
 {
 	uint64_t n;
 	uint32_t i;
@@ -48,7 +60,7 @@ static bool why_choose(const struct view *v, const char *word, int32_t *pid,
 	if (*pid)
 		return true;
 	*qpn = (uint32_t)n;
-	return n && view_qp(v, *qpn);
+	return n && why_knows(v, s, *qpn);
 }
 
 void why_report(const char *dir, FILE *to)
@@ -115,7 +127,7 @@ static int cmd_why(int argc, char **argv)
 		return ret;
 	if (!why_look(dir, false, &s, &v))
 		return EXIT_USAGE;
-	if (word && !why_choose(v, word, &pid, &qpn)) {
+	if (word && !why_choose(v, &s, word, &pid, &qpn)) {
 		ret = fail(
 			EXIT_USAGE,
 			"there is no process and no QP %s in fabric %s; urxe top shows them",

@@ -6,16 +6,23 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/compiler.h"
 #include "fabric.h"
 
 /* Slots that one thread tries. */
 #define TRIES 32
 
-/* A slot whose owner died is as good as a free one. */
-static bool call_claim(struct urxe_fabric *f, struct urxe_call *c, uint32_t id)
+/*
+ * A slot whose owner died is as good as a free one, and so is one of this
+ * thread: it left that call by a long jump.
+ */
+static bool call_claim(struct urxe_fabric *f, struct urxe_call *c, uint32_t id,
+		       uint32_t tid)
 {
 	uint32_t owner = load_relaxed(&c->owner);
 
+	if (owner == id)
+		return load_relaxed(&c->tid) == tid;
 	if (owner &&
 	    (process_seems_alive(&f->dev->process[URXE_PROCESS_NUMBER(owner)],
 				 owner) ||
@@ -24,15 +31,28 @@ static bool call_claim(struct urxe_fabric *f, struct urxe_call *c, uint32_t id)
 	return cas_acq_rel(&c->owner, &owner, id);
 }
 
-static struct urxe_call *call_take(struct urxe_fabric *f, uint32_t tid)
+/* Of this thread, in the process with that id; so a forked child has another.
+ */
+static uint32_t call_tid(uint32_t id)
 {
-	const uint32_t id = process_id(f);
+	static thread_own uint32_t known, tid;
+
+	if (known != id) {
+		tid = (uint32_t)syscall(SYS_gettid);
+		known = id;
+	}
+	return tid;
+}
+
+static struct urxe_call *call_take(struct urxe_fabric *f, uint32_t id,
+				   uint32_t tid)
+{
 	struct urxe_call *c;
 	uint32_t i;
 
 	for (i = 0; id && i < TRIES; i++) {
 		c = &f->dev->call[(tid + i) % URXE_MAX_CALLS];
-		if (call_claim(f, c, id))
+		if (call_claim(f, c, id, tid))
 			return c;
 	}
 	return NULL;
@@ -41,9 +61,9 @@ static struct urxe_call *call_take(struct urxe_fabric *f, uint32_t tid)
 struct urxe_call *call_begin(struct urxe_fabric *f, enum urxe_call_kind kind,
 			     uint32_t context, uint64_t object, uint32_t events)
 {
-	const uint32_t tid = (uint32_t)syscall(SYS_gettid);
-	int saved = errno;
-	struct urxe_call *c = call_take(f, tid);
+	const int saved = errno;
+	const uint32_t id = process_id(f), tid = call_tid(id);
+	struct urxe_call *c = call_take(f, id, tid);
 
 	errno = saved;
 	if (!c)

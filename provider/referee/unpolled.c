@@ -12,6 +12,7 @@
 #include "referee.h"
 #include "shared/call.h"
 #include "unpolled.h"
+#include "verbs/context.h"
 #include "verbs/cq.h"
 
 /* How long another thread has for its acknowledgement. */
@@ -188,8 +189,23 @@ static int32_t unacked_of_shadow(const void *s)
 	return unacked(s);
 }
 
+/* For urxe why: the call that is to come waits here already. */
+static struct urxe_call *unacked_call(const struct shadow *s)
+{
+	const int32_t n = unacked(s);
+	enum urxe_call_kind kind = s->type == SHADOW_CQ ? URXE_CALL_DESTROY_CQ :
+				   s->type == SHADOW_QP ? URXE_CALL_DESTROY_QP :
+							  URXE_CALL_DESTROY_SRQ;
+	const struct urxe_context *ctx = to_uctx(s->context);
+
+	return n > 0 ? call_begin(ctx->fabric, kind, ctx->slot, s->number,
+				  (uint32_t)n) :
+		       NULL;
+}
+
 void unacked_wait(struct shadow *s)
 {
+	struct urxe_call *call = unacked_call(s);
 	const int32_t n = unacked_after(unacked_of_shadow, s);
 	char name[FINDING_NAME], text[160];
 	struct finding f = { .rule = RULE_destroy_stuck,
@@ -197,6 +213,7 @@ void unacked_wait(struct shadow *s)
 			     .at_is = "made",
 			     .here = true };
 
+	call_end(call);
 	if (!n)
 		return;
 	referee_lock();

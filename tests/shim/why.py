@@ -379,7 +379,9 @@ def try_failed():
                     f"RDMA_WRITE wr_id 21 of {qp(p.client)}: rkey 0x",
                     "failed for", "nothing stalls")
         expect(text.count("; the QP is destroyed") == 2, text)
+        expect(text.count("; the rule: ") == 2 and "; mostly: " in text, text)
         says(p, 0, "wr_id 21 failed", words=[str(p.client["pid"])])
+        says(p, 0, "wr_id 21 failed", words=[hex(p.client["qpn"])])
 
 
 def try_cm_calls():
@@ -424,6 +426,9 @@ def try_checked():
         return
     found = f"{home}/found"
     env = dict(ENV, URXE_CHECK="warning", URXE_CHECK_FOUND=found)
+    with Pair("checked-cq", STALLS, "destroy-cq",
+              env=dict(ENV, URXE_CHECK="warning")) as p:
+        comes(p, 1, "waits in ibv_destroy_cq", "unacked for")
     with Pair("checked", *STALLS_CM, env=env) as p:
         p.do("keep")
         p.do("destroy")

@@ -6,9 +6,6 @@
  * counted here as well: rdma_get_cm_event gives an event out, and
  * rdma_ack_cm_event takes it back.  librdmacm's own calls of both come here,
  * too.
- *
- * The functions are looked up at each call: a program may load and unload
- * librdmacm, and not into the global scope.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -198,31 +195,36 @@ static void waiting_end(void *arg)
 	shim_leave(saved);
 }
 
-/* librdmacm's function of that name. */
-static void *rdma_next(const char *name)
+/*
+ * librdmacm's function of that name.  A program may have loaded librdmacm out
+ * of the global scope; it is not unloaded any more, because the function is
+ * kept.
+ */
+static void *rdma_next(_Atomic(void *) *cache, const char *name)
 {
-	const int saved = shim_enter();
-	void *fn = dlsym(RTLD_NEXT, name), *lib = NULL;
+	void *fn = load_relaxed(cache), *lib;
+	int saved;
 
-	if (!fn)
-		lib = dlopen("librdmacm.so.1", RTLD_LAZY | RTLD_NOLOAD);
-	if (lib) {
+	if (fn)
+		return fn;
+	saved = shim_enter();
+	lib = dlopen("librdmacm.so.1", RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
+	fn = dlsym(RTLD_NEXT, name);
+	if (!fn && lib)
 		fn = dlsym(lib, name);
+	if (lib)
 		dlclose(lib);
-	}
+	store_relaxed(cache, fn);
 	shim_leave(saved);
 	return fn;
 }
 
 /* The same as a function of the wrapper's type; it is there: who calls has it.
  */
-#define RDMA_NEXT(name) ((__typeof__(&wrap_##name))rdma_next(#name))
-#define RDMA_WRAP(name, params)                         \
-	int wrap_##name params __asm__(#name)           \
-		__attribute__((visibility("default"))); \
-	int wrap_##name params
+#define RDMA_NEXT(name) \
+	((__typeof__(&wrap_##name))rdma_next(&next_##name, #name))
 
-RDMA_WRAP(rdma_get_cm_event, (void *channel, struct event **event))
+WRAP(int, rdma_get_cm_event, (void *channel, struct event **event))
 {
 	const int ret = RDMA_NEXT(rdma_get_cm_event)(channel, event);
 
@@ -231,7 +233,7 @@ RDMA_WRAP(rdma_get_cm_event, (void *channel, struct event **event))
 	return ret;
 }
 
-RDMA_WRAP(rdma_ack_cm_event, (struct event * event))
+WRAP(int, rdma_ack_cm_event, (struct event * event))
 {
 	if (event && shim_active())
 		given_count(event, -1);
@@ -239,7 +241,7 @@ RDMA_WRAP(rdma_ack_cm_event, (struct event * event))
 }
 
 #define RDMA_WAITS(name, kind, id, params, args)        \
-	RDMA_WRAP(name, params)                         \
+	WRAP(int, name, params)                         \
 	{                                               \
 		struct waiting w = { id, kind, #name }; \
 		int ret;                                \
