@@ -5,7 +5,8 @@
  * librdmacm counts the acknowledgements.  So the events of each rdma_cm_id are
  * counted here as well: rdma_get_cm_event gives an event out, and
  * rdma_ack_cm_event takes it back.  librdmacm's own calls of both come here,
- * too.
+ * too: what a synchronous call stored in the id is acknowledged by the next
+ * one, or by rdma_destroy_id itself, so nothing waits for it.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -26,6 +27,7 @@ struct given {
 	struct given *next;
 	const void *id;
 	uint32_t events, multicast; /* multicast: those of groups */
+	const struct event *held; /* in the id itself, which acknowledges it */
 	uint32_t type; /* of the last one */
 	struct urxe_call *call;
 };
@@ -86,7 +88,7 @@ static void given_settle(const void *id)
 {
 	struct given **p = given_link(id), *g = *p;
 
-	if (!g || g->events || g->call)
+	if (!g || g->events || g->held || g->call)
 		return;
 	*p = g->next;
 	free(g);
@@ -99,28 +101,61 @@ static uint32_t given_of_call(const struct given *g)
 		       g->events;
 }
 
-/* n events more, or -1. */
-static void given_count(const struct event *e, int n)
+/* As librdmacm: the listener's destruction waits for its requests. */
+static const void *event_counts_for(const struct event *e)
 {
-	/* as librdmacm: the listener's destruction waits for its requests */
-	const void *id = e->type == CM_EV_CONNECT_REQUEST ? e->listen_id :
-							    e->id;
-	const bool multicast = e->type == CM_EV_MULTICAST_JOIN ||
-			       e->type == CM_EV_MULTICAST_ERROR;
+	return e->type == CM_EV_CONNECT_REQUEST ? e->listen_id : e->id;
+}
+
+/* n events more, or -1. */
+static void given_add(struct given *g, const struct event *e, int n)
+{
+	if (n > 0)
+		g->type = e->type;
+	if (n > 0 || g->events)
+		g->events += (uint32_t)n;
+	if ((e->type == CM_EV_MULTICAST_JOIN ||
+	     e->type == CM_EV_MULTICAST_ERROR) &&
+	    (n > 0 || g->multicast))
+		g->multicast += (uint32_t)n;
+	if (g->call)
+		store_relaxed(&g->call->events, given_of_call(g));
+}
+
+/* Is that the member `event` of the event's own struct rdma_cm_id? */
+static bool is_within_id(const struct event *e, struct event *const *where)
+{
+	const uintptr_t offset = (uintptr_t)where - (uintptr_t)e->id;
+
+	return offset < 512;
+}
+
+static void given_out(const struct event *e, bool to_id)
+{
+	const void *id = event_counts_for(e);
 	struct given *g;
 
 	given_lock();
-	g = n > 0 ? given_get(id) : *given_link(id);
-	if (g && (n > 0 || g->events)) {
-		g->events += (uint32_t)n;
-		if (multicast && (n > 0 || g->multicast))
-			g->multicast += (uint32_t)n;
-		if (n > 0)
-			g->type = e->type;
-		if (g->call)
-			store_relaxed(&g->call->events, given_of_call(g));
-		given_settle(id);
-	}
+	g = given_get(id);
+	if (g && to_id)
+		g->held = e;
+	else if (g)
+		given_add(g, e, 1);
+	given_unlock();
+}
+
+static void given_back(const struct event *e)
+{
+	const void *id = event_counts_for(e);
+	struct given *g;
+
+	given_lock();
+	g = *given_link(id);
+	if (g && g->held == e)
+		g->held = NULL;
+	else if (g)
+		given_add(g, e, -1);
+	given_settle(id);
 	given_unlock();
 }
 
@@ -229,14 +264,14 @@ WRAP(int, rdma_get_cm_event, (void *channel, struct event **event))
 	const int ret = RDMA_NEXT(rdma_get_cm_event)(channel, event);
 
 	if (!ret && shim_active())
-		given_count(*event, 1);
+		given_out(*event, is_within_id(*event, event));
 	return ret;
 }
 
 WRAP(int, rdma_ack_cm_event, (struct event * event))
 {
 	if (event && shim_active())
-		given_count(event, -1);
+		given_back(event);
 	return RDMA_NEXT(rdma_ack_cm_event)(event);
 }
 
