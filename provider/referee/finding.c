@@ -352,7 +352,8 @@ static void finding_count(const struct finding *f, const char *text,
 	pthread_mutex_lock(&writing);
 	if (first)
 		finding_first(f, text, here, t);
-	if (finding_is_counted(f) && !t->suppressed)
+	if (finding_is_counted(f) && !t->suppressed &&
+	    f->rule == RULE_object_left)
 		left_at_exit++;
 	pthread_mutex_unlock(&writing);
 }

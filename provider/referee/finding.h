@@ -34,7 +34,8 @@ struct finding {
 	const struct stack *at; /* of the post, or of the object's making */
 	bool here; /* the stack of now, too: what is wrong is being done */
 	/*
-	 * The object was left at the end of the process, which releases it: the
+	 * The object, with its events that were not acknowledged, was left at
+	 * the end of the process, which releases it: the
 	 * finding is a note whatever the level of its rule, unless
 	 * URXE_CHECK_LEAKS is set.  finding_end() reports the number of those
 	 * that are not told for that reason.

@@ -26,7 +26,7 @@ static void leave_tell(struct shadow *s, enum leaving when)
 			     .at_is = "made",
 			     .at_exit = when == AT_EXIT };
 
-	unacked_look(s);
+	unacked_look(s, when == AT_EXIT);
 	f.object = shadow_name(s, name);
 	finding_tell(&f, "was not destroyed when %s", leaving_text[when]);
 }

@@ -149,7 +149,7 @@ static void unacked_beyond(const struct finding *f, const struct shadow *s,
 		-n, acked_elsewhere(s, n, text));
 }
 
-void unacked_look(const struct shadow *s)
+void unacked_look(const struct shadow *s, bool at_exit)
 {
 	char name[FINDING_NAME], text[160];
 	struct finding f = { .rule = RULE_event_unacked,
@@ -158,6 +158,7 @@ void unacked_look(const struct shadow *s)
 	int32_t n = s->inherited ? 0 : unacked(s);
 
 	f.object = shadow_name(s, name);
+	f.at_exit = at_exit && n > 0;
 	if (n > 0)
 		finding_tell(&f, "%d of its events were never acknowledged%s",
 			     n, acked_elsewhere(s, n, text));

@@ -16,7 +16,7 @@ void unpolled_look(const struct shadow_qp *q, bool errors_only);
  */
 void unacked_wait(struct shadow *s);
 /* The process ends.  Under the lock. */
-void unacked_look(const struct shadow *s);
+void unacked_look(const struct shadow *s, bool at_exit);
 
 /* The same of the calls of librdmacm. */
 void unacked_watch_cm(void);

@@ -10,7 +10,8 @@ import sys
 import tempfile
 
 
-NOT_HERE = ("fork", "late", "exit", "full-then-exit")  # those of reports.py
+NOT_HERE = ("fork", "late", "exit", "full-then-exit",
+            "event-then-exit")  # those of reports.py
 # what some of them are told as well: it is how they are wrong
 ALSO = {name: {"mr-unmapped"} for name in (
     "memory-gone+freed", "memory-gone+unmapped", "memory-gone+read",

@@ -457,7 +457,28 @@ static void full_then_exit(bool wrong)
 	exit(wrong);
 }
 
+/* For reports.py: the process ends with an event that is not acknowledged. */
+static void event_then_exit(bool wrong)
+{
+	struct opts o = few();
+	struct ibv_cq *cq;
+	struct duo d;
+	void *arg;
+
+	o.channel = true;
+	duo_open(&d, SAME_PROCESS, MEM_HEAP, MEM_HEAP, &o);
+	ck_ok(ibv_req_notify_cq(d.b.rcq, 0));
+	ck_ok(post_recv(&d.b, 7, 0, 64));
+	ck_ok(post(&d, IBV_WR_SEND, 1, 0, 8, 0, 0));
+	expect_ok(d.a.scq, 1, IBV_WC_SEND);
+	ck_ok(ibv_get_cq_event(d.b.chan, &cq, &arg));
+	expect_ok(d.b.rcq, 7, IBV_WC_RECV);
+	ibv_ack_cq_events(cq, !wrong);
+	exit(EXIT_SUCCESS);
+}
+
 static const struct test_case cases[] = {
+	{ "event-then-exit", event_then_exit },
 	{ "wr-failed", wr_failed },
 	{ "wr-failed+receive", wr_failed_receive },
 	{ "verb-refused", verb_refused },

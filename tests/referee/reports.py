@@ -105,6 +105,14 @@ def leaks():
                      URXE_CHECK_LEAKS="")
     expect("--leaks makes them warnings", code == 9 and
            said.count("check: warning: object-left") == 2, said)
+    code, said = run("--check", "--exitcode", "9", "--", QUEUES,
+                     "event-then-exit", "wrong", URXE_CHECK_LEAKS="")
+    expect("events of objects that are left at exit are a note", code == 0 and
+           "event-unacked" not in said, said)
+    code, said = run("--check", "--leaks", "--exitcode", "9", "--", QUEUES,
+                     "event-then-exit", "wrong", URXE_CHECK_LEAKS="")
+    expect("--leaks makes them a warning", code == 9 and
+           said.count("check: warning: event-unacked") == 1, said)
     code, said = run("--check=error", "--", *LEFT, URXE_CHECK_LEAKS="")
     expect("a level above warnings has no such line", said == "", said)
     code, said = run("--check", "--exitcode", "9", "--", PROGRAM,
