@@ -2,6 +2,8 @@
 /* Failures of this process, of which one line is printed when it ends. */
 #pragma once
 
+#include <stdint.h>
+
 #include "base/atomic.h"
 #include "base/compiler.h"
 
