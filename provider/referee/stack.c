@@ -55,11 +55,6 @@ static bool frame_is_ours(const void *base)
 	       (base == own_base || base == preload_base || base == verbs_base);
 }
 
-bool stack_is_ours(const void *pc)
-{
-	return frame_is_ours(base_of(pc));
-}
-
 /* Who calls main and threads: of no interest, like those who have no name. */
 static size_t stack_cut(const struct stack_frame *f, size_t n)
 {

@@ -28,9 +28,6 @@ void stack_init(const void *libibverbs);
 void stack_take(struct stack *s);
 bool stack_equal(const struct stack *a, const struct stack *b);
 
-/* Is it in urxe or libibverbs? */
-bool stack_is_ours(const void *pc);
-
 /*
  * The calls of the program's own code, inner first, without those of urxe and
  * libibverbs: at most n of them.  How many.
