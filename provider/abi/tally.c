@@ -28,7 +28,7 @@ static void tally_print(int status)
 		return;
 	if (full)
 		snprintf(posts, sizeof(posts),
-			 "%s%u post%s met a full send queue (ENOMEM)",
+			 "%s%u post%s met a full queue (ENOMEM)",
 			 failed ? ", " : "", full, full == 1 ? "" : "s");
 	n = snprintf(line, sizeof(line), "urxe[%d]: ", (int)urxe_pid);
 	if (failed)

@@ -10,6 +10,7 @@
 #include "quiesce.h"
 #include "rq.h"
 #include "service.h"
+#include "tally.h"
 
 /* Room for max_wr receives; the ring word, 0 if there is no memory. */
 static uint64_t rq_make_ring(struct urxe_context *ctx, uint32_t max_wr,
@@ -322,15 +323,17 @@ int rq_post(struct urxe_context *ctx, struct urxe_rq *rq,
 		ret = rq_append(rq, qp, *bad, bad);
 	if (likely(!ret))
 		return 0;
-	if (ret == ENOMEM)
+	if (ret == ENOMEM) {
+		fetch_add_relaxed(&urxe_tally.full, 1);
 		urxe_why("a receive is refused: the queue is full (max_wr %u)",
 			 rq->max_wr);
-	else if (rq_is_reset(qp))
+	} else if (rq_is_reset(qp)) {
 		urxe_why("ibv_post_recv: QP 0x%x is in RESET, not yet in INIT",
 			 qp->qpn);
-	else
+	} else {
 		urxe_why("a receive is refused: %d SGEs, and max_sge is %u",
 			 (*bad)->num_sge, rq->max_sge);
+	}
 	errno = ret;
 	return ret;
 }

@@ -10,7 +10,7 @@
 struct urxe_tally {
 	_Atomic uint32_t
 		failed; /* WRs of ours, and of peers that broke our QPs */
-	_Atomic uint32_t full; /* posts to a full send queue */
+	_Atomic uint32_t full; /* posts to a full queue */
 };
 
 extern internal struct urxe_tally urxe_tally;

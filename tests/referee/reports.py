@@ -336,7 +336,7 @@ def explained():
         expect(f"a full queue, which is handled: {how}", said == "", said)
     _, said = run("--", QUEUES, "full-then-exit", "wrong")
     expect("a full queue before a program fails", re.fullmatch(last.format(
-        r"1 post met a full send queue \(ENOMEM\)"), said), said)
+        r"1 post met a full queue \(ENOMEM\)"), said), said)
     _, said = run("--", QUEUES, "wr-failed", "wrong", URXE_LOG="1")
     expect("not with the log", "explains" not in said and "REM_ACCESS" in said, said)
     _, said = run("--check", "--", *fails("wr-failed", "wrong"))
