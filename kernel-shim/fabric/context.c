@@ -29,16 +29,16 @@ static const struct {
 	bool together; /* for all contexts, not for each */
 } objects[URXE_OBJ_COUNT] = {
 	/* in the tables of a context no entry 0 is used */
-	[URXE_OBJ_PD] = { "pd", URXE_MAX_PD - 1 },
-	[URXE_OBJ_MR] = { "mr", URXE_MAX_MR },
-	[URXE_OBJ_MW] = { "mw", URXE_MAX_MW },
-	[URXE_OBJ_CQ] = { "cq", URXE_MAX_CQ - 1 },
+	[URXE_OBJ_PD] = { "pd", URXE_MAX_PD - 1, false },
+	[URXE_OBJ_MR] = { "mr", URXE_MAX_MR, false },
+	[URXE_OBJ_MW] = { "mw", URXE_MAX_MW, false },
+	[URXE_OBJ_CQ] = { "cq", URXE_MAX_CQ - 1, false },
 	[URXE_OBJ_QP] = { "qp", URXE_MAX_QP - 2, true },
-	[URXE_OBJ_SRQ] = { "srq", URXE_MAX_SRQ - 1 },
-	[URXE_OBJ_AH] = { "ah", URXE_MAX_AH },
+	[URXE_OBJ_SRQ] = { "srq", URXE_MAX_SRQ - 1, false },
+	[URXE_OBJ_AH] = { "ah", URXE_MAX_AH, false },
 	[URXE_OBJ_XRCD] = { "xrcd", URXE_MAX_XRCD, true },
 	[URXE_OBJ_DM] = { "dm", URXE_MAX_DM, true },
-	[URXE_OBJ_COMP_CNTR] = { "cntr", URXE_MAX_COMP_CNTR - 1 },
+	[URXE_OBJ_COMP_CNTR] = { "cntr", URXE_MAX_COMP_CNTR - 1, false },
 };
 
 uint32_t fabric_obj_limit(enum urxe_obj o)
