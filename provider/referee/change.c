@@ -239,16 +239,16 @@ static struct memory *change_last(const struct memory *m)
 {
 	const struct flight_entry *e;
 	struct memory *last = NULL;
-	size_t at;
+	struct flight_look l;
 	int i;
 
-	for (i = 0; i < m->spans.n; i++)
-		for (at = 0; (e = flight_table_meet(&memory_sources,
-						    &m->spans.span[i], 0, at));
-		     at = (size_t)(e - memory_sources.entry) + 1)
+	for (i = 0; i < m->spans.n; i++) {
+		flight_look_begin(&l, &memory_sources, &m->spans.span[i], 0);
+		while ((e = flight_look_next(&l)))
 			if (e->of->q == m->q &&
 			    (!last || e->of->wr->nth > last->wr->nth))
 				last = e->of;
+	}
 	return last;
 }
 

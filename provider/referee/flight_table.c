@@ -1,33 +1,175 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #include <stdlib.h>
+#include <string.h>
 
 #include "flight_table.h"
+
+#define BUCKETS_FIRST 64
+
+/* The level of a span: the least k with 2^k bytes at least. */
+static unsigned int level_of(const struct span *s)
+{
+	uint64_t len = s->end - s->at;
+
+	return len <= 1 ? 0 : 64u - (unsigned int)__builtin_clzll(len - 1);
+}
+
+static size_t bucket_of(const struct flight_table *t, unsigned int level,
+			uint64_t block)
+{
+	/* Fibonacci hashing */
+	uint64_t h = (block * FLIGHT_LEVELS + level) * 0x9e3779b97f4a7c15ull;
+
+	return (size_t)(h >> 32) & (t->buckets - 1);
+}
+
+static void entry_link(struct flight_table *t, struct flight_entry *e)
+{
+	struct flight_entry **b =
+		&t->bucket[bucket_of(t, e->level, e->span.at >> e->level)];
+
+	e->next = *b;
+	*b = e;
+}
+
+/* As many buckets as entries, about. */
+static bool table_grow(struct flight_table *t)
+{
+	struct flight_table new = *t;
+	struct flight_entry *e, *next;
+	size_t i;
+
+	if (t->n < t->buckets)
+		return true;
+	new.buckets = t->buckets ? 2 * t->buckets : BUCKETS_FIRST;
+	new.bucket = calloc(new.buckets, sizeof(*new.bucket));
+	if (!new.bucket)
+		return t->buckets; /* they are longer */
+	for (i = 0; i < t->buckets; i++)
+		for (e = t->bucket[i]; e; e = next) {
+			next = e->next;
+			entry_link(&new, e);
+		}
+	free(t->bucket);
+	*t = new;
+	return true;
+}
 
 bool flight_table_add(struct flight_table *t, const struct span *span,
 		      uint32_t key, struct memory *of)
 {
-	struct flight_entry *entry;
-	size_t room;
+	unsigned int level = level_of(span);
+	struct flight_entry *e;
 
-	if (t->n == t->room) {
-		room = t->room ? 2 * t->room : 64;
-		entry = realloc(t->entry, room * sizeof(*entry));
-		if (!entry)
-			return false;
-		t->entry = entry;
-		t->room = room;
-	}
-	t->entry[t->n++] = (struct flight_entry){ *span, of, key };
+	if (span->at == span->end)
+		return true; /* nothing meets it */
+	if (level >= FLIGHT_LEVELS || !table_grow(t))
+		return false;
+	e = malloc(sizeof(*e));
+	if (!e)
+		return false;
+	*e = (struct flight_entry){
+		.span = *span, .of = of, .key = key, .level = (uint8_t)level
+	};
+	entry_link(t, e);
+	t->n++;
+	t->of_level[level]++;
 	return true;
 }
 
-void flight_table_remove(struct flight_table *t, const struct memory *of)
+void flight_table_remove(struct flight_table *t, const struct span *span,
+			 const struct memory *of)
 {
+	unsigned int level = level_of(span);
+	struct flight_entry **p, *e;
+
+	if (level >= FLIGHT_LEVELS || !t->buckets)
+		return;
+	p = &t->bucket[bucket_of(t, level, span->at >> level)];
+	for (; (e = *p); p = &e->next) {
+		if (e->of != of || e->span.at != span->at ||
+		    e->span.end != span->end)
+			continue;
+		*p = e->next;
+		free(e);
+		t->n--;
+		t->of_level[level]--;
+		return;
+	}
+}
+
+void flight_table_clear(struct flight_table *t)
+{
+	struct flight_entry *e, *next;
 	size_t i;
 
-	for (i = 0; i < t->n;)
-		if (t->entry[i].of == of)
-			t->entry[i] = t->entry[--t->n];
-		else
-			i++;
+	for (i = 0; i < t->buckets; i++)
+		for (e = t->bucket[i]; e; e = next) {
+			next = e->next;
+			free(e);
+		}
+	free(t->bucket);
+	memset(t, 0, sizeof(*t));
+}
+
+/* ------------------------------------------------------- looking */
+
+/* The blocks of the next level that has any, from `level` on. */
+static void look_at_level(struct flight_look *l, unsigned int level)
+{
+	while (level < FLIGHT_LEVELS && !l->t->of_level[level])
+		level++;
+	l->level = level;
+	if (level == FLIGHT_LEVELS)
+		return;
+	l->block = l->span.at >> level;
+	l->block -= l->block > 0;
+	l->last = (l->span.end - 1) >> level;
+	l->all = l->last - l->block >= l->t->buckets;
+	l->at = l->all ? 0 : bucket_of(l->t, level, l->block);
+	l->e = l->t->bucket[l->at];
+}
+
+/* The next bucket; false: there is none. */
+static bool look_on(struct flight_look *l)
+{
+	l->seen++;
+	if (l->all ? ++l->at == l->t->buckets : l->block++ == l->last)
+		look_at_level(l, l->level + 1);
+	else if (!l->all)
+		l->at = bucket_of(l->t, l->level, l->block);
+	if (l->level == FLIGHT_LEVELS)
+		return false;
+	l->e = l->t->bucket[l->at];
+	return true;
+}
+
+void flight_look_begin(struct flight_look *l, const struct flight_table *t,
+		       const struct span *span, uint32_t key)
+{
+	*l = (struct flight_look){ .t = t, .span = *span, .key = key };
+	if (span->at == span->end)
+		l->level = FLIGHT_LEVELS;
+	else
+		look_at_level(l, 0);
+}
+
+struct flight_entry *flight_look_next(struct flight_look *l)
+{
+	struct flight_entry *e;
+
+	while (l->level < FLIGHT_LEVELS) {
+		while ((e = l->e)) {
+			l->e = e->next;
+			l->seen++;
+			/* another block or level may have the same bucket */
+			if (e->level == l->level && e->key == l->key &&
+			    (l->all || e->span.at >> l->level == l->block) &&
+			    span_meets(&e->span, &l->span))
+				return e;
+		}
+		if (!look_on(l))
+			break;
+	}
+	return NULL;
 }

@@ -185,16 +185,17 @@ void memory_done(struct shadow_queue *q, struct shadow_wr *wr,
 void memory_forget(struct shadow_wr *wr)
 {
 	struct memory *m = wr->memory;
+	int i;
 
 	if (!m)
 		return;
 	wr->memory = NULL;
-	flight_table_remove(
-		m->use == MEMORY_SOURCE ? &memory_sources : &memory_targets, m);
-	if (m->remote.at != m->remote.end)
-		flight_table_remove(&memory_remotes, m);
-	if (m->read.at != m->read.end)
-		flight_table_remove(&memory_reads, m);
+	for (i = 0; i < m->spans.n; i++)
+		flight_table_remove(m->use == MEMORY_SOURCE ? &memory_sources :
+							      &memory_targets,
+				    &m->spans.span[i], m);
+	flight_table_remove(&memory_remotes, &m->remote, m);
+	flight_table_remove(&memory_reads, &m->read, m);
 	if (m->use == MEMORY_FETCH)
 		free(fetch_take(m));
 	journal_done(m->written);
@@ -231,8 +232,10 @@ void memory_after_fork(void)
 	struct memory *m;
 
 	fetch_after_fork();
-	memory_sources.n = memory_targets.n = 0;
-	memory_remotes.n = memory_reads.n = 0;
+	flight_table_clear(&memory_sources);
+	flight_table_clear(&memory_targets);
+	flight_table_clear(&memory_remotes);
+	flight_table_clear(&memory_reads);
 	for (q = queue_first(); q; q = q->next_queue)
 		for (wr = q->head; wr; wr = wr->next) {
 			m = wr->memory;

@@ -174,12 +174,11 @@ static void overlap_look(struct overlap *o, const struct memory *m,
 			 const struct flight_table *t, overlap_fn *fn)
 {
 	const struct flight_entry *e;
-	size_t i = 0;
+	struct flight_look l;
 
-	while ((e = flight_table_meet(t, span, key, i))) {
+	flight_look_begin(&l, t, span, key);
+	while ((e = flight_look_next(&l)))
 		overlap_note(o, fn(m, span, e), span, e);
-		i = (size_t)(e - t->entry) + 1;
-	}
 }
 
 /* The same with all bytes here, which may change from now on. */
@@ -187,13 +186,13 @@ static void overlap_look_here(struct overlap *o, struct memory *m,
 			      const struct flight_table *t, overlap_fn *fn)
 {
 	const struct flight_entry *e;
-	size_t i;
+	struct flight_look l;
 	int s;
 
 	for (s = 0; s < m->spans.n; s++) {
 		overlap_look(o, m, &m->spans.span[s], 0, t, fn);
-		for (i = 0; (e = flight_table_meet(t, &m->spans.span[s], 0, i));
-		     i = (size_t)(e - t->entry) + 1)
+		flight_look_begin(&l, t, &m->spans.span[s], 0);
+		while ((e = flight_look_next(&l)))
 			m->met = e->of->met = true;
 	}
 }

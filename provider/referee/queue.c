@@ -21,7 +21,6 @@ void queue_init(struct shadow_queue *q, struct shadow *owner,
 	q->is_send = is_send;
 	q->is_srq = owner->type == SHADOW_SRQ;
 	q->capacity = capacity;
-	q->tail = &q->head;
 	pthread_mutex_init(&q->posting, NULL);
 	q->next_queue = queues;
 	queues = q;
@@ -103,6 +102,7 @@ void queue_push(struct shadow_queue *q, struct shadow_wr *wr)
 {
 	wr->nth = q->posted++;
 	wr->next = NULL;
+	wr->prev = q->last;
 	if (q->is_send && wr_is(wr, WQE_FETCH_OPS))
 		to_shadow_qp(q->owner)->reads = true;
 	if (q->counted) {
@@ -110,8 +110,8 @@ void queue_push(struct shadow_queue *q, struct shadow_wr *wr)
 		queue_wr_free(wr);
 		return;
 	}
-	*q->tail = wr;
-	q->tail = &wr->next;
+	*(q->last ? &q->last->next : &q->head) = wr;
+	q->last = wr;
 	q->count++;
 	q->signaled += wr->signaled;
 	/* a slot is free again when its completion is polled, as it is here */
@@ -122,14 +122,10 @@ void queue_push(struct shadow_queue *q, struct shadow_wr *wr)
 	memory_posting(q, wr);
 }
 
-/* *p goes. */
-static void queue_drop(struct shadow_queue *q, struct shadow_wr **p)
+static void queue_drop(struct shadow_queue *q, struct shadow_wr *wr)
 {
-	struct shadow_wr *wr = *p;
-
-	*p = wr->next;
-	if (q->tail == &wr->next)
-		q->tail = p;
+	*(wr->prev ? &wr->prev->next : &q->head) = wr->next;
+	*(wr->next ? &wr->next->prev : &q->last) = wr->prev;
 	q->count--;
 	q->signaled -= wr->signaled;
 	limits_left(q, wr);
@@ -137,13 +133,23 @@ static void queue_drop(struct shadow_queue *q, struct shadow_wr **p)
 	queue_wr_free(wr);
 }
 
+/* The first from the nth on.  It is looked for from the end: it was just
+ * posted. */
+static struct shadow_wr *queue_from(const struct shadow_queue *q, uint64_t nth)
+{
+	struct shadow_wr *wr, *from = NULL;
+
+	for (wr = q->last; wr && wr->nth >= nth; wr = wr->prev)
+		from = wr;
+	return from;
+}
+
 void queue_posted(struct shadow_queue *q, uint64_t nth)
 {
 	struct shadow_wr *wr;
 
-	for (wr = q->head; wr; wr = wr->next)
-		if (wr->nth >= nth)
-			memory_posted(wr);
+	for (wr = queue_from(q, nth); wr; wr = wr->next)
+		memory_posted(wr);
 }
 
 uint64_t queue_nth_of(const struct shadow_queue *q, uint64_t first,
@@ -152,8 +158,8 @@ uint64_t queue_nth_of(const struct shadow_queue *q, uint64_t first,
 	const struct shadow_wr *wr;
 	uint64_t nth = q->posted;
 
-	for (wr = q->head; wr; wr = wr->next) {
-		if (wr->nth < first || wr->source != bad)
+	for (wr = queue_from(q, first); wr; wr = wr->next) {
+		if (wr->source != bad)
 			continue;
 		if (nth == q->posted)
 			nth = wr->nth;
@@ -165,19 +171,15 @@ uint64_t queue_nth_of(const struct shadow_queue *q, uint64_t first,
 
 void queue_refused(struct shadow_queue *q, uint64_t nth)
 {
-	struct shadow_wr **p = &q->head;
-
-	while (*p && (*p)->nth < nth)
-		p = &(*p)->next;
-	while (*p)
-		queue_drop(q, p);
+	while (q->last && q->last->nth >= nth)
+		queue_drop(q, q->last);
 	q->posted = nth;
 }
 
 void queue_forget(struct shadow_queue *q)
 {
 	while (q->head)
-		queue_drop(q, &q->head);
+		queue_drop(q, q->head);
 }
 
 /* Is it the WR that wc is of? */
@@ -190,25 +192,24 @@ static bool wr_is_of(const struct shadow_wr *wr, const struct ibv_wc *wc)
 void queue_complete(struct shadow_queue *q, const struct shadow_qp *of,
 		    const struct ibv_wc *wc)
 {
-	struct shadow_wr *wr, **p = &q->head;
+	struct shadow_wr *wr = q->head;
 
-	while (*p && !wr_is_of(*p, wc))
-		p = &(*p)->next;
-	if (!*p)
+	while (wr && !wr_is_of(wr, wc))
+		wr = wr->next;
+	if (!wr)
 		return; /* of an object that was made before we looked */
 	if (wc->status != IBV_WC_SUCCESS)
-		failed_look(of, q, *p, wc);
+		failed_look(of, q, wr, wc);
 	if (q->is_send) {
 		limits_went_on(to_shadow_qp(q->owner));
 		/* those before it are done, too */
-		for (wr = *p; q->head != wr;) {
+		while (q->head != wr) {
 			memory_done(q, q->head, NULL);
-			queue_drop(q, &q->head);
+			queue_drop(q, q->head);
 		}
-		p = &q->head;
 	}
-	memory_done(q, *p, wc);
-	queue_drop(q, p);
+	memory_done(q, wr, wc);
+	queue_drop(q, wr);
 }
 
 static const char *opcode_name(const struct shadow_wr *wr)

@@ -18,7 +18,7 @@ struct shadow;
 struct shadow_cq;
 
 struct shadow_wr {
-	struct shadow_wr *next;
+	struct shadow_wr *next, *prev;
 	uint64_t nth; /* of its queue, from 0 */
 	uint64_t wr_id;
 	const void *source; /* the program's WR, valid while it is posted */
@@ -62,7 +62,7 @@ struct shadow_queue {
 	uint64_t posted; /* ever */
 	/* those posted before: a message came since, maybe the answer */
 	uint64_t answered;
-	struct shadow_wr *head, **tail;
+	struct shadow_wr *head, *last; /* by nth */
 };
 
 void queue_init(struct shadow_queue *q, struct shadow *owner,

@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* What the referee remembers of bytes (provider/referee/snapshot.h). */
+/*
+ * What the referee remembers of bytes (provider/referee/snapshot.h), and of
+ * which bytes are in flight (flight_table.h).
+ */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include "engine/process.h"
+#include "referee/flight_table.h"
 #include "referee/snapshot.h"
 #include "unit.h"
 
@@ -143,6 +147,107 @@ START_TEST(holes)
 }
 END_TEST
 
+/* ------------------------------------------------------- in flight */
+
+#define FLIGHTS 500
+#define RECEIVES 10000
+#define RECEIVE_BYTES 64
+
+static struct span random_span(unsigned int *seed)
+{
+	uint64_t at = (uint64_t)rand_r(seed) % 100000;
+	uint64_t len = 1ull << rand_r(seed) % 18;
+
+	return (struct span){ at, at + (uint64_t)rand_r(seed) % len };
+}
+
+/* What stands for a WR: only its address counts. */
+static struct memory *wr_number(unsigned int i)
+{
+	return (struct memory *)&bytes[i];
+}
+
+static unsigned int looked(const struct flight_table *t, const struct span *s,
+			   uint32_t key, bool *met)
+{
+	const struct flight_entry *e;
+	struct flight_look l;
+	unsigned int n = 0;
+
+	flight_look_begin(&l, t, s, key);
+	while ((e = flight_look_next(&l))) {
+		met[(unsigned char *)e->of - bytes] = true;
+		n++;
+	}
+	return n;
+}
+
+/* Spans of any length are met as often as a search of all of them says. */
+START_TEST(flights_that_meet)
+{
+	struct flight_table t = { 0 };
+	struct span span[FLIGHTS], s;
+	unsigned int i, n, turn, seed = 1;
+
+	bytes_make();
+	for (i = 0; i < FLIGHTS; i++) {
+		span[i] = random_span(&seed);
+		ck_assert(flight_table_add(&t, &span[i], i % 2, wr_number(i)));
+	}
+	for (turn = 0; turn < 2 * FLIGHTS; turn++) {
+		bool met[FLIGHTS] = { false };
+
+		if (turn >= FLIGHTS) {
+			i = turn - FLIGHTS;
+			flight_table_remove(&t, &span[i], wr_number(i));
+			span[i].end = span[i].at;
+		}
+		s = random_span(&seed);
+		n = looked(&t, &s, turn % 2, met);
+		for (i = 0; i < FLIGHTS; i++) {
+			bool is = i % 2 == turn % 2 && s.at != s.end &&
+				  span[i].at != span[i].end &&
+				  span_meets(&span[i], &s);
+
+			ck_assert_int_eq(met[i], is);
+			n -= is;
+		}
+		ck_assert_uint_eq(n, 0); /* none twice */
+	}
+	ck_assert_uint_eq(t.n, 0);
+	flight_table_clear(&t);
+}
+END_TEST
+
+/* To find what meets one of many does not mean to look at all of them. */
+START_TEST(flights_that_are_many)
+{
+	struct flight_table t = { 0 };
+	struct flight_look l;
+	size_t seen = 0;
+	struct span s;
+	unsigned int i;
+
+	bytes_make();
+	for (i = 0; i < RECEIVES; i++) {
+		s.at = i * RECEIVE_BYTES;
+		s.end = s.at + RECEIVE_BYTES;
+		flight_look_begin(&l, &t, &s, 0);
+		ck_assert_ptr_null(flight_look_next(&l));
+		seen += l.seen;
+		ck_assert(flight_table_add(&t, &s, 0, wr_number(i)));
+	}
+	ck_assert_uint_le(seen, 16ul * RECEIVES);
+	s.at = 0;
+	s.end = UINT64_MAX;
+	flight_look_begin(&l, &t, &s, 0);
+	for (i = 0; flight_look_next(&l); i++)
+		;
+	ck_assert_uint_eq(i, RECEIVES);
+	flight_table_clear(&t);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("snapshot");
@@ -151,5 +256,7 @@ int main(void)
 	add(s, some_bytes);
 	add(s, pieces);
 	add(s, holes);
+	add(s, flights_that_meet);
+	add(s, flights_that_are_many);
 	return run_suite(s);
 }
