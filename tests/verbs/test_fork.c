@@ -148,6 +148,8 @@ START_TEST(unmapped_by_the_parent)
 	struct opts o = default_opts();
 	struct duo d;
 
+	if (under_adoption()) /* peers still have the pages */
+		return;
 	may_leak();
 	duo_open(&d, TWO_PROCESSES, MEM_HEAP, MEM_HEAP, &o);
 	b_recv(&d, 1, 0, 4096);
