@@ -249,6 +249,24 @@ static void completion_unpolled(bool wrong)
 	duo_close(&d);
 }
 
+/* With an event of b's receive CQ, which is returned, to be acknowledged. */
+static struct ibv_cq *duo_open_with_event(struct duo *d)
+{
+	struct opts o = few();
+	struct ibv_cq *cq;
+	void *arg;
+
+	o.channel = true;
+	duo_open(d, SAME_PROCESS, MEM_HEAP, MEM_HEAP, &o);
+	ck_ok(ibv_req_notify_cq(d->b.rcq, 0));
+	ck_ok(post_recv(&d->b, 7, 0, 64));
+	ck_ok(post(d, IBV_WR_SEND, 1, 0, 8, 0, 0));
+	expect_ok(d->a.scq, 1, IBV_WC_SEND);
+	ck_ok(ibv_get_cq_event(d->b.chan, &cq, &arg));
+	expect_ok(d->b.rcq, 7, IBV_WC_RECV);
+	return cq;
+}
+
 /* The referee waits 3 s (unpolled.c) from when the object is destroyed, which may
  * be some time after the thread that acknowledges was started. */
 #define ACKNOWLEDGED_MS 6000
@@ -262,20 +280,10 @@ static void *acknowledge_late(void *cq)
 
 static void destroy_stuck(bool wrong)
 {
-	struct opts o = few();
-	struct ibv_cq *cq;
 	pthread_t late;
 	struct duo d;
-	void *arg;
+	struct ibv_cq *cq = duo_open_with_event(&d);
 
-	o.channel = true;
-	duo_open(&d, SAME_PROCESS, MEM_HEAP, MEM_HEAP, &o);
-	ck_ok(ibv_req_notify_cq(d.b.rcq, 0));
-	ck_ok(post_recv(&d.b, 7, 0, 64));
-	ck_ok(post(&d, IBV_WR_SEND, 1, 0, 8, 0, 0));
-	expect_ok(d.a.scq, 1, IBV_WC_SEND);
-	ck_ok(ibv_get_cq_event(d.b.chan, &cq, &arg));
-	expect_ok(d.b.rcq, 7, IBV_WC_RECV);
 	if (wrong)
 		ck_ok(pthread_create(&late, NULL, acknowledge_late, cq));
 	else
@@ -303,21 +311,12 @@ static void *acknowledge_right(void *arg)
 static void event_of_other(bool wrong)
 {
 	struct two_cqs cqs;
-	struct opts o = few();
 	pthread_t late;
 	struct duo d;
-	void *arg;
 
-	o.channel = true;
-	duo_open(&d, SAME_PROCESS, MEM_HEAP, MEM_HEAP, &o);
+	cqs.right = duo_open_with_event(&d);
 	cqs.wrong = ibv_create_cq(d.b.ctx, 1, NULL, NULL, 0);
 	ck_nonnull(cqs.wrong);
-	ck_ok(ibv_req_notify_cq(d.b.rcq, 0));
-	ck_ok(post_recv(&d.b, 7, 0, 64));
-	ck_ok(post(&d, IBV_WR_SEND, 1, 0, 8, 0, 0));
-	expect_ok(d.a.scq, 1, IBV_WC_SEND);
-	ck_ok(ibv_get_cq_event(d.b.chan, &cqs.right, &arg));
-	expect_ok(d.b.rcq, 7, IBV_WC_RECV);
 	ibv_ack_cq_events(wrong ? cqs.wrong : cqs.right, 1);
 	if (wrong)
 		ck_ok(pthread_create(&late, NULL, acknowledge_right, &cqs));
@@ -333,19 +332,9 @@ static void event_of_other(bool wrong)
 /* An event for each completion, say: man ibv_get_cq_event. */
 static void event_beyond(bool wrong)
 {
-	struct opts o = few();
-	struct ibv_cq *cq;
 	struct duo d;
-	void *arg;
+	struct ibv_cq *cq = duo_open_with_event(&d);
 
-	o.channel = true;
-	duo_open(&d, SAME_PROCESS, MEM_HEAP, MEM_HEAP, &o);
-	ck_ok(ibv_req_notify_cq(d.b.rcq, 0));
-	ck_ok(post_recv(&d.b, 7, 0, 64));
-	ck_ok(post(&d, IBV_WR_SEND, 1, 0, 8, 0, 0));
-	expect_ok(d.a.scq, 1, IBV_WC_SEND);
-	ck_ok(ibv_get_cq_event(d.b.chan, &cq, &arg));
-	expect_ok(d.b.rcq, 7, IBV_WC_RECV);
 	ibv_ack_cq_events(cq, wrong ? 3 : 1);
 	if (wrong) {
 		/* refused, or it would wait for ever */
@@ -460,19 +449,9 @@ static void full_then_exit(bool wrong)
 /* For reports.py: the process ends with an event that is not acknowledged. */
 static void event_then_exit(bool wrong)
 {
-	struct opts o = few();
-	struct ibv_cq *cq;
 	struct duo d;
-	void *arg;
+	struct ibv_cq *cq = duo_open_with_event(&d);
 
-	o.channel = true;
-	duo_open(&d, SAME_PROCESS, MEM_HEAP, MEM_HEAP, &o);
-	ck_ok(ibv_req_notify_cq(d.b.rcq, 0));
-	ck_ok(post_recv(&d.b, 7, 0, 64));
-	ck_ok(post(&d, IBV_WR_SEND, 1, 0, 8, 0, 0));
-	expect_ok(d.a.scq, 1, IBV_WC_SEND);
-	ck_ok(ibv_get_cq_event(d.b.chan, &cq, &arg));
-	expect_ok(d.b.rcq, 7, IBV_WC_RECV);
 	ibv_ack_cq_events(cq, !wrong);
 	exit(EXIT_SUCCESS);
 }
