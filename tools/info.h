@@ -5,7 +5,7 @@
 #include "fabric/fabric.h"
 #include "json.h"
 
-/* Who holds the socket of the wire; NULL: nobody. */
+/* The process that holds the socket of the wire; NULL: none. */
 const struct urxe_process *info_holder(struct urxe_fabric *f);
 /* What the adversary was told when the process was executed; NULL: there is
  * none.  The caller frees it. */

@@ -451,7 +451,7 @@ struct urxe_dev {
 	struct urxe_wire_dev wire;
 	struct urxe_mcast_grp mcast[URXE_MAX_MCAST_GRP];
 	struct urxe_xrcd_slot xrcd[URXE_MAX_XRCD]; /* under lock */
-	struct urxe_call call[URXE_MAX_CALLS]; /* for those who look on */
+	struct urxe_call call[URXE_MAX_CALLS]; /* for urxe why */
 	/* what follows is sparse */
 	struct urxe_dm_slot dm[URXE_MAX_DM]; /* see dm_high */
 	/*
@@ -478,7 +478,7 @@ static inline uint32_t dm_slots(const struct urxe_dev *dev)
 /* Those of the QP directory that may be looked at. */
 static inline uint32_t qp_slots(const struct urxe_dev *dev)
 {
-	/* seq_cst, as a new QP's entry: who waits for guards looks, too */
+	/* seq_cst, as a new QP's entry: quiesce() looks, too; see guard.h */
 	uint32_t high = load_seq_cst(&dev->qp_high);
 
 	return high < URXE_MAX_QP ? high : URXE_MAX_QP;
@@ -943,7 +943,7 @@ static_assert(URXE_HEAP_PAGES % 64 == 0, "whole words");
 
 /*
  * The last WRs of the context that failed, and requests of other QPs that its
- * QPs refused, but no flushed ones; for those who look on.  The QP may be gone.
+ * QPs refused, but no flushed ones; for urxe why.  The QP may be gone.
  */
 #define URXE_FAILED 16 /* a ring */
 struct urxe_failed {

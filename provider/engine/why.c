@@ -55,7 +55,7 @@ void why_take(struct urxe_qp *qp, uint32_t index)
 	why_settled();
 }
 
-/* For those who look on: of QP qpn in arena a. */
+/* For urxe why: of QP qpn in arena a. */
 static void why_record(struct urxe_arena *a, uint32_t qpn,
 		       const struct urxe_reason *r)
 {

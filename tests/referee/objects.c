@@ -79,7 +79,7 @@ static void left_many(bool wrong)
 		duo_close(&d);
 }
 
-/* More than may be locked, for who has no capability. */
+/* More than RLIMIT_MEMLOCK, for a process without CAP_IPC_LOCK. */
 static void memlock(bool wrong)
 {
 	const size_t page = (size_t)sysconf(_SC_PAGESIZE);

@@ -354,7 +354,7 @@ def try_calls():
 
 
 def try_destroy():
-    """Who destroys what has events that are not acknowledged."""
+    """Calls that destroy an object whose events are not acknowledged."""
     client, ends = "(stall-client): waits in ", "would end it: "
     with Pair("destroy-cq", STALLS, "destroy-cq") as p:
         text = comes(p, 1, f"{client}ibv_destroy_cq of CQ {p.client['cq']} until "

@@ -254,8 +254,7 @@ static void *rdma_next(_Atomic(void *) *cache, const char *name)
 	return fn;
 }
 
-/* The same as a function of the wrapper's type; it is there: who calls has it.
- */
+/* The same as a function of the wrapper's type.  The caller has it, so it exists. */
 #define RDMA_NEXT(name) \
 	((__typeof__(&wrap_##name))rdma_next(&next_##name, #name))
 
