@@ -111,7 +111,7 @@ void flush_last_wqe(struct urxe_peer *p, struct urxe_qp_sh *sh)
  * Somebody is in the way: the next poll tries again, and so does the service
  * thread, because the program may be waiting for the event of the flush.
  */
-static void flush_later(struct urxe_cq *cq)
+void flush_later(struct urxe_cq *cq)
 {
 	store_release(&cq->sh->attention, 1);
 	service_need(cq->ctx);

@@ -17,6 +17,8 @@ void flush_sq(struct urxe_qp *qp);
 void flush_qp(struct urxe_qp *qp);
 /* The same for every QP of cq that is in ERR; ctx->lock is held. */
 void flush_cq(struct urxe_cq *cq);
+/* Have the next poll of cq, and the service thread, look again. */
+void flush_later(struct urxe_cq *cq);
 
 /*
  * An SRQ is not flushed (IB 11.2.5.2), but that its QP takes no more of it is

@@ -447,16 +447,19 @@ static void receive_finish(struct delivery *d, struct urxe_context *ctx,
  * Return a receive that was taken, for another message.  The only requester of
  * a queue stores the old cons.  In a queue of several requesters the next
  * receives may be taken, and a bouncer may still be in this one: the owner
- * posts it again when that is over (rq_recover.c).
+ * posts it again when that is over (rq_recover.c).  If that was its last
+ * receive, it only polls, or sleeps until there is an event.
  */
 static void receive_return(struct urxe_conn *c, const struct taken *t)
 {
 	uint32_t index = t->index + 1;
 
-	if (c->rx.shared)
-		fabric_count_death(c->peer->fabric);
-	else
+	if (!c->rx.shared) {
 		cas_acq_rel(&c->rx.rq.sh->cons, &index, t->index);
+		return;
+	}
+	fabric_count_death(c->peer->fabric);
+	cq_attention(&c->rx.cq);
 }
 
 static const uint8_t wc_flags[] = {

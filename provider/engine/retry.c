@@ -10,6 +10,7 @@
 #include "requester.h"
 #include "responder.h"
 #include "retry.h"
+#include "rq.h"
 #include "service.h"
 #include "wait.h"
 #include "why.h"
@@ -206,6 +207,9 @@ static uint64_t retry_cq(struct urxe_cq *cq, uint64_t now)
 		/* an exchange, to see what was done before it was set */
 		exchange_seq_cst(&cq->sh->attention, 0);
 		flush_cq(cq);
+		rq_recover(cq->ctx);
+		if (rq_deaths(cq->ctx))
+			flush_later(cq);
 	}
 	if (!load_relaxed(&cq->stalled))
 		return next;
