@@ -129,11 +129,8 @@ static void show_row(const char *a, const char *b,
 
 	printf("  %8s %-15s", a, b);
 	for (o = 0; o < URXE_OBJ_COUNT; o++)
-		if (!used && fabric_obj_limit(o) == INT32_MAX)
-			printf(" %6s", "-");
-		else
-			printf(" %6u", used ? load_relaxed(&used[o]) :
-					      fabric_obj_limit(o));
+		printf(" %6u",
+		       used ? load_relaxed(&used[o]) : fabric_obj_limit(o));
 	putchar('\n');
 }
 
@@ -192,8 +189,6 @@ static void show_contexts(struct urxe_fabric *f)
 	}
 	show_row("", "all", dev->used);
 	show_row("", "limit", NULL);
-	printf("  %8s %s\n", "",
-	       "(for all: qp, xrcd, dm; for each context: the others)");
 }
 
 static void show_text(struct urxe_fabric *f, const char *dir, int dead)

@@ -207,7 +207,7 @@ static void inspect_qps(struct arena_look *al)
 	uint32_t i, qpn;
 	uint64_t e, conn;
 
-	for (i = 2; i < qp_slots(al->l->dev); i++) {
+	for (i = 2; i < URXE_MAX_QP; i++) {
 		qp = &al->a->qp[i];
 		e = load_relaxed(&al->l->dev->qp[i]);
 		conn = load_relaxed(&qp->conn);
@@ -345,8 +345,6 @@ static bool arena_copy(struct look *l, int fd, uint32_t slot, uint32_t gen)
 
 	return !fstat(fd, &st) && st.st_size == (off_t)URXE_ARENA_SIZE &&
 	       copy_out(fd, 0, l->arena, offsetof(struct urxe_arena, ring)) &&
-	       copy_out(fd, offsetof(struct urxe_arena, qp), l->arena->qp,
-			qp_slots(l->dev) * sizeof(a->qp[0])) &&
 	       !memcmp(a->magic, URXE_ARENA_MAGIC, sizeof(a->magic)) &&
 	       a->version == urxe_layout_version && a->slot == slot &&
 	       a->gen == gen;

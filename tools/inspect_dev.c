@@ -58,14 +58,17 @@ static void inspect_directory(struct look *l)
 	uint32_t i, n[URXE_MAX_CTX] = { 0 };
 	uint64_t e;
 
-	for (i = 0; i < qp_slots(l->dev); i++) {
+	for (i = 0; i < URXE_MAX_QP; i++) {
 		e = load_relaxed(&l->dev->qp[i]);
 		if (!e)
 			continue;
 		if (i < 2 || qpn_index(URXE_DIR_QPN(e)) != i ||
-		    URXE_DIR_QPN(e) != URXE_QPN(i, l->dev->qp_uses[i]))
+		    URXE_DIR_QPN(e) != URXE_QPN(i, l->dev->qp_gen[i]))
 			found(l->out, "QP directory: entry %u is of QP 0x%x", i,
 			      URXE_DIR_QPN(e));
+		if (i >= load_relaxed(&l->dev->qp_high))
+			found(l->out, "QP directory: entry %u is above the highest",
+			      i);
 		if (look_is_context(l, URXE_DIR_CTX(e), URXE_DIR_GEN(e)))
 			n[URXE_DIR_CTX(e)]++;
 		else

@@ -205,7 +205,7 @@ static void qps_read(struct view *v)
 	uint64_t e;
 	uint32_t i;
 
-	for (i = 0; i < qp_slots(v->dev); i++) {
+	for (i = 0; i < URXE_MAX_QP; i++) {
 		e = load_relaxed(&v->dev->qp[i]);
 		c = e ? ctx_find(v, URXE_DIR_CTX(e), URXE_DIR_GEN(e)) : NULL;
 		if (!c || c->fd < 0 ||

@@ -26,19 +26,17 @@
 static const struct {
 	const char *name;
 	uint32_t limit;
-	bool together; /* for all contexts, not for each */
 } objects[URXE_OBJ_COUNT] = {
-	/* in the tables of a context no entry 0 is used */
-	[URXE_OBJ_PD] = { "pd", URXE_MAX_PD - 1, false },
-	[URXE_OBJ_MR] = { "mr", URXE_MAX_MR, false },
-	[URXE_OBJ_MW] = { "mw", URXE_MAX_MW, false },
-	[URXE_OBJ_CQ] = { "cq", URXE_MAX_CQ - 1, false },
-	[URXE_OBJ_QP] = { "qp", URXE_MAX_QP - 2, true },
-	[URXE_OBJ_SRQ] = { "srq", URXE_MAX_SRQ - 1, false },
-	[URXE_OBJ_AH] = { "ah", URXE_MAX_AH, false },
-	[URXE_OBJ_XRCD] = { "xrcd", URXE_MAX_XRCD, true },
-	[URXE_OBJ_DM] = { "dm", URXE_MAX_DM, true },
-	[URXE_OBJ_COMP_CNTR] = { "cntr", URXE_MAX_COMP_CNTR - 1, false },
+	[URXE_OBJ_PD] = { "pd", URXE_MAX_PD },
+	[URXE_OBJ_MR] = { "mr", URXE_MAX_MR },
+	[URXE_OBJ_MW] = { "mw", URXE_MAX_MW },
+	[URXE_OBJ_CQ] = { "cq", URXE_MAX_CQ },
+	[URXE_OBJ_QP] = { "qp", URXE_MAX_QP - 2 },
+	[URXE_OBJ_SRQ] = { "srq", URXE_MAX_SRQ - 1 }, /* no number 0 */
+	[URXE_OBJ_AH] = { "ah", URXE_MAX_AH },
+	[URXE_OBJ_XRCD] = { "xrcd", URXE_MAX_XRCD },
+	[URXE_OBJ_DM] = { "dm", URXE_MAX_DM },
+	[URXE_OBJ_COMP_CNTR] = { "cntr", URXE_MAX_COMP_CNTR - 1 },
 };
 
 uint32_t fabric_obj_limit(enum urxe_obj o)
@@ -71,45 +69,17 @@ static bool objects_full(struct urxe_fabric *f, enum urxe_obj o)
 	return n >= objects[o].limit;
 }
 
-/* One more of all contexts together; false: the device is full. */
-static bool objects_take(struct urxe_fabric *f, enum urxe_obj o)
+int fabric_obj_get(struct urxe_fabric *f, uint32_t slot, enum urxe_obj o)
 {
 	_Atomic uint32_t *used = &f->dev->used[o];
 
 	while (fetch_add_relaxed(used, 1) >= objects[o].limit) {
 		fetch_sub_relaxed(used, 1);
 		if (objects_full(f, o) && !fabric_reap(f))
-			return false;
-	}
-	return true;
-}
-
-/* The same of a context.  A greater number was damaged; tables have their size.
- */
-static bool objects_take_own(struct urxe_fabric *f, uint32_t slot,
-			     enum urxe_obj o)
-{
-	_Atomic uint32_t *used = &f->dev->ctx[slot].used[o];
-
-	if (fetch_add_relaxed(used, 1) == objects[o].limit) {
-		fetch_sub_relaxed(used, 1);
-		return false;
-	}
-	fetch_add_relaxed(&f->dev->used[o], 1);
-	return true;
-}
-
-int fabric_obj_get(struct urxe_fabric *f, uint32_t slot, enum urxe_obj o)
-{
-	if (!objects[o].together)
-		return objects_take_own(f, slot, o) ?
-			       0 :
-			       fabric_fail(ENOMEM,
-					   "a context has %u %ss at most",
+			return fabric_fail(ENOMEM,
+					   "the device has %u %ss at most",
 					   objects[o].limit, objects[o].name);
-	if (!objects_take(f, o))
-		return fabric_fail(ENOMEM, "the device has %u %ss at most",
-				   objects[o].limit, objects[o].name);
+	}
 	fetch_add_relaxed(&f->dev->ctx[slot].used[o], 1);
 	return 0;
 }
@@ -159,7 +129,7 @@ static void context_close_qps(struct urxe_fabric *f, uint32_t slot,
 	uint32_t i, s, g;
 	int fd = -1;
 
-	for (i = 0; i < qp_slots(f->dev); i++) {
+	for (i = 0; i < URXE_MAX_QP; i++) {
 		uint64_t e = load_acquire(&f->dev->qp[i]);
 
 		if (!e || !qpn_lookup(f->dev, URXE_DIR_QPN(e), &s, &g) ||

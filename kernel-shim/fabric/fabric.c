@@ -211,7 +211,6 @@ static int device_init(struct urxe_fabric *f, int fd)
 		ret = process_file_make(f, &procs);
 	if (ret)
 		return ret;
-	/* of QPs the first ones get theirs when they are made */
 	ret = posix_fallocate(fd, 0, offsetof(struct urxe_dev, dm) +
 					     URXE_DM_FIRST * sizeof(dev->dm[0]));
 	if (!ret && ftruncate(fd, sizeof(*dev)))

@@ -46,22 +46,18 @@ extern const uint32_t urxe_layout_version;
 #define URXE_LINE 64 /* keeps writers apart; a hint, not an assumption */
 #define URXE_PAGE 4096 /* unit of both allocators, whatever the CPU's page */
 
-/*
- * Device limits.  What ibv_query_device reports is what is enforced: of QPs,
- * XRC domains and device memory for the fabric, of other objects for each
- * context.
- */
+/* Device limits.  What ibv_query_device reports is what is enforced. */
 #define URXE_MAX_CTX 512 /* 9 bits of every lkey and rkey */
 #define URXE_MAX_PROCESS 4096 /* 12 bits of a process's id */
 #define URXE_GEN_MASK 0x7fffffffu /* generations of a slot have 31 bits */
-#define URXE_MAX_QP 65536 /* 16 bits of every QPN */
+#define URXE_MAX_QP 8192 /* 13 bits of every QPN */
 #define URXE_MAX_CQ 8192
 #define URXE_MAX_SRQ 4096
 #define URXE_MAX_PD 8192
 #define URXE_MAX_KEY 32768 /* MRs and MWs of one context: 15 bits of a key */
-#define URXE_MAX_MR (URXE_MAX_KEY - 1) /* fewer if there are MWs ... */
-#define URXE_MAX_MW (URXE_MAX_KEY - 1) /* ... and the other way round */
-#define URXE_MAX_AH INT32_MAX /* they are in no table */
+#define URXE_MAX_MR 16384
+#define URXE_MAX_MW 16383
+#define URXE_MAX_AH 16384
 #define URXE_MAX_XRCD 256
 #define URXE_MAX_COMP_CNTR 4096
 #define URXE_MAX_DM 16384 /* as many as the heap has units: URXE_DM_UNIT */
@@ -350,7 +346,7 @@ struct urxe_guard {
  * Of so many guards a word says whether any may be up; guard.h:
  * GUARD_BUSY | GUARD_DOUBTED | how often it was doubted.
  */
-#define URXE_GUARD_GROUP 64 /* also how many QPs get memory at a time */
+#define URXE_GUARD_GROUP 64
 #define URXE_GUARD_GROUPS (URXE_MAX_QP / URXE_GUARD_GROUP)
 
 /*
@@ -383,12 +379,11 @@ struct urxe_wire_dev {
 };
 
 /*
- * A QP number: index (16) in the directory and in its context's QP table | how
- * often it was used (8).  Indices are taken in turn (qpn.c), so that a stale
- * number meets nobody for long.
+ * A QP number: index (13) in the directory and in its context's QP table | how
+ * often it was used (11), so that a stale number meets nobody for long.
  */
-#define URXE_QPN(index, uses) ((uint32_t)(uses) << 16 | (index))
-#define URXE_QPN_USES (1u << 8)
+#define URXE_QPN(index, uses) ((uint32_t)(uses) << 13 | (index))
+#define URXE_QPN_USES (1u << 11)
 static inline uint32_t qpn_index(uint32_t qpn)
 {
 	return qpn & (URXE_MAX_QP - 1);
@@ -436,6 +431,12 @@ struct urxe_dev {
 	_Atomic uint32_t dm_high; /* slots of dm[] that have memory */
 	uint64_t dm_map[URXE_DM_MAX_BYTES / URXE_PAGE / 64]; /* pages in use */
 
+	/*
+	 * The QP-number directory: qp[i] is 0 or URXE_DIR().  The QP's shared
+	 * state is slot i of that context's arena.
+	 */
+	alignas(URXE_LINE) _Atomic uint64_t qp[URXE_MAX_QP];
+	uint16_t qp_gen[URXE_MAX_QP]; /* QPN's high bits, under lock */
 	/* of shared memory, then of private memory */
 	_Atomic uint64_t atomic_lock[URXE_ATOMIC_SHARED + URXE_ATOMIC_PRIVATE];
 	/*
@@ -443,29 +444,20 @@ struct urxe_dev {
 	 * write (struct urxe_qp.atomic_ns): device memory's need a lock, too.
 	 */
 	_Atomic uint32_t atomics_divided;
-	/* slots of qp[], qp_uses[] and guard[] that have memory; see qp_slots()
-	 */
-	_Atomic uint32_t qp_high;
-	_Atomic uint32_t qp_next; /* a hint: where to look for a free slot */
-	alignas(URXE_LINE) _Atomic uint64_t guard_group[URXE_GUARD_GROUPS];
-	struct urxe_wire_dev wire;
-	struct urxe_mcast_grp mcast[URXE_MAX_MCAST_GRP];
-	struct urxe_xrcd_slot xrcd[URXE_MAX_XRCD]; /* under lock */
-	struct urxe_call call[URXE_MAX_CALLS]; /* for urxe why */
-	/* what follows is sparse */
-	struct urxe_dm_slot dm[URXE_MAX_DM]; /* see dm_high */
-	/*
-	 * The QP-number directory: qp[i] is 0 or URXE_DIR().  The QP's shared
-	 * state is slot i of that context's arena.
-	 */
-	alignas(URXE_PAGE) _Atomic uint64_t qp[URXE_MAX_QP];
-	uint8_t qp_uses[URXE_MAX_QP]; /* QPN's high bits, under lock */
+	_Atomic uint32_t qp_high; /* no slot from here on was ever used */
+	_Atomic uint32_t qp_low; /* a hint: where to look for a free slot */
 	/*
 	 * guard[i]: the requester of QP i executes, here and on its peers.
 	 * Whoever takes a thing away from requesters (MR, QP, DM) invalidates
 	 * it and then waits until those that are at it have left.
 	 */
 	struct urxe_guard guard[URXE_MAX_QP];
+	alignas(URXE_LINE) _Atomic uint64_t guard_group[URXE_GUARD_GROUPS];
+	struct urxe_wire_dev wire;
+	struct urxe_mcast_grp mcast[URXE_MAX_MCAST_GRP];
+	struct urxe_xrcd_slot xrcd[URXE_MAX_XRCD]; /* under lock */
+	struct urxe_call call[URXE_MAX_CALLS]; /* for urxe why */
+	struct urxe_dm_slot dm[URXE_MAX_DM]; /* sparse: see dm_high */
 };
 
 static inline uint32_t dm_slots(const struct urxe_dev *dev)
@@ -473,15 +465,6 @@ static inline uint32_t dm_slots(const struct urxe_dev *dev)
 	uint32_t high = load_acquire(&dev->dm_high);
 
 	return high < URXE_MAX_DM ? high : URXE_MAX_DM;
-}
-
-/* Those of the QP directory that may be looked at. */
-static inline uint32_t qp_slots(const struct urxe_dev *dev)
-{
-	/* seq_cst, as a new QP's entry: quiesce() looks, too; see guard.h */
-	uint32_t high = load_seq_cst(&dev->qp_high);
-
-	return high < URXE_MAX_QP ? high : URXE_MAX_QP;
 }
 
 /* An async event in its FIFO, as core reads it. */
@@ -929,7 +912,7 @@ struct urxe_bounce_ring {
 	alignas(URXE_PAGE) char data[URXE_BOUNCE_SLOTS][URXE_BOUNCE_BYTES];
 };
 
-#define URXE_HEAP_OFFSET (128ull << 20)
+#define URXE_HEAP_OFFSET (48ull << 20)
 #define URXE_HEAP_PAGES ((URXE_ARENA_SIZE - URXE_HEAP_OFFSET) / URXE_PAGE)
 static_assert(URXE_HEAP_PAGES % 64 == 0, "whole words");
 
@@ -998,13 +981,12 @@ struct urxe_arena {
 	alignas(URXE_PAGE) struct urxe_file file[URXE_MAX_FILES];
 	struct urxe_key key[URXE_MAX_KEY];
 	struct urxe_cq_sh cq[URXE_MAX_CQ];
+	struct urxe_qp_sh qp[URXE_MAX_QP];
 	struct urxe_srq_sh srq[URXE_MAX_SRQ];
 	struct urxe_comp_cntr comp_cntr[URXE_MAX_COMP_CNTR];
 	alignas(URXE_PAGE) char small[URXE_SMALL_UNITS][URXE_SMALL_UNIT];
 	/* ring[i] is reserved when bouncer[i] is first needed */
 	alignas(URXE_PAGE) struct urxe_bounce_ring ring[URXE_BOUNCERS];
-	/* by the QP's index in the directory */
-	struct urxe_qp_sh qp[URXE_MAX_QP];
 	struct urxe_wire_qp wire[URXE_MAX_QP]; /* wire.h */
 };
 static_assert(sizeof(struct urxe_wire_qp) == 1024, "an index is a shift");

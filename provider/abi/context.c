@@ -93,7 +93,7 @@ static void context_free_locks(struct urxe_context *ctx)
 	pthread_cond_init(&ctx->unpinned, NULL);
 	for (cq = ctx->cqs; cq; cq = cq->next)
 		context_free_cq_lock(cq);
-	for (i = 0; i < qp_slots(ctx->fabric->dev); i++) {
+	for (i = 0; i < URXE_MAX_QP; i++) {
 		qp = load_relaxed(&ctx->qp[i]);
 		if (qp)
 			context_free_qp_locks(qp);

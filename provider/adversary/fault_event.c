@@ -93,7 +93,7 @@ static void qps_event(struct urxe_context *ctx, const struct fault_rule *r,
 	uint32_t i;
 
 	pthread_mutex_lock(&ctx->lock);
-	for (i = 0; i < qp_slots(ctx->fabric->dev); i++) {
+	for (i = 0; i < URXE_MAX_QP; i++) {
 		qp = load_relaxed(&ctx->qp[i]);
 		if (!qp || !qp_suits(qp, r, qpn))
 			continue;

@@ -71,6 +71,14 @@ static bool quiesce_look_wire(struct busy *b, uint32_t i)
 	       guard_concerns(b->guard, b->own, b->thing);
 }
 
+static uint32_t quiesce_high(const struct urxe_dev *dev)
+{
+	/* seq_cst, as its entry: whose guard we do not look at looks later */
+	uint32_t high = load_seq_cst(&dev->qp_high);
+
+	return high < URXE_MAX_QP ? high : URXE_MAX_QP;
+}
+
 static enum urxe_call_kind busy_call(const struct busy *b)
 {
 	switch (b->thing->kind) {
@@ -177,8 +185,7 @@ static void quiesce_guards(struct urxe_fabric *f, struct urxe_arena *a,
 			   const struct guard_thing *t)
 {
 	struct busy b = { .f = f, .thing = t };
-	/* whose guard is not looked at looks later */
-	uint32_t i, high = qp_slots(f->dev);
+	uint32_t i, high = quiesce_high(f->dev);
 
 	for (i = quiesce_next(f->dev, 0, high); i < high;
 	     i = quiesce_next(f->dev, i + URXE_GUARD_GROUP, high))
@@ -270,7 +277,7 @@ bool quiesce_try(struct urxe_fabric *f, struct urxe_arena *a,
 {
 	struct busy b = { .f = f, .thing = t };
 	uint64_t until = clock_now() + QUIESCE_TRY_NS;
-	uint32_t i, high = qp_slots(f->dev);
+	uint32_t i, high = quiesce_high(f->dev);
 
 	for (i = quiesce_next(f->dev, 0, high); i < high;
 	     i = quiesce_from(f->dev, i + 1, high))

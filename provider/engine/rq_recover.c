@@ -121,11 +121,11 @@ static void recover_find_taken(struct queue *q, const struct urxe_arena *a,
 static void recover_find_targets(struct urxe_context *ctx, struct queue *q)
 {
 	const struct urxe_dev *dev = ctx->fabric->dev;
-	uint32_t i, high = qp_slots(dev);
+	uint32_t i, high = load_acquire(&dev->qp_high);
 	struct urxe_peer *p;
 	uint64_t entry;
 
-	for (i = 0; i < high; i++) {
+	for (i = 0; i < high && i < URXE_MAX_QP; i++) {
 		entry = load_acquire(&dev->qp[i]);
 		p = entry ? peer_get(ctx->fabric, URXE_DIR_CTX(entry),
 				     URXE_DIR_GEN(entry)) :
@@ -142,11 +142,11 @@ static void recover_find_targets(struct urxe_context *ctx, struct queue *q)
 static void recover_find_all_taken(struct urxe_context *ctx, struct queue *q)
 {
 	const struct urxe_qp *qp;
-	uint32_t i, high = qp_slots(ctx->fabric->dev);
+	uint32_t i;
 
 	if (q->srq && q->srq->cq)
 		recover_find_targets(ctx, q);
-	for (i = 0; q->srq && !q->srq->cq && i < high; i++) {
+	for (i = 0; q->srq && !q->srq->cq && i < URXE_MAX_QP; i++) {
 		qp = context_qp(ctx, i);
 		if (qp && qp->srq == q->srq)
 			recover_find_taken(q, ctx->arena, i);

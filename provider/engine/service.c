@@ -99,7 +99,7 @@ static void service_check_guards(struct urxe_context *ctx)
 		return;
 	store_relaxed(&ctx->arena->check_guards, 0);
 	pthread_mutex_lock(&ctx->lock);
-	for (i = 0; i < qp_slots(ctx->fabric->dev); i++) {
+	for (i = 0; i < URXE_MAX_QP; i++) {
 		qp = context_qp(ctx, i);
 		if (qp)
 			qp_check_guard(qp);

@@ -146,10 +146,10 @@ static bool journal_read(const struct urxe_journal_entry *e, struct written *w)
 /* Are all written here who have a QP, and so may write to others? */
 static bool journal_is_complete(const struct urxe_fabric *f)
 {
-	uint32_t i, high = qp_slots(f->dev);
+	uint32_t i, high = load_acquire(&f->dev->qp_high);
 	uint64_t e;
 
-	for (i = 0; i < high; i++) {
+	for (i = 0; i < high && i < URXE_MAX_QP; i++) {
 		e = load_acquire(&f->dev->qp[i]);
 		if (e && load_acquire(&journal->checked[URXE_DIR_CTX(e)]) !=
 				 URXE_DIR_GEN(e))

@@ -12,7 +12,7 @@ check 'ibv_devinfo -v: RoCE v1 GID' 'GID\[ +0\]:.*RoCE v1' ibv_devinfo -v
 check 'ibv_devinfo -v: RoCE v2 GID' 'GID\[ +1\]:.*RoCE v2' ibv_devinfo -v
 check 'ibv_devinfo -v: link layer' 'link_layer:.*Ethernet' ibv_devinfo -v
 check 'ibv_devinfo -v: active' 'PORT_ACTIVE' ibv_devinfo -v
-check 'ibv_devinfo -v: limits' 'max_qp:.*65534' ibv_devinfo -v
+check 'ibv_devinfo -v: limits' 'max_qp:.*8190' ibv_devinfo -v
 check 'ibv_devinfo -d' 'urxe0' ibv_devinfo -d urxe0
 check 'ibv_devinfo -l' 'urxe0' ibv_devinfo -l
 if command -v ibstat >/dev/null; then

@@ -186,9 +186,9 @@ static void damage_device(struct target *t)
 	damage(t, t->device, ONE(t, urxe_dev, dm, 4),
 	       sizeof(struct urxe_dm_slot));
 	damage(t, t->device, ONE(t, urxe_dev, qp, 14), 8);
-	damage(t, t->device, DEV(qp_uses), 32);
+	damage(t, t->device, DEV(qp_gen), 32);
 	damage(t, t->device, DEV(qp_high), 4);
-	damage(t, t->device, DEV(qp_next), 4);
+	damage(t, t->device, DEV(qp_low), 4);
 	damage(t, t->device, DEV(dm_map), 64);
 	damage(t, t->device, ONE(t, urxe_dev, mcast, 2),
 	       sizeof(struct urxe_mcast_grp));

@@ -711,7 +711,7 @@ START_TEST(access_flags_change)
 END_TEST
 
 #define NUMBER_USES \
-	32768 /* so often at most is a QP made until one has its number */
+	4096 /* so often at most is a QP made until one has its number */
 
 /* In PD pd, in RTS towards a at that PSN, with the number that b's had. */
 static void b_again(struct duo *d, struct ibv_pd *pd, uint32_t psn)

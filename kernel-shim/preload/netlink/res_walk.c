@@ -115,7 +115,7 @@ void res_each(const struct res_ctx *c, const struct res_kind *kind, res_fn *fn,
 {
 	const _Atomic uint32_t *used = &c->f->dev->ctx[c->slot].used[kind->obj];
 	const uint32_t room = AT_ONCE / kind->size, n = room < 64 ? room : 64;
-	uint64_t map[URXE_MAX_QP / 64]; /* the largest table */
+	uint64_t map[URXE_MAX_KEY / 64];
 	alignas(64) char table[AT_ONCE];
 	uint32_t i, k;
 
