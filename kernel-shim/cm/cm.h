@@ -25,7 +25,7 @@ struct cm {
 	struct urxe_fabric *f;
 	struct cm_table *t;
 	bool watch; /* its ids may have timers or peers that die: cm_tick */
-	uint32_t thread; /* whose command this is, or 0 */
+	struct cm_cause cause; /* this command; thread 0: of no interest */
 	bool raised; /* it has sent an event to a channel of its process */
 	/* NULL, or ns by which that event comes late (a kind of CM_EV_*) ... */
 	uint64_t (*late)(uint32_t event);
@@ -161,11 +161,11 @@ int cm_event_write(struct cm *cm, struct cm_id *id, uint32_t event, int status,
 		   uint64_t arg);
 /*
  * The oldest event of the channel, which fd is; what it counts is counted.
- * *thread: the thread of this process whose command has sent it, or 0.
+ * *cause: the command of this process that has sent it; thread 0: none.
  * false: there is none.
  */
 bool cm_event_pop(struct cm *cm, struct cm_chan *c, int fd,
-		  struct rdma_ucm_event_resp *out, uint32_t *thread);
+		  struct rdma_ucm_event_resp *out, struct cm_cause *cause);
 /* Drop the events of an id; fd: a descriptor of its channel, or -1. */
 void cm_event_purge(struct cm *cm, struct cm_id *id, int fd);
 void cm_event_purge_mc(struct cm *cm, struct cm_mc *mc, int fd);

@@ -152,8 +152,8 @@ void cm_event_send(struct cm *cm, struct cm_event *e)
 
 	if (!c || c->state != CM_CHAN_LIVE)
 		return;
-	if (cm->thread && c->pid == getpid()) {
-		e->thread = cm->thread;
+	if (cm->cause.thread && c->pid == getpid()) {
+		e->cause = cm->cause;
 		cm->raised = true;
 	}
 	if (event_delay(cm, c, e)) {
@@ -262,7 +262,7 @@ static void event_unlink(struct cm *cm, struct cm_chan *c,
 }
 
 bool cm_event_pop(struct cm *cm, struct cm_chan *c, int fd,
-		  struct rdma_ucm_event_resp *out, uint32_t *thread)
+		  struct rdma_ucm_event_resp *out, struct cm_cause *cause)
 {
 	struct cm_event *e, *prev = NULL;
 	uint32_t n = 0;
@@ -282,7 +282,7 @@ bool cm_event_pop(struct cm *cm, struct cm_chan *c, int fd,
 		return false;
 	}
 	*out = e->resp;
-	*thread = e->thread;
+	*cause = e->cause;
 	id = cm_id_at(cm, e->id);
 	if (id)
 		id->events_reported++;

@@ -226,6 +226,12 @@ struct cm_id {
 };
 static_assert(sizeof(struct cm_id) == 512, "fixed");
 
+/* A command of a thread: the how manieth of those that may raise events. */
+struct cm_cause {
+	uint32_t thread; /* of the channel's process; 0: of another one */
+	uint32_t command;
+};
+
 struct cm_event {
 	uint32_t used;
 	uint32_t next; /* + 1 */
@@ -233,12 +239,13 @@ struct cm_event {
 	uint32_t id; /* + 1: whose events_reported it raises */
 	uint32_t mc; /* + 1, of multicast events */
 	struct cm_ref req; /* the new id of a CONNECT_REQUEST */
-	uint32_t thread; /* of its process, whose command it is from, or 0 */
+	uint32_t unused;
+	struct cm_cause cause;
 	uint64_t order;
 	uint64_t due; /* ns: it comes then; 0: it is there */
 	struct rdma_ucm_event_resp resp;
 };
-static_assert(sizeof(struct cm_event) == 384, "fixed");
+static_assert(sizeof(struct cm_event) == 392, "fixed");
 
 /* A multicast join. */
 struct cm_mc {

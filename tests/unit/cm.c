@@ -96,20 +96,20 @@ static bool readable(int fd)
 void none(int fd)
 {
 	struct rdma_ucm_event_resp e;
-	uint32_t thread;
+	struct cm_cause cause;
 
 	ck_assert(!readable(fd));
-	ck_assert(!cm_event_pop(&cm, chan(fd), fd, &e, &thread));
+	ck_assert(!cm_event_pop(&cm, chan(fd), fd, &e, &cause));
 }
 
 struct rdma_ucm_event_resp expect(int fd, uint32_t event, int status)
 {
 	struct rdma_ucm_event_resp e;
-	uint32_t thread;
+	struct cm_cause cause;
 
 	ck_assert_msg(readable(fd), "nothing, not event %u", event);
-	ck_assert(cm_event_pop(&cm, chan(fd), fd, &e, &thread));
-	ck_assert_uint_eq(thread, 0);
+	ck_assert(cm_event_pop(&cm, chan(fd), fd, &e, &cause));
+	ck_assert_uint_eq(cause.thread, 0);
 	ck_assert_uint_eq(e.event, event);
 	ck_assert_int_eq((int)e.status, status);
 	return e;

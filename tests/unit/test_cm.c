@@ -243,7 +243,8 @@ START_TEST(events_in_order)
 {
 	struct rdma_ucm_event_resp e;
 	struct cm_id *a, *b;
-	uint32_t thread, i;
+	struct cm_cause cause;
+	uint32_t i;
 
 	setup();
 	a = new_id(client_fd, 1, CM_QPT_RC);
@@ -273,7 +274,7 @@ START_TEST(events_in_order)
 	/* what a new passive id would hear before it is accepted is dropped */
 	a->uid = 0;
 	ck_assert_int_eq(cm_event_post(&cm, a, CM_EV_ESTABLISHED, 0), 0);
-	ck_assert(!cm_event_pop(&cm, chan(server_fd), server_fd, &e, &thread));
+	ck_assert(!cm_event_pop(&cm, chan(server_fd), server_fd, &e, &cause));
 	cm_unlock(&cm);
 }
 END_TEST

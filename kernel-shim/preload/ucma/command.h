@@ -18,8 +18,7 @@ struct ucma {
 	void *cmd; /* a copy of it; zeros behind what came */
 	size_t in_len, out_len;
 	int cancel_state; /* the application's; ours is disabled */
-	uint32_t
-		after; /* GET_EVENT: the thread whose command it awaits, or 0 */
+	struct cm_cause after; /* GET_EVENT: the command that it awaits */
 	uint64_t early; /* ns by which the command returns after its events */
 };
 
@@ -146,13 +145,14 @@ uint64_t ucma_meet_early(void);
 
 /* returned.c ----------------------------------------------------------- */
 
-uint32_t ucma_thread(void);
+/* The command that this thread begins. */
+struct cm_cause ucma_cause(void);
 /* The command has raised events for this process; the tables are locked. */
 void ucma_raised(struct ucma *u);
 /* The command is about to return to the application. */
 void ucma_return(const struct ucma *u);
-/* Wait until that thread has returned from the command that it was in. */
-void ucma_await_return(uint32_t thread);
+/* Wait until another thread has returned from that command. */
+void ucma_await_return(const struct cm_cause *c);
 
 /* watch.c -------------------------------------------------------------- */
 

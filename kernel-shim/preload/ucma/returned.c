@@ -31,6 +31,7 @@
 /* The last command of a thread that has raised events for this process. */
 static struct {
 	_Atomic uint32_t tid;
+	_Atomic uint32_t command;
 	_Atomic uint64_t end; /* in the thread's CPU time, or INSIDE */
 } last[THREADS];
 
@@ -64,46 +65,54 @@ static bool thread_sleeps(uint32_t tid)
 	return !name_end || name_end[1] != ' ' || name_end[2] != 'R';
 }
 
-static bool thread_has_returned(uint32_t tid)
+static bool command_has_returned(const struct cm_cause *c)
 {
-	const uint32_t i = tid % THREADS;
+	const uint32_t i = c->thread % THREADS;
 	uint64_t end, time;
 
 	/* another process's, or it has ended */
-	if (!thread_time(tid, &time))
+	if (!thread_time(c->thread, &time))
 		return true;
 	end = load_acquire(&last[i].end);
-	if (load_acquire(&last[i].tid) != tid)
+	/* a thread that is in another command has left this one */
+	if (load_acquire(&last[i].command) != c->command ||
+	    load_relaxed(&last[i].tid) != c->thread)
 		return true;
-	return end != INSIDE && (time - end >= RETURN_NS || thread_sleeps(tid));
+	return end != INSIDE &&
+	       (time - end >= RETURN_NS || thread_sleeps(c->thread));
 }
 
-void ucma_await_return(uint32_t tid)
+void ucma_await_return(const struct cm_cause *c)
 {
 	const uint64_t start = clock_now();
 	const struct timespec look = { .tv_nsec = LOOK_NS };
 
-	while (!thread_has_returned(tid) && clock_now() - start < PATIENCE_NS)
+	if (c->thread == (uint32_t)syscall(SYS_gettid))
+		return;
+	while (!command_has_returned(c) && clock_now() - start < PATIENCE_NS)
 		nanosleep(&look, NULL);
 }
 
-uint32_t ucma_thread(void)
+struct cm_cause ucma_cause(void)
 {
-	return (uint32_t)syscall(SYS_gettid);
+	static thread_own uint32_t commands;
+
+	return (struct cm_cause){ (uint32_t)syscall(SYS_gettid), ++commands };
 }
 
-static void last_set(uint32_t tid, uint64_t end)
+static void last_set(const struct cm_cause *c, uint64_t end)
 {
-	const uint32_t i = tid % THREADS;
+	const uint32_t i = c->thread % THREADS;
 
-	store_release(&last[i].tid, tid);
+	store_relaxed(&last[i].tid, c->thread);
+	store_release(&last[i].command, c->command);
 	store_release(&last[i].end, end);
 }
 
 void ucma_raised(struct ucma *u)
 {
 	u->early = ucma_meet_early();
-	last_set(u->cm.thread, u->early ? 0 : INSIDE);
+	last_set(&u->cm.cause, u->early ? 0 : INSIDE);
 }
 
 void ucma_return(const struct ucma *u)
@@ -117,7 +126,7 @@ void ucma_return(const struct ucma *u)
 	if (u->early)
 		nanosleep(&early, NULL);
 	else
-		last_set(u->cm.thread,
-			 thread_time(u->cm.thread, &time) ? time : 0);
+		last_set(&u->cm.cause,
+			 thread_time(u->cm.cause.thread, &time) ? time : 0);
 	errno = saved;
 }

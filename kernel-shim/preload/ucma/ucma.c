@@ -268,7 +268,9 @@ static int ucma_run(struct ucma *u, const struct command *c)
 	u->c = ucma_chan(u, u->fd);
 	if (u->c) {
 		/* a child that goes on with it has its own watch */
-		u->cm.thread = ucma_thread();
+		/* what GET_EVENT raises is of an earlier command */
+		if (c->run != ucma_get_event)
+			u->cm.cause = ucma_cause();
 		u->cm.watch = u->c->pid != getpid();
 		u->c->pid = getpid();
 		u->c->late = u->cm.late && !ucma_unwatched();
@@ -283,8 +285,8 @@ static int ucma_run(struct ucma *u, const struct command *c)
 	cm_unlock(&u->cm);
 	if (u->cm.watch)
 		ucma_watch();
-	if (u->after && u->after != u->cm.thread)
-		ucma_await_return(u->after);
+	if (u->after.thread)
+		ucma_await_return(&u->after);
 	return ret;
 }
 
