@@ -450,7 +450,8 @@ static void receive_finish(struct delivery *d, struct urxe_context *ctx,
  * posts it again when that is over (rq_recover.c).  If that was its last
  * receive, it only polls, or sleeps until there is an event.
  */
-static void receive_return(struct urxe_conn *c, const struct taken *t)
+static void receive_return(struct urxe_conn *c, const struct taken *t,
+			   uint32_t psn)
 {
 	uint32_t index = t->index + 1;
 
@@ -460,6 +461,7 @@ static void receive_return(struct urxe_conn *c, const struct taken *t)
 	}
 	fabric_count_death(c->peer->fabric);
 	cq_attention(&c->rx.cq);
+	c->returned_psn = psn + 1;
 }
 
 static const uint8_t wc_flags[] = {
@@ -561,12 +563,16 @@ enum response responder_receive(struct urxe_qp *qp, struct urxe_conn *c,
 		return RESP_SILENCE;
 	}
 	resp = receive_take(qp, c, w, length, &t);
+	/* the receive that it had will be posted again: not ready is too much
+	 */
 	if (unlikely(resp))
-		return resp;
+		return resp == RESP_RNR && c->returned_psn == qp->psn + 1 ?
+			       RESP_SILENCE :
+			       resp;
 	if (is_send(w->opcode) && likely(!failed)) {
 		resp = receive_begin(qp, c, &t, length, &d);
 		if (unlikely(resp == RESP_SILENCE || resp == RESP_OTHER)) {
-			receive_return(c, &t);
+			receive_return(c, &t, qp->psn);
 			return resp;
 		}
 	}
