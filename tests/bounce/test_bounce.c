@@ -520,6 +520,90 @@ START_TEST(stopped_for_too_long)
 }
 END_TEST
 
+/* From here on b's QP takes the receives of an SRQ, which has one. */
+static void do_turn_to_srq(struct node *b, void *arg)
+{
+	struct ibv_srq *srq = make_srq(b, 4, 1);
+
+	ck_ok(ibv_destroy_qp(b->qp));
+	b->qp = make_qp(b, IBV_QPT_RC, srq);
+	ck_ok(post_srq(srq, b, 5, 0, HUGE));
+	b->user = srq;
+	*(struct addr *)arg = node_addr(b);
+}
+
+static void *await_recv(void *arg)
+{
+	struct node *b = arg;
+
+	expect_ok(b->rcq, 5, IBV_WC_RECV);
+	return NULL;
+}
+
+static pthread_t waiter; /* of b */
+
+static void do_await_recv(struct node *b, void *arg)
+{
+	(void)arg;
+	ck_ok(pthread_create(&waiter, NULL, await_recv, b));
+}
+
+static void do_received(struct node *b, void *arg)
+{
+	(void)b;
+	(void)arg;
+	ck_ok(pthread_join(waiter, NULL));
+}
+
+static int stop_for_a_while(void *arg)
+{
+	const struct stopper *s = arg;
+
+	stop_later(arg);
+	sleep_ms(600 + s->us / 20);
+	return kill(s->pid, SIGCONT);
+}
+
+static void do_turn_back(struct node *b, void *arg)
+{
+	(void)arg;
+	ck_ok(ibv_destroy_qp(b->qp));
+	ck_ok(ibv_destroy_srq(b->user));
+	node_make_qp(b);
+}
+
+/* The receive comes back late, and meanwhile the SRQ has none: that is no RNR.
+ */
+START_TEST(stopped_with_an_srq)
+{
+	struct stopper s = { .us = 2000 + _i * 777 };
+	struct opts o = default_opts();
+	struct duo d;
+	pid_t pid;
+
+	may_leak();
+	o.size = HUGE;
+	o.timeout = 16; /* 268 ms, eight times */
+	o.retry_cnt = 7;
+	o.rnr_retry = 0;
+	duo_open_unconnected(&d, TWO_PROCESSES, MEM_HEAP, MEM_HEAP, &o);
+	on_b(&d, do_turn_to_srq, &d.at_b, sizeof(d.at_b));
+	duo_connect(&d);
+	ck_ok(forbid(FORBID_READ | FORBID_WRITE));
+	node_fill(&d.a, 0, BIG, 3);
+	on_b(&d, do_await_recv, NULL, 0);
+	s.pid = d.pid;
+	pid = spawn(stop_for_a_while, &s);
+	ck_ok(post(&d, S, 5, 0, HUGE, 0, 0));
+	expect_ok(d.a.scq, 5, IBV_WC_SEND);
+	on_b(&d, do_received, NULL, 0);
+	ck_ok(reap_child(pid));
+	ck_assert(b_has(&d, 0, BIG, 3));
+	on_b(&d, do_turn_back, NULL, 0);
+	duo_close(&d);
+}
+END_TEST
+
 #define DATAGRAM 2048
 #define RECVS 32
 #define STOPS 8
@@ -859,6 +943,7 @@ int main(void)
 	add_loop(s, stopped_while_a_timer_tries, 2);
 	add_loop(s, stopped_while_it_copies, 6);
 	add_loop(s, stopped_for_too_long, 2);
+	add_loop(s, stopped_with_an_srq, 6);
 	add(s, stopped_while_it_hears);
 	add(s, writers_are_killed);
 	add(s, writers_share_one_cpu);
