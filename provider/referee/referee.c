@@ -44,20 +44,18 @@ bool referee_lock_at_last(void)
 static void before_fork(void)
 {
 	referee_lock();
-	unmapped_lock();
+	unmapped_before_fork();
 }
 
 static void after_fork_parent(void)
 {
-	unmapped_unlock();
-	unmapped_forked();
+	unmapped_after_fork_parent();
 	referee_unlock();
 }
 
 static void after_fork_child(void)
 {
-	unmapped_unlock();
-	unmapped_after_fork();
+	unmapped_after_fork_child();
 	referee_unlock();
 	shadow_after_fork();
 	queue_after_fork();

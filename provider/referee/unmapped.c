@@ -23,26 +23,26 @@ struct gone {
 /* This library, from the linker. */
 extern internal const char __ehdr_start[], _end[];
 
-/* This library, from the linker. */
-extern internal const char __ehdr_start[], _end[];
-
 #define MAX_GONE 32 /* noted and not told: more are dropped */
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-/* This thread has the lock, and a signal handler of it does not get it. */
+/*
+ * This thread has the lock, and a signal handler of it does not get it; or it
+ * forks, and in the child a thread that does not exist there may have it.
+ */
 static thread_own bool busy;
 static struct shadow_mr *first;
 static _Atomic uint64_t moment;
 static struct gone noted[MAX_GONE];
 static _Atomic uint32_t noted_n;
 
-void unmapped_lock(void)
+static void unmapped_lock(void)
 {
 	busy = true;
 	pthread_mutex_lock(&lock);
 }
 
-void unmapped_unlock(void)
+static void unmapped_unlock(void)
 {
 	pthread_mutex_unlock(&lock);
 	busy = false;
@@ -228,7 +228,12 @@ static bool forked_mr(struct shadow_mr *out)
 	return m;
 }
 
-void unmapped_forked(void)
+void unmapped_before_fork(void)
+{
+	busy = true;
+}
+
+void unmapped_after_fork_parent(void)
 {
 	bool (*is_known)(void);
 	struct shadow_mr m;
@@ -236,6 +241,7 @@ void unmapped_forked(void)
 	struct finding f = { .rule = RULE_fork_unprepared, .here = true };
 
 	*(void **)&is_known = dlsym(RTLD_DEFAULT, "urxe_fork_is_known");
+	busy = false;
 	if (!is_known || is_known() || !forked_mr(&m))
 		return;
 	f.object = shadow_name(&m.s, name);
@@ -244,13 +250,18 @@ void unmapped_forked(void)
 		"the process forked with its memory, and called neither ibv_fork_init nor ibv_is_fork_initialized");
 }
 
-void unmapped_after_fork(void)
+void unmapped_after_fork_child(void)
 {
-	unmapped_lock();
-	while (first)
-		unlink_mr(first);
+	struct shadow *s;
+
+	/* another thread may have been changing the list: it is not walked */
+	pthread_mutex_init(&lock, NULL);
+	first = NULL;
+	for (s = shadow_first(); s; s = s->next)
+		if (s->type == SHADOW_MR)
+			to_shadow_mr(s)->watch_pprev = NULL;
 	store_relaxed(&noted_n, 0); /* the parent tells them */
-	unmapped_unlock();
+	busy = false;
 }
 
 void unmapped_init(void)

@@ -5,8 +5,8 @@
  *
  * The preload library reports each such call when it succeeded.  Its caller may
  * be an allocator that holds its locks, or the referee itself: what is found is
- * noted under a lock of its own, which is held over no call, and told by the
- * next referee_unlock().
+ * noted under a lock of its own, which is held over no call and not over the
+ * handlers of a fork, and told by the next referee_unlock().
  */
 #pragma once
 
@@ -21,10 +21,10 @@ void unmapped_forget(struct shadow_mr *m);
 /* Tell what was noted.  Under referee_lock(). */
 void unmapped_tell(void);
 
-/* This process forked, and goes on.  Under referee_lock(). */
-void unmapped_forked(void);
-
-/* Around fork(); the child's copies of memory are no MRs. */
-void unmapped_lock(void);
-void unmapped_unlock(void);
-void unmapped_after_fork(void);
+/*
+ * Around fork(), under referee_lock().  The parent is checked; the child's
+ * copies of memory are no MRs.
+ */
+void unmapped_before_fork(void);
+void unmapped_after_fork_parent(void);
+void unmapped_after_fork_child(void);

@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -417,6 +419,57 @@ static void forked(void)
 	need(reap_child(pid) == 0);
 }
 
+/* An allocator's lock, which its handlers of a fork take like tcmalloc's. */
+static pthread_mutex_t heap = PTHREAD_MUTEX_INITIALIZER;
+static atomic_int heap_taken, heap_wanted;
+
+static void heap_lock(void)
+{
+	atomic_store(&heap_wanted, 1);
+	pthread_mutex_lock(&heap);
+}
+
+static void heap_unlock(void)
+{
+	pthread_mutex_unlock(&heap);
+}
+
+/* The referee's handlers are newer, and run before. */
+static void watch_forks(void)
+{
+	need(!pthread_atfork(heap_lock, heap_unlock, heap_unlock));
+}
+
+static void *unmap_in_fork(void *page)
+{
+	pthread_mutex_lock(&heap);
+	atomic_store(&heap_taken, 1);
+	while (!atomic_load(&heap_wanted))
+		sched_yield();
+	need(!munmap(page, 4096));
+	pthread_mutex_unlock(&heap);
+	return NULL;
+}
+
+/* A thread that holds the lock unmaps memory while another one forks. */
+static void forked_heap(void)
+{
+	char *page;
+	struct ibv_mr *mr = page_mr(&page, MAP_PRIVATE, LOCAL);
+	pthread_t other;
+	pid_t pid;
+
+	need(!ibv_dereg_mr(mr));
+	need(!pthread_create(&other, NULL, unmap_in_fork, page));
+	while (!atomic_load(&heap_taken))
+		sched_yield();
+	alarm(60);
+	pid = fork();
+	if (!pid)
+		_exit(munmap(mine, SIZE));
+	need(reap_child(pid) == 0 && !pthread_join(other, NULL));
+}
+
 static const struct device_case cases[] = {
 	DEVICE_CASE("receive-without-mr+dereg", mr_of_receive),
 	DEVICE_CASE("receive-without-mr+xrc", mr_of_xrc_receive),
@@ -434,6 +487,7 @@ static const struct device_case cases[] = {
 	DEVICE_CASE("mr-unmapped+rereg", mr_unmapped_rereg),
 	DEVICE_CASE("none+not_unmapped", mr_not_unmapped),
 	DEVICE_CASE("fork-unprepared", forked),
+	{ "none+forked_heap", forked_heap, watch_forks },
 	DEVICE_CASE("none+refused_to_end", refused_to_end),
 	DEVICE_CASE(NULL, NULL),
 };
