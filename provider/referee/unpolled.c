@@ -14,6 +14,7 @@
 #include "unpolled.h"
 #include "verbs/context.h"
 #include "verbs/cq.h"
+#include "verbs/qp.h"
 
 /* How long another thread has for its acknowledgement. */
 #define PATIENCE_MS 3000
@@ -204,16 +205,47 @@ static struct urxe_call *unacked_call(const struct shadow *s)
 		       NULL;
 }
 
+/* Does another object use it?  The call then fails with EBUSY at once. */
+static bool is_used_by(const struct shadow *s, const struct shadow *user)
+{
+	const void *used = s; /* what each shadow begins with */
+	const struct shadow_qp *qp;
+
+	if (user->type == SHADOW_SRQ)
+		return to_shadow_srq(user)->cq == used;
+	if (user->type != SHADOW_QP)
+		return false;
+	qp = to_shadow_qp(user);
+	return qp->scq == used || qp->rcq == used || qp->srq == used;
+}
+
+static bool is_used(const struct shadow *s)
+{
+	const struct shadow *user;
+
+	if (s->type == SHADOW_QP)
+		return load_relaxed(&to_vqp(to_shadow_qp(s)->qp)->mcast_groups);
+	referee_lock();
+	for (user = shadow_first(); user && !is_used_by(s, user);)
+		user = user->next;
+	referee_unlock();
+	return user;
+}
+
 void unacked_wait(struct shadow *s)
 {
-	struct urxe_call *call = unacked_call(s);
-	const int32_t n = unacked_after(unacked_of_shadow, s);
+	struct urxe_call *call;
+	int32_t n;
 	char name[FINDING_NAME], text[160];
 	struct finding f = { .rule = RULE_destroy_stuck,
 			     .at = &s->made,
 			     .at_is = "made",
 			     .here = true };
 
+	if (unacked(s) > 0 && is_used(s))
+		return;
+	call = unacked_call(s);
+	n = unacked_after(unacked_of_shadow, s);
 	call_end(call);
 	if (!n)
 		return;

@@ -419,6 +419,27 @@ static void forked(void)
 	need(reap_child(pid) == 0);
 }
 
+/* It fails at once, and waits for no event. */
+static void destroy_busy_srq(void)
+{
+	struct ibv_srq_init_attr init = { .attr = { .max_wr = 8,
+						    .max_sge = 1 } };
+	struct ibv_srq_attr limit = { .srq_limit = 1 };
+	struct ibv_async_event event;
+
+	srq = ibv_create_srq(pd, &init);
+	need(srq);
+	pair_make(&a, &b);
+	receive(4096, 64);
+	need(!ibv_modify_srq(srq, &limit, IBV_SRQ_LIMIT));
+	request(a, IBV_WR_SEND, 0, 64, 0, IBV_SEND_SIGNALED);
+	done(2);
+	need(!ibv_get_async_event(ctx, &event));
+	need(event.event_type == IBV_EVENT_SRQ_LIMIT_REACHED);
+	need(ibv_destroy_srq(srq) == EBUSY);
+	ibv_ack_async_event(&event);
+}
+
 /* An allocator's lock, which its handlers of a fork take like tcmalloc's. */
 static pthread_mutex_t heap = PTHREAD_MUTEX_INITIALIZER;
 static atomic_int heap_taken, heap_wanted;
@@ -487,6 +508,7 @@ static const struct device_case cases[] = {
 	DEVICE_CASE("mr-unmapped+rereg", mr_unmapped_rereg),
 	DEVICE_CASE("none+not_unmapped", mr_not_unmapped),
 	DEVICE_CASE("fork-unprepared", forked),
+	DEVICE_CASE("none+destroy_busy_srq", destroy_busy_srq),
 	{ "none+forked_heap", forked_heap, watch_forks },
 	DEVICE_CASE("none+refused_to_end", refused_to_end),
 	DEVICE_CASE(NULL, NULL),

@@ -446,6 +446,18 @@ static void full_then_exit(bool wrong)
 	exit(wrong);
 }
 
+/* A call that fails at once waits for no event. */
+static void destroy_busy(bool wrong)
+{
+	struct duo d;
+	struct ibv_cq *cq = duo_open_with_event(&d);
+
+	(void)wrong;
+	ck_assert_int_eq(ibv_destroy_cq(cq), EBUSY);
+	ibv_ack_cq_events(cq, 1);
+	duo_close(&d);
+}
+
 /* For reports.py: the process ends with an event that is not acknowledged. */
 static void event_then_exit(bool wrong)
 {
@@ -480,6 +492,7 @@ static const struct test_case cases[] = {
 	{ "destroy-stuck+async", destroy_stuck_async },
 	{ "destroy-stuck+other", event_of_other },
 	{ "event-unacked+beyond", event_beyond },
+	{ "none+destroy_busy", destroy_busy },
 	{ NULL, NULL },
 };
 
