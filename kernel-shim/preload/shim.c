@@ -270,7 +270,7 @@ void shim_load_provider(void)
 		err ? err : PROVIDER " is not beside the preload library");
 }
 
-static long shim_missing(void)
+long shim_missing(void)
 {
 	errno = ENOSYS;
 	return -1;

@@ -85,3 +85,5 @@ void shim_refresh_gids(struct urxe_fabric *f);
 
 /* The function that the wrapper of this name hides. */
 void *shim_next(_Atomic(void *) *cache, const char *name);
+/* What stands for a function that does not exist: -1 and ENOSYS. */
+long shim_missing(void);

@@ -10,7 +10,9 @@
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#include <link.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "shared/cm_tables.h"
@@ -230,33 +232,96 @@ static void waiting_end(void *arg)
 	shim_leave(saved);
 }
 
-/*
- * librdmacm's function of that name.  A program may have loaded librdmacm out
- * of the global scope; it is not unloaded any more, because the function is
- * kept.
- */
-static void *rdma_next(_Atomic(void *) *cache, const char *name)
+/* The object that has this address, for dlclose(); NULL: the program itself. */
+static void *object_of(const void *address, int flags)
 {
-	void *fn = load_relaxed(cache), *lib;
+	Dl_info at;
+
+	if (!dladdr(address, &at) || !at.dli_fname)
+		return NULL;
+	return dlopen(at.dli_fname, RTLD_LAZY | RTLD_NOLOAD | flags);
+}
+
+/* The function in this object or its dependencies; own: the wrapper. */
+static void *find_in(void *object, const char *name, const void *own)
+{
+	void *fn = object ? dlsym(object, name) : NULL;
+
+	if (object)
+		dlclose(object);
+	return fn == own ? NULL : fn;
+}
+
+struct nth {
+	unsigned int left;
+	char path[4096];
+};
+
+static int nth_object(struct dl_phdr_info *info, size_t size, void *arg)
+{
+	struct nth *n = arg;
+
+	(void)size;
+	if (n->left--)
+		return 0;
+	snprintf(n->path, sizeof(n->path), "%s", info->dlpi_name);
+	return 1;
+}
+
+/* In any object; dlopen() must not be called while dl_iterate_phdr() runs. */
+static void *find_anywhere(const char *name, const void *own)
+{
+	struct nth n;
+	unsigned int i;
+	void *fn = NULL;
+
+	for (i = 0; !fn; i++) {
+		n.left = i;
+		if (!dl_iterate_phdr(nth_object, &n))
+			break;
+		if (*n.path)
+			fn = find_in(dlopen(n.path, RTLD_LAZY | RTLD_NOLOAD),
+				     name, own);
+	}
+	return fn;
+}
+
+/*
+ * The function of that name that the caller would have without this library.
+ * The dynamic linker searches the global scope, and then the object that
+ * calls and its dependencies: a plug-in that was loaded with RTLD_LOCAL may
+ * have a librdmacm of its own, under any name.  Only the first is the same
+ * for all callers.  It is kept, so its object is not unloaded any more.
+ */
+static void *rdma_next(_Atomic(void *) *cache, const char *name,
+		       const void *own, const void *caller)
+{
+	void *fn = load_relaxed(cache), *object;
 	int saved;
 
 	if (fn)
 		return fn;
 	saved = shim_enter();
-	lib = dlopen("librdmacm.so.1", RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
 	fn = dlsym(RTLD_NEXT, name);
-	if (!fn && lib)
-		fn = dlsym(lib, name);
-	if (lib)
-		dlclose(lib);
-	store_relaxed(cache, fn);
+	if (fn) {
+		object = object_of(fn, RTLD_NODELETE);
+		if (object)
+			dlclose(object);
+		store_relaxed(cache, fn);
+	} else {
+		fn = find_in(object_of(caller, 0), name, own);
+	}
+	if (!fn)
+		fn = find_anywhere(name, own);
 	shim_leave(saved);
-	return fn;
+	return fn ? fn : (void *)shim_missing;
 }
 
-/* The same as a function of the wrapper's type.  The caller has it, so it exists. */
-#define RDMA_NEXT(name) \
-	((__typeof__(&wrap_##name))rdma_next(&next_##name, #name))
+/* The same as a function of the wrapper's type. */
+#define RDMA_NEXT(name)                                           \
+	((__typeof__(&wrap_##name))rdma_next(&next_##name, #name, \
+					     (void *)wrap_##name, \
+					     __builtin_return_address(0)))
 
 WRAP(int, rdma_get_cm_event, (void *channel, struct event **event))
 {
