@@ -27,7 +27,7 @@ void stack_init(const void *libibverbs)
 	struct stack first;
 
 	own_base = base_of((void *)stack_init);
-	preload_base = base_of(dlsym(RTLD_DEFAULT, "urxe_watch_maps"));
+	preload_base = base_of(dlsym(RTLD_DEFAULT, "urxe_watch_cm"));
 	verbs_base = base_of(libibverbs);
 	stack_take(&first); /* loads what unwinds */
 }
