@@ -161,7 +161,7 @@ static bool time_is_kept(void)
 	else
 		pthread_cond_signal(&changed);
 	if (!running)
-		urxe_why(
+		urxe_note(
 			"a fault: no thread can be made that would keep the time");
 	return running;
 }
@@ -271,7 +271,7 @@ static bool rule_is_wide(const struct fault_rule *r)
 static void rule_strike(const struct fault_rule *r,
 			const struct fault_place *at)
 {
-	urxe_why("a fault: the rule \"%s\" strikes", r->text);
+	urxe_note("a fault: the rule \"%s\" strikes", r->text);
 	switch (r->effect) {
 	case FAULT_EVENT:
 		fault_raise(r, at);

@@ -120,7 +120,7 @@ static enum ibv_wc_status before_ask(struct before *b, const struct urxe_qp *qp,
 	rule = fault_of_wr(b->faults, &s);
 	if (!rule)
 		return IBV_WC_SUCCESS;
-	urxe_why(
+	urxe_note(
 		"a fault: wr_id 0x%llx on QP 0x%x ends with %s, by the rule \"%s\"",
 		(unsigned long long)w->wr_id, qp->qpn,
 		reason_status_name(rule->value), rule->text);

@@ -148,13 +148,13 @@ static bool adopt_pages(uint64_t va, uint64_t len)
 
 	why = adopt_refused(va, len);
 	if (why) {
-		urxe_why("ibv_reg_mr: its pages stay private: %s", why);
+		urxe_note("ibv_reg_mr: its pages stay private: %s", why);
 		return false;
 	}
 	fd = pages_share((void *)(uintptr_t)va, len, &st);
 	if (fd < 0) {
-		urxe_why("ibv_reg_mr: its pages stay private: %s",
-			 strerror(-fd));
+		urxe_note("ibv_reg_mr: its pages stay private: %s",
+			  strerror(-fd));
 		return false;
 	}
 	table[count++] = (struct adoption){
@@ -265,7 +265,7 @@ static void adoption_end(struct adoption *a)
 			why = strerror(-ret);
 	}
 	if (why) {
-		urxe_why("ibv_dereg_mr: its pages stay shared: %s", why);
+		urxe_note("ibv_dereg_mr: its pages stay shared: %s", why);
 		return;
 	}
 	if (!a->shown)

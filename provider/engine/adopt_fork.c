@@ -52,7 +52,7 @@ static bool fork_copies_grow(void)
 static void fork_copy_add(const struct smaps_vma *v, struct adoption *a)
 {
 	if (!adoption_has_fd(a) || !fork_copies_grow()) {
-		urxe_why("fork: a child shares pages of an MR");
+		urxe_note("fork: a child shares pages of an MR");
 		a->shown = true;
 		return;
 	}

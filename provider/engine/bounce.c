@@ -113,8 +113,8 @@ static bool ask_is_late(struct ask *q)
 
 static enum transfer_status ask_give_up(struct ask *q)
 {
-	urxe_why("process %d does not run: nobody copies for it",
-		 (int)load_relaxed(&q->b->pid));
+	urxe_note("process %d does not run: nobody copies for it",
+		  (int)load_relaxed(&q->b->pid));
 	store_seq_cst(&q->b->stuck, 1);
 	/* when it runs again it says so */
 	event_count_ring(&q->b->wake);
@@ -131,7 +131,7 @@ static enum transfer_status ask_await_ring(struct ask *q)
 	event_count_ring(&q->b->wake);
 	while (!load_acquire(&q->b->slots)) {
 		if (load_acquire(&q->b->wanted) == URXE_BOUNCE_REFUSED) {
-			urxe_why("no shared memory is left to copy through");
+			urxe_note("no shared memory is left to copy through");
 			return q->committed ? TRANSFER_DENIED : TRANSFER_GONE;
 		}
 		if (!bouncer_lives(q->peer->fabric, q->b))

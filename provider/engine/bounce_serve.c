@@ -389,7 +389,7 @@ static void *bouncer_main(void *arg)
 		s->ring = &s->ctx->arena->ring[s->b - s->ctx->arena->bouncer];
 		bouncer_announce(s);
 	} else {
-		urxe_why(
+		urxe_note(
 			"%d processes copy for others in this context: no more",
 			URXE_BOUNCERS);
 	}
@@ -482,7 +482,7 @@ static int bounce_begin(struct urxe_context *ctx)
 		return fabric_fail(
 			EAGAIN,
 			"no thread can be made that copies for others, and they may not do it");
-	urxe_why(
+	urxe_note(
 		"no thread can be made that copies for others: who may not call process_vm_* does not reach this memory");
 	return 0;
 }

@@ -53,8 +53,9 @@ struct urxe_channel *channel_get(struct urxe_peer *peer, uint32_t number)
 		ch->refs++;
 	peer_unlock();
 	if (ret && ret != -ENXIO)
-		urxe_why("the completion channel of a peer cannot be opened: %s",
-			 strerror(-ret));
+		urxe_note(
+			"the completion channel of a peer cannot be opened: %s",
+			strerror(-ret));
 	return ch;
 }
 

@@ -52,7 +52,7 @@ void cq_break(struct urxe_cq_view *v, const char *why)
 
 	if (exchange_acq_rel(&sh->error, 1))
 		return;
-	urxe_why("CQ error: %s", why);
+	urxe_note("CQ error: %s", why);
 	event_raise(v->peer, sh, IBV_EVENT_CQ_ERR);
 }
 

@@ -52,8 +52,8 @@ void event_send_comp(struct urxe_cq_view *v)
 		store_seq_cst(&v->peer->arena->kept_events, 1);
 		return;
 	}
-	urxe_why("a completion event is left to who waits for it: %s",
-		 strerror(-ret));
+	urxe_note("a completion event is left to who waits for it: %s",
+		  strerror(-ret));
 	event_leave(v->peer);
 }
 
@@ -111,13 +111,13 @@ void event_send_async(struct urxe_peer *peer, uint32_t fifo, uint64_t element,
 			      element, type);
 	if (!ret || ret == -ENXIO)
 		return;
-	urxe_why("async event %d is left to who waits for it: %s", (int)type,
-		 ret == -EAGAIN ? "its FIFO is full" : strerror(-ret));
+	urxe_note("async event %d is left to who waits for it: %s", (int)type,
+		  ret == -EAGAIN ? "its FIFO is full" : strerror(-ret));
 	if (kept_event_put(peer->arena->kept, fifo, element, type, once))
 		event_leave(peer);
 	else
-		urxe_why("async event %d is lost: too many are unread",
-			 (int)type);
+		urxe_note("async event %d is lost: too many are unread",
+			  (int)type);
 }
 
 /* With ctx->lock: who drops an object's finds them here or in the FIFO. */

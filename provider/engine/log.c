@@ -13,7 +13,7 @@
 
 bool urxe_log_on;
 static bool to_stderr;
-static void (*also[2])(uint32_t qpn, const char *text);
+static void (*also[2])(uint32_t qpn, bool refusal, const char *text);
 
 void urxe_log_to_stderr(void)
 {
@@ -26,7 +26,7 @@ bool urxe_log_is_on_stderr(void)
 	return to_stderr;
 }
 
-void urxe_log_also(void (*fn)(uint32_t qpn, const char *text))
+void urxe_log_also(void (*fn)(uint32_t qpn, bool refusal, const char *text))
 {
 	also[also[0] != NULL] = fn;
 	urxe_log_on = true;
@@ -44,7 +44,7 @@ static void log_write(const char *line, size_t n)
 	pthread_setcancelstate(cancel, NULL);
 }
 
-static void log_line(uint32_t qpn, const char *fmt, va_list ap)
+static void log_line(uint32_t qpn, bool refusal, const char *fmt, va_list ap)
 {
 	const size_t room = 640;
 	char line[640 + 1];
@@ -58,9 +58,9 @@ static void log_line(uint32_t qpn, const char *fmt, va_list ap)
 	if (n >= room)
 		n = room - 1;
 	if (also[0])
-		also[0](qpn, line + begin);
+		also[0](qpn, refusal, line + begin);
 	if (also[1])
-		also[1](qpn, line + begin);
+		also[1](qpn, refusal, line + begin);
 	line[n++] = '\n';
 	if (to_stderr)
 		log_write(line, n);
@@ -74,7 +74,16 @@ void urxe_log(const char *fmt, ...)
 	if (!urxe_log_on)
 		return;
 	va_start(ap, fmt);
-	log_line(0, fmt, ap);
+	log_line(0, true, fmt, ap);
+	va_end(ap);
+}
+
+void urxe_log_note(const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	log_line(0, false, fmt, ap);
 	va_end(ap);
 }
 
@@ -83,7 +92,7 @@ void urxe_log_qp(uint32_t qpn, const char *fmt, ...)
 	va_list ap;
 
 	va_start(ap, fmt);
-	log_line(qpn, fmt, ap);
+	log_line(qpn, false, fmt, ap);
 	va_end(ap);
 }
 

@@ -118,8 +118,8 @@ static struct urxe_peer *peer_map(struct urxe_fabric *f, uint32_t slot,
 
 	ret = arena_map_peer(f, slot, gen, &arena, &fd);
 	if (ret) {
-		urxe_why("context %u.%u cannot be mapped: %s", slot, gen,
-			 strerror(-ret));
+		urxe_note("context %u.%u cannot be mapped: %s", slot, gen,
+			  strerror(-ret));
 		errno = saved;
 		return NULL;
 	}

@@ -241,8 +241,8 @@ poll_skip_dead(struct urxe_cq *cq)
 	/* who learnt of its death sees all that it did */
 	if (cq_ring_is_ready(&r->entry[cq->head & r->mask], cq->head))
 		return true;
-	urxe_why("a producer died while it completed: entry %u skipped",
-		 cq->head);
+	urxe_note("a producer died while it completed: entry %u skipped",
+		  cq->head);
 	cq_ring_release(r, ++cq->head);
 	store_relaxed(&cq->closely, true); /* who claimed the next one? */
 	return true;

@@ -313,6 +313,7 @@ int rq_post(struct urxe_context *ctx, struct urxe_rq *rq,
 	    const struct urxe_qp *qp, struct ibv_recv_wr *wr,
 	    struct ibv_recv_wr **bad)
 {
+	const char *verb = qp ? "ibv_post_recv" : "ibv_post_srq_recv";
 	int ret;
 
 	if (rq_kept_set(rq) && rq_deaths(ctx))
@@ -325,13 +326,12 @@ int rq_post(struct urxe_context *ctx, struct urxe_rq *rq,
 		return 0;
 	if (ret == ENOMEM) {
 		fetch_add_relaxed(&urxe_tally.full, 1);
-		urxe_why("a receive is refused: the queue is full (max_wr %u)",
-			 rq->max_wr);
+		urxe_why("%s: the queue is full (max_wr %u)", verb, rq->max_wr);
 	} else if (rq_is_reset(qp)) {
 		urxe_why("ibv_post_recv: QP 0x%x is in RESET, not yet in INIT",
 			 qp->qpn);
 	} else {
-		urxe_why("a receive is refused: %d SGEs, and max_sge is %u",
+		urxe_why("%s: %d SGEs, and max_sge is %u", verb,
 			 (*bad)->num_sge, rq->max_sge);
 	}
 	errno = ret;

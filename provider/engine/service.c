@@ -272,7 +272,8 @@ bool service_need(struct urxe_context *ctx)
 	}
 	pthread_mutex_unlock(&start_lock);
 	if (!s && !load_relaxed(&ctx->unserved)) {
-		urxe_why("no thread can be made: timers run, and dead peers are noticed, only while the program polls");
+		urxe_note(
+			"no thread can be made: timers run, and dead peers are noticed, only while the program polls");
 		service_ask_pollers(ctx);
 	}
 	return s;

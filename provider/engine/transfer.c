@@ -77,7 +77,7 @@ static enum transfer_status transfer_bounce(struct transfer_batch *b, int err,
 	enum transfer_status status;
 
 	if (is_forbidden(err) && !exchange_relaxed(&b->peer->bounce, true))
-		urxe_why(
+		urxe_note(
 			"the system forbids copying to process %d (Yama, seccomp or another user): it copies itself; see urxe doctor",
 			(int)b->pid);
 	status = bounce_flush(b, done);

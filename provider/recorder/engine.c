@@ -189,8 +189,9 @@ static void record_break(const struct urxe_qp *qp, enum ibv_qp_state state)
 	trace(QP_BROKEN, qp->qpn, state);
 }
 
-static void record_why(uint32_t qpn, const char *text)
+static void record_why(uint32_t qpn, bool refusal, const char *text)
 {
+	(void)refusal;
 	trace_text(TRACE_WHY, qpn, text);
 }
 

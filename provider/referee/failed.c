@@ -58,23 +58,34 @@ void failed_look(const struct shadow_qp *q, const struct shadow_queue *queue,
 		finding_tell(&f, "%s", status);
 }
 
-/* A line for URXE_LOG, "VERB: why"; what is of a WR is told when it is polled.
+/* The name of the verb, which a line for URXE_LOG begins with but for faults.
  */
-static void refused_tell(uint32_t qpn, const char *text)
+static const char *verb_in(const char *text, char verb[FINDING_NAME])
 {
-	struct finding f = { .rule = RULE_verb_refused,
-			     .here = true,
-			     .may_be_handled = true };
-	const char *colon = strstr(text, ": ");
-	char verb[FINDING_NAME] = "a verb";
+	static const char in_name[] = "abcdefghijklmnopqrstuvwxyz0123456789_";
+	const char *name = strstr(text, "ibv_");
+	int n;
 
-	if (qpn)
+	if (!name)
+		return text;
+	n = (int)strspn(name, in_name);
+	snprintf(verb, FINDING_NAME, "%.*s", n, name);
+	return name == text && !strncmp(text + n, ": ", 2) ? text + n + 2 :
+							     text;
+}
+
+static void refused_tell(uint32_t qpn, bool refusal, const char *text)
+{
+	char verb[FINDING_NAME] = "a verb";
+	const struct finding f = { .rule = RULE_verb_refused,
+				   .object = verb,
+				   .here = true,
+				   .may_be_handled = true };
+
+	(void)qpn;
+	if (!refusal)
 		return;
-	if (colon && (size_t)(colon - text) < sizeof(verb)) {
-		snprintf(verb, sizeof(verb), "%.*s", (int)(colon - text), text);
-		text = colon + 2;
-	}
-	f.object = verb;
+	text = verb_in(text, verb);
 	finding_tell(&f, "%s", text);
 }
 

@@ -36,28 +36,23 @@ int ah_check(struct urxe_context *ctx, const struct ibv_ah_attr *attr)
 {
 	struct urxe_dev *dev = ctx->fabric->dev;
 
-	if (!attr->is_global) {
-		urxe_why("RoCE needs a GRH: is_global = 1");
-		return EINVAL;
-	}
-	if ((attr->port_num && attr->port_num != 1) || attr->sl > 15) {
-		urxe_why(
+	if (!attr->is_global)
+		return fabric_fail(EINVAL, "RoCE needs a GRH: is_global = 1");
+	if ((attr->port_num && attr->port_num != 1) || attr->sl > 15)
+		return fabric_fail(
+			EINVAL,
 			"an address: port_num %u must be 1, and sl %u at most 15",
 			attr->port_num, attr->sl);
-		return EINVAL;
-	}
-	if (!load_acquire(
-		    &dev->gid[URXE_GID_ROW(attr->grh.sgid_index)].valid)) {
-		urxe_why(
+	if (!load_acquire(&dev->gid[URXE_GID_ROW(attr->grh.sgid_index)].valid))
+		return fabric_fail(
+			EINVAL,
 			"sgid_index %u: there is no such GID (`urxe info` lists them)",
 			attr->grh.sgid_index);
-		return EINVAL;
-	}
 	if (mcast_is_group(attr->grh.dgid.raw) ||
 	    ah_gid_is_ours(dev, attr->grh.dgid.raw) || ah_leaves(ctx, attr))
 		return 0;
-	urxe_why("no device of this fabric has that destination GID");
-	return EHOSTUNREACH;
+	return fabric_fail(EHOSTUNREACH,
+			   "no device of this fabric has that destination GID");
 }
 
 /* ibv_ah.handle, which urxe uses only to detect that it was overwritten. */
@@ -73,11 +68,11 @@ struct ibv_ah *urxe_create_ah(struct ibv_pd *ibpd, struct ibv_ah_attr *attr)
 	struct urxe_ah *ah;
 	int ret;
 
-	ret = attr->port_num == 1 ? ah_check(ctx, attr) : EINVAL;
+	ret = attr->port_num == 1 ? ah_check(ctx, attr) : -EINVAL;
 	if (!ret && !pd)
-		ret = ENOENT;
+		ret = -ENOENT;
 	if (ret)
-		return urxe_fail(-ret, "ibv_create_ah");
+		return urxe_fail(ret, "ibv_create_ah");
 	ah = calloc(1, sizeof(*ah));
 	if (!ah)
 		return NULL;

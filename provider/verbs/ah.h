@@ -5,9 +5,9 @@
 #include "engine/context.h"
 
 /*
- * Is this a path of this device?  EINVAL (no GRH, which RoCE needs; another
- * port; no such source GID), EHOSTUNREACH (no such GID in this fabric, and no
- * wire that would lead out of it).
+ * Is this a path of this device?  -EINVAL (no GRH, which RoCE needs; another
+ * port; no such source GID), -EHOSTUNREACH (no such GID in this fabric, and no
+ * wire that would lead out of it); fabric_why() has the reason.
  */
 int ah_check(struct urxe_context *ctx, const struct ibv_ah_attr *attr);
 

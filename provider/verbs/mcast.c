@@ -5,11 +5,12 @@
 #include "qp.h"
 #include "verbs.h"
 
-static bool mcast_fits(const struct urxe_qp *qp, const union ibv_gid *gid)
+static bool mcast_fits(const struct urxe_qp *qp, const union ibv_gid *gid,
+		       const char *verb)
 {
 	if (qp->type == IBV_QPT_UD && mcast_is_group(gid->raw))
 		return true;
-	urxe_why("multicast: QP 0x%x is no UD QP, or the GID is no group's",
+	urxe_why("%s: QP 0x%x is no UD QP, or the GID is no group's", verb,
 		 qp->qpn);
 	return false;
 }
@@ -23,7 +24,7 @@ int urxe_attach_mcast(struct ibv_qp *ibqp, const union ibv_gid *gid,
 	(void)lid; /* RoCE has none */
 	if (!qp_is_named(ibqp))
 		return ENOENT;
-	if (!mcast_fits(&vqp->qp, gid))
+	if (!mcast_fits(&vqp->qp, gid, "ibv_attach_mcast"))
 		return EINVAL;
 	ret = mcast_attach(vqp->qp.ctx->fabric, gid->raw, vqp->qp.qpn);
 	if (ret > 0)
@@ -40,7 +41,7 @@ int urxe_detach_mcast(struct ibv_qp *ibqp, const union ibv_gid *gid,
 	(void)lid;
 	if (!qp_is_named(ibqp))
 		return ENOENT;
-	if (!mcast_fits(&vqp->qp, gid))
+	if (!mcast_fits(&vqp->qp, gid, "ibv_detach_mcast"))
 		return EINVAL;
 	ret = mcast_detach(vqp->qp.ctx->fabric, gid->raw, vqp->qp.qpn);
 	if (!ret)

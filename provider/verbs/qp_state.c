@@ -197,7 +197,10 @@ static int qp_check_values(struct urxe_qp *qp, const struct ibv_qp_attr *a,
 			qp->qpn, a->qp_access_flags, ACCESS_FLAGS);
 		return EINVAL;
 	}
-	return mask & IBV_QP_AV ? ah_check(qp->ctx, &a->ah_attr) : 0;
+	ret = mask & IBV_QP_AV ? ah_check(qp->ctx, &a->ah_attr) : 0;
+	if (ret)
+		urxe_fail(ret, "ibv_modify_qp");
+	return -ret;
 }
 
 /* Take over what mask names. */

@@ -53,8 +53,8 @@ static void groups_join(struct wire_groups *g, const uint8_t own[16],
 	err = wire_socket_open_group(&to->socket, own, gid, WIRE_PORT,
 				     WIRE_NONBLOCKING);
 	if (err) {
-		urxe_why("the wire: a multicast group cannot be joined: %s",
-			 strerror(-err));
+		urxe_note("the wire: a multicast group cannot be joined: %s",
+			  strerror(-err));
 		g->missing = true;
 		return;
 	}
@@ -99,8 +99,8 @@ void groups_ring(struct urxe_fabric *f, const uint8_t own[16])
 	int err;
 
 	if (load_acquire(&f->dev->wire.holder) && (err = port_ring(own)))
-		urxe_why("the wire: who receives is not told of a group: %s",
-			 strerror(-err));
+		urxe_note("the wire: who receives is not told of a group: %s",
+			  strerror(-err));
 }
 
 void groups_await(struct urxe_fabric *f, const uint8_t own[16])

@@ -221,7 +221,7 @@ void holder_start(struct urxe_context *ctx, const uint8_t gid[16])
 			return;
 		}
 	}
-	urxe_why("no thread can be made: another process must read the wire");
+	urxe_note("no thread can be made: another process must read the wire");
 	if (h->server)
 		holder_release(h);
 	if (h->bell >= 0)

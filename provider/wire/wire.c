@@ -111,8 +111,8 @@ static struct ibv_qp *wire_created(struct ibv_qp *ibqp)
 	if (qp->type != IBV_QPT_UD && qp->type != IBV_QPT_XRC_RECV)
 		return ibqp;
 	if (wire_reserve(qp))
-		urxe_why("QP 0x%x does not hear other hosts: no memory",
-			 qp->qpn);
+		urxe_note("QP 0x%x does not hear other hosts: no memory",
+			  qp->qpn);
 	if (qp->type != IBV_QPT_UD) /* others may open and connect it */
 		return ibqp;
 	urxe_lock(&qp->lock);

@@ -17,7 +17,8 @@ ALSO = {name: {"mr-unmapped"} for name in (
     "memory-gone+freed", "memory-gone+unmapped", "memory-gone+read",
     "source-reused+freed")}
 # what the wrong one is told
-SAYS = {"destroy-stuck+other": "1 too many: was the wrong CQ acknowledged?"}
+SAYS = {"destroy-stuck+other": "1 too many: was the wrong CQ acknowledged?",
+        "verb-refused+name": "verb-refused: ibv_attach_mcast: QP"}
 
 
 def found(urxe, level, command):

@@ -419,6 +419,28 @@ static void forked(void)
 	need(reap_child(pid) == 0);
 }
 
+/* What is logged of a datagram that is dropped refuses no verb. */
+static void refused_by_name(void)
+{
+	struct ibv_ah_attr attr = { .is_global = 1,
+				    .grh.dgid = gid,
+				    .port_num = 1 };
+	struct ibv_ah *ah = ibv_create_ah(pd, &attr);
+	struct ibv_qp *ud = qp_make(IBV_QPT_UD);
+	struct ibv_send_wr *bad,
+		wr = { .opcode = IBV_WR_SEND, .send_flags = IBV_SEND_SIGNALED };
+
+	need(ah);
+	qp_connect(ud, 0);
+	wr.wr.ud.ah = ah;
+	wr.wr.ud.remote_qpn = ud->qp_num;
+	wr.wr.ud.remote_qkey = 1;
+	need(!ibv_post_send(ud, &wr, &bad));
+	done(1);
+	need(!wrong || ibv_attach_mcast(a, &gid, 0) == EINVAL);
+	need(!ibv_destroy_ah(ah));
+}
+
 /* It fails at once, and waits for no event. */
 static void destroy_busy_srq(void)
 {
@@ -508,6 +530,7 @@ static const struct device_case cases[] = {
 	DEVICE_CASE("mr-unmapped+rereg", mr_unmapped_rereg),
 	DEVICE_CASE("none+not_unmapped", mr_not_unmapped),
 	DEVICE_CASE("fork-unprepared", forked),
+	DEVICE_CASE("verb-refused+name", refused_by_name),
 	DEVICE_CASE("none+destroy_busy_srq", destroy_busy_srq),
 	{ "none+forked_heap", forked_heap, watch_forks },
 	DEVICE_CASE("none+refused_to_end", refused_to_end),
