@@ -154,11 +154,15 @@ static bool run_waits(void)
 	return getenv("URXE_CHECK_STDERR");
 }
 
-/* As text or as a note; the note has its letter for that. */
-static void write_out(bool run, const char *text, size_t text_len,
-		      const char *note, size_t note_len)
+/*
+ * As text or as a note; the note has its letter for that.  If urxe run has
+ * ended, it is text, and what may be handled is below the lowest level, maybe.
+ */
+static void write_out(bool run, enum rule_level level, const char *text,
+		      size_t text_len, const char *note, size_t note_len)
 {
-	if (!note_write(run ? 0 : O_CREAT, note, note_len) || !run)
+	if ((!note_write(run ? 0 : O_CREAT, note, note_len) || !run) &&
+	    level <= lowest)
 		text_write(text, text_len);
 }
 
@@ -280,7 +284,8 @@ static void finding_write(const struct finding *f, const struct calls *c,
 	if (t.note)
 		fclose(t.note);
 	if (t.text && t.note)
-		write_out(run, told, told_len, noted, noted_len);
+		write_out(run, finding_level(f), told, told_len, noted,
+			  noted_len);
 	free(told);
 	free(noted);
 }
@@ -467,7 +472,7 @@ static void told_count(const struct told *t)
 		     run  ? 'T' :
 			    'C',
 		     (int)urxe_pid, t->number, t->count);
-	write_out(run, line, (size_t)n, note, (size_t)m);
+	write_out(run, rules[t->rule].level, line, (size_t)n, note, (size_t)m);
 }
 
 static void left_tell(void)

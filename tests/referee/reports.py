@@ -326,6 +326,16 @@ def failed_wrs():
     expect("what a signal ends has failed", "warning: wr-failed" in said, said)
 
 
+def outlives():
+    """A process that finds something when urxe run has ended."""
+    for level, told in (("warning", False), ("note", True)):
+        code, said = run(f"--check={level}", "--", "sh", "-c",
+                         '{ while [ -e "$URXE_CHECK_FOUND" ]; do sleep 0.1; done; '
+                         'exec "$@"; } &', "sh", QUEUES, "wr-failed", "wrong")
+        expect(f"after urxe run, level {level}", code == 0 and
+               ("check: note: wr-failed" in said) == told and (told or not said), said)
+
+
 def explained():
     """Without --check one line at the end names what explains a failure."""
     last = (r"urxe\[\d+\]: {}; urxe run --check or URXE_LOG=1 explains it\n")
@@ -363,7 +373,7 @@ RIGHT = [PROGRAM, "object-left", "right"]
 QUEUES = PROGRAM.replace("-objects", "-queues")
 UNPOLLED = [QUEUES, "completion-unpolled", "wrong"]
 for test in (text, elsewhere, at_once, levels, leaks, codes, again, forms, suppressions, forks, late,
-             gives_up, resets, failed_wrs, explained, sweep):
+             gives_up, resets, failed_wrs, outlives, explained, sweep):
     test()
 print(f"{len(failed)} failures")
 sys.exit(bool(failed))
