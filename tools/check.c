@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +12,7 @@
 
 #include "check.h"
 #include "commands.h"
+#include "relay.h"
 #include "report.h"
 #include "source.h"
 
@@ -194,14 +196,50 @@ static void print_note(FILE *to, const struct note *n)
 	fprintf(to, "    hint: %s\n", n->hint);
 }
 
+/* Notes that are not printed yet, the oldest first. */
+struct text {
+	struct text *next;
+	char *start;
+	size_t len, printed;
+};
+
+static struct text *first, **last = &first;
+
+/* Print them; not wait: those that standard error takes. */
+static void print_texts(bool wait)
+{
+	struct text *t;
+	size_t n;
+
+	while ((t = first)) {
+		n = t->len - t->printed;
+		if (!wait) {
+			if (!relay_takes(STDERR_FILENO, 0))
+				return;
+			n = n < PIPE_BUF ? n : PIPE_BUF;
+		}
+		/* unbuffered: it stays whole */
+		fwrite(t->start + t->printed, 1, n, stderr);
+		t->printed += n;
+		if (t->printed < t->len)
+			continue;
+		first = t->next;
+		if (!first)
+			last = &first;
+		free(t->start);
+		free(t);
+	}
+}
+
 static void show_note(struct note *n, unsigned int times)
 {
-	char *text = NULL;
-	size_t len = 0;
-	FILE *to = open_memstream(&text, &len);
+	struct text *t = calloc(1, sizeof(*t));
+	FILE *to = t ? open_memstream(&t->start, &t->len) : NULL;
 
-	if (!to)
+	if (!to) {
+		free(t);
 		return;
+	}
 	find_sources(n);
 	if (times)
 		fprintf(to,
@@ -210,8 +248,8 @@ static void show_note(struct note *n, unsigned int times)
 	else
 		print_note(to, n);
 	fclose(to);
-	fwrite(text, 1, len, stderr); /* unbuffered: it stays whole */
-	free(text);
+	*last = t;
+	last = &t->next;
 }
 
 void check_show(void *check)
@@ -219,6 +257,7 @@ void check_show(void *check)
 	struct check *c = check;
 
 	notes_read(&c->all, show_note);
+	print_texts(false);
 }
 
 /* Is a finding of that level asked for? */
@@ -260,6 +299,7 @@ void check_look(struct check *c, struct ending *e)
 		return;
 	check_show(c);
 	decide(c, ending_is_failure(e));
+	print_texts(true);
 	if (c->all.count == c->seen)
 		return;
 	c->seen = c->all.count;
@@ -298,6 +338,7 @@ void check_end(struct check *c)
 	if (!n->from)
 		return;
 	check_show(c);
+	print_texts(true);
 	check_say(n);
 	for (i = 0; i < n->count && c->reports; i++)
 		find_sources(&n->note[i]);

@@ -48,7 +48,10 @@ int check_complete(const struct check *c);
 int check_begin(struct check *c);
 /* Before a shell, which is not waited for: it has the environment only. */
 void check_set_environment(const struct check *c);
-/* Print what was found since the last time; c is a struct check. */
+/*
+ * Print what was found since the last time, as far as standard error takes it
+ * at once; c is a struct check.
+ */
 void check_show(void *c);
 /* A program has ended: has something been found that changes how? */
 void check_look(struct check *c, struct ending *e);

@@ -23,6 +23,7 @@
 
 #include "base/clock.h"
 #include "descendants.h"
+#include "relay.h"
 #include "supervise.h"
 
 #define NS_PER_S 1000000000ull
@@ -165,11 +166,16 @@ static void supervision_pass_on(struct supervision *s, const siginfo_t *info)
 		s->e->signal = sig;
 }
 
-/* Its time is over: it is asked to end, and then made to. */
+/*
+ * Its time is over: it is asked to end, and then made to.  What is said of it
+ * must not wait for who reads it.
+ */
 static void supervision_expire(struct supervision *s)
 {
-	if (!s->e->late)
+	if (!s->e->late) {
+		relay_begin();
 		s->a->late();
+	}
 	descendants_signal(s->e->late ? SIGKILL : SIGTERM);
 	s->e->late = true;
 	s->until = clock_now() + GRACE;
@@ -210,6 +216,7 @@ int supervise(char **argv, uint64_t limit, const struct attention *a,
 	struct supervision s = { .a = a, .e = e };
 	int err;
 
+	relay_end();
 	*e = (struct ending){ 0 };
 	supervision_begin(&s);
 	err = supervision_start(&s, argv);

@@ -19,7 +19,8 @@ struct ending {
 
 struct attention {
 	void (*late)(void); /* it is about to be ended */
-	void (*look)(void *arg); /* ten times a second; or NULL */
+	void (*look)(
+		void *arg); /* ten times a second, must not block; or NULL */
 	void *arg;
 };
 

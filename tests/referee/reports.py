@@ -360,6 +360,31 @@ def explained():
     expect("nor without urxe run", said == "", said)
 
 
+def unread():
+    """--timeout is kept where standard error is a full pipe that nobody reads."""
+    read, write = os.pipe()
+    os.set_blocking(write, False)
+    try:
+        while os.write(write, b"x" * 4096):
+            pass
+    except BlockingIOError:
+        os.set_blocking(write, True)
+    for option in ([], ["--check"]):
+        command = [URXE, "run", *option, "--timeout", "1", "--", "sh", "-c",
+                   '"$@"; exec sleep 1000', "sh", *LEFT]
+        env = dict(os.environ, URXE_CHECK_LEAKS="1")
+        with subprocess.Popen(command, env=env, stdout=subprocess.DEVNULL,
+                              stderr=write) as done:
+            try:
+                code = done.wait(120)
+            except subprocess.TimeoutExpired:
+                done.kill()
+                code = "a hang"
+        expect(f"--timeout {option} and nobody reads", code == 124, code)
+    os.close(read)
+    os.close(write)
+
+
 def sweep():
     code, said = run("--check", "--exitcode", "9", "--adversary=sweep:5", "--",
                      *LEFT)
@@ -373,7 +398,7 @@ RIGHT = [PROGRAM, "object-left", "right"]
 QUEUES = PROGRAM.replace("-objects", "-queues")
 UNPOLLED = [QUEUES, "completion-unpolled", "wrong"]
 for test in (text, elsewhere, at_once, levels, leaks, codes, again, forms, suppressions, forks, late,
-             gives_up, resets, failed_wrs, outlives, explained, sweep):
+             gives_up, resets, failed_wrs, outlives, explained, unread, sweep):
     test()
 print(f"{len(failed)} failures")
 sys.exit(bool(failed))
