@@ -302,29 +302,22 @@ static int trial_once(struct trial *t, char **argv, uint64_t seed,
 	return ret ? cannot_run(argv[0], ret) : 0;
 }
 
-/* All that is allowed, as --adversary=sweep:N has it. */
-static bool trial_is_specification(const struct trial *t)
-{
-	const char *level = adversary_levels[ADVERSARY_SPECIFICATION];
-
-	return !*t->knobs || (*t->knobs == ',' && !strcmp(t->knobs + 1, level));
-}
-
 /*
  * A seed of a sweep has failed by what the program itself did: would it on
- * hardware?
+ * hardware?  Who names a level or a knob does not ask.
  */
 static void trial_compare(const struct trial *t, char **argv, uint64_t seed)
 {
 	struct trial hardware = *t;
 	struct ending e;
 
-	if (!t->sweep || !trial_is_specification(t) || faults_are_given())
+	if (!t->sweep || *t->knobs || faults_are_given())
 		return;
 	hardware.knobs = ",hardware";
 	hardware.check.level =
 		NULL; /* its findings are in the reports already */
 	unsetenv("URXE_CHECK");
+	unsetenv("URXE_TRACE"); /* the trace is of the run that is reported */
 	fail(0, "the same seed with --adversary=hardware:");
 	if (trial_once(&hardware, argv, seed, &e) || e.signal)
 		return;

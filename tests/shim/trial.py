@@ -255,13 +255,15 @@ def try_levels():
     for other, words in (("exit 0", "seed 2 passes with --adversary=hardware:"),
                          ("exit 3", "seed 2 fails with --adversary=hardware,")):
         script = f"case $URXE_ADVERSARY in *,*) {other};; 2*) exit 4;; esac"
-        for level in ("", "specification,"):
-            done = urxe(f"--adversary={level}sweep:3", "--", "sh", "-c",
-                        script if not level else script.replace("*,*", "*,h*"))
-            expect(done.returncode == 4 and words in done.stderr, f"{done}")
-            expect("urxe run --adversary=2" in done.stderr.splitlines()[-1],
-                   f"{done}")
-        for value in ("sweep:3,loss=0", "2,specification", "hardware,sweep:3"):
+        done = urxe("--trace", os.path.join(home, "trace"), "--adversary=sweep:3",
+                    "--", "sh", "-c", "echo traced=${URXE_TRACE+yes}; " + script)
+        expect(done.returncode == 4 and words in done.stderr, f"{done}")
+        expect("urxe run --trace" in done.stderr.splitlines()[-1] and
+               "--adversary=2" in done.stderr.splitlines()[-1], f"{done}")
+        expect(done.stdout == "traced=yes\n" * 2 + "traced=\n",
+               f"the trace is of the seed that failed: {done}")
+        for value in ("sweep:3,loss=0", "2,specification", "hardware,sweep:3",
+                      "specification,sweep:3"):
             done = urxe(f"--adversary={value}", "--", "sh", "-c", "exit 4")
             expect(done.returncode == 4 and "with --adversary=hardware" not in
                    done.stderr, f"{value}: {done}")
