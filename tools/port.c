@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* urxe port down|up: pulling the cable, and putting it back. */
+#include <errno.h>
 #include <getopt.h>
 #include <stdio.h>
 #include <string.h>
@@ -13,6 +14,19 @@ static const struct command_option options[] = {
 	OPTIONS_END,
 };
 /* clang-format on */
+
+/* The name may be misspelt. */
+static void say_made(const char *dir)
+{
+	char text[FABRICS_TEXT];
+	struct urxe_fabric *f;
+	int ret = fabric_open(dir, false, &f);
+
+	if (!ret)
+		fabric_close(f);
+	if (ret == -ENOENT)
+		fail(0, "%s; it is made", no_fabric_text(dir, text));
+}
 
 static int cmd_port(int argc, char **argv)
 {
@@ -38,6 +52,8 @@ static int cmd_port(int argc, char **argv)
 		return fail(1, "there is no device %s, only " URXE_DEVICE_NAME,
 			    device);
 	ret = choose_fabric(name, dir);
+	if (!ret && name)
+		say_made(dir);
 	if (!ret)
 		ret = use_fabric(dir, true, &f); /* down for those who come */
 	if (ret)

@@ -331,7 +331,9 @@ static const struct command_option options[] = {
 static int set_memlock(const char *value)
 {
 	if (strcmp(value, "enforce"))
-		return fail(EXIT_USAGE, "--memlock: \"%s\": enforce", value);
+		return fail(EXIT_USAGE,
+			    "--memlock: \"%s\": the only value is enforce",
+			    value);
 	setenv("URXE_MEMLOCK", value, 1);
 	return TRIAL_CHOSEN;
 }

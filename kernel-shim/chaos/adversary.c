@@ -47,6 +47,25 @@ static bool refuse(char *why, size_t len, const char *word, size_t n,
 	return false;
 }
 
+/* The first word is no seed: a knob or a level was meant. */
+static bool refuse_seed(char *why, size_t len, const char *word, size_t n)
+{
+	char meant[NEAREST_TEXT], what[NEAREST_TEXT + 64];
+	const char *is = memchr(word, '=', n);
+	struct nearest near;
+	int i;
+
+	nearest_begin(&near, word, is ? (size_t)(is - word) : n);
+	for (i = 0; i < KNOBS; i++)
+		nearest_try(&near, adversary_knobs[i].name);
+	for (i = 0; !is && i < ADVERSARY_LEVELS; i++)
+		nearest_try(&near, adversary_levels[i]);
+	snprintf(what, sizeof(what), "a seed is a number below 2^64%s%s",
+		 nearest_text(&near, meant),
+		 is && near.word ? "; a knob follows a seed or a comma" : "");
+	return refuse(why, len, word, n, what);
+}
+
 /* A number of decimal digits; returns how many, 0: none, or too large. */
 static size_t digits_parse(const char *text, size_t len, uint64_t *value)
 {
@@ -164,8 +183,7 @@ bool adversary_parse(struct adversary *a, const char *text, const char *program,
 	knobs_set(a, ADVERSARY_SPECIFICATION);
 	n = strcspn(text, ",");
 	if (!adversary_seed_parse(text, n, &a->seed))
-		return refuse(why, len, text, n,
-			      "a seed is a number below 2^64");
+		return refuse_seed(why, len, text, n);
 	for (text += n; *text; text += n) {
 		n = strcspn(++text, ",");
 		wrong = knob_parse(a, text, n);

@@ -74,6 +74,11 @@ meant --fabric "$URXE" run --fabic x ls
 meant warning "$URXE" run --check=warnign ls
 meant junit "$URXE" run --check --report=jnit ls
 meant place "$URXE" run --adversary=1,plac=3 ls
+meant place "$URXE" run --adversary=plce=3 ls
+meant hardware "$URXE" run --adversary=hardwar ls
+meant hardware "$URXE" run --adversary=hardwr,sweep:3 ls
+code 2 "$URXE" run --memlock x ls
+grep -q '"x": the only value is enforce' "$URXE_DIR/err" || die "--memlock"
 meant ibv_reg_mr "$URXE" run --fault ibv_regmr:ENOMEM ls
 meant RETRY_EXC_ERR "$URXE" run --fault wr:RETRY_EXC ls
 meant down "$URXE" port dwon
