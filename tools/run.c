@@ -405,7 +405,7 @@ const struct command command_run = {
 	.examples = "  urxe run ibv_devinfo\n"
 		    "  urxe run --fabric test\n"
 		    "  urxe run ib_write_bw -R & urxe run ib_write_bw -R localhost\n"
-		    "  urxe run --check --exitcode 9 --adversary=sweep:60 -- ./my-test\n"
+		    "  urxe run --check --exitcode 9 --adversary=hardware,sweep:60 -- ./my-test\n"
 		    "  urxe run --timeout 2m --fault wr:nth=100:RETRY_EXC_ERR -- ./my-test\n"
 		    "  urxe run --trace t.urxe -- ./my-test; urxe trace --html t.html t.urxe\n",
 };
