@@ -129,8 +129,11 @@ static void show_row(const char *a, const char *b,
 
 	printf("  %8s %-15s", a, b);
 	for (o = 0; o < URXE_OBJ_COUNT; o++)
-		printf(" %6u",
-		       used ? load_relaxed(&used[o]) : fabric_obj_limit(o));
+		if (!used && fabric_obj_limit(o) == INT32_MAX)
+			printf(" %6s", "-");
+		else
+			printf(" %6u", used ? load_relaxed(&used[o]) :
+					      fabric_obj_limit(o));
 	putchar('\n');
 }
 
@@ -189,6 +192,8 @@ static void show_contexts(struct urxe_fabric *f)
 	}
 	show_row("", "all", dev->used);
 	show_row("", "limit", NULL);
+	printf("  %8s %s\n", "",
+	       "(of the fabric: qp, xrcd, dm; of each context: the others)");
 }
 
 static void show_text(struct urxe_fabric *f, const char *dir, int dead)

@@ -26,17 +26,19 @@
 static const struct {
 	const char *name;
 	uint32_t limit;
+	bool fabric_wide; /* the limit is of all contexts together */
 } objects[URXE_OBJ_COUNT] = {
-	[URXE_OBJ_PD] = { "pd", URXE_MAX_PD },
-	[URXE_OBJ_MR] = { "mr", URXE_MAX_MR },
-	[URXE_OBJ_MW] = { "mw", URXE_MAX_MW },
-	[URXE_OBJ_CQ] = { "cq", URXE_MAX_CQ },
-	[URXE_OBJ_QP] = { "qp", URXE_MAX_QP - 2 },
-	[URXE_OBJ_SRQ] = { "srq", URXE_MAX_SRQ - 1 }, /* no number 0 */
-	[URXE_OBJ_AH] = { "ah", URXE_MAX_AH },
-	[URXE_OBJ_XRCD] = { "xrcd", URXE_MAX_XRCD },
-	[URXE_OBJ_DM] = { "dm", URXE_MAX_DM },
-	[URXE_OBJ_COMP_CNTR] = { "cntr", URXE_MAX_COMP_CNTR - 1 },
+	/* entry 0 of a context's table is never used */
+	[URXE_OBJ_PD] = { "pd", URXE_MAX_PD - 1, false },
+	[URXE_OBJ_MR] = { "mr", URXE_MAX_MR, false },
+	[URXE_OBJ_MW] = { "mw", URXE_MAX_MW, false },
+	[URXE_OBJ_CQ] = { "cq", URXE_MAX_CQ - 1, false },
+	[URXE_OBJ_QP] = { "qp", URXE_MAX_QP - 2, true },
+	[URXE_OBJ_SRQ] = { "srq", URXE_MAX_SRQ - 1, false },
+	[URXE_OBJ_AH] = { "ah", URXE_MAX_AH, false },
+	[URXE_OBJ_XRCD] = { "xrcd", URXE_MAX_XRCD, true },
+	[URXE_OBJ_DM] = { "dm", URXE_MAX_DM, true },
+	[URXE_OBJ_COMP_CNTR] = { "cntr", URXE_MAX_COMP_CNTR - 1, false },
 };
 
 uint32_t fabric_obj_limit(enum urxe_obj o)
@@ -69,17 +71,48 @@ static bool objects_full(struct urxe_fabric *f, enum urxe_obj o)
 	return n >= objects[o].limit;
 }
 
-int fabric_obj_get(struct urxe_fabric *f, uint32_t slot, enum urxe_obj o)
+/* One more of all contexts together; false: the device is full. */
+static bool objects_take(struct urxe_fabric *f, enum urxe_obj o)
 {
 	_Atomic uint32_t *used = &f->dev->used[o];
 
 	while (fetch_add_relaxed(used, 1) >= objects[o].limit) {
 		fetch_sub_relaxed(used, 1);
 		if (objects_full(f, o) && !fabric_reap(f))
-			return fabric_fail(ENOMEM,
-					   "the device has %u %ss at most",
-					   objects[o].limit, objects[o].name);
+			return false;
 	}
+	return true;
+}
+
+/*
+ * One more of a context; false: it has as many as its limit.  A count above the
+ * limit is damaged and refuses nothing: the context's tables end there anyway.
+ */
+static bool objects_take_own(struct urxe_fabric *f, uint32_t slot,
+			     enum urxe_obj o)
+{
+	_Atomic uint32_t *used = &f->dev->ctx[slot].used[o];
+	uint32_t n = load_relaxed(used);
+
+	do {
+		if (n == objects[o].limit)
+			return false;
+	} while (!cas_relaxed(used, &n, n + 1));
+	fetch_add_relaxed(&f->dev->used[o], 1);
+	return true;
+}
+
+int fabric_obj_get(struct urxe_fabric *f, uint32_t slot, enum urxe_obj o)
+{
+	if (!objects[o].fabric_wide)
+		return objects_take_own(f, slot, o) ?
+			       0 :
+			       fabric_fail(ENOMEM,
+					   "a context has %u %ss at most",
+					   objects[o].limit, objects[o].name);
+	if (!objects_take(f, o))
+		return fabric_fail(ENOMEM, "the device has %u %ss at most",
+				   objects[o].limit, objects[o].name);
 	fetch_add_relaxed(&f->dev->ctx[slot].used[o], 1);
 	return 0;
 }

@@ -46,7 +46,11 @@ extern const uint32_t urxe_layout_version;
 #define URXE_LINE 64 /* keeps writers apart; a hint, not an assumption */
 #define URXE_PAGE 4096 /* unit of both allocators, whatever the CPU's page */
 
-/* Device limits.  What ibv_query_device reports is what is enforced. */
+/*
+ * Device limits.  What ibv_query_device reports is what is enforced: of QPs,
+ * XRC domains and device memory for the fabric, of other objects for each
+ * context.
+ */
 #define URXE_MAX_CTX 512 /* 9 bits of every lkey and rkey */
 #define URXE_MAX_PROCESS 4096 /* 12 bits of a process's id */
 #define URXE_GEN_MASK 0x7fffffffu /* generations of a slot have 31 bits */
@@ -55,9 +59,9 @@ extern const uint32_t urxe_layout_version;
 #define URXE_MAX_SRQ 4096
 #define URXE_MAX_PD 8192
 #define URXE_MAX_KEY 32768 /* MRs and MWs of one context: 15 bits of a key */
-#define URXE_MAX_MR 16384
-#define URXE_MAX_MW 16383
-#define URXE_MAX_AH 16384
+#define URXE_MAX_MR (URXE_MAX_KEY - 1) /* fewer if there are MWs ... */
+#define URXE_MAX_MW (URXE_MAX_KEY - 1) /* ... and the other way round */
+#define URXE_MAX_AH INT32_MAX /* they are in no table */
 #define URXE_MAX_XRCD 256
 #define URXE_MAX_COMP_CNTR 4096
 #define URXE_MAX_DM 16384 /* as many as the heap has units: URXE_DM_UNIT */

@@ -70,7 +70,11 @@ struct urxe_key *key_alloc(struct urxe_context *ctx, enum urxe_obj obj,
 				fetch_add_relaxed(&a->key_tag[i], 1) + 1);
 	}
 	arena_unlock(ctx->fabric, a);
-	*err = i < URXE_MAX_KEY ? key_grow(ctx, i) : -ENOMEM;
+	*err = i < URXE_MAX_KEY ?
+		       key_grow(ctx, i) :
+		       fabric_fail(ENOMEM,
+				   "a context has %u MRs and MWs at most",
+				   URXE_MAX_KEY - 1);
 	if (!*err)
 		return &a->key[i];
 	if (i < URXE_MAX_KEY)

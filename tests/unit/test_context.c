@@ -350,8 +350,8 @@ static int have_all(void *arg)
 
 	a = open_arena(f, &fd);
 	v->slot = a->slot;
-	for (i = 0; i < fabric_obj_limit(URXE_OBJ_PD); i++)
-		if (fabric_obj_get(f, a->slot, URXE_OBJ_PD))
+	for (i = 0; i < fabric_obj_limit(URXE_OBJ_XRCD); i++)
+		if (fabric_obj_get(f, a->slot, URXE_OBJ_XRCD))
 			return 1;
 	if (dm_heap_alloc(f, a->slot, a->gen, f->dm_bytes, 0) < 0)
 		return 2;
@@ -385,7 +385,7 @@ START_TEST(used_up_by_the_dead)
 	while (!atomic_load(&v->ready))
 		usleep(1000);
 	if (_i == 0)
-		ck_assert_int_eq(fabric_obj_get(f, a->slot, URXE_OBJ_PD),
+		ck_assert_int_eq(fabric_obj_get(f, a->slot, URXE_OBJ_XRCD),
 				 -ENOMEM);
 	else if (_i == 1)
 		ck_assert_int_eq(dm_heap_alloc(f, a->slot, a->gen, 4096, 0),
@@ -394,7 +394,7 @@ START_TEST(used_up_by_the_dead)
 		ck_assert_int_eq(mcast_attach(f, group, qpn), -ENOMEM);
 	kill_child(child);
 	if (_i == 0)
-		ck_assert_int_eq(fabric_obj_get(f, a->slot, URXE_OBJ_PD), 0);
+		ck_assert_int_eq(fabric_obj_get(f, a->slot, URXE_OBJ_XRCD), 0);
 	else if (_i == 1)
 		ck_assert_int_ge(dm_heap_alloc(f, a->slot, a->gen, 4096, 0), 0);
 	else
@@ -503,6 +503,51 @@ START_TEST(open_race)
 }
 END_TEST
 
+/* Of a context, whatever the others have. */
+static void context_limit(struct urxe_fabric *f, enum urxe_obj o)
+{
+	const uint32_t limit = fabric_obj_limit(o);
+
+	atomic_store(&f->dev->ctx[0].used[o], limit - 1);
+	ck_assert_int_eq(fabric_obj_get(f, 0, o), 0);
+	ck_assert_int_eq(fabric_obj_get(f, 0, o), -ENOMEM);
+	ck_assert_str_ne(fabric_why(), "");
+	ck_assert_int_eq(fabric_obj_get(f, 1, o), 0);
+	fabric_obj_put(f, 0, o);
+	ck_assert_int_eq(fabric_obj_get(f, 0, o), 0);
+	ck_assert_int_eq(fabric_obj_get(f, 0, o), -ENOMEM);
+	atomic_store(&f->dev->ctx[0].used[o], 0x87654321);
+	ck_assert_int_eq(fabric_obj_get(f, 0, o), 0);
+}
+
+static int ask_a_full_context(void *arg)
+{
+	int i;
+
+	for (i = 0; i < 300000; i++)
+		if (fabric_obj_get(arg, 0, URXE_OBJ_PD) != -ENOMEM)
+			return 1;
+	return 0;
+}
+
+/* Several that ask at once get no more than there is. */
+START_TEST(object_limit_race)
+{
+	struct urxe_fabric *f = new_fabric();
+	pid_t pid[3];
+	int i;
+
+	open_context(f);
+	atomic_store(&f->dev->ctx[0].used[URXE_OBJ_PD],
+		     fabric_obj_limit(URXE_OBJ_PD));
+	for (i = 0; i < 3; i++)
+		pid[i] = spawn(ask_a_full_context, f);
+	for (i = 0; i < 3; i++)
+		ck_assert_int_eq(reap_child(pid[i]), 0);
+	fabric_close(f);
+}
+END_TEST
+
 START_TEST(object_limits)
 {
 	struct urxe_fabric *f = new_fabric();
@@ -512,6 +557,11 @@ START_TEST(object_limits)
 	ck_assert_str_ne(fabric_obj_name(o), "");
 	for (i = 0; i < 7; i++)
 		open_context(f);
+	if (o != URXE_OBJ_QP && o != URXE_OBJ_XRCD && o != URXE_OBJ_DM) {
+		context_limit(f, o);
+		fabric_close(f);
+		return;
+	}
 	for (i = 0; i < limit; i++)
 		ck_assert_int_eq(fabric_obj_get(f, i % 7, o), 0);
 	ck_assert_int_eq(fabric_obj_get(f, 0, o), -ENOMEM);
@@ -609,6 +659,7 @@ int main(void)
 	add(s, all_contexts);
 	add(s, open_race);
 	tcase_add_loop_test(tc, object_limits, 0, URXE_OBJ_COUNT);
+	add(s, object_limit_race);
 	suite_add_tcase(s, tc);
 	add(s, reaper_stops_and_dies);
 	add(s, fifos_cannot_be_seen);

@@ -93,9 +93,11 @@ START_TEST(extremes)
 }
 END_TEST
 
+/* There is no limit but memory. */
 START_TEST(all_of_them)
 {
-	static struct ibv_ah *ah[URXE_MAX_AH];
+	enum { MANY = 100000 };
+	static struct ibv_ah *ah[MANY];
 	struct opts o = default_opts();
 	struct ibv_device_attr dev;
 	struct ibv_ah_attr attr;
@@ -104,17 +106,13 @@ START_TEST(all_of_them)
 
 	node_open(&n, NULL, MEM_HEAP, &o);
 	ck_ok(ibv_query_device(n.ctx, &dev));
-	ck_assert_int_eq(dev.max_ah, URXE_MAX_AH);
+	ck_assert_int_eq(dev.max_ah, INT32_MAX);
 	attr = good(&n);
-	for (i = 0; i < dev.max_ah; i++) {
+	for (i = 0; i < MANY; i++) {
 		ah[i] = ibv_create_ah(n.pd, &attr);
 		ck_nonnull(ah[i]);
 	}
-	ck_errno(ibv_create_ah(n.pd, &attr), ENOMEM);
-	ck_ok(ibv_destroy_ah(ah[5]));
-	ah[5] = ibv_create_ah(n.pd, &attr);
-	ck_nonnull(ah[5]);
-	for (i = 0; i < dev.max_ah; i++)
+	for (i = 0; i < MANY; i++)
 		ck_ok(ibv_destroy_ah(ah[i]));
 	node_close(&n);
 }

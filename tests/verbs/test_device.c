@@ -82,10 +82,10 @@ START_TEST(limits)
 	ck_assert_int_eq(a.max_qp, URXE_MAX_QP - 2);
 	ck_assert_int_eq(a.max_qp_wr, URXE_MAX_QP_WR);
 	ck_assert_int_eq(a.max_sge, URXE_MAX_SGE);
-	ck_assert_int_eq(a.max_cq, URXE_MAX_CQ);
+	ck_assert_int_eq(a.max_cq, URXE_MAX_CQ - 1);
 	ck_assert_int_eq(a.max_cqe, URXE_MAX_CQE);
 	ck_assert_int_eq(a.max_mr, URXE_MAX_MR);
-	ck_assert_int_eq(a.max_pd, URXE_MAX_PD);
+	ck_assert_int_eq(a.max_pd, URXE_MAX_PD - 1);
 	ck_assert_int_eq(a.max_qp_rd_atom, URXE_MAX_RD_ATOM);
 	ck_assert_int_eq(a.max_qp_init_rd_atom, URXE_MAX_RD_ATOM);
 	ck_assert_int_eq(a.atomic_cap, IBV_ATOMIC_HCA);

@@ -408,28 +408,32 @@ START_TEST(same_memory_twice)
 }
 END_TEST
 
+/* Each context has so many. */
 START_TEST(all_of_them)
 {
-	static struct ibv_mr *mr[URXE_MAX_MR];
+	static struct ibv_mr *mr[URXE_MAX_MR + 1];
 	char *buf = pages(1, PROT_READ | PROT_WRITE);
 	struct ibv_context *other;
 	struct ibv_pd *other_pd;
-	int i, half = URXE_MAX_MR / 2;
+	int i;
 
 	setup();
 	other = open_device();
 	other_pd = ibv_alloc_pd(other);
 	ck_nonnull(other_pd);
 	for (i = 0; i < URXE_MAX_MR; i++) {
-		mr[i] = ibv_reg_mr(i < half ? pd : other_pd, buf, 8, 0);
+		mr[i] = ibv_reg_mr(pd, buf, 8, 0);
 		ck_nonnull(mr[i]);
 	}
+	ck_assert_int_ge(i, 20000);
 	ck_errno(ibv_reg_mr(pd, buf, 8, 0), ENOMEM);
-	ck_errno(ibv_reg_mr(other_pd, buf, 8, 0), ENOMEM);
+	ck_errno(ibv_alloc_mw(pd, IBV_MW_TYPE_1), ENOMEM);
+	mr[i] = ibv_reg_mr(other_pd, buf, 8, 0);
+	ck_nonnull(mr[i]);
 	ck_ok(ibv_dereg_mr(mr[5]));
-	mr[5] = ibv_reg_mr(other_pd, buf, 8, 0);
+	mr[5] = ibv_reg_mr(pd, buf, 8, 0);
 	ck_nonnull(mr[5]);
-	for (i = 0; i < URXE_MAX_MR; i++)
+	for (i = 0; i <= URXE_MAX_MR; i++)
 		ck_ok(ibv_dereg_mr(mr[i]));
 	ck_ok(ibv_dealloc_pd(other_pd));
 	ck_ok(ibv_close_device(other));
