@@ -174,6 +174,7 @@ static void find_sources(struct note *n)
 /* As the process prints it if its stderr is another file (finding.c). */
 static void print_note(FILE *to, const struct note *n)
 {
+	const char *header;
 	const struct call *c;
 	unsigned int i = 0;
 
@@ -187,8 +188,11 @@ static void print_note(FILE *to, const struct note *n)
 		}
 		fprintf(to, "    #%u in %s", i++,
 			*c->function ? c->function : "?");
+		header = source_header(c->function);
 		if (c->file)
 			fprintf(to, " (%s:%u)\n", c->file, c->line);
+		else if (header)
+			fprintf(to, " (%s)\n", header);
 		else
 			fprintf(to, "+0x%lx (%s+0x%lx)\n", c->offset, c->module,
 				c->address);

@@ -76,11 +76,14 @@ static const char *below(const char *path)
  * program, of which addr2line says the line of the header, and the program's
  * file.
  */
-static bool is_of_a_header(const char *function)
+const char *source_header(const char *function)
 {
-	return !strncmp(function, "ibv_", 4) ||
-	       !strncmp(function, "rdma_post_", 10) ||
-	       !strncmp(function, "rdma_reg_", 9);
+	if (!strncmp(function, "ibv_", 4))
+		return "infiniband/verbs.h";
+	if (!strncmp(function, "rdma_post_", 10) ||
+	    !strncmp(function, "rdma_reg_", 9))
+		return "rdma/rdma_verbs.h";
+	return NULL;
 }
 
 /* Many stacks have the same callers. */
@@ -126,7 +129,7 @@ void source_find(struct call *c)
 {
 	struct known *k, *first = known;
 
-	if (c->file || is_of_a_header(c->function))
+	if (c->file || source_header(c->function))
 		return;
 	k = known_get(c->module, c->address);
 	if (!k || !k->module)

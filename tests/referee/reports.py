@@ -178,6 +178,9 @@ def debugged(tmp):
     subprocess.run(["cc", "-g", "-O0", "-o", f"{tmp}/left", f"{tmp}/left.c",
                     "-libverbs"], check=True)
     _, said = run("--check", "--report", "github", "--", f"{tmp}/left")
+    expect("text: the header of a verb that is inline",
+           re.search(r"#0 in ibv_create_cq_ex \(infiniband/verbs\.h\)\n    #1 in main "
+                     r"\(\S*left\.c:6\)", said), said)
     expect("GitHub: not the header", "left.c,line=6,title=object-left" in said,
            said)
 
