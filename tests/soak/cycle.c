@@ -163,11 +163,11 @@ static void write_to(struct ibv_mr *to, uint64_t addr, uint32_t rkey)
 	struct ibv_send_wr wr = { .sg_list = &sge,
 				  .num_sge = 1,
 				  .opcode = IBV_WR_RDMA_WRITE,
-				  .send_flags = IBV_SEND_SIGNALED }, *bad;
+				  .send_flags = IBV_SEND_SIGNALED };
 
 	wr.wr.rdma.remote_addr = addr;
 	wr.wr.rdma.rkey = to ? to->rkey : rkey;
-	must("ibv_post_send", !(errno = ibv_post_send(o.qp[0], &wr, &bad)));
+	post_send(o.qp[0], &wr);
 	expect_completion("a WRITE to oneself");
 }
 

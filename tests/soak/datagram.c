@@ -100,7 +100,7 @@ void datagrams_step(void)
 	struct ibv_sge sge = { .lkey = ud.mr->lkey };
 	struct ibv_send_wr wr = { .sg_list = &sge,
 				  .num_sge = 1,
-				  .opcode = IBV_WR_SEND }, *bad;
+				  .opcode = IBV_WR_SEND };
 	uint32_t to = rnd(sh->n + 1);
 	struct message *m;
 
@@ -119,7 +119,7 @@ void datagrams_step(void)
 	wr.wr.ud.remote_qkey = QKEY;
 	wr.wr.ud.ah = to < sh->n ? ud.ah : ud.group_ah;
 	wr.wr.ud.remote_qpn = to < sh->n ? sh->slot[to].ud_qpn : 0xffffff;
-	must("ibv_post_send", !(errno = ibv_post_send(ud.qp, &wr, &bad)));
+	post_send(ud.qp, &wr);
 	ud.sends++;
 }
 

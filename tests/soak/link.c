@@ -330,7 +330,7 @@ static void link_join(uint32_t i)
 static void job_post(uint32_t i, struct ibv_send_wr *wr)
 {
 	struct link *l = &links[i];
-	struct ibv_send_wr *p, *bad;
+	struct ibv_send_wr *p;
 
 	for (p = wr; p; p = p->next) {
 		p->wr_id = i;
@@ -339,7 +339,7 @@ static void job_post(uint32_t i, struct ibv_send_wr *wr)
 		if (!p->next)
 			p->send_flags |= IBV_SEND_SIGNALED;
 	}
-	must("ibv_post_send", !(errno = ibv_post_send(l->send, wr, &bad)));
+	post_send(l->send, wr);
 }
 
 static struct ibv_sge scratch_sge(const struct link *l, uint32_t off,

@@ -90,6 +90,9 @@ bool made_or_starved(const char *what, bool ok, uint32_t starved);
 		made_or_starved(what, (expr), starved_);                       \
 	})
 
+/* A send queue gets its memory with its first WR: until there is some. */
+void post_send(struct ibv_qp *qp, struct ibv_send_wr *wr);
+
 /* Bytes that are a function of a seed. */
 void fill(void *p, uint32_t len, uint32_t seed);
 bool filled(const void *p, uint32_t len, uint32_t seed);

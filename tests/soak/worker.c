@@ -67,6 +67,16 @@ bool made_or_starved(const char *what, bool ok, uint32_t starved)
 	return false;
 }
 
+void post_send(struct ibv_qp *qp, struct ibv_send_wr *wr)
+{
+	struct ibv_send_wr *bad;
+
+	while (!made("ibv_post_send", !(errno = ibv_post_send(qp, wr, &bad)))) {
+		must("ibv_post_send", errno == ENOMEM);
+		usleep(1000);
+	}
+}
+
 static uint8_t fill_byte(uint32_t i, uint32_t seed)
 {
 	return (uint8_t)(seed * 131 + i * 7 + (i >> 8) * 29);
