@@ -38,6 +38,10 @@ index() {
 URXE_KEEP=1 look env
 "$URXE" run -- "$hold" &
 here_held=$!
+# until then its addresses give way to those of the other one
+until "$URXE" info --fabric t | grep -q shim-hold; do
+	kill -0 $here_held || die "hold"
+done
 nsenter -t $other -n -- "$URXE" run -- "$hold" &
 there_held=$!
 until [ -n "$(index 192.0.2.2)" ]; do
