@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Standard error may be a pipe that nobody reads.  Who must not wait for it
- * prints when it takes something, or by way of a relay, which drops the rest
- * once standard error has taken nothing for 2 s.
+ * Printing to a standard error that may be a pipe which nobody reads, without
+ * waiting for ever: only when it takes something, or through a relay, which
+ * drops the rest once standard error has taken nothing for 2 s.
  */
 #pragma once
 

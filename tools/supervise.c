@@ -167,8 +167,8 @@ static void supervision_pass_on(struct supervision *s, const siginfo_t *info)
 }
 
 /*
- * Its time is over: it is asked to end, and then made to.  What is said of it
- * must not wait for who reads it.
+ * Its time is over: it is asked to end, and then made to.  Printing why must
+ * not wait for a reader.
  */
 static void supervision_expire(struct supervision *s)
 {

@@ -193,7 +193,7 @@ static int64_t qp_number(const struct output *o, const struct trace_record *r,
 
 	if (qpn && qp)
 		return (int64_t)qp->track;
-	/* who finds a connection of dead processes ends it on behalf of both */
+	/* a process that finds a connection of dead ones ends it for both */
 	return qpn && r->what == TRACE_CM_SENT ? QP_EARLIER : QP_NONE;
 }
 

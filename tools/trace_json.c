@@ -28,7 +28,7 @@ static void put_value(void *arg, const char *name, const char *text)
 		json_put_string(j, name, text);
 }
 
-/* The line of text, without who and when. */
+/* The line of text, without its process and time. */
 static void put_text(struct json *j, const struct trace_record *r)
 {
 	char *text = NULL;

@@ -10,7 +10,7 @@
 /* A line; its time is that since `start`. */
 void trace_print(FILE *to, const struct trace_record *r, uint64_t start);
 
-/* The same without who and when. */
+/* The same without the process and the time. */
 void trace_print_what(FILE *to, const struct trace_record *r);
 
 /* A value as events.h says of that type. */

@@ -304,7 +304,7 @@ static int trial_once(struct trial *t, char **argv, uint64_t seed,
 
 /*
  * A seed of a sweep has failed by what the program itself did: would it on
- * hardware?  Who names a level or a knob does not ask.
+ * hardware?  Not asked if a level or a knob was given.
  */
 static void trial_compare(const struct trial *t, char **argv, uint64_t seed)
 {

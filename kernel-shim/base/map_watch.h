@@ -9,12 +9,12 @@
 #include <stdint.h>
 
 struct map_watch {
-	/* Before the call: a moment, which is later than what was seen so far.
-	 */
+	/* Before the call: a number that grows with each MR. */
 	uint64_t (*now)(void);
 	/*
-	 * Afterwards, if it succeeded: len bytes at this address are not there
-	 * any more, or are others.  errno stays as it is.
+	 * After the call, if it succeeded: len bytes at this address are not
+	 * there any more, or are others.  since: what now() returned.  errno is
+	 * kept.
 	 */
 	void (*gone)(const char *call, const void *at, size_t len,
 		     uint64_t since, const void *caller);

@@ -5,10 +5,10 @@
  *	URXE_ADVERSARY=SEED[,LEVEL][,KNOB=VALUE...]
  *
  * SEED is a number.  A level is a set of defaults: "hardware" does what
- *shipping NICs are known to do, "specification" all that is allowed, and is the
- *default. A knob's value is how many of 1000 meet it, or a percentage (2%,
- *0.5%).  The word none in place of a knob turns off all knobs that are not
- *named after it, and a level sets all of them.
+ * shipping NICs are known to do, "specification" all that is allowed, and is
+ * the default.  A knob's value is how many of 1000 meet it, or a percentage
+ * (2% or 0.5%).  The word none in place of a knob turns off all knobs that are
+ * not named after it, and a level sets all of them.
  */
 #pragma once
 

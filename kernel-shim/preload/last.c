@@ -13,16 +13,14 @@
 #include "shim.h"
 
 #ifdef __GLIBC__
-/* The referee's, or the tally of failures. */
-static void (*last[2])(int status);
+/* The referee's, or without --check that of the tally of failures. */
+static void (*last)(int status);
 
 static void last_run(int status, void *arg)
 {
 	(void)arg;
-	if (last[0])
-		last[0](status);
-	if (last[1])
-		last[1](status);
+	if (last)
+		last(status);
 }
 
 /* on_exit() alone: atexit() is over when this library's destructors are. */
@@ -37,6 +35,6 @@ __attribute__((constructor)) static void last_register(void)
 void urxe_call_last(void (*fn)(int)) __attribute__((visibility("default")));
 void urxe_call_last(void (*fn)(int))
 {
-	last[last[0] != NULL] = fn;
+	last = fn;
 }
 #endif

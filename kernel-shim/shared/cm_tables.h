@@ -226,7 +226,7 @@ struct cm_id {
 };
 static_assert(sizeof(struct cm_id) == 512, "fixed");
 
-/* A command of a thread: the how manieth of those that may raise events. */
+/* A command of a thread; `command` counts those that may raise events. */
 struct cm_cause {
 	uint32_t thread; /* of the channel's process; 0: of another one */
 	uint32_t command;
@@ -239,7 +239,7 @@ struct cm_event {
 	uint32_t id; /* + 1: whose events_reported it raises */
 	uint32_t mc; /* + 1, of multicast events */
 	struct cm_ref req; /* the new id of a CONNECT_REQUEST */
-	uint32_t unused;
+	uint32_t pad;
 	struct cm_cause cause;
 	uint64_t order;
 	uint64_t due; /* ns: it comes then; 0: it is there */

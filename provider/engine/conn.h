@@ -64,7 +64,7 @@ struct urxe_conn {
 	uint32_t allows;
 	bool direct; /* the short way is open (direct.h) */
 	bool doubts_memory; /* receives of this process may have none any more */
-	/* + 1; of the message whose receive was returned to an SRQ */
+	/* + 1: the PSN of the message whose receive was returned to an SRQ */
 	uint32_t returned_psn;
 	const _Atomic uint32_t *port_state;
 	struct urxe_rx rx;

@@ -52,7 +52,7 @@ void event_send_comp(struct urxe_cq_view *v)
 		store_seq_cst(&v->peer->arena->kept_events, 1);
 		return;
 	}
-	urxe_note("a completion event is left to who waits for it: %s",
+	urxe_note("a completion event is kept for its reader: %s",
 		  strerror(-ret));
 	event_leave(v->peer);
 }
@@ -111,7 +111,7 @@ void event_send_async(struct urxe_peer *peer, uint32_t fifo, uint64_t element,
 			      element, type);
 	if (!ret || ret == -ENXIO)
 		return;
-	urxe_note("async event %d is left to who waits for it: %s", (int)type,
+	urxe_note("async event %d is kept for its reader: %s", (int)type,
 		  ret == -EAGAIN ? "its FIFO is full" : strerror(-ret));
 	if (kept_event_put(peer->arena->kept, fifo, element, type, once))
 		event_leave(peer);

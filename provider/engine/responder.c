@@ -450,8 +450,7 @@ static void receive_finish(struct delivery *d, struct urxe_context *ctx,
  * posts it again when that is over (rq_recover.c).  If that was its last
  * receive, it only polls, or sleeps until there is an event.
  */
-static void receive_return(struct urxe_conn *c, const struct taken *t,
-			   uint32_t psn)
+static void receive_return(struct urxe_conn *c, const struct taken *t)
 {
 	uint32_t index = t->index + 1;
 
@@ -461,7 +460,15 @@ static void receive_return(struct urxe_conn *c, const struct taken *t,
 	}
 	fabric_count_death(c->peer->fabric);
 	cq_attention(&c->rx.cq);
-	c->returned_psn = psn + 1;
+	c->returned_psn = load_relaxed(&c->sh->epsn) + 1;
+}
+
+/* Of the message that is expected: then it meets a receive soon, and no RNR. */
+static bool receive_was_returned(const struct urxe_qp *qp,
+				 const struct urxe_conn *c)
+{
+	return !qp_is_unreliable(qp) &&
+	       c->returned_psn == load_relaxed(&c->sh->epsn) + 1;
 }
 
 static const uint8_t wc_flags[] = {
@@ -480,8 +487,8 @@ static uint32_t receive_wqe(const struct urxe_rx *rx, const struct taken *t)
 }
 
 /*
- * A receive that was taken is better filled: where another process has to do it
- * (copy path 4), see first that it is there.
+ * Where another process has to copy (copy path 4), ask whether it runs before a
+ * receive is taken, so that it seldom has to be returned.
  */
 static bool receive_is_answered(const struct urxe_qp *qp,
 				const struct urxe_conn *c, uint8_t opcode,
@@ -563,16 +570,14 @@ enum response responder_receive(struct urxe_qp *qp, struct urxe_conn *c,
 		return RESP_SILENCE;
 	}
 	resp = receive_take(qp, c, w, length, &t);
-	/* the receive that it had will be posted again: not ready is too much
-	 */
 	if (unlikely(resp))
-		return resp == RESP_RNR && c->returned_psn == qp->psn + 1 ?
+		return resp == RESP_RNR && receive_was_returned(qp, c) ?
 			       RESP_SILENCE :
 			       resp;
 	if (is_send(w->opcode) && likely(!failed)) {
 		resp = receive_begin(qp, c, &t, length, &d);
 		if (unlikely(resp == RESP_SILENCE || resp == RESP_OTHER)) {
-			receive_return(c, &t, qp->psn);
+			receive_return(c, &t);
 			return resp;
 		}
 	}

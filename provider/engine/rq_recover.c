@@ -269,7 +269,7 @@ void rq_recover(struct urxe_context *ctx)
 	if (all)
 		store_relaxed(&ctx->deaths, deaths);
 	else
-		store_relaxed(&ctx->recover_at, now + AGAIN_NS);
+		store_relaxed(&ctx->recover_at, clock_now() + AGAIN_NS);
 }
 
 bool rq_recover_now(struct urxe_context *ctx, bool full)

@@ -156,7 +156,7 @@ static bool run_waits(void)
 
 /*
  * As text or as a note; the note has its letter for that.  If urxe run has
- * ended, it is text, and what may be handled is below the lowest level, maybe.
+ * ended, it is text, unless its level is not asked for.
  */
 static void write_out(bool run, enum rule_level level, const char *text,
 		      size_t text_len, const char *note, size_t note_len)
@@ -400,12 +400,11 @@ static bool finding_keep(const struct finding *f, const char *text,
 
 void finding_tell(const struct finding *f, const char *fmt, ...)
 {
+	const bool open = f->may_be_handled && run_waits();
 	int saved = errno, cancel;
 	struct stack here;
 	char text[512];
 	va_list ap;
-
-	const bool open = f->may_be_handled && run_waits();
 
 	if (finding_level(f) > lowest && !finding_is_counted(f) && !open)
 		return;

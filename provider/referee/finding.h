@@ -4,19 +4,20 @@
  *
  * A finding is told when it is found, on stderr or in the file that
  * URXE_CHECK_LOG names, and noted in the file that URXE_CHECK_FOUND names,
- *which `urxe run` reads when the program is over.  The same again (rule and
- *stack) is counted, and the count told at the end.
+ * which `urxe run` reads.  The same again (rule and stack) is counted, and the
+ * count told at the end.
  *
  * A note is one line for a finding: fields, each with a tab before it,
  *
  *	F PID.NUMBER LEVEL RULE SOURCE PROGRAM OBJECT TEXT HINT CALL...
  *	C PID.NUMBER COUNT
  *
- * or S and T in place of F and C, or P in place of F, if `urxe run` is to print
- *it, with the sources of its calls: that is so where URXE_CHECK_STDERR
- *(DEVICE:INODE) is the process's stderr. A CALL is
- *WHAT|FUNCTION|OFFSET|MODULE|ADDRESS, WHAT being empty but for the first of a
- *stack ("posted").  Tabs, newlines, | and \ in it are escaped.
+ * or S and T in place of F and C, or P in place of F, if `urxe run` is to
+ * print it, with the sources of its calls: that is so where URXE_CHECK_STDERR,
+ * a device and an inode, is the process's stderr.
+ *
+ * A CALL is WHAT|FUNCTION|OFFSET|MODULE|ADDRESS, WHAT being empty but for the
+ * first of a stack ("posted").  Tabs, newlines, | and \ in it are escaped.
  */
 #pragma once
 
@@ -35,16 +36,16 @@ struct finding {
 	bool here; /* the stack of now, too: what is wrong is being done */
 	/*
 	 * The object, with its events that were not acknowledged, was left at
-	 * the end of the process, which releases it: the
-	 * finding is a note whatever the level of its rule, unless
-	 * URXE_CHECK_LEAKS is set.  finding_end() reports the number of those
-	 * that are not told for that reason.
+	 * the end of the process, which releases it: the finding is a note
+	 * whatever the level of its rule, unless URXE_CHECK_LEAKS is set.
+	 * finding_end() reports the number of objects that are not told for
+	 * that reason.
 	 */
 	bool at_exit;
 	/*
-	 * What a program may well handle.  urxe run knows whether the command
-	 * failed, and makes it a warning then; its letter is P, and nothing is
-	 * printed before.
+	 * A correct program may handle it.  `urxe run` knows whether the
+	 * command failed, and makes it a warning then; its letter is P, and
+	 * nothing is printed before.
 	 */
 	bool may_be_handled;
 };

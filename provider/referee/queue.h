@@ -16,6 +16,7 @@
 
 struct shadow;
 struct shadow_cq;
+struct shadow_qp;
 
 struct shadow_wr {
 	struct shadow_wr *next, *prev;
@@ -102,7 +103,6 @@ void queue_refused(struct shadow_queue *q, uint64_t nth);
  * That completion was polled, of that QP or of no known one; it may be of no WR
  * that is known.
  */
-struct shadow_qp;
 void queue_complete(struct shadow_queue *q, const struct shadow_qp *of,
 		    const struct ibv_wc *wc);
 /* They will never complete: the QP is reset, or destroyed. */

@@ -35,6 +35,7 @@ static struct shadow_mr *first;
 static _Atomic uint64_t moment;
 static struct gone noted[MAX_GONE];
 static _Atomic uint32_t noted_n;
+static bool (*fork_is_known)(void); /* the preload library's, or NULL */
 
 static void unmapped_lock(void)
 {
@@ -235,14 +236,12 @@ void unmapped_before_fork(void)
 
 void unmapped_after_fork_parent(void)
 {
-	bool (*is_known)(void);
 	struct shadow_mr m;
 	char name[FINDING_NAME];
 	struct finding f = { .rule = RULE_fork_unprepared, .here = true };
 
-	*(void **)&is_known = dlsym(RTLD_DEFAULT, "urxe_fork_is_known");
 	busy = false;
-	if (!is_known || is_known() || !forked_mr(&m))
+	if (!fork_is_known || fork_is_known() || !forked_mr(&m))
 		return;
 	f.object = shadow_name(&m.s, name);
 	finding_tell(
@@ -270,6 +269,7 @@ void unmapped_init(void)
 						.gone = unmapped_gone };
 	void (*watch_maps)(const struct map_watch *w);
 
+	*(void **)&fork_is_known = dlsym(RTLD_DEFAULT, "urxe_fork_is_known");
 	*(void **)&watch_maps = dlsym(RTLD_DEFAULT, "urxe_watch_maps");
 	if (watch_maps)
 		watch_maps(&watch);

@@ -5,8 +5,8 @@
  *
  * The preload library reports each such call when it succeeded.  Its caller may
  * be an allocator that holds its locks, or the referee itself: what is found is
- * noted under a lock of its own, which is held over no call and not over the
- * handlers of a fork, and told by the next referee_unlock().
+ * noted under a lock of its own, and told by the next referee_unlock(). Nothing
+ * is allocated under that lock, and it is not held over the handlers of a fork.
  */
 #pragma once
 

@@ -99,7 +99,7 @@ void groups_ring(struct urxe_fabric *f, const uint8_t own[16])
 	int err;
 
 	if (load_acquire(&f->dev->wire.holder) && (err = port_ring(own)))
-		urxe_note("the wire: who receives is not told of a group: %s",
+		urxe_note("the wire: its receiver is not told of a group: %s",
 			  strerror(-err));
 }
 

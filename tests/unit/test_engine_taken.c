@@ -72,9 +72,10 @@ static void duel_close(struct duel *d)
 }
 
 /*
- * The thread that takes away, after the other one hit or by chance not.  Who
- * can hit a limited number of times only may have done so already: before is
- * of a time when it could not, or each further try counts.
+ * The thread that takes away waits for a hit of the other one, or by chance
+ * does not.  If the other one can hit only a limited number of times, the last
+ * hit may be over: `before` is then of a time when it could not hit yet, or
+ * each further try counts as a hit.
  */
 static void await_hit(struct duel *d, uint32_t before, uint64_t *state)
 {

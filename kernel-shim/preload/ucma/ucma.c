@@ -267,10 +267,10 @@ static int ucma_run(struct ucma *u, const struct command *c)
 		return ret;
 	u->c = ucma_chan(u, u->fd);
 	if (u->c) {
-		/* a child that goes on with it has its own watch */
 		/* what GET_EVENT raises is of an earlier command */
 		if (c->run != ucma_get_event)
 			u->cm.cause = ucma_cause();
+		/* a child that goes on with it has its own watch */
 		u->cm.watch = u->c->pid != getpid();
 		u->c->pid = getpid();
 		u->c->late = u->cm.late && !ucma_unwatched();

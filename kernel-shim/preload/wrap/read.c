@@ -23,9 +23,8 @@ static uint64_t read_channel(int fd, size_t len)
 	return channel;
 }
 
-/* Enter it in the call table: it may block.  No inline: see -Wclobbered. */
-__attribute__((noinline)) static struct urxe_call *read_begin(uint64_t channel,
-							      size_t len)
+/* Enter it in the call table: it may block. */
+static struct urxe_call *read_begin(uint64_t channel, size_t len)
 {
 	const int saved = shim_enter();
 	struct urxe_fabric *f = shim_fabric_opened();
