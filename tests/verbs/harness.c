@@ -171,6 +171,13 @@ void node_open(struct node *n, struct ibv_context *ctx, enum mem mem,
 	node_make_qp(n);
 }
 
+void leave_hole(void *at, size_t len)
+{
+	ck_assert(mmap(at, len, PROT_NONE,
+		       MAP_FIXED | MAP_PRIVATE | MAP_ANONYMOUS, -1,
+		       0) != MAP_FAILED);
+}
+
 void node_close(struct node *n)
 {
 	if (n->qp)

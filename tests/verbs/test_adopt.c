@@ -564,7 +564,7 @@ END_TEST
 static void do_unmap(struct node *b, void *arg)
 {
 	(void)arg;
-	ck_ok(munmap(b->buf, b->o.size));
+	leave_hole(b->buf, b->o.size);
 }
 
 static void do_map_again(struct node *b, void *arg)
