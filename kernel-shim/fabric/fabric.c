@@ -286,7 +286,7 @@ int fabric_make_file(struct urxe_fabric *f, const char *name,
 	return ret == -ENOTSUP ? make_named(f, name, init) : ret;
 }
 
-static int device_create_locked(struct urxe_fabric *f)
+static int device_make_dirs(struct urxe_fabric *f)
 {
 	static const char *const subdir[] = { "ctx", "ev", "sys", "dev" };
 	unsigned int i;
@@ -295,15 +295,25 @@ static int device_create_locked(struct urxe_fabric *f)
 		if (mkdirat(f->dirfd, subdir[i], 0700) && errno != EEXIST)
 			return fabric_fail(errno, "mkdir %s/%s: %s", f->dir,
 					   subdir[i], strerror(errno));
-	return fabric_make_file(f, "device", device_init);
+	return 0;
+}
+
+static int device_create_locked(struct urxe_fabric *f)
+{
+	/* first: what has them is a fabric, if we are killed in the sweep */
+	int ret = device_make_dirs(f);
+
+	/* the memory of jobs that have ended; theirs may be all there is */
+	fabric_sweep(f->dir, true, NULL);
+	if (ret)
+		ret = device_make_dirs(f);
+	return ret ? ret : fabric_make_file(f, "device", device_init);
 }
 
 static int device_create(struct urxe_fabric *f)
 {
 	int ret;
 
-	/* the memory of jobs that have ended; theirs may be all there is */
-	fabric_sweep(f->dir, true, NULL);
 	/* nobody removes what is only half made; see stale.c */
 	if (flock(f->dirfd, LOCK_SH | LOCK_NB))
 		return -EAGAIN;

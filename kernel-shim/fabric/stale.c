@@ -182,7 +182,19 @@ static bool fabric_is_one(int dirfd)
 		!faccessat(dirfd, "ctx", F_OK, AT_SYMLINK_NOFOLLOW));
 }
 
-int fabric_remove_unused(const char *dir, bool only_empty)
+/* Who made it was killed before anything was in it; it may be anybody's. */
+static int fabric_remove_empty(struct urxe_fabric *f, int place)
+{
+	if (flock(f->dirfd, LOCK_EX | LOCK_NB))
+		return -EAGAIN;
+	if (!fabric_in_place(f))
+		return -ESTALE;
+	return unlinkat(place, strrchr(f->dir, '/') + 1, AT_REMOVEDIR) ?
+		       -EINVAL :
+		       0;
+}
+
+static int fabric_remove_at(const char *dir, bool only_empty, bool named)
 {
 	struct urxe_fabric f = { 0 };
 	int ret, place;
@@ -195,12 +207,21 @@ int fabric_remove_unused(const char *dir, bool only_empty)
 	f.dirfd = openat(place, strrchr(dir, '/') + 1,
 			 O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	ret = f.dirfd < 0 ? -errno : 0;
-	close(place);
 	if (ret)
-		return ret;
-	ret = fabric_is_one(f.dirfd) ? fabric_retire(&f, only_empty) : -EINVAL;
+		goto out;
+	if (fabric_is_one(f.dirfd))
+		ret = fabric_retire(&f, only_empty);
+	else
+		ret = named ? fabric_remove_empty(&f, place) : -EINVAL;
 	close(f.dirfd);
+out:
+	close(place);
 	return ret;
+}
+
+int fabric_remove_unused(const char *dir, bool only_empty)
+{
+	return fabric_remove_at(dir, only_empty, true);
 }
 
 /*
@@ -243,7 +264,7 @@ int fabric_sweep(const char *dir, bool only_empty,
 		    snprintf(path, sizeof(path), "%.*s/%s", n, dir,
 			     e->d_name) >= (int)sizeof(path) ||
 		    !strcmp(path, dir) ||
-		    fabric_remove_unused(path, only_empty))
+		    fabric_remove_at(path, only_empty, false))
 			continue;
 		count++;
 		if (removed)

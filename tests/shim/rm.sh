@@ -87,6 +87,13 @@ refused "there is no fabric" "$URXE" rm nosuch
 has "$pid shim-hold" "$URXE" info --fabric two
 look two
 
+# who made it was killed at once; unnamed it may be anybody's
+mkdir -m 700 "$fabrics/begun"
+"$URXE" rm --unused
+there "begun two "
+"$URXE" rm begun || die "an empty directory is not removed"
+there "two "
+
 # by hand; what is no fabric is left alone
 mkdir -m 700 "$fabrics/mine" "$fabrics/half" "$fabrics/half/ctx"
 echo mine >"$fabrics/mine/file"
