@@ -53,6 +53,15 @@ static uint64_t thread_cpu(int32_t thread)
 	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
 }
 
+static _Atomic bool was_quiet; /* this program */
+
+bool quiet_is_long(const struct quiet *q, uint64_t now)
+{
+	uint64_t ns = load_relaxed(&was_quiet) ? QUIET_NS : QUIET_FIRST_NS;
+
+	return now >= load_acquire(&q->seen) + ns;
+}
+
 bool quiet_is(struct quiet *q, uint64_t now)
 {
 	uint64_t seen = load_acquire(&q->seen), cpu;
@@ -71,5 +80,8 @@ bool quiet_is(struct quiet *q, uint64_t now)
 		q->state = state;
 		return false;
 	}
-	return state != 'R' || cpu - q->cpu >= QUIET_AGAIN_NS;
+	if (state == 'R' && cpu - q->cpu < QUIET_AGAIN_NS)
+		return false;
+	store_relaxed(&was_quiet, true);
+	return true;
 }

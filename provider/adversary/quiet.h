@@ -4,8 +4,14 @@
  * memory, or sleep?  That it was not here for a while does not tell: a busy
  * machine may keep its thread waiting for a CPU, and what it meets must be the
  * same then.  The kernel knows: a thread that waits for a CPU can be run, and
- * its CPU time stands still.  One that is found asleep may be waiting for a lock
- * of ours; so it is asked twice, with a time between in which we have none.
+ * its CPU time stands still.  One that is found asleep may be waiting for a
+ * lock of ours; so it is asked twice, with a time between in which we have
+ * none.
+ *
+ * Neither is sure: who waits for a lock may be overtaken by us, and the host of
+ * a virtual machine may keep its CPU for milliseconds, which the kernel takes
+ * for CPU time of the thread.  So the first time in a process takes longer than
+ * those last.  A program that was quiet once is of the kind that is.
  */
 #pragma once
 
@@ -14,6 +20,7 @@
 
 #include "base/atomic.h"
 
+#define QUIET_FIRST_NS 50000000
 #define QUIET_NS 1000000
 #define QUIET_AGAIN_NS 200000
 
@@ -28,10 +35,7 @@ struct quiet {
 /* This thread of the program is here. */
 void quiet_visit(struct quiet *q, uint64_t now);
 /* Was the program not here for a while? */
-static inline bool quiet_is_long(const struct quiet *q, uint64_t now)
-{
-	return now >= load_acquire(&q->seen) + QUIET_NS;
-}
+bool quiet_is_long(const struct quiet *q, uint64_t now);
 
 /* To be asked again after QUIET_AGAIN_NS if not. */
 bool quiet_is(struct quiet *q, uint64_t now);
