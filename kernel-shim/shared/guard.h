@@ -179,6 +179,16 @@ static inline void guard_move(struct urxe_guard *g, uint32_t uses)
 	presence_move(&g->requester);
 }
 
+/*
+ * It is up, and names keys as well, which are looked up from now on.  Whoever
+ * took one away and does not see its name cleared it before, so that it is not
+ * found.
+ */
+static inline void guard_add(struct urxe_guard *g, uint32_t uses)
+{
+	exchange_seq_cst(&g->uses, uses);
+}
+
 static inline bool guard_is_of_key(uint32_t uses, bool rx, uint32_t rkey)
 {
 	return (uses & ~GUARD_RECEIVE) == GUARD_ONE_KEY(rkey) ||

@@ -495,12 +495,23 @@ static bool receive_is_answered(const struct urxe_qp *qp,
 				uint64_t length)
 {
 	struct urxe_peer *p = rx_peer(&c->rx);
+	uint32_t uses;
+	bool ok;
 
 	if (!is_send(opcode) || !p || receive_may_travel(qp, c, length))
 		return true;
 	if (unlikely(!load_relaxed(&p->probed)))
 		transfer_probe(p);
-	return likely(!load_relaxed(&p->bounce)) || bounce_answers(qp->ctx, p);
+	if (likely(!load_relaxed(&p->bounce)))
+		return true;
+	uses = load_relaxed(&qp->guard->uses);
+	if (uses != GUARD_SEND) /* what was collected is still to be copied */
+		return bounce_answers(qp->ctx, p);
+	/* who is stopped while it asks is at no memory, and holds up no MR */
+	guard_name(qp->guard, GUARD_RECEIVE);
+	ok = bounce_answers(qp->ctx, p);
+	guard_add(qp->guard, uses);
+	return ok;
 }
 
 /*

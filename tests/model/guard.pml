@@ -11,6 +11,7 @@
 #define A 1
 #define B 2
 #define ANY 3 /* one of them, it is not known yet which */
+#define NONE 4 /* of what can be taken away; ANY is added later */
 #define OPS 2
 
 bool live[3] = true; /* the words that are cleared */
@@ -88,7 +89,13 @@ inline use(thing, narrow)
 	at = 0
 }
 
-/* op: A, or ANY and then B. */
+/* The same of a name. */
+inline exchange_name(what)
+{
+	atomic { pending = false; uses = what }
+}
+
+/* op: A, or ANY and then B, or NONE, ANY and then B. */
 inline begin(op)
 {
 #ifndef LATE
@@ -105,6 +112,17 @@ inline begin(op)
 	if
 	:: op == A -> use(A, false)
 	:: op == ANY -> use(B, true)
+	:: op == NONE ->
+#ifdef ADDS_LATE
+		use(B, false);
+		exchange_name(ANY)
+#elif defined(ADDS_BUFFERED)
+		name(ANY);
+		use(B, true)
+#else
+		exchange_name(ANY);
+		use(B, true)
+#endif
 	fi;
 #ifdef LATE
 	name(op);
@@ -121,6 +139,7 @@ proctype requester()
 			if
 			:: begin(A)
 			:: begin(ANY)
+			:: begin(NONE)
 			fi;
 			n++;
 			if
