@@ -80,11 +80,11 @@ static bool conn_setup(struct conn *c)
 			 .max_recv_sge = 1 },
 		.sq_sig_all = 1,
 	};
+	struct before b = call_begins("rdma_create_qp");
 
-	me->doing = "rdma_create_qp";
 	/* EINVAL: the caller of a guest may be dead already */
 	if (rdma_create_qp(c->id, NULL, &a) && (c == caller || errno != EINVAL))
-		return made("rdma_create_qp", false);
+		return made_or_refused("rdma_create_qp", false, &b);
 	return c->id->qp &&
 	       made("rdma_reg_msgs",
 		    c->mr = rdma_reg_msgs(c->id, c->buf, sizeof(c->buf))) &&

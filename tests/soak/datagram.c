@@ -81,13 +81,14 @@ bool datagrams_open(void)
 	ud.buf = calloc(n, BYTES);
 	if (!made("calloc", ud.buf) ||
 	    !made("ibv_reg_mr",
-		  ud.mr = ibv_reg_mr(w.pd, ud.buf, (size_t)n * BYTES,
+		  ud.mr = ibv_reg_mr(w.many_pd, ud.buf, (size_t)n * BYTES,
 				     IBV_ACCESS_LOCAL_WRITE)) ||
-	    !made("ibv_create_ah", ud.ah = ibv_create_ah(w.pd, &ah)))
+	    !made("ibv_create_ah", ud.ah = ibv_create_ah(w.many_pd, &ah)))
 		return false;
 	ah.grh.dgid = group;
-	if (!made("ibv_create_ah", ud.group_ah = ibv_create_ah(w.pd, &ah)) ||
-	    !made("ibv_create_qp", ud.qp = ibv_create_qp(w.pd, &a)))
+	if (!made("ibv_create_ah",
+		  ud.group_ah = ibv_create_ah(w.many_pd, &ah)) ||
+	    !made("ibv_create_qp", ud.qp = ibv_create_qp(w.many_pd, &a)))
 		return false;
 	ud_start();
 	ud.attached = made("ibv_attach_mcast",

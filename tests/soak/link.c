@@ -82,6 +82,12 @@ static bool is_loop(uint32_t i)
 
 /* -------------------------------------------------------------- memory */
 
+/* Its SENDs take receives of its own, or of those that many senders take. */
+static struct ibv_pd *link_pd(const struct link *l)
+{
+	return l->kind == RC_SRQ || l->kind == XRC ? w.many_pd : w.pd;
+}
+
 static bool target_open(struct link *l)
 {
 	struct ibv_alloc_dm_attr dm = { .length = TARGET };
@@ -91,8 +97,9 @@ static bool target_open(struct link *l)
 		if (!made("ibv_alloc_dm", l->dm = ibv_alloc_dm(w.ctx, &dm)))
 			return false;
 		return made("ibv_reg_dm_mr",
-			    l->target_mr = ibv_reg_dm_mr(w.pd, l->dm, 0, TARGET,
-							 ACCESS | IBV_ACCESS_ZERO_BASED));
+			    l->target_mr = ibv_reg_dm_mr(
+				    link_pd(l), l->dm, 0, TARGET,
+				    ACCESS | IBV_ACCESS_ZERO_BASED));
 	}
 	if (rnd(MEMS) == FILE_SHARED) {
 		fd = memfd_create("soak", MFD_CLOEXEC);
@@ -107,8 +114,9 @@ static bool target_open(struct link *l)
 		l->target = NULL;
 		return false;
 	}
-	return made("ibv_reg_mr", l->target_mr = ibv_reg_mr(w.pd, l->target,
-							    TARGET, ACCESS));
+	return made("ibv_reg_mr",
+		    l->target_mr =
+			    ibv_reg_mr(link_pd(l), l->target, TARGET, ACCESS));
 }
 
 static void target_get(struct link *l, uint32_t off, void *to, uint32_t len)
@@ -168,7 +176,7 @@ static bool qps_open(struct link *l)
 			 .max_inline_data = 64 },
 		.qp_type = l->kind == UC ? IBV_QPT_UC : IBV_QPT_RC,
 		.comp_mask = IBV_QP_INIT_ATTR_PD,
-		.pd = w.pd,
+		.pd = link_pd(l),
 	};
 
 	if (l->kind == RC_SRQ)
@@ -239,7 +247,7 @@ static bool link_try_open(struct link *l)
 	l->scratch = calloc(1, SCRATCH);
 	return made("calloc", l->scratch) &&
 	       made("ibv_reg_mr",
-		    l->scratch_mr = ibv_reg_mr(w.pd, l->scratch, SCRATCH,
+		    l->scratch_mr = ibv_reg_mr(link_pd(l), l->scratch, SCRATCH,
 					       ACCESS)) &&
 	       target_open(l) && qps_open(l);
 }
@@ -471,7 +479,8 @@ static void start_bind(uint32_t i, struct link *l)
 	struct ibv_send_wr wr = { .opcode = IBV_WR_BIND_MW };
 	struct message m = { .what = M_WINDOW, .len = 8 };
 
-	if (!made("ibv_alloc_mw", l->mw = ibv_alloc_mw(w.pd, IBV_MW_TYPE_2))) {
+	if (!made("ibv_alloc_mw",
+		  l->mw = ibv_alloc_mw(link_pd(l), IBV_MW_TYPE_2))) {
 		l->job = NONE;
 		return;
 	}

@@ -57,7 +57,7 @@ static bool pool_alloc(struct pool *p)
 	p->buf = calloc(BUFFERS, MESSAGE_MAX);
 	return made("calloc", p->buf) &&
 	       made("ibv_reg_mr",
-		    p->mr = ibv_reg_mr(w.pd, p->buf, BUFFERS * MESSAGE_MAX,
+		    p->mr = ibv_reg_mr(w.many_pd, p->buf, BUFFERS * MESSAGE_MAX,
 				       IBV_ACCESS_LOCAL_WRITE));
 }
 
@@ -72,7 +72,7 @@ static bool xrc_open(void)
 		.comp_mask = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD |
 			     IBV_SRQ_INIT_ATTR_XRCD | IBV_SRQ_INIT_ATTR_CQ,
 		.srq_type = IBV_SRQT_XRC,
-		.pd = w.pd,
+		.pd = w.many_pd,
 		.cq = w.cq,
 	};
 
@@ -94,7 +94,7 @@ bool pool_open(void)
 	};
 
 	return pool_alloc(&pools[0]) && pool_alloc(&pools[1]) &&
-	       made("ibv_create_srq", w.srq = ibv_create_srq(w.pd, &s)) &&
+	       made("ibv_create_srq", w.srq = ibv_create_srq(w.many_pd, &s)) &&
 	       xrc_open();
 }
 

@@ -227,6 +227,7 @@ static void stop_one(uint32_t i)
 	struct slot *s = &sh->slot[i];
 
 	s->disturbed++;
+	sh->stops++;
 	kill((pid_t)s->pid, SIGSTOP);
 	did.stops++;
 	nap(rnd(200));
@@ -234,10 +235,11 @@ static void stop_one(uint32_t i)
 		hold(i);
 	if (rnd(3) == 0) {
 		kill_one(i);
-		return;
+	} else {
+		kill((pid_t)s->pid, SIGCONT);
+		s->disturbed++;
 	}
-	kill((pid_t)s->pid, SIGCONT);
-	s->disturbed++;
+	sh->stops++;
 }
 
 /* ---------------------------------------------------------------- limits */

@@ -57,6 +57,7 @@ struct slot {
 
 struct shared {
 	_Atomic uint32_t quit;
+	_Atomic uint32_t stops; /* and their ends: odd while one is stopped */
 	uint32_t n;
 	char xrcd[200]; /* a file that names a domain */
 	struct slot slot[SLOTS];
@@ -72,22 +73,30 @@ void rnd_seed(uint64_t seed);
 uint64_t now_ms(void);
 /* An invariant does not hold: says so, and ends this process. */
 void broken(const char *fmt, ...) __attribute__((format(printf, 1, 2), noreturn));
-#define must(what, ok)                                                \
-	do {                                                          \
-		me->doing = what;                                     \
-		if (!(ok))                                            \
-			broken("%s: errno %d", what, errno);          \
+/* What was so when a call began. */
+struct before {
+	uint32_t starved, stops;
+};
+struct before call_begins(const char *what);
+/* It failed because who had a lock was stopped: then it works later. */
+bool timed_out(const struct before *b);
+#define must(what, ok)                                               \
+	do {                                                         \
+		struct before b_ = call_begins(what);                \
+		while (!(ok))                                        \
+			if (!timed_out(&b_))                         \
+				broken("%s: errno %d", what, errno); \
 	} while (0)
 /*
- * Did a verb that makes something work?  While there are limits it need not.
+ * Did a verb that makes something work?  While there are limits, or the holder
+ * of a lock is stopped, it need not.
  * made(what, p = verb(...)) counts a refusal and is false, or is true.
  */
-bool made_or_starved(const char *what, bool ok, uint32_t starved);
-#define made(what, expr)                                                       \
-	({                                                                     \
-		uint32_t starved_ = me->starved;                               \
-		me->doing = what;                                              \
-		made_or_starved(what, (expr), starved_);                       \
+bool made_or_refused(const char *what, bool ok, const struct before *b);
+#define made(what, expr)                              \
+	({                                            \
+		struct before b_ = call_begins(what); \
+		made_or_refused(what, (expr), &b_);   \
 	})
 
 /* A send queue gets its memory with its first WR: until there is some. */
@@ -111,6 +120,11 @@ enum message_what { M_DATA, M_WINDOW, M_WRITTEN };
 struct worker {
 	struct ibv_context *ctx;
 	struct ibv_pd *pd;
+	/*
+	 * Of receives that many senders take: one that is stopped in a SEND may
+	 * hold up ibv_dereg_mr of each MR in there.
+	 */
+	struct ibv_pd *many_pd;
 	struct ibv_comp_channel *chan; /* NULL: it polls */
 	struct ibv_cq *cq;
 	struct ibv_srq *srq, *xsrq;

@@ -57,11 +57,23 @@ void broken(const char *fmt, ...)
 	_exit(3);
 }
 
-bool made_or_starved(const char *what, bool ok, uint32_t starved)
+struct before call_begins(const char *what)
+{
+	me->doing = what;
+	errno = 0;
+	return (struct before){ me->starved, sh->stops };
+}
+
+bool timed_out(const struct before *b)
+{
+	return errno == ETIMEDOUT && (b->stops & 1 || sh->stops != b->stops);
+}
+
+bool made_or_refused(const char *what, bool ok, const struct before *b)
 {
 	if (ok)
 		return true;
-	if (!starved && !me->starved)
+	if (!b->starved && !me->starved && !timed_out(b))
 		broken("%s is refused: errno %d", what, errno);
 	me->refused++;
 	return false;
@@ -72,7 +84,8 @@ void post_send(struct ibv_qp *qp, struct ibv_send_wr *wr)
 	struct ibv_send_wr *bad;
 
 	while (!made("ibv_post_send", !(errno = ibv_post_send(qp, wr, &bad)))) {
-		must("ibv_post_send", errno == ENOMEM);
+		if (errno != ENOMEM)
+			broken("ibv_post_send: errno %d", errno);
 		usleep(1000);
 	}
 }
@@ -183,6 +196,8 @@ static void worker_close(void)
 	if (w.chan)
 		must("ibv_destroy_comp_channel",
 		     !ibv_destroy_comp_channel(w.chan));
+	if (w.many_pd)
+		must("ibv_dealloc_pd", !ibv_dealloc_pd(w.many_pd));
 	/* who imported it may have something in it still, or died with that */
 	if (w.pd)
 		must("ibv_dealloc_pd",
@@ -200,7 +215,8 @@ static bool worker_open(void)
 		return false;
 	fcntl(w.ctx->async_fd, F_SETFL, O_NONBLOCK);
 	must("ibv_query_gid", !ibv_query_gid(w.ctx, 1, 0, &w.gid));
-	if (!made("ibv_alloc_pd", w.pd = ibv_alloc_pd(w.ctx)))
+	if (!made("ibv_alloc_pd", w.pd = ibv_alloc_pd(w.ctx)) ||
+	    !made("ibv_alloc_pd", w.many_pd = ibv_alloc_pd(w.ctx)))
 		return false;
 	if (rnd(3) == 0 && !made("ibv_create_comp_channel",
 				 w.chan = ibv_create_comp_channel(w.ctx)))
@@ -213,13 +229,9 @@ static bool worker_open(void)
 /* A ring may be replaced at any time. */
 static void resize(void)
 {
-	uint32_t starved = me->starved;
-
-	me->doing = "ibv_resize_cq";
 	/* the old ring goes away, for which each producer is waited for */
 	me->waits_for = WAITS_FOR_ALL;
-	made_or_starved("ibv_resize_cq",
-			!ibv_resize_cq(w.cq, (int)(4096u << rnd(2))), starved);
+	made("ibv_resize_cq", !ibv_resize_cq(w.cq, (int)(4096u << rnd(2))));
 	me->waits_for = 0;
 }
 
