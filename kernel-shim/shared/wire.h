@@ -117,6 +117,7 @@ struct urxe_wire_atomic {
 	uint32_t msn;
 };
 #define URXE_WIRE_DONE 0x80000000u
+#define URXE_WIRE_BEGUN 0x40000000u
 
 struct urxe_wire_responder {
 	_Atomic uint32_t step; /* 1: in the middle */
@@ -126,7 +127,7 @@ struct urxe_wire_responder {
 	uint32_t first; /* PSN of the first packet of what is under way */
 	uint32_t rkey, length; /* of a WRITE that is under way */
 	uint64_t addr;
-	uint32_t invalidated; /* PSN | URXE_WIRE_DONE of a SEND that did it */
+	uint32_t invalidated; /* PSN of a SEND that did it, or has begun to */
 	uint32_t srqn; /* XRC: whose receive the message has */
 	struct urxe_wire_taken taken;
 	struct urxe_wire_atomic atomic[URXE_WIRE_ATOMICS];

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#include "base/clock.h"
 #include "bind.h"
 #include "bounce.h"
 #include "key.h"
@@ -12,7 +13,8 @@
  * Who finds his own mark again, after he let the lock go and waited, knows that
  * nobody bound the window meanwhile, or began to unbind it after him.
  */
-int bind_undo(struct urxe_fabric *f, struct urxe_arena *a, struct urxe_key *k)
+int bind_undo(struct urxe_fabric *f, struct urxe_arena *a, struct urxe_key *k,
+	      uint64_t until)
 {
 	const uint64_t mark = URXE_MR_LEAVING(++a->leaving);
 	uint32_t mr;
@@ -20,7 +22,8 @@ int bind_undo(struct urxe_fabric *f, struct urxe_arena *a, struct urxe_key *k)
 
 	store_seq_cst(&k->live, mark);
 	arena_unlock(f, a);
-	quiesce_mw(f, a, URXE_KEY(a->slot, k - a->key, 0));
+	if (!quiesce_mw(f, a, URXE_KEY(a->slot, k - a->key, 0), until))
+		return -EAGAIN;
 	ret = arena_lock(f, a);
 	if (ret || load_relaxed(&k->live) != mark)
 		return ret;
@@ -129,7 +132,7 @@ static bool bind_try(struct urxe_qp *qp, const struct urxe_wqe *w)
 	if (ret)
 		return refuse(BIND_LOCK, -ret);
 	while ((may = bind_check(qp, w)) && a->key[i].parent) {
-		ret = bind_undo(f, a, &a->key[i]); /* type 1: bound anew */
+		ret = bind_undo(f, a, &a->key[i], 0); /* type 1: bound anew */
 		if (ret)
 			return refuse(BIND_LOCK, -ret);
 	}
@@ -170,27 +173,50 @@ static bool bind_may_invalidate(const struct urxe_arena *a, uint32_t rkey,
 	       k->qpn == qpn && k->pd == pd;
 }
 
-bool bind_invalidate(struct urxe_qp *qp, struct urxe_peer *p, uint32_t qpn,
-		     uint32_t pd, uint32_t rkey)
+/* Under the lock of a: it was begun, and nobody else has ended it. */
+static bool bind_is_leaving(const struct urxe_arena *a, uint32_t rkey)
 {
+	uint32_t i = URXE_KEY_INDEX(rkey);
+	uint64_t live;
+
+	if (i >= load_relaxed(&a->key_high))
+		return false;
+	live = load_relaxed(&a->key[i].live);
+	return live && !(live & URXE_MR_LIVE(0));
+}
+
+/* How long another process's window is waited for: as its copies are. */
+#define INVALIDATE_NS BOUNCE_PATIENCE_NS
+
+enum urxe_inv bind_invalidate(struct urxe_qp *qp, struct urxe_peer *p,
+			      uint32_t qpn, uint32_t pd, uint32_t rkey,
+			      enum urxe_inv so_far)
+{
+	uint64_t until = p == qp->ctx->self ? 0 : clock_now() + INVALIDATE_NS;
 	struct urxe_fabric *f = qp->ctx->fabric;
 	struct urxe_arena *a = p->arena;
-	bool found = false;
+	bool begun = so_far == URXE_INV_BEGUN, found = begun;
 	int ret;
 
 	guard_lower(qp->guard);
 	ret = arena_lock(f, a);
 	if (!ret) {
-		found = bind_may_invalidate(a, rkey, qpn, pd);
-		if (found)
-			ret = bind_undo(f, a, &a->key[URXE_KEY_INDEX(rkey)]);
+		if (!begun)
+			found = bind_may_invalidate(a, rkey, qpn, pd);
+		if (begun ? bind_is_leaving(a, rkey) : found)
+			ret = bind_undo(f, a, &a->key[URXE_KEY_INDEX(rkey)],
+					until);
 		if (!ret)
 			arena_unlock(f, a);
 	}
 	qp_guard_raise(qp, load_relaxed(&qp->guard->uses));
+	if (until && (ret == -EAGAIN || ret == -ETIMEDOUT)) {
+		why_note(STOPPED, a->pid);
+		return found ? URXE_INV_BEGUN : URXE_INV_TO_DO;
+	}
 	if (ret)
 		why_note(BIND_LOCK, -ret);
 	else if (!found)
 		why_note(INVALIDATE, rkey, qpn);
-	return found && !ret;
+	return found && !ret ? URXE_INV_DONE : URXE_INV_FAILED;
 }

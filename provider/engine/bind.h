@@ -26,15 +26,22 @@
 bool bind_execute(struct urxe_qp *qp, const struct urxe_wqe *w);
 /*
  * IBV_WR_LOCAL_INV, and the responder's half of IBV_WR_SEND_WITH_INV: rkey of
- * context p, for QP qpn of PD pd there.  False: there is no such window.
+ * context p, for QP qpn of PD pd there.  URXE_INV_FAILED: there is no such
+ * window.  In qp's own context it waits until the end; in another one a process
+ * that is stopped may be in the way: then it is not done, and to be called
+ * again with what it returned (URXE_INV_TO_DO; BEGUN: nobody finds the window
+ * now).
  */
-bool bind_invalidate(struct urxe_qp *qp, struct urxe_peer *p, uint32_t qpn,
-		     uint32_t pd, uint32_t rkey);
+enum urxe_inv bind_invalidate(struct urxe_qp *qp, struct urxe_peer *p,
+			      uint32_t qpn, uint32_t pd, uint32_t rkey,
+			      enum urxe_inv so_far);
 
 /*
- * A window is not valid any more; when nobody uses it, it is not bound any more,
- * unless somebody else bound it anew meanwhile.  The arena's lock is held, but
- * not while this waits; afterwards look again.  0, or -errno: and then the lock
- * is not held.
+ * A window is not valid any more; when nobody uses it, it is not bound any
+ * more, unless somebody else bound it anew meanwhile.  The arena's lock is
+ * held, but not while this waits; afterwards look again.  0, or -errno: and
+ * then the lock is not held.  -EAGAIN: somebody still uses it, at `until` of
+ * clock_now(); 0: wait for ever.
  */
-int bind_undo(struct urxe_fabric *f, struct urxe_arena *a, struct urxe_key *k);
+int bind_undo(struct urxe_fabric *f, struct urxe_arena *a, struct urxe_key *k,
+	      uint64_t until);

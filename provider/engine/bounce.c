@@ -614,6 +614,8 @@ static void bouncer_cancel_dead(struct urxe_fabric *f, struct urxe_arena *a,
 struct worker {
 	struct urxe_fabric *f;
 	struct urxe_bouncer *b;
+	uint64_t until; /* 0: for ever */
+	bool late;
 };
 
 static bool worker_is_dead(void *arg)
@@ -625,15 +627,26 @@ static bool worker_is_dead(void *arg)
 	return !bouncer_lives(w->f, w->b);
 }
 
-void bounce_quiesce(struct urxe_fabric *f, struct urxe_arena *a)
+static bool worker_is_over(void *arg)
 {
-	struct worker w = { .f = f, .b = a->bouncer };
+	struct worker *w = arg;
 
-	for (; w.b < a->bouncer + URXE_BOUNCERS; w.b++) {
+	if (worker_is_dead(w))
+		return true;
+	w->late = w->until && clock_now() > w->until;
+	return w->late;
+}
+
+bool bounce_quiesce(struct urxe_fabric *f, struct urxe_arena *a, uint64_t until)
+{
+	struct worker w = { .f = f, .b = a->bouncer, .until = until };
+
+	for (; w.b < a->bouncer + URXE_BOUNCERS && !w.late; w.b++) {
 		/* if a slot was taken before we could, it is at work */
 		bouncer_cancel_dead(f, a, w.b);
-		presence_wait(&w.b->at_work, worker_is_dead, &w);
+		presence_wait(&w.b->at_work, worker_is_over, &w);
 	}
+	return !w.late;
 }
 
 bool bounce_quiesce_try(struct urxe_fabric *f, struct urxe_arena *a)

@@ -37,9 +37,11 @@ bool bounce_persist(struct urxe_context *ctx, struct urxe_peer *peer,
 
 /*
  * The guards were waited for; now wait until no bouncer of that arena is at
- * work for a requester who died with his guard up.
+ * work for a requester who died with his guard up.  False: one still is, at
+ * `until` of clock_now(); 0: wait for ever.
  */
-void bounce_quiesce(struct urxe_fabric *f, struct urxe_arena *a);
+bool bounce_quiesce(struct urxe_fabric *f, struct urxe_arena *a,
+		    uint64_t until);
 /* The same for those who must not wait: false if one of them goes on. */
 bool bounce_quiesce_try(struct urxe_fabric *f, struct urxe_arena *a);
 /* Who runs has left after this long, or will have when it is tried again. */

@@ -545,11 +545,12 @@ static enum verdict execute_send_inv(struct urxe_qp *qp, struct run *r,
 	execute_arrives(qp, w);
 	if (!responder_has_receive(&qp->conn))
 		return execute_answered(qp, r, w, RESP_RNR);
-	if (w->inv == URXE_INV_TO_DO) {
+	if (w->inv <= URXE_INV_BEGUN) {
 		w->inv = bind_invalidate(qp, conn_key_peer(&qp->conn),
-					 qp->conn.qpn, qp->conn.pd, w->imm) ?
-				 URXE_INV_DONE :
-				 URXE_INV_FAILED;
+					 qp->conn.qpn, qp->conn.pd, w->imm,
+					 w->inv);
+		if (w->inv <= URXE_INV_BEGUN)
+			return execute_answered(qp, r, w, RESP_SILENCE);
 		resp = conn_ready(qp, w, false);
 		if (resp)
 			return execute_answered(qp, r, w, resp);
@@ -608,7 +609,7 @@ static enum verdict execute_local(struct urxe_qp *qp, struct run *r,
 	if (w->opcode == IBV_WR_BIND_MW ?
 		    bind_execute(qp, w) :
 		    bind_invalidate(qp, qp->ctx->self, qp->qpn, qp->sh->pd,
-				    w->imm))
+				    w->imm, URXE_INV_TO_DO) == URXE_INV_DONE)
 		return WR_DONE;
 	return execute_fail(r, IBV_WC_MW_BIND_ERR);
 }

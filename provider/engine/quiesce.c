@@ -15,6 +15,8 @@ struct busy {
 	uint32_t own; /* whose guard it is: a context */
 	const struct guard_thing *thing;
 	uint32_t asked; /* whether he lives */
+	uint64_t until; /* it waits; 0: for ever */
+	bool late;
 };
 
 /* No id: its process had none to have, and its context's life must do. */
@@ -43,7 +45,8 @@ static bool busy_is_over(void *arg)
 		return true;
 	if (++b->asked % ASK_OWNER == 0)
 		service_ask_guards(b->f, b->own);
-	return false;
+	b->late = b->until && clock_now() > b->until;
+	return b->late;
 }
 
 /* The i-th guard, if it is up and its requester may be at the thing. */
@@ -167,7 +170,7 @@ static void quiesce_group(struct busy *b, uint32_t first, uint32_t high)
 {
 	uint32_t i, end = first + URXE_GUARD_GROUP;
 
-	for (i = first; i < end && i < high; i++)
+	for (i = first; i < end && i < high && !b->late; i++)
 		quiesce_guard(b, i);
 	group_look(b->f->dev, first / URXE_GUARD_GROUP);
 }
@@ -176,23 +179,30 @@ static void quiesce_wire(struct busy *b)
 {
 	uint32_t i;
 
-	for (i = 0; i < URXE_WIRE_SEATS; i++)
+	for (i = 0; i < URXE_WIRE_SEATS && !b->late; i++)
 		if (quiesce_look_wire(b, i))
 			busy_wait(b, URXE_MAX_QP + i);
+}
+
+static bool quiesce_until(struct urxe_fabric *f, struct urxe_arena *a,
+			  const struct guard_thing *t, uint64_t until)
+{
+	struct busy b = { .f = f, .thing = t, .until = until };
+	uint32_t i, high = quiesce_high(f->dev);
+
+	for (i = quiesce_next(f->dev, 0, high); i < high && !b.late;
+	     i = quiesce_next(f->dev, i + URXE_GUARD_GROUP, high))
+		quiesce_group(&b, i, high);
+	if (!b.late)
+		quiesce_wire(&b);
+	/* what the dead have asked for is done, too */
+	return !b.late && bounce_quiesce(f, a, until);
 }
 
 static void quiesce_guards(struct urxe_fabric *f, struct urxe_arena *a,
 			   const struct guard_thing *t)
 {
-	struct busy b = { .f = f, .thing = t };
-	uint32_t i, high = quiesce_high(f->dev);
-
-	for (i = quiesce_next(f->dev, 0, high); i < high;
-	     i = quiesce_next(f->dev, i + URXE_GUARD_GROUP, high))
-		quiesce_group(&b, i, high);
-	quiesce_wire(&b);
-	/* what the dead have asked for is done, too */
-	bounce_quiesce(f, a);
+	quiesce_until(f, a, t, 0);
 }
 
 void quiesce_mr(struct urxe_fabric *f, struct urxe_arena *a, uint32_t key,
@@ -202,9 +212,12 @@ void quiesce_mr(struct urxe_fabric *f, struct urxe_arena *a, uint32_t key,
 		       &(struct guard_thing){ GUARD_OF_MR, a->slot, key, pd });
 }
 
-void quiesce_mw(struct urxe_fabric *f, struct urxe_arena *a, uint32_t key)
+bool quiesce_mw(struct urxe_fabric *f, struct urxe_arena *a, uint32_t key,
+		uint64_t until)
 {
-	quiesce_guards(f, a, &(struct guard_thing){ GUARD_OF_MW, a->slot, key, 0 });
+	const struct guard_thing t = { GUARD_OF_MW, a->slot, key, 0 };
+
+	return quiesce_until(f, a, &t, until);
 }
 
 void quiesce_qp(struct urxe_fabric *f, struct urxe_arena *a, uint32_t qpn,
@@ -218,7 +231,7 @@ void quiesce_qp(struct urxe_fabric *f, struct urxe_arena *a, uint32_t qpn,
 		return;
 	}
 	quiesce_guard(&b, qpn_index(from));
-	bounce_quiesce(f, a);
+	bounce_quiesce(f, a, 0);
 }
 
 void quiesce_srq(struct urxe_fabric *f, struct urxe_arena *a, uint32_t index)

@@ -12,7 +12,9 @@
 /* A key of that context is not valid any more: nobody uses it when it returns. */
 void quiesce_mr(struct urxe_fabric *f, struct urxe_arena *a, uint32_t key,
 		uint32_t pd);
-void quiesce_mw(struct urxe_fabric *f, struct urxe_arena *a, uint32_t key);
+/* False: somebody still may, at that time of clock_now(); 0: wait for ever. */
+bool quiesce_mw(struct urxe_fabric *f, struct urxe_arena *a, uint32_t key,
+		uint64_t until);
 /*
  * The same of a QP: no request is served by it.  from: the QP whose requests
  * alone may be, 0: any.

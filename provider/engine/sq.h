@@ -11,7 +11,12 @@
 #include "shared/layout.h"
 
 /* How far the invalidation of a SEND WITH INVALIDATE has come. */
-enum urxe_inv { URXE_INV_TO_DO, URXE_INV_DONE, URXE_INV_FAILED };
+enum urxe_inv {
+	URXE_INV_TO_DO,
+	URXE_INV_BEGUN,
+	URXE_INV_DONE,
+	URXE_INV_FAILED,
+};
 
 struct urxe_sge {
 	uint64_t addr;

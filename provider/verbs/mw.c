@@ -75,7 +75,7 @@ int urxe_dealloc_mw(struct ibv_mw *ibmw)
 		return ENOENT;
 	ret = arena_lock(ctx->fabric, ctx->arena);
 	while (!ret && mw->key->parent)
-		ret = bind_undo(ctx->fabric, ctx->arena, mw->key);
+		ret = bind_undo(ctx->fabric, ctx->arena, mw->key, 0);
 	if (ret) {
 		urxe_fail(ret, "ibv_dealloc_mw");
 		return -ret;

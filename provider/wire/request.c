@@ -170,18 +170,21 @@ void request_abandon(struct request *r)
  * The key is gone before the receive completes (execute_send_inv); if there is
  * no receive after all, that is not done again.
  */
-static enum ibv_wc_status request_invalidate(struct request *r,
-					     const struct urxe_wqe *w)
+static enum urxe_inv request_invalidate(struct request *r,
+					const struct urxe_wqe *w)
 {
-	const uint32_t mark = r->p->bth.psn | URXE_WIRE_DONE;
+	const uint32_t begun = r->p->bth.psn | URXE_WIRE_BEGUN;
+	const uint32_t done = r->p->bth.psn | URXE_WIRE_DONE;
+	enum urxe_inv inv;
 
-	if (w->opcode != IBV_WR_SEND_WITH_INV || r->st->invalidated == mark)
-		return IBV_WC_SUCCESS;
-	if (!bind_invalidate(&r->s->me, conn_key_peer(r->c), r->c->qpn,
-			     r->c->pd, w->imm))
-		return IBV_WC_REM_INV_REQ_ERR;
-	r->st->invalidated = mark;
-	return IBV_WC_SUCCESS;
+	if (r->st->invalidated == done)
+		return URXE_INV_DONE;
+	inv = bind_invalidate(
+		&r->s->me, conn_key_peer(r->c), r->c->qpn, r->c->pd, w->imm,
+		r->st->invalidated == begun ? URXE_INV_BEGUN : URXE_INV_TO_DO);
+	if (inv == URXE_INV_BEGUN || inv == URXE_INV_DONE)
+		r->st->invalidated = inv == URXE_INV_DONE ? done : begun;
+	return inv;
 }
 
 bool request_is_heard(const struct request *r)
@@ -245,6 +248,7 @@ enum response request_send(struct request *r)
 	const bool only = r->under_way != URXE_WIRE_SEND && !first;
 	enum ibv_wc_status failed = IBV_WC_SUCCESS;
 	enum response resp;
+	enum urxe_inv inv;
 	struct urxe_wqe w;
 
 	if (first || only)
@@ -256,10 +260,13 @@ enum response request_send(struct request *r)
 		if (only && !load_relaxed(&r->st->taken.there) &&
 		    !responder_has_receive(r->c))
 			return RESP_RNR;
-		failed = request_invalidate(r, &w);
+		inv = request_invalidate(r, &w);
 		/* the guard was down meanwhile */
-		if (!request_is_heard(r) || shared_turn_to(r))
+		if (inv <= URXE_INV_BEGUN || !request_is_heard(r) ||
+		    shared_turn_to(r))
 			return RESP_SILENCE;
+		if (inv == URXE_INV_FAILED)
+			failed = IBV_WC_REM_INV_REQ_ERR;
 	}
 	if (only && !load_relaxed(&r->st->taken.there))
 		resp = send_only(r, &w, failed);

@@ -5,6 +5,7 @@
  */
 #define _GNU_SOURCE
 #include <dirent.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -13,6 +14,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -518,6 +520,148 @@ START_TEST(stopped_for_too_long)
 }
 END_TEST
 
+/* A second QP of b, which takes a receive, and a window of it. */
+struct second {
+	struct addr a, b;
+	uint32_t rkey;
+};
+
+static struct ibv_qp *first_qp; /* b's */
+static struct ibv_mw *window;
+
+static void do_second(struct node *b, void *arg)
+{
+	struct second *s = arg;
+	struct ibv_send_wr wr = { .wr_id = 7,
+				  .opcode = IBV_WR_BIND_MW,
+				  .send_flags = IBV_SEND_SIGNALED };
+
+	first_qp = b->qp;
+	b->qp = make_qp(b, IBV_QPT_RC, NULL);
+	type_connect(b->qp, &b->o, &s->a);
+	s->b = node_addr(b);
+	ck_ok(post_recv(b, 6, 0, 16));
+	window = ibv_alloc_mw(b->pd, IBV_MW_TYPE_2);
+	ck_nonnull(window);
+	s->rkey = ibv_inc_rkey(window->rkey);
+	wr.bind_mw.mw = window;
+	wr.bind_mw.rkey = s->rkey;
+	wr.bind_mw.bind_info.mr = b->mr;
+	wr.bind_mw.bind_info.addr = b->base;
+	wr.bind_mw.bind_info.length = 100;
+	wr.bind_mw.bind_info.mw_access_flags = IBV_ACCESS_REMOTE_WRITE;
+	ck_ok(post_wr(b->qp, &wr));
+	expect_ok(b->scq, 7, IBV_WC_BIND_MW);
+}
+
+static void do_invalidated(struct node *b, void *arg)
+{
+	struct ibv_wc wc = wait_wc(b->rcq);
+
+	ck_assert_int_eq(wc.status, IBV_WC_SUCCESS);
+	ck_assert_uint_eq(wc.wr_id, 6);
+	ck_assert_uint_eq(wc.invalidated_rkey, *(uint32_t *)arg);
+	ck_ok(ibv_dealloc_mw(window));
+	ck_ok(ibv_destroy_qp(first_qp));
+}
+
+/* Does a thread of pid, which is stopped, come from a copy? */
+static bool is_copying(pid_t pid)
+{
+	char path[64], nr[16];
+	bool found = false;
+	struct dirent *e;
+	DIR *tasks;
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
+	tasks = opendir(path);
+	ck_nonnull(tasks);
+	while (!found && (e = readdir(tasks))) {
+		snprintf(path, sizeof(path), "/proc/%d/task/%.10s/syscall",
+			 (int)pid, e->d_name);
+		fd = open(path, O_RDONLY | O_CLOEXEC);
+		memset(nr, 0, sizeof(nr));
+		found = fd >= 0 && read(fd, nr, sizeof(nr) - 1) > 0 &&
+			atoi(nr) == SYS_preadv;
+		if (fd >= 0)
+			close(fd);
+	}
+	closedir(tasks);
+	return found;
+}
+
+#define COPIES 100
+
+static void stop_in_a_copy(struct duo *d)
+{
+	int i;
+
+	post_and_stop(d, W, 3000);
+	for (i = 0; !is_copying(d->pid) && i < COPIES; i++) {
+		kill(d->pid, SIGCONT);
+		expect_ok(d->a.scq, 5, IBV_WC_RDMA_WRITE);
+		post_and_stop(d, W, 500 * i);
+	}
+}
+
+static int continue_later(void *arg)
+{
+	sleep(20);
+	return kill(*(pid_t *)arg, SIGCONT);
+}
+
+/* Who stands in the middle of a copy may be at any window of its process. */
+START_TEST(stopped_with_a_window)
+{
+	struct ibv_qp *second, *first;
+	struct opts o = default_opts();
+	struct ibv_send_wr wr = { .wr_id = 6,
+				  .num_sge = 1,
+				  .opcode = IBV_WR_SEND_WITH_INV,
+				  .send_flags = IBV_SEND_SIGNALED };
+	struct second s = { 0 };
+	struct ibv_sge sge;
+	struct ibv_wc wc;
+	double start;
+	pid_t later;
+	struct duo d;
+	int i;
+
+	may_leak();
+	o.size = HUGE;
+	o.timeout = 20;
+	o.retry_cnt = 7;
+	o.mr_access |= IBV_ACCESS_MW_BIND;
+	duo_open(&d, TWO_PROCESSES, MEM_HEAP, MEM_HEAP, &o);
+	ck_ok(forbid(FORBID_READ | FORBID_WRITE));
+	first = d.a.qp;
+	second = d.a.qp = make_qp(&d.a, IBV_QPT_RC, NULL);
+	s.a = node_addr(&d.a);
+	d.a.qp = first;
+	on_b(&d, do_second, &s, sizeof(s));
+	type_connect(second, &o, &s.b);
+	stop_in_a_copy(&d);
+	later = spawn(continue_later, &d.pid);
+	start = now_ms();
+	sge = node_sge(&d.a, 0, 16);
+	wr.sg_list = &sge;
+	wr.invalidate_rkey = s.rkey;
+	ck_ok(post_wr(second, &wr));
+	ck_assert(now_ms() - start < 15000);
+	kill(later, SIGKILL);
+	reap_child(later);
+	kill(d.pid, SIGCONT);
+	for (i = 0; i < 2; i++) {
+		wc = wait_wc(d.a.scq);
+		ck_assert_int_eq(wc.status, IBV_WC_SUCCESS);
+	}
+	on_b(&d, do_invalidated, &s.rkey, sizeof(s.rkey));
+	ck_ok(ibv_destroy_qp(second));
+	duo_close(&d);
+}
+END_TEST
+
 /* From here on b's QP takes the receives of an SRQ, which has one. */
 static void do_turn_to_srq(struct node *b, void *arg)
 {
@@ -940,6 +1084,7 @@ int main(void)
 	add_loop(s, stopped_before_the_first_send, 2);
 	add_loop(s, stopped_while_a_timer_tries, 2);
 	add_loop(s, stopped_while_it_copies, 6);
+	add(s, stopped_with_a_window);
 	add_loop(s, stopped_for_too_long, 2);
 	add_loop(s, stopped_with_an_srq, 6);
 	add(s, stopped_while_it_hears);
