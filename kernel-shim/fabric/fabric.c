@@ -300,7 +300,7 @@ static int device_make_dirs(struct urxe_fabric *f)
 
 static int device_create_locked(struct urxe_fabric *f)
 {
-	/* first: what has them is a fabric, if we are killed in the sweep */
+	/* before the sweep: a directory without them is not seen as a fabric */
 	int ret = device_make_dirs(f);
 
 	/* the memory of jobs that have ended; theirs may be all there is */

@@ -74,7 +74,7 @@ int dm_size_by_env(uint64_t *bytes);
 void fabric_leave(struct urxe_fabric *f);
 /*
  * Remove the fabric at dir if nobody is in it; with only_empty not if its port
- * was taken down.  An empty directory is one that was just begun.  -ENOENT,
+ * was taken down.  An empty directory counts as a fabric.  -ENOENT,
  * -EINVAL (that is no fabric), -EBUSY or -EAGAIN (in use), -ENOTEMPTY.
  */
 int fabric_remove_unused(const char *dir, bool only_empty);

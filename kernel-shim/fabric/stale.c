@@ -182,7 +182,10 @@ static bool fabric_is_one(int dirfd)
 		!faccessat(dirfd, "ctx", F_OK, AT_SYMLINK_NOFOLLOW));
 }
 
-/* Who made it was killed before anything was in it; it may be anybody's. */
+/*
+ * Remove an empty directory: its creator was killed before it made a file.  It
+ * may be another program's, so only a fabric that is named is removed so.
+ */
 static int fabric_remove_empty(struct urxe_fabric *f, int place)
 {
 	if (flock(f->dirfd, LOCK_EX | LOCK_NB))

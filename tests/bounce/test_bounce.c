@@ -565,7 +565,7 @@ static void do_invalidated(struct node *b, void *arg)
 	ck_ok(ibv_destroy_qp(first_qp));
 }
 
-/* Does a thread of pid, which is stopped, come from a copy? */
+/* Was a thread of pid stopped in the system call of a copy? */
 static bool is_copying(pid_t pid)
 {
 	char path[64], nr[16];
@@ -611,7 +611,7 @@ static int continue_later(void *arg)
 	return kill(*(pid_t *)arg, SIGCONT);
 }
 
-/* Who stands in the middle of a copy may be at any window of its process. */
+/* A bouncer that is stopped in a copy does not block ibv_post_send. */
 START_TEST(stopped_with_a_window)
 {
 	struct ibv_qp *second, *first;

@@ -87,7 +87,7 @@ refused "there is no fabric" "$URXE" rm nosuch
 has "$pid shim-hold" "$URXE" info --fabric two
 look two
 
-# who made it was killed at once; unnamed it may be anybody's
+# an empty directory: its creator was killed; --unused leaves it alone
 mkdir -m 700 "$fabrics/begun"
 "$URXE" rm --unused
 there "begun two "

@@ -82,7 +82,7 @@ static bool is_loop(uint32_t i)
 
 /* -------------------------------------------------------------- memory */
 
-/* Its SENDs take receives of its own, or of those that many senders take. */
+/* SRQs, which many senders use, have a PD of their own. */
 static struct ibv_pd *link_pd(const struct link *l)
 {
 	return l->kind == RC_SRQ || l->kind == XRC ? w.many_pd : w.pd;

@@ -73,12 +73,12 @@ void rnd_seed(uint64_t seed);
 uint64_t now_ms(void);
 /* An invariant does not hold: says so, and ends this process. */
 void broken(const char *fmt, ...) __attribute__((format(printf, 1, 2), noreturn));
-/* What was so when a call began. */
+/* The state when a call began. */
 struct before {
 	uint32_t starved, stops;
 };
 struct before call_begins(const char *what);
-/* It failed because who had a lock was stopped: then it works later. */
+/* Did the call fail because the holder of a lock is stopped? */
 bool timed_out(const struct before *b);
 #define must(what, ok)                                               \
 	do {                                                         \
@@ -121,8 +121,8 @@ struct worker {
 	struct ibv_context *ctx;
 	struct ibv_pd *pd;
 	/*
-	 * Of receives that many senders take: one that is stopped in a SEND may
-	 * hold up ibv_dereg_mr of each MR in there.
+	 * Of SRQs and UD QPs: a sender that is stopped in a SEND may block
+	 * ibv_dereg_mr of each MR in this PD.
 	 */
 	struct ibv_pd *many_pd;
 	struct ibv_comp_channel *chan; /* NULL: it polls */

@@ -94,7 +94,7 @@ void node_open(struct node *n, struct ibv_context *ctx, enum mem mem,
 	       const struct opts *o);
 void node_close(struct node *n);
 void node_make_qp(struct node *n);
-/* Unmap pages so that nothing else, as a thread's stack, comes to be there. */
+/* Unmap pages, but keep the range: no thread's stack may be mapped there. */
 void leave_hole(void *at, size_t len);
 struct addr node_addr(const struct node *n);
 void node_put(struct node *n, size_t off, const void *data, size_t len);
