@@ -93,7 +93,6 @@ static inline bool guard_names(const struct urxe_guard *g, uint32_t uses)
 }
 
 #define GUARD_NO_RX URXE_MAX_CTX
-#define GUARD_ANY UINT32_MAX /* which one is not known yet */
 #define GUARD_NO_SRQ URXE_MAX_SRQ
 
 /* A new QP's: nobody is inside. */
@@ -144,32 +143,28 @@ static inline void guard_lower(struct urxe_guard *g)
 	presence_leave(&g->requester);
 }
 
-/* It is up, and another responder is named from now on. */
+/* The receives that a responder takes, as indices in tables of one context. */
+struct guard_rx {
+	uint32_t slot; /* the context, or GUARD_NO_RX */
+	uint32_t srq; /* or GUARD_NO_SRQ */
+	uint32_t cq;
+	uint32_t pd; /* of the lkeys */
+};
+
+/*
+ * Name another responder in a guard that is in use.  The caller looks up the
+ * responder, its SRQ and its CQ after this, and uses them only if they are the
+ * named ones.
+ */
 static inline void guard_turn_to(struct urxe_guard *g, uint32_t qpn,
-				 uint32_t rx_slot)
+				 const struct guard_rx *rx)
 {
 	store_release(&g->dest, qpn);
-	store_release(&g->rx, rx_slot);
-	store_release(&g->srq, GUARD_ANY);
-	store_release(&g->cq, GUARD_ANY);
-	store_release(&g->pd, GUARD_ANY);
+	store_release(&g->rx, rx->slot);
+	store_release(&g->srq, rx->srq);
+	store_release(&g->cq, rx->cq);
+	store_release(&g->pd, rx->pd);
 	presence_move(&g->requester);
-}
-
-/* Of that context it is this SRQ, or GUARD_NO_SRQ, this CQ, and lkeys of this PD. */
-static inline void guard_name_rx(struct urxe_guard *g, uint32_t srq,
-				 uint32_t cq, uint32_t pd)
-{
-	store_release(&g->srq, srq);
-	store_release(&g->cq, cq);
-	store_release(&g->pd, pd);
-}
-
-static inline bool guard_is_one_of(const _Atomic uint32_t *name, uint32_t id)
-{
-	uint32_t named = load_acquire(name);
-
-	return named == id || named == GUARD_ANY;
 }
 
 /* It is up, and other memory is named from now on. */
@@ -207,17 +202,17 @@ static inline bool guard_concerns(const struct urxe_guard *g, uint32_t own,
 	case GUARD_OF_MR:
 		return own == t->slot ||
 		       (rx && uses & GUARD_ANY_LKEY &&
-			guard_is_one_of(&g->pd, t->pd)) ||
+			load_acquire(&g->pd) == t->pd) ||
 		       guard_is_of_key(uses, rx, t->id);
 	case GUARD_OF_MW:
 		return guard_is_of_key(uses, rx, t->id);
 	case GUARD_OF_QP:
 		return uses && load_acquire(&g->dest) == t->id;
 	case GUARD_OF_SRQ:
-		return receives && guard_is_one_of(&g->srq, t->id);
+		return receives && load_acquire(&g->srq) == t->id;
 	case GUARD_OF_CQ:
 		return own == t->slot ||
-		       (receives && guard_is_one_of(&g->cq, t->id));
+		       (receives && load_acquire(&g->cq) == t->id);
 	}
 	return true;
 }

@@ -88,33 +88,69 @@ static bool rx_open(struct urxe_rx *rx, struct urxe_peer *p,
 	return true;
 }
 
-/* The receives are known now: say no more than that. */
-static void conn_name_rx(const struct urxe_qp *qp, const struct urxe_conn *c)
-{
-	const struct urxe_peer *p = rx_peer(&c->rx);
+static const struct guard_rx no_rx = { .slot = GUARD_NO_RX };
 
-	if (p)
-		guard_name_rx(qp->guard,
-			      c->rx.srq ? c->rx.srq_index : GUARD_NO_SRQ,
-			      c->rx.cq.sh - p->arena->cq, c->rx.pd);
+/* The receives of which rx is a view. */
+static struct guard_rx rx_names(const struct urxe_rx *rx)
+{
+	const struct urxe_peer *p = rx_peer(rx);
+
+	if (!p)
+		return no_rx;
+	return (struct guard_rx){ .slot = p->slot,
+				  .srq = rx->srq ? rx->srq_index : GUARD_NO_SRQ,
+				  .cq = (uint32_t)(rx->cq.sh - p->arena->cq),
+				  .pd = rx->pd };
+}
+
+static bool rx_is_named(const struct urxe_rx *rx, const struct guard_rx *names)
+{
+	const struct guard_rx n = rx_names(rx);
+
+	return n.slot == names->slot && n.srq == names->srq &&
+	       n.cq == names->cq && n.pd == names->pd;
+}
+
+/* Read a field of an object that may be replaced: verified by rx_is_named(). */
+#define hint(field) __atomic_load_n(&(field), __ATOMIC_RELAXED)
+
+/* The receives that the QP will be found to take, unless it is replaced. */
+static struct guard_rx rx_names_of_qp(const struct urxe_peer *p,
+				      const struct urxe_qp_sh *sh)
+{
+	const uint32_t srq = hint(sh->srq);
+	struct guard_rx n = { .slot = p->slot,
+			      .srq = GUARD_NO_SRQ,
+			      .cq = hint(sh->recv_cq),
+			      .pd = hint(sh->pd) };
+
+	if (load_relaxed(&sh->type) == IBV_QPT_XRC_RECV)
+		return no_rx;
+	if (srq && srq <= URXE_MAX_SRQ) {
+		n.srq = srq - 1;
+		n.pd = hint(p->arena->srq[n.srq].pd);
+	}
+	return n;
 }
 
 void conn_turn_to(const struct urxe_qp *qp, const struct urxe_conn *c,
 		  uint32_t uses)
 {
+	struct guard_rx names;
+
 	if (likely(load_relaxed(&qp->guard->dest) == c->qpn &&
 		   guard_names(qp->guard, uses)))
 		return;
+	names = rx_names(&c->rx);
 	guard_name(qp->guard, uses);
-	guard_turn_to(qp->guard, c->qpn,
-		      rx_peer(&c->rx) ? rx_peer(&c->rx)->slot : GUARD_NO_RX);
-	conn_name_rx(qp, c);
+	guard_turn_to(qp->guard, c->qpn, &names);
 }
 
 bool conn_open(struct urxe_qp *qp, struct urxe_conn *c, uint32_t qpn,
 	       uint32_t dest)
 {
 	struct urxe_fabric *f = qp->ctx->fabric;
+	struct guard_rx names;
 	struct urxe_qp_sh *sh;
 	struct urxe_peer *p;
 	uint32_t slot, gen;
@@ -124,9 +160,9 @@ bool conn_open(struct urxe_qp *qp, struct urxe_conn *c, uint32_t qpn,
 	p = peer_get(f, slot, gen);
 	if (!p)
 		return false;
-	guard_turn_to(qp->guard, qpn,
-		      qp->type == IBV_QPT_XRC_SEND ? GUARD_NO_RX : slot);
 	sh = &p->arena->qp[qpn_index(qpn)];
+	names = rx_names_of_qp(p, sh);
+	guard_turn_to(qp->guard, qpn, &names);
 	/*
 	 * seq_cst: after our guard was turned to it, see presence.h.  Its number
 	 * may be another one's by now, who is just being made.
@@ -136,6 +172,11 @@ bool conn_open(struct urxe_qp *qp, struct urxe_conn *c, uint32_t qpn,
 	    load_relaxed(&sh->type) != (qp->type == IBV_QPT_XRC_SEND ? IBV_QPT_XRC_RECV :
 							qp->type) ||
 	    !rx_open(&c->rx, p, sh)) {
+		peer_put(p);
+		return false;
+	}
+	if (unlikely(!rx_is_named(&c->rx, &names))) {
+		rx_close(&c->rx);
 		peer_put(p);
 		return false;
 	}
@@ -151,7 +192,6 @@ bool conn_open(struct urxe_qp *qp, struct urxe_conn *c, uint32_t qpn,
 	c->path = 0;
 	c->allows = 0;
 	c->port_state = &f->dev->port_state;
-	conn_name_rx(qp, c);
 	if (p->fd >= 0)
 		service_need(qp->ctx); /* watches over the peer's life */
 	return true;
@@ -177,6 +217,7 @@ bool conn_turn_to_srq(struct urxe_qp *qp, struct urxe_conn *c, uint32_t srqn)
 	struct urxe_fabric *f = qp->ctx->fabric;
 	uint32_t slot = URXE_SRQN_CTX(srqn);
 	struct urxe_srq_sh *srq;
+	struct guard_rx names;
 	struct urxe_peer *p;
 
 	if (slot >= URXE_MAX_CTX || !srqn)
@@ -189,15 +230,22 @@ bool conn_turn_to_srq(struct urxe_qp *qp, struct urxe_conn *c, uint32_t srqn)
 	if (!p)
 		return false;
 	rx_close(&c->rx);
-	guard_turn_to(qp->guard, c->qpn, slot);
 	srq = &p->arena->srq[URXE_SRQN_INDEX(srqn)];
+	names = (struct guard_rx){ .slot = slot,
+				   .srq = URXE_SRQN_INDEX(srqn),
+				   .cq = hint(srq->cq),
+				   .pd = hint(srq->pd) };
+	guard_turn_to(qp->guard, c->qpn, &names);
 	if (srq->type != IBV_SRQT_XRC || srq->xrcd != c->sh->xrcd ||
 	    !rx_view_srq(&c->rx, p, URXE_SRQN_INDEX(srqn), srq->cq)) {
 		peer_put(p);
 		return false;
 	}
+	if (unlikely(!rx_is_named(&c->rx, &names))) {
+		rx_close(&c->rx);
+		return false;
+	}
 	c->srqn = srqn;
-	conn_name_rx(qp, c);
 	/* XRC requests are in the protection domain of the SRQ they name */
 	c->pd = srq->pd;
 	return true;

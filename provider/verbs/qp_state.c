@@ -357,7 +357,7 @@ static int qp_modify(struct urxe_qp *qp, const struct ibv_qp_attr *a, int mask)
 		why_forget(qp);
 	if (to == IBV_QPS_RTR && qp_has_dest(qp)) {
 		/* or later, when the other end is there */
-		qp_guard_raise(qp, GUARD_SEND);
+		qp_guard_raise(qp, GUARD_RECEIVE);
 		conn_open(qp, &qp->conn, qp->attr.dest_qp_num, qp->qpn);
 		guard_lower(qp->guard);
 	}
