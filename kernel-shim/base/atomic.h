@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * C11's atomic operations under names that end in their memory order, so that
- * it stands at each access and the access fits on a line.
+ * C11 atomic operations with the memory order in the name, so that it is
+ * stated at each access and the access fits on a line.
  *
- * cas_* is compare-and-swap: true if *p was *old and is new now, else *old is
- * what it was, loaded with the same order less the release.
+ * cas_*(p, old, new) is compare-and-swap.  True: *p was *old and is @new now.
+ * False: *old is the value of *p, loaded with the failure order: the same
+ * order without its release part.
  */
 #pragma once
 
@@ -37,9 +38,11 @@
 #define fetch_and_release(p, v) ATOMIC_RMW(fetch_and, p, v, release)
 
 /*
- * What was stored before is seen before the read-modify-write that follows reads.
- * On x86 that one sees to it itself.  And what was stored before the
- * read-modify-write that went before is seen before what is loaded next.
+ * Full fences next to a read-modify-write: stores before fence_before_rmw()
+ * are visible before the load of the read-modify-write that follows, and
+ * stores before a read-modify-write are visible before loads after
+ * fence_after_rmw().  On x86-64 the locked instruction itself is a full
+ * barrier, so that only the compiler must not reorder.
  */
 #if defined(__x86_64__)
 #define fence_before_rmw() atomic_signal_fence(memory_order_seq_cst)

@@ -4,7 +4,7 @@
 #include <stdint.h>
 #include <time.h>
 
-/* ns since some start that all processes share; it never goes back. */
+/* CLOCK_MONOTONIC in ns, which is common to all processes of the host. */
 static inline uint64_t clock_now(void)
 {
 	struct timespec ts;

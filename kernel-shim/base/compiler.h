@@ -6,15 +6,16 @@
 
 #define container_of(ptr, type, member) \
 	((type *)((char *)(ptr) - offsetof(type, member)))
-/* Of this shared object alone: it is reached without a detour. */
+/* Not exported from this shared object: accessed without the GOT or PLT. */
 #define internal __attribute__((visibility("hidden")))
 #define likely(x) __builtin_expect(!!(x), 1)
 #define unlikely(x) __builtin_expect(!!(x), 0)
 
 /*
- * Of each thread.  glibc allocates such memory of a library that dlopen() brought
- * when a thread first touches it, and aborts the process if there is none left;
- * this model is there from the thread's beginning.  musl always has it by then.
+ * Thread-local storage.  With the default TLS model glibc allocates the
+ * memory of a library that dlopen(3) loaded when a thread first accesses it,
+ * and aborts the process if there is none.  With initial-exec it is allocated
+ * when the thread is created.  musl always allocates it by then.
  */
 #ifdef __GLIBC__
 #define thread_own _Thread_local __attribute__((tls_model("initial-exec")))

@@ -10,11 +10,11 @@
 #include "clock.h"
 #include "futex.h"
 
-#ifndef SYS_futex_waitv /* Linux 5.16; one number for all architectures */
+#ifndef SYS_futex_waitv /* Linux 5.16; the same number on all architectures */
 #define SYS_futex_waitv 449
 #endif
 
-/* struct futex_waitv, for headers that are older. */
+/* struct futex_waitv, which older headers do not have */
 struct waitv {
 	uint64_t val, uaddr;
 	uint32_t flags, zero;
@@ -61,7 +61,7 @@ void event_count_ring(struct event_count *e)
 		futex_wake(&e->count, INT_MAX);
 }
 
-static _Atomic int words_known; /* 1: it takes words, -1: it does not */
+static _Atomic int words_known; /* 1: has futex_waitv(2), -1: not */
 
 bool event_count_takes_words(void)
 {
@@ -69,7 +69,7 @@ bool event_count_takes_words(void)
 
 	if (has)
 		return has > 0;
-	/* no words are an error where the call is known */
+	/* without words a kernel that has the call returns EINVAL */
 	has = syscall(SYS_futex_waitv, NULL, 0, 0, NULL, 0) && errno == EINVAL ?
 		      1 :
 		      -1;
@@ -101,8 +101,7 @@ static void futex_wait_words(_Atomic uint32_t *word, uint32_t seen,
 		v[1 + i] = waitv_word(words[i].word, words[i].seen);
 	if (syscall(SYS_futex_waitv, v, 1 + n, 0, &ts, CLOCK_MONOTONIC) < 0 &&
 	    errno != EAGAIN && errno != EINTR && errno != ETIMEDOUT)
-		/* a filter came later; asked again and again it would not sleep
-		 */
+		/* forbidden since (seccomp); else the callers would spin */
 		store_relaxed(&words_known, -1);
 	errno = saved;
 }

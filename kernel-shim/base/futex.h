@@ -1,24 +1,29 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * An event count: sleep until there is something to do, in this process or in
- * another that shares the memory.
+ * An event count (Reed and Kanodia 1979; ck_ec.h of Concurrency Kit): sleep
+ * until there is work, with wakeups from this process or from another that
+ * maps the memory (shared futex).
  *
- *	sleeper				ringer
- *	seen = event_count_read()	makes something to do
- *	nothing to do?			event_count_ring():
+ *	sleeper				waker
+ *	seen = event_count_read()	publish the work
+ *	no work?			event_count_ring():
  *	event_count_wait(seen):		  count++
- *	  sleepers++			  sleepers?  wake them
+ *	  sleepers++			  sleepers != 0?  FUTEX_WAKE all
  *	  count == seen?  sleep
  *	  sleepers--
  *
- * No ring is lost.  The four accesses of count and sleepers between reading
- * and waking are seq_cst.  If in their single order the sleeper's ++ is before
- * the ringer's look, it is woken, or the kernel finds that count has changed;
- * else count++ was before, and the sleeper finds it itself.  And count++
- * before event_count_read() means that what is to be done is seen.
+ * Sleepers are the service threads, bouncers, requesters that wait for a
+ * bouncer, and threads that wait for CM events.  Any thread may be a waker.
  *
- * A sleeper that is killed leaves sleepers too high: rings cost a system call
- * more, until event_count_init().
+ * No wakeup is lost.  The accesses of count and sleepers, except the last
+ * decrement, are seq_cst (Dekker).  If sleepers++ precedes the waker's load
+ * of sleepers, the waker calls the kernel, and the sleeper is woken or the
+ * kernel finds that count has changed.  Otherwise count++ precedes the
+ * sleeper's load of count, and the sleeper does not sleep.  If count++
+ * precedes event_count_read(), the sleeper sees the work.
+ *
+ * A sleeper that is killed leaves sleepers too high.  Each wakeup then costs
+ * an unnecessary system call, until event_count_init().
  */
 #pragma once
 
@@ -34,24 +39,28 @@ struct event_count {
 
 #define FUTEX_FOR_EVER UINT64_MAX
 #define EVENT_COUNT_FOR_EVER FUTEX_FOR_EVER
-/* For ever, but a ring that is lost because sleepers was damaged is found. */
+/* Long, but finite, in case a damaged `sleepers` loses a wakeup. */
 #define EVENT_COUNT_NAP 4000000000ull
 
-/* A word that somebody may change who rings no event count. */
+/*
+ * A futex word whose writers call FUTEX_WAKE but ring no event count, and the
+ * value that was read.
+ */
 struct futex_word {
 	_Atomic uint32_t *word;
 	uint32_t seen;
 };
-#define FUTEX_WORDS_MAX 127 /* besides an event count's */
+#define FUTEX_WORDS_MAX 127 /* besides the count of the event count */
 
 /*
- * Sleep while *word is seen, at most ns long, or until it is woken; -EINTR if
- * by a signal.
+ * Sleep while *word == @seen, at most @ns, until a wakeup.  Return 0, also if
+ * nothing happened, or -EINTR if a signal interrupted the sleep.  errno is
+ * kept.
  */
 int futex_wait(_Atomic uint32_t *word, uint32_t seen, uint64_t ns);
 void futex_wake(_Atomic uint32_t *word, int n);
 
-/* Nobody sleeps: whoever did is dead. */
+/* Reset sleepers.  No thread that lives sleeps on @e. */
 static inline void event_count_init(struct event_count *e)
 {
 	store_relaxed(&e->sleepers, 0);
@@ -63,17 +72,18 @@ static inline uint32_t event_count_read(const struct event_count *e)
 }
 
 /*
- * At most ns long.  Returns early without a reason, too; -EINTR if a signal
- * was the reason.  Without a limit the kernel goes on after a signal whose
- * handler has SA_RESTART.
+ * Sleep for at most @ns while count == @seen.  Return 0, possibly without a
+ * wakeup, or -EINTR if a signal interrupted the sleep.  Without a time limit
+ * the kernel restarts the sleep after a signal whose handler has SA_RESTART.
  */
 int event_count_wait(struct event_count *e, uint32_t seen, uint64_t ns);
 void event_count_ring(struct event_count *e);
 /*
- * The same, and it ends when one of n words is not what was seen, and who
- * changed it woke us.  If n > 0, event_count_takes_words() was asked: the
- * system must have futex_waitv(2).  Ask each time: a program may forbid it to
- * itself (seccomp).
+ * The same, and return also if one of @n words changes and its writer calls
+ * FUTEX_WAKE.  @n is at most FUTEX_WORDS_MAX.  If n > 0, @ns must not be
+ * FUTEX_FOR_EVER, and event_count_takes_words() has returned true, since
+ * futex_waitv(2) is needed.  Call that each time: a program may forbid itself
+ * the system call later (seccomp).
  */
 void event_count_wait_words(struct event_count *e, uint32_t seen,
 			    const struct futex_word *words, uint32_t n,

@@ -3,12 +3,13 @@
 
 #include <stdint.h>
 
-/* The smallest power of two that is not below n, which is at most 2^31. */
+/* Return log2(@n), rounded up; 0 if n is 0. */
 static inline uint32_t log2_up(uint32_t n)
 {
 	return n > 1 ? 32 - (uint32_t)__builtin_clz(n - 1) : 0;
 }
 
+/* Return the smallest power of two that is >= @n; @n is at most 2^31. */
 static inline uint32_t pow2_up(uint32_t n)
 {
 	return 1u << log2_up(n);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* The kernel's advice that not every libc has a name for. */
+/* Advice values of madvise(2) that older libc headers do not define. */
 #pragma once
 
 #include <sys/mman.h>

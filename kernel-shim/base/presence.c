@@ -20,7 +20,10 @@ static bool membarrier(int command)
 	return ok;
 }
 
-/* Before anybody is inside; a forked child inherits it. */
+/*
+ * Runs before any thread can be in a critical section.  A forked child
+ * inherits the registration.
+ */
 __attribute__((constructor)) static void ask_for_membarrier(void)
 {
 	presence_cheap = membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED);
@@ -28,17 +31,19 @@ __attribute__((constructor)) static void ask_for_membarrier(void)
 
 void presence_barrier(void)
 {
-	static _Atomic int here; /* a fence would be unknown to TSan */
+	static _Atomic int here; /* TSan does not know fences */
 
 	if (!presence_cheap)
 		fetch_add_seq_cst(&here, 0);
 	else if (!membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED))
-		ask_for_membarrier(); /* cannot be: see above */
+		ask_for_membarrier(); /* cannot fail once registered */
 }
 
 /*
- * Turns of waiting before an owner's life is doubted, which takes longer.  On
- * a busy machine each turn may be as long as the others' time slices.
+ * Wait loop: the number of iterations between two calls of is_dead(), which
+ * takes longer than an iteration, and the number of iterations that yield
+ * before the loop sleeps.  On a busy machine a yield may take as long as the
+ * time slices of the other threads.
  */
 #define DOUBT_TURNS 16
 #define YIELD_TURNS 256

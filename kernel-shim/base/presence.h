@@ -1,31 +1,48 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Presence: a word that is odd while its owner is inside, for those who take
- * things away that he may be using.
+ * An in-use flag: a counter that is odd while its owner is in a critical
+ * section.  Reclaimers wait on it before they free what the owner may use.
  *
- *	owner				taker
- *	enters: the word is odd		takes the thing away
- *	(here)				(here)
- *	looks whether the thing is	looks whether the word is odd, and waits
- *	there, and uses it		until it has changed
- *	leaves: the word is even
+ * The algorithm is Dekker's store-load handshake, as on the read side of
+ * userspace RCU:
  *
- * Each writes and then reads what the other writes.  One of them sees the
- * other, because these four accesses are seq_cst: in their single order either
- * the owner's look comes after the taking, and he keeps out, or his entering
- * comes before the taker's look, and he is waited for.  So things that are
- * looked up inside are loaded and cleared with seq_cst.
+ *	owner				reclaimer
+ *	enter: seq becomes odd		invalidate the object
+ *	(barrier)			(barrier)
+ *	look the object up, use it	if seq is odd, wait until seq changes
+ *	exit: seq becomes even
  *
- * If all takers are of the owner's process, he may enter by
- * presence_enter_private() and pay for no locked instruction; takers call
- * presence_barrier() (here).  That is membarrier(2), which runs a full barrier
- * on every thread of the process, as if each owner had one (here); of the four
- * accesses no order is asked.  Where the system has no membarrier there is a
- * barrier on both sides.
+ * Each flag has one owner at a time: the requester of a QP (guard.h), the
+ * bouncer (bounce_slot.h), or the insider of a gate (engine/lock.h).  Only
+ * the owner writes seq, or a thread that excludes the owner
+ * (presence_clear()).  Any thread of any process that maps the flag may read
+ * it.
  *
- * A word that has changed was left; whoever enters later does not find the
- * thing any more.  An owner that dies inside leaves his word odd: whoever waits
- * for it has to ask, and whoever has it next begins with presence_clear().
+ * Each side stores and then loads what the other side stores.  The four
+ * accesses are seq_cst, so in their total order at least one side sees the
+ * other.  Either the owner's lookup follows the invalidation, and the owner
+ * does not find the object; or the owner's entry precedes the reclaimer's
+ * load, and the reclaimer waits.  Therefore objects that are looked up in a
+ * critical section are loaded and invalidated with seq_cst.  The exit is a
+ * release store; the reclaimer's acquire load of it orders the owner's last
+ * use before the reclamation.
+ *
+ * If all reclaimers are in the owner's process, the owner may call
+ * presence_enter_private(), which has no locked instruction.  Reclaimers then
+ * call presence_barrier() at (barrier).  It is membarrier(2), which executes
+ * a full barrier on every running thread of the process, so the four accesses
+ * need no order of their own.  If the system has no membarrier(2), both sides
+ * execute a locked instruction instead.
+ *
+ * A seq that has changed means that the critical section was exited.  If the
+ * owner entered again, it does not find the object.  An owner that dies in a
+ * critical section leaves seq odd.  So a reclaimer that waits on another
+ * process checks whether that process lives, and a new owner of the flag
+ * first calls presence_clear().
+ *
+ * tests/model/orders.cpp (model "presence") checks the memory orders,
+ * tests/model/mutex.pml the handshake with membarrier(2), and
+ * tests/unit/test_presence.c both kinds of entry on the CPU.
  */
 #pragma once
 
@@ -39,7 +56,7 @@ struct presence {
 	_Atomic uint32_t seq;
 };
 
-/* The word is the owner's alone: no read-modify-write is needed. */
+/* Only the owner writes seq, so no read-modify-write is needed. */
 static inline uint32_t presence_own(const struct presence *p)
 {
 	return load_relaxed(&p->seq);
@@ -50,11 +67,17 @@ static inline void presence_enter(struct presence *p)
 	exchange_seq_cst(&p->seq, presence_own(p) | 1);
 }
 
-/* For takers of things that owners enter for by presence_enter_private(). */
+/*
+ * The reclaimer's barrier for objects that owners use after
+ * presence_enter_private().  errno is kept.
+ */
 void presence_barrier(void);
-extern internal bool presence_cheap; /* owners need no barrier */
+extern internal bool presence_cheap; /* true: membarrier(2) works */
 
-/* The same for who has seen that presence_cheap is true; for presence_leave_at(). */
+/*
+ * The same if presence_cheap is known to be true.  Return the value of seq,
+ * for presence_leave_at().
+ */
 static inline uint32_t presence_enter_cheap(struct presence *p)
 {
 	const uint32_t seq = presence_own(p) | 1;
@@ -73,7 +96,10 @@ static inline void presence_enter_private(struct presence *p)
 		presence_barrier();
 }
 
-/* He is through with what he found, and comes in anew. */
+/*
+ * Exit and enter again in one step.  Waiting reclaimers continue, and objects
+ * have to be looked up anew.
+ */
 static inline void presence_move(struct presence *p)
 {
 	exchange_seq_cst(&p->seq, presence_own(p) + 2);
@@ -84,13 +110,19 @@ static inline void presence_leave(struct presence *p)
 	store_release(&p->seq, presence_own(p) + 1);
 }
 
-/* The same, where he has not moved. */
+/*
+ * The same if presence_move() was not called since.  @seq is what
+ * presence_enter_cheap() returned.
+ */
 static inline void presence_leave_at(struct presence *p, uint32_t seq)
 {
 	store_release(&p->seq, seq + 1);
 }
 
-/* Nobody is inside: whoever was is dead. */
+/*
+ * Make seq even.  The caller is the new owner and the old one is dead, or it
+ * knows that the owner is in no critical section.
+ */
 static inline void presence_clear(struct presence *p)
 {
 	store_release(&p->seq, (presence_own(p) + 1) & ~1u);
@@ -102,8 +134,10 @@ static inline bool presence_is_inside(const struct presence *p)
 }
 
 /*
- * Until who is inside now has left, or is dead (if that is asked).  For a moment
- * it gives way to others, for that is how long most stay; then it sleeps.
+ * Wait until the owner has exited the critical section that it is in now, or
+ * until is_dead(arg) returns true.  @is_dead is called from time to time and
+ * may be NULL.  Yield at first, because most critical sections are short,
+ * then sleep.  errno is kept.
  */
 void presence_wait(const struct presence *p, bool (*is_dead)(void *),
 		   void *arg);

@@ -1,26 +1,33 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Locks around atomics on memory that not everybody maps.
+ * Locks for atomics (IB 9.4.5) on memory that not every requester maps.
  *
- * There the requester reads the word, and writes it, with a system call each; a
- * lock makes one operation of them.  All who reach a word through urxe must
- * find the same lock, whatever key, process and address they have it by:
+ * On such memory a requester reads and writes the word with a system call
+ * each, and holds a lock to make that one atomic operation.  All requesters
+ * that access a word must use the same lock, whatever their key, process and
+ * address.  The locks are an array of hash buckets, urxe_dev.atomic_lock[]:
  *
- *   - private memory is known by its process and its address there;
- *   - shared memory may be registered by several processes, at several
- *     addresses, which have in common only where in its page the word is.
+ *   - private memory is identified by its process and its address there;
+ *   - shared memory may be registered by several processes at several
+ *     addresses, which have only the offset in the page in common.
  *
- * A lock's word: owner, the id of a process (32) | doubted (1) | turns (31).
+ * A lock is a word: owner, the id of a process (32) | doubted (1) | turn
+ * (31).  turn counts up whenever the lock is taken or released, against ABA.
  *
- *	takes it	owner 0 -> id, acquire
- *	gives it back	id -> 0 and one turn more, release
- *	takes it over	id of a dead process -> id and one turn more
- *	doubts it	sets `doubted`, when the same turn took too long
+ *	lock		owner 0 -> id, acquire
+ *	unlock		id -> 0, release
+ *	take over	id of a dead process -> own id, acquire
+ *	mark doubted	the word did not change for ATOMIC_PATIENCE_NS: set
+ *			`doubted`
  *
- * Nobody waits for a holder that is stopped: the first one does for
- * ATOMIC_PATIENCE_NS, and to whoever meets a doubted holder the responder is
- * silent, so that his QP's own timers count.  The lock cannot be taken from a
- * holder that lives, for his write may be still to come.
+ * A requester that maps the word uses the CPU's atomics, under the same lock.
+ * Device memory needs no lock unless urxe_dev.atomics_divided is set.
+ *
+ * engine/atomics.c has the operations.  No requester waits long for a holder
+ * that is stopped.  The first one waits for ATOMIC_PATIENCE_NS and marks the
+ * lock doubted.  A requester that finds a doubted lock gets no response, so
+ * the timers of its QP count.  The lock cannot be taken from a live holder,
+ * because its write may still follow.
  */
 #pragma once
 
@@ -31,7 +38,10 @@
 #define ATOMIC_OWNER(word) ((uint32_t)(word))
 #define ATOMIC_DOUBTED (1ull << 32)
 #define ATOMIC_TURN (1ull << 33)
-/* Held by id; and by nobody: the turn after that of word. */
+/*
+ * The word that follows @word: held by process @id, and free.  Both increment
+ * turn and clear doubted.
+ */
 #define ATOMIC_HELD(word, id) (((word) & ~(ATOMIC_TURN - 1)) + ATOMIC_TURN + (id))
 #define ATOMIC_FREE(word) (((word) & ~(ATOMIC_TURN - 1)) + ATOMIC_TURN)
 
@@ -40,7 +50,10 @@ static inline uint32_t atomic_lock_shared(uint64_t va)
 	return va / 8 % URXE_ATOMIC_SHARED;
 }
 
-/* pidns: of the process's number. */
+/*
+ * Return the index of the lock for private memory at @va of process @pid,
+ * whose PID namespace has inode @pidns.
+ */
 static inline uint32_t atomic_lock_private(uint64_t va, int32_t pid,
 					   uint64_t pidns)
 {

@@ -1,7 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Bit maps in shared memory.  bitmap_take() and bitmap_clear() need no lock:
- * whoever sets a bit that was clear has it, and gives it back alone.
+ * Bitmaps in shared memory, of indices and pages in use.  bitmap_take(),
+ * bitmap_try_set() and bitmap_clear() need no lock: the thread that changes a
+ * bit from 0 to 1 owns it, and only the owner clears it.  Setting is acquire
+ * and clearing is release, so what an owner did precedes what the next owner
+ * does.  Search functions load relaxed: their result is a hint.
+ *
+ * @n bits from @bit on must lie within the bitmap.
  */
 #pragma once
 
@@ -15,7 +20,10 @@ static inline _Atomic uint64_t *bitmap_word(const uint64_t *map, uint32_t bit)
 	return (_Atomic uint64_t *)&map[bit / 64];
 }
 
-/* Those of n bits from `bit` that are in its word. */
+/*
+ * Return the mask of those of @n bits from @bit on that lie in its word, and
+ * their number in *in_word.
+ */
 static inline uint64_t bitmap_mask(uint32_t bit, uint32_t n, uint32_t *in_word)
 {
 	*in_word = 64 - bit % 64 < n ? 64 - bit % 64 : n;
@@ -27,7 +35,7 @@ static inline bool bitmap_test(const uint64_t *map, uint32_t bit)
 	return load_relaxed(bitmap_word(map, bit)) >> (bit % 64) & 1;
 }
 
-/* release: who takes them next comes after what was done with them */
+/* release: see above */
 static inline void bitmap_clear(uint64_t *map, uint32_t bit, uint32_t n)
 {
 	uint64_t mask;
@@ -39,7 +47,10 @@ static inline void bitmap_clear(uint64_t *map, uint32_t bit, uint32_t n)
 	}
 }
 
-/* False: one of them was set already, and no other is now. */
+/*
+ * Set @n bits, all of which must be clear.  False: one of them was set, and
+ * those that this call had set are clear again.
+ */
 static inline bool bitmap_try_set(uint64_t *map, uint32_t bit, uint32_t n)
 {
 	const uint32_t first = bit;
@@ -70,8 +81,8 @@ static inline void bitmap_set(uint64_t *map, uint32_t bit, uint32_t n)
 }
 
 /*
- * First run of n clear bits in [from, bits) that starts at a multiple of
- * align; bits if there is none.  Full words are stepped over.
+ * Return the first multiple of @align in [from, bits) where @n bits are
+ * clear, or @bits if there is none.  Full words are skipped.
  */
 static inline uint32_t bitmap_find(const uint64_t *map, uint32_t bits,
 				   uint32_t from, uint32_t n, uint32_t align)
@@ -95,7 +106,7 @@ static inline uint32_t bitmap_find(const uint64_t *map, uint32_t bits,
 	return bits;
 }
 
-/* The same, but searching from `from` first and then from the beginning. */
+/* Search from @from to the end, then from 0. */
 static inline uint32_t bitmap_find_next(const uint64_t *map, uint32_t bits,
 					uint32_t from, uint32_t n,
 					uint32_t align)
@@ -105,7 +116,7 @@ static inline uint32_t bitmap_find_next(const uint64_t *map, uint32_t bits,
 	return bit < bits || !from ? bit : bitmap_find(map, bits, 0, n, align);
 }
 
-/* bitmap_find_next(), and they are ours. */
+/* Find and set @n clear bits.  Return the first, or @bits. */
 static inline uint32_t bitmap_take(uint64_t *map, uint32_t bits, uint32_t from,
 				   uint32_t n, uint32_t align)
 {

@@ -1,71 +1,79 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Copy path 4: private memory of a process that the system does not let us
- * reach.  A thread of that process, the *bouncer*, copies between its memory
- * and a ring in its context's arena, which the requester has mapped.
+ * Copy path 4: a bounce buffer for private memory of a process that the
+ * kernel does not let other processes access (process_vm_readv(2) fails).  A
+ * thread of that process, the bouncer, copies between its memory and a ring
+ * of slots in its context's arena, which the requester has mapped.
  *
  *	requester		slot.word	bouncer
- *	claims a slot		FREE -> FILLING
- *	fills it, rings		     -> POSTED
- *				     -> SERVING	checks the keys, copies
- *				     -> DONE	rings back
- *	takes the answer	     -> FREE
+ *	claim a slot		FREE -> FILLING
+ *	fill it, wake bouncer	     -> POSTED
+ *				     -> SERVING	check the keys, copy
+ *				     -> DONE	wake the requester
+ *	read the answer		     -> FREE
  *
- *	does not wait longer:	POSTED -> FREE
+ *	give up:		POSTED -> FREE
  *				SERVING -> LEFT
- *				LEFT -> FREE	has done it
+ *				LEFT -> FREE	has finished the copy
  *
  * A slot's word holds the state, the requester's context (slot and
- * generation) and a count that each claim raises; every step is a
- * compare-and-swap from the word that was expected, so nobody takes another's
- * slot for his own.
+ * generation), and a counter that each claim increments, against ABA.  Every
+ * step is a compare-and-swap from the expected word, except that the bouncer
+ * stores FREE after LEFT, and a new bouncer stores FREE in all slots.
+ * engine/bounce.c is the requester's side, engine/bounce_serve.c the
+ * bouncer's.
  *
- * A message of several slots has up to four of them under way.  Each names
- * the one before it (after), and the bouncer does it when that was done, whole,
- * and not at all if that failed or was left; so bytes arrive in their order,
- * and none behind one that did not.  What came of a slot's last request the
- * bouncer remembers; so the requester keeps a slot until it has the answer to
- * the one after it.  Who has a slot takes more only if they are free: nobody
- * waits for a slot while he has one.  What a requester leaves he leaves from
- * the end.
+ * Order.  A message of several slots has up to four of them outstanding.
+ * Each slot names its predecessor (after).  The bouncer serves a slot only if
+ * its predecessor was copied completely.  If the predecessor failed or was
+ * given up, the slot is cancelled.  So bytes arrive in order, and none after
+ * a gap.  The bouncer remembers the result of the last request of each slot,
+ * so a requester keeps a slot until it has the answer to its successor.  A
+ * requester that has a slot claims more only if they are free: no requester
+ * waits for a slot while it has one, so there is no deadlock.  A requester
+ * that gives up releases its slots from the last to the first.
  *
- * The bouncer does not get a CPU that its program keeps busy when it is asked.
- * So it binds itself to the CPU of a requester that has to wait for it
- * (bounce_serve.c), and that one sleeps at once: it gives away the CPU that it
- * would wait on.  It is a hint: wherever both run, all of this holds.
+ * Placement.  If the program keeps the bouncer's CPU busy, the bouncer is
+ * scheduled late.  Therefore it binds itself to the CPU of a requester that
+ * has to wait for it (engine/bounce_serve.c), and that requester sleeps at
+ * once to release the CPU.  This is only an optimization; the protocol does
+ * not depend on it.
  *
- * The requester waits where it is, in ibv_post_send, its guard up.  That is
- * sound because the bouncer waits for nobody: it takes no lock, executes no
- * work requests and has no other duty; not even the memory of its ring comes
- * from a heap with a lock.  So two processes may bounce to each other, or a
- * service thread may do it, and no circle can close.
+ * No deadlock.  The requester waits within ibv_post_send, with its guard in
+ * use.  The bouncer waits for no other thread: it takes no lock, executes no
+ * work requests, and does nothing else.  Even the memory of its ring is
+ * reserved in place, not allocated from a heap with a lock.  So two processes
+ * may bounce to each other, and a service thread may be the requester.
  *
- * Deaths.  The bouncer's process is named in owner, which a requester that
- * waits looks at now and then; a dead one gives no answer, like a NIC that is
- * gone.  A thread that ends before its process takes its name away.  What a
- * dead requester left FILLING or DONE is taken by the next; each slot that it
- * POSTED is done in whole, or not at all.
+ * Deaths.  owner is the id of the bouncer's process.  A requester that waits
+ * checks from time to time whether that process lives; a dead one does not
+ * respond, like a NIC that is gone.  A bouncer that exits before its process
+ * clears owner.  A slot that a dead requester left FILLING, POSTED or DONE is
+ * claimed by the next requester.  If the bouncer serves a POSTED slot of a
+ * dead requester first, it serves it completely.
  *
- * A bouncer that lives but does not run (SIGSTOP, a debugger) is waited for
- * as long as BOUNCE_PATIENCE_NS; then the slot is left, and to the requester
- * nobody answered: the QP's own timers take over, and `stuck` spares the others
- * the wait.  What was POSTED is not done later.  What was being copied is, when
- * the bouncer runs again, before anything that is asked later: a slot's worth
- * at most, as a packet that was on its way, and nothing that comes after it.
- * For a message that takes a receive the requester pings first, and returns the
- * receive if the bouncer stops after that (engine/responder.c).  A request that
- * cannot be repeated, as for the result of an atomic that was done, is called
- * committed: the requester waits longer, BOUNCE_COMMITTED_NS, and then fails.
+ * Stopped bouncers.  A bouncer that lives but does not run (SIGSTOP, a
+ * debugger) is waited for at most BOUNCE_PATIENCE_NS.  Then the requester
+ * gives the slots up and treats the responder as silent, so that the QP's
+ * timers count.  `stuck` tells other requesters not to wait.  A slot that was
+ * POSTED is not served later.  A slot that was SERVING is finished when the
+ * bouncer continues, before any later request.  That is at most one slot,
+ * like a packet in flight, and nothing that follows it.  Before a SEND takes
+ * a receive, the requester pings the bouncer; if the bouncer stops after
+ * that, the receive is returned (engine/responder.c).  A request that cannot
+ * be repeated, such as the result of an atomic that was executed, is called
+ * committed: the requester waits BOUNCE_COMMITTED_NS, and then the WR fails.
  *
- * The bouncer trusts no requester.  It is at_work (presence.h) from before it
- * takes a slot until it is done; meanwhile the keys and ranges are looked up
- * again.  Whoever takes a key, a QP or a receive away waits for it after the
- * guards (bounce_quiesce), for a requester may have been killed in the middle
- * of its request.  And it copies with preadv and pwritev between the arena's
- * file and its memory: where a page is missing they fail, and they are allowed
- * where process_vm_* is not.
+ * The bouncer does not trust requesters.  From before it takes a slot until
+ * it is done, at_work is odd (base/presence.h); meanwhile it looks keys and
+ * ranges up again.  A destroyer of a key, a QP or a receive waits for at_work
+ * after it has waited for the guards (bounce_quiesce()), because a requester
+ * may have been killed in the middle of its request.  The bouncer copies with
+ * preadv(2) and pwritev(2) between the arena's file and its memory: they fail
+ * with an error where a page is missing, and they are allowed where
+ * process_vm_*(2) is not.
  *
- * tests/model/bounce.pml is this, checked.
+ * tests/model/bounce.pml checks this.
  */
 #pragma once
 
@@ -85,11 +93,11 @@ enum bounce_state {
 #define BOUNCE_STATE(word) ((enum bounce_state)((word)&7))
 #define BOUNCE_OWNER(word) ((uint32_t)((word) >> 3 & 511))
 #define BOUNCE_GEN(word) ((uint32_t)((word) >> 12 & URXE_GEN_MASK))
-#define BOUNCE_CLAIM(old, slot, gen) /* counts on */              \
+#define BOUNCE_CLAIM(old, slot, gen) /* counts up */              \
 	((((old) & ~(BOUNCE_COUNT_ONE - 1)) + BOUNCE_COUNT_ONE) | \
 	 (uint64_t)(gen) << 12 | (uint64_t)(slot) << 3 | BOUNCE_FILLING)
 static_assert(URXE_MAX_CTX == 512, "9 bits");
-/* Which request it is, whatever its state; never 0. */
+/* Identifies a request, whatever its state; never 0. */
 #define BOUNCE_ID(word) ((word) & ~7ull)
 
 static inline uint64_t bounce_word(uint64_t old, enum bounce_state state)
@@ -97,8 +105,11 @@ static inline uint64_t bounce_word(uint64_t old, enum bounce_state state)
 	return (old & ~7ull) | state;
 }
 
-/* No requester waits longer for a bouncer that does nothing. */
+/*
+ * How long a requester waits for a bouncer that makes no progress: normally,
+ * for a committed request ...
+ */
 #define BOUNCE_PATIENCE_NS 500000000ull
 #define BOUNCE_COMMITTED_NS 5000000000ull
-/* ... but for one that has to sync a file. */
+/* ... and for one that syncs a file. */
 #define BOUNCE_SYNC_NS 30000000000ull

@@ -1,25 +1,27 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The connection manager's tables: the file "cm" of a fabric, which every
- * process maps.  cm/cm.h has the functions.
+ * Shared tables of the connection manager (rdma_cm): the file "cm" of a
+ * fabric, which every process maps.  cm/cm.h declares the functions on them.
  *
- * Everything here changes under cm_table.lock.  Values may have been written
- * by a process that was killed in the middle: bound them before use.
+ * Everything here changes under cm_table.lock, a robust mutex.  A process may
+ * have been killed while it held the lock, so values must be bounded before
+ * use.
  */
 #pragma once
 
 #include <netinet/in.h>
 #include <sys/socket.h>
-/* after netinet/in.h, whose types it shares */
+/* after netinet/in.h, whose types it uses */
 #include <rdma/rdma_user_cm.h>
 
 #include "layout.h"
 
-#define CM_MAGIC "urxe cm tables " /* 16 bytes with its NUL */
+#define CM_MAGIC "urxe cm tables " /* 16 bytes including the NUL */
 #define CM_MAX_CHAN 16384
 #define CM_MAX_ID 16384 /* librdmacm can map 65536 */
-#define CM_MAX_EVENT (8 * CM_MAX_ID) /* no id makes that many at a time */
-#define CM_MAX_WRITTEN 4096 /* where so many wait, no more is written */
+#define CM_MAX_EVENT (8 * CM_MAX_ID) /* no id has that many at a time */
+/* limit of queued events for rdma_write_cm_event */
+#define CM_MAX_WRITTEN 4096
 #define CM_MAX_MC 4096
 #define CM_MAX_BACKLOG 1024 /* sysctl net.rdma_ucm.max_backlog */
 
@@ -27,7 +29,7 @@
 
 struct cm_sockaddr_ib {
 	uint16_t sib_family;
-	uint16_t sib_pkey; /* big endian, as all that follows */
+	uint16_t sib_pkey; /* big endian, as are all following members */
 	uint32_t sib_flowinfo;
 	uint8_t sib_addr[16];
 	uint64_t sib_sid;
@@ -35,7 +37,7 @@ struct cm_sockaddr_ib {
 	uint64_t sib_scope_id;
 };
 
-/* As the application gave it: network order. */
+/* An address as the application passes it, in network order. */
 union cm_addr {
 	struct sockaddr sa;
 	struct sockaddr_in in;
@@ -44,7 +46,10 @@ union cm_addr {
 };
 static_assert(sizeof(union cm_addr) == 48, "fixed");
 
-/* What the application has done with an id (the kernel's rdma_cm_state). */
+/*
+ * State of an id with respect to the application (the kernel's
+ * rdma_cm_state).
+ */
 enum cma_state {
 	CMA_IDLE,
 	CMA_ADDR_BOUND,
@@ -53,11 +58,11 @@ enum cma_state {
 	CMA_CONNECT,
 	CMA_DISCONNECT,
 	CMA_LISTEN,
-	CMA_ROUTE_QUERY, /* the event of it is to come */
-	CMA_ADDR_QUERY /* the other host's address is asked for */
+	CMA_ROUTE_QUERY, /* the ROUTE_RESOLVED event is delayed */
+	CMA_ADDR_QUERY /* waits for the neighbour's link-layer address */
 };
 
-/* What its connection has come to (IB specification, 12.9.7). */
+/* State of an id's connection (IB specification, 12.9.7). */
 enum cm_state {
 	CM_IDLE,
 	CM_REQ_SENT,
@@ -72,7 +77,7 @@ enum cm_state {
 	CM_SIDR_RCVD
 };
 
-/* Of events, as <rdma/rdma_cma.h> numbers them. */
+/* Event types, numbered as in <rdma/rdma_cma.h>. */
 enum {
 	CM_EV_ADDR_RESOLVED,
 	CM_EV_ADDR_ERROR,
@@ -106,8 +111,8 @@ enum {
 #define CM_SIDR_UNSUPPORTED 1
 #define CM_SIDR_REJECT 2
 
-/* Room for private data in each message, as the application sees it. */
-#define CM_IP_HEADER 36 /* of it, in requests between IP addresses */
+/* Size of the private data in each message, as the application sees it. */
+#define CM_IP_HEADER 36 /* subtracted in requests between IP addresses */
 #define CM_REQ_PRIVATE 92
 #define CM_REP_PRIVATE 196
 #define CM_REJ_PRIVATE 148
@@ -117,13 +122,14 @@ enum {
 #define CM_UDP_QKEY 0x01234567
 #define CM_HOP_LIMIT 64
 #define CM_PKEY 0xffff
-/* The port's, as enum ibv_mtu and enum ibv_rate */
+/* Attributes of the port, as enum ibv_mtu and enum ibv_rate */
 #define CM_MTU 5
 #define CM_RATE 17
-#define CM_MAX_RETRIES 7 /* three bits of a message */
-#define CM_LIFE_TIME 16 /* 4.096 us << this: what RoCE assumes of a packet */
+#define CM_MAX_RETRIES 7 /* a three-bit field of a message */
+/* 4.096 us << 16: packet lifetime that RoCE assumes */
+#define CM_LIFE_TIME 16
 
-/* As enum ibv_qp_type, enum ibv_wc_opcode and enum ibv_event_type. */
+/* Values of enum ibv_qp_type, enum ibv_wc_opcode and enum ibv_event_type. */
 #define CM_QPT_RC 2
 #define CM_QPT_UC 3
 #define CM_QPT_UD 4
@@ -138,14 +144,17 @@ enum { CM_CHAN_FREE, CM_CHAN_LIVE, CM_CHAN_DYING };
 struct cm_chan {
 	uint32_t state;
 	uint32_t gen;
-	uint64_t ino; /* of the FIFO */
-	int32_t pid; /* that used it last: it looks after the ids */
-	uint32_t head, tail; /* its events, + 1 */
+	uint64_t ino; /* inode of the FIFO */
+	/* process that used it last, which runs the timers of its ids */
+	int32_t pid;
+	uint32_t head, tail; /* its events, index + 1 */
 	uint32_t events;
-	struct event_count posts; /* events, for sleepers in GET_EVENT */
+	/* counts events; wakes threads in GET_EVENT */
+	struct event_count posts;
 	char comm[16];
-	uint32_t due; /* there was no descriptor to wake its pollers with */
-	uint32_t late; /* its process looks after events that come late */
+	/* 1: pollers were not woken, for lack of a descriptor */
+	uint32_t due;
+	uint32_t late; /* 1: its process handles delayed events */
 };
 static_assert(sizeof(struct cm_chan) == 64, "one cache line");
 
@@ -155,36 +164,42 @@ struct cm_ref {
 };
 
 enum cm_flags {
-	CM_F_DEVICE = 1, /* the address has led to the device */
-	CM_F_CM = 2, /* it took part in a connection */
-	CM_F_PORT = 4, /* it owns its source port */
+	CM_F_DEVICE = 1, /* bound to the device by its address */
+	CM_F_CM = 2, /* took part in a connection */
+	CM_F_PORT = 4, /* owns its source port */
 	CM_F_REUSE = 8,
 	CM_F_AFONLY_SET = 16,
 	CM_F_AFONLY = 32,
 	CM_F_TIMEOUT_SET = 64,
-	CM_F_PARKED = 128, /* its request waits for a listener with room */
+	/* its request waits for a listener with free backlog */
+	CM_F_PARKED = 128,
 	CM_F_SRQ = 256,
-	CM_F_PATH = 512, /* it has one: path_* */
-	CM_F_HELD = 1024, /* its DISCONNECTED, until deadline; see mark */
-	CM_F_UNSENT = 2048, /* its request waits for the port to come up */
-	CM_F_WIRE = 4096, /* its other end is on another host */
-	CM_F_REPLIED = 8192, /* its SIDR_REP may be asked for again */
-	CM_F_DREP = 16384, /* so may its DREP */
-	CM_F_WATCHES = 32768 /* a listener on the wire: its process watches */
+	CM_F_PATH = 512, /* has a path: path_* */
+	/* DISCONNECTED is delayed until deadline; see mark */
+	CM_F_HELD = 1024,
+	/* its request waits for the port to become active */
+	CM_F_UNSENT = 2048,
+	CM_F_WIRE = 4096, /* its peer is on another host */
+	CM_F_REPLIED = 8192, /* its SIDR_REP is repeated on request */
+	CM_F_DREP = 16384, /* its DREP is repeated on request */
+	/* a listener for other hosts: its process must poll */
+	CM_F_WATCHES = 32768
 };
 
-/* A completion that is to be polled: cm/recv.c */
+/*
+ * Position of a completion that the application has not polled yet: cm/recv.c
+ */
 struct cm_mark {
-	uint64_t ring; /* as urxe_cq_sh.ring was */
+	uint64_t ring; /* urxe_cq_sh.ring at that time */
 	uint32_t slot, gen; /* its context */
 	uint32_t cq, pos;
 };
 
 struct cm_id {
 	uint32_t used, gen;
-	uint32_t chan; /* + 1 */
+	uint32_t chan; /* index + 1 */
 	uint32_t flags; /* CM_F_* */
-	uint64_t uid; /* the application's name for it; 0: not accepted yet */
+	uint64_t uid; /* the application's handle; 0: not accepted yet */
 	uint8_t cma, cm; /* enum cma_state, enum cm_state */
 	uint8_t qp_type;
 	uint8_t tos;
@@ -194,55 +209,68 @@ struct cm_id {
 	uint8_t private_len;
 	uint8_t sgid_index;
 	uint16_t ps;
-	uint16_t bound_ps; /* where CM_F_PORT */
+	uint16_t bound_ps; /* port space of the source port, if CM_F_PORT */
 	uint32_t events_reported;
-	uint32_t backlog; /* requests that may still wait to be fetched */
+	/* requests that may still be queued for the application */
+	uint32_t backlog;
 	uint32_t qpn, qkey; /* of this end */
-	uint32_t psn; /* the first that it expects; remote_psn: that it sends */
+	/* first PSN expected here; remote_psn: first PSN sent */
+	uint32_t psn;
 	uint32_t remote_qpn, remote_psn;
-	struct cm_ref peer; /* the id at the other end */
-	struct cm_ref listener; /* CM_F_PARKED: where */
+	struct cm_ref peer; /* the id of the peer */
+	/* CM_F_PARKED: the listener that its request waits for */
+	struct cm_ref listener;
 	struct rdma_ucm_ece ece;
 	uint64_t deadline; /* ns, CLOCK_MONOTONIC; 0: none */
-	uint64_t order; /* of binding and of parking */
+	uint64_t order; /* sequence number of the last bind, listen or park */
 	union cm_addr src, dst;
 	uint8_t sgid[16], dgid[16];
-	uint8_t private_data[216]; /* of the request, while parked */
-	/* as resolved, or of the request */
+	/* of the request, while parked; of the reply, if CM_F_WIRE */
+	uint8_t private_data[216];
+	/* path: as resolved, or as in the request */
 	uint32_t path_flow;
 	uint8_t path_tos, path_life;
-	uint16_t backlog_max; /* what backlog is when no request waits */
+	uint16_t backlog_max; /* value of backlog when no request is queued */
 	struct cm_mark mark; /* CM_F_HELD: the last receive before the DREQ */
-	uint32_t remote_comm_id; /* cm_comm_id() of the other end; 0: none */
-	/* CM_F_WIRE: */
-	uint8_t path_mtu; /* as enum ibv_mtu; 0: CM_MTU */
-	uint8_t tries; /* how often its message was sent, or it asked, again */
-	uint8_t reply_rnr; /* of its REP, whose private data is private_data */
-	/* how patient the other end is with that: its REQ's max_cm_retries and
-	 * local_cm_response_timeout, which is 4.096 us << (8 + this) */
+	uint32_t remote_comm_id; /* cm_comm_id() of the peer; 0: none */
+	/* The following are used if CM_F_WIRE: */
+	uint8_t path_mtu; /* enum ibv_mtu; 0: CM_MTU */
+	/* retransmissions of its message, or repeated address queries */
+	uint8_t tries;
+	/* rnr_retry_count of its REP, whose private data is private_data */
+	uint8_t reply_rnr;
+	/*
+	 * Patience of the peer: max_cm_retries and local_cm_response_timeout
+	 * of its REQ; the timeout is 4.096 us << (8 + cm_timeout).
+	 */
 	uint8_t cm_retries : 4, cm_timeout : 4;
-	uint64_t remote_tid; /* of the transaction that the other end began */
-	uint64_t look_at; /* ns: CMA_ADDR_QUERY: for the answer */
+	uint64_t remote_tid; /* transaction ID that the peer began */
+	/* ns; CMA_ADDR_QUERY: the next check for a result */
+	uint64_t look_at;
 };
 static_assert(sizeof(struct cm_id) == 512, "fixed");
 
-/* A command of a thread; `command` counts those that may raise events. */
+/*
+ * The command that caused an event.  `command` counts the commands of a
+ * thread that may raise events.
+ */
 struct cm_cause {
-	uint32_t thread; /* of the channel's process; 0: of another one */
+	uint32_t thread; /* in the channel's process; 0: in another process */
 	uint32_t command;
 };
 
 struct cm_event {
 	uint32_t used;
-	uint32_t next; /* + 1 */
-	uint32_t chan; /* + 1 */
-	uint32_t id; /* + 1: whose events_reported it raises */
-	uint32_t mc; /* + 1, of multicast events */
+	uint32_t next; /* index + 1 */
+	uint32_t chan; /* index + 1 */
+	/* index + 1 of the id whose events_reported it increments */
+	uint32_t id;
+	uint32_t mc; /* index + 1, of multicast events */
 	struct cm_ref req; /* the new id of a CONNECT_REQUEST */
 	uint32_t pad;
 	struct cm_cause cause;
 	uint64_t order;
-	uint64_t due; /* ns: it comes then; 0: it is there */
+	uint64_t due; /* ns: time of delivery, if delayed; 0: deliverable */
 	struct rdma_ucm_event_resp resp;
 };
 static_assert(sizeof(struct cm_event) == 392, "fixed");
@@ -250,39 +278,40 @@ static_assert(sizeof(struct cm_event) == 392, "fixed");
 /* A multicast join. */
 struct cm_mc {
 	uint32_t used;
-	uint32_t id; /* + 1 */
+	uint32_t id; /* index + 1 */
 	uint64_t uid;
 	uint32_t events_reported;
 };
 static_assert(sizeof(struct cm_mc) == 24, "fixed");
 
-/* A connection with another host whose id is gone; its time wait goes on. */
+/* TIMEWAIT record of a connection with another host whose id is destroyed. */
 struct cm_ended {
-	uint8_t gid[16]; /* of that host */
+	uint8_t gid[16]; /* GID of that host */
 	uint64_t until; /* ns */
-	uint32_t qpn; /* that it had there */
+	uint32_t qpn; /* QPN of the peer */
 	uint32_t pad;
 };
 static_assert(sizeof(struct cm_ended) == 32, "fixed");
-#define CM_ENDED 512 /* the last ones */
+#define CM_ENDED 512 /* number of records, a ring */
 
 struct cm_table {
 	char magic[16];
 	uint32_t version;
 	struct robust_lock lock;
-	uint64_t order; /* counts */
-	uint32_t salt; /* of communication IDs: no two fabrics have the same */
-	/* entries below these have memory */
+	uint64_t order; /* last sequence number */
+	/* salt of communication IDs, different in each fabric */
+	uint32_t salt;
+	/* Entries below these have memory. */
 	uint32_t chan_high, id_high, event_high, mc_high;
-	/* none below these is free */
+	/* No entry below these is free. */
 	uint32_t chan_low, id_low, event_low, mc_low;
 	uint32_t sweep_next;
-	uint32_t due; /* some channel's is set */
-	uint32_t dying; /* some channel is CM_CHAN_DYING */
-	struct event_count timers; /* another process's id got one */
-	uint64_t late_at; /* ns: an event comes then; 0: none does */
+	uint32_t due; /* 1: `due` of some channel is set */
+	uint32_t dying; /* 1: some channel is CM_CHAN_DYING */
+	struct event_count timers; /* rung when an id's timer is started */
+	uint64_t late_at; /* ns: the earliest delayed event; 0: none */
 	struct cm_ended ended[CM_ENDED];
-	uint32_t ended_next; /* the oldest one */
+	uint32_t ended_next; /* counts records; modulo CM_ENDED the oldest */
 	alignas(URXE_PAGE) struct cm_chan chan[CM_MAX_CHAN];
 	alignas(URXE_PAGE) struct cm_id id[CM_MAX_ID];
 	alignas(URXE_PAGE) struct cm_event event[CM_MAX_EVENT];

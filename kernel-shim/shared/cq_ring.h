@@ -1,67 +1,83 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The completion ring: many producers, in any process, and one poller.
+ * The completion ring: a bounded MPSC queue, whose slots have sequence
+ * numbers (similar to Vyukov's bounded MPMC queue).  Producers are requesters
+ * in any process, each with its guard in use (guard.h), and the owner's
+ * flushes.  The one consumer is the poller, inside the gate of its CQ
+ * (engine/lock.h).
  *
- * Position p lives in slot p mod depth.  A slot has two words, each position (32)
- * << 32 | owner (24) << 8 | state (8): the claim, in an array of its own, which
- * only producers write, and the one that its entry begins with, at which the
- * poller looks all the time.
+ * Position p is in slot p mod depth.  A slot has two words, each position
+ * (32) << 32 | owner (24) << 8 | state (8): the claim, in an array of its
+ * own, which only producers write, and the first word of the CQE, which the
+ * poller polls.
  *
- *   claim CLAIMED(p, owner)	process `owner` fills it, or has done so
- *   claim MOVED(p)		the ring ends here: it was resized, go to the new one
- *   entry READY(p)		filled
+ *	claim CLAIMED(p, owner)	process `owner` fills the CQE, or did
+ *	claim MOVED(p)		resized: the ring ends at p, continue in the
+ *				new ring
+ *	CQE READY(p)		the CQE is filled
  *
- * A slot is free for p while its claim is of p - depth and the poller has polled
- * that: head, which he stores (release) when he has read an entry, is past it.  A
- * producer takes such a claim to CLAIMED(p) by compare-and-swap, fills the entry
- * and stores READY(p) (release: the poller sees it filled).  The poller reads
- * the entry at his head when that is READY(head).  If the slot at the tail is not
- * free the ring is full: an overrun, never a wait.
+ * A slot is free for p if its claim has position p - depth and the poller has
+ * polled that position, so that head is past it.  The producer changes such a
+ * claim to CLAIMED(p) by compare-and-swap, fills the CQE and stores READY(p)
+ * (release).  The poller reads the CQE at head if it is READY(head)
+ * (acquire), and then stores head (release).  If the slot at the tail is not
+ * free, the ring is full.  That is a CQ overrun; producers never wait.
  *
- * So between two producers' processes and a poller there is one line that goes
- * to and fro for a completion, the entry's.  head_seen is what a producer last
- * saw of head, for all of them: head itself is looked at once in a lap.  (Who saw
- * it acquired it, and stores head_seen with release: who acquires that may write
- * over what was read.)  It may lag behind head, and then it is looked at again.
+ * Cache lines: per completion, only the line of the CQE moves between the
+ * producer's CPU and the poller's.  Producers share head_seen, a copy of
+ * head, and load head itself about once per lap.  A producer loads head with
+ * acquire and stores head_seen with release, so that a producer that acquires
+ * head_seen may overwrite what the poller has read.  head_seen may lag behind
+ * head; then head is loaded again.
  *
- * tail_hint only says where to start looking.  It never runs ahead of the
- * first free position, because it is stored after that position was claimed;
- * it may lag, and then the producer walks over taken slots.  It lags by laps
- * only if it was damaged; then a slot's own position says where to go on.  Who
- * walks for too long has met damage, and to him the ring is full.
+ * tail_hint is where a producer starts to search for the tail.  It is never
+ * past the first free position, because it is stored after the claim of the
+ * position before.  It may lag; then the producer walks over claimed slots.
+ * It lags by laps only if it was overwritten by a defective process; then the
+ * position in a slot's claim says where to continue.  The walk is bounded by
+ * CQ_RING_WALK(); after that the ring counts as full.
  *
- * The owner is what has room of the id of a process (URXE_PROCESS_BRIEF): its
- * context may live on, with a child of it, and its context's slot may be
- * another one's by the time that somebody asks.  0: a process that had no id.
+ * The owner in a claim is URXE_PROCESS_BRIEF() of the id of the producer's
+ * process, and 0 if the process has no id.  A context slot would not do: a
+ * context may outlive the process, in a forked child, and its slot may be
+ * reused.
  *
- * A producer that dies between claim and READY would stop the poller for
- * ever.  So a poller whose head is not READY looks at its claim now and then; if
- * that is of a position that a dead process has, and the entry still is not READY,
- * he goes on without it.  (Only the dead could have written there.)  Nothing
- * waits for the dead.
+ * Producer death.  A producer that dies between CLAIMED and READY would block
+ * the poller.  A poller whose head is not READY therefore checks the claim
+ * from time to time.  If the claim is CLAIMED(head), its owner is dead, and
+ * the CQE is still not READY, the poller skips the position.  Only the dead
+ * process could have written to that CQE.
  *
- * Resize.  A ring is replaced, never changed.  The resizer, who holds the
- * poller's lock, makes a new ring with positions from 0 and a tail_hint of
- * its own, stores its place in next_ring, and takes the claim at the old ring's
- * tail to MOVED(p) by compare-and-swap (release: next_ring is seen by whoever
- * sees MOVED).  Positions are claimed in order and p was free, so nothing
- * beyond p was claimed: the old ring ends at p, for good.  A full ring has no
- * free slot to end with; the resizer makes one by polling into its backlog.
- * A producer that meets MOVED goes on in next_ring.  Then the resizer stores
- * ring (seq_cst) and waits for the guards (guard.h).  A producer loads ring
- * anew (seq_cst) for each completion, its guard up: so after that wait nobody
- * comes to the old ring any more.  The resizer polls it up to p into the
- * backlog, waiting for what is CLAIMED unless the claimer is dead, and frees
- * it.  The backlog is polled before the new ring.  No completion is lost or
- * seen twice, and those of one producer stay in order.
+ * Resize.  A ring is replaced, never changed.  The resizer holds the CQ's
+ * lock and gate, as a poller does:
  *
- * So whoever produces into a CQ holds a raised guard from before it loads
- * ring until it has published.
+ *	1.  initialize a new ring, whose positions start at 0, with its own
+ *	    tail_hint, head_seen and head (URXE_CQ_PARITY)
+ *	2.  store its word in next_ring
+ *	3.  compare-and-swap the claim at the old ring's tail to MOVED(p)
+ *	    (release: a producer that sees MOVED sees next_ring)
+ *	4.  store ring (seq_cst), and wait for the guards that name the CQ
+ *	5.  poll the old ring up to p into the backlog, which is polled before
+ *	    the new ring, and free the old ring
  *
- * Events.  The poller arms (seq_cst store) and then looks once more what is
- * READY; the producer makes READY (seq_cst) and then looks at arm.  One of the
- * two sees the other.  A CQ without a channel needs no more than release here.
- * Which events are raised when is said in provider/engine/cq_arm.h.
+ * Positions are claimed in order and p was free, so no position past p is
+ * claimed: the old ring ends at p for good.  If the ring is full it has no
+ * free slot for MOVED; the resizer makes one by polling into the backlog.  A
+ * producer that meets MOVED continues in next_ring.  A producer loads ring
+ * (seq_cst) for each completion, with its guard in use from before that load
+ * until it has published.  So after step 4 no producer is in the old ring,
+ * and what is CLAIMED and not READY then was claimed by a dead process.  No
+ * completion is lost or seen twice, and those of one producer stay in order.
+ *
+ * Events (a Dekker handshake).  The poller stores arm (seq_cst) and then
+ * checks once more which CQEs are READY.  The producer stores READY (seq_cst)
+ * and then loads arm.  One of them sees the other.  If the CQ has no channel,
+ * release is sufficient for READY.  engine/cq_arm.h says which completions
+ * raise events.
+ *
+ * tests/model/cq_ring.pml checks the protocol, with producers that die and a
+ * resize; tests/model/orders.cpp ("cq_ring") the memory orders, except those
+ * of arming; tests/unit/test_cq_ring.c the code.
  */
 #pragma once
 
@@ -93,21 +109,24 @@ static inline uint32_t cqe_owner(uint64_t word)
 	return word >> 8 & 0xffffff;
 }
 
-/* What a ring takes: its entries, then their claims. */
+/* Bytes of a ring: its CQEs, then their claims. */
 static inline uint64_t cq_ring_bytes(uint32_t log)
 {
 	return (sizeof(struct urxe_cqe) + sizeof(uint64_t)) << log;
 }
 
-/* A ring as somebody sees it who has found it sound. */
+/* A ring as this process has mapped it, after cq_ring_fits(). */
 struct cq_ring {
 	struct urxe_cqe *entry;
 	_Atomic uint64_t *claim;
-	uint32_t mask; /* entries - 1 */
+	uint32_t mask; /* depth - 1 */
 	_Atomic uint32_t *tail_hint, *head_seen, *head;
 };
 
-/* At base, of 1 << log entries; sh: where its positions are. */
+/*
+ * Describe the ring of 1 << @log entries at @base.  @parity selects which of
+ * the two sets of positions in @sh is its own.
+ */
 static inline void cq_ring_at(struct cq_ring *r, void *base, uint32_t log,
 			      struct urxe_cq_sh *sh, uint32_t parity)
 {
@@ -119,7 +138,7 @@ static inline void cq_ring_at(struct cq_ring *r, void *base, uint32_t log,
 	r->head = &sh->head[parity];
 }
 
-/* Nobody has seen it yet; its first position is `first`. */
+/* Make the ring empty, with first position @first, before it is published. */
 static inline void cq_ring_init(const struct cq_ring *r, uint32_t first)
 {
 	uint32_t i, before;
@@ -136,7 +155,7 @@ static inline void cq_ring_init(const struct cq_ring *r, uint32_t first)
 	store_relaxed(r->head, first);
 }
 
-/* Is word, which may be anything, a place that a ring can be in? */
+/* Return whether @word, which may be damaged, names a ring in the heap. */
 static inline bool cq_ring_fits(uint64_t word)
 {
 	uint32_t log = URXE_CQ_LOG(word);
@@ -146,7 +165,7 @@ static inline bool cq_ring_fits(uint64_t word)
 		       URXE_ARENA_SIZE - URXE_HEAP_OFFSET - cq_ring_bytes(log);
 }
 
-/* An entry, and the position that it is taken for. */
+/* A claimed CQE and its position. */
 struct cq_slot {
 	struct urxe_cqe *cqe;
 	uint32_t pos;
@@ -155,25 +174,28 @@ struct cq_slot {
 enum cq_claim { CQ_CLAIMED, CQ_FULL, CQ_MOVED };
 
 /*
- * How far a producer walks: from any slot to the tail it is a ring or two, and
- * others may be faster than he for a while.
+ * Maximum number of slots that a producer visits.  From any slot to the tail
+ * it is a ring or two, and other producers may be faster for a while.
  */
 #define CQ_RING_WALK(mask) (4 * (mask) + 4096)
 
-/* Has the poller done with what was in the slot of position t before? */
+/* Return whether the poller has polled the slot's previous position. */
 static inline bool cq_ring_has_room(const struct cq_ring *r, uint32_t t)
 {
 	uint32_t head = load_acquire(r->head_seen);
 
 	if (t - head <= r->mask)
 		return true;
-	/* acquire: he has read those entries */
+	/* acquire: the poller has read those CQEs */
 	head = load_acquire(r->head);
 	store_release(r->head_seen, head);
 	return t - head <= r->mask;
 }
 
-/* Take the free slot at the tail to a state: CQ_CLAIMED, and *out is it. */
+/*
+ * Change the claim of the free slot at the tail to state @to, with memory
+ * order @order.  On CQ_CLAIMED *out is that slot.
+ */
 static inline enum cq_claim cq_ring_take(const struct cq_ring *r,
 					 uint32_t owner, enum cqe_state to,
 					 memory_order order,
@@ -189,7 +211,7 @@ static inline enum cq_claim cq_ring_take(const struct cq_ring *r,
 		while (cqe_pos(w) == t - r->mask - 1 &&
 		       cqe_state(w) == CQE_CLAIMED) {
 			if (!cq_ring_has_room(r, t)) {
-				/* or it was taken, and polled, meanwhile */
+				/* unless it was claimed, and polled, since */
 				if (load_relaxed(c) == w)
 					return CQ_FULL;
 				w = load_relaxed(c);
@@ -204,22 +226,25 @@ static inline enum cq_claim cq_ring_take(const struct cq_ring *r,
 			return CQ_CLAIMED;
 		}
 		if (cqe_state(w) == CQE_MOVED) {
-			/* acquire: next_ring was stored before it */
+			/* acquire: next_ring was stored before MOVED */
 			load_acquire(c);
 			return CQ_MOVED;
 		}
 		ahead = cqe_pos(w) - t;
-		/* a hint that was damaged, or the word was */
+		/* tail_hint or the claim is damaged */
 		if ((int32_t)ahead < 0)
 			break;
-		/* all up to a lap before that position was taken */
+		/* all up to a lap before that one are claimed */
 		if (ahead > r->mask + 1)
 			t += ahead - (r->mask + 1);
 	}
 	return CQ_FULL;
 }
 
-/* The same where the hint says, if that is free and nobody is faster. */
+/*
+ * Fast path of cq_ring_claim(): claim the slot at tail_hint if it is free and
+ * no other producer is faster.
+ */
 static inline bool cq_ring_claim_hinted(const struct cq_ring *r,
 					uint32_t owner, struct cq_slot *out)
 {
@@ -240,7 +265,7 @@ static inline bool cq_ring_claim_hinted(const struct cq_ring *r,
 	return true;
 }
 
-/* Take the next entry.  On CQ_CLAIMED it is *out. */
+/* Claim the next CQE.  On CQ_CLAIMED it is *out. */
 static inline enum cq_claim cq_ring_claim(const struct cq_ring *r,
 					  uint32_t owner, struct cq_slot *out)
 {
@@ -253,8 +278,8 @@ static inline enum cq_claim cq_ring_claim(const struct cq_ring *r,
 }
 
 /*
- * End the ring at its tail: true, and *pos is where, or false while the ring
- * is full.
+ * End the ring at its tail with MOVED.  Return true, and the position in
+ * *pos, or false if the ring is full.
  */
 static inline bool cq_ring_close(const struct cq_ring *r, uint32_t *pos)
 {
@@ -267,7 +292,10 @@ static inline bool cq_ring_close(const struct cq_ring *r, uint32_t *pos)
 	return true;
 }
 
-/* The words of the slot that was claimed for position i last. */
+/*
+ * Check the two words of the slot whose last claimed position is @i.  Return
+ * NULL or a message.
+ */
 static inline const char *cq_slot_invalid(uint64_t claim, uint64_t entry,
 					  uint32_t i, uint32_t mask)
 {
@@ -286,8 +314,9 @@ static inline const char *cq_slot_invalid(uint64_t claim, uint64_t entry,
 }
 
 /*
- * Is it a ring that this protocol can have left?  NULL, or what is wrong.  Of a
- * ring in use only a repeated answer counts: it changes while it is read.
+ * Check that the ring is in a state that this protocol can leave.  Return
+ * NULL or a message.  A ring in use changes while it is read, so only a
+ * result that is repeated counts.
  */
 static inline const char *cq_ring_invalid(const struct cq_ring *r)
 {
@@ -295,7 +324,7 @@ static inline const char *cq_ring_invalid(const struct cq_ring *r)
 	const char *why;
 	uint64_t w;
 
-	/* the claims are of the last positions, as many as there are */
+	/* the claims have the last depth positions: find the first of them */
 	for (i = 1; i <= r->mask; i++) {
 		w = load_acquire(&r->claim[i]);
 		if ((int32_t)(cqe_pos(w) - first) < 0)
@@ -319,7 +348,10 @@ static inline bool cq_ring_valid(const struct cq_ring *r)
 	return !cq_ring_invalid(r);
 }
 
-/* Publish a claimed entry: release, or seq_cst where arm is looked at next. */
+/*
+ * Publish a claimed CQE.  @order is release, or seq_cst if the caller loads
+ * arm next.
+ */
 static inline void cq_ring_publish(struct urxe_cqe *e, uint32_t pos,
 				   memory_order order)
 {
@@ -331,13 +363,16 @@ static inline bool cq_ring_is_ready(const struct urxe_cqe *e, uint32_t pos)
 	return load_acquire(&e->word) == cqe_word(pos, 0, CQE_READY);
 }
 
-/* Is somebody filling that entry, or was he, when he died?  word is its claim. */
+/*
+ * Return whether @word, the slot's claim, says that the CQE at @pos is being
+ * filled, or was when its producer died.
+ */
 static inline bool cq_ring_is_claimed(uint64_t word, uint32_t pos)
 {
 	return cqe_pos(word) == pos && cqe_state(word) == CQE_CLAIMED;
 }
 
-/* All before head were read. */
+/* Tell producers that all CQEs before @head have been read. */
 static inline void cq_ring_release(const struct cq_ring *r, uint32_t head)
 {
 	store_release(r->head, head);

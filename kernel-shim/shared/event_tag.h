@@ -1,21 +1,23 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * What an event says it is about.
+ * Event tags: what identifies the object in a completion or async event.
  *
- * libibverbs takes the element of an event that it reads from a channel for
- * the address of a struct ibv_cq, ibv_qp or ibv_srq, and every process of the
- * fabric can write into that FIFO.  So what travels is a *tag*.  The process
- * that reads exchanges it for the address, in a table of its own memory, as a
- * kernel does that keeps the user_handle of an object: the preload library
- * has the table and stands before read(2).  A record whose tag is not there,
- * or not of that kind of object, is skipped.
+ * libibverbs reads events from a channel and uses their element as the
+ * address of a struct ibv_cq, ibv_qp or ibv_srq.  Here a channel is a FIFO
+ * that every process of the fabric can write to.  Therefore an event carries
+ * a tag instead of an address.  The preload library of the reading process,
+ * which intercepts read(2), replaces the tag by the address from a table in
+ * its own memory (kernel-shim/preload/event.c).  That is what a kernel does
+ * with the user_handle of an object.  A record whose tag is unknown, or
+ * belongs to an object of another kind, is skipped.
  *
- * The table also counts what was read of each object.  Who destroys one has
- * its tag taken out first, and then waits until that many events were
- * acknowledged (man ibv_destroy_cq): a thread that has a record in its hand
- * by then and did not look it up yet will not find it.
+ * The table also counts the events that were read for each object.  A
+ * destroyer first removes the tag, and then waits until that many events have
+ * been acknowledged (ibv_destroy_cq(3)).  A thread that has read a record but
+ * has not translated it by then no longer finds the tag.
  *
- * The provider asks for both by an ioctl on cmd_fd.
+ * The provider adds and removes tags with ioctls on cmd_fd, which the preload
+ * library intercepts as well.
  */
 #pragma once
 
@@ -27,19 +29,21 @@ enum event_kind { EVENT_CQ = 1, EVENT_QP, EVENT_SRQ };
 
 struct event_element {
 	uint64_t address;
-	uint64_t tag; /* is given out */
+	uint64_t tag; /* out of WATCH, in of FORGET */
 	uint32_t kind; /* enum event_kind */
-	uint32_t comp_read, async_read; /* are given out at the end */
+	uint32_t comp_read, async_read; /* out of FORGET */
 	uint32_t zero;
 };
 
-/* Give it a tag; and take it out. */
+/*
+ * Add an object to the table (-ENOMEM), and remove it (-ENOENT: no such tag).
+ */
 #define EVENT_IOC_WATCH _IOWR(0xf5, 1, struct event_element)
 #define EVENT_IOC_FORGET _IOWR(0xf5, 2, struct event_element)
 
-/* How fstat knows a completion or async event channel. */
+/* st_mode by which fstat(2) identifies a completion or async channel. */
 #define EVENT_FIFO_MODE (S_IFIFO | 0700)
 
-/* Records, as libibverbs reads them; an async one is urxe_async_event. */
+/* Sizes of the records that libibverbs reads: a tag; urxe_async_event. */
 #define EVENT_COMP_SIZE 8
 #define EVENT_ASYNC_SIZE 16

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * A GID in shared memory that others may look at while its owner writes it: two
- * words, of which one may be old and the other new.  Who depends on it looks
- * again when it is said that it changed (struct urxe_qp_sh.path).
+ * A GID in shared memory that other processes may read while its owner writes
+ * it.  It has two words, each stored and loaded relaxed, so a reader may get
+ * one old and one new word.  A reader that depends on it reads it again when
+ * urxe_qp_sh.path announces a change.
  */
 #pragma once
 

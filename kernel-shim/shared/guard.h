@@ -1,74 +1,101 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Guards: taking things away from requesters that may be using them.
+ * A guard is a hazard pointer (Michael, 2004) for objects that other
+ * processes own.  Each QP number has one, in dev->guard[], and each socket
+ * owner of the wire has one in its owner slot, dev->wire.seat[].  Destroyers
+ * wait only for guards that name their object, so a requester that is stopped
+ * delays only the destroyers of what it uses.
  *
- * A requester says in its guard what of others' it is about to use, raises the
- * guard (a word of presence in dev->guard[]), reads keys and connection words
- * (seq_cst), touches memory, and lowers the guard.  Whoever takes something
- * away clears its word (seq_cst) and then waits for the guards that name it;
- * base/presence.h has the argument.  So a requester that is stopped in the
- * middle holds up those alone who take away what it is at.
+ *	requester			destroyer
+ *	store what it will use		invalidate the object (seq_cst)
+ *	mark the guard in use		for each guard in use that names the
+ *	load keys, connection word	object: wait until its in-use flag
+ *	(seq_cst), copy			changes, it names other objects, or
+ *	clear the in-use flag		its process is dead
  *
- * What a guard names: its own context always, whose lkeys and CQs it uses; the
- * QP that answers (dest); the context whose receives that QP takes (rx; in XRC
- * the SRQ's, which is also the one of the keys), with SRQ, CQ and PD; and
- * what is used of that context: receives or not, and no key, one, or any, for
- * which lkeys a receive names is not known before it is taken (windows have none).
+ * The requester calls these functions under the lock of its QP; the thread
+ * that reads the wire's socket calls them for its own guard.  The destroyer's
+ * side is engine/quiesce.c: deregistration of MRs, invalidation of MWs,
+ * destruction of QPs, SRQs and CQs, resizing of SRQs and CQs.
  *
- * The names are stored (release) before the guard is raised or moved, when the
- * requester has done with what they named before.  Who reads them finds those of
- * the presence that he saw, or later ones, and then that one is over.  A name that
- * says less than the one before may be stored at any time.
+ * A guard names:
  *
- * A guard's owner is a process (struct urxe_process): when that is dead, the
- * guard holds nobody up, whoever else still has its context.  What it asked a
- * bouncer to do may be under way: those are waited for, too (bounce_slot.h).
+ *	owner	the process (struct urxe_process).  If it is dead the guard is
+ *		ignored, even if another process shares its context.  0: the
+ *		process has no id; then its context's life counts.  What a
+ *		dead requester asked a bouncer to copy may be in progress; the
+ *		destroyer waits for that, too (bounce_slot.h)
+ *	dest	the responder's QP number
+ *	rx	the context that has the responder's receives and keys: the
+ *		QP's, or for XRC the SRQ's
+ *	srq, cq, pd	of that context: what the receives belong to
+ *	uses	GUARD_*: whether it uses receives, and which keys: none, one,
+ *		or any rkey or lkey.  The lkeys of a receive are unknown until
+ *		the receive is taken.  Memory windows have no lkey
  *
- * Who holds the wire has a guard as well, in his seat (dev->wire.seat[]) and in no
- * QP's name: it says of his what a requester's says, but that nothing of his own
- * context is used.
+ * The guard of a QP also names, implicitly, all MRs and CQs of the QP's own
+ * context.  The guard of a socket owner does not, since a socket owner uses
+ * nothing of its own context.
  *
- * tests/model/guard.pml is this, checked.
+ * Memory order: the handshake is that of base/presence.h.  The names are
+ * stored (release) before the guard is marked in use or moved, and only when
+ * the objects named before are no longer used.  So a destroyer that sees the
+ * guard in use reads the names of that critical section or of a later one;
+ * then the earlier one has been exited.  Names that cover less than the
+ * current ones may be stored at any time.  Keys may be added within a critical
+ * section before they are looked up (guard_add()).
  *
- * Who takes away does not look at all guards.  Those of 64 QPs have a word that
- * says whether any of them may be up, busy, and one that is idle is passed over:
+ * A damaged in-use flag would block destroyers for ever.  A destroyer that
+ * waits long therefore has the owner's service thread recheck the guard
+ * (qp_check_guard()).
  *
- *	requester			taker			who doubts
- *	raises the guard		takes it away		busy -> doubted
- *	unless the word is busy,	(not if the word is	if all guards are
- *	makes it busy			idle:) looks at the	down: doubted ->
- *	looks for the thing		guards			idle
+ * tests/model/guard.pml checks the protocol, tests/model/orders.cpp ("guard",
+ * "directory", "quiesce_try") the memory orders.
  *
- * All of that is seq_cst.  A requester who is inside has seen the word busy, or
- * made it so, after he raised his guard.  Who doubts looks at the guards after
- * he said so: a requester who still saw it busy has his guard up by then, or was
- * through; one who did not has made it busy again, and the doubt is void: the
- * word counts doubts, so that one cannot be taken for another.  So when the word
- * gets to be idle nobody is inside, and whoever raises a guard afterwards says
- * busy before he looks for the thing.  Where the taker finds the word idle the
- * thing was taken away before that, and is not found.  What those who left did
- * before is seen by whoever finds it idle, through him who found their guards
- * down.
+ * Groups.  Guards of QPs are grouped by 64.  Each group has a summary word,
+ * so that a destroyer skips idle groups:
  *
- * A requester pays with a load of a word that does not change while he works.
- * One doubts the word if he finds all guards down and nobody has entered since he
- * looked last (quiesce.c), so that it costs those who work nothing.
+ *	idle		neither GUARD_BUSY nor GUARD_DOUBTED: no guard is in
+ *			use by a requester that has begun its lookups
+ *	busy		GUARD_BUSY, with or without GUARD_DOUBTED: guards may
+ *			be in use
+ *	recheck(n)	GUARD_DOUBTED, without GUARD_BUSY: a thread scans the
+ *			guards; n counts such scans
  *
- * tests/model/guard_group.pml is that, checked.
+ *	requester		destroyer		scanning thread
+ *	mark guard in use	invalidate object	busy -> recheck(n)
+ *	unless busy: -> busy	unless idle:		if no guard is in use:
+ *	look objects up		  read the guards	recheck(n) -> idle
+ *
+ * All these accesses are seq_cst.  A requester that enters after the store of
+ * recheck(n) either has marked its guard before the scan reads it, or stores
+ * busy, which makes the final compare-and-swap fail.  The counter n prevents
+ * ABA.  So if the word becomes idle, no requester uses objects, and a
+ * requester that enters later stores busy before its lookups.  If a destroyer
+ * reads idle, its invalidation precedes those lookups in the seq_cst order,
+ * and they fail.  What earlier requesters did happens before the destroyer's
+ * read, through the thread that scanned their guards and stored idle.
+ *
+ * A requester pays one load of a word that does not change while it works.  A
+ * destroyer starts a scan only if all guards are down and no requester has
+ * entered since the last time it looked (engine/quiesce.c).
+ *
+ * tests/model/guard_group.pml checks this, tests/model/orders.cpp
+ * ("guard_group") the memory orders.
  */
 #pragma once
 
 #include "layout.h"
 
-/* What is used of the other side; one key, or any of them, or none. */
+/* urxe_guard.uses: what is used of the responder's side */
 #define GUARD_NOTHING 0u
 #define GUARD_ONE_KEY(key) (1u << 31 | URXE_KEY_ENTRY(key))
-#define GUARD_RECEIVE (1u << 30) /* its receives, and the CQ they fill */
+#define GUARD_RECEIVE (1u << 30) /* its receives, and their CQ */
 #define GUARD_ANY_LKEY (1u << 29)
 #define GUARD_ANY_RKEY (1u << 28)
 #define GUARD_SEND (GUARD_RECEIVE | GUARD_ANY_LKEY)
 
-/* What is taken away. */
+/* An object to be destroyed */
 struct guard_thing {
 	enum {
 		GUARD_OF_MR,
@@ -77,9 +104,9 @@ struct guard_thing {
 		GUARD_OF_SRQ,
 		GUARD_OF_CQ,
 	} kind;
-	uint32_t slot; /* its context */
-	uint32_t id; /* the key, the QPN, the index */
-	uint32_t pd; /* of an MR */
+	uint32_t slot; /* slot of its context */
+	uint32_t id; /* MR, MW: key; QP: QP number; SRQ, CQ: index */
+	uint32_t pd; /* PD of an MR */
 };
 
 static inline void guard_name(struct urxe_guard *g, uint32_t uses)
@@ -95,7 +122,7 @@ static inline bool guard_names(const struct urxe_guard *g, uint32_t uses)
 #define GUARD_NO_RX URXE_MAX_CTX
 #define GUARD_NO_SRQ URXE_MAX_SRQ
 
-/* A new QP's: nobody is inside. */
+/* Initialize the names of a new QP's guard, which is not in use. */
 static inline void guard_init(struct urxe_guard *g)
 {
 	store_relaxed(&g->uses, GUARD_NOTHING);
@@ -105,9 +132,13 @@ static inline void guard_init(struct urxe_guard *g)
 
 #define GUARD_BUSY 1u
 #define GUARD_DOUBTED 2u
-#define GUARD_DOUBT 4u /* one more of them */
+#define GUARD_DOUBT 4u /* the unit of the scan counter */
 
-/* owner: process_id(); group: the word of its 64 */
+/*
+ * Mark the guard in use.  @owner is process_id(), @group the summary word of
+ * the guard's group.  guard_name() was called before; objects are looked up
+ * after it (seq_cst).
+ */
 static inline void guard_raise(struct urxe_guard *g, _Atomic uint64_t *group,
 			       uint32_t owner)
 {
@@ -117,13 +148,19 @@ static inline void guard_raise(struct urxe_guard *g, _Atomic uint64_t *group,
 		fetch_or_seq_cst(group, GUARD_BUSY);
 }
 
-/* May one of its guards be up?  seq_cst, after the thing was taken away. */
+/*
+ * Return whether a guard of the group may be in use.  Called after the object
+ * was invalidated (seq_cst).
+ */
 static inline bool guard_group_is_busy(const _Atomic uint64_t *group)
 {
 	return load_seq_cst(group) & (GUARD_BUSY | GUARD_DOUBTED);
 }
 
-/* Before one looks whether all are down; *doubt is for guard_group_idle(). */
+/*
+ * Store recheck(n).  On success the caller scans the guards and, if none is
+ * in use, passes *doubt to guard_group_idle().  False: the word has changed.
+ */
 static inline bool guard_group_doubt(_Atomic uint64_t *group, uint64_t *doubt)
 {
 	uint64_t was = load_relaxed(group);
@@ -132,7 +169,7 @@ static inline bool guard_group_doubt(_Atomic uint64_t *group, uint64_t *doubt)
 	return cas_seq_cst(group, &was, *doubt);
 }
 
-/* They were, since it was doubted. */
+/* Store idle, unless the word has changed since guard_group_doubt(). */
 static inline void guard_group_idle(_Atomic uint64_t *group, uint64_t doubt)
 {
 	cas_seq_cst(group, &doubt, doubt & ~(uint64_t)GUARD_DOUBTED);
@@ -167,7 +204,10 @@ static inline void guard_turn_to(struct urxe_guard *g, uint32_t qpn,
 	presence_move(&g->requester);
 }
 
-/* It is up, and other memory is named from now on. */
+/*
+ * Name other keys of the same responder; the guard is in use.  Keys have to
+ * be looked up anew.
+ */
 static inline void guard_move(struct urxe_guard *g, uint32_t uses)
 {
 	guard_name(g, uses);
@@ -175,9 +215,9 @@ static inline void guard_move(struct urxe_guard *g, uint32_t uses)
 }
 
 /*
- * It is up, and names keys as well, which are looked up from now on.  Whoever
- * took one away and does not see its name cleared it before, so that it is not
- * found.
+ * Name more keys; the guard is in use, and what it named before stays in use.
+ * The added keys are looked up afterwards.  A destroyer that does not see its
+ * key named has invalidated it before (seq_cst), so the lookup fails.
  */
 static inline void guard_add(struct urxe_guard *g, uint32_t uses)
 {
@@ -190,7 +230,10 @@ static inline bool guard_is_of_key(uint32_t uses, bool rx, uint32_t rkey)
 	       (rx && uses & GUARD_ANY_RKEY);
 }
 
-/* May whoever has this guard up be using t?  own: the guard's context. */
+/*
+ * Return whether the owner of this guard, which is in use, may use @t.  @own
+ * is the context slot of the guard's QP, URXE_MAX_CTX for a socket owner.
+ */
 static inline bool guard_concerns(const struct urxe_guard *g, uint32_t own,
 				  const struct guard_thing *t)
 {

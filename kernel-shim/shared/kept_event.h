@@ -1,17 +1,23 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Async events that whoever raised them could not write into their FIFO; the
- * owner of the arena does it.  An entry's word is FIFO number + 1 (32) << 32 |
- * type (31) << 1 | filled; 0 is free.
+ * Pending async events: a table in the arena for events that could not be
+ * written to their FIFO.  Any process that raises an event of this context is
+ * a producer; the owner of the arena takes them (engine/event.c), under
+ * ctx->lock, and writes them to the FIFO.
  *
- *	who raises: 0 -> word, not filled (acquire)	claims the entry
- *		    element				fills it
- *		    word, filled (release)
- *	the owner:  word, filled -> not filled (acquire)	has it, alone
- *		    element
- *		    word -> 0 (release)
+ * An entry's word is FIFO number + 1 (32) << 32 | type (31) << 1 | filled
+ * (1); 0 is free.
  *
- * Who dies in between leaves an entry that is not filled, for good.
+ *	producer: 0 -> word, not filled (acquire)	claims the entry
+ *		  store element
+ *		  -> word, filled (release)
+ *	owner:	  word, filled -> not filled (acquire)	owns the entry
+ *		  load element
+ *		  -> 0 (release)
+ *
+ * A process that dies in between leaves an entry that is never filled and
+ * never reused.  tests/model/orders.cpp ("kept_events") checks the memory
+ * orders.
  */
 #pragma once
 
@@ -25,8 +31,8 @@ struct kept_event {
 };
 
 /*
- * once: an equal one that waits already stands for this one, too.  False: there
- * is no room.
+ * Store an event.  @fifo is the FIFO number + 1.  @once: if an equal event is
+ * pending, do not store another.  False: the table is full.
  */
 static inline bool kept_event_put(struct urxe_kept_event *table, uint32_t fifo,
 				  uint64_t element, uint32_t type, bool once)
@@ -39,7 +45,7 @@ static inline bool kept_event_put(struct urxe_kept_event *table, uint32_t fifo,
 		was = load_acquire(&table[i].word);
 		if (once && was == (word | 1) &&
 		    load_relaxed(&table[i].element) == element)
-			return true; /* it waits already */
+			return true; /* already pending */
 		if (was || !cas_acquire(&table[i].word, &was, word))
 			continue;
 		store_relaxed(&table[i].element, element);
@@ -49,7 +55,7 @@ static inline bool kept_event_put(struct urxe_kept_event *table, uint32_t fifo,
 	return false;
 }
 
-/* False: there is none in this entry. */
+/* Take the event out of an entry.  False: the entry has none. */
 static inline bool kept_event_take(struct urxe_kept_event *k,
 				   struct kept_event *e)
 {

@@ -1,31 +1,39 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * A lock in memory that processes share, also across PID namespaces.  A holder
- * that dies leaves it to the next, with whatever he had half done; one that
- * lives but does not run is waited for ROBUST_PATIENCE_NS and then named.
- * (A robust pthread mutex holds a TID, which is another thread's in another
- * PID namespace: there a dying waiter frees the lock of a living holder.)
+ * A robust mutex in memory that processes share, also across PID namespaces.
+ * If the holder dies, the next process takes the lock over and is told so; it
+ * finds the protected data half changed.  If the holder lives but does not
+ * run, a waiter gives up after ROBUST_PATIENCE_NS with -ETIMEDOUT and names
+ * the holder.  kernel-shim/fabric/robust.c has the functions.  The lock
+ * protects the device segment, the keys of a context and the tables of the
+ * CM.
  *
- * word is 0, or the id of the process that holds it (struct urxe_process) and
- * ROBUST_WAITERS when somebody may be asleep.
+ * A robust pthread mutex is not sufficient: it stores a TID, which means
+ * another thread in another PID namespace, so a waiter that dies there could
+ * free the lock of a holder that lives.
  *
- *	takes it	0 -> id, acquire
- *	waits		id -> id | WAITERS, and sleeps while that is there
- *	is woken	0 -> id | WAITERS: the others may still be asleep
- *	gives it back	id -> 0, release; id | WAITERS -> 0 and wakes one
- *	takes it over	id [| WAITERS] of a dead process -> own id | WAITERS
+ * word is 0, or the id of the process that holds the lock (struct
+ * urxe_process), with ROBUST_WAITERS if a waiter may be asleep (futex(2)).
+ * The steps are similar to mutex 2 of Drepper's "Futexes Are Tricky":
  *
- * Two threads of a process have one id, and one of them waits for the other as
- * for anybody.  A child of a fork has an id of its own.  Each step is one
- * compare-and-swap, so of those who find a holder dead one takes over, and is
- * told so; if he dies, too, the next is told.  A word that is damaged names
- * nobody who lives, and is taken over the same way.
+ *	lock		0 -> id, acquire
+ *	wait		id -> id | WAITERS, then sleep while word is that
+ *	lock after wait	0 -> id | WAITERS, acquire: others may still be asleep
+ *	unlock		id -> 0, release; or id | WAITERS -> 0, and wake one
+ *	take over	id [| WAITERS] of a dead process -> own id | WAITERS,
+ *			acquire
  *
- * No sleeper needs to be woken by somebody who may be dead: it looks around
- * every ROBUST_LOOK_NS.  That finds the dead holder, and a lock that was given
- * back to a sleeper who was killed before he took it.
+ * All threads of a process have the same id, and wait for each other as for
+ * other processes.  A forked child has an id of its own.  Each step is one
+ * compare-and-swap, so of several waiters that find the holder dead exactly
+ * one takes over.  If that one dies too, the next is told.  A damaged word
+ * names no live process and is taken over likewise.
  *
- * tests/model/robust.pml is this, checked.
+ * No waiter depends on a wakeup by a process that may be dead: each checks
+ * again every ROBUST_LOOK_NS.  It then detects a dead holder, and also a lock
+ * that was released to a sleeper that was killed before it took it.
+ *
+ * tests/model/robust.pml checks this.
  */
 #pragma once
 
@@ -35,10 +43,10 @@
 
 struct robust_lock {
 	_Atomic uint32_t word; /* futex */
-	_Atomic uint32_t turn; /* counts holders: is it the same one still? */
+	_Atomic uint32_t turn; /* counts holders: did it change? */
 };
 
 #define ROBUST_WAITERS (1u << 31)
 #define ROBUST_LOOK_NS 10000000ull
-/* Far longer than anybody who runs has it. */
+/* far longer than any critical section of a process that runs */
 #define ROBUST_PATIENCE_NS 2000000000ull

@@ -1,37 +1,50 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Receive queues, in shared memory: a ring of slots, each a struct urxe_recv.
+ * The receive queue of a QP or SRQ in shared memory: a ring of slots, each a
+ * struct urxe_recv.  Its owner is the producer, under the lock of the queue.
+ * Requesters are the consumers.  Indices (struct urxe_rq_sh) count up without
+ * limit:
  *
- * prod is stored by the owner after it filled slots (release; seq_cst once
- * per post, because a parked requester looks the other way round).  A
- * requester reads the slot at cons and then takes it by compare-and-swap on
- * cons; it has copied all it needs before, so the slot may be posted anew as
- * soon as cons has passed it and its completion was polled.  Where there are
- * several requesters that may be while a slow one still reads it: then cons has
- * moved, and what he read counts for nothing.  So its words are atomic; relaxed is
- * enough, because whose compare-and-swap succeeds read what prod had published
- * (acquire), and reads nothing after it.  done follows
- * cons when the completion is published: between the two lies what a dying
- * requester took with it.
+ *	prod	stored by the owner after it has filled slots: release, and
+ *		seq_cst once per post, because a parking requester stores
+ *		waiter and then loads prod (Dekker)
+ *	cons	a requester copies the slot at cons and then takes it by a
+ *		compare-and-swap of cons (acq_rel).  If it then finds no free
+ *		CQE, it may move cons back (responder_take_next())
+ *	done	follows cons when the completion has been published.  What is
+ *		between done and cons was taken by a requester that has not
+ *		completed it, or died
  *
- * SRQs, and the queues of UD QPs, have several requesters: receives that were
- * taken are completed in any order.  There done is not used.  Each receive has
- * a *ticket*, which comes back with its completion, and under that number the
- * owner keeps a copy, in its own memory, from posting to polling.  So the slot
- * may be posted anew while a slow requester is still at work, and what a dead
- * one took and did not complete can be posted again (rq_recover.c).
+ * A slot may be filled again as soon as cons has passed it and its completion
+ * was polled.  If there are several requesters, a slow one may still read the
+ * slot then.  In that case cons has moved, its compare-and-swap fails, and it
+ * discards what it read.  Therefore all words of a slot are atomic.  Relaxed
+ * is enough: a requester whose compare-and-swap succeeds has read what prod
+ * published (acquire), and reads nothing of the slot afterwards.
  *
- * An SRQ can be resized.  The new ring has copies of what is posted, under
- * the same positions, and its word is stored before anything new is posted:
- * a requester that loaded prod (acquire) and then finds the word it knows can
- * trust its slots up to there; else it looks again (rq_view_load).  The old
- * ring is freed after a quiesce().
+ * SRQs and the queues of UD QPs have several requesters, so receives may
+ * complete in any order and done is not used.  Each receive has a ticket, a
+ * small number that its completion returns.  From posting to polling the
+ * owner keeps a copy of the receive under that number, in its own memory.  So
+ * a slot may be filled again before an earlier receive from it has completed,
+ * and a receive that a dead requester took and did not complete can be posted
+ * again (engine/rq_recover.c).
+ *
+ * Resize of an SRQ.  The new ring has copies of the posted receives at the
+ * same positions.  Its word is stored (seq_cst) before anything new is
+ * posted.  A requester loads prod (acquire) and then ring (seq_cst).  If ring
+ * is the word that it knows, the slots up to prod are valid there; otherwise
+ * it maps the new ring (rq_view_load()).  The old ring is freed after
+ * quiesce_srq().
+ *
+ * tests/model/srq_tickets.pml checks the tickets, tests/model/orders.cpp
+ * ("rq_resize", "receives") the memory orders.
  */
 #pragma once
 
 #include "layout.h"
 
-/* A ring in one word: offset in the arena | log2(slots); 0: there is none. */
+/* A ring in one word: offset in the arena | log2(slots); 0: no ring. */
 #define URXE_RQ_RING(offset, log) ((offset) | (log))
 #define URXE_RQ_LOG(word) ((uint32_t)(word) & (URXE_LINE - 1))
 #define URXE_RQ_OFFSET(word) ((word) & ~(uint64_t)(URXE_LINE - 1))
@@ -40,7 +53,7 @@ static_assert(URXE_MAX_SRQ_WR <= 1 << URXE_RQ_MAX_LOG &&
 		      URXE_MAX_QP_WR <= 1 << URXE_RQ_MAX_LOG,
 	      "a ring of every size that is allowed");
 
-/* Bytes of a slot. */
+/* Return the size of a slot in bytes. */
 static inline uint32_t rq_stride(uint32_t max_sge)
 {
 	uint32_t n = sizeof(struct urxe_recv) +

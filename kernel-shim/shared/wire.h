@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * What QPs that are connected to other hosts, or may be heard from there, have
- * in shared memory: an entry in a table of their context's arena, by the index
- * of the QPN.  It has memory once the QP's word `wire` is set (struct
- * urxe_qp_sh); an idle QP and one without a wire have none.
+ * Shared state of QPs that communicate with other hosts: an entry in a table
+ * of the context's arena, by the index of the QPN.  An entry has memory once
+ * urxe_qp_sh.wire is set.  An idle QP and a QP without a wire have none.
  *
- * Who holds the fabric's socket (the holder, provider/wire) writes there what
- * comes, and takes it into account that the owner may be dead or broken, as the
- * owner does of him.
+ *   process         role
+ *   socket owner    reads the fabric's UDP socket (provider/wire/holder.h);
+ *                   produces into the inbox, writes the responder state
+ *   QP owner        consumes the inbox under the QP's lock; clears the
+ *                   responder state before RTR
+ *
+ * Each side must tolerate that the other is dead or faulty.
+ * tests/wire/ends.sh kills and stops socket owners during traffic.
  */
 #pragma once
 
@@ -19,97 +23,111 @@
 #define URXE_WIRE_LINE 64
 
 /*
- * The inbox: answers to requests, for the requester.  A ring of bytes with one
- * producer, the holder, and one consumer, the QP's owner under the QP's lock;
- * head and tail count bytes and go round.  A record is struct urxe_wire_answer,
- * and length bytes of payload, filled up to a multiple of 8.
+ * The inbox: responses to the QP's requests, from the socket owner to the
+ * requester.  It is a single-producer single-consumer byte ring (a Lamport
+ * queue).  The producer is the socket owner.  The consumer is the QP's owner,
+ * under the QP's lock.  head and tail count bytes and wrap.  A record is
+ * struct urxe_wire_answer and `length` bytes of payload, padded to a multiple
+ * of 8.
  *
- * tail is stored (release) behind a whole record, so that a holder that dies
- * leaves none or all of it; head (release) when a record was used.  Is there no
- * room the record is lost, as on a wire.
+ * The producer stores tail (release) after the whole record, so a socket
+ * owner that dies leaves a whole record or none.  The consumer stores head
+ * (release) when it has used a record.  If the ring is full the record is
+ * lost, like a packet.
  *
- * The ring's memory stays with the entry as long as the arena lives: a late
- * record of a holder that was slow meets the next QP of that index, which finds
- * that it is not its.
+ * The ring stays allocated as long as the arena.  A slow socket owner may
+ * thus deliver a late record to the next QP of the same index, which discards
+ * it because its QPN differs.
  */
 #define URXE_WIRE_INBOX_BYTES (256u << 10)
 
 /*
- * What the requester is at, for those who look on; the owner's relaxed stores,
- * which need not fit together.
+ * State of the requester, for diagnostic tools.  The owner stores each member
+ * relaxed; they need not be consistent with each other.
  */
 struct urxe_wire_shown {
 	_Atomic uint32_t una, next, end; /* PSNs: provider/wire/window.h */
 	_Atomic uint32_t window; /* packets */
-	_Atomic uint32_t again; /* how often it went back to una */
-	_Atomic uint32_t left; /* tries; URXE_WIRE_ENDLESS: it has no timeout */
-	_Atomic uint64_t until; /* clock_now() when una is lost; 0: never */
+	_Atomic uint32_t again; /* retransmissions from una */
+	/* retries left; URXE_WIRE_ENDLESS: no timeout */
+	_Atomic uint32_t left;
+	_Atomic uint64_t until; /* clock_now() when una times out; 0: never */
 };
 #define URXE_WIRE_ENDLESS UINT32_MAX
 
 struct urxe_wire_inbox {
-	_Atomic uint64_t ring; /* offset in the arena; 0: not needed yet */
+	_Atomic uint64_t ring; /* offset in the arena; 0: not allocated yet */
 	/*
-	 * clock_now() when the owner looked last: while that is recent it will
-	 * look again by itself, and is not woken.  0: it goes to sleep.
+	 * clock_now() of the owner's last poll.  While it is recent the owner
+	 * polls again by itself and is not woken.  0: the owner is about to
+	 * sleep.
+	 *
+	 * The owner stores 0 and then checks the ring.  The socket owner
+	 * stores tail and then loads `looked`.  Both have a seq_cst fence in
+	 * between, so at least one sees the other's store (Dekker handshake).
 	 */
 	_Atomic uint64_t looked;
 	struct urxe_wire_shown shown;
 	alignas(URXE_WIRE_LINE) _Atomic uint32_t head;
 	alignas(URXE_WIRE_LINE) _Atomic uint32_t tail;
-	_Atomic uint32_t lost; /* records that found no room; who looks on */
+	/* records lost because the ring was full; for diagnostic tools */
+	_Atomic uint32_t lost;
 };
 
-/* How long "recent" is, ns. */
+/* How long a poll counts as recent, ns. */
 #define URXE_WIRE_RECENT 250000ull
 
 struct urxe_wire_answer {
-	uint32_t qpn; /* whose it is */
+	uint32_t qpn; /* destination QP */
 	uint32_t psn;
-	uint64_t original; /* of an atomic */
+	uint64_t original; /* original value, of an atomic */
 	uint16_t length; /* of the payload */
-	uint8_t opcode; /* the low five bits: enum wire_opcode; or the CNP's */
+	/* low five bits of the opcode: enum wire_opcode; or the CNP opcode */
+	uint8_t opcode;
 	uint8_t syndrome; /* of the AETH */
 	uint32_t msn;
 };
 
 /*
- * The responder's half: what it must know of a QP from one packet to the next,
- * and so must who holds the socket next.  The holder alone writes it, under the
- * guard of the wire; the owner clears it before the QP gets to RTR, and when
- * it did forget the QP nobody is in there (qp_forget).
+ * The responder state: what a QP must remember from one packet to the next,
+ * also if another process becomes the socket owner.  Only the socket owner
+ * writes it, protected by its guard.  The QP's owner clears it before the QP
+ * becomes RTR, after qp_forget() has waited until no guard in use names the
+ * QP.
  *
- * Which packet is expected is in the QP's epsn: the PSN, and above it what is
- * under way.  A packet counts when that is stored.  What was done for a packet
- * before, and is not done twice, must not be left in between: `step` is set
- * meanwhile.  Who finds it set took over from one who died just there, cannot tell
- * what is done, and breaks the QP.
+ * The expected packet is in urxe_qp_sh.epsn: the PSN and, above it, enum
+ * urxe_wire_under_way.  Storing epsn commits a packet.
+ *
+ * Some steps that come before that store must not be done twice.  `step` is 1
+ * during such a step.  A socket owner that finds it set has replaced a
+ * process that died there.  It cannot know what was done, and breaks the QP.
  */
 #define URXE_WIRE_EPSN(psn, under_way) ((psn) | (uint32_t)(under_way) << 24)
 #define URXE_WIRE_UNDER_WAY(epsn) ((uint8_t)((epsn) >> 24))
 enum urxe_wire_under_way {
 	URXE_WIRE_NOTHING,
-	URXE_WIRE_SEND, /* it has a receive: taken */
+	URXE_WIRE_SEND, /* a SEND; its receive is in `taken` */
 	URXE_WIRE_WRITE,
-	URXE_WIRE_DROPPED, /* UC: the rest of a message that is lost */
+	URXE_WIRE_DROPPED, /* UC: the rest of a lost message is discarded */
 };
 
-/* A receive that a message has while it is under way. */
+/* The receive of a message in progress. */
 #define URXE_WIRE_SGES 32
 struct urxe_wire_taken {
-	_Atomic uint32_t there; /* 1: there is one */
+	_Atomic uint32_t there; /* 1: a receive is stored here */
 	uint32_t index;
 	uint64_t wr_id;
 	uint16_t ticket;
 	uint8_t num_sge;
-	uint32_t srq_live; /* XRC: of the SRQ responder.srqn, what `live` was */
+	/* XRC: `live` of SRQ responder.srqn when it was taken */
+	uint32_t srq_live;
 	struct {
 		uint64_t addr;
 		uint32_t length, lkey;
 	} sge[URXE_WIRE_SGES];
 };
 
-/* Atomics that were done: one that comes again gets the same answer. */
+/* Executed atomics.  A duplicate request gets the stored result. */
 #define URXE_WIRE_ATOMICS 16
 struct urxe_wire_atomic {
 	uint64_t original;
@@ -120,15 +138,21 @@ struct urxe_wire_atomic {
 #define URXE_WIRE_BEGUN 0x40000000u
 
 struct urxe_wire_responder {
-	_Atomic uint32_t step; /* 1: in the middle */
-	uint16_t told; /* 1: a NAK for this epsn went out */
-	uint16_t atomics; /* done so far: the next place */
-	uint32_t msn; /* messages that were carried out */
-	uint32_t first; /* PSN of the first packet of what is under way */
-	uint32_t rkey, length; /* of a WRITE that is under way */
+	_Atomic uint32_t step; /* 1: in a step that must not be repeated */
+	uint16_t told; /* 1: a NAK for this epsn was sent */
+	/* number executed; modulo URXE_WIRE_ATOMICS the next entry */
+	uint16_t atomics;
+	uint32_t msn; /* MSN: messages executed */
+	/* PSN of the first packet of the message in progress */
+	uint32_t first;
+	uint32_t rkey, length; /* of the RDMA WRITE in progress */
 	uint64_t addr;
-	uint32_t invalidated; /* PSN of a SEND that did it, or has begun to */
-	uint32_t srqn; /* XRC: whose receive the message has */
+	/*
+	 * PSN of the SEND that invalidated a key, with URXE_WIRE_DONE or
+	 * _BEGUN
+	 */
+	uint32_t invalidated;
+	uint32_t srqn; /* XRC: SRQ of the message's receive */
 	struct urxe_wire_taken taken;
 	struct urxe_wire_atomic atomic[URXE_WIRE_ATOMICS];
 };
