@@ -1,14 +1,30 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Whole pages are adopted, so that nothing but the MR's own bytes is in them,
- * and only private memory for which nothing was asked that would be lost
- * (smaps.c), that no other MR is in which peers reach by process_vm_*: the
- * kernel looks the pages up before it copies, and would copy into those that
- * were just given up.
+ * Page adoption: which pages are adopted, and the table of adopted memfds.
  *
- * The program may unmap, move and protect its pages as it likes; the file stays
- * what it is while it has MRs.  So where it is mapped is looked up when that is
- * asked, at the end and when it forks.
+ * With URXE_ADOPT set, registration turns private pages into a shared mapping
+ * of a memfd, which peers map (copy path 2).  After the last deregistration
+ * the pages become private again.  pages.c replaces the pages; adopt_fork.c
+ * handles fork(); docs/adoption.md lists what a program can observe.
+ *
+ * Callers are the MR verbs (verbs/mr.c, verbs/rereg.c) and the fork handlers
+ * (abi/context.c).  The table is protected by a recursive mutex, which is the
+ * outermost lock of the provider.  adopt_begin() takes it, adopt_end()
+ * releases it.
+ *
+ * A range is adopted only if all of these conditions hold:
+ *  - It consists of whole pages, so that they contain only bytes of the MR.
+ *  - It is private memory, readable and writable, without attributes that a
+ *    new mapping would lose (mlock, madvise, ...; smaps.c).
+ *  - It overlaps no MR that peers reach by process_vm_*.  The kernel looks up
+ *    the pages before it copies, so it would copy into the replaced pages.
+ * Otherwise the pages stay private, and the reason is logged.  If pages
+ * cannot become private again, they stay shared; adopt_settle() retries.
+ *
+ * The program may unmap, move and protect adopted pages at any time.  The
+ * memfd does not change while it has MRs.  Its mappings are therefore read
+ * from /proc/self/smaps when they are needed: when the last MR is
+ * deregistered, and at fork().
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -27,15 +43,15 @@
 #include "peer.h"
 #include "smaps.h"
 
-/* Each is a descriptor, and one or more mappings. */
+/* Each adoption needs a descriptor and one or more mappings. */
 #define ADOPT_MAX 256
 
 static bool adopt_on;
 static pthread_mutex_t lock;
 static struct adoption table[ADOPT_MAX];
 static unsigned int count;
-static unsigned int depth; /* of adopt_begin() */
-static int cancel_state; /* before the first of them */
+static unsigned int depth; /* nesting of adopt_begin() */
+static int cancel_state; /* before the outermost adopt_begin() */
 
 static void lock_init(void)
 {
@@ -56,7 +72,7 @@ void adopt_init(void)
 		lock_init();
 }
 
-/* A thread that is cancelled in here would leave the lock taken. */
+/* Disable cancellation: a cancelled thread would leave the lock taken. */
 void adopt_begin(void)
 {
 	int state;
@@ -91,7 +107,10 @@ struct adoption *adoption_find(uint64_t dev, uint64_t ino)
 	return NULL;
 }
 
-/* Private memory that is nobody's but this program's, or once was adopted. */
+/*
+ * Return why mapping @v cannot be adopted, or NULL.  Private anonymous memory
+ * can be, and so can a private mapping of a memfd from an earlier adoption.
+ */
 static const char *vma_refused(const struct smaps_vma *v)
 {
 	const char name[] = "/memfd:" PAGES_NAME;
@@ -105,6 +124,7 @@ static const char *vma_refused(const struct smaps_vma *v)
 	return NULL;
 }
 
+/* Return why [va, end) cannot be adopted, or NULL. */
 static const char *range_refused(uint64_t va, uint64_t end)
 {
 	const char *why = NULL;
@@ -209,7 +229,7 @@ bool adoption_has_fd(const struct adoption *a)
 	return !fstat(a->fd, &st) && st.st_dev == a->dev && st.st_ino == a->ino;
 }
 
-/* What stands in the way of its being private again. */
+/* Return why the memfd's pages cannot become private again, or NULL. */
 static const char *adoption_is_held(const struct adoption *a)
 {
 	const char *why = NULL;
@@ -234,7 +254,10 @@ static const char *adoption_is_held(const struct adoption *a)
 	return why;
 }
 
-/* Each mapping of it.  -errno: there may be some that are shared. */
+/*
+ * Make all shared mappings of the memfd private.  0 or -errno; after an error
+ * some mappings may still be shared.
+ */
 static int adoption_unmap(struct adoption *a)
 {
 	FILE *f = smaps_open();
@@ -254,6 +277,7 @@ static int adoption_unmap(struct adoption *a)
 	return ret < 0 ? ret : err;
 }
 
+/* Make the pages private and drop the table entry; if that fails, keep it. */
 static void adoption_end(struct adoption *a)
 {
 	const char *why = adoption_is_held(a);
@@ -325,7 +349,10 @@ void adoptions_forget(void)
 		if (adoption_has_fd(&table[i]))
 			close(table[i].fd);
 	count = 0;
-	/* other threads, who waited for it, are not here */
+	/*
+	 * The child has none of the threads that waited for the lock.  Make
+	 * it anew, and take it once for the caller's adopt_end().
+	 */
 	lock_init();
 	pthread_mutex_lock(&lock);
 	depth = 1;

@@ -1,9 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Page adoption, where URXE_ADOPT asks for it: private pages that are
- * registered become a shared mapping of a memfd, which peers map (copy path 2),
- * and private ones again when their last MR has gone.  What a program can tell
- * of it stands in docs/adoption.md.
+ * Page adoption, enabled by the environment variable URXE_ADOPT: when private
+ * pages are registered they are replaced by a shared mapping of a memfd.
+ * Peers can map that memfd (copy path 2, transfer.h).  When the last MR in
+ * the pages is deregistered they become private again.  docs/adoption.md
+ * describes what a program can observe.
+ *
+ * The callers are memory registration and deregistration (verbs/mr.c,
+ * verbs/rereg.c) and the fork handlers.  All functions do nothing if adoption
+ * is disabled.
  */
 #pragma once
 
@@ -13,29 +18,34 @@
 void adopt_init(void);
 
 /*
- * Held while an MR comes or goes, from the look at its pages to its key's being
- * live, so that no peer writes to pages by path 3 while they change.  May be
- * nested.
+ * Take and release the adoption lock, which is recursive.  The caller holds
+ * it during registration, from the check of the pages until the key is live,
+ * and during deregistration.  So no peer writes to pages by copy path 3 while
+ * they are replaced.  Thread cancellation is disabled while the lock is held.
  */
 void adopt_begin(void);
 void adopt_end(void);
 
 /*
- * Make [va, va + len) a shared mapping if that may be.  True: it is; and goes
- * back in adopt_settle() unless somebody holds it by then.
+ * Replace the pages of [va, va + len) by a shared mapping of a memfd.  Return
+ * false, with the pages unchanged, if they do not qualify or this fails.
+ * adopt_settle() makes them private again unless adopt_hold() was called.
  */
 bool adopt_range(uint64_t va, uint64_t len);
-/* Is it of ours, and not the program's? */
+/* Is this file a memfd that adopt_range() created? */
 bool adopt_has(uint64_t dev, uint64_t ino);
-/* An MR is in that file, which may be one of ours, or is not any more. */
+/* Add or drop the reference of an MR; ignored if adopt_has() is false. */
 void adopt_hold(uint64_t dev, uint64_t ino);
 void adopt_put(uint64_t dev, uint64_t ino);
-/* Those that nobody holds, or uses by another MR, become private. */
+/*
+ * Make the pages of each unreferenced memfd private again.  Pages stay shared
+ * if another MR lies in them or they were changed by, say, mlock or madvise.
+ */
 void adopt_settle(void);
 
 /*
- * A child of fork() has copies of its own.  Between adopt_begin(), before, and
- * adopt_end(), which the latter two call.
+ * The fork() handlers: a child gets private copies of adopted pages.  The
+ * first one calls adopt_begin(), the other two call adopt_end().
  */
 void adopt_before_fork(void);
 void adopt_after_fork_parent(void);

@@ -1,14 +1,26 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * fork() gives the child the very same shared pages, but must give it copies.
- * They are made before, in private memory, of which the kernel makes the
- * child's own, and are moved into their places in the child.  (Children that
- * are made otherwise have no handlers: vfork() and posix_spawn() need none,
- * with clone() or _Fork() the pages are shared.)
+ * Page adoption: fork().
  *
- * The heap may be among those pages.  So from the first copy on nothing is had
- * from it, or given back, until the child has its copies; and what has to be
- * known of them is in pages of its own.
+ * Adopted pages are a shared mapping, so fork() shares them with the child,
+ * which must get copies instead.  The pthread_atfork() handlers in
+ * abi/context.c call:
+ *
+ *  adopt_before_fork()		copies the pages to private anonymous memory,
+ *				which the kernel duplicates for the child
+ *  adopt_after_fork_child()	moves the copies to the original addresses
+ *  adopt_after_fork_parent()	frees the copies
+ *
+ * The lock of adopt.c is held from before the first one until the others end.
+ * If a copy cannot be made, the child maps the memfd privately, or shares the
+ * pages; the memfd is then never emptied (adoption.shown).
+ *
+ * vfork() and posix_spawn() run no handlers and need none.  clone() and
+ * _Fork() run no handlers, so their child shares the pages.
+ *
+ * The heap may lie in adopted pages.  From the first copy on, nothing is
+ * allocated from the heap or freed to it until the child has its copies.  The
+ * list of copies is therefore in pages of its own.
  */
 #define _GNU_SOURCE
 #include <sys/mman.h>
@@ -22,14 +34,14 @@
 
 struct fork_copy {
 	struct smaps_vma vma;
-	void *copy; /* NULL: no memory */
+	void *copy; /* NULL: there was no memory */
 	int fd;
 };
 
-static struct fork_copy *copies; /* during fork() */
+static struct fork_copy *copies; /* valid during fork() */
 static unsigned int num_copies, max_copies;
 
-/* Room for one more. */
+/* Make room for one more entry of copies[].  False: no memory. */
 static bool fork_copies_grow(void)
 {
 	size_t old = max_copies * sizeof(*copies);
@@ -102,7 +114,10 @@ void adopt_after_fork_parent(void)
 	adopt_end();
 }
 
-/* Without memory for a copy: as the parent changes it until it is written to.
+/*
+ * Replace the shared mapping in the child.  Without a copy, map the memfd
+ * privately: the child sees the parent's writes to a page until it writes to
+ * that page itself.
  */
 static void fork_copy_place(const struct fork_copy *c)
 {

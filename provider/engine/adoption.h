@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* A memfd that has pages of this program; under adopt_begin(). */
+/*
+ * The table of memfds that hold adopted pages of this process (adopt.h);
+ * internal to adopt.c and adopt_fork.c.  The caller holds the adoption lock,
+ * adopt_begin().
+ */
 #pragma once
 
 #include <stdbool.h>
@@ -10,18 +14,21 @@ struct adoption {
 	int fd;
 	unsigned int refs; /* MRs */
 	/*
-	 * A private mapping, here or in a child, may show what is in it for as
-	 * long as it is not written to: it is never emptied.
+	 * A private mapping, here or in a child, may still read pages of the
+	 * file until they are copied on write: the file is never emptied.
 	 */
 	bool shown;
 };
 
-/* NULL: that file is none. */
+/* Return the entry of that file, or NULL. */
 struct adoption *adoption_find(uint64_t dev, uint64_t ino);
-/* Or somebody closed it, and has its number again. */
+/* False if the program closed a->fd, or reused its number. */
 bool adoption_has_fd(const struct adoption *a);
 unsigned int adoptions_count(void);
-/* A child may have mappings of any of them. */
+/* Set shown in all entries: a child may have mappings of them. */
 void adoptions_are_shown(void);
-/* In the child of a fork, where no mapping is one any more. */
+/*
+ * In the child of a fork, which has no mapping of an adopted file any more:
+ * close the descriptors, empty the table, and reinitialize and take the lock.
+ */
 void adoptions_forget(void);

@@ -1,4 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Atomic operations (IB 9.4.5), executed by the requester.
+ *
+ * A word that is mapped here is changed with the CPU's atomics.  A word that
+ * is not mapped is read and written with a copy each (transfer()).  A lock in
+ * dev->atomic_lock[] makes one operation of the two copies.  It is also taken
+ * for a mapped word, which other processes may reach only by copies.  Device
+ * memory needs no lock, unless dev->atomics_divided is set.
+ *
+ * The lock is a robust compare-and-swap spinlock: its word contains the id of
+ * the owning process and a turn counter, so that it can be taken over from a
+ * dead owner.  shared/atomic_lock.h has the states of the word and the rule
+ * which words share a lock.
+ *
+ * Callers are execute.c, direct_fetch.c and, for requests of other hosts,
+ * wire/fetch.c, with the caller's guard set.  If the owner of the lock does
+ * not run, the result is RESP_SILENCE, and the QP's timers decide.  If the
+ * word's page was unmapped, it is a NAK.
+ */
 #include <sched.h>
 
 #include "atomics.h"
@@ -22,7 +41,7 @@ static _Atomic uint64_t *atomics_lock_of(const struct urxe_peer *p,
 			atomic_lock_shared(va)];
 }
 
-/* Take it from a holder who is dead; word is what he left. */
+/* Take the lock, whose value is @word, from an owner that is dead. */
 static bool atomics_take_over(struct urxe_fabric *f, _Atomic uint64_t *lock,
 			      uint64_t word, uint32_t me)
 {
@@ -30,9 +49,13 @@ static bool atomics_take_over(struct urxe_fabric *f, _Atomic uint64_t *lock,
 	       cas_acquire(lock, &word, ATOMIC_HELD(word, me));
 }
 
-#define LOOK_TURNS 256 /* of yielding */
+#define LOOK_TURNS 256 /* yields between two checks of the owner */
 
-/* False: its holder does not run. */
+/*
+ * Wait for the lock and take it.  Every LOOK_TURNS yields, check whether its
+ * owner is dead.  False: the owner lives but has not released the lock for
+ * ATOMIC_PATIENCE_NS, or a waiter has already marked it ATOMIC_DOUBTED.
+ */
 static bool atomics_wait(struct urxe_fabric *f, _Atomic uint64_t *lock,
 			 uint32_t me)
 {
@@ -62,6 +85,7 @@ static bool atomics_wait(struct urxe_fabric *f, _Atomic uint64_t *lock,
 	}
 }
 
+/* False: as atomics_wait(), or this process has no id. */
 static bool atomics_lock(struct urxe_fabric *f, _Atomic uint64_t *lock)
 {
 	uint64_t word = load_relaxed(lock);
@@ -86,12 +110,13 @@ static void atomics_unlock(_Atomic uint64_t *lock)
 	store_release(lock, ATOMIC_FREE(load_relaxed(lock)));
 }
 
+/* Change the word at @ptr, mapped and aligned; return its old value. */
 static uint64_t atomics_by_cpu(char *ptr, const struct urxe_wqe *w)
 {
 	_Atomic uint64_t *word = (_Atomic uint64_t *)(void *)ptr;
 	uint64_t old = w->atomic.compare_add;
 
-	/* as a READ: after the WRITEs before it */
+	/* order it after preceding WRITEs, as a READ is */
 	fence_before_rmw();
 	if (w->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD)
 		return fetch_add_acq_rel(word, w->atomic.compare_add);
@@ -99,7 +124,10 @@ static uint64_t atomics_by_cpu(char *ptr, const struct urxe_wqe *w)
 	return old;
 }
 
-/* ns: what is between the read and the write, at least. */
+/*
+ * Read the word, compute and write it, with a copy each; the lock is held.
+ * @ns: minimum time between the read and the write (transport "adversary").
+ */
 static enum response atomics_by_copy(struct urxe_context *ctx,
 				     const struct urxe_seg *seg,
 				     const struct urxe_wqe *w, uint32_t ns,
@@ -121,7 +149,7 @@ static enum response atomics_by_copy(struct urxe_context *ctx,
 	else
 		return RESP_ACK;
 	for (until = ns ? clock_now() + ns : 0; until && clock_now() < until;)
-		sched_yield(); /* who comes between may need this CPU */
+		sched_yield(); /* let other threads access the word */
 	mine.ptr = (char *)&now;
 	return moved(transfer(seg, &mine, 8, ctx, false));
 }
@@ -136,8 +164,8 @@ enum response atomics_execute(struct urxe_qp *qp, struct urxe_conn *c,
 	_Atomic uint64_t *lock;
 
 	/*
-	 * Everybody maps device memory: the CPU's atomics are enough, while all
-	 * use them.
+	 * Device memory is mapped by every process.  CPU atomics are enough
+	 * there, as long as no process separates read and write.
 	 */
 	if (key->kind == URXE_MEM_DM && seg->ptr &&
 	    likely(!load_acquire(&p->fabric->dev->atomics_divided))) {

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Address handles, and what a work request takes from one. */
+/*
+ * Address handles, and the address vector that a UD work request copies from
+ * one.
+ */
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -9,14 +12,14 @@
 #include "base/compiler.h"
 #include "shared/layout.h"
 
-/* An address vector, as much of an AH as the other side can see. */
+/* An address vector: the part of an AH that the remote side can see. */
 struct urxe_av {
 	uint8_t dgid[16];
 	uint32_t flow_label;
 	uint8_t sgid_index, hop_limit, traffic_class, sl;
 };
 
-/* Which IP its packets are of, on RoCE v2. */
+/* Does RoCE v2 use IPv4 for this GID?  (An IPv4-mapped IPv6 address.) */
 static inline bool gid_is_ipv4(const uint8_t gid[16])
 {
 	static const uint8_t mapped[12] = { [10] = 0xff, 0xff };
@@ -25,8 +28,9 @@ static inline bool gid_is_ipv4(const uint8_t gid[16])
 }
 
 /*
- * Are there packets from the one to the other?  RoCE v1 has Ethernet only, with
- * GIDs; RoCE v2 none from an IPv4 address to an IPv6 one.
+ * Can packets be sent from sgid to dgid?  RoCE v1 has no IP header, so that
+ * all GIDs fit.  RoCE v2 cannot send from an IPv4 to an IPv6 address or vice
+ * versa.
  */
 static inline bool gids_fit(uint8_t roce, const uint8_t sgid[16],
 			    const uint8_t dgid[16])
@@ -37,8 +41,8 @@ static inline bool gids_fit(uint8_t roce, const uint8_t sgid[16],
 struct urxe_ah {
 	struct ibv_ah ah;
 	struct urxe_context *ctx;
-	struct urxe_pd *upd; /* the handle that it was made with */
-	uint32_t pd; /* its index */
+	struct urxe_pd *upd; /* the PD of ibv_create_ah */
+	uint32_t pd; /* index of upd */
 	struct urxe_av av;
 };
 

@@ -1,4 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Memory windows: bind (IB 10.6.7.2), local and remote invalidate, and
+ * unbind.
+ *
+ * A bound window is a key table entry that describes the memory itself;
+ * bind.h has the rules.  Entries change under the arena's lock only.
+ * bind_undo() sets the live word to a mark, so that no requester can begin to
+ * use the window, and then waits until no guard names it (quiesce_mw()).
+ *
+ * bind_execute() and bind_invalidate() execute work requests, in the thread
+ * of the requester, with qp->lock held.  The wire server calls
+ * bind_invalidate() for SEND WITH INVALIDATE from other hosts.  Both clear
+ * the QP's guard while they wait; otherwise two QPs could wait for each
+ * other.  ibv_dealloc_mw() calls bind_undo().
+ *
+ * A stopped process may use a window of another context.  bind_invalidate()
+ * then returns URXE_INV_TO_DO or URXE_INV_BEGUN, and the caller repeats the
+ * call.
+ */
 #include "base/clock.h"
 #include "bind.h"
 #include "bounce.h"
@@ -10,8 +29,9 @@
 #define REMOTE_WRITES (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)
 
 /*
- * Who finds his own mark again, after he let the lock go and waited, knows that
- * nobody bound the window meanwhile, or began to unbind it after him.
+ * The mark in k->live is unique, because a->leaving counts.  If it is still
+ * there after the wait, during which the lock is not held, no other thread
+ * has bound the window or begun to unbind it meanwhile.
  */
 int bind_undo(struct urxe_fabric *f, struct urxe_arena *a, struct urxe_key *k,
 	      uint64_t until)
@@ -35,10 +55,10 @@ int bind_undo(struct urxe_fabric *f, struct urxe_arena *a, struct urxe_key *k,
 	return 0;
 }
 
-/* why_note(), and false. */
+/* Note the reason (why.h) and evaluate to false. */
 #define refuse(...) (why_note(__VA_ARGS__), false)
 
-/* IB 10.6.7.2 */
+/* Check the window of a bind WR (IB 10.6.7.2); the arena's lock is held. */
 static bool bind_check_window(const struct urxe_qp *qp,
 			      const struct urxe_wqe *w,
 			      const struct urxe_key *k)
@@ -58,6 +78,7 @@ static bool bind_check_window(const struct urxe_qp *qp,
 	return true;
 }
 
+/* Check the MR of a bind WR (IB 10.6.7.2); the arena's lock is held. */
 static bool bind_check_region(const struct urxe_wqe *w,
 			      const struct urxe_key *mr, uint32_t pd)
 {
@@ -119,7 +140,7 @@ static bool bind_check(const struct urxe_qp *qp, const struct urxe_wqe *w)
 	return bind_check_region(w, &a->key[mr], a->key[i].pd);
 }
 
-/* Takes the arena's lock; our guard is down. */
+/* Check and bind, under the arena's lock; the QP's guard is not set. */
 static bool bind_try(struct urxe_qp *qp, const struct urxe_wqe *w)
 {
 	struct urxe_fabric *f = qp->ctx->fabric;
@@ -132,7 +153,7 @@ static bool bind_try(struct urxe_qp *qp, const struct urxe_wqe *w)
 	if (ret)
 		return refuse(BIND_LOCK, -ret);
 	while ((may = bind_check(qp, w)) && a->key[i].parent) {
-		ret = bind_undo(f, a, &a->key[i], 0); /* type 1: bound anew */
+		ret = bind_undo(f, a, &a->key[i], 0); /* type 1: rebind */
 		if (ret)
 			return refuse(BIND_LOCK, -ret);
 	}
@@ -160,7 +181,11 @@ bool bind_execute(struct urxe_qp *qp, const struct urxe_wqe *w)
 
 /* ------------------------------------------------------- invalidating */
 
-/* Under the lock of a.  A window of type 1 is not invalidated but rebound. */
+/*
+ * Whether @rkey is a window that QP @qpn of PD @pd may invalidate; the
+ * arena's lock is held.  A window of type 1 cannot be invalidated, only
+ * rebound.
+ */
 static bool bind_may_invalidate(const struct urxe_arena *a, uint32_t rkey,
 				uint32_t qpn, uint32_t pd)
 {
@@ -173,7 +198,10 @@ static bool bind_may_invalidate(const struct urxe_arena *a, uint32_t rkey,
 	       k->qpn == qpn && k->pd == pd;
 }
 
-/* Under the lock of a: it was begun, and nobody else has ended it. */
+/*
+ * Whether the invalidation that an earlier call began is still incomplete;
+ * the arena's lock is held.
+ */
 static bool bind_is_leaving(const struct urxe_arena *a, uint32_t rkey)
 {
 	uint32_t i = URXE_KEY_INDEX(rkey);
@@ -185,7 +213,10 @@ static bool bind_is_leaving(const struct urxe_arena *a, uint32_t rkey)
 	return live && !(live & URXE_MR_LIVE(0));
 }
 
-/* How long another process's window is waited for: as its copies are. */
+/*
+ * How long to wait for requesters that use a window of another context.  It
+ * is the time that a requester waits for a bouncer (shared/bounce_slot.h).
+ */
 #define INVALIDATE_NS BOUNCE_PATIENCE_NS
 
 enum urxe_inv bind_invalidate(struct urxe_qp *qp, struct urxe_peer *p,

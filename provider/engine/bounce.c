@@ -1,5 +1,26 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Copy path 4, the requester's side; shared/bounce_slot.h has the protocol. */
+/*
+ * Copy path 4 (bounce buffers): the requester's side, and the destroyer's
+ * wait.
+ *
+ * Where process_vm_* is forbidden, a thread of the process that owns the
+ * memory, the bouncer (bounce_serve.c), copies between that memory and a ring
+ * of bounce buffers in its arena.  shared/bounce_slot.h has the protocol, the
+ * states of a slot and the memory order; tests/model/bounce.pml checks them.
+ *
+ * bounce_flush(), bounce_answers(), bounce_is_stuck() and bounce_persist()
+ * run in the thread of the requester.  A destroyer (of a key, QP or SRQ) and
+ * the resizer of a CQ call bounce_quiesce() after they have waited for the
+ * guards; flushes, which must not wait, call bounce_quiesce_try().
+ *
+ * What can go wrong:
+ *  - The bouncer or its process ended: TRANSFER_GONE.
+ *  - The bouncer lives but makes no progress (SIGSTOP): TRANSFER_GONE after
+ *    BOUNCE_PATIENCE_NS, and b->stuck spares later requests the wait.  A
+ *    committed request gets TRANSFER_DENIED after BOUNCE_COMMITTED_NS.
+ *  - The process has no bouncer: TRANSFER_DENIED.  The ring cannot have
+ *    memory: TRANSFER_GONE, or TRANSFER_DENIED if committed.
+ */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <sched.h>
@@ -10,28 +31,29 @@
 #include "log.h"
 
 /*
- * Before it sleeps the requester looks at its slot, first without a pause, then
- * giving way to others: to copy a slot takes as long as to wake a sleeper.
+ * Before it sleeps, the requester polls its slot: SPINS times without a
+ * pause, then for YIELD_NS with sched_yield().  Copying a slot takes about as
+ * long as waking a sleeper.
  */
 #define SPINS 2000
 #define YIELD_NS 40000
 
-#define BOUNCE_LOOK_NS 20000000ull /* how often a sleeper looks around */
+#define BOUNCE_LOOK_NS 20000000ull /* interval of checks of the bouncer */
 
-/* So many slots may be under way for one request; others need some, too. */
+/* Slots that one request has at a time, at most; others need some, too. */
 #define ASK_DEEP 4
 static_assert(ASK_DEEP <= URXE_BOUNCE_SLOTS, "there are so many");
-/* Two CPUs work at a message of more than this at the same time. */
+/* A longer message is split, so that two CPUs copy at the same time. */
 #define ASK_PIECE 16384u
 
-/* A slot that is ours. */
+/* A slot that this request has claimed. */
 struct piece {
 	struct urxe_bounce_slot *slot;
 	uint64_t word;
 	uint32_t bytes;
 };
 
-/* One request in the making: a row of slots, each done after the one before. */
+/* A request: a sequence of slots, which the bouncer serves in order. */
 struct ask {
 	struct urxe_context *ctx;
 	struct urxe_peer *peer;
@@ -39,13 +61,13 @@ struct ask {
 	struct urxe_bounce_ring *ring;
 	uint64_t patience; /* ns */
 	bool committed;
-	uint32_t cpu; /* + 1 */
-	bool here; /* the bouncer runs on this CPU, when we sleep */
-	/* posted are those from first to end; the one before may be held */
+	uint32_t cpu; /* the requester's CPU + 1; 0: unknown */
+	bool here; /* the bouncer is bound to this CPU: sleep at once */
+	/* [first, end) are posted; held: first - 1 is still claimed */
 	struct piece piece[ASK_DEEP];
 	uint32_t first, end;
 	bool held;
-	/* how long nothing has moved over there */
+	/* the bouncer's progress counter, and when it was seen to change */
 	uint32_t beat;
 	uint64_t since;
 };
@@ -55,6 +77,7 @@ static struct piece *ask_piece(struct ask *q, uint32_t i)
 	return &q->piece[i % ASK_DEEP];
 }
 
+/* Whether the bouncer's thread ended or its process is known to be dead. */
 static bool bouncer_is_gone(struct urxe_bouncer *b)
 {
 	uint32_t owner = load_acquire(&b->owner);
@@ -62,7 +85,10 @@ static bool bouncer_is_gone(struct urxe_bouncer *b)
 	return !owner || load_acquire(&b->gone) == owner;
 }
 
-/* Who copies for the process that registered k; one that died, or NULL. */
+/*
+ * Return the bouncer of the process that registered @k.  If it is gone,
+ * return the entry of the one that is gone; NULL if there was none.
+ */
 static struct urxe_bouncer *bouncer_of(struct urxe_arena *a,
 				       const struct urxe_key *k)
 {
@@ -80,7 +106,10 @@ static struct urxe_bouncer *bouncer_of(struct urxe_arena *a,
 	return dead;
 }
 
-/* False, and it is known to all then: its thread or its process ended. */
+/*
+ * Whether the bouncer's thread and its process are alive.  If the process is
+ * dead, record that in b->gone for all requesters.
+ */
 static bool bouncer_lives(struct urxe_fabric *f, struct urxe_bouncer *b)
 {
 	uint32_t owner = load_acquire(&b->owner);
@@ -99,7 +128,7 @@ static void ask_restart_clock(struct ask *q)
 	q->since = clock_now();
 }
 
-/* It lives; has it done nothing at all for too long? */
+/* Whether the bouncer, which lives, made no progress for q->patience. */
 static bool ask_is_late(struct ask *q)
 {
 	uint32_t beat = load_relaxed(&q->b->beat);
@@ -111,22 +140,23 @@ static bool ask_is_late(struct ask *q)
 	return clock_now() - q->since > q->patience;
 }
 
+/* The bouncer does not run: mark it stuck. */
 static enum transfer_status ask_give_up(struct ask *q)
 {
 	urxe_note("process %d does not run: nobody copies for it",
 		  (int)load_relaxed(&q->b->pid));
 	store_seq_cst(&q->b->stuck, 1);
-	/* when it runs again it says so */
+	/* when the bouncer runs again it clears `stuck` */
 	event_count_ring(&q->b->wake);
 	return q->committed ? TRANSFER_DENIED : TRANSFER_GONE;
 }
 
-/* The ring is reserved when it is first needed, by the bouncer. */
+/* Wait for the ring's memory, which the bouncer reserves at the first use. */
 static enum transfer_status ask_await_ring(struct ask *q)
 {
 	if (load_acquire(&q->b->slots))
 		return TRANSFER_OK;
-	/* rung always: another one may have died before he rang */
+	/* always ring: the requester that set `wanted` may be dead */
 	store_seq_cst(&q->b->wanted, URXE_BOUNCE_WANTED);
 	event_count_ring(&q->b->wake);
 	while (!load_acquire(&q->b->slots)) {
@@ -143,6 +173,7 @@ static enum transfer_status ask_await_ring(struct ask *q)
 	return TRANSFER_OK;
 }
 
+/* Claim @s, whose word is @word, for the next piece.  Acquire. */
 static bool ask_take_slot(struct ask *q, struct urxe_bounce_slot *s,
 			  uint64_t word)
 {
@@ -155,7 +186,10 @@ static bool ask_take_slot(struct ask *q, struct urxe_bounce_slot *s,
 	return true;
 }
 
-/* The next piece gets a slot that is free, or whose requester was killed. */
+/*
+ * Claim a slot for the next piece: one that is free or, with @doubt, one
+ * whose requester is dead and that the bouncer is not serving.
+ */
 static bool ask_find_slot(struct ask *q, bool doubt)
 {
 	uint32_t i, n = bouncer_slots(q->b);
@@ -177,7 +211,7 @@ static bool ask_find_slot(struct ask *q, bool doubt)
 	return false;
 }
 
-/* Is only one slot left, or none?  Then other requesters may wait for one. */
+/* Whether at most one slot is free: other requesters may wait for one. */
 static bool ask_is_crowded(const struct ask *q)
 {
 	uint32_t i, n = bouncer_slots(q->b), unused = 0;
@@ -189,11 +223,12 @@ static bool ask_is_crowded(const struct ask *q)
 }
 
 /*
- * The same, when there is one.  Whoever waits here has none.
+ * Wait for a slot and claim it.  A request that waits here has no slot, so
+ * requesters cannot wait for each other.
  *
- * A requester that posts one message after the other would take the slot again
- * that it has just freed: on one CPU, before any requester that waits has run.
- * So it yields first.
+ * A requester that posts message after message would take the slot again that
+ * it has just freed: on one CPU, before a waiting requester has run.  So it
+ * yields first if slots are scarce.
  */
 static enum transfer_status ask_await_slot(struct ask *q)
 {
@@ -211,6 +246,7 @@ static enum transfer_status ask_await_slot(struct ask *q)
 	return TRANSFER_OK;
 }
 
+/* Change the slot's state (seq_cst).  False: its word has changed. */
 static bool piece_move(struct piece *p, enum bounce_state to)
 {
 	uint64_t word = p->word;
@@ -221,7 +257,10 @@ static bool piece_move(struct piece *p, enum bounce_state to)
 	return true;
 }
 
-/* Is the answer there?  A word that is not ours any more has none. */
+/*
+ * Whether waiting is over: the slot is DONE, or its word is not this
+ * request's any more, in which case there is no answer.
+ */
 static bool piece_is_answered(const struct piece *p)
 {
 	uint64_t word = load_acquire(&p->slot->word);
@@ -229,7 +268,10 @@ static bool piece_is_answered(const struct piece *p)
 	return word != p->word && word != bounce_word(p->word, BOUNCE_SERVING);
 }
 
-/* Nobody waits for the answer any more, or it was read. */
+/*
+ * Release a slot whose answer was read or is not waited for any more.  A slot
+ * that is being served becomes LEFT, and the bouncer frees it.
+ */
 static void piece_leave(struct piece *p)
 {
 	uint64_t serving = bounce_word(p->word, BOUNCE_SERVING);
@@ -243,8 +285,8 @@ static void piece_leave(struct piece *p)
 }
 
 /*
- * Leave all that is under way.  The last first: what comes after one that was
- * left is not done.
+ * Release all slots, the last one first: when a slot is released, its
+ * successor cannot be served any more.
  */
 static void ask_end(struct ask *q)
 {
@@ -255,7 +297,7 @@ static void ask_end(struct ask *q)
 	q->held = false;
 }
 
-/* Post the next piece, which has been filled. */
+/* Post the next piece, which the caller has filled. */
 static enum transfer_status ask_post(struct ask *q)
 {
 	struct piece *p = ask_piece(q, q->end), *before;
@@ -275,7 +317,11 @@ static enum transfer_status ask_post(struct ask *q)
 	return TRANSFER_OK;
 }
 
-/* No answer yet: sleep, and see whether there can be one. */
+/*
+ * Sleep until the answer is there, for BOUNCE_LOOK_NS at most; then check
+ * that the bouncer lives and runs.  TRANSFER_OK: the caller checks for the
+ * answer.
+ */
 static enum transfer_status ask_sleep(struct ask *q, struct piece *p)
 {
 	struct urxe_bounce_slot *s = p->slot;
@@ -294,7 +340,7 @@ static enum transfer_status ask_sleep(struct ask *q, struct piece *p)
 	return TRANSFER_OK;
 }
 
-/* Wait; then the answer stands in the piece's slot. */
+/* Wait for the answer; on TRANSFER_OK it is in the piece's slot. */
 static enum transfer_status ask_wait(struct ask *q, struct piece *p)
 {
 	enum transfer_status status;
@@ -318,8 +364,9 @@ static enum transfer_status ask_wait(struct ask *q, struct piece *p)
 }
 
 /*
- * The answer to the first one was read.  Its slot says what was done until
- * that is known of the one that comes after it.
+ * The answer to the first piece was read.  Keep its slot until the next piece
+ * is answered: the bouncer remembers only the last result of each slot, and
+ * serves the next piece if that result was a success.
  */
 static void ask_advance(struct ask *q)
 {
@@ -331,6 +378,7 @@ static void ask_advance(struct ask *q)
 		piece_leave(ask_piece(q, q->first - 1));
 }
 
+/* Start a request to bouncer @b; wait for its ring if necessary. */
 static enum transfer_status ask_begin(struct ask *q, struct urxe_context *ctx,
 				      struct urxe_peer *peer,
 				      struct urxe_bouncer *b, bool committed)
@@ -343,7 +391,7 @@ static enum transfer_status ask_begin(struct ask *q, struct urxe_context *ctx,
 	q->ring = &a->ring[b - a->bouncer];
 	q->committed = committed;
 	q->patience = committed ? BOUNCE_COMMITTED_NS : BOUNCE_PATIENCE_NS;
-	q->cpu = (uint32_t)sched_getcpu() + 1; /* 0: it is not known */
+	q->cpu = (uint32_t)sched_getcpu() + 1; /* 0: unknown */
 	q->here = q->cpu && load_relaxed(&b->cpu) == q->cpu;
 	q->first = q->end = 0;
 	q->held = false;
@@ -355,13 +403,16 @@ static enum transfer_status ask_begin(struct ask *q, struct urxe_context *ctx,
 
 /* ------------------------------------------------------- copying */
 
-/* A place in the runs of a batch. */
+/* A position in the runs of a batch. */
 struct place {
 	unsigned int run;
 	uint64_t off;
 };
 
-/* The next run there, at most n bytes of it; returns how many. */
+/*
+ * Skip runs that are used up; return how many bytes, at most @n, the current
+ * run has left.  0: the batch has no more.
+ */
 static uint32_t place_next(const struct transfer_batch *b, struct place *at,
 			   uint32_t n)
 {
@@ -377,7 +428,10 @@ static uint32_t place_next(const struct transfer_batch *b, struct place *at,
 	return len < n ? len : n;
 }
 
-/* As many ranges as fit, and at most `most` bytes; returns their number. */
+/*
+ * Fill the next piece with as many ranges as fit, and at most @most bytes;
+ * return the number of bytes.
+ */
 static uint32_t ask_fill(struct ask *q, const struct transfer_batch *b,
 			 struct place *at, uint32_t most)
 {
@@ -405,7 +459,7 @@ static uint32_t ask_fill(struct ask *q, const struct transfer_batch *b,
 	return p->bytes;
 }
 
-/* n bytes that were read. */
+/* Copy @n bytes that were read to the local runs from @at on. */
 static void ask_scatter(const struct transfer_batch *b, struct place *at,
 			const char *from, uint32_t n)
 {
@@ -419,7 +473,10 @@ static void ask_scatter(const struct transfer_batch *b, struct place *at,
 	}
 }
 
-/* Post what there are slots for, of what is left. */
+/*
+ * Post pieces of the @left bytes from @at on, as long as slots are free.
+ * Wait for a slot only if the request has none.
+ */
 static enum transfer_status ask_post_some(struct ask *q,
 					  const struct transfer_batch *b,
 					  struct place *at, uint64_t *left)
@@ -448,7 +505,7 @@ static enum transfer_status ask_post_some(struct ask *q,
 	return status;
 }
 
-/* The answer to the first one. */
+/* Wait for the answer to the first piece and use it. */
 static enum transfer_status ask_take(struct ask *q,
 				     const struct transfer_batch *b,
 				     struct place *at, uint64_t *moved)
@@ -467,7 +524,7 @@ static enum transfer_status ask_take(struct ask *q,
 	*moved += done;
 	if (error == EACCES)
 		status = TRANSFER_REVOKED;
-	else if (error == ECANCELED) /* all before it was done: damage */
+	else if (error == ECANCELED) /* damage: all before it was done */
 		status = TRANSFER_GONE;
 	else if (error || done < p->bytes)
 		status = TRANSFER_FAULT;
@@ -476,9 +533,10 @@ static enum transfer_status ask_take(struct ask *q,
 }
 
 /*
- * All of a batch.  Where the bouncer waits for our CPU it gets it when all
- * slots are full, and we when it has done all of them; else one copies while
- * the other does.
+ * Copy a whole batch.  If the bouncer is bound to this CPU (q->here),
+ * requester and bouncer alternate: the bouncer runs when all slots are
+ * posted, the requester when all of them are done.  Otherwise both copy at
+ * the same time.
  */
 static enum transfer_status
 ask_copy(struct ask *q, const struct transfer_batch *b, uint64_t *moved)
@@ -521,7 +579,7 @@ enum transfer_status bounce_flush(struct transfer_batch *b, uint64_t *moved)
 	return status;
 }
 
-/* A request that moves no bytes: was it answered, and served? */
+/* Make a request that moves no bytes.  True: the bouncer served it. */
 static bool bounce_request(struct urxe_context *ctx, struct urxe_peer *peer,
 			   struct urxe_bouncer *b, enum urxe_bounce_op op,
 			   struct urxe_bounce_range range)
@@ -589,7 +647,7 @@ bool bounce_persist(struct urxe_context *ctx, struct urxe_peer *peer,
 	return ok;
 }
 
-/* What dead requesters asked for, and is not being served yet, is dropped. */
+/* Free slots that dead requesters posted and that are not being served. */
 static void bouncer_cancel_dead(struct urxe_fabric *f, struct urxe_arena *a,
 				struct urxe_bouncer *b)
 {
@@ -610,7 +668,7 @@ static void bouncer_cancel_dead(struct urxe_fabric *f, struct urxe_arena *a,
 	errno = saved;
 }
 
-/* Whose work is waited for. */
+/* The bouncer whose work a destroyer waits for. */
 struct worker {
 	struct urxe_fabric *f;
 	struct urxe_bouncer *b;
@@ -618,15 +676,17 @@ struct worker {
 	bool late;
 };
 
+/* Callback of presence_wait(): the bouncer is dead. */
 static bool worker_is_dead(void *arg)
 {
 	struct worker *w = arg;
 
-	/* it may not be at work at all, and then mends its word */
+	/* if at_work is damaged, the bouncer corrects it when it wakes up */
 	event_count_ring(&w->b->wake);
 	return !bouncer_lives(w->f, w->b);
 }
 
+/* Callback of presence_wait(): the bouncer is dead, or time is up. */
 static bool worker_is_over(void *arg)
 {
 	struct worker *w = arg;
@@ -642,7 +702,7 @@ bool bounce_quiesce(struct urxe_fabric *f, struct urxe_arena *a, uint64_t until)
 	struct worker w = { .f = f, .b = a->bouncer, .until = until };
 
 	for (; w.b < a->bouncer + URXE_BOUNCERS && !w.late; w.b++) {
-		/* if a slot was taken before we could, it is at work */
+		/* other slots are being served: at_work is odd */
 		bouncer_cancel_dead(f, a, w.b);
 		presence_wait(&w.b->at_work, worker_is_over, &w);
 	}

@@ -1,11 +1,23 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Copy path 4; the protocol is in shared/bounce_slot.h. */
+/*
+ * Copy path 4: a bounce buffer in shared memory, for a process whose memory
+ * other processes may not reach by process_vm_readv/writev.  A requester
+ * posts a request in a slot of the bounce ring.  A thread of the process that
+ * owns the memory, the bouncer, copies.  shared/bounce_slot.h has the
+ * protocol, tests/model/bounce.pml checks it.
+ *
+ * Requesters call the functions of bounce.c, threads of the owning process
+ * those of bounce_serve.c.
+ */
 #pragma once
 
 #include "shared/bounce_slot.h"
 #include "transfer.h"
 
-/* How many slots its ring has; others could write there. */
+/*
+ * Number of slots of the bouncer's ring, 0 until it is allocated.  Peers can
+ * write to the word, so that it is bounded here.
+ */
 static inline uint32_t bouncer_slots(const struct urxe_bouncer *b)
 {
 	uint32_t n = load_acquire(&b->slots);
@@ -13,53 +25,77 @@ static inline uint32_t bouncer_slots(const struct urxe_bouncer *b)
 	return n < URXE_BOUNCE_SLOTS ? n : URXE_BOUNCE_SLOTS;
 }
 
-/* bounce.c: the requester ------------------------------------------------- */
+/* bounce.c: the requester ------------------------------------------------ */
 
 /*
- * Carry out a batch.  Committed: wait for as long as the other process lives.
- * TRANSFER_GONE: it does not, or does not answer; TRANSFER_DENIED: it has no
- * bouncer.  The bytes that arrived are added to *moved and leave the iovecs.
+ * Execute a batch through the bouncer of the process that registered key[0].
+ * The number of bytes copied is added to *moved, and they are removed from
+ * the iovecs, also on failure.
+ *
+ * The requester gives up if the bouncer makes no progress at all for
+ * BOUNCE_PATIENCE_NS, or BOUNCE_COMMITTED_NS if b->committed is set.
+ *
+ * TRANSFER_GONE: the process died or, if the batch is not committed, does not
+ * respond.  TRANSFER_DENIED: it has no bouncer or, if the batch is committed,
+ * does not respond.
  */
 enum transfer_status bounce_flush(struct transfer_batch *b, uint64_t *moved);
 
 /*
- * Was a bouncer of that context given up on, and has not run since?  It may be
- * in the middle of a slot.
+ * Did a requester give up on a bouncer of that context that has not run
+ * since?  Such a bouncer may be stopped in the middle of a copy.
  */
 bool bounce_is_stuck(const struct urxe_peer *peer);
 
-/* Does everybody answer who copies for that context? */
+/* Ping all bouncers of that context; false if one does not respond. */
 bool bounce_answers(struct urxe_context *ctx, struct urxe_peer *peer);
 
-/* Have the process that registered k sync its file. */
+/*
+ * Have the bouncer of the process that registered k write k's file to stable
+ * storage (a FLUSH to persistence).  False if that failed.
+ */
 bool bounce_persist(struct urxe_context *ctx, struct urxe_peer *peer,
 		    const struct urxe_key *k);
 
 /*
- * The guards were waited for; now wait until no bouncer of that arena is at
- * work for a requester who died with his guard up.  False: one still is, at
- * `until` of clock_now(); 0: wait for ever.
+ * Wait until no bouncer of that arena works on a request of a requester that
+ * died while its guard was in use.  The destroyer calls this after it waited
+ * for the guards (quiesce.c).  Requests of dead requesters that no bouncer
+ * has begun are cancelled.  Returns false if a bouncer was still busy at time
+ * until of clock_now(); until 0 waits without a limit.
  */
 bool bounce_quiesce(struct urxe_fabric *f, struct urxe_arena *a,
 		    uint64_t until);
-/* The same for those who must not wait: false if one of them goes on. */
+/*
+ * The same for callers that must not block: wait for QUIESCE_TRY_NS at most,
+ * then return false.
+ */
 bool bounce_quiesce_try(struct urxe_fabric *f, struct urxe_arena *a);
-/* Who runs has left after this long, or will have when it is tried again. */
+/*
+ * Limit of the wait in the _try functions, in ns.  A thread that is running
+ * exits its critical section in that time, or by the time of the next try.
+ */
 #define QUIESCE_TRY_NS 1000000ull
 
-/* bounce_serve.c: the bouncer --------------------------------------------- */
+/* bounce_serve.c: the bouncer -------------------------------------------- */
 
 /*
- * It is started when other processes may come (a QP goes to RTR whose other
- * end is not known to be in this process, an XRC SRQ, an imported context)
- * and private memory is registered; where process_vm_* is forbidden to this
- * very process, already with the memory.  It runs when the call returns.
- * -EAGAIN: no thread can be made, and it is known that others need it.
+ * Start the bouncer of ctx when both conditions hold:
+ *
+ *	bounce_expose()		other processes may access ctx: a QP goes to
+ *				RTR and its remote end is not known to be in
+ *				this process, an XRC SRQ, an imported context
+ *	bounce_private()	private memory is registered
+ *
+ * If process_vm_readv/writev is forbidden to this process even for itself,
+ * bounce_private() alone starts it.  The bouncer is running when the call
+ * returns.  Returns 0, or -EAGAIN if no thread can be created and peers are
+ * known to need it.
  */
 int bounce_expose(struct urxe_context *ctx);
 int bounce_private(struct urxe_context *ctx);
 void bounce_stop(struct urxe_context *ctx);
 
-/* Held over fork(). */
+/* The lock of bounce_serve.c, held across fork(). */
 void bounce_lock(void);
 void bounce_unlock(void);

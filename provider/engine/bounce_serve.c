@@ -1,5 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Copy path 4, the thread that copies for others: shared/bounce_slot.h. */
+/*
+ * Copy path 4 (bounce buffers): the bouncer.
+ *
+ * The bouncer is a thread that copies between the memory of its process and a
+ * ring of bounce buffers in the context's arena, for requesters that may not
+ * call process_vm_*.  shared/bounce_slot.h has the protocol, the states of a
+ * slot and the memory order; tests/model/bounce.pml checks them.
+ *
+ * Each process that has memory in a context runs one bouncer for it, at most
+ * URXE_BOUNCERS in a context.  bounce_private() and bounce_expose() start it,
+ * under start_lock; context_close() stops it.  It takes no lock, allocates
+ * nothing from the heap and executes no work requests, so that requesters can
+ * wait for it.  It does not trust requesters: it looks up each key again and
+ * reads each range once.
+ *
+ * If no thread can be made, requesters that may not call process_vm_* do not
+ * reach this memory.  That is an error (EAGAIN) only where it is known that
+ * requesters need the bouncer.
+ */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <sched.h>
@@ -14,44 +32,52 @@
 #include "log.h"
 
 /*
- * Where it runs.  After work it looks around for AWAKE_NS before it sleeps, if
- * that was not in vain the last times: then it has a CPU to itself and is there
- * for the next request.  But a CPU that the program polls on without a pause
- * is not to be had for that, and hard to come by after a sleep, while the
- * requester keeps another one busy with nothing but waiting.  So whom it has to
- * be woken for again and again, or who waited while others had its CPU, it
- * follows to his CPU: there the requester sleeps at once, and to change from
- * one thread to the other is all that has to be done.
+ * Polling and CPU placement.
+ *
+ * After work the bouncer polls for AWAKE_NS before it sleeps.  If that finds
+ * nothing, it sleeps at once the next times (exponential backoff, at most
+ * VAIN_MAX times).  A bouncer that has a CPU to itself is thus ready for the
+ * next request.
+ *
+ * If the program polls on that CPU without a pause, the bouncer cannot poll
+ * there, and gets the CPU late after a sleep.  Meanwhile the requester keeps
+ * another CPU busy by waiting.  So the bouncer binds itself to the
+ * requester's CPU if it had to be woken FOLLOW_AFTER times in a row for
+ * requests from that CPU, or if one of them waited for LATE_NS.  There the
+ * requester sleeps at once, and a request costs two context switches.
  */
 #define AWAKE_NS 20000
-#define VAIN_MAX 63 /* so often it does not look around then */
-#define FOLLOW_AFTER 8 /* that many times from one CPU, or once ... */
-#define LATE_NS 1000000 /* ... who had to wait that long */
+#define VAIN_MAX 63 /* sleeps without polling before, at most */
+#define FOLLOW_AFTER 8 /* slow requests in a row from one CPU */
+#define LATE_NS 1000000 /* or one that waited that long */
 
 struct urxe_bouncing {
 	pthread_t thread;
-	sem_t ready; /* it has its place, or gave up */
+	sem_t ready; /* posted when b is set, or there is none */
 	struct urxe_context *ctx;
-	struct urxe_bouncer *b; /* NULL: there are URXE_BOUNCERS already */
+	struct urxe_bouncer *b; /* NULL: the context has URXE_BOUNCERS */
 	struct urxe_bounce_ring *ring;
 	_Atomic bool stop;
-	/* by slot, the last request: was all of it done? */
+	/* by slot: the last request, and whether all of it was done */
 	struct {
 		uint64_t id;
 		bool whole;
 	} served[URXE_BOUNCE_SLOTS];
-	/* some come later; and those that would for ever, do not */
+	/* later: a slot waits for its predecessor; never: cancel those */
 	bool later, never;
-	/* CPUs, + 1: of whom it served last, and where it is bound to; or 0 */
+	/* CPU + 1 of the last requester, and to which it is bound; 0: none */
 	uint32_t from, cpu;
-	uint32_t slow, slow_from; /* how often in a row, and from there */
-	bool late; /* somebody had to wait for LATE_NS */
-	uint32_t vain, sleeps; /* it looked around in vain; not this often */
+	uint32_t slow, slow_from; /* slow requests in a row; their CPU + 1 */
+	bool late; /* a request waited for LATE_NS */
+	uint32_t vain, sleeps; /* backoff of polling; sleeps until it polls */
 };
 
 /* ------------------------------------------------------- one request */
 
-/* What the requester says it may touch: may it?  NULL if not. */
+/*
+ * Check a range that the requester names; return its key, or NULL if @op may
+ * not touch the range.
+ */
 static const struct urxe_key *serve_key(const struct urxe_context *ctx,
 					const struct urxe_bounce_range *r,
 					uint32_t op)
@@ -63,7 +89,7 @@ static const struct urxe_key *serve_key(const struct urxe_context *ctx,
 
 	if (URXE_KEY_INDEX(r->key) >= load_acquire(&ctx->arena->key_high))
 		return NULL;
-	/* seq_cst: we are at_work, see presence.h */
+	/* seq_cst: at_work was set before, see presence.h */
 	if (load_seq_cst(&k->live) != URXE_MR_LIVE(r->key) ||
 	    !mem_is_mine(ctx->self, k) ||
 	    (k->kind != URXE_MEM_PRIVATE && k->kind != URXE_MEM_FILE) ||
@@ -74,7 +100,10 @@ static const struct urxe_key *serve_key(const struct urxe_context *ctx,
 	return k;
 }
 
-/* Bytes that lie in one piece in the file.  0 or errno. */
+/*
+ * Copy @bytes bytes between the file, from offset @from on, and @iov.  0 or
+ * errno; *done counts the bytes that were copied.
+ */
 static uint32_t serve_iov(int fd, off_t from, struct iovec *iov, unsigned int n,
 			  uint32_t op, uint32_t bytes, uint32_t *done)
 {
@@ -93,6 +122,7 @@ static uint32_t serve_iov(int fd, off_t from, struct iovec *iov, unsigned int n,
 	return 0;
 }
 
+/* Serve a READ or WRITE slot, up to the first range that is refused. */
 static uint32_t serve_copy(struct urxe_bouncing *s,
 			   const struct urxe_bounce_slot *slot, uint32_t op,
 			   uint32_t *done)
@@ -106,11 +136,11 @@ static uint32_t serve_copy(struct urxe_bouncing *s,
 	if (n > URXE_BOUNCE_RANGES)
 		return EINVAL;
 	for (i = 0; i < n; i++) {
-		r = slot->range[i]; /* once: what was checked is what is used */
+		r = slot->range[i]; /* copy: the requester can change it */
 		if (!r.length || r.length > URXE_BOUNCE_BYTES - bytes ||
 		    !serve_key(ctx, &r, op)) {
 			error = EACCES;
-			n = i; /* what comes before it is done */
+			n = i; /* the ranges before it are served */
 			break;
 		}
 		iov[i].iov_base = (void *)(uintptr_t)r.va;
@@ -131,9 +161,12 @@ static uint32_t serve_persist(struct urxe_bouncing *s,
 	return k ? -mem_persist(s->ctx->self, k) : EACCES;
 }
 
-/* Is it its turn? */
 enum turn { TURN_NOW, TURN_LATER, TURN_NEVER };
 
+/*
+ * Whether a posted slot can be served: now, later because its predecessor is
+ * only posted, or never because that failed or was left.
+ */
 static enum turn serve_turn(struct urxe_bouncing *s,
 			    const struct urxe_bounce_slot *slot)
 {
@@ -206,14 +239,17 @@ static bool serve_all(struct urxe_bouncing *s)
 	s->later = false;
 	for (i = 0; i < n; i++)
 		any |= serve_if_posted(s, &s->ring->slot[i]);
-	/* they wait for each other: that is damage */
+	/* slots that wait for each other are damaged: cancel them */
 	s->never = s->later && !any;
 	return any || s->never;
 }
 
 /* ------------------------------------------------------- the thread */
 
-/* Slots that a bouncer before us left: their requesters see it and go. */
+/*
+ * Free the slots of a previous bouncer, with a new count: requesters that
+ * wait see another word and give up.
+ */
 static void bouncer_clear_slots(struct urxe_bounce_ring *ring, uint32_t n)
 {
 	uint64_t word;
@@ -227,7 +263,7 @@ static void bouncer_clear_slots(struct urxe_bounce_ring *ring, uint32_t n)
 	}
 }
 
-/* Memory for the ring: all of it, or for one slot, or none. */
+/* Reserve memory for the ring: for all slots, for one, or none. */
 static void bouncer_reserve(struct urxe_bouncing *s)
 {
 	uint64_t at = (char *)s->ring - (char *)s->ctx->arena;
@@ -246,7 +282,7 @@ static void bouncer_reserve(struct urxe_bouncing *s)
 	store_release(&s->b->wanted, wanted);
 }
 
-/* A bouncer's place that nobody has. */
+/* Claim a free entry of arena.bouncer[]; NULL: there is none. */
 static struct urxe_bouncer *bouncer_claim(struct urxe_context *ctx)
 {
 	struct urxe_arena *a = ctx->arena;
@@ -254,7 +290,9 @@ static struct urxe_bouncer *bouncer_claim(struct urxe_context *ctx)
 	struct urxe_bouncer *b;
 	int round;
 
-	/* those that were never used first: who asks for a dead one learns it
+	/*
+	 * Take entries that were never used first: the entry of a dead
+	 * bouncer tells requesters that it is dead.
 	 */
 	for (round = 0; me && round < 2; round++) {
 		for (b = a->bouncer; b < a->bouncer + URXE_BOUNCERS; b++) {
@@ -270,11 +308,12 @@ static struct urxe_bouncer *bouncer_claim(struct urxe_context *ctx)
 	return NULL;
 }
 
+/* Initialize the entry; its pid is stored last (release). */
 static void bouncer_announce(struct urxe_bouncing *s)
 {
 	struct urxe_bouncer *b = s->b;
 
-	presence_clear(&b->at_work); /* what a dead one was at is over */
+	presence_clear(&b->at_work); /* the previous bouncer is dead */
 	store_release(&b->pid, 0);
 	bouncer_clear_slots(s->ring, bouncer_slots(b));
 	event_count_init(&b->wake);
@@ -284,7 +323,10 @@ static void bouncer_announce(struct urxe_bouncing *s)
 	store_release(&b->pid, urxe_pid);
 }
 
-/* Run where the requester waits; not if that is none of our cgroup's CPUs. */
+/*
+ * Bind the thread to the CPU on which the requester waits.  Without effect if
+ * the cgroup does not have that CPU.
+ */
 static void bouncer_follow(struct urxe_bouncing *s)
 {
 	cpu_set_t there;
@@ -299,7 +341,7 @@ static void bouncer_follow(struct urxe_bouncing *s)
 	store_relaxed(&s->b->cpu, s->cpu);
 }
 
-/* It has served; woken: it was asleep when the request came. */
+/* Account for a request that was served; @woken: the bouncer slept before. */
 static void bouncer_note(struct urxe_bouncing *s, bool woken)
 {
 	bool late = s->late, slow = woken || late;
@@ -317,18 +359,18 @@ static void bouncer_note(struct urxe_bouncing *s, bool woken)
 	bouncer_follow(s);
 }
 
-/* How long to look around, after work. */
+/* Return how long to poll after work, ns. */
 static uint64_t bouncer_awake(struct urxe_bouncing *s)
 {
 	if (s->cpu && s->from == s->cpu)
-		return 0; /* the requester wants the CPU */
+		return 0; /* the requester needs the CPU */
 	if (!s->sleeps)
 		return AWAKE_NS;
 	s->sleeps--;
 	return 0;
 }
 
-/* That was in vain. */
+/* Polling found nothing: double the number of sleeps without it. */
 static void bouncer_rest(struct urxe_bouncing *s)
 {
 	s->vain = 2 * s->vain + 1;
@@ -337,13 +379,14 @@ static void bouncer_rest(struct urxe_bouncing *s)
 	s->sleeps = s->vain;
 }
 
+/* Clear `stuck`, correct a damaged at_work, make the ring if wanted. */
 static void bouncer_look_after(struct urxe_bouncing *s)
 {
 	struct urxe_bouncer *b = s->b;
 
 	if (load_seq_cst(&b->stuck))
 		store_seq_cst(&b->stuck, 0);
-	if (presence_is_inside(&b->at_work)) /* damaged: we are here */
+	if (presence_is_inside(&b->at_work)) /* damaged: it is not serving */
 		presence_clear(&b->at_work);
 	if (!bouncer_slots(b) && load_seq_cst(&b->wanted) == URXE_BOUNCE_WANTED)
 		bouncer_reserve(s);
@@ -415,7 +458,7 @@ void bounce_unlock(void)
 	pthread_mutex_unlock(&start_lock);
 }
 
-/* False: there is none, because no thread can be made. */
+/* Start the bouncer unless it runs.  False: no memory or no thread. */
 static bool bouncer_start(struct urxe_context *ctx)
 {
 	struct urxe_bouncing *s;
@@ -455,10 +498,10 @@ void bounce_stop(struct urxe_context *ctx)
 	free(s);
 }
 
-/* Is process_vm_* forbidden to this process, whatever the target? */
+/* Whether process_vm_* is forbidden to this process even on itself. */
 static bool bounce_is_needed(void)
 {
-	static _Atomic int known; /* 0: not yet, 1: no, 2: yes */
+	static _Atomic int known; /* 0: not tried, 1: no, 2: yes */
 	char from = 0, to;
 	struct iovec here = { &to, 1 }, there = { &from, 1 };
 	int answer = load_relaxed(&known), saved = errno;

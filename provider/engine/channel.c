@@ -1,4 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Completion channels as the producers of completions see them.
+ *
+ * A completion channel is a FIFO in the fabric's directory, which the process
+ * that created the channel reads (ibv_get_cq_event).  A producer opens it for
+ * writing, once for all CQ views that use it: there is one struct
+ * urxe_channel for each peer and channel number, with a reference count.
+ *
+ * cq_view_init() and cq_view_fini() get and put a channel; event.c writes
+ * events to it.  peer_lock() protects the list and the counts.  The
+ * descriptor is set by compare-and-swap, so channel_open() needs no lock.
+ *
+ * Errors are -ENXIO if the FIFO has no reader, -EAGAIN if it is full, and
+ * other values if it cannot be opened, for example for want of descriptors.
+ * A failed open is tried again for each event.  channel_open() and
+ * channel_send() preserve errno.
+ */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +25,7 @@
 #include "log.h"
 #include "peer.h"
 
-/* In the peer's list; the list and refs are under the peers' lock. */
+/* An element of the peer's list; peer_lock() protects the list and refs. */
 struct urxe_channel {
 	struct urxe_channel *next;
 	struct urxe_peer *peer;
@@ -29,7 +46,7 @@ int channel_open(struct urxe_channel *ch)
 	if (fd < 0)
 		return fd;
 	if (!cas_acq_rel(&ch->fd, &none, fd))
-		close(fd); /* another thread was faster */
+		close(fd); /* another thread opened it meanwhile */
 	return 0;
 }
 

@@ -1,4 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Completion counters of QPs (ibv_qp_attach_comp_cntr), see comp_cntr.h.
+ *
+ * The requester updates the counters of both ends, in shared memory; the
+ * owner counts WRs that it flushes.  Counters are updated with release order:
+ * a thread that acquires the count sees the data.  A program may read
+ * counters and never poll, so reading calls comp_cntr_progress()
+ * (verbs/comp_cntr.c).
+ *
+ * A QP's sh->cntr[] is in shared memory, so an index that is out of range, or
+ * of no counter, is ignored.
+ */
 #include "comp_cntr.h"
 #include "event.h"
 #include "peer.h"
@@ -54,7 +66,7 @@ void comp_cntr_add_receive(const struct urxe_conn *c, const struct urxe_cqe *e)
 	struct urxe_arena *a = c->peer->arena;
 
 	comp_cntr_add(a, c->sh, URXE_CNTR_RECV, e->status, e->byte_len);
-	/* one that was refused is counted where it is answered */
+	/* a refused WRITE is counted where the NAK is made */
 	if (e->opcode == IBV_WC_RECV_RDMA_WITH_IMM && !e->status)
 		comp_cntr_add(a, c->sh, URXE_CNTR_REMOTE_WRITE, false,
 			      e->byte_len);

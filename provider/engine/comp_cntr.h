@@ -1,8 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Completion counters of QPs: man ibv_qp_attach_comp_cntr.  They count what
- * completes, with a completion in the CQ or without one.  Atomics, FLUSH and
- * what is local count nowhere: there is no bit for them.
+ * Completion counters of QPs: man ibv_qp_attach_comp_cntr.  A counter counts
+ * operations that complete, whether or not they generate a CQE.  Atomics,
+ * FLUSH and local operations (BIND_MW, LOCAL_INV) are not counted, as the
+ * verb has no bit for them.
+ *
+ * The requester calls these functions for both ends; the counters are in the
+ * arena of the QP that they are attached to.  The out-of-line functions are
+ * the slow paths of the inline ones, for QPs that have a counter.
  */
 #pragma once
 
@@ -15,7 +20,7 @@ void comp_cntr_add_remote(const struct urxe_conn *c, const struct urxe_wqe *w,
 void comp_cntr_add_receive(const struct urxe_conn *c, const struct urxe_cqe *e);
 void comp_cntr_add_flushed(const struct urxe_qp *qp, enum urxe_cntr_op op);
 
-/* w, of our own, is complete. */
+/* Count w, a WR of qp that completes. */
 static inline void comp_cntr_wr(const struct urxe_qp *qp,
 				const struct urxe_wqe *w, bool failed)
 {
@@ -23,7 +28,7 @@ static inline void comp_cntr_wr(const struct urxe_qp *qp,
 		comp_cntr_add_wr(qp, w, failed);
 }
 
-/* An RDMA READ or WRITE was served, or refused, at the other end. */
+/* Count an RDMA READ or WRITE that the responder served or refused. */
 static inline void comp_cntr_remote(const struct urxe_conn *c,
 				    const struct urxe_wqe *w, bool failed)
 {
@@ -31,7 +36,7 @@ static inline void comp_cntr_remote(const struct urxe_conn *c,
 		comp_cntr_add_remote(c, w, failed);
 }
 
-/* A receive of the other end is complete. */
+/* Count a receive WR of the responder that completes. */
 static inline void comp_cntr_receive(const struct urxe_conn *c,
 				     const struct urxe_cqe *e)
 {
@@ -39,11 +44,17 @@ static inline void comp_cntr_receive(const struct urxe_conn *c,
 		comp_cntr_add_receive(c, e);
 }
 
-/* Somebody may look at the counter, and then at the bytes, and never poll. */
+/*
+ * Does a counter count the responder's receives?  Its program may then read
+ * the counter and the received bytes without polling the CQ.
+ */
 static inline bool comp_cntr_has_receives(const struct urxe_conn *c)
 {
 	return load_relaxed(&c->sh->counts) & 1u << URXE_CNTR_RECV;
 }
 
-/* Who reads counters may not poll: what a poller does for its QPs. */
+/*
+ * Make progress on the QPs of ctx as a poller does, for a program that reads
+ * counters and does not poll.
+ */
 void comp_cntr_progress(struct urxe_context *ctx);

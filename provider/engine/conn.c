@@ -1,5 +1,25 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Other QPs as a requester sees them, and what happens to them. */
+/*
+ * Connections: remote QPs as a requester sees them.
+ *
+ * A struct urxe_conn is a cached view of a remote QP: its context, its shared
+ * state, and the receive queue that it takes receives from (struct urxe_rx).
+ * conn_open() resolves it, conn_ready() and conn_listens() check it before
+ * each request, conn_drop() gives it back.  conn_break() is what a NAK does
+ * to the remote QP.
+ *
+ * Callers are the requester, with qp->lock held, and the wire server for
+ * requests of other hosts.  The guard is set and names the QP before its
+ * connection word is loaded.  A destroyer changes the word (seq_cst) and then
+ * waits for the guards, so a QP that was found does not go away while the
+ * guard is set (Dekker handshake, base/presence.h, tests/model/guard.pml).
+ *
+ * sh->conn contains both QPNs and the state of the remote QP.  It differs
+ * from c->want if the QP was destroyed or is connected to another QP.  QPNs
+ * are reused; conn_is_anothers() detects that.  If the remote QP does not
+ * exist, its process died or it is not in RTR, RTS, SQD or SQE, the response
+ * is RESP_SILENCE, and the requester's timers decide.
+ */
 #include "conn.h"
 #include "direct.h"
 #include "event.h"
@@ -11,7 +31,7 @@
 #include "why.h"
 #include "wqe.h"
 
-/* rx holds its peer while it is a view of a queue. */
+/* Close the view and drop the reference to the peer that it holds. */
 static void rx_close(struct urxe_rx *rx)
 {
 	cq_view_fini(&rx->cq);
@@ -34,7 +54,7 @@ void conn_drop(struct urxe_conn *c)
 
 void conn_check(struct urxe_conn *c)
 {
-	/* seq_cst: after our guard went up, see presence.h */
+	/* seq_cst: after the guard was set, see presence.h */
 	if (c->peer &&
 	    ((load_seq_cst(&c->sh->conn) & URXE_CONN_ENDS) != c->want ||
 	     conn_is_anothers(c)))
@@ -42,8 +62,9 @@ void conn_check(struct urxe_conn *c)
 }
 
 /*
- * SRQ index of p's context; its completions go to CQ cq.  Then rx holds p, of
- * which the caller gives it a reference.
+ * Make @rx a view of SRQ @index of context @p, with completions in CQ @cq.
+ * On success it takes over a reference to @p from the caller.  False: there
+ * is no such SRQ.
  */
 static bool rx_view_srq(struct urxe_rx *rx,
 			struct urxe_peer *p, uint32_t index, uint32_t cq)
@@ -53,7 +74,7 @@ static bool rx_view_srq(struct urxe_rx *rx,
 	if (index >= URXE_MAX_SRQ)
 		return false;
 	srq = &p->arena->srq[index];
-	/* seq_cst: after our guard went up, see presence.h */
+	/* seq_cst: after the guard was set, see presence.h */
 	rx->srq_live = load_seq_cst(&srq->live);
 	if (!rx->srq_live || !rq_view_init(&rx->rq, p->arena, &srq->rq) ||
 	    !cq_view_init(&rx->cq, p, cq))
@@ -65,6 +86,7 @@ static bool rx_view_srq(struct urxe_rx *rx,
 	return true;
 }
 
+/* View the queue that QP @sh takes receives from; take a reference to @p. */
 static bool rx_open(struct urxe_rx *rx, struct urxe_peer *p,
 		    struct urxe_qp_sh *sh)
 {
@@ -74,7 +96,7 @@ static bool rx_open(struct urxe_rx *rx, struct urxe_peer *p,
 	rx->cq.peer = NULL;
 	rx->cq.channel = NULL;
 	if (load_relaxed(&sh->type) == IBV_QPT_XRC_RECV)
-		return true; /* each request names its SRQ */
+		return true; /* XRC: each request names an SRQ */
 	if (sh->srq) {
 		if (!rx_view_srq(rx, p, sh->srq - 1, sh->recv_cq))
 			return false;
@@ -90,7 +112,7 @@ static bool rx_open(struct urxe_rx *rx, struct urxe_peer *p,
 
 static const struct guard_rx no_rx = { .slot = GUARD_NO_RX };
 
-/* The receives of which rx is a view. */
+/* Return the names of the receives that rx is a view of. */
 static struct guard_rx rx_names(const struct urxe_rx *rx)
 {
 	const struct urxe_peer *p = rx_peer(rx);
@@ -111,10 +133,10 @@ static bool rx_is_named(const struct urxe_rx *rx, const struct guard_rx *names)
 	       n.cq == names->cq && n.pd == names->pd;
 }
 
-/* Read a field of an object that may be replaced: verified by rx_is_named(). */
+/* Read a field that rx_is_named() verifies: the object may be replaced. */
 #define hint(field) __atomic_load_n(&(field), __ATOMIC_RELAXED)
 
-/* The receives that the QP will be found to take, unless it is replaced. */
+/* Return the names that rx_open() will find, unless the QP is replaced. */
 static struct guard_rx rx_names_of_qp(const struct urxe_peer *p,
 				      const struct urxe_qp_sh *sh)
 {
@@ -164,9 +186,10 @@ bool conn_open(struct urxe_qp *qp, struct urxe_conn *c, uint32_t qpn,
 	names = rx_names_of_qp(p, sh);
 	guard_turn_to(qp->guard, qpn, &names);
 	/*
-	 * seq_cst: after our guard was turned to it, see presence.h.  Its number
-	 * may be another one's by now, who is just being made.
-	 * An initiator talks to a target, all others to their like.
+	 * seq_cst: after the guard names the QP, see presence.h.  The slot
+	 * may belong to a new QP that is being created, so compare the QPN.
+	 * An XRC initiator connects to an XRC target, other QPs to their own
+	 * type.
 	 */
 	if (URXE_CONN_QPN(load_seq_cst(&sh->conn)) != qpn ||
 	    load_relaxed(&sh->type) != (qp->type == IBV_QPT_XRC_SEND ? IBV_QPT_XRC_RECV :
@@ -193,11 +216,11 @@ bool conn_open(struct urxe_qp *qp, struct urxe_conn *c, uint32_t qpn,
 	c->allows = 0;
 	c->port_state = &f->dev->port_state;
 	if (p->fd >= 0)
-		service_need(qp->ctx); /* watches over the peer's life */
+		service_need(qp->ctx); /* detects the exit of the peer */
 	return true;
 }
 
-/* Is rx a view of SRQ srqn, which is still there, and so is its owner? */
+/* Whether rx is a view of SRQ @srqn, and SRQ and context still exist. */
 static bool conn_has_srq(struct urxe_qp *qp, struct urxe_conn *c, uint32_t srqn)
 {
 	const struct urxe_peer *p = rx_peer(&c->rx);
@@ -246,7 +269,7 @@ bool conn_turn_to_srq(struct urxe_qp *qp, struct urxe_conn *c, uint32_t srqn)
 		return false;
 	}
 	c->srqn = srqn;
-	/* XRC requests are in the protection domain of the SRQ they name */
+	/* an XRC request uses the protection domain of the SRQ it names */
 	c->pd = srq->pd;
 	return true;
 }
@@ -255,7 +278,7 @@ bool conn_hears(struct urxe_conn *c, uint64_t word)
 {
 	switch (URXE_CONN_STATE(word)) {
 	case IBV_QPS_RTR:
-		/* IB 11.6.3.1: the first packet of a connection in RTR */
+		/* IB 11.6.3.1: raised for the first packet in RTR */
 		if (load_relaxed(&c->sh->type) != IBV_QPT_UD &&
 		    !load_relaxed(&c->sh->comm_est) &&
 		    !exchange_acq_rel(&c->sh->comm_est, 1))
@@ -270,7 +293,7 @@ bool conn_hears(struct urxe_conn *c, uint64_t word)
 	}
 }
 
-/* The same for the SRQ that an XRC request names. */
+/* The part of conn_ready() for the SRQ that an XRC request names. */
 static enum response __attribute__((noinline))
 conn_ready_srq(struct urxe_qp *qp, struct urxe_conn *c, uint32_t srqn,
 	       bool in_use)
@@ -285,11 +308,13 @@ conn_ready_srq(struct urxe_qp *qp, struct urxe_conn *c, uint32_t srqn,
 }
 
 /*
- * Do both ends have the same path, each from its side?  Packets of other
- * addresses, or of the other version of RoCE, are not the connection's (annex
- * A17.4.7); one that is longer than the responder's path_mtu is an invalid
- * request.  Looked at again when an end was modified, and each time while our
- * path_mtu is the larger one.
+ * Check that both ends have the same path, each from its side.  Packets with
+ * other addresses, or of the other RoCE version, do not belong to the
+ * connection (annex A17.4.7) and get no response.  A packet that is longer
+ * than the responder's path_mtu is an invalid request.
+ *
+ * The check is repeated when an end was modified.  While our path_mtu is the
+ * larger one, it is made for each request.
  */
 static enum response __attribute__((noinline))
 conn_check_path(struct urxe_qp *qp, struct urxe_conn *c,
@@ -380,7 +405,7 @@ enum response conn_ready(struct urxe_qp *qp, const struct urxe_wqe *w,
 		note_death(c);
 		return RESP_SILENCE;
 	}
-	/* seq_cst: after our guard went up, see presence.h */
+	/* seq_cst: after the guard was set, see presence.h */
 	word = load_seq_cst(&c->sh->conn);
 	if (conn_is_anothers(c)) {
 		if (in_use)
@@ -405,14 +430,14 @@ enum response conn_ready(struct urxe_qp *qp, const struct urxe_wqe *w,
 		return conn_is_deaf(qp, c, word);
 	epsn = load_relaxed(&c->sh->epsn);
 	if (unlikely(load_acquire(&c->sh->path) != c->path)) {
-		/* it may have been reset, and connected to us again */
+		/* after a reset and reconnect its receive queue is empty */
 		if (!c->rx.shared && c->rx.rq.ring)
 			rq_view_forget(&c->rx.rq);
 		resp = conn_check_path(qp, c, w);
 		if (resp)
 			return resp;
 	}
-	/* IB 9.8.2.2: an unreliable responder goes on with what comes */
+	/* IB 9.8.2.2: a UC responder resynchronizes to the PSN it receives */
 	if (unlikely(epsn != qp->psn) && qp->type != IBV_QPT_UC) {
 		note_psn(qp, c, epsn);
 		return RESP_NAK_SEQUENCE;
@@ -441,6 +466,7 @@ bool conn_listens(struct urxe_conn *c, uint32_t qkey)
 	return false;
 }
 
+/* Notify the poller of a remote CQ that a QP of it changed state. */
 static void conn_attention(struct urxe_conn *c, uint32_t cq)
 {
 	struct urxe_cq_view v;
@@ -468,7 +494,7 @@ void conn_break(struct urxe_conn *c, enum response nak,
 		event_raise(c->peer, c->sh, IBV_EVENT_QP_REQ_ERR);
 	else if (nak == RESP_NAK_ACCESS)
 		event_raise(c->peer, c->sh, IBV_EVENT_QP_ACCESS_ERR);
-	/* the owner may be waiting for this, and not polling */
+	/* the owner may sleep until an event, and not poll */
 	if (c->sh->srq)
 		flush_last_wqe(c->peer, c->sh);
 	conn_attention(c, c->sh->recv_cq);

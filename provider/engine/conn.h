@@ -1,7 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Another QP as a requester sees it: the other end of a connection, or a
- * destination of datagrams.  Looked up when it is first needed.
+ * The requester's view of a remote QP: the peer of a connection, or a
+ * destination of datagrams.  It is resolved when it is first needed.
+ *
+ * The requester calls these functions with qp->lock held and, unless stated
+ * otherwise, while qp's guard is in use (shared/guard.h).  A resolved view
+ * holds a reference to the peer's context.  It stays mapped when the remote
+ * QP is destroyed or its number is reused: each use checks sh->conn (seq_cst,
+ * after the guard was published) and the generation in sh->path.
  */
 #pragma once
 
@@ -11,120 +17,145 @@
 struct urxe_qp;
 struct urxe_wqe;
 
-/* What comes back to the requester; IB 9.7.5.2. */
+/* The response to a request; IB 9.7.5.2. */
 enum response {
 	RESP_ACK,
 	RESP_RNR, /* no receive is posted */
-	RESP_SILENCE, /* nobody there, or somebody else's connection */
-	RESP_NAK_SEQUENCE, /* PSN error: retried like silence */
+	RESP_SILENCE, /* no responder, or it is connected to another QP */
+	RESP_NAK_SEQUENCE, /* PSN error: retried like RESP_SILENCE */
 	RESP_NAK_INVALID, /* remote invalid request */
 	RESP_NAK_ACCESS, /* remote access error */
 	RESP_NAK_OPERATION, /* remote operational error */
 	/*
-	 * No answer: the requester's own memory is not there; of conn_ready(),
-	 * it is another connection than before
+	 * Not a response: the requester's own memory cannot be accessed.
+	 * From conn_ready(): the connection or its SRQ has changed
 	 */
 	RESP_OTHER,
 };
 
 /*
- * Where messages for a QP are received: its own RQ, or an SRQ, which in XRC
- * may be another process's.
+ * The receive queue for messages to a QP: its own RQ, or an SRQ.  In XRC the
+ * SRQ may belong to another process than the QP.
  */
 struct urxe_rx {
-	uint32_t pd; /* that its lkeys must be of */
+	uint32_t pd; /* the PD of the lkeys in its receives */
 	struct urxe_rq_view rq;
 	struct urxe_cq_view cq;
-	struct urxe_srq_sh *srq; /* NULL: the QP's own RQ */
-	bool shared; /* others take receives, too */
+	struct urxe_srq_sh *srq; /* NULL: the QP's own RQ is used */
+	bool shared; /* several requesters take receives from it */
 	uint32_t srq_index;
-	uint32_t srq_live; /* what srq->live was */
+	uint32_t srq_live; /* value of srq->live when it was resolved */
 };
 
-/* The queue's context; NULL: XRC, and no request came yet. */
+/* The context of the receive queue; NULL before the first XRC request. */
 static inline struct urxe_peer *rx_peer(const struct urxe_rx *rx)
 {
 	return rx->cq.peer;
 }
 
+/* In urxe_conn.allows, next to the IBV_ACCESS_* flags. */
 #define CONN_ALLOWS_SEND (1u << 31)
+
 struct urxe_conn {
 	struct urxe_peer *peer; /* NULL: not resolved */
 	struct urxe_qp_sh *sh;
-	uint64_t want; /* what sh->conn must be, but for its state ... */
-	uint64_t heard; /* ... and in RTS */
+	uint64_t want; /* expected sh->conn, without its state ... */
+	uint64_t heard; /* ... and with state RTS */
 	uint32_t qpn, pd;
-	uint32_t srqn; /* XRC: the SRQ that rx is a view of */
-	uint32_t made; /* URXE_PATH_QPS(sh->path) */
-	uint32_t path; /* what sh->path was when it was found to be ours ... */
+	uint32_t srqn; /* XRC: number of the SRQ that rx is a view of */
+	uint32_t made; /* generation: URXE_PATH_QPS(sh->path) when resolved */
+	uint32_t path; /* value of sh->path when the two paths matched ... */
 	/*
-	 * ... and what of requests needed no more than that: their access flags
-	 * and CONN_ALLOWS_SEND, or 0 if somebody counts there
+	 * ... and the requests that need no further check while it has that
+	 * value: access flags and CONN_ALLOWS_SEND.  0 if a completion
+	 * counter is attached there
 	 */
 	uint32_t allows;
-	bool direct; /* the short way is open (direct.h) */
-	bool doubts_memory; /* receives of this process may have none any more */
-	/* + 1: the PSN of the message whose receive was returned to an SRQ */
+	bool direct; /* the fast path may be used (direct.h) */
+	/*
+	 * Write to receives of this process by process_vm_writev, which fails
+	 * where a store would fault: the program may have unmapped them
+	 */
+	bool doubts_memory;
+	/* 0, or PSN + 1 of the message whose receive went back to an SRQ */
 	uint32_t returned_psn;
 	const _Atomic uint32_t *port_state;
 	struct urxe_rx rx;
 };
 
 /*
- * Find QP qpn, which must name dest as its own destination (0: datagrams);
- * false if it is not (any more) there.
+ * Resolve QP qpn.  False if there is no such QP, its type does not match, or
+ * its queues are not valid.  Also makes qp's guard name it.  dest is the QP
+ * that its connection has to name, 0 for datagrams: conn_ready() and
+ * conn_listens() check that.
  */
 bool conn_open(struct urxe_qp *qp, struct urxe_conn *c, uint32_t qpn,
 	       uint32_t dest);
-/* The guard is up, and of several c is used from now on, for that (GUARD_*). */
+/*
+ * Make qp's guard, which is in use, name c, and what is used of it (GUARD_*).
+ * Called where one requester has several destinations.
+ */
 void conn_turn_to(const struct urxe_qp *qp, const struct urxe_conn *c,
 		  uint32_t uses);
+/* Make c unresolved, and drop its references. */
 void conn_drop(struct urxe_conn *c);
 
 /*
- * Numbers are used again: is it another QP than it was when c was opened?  Asked
- * after sh->conn was loaded, while the guard that names it is up: so it stays
- * what it is.
+ * Was the QP number reused for another QP since conn_open()?  Call this after
+ * loading sh->conn, while the guard in use names the QP: the answer then
+ * stays true until the guard is cleared.
  */
 static inline bool conn_is_anothers(const struct urxe_conn *c)
 {
-	/* acquire: whoever finds it at work finds all that it was made of */
+	/* acquire: see all that was initialized before the QP went live */
 	return unlikely(URXE_PATH_QPS(load_acquire(&c->sh->path)) != c->made);
 }
 
-/* Can that QP hear anything?  word: what its conn is. */
+/*
+ * Is the QP in a state in which it receives (RTR, RTS, SQD, SQE)?  word is
+ * the value of its conn.  Raises IBV_EVENT_COMM_EST for the first packet in
+ * RTR (IB 11.6.3.1).
+ */
 bool conn_hears(struct urxe_conn *c, uint64_t word);
 
 /*
- * XRC: its receives are those of SRQ srqn from now on, and the keys that its
- * requests name are of the same context.  The guard is up.  False: there is no
- * such SRQ in the QP's domain.
+ * XRC: make rx a view of SRQ srqn.  The rkeys of requests are then those of
+ * the SRQ's context as well.  The guard is in use.  False if the XRC domain
+ * of the QP has no such SRQ.
  */
 bool conn_turn_to_srq(struct urxe_qp *qp, struct urxe_conn *c, uint32_t srqn);
 
-/* Time has passed: drop it if that QP is another connection's by now. */
+/*
+ * Drop c if its QP was destroyed, reused or connected to another QP.  Called
+ * after the guard was cleared in between.
+ */
 void conn_check(struct urxe_conn *c);
 
-/* Whose keys a request names: in XRC those of the SRQ's context. */
+/* The context that the rkeys of a request belong to; XRC: the SRQ's. */
 static inline struct urxe_peer *conn_key_peer(const struct urxe_conn *c)
 {
 	return c->srqn ? rx_peer(&c->rx) : c->peer;
 }
 
 /*
- * Is somebody there who listens to us, at the PSN we are at?  While requests to
- * the one there was are still collected, he is in_use and not let go of.
+ * Check that the responder of qp is alive, connected to qp, in a state that
+ * receives, on a matching path, and at the PSN of w; resolve it if necessary.
+ * in_use: requests to the responder are batched and not yet sent, so that it
+ * must not be dropped; RESP_OTHER is returned if it has changed.
  */
 enum response conn_ready(struct urxe_qp *qp, const struct urxe_wqe *w,
 			 bool in_use);
-/* The same for a datagram's destination. */
+/*
+ * Does the destination of a datagram accept it?  Counts and logs a Q_Key that
+ * does not match; drops c if the destination has changed or died.
+ */
 bool conn_listens(struct urxe_conn *c, uint32_t qkey);
 
 /*
- * A NAK went out: the responder's QP goes to the error state, because of w of
- * qp if that is known.
+ * Move the responder's QP to the error state because of a NAK, raise its
+ * async event and notify its poller.  w of qp is the cause; both may be NULL.
  */
 void conn_break(struct urxe_conn *c, enum response nak,
 		const struct urxe_qp *qp, const struct urxe_wqe *w);
-/* A message for QP qpn turned out to be undeliverable. */
+/* The same for QP qpn, to which a message cannot be delivered. */
 void conn_break_qpn(struct urxe_fabric *f, uint32_t qpn);

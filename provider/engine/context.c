@@ -1,4 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Contexts: opening and closing the engine's part of an ibv_context.
+ *
+ * abi/context.c calls context_open() for ibv_open_device and for an imported
+ * context, and context_close() for ibv_close_device.  context_join() is
+ * called for each MR: it enters this process in the arena's list of processes
+ * that have memory in the context, so that peers can check whether the
+ * process that a key names is alive.  The list has room for URXE_MEMBERS
+ * processes next to the opener; entries of dead processes are reused.
+ *
+ * Functions return 0 or -errno.
+ */
 #include <errno.h>
 
 #include "bounce.h"
@@ -35,7 +47,7 @@ int context_open(struct urxe_context *ctx, struct urxe_fabric *f, int cmd_fd)
 	pthread_mutex_init(&ctx->lock, NULL);
 	pthread_cond_init(&ctx->unpinned, NULL);
 	if (ctx->arena->pid != urxe_pid || ctx->self->foreign_pids)
-		bounce_expose(ctx); /* imported; it has no memory of ours yet */
+		bounce_expose(ctx); /* imported: none of our memory yet */
 	return 0;
 
 err_unmap:
@@ -47,7 +59,7 @@ void context_close(struct urxe_context *ctx)
 {
 	service_stop(ctx);
 	bounce_stop(ctx);
-	maps_forget(); /* other contexts have another one opened */
+	maps_forget(); /* other contexts open it again */
 	peer_put(ctx->self);
 	pthread_cond_destroy(&ctx->unpinned);
 	pthread_mutex_destroy(&ctx->lock);
@@ -58,7 +70,7 @@ int context_join(struct urxe_context *ctx)
 	uint32_t i, id, me = process_id(ctx->fabric);
 	struct urxe_arena *a = ctx->arena;
 
-	/* who is of another PID namespace is not reached by its number */
+	/* the PID of a process in another PID namespace is of no use here */
 	if (ctx->self->foreign_pids || load_relaxed(&a->opener) == me)
 		return 0;
 	if (!me)

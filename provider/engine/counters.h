@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The port's counters.  QPs count for themselves, under their lock, and hand
- * it over now and then.  All QPs of a fabric are behind one port: what goes
- * out comes in.
+ * The port counters.  Each QP counts packets and bytes in private memory
+ * under its lock, and adds them to the shared counters now and then.  All QPs
+ * of a fabric are behind one port, so what is transmitted inside the fabric
+ * is received as well.
  */
 #pragma once
 
 #include "qp.h"
 
-#define COUNTERS_EVERY 256 /* packets */
+#define COUNTERS_EVERY 256 /* packets between two flushes */
 
 static inline void counter_add(struct urxe_qp *qp, enum urxe_counter which,
 			       uint64_t n)
@@ -16,18 +17,19 @@ static inline void counter_add(struct urxe_qp *qp, enum urxe_counter which,
 	fetch_add_relaxed(&qp->ctx->fabric->dev->counter[which], n);
 }
 
-/* No receive was posted: both ends are behind this port. */
+/* Count an RNR NAK, as received and as sent: both ends are at this port. */
 static inline void counter_rnr(struct urxe_qp *qp)
 {
 	counter_add(qp, URXE_CNT_RNR_NAK, 1);
 	counter_add(qp, URXE_CNT_SEND_RNR, 1);
 }
 
-/* Hand over what qp has counted; its lock is held. */
+/* Add what qp has counted to the port counters; qp->lock is held. */
 static inline void counters_flush(struct urxe_qp *qp)
 {
 	struct urxe_qp_count *c = &qp->count;
-	const bool away = qp->wire != NULL; /* all of it */
+	/* all packets go to another host, and are counted on the wire */
+	const bool away = qp->wire != NULL;
 
 	if (!c->packets)
 		return;

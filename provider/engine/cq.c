@@ -1,5 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Completion queues: producing into them, and the rings' life. */
+/*
+ * Completion queues: the producer's side, and creating and destroying CQs.
+ *
+ * A CQ is a ring in shared memory with many producers, in any process, and
+ * one poller.  shared/cq_ring.h has the protocol, the states of an entry and
+ * the memory order.  poll.c is the poller's side, cq_resize.c replaces rings,
+ * cq_arm.c has the events.
+ *
+ * Producers are requesters, for their own CQ and for the responder's, the
+ * wire server, and the owner when it flushes.  A producer has a guard set
+ * from cq_begin() to cq_end(), so that a resize waits for it.  A CQ is
+ * destroyed after its QPs and SRQs, so it has no producers then.
+ *
+ * If the ring is full, the CQ is broken: cq_break() raises IBV_EVENT_CQ_ERR
+ * once, and no more completions are accepted.  With URXE_CQ_IGNORE_OVERRUN
+ * the completion is dropped instead.
+ */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -56,7 +72,10 @@ void cq_break(struct urxe_cq_view *v, const char *why)
 	event_raise(v->peer, sh, IBV_EVENT_CQ_ERR);
 }
 
-/* No room.  Where overruns are ignored, the completion gets lost. */
+/*
+ * The ring is full.  If overruns are ignored, let the caller fill ref->lost,
+ * which is dropped; otherwise break the CQ.
+ */
 static bool cq_no_room(struct urxe_cq_view *v, struct urxe_cqe_ref *ref)
 {
 	if (v->sh->flags & URXE_CQ_IGNORE_OVERRUN) {
@@ -75,16 +94,16 @@ static enum cq_claim cq_claim(struct urxe_cq_view *v, uint64_t word,
 	struct cq_ring r;
 
 	if (!cq_find_ring(v->peer->arena, v->sh, word, &r))
-		return CQ_MOVED; /* to nowhere */
+		return CQ_MOVED; /* no valid ring */
 	return cq_ring_claim(&r, cq_producer(v), &ref->slot);
 }
 
 bool cq_begin_late(struct urxe_cq_view *v, struct urxe_cqe_ref *ref)
 {
-	/* seq_cst: after our guard went up, see cq_ring.h */
+	/* seq_cst: after the guard was set, see cq_ring.h */
 	enum cq_claim got = cq_claim(v, load_seq_cst(&v->sh->ring), ref);
 
-	/* no second resize gets past our guard */
+	/* once: a second resize waits for our guard */
 	if (got == CQ_MOVED)
 		got = cq_claim(v, load_relaxed(&v->sh->next_ring), ref);
 	return got == CQ_FULL ? cq_no_room(v, ref) : got == CQ_CLAIMED;
@@ -93,7 +112,7 @@ bool cq_begin_late(struct urxe_cq_view *v, struct urxe_cqe_ref *ref)
 void cq_known_forget(struct urxe_cq_known *k)
 {
 	static struct cq_none {
-		_Atomic uint64_t claim; /* of a state that there is not */
+		_Atomic uint64_t claim; /* of no valid state */
 		_Atomic uint32_t pos;
 	} none;
 
@@ -109,7 +128,7 @@ void cq_known_forget(struct urxe_cq_known *k)
 bool cq_begin_unknown(struct urxe_cq_view *v, struct urxe_cq_known *k,
 		      struct urxe_cqe_ref *ref)
 {
-	/* whose ring ended meanwhile is told so by its claim */
+	/* if that ring was closed meanwhile, claiming reports CQ_MOVED */
 	const uint64_t word = load_seq_cst(&v->sh->ring);
 
 	if (word != k->word) {
@@ -145,7 +164,7 @@ void cq_fire(struct urxe_cq_view *v, bool solicited)
 
 	if (!cq_is_armed(v, arm, solicited))
 		return;
-	/* one event for each arming, whoever comes first */
+	/* one event for each arming: of the thread whose CAS succeeds */
 	if (!cas_seq_cst(&v->sh->arm, &arm, URXE_ARM_NONE))
 		return;
 	event_send_comp(v);
@@ -236,6 +255,7 @@ void cq_use_ring(struct urxe_cq *cq, uint64_t word)
 	cq->head = 0;
 }
 
+/* Initialize the shared slot; `live` is stored last (release). */
 static void cq_enter(struct urxe_cq *cq, const struct cq_params *p)
 {
 	struct urxe_cq_sh *sh = cq->sh;
@@ -252,7 +272,10 @@ static void cq_enter(struct urxe_cq *cq, const struct cq_params *p)
 	store_release(&sh->live, 1);
 }
 
-/* Its owner can raise events: those of this process, and those of others. */
+/*
+ * Open the CQ's channel for writing.  The owner needs it for its own events
+ * and for those that peers could not write (event.c).
+ */
 static int cq_open_channel(struct urxe_cq *cq)
 {
 	struct urxe_channel *ch = cq->view.channel;
@@ -261,7 +284,7 @@ static int cq_open_channel(struct urxe_cq *cq)
 	return ret ? fabric_fail(-ret, "its channel cannot be written to") : 0;
 }
 
-/* Index, shared slot and ring. */
+/* Allocate the index, the shared slot and the ring.  0 or -errno. */
 static int cq_setup(struct urxe_cq *cq, const struct cq_params *p)
 {
 	struct urxe_context *ctx = cq->ctx;

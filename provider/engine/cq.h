@@ -1,7 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Completion queues: the rings in shared memory (cq_ring.h), as producers see
- * them, and what their owner keeps in its own memory.
+ * Completion queues.  The ring in shared memory is a bounded MPSC queue;
+ * shared/cq_ring.h has the protocol.  This file has the producer's view of a
+ * CQ of any context (struct urxe_cq_view), and the owner's private state
+ * (struct urxe_cq).
+ *
+ * Producers are requesters, of any process, and flushes.  Each calls
+ * cq_begin() through cq_publish() while its QP's guard is in use, which keeps
+ * the ring from being freed.  The consumer is poll.h.
  */
 #pragma once
 
@@ -15,61 +21,66 @@
 
 /* ------------------------------------------------------- producing */
 
-/* A completion queue as a producer sees it, its own or a peer's. */
+/* The producer's view of a CQ of its own or of a peer. */
 struct urxe_cq_view {
 	struct urxe_cq_sh *sh;
-	struct urxe_peer *peer; /* where it is */
+	struct urxe_peer *peer; /* its context; no reference is held */
 	struct urxe_channel *channel; /* NULL: none */
-	struct urxe_cq *own; /* NULL: a peer's, or as one of our QPs sees it */
+	struct urxe_cq *own; /* set in urxe_cq.view only, else NULL */
 };
 
-/* An entry being filled: cq_begin ... cq_end. */
+/* An entry that is being filled, between cq_begin() and cq_end(). */
 struct urxe_cqe_ref {
 	struct cq_slot slot;
-	struct urxe_cqe lost; /* a completion that the CQ has no room for */
+	struct urxe_cqe lost; /* written if an overrun is ignored */
 };
 
-/* View CQ index of peer's context.  False if there is no sound one. */
+/*
+ * Initialize a view of CQ index of peer's context.  False if there is no such
+ * CQ or its shared state is not valid.
+ */
 bool cq_view_init(struct urxe_cq_view *v, struct urxe_peer *peer,
 		  uint32_t index);
 void cq_view_fini(struct urxe_cq_view *v);
 
-/* What completions are stamped with, and the device's raw clock: ns. */
+/* The clock of completion timestamps and the device's raw clock, in ns. */
 uint64_t cq_clock(void);
 
 /*
- * The caller's guard is up, from cq_begin to cq_end.
- *
- * Claim an entry, which the caller fills; false when the CQ is overrun, which
- * has then been reported to its owner.
+ * Claim an entry, which the caller fills.  The caller's guard is in use until
+ * the entry is published.  False if the CQ is in error.  If it is full, this
+ * raises IBV_EVENT_CQ_ERR and returns false, unless the CQ ignores overruns:
+ * then it returns an entry that is thrown away.
  */
 static inline bool cq_begin(struct urxe_cq_view *v, struct urxe_cqe_ref *ref);
 /*
- * Publish it.  True: the CQ has a channel, and cq_notify() is to be called;
- * *solicited is then true of errors, too.
+ * Publish the entry.  True if the CQ has a channel: the caller then calls
+ * cq_notify() with *solicited, which this sets for a completion with an
+ * error.
  */
 static inline bool cq_publish(struct urxe_cq_view *v,
 			      const struct urxe_cqe_ref *ref, bool *solicited);
-/* Both. */
+/* cq_publish(), and cq_notify() if necessary. */
 static inline void cq_end(struct urxe_cq_view *v,
 			  const struct urxe_cqe_ref *ref, bool solicited);
 
-/* No more completions: said once, by an event. */
+/* Put the CQ into the error state; raise IBV_EVENT_CQ_ERR once. */
 void cq_break(struct urxe_cq_view *v, const char *why);
 
 /*
- * The completion at pos is there: raise the CQ's event if it is armed for that,
- * now or when moderation says so.
+ * Raise the CQ's event if it is armed for the completion at pos, which has
+ * been published (cq_arm.h).  With moderation the event may be delayed
+ * (cq_moderate.h).
  */
 void cq_notify(struct urxe_cq_view *v, uint32_t pos, bool solicited);
-/* If it is armed raise its event at once, for whatever is there. */
+/* If the CQ is armed, raise its event at once. */
 void cq_fire(struct urxe_cq_view *v, bool solicited);
-/* Tell a CQ's poller that one of its QPs changed state. */
+/* Notify a CQ's poller that one of its QPs has changed state. */
 void cq_attention(struct urxe_cq_view *v);
 
-/* The ring is full, or another one, or others claim, too ... */
+/* Slow path of cq_begin(): resized or full ring, or contention. */
 bool cq_begin_late(struct urxe_cq_view *v, struct urxe_cqe_ref *ref);
-/* ... and somebody waits for the completion, or looks at it. */
+/* Slow path of cq_publish(): channel, timestamps or observers. */
 bool cq_publish_watched(struct urxe_cq_view *v, const struct urxe_cqe_ref *ref,
 			bool *solicited);
 
@@ -79,8 +90,9 @@ static inline uint32_t cq_producer(const struct urxe_cq_view *v)
 }
 
 /*
- * The ring that word, which may be anything, names; false if there is none.  It
- * is not kept in the view, which is one for all threads that have a QP there.
+ * Find the ring that word, a value read from shared memory, describes; false
+ * if it is not valid.  The result is not cached in the view, because all
+ * threads that have a QP with this CQ share the view.
  */
 static inline bool cq_find_ring(struct urxe_arena *a, struct urxe_cq_sh *sh,
 				uint64_t word, struct cq_ring *r)
@@ -98,7 +110,7 @@ static inline bool cq_begin(struct urxe_cq_view *v, struct urxe_cqe_ref *ref)
 
 	if (unlikely(load_relaxed(&v->sh->error)))
 		return false;
-	/* seq_cst: after our guard went up, see cq_ring.h */
+	/* seq_cst: ordered after the store of the guard, see cq_ring.h */
 	if (likely(cq_find_ring(v->peer->arena, v->sh,
 				load_seq_cst(&v->sh->ring), &r)) &&
 	    likely(cq_ring_claim_hinted(&r, cq_producer(v), &ref->slot)))
@@ -117,32 +129,35 @@ static inline bool cq_publish(struct urxe_cq_view *v,
 }
 
 /*
- * A ring as one of its producers last found it: his own, kept under his QP's lock,
- * and so never in a view that others have, too.
+ * A producer's cached copy of a ring.  It belongs to one QP and is protected
+ * by qp->lock.
  */
 struct urxe_cq_known {
-	uint64_t word; /* that names it; none: nothing can be claimed there */
+	uint64_t word; /* of the ring; 0: a dummy whose claims fail */
 	struct cq_ring ring;
-	bool watched; /* more is to be done than to publish */
+	bool watched; /* cq_publish_watched() is necessary */
 };
 
 void cq_known_forget(struct urxe_cq_known *k);
-/* As cq_begin(), and find the ring anew. */
+/* As cq_begin(), after it has updated the cached copy. */
 bool cq_begin_unknown(struct urxe_cq_view *v, struct urxe_cq_known *k,
 		      struct urxe_cqe_ref *ref);
 
-/* Is k the ring, and was an entry claimed there?  owner: cq_producer(). */
+/*
+ * Claim an entry if k still is the CQ's ring; owner is cq_producer().  On
+ * false, call cq_begin_unknown().
+ */
 static inline bool cq_claim_known(const struct urxe_cq_view *v,
 				  const struct urxe_cq_known *k,
 				  uint32_t owner, struct cq_slot *slot)
 {
-	/* seq_cst: after our guard went up, see cq_ring.h */
+	/* seq_cst: ordered after the store of the guard, see cq_ring.h */
 	return likely(!load_relaxed(&v->sh->error) &&
 		      load_seq_cst(&v->sh->ring) == k->word) &&
 	       likely(cq_ring_claim_hinted(&k->ring, owner, slot));
 }
 
-/* As cq_begin(), where k is most likely the ring. */
+/* As cq_begin(), with a cached copy of the ring. */
 static inline bool cq_begin_known(struct urxe_cq_view *v,
 				  struct urxe_cq_known *k, uint32_t owner,
 				  struct urxe_cqe_ref *ref)
@@ -151,7 +166,7 @@ static inline bool cq_begin_known(struct urxe_cq_view *v,
 	       cq_begin_unknown(v, k, ref);
 }
 
-/* As cq_publish(), while nobody observes. */
+/* As cq_publish(), if there are no observers (observe.h). */
 static inline bool cq_publish_known(struct urxe_cq_view *v,
 				    const struct urxe_cq_known *k,
 				    const struct urxe_cqe_ref *ref,
@@ -177,63 +192,73 @@ struct urxe_cq {
 	struct urxe_cq *next; /* in ctx->cqs */
 	struct urxe_cq_sh *sh;
 	uint32_t index;
-	struct urxe_mutex lock; /* pollers and resizers, if they are several */
-	bool single_threaded;
-	bool quick; /* it is not, and presence is cheap */
-	struct urxe_gate gate; /* whoever has the lock, at work in the ring */
-	/* the poller's, inside the gate */
+	/* excludes pollers and resizers; not used if single_threaded */
+	struct urxe_mutex lock;
+	bool single_threaded; /* one thread polls, as the program promised */
+	bool quick; /* !single_threaded && presence_cheap (base/presence.h) */
+	struct urxe_gate gate; /* its insider is the holder of the lock */
+	/* consumer state, protected by the gate */
 	struct cq_ring ring;
 	uint32_t head; /* next entry to poll */
-	_Atomic uint32_t empty; /* polls in a row that found nothing, + 1 */
-	_Atomic bool closely; /* look beyond the head: backlog, who claimed it */
-	_Atomic bool forked; /* another process may poll it, too */
-	uint64_t ask_at; /* is who claimed the entry at the head alive? */
-	struct urxe_backlog *backlog; /* what a resize left over, or NULL */
-	uint64_t ring_word; /* struct urxe_cq_sh.ring */
-	struct urxe_cq_view view; /* for our own requesters and flushes */
-	_Atomic uint32_t stalled; /* QPs of this send CQ that want attention */
+	_Atomic uint32_t empty; /* 1 + consecutive polls that found nothing */
+	/* if the head is not ready, check the backlog and dead producers */
+	_Atomic bool closely;
+	_Atomic bool forked; /* a forked process may poll it as well */
+	uint64_t ask_at; /* when to check that claim, clock_now() */
+	struct urxe_backlog *backlog; /* CQEs of a former ring, or NULL */
+	uint64_t ring_word; /* copy of struct urxe_cq_sh.ring */
+	struct urxe_cq_view view; /* for this process's producers */
+	_Atomic uint32_t stalled; /* send QPs to make progress on */
 	struct urxe_qp *send_qps, *recv_qps; /* under ctx->lock */
-	_Atomic pthread_t batch_thread; /* in start_poll ... end_poll, or 0 */
-	/* cq_arm.h; completions are counted from the first of all */
-	uint32_t polled_before; /* less those of the ring and the backlog */
-	uint32_t announced; /* those that an event stands for */
-	_Atomic uint32_t armed_for; /* the last arming; enum urxe_arm */
-	enum urxe_arm batch_event; /* one that waits for the batch's end */
-	uint64_t hold_until; /* moderation: the service thread's, or 0 */
+	/* thread between ibv_start_poll and ibv_end_poll, or 0 */
+	_Atomic pthread_t batch_thread;
+	/* cq_arm.h; completions are counted since the CQ was created */
+	uint32_t polled_before; /* those polled from former rings */
+	uint32_t announced; /* completions up to this one have an event */
+	_Atomic uint32_t armed_for; /* last arming: enum urxe_arm */
+	enum urxe_arm batch_event; /* an event deferred to ibv_end_poll */
+	uint64_t hold_until; /* moderation: when the service thread fires */
 	unsigned int refs; /* QPs, under ctx->lock */
 };
 
 struct cq_params {
-	uint32_t cqe; /* at least */
+	uint32_t cqe; /* minimum number of entries */
 	uint32_t channel; /* number of its FIFO + 1, 0: none */
-	uint32_t async_fifo; /* the same */
+	uint32_t async_fifo; /* likewise, for async events */
 	uint32_t flags; /* URXE_CQ_* */
 	bool single_threaded;
 	uint64_t tag; /* of its events: shared/event_tag.h */
 };
 
-/* Make cq, which is zeroed, a CQ of ctx.  -errno */
+/* Create a CQ of ctx in cq, which is zeroed.  0 or -errno. */
 int cq_open(struct urxe_cq *cq, struct urxe_context *ctx,
 	    const struct cq_params *p);
-/* False: QPs or SRQs still use it.  After that nobody finds it any more ... */
+/*
+ * Destroy a CQ in two steps.  cq_unlink() returns false if QPs or SRQs use
+ * it.  Otherwise it removes the CQ from all look-ups.  The caller then waits
+ * until the program has acknowledged its events, and calls cq_close().
+ */
 bool cq_unlink(struct urxe_cq *cq);
-/* ... and its events can be waited for, and it can be freed. */
 void cq_close(struct urxe_cq *cq);
 
-/* Memory for a ring of cqe entries at least, and its word. */
+/* Allocate a ring of at least cqe entries; set *word.  0 or -ENOMEM. */
 int cq_ring_new(struct urxe_context *ctx, uint32_t cqe, uint64_t *word);
 void cq_ring_free(struct urxe_context *ctx, uint64_t word);
-/* Nobody has seen it yet: it is empty. */
+/* Make the ring, which is not published yet, empty. */
 void cq_start_ring(struct urxe_cq *cq, uint64_t word);
-/* Poll that ring from now on. */
+/* Make it the ring that the owner polls. */
 void cq_use_ring(struct urxe_cq *cq, uint64_t word);
 /*
- * Make one of cqe entries at least and use that; no completion is lost.  The
- * caller is inside the gate.  0 or errno.
+ * Replace the ring by one of at least cqe entries.  No completion is lost
+ * (shared/cq_ring.h, "Resize").  The caller is inside the gate.  Returns 0 or
+ * an errno value.
  */
 int cq_resize(struct urxe_cq *cq, int cqe);
 
-/* Be the one who polls or resizes: from here the gate may be entered. */
+/*
+ * Exclude other pollers and resizers.  The caller may then enter the gate as
+ * its insider.
+ */
 static inline void cq_lock(struct urxe_cq *cq)
 {
 	if (!cq->single_threaded)
@@ -252,7 +277,7 @@ static inline bool cq_in_batch(const struct urxe_cq *cq)
 	return pthread_equal(load_relaxed(&cq->batch_thread), pthread_self());
 }
 
-/* The caller, as cq_lock has it, has polled. */
+/* Count polls that found nothing; the caller is the poller (cq_lock()). */
 static inline void cq_note_poll(struct urxe_cq *cq, bool found)
 {
 	store_relaxed(&cq->empty, found ? 1 : load_relaxed(&cq->empty) + 1);

@@ -1,4 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Arming a CQ (ibv_req_notify_cq), fetching its events, and events of
+ * batches.
+ *
+ * cq_arm.h has the rules which completion raises an event, and why;
+ * shared/cq_ring.h has the memory order between arming and producing.
+ *
+ * Callers are the CQ's owner: ibv_req_notify_cq, ibv_get_cq_event,
+ * ibv_end_poll and ibv_resize_cq.  The known completions are read inside the
+ * CQ's gate.  If that is not possible, because another thread is in a batch,
+ * an event may be raised needlessly; none is lost.
+ */
 #include <errno.h>
 #include <sched.h>
 
@@ -10,8 +22,9 @@
 #include "service.h"
 
 /*
- * Have a look at what was not polled.  False: another thread is in the middle
- * of a batch, which may take its time.
+ * Take the poller's lock, unless this thread has it, and enter the gate, to
+ * read completions that were not polled.  False: another thread is between
+ * ibv_start_poll and ibv_end_poll, which may take long.
  */
 static bool look_begin(struct urxe_cq *cq, bool *locked)
 {
@@ -33,8 +46,9 @@ static void look_end(struct urxe_cq *cq, bool locked)
 }
 
 /*
- * Of the completions that were not polled, from the i-th on: the (skip + 1)-th
- * that an arming of this kind is for.  Its index + 1; 0: there is none.
+ * Among the completions that were not polled, from the i-th on, find the
+ * (skip + 1)-th that an arming of this kind applies to.  Return its index
+ * plus 1, or 0 if there is none.
  */
 static uint32_t look_for(const struct urxe_cq *cq, uint32_t i, uint32_t skip,
 			 uint32_t kind)
@@ -49,7 +63,7 @@ static uint32_t look_for(const struct urxe_cq *cq, uint32_t i, uint32_t skip,
 	return 0;
 }
 
-/* How many of those that were not polled have been announced. */
+/* Number of completions that were announced and not polled. */
 static uint32_t look_announced(const struct urxe_cq *cq)
 {
 	int32_t n = (int32_t)(cq->announced - cq_polled(cq));
@@ -57,7 +71,11 @@ static uint32_t look_announced(const struct urxe_cq *cq)
 	return n > 0 ? (uint32_t)n : 0;
 }
 
-/* What of the ring was polled or announced: the program knows that it is there. */
+/*
+ * Return the position in the ring up to which the program knows the
+ * completions, because they were polled or announced, in the form of an arm
+ * word (URXE_ARM_KNOWING()).
+ */
 static uint32_t look_known(const struct urxe_cq *cq)
 {
 	const struct urxe_backlog *b = cq->backlog;
@@ -67,8 +85,10 @@ static uint32_t look_known(const struct urxe_cq *cq)
 }
 
 /*
- * Is there a completion that no event stands for?  Either we see it, or its
- * producer sees that the CQ is armed.
+ * Whether there is a completion that no event announced.  The CQ was armed
+ * (seq_cst) before, and a producer publishes (seq_cst) before it loads the
+ * arm word: either the completion is found here, or its producer finds the CQ
+ * armed (Dekker handshake).
  */
 static bool look_for_unannounced(const struct urxe_cq *cq, uint32_t kind)
 {
@@ -81,8 +101,9 @@ static bool look_for_unannounced(const struct urxe_cq *cq, uint32_t kind)
 }
 
 /*
- * An arming for any completion is not weakened by a later one, nor does that
- * one know more: another thread may wait for the first.
+ * Arm the CQ (seq_cst); return the kind that is in effect.  A later call
+ * neither weakens an arming for any completion nor advances its known
+ * position: another thread may wait for the first one.
  */
 static enum urxe_arm cq_set_arm(struct urxe_cq *cq, enum urxe_arm want,
 				uint32_t known)
@@ -102,6 +123,7 @@ static enum urxe_arm cq_set_arm(struct urxe_cq *cq, enum urxe_arm want,
 	return URXE_ARM_KIND(word);
 }
 
+/* @kind: also raise the event for completions that no event announced. */
 static int cq_arm_as(struct urxe_cq *cq, enum urxe_arm want, bool kind)
 {
 	struct urxe_cq_sh *sh = cq->sh;
@@ -109,14 +131,14 @@ static int cq_arm_as(struct urxe_cq *cq, enum urxe_arm want, bool kind)
 	uint32_t known = 0;
 
 	if (!sh->channel)
-		return 0; /* nobody could hear it */
-	/* who sleeps does not poll, and a forked child has no thread */
+		return 0; /* no channel, no events */
+	/* a sleeping program does not poll; a forked child has no thread */
 	if (unlikely(!load_relaxed(&cq->ctx->service)) &&
 	    !service_need(cq->ctx)) {
 		urxe_why("ibv_req_notify_cq: no thread can be made that would wake the program");
 		return EAGAIN;
 	}
-	/* else a batch is at its end, maybe, and does not see what came */
+	/* if that fails, a batch may end without seeing new completions */
 	looks = look_begin(cq, &locked);
 	if (looks)
 		known = look_known(cq);
@@ -126,11 +148,11 @@ static int cq_arm_as(struct urxe_cq *cq, enum urxe_arm want, bool kind)
 	fire = kind && (!looks || look_for_unannounced(cq, want));
 	if (looks)
 		look_end(cq, locked);
-	/* a peer changed a QP before we armed: nobody else will say so */
+	/* a peer changed a QP before: no other event reports that */
 	if (load_seq_cst(&sh->attention) || (fire && !cq_hold_back(&cq->view)))
 		cq_fire(&cq->view, true);
 	if (unlikely(load_relaxed(&cq->stalled)))
-		poll_progress(cq); /* carriers learn that we go to sleep */
+		poll_progress(cq); /* transports may hold back packets */
 	return 0;
 }
 
@@ -171,9 +193,9 @@ void cq_event_fetched(struct urxe_cq *cq)
 
 	fetch_add_relaxed(&cq->sh->comp_fetched, 1);
 	store_relaxed(&cq->closely, true);
-	poll_progress(cq); /* it may be for a QP that is to be flushed */
+	poll_progress(cq); /* the event may be for a QP to flush */
 	if (!look_begin(cq, &locked))
-		return; /* one event too many, maybe */
+		return; /* possibly one event too many later */
 	end = look_for(cq, look_announced(cq), 0, load_relaxed(&cq->armed_for));
 	if (end)
 		cq->announced = cq_polled(cq) + end;

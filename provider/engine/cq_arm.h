@@ -1,59 +1,73 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Arming a CQ, and what its events announce.
+ * Arming a CQ: which completions raise an event.  The owner of the CQ calls
+ * these functions; producers call cq_notify() (cq.h).
  *
- * By the specification (IB 11.4.2.2) an armed CQ raises one event, for the next
- * completion.  Programs are written in two ways:
+ * By the specification (IB 11.4.2.2) an armed CQ raises one event, for the
+ * next completion.  Programs are written in two ways:
  *
  *  1. fetch the event, arm, poll, fetch the next event ...
- *  2. poll until there is nothing, arm, sleep.
+ *  2. poll until the CQ is empty, arm, sleep.
  *
- * The first is the manual page's.  The second, which is UCX's, loses what came
- * between its last poll and the arming; it is written for ConnectX, whose
- * arming names the poller's position.  So arming raises the event at once if
- * there is a completion that no event announced: one that came while the CQ was
- * not armed. But not for the completion that a program of the first kind was
- * just woken for, and is about to poll: it would be woken for nothing.
+ * The manual page shows the first way.  UCX uses the second one, in which a
+ * completion between the last poll and the arming raises no event.  It works
+ * on ConnectX, where an arming names the poller's position.  Therefore arming
+ * raises the event at once if the CQ contains a completion that no event has
+ * announced, that is, one published while the CQ was not armed.  This
+ * excludes the completion that a program of the first kind was just woken for
+ * and is about to poll: its event would be spurious.
  *
- * An event stands for one completion: when it is fetched, for the first one
- * that is not polled and that no fetched event stands for yet; none, if its own
- * was polled meanwhile.  Arming leaves out as many more as there are events
- * that were raised and not fetched.  That is also right for a program of the
- * first kind that polls one completion for each event.
+ * An event announces one completion.  When an event is fetched, it announces
+ * the first completion that is neither polled nor announced.  It announces
+ * none if its own completion has been polled meanwhile.  Arming skips one
+ * more unannounced completion for each event that was raised and not fetched.
+ * This is also right for a program of the first kind that polls one
+ * completion for each event.
  *
- * A producer may be slow between its completion and the event of it: by then the
- * program, woken by the arming, may have polled it and armed anew.  So an arming
- * says up to where the program knew what is there, polled or announced, and is
- * not for that.
+ * A producer may be delayed between publishing a completion and raising its
+ * event.  Meanwhile the program, woken by an arming, may have polled the
+ * completion and armed again.  So an arming contains the position up to which
+ * completions were polled or announced, and a producer raises no event for a
+ * completion before that position.
  *
- * The completion of what is posted between ibv_start_poll and ibv_end_poll is
- * there at once, as no NIC's is, and the batch goes on to it.  Its event waits
- * for the batch's end and is raised if it was not polled by then.
+ * A WR that is posted between ibv_start_poll and ibv_end_poll may complete at
+ * once, unlike on a NIC, and the batch goes on to poll that completion.  Its
+ * event is deferred to ibv_end_poll, and raised if the completion has not
+ * been polled by then.
+ *
+ * Memory order: a Dekker handshake, see shared/cq_ring.h, "Events".
  */
 #pragma once
 
 #include "cq.h"
 
-/* ibv_req_notify_cq.  0 or an errno value. */
+/*
+ * ibv_req_notify_cq.  Returns 0, or EAGAIN if no service thread can be
+ * created.
+ */
 int cq_arm(struct urxe_cq *cq, enum urxe_arm want);
-/* The same by the specification alone: what is there already raises no event. */
+/*
+ * The same strictly by the specification: completions that are in the CQ
+ * already raise no event.
+ */
 int cq_arm_next(struct urxe_cq *cq, enum urxe_arm want);
 /*
- * It was armed just now: what is not polled raises the event, as if it had come
- * after the arming.
+ * After an arming: if the CQ contains completions that were not polled, raise
+ * the event as if they had been published after the arming.
  */
 void cq_arm_again(struct urxe_cq *cq);
-/* Positions will be other ones: nothing is known of them. */
+/* Remove the position from the arming, before the ring is replaced. */
 void cq_arm_forget(struct urxe_cq *cq);
-/* ibv_get_cq_event has read one of the CQ's events. */
+/* Account for an event of this CQ that ibv_get_cq_event has read. */
 void cq_event_fetched(struct urxe_cq *cq);
 
-/* ibv_start_poll and ibv_end_poll; the poller's lock is held. */
+/* Begin and end a batch: ibv_start_poll, ibv_end_poll; cq_lock() is held. */
 static inline void cq_batch_begin(struct urxe_cq *cq)
 {
 	store_relaxed(&cq->batch_thread, pthread_self());
 }
 
+/* Raise the deferred event unless its completion has been polled. */
 void cq_batch_event(struct urxe_cq *cq);
 
 static inline void cq_batch_end(struct urxe_cq *cq)

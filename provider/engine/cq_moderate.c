@@ -1,4 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * CQ moderation (ibv_modify_cq): holding back the events of an armed CQ until
+ * cq_count completions are there or cq_period has passed, see cq_moderate.h.
+ *
+ * The producer, or the owner that arms, calls cq_hold_back() before it raises
+ * an event; true: not yet.  The owner that arms calls cq_hold_reset().  If
+ * there is a period, the first completion that is held back wakes the service
+ * thread of the owner, which calls cq_hold_expire().
+ */
 #include "base/clock.h"
 #include "cq_moderate.h"
 #include "peer.h"

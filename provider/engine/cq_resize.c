@@ -1,5 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* A completion queue gets another ring; the protocol is in cq_ring.h. */
+/*
+ * ibv_resize_cq: replace the ring of a CQ without losing completions.
+ *
+ * shared/cq_ring.h has the protocol.  The resizer closes the old ring with a
+ * MOVED claim, so that producers continue in the new one, waits until no
+ * guard names the CQ (quiesce_cq()), and moves what is left of the old ring
+ * to a backlog in private memory.  The backlog is polled before the new ring.
+ *
+ * The caller holds the poller's lock and is inside the gate.  It may have to
+ * wait for producers in other processes.  Errors are ENOMEM, EINVAL if more
+ * completions wait than the new size, or if the ring fills faster than it is
+ * drained, and EIO if the ring is damaged.  After an error the old ring is
+ * still in use.
+ */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +23,10 @@
 #include "poll.h"
 #include "quiesce.h"
 
-/* Room for what is left of the old backlog and two rings full of entries. */
+/*
+ * Allocate a backlog with room for the rest of the old one and two rings of
+ * entries; copy the rest of the old one.  NULL: no memory.
+ */
 static struct urxe_backlog *backlog_new(const struct urxe_cq *cq)
 {
 	const struct urxe_backlog *old = cq->backlog;
@@ -28,7 +44,10 @@ static struct urxe_backlog *backlog_new(const struct urxe_cq *cq)
 	return b;
 }
 
-/* Poll the ring into the backlog, until it is empty or has max entries. */
+/*
+ * Move entries from the ring to the backlog, until the ring is empty or the
+ * backlog has @max entries.
+ */
 static void backlog_drain(struct urxe_cq *cq, struct urxe_backlog *b,
 			  uint32_t max)
 {
@@ -42,8 +61,9 @@ static void backlog_drain(struct urxe_cq *cq, struct urxe_backlog *b,
 }
 
 /*
- * The same for the next entry when all who were producing have left: what is
- * not ready now will never be, because its claimer is dead or it was damaged.
+ * Move one entry to the backlog, or skip it if it is not ready.  The caller
+ * has waited for all producers, so such an entry never becomes ready: its
+ * producer is dead or it is damaged.
  */
 static void backlog_settle(struct urxe_cq *cq, struct urxe_backlog *b)
 {
@@ -55,7 +75,7 @@ static void backlog_settle(struct urxe_cq *cq, struct urxe_backlog *b)
 	cq_ring_release(&cq->ring, ++cq->head);
 }
 
-/* Completions that polling will show; those of dead QPs it drops. */
+/* Number of completions to be polled, without those of destroyed QPs. */
 static uint32_t backlog_waiting(const struct urxe_backlog *b)
 {
 	uint32_t i, n = 0;
@@ -65,7 +85,7 @@ static uint32_t backlog_waiting(const struct urxe_backlog *b)
 	return n;
 }
 
-/* The ring is full: make a place to end it with.  0 or errno. */
+/* The ring is full: drain it until it can be closed.  0 or errno. */
 static int cq_make_end(struct urxe_cq *cq, struct urxe_backlog *b, uint32_t max,
 		       uint32_t *end)
 {
@@ -73,7 +93,7 @@ static int cq_make_end(struct urxe_cq *cq, struct urxe_backlog *b, uint32_t max,
 
 	for (i = 0; i <= cq->ring.mask; i++) {
 		if (b->count >= max)
-			return EINVAL; /* it fills faster than it is drained */
+			return EINVAL; /* filled faster than drained */
 		head = cq->head;
 		backlog_drain(cq, b, max);
 		if (cq->head == head) {
@@ -88,8 +108,8 @@ static int cq_make_end(struct urxe_cq *cq, struct urxe_backlog *b, uint32_t max,
 }
 
 /*
- * End the ring, have the next one taken, and wait until nobody is in the old
- * one.  0 or errno.
+ * Close the ring at position *end, publish the next one, and wait until no
+ * producer uses the old one.  0 or errno.
  */
 static int cq_move_producers(struct urxe_cq *cq, uint64_t next,
 			     struct urxe_backlog *b, uint32_t max,
@@ -111,6 +131,7 @@ static int cq_move_producers(struct urxe_cq *cq, uint64_t next,
 	return 0;
 }
 
+/* 0 or errno; the backlog may have new entries in either case. */
 static int cq_replace_ring(struct urxe_cq *cq, struct urxe_backlog *b, int cqe)
 {
 	uint32_t max = b->count + cq->ring.mask + 1;
@@ -155,7 +176,7 @@ int cq_resize(struct urxe_cq *cq, int cqe)
 		free(b);
 		cq->backlog = NULL;
 	}
-	store_relaxed(&cq->closely, true); /* the backlog comes first */
+	store_relaxed(&cq->closely, true); /* poll the backlog first */
 	cq->polled_before += polled - cq_polled(cq);
 	return ret;
 }

@@ -1,10 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Only a walk through /proc/self/fd tells which descriptor leads to a file, and
- * a program may have thousands.  So what a walk finds is kept, of all files
- * that it meets; what is kept is looked at again before it is believed.  A
- * file without a descriptor costs a walk at its 1st, 2nd, 4th, 8th ...
- * registration: it may have been opened since.
+ * Find the descriptor of a mapped file, for registration (engine/file.c).
+ *
+ * Only a scan of /proc/self/fd tells which descriptor refers to a file, and a
+ * program may have thousands.  So a scan enters all regular files that it
+ * meets in a hash table, keyed by device and inode.  An entry is verified
+ * with fstat() before it is used, because the program may have closed or
+ * reused the descriptor.  For a file without a descriptor, the scan is
+ * repeated at its 1st, 2nd, 4th, 8th ... registration: it may have been
+ * opened since.
+ *
+ * The table is protected by a mutex, which is made anew in a forked child.
+ * Without memory for the table each registration costs a scan.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -17,16 +24,16 @@
 #include "vma.h"
 
 #define NO_FD (-1)
-#define LATELY 64 /* new descriptors: so many below the lowest free one */
-#define MAX_KNOWN (1u << 18) /* then all is forgotten */
+#define LATELY 64 /* below the lowest free descriptor, see find_lately() */
+#define MAX_KNOWN (1u << 18) /* entries; a larger table is emptied */
 
 struct known {
 	uint64_t dev, ino; /* ino 0: free */
-	int fd; /* NO_FD: there was none */
-	uint32_t asked; /* how often, since it had none */
+	int fd; /* NO_FD: the scan found none */
+	uint32_t asked; /* registrations without a descriptor */
 };
 
-/* Open addressing; at most half full. */
+/* Hash table with open addressing, at most half full. */
 static struct known *table;
 static uint32_t mask, count;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -36,7 +43,7 @@ void descriptor_after_fork(void)
 	pthread_mutex_init(&lock, NULL);
 }
 
-/* Its entry, or the free one that is its place. */
+/* Return the file's entry, or the free one to use for it. */
 static struct known *table_at(uint64_t dev, uint64_t ino)
 {
 	uint32_t i = (uint32_t)((dev ^ ino) * 0x9e3779b97f4a7c15u >> 32);
@@ -70,7 +77,7 @@ static bool table_grow(void)
 	return true;
 }
 
-/* Without memory it is found by a walk, each time. */
+/* Enter a file; without memory it is not entered. */
 static void table_put(uint64_t dev, uint64_t ino, int fd)
 {
 	struct known *k;
@@ -93,7 +100,10 @@ bool descriptor_is(int fd, const struct vma *v)
 	return !fstat(fd, &st) && st.st_ino == v->ino && st.st_dev == v->dev;
 }
 
-/* Descriptors are given lowest first: what was opened lately is there. */
+/*
+ * The kernel returns the lowest free descriptor, so a file that was opened
+ * recently is likely to be just below it.
+ */
 static int find_lately(int lowest_free, const struct vma *v)
 {
 	int fd;
@@ -104,6 +114,7 @@ static int find_lately(int lowest_free, const struct vma *v)
 	return NO_FD;
 }
 
+/* Enter all regular files in the table; return one that is @v's or NO_FD. */
 static int walk(DIR *dir, const struct vma *v)
 {
 	int fd, found = NO_FD;
@@ -138,13 +149,17 @@ static int find_anew(const struct vma *v)
 	return fd;
 }
 
-/* Memory that only fork hands on, or shmget: it never had a descriptor. */
+/*
+ * Whether it is shared anonymous memory or System V shared memory, which has
+ * no descriptor.
+ */
 static bool is_nameless(const struct vma *v)
 {
 	return !strcmp(v->path, "/dev/zero (deleted)") ||
 	       !strncmp(v->path, "/SYSV", 5);
 }
 
+/* Whether @asked is a power of two. */
 static bool is_time(uint32_t asked)
 {
 	return !(asked & (asked - 1));

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Which of this process's descriptors leads to a mapped file, so that peers
- * can open it through /proc.
+ * Find a file descriptor of this process that refers to a mapped file, so
+ * that peers can open the file through /proc/PID/fd.  Called when an MR is
+ * registered (file.c).
  */
 #pragma once
 
@@ -9,9 +10,12 @@
 
 struct vma;
 
-/* Is fd the file that v maps? */
+/* Does fd refer to the file that v maps? */
 bool descriptor_is(int fd, const struct vma *v);
-/* One that is, or -1.  sure: also where it was looked for in vain before. */
+/*
+ * Return such a descriptor, or -1.  Results are cached, and negative results
+ * are rechecked with increasing intervals; sure forces a new search.
+ */
 int descriptor_find(const struct vma *v, bool sure);
-/* In the child of a fork. */
+/* Reinitialize the lock in the child of a fork. */
 void descriptor_after_fork(void);

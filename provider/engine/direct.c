@@ -1,14 +1,31 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Fast path of RDMA WRITE, and the loop over lists of WRs; see direct.h.
+ *
+ * A WR on an idle send queue, whose memory is mapped here at both ends, is
+ * executed and completed within ibv_post_send, without a WQE.  direct_fetch.c
+ * has READs and atomics, direct_send.c has SENDs.
+ *
+ * The poster calls direct_post(), or direct_run() from ibv_wr_complete, with
+ * qp->lock held and the QP in RTS.  Each pass sets the guard once.  A WR that
+ * is not plainly in order is left to the requester, which handles all errors.
+ * The only error here is an overrun of the CQ: the QP goes to ERR
+ * (qp_fatal()).
+ */
 #include "direct_pass.h"
 
-/* Nothing is before it in the queue, and nobody looks at WQEs. */
+/*
+ * Whether the fast path is open: the connection allows it (direct_suits()),
+ * the send queue is empty, the QP has no transport of its own, and no
+ * observer reads WQEs.
+ */
 static inline bool direct_is_free(const struct urxe_qp *qp)
 {
 	return qp->conn.direct && qp->sq.done == qp->sq.prod && !qp->carrier &&
 	       !urxe_observers;
 }
 
-/* False: it is left to the requester. */
+/* Execute one WRITE.  False: nothing was done, the requester must do it. */
 static inline bool write_one(struct urxe_qp *qp, struct direct *d,
 			     const struct ibv_send_wr *wr)
 {
@@ -26,6 +43,7 @@ static inline bool write_one(struct urxe_qp *qp, struct direct *d,
 	return true;
 }
 
+/* Execute WRITEs to one rkey; return the first WR that is not done. */
 static struct ibv_send_wr *write_pass(struct urxe_qp *qp,
 				      struct ibv_send_wr *wr)
 {
@@ -89,12 +107,15 @@ void direct_after_fork(struct urxe_qp *qp)
 	struct urxe_sq *sq = &qp->sq;
 
 	direct_forget(qp);
-	/* a thread that is the parent's was in the middle of a pass */
+	/* a thread of the parent was in the middle of a pass */
 	if ((int32_t)(sq->done - sq->prod) > 0)
 		sq->begun = sq->prod = sq->done;
 }
 
-/* The next pass; returns wr itself if there is none. */
+/*
+ * Run the pass that @wr needs.  Return the first WR that is not done; @wr if
+ * the fast path does not serve it.
+ */
 static inline struct ibv_send_wr *direct_pass(struct urxe_qp *qp,
 					      struct ibv_send_wr *wr)
 {
@@ -127,13 +148,13 @@ struct ibv_send_wr *direct_post(struct urxe_qp *qp, struct ibv_send_wr *wr)
 
 #define DIRECT_CHUNK 8
 
-/* Some WQEs as the WRs that they were built from. */
+/* WQEs, converted back to a list of WRs. */
 struct direct_list {
 	struct ibv_send_wr wr[DIRECT_CHUNK];
 	struct ibv_sge sge[DIRECT_CHUNK];
 };
 
-/* What the operation needs beside its data.  False: it does not go this way. */
+/* Convert the fields of the operation.  False: not a fast path operation. */
 static inline bool list_set_op(struct ibv_send_wr *wr, const struct urxe_wqe *w)
 {
 	switch (w->opcode) {
@@ -157,6 +178,7 @@ static inline bool list_set_op(struct ibv_send_wr *wr, const struct urxe_wqe *w)
 	return false;
 }
 
+/* Convert a WQE.  False: it is not suitable for the fast path. */
 static inline bool list_set(struct ibv_send_wr *wr, struct ibv_sge *sge,
 			    const struct urxe_wqe *w)
 {
@@ -178,7 +200,10 @@ static inline bool list_set(struct ibv_send_wr *wr, struct ibv_sge *sge,
 	return list_set_op(wr, w);
 }
 
-/* As many as there are of it, up to end; NULL: none. */
+/*
+ * Convert the WQEs from sq->prod up to @end, at most DIRECT_CHUNK, until one
+ * is unsuitable.  NULL: the first one is.
+ */
 static struct ibv_send_wr *list_make(struct direct_list *l,
 				     const struct urxe_sq *sq, uint32_t end)
 {

@@ -1,45 +1,51 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The short way of an RDMA WRITE, READ or atomic, and of a small SEND.
+ * The fast path of ibv_post_send for RDMA WRITE, READ, atomics and SEND on RC
+ * QPs.
  *
- * One that is posted to an idle send queue, and whose bytes are mapped here at
- * both ends, is over when ibv_post_send returns: nobody will ask what is in its
- * slot.  So none is written: the positions of the queue go on, and the
- * completion, if there is one, is made from the WR.  What a whole list has in
- * common, the guard, the connection, the PSN and the two keys, is looked at
- * once; the states of both ends at each WR, as the requester does
- * (requester.c).
+ * If the send queue is idle, and the data of a WR is mapped in this process
+ * at both ends, the WR completes before ibv_post_send returns.  Its WQE would
+ * never be read.  So no WQE is written: the positions of the queue advance,
+ * and the CQE, if there is one, is built from the ibv_send_wr.
  *
- * A pass is of one kind: WRITEs, READs, atomics or SENDs, and those that name a
- * key name the same one.  READs and atomics go this way where the responder has
- * resources for all that may be outstanding.
+ * A pass is a part of the list that is executed while the guard is in use
+ * once.  All its WRs are of one kind (WRITEs, READs, atomics or SENDs), and
+ * those that name an rkey name the same one.  The connection, the PSN and the
+ * rkey are checked once for a pass, the states of both ends at each WR, as
+ * the requester does (requester.c).
  *
- * A SEND takes the receive that is next, if that is the QP's own, has one SGE
- * and room enough, and is mapped here.
+ * READs and atomics use the fast path only if the responder has resources for
+ * all that may be outstanding.  A SEND uses it if the next receive is in the
+ * responder QP's own RQ, has one SGE that is large enough, and is mapped in
+ * this process.
  *
- * Whatever is not plainly in order is left to the requester, from that WR on,
- * and so he alone knows the rules of errors.
+ * At the first WR that fails any check, the rest of the list is left to the
+ * requester.  So errors are handled in the requester only.
  */
 #pragma once
 
 #include "qp.h"
 
 /*
- * Carry out WRs from the head of a list; returns the first that is to be pushed
- * in the long way, or NULL.  qp->lock is held, and the QP was in RTS.
+ * Execute WRs from the head of a list.  Returns the first WR that has to be
+ * posted to the send queue, or NULL.  qp->lock is held, and the QP was in
+ * RTS.
  */
 struct ibv_send_wr *direct_post(struct urxe_qp *qp, struct ibv_send_wr *wr);
 /*
- * The same with those that were built in the queue, from slot first on, and
- * that nobody has seen yet.  What it leaves is queued.
+ * The same for WRs that ibv_wr_* calls have built in the queue, from slot
+ * first up to sq.prod, and that have not been begun.  The rest stays queued.
  */
 void direct_run(struct urxe_qp *qp, uint32_t first);
-/* May a QP that is connected ever go it?  Its counters were attached before. */
+/*
+ * Is qp of a kind that can use the fast path?  Called when it is connected,
+ * when its completion counters have been attached.
+ */
 bool direct_suits(const struct urxe_qp *qp);
-/* The connection is a new one: the keys that it knows mean other memory. */
+/* Drop the cached regions and rings, when a connection is opened. */
 void direct_forget(struct urxe_qp *qp);
 /*
- * In the child of a fork, where they do, too; and another thread may have been
- * in the middle of a list.
+ * The same in the child of a fork.  Also completes a pass that another thread
+ * was executing at the time of the fork.
  */
 void direct_after_fork(struct urxe_qp *qp);

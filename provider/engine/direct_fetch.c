@@ -1,8 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Fast path of RDMA READ and of atomics; see direct.h.
+ *
+ * direct_post() calls direct_fetch(), with qp->lock held.  A pass sets the
+ * guard, which names the one rkey, once for all of its WRs.  A WR that cannot
+ * be served here (memory that is not mapped, a fault, a misaligned atomic, an
+ * atomic lock whose owner does not run) is left to the requester.
+ */
 #include "atomics.h"
 #include "direct_pass.h"
 
-/* What a READ or an atomic needs of its key and of the QP; 0: it is neither. */
+/*
+ * Return the access that a READ or an atomic needs, of the key and of the
+ * remote QP; 0 if @wr is neither.
+ */
 static inline uint32_t fetch_access(const struct ibv_send_wr *wr)
 {
 	switch (wr->opcode) {
@@ -34,6 +45,7 @@ static inline uint32_t fetch_rkey(const struct ibv_send_wr *wr)
 						wr->wr.atomic.rkey;
 }
 
+/* Whether the fast path can serve @wr, which is a READ or an atomic. */
 static inline bool fetch_fits(const struct urxe_qp *qp,
 			      const struct ibv_send_wr *wr)
 {
@@ -41,7 +53,9 @@ static inline bool fetch_fits(const struct urxe_qp *qp,
 	       (wr->opcode == IBV_WR_RDMA_READ || !qp->atomic_ns);
 }
 
-/* However many are outstanding together, the responder has resources for them.
+/*
+ * Whether the responder has resources for as many READs and atomics as this
+ * QP may have outstanding (max_rd_atomic).
  */
 static inline bool fetch_has_resources(const struct urxe_qp *qp)
 {
@@ -51,6 +65,7 @@ static inline bool fetch_has_resources(const struct urxe_qp *qp)
 		      depth <= load_relaxed(&qp->conn.sh->max_dest_rd_atomic));
 }
 
+/* Execute a READ to @own.  False: nothing was done. */
 static inline bool fetch_read(struct urxe_qp *qp, const struct direct *d,
 			      const struct ibv_send_wr *wr, char *own)
 {
@@ -61,23 +76,24 @@ static inline bool fetch_read(struct urxe_qp *qp, const struct direct *d,
 		     !region_at(&qp->direct_dst, wr->wr.rdma.remote_addr, len,
 				&src)))
 		return false;
-	/* after the WRITEs before it, and before the READs after it */
+	/* order it after preceding WRITEs, and before later READs */
 	if (d->packets)
 		atomic_thread_fence(memory_order_seq_cst);
 	else
-		fence_after_rmw(); /* the guard's */
+		fence_after_rmw(); /* of guard_raise() */
 	transfer_local(own, src, len);
 	atomic_thread_fence(memory_order_acquire);
 	return true;
 }
 
+/* Execute an atomic, old value to @own.  False: nothing was done. */
 static inline bool fetch_atomic(struct urxe_qp *qp,
 				const struct ibv_send_wr *wr, char *own)
 {
 	const struct urxe_region *r = &qp->direct_dst;
 	const uint64_t addr = wr->wr.atomic.remote_addr;
 	struct urxe_seg seg = { .len = 8 };
-	struct urxe_wqe w; /* no more than the operation's */
+	struct urxe_wqe w; /* only the operation's fields */
 	uint64_t old;
 
 	seg.va = r->entry->va + (addr - r->iova);
@@ -88,12 +104,12 @@ static inline bool fetch_atomic(struct urxe_qp *qp,
 	w.atomic.compare_add = wr->wr.atomic.compare_add;
 	w.atomic.swap = wr->wr.atomic.swap;
 	if (unlikely(atomics_execute(qp, &qp->conn, &seg, r->entry, &w, &old)))
-		return false; /* whoever is at it does not run */
+		return false; /* the owner of its lock does not run */
 	transfer_local(own, (const char *)&old, 8);
 	return true;
 }
 
-/* False: it is left to the requester. */
+/* Execute one WR.  False: nothing was done, the requester must do it. */
 static bool fetch_one(struct urxe_qp *qp, struct direct *d,
 		      const struct ibv_send_wr *wr)
 {
@@ -109,7 +125,10 @@ static bool fetch_one(struct urxe_qp *qp, struct direct *d,
 	return true;
 }
 
-/* From the first on, all that need the same. */
+/*
+ * Execute WRs with the same rkey and access as the first; return the first WR
+ * that is not done.
+ */
 static struct ibv_send_wr *fetch_pass(struct urxe_qp *qp,
 				      struct ibv_send_wr *wr, uint32_t access)
 {

@@ -1,8 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Pieces of the short way (direct.h) that all its passes have.  A pass is what
- * is carried out while the guard is up once: what it names is the same for all
- * of it.
+ * Common parts of the passes of the fast path (direct.h), called by direct.c,
+ * direct_fetch.c and direct_send.c with qp->lock held:
+ *
+ *	direct_begin()		publish the guard
+ *	direct_open() ...	check responder, rkey and lkey
+ *	direct_count(), direct_complete()	for each WR that was executed
+ *	direct_served()		advance queue positions and PSN
+ *	direct_end()		clear the guard
  */
 #pragma once
 
@@ -13,10 +18,10 @@
 #include "transfer.h"
 
 struct direct {
-	bool has_src; /* qp->direct_src was looked at, and holds */
-	uint32_t me; /* who claims completions */
-	uint32_t room; /* WRs that the queue has room for */
-	uint64_t bytes, packets;
+	bool has_src; /* qp->direct_src is valid for this pass */
+	uint32_t me; /* this process, as owner of claimed CQEs */
+	uint32_t room; /* free slots of the send queue */
+	uint64_t bytes, packets; /* executed in this pass */
 };
 
 static inline void direct_begin(struct urxe_qp *qp, struct direct *d,
@@ -27,7 +32,7 @@ static inline void direct_begin(struct urxe_qp *qp, struct direct *d,
 	d->has_src = false;
 	d->bytes = 0;
 	d->packets = 0;
-	/* acquire: the poller is done with the slots */
+	/* acquire: the poller has released the slots */
 	d->room = sq->max_wr - (sq->prod - load_acquire(&sq->tail));
 	d->me = URXE_PROCESS_BRIEF(qp_guard_raise(qp, uses));
 }
@@ -39,7 +44,7 @@ static inline void direct_end(struct urxe_qp *qp)
 		counters_flush(qp);
 }
 
-/* Has it one SGE, and no flag that is unknown? */
+/* Does wr have one SGE, and only known flags? */
 static inline bool direct_fits(const struct ibv_send_wr *wr)
 {
 	const unsigned int flags = IBV_SEND_SIGNALED | IBV_SEND_FENCE |
@@ -53,7 +58,10 @@ static inline bool direct_is_write(const struct ibv_send_wr *wr)
 	return wr->opcode == IBV_WR_RDMA_WRITE && direct_fits(wr);
 }
 
-/* Does the responder hear us, and allow it?  The guard is up. */
+/*
+ * Does the responder accept requests with this access right?  The guard is in
+ * use.  False also if only the requester can tell.
+ */
 static inline bool __attribute__((always_inline))
 direct_is_heard(struct urxe_qp *qp, uint32_t access)
 {
@@ -62,7 +70,7 @@ direct_is_heard(struct urxe_qp *qp, uint32_t access)
 
 	if (unlikely(peer_has_died(c->peer)))
 		return false;
-	/* seq_cst: after our guard went up, see presence.h */
+	/* seq_cst: ordered after the store of the guard, see presence.h */
 	return likely(load_seq_cst(&sh->conn) == c->heard &&
 		      load_relaxed(c->port_state) == URXE_PORT_ACTIVE &&
 		      load_relaxed(&sh->epsn) == qp->psn &&
@@ -70,7 +78,7 @@ direct_is_heard(struct urxe_qp *qp, uint32_t access)
 		      (c->allows & access) == access);
 }
 
-/* Both ends can still talk. */
+/* Can the pass continue: free slots, and both ends still connected? */
 static inline bool direct_goes_on(const struct urxe_qp *qp,
 				  const struct direct *d)
 {
@@ -78,7 +86,11 @@ static inline bool direct_goes_on(const struct urxe_qp *qp,
 	       qp_state(qp) == IBV_QPS_RTS;
 }
 
-/* An RDMA or atomic request to this key?  It, or what was it, is direct_dst. */
+/*
+ * Make qp->direct_dst the region of rkey, or keep it if it still is.  False
+ * if the responder or the key does not permit this access, or the region is
+ * not mapped here.
+ */
 static inline bool direct_open(struct urxe_qp *qp, uint32_t rkey,
 			       uint32_t access)
 {
@@ -91,7 +103,10 @@ static inline bool direct_open(struct urxe_qp *qp, uint32_t rkey,
 	       region_allows(&qp->direct_dst, access);
 }
 
-/* Our own end of it; access: what its key must allow.  False: not this way. */
+/*
+ * Get the local address of an SGE in *at, and make qp->direct_src its region.
+ * The lkey has to permit access.  False if the fast path cannot be used.
+ */
 static inline bool direct_own(struct urxe_qp *qp, struct direct *d,
 			      const struct ibv_sge *s, uint32_t access,
 			      char **at)
@@ -107,7 +122,7 @@ static inline bool direct_own(struct urxe_qp *qp, struct direct *d,
 	       region_at(&qp->direct_src, s->addr, s->length, at);
 }
 
-/* The bytes that it sends. */
+/* Get the address of the bytes that wr sends, an SGE or inline data. */
 static inline bool direct_source(struct urxe_qp *qp, struct direct *d,
 				 const struct ibv_send_wr *wr, char **at)
 {
@@ -119,7 +134,7 @@ static inline bool direct_source(struct urxe_qp *qp, struct direct *d,
 	return s->length <= qp->sq.max_inline;
 }
 
-/* It was served; len is not 0. */
+/* Account for a WR that was executed; len is not 0. */
 static inline void direct_count(struct urxe_qp *qp, struct direct *d,
 				uint64_t len)
 {
@@ -128,7 +143,7 @@ static inline void direct_count(struct urxe_qp *qp, struct direct *d,
 	d->room--;
 }
 
-/* Fill the entry of the WR that is completed now. */
+/* Fill the CQE of wr, which completes now. */
 static inline void direct_fill(const struct urxe_qp *qp,
 			       const struct ibv_send_wr *wr, uint32_t len,
 			       uint8_t opcode, struct urxe_cqe *e)
@@ -151,7 +166,10 @@ static inline bool direct_is_signaled(const struct urxe_qp *qp,
 	return wr->send_flags & IBV_SEND_SIGNALED || qp->sq.signal_all;
 }
 
-/* As direct_complete(), where that is not all; direct.c. */
+/*
+ * Slow paths of direct_complete(), in direct.c: the cached ring could not be
+ * used; the CQ has a channel or timestamps.
+ */
 void direct_complete_late(struct urxe_qp *qp, const struct ibv_send_wr *wr,
 			  uint8_t opcode);
 void direct_publish_late(struct urxe_qp *qp, struct cq_slot slot);
@@ -165,7 +183,7 @@ static inline void direct_complete(struct urxe_qp *qp, const struct direct *d,
 	struct cq_slot slot;
 
 	if (!direct_is_signaled(qp, wr)) {
-		/* nobody hears of it */
+		/* no CQE */
 	} else if (unlikely(!cq_claim_known(&qp->scq->view, k, d->me, &slot))) {
 		direct_complete_late(qp, wr, opcode);
 	} else {
@@ -180,7 +198,7 @@ static inline void direct_complete(struct urxe_qp *qp, const struct direct *d,
 	qp->sq.done = next;
 }
 
-/* What was completed is the queue's past, and the PSNs are used. */
+/* Advance the queue positions past the completed WRs, and the PSN. */
 static inline void direct_served(struct urxe_qp *qp, const struct direct *d)
 {
 	qp->sq.begun = qp->sq.prod = qp->sq.done;
@@ -190,6 +208,6 @@ static inline void direct_served(struct urxe_qp *qp, const struct direct *d)
 	store_relaxed(&qp->conn.sh->epsn, qp->psn);
 }
 
-/* READs and atomics, and SENDs; as direct_post(), without its loop. */
+/* One pass of READs or atomics, or of SENDs; returns as direct_post(). */
 struct ibv_send_wr *direct_fetch(struct urxe_qp *qp, struct ibv_send_wr *wr);
 struct ibv_send_wr *direct_send(struct urxe_qp *qp, struct ibv_send_wr *wr);

@@ -1,11 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Fast path of SEND; see direct.h.
+ *
+ * direct_post() calls direct_send(), with qp->lock held.  A SEND takes the
+ * next receive if that is of the remote QP's own queue, has one SGE and room
+ * enough, and its memory is mapped here.  Otherwise nothing is taken, and the
+ * requester sends it.  If the send CQ overruns, the QP goes to ERR
+ * (qp_fatal()).
+ */
 #include "direct_pass.h"
 #include "responder.h"
 
-/* What is longer keeps the receiver's other keys in use for too long. */
+/*
+ * Longest SEND of the fast path.  Its guard names all lkeys of the receiver's
+ * PD (GUARD_SEND), so a longer copy would hold up deregistration there.
+ */
 #define DIRECT_SEND_MAX 4096
 
-/* Where a SEND goes; false: not this way. */
+/* Find the address of the receive's memory.  False: no fast path. */
 static inline bool direct_sink(struct urxe_qp *qp, const struct next_receive *n,
 			       uint64_t len, char **at)
 {
@@ -22,8 +34,8 @@ static inline bool direct_sink(struct urxe_qp *qp, const struct next_receive *n,
 }
 
 /*
- * It was served: the completions of both ends, in the order of requester.h.
- * Nothing of the other end is counted: that was looked at.
+ * Complete a SEND at both ends, in the order that requester.h defines.  The
+ * remote QP has no completion counters, or conn.allows would be 0.
  */
 static inline void direct_send_complete(struct urxe_qp *qp,
 					const struct direct *d,
@@ -58,6 +70,7 @@ static inline void direct_send_complete(struct urxe_qp *qp,
 	responder_notify(rc);
 }
 
+/* Execute one SEND.  False: nothing was done, the requester must do it. */
 static bool direct_send_one(struct urxe_qp *qp, struct direct *d,
 			    const struct ibv_send_wr *wr)
 {
@@ -85,6 +98,7 @@ static inline bool direct_is_send(const struct ibv_send_wr *wr)
 	       direct_fits(wr);
 }
 
+/* Execute SENDs; return the first WR that is not done. */
 static struct ibv_send_wr *direct_send_pass(struct urxe_qp *qp,
 					    struct ibv_send_wr *wr)
 {
@@ -102,10 +116,10 @@ static struct ibv_send_wr *direct_send_pass(struct urxe_qp *qp,
 	return wr;
 }
 
-/* How often it is looked whether receives are still where we have no mapping.
- */
+/* SENDs for each attempt while the receives' memory is not mapped here. */
 #define DIRECT_SEND_AGAIN 64
 
+/* Whether the last receive's memory was not mapped; count the SEND. */
 static inline bool direct_send_is_vain(struct urxe_qp *qp)
 {
 	const struct urxe_region *r = &qp->direct_rx;

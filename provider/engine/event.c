@@ -1,4 +1,26 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Events: writing completion events and async events to the FIFOs from which
+ * their owner reads them, and keeping those that cannot be written; event.h.
+ *
+ * A producer in any process calls event_send_comp() and event_send_async(),
+ * with no lock of the receiving process.  The owner of the context calls
+ * event_resend(): from its service thread, when it polls, and when it fetches
+ * an event.  event_drop() is called when an object is destroyed.
+ *
+ * If a FIFO cannot be written (-EAGAIN: it is full; or no descriptor is
+ * free), the event is kept in the receiver's arena: a completion event as a
+ * count in the CQ, an async event in a table (shared/kept_event.h).  If the
+ * FIFO has no reader (-ENXIO), the event is dropped.  An async event is lost
+ * only if the table is full; that is logged.
+ *
+ * event_make_late() has all async events of a context kept for a while; the
+ * adversary uses it.
+ *
+ * A producer keeps the event and then sets kept_events (seq_cst); the owner
+ * clears it with an exchange (seq_cst) and then looks for events.  So no
+ * event stays behind.
+ */
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>
@@ -14,8 +36,8 @@
 #include "shared/kept_event.h"
 
 /*
- * The owner of that arena is to write what was kept there: its service thread
- * if it has one, and whoever polls.
+ * Have the owner of the arena write the events that are kept there: its
+ * service thread if it has one, and any thread that polls one of its CQs.
  */
 static void event_leave(struct urxe_peer *p)
 {
@@ -31,7 +53,7 @@ static void event_leave(struct urxe_peer *p)
 
 /* ------------------------------------------------------- of a CQ */
 
-/* 0: it was written, or nobody is there to read it. */
+/* 0: the event was written, or the FIFO has no reader.  Else -errno. */
 static int event_try_comp(struct urxe_cq_view *v)
 {
 	int ret = v->channel ? channel_send(v->channel, v->sh->tag) : -ENOMEM;
@@ -48,7 +70,7 @@ void event_send_comp(struct urxe_cq_view *v)
 	if (!ret)
 		return;
 	fetch_add_release(&v->sh->pending_events, 1);
-	if (ret == -EAGAIN) { /* it reads, and writes then */
+	if (ret == -EAGAIN) { /* its reader writes it later */
 		store_seq_cst(&v->peer->arena->kept_events, 1);
 		return;
 	}
@@ -57,10 +79,13 @@ void event_send_comp(struct urxe_cq_view *v)
 	event_leave(v->peer);
 }
 
-/* A FIFO is full of fewer, and who has read those comes again. */
+/*
+ * A FIFO has room for fewer events, and each thread that reads one calls
+ * event_resend().  A larger count is replaced by 1.
+ */
 #define PENDING_MOST 65536
 
-/* False: some are left. */
+/* Write the CQ's pending events.  False: some are left. */
 static bool event_resend_comp(struct urxe_cq_view *v)
 {
 	uint32_t n = exchange_acq_rel(&v->sh->pending_events, 0);
@@ -81,7 +106,7 @@ static bool event_resend_cqs(struct urxe_context *ctx)
 	bool all = true;
 	uint32_t i;
 
-	/* also those of other processes that have this context */
+	/* also CQs of other processes that share this context */
 	for (i = 0; i < URXE_MAX_CQ; i++) {
 		if (!bitmap_test(a->cq_map, i) ||
 		    !load_relaxed(&a->cq[i].pending_events) ||
@@ -99,7 +124,7 @@ void event_send_async(struct urxe_peer *peer, uint32_t fifo, uint64_t element,
 		      enum ibv_event_type type)
 {
 	struct urxe_arena *a = peer->arena;
-	const bool once = element != 1; /* the port, or the device */
+	const bool once = element != 1; /* 1: the port or device */
 	int ret;
 
 	if (unlikely(load_relaxed(&a->keeps_async)) &&
@@ -120,7 +145,10 @@ void event_send_async(struct urxe_peer *peer, uint32_t fifo, uint64_t element,
 			  (int)type);
 }
 
-/* With ctx->lock: who drops an object's finds them here or in the FIFO. */
+/*
+ * Write the async events that are kept; false: some are left.  ctx->lock is
+ * held, so event_drop() finds an event in the table or in the FIFO.
+ */
 static bool event_resend_kept(struct urxe_context *ctx)
 {
 	struct urxe_peer *p = ctx->self;
@@ -170,7 +198,7 @@ void event_drop(struct urxe_context *ctx, uint64_t element)
 bool event_make_late(struct urxe_context *ctx,
 		     uint64_t (*late)(struct urxe_context *ctx))
 {
-	/* a fork turns it off for all who have the context */
+	/* fork() clears keeps_async for all processes of the context */
 	if (load_acquire(&ctx->async_late) &&
 	    load_acquire(&ctx->arena->keeps_async))
 		return true;
@@ -181,7 +209,10 @@ bool event_make_late(struct urxe_context *ctx,
 	return true;
 }
 
-/* When they are written that were kept: once it is known it stays. */
+/*
+ * Return when the kept events are to be written, ns; 0: at once.  The time is
+ * chosen once for all events that wait.
+ */
 static uint64_t event_due(struct urxe_context *ctx, uint64_t now)
 {
 	uint64_t (*late)(struct urxe_context *) = load_acquire(&ctx->async_late);
@@ -210,7 +241,7 @@ uint64_t event_resend(struct urxe_context *ctx)
 
 	if (likely(!load_relaxed(&ctx->arena->kept_events)))
 		return UINT64_MAX;
-	/* seq_cst: what was kept before it was set is seen */
+	/* seq_cst: what was kept before the flag was set is seen */
 	if (!exchange_seq_cst(&ctx->arena->kept_events, 0))
 		return UINT64_MAX;
 	all = event_resend_cqs(ctx);

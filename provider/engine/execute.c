@@ -1,10 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Carrying out a work request: the requester executes the responder.
+ * Execution of a work request.  The requester also executes the responder's
+ * part: it resolves its own SGEs, determines from the responder's shared
+ * state how that NIC would respond (conn.c, responder.c), and copies the data
+ * once (transfer.c).
  *
- * It resolves its own SGEs, asks the responder's shared state what that NIC
- * would answer (conn.c, responder.c) and copies once (transfer.c), all in the
- * thread that posted or polls, its guard up (guard.h).
+ * execute() runs in the thread that posts or polls, or in the service thread,
+ * with qp->lock held and the guard set (shared/guard.h).  It returns a
+ * verdict: done, collected for one system call (WR_IN_FLIGHT), to be retried
+ * (WR_RNR, WR_SILENT), or failed with run.status.
+ *
+ * Errors of memory that is sent are found before the request reaches the
+ * responder, as on a NIC.  The responses are those of IB 9.7.5.2;
+ * execute_answered() translates them to completion statuses (IB 11.6.2).  A
+ * NAK also takes the remote QP to ERR (conn_break()).
  */
 #include "atomics.h"
 #include "bind.h"
@@ -44,7 +53,11 @@ pages_missing(const struct urxe_qp *qp, const struct urxe_sge *s)
 		 s->length, s->addr);
 }
 
-/* The WR's bytes, as part_gather(). */
+/*
+ * Resolve the WR's SGEs, or its inline data, to runs of memory.  Return the
+ * number of runs, or -1 if a key does not allow the access, or if pages of an
+ * on-demand MR are missing.
+ */
 static int execute_gather(struct urxe_qp *qp, const struct urxe_wqe *w,
 			  uint32_t access, struct urxe_seg *seg)
 {
@@ -86,7 +99,10 @@ int part_gather(struct urxe_qp *qp, const struct urxe_wqe *w, bool write,
 	return execute_gather(qp, w, write ? IBV_ACCESS_LOCAL_WRITE : 0, seg);
 }
 
-/* What is answered by more than an ACK needs a place to keep that. */
+/*
+ * A request whose response is more than an ACK needs a responder resource.
+ * False: max_rd_atomic is 0; r->status is set.
+ */
 static bool execute_check_depth(const struct urxe_qp *qp, struct run *r)
 {
 	if (likely(qp->attr.max_rd_atomic))
@@ -96,6 +112,7 @@ static bool execute_check_depth(const struct urxe_qp *qp, struct run *r)
 	return false;
 }
 
+/* Check that the WR has 8 bytes.  False: r->status is set. */
 static bool execute_check_word(struct run *r, const struct urxe_wqe *w)
 {
 	if (likely(w->length == 8))
@@ -105,7 +122,7 @@ static bool execute_check_word(struct run *r, const struct urxe_wqe *w)
 	return false;
 }
 
-/* May a READ or an atomic go out?  False: something is wrong on this side. */
+/* Check a READ or an atomic.  False: a local error; r->status is set. */
 static bool execute_check_fetch(struct urxe_qp *qp, struct run *r,
 				const struct urxe_wqe *w)
 {
@@ -113,7 +130,7 @@ static bool execute_check_fetch(struct urxe_qp *qp, struct run *r,
 	       (w->opcode == IBV_WR_RDMA_READ || execute_check_word(r, w));
 }
 
-/* The value of an ATOMIC WRITE.  False: as above. */
+/* Load the value of an ATOMIC WRITE.  False: r->status is set. */
 static bool execute_gather_value(struct urxe_qp *qp, struct run *r,
 				 const struct urxe_wqe *w, uint64_t *value)
 {
@@ -133,6 +150,7 @@ static bool execute_gather_value(struct urxe_qp *qp, struct run *r,
 	return false;
 }
 
+/* Check a FLUSH (IB A19.4.2).  False: r->status is set. */
 static bool execute_flush_check(struct urxe_qp *qp, struct run *r,
 				const struct urxe_wqe *w)
 {
@@ -146,9 +164,13 @@ static bool execute_flush_check(struct urxe_qp *qp, struct run *r,
 }
 
 /*
- * A NIC reads its own memory first: a peer that is silent or has no receive
- * does not hide a fault.  What it will write there it looks at when the answer
- * is there: a fault on the other side comes first, and an atomic was done.
+ * Check the local side of a WR that gets no response or a NAK.  False: a
+ * local error; r->status is set.
+ *
+ * A NIC reads its own memory first, so a silent peer or a missing receive
+ * does not hide a fault.  Memory that the response is written to is checked
+ * when the response arrives: a remote fault comes first, and an atomic was
+ * executed.
  */
 static bool execute_local_check(struct urxe_qp *qp, struct run *r,
 				const struct urxe_wqe *w)
@@ -196,7 +218,7 @@ execute_refused(struct urxe_qp *qp, struct run *r, const struct urxe_wqe *w,
 enum verdict execute_answered(struct urxe_qp *qp, struct run *r,
 			      const struct urxe_wqe *w, enum response resp)
 {
-	/* IB 9.8.3: there are no answers; what cannot be served is dropped */
+	/* IB 9.8.3: UC has no responses; a request is served or dropped */
 	if (unlikely(qp->type == IBV_QPT_UC && resp != RESP_OTHER)) {
 		if (resp == RESP_RNR)
 			responder_note_rnr(&qp->conn, qp->conn.qpn);
@@ -225,9 +247,10 @@ enum verdict execute_answered(struct urxe_qp *qp, struct run *r,
 /* ------------------------------------------------------- operations */
 
 /*
- * Has the responder resources for one more (IB 9.7.4.1.4)?  Here each is served
- * before the next begins; what is posted at once, and not parted by a fence,
- * counts as outstanding together, as it is on a wire: up to max_rd_atomic.
+ * IB 9.7.4.1.4: whether the responder has resources for one more READ or
+ * atomic.  Here each one is served before the next begins.  Those that are
+ * posted together, without a fence between them, count as outstanding at the
+ * same time, as on a wire: up to max_rd_atomic.
  */
 static bool execute_has_resources(const struct urxe_qp *qp, struct run *r)
 {
@@ -239,7 +262,7 @@ static bool execute_has_resources(const struct urxe_qp *qp, struct run *r)
 	return false;
 }
 
-/* This side found nothing wrong: the request is the responder's now. */
+/* No local error was found: the request reaches the responder. */
 static inline void execute_arrives(const struct urxe_qp *qp,
 				   const struct urxe_wqe *w)
 {
@@ -256,6 +279,7 @@ static bool segs_are_mapped(const struct urxe_seg *seg, int n)
 	return true;
 }
 
+/* Add a WRITE to the batch; dst->ptr is NULL: it is not mapped here. */
 static void execute_collect(struct run *r, const struct urxe_seg *dst,
 			    const struct urxe_seg *src, int n)
 {
@@ -271,7 +295,7 @@ static void execute_collect(struct run *r, const struct urxe_seg *dst,
 	}
 }
 
-/* The n runs of src to where responder_access() said. */
+/* Copy the n runs of @src to @dst, which responder_access() returned. */
 static inline enum response __attribute__((always_inline))
 execute_move(struct urxe_qp *qp, const struct urxe_wqe *w,
 	     const struct urxe_seg *dst, const struct urxe_seg *src, int n)
@@ -308,7 +332,7 @@ static enum verdict execute_write(struct urxe_qp *qp, struct run *r,
 		execute_collect(r, &dst, src, n);
 		return WR_IN_FLIGHT;
 	}
-	v = requester_send_batch(qp, r); /* earlier ones first */
+	v = requester_send_batch(qp, r); /* earlier WRs first */
 	if (unlikely(v != WR_DONE))
 		return v;
 	if (likely(!resp && w->length))
@@ -335,7 +359,7 @@ static enum verdict execute_read(struct urxe_qp *qp, struct run *r,
 	if (!resp && execute_gather(qp, w, IBV_ACCESS_LOCAL_WRITE, dst) < 0)
 		return execute_fail(r, IBV_WC_LOC_PROT_ERR);
 	if (!resp && w->length) {
-		/* after the WRITEs before it, and before the READs after it */
+		/* order it after preceding WRITEs, and before later READs */
 		atomic_thread_fence(memory_order_seq_cst);
 		resp = moved_from(
 			transfer(dst, &src, w->length, qp->ctx, false));
@@ -362,7 +386,7 @@ static enum verdict execute_atomic(struct urxe_qp *qp, struct run *r,
 		return execute_answered(qp, r, w, RESP_NAK_INVALID);
 	resp = responder_access(&qp->conn, w->rkey, w->remote_addr, 8,
 				IBV_ACCESS_REMOTE_ATOMIC, &word, &key);
-	/* the key's first byte may itself be misaligned */
+	/* the MR's first byte may itself be misaligned */
 	if (!resp && !responder_is_aligned(word.va))
 		resp = RESP_NAK_INVALID;
 	if (!resp)
@@ -379,7 +403,7 @@ static enum verdict execute_atomic(struct urxe_qp *qp, struct run *r,
 	return execute_answered(qp, r, w, resp);
 }
 
-/* IB A19.4.4: 8 bytes that nobody sees half written. */
+/* ATOMIC WRITE (IB A19.4.4): 8 bytes, never seen half written. */
 static enum verdict execute_atomic_write(struct urxe_qp *qp, struct run *r,
 					 const struct urxe_wqe *w)
 {
@@ -396,7 +420,7 @@ static enum verdict execute_atomic_write(struct urxe_qp *qp, struct run *r,
 	src.ptr = (char *)&value;
 	resp = responder_access(&qp->conn, w->rkey, w->remote_addr, 8,
 				IBV_ACCESS_REMOTE_WRITE, &dst, NULL);
-	if (!resp && !responder_is_aligned(dst.va)) /* as an atomic's */
+	if (!resp && !responder_is_aligned(dst.va)) /* as for an atomic */
 		resp = RESP_NAK_INVALID;
 	if (!resp)
 		resp = moved(transfer(&dst, &src, 8, qp->ctx, false));
@@ -414,7 +438,7 @@ static enum verdict execute_flush(struct urxe_qp *qp, struct run *r,
 	return execute_answered(qp, r, w, responder_flush(qp, &qp->conn, w));
 }
 
-/* A receive failed, and with it the WR. */
+/* Publish the completion of a receive that failed with the WR, if any. */
 static void execute_publish(struct receipt *rc)
 {
 	if (!rc->conn)
@@ -423,6 +447,11 @@ static void execute_publish(struct receipt *rc)
 	responder_notify(rc);
 }
 
+/*
+ * Take a receive for @w, fill it from @src (NULL: WRITE WITH IMMEDIATE, no
+ * data) and complete both ends.  @failed: complete the receive with this
+ * error.
+ */
 static enum verdict execute_receive(struct urxe_qp *qp, struct run *r,
 				    const struct urxe_wqe *w,
 				    const struct urxe_seg *src,
@@ -445,7 +474,7 @@ static enum verdict execute_receive(struct urxe_qp *qp, struct run *r,
 		return v;
 	}
 	execute_publish(&rc);
-	/* no answer, but a receive that failed broke the other end */
+	/* UC has no NAK, but a failed receive breaks the remote QP */
 	if (qp->type == IBV_QPT_UC &&
 	    (resp == RESP_NAK_INVALID || resp == RESP_NAK_OPERATION))
 		conn_break(&qp->conn, RESP_NAK_OPERATION, qp, w);
@@ -470,8 +499,8 @@ static enum verdict execute_send(struct urxe_qp *qp, struct run *r,
 }
 
 /*
- * The write comes first, but not without a receive to complete.  If it may not
- * go where it should the receive fails, too (IB 11.6.2, local access error).
+ * The WRITE part was refused: the receive fails, too (IB 11.6.2, local access
+ * error).
  */
 static void execute_write_imm_refused(struct urxe_qp *qp,
 				      const struct urxe_wqe *w)
@@ -483,6 +512,7 @@ static void execute_write_imm_refused(struct urxe_qp *qp,
 	execute_publish(&rc);
 }
 
+/* The write comes first, but only if a receive is posted. */
 static enum verdict execute_write_imm(struct urxe_qp *qp, struct run *r,
 				      const struct urxe_wqe *w)
 {
@@ -509,9 +539,9 @@ static enum verdict execute_write_imm(struct urxe_qp *qp, struct run *r,
 }
 
 /*
- * Class J (IB 9.9.6.3): the receive and the responder's QP fail, and no NAK
- * says so.  Nor does an ACK: the requester repeats the request until it gives
- * up.
+ * Class J error (IB 9.9.6.3): the receive and the responder's QP fail,
+ * without a NAK or an ACK.  The requester repeats the request until its
+ * retries are exhausted.
  */
 static enum response execute_send_inv_refused(struct urxe_qp *qp,
 					      const struct urxe_wqe *w)
@@ -530,9 +560,12 @@ static enum response execute_send_inv_refused(struct urxe_qp *qp,
 }
 
 /*
- * The key is gone before the receive completes.  That takes a wait, with the
- * guard down, so what was found before counts no more; and if meanwhile
- * others emptied the SRQ it is not done again when the WR is tried again.
+ * SEND WITH INVALIDATE: the key is invalid before the receive completes.
+ *
+ * bind_invalidate() waits, with the guard cleared, so the connection and the
+ * SGEs are looked up again afterwards.  w->inv records the result: if the WR
+ * is retried, because the SRQ is empty by then, the key is not invalidated
+ * again.
  */
 static enum verdict execute_send_inv(struct urxe_qp *qp, struct run *r,
 				     struct urxe_wqe *w)
@@ -563,7 +596,7 @@ static enum verdict execute_send_inv(struct urxe_qp *qp, struct run *r,
 	return execute_receive(qp, r, w, src, IBV_WC_SUCCESS);
 }
 
-/* May a datagram go out?  False: something is wrong on this side. */
+/* Check a datagram.  False: a local error; r->status is set. */
 static bool execute_check_datagram(struct urxe_qp *qp, struct run *r,
 				   const struct urxe_wqe *w)
 {
@@ -580,7 +613,7 @@ static bool execute_check_datagram(struct urxe_qp *qp, struct run *r,
 	return false;
 }
 
-/* A datagram goes to each destination that listens, or nowhere. */
+/* Send a datagram to each QP that accepts it; there may be none. */
 static enum verdict execute_datagram(struct urxe_qp *qp, struct run *r,
 				     const struct urxe_wqe *w)
 {
@@ -603,6 +636,7 @@ static enum verdict execute_datagram(struct urxe_qp *qp, struct run *r,
 	return v;
 }
 
+/* LOCAL_INV and BIND_MW. */
 static enum verdict execute_local(struct urxe_qp *qp, struct run *r,
 				  const struct urxe_wqe *w)
 {

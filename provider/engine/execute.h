@@ -1,26 +1,33 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Carrying out a work request. */
+/*
+ * Execution of a work request.  The requester (requester.c) calls execute()
+ * for each WR that it begins.  The function also does the responder's work
+ * (responder.h), in the requester's process.
+ */
 #pragma once
 
 #include "qp.h"
 #include "transfer.h"
 
-/* What has become of a WR. */
+/* The result of an attempt to execute a WR. */
 enum verdict {
-	WR_DONE, /* complete it */
-	WR_DROPPED, /* nobody heard it: complete it all the same */
-	WR_IN_FLIGHT, /* begun; its answer comes later (flight.h) */
-	WR_COMPLETED, /* and completed, together with the other end's */
-	WR_RNR, /* the responder has no receive: try again */
-	WR_SILENT, /* nobody answers: try again */
-	WR_FAILED, /* with run.status */
+	WR_DONE, /* executed; to be completed */
+	WR_DROPPED, /* not received, no response expected; to be completed */
+	WR_IN_FLIGHT, /* begun; the response comes later (flight.h) */
+	WR_COMPLETED, /* executed and completed, along with the receive */
+	WR_RNR, /* the responder has no receive: retry */
+	WR_SILENT, /* no response: retry */
+	WR_FAILED, /* to be completed with run.status */
 };
 
-/* One pass over the queue. */
+/* One pass of the requester over the send queue. */
 struct run {
-	struct transfer_batch batch; /* WRITEs that are in flight together */
+	struct transfer_batch batch; /* WRITEs for one process_vm call */
 	enum ibv_wc_status status; /* of the WR that failed */
-	/* what needs the responder's resources, since the last fence */
+	/*
+	 * number of READs, atomics and the like since the last fence, and the
+	 * slot up to which fences have been looked for
+	 */
 	uint32_t fetches, fetched_to;
 };
 
@@ -31,7 +38,10 @@ static inline void run_begin(struct run *r, struct urxe_qp *qp)
 	r->fetched_to = qp->sq.begun;
 }
 
-/* The WR that is begun next is a READ, an atomic or the like. */
+/*
+ * Count the WR that is begun next, which needs a responder resource (READ,
+ * atomic and the like).
+ */
 static inline void run_count_fetch(struct run *r, const struct urxe_qp *qp)
 {
 	for (; r->fetched_to != qp->sq.begun; r->fetched_to++)
@@ -40,24 +50,27 @@ static inline void run_count_fetch(struct run *r, const struct urxe_qp *qp)
 	r->fetches++;
 }
 
-/* qp->lock is held and its guard is up. */
+/* Execute w.  qp->lock is held and qp's guard is in use. */
 enum verdict execute(struct urxe_qp *qp, struct run *r, struct urxe_wqe *w);
-/* w leaves, and nobody hears it: WR_DROPPED if its own side is in order. */
+/*
+ * The result of w if its packets are lost: WR_DROPPED, or WR_FAILED if the
+ * requester's own checks fail.
+ */
 enum verdict execute_lost(struct urxe_qp *qp, struct run *r,
 			  const struct urxe_wqe *w);
-/* What a response to w means for the requester; IB 9.7.5.2 and 11.6.2. */
+/* The result of w for a response to it; IB 9.7.5.2 and 11.6.2. */
 enum verdict execute_answered(struct urxe_qp *qp, struct run *r,
 			      const struct urxe_wqe *w, enum response resp);
 
-/* For part.c: pieces of the above. ---------------------------------------- */
+/* Parts of the above, for part.c ----------------------------------------- */
 
 /*
- * The WR's bytes, to be read or written.  The number of runs, or -1: a key does
- * not hold.
+ * Get the local bytes of w, to be read or (write) written, as segments.
+ * Returns their number, or -1 if an lkey is not valid.
  */
 int part_gather(struct urxe_qp *qp, const struct urxe_wqe *w, bool write,
 		struct urxe_seg *seg);
-/* Has the responder resources for so many READs and atomics at once? */
+/* Does the responder have resources for n READs and atomics at once? */
 static inline bool part_has_resources(const struct urxe_qp *qp, uint32_t n)
 {
 	uint32_t limit = load_relaxed(&qp->conn.sh->max_dest_rd_atomic);
@@ -65,6 +78,6 @@ static inline bool part_has_resources(const struct urxe_qp *qp, uint32_t n)
 	return limit && (n <= limit || qp->attr.max_rd_atomic <= limit);
 }
 
-/* w, a WRITE WITH IMMEDIATE whose bytes are there, takes its receive. */
+/* Take and complete the receive of a WRITE WITH IMMEDIATE, after its data. */
 enum verdict part_receive(struct urxe_qp *qp, struct run *r,
 			  const struct urxe_wqe *w);

@@ -1,4 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * The file table of a context's arena: shared files that its MRs are in.
+ *
+ * verbs/mr.c calls file_get() at registration and file_put() at
+ * deregistration, when no requester uses the MR any more.  Peers read the
+ * table to map the file (mem.c): by its path or, if that does not lead to it,
+ * by a descriptor in /proc/PID/fd.
+ *
+ * Entries are filled under the arena's lock.  The word refs contains the
+ * number of MRs and a generation (`made`), which changes with the last
+ * deregistration: peers then unmap the file.  Both are changed by one
+ * compare-and-swap (acquire and release), because file_put() takes no lock.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/magic.h>
@@ -21,6 +34,10 @@ static bool file_in_memory(int fd)
 				     fs.f_type == HUGETLBFS_MAGIC);
 }
 
+/*
+ * Whether the path of the mapping still leads to its file, opened for reading
+ * and writing; *in_memory: the file is in tmpfs or hugetlbfs.
+ */
 static bool file_path_works(const struct vma *v, bool *in_memory)
 {
 	bool works;
@@ -38,8 +55,9 @@ static bool file_path_works(const struct vma *v, bool *in_memory)
 }
 
 /*
- * The entry of that file, or one that can be its: with the lock of the arena.
- * Entries are taken one after the other, so none behind an unused one is used.
+ * Return the index of the file's entry, or of a free one, or -ENOMEM.  The
+ * arena's lock is held.  Entries are taken in order, so no entry behind one
+ * that was never used is in use.
  */
 static int file_find(const struct urxe_arena *a, const struct vma *v)
 {
@@ -61,7 +79,7 @@ static int file_find(const struct urxe_arena *a, const struct vma *v)
 	return found;
 }
 
-/* One MR more; the first one fills the entry.  With the lock of the arena. */
+/* Count one more MR; the first fills the entry.  The arena's lock is held. */
 static void file_hold(struct urxe_file *f, const struct vma *v, int fd,
 		      bool by_path)
 {
@@ -78,7 +96,7 @@ static void file_hold(struct urxe_file *f, const struct vma *v, int fd,
 			if (by_path)
 				memcpy(f->path, v->path, sizeof(f->path));
 		}
-		f->fd = fd; /* what led there before may be closed */
+		f->fd = fd; /* the previous one may be closed */
 	} while (!cas_acq_rel(&f->refs, &word,
 			      URXE_FILE_REFS(made,
 					     URXE_FILE_COUNT(word) + 1)));
@@ -113,7 +131,7 @@ int file_get(struct urxe_context *ctx, const struct vma *v, bool any,
 	return i;
 }
 
-/* Who may have it mapped is to unmap it. */
+/* Have the contexts that may have mapped a file of ours unmap it. */
 static void file_ask_back(struct urxe_context *ctx)
 {
 	struct urxe_arena *a = ctx->arena;
@@ -138,7 +156,7 @@ void file_put(struct urxe_context *ctx, uint32_t index)
 		count = URXE_FILE_COUNT(word);
 		if (!count)
 			return;
-		/* the last: nobody is in these pages now, see mem.c */
+		/* last MR: no requester uses these pages now, see mem.c */
 		made = URXE_FILE_MADE(word) + (count == 1);
 	} while (!cas_acq_rel(&f->refs, &word,
 			      URXE_FILE_REFS(made, count - 1)));

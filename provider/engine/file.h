@@ -1,18 +1,23 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * A context's file table: the shared files that its MRs lie in, so that peers
- * can map them; mem.c is the peers' side.
+ * The file table of a context: the shared files that contain its MRs, so that
+ * peers can map them (copy path 2).  Registration calls these functions; the
+ * peers' side is mem.c.
  */
 #pragma once
 
 #include "context.h"
 
 /*
- * Note the shared file an MR lies in; its index.  Peers may map it if it is in
- * memory, else it must be wanted for another reason.  -ENOENT: it cannot be
- * opened again, and is reached by path 3; -ENOMEM.
+ * Add a reference of an MR to its shared file.  Returns the file's index.
+ * *in_memory tells whether the file is on tmpfs or hugetlbfs, so that peers
+ * may map it.  A file on disk is entered only if any is set.
+ *
+ * -ENOENT: there is no way for peers to open the file, or it is on disk and
+ * any is not set; peers use copy path 3.  -ENOMEM: the table is full.
  */
 struct vma;
 int file_get(struct urxe_context *ctx, const struct vma *v, bool any,
 	     bool *in_memory);
+/* Drop the reference of an MR. */
 void file_put(struct urxe_context *ctx, uint32_t index);

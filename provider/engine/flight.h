@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * WRs in flight: begun, not yet done.
+ * Outstanding WRs (in flight): begun, and not yet done.
  *
  * The slots of a send queue are, from the oldest:
  *
@@ -8,71 +8,79 @@
  *	done ... begun	in flight
  *	begun ... prod	queued
  *
- * WRs are begun in order and completed in order (IB 10.8.3).  What is in flight
- * may be answered in any order: a slot says whether it was, and how (wqe.answer).
- * Two things hold the next WR back: a WR in flight that the specification's
- * table of Work Request Operation Ordering has it follow (order.h), and an
- * answer that breaks the QP.
+ * WRs are begun in order and completed in order (IB 10.8.3).  Responses to
+ * WRs in flight may arrive in any order; wqe.answer records them.  The next
+ * WR is held back in two cases: the specification's table of Work Request
+ * Operation Ordering (order.h) has it follow a WR in flight, or a response
+ * breaks the QP.
  *
- * By itself the requester carries a WR out when it begins it, and has in flight
- * what it collects for one system call, until ibv_post_send returns.  A
- * *carrier* makes it otherwise: it is asked to begin each WR, and may answer
- * later, when the program polls or the service thread runs.  A QP has none
- * unless somebody sets qp->carrier while its queue is empty.
+ * A transport (struct urxe_carrier) sends requests and delivers responses.
+ * Without one (qp->carrier is NULL, loopback) the requester executes a WR
+ * when it begins it.  Then only WRITEs that are batched for one system call
+ * are in flight, until ibv_post_send returns.  A transport, such as the
+ * adversary or RoCE, begins each WR in its own way, and may deliver the
+ * response later, when the program polls or the service thread runs.
+ * qp->carrier is set while the queue is empty.
  */
 #pragma once
 
 #include "execute.h"
 #include "order.h"
 
-/* All are called with qp->lock held. */
+/* The operations of a transport, called with qp->lock held. */
 struct urxe_carrier {
 	/*
-	 * Begin w, the guard up: WR_IN_FLIGHT, or what execute() returns, which
-	 * collects nothing then.  A WR that cannot be begun yet is parked by its
-	 * verdict, as by execute().  Who wants to be asked earlier than
-	 * progress() has said calls service_need(); also in progress(), for
-	 * another QP.
+	 * Begin w.  The guard is in use.  Returns WR_IN_FLIGHT, or a result
+	 * of execute(), which does not batch if there is a transport.  A
+	 * result such as WR_RNR parks a WR that cannot be begun yet.  If
+	 * progress() has to be called earlier than it has returned, the
+	 * transport calls service_need(), also from progress() of another QP.
 	 */
 	enum verdict (*begin)(struct urxe_qp *qp, struct run *r,
 			      struct urxe_wqe *w);
-	/* first is in flight: does the carrier keep second behind it itself? */
+	/* Does the transport itself order second after first, in flight? */
 	bool (*follows)(const struct urxe_qp *qp, const struct urxe_wqe *first,
 			const struct urxe_wqe *second);
 	/*
-	 * Somebody polls, or time has passed (ns of clock_now()): answer what can
-	 * be.  Returns when to ask again, UINT64_MAX for never.
+	 * Deliver responses: called by pollers and by the service thread with
+	 * the time of clock_now().  Returns when to call it again, or
+	 * UINT64_MAX.
 	 */
 	uint64_t (*progress)(struct urxe_qp *qp, uint64_t now);
-	/* Something is in flight, and was not: when to ask.  NULL: at once. */
+	/*
+	 * After the first WR is in flight: when to call progress().  NULL: at
+	 * once.
+	 */
 	uint64_t (*due)(const struct urxe_qp *qp);
 	/*
-	 * What is in flight, or was and is queued again, is flushed or
-	 * forgotten: it has no answer.  Also called where there is nothing, and
-	 * from inside flight_answer() and requester_run().
+	 * Forget the WRs in flight, and those that were in flight and are
+	 * queued again: they are flushed or dropped, and no response is
+	 * delivered for them.  There may be none.  Also called from inside
+	 * flight_answer() and requester_run().
 	 */
 	void (*cancel)(struct urxe_qp *qp);
 };
 
 /*
- * The answer to the WR in slot index, which is in flight.  It is completed when
- * those before it are; the guard is down.  Afterwards the carrier calls
- * requester_run() to have begun what was held back.
+ * Deliver the response to the WR in slot index, which is in flight.  It is
+ * completed when all WRs before it are.  The guard is not in use.  The
+ * transport calls requester_run() afterwards, to begin WRs that were held
+ * back.
  */
 void flight_answer(struct urxe_qp *qp, uint32_t index,
 		   enum ibv_wc_status status);
 
 /*
- * The WR in slot index, which is in flight, found no receive (WR_RNR) or nobody
- * who answers (WR_SILENT).  It, and what is in flight behind it, is queued and
- * parked, and will be begun once more; or it fails.  The guard is up, and then
- * down.
+ * Park the WR in slot index, which is in flight, after an RNR NAK (WR_RNR) or
+ * a timeout (WR_SILENT).  The WR and those in flight after it are queued
+ * again, to be begun once more; or the WR fails if no retries are left.  The
+ * guard is in use on entry, and cleared on return.
  */
 void flight_park(struct urxe_qp *qp, struct run *r, uint32_t index,
 		 enum verdict v);
 
-/* After a fork: what is in flight is the parent's, who completes it. */
+/* In the child of a fork: drop WRs in flight; the parent completes them. */
 void flight_disown(struct urxe_qp *qp);
 
-/* Have the carrier forget what is in flight, before the queue is emptied. */
+/* Call the transport's cancel(), before the queue is emptied. */
 void flight_cancel(struct urxe_qp *qp);

@@ -1,4 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Flushing the work queues of a QP in the error state (IB 10.3.1).
+ *
+ * A NAK or ibv_modify_qp takes a QP to ERR; the owner of the QP then
+ * completes each WR with IBV_WC_WR_FLUSH_ERR, see flush.h.  flush_sq() and
+ * flush_qp() run in the requester, in ibv_post_recv and in ibv_modify_qp,
+ * with qp->lock held.  flush_cq() runs for the QPs of a CQ that has its
+ * attention flag set, from a poll or from the service thread, with ctx->lock
+ * held.
+ *
+ * Flushing does not wait for a peer that is using the receive queue.  If
+ * there is one, flush_later() sets the attention flag again.  If the CQ
+ * overruns, the remaining receives get no completion.
+ */
 #include "bounce.h"
 #include "comp_cntr.h"
 #include "event.h"
@@ -22,7 +36,7 @@ void flush_sq(struct urxe_qp *qp)
 	if (sq->done != sq->prod)
 		why_flushed(qp, "sends", sq->prod - sq->done,
 			    sq_slot(sq, sq->done)->wr_id);
-	qp_guard_raise(qp, GUARD_NOTHING); /* we produce into a CQ */
+	qp_guard_raise(qp, GUARD_NOTHING); /* for the CQ */
 	for (; sq->done != sq->prod; sq->done++) {
 		comp_cntr_wr(qp, sq_slot(sq, sq->done), true);
 		requester_complete(qp, sq_slot(sq, sq->done),
@@ -33,7 +47,7 @@ void flush_sq(struct urxe_qp *qp)
 	wait_end(qp);
 }
 
-/* wr_id: where to leave it, or NULL */
+/* Flush one receive; store its wr_id in *wr_id unless that is NULL. */
 static void flush_recv(struct urxe_qp *qp, uint32_t index, uint64_t *wr_id)
 {
 	const struct urxe_recv *r = rq_slot(&qp->rq, index);
@@ -61,10 +75,13 @@ static void flush_recv(struct urxe_qp *qp, uint32_t index, uint64_t *wr_id)
 }
 
 /*
- * False if the peer's requester is inside: it may have taken a receive that
- * it has not completed yet.  What a dead peer took and never completed is
- * between done and cons, and is flushed with the rest.  Datagrams have
- * many requesters: what was taken is each one's to complete (rq.h).
+ * Flush the receive queue.  False: the peer's requester or the owner of the
+ * wire's socket is using it, or a bouncer is copying.  A receive may then be
+ * taken and not completed yet.
+ *
+ * A receive that a dead peer took and never completed is between done and
+ * cons, and is flushed with the rest.  A UD QP has many requesters: each
+ * completes what it took (rq.h).
  */
 static bool flush_rq(struct urxe_qp *qp)
 {
@@ -80,15 +97,15 @@ static bool flush_rq(struct urxe_qp *qp)
 	prod = load_seq_cst(&sh->prod);
 	cons = load_acquire(&sh->cons);
 	done = load_acquire(&sh->done);
-	/* also one that was returned may still be written (receive_return) */
+	/* a bouncer may still write to one that receive_return() returned */
 	if (!bounce_quiesce_try(qp->ctx->fabric, qp->ctx->arena))
 		return false;
-	qp_guard_raise(qp, GUARD_NOTHING); /* we produce into a CQ */
+	qp_guard_raise(qp, GUARD_NOTHING); /* for the CQ */
 	if (!rq_kept_set(&qp->rq) && (int32_t)(cons - done) > 0 &&
 	    cons - done <= qp->rq.max_wr)
 		for (; done != cons; done++)
 			flush_recv(qp, done, n++ ? NULL : &first);
-	while (cons != prod && left) { /* others can write there */
+	while (cons != prod && left) { /* bounded: peers can write cons */
 		if (!cas_acq_rel(&sh->cons, &cons, cons + 1))
 			continue;
 		flush_recv(qp, cons++, n++ ? NULL : &first);
@@ -108,8 +125,8 @@ void flush_last_wqe(struct urxe_peer *p, struct urxe_qp_sh *sh)
 }
 
 /*
- * Somebody is in the way: the next poll tries again, and so does the service
- * thread, because the program may be waiting for the event of the flush.
+ * The flush has to be retried: by the next poll, and by the service thread,
+ * because the program may sleep until the event of the flush.
  */
 void flush_later(struct urxe_cq *cq)
 {
@@ -117,12 +134,15 @@ void flush_later(struct urxe_cq *cq)
 	service_need(cq->ctx);
 }
 
-/* No message for this QP takes a receive of its SRQ any more. */
+/*
+ * The QP has an SRQ: raise IBV_EVENT_QP_LAST_WQE_REACHED once, when no
+ * message for this QP can take a receive any more.
+ */
 static void flush_srq(struct urxe_qp *qp)
 {
 	if (load_relaxed(&qp->sh->last_wqe))
 		return;
-	/* a peer may be about to complete one */
+	/* a peer may be about to complete a receive */
 	if (quiesce_qp_busy(qp->ctx->fabric, qp->qpn, qp->attr.dest_qp_num) ||
 	    !bounce_quiesce_try(qp->ctx->fabric, qp->ctx->arena)) {
 		flush_later(qp->rcq);
@@ -149,6 +169,7 @@ void flush_qp(struct urxe_qp *qp)
 	urxe_unlock_outside(&qp->rq.lock);
 }
 
+/* False: another thread has the QP; try again. */
 static bool flush_if_error(struct urxe_qp *qp)
 {
 	if (qp_state(qp) != IBV_QPS_ERR)

@@ -1,4 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Yielding of threads that poll an empty CQ; idle.h has the policy.
+ *
+ * Polls of a CQ (poll_waits()) and reads of a completion counter call
+ * idle_give_way() after IDLE_POLLS of them in a row found nothing new.  The
+ * caller holds no lock.  Each thread has its own state.
+ */
 #define _GNU_SOURCE
 #include <sched.h>
 #include <stdbool.h>
@@ -8,14 +15,17 @@
 #include "base/compiler.h"
 #include "idle.h"
 
-/* A thread that polls.  Times are in ns. */
+/* State of the polling thread; times in ns. */
 static thread_own struct {
-	uint64_t last; /* when it was here */
-	uint64_t until, pause; /* it does not yield before */
+	uint64_t last; /* end of its last call */
+	uint64_t until, pause; /* no yield before `until` */
 	long switches;
 } self;
 
-/* Did anybody take this thread's place since it was last asked? */
+/*
+ * Whether other threads ran in this thread's place since the last call.  The
+ * kernel counts a switch by sched_yield() as involuntary.
+ */
 static bool others_ran(void)
 {
 	struct rusage usage;
@@ -27,7 +37,11 @@ static bool others_ran(void)
 	return self.switches != before;
 }
 
-/* How long to go on without, after a yield that took that long. */
+/*
+ * Return how long to poll without a yield, after a yield that took @took ns.
+ * If other threads ran: 0, or a part of the time if they used a time slice.
+ * If none ran: twice the last pause (exponential backoff).
+ */
 static uint64_t next_pause(uint64_t took)
 {
 	uint64_t twice = 2 * self.pause + IDLE_ALONE_MIN_NS;

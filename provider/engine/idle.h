@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Pollers that find nothing give way.
+ * Back-off of idle pollers: sched_yield() with an adaptive interval.
  *
- * Where there are more pollers than CPUs, the one that a poller waits for may
- * need the very CPU that it polls on, and would get it when the time slice is
- * over, after some milliseconds.  So whoever found a CQ empty IDLE_POLLS times
- * in a row yields.
+ * If there are more polling threads than CPUs, the thread that a poller waits
+ * for may need the CPU of the poller.  It would get that CPU at the end of
+ * the time slice, after some milliseconds.  So a poller that has found a CQ
+ * empty IDLE_POLLS times in a row yields.
  *
- * A thread that has its CPU to itself gains nothing by that, and a completion
- * that comes meanwhile is seen later, by as much as the system calls take.  So
- * a thread that was alone polls twice as long before it yields again, up to
- * IDLE_ALONE_MAX_NS; the kernel counts how often others took its place.
+ * A thread that is alone on its CPU gains nothing by yielding, and sees a
+ * completion later by the time of the system calls.  So the interval until it
+ * yields again doubles, up to IDLE_ALONE_MAX_NS.  The kernel's count of
+ * involuntary context switches (getrusage()) tells whether it was alone.
  *
- * Where others use all of a time slice they are no pollers, and whom the thread
- * waits for is perhaps on another CPU: to be there when he runs is worth more
- * than to give way at each message.  Then it polls a part,
- * IDLE_SHARE, of the time that they ran.
+ * If other threads run for a whole time slice, they do not poll, and the
+ * thread that is waited for may be on another CPU.  Then a fast reaction is
+ * worth more than yielding at each message.  The interval is the time that
+ * the others ran, divided by IDLE_SHARE.
  *
- * Who does other things between two polls shall not lose his CPU for it: what
- * took longer than IDLE_POLL_NS for each poll was no waiting.
+ * A thread that works between its polls is not idle and does not yield: its
+ * polls took longer than IDLE_POLL_NS each.
  */
 #pragma once
 
@@ -29,6 +29,8 @@
 #define IDLE_SLICE_NS 500000
 #define IDLE_SHARE 8
 
-/* The caller found nothing, IDLE_POLLS times; it has no lock, and looks anew.
+/*
+ * Yield if that is useful.  Called after IDLE_POLLS empty polls, without any
+ * lock; the caller polls again afterwards.
  */
 void idle_give_way(void);

@@ -1,5 +1,22 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* The key table of a context. */
+/*
+ * The key table of a context: an entry for each MR and memory window, which
+ * its lkey and rkey name.
+ *
+ * A key is context slot, index in the table, and an 8-bit tag that changes
+ * with each use of the entry.  An entry's live word is URXE_MR_LIVE(key)
+ * while the key is valid.  key_alloc() takes an entry, key_set() and
+ * key_enable() make it valid, key_revoke() invalidates it and waits for its
+ * users, key_free() gives it back.
+ *
+ * Callers are the MR and MW verbs and bind.c.  The arena's lock protects
+ * allocation, tags and windows.  Requesters and pollers look keys up without
+ * a lock: key_revoke() clears the live word (seq_cst) and then waits for the
+ * guards that name the key and for the pollers (shared/guard.h).
+ *
+ * key_high and the window counts are in shared memory and may be damaged by
+ * other processes.  They are checked before use and repaired.
+ */
 #include <errno.h>
 
 #include "key.h"
@@ -8,7 +25,7 @@
 
 #define KEYS_PER_PAGE (URXE_PAGE / sizeof(struct urxe_key))
 
-/* How many entries have memory, if key_high says so; mended by key_grow(). */
+/* Number of entries that have memory, also if @high is damaged. */
 static uint32_t key_sound(uint32_t high)
 {
 	return high <= URXE_MAX_KEY ? high / KEYS_PER_PAGE * KEYS_PER_PAGE : 0;
@@ -19,7 +36,7 @@ static uint32_t key_count(const struct urxe_arena *a)
 	return key_sound(load_relaxed(&a->key_high));
 }
 
-/* Memory for the table up to index. */
+/* Reserve memory for the table up to @index.  0 or -errno. */
 static int key_grow(struct urxe_context *ctx, uint32_t index)
 {
 	struct urxe_arena *a = ctx->arena;
@@ -32,7 +49,7 @@ static int key_grow(struct urxe_context *ctx, uint32_t index)
 				    URXE_PAGE);
 		if (ret)
 			return ret;
-		/* or others were faster, and high is what they made it */
+		/* if another process was faster, high is its value */
 		if (cas_acq_rel(&a->key_high, &high, sound + KEYS_PER_PAGE))
 			high = sound + KEYS_PER_PAGE;
 	}
@@ -53,7 +70,7 @@ struct urxe_key *key_alloc(struct urxe_context *ctx, enum urxe_obj obj,
 	*err = arena_lock(ctx->fabric, a);
 	if (*err)
 		goto err_put;
-	/* go round within what has memory before it grows: keys age */
+	/* reuse entries in turn before the table grows: keys recur late */
 	limit = key_count(a);
 	i = limit ? bitmap_find_next(a->key_map, limit, a->key_next % limit, 1,
 				     1) : 0;
@@ -105,7 +122,7 @@ void key_enable(struct urxe_arena *a, struct urxe_key *k, uint32_t key)
 	store_seq_cst(&k->live, URXE_MR_LIVE(key));
 }
 
-/* Are windows bound to the MR?  A wrong count is mended; under the lock. */
+/* Whether windows are bound to the MR; repair the count.  Lock held. */
 static bool key_has_windows(struct urxe_arena *a, struct urxe_key *k,
 			    uint32_t key)
 {
@@ -120,7 +137,7 @@ static bool key_has_windows(struct urxe_arena *a, struct urxe_key *k,
 	return n;
 }
 
-/* Requesters look keys up, and so do pollers, for what completions bring. */
+/* Wait for requesters, and for pollers, which place inline receive data. */
 static void key_quiesce(struct urxe_context *ctx, uint32_t key)
 {
 	quiesce_mr(ctx->fabric, ctx->arena, key,
@@ -129,9 +146,9 @@ static void key_quiesce(struct urxe_context *ctx, uint32_t key)
 }
 
 /*
- * The arena's lock orders this with bind.c: while it is held no window comes
- * or goes.  The tag tells whether another process of this context destroyed
- * the object already: its entry may even be something else by now.
+ * The arena's lock orders this with bind.c: while it is held, no window is
+ * bound or unbound.  The tag tells whether another process of this context
+ * destroyed the object already; its entry may have been reused.
  */
 int key_revoke(struct urxe_context *ctx, uint32_t key, bool retire)
 {

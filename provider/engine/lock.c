@@ -1,4 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Gates: the slow path of the insider, and the outsiders' side.  A gate is a
+ * lock that is biased to one thread; lock.h has the protocol (a Dekker
+ * handshake, with membarrier(2) on the outsiders' side).
+ *
+ * gate_lock() and gate_wait() wait for the insider and must not be called by
+ * it.  gate_trylock() does not wait.
+ */
 #include "lock.h"
 
 void gate_init(struct urxe_gate *g)
@@ -48,7 +56,7 @@ void gate_unlock(struct urxe_gate *g)
 
 void gate_wait(struct urxe_gate *g)
 {
-	/* who came by the mutex leaves by it */
+	/* an insider that entered by the mutex releases it on exit */
 	mutex_lock(&g->mutex);
 	mutex_unlock(&g->mutex);
 	presence_wait(&g->insider, NULL, NULL);

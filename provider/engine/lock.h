@@ -1,24 +1,27 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Locks, and what is left of them where only one thread comes.
+ * Locks of queues and CQs: the gate, and the queue lock that is a gate or a
+ * mutex.
  *
- * A *gate* is a lock for one insider at a time, who pays no locked
- * instruction.  It is the thread that a thread domain or
- * IBV_CREATE_CQ_ATTR_SINGLE_THREADED promises, or a poller who holds another
- * lock.  But others come by now and then: a poller of another CQ that flushes
- * a broken QP, the service thread with its timers, a thread that deregisters
- * memory.  They are the *outsiders*, and theirs is the whole price:
+ * A gate is an asymmetric lock (a biased lock, an asymmetric Dekker handshake
+ * with membarrier(2)).  One thread at a time is its insider, which executes
+ * no locked instruction.  The insider is the thread that a thread domain or
+ * IBV_CREATE_CQ_ATTR_SINGLE_THREADED promises, or a poller that holds another
+ * lock.  All other threads are outsiders and pay the whole price: a poller of
+ * another CQ that flushes a broken QP, the service thread with its timers, a
+ * thread that deregisters memory.
  *
- *   insider			outsider (the mutex held)
- *   enters			claimed = true
- *   claimed?  then back out	presence_barrier()
- *     and take the mutex	inside?  then wait, or give up
+ *   insider			outsider, with the mutex held
+ *   in-use flag = odd		claimed = true
+ *   if claimed: exit, and	presence_barrier()
+ *     take the mutex		if the flag is odd: wait, or fail
  *
- * base/presence.h has the argument why one of the two sees the other.
+ * Both sides store before they load, so at least one of them sees the other;
+ * base/presence.h has the argument.
  *
- * Who only takes something away (clears a pointer, revokes a key) does not
- * claim: after the barrier new insiders see that it is gone, and only the one
- * that is inside now is waited for.
+ * A destroyer, which only clears a pointer or revokes a key, does not claim
+ * the gate.  After the barrier new insiders see the change, so that it waits
+ * for the current insider only (gate_wait()).
  */
 #pragma once
 
@@ -32,15 +35,20 @@
 struct urxe_gate {
 	struct urxe_mutex mutex;
 	struct presence insider;
-	_Atomic bool claimed; /* an outsider is in, or about to be */
-	bool by_mutex; /* how the insider got in */
+	_Atomic bool claimed; /* an outsider holds it or waits for it */
+	bool by_mutex; /* the insider holds the mutex */
 };
 
-/* Also in the child of a fork, whose only thread is not inside. */
+/*
+ * Initialize the gate; also in the child of a fork, whose only thread is not
+ * inside.
+ */
 void gate_init(struct urxe_gate *g);
 
+/* Slow path of gate_enter(): back out and take the mutex. */
 void gate_enter_slow(struct urxe_gate *g);
 
+/* Enter and leave the gate as its insider. */
 static inline void gate_enter(struct urxe_gate *g)
 {
 	presence_enter_private(&g->insider);
@@ -58,19 +66,19 @@ static inline void gate_leave(struct urxe_gate *g)
 	}
 }
 
-/* For outsiders. */
+/* Lock and unlock the gate as an outsider; trylock does not wait. */
 void gate_lock(struct urxe_gate *g);
 bool gate_trylock(struct urxe_gate *g);
 void gate_unlock(struct urxe_gate *g);
 
-/* After presence_barrier(): wait until who is inside now has left. */
+/* After presence_barrier(): wait until the current insider has left. */
 void gate_wait(struct urxe_gate *g);
 
 /* ------------------------------------------------------------------------ */
 
-/* The lock of a QP's queue: a gate where one thread is promised. */
+/* The lock of a queue: a gate if one thread is promised, else a mutex. */
 struct urxe_lock {
-	struct urxe_gate gate; /* its mutex, if it is not single_threaded */
+	struct urxe_gate gate; /* only its mutex, if not single_threaded */
 	bool single_threaded;
 };
 
@@ -96,7 +104,7 @@ static inline void urxe_unlock(struct urxe_lock *l)
 		gate_leave(&l->gate);
 }
 
-/* For whoever is not the one thread, or does not know. */
+/* For threads that may not be the promised one. */
 static inline void urxe_lock_outside(struct urxe_lock *l)
 {
 	if (!l->single_threaded)

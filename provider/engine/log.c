@@ -1,5 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Explanations.  Only on stderr and only when asked for by URXE_LOG. */
+/*
+ * Log messages: why a verb failed, and notes.  They go to stderr if URXE_LOG
+ * is set, and to up to two functions that urxe_log_also() registers.
+ *
+ * Any thread may log, with any lock held.  A message is one line of at most
+ * 640 bytes, longer ones are cut, and is written with one write(2).  errno is
+ * preserved, except by urxe_fail(), which sets it.
+ */
 #include <errno.h>
 #include <pthread.h>
 #include <stdarg.h>
@@ -36,11 +43,11 @@ static void log_write(const char *line, size_t n)
 {
 	int cancel;
 
-	/* no thread that is cancelled ends in here, with a QP's lock */
+	/* write() is a cancellation point; the caller may have a QP's lock */
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
-	/* one write, so that lines of several processes stay whole */
+	/* one write, so that lines of several processes do not mix */
 	if (write(STDERR_FILENO, line, n) < 0)
-		errno = 0; /* the caller's comes back */
+		errno = 0; /* the caller restores it */
 	pthread_setcancelstate(cancel, NULL);
 }
 
@@ -105,7 +112,7 @@ void urxe_complain(const char *fmt, ...)
 	va_list ap;
 	size_t n;
 
-	/* with URXE_LOG the log has it */
+	/* with URXE_LOG the caller's log has the message */
 	if (to_stderr ||
 	    atomic_flag_test_and_set_explicit(&said, memory_order_relaxed))
 		return;
@@ -124,7 +131,7 @@ void *urxe_fail(int err, const char *what)
 {
 	urxe_why("%s: %s%s%s", what, strerror(-err),
 		 fabric_why()[0] ? ": " : "", fabric_why());
-	fabric_why_clear(); /* said once, and of this failure only */
+	fabric_why_clear(); /* it belongs to this failure only */
 	errno = -err;
 	return NULL;
 }

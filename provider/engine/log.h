@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Why something failed: on stderr if URXE_LOG is set, and told to who else wants
- * to hear it.
+ * Explanations of failures.  They are printed on stderr if the environment
+ * variable URXE_LOG is set, and passed to registered functions.  All
+ * functions preserve errno, except urxe_fail(), which sets it.
  */
 #pragma once
 
@@ -12,16 +13,19 @@
 #include "fabric/fabric.h"
 #include "fabric/reason.h"
 
-extern internal bool urxe_log_on; /* somebody listens */
+extern internal bool urxe_log_on; /* the log has a reader */
 void urxe_log_to_stderr(void);
-/* Also to fn, without the beginning and the end of the line.  Two may be named.
+/*
+ * Pass messages to fn as well, without the prefix "urxe[PID]: " and the
+ * newline.  At most two functions can be registered.  qpn: 0 if the message
+ * is not about a QP; refusal: it is the reason of a failing verb.
  */
 void urxe_log_also(void (*fn)(uint32_t qpn, bool refusal, const char *text));
-/* Why a verb is refused: "VERB: why". */
+/* Log why a verb fails: "VERB: reason". */
 void urxe_log(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
-/* What is the reason of no refused verb. */
+/* Log a message that is not the reason of a failing verb. */
 void urxe_log_note(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
-/* What is said of a QP, whose number the line begins with. */
+/* Log a message about a QP; the line begins with its number. */
 void urxe_log_qp(uint32_t qpn, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 #define urxe_why(...) \
@@ -37,8 +41,14 @@ void urxe_log_qp(uint32_t qpn, const char *fmt, ...)
 
 bool urxe_log_is_on_stderr(void);
 
-/* Once in a process, on stderr without URXE_LOG, too: there is no device. */
+/*
+ * Print on stderr, once in a process, why there is no device, if URXE_LOG is
+ * not set.  (If it is set the log has the reason.)
+ */
 void urxe_complain(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
-/* errno = -err, NULL; says why, too. */
+/*
+ * Log the failure of what with the reason of the fabric library, set errno to
+ * -err, and return NULL.
+ */
 void *urxe_fail(int err, const char *what);

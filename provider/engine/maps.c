@@ -1,4 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Cache of one open descriptor of /proc/self/maps; see maps.h.
+ *
+ * The state of the cache is in a page with MADV_WIPEONFORK, so a forked child
+ * starts without one. maps_open() holds the cache's try-lock until
+ * maps_close(). A thread that does not get the lock opens a descriptor of its
+ * own.
+ *
+ * The program may close the descriptor and reuse its number. Therefore st_dev
+ * and st_ino are compared before each use. maps_open(), maps_close() and
+ * maps_forget() preserve errno.
+ */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -14,12 +26,15 @@ struct maps_kept {
 	_Atomic uint32_t busy;
 	bool open;
 	int fd;
-	dev_t dev; /* which file it is; a number in /proc is used once */
+	dev_t dev; /* identity of the file; /proc does not reuse inodes */
 	ino_t ino;
 };
 
 static struct maps_kept *_Atomic page;
-/* The same, for a forked child, which has a copy of the descriptor to close. */
+/*
+ * Copy of the cache state in ordinary memory: in a forked child it names the
+ * inherited descriptor, which the child closes.
+ */
 static struct maps_kept parents;
 
 void maps_prepare(void)
@@ -37,7 +52,10 @@ void maps_prepare(void)
 		munmap(p, size);
 }
 
-/* Is it what was kept?  If not, the number is somebody else's. */
+/*
+ * Return whether the descriptor still is the file that was cached. If not,
+ * the program has reused its number.
+ */
 static bool maps_are(const struct maps_kept *k)
 {
 	struct stat st;
@@ -46,7 +64,10 @@ static bool maps_are(const struct maps_kept *k)
 	       st.st_ino == k->ino;
 }
 
-/* NULL: there is none, or another thread has it. */
+/*
+ * Lock the cache. Return NULL if there is none or another thread holds the
+ * lock.
+ */
 static struct maps_kept *maps_lock(void)
 {
 	struct maps_kept *k = load_acquire(&page);

@@ -1,33 +1,35 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * A descriptor of /proc/self/maps that is kept from one registration to the
- * next, for those who ask it by PROCMAP_QUERY: opening one takes ten times as
- * long as asking.  It tells of the address space that it was opened in, so a
- * forked child must not use its parent's: what is known of it is in a page that
- * a child finds empty, whatever made the child.  And a program may close
- * descriptors that it does not know, and have other files under their numbers,
- * so it is looked at before it is used.
+ * A cache of one open descriptor of /proc/self/maps, for queries by the ioctl
+ * PROCMAP_QUERY at registration (vma.c).  Opening the file takes ten times as
+ * long as a query.
  *
- * One thread has it at a time; another one opens its own meanwhile.
+ * The descriptor describes the address space that it was opened in, so a
+ * forked child must not use its parent's.  The state of the cache is in a
+ * page with MADV_WIPEONFORK, which is zero in the child.  The program may
+ * close the descriptor and reuse its number, so its identity is checked
+ * before each use.
+ *
+ * One thread uses the cached descriptor at a time; others open their own.
  */
 #pragma once
 
 #include <stdbool.h>
 
 struct maps {
-	int fd; /* -1: there is no /proc */
-	bool lent; /* not to be read: others have the same position */
-	struct maps_kept *kept; /* it is locked; NULL: it is not */
+	int fd; /* -1: open failed, as without /proc */
+	bool lent; /* cached: no read(), as the file position is shared */
+	struct maps_kept *kept; /* the cache, locked; NULL: not locked */
 };
 
 /*
- * From now on one may be kept.  It maps a page, which must not happen while
- * somebody asks what is mapped.
+ * Enable the cache.  This maps a page, so it must not be called during a
+ * query of the mappings.
  */
 void maps_prepare(void);
-/* fresh: not the one that is kept. */
+/* Get a descriptor; fresh: open a new one. */
 void maps_open(struct maps *m, bool fresh);
-/* keep: it may be kept. */
+/* Release it; keep: put it into the cache if possible. */
 void maps_close(struct maps *m, bool keep);
-/* None is kept any more. */
+/* Close the cached descriptor. */
 void maps_forget(void);

@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Copy path 2 for registered file mappings: when a peer's MR lies in a shared
- * mapping of a memfd, tmpfs or hugetlbfs file, map that file here, once, and
- * copy through our own mapping.  If the file cannot be opened the bytes are
- * still reachable through the peer's address space (path 3).
+ * Copy path 2 for file mappings: if a peer's MR lies in a shared mapping of a
+ * memfd, tmpfs or hugetlbfs file, this process maps that file once and copies
+ * through its own mapping. If the file cannot be opened, the copy uses the
+ * address space of the peer (path 3).
+ *
+ * mem_reach_file() is called by requesters and by pollers, from mem_reach().
+ * mem_give_back() is called by the service thread. map_lock serializes
+ * mapping and unmapping.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -17,13 +21,17 @@
 #include "mem.h"
 
 /*
- * The mapping is of file[i] while that is what it was when made.  When its
- * last MR has gone, made goes on there, and the mapping is given back: at
- * once when another file is mapped, else when the service thread comes by.
+ * Mapping of file[i] of a peer's arena. `made` is the generation of the file
+ * table entry that ptr and size belong to.
  *
- * Nobody is in it then, in no thread of ours.  Who is, found it by a key of
- * that file, with his guard up, and made goes on after the key was cleared and
- * the guards were waited for (quiesce.c).
+ * After the last MR on the file is deregistered, its owner advances the
+ * generation of the entry. A mapping of an older generation is unmapped when
+ * another file is mapped, or by the service thread.
+ *
+ * No thread of this process uses the mapping by then. A requester finds the
+ * mapping through a key of that file, with its guard in use. The generation
+ * advances only after the key was cleared and the guards were waited for
+ * (quiesce.c).
  */
 struct urxe_mapped_file {
 	char *_Atomic ptr; /* NULL: it cannot be mapped */
@@ -52,7 +60,11 @@ static bool peer_pids_known(const struct urxe_peer *peer)
 	return peer->fd < 0 || !peer->foreign_pids;
 }
 
-/* Without pid_known the number of its process means nothing here. */
+/*
+ * Open the file by its path, or through /proc/PID/fd. If @pid_known is false,
+ * the PID is of a foreign PID namespace and is not used. Return a descriptor
+ * or -1.
+ */
 static int file_open(const struct urxe_file *file, bool pid_known)
 {
 	char path[64];
@@ -104,14 +116,20 @@ static struct urxe_mapped_file *file_table(struct urxe_peer *peer)
 
 static pthread_mutex_t map_lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* What a thread of the parent was mapping is still untried. */
+/*
+ * A mapping that another thread of the parent was creating during the fork
+ * has not been recorded. The child creates it when it is first used.
+ */
 void mem_after_fork(void)
 {
 	pthread_mutex_init(&map_lock, NULL);
 	descriptor_after_fork();
 }
 
-/* Forgotten first: the child of a fork shall not unmap it a second time. */
+/*
+ * Clear ptr before munmap(): a child forked in between must not unmap the
+ * range a second time.
+ */
 static void file_unmap(struct urxe_mapped_file *m)
 {
 	char *ptr = exchange_relaxed(&m->ptr, NULL);
@@ -125,7 +143,7 @@ static uint32_t file_made(const struct urxe_file *file)
 	return URXE_FILE_MADE(load_acquire(&file->refs));
 }
 
-/* With map_lock held. */
+/* Unmap files of older generations. map_lock is held. */
 static void files_give_back(struct urxe_peer *peer)
 {
 	struct urxe_mapped_file *t = load_acquire(&peer->files);
@@ -147,7 +165,7 @@ void mem_give_back(struct urxe_peer *peer)
 	pthread_mutex_unlock(&map_lock);
 }
 
-/* The first time that this file is met; or it is another one than before. */
+/* Map a file on first use, or after its table entry changed generation. */
 static void file_map(struct urxe_peer *peer, struct urxe_mapped_file *m,
 		     const struct urxe_file *file, uint32_t made)
 {

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Memory as work requests name it: from (key, address, length) to bytes that
- * can be copied.
+ * Memory of work requests: resolve (key, address, length) to bytes that can
+ * be copied.  The requester calls this for both ends, pollers for inline
+ * data.
  *
- * The rule of life: an entry of the key table is valid while its `live` word
- * carries the key.  A requester reads it between raising and lowering its
- * guard (quiesce.c), and whoever clears it waits for the guards, so what was
- * read stays true until the guard falls.
+ * Lifetime: an entry of the key table is valid while its live word contains
+ * the key.  A requester reads the entry while its guard is in use (a hazard
+ * pointer, shared/guard.h).  The destroyer of an MR or MW clears live and
+ * then waits for the guards that name the key (quiesce.c).  So what the
+ * requester has read stays true until it clears its guard.
  */
 #pragma once
 
@@ -18,16 +20,16 @@
 #include "process.h"
 
 /*
- * A run of bytes.  With ptr it is mapped here; without, it is memory of
- * process pid at va (copy paths 3 and 4), which key of peer names.  pid 0: the
- * null MR.
+ * A segment: len contiguous bytes.  If ptr is set they are mapped in this
+ * process.  Otherwise they are at va in process pid (copy paths 3 and 4), in
+ * the memory that key of peer describes.  pid 0 without ptr: the null MR.
  */
 struct urxe_seg {
 	char *ptr;
 	uint64_t va;
 	uint64_t len;
 	int32_t pid;
-	/* set if there is a pid and no ptr */
+	/* set if pid is not 0 and ptr is NULL */
 	struct urxe_peer *peer;
 	const struct urxe_key *key;
 };
@@ -38,9 +40,10 @@ struct urxe_seg {
 	 URXE_ACCESS_FLUSH_PERSISTENT)
 
 /*
- * The entry that key names in peer's context, if a request of protection
- * domain pd may use it with these access rights, else NULL.  Without a
- * remote one it is used as an lkey, which windows do not have.
+ * Return the entry of key in peer's context, or NULL if it is not live or
+ * does not permit access to a request of protection domain pd.  If access has
+ * no remote right the key is an lkey, and a memory window does not match.
+ * The guard is in use.
  */
 static inline const struct urxe_key *
 mem_entry(const struct urxe_peer *peer, uint32_t key, uint32_t pd,
@@ -50,10 +53,10 @@ mem_entry(const struct urxe_peer *peer, uint32_t key, uint32_t pd,
 	uint32_t i = URXE_KEY_INDEX(key);
 	const struct urxe_key *k = &a->key[i];
 
-	/* entries above have no memory behind them */
+	/* entries above key_high have no memory */
 	if (unlikely(i >= load_acquire(&a->key_high)))
 		return NULL;
-	/* seq_cst: after our guard went up, see presence.h */
+	/* seq_cst: ordered after the store of the guard, see presence.h */
 	if (unlikely(load_seq_cst(&k->live) != URXE_MR_LIVE(key)))
 		return NULL;
 	if (unlikely(k->pd != pd || (k->access & access) != access))
@@ -77,33 +80,42 @@ mem_lookup(const struct urxe_peer *peer, uint32_t key, uint32_t pd,
 	return k;
 }
 
-/* IB 10.6.7: a window of type 2 serves the QP it was bound on. */
+/* May QP qpn use k?  A type 2 window is bound to one QP (IB 10.6.7). */
 static inline bool mem_serves(const struct urxe_key *k, uint32_t qpn)
 {
 	return likely(!(k->flags & URXE_MR_TYPE_2)) || k->qpn == qpn;
 }
 
-/* What was asked of a key that did not hold. */
+/* A use of a key that was refused. */
 struct mem_use {
-	const struct urxe_peer *peer; /* whose key it would be */
+	const struct urxe_peer *peer; /* context of the key */
 	uint32_t key, pd, access, qpn;
 	uint64_t addr, len;
 };
 
-/* Note which check failed, and the two values that differ; kind: enum
- * reason_key. */
+/*
+ * Note, as the reason of a failure (why.h), which check of u fails, and the
+ * two values that differ.  kind: enum reason_key.
+ */
 void mem_refused(uint32_t kind, const struct mem_use *u) __attribute__((cold));
 
-/* The slow half of mem_reach: shared files. */
+/* The part of mem_reach() for shared files: map the file on first use. */
 void mem_reach_file(struct urxe_peer *peer, const struct urxe_key *k,
 		    uint64_t offset, struct urxe_seg *seg);
+/* Unmap all files of a peer that is freed. */
 void mem_unmap_files(struct urxe_peer *peer);
-/* Unmap those of its files that no MR is on any more. */
+/* Unmap files of peer that contain no MR any more. */
 void mem_give_back(struct urxe_peer *peer);
-/* Bring what was written to k's file to where it outlives us.  -errno */
+/*
+ * Write k's file to stable storage (fdatasync()).  0, -ENXIO if k is not in a
+ * file, -EIO if the file cannot be opened here, or -errno.
+ */
 int mem_persist(struct urxe_peer *peer, const struct urxe_key *k);
 
-/* Is it memory of this very process?  pid alone does not tell. */
+/*
+ * Is it memory of this process?  k->pid alone does not tell: it may be of
+ * another PID namespace.
+ */
 static inline bool mem_is_mine(const struct urxe_peer *peer,
 			       const struct urxe_key *k)
 {
@@ -111,7 +123,11 @@ static inline bool mem_is_mine(const struct urxe_peer *peer,
 	       (k->flags & URXE_MR_FOREIGN) == peer->my_flag;
 }
 
-/* How to get at len bytes at addr of an entry that mem_lookup found. */
+/*
+ * Set seg to len bytes at addr of an entry that mem_lookup() has returned.
+ * seg->peer and seg->key are valid only if seg->ptr is NULL and seg->pid is
+ * not 0.
+ */
 static inline void mem_reach(struct urxe_peer *peer, const struct urxe_key *k,
 			     uint64_t addr, uint64_t len, struct urxe_seg *seg)
 {
@@ -132,7 +148,7 @@ static inline void mem_reach(struct urxe_peer *peer, const struct urxe_key *k,
 		seg->pid = 0;
 	} else if (k->pid == urxe_pid &&
 		   likely((k->flags & (URXE_MR_FOREIGN | URXE_MR_ODP)) ==
-			  peer->my_flag)) { /* mem_is_mine(), not odp.h */
+			  peer->my_flag)) { /* mem_is_mine() and not ODP */
 		seg->ptr = (char *)(uintptr_t)seg->va;
 	} else {
 		seg->peer = peer;
@@ -142,5 +158,5 @@ static inline void mem_reach(struct urxe_peer *peer, const struct urxe_key *k,
 	}
 }
 
-/* In the child of a fork. */
+/* Reinitialize locks in the child of a fork. */
 void mem_after_fork(void);

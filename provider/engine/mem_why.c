@@ -1,17 +1,24 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Why a key does not hold: the checks of mem.h again. */
+/*
+ * Diagnosis of a rejected key: repeat the checks of mem.h and record which
+ * one failed.
+ */
 #include "mem.h"
 #include "shared/bitmap.h"
 #include "why.h"
 
-/* A reason of a key, with what was asked for and the values that differ. */
+/*
+ * Record a reason for a key: the request's QP, length and address, and the
+ * values that differ.
+ */
 #define note_key(name, kind, u, ...)                                   \
 	why_note(name, REASON_KEY(kind, (u)->key), (u)->qpn, (u)->len, \
 		 (u)->addr, __VA_ARGS__)
 
 /*
- * How many keys were given out at the place of @key after it, modulo 256.  The
- * end of an MR counts as one, that of a memory window does not.
+ * Return how many keys were issued at the index of @key after it, modulo 256.
+ * Deregistration of an MR counts as one. Deallocation of a memory window does
+ * not.
  */
 static uint8_t key_age(const struct urxe_arena *a, uint32_t key)
 {
@@ -19,14 +26,18 @@ static uint8_t key_age(const struct urxe_arena *a, uint32_t key)
 	       URXE_KEY_TAG(key);
 }
 
-/* Was any key given out there?  The first one's tag is 1. */
+/*
+ * Return whether any key was issued at this index. The tag of the first key
+ * is 1, so a current tag of 0 means none, unless the tag wrapped around from
+ * 255.
+ */
 static bool key_existed(const struct urxe_arena *a, uint32_t key)
 {
 	return load_relaxed(&a->key_tag[URXE_KEY_INDEX(key)]) ||
 	       URXE_KEY_TAG(key) == UINT8_MAX;
 }
 
-/* It is not alive under that number. */
+/* Find out why no live entry has this key. */
 static void why_not_live(uint32_t kind, const struct mem_use *u)
 {
 	const struct urxe_arena *a = u->peer->arena;

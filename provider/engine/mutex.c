@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Slow path of the futex mutex of mutex.h: spin, then register as a waiter
+ * and sleep. tests/model/mutex.pml checks the protocol.
+ */
 #include "base/futex.h"
 #include "mutex.h"
 
@@ -11,10 +15,16 @@ static inline void cpu_relax(void)
 #endif
 }
 
-/* Waiting is not for ever: a filter may have forbidden membarrier meanwhile. */
+/*
+ * Upper bound of one sleep. A seccomp filter installed later may forbid
+ * membarrier(2), and then a wake-up can be missed.
+ */
 #define MUTEX_NAP_NS 1000000000ull
 
-/* Most stay for less than it takes to fall asleep. */
+/*
+ * Spins before sleeping. Most critical sections are shorter than the time it
+ * takes to fall asleep.
+ */
 #define MUTEX_SPINS 40
 
 static bool mutex_spin(struct urxe_mutex *m)

@@ -1,21 +1,24 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * A lock among the threads of this process, for the data path: one locked
- * instruction takes it and none gives it back.  (One of glibc has two.)
+ * A futex mutex between the threads of this process, for the data path.  lock
+ * executes one locked instruction and unlock none; a glibc mutex has one in
+ * each.
  *
- *	holder				who waits
+ *	unlock				lock, slow path
  *	locked = 0			waiters++
- *	(here)				presence_barrier()
- *	waiters?  wake one		locked?  then sleep
+ *	(compiler barrier)		presence_barrier()
+ *	if waiters != 0: wake one	if locked: sleep
  *
- * It is the argument of base/presence.h: either the holder sees that somebody
- * waits, or he who waits sees that the lock is free, because the barrier runs
- * on the holder's CPU, too.  One barrier does for all of his wait: whoever gives
- * the lock back later sees him.  tests/model/mutex.pml is this, checked.
+ * This is an asymmetric Dekker handshake, see base/presence.h: membarrier(2)
+ * runs a full barrier on the holder's CPU as well.  So either the holder sees
+ * the waiter, or the waiter sees that the lock is free.  One barrier is
+ * enough for the whole wait, because each later unlock sees the waiter.
+ * tests/model/mutex.pml checks this.
  *
- * Who gives the lock back reads `waiters` afterwards, when it may be another's
- * already: the lock's memory is freed only by those who know that nobody is at
- * it, as ctx->lock and the pins of QPs see to.
+ * unlock reads waiters after it has released the lock, when another thread
+ * may hold it.  So the memory of the lock must not be freed before all
+ * threads have returned from unlock.  ctx->lock and the pins of QPs ensure
+ * that.
  */
 #pragma once
 
@@ -27,11 +30,11 @@
 #include "base/presence.h"
 
 struct urxe_mutex {
-	_Atomic uint32_t locked; /* futex */
-	_Atomic uint32_t waiters;
+	_Atomic uint32_t locked; /* 0 or 1; the futex word */
+	_Atomic uint32_t waiters; /* threads in mutex_lock_slow() */
 };
 
-/* Also in the child of a fork, where nobody else is. */
+/* Initialize the mutex; also in the child of a fork. */
 static inline void mutex_init(struct urxe_mutex *m)
 {
 	store_relaxed(&m->locked, 0);
@@ -57,8 +60,8 @@ static inline void mutex_lock(struct urxe_mutex *m)
 }
 
 /*
- * The same for who has seen that presence_cheap is true; true: mutex_wake() is
- * still to be called.
+ * Unlock when presence_cheap is known to be true.  If this returns true the
+ * caller has to call mutex_wake().
  */
 static inline bool mutex_unlock_cheap(struct urxe_mutex *m)
 {

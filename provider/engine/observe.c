@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Calls of the registered observers; see observe.h for the observation points
+ * and the locks that are held.
+ */
 #include "observe.h"
 
 struct urxe_observer *urxe_observers;

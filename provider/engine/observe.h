@@ -1,16 +1,20 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Where the engine can be watched: by observers of the process, which are
- * called in the thread that works, with the QP's lock held, and must not block.
- * Without one it costs a test at each point.
+ * Trace points of the engine.  Observers are callbacks of this process
+ * (provider/recorder, provider/referee).  They are called in the thread that
+ * executes a WR, with qp->lock held, and must not block.  Without observers a
+ * trace point costs one test.
  *
- * A request LEAVES when its WR is begun, also when it is tried again.  It
- * ARRIVES when its own side finds nothing wrong, and the responder, or a
- * destination of a datagram, listens to it.  Its WR is ANSWERED, once, when it
- * is known what became of it: in any order, and also if it is flushed later. It
- * WAITS when its responder cannot take it now, and goes out AGAIN each time a
- * timer expires; what is tried in between is no news.  A completion COMPLETES
- * when it is published, of a send or of a receive.
+ *	LEAVES		the WR is begun, also when it is retried
+ *	ARRIVES		the requester's checks passed, and the responder (or a
+ *			destination of a datagram) accepts the request
+ *	ANSWERED	the result of the WR is known; once for each WR, in
+ *			any order, and also if the WR is flushed later
+ *	WAITS		the responder cannot accept the request now
+ *	AGAIN		a timer expired and the request is retransmitted;
+ *			retries between two expiries are not reported
+ *
+ * completes() is called when a CQE, of a send or of a receive, is published.
  */
 #pragma once
 
@@ -30,25 +34,26 @@ enum observe_point {
 	OBSERVE_AGAIN,
 };
 
-/* NULL: it does not look there. */
+/* An observer.  Callbacks may be NULL. */
 struct urxe_observer {
 	/*
-	 * what: ARRIVES, the QPN of the responder; ANSWERED, the enum
-	 * ibv_wc_status; WAITS and AGAIN, the enum urxe_stall_kind; else 0.
+	 * Argument what: for ARRIVES the QPN of the responder, for ANSWERED
+	 * the enum ibv_wc_status, for WAITS and AGAIN the enum
+	 * urxe_stall_kind, else 0.
 	 */
 	void (*request)(enum observe_point point, const struct urxe_qp *qp,
 			const struct urxe_wqe *w, uint32_t what);
-	/* An atomic was done, and found old. */
+	/* An atomic was executed; the word had value old before. */
 	void (*fetches)(const struct urxe_qp *qp, const struct urxe_wqe *w,
 			uint64_t old);
 	/* e is about to be published. */
 	void (*completes)(const struct urxe_cqe *e);
-	/* qp goes to ERR or SQE by itself. */
+	/* qp enters ERR or SQE, not by ibv_modify_qp. */
 	void (*breaks)(const struct urxe_qp *qp, enum ibv_qp_state state);
-	struct urxe_observer *next; /* the engine's */
+	struct urxe_observer *next; /* set by observer_add() */
 };
 
-/* Those who look; NULL: nobody.  Changed while no QP is used. */
+/* List of observers, or NULL.  Changed only while no QP is in use. */
 extern internal struct urxe_observer *urxe_observers;
 void observer_add(struct urxe_observer *o);
 

@@ -23,7 +23,7 @@ int odp_populate(uint64_t va, uint64_t len, bool write)
 	if (ret)
 		ret = -errno;
 	errno = saved;
-	if (ret == -EINVAL) /* a device's memory */
+	if (ret == -EINVAL) /* memory of a device (VM_IO, VM_PFNMAP) */
 		return vma_check(va, len, write, &file);
 	return ret ? -EFAULT : 0;
 }

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * On-demand paging.  Nothing is checked when such an MR is registered; pages
- * come and go while it lives, and an access to one that is not there is an
- * error completion.  So its memory is never touched directly, not even our
- * own: always by process_vm_readv/writev (copy path 3), which fail in the
- * middle of nowhere where a load would kill the process.
+ * On-demand paging.  The memory of an ODP MR is not checked at registration.
+ * Pages may be mapped and unmapped later, and an access to an unmapped page
+ * gives an error completion.  Therefore the memory is never accessed by loads
+ * and stores, not even in the process's own address space.  It is copied by
+ * process_vm_readv/writev (copy path 3), which return an error where a load
+ * would raise SIGSEGV.
  */
 #pragma once
 
@@ -13,8 +14,10 @@
 #include "shared/layout.h"
 
 /*
- * The page fault of the local side: bring in len bytes of this process at va,
- * for writing if wanted, before anything goes out.  0, or -EFAULT: they are
- * not there.  (In another process's pages the copy itself will tell.)
+ * Populate the pages of [va, va + len) of this process, for write access if
+ * write is set (MADV_POPULATE_READ, MADV_POPULATE_WRITE).  The requester
+ * calls this for its local memory before it sends anything.  0, or -EFAULT if
+ * the pages are not accessible.  (For pages of another process the copy
+ * fails.)
  */
 int odp_populate(uint64_t va, uint64_t len, bool write);

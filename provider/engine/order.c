@@ -1,4 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Table of Work Request Operation Ordering, IB 10.8.3.3. ORDER_ALWAYS: the
+ * second WR waits for the first one. ORDER_FENCE: only if it has the fence
+ * indicator.
+ */
 #include "order.h"
 
 #define A ORDER_ALWAYS

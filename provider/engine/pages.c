@@ -1,20 +1,27 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * To shared pages: nothing that a thread writes meanwhile may be lost.  So the
- * range is write-protected with userfaultfd, where who writes waits; it is
- * copied; the copy is moved into its place, in one system call; who waited
- * looks again, finds the new mapping, and writes there.
+ * Replace private pages of this process by pages of a memfd, and back, while
+ * other threads use them. The callers are adopt.c and
+ * adopt_fork.c.
  *
- * In between this thread must not write there itself: its signals are blocked,
- * and neither its stack nor what libc keeps for it may be in the range.  It
- * takes no lock and no memory, which those who wait may hold.
+ * To shared pages: no concurrent store may be lost. The range is
+ * write-protected with userfaultfd, so that writing threads block in the page
+ * fault. The range is copied to the memfd, and the memfd's mapping is moved
+ * into place by one mremap(). The blocked threads then retry their store in
+ * the new mapping.
  *
- * What a thread has a system call write there is held up, too, if userfaultfd
- * may hold up the kernel, which needs a privilege; else it fails with EFAULT.
- * What was pinned before (O_DIRECT, io_uring, vmsplice) goes to the old pages.
+ * Meanwhile this thread must not write to the range itself: its signals are
+ * blocked, and neither its stack nor its thread-local data may lie in the
+ * range. It takes no lock and allocates no memory, because a blocked thread
+ * may hold the lock.
  *
- * To private pages is simpler: a private mapping of the same file, moved there
- * in one system call, shows what is in the file until somebody writes.
+ * A system call that writes to the range also blocks if userfaultfd may
+ * handle kernel faults, which needs a privilege. Otherwise the call fails
+ * with EFAULT. I/O on pages that were pinned before (O_DIRECT, io_uring,
+ * vmsplice) goes to the old pages.
+ *
+ * To private pages: a private mapping of the same file is moved into place by
+ * one mremap(). It shows the contents of the file until a page is written.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -39,13 +46,19 @@
 #ifndef UFFD_USER_MODE_ONLY
 #define UFFD_USER_MODE_ONLY 1 /* Linux 5.11 */
 #endif
-/* Linux 6.4: pages that are not there, too. */
+/* UFFD_FEATURE_WP_UNPOPULATED, Linux 6.4: write-protects absent pages too. */
 #define WP_UNPOPULATED (1u << 13)
 
-/* Bytes that a mapping may be grown to. */
+/*
+ * Size in bytes that an emptied file is given, so that a private mapping of
+ * it can be grown by mremap().
+ */
 #define LONGEST (1ll << 46)
 
-/* The programs that count their descriptors shall not miss ours. */
+/*
+ * Return whether @fd is in the lower half of RLIMIT_NOFILE. Programs that use
+ * almost all of their descriptors must not run short.
+ */
 static bool fd_is_spare(int fd)
 {
 	struct rlimit limit;
@@ -54,7 +67,7 @@ static bool fd_is_spare(int fd)
 	       (rlim_t)fd < limit.rlim_cur / 2;
 }
 
-/* Or making it would raise SIGXFSZ. */
+/* Check RLIMIT_FSIZE: exceeding it would raise SIGXFSZ. */
 static bool file_may_have(size_t len)
 {
 	struct rlimit limit;
@@ -120,10 +133,12 @@ static int uffd_open(void)
 }
 
 /*
- * Move map, a mapping of fd from offset on, to `at`, over what is there.  What
- * is wrong with the arguments the kernel says before it unmaps that; where it
- * has no memory for itself it may say so afterwards, and a hole is left, which
- * the same mapping made once more fills.  -errno: map is where it was.
+ * Move @map, a mapping of @fd from v->offset, to @at, over what is mapped
+ * there. Return 0, or -errno with @map still in its place.
+ *
+ * The kernel checks the arguments before it unmaps the target. It may run out
+ * of memory afterwards and leave a hole, which is filled by creating the same
+ * mapping at @at.
  */
 static int pages_move(void *map, size_t len, void *at, int flags, int fd,
 		      const struct smaps_vma *v)
@@ -141,7 +156,10 @@ static int pages_move(void *map, size_t len, void *at, int flags, int fd,
 	return 0;
 }
 
-/* copy: where the bytes go, and what takes the place of `at`.  0 or -errno */
+/*
+ * Copy @len bytes at @at to @copy, a mapping of @fd, and move @copy to @at.
+ * Return 0 or -errno.
+ */
 static int pages_replace(int uffd, void *at, size_t len, void *copy, int fd)
 {
 	const struct smaps_vma all = { .prot = PROT_READ | PROT_WRITE };
@@ -173,7 +191,7 @@ static int pages_change(void *at, size_t len, void *copy, int fd)
 	sigset_t all, old;
 	int uffd, ret;
 
-	/* older kernels hold up only those who write to pages that are there */
+	/* before Linux 6.4 only present pages can be write-protected */
 	if (madvise(at, len, MADV_POPULATE_WRITE))
 		return -errno;
 	uffd = uffd_open();
@@ -189,7 +207,10 @@ static int pages_change(void *at, size_t len, void *copy, int fd)
 	return ret;
 }
 
-/* Is it what this thread itself runs on? */
+/*
+ * Return whether the range contains the stack or thread-local data of the
+ * calling thread.
+ */
 static bool pages_are_mine(const void *at, size_t len)
 {
 	uintptr_t start = (uintptr_t)at, end = start + len;
@@ -225,7 +246,7 @@ int pages_unshare(int fd, const struct smaps_vma *v)
 	void *map, *at = (void *)(uintptr_t)v->start;
 	int ret;
 
-	/* made first, as only then the kernel counts whether there is memory */
+	/* create the mapping first: only mmap() checks the commit limit */
 	map = mmap(NULL, len, v->prot, MAP_PRIVATE, fd, (off_t)v->offset);
 	if (map == MAP_FAILED)
 		return -errno;
@@ -245,10 +266,13 @@ void pages_empty(int fd)
 	    fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0,
 		      st.st_size) ||
 	    !file_may_have(LONGEST) || ftruncate(fd, LONGEST))
-		return; /* those who do that see what is in the file */
+		return; /* discarded pages then read as file contents */
 }
 
-/* mremap may have made a mapping longer than its file.  -1: who knows. */
+/*
+ * Return how many bytes of @v are inside the file, since mremap() may have
+ * grown the mapping beyond its end. -1: fstat() failed.
+ */
 static ssize_t pages_in_file(int fd, const struct smaps_vma *v)
 {
 	uint64_t len = v->end - v->start;

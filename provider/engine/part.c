@@ -1,16 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Execution of a work request in parts, for the transports (flight.h); see
+ * part.h. The caller holds qp->lock and has qp's guard in use.
+ */
 #include "comp_cntr.h"
 #include "observe.h"
 #include "part.h"
 #include "responder.h"
 #include "wqe.h"
 
-/* Both ends of a message. */
+/* Source and destination of a message. */
 struct part_ends {
 	struct urxe_seg from[URXE_MAX_SGE], to[URXE_MAX_SGE];
 };
 
-/* The end that the responder owns. */
+/* Resolve the responder's side of an RDMA operation or atomic. */
 static enum response part_remote(struct urxe_qp *qp, const struct urxe_wqe *w,
 				 uint32_t access, struct urxe_seg *seg)
 {
@@ -42,7 +46,10 @@ static enum response part_resolve(struct urxe_qp *qp, const struct urxe_wqe *w,
 	return RESP_OTHER;
 }
 
-/* An atomic is not divided, but may be known to be served. */
+/*
+ * Check whether an atomic would be served. It is executed as a whole, by
+ * part_finish().
+ */
 static enum response part_check_atomic(struct urxe_qp *qp,
 				       const struct urxe_wqe *w)
 {
@@ -116,7 +123,7 @@ enum response part_move(struct urxe_qp *qp, const struct urxe_wqe *w,
 	resp = part_resolve(qp, w, &e);
 	if (resp || !len)
 		return resp;
-	/* a READ's: after what was written before it */
+	/* a READ must see all that was written before it */
 	atomic_thread_fence(memory_order_seq_cst);
 	status = transfer(part_skip(e.to, off), part_skip(e.from, off), len,
 			  qp->ctx, false);

@@ -1,48 +1,54 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Carrying out a work request in parts, for carriers (flight.h): what execute()
- * does at once, with time between.
+ * Execution of a work request in parts, for transports (flight.h) that model
+ * packets: the work of execute(), spread over time.
  *
- *	part_check()	first, as the first packet would find it
- *	part_move()	some of its bytes, each once; a READ's as often as one likes
- *	part_finish()	what is left when all of them are there
+ *	part_check()	first, as for the first packet
+ *	part_move()	copy some bytes; each byte once, or any number of
+ *			times for a READ
+ *	part_finish()	the rest, after all bytes have been copied
  *
- * An RDMA READ or WRITE can be divided, and the bytes of a SEND into a receive
- * that only this QP can take: those may be there early, because what is in a
- * receive is not defined before it completes, and part_finish() sends the whole.
+ * RDMA READ and WRITE can be divided.  A SEND can be divided if only this QP
+ * can take the receive.  Its bytes may be written early, because the contents
+ * of a receive buffer are undefined until completion; part_finish() then
+ * sends the whole message once more.
  *
- * qp->lock is held and its guard is up.
+ * The caller holds qp->lock and has qp's guard in use.
  */
 #pragma once
 
 #include "execute.h"
 
 /*
- * Would w be served?  RESP_ACK: yes, and its bytes can be moved in pieces.
- * RESP_OTHER: no telling, or it cannot be divided; any other: not now, or there
- * is something wrong, which execute() finds, too.  fetches: those at once, if
- * it is one (struct run).
+ * Check whether the responder would serve w.  RESP_ACK: it would, and the
+ * bytes can be copied in parts.  RESP_OTHER: unknown, or w cannot be divided.
+ * Otherwise the response, which execute() would return as well.  fetches: if
+ * w is a READ or an atomic, the number outstanding at once (struct run).
  */
 enum response part_check(struct urxe_qp *qp, const struct urxe_wqe *w,
 			 uint32_t fetches);
 
-/* Would datagram w go out, or is something wrong with it? */
+/* Do the requester's checks of datagram w pass? */
 bool part_check_datagram(struct urxe_qp *qp, const struct urxe_wqe *w);
 
 /*
- * Bytes [off, off + len) of w's.  RESP_OTHER: a key of this side does not hold
- * any more.
+ * Copy bytes [off, off + len) of w.  All keys are checked again.  RESP_OTHER:
+ * an lkey of the requester is not valid, or w cannot be divided.
  */
 enum response part_move(struct urxe_qp *qp, const struct urxe_wqe *w,
 			uint64_t off, uint64_t len);
 
+/* Execute what is left of w. */
 enum verdict part_finish(struct urxe_qp *qp, struct run *r, struct urxe_wqe *w);
 
-/* What w sends as it is now, all of it, to buf.  False: it cannot be read. */
+/* Copy all bytes that w sends to buf; false if they cannot be read. */
 bool part_copy(struct urxe_qp *qp, const struct urxe_wqe *w, char *buf);
 
-/* Set what READ w will write, as far as it is mapped here. */
+/* Set the destination of READ w to byte, where it is mapped here. */
 void part_fill(struct urxe_qp *qp, const struct urxe_wqe *w, uint8_t byte);
 
-/* A list of runs without its first off bytes; it has so many. */
+/*
+ * Remove the first off bytes from a list of segments, in place; it has at
+ * least as many.  Returns the first segment that is left.
+ */
 struct urxe_seg *part_skip(struct urxe_seg *seg, uint64_t off);

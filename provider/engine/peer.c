@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Fabrics and contexts that this process has mapped. */
+/*
+ * Contexts of the fabrics that this process has mapped: its own and those of
+ * peers. They are reference counted and kept in one list. The list and the
+ * reference counts are protected by `lock`.
+ */
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -25,7 +29,10 @@ void peer_unlock(void)
 	pthread_mutex_unlock(&lock);
 }
 
-/* Which numbers of processes, in the keys of that context, mean ours. */
+/*
+ * Determine which PIDs in the keys of the context are PIDs of this process's
+ * PID namespace.
+ */
 static void peer_compare_pids(struct urxe_peer *p)
 {
 	bool own = p->fd < 0;
@@ -47,7 +54,11 @@ void peer_after_fork(void)
 		peer_compare_pids(p);
 }
 
-/* Two namespaces can be told apart in a key, and no more. */
+/*
+ * Register this process's PID namespace with the context. A key has one bit
+ * for it, so a context can be used from the namespace of its opener and from
+ * one other. Return false if the other one is taken.
+ */
 static bool peer_joins(struct urxe_arena *a)
 {
 	uint64_t none = 0;
@@ -57,7 +68,7 @@ static bool peer_joins(struct urxe_arena *a)
 	       none == urxe_pidns;
 }
 
-/* With the lock held. */
+/* Add a context to the list. The lock is held. */
 static struct urxe_peer *peer_add(struct urxe_fabric *f, struct urxe_arena *a,
 				  uint32_t slot, uint32_t gen, int fd)
 {
@@ -79,7 +90,7 @@ static struct urxe_peer *peer_add(struct urxe_fabric *f, struct urxe_arena *a,
 	return p;
 }
 
-/* The same. */
+/* Find a context in the list. The lock is held. */
 static struct urxe_peer *peer_find(struct urxe_fabric *f, uint32_t slot,
 				   uint32_t gen)
 {
@@ -113,7 +124,8 @@ static struct urxe_peer *peer_map(struct urxe_fabric *f, uint32_t slot,
 				  uint32_t gen)
 {
 	struct urxe_arena *arena;
-	int fd, ret, saved = errno; /* a post that finds nobody succeeds */
+	/* errno is preserved: a post to a vanished peer succeeds */
+	int fd, ret, saved = errno;
 	struct urxe_peer *p;
 
 	ret = arena_map_peer(f, slot, gen, &arena, &fd);
@@ -190,7 +202,7 @@ static bool key_overlaps(const struct urxe_key *k, uint64_t va, uint64_t len)
 	return k->va <= va ? va - k->va < k->length : k->va - va < len;
 }
 
-/* With the lock held. */
+/* The lock is held. */
 static bool peer_key_overlaps(const struct urxe_peer *p, uint64_t va,
 			      uint64_t len)
 {
@@ -235,10 +247,10 @@ bool peer_doubt(struct urxe_peer *p)
 	uint32_t id = load_relaxed(&p->owner);
 
 	if (!process_is_dead(p->fabric, id))
-		return false; /* only that thread of it ended */
+		return false; /* only its thread that showed life ended */
 	if (p->fd >= 0 && !arena_fd_alive(p->fd))
 		return true;
-	store_relaxed(&p->owner, 0); /* a child of it has the context */
+	store_relaxed(&p->owner, 0); /* another process has the context */
 	return false;
 }
 
@@ -296,7 +308,7 @@ static bool watch_process(struct peer_watch *w, struct urxe_fabric *f,
 	return true;
 }
 
-/* It was reaped: there is nobody to look after. */
+/* Return whether the context was reaped: there is no process to watch. */
 static bool peer_is_over(const struct urxe_peer *p)
 {
 	const struct urxe_ctx_slot *c = &p->fabric->dev->ctx[p->slot];
@@ -305,7 +317,11 @@ static bool peer_is_over(const struct urxe_peer *p)
 	       load_relaxed(&c->gen) != p->gen;
 }
 
-/* Of our own process it is the thread that shows its life. */
+/*
+ * Return the ID of the process to watch. For an own context this is the
+ * calling process: its words change when the thread that shows its life
+ * exits.
+ */
 static uint32_t peer_process(const struct urxe_peer *p)
 {
 	return p->fd < 0 ? process_id(p->fabric) : load_relaxed(&p->owner);

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Contexts of this fabric, this process's own and the mapped ones. */
+/*
+ * Device contexts of the fabrics as this process has mapped them: its own,
+ * and those of other processes (peers).  The list is process-wide and
+ * protected by peer_lock().
+ */
 #pragma once
 
 #include <stdbool.h>
@@ -9,53 +13,57 @@
 #include "base/compiler.h"
 #include "fabric/fabric.h"
 
-#define PEER_NOT_ME 0xff /* urxe_peer.my_flag: none of its keys are ours */
+/* urxe_peer.my_flag: no key of the context is of this process's memory */
+#define PEER_NOT_ME 0xff
 
-/*
- * A context as this process sees it: its own (fd -1) or another one, mapped.
- * Reference counted.
- */
+/* A context of this process (fd is -1) or of another; reference counted. */
 struct urxe_peer {
 	struct urxe_peer *next;
 	struct urxe_fabric *fabric;
 	struct urxe_arena *arena;
-	/* its opener, that uses it; 0: unknown, or dead and others use it */
+	/* ID of the opener; 0: unknown, or dead while others use it */
 	_Atomic uint32_t owner;
-	const struct urxe_process *process; /* the owner's row */
+	const struct urxe_process *process; /* the owner's table row */
 	uint32_t slot, gen;
 	int fd;
 	unsigned int refs;
-	/* other PID namespace: its numbers mean nothing here */
+	/* opened in another PID namespace: its PIDs are not valid here */
 	bool foreign_pids;
-	/* what URXE_MR_FOREIGN is in this process's keys, or PEER_NOT_ME */
+	/* value of URXE_MR_FOREIGN in keys of this process, or PEER_NOT_ME */
 	uint8_t my_flag;
-	/* process_vm_* is forbidden: its bounce threads copy (bounce.h) */
+	/* process_vm_* is forbidden: copy through the bouncer (bounce.h) */
 	_Atomic bool bounce;
-	_Atomic bool probed; /* and whether it is was tried */
-	/* files of that context that are mapped here; see mem.c */
+	_Atomic bool probed; /* bounce has been determined */
+	/* files of that context that are mapped here, see mem.c */
 	struct urxe_mapped_file *_Atomic files;
-	struct urxe_channel *channels; /* channel.c */
+	struct urxe_channel *channels; /* completion channels, channel.c */
 };
 
-/* Own contexts announce themselves, so that loopback needs no second map. */
+/*
+ * Add a context of this process to the list, so that loopback does not map it
+ * a second time.  0 or -errno; *out has one reference.
+ */
 int peer_new_self(struct urxe_fabric *f, struct urxe_arena *arena,
 		  struct urxe_peer **out);
 
-/* The context (slot, gen), mapped; NULL if it is gone. peer_put when done. */
+/*
+ * Return a reference to context (slot, gen), mapping it if necessary, or NULL
+ * if it does not exist or cannot be mapped.  Preserves errno.
+ */
 struct urxe_peer *peer_get(struct urxe_fabric *f, uint32_t slot, uint32_t gen);
 void peer_put(struct urxe_peer *p);
-/* One more reference to a context that the caller has. */
+/* Add a reference; the caller has one already. */
 void peer_hold(struct urxe_peer *p);
 
-/* Was it opened by this process? */
+/* Was the context opened by this process? */
 bool peer_is_own(struct urxe_fabric *f, uint32_t slot, uint32_t gen);
 
-/* The slow half of peer_has_died(). */
+/* Slow path of peer_has_died(): ask the kernel. */
 bool peer_doubt(struct urxe_peer *p);
 
 /*
- * Has its process died, up to this moment?  (That a context died which others
- * used besides its opener is seen later, by peer_look_after.)
+ * Has the process of the context exited?  If other processes use the context
+ * as well, its end is detected later, by peer_look_after().
  */
 static inline bool peer_has_died(struct urxe_peer *p)
 {
@@ -66,32 +74,41 @@ static inline bool peer_has_died(struct urxe_peer *p)
 }
 
 /*
- * Is it that process of this context which a key means by this number?  pid is
- * of the namespace of this process.
+ * Is pid a live process that uses the context, so that a key may name it?
+ * pid is of this process's PID namespace.  A reused PID does not match.
  */
 bool peer_pid_lives(struct urxe_peer *p, int32_t pid);
 
-/* Reap the dead ones, and give back what files of theirs are not needed. */
+/*
+ * Reap contexts whose processes have died, and unmap files that are not
+ * needed.  Called by the service thread.
+ */
 void peer_look_after(void);
 /*
- * Is [va, va + len) of this process, or a part of it, in an MR that peers do
- * not map?
+ * Does any part of [va, va + len) of this process lie in a private MR, which
+ * peers do not map?
  */
 bool peer_has_private_key(uint64_t va, uint64_t len);
 /* Is any context of another process mapped? */
 bool peer_any_foreign(void);
-/* Words of the processes whose lives it is that peer_look_after() looks at. */
-#define PEER_WATCH_WORDS (FUTEX_WORDS_MAX - 1) /* one is the caller's */
+/* The caller of peer_watch() needs one more word. */
+#define PEER_WATCH_WORDS (FUTEX_WORDS_MAX - 1)
+/* Futex words that change when a process of a mapped context exits. */
 struct peer_watch {
 	uint32_t n;
 	struct futex_word word[FUTEX_WORDS_MAX];
 };
-/* False: one of them is dead, or its death would change no word. */
+/*
+ * Collect the words of all processes.  False, with w empty, if a process is
+ * dead already, its exit would change no word, or there are too many words.
+ */
 bool peer_watch(struct peer_watch *w);
-/* Files of that context's are to be mapped: it is told where it has to ask them
- * back (arena.mappers). */
+/*
+ * Record in p's arena (mappers) that this process maps files of p: p's owner
+ * has to notify it when it wants them unmapped.
+ */
 void peer_note_mapping(struct urxe_peer *p);
-/* Held over fork(). */
+/* The lock of the list, also held across fork(). */
 void peer_lock(void);
 void peer_unlock(void);
 void peer_after_fork(void); /* in the child, before peer_unlock() */

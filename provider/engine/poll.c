@@ -1,5 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Polling: the consumer's side of a completion queue. */
+/*
+ * Polling: the consumer side of a completion queue. The ring protocol is in
+ * shared/cq_ring.h.
+ *
+ * poll_cq() implements ibv_poll_cq(). One thread at a time consumes: it holds
+ * cq->lock, unless the CQ is single-threaded, and is inside cq->gate
+ * (lock.h). Other threads of this process that look at the ring, for example
+ * to destroy a QP, take the gate.
+ *
+ * For each completion the poller copies inline data to the receive buffer,
+ * releases the CQ entry and then releases the slots of the send or receive
+ * queue. An entry that a dead producer claimed and did not fill is skipped.
+ */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <stdlib.h>
@@ -21,15 +33,20 @@
 #include "transfer.h"
 #include "why.h"
 
-/* How long until a claimed entry's owner is asked again whether it lives. */
+/*
+ * Interval in ns between checks whether the process that claimed the entry at
+ * the head is alive.
+ */
 #define STUCK_NS 1000000ull
 
 /*
- * A small message travelled in the completion: its bytes are put where they
- * belong by the poller.  The program may have unmapped that memory meanwhile,
- * so the kernel copies, out of the arena's file: a page that is missing is an
- * error then and not a signal.  It is not called by libc's pread, which is a
- * cancellation point: a thread that ended in there would leave the CQ locked.
+ * Copy the inline data of a completion to the receive buffer.
+ *
+ * The program may have unmapped that memory. So for memory of this process
+ * the kernel copies from the arena's file with pread64(): a missing page then
+ * gives an error and not a signal. The system call is made directly because
+ * libc's pread() is a cancellation point, and a thread cancelled there would
+ * leave the CQ locked.
  */
 static bool poll_place_run(struct urxe_context *ctx, const struct urxe_key *k,
 			   uint64_t addr, const uint8_t *data, uint32_t n)
@@ -42,7 +59,10 @@ static bool poll_place_run(struct urxe_context *ctx, const struct urxe_key *k,
 	if (!mem_is_mine(ctx->self, k) || k->kind == URXE_MEM_DM ||
 	    k->kind == URXE_MEM_NULL) {
 		mem_reach(ctx->self, k, addr, n, &dst);
-		/* we have no guard up: our mapping may end at any time */
+		/*
+		 * no guard is in use here: a file mapping may be unmapped at
+		 * any time
+		 */
 		if (k->kind == URXE_MEM_FILE)
 			dst.ptr = NULL;
 		return transfer(&dst, &src, n, ctx, true) == TRANSFER_OK;
@@ -56,13 +76,17 @@ static bool poll_place_run(struct urxe_context *ctx, const struct urxe_key *k,
 	return ret == (long)n;
 }
 
-/* False: a key does not hold any more, or its memory is not there. */
+/*
+ * Place the inline data of @e. Return false if an lkey is not valid any more
+ * or its memory is not mapped.
+ */
 static bool poll_place_inline(struct urxe_context *ctx, uint32_t pd,
 			      const struct urxe_recv *r, uint32_t max_sge,
 			      const struct urxe_cqe *e)
 {
 	uint32_t i, n, left = e->inline_len & ~URXE_CQE_SRQ;
-	uint32_t num_sge = load_relaxed(&r->num_sge); /* once: it is shared */
+	/* read once: it is shared memory */
+	uint32_t num_sge = load_relaxed(&r->num_sge);
 	const uint8_t *data = e->data;
 	const struct urxe_key *k;
 	struct urxe_sge sge;
@@ -89,7 +113,10 @@ static bool poll_place_inline(struct urxe_context *ctx, uint32_t pd,
 	return true;
 }
 
-/* As if the responder had found it when the message came. */
+/*
+ * Turn @e into a protection error, as if the responder had found it when the
+ * message arrived, and move the QP to ERR.
+ */
 static void poll_fail_receive(struct urxe_context *ctx, struct urxe_cqe *e)
 {
 	e->status = IBV_WC_LOC_PROT_ERR;
@@ -98,7 +125,10 @@ static void poll_fail_receive(struct urxe_context *ctx, struct urxe_cqe *e)
 	conn_break_qpn(ctx->fabric, e->qpn);
 }
 
-/* Once: an entry may be settled before it is polled. */
+/*
+ * Place the inline data of @e once: an entry may be settled before it is
+ * polled.
+ */
 static void poll_place(struct urxe_context *ctx, uint32_t pd,
 		       const struct urxe_recv *r, uint32_t max_sge,
 		       struct urxe_cqe *e)
@@ -111,19 +141,20 @@ static void poll_place(struct urxe_context *ctx, uint32_t pd,
 }
 
 /*
- * The place in a queue that a completion releases: kept, or tail goes on to
- * end; neither, if its QP was destroyed.  It is released after the completion's
- * entry: what is posted there next finds room for its completion in a CQ that
- * is just large enough.
+ * The queue slot that a completion releases: a kept receive (rq.h), or all
+ * slots of a queue before `end`, or none if the QP was destroyed.
+ *
+ * It is released after the completion's entry. So the next WR posted to that
+ * slot finds room for its completion even in a CQ that is just large enough.
  */
 struct place {
 	_Atomic uint32_t *tail;
 	uint32_t end;
 	struct urxe_kept *kept;
-	struct urxe_rq *rq; /* of kept */
+	struct urxe_rq *rq; /* the queue of kept */
 };
 
-/* A receive that several could have taken comes back. */
+/* Complete a receive of a queue that several requesters consume. */
 static void poll_settle_kept(struct urxe_context *ctx, struct urxe_rq *rq,
 			     uint32_t pd, uint32_t ticket,
 			     struct urxe_cqe *e, struct place *p)
@@ -134,7 +165,7 @@ static void poll_settle_kept(struct urxe_context *ctx, struct urxe_rq *rq,
 		poll_place(ctx, pd, kept_recv(p->kept), rq->max_sge, e);
 }
 
-/* A completion of a receive from an SRQ. */
+/* Complete a receive of an SRQ. Return false if its QP was destroyed. */
 static bool __attribute__((noinline))
 poll_settle_srq(struct urxe_cq *cq, struct urxe_cqe *e, struct place *p)
 {
@@ -144,11 +175,14 @@ poll_settle_srq(struct urxe_cq *cq, struct urxe_cqe *e, struct place *p)
 		return false;
 	poll_settle_kept(cq->ctx, &srq->rq, srq->sh->pd,
 			 URXE_WQE_TICKET(e->wqe), e, p);
-	/* the target QP of XRC may be another process's */
+	/* an XRC target QP may belong to another process */
 	return srq->cq || (e->qpn && context_qp(cq->ctx, e->qpn));
 }
 
-/* Releases up to p->end, unless that is further than the queue can be. */
+/*
+ * Release the queue up to p->end, unless p->end is beyond what the queue can
+ * hold (damaged entry).
+ */
 static inline void poll_settle_tail(struct place *p, _Atomic uint32_t *tail,
 				    uint32_t mask)
 {
@@ -156,7 +190,10 @@ static inline void poll_settle_tail(struct place *p, _Atomic uint32_t *tail,
 		p->tail = tail;
 }
 
-/* Find the entry's place, its bytes brought there; false: QP destroyed. */
+/*
+ * Find the queue slot that @e releases and place its inline data. Return
+ * false if the QP was destroyed.
+ */
 static inline bool __attribute__((always_inline))
 poll_settle(struct urxe_cq *cq, struct urxe_cqe *e, struct place *p)
 {
@@ -171,7 +208,7 @@ poll_settle(struct urxe_cq *cq, struct urxe_cqe *e, struct place *p)
 		return false;
 	p->end = e->wqe + 1;
 	if (e->opcode & IBV_WC_RECV && unlikely(!qp->rq.ring))
-		return true; /* none of ours wrote this */
+		return true; /* not written by a valid producer */
 	if (e->opcode & IBV_WC_RECV && rq_kept_set(&qp->rq)) {
 		poll_settle_kept(cq->ctx, &qp->rq, qp->sh->pd, e->wqe, e, p);
 	} else if (e->opcode & IBV_WC_RECV) {
@@ -184,16 +221,18 @@ poll_settle(struct urxe_cq *cq, struct urxe_cqe *e, struct place *p)
 	return true;
 }
 
-/* Has a forked process polled it? */
+/* Return false if a forked process has polled this ring as well. */
 static inline bool poll_is_ours(const struct urxe_cq *cq)
 {
 	return likely(load_relaxed(cq->ring.head) == cq->head);
 }
 
 /*
- * Words at the head that the protocol does not leave there.  head is further
- * than ours, and others have taken the slot since, only where a forked process
- * polls, too (acquire: whose fork we know of then).
+ * Return whether the words at the head cannot result from the ring protocol.
+ *
+ * The shared head is ahead of cq->head, and the slot claimed for a later
+ * position, only if a forked process polls as well. The load of the shared
+ * head is acquire so that cq->forked, set before that fork, is visible.
  */
 static bool poll_is_damaged(const struct urxe_cq *cq, uint64_t claim)
 {
@@ -213,8 +252,9 @@ static bool poll_is_damaged(const struct urxe_cq *cq, uint64_t claim)
 }
 
 /*
- * The entry at the head is not ready.  True if it was left out because the
- * producer that claimed it is dead.
+ * Handle a head entry that is not READY. Return true if it was skipped
+ * because the producer that claimed it is dead, or if it has become READY.
+ * Break the CQ if its ring is damaged.
  */
 static bool __attribute__((cold, noinline))
 poll_skip_dead(struct urxe_cq *cq)
@@ -230,7 +270,7 @@ poll_skip_dead(struct urxe_cq *cq)
 			cq_break(&cq->view, "its ring is damaged");
 		return false;
 	}
-	/* by the clock: a program may poll as seldom as it likes */
+	/* rate-limited by time: the program may poll rarely */
 	now = clock_now();
 	if (now < cq->ask_at)
 		return false;
@@ -238,13 +278,13 @@ poll_skip_dead(struct urxe_cq *cq)
 		cq->ask_at = now + STUCK_NS;
 		return false;
 	}
-	/* who learnt of its death sees all that it did */
+	/* after the death was seen, all stores of that process are visible */
 	if (cq_ring_is_ready(&r->entry[cq->head & r->mask], cq->head))
 		return true;
 	urxe_note("a producer died while it completed: entry %u skipped",
 		  cq->head);
 	cq_ring_release(r, ++cq->head);
-	store_relaxed(&cq->closely, true); /* who claimed the next one? */
+	store_relaxed(&cq->closely, true); /* check the next claim */
 	return true;
 }
 
@@ -280,7 +320,10 @@ const struct urxe_cqe *poll_peek(const struct urxe_cq *cq, uint32_t i)
 	return cq_ring_is_ready(e, pos) && poll_is_ours(cq) ? e : NULL;
 }
 
-/* Done with an entry, and with what its WR held. */
+/*
+ * Release an entry, of the backlog or of the ring, and then the queue slots
+ * that its WR occupied.
+ */
 static inline void poll_release(struct urxe_cq *cq, const struct place *p)
 {
 	struct urxe_backlog *b = cq->backlog;
@@ -299,15 +342,15 @@ static inline void poll_release(struct urxe_cq *cq, const struct place *p)
 }
 
 /*
- * The next completion; the caller is inside the gate, reads the entry and
- * releases it.  NULL: there is none.
+ * Return the next completion, or NULL. The caller is inside the gate. It
+ * reads the entry and then calls poll_release().
  */
 static inline struct urxe_cqe *poll_next(struct urxe_cq *cq, struct place *p)
 {
 	struct urxe_cqe *e;
 
 	for (;;) {
-		/* what a resize took out of the old ring comes first */
+		/* entries that a resize took from the old ring come first */
 		e = unlikely(cq->backlog != NULL) ?
 			    &cq->backlog->cqe[cq->backlog->head] :
 			    poll_ring_next(cq);
@@ -337,8 +380,9 @@ bool poll_take(struct urxe_cq *cq, struct urxe_cqe *copy)
 }
 
 /*
- * Nothing travels in most completions, and none is of an SRQ: such a one is at the
- * head of the ring, is ready, and is polled here.
+ * Fast path: poll the ready entry @e at the head of the ring if it has no
+ * inline data and its queue has no kept receives, as most completions. Return
+ * false, with no queue changed, if the general path must be taken.
  */
 static inline bool __attribute__((always_inline))
 poll_plain(struct urxe_cq *cq, const struct urxe_cqe *e, struct ibv_wc *wc)
@@ -364,7 +408,7 @@ poll_plain(struct urxe_cq *cq, const struct urxe_cqe *e, struct ibv_wc *wc)
 		mask = qp->rq.mask;
 	}
 	cq_ring_release(&cq->ring, ++cq->head);
-	/* unless that is further than the queue can be */
+	/* not if beyond what the queue can hold (damaged entry) */
 	if (likely(end - load_relaxed(tail) - 1 <= mask))
 		store_release(tail, end);
 	return true;
@@ -394,7 +438,10 @@ static inline const struct urxe_cqe *poll_head(const struct urxe_cq *cq)
 	return &cq->ring.entry[cq->head & cq->ring.mask];
 }
 
-/* The caller has entered. */
+/*
+ * Leave the gate and release the lock that poll_quick() or poll_late() took,
+ * and note the number of completions. Return @got.
+ */
 static inline int poll_leave(struct urxe_cq *cq, int got)
 {
 	gate_leave(&cq->gate);
@@ -406,7 +453,10 @@ static inline int poll_leave(struct urxe_cq *cq, int got)
 	return got;
 }
 
-/* What is there, up to n, of which `got` were polled; the caller has entered. */
+/*
+ * Poll up to @n completions, of which @got are already in @wc. The caller is
+ * inside the gate, which is left.
+ */
 static int __attribute__((noinline))
 poll_some(struct urxe_cq *cq, int n, struct ibv_wc *wc, int got)
 {
@@ -415,7 +465,7 @@ poll_some(struct urxe_cq *cq, int n, struct ibv_wc *wc, int got)
 	return poll_leave(cq, got);
 }
 
-/* The same where e, at the head, is ready. */
+/* The same, with the ready entry @e at the head. */
 static int __attribute__((noinline))
 poll_ready(struct urxe_cq *cq, int n, struct ibv_wc *wc,
 	   const struct urxe_cqe *e)
@@ -443,7 +493,10 @@ void poll_waits(struct urxe_cq *cq)
 	idle_give_way();
 }
 
-/* As poll_cq() does, where there is more to be done or others are in. */
+/*
+ * Slow path of poll_cq(): progress of the QPs is pending, the idle check is
+ * due, or another thread holds the lock.
+ */
 static int __attribute__((noinline))
 poll_late(struct urxe_cq *cq, int n, struct ibv_wc *wc)
 {
@@ -453,7 +506,10 @@ poll_late(struct urxe_cq *cq, int n, struct ibv_wc *wc)
 	return poll_some(cq, n, wc, 0);
 }
 
-/* An outsider has the gate, who does not wait for the lock. */
+/*
+ * Enter the gate after an outsider, which does not take cq->lock, has claimed
+ * it.
+ */
 static int __attribute__((cold, noinline))
 poll_after_outsider(struct urxe_cq *cq, int n, struct ibv_wc *wc)
 {
@@ -462,8 +518,8 @@ poll_after_outsider(struct urxe_cq *cq, int n, struct ibv_wc *wc)
 }
 
 /*
- * Of an empty CQ this is all that there is, so nothing is called in it but in
- * its place: there are no registers to save.
+ * The fast path. On an empty CQ this function is the whole poll, and
+ * everything on that path is inlined, so that no registers are saved.
  */
 static inline int __attribute__((always_inline))
 poll_quick(struct urxe_cq *cq, int n, struct ibv_wc *wc, bool locks)
@@ -492,7 +548,10 @@ poll_quick(struct urxe_cq *cq, int n, struct ibv_wc *wc, bool locks)
 	return 0;
 }
 
-/* The gate is all that there is, or it is not cheap. */
+/*
+ * The CQ is single-threaded, so that the gate is its only lock, or the system
+ * has no membarrier(2) and the gate needs full barriers.
+ */
 static int __attribute__((noinline))
 poll_alone(struct urxe_cq *cq, int n, struct ibv_wc *wc)
 {
@@ -537,7 +596,7 @@ void poll_drop(struct urxe_cq *cq)
 	gate_unlock(&cq->gate);
 }
 
-/* Nobody's: polling drops it. */
+/* QPN 0: the completion has no QP any more, and polling drops it. */
 static void poll_forget(struct urxe_cqe *e, void *arg)
 {
 	if (e->qpn == *(uint32_t *)arg)

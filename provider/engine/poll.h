@@ -1,18 +1,22 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Polling: the consumer's side of a completion queue. */
+/*
+ * Polling: the consumer's side of a completion queue (shared/cq_ring.h).  The
+ * poller holds cq_lock() and is inside cq->gate; other threads of the process
+ * that read the ring enter the gate as well.
+ */
 #pragma once
 
 #include "cq.h"
 #include "idle.h"
 #include "retry.h"
 
-/* Completions of a ring that is no more; cq_resize.c. */
+/* Completions of a former ring, after a resize; cq_resize.c. */
 struct urxe_backlog {
 	uint32_t head, count;
 	struct urxe_cqe cqe[];
 };
 
-/* Completions that were polled so far; the caller is inside the gate. */
+/* Number of completions polled so far; the caller is inside the gate. */
 static inline uint32_t cq_polled(const struct urxe_cq *cq)
 {
 	const struct urxe_backlog *b = cq->backlog;
@@ -20,18 +24,18 @@ static inline uint32_t cq_polled(const struct urxe_cq *cq)
 	return cq->polled_before + cq->head + (b ? b->head : 0);
 }
 /*
- * The i-th completion that was not polled yet, from 0; NULL if there are not so
- * many.  The caller is inside the gate.
+ * Return the i-th completion, from 0, that was not polled yet, or NULL.  The
+ * caller is inside the gate.
  */
 const struct urxe_cqe *poll_peek(const struct urxe_cq *cq, uint32_t i);
 
-/* Do its QPs want attention? */
+/* Does a QP of cq need progress: a broken QP, a timer, or a transport? */
 static inline bool poll_has_progress(const struct urxe_cq *cq)
 {
 	return load_relaxed(&cq->sh->attention) || load_relaxed(&cq->stalled);
 }
 
-/* What a poller does for its QPs before it polls. */
+/* Make progress on the QPs of cq, before polling. */
 static inline void poll_progress(struct urxe_cq *cq)
 {
 	if (unlikely(poll_has_progress(cq)))
@@ -39,15 +43,16 @@ static inline void poll_progress(struct urxe_cq *cq)
 }
 
 /*
- * So many polls in a row found nothing: one looks who claimed the entry at the
- * head, a line that producers write.
+ * Interval, in empty polls, between checks of the claim of the entry at the
+ * head.  Claims are in cache lines that producers write.
  */
 #define POLL_LOOKS 64
 static_assert(IDLE_POLLS % POLL_LOOKS == 0, "one count for both");
 
+/* Request a check of that claim; yield if the poller is idle (idle.h). */
 void poll_waits(struct urxe_cq *cq);
 
-/* Who gives way does so before it looks: what it finds is then news. */
+/* Begin a poll.  A yield comes first, so that it does not delay a CQE. */
 static inline void poll_begin(struct urxe_cq *cq)
 {
 	if (unlikely(load_relaxed(&cq->empty) % POLL_LOOKS == 0))
@@ -56,22 +61,23 @@ static inline void poll_begin(struct urxe_cq *cq)
 }
 
 /*
- * The next completion, if there is one, as a copy: its entry and what its WR
- * held are released, its inline bytes placed.  The caller is inside the gate.
+ * Take the next completion: copy it, place its inline data, and release its
+ * entry and the queue slots of its WR.  False if there is none.  The caller
+ * is inside the gate.
  */
 bool poll_take(struct urxe_cq *cq, struct urxe_cqe *copy);
 
-/* The status, of every opcode and for requester and responder alike. */
+/* vendor_err is the status, for requester and responder alike. */
 static inline uint32_t poll_vendor_err(const struct urxe_cqe *e)
 {
 	return e->status;
 }
 
 /*
- * There are no service levels without a VLAN.  Annex A17.4.5.1 has completions
- * of datagrams say which header came; for want of a field NICs say it here:
- * 8 | 1 for IPv6 over UDP, 8 | 2 for IPv4, 0 for RoCE v1.  UCX up to 1.18
- * depends on it.
+ * The sl field.  Without a VLAN there is no service level.  By annex
+ * A17.4.5.1 the completion of a datagram tells which header was received.  As
+ * there is no field for that, NICs report it in sl: 8 | 1 for IPv6 over UDP,
+ * 8 | 2 for IPv4, 0 for RoCE v1.  UCX up to 1.18 depends on it.
  */
 static inline uint8_t poll_sl(const struct urxe_cqe *e)
 {
@@ -82,7 +88,7 @@ static inline uint8_t poll_sl(const struct urxe_cqe *e)
 	return e->wc_flags & URXE_CQE_IPV4 ? 8 | 2 : 8 | 1;
 }
 
-/* As ibv_poll_cq tells of it. */
+/* Convert a CQE to a struct ibv_wc. */
 static inline void poll_fill_wc(const struct urxe_cqe *e,
 				struct ibv_wc *wc)
 {
@@ -101,22 +107,25 @@ static inline void poll_fill_wc(const struct urxe_cqe *e,
 	wc->dlid_path_bits = 0;
 }
 
-/* The entry at the head of the ring if it is ready, whosoever it is. */
+/*
+ * Return the entry at the head of the ring if it is ready, else NULL.
+ * Entries that dead producers have claimed are skipped.
+ */
 struct urxe_cqe *poll_ring(struct urxe_cq *cq);
 
 /*
- * It goes on somewhere else, to be polled later: what travels in it is placed
- * now, out of the arena.
+ * Place the inline data of an entry that is moved to the backlog, because the
+ * data has to be copied from the arena.
  */
 void poll_leaves_ring(struct urxe_cq *cq, struct urxe_cqe *e);
 
-/* Every completion that was not polled yet; the caller has the gate. */
+/* Call fn for all completions that were not polled; inside the gate. */
 typedef void poll_each_fn(struct urxe_cqe *e, void *arg);
 void poll_each(struct urxe_cq *cq, poll_each_fn *fn, void *arg);
 
-/* The CQ is destroyed: receives that were not polled go back to their SRQs. */
+/* Return unpolled receives to their SRQs, when the CQ is destroyed. */
 void poll_drop(struct urxe_cq *cq);
-/* Forget the completions of a QP that is destroyed or reset. */
+/* Drop the completions of a QP that is destroyed or reset. */
 void poll_forget_qp(struct urxe_cq *cq, uint32_t qpn);
 
 /* ibv_poll_cq */

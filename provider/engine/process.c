@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * PID and PID namespace of this process. process_identify() runs when the
+ * provider is initialized and in a forked child.
+ */
 #include <unistd.h>
 
 #include "fabric/fabric.h"

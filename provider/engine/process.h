@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* This process, as keys and shared objects name it. */
+/* Identity of this process, as stored in keys and shared objects. */
 #pragma once
 
 #include <stdint.h>
@@ -7,7 +7,8 @@
 #include "base/compiler.h"
 
 extern internal int32_t urxe_pid;
-extern internal uint64_t urxe_pidns; /* inode of its PID namespace; 0: unknown */
+/* inode number of its PID namespace; 0: unknown */
+extern internal uint64_t urxe_pidns;
 
-/* At start, and in the child of a fork. */
+/* Set both, at load time and in the child of a fork. */
 void process_identify(void);

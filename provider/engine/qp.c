@@ -1,5 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Queue pairs: their life, and the states that the engine puts them in. */
+/*
+ * Queue pairs: creation, destruction, and the state changes that the engine
+ * makes by itself (to ERR, SQE, or a drained SQD).
+ *
+ * qp_forget() is called for RESET and at destruction. qp_unlink() and
+ * qp_close() follow at destruction. Lock order: ctx->lock before a trylock of
+ * qp->lock; qp->lock before rq.lock.
+ */
 #include <stdlib.h>
 #include <string.h>
 
@@ -48,7 +55,7 @@ void qp_leave(struct urxe_qp *qp)
 		urxe_unlock_outside(&qp->lock);
 }
 
-/* It is raised under the QP's lock only. */
+/* The guard belongs to the QPN. It is marked in use only under qp->lock. */
 void qp_find_guard(struct urxe_qp *qp)
 {
 	struct urxe_dev *dev = qp->ctx->fabric->dev;
@@ -58,6 +65,10 @@ void qp_find_guard(struct urxe_qp *qp)
 	qp->guard_group = &dev->guard_group[i / URXE_GUARD_GROUP];
 }
 
+/*
+ * If qp->lock is free and yet the guard is marked in use, its word is stale
+ * or damaged, and is cleared.
+ */
 void qp_check_guard(struct urxe_qp *qp)
 {
 	if (!presence_is_inside(&qp->guard->requester) ||
@@ -85,9 +96,11 @@ void qp_drained(struct urxe_qp *qp)
 }
 
 /*
- * The one QP that may be served here: conn_ready() lets none in that is not the
- * other end.  0: a datagram's may be any, of another host's it is who holds the
- * wire, or a damaged word names another one.
+ * Return the QPN of the only QP whose requests this QP may serve, or 0 if
+ * that is not known. conn_ready() lets only the connected QP in. 0 is
+ * returned for datagrams, which come from any QP, for a QP that another host
+ * reaches through the socket owner, and if a damaged connection word names
+ * another QP.
  */
 static uint32_t qp_only_requester(const struct urxe_qp *qp)
 {
@@ -108,7 +121,7 @@ void qp_forget(struct urxe_qp *qp, uint64_t conn)
 	quiesce_qp(qp->ctx->fabric, qp->ctx->arena, qp->qpn, from);
 	quiesce_pollers(qp->ctx);
 	if (qp->srq)
-		taken_flush(qp); /* and is forgotten with its completions */
+		taken_flush(qp); /* its completion is dropped below */
 	else if (qp->type == IBV_QPT_XRC_RECV)
 		taken_flush_target(qp, qp->ctx->self);
 	conn_drop(&qp->conn);
@@ -150,7 +163,10 @@ static void qp_publish(struct urxe_qp *qp, const struct qp_params *p)
 	store_release(&sh->conn, URXE_CONN(qp->qpn, 0, IBV_QPS_RESET));
 }
 
-/* Everything the QP stands on now knows of it. */
+/*
+ * Enter the QP in its context's table and in the lists of its CQs, and count
+ * it in its CQs and SRQ.
+ */
 static void qp_link(struct urxe_qp *qp)
 {
 	struct urxe_context *ctx = qp->ctx;
@@ -199,7 +215,7 @@ void qp_unlink(struct urxe_qp *qp)
 		rcq->refs--;
 	}
 	store_seq_cst(&ctx->qp[qpn_index(qp->qpn)], NULL);
-	presence_barrier(); /* pollers look it up inside their gates */
+	presence_barrier(); /* pollers look QPs up inside the gate */
 	if (scq)
 		gate_wait(&scq->gate);
 	if (rcq)
@@ -210,8 +226,10 @@ void qp_unlink(struct urxe_qp *qp)
 }
 
 /*
- * A new QP's shared slot.  Who was connected to an earlier one with this number
- * may look at `conn` now, to see that it is over.
+ * Clear the shared slot for a new QP. A requester that was connected to an
+ * earlier QP with this number may load conn concurrently, to see that the
+ * connection ended. So conn is stored atomically and is not touched by
+ * memset().
  */
 static void qp_sh_clear(struct urxe_qp_sh *sh)
 {
@@ -222,11 +240,17 @@ static void qp_sh_clear(struct urxe_qp_sh *sh)
 	static_assert(offsetof(struct urxe_qp_sh, conn) == 0, "nothing before");
 	store_relaxed(&sh->conn, 0);
 	memset((char *)sh + after, 0, sizeof(*sh) - after);
-	/* who was connected to the last one of this number sees it change */
+	/*
+	 * requesters connected to the previous QP of this number see the
+	 * generation change
+	 */
 	store_relaxed(&sh->path, path + URXE_PATH_QP);
 }
 
-/* Number, shared slot and receive queue. */
+/*
+ * Allocate the QPN, the shared slot, the guard, the UD destinations and the
+ * receive queue. Return 0 or -errno.
+ */
 static int qp_setup(struct urxe_qp *qp, const struct qp_params *p)
 {
 	struct urxe_context *ctx = qp->ctx;

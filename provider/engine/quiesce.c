@@ -1,4 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Grace periods: a destroyer waits here until no requester uses the object
+ * that it has invalidated. shared/guard.h has the protocol and its memory
+ * order.
+ *
+ * The destroyer scans the guards of all QPs, except those in groups marked
+ * IDLE, and the guards of the socket owners. It waits for each guard that is
+ * in use and names the object. The wait for a guard ends when the guard
+ * changes, or when the process that set it is dead. After that the destroyer
+ * waits for bounce threads (bounce.h). quiesce_qp() checks a single guard if
+ * only one QP can send requests to the QP.
+ *
+ * tests/model/guard.pml and tests/model/guard_group.pml check the protocol.
+ */
 #include <sched.h>
 
 #include "base/clock.h"
@@ -7,19 +21,22 @@
 #include "quiesce.h"
 #include "service.h"
 
-/* A guard that is up, and for what we ask. */
+/* A guard that is in use, and the object that the destroyer waits for. */
 struct busy {
 	struct urxe_fabric *f;
 	const struct urxe_guard *guard;
-	uint64_t entry; /* of the QP directory */
-	uint32_t own; /* whose guard it is: a context */
+	uint64_t entry; /* directory entry of the QP */
+	uint32_t own; /* context slot of the guard's QP */
 	const struct guard_thing *thing;
-	uint32_t asked; /* whether he lives */
-	uint64_t until; /* it waits; 0: for ever */
+	uint32_t asked; /* number of liveness checks so far */
+	uint64_t until; /* deadline of clock_now(); 0: none */
 	bool late;
 };
 
-/* No id: its process had none to have, and its context's life must do. */
+/*
+ * Return whether the process that set the guard is dead. If it had no ID, the
+ * liveness of its context decides.
+ */
 static bool busy_is_dead(const struct busy *b)
 {
 	uint32_t slot, gen, owner = load_relaxed(&b->guard->owner);
@@ -30,12 +47,18 @@ static bool busy_is_dead(const struct busy *b)
 	       !fabric_context_alive(b->f, slot, gen);
 }
 
-/* How often one asks before it is doubted that he is inside at all. */
+/*
+ * Liveness checks between two requests to the owning process to verify its
+ * guards.
+ */
 #define ASK_OWNER 32
 
 /*
- * While one waits: he may have turned to something else, or died; or he is not
- * there, and somebody damaged the word.  That its process can tell (qp.c).
+ * Wait condition: return true if the guard does not concern the object any
+ * more, its process is dead, or the deadline has passed.
+ *
+ * If the guard stays in use, its word may be damaged. The owning process is
+ * asked to check (qp_check_guard() in qp.c).
  */
 static bool busy_is_over(void *arg)
 {
@@ -49,21 +72,25 @@ static bool busy_is_over(void *arg)
 	return b->late;
 }
 
-/* The i-th guard, if it is up and its requester may be at the thing. */
+/*
+ * Load guard @i into @b. Return true if it is in use and may concern the
+ * object.
+ */
 static bool quiesce_look(struct busy *b, uint32_t i)
 {
 	b->guard = &b->f->dev->guard[i];
 	if (!presence_is_inside(&b->guard->requester))
 		return false;
-	/* it was written before the guard was raised */
+	/* the QP stored its entry before it set the guard */
 	b->entry = load_seq_cst(&b->f->dev->qp[i]);
 	b->own = URXE_DIR_CTX(b->entry);
 	return b->entry && guard_concerns(b->guard, b->own, b->thing);
 }
 
 /*
- * The same of who holds the wire, or did when he was stopped: he uses nothing of
- * his own context's.
+ * The same for the guard of socket owner slot @i. It may be that of a former
+ * socket owner that is stopped. A socket owner uses nothing of a context of
+ * its own.
  */
 static bool quiesce_look_wire(struct busy *b, uint32_t i)
 {
@@ -76,7 +103,10 @@ static bool quiesce_look_wire(struct busy *b, uint32_t i)
 
 static uint32_t quiesce_high(const struct urxe_dev *dev)
 {
-	/* seq_cst, as its entry: whose guard we do not look at looks later */
+	/*
+	 * seq_cst, as is the load of the entry: a requester whose guard is
+	 * not scanned looks the object up after this load
+	 */
 	uint32_t high = load_seq_cst(&dev->qp_high);
 
 	return high < URXE_MAX_QP ? high : URXE_MAX_QP;
@@ -98,7 +128,7 @@ static enum urxe_call_kind busy_call(const struct busy *b)
 	}
 }
 
-/* Wait for the requester of slot i, or of the wire's seats behind them. */
+/* Wait for guard @i, counted through the QPs and then the socket owners. */
 static void busy_wait(struct busy *b, uint32_t i)
 {
 	struct urxe_call *call =
@@ -114,7 +144,10 @@ static void quiesce_guard(struct busy *b, uint32_t i)
 		busy_wait(b, i);
 }
 
-/* How far the guards of a group have come; false: somebody is inside. */
+/*
+ * Sum up the sequence counters of a group's guards. Return false if any guard
+ * is in use.
+ */
 static bool group_is_down(const struct urxe_dev *dev, uint32_t group,
 			  uint64_t *passed)
 {
@@ -131,10 +164,16 @@ static bool group_is_down(const struct urxe_dev *dev, uint32_t group,
 	return true;
 }
 
-/* What this process saw last: a hint, for the doubt costs who works there. */
+/*
+ * The sums that this process read last. Only a hint: a recheck costs working
+ * requesters a read-modify-write.
+ */
 static _Atomic uint64_t last_passed[URXE_GUARD_GROUPS];
 
-/* Somebody looked at a group that is busy: is it idle? */
+/*
+ * Return a busy group to IDLE if no guard is in use and none was set since
+ * the last look. See RECHECK in shared/guard.h.
+ */
 static void group_look(struct urxe_dev *dev, uint32_t group)
 {
 	_Atomic uint64_t *word = &dev->guard_group[group];
@@ -149,7 +188,10 @@ static void group_look(struct urxe_dev *dev, uint32_t group)
 		guard_group_idle(word, doubt);
 }
 
-/* The first guard of a group that may be busy, from that of i on, or high. */
+/*
+ * Return @i, or the first guard of the next group that is not IDLE, or a
+ * value >= @high.
+ */
 static uint32_t quiesce_next(const struct urxe_dev *dev, uint32_t i,
 			     uint32_t high)
 {
@@ -159,7 +201,7 @@ static uint32_t quiesce_next(const struct urxe_dev *dev, uint32_t i,
 	return i;
 }
 
-/* The guard i, or if a group begins there the first of one that may be busy. */
+/* Return @i, but if a group begins there, skip groups that are IDLE. */
 static uint32_t quiesce_from(const struct urxe_dev *dev, uint32_t i,
 			     uint32_t high)
 {
@@ -195,7 +237,7 @@ static bool quiesce_until(struct urxe_fabric *f, struct urxe_arena *a,
 		quiesce_group(&b, i, high);
 	if (!b.late)
 		quiesce_wire(&b);
-	/* what the dead have asked for is done, too */
+	/* copies requested by requesters that died must end, too */
 	return !b.late && bounce_quiesce(f, a, until);
 }
 
@@ -271,7 +313,10 @@ bool quiesce_qp_busy(struct urxe_fabric *f, uint32_t qpn, uint32_t peer)
 	return false;
 }
 
-/* False: he who was found inside stays. */
+/*
+ * Wait until @until of clock_now(). Return false if the requester found in
+ * its critical section does not leave it.
+ */
 static bool quiesce_try_one(struct busy *b, uint64_t until)
 {
 	uint32_t seq = load_acquire(&b->guard->requester.seq);

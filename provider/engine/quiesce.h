@@ -1,37 +1,51 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Waiting for those who may be using what was taken away; shared/guard.h.
- * They wait asleep, for those alone who are at that very thing, and not for
- * the dead.
+ * Grace periods.  A destroyer first invalidates its object (seq_cst) and then
+ * calls one of these functions, which returns when no requester uses the
+ * object any more.  shared/guard.h has the protocol, tests/model/guard.pml
+ * checks it.
+ *
+ * The functions sleep while they wait.  They wait only for guards that name
+ * the object, and not for guards of dead processes.  They also wait for
+ * bouncers that copy for requesters that died (bounce_quiesce()).
  */
 #pragma once
 
 #include "context.h"
 #include "shared/guard.h"
 
-/* A key of that context is not valid any more: nobody uses it when it returns. */
+/* Wait until no requester uses a key, of protection domain pd, of arena a. */
 void quiesce_mr(struct urxe_fabric *f, struct urxe_arena *a, uint32_t key,
 		uint32_t pd);
-/* False: somebody still may, at that time of clock_now(); 0: wait for ever. */
+/*
+ * The same for a memory window.  False if it is still in use at time until of
+ * clock_now(); until 0 waits without a limit.
+ */
 bool quiesce_mw(struct urxe_fabric *f, struct urxe_arena *a, uint32_t key,
 		uint64_t until);
 /*
- * The same of a QP: no request is served by it.  from: the QP whose requests
- * alone may be, 0: any.
+ * Wait until no requester executes a request to QP qpn.  from: the only QP
+ * that may send requests to it, or 0 for any.
  */
 void quiesce_qp(struct urxe_fabric *f, struct urxe_arena *a, uint32_t qpn,
 		uint32_t from);
-/* The same of an SRQ or its ring, and of a CQ's ring. */
+/* The same for an SRQ or its ring, and for a CQ's ring. */
 void quiesce_srq(struct urxe_fabric *f, struct urxe_arena *a, uint32_t index);
 void quiesce_cq(struct urxe_fabric *f, struct urxe_arena *a, uint32_t index);
-/* This process's pollers, who may have looked it up, have left. */
+/*
+ * Wait until each poller of ctx in this process has left its CQ's gate, so
+ * that it holds no pointer to the object.  Takes ctx->lock.
+ */
 void quiesce_pollers(struct urxe_context *ctx);
 
 /*
- * For those who must not wait.  Is the requester of QP peer at QP qpn, which is
- * connected to it?
+ * For callers that must not block: does the requester of QP peer, which is
+ * connected to QP qpn, or a socket owner of the wire use QP qpn now?
  */
 bool quiesce_qp_busy(struct urxe_fabric *f, uint32_t qpn, uint32_t peer);
-/* Who is at that thing leaves in a moment: true, or does not. */
+/*
+ * Wait for QUIESCE_TRY_NS at most; false if a requester or a bouncer still
+ * uses the object.
+ */
 bool quiesce_try(struct urxe_fabric *f, struct urxe_arena *a,
 		 const struct guard_thing *t);

@@ -1,4 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Cache of one mapped MR or window, for the fast path (direct.h). A region is
+ * valid while its key is live and the arena's keys_made has not changed; see
+ * region.h.
+ */
 #include "region.h"
 
 const struct urxe_key region_none;

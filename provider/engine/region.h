@@ -1,43 +1,49 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * A whole MR, or window, that is mapped here, kept from one use to the next: it
- * is what it was while its key is live and no other key has become so.
+ * A region: a cached look-up of a whole MR or memory window that is mapped in
+ * this process, for the fast path (direct.h).  It is protected by qp->lock.
+ *
+ * The cached values are valid while the key is live and the arena's keys_made
+ * has not changed.  key_enable() increments keys_made before it stores live,
+ * so a key that was revoked and enabled again is detected.
  */
 #pragma once
 
 #include "mem.h"
 
-/* The key table's entry of a region that is none: it is never live. */
+/* The entry of an empty region; its live word never equals is_live. */
 extern internal const struct urxe_key region_none;
 
 struct urxe_region {
 	const struct urxe_key *entry; /* or &region_none */
-	uint64_t is_live; /* what its word is while it is */
+	uint64_t is_live; /* value of entry->live while the key is valid */
 	const struct urxe_arena *arena;
 	char *base;
 	uint64_t iova, length;
 	uint32_t key;
-	uint32_t made; /* arena.keys_made, from before the key was looked up */
-	uint32_t access; /* what the key allows */
-	bool closed; /* it was looked up, in vain */
+	uint32_t made; /* arena.keys_made, loaded before the look-up */
+	uint32_t access; /* rights of the key */
+	bool closed; /* the look-up failed */
 };
 
+/* Make the region empty. */
 static inline void region_forget(struct urxe_region *r)
 {
 	*r = (struct urxe_region){ .entry = &region_none, .is_live = 1 };
 }
 
 /*
- * Look a key up, as mem_entry() does; the guard is up.  False: there is none
- * that serves QP qpn and is mapped here.
+ * Look up a key as mem_entry() does; the guard is in use.  False if there is
+ * no such key for QP qpn, or its memory is not mapped in this process, or is
+ * ODP.
  */
 bool region_open(struct urxe_region *r, struct urxe_peer *p, uint32_t key,
 		 uint32_t pd, uint32_t access, uint32_t qpn)
 	__attribute__((cold));
 
 /*
- * Was it looked up, in vain, and no key has become another one since?  It is
- * not tried again and again.
+ * Did a look-up of key fail, and was no key enabled since?  Then another
+ * look-up is pointless.
  */
 static inline bool region_is_closed(const struct urxe_region *r,
 				    const struct urxe_peer *p, uint32_t key)
@@ -46,31 +52,32 @@ static inline bool region_is_closed(const struct urxe_region *r,
 	       load_relaxed(&p->arena->keys_made) == r->made;
 }
 
-/* Is it still what it was?  The guard is up. */
+/* Is r a valid look-up of key?  The guard is in use. */
 static inline bool region_holds(const struct urxe_region *r, uint32_t key)
 {
 	/*
-	 * seq_cst: after our guard went up, see presence.h; and then acquire:
-	 * who made the key live again has raised keys_made before
+	 * seq_cst: ordered after the store of the guard, see presence.h.  It
+	 * is also an acquire: a key that was enabled again has incremented
+	 * keys_made before
 	 */
 	return likely(r->key == key &&
 		      load_seq_cst(&r->entry->live) == r->is_live) &&
 	       likely(load_relaxed(&r->arena->keys_made) == r->made);
 }
 
-/* It holds.  For that, too? */
+/* Does the key of r, which is valid, have all rights of access? */
 static inline bool region_allows(const struct urxe_region *r, uint32_t access)
 {
 	return likely((r->access & access) == access);
 }
 
-/* False: it does not have those bytes. */
+/* Get the address of [addr, addr + len); false if it is not in r. */
 static inline bool region_at(const struct urxe_region *r, uint64_t addr,
 			     uint64_t len, char **at)
 {
 	const uint64_t offset = addr - r->iova, length = r->length;
 
-	/* an address before it is an offset behind its end */
+	/* an address below iova wraps to an offset beyond length */
 	if (unlikely(len > length || offset > length - len))
 		return false;
 	*at = r->base + offset;

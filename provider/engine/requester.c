@@ -1,12 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * The requester: it begins the WRs of its send queue in order, and completes
- * them in order.  Most are carried out when they are begun (execute.c); what
- * is in flight meanwhile, and what it holds back, is in flight.h.
+ * The requester: begins the WRs of a send queue in order, and completes them
+ * in order. It runs under qp->lock in the thread that posts, in a poller, or
+ * in the service thread (retry.c).
  *
- * Consecutive RDMA WRITEs to private memory of another process are in flight
- * together, collected into one process_vm_writev.  Everything else first sends
- * such a collection off.
+ * Without a transport (qp->carrier is NULL) most WRs are executed when they
+ * are begun (execute.c). Consecutive RDMA WRITEs to private memory of another
+ * process are collected and copied by one process_vm_writev(). Any other WR
+ * flushes that batch first. flight.h describes outstanding WRs and the
+ * interface of a transport.
+ *
+ * The queue is parked if the responder has no receive or does not respond
+ * (retry.h). Any other error completes the WR, moves the QP to ERR or SQE and
+ * flushes it.
  */
 #include "comp_cntr.h"
 #include "counters.h"
@@ -39,7 +45,7 @@ static const uint8_t wc_opcode[] = {
 	[URXE_WR_ATOMIC_WRITE] = URXE_WC_ATOMIC_WRITE,
 };
 
-/* Fill the entry that was claimed. */
+/* Fill a claimed CQ entry with the completion of @w. */
 static inline void requester_fill(const struct urxe_qp *qp,
 				  const struct urxe_wqe *w,
 				  enum ibv_wc_status status, struct urxe_cqe *e)
@@ -77,28 +83,34 @@ void requester_complete(struct urxe_qp *qp, const struct urxe_wqe *w,
 	cq_end(&qp->scq->view, &ref, false);
 }
 
-/* The oldest WR that is not done failed: the QP breaks. */
+/*
+ * Complete the oldest WR that is not done with an error, and move the QP to
+ * ERR or SQE. Flush what is queued.
+ */
 static void requester_break(struct urxe_qp *qp, enum ibv_wc_status status)
 {
 	const struct urxe_wqe *w = sq_slot(&qp->sq, qp->sq.done);
 	bool sqe = qp_is_unreliable(qp);
 
 	why_failed(qp, w, status);
-	qp_guard_raise(qp, GUARD_NOTHING); /* we produce into a CQ */
+	qp_guard_raise(qp, GUARD_NOTHING); /* for producing into a CQ */
 	comp_cntr_wr(qp, w, true);
 	requester_complete(qp, w, status);
 	guard_lower(qp->guard);
 	qp->sq.done++;
-	/* IB 10.3.1.6: an unreliable QP goes on receiving */
+	/* IB 10.3.1.6: the receive queue of an unreliable QP keeps working */
 	if (!qp_set_error(qp, sqe ? IBV_QPS_SQE : IBV_QPS_ERR))
-		sqe = false; /* a NAK was faster */
+		sqe = false; /* a NAK set ERR before */
 	if (sqe)
 		flush_sq(qp);
 	else
 		flush_qp(qp);
 }
 
-/* What became of the WR in a slot is known, and those before it come first. */
+/*
+ * Record the status of an outstanding WR. It completes after all WRs before
+ * it.
+ */
 static void flight_note(struct urxe_qp *qp, uint32_t index,
 			enum ibv_wc_status status)
 {
@@ -108,7 +120,7 @@ static void flight_note(struct urxe_qp *qp, uint32_t index,
 	w->answer = status + 1;
 }
 
-/* The WR at begun goes out, for the first time or once more. */
+/* Account for the WR at `begun`, which is begun or begun again. */
 static void flight_count_again(struct urxe_sq *sq)
 {
 	if (sq->again)
@@ -125,7 +137,7 @@ void requester_fail(struct urxe_qp *qp, enum ibv_wc_status status)
 		requester_break(qp, status);
 		return;
 	}
-	/* those before it come first */
+	/* the WRs before it complete first */
 	stall_end(qp);
 	flight_count_again(sq);
 	flight_note(qp, sq->begun++, status);
@@ -136,7 +148,10 @@ static void requester_advance(struct urxe_qp *qp, uint64_t length)
 	requester_served(qp, sq_packets(length, qp->mtu_shift), length);
 }
 
-/* w, the oldest WR in flight, was served.  Inline for the data path. */
+/*
+ * Complete @w, the oldest outstanding WR, successfully. Inline for the data
+ * path.
+ */
 static inline void __attribute__((always_inline))
 flight_retire(struct urxe_qp *qp, const struct urxe_wqe *w)
 {
@@ -148,7 +163,7 @@ flight_retire(struct urxe_qp *qp, const struct urxe_wqe *w)
 	qp->sq.done++;
 }
 
-/* The same, and that is news. */
+/* The same for the WR at `done`, and report its status to observers. */
 static inline void flight_retire_served(struct urxe_qp *qp)
 {
 	const struct urxe_wqe *w = sq_slot(&qp->sq, qp->sq.done);
@@ -187,7 +202,7 @@ enum verdict requester_finish(struct urxe_qp *qp, const struct urxe_wqe *w,
 	return WR_COMPLETED;
 }
 
-/* Everything that was begun was served. */
+/* Complete all WRs that were begun. */
 static void flight_retire_begun(struct urxe_qp *qp)
 {
 	if (unlikely(qp->stall.kind != STALL_NONE))
@@ -196,7 +211,10 @@ static void flight_retire_begun(struct urxe_qp *qp)
 		flight_retire_served(qp);
 }
 
-/* The first `done` bytes of the collection have arrived. */
+/*
+ * Count the WRs of the batch that lie within its first @done bytes in the
+ * responder's completion counters.
+ */
 static void requester_count_batch(const struct urxe_qp *qp, uint64_t done)
 {
 	const struct urxe_wqe *w;
@@ -241,7 +259,10 @@ enum verdict requester_send_batch(struct urxe_qp *qp, struct run *r)
 
 /* ------------------------------------------------------- in flight */
 
-/* May w not be begun while what is in flight is not done? */
+/*
+ * Return whether @w must not be begun before the outstanding WRs are done: by
+ * the ordering rules (order.h), or because one of them has failed.
+ */
 static bool flight_holds_back(const struct urxe_qp *qp,
 			      const struct urxe_wqe *w)
 {
@@ -249,7 +270,7 @@ static bool flight_holds_back(const struct urxe_qp *qp,
 	const struct urxe_wqe *first;
 	uint32_t i;
 
-	if (likely(!qp->carrier)) /* collected WRITEs stay in order */
+	if (likely(!qp->carrier)) /* batched WRITEs stay in order */
 		return w->opcode != IBV_WR_RDMA_WRITE;
 	for (i = sq->done; i != sq->begun; i++) {
 		first = sq_slot(sq, i);
@@ -269,13 +290,16 @@ static enum verdict flight_begin(struct urxe_qp *qp, struct run *r,
 	w->answer = 0;
 	v = qp->carrier->begin(qp, r, w);
 	if (v == WR_IN_FLIGHT)
-		stall_end(qp); /* it goes on */
+		stall_end(qp); /* the queue is not stalled any more */
 	if (v <= WR_COMPLETED)
 		flight_count_again(&qp->sq);
 	return v;
 }
 
-/* Between the first WR that a carrier has in flight and the last answer. */
+/*
+ * Update qp->flying, which is true while a transport has outstanding WRs, and
+ * the CQ's count of QPs that need progress.
+ */
 static void flight_recount(struct urxe_qp *qp)
 {
 	bool flying = qp->carrier && qp->sq.done != qp->sq.begun;
@@ -317,7 +341,9 @@ void flight_answer(struct urxe_qp *qp, uint32_t index,
 			requester_break(qp, w->answer - 1);
 			break;
 		}
-		/* we produce into a CQ, and the responder's PSN goes on */
+		/*
+		 * for producing into a CQ and advancing the responder's PSN
+		 */
 		qp_guard_raise(qp, GUARD_SEND);
 		conn_check(&qp->conn);
 		flight_retire(qp, w);
@@ -342,7 +368,7 @@ void flight_disown(struct urxe_qp *qp)
 {
 	if (qp->carrier)
 		qp->carrier->cancel(qp);
-	qp->why.code = REASON_NONE; /* of a WR of the parent's */
+	qp->why.code = REASON_NONE; /* the parent's WR failed */
 	qp->sq.done = qp->sq.begun;
 	qp->sq.again = 0;
 	flight_recount(qp);
@@ -351,8 +377,8 @@ void flight_disown(struct urxe_qp *qp)
 /* ------------------------------------------------------- the loop */
 
 /*
- * Park, or fail if no retries are allowed.  The guard is up: this looks at the
- * responder.
+ * Park the queue. Return WR_FAILED with r->status if no retries are allowed.
+ * The guard is in use: the responder's state is read.
  */
 static enum verdict requester_park(struct urxe_qp *qp, struct run *r,
 				   enum verdict v)
@@ -364,9 +390,12 @@ static enum verdict requester_park(struct urxe_qp *qp, struct run *r,
 				  IBV_WC_RETRY_EXC_ERR;
 		return WR_FAILED;
 	}
-	if (!rnr || !qp->conn.sh) /* only the carrier knows its responder */
+	if (!rnr || !qp->conn.sh) /* no conn.sh: on another host */
 		return v;
-	/* the responder's post_recv looks for us after it published */
+	/*
+	 * Dekker: waiter is stored and prod is loaded; post_recv stores prod
+	 * and then loads waiter
+	 */
 	responder_wait_receive(&qp->conn, qp->ctx->slot);
 	if (responder_has_receive(&qp->conn))
 		service_wake(qp->ctx->arena);
@@ -389,12 +418,15 @@ static bool requester_may_run(const struct urxe_qp *qp)
 {
 	enum ibv_qp_state state = qp_state(qp);
 
-	/* draining: what had been started is finished */
+	/* in SQD the WRs that were begun are finished */
 	return likely(state == IBV_QPS_RTS) ||
 	       (state == IBV_QPS_SQD && qp_is_parked(qp));
 }
 
-/* What is collected is still to be copied. */
+/*
+ * Publish @uses in the guard. While a batch has not been copied, the guard
+ * must cover its keys as well.
+ */
 static inline void requester_use(struct urxe_qp *qp, const struct run *r,
 				 uint32_t uses)
 {
@@ -406,12 +438,12 @@ static inline void requester_use(struct urxe_qp *qp, const struct run *r,
 		guard_move(qp->guard, uses);
 }
 
-/* w was begun, and served at once. */
+/* Handle a WR that was begun and executed at once. */
 static void flight_served(struct urxe_qp *qp, const struct run *r)
 {
 	struct urxe_sq *sq = &qp->sq;
 
-	/* completions are in order: not before what is in flight */
+	/* completions are in order: only if no WR before it is outstanding */
 	if (likely(sq->done + 1 == sq->begun)) {
 		flight_retire_begun(qp);
 	} else if (!r->batch.n) {
@@ -433,7 +465,7 @@ static enum verdict requester_run_queue(struct urxe_qp *qp, struct run *r)
 			if (unlikely(b != WR_DONE))
 				return b;
 			if (unlikely(sq->done != sq->begun))
-				return WR_IN_FLIGHT; /* the carrier goes on */
+				return WR_IN_FLIGHT; /* until progress() */
 		}
 		observe(OBSERVE_LEAVES, qp, w, 0);
 		v = likely(!qp->carrier) ? execute(qp, r, w) :
@@ -452,7 +484,7 @@ static enum verdict requester_run_queue(struct urxe_qp *qp, struct run *r)
 	return v > WR_COMPLETED && b == WR_DONE ? v : b;
 }
 
-/* What the run has come to. */
+/* Handle the result of a pass over the queue. */
 static void requester_conclude(struct urxe_qp *qp, const struct run *r,
 			       enum verdict v)
 {
@@ -466,7 +498,10 @@ static void requester_conclude(struct urxe_qp *qp, const struct run *r,
 		qp_drained(qp);
 }
 
-/* What its state has it do with what is queued. */
+/*
+ * The queue may not run: flush it in ERR and SQE; in SQD record that queued
+ * WRs wait.
+ */
 static void requester_rest(struct urxe_qp *qp)
 {
 	enum ibv_qp_state state = qp_state(qp);

@@ -1,24 +1,28 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The requester: begins and completes send work requests, in the thread that
- * posted them.
+ * The requester: begins and completes send work requests.  It runs in the
+ * thread that posts, and for retries and transports in pollers and the
+ * service thread (retry.h).  The caller holds qp->lock.
  */
 #pragma once
 
 #include "execute.h"
 #include "wqe.h"
 
-/* Begin what is queued, as far as it goes.  qp->lock is held. */
+/*
+ * Begin queued WRs until the queue is empty, or one has to wait or fails.
+ * qp->lock is held, and the guard is not in use.
+ */
 void requester_run(struct urxe_qp *qp);
 
 /*
- * The WR that would be begun next failed: when those before it are done,
- * complete it with status, take the QP to the error state and flush it.
+ * Fail the WR that is to be begun next.  When all WRs before it are done,
+ * complete it with status, move the QP to the error state and flush it.
  * qp->lock is held.
  */
 void requester_fail(struct urxe_qp *qp, enum ibv_wc_status status);
 
-/* Requests were served: the PSNs of their packets are used. */
+/* Advance the PSNs of both ends, and count, for executed requests. */
 static inline void requester_served(struct urxe_qp *qp, uint64_t packets,
 				    uint64_t bytes)
 {
@@ -29,36 +33,45 @@ static inline void requester_served(struct urxe_qp *qp, uint64_t packets,
 		store_relaxed(&qp->conn.sh->epsn, qp->psn);
 }
 
-/* Complete w, in slot sq.done, which wants a completion or failed. */
+/* Write the CQE of w in slot sq.done, which is signaled or has failed. */
 void requester_complete(struct urxe_qp *qp, const struct urxe_wqe *w,
 			enum ibv_wc_status status);
 
 /*
- * A message completes at both ends, and this end's completion is seen first:
- * the peer may answer as soon as it sees its own, from another CPU or because
- * its event woke it, and the answer must not be polled before the completion of
- * what it answers.  A NIC has the time that a packet takes.  So:
+ * Completion of a message at both ends.  The send completion has to be
+ * visible before the receive completion.  The peer may reply as soon as it
+ * sees its receive completion, and the reply must not be polled before the
+ * completion of the original send.  (With a NIC a packet takes more time than
+ * that.) Hence the order is:
  *
- *	requester_claim()	our entry of our CQ
- *	requester_finish()	our completion is published
- *	responder_publish()	the peer's is
- *	requester_notify()	our event
- *	responder_notify()	the peer's event
+ *	requester_claim()	claim the entry of the send CQ
+ *	requester_finish()	publish the send completion
+ *	responder_publish()	publish the receive completion
+ *	requester_notify()	raise the event of the send CQ
+ *	responder_notify()	raise the event of the receive CQ
  *
- * If both ends have one CQ it has send and receive in this order, too.  Where a
- * datagram goes to many, our completion, which gives the buffer back, has to
- * wait for the last of them; but their answers lie behind what was claimed.
+ * If both ends use the same CQ, the order in the CQ is the same, too.  For a
+ * multicast datagram the send completion, which returns the buffer, is
+ * published after the copy to the last destination.  Replies of other
+ * destinations are behind it nevertheless, because its entry was claimed
+ * before.
  */
 struct requester_end {
-	bool turn; /* nothing is in flight before it */
+	bool turn; /* no WR before it is in flight */
 	bool claimed, notify, solicited;
 	struct urxe_cqe_ref ref;
 };
 
-/* w, which is begun now, is served: from here it must be finished. */
+/*
+ * Claim the entry for w, which is being begun.  The caller must then call
+ * requester_finish().
+ */
 void requester_claim(struct urxe_qp *qp, const struct urxe_wqe *w,
 		     struct requester_end *end);
-/* WR_COMPLETED, or WR_DONE: its turn comes later. */
+/*
+ * Complete w.  Returns WR_COMPLETED, or WR_DONE if WRs before it are in
+ * flight, so that it has to be completed later.
+ */
 enum verdict requester_finish(struct urxe_qp *qp, const struct urxe_wqe *w,
 			      struct requester_end *end);
 
@@ -70,12 +83,16 @@ static inline void requester_notify(struct urxe_qp *qp,
 }
 
 /*
- * Send the collection off and complete its WRs.  If it stops in the middle,
- * the WRs before that point are complete and the one there has failed.
+ * Copy the batched WRITEs and complete their WRs.  If the copy stops in the
+ * middle, WRs before that point are completed, and the result is that of the
+ * WR at that point.
  */
 enum verdict requester_send_batch(struct urxe_qp *qp, struct run *r);
 
-/* What w uses of the other side; what a receive names is not known yet. */
+/*
+ * The remote objects that w uses (GUARD_*).  The lkeys of a receive are not
+ * known yet.
+ */
 static inline uint32_t requester_uses(const struct urxe_wqe *w)
 {
 	if (likely(WQE_RKEY_OPS & WQE_BIT(w->opcode)))

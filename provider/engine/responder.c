@@ -1,4 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * The responder: executed by the requester in its own process, on the shared
+ * state of the remote QP, with the requester's guard in use. The socket owner
+ * (provider/wire) uses the same functions for requests of other hosts.
+ *
+ * A message that consumes a receive takes it by compare-and-swap on the RQ's
+ * consumer index (shared/rq_ring.h), copies the data, claims a CQ entry,
+ * fills it and publishes it (shared/cq_ring.h). If the data cannot be copied
+ * now, the receive is returned.
+ *
+ * Keys are looked up with seq_cst after the guard was set; shared/guard.h has
+ * the argument.
+ */
 #include <stddef.h>
 #include <string.h>
 
@@ -47,7 +60,7 @@ lkey_refused(struct urxe_conn *c, const struct urxe_sge *sge, uint64_t len)
 	mem_refused(REASON_LKEY_RECV, &use);
 }
 
-/* By the QP's qp_access_flags. */
+/* Note that the qp_access_flags of the QP forbid the operation. */
 static void __attribute__((cold, noinline))
 access_refused(const struct urxe_conn *c, uint32_t access)
 {
@@ -62,12 +75,12 @@ enum response responder_access(struct urxe_conn *c, uint32_t rkey,
 	const struct urxe_key *k;
 	struct urxe_peer *p;
 
-	/* IB 9.7.4.1: the QP must allow the operation at all */
+	/* IB 9.7.4.1: the QP must allow the operation */
 	if (unlikely((load_relaxed(&c->sh->access) & access) != access)) {
 		access_refused(c, access);
 		return RESP_NAK_INVALID;
 	}
-	if (!len) { /* C9-88: the key of an empty request is not looked at */
+	if (!len) { /* C9-88: the key of an empty request is not checked */
 		seg->ptr = NULL;
 		seg->pid = 0;
 		seg->len = 0;
@@ -117,7 +130,9 @@ enum response responder_flush(struct urxe_qp *qp, struct urxe_conn *c,
 		rkey_refused(c, w->rkey, w->remote_addr, w->length, access);
 		return RESP_NAK_ACCESS;
 	}
-	/* what was written is seen by all: no more is asked of memory */
+	/*
+	 * memory is coherent: all earlier writes are visible after the fence
+	 */
 	atomic_thread_fence(memory_order_seq_cst);
 	if (persistent && mem_persist(p, k) && !bounce_persist(qp->ctx, p, k)) {
 		why_note(PERSIST, w->rkey);
@@ -158,7 +173,10 @@ void responder_wait_receive(struct urxe_conn *c, uint32_t slot)
 		store_seq_cst(&c->rx.srq->rq.waiter, URXE_WAIT_MANY);
 }
 
-/* The SRQ ran below its limit: say so once (IB 11.2.3.3). */
+/*
+ * Raise the limit event once if the SRQ has fewer receives than its limit (IB
+ * 11.2.3.3).
+ */
 static void receive_check_limit(struct urxe_rx *rx, uint32_t left)
 {
 	uint32_t limit = load_relaxed(&rx->srq->limit);
@@ -174,7 +192,8 @@ static bool is_send(uint8_t opcode)
 
 /*
  * IB 9.9.3, class D: an unreliable message that is too long for the receive
- * is lost and the receive stays.  An SRQ cannot keep it: class E, it fails.
+ * is dropped and the receive stays posted. In an SRQ it is class E: the
+ * receive completes with an error.
  */
 static bool receive_stays(const struct urxe_qp *qp, const struct urxe_rx *rx,
 			  const struct urxe_wqe *w, uint64_t length,
@@ -184,7 +203,10 @@ static bool receive_stays(const struct urxe_qp *qp, const struct urxe_rx *rx,
 	       is_send(w->opcode);
 }
 
-/* More is posted than there are slots, and that is not because cons is old. */
+/*
+ * Return whether more receives are posted than the ring has slots, and @cons
+ * is current: the queue is damaged.
+ */
 static bool receive_is_damaged(const struct urxe_rq_view *rq, uint32_t cons,
 			       uint32_t prod)
 {
@@ -195,7 +217,7 @@ static bool receive_is_damaged(const struct urxe_rq_view *rq, uint32_t cons,
 	return true;
 }
 
-/* The receive at cons, copied out of its slot. */
+/* Copy the receive at @cons out of its slot. */
 static inline void receive_copy(const struct urxe_rq_view *rq, uint32_t cons,
 				struct taken *t)
 {
@@ -216,8 +238,9 @@ static inline void receive_copy(const struct urxe_rq_view *rq, uint32_t cons,
 }
 
 /*
- * prod, or what it was, if that is past cons: who alone takes receives need not
- * fetch the line that the receiver writes for each one.
+ * Return the producer index. If this requester is the only one, a cached
+ * value that is ahead of @cons will do: it need not fetch the cache line that
+ * the receiver writes for each receive.
  */
 static inline uint32_t receive_posted(struct urxe_rx *rx, uint32_t cons)
 {
@@ -229,8 +252,12 @@ static inline uint32_t receive_posted(struct urxe_rx *rx, uint32_t cons)
 }
 
 /*
- * RESP_RNR: there is none; RESP_SILENCE: it is not for this message;
- * RESP_NAK_OPERATION: there is no telling.
+ * Take the next receive.
+ *
+ * RESP_ACK		*t is the receive
+ * RESP_RNR		no receive is posted, or there is no ring
+ * RESP_SILENCE		the message is too long and is dropped (class D)
+ * RESP_NAK_OPERATION	the queue is damaged
  */
 static enum response receive_take(const struct urxe_qp *qp, struct urxe_conn *c,
 				  const struct urxe_wqe *w, uint64_t length,
@@ -247,7 +274,7 @@ static enum response receive_take(const struct urxe_qp *qp, struct urxe_conn *c,
 		prod = receive_posted(rx, cons);
 		if (prod == cons)
 			return RESP_RNR;
-		/* seq_cst: after our guard went up, see presence.h */
+		/* seq_cst: after the guard was set, see presence.h */
 		if (unlikely(rq->ring_word != load_seq_cst(&rq->sh->ring)) &&
 		    (!rq_view_load(rq, rx_peer(rx)->arena) || !rq->ring))
 			return RESP_RNR;
@@ -268,8 +295,10 @@ static enum response receive_take(const struct urxe_qp *qp, struct urxe_conn *c,
 }
 
 /*
- * This process's own memory may be unmapped, though it is registered: NICs keep
- * the pages, and programs that end count on it.  The system says so then.
+ * Do not store directly to memory of this process that the program may have
+ * unmapped although it is registered. A NIC keeps such pages pinned, and
+ * programs that exit rely on that. The copy is left to the kernel, which
+ * returns an error instead of raising a signal.
  */
 static void __attribute__((noinline))
 receive_doubt(struct urxe_peer *p, const struct urxe_key *k,
@@ -282,13 +311,17 @@ receive_doubt(struct urxe_peer *p, const struct urxe_key *k,
 	seg->key = k;
 }
 
-/* How the bytes of a message get to where they go. */
+/* How the bytes of a message reach their destination. */
 struct reach {
-	bool mapped; /* by stores, or after a page fault: they cannot travel */
-	bool here; /* by this thread's stores, which do not fail */
+	/* all by stores, or with page faults: not inline in the CQE */
+	bool mapped;
+	bool here; /* by stores of this thread, which do not fail */
 };
 
-/* Where len bytes go; false: a key of the receive does not hold. */
+/*
+ * Resolve the destination of @len bytes. Return false if an lkey of the
+ * receive is not valid.
+ */
 static inline bool __attribute__((always_inline))
 receive_scatter(struct urxe_conn *c, const struct taken *t, uint64_t len,
 		struct urxe_seg *dst, struct reach *how)
@@ -313,7 +346,7 @@ receive_scatter(struct urxe_conn *c, const struct taken *t, uint64_t len,
 		mem_reach(p, k, t->sge[i].addr, n, &dst[i]);
 		if (unlikely(c->doubts_memory))
 			receive_doubt(p, k, &dst[i]);
-		/* a page fault must show before the completion does */
+		/* a page fault must be reported by this completion */
 		how->mapped &= dst[i].ptr || k->flags & URXE_MR_ODP;
 		how->here &= dst[i].ptr || !dst[i].pid;
 		len -= n;
@@ -332,7 +365,7 @@ enum response responder_foresee(struct urxe_conn *c, uint64_t length,
 		return RESP_OTHER;
 	if (!responder_has_receive(c))
 		return RESP_RNR;
-	/* its ring stays: only an SRQ's is replaced */
+	/* the ring is not replaced: only an SRQ can be resized */
 	receive_copy(rq, load_acquire(&rq->sh->cons), &t);
 	if (length > t.total)
 		return RESP_NAK_INVALID;
@@ -340,13 +373,20 @@ enum response responder_foresee(struct urxe_conn *c, uint64_t length,
 							   RESP_NAK_OPERATION;
 }
 
-/* What takes so long that it is worth to say of which key it is. */
+/*
+ * A direct copy longer than this, in bytes, to a receive with one SGE names
+ * its lkey in the guard. Then deregistering other MRs does not wait for it.
+ */
 #define RECEIVE_LONG 4096
 
 /*
- * May its bytes travel in the completion, to be placed when that is polled? Not
- * under a carrier: what follows the SEND would be in place before it.  Of UC
- * the receive may be one that a bouncer is at for a message that was given up.
+ * Return whether the bytes may be carried inline in the completion, to be
+ * placed when it is polled.
+ *
+ * Not with a transport: data of a later request would be placed before them.
+ * Not if the QP counts receives: the program may read the counter and the
+ * data without polling. Not for UC with a stuck bounce thread: it may still
+ * be writing an abandoned message to the same receive.
  */
 static bool receive_may_travel(const struct urxe_qp *qp,
 			       const struct urxe_conn *c, uint64_t length)
@@ -357,9 +397,9 @@ static bool receive_may_travel(const struct urxe_qp *qp,
 }
 
 /*
- * What the end of a copy into a receive means.  An lkey that does not hold is
- * not the requester's affair.  Nobody is told of what a datagram or UC cannot
- * reach.
+ * Map the result of a copy into a receive to a response. An invalid lkey is
+ * not the requester's error. On an unreliable QP the message is dropped if
+ * the memory cannot be accessed.
  */
 static enum response receive_moved(const struct urxe_qp *qp,
 				   enum transfer_status status)
@@ -373,12 +413,12 @@ static enum response receive_moved(const struct urxe_qp *qp,
 		       resp;
 }
 
-/* The bytes of a SEND, on their way to a receive that was taken. */
+/* The bytes of a SEND and the receive that they go to. */
 struct delivery {
 	const struct urxe_seg *src;
 	struct urxe_seg dst[URXE_MAX_SGE];
-	uint64_t length; /* to be stored when the completion is claimed */
-	bool travels; /* into that completion */
+	uint64_t length; /* bytes to store after the completion is claimed */
+	bool travels; /* inline in that completion */
 	enum ibv_wc_status status;
 };
 
@@ -395,8 +435,9 @@ static bool bytes_are_here(const struct urxe_seg *s, uint64_t length)
 }
 
 /*
- * Check where the bytes go, and bring them there, unless this thread can store
- * them: that does not fail, and waits until the completion is claimed.
+ * Resolve the destination and copy the bytes. If this thread can store them,
+ * which cannot fail, the copy is deferred until the completion is claimed
+ * (d->length).
  */
 static enum response receive_begin(struct urxe_qp *qp, struct urxe_conn *c,
 				   const struct taken *t, uint64_t length,
@@ -431,7 +472,10 @@ static enum response receive_begin(struct urxe_qp *qp, struct urxe_conn *c,
 	return resp;
 }
 
-/* The bytes travel in the completion: the poller knows the SGEs. */
+/*
+ * Do the deferred copy. Inline bytes go to the CQE, and the poller finds the
+ * SGEs in its own queue.
+ */
 static void receive_finish(struct delivery *d, struct urxe_context *ctx,
 			   struct urxe_cqe *e)
 {
@@ -444,11 +488,14 @@ static void receive_finish(struct delivery *d, struct urxe_context *ctx,
 }
 
 /*
- * Return a receive that was taken, for another message.  The only requester of
- * a queue stores the old cons.  In a queue of several requesters the next
- * receives may be taken, and a bouncer may still be in this one: the owner
- * posts it again when that is over (rq_recover.c).  If that was its last
- * receive, it only polls, or sleeps until there is an event.
+ * Return a receive that was taken, for another message.
+ *
+ * If this QP is the only requester of the queue, the old consumer index is
+ * restored. If the queue has several requesters, later receives may have been
+ * taken, and a bounce thread may still be using this one. Then the owner
+ * posts it again when that is no longer possible (rq_recover.c). The CQ is
+ * marked because the owner may only poll or sleep after its last receive was
+ * taken.
  */
 static void receive_return(struct urxe_conn *c, const struct taken *t)
 {
@@ -463,7 +510,10 @@ static void receive_return(struct urxe_conn *c, const struct taken *t)
 	c->returned_psn = load_relaxed(&c->sh->epsn) + 1;
 }
 
-/* Of the message that is expected: then it meets a receive soon, and no RNR. */
+/*
+ * Return whether a receive for the message that is expected next was
+ * returned. It is posted again soon, so no RNR NAK is given.
+ */
 static bool receive_was_returned(const struct urxe_qp *qp,
 				 const struct urxe_conn *c)
 {
@@ -478,7 +528,7 @@ static const uint8_t wc_flags[] = {
 	[IBV_WR_SEND_WITH_INV] = IBV_WC_WITH_INV,
 };
 
-/* What the completion releases. */
+/* Encode the queue slot that the completion releases. */
 static uint32_t receive_wqe(const struct urxe_rx *rx, const struct taken *t)
 {
 	if (rx->srq)
@@ -487,8 +537,8 @@ static uint32_t receive_wqe(const struct urxe_rx *rx, const struct taken *t)
 }
 
 /*
- * Where another process has to copy (copy path 4), ask whether it runs before a
- * receive is taken, so that it seldom has to be returned.
+ * Check that the bounce threads respond before a receive is taken, if path 4
+ * must copy, so that a receive seldom has to be returned.
  */
 static bool receive_is_answered(const struct urxe_qp *qp,
 				const struct urxe_conn *c, uint8_t opcode,
@@ -505,9 +555,13 @@ static bool receive_is_answered(const struct urxe_qp *qp,
 	if (likely(!load_relaxed(&p->bounce)))
 		return true;
 	uses = load_relaxed(&qp->guard->uses);
-	if (uses != GUARD_SEND) /* what was collected is still to be copied */
+	/* batched WRITEs have not been copied: keep the keys in the guard */
+	if (uses != GUARD_SEND)
 		return bounce_answers(qp->ctx, p);
-	/* who is stopped while it asks is at no memory, and holds up no MR */
+	/*
+	 * drop the names of lkeys: a requester stopped while it waits here
+	 * must not block a deregistration
+	 */
 	guard_name(qp->guard, GUARD_RECEIVE);
 	ok = bounce_answers(qp->ctx, p);
 	guard_add(qp->guard, uses);
@@ -515,8 +569,8 @@ static bool receive_is_answered(const struct urxe_qp *qp,
 }
 
 /*
- * The completion of a receive that was taken is claimed and filled, but for
- * what its bytes add.  False: class G, their CQ is overrun.
+ * Claim and fill the completion of a receive that was taken, without the
+ * inline bytes. Return false if the CQ is overrun, an error of class G.
  */
 static inline bool __attribute__((always_inline))
 receive_complete(const struct urxe_qp *qp, struct urxe_conn *c,
@@ -549,7 +603,7 @@ receive_complete(const struct urxe_qp *qp, struct urxe_conn *c,
 	return true;
 }
 
-/* Nothing is added to it any more. */
+/* Finish the fields of a completion before it is published. */
 static inline void receive_settle(const struct urxe_conn *c, struct urxe_cqe *e)
 {
 	if (unlikely(e->status)) {
@@ -608,7 +662,7 @@ enum response responder_take(const struct urxe_qp *qp, struct urxe_conn *c,
 	return receive_take(qp, c, w, w->length, t);
 }
 
-/* The SGEs of t without their first off bytes, which they have. */
+/* Copy @t to @rest without the first @off bytes of its SGEs. */
 static void taken_skip(const struct taken *t, uint64_t off, struct taken *rest)
 {
 	uint32_t i;
@@ -689,7 +743,7 @@ bool responder_take_next(struct urxe_qp *qp, const struct ibv_send_wr *wr,
 		return false;
 	if (unlikely(!cq_begin_known(&c->rx.cq, &qp->direct_rcq, me,
 				     &rc->ref))) {
-		/* nobody has seen it: who is told of it takes it again */
+		/* restore cons: the general path takes the receive again */
 		index = n->index + 1;
 		cas_acq_rel(&rq->sh->cons, &index, n->index);
 		return false;
@@ -709,7 +763,7 @@ bool responder_take_next(struct urxe_qp *qp, const struct ibv_send_wr *wr,
 	e->opcode = IBV_WC_RECV;
 	e->wc_flags = wc_flags[wr->opcode];
 	e->inline_len = 0;
-	/* what the next one needs is fetched meanwhile */
+	/* prefetch for the next SEND */
 	__builtin_prefetch(rq_view_slot(rq, n->index + 1));
 	return true;
 }
@@ -720,7 +774,7 @@ void responder_stand_behind(struct receipt *rc, struct urxe_cqe_ref *own)
 	struct cq_slot first = rc->ref.slot, second = own->slot;
 
 	if (first.cqe == &rc->ref.lost || second.cqe == &own->lost)
-		return; /* one of them is for nobody's eyes */
+		return; /* the CQ has overrun: nothing to swap */
 	memcpy((char *)second.cqe + fields, (char *)first.cqe + fields,
 	       sizeof(struct urxe_cqe) - fields);
 	rc->ref.slot = second;

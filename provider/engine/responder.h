@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The responder: what the other end's NIC would do, done by the requester.
+ * The responder: the work of the remote NIC, executed by the requester.
  *
- * These functions run in the requester's process, on the responder's shared
- * state, while the requester's guard is up.
+ * These functions run in the requester's process, on the shared state of the
+ * responder's QP, with qp->lock held and the requester's guard in use.  The
+ * socket owner of the wire (provider/wire) calls them for requests from other
+ * hosts.
  */
 #pragma once
 
@@ -14,7 +16,7 @@
 
 #define GRH_BYTES 40
 
-/* What a transfer's end means. */
+/* The response for the result of a transfer. */
 static inline enum response moved(enum transfer_status status)
 {
 	switch ((int)status & ~TRANSFER_READING) {
@@ -30,8 +32,8 @@ static inline enum response moved(enum transfer_status status)
 }
 
 /*
- * The same of bytes that go to the responder, and of those that come from it.
- * RESP_OTHER: it is the requester's own memory that is not there.
+ * The same for a transfer to the responder, and from the responder.
+ * RESP_OTHER: the requester's own memory could not be accessed.
  */
 static inline enum response moved_to(enum transfer_status status)
 {
@@ -46,37 +48,44 @@ static inline enum response moved_from(enum transfer_status status)
 	return moved_to(status ? status ^ TRANSFER_READING : status);
 }
 
-/* May an RDMA or atomic request touch this?  On RESP_ACK, *seg is it. */
+/*
+ * Check an RDMA or atomic request and resolve its memory.  On RESP_ACK *seg
+ * is the memory, and *key its entry; key may be NULL.  Without bytes the key
+ * is not checked (C9-88) nor stored.
+ */
 enum response responder_access(struct urxe_conn *c, uint32_t rkey,
 			       uint64_t addr, uint64_t len, uint32_t access,
 			       struct urxe_seg *seg,
 			       const struct urxe_key **key);
 
 /*
- * Is that of an atomic (IB 9.4.5: naturally aligned)?  addr is of the WR, or
- * where that leads to.
+ * Is an address naturally aligned, as an atomic requires (IB 9.4.5)?  addr is
+ * that of the WR, or the virtual address it resolves to.
  */
 bool responder_is_aligned(uint64_t addr);
 
-/* Serve an IB A19 FLUSH.  Its type and level are for the caller to check. */
+/* Execute a FLUSH (IB A19).  The caller has checked its type and level. */
 enum response responder_flush(struct urxe_qp *qp, struct urxe_conn *c,
 			      const struct urxe_wqe *w);
 
-/* Is a receive posted, for a message that consumes one? */
+/* Is a receive posted? */
 bool responder_has_receive(const struct urxe_conn *c);
-/* Note that there is none at QP qpn; c may not be resolved. */
+/* Note RNR at QP qpn as the reason of a failure; c may be unresolved. */
 void responder_note_rnr(const struct urxe_conn *c, uint32_t qpn);
-/* Have whoever posts the next one wake this context's service thread. */
+/*
+ * Register context slot as a waiter for a receive.  The next post to the
+ * queue wakes that context's service thread.
+ */
 void responder_wait_receive(struct urxe_conn *c, uint32_t slot);
 
 /*
- * Where a SEND of that length will go, if nobody else can take the receive
- * before it; RESP_OTHER: somebody can.
+ * Resolve the destination of a SEND of that length, without taking the
+ * receive.  RESP_OTHER: the queue has other requesters, which could take it.
  */
 enum response responder_foresee(struct urxe_conn *c, uint64_t length,
 				struct urxe_seg dst[URXE_MAX_SGE]);
 
-/* A receive that was taken and filled, whose completion is claimed. */
+/* A receive that was taken and filled, with its claimed completion. */
 struct receipt {
 	struct urxe_conn *conn; /* NULL: none was taken */
 	struct urxe_cqe_ref ref;
@@ -85,11 +94,17 @@ struct receipt {
 };
 
 /*
- * Deliver a SEND, or complete a WRITE WITH IMMEDIATE, into a receive.  src: the
- * bytes of a SEND.  grh: of a datagram, IBV_WC_GRH and URXE_CQE_IPV4 if that is
- * what its header is; the header's 40 bytes are the first of src.
- * failed: nothing is delivered, and the receive completes with this error.
- * What was taken is in *rc, to be published whatever the answer is.
+ * Take a receive and deliver a SEND into it, or complete a WRITE WITH
+ * IMMEDIATE with it.
+ *
+ *	src	the bytes of a SEND
+ *	grh	for a datagram the wc_flags of its header: IBV_WC_GRH, and
+ *		URXE_CQE_IPV4 for IPv4; the first GRH_BYTES bytes of src are
+ *		the header.  Otherwise 0
+ *	failed	if not 0, deliver nothing, and complete the receive with this
+ *		error
+ *	rc	if rc->conn is set on return, a receive was taken, and the
+ *		caller must call responder_publish(), whatever the response is
  */
 enum response responder_receive(struct urxe_qp *qp, struct urxe_conn *c,
 				const struct urxe_wqe *w,
@@ -97,8 +112,10 @@ enum response responder_receive(struct urxe_qp *qp, struct urxe_conn *c,
 				enum ibv_wc_status failed, struct receipt *rc);
 
 /*
- * The same of a message whose bytes come one after the other, in three steps.
- * A receive, copied out of its slot and taken:
+ * The same for a message whose packets arrive one after the other (wire), in
+ * three steps: responder_take(), responder_place() for each packet, and
+ * responder_complete().  This is the receive that was taken, copied from its
+ * slot.
  */
 struct taken {
 	uint64_t wr_id;
@@ -108,25 +125,30 @@ struct taken {
 	struct urxe_sge sge[URXE_MAX_SGE];
 };
 
-/* For w, whose length is what is known of it; as responder_receive(). */
+/*
+ * Take a receive for w.  w->length is the length known so far.  Responses as
+ * of responder_receive().
+ */
 enum response responder_take(const struct urxe_qp *qp, struct urxe_conn *c,
 			     const struct urxe_wqe *w, struct taken *t);
 /*
- * The bytes of src to where they belong, off bytes behind its beginning.  Keys
- * are looked up each time.  Is it a NAK, the receive is to be completed with
- * *failed.
+ * Copy src to the receive, at offset off.  Keys are looked up each time.  If
+ * the response is a NAK, the caller completes the receive with *failed.
  */
 enum response responder_place(struct urxe_qp *qp, struct urxe_conn *c,
 			      const struct taken *t, uint64_t off,
 			      const struct urxe_seg *src,
 			      enum ibv_wc_status *failed);
-/* All of w is there, or it failed: *rc is to be published then. */
+/*
+ * Complete the receive, after all of w has arrived, or with error failed.
+ * The caller then publishes *rc, if rc->conn is set.
+ */
 enum response responder_complete(struct urxe_qp *qp, struct urxe_conn *c,
 				 const struct urxe_wqe *w,
 				 const struct taken *t,
 				 enum ibv_wc_status failed, struct receipt *rc);
 
-/* A receive that is posted, and the next one to be taken. */
+/* The next receive to be taken, for the fast path (direct_send.c). */
 struct next_receive {
 	uint64_t wr_id;
 	struct urxe_sge sge;
@@ -134,26 +156,27 @@ struct next_receive {
 };
 
 /*
- * What a SEND that comes now will be received by, if nobody else takes receives
- * there and it has one SGE.  False: it has not, or there is none.
+ * Get the next receive without taking it.  False if the queue has other
+ * requesters, no receive is posted, or the receive does not have exactly one
+ * SGE.
  */
 bool responder_next(struct urxe_conn *c, struct next_receive *n);
 /*
- * Take it for wr, a SEND that fits, and fill its completion, which process me
- * claims.  False: that cannot be, and nothing was done.
+ * Take receive n for wr, a SEND that fits, claim its completion for process
+ * me, and fill it.  False, with nothing changed, if this is not possible.
  */
 bool responder_take_next(struct urxe_qp *qp, const struct ibv_send_wr *wr,
 			 const struct next_receive *n, uint32_t me,
 			 struct receipt *rc);
 /*
- * own, which was claimed after it, is of the same CQ and completes the send:
- * that stands before the receive.
+ * Swap the entries of two claimed completions of the same CQ: own, the send
+ * completion, was claimed later but has to precede the receive completion.
  */
 void responder_stand_behind(struct receipt *rc, struct urxe_cqe_ref *own);
-/* The receiver's poller sees it ... */
+/* Publish the receive completion. */
 void responder_publish(struct receipt *rc);
 
-/* ... and is woken, if it sleeps. */
+/* Raise the event of the receive CQ, if responder_publish() requires it. */
 static inline void responder_notify(struct receipt *rc)
 {
 	if (unlikely(rc->notify))

@@ -1,4 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Parked send queues: retries and the RNR and ACK timers. See retry.h.
+ *
+ * retry_progress() is called by pollers of a CQ whose `attention` or
+ * `stalled` is set, and retry_all() by the service thread. Both lock
+ * ctx->lock to walk the QPs and enter each one by a trylock of qp->lock.
+ * Times are ns of clock_now().
+ */
 #include "base/clock.h"
 #include "counters.h"
 #include "event.h"
@@ -59,7 +67,7 @@ bool stall_begin(struct urxe_qp *qp, enum urxe_stall_kind kind)
 	if (s->kind == kind) {
 		wait_begin(qp, stall_waits_for(kind), qp->sq.begun);
 		why_settled();
-		return true; /* still the same obstacle: its timer runs on */
+		return true; /* the same cause: its timer continues */
 	}
 	if (rnr)
 		counter_rnr(qp);
@@ -97,12 +105,15 @@ void stall_disown(struct urxe_qp *qp, uint32_t end)
 {
 	if (qp->stall.kind == STALL_NONE)
 		return;
-	stall_clear(qp); /* the parent's still waits */
+	stall_clear(qp); /* not stall_end(): the parent still waits */
 	qp->sq.begun = end;
 	flight_disown(qp);
 }
 
-/* One more try of a parked SQ; its lock is held. */
+/*
+ * Retry the WR at the head of a parked SQ. If the timer has expired, count
+ * the retry, and fail the WR if none is left. qp->lock is held.
+ */
 static void stall_retry(struct urxe_qp *qp, uint64_t now)
 {
 	struct urxe_stall *s = &qp->stall;
@@ -115,7 +126,7 @@ static void stall_retry(struct urxe_qp *qp, uint64_t now)
 	if (s->kind != kind || qp->sq.begun != head || !expired)
 		return;
 	s->deadline = now + s->period;
-	/* it went out again, in vain */
+	/* the request was retransmitted without success */
 	if (kind == STALL_RNR)
 		counter_rnr(qp);
 	else
@@ -136,12 +147,15 @@ static void stall_retry(struct urxe_qp *qp, uint64_t now)
 	wait_tries(qp);
 }
 
-/* Nobody tells us that a peer became ready: look at least this often. */
+/*
+ * Retry interval of a queue whose peer does not respond. No notification
+ * comes when the peer becomes ready.
+ */
 #define TRANSPORT_POLL_NS 1000000
 
 /*
- * What is parked, or in a carrier's hands, is looked after; qp->lock is held.
- * Returns when to do so again, UINT64_MAX for never.
+ * Retry what is parked, and let the transport progress outstanding WRs.
+ * qp->lock is held. Return the time of the next call, UINT64_MAX for none.
  */
 static uint64_t retry_qp(struct urxe_qp *qp, uint64_t now)
 {
@@ -160,8 +174,9 @@ static uint64_t retry_qp(struct urxe_qp *qp, uint64_t now)
 }
 
 /*
- * The same, and then qp is left.  It may have to wait for another process,
- * so ctx->lock, which is held, is let go meanwhile; the QP and its CQ stay.
+ * The same, followed by qp_leave(). It may wait for another process, so
+ * ctx->lock, which is held, is released meanwhile. The pin keeps the QP and
+ * its CQ from being unlinked.
  */
 static uint64_t retry_qp_and_leave(struct urxe_qp *qp, uint64_t now)
 {
@@ -182,7 +197,10 @@ static uint64_t retry_qp_and_leave(struct urxe_qp *qp, uint64_t now)
 	return next;
 }
 
-/* Is it too early for the service thread?  Until *at. */
+/*
+ * Return whether it is too early for the service thread to enter the QP, and
+ * set *at to the time of the next call.
+ */
 static bool retry_is_early(const struct urxe_qp *qp, uint64_t now, uint64_t *at)
 {
 	uint64_t (*early)(const struct urxe_qp *, uint64_t) =
@@ -195,8 +213,8 @@ static bool retry_is_early(const struct urxe_qp *qp, uint64_t now, uint64_t *at)
 }
 
 /*
- * Look after cq's QPs; ctx->lock is held, but not all the time.  Returns when
- * to do so again, UINT64_MAX for never.
+ * Progress the QPs of @cq. ctx->lock is held by the caller, and released and
+ * retaken inside. Return the time of the next call, UINT64_MAX for none.
  */
 static uint64_t retry_cq(struct urxe_cq *cq, uint64_t now)
 {
@@ -204,7 +222,10 @@ static uint64_t retry_cq(struct urxe_cq *cq, uint64_t now)
 	struct urxe_qp *qp;
 
 	if (load_relaxed(&cq->sh->attention)) {
-		/* an exchange, to see what was done before it was set */
+		/*
+		 * a read-modify-write, so that all stores made before
+		 * `attention` was set are visible
+		 */
 		exchange_seq_cst(&cq->sh->attention, 0);
 		flush_cq(cq);
 		rq_recover(cq->ctx);

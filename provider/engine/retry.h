@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Parked send queues and the IB timers.
+ * Parked send queues: RNR and ACK timers, and retries.
  *
- * A WR that cannot go on (the responder has no receive, or does not answer)
- * stays at the head of its SQ.  It is tried again when somebody polls the
- * send CQ, when the peer posts a receive (it wakes our service thread), and
- * when a timer expires; only expiries count against rnr_retry and retry_cnt.
+ * A WR that cannot be executed now (the responder has no receive, or does not
+ * respond) stays at the head of its SQ, which is parked.  It is retried when
+ * the send CQ is polled, when the peer posts a receive (which wakes the
+ * requester's service thread), and when a timer expires.  Only an expired
+ * timer counts against rnr_retry and retry_cnt.
  */
 #pragma once
 
@@ -21,37 +22,44 @@ struct urxe_qp;
 enum urxe_stall_kind {
 	STALL_NONE,
 	STALL_RNR, /* the responder has no receive */
-	STALL_TRANSPORT, /* nobody answers */
+	STALL_TRANSPORT, /* the responder does not respond */
 };
 
-/* A parked send queue.  Times are clock_now()'s. */
+/* State of a parked send queue.  Times are ns of clock_now(). */
 struct urxe_stall {
 	enum urxe_stall_kind kind;
-	uint8_t left; /* retries; 7 with RNR: endless */
-	bool endless;
+	uint8_t left; /* retries left */
+	bool endless; /* rnr_retry is 7, or timeout is 0 */
 	uint64_t period, deadline; /* 0: never */
-	struct urxe_reason why; /* what was noted of it */
+	struct urxe_reason why; /* reason of the last failed try */
 };
 
-/* Park qp (its lock held).  False: no retries are allowed, fail at once. */
+/*
+ * Park the queue of qp, or keep it parked.  False if no retries are allowed
+ * (rnr_retry is 0): the WR fails at once.  qp->lock is held.
+ */
 bool stall_begin(struct urxe_qp *qp, enum urxe_stall_kind kind);
+/* Unpark it.  qp->lock is held. */
 void stall_end(struct urxe_qp *qp);
 /*
- * In the child of a fork: what is parked, and queued behind it up to end, is the
- * parent's, who tries it again.
+ * In the child of a fork: drop the parked WR and those queued behind it up to
+ * end.  The parent retries them.
  */
 void stall_disown(struct urxe_qp *qp, uint32_t end);
 
-/* What a poller of cq does for its QPs before it looks at the ring. */
+/*
+ * Make progress on the QPs of cq: flush those in error and retry parked
+ * queues.  Called by pollers; takes ctx->lock.
+ */
 void retry_progress(struct urxe_cq *cq);
 
 /*
- * Try every parked SQ of ctx; what the service thread does when it wakes.
- * Returns the next deadline, UINT64_MAX if nothing is parked.
+ * The same for all CQs of ctx; called by the service thread.  Returns the
+ * next deadline, a time of clock_now(), or UINT64_MAX.
  */
 uint64_t retry_all(struct urxe_context *ctx);
 
-/* The responder's RNR timer field to ns; IB specification, table 45. */
+/* Convert a min_rnr_timer code to ns; IB specification, table 45. */
 uint64_t retry_rnr_ns(uint8_t code);
-/* Local ACK timeout: 4.096 us * 2^code in ns; 0 means never. */
+/* Convert a Local ACK Timeout code to ns: 4.096 us * 2^code; 0: never. */
 uint64_t retry_ack_ns(uint8_t code);

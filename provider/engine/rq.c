@@ -1,4 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Receive queues of QPs and SRQs: creation, resize, reset, and posting. The
+ * protocol between the owner, which posts, and the requesters, which consume,
+ * is in shared/rq_ring.h.
+ *
+ * rq->lock serializes posting, resize and reset. Pollers release slots
+ * without it. A queue with several requesters has a set of kept receives,
+ * indexed by ticket (rq.h).
+ */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +21,10 @@
 #include "service.h"
 #include "tally.h"
 
-/* Room for max_wr receives; the ring word, 0 if there is no memory. */
+/*
+ * Allocate a ring for @max_wr receives. Return its ring word, or 0 if there
+ * is no memory.
+ */
 static uint64_t rq_make_ring(struct urxe_context *ctx, uint32_t max_wr,
 			     uint32_t stride)
 {
@@ -58,7 +70,10 @@ static void recv_copy(struct urxe_recv *to, const struct urxe_recv *from)
 		recv_sge_set(&to->sge[i], recv_sge(&from->sge[i]));
 }
 
-/* Pollers may release it meanwhile: kept_replace() sees that. */
+/*
+ * Copy an entry of the kept set. A poller may release it meanwhile;
+ * kept_replace() corrects that.
+ */
 static void kept_copy(struct urxe_kept *to, struct urxe_kept *from)
 {
 	store_relaxed(&to->out, load_relaxed(&from->out));
@@ -66,7 +81,10 @@ static void kept_copy(struct urxe_kept *to, struct urxe_kept *from)
 	recv_copy(kept_recv(to), kept_recv(from));
 }
 
-/* Room for max_wr tickets, no fewer than there are in old. */
+/*
+ * Allocate a set of @max_wr tickets, at least as many as @old has, and copy
+ * @old to it.
+ */
 static struct urxe_kept_set *kept_make(struct urxe_kept_set *old,
 				       uint32_t max_wr, uint32_t max_sge)
 {
@@ -88,8 +106,9 @@ static struct urxe_kept_set *kept_make(struct urxe_kept_set *old,
 }
 
 /*
- * Use a bigger set from now on.  Pollers may still have released tickets in
- * the old one until they were waited for.
+ * Replace the kept set by a larger one. Pollers may release tickets in the
+ * old set until quiesce_pollers() returns, so these are released in the new
+ * set afterwards. The old set is freed.
  */
 static void kept_replace(struct urxe_context *ctx, struct urxe_rq *rq,
 			 struct urxe_kept_set *set)
@@ -172,7 +191,7 @@ int rq_resize(struct urxe_context *ctx, struct urxe_rq *rq, uint32_t srq,
 		memcpy(rq_slot(rq, i),
 		       from + (uint64_t)(i & old_mask) * rq->stride,
 		       rq->stride);
-	/* seq_cst: the old one is taken away, see presence.h */
+	/* seq_cst: invalidates the old ring, see presence.h */
 	store_seq_cst(&rq->sh->ring, word);
 	quiesce_srq(ctx->fabric, ctx->arena, srq);
 	if (set)
@@ -203,7 +222,7 @@ bool rq_view_load(struct urxe_rq_view *v, struct urxe_arena *a)
 	v->ring = NULL;
 	v->ring_word = word;
 	if (!word)
-		return true; /* a QP that cannot receive */
+		return true; /* the QP has no receives */
 	if (log > URXE_RQ_MAX_LOG)
 		return false;
 	v->mask = (1u << log) - 1;
@@ -224,7 +243,7 @@ bool rq_view_init(struct urxe_rq_view *v, struct urxe_arena *a,
 	return rq_view_load(v, a);
 }
 
-/* A ticket that is not out; there is one, because the queue is not full. */
+/* Return a free ticket. There is one because the queue is not full. */
 static uint32_t rq_take_ticket(struct urxe_rq *rq)
 {
 	struct urxe_kept_set *kept = rq_kept_set(rq);
@@ -240,7 +259,10 @@ static uint32_t rq_take_ticket(struct urxe_rq *rq)
 	return t;
 }
 
-/* Where the receive at prod is remembered, its ticket filled in. */
+/*
+ * Keep the receive that is posted at prod: take a ticket, and return the copy
+ * to fill in.
+ */
 static struct urxe_recv *rq_keep(struct urxe_rq *rq)
 {
 	uint32_t ticket = rq_take_ticket(rq);
@@ -280,12 +302,15 @@ void rq_post_again(struct urxe_rq *rq, struct urxe_kept *k)
 {
 	recv_copy(rq_slot(rq, rq->prod), kept_recv(k));
 	k->pos = rq->prod++;
-	/* it left its old position as if it had been polled */
+	/* the old position is released as if it had been polled */
 	fetch_add_relaxed(&rq->tail, 1);
 	store_seq_cst(&rq->sh->prod, rq->prod);
 }
 
-/* Looks at the state under the lock that emptying the queue takes, too. */
+/*
+ * Return whether the QP is in RESET. rq->lock is held, which rq_reset() needs
+ * as well.
+ */
 static bool rq_is_reset(const struct urxe_qp *qp)
 {
 	return qp && qp_state(qp) == IBV_QPS_RESET;
@@ -351,7 +376,7 @@ int rq_post_recv(struct urxe_qp *qp, struct ibv_recv_wr *wr,
 {
 	int ret;
 
-	if (unlikely(!qp->rq.sh)) { /* it has an SRQ, or it is XRC */
+	if (unlikely(!qp->rq.sh)) { /* it has an SRQ or is of type XRC */
 		urxe_why("ibv_post_recv: QP 0x%x has no receive queue: it has an SRQ, or is XRC",
 			 qp->qpn);
 		*bad = wr;

@@ -1,22 +1,27 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Receives that a dead requester took with it, from a queue that has many, or
- * a live one that then could not reach their memory (responder.c).
+ * Recovery of lost receives: receives that a dead requester took from a queue
+ * with several requesters, or that a live requester took and could not fill
+ * (receive_return() in responder.c). They are posted again.
  *
- * A NIC that meets the end of a message's sender has the receive still, with
- * the QP it was for.  Here it goes back to its queue: nothing says which QP of
- * an SRQ it was for, and of a datagram nobody will ever hear again.
+ * With a NIC the receive stays with the QP whose message was interrupted.
+ * Here it returns to its queue: nothing records which QP of an SRQ it was
+ * taken for, and an interrupted datagram is not retransmitted.
  *
- * The owner looks for them when the fabric has reaped a context since it last
- * looked, or a requester said that it left one.  A receive is lost if it was
- * taken (its position is below cons), no requester is at work on that queue
- * (quiesce.h), and yet its completion is neither polled nor in any CQ.
- * Everything is tried and not waited for: who calls may itself be between
- * ibv_start_poll and ibv_end_poll.
+ * The owner runs rq_recover() if dev->deaths has changed: a context was
+ * reaped, or a requester counted a returned receive. The callers are the
+ * service thread, pollers, and post verbs; ctx->lock is held. A receive is
+ * lost if it was taken (its position is before cons), no requester is using
+ * the queue (quiesce.h), no partly received message of another host has it,
+ * and its completion is neither polled nor in any CQ.
  *
- * After a fork two processes have the queue, and each knows only what itself
- * posted and polled.  Who finds that the other one did something leaves the
- * queue alone.
+ * Other locks are trylocks and all waits are bounded, because the caller may
+ * be between ibv_start_poll and ibv_end_poll. What could not be checked is
+ * checked in the next call.
+ *
+ * After a fork two processes share the queue, and each knows only the
+ * receives that it posted and polled itself. If the other process has posted
+ * or polled, the queue is not recovered.
  */
 #include "base/clock.h"
 #include "bounce.h"
@@ -30,17 +35,23 @@
 #include "rq.h"
 #include "srq.h"
 
-/* How often a queue that is full makes us look for the dead. */
+/*
+ * Minimal interval in ns between searches for dead processes because a queue
+ * is full.
+ */
 #define REAP_NS 100000000ull
-/* How soon it looks again after somebody was in the way. */
+/*
+ * Delay in ns before the next attempt if a lock or a requester prevented the
+ * check.
+ */
 #define AGAIN_NS 10000000ull
 
 struct queue {
 	struct urxe_rq *rq;
-	struct urxe_srq *srq; /* or */
+	struct urxe_srq *srq; /* either srq or qp */
 	struct urxe_qp *qp;
-	uint32_t cons; /* as it was before the requesters left */
-	bool other_hands; /* another process posts or polls, too */
+	uint32_t cons; /* loaded before the requesters left */
+	bool other_hands; /* another process has posted or polled */
 };
 
 static bool kept_is_taken(const struct urxe_kept *k, uint32_t cons)
@@ -62,7 +73,7 @@ static bool recover_any_taken(const struct queue *q)
 	return any;
 }
 
-/* A completion that was not polled yet: is it of this queue? */
+/* Mark the receive of this queue that an unpolled completion is for. */
 static void recover_find(struct urxe_cqe *e, void *arg)
 {
 	struct queue *q = arg;
@@ -79,7 +90,10 @@ static void recover_find(struct urxe_cqe *e, void *arg)
 		k->found = true;
 }
 
-/* Has another process polled it?  We are inside its gate. */
+/*
+ * Return whether another process has polled the CQ. The caller is inside the
+ * gate.
+ */
 static bool polled_elsewhere(const struct urxe_cq *cq)
 {
 	return load_relaxed(&cq->sh->ring) != cq->ring_word ||
@@ -98,7 +112,10 @@ static bool recover_search(struct urxe_cq *cq, struct queue *q)
 	return true;
 }
 
-/* The one that a message of another host has at QP i of p, if it is of q. */
+/*
+ * Mark the receive that a partly received message of another host occupies at
+ * QP @i of arena @a, if it is of this queue.
+ */
 static void recover_find_taken(struct queue *q, const struct urxe_arena *a,
 			       uint32_t i)
 {
@@ -117,7 +134,10 @@ static void recover_find_taken(struct queue *q, const struct urxe_arena *a,
 		k->found = true;
 }
 
-/* XRC: its messages come to any target of its domain, in any context. */
+/*
+ * The same for all XRC target QPs, in every context: their messages may
+ * consume receives of an XRC SRQ.
+ */
 static void recover_find_targets(struct urxe_context *ctx, struct queue *q)
 {
 	const struct urxe_dev *dev = ctx->fabric->dev;
@@ -138,7 +158,10 @@ static void recover_find_targets(struct urxe_context *ctx, struct queue *q)
 	}
 }
 
-/* Those that messages of other hosts have, which are under way. */
+/*
+ * Mark all receives of an SRQ that partly received messages of other hosts
+ * occupy.
+ */
 static void recover_find_all_taken(struct urxe_context *ctx, struct queue *q)
 {
 	const struct urxe_qp *qp;
@@ -190,12 +213,12 @@ static void recover_wake(struct queue *q)
 	if (q->srq)
 		srq_wake_waiters(q->srq);
 	else if (qp_state(q->qp) == IBV_QPS_ERR)
-		cq_attention(&q->qp->rcq->view); /* to be flushed */
+		cq_attention(&q->qp->rcq->view); /* to flush it */
 	else
 		rq_wake_waiter(q->qp);
 }
 
-/* False: could not look. */
+/* Recover one queue. Return false if it could not be checked. */
 static bool recover_queue(struct urxe_context *ctx, struct queue *q)
 {
 	const struct guard_thing t = {
@@ -212,7 +235,10 @@ static bool recover_queue(struct urxe_context *ctx, struct queue *q)
 	q->cons = load_acquire(&q->rq->sh->cons);
 	q->other_hands = q->rq->prod != load_relaxed(&q->rq->sh->prod);
 	if (!q->other_hands && recover_any_taken(q)) {
-		/* what was taken is completed then, or lost */
+		/*
+		 * without requesters, a receive that was taken is completed
+		 * or lost
+		 */
 		looked = quiesce_try(ctx->fabric, ctx->arena, &t) &&
 			 recover_search_all(ctx, q);
 		any = looked && !q->other_hands && recover_post_lost(q);
@@ -262,7 +288,7 @@ void rq_recover(struct urxe_context *ctx)
 		all &= recover_queue(ctx, &q);
 	}
 	for (cq = ctx->cqs; cq; cq = cq->next) {
-		/* an entry that one of them claimed is left out at once */
+		/* a poller skips entries that a dead process claimed */
 		store_relaxed(&cq->closely, true);
 		all &= recover_qps(ctx, cq);
 	}
@@ -276,7 +302,7 @@ bool rq_recover_now(struct urxe_context *ctx, bool full)
 {
 	uint64_t now, last = load_relaxed(&ctx->reaped);
 
-	if (full) { /* the dead may not be reaped yet; not all the time */
+	if (full) { /* rate-limited: reap processes that died */
 		now = clock_now();
 		if (now - last >= REAP_NS &&
 		    cas_relaxed(&ctx->reaped, &last, now))

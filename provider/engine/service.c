@@ -1,19 +1,29 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * A context's service thread.  It is started when something was parked, a
- * foreign context was met or a CQ is armed, sleeps on the futex in the arena,
- * and has three jobs: the IB timers (retry.c), events that peers could not
- * raise (event.c), and noticing that peers whose memory we have mapped died, or
- * do not need it to be mapped any more.
+ * The service thread of a context. service_need() starts it, for example when
+ * a send queue is parked, a peer's context is mapped or a CQ is armed. It
+ * sleeps on a futex in the arena (arena->wake). Each round it
  *
- * While there is nothing to do it sleeps.  The end of a peer's process wakes it
- * (process_watch); then, and while there is somebody whose end would not, it
- * looks ten times a second.  A process that has nobody to notice it, because
- * the one who was to pass it on was killed as well, or memory was damaged, is
- * found by a look every few seconds.
+ *   - runs the IB timers and the transports (retry.c),
+ *   - raises events that peers could not raise and held events of moderated
+ *     CQs (event.c, cq_moderate.c),
+ *   - detects peers that died, and unmaps files that are not needed any more
+ *     (peer.c).
  *
- * If no thread can be made, those who poll do its work (service_stand_in), and
- * who wants to sleep (ibv_req_notify_cq) gets an error.
+ * The exit of a peer process wakes the thread (process_watch). While a peer
+ * cannot be watched, or a death has not been handled, the thread checks the
+ * peers every 100 ms (LIFE_CHECK_NS). A missed wake-up, because the process
+ * that had to pass it on was killed too or because memory was damaged, is
+ * found by a check every few seconds (LIFE_DOUBT_NS).
+ *
+ * If no thread can be created, pollers run its rounds (service_stand_in), and
+ * ibv_req_notify_cq fails.
+ *
+ * Memory order of service_need_by(): the thread stores service_at =
+ * UINT64_MAX and executes a fence before its round. The caller makes its work
+ * visible and executes a fence before it loads service_at. So either the
+ * round sees the work, or the caller sees UINT64_MAX and wakes the thread
+ * (Dekker).
  */
 #include <stdlib.h>
 
@@ -30,12 +40,18 @@
 #include "service.h"
 #include "shared/bitmap.h"
 
-/* A dead peer is noticed within this time even if nothing is parked. */
+/*
+ * Interval in ns of liveness checks if a peer cannot be watched, or a process
+ * has died.
+ */
 #define LIFE_CHECK_NS 100000000ull
-/* How often one looks who will be woken. */
+/* Interval in ns of liveness checks if all peers are watched. */
 #define LIFE_DOUBT_NS EVENT_COUNT_NAP
 
-/* When it looks again if need be: who holds up a flush is about to leave. */
+/*
+ * Delay in ns before the next round if this one was incomplete, for example
+ * because a requester prevented a flush.
+ */
 #define AGAIN_NS 50000
 
 struct urxe_service {
@@ -89,7 +105,10 @@ bool service_ask_back(struct urxe_fabric *f, uint32_t slot)
 	return true;
 }
 
-/* Somebody has waited long for one of our guards. */
+/*
+ * Verify this context's guards. A destroyer in another process requested it
+ * after it had waited long for one.
+ */
 static void service_check_guards(struct urxe_context *ctx)
 {
 	struct urxe_qp *qp;
@@ -107,20 +126,24 @@ static void service_check_guards(struct urxe_context *ctx)
 	pthread_mutex_unlock(&ctx->lock);
 }
 
-/* The context whose service thread this is. */
+/* The context that this service thread serves, else NULL. */
 static thread_own struct urxe_context *serving;
-/* Another round is needed: maybe for a QP that this one had passed. */
+/*
+ * Set if another round is needed, for example for a QP that this round has
+ * already passed.
+ */
 static thread_own bool again;
 
-/* How soon to look again whether peers live. */
+/* Return the interval of liveness checks in ns. */
 static uint64_t service_period(const struct urxe_context *ctx, bool woken)
 {
 	return woken && !rq_deaths(ctx) ? LIFE_DOUBT_NS : LIFE_CHECK_NS;
 }
 
 /*
- * What there is to do.  Returns when to come again, UINT64_MAX for never; *life
- * is when peers' lives are looked at.  woken: each one's end would wake us.
+ * Run one round. Return the time of the next one, UINT64_MAX for none. *life
+ * is the time of the next liveness check. @woken: the exit of any peer wakes
+ * this thread.
  */
 static uint64_t service_round(struct urxe_context *ctx, uint64_t *life,
 			      bool woken)
@@ -151,13 +174,14 @@ static uint64_t service_round(struct urxe_context *ctx, uint64_t *life,
 }
 
 /*
- * Peers' lives, and the word that says that another one was reaped.  And while
- * this thread lives it stands for its process, if who did has ended.
+ * Collect the futex words to sleep on: those of the peers, and dev->deaths.
+ * Also make this thread show that its process is alive, if the thread that
+ * did so has exited.
  */
 static bool service_watch(struct urxe_context *ctx, struct peer_watch *w)
 {
 	struct urxe_fabric *f = ctx->fabric;
-	/* before the round that looks into them; ctx->deaths lags behind */
+	/* load before the round that handles them; ctx->deaths lags */
 	uint32_t deaths = load_acquire(&f->dev->deaths);
 
 	process_show_life(f);
@@ -168,8 +192,8 @@ static bool service_watch(struct urxe_context *ctx, struct peer_watch *w)
 }
 
 /*
- * It may have passed by what is made from now on.  Either it sees what
- * service_need_by() was called for, or that one sees this.
+ * Mark the thread awake. Work that is created from now on may be missed by
+ * this round; see the memory order above.
  */
 static void service_awake(struct urxe_context *ctx)
 {
@@ -235,7 +259,7 @@ static struct urxe_service *service_start(struct urxe_context *ctx)
 	return NULL;
 }
 
-/* All who poll come by. */
+/* Make all pollers of the context call service_stand_in(). */
 static void service_ask_pollers(struct urxe_context *ctx)
 {
 	struct urxe_arena *a = ctx->arena;
@@ -293,7 +317,7 @@ void service_stand_in(struct urxe_context *ctx, struct urxe_cq_sh *polled)
 	uint64_t life = load_relaxed(&ctx->life_at), now = clock_now(), next;
 
 	if (now >= life && service_need(ctx))
-		return; /* there is one now */
+		return; /* a thread was created */
 	if (now >= load_relaxed(&ctx->round_at)) {
 		next = service_round(ctx, &life, false);
 		store_relaxed(&ctx->life_at, life);

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* Parser of /proc/self/smaps. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <string.h>
@@ -8,9 +9,9 @@
 #include "smaps.h"
 
 /*
- * What any writable memory may have: access and the right to it, what it counts
- * for, what the kernel has noted of it.  All else somebody asked for, or is
- * newer than this list.
+ * VmFlags (proc_pid_smaps(5)) that ordinary writable memory may have: access
+ * and permitted access, accounting, and state of the kernel. Any other flag
+ * was requested by the program, or is newer than this list.
  */
 static const char *const ordinary[] = { "rd", "wr", "mr", "mw", "me", "ac",
 					"nr", "sd", "nh", "sh", "ms" };
@@ -66,7 +67,10 @@ static bool smaps_head(const char *line, struct smaps_vma *v)
 	return true;
 }
 
-/* Its last line are the flags; longer ones are of paths, whose ends go. */
+/*
+ * The VmFlags line is the last one of a mapping. Lines longer than the buffer
+ * are those with long paths; the path is truncated.
+ */
 bool smaps_next(FILE *f, struct smaps_vma *v)
 {
 	bool head = false;

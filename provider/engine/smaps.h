@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* /proc/self/smaps: mappings with what the program asked for each of them. */
+/*
+ * Parser of /proc/self/smaps (proc_pid_smaps(5)): the mappings of this
+ * process with their VmFlags.  Used by page adoption (adopt.c).
+ */
 #pragma once
 
 #include <stdbool.h>
@@ -11,14 +14,14 @@ struct smaps_vma {
 	uint64_t offset, dev, ino; /* ino 0: anonymous */
 	int prot; /* PROT_* */
 	bool shared;
-	bool ordinary; /* nothing was asked for that another would not have */
+	bool ordinary; /* no VmFlags beyond those of plain memory */
 	bool no_fork; /* MADV_DONTFORK */
-	char path[64]; /* its beginning */
+	char path[64]; /* may be truncated */
 };
 
-/* NULL: there is none. */
+/* Open the file; NULL if that fails, as without /proc. */
 FILE *smaps_open(void);
-/* The next mapping; false at the end, or where it cannot be read on. */
+/* Read the next mapping; false at the end of the file, or on an error. */
 bool smaps_next(FILE *f, struct smaps_vma *v);
-/* -EIO: there may be mappings that smaps_next() did not get to. */
+/* Close it.  0, or -EIO if smaps_next() stopped because of an error. */
 int smaps_close(FILE *f);

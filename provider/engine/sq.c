@@ -1,4 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Send queues: ring layout, and ibv_post_send(). A WR is first offered to the
+ * fast path (direct.h). WRs that the fast path does not take are written to
+ * the ring and executed by the requester.
+ *
+ * The ring is private to the process. Access is serialized by qp->lock.
+ */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -44,7 +51,7 @@ void sq_reset(struct urxe_sq *sq)
 	store_relaxed(&sq->tail, 0);
 }
 
-/* man ibv_post_send and ibv_wr_post: which type may be asked for what. */
+/* Opcodes allowed for each QP type; see man ibv_post_send and ibv_wr_post. */
 #define RELIABLE_OPS \
 	(WQE_BIT(IBV_WR_RDMA_READ) | WQE_BIT(IBV_WR_ATOMIC_CMP_AND_SWP) | \
 	 WQE_BIT(IBV_WR_ATOMIC_FETCH_AND_ADD) | \
@@ -75,7 +82,7 @@ static int wqe_put_data(const struct urxe_sq *sq, struct urxe_wqe *w,
 	return ret;
 }
 
-/* What the opcode needs beside its data. */
+/* Fill in what the opcode needs besides its data. */
 static int wqe_put_op(struct urxe_qp *qp, struct urxe_wqe *w,
 		      const struct ibv_send_wr *wr)
 {
@@ -106,7 +113,7 @@ static int wqe_put_op(struct urxe_qp *qp, struct urxe_wqe *w,
 		return wqe_bind(w, wr->bind_mw.mw, wr->bind_mw.rkey,
 				&wr->bind_mw.bind_info);
 	}
-	return EINVAL; /* struct ibv_send_wr has no place for a FLUSH */
+	return EINVAL; /* struct ibv_send_wr has no fields for a FLUSH */
 }
 
 static int sq_push(struct urxe_qp *qp, const struct ibv_send_wr *wr)
@@ -129,7 +136,7 @@ static int sq_push(struct urxe_qp *qp, const struct ibv_send_wr *wr)
 	return ret;
 }
 
-/* What sq_push refused, for URXE_LOG. */
+/* Log why sq_push() refused a WR, if URXE_LOG is set. */
 static void __attribute__((cold))
 sq_explain(const struct urxe_qp *qp, const struct ibv_send_wr *wr, int err)
 {
@@ -176,7 +183,10 @@ sq_post_early(const struct urxe_qp *qp, struct ibv_send_wr *wr,
 	return errno = EINVAL;
 }
 
-/* The long way, out of line: the short one has less to save. */
+/*
+ * The general path. It is out of line so that the fast path saves fewer
+ * registers.
+ */
 static int __attribute__((noinline))
 sq_post_queue(struct urxe_qp *qp, struct ibv_send_wr *wr,
 	      struct ibv_send_wr **bad)

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Send queues: private rings of struct urxe_wqe. */
+/*
+ * Send queues: rings of struct urxe_wqe in private memory, protected by
+ * qp->lock.  Pollers release slots by storing tail.
+ */
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -10,7 +13,7 @@
 #include "opcode.h"
 #include "shared/layout.h"
 
-/* How far the invalidation of a SEND WITH INVALIDATE has come. */
+/* Progress of the invalidation of a SEND WITH INVALIDATE; see bind.h. */
 enum urxe_inv {
 	URXE_INV_TO_DO,
 	URXE_INV_BEGUN,
@@ -23,10 +26,10 @@ struct urxe_sge {
 	uint32_t length, lkey;
 };
 
-/* What is in an SQ slot: the WR as posted, then SGEs or inline data. */
+/* An SQ slot (WQE): the WR as posted, then SGEs or inline data. */
 struct urxe_wqe {
 	uint64_t wr_id;
-	uint64_t length; /* sum of the SGEs, or of the inline data */
+	uint64_t length; /* total of the SGEs or of the inline data, bytes */
 	uint64_t remote_addr;
 	union {
 		struct {
@@ -46,28 +49,28 @@ struct urxe_wqe {
 		uint8_t write_data[8]; /* URXE_WR_ATOMIC_WRITE, no SGE */
 	};
 	uint32_t rkey;
-	uint32_t imm; /* as it goes on the wire, or the rkey to invalidate */
+	uint32_t imm; /* in network byte order, or the rkey to invalidate */
 	uint32_t srqn; /* XRC: the remote SRQ */
 	uint8_t opcode; /* enum ibv_wr_opcode */
 	uint8_t flags; /* enum ibv_send_flags */
 	uint8_t num_sge;
 	uint8_t inv; /* IBV_WR_SEND_WITH_INV: enum urxe_inv */
 	bool foreign_ah; /* UD: the AH is not of the QP's PD */
-	uint8_t answer; /* in a carrier's flight: enum ibv_wc_status + 1, or 0 */
+	uint8_t answer; /* response: enum ibv_wc_status + 1, or 0: none yet */
 	struct urxe_sge sge[]; /* or inline bytes */
 };
 
 /*
- * The send queue, private to its process.  tail <= done <= begun <= prod: slots
- * below tail are free (their completion was polled); flight.h has the rest.
+ * A send queue.  tail <= done <= begun <= prod.  Slots below tail are free:
+ * their completion was polled.  flight.h has the other states.
  */
 struct urxe_sq {
-	char *ring; /* its maker's; NULL: made with the first WR */
+	char *ring; /* NULL: allocated with the first WR */
 	uint32_t mask, stride;
 	uint32_t max_wr, max_sge, max_inline;
 	uint32_t prod, begun, done;
-	uint32_t again; /* WRs from begun on that were in flight, and are parked */
-	uint32_t signaled; /* behind the last one that has a completion */
+	uint32_t again; /* parked WRs from begun on that were in flight */
+	uint32_t signaled; /* index after the last WR that has a CQE */
 	_Atomic uint32_t tail;
 	bool signal_all;
 };
@@ -81,29 +84,37 @@ static inline struct urxe_wqe *sq_slot(const struct urxe_sq *sq, uint32_t index)
 							  sq->stride);
 }
 
-/* Work for this side alone: no packet goes out. */
+/* Is w a local operation, which sends no packet? */
 static inline bool wqe_is_local(const struct urxe_wqe *w)
 {
 	return w->opcode == IBV_WR_BIND_MW || w->opcode == IBV_WR_LOCAL_INV;
 }
 
-/* How many PSNs a request or its answer takes: a packet has 1 << shift bytes. */
+/*
+ * Number of packets (PSNs) of a request or a response of length bytes; the
+ * path MTU is 1 << shift bytes.
+ */
 static inline uint64_t sq_packets(uint64_t length, uint8_t shift)
 {
 	return length ? (length + (1ull << shift) - 1) >> shift : 1;
 }
 
-/* What counts for w's packets; a FLUSH has none of its length's bytes. */
+/* The length that determines w's packets; a FLUSH carries no data. */
 static inline uint64_t wqe_wire_length(const struct urxe_wqe *w)
 {
 	return w->opcode == URXE_WR_FLUSH ? 0 : w->length;
 }
 
-/* The number of bytes that its ring needs, which the caller may give it ... */
+/*
+ * Set the dimensions of sq, and return the size of its ring in bytes.  The
+ * caller may provide the memory in sq->ring.
+ */
 size_t sq_plan(struct urxe_sq *sq, const struct ibv_qp_cap *cap,
 	       bool signal_all);
-/* ... and which it gets else when a WR is first written: most QPs of a large
- * job never send.  False: there is no memory. */
+/*
+ * Allocate the ring when the first WR is built, because most QPs of a large
+ * job never send.  False if there is no memory.
+ */
 bool sq_make_ring(struct urxe_sq *sq);
 void sq_reset(struct urxe_sq *sq);
 

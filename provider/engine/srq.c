@@ -1,4 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Shared receive queues: creation, destruction, and posting. The ring is that
+ * of rq.c. Requesters of many QPs and processes consume it
+ * (shared/rq_ring.h).
+ *
+ * srq_unlink() invalidates `live`, then waits for the guards that name the
+ * SRQ and for this process's pollers.
+ */
 #include <string.h>
 
 #include "bounce.h"
@@ -52,7 +60,7 @@ int srq_open(struct urxe_srq *srq, struct urxe_context *ctx,
 	made = srq->sh->made + 1;
 	memset(srq->sh, 0, sizeof(*srq->sh));
 	srq->sh->made = made ? made : 1;
-	if (p->cq) /* XRC: whoever names it */
+	if (p->cq) /* XRC: any process may name it */
 		ret = bounce_expose(ctx);
 	if (ret)
 		goto err_index;

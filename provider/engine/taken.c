@@ -1,4 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Flush the receive that a partly received message of another host occupies
+ * (shared/wire.h), when its QP moves to ERR, is reset or destroyed.
+ *
+ * The socket owner must not be inside the QP: the caller of taken_flush()
+ * ensures that, and taken_flush_target() checks it by quiesce_try(). The
+ * exchange of taken.there lets only one caller complete the receive.
+ */
 #include "comp_cntr.h"
 #include "quiesce.h"
 #include "srq.h"
@@ -42,7 +50,7 @@ void taken_flush(struct urxe_qp *qp)
 		return;
 	if (unlikely(qp->counts))
 		comp_cntr_add_flushed(qp, URXE_CNTR_RECV);
-	qp_guard_raise(qp, GUARD_NOTHING); /* we produce into a CQ */
+	qp_guard_raise(qp, GUARD_NOTHING); /* for producing into a CQ */
 	taken_complete(qp, &qp->rcq->view, qp->srq->index, &st->taken);
 	guard_lower(qp->guard);
 }

@@ -1,20 +1,25 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * A receive of an SRQ that a message of another host has, of which not all
- * packets came (shared/wire.h), when its QP is at its end: it completes with
- * IBV_WC_WR_FLUSH_ERR, and so its place is free again.
+ * Flush the receive of an SRQ that a message from another host has taken, if
+ * not all its packets have arrived (shared/wire.h), when its QP enters ERR,
+ * is reset or destroyed.  The receive completes with IBV_WC_WR_FLUSH_ERR,
+ * which frees its slot.
  */
 #pragma once
 
 #include "peer.h"
 #include "qp.h"
 
-/* Of a QP with an SRQ; nobody is at it any more, and qp->lock is held. */
+/*
+ * For a QP with an SRQ.  The caller has waited until no requester uses the QP
+ * (quiesce.h), and holds qp->lock.
+ */
 void taken_flush(struct urxe_qp *qp);
 
 /*
- * Of an XRC target, or a further handle of one, which lives in the context p:
- * its SRQ may be any process's.  Is the holder of the wire at it, and stays,
- * it is left to him.  qp->lock is held.
+ * For an XRC target QP, or another handle of one, that lives in context p.
+ * The SRQ may belong to any process.  If the socket owner uses the QP and
+ * does not exit its critical section soon (quiesce_try()), nothing is done,
+ * and the socket owner completes the receive.  qp->lock is held.
  */
 void taken_flush_target(struct urxe_qp *qp, struct urxe_peer *p);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Failures of this process, of which one line is printed when it ends. */
+/* Counts of failures, for one line that is printed when the process exits. */
 #pragma once
 
 #include <stdint.h>
@@ -9,7 +9,7 @@
 
 struct urxe_tally {
 	_Atomic uint32_t
-		failed; /* WRs of ours, and of peers that broke our QPs */
+		failed; /* own WRs, and WRs of peers that broke own QPs */
 	_Atomic uint32_t full; /* posts to a full queue */
 };
 

@@ -1,4 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Copying between processes: process_vm_readv/writev (path 3), and the
+ * fallback to bounce threads (path 4). transfer.h lists the paths. The
+ * functions preserve errno.
+ */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <sys/uio.h>
@@ -10,8 +15,8 @@
 #include "why.h"
 
 /*
- * All but the last word, then that.  Both may be in one buffer, so it is read
- * first.
+ * Copy all but the last word and store that word last, with release order.
+ * The buffers may overlap, so the last word is read first.
  */
 #define TRANSFER_TAIL(type) \
 	do { \
@@ -37,8 +42,9 @@ void transfer_tail(char *dst, const char *src, uint64_t len)
 }
 
 /*
- * Errors of process_vm_*.  ESRCH is also said of a process whose first thread
- * ended before the others.
+ * Return whether @err means that process_vm_* is forbidden. ESRCH is no proof
+ * that the process is dead: it is returned as well if its first thread exited
+ * before the others.
  */
 static bool is_forbidden(int err)
 {
@@ -47,7 +53,7 @@ static bool is_forbidden(int err)
 
 void transfer_probe(struct urxe_peer *p)
 {
-	/* no process has memory there */
+	/* an address that is not mapped in any process */
 	struct iovec nowhere = { (void *)(uintptr_t)-URXE_PAGE, 1 };
 	struct iovec byte = { &(char){ 0 }, 1 };
 	int saved = errno;
@@ -60,7 +66,10 @@ void transfer_probe(struct urxe_peer *p)
 	errno = saved;
 }
 
-/* What comes next of the batch is not there. */
+/*
+ * Note the first address of the batch that has not been copied as the one
+ * that faulted.
+ */
 static void transfer_fault(const struct transfer_batch *b)
 {
 	unsigned int i;
@@ -70,7 +79,7 @@ static void transfer_fault(const struct transfer_batch *b)
 	why_note(MEMORY, b->pid, (uintptr_t)b->remote[i].iov_base);
 }
 
-/* Path 4, for all that is left of the batch. */
+/* Copy the rest of the batch by path 4. */
 static enum transfer_status transfer_bounce(struct transfer_batch *b, int err,
 					    uint64_t *done)
 {
@@ -114,7 +123,7 @@ enum transfer_status transfer_flush(struct transfer_batch *b, uint64_t *moved)
 	ssize_t n;
 
 	while (done < b->bytes) {
-		/* forbidden, or its pid is of another namespace */
+		/* forbidden, or the PID is of a foreign namespace */
 		if (unlikely(load_relaxed(&b->peer->bounce) ||
 			     b->key[0]->flags & URXE_MR_FOREIGN)) {
 			status = transfer_bounce(b, 0, &done);
@@ -139,7 +148,9 @@ enum transfer_status transfer_flush(struct transfer_batch *b, uint64_t *moved)
 		}
 		done += n;
 		if (done < b->bytes) {
-			/* a fault in the middle, or more than one call takes */
+			/*
+			 * a fault in the middle, or more than one call copies
+			 */
 			iov_advance(b->local, b->n, n);
 			iov_advance(b->remote, b->n, n);
 		}
@@ -163,13 +174,13 @@ static enum transfer_status transfer_put(struct transfer_batch *b, bool write,
 		     transfer_parts(b, seg)))
 		status = transfer_flush(b, NULL);
 	if (status)
-		return status; /* and b->write says which side it was */
+		return status; /* b->write still has the side that failed */
 	b->write = write;
 	transfer_add(b, seg, local, seg->va + off, len);
 	return TRANSFER_OK;
 }
 
-/* Neither side is mapped here: through a buffer of our own. */
+/* Copy through a local buffer: neither side is mapped in this process. */
 static enum transfer_status transfer_relay(struct transfer_batch *b,
 					   const struct urxe_seg *d,
 					   uint64_t doff,
@@ -182,7 +193,10 @@ static enum transfer_status transfer_relay(struct transfer_batch *b,
 
 	for (; len && !status; doff += n, soff += n, len -= n) {
 		n = len < sizeof(buf) ? len : sizeof(buf);
-		/* each of the two sends off what the other one added */
+		/*
+		 * each call changes direction, which flushes what the other
+		 * added
+		 */
 		status = transfer_put(b, false, s, buf, soff, n);
 		if (!status)
 			status = transfer_put(b, true, d, buf, doff, n);
@@ -190,7 +204,7 @@ static enum transfer_status transfer_relay(struct transfer_batch *b,
 	return status ? status : transfer_flush(b, NULL);
 }
 
-/* One run to one run. */
+/* Copy @len bytes from one run to another. */
 static enum transfer_status
 transfer_run(struct transfer_batch *b, const struct urxe_seg *d, uint64_t doff,
 	     const struct urxe_seg *s, uint64_t soff, uint64_t len)
@@ -199,7 +213,7 @@ transfer_run(struct transfer_batch *b, const struct urxe_seg *d, uint64_t doff,
 		transfer_local(d->ptr + doff, s->ptr + soff, len);
 		return TRANSFER_OK;
 	}
-	if (!d->ptr && !d->pid) /* the null MR swallows ... */
+	if (!d->ptr && !d->pid) /* the null MR discards writes ... */
 		return TRANSFER_OK;
 	if (!s->ptr && !s->pid) { /* ... and reads as zero */
 		static char zero[4096];

@@ -1,12 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Unreliable datagrams: a receive gets 40 bytes for the global route header
- * and then the message (IB 11.4.1.2), which RoCE v1 has on the wire.  RoCE v2
- * has IP headers: of an IPv6 packet the 40 bytes are its header, of an IPv4
- * packet the last 20 are (annex A17.4.5).
+ * Unreliable datagrams. A receive gets 40 bytes for the global route header
+ * (GRH), then the message (IB 11.4.1.2).
  *
- * A UD QP has no version of RoCE: its port has both entries of each address, so
- * it hears both.
+ * RoCE v1		the 40 bytes are the GRH of the packet
+ * RoCE v2, IPv6	the 40 bytes are the IPv6 header
+ * RoCE v2, IPv4	the last 20 bytes are the IPv4 header (annex A17.4.5)
+ *
+ * A UD QP is not bound to a RoCE version: its port has GID table entries of
+ * both versions for each address, so the QP receives both.
+ *
+ * ud_send() runs in the requester, with qp->lock held and the guard in use.
+ * There is no acknowledgement: a datagram without receiver is dropped.
  */
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -20,8 +25,8 @@
 #include "why.h"
 
 #define UDP_BYTES 8
-#define IB_BYTES 24 /* the headers BTH and DETH, and the invariant CRC */
-#define NEXT_IS_BTH 0x1b /* "next header" of RoCE v1 */
+#define IB_BYTES 24 /* BTH, DETH and the invariant CRC */
+#define NEXT_IS_BTH 0x1b /* GRH "next header" of RoCE v1 */
 
 static uint16_t ip_checksum(const void *header)
 {
@@ -36,7 +41,7 @@ static uint16_t ip_checksum(const void *header)
 	return htons(~sum & 0xffff);
 }
 
-/* flags: of the completion */
+/* flags: wc_flags of the completion */
 static void grh_fill(const uint8_t sgid[16], const struct urxe_av *av,
 		     uint8_t flags, uint64_t length, uint8_t grh[GRH_BYTES])
 {
@@ -71,7 +76,10 @@ static void grh_fill(const uint8_t sgid[16], const struct urxe_av *av,
 	memcpy(grh + 24, av->dgid, 16);
 }
 
-/* The destination qpn, from the QP's memory of them. */
+/*
+ * Return the destination QP @qpn, from the QP's cache or newly opened, or
+ * NULL.
+ */
 static struct urxe_conn *ud_destination(struct urxe_qp *qp, uint32_t qpn)
 {
 	struct urxe_conn *c = &qp->dests[qpn % UD_DESTS];
@@ -82,7 +90,10 @@ static struct urxe_conn *ud_destination(struct urxe_qp *qp, uint32_t qpn)
 			return c;
 	}
 	conn_drop(c);
-	/* of the one before it may name a key: conn_open() moves the guard */
+	/*
+	 * the guard may name a key of the previous destination; conn_open()
+	 * moves it
+	 */
 	guard_name(qp->guard, GUARD_SEND);
 	return conn_open(qp, c, qpn, 0) ? c : NULL;
 }
@@ -118,7 +129,7 @@ static void ud_deliver(struct urxe_qp *qp, const struct urxe_wqe *w,
 		why_dropped(qp, w);
 	if (resp != RESP_NAK_INVALID && resp != RESP_NAK_OPERATION)
 		return;
-	ud_publish(rc); /* it failed, and comes before what is flushed */
+	ud_publish(rc); /* the failed receive precedes the flushed ones */
 	conn_break(c, RESP_NAK_OPERATION, qp, w);
 }
 
@@ -130,7 +141,7 @@ void ud_spoil_grh(const struct urxe_context *ctx, uint8_t grh[GRH_BYTES])
 		grh[i] = (uint8_t)(ctx->grh_noise * (2 * i + 1) >> 56);
 }
 
-/* What a completion says of the headers that come from that GID. */
+/* Return the wc_flags for a packet sent from that GID. */
 static uint8_t ud_flags(const struct urxe_av *av, const uint8_t sgid[16])
 {
 	if (URXE_GID_TYPE(av->sgid_index) == URXE_ROCE_V1)
@@ -177,7 +188,10 @@ void ud_send(struct urxe_qp *qp, const struct urxe_wqe *w, struct urxe_seg *src,
 	for (i = 0; i < n; i++) {
 		if (members[i] == qp->qpn && qp->deaf_to_itself)
 			continue;
-		/* the one before: ud_destination() may drop it */
+		/*
+		 * publish the previous one: ud_destination() may drop its
+		 * connection
+		 */
 		ud_publish(rc);
 		ud_deliver(qp, w, members[i], src, flags, rc);
 	}

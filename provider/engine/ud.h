@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Datagrams. */
+/*
+ * Unreliable datagrams: the requester's and the responder's part of a SEND on
+ * a UD QP, unicast or multicast.  Called by execute() with qp->lock held and
+ * the guard in use.
+ */
 #pragma once
 
 #include "qp.h"
 #include "responder.h"
 
-/* IB 10.2.5: with the high bit set the QP's own Q_Key is sent. */
+/* The Q_Key to send: the QP's own if the high bit is set (IB 10.2.5). */
 static inline uint32_t ud_qkey(const struct urxe_qp *qp,
 			       const struct urxe_wqe *w)
 {
@@ -13,15 +17,16 @@ static inline uint32_t ud_qkey(const struct urxe_qp *qp,
 }
 
 /*
- * Put noise into the bytes of @grh in front of an IPv4 header, which are
- * undefined, if the adversary wants that.
+ * Fill the bytes of @grh before an IPv4 header, which are undefined, with
+ * seeded random bytes, if the adversary requires that (ctx->grh_noise).
  */
 void ud_spoil_grh(const struct urxe_context *ctx, uint8_t grh[GRH_BYTES]);
 
 /*
- * Send a datagram: src[0] is free for the GRH, the message follows in
- * src[1..].  Nobody answers.  What the last one got is left in *rc, to be
- * published.
+ * Send a datagram to each destination that accepts it.  The message is in
+ * src[1] and up; src[0] is filled with the GRH.  There is no response.  The
+ * receipt of the last destination is left in *rc; the caller publishes it if
+ * rc->conn is set.
  */
 void ud_send(struct urxe_qp *qp, const struct urxe_wqe *w, struct urxe_seg *src,
 	     struct receipt *rc);

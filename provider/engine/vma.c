@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Reading the address space: with the PROCMAP_QUERY ioctl (Linux 6.11), one
- * call per mapping and a descriptor that is kept, else by parsing
- * /proc/self/maps.
+ * Query of this process's address space: by the PROCMAP_QUERY ioctl (Linux
+ * 6.11), with one call per mapping and a cached descriptor (maps.h), else by
+ * parsing /proc/self/maps.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -18,7 +18,9 @@
 #include "maps.h"
 #include "vma.h"
 
-/* linux/fs.h, PROCMAP_QUERY, in our own words: older headers lack it. */
+/*
+ * PROCMAP_QUERY of linux/fs.h, declared here because older headers lack it.
+ */
 struct map_query {
 	uint64_t size, query_flags, query_addr;
 	uint64_t start, end, flags, page_size, offset, ino;
@@ -34,12 +36,14 @@ struct map_query {
 
 struct walker {
 	struct maps maps;
-	bool parse; /* no ioctl */
+	bool parse; /* true: the ioctl is not used */
 	char buf[4096];
 	size_t have, used;
 };
 
-/* The mapping that contains addr or the next one; 0, or negative errno. */
+/*
+ * Query the mapping that contains @addr, or the next one. Return 0 or -errno.
+ */
 static int vma_query(struct walker *w, uint64_t addr, struct vma *v)
 {
 	struct map_query q = {
@@ -65,7 +69,10 @@ static int vma_query(struct walker *w, uint64_t addr, struct vma *v)
 	return 0;
 }
 
-/* The next line of /proc/self/maps, ended with NUL; NULL at the end. */
+/*
+ * Return the next line of /proc/self/maps, terminated by NUL, or NULL at the
+ * end.
+ */
 static char *walker_line(struct walker *w)
 {
 	char *nl;
@@ -84,7 +91,7 @@ static char *walker_line(struct walker *w)
 		w->have -= w->used;
 		w->used = 0;
 		if (w->have == sizeof(w->buf))
-			w->have = 0; /* a line that long is nobody's file */
+			w->have = 0; /* no mapped file has a line that long */
 		n = read(w->maps.fd, w->buf + w->have,
 			 sizeof(w->buf) - w->have);
 		if (n <= 0)
@@ -93,7 +100,10 @@ static char *walker_line(struct walker *w)
 	}
 }
 
-/* /proc/self/maps does not say; huge pages show by their file. */
+/*
+ * Return the page size of a mapping. /proc/self/maps does not contain it;
+ * huge pages are recognized by their file.
+ */
 static uint64_t vma_page_size(const char *path)
 {
 	struct statfs fs;
@@ -134,7 +144,7 @@ static int vma_parse(struct walker *w, uint64_t addr, struct vma *v)
 	return -ENOENT;
 }
 
-/* False: there is no /proc. */
+/* Return false if /proc is not mounted. */
 static bool walker_begin(struct walker *w)
 {
 	w->parse = false;
@@ -150,7 +160,10 @@ static void walker_end(struct walker *w)
 	maps_close(&w->maps, !w->parse);
 }
 
-/* The ioctl is unknown or forbidden, or a path is too long for us. */
+/*
+ * Fall back to parsing: the ioctl is unknown or forbidden, or a path is
+ * longer than the buffer. Return false if /proc/self/maps cannot be opened.
+ */
 static bool walker_parses(struct walker *w)
 {
 	if (w->maps.lent) {
@@ -183,8 +196,10 @@ static bool vma_continues(const struct vma *file, const struct vma *v)
 }
 
 /*
- * What lies behind the end of a file is behind its last page, so the last one
- * before end tells.  Old kernels (Linux 5.13) and devices do not: EINVAL.
+ * Return whether the mapping extends beyond the end of its file before @end.
+ * The pages beyond come last, so the last page before @end is tested. Linux
+ * 5.13 and earlier, and device mappings, fail with EINVAL and count as being
+ * inside.
  */
 static bool vma_behind_file(const struct vma *v, uint64_t end)
 {
@@ -215,7 +230,7 @@ static int vma_walk(uint64_t addr, uint64_t len, bool write, bool ends,
 	if (!len)
 		return 0;
 	if (!walker_begin(&w))
-		return 0; /* no /proc: faults will show when it is used */
+		return 0; /* no /proc: an access will fault instead */
 	while (at < end) {
 		ret = vma_next(&w, at, &v);
 		if (ret || v.start > at || !v.read || (write && !v.write) ||
@@ -257,7 +272,7 @@ bool vma_huge(uint64_t addr, uint64_t len)
 	struct vma v;
 
 	if (!walker_begin(&w))
-		return true; /* the application promised */
+		return true; /* trust the application */
 	while (at < addr + len) {
 		if (vma_next(&w, at, &v) || v.start > at ||
 		    v.page_size <= small)

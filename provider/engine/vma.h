@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* What lies behind a range of this process's addresses. */
+/*
+ * Query of this process's address space, by the PROCMAP_QUERY ioctl or by
+ * parsing /proc/self/maps.  Called at registration.
+ */
 #pragma once
 
 #include <stdbool.h>
@@ -7,7 +10,7 @@
 
 #include "shared/layout.h"
 
-/* One mapping; for file mappings which file, and what of it. */
+/* A mapping, and its file if it has one. */
 struct vma {
 	uint64_t start, end;
 	bool read, write, shared;
@@ -18,13 +21,16 @@ struct vma {
 };
 
 /*
- * Is every byte of [addr, addr + len) mapped, readable, and writable if
- * wanted?  -EFAULT if not.  file->ino is not 0 if the range is one piece of
- * one shared file mapping, which file then describes, offset being addr's.
- * file->shared says whether any of it is shared with others, or may be.
+ * Check that all of [addr, addr + len) is mapped and readable, and, if write
+ * is set, writable.  0 or -EFAULT.  Without /proc the result is 0, and
+ * file->ino is 0.
+ *
+ * If the range is a contiguous part of one shared file mapping, file->ino is
+ * not 0 and *file describes the mapping, with the file offset of addr.
+ * file->shared tells whether any of the range is shared, or may be.
  */
 int vma_check(uint64_t addr, uint64_t len, bool write, struct vma *file);
-/* The same, and no mapping of a file goes on behind the file's end. */
+/* The same; also fail if part of the range is beyond the end of its file. */
 int vma_check_ends(uint64_t addr, uint64_t len, bool write, struct vma *file);
-/* Is all of it mapped, in pages of hugetlbfs? */
+/* Is all of the range mapped with huge pages of hugetlbfs? */
 bool vma_huge(uint64_t addr, uint64_t len);

@@ -1,4 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Export what a send queue waits for to diagnostic readers (struct urxe_wait;
+ * urxe why). qp->lock is held.
+ *
+ * `what` and `full` are cleared before and stored with release order after
+ * the fields that they describe. A concurrent reader in another process may
+ * still read fields of two states.
+ */
 #include "base/clock.h"
 #include "tally.h"
 #include "wait.h"
@@ -59,8 +67,9 @@ void wait_end(struct urxe_qp *qp)
 }
 
 /*
- * Will polling give a place back, now or when the rest is done?  What is done
- * may have left nothing in its slot (direct.h).
+ * Return whether polling will free a slot, now or after the WRs in flight are
+ * done. `signaled` is used because the slot of a WR that took the fast path
+ * was not written (direct.h).
  */
 static bool sq_is_signaled(const struct urxe_sq *sq, uint32_t tail)
 {
@@ -76,7 +85,7 @@ void wait_full(struct urxe_qp *qp)
 	fetch_add_relaxed(&urxe_tally.full, 1);
 	if (sq->prod - tail < sq->max_wr ||
 	    load_relaxed(&w->full) == URXE_FULL_UNSIGNALED)
-		return; /* it was polled just now; or it is for good */
+		return; /* a slot was freed meanwhile; or it is final */
 	if (!load_relaxed(&w->full) || load_relaxed(&w->full_at) != sq->prod) {
 		store_relaxed(&w->full, URXE_FULL_NOT);
 		atomic_thread_fence(memory_order_release);

@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Reasons of failures: note them per thread, keep them with the QP, log them,
+ * and record them for `urxe why`. See why.h.
+ */
 #include <string.h>
 
 #include "base/clock.h"
@@ -47,7 +51,7 @@ void why_settled(void)
 
 void why_take(struct urxe_qp *qp, uint32_t index)
 {
-	/* in flight they fail in any order, and the oldest one breaks the QP */
+	/* outstanding WRs fail in any order; the oldest one breaks the QP */
 	if (!qp->why.code || (int32_t)(index - qp->why_at) < 0) {
 		qp->why = noted;
 		qp->why_at = index;
@@ -55,7 +59,7 @@ void why_take(struct urxe_qp *qp, uint32_t index)
 	why_settled();
 }
 
-/* For urxe why: of QP qpn in arena a. */
+/* Record a failure of QP @qpn of arena @a, for `urxe why`. */
 static void why_record(struct urxe_arena *a, uint32_t qpn,
 		       const struct urxe_reason *r)
 {
@@ -69,10 +73,12 @@ static void why_record(struct urxe_arena *a, uint32_t qpn,
 	reason_keep(&f->why, r);
 }
 
-/* ------------------------------------------------------- saying it */
+/* ------------------------------------------------------- logging */
 
-/* The reason, after what it is the reason of; and on a line of its own, what
- * the rule is. */
+/*
+ * Log an event and its reason, and in a second line the rule that applies and
+ * the usual cause.
+ */
 #define why_say(qpn, r, fmt, ...)                                   \
 	do {                                                        \
 		char why_buf[WHY];                                  \
@@ -121,7 +127,7 @@ void why_failed(struct urxe_qp *qp, const struct urxe_wqe *w,
 	r->code = REASON_NONE;
 }
 
-/* ------------------------------------------------------- of broken QPs */
+/* ------------------------------------------------------- broken QPs */
 
 void why_refused(struct urxe_arena *a, struct urxe_qp_sh *sh,
 		 const struct urxe_qp *qp, const struct urxe_wqe *w)

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Why a WR fails, waits or is dropped.
+ * Reasons why a WR fails, waits or is dropped.
  *
- * A check that finds something wrong notes its reason (shared/reasons.h) for
- * its thread, whether or not somebody listens.  Whoever acts on it says it, and
- * leaves it at the QPs that it breaks: the requester executes the responder, so
- * the responder's process learns from its QP what was refused there, and says
- * it when it sees that the QP is broken.
+ * A check that fails notes its reason (shared/reasons.h) in thread-local
+ * storage, whether or not the log is enabled.  The code that acts on the
+ * failure logs the reason, and stores it in the shared part of each QP that
+ * it moves to the error state.
+ *
+ * The requester executes the responder's checks.  So the responder's process
+ * finds the reason in its own QP, and logs it when it detects that the QP is
+ * in the error state (why_tell()).
  */
 #pragma once
 
@@ -19,7 +22,7 @@ struct urxe_qp;
 struct urxe_qp_sh;
 struct urxe_wqe;
 
-/* why_note(CODE, values...) */
+/* Note reason REASON_##name of the calling thread, with its values. */
 #define WHY_LIST(...)       \
 	(const uint64_t[])  \
 	{                   \
@@ -31,31 +34,43 @@ struct urxe_wqe;
 void why_note_values(enum reason code, const uint64_t *value, size_t n)
 	__attribute__((cold, noinline));
 
-/* What was noted last, to be recalled later. */
+/* Save and restore the noted reason. */
 void why_noted(struct urxe_reason *r);
 void why_recall(const struct urxe_reason *r);
-/* What was noted is of the WR in slot index, which failed; it is completed
- * later, maybe. */
+/*
+ * Store the noted reason as that of the WR in slot index, which failed and
+ * may be completed later.  If several WRs fail, the oldest one determines the
+ * reason.
+ */
 void why_take(struct urxe_qp *qp, uint32_t index);
-/* w completes with status, and qp is broken. */
+/*
+ * Log and record that w completes with status and moves qp to the error
+ * state.  The reason is that of why_take().
+ */
 void why_failed(struct urxe_qp *qp, const struct urxe_wqe *w,
 		enum ibv_wc_status status);
-/* What was noted is dealt with: no later failure is to be taken for it. */
+/* Discard the noted reason, so that it is not used for a later failure. */
 void why_settled(void);
-/* w cannot go on now, or is dropped without an answer. */
+/* Log that w waits, or is dropped without a response. */
 void why_waits(const struct urxe_qp *qp, const struct urxe_wqe *w);
 void why_dropped(const struct urxe_qp *qp, const struct urxe_wqe *w);
 
-/* The QP of sh, in arena a, is broken by a WR of qp; qp and w may be NULL. */
+/*
+ * Store the noted reason in the responder's QP sh of arena a, which a WR of
+ * qp moves to the error state.  qp and w may be NULL.
+ */
 void why_refused(struct urxe_arena *a, struct urxe_qp_sh *sh,
 		 const struct urxe_qp *qp, const struct urxe_wqe *w);
-/* qp is broken, and not by a WR of its own. */
+/* Store code as the reason in qp, which is in error not because of a WR. */
 void why_broken(struct urxe_qp *qp, enum reason code);
-/* qp was made anew. */
+/* Clear the stored reason, when qp is reset. */
 void why_forget(struct urxe_qp *qp);
 
-/* Say, once, what another process refused on behalf of this QP. */
+/*
+ * Log once why qp is in the error state, if the cause was not one of its own
+ * WRs.
+ */
 void why_tell(struct urxe_qp *qp);
-/* So many were flushed. */
+/* Log that n WRs (what: sends or receives) were flushed, from wr_id first. */
 void why_flushed(struct urxe_qp *qp, const char *what, uint32_t n,
 		 uint64_t first);

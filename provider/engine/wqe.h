@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Building a work request in its SQ slot: the rules that ibv_post_send and
- * the ibv_wr_* calls share.  qp->lock is held.  Functions return 0 or an
- * errno value (IB 11.4.1.1: what can be refused at once is refused).
+ * Build a work request (WQE) in its SQ slot: the checks that ibv_post_send
+ * and the ibv_wr_* calls share.  qp->lock is held.  Functions return 0 or an
+ * errno value.  Errors that can be detected immediately are returned by the
+ * verb (IB 11.4.1.1).
  *
- * A WR is built in the slot at sq.prod, which stays where it is until the WR
- * is whole; then the caller raises it.
+ * A WR is built in the slot at sq.prod.  The caller increments sq.prod after
+ * the WR is complete.
  */
 #pragma once
 
@@ -23,11 +24,11 @@
 #define WQE_ATOMIC_OPS \
 	(WQE_BIT(IBV_WR_ATOMIC_CMP_AND_SWP) | \
 	 WQE_BIT(IBV_WR_ATOMIC_FETCH_AND_ADD))
-/* Their answer is written to local memory. */
+/* The response is written to local memory. */
 #define WQE_FETCH_OPS (WQE_BIT(IBV_WR_RDMA_READ) | WQE_ATOMIC_OPS)
-/* They take a receive. */
+/* A receive is consumed. */
 #define WQE_RECEIVE_OPS (WQE_SEND_OPS | WQE_BIT(IBV_WR_RDMA_WRITE_WITH_IMM))
-/* With imm_data, or the rkey that the other side is to invalidate */
+/* With imm_data, or the rkey that the responder invalidates */
 #define WQE_IMM_OPS \
 	(WQE_BIT(IBV_WR_SEND_WITH_IMM) | WQE_BIT(IBV_WR_SEND_WITH_INV) | \
 	 WQE_BIT(IBV_WR_RDMA_WRITE_WITH_IMM))
@@ -42,7 +43,7 @@
 	(IBV_SEND_FENCE | IBV_SEND_SIGNALED | IBV_SEND_SOLICITED | \
 	 IBV_SEND_INLINE)
 
-/* What each enum ibv_qp_type may be asked, a bit for each opcode; sq.c. */
+/* Opcodes that each enum ibv_qp_type supports, as WQE_BIT() masks; sq.c. */
 #define SQ_TYPES 16
 extern const uint32_t sq_ops[SQ_TYPES];
 
@@ -51,7 +52,11 @@ static inline bool sq_op_allowed(enum ibv_qp_type type, uint32_t opcode)
 	return opcode < 32 && sq_ops[type & (SQ_TYPES - 1)] & WQE_BIT(opcode);
 }
 
-/* The next slot, with what every WR has: ENOMEM when the queue is full. */
+/*
+ * Get the next slot and fill the common fields.  ENOMEM: the queue is full,
+ * or its ring cannot be allocated.  EINVAL: opcode or flags are not
+ * supported.
+ */
 static inline int wqe_begin(struct urxe_qp *qp, uint32_t opcode,
 			    uint32_t flags, uint64_t wr_id,
 			    struct urxe_wqe **out)
@@ -62,7 +67,7 @@ static inline int wqe_begin(struct urxe_qp *qp, uint32_t opcode,
 	if (unlikely(!sq_op_allowed(qp->type, opcode) ||
 		     flags & ~WQE_FLAGS))
 		return EINVAL;
-	/* acquire: the poller is done with the slot */
+	/* acquire: the poller has released the slot */
 	if (unlikely(sq->prod - load_acquire(&sq->tail) >= sq->max_wr))
 		return ENOMEM;
 	if (unlikely(!sq->ring) && !sq_make_ring(sq))
@@ -96,7 +101,7 @@ static inline void wqe_atomic(struct urxe_wqe *w, uint32_t rkey,
 	w->atomic.swap = swap;
 }
 
-/* Where a datagram goes. */
+/* Set the destination of a datagram. */
 static inline int wqe_ud(const struct urxe_qp *qp, struct urxe_wqe *w,
 			 struct ibv_ah *ibah, uint32_t qpn, uint32_t qkey)
 {
@@ -113,8 +118,9 @@ static inline int wqe_ud(const struct urxe_qp *qp, struct urxe_wqe *w,
 }
 
 /*
- * The tag of rkey is the consumer's to choose (IB 10.6.7.2.6), the rest is the
- * window's, whatever is given.  mw->rkey is what comes of it.
+ * Fill in a bind of mw.  The consumer chooses the tag, the low bits, of rkey
+ * (IB 10.6.7.2.6); the other bits are those of the window.  mw->rkey is set
+ * to the resulting rkey.
  */
 static inline void wqe_bind_fill(struct urxe_wqe *w, struct ibv_mw *mw,
 				 uint32_t rkey,
@@ -129,7 +135,7 @@ static inline void wqe_bind_fill(struct urxe_wqe *w, struct ibv_mw *mw,
 	w->bind.access = info->mw_access_flags;
 }
 
-/* Windows of type 1 have a verb of their own. */
+/* Fill in IBV_WR_BIND_MW; type 1 windows are bound by ibv_bind_mw instead. */
 static inline int wqe_bind(struct urxe_wqe *w, struct ibv_mw *mw, uint32_t rkey,
 			   const struct ibv_mw_bind_info *info)
 {
@@ -171,7 +177,7 @@ static inline int wqe_inline(const struct urxe_sq *sq, struct urxe_wqe *w,
 	return 0;
 }
 
-/* May this WR have inline data?  Then it is marked so. */
+/* Mark the WR as having inline data; EINVAL if its opcode cannot have it. */
 static inline int wqe_inline_begin(struct urxe_wqe *w)
 {
 	if (unlikely(!(WQE_INLINE_OPS & WQE_BIT(w->opcode))))
@@ -182,7 +188,10 @@ static inline int wqe_inline_begin(struct urxe_wqe *w)
 	return 0;
 }
 
-/* IB A19.4.2: a FLUSH names one of these types at least, and no other. */
+/*
+ * Are placement type and selectivity level of a FLUSH defined?  At least one
+ * of the two types has to be set, and no other (IB A19.4.2).
+ */
 static inline bool wqe_flush_is_defined(const struct urxe_wqe *w)
 {
 	const uint32_t types = URXE_FLUSH_GLOBAL | URXE_FLUSH_PERSISTENT;
