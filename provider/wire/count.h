@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* What is counted on the wire: fabric/counter.c has the names. */
+/*
+ * Counters of the wire.  fabric/counter.c has their names.  Adds are relaxed.
+ */
 #pragma once
 
 #include "fabric/fabric.h"
 #include "wire/sender.h"
 
-/* An event of a requester; of who holds the socket. */
+/* Count an event of a requester, or (count_answer) of the socket owner. */
 static inline void count_request(struct urxe_fabric *f, enum urxe_counter which)
 {
 	counter_add_wire(f, COUNTER_REQUESTER, which, 1);
@@ -16,7 +18,7 @@ static inline void count_answer(struct urxe_fabric *f, enum urxe_counter which)
 	counter_add_wire(f, COUNTER_HOLDER, which, 1);
 }
 
-/* What a sender has sent, which is cleared. */
+/* Add a sender's packet and byte counts to the counters, and clear them. */
 static inline void count_sent(struct urxe_fabric *f, enum counter_side side,
 			      struct wire_sent *sent)
 {

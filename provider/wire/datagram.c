@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Datagrams to other hosts.  Those to this one go the way they always went. */
+/*
+ * UD requester for datagrams to other hosts.  Datagrams within the fabric are
+ * executed as without a wire.  Runs under qp->lock.
+ */
 #include <stdlib.h>
 #include <string.h>
 
@@ -55,7 +58,10 @@ static bool datagram_add(struct urxe_qp *qp, const struct urxe_wqe *w,
 	return false;
 }
 
-/* Whatever becomes of it: nobody answers. */
+/*
+ * Send a datagram.  UD has no acknowledgement, so errors are only noted for
+ * urxe why.
+ */
 static void datagram_send(struct urxe_qp *qp, const struct urxe_wqe *w)
 {
 	struct wire_port *port = NULL;

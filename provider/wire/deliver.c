@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #define _GNU_SOURCE
-/* Datagrams of other hosts: the GRH, and then the message (engine/ud.c). */
+/*
+ * UD responder: deliver datagrams of other hosts, the GRH followed by the
+ * payload (engine/ud.c).  Runs in the socket owner's thread.
+ */
 #include <arpa/inet.h>
 #include <string.h>
 
@@ -75,7 +78,7 @@ void deliver_datagram(struct wire_server *s, const struct wire_received *in)
 		datagram_deliver(s, in->packet.bth.qpn, in, &w, src);
 		return;
 	}
-	/* what the own fabric sends its members have already */
+	/* members already have multicasts that this fabric sent */
 	if (ah_gid_is_ours(dev, in->path.sgid))
 		return;
 	n = mcast_members(dev, in->path.dgid, members);

@@ -7,10 +7,13 @@
 #include "fate.h"
 #include "wire/sender.h"
 
-static const struct adversary *adversary; /* NULL: none */
-static struct faults *faults; /* NULL: no rule is about packets */
+/*
+ * Decision function for packets on transmit, see fate.h.  NULL: no adversary.
+ */
+static const struct adversary *adversary;
+static struct faults *faults; /* NULL: no rule applies to packets */
 static struct chance chance;
-static _Atomic uint64_t packets; /* that the adversary was asked about */
+static _Atomic uint64_t packets; /* packets that the adversary decided on */
 
 /* IB 9.2: the upper three bits of the opcode. */
 static uint32_t type_of(const struct wire_packet *p)
@@ -49,7 +52,10 @@ static enum wire_fate fate_of_rules(const struct wire_packet *p)
 	return fate[r->value];
 }
 
-/* What is reliable may be lost, or come twice, and is sent again. */
+/*
+ * Reliable packets may be lost, duplicated or delayed, since they are
+ * retransmitted.  UC packets may be lost, UD packets lost or delayed.
+ */
 static enum wire_fate fate_of_adversary(const struct wire_packet *p)
 {
 	static const enum wire_fate fates[] = { WIRE_LOST, WIRE_DUPLICATED,

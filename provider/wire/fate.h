@@ -1,7 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* What befalls packets on their way out, if rules of faults or the adversary
- * are about them. */
+/*
+ * Packet loss, duplication, delay and damage on transmit, if fault rules or
+ * the adversary apply to packets.  The decision function is installed as
+ * wire_fate (wire/sender.h) and runs in any sending thread.
+ */
 #pragma once
 
-/* Before the first packet, once in a process. */
+/*
+ * Install the decision function.  Called once in a process, before the first
+ * packet.
+ */
 void fate_begin(void);

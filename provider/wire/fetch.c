@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #define _GNU_SOURCE
 /*
- * Atomics, which are answered with what was there.  One that comes again is not
- * done again but answered from the list in shared memory.
+ * Responder side of atomics.  The response carries the original value.  A
+ * duplicate is not executed again; it is answered from the list in shared
+ * memory (struct urxe_wire_responder.atomic).
  */
 #include <string.h>
 

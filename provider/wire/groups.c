@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* Multicast sockets of the socket owner, see groups.h. */
 #include <limits.h>
 #include <string.h>
 
@@ -8,9 +9,9 @@
 #include "groups.h"
 #include "port.h"
 
-/* A holder that is stopped does not join: so long an attaching QP waits. */
+/* How long an attach waits for the socket owner, which may be stopped. */
 #define PATIENCE_NS 500000000ull
-/* How often it is looked whether the holder lives. */
+/* How often the wait checks that the socket owner is alive. */
 #define LOOK_NS 10000000ull
 
 static bool groups_have(const struct wire_groups *g, const uint8_t gid[16])
@@ -43,10 +44,11 @@ static void groups_join(struct wire_groups *g, const uint8_t own[16],
 	struct wire_group *to = &g->group[g->n];
 	int err;
 
-	/* the other IP version's come to no socket of this address */
+	/* groups of the other IP version do not reach this address */
 	if (gid_is_ipv4(gid) != gid_is_ipv4(own) || groups_have(g, gid))
 		return;
-	if (g->n == URXE_MAX_MCAST_GRP) { /* one that is left is in the table */
+	/* the table changed during the loop */
+	if (g->n == URXE_MAX_MCAST_GRP) {
 		g->missing = true;
 		return;
 	}

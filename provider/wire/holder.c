@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #define _GNU_SOURCE
+/* Election of the socket owner, and its thread, see holder.h. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <limits.h>
@@ -17,33 +18,43 @@
 #include "server.h"
 #include "wire/address.h"
 
-/* How soon it is tried again; nobody wakes us when the holder is stopped. */
+/*
+ * Retry period of candidates.  Nothing wakes a candidate when the socket
+ * owner is stopped.
+ */
 #define AGAIN_NS 100000000ull
-/* Nothing came for so long: what is gone is let go of, and whether another one
- * holds is looked at. */
+/*
+ * Idle time after which the socket owner drops stale QPs and rechecks its
+ * ownership.
+ */
 #define IDLE_MS 1000
-/* A port that is in use may be that of a process that is just ending. */
+/*
+ * Failed binds before a message is printed: an ending process may still have
+ * the port.
+ */
 #define PATIENCE 20
-/* Groups are looked at so seldom while the own address has something. */
+/* Busy rounds of the own socket between two polls of the group sockets. */
 #define TURNS 16
 
 struct wire_holder {
 	struct urxe_context *ctx;
 	pthread_t thread;
 	_Atomic bool stop;
-	struct event_count wake; /* who waits sleeps here ... */
-	int bell; /* ... and who holds polls this */
+	struct event_count wake; /* the candidate sleeps here */
+	int bell; /* the socket owner polls this */
 	uint8_t gid[16];
 	struct wire_server *server;
 	unsigned int failures;
-	uint32_t suspect, turns; /* who was seen stopped, and when */
+	/* socket owner last seen stopped, and its `turns` */
+	uint32_t suspect, turns;
 };
 
 /* ------------------------------------------------------- election */
 
 /*
- * Twice, and he did nothing in between: a debugger may stop him for a moment.
- * That he holds it again would do no harm, but cost packets.
+ * Return true if process `who` was stopped at two checks and its `turns` did
+ * not change in between, since a debugger may stop it for a moment only.  A
+ * needless replacement does no harm, but loses packets.
  */
 static bool is_stopped(struct wire_holder *h, uint32_t who)
 {
@@ -61,8 +72,9 @@ static bool is_stopped(struct wire_holder *h, uint32_t who)
 }
 
 /*
- * The word has the process's id: one thread of it at a time, until it knows
- * itself that it holds no more.
+ * Become the socket owner, if there is none, or it is dead or stopped.  *who
+ * is the current owner.  `holding` admits one thread of the process at a
+ * time; it stays set until that thread knows that it was replaced.
  */
 static bool holder_take(struct wire_holder *h, uint32_t *who)
 {
@@ -80,7 +92,7 @@ static bool holder_take(struct wire_holder *h, uint32_t *who)
 	return false;
 }
 
-/* Those who wait look for the next one. */
+/* Give up ownership and wake the candidates. */
 static void holder_give(struct wire_holder *h)
 {
 	struct urxe_fabric *f = h->ctx->fabric;
@@ -91,7 +103,10 @@ static void holder_give(struct wire_holder *h)
 	futex_wake(&f->dev->wire.holder, INT_MAX);
 }
 
-/* Until who holds it ends, or gives it. */
+/*
+ * Wait until process `who` ends or gives up ownership, or until the retry
+ * period ends.
+ */
 static void holder_wait(struct wire_holder *h, uint32_t seen, uint32_t who)
 {
 	struct urxe_fabric *f = h->ctx->fabric;
@@ -109,7 +124,10 @@ static void holder_wait(struct wire_holder *h, uint32_t seen, uint32_t who)
 
 /* ------------------------------------------------------- the socket */
 
-/* Unasked: who wants a wire must not believe to have one. */
+/*
+ * Report on stderr that nothing is received.  This is always printed: a user
+ * who set URXE_WIRE must not assume that the wire works.
+ */
 static void holder_say(struct wire_holder *h, int err)
 {
 	char text[INET6_ADDRSTRLEN] = "?";
@@ -170,7 +188,10 @@ static void holder_release(struct wire_holder *h)
 	holder_give(h);
 }
 
-/* False: another one holds it, *who, or (0) it cannot be opened. */
+/*
+ * Become the socket owner and open the socket.  Returns false if another
+ * process, *who, is the owner, or if the socket cannot be opened (*who is 0).
+ */
 static bool holder_try(struct wire_holder *h, uint32_t *who)
 {
 	if (!holder_take(h, who))
@@ -213,7 +234,7 @@ void holder_start(struct urxe_context *ctx, const uint8_t gid[16])
 	h->ctx = ctx;
 	memcpy(h->gid, gid, 16);
 	h->bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	/* at once: who has the device open can be heard */
+	/* at once, so that packets are received when the device is open */
 	if (h->bell >= 0) {
 		holder_try(h, &who);
 		if (thread_start(&h->thread, holder_main, h)) {

@@ -1,27 +1,41 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Who reads the fabric's socket: one process of all that have the device open
- * with a wire.  Each context has a thread that waits to be the one.  Its id in
- * dev->wire.holder says who it is; an id of the dead, or none, may be replaced,
- * and the kernel wakes those who wait when its process ends.  So nobody is lost
- * with it but packets, which their senders send once more: what has to be known
- * of a connection is in shared memory (shared/wire.h).
+ * Election of the socket owner: the one process, of all that have the device
+ * open with a wire, that reads the fabric's UDP socket.  Each context has a
+ * thread that is a candidate; at most one thread of a process is the owner.
  *
- * They look ten times a second whether it is stopped, where that can be seen (in
- * the same PID namespace), and replace it as well.  It has its socket still, but
- * what comes goes to the one that was bound last; and it finds that it holds no
- * more before it does anything (seat.h), and closes it.
+ * dev->wire.holder contains the process id of the socket owner.  A candidate
+ * replaces 0, or the id of a dead process, by compare-and-swap (seq_cst).
+ * The kernel wakes the candidates when the socket owner's process ends
+ * (robust futexes, process_watch).  The responder state is in shared memory
+ * (shared/wire.h), so an owner change loses only packets, which requesters
+ * retransmit.
  *
- * The socket may be bound a moment longer than its process lives, and by others
- * than this fabric: then it is tried again.
+ * Every 100 ms a candidate also checks whether the socket owner is stopped,
+ * which is visible in the same PID namespace only, and replaces it then.  The
+ * stopped process still has its socket, but the kernel delivers packets to
+ * the socket that was bound last.  When it continues, it checks the word
+ * before it executes a packet (seat.h), finds that it was replaced, and
+ * closes its socket.
+ *
+ * The UDP port may stay bound for a moment after a process ends, or be bound
+ * by rxe or another fabric.  Then the bind is retried.
+ *
+ * Callers: wire_opened(), wire_closing() and wire_after_fork() in wire.c.
  */
 #pragma once
 
 #include "engine/context.h"
 
-/* Have a thread for ctx, which is to hold the socket of that address. */
+/* Start the candidate thread of ctx for the socket at address gid. */
 void holder_start(struct urxe_context *ctx, const uint8_t gid[16]);
-/* It ends; another one may hold it.  Nothing, if there is none. */
+/*
+ * Stop the thread of ctx.  If this process is the socket owner through ctx,
+ * it gives up ownership.  No effect if there is no thread.
+ */
 void holder_stop(struct urxe_context *ctx);
-/* In the child of a fork: it is the parent's. */
+/*
+ * In the child of a fork: forget the thread, which is the parent's, and close
+ * the copies of its descriptors.
+ */
 void holder_after_fork(struct urxe_context *ctx);

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* Inbox of a QP: single-producer single-consumer ring, see inbox.h. */
 #include <string.h>
 
 #include "base/clock.h"
@@ -23,7 +24,7 @@ static char *inbox_ring(struct urxe_arena *a, struct urxe_wire_inbox *in)
 	return at ? arena_ptr(a, at, BYTES) : NULL;
 }
 
-/* How many of n bytes from position pos on are not beyond the ring's end. */
+/* Return how many of n bytes from pos on are before the ring's end. */
 static uint32_t before_end(uint32_t pos, uint32_t n)
 {
 	uint32_t left = BYTES - (pos & (BYTES - 1));
@@ -42,7 +43,7 @@ static void ring_write(char *ring, uint32_t pos, const void *from, uint32_t n)
 		memcpy(ring, (const char *)from + first, n - first);
 }
 
-/* False: it asked for nothing. */
+/* Append a record.  Returns false if the QP has sent no request. */
 static bool inbox_write(struct urxe_fabric *f, struct urxe_arena *a,
 			struct urxe_wire_inbox *in,
 			const struct urxe_wire_answer *head,
@@ -69,7 +70,9 @@ static bool inbox_write(struct urxe_fabric *f, struct urxe_arena *a,
 	return true;
 }
 
-/* Is it connected to the host that this comes from? */
+/*
+ * Return true if the QP is connected with the host that the packet is from.
+ */
 static bool is_connected_to(const struct urxe_qp_sh *sh, uint32_t qpn,
 			    const struct wire_path *path)
 {
@@ -90,7 +93,8 @@ static bool inbox_put_to(struct wire_seat *seat, struct urxe_peer *p,
 	    !inbox_write(seat->f, p->arena, &e->inbox, head, packet->payload))
 		return false;
 	seat_pass(seat);
-	atomic_thread_fence(memory_order_seq_cst); /* requester_looks() */
+	/* pairs with the fence in requester_looks() */
+	atomic_thread_fence(memory_order_seq_cst);
 	if (clock_now() - load_relaxed(&e->inbox.looked) > URXE_WIRE_RECENT)
 		service_wake(p->arena);
 	return true;

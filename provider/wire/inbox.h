@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Answers of other hosts, on their way from the holder of the fabric's socket
- * to the process whose requests they answer: shared/wire.h has the protocol.
+ * The inbox of a QP: responses of other hosts, from the socket owner to the
+ * process whose requests they answer.  It is a single-producer
+ * single-consumer byte ring; shared/wire.h describes the protocol and its
+ * memory order.
  */
 #pragma once
 
@@ -12,7 +14,7 @@
 #include "seat.h"
 #include "wire/packet.h"
 
-/* An entry of the arena's table; NULL: the QP has none. */
+/* Return the entry of the arena's wire table, or NULL if the QP has none. */
 static inline struct urxe_wire_qp *wire_entry(struct urxe_arena *a,
 					      uint32_t qpn)
 {
@@ -21,35 +23,39 @@ static inline struct urxe_wire_qp *wire_entry(struct urxe_arena *a,
 		       NULL;
 }
 
-/* The holder's --------------------------------------------------------------
- */
+/* Producer: the socket owner ------------------------------------------- */
 
 /*
- * An answer (RDMA READ response, ACK, ATOMIC ACK, CNP) for QP qpn, which came
- * from path->sgid: to its owner, who is woken if he does not look by himself.
- * False: there is no such QP that is connected there, or it asked for nothing.
- * Without room the packet is lost, and counted.  The caller has entered for that
- * QP (seat.h), and has passed when the owner is woken.
+ * Deliver a response (RDMA READ response, ACK, ATOMIC ACK, CNP) from host
+ * path->sgid to the inbox of QP qpn.  Wake the QP's owner if it has not
+ * polled recently.
+ *
+ * The caller has called seat_enter() for that QP.  Before the owner is woken
+ * seat_pass() is called.  If the inbox is full the packet is lost and
+ * counted, which returns true.  Returns false if no QP qpn is connected with
+ * that host, or if the QP has sent no request.
  */
 bool inbox_put(struct wire_seat *seat, uint32_t qpn, const struct wire_packet *p,
 	       const struct wire_path *path);
 
-/* The owner's, who has the QP's lock -----------------------------------------
- */
+/* Consumer: the QP's owner, which holds the QP's lock ------------------ */
 
-/* Have memory for it.  0 or -errno. */
+/* Allocate the ring, unless it is allocated.  Returns 0 or -errno. */
 int inbox_open(struct urxe_context *ctx, struct urxe_wire_inbox *in);
-/* What is in there is for nobody. */
+/* Discard all records. */
 void inbox_clear(struct urxe_wire_inbox *in);
 
-/* An answer; its payload is in one or two pieces, where the inbox has it. */
+/* A response.  Its payload is one or two pieces inside the ring. */
 struct inbox_answer {
 	struct urxe_wire_answer head;
 	const void *piece[2];
 	uint32_t bytes[2];
 };
 
-/* The oldest one; false: there is none.  It stays until inbox_drop(). */
+/*
+ * Read the oldest response.  Returns false if there is none.  The response
+ * stays in the ring until inbox_drop().  A damaged ring is cleared.
+ */
 bool inbox_look(struct urxe_context *ctx, struct urxe_wire_inbox *in,
 		struct inbox_answer *a);
 void inbox_drop(struct urxe_wire_inbox *in, const struct inbox_answer *a);

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* Segmentation of WRs into packets, see message.h. */
 #include <arpa/inet.h>
 #include <string.h>
 
 #include "engine/wqe.h"
 #include "message.h"
 
-#define PKEY 0xffff /* the one that there is */
+#define PKEY 0xffff /* the only P_Key */
 
 uint32_t message_packets(const struct urxe_qp *qp, const struct urxe_wqe *w)
 {
@@ -33,7 +34,7 @@ static uint8_t transport_of(const struct urxe_qp *qp)
 	}
 }
 
-/* Of a message, by where in it the packet is. */
+/* Opcodes of a message, by position of the packet. */
 struct places {
 	uint8_t first, middle, last, only;
 };
@@ -85,7 +86,7 @@ static uint8_t opcode_of(const struct urxe_wqe *w, uint32_t i, uint32_t n)
 	}
 }
 
-/* The bytes of packets i to i + k - 1. */
+/* Return the number of bytes in packets i to i + k - 1. */
 static uint32_t bytes_of(const struct urxe_qp *qp, const struct urxe_wqe *w,
 			 uint32_t i, uint32_t k)
 {

@@ -1,27 +1,30 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Which packets a WR is: IB 9.4.  A message of n packets of the path's MTU; one
- * that is answered with data has one packet, a request, and its answer has n.
+ * Segmentation of WRs into packets (IB 9.4).  A message has n packets of the
+ * path MTU.  A WR whose response carries data has one request packet; its
+ * response has n packets.  The requester calls these functions under the QP's
+ * lock.
  */
 #pragma once
 
 #include "engine/qp.h"
 #include "wire/packet.h"
 
-/* How many PSNs it takes. */
+/* Return the number of PSNs that WR w uses. */
 uint32_t message_packets(const struct urxe_qp *qp, const struct urxe_wqe *w);
 
-/* Is it answered by more than an ACK? */
+/* Return true if the response to w is more than an ACK. */
 bool message_fetches(const struct urxe_wqe *w);
 
 /*
- * Packet i of n; of what fetches, a request for packets i to i + more - 1 of
- * its answer.  Its payload is p->length bytes from i << mtu_shift on, which are
- * for the caller to bring; PSN and AckReq are, too.
+ * Build packet i of n in *p.  For a WR that fetches, build the request for
+ * packets i to i + more - 1 of its response.  The payload is p->length bytes
+ * from offset i << mtu_shift.  The caller sets the payload, the PSN and
+ * AckReq.
  */
 void message_packet(const struct urxe_qp *qp, const struct urxe_wqe *w,
 		    uint32_t i, uint32_t n, uint32_t more,
 		    struct wire_packet *p);
 
-/* The way of a connected QP's packets, and of a datagram. */
+/* Fill *path with the path of a connected QP. */
 void message_path(const struct urxe_qp *qp, struct wire_path *path);

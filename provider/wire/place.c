@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #define _GNU_SOURCE
 /*
- * Annex A19: FLUSH and ATOMIC WRITE, each answered by an RDMA READ response
- * without data.  A FLUSH that comes again is done again; an ATOMIC WRITE is
- * not, for others may have written there since.
+ * Responder side of FLUSH and ATOMIC WRITE (annex A19), each answered by an
+ * RDMA READ response without data.  A duplicate FLUSH is executed again.  A
+ * duplicate ATOMIC WRITE is not, because another write may have followed.
  */
 #include <string.h>
 

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* Sending sockets of the process, see port.h. */
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -12,7 +13,7 @@ struct wire_port {
 	struct wire_port *next;
 	pthread_mutex_t lock;
 	struct wire_socket socket;
-	int err; /* of what was sent since port_begin() */
+	int err; /* first error since port_begin() */
 	struct wire_sender sender;
 };
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Where this process sends from: a socket for each address of its own, opened
- * when it is first needed, and packets on their way to it.  All QPs of the
- * process use it, one after the other.
+ * Sending sockets of the process: one for each of its own addresses, opened
+ * when it is first needed, with the packets queued on it.  All QPs of the
+ * process share them.  Each has a lock, held from port_begin() to port_end().
  */
 #pragma once
 
@@ -11,22 +11,26 @@
 
 struct wire_port;
 
-/* That of an address, locked; NULL and -errno in *err: there is none. */
+/* Return the locked port of address sgid, or NULL and -errno in *err. */
 struct wire_port *port_begin(const uint8_t sgid[16], int *err);
-/* As wire_sender_add(); those that are there are sent first, if it is full. */
+/* Like wire_sender_add(), but if the queue is full, flush it first. */
 uint8_t *port_add(struct wire_port *p, const struct wire_path *path,
 		  const struct wire_packet *packet);
-/* Not the one that was added last, after all. */
+/* Remove the packet added last. */
 void port_drop(struct wire_port *p);
 /*
- * What was added goes out and is counted in f, and the port is unlocked.  0, or
- * -errno of the first packet that did not go.
+ * Send the queued packets, count them in f, and unlock the port.  Returns 0,
+ * or -errno of the first packet that the kernel refused.
  */
 int port_end(struct wire_port *p, struct urxe_fabric *f);
-/* An empty datagram, which is no packet, to that address, from itself: whoever
- * receives there looks up.  0 or -errno */
+/*
+ * Send an empty datagram, which is not a RoCE packet, to UDP port WIRE_PORT
+ * of the own address.  It wakes the socket owner.  Returns 0 or -errno.
+ */
 int port_ring(const uint8_t own[16]);
 
-/* In the child of a fork: it opens its own, and another thread of its parent
- * may have had the locks. */
+/*
+ * In the child of a fork: drop all ports, so that the child opens its own.  A
+ * thread of the parent may have held the locks.
+ */
 void port_after_fork(void);

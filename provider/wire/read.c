@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #define _GNU_SOURCE
+/* Responder side of RDMA READ: requests and portions, see read.h. */
 #include "engine/comp_cntr.h"
 #include "read.h"
 #include "server.h"
 
-/* How many times as many packets as go out together. */
+/* Portion of a READ, in full send batches (WIRE_SENDER_PACKETS). */
 #define PORTION 4
 
 static uint8_t read_op(const struct read *d, uint32_t n)
@@ -14,7 +15,7 @@ static uint8_t read_op(const struct read *d, uint32_t n)
 	return n == d->left ? WIRE_READ_LAST : WIRE_READ_MIDDLE;
 }
 
-/* One packet more, whose payload is to be written to *to. */
+/* Queue the next response packet; *to is the place of its payload. */
 static void read_add(struct request *r, struct read *d, struct urxe_seg *to)
 {
 	const uint32_t n = d->left < r->mtu ? d->left : r->mtu;
@@ -38,7 +39,7 @@ static void seg_advance(struct urxe_seg *seg, uint64_t n)
 	seg->len -= n;
 }
 
-/* As many packets as go out together. */
+/* Send one batch of response packets. */
 static enum response read_some(struct request *r, struct read *d,
 			       struct urxe_seg *src)
 {
@@ -80,9 +81,7 @@ enum response read_access(struct request *r, const struct read *d,
 				IBV_ACCESS_REMOTE_READ, src, NULL);
 }
 
-/*
- * A key that is taken away in the middle is a NAK in the middle.
- */
+/* If the key is deregistered between portions, the READ ends with a NAK. */
 enum response read_portion(struct request *r, struct read *d)
 {
 	enum response resp;
@@ -91,8 +90,8 @@ enum response read_portion(struct request *r, struct read *d)
 
 	resp = read_access(r, d, &src);
 	reply_stands_for(r, wire_psn_add(d->end, WIRE_PSN_MASK));
-	reply_flush(r->s); /* what is in front of it in the sender goes first */
-	/* after the WRITEs before it, and before the READs after it */
+	reply_flush(r->s); /* flush the packets queued before it */
+	/* order the reads after earlier WRITEs and before later READs */
 	atomic_thread_fence(memory_order_seq_cst);
 	for (i = 0; !resp && i < PORTION && !read_is_done(d); i++)
 		resp = read_some(r, d, &src);
@@ -141,7 +140,10 @@ void read_refuse(struct request *r, const struct read *d, enum response resp)
 	respond_refuse(&there, resp);
 }
 
-/* Its beginning, at once.  If the rest finds no room it is asked for again. */
+/*
+ * Send the first portion at once.  If no reader entry is free, the rest is
+ * dropped and the requester asks for it again.
+ */
 static void read_now(struct request *r, struct read *d)
 {
 	enum response resp = read_portion(r, d);
@@ -162,17 +164,18 @@ enum response fetch_read(struct request *r)
 	if (read_of(r, false, &d))
 		resp = read_access(r, &d, &src);
 	if (q && (resp || !reader_put(q, &d))) {
-		q->missed = true; /* its answer is not the next one */
+		/* its NAK cannot be sent before the READs in progress */
+		q->missed = true;
 		return RESP_SILENCE;
 	}
 	if (resp) {
 		read_count(r, &d, true);
 		return resp;
 	}
-	/* first: if this process dies, it is asked for again */
+	/* before the response: if this process dies, it is repeated */
 	respond_accept(r, (d.end - d.first) & WIRE_PSN_MASK, URXE_WIRE_NOTHING);
 	if (q)
-		r->v->due = false; /* its data will be the ACK */
+		r->v->due = false; /* its data implies the ACK */
 	else
 		read_now(r, &d);
 	return RESP_ACK;
@@ -185,7 +188,7 @@ void fetch_read_again(struct request *r)
 	struct urxe_seg src;
 	struct read d;
 
-	/* of what was asked for then, and no more */
+	/* only what an executed request asked for */
 	if (!read_of(r, true, &d) || wire_psn_minus(d.end, epsn) > 0 ||
 	    shared_turn_again(r) || read_access(r, &d, &src))
 		return;

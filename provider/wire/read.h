@@ -1,8 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * RDMA READs.  A packet may ask for 2 GiB, and others wait meanwhile: so one is
- * answered in portions, of which the first goes out when it comes, and the
- * others by turns, one for each look at the socket (reader.c).
+ * Responder side of RDMA READ.  A READ may request up to URXE_MAX_MSG bytes.
+ * To keep other QPs served, the responder sends the response in portions: the
+ * first when the request arrives (read.c), the rest round-robin, one portion
+ * for each poll of the socket (reader.c).
+ *
+ * All of this runs in the socket owner's thread.  `struct read` and `struct
+ * reader` are private to the process.  If it dies, the requester retransmits
+ * the request.
  */
 #pragma once
 
@@ -15,15 +20,14 @@
 struct request;
 struct wire_server;
 
-/* A READ of which something is to be answered. */
+/* A READ whose response is not complete. */
 struct read {
-	uint64_t addr; /* of what is left */
-	uint32_t left, length; /* bytes; all of it */
+	uint64_t addr; /* address of the remaining bytes */
+	uint32_t left, length; /* bytes remaining; bytes in total */
 	uint32_t rkey, srqn;
-	uint32_t first, psn,
-		end; /* PSNs: its first, the next, behind its last */
+	uint32_t first, psn, end; /* PSNs: first, next, one past the last */
 	bool begun;
-	bool again; /* it came before: nobody waits for a NAK */
+	bool again; /* a duplicate request: errors are not NAKed */
 };
 
 static inline bool read_is_done(const struct read *d)
@@ -32,46 +36,61 @@ static inline bool read_is_done(const struct read *d)
 }
 
 /*
- * The READs of a connection that are not answered to their ends.  Meanwhile
- * nothing but READs is taken from there, for whose order they have a place; all
- * else is asked for again when they are done.
+ * READs in progress of one connection.  Meanwhile only further READs are
+ * accepted from that connection and queued in order.  Other packets are
+ * dropped; when the READs are complete, an ACK or a sequence NAK answers
+ * them.
  */
 #define READERS 64u
 #define READS 16u
 struct reader {
-	uint32_t qpn; /* 0: a place that is free */
-	enum ibv_qp_type type; /* of the requester */
-	uint64_t want; /* struct urxe_conn.want and path, as they were */
+	uint32_t qpn; /* 0: the entry is free */
+	enum ibv_qp_type type; /* QP type of the requester */
+	uint64_t want; /* struct urxe_conn.want and path at the start */
 	uint32_t path;
 	struct wire_path back;
-	bool due; /* an ACK is, then ... */
-	bool missed; /* ... or a NAK of what was not taken */
+	bool due; /* send an ACK when the READs are complete */
+	bool missed; /* send a sequence NAK then: a packet was dropped */
 	uint32_t n;
-	struct read read[READS]; /* in the order of their PSNs */
+	struct read read[READS]; /* in PSN order */
 };
 
-/* read.c; the guard is up */
+/* read.c.  Called with the guard in use. */
 
-/* May what is left be read?  Then *src is it. */
+/*
+ * Check access to the remaining bytes and store them in *src.  Returns
+ * RESP_ACK, or why the access is refused.
+ */
 enum response read_access(struct request *r, const struct read *d,
 			  struct urxe_seg *src);
-/* One portion of it goes out; if all of it did, or it failed, that counts. */
+/*
+ * Send one portion.  On completion or failure, update the completion
+ * counters.
+ */
 enum response read_portion(struct request *r, struct read *d);
-/* It ends where it is. */
+/* Send NAK resp for the next PSN of *d, at which the response ends. */
 void read_refuse(struct request *r, const struct read *d, enum response resp);
 
 /* reader.c */
 
-/* What is left of it waits for its turn.  False: there is no room. */
+/*
+ * Queue the rest of *d for round-robin service.  Returns false if no entry is
+ * free.
+ */
 bool reader_begin(struct request *r, const struct read *d);
-/* One more, or one again.  False: there is no room. */
+/*
+ * Queue a further or a repeated READ of the connection.  Returns false if the
+ * queue is full.
+ */
 bool reader_put(struct reader *q, const struct read *d);
-/* That of a connection; NULL: all is answered. */
+/* Return the reader of QP qpn, or NULL if it has no READ in progress. */
 struct reader *reader_of(struct wire_server *s, uint32_t qpn);
 /*
- * r's packet is so far behind what is expected.  True: it must not be answered
- * before the READs are, and was put off.
+ * Check whether r's packet must wait for READs in progress.  `behind` is its
+ * PSN minus the expected PSN.  Returns true if the packet must not be
+ * answered before the READs are complete; it is then dropped and an ACK or
+ * NAK is due later.
  */
 bool reader_holds_back(struct request *r, int32_t behind);
-/* A portion of one of them; the guard is up. */
+/* Send a portion of the next reader's READ.  Called with the guard in use. */
 void readers_go_on(struct wire_server *s);

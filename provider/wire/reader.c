@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #define _GNU_SOURCE
+/* READs in progress, served round-robin, see read.h. */
 #include <string.h>
 
 #include "read.h"
@@ -52,7 +53,10 @@ bool reader_put(struct reader *q, const struct read *d)
 	while (i < q->n && !wire_psn_before(d->psn, q->read[i].end))
 		i++;
 	if (i < q->n && !wire_psn_before(d->psn, q->read[i].first)) {
-		/* from what did not arrive on; what did not go out yet will */
+		/*
+		 * Repeat from the PSN that the requester misses, unless it is
+		 * still to be sent.
+		 */
 		if (!wire_psn_before(q->read[i].psn, d->psn))
 			q->read[i] = *d;
 		return true;
@@ -65,7 +69,7 @@ bool reader_put(struct reader *q, const struct read *d)
 	return true;
 }
 
-/* Is a request of that opcode answered by no more than an ACK? */
+/* Return true if a request of that opcode is answered by an ACK only. */
 static bool is_acked(uint32_t op)
 {
 	return op < WIRE_READ_REQUEST || op == WIRE_SEND_LAST_INV ||
@@ -78,7 +82,7 @@ bool reader_holds_back(struct request *r, int32_t behind)
 
 	if (likely(!q))
 		return false;
-	/* a new connection of the QP has nothing of what was before */
+	/* the QP has a new connection */
 	if (q->want != r->c->want || q->path != r->c->path) {
 		reader_end(r->s, q);
 		return false;
@@ -92,11 +96,12 @@ bool reader_holds_back(struct request *r, int32_t behind)
 	return true;
 }
 
-/* All that was asked for is answered: what was held back goes out. */
+/* All READs are complete: send the ACK or NAK that was deferred. */
 static void reader_is_through(struct request *r, struct reader *q)
 {
 	if (q->missed) {
-		r->st->told = 0; /* whoever was told came again meanwhile */
+		/* the requester has retransmitted since that NAK */
+		r->st->told = 0;
 		respond_missing(r,
 				load_relaxed(&r->c->sh->epsn) & WIRE_PSN_MASK);
 	} else if (q->due) {
@@ -126,7 +131,7 @@ static void reader_portion(struct request *r, struct reader *q)
 		reader_is_through(r, q);
 }
 
-/* The connection is what it was, or there is nobody to answer. */
+/* Continue q, unless the connection has changed. */
 static void reader_go_on(struct wire_server *s, struct reader *q)
 {
 	const struct wire_packet p = {

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #define _GNU_SOURCE
 /*
- * What is sent back.  ACKs wait until all packets that are there were looked
- * at: one stands for all before it (IB 9.7.5.1.2), as READ responses and
- * answers to atomics do.
+ * Responses.  ACKs are coalesced: they are sent when all packets in the
+ * socket buffer have been processed.  An ACK, a READ response and an atomic
+ * response acknowledge all earlier PSNs (IB 9.7.5.1.2).
  */
 #include <string.h>
 
 #include "base/clock.h"
 #include "server.h"
 
-/* As NICs do it: no more than one CNP for each QP in so many ns. */
+/* Minimum interval of CNPs for each QP, in ns, as NICs have it. */
 #define CNP_INTERVAL 50000u
 
 void reply_flush(struct wire_server *s)
@@ -56,7 +56,10 @@ void reply_ack_later(struct request *r)
 	struct served *v = r->v;
 
 	v->due = true;
-	/* the one before; when it goes out nothing may be looked at any more */
+	/*
+	 * The PSN before epsn.  Stored now: the QP must not be accessed when
+	 * the ACK is sent.
+	 */
 	v->psn = wire_psn_add(load_relaxed(&r->c->sh->epsn), WIRE_PSN_MASK);
 	v->msn = r->st->msn;
 	if (v->listed)
@@ -89,7 +92,7 @@ void reply_acks(struct wire_server *s)
 void reply_forget(struct wire_server *s, struct served *v)
 {
 	if (v->listed)
-		reply_acks(s); /* and it is in no list any more */
+		reply_acks(s); /* this also removes v from the list */
 }
 
 void reply_begin(struct request *r, uint8_t op, uint32_t psn,

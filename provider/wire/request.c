@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #define _GNU_SOURCE
 /*
- * SENDs and RDMA WRITEs, packet by packet: a SEND takes its receive with the
- * first, each one's bytes go at once to where they belong, and with the last
- * one the receive completes.
+ * Responder side of SEND and RDMA WRITE, packet by packet.  The first packet
+ * of a SEND takes a receive.  Each packet's bytes are placed at once.  The
+ * last packet completes the receive.
  */
 #include <arpa/inet.h>
 #include <string.h>
@@ -13,7 +13,7 @@
 #include "engine/why.h"
 #include "server.h"
 
-/* Bytes of the message that came before this packet. */
+/* Return the number of bytes of the message before this packet. */
 static uint64_t request_offset(const struct request *r)
 {
 	return (uint64_t)((r->p->bth.psn - r->st->first) & WIRE_PSN_MASK) *
@@ -80,7 +80,7 @@ static void taken_recall(const struct urxe_wire_taken *k, struct taken *t)
 	}
 }
 
-/* One that is kept from before, or the next one. */
+/* Use the stored receive of the message in progress, or take the next one. */
 static enum response request_take(struct request *r, const struct urxe_wqe *w,
 				  struct taken *t)
 {
@@ -99,14 +99,17 @@ static enum response request_take(struct request *r, const struct urxe_wqe *w,
 	return resp;
 }
 
-/* A message has completed a receive. */
+/* Commit the last packet of a message that completed a receive. */
 static void request_received(struct request *r)
 {
 	server_count(r->s, URXE_CNT_RECVS);
 	respond_accept(r, 1, URXE_WIRE_NOTHING);
 }
 
-/* The receive completes, with its bytes or without; accepted: it was that. */
+/*
+ * Complete the receive, with success or with status `failed`.  On success the
+ * packet is committed.
+ */
 static enum response request_complete(struct request *r,
 				      const struct urxe_wqe *w,
 				      const struct taken *t,
@@ -121,14 +124,17 @@ static enum response request_complete(struct request *r,
 	if (rc.conn)
 		responder_publish(&rc);
 	if (resp || failed)
-		respond_step_undone(r); /* the QP is at its end */
+		respond_step_undone(r); /* the QP is broken */
 	else
 		request_received(r);
 	responder_notify(&rc);
 	return resp;
 }
 
-/* An unreliable message that is too long leaves the receive as it is. */
+/*
+ * Return true if the receive stays available to the next message: a UC
+ * message that is too long, without an SRQ.
+ */
 static bool receive_stays(const struct request *r, enum ibv_wc_status failed)
 {
 	return r->s->me.type == IBV_QPT_UC && failed == IBV_WC_LOC_LEN_ERR &&
@@ -143,7 +149,7 @@ static enum response request_failed(struct request *r, const struct urxe_wqe *w,
 	    receive_stays(r, failed))
 		return resp;
 	request_complete(r, w, t, failed);
-	if (r->s->me.type == IBV_QPT_UC) /* nobody is told */
+	if (r->s->me.type == IBV_QPT_UC) /* UC has no NAK */
 		conn_break(r->c, RESP_NAK_OPERATION, NULL, NULL);
 	return resp;
 }
@@ -167,8 +173,8 @@ void request_abandon(struct request *r)
 /* ------------------------------------------------------- invalidating */
 
 /*
- * The key is gone before the receive completes (execute_send_inv); if there is
- * no receive after all, that is not done again.
+ * Invalidate the key of a SEND WITH INVALIDATE, before the receive completes
+ * (execute_send_inv).  A retransmission after an RNR NAK does not repeat it.
  */
 static enum urxe_inv request_invalidate(struct request *r,
 					const struct urxe_wqe *w)
@@ -196,7 +202,7 @@ bool request_is_heard(const struct request *r)
 
 /* ------------------------------------------------------- SEND */
 
-/* A message of one packet. */
+/* Execute a SEND of one packet. */
 static enum response send_only(struct request *r, const struct urxe_wqe *w,
 			       enum ibv_wc_status failed)
 {
@@ -219,7 +225,7 @@ static enum response send_only(struct request *r, const struct urxe_wqe *w,
 	return resp;
 }
 
-/* One packet of several, or into a receive that was kept. */
+/* Execute one of several packets, or a packet for a stored receive. */
 static enum response send_part(struct request *r, struct urxe_wqe *w, bool last,
 			       enum ibv_wc_status invalidated)
 {
@@ -261,7 +267,7 @@ enum response request_send(struct request *r)
 		    !responder_has_receive(r->c))
 			return RESP_RNR;
 		inv = request_invalidate(r, &w);
-		/* the guard was down meanwhile */
+		/* the guard was not in use meanwhile */
 		if (inv <= URXE_INV_BEGUN || !request_is_heard(r) ||
 		    shared_turn_to(r))
 			return RESP_SILENCE;
@@ -272,7 +278,7 @@ enum response request_send(struct request *r)
 		resp = send_only(r, &w, failed);
 	else
 		resp = send_part(r, &w, !first && !middle, failed);
-	/* class J: the QP is at its end, and nobody answers */
+	/* error class J: the QP is broken and no NAK is sent */
 	if (!resp && failed)
 		conn_break(r->c, RESP_NAK_OPERATION, NULL, NULL);
 	return resp;
@@ -297,7 +303,7 @@ static enum response write_place(struct request *r, uint64_t off)
 	return moved(transfer(&dst, &src, src.len, r->s->me.ctx, false));
 }
 
-/* The first packet tells what all of it will be. */
+/* Record the RETH of the first packet and check access to the whole range. */
 static enum response write_begin(struct request *r)
 {
 	struct urxe_wire_responder *st = r->st;
@@ -314,7 +320,9 @@ static enum response write_begin(struct request *r)
 				IBV_ACCESS_REMOTE_WRITE, &dst, NULL);
 }
 
-/* Has it the bytes that its RETH promises, to this packet? */
+/*
+ * Check the message length in the RETH against the bytes up to this packet.
+ */
 static bool write_fits(const struct request *r, uint64_t off, bool last)
 {
 	const uint64_t end = off + r->p->length;
@@ -328,8 +336,10 @@ static void write_imm_wqe(const struct request *r, struct urxe_wqe *w)
 	w->opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
 }
 
-/* The receive of a WRITE WITH IMMEDIATE; UC: a message that was lost may have
- * left its own. */
+/*
+ * Complete a receive for a WRITE WITH IMMEDIATE.  On UC, a lost message may
+ * have left a stored receive, which is used first.
+ */
 static enum response write_receive(struct request *r, enum ibv_wc_status failed)
 {
 	struct receipt rc;
@@ -362,7 +372,9 @@ static void write_count(struct request *r, bool failed)
 	comp_cntr_remote(r->c, &w, failed);
 }
 
-/* As execute_write_imm_refused(): a receive fails, too. */
+/*
+ * Like execute_write_imm_refused(): the receive also completes with an error.
+ */
 static enum response write_refused(struct request *r, bool imm,
 				   enum response resp)
 {

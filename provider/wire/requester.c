@@ -1,22 +1,24 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * The requester on the wire.  A WR is in flight from its beginning to its
- * answer, which the holder of the fabric's socket puts into the QP's inbox:
+ * Wire requester.  A WR is in flight from its first packet to its response,
+ * which the socket owner puts into the QP's inbox:
  *
- *	begin	checks this side, gives the message its PSNs, sends what the
- *		window has room for
- *	progress	takes answers, looks at the clock, sends on
+ *	begin		local checks; assigns the PSNs; sends what the
+ *			window allows
+ *	progress	processes responses, checks timers, sends
  *
- * Packets go out in the order of their PSNs, from `next` on; what is lost is
- * sent again from the oldest PSN that is not answered (go-back-N), and its
- * bytes are read again then: IB leaves them to the device until the completion.
+ * Packets are sent in PSN order from `next` on.  After a loss, the requester
+ * retransmits from the oldest PSN that is not acknowledged (go-back-N).  It
+ * reads the payload again, since IB leaves the buffers to the device until
+ * the completion.
  *
- * What is answered with data (READ, atomics, and annex A19's) is a *fetch*: a
- * request, which no ACK of a later PSN answers.  A long READ is several of
- * them.
+ * A WR whose response carries data (READ, atomics, annex A19 operations) is a
+ * *fetch*.  An ACK of a later PSN does not complete it.  A long READ consists
+ * of several fetches.
  *
- * Who polls takes the answers; only if nobody has looked for a while, or the CQ
- * is armed, the holder wakes the service thread, which does (shared/wire.h).
+ * The poller processes responses.  The socket owner wakes the service thread
+ * to do so only if no thread has polled recently, or if the CQ is armed
+ * (shared/wire.h).
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -30,10 +32,13 @@
 #include "message.h"
 #include "requester_state.h"
 
-/* A quarter of all PSNs may be begun: so before and behind stay apart. */
+/*
+ * A quarter of the PSN space may be in flight, so that comparison of PSNs is
+ * unambiguous.
+ */
 #define PSNS_MOST (1u << 22)
 
-/* The WR in that slot is begun. */
+/* Record that the WR in a slot is begun, and assign its PSNs. */
 static void message_begin(struct wire_requester *r, uint32_t slot,
 			  uint32_t packets)
 {
@@ -46,7 +51,7 @@ static void message_begin(struct wire_requester *r, uint32_t slot,
 
 /* ------------------------------------------------------- the carrier */
 
-/* In the child of a fork what was in flight is the parent's. */
+/* In the child of a fork: forget the parent's WRs in flight. */
 static void requester_disown(struct urxe_qp *qp, struct wire_requester *r)
 {
 	if (r->pid == urxe_pid)
@@ -55,8 +60,10 @@ static void requester_disown(struct urxe_qp *qp, struct wire_requester *r)
 	r->pid = urxe_pid;
 }
 
-/* Somebody looks, and will again: he need not be woken, unless he goes to
- * sleep. */
+/*
+ * Publish the time of this poll: the caller polls again by itself and need
+ * not be woken, unless the CQ is armed.  The service thread does not publish.
+ */
 static void requester_looks(struct urxe_qp *qp, struct wire_requester *r,
 			    uint64_t now)
 {
@@ -66,23 +73,24 @@ static void requester_looks(struct urxe_qp *qp, struct wire_requester *r,
 		return;
 	if (load_relaxed(&qp->scq->sh->arm) != URXE_ARM_NONE) {
 		store_relaxed(&r->inbox->looked, 0);
-		/* we see the answer, or the holder sees this */
+		/* pairs with the fence in inbox_put_to() */
 		atomic_thread_fence(memory_order_seq_cst);
 		return;
 	}
 	store_relaxed(&r->inbox->looked, now);
-	if (now - last > URXE_WIRE_RECENT) /* to see when that is over */
+	/* the service thread polls when that is no longer recent */
+	if (now - last > URXE_WIRE_RECENT)
 		service_need_by(qp->ctx, now + 2 * URXE_WIRE_RECENT);
 }
 
-/* At this side, and that was not said yet. */
+/* Return true if a WR failed locally and is not completed yet. */
 static bool requester_has_failed(const struct urxe_qp *qp,
 				 const struct wire_requester *r)
 {
 	return r->failed && !sq_slot(&qp->sq, r->failed_at)->answer;
 }
 
-/* When it is to be looked at again. */
+/* Return when progress() is to be called next. */
 static uint64_t requester_next(const struct urxe_qp *qp,
 			       const struct wire_requester *r, uint64_t now)
 {
@@ -91,7 +99,7 @@ static uint64_t requester_next(const struct urxe_qp *qp,
 
 	if (requester_has_failed(qp, r))
 		return now;
-	/* maybe after `now`, while we waited for a lock */
+	/* `looked` may be later than `now`, after a wait for the lock */
 	if (looked && (int64_t)(now - looked) <= 2 * (int64_t)URXE_WIRE_RECENT)
 		next = now + 2 * URXE_WIRE_RECENT;
 	if (r->deadline && r->deadline < next)
@@ -101,8 +109,10 @@ static uint64_t requester_next(const struct urxe_qp *qp,
 	return next;
 }
 
-/* The same; who goes to sleep may not come back, and has the service thread do
- * so in time. */
+/*
+ * The same.  If the CQ is armed, the program may not poll again, so schedule
+ * the service thread.
+ */
 static uint64_t requester_leave(struct urxe_qp *qp, struct wire_requester *r,
 				uint64_t now)
 {
@@ -120,7 +130,7 @@ static enum verdict requester_no_inbox(struct run *r)
 	return WR_FAILED;
 }
 
-/* For those who look on. */
+/* Publish the state for diagnostic tools. */
 static void requester_show(const struct urxe_qp *qp,
 			   const struct wire_requester *r)
 {
@@ -135,7 +145,7 @@ static void requester_show(const struct urxe_qp *qp,
 	store_relaxed(&s->until, r->deadline);
 }
 
-/* Nothing is in flight before it. */
+/* Begin with an empty flight: reset the window and the timers. */
 static void requester_start(struct urxe_qp *qp, struct wire_requester *r)
 {
 	inbox_clear(r->inbox);
@@ -147,7 +157,7 @@ static void requester_start(struct urxe_qp *qp, struct wire_requester *r)
 	requester_tries_begin(qp, r);
 }
 
-/* Unreliable: nobody answers. */
+/* UC: send the whole message and complete it without a response. */
 static enum verdict begin_unreliable(struct urxe_qp *qp,
 				     struct wire_requester *r)
 {
@@ -200,14 +210,17 @@ static bool requester_follows(const struct urxe_qp *qp,
 	if (wqe_is_local(second) ||
 	    out + message_packets(qp, second) > PSNS_MOST)
 		return false;
-	/* on the wire all is in order, but what fetches is done later */
+	/*
+	 * The responder executes in order, but a fetch completes later than
+	 * its execution, so a fence must wait for it.
+	 */
 	return !(second->flags & IBV_SEND_FENCE && message_fetches(first));
 }
 
 static void look_at_clock(struct urxe_qp *qp, struct wire_requester *r,
 			  uint64_t now)
 {
-	if (requester_has_failed(qp, r)) /* those before it come first */
+	if (requester_has_failed(qp, r)) /* earlier WRs complete first */
 		flight_answer(qp, r->failed_at, r->failed);
 	if (r->rnr_until && now >= r->rnr_until)
 		r->rnr_until = 0;
@@ -287,7 +300,10 @@ void requester_free(struct wire_requester *r)
 	free(r);
 }
 
-/* Where it stands: faults are asked before it. */
+/*
+ * Return where the transport is installed: below the fault injector, if there
+ * is one.
+ */
 static const struct urxe_carrier **carrier_place(struct urxe_qp *qp)
 {
 	return qp->carrier_under ? qp->carrier_under : &qp->carrier;
@@ -296,7 +312,7 @@ static const struct urxe_carrier **carrier_place(struct urxe_qp *qp)
 void requester_attach(struct urxe_qp *qp, struct wire_requester *r)
 {
 	r->before = *carrier_place(qp);
-	/* there may be a QP of the same number in this fabric */
+	/* this fabric may have a QP of the same number */
 	conn_drop(&qp->conn);
 	qp->wire = r;
 	*carrier_place(qp) = &carrier;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The requester of a QP whose other end is on another host: a carrier
- * (engine/flight.h) that makes packets of WRs, and completes them when they are
- * answered.
+ * The requester of a QP whose peer is on another host: a transport (struct
+ * urxe_carrier, engine/flight.h) that segments WRs into packets and completes
+ * them when responses arrive.
  */
 #pragma once
 
@@ -11,17 +11,23 @@
 
 struct wire_requester;
 
-/* For qp, whose entry in arena.wire[] is there; NULL: no memory. */
+/*
+ * Allocate a requester for qp, whose entry in arena.wire[] has memory.
+ * Returns NULL if out of memory.
+ */
 struct wire_requester *requester_new(const struct urxe_qp *qp);
 void requester_free(struct wire_requester *r);
 
 /*
- * Its WRs go that way from now on, or again the way they went before; qp->lock
- * is held and its queue is empty.
+ * Install the wire as qp's transport, or restore the previous transport and
+ * return the requester, which the caller frees.  qp->lock is held and the
+ * send queue is empty.
  */
 void requester_attach(struct urxe_qp *qp, struct wire_requester *r);
 struct wire_requester *requester_detach(struct urxe_qp *qp);
 
-/* datagram.c: those of a new UD QP that are for other hosts go there; unless it
- * has another carrier. */
+/*
+ * datagram.c: install the transport for datagrams to other hosts in a new UD
+ * QP, unless it has another transport.
+ */
 void datagram_attach(struct urxe_qp *qp);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* The requester on the wire: what answers do, and what is done without one. */
+/* Wire requester: processing of responses, and retransmission. */
 #include "base/clock.h"
 #include "engine/flight.h"
 #include "engine/observe.h"
@@ -67,7 +67,10 @@ static void go_back(struct urxe_qp *qp, struct wire_requester *r, bool lost)
 	r->deadline = 0;
 }
 
-/* The oldest WR ends so, and with it the QP; the guard is down. */
+/*
+ * Complete the oldest WR with an error, which breaks the QP.  The guard is
+ * not in use.
+ */
 static void requester_ends(struct urxe_qp *qp, enum ibv_wc_status status)
 {
 	flight_answer(qp, qp->sq.done, status);
@@ -91,8 +94,10 @@ void requester_try_again(struct urxe_qp *qp, struct wire_requester *r)
 
 /* ------------------------------------------------------- answers */
 
-/* All before psn is answered: complete what that completes.  The guard is
- * down. */
+/*
+ * Acknowledge all PSNs before psn and complete the WRs that end there.  The
+ * guard is not in use.
+ */
 static void retire(struct urxe_qp *qp, struct wire_requester *r, uint32_t psn)
 {
 	const struct urxe_sq *sq = &qp->sq;
@@ -115,16 +120,17 @@ static void retire(struct urxe_qp *qp, struct wire_requester *r, uint32_t psn)
 		flight_answer(qp, sq->done, IBV_WC_SUCCESS);
 	}
 	if (!qp->flying)
-		return; /* also: one behind them had failed, and broke the QP */
-	/* what was sent again in vain */
+		return; /* also if a later WR had failed and broke the QP */
+	/* skip needless retransmissions */
 	if ((int32_t)(r->at - sq->done) < 0)
 		r->at = sq->done;
 	requester_skip_sent(r);
 }
 
 /*
- * What comes first before psn and waits for data, or psn.  Its request may not be
- * out: it went back, and no ACK of what was out before answers it.
+ * Return the PSN of the first fetch before psn, or psn if there is none.  The
+ * fetch's request may have to be retransmitted; then no ACK of earlier
+ * packets completes it.
  */
 static uint32_t first_fetch(const struct urxe_qp *qp, struct wire_requester *r,
 			    uint32_t psn)
@@ -143,7 +149,10 @@ static uint32_t first_fetch(const struct urxe_qp *qp, struct wire_requester *r,
 	return psn;
 }
 
-/* The same, but not the fetch that comes first.  False: there is one. */
+/*
+ * Like retire(), but stop at the first fetch.  Returns false if there is one
+ * before psn.
+ */
 static bool retire_up_to(struct urxe_qp *qp, struct wire_requester *r,
 			 uint32_t psn)
 {
@@ -153,8 +162,10 @@ static bool retire_up_to(struct urxe_qp *qp, struct wire_requester *r,
 	return at == psn;
 }
 
-/* Something before what was answered is missing: once for each place.  That is
- * a try, too (IB 9.9.2.4.1). */
+/*
+ * A response before this one is missing: retransmit, once for each una.  It
+ * counts as a retry (IB 9.9.2.4.1).
+ */
 static void missing(struct urxe_qp *qp, struct wire_requester *r)
 {
 	if (r->gone_back || !qp->flying)
@@ -163,7 +174,10 @@ static void missing(struct urxe_qp *qp, struct wire_requester *r)
 	requester_try_again(qp, r);
 }
 
-/* The bytes of answer a to w, from off on; false: a key does not hold. */
+/*
+ * Copy `bytes` of *from to the buffers of w, at offset off.  Returns false if
+ * an lkey is not valid.
+ */
 static bool place_bytes(struct urxe_qp *qp, const struct urxe_wqe *w,
 			uint64_t off, const struct urxe_seg *from,
 			uint32_t bytes)
@@ -200,7 +214,10 @@ static bool place_answer(struct urxe_qp *qp, const struct urxe_wqe *w,
 	return place_bytes(qp, w, off, from, a->head.length);
 }
 
-/* Has it as many bytes as the packet of that answer has? */
+/*
+ * Return true if the response has the type and length expected for packet i
+ * of w.
+ */
 static bool answer_fits(const struct urxe_qp *qp, const struct urxe_wqe *w,
 			uint32_t i, const struct inbox_answer *a)
 {
@@ -217,7 +234,10 @@ static bool answer_fits(const struct urxe_qp *qp, const struct urxe_wqe *w,
 	return a->head.length == (left < mtu ? left : mtu);
 }
 
-/* Data: of the oldest fetch, and the next packet of it. */
+/*
+ * Process a response with data.  Only the next packet of the oldest fetch is
+ * used.
+ */
 static void take_data(struct urxe_qp *qp, struct wire_requester *r,
 		      const struct inbox_answer *a)
 {
@@ -234,7 +254,7 @@ static void take_data(struct urxe_qp *qp, struct wire_requester *r,
 	}
 	if (wire_psn_before(psn, f.psn) ||
 	    !wire_psn_before(psn, wire_psn_add(f.psn, f.packets)))
-		return; /* of a request that takes no data */
+		return; /* not a PSN of this fetch */
 	w = sq_slot(&qp->sq, qp->sq.done);
 	i = (psn - message_at(r, qp->sq.done)->psn) & WIRE_PSN_MASK;
 	if (!message_fetches(w) || !answer_fits(qp, w, i, a))
@@ -255,7 +275,7 @@ static void take_ack(struct urxe_qp *qp, struct wire_requester *r, uint32_t psn)
 static void take_rnr(struct urxe_qp *qp, struct wire_requester *r, uint8_t code)
 {
 	if (r->rnr_until)
-		return; /* it came twice */
+		return; /* a duplicate */
 	counted(qp, URXE_CNT_RNR_NAK);
 	why_note(WIRE_RNR, qp->attr.dest_qp_num);
 	if (!r->rnr_left && qp->attr.rnr_retry != RNR_ENDLESS) {
@@ -269,7 +289,7 @@ static void take_rnr(struct urxe_qp *qp, struct wire_requester *r, uint8_t code)
 	wait_shown(qp, r, STALL_RNR, r->rnr_until);
 }
 
-/* A NAK of that PSN, of which all before is answered. */
+/* Process a NAK.  It acknowledges all earlier PSNs. */
 static void take_nak(struct urxe_qp *qp, struct wire_requester *r,
 		     const struct inbox_answer *a)
 {
@@ -279,7 +299,10 @@ static void take_nak(struct urxe_qp *qp, struct wire_requester *r,
 	uint8_t syndrome = a->head.syndrome;
 	uint32_t psn = a->head.psn;
 
-	/* the PSN that is waited for may be one that went back */
+	/*
+	 * una may be waiting for retransmission: compare with what was ever
+	 * sent
+	 */
 	if (!window_has(&r->window, psn))
 		return;
 	if (!retire_up_to(qp, r, psn)) {

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* The requester on the wire: packets of its WRs, as the window has room. */
+/*
+ * Wire requester: builds and sends the packets of WRs, as the window allows.
+ */
 #include <string.h>
 
 #include "base/clock.h"
@@ -13,15 +15,16 @@
 #include "port.h"
 #include "requester_state.h"
 
-/* What READs have answered at once has to have room in the inbox. */
-#define FETCH_BYTES (64u << 10) /* one request ... */
-#define FETCH_PACKETS 32u /* ... of so many packets at most */
-#define FETCHED_BYTES (URXE_WIRE_INBOX_BYTES / 4 * 3) /* all of them */
+/* Limits on outstanding READ data, so that the responses fit in the inbox. */
+#define FETCH_BYTES (64u << 10) /* bytes of one request */
+#define FETCH_PACKETS 32u /* packets of one request */
+/* bytes of all requests */
+#define FETCHED_BYTES (URXE_WIRE_INBOX_BYTES / 4 * 3)
 
 /*
- * How many packets a request from packet i of w on brings.  Where one ends is
- * always the same, so that one that is sent again asks for nothing that was not
- * asked for before it (IB 9.7.5.1.3).
+ * Return the number of response packets that a request from packet i of w
+ * asks for.  Requests end at fixed boundaries, so that a retransmitted one
+ * asks for nothing that was not asked for before (IB 9.7.5.1.3).
  */
 static uint32_t fetch_packets(const struct urxe_qp *qp,
 			      const struct urxe_wqe *w, const struct message *m,
@@ -42,13 +45,15 @@ static bool fetch_has_room(const struct urxe_qp *qp, struct wire_requester *r,
 {
 	const struct message *m = message_at(r, r->at);
 	uint32_t i = (r->window.next - m->psn) & WIRE_PSN_MASK;
-	/* 0: READs and atomics were refused, what annex A19 has goes singly */
+	/*
+	 * 0: READs and atomics were refused; annex A19 operations go singly
+	 */
 	uint32_t most = qp->attr.max_rd_atomic ? qp->attr.max_rd_atomic : 1;
 
 	if (r->fetches >= (most < FETCHES ? most : FETCHES) ||
 	    r->fetched + FETCH_BYTES > FETCHED_BYTES)
 		return false;
-	/* the window is for all of it, but it may be larger than that */
+	/* a fetch may be larger than the window: then send it alone */
 	return window_is_quiet(&r->window) ||
 	       fetch_packets(qp, w, m, i) <= window_room(&r->window);
 }
@@ -61,7 +66,7 @@ static void fetch_begin(const struct urxe_qp *qp, struct wire_requester *r,
 	r->fetched += (uint64_t)packets << qp->mtu_shift;
 }
 
-/* A message, as it is being sent. */
+/* The message being sent. */
 struct sending {
 	struct urxe_qp *qp;
 	struct wire_port *port;
@@ -78,7 +83,10 @@ static bool sends_payload(const struct urxe_wqe *w)
 			     (w->opcode == URXE_WR_ATOMIC_WRITE && w->num_sge));
 }
 
-/* Its bytes from packet i on.  False: a key does not hold. */
+/*
+ * Resolve the SGEs of the payload from packet i on.  Returns false if an lkey
+ * is not valid.
+ */
 static bool sending_gather(struct sending *s, uint32_t i)
 {
 	if (!sends_payload(s->w))
@@ -106,7 +114,10 @@ static bool sending_fill(struct sending *s, uint8_t *to, uint32_t n)
 	return true;
 }
 
-/* Packet i; of a fetch the request for `more` packets.  False: as above. */
+/*
+ * Send packet i; of a fetch, the request for `more` packets.  Returns false
+ * on error.
+ */
 static bool sending_packet(struct sending *s, uint32_t i, uint32_t more)
 {
 	uint32_t n = s->m->packets;
@@ -115,7 +126,7 @@ static bool sending_packet(struct sending *s, uint32_t i, uint32_t more)
 
 	message_packet(s->qp, s->w, i, n, more, &p);
 	p.bth.psn = wire_psn_add(s->m->psn, i);
-	/* at the end of a message, and in between */
+	/* the last packet, and at the window's intervals */
 	p.bth.ack_request = s->qp->type != IBV_QPT_UC &&
 			    (i + more == n || window_asks(s->window));
 	to = port_add(s->port, &s->path, &p);
@@ -129,7 +140,10 @@ static bool sending_packet(struct sending *s, uint32_t i, uint32_t more)
 	return true;
 }
 
-/* As many packets of s's message as there is room for.  False: as above. */
+/*
+ * Send as many packets of the message as the window allows.  Returns false on
+ * error.
+ */
 static bool sending_message(struct sending *s, struct wire_requester *r)
 {
 	struct wire_window *w = &r->window;
@@ -167,8 +181,10 @@ note_not_sent(const struct urxe_qp *qp, int err)
 	why_note(WIRE_SEND, qp->attr.dest_qp_num, (uint64_t)-err);
 }
 
-/* What is left of the message at r->at, as far as it may go now.  False: as
- * above. */
+/*
+ * Send the rest of the message at r->at, as far as allowed now.  Returns
+ * false on error.
+ */
 static bool send_message(struct urxe_qp *qp, struct wire_requester *r,
 			 struct sending *s)
 {
@@ -202,9 +218,9 @@ static void send_all(struct urxe_qp *qp, struct wire_requester *r,
 }
 
 /*
- * The timer may take up to four times what `timeout` says (IB specification, 9.7.6.1.3):
- * it does from the third try on, so that a host which is busy for a moment is not
- * taken for dead.
+ * The local ACK timer may take up to four times the `timeout` attribute (IB
+ * specification, 9.7.6.1.3).  From the third try on it does, so that a busy
+ * peer is not taken for dead.
  */
 uint64_t requester_patience(const struct urxe_qp *qp,
 			    const struct wire_requester *r)
@@ -236,7 +252,7 @@ void requester_send(struct urxe_qp *qp, struct wire_requester *r)
 	message_path(qp, &s.path);
 	s.port = port_begin(s.path.sgid, &err);
 	if (!s.port) {
-		/* as if it were lost: the address may come back */
+		/* treat as packet loss: the address may come back */
 		window_sent(&r->window, window_room(&r->window), false);
 		requester_skip_sent(r);
 	} else {

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * What a requester of the wire knows, and what its parts do for each other:
+ * Private state of a wire requester, shared by its parts:
  *
- *	requester.c		the carrier: begins WRs, looks at the clock
- *	requester_send.c	makes packets of messages
- *	requester_answer.c	takes answers, and tries again
+ *	requester.c		the transport: begins WRs, checks timers
+ *	requester_send.c	builds and sends packets
+ *	requester_answer.c	processes responses, retransmits
  *
- * qp->lock is held in all of them.
+ * All functions are called with qp->lock held, by a poster, a poller or the
+ * service thread.  The requester state is not in shared memory, except for
+ * its inbox.
  */
 #pragma once
 
@@ -18,37 +20,42 @@
 
 #define FETCHES URXE_MAX_RD_ATOM
 
-/* The WR in a slot; of no packets: one that is carried out, or fails, at this
- * side. */
+/*
+ * PSNs of the WR in a send-queue slot.  A WR with 0 packets is executed, or
+ * fails, locally.
+ */
 struct message {
 	uint32_t psn, packets;
 };
 
-/* A request that waits for data. */
+/* An outstanding request whose response carries data. */
 struct fetch {
 	uint32_t psn, packets;
 };
 
 struct wire_requester {
-	const struct urxe_carrier *before; /* what the QP had */
+	const struct urxe_carrier *before; /* the QP's previous transport */
 	struct urxe_wire_inbox *inbox;
-	int32_t pid; /* whose flight it is */
+	int32_t pid; /* process that began the WRs in flight */
 	uint32_t mask;
 	struct wire_window window;
-	uint32_t at; /* the slot that window.next is in ... */
-	uint32_t end; /* ... and behind the last one that was begun */
-	struct fetch fetch[FETCHES]; /* out, from first on */
+	uint32_t at; /* slot that window.next is in */
+	uint32_t end; /* one past the last slot that was begun */
+	/* outstanding fetches, a ring from first on */
+	struct fetch fetch[FETCHES];
 	uint32_t first, fetches;
-	uint64_t fetched; /* bytes that they bring */
-	uint64_t deadline; /* of the oldest answer; 0: none is waited for */
-	uint64_t rnr_until; /* 0: no */
-	uint8_t left, rnr_left; /* tries */
-	bool waits; /* and was said to */
-	bool gone_back; /* for what una is */
-	uint32_t again; /* how often */
-	enum ibv_wc_status failed; /* at this side, as it went out: ... */
-	uint32_t failed_at; /* ... the WR in this slot, which does no more */
-	struct message message[]; /* by slots */
+	uint64_t fetched; /* bytes that their responses carry */
+	uint64_t deadline; /* retransmission timer; 0: not running */
+	uint64_t rnr_until; /* end of the RNR wait; 0: none */
+	uint8_t left, rnr_left; /* retries left */
+	bool waits; /* the wait is shown in qp->sh->wait */
+	bool gone_back; /* already retransmitted for this una */
+	uint32_t again; /* retransmissions since una advanced */
+	/* local error during sending, or IBV_WC_SUCCESS */
+	enum ibv_wc_status failed;
+	/* slot of the WR that failed; nothing more of it is sent */
+	uint32_t failed_at;
+	struct message message[]; /* indexed by slot & mask */
 };
 
 static inline struct message *message_at(struct wire_requester *r,
@@ -64,7 +71,7 @@ static inline uint32_t message_end(struct wire_requester *r, uint32_t slot)
 	return wire_psn_add(m->psn, m->packets);
 }
 
-/* Nothing is asked for. */
+/* Forget all outstanding fetches. */
 static inline void fetch_forget(struct wire_requester *r)
 {
 	r->fetches = 0;
@@ -84,25 +91,31 @@ static inline bool message_is_send(const struct urxe_wqe *w)
 
 /* requester_send.c */
 
-/* Has it something to send, and room for that? */
+/*
+ * Return true if there is something to send and the window has room for it.
+ */
 bool requester_may_send(const struct urxe_qp *qp, struct wire_requester *r);
-/* What may go out does; the guard is up. */
+/* Send what the window allows.  Called with the guard in use. */
 void requester_send(struct urxe_qp *qp, struct wire_requester *r);
-/* r->at goes over what is out. */
+/* Advance r->at past the slots that are completely sent. */
 void requester_skip_sent(struct wire_requester *r);
-/* How long the oldest answer is waited for before the next try, in ns; 0: for ever. */
+/* Return the retransmission timeout in ns; 0: infinite. */
 uint64_t requester_patience(const struct urxe_qp *qp,
 			    const struct wire_requester *r);
-/* The clock of the oldest answer; anew: it begins now. */
+/*
+ * Start or stop the retransmission timer.  anew: restart it if it is running.
+ */
 void requester_arm(const struct urxe_qp *qp, struct wire_requester *r,
 		   bool anew);
 
-/* requester_answer.c; the guard is down */
+/* requester_answer.c.  Called with the guard not in use. */
 
-/* The tries of what is oldest now. */
+/* Reset the retry counters, for a new oldest packet. */
 void requester_tries_begin(const struct urxe_qp *qp, struct wire_requester *r);
-/* What is out goes out again, because packets were lost; or it was tried often
- * enough, and the QP is broken. */
+/*
+ * Retransmit from una after a loss.  If no retry is left, the oldest WR fails
+ * with IBV_WC_RETRY_EXC_ERR and the QP enters the error state.
+ */
 void requester_try_again(struct urxe_qp *qp, struct wire_requester *r);
-/* All answers that are there. */
+/* Process all responses in the inbox. */
 void requester_take(struct urxe_qp *qp, struct wire_requester *r);

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* Next-hop resolution, see resolve.h. */
 #include <errno.h>
 #include <string.h>
 
@@ -8,10 +9,13 @@
 #include "verbs/ah.h"
 #include "wire/neighbour.h"
 
-/* The kernel asks three times, a second apart. */
+/* The kernel queries three times, one second apart. */
 #define PATIENCE_MS 3000
 
-/* Is it another host's address?  *own: the one here. */
+/*
+ * Return true if the destination is on another host; *own is the source GID
+ * entry.
+ */
 static bool leads_away(const struct urxe_context *ctx,
 		       const struct ibv_ah_attr *attr, struct urxe_gid *own)
 {
@@ -35,8 +39,9 @@ int resolve_neighbour(const struct urxe_context *ctx,
 		return 0;
 	err = -neighbour_wait(attr->grh.dgid.raw, own.raw, own.ifindex,
 			      PATIENCE_MS);
+	/* other errors are reported when packets are sent */
 	if (err != ETIMEDOUT && err != ENETUNREACH && err != EHOSTUNREACH)
-		return 0; /* what else it is, who sends will see */
+		return 0;
 	urxe_why("%s: the way to the destination's neighbour: %s", what,
 		 strerror(err));
 	return err;

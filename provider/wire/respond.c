@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #define _GNU_SOURCE
 /*
- * Is a packet the next one of its connection?  If it is, it is carried out; if
- * it came before it is answered as it was then; if one is missing before it
- * that is said once (IB 9.7.4 and 9.7.5; UC: 9.8).
+ * Responder for connected QPs: PSN check and dispatch (IB 9.7.4, 9.7.5; UC:
+ * 9.8).  The expected packet is executed.  A duplicate gets the response that
+ * it got before.  A gap causes one sequence NAK.  Runs in the socket owner's
+ * thread with the guard in use.
  */
 #include "engine/why.h"
 #include "server.h"
 
-/* What a packet's opcode is good for. */
+/* Properties of opcodes. */
 enum {
-	OP_FIRST = 1, /* a message begins ... */
-	OP_LAST = 2, /* ... and ends with it */
+	OP_FIRST = 1, /* first packet of a message */
+	OP_LAST = 2, /* last packet of a message */
 	OP_SEND = 4,
 	OP_WRITE = 8,
 	OP_READ = 16,
@@ -52,7 +53,10 @@ void respond_step_undone(struct request *r)
 	store_release(&r->st->step, 0);
 }
 
-/* The packet n behind this one. */
+/*
+ * Expect the packet n PSNs after this one.  The store (release) commits this
+ * one.
+ */
 static void respond_expect(struct request *r, uint32_t n, uint8_t under_way)
 {
 	store_release(
@@ -83,7 +87,10 @@ static uint8_t expected_op(const struct request *r)
 						 0;
 }
 
-/* Does it go on with what is under way, or begin if nothing is? */
+/*
+ * Return true if the packet continues the message in progress, or begins one
+ * if none is.
+ */
 static bool is_in_place(const struct request *r)
 {
 	const uint8_t op = ops[r->op], wanted = expected_op(r);
@@ -91,7 +98,10 @@ static bool is_in_place(const struct request *r)
 	return wanted ? op & wanted && !(op & OP_FIRST) : op & OP_FIRST;
 }
 
-/* Packets but the last have all bytes that they can have. */
+/*
+ * Return true if the payload length is valid: the full MTU, except in the
+ * last packet.
+ */
 static bool has_its_length(const struct request *r)
 {
 	const uint8_t op = ops[r->op];
@@ -139,7 +149,7 @@ void respond_refuse(struct request *r, enum response resp)
 {
 	switch (resp) {
 	case RESP_RNR:
-		/* what is on its way behind it needs no NAK */
+		/* packets that are already in flight behind it need no NAK */
 		r->st->told = 1;
 		reply_nak(r,
 			  WIRE_RNR_NAK |
@@ -153,7 +163,7 @@ void respond_refuse(struct request *r, enum response resp)
 		respond_break(r, resp);
 		break;
 	default:
-		break; /* silence */
+		break; /* RESP_SILENCE */
 	}
 }
 
@@ -206,7 +216,7 @@ static void respond_rc(struct request *r)
 		resp = carry_out(r);
 	if (unlikely(resp))
 		respond_refuse(r, resp);
-	/* an XRC target has no CQ, whose poller would flush this */
+	/* an XRC target has no CQ whose poller could flush the receive */
 	if (unlikely(r->s->me.type == IBV_QPT_XRC_SEND) &&
 	    load_relaxed(&r->st->taken.there) && !request_is_heard(r))
 		request_abandon(r);
@@ -215,8 +225,9 @@ static void respond_rc(struct request *r)
 /* ------------------------------------------------------- UC */
 
 /*
- * What cannot be served is lost with the rest of its message; the receive that
- * it had is for the next one (IB 9.8.2 and 9.8.3).
+ * A packet that cannot be executed is dropped with the rest of its message.
+ * The receive that the message took stays stored for the next message (IB
+ * 9.8.2, 9.8.3).
  */
 static void respond_uc(struct request *r)
 {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* Owner slots of the wire socket, see seat.h. */
 #include "shared/guard.h"
 #include "seat.h"
 
-/* Nobody has it, or one who is dead: it is ours. */
+/* Claim an owner slot that is free or whose owner is dead. */
 static bool seat_claim(struct urxe_fabric *f, struct urxe_wire_seat *sh,
 		       uint32_t me)
 {
@@ -12,7 +13,10 @@ static bool seat_claim(struct urxe_fabric *f, struct urxe_wire_seat *sh,
 	       cas_seq_cst(&sh->owner, &owner, me);
 }
 
-/* What QPs are others at?  After it became known that they do not hold. */
+/*
+ * Record the QPs that previous owners are at.  Called after the own id was
+ * stored in dev->wire.holder.
+ */
 static void seat_look_round(struct wire_seat *s)
 {
 	struct urxe_wire_seat *sh = s->f->dev->wire.seat;
@@ -88,7 +92,7 @@ bool seat_is_stuck(struct wire_seat *s, uint32_t qpn)
 	uint32_t i = 0;
 
 	while (i < s->stuck) {
-		/* acquire: what he did there is done */
+		/* acquire: see what the previous owner did there */
 		if (load_acquire(&s->at[i].sh->at) != s->at[i].qpn ||
 		    load_acquire(&s->at[i].sh->owner) != s->at[i].owner ||
 		    (s->at[i].qpn == qpn &&

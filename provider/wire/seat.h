@@ -1,22 +1,32 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * A holder of the socket that is stopped (Ctrl-Z, a debugger) is replaced as one
- * that died is; but it will go on one day, in the middle of a packet.  So who
- * holds has a seat in shared memory (dev->wire.seat[]), where he says which QP
- * the packet is for that he is about to carry out:
+ * Owner slots of the socket: safe replacement of a socket owner that is
+ * stopped.
  *
- *	the holder, for each packet	who replaces him
- *	at = its QPN			holder = his own id
- *	is it me who holds?		looks at `at` of all seats
- *	carries it out, or leaves
+ * A socket owner that is stopped (SIGSTOP, a debugger) is replaced like a
+ * dead one, but it may continue later, in the middle of a packet.  Each
+ * socket owner therefore has an owner slot in shared memory
+ * (dev->wire.seat[]).  There it publishes the QPN of the packet that it is
+ * about to execute:
  *
- * All of that is seq_cst.  So either the old one sees that he holds no more, and
- * touches nothing, or the new one sees what QP he is at: for that one he does
- * nothing, as if its packets were lost, until the old one is through or dead.
- * All other QPs go on.
+ *	socket owner, for each packet	its successor
+ *	at = QPN			holder = own id
+ *	load holder: still own id?	load `at` of all owner slots
+ *	execute, or drop the packet
  *
- * UD QPs may have several requesters at once, and the connection manager has a lock:
- * for their packets `at` is 0.
+ * All these accesses are seq_cst.  Both sides store before they load, so at
+ * least one sees the other (Dekker handshake).  Either the old owner sees
+ * that it was replaced and touches nothing, or the successor sees which QP
+ * the old owner is at.  The successor drops packets for that QP, as if they
+ * were lost, until the old owner has finished or is dead.  All other QPs are
+ * served.
+ *
+ * `at` is 0 for packets of UD QPs, which may have several requesters at once,
+ * and for packets of the connection manager, which has a lock.
+ *
+ * Only the socket owner calls these functions, except seat_of(), which
+ * candidates call (holder.c).  tests/wire/ends.sh stops and continues socket
+ * owners during traffic.
  */
 #pragma once
 
@@ -24,24 +34,32 @@
 
 struct wire_seat {
 	struct urxe_fabric *f;
-	struct urxe_wire_seat *sh; /* NULL: has none */
-	uint32_t me; /* process_id() */
-	uint32_t stuck; /* QPs that those before are at ... */
+	struct urxe_wire_seat *sh; /* NULL: none */
+	uint32_t me; /* process_id() of this process */
+	uint32_t stuck; /* number of QPs that previous owners are at */
 	struct {
 		struct urxe_wire_seat *sh;
 		uint32_t owner, qpn;
-	} at[URXE_WIRE_SEATS]; /* ... and who */
+	} at[URXE_WIRE_SEATS]; /* their owner slots, owners and QPNs */
 };
 
-/* Take one; the caller, process me, is the holder.  False: all are taken. */
+/*
+ * Claim an owner slot.  The caller, process me, is the socket owner.  Returns
+ * false if all are occupied.
+ */
 bool seat_take(struct wire_seat *s, struct urxe_fabric *f, uint32_t me);
 void seat_leave(struct wire_seat *s);
-/* Has another one a seat who lives, and so may have a socket? */
+/*
+ * Return true if another live process has an owner slot, and so may have a
+ * socket.
+ */
 bool seat_has_others(const struct wire_seat *s);
-/* The seat of that process, or NULL. */
+/* Return the owner slot of a process, or NULL. */
 struct urxe_wire_seat *seat_of(struct urxe_fabric *f, uint32_t owner);
 
-/* Is another one at that QP?  There are some. */
+/*
+ * Return true if a previous owner is at QP qpn.  Called if s->stuck is not 0.
+ */
 bool seat_is_stuck(struct wire_seat *s, uint32_t qpn);
 
 static inline bool seat_holds(const struct wire_seat *s)
@@ -49,7 +67,9 @@ static inline bool seat_holds(const struct wire_seat *s)
 	return load_seq_cst(&s->f->dev->wire.holder) == s->me;
 }
 
-/* A packet for QP qpn, or 0: false if it must not be carried out. */
+/*
+ * Begin a packet for QP qpn, or 0.  Returns false if it must not be executed.
+ */
 static inline bool seat_enter(struct wire_seat *s, uint32_t qpn)
 {
 	store_seq_cst(&s->sh->at, qpn);
@@ -61,15 +81,16 @@ static inline bool seat_enter(struct wire_seat *s, uint32_t qpn)
 }
 
 /*
- * What is to be done once for that packet is done: early, for in a system call
- * that wakes its receiver a holder is found stopped easily.
+ * End the part of a packet that must not be done twice.  It is called early:
+ * a process is likely to be found stopped in the system call that wakes a
+ * receiver.
  */
 static inline void seat_pass(struct wire_seat *s)
 {
 	store_release(&s->sh->at, 0);
 }
 
-/* All packets that were there are through. */
+/* End a batch of packets. */
 static inline void seat_rest(struct wire_seat *s)
 {
 	seat_pass(s);

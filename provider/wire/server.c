@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #define _GNU_SOURCE
+/* Wire responder: dispatch of received packets to QPs, see server.h. */
 #include <errno.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -8,7 +9,7 @@
 #include "inbox.h"
 #include "server.h"
 
-/* Anything of theirs may be used: receives, and what an rkey names. */
+/* what the guard protects: receives, and anything an rkey names */
 #define USES (GUARD_SEND | GUARD_ANY_RKEY)
 
 /* ------------------------------------------------------- QPs */
@@ -19,18 +20,21 @@ static void server_forget(struct wire_server *s, struct served *v)
 	conn_drop(&v->conn);
 }
 
-/* type: of the requester */
+/*
+ * Return true if c is still the connection of the cached word, with a wire,
+ * and of the QP type that serves requesters of this type.
+ */
 static bool conn_is_wired(const struct urxe_conn *c, enum ibv_qp_type type)
 {
 	const enum ibv_qp_type mine =
 		type == IBV_QPT_XRC_SEND ? IBV_QPT_XRC_RECV : type;
 
-	/* first: while that is so it is not made anew */
+	/* first: while conn is unchanged, the QP is not replaced */
 	return (load_seq_cst(&c->sh->conn) & URXE_CONN_ENDS) == c->want &&
 	       load_relaxed(&c->sh->type) == mine && load_acquire(&c->sh->wire);
 }
 
-/* The QP's owner, or that of the SRQ which the last request was for. */
+/* Return true if the owner of the QP, or of the SRQ last used, is dead. */
 static bool conn_is_of_dead(struct urxe_conn *c)
 {
 	struct urxe_peer *rx = rx_peer(&c->rx);
@@ -55,9 +59,9 @@ struct served *server_turn_to(struct wire_server *s, uint32_t qpn,
 	guard_name(s->me.guard, USES);
 	if (!conn_open(&s->me, c, qpn, 0))
 		return NULL;
-	/* what is late comes when the program is at its end */
+	/* a late datagram may arrive after the program freed its buffers */
 	c->doubts_memory = type == IBV_QPT_UD;
-	/* from whom it is, its path must tell */
+	/* the packet's path identifies the requester */
 	c->want = load_seq_cst(&c->sh->conn) & URXE_CONN_ENDS;
 	if (URXE_CONN_QPN(c->want) == qpn && conn_is_wired(c, type))
 		return v;
@@ -83,7 +87,7 @@ static bool is_answer(uint8_t opcode)
 		op >= WIRE_READ_FIRST && op <= WIRE_ATOMIC_ACKNOWLEDGE);
 }
 
-/* Annex A17.9.2, of both ends as the QP's owner has them. */
+/* Annex A17.9.2: both GIDs must match the path that the QP's owner set. */
 static bool is_from_peer(const struct urxe_conn *c,
 			 const struct wire_path *path)
 {
@@ -97,10 +101,14 @@ static void path_back(const struct wire_path *path, struct wire_path *back)
 	memset(back, 0, sizeof(*back));
 	memcpy(back->dgid, path->sgid, 16);
 	memcpy(back->sgid, path->dgid, 16);
-	back->traffic_class = path->traffic_class & ~3u; /* ECN's bits */
+	/* clear the ECN bits */
+	back->traffic_class = path->traffic_class & ~3u;
 }
 
-/* It may have been reset, and what was seen posted is not. */
+/*
+ * If the QP's path word has changed, the QP may have been reset: forget the
+ * cached producer index of its receive queue.
+ */
 static void server_check_rx(struct urxe_conn *c)
 {
 	uint32_t now = load_acquire(&c->sh->path);
@@ -151,7 +159,7 @@ static void connected(struct wire_server *s, const struct wire_received *in,
 	respond(&r);
 }
 
-/* An answer to one of ours came by a way that is congested. */
+/* A response was marked by ECN: send a CNP. */
 static void answer_congested(struct wire_server *s,
 			     const struct wire_received *in)
 {
@@ -187,14 +195,17 @@ static void request(struct wire_server *s, const struct wire_received *in)
 	}
 }
 
-/* For the connection manager. */
+/* Return true if the packet is a MAD for the connection manager. */
 static bool is_mad(const struct wire_packet *p)
 {
 	return p->bth.opcode == (WIRE_UD | WIRE_SEND_ONLY) &&
 	       p->bth.qpn == MAD_QPN && p->deth.qkey == MAD_QKEY;
 }
 
-/* The packet is one, and may be for somebody of this port. */
+/*
+ * Return true if the packet is valid and addressed to this port.  Count it
+ * otherwise.
+ */
 static bool packet_counts(const struct wire_server *s,
 			  const struct wire_received *in)
 {
@@ -219,7 +230,7 @@ static bool packet_counts(const struct wire_server *s,
 	return false;
 }
 
-/* The QP that has one requester at a time, or 0. */
+/* Return the QPN for seat_enter(): that of a connected QP, or 0 for UD. */
 static uint32_t connection(const struct wire_packet *p)
 {
 	return (p->bth.opcode & WIRE_TRANSPORT) == WIRE_UD ? 0 : p->bth.qpn;
@@ -249,7 +260,9 @@ static void packet(struct wire_server *s, const struct wire_received *in)
 	guard_lower(s->me.guard);
 }
 
-/* Packets came, of so many bytes; dropped: by the socket, as it was counted. */
+/*
+ * Count received packets and bytes, and the packets that the socket dropped.
+ */
 static void server_count_received(struct wire_server *s, uint32_t packets,
 				  uint64_t bytes, uint32_t *dropped)
 {
@@ -271,7 +284,7 @@ static bool run(struct wire_server *s, const struct wire_socket *from,
 	uint32_t packets = 0;
 	uint64_t bytes = 0;
 
-	s->receiver.dropped = *dropped; /* it is told only when there is any */
+	s->receiver.dropped = *dropped; /* reported only if it is not 0 */
 	if (wire_receive(&s->receiver, from))
 		return false;
 	for (; wire_received(&s->receiver, &in); packets++) {
@@ -328,7 +341,7 @@ void server_look_after(struct wire_server *s)
 		if (c->peer && conn_is_of_dead(c))
 			conn_drop(c);
 	}
-	if (s->groups.n) /* the dead are in no group */
+	if (s->groups.n) /* remove the memberships of dead processes */
 		fabric_reap(f);
 	if (s->groups.missing)
 		groups_follow(&s->groups, f->dev, s->in.gid);

@@ -1,22 +1,23 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * What requests of other hosts meet: who holds the socket does for their
- * requesters what those of this host do for themselves.  He has a QP that is in
- * no context's table and posts nothing, `me`: it gives the engine's functions
- * the guard of his seat and his context.
+ * The wire responder: executes the requests of other hosts.  The socket owner
+ * does for their requesters what the requesters of this host do for
+ * themselves.  For that it has a private QP, `me`, which is in no context's
+ * table and posts nothing.  It supplies the engine's functions with the guard
+ * of the owner slot and with the owner's context.
  *
- *	server.c	which QP a packet is for
- *	respond.c	RC, XRC and UC: is it the next packet?  (IB 9.7.4, 9.8)
+ *	server.c	finds the QP of a packet
+ *	respond.c	RC, XRC and UC: PSN check (IB 9.7.4, 9.8)
  *	request.c	SEND, RDMA WRITE
  *	read.c		RDMA READ: read.h
  *	fetch.c		atomics
  *	place.c		FLUSH, ATOMIC WRITE
- *	shared.c	XRC: which SRQ
+ *	shared.c	XRC: selects the SRQ
  *	deliver.c	UD
- *	reply.c		what is sent back
+ *	reply.c		responses
  *
- * What must outlive the process is in shared/wire.h, all else is here: one
- * server, one thread.
+ * State that must survive the process is in shared/wire.h.  Everything else
+ * is here, used by one thread without a lock.
  */
 #pragma once
 
@@ -31,36 +32,37 @@
 #include "wire/sender.h"
 #include "wire/socket.h"
 
-/* QPs that one remembers. */
+/* Number of cached QPs, a direct-mapped cache by QPN. */
 #define SERVED 256u
 
 struct served {
 	struct urxe_conn conn;
-	struct wire_path path; /* to the requester */
-	uint32_t next_due; /* in the server's list, + 1 */
+	struct wire_path path; /* path to the requester */
+	/* next entry in the server's list of due ACKs, index + 1 */
+	uint32_t next_due;
 	uint64_t told; /* clock_now() of the last CNP */
-	uint8_t transport; /* of what is sent back */
-	bool listed; /* it is there ... */
-	bool due; /* ... and an ACK of all that was carried out has not gone: */
-	uint32_t psn, msn; /* its */
+	uint8_t transport; /* transport bits of responses */
+	bool listed; /* is in the list */
+	bool due; /* an ACK of all executed requests is due */
+	uint32_t psn, msn; /* PSN and MSN of that ACK */
 };
 
 struct wire_server {
 	struct urxe_qp me;
-	_Atomic uint64_t group; /* its guard is in none: always busy */
-	struct urxe_qp_sh me_sh; /* nobody's */
-	struct wire_seat seat; /* its guard is that of `me` */
+	_Atomic uint64_t group; /* summary word of its guard: always busy */
+	struct urxe_qp_sh me_sh; /* private, shared with no process */
+	struct wire_seat seat; /* its guard is the guard of `me` */
 	struct wire_socket in;
-	struct wire_socket out; /* blocks, and has a port of its own */
+	struct wire_socket out; /* blocking; bound to a port of its own */
 	struct wire_groups groups;
 	struct served served[SERVED];
-	uint32_t due; /* the first one in the list, + 1 */
+	uint32_t due; /* head of the list of due ACKs, index + 1 */
 	struct reader reader[READERS];
-	uint32_t readers; /* places that are in use ... */
-	uint32_t turn; /* ... and the one that went on last */
+	uint32_t readers; /* entries in use */
+	uint32_t turn; /* the entry served last */
 	struct wire_sender sender;
 	struct wire_receiver receiver;
-	uint32_t dropped; /* by in, as it was counted */
+	uint32_t dropped; /* packets dropped by `in`, as counted so far */
 };
 
 static inline void server_count(const struct wire_server *s,
@@ -69,7 +71,7 @@ static inline void server_count(const struct wire_server *s,
 	count_answer(s->me.ctx->fabric, which);
 }
 
-/* A packet of a connection. */
+/* A packet of a connected QP, in execution. */
 struct request {
 	struct wire_server *s;
 	struct served *v;
@@ -78,108 +80,141 @@ struct request {
 	const struct wire_packet *p;
 	uint32_t mtu; /* bytes */
 	uint32_t op; /* enum wire_opcode */
-	uint8_t under_way; /* enum urxe_wire_under_way: before it */
+	uint8_t under_way; /* enum urxe_wire_under_way, before this packet */
 };
 
 /*
- * A server for packets to that address and port, that works for ctx, which
- * stays, in the process that holds the wire.  It takes the port over from one
- * who held it and is stopped.  -errno; -EBUSY: too many are.
+ * Create a server for the address and UDP port WIRE_PORT, which works for
+ * ctx.  ctx must outlive it, and this process must be the socket owner.  If a
+ * stopped process has the port, take it over.  Returns 0 or -errno; -EBUSY:
+ * no owner slot is free.
  */
 int server_make(struct urxe_context *ctx, const uint8_t gid[16],
 		struct wire_server **out);
 void server_free(struct wire_server *s);
-/* After a fork: the sockets are the parent's. */
+/* After a fork: close the sockets, which are the parent's. */
 void server_disown(struct wire_server *s);
-/* QPs that are gone are forgotten. */
+/*
+ * Periodic work when idle: drop cached QPs that are destroyed or whose
+ * process is dead, remove multicast memberships of dead processes, retry
+ * failed joins.
+ */
 void server_look_after(struct wire_server *s);
-/* Serve what has come; true: there was something. */
+/*
+ * Serve the packets in the socket buffer and a portion of the READs in
+ * progress.  Returns true if there was something to do.
+ */
 bool server_run(struct wire_server *s);
-/* The same of groups, where fds (groups_poll) says so. */
+/*
+ * The same for the multicast sockets that fds (groups_poll) marks as
+ * readable.
+ */
 void server_run_groups(struct wire_server *s, const struct pollfd *fds);
 
-/* respond.c: the guard is up */
+/* respond.c.  Called with the guard in use. */
 void respond(struct request *r);
-/* It was carried out, and n PSNs with it; what is under way now. */
+/*
+ * Commit the packet as executed: expect the PSN n further, with under_way in
+ * progress, clear `step`, and schedule an ACK if one is needed.
+ */
 void respond_accept(struct request *r, uint32_t n,
 		    enum urxe_wire_under_way under_way);
-/* A step that must not be done twice begins; it is over when accepted. */
+/*
+ * Begin a step that must not be repeated.  respond_accept() or
+ * respond_step_undone() ends it.
+ */
 void respond_step(struct request *r);
 void respond_step_undone(struct request *r);
 
-/* What is not carried out: a NAK, after which the QP is at its end, or RNR. */
+/*
+ * Refuse a packet: send a NAK and break the QP, or send an RNR NAK.  Nothing
+ * is sent for RESP_SILENCE.
+ */
 void respond_refuse(struct request *r, enum response resp);
-/* epsn is missing: told once, and then it is waited for (IB 9.7.5.1.4). */
+/* Send a sequence NAK for epsn, once until epsn advances (IB 9.7.5.1.4). */
 void respond_missing(struct request *r, uint32_t epsn);
 
-/* request.c; RESP_ACK: it is accepted */
+/* request.c.  RESP_ACK: the packet is committed. */
 enum response request_send(struct request *r);
 enum response request_write(struct request *r);
-/* Does the QP still hear this requester? */
+/* Return true if the QP still accepts requests of this requester. */
 bool request_is_heard(const struct request *r);
-/* The QP is at its end: what a message under way has of its SRQ is flushed. */
+/*
+ * The QP is broken: complete the SRQ receive of the message in progress with
+ * a flush error.
+ */
 void request_abandon(struct request *r);
 
 /* shared.c */
 /*
- * XRC: its receives and keys are those of the SRQ that it names; of others
- * there is nothing to do.
+ * XRC: use the SRQ that the request names, for its receives and keys.
+ * Returns RESP_ACK for other QP types.
  */
 enum response shared_turn_to(struct request *r);
-/* The same of one that comes again: another message may be under way. */
+/*
+ * The same for a duplicate request, during which another message may be in
+ * progress.
+ */
 enum response shared_turn_again(struct request *r);
-/* The same of a receive that a message has, which may be gone with its SRQ. */
+/*
+ * The same for the SRQ of the stored receive.  Returns false if that SRQ is
+ * gone.
+ */
 bool shared_turn_back(struct request *r);
 
-/* read.c, fetch.c; the same, and it is answered */
+/* read.c, fetch.c.  As in request.c; the response is sent, too. */
 enum response fetch_read(struct request *r);
 enum response fetch_atomic(struct request *r);
-/* What came before comes again. */
+/* Answer a duplicate request. */
 void fetch_read_again(struct request *r);
 void fetch_atomic_again(struct request *r);
 
-/* It is done: whoever asks again is told what was there. */
+/* Store the result of an executed atomic, to answer duplicates. */
 void fetch_keep(struct request *r, uint64_t original);
-/* NULL: it is not known (any more) that this was done. */
+/* Return the stored result for the packet's PSN, or NULL. */
 const struct urxe_wire_atomic *fetch_kept(const struct request *r);
-/* Has the QP a place to keep what comes back (IB 9.7.4.1.4)? */
+/* Return true if the QP has responder resources (IB 9.7.4.1.4). */
 bool fetch_has_resources(const struct request *r);
 
-/* place.c; as fetch.c's */
+/* place.c.  As in fetch.c. */
 enum response place(struct request *r);
 void place_again(struct request *r);
 
 /* deliver.c */
 void deliver_datagram(struct wire_server *s, const struct wire_received *in);
 
-/* server.c: QP qpn of that type (as of a requester), or NULL; the guard is up
+/*
+ * server.c: return the cache entry of QP qpn, or NULL.  type is that of the
+ * requester.  Called with the guard in use.
  */
 struct served *server_turn_to(struct wire_server *s, uint32_t qpn,
 			      enum ibv_qp_type type);
 
 /*
- * The QP that r->p is for, as of a requester of that type: all of *r but what
- * the packet says.  False: there is none.
+ * Find the QP of r->p and fill in *r, except for r->op and r->under_way.
+ * type is that of the requester.  Returns false if there is no such QP.
  */
 bool request_find(struct request *r, enum ibv_qp_type type);
 
 /* reply.c */
 void reply_ack_later(struct request *r);
 void reply_acks(struct wire_server *s);
-/* v is forgotten: its ACK goes out now. */
+/* Before v is dropped from the cache: send its due ACK. */
 void reply_forget(struct wire_server *s, struct served *v);
-/* A packet of it met congestion: the requester is told, now and then. */
+/*
+ * A packet of the connection was marked by ECN: send a CNP, at most one in 50
+ * us.
+ */
 void reply_congestion(struct request *r);
-/* What is answered with data up to that PSN needs no ACK; what is due beyond it
- * goes on being so. */
+/*
+ * Cancel the due ACK if a response with data up to PSN psn implies it.  An
+ * ACK for a later PSN stays due.
+ */
 void reply_stands_for(struct request *r, uint32_t psn);
 void reply_nak(struct request *r, uint8_t syndrome, uint32_t psn);
-/*
- * A packet of that opcode, to be filled further; the ACK that was due goes with
- * it.
- */
+/* Build a response of opcode op in *p, which the caller completes. */
 void reply_begin(struct request *r, uint8_t op, uint32_t psn,
 		 struct wire_packet *p);
-/* The place of its payload (wire_sender_add). */
+/* Queue a response.  Returns the place of its payload (wire_sender_add). */
 uint8_t *reply_add(struct request *r, const struct wire_packet *p);
 void reply_flush(struct wire_server *s);

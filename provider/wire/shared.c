@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #define _GNU_SOURCE
 /*
- * XRC: each request names the SRQ that receives it, and whose protection domain
- * its keys are in (IB A14.2).  A message is for one SRQ from its first packet
- * to its last.
+ * XRC target: selection of the SRQ.  Each request names the SRQ whose receive
+ * it takes and whose protection domain its keys are in (IB A14.2).  All
+ * packets of a message use the same SRQ.  Runs in the socket owner's thread
+ * with the guard in use.
  */
 #include "engine/why.h"
 #include "server.h"

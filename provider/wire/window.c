@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* Send window of a requester, see window.h. */
 #include "window.h"
 
 void window_begin(struct wire_window *w, uint32_t psn)
@@ -68,8 +69,9 @@ bool window_answered(struct wire_window *w, uint32_t psn)
 
 	if (!n || n > between(w->una, w->high))
 		return false;
+	/* the acknowledged packets need no retransmission */
 	if (n > between(w->una, w->next))
-		w->next = psn; /* it was on its way, and went back in vain */
+		w->next = psn;
 	w->una = psn;
 	if (w->cut && !wire_psn_before(psn, w->cut_at))
 		w->cut = false;

@@ -1,19 +1,22 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The requester's window: which PSNs are out, and how many may be (IB 9.7.5.1,
- * go-back-N).  Nothing here sends or waits.
+ * Send window of a requester: go-back-N with additive increase and
+ * multiplicative decrease (AIMD) (IB 9.7.5.1).  These functions neither send
+ * nor wait.  The caller holds qp->lock.
  *
- *	una ... next	out, and not answered
- *	next ... end	begun, and not out (or out, and to be sent again)
+ *	una ... next	outstanding: sent and not acknowledged
+ *	next ... end	begun and not sent, or to be retransmitted
  *
- * Nothing from high on was ever out: an answer to that is not ours.
+ * No PSN from `high` on was ever sent; a response to one is not valid.
  *
- * It grows by a packet for each window that was answered, and is halved by a
- * loss, once for what was out then.
+ * The window grows by one packet for each window that is acknowledged.  A
+ * loss halves it, once for all packets outstanding at that time.
  *
- * Packets ask for an ACK so often that what is out behind the last one that did
- * is less than half of the window: it cannot be full of packets of which none
- * is answered, also when it was halved since.
+ * AckReq is set often enough that fewer than half of a window of packets
+ * follow the last one that has it.  A full window therefore always contains a
+ * packet with AckReq, also after the window was halved.
+ *
+ * Tested by tests/unit/test_window.c.
  */
 #pragma once
 
@@ -22,27 +25,27 @@
 
 #include "wire/psn.h"
 
-#define WINDOW_FIRST 128u /* as rxe has it, always */
+#define WINDOW_FIRST 128u /* rxe's fixed window */
 #define WINDOW_LEAST 4u
 #define WINDOW_MOST 256u
-#define WINDOW_ASK 32u /* for an ACK, at the latest */
+#define WINDOW_ASK 32u /* most packets without AckReq */
 
 struct wire_window {
 	uint32_t una, next, high, end; /* PSNs */
 	uint32_t size; /* packets */
-	uint32_t answered; /* since it grew last */
-	uint32_t unasked; /* sent since the last one that asked for an ACK */
-	uint32_t cut_at; /* it was halved because of a loss before this PSN */
+	uint32_t answered; /* packets acknowledged since it grew last */
+	uint32_t unasked; /* packets sent since the last AckReq */
+	uint32_t cut_at; /* no further cut until this PSN is acknowledged */
 	bool cut;
 };
 
-/* Nothing is out, and the next PSN is psn. */
+/* Empty the window; the next PSN is psn. */
 void window_begin(struct wire_window *w, uint32_t psn);
 
-/* A message of n packets was begun: its first PSN. */
+/* Begin a message of n packets.  Returns its first PSN. */
 uint32_t window_extend(struct wire_window *w, uint32_t n);
 
-/* How many packets may go out now. */
+/* Return the number of packets that may be sent now. */
 uint32_t window_room(const struct wire_window *w);
 
 static inline bool window_is_quiet(const struct wire_window *w)
@@ -50,21 +53,23 @@ static inline bool window_is_quiet(const struct wire_window *w)
 	return w->una == w->next;
 }
 
-/* Must the next packet ask for an ACK? */
+/* Return true if the next packet must have AckReq. */
 bool window_asks(const struct wire_window *w);
 
-/* n went out; asked: the last one asks for an ACK. */
+/* Record that n packets were sent; asked: the last one has AckReq. */
 void window_sent(struct wire_window *w, uint32_t n, bool asked);
 
-/* Was psn out, and is it not answered? */
+/* Return true if psn was sent and is not acknowledged. */
 bool window_has(const struct wire_window *w, uint32_t psn);
 
-/* All before psn is answered, which is behind some that is out.  False: that is
- * no news. */
+/*
+ * Acknowledge all PSNs before psn.  Returns false if nothing new is
+ * acknowledged, or if psn is beyond `high`.
+ */
 bool window_answered(struct wire_window *w, uint32_t psn);
 
-/* What is not answered goes out again; lost: because packets were. */
+/* Return to una for retransmission; lost: because packets were lost. */
 void window_go_back(struct wire_window *w, bool lost);
 
-/* A router is congested: no more than half as much. */
+/* Halve the window because of congestion (CNP). */
 void window_go_slow(struct wire_window *w);

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* The wire as an interposer: verbs and hooks, see wire.h. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <pthread.h>
@@ -78,8 +79,10 @@ void wire_after_fork(struct urxe_context *ctx)
 static struct pabi_ops next;
 
 /*
- * Memory for what it is to have in its arena: nobody is there yet.  A further
- * handle of an XRC target finds what its creator had when he made it, or none.
+ * Reserve memory for the QP's entry in arena.wire[], and clear its responder
+ * state.  No socket owner accesses the entry yet.  A further handle of an XRC
+ * target uses the entry that its creator reserved, or fails with -ENOMEM if
+ * there is none.
  */
 static int wire_reserve(struct urxe_qp *qp)
 {
@@ -113,7 +116,8 @@ static struct ibv_qp *wire_created(struct ibv_qp *ibqp)
 	if (wire_reserve(qp))
 		urxe_note("QP 0x%x does not hear other hosts: no memory",
 			  qp->qpn);
-	if (qp->type != IBV_QPT_UD) /* others may open and connect it */
+	/* XRC target: other processes may open and connect it */
+	if (qp->type != IBV_QPT_UD)
 		return ibqp;
 	urxe_lock(&qp->lock);
 	datagram_attach(qp);
@@ -133,7 +137,10 @@ static struct ibv_qp *wire_create_qp_ex(struct ibv_context *ctx,
 	return wire_created(next.create_qp_ex(ctx, attr));
 }
 
-/* Does that bring it to another host?  Else what is in use stays as it is. */
+/*
+ * Return true if the modify connects the QP with another host.  A QP that is
+ * already connected keeps its transport.
+ */
 static bool leads_away(const struct urxe_qp *qp, const struct ibv_qp_attr *a,
 		       int mask)
 {
@@ -222,7 +229,7 @@ static struct ibv_ah *wire_create_ah(struct ibv_pd *pd,
 
 /* ------------------------------------------------------- multicast */
 
-/* When it returns what is sent to the group is heard. */
+/* Attach, and wait until packets of the group are received. */
 static int wire_attach_mcast(struct ibv_qp *ibqp, const union ibv_gid *gid,
 			     uint16_t lid)
 {
@@ -245,7 +252,10 @@ static int wire_detach_mcast(struct ibv_qp *ibqp, const union ibv_gid *gid,
 
 /* ------------------------------------------------------- the port */
 
-/* Programs take it for the path MTU, and longer packets do not arrive. */
+/*
+ * Report the MTU of the wire's interface: programs use active_mtu as the path
+ * MTU, and longer packets would not arrive.
+ */
 static int wire_query_port(struct ibv_context *ctx, uint8_t port,
 			   struct ibv_port_attr *attr)
 {
