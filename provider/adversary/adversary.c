@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Installation of the adversary's interposers (adversary.h). The interposer
+ * that is installed last is called first.
+ */
 #include "adversary.h"
 #include "met.h"
 #include "parts.h"

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Asynchronous events that come late: behind the completions and changes of
- * state that they tell of.  What is raised for one of a context's objects is
- * kept, and its service thread writes it when the time has come.
+ * The option "async": asynchronous events are delivered late, after the
+ * completions and state changes that they announce (IB 11.6.3).
+ *
+ * An event for an object of the context is kept in the context's arena. The
+ * service thread, or a thread that polls or fetches an event, writes it to
+ * the event FIFO after the delay (engine/event.h).
  */
 #include "engine/event.h"
 #include "met.h"
@@ -11,7 +14,11 @@
 
 static const struct adversary *with;
 
-/* 0.1 ms, or twice that, or twice that ... seldom 3.2 ms. */
+/*
+ * Return the delay of the next batch of kept events of @ctx in ns: 0, or 0.1
+ * ms to 3.2 ms, where each doubling is half as likely. Called by
+ * event_resend().
+ */
 static uint64_t async_late(struct urxe_context *ctx)
 {
 	struct met *m = met_find(with, MET_CONTEXT, to_ibv(ctx));

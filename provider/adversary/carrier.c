@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * The adversary's transport; carrier.h describes it. The caller holds
+ * qp->lock, but for carrier_early(), carrier_attach() and carrier_free().
+ */
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,15 +19,15 @@
 #include "pieces.h"
 #include "quiet.h"
 
-#define FLIGHT_MAX 16 /* more are queued */
-#define COPY_MAX (1u << 20) /* longer ones are read late anyway */
+#define FLIGHT_MAX 16 /* see carrier_follows() */
+#define COPY_MAX (1u << 20) /* longer data is read late in any case */
 #define FILL_MAX (1u << 20)
-#define STEP_NS 50000 /* of the service thread, when the program is quiet */
-#define ATOMIC_NS 20000 /* between its read and its write, at most */
-#define RETRY_DELAYS 16 /* what is sent again is as late as so many delays */
+#define STEP_NS 50000 /* period of the service thread, if quiet */
+#define ATOMIC_NS 20000 /* longest time between its read and write */
+#define RETRY_DELAYS 16 /* delays that a retransmission takes */
 
 enum stage {
-	STAGE_NONE, /* of no WR */
+	STAGE_NONE, /* the slot has no WR */
 	STAGE_AWAY,
 	STAGE_MOVING,
 	STAGE_MOVED,
@@ -31,36 +35,38 @@ enum stage {
 	STAGE_ANSWERED,
 };
 
-/* What was drawn for a WR: is it so? */
+/*
+ * The options that apply to a WR (docs/adversary.md), and its atomic delay.
+ */
 struct plan {
 	bool gather, place, lines, overtaken, reread, deliver, complete;
 	bool lost, late, reorder, fill;
 	uint32_t atomic_ns;
 };
 
-/* A WR in flight. */
+/* State of a WR in flight. */
 struct carried {
 	enum stage stage;
-	uint32_t index; /* of its slot */
+	uint32_t index; /* of its send queue slot */
 	struct chance chance;
 	struct plan plan;
 	uint64_t due;
-	uint32_t fetches; /* at once, to this one: struct run */
+	uint32_t fetches; /* outstanding, with this one: struct run */
 	struct pieces pieces;
-	uint8_t lost_after; /* pieces */
-	enum ibv_wc_status status; /* if it was answered */
-	struct urxe_wqe *copy; /* with what it sends inline, or NULL */
+	uint8_t lost_after; /* pieces are copied; UC */
+	enum ibv_wc_status status; /* valid in ANSWERED */
+	struct urxe_wqe *copy; /* WQE with the data inline, or NULL */
 };
 
 struct carrier {
 	const struct adversary *a;
-	struct chance chance; /* of the QP */
-	uint64_t posted; /* WRs so far */
+	struct chance chance; /* seed of the QP */
+	uint64_t posted; /* number of WRs begun so far */
 	uint64_t tick;
 	struct quiet quiet;
-	int32_t pid; /* whose flight it is */
+	int32_t pid; /* process that began the WRs in flight */
 	uint32_t mask;
-	struct carried wr[]; /* by slots */
+	struct carried wr[]; /* indexed by slot & mask */
 };
 
 static struct carrier *carrier_of(const struct urxe_qp *qp)
@@ -86,9 +92,9 @@ static void carried_forget(struct carried *m)
 	m->stage = STAGE_NONE;
 }
 
-/* ------------------------------------------------------- the plan */
+/* ------------------------------------------------------- options of a WR */
 
-/* For the same knob: is it so, how much, and what for its pieces? */
+/* Purposes of the random numbers of one option and one WR. */
 enum { DRAW_MEETS, DRAW_AMOUNT, DRAW_PIECES, DRAW_AGAIN };
 
 static bool drawn(const struct carrier *c, const struct carried *m,
@@ -155,7 +161,7 @@ static void carried_plan(const struct urxe_qp *qp, struct carried *m,
 		.reread = reads && w->length && drawn(c, m, KNOB_reread),
 		.deliver = takes_receive(w) && qp->type != IBV_QPT_UD &&
 			   drawn(c, m, KNOB_deliver),
-		/* a local operation that was executed is complete */
+		/* a local operation completes when it was executed */
 		.complete = !local && drawn(c, m, KNOB_complete),
 		.lost = qp_is_unreliable(qp) && !local &&
 			drawn(c, m, KNOB_loss),
@@ -170,7 +176,10 @@ static void carried_plan(const struct urxe_qp *qp, struct carried *m,
 						DRAW_AMOUNT, ATOMIC_NS);
 }
 
-/* Nothing of it takes time. */
+/*
+ * Return whether no step of the WR is delayed, so that it can be executed at
+ * once. An atomic's atomic_ns is spent inside execute() and does not count.
+ */
 static bool plan_is_plain(const struct plan *p)
 {
 	return !p->gather && !p->place && !p->lines && !p->overtaken &&
@@ -178,7 +187,7 @@ static bool plan_is_plain(const struct plan *p)
 	       !p->late && !p->reorder && !p->fill;
 }
 
-/* How long it is on its way. */
+/* Return the delay of the first step, in ticks. */
 static uint64_t carried_journey(const struct carrier *c,
 				const struct carried *m)
 {
@@ -196,11 +205,12 @@ static uint64_t carried_journey(const struct carrier *c,
 	return ticks;
 }
 
-/* ------------------------------------------------------- order */
+/* ------------------------------------------------------- ordering */
 
 /*
- * The slot of the last WR up to m that has a fence: it is not begun before the
- * fetches before it are done, and m is not begun before it.
+ * Return the slot of the last WR with IBV_SEND_FENCE in flight, not behind
+ * @m; the oldest slot in flight if there is none. @m cannot pass a READ or an
+ * atomic that was posted before that WR.
  */
 static uint32_t carried_fence(const struct urxe_qp *qp, const struct carried *m)
 {
@@ -212,7 +222,11 @@ static uint32_t carried_fence(const struct urxe_qp *qp, const struct carried *m)
 	return i;
 }
 
-/* May m take effect before the WR in slot i, which is in flight? */
+/*
+ * Return whether @m may take effect before the WR in slot @i, which is in
+ * flight: UD has no order (IB 9.8.3); else the table of IB 10.8.3.3 decides
+ * (engine/order.h).
+ */
 static bool carried_passes(const struct urxe_qp *qp, uint32_t i,
 			   const struct carried *m)
 {
@@ -226,8 +240,12 @@ static bool carried_passes(const struct urxe_qp *qp, uint32_t i,
 }
 
 /*
- * What is in the way of m: nothing; something that it may overtake if nothing
- * is wrong with it; or something that it follows.
+ * How the WRs in flight before a WR restrict it:
+ *
+ *	WAY_FREE	all of them are served
+ *	WAY_PASSES	it may pass those that are not served, if both it
+ *			and they will succeed
+ *	WAY_CLOSED	it has to wait for one of them; or one has failed
  */
 enum way { WAY_FREE, WAY_PASSES, WAY_CLOSED };
 
@@ -251,7 +269,10 @@ static enum way carried_way(const struct urxe_qp *qp, const struct carried *m)
 	return way;
 }
 
-/* Must m's memory not be read yet: will a fetch before it write there? */
+/*
+ * Return whether a READ or an atomic in flight before @m may still write to
+ * the memory that @m sends, so that this memory must not be read yet.
+ */
 static bool carried_reads_later(const struct urxe_qp *qp,
 				const struct carried *m)
 {
@@ -266,7 +287,11 @@ static bool carried_reads_later(const struct urxe_qp *qp,
 	return false;
 }
 
-/* Keep what is sent, because it is read now. */
+/*
+ * Read the local data of @m now and keep a copy of it, unless the option
+ * "gather" applies, the data is too long, or it must be read later. Without
+ * memory for the copy the data is read later, too.
+ */
 static void carried_copy(struct urxe_qp *qp, struct carried *m,
 			 const struct urxe_wqe *w)
 {
@@ -281,10 +306,15 @@ static void carried_copy(struct urxe_qp *qp, struct carried *m,
 	m->copy->num_sge = 0;
 	if (part_copy(qp, w, (char *)m->copy->sge))
 		return;
-	free(m->copy); /* a key does not hold: that is found later */
+	free(m->copy); /* an lkey is invalid: execute() reports it */
 	m->copy = NULL;
 }
 
+/*
+ * Return whether @second may be begun though the ordering rules put it behind
+ * @first (flight_holds_back()). At most FLIGHT_MAX such WRs are in flight;
+ * others stay queued. carrier_tick() keeps the order of those in flight.
+ */
 static bool carrier_follows(const struct urxe_qp *qp,
 			    const struct urxe_wqe *first,
 			    const struct urxe_wqe *second)
@@ -303,8 +333,9 @@ static bool carried_is_served(struct urxe_qp *qp, const struct carried *m)
 }
 
 /*
- * Will what m passes be served?  Who answers looks at a request before at those
- * behind it, and serves none of them after one that he refuses.
+ * Return whether the WRs that @m passes will be served. A responder checks
+ * requests in the order of their PSNs and serves none behind a request that
+ * it refuses.
  */
 static bool carried_passes_served(struct urxe_qp *qp, const struct carried *m)
 {
@@ -344,7 +375,10 @@ static enum verdict carried_finish(struct urxe_qp *qp, struct run *r,
 	return part_finish(qp, r, carried_wqe(qp, m));
 }
 
-/* Where its bytes go. */
+/*
+ * Return the destination address of the data, by which pieces_cut() aligns
+ * the pieces; 0 for a SEND. Of a READ only the first SGE counts.
+ */
 static uint64_t carried_target(const struct urxe_wqe *w)
 {
 	if (w->opcode == IBV_WR_RDMA_READ)
@@ -352,7 +386,10 @@ static uint64_t carried_target(const struct urxe_wqe *w)
 	return WQE_WRITE_OPS & WQE_BIT(w->opcode) ? w->remote_addr : 0;
 }
 
-/* Nothing is wrong with it: what comes next? */
+/*
+ * Begin the transfer of @m, which part_check() has accepted. Return
+ * WR_IN_FLIGHT if it is divided into pieces, else the verdict of execute().
+ */
 static enum verdict carried_divide(struct urxe_qp *qp, struct run *r,
 				   struct carried *m)
 {
@@ -380,10 +417,13 @@ static enum verdict carried_divide(struct urxe_qp *qp, struct run *r,
 	return WR_IN_FLIGHT;
 }
 
-/* All of its pieces were moved. */
+/*
+ * Advance @m, all pieces of which are copied: a READ whose response is "lost"
+ * starts over.
+ */
 static void carried_moved(const struct carrier *c, struct carried *m)
 {
-	if (m->plan.reread) { /* the answer was lost: it is asked again */
+	if (m->plan.reread) { /* duplicate READ: IB 9.7.5.1 */
 		m->plan.reread = false;
 		pieces_again(&m->pieces, chance_part(m->chance, DRAW_AGAIN));
 		m->due = c->tick + delay(c, m, KNOB_reread);
@@ -394,7 +434,11 @@ static void carried_moved(const struct carrier *c, struct carried *m)
 		m->due = c->tick + delay(c, m, KNOB_deliver);
 }
 
-/* WR_DONE: it was moved; or what stops it. */
+/*
+ * Copy the next piece of @m. Return WR_DONE if it was copied, else the
+ * verdict that ends the WR. If a SEND cannot be copied, its other pieces are
+ * skipped and part_finish() finds the error.
+ */
 static enum verdict carried_move(struct urxe_qp *qp, struct run *r,
 				 struct carried *m)
 {
@@ -411,7 +455,7 @@ static enum verdict carried_move(struct urxe_qp *qp, struct run *r,
 		return WR_DONE;
 	}
 	if (WQE_SEND_OPS & WQE_BIT(w->opcode)) {
-		m->pieces.next = m->pieces.n; /* the whole finds it, too */
+		m->pieces.next = m->pieces.n; /* part_finish() reports it */
 		return WR_DONE;
 	}
 	if (resp != RESP_OTHER)
@@ -421,8 +465,8 @@ static enum verdict carried_move(struct urxe_qp *qp, struct run *r,
 }
 
 /*
- * May m go on, though something is before it?  What fails, or is tried again,
- * does so in order.
+ * Return whether @m may continue before the unserved WRs in front of it. A WR
+ * that will fail, or that will be retried, waits for its turn.
  */
 static bool carried_may_pass(struct urxe_qp *qp, const struct carried *m)
 {
@@ -433,8 +477,9 @@ static bool carried_may_pass(struct urxe_qp *qp, const struct carried *m)
 }
 
 /*
- * The next step.  WR_IN_FLIGHT: it is not the last one for the responder, or it
- * is too early; else what execute() would return.
+ * Carry out the next step of @m; the guard is in use. Return WR_IN_FLIGHT if
+ * more steps follow, or if @m may not pass yet; else the verdict of
+ * execute().
  */
 static enum verdict carried_step(struct urxe_qp *qp, struct run *r,
 				 struct carried *m, enum way way)
@@ -460,7 +505,7 @@ static enum verdict carried_step(struct urxe_qp *qp, struct run *r,
 	}
 }
 
-/* All that is left, at once: it was parked meanwhile. */
+/* Carry out all steps that are left, at once: @m was parked between them. */
 static enum verdict carried_rest(struct urxe_qp *qp, struct run *r,
 				 struct carried *m)
 {
@@ -487,7 +532,10 @@ static void carried_answer(struct urxe_qp *qp, struct carried *m,
 	flight_answer(qp, m->index, status);
 }
 
-/* The responder is done with it. */
+/*
+ * Advance @m to SERVED. Its answer is sent at once, or late if the option
+ * "complete" applies.
+ */
 static void carried_served(struct urxe_qp *qp, struct carried *m)
 {
 	struct carrier *c = carrier_of(qp);
@@ -498,12 +546,15 @@ static void carried_served(struct urxe_qp *qp, struct carried *m)
 		carried_answer(qp, m, IBV_WC_SUCCESS);
 		return;
 	}
-	/* several come together */
+	/* round up, so that the answers of several WRs come at one tick */
 	batch = 1u << chance_below(m->chance, KNOB_complete, DRAW_PIECES, 5);
 	m->due = (c->tick + delay(c, m, KNOB_complete)) | (batch - 1);
 }
 
-/* False: the queue is not what it was. */
+/*
+ * Carry out the step of @m that is due. Return false if the queue was
+ * changed: @m, and the WRs behind it, are parked.
+ */
 static bool carried_go(struct urxe_qp *qp, struct carried *m, enum way way)
 {
 	enum verdict v;
@@ -514,7 +565,7 @@ static bool carried_go(struct urxe_qp *qp, struct carried *m, enum way way)
 		return true;
 	}
 	run_begin(&r, qp);
-	r.fetches = m->fetches - 1; /* execute() counts it */
+	r.fetches = m->fetches - 1; /* execute() counts this WR itself */
 	qp_guard_raise(qp, way == WAY_PASSES ?
 				   GUARD_SEND | GUARD_ANY_RKEY :
 				   requester_uses(carried_wqe(qp, m)));
@@ -524,7 +575,7 @@ static bool carried_go(struct urxe_qp *qp, struct carried *m, enum way way)
 			flight_park(qp, &r, m->index, v);
 			return false;
 		}
-		v = WR_IN_FLIGHT; /* just now: see carried_may_pass() */
+		v = WR_IN_FLIGHT; /* changed since carried_may_pass() */
 	}
 	guard_lower(qp->guard);
 	if (v == WR_FAILED)
@@ -534,7 +585,7 @@ static bool carried_go(struct urxe_qp *qp, struct carried *m, enum way way)
 	return true;
 }
 
-/* What is due. */
+/* Advance the tick counter by one and carry out the steps that are due. */
 static void carrier_tick(struct urxe_qp *qp)
 {
 	struct carrier *c = carrier_of(qp);
@@ -556,7 +607,7 @@ static void carrier_tick(struct urxe_qp *qp)
 	}
 }
 
-/* ------------------------------------------------------- the carrier */
+/* ------------------------------------------------------- operations */
 
 static enum verdict carrier_resume(struct urxe_qp *qp, struct run *r,
 				   struct carried *m)
@@ -575,7 +626,9 @@ static enum verdict carrier_resume(struct urxe_qp *qp, struct run *r,
 	return v;
 }
 
-/* In the child of a fork what was in flight is the parent's. */
+/*
+ * Forget the WRs in flight in the child of a fork: the parent completes them.
+ */
 static void carrier_disown(struct urxe_qp *qp)
 {
 	struct carrier *c = carrier_of(qp);
@@ -617,6 +670,10 @@ static enum verdict carrier_begin(struct urxe_qp *qp, struct run *r,
 	return WR_IN_FLIGHT;
 }
 
+/*
+ * Return 0 if the service thread may run the QP, else the time when it is to
+ * check again. Called by the service thread alone, without qp->lock.
+ */
 static uint64_t carrier_early(const struct urxe_qp *qp, uint64_t now)
 {
 	if (quiet_is(&carrier_of(qp)->quiet, now))
@@ -624,7 +681,11 @@ static uint64_t carrier_early(const struct urxe_qp *qp, uint64_t now)
 	return now + QUIET_AGAIN_NS;
 }
 
-/* Has time gone on, and how far? */
+/*
+ * Return by how many ticks the counter is to be advanced: 1 in a thread of
+ * the program; in the service thread the maximum of a delay if the program is
+ * quiet, else 0.
+ */
 static uint32_t carrier_ticks(struct carrier *c, uint64_t now)
 {
 	if (!service_is_me()) {
@@ -670,9 +731,9 @@ static const struct urxe_carrier carrier = {
 	.cancel = carrier_cancel,
 };
 
-static _Atomic uint64_t carriers; /* of this process, so far */
+static _Atomic uint64_t carriers; /* number of transports created */
 
-/* What the QP's ordinal is part of: no kind of met.h. */
+/* Seed part for the numbers of transports; differs from all enum met_kind. */
 #define CHANCE_CARRIER MET_KINDS
 
 bool carrier_attach(struct urxe_qp *qp, const struct adversary *a)

@@ -1,26 +1,41 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The carrier of a QP's WRs (engine/flight.h) that the adversary is: what is
- * drawn for a WR when it is begun says when its steps come.  They are, of a
- * WRITE for example:
+ * The adversary's transport (struct urxe_carrier, engine/flight.h). It begins
+ * the WRs of a send queue and carries out each of them in steps, some of
+ * which are delayed.
  *
- *	AWAY		it has left; its memory is read from here on
- *	MOVING		a piece of it is there, or several
- *	MOVED		all are, and who receives was not told
- *	SERVED		he was, and its sender was not
- *	ANSWERED
+ * When a WR is begun, seeded random numbers decide which options apply to it
+ * and how long its steps are delayed. The stages are, for example of an RDMA
+ * WRITE:
  *
- * A step is due at a *tick*, and is carried out by the next poll.  Time goes on
- * by the posts and polls of the program, so one of one thread meets the same
- * each time.  When it does something else (quiet.h) the service thread has time
- * go on, and carries out what is due.
+ *	AWAY		begun; its local memory is read from here on
+ *	MOVING		its pieces are being copied, one in each step
+ *	MOVED		all pieces are copied; no receive is completed yet
+ *	SERVED		the responder is done; the requester has no answer yet
+ *	ANSWERED	flight_answer() was called
+ *
+ * A step is due at a tick. The tick counter of a QP is advanced by the posts
+ * and the polls of the program, so a program with one thread gets the same
+ * steps in each run with the same seed. If the program neither posts nor
+ * polls (quiet.h), each run of the service thread advances the ticks by the
+ * maximum of a delay (option "ticks"). A step that is due is carried out by
+ * the thread that advances the ticks.
+ *
+ * The functions of the transport are called with qp->lock held, by threads
+ * that post or poll and by the service thread. Only carrier_early() is called
+ * without it. tests/adversary checks each option alone.
  */
 #pragma once
 
 #include "chaos/adversary.h"
 #include "engine/qp.h"
 
-/* Have qp, which was just made, carried by the adversary.  False: no memory. */
+/*
+ * Install the transport in @qp, which was just created and has an empty send
+ * queue. Return false if there is no memory.
+ */
 bool carrier_attach(struct urxe_qp *qp, const struct adversary *a);
-/* Of a QP that is no more. */
+/*
+ * Free the transport of a destroyed QP: the value that qp->carrier_data had.
+ */
 void carrier_free(void *carrier);

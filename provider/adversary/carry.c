@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Each QP that sends gets a carrier, and polls have its time go on. */
+/*
+ * Installation of the transport (carrier.h) in each QP that has a send queue.
+ * Each poll advances the ticks of the QPs that have WRs in flight.
+ */
 #include <errno.h>
 
 #include "carrier.h"
@@ -17,7 +20,7 @@ static struct ibv_qp *carry(struct ibv_qp *ibqp)
 	if (!ibqp)
 		return NULL;
 	qp = to_uqp(ibqp);
-	/* an XRC target sends nothing */
+	/* an XRC_RECV QP has no send queue */
 	if (!qp->scq || carrier_attach(qp, with))
 		return ibqp;
 	next.destroy_qp(ibqp);
@@ -47,7 +50,11 @@ static int adversary_destroy_qp(struct ibv_qp *ibqp)
 	return ret;
 }
 
-/* Who polls one CQ of a QP waits for what it does for the other one. */
+/*
+ * Make progress on all QPs of @ctx, before a CQ is polled. The program may
+ * poll only the receive CQ of a QP while the peer waits for the WRs of its
+ * send queue. errno is kept.
+ */
 static void carry_on(struct ibv_context *ctx)
 {
 	int saved = errno;

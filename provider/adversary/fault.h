@@ -1,9 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Faults on purpose (chaos/fault.h has the rules): verbs that fail
- * (fault_verbs.c), WRs that end with an error (fault_wr.c), and what befalls
- * objects, the port and the process at a moment (fault_watch.c sees the moment,
- * fault_event.c has what happens then).
+ * Fault injection: rules make verbs, WRs, objects, the port or the process
+ * fail (chaos/fault.h has the format of the rules; docs/faults.md describes
+ * them).
+ *
+ *	fault_verbs.c	verbs that fail with an errno value
+ *	fault_wr.c	WRs of a send queue that end with an error status
+ *	fault_watch.c	counts posts, receives and completions, and calls
+ *			fault_strike() when a rule applies
+ *	fault_event.c	the effect: events, port state, signals; and the
+ *			thread that serves rules with ms=
+ *
+ * abi/rooms.c calls the first three functions below: fault_wrap() once in a
+ * process, before the first device is opened, the others for each context.
  */
 #pragma once
 
@@ -12,36 +21,55 @@
 #include "engine/context.h"
 #include "engine/qp.h"
 
-/* Put what the rules need in front of the verbs in ops, once in a process. */
+/*
+ * Install the interposers that the rules of @f need in @ops. Called once in a
+ * process.
+ */
 void fault_wrap(struct pabi_ops *ops, struct faults *f);
-/* Does opening the device fail?  An errno, 0: no. */
+/* Return the errno value with which opening the device is to fail, or 0. */
 int fault_open(struct faults *f);
-/* A context was opened. */
+/*
+ * Register @ctx, which was just opened, for rules with ms= and for events of
+ * the port and the device. The first call starts the clock of ms=.
+ */
 void fault_opened(struct faults *f, struct urxe_context *ctx);
 
-/* ------------------------------------------------------- among its files */
+/* ------------------------------------------------------- internal */
 
 void fault_wrap_verbs(struct pabi_ops *ops, struct faults *f);
 void fault_wrap_watch(struct pabi_ops *ops, struct faults *f);
 
-/* Have qp's WRs asked after when they are begun; false: no memory. */
+/*
+ * Match the WRs of @qp against the rules when they are begun: install the
+ * transport of fault_wr.c. Return false if there is no memory.
+ */
 bool fault_watch_wrs(struct faults *f, struct urxe_qp *qp);
 
-/* The errno that a rule has for a call, or 0. */
+/*
+ * Count a call of @call and return the errno value with which it is to fail,
+ * or 0.
+ */
 int fault_errno(struct faults *f, enum fault_call call,
 		const struct fault_subject *s);
 
-/* Where a rule strikes; what is not known is NULL. */
+/* The objects of the call in which a rule strikes; NULL or 0 if unknown. */
 struct fault_place {
 	struct urxe_context *ctx;
 	uint32_t qpn; /* 0: none */
 	struct urxe_cq *cq;
 	struct urxe_srq *srq;
 };
+/* Carry out the effect of @r. Takes locks and may raise a signal or sleep. */
 void fault_strike(const struct fault_rule *r, const struct fault_place *at);
-/* After IBV_EVENT_DEVICE_FATAL: nothing is made any more. */
+/*
+ * Return whether a rule has raised IBV_EVENT_DEVICE_FATAL in this process.
+ * From then on verbs that create, modify or query objects fail with EIO.
+ */
 bool fault_device_is_dead(void);
-/* A context is about to be closed. */
+/*
+ * Remove @ctx, which is about to be closed. Sets the port up if a rule took
+ * it down and no other context of this process uses that fabric.
+ */
 void fault_closing(struct urxe_context *ctx);
 
 static inline struct fault_subject fault_subject_qp(const struct urxe_qp *qp)

@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * What befalls an object, the port or the process by a rule, and the thread
- * that keeps the time of the rules with ms= and of a port that comes up again.
+ * Effects of fault rules on objects, the port and the process; and the thread
+ * that serves rules with ms= and sets a port up again after DOWN=ms.
  *
- * An event comes with the state that it tells of: a QP is in ERR and flushed, a
- * CQ takes no more completions, a dead device makes nothing any more.
+ * An event is raised together with the state that it announces: the QP is in
+ * ERR and flushed, the CQ takes no more completions, after DEVICE_FATAL verbs
+ * fail with EIO.
+ *
+ * `lock` protects the list of contexts and the timer state. It is taken
+ * before ctx->lock and qp->lock.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -23,19 +27,19 @@
 #include "engine/why.h"
 #include "fault.h"
 
-#define CONTEXTS 64 /* of this process that rules with ms= see */
+#define CONTEXTS 64 /* contexts that the list has room for */
 #define NS_PER_MS 1000000ull
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t changed; /* of CLOCK_MONOTONIC */
-/* under the lock: */
+static pthread_cond_t changed; /* waits use CLOCK_MONOTONIC */
+/* protected by lock: */
 static struct urxe_context *contexts[CONTEXTS];
 static struct faults *faults;
-static uint64_t opened_at; /* the first one; 0: not yet */
-static bool done[FAULT_RULES]; /* rules with ms= that struck */
-static bool running; /* the thread */
-static struct urxe_fabric *down; /* whose port is, because of us; or NULL */
-static uint64_t up_at; /* when it comes up again */
+static uint64_t opened_at; /* time of the first open; 0: none yet */
+static bool done[FAULT_RULES]; /* rules with ms= that have struck */
+static bool running; /* fault_keep_time() has a thread */
+static struct urxe_fabric *down; /* a DOWN=ms took its port down; or NULL */
+static uint64_t up_at; /* when the port comes up again */
 
 static _Atomic bool dead;
 
@@ -49,7 +53,7 @@ bool fault_device_is_dead(void)
 static void qp_event(struct urxe_qp *qp, enum ibv_event_type type)
 {
 	urxe_lock_outside(&qp->lock);
-	/* it is being destroyed */
+	/* the QP is being destroyed */
 	if (URXE_CONN_QPN(load_relaxed(&qp->sh->conn)) != qp->qpn)
 		goto out;
 	switch (type) {
@@ -63,7 +67,7 @@ static void qp_event(struct urxe_qp *qp, enum ibv_event_type type)
 		event_raise(qp->ctx->self, qp->sh, type);
 		flush_qp(qp);
 		break;
-	case IBV_EVENT_DEVICE_FATAL: /* of which the QP does not tell */
+	case IBV_EVENT_DEVICE_FATAL: /* the context gets the event */
 		qp_set_error(qp, IBV_QPS_ERR);
 		why_broken(qp, REASON_FAULT);
 		flush_qp(qp);
@@ -85,7 +89,9 @@ static bool qp_suits(const struct urxe_qp *qp, const struct fault_rule *r,
 	return r->at != FAULT_AT_MS || fault_fits(r, &s);
 }
 
-/* To the QP of that number, or (0) to all that r is about. */
+/*
+ * Raise @type on the QP @qpn of @ctx; if @qpn is 0, on all QPs that match @r.
+ */
 static void qps_event(struct urxe_context *ctx, const struct fault_rule *r,
 		      uint32_t qpn, enum ibv_event_type type)
 {
@@ -97,7 +103,7 @@ static void qps_event(struct urxe_context *ctx, const struct fault_rule *r,
 		qp = load_relaxed(&ctx->qp[i]);
 		if (!qp || !qp_suits(qp, r, qpn))
 			continue;
-		qp->pins++; /* it stays, and the lists may change */
+		qp->pins++; /* @qp is not unlinked while it is pinned */
 		pthread_mutex_unlock(&ctx->lock);
 		qp_event(qp, type);
 		pthread_mutex_lock(&ctx->lock);
@@ -110,11 +116,11 @@ static void qps_event(struct urxe_context *ctx, const struct fault_rule *r,
 static void srq_event(struct urxe_srq *srq, enum ibv_event_type type)
 {
 	if (type == IBV_EVENT_SRQ_LIMIT_REACHED)
-		store_relaxed(&srq->sh->limit, 0); /* once for each arming */
+		store_relaxed(&srq->sh->limit, 0); /* disarmed by the event */
 	event_raise(srq->ctx->self, srq->sh, type);
 }
 
-/* To that CQ and SRQ, or (NULL) to all. */
+/* Break the CQ @only as after an overrun; if it is NULL, all CQs of @ctx. */
 static void cqs_event(struct urxe_context *ctx, struct urxe_cq *only)
 {
 	struct urxe_cq *cq;
@@ -149,11 +155,14 @@ static void context_event(struct urxe_context *ctx, enum ibv_event_type type)
 
 /* ------------------------------------------------------- the port */
 
-/* With the lock, from here on. */
+/* The caller holds `lock`; the destructor takes it itself. */
 
 static void *fault_keep_time(void *arg);
 
-/* False: nobody would look at the time. */
+/*
+ * Start the timer thread, or have it compute its next deadline anew. Return
+ * false if no thread can be created.
+ */
 static bool time_is_kept(void)
 {
 	if (!running)
@@ -180,19 +189,23 @@ static void port_down(struct urxe_context *ctx, uint32_t ms)
 	fabric_set_port(ctx->fabric, false);
 	if (!ms)
 		return;
-	if (down != ctx->fabric) { /* another one is not forgotten */
+	if (down != ctx->fabric) { /* DOWN of another fabric: end it */
 		port_up();
 		up_at = 0;
 	}
 	down = ctx->fabric;
 	if (until <= up_at)
-		return; /* it is down for longer */
+		return; /* an earlier rule ends later */
 	up_at = until;
 	if (!time_is_kept())
 		port_up();
 }
 
-/* It does not stay down because the program ended meanwhile. */
+/*
+ * Set the port up at exit, so that a program that ends before DOWN=ms is over
+ * does not leave it down. If another thread holds `lock`, the port stays as
+ * it is.
+ */
 __attribute__((destructor)) static void fault_port_at_exit(void)
 {
 	if (pthread_mutex_trylock(&lock))
@@ -200,13 +213,14 @@ __attribute__((destructor)) static void fault_port_at_exit(void)
 	port_up();
 	pthread_mutex_unlock(&lock);
 	/*
-	 * No tail call: ThreadSanitizer ignores what is called from this
-	 * library (urxe.tsan), and would see only the unlock, from ld.so.
+	 * Prevent a tail call: ThreadSanitizer ignores calls from this
+	 * library (urxe.tsan), and would see only the unlock, as called from
+	 * ld.so.
 	 */
 	atomic_signal_fence(memory_order_seq_cst);
 }
 
-/* ------------------------------------------------------- what it is */
+/* ------------------------------------------------------- effects */
 
 static void fault_sleep(uint32_t ms)
 {
@@ -217,7 +231,10 @@ static void fault_sleep(uint32_t ms)
 		;
 }
 
-/* The device or its port: who has it open several times is told as often. */
+/*
+ * Raise an event of the device or its port in @ctx. A process that has opened
+ * the device several times gets one in each context.
+ */
 static void context_raise(struct urxe_context *ctx, const struct fault_rule *r)
 {
 	if (r->what == FAULT_DEVICE)
@@ -225,8 +242,11 @@ static void context_raise(struct urxe_context *ctx, const struct fault_rule *r)
 	context_event(ctx, r->value);
 }
 
-/* With the lock: contexts stay.  A child may have its parent's, which is not in
- * the list. */
+/*
+ * Raise the event of @r in all contexts of the process. The caller holds
+ * `lock`, so that the contexts stay. After a fork @ctx may be a context of
+ * the parent, which is not in the list.
+ */
 static void contexts_raise(struct urxe_context *ctx, const struct fault_rule *r)
 {
 	bool listed = false;
@@ -261,13 +281,16 @@ static void fault_raise(const struct fault_rule *r,
 	}
 }
 
-/* Is it about all contexts of the process, or its port? */
+/* Return whether @r affects all contexts of the process or its port. */
 static bool rule_is_wide(const struct fault_rule *r)
 {
 	return r->what == FAULT_PORT || r->what == FAULT_DEVICE;
 }
 
-/* What is wide: with the lock; the rest with it or without. */
+/*
+ * Carry out the effect of @r. The caller holds `lock` if rule_is_wide(@r);
+ * otherwise it may hold it or not.
+ */
 static void rule_strike(const struct fault_rule *r,
 			const struct fault_place *at)
 {
@@ -307,9 +330,12 @@ void fault_strike(const struct fault_rule *r, const struct fault_place *at)
 		pthread_mutex_unlock(&lock);
 }
 
-/* ------------------------------------------------------- time */
+/* ------------------------------------------------------- rules with ms= */
 
-/* When rule i is to strike, UINT64_MAX: never (again).  The lock is held. */
+/*
+ * Return the time at which rule @i is to strike, or UINT64_MAX for never. The
+ * caller holds `lock`.
+ */
 static uint64_t rule_at(unsigned int i)
 {
 	const struct fault_rule *r = &faults->rule[i];
@@ -319,7 +345,11 @@ static uint64_t rule_at(unsigned int i)
 		       opened_at + r->ms * NS_PER_MS;
 }
 
-/* For objects once in each context; the lock is held, so they stay. */
+/*
+ * Carry out a rule with ms=: events of objects in each context of the
+ * process, other effects once. The caller holds `lock`, so that the contexts
+ * stay.
+ */
 static void rule_strike_all(const struct fault_rule *r)
 {
 	struct fault_place at = { 0 };
@@ -348,7 +378,7 @@ static void fault_wait(uint64_t until)
 		pthread_cond_timedwait(&changed, &lock, &t);
 }
 
-/* The one that is to strike first. */
+/* Return the rule that is to strike first. */
 static unsigned int rule_first(void)
 {
 	unsigned int i, first = 0;
@@ -359,7 +389,11 @@ static unsigned int rule_first(void)
 	return first;
 }
 
-/* What is due, the earliest first; returns when the next is. */
+/*
+ * Carry out what is due, in the order of time: rules, and the end of DOWN=ms.
+ * Return the time of the next one, UINT64_MAX if there is none. The caller
+ * holds `lock`.
+ */
 static uint64_t fault_tick(uint64_t now)
 {
 	unsigned int i;
@@ -399,8 +433,10 @@ static void changed_init(void)
 }
 
 /*
- * The child has no such thread, its parent sees to the port, and what it got of
- * its parent's contexts is not its own: it begins with the first that it opens.
+ * Reset the state in the child of a fork. The child has no timer thread, the
+ * parent sets its port up, and the contexts that the child has inherited
+ * belong to the parent. The child starts anew with the first context that it
+ * opens.
  */
 static void fault_after_fork(void)
 {
@@ -414,7 +450,10 @@ static void fault_after_fork(void)
 	store_relaxed(&dead, false);
 }
 
-/* Once, and not in a child again. */
+/*
+ * Called once in a process, by the first fault_opened(); the child of a fork
+ * inherits the result.
+ */
 static void fault_begin(struct faults *f)
 {
 	changed_init();

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Verbs that fail: errno and what they return are as a kernel's.  Each is
- * wrapped that a rule names; pabi/ops.h has them all.
+ * Verbs that fail by a rule, with the return value and errno of a kernel
+ * driver. abi/pabi/ops.h lists the verbs; only those are interposed that a
+ * rule names, or that a DEVICE_FATAL rule affects.
  */
 #include <errno.h>
 #include <string.h>
@@ -26,7 +27,10 @@ int fault_errno(struct faults *f, enum fault_call call,
 	return r->value;
 }
 
-/* What a device that is no more still does: it lets go. */
+/*
+ * Return whether @call destroys or releases an object: a dead device still
+ * serves these calls.
+ */
 static bool call_ends(enum fault_call call)
 {
 	static const char *const ends[] = { "ibv_close", "ibv_dealloc",
@@ -47,7 +51,7 @@ static int fault_verb(enum fault_call call, struct fault_subject s)
 	return fault_errno(faults, call, &s);
 }
 
-/* ------------------------------------------------------- what it is about */
+/* ------------------------------------------------------- call subjects */
 
 static struct fault_subject subject_qp(const void *qp)
 {
@@ -142,7 +146,11 @@ POST(post_recv, ibv_qp, ibv_recv_wr)
 POST(post_send, ibv_qp, ibv_send_wr)
 POST(post_srq_recv, ibv_srq, ibv_recv_wr)
 
-/* No call is named that nobody wraps: the six above, and two in fault_watch.c. */
+/*
+ * Check that each ibv_ call of chaos/fault_calls.h is interposed: those of
+ * ops.h, the six above, and ibv_open_device and ibv_wr_complete in
+ * fault_watch.c.
+ */
 enum {
 	CALLS = 6 + 2
 #define CODE(name, params, args) +1
@@ -153,7 +161,10 @@ enum {
 };
 static_assert((int)CALLS == (int)FAULT_rdma_accept, "chaos/fault_calls.h");
 
-/* Is it needed?  A dead device answers for all that is not the data path. */
+/*
+ * Return whether @call is to be interposed: a rule names it, or it is not of
+ * the data path (@slow) and fails with EIO after DEVICE_FATAL.
+ */
 static bool fault_is_for(enum fault_call call, bool slow)
 {
 	return faults_have_call(faults, call) ||

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * The moments that rules are about: what is posted, received into and polled
- * is counted here; and QPs whose WRs are asked after are made so.
+ * Triggers of fault rules. The interposers of this file count the WRs and
+ * receives that the program posts and the completions that it polls, at the
+ * end of the call, and carry out the rules that apply. They also install the
+ * transport of fault_wr.c in new QPs. Only the calls that a rule counts are
+ * interposed.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -38,7 +41,10 @@ struct strikes {
 	bool any;
 };
 
-/* Is there what it is about?  An SRQ's receive is of no QP. */
+/*
+ * Return whether the call has an object of the kind that @r is about. A
+ * receive of an SRQ has no QP.
+ */
 static bool rule_has_object(const struct fault_rule *r,
 			    const struct fault_subject *s,
 			    const struct fault_place *where)
@@ -55,6 +61,10 @@ static bool rule_has_object(const struct fault_rule *r,
 	}
 }
 
+/*
+ * Count @s for each rule that is triggered by @at, and note the rules that
+ * strike.
+ */
 static void strikes_look(struct strikes *t, enum fault_at at,
 			 const struct fault_subject *s,
 			 const struct fault_place *where)
@@ -72,6 +82,7 @@ static void strikes_look(struct strikes *t, enum fault_at at,
 	}
 }
 
+/* Carry out the noted effects. No lock is held; errno is kept. */
 static void strikes_carry_out(struct strikes *t,
 			      const struct fault_place *where)
 {
@@ -87,6 +98,7 @@ static void strikes_carry_out(struct strikes *t,
 	errno = saved;
 }
 
+/* Return whether any rule is triggered by @at. */
 static bool moment_counts(enum fault_at at)
 {
 	const struct fault_rule *r;
@@ -99,7 +111,10 @@ static bool moment_counts(enum fault_at at)
 
 /* ------------------------------------------------------- posts */
 
-/* Asked before it is posted: who polls afterwards may destroy the QP. */
+/*
+ * Read before the WR is posted: afterwards another thread may poll the
+ * completion and destroy the QP.
+ */
 static struct fault_place place_of_send(const struct urxe_qp *qp)
 {
 	return (struct fault_place){ .ctx = qp->ctx,
@@ -145,10 +160,13 @@ static int watch_bind_mw(struct ibv_qp *ibqp, struct ibv_mw *mw,
 	return 0;
 }
 
-/* The same of all QPs. */
+/* The function that was replaced; all QPs have the same. */
 static int (*_Atomic next_wr_complete)(struct ibv_qp_ex *ex);
 
-/* What it will post; nobody else can touch it yet. */
+/*
+ * Count the WRs of the batch before it is posted. No other thread uses its
+ * WQEs yet.
+ */
 static void strikes_look_batch(struct strikes *t, const struct urxe_vqp *vqp,
 			       const struct fault_place *where)
 {
@@ -211,7 +229,7 @@ static int watch_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr,
 	const struct fault_place where = { .ctx = qp->ctx,
 					   .qpn = qp->qpn,
 					   .cq = qp->rcq };
-	int ret = next.post_recv(ibqp, wr, bad); /* who polls may destroy it */
+	int ret = next.post_recv(ibqp, wr, bad); /* @qp may be gone */
 
 	watch_receives(wr, ret ? *bad : NULL, s, &where);
 	return ret;
@@ -231,7 +249,7 @@ static int watch_post_srq_recv(struct ibv_srq *ibsrq, struct ibv_recv_wr *wr,
 
 /* ------------------------------------------------------- completions */
 
-/* The type of a QP that may be gone already. */
+/* Return the type of QP @qpn as a bit, or 0 if the QP is destroyed. */
 static uint32_t type_of(struct urxe_context *ctx, uint32_t qpn)
 {
 	const struct urxe_qp *qp;
@@ -298,7 +316,7 @@ static struct ibv_qp *watch_qp(struct ibv_qp *ibqp)
 
 	if (!ibqp)
 		return NULL;
-	/* an XRC target sends nothing */
+	/* an XRC_RECV QP has no send queue */
 	if (faults_have(faults, FAULT_WR) && vqp->qp.scq &&
 	    !fault_watch_wrs(faults, &vqp->qp)) {
 		next.destroy_qp(ibqp);

@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Work requests that end with an error, as if the device or the other end had
- * found one.  A carrier (engine/flight.h) that is asked before the one that
- * the QP has: it passes on what no rule is about.
+ * WRs that end with an error by a rule, as if the requester or the responder
+ * had found it.
  *
- * What this side finds (LOC_*, a lost answer) the other side does not hear of.
- * What the other side answers with (REM_*) it has found: its receive, if the
- * message takes one, fails, and so does its QP.
+ * This is a transport (struct urxe_carrier, engine/flight.h) in front of the
+ * one that the QP has, if any. A WR that no rule matches is passed on to
+ * that, or to execute(). The functions are called with qp->lock held.
+ *
+ * The responder is not notified of errors that the requester detects (LOC_*,
+ * a lost response). An error that the responder answers with (REM_*) has the
+ * responder's effects, too: if the message consumes a receive, the receive
+ * fails, and the responder's QP goes to ERR.
  */
 #include <stdlib.h>
 
@@ -21,20 +25,21 @@
 
 struct before {
 	struct faults *faults;
-	const struct urxe_carrier *carrier; /* the QP's own; NULL: none */
-	uint32_t index; /* of the WR that was asked after last ... */
-	enum ibv_wc_status status; /* ... and what it is to end with */
-	bool fresh; /* there is none in the queue that was asked after */
-	bool late; /* it is to be refused when those before it are done */
+	const struct urxe_carrier *carrier; /* the QP's own, or NULL */
+	uint32_t index; /* slot of the WR matched last ... */
+	enum ibv_wc_status status; /* ... its status; SUCCESS: no rule */
+	bool fresh; /* no WR of the queue was matched yet */
+	bool late; /* it fails when earlier WRs are done */
 };
 
+/* Return whether @status is the requester's report of a NAK. */
 static bool is_answer(enum ibv_wc_status status)
 {
 	return status == IBV_WC_REM_INV_REQ_ERR ||
 	       status == IBV_WC_REM_ACCESS_ERR || status == IBV_WC_REM_OP_ERR;
 }
 
-/* What a receive fails of, whose sender is told `status` (IB 11.6.2). */
+/* Return the status of the receive whose sender gets @status (IB 11.6.2). */
 static enum ibv_wc_status receive_status(enum ibv_wc_status status)
 {
 	if (status == IBV_WC_REM_INV_REQ_ERR)
@@ -58,8 +63,8 @@ static bool takes_receive(const struct urxe_wqe *w)
 }
 
 /*
- * The other side refuses w; the guard is up.  RESP_ACK: it did; else it cannot
- * be asked, for the reason that is returned.
+ * Have the responder refuse @w; the guard is in use. Return RESP_ACK if it
+ * did, else the reason why @w does not reach it.
  */
 static enum response before_refuse(struct urxe_qp *qp, const struct urxe_wqe *w,
 				   enum ibv_wc_status status)
@@ -89,7 +94,7 @@ static enum verdict before_fail_now(struct urxe_qp *qp, struct run *r,
 				    const struct urxe_wqe *w,
 				    enum ibv_wc_status status)
 {
-	/* another host is not told */
+	/* a responder on another host is not notified */
 	bool tells = is_answer(status) && !qp->wire;
 	enum response resp = tells ? before_refuse(qp, w, status) : RESP_ACK;
 
@@ -100,6 +105,10 @@ static enum verdict before_fail_now(struct urxe_qp *qp, struct run *r,
 	return WR_FAILED;
 }
 
+/*
+ * Fail @w now; or, if it is the responder that refuses @w, when the WRs in
+ * flight before it are done.
+ */
 static enum verdict before_fail(struct urxe_qp *qp, struct run *r,
 				const struct urxe_wqe *w, struct before *b)
 {
@@ -108,6 +117,10 @@ static enum verdict before_fail(struct urxe_qp *qp, struct run *r,
 	return b->late ? WR_IN_FLIGHT : before_fail_now(qp, r, w, b->status);
 }
 
+/*
+ * Match @w against the rules. Return the status with which it is to end,
+ * IBV_WC_SUCCESS if no rule strikes.
+ */
 static enum ibv_wc_status before_ask(struct before *b, const struct urxe_qp *qp,
 				     const struct urxe_wqe *w)
 {
@@ -134,9 +147,9 @@ static enum verdict before_begin(struct urxe_qp *qp, struct run *r,
 	const int32_t ahead = (int32_t)(qp->sq.begun - b->index);
 
 	if (b->late && ahead > 0)
-		return WR_IN_FLIGHT; /* it will be flushed */
+		return WR_IN_FLIGHT; /* flushed behind the late WR */
 	b->late = false;
-	/* what was begun before, and could not go on, is not asked again */
+	/* a WR that was parked and is begun again is not counted twice */
 	if (b->fresh || ahead > 0) {
 		b->fresh = false;
 		b->index = qp->sq.begun;
@@ -158,7 +171,7 @@ static bool before_follows(const struct urxe_qp *qp,
 	return b->carrier && b->carrier->follows(qp, first, second);
 }
 
-/* Those before the WR that the other side refuses are done. */
+/* Fail the late WR: all WRs before it are completed. */
 static void before_answer(struct urxe_qp *qp, struct before *b)
 {
 	const struct urxe_wqe *w = sq_slot(&qp->sq, b->index);

@@ -12,7 +12,10 @@ static void fill_add(struct fill *f, uint64_t at, size_t len)
 	f->len += len;
 }
 
-/* Where the bytes are in this process; 0: nowhere, or it is not to be filled.
+/*
+ * Return the address of the SGE's bytes in this process; 0 if its lkey is
+ * invalid, or if the bytes are not to be filled: of a null MR, or of another
+ * process.
  */
 static uint64_t fill_place(struct urxe_peer *self, uint32_t pd,
 			   const struct ibv_sge *sge)
@@ -30,6 +33,7 @@ static uint64_t fill_place(struct urxe_peer *self, uint32_t pd,
 	return k->kind != URXE_MEM_DM && mem_is_mine(self, k) ? seg.va : 0;
 }
 
+/* List the memory of @wr in f->run, up to FILL_MOST bytes. */
 static void fill_gather(struct fill *f, struct urxe_peer *self, uint32_t pd,
 			const struct ibv_recv_wr *wr)
 {

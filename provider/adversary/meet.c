@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Objects are met when they are made: that gives them their order. */
+/*
+ * Registration of CQs, QPs and SRQs when they are created. The order of
+ * creation numbers the objects, and so selects their random numbers (met.h).
+ * These interposers are installed whichever options are set.
+ */
 #include "met.h"
 #include "parts.h"
 

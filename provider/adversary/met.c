@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* Table of the objects that the adversary knows; met.h describes it. */
 #include <errno.h>
 #include <stdlib.h>
 #include <time.h>
@@ -15,7 +16,7 @@ static struct met *_Atomic *met_bucket(const void *object)
 	return &bucket[chance_mix((uintptr_t)object) % BUCKETS];
 }
 
-/* Of all of its kind, in the order in which they were made. */
+/* Initialize @m with the seed of the next object of its kind. */
 static void met_begin(const struct adversary *a, struct met *m)
 {
 	struct chance c = chance_part(a->chance, m->kind);

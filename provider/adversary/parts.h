@@ -1,14 +1,25 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* The adversary's parts: each puts its verbs in front of those in ops. */
+/*
+ * The adversary's interposers. Each *_wrap() saves *ops and installs its own
+ * functions in it; those call the saved ones. Called once in a process by
+ * adversary_wrap().
+ */
 #pragma once
 
 #include "adversary.h"
 #include "base/atomic.h"
 
-/* An object of that context was made; async.c. */
+/*
+ * Have the events of @ibctx delivered late, if the option "async" is set;
+ * async.c. Called when an object is created.
+ */
 void async_begin(struct ibv_context *ibctx);
 
-/* The ibv_start_poll of each CQ is the same until it is replaced here. */
+/*
+ * Install @with as ibv_start_poll of @cq and save the function that it
+ * replaces in @next. All CQs have the same function there before it is
+ * replaced.
+ */
 typedef int start_poll_fn(struct ibv_cq_ex *cq, struct ibv_poll_cq_attr *attr);
 
 static inline void start_poll_replace(struct ibv_cq_ex *cq,
@@ -19,7 +30,7 @@ static inline void start_poll_replace(struct ibv_cq_ex *cq,
 	cq->start_poll = with;
 }
 
-/* The context's GRHs over IPv4; undefined.c. */
+/* Set the seed of the undefined bytes of the GRHs of @ctx; undefined.c. */
 void undefined_opened(const struct adversary *a, struct urxe_context *ctx);
 
 void async_wrap(const struct adversary *a);

@@ -3,10 +3,13 @@
 
 #define LINE 64
 
-/* What is drawn for a message. */
+/* Purposes of the random numbers of one message. */
 enum { DRAW_GRAIN, DRAW_COUNT, DRAW_TAIL, DRAW_CUT, DRAW_ORDER };
 
-/* What stays together: an aligned number of 8, 4 or 2 bytes always does. */
+/*
+ * Return the granularity of the cuts in bytes: 1, 2 or 4 if @addr is aligned
+ * to no more than that, else 8 or, for more than a line, perhaps 64.
+ */
 static uint32_t pieces_grain(struct chance c, uint64_t addr, uint64_t len)
 {
 	if (addr & 7)
@@ -14,7 +17,10 @@ static uint32_t pieces_grain(struct chance c, uint64_t addr, uint64_t len)
 	return len > LINE && chance_below(c, DRAW_GRAIN, 0, 2) ? LINE : 8;
 }
 
-/* One end more, if it is new; the last one stays the last. */
+/*
+ * Insert @end in order, unless it is there or the table is full. @end is not
+ * behind the last end.
+ */
 static void pieces_insert(struct pieces *p, uint64_t end)
 {
 	uint8_t at, i;
@@ -28,6 +34,10 @@ static void pieces_insert(struct pieces *p, uint64_t end)
 	p->end[at] = end;
 }
 
+/*
+ * Choose the order of the pieces: by address if p->lines, else a random one
+ * (Fisher-Yates shuffle).
+ */
 static void pieces_shuffle(struct pieces *p, struct chance c)
 {
 	uint8_t i, j, was;
@@ -58,7 +68,10 @@ void pieces_cut(struct pieces *p, struct chance c, uint64_t addr, uint64_t len,
 	if (len <= first)
 		return;
 	places = (len - first - 1) / grain + 1;
-	/* often the last one alone: it is what programs wait for */
+	/*
+	 * often cut off the last unit: programs poll it for the arrival of
+	 * the message
+	 */
 	if (chance_below(c, DRAW_TAIL, 0, 2))
 		pieces_insert(p, first + (places - 1) * grain);
 	cuts = 1 + chance_below(c, DRAW_COUNT, 0, PIECES_MAX - 1);

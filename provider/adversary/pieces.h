@@ -1,27 +1,36 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * A message in pieces, which come in any order: cache lines, words of 8 bytes,
- * or less where its address is not aligned, down to bytes.  A word at an
- * aligned address is one piece, as on every device there is.  Or else in
- * aligned lines of 64 bytes, whose addresses increase.
+ * Division of a message into pieces that are copied one after the other.
+ *
+ * With the option "place" the pieces come in any order. The cuts are at
+ * multiples of 64 or 8 bytes, or of the alignment of the message's address if
+ * that is 1, 2 or 4. So if the address is a multiple of 8, a naturally
+ * aligned word of up to 8 bytes arrives at once, as on every device. With the
+ * option "lines" the cuts are at multiples of 64 bytes and the pieces come in
+ * the order of their addresses.
+ *
+ * The transport (carrier.c) uses it, with qp->lock held.
  */
 #pragma once
 
 #include "chaos/chance.h"
 
-#define PIECES_MAX 16 /* of however long a message */
+#define PIECES_MAX 16 /* limit for a message of any length */
 
 struct pieces {
 	uint8_t n, next;
-	bool lines; /* aligned ones, in their order */
+	bool lines; /* aligned lines, in order */
 	uint8_t order[PIECES_MAX];
-	uint64_t end[PIECES_MAX]; /* of each, in order of addresses */
+	uint64_t end[PIECES_MAX]; /* of each piece, in order of addresses */
 };
 
-/* Cut len bytes for addr; one piece if there is nothing to cut. */
+/*
+ * Cut a message of @len bytes whose destination is @addr. A message that is
+ * too short is one piece.
+ */
 void pieces_cut(struct pieces *p, struct chance c, uint64_t addr, uint64_t len,
 		bool lines);
-/* Once more from the first, in another order if there is one. */
+/* Start over with the same pieces, in another order unless p->lines. */
 void pieces_again(struct pieces *p, struct chance c);
 
 static inline bool pieces_left(const struct pieces *p)
@@ -29,7 +38,7 @@ static inline bool pieces_left(const struct pieces *p)
 	return p->next < p->n;
 }
 
-/* The next one is [*off, *off + the result). */
+/* Return the length of the next piece, and its offset in *off. */
 static inline uint64_t pieces_at(const struct pieces *p, uint64_t *off)
 {
 	uint8_t i = p->order[p->next];

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Detection of a program that neither posts nor polls; quiet.h describes it.
+ */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -16,7 +19,7 @@ void quiet_visit(struct quiet *q, uint64_t now)
 {
 	static thread_own int32_t self, of;
 
-	if (of != urxe_pid) { /* also in the child of a fork */
+	if (of != urxe_pid) { /* first call, or first after a fork */
 		of = urxe_pid;
 		self = syscall(SYS_gettid);
 	}
@@ -24,7 +27,10 @@ void quiet_visit(struct quiet *q, uint64_t now)
 	store_release(&q->seen, now);
 }
 
-/* As in /proc/PID/stat: R is running or ready; 0: there is no such thread. */
+/*
+ * Return the state of @thread as in /proc/PID/stat, for example R: running or
+ * runnable; 0 if it has exited or cannot be read.
+ */
 static char thread_state(int32_t thread)
 {
 	char path[64], text[64], *at;
@@ -42,9 +48,13 @@ static char thread_state(int32_t thread)
 	return at && at[1] ? at[2] : 0;
 }
 
+/* Return the CPU time of @thread in ns, or UINT64_MAX if it has exited. */
 static uint64_t thread_cpu(int32_t thread)
 {
-	/* the kernel's clock id of another thread's CPU time */
+	/*
+	 * the kernel's clock ID of the CPU time of a thread: CPUCLOCK_SCHED,
+	 * per thread
+	 */
 	clockid_t id = (clockid_t)(~(uint32_t)thread << 3 | 6);
 	struct timespec ts = { 0 };
 
@@ -53,7 +63,7 @@ static uint64_t thread_cpu(int32_t thread)
 	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
 }
 
-static _Atomic bool was_quiet; /* this program */
+static _Atomic bool was_quiet; /* the process was quiet before */
 
 bool quiet_is_long(const struct quiet *q, uint64_t now)
 {

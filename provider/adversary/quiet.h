@@ -1,17 +1,27 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Does the program do something else than to post and poll: does it watch
- * memory, or sleep?  That it was not here for a while does not tell: a busy
- * machine may keep its thread waiting for a CPU, and what it meets must be the
- * same then.  The kernel knows: a thread that waits for a CPU can be run, and
- * its CPU time stands still.  One that is found asleep may be waiting for a
- * lock of ours; so it is asked twice, with a time between in which we have
- * none.
+ * Detection of a program that neither posts nor polls: it polls memory, or
+ * sleeps. Only then does the service thread advance the adversary's ticks
+ * (carrier.h).
  *
- * Neither is sure: who waits for a lock may be overtaken by us, and the host of
- * a virtual machine may keep its CPU for milliseconds, which the kernel takes
- * for CPU time of the thread.  So the first time in a process takes longer than
- * those last.  A program that was quiet once is of the kind that is.
+ * That the last post or poll is long ago is not enough: on a busy machine the
+ * thread may just wait for a CPU, and the steps that it sees must not depend
+ * on that. So the service thread also checks the thread that posted or polled
+ * last: its state in /proc/self/task/TID/stat and its CPU time. A thread that
+ * waits for a CPU is in state R and its CPU time does not advance. A thread
+ * that sleeps may wait for a lock that the service thread holds. So it is
+ * checked twice, with time in between in which the service thread holds none.
+ *
+ * Two cases are not excluded: a thread that waits for a lock may be overtaken
+ * by the service thread; and the host of a virtual machine may take its CPU
+ * away for milliseconds, which the guest's kernel counts as CPU time of the
+ * thread. So a process is first found quiet after QUIET_FIRST_NS, which is
+ * longer than such pauses; afterwards QUIET_NS suffices.
+ *
+ * quiet_visit() is called with qp->lock held, by threads that begin WRs or
+ * poll. Only the service thread calls quiet_is(), without qp->lock.
+ * quiet_visit() stores `seen` with release after `thread`; quiet_is() loads
+ * `seen` with acquire before `thread`.
  */
 #pragma once
 
@@ -25,17 +35,26 @@
 #define QUIET_AGAIN_NS 200000
 
 struct quiet {
-	_Atomic uint64_t seen; /* when the program was here */
-	_Atomic int32_t thread; /* which one */
-	/* who asks: when it was first asked after seen */
+	_Atomic uint64_t seen; /* time of the last post or poll */
+	_Atomic int32_t thread; /* TID of that thread */
+	/*
+	 * of the service thread: `seen`, CPU time and state at the first
+	 * check
+	 */
 	uint64_t asked, cpu;
 	char state;
 };
 
-/* This thread of the program is here. */
+/* Note that the calling thread posts or polls at @now (ns of clock_now()). */
 void quiet_visit(struct quiet *q, uint64_t now);
-/* Was the program not here for a while? */
+/*
+ * Return whether the last post or poll is longer ago than QUIET_NS (the first
+ * time in a process: QUIET_FIRST_NS).
+ */
 bool quiet_is_long(const struct quiet *q, uint64_t now);
 
-/* To be asked again after QUIET_AGAIN_NS if not. */
+/*
+ * Return whether the program is quiet. If not, call it again after
+ * QUIET_AGAIN_NS. errno is kept.
+ */
 bool quiet_is(struct quiet *q, uint64_t now);

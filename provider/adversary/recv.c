@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Posting receives: it takes its time, so that who sends without having been
- * told of them finds none (rnr), and what was in the buffers is lost (fill).
- * A list is posted one by one.
+ * The options "rnr" and "fill" for receives: a receive is posted late, so
+ * that a sender that was not notified of it gets an RNR NAK; and the old
+ * contents of its buffers are overwritten (fill.h). WRs of a list are posted
+ * one by one.
  */
 #include "fill.h"
 #include "met.h"
@@ -13,7 +14,7 @@
 static struct pabi_ops next;
 static const struct adversary *with;
 
-/* Of a QP or an SRQ. */
+/* Post one WR to a QP or an SRQ. */
 typedef int post_fn(void *queue, struct ibv_recv_wr *wr,
 		    struct ibv_recv_wr **bad);
 
@@ -29,7 +30,10 @@ static int post_to_srq(void *queue, struct ibv_recv_wr *wr,
 	return next.post_srq_recv(queue, wr, bad);
 }
 
-/* Programs err with the first receives more than with later ones. */
+/*
+ * Programs err more often with the first receives of a queue, so these are
+ * late more often.
+ */
 #define FIRST 4
 #define FIRST_TIMES 4
 
@@ -41,6 +45,11 @@ static bool recv_is_late(const struct met *m, uint64_t nth)
 	return chance_below(met_chance(m), KNOB_rnr, nth, 1000) < chance;
 }
 
+/*
+ * Post the WRs of a list one by one, each filled and delayed as the options
+ * say. If there is no memory for the table entry, post the list as it is.
+ * Return 0 or an errno value, with *bad as the verb sets it.
+ */
 static int recv_post_each(post_fn *post, void *queue, enum met_kind kind,
 			  const struct urxe_rq *rq, struct urxe_peer *self,
 			  uint32_t pd, struct ibv_recv_wr *wr,
@@ -58,7 +67,7 @@ static int recv_post_each(post_fn *post, void *queue, enum met_kind kind,
 		one = *wr;
 		one.next = NULL;
 		fill.len = 0;
-		/* a list that is about to be refused need not be there */
+		/* a wrong num_sge will be refused: do not read sg_list */
 		if (met_turn(with, m, KNOB_fill, &nth) && wr->num_sge >= 0 &&
 		    (uint32_t)wr->num_sge <= rq->max_sge)
 			fill_set(&fill, self, pd, wr);

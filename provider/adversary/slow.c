@@ -1,10 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Verbs that take their time.  A thread may lose its CPU anywhere; where that
- * shows what a program forgot is *behind* a verb that others see the effect of,
- * before the program has noted that it called it: the completion of what was
- * posted is polled by another thread, a completion is in a thread's hand while
- * the next one is in another's, the peer of a QP that went to RTR sends already.
+ * The option "slow": a verb returns late, after others can see its effect. A
+ * thread may lose its CPU anywhere; a delay at this place reveals programs
+ * that note only after the call that they made it. Examples:
+ *
+ *	- another thread polls the completion of a WR before ibv_post_send
+ *	  has returned;
+ *	- a thread has polled a completion, and another thread handles
+ *	  the next one first;
+ *	- the peer of a QP in RTR sends before ibv_modify_qp has returned.
+ *
+ * A delay is 0.1 ms to 3.2 ms (met_linger()).
  */
 #include "met.h"
 #include "parts.h"
@@ -46,7 +52,7 @@ SLOW(post_srq_recv, MET_SRQ, srq,
 SLOW(req_notify_cq, MET_CQ, cq, (struct ibv_cq *cq, int solicited_only),
      (cq, solicited_only))
 
-/* Who finds nothing is not slowed down: there is nothing that he keeps. */
+/* A poll that finds nothing has no effect and is not delayed. */
 static int adversary_poll_cq(struct ibv_cq *cq, int n, struct ibv_wc *wc)
 {
 	int got = next.poll_cq(cq, n, wc);
@@ -56,7 +62,7 @@ static int adversary_poll_cq(struct ibv_cq *cq, int n, struct ibv_wc *wc)
 	return got;
 }
 
-/* Those of all QPs and CQs are the same. */
+/* The functions that were replaced; all QPs, and all CQs, have the same. */
 static int (*_Atomic next_wr_complete)(struct ibv_qp_ex *qp);
 static start_poll_fn *_Atomic next_start_poll;
 

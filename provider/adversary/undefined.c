@@ -3,15 +3,17 @@
  * The option "undefined": fields that the specification leaves undefined have
  * seeded random values.
  *
- * After an error only wr_id, status, qp_num and vendor_err of a completion are
- * valid (ibv_poll_cq(3)).  The opcode is that of some other operation.
+ * After an error only wr_id, status, qp_num and vendor_err of a completion
+ * are valid (ibv_poll_cq(3)). The opcode is that of a random operation.
  *
- * The first 20 of the 40 bytes in front of a datagram are undefined, if it came
- * over IPv4 (Annex A17.4.5.2).  ud.c takes them from the sender's context, or
- * from the receiver's if the sender is another host.
+ * The first 20 of the 40 bytes in front of a datagram are undefined, if it
+ * came over IPv4 (Annex A17.4.5.2). ud_spoil_grh() makes them from
+ * ctx->grh_noise of the sender's context; if the sender is on another host,
+ * of the socket owner's (provider/wire).
  *
- * The referee and the recorder need the values that the provider wrote, so that
- * this interposer is installed after them.
+ * The interposers of ibv_poll_cq and of the polls of an extended CQ are
+ * installed after those of the referee and the recorder, which need the
+ * values that the provider wrote.
  */
 #include "engine/poll.h"
 #include "met.h"
@@ -28,7 +30,7 @@ static const uint8_t opcodes[] = {
 	IBV_WC_RECV,	  IBV_WC_RECV_RDMA_WITH_IMM,
 };
 
-/* Values for one completion: the nth of its CQ. */
+/* Random values for one completion: the nth failed one of its CQ. */
 struct noise {
 	struct chance chance;
 	uint64_t nth;
@@ -82,7 +84,7 @@ static int undefined_poll_cq(struct ibv_cq *cq, int num, struct ibv_wc *wc)
 
 static struct cq_ex_polls next_ex;
 
-/* ibv_wc_read_*() read it from there. */
+/* Spoil the current completion, which the ibv_wc_read_*() functions read. */
 static void spoil_current(struct ibv_cq_ex *cq)
 {
 	struct urxe_vcq *vcq = container_of(cq, struct urxe_vcq, v.cq_ex);

@@ -1,13 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Arming a CQ.  It is for what comes after it, and of what came before nobody is
- * told (IB 11.4.2.2); cq_arm.h is kinder (arm).
+ * The options "arm" and "wake": variants of ibv_req_notify_cq that the
+ * specification allows.
  *
- * Wake-ups for nothing (wake; man ibv_get_cq_event: "an extra event"): a completion
- * that came between the arming and the next poll raises an event, and is polled
- * before that is fetched.  Who arms a CQ cannot know of what is not polled yet
- * whether it came before the arming or behind it.  So that may raise the event;
- * else cq_arm() spares the program it.
+ * arm: an armed CQ raises an event for the next completion only (IB
+ * 11.4.2.2). Completions that were added before, and not polled, raise none.
+ * Without this option cq_arm() raises an event at once for a completion that
+ * no event has announced (engine/cq_arm.h).
+ *
+ * wake: the event may be an extra one (ibv_get_cq_event(3)). If a completion
+ * arrives between the arming and the next poll, it raises an event, and the
+ * program may poll the completion before it fetches the event. A program
+ * cannot tell whether a completion that it has not polled arrived before the
+ * arming or after it. So each of them may raise the event. Without this
+ * option cq_arm() avoids such events.
  */
 #include <errno.h>
 

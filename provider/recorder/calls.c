@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Every verb but those of the data path: what it was asked, what it answered,
- * how long it took.  The functions are made of the list of verbs (ops.h).
+ * Record calls of verbs: arguments, result and duration (TRACE_CALL). The
+ * interposers are generated from the list of verbs (abi/pabi/ops.h), except
+ * those of the data path (FAST).
  */
 #include <errno.h>
 
@@ -10,7 +11,7 @@
 
 static struct pabi_ops next;
 
-/* LIST((a, b, c)): each as a value. */
+/* LIST(a, b, c): each argument converted by V(). */
 #define V1(a) V(a)
 #define V2(a, b) V(a), V(b)
 #define V3(a, b, c) V(a), V(b), V(c)

@@ -1,5 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* What the engine tells of requests (engine/observe.h), and why it refuses. */
+/*
+ * Record what becomes of requests in the engine, as an observer
+ * (engine/observe.h), and why verbs and WRs fail (engine/log.h). The
+ * functions are called in the thread that works, those of requests with
+ * qp->lock held; they do not block.
+ */
 #include <string.h>
 
 #include "engine/log.h"
@@ -11,19 +16,29 @@
 #include "trace/trace.h"
 #include "verbs/ah.h"
 
-/* What a parked request is begun with again and again is no news ... */
+/*
+ * Return whether the request is parked and is begun again: LEFT was recorded
+ * for it.
+ */
 static bool is_tried_again(const struct urxe_qp *qp)
 {
 	return qp->stall.kind != STALL_NONE;
 }
 
-/* ... but that somebody listens now who did not. */
+/*
+ * Return whether the request has reached its responder before, which had no
+ * receive. A request that was parked because the responder did not respond
+ * (STALL_TRANSPORT) has not.
+ */
 static bool arrived_before(const struct urxe_qp *qp)
 {
 	return qp->stall.kind == STALL_RNR;
 }
 
-/* Those in flight before w come first. */
+/*
+ * Return the PSN of the first packet of @w. The WRs in flight before @w come
+ * first.
+ */
 static uint32_t psn_of(const struct urxe_qp *qp, const struct urxe_wqe *w)
 {
 	const struct urxe_sq *sq = &qp->sq;
@@ -42,7 +57,10 @@ static uint32_t psn_of(const struct urxe_qp *qp, const struct urxe_wqe *w)
 	return packets & URXE_PSN_MASK;
 }
 
-/* A datagram has an address of its own. */
+/*
+ * Store the address of a datagram: the values peer to other_host of LEFT
+ * (trace/events.h).
+ */
 static void left_address(const struct urxe_qp *qp, const struct urxe_wqe *w,
 			 uint64_t *v)
 {
@@ -63,6 +81,9 @@ static void left_address(const struct urxe_qp *qp, const struct urxe_wqe *w,
 
 #define DATA_OPS (WQE_SEND_OPS | WQE_WRITE_OPS | WQE_BIT(URXE_WR_ATOMIC_WRITE))
 
+/*
+ * Record the payload of @w if its opcode is among @ops and payload is wanted.
+ */
 static void record_data(const struct urxe_qp *qp, const struct urxe_wqe *w,
 			uint32_t ops)
 {
@@ -70,7 +91,10 @@ static void record_data(const struct urxe_qp *qp, const struct urxe_wqe *w,
 		payload_record(qp, w, psn_of(qp, w));
 }
 
-/* What an opcode does not use is left over from another WR. */
+/*
+ * Record that @w leaves. Fields that its opcode does not use are recorded as
+ * 0: the WQE has those of an earlier WR.
+ */
 static void record_left(const struct urxe_qp *qp, const struct urxe_wqe *w)
 {
 	uint32_t op = WQE_BIT(w->opcode & 31);
@@ -109,8 +133,8 @@ static void record_left(const struct urxe_qp *qp, const struct urxe_wqe *w)
 }
 
 /*
- * The syndrome of what a responder says that has no receive, or expects another
- * PSN (IB 9.7.5.2).
+ * Return the AETH syndrome of the response of a responder that has no receive
+ * or expects another PSN (IB 9.7.5.2), 0 if it sends none.
  */
 static uint32_t nak_of_wait(const struct urxe_qp *qp, uint32_t kind)
 {
@@ -123,6 +147,7 @@ static uint32_t nak_of_wait(const struct urxe_qp *qp, uint32_t kind)
 	return load_relaxed(&peer->epsn) != qp->psn ? 0x60 : 0;
 }
 
+/* Return the AETH syndrome that leads to @status, 0 if there is none. */
 static uint32_t nak_of_status(const struct urxe_qp *qp, uint32_t status)
 {
 	switch (status) {

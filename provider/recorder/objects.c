@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Objects, by the numbers and keys that their verbs gave them. */
+/*
+ * Record the creation of objects with the numbers and keys that the verbs
+ * return, changes of QPs, and events that the program fetches.
+ */
 #include <string.h>
 
 #include "engine/qp.h"
@@ -50,7 +53,7 @@ static struct ibv_qp *recorder_open_qp(struct ibv_context *ctx,
 	return qp;
 }
 
-/* What the mask does not name may be anything. */
+/* Attributes that @mask does not name are undefined and are recorded as 0. */
 static int recorder_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr,
 			      int mask)
 {
@@ -86,7 +89,9 @@ static int recorder_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr,
 
 /* ------------------------------------------------------- MRs */
 
-/* libibverbs fills addr and length in later. */
+/*
+ * @addr and @length are arguments because libibverbs sets those of @mr later.
+ */
 static struct ibv_mr *mr_made(struct ibv_mr *mr, uint64_t addr, uint64_t length,
 			      unsigned int access)
 {
@@ -155,13 +160,14 @@ static struct ibv_cq_ex *recorder_create_cq_ex(struct ibv_context *ctx,
 	return cq;
 }
 
-/* libibverbs is about to give it out. */
+/* Called by ibv_get_cq_event before it returns the event. */
 static void recorder_cq_event(struct ibv_cq *cq)
 {
 	next.cq_event(cq);
 	trace(CQ_EVENT, 0, V(cq));
 }
 
+/* Called by ibv_get_async_event before it returns the event. */
 static void recorder_async_event(struct ibv_context *ctx,
 				 struct ibv_async_event *event)
 {

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * The first bytes of each message, if URXE_TRACE_PAYLOAD says how many: of a
- * SEND or WRITE when it leaves, of a READ when it is answered.
+ * Record the first bytes of each message, as many as URXE_TRACE_PAYLOAD says:
+ * of a SEND, WRITE or ATOMIC WRITE when it leaves, of a READ when it is
+ * answered.
  *
- * The program may have unmapped what a WR names, and a load would end it then.
- * So memory of this process is read by the system, which says that it is not
- * there: by process_vm_readv, and where that is forbidden through a pipe.
+ * The program may have unmapped the memory that a WR names, and a load would
+ * raise SIGSEGV. So memory of this process is read by a system call that
+ * fails with EFAULT: process_vm_readv(2), or, where that is forbidden,
+ * write(2) to a pipe.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -21,11 +23,11 @@
 #include "recorder.h"
 #include "trace/trace.h"
 
-/* wr_id, op, psn, offset, bytes, and then those. */
+/* values before the data: wr_id, op, psn, offset, bytes */
 #define DATA_HEAD 5
 #define DATA_BYTES ((TRACE_VALUES - DATA_HEAD) * sizeof(uint64_t))
 
-static uint32_t wanted; /* of each message */
+static uint32_t wanted; /* bytes of each message */
 
 int payload_begin(void)
 {
@@ -56,7 +58,10 @@ static bool payload_by_pipe(uint64_t va, char *to, size_t n)
 	return got == (ssize_t)n;
 }
 
-/* Memory of this process. */
+/*
+ * Read @n bytes at @va of this process. Return false if they cannot be read.
+ * errno is kept.
+ */
 static bool payload_by_system(uint64_t va, char *to, size_t n)
 {
 	struct iovec local = { to, n }, remote = { (void *)(uintptr_t)va, n };
@@ -70,7 +75,10 @@ static bool payload_by_system(uint64_t va, char *to, size_t n)
 	return is_there;
 }
 
-/* What the engine would find for this SGE. */
+/*
+ * Read @n bytes from @off of an SGE, through its lkey as the engine does.
+ * Return false if the lkey is invalid or the memory cannot be read.
+ */
 static bool payload_of_sge(const struct urxe_qp *qp, const struct urxe_sge *s,
 			   uint64_t off, char *to, size_t n)
 {
@@ -87,11 +95,11 @@ static bool payload_of_sge(const struct urxe_qp *qp, const struct urxe_sge *s,
 					 n);
 	mem_reach(self, k, s->addr + off, n, &src);
 	if (!src.ptr && src.pid)
-		return false; /* another process's, who may be stopped */
+		return false; /* another process, which may be stopped */
 	return transfer(&dst, &src, n, qp->ctx, false) == TRANSFER_OK;
 }
 
-/* n bytes from byte off of w on. */
+/* Read @n bytes of the data of @w from offset @off. */
 static bool payload_read(const struct urxe_qp *qp, const struct urxe_wqe *w,
 			 uint64_t off, char *to, size_t n)
 {
@@ -134,7 +142,7 @@ void payload_record(const struct urxe_qp *qp, const struct urxe_wqe *w,
 	v[2] = psn;
 	for (off = 0; off < length; off += n) {
 		n = length - off < DATA_BYTES ? length - off : DATA_BYTES;
-		v[DATA_HEAD + (n - 1) / sizeof(*v)] = 0; /* what is behind it */
+		v[DATA_HEAD + (n - 1) / sizeof(*v)] = 0; /* unused bytes */
 		if (!payload_read(qp, w, off, (char *)(v + DATA_HEAD), n))
 			return;
 		v[3] = off;

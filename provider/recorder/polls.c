@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Completions as the program polls them.  A poll that finds none is no news. */
+/*
+ * Record the completions that the program polls. A poll that finds none is
+ * not recorded.
+ */
 #include "engine/poll.h"
 #include "recorder.h"
 #include "trace/trace.h"
@@ -31,6 +34,10 @@ static int recorder_poll_cq(struct ibv_cq *cq, int n, struct ibv_wc *wc)
 
 static struct cq_ex_polls next_ex;
 
+/*
+ * Record the current completion of @cq, of an ibv_start_poll or ibv_next_poll
+ * that returned 0.
+ */
 static void record_current(struct ibv_cq_ex *cq)
 {
 	struct urxe_vcq *vcq = container_of(cq, struct urxe_vcq, v.cq_ex);

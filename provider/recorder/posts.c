@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* WRs as the program posts them, and completions as it polls them. */
+/*
+ * Record the WRs and receives that the program posts. They are recorded
+ * before the verb is called, so that POSTED comes before what becomes of the
+ * WR; if the verb refuses a WR, REFUSED follows.
+ */
 #include "engine/wqe.h"
 #include "recorder.h"
 #include "trace/trace.h"
@@ -8,7 +12,10 @@
 
 static struct pabi_ops next;
 
-/* A list that the verb is about to refuse need not be there. */
+/*
+ * Return the length of all SGEs; 0 if @n exceeds @max: the verb will refuse
+ * the WR, and @sge may be invalid.
+ */
 static uint64_t sge_length(const struct ibv_sge *sge, int n, uint32_t max)
 {
 	uint64_t length = 0;
@@ -49,7 +56,7 @@ static int recorder_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr,
 	uint32_t n = 0;
 	int ret;
 
-	/* no more than the queue can take: a list may have no end */
+	/* not more than the queue has room for: the list may be circular */
 	for (w = wr; w && n++ <= to_uqp(qp)->sq.max_wr; w = w->next)
 		record_posted(qp, w);
 	ret = next.post_send(qp, wr, bad);
@@ -95,7 +102,10 @@ static int recorder_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr,
 
 /* ------------------------------------------------------- ibv_wr_* */
 
-/* The same of all QPs, unless a room had no memory for one. */
+/*
+ * The function that was replaced. It is the same for all QPs, except for a QP
+ * for which another interposer had no memory; such a QP is not recorded.
+ */
 static int (*_Atomic next_complete)(struct ibv_qp_ex *);
 
 static void record_built(const struct urxe_qp *qp, const struct urxe_wqe *w)
@@ -106,7 +116,10 @@ static void record_built(const struct urxe_qp *qp, const struct urxe_wqe *w)
 	      w->length, rdma ? w->remote_addr : 0, rdma ? w->rkey : 0);
 }
 
-/* The batch is in the send queue, whose lock ibv_wr_start() took. */
+/*
+ * Record the WRs of the batch, which are in the send queue, and post them.
+ * ibv_wr_start() took qp->lock.
+ */
 static int recorder_wr_complete(struct ibv_qp_ex *ex)
 {
 	const struct urxe_vqp *vqp = to_vqp(&ex->qp_base);

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* Installation of the recorder; recorder.h describes it. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
