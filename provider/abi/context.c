@@ -1,5 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Opened devices, and what a fork does to them. */
+/*
+ * Opening and closing a device (ibv_open_device, ibv_import_device,
+ * ibv_close_device), and the pthread_atfork() handlers.
+ *
+ * All contexts of the process are in the list `contexts`, under
+ * contexts_lock.  Contexts of one fabric share one mapping of it (struct
+ * fabric_node).
+ *
+ * Lock order: adopt_begin(), contexts_lock, ctx->lock, bounce_lock(),
+ * peer_lock().
+ */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -26,6 +36,10 @@
 static pthread_mutex_t contexts_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct urxe_vcontext *contexts;
 
+/*
+ * Record that a forked child may poll the CQs of @ctx as well; ctx->lock
+ * held.
+ */
 static void context_expect_pollers(struct urxe_context *ctx)
 {
 	struct urxe_cq *cq;
@@ -35,15 +49,16 @@ static void context_expect_pollers(struct urxe_context *ctx)
 }
 
 /*
- * fork() takes a picture of memory while other threads may be at work.  Lists
- * change under ctx->lock, so holding those locks makes that part of the picture
- * a sound one.  What peers see is in shared files and does not change.
+ * fork() copies private memory while other threads may be changing it.
+ * Object lists change under ctx->lock, so this handler takes these locks and
+ * the child gets consistent lists.  The state that peers see is in shared
+ * files, which fork() does not copy.
  *
- * The locks of QPs, CQs and SRQs cannot be waited for here: the forking thread
- * may be between ibv_wr_start and ibv_wr_complete and hold one itself.  In the
- * child those of other threads, who do not exist there, are made anew.  What
- * they guard is private: queue indices, of which each step leaves a state that
- * the next caller can go on from.
+ * The locks of QPs, CQs and SRQs are not taken: the forking thread may hold
+ * one itself, between ibv_wr_start and ibv_wr_complete.  The child
+ * reinitialises those that other threads held, because these threads do not
+ * exist there.  These locks protect private data, queue indices.  Each update
+ * of an index leaves a state from which the next caller can continue.
  */
 void context_before_fork(void)
 {
@@ -57,10 +72,14 @@ void context_before_fork(void)
 	}
 	bounce_lock();
 	peer_lock();
-	adopt_before_fork(); /* what the locks are for may be in those pages */
+	/* last: data under the locks above may be in adopted pages */
+	adopt_before_fork();
 }
 
-/* The locks that threads held who do not exist here. */
+/*
+ * Reinitialise, in the child, the locks that other threads of the parent may
+ * have held.  The forking thread keeps its own poll and post batches.
+ */
 static void context_free_cq_lock(struct urxe_cq *cq)
 {
 	gate_init(&cq->gate);
@@ -126,7 +145,8 @@ void context_after_fork_child(void)
 {
 	struct urxe_vcontext *v;
 
-	adopt_after_fork_child(); /* what else is done here may use the heap */
+	/* first: the functions below use the heap, which may be adopted */
+	adopt_after_fork_child();
 	process_identify();
 	memlock_after_fork();
 	tally_after_fork();
@@ -135,13 +155,14 @@ void context_after_fork_child(void)
 		service_after_fork(&v->ctx);
 		rooms_after_fork(&v->ctx);
 		/*
-		 * this child may be the only one left, and has no service
-		 * thread that would write them
+		 * Events are no longer kept for delayed delivery: the child
+		 * has no service thread to write them, and the parent may
+		 * exit.
 		 */
 		store_relaxed(&v->ctx.arena->keeps_async, 0);
 		context_free_locks(&v->ctx);
 		v->ctx.bouncing = NULL;
-		/* what there is is the parent's */
+		/* MRs registered so far belong to the parent */
 		store_relaxed(&v->ctx.has_private, false);
 	}
 	mem_after_fork();
@@ -151,7 +172,7 @@ void context_after_fork_child(void)
 
 /* ---------------------------------------------------------- opening */
 
-/* One mapping per fabric and process, shared by its contexts. */
+/* The mapping of one fabric, shared by all contexts of this process. */
 struct fabric_node {
 	struct urxe_fabric *fabric;
 	struct fabric_node *next;
@@ -160,6 +181,7 @@ struct fabric_node {
 
 static struct fabric_node *fabrics; /* under contexts_lock */
 
+/* Return the fabric in @dir in *@out, with a reference, or -errno. */
 static int fabric_get(const char *dir, struct urxe_fabric **out)
 {
 	struct fabric_node *n;
@@ -203,8 +225,10 @@ static void fabric_put(struct urxe_fabric *f)
 }
 
 /*
- * Copy path 3 reads and writes the memory of peers.  Where Yama asks for
- * consent, give it: to processes of the same user, as MPI libraries do.
+ * Allow peers to use process_vm_readv() and process_vm_writev() on this
+ * process (copy path 3).  If Yama's ptrace_scope is 1, set
+ * PR_SET_PTRACER_ANY, as MPI libraries do.  The usual ptrace checks still
+ * limit this to processes of the same user.
  */
 static void context_allow_peers(void)
 {
@@ -219,6 +243,7 @@ static void context_allow_peers(void)
 	close(fd);
 }
 
+/* Attach @ctx to the fabric and the arena that @cmd_fd names.  0 or -errno */
 static int context_attach(struct urxe_context *ctx, int cmd_fd)
 {
 	struct urxe_fabric *f;
@@ -237,7 +262,11 @@ static int context_attach(struct urxe_context *ctx, int cmd_fd)
 	return ret;
 }
 
-/* Most programs print no more than that the device cannot be opened. */
+/*
+ * Set errno to -@err and return NULL.  Also print the reason on stderr, once
+ * in a process, even without URXE_LOG: most programs report only that the
+ * device cannot be opened.
+ */
 static void *open_fail(int err)
 {
 	urxe_complain("cannot open " URXE_DEVICE_NAME ": %s",
@@ -255,7 +284,7 @@ void *urxe_alloc_context(struct ibv_device *device, int cmd_fd, void *priv)
 	(void)priv;
 	if (!ops) {
 		ret = errno;
-		close(cmd_fd); /* it is ours from here on */
+		close(cmd_fd); /* the callee owns cmd_fd, also on failure */
 		errno = ret;
 		return NULL;
 	}
@@ -311,7 +340,8 @@ void urxe_free_context(struct ibv_context *ibctx)
 	rooms_closing(&v->ctx);
 	context_close(&v->ctx);
 	pabi.uninit_context(pabi_to_vctx(ibctx)); /* closes its descriptor */
-	fabric_reap_one(f, slot, gen); /* unless others have it, too */
+	/* no effect while another process still holds this context */
+	fabric_reap_one(f, slot, gen);
 	fabric_put(f);
 	free(v);
 }

@@ -1,31 +1,46 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * Functions of provider/abi that libibverbs, pthread_atfork() and each other
+ * call.
+ */
 #pragma once
 
 #include "pabi/pabi.h"
 
-extern const struct pabi_ops urxe_ops; /* ops.c */
+/* The verbs without interposers; ops.c. */
+extern const struct pabi_ops urxe_ops;
 
 /*
- * The same with the rooms before them that the environment asks for (rooms.c).
- * NULL and errno: it cannot be understood.
+ * rooms.c.  An interposer is a layer of operations in front of the verbs: the
+ * wire, the adversary, faults, the referee, the recorder.
+ *
+ * Return urxe_ops with the interposers that the environment requests in
+ * front.  They are installed once in a process.  NULL and errno if an
+ * environment variable is invalid, an interposer cannot be installed, or a
+ * fault rule makes the opening of the device fail.
  */
 const struct pabi_ops *rooms_ops(void);
-/* A context was opened with them. */
 struct urxe_context;
+/* Notify the interposers that @ctx was opened. */
 void rooms_opened(struct urxe_context *ctx);
-/* It is about to be closed; it is in the child of a fork. */
+/* Notify them that @ctx is about to be closed. */
 void rooms_closing(struct urxe_context *ctx);
+/* Notify them, in the child of a fork, that @ctx was inherited. */
 void rooms_after_fork(struct urxe_context *ctx);
 
-/* Both return core's verbs_context, or NULL and errno. */
+/*
+ * Open the device that @cmd_fd names.  Return libibverbs' verbs_context, or
+ * NULL and errno.  @cmd_fd is owned by the callee, also on failure.
+ */
 void *urxe_alloc_context(struct ibv_device *device, int cmd_fd, void *priv);
 void *urxe_import_context(struct ibv_device *device, int cmd_fd);
 
-/* Count what fails, and say so at the end (tally.c). */
+/* Arrange that a summary of failures is printed at exit; tally.c. */
 void tally_begin(void);
+/* Reset the counts in the child of a fork. */
 void tally_after_fork(void);
 
-/* pthread_atfork's three. */
+/* The three handlers for pthread_atfork(). */
 void context_before_fork(void);
 void context_after_fork_parent(void);
 void context_after_fork_child(void);

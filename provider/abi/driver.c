@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Registration with libibverbs: which device is ours. */
+/*
+ * Registration with libibverbs: the constructor of the provider, and the
+ * operations that libibverbs uses to match and to open the device.
+ */
 #include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -47,7 +50,10 @@ static const struct pabi_device_ops driver = {
 	.uninit_device = uninit_device,
 };
 
-/* The user, who wants a device, is told why there is none. */
+/*
+ * Report on stderr that the private ABI of this libibverbs is unknown, and
+ * that there is no device for this reason.
+ */
 static void say_unknown(void)
 {
 	if (pabi.number > family_newest())
@@ -64,9 +70,9 @@ static void say_unknown(void)
 }
 
 /*
- * Run when core or the preload library opens this file.  In a process
- * without libibverbs do nothing.  One whose layout is not known must not be
- * touched.
+ * Register the driver.  Runs when libibverbs or the preload library loads
+ * this file.  If the process has no libibverbs, or one of an unknown layout,
+ * register nothing: an unknown layout must not be accessed.
  */
 __attribute__((constructor)) static void register_driver(void)
 {

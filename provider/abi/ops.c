@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Which function serves which verb, and what all of them do to errno: what a
- * verb returns is there, too, as a kernel leaves it (libfabric's "if (ret)
- * return -errno" lives by that), and success leaves it alone.  The verbs of the
- * data path see to it themselves, where they refuse something.
+ * The table of operations, and their wrappers, which set errno.
+ *
+ * A verb that fails sets errno to its result as well, as with a kernel
+ * driver: libfabric has "if (ret) return -errno".  A verb that succeeds
+ * preserves errno.  The operations marked FAST in pabi/ops.h have no wrapper
+ * and set errno themselves when they fail.
  */
 #include <errno.h>
 

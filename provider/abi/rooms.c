@@ -1,5 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Rooms that are entered before a verb is served, if they are asked for. */
+/*
+ * Interposers (rooms_*()): layers of operations in front of the verbs, if the
+ * environment requests them.  They are installed once in a process, when the
+ * first device is opened, and serve all contexts.
+ *
+ * From the innermost to the outermost:
+ *
+ *	wire		URXE_WIRE	QPs of other hosts, over RoCE v2
+ *	adversary	URXE_ADVERSARY	reordering and delays, by a seed
+ *	faults		URXE_FAULTS	injected failures
+ *	referee		URXE_CHECK	checks what the program does
+ *	recorder	URXE_TRACE	records calls and WRs
+ *	undefined	URXE_ADVERSARY	fills undefined fields of completions
+ */
 #include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -14,7 +27,7 @@
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static struct pabi_ops entered;
-static int refused; /* by a room: -errno */
+static int refused; /* -errno of an interposer that was not installed */
 
 static void rooms_enter(void)
 {
@@ -35,7 +48,10 @@ static void rooms_enter(void)
 		undefined_wrap(&entered, a);
 }
 
-/* Said unasked: who wants an adversary must not believe to have met it. */
+/*
+ * Report an invalid environment variable, even without URXE_LOG, and fail: a
+ * program must not run without the interposer that the user requested.
+ */
 static const struct pabi_ops *rooms_refuse(const char *variable,
 					   const char *why)
 {

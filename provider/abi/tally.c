@@ -1,8 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * A program that prints no more than the status of a completion: when it ends,
- * one line names what explains the status.  Only under urxe run, and neither
- * where --check or URXE_LOG explains it already nor where a signal ends it.
+ * Print one line on stderr at exit if work requests failed or posts met a
+ * full queue.  It names the options that explain the failures, for programs
+ * that print only the status of a completion.
+ *
+ * This is done only under `urxe run` (URXE_RUN), and not if --check
+ * (URXE_CHECK) or URXE_LOG reports the reasons anyway.  A process that a
+ * signal terminates prints nothing.  urxe_call_last() of the preload library
+ * runs tally_print() after all other exit handlers; without it nothing is
+ * printed.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -19,7 +25,7 @@
 static void tally_print(int status)
 {
 	const uint32_t failed = load_relaxed(&urxe_tally.failed);
-	/* to post until the queue is full is a way to count */
+	/* on success ignored: a program may fill a queue to find its size */
 	const uint32_t full = status ? load_relaxed(&urxe_tally.full) : 0;
 	char line[200], posts[80] = "";
 	int n;
@@ -38,7 +44,7 @@ static void tally_print(int status)
 	n += snprintf(line + n, sizeof(line) - (size_t)n,
 		      "%s; urxe run --check or URXE_LOG=1 explains it\n",
 		      posts);
-	signal(SIGPIPE, SIG_IGN); /* nothing of the program runs any more */
+	signal(SIGPIPE, SIG_IGN); /* safe: all code of the program has run */
 	if (write(STDERR_FILENO, line, (size_t)n) < 0)
 		return;
 }
@@ -63,7 +69,7 @@ void tally_begin(void)
 		call_last(tally_print);
 }
 
-/* What failed before is the parent's. */
+/* Failures before the fork are counted and reported by the parent. */
 void tally_after_fork(void)
 {
 	store_relaxed(&urxe_tally.failed, 0);

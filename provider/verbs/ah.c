@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Address handles: ibv_create_ah, ibv_destroy_ah, and the check of address
+ * vectors, which ibv_modify_qp uses as well.
+ */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,7 +24,11 @@ bool ah_gid_is_ours(const struct urxe_dev *dev, const uint8_t gid[16])
 	return false;
 }
 
-/* Is it the address of another host? */
+/*
+ * Return whether @attr may lead to another host: the context has a wire, the
+ * source GID is of type RoCE v2, and both GIDs are of the same address
+ * family.
+ */
 static bool ah_leaves(const struct urxe_context *ctx,
 		      const struct ibv_ah_attr *attr)
 {
@@ -55,7 +63,9 @@ int ah_check(struct urxe_context *ctx, const struct ibv_ah_attr *attr)
 			   "no device of this fabric has that destination GID");
 }
 
-/* ibv_ah.handle, which urxe uses only to detect that it was overwritten. */
+/*
+ * Value of ibv_ah.handle.  It only serves to detect that it was overwritten.
+ */
 static uint32_t ah_handle(const struct urxe_ah *ah)
 {
 	return (uint32_t)((uintptr_t)ah >> 4);
@@ -85,7 +95,7 @@ struct ibv_ah *urxe_create_ah(struct ibv_pd *ibpd, struct ibv_ah_attr *attr)
 	ah->upd = pd;
 	ah->pd = pd->index;
 	memcpy(ah->av.dgid, attr->grh.dgid.raw, 16);
-	/* 20 bits of it travel; UCX sets all 32 */
+	/* the GRH has 20 bits for it; UCX sets all 32 */
 	ah->av.flow_label = attr->grh.flow_label & 0xfffff;
 	ah->av.sgid_index = attr->grh.sgid_index;
 	ah->av.hop_limit = attr->grh.hop_limit;

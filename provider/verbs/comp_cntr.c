@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Completion counters: man ibv_create_comp_cntr, ibv_qp_attach_comp_cntr.  The
- * structs are ours, because installed headers may not have them yet.
+ * Completion counters: ibv_create_comp_cntr(3), ibv_qp_attach_comp_cntr(3).
+ *
+ * A counter is an entry of the arena (struct urxe_comp_cntr), to which the
+ * owner and the requesters of other processes add (engine/comp_cntr.h).  This
+ * file has the verbs.  It defines the public structs itself, because
+ * installed headers may be older than these verbs.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -17,12 +21,13 @@
 #include "verbs.h"
 
 struct urxe_vcntr {
-	struct ibv_context *context; /* struct ibv_comp_cntr begins here ... */
-	uint32_t handle; /* ... and ends here; the index, too */
+	/* the members of struct ibv_comp_cntr; handle is the index as well */
+	struct ibv_context *context;
+	uint32_t handle;
 	struct urxe_comp_cntr *sh;
-	unsigned int refs; /* operations of QPs; under ctx->lock */
-	_Atomic uint64_t seen; /* at the last look ... */
-	_Atomic uint32_t same; /* ... and those that found no more */
+	unsigned int refs; /* attached operations of QPs; under ctx->lock */
+	_Atomic uint64_t seen; /* done + failed at the last read */
+	_Atomic uint32_t same; /* consecutive reads that found `seen` */
 };
 
 /* struct ibv_comp_cntr_init_attr */
@@ -66,7 +71,7 @@ int urxe_query_comp_cntr_caps(struct ibv_context *ctx,
 
 /* ---------------------------------------------------------- life */
 
-/* An entry of the arena's table.  -errno */
+/* Allocate an entry of the arena's table, zeroed, for @cntr.  -errno */
 static int cntr_take_entry(struct urxe_context *ctx, bool bytes,
 			   struct urxe_vcntr *cntr)
 {
@@ -164,10 +169,14 @@ int urxe_inc_err_comp_cntr(struct ibv_comp_cntr *cntr, uint64_t amount)
 	return 0;
 }
 
-/* Who waits here does so as who polls: his QPs go on, and so do others. */
+/*
+ * Advance parked send queues and kept events, as a poll of a CQ does: a
+ * program that waits for a counter may never poll.  After IDLE_POLLS reads in
+ * a row that found no change, yield the CPU (engine/idle.h).
+ */
 static void cntr_progress(struct urxe_vcntr *cntr)
 {
-	/* of both: who waits for one looks at the other, too */
+	/* the sum: a program that waits for one counter reads both */
 	const uint64_t value = load_relaxed(&cntr->sh->done) +
 			       load_relaxed(&cntr->sh->failed);
 	uint32_t same = 0;
@@ -188,7 +197,10 @@ static int cntr_read(struct urxe_vcntr *cntr, const _Atomic uint64_t *from,
 		     uint64_t *value)
 {
 	cntr_progress(cntr);
-	/* with what it stands for: see shared/layout.h */
+	/*
+	 * acquire: pairs with the release of the addition, so that the bytes
+	 * that were counted are visible; shared/layout.h
+	 */
 	*value = load_acquire(from);
 	return 0;
 }
@@ -205,7 +217,7 @@ int urxe_read_err_comp_cntr(struct ibv_comp_cntr *cntr, uint64_t *value)
 
 /* ---------------------------------------------------------- attaching */
 
-/* qp->lock is held. */
+/* Attach @cntr for the operations in @ops; qp->lock is held.  errno value */
 static int qp_attach(struct urxe_vqp *vqp, struct urxe_vcntr *cntr,
 		     uint32_t ops)
 {
@@ -268,7 +280,11 @@ int urxe_qp_attach_comp_cntr(struct ibv_qp *ibqp, struct ibv_comp_cntr *ibcntr,
 
 void vqp_stop_counting(struct urxe_vqp *vqp)
 {
-	/* seq_cst: who waits for requesters waits for those who saw it */
+	/*
+	 * seq_cst: before the destroyer reads the guards.  A requester that
+	 * loaded the old value has its guard up, so that quiesce_qp() waits
+	 * for it.
+	 */
 	store_seq_cst(&vqp->qp.sh->counts, 0);
 }
 

@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* An opened device, as libibverbs has it: core's own part follows ours. */
+/*
+ * An opened device as libibverbs sees it.  libibverbs allocates this struct
+ * and its own verbs_context, whose size depends on its release, in one block:
+ *
+ *	struct urxe_vcontext | verbs_context, which ends with ibv_context
+ */
 #pragma once
 
 #include "abi/pabi/pabi.h"
@@ -10,9 +15,10 @@ struct urxe_pd;
 struct urxe_vcontext {
 	struct urxe_context ctx;
 	struct urxe_pd *pds; /* pd.h; under ctx.lock */
-	struct urxe_vcontext *next; /* all of this process */
+	struct urxe_vcontext *next; /* list of this process; abi/context.c */
 	struct ibv_context *ibv;
-	uint16_t xrcd_opens[URXE_MAX_XRCD]; /* under the device lock */
+	/* open handles of each XRC domain; under the device lock */
+	uint16_t xrcd_opens[URXE_MAX_XRCD];
 };
 
 static inline struct urxe_vcontext *to_vctx(struct ibv_context *ibv)

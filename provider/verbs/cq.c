@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Completion queues: creating, arming, moderating, destroying. */
+/* Completion queues: creation, arming, moderation, resizing, destruction. */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -14,7 +14,7 @@
 #include "parent_domain.h"
 #include "verbs.h"
 
-/* The number of entries that the application is told of. */
+/* Set ibv_cq.cqe to the size of the ring, at most URXE_MAX_CQE. */
 static void vcq_set_size(struct urxe_vcq *vcq)
 {
 	uint32_t depth = vcq->cq.ring.mask + 1;
@@ -57,7 +57,7 @@ static int cq_check_init(const struct ibv_cq_init_attr_ex *a, uint32_t flags,
 	return 0;
 }
 
-/* The engine's half. */
+/* Create the engine's part of the CQ, and its event tag.  -errno */
 static int vcq_setup(struct urxe_vcq *vcq, struct ibv_context *ibctx,
 		     const struct ibv_cq_init_attr_ex *a, uint32_t flags)
 {
@@ -175,13 +175,13 @@ int urxe_modify_cq(struct ibv_cq *ibcq, struct ibv_modify_cq_attr *attr)
 	}
 	store_relaxed(&cq->sh->moderate,
 		      URXE_MODERATE(m->cq_count, m->cq_period));
-	/* what waits now waits by the old limits no more */
+	/* events that the old limits hold back are raised at once */
 	if (load_relaxed(&cq->sh->held_back))
 		cq_fire(&cq->view, true);
 	return 0;
 }
 
-/* EINVAL also when more completions wait than the new size has room for. */
+/* EINVAL also if more completions are unpolled than the new size can hold. */
 int urxe_resize_cq(struct ibv_cq *ibcq, int cqe)
 {
 	struct urxe_vcq *vcq = to_vcq(ibcq);
@@ -221,7 +221,9 @@ int urxe_req_notify_cq(struct ibv_cq *ibcq, int solicited_only)
 	return ret;
 }
 
-/* Core has read one of this CQ's events from the channel. */
+/*
+ * libibverbs calls this after it has read an event of @ibcq from the channel.
+ */
 void urxe_cq_event(struct ibv_cq *ibcq)
 {
 	struct urxe_cq *cq = to_ucq(ibcq);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Completion queues, as libibverbs has them. */
+/* Completion queues as libibverbs sees them. */
 #pragma once
 
 #include "abi/pabi/pabi.h"
@@ -8,9 +8,9 @@
 struct urxe_vcq {
 	struct pabi_cq v;
 	struct urxe_cq cq;
-	uint64_t tag; /* of its events */
-	struct urxe_cqe current; /* of start_poll ... end_poll */
-	struct urxe_pd *parent; /* parent domain it was made in, or NULL */
+	uint64_t tag; /* of its events; shared/event_tag.h */
+	struct urxe_cqe current; /* between start_poll and end_poll */
+	struct urxe_pd *parent; /* its parent domain, or NULL */
 };
 
 static inline struct urxe_vcq *to_vcq(struct ibv_cq *cq)
@@ -23,13 +23,13 @@ static inline struct urxe_cq *to_ucq(struct ibv_cq *cq)
 	return &to_vcq(cq)->cq;
 }
 
-/* Return whether the program left @cq->handle as it was. */
+/* Return whether @cq->handle, which the program can write, is unchanged. */
 static inline bool cq_is_named(struct ibv_cq *cq)
 {
 	return cq->handle == to_ucq(cq)->index;
 }
 
-/* How an interposer's polls of extended CQs continue. */
+/* The poll functions of extended CQs that an interposer has replaced. */
 struct cq_ex_polls {
 	int (*_Atomic start)(struct ibv_cq_ex *cq,
 			     struct ibv_poll_cq_attr *attr);
@@ -37,9 +37,14 @@ struct cq_ex_polls {
 };
 
 /*
- * Have an interposer's @start and @next poll @cq, and keep in @was the
- * functions that they replace.  These are the same for all CQs; a CQ that has
- * others is left alone, because an inner interposer had no memory for it.
+ * Install an interposer's @start and @next in @cq, and store the functions
+ * that they replace in @was, which serves all CQs.
+ *
+ * The first CQ determines the content of @was.  A CQ with other functions is
+ * not changed: an inner interposer had no memory for it and did not install
+ * its own.
+ *
+ * The release store of was->start publishes was->next.
  */
 static inline void cq_ex_polls_replace(
 	struct ibv_cq_ex *cq, struct cq_ex_polls *was,
@@ -56,5 +61,8 @@ static inline void cq_ex_polls_replace(
 	cq->start_poll = start;
 }
 
-/* What was not asked for cannot be read (man ibv_create_cq_ex). */
+/*
+ * Set the poll functions of @cq, and the read functions that @wc_flags
+ * requests.  The other read functions stay NULL (ibv_create_cq_ex(3)).
+ */
 void cq_ex_set_calls(struct ibv_cq_ex *cq, uint64_t wc_flags);

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Polling of extended CQs: ibv_start_poll and the calls of struct ibv_cq_ex.
+ */
 #include <errno.h>
 
 #include "cq.h"
@@ -12,6 +15,7 @@ static struct urxe_vcq *vcq_from_ex(struct ibv_cq_ex *cq)
 
 /* ------------------------------------------------------- the iterator */
 
+/* Take the next completion into vcq->current; false if there is none. */
 static bool cq_ex_advance(struct urxe_vcq *vcq)
 {
 	struct urxe_cq *cq = &vcq->cq;
@@ -28,8 +32,10 @@ static bool cq_ex_advance(struct urxe_vcq *vcq)
 }
 
 /*
- * Other pollers are kept out for the whole batch, but the gate is open in
- * between: the application may do anything there, as destroy a QP.
+ * The poller's lock is held from start_poll to end_poll, so that no other
+ * thread polls.  The gate is entered only within each call: between the calls
+ * the application may, for example, destroy a QP, which waits for pollers
+ * inside the gate (quiesce_pollers()).
  */
 static int start_poll(struct ibv_cq_ex *ibcq, struct ibv_poll_cq_attr *attr)
 {
@@ -79,15 +85,15 @@ READ(enum ibv_wc_opcode, opcode, e->opcode)
 READ(uint32_t, vendor_err, poll_vendor_err(e))
 READ(unsigned int, wc_flags, e->wc_flags & ~URXE_CQE_OWN_FLAGS)
 READ(uint32_t, byte_len, e->byte_len)
-/* or the invalidated rkey: ibv_wc_read_invalidated_rkey is the same call */
+/* ibv_wc_read_invalidated_rkey uses this call as well, for the rkey */
 READ(__be32, imm_data, e->imm)
 READ(uint32_t, qp_num, e->qpn)
 READ(uint32_t, src_qp, e->src_qp)
 READ(uint8_t, sl, poll_sl(e))
-/* Device clock and wall clock are one: ns since 1970. */
+/* The device clock is the wall clock: ns since 1970. */
 READ(uint64_t, timestamp, e->timestamp)
 
-/* There are no LIDs on this link layer. */
+/* RoCE has no LIDs. */
 static uint32_t read_slid(struct ibv_cq_ex *cq)
 {
 	(void)cq;

@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Queries of the device: attributes, port, speed, clock, and the order of
+ * data.
+ */
 #include <endian.h>
 #include <errno.h>
 #include <string.h>
@@ -9,7 +13,7 @@
 #include "odp.h"
 #include "verbs.h"
 
-/* device_cap_flags_ex, bits that headers do not name */
+/* bits of device_cap_flags_ex that verbs.h does not define */
 #define CAP_FLUSH_GLOBAL (1ull << 38)
 #define CAP_FLUSH_PERSISTENT (1ull << 39)
 #define CAP_ATOMIC_WRITE (1ull << 40)
@@ -78,18 +82,18 @@ int urxe_query_device_ex(struct ibv_context *ibctx,
 	full.phys_port_cnt_ex = 1;
 	full.cq_mod_caps.max_cq_count = CQ_MAX_COUNT;
 	full.cq_mod_caps.max_cq_period = CQ_MAX_PERIOD;
-	full.hca_core_clock = 1000000; /* kHz: timestamps count nanoseconds */
+	full.hca_core_clock = 1000000; /* kHz: timestamps are in ns */
 	full.completion_timestamp_mask = UINT64_MAX;
-	/* old applications have a shorter struct */
+	/* older applications pass a shorter struct */
 	memcpy(attr, &full, size < sizeof(full) ? size : sizeof(full));
 	return 0;
 }
 
-/* As ibv_query_port and sysfs say: 4X HDR */
+/* 4X HDR, as ibv_query_port and sysfs report */
 #define WIDTH_4X 2
 #define SPEED_HDR 64
 #define LANES 4
-#define LANE_SPEED 500 /* of 100 Mb/s */
+#define LANE_SPEED 500 /* units of 100 Mb/s */
 
 int urxe_query_port_speed(struct ibv_context *ctx, uint32_t port,
 			  uint64_t *speed)
@@ -101,7 +105,7 @@ int urxe_query_port_speed(struct ibv_context *ctx, uint32_t port,
 	return 0;
 }
 
-/* IB 14.2.5.6: 16 bits, which stay at their end. */
+/* Read a violation counter: 16 bits, saturating (IB 14.2.5.6). */
 static uint32_t violations(const struct urxe_dev *dev, enum urxe_counter which)
 {
 	const uint64_t n = counter_read(dev, which);
@@ -118,7 +122,10 @@ int urxe_query_port(struct ibv_context *ibctx, uint8_t port,
 	if (port != 1)
 		return EINVAL;
 	state = load_relaxed(&dev->port_state);
-	/* core hands in a cleared struct of its own size; fill the old part */
+	/*
+	 * libibverbs passes a zeroed struct of its own size; set the members
+	 * that all releases have
+	 */
 	attr->state = state == URXE_PORT_ACTIVE ? IBV_PORT_ACTIVE :
 						  IBV_PORT_DOWN;
 	attr->max_mtu = IBV_MTU_4096;
@@ -138,14 +145,16 @@ int urxe_query_port(struct ibv_context *ibctx, uint8_t port,
 	return 0;
 }
 
-/* The raw clock, which completions are stamped with. */
+/*
+ * Return the raw clock, which is the clock of completion timestamps, in ns.
+ */
 int urxe_query_rt_values(struct ibv_context *ctx, struct ibv_values_ex *values)
 {
 	(void)ctx;
 	if (values->comp_mask & ~(uint32_t)IBV_VALUES_MASK_RAW_CLOCK)
 		return EINVAL;
 	if (values->comp_mask & IBV_VALUES_MASK_RAW_CLOCK) {
-		/* clients take the raw counter out of tv_nsec */
+		/* clients read the raw counter from tv_nsec alone */
 		values->raw_clock.tv_sec = 0;
 		values->raw_clock.tv_nsec = (long)cq_clock();
 	}
@@ -153,11 +162,14 @@ int urxe_query_rt_values(struct ibv_context *ctx, struct ibv_values_ex *values)
 }
 
 /*
- * No guarantee, for any operation.  Mapped memory gets the end of a message
- * last (transfer.h), which is what programs poll for, but before it bytes
- * arrive as memcpy likes; process_vm_writev promises nothing; and a small
- * SEND is placed when its completion is polled.  Which way a message goes is
- * a matter of the MR, not of the QP that is asked.
+ * Return 0: no order of data is guaranteed, for any operation.
+ *
+ * In mapped memory the end of a message is written last (engine/transfer.h),
+ * which is what programs poll for, but the bytes before it arrive in the
+ * order in which memcpy() stores them.  process_vm_writev() guarantees no
+ * order.  A small SEND is placed when its completion is polled.  The copy
+ * path depends on the MR and not on the QP, so the answer cannot differ
+ * between QPs.
  */
 int urxe_query_qp_data_in_order(struct ibv_qp *qp, enum ibv_wr_opcode op,
 				uint32_t flags)

@@ -1,5 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Device memory: man ibv_alloc_dm, ibv_import_dm. */
+/*
+ * Device memory: ibv_alloc_dm(3), ibv_import_dm(3), ibv_reg_dm_mr(3).
+ *
+ * Device memory is a piece of the fabric's heap (dm_heap_*() in
+ * fabric/fabric.h), which every process maps.  struct urxe_dm is the handle
+ * that one process has of it.  ibv_free_dm through any handle frees the
+ * memory for all processes of the context; the others' handles then fail with
+ * ENOENT.
+ */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,9 +24,9 @@ struct urxe_dm {
 	struct urxe_context *ctx;
 	char *ptr;
 	uint64_t length;
-	uint64_t offset; /* in the heap */
+	uint64_t offset; /* in the heap, bytes */
 	uint32_t slot;
-	uint32_t made; /* of the slot: it may be another DM's by now */
+	uint32_t made; /* generation of the slot, which may be reused */
 };
 
 static struct urxe_dm *to_udm(struct ibv_dm *dm)
@@ -26,7 +34,7 @@ static struct urxe_dm *to_udm(struct ibv_dm *dm)
 	return container_of(dm, struct urxe_dm, vdm.dm);
 }
 
-/* Copies are in units of this, as devices have it. */
+/* Granularity of copies, bytes: NICs require this alignment. */
 #define DM_UNIT 4
 
 static const _Atomic uint64_t *dm_refs(const struct urxe_context *ctx,
@@ -35,7 +43,7 @@ static const _Atomic uint64_t *dm_refs(const struct urxe_context *ctx,
 	return &ctx->fabric->dev->dm[slot].refs;
 }
 
-/* Is it there, or did another process of this context free it? */
+/* Return false if the memory was freed, perhaps by another process. */
 static bool dm_exists(const struct urxe_dm *dm)
 {
 	uint64_t refs = load_acquire(dm_refs(dm->ctx, dm->slot));
@@ -43,6 +51,7 @@ static bool dm_exists(const struct urxe_dm *dm)
 	return URXE_DM_MADE(refs) == dm->made && URXE_DM_COUNT(refs);
 }
 
+/* 0, or an errno value, in errno as well: ENOENT, EINVAL. */
 static int dm_check_range(const struct urxe_dm *dm, uint64_t offset,
 			  size_t length)
 {
@@ -76,14 +85,20 @@ static int memcpy_from_dm(void *host, struct ibv_dm *ibdm, uint64_t offset,
 	int ret = dm_check_range(dm, offset, length);
 
 	if (!ret) {
-		/* what a peer wrote before it said so is to be seen */
+		/*
+		 * acquire: if the program has learnt that a peer has written,
+		 * the copy contains what was written
+		 */
 		atomic_thread_fence(memory_order_acquire);
 		memcpy(host, dm->ptr + offset, length);
 	}
 	return ret;
 }
 
-/* One process's handle of the device memory in slot; NULL: a broken slot. */
+/*
+ * Fill in @dm, a handle of the device memory in @slot.  NULL if the slot's
+ * range exceeds the heap: it is corrupt.
+ */
 static struct ibv_dm *dm_new_handle(struct urxe_dm *dm,
 				    struct urxe_context *ctx, uint32_t slot,
 				    uint32_t made, uint64_t length)
@@ -141,7 +156,7 @@ err_free:
 	return urxe_fail(ret, "ibv_alloc_dm");
 }
 
-/* EBUSY while an MR is on it; ENOENT: another process freed it. */
+/* EBUSY while an MR uses it; ENOENT if another process freed it. */
 int urxe_free_dm(struct ibv_dm *ibdm)
 {
 	struct urxe_dm *dm = to_udm(ibdm);
@@ -168,7 +183,10 @@ struct ibv_dm *urxe_import_dm(struct ibv_context *ibctx, uint32_t handle)
 	if (handle >= dm_slots(ctx->fabric->dev))
 		return urxe_fail(-ENOENT, "ibv_import_dm: no such handle");
 	slot = &ctx->fabric->dev->dm[handle];
-	/* before what it tells of: dm_exists() sees if it changes */
+	/*
+	 * acquire: read before the other members.  If the slot is reused
+	 * meanwhile, dm_exists() finds another generation in refs.
+	 */
 	refs = load_acquire(&slot->refs);
 	if (!URXE_DM_COUNT(refs) || slot->share == URXE_DM_OF_MR ||
 	    load_relaxed(&slot->used) != ctx->slot + 1 ||
@@ -190,7 +208,7 @@ void urxe_unimport_dm(struct ibv_dm *ibdm)
 	free(to_udm(ibdm));
 }
 
-/* Returns the descriptor, or -1 and errno. */
+/* Return a file descriptor, which the caller owns, or -1 and errno. */
 int urxe_dm_export_dmabuf_fd(struct ibv_dm *ibdm)
 {
 	struct urxe_dm *dm = to_udm(ibdm);

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * ibv_reg_dmabuf_mr: memory that the application names by a descriptor and
- * need not have mapped.  Any descriptor that can be mapped will do, and one of
- * device memory (ibv_dm_export_dmabuf_fd).
+ * ibv_reg_dmabuf_mr: registration of memory that a file descriptor names and
+ * that the application need not map.  Two kinds of descriptor are accepted:
+ * device memory (ibv_dm_export_dmabuf_fd), and any file that can be mapped,
+ * which the MR maps.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -18,8 +19,10 @@
 #include "verbs.h"
 
 /*
- * Is [offset, offset + length) in it?  -EBADF, -EINVAL.  The kernel takes
- * dma-bufs only, whose files have no type or are regular ones.
+ * Check that the file has the range [@offset, @offset + @length).  Return 0,
+ * -EBADF or -EINVAL.  The kernel accepts only dma-bufs, of which fstat()
+ * reports no file type or a regular file; so FIFOs, sockets and directories
+ * are refused.
  */
 static int dmabuf_check_file(int fd, uint64_t offset, uint64_t length)
 {
@@ -34,7 +37,7 @@ static int dmabuf_check_file(int fd, uint64_t offset, uint64_t length)
 	if (offset + length < offset)
 		return -EINVAL;
 	size = S_ISREG(st.st_mode) ? st.st_size : lseek(fd, 0, SEEK_END);
-	/* a device that cannot tell its size: mmap will */
+	/* a device without a size is not checked here: mmap() does that */
 	if ((size > 0 || S_ISREG(st.st_mode)) &&
 	    offset + length > (uint64_t)size)
 		return fabric_fail(EINVAL, "the file has %lld bytes",
@@ -42,7 +45,10 @@ static int dmabuf_check_file(int fd, uint64_t offset, uint64_t length)
 	return 0;
 }
 
-/* What a NIC would pin is brought in now: no SIGBUS later.  -errno */
+/*
+ * Map the range, and populate its pages, which a NIC would pin: a later
+ * access raises no SIGBUS.  On success the caller owns the mapping.  -errno
+ */
 static int dmabuf_map(int fd, uint64_t offset, uint64_t length, bool write,
 		      void **map, size_t *map_len)
 {
@@ -68,7 +74,10 @@ static int dmabuf_map(int fd, uint64_t offset, uint64_t length, bool write,
 	return 0;
 }
 
-/* The device memory in slot, which is the MR's from now on.  -errno */
+/*
+ * Register the device memory in @slot, a reference that dm_import() returned.
+ * The MR owns the reference; on failure it is released.  -errno
+ */
 static int dmabuf_reg_dm(struct urxe_pd *pd, uint64_t offset, size_t length,
 			 uint64_t iova, uint32_t slot, int access,
 			 struct urxe_mr **mr)
@@ -95,7 +104,7 @@ static int dmabuf_reg_dm(struct urxe_pd *pd, uint64_t offset, size_t length,
 	return fabric_fail(EINVAL, "a range that the device memory does not have");
 }
 
-/* A file, which the MR maps.  -errno */
+/* Register a file; the MR owns the mapping.  -errno */
 static int dmabuf_reg_file(struct urxe_pd *pd, uint64_t offset, size_t length,
 			   uint64_t iova, int fd, int access,
 			   struct urxe_mr **mr)

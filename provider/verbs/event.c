@@ -1,5 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Events that an object leaves behind when it is destroyed. */
+/*
+ * Event tags, and the events that are pending when an object is destroyed.
+ *
+ * The destroyer of a CQ, a QP or an SRQ calls event_wait_*() when no process
+ * can raise another event of it.  The steps:
+ *
+ *  1. Remove the tag from the preload library's table (event_end()), so that
+ *     records that are read later are skipped; shared/event_tag.h.  The reply
+ *     says how many events of the object were read.
+ *  2. Drop the events that are kept in the arena (event_drop()), and remove
+ *     the records from the FIFOs (event_take_back()).
+ *  3. Wait until the application has acknowledged as many events as were read
+ *     (ibv_ack_cq_events(3), ibv_ack_async_event(3)).
+ */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -15,7 +28,10 @@
 #include "qp.h"
 #include "verbs.h"
 
-/* libibverbs is about to give it out: say why it happened. */
+/*
+ * libibverbs calls this before ibv_get_async_event returns @event.  Log the
+ * reason of an event of a QP.
+ */
 void urxe_async_event(struct ibv_context *ctx, struct ibv_async_event *event)
 {
 	(void)ctx;
@@ -37,7 +53,10 @@ uint32_t event_async_fifo(const struct ibv_context *ibv)
 	return fifo_number(ibv->async_fd, &number) ? 0 : number + 1;
 }
 
-/* What one thread has in its hand, another would miss in the FIFO. */
+/*
+ * Serialises event_take_back(): a record that one thread has read and not yet
+ * written back would be missed by another thread.
+ */
 static pthread_mutex_t take_lock = PTHREAD_MUTEX_INITIALIZER;
 
 void event_after_fork(void)
@@ -45,7 +64,10 @@ void event_after_fork(void)
 	pthread_mutex_init(&take_lock, NULL);
 }
 
-/* With its tag, as it is in the FIFO: the preload library does not wrap this. */
+/*
+ * Read one record with its tag.  The preload library wraps read(), where it
+ * replaces tags by addresses, but not readv().
+ */
 static bool event_read(int fd, char *rec, size_t record)
 {
 	struct iovec iov = { rec, record };
@@ -54,9 +76,9 @@ static bool event_read(int fd, char *rec, size_t record)
 }
 
 /*
- * Take the records of one object out of a FIFO: read all, write the others
- * back.  Through descriptors of our own, because the application's may be
- * blocking and is not ours to change.
+ * Remove the records of one object from a FIFO: read all records, and write
+ * the others back.  The FIFO is opened again, non-blocking, because the
+ * application's descriptor may be blocking and must not be changed.
  */
 static void event_take_back(int fd, uint64_t tag, size_t record)
 {
@@ -71,7 +93,9 @@ static void event_take_back(int fd, uint64_t tag, size_t record)
 	pthread_mutex_lock(&take_lock);
 	rd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
 	wr = open(path, O_WRONLY | O_NONBLOCK | O_CLOEXEC);
-	/* as many as a FIFO holds: what comes meanwhile is not ours */
+	/*
+	 * the capacity of a FIFO; records that arrive later have other tags
+	 */
 	for (left = 65536 / record; rd >= 0 && wr >= 0 && left; left--) {
 		if (!event_read(rd, rec, record))
 			break;
@@ -86,14 +110,14 @@ static void event_take_back(int fd, uint64_t tag, size_t record)
 	pthread_mutex_unlock(&take_lock);
 }
 
-/* The object that is destroyed, for the call table. */
+/* The object that is destroyed, for the call table (shared/call.h). */
 struct event_object {
 	struct urxe_context *ctx;
 	enum urxe_call_kind call;
 	uint32_t number; /* QPN, or index */
 };
 
-/* Sleep until as many events are completed; mutex is held. */
+/* Sleep until *@completed has reached @read; @mutex is held. */
 static void event_sleep(const struct event_object *o, uint32_t read,
 			const uint32_t *completed, pthread_mutex_t *mutex,
 			pthread_cond_t *cond)
@@ -110,9 +134,8 @@ static void event_sleep(const struct event_object *o, uint32_t read,
 }
 
 /*
- * Nobody finds the tag any more, and what was read of it is known: core has
- * it, or the application, which may be anywhere between its read and its
- * acknowledgement.  Wait until as many are completed.
+ * Wait until the application has acknowledged @read events.  The tag is
+ * removed, so that @read is final.  Counters wrap around.
  */
 static void event_wait(const struct event_object *o, uint32_t read,
 		       const uint32_t *completed, pthread_mutex_t *mutex,
@@ -136,6 +159,7 @@ int event_watch(const struct ibv_context *ibv, const void *object,
 	return 0;
 }
 
+/* Remove @tag from the table; return how many of its events were read. */
 static struct event_element event_end(const struct ibv_context *ibv,
 				      uint64_t tag)
 {

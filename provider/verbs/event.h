@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* Tags of events, and the wait for events when an object is destroyed. */
 #pragma once
 
 #include "cq.h"
@@ -9,20 +10,24 @@
 /* Number + 1 of the context's async FIFO, 0 if it has none. */
 uint32_t event_async_fifo(const struct ibv_context *ibv);
 
-/* Have its events read as the object's address: the tag, or -errno. */
+/*
+ * Allocate a tag for @object and return it in *@tag.  A read of an event with
+ * this tag returns the object's address.  0 or -errno
+ */
 int event_watch(const struct ibv_context *ibv, const void *object,
 		enum event_kind kind, uint64_t *tag);
-/* It was not made after all. */
+/* Release @tag of an object whose creation failed. */
 void event_forget(const struct ibv_context *ibv, uint64_t tag);
 
 /*
- * Before an object is destroyed: take its unread events back and wait until
- * those that were read are acknowledged (man ibv_destroy_cq, ibv_destroy_qp).
- * Nobody may be able to raise another one.
+ * Called by the destroyer of an object.  Remove its unread events, and wait
+ * until the application has acknowledged those that it read
+ * (ibv_destroy_cq(3), ibv_destroy_qp(3)).  No process may be able to raise
+ * another event of it.
  */
 void event_wait_cq(struct urxe_vcq *cq);
 void event_wait_qp(struct ibv_qp *qp);
 void event_wait_srq(struct ibv_srq *srq);
 
-/* In the child of a fork. */
+/* Reinitialise the lock in the child of a fork. */
 void event_after_fork(void);

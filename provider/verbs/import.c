@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * More handles of an MR, in other processes that hold the same context.  The
- * memory stays that of the process that registered it: it is reached there,
- * whoever posts the work request.  ibv_dereg_mr through any handle ends the
- * MR for all; ibv_unimport_mr only frees a handle, the original one, too.
+ * ibv_import_mr, ibv_unimport_mr: further handles of an MR, in processes that
+ * share the context.
+ *
+ * The memory stays in the process that registered it, and is accessed there,
+ * no matter which process posts the work request.  ibv_dereg_mr through any
+ * handle destroys the MR for all processes.  ibv_unimport_mr frees only the
+ * handle; the original handle may be passed to it as well.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -14,7 +17,10 @@
 #include "shared/bitmap.h"
 #include "verbs.h"
 
-/* The MR that handle names, under the arena's lock. */
+/*
+ * Return the entry of the MR that @handle names, and its live word in *@live,
+ * or NULL.  The arena's lock is held.
+ */
 static struct urxe_key *import_find(struct urxe_context *ctx, uint32_t handle,
 				    uint64_t *live)
 {

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* ibv_attach_mcast, ibv_detach_mcast: multicast groups of UD QPs. */
 #include <errno.h>
 
 #include "engine/log.h"
@@ -21,13 +22,13 @@ int urxe_attach_mcast(struct ibv_qp *ibqp, const union ibv_gid *gid,
 	struct urxe_vqp *vqp = to_vqp(ibqp);
 	int ret;
 
-	(void)lid; /* RoCE has none */
+	(void)lid; /* RoCE has no LIDs */
 	if (!qp_is_named(ibqp))
 		return ENOENT;
 	if (!mcast_fits(&vqp->qp, gid, "ibv_attach_mcast"))
 		return EINVAL;
 	ret = mcast_attach(vqp->qp.ctx->fabric, gid->raw, vqp->qp.qpn);
-	if (ret > 0)
+	if (ret > 0) /* was not attached before */
 		fetch_add_relaxed(&vqp->mcast_groups, 1);
 	return ret < 0 ? -ret : 0;
 }

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* Accounting of registered pages against RLIMIT_MEMLOCK. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -28,8 +29,10 @@ void memlock_after_fork(void)
 	store_relaxed(&pinned, 0);
 }
 
-/* capable() asks for a capability in the first user namespace: all IDs are
- * mapped. */
+/*
+ * Return whether this is the initial user namespace, in which the kernel's
+ * capable() checks capabilities: the map has all IDs.
+ */
 static bool is_first_userns(void)
 {
 	static const char all[] = " 4294967295\n";
@@ -56,7 +59,11 @@ static bool can_lock(void)
 	       cap[0].effective & 1u << CAP_IPC_LOCK && is_first_userns();
 }
 
-/* Are so many pages too many for this process? */
+/*
+ * Return whether @pages exceed RLIMIT_MEMLOCK and the process has no
+ * CAP_IPC_LOCK.  *@limit, in bytes, is set if there is a limit.  Preserves
+ * errno.
+ */
 static bool is_beyond(uint64_t pages, uint64_t *limit)
 {
 	const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
@@ -83,7 +90,7 @@ int memlock_charge(uint64_t addr, uint64_t length, uint64_t *pages)
 		return 0;
 	memlock_release(*pages);
 	*pages = 0;
-	/* the kernel's can_do_mlock() */
+	/* EPERM: as the kernel's can_do_mlock() */
 	return fabric_fail(
 		limit ? ENOMEM : EPERM,
 		"RLIMIT_MEMLOCK is %llu bytes, and the memory regions of this process would pin %llu; raise it (ulimit -l, LimitMEMLOCK=), or register less",

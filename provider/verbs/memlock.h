@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * RLIMIT_MEMLOCK, as the kernel's ib_umem_get() accounts it (mm->pinned_vm):
- * the pages of each MR of the process, those of two MRs twice; not on-demand
- * memory, dma-bufs or device memory.  urxe pins nothing: the limit holds if
- * URXE_MEMLOCK=enforce, and for a process without CAP_IPC_LOCK.
+ * RLIMIT_MEMLOCK, as the kernel's ib_umem_get() accounts it in mm->pinned_vm.
+ *
+ * The pages of each MR of the process are charged, and a page of two MRs is
+ * charged twice.  On-demand memory, dma-bufs and device memory are not
+ * charged.  urxe pins nothing.  The limit is enforced only if
+ * URXE_MEMLOCK=enforce, and only for a process without CAP_IPC_LOCK.
  */
 #pragma once
 
@@ -13,12 +15,23 @@
 #include "base/compiler.h"
 
 internal void memlock_init(void);
-/* In the child of a fork, whose address space has nothing pinned. */
+/*
+ * Reset the count in the child of a fork: its address space has no pinned
+ * pages.
+ */
 internal void memlock_after_fork(void);
 
-/* Account a range; *pages is for memlock_release().  -ENOMEM, -EPERM */
+/*
+ * Charge the range of @length bytes at @addr.  *@pages is to be passed to
+ * memlock_release().  0, -ENOMEM, or -EPERM if the limit is 0; on failure
+ * nothing is charged and *@pages is 0.
+ */
 internal int memlock_charge(uint64_t addr, uint64_t length, uint64_t *pages);
 internal void memlock_release(uint64_t pages);
 
-/* Would the kernel have refused the last MR?  How many bytes it would pin. */
+/*
+ * Return whether the kernel would have refused the last MR.  *@bytes is what
+ * all MRs of the process would pin.  *@limit is set if there is a limit, in
+ * bytes.
+ */
 internal bool memlock_exceeded(uint64_t *bytes, uint64_t *limit);

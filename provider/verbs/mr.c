@@ -1,5 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Registering memory, "in software": a look at the mappings and an entry. */
+/*
+ * Memory registration: ibv_reg_mr, ibv_dereg_mr, ibv_alloc_null_mr.
+ *
+ * Nothing is pinned.  Registration checks the mappings of the range, records
+ * how peers can reach the pages (struct urxe_key), and enables an entry of
+ * the context's key table.  Deregistration disables the entry, and waits for
+ * the requesters that are using it (key_revoke()).
+ */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -51,9 +58,15 @@ int mr_check_range(uint64_t at, uint64_t length, uint64_t iova)
 }
 
 /*
- * Which pages it is: peers may map shared ones, too.  Those have to be there,
- * as a NIC would have them: what a full file system has no room for would be a
- * signal in the peer that touches it first.
+ * If the range is a shared mapping of one file, record the file and the
+ * offset in @out, so that peers can map it (copy path 2).
+ *
+ * The pages of such a file are populated, as a NIC pins them.  If the file
+ * system had no room for one of them, the peer that first accessed it would
+ * get SIGBUS.
+ *
+ * Return 0 or -errno.  Other memory is not an error, unless
+ * IBV_ACCESS_FLUSH_PERSISTENT requires a file.
  */
 static int mr_describe_file(struct urxe_context *ctx, const struct vma *file,
 			    unsigned int access, struct urxe_key *out)
@@ -85,14 +98,21 @@ static int mr_describe_file(struct urxe_context *ctx, const struct vma *file,
 	return fabric_fail(ENOMEM, "there is no room for all pages of the file");
 }
 
-/* Who never has others at it gains nothing, and no file makes it persistent. */
+/*
+ * Return whether the pages may be adopted (engine/adopt.h): private memory
+ * that peers access, and that need not be persistent, which no memfd is.
+ */
 static bool mr_may_adopt(const struct vma *file, unsigned int access)
 {
 	return !file->shared && !(access & URXE_ACCESS_FLUSH_PERSISTENT) &&
 	       access & (WRITE_ACCESS | IBV_ACCESS_REMOTE_READ);
 }
 
-/* Adopted pages that cannot be told to peers go back, and are private ones. */
+/*
+ * Adopt the pages of the MR and describe them in @out.  If peers cannot map
+ * them, restore @out and return the pages to private memory, if no other MR
+ * uses them.
+ */
 static void mr_adopt(struct urxe_context *ctx, unsigned int access,
 		     struct urxe_key *out)
 {
@@ -108,7 +128,8 @@ static void mr_adopt(struct urxe_context *ctx, unsigned int access,
 		ret = mr_describe_file(ctx, &file, access, out);
 	if (ret) {
 		key_set(out, &plain);
-		out->flags |= URXE_MR_SHARED; /* if they cannot go back now */
+		/* in case that adopt_settle() cannot return them now */
+		out->flags |= URXE_MR_SHARED;
 	}
 	adopt_settle();
 }
@@ -135,7 +156,7 @@ int mr_describe(struct urxe_context *ctx, void *addr, size_t length,
 		return ret;
 	if (access & IBV_ACCESS_ON_DEMAND)
 		return odp_describe(out);
-	/* the page of no bytes must be there, too */
+	/* with length 0 the page at va must be mapped as well */
 	ret = vma_check_ends(va, length + !length, access & WRITE_ACCESS,
 			     &file);
 	if (ret)
@@ -151,6 +172,9 @@ int mr_describe(struct urxe_context *ctx, void *addr, size_t length,
 	return mr_describe_file(ctx, &file, access, out);
 }
 
+/*
+ * Release the reference that an MR has to file @index, and to its adoption.
+ */
 static void mr_leave_file(struct urxe_context *ctx, uint32_t index)
 {
 	const struct urxe_file *f;
@@ -257,7 +281,9 @@ struct ibv_mr *urxe_reg_mr(struct ibv_pd *ibpd, void *addr, size_t length,
 	return &mr->vmr.mr;
 }
 
-/* EBUSY while a window is bound; ENOENT: another process destroyed it. */
+/*
+ * EBUSY while a window is bound; ENOENT if another process destroyed the MR.
+ */
 int urxe_dereg_mr(struct pabi_mr *vmr)
 {
 	struct urxe_mr *mr = to_umr(&vmr->mr);
@@ -285,8 +311,8 @@ int urxe_dereg_mr(struct pabi_mr *vmr)
 }
 
 /*
- * It swallows what is written and reads as zero, at any address.  No remote
- * access, and no rkey.
+ * ibv_alloc_null_mr: an MR that discards writes and reads as zero, at any
+ * address.  It has no remote access and no rkey.
  */
 struct ibv_mr *urxe_alloc_null_mr(struct ibv_pd *ibpd)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * ibv_reg_mr_ex, which libibverbs has from release 59: the other two ways to
- * register, chosen by what is given.
+ * ibv_reg_mr_ex (libibverbs 59 and later): ibv_reg_mr or ibv_reg_dmabuf_mr,
+ * depending on comp_mask.
  */
 #include <errno.h>
 

@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* What ibv_reg_mr_ex is given, in our own words: the header may not have it. */
+/*
+ * The argument of ibv_reg_mr_ex, which an installed verbs.h may not define.
+ */
 #pragma once
 
 #include <stddef.h>
 #include <stdint.h>
 
-/* struct ibv_mr_init_attr; later releases have more behind it. */
+/* struct ibv_mr_init_attr; later releases append members. */
 struct mr_attr {
 	size_t length;
 	int access;
-	uint64_t given; /* GIVEN_*: which of the members below */
+	uint64_t given; /* comp_mask: GIVEN_* of the members below */
 	uint64_t iova;
 	void *addr;
 	int fd;

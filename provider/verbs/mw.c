@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Memory windows: the objects; engine/bind.h has the binding. */
+/*
+ * Memory windows: ibv_alloc_mw, ibv_dealloc_mw, ibv_bind_mw.  engine/bind.c
+ * executes the bind and invalidate requests.
+ */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -71,7 +74,7 @@ int urxe_dealloc_mw(struct ibv_mw *ibmw)
 	uint32_t index = mw->key - ctx->arena->key;
 	int ret;
 
-	if (ibmw->handle != index) /* rkey is the program's to change */
+	if (ibmw->handle != index) /* not rkey: programs change it */
 		return ENOENT;
 	ret = arena_lock(ctx->fabric, ctx->arena);
 	while (!ret && mw->key->parent)
@@ -80,7 +83,7 @@ int urxe_dealloc_mw(struct ibv_mw *ibmw)
 		urxe_fail(ret, "ibv_dealloc_mw");
 		return -ret;
 	}
-	mw->key->flags = 0; /* a bind that is still queued fails */
+	mw->key->flags = 0; /* a bind that is still queued will fail */
 	mw->key->qpn = 0;
 	arena_unlock(ctx->fabric, ctx->arena);
 	key_free(ctx, URXE_OBJ_MW, URXE_KEY(ctx->slot, index, 0));
@@ -89,7 +92,10 @@ int urxe_dealloc_mw(struct ibv_mw *ibmw)
 	return 0;
 }
 
-/* man ibv_bind_mw: type 1; the new rkey is there when the call returns. */
+/*
+ * Post the bind of a window of type 1 (ibv_bind_mw(3)).  mw->rkey is the new
+ * rkey when the call returns.  EINVAL, or ENOMEM if the send queue is full.
+ */
 int urxe_bind_mw(struct ibv_qp *ibqp, struct ibv_mw *mw,
 		 struct ibv_mw_bind *bind)
 {

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* On-demand paging: capabilities, registration, ibv_advise_mr. */
 #include <errno.h>
 
 #include "engine/mem.h"
@@ -8,7 +9,7 @@
 #include "pd.h"
 #include "verbs.h"
 
-/* enum ibv_odp_transport_cap_bits, two of them newer than some headers */
+/* bits of enum ibv_odp_transport_cap_bits that older headers do not define */
 #define ODP_FLUSH (1u << 6)
 #define ODP_ATOMIC_WRITE (1u << 7)
 
@@ -40,17 +41,21 @@ int odp_describe(struct urxe_key *desc)
 	if (implicit && desc->iova)
 		return fabric_fail(EINVAL,
 				   "an implicit MR starts at address 0");
-	/* man ibv_reg_mr: huge pages in explicit mode, and they must be */
+	/* ibv_reg_mr(3): only an explicit MR, and only of huge pages */
 	if (desc->access & IBV_ACCESS_HUGETLB &&
 	    (implicit || !vma_huge(desc->va, desc->length)))
 		return fabric_fail(
 			EINVAL,
 			"IBV_ACCESS_HUGETLB and not all of it is huge pages");
-	desc->flags |= URXE_MR_ODP | URXE_MR_SHARED; /* not looked at */
+	/* SHARED: the mappings are not inspected, and may be shared */
+	desc->flags |= URXE_MR_ODP | URXE_MR_SHARED;
 	return 0;
 }
 
-/* The MR that an SGE names, in *out; else the man page's errno values. */
+/*
+ * Find the on-demand MR that @sge names, and return its entry in *@out.  0,
+ * or an errno value of ibv_advise_mr(3).
+ */
 static int odp_find(struct urxe_pd *pd, const struct ibv_sge *sge,
 		    const struct urxe_key **out)
 {
@@ -76,6 +81,7 @@ static int odp_find(struct urxe_pd *pd, const struct ibv_sge *sge,
 	return 0;
 }
 
+/* Prefetch one SGE.  errno value */
 static int odp_advise(struct urxe_pd *pd, unsigned int advice,
 		      const struct ibv_sge *sge)
 {
@@ -91,14 +97,14 @@ static int odp_advise(struct urxe_pd *pd, unsigned int advice,
 	if (write && !(k->access & IBV_ACCESS_LOCAL_WRITE))
 		return EPERM;
 	if (!mem_is_mine(pd->ctx->self, k))
-		return 0; /* not our pages: a hint is a hint */
+		return 0; /* pages of another process: the hint is ignored */
 	va = k->va + (sge->addr - k->iova);
 	if (advice == IBV_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT)
 		return -vma_check(va, sge->length, false, &file);
 	return -odp_populate(va, sge->length, write);
 }
 
-/* It is done at once, with and without IBV_ADVISE_MR_FLAG_FLUSH. */
+/* Prefetch synchronously, with and without IBV_ADVISE_MR_FLAG_FLUSH. */
 int urxe_advise_mr(struct ibv_pd *ibpd, enum ib_uverbs_advise_mr_advice advice,
 		   uint32_t flags, struct ibv_sge *sg_list, uint32_t num_sge)
 {

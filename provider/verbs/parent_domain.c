@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Parent domains and thread domains: ibv_alloc_parent_domain, ibv_alloc_td.
+ */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -6,7 +9,7 @@
 #include "parent_domain.h"
 #include "verbs.h"
 
-/* resource_type of the allocators; the upper half is the driver id, 0. */
+/* resource_type for the allocators; the upper 32 bits are the driver id, 0 */
 #define RESOURCE_SQ 1
 
 void *pd_alloc_sq(struct urxe_pd *pd, size_t size, bool *custom)
@@ -49,7 +52,7 @@ struct ibv_td *urxe_alloc_td(struct ibv_context *ibctx,
 	return &td->td;
 }
 
-/* EBUSY while a parent domain has it. */
+/* EBUSY while a parent domain uses it. */
 int urxe_dealloc_td(struct ibv_td *ibtd)
 {
 	struct urxe_td *td = container_of(ibtd, struct urxe_td, td);
@@ -63,8 +66,8 @@ int urxe_dealloc_td(struct ibv_td *ibtd)
 /* ------------------------------------------------------- parent domains */
 
 /*
- * rdma-core 64's ALLOW_CC_UNPROTECTED_ALLOC, for guests whose memory is
- * encrypted: all memory is alike here.
+ * ALLOW_CC_UNPROTECTED_ALLOC of rdma-core 64, for guests with encrypted
+ * memory.  It is accepted and has no effect.
  */
 #define PARENT_ALLOW_CC_UNPROTECTED (1u << 2)
 #define PARENT_MASKS                              \

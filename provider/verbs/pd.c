@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* Protection domains: ibv_alloc_pd, ibv_import_pd, and their handles. */
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -10,10 +11,13 @@
 #include "verbs.h"
 
 /*
- * The PD itself is the entry in the arena; struct urxe_pd is one process's
- * handle of it.  Imports are more handles.  Whoever deallocates ends it for
- * all; the others' handles are then good for ibv_unimport_pd only, which the
- * count in `live` tells.
+ * The PD itself is an entry of the arena; struct urxe_pd is a handle of it in
+ * one process, and ibv_import_pd creates further handles.
+ *
+ * ibv_dealloc_pd through any handle destroys the PD for all processes.  The
+ * other handles can then only be passed to ibv_unimport_pd.  A handle detects
+ * this by `live`: the entry's count, which changes when it is allocated (odd)
+ * and when it is freed (even), is no longer that of the handle.
  */
 static struct urxe_pd_sh *pd_shared(const struct urxe_pd *pd)
 {
@@ -48,8 +52,8 @@ void pd_unlink(struct urxe_pd *pd)
 }
 
 /*
- * Return the handle that @ibpd is part of.  If @ibpd is a copy, return a handle
- * of the same PD if @copies, else NULL.
+ * Return the handle that @ibpd is part of.  If @ibpd is a copy, return a
+ * handle of the same PD if @copies, else NULL.
  */
 static struct urxe_pd *pd_look_up(const struct ibv_pd *ibpd, bool copies)
 {
@@ -74,8 +78,10 @@ struct urxe_pd *pd_find(const struct ibv_pd *ibpd)
 }
 
 /*
- * Objects keep the handle they were made with, because ibv_unimport_pd may
- * come before they go.  (A parent domain's handle is part of that object.)
+ * Release a reference to a handle.  Each object keeps a reference to the
+ * handle that it was created with, because ibv_unimport_pd may precede the
+ * destruction of the object.  The handle of a parent domain is part of struct
+ * urxe_parent, and is not freed here.
  */
 void pd_release(struct urxe_pd *pd)
 {
@@ -104,7 +110,9 @@ void pd_put(struct urxe_pd *pd)
 	pd_release(pd);
 }
 
-/* A free entry: its number, and its count in *live. */
+/*
+ * Allocate an entry; return its index, and its count in *@live, or -ENOMEM.
+ */
 static int pd_take_handle(struct urxe_arena *a, uint32_t *live)
 {
 	uint32_t i, count;
@@ -120,6 +128,7 @@ static int pd_take_handle(struct urxe_arena *a, uint32_t *live)
 	return -ENOMEM;
 }
 
+/* Initialise @pd, which is zeroed, as a handle, and add it to the list. */
 static struct ibv_pd *pd_new_handle(struct urxe_pd *pd,
 				    struct urxe_context *ctx, uint32_t index,
 				    uint32_t live)
@@ -160,7 +169,7 @@ err_free:
 	return urxe_fail(ret, "ibv_alloc_pd");
 }
 
-/* EBUSY while something is in it; ENOENT: another process destroyed it. */
+/* EBUSY while it has objects; ENOENT if another process destroyed it. */
 int urxe_dealloc_pd(struct ibv_pd *ibpd)
 {
 	struct urxe_pd *pd = pd_look_up(ibpd, false);
@@ -185,7 +194,7 @@ int urxe_dealloc_pd(struct ibv_pd *ibpd)
 	return 0;
 }
 
-/* Another user of the PD that handle names; man ibv_import_pd. */
+/* Create a handle of the PD that @handle names; ibv_import_pd(3). */
 struct ibv_pd *urxe_import_pd(struct ibv_context *ibctx, uint32_t handle)
 {
 	struct urxe_context *ctx = to_uctx(ibctx);

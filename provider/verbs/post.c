@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* The verbs of the data path: the engine's, on libibverbs' objects. */
+/*
+ * The verbs of the data path: the engine's functions, called with the
+ * engine's part of libibverbs' objects.
+ */
 #include "cq.h"
 #include "engine/poll.h"
 #include "qp.h"

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Queue pairs: creating, querying, destroying.  qp_state.c has ibv_modify_qp. */
+/*
+ * Queue pairs: creation, queries, destruction, ECE.  ibv_modify_qp is in
+ * qp_state.c, ibv_create_qp_ex in qp_ex.c, ibv_open_qp in xrc.c.
+ */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,7 +22,7 @@
 #include "verbs.h"
 #include "xrc.h"
 
-/* Handles of another context mean nothing here. */
+/* Return whether all objects in @init belong to context @ctx. */
 static bool qp_all_of(const struct ibv_context *ctx,
 		      const struct ibv_qp_init_attr_ex *init)
 {
@@ -29,14 +32,20 @@ static bool qp_all_of(const struct ibv_context *ctx,
 	       (!init->srq || init->srq->context == ctx);
 }
 
-/* An XRC SRQ is named by each message, and belongs to no QP. */
+/*
+ * Return whether a QP may be attached to @srq.  An XRC SRQ is addressed by
+ * each message, and cannot be attached to a QP.
+ */
 static bool qp_srq_suits(const struct ibv_srq *srq)
 {
 	return container_of(srq, struct urxe_vsrq, v.srq)->v.srq_type ==
 	       IBV_SRQT_BASIC;
 }
 
-/* Without a receive queue its sizes are ignored; ibv_create_qp(3). */
+/*
+ * Return -EINVAL if a capability exceeds its limit.  The receive sizes are
+ * ignored if the QP has no receive queue (ibv_create_qp(3)).
+ */
 static int qp_check_cap(const struct ibv_qp_cap *cap, bool has_rq)
 {
 	const struct {
@@ -61,7 +70,10 @@ static int qp_check_cap(const struct ibv_qp_cap *cap, bool has_rq)
 	return 0;
 }
 
-/* What each type needs, and what it must not have; man ibv_create_qp_ex. */
+/*
+ * Check the attributes that each QP type requires and excludes
+ * (ibv_create_qp_ex(3)).  @pd is the PD of @init, or NULL.  0 or -errno
+ */
 static int qp_check_init(const struct ibv_context *ctx,
 			 const struct ibv_qp_init_attr_ex *init,
 			 const struct urxe_pd *pd)
@@ -126,7 +138,7 @@ void vqp_fill(struct urxe_vqp *vqp, struct ibv_context *ibv,
 	}
 }
 
-/* What of the attributes a QP of its type keeps. */
+/* Copy those attributes that apply to the QP's type. */
 static void qp_take_init(struct urxe_vqp *vqp,
 			 const struct ibv_qp_init_attr_ex *a,
 			 struct urxe_pd *pd)
@@ -135,7 +147,7 @@ static void qp_take_init(struct urxe_vqp *vqp,
 
 	init->qp_context = a->qp_context;
 	init->qp_type = a->qp_type;
-	if (a->qp_type == IBV_QPT_XRC_RECV) { /* all it has is its domain */
+	if (a->qp_type == IBV_QPT_XRC_RECV) { /* it has only a domain */
 		vqp->xrcd = to_uxrcd(a->xrcd);
 		return;
 	}
@@ -153,7 +165,10 @@ static void qp_take_init(struct urxe_vqp *vqp,
 	}
 }
 
-/* The engine's half, with a send queue from the PD's allocator if it has one.
+/*
+ * Create the engine's part of the QP, and its event tag.  The ring of the
+ * send queue is allocated by the parent domain's allocator if there is one.
+ * -errno
  */
 static int vqp_setup(struct urxe_vqp *vqp, struct urxe_context *ctx)
 {
@@ -201,7 +216,7 @@ struct ibv_qp *vqp_create(struct ibv_context *ibctx,
 	struct urxe_vqp *vqp;
 	struct urxe_pd *pd = NULL;
 
-	/* the context of another driver is not read */
+	/* pd_find() must not follow a context of another driver */
 	if (a->comp_mask & IBV_QP_INIT_ATTR_PD && a->pd &&
 	    a->pd->context == ibctx && a->qp_type != IBV_QPT_XRC_RECV)
 		pd = pd_find(a->pd);
@@ -218,7 +233,9 @@ struct ibv_qp *vqp_create(struct ibv_context *ibctx,
 		return urxe_fail(ret, "ibv_create_qp");
 	}
 	vqp_fill(vqp, ibctx, a->qp_context, vqp->qp.qpn);
-	/* an XRC target has none, but librdmacm reads what it gave from here */
+	/*
+	 * an XRC target has no PD, but librdmacm reads here the one it passed
+	 */
 	vqp->v.qp.pd = a->comp_mask & IBV_QP_INIT_ATTR_PD ? a->pd : NULL;
 	vqp->v.qp.send_cq = vqp->init.send_cq;
 	vqp->v.qp.recv_cq = vqp->init.recv_cq;
@@ -236,7 +253,7 @@ struct ibv_qp *urxe_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *init)
 	struct ibv_qp_init_attr_ex a = { .pd = pd };
 	struct ibv_qp *qp;
 
-	/* the old struct is the new one's beginning, as in verbs.h */
+	/* verbs.h: struct ibv_qp_init_attr is a prefix of the _ex struct */
 	memcpy(&a, init, sizeof(*init));
 	a.comp_mask = IBV_QP_INIT_ATTR_PD;
 	qp = vqp_create(pd->context, &a);
@@ -271,7 +288,10 @@ int urxe_destroy_qp(struct ibv_qp *ibqp)
 	if (last) {
 		qp_forget(qp, 0);
 	} else {
-		/* no more events for this handle */
+		/*
+		 * The QP continues.  Wait until no requester and no poller
+		 * can raise another event for this handle.
+		 */
 		quiesce_qp(qp->ctx->fabric, qp->ctx->arena, qp->qpn, 0);
 		quiesce_pollers(qp->ctx);
 	}
@@ -297,7 +317,7 @@ int urxe_query_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask,
 	struct urxe_vqp *vqp = to_vqp(ibqp);
 	struct urxe_qp *qp = &vqp->qp;
 
-	(void)mask; /* all of it is at hand */
+	(void)mask; /* all attributes are returned */
 	if (!qp_is_named(ibqp))
 		return ENOENT;
 	urxe_lock(&qp->lock);
@@ -327,7 +347,7 @@ int urxe_query_ece(struct ibv_qp *ibqp, struct ibv_ece *ece)
 	return 0;
 }
 
-/* What both ends agree on: urxe has no options, whatever the other one wants. */
+/* Negotiate the ECE options: urxe has none, whatever the peer requests. */
 int urxe_set_ece(struct ibv_qp *ibqp, struct ibv_ece *ece)
 {
 	if (ece->comp_mask) {

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * The calls of struct ibv_qp_ex.  WRs of a batch are built right in the send
- * queue, qp->lock held from wr_start on, so that nobody else sees them before
- * wr_complete.  Errors have no place to be returned before wr_complete: the
- * first one is kept, and nothing of the batch is posted then.
+ * ibv_create_qp_ex, and the calls of struct ibv_qp_ex (ibv_wr_post(3)).
+ *
+ * The WRs of a batch are built in place, in the send queue.  qp->lock is held
+ * from wr_start to wr_complete or wr_abort, so that no other thread sees them
+ * before.  The builders and setters cannot return errors.  The first error is
+ * stored and wr_complete returns it; then no WR of the batch is posted.
  */
 #include <errno.h>
 
@@ -23,6 +25,7 @@ static struct urxe_vqp *vqp_from_ex(struct ibv_qp_ex *qp)
 
 /* ------------------------------------------------------- the batch */
 
+/* Store the first error of the batch. */
 static void batch_fail(struct urxe_vqp *vqp, int error)
 {
 	if (!vqp->batch.error)
@@ -30,7 +33,7 @@ static void batch_fail(struct urxe_vqp *vqp, int error)
 	vqp->batch.wqe = NULL;
 }
 
-/* The WR that was being built is whole. */
+/* Complete the WR that is being built, if any: add it to the batch. */
 static void batch_finish(struct urxe_vqp *vqp)
 {
 	struct urxe_wr_batch *b = &vqp->batch;
@@ -46,10 +49,12 @@ static void batch_finish(struct urxe_vqp *vqp)
 	vqp->qp.sq.prod++;
 }
 
-/* Begin a WR; NULL: something is wrong with the batch. */
+/* Complete the last WR and begin another; NULL if the batch has an error. */
 static struct urxe_wqe *batch_build(struct ibv_qp_ex *ibqp, uint32_t opcode)
 {
-	/* of these, all that is sent is in the builder's arguments */
+	/*
+	 * opcodes without data setters: the builder has all their arguments
+	 */
 	const uint32_t no_data = WQE_BARE_OPS | WQE_BIT(URXE_WR_ATOMIC_WRITE) |
 				 WQE_BIT(URXE_WR_FLUSH);
 	struct urxe_vqp *vqp = vqp_from_ex(ibqp);
@@ -61,7 +66,7 @@ static struct urxe_wqe *batch_build(struct ibv_qp_ex *ibqp, uint32_t opcode)
 	batch_finish(vqp);
 	if (unlikely(b->error))
 		return NULL;
-	/* the setters say what is inline */
+	/* whether data is inline depends on the setter, not on wr_flags */
 	ret = wqe_begin(&vqp->qp, opcode, ibqp->wr_flags & ~IBV_SEND_INLINE,
 			ibqp->wr_id, &w);
 	if (unlikely(ret)) {
@@ -137,7 +142,7 @@ static void wr_send(struct ibv_qp_ex *qp)
 	batch_build(qp, IBV_WR_SEND);
 }
 
-/* imm, or the rkey to invalidate */
+/* Begin a WR; @imm is its immediate data, or the rkey to invalidate. */
 static void build_imm(struct ibv_qp_ex *qp, enum ibv_wr_opcode opcode,
 		      uint32_t imm)
 {
@@ -251,7 +256,10 @@ static void wr_bind_mw(struct ibv_qp_ex *qp, struct ibv_mw *mw, uint32_t rkey,
 
 /* ------------------------------------------------------- setters */
 
-/* The WR whose data, given once, is coming now; NULL: it has no place. */
+/*
+ * Return the WR that a data setter applies to.  NULL, and the batch fails, if
+ * there is none, its opcode has no data, or its data was set already.
+ */
 static struct urxe_wqe *batch_data(struct urxe_vqp *vqp)
 {
 	struct urxe_wr_batch *b = &vqp->batch;
@@ -331,9 +339,9 @@ static void wr_set_xrc_srqn(struct ibv_qp_ex *ibqp, uint32_t srqn)
 /* ------------------------------------------------------- creating */
 
 /*
- * The calls that must be asked for.  The last two joined struct ibv_qp_ex
- * late, so they are known by offset: the header we were compiled with may be
- * older than the libibverbs we run in, and the other way round.
+ * The builders that send_ops_flags requests.  The last two are late members
+ * of struct ibv_qp_ex, and are addressed by offset: the header at compile
+ * time may be older or newer than the libibverbs at run time.
  */
 #define SLOT(name) offsetof(struct ibv_qp_ex, name)
 #define QP_EX_WITH_FLUSH (1u << 11)
@@ -341,7 +349,7 @@ static void wr_set_xrc_srqn(struct ibv_qp_ex *ibqp, uint32_t srqn)
 
 typedef void (*wr_call)(void);
 
-/* call as a wr_call, if struct ibv_qp_ex has it with the same type. */
+/* Cast @call to wr_call; fails to compile if the member's type differs. */
 #define TYPED(call) \
 	_Generic(&call, __typeof__(((struct ibv_qp_ex *)0)->call): \
 		 (wr_call)call)
@@ -369,6 +377,7 @@ static const struct {
 };
 #define BUILDERS (sizeof(builders) / sizeof(*builders))
 
+/* -EOPNOTSUPP if @type or the running libibverbs has no call for a flag. */
 static int qp_ex_check_ops(enum ibv_qp_type type, uint64_t flags)
 {
 	size_t i;

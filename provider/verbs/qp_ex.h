@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Where in struct ibv_qp_ex the calls are that joined it last: an installed
- * header may end before them, and so may the struct of the libibverbs that runs.
+ * Offsets in struct ibv_qp_ex of the calls that were added last.  The
+ * installed header, and the struct of the running libibverbs, may end before
+ * them.
  */
 #pragma once
 

@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * ibv_modify_qp: the state machine of the IB specification, 10.3.1, with the
- * required and optional attributes of each transition, 11.2.5.2.
+ * ibv_modify_qp: the QP state machine of the IB specification, 10.3.1, with
+ * the required and optional attributes of each transition, 11.2.5.2.
+ *
+ * The state is part of the connection word, qp->sh->conn, in shared memory.
+ * The owner changes it under qp->lock; a requester in another process may set
+ * it to ERR at any time, which is why qp_step() is a compare-and-swap.
  */
 #include <errno.h>
 #include <string.h>
@@ -43,8 +47,9 @@ enum {
 };
 
 /*
- * To RESET and to ERR leads a way from everywhere; {0} ends a table.  An end
- * of XRC has the table of RC without what is qp_absent() there.
+ * The transitions of each QP type; {0} terminates a table.  Transitions to
+ * RESET and to ERR are allowed from all states and not listed.  XRC QPs use
+ * the table of RC, without the attributes that qp_absent() returns.
  */
 static const struct transition rc[] = {
 	{ R, I, ENABLE, 0 },
@@ -92,7 +97,9 @@ static const struct transition *qp_transitions(enum ibv_qp_type type)
 	return type == IBV_QPT_UC ? uc : type == IBV_QPT_UD ? ud : rc;
 }
 
-/* Attributes of an RC QP that this end of XRC does not have. */
+/*
+ * Return the attributes of RC QPs that an XRC QP of this type does not have.
+ */
 static int qp_absent(enum ibv_qp_type type)
 {
 	return type == IBV_QPT_XRC_SEND ? RESPONDER :
@@ -100,10 +107,10 @@ static int qp_absent(enum ibv_qp_type type)
 					  0;
 }
 
-/* What is there for MRs only means nothing here, but is known. */
+/* Flags that apply only to MRs are accepted and have no effect on a QP. */
 #define ACCESS_FLAGS (MR_ACCESS | IBV_ACCESS_OPTIONAL_RANGE)
 
-/* Of a transition; {0}: there is none. */
+/* Return the table entry of a transition, {0} if it is not allowed. */
 static struct transition qp_transition(enum ibv_qp_type type,
 				       enum ibv_qp_state from,
 				       enum ibv_qp_state to)
@@ -119,6 +126,7 @@ static struct transition qp_transition(enum ibv_qp_type type,
 	return found;
 }
 
+/* Check the transition and the attribute mask.  errno value */
 static int qp_check_transition(const struct urxe_qp *qp, enum ibv_qp_state from,
 			       enum ibv_qp_state to, int mask)
 {
@@ -145,7 +153,7 @@ static int qp_check_transition(const struct urxe_qp *qp, enum ibv_qp_state from,
 	return EINVAL;
 }
 
-/* An attribute that has a range, of which mask names those that are set. */
+/* The range of an attribute, which is checked if @mask has its bit. */
 struct range {
 	int bit;
 	const char *name;
@@ -203,7 +211,7 @@ static int qp_check_values(struct urxe_qp *qp, const struct ibv_qp_attr *a,
 	return -ret;
 }
 
-/* Take over what mask names. */
+/* Copy the attributes in @mask to the QP and to its shared part. */
 static void qp_apply(struct urxe_qp *qp, const struct ibv_qp_attr *a, int mask)
 {
 	const struct urxe_dev *dev = qp->ctx->fabric->dev;
@@ -242,7 +250,10 @@ static void qp_apply(struct urxe_qp *qp, const struct ibv_qp_attr *a, int mask)
 		own->qkey = a->qkey;
 		store_relaxed(&sh->qkey, a->qkey);
 	}
-	/* no more than that: an opened QP's attributes are in other hands */
+	/*
+	 * Store only the attributes in @mask: the others of an XRC target may
+	 * have been set through a handle in another process.
+	 */
 	if (mask & IBV_QP_MIN_RNR_TIMER)
 		store_relaxed(&sh->min_rnr_timer, a->min_rnr_timer);
 	if (mask & IBV_QP_MAX_DEST_RD_ATOMIC)
@@ -261,14 +272,20 @@ static void qp_apply(struct urxe_qp *qp, const struct ibv_qp_attr *a, int mask)
 	}
 	if (mask & IBV_QP_ACCESS_FLAGS)
 		store_relaxed(&sh->access, a->qp_access_flags);
-	/* who knows what they were looks again */
+	/*
+	 * Requesters that have checked the path of this QP check it again
+	 * when they find another sh->path.
+	 */
 	if (mask & (IBV_QP_PATH_MTU | IBV_QP_AV | IBV_QP_ACCESS_FLAGS))
 		fetch_add_acq_rel(&sh->path, 1);
 	if (mask & (IBV_QP_PATH_MTU | IBV_QP_AV))
 		qp->conn.path = 0;
 }
 
-/* From `from`, unless a peer's NAK came first. */
+/*
+ * Change the state from that of @from to @to.  False if the connection word
+ * has changed, because a requester has set the QP to ERR.
+ */
 static bool qp_step(struct urxe_qp *qp, uint64_t from, enum ibv_qp_state to,
 		    int mask)
 {
@@ -290,13 +307,15 @@ static void qp_reset(struct urxe_qp *qp)
 	qp->sqd_notify = false;
 }
 
-/* Is there one other end, and has this QP a requester for it? */
+/* Return whether the QP has a requester that is connected to one other QP. */
 static bool qp_has_dest(const struct urxe_qp *qp)
 {
 	return qp->type != IBV_QPT_UD && qp->type != IBV_QPT_XRC_RECV;
 }
 
-/* May its requester be another process? */
+/*
+ * Return whether its remote QP may be in another process; true if not known.
+ */
 static bool qp_is_exposed(const struct urxe_qp *qp)
 {
 	uint32_t slot, gen;
@@ -307,14 +326,14 @@ static bool qp_is_exposed(const struct urxe_qp *qp)
 	       !peer_is_own(qp->ctx->fabric, slot, gen);
 }
 
-/* qp->lock is held. */
+/* ibv_modify_qp with qp->lock held.  errno value */
 static int qp_modify(struct urxe_qp *qp, const struct ibv_qp_attr *a, int mask)
 {
 	uint64_t word = load_seq_cst(&qp->sh->conn);
 	enum ibv_qp_state from = URXE_CONN_STATE(word), to = from;
 	int ret;
 
-	/* programs set these at both ends of XRC, and the kernel lets them */
+	/* the kernel ignores these for XRC QPs, and programs set them */
 	mask &= ~qp_absent(qp->type);
 	if (mask & IBV_QP_STATE)
 		to = a->qp_state;
@@ -344,7 +363,7 @@ static int qp_modify(struct urxe_qp *qp, const struct ibv_qp_attr *a, int mask)
 	qp_apply(qp, a, mask);
 	if (to == IBV_QPS_RTR && qp_is_exposed(qp) && bounce_expose(qp->ctx)) {
 		urxe_why("ibv_modify_qp: %s", fabric_why());
-		fabric_why_clear(); /* said once, and of this failure only */
+		fabric_why_clear(); /* log it once, for this failure only */
 		return EAGAIN;
 	}
 	if (!qp_step(qp, word, to, mask)) {
@@ -356,7 +375,7 @@ static int qp_modify(struct urxe_qp *qp, const struct ibv_qp_attr *a, int mask)
 	if (from == IBV_QPS_SQE)
 		why_forget(qp);
 	if (to == IBV_QPS_RTR && qp_has_dest(qp)) {
-		/* or later, when the other end is there */
+		/* if the peer is not ready, the requester does this later */
 		qp_guard_raise(qp, GUARD_RECEIVE);
 		conn_open(qp, &qp->conn, qp->attr.dest_qp_num, qp->qpn);
 		guard_lower(qp->guard);

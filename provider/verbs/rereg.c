@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * ibv_rereg_mr.  Core has checked the flags and keeps the ibv_mr; here the
- * entry of the key table changes while nobody is inside.  The keys stay what
- * they are.
+ * ibv_rereg_mr.  libibverbs has checked the flags and updates struct ibv_mr.
+ * This file changes the entry of the key table, while it is disabled and no
+ * requester uses it (key_revoke()).  lkey and rkey do not change.
  *
- * Any failure is IBV_REREG_MR_ERR_CMD, "MR shouldn't be used", to the
- * application.  What is wrong with the arguments leaves the MR alone; if the
- * memory turns out not to be usable the MR is disabled and waits for
- * ibv_dereg_mr.
+ * libibverbs reports every failure as IBV_REREG_MR_ERR_CMD, "MR shouldn't be
+ * used".  The state of the MR after a failure:
+ *
+ *	unchanged	invalid flags, PD or access flags; memory of another
+ *			process; RLIMIT_MEMLOCK; a bound memory window
+ *	disabled	the new memory or attributes cannot be used
+ *			(rereg_describe()); only ibv_dereg_mr is possible
  */
 #include <errno.h>
 
@@ -19,7 +22,7 @@
 #include "mr.h"
 #include "verbs.h"
 
-/* The entry as it shall be. */
+/* Describe the MR after the change in @out.  0 or -errno */
 static int rereg_describe(struct urxe_mr *mr, int flags, void *addr,
 			  size_t length, unsigned int access,
 			  struct urxe_key *out)
@@ -42,7 +45,7 @@ static int rereg_describe(struct urxe_mr *mr, int flags, void *addr,
 		addr = (void *)(uintptr_t)k->va;
 		length = k->length;
 	}
-	/* an MR with an iova of its own keeps it until it moves */
+	/* without CHANGE_TRANSLATION the iova does not change */
 	return mr_describe(mr->ctx, addr, length,
 			   moves || k->access & IBV_ACCESS_ZERO_BASED
 				   ? (uintptr_t)addr
@@ -50,6 +53,7 @@ static int rereg_describe(struct urxe_mr *mr, int flags, void *addr,
 			   access, out);
 }
 
+/* Disable the entry, change it, and enable it if all is well.  -errno */
 static int rereg_change(struct urxe_mr *mr, int flags, struct urxe_pd *pd,
 			void *addr, size_t length, unsigned int access)
 {
@@ -83,7 +87,10 @@ static int rereg_change(struct urxe_mr *mr, int flags, struct urxe_pd *pd,
 	return 0;
 }
 
-/* The new memory is pinned before the old one is not any more. */
+/*
+ * As rereg_change(), with the accounting of pinned pages: the new memory is
+ * charged before the old memory is released, as in the kernel.
+ */
 static int rereg_pinned(struct urxe_mr *mr, int flags, struct urxe_pd *pd,
 			void *addr, size_t length, unsigned int access)
 {

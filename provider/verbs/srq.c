@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* Shared receive queues: creation, modification, queries, destruction. */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -21,7 +22,7 @@ static bool srq_attr_is_xrc(const struct ibv_srq_init_attr_ex *a)
 	       a->srq_type == IBV_SRQT_XRC;
 }
 
-/* *@pd: the PD of the attributes, if they are right. */
+/* Check the attributes, and return the PD that they name in *@pd.  -errno */
 static int srq_check_attr(const struct ibv_context *ctx,
 			  const struct ibv_srq_init_attr_ex *a,
 			  struct urxe_pd **pd)
@@ -33,7 +34,7 @@ static int srq_check_attr(const struct ibv_context *ctx,
 	     a->srq_type != IBV_SRQT_BASIC && a->srq_type != IBV_SRQT_XRC))
 		return fabric_fail(EOPNOTSUPP, "comp_mask 0x%x or srq_type %d",
 				   a->comp_mask, (int)a->srq_type);
-	/* handles of another context mean nothing here */
+	/* objects of another context are refused */
 	if (!(a->comp_mask & IBV_SRQ_INIT_ATTR_PD) || !a->pd ||
 	    a->pd->context != ctx)
 		return fabric_fail(EINVAL, "no PD of this ibv_open_device");
@@ -60,7 +61,7 @@ static int srq_check_attr(const struct ibv_context *ctx,
 	return 0;
 }
 
-/* The public half: core initialises none of it for SRQs. */
+/* Set the public members, none of which libibverbs initialises for SRQs. */
 static void srq_fill_ibv(struct urxe_vsrq *vsrq,
 			 const struct ibv_srq_init_attr_ex *a)
 {
@@ -135,7 +136,9 @@ struct ibv_srq *urxe_create_srq(struct ibv_pd *pd,
 		.pd = pd,
 	};
 
-	/* irrelevant here, by ibv_create_srq(3); not in ibv_create_srq_ex(3) */
+	/*
+	 * ibv_create_srq(3) ignores srq_limit; ibv_create_srq_ex(3) does not
+	 */
 	a.attr.srq_limit = 0;
 	return urxe_create_srq_ex(pd->context, &a);
 }

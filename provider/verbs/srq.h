@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Shared receive queues, as libibverbs has them. */
+/* Shared receive queues as libibverbs sees them. */
 #pragma once
 
 #include "abi/pabi/pabi.h"
@@ -8,9 +8,9 @@
 struct urxe_vsrq {
 	struct pabi_srq v;
 	struct urxe_srq srq;
-	uint64_t tag; /* of its events */
+	uint64_t tag; /* of its events; shared/event_tag.h */
 	struct urxe_pd *pd;
-	struct urxe_xrcd *xrcd; /* XRC, else NULL */
+	struct urxe_xrcd *xrcd; /* XRC: its domain, else NULL */
 };
 
 static inline struct urxe_vsrq *to_vsrq(struct ibv_srq *srq)
@@ -23,7 +23,7 @@ static inline struct urxe_srq *to_usrq(struct ibv_srq *srq)
 	return &to_vsrq(srq)->srq;
 }
 
-/* Return whether the program left @srq->handle as it was. */
+/* Return whether @srq->handle, which the program can write, is unchanged. */
 static inline bool srq_is_named(struct ibv_srq *srq)
 {
 	return srq->handle == to_usrq(srq)->index;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* The verbs: urxe_NAME serves operation NAME of libibverbs. */
+/*
+ * Declarations of the verbs: urxe_NAME implements operation NAME of
+ * libibverbs.  abi/pabi/ops.h lists them, and says what each returns.
+ */
 #pragma once
 
 #include "abi/pabi/pabi.h"

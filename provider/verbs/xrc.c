@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * XRC domains: man ibv_open_xrcd.  All who open a domain by the same file
- * have the same one, in whatever process; it ends with the last of them.
+ * XRC domains (ibv_open_xrcd(3)) and shared XRC target QPs (ibv_open_qp(3)).
+ *
+ * All contexts that open a domain by the same file, in any process, share the
+ * domain.  It is freed when the last context closes it or dies.  The table of
+ * domains, dev->xrcd, is under the device lock (fabric_lock()).
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -21,6 +24,7 @@
 
 #define XRCD_MASKS (IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS)
 
+/* Return the index of the domain that the file names, or -ENOENT. */
 static int xrcd_find(struct urxe_dev *dev, const struct stat *st)
 {
 	int i;
@@ -33,6 +37,7 @@ static int xrcd_find(struct urxe_dev *dev, const struct stat *st)
 	return -ENOENT;
 }
 
+/* Allocate a domain, private if @st is NULL: its index, or -ENOMEM. */
 static int xrcd_new(struct urxe_dev *dev, const struct stat *st)
 {
 	struct urxe_xrcd_slot *x;
@@ -51,7 +56,10 @@ static int xrcd_new(struct urxe_dev *dev, const struct stat *st)
 	return -ENOMEM;
 }
 
-/* Under the device lock. */
+/*
+ * Find or create the domain for @vctx, and return its index or -errno.  The
+ * device lock is held.
+ */
 static int xrcd_join(struct urxe_vcontext *vctx, int oflags,
 		     const struct stat *st)
 {
@@ -92,7 +100,9 @@ struct ibv_xrcd *urxe_open_xrcd(struct ibv_context *ibctx,
 	xrcd = calloc(1, sizeof(*xrcd));
 	if (!xrcd)
 		return NULL;
-	/* the inode's number is its own as long as the domain is open */
+	/*
+	 * keeps the inode, so that its number is not reused for another file
+	 */
 	xrcd->fd = attr->fd == -1 ? -1 : fcntl(attr->fd, F_DUPFD_CLOEXEC, 0);
 	ret = -errno;
 	if (attr->fd != -1 && xrcd->fd < 0)
@@ -100,7 +110,7 @@ struct ibv_xrcd *urxe_open_xrcd(struct ibv_context *ibctx,
 	ret = fabric_obj_get(ctx->fabric, ctx->slot, URXE_OBJ_XRCD);
 	if (ret)
 		goto err_close;
-	fabric_reap(ctx->fabric); /* domains of the dead do not exist */
+	fabric_reap(ctx->fabric); /* free the domains of dead contexts */
 	ret = fabric_lock(ctx->fabric);
 	if (ret)
 		goto err_put;
@@ -112,7 +122,7 @@ struct ibv_xrcd *urxe_open_xrcd(struct ibv_context *ibctx,
 	xrcd->ctx = ctx;
 	xrcd->index = ret;
 	xrcd->vxrcd.xrcd.context = ibctx;
-	xrcd->vxrcd.comp_mask = 1; /* the handle is there */
+	xrcd->vxrcd.comp_mask = 1; /* handle is valid */
 	xrcd->vxrcd.handle = ret;
 	return &xrcd->vxrcd.xrcd;
 
@@ -160,7 +170,7 @@ int urxe_close_xrcd(struct ibv_xrcd *ibxrcd)
 #define OPEN_NEEDED \
 	(IBV_QP_OPEN_ATTR_NUM | IBV_QP_OPEN_ATTR_XRCD | IBV_QP_OPEN_ATTR_TYPE)
 
-/* One handle more, of a QP that has any. */
+/* Add a handle; false if the QP has none left and is being destroyed. */
 static bool xrc_get_handle(struct urxe_qp_sh *sh)
 {
 	uint32_t n = load_relaxed(&sh->handles);
@@ -179,12 +189,15 @@ bool xrc_put_handle(struct urxe_vqp *vqp)
 	if (vqp->qp.type != IBV_QPT_XRC_RECV ||
 	    fetch_sub_acq_rel(&sh->handles, 1) == 1)
 		return true;
-	if (!vqp->opened) /* nobody is left to be told */
+	if (!vqp->opened) /* the creator closes it: it gets no more events */
 		sh->async_fifo = 0;
 	return false;
 }
 
-/* The target qpn of domain xrcd; *p is the context it lives in. */
+/*
+ * Find XRC target @qpn of domain @xrcd and add a handle.  Return its context
+ * in *@p, with a reference, and the QP in *@sh.  0 or -EINVAL
+ */
 static int xrc_find_target(struct urxe_context *ctx, uint32_t qpn,
 			   const struct urxe_xrcd *xrcd, struct urxe_peer **p,
 			   struct urxe_qp_sh **sh)
@@ -206,8 +219,9 @@ static int xrc_find_target(struct urxe_context *ctx, uint32_t qpn,
 }
 
 /*
- * A further handle of an XRC target QP, of this or of another process.  The
- * QP ends with the last handle, or with the context that created it.
+ * ibv_open_qp: create a further handle of an XRC target QP of this or of
+ * another process.  The QP is destroyed with the last handle, or with the
+ * context that created it.
  */
 struct ibv_qp *urxe_open_qp(struct ibv_context *ibctx,
 			    struct ibv_qp_open_attr *attr)
@@ -256,7 +270,7 @@ void xrc_query_qp(const struct urxe_vqp *vqp, struct ibv_qp_attr *attr)
 	attr->port_num = attr->qp_state == IBV_QPS_RESET ? 0 : 1;
 }
 
-/* The last handle of a QP whose creator closed its own before. */
+/* Destroy the QP: @vqp is the last handle, and the creator's is closed. */
 static void xrc_end_target(struct urxe_vqp *vqp)
 {
 	struct urxe_peer *p = vqp->opened;
@@ -265,7 +279,7 @@ static void xrc_end_target(struct urxe_vqp *vqp)
 	store_seq_cst(&vqp->qp.sh->conn, 0);
 	quiesce_qp(f, p->arena, vqp->qp.qpn, 0);
 	taken_flush_target(&vqp->qp, p);
-	/* with its creator's context it ended anyway */
+	/* if the creator's context has died, its QPs are freed with it */
 	if (!fabric_context_alive(f, p->slot, p->gen))
 		return;
 	qpn_free(f, vqp->qp.qpn);
