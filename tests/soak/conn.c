@@ -172,9 +172,9 @@ static void event_handle(struct rdma_cm_event *e)
 
 static void events_handle(void)
 {
+	struct before b = call_begins("rdma_get_cm_event");
 	struct rdma_cm_event *e, copy;
 
-	me->doing = "rdma_get_cm_event";
 	while (!rdma_get_cm_event(chan, &e)) {
 		copy = *e;
 		rdma_ack_cm_event(e);
@@ -183,6 +183,7 @@ static void events_handle(void)
 		else
 			event_handle(&copy);
 	}
+	timed_out(&b);
 }
 
 static void conn_hear(struct conn *c)
@@ -234,6 +235,8 @@ void conns_step(void)
 {
 	uint32_t i;
 
+	if (lock_is_stopped())
+		return; /* each call of rdma_cm takes 2 s */
 	if (!listener && !listener_open()) {
 		conns_close();
 		return;

@@ -80,6 +80,8 @@ struct before {
 struct before call_begins(const char *what);
 /* Did the call fail because the holder of a lock is stopped? */
 bool timed_out(const struct before *b);
+/* Has a call failed so, and the process has not been continued since? */
+bool lock_is_stopped(void);
 #define must(what, ok)                                               \
 	do {                                                         \
 		struct before b_ = call_begins(what);                \

@@ -64,9 +64,19 @@ struct before call_begins(const char *what)
 	return (struct before){ me->starved, sh->stops };
 }
 
+static uint32_t stops_at_timeout;
+
 bool timed_out(const struct before *b)
 {
-	return errno == ETIMEDOUT && (b->stops & 1 || sh->stops != b->stops);
+	if (errno != ETIMEDOUT || (!(b->stops & 1) && sh->stops == b->stops))
+		return false;
+	stops_at_timeout = sh->stops;
+	return true;
+}
+
+bool lock_is_stopped(void)
+{
+	return sh->stops & 1 && sh->stops == stops_at_timeout;
 }
 
 bool made_or_refused(const char *what, bool ok, const struct before *b)
