@@ -171,13 +171,18 @@ int fabric_retire(struct urxe_fabric *f, bool only_empty)
 
 /* ------------------------------------------------------------- removing */
 
-/* Made by us, or by who died while he made it. */
-static bool fabric_is_one(int dirfd)
+static bool fabric_is_private(int dirfd)
 {
 	struct stat st;
 
 	return !fstat(dirfd, &st) && st.st_uid == geteuid() &&
-	       !(st.st_mode & 077) &&
+	       !(st.st_mode & 077);
+}
+
+/* Made by us, or by who died while he made it. */
+static bool fabric_is_one(int dirfd)
+{
+	return fabric_is_private(dirfd) &&
 	       (!faccessat(dirfd, "device", F_OK, AT_SYMLINK_NOFOLLOW) ||
 		!faccessat(dirfd, "ctx", F_OK, AT_SYMLINK_NOFOLLOW));
 }
@@ -188,13 +193,16 @@ static bool fabric_is_one(int dirfd)
  */
 static int fabric_remove_empty(struct urxe_fabric *f, int place)
 {
+	if (!fabric_is_private(f->dirfd))
+		return -EINVAL;
 	if (flock(f->dirfd, LOCK_EX | LOCK_NB))
 		return -EAGAIN;
 	if (!fabric_in_place(f))
 		return -ESTALE;
-	return unlinkat(place, strrchr(f->dir, '/') + 1, AT_REMOVEDIR) ?
-		       -EINVAL :
-		       0;
+	if (unlinkat(place, strrchr(f->dir, '/') + 1, AT_REMOVEDIR))
+		return -EINVAL;
+	place_leave(f->dir);
+	return 0;
 }
 
 static int fabric_remove_at(const char *dir, bool only_empty, bool named)

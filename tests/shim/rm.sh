@@ -98,6 +98,7 @@ there "two "
 mkdir -m 700 "$fabrics/mine" "$fabrics/half" "$fabrics/half/ctx"
 echo mine >"$fabrics/mine/file"
 mkdir -m 755 "$fabrics/open"
+refused "is no fabric" "$URXE" rm open
 echo mine >"$fabrics/open/device"
 ln -s "$top" "$fabrics/link"
 refused "is no fabric" "$URXE" rm mine
