@@ -14,8 +14,8 @@
  * the QP's guard while they wait; otherwise two QPs could wait for each
  * other.  ibv_dealloc_mw() calls bind_undo().
  *
- * A stopped process may use a window of another context.  bind_invalidate()
- * then returns URXE_INV_TO_DO or URXE_INV_BEGUN, and the caller repeats the
+ * A stopped process may use the window.  bind_invalidate() then leaves the
+ * window as it was and returns URXE_INV_AGAIN, and the caller repeats the
  * call.
  */
 #include "base/clock.h"
@@ -37,16 +37,22 @@ int bind_undo(struct urxe_fabric *f, struct urxe_arena *a, struct urxe_key *k,
 	      uint64_t until)
 {
 	const uint64_t mark = URXE_MR_LEAVING(++a->leaving);
+	const uint64_t was = load_relaxed(&k->live);
 	uint32_t mr;
+	bool unused;
 	int ret;
 
 	store_seq_cst(&k->live, mark);
 	arena_unlock(f, a);
-	if (!quiesce_mw(f, a, URXE_KEY(a->slot, k - a->key, 0), until))
-		return -EAGAIN;
+	unused = quiesce_mw(f, a, URXE_KEY(a->slot, k - a->key, 0), until);
 	ret = arena_lock(f, a);
 	if (ret || load_relaxed(&k->live) != mark)
 		return ret;
+	if (!unused) {
+		store_release(&k->live, was);
+		arena_unlock(f, a);
+		return -EAGAIN;
+	}
 	store_relaxed(&k->live, 0);
 	mr = URXE_KEY_INDEX(k->parent);
 	if (mr < load_acquire(&a->key_high))
@@ -182,6 +188,22 @@ bool bind_execute(struct urxe_qp *qp, const struct urxe_wqe *w)
 /* ------------------------------------------------------- invalidating */
 
 /*
+ * Whether the window is bound with @rkey.  A process that was killed in
+ * bind_undo() left a mark in its live word; the key's tag tells then.
+ */
+static bool bind_is_bound(const struct urxe_arena *a, uint32_t rkey)
+{
+	const uint32_t i = URXE_KEY_INDEX(rkey);
+	const struct urxe_key *k = &a->key[i];
+	const uint64_t live = load_relaxed(&k->live);
+
+	return live == URXE_MR_LIVE(rkey) ||
+	       (live && !(live & URXE_MR_LIVE(0)) && k->parent &&
+		URXE_KEY_CTX(rkey) == a->slot &&
+		load_relaxed(&a->key_tag[i]) == URXE_KEY_TAG(rkey));
+}
+
+/*
  * Whether @rkey is a window that QP @qpn of PD @pd may invalidate; the
  * arena's lock is held.  A window of type 1 cannot be invalidated, only
  * rebound.
@@ -192,58 +214,40 @@ static bool bind_may_invalidate(const struct urxe_arena *a, uint32_t rkey,
 	uint32_t i = URXE_KEY_INDEX(rkey);
 	const struct urxe_key *k = &a->key[i];
 
-	return i < load_relaxed(&a->key_high) &&
-	       load_relaxed(&k->live) == URXE_MR_LIVE(rkey) &&
+	return i < load_relaxed(&a->key_high) && bind_is_bound(a, rkey) &&
 	       k->flags & URXE_MR_IS_MW && k->flags & URXE_MR_TYPE_2 &&
 	       k->qpn == qpn && k->pd == pd;
 }
 
-/*
- * Whether the invalidation that an earlier call began is still incomplete;
- * the arena's lock is held.
- */
-static bool bind_is_leaving(const struct urxe_arena *a, uint32_t rkey)
+bool bind_invalidate_local(struct urxe_qp *qp, uint32_t rkey)
 {
-	uint32_t i = URXE_KEY_INDEX(rkey);
-	uint64_t live;
-
-	if (i >= load_relaxed(&a->key_high))
-		return false;
-	live = load_relaxed(&a->key[i].live);
-	return live && !(live & URXE_MR_LIVE(0));
+	return bind_invalidate(qp, qp->ctx->self, qp->qpn, qp->sh->pd, rkey,
+			       0) == URXE_INV_DONE;
 }
-
-/*
- * How long to wait for requesters that use a window of another context.  It
- * is the time that a requester waits for a bouncer (shared/bounce_slot.h).
- */
-#define INVALIDATE_NS BOUNCE_PATIENCE_NS
 
 enum urxe_inv bind_invalidate(struct urxe_qp *qp, struct urxe_peer *p,
 			      uint32_t qpn, uint32_t pd, uint32_t rkey,
-			      enum urxe_inv so_far)
+			      uint64_t patience)
 {
-	uint64_t until = p == qp->ctx->self ? 0 : clock_now() + INVALIDATE_NS;
 	struct urxe_fabric *f = qp->ctx->fabric;
 	struct urxe_arena *a = p->arena;
-	bool begun = so_far == URXE_INV_BEGUN, found = begun;
+	bool found = false;
 	int ret;
 
 	guard_lower(qp->guard);
 	ret = arena_lock(f, a);
 	if (!ret) {
-		if (!begun)
-			found = bind_may_invalidate(a, rkey, qpn, pd);
-		if (begun ? bind_is_leaving(a, rkey) : found)
+		found = bind_may_invalidate(a, rkey, qpn, pd);
+		if (found)
 			ret = bind_undo(f, a, &a->key[URXE_KEY_INDEX(rkey)],
-					until);
+					patience ? clock_now() + patience : 0);
 		if (!ret)
 			arena_unlock(f, a);
 	}
 	qp_guard_raise(qp, load_relaxed(&qp->guard->uses));
-	if (until && (ret == -EAGAIN || ret == -ETIMEDOUT)) {
+	if (patience && (ret == -EAGAIN || ret == -ETIMEDOUT)) {
 		why_note(STOPPED, a->pid);
-		return found ? URXE_INV_BEGUN : URXE_INV_TO_DO;
+		return URXE_INV_AGAIN;
 	}
 	if (ret)
 		why_note(BIND_LOCK, -ret);

@@ -16,6 +16,7 @@
  */
 #pragma once
 
+#include "bounce.h"
 #include "qp.h"
 
 /*
@@ -30,19 +31,26 @@
 /* Execute IBV_WR_BIND_MW; false means IBV_WC_MW_BIND_ERR. */
 bool bind_execute(struct urxe_qp *qp, const struct urxe_wqe *w);
 /*
- * Execute IBV_WR_LOCAL_INV, or the responder's part of IBV_WR_SEND_WITH_INV:
- * invalidate the type 2 window rkey of context p for QP qpn of PD pd there.
+ * Execute IBV_WR_LOCAL_INV: wait without a limit for requesters that use the
+ * window.  False: there is no such window, or the arena lock failed.
+ */
+bool bind_invalidate_local(struct urxe_qp *qp, uint32_t rkey);
+
+/* How long the first call waits, as for a bouncer, and the later ones. */
+#define INVALIDATE_NS BOUNCE_PATIENCE_NS
+#define INVALIDATE_AGAIN_NS QUIESCE_TRY_NS
+
+/*
+ * Execute the responder's part of IBV_WR_SEND_WITH_INV: invalidate the type 2
+ * window rkey of context p for QP qpn of PD pd there.
  * URXE_INV_FAILED: there is no such window, or the arena lock failed.
- *
- * In qp's own context this waits without a limit.  In another context a
- * stopped process can delay it: after BOUNCE_PATIENCE_NS it returns
- * URXE_INV_TO_DO, or URXE_INV_BEGUN if the window is invalid already but
- * still in use.  The caller then retries, and passes the returned value as
- * so_far.
+ * URXE_INV_AGAIN: a requester, which may be stopped, still uses the window
+ * after patience ns, or the lock's holder is stopped.  The window is as it
+ * was, and the caller retries.
  */
 enum urxe_inv bind_invalidate(struct urxe_qp *qp, struct urxe_peer *p,
 			      uint32_t qpn, uint32_t pd, uint32_t rkey,
-			      enum urxe_inv so_far);
+			      uint64_t patience);
 
 /*
  * Invalidate window k, wait until no requester uses it, and unbind it, unless
@@ -51,7 +59,7 @@ enum urxe_inv bind_invalidate(struct urxe_qp *qp, struct urxe_peer *p,
  * The caller holds the arena lock.  It is released during the wait, so the
  * caller must repeat its checks.  Returns 0 with the lock held, or -errno
  * without it.  -EAGAIN: the window was still in use at time until of
- * clock_now(); until 0 waits without a limit.
+ * clock_now(), and is as it was; until 0 waits without a limit.
  */
 int bind_undo(struct urxe_fabric *f, struct urxe_arena *a, struct urxe_key *k,
 	      uint64_t until);

@@ -259,12 +259,13 @@ bool conn_turn_to_srq(struct urxe_qp *qp, struct urxe_conn *c, uint32_t srqn)
 				   .cq = hint(srq->cq),
 				   .pd = hint(srq->pd) };
 	guard_turn_to(qp->guard, c->qpn, &names);
-	if (srq->type != IBV_SRQT_XRC || srq->xrcd != c->sh->xrcd ||
-	    !rx_view_srq(&c->rx, p, URXE_SRQN_INDEX(srqn), srq->cq)) {
+	if (!rx_view_srq(&c->rx, p, names.srq, names.cq)) {
 		peer_put(p);
 		return false;
 	}
-	if (unlikely(!rx_is_named(&c->rx, &names))) {
+	/* after its live word was read: it is the SRQ that the guard names */
+	if (srq->type != IBV_SRQT_XRC || srq->xrcd != c->sh->xrcd ||
+	    hint(srq->cq) != names.cq || !rx_is_named(&c->rx, &names)) {
 		rx_close(&c->rx);
 		return false;
 	}

@@ -578,11 +578,13 @@ static enum verdict execute_send_inv(struct urxe_qp *qp, struct run *r,
 	execute_arrives(qp, w);
 	if (!responder_has_receive(&qp->conn))
 		return execute_answered(qp, r, w, RESP_RNR);
-	if (w->inv <= URXE_INV_BEGUN) {
+	if (w->inv <= URXE_INV_AGAIN) {
 		w->inv = bind_invalidate(qp, conn_key_peer(&qp->conn),
 					 qp->conn.qpn, qp->conn.pd, w->imm,
-					 w->inv);
-		if (w->inv <= URXE_INV_BEGUN)
+					 w->inv == URXE_INV_AGAIN ?
+						 INVALIDATE_AGAIN_NS :
+						 INVALIDATE_NS);
+		if (w->inv == URXE_INV_AGAIN)
 			return execute_answered(qp, r, w, RESP_SILENCE);
 		resp = conn_ready(qp, w, false);
 		if (resp)
@@ -640,10 +642,8 @@ static enum verdict execute_datagram(struct urxe_qp *qp, struct run *r,
 static enum verdict execute_local(struct urxe_qp *qp, struct run *r,
 				  const struct urxe_wqe *w)
 {
-	if (w->opcode == IBV_WR_BIND_MW ?
-		    bind_execute(qp, w) :
-		    bind_invalidate(qp, qp->ctx->self, qp->qpn, qp->sh->pd,
-				    w->imm, URXE_INV_TO_DO) == URXE_INV_DONE)
+	if (w->opcode == IBV_WR_BIND_MW ? bind_execute(qp, w) :
+					  bind_invalidate_local(qp, w->imm))
 		return WR_DONE;
 	return execute_fail(r, IBV_WC_MW_BIND_ERR);
 }

@@ -464,6 +464,7 @@ static enum verdict requester_run_queue(struct urxe_qp *qp, struct run *r)
 			b = requester_send_batch(qp, r);
 			if (unlikely(b != WR_DONE))
 				return b;
+			guard_name(qp->guard, requester_uses(w));
 			if (unlikely(sq->done != sq->begun))
 				return WR_IN_FLIGHT; /* until progress() */
 		}

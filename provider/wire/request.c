@@ -179,18 +179,23 @@ void request_abandon(struct request *r)
 static enum urxe_inv request_invalidate(struct request *r,
 					const struct urxe_wqe *w)
 {
-	const uint32_t begun = r->p->bth.psn | URXE_WIRE_BEGUN;
-	const uint32_t done = r->p->bth.psn | URXE_WIRE_DONE;
-	enum urxe_inv inv;
+	const uint32_t again = r->p->bth.psn | URXE_WIRE_AGAIN;
 
-	if (r->st->invalidated == done)
+	if (r->st->invalidated == (r->p->bth.psn | URXE_WIRE_DONE))
 		return URXE_INV_DONE;
-	inv = bind_invalidate(
+	return bind_invalidate(
 		&r->s->me, conn_key_peer(r->c), r->c->qpn, r->c->pd, w->imm,
-		r->st->invalidated == begun ? URXE_INV_BEGUN : URXE_INV_TO_DO);
-	if (inv == URXE_INV_BEGUN || inv == URXE_INV_DONE)
-		r->st->invalidated = inv == URXE_INV_DONE ? done : begun;
-	return inv;
+		r->st->invalidated == again ? INVALIDATE_AGAIN_NS :
+					      INVALIDATE_NS);
+}
+
+/* Note the result for retransmissions. */
+static void request_note_invalidated(struct request *r, enum urxe_inv inv)
+{
+	if (inv == URXE_INV_DONE)
+		r->st->invalidated = r->p->bth.psn | URXE_WIRE_DONE;
+	if (inv == URXE_INV_AGAIN)
+		r->st->invalidated = r->p->bth.psn | URXE_WIRE_AGAIN;
 }
 
 bool request_is_heard(const struct request *r)
@@ -268,8 +273,10 @@ enum response request_send(struct request *r)
 			return RESP_RNR;
 		inv = request_invalidate(r, &w);
 		/* the guard was not in use meanwhile */
-		if (inv <= URXE_INV_BEGUN || !request_is_heard(r) ||
-		    shared_turn_to(r))
+		if (!request_is_heard(r))
+			return RESP_SILENCE;
+		request_note_invalidated(r, inv);
+		if (inv == URXE_INV_AGAIN || shared_turn_to(r))
 			return RESP_SILENCE;
 		if (inv == URXE_INV_FAILED)
 			failed = IBV_WC_REM_INV_REQ_ERR;

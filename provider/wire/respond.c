@@ -70,8 +70,10 @@ void respond_accept(struct request *r, uint32_t n,
 	struct urxe_wire_responder *st = r->st;
 
 	st->told = 0;
-	if (under_way == URXE_WIRE_NOTHING)
+	if (under_way == URXE_WIRE_NOTHING) {
 		st->msn = wire_psn_add(st->msn, 1);
+		st->invalidated = 0; /* the PSN will be used again */
+	}
 	respond_expect(r, n, under_way);
 	store_release(&st->step, 0);
 	seat_pass(&r->s->seat);
@@ -247,7 +249,8 @@ static void respond_uc(struct request *r)
 		server_count(r->s, URXE_CNT_OUT_OF_SEQ);
 	if (is_in_place(r) && has_its_length(r))
 		resp = carry_out(r);
-	if (resp)
+	/* another QP may have the number, if the guard was not in use */
+	if (resp && request_is_heard(r))
 		respond_expect(r, 1, URXE_WIRE_DROPPED);
 }
 
