@@ -1,11 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Addresses of the connection manager. */
+/*
+ * Conversions of connection manager addresses (AF_INET, AF_INET6, AF_IB):
+ * port, wildcard, loopback, GID, index in the GID table, address handle.
+ *
+ * Callers hold the lock of the tables if they pass an address that is stored
+ * there.  A damaged table may contain any address family: functions that have
+ * no error value treat an unknown family as AF_IB.
+ */
 #include <endian.h>
 #include <string.h>
 
 #include "cm.h"
 
-#define GID_PORT URXE_GID_INDEX(0, URXE_ROCE_V2) /* the link-local one */
+/* RoCE v2 entry of the port's default (link-local) GID */
+#define GID_PORT URXE_GID_INDEX(0, URXE_ROCE_V2)
 
 size_t cm_addr_size(const union cm_addr *a)
 {
@@ -21,7 +29,10 @@ size_t cm_addr_size(const union cm_addr *a)
 	}
 }
 
-/* An IPv4 address of network net, or else one of zeros that ends in last. */
+/*
+ * Return whether an IPv4 address has @net as its first octet, or an address
+ * of another family consists of 15 zero octets and @last.
+ */
 static bool addr_is(const union cm_addr *a, uint8_t net, uint8_t last)
 {
 	const uint8_t want[16] = { [15] = last };
@@ -121,7 +132,10 @@ void cm_addr_raw(const union cm_addr *a, uint8_t gid[16])
 	}
 }
 
-/* Of RoCE v2, the kernel's default for connections. */
+/*
+ * Look up @raw among the RoCE v2 entries of the GID table.  RoCE v2 is the
+ * kernel's default for rdma_cm connections.
+ */
 static bool gid_find(const struct urxe_dev *dev, const uint8_t raw[16],
 		     uint32_t *index)
 {
@@ -155,7 +169,7 @@ uint32_t cm_addr_gid(const struct urxe_dev *dev, const union cm_addr *a,
 	cm_addr_raw(a, gid);
 	if (gid_find(dev, gid, &index))
 		return index;
-	/* an address without an entry, such as 127.0.0.1: the port's own */
+	/* no entry (for example 127.0.0.1): use the port's default GID */
 	if (fabric_get_gid(dev, GID_PORT, &g))
 		memcpy(gid, g.raw, 16);
 	return GID_PORT;

@@ -1,5 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Event channels: they are opened, and reaped when nobody can read them. */
+/*
+ * Event channels: creation, lookup, and reclamation when no process has the
+ * FIFO open for reading any more.
+ *
+ * All functions run under the lock of the tables.
+ *
+ *	FREE	the entry is unused
+ *	LIVE	in use; the FIFO had a reader when it was last checked, or the
+ *		opener was killed before it had made the FIFO
+ *	DYING	a thread found no reader (ENXIO) or no FIFO (ENOENT); the next
+ *		cm_settle() destroys the channel and its ids
+ *
+ * A process that exits, or is killed, leaves its channels LIVE.  They are
+ * found dead by the next thread that sends an event to them, by cm_tick() in
+ * the process of a peer, by a listener or port lookup that checks them, or by
+ * the sweep in cm_chan_open().
+ */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -11,7 +27,7 @@
 
 #include "cm.h"
 
-#define SWEEP 16 /* channels to look after when one is opened */
+#define SWEEP 16 /* channels checked each time one is opened */
 
 static void chan_fifo_name(struct cm *cm, const struct cm_chan *c, char buf[40])
 {
@@ -32,7 +48,10 @@ int cm_chan_writer(struct cm *cm, struct cm_chan *c)
 	if (c->state != CM_CHAN_LIVE)
 		return -1;
 	chan_fifo_name(cm, c, name);
-	/* as it is: whom the preload library serves opens the device by that */
+	/*
+	 * Bypass the interposed openat(), which would take a FIFO of this
+	 * mode for the rdma_cm device and open a new channel.
+	 */
 	fd = (int)syscall(SYS_openat, cm->f->dirfd, name,
 			  O_WRONLY | O_NONBLOCK | O_CLOEXEC);
 	if (fd < 0 && (errno == ENXIO || errno == ENOENT))
@@ -46,7 +65,7 @@ bool cm_chan_alive(struct cm *cm, struct cm_chan *c)
 
 	if (fd >= 0)
 		close(fd);
-	/* out of descriptors: cannot tell */
+	/* LIVE as well if the open failed for another reason (EMFILE) */
 	return c->state == CM_CHAN_LIVE;
 }
 
@@ -69,7 +88,7 @@ void cm_chan_reap(struct cm *cm)
 {
 	struct cm_chan *c;
 
-	/* telling the peers may find more of them dead */
+	/* sending events to the peers may find more channels dead */
 	while (cm->t->dying) {
 		cm->t->dying = 0;
 		cm_for_each_chan(cm, c)
@@ -134,7 +153,7 @@ int cm_chan_open(struct cm *cm)
 	}
 	c->pid = getpid();
 	prctl(PR_GET_NAME, c->comm);
-	/* first: who dies from here on leaves a channel that is swept away */
+	/* before the FIFO exists: if this process dies, a sweep finds it */
 	c->state = CM_CHAN_LIVE;
 	fd = chan_make_fifo(cm, c);
 	if (fd < 0)

@@ -1,8 +1,30 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * How a connection comes about: REQ, REP and RTU of the IB specification's
- * 12.9, and for UD the request of sidr.c.  A message is a change of the
- * other end's id and an event for it.
+ * Connection establishment: REQ, REP and RTU (IB specification, 12.9), and
+ * the SIDR_REQ of UD ids, whose answers are in sidr.c.  Called for the
+ * commands listen, connect, accept and notify, and from cm_tick() and
+ * wire_recv.c.
+ *
+ * Within a fabric, sending a message means to change the peer's id and to
+ * queue an event for it.
+ *
+ *	client				server
+ *	CM_REQ_SENT		REQ ->	new id, CM_REQ_RCVD,
+ *					event CONNECT_REQUEST
+ *	CM_REP_RCVD,		<- REP	CM_REP_SENT
+ *	event CONNECT_RESPONSE
+ *	CM_ESTABLISHED		RTU ->	CM_ESTABLISHED, event ESTABLISHED
+ *
+ * A request that cannot be delivered remains with the client:
+ *
+ *	CM_F_PARKED, no listener	retried when an id starts to listen;
+ *					refused after LISTENER_WAIT_NS
+ *	CM_F_PARKED, a listener		its backlog, or a table, was full;
+ *					retried by cm_unpark(); UNREACHABLE
+ *					after REQ_TIMEOUT_NS
+ *	CM_F_UNSENT			the port is not active; sent by
+ *					cm_tick() when it is; UNREACHABLE
+ *					after REQ_TIMEOUT_NS
  */
 #include <errno.h>
 #include <string.h>
@@ -13,11 +35,11 @@
 #include "wire.h"
 
 /*
- * How long a request waits for a listener: programs count on some time
- * between one connection and the next listener on the same port.
+ * Time for which a request waits for a listener.  Programs rely on such a
+ * time, between a connection and the next listener on the same port.
  */
 #define LISTENER_WAIT_NS 100000000ull
-/* 15 repetitions of a request, 4.3 s each, as the kernel has it. */
+/* 16 transmissions of a request, 4.3 s each, as in the kernel */
 #define REQ_TIMEOUT_NS 68000000000ull
 
 static bool id_is_ud(const struct cm_id *id)
@@ -36,7 +58,7 @@ static uint32_t new_psn(void)
 
 static void request_send(struct cm *cm, struct cm_id *client);
 
-/* Parked requests that had no listener, and may have one now. */
+/* Send parked requests that had no listener and have one now. */
 static void requests_retry(struct cm *cm)
 {
 	struct cm_id *id;
@@ -60,7 +82,7 @@ int cm_listen(struct cm *cm, struct cm_id *id, uint32_t backlog)
 	}
 	id->cma = CMA_LISTEN;
 	if (id->flags & CM_F_DEVICE)
-		id->flags |= CM_F_CM; /* commands for connections find it */
+		id->flags |= CM_F_CM; /* connection commands are allowed */
 	id->backlog = cm_min(backlog ? backlog : UINT32_MAX, CM_MAX_BACKLOG);
 	id->backlog_max = (uint16_t)id->backlog;
 	id->order = ++cm->t->order;
@@ -72,7 +94,10 @@ int cm_listen(struct cm *cm, struct cm_id *id, uint32_t backlog)
 	return 0;
 }
 
-/* Room for private data in this id's request. */
+/*
+ * Return the number of bytes of private data that the request can carry:
+ * fewer between IP addresses, which are part of the private data (A11).
+ */
 static uint8_t request_private_room(const struct cm_id *id)
 {
 	const uint8_t head = id->src.sa.sa_family == CM_AF_IB ? 0 :
@@ -81,7 +106,7 @@ static uint8_t request_private_room(const struct cm_id *id)
 	return (id_is_ud(id) ? CM_SIDR_REQ_PRIVATE : CM_REQ_PRIVATE) - head;
 }
 
-/* The CONNECT_REQUEST that client's request is for listener l. */
+/* Fill in a CONNECT_REQUEST event from the request of @client. */
 static void event_set_request(struct cm_event *e, const struct cm_id *client)
 {
 	struct rdma_ucm_conn_param *p = &e->resp.param.conn;
@@ -94,7 +119,7 @@ static void event_set_request(struct cm_event *e, const struct cm_id *client)
 	}
 	cm_fill_private(e, client->private_data, client->private_len, room);
 	e->resp.ece = client->ece;
-	/* each end's resources are the other one's depth */
+	/* responder resources here are the initiator depth of the peer */
 	p->responder_resources = client->initiator_depth;
 	p->initiator_depth = client->responder_resources;
 	p->flow_control = client->flow_control;
@@ -106,14 +131,14 @@ static void event_set_request(struct cm_event *e, const struct cm_id *client)
 	p->qp_num = client->qpn;
 }
 
-/* The type of the QP that client's QP is to be connected with. */
+/* Return the QP type that the peer of @client's QP must have. */
 static uint8_t peer_qp_type(const struct cm_id *client)
 {
 	return client->qp_type == CM_QPT_XRC_SEND ? CM_QPT_XRC_RECV :
 						    client->qp_type;
 }
 
-/* The listener's new id. */
+/* Initialize the new passive id of listener @l. */
 static void passive_init(struct cm *cm, struct cm_id *id, const struct cm_id *l,
 			 const struct cm_id *client)
 {
@@ -154,13 +179,16 @@ static void passive_init(struct cm *cm, struct cm_id *id, const struct cm_id *l,
 	id->remote_comm_id = cm_comm_id(cm, client);
 }
 
-/* Is the client's QP of the type that the listener takes? */
+/* Return whether the listener accepts the client's QP type; 0: any. */
 static bool qp_type_matches(const struct cm_id *l, const struct cm_id *client)
 {
 	return !l->qp_type || l->qp_type == peer_qp_type(client);
 }
 
-/* It will be sent again; l: the listener that has no room, or NULL: none. */
+/*
+ * Park a request.  @l: the listener without free backlog or memory; NULL: no
+ * listener was found.
+ */
 static void request_park(struct cm *cm, struct cm_id *client,
 			 const struct cm_id *l)
 {
@@ -171,7 +199,10 @@ static void request_park(struct cm *cm, struct cm_id *client,
 		clock_now() + (l ? REQ_TIMEOUT_NS : LISTENER_WAIT_NS);
 }
 
-/* The listener's new id, and the event that tells of it; NULL: no room. */
+/*
+ * Create the passive id and send CONNECT_REQUEST to the listener.  Return
+ * NULL if the backlog or a table is full.
+ */
 static struct cm_id *request_put(struct cm *cm, const struct cm_id *client,
 				 struct cm_id *l, struct cm_chan *c)
 {
@@ -220,7 +251,10 @@ struct cm_id *cm_got_request(struct cm *cm, const struct cm_id *client,
 	return id;
 }
 
-/* False: the listener turned out to be dead. */
+/*
+ * Deliver the request to listener @l, or refuse or park it.  Return false if
+ * the channel of the listener is dead.
+ */
 static bool request_deliver(struct cm *cm, struct cm_id *client,
 			    struct cm_id *l)
 {
@@ -252,7 +286,10 @@ bool cm_device_is_down(const struct cm *cm)
 	return load_acquire(&cm->f->dev->port_state) != URXE_PORT_ACTIVE;
 }
 
-/* Until that is over: it is sent again and again, and not heard. */
+/*
+ * Keep the request until the port is active.  On hardware, the request would
+ * be retransmitted and lost in that time.
+ */
 static void request_wait_port(struct cm_id *client)
 {
 	client->flags &= ~(uint32_t)CM_F_PARKED;
@@ -281,7 +318,7 @@ static void request_send(struct cm *cm, struct cm_id *client)
 	} while (!request_deliver(cm, client, l));
 }
 
-/* The parked client that has waited longest. */
+/* Return the client that is parked at @l for the longest time, or NULL. */
 static struct cm_id *request_first_parked(struct cm *cm, const struct cm_id *l)
 {
 	struct cm_id *id, *first = NULL;
@@ -298,7 +335,7 @@ void cm_unpark(struct cm *cm, struct cm_id *l)
 {
 	struct cm_id *client;
 
-	/* a destroyed listener has them look for another one */
+	/* if the listener was destroyed, its clients find another one */
 	while (l->cma != CMA_LISTEN || l->backlog) {
 		client = request_first_parked(cm, l);
 		if (!client)
@@ -306,7 +343,7 @@ void cm_unpark(struct cm *cm, struct cm_id *l)
 		client->flags &= ~(uint32_t)CM_F_PARKED;
 		request_send(cm, client);
 		if (l->cma == CMA_LISTEN && client->flags & CM_F_PARKED)
-			return; /* there is no memory for an id or event */
+			return; /* no memory for an id or event */
 	}
 }
 
@@ -324,7 +361,7 @@ static bool qp_type_connects(const struct cm_id *id)
 	       id->qp_type == CM_QPT_UD || id->qp_type == CM_QPT_XRC_SEND;
 }
 
-/* Nobody hears the request; cm_connect() sends it. */
+/* Prepare the request and pass it to cm_sent_request(), without delivery. */
 int cm_connect_lost(struct cm *cm, struct cm_id *id,
 		    const struct rdma_ucm_conn_param *p,
 		    const struct rdma_ucm_ece *ece)
@@ -339,7 +376,7 @@ int cm_connect_lost(struct cm *cm, struct cm_id *id,
 	id->psn = new_psn();
 	id->responder_resources = p->responder_resources;
 	id->initiator_depth = p->initiator_depth;
-	if (id->qp_type == CM_QPT_XRC_SEND) { /* it answers nothing */
+	if (id->qp_type == CM_QPT_XRC_SEND) { /* it has no responder */
 		id->responder_resources = 0;
 		id->flags &= ~(uint32_t)CM_F_SRQ;
 	}
@@ -399,7 +436,7 @@ void cm_got_rep(struct cm *cm, struct cm_id *client, const struct cm_id *server,
 	cm_event_send(cm, e);
 }
 
-/* The server's REP. */
+/* Send the REP of the server. */
 static int reply_send(struct cm *cm, struct cm_id *id,
 		      const struct rdma_ucm_conn_param *p,
 		      const struct rdma_ucm_ece *ece)
@@ -424,7 +461,7 @@ static int reply_send(struct cm *cm, struct cm_id *id,
 	return 0;
 }
 
-/* The client's RTU. */
+/* Send the RTU of the client. */
 static int rtu_send(struct cm *cm, struct cm_id *id)
 {
 	struct cm_id *server = cm_deref(cm, id->peer);
@@ -437,7 +474,7 @@ static int rtu_send(struct cm *cm, struct cm_id *id)
 		server->cm = CM_ESTABLISHED;
 		cm_event_post(cm, server, CM_EV_ESTABLISHED, 0);
 	} else if (server && server->cm == CM_DREQ_SENT) {
-		cm_got_dreq(cm, id); /* it was sent before we could take it */
+		cm_got_dreq(cm, id); /* DREQ was ignored in CM_REP_RCVD */
 	}
 	return 0;
 }

@@ -1,7 +1,22 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * How a connection ends: REJ, DREQ, DREP and the time wait of the IB
- * specification's 12.9.8, the destruction of ids, timers, and death.
+ * Connection release: REJ, DREQ, DREP and TIMEWAIT (IB specification,
+ * 12.9.8); destruction of ids; recovery; timers; detection of dead peers.
+ *
+ * Disconnection:
+ *
+ *	active end			passive end
+ *	CM_DREQ_SENT	DREQ ->		CM_DREQ_RCVD, event DISCONNECTED
+ *	CM_TIMEWAIT	  <- DREP	CM_TIMEWAIT
+ *	event DISCONNECTED
+ *	CM_IDLE after TIMEWAIT_NS, event TIMEWAIT_EXIT, at both ends
+ *
+ * CM_F_HELD: DISCONNECTED of the passive end is withheld while receives that
+ * precede the DREQ were not polled (recv.c), for at most HELD_NS.
+ *
+ * There is no kernel to run timers or to notice the exit of a process.  The
+ * service thread of each process that has such ids (preload/ucma/watch.c)
+ * calls cm_tick().
  */
 #include <errno.h>
 
@@ -9,22 +24,24 @@
 #include "cm.h"
 #include "wire.h"
 
-/* 4.096 us << 17: twice the packet life time that RoCE uses (16). */
+/* 4.096 us << 17: twice the packet lifetime of RoCE (4.096 us << 16) */
 #define TIMEWAIT_NS 537000000ull
-/* 16 DREQs, 8.7 s each. */
+/* 16 transmissions of a DREQ, 8.7 s each */
 #define DREQ_TIMEOUT_NS 139000000000ull
 
-/* Channels of other processes that one tick tests for life ... */
+/* number of other processes' channels that one tick checks */
 #define LIVES_PER_TICK 32
-#define LIFE_NS 100000000ull /* ... and the time between two ticks */
+#define LIFE_NS 100000000ull /* longest time between two ticks */
 
+/* copies of the last message to another host: see conn_send_last() */
 #define LAST_MESSAGES 3
 
-#define HELD_NS                                                      \
-	100000000ull /* the longest that a DISCONNECTED is held back \
-		      */
-#define HELD_LOOK_NS 2000000ull
-#define PORT_LOOK_NS 20000000ull /* whether it is up; a kernel's is 4.3 s */
+/* longest time for which a DISCONNECTED is withheld (CM_F_HELD) */
+#define HELD_NS \
+	100000000ull
+#define HELD_LOOK_NS 2000000ull /* interval of checks for CM_F_HELD */
+/* for CM_F_UNSENT: interval of checks of the port; 4.3 s in the kernel */
+#define PORT_LOOK_NS 20000000ull
 
 void cm_unlink(struct cm *cm, struct cm_id *id)
 {
@@ -90,7 +107,10 @@ static void conn_disconnected(struct cm *cm, struct cm_id *id, int status)
 	cm_event_post(cm, id, CM_EV_DISCONNECTED, status);
 }
 
-/* Its event comes now, though there is a receive that was not polled. */
+/*
+ * Adversary: send DISCONNECTED now, undelayed, although a receive was not
+ * polled.  Return whether it did.
+ */
 static bool conn_overtakes(struct cm *cm, struct cm_id *id)
 {
 	const struct cm_chan *c = cm_chan_at(cm, id->chan);
@@ -122,7 +142,7 @@ void cm_got_dreq(struct cm *cm, struct cm_id *id)
 	conn_disconnected(cm, id, 0);
 }
 
-/* There is nothing to hold it back for any more. */
+/* Send the DISCONNECTED event that was withheld. */
 static void conn_release(struct cm *cm, struct cm_id *id)
 {
 	if (!(id->flags & CM_F_HELD))
@@ -140,7 +160,10 @@ void cm_got_drep(struct cm *cm, struct cm_id *id)
 	conn_disconnected(cm, id, 0);
 }
 
-/* Nobody knows of the connection that id wants to end. */
+/*
+ * Complete a disconnection without a peer: the id of the peer does not exist
+ * any more.
+ */
 static void conn_disown(struct cm *cm, struct cm_id *id)
 {
 	cm_sent_drep_unknown(cm, id);
@@ -176,7 +199,7 @@ int cm_disconnect(struct cm *cm, struct cm_id *id)
 			cm_got_drep(cm, peer);
 		break;
 	default:
-		break; /* there is nothing to end, which is no error */
+		break; /* not connected: no error */
 	}
 	return 0;
 }
@@ -245,7 +268,7 @@ void cm_lost_unreachable(struct cm *cm, struct cm_id *id, int status)
 		cm_event_post(cm, id, CM_EV_UNREACHABLE, status);
 }
 
-/* The message that ends whatever an id is about when it is destroyed. */
+/* Send the message that ends the connection of an id being destroyed. */
 static void conn_send_end(struct cm *cm, const struct cm_id *id)
 {
 	switch (id->cm) {
@@ -282,8 +305,10 @@ static void conn_send_end(struct cm *cm, const struct cm_id *id)
 }
 
 /*
- * Nobody will send it again when the id is gone, and perhaps nobody of this
- * host is left to answer who asks again: a kernel keeps what it knows for that.
+ * Send the last message of an id, to another host LAST_MESSAGES times.  It
+ * cannot be retransmitted after the id is freed, and possibly no process is
+ * left to answer a retransmission of the peer.  The kernel keeps the state of
+ * the connection for that purpose.
  */
 static void conn_send_last(struct cm *cm, const struct cm_id *id)
 {
@@ -294,7 +319,7 @@ static void conn_send_last(struct cm *cm, const struct cm_id *id)
 		conn_send_end(cm, id);
 }
 
-/* And what it does at the other end. */
+/* Deliver that message to a peer in this fabric. */
 static void conn_notify_peer(struct cm *cm, struct cm_id *id)
 {
 	struct cm_id *peer = cm_deref(cm, id->peer);
@@ -311,7 +336,8 @@ static void conn_notify_peer(struct cm *cm, struct cm_id *id)
 		cm_got_rej(cm, peer, CM_REJ_CONSUMER, NULL, 0);
 		break;
 	case CM_ESTABLISHED:
-		if (id->qp_type != CM_QPT_XRC_RECV) /* others may use it */
+		/* other initiators may use an XRC target QP */
+		if (id->qp_type != CM_QPT_XRC_RECV)
 			cm_got_dreq(cm, peer);
 		break;
 	case CM_DREQ_RCVD:
@@ -347,7 +373,10 @@ void cm_id_destroy(struct cm *cm, struct cm_id *id, int fd)
 
 /* ------------------------------------------------------------ recovery */
 
-/* One end knows of a connection, and the other one not. */
+/*
+ * End a connection whose peer does not exist.  Ids that wait for a listener
+ * or for the port, and ids with a peer on another host, have no peer here.
+ */
 static void conn_recover_end(struct cm *cm, struct cm_id *id)
 {
 	if (id->flags & (CM_F_PARKED | CM_F_UNSENT | CM_F_WIRE) ||
@@ -392,7 +421,7 @@ void cm_conn_recover(struct cm *cm)
 	}
 }
 
-/* ---------------------------------------------------------------- time */
+/* -------------------------------------------------------------- timers */
 
 static void id_expire(struct cm *cm, struct cm_id *id)
 {
@@ -432,7 +461,10 @@ static void id_expire(struct cm *cm, struct cm_id *id)
 	}
 }
 
-/* Nobody watches over its process: whoever comes by may end the waiting. */
+/*
+ * Return whether a withheld DISCONNECTED is overdue.  Any process may then
+ * send it, since the id's process may have no service thread.
+ */
 static bool id_is_overdue(const struct cm_id *id, uint64_t now)
 {
 	return id->flags & CM_F_HELD && id->deadline <= now;
@@ -450,7 +482,10 @@ static void id_look(struct cm *cm, struct cm_id *id, uint64_t now)
 		cm_send_unsent(cm, id);
 }
 
-/* Until its deadline, or until it is to be looked at before that. */
+/*
+ * Return the time in ns until the deadline of @id, or until its next check if
+ * that is earlier.
+ */
 static uint64_t id_waits(const struct cm_id *id, uint64_t now)
 {
 	const uint64_t left = id->deadline > now ? id->deadline - now : 0;
@@ -462,7 +497,13 @@ static uint64_t id_waits(const struct cm_id *id, uint64_t now)
 	return id->flags & CM_F_HELD ? cm_min(left, HELD_LOOK_NS) : left;
 }
 
-/* What another host says may need somebody who looks, too. */
+/*
+ * Return the time in ns until @id needs a tick.  @far: the channel to check,
+ * if there is one.  Messages from other hosts are handled in the process that
+ * owns the socket, which may start a timer of @id without waking this
+ * process.  Therefore ids with a peer on another host, and listeners for
+ * other hosts, are polled.
+ */
 static uint64_t id_sleep(const struct cm_id *id, const struct cm_chan *far,
 			 uint64_t now)
 {
@@ -474,7 +515,10 @@ static uint64_t id_sleep(const struct cm_id *id, const struct cm_chan *far,
 	return sleep;
 }
 
-/* The channel of the other end, if that is another process. */
+/*
+ * Return the channel of the peer, or of the listener at which @id is parked,
+ * if it belongs to another process than @pid; else NULL.
+ */
 static struct cm_chan *peer_chan_elsewhere(struct cm *cm,
 					   const struct cm_id *id, int32_t pid)
 {
@@ -486,8 +530,10 @@ static struct cm_chan *peer_chan_elsewhere(struct cm *cm,
 }
 
 /*
- * Whose life is to be looked at: that of the other end of an own id; of a
- * connection with another host, which hears no more of it, that of this end.
+ * Return the channel that a tick of @pid checks on behalf of @id, or NULL.
+ * For an id of @pid it is the channel of the peer.  For another process's id
+ * that is connected with another host it is that id's own channel, since the
+ * remote peer cannot detect the exit of the process.
  */
 static struct cm_chan *chan_to_watch(struct cm *cm, const struct cm_id *id,
 				     struct cm_chan *own, int32_t pid)
@@ -506,7 +552,7 @@ uint64_t cm_tick(struct cm *cm, int32_t pid, uint32_t *next)
 	uint64_t sleep = UINT64_MAX;
 	struct cm_id *id;
 
-	/* where the last one stopped looking */
+	/* continue where the last tick stopped checking channels */
 	if (*next >= end)
 		*next = 0;
 	for (n = 0, i = *next; n < end; n++, i++) {
@@ -522,7 +568,10 @@ uint64_t cm_tick(struct cm *cm, int32_t pid, uint32_t *next)
 		if (!far || !budget)
 			continue;
 		*next = i % end + 1;
-		/* a process that died took all its channels along */
+		/*
+		 * A process that exits leaves all its channels dead: if one
+		 * is dead, check the others without a limit.
+		 */
 		if (!cm_chan_alive(cm, far))
 			budget = UINT32_MAX;
 		else
@@ -532,7 +581,7 @@ uint64_t cm_tick(struct cm *cm, int32_t pid, uint32_t *next)
 	if (cm->t->late_at)
 		sleep = cm_min(sleep,
 			       cm->t->late_at > now ? cm->t->late_at - now : 1);
-	if (cm->late) /* others count on this thread */
+	if (cm->late) /* other processes may delay events for this one */
 		sleep = cm_min(sleep, LIFE_NS);
 	cm_settle(cm);
 	return sleep == UINT64_MAX ? 0 : cm_min(sleep, LIFE_NS);

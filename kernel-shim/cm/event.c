@@ -1,12 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Events: a queue per channel, and the bytes in its FIFO that tell pollers.
+ * Events: a queue per channel, and bytes in the channel's FIFO that make its
+ * descriptor readable.  All functions run under the lock of the tables.
  *
- * Within a command the number of bytes may be wrong; when it is settled
- * (cm_settle) there is a byte if and only if there is an event.  Each of the
- * first BYTES_MAX events brings one of its own, so that edge-triggered pollers
- * are woken by each.  Bytes, not events, may get lost when a process is
- * killed: the next event that is taken brings them in order.
+ * Within a command the number of bytes may be wrong.  After cm_settle() the
+ * FIFO has at least one byte if an event is deliverable, except for a channel
+ * that is marked `due` for lack of a descriptor.  Surplus bytes are possible:
+ * the poller then finds no event.  Each of the first BYTES_MAX events adds a
+ * byte of its own, so that it wakes edge-triggered pollers.  If a process is
+ * killed, bytes may get lost, but not events.  The next cm_event_pop()
+ * corrects the number of bytes.
+ *
+ * Threads that sleep in GET_EVENT wait for the event count `posts` instead.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -22,22 +27,26 @@
 #include "cm.h"
 
 /*
- * An event may come late, if whoever raises it wants that (cm.late) and the
- * channel's process has a thread that looks after it.  It has its place in the
- * queue, and is not there until its time has come.  The kernel keeps the events
- * of an id in order, and so does this: none is due before an earlier one of the
- * same id.  Those of different ids overtake each other.  A new id's first event
- * is its request.
+ * Delayed events: the sender may delay an event (cm.late) if the channel's
+ * process has a service thread, which calls cm_tick() (cm_chan.late).  The
+ * event is queued at once, but not deliverable before the time `due`.  As in
+ * the kernel, the events of an id are delivered in order: an event is never
+ * due before an earlier one of the same id.  Events of different ids may
+ * overtake each other.  The first event of a passive id is its
+ * CONNECT_REQUEST.
  */
 
-#define BYTES_MAX 64 /* far less than the smallest pipe holds */
+#define BYTES_MAX 64 /* far below the smallest capacity of a pipe */
 
 struct cm_event *cm_event_new(struct cm *cm, struct cm_id *id, uint32_t event,
 			      int status)
 {
 	struct cm_event *e;
 
-	/* before it is accepted a new passive id hears only its own process */
+	/*
+	 * A passive id that was not accepted yet has no uid: it gets only
+	 * events that the application writes itself.
+	 */
 	if (!id->uid && event != CM_EV_CONNECT_REQUEST && event < CM_EV_USER)
 		return NULL;
 	e = cm_event_alloc(cm);
@@ -52,6 +61,7 @@ struct cm_event *cm_event_new(struct cm *cm, struct cm_id *id, uint32_t event,
 	return e;
 }
 
+/* Append an event to the queue and mark it in use. */
 static void event_append(struct cm *cm, struct cm_chan *c, struct cm_event *e)
 {
 	struct cm_event *last = cm_event_at(cm, c->tail);
@@ -69,7 +79,11 @@ static void event_append(struct cm *cm, struct cm_chan *c, struct cm_event *e)
 	c->events++;
 }
 
-/* One byte.  EPIPE without the signal, which would be the application's. */
+/*
+ * Write one byte.  Return false if that is not possible, with EPIPE if there
+ * is no reader; a full pipe is no error.  SIGPIPE is not delivered to the
+ * application.
+ */
 static bool chan_put_byte(int fd)
 {
 	const struct timespec zero = { 0 };
@@ -87,19 +101,20 @@ static bool chan_put_byte(int fd)
 	return ok;
 }
 
-/* No descriptor is left to write a byte with: cm_settle tries again. */
+/* No descriptor was available to write a byte: cm_settle() retries. */
 static void chan_set_due(struct cm *cm, struct cm_chan *c)
 {
 	if (c->state == CM_CHAN_LIVE)
 		c->due = cm->t->due = 1;
 }
 
+/* Return the ref of the id whose events must stay in order with @e. */
 static uint32_t event_owner(const struct cm_event *e)
 {
 	return e->req.id ? e->req.id : e->id;
 }
 
-/* When the events of e's id that wait in c are there. */
+/* Return the latest due time of the queued events of e's id; 0: none. */
 static uint64_t event_last_due(struct cm *cm, struct cm_chan *c,
 			       const struct cm_event *e)
 {
@@ -113,7 +128,7 @@ static uint64_t event_last_due(struct cm *cm, struct cm_chan *c,
 	return due;
 }
 
-/* False: it is there at once. */
+/* Set the due time of an event.  Return false if it is not delayed. */
 static bool event_delay(struct cm *cm, struct cm_chan *c, struct cm_event *e)
 {
 	uint64_t *at = &cm->t->late_at, after = 0;
@@ -135,7 +150,7 @@ static bool event_delay(struct cm *cm, struct cm_chan *c, struct cm_event *e)
 	return true;
 }
 
-/* What it tells of has happened. */
+/* Change the state of the id that the event, now deliverable, reports. */
 static void event_arrives(struct cm *cm, const struct cm_event *e)
 {
 	struct cm_id *id = cm_id_at(cm, e->id);
@@ -189,7 +204,7 @@ int cm_event_write(struct cm *cm, struct cm_id *id, uint32_t event, int status,
 	const struct cm_chan *c = cm_chan_at(cm, id->chan);
 	struct cm_event *e;
 
-	/* the table is everybody's, and no other event may be lost */
+	/* the table is shared: leave entries for other events */
 	if (c && c->events >= CM_MAX_WRITTEN)
 		return -ENOMEM;
 	e = cm_event_new(cm, id, event, status);
@@ -200,7 +215,7 @@ int cm_event_write(struct cm *cm, struct cm_id *id, uint32_t event, int status,
 	return 0;
 }
 
-/* Wake pollers; a byte too many goes with the next event. */
+/* Write a byte to wake pollers.  cm_event_pop() removes a surplus byte. */
 static void chan_wake(struct cm *cm, struct cm_chan *c)
 {
 	int fd = cm_chan_writer(cm, c);
@@ -213,7 +228,7 @@ static void chan_wake(struct cm *cm, struct cm_chan *c)
 	close(fd);
 }
 
-/* Those that are there. */
+/* Return the number of deliverable events. */
 static uint32_t chan_events(struct cm *cm, struct cm_chan *c)
 {
 	struct cm_event *e = cm_event_at(cm, c->head);
@@ -226,7 +241,11 @@ static uint32_t chan_events(struct cm *cm, struct cm_chan *c)
 	return n;
 }
 
-/* As many bytes as there are events, or at least one. */
+/*
+ * Remove bytes in excess of the deliverable events; if there are events but
+ * no byte, write one.  @fd: a descriptor of the channel for reading; -1: do
+ * nothing.
+ */
 static void chan_match_bytes(struct cm *cm, struct cm_chan *c, int fd)
 {
 	struct pollfd p = { .fd = fd, .events = POLLIN };
@@ -247,7 +266,7 @@ static void chan_match_bytes(struct cm *cm, struct cm_chan *c, int fd)
 		chan_wake(cm, c);
 }
 
-/* Take e, which prev precedes, out of the queue. */
+/* Unlink @e, whose predecessor is @prev or NULL, from the queue. */
 static void event_unlink(struct cm *cm, struct cm_chan *c,
 			 struct cm_event *prev, struct cm_event *e)
 {
@@ -300,8 +319,9 @@ bool cm_event_pop(struct cm *cm, struct cm_chan *c, int fd,
 }
 
 /*
- * Drop the channel's events of that id and of that multicast join (0: of any);
- * to: hand them over instead.
+ * Drop the channel's events that match the refs @id and @mc; 0 matches any.
+ * A new id whose CONNECT_REQUEST is dropped is destroyed.  If @to is not
+ * NULL, append the events to its queue instead.
  */
 static void events_remove(struct cm *cm, struct cm_chan *c, uint32_t id,
 			  uint32_t mc, struct cm_chan *to)
@@ -372,13 +392,13 @@ void cm_event_move(struct cm *cm, struct cm_id *id, struct cm_chan *to, int fd,
 		event_count_ring(&to->posts);
 }
 
-/* In the order in which they were sent. */
+/* Insert an event in the order of sending (cm_event.order). */
 static void event_insert(struct cm *cm, struct cm_chan *c, struct cm_event *e)
 {
 	struct cm_event *last = cm_event_at(cm, c->tail), *at;
 	uint32_t *ref = &c->head;
 
-	if (last && last->order < e->order) /* as most of them are */
+	if (last && last->order < e->order) /* the common case */
 		ref = &last->next;
 	while ((at = cm_event_at(cm, *ref)) && at->order < e->order)
 		ref = &at->next;
@@ -389,14 +409,17 @@ static void event_insert(struct cm *cm, struct cm_chan *c, struct cm_event *e)
 	c->events++;
 }
 
-/* Wake all who wait, perhaps again. */
+/* Wake pollers and threads in GET_EVENT, possibly a second time. */
 static void chan_announce(struct cm *cm, struct cm_chan *c)
 {
 	chan_wake(cm, c);
 	event_count_ring(&c->posts);
 }
 
-/* How many of the channel's events are there now that were not. */
+/*
+ * Make the channel's events deliverable that are due at @now, and return
+ * their number.  late_at becomes the due time of the earliest remaining one.
+ */
 static uint32_t chan_come(struct cm *cm, struct cm_chan *c, uint64_t now)
 {
 	struct cm_event *e = cm_event_at(cm, c->head);
@@ -464,7 +487,7 @@ void cm_event_rebuild(struct cm *cm)
 		else
 			cm_event_free(cm, e);
 	}
-	cm->t->late_at = 1; /* perhaps */
+	cm->t->late_at = 1; /* recomputed by the next cm_event_come() */
 	cm_for_each_chan(cm, c)
 		if (c->events)
 			chan_announce(cm, c);

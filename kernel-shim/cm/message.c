@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * What travels (IB specification, 12.6 to 12.11): the datagrams of which
- * conn.c, end.c and sidr.c have the effect.  They are made for who watches
- * (cm.sent), at the moment at which they are sent, and go nowhere, but for
- * those to other hosts (wire.h).
+ * Messages of the communication manager (IB specification, 12.6 to 12.11) as
+ * MADs of 256 bytes.  The other files of this directory call these
+ * functions at the time at which they send a message, with the tables locked.
  *
- * An answer has the transaction ID of what it answers: the asking attribute
- * and the asker's communication ID, which no two transactions share.
+ * A MAD is passed to cm.sent (trace), if that is set.  Only MADs to other
+ * hosts are transmitted (wire.h).  Within a fabric a message takes effect by
+ * function calls, and no MAD is built unless cm.sent is set.
+ *
+ * Transaction IDs: a request has its attribute ID and the requester's
+ * communication ID, which is unique, as transaction ID.  A response repeats
+ * the transaction ID of the request.
  */
 #include <endian.h>
 #include <string.h>
@@ -36,14 +40,14 @@ static uint64_t tid(enum mad_message asking, uint32_t comm_id)
 	return (uint64_t)asking << 32 | comm_id;
 }
 
-/* Of an answer. */
+/* Return the transaction ID of a response from @id. */
 static uint64_t asked_tid(enum mad_message asking, const struct cm_id *id)
 {
 	return cm_is_remote(id) ? id->remote_tid :
 				  tid(asking, id->remote_comm_id);
 }
 
-/* Does anybody see what id sends? */
+/* Return whether a MAD from @id has to be built. */
 static bool travels(const struct cm *cm, const struct cm_id *id)
 {
 	return cm->sent || cm_is_remote(id);
@@ -62,7 +66,11 @@ static void send_mad(struct cm *cm, const struct cm_id *id,
 		cm_wire_send(cm->f, id, mad);
 }
 
-/* What rdma_cm tells of the addresses; how long it is. */
+/*
+ * Store the IP CM private data header (IB specification, A11): IP version,
+ * source port and addresses.  Return its length in bytes; 0 for AF_IB, which
+ * has none.
+ */
 static size_t put_ip_header(uint8_t *mad, enum mad_field private_data,
 			    const struct cm_id *id)
 {
@@ -77,7 +85,7 @@ static size_t put_ip_header(uint8_t *mad, enum mad_field private_data,
 		return 0;
 	cm_addr_raw(&id->src, h.src);
 	cm_addr_raw(&id->dst, h.dst);
-	if (!v6) { /* no prefix */
+	if (!v6) { /* without the prefix ::ffff:0:0/96 */
 		memset(h.src, 0, 12);
 		memset(h.dst, 0, 12);
 	}
@@ -85,7 +93,7 @@ static size_t put_ip_header(uint8_t *mad, enum mad_field private_data,
 	return sizeof(h);
 }
 
-/* With the request's private data. */
+/* Store that header and the private data of the request. */
 static void put_private(uint8_t *mad, enum mad_field private_data,
 			const struct cm_id *id)
 {
@@ -106,7 +114,7 @@ static void req_put_qp(uint8_t *mad, const struct cm_id *id)
 	mad_set(mad, MAD_REQ_extended_transport, xrc);
 	mad_set(mad, MAD_REQ_end_to_end_flow_control, id->flow_control);
 	mad_set(mad, MAD_REQ_starting_psn, id->psn);
-	if (xrc) /* of an end that answers */
+	if (xrc) /* the remaining fields describe a responder */
 		return;
 	mad_set(mad, MAD_REQ_responder_resources, id->responder_resources);
 	mad_set(mad, MAD_REQ_retry_count, id->retry_count);
@@ -232,7 +240,11 @@ void cm_sent_mra(struct cm *cm, const struct cm_id *id, unsigned int message)
 	send_mad(cm, id, mad);
 }
 
-/* Who was not told a communication ID knows the CA: a kernel looks for it. */
+/*
+ * For reason "timeout", store the CA GUID in the additional reject
+ * information.  The sender of such a REJ may not know the peer's
+ * communication ID; the kernel then finds the connection by the CA GUID.
+ */
 static void rej_put_ca(struct cm *cm, uint8_t *mad)
 {
 	const uint64_t guid = htobe64(cm->f->dev->node_guid);
@@ -258,7 +270,7 @@ static void rej_sent(struct cm *cm, const struct cm_id *id, uint64_t tid,
 	send_mad(cm, id, mad);
 }
 
-/* Who has not answered with anything else has no communication ID to tell. */
+/* In CM_REQ_RCVD the REJ is the first response: its own ID is 0. */
 void cm_sent_rej(struct cm *cm, const struct cm_id *id, unsigned int reason,
 		 const void *data, uint8_t len)
 {
@@ -339,7 +351,10 @@ void cm_sent_sidr_rep(struct cm *cm, const struct cm_id *id, int status,
 	send_mad(cm, id, mad);
 }
 
-/* Whoever is where id's messages go, without an id of its own. */
+/*
+ * Return a temporary id in the role of the receiver of @id's messages, for
+ * answers from a place where no id exists.
+ */
 static struct cm_id nobody_for(struct cm *cm, const struct cm_id *id)
 {
 	struct cm_id nobody = { .cm = CM_REQ_RCVD, .ps = id->ps };
@@ -359,7 +374,7 @@ void cm_sent_drep_unknown(struct cm *cm, const struct cm_id *id)
 	struct cm_id nobody;
 
 	if (!cm->sent)
-		return; /* nor is this for another host */
+		return; /* only traced: never sent to another host */
 	nobody = nobody_for(cm, id);
 	drep_sent(cm, &nobody, id->remote_comm_id);
 }
@@ -370,7 +385,7 @@ void cm_sent_refusal(struct cm *cm, const struct cm_id *client,
 	struct cm_id nobody;
 
 	if (!cm->sent)
-		return; /* nor is this for another host */
+		return; /* only traced: never sent to another host */
 	nobody = nobody_for(cm, client);
 	if (client->qp_type == CM_QPT_UD)
 		cm_sent_sidr_rep(cm, &nobody, (int)reason, NULL, 0);

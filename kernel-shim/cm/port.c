@@ -1,5 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Port spaces: who owns which port, and who listens on it. */
+/*
+ * Port spaces: ownership of ports, and lookup of listeners.
+ *
+ * Called under the lock of the tables, for the commands bind, resolve and
+ * listen, and when a request is delivered.  There is no separate table of
+ * ports: the ids with CM_F_PORT are searched.  An id whose channel has no
+ * reader any more does not keep its port: its process has exited or closed
+ * the channel.
+ */
 #include <endian.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -24,8 +32,8 @@ uint64_t cm_service_id(const struct cm_id *id, const union cm_addr *a)
 }
 
 /*
- * The port space of an AF_IB address is in its service id, and must be one
- * that the id may use.  0: none.
+ * Return the port space that the service ID of an AF_IB source address names;
+ * 0 if it names none that the id may use.  An id of RDMA_PS_IB may use all.
  */
 static uint16_t ib_port_space(const struct cm_id *id)
 {
@@ -54,7 +62,7 @@ static bool port_owned_by(const struct cm_id *o, uint16_t ps, uint16_t port)
 	       cm_addr_port(&o->src) == port;
 }
 
-/* A link-local address is one per interface. */
+/* Compare addresses; link-local ones are equal only on one interface. */
 static bool addr_same_scope(const union cm_addr *a, const union cm_addr *b)
 {
 	return cm_addr_same(a, b) &&
@@ -63,7 +71,10 @@ static bool addr_same_scope(const union cm_addr *a, const union cm_addr *b)
 		a->in6.sin6_scope_id == b->in6.sin6_scope_id);
 }
 
-/* 0 if id may be bound although o is. */
+/*
+ * Return 0 if @id may be bound to a port that @o owns, or the error of bind.
+ * @reuse: @id has CM_F_REUSE.
+ */
 static int port_conflict(const struct cm_id *id, const struct cm_id *o,
 			 bool reuse)
 {
@@ -77,7 +88,7 @@ static int port_conflict(const struct cm_id *id, const struct cm_id *o,
 	return addr_same_scope(&id->src, &o->src) ? -EADDRINUSE : 0;
 }
 
-/* The port of an owner whose process died is free. */
+/* Return whether the channel of @o is alive; if not, its port is free. */
 static bool id_alive(struct cm *cm, const struct cm_id *o)
 {
 	struct cm_chan *c = cm_chan_at(cm, o->chan);
@@ -116,7 +127,10 @@ static bool port_taken(struct cm *cm, uint16_t ps, uint16_t port)
 	return false;
 }
 
-/* Where ephemeral ports are, as TCP's; the usual place if nobody says so. */
+/*
+ * Read the range of ephemeral ports, which is that of TCP; use the kernel's
+ * default if it cannot be read.
+ */
 static void port_range(uint32_t *low, uint32_t *high)
 {
 	char buf[32];
@@ -181,7 +195,10 @@ int cm_port_bind(struct cm *cm, struct cm_id *id, bool privileged)
 	return 0;
 }
 
-/* Does l live and listen on the service that id wants? */
+/*
+ * Return whether @l listens on the service ID to which @id connects, and its
+ * channel is not marked dead.
+ */
 static bool listens_on_service(struct cm *cm, const struct cm_id *l,
 			       const struct cm_id *id)
 {
@@ -194,7 +211,7 @@ static bool listens_on_service(struct cm *cm, const struct cm_id *l,
 	return c && c->state == CM_CHAN_LIVE;
 }
 
-/* Is the address that id wants one of those that l listens on? */
+/* Return whether @l listens on the destination address of @id. */
 static bool listens_on_addr(const struct cm_id *l, const struct cm_id *id)
 {
 	if (cm_addr_any(&l->src))

@@ -1,15 +1,25 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * A DREQ does not overtake data.
+ * Detection of receive completions that precede a DREQ and were not polled.
  *
- * On a wire the messages of the connection manager are slower than data, so a
- * program that hears DISCONNECTED has long had its last receive; many close
- * the QP then, and with it goes what was not polled.  Here a DREQ arrives when
- * it is sent.  So the event is held back until the receives that came before
- * it were polled, but not for ever: their program may not want them.
+ * On a network, CM messages are slower than data: when a program gets
+ * DISCONNECTED, it usually has polled its last receive.  Many programs then
+ * destroy the QP, and lose the completions that they did not poll.  In this
+ * implementation a DREQ within a fabric arrives at once.  Therefore end.c
+ * withholds DISCONNECTED (CM_F_HELD) until the earlier receives were polled,
+ * but not for ever, since the program may never poll them.
  *
- * Polling goes by position, so it is enough to remember the last such receive.
- * The arena is read with pread: it may be any process's, and may vanish.
+ * A CQ is polled in the order of positions, so it suffices to remember the
+ * position of the last such completion (struct cm_mark).
+ *
+ * Called under the lock of the tables, by the process that handles the DREQ
+ * and by cm_tick().  The CQ may belong to another process, which uses it
+ * meanwhile and may remove its arena.  It is therefore read with pread(),
+ * which fails where a mapping would raise SIGBUS.  Reads are not synchronized
+ * with the owner: the position and state in each entry's word are checked.  A
+ * wrong result only delays the event, or sends it early.
+ *
+ * Test: tests/cm/test_last_receive.c.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -19,12 +29,12 @@
 #include "cm.h"
 #include "shared/cq_ring.h"
 
-#define LOOK_BACK 4096 /* entries of other QPs, or of sends */
+#define LOOK_BACK 4096 /* entries searched, of all QPs and opcodes */
 
-/* A CQ of a context. */
+/* Snapshot of a CQ in the arena of a context. */
 struct ring {
-	int fd; /* of the arena */
-	uint64_t word;
+	int fd; /* arena */
+	uint64_t word; /* urxe_cq_sh.ring */
 	uint32_t mask, head, tail;
 };
 
@@ -36,7 +46,7 @@ static bool ring_read(const struct ring *r, uint64_t offset, void *to,
 
 #define RING_READ(r, offset, to) ring_read(r, offset, to, sizeof(*(to)))
 
-/* All of an entry but the bytes that travel in it. */
+/* Read the entry at @pos, without its inline data. */
 static bool ring_entry(const struct ring *r, uint32_t pos, struct urxe_cqe *e)
 {
 	const uint64_t at = URXE_CQ_OFFSET(r->word) +
@@ -53,7 +63,7 @@ static int arena_open(struct cm *cm, const struct cm_mark *m)
 	return openat(cm->f->dirfd, name, O_RDONLY | O_CLOEXEC);
 }
 
-/* The ring of that CQ. */
+/* Read location, size, head and tail hint of the ring of @cq. */
 static bool ring_find(struct ring *r, uint32_t cq)
 {
 	struct urxe_cq_sh sh;
@@ -72,7 +82,7 @@ static bool ring_find(struct ring *r, uint32_t cq)
 	return true;
 }
 
-/* The hint may lag behind what was claimed. */
+/* Advance r->tail past claimed entries: the hint may lag behind. */
 static bool ring_find_tail(struct ring *r)
 {
 	uint64_t claim;
@@ -98,7 +108,10 @@ static bool entry_is_recv(const struct urxe_cqe *e, uint32_t pos, uint32_t qpn)
 	       e->qpn == qpn && e->opcode & CM_WC_RECV && !e->status;
 }
 
-/* The last receive of that QP which was not polled. */
+/*
+ * Search backwards from the tail for the last successful receive completion
+ * of @qpn that was not polled.
+ */
 static bool ring_find_recv(const struct ring *r, uint32_t qpn, uint32_t *pos)
 {
 	struct urxe_cqe e;
@@ -116,7 +129,7 @@ static bool ring_find_recv(const struct ring *r, uint32_t qpn, uint32_t *pos)
 	return false;
 }
 
-/* The CQ that a QP receives into. */
+/* Read the number of the receive CQ of a QP. */
 static bool qp_recv_cq(const struct ring *r, uint32_t qpn, uint32_t *cq)
 {
 	struct urxe_qp_sh qp;

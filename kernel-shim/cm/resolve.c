@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * From an address to the device and to the other end.  Another host's Ethernet
- * address may have to be asked for, as a kernel does for rdma_resolve_addr
- * (wire/neighbour.h): the process that has the id looks for the answer in its
- * ticks, ever more rarely.
+ * Address resolution (rdma_resolve_addr): binds an id to the device and finds
+ * the GID of the peer.
+ *
+ * For a peer on another host, the Ethernet address of the next hop must be
+ * known first, as in the kernel.  wire/neighbour.h makes the kernel query it
+ * by ARP or NDP.  Meanwhile the id is in state CMA_ADDR_QUERY, and cm_tick()
+ * of its process checks for the result after 1 ms, then after twice the time
+ * each, up to LOOK_MOST.  All functions run under the lock of the tables.
  */
 #include <errno.h>
 #include <string.h>
@@ -13,7 +17,7 @@
 #include "wire/neighbour.h"
 
 #define MS 1000000ull
-#define LOOK_MOST (100 * MS)
+#define LOOK_MOST (100 * MS) /* longest interval of checks */
 
 void cm_attach(struct cm *cm, struct cm_id *id)
 {
@@ -36,7 +40,11 @@ int cm_resolved(struct cm *cm, struct cm_id *id)
 	return 0;
 }
 
-/* An id that is bound to no address gets the wire's. */
+/*
+ * Send ADDR_RESOLVED for a peer on another host.  If the source address is a
+ * wildcard or loopback, it becomes the wire's.  Return 0 or -ENOMEM, then @id
+ * is unchanged.
+ */
 static int remote_resolved(struct cm *cm, struct cm_id *id,
 			   const union cm_addr *wire)
 {
@@ -58,7 +66,10 @@ static int remote_resolved(struct cm *cm, struct cm_id *id,
 	return ret;
 }
 
-/* 0, -EINPROGRESS: it is asked for, or why it cannot be reached. */
+/*
+ * Return 0 if the next hop is known or need not be, -EINPROGRESS if it is
+ * being queried, or -errno if there is no route.
+ */
 static int remote_find(const struct cm_id *id, const union cm_addr *wire)
 {
 	const uint32_t interface = id->dst.sa.sa_family == AF_INET6 ?
@@ -66,8 +77,8 @@ static int remote_find(const struct cm_id *id, const union cm_addr *wire)
 					   0;
 	uint8_t from[16], to[16];
 
-	if (id->dst.sa.sa_family ==
-	    CM_AF_IB) /* as a kernel: who connects asks */
+	/* as in the kernel: queried when a QP or AH is set up */
+	if (id->dst.sa.sa_family == CM_AF_IB)
 		return 0;
 	cm_addr_raw(wire, from);
 	cm_addr_raw(&id->dst, to);
@@ -122,7 +133,7 @@ void cm_resolve_look(struct cm *cm, struct cm_id *id, uint64_t now)
 	err = cm_wire_address(&wire) ? remote_find(id, &wire) : -ENETUNREACH;
 	if (!err) {
 		id->deadline = 0;
-		/* without room for the event it is looked at again */
+		/* -ENOMEM: try again */
 		if (remote_resolved(cm, id, &wire))
 			id->deadline = id->look_at = now + LOOK_MOST;
 		return;

@@ -1,7 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * What datagrams have in the place of connections: the service ID resolution
- * of the IB specification's 12.11.  The request is conn.c's.
+ * Service ID resolution (SIDR; IB specification, 12.11), by which UD ids get
+ * the QPN and the Q_Key of a server.  This file has the SIDR_REP; conn.c
+ * sends the SIDR_REQ.  Called under the lock of the tables, for the commands
+ * accept and reject, from end.c, and for messages from other hosts
+ * (wire_recv.c).
+ *
+ *	client				server
+ *	CM_SIDR_SENT	SIDR_REQ ->	CM_SIDR_RCVD, event CONNECT_REQUEST
+ *	CM_IDLE		<- SIDR_REP	CM_IDLE
+ *
+ * The client gets ESTABLISHED if the status is 0, UNREACHABLE with the status
+ * if it is not, and ADDR_ERROR if the Q_Key conflicts with its own.
  */
 #include <errno.h>
 #include <string.h>

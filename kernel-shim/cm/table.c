@@ -1,5 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* The tables of the connection manager: their file, lock and entries. */
+/*
+ * The tables of the connection manager: file, lock, allocation of entries.
+ *
+ * The file "cm" is sparse.  Memory for entries is reserved GROW entries at a
+ * time (posix_fallocate), so that access to them cannot raise SIGBUS when the
+ * file system is full.  An entry's first word tells whether it is in use.
+ */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -11,9 +17,9 @@
 #include "base/clock.h"
 #include "cm.h"
 
-#define GROW 64 /* entries that get memory at a time */
+#define GROW 64 /* entries for which memory is reserved at a time */
 
-/* Memory for [offset, offset + len): after this no SIGBUS. */
+/* Reserve memory for [offset, offset + len) of the file.  0 or -errno. */
 static int table_reserve(struct urxe_fabric *f, off_t offset, off_t len)
 {
 	int fd, ret;
@@ -26,7 +32,7 @@ static int table_reserve(struct urxe_fabric *f, off_t offset, off_t len)
 	return -ret;
 }
 
-/* Nobody else's; that others cannot guess it does not matter. */
+/* Return a number that other fabrics do not have; it is not a secret. */
 static uint32_t table_salt(void)
 {
 	uint32_t salt;
@@ -86,7 +92,7 @@ int cm_map(struct urxe_fabric *f, struct cm_table **out)
 
 #define WHAT "the connection manager's lock"
 
-/* ret: of the lock */
+/* Handle @ret, the result of robust_lock(); 1: the last holder died. */
 static int cm_locked(struct cm *cm, int ret)
 {
 	if (ret > 0)
@@ -116,7 +122,7 @@ void cm_recover(struct cm *cm)
 	struct cm_table *t = cm->t;
 
 	t->chan_low = t->id_low = t->event_low = t->mc_low = 0;
-	t->dying = 1; /* perhaps */
+	t->dying = 1; /* have cm_chan_reap() search for DYING channels */
 	cm_event_rebuild(cm);
 	cm_conn_recover(cm);
 }
@@ -141,8 +147,9 @@ struct cm_id *cm_deref(struct cm *cm, struct cm_ref ref)
 }
 
 /*
- * The lowest unused entry of a table, with memory; low: none is unused below
- * it.  NULL: there is none.  Entries begin with what says if they are used.
+ * Return the lowest free entry of a table, and reserve memory if it has none.
+ * *@low: no entry below is free; *@high: number of entries with memory.
+ * Return NULL if all @max entries are in use or memory is exhausted.
  */
 static void *table_take(struct cm *cm, void *table, size_t size, uint32_t *low,
 			uint32_t *high, uint32_t max)
@@ -183,7 +190,7 @@ struct cm_chan *cm_chan_new(struct cm *cm)
 	return c;
 }
 
-/* The lowest one that is free, as the kernel chooses. */
+/* Take the lowest free index, as the kernel does. */
 struct cm_id *cm_id_new(struct cm *cm, struct cm_chan *c)
 {
 	struct cm_id *id = TAKE(cm, id, CM_MAX_ID);

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Messages that go out to other hosts. */
+/*
+ * Transmission of CM messages to other hosts: UDP datagrams, retransmission,
+ * and TIMEWAIT records of destroyed ids.  wire.h has the protocol.
+ */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <stdlib.h>
@@ -11,7 +14,7 @@
 #include "wire/socket.h"
 #include "wire/watch.h"
 
-#define FIRST_NS 250000000ull
+#define FIRST_NS 250000000ull /* first retransmission */
 #define TIMEWAIT_NS 537000000ull /* as in end.c */
 
 bool cm_wire_address(union cm_addr *a)
@@ -28,7 +31,7 @@ bool cm_wire_address(union cm_addr *a)
 	return inet_pton(AF_INET6, text, &a->in6.sin6_addr) == 1;
 }
 
-/* Any PSN does; the other end does not look at it. */
+/* UD packets may have any PSN: the receiver does not check it. */
 static uint32_t next_psn(void)
 {
 	static _Atomic uint32_t psn;
@@ -95,21 +98,31 @@ void cm_wire_send(struct urxe_fabric *f, const struct cm_id *from,
 	wire_socket_close(&s);
 }
 
-/* ---------------------------------------------------------------- time */
+/* ------------------------------------------------------ retransmission */
 
-/* How long an end waits for an answer that may have got lost. */
+/*
+ * Return the response timeout in ns: for a REP the peer's, from its REQ, else
+ * CM_WIRE_TIMEOUT.
+ */
 static uint64_t most_ns(const struct cm_id *id)
 {
 	return 4096ull << (id->cm == CM_REP_SENT ? 8u + id->cm_timeout :
 						   CM_WIRE_TIMEOUT);
 }
 
+/*
+ * Return the interval before retransmission @tries + 1: doubled each time, at
+ * most the response timeout.
+ */
 static uint64_t wait_ns(const struct cm_id *id, unsigned int tries)
 {
 	return cm_min(FIRST_NS << cm_min(tries, 8), most_ns(id));
 }
 
-/* Together as long as with a kernel, which begins with the longest wait. */
+/*
+ * Return whether a further interval keeps the total within that of a kernel,
+ * which waits one response timeout for each of its retries + 1 transmissions.
+ */
 static bool has_patience(const struct cm_id *id)
 {
 	const unsigned int retries = id->cm == CM_REP_SENT ? id->cm_retries :
@@ -180,7 +193,7 @@ bool cm_wire_again(struct cm *cm, struct cm_id *id)
 	return true;
 }
 
-/* ----------------------------------------------------------- time wait */
+/* ------------------------------------------------------------ TIMEWAIT */
 
 void cm_wire_ended(struct cm *cm, const struct cm_id *id)
 {

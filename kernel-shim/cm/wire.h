@@ -1,54 +1,85 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Connections with other hosts: what message.c makes goes to QP 1 of the other
- * one as datagrams of RoCE v2, and what comes from there has the effect that
- * the other end's id would have in a fabric.
+ * Connections with other hosts: the CM protocol of the IB specification, 12.6
+ * to 12.11, in UD packets of RoCE v2 to QP 1 of the peer's port.  message.c
+ * builds the MADs.  A received MAD changes the id as a call from the peer's
+ * id would within a fabric (wire_recv.c).
  *
- * Whoever has an id sends its messages, again, too, until they are answered
- * (cm_tick): at first after 250 ms, then after twice as long each time, up to
- * the response timeout that the REQ tells; ours tells 4.3 s.  Whoever holds the
- * fabric's socket takes what comes.
+ *	sending		the process of the id, from commands and cm_tick()
+ *	receiving	the thread that reads the fabric's socket, in the
+ *			process that owns it (provider/wire/server.c).  It
+ *			also sends the responses that need no application:
+ *			MRA, REJ, DREP; repeated REP, RTU and SIDR_REP
+ *
+ * Both hold the lock of the tables.
+ *
+ * Retransmission: cm_tick() retransmits REQ, SIDR_REQ, REP and DREQ until
+ * they are answered.  The interval is 250 ms at first, then doubled each
+ * time, up to the response timeout in the REQ, which is 4.3 s in our REQs.  A
+ * lost RTU, DREP or SIDR_REP is repeated when the peer's message is received
+ * again.
+ *
+ * Packets may be forged, lost, duplicated and reordered.  A received message
+ * must match the communication ID and the GID of the id, and its state.
+ * tests/unit/test_cm_wire.c checks the exchange between two hosts.
  */
 #pragma once
 
 #include "cm.h"
 #include "wire/packet.h"
 
-/* What our messages tell, as a kernel's: 4.096 us << this; and how often they
- * are sent again when that is over; 68 s: the time that an MRA asks for, and
- * the longest that one is honoured. */
-#define CM_WIRE_TIMEOUT 20
-#define CM_WIRE_RETRIES 15
+/* as in the kernel's messages; times are 4.096 us << value */
+#define CM_WIRE_TIMEOUT 20 /* response timeout: 4.3 s */
+#define CM_WIRE_RETRIES 15 /* retransmissions */
+/* service timeout in our MRAs, and the limit for received ones: 68 s */
 #define CM_WIRE_LONGEST 24
 
-/* Is the wire on (URXE_WIRE)?  Its address, then, without a port. */
+/*
+ * Return whether other hosts can be reached (URXE_WIRE is set to an IP
+ * address), and store that address, with port 0.
+ */
 bool cm_wire_address(union cm_addr *a);
 
-/* By UDP, once; what cannot be sent is lost. */
+/*
+ * Send a MAD once, from the GID of @from to its dgid.  Does not block.  A MAD
+ * that cannot be sent is lost; errors of sendto() are counted.
+ */
 void cm_wire_send(struct urxe_fabric *f, const struct cm_id *from,
 		  const uint8_t mad[MAD_BYTES]);
 
 /*
- * What came for QP 1 of this fabric: n bytes from path->sgid, which may be
- * anybody's.  By one thread of a process at a time.
+ * Handle @n bytes received for QP 1 of this fabric from path->sgid.  The
+ * bytes are not trusted.  Maps the tables and takes their lock; if the lock
+ * is not free soon, the message is dropped.  Not thread-safe: only one thread
+ * of a process may call it at a time.
  */
 void cm_wire_receive(struct urxe_fabric *f, const struct wire_path *path,
 		     const uint8_t *mad, size_t n);
-/* The same, with the tables locked. */
+/* As cm_wire_receive(), with the lock held.  The caller calls cm_settle(). */
 void cm_wire_take(struct cm *cm, const struct wire_path *path,
 		  const uint8_t *mad, size_t n);
 
-/* It has sent a message, and waits for the answer. */
+/* Start the retransmission timer of the message that was sent. */
 void cm_wire_wait(struct cm *cm, struct cm_id *id);
-/* The answer did not come; false: nor will it. */
+/*
+ * The retransmission timer expired: retransmit the message and restart the
+ * timer.  Return false if the retries are exhausted or the state has no
+ * message to retransmit.
+ */
 bool cm_wire_again(struct cm *cm, struct cm_id *id);
-/* The other end's REQ came again: so does the REP; the timer goes on. */
+/*
+ * Repeat the REP or SIDR_REP, because the request was received again or the
+ * timer expired.  Does not change the timer.
+ */
 void cm_wire_reply_again(struct cm *cm, const struct cm_id *id);
-/* A REP or a SIDR_REP, to be sent again. */
+/* Store the contents of a REP or SIDR_REP for cm_wire_reply_again(). */
 void cm_wire_keep_reply(struct cm_id *id, const struct rdma_ucm_conn_param *p,
 			const struct rdma_ucm_ece *ece);
 
-/* The id of a connection goes, its time wait (12.9.8.4) does not. */
+/*
+ * Record the TIMEWAIT state (12.9.8.4) of a connection with another host
+ * whose id is being destroyed.  Nothing is done for other ids.
+ */
 void cm_wire_ended(struct cm *cm, const struct cm_id *id);
-/* Is that QP of another host in such a time wait? */
+/* Return whether QP @qpn of the host with that GID has such a record. */
 bool cm_wire_is_ended(const struct cm *cm, const uint8_t gid[16], uint32_t qpn);

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Messages that come from other hosts (IB specification, 12.6 to 12.11).
+ * Messages received from other hosts (IB specification, 12.6 to 12.11).
+ * wire.h describes callers and locking.
  *
- * A connection is known by the communication ID that we gave to the other end,
- * and by its GID: who does not come from there is not heard.  A stranger can
- * make an id, by a request for somebody who listens, and no more of them than
- * that one's backlog; all else that he says is forgotten, or answered by a
- * datagram of the same length.
+ * Messages are not trusted.  A connection is identified by our communication
+ * ID, which the message repeats (a repeated request: by the peer's), and by
+ * the peer's GID; messages from another GID do not affect it.  An unknown
+ * sender can create ids only by requests to a listener, and no more than its
+ * backlog.  All its other messages are ignored or answered by one datagram of
+ * the same length, so there is no amplification.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -18,8 +20,9 @@
 
 #define EXTENDED 3 /* transport service: XRC */
 
+/* A received message. */
 struct letter {
-	const struct wire_path *path; /* sgid: of who wrote it */
+	const struct wire_path *path; /* sgid: the sender */
 	const uint8_t *mad;
 };
 
@@ -33,13 +36,17 @@ static uint64_t letter_tid(const struct letter *l)
 	return mad_get(l->mad, MAD_HEADER_tid);
 }
 
+/* Return whether the message is from the host of @id's peer. */
 static bool is_from(const struct letter *l, const struct cm_id *id)
 {
 	return cm_is_remote(id) && !memcmp(id->dgid, l->path->sgid, 16);
 }
 
-/* Ours, by the communication ID that we told; remote: the other end's, 0: it
- * does not tell. */
+/*
+ * Return the id with our communication ID @own whose peer may have sent the
+ * message, or NULL.  @remote: the peer's communication ID; 0: not in the
+ * message.
+ */
 static struct cm_id *own_id(struct cm *cm, const struct letter *l, uint32_t own,
 			    uint32_t remote)
 {
@@ -58,7 +65,10 @@ static bool is_passive(const struct cm_id *id)
 	       id->cm == CM_SIDR_RCVD;
 }
 
-/* Ours, by the communication ID that the other end told in its request. */
+/*
+ * Return the passive id, not yet established, whose request had communication
+ * ID @comm_id, or NULL.
+ */
 static struct cm_id *asked_id(struct cm *cm, const struct letter *l,
 			      uint32_t comm_id)
 {
@@ -71,7 +81,10 @@ static struct cm_id *asked_id(struct cm *cm, const struct letter *l,
 	return NULL;
 }
 
-/* That of a REQ which came before; another connection's has another QP. */
+/*
+ * Return the id that a previous copy of this REQ created, or NULL.  A REQ for
+ * another connection has another QPN or starting PSN.
+ */
 static struct cm_id *req_id(struct cm *cm, const struct letter *l)
 {
 	struct cm_id *id;
@@ -85,6 +98,10 @@ static struct cm_id *req_id(struct cm *cm, const struct letter *l)
 	return NULL;
 }
 
+/*
+ * Return whether @id is in a state from CM_REQ_RCVD to CM_TIMEWAIT: it has a
+ * connection, or one is being established or ended.
+ */
 static bool is_connected(const struct cm_id *id)
 {
 	return id->cm != CM_IDLE && id->cm != CM_REQ_SENT &&
@@ -92,9 +109,11 @@ static bool is_connected(const struct cm_id *id)
 }
 
 /*
- * 12.9.8.3.1: who wants to connect a QP has no other connection with it, so
- * that one is of a time that he has forgotten.  It ends.  False: there is none
- * but id's, and none that ended so short ago that packets may be on their way.
+ * Detect a stale connection (12.9.8.3.1).  The peer connects QP @qpn, so an
+ * older connection of that QP is one that the peer does not know any more.
+ * If that is established, it is disconnected.  Return true if there is one
+ * other than that of @id, or a TIMEWAIT record of one, since packets of it
+ * may still arrive.
  */
 static bool is_stale(struct cm *cm, const struct letter *l,
 		     const struct cm_id *id, uint32_t qpn)
@@ -112,13 +131,16 @@ static bool is_stale(struct cm *cm, const struct letter *l,
 	return cm_wire_is_ended(cm, l->path->sgid, qpn);
 }
 
-/* Us, as far as no id is there. */
+/*
+ * Return a temporary id, not in the table, to answer a message for which no
+ * id exists.
+ */
 static struct cm_id nobody(const struct letter *l, uint32_t remote_comm_id)
 {
 	struct cm_id id = {
 		.cm = CM_REQ_RCVD,
 		.flags = CM_F_WIRE,
-		.path_tos = l->path->traffic_class & 0xfc, /* but for ECN */
+		.path_tos = l->path->traffic_class & 0xfc, /* without ECN */
 		.remote_comm_id = remote_comm_id,
 		.remote_tid = letter_tid(l),
 	};
@@ -130,7 +152,10 @@ static struct cm_id nobody(const struct letter *l, uint32_t remote_comm_id)
 
 /* ------------------------------------------------------------ requests */
 
-/* A GID as an address of IP; false: as one that it has not. */
+/*
+ * Convert 16 bytes of the IP CM header to an IP address.  Return false if it
+ * is a wildcard or loopback address.
+ */
 static bool addr_from_ip(union cm_addr *a, const uint8_t raw[16], bool v4)
 {
 	memset(a, 0, sizeof(*a));
@@ -152,8 +177,10 @@ static void addr_from_gid(union cm_addr *a, const uint8_t gid[16], uint64_t sid)
 }
 
 /*
- * From whom to whom: what the private data tells, if that is where the packet
- * came from and went to, and else the GIDs.  How long it is there.
+ * Set source and destination address of the client.  If the private data has
+ * an IP CM header (A11) that matches the GIDs of the packet, use its
+ * addresses and return its length in bytes.  Otherwise use the GIDs (AF_IB)
+ * and return 0.
  */
 static size_t request_set_addrs(struct cm_id *c, const struct letter *l,
 				uint64_t sid)
@@ -204,7 +231,11 @@ static uint8_t req_qp_type(const struct letter *l)
 	}
 }
 
-/* 4.096 us << 8 at least, which is as fine as a kernel is, and 34 s at most */
+/*
+ * Return the peer's response timeout in the encoding of cm_id.cm_timeout,
+ * 4.096 us << (8 + value).  It is at least 1 ms, since the kernel's timers
+ * are no finer, and at most 34 s.
+ */
 static uint8_t req_cm_timeout(const struct letter *l)
 {
 	const uint32_t timeout = get(l, MAD_REQ_local_cm_response_timeout);
@@ -212,7 +243,7 @@ static uint8_t req_cm_timeout(const struct letter *l)
 	return timeout < 8 ? 0 : (uint8_t)cm_min(timeout - 8, 15);
 }
 
-/* The client, as far as its REQ tells. */
+/* Return a temporary id with the contents of a REQ. */
 static struct cm_id client_of_req(const struct letter *l)
 {
 	const uint32_t life = get(l, MAD_REQ_local_ack_timeout);
@@ -256,12 +287,12 @@ static void refuse(struct cm *cm, const struct letter *l, uint32_t comm_id,
 	cm_sent_rej(cm, &id, reason, NULL, 0);
 }
 
-/* The same REQ again: its answer was lost, or is late. */
+/* Handle a duplicate REQ: its response was lost or is delayed. */
 static void got_req_again(struct cm *cm, const struct letter *l,
 			  struct cm_id *id)
 {
 	switch (id->cm) {
-	case CM_REQ_RCVD: /* the program has not made up its mind */
+	case CM_REQ_RCVD: /* not accepted or rejected yet */
 		cm_sent_mra(cm, id, MAD_ABOUT_REQ);
 		break;
 	case CM_REP_SENT:
@@ -290,7 +321,7 @@ static void got_req(struct cm *cm, const struct letter *l)
 		refuse(cm, l, comm_id, CM_REJ_STALE);
 		return;
 	}
-	/* if there is no room, the next one may find some */
+	/* -ENOMEM: a retransmission may succeed */
 	if (cm_device_is_down(cm) || cm_got_request(cm, &client, &err) ||
 	    err == -ENOMEM)
 		return;
@@ -298,7 +329,10 @@ static void got_req(struct cm *cm, const struct letter *l)
 	       err == -ENOENT ? CM_REJ_INVALID_SERVICE : CM_REJ_CONSUMER);
 }
 
-/* It was answered, and the answer got lost. */
+/*
+ * Repeat the SIDR_REP if this request was answered before.  Return whether it
+ * was.
+ */
 static bool reply_sidr_again(struct cm *cm, const struct letter *l,
 			     uint32_t comm_id)
 {
@@ -324,7 +358,7 @@ static void got_sidr_req(struct cm *cm, const struct letter *l)
 	    reply_sidr_again(cm, l, comm_id))
 		return;
 	client.qp_type = CM_QPT_UD;
-	/* the other end's view, not ours */
+	/* the GIDs as the client sees them */
 	memcpy(client.sgid, l->path->sgid, 16);
 	memcpy(client.dgid, l->path->dgid, 16);
 	request_set_private(
@@ -334,7 +368,7 @@ static void got_sidr_req(struct cm *cm, const struct letter *l)
 	if (cm_got_request(cm, &client, &err))
 		return;
 	client = nobody(l, comm_id);
-	client.src.sa.sa_family = CM_AF_IB; /* names the service */
+	client.src.sa.sa_family = CM_AF_IB; /* carries the service ID */
 	client.src.ib.sib_sid =
 		htobe64(mad_get(l->mad, MAD_SIDR_REQ_service_id));
 	cm_sent_sidr_rep(cm, &client,
@@ -342,7 +376,7 @@ static void got_sidr_req(struct cm *cm, const struct letter *l)
 			 NULL, 0);
 }
 
-/* ------------------------------------------------------------- answers */
+/* ----------------------------------------------------------- responses */
 
 static void take_private(const struct letter *l, enum mad_field f, uint8_t *to,
 			 uint8_t *len, size_t room)
@@ -362,12 +396,15 @@ static void refuse_rep(struct cm *cm, const struct letter *l,
 	cm_sent_rej_rep(cm, &id, get(l, MAD_REP_remote_comm_id), reason);
 }
 
-/* A REP that nobody waits for, or not any more. */
+/*
+ * Handle a REP that no id in CM_REQ_SENT expects.  @id: the id that it is
+ * addressed to, or NULL.
+ */
 static void got_rep_late(struct cm *cm, const struct letter *l,
 			 const struct cm_id *id)
 {
 	if (id && id->cm == CM_ESTABLISHED)
-		cm_sent_rtu(cm, id); /* that one was lost */
+		cm_sent_rtu(cm, id); /* the RTU was lost */
 	else if (id && id->cm == CM_REP_RCVD)
 		cm_sent_mra(cm, id, MAD_ABOUT_REP);
 	else if (id ? id->cm == CM_IDLE :
@@ -403,7 +440,7 @@ static void got_rep(struct cm *cm, const struct letter *l)
 	server.qpn = get(l, id->qp_type == CM_QPT_XRC_SEND ?
 				    MAD_REP_local_eecn :
 				    MAD_REP_local_qpn);
-	/* XRC's targets are several initiators' */
+	/* an XRC target QP may serve several initiators */
 	if (id->qp_type != CM_QPT_XRC_SEND && is_stale(cm, l, id, server.qpn)) {
 		refuse_rep(cm, l, CM_REJ_STALE);
 		return;
@@ -426,7 +463,10 @@ static void got_rtu(struct cm *cm, const struct letter *l)
 	cm_event_post(cm, id, CM_EV_ESTABLISHED, 0);
 }
 
-/* Who gives up has no communication ID of ours. */
+/*
+ * A client that gives up before it got a REP does not know our communication
+ * ID; the id is then found by the client's.
+ */
 static void got_rej(struct cm *cm, const struct letter *l)
 {
 	const uint32_t own = get(l, MAD_REJ_remote_comm_id);
@@ -441,7 +481,7 @@ static void got_rej(struct cm *cm, const struct letter *l)
 	cm_got_rej(cm, id, (int)get(l, MAD_REJ_reason), data, len);
 }
 
-/* It needs some time more. */
+/* MRA: the peer needs more time; extend the timer. */
 static void got_mra(struct cm *cm, const struct letter *l)
 {
 	struct cm_id *id = own_id(cm, l, get(l, MAD_MRA_remote_comm_id),
@@ -462,7 +502,7 @@ static void got_dreq(struct cm *cm, const struct letter *l)
 	const uint32_t remote = get(l, MAD_DREQ_local_comm_id);
 	struct cm_id none, *id = own_id(cm, l, own, remote);
 
-	if (!id || id->cm == CM_IDLE) { /* it may have missed the end */
+	if (!id || id->cm == CM_IDLE) { /* DREP may have been lost */
 		none = nobody(l, remote);
 		cm_sent_drep_as(cm, &none, own);
 		return;
@@ -475,7 +515,7 @@ static void got_dreq(struct cm *cm, const struct letter *l)
 	case CM_ESTABLISHED:
 		cm_got_dreq(cm, id);
 		break;
-	case CM_DREQ_SENT: /* both at once */
+	case CM_DREQ_SENT: /* both ends disconnect */
 		cm_sent_drep(cm, id);
 		cm_got_drep(cm, id);
 		break;
@@ -513,7 +553,7 @@ static void got_sidr_rep(struct cm *cm, const struct letter *l)
 		cm_got_sidr_reply(cm, id, &server, data, len);
 }
 
-/* --------------------------------------------------------------- doors */
+/* -------------------------------------------------------- entry points */
 
 void cm_wire_take(struct cm *cm, const struct wire_path *path,
 		  const uint8_t *mad, size_t n)
@@ -533,11 +573,13 @@ void cm_wire_take(struct cm *cm, const struct wire_path *path,
 }
 
 /*
- * Who receives for all has little time for a process that is stopped in the
- * tables: what comes meanwhile is lost, and comes again.
+ * The thread that reads the socket serves the whole fabric and must not wait
+ * long for a process that is stopped while it holds the lock.  Messages are
+ * dropped meanwhile; the peer retransmits them.
  */
-#define PATIENCE_NS 100000000ull
-#define NO_PATIENCE_NS 1000000000ull /* for so long after that was in vain */
+#define PATIENCE_NS 100000000ull /* longest wait for the lock */
+/* after a wait that failed, do not wait at all for this time */
+#define NO_PATIENCE_NS 1000000000ull
 
 static int lock_soon(struct cm *cm)
 {
