@@ -1,5 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Arenas: one context's share of the fabric's memory. */
+/*
+ * Arenas: a context's part of the shared memory, one sparse file each
+ * (struct urxe_arena).  It contains the context's objects and a heap for its
+ * rings.
+ *
+ * fabric_context_open() creates an arena; its owner and the peers map it.
+ * Memory is reserved before it is used (arena_reserve), so a full file system
+ * is an error of the caller and not a SIGBUS.
+ *
+ * The allocators are bitmaps that are changed by compare-and-swap
+ * (shared/bitmap.h) and need no lock.  Free ring memory is zero.
+ */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -58,9 +69,9 @@ int arena_init(int fd, uint32_t slot, uint32_t gen, const char comm[16])
 	a->pid = getpid();
 	a->pidns = fabric_pidns();
 	memcpy(a->comm, comm, sizeof(a->comm));
-	a->key_map[0] = 1; /* index 0 is no key */
+	a->key_map[0] = 1; /* index 0 is never a key */
 	a->key_next = 1;
-	/* numbers start at 1: 0 stays recognisably wrong */
+	/* handles start at 1, so that 0 is never valid */
 	store_relaxed(&a->pd[0].live, 1);
 	a->cq_map[0] = 1;
 	a->srq_map[0] = 1;
@@ -122,7 +133,7 @@ err_close:
 	return ret;
 }
 
-/* DIR of DIR/ctx/SLOT.GEN */
+/* The path of the descriptor is DIR/ctx/SLOT.GEN; DIR is returned. */
 int arena_fabric_dir(int fd, char *buf, size_t len)
 {
 	char path[320], *name, *sub = NULL;
@@ -201,7 +212,7 @@ void arena_free(struct urxe_arena *a, int fd, uint64_t offset, uint64_t len)
 {
 	const uint64_t bytes = (len + URXE_PAGE - 1) / URXE_PAGE * URXE_PAGE;
 
-	/* give the memory back and have it zero when it is used again */
+	/* return the memory to the system; it reads as zero when reused */
 	if (fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
 		      (off_t)offset, (off_t)bytes))
 		memset((char *)a + offset, 0, bytes);
@@ -215,7 +226,7 @@ static_assert(64 % SMALL_PER_PAGE == 0, "a page's bits are in one word");
 
 static uint32_t small_units(uint64_t len)
 {
-	/* a power of two, and aligned to it: inside of a page */
+	/* a power of two, aligned to its size: it does not cross a page */
 	return pow2_up(
 		(uint32_t)((len + URXE_SMALL_UNIT - 1) / URXE_SMALL_UNIT));
 }
@@ -226,7 +237,10 @@ static bool small_has(uint64_t offset)
 	       offset < SMALL_OFFSET + sizeof(((struct urxe_arena *)0)->small);
 }
 
-/* Memory in there that is not used is zero. */
+/*
+ * Allocate a ring of at most URXE_SMALL_MOST bytes.  Returns its offset, or 0
+ * if there is no memory.  Unused memory is zero already.
+ */
 static uint64_t small_alloc(struct urxe_arena *a, int fd, uint64_t len)
 {
 	const uint32_t n = small_units(len);
@@ -244,8 +258,8 @@ static uint64_t small_alloc(struct urxe_arena *a, int fd, uint64_t len)
 }
 
 /*
- * Who frees the last ones of a page takes all of it, and gives its memory back
- * before they are free.
+ * The call that frees the last units of a page first claims the whole page,
+ * returns its memory to the system, and then frees the page.
  */
 static void small_free(struct urxe_arena *a, int fd, uint64_t offset,
 		       uint64_t len)
@@ -291,7 +305,7 @@ void arena_free_ring(struct urxe_arena *a, int fd, uint64_t offset,
 		arena_free(a, fd, offset, len);
 }
 
-/* How much there is behind offset. */
+/* Bytes from offset to the end of its allocator's area; 0: not in an area. */
 static uint64_t arena_room(uint64_t offset)
 {
 	if (small_has(offset))

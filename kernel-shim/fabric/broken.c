@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * A fabric of which somebody removed a file, or cut one short.
+ * Broken fabrics: a file of the fabric was removed or truncated.
  *
- * What is missing cannot be made anew where others live who know the old one:
- * a new device segment would give out their slots, and with a new heap the
- * same device memory would be two.  So the directory is moved away, with all
- * who live in it, and who comes makes another.  Those inside go on with what
- * they have opened; what they open by name from then on is an error.
+ * A missing file cannot be recreated while processes use the old one.  A new
+ * device segment would assign their slots again.  A new heap would make two
+ * memories of one device memory.  fabric_open() therefore renames the
+ * directory and creates a new fabric.  Processes of the old fabric continue
+ * with the files that they have opened; opening another one by name fails.
+ * fabric_sweep() removes the renamed directory when it has no users
+ * (stale.c).
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -40,7 +42,10 @@ static bool is_dir(int at, const char *name)
 	       S_ISDIR(st.st_mode);
 }
 
-/* Nobody opens anything before there is a segment: it was removed. */
+/*
+ * True if the segment is missing but other files exist.  They are made after
+ * the segment, so it was removed.
+ */
 static bool device_is_gone(const struct urxe_fabric *f)
 {
 	struct stat st;
@@ -48,12 +53,15 @@ static bool device_is_gone(const struct urxe_fabric *f)
 	return (dir_has_files(f->dirfd, "ctx") ||
 		dir_has_files(f->dirfd, "ev") ||
 		!fstatat(f->dirfd, "dm", &st, AT_SYMLINK_NOFOLLOW)) &&
-	       /* the segment came before them: look last */
+	       /* last: the segment is made before those files */
 	       fstatat(f->dirfd, "device", &st, AT_SYMLINK_NOFOLLOW) &&
 	       errno == ENOENT;
 }
 
-/* It has less than it says, in whatever version: nobody can use it. */
+/*
+ * True if the segment is shorter than its header says.  The header has the
+ * same format in all versions.
+ */
 static bool device_is_short(const struct urxe_fabric *f)
 {
 	struct {
@@ -76,7 +84,7 @@ static bool device_is_short(const struct urxe_fabric *f)
 	return is;
 }
 
-/* Is path not the file that the segment tells of, or too short? */
+/* True if path is missing, has another inode, or is shorter than size. */
 static bool file_is_broken(const struct urxe_fabric *f, const char *path,
 			   uint64_t ino, uint64_t size)
 {
@@ -97,7 +105,7 @@ static bool heap_is_broken(const struct urxe_fabric *f)
 	return ino && file_is_broken(f, path, ino, f->dm_bytes);
 }
 
-/* It is made with its full size, or not at all. */
+/* The file "cm" is linked only when it has its full size. */
 static bool cm_is_short(const struct urxe_fabric *f)
 {
 	struct stat st;
@@ -124,7 +132,7 @@ int fabric_put_away(struct urxe_fabric *f)
 	struct stat st;
 	char away[300];
 
-	/* ends with the descriptor, which the caller closes */
+	/* released with the descriptor, which the caller closes */
 	if (flock(f->dirfd, LOCK_EX | LOCK_NB))
 		return -EAGAIN;
 	place = place_open(f->dir, false);

@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* The call table (shared/call.h). */
+/*
+ * The call table (shared/call.h): blocking calls, for urxe why.  The thread
+ * that may block calls call_begin() and call_end().  There is no lock: owner
+ * is claimed by compare-and-swap.
+ */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <sys/syscall.h>
@@ -9,12 +13,12 @@
 #include "base/compiler.h"
 #include "fabric.h"
 
-/* Slots that one thread tries. */
+/* Number of slots that a thread tries. */
 #define TRIES 32
 
 /*
- * A slot whose owner died is as good as a free one, and so is one of this
- * thread: it left that call by a long jump.
+ * Claim a slot.  The slot of a dead process is free.  So is a slot of this
+ * thread: the thread left that call by longjmp(3).
  */
 static bool call_claim(struct urxe_fabric *f, struct urxe_call *c, uint32_t id,
 		       uint32_t tid)
@@ -31,7 +35,9 @@ static bool call_claim(struct urxe_fabric *f, struct urxe_call *c, uint32_t id,
 	return cas_acq_rel(&c->owner, &owner, id);
 }
 
-/* Of this thread, in the process with that id; so a forked child has another.
+/*
+ * The TID of this thread, cached.  A forked child has another process id, so
+ * its TID is queried again.
  */
 static uint32_t call_tid(uint32_t id)
 {
@@ -68,7 +74,8 @@ struct urxe_call *call_begin(struct urxe_fabric *f, enum urxe_call_kind kind,
 	errno = saved;
 	if (!c)
 		return NULL;
-	store_relaxed(&c->kind, URXE_CALL_NONE); /* its owner may have died */
+	/* it may be set if the previous owner died */
+	store_relaxed(&c->kind, URXE_CALL_NONE);
 	store_release(&c->tid, tid);
 	store_relaxed(&c->context, context);
 	store_relaxed(&c->object, object);

@@ -1,14 +1,26 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Contexts: how they are opened, how long they live, how they are reaped.
+ * Contexts: opening, lifetime, and reaping of dead ones.
  *
- * A context is alive while somebody holds the open-file-description lock on
- * its arena file.  The lock follows dup, fork and SCM_RIGHTS and ends with
- * the last descriptor, as a kernel ufile does, and the last mapping made from
- * one (so a peer maps what it opened itself).  It ends by itself when
- * processes die.  A slot is claimed under the device lock, and then opened or
- * reaped without it: whoever is stopped in the middle keeps his slot, and
- * nothing else, and if he is killed another one takes it over.
+ * A context is alive while the open-file-description lock (fcntl(2)) on its
+ * arena file is held.  dup, fork and SCM_RIGHTS share the lock.  It is
+ * released with the last descriptor of that open file and the last mapping
+ * made from one, also if the processes are killed.  A kernel ufile has the
+ * same lifetime.  A peer therefore opens the file itself before it maps it.
+ *
+ *	state		changed by
+ *	FREE		context_claim_free(), to OPENING
+ *	OPENING		its worker, to LIVE, or to FREE if that fails
+ *	LIVE		context_reap(), to REAPING, if the lock is not held
+ *	REAPING		its worker, to FREE
+ *
+ * A slot is claimed under the device lock, which stores the process id in
+ * `worker`.  Opening and reaping then run without the lock.  A worker that is
+ * stopped blocks its own slot only.  If the worker of OPENING or REAPING is
+ * dead, or gave up (worker 0), another process claims the slot for reaping.
+ *
+ * Contexts are reaped when a device is opened or closed, when a resource is
+ * exhausted, by service threads that find a peer dead, and by the tools.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -26,7 +38,7 @@
 static const struct {
 	const char *name;
 	uint32_t limit;
-	bool fabric_wide; /* the limit is of all contexts together */
+	bool fabric_wide; /* the limit applies to the sum of all contexts */
 } objects[URXE_OBJ_COUNT] = {
 	/* entry 0 of a context's table is never used */
 	[URXE_OBJ_PD] = { "pd", URXE_MAX_PD - 1, false },
@@ -51,7 +63,7 @@ const char *fabric_obj_name(enum urxe_obj o)
 	return objects[o].name;
 }
 
-/* A context's objects; a number that cannot be was damaged, and counts not. */
+/* Number of objects of a context; 0 if the count is damaged. */
 static uint32_t objects_of(const struct urxe_ctx_slot *c, enum urxe_obj o)
 {
 	uint32_t n = load_relaxed(&c->used[o]);
@@ -59,7 +71,10 @@ static uint32_t objects_of(const struct urxe_ctx_slot *c, enum urxe_obj o)
 	return n <= objects[o].limit ? n : 0;
 }
 
-/* Is the device full, or is its count wrong?  Then it is mended. */
+/*
+ * Recompute the device's count from those of the contexts.  True if the limit
+ * is reached; false: the count was too high.
+ */
 static bool objects_full(struct urxe_fabric *f, enum urxe_obj o)
 {
 	uint32_t i, n = 0;
@@ -71,7 +86,7 @@ static bool objects_full(struct urxe_fabric *f, enum urxe_obj o)
 	return n >= objects[o].limit;
 }
 
-/* One more of all contexts together; false: the device is full. */
+/* Count an object of the device.  False: the limit is reached. */
 static bool objects_take(struct urxe_fabric *f, enum urxe_obj o)
 {
 	_Atomic uint32_t *used = &f->dev->used[o];
@@ -85,8 +100,9 @@ static bool objects_take(struct urxe_fabric *f, enum urxe_obj o)
 }
 
 /*
- * One more of a context; false: it has as many as its limit.  A count above the
- * limit is damaged and refuses nothing: the context's tables end there anyway.
+ * Count an object of a context.  False: the limit is reached.  A count above
+ * the limit is damaged and therefore ignored; the size of the context's table
+ * is then the only limit.
  */
 static bool objects_take_own(struct urxe_fabric *f, uint32_t slot,
 			     enum urxe_obj o)
@@ -133,7 +149,7 @@ bool arena_fd_alive(int fd)
 	struct flock lk = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
 
 	if (fcntl(fd, F_OFD_GETLK, &lk))
-		return true; /* cannot tell: it stays */
+		return true; /* unknown: treat it as alive */
 	return lk.l_type != F_UNLCK;
 }
 
@@ -154,7 +170,10 @@ bool fabric_context_alive(struct urxe_fabric *f, uint32_t slot, uint32_t gen)
 
 /* -------------------------------------------------------------- reaping */
 
-/* Peers have the arena mapped: tell them that its QPs answer no more. */
+/*
+ * Clear the connection words of the context's QPs, which peers may have
+ * mapped, and free the QP numbers.
+ */
 static void context_close_qps(struct urxe_fabric *f, uint32_t slot,
 			      uint32_t gen)
 {
@@ -180,7 +199,7 @@ static void context_close_qps(struct urxe_fabric *f, uint32_t slot,
 	}
 }
 
-/* A group's members are QPNs; those of dead QPs match nobody any more. */
+/* Under the device lock: remove QPNs that no longer exist from all groups. */
 static void context_leave_mcast(struct urxe_fabric *f)
 {
 	uint32_t g, i, qpn, slot, gen, left;
@@ -249,8 +268,9 @@ static void context_free_objects(struct urxe_fabric *f, uint32_t slot)
 }
 
 /*
- * Who dies between the two counts of an object leaves them apart.  When nobody
- * is there any more, or objects_full() looks, that is mended.
+ * Reset the device's counts if no context is left.  A process that died
+ * between counting an object for the device and for its context leaves the
+ * two different.  objects_full() corrects that, too.
  */
 static void context_forget_counts(struct urxe_fabric *f)
 {
@@ -271,12 +291,13 @@ out:
 void fabric_count_death(struct urxe_fabric *f)
 {
 	fetch_add_release(&f->dev->deaths, 1);
-	futex_wake(&f->dev->deaths, INT_MAX); /* service threads */
+	futex_wake(&f->dev->deaths, INT_MAX); /* wakes service threads */
 }
 
 /*
- * It was claimed.  Each step may be done again by another, if we die or cannot
- * have the lock.
+ * Free what a dead context held.  The caller has claimed the slot.  Every
+ * step can be repeated: if this process dies, or cannot get the lock, another
+ * process claims the slot and repeats them.
  */
 static bool context_free(struct urxe_fabric *f, uint32_t slot, uint32_t gen)
 {
@@ -347,9 +368,9 @@ bool fabric_reap_one(struct urxe_fabric *f, uint32_t slot, uint32_t gen)
 }
 
 /*
- * Living contexts that an opening asks, in turn, so that it takes no longer
- * among many.  Each dead one has it ask as many more: so it finds all of a
- * killed job.
+ * Number of live contexts that an open checks, round robin, so that its cost
+ * does not grow with the number of contexts.  Each dead context restarts the
+ * count.  A job that was killed as a whole is therefore reaped at once.
  */
 #define REAP_IN_TURN 4
 
@@ -371,7 +392,7 @@ static void context_reap_some(struct urxe_fabric *f)
 	store_relaxed(&dev->reap_next, slot);
 }
 
-/* Less than half of the memory for shared files is left. */
+/* True if less than half of the file system is available. */
 static bool memory_is_scarce(const struct urxe_fabric *f)
 {
 	struct statfs s;
@@ -382,8 +403,9 @@ static bool memory_is_scarce(const struct urxe_fabric *f)
 /* -------------------------------------------------------------- opening */
 
 /*
- * A file of that name, which is new.  -EEXIST: somebody lives in the one that
- * there is, so the device segment was damaged.
+ * Create an arena file; one of a dead context with that name is removed
+ * first.  -EEXIST: the existing file is in use, so the segment's slot table
+ * was damaged.
  */
 static int arena_create(struct urxe_fabric *f, const char *name)
 {
@@ -436,7 +458,10 @@ err_unlink:
 	return ret;
 }
 
-/* A free slot becomes ours to open, with a new generation.  -errno */
+/*
+ * Claim a free slot for opening and increment its generation.  Returns the
+ * slot, or -errno.
+ */
 static int context_claim_free(struct urxe_fabric *f, const char comm[16])
 {
 	struct urxe_dev *dev = f->dev;
@@ -471,7 +496,10 @@ out:
 	return ret;
 }
 
-/* How often a place may be taken: then the segment is damaged beyond use. */
+/*
+ * Number of free slots tried whose arena file is in use.  After that the
+ * segment counts as unusable.
+ */
 #define OPEN_TRIES 64
 
 static int context_open_new(struct urxe_fabric *f)

@@ -1,9 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* The port's counters: their names, and what they are by now. */
+/*
+ * Port counters: their names and values in sysfs.  A value is a sum of
+ * relaxed loads while other processes add, and so not a snapshot.
+ */
 #include "fabric.h"
 
-/* rxe's (rxe_hw_counters.c), mlx5's for what is congested or damaged, and
- * urxe's own at the end. */
+/*
+ * Names in hw_counters: those of rxe (rxe_hw_counters.c); those of mlx5 for
+ * ICRC errors and congestion; the last four are urxe's own.
+ */
 static const char *const names[URXE_CNT_COUNT] = {
 	[URXE_CNT_XMIT_PACKETS] = "sent_pkts",
 	[URXE_CNT_RCV_PACKETS] = "rcvd_pkts",

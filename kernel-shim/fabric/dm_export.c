@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Descriptors of device memory.
+ * Exported device memory: ibv_dm_export_dmabuf_fd and the registration of
+ * such a descriptor (provider/verbs/dm.c, dmabuf.c).
  *
- * One that could be mapped would be of the heap, and so of everybody's device
- * memory.  So it only names a piece, as the dma-buf that a kernel gives is an
- * object to import and cannot be mapped either: an empty memfd, sealed, of
- * that piece's size, opened for writing only so that mmap(2) refuses it.  Its
- * name says which piece of which fabric, and comes along over SCM_RIGHTS.
+ * The descriptor only names an allocation.  A descriptor that could be mapped
+ * would be one of the heap and give access to all device memory.  A kernel's
+ * dma-buf of device memory cannot be mapped either.  The descriptor is a
+ * sealed, empty memfd with the size of the allocation.  It is opened
+ * write-only, so that mmap(2) fails.  The memfd's name identifies the fabric
+ * and the allocation, also after the descriptor was sent by SCM_RIGHTS.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -23,7 +25,7 @@
 #define MFD_NOEXEC_SEAL 8u /* Linux 6.3 */
 #endif
 
-/* node_guid, inode of the heap's file, slot, and how often that was used */
+/* node_guid, inode of the heap's file, slot, URXE_DM_MADE() of the slot */
 #define NAME "urxe-dm:%llx:%llx:%u:%u"
 #define SEALS (F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE)
 

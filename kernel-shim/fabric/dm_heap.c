@@ -1,16 +1,31 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Device memory: a heap in shared huge pages that every process of the
- * fabric maps.
+ * Device memory (ibv_alloc_dm(3)): a heap in shared huge pages that every
+ * process of the fabric maps.
  *
- * Which pages, in this order: a file on a writable hugetlbfs that has room
- * for the whole heap; else tmpfs, its 2 MiB chunks collapsed with
- * MADV_COLLAPSE (Linux 6.1, works for an unprivileged user whatever
- * shmem_enabled says); else MADV_HUGEPAGE; else ordinary pages.
+ * The page kinds are tried in this order: a file on a writable hugetlbfs that
+ * has room for the whole heap; tmpfs with its 2 MiB chunks collapsed by
+ * MADV_COLLAPSE (Linux 6.1; needs no privilege and ignores shmem_enabled);
+ * MADV_HUGEPAGE; ordinary pages.
  *
- * Memory is reserved with fallocate when it is allocated, a whole chunk when
- * the file system has plenty, so that a full file system is ENOMEM now and
- * never SIGBUS later.  A chunk goes back when nothing in it is in use.
+ * Memory is reserved with fallocate(2) when it is allocated.  A full file
+ * system is therefore ENOMEM at allocation and not SIGBUS at access.  If the
+ * file system has enough free space, whole chunks are reserved.  A chunk is
+ * returned to the system when nothing in it is allocated.
+ *
+ * An allocation is an entry of dev->dm[] (struct urxe_dm_slot).  Slots and
+ * the page bitmap change under the device lock.  Reservation and release of
+ * pages run without it, while the slot is used and its count in refs is 0:
+ *
+ *	used	count	the slot
+ *	0	0	is free
+ *	owner	0	is being allocated or freed, and owns its pages
+ *	owner	1	is allocated
+ *	owner	1 + n	has n MRs
+ *
+ * If the owning context dies, its reaper frees the slot from any state
+ * (dm_heap_reclaim).  If the holder of the lock dies, the bitmap is rebuilt
+ * from the slots (dm_heap_recover).
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -44,7 +59,10 @@ const char *dm_kind_name(uint32_t kind)
 	return kind < sizeof(name) / sizeof(*name) ? name[kind] : "unknown";
 }
 
-/* Pages of 2 MiB that nobody has; a mount without a size= says 0 of 0. */
+/*
+ * Number of free 2 MiB pages.  A mount without a size= option reports no
+ * blocks at all; then the system's free pages count.
+ */
 static uint64_t hugetlb_free(const struct statfs *fs)
 {
 	char free_pages[32];
@@ -57,7 +75,10 @@ static uint64_t hugetlb_free(const struct statfs *fs)
 	return strtoull(free_pages, NULL, 10);
 }
 
-/* A hugetlbfs of 2 MiB pages with room for the heap: its file's path. */
+/*
+ * Create the heap's file on a hugetlbfs with 2 MiB pages and room for the
+ * heap.  Returns the descriptor and the path, or -1.
+ */
 static int hugetlb_create(struct urxe_fabric *f, char *path, size_t len)
 {
 	const char *base = strrchr(f->dir, '/');
@@ -75,7 +96,7 @@ static int hugetlb_create(struct urxe_fabric *f, char *path, size_t len)
 		    (uint64_t)fs.f_bsize != CHUNK ||
 		    hugetlb_free(&fs) * CHUNK < f->dm_bytes)
 			continue;
-		/* a name of our own: others may be at it, too */
+		/* unique: other processes may be doing the same */
 		if ((size_t)snprintf(path, len, "%s/urxe-%u-%s-%llx-%x",
 				     m.mnt_dir, (unsigned int)geteuid(),
 				     base ? base + 1 : f->dir,
@@ -94,7 +115,10 @@ static int hugetlb_create(struct urxe_fabric *f, char *path, size_t len)
 	return fd;
 }
 
-/* The first one decides; path is a file that was made for it, or NULL. */
+/*
+ * Store where the heap is.  path is its new file on a hugetlbfs, or NULL.
+ * -EEXIST: another process decided first.
+ */
 static int dm_home_decide(struct urxe_fabric *f, const char *path)
 {
 	struct urxe_dev *dev = f->dev;
@@ -132,7 +156,10 @@ static int dm_home_choose(struct urxe_fabric *f)
 	return ret == -EEXIST ? 0 : ret;
 }
 
-/* What hugetlb_create has made: the path comes from shared memory. */
+/*
+ * Open the file that hugetlb_create() made.  The path is from shared memory,
+ * so the file's type and owner are checked.
+ */
 static int hugetlb_open(const char *path)
 {
 	int fd = open(path, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
@@ -161,14 +188,14 @@ void dm_heap_remove(struct urxe_dev *dev)
 	fd = hugetlb_open(path);
 	if (fd < 0)
 		return;
-	/* should we die now, who comes makes another */
+	/* first: if this process dies here, the next one makes a new file */
 	store_relaxed(&dev->dm_ino, 0);
 	store_release(&dev->dm_home, URXE_DM_UNDECIDED);
 	unlink(path);
 	close(fd);
 }
 
-/* The heap's file; whoever comes first makes it.  -errno */
+/* Open the heap's file, and create it if it is missing.  -errno */
 static int dm_heap_open(struct urxe_fabric *f)
 {
 	struct urxe_dev *dev = f->dev;
@@ -192,8 +219,9 @@ static int dm_heap_open(struct urxe_fabric *f)
 }
 
 /*
- * It has its size from the first on who opens it; all give it the same.  From
- * then on it is this file and no other one.
+ * Give a new file its size, and store its inode in the segment.  Concurrent
+ * callers set the same size.  Once the inode is stored, only that file is
+ * accepted (-EPROTO).
  */
 static int dm_heap_size(struct urxe_fabric *f, int fd)
 {
@@ -219,7 +247,10 @@ static int dm_heap_size(struct urxe_fabric *f, int fd)
 	return 0;
 }
 
-/* Huge mappings need address and offset equal modulo 2 MiB. */
+/*
+ * Map the heap 2 MiB aligned: a huge page needs address and file offset equal
+ * modulo 2 MiB.
+ */
 static int dm_heap_map_aligned(int fd, uint64_t bytes, char **out)
 {
 	char *area;
@@ -246,10 +277,14 @@ static int dm_heap_map_aligned(int fd, uint64_t bytes, char **out)
 	return 0;
 }
 
-/* Is it mapped?  1: now it is, and was not before.  -errno */
+/*
+ * Make dm and fd the heap's mapping in this process.  Returns 1; 0 if the
+ * heap is mapped already; -ENOENT if it is not mapped and dm is NULL; or
+ * -errno.
+ */
 static int dm_heap_adopt(struct urxe_fabric *f, char *dm, int fd)
 {
-	int ret = fabric_lock(f); /* for threads of this process */
+	int ret = fabric_lock(f); /* excludes threads of this process, too */
 
 	if (ret)
 		return ret;
@@ -284,13 +319,16 @@ int dm_heap_map(struct urxe_fabric *f)
 	ret = dm_heap_adopt(f, dm, fd);
 	if (ret == 1)
 		return 0;
-	munmap(dm, f->dm_bytes); /* another thread was faster */
+	munmap(dm, f->dm_bytes); /* another thread mapped it first */
 out_close:
 	close(fd);
 	return ret;
 }
 
-/* Ask for huge pages under [first, first + n) chunks; remember what came. */
+/*
+ * Get huge pages for [offset, offset + len), which is whole chunks, and store
+ * in dm_kind what the kernel accepted.
+ */
 static void dm_heap_make_huge(struct urxe_fabric *f, uint64_t offset,
 			      uint64_t len)
 {
@@ -309,7 +347,7 @@ static void dm_heap_make_huge(struct urxe_fabric *f, uint64_t offset,
 
 /*
  * Reserve pages: whole chunks if that leaves the file system three quarters
- * of its free space, else only what is asked for.
+ * of its free space, or if it is a hugetlbfs; else only the range.
  */
 static int dm_heap_reserve(struct urxe_fabric *f, uint64_t offset, uint64_t len)
 {
@@ -333,7 +371,7 @@ static int dm_heap_reserve(struct urxe_fabric *f, uint64_t offset, uint64_t len)
 	return arena_reserve(f->dm_fd, offset, len);
 }
 
-/* The whole chunks of a range go back to the system. */
+/* Return the whole chunks of a range to the system. */
 static void dm_heap_release(struct urxe_fabric *f, uint64_t offset,
 			    uint64_t len)
 {
@@ -347,7 +385,7 @@ static void dm_heap_release(struct urxe_fabric *f, uint64_t offset,
 		fd = dm_heap_open(f);
 	if (fd < 0)
 		return;
-	/* if it fails they stay reserved for who has them next */
+	/* if it fails they stay reserved for the next allocation there */
 	fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
 		  (off_t)start, (off_t)(end - start));
 	if (!f->dm)
@@ -364,7 +402,10 @@ static int dm_slot_find(const struct urxe_dev *dev)
 	return -ENOMEM;
 }
 
-/* Memory for more slots.  Not under the lock; whoever needs them does it. */
+/*
+ * Reserve memory for more slots.  Without the lock; concurrent callers
+ * reserve the same range.
+ */
 static int dm_slots_more(struct urxe_fabric *f)
 {
 	uint32_t high = dm_slots(f->dev), more = URXE_MAX_DM - high;
@@ -386,7 +427,7 @@ static int dm_slots_more(struct urxe_fabric *f)
 	return ret;
 }
 
-/* The pages that a slot has; false: none, or it was damaged. */
+/* The pages of a slot.  False: it has none, or is damaged. */
 static bool dm_slot_range(const struct urxe_fabric *f, uint32_t slot,
 			  uint32_t *first, uint32_t *end)
 {
@@ -401,7 +442,7 @@ static bool dm_slot_range(const struct urxe_fabric *f, uint32_t slot,
 	return true;
 }
 
-/* A free slot; then the lock is held.  -errno */
+/* Find a free slot.  On success the device lock is held.  -errno */
 static int dm_slot_lock(struct urxe_fabric *f)
 {
 	int ret, slot;
@@ -420,7 +461,10 @@ static int dm_slot_lock(struct urxe_fabric *f)
 	}
 }
 
-/* A slot with that many pages at *offset; then the lock is held.  -errno */
+/*
+ * Find a free slot and free pages for it, aligned to align pages, or to least
+ * if that fails.  On success the device lock is held.  -errno
+ */
 static int dm_slot_take(struct urxe_fabric *f, uint32_t pages, uint32_t align,
 			uint32_t least, uint64_t *offset)
 {
@@ -447,7 +491,7 @@ static int dm_slot_take(struct urxe_fabric *f, uint32_t pages, uint32_t align,
 	return slot;
 }
 
-/* Slot and pages can be used again. */
+/* Free a slot and its pages in the bitmap. */
 static int dm_slot_give_back(struct urxe_fabric *f, uint32_t slot)
 {
 	uint32_t first, end;
@@ -455,7 +499,7 @@ static int dm_slot_give_back(struct urxe_fabric *f, uint32_t slot)
 
 	ret = fabric_lock(f);
 	if (ret)
-		return ret; /* it is given back with its context */
+		return ret; /* it is freed with its context */
 	store_relaxed(&f->dev->dm[slot].used, 0);
 	if (dm_slot_range(f, slot, &first, &end))
 		bitmap_clear(f->dev->dm_map, first, end - first);
@@ -523,7 +567,10 @@ int dm_heap_alloc(struct urxe_fabric *f, uint32_t ctx, uint32_t ctx_gen,
 	return slot;
 }
 
-/* Under the lock: it takes the rest of its first and last chunk, if free. */
+/*
+ * Under the lock: extend the slot to the whole of its first and last chunk if
+ * the rest of them is free, so that dm_heap_release() returns them.
+ */
 static void dm_slot_grow(struct urxe_fabric *f, uint32_t slot)
 {
 	const uint32_t heap_pages = f->dm_bytes / URXE_PAGE;
@@ -542,7 +589,7 @@ static void dm_slot_grow(struct urxe_fabric *f, uint32_t slot)
 	d->pages = end - first;
 }
 
-/* Under the lock: are there others with its pages? */
+/* Under the lock: does another live slot have the same pages? */
 static bool dm_slot_has_others(const struct urxe_fabric *f, uint32_t slot)
 {
 	const struct urxe_dm_slot *d = &f->dev->dm[slot], *o;
@@ -558,7 +605,10 @@ static bool dm_slot_has_others(const struct urxe_fabric *f, uint32_t slot)
 	return false;
 }
 
-/* Under the lock, when refs counts 0: what of its pages goes with it. */
+/*
+ * Under the lock, with a count of 0: determine the pages that are freed with
+ * the slot.  There are none while another slot has them.
+ */
 static void dm_slot_let_go(struct urxe_fabric *f, uint32_t slot)
 {
 	if (dm_slot_has_others(f, slot))
@@ -567,7 +617,7 @@ static void dm_slot_let_go(struct urxe_fabric *f, uint32_t slot)
 		dm_slot_grow(f, slot);
 }
 
-/* The second step: it is nobody's any more, but for its pages. */
+/* Second step of freeing, without the lock: release pages, then the slot. */
 static int dm_slot_finish(struct urxe_fabric *f, uint32_t slot)
 {
 	uint32_t first, end;
@@ -604,7 +654,10 @@ void dm_heap_recover(struct urxe_fabric *f)
 			bitmap_set(f->dev->dm_map, first, end - first);
 }
 
-/* From a count to another, if the slot is still what it was when made. */
+/*
+ * Increment the count (hold), or change it from 1 to 0, if the slot still has
+ * the allocation `made`.
+ */
 static int dm_heap_count(struct urxe_fabric *f, uint32_t slot, uint32_t made,
 			 bool hold)
 {
@@ -681,7 +734,7 @@ int dm_heap_share(struct urxe_fabric *f, uint32_t slot, uint32_t made,
 	from = &f->dev->dm[slot];
 	d = &f->dev->dm[to];
 	refs = slot < dm_slots(f->dev) ? load_acquire(&from->refs) : 0;
-	/* nobody is given the number of an MR's */
+	/* slots of MRs are never exported */
 	if (URXE_DM_MADE(refs) != made || !URXE_DM_COUNT(refs) ||
 	    from->share == URXE_DM_OF_MR) {
 		fabric_unlock(f);
@@ -695,7 +748,7 @@ int dm_heap_share(struct urxe_fabric *f, uint32_t slot, uint32_t made,
 	d->ctx_gen = ctx_gen;
 	store_release(&d->used, ctx + 1);
 	made = URXE_DM_MADE(load_relaxed(&d->refs)) + 1;
-	store_release(&d->refs, URXE_DM_REFS(made, 2)); /* it, and its MR */
+	store_release(&d->refs, URXE_DM_REFS(made, 2)); /* slot and MR */
 	fabric_unlock(f);
 	return to;
 }

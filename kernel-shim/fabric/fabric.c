@@ -1,5 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* The fabric's directory and its device segment. */
+/*
+ * The fabric's directory and its device segment: opening, creation and
+ * mapping.  The preload library, the provider and the tools call
+ * fabric_open().
+ *
+ * Concurrent creators and removers are serialized by locks.  A creator holds
+ * a shared flock(2) on the directory until the segment is linked; a remover
+ * holds it exclusively (stale.c).  A user holds a shared OFD lock on the
+ * segment.  If the directory is replaced while it is opened, fabric_open()
+ * starts again.
+ */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -31,7 +41,7 @@ void fabric_why_clear(void)
 	why[0] = 0;
 }
 
-/* Behind "Too many open files": how many, and whose limit it is. */
+/* After EMFILE, append the limit to the reason. */
 static void add_limit(int err)
 {
 	size_t n = strlen(why);
@@ -80,7 +90,10 @@ int fabric_dir(char *buf, size_t len)
 	return n < 0 || (size_t)n >= len ? -ENAMETOOLONG : 0;
 }
 
-/* A descriptor of the directory, which must be ours alone, and no link. */
+/*
+ * Open the fabric's directory.  It must be no symbolic link, belong to the
+ * effective user and be accessible by that user only (-EPERM).
+ */
 static int fabric_open_dir(const char *dir, bool create)
 {
 	const char *name = strrchr(dir, '/') + 1;
@@ -93,7 +106,7 @@ static int fabric_open_dir(const char *dir, bool create)
 		err = errno;
 		close(place);
 		if (err == ENOENT)
-			return -EAGAIN; /* the place has just gone */
+			return -EAGAIN; /* the parent was just removed */
 		return fabric_fail(err, "mkdir %s: %s", dir, strerror(err));
 	}
 	fd = openat(place, name,
@@ -101,7 +114,7 @@ static int fabric_open_dir(const char *dir, bool create)
 	err = errno;
 	close(place);
 	if (fd < 0 && err == ENOENT && create)
-		return -EAGAIN; /* somebody has removed it already */
+		return -EAGAIN; /* it was removed again */
 	if (fd < 0 && err != ENOTDIR && err != ELOOP && err != EACCES)
 		return -err;
 	if (fd >= 0 && !fstat(fd, &st) && st.st_uid == geteuid() &&
@@ -157,8 +170,8 @@ int dm_size_by_env(uint64_t *bytes)
 }
 
 /*
- * Size of the DM heap: URXE_DM_SIZE, else 64 MiB, but never more than a quarter
- * of what the file system has free.
+ * Size of the DM heap, a multiple of 2 MiB: URXE_DM_SIZE if it is set; else
+ * 64 MiB, but at most a quarter of the file system's free space.
  */
 static int choose_dm_bytes(int dirfd, uint64_t *bytes)
 {
@@ -183,7 +196,10 @@ static int choose_dm_bytes(int dirfd, uint64_t *bytes)
 	return 0;
 }
 
-/* A stable GUID: locally administered EUI-64 from machine-id and directory. */
+/*
+ * A stable GUID: a locally administered EUI-64, hashed (FNV-1a) from
+ * machine-id and directory.
+ */
 static uint64_t choose_guid(const char *dir)
 {
 	uint64_t h = 0xcbf29ce484222325ull;
@@ -229,7 +245,7 @@ static int device_init(struct urxe_fabric *f, int fd)
 	dev->node_guid = choose_guid(f->dir);
 	dev->dm_bytes = dm_bytes;
 	store_relaxed(&dev->dm_high, URXE_DM_FIRST);
-	dev->vendor_id = 0x757278; /* "urx": nobody's OUI */
+	dev->vendor_id = 0x757278; /* "urx", not an assigned OUI */
 	dev->vendor_part_id = 1;
 	dev->hw_ver = 1;
 	strcpy(dev->fw_ver, "1.0.0");
@@ -238,7 +254,10 @@ static int device_init(struct urxe_fabric *f, int fd)
 	return 0;
 }
 
-/* What a kill leaves of a file that has no name yet is nothing. */
+/*
+ * Create the file with O_TMPFILE, so that nothing remains if the process is
+ * killed.  -ENOTSUP: the system cannot do that.
+ */
 static int make_unnamed(struct urxe_fabric *f, const char *name,
 			int (*init)(struct urxe_fabric *f, int fd))
 {
@@ -263,7 +282,7 @@ static int make_named(struct urxe_fabric *f, const char *name,
 	char tmp[64];
 	int fd, ret;
 
-	/* numbers of processes alone are not unique: there are namespaces */
+	/* a PID alone is not unique across PID namespaces */
 	snprintf(tmp, sizeof(tmp), "%s.%d.%llx", name, (int)getpid(),
 		 (unsigned long long)clock_now());
 	fd = openat(f->dirfd, tmp, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
@@ -300,10 +319,10 @@ static int device_make_dirs(struct urxe_fabric *f)
 
 static int device_create_locked(struct urxe_fabric *f)
 {
-	/* before the sweep: a directory without them is not seen as a fabric */
+	/* before the sweep: a directory without them is not a fabric */
 	int ret = device_make_dirs(f);
 
-	/* the memory of jobs that have ended; theirs may be all there is */
+	/* free the memory of fabrics whose jobs have ended */
 	fabric_sweep(f->dir, true, NULL);
 	if (ret)
 		ret = device_make_dirs(f);
@@ -314,7 +333,7 @@ static int device_create(struct urxe_fabric *f)
 {
 	int ret;
 
-	/* nobody removes what is only half made; see stale.c */
+	/* excludes removers until the segment exists; see stale.c */
 	if (flock(f->dirfd, LOCK_SH | LOCK_NB))
 		return -EAGAIN;
 	ret = fabric_in_place(f) ? device_create_locked(f) : -ESTALE;
@@ -340,7 +359,7 @@ static int device_map(struct urxe_fabric *f)
 	if (dev->size != sizeof(*dev) || f->dm_bytes > URXE_DM_MAX_BYTES ||
 	    dev->dm_path[sizeof(dev->dm_path) - 1])
 		ret = -EPROTO;
-	else /* the mapping keeps the lock; see stale.c */
+	else /* the mapping keeps the lock held; see stale.c */
 		ret = fabric_hold(fd, F_RDLCK);
 	if (!ret && fstat(fd, &st))
 		ret = -errno;
@@ -361,7 +380,7 @@ out_close:
 	return ret;
 }
 
-/* -EAGAIN, -ESTALE: the fabric was being replaced. */
+/* Open once.  -EAGAIN, -ESTALE: the fabric is being replaced; try again. */
 static int fabric_try_open(struct urxe_fabric *f, bool create)
 {
 	int ret;
@@ -385,11 +404,11 @@ static int fabric_try_open(struct urxe_fabric *f, bool create)
 	if (ret == -EPROTO && create) {
 		ret = fabric_retire(f, false);
 		if (!ret)
-			ret = -ESTALE; /* now make a new one */
+			ret = -ESTALE; /* the next try makes a new one */
 		else if (ret != -EAGAIN && ret != -ESTALE)
 			ret = -EPROTO;
 	}
-	/* it may have been moved away as soon as it was opened */
+	/* it may have been renamed or removed since it was opened */
 	if (!fabric_in_place(f)) {
 		if (!ret)
 			munmap(f->dev, sizeof(*f->dev));

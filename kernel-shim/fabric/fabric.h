@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The fabric: what the kernel would keep.  Contexts, tables and their
- * lifetimes in shared memory; layout.h has the bytes.
+ * The fabric: the state that a kernel driver would keep, in shared memory.
+ * These are the contexts, the tables of the device, and their lifetimes.
+ * shared/layout.h defines the structures.
  *
- * Functions return 0 or a negative errno unless they say otherwise; outputs
- * are written on success only.  None of them is on the data path.
+ * The preload library, the provider, the CM and the tools call these
+ * functions.  They return 0 or a negative errno unless stated otherwise.
+ * Outputs are written on success only.  None of them is on the data path.
  */
 #pragma once
 
@@ -24,26 +26,32 @@
 #define URXE_CM_MAJOR 10
 #define URXE_CM_MINOR 60001
 
-/* This process's number there, in a page that is zero in a forked child. */
+/*
+ * This process's id in the fabric.  It is in a page that is zero in a forked
+ * child (MADV_WIPEONFORK), which therefore takes an id of its own.
+ */
 struct process_self {
 	_Atomic uint32_t id; /* 0: none yet */
-	void *lock; /* the mapping that keeps the lock */
-	struct urxe_process *_Atomic shown; /* mapped for life, or NULL */
-	_Atomic bool showing; /* a thread is about it */
-	_Atomic bool holding; /* a thread holds the wire, or is about to */
-	uint64_t ino; /* of procs */
+	void *lock; /* the mapping that keeps the lock on procs */
+	/* this process's row, mapped until the process ends, or NULL */
+	struct urxe_process *_Atomic shown;
+	_Atomic bool showing; /* a thread is in process_show_life() */
+	/* a thread is socket owner of the wire, or is becoming it */
+	_Atomic bool holding;
+	uint64_t ino; /* inode of procs */
 	struct process_self *next;
 };
 
 /* One process's mapping of a fabric. */
 struct urxe_fabric {
 	struct process_self *self;
-	int procs_fd; /* to ask who lives, when none is left to open it */
+	/* of procs; liveness checks work even if no descriptor is free */
+	int procs_fd;
 	int dirfd;
 	char dir[256];
-	uint64_t ino; /* of the device segment */
+	uint64_t ino; /* inode of the device segment */
 	struct urxe_dev *dev;
-	uint64_t dm_bytes; /* as dev had it when it was mapped */
+	uint64_t dm_bytes; /* dev->dm_bytes when it was mapped */
 	char *dm; /* the whole heap, 2 MiB aligned; NULL until mapped */
 	int dm_fd;
 };
@@ -51,108 +59,125 @@ struct urxe_fabric {
 /* fabric.c ------------------------------------------------------------- */
 
 /*
- * The fabric's directory by the environment: in its place (place.c), named by
- * URXE_FABRIC (default "default").
- * -ENAMETOOLONG, -EINVAL (a fabric name with '/' in it).
+ * The fabric's directory according to the environment: URXE_FABRIC (default
+ * "default") in the directory of place_choose().  -ENAMETOOLONG; -EINVAL: the
+ * name contains '/' or starts with '.'; or an error of place_choose().
  */
 int fabric_dir(char *buf, size_t len);
 
 /*
- * Map the fabric at dir; with create, make it if it is not there.
- * -ENOENT, -EPERM (the directory is another user's, open to others, or no
- * directory but a link to one),
- * -EPROTO (another layout version), or what the system says.
+ * Map the fabric at dir; with create, make it if it does not exist, and
+ * replace it if it is broken or an unused one of another version.  -ENOENT;
+ * -EPERM: the directory belongs to another user, is accessible by others, or
+ * is a symbolic link; -EPROTO: another layout version, in use; -EAGAIN,
+ * -ESTALE: it was being replaced all the time; or an error of the system.
  */
 int fabric_open(const char *dir, bool create, struct urxe_fabric **out);
 void fabric_close(struct urxe_fabric *f);
-/* URXE_DM_SIZE; 0: it is not set.  -EINVAL: it is garbage. */
+/* The value of URXE_DM_SIZE; 0: it is not set.  -EINVAL: it is no size. */
 int dm_size_by_env(uint64_t *bytes);
 /*
- * The process ends: remove the fabric if nobody else is in it (stale.c).  f can
- * still be used by what runs until then.
+ * At the end of the process: remove the fabric if no other process uses it
+ * (stale.c).  Threads that still run may continue to use f.
  */
 void fabric_leave(struct urxe_fabric *f);
 /*
- * Remove the fabric at dir if nobody is in it; with only_empty not if its port
- * was taken down.  An empty directory counts as a fabric.  -ENOENT,
- * -EINVAL (that is no fabric), -EBUSY or -EAGAIN (in use), -ENOTEMPTY.
+ * Remove the fabric at dir if it is not in use.  An empty directory counts as
+ * a fabric.  -ENOENT; -EINVAL: it is no fabric; -EBUSY: it is in use;
+ * -EAGAIN, -ESTALE: it is being made or removed; -ENOTEMPTY: only_empty is
+ * set and the port was taken down, which a later user is to find so.
  */
 int fabric_remove_unused(const char *dir, bool only_empty);
 /*
- * The same with all other fabrics in the place where dir is.  Returns how many
- * there were; removed may be NULL.
+ * Remove all other unused fabrics in the parent directory of dir.  Returns
+ * the number of fabrics removed, and calls removed() for each unless it is
+ * NULL.
  */
 int fabric_sweep(const char *dir, bool only_empty,
 		 void (*removed)(const char *name));
 /*
- * Make file `name` of the fabric: init fills it aside, then it is linked into
- * place.  So nobody sees half of it, and the loser of a race uses the
- * winner's.
+ * Make file `name` of the fabric.  init() fills a file without that name,
+ * which is then linked.  Other processes see the complete file or none.  If
+ * another process has linked one first, that one is kept and 0 is returned.
  */
 int fabric_make_file(struct urxe_fabric *f, const char *name,
 		     int (*init)(struct urxe_fabric *f, int fd));
 
-/* Take the lock of the device segment; as robust_lock, but never 1. */
+/*
+ * Take the device lock.  Errors are those of robust_lock().  If the holder
+ * died, the DM bitmap is rebuilt, and 0 is returned.
+ */
 int fabric_lock(struct urxe_fabric *f);
 void fabric_unlock(struct urxe_fabric *f);
 
 /*
- * Why the last fabric call of this thread failed, in words; "" if it has
- * nothing to add to the errno.
+ * Text of this thread's last fabric_fail(); "" if there was none since it was
+ * cleared.  fabric_open() clears it.
  */
 const char *fabric_why(void);
 void fabric_why_clear(void);
-/* The same, or what the errno says; with the limit that was reached. */
+/* fabric_why(), or strerror(err) if that is empty; with the EMFILE limit. */
 const char *fabric_reason(int err);
+/* Store the text for fabric_why() and return -err. */
 int fabric_fail(int err, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 
 /* process.c ------------------------------------------------------------ */
 
 /*
- * This process's id in the fabric (layout.h): of this address space, so the
- * child of a fork has another one.  Taken when it is first asked for.  0 if
- * there is none to have: no descriptor or memory left, or too many processes;
- * fabric_why() has the reason.
+ * Assign an id to this process (struct urxe_process in layout.h) and return
+ * it.  Call process_id() instead, which does so on first use.  An id belongs
+ * to an address space, so a forked child has another one.  0: no id, because
+ * descriptors, memory or process numbers are exhausted; fabric_why() has the
+ * reason.
  */
 uint32_t process_id_take(struct urxe_fabric *f);
-/* Is the process surely no more?  False if that cannot be told. */
+/* True if process id is certainly dead.  False if that is unknown. */
 bool process_is_dead(struct urxe_fabric *f, uint32_t id);
 /*
- * Is the thread tid of it (0: the first one) stopped, by a signal or a debugger?
- * False, too, where that cannot be seen: in another PID namespace.
+ * True if thread tid (0: the first one) of process id is stopped by a signal
+ * or a debugger.  False if that is unknown: it is in another PID namespace.
  */
 bool process_thread_is_stopped(const struct urxe_fabric *f, uint32_t id, uint32_t tid);
 /*
- * Have others see at once when this process dies (process_seems_alive), as long
- * as the calling thread lives.  May be called again, and then takes another
- * thread's place if that has ended.  -ENOMEM: it has no id, and would count as
- * dead.
+ * Lock the robust mutexes of this process's row, by which other processes
+ * detect its death at once (process_seems_alive).  They stay locked while the
+ * calling thread lives.  Another call replaces a thread that has ended, and
+ * does nothing otherwise.  If robust mutexes do not work, or the row cannot
+ * be mapped, others use process_is_dead().  -ENOMEM: the process has no id,
+ * and would count as dead.
  */
 int process_show_life(struct urxe_fabric *f);
 /*
- * Two words that change when process id dies, if it shows its life: the kernel
- * takes the TID out of them, and wakes one who waits for that, because each
- * word says now that somebody does.  False: it is dead, or does not show it.
+ * Return in words[] two futex words that change when process id dies: the
+ * TIDs of its robust mutexes.  The call sets FUTEX_WAITERS in them, so that
+ * the kernel wakes one waiter of each when it clears the TID.  False: the
+ * process is dead, or no thread of it holds the mutexes (process_show_life).
  */
 bool process_watch(struct urxe_fabric *f, uint32_t id,
 		   struct futex_word words[2]);
-/* The kernel wakes one; he wakes all others that watched one of the dead. */
+/*
+ * To be called after a wait for words of process_watch(): for each word
+ * whose process died, wake the other waiters.  The kernel wakes one only.
+ */
 void process_pass_on(const struct futex_word *words, uint32_t n);
-/* Ours is in that network namespace. */
+/* Store the network namespace that this process is in. */
 void process_set_netns(struct urxe_fabric *f, uint64_t netns);
-/* Does a process of that network namespace live? */
+/* Is a process of that network namespace alive? */
 bool process_in_netns(struct urxe_fabric *f, uint64_t netns);
-/* Is it alive, and does it have that number in that PID namespace? */
+/* True if process id is alive and has that PID in that PID namespace. */
 bool process_has_pid(struct urxe_fabric *f, uint32_t id, int32_t pid,
 		     uint64_t pidns);
-/* The same of URXE_PROCESS_BRIEF(id). */
+/* process_is_dead() for URXE_PROCESS_BRIEF(id). */
 bool process_brief_is_dead(struct urxe_fabric *f, uint32_t brief);
-/* For fabric_open and fabric_close. */
+/*
+ * For fabric_open() and fabric_close(): make f->self; replace it by the one
+ * that an earlier mapping of the same fabric left; release or keep it.
+ */
 int process_self_make(struct urxe_fabric *f);
 void process_self_recall(struct urxe_fabric *f);
 void process_self_drop(struct urxe_fabric *f);
-/* Make the file procs, if it is not there, and say which it is. */
+/* Make the file procs if it does not exist, and return its inode. */
 int process_file_make(struct urxe_fabric *f, uint64_t *ino);
 
 static inline uint32_t process_id(struct urxe_fabric *f)
@@ -165,65 +190,82 @@ static inline uint32_t process_id(struct urxe_fabric *f)
 /* call.c --------------------------------------------------------------- */
 
 /*
- * Enter a call of this thread that may block in the call table (shared/call.h):
- * its slot, or NULL if there is none.  errno is kept.
+ * Enter a call of this thread that may block in the call table
+ * (shared/call.h).  Returns its slot, or NULL if none is free.  errno is
+ * preserved.
  */
 struct urxe_call *call_begin(struct urxe_fabric *f, enum urxe_call_kind kind,
 			     uint32_t context, uint64_t object,
 			     uint32_t events);
-/* Remove it; NULL: there is none.  A pthread_cleanup_push() handler, too. */
+/* Remove the entry, unless NULL.  Also a pthread_cleanup_push() handler. */
 void call_end(void *call);
 
 /* robust.c ------------------------------------------------------------- */
 
 /*
- * 0: it is ours; 1: it is, and who had it before us died.  -ETIMEDOUT: somebody
- * alive keeps it; fabric_why() has his name, and calls the lock `what`.
- * -ENOMEM: this process has no id.
+ * Take a lock (shared/robust.h).  Returns 0, or 1 if the previous holder died
+ * with the lock held.  -ETIMEDOUT: a live process holds it; fabric_why()
+ * names that process, and the lock as `what`.  -ENOMEM: this process has no
+ * id.
  */
 int robust_lock(struct urxe_fabric *f, struct robust_lock *l, const char *what);
-/* The same with another patience than ROBUST_PATIENCE_NS, ns. */
+/* The same with a timeout in ns instead of ROBUST_PATIENCE_NS. */
 int robust_lock_within(struct urxe_fabric *f, struct robust_lock *l,
 		       const char *what, uint64_t patience);
-/* The same without waiting: -EBUSY. */
+/* The same without waiting.  -EBUSY: a live process holds it. */
 int robust_try(struct urxe_fabric *f, struct robust_lock *l);
 void robust_unlock(struct urxe_fabric *f, struct robust_lock *l);
 
 /* place.c -------------------------------------------------------------- */
 
-/* The directory that fabrics are in, by the environment. */
+/*
+ * The parent directory of the fabrics, according to the environment.
+ * -EINVAL: URXE_DIR is not absolute; -ENAMETOOLONG; or an error of the
+ * system.
+ */
 int place_choose(char *buf, size_t len);
-/* Is the usual one not ours?  What is there goes to by. */
+/*
+ * True if the default directory exists but is not used: it belongs to another
+ * user, is writable by all users, or is no directory.  by describes it.
+ * False if URXE_DIR is set.
+ */
 bool place_is_taken(char *by, size_t len);
 
 /* context.c ------------------------------------------------------------ */
 
 /*
- * Open the device: reclaim some dead contexts, or all of them if a resource
- * runs short, claim a context slot, make its arena and lock it.  Returns the
- * descriptor (O_RDWR | O_CLOEXEC), which is the context's lifetime: when its
- * last copy is closed, and the last mapping made from it is gone (a mapping
- * holds the open file, too), the context is dead. -ENOSPC all slots are live,
- * -ENOMEM no memory for the arena.
+ * Open the device: reap some dead contexts, or all of them if memory or slots
+ * are short, claim a context slot, create its arena and lock it.  Returns the
+ * arena's descriptor (O_RDWR | O_CLOEXEC).  The context is alive until the
+ * last copy of the descriptor is closed and the last mapping made from it is
+ * unmapped.  -ENOSPC: all slots are live; -ENOMEM: no memory for the arena;
+ * or another error of the system.
  */
 int fabric_context_open(struct urxe_fabric *f);
 
-/* Is fd an arena?  st is what the real fstat said.  errno is kept. */
+/* Is fd an arena?  st is the result of libc's fstat().  errno is kept. */
 bool fabric_is_arena(int fd, const struct stat *st);
 
-/* Does anybody still hold context (slot, gen), by descriptor or mapping? */
+/*
+ * True if context (slot, gen) is alive: a descriptor or mapping of it exists.
+ * True as well if that is unknown.
+ */
 bool fabric_context_alive(struct urxe_fabric *f, uint32_t slot, uint32_t gen);
 
-/* Free what dead contexts held.  Returns how many there were. */
+/* Reap all dead contexts.  Returns their number.  errno is preserved. */
 int fabric_reap(struct urxe_fabric *f);
-/* Have all look for receives that somebody took with it (rq_recover.c). */
+/*
+ * Increment dev->deaths and wake the service threads.  Owners then recover
+ * receives that a dead requester took or a live one returned (rq_recover.c).
+ */
 void fabric_count_death(struct urxe_fabric *f);
-/* The same for one context; true if it was dead and is now free. */
+/* Reap one context.  True: it was dead and is free now. */
 bool fabric_reap_one(struct urxe_fabric *f, uint32_t slot, uint32_t gen);
 
 /*
- * Raise or lower the use of an object; -ENOMEM past the device limit, with what
- * the dead had given back.
+ * Increment or decrement the number of objects of a context.  -ENOMEM: the
+ * limit of the context or the device is reached.  For limits of the device,
+ * dead contexts are reaped first.
  */
 int fabric_obj_get(struct urxe_fabric *f, uint32_t slot, enum urxe_obj o);
 void fabric_obj_put(struct urxe_fabric *f, uint32_t slot, enum urxe_obj o);
@@ -234,183 +276,220 @@ const char *fabric_obj_name(enum urxe_obj o);
 
 /* Inode of this process's PID namespace; 0: unknown. */
 uint64_t fabric_pidns(void);
-/* The same of its network namespace. */
+/* Inode of this process's network namespace; 0: unknown. */
 uint64_t fabric_netns(void);
 
-/* Map the arena behind fd.  -EPROTO if it is not a sound one. */
+/* Map the arena behind fd.  -EPROTO: its size or header is wrong. */
 int arena_map(int fd, struct urxe_arena **out);
 void arena_unmap(struct urxe_arena *a);
 /*
- * Map another context's arena; fd_out gets a descriptor of it (to test its
- * life by).  -ENXIO if that context is gone.
+ * Map another context's arena.  *fd_out is a descriptor of it, for
+ * arena_fd_alive().  -ENXIO: that context does not exist any more.
  */
 int arena_map_peer(struct urxe_fabric *f, uint32_t slot, uint32_t gen,
 		   struct urxe_arena **out, int *fd_out);
-/* Does anybody hold the lock of the arena behind this descriptor? */
+/* True if the lock of the arena behind fd is held, or if that is unknown. */
 bool arena_fd_alive(int fd);
 /* Directory of the fabric that an arena's descriptor belongs to. */
 int arena_fabric_dir(int fd, char *buf, size_t len);
 
-/* A bit of one of the arena's maps that was free, or -ENOMEM. */
+/* Set a clear bit in one of the arena's maps; its index, or -ENOMEM. */
 int arena_index_take(uint64_t *map, uint32_t bits);
-/* The lock of the arena's keys: as fabric_lock. */
+/* Take the lock of the arena's key table.  Errors of robust_lock(). */
 int arena_lock(struct urxe_fabric *f, struct urxe_arena *a);
 void arena_unlock(struct urxe_fabric *f, struct urxe_arena *a);
 
-/* Reserve memory for a part of the arena: after this no SIGBUS.  -ENOMEM */
+/*
+ * Reserve memory for a range of the file, so that accesses raise no SIGBUS.
+ * -ENOMEM
+ */
 int arena_reserve(int fd, uint64_t offset, uint64_t len);
 
 /*
- * Space for rings, zeroed and reserved, page granular.  Returns the offset,
- * 0 when there is none.
+ * Allocate zeroed and reserved memory in pages, for rings.  Returns the
+ * offset, or 0 if there is none.
  */
 uint64_t arena_alloc(struct urxe_arena *a, int fd, uint64_t len);
 void arena_free(struct urxe_arena *a, int fd, uint64_t offset, uint64_t len);
-/* The same for rings of any size: small ones share pages. */
+/* The same for rings of any size.  Those of up to half a page share pages. */
 uint64_t arena_alloc_ring(struct urxe_arena *a, int fd, uint64_t len);
 void arena_free_ring(struct urxe_arena *a, int fd, uint64_t offset,
 		     uint64_t len);
-/* The bytes at offset if [offset, offset + len) is in the heap, or is a small
- * ring's, else NULL. */
+/*
+ * Address of [offset, offset + len).  NULL: that is not within the heap or
+ * the area of small rings, or offset is not aligned to URXE_LINE.
+ */
 void *arena_ptr(struct urxe_arena *a, uint64_t offset, uint64_t len);
 
 /* dm_heap.c ------------------------------------------------------------ */
 
-/* Map the heap into f->dm (once per process). */
+/* Map the heap at f->dm, unless it is mapped already. */
 int dm_heap_map(struct urxe_fabric *f);
 /*
- * Allocate device memory: zeroed, aligned to 1 << log_align (at least 64),
- * its pages reserved.  Returns the DM slot or -ENOMEM, -EINVAL.
+ * Allocate device memory for context (ctx, ctx_gen): zeroed, reserved, page
+ * aligned and aligned to 1 << log_align.  Returns the DM slot.  -ENOMEM;
+ * -EINVAL: length is 0 or log_align above 63; or another error.
  */
 int dm_heap_alloc(struct urxe_fabric *f, uint32_t ctx, uint32_t ctx_gen,
 		  uint64_t length, uint32_t log_align);
 /*
- * An MR on what the slot was when made (URXE_DM_MADE) keeps it there; -ENOENT
- * if it was freed.
+ * Count an MR on the allocation `made` (URXE_DM_MADE) of a slot, which then
+ * cannot be freed.  -ENOENT: it was freed.  dm_heap_put() drops the MR, and
+ * frees the slot if it is the MR's own (URXE_DM_OF_MR).
  */
 int dm_heap_hold(struct urxe_fabric *f, uint32_t slot, uint32_t made);
 void dm_heap_put(struct urxe_fabric *f, uint32_t slot);
-/* -EBUSY while an MR is on it, -ENOENT if it was freed. */
+/* Free an allocation.  -EBUSY: it has an MR; -ENOENT: it was freed. */
 int dm_heap_free(struct urxe_fabric *f, uint32_t slot, uint32_t made);
 const char *dm_kind_name(uint32_t kind);
 
 /* dm_export.c ---------------------------------------------------------- */
 
-/* A descriptor that names what the slot was when made.  -errno */
+/* A descriptor that names the allocation `made` of the slot.  -errno */
 int dm_export(struct urxe_fabric *f, uint32_t slot, uint32_t made);
 /*
- * The device memory that fd names, for an MR of context ctx: a slot that
- * dm_heap_put() gives back.  -ENOTTY: it names none; -errno
+ * Make a slot for the device memory that fd names, for an MR of context ctx.
+ * dm_heap_put() frees it.  Returns the slot.  -ENOTTY: fd names no device
+ * memory; -EINVAL: of another fabric; -ENOENT: it was freed; or an error of
+ * fabric_obj_get() or fabric_lock().
  */
 int dm_import(struct urxe_fabric *f, int fd, uint32_t ctx, uint32_t ctx_gen);
 
 /* qpn.c ---------------------------------------------------------------- */
 
-/* A new QPN for context (slot, gen), entered in the directory.  -ENOMEM */
+/*
+ * Allocate a QPN for context (slot, gen) and enter it in the directory.
+ * -ENOMEM: none is free; or an error of fabric_lock().
+ */
 int qpn_alloc(struct urxe_fabric *f, uint32_t slot, uint32_t gen,
 	      uint32_t *qpn);
 void qpn_free(struct urxe_fabric *f, uint32_t qpn);
-/* The context that owns qpn; false if there is no such QP. */
+/* The context that owns qpn.  False: there is no such QP. */
 bool qpn_lookup(const struct urxe_dev *dev, uint32_t qpn, uint32_t *slot,
 		uint32_t *gen);
 
 /* fifo.c --------------------------------------------------------------- */
 
 /*
- * A FIFO for events of a context, read end and life-keeper in one
- * descriptor (O_RDWR | O_CLOEXEC, blocking).  number names it for
- * fifo_open_writer.
+ * Create an event FIFO of a context.  Returns a blocking descriptor
+ * (O_RDWR | O_CLOEXEC), to read from and to keep the FIFO alive.  *number is
+ * for fifo_open_writer().
  */
 int fifo_create(struct urxe_fabric *f, struct urxe_arena *a, uint32_t *number);
 /* Number of the FIFO behind a descriptor; -EINVAL if it is not one. */
 int fifo_number(int fd, uint32_t *number);
 /*
- * A descriptor to write to, O_RDWR | O_NONBLOCK | O_CLOEXEC; -ENXIO when nobody
- * else can read it.
+ * A descriptor to write to (O_RDWR | O_NONBLOCK | O_CLOEXEC).  -ENXIO: it has
+ * no reader.
  */
 int fifo_open_writer(struct urxe_fabric *f, uint32_t slot, uint32_t gen,
 		     uint32_t number);
-/* To FIFO number fifo - 1; -EAGAIN: it is full, -ENXIO: nobody reads it. */
+/*
+ * Write an async event to FIFO number fifo - 1.  -EAGAIN: it is full; -ENXIO:
+ * it has no reader, or fifo is 0.  errno is preserved.
+ */
 int fifo_send_async(struct urxe_fabric *f, uint32_t slot, uint32_t gen,
 		    uint32_t fifo, uint64_t element, uint32_t type);
-/* Remove the FIFOs of a context; -errno: they could not be looked at. */
+/* Remove the FIFOs of a context.  -errno: they could not be listed. */
 int fifo_remove_all(struct urxe_fabric *f, uint32_t slot, uint32_t gen);
 
 /* file.c --------------------------------------------------------------- */
 
-/* The beginning of a file as a string; "" if it cannot be read. */
+/* Read at most room - 1 bytes as a string; "" if the file cannot be read. */
 void file_read(int at, const char *path, char *text, size_t room);
-/* Where the file behind a descriptor is. */
+/* Path of the file behind a descriptor, from /proc. */
 int file_path(int fd, char *path, size_t room);
-/* -EFBIG, and no SIGXFSZ, if the process may not make a file that large. */
+/*
+ * Check RLIMIT_FSIZE before ftruncate(2), which would raise SIGXFSZ.  -EFBIG:
+ * the limit is below size.
+ */
 int sparse_allowed(uint64_t size);
 /*
- * Map a file, for reading and writing; at `at` if that is not NULL, over what is
- * mapped there.  After mlockall(MCL_FUTURE) all of a new mapping gets memory at
- * once, and most of our files is empty: so it is unlocked before it may be
- * accessed.
+ * Map a sparse file for reading and writing.  If `at` is not NULL it replaces
+ * the mapping there.  After mlockall(MCL_FUTURE) the kernel would allocate
+ * memory for the whole mapping.  Therefore it is mapped PROT_NONE, unlocked,
+ * and only then made accessible.
  */
 int sparse_map(int fd, size_t size, void *at, void **out);
-/* Map a file of this size that begins with magic and the layout's version. */
+/*
+ * Map a file.  -EPROTO: it has another size, or does not start with magic and
+ * the layout's version.
+ */
 int layout_map(int fd, size_t size, const char *magic, void **out);
-/* A directory, but not by a link; NULL and errno. */
+/* Open a directory, but not a symbolic link to one.  NULL and errno */
 DIR *dir_open(int at, const char *path);
-/* rm -r, for trees of a few levels; what is below a link stays. */
+/*
+ * Remove a file or a directory tree of a few levels (recursive).  Symbolic
+ * links are not followed.  Errors are ignored.
+ */
 void dir_remove(int at, const char *path);
-/* The same with all that is in a directory. */
+/* Remove the contents of directory at. */
 void dir_clear(int at);
-/* mkdir -p of everything before the last slash. */
+/* Make all directories of path before its last slash, like mkdir -p. */
 int dir_make_parents(int at, const char *path);
 
 /* gid_table.c ---------------------------------------------------------- */
 
-/* The row of GID table entry `index`, copied; false if there is none. */
+/* Copy the row of GID table entry `index`.  False: the entry is empty. */
 bool fabric_get_gid(const struct urxe_dev *dev, uint32_t index,
 		    struct urxe_gid *out);
-/* The entry whose interface stands for the device: the first IPv4 one. */
+/*
+ * The row whose interface represents the device: the first with an IPv4
+ * address outside 127.0.0.0/8, else the first.  False: the table is empty.
+ */
 bool fabric_main_gid(const struct urxe_dev *dev, struct urxe_gid *out);
 
 /* mcast.c -------------------------------------------------------------- */
 
-/* A multicast GID: ff00::/8, or an IPv4 one in its mapped form. */
+/* True for a multicast GID: ff00::/8, or an IPv4-mapped 224.0.0.0/4. */
 bool mcast_is_group(const uint8_t gid[16]);
 /*
- * The QPNs attached to a group, at most URXE_MAX_MCAST_ATTACH; how many.
- * Read without a lock: who attaches or detaches meanwhile may be missed.
+ * Copy the QPNs attached to a group, at most URXE_MAX_MCAST_ATTACH, and
+ * return their number.  No lock is taken: a QP that is attached or detached
+ * concurrently may or may not be included.
  */
 uint32_t mcast_members(struct urxe_dev *dev, const uint8_t gid[16],
 		       uint32_t *qpn);
 bool mcast_has_members(struct urxe_dev *dev, const uint8_t gid[16]);
 /*
- * Entry i of the table, below URXE_MAX_MCAST_GRP: its group; false: it has
- * none.  Without a lock, too: one that changes meanwhile is torn, and
- * dev->wire.groups grows afterwards.
+ * Copy the group of entry i < URXE_MAX_MCAST_GRP.  False: the entry is free.
+ * No lock is taken: if the entry changes concurrently the copy may be torn,
+ * and dev->wire.groups is incremented afterwards.
  */
 bool mcast_group(const struct urxe_dev *dev, uint32_t i, uint8_t gid[16]);
-/* 1; 0: it was already; -ENOMEM: too many groups, or too many QPs in it. */
+/*
+ * Attach a QP to a group.  Returns 1, or 0 if it was attached already.
+ * -ENOMEM: too many groups, or too many QPs in the group.
+ */
 int mcast_attach(struct urxe_fabric *f, const uint8_t gid[16], uint32_t qpn);
+/* Detach a QP.  -EINVAL: it was not attached. */
 int mcast_detach(struct urxe_fabric *f, const uint8_t gid[16], uint32_t qpn);
 
 /* port.c --------------------------------------------------------------- */
 
 /*
- * Take the port down or up.  While it is down nothing is delivered; each
- * change raises IBV_EVENT_PORT_ERR or IBV_EVENT_PORT_ACTIVE in every context.
- * Returns 1 if it was so already.
+ * Take the port down or up.  While it is down nothing is delivered.  A change
+ * raises IBV_EVENT_PORT_ERR or IBV_EVENT_PORT_ACTIVE in every context.
+ * Returns 1 if the port had that state already.
  */
 int fabric_set_port(struct urxe_fabric *f, bool up);
-/* Raise an event of the port in every context. */
+/* Raise a port event (enum ibv_event_type) in every context. */
 void fabric_port_event(struct urxe_fabric *f, uint32_t event);
 
 /* counter.c ------------------------------------------------------------ */
 
-/* As hw_counters in sysfs has it; NULL: that is one of the IB's counters/. */
+/*
+ * Name of the counter's file in sysfs hw_counters/.  NULL: it has none, but
+ * is reported by counters/ or ibv_query_port.
+ */
 const char *counter_name(enum urxe_counter which);
+/* Current value: the sum over all rows. */
 uint64_t counter_read(const struct urxe_dev *dev, enum urxe_counter which);
 
+/* the role in which a process counts; HOLDER: as socket owner */
 enum counter_side { COUNTER_REQUESTER, COUNTER_HOLDER };
 
-/* Of the wire, by this process; any thread may. */
+/* Add n to a wire counter, in this process's row.  Any thread may call it. */
 static inline void counter_add_wire(struct urxe_fabric *f,
 				    enum counter_side side,
 				    enum urxe_counter which, uint64_t n)
@@ -424,7 +503,8 @@ static inline void counter_add_wire(struct urxe_fabric *f,
 /* gid.c ----------------------------------------------------------------- */
 
 /*
- * Bring the GID table up to date with the addresses of this network namespace:
- * known entries keep their index, vanished ones become empty.
+ * Update the GID table from the addresses of this network namespace.  Entries
+ * that remain keep their index; entries of removed addresses become empty.
+ * If the table changed, IBV_EVENT_GID_CHANGE is raised in every context.
  */
 int fabric_refresh_gids(struct urxe_fabric *f);

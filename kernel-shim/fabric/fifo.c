@@ -1,12 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Event FIFOs.  A completion or async event channel is a named FIFO that its
- * owner holds open for reading and writing, so it never sees end-of-file; a
- * peer opens it by number and writes whole records, which a pipe keeps whole.
- * Nothing tells us when a channel is closed, but a FIFO that nobody can read
- * answers ENXIO: such ones are swept away now and then, by whoever has that
- * context.  So one gets its name when its owner can read it: before, there is
- * URXE_FIFO_NASCENT behind it.
+ * Event FIFOs: completion channels and async event channels.
+ *
+ * A channel is a named FIFO, ev/SLOT.GEN.NUMBER (fifo(7)).  Its owner holds
+ * it open for reading and writing, so it never reads end-of-file.  A peer
+ * opens it by number and writes whole records of less than PIPE_BUF bytes,
+ * which are atomic (pipe(7)).
+ *
+ * Closing a channel gives no notification, but opening a FIFO without a
+ * reader for writing fails with ENXIO.  Every SWEEP_EVERY-th channel that a
+ * context creates removes those of its FIFOs.  Therefore a new FIFO has
+ * URXE_FIFO_NASCENT at the end of its name until its owner has opened it.
+ * The reaper of a dead context removes all of its FIFOs.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -22,8 +27,8 @@
 #define SWEEP_EVERY 16
 
 /*
- * Remove those of a context; only_unread: that nobody can read any more.
- * -errno: they could not be looked at.
+ * Remove a context's FIFOs; with only_unread those that have no reader.
+ * -errno: they could not be listed.
  */
 static int fifo_remove(struct urxe_fabric *f, uint32_t slot, uint32_t gen,
 		       bool only_unread)
@@ -64,7 +69,7 @@ static void fifo_name(char path[64], char nascent[64], uint32_t slot,
 		 URXE_FIFO_NASCENT);
 }
 
-/* So few are not looked for among those of all contexts. */
+/* Up to this number, names are tried instead of listing the directory. */
 #define FEW 32
 
 int fifo_remove_all(struct urxe_fabric *f, uint32_t slot, uint32_t gen)
@@ -76,7 +81,7 @@ int fifo_remove_all(struct urxe_fabric *f, uint32_t slot, uint32_t gen)
 		return fifo_remove(f, slot, gen, false);
 	while (n--) {
 		fifo_name(path, nascent, slot, gen, n);
-		/* its maker, if he lives yet, may give it its name meanwhile */
+		/* nascent first: a creator still alive may rename it */
 		if ((unlinkat(f->dirfd, nascent, 0) && errno != ENOENT) ||
 		    (unlinkat(f->dirfd, path, 0) && errno != ENOENT))
 			return -errno;
@@ -142,7 +147,7 @@ int fifo_open_writer(struct urxe_fabric *f, uint32_t slot, uint32_t gen,
 	probe = openat(f->dirfd, path, O_WRONLY | O_NONBLOCK | O_CLOEXEC);
 	if (probe < 0)
 		return errno == ENOENT ? -ENXIO : -errno;
-	/* its reader may die: who writes can read, too, and gets no SIGPIPE */
+	/* O_RDWR: no SIGPIPE if the reader dies */
 	fd = openat(f->dirfd, path, O_RDWR | O_NONBLOCK | O_CLOEXEC);
 	if (fd < 0)
 		fd = errno == ENOENT ? -ENXIO : -errno;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Files and directories, here and there. */
+/* Helpers for files, directories and mappings of sparse files. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>

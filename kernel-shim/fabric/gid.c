@@ -1,13 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Filling the GID table from the machine's addresses, as the kernel does for a
- * RoCE device: row 0 is the link-local address that the first Ethernet
- * interface has by its MAC, then come the IPv4 addresses (mapped) and the IPv6
- * ones of all interfaces that are up; of link-local ones only those of the
- * first.  With nothing but the loopback up, its addresses serve.
+ * The writer of the GID table: it is filled from the addresses of the system,
+ * as the kernel does for a RoCE device.
  *
- * Processes of several network namespaces (containers) may share a fabric: each
- * sees to the rows of its own, and empties those of which no process is left.
+ * Row 0 is the link-local address derived from the MAC of the first Ethernet
+ * interface, or from the node GUID if there is none.  The IPv4 addresses
+ * (mapped) and IPv6 addresses of all interfaces that are up follow;
+ * link-local ones only if they are of that first interface.  If only the
+ * loopback has addresses, they are used.
+ *
+ * Processes of several network namespaces (containers) may share a fabric.
+ * Each process updates the rows of its own namespace, and empties rows of
+ * namespaces that no live process is in.
+ *
+ * Writers hold the device lock.  Readers take no lock: gid_table.c.
  */
 #include <errno.h>
 #include <ifaddrs.h>
@@ -23,13 +29,14 @@
 
 struct found {
 	struct urxe_gid gid[URXE_GID_ROWS];
-	unsigned int n; /* row 0 is the link-local one and always there */
+	unsigned int n; /* row 0 always exists: the link-local address */
 	uint64_t netns;
 };
 
 /*
- * An interface, as getifaddrs() tells of it: by its packet socket's address, or
- * by none if it has no hardware address (tun, WireGuard).
+ * True for an entry of getifaddrs() that describes an interface.  It has an
+ * AF_PACKET address, or none if the interface has no hardware address (tun,
+ * WireGuard).
  */
 static bool is_link(const struct ifaddrs *a)
 {
@@ -52,8 +59,9 @@ static uint32_t link_index(const struct ifaddrs *link)
 }
 
 /*
- * The interface that an address is of.  An IPv4 address is listed by its label,
- * which begins with the interface's name (ip-address(8)).
+ * Find the interface of an address.  The entry of an IPv4 address has a label
+ * as its name, which begins with the interface's name (ip-address(8)).  So
+ * the longest matching name is the interface.
  */
 static const struct ifaddrs *link_find(const struct ifaddrs *all,
 				       const char *label)
@@ -79,7 +87,7 @@ static void gid_set_interface(struct urxe_gid *g, const struct ifaddrs *link)
 	snprintf(g->ifname, sizeof(g->ifname), "%s", link->ifa_name);
 }
 
-/* Address bytes of a, as a GID; false if it is of no use as one. */
+/* Convert an address to a GID.  False: it is not IPv4 or IPv6. */
 static bool gid_from_addr(const struct sockaddr *a, uint8_t raw[16])
 {
 	if (!a)
@@ -99,7 +107,7 @@ static bool gid_from_addr(const struct sockaddr *a, uint8_t raw[16])
 	return true;
 }
 
-/* Is it the link-local address of another interface, or row 0 once more? */
+/* True for a link-local address of another interface, or equal to row 0. */
 static bool gid_is_surplus(const struct urxe_gid *g, uint32_t ifindex,
 			   const struct urxe_gid *first)
 {
@@ -112,7 +120,7 @@ static unsigned int link_flags(const struct ifaddrs *link)
 	return link->ifa_flags & (IFF_UP | IFF_LOOPBACK);
 }
 
-/* Of interfaces that have these of IFF_UP and IFF_LOOPBACK. */
+/* Add the addresses of interfaces with these link_flags(). */
 static void found_add_addresses(struct found *found, const struct ifaddrs *all,
 				unsigned int flags)
 {
@@ -132,7 +140,7 @@ static void found_add_addresses(struct found *found, const struct ifaddrs *all,
 	}
 }
 
-/* fe80:: and the modified EUI-64 of a MAC address. */
+/* fe80:: and the modified EUI-64 of a MAC address (RFC 4291, appendix A). */
 static void gid_from_mac(const uint8_t mac[6], uint8_t raw[16])
 {
 	memset(raw, 0, 16);
@@ -201,7 +209,7 @@ static bool gid_filled(const struct urxe_gid *g)
 	return load_relaxed(&g->valid);
 }
 
-/* Row i is found->gid[n], or empty if found is NULL. */
+/* Under the lock: store found->gid[n] in row i, or empty it (found NULL). */
 static void gid_table_set(struct urxe_dev *dev, unsigned int i,
 			  const struct found *found, unsigned int n)
 {
@@ -211,7 +219,10 @@ static void gid_table_set(struct urxe_dev *dev, unsigned int i,
 	if (!gen)
 		gen = 1;
 	store_relaxed(&e->valid, 0);
-	/* nobody may see new bytes with the old number */
+	/*
+	 * pairs with the acquire fence of fabric_get_gid(): a reader that has
+	 * copied new bytes does not load the old number after it
+	 */
 	atomic_thread_fence(memory_order_release);
 	if (found) {
 		const struct urxe_gid *g = &found->gid[n];
@@ -234,7 +245,10 @@ static bool gid_is(const struct urxe_gid *row, const struct found *found,
 	       row->ifindex == g->ifindex && !memcmp(row->raw, g->raw, 16);
 }
 
-/* Is there still what this row is for? */
+/*
+ * True if the row's address still exists; for a row of another network
+ * namespace, if a live process is in it.
+ */
 static bool gid_row_lasts(struct urxe_fabric *f, const struct urxe_gid *row,
 			  const struct found *found)
 {
@@ -248,7 +262,7 @@ static bool gid_row_lasts(struct urxe_fabric *f, const struct urxe_gid *row,
 	return false;
 }
 
-/* Where found[n] is, or is to be; URXE_GID_ROWS if the table is full. */
+/* The row that has found[n], or a free one; URXE_GID_ROWS: none is free. */
 static unsigned int gid_table_row(const struct urxe_dev *dev,
 				  const struct found *found, unsigned int n)
 {
@@ -290,7 +304,10 @@ int fabric_refresh_gids(struct urxe_fabric *f)
 
 	memset(&found, 0, sizeof(found));
 	found.netns = fabric_netns();
-	/* it may have moved: others would take its rows for a dead one's */
+	/*
+	 * the process may have changed namespace; without this, others would
+	 * empty its rows
+	 */
 	process_set_netns(f, found.netns);
 	ret = found_collect(f, &found);
 	if (ret)

@@ -1,15 +1,25 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Reading the GID table.  The writer (gid.c) clears `valid`, writes, and
- * stores a number there that it never used before: a reader that finds the
- * same one before and after has read one entry and not halves of two.
+ * The reader of the GID table: a seqlock per row, with `valid` as its
+ * sequence number.  (Boehm, "Can seqlocks get along with programming language
+ * memory models?", MSPC 2012.)
+ *
+ * The writer (gid.c, under the device lock) stores 0 in `valid`, writes the
+ * row, and stores a number that was not used before.  0 is an empty row.  A
+ * reader loads `valid` before (acquire) and after (behind an acquire fence)
+ * it copies the row.  If the numbers are equal the copy is consistent.  Any
+ * thread may read.
  */
 #include <errno.h>
 #include <string.h>
 
 #include "fabric.h"
 
-#define TRIES 1000 /* a writer that died in the middle: the slot is empty */
+/*
+ * Limit of attempts while writers change the row.  A writer that dies in
+ * between leaves 0, an empty row.
+ */
+#define TRIES 1000
 
 bool fabric_get_gid(const struct urxe_dev *dev, uint32_t index,
 		    struct urxe_gid *out)
@@ -30,7 +40,7 @@ bool fabric_get_gid(const struct urxe_dev *dev, uint32_t index,
 		out->netns = g->netns;
 		memcpy(out->ifname, g->ifname, sizeof(out->ifname));
 		out->ifname[sizeof(out->ifname) - 1] = 0;
-		/* the copies above come before the second look */
+		/* the copy precedes the second load */
 		atomic_thread_fence(memory_order_acquire);
 		after = load_relaxed(&g->valid);
 		if (before == after) {

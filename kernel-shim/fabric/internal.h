@@ -1,48 +1,57 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* What the files of the fabric share among themselves. */
+/* Functions that only the files of kernel-shim/fabric call. */
 #pragma once
 
 #include "fabric.h"
 
+/* Give a new arena file its size and header.  -errno */
 int arena_init(int fd, uint32_t slot, uint32_t gen, const char comm[16]);
 /*
- * What the slot was when made, for an MR of context ctx: a slot of its own with
- * the same pages, which goes when the MR puts it.  -errno
+ * Make another slot with the pages of the allocation `made` of a slot, for an
+ * MR of context ctx.  dm_heap_put() of the MR frees it.  Returns the slot.
+ * -ENOENT: the allocation was freed; or another error.
  */
 int dm_heap_share(struct urxe_fabric *f, uint32_t slot, uint32_t made,
 		  uint32_t ctx, uint32_t ctx_gen);
-/* Free the device memory in slot, whose context is dead.  0 or -errno. */
+/* Free the device memory in slot, whose context is dead.  -errno */
 int dm_heap_reclaim(struct urxe_fabric *f, uint32_t slot);
-/* Under the device lock, whose holder died: what is used is what slots have. */
+/* Under the device lock, after its holder died: rebuild dm_map from dm[]. */
 void dm_heap_recover(struct urxe_fabric *f);
-/* Remove the heap's file if it is on a hugetlbfs; nobody uses it. */
+/* Remove the heap's file if it is on a hugetlbfs.  It must not be in use. */
 void dm_heap_remove(struct urxe_dev *dev);
 
 /*
- * place.c: the directory that a fabric's is in; a descriptor.  With create it
- * is made if it is not there.  -EPERM: it is not safe; -EAGAIN: try again.
+ * place.c: open the parent directory of a fabric's directory; with create,
+ * make it if it does not exist.  -EPERM: other users could replace entries in
+ * it; -EAGAIN: it was removed meanwhile.
  */
 int place_open(const char *dir, bool create);
-/* The fabric at dir has gone. */
+/* The fabric at dir was removed: remove the default parent if it is empty. */
 void place_leave(const char *dir);
 
 /*
- * stale.c: lock the device segment behind fd, F_RDLCK for users, F_WRLCK for
- * replacing it.  -EAGAIN: others hold it; -ESTALE: it was replaced.
+ * stale.c: take the OFD lock of the device segment behind fd: F_RDLCK for
+ * users, F_WRLCK for the remover.  -EAGAIN: it is locked; -ESTALE: the file
+ * was unlinked.
  */
 int fabric_hold(int fd, short type);
-/* Is the directory still the one that its name leads to? */
+/* True if f->dir still is the directory behind f->dirfd. */
 bool fabric_in_place(const struct urxe_fabric *f);
 /*
- * broken.c: are files gone, or too short?  err is what mapping the segment came
- * to.
+ * broken.c: true if files are missing, replaced or too short.  err is the
+ * result of mapping the segment.
  */
 bool fabric_is_broken(const struct urxe_fabric *f, int err);
-/* Make room for a new one: -ESTALE, there is; -EAGAIN: others are at it. */
+/*
+ * Rename a broken fabric's directory.  -ESTALE: it is renamed, or was
+ * replaced, so a new one can be made; -EAGAIN: another process has it locked;
+ * or another error.
+ */
 int fabric_put_away(struct urxe_fabric *f);
 /*
  * Remove the fabric behind f->dirfd, whose segment need not be mapped.
- * -EBUSY: it is in use; -EAGAIN, -ESTALE: others are making or removing it, or
- * did; -ENOTEMPTY: only_empty, and it is not.
+ * -EBUSY: it is in use; -EAGAIN: another process makes or removes it;
+ * -ESTALE: it was removed or replaced; -ENOTEMPTY: only_empty is set and the
+ * port was taken down.
  */
 int fabric_retire(struct urxe_fabric *f, bool only_empty);

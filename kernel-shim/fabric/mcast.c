@@ -1,5 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Multicast groups, and the QPs that are attached to them. */
+/*
+ * Multicast groups and the QPs attached to them (ibv_attach_mcast(3)).
+ *
+ * Writers hold the device lock.  Readers, which deliver datagrams, take no
+ * lock.  Each change increments dev->wire.groups after the table is written
+ * (release), and so the socket owner of the wire rereads the table.
+ */
 #include <errno.h>
 #include <string.h>
 
@@ -61,7 +67,7 @@ static struct urxe_mcast_grp *mcast_find_free(struct urxe_dev *dev)
 	return NULL;
 }
 
-/* Where qpn is in the group, or where 0 is; NULL: nowhere. */
+/* The entry of qpn in the group; qpn 0: a free one.  NULL: none. */
 static _Atomic uint32_t *mcast_member(struct urxe_mcast_grp *g, uint32_t qpn)
 {
 	uint32_t i;

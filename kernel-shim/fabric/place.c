@@ -1,22 +1,25 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * The place: the directory that fabrics are in.
+ * The place: the parent directory of a user's fabrics.
  *
- * It is URXE_DIR, else /dev/shm/urxe-UID.  Anybody may make a directory of that
- * name before us, and could then put what he likes in our fabrics' place.  So
- * one that is not ours is not used.  Another is made beside it, with a name
- * that nobody can know beforehand: /dev/shm/urxe-UID.RANDOM.  In a directory
- * with the sticky bit a directory stays whose it is; so whoever looks for one
- * that is ours finds the same, also in another container.  Two who make the
- * first one at the same time are kept apart by a lock on /dev/shm.  Somebody
- * may hold that lock for ever, so it is waited for a second and not longer.
+ * It is URXE_DIR, else the default /dev/shm/urxe-UID.  Another user may
+ * create the default first and could then replace fabrics in it.  Therefore a
+ * default of another user is not used.  A substitute with an unpredictable
+ * name is created next to it: /dev/shm/urxe-UID.RANDOM.  /dev/shm is sticky,
+ * so only the owner can rename or remove the substitute.  A later process,
+ * also in another container, searches for a substitute of its own user and
+ * finds the same one.  An flock(2) on /dev/shm keeps two processes from
+ * creating two.  Any process can hold that lock for ever, so the wait is
+ * limited to a second.
  *
- * /dev/shm/urxe-UID goes with its last fabric; who was about to make one in it
- * begins anew.  What stands in for it stays, so that all find the same, and so
- * does a directory that URXE_DIR names.
+ *	/dev/shm/urxe-UID	removed with its last fabric; a process that
+ *				was about to make a fabric in it tries again
+ *	substitute		never removed, so that all find the same one
+ *	other URXE_DIR		never removed
  *
- * What is in a place of ours nobody else can exchange; fabrics are nevertheless
- * opened relative to its descriptor, and never through a link.
+ * Other users cannot replace entries of the place (place_is_safe).  In
+ * addition, fabrics are opened relative to its descriptor and never through a
+ * symbolic link.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -32,8 +35,9 @@
 #include "internal.h"
 
 #define SHM "/dev/shm"
-#define UNMAPPED_UID 65534 /* how others look in a user namespace */
-#define LOCK_TRIES 100 /* of 10 ms */
+/* the overflow UID: owner of files of UIDs that a user namespace lacks */
+#define UNMAPPED_UID 65534
+#define LOCK_TRIES 100 /* every 10 ms */
 
 static int place_open_at(int at, const char *name)
 {
@@ -50,7 +54,7 @@ static bool place_is_ours(int at, const char *name)
 	       !(st.st_mode & S_IWOTH);
 }
 
-/* The one that stands in for `name`; of several the first by name. */
+/* Find the substitute for `name`; of several the first by name. */
 static bool place_find(int shm, const char *name, char found[NAME_MAX + 1])
 {
 	DIR *dir = dir_open(shm, ".");
@@ -86,7 +90,7 @@ static int place_make(int shm, const char *name, char made[NAME_MAX + 1])
 	return mkdirat(shm, made, 0700) ? -errno : 0;
 }
 
-/* What stands in for name, which is taken. */
+/* Find or create the substitute for name, which another user owns. */
 static int place_beside(int shm, const char *name, char found[NAME_MAX + 1])
 {
 	return place_find(shm, name, found) ? 0 : place_make(shm, name, found);
@@ -102,7 +106,7 @@ static int place_default(char *buf, size_t len)
 	if (shm < 0 || place_is_ours(shm, name)) {
 		strcpy(found, name);
 	} else if (faccessat(shm, name, F_OK, AT_SYMLINK_NOFOLLOW)) {
-		/* nobody's yet; but one that was made beside it stays in use */
+		/* it does not exist; an existing substitute stays in use */
 		if (!place_find(shm, name, found))
 			strcpy(found, name);
 	} else {
@@ -129,7 +133,7 @@ int place_choose(char *buf, size_t len)
 	if (*dir != '/')
 		return fabric_fail(EINVAL,
 				   "URXE_DIR=%s is not an absolute path", dir);
-	/* the last part may have to be made yet */
+	/* realpath() fails if the directory does not exist yet */
 	real = realpath(dir, NULL);
 	n = snprintf(buf, len, "%s", real ? real : dir);
 	free(real);
@@ -154,7 +158,7 @@ bool place_is_taken(char *by, size_t len)
 	return true;
 }
 
-/* Can nobody else rename or replace what is in there? */
+/* True if other users cannot rename or replace this user's entries. */
 static bool place_is_safe(const struct stat *st)
 {
 	const bool sticky = st->st_mode & S_ISVTX;
@@ -183,7 +187,7 @@ int place_open(const char *dir, bool create)
 				   strerror(errno));
 	fd = place_open_at(AT_FDCWD, place);
 	if (fd < 0 && errno == ENOENT && create)
-		return -EAGAIN; /* its last fabric has just gone */
+		return -EAGAIN; /* removed with its last fabric */
 	if (fd < 0 && errno != ELOOP && errno != ENOTDIR)
 		return -errno;
 	if (fd >= 0 && !fstat(fd, &st) && place_is_safe(&st))

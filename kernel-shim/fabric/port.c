@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* The port's state and who is told of it. */
+/*
+ * Port state and port events.  fabric_set_port() is called by urxe port and
+ * by fault injection, fabric_port_event() also by fabric_refresh_gids().
+ */
 #include <errno.h>
 #include <infiniband/verbs.h>
 #include <unistd.h>
@@ -7,7 +10,12 @@
 #include "fabric.h"
 #include "shared/kept_event.h"
 
-/* Have the owner of a write it later, if he wants to, after those before it. */
+/*
+ * If the context's owner writes its async events itself (keeps_async), append
+ * the event to its queue and wake the service thread; this preserves the
+ * order.  False: it does not, or the queue is full.  The element is the port
+ * number, 1.
+ */
 static bool port_event_keep(struct urxe_arena *a, uint32_t fifo, uint32_t event)
 {
 	if (!load_relaxed(&a->keeps_async) ||
@@ -29,7 +37,7 @@ static void port_event_send(struct urxe_fabric *f, uint32_t slot,
 	if (arena_map_peer(f, slot, gen, &a, &fd))
 		return;
 	fifo = load_acquire(&a->async_fifo);
-	/* a reader that far behind has lost more than this */
+	/* a full FIFO loses the event: the program reads none */
 	if (!port_event_keep(a, fifo, event) &&
 	    fifo_send_async(f, slot, gen, fifo, 1, event) == -EAGAIN)
 		fabric_fail(EAGAIN, "context %u.%u reads no events", slot, gen);

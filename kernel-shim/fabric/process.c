@@ -1,7 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * The processes of a fabric, and whether they live; struct urxe_process in
- * layout.h says by what.
+ * The processes of a fabric and their liveness.  struct urxe_process in
+ * layout.h describes both mechanisms:
+ *
+ *	byte lock	an OFD lock on byte `number` of the file procs;
+ *			reliable; a check costs system calls
+ *			(process_is_dead)
+ *	robust mutexes	held by a thread of the process; a check is two
+ *			loads, and the death wakes a futex waiter; not always
+ *			available (process_seems_alive, process_watch)
+ *
+ * Any thread may call these functions, without a lock.  The exceptions are
+ * process_self_recall() and process_self_drop(): the provider calls
+ * fabric_open() and fabric_close() under contexts_lock.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -54,8 +65,8 @@ static bool process_file_is(const struct urxe_fabric *f, int fd)
 }
 
 /*
- * The file, if it is the one that everybody else has opened: the locks of
- * another one would say of the living that they are dead.
+ * Open procs, if it is the file that the segment names.  In another file, no
+ * byte would be locked and all processes would count as dead.
  */
 static int process_file_open(struct urxe_fabric *f)
 {
@@ -81,8 +92,8 @@ bool process_is_dead(struct urxe_fabric *f, uint32_t id)
 
 	if (load_acquire(&f->dev->process[number].uses) !=
 	    URXE_PROCESS_USES(id))
-		return true; /* somebody else has the number */
-	if (!process_file_is(f, fd)) /* somebody closed it */
+		return true; /* the number was reused */
+	if (!process_file_is(f, fd)) /* the program closed it */
 		fd = process_file_open(f);
 	dead = fd >= 0 && !fcntl(fd, F_OFD_GETLK, &lk) && lk.l_type == F_UNLCK;
 	if (fd >= 0 && fd != f->procs_fd)
@@ -104,7 +115,7 @@ bool process_thread_is_stopped(const struct urxe_fabric *f, uint32_t id, uint32_
 	snprintf(path, sizeof(path), "/proc/%d/task/%d/stat", pid,
 		 tid ? (int)tid : pid);
 	file_read(AT_FDCWD, path, stat, sizeof(stat));
-	state = strrchr(stat, ')'); /* its name may have some */
+	state = strrchr(stat, ')'); /* the name may contain ')' */
 	return state && state[1] == ' ' &&
 	       (state[2] == 'T' || state[2] == 't');
 }
@@ -151,7 +162,7 @@ bool process_brief_is_dead(struct urxe_fabric *f, uint32_t brief)
 	return URXE_PROCESS_BRIEF(id) != brief || process_is_dead(f, id);
 }
 
-/* A number that nobody lives by, locked by fd; or -errno. */
+/* Lock a free process number with fd.  Returns the number, or -errno. */
 static int process_lock_number(struct urxe_fabric *f, int fd)
 {
 	uint32_t i, number, next = load_relaxed(&f->dev->process_next);
@@ -172,7 +183,10 @@ static int process_lock_number(struct urxe_fabric *f, int fd)
 			   URXE_MAX_PROCESS);
 }
 
-/* The lock of its byte is ours: a new id. */
+/*
+ * Make a new id for a number whose byte this process has locked, and fill in
+ * its row.
+ */
 static uint32_t process_sign_in(struct urxe_fabric *f, uint32_t number)
 {
 	struct urxe_process *p = &f->dev->process[number];
@@ -181,7 +195,7 @@ static uint32_t process_sign_in(struct urxe_fabric *f, uint32_t number)
 	uses = (load_relaxed(&p->uses) + 1) % URXE_PROCESS_MAX_USES;
 	if (!uses)
 		uses = 1;
-	/* who finds our PID finds that the old id is nobody's any more */
+	/* before pid: a reader of the new PID sees that the old id is dead */
 	store_relaxed(&p->uses, uses);
 	store_release(&p->pid, getpid());
 	store_release(&p->pidns, fabric_pidns());
@@ -191,7 +205,11 @@ static uint32_t process_sign_in(struct urxe_fabric *f, uint32_t number)
 	return URXE_PROCESS(number, uses);
 }
 
-/* Its memory is not accessed: it keeps the lock of the open file. */
+/*
+ * Map the open file of the byte lock, so that the lock lasts as long as the
+ * address space.  The memory is never accessed.  A forked child does not
+ * inherit the mapping.
+ */
 static void *process_keep(int fd)
 {
 	void *life = mmap(NULL, URXE_PAGE, PROT_NONE, MAP_SHARED, fd, 0);
@@ -228,7 +246,7 @@ uint32_t process_id_take(struct urxe_fabric *f)
 		goto out_close;
 	}
 	munmap(life, URXE_PAGE);
-	id = none; /* another thread was faster, or 0 */
+	id = none; /* the id that another thread has taken, or 0 */
 out_close:
 	close(fd);
 out:
@@ -254,9 +272,12 @@ int process_self_make(struct urxe_fabric *f)
 }
 
 /*
- * What was shown stays: the mutex is in a list of the thread that holds it.  The
- * next mapping of the same fabric is the same process then.  The caller's lock
- * orders opening and closing; a forked child finds zeros.
+ * List of process_self of closed fabrics whose robust mutexes are locked.
+ * They must stay mapped, since they are in the robust list of the thread that
+ * holds them.  If the process opens the same fabric again it continues with
+ * the same id.  Only the provider calls process_show_life(), so elsewhere the
+ * list is empty.  The provider's contexts_lock protects it.  In a forked
+ * child the page of each entry is zero, and so is its ino.
  */
 static struct process_self *kept;
 
@@ -292,7 +313,10 @@ void process_self_recall(struct urxe_fabric *f)
 	f->procs_fd = process_file_open(f);
 }
 
-/* This process's row, in a mapping that stays and that no child inherits. */
+/*
+ * Map this process's row.  The mapping is never unmapped, and a forked child
+ * does not inherit it.
+ */
 static struct urxe_process *process_map_row(struct urxe_fabric *f, uint32_t id)
 {
 	const char *row = (char *)&f->dev->process[URXE_PROCESS_NUMBER(id)];
@@ -317,9 +341,10 @@ static struct urxe_process *process_map_row(struct urxe_fabric *f, uint32_t id)
 }
 
 /*
- * A forked child holds none of the robust mutexes that its parent's thread does,
- * and has not mapped them.  glibc empties that thread's list in the child; musl
- * leaves it, and would link the next one to what is not there.
+ * The robust list of the forking thread.  A forked child does not hold its
+ * parent's robust mutexes and has not mapped them.  glibc empties the list in
+ * the child.  musl does not, and would link the next mutex to unmapped
+ * memory, so the list is emptied here.
  */
 static struct robust_list_head *held;
 
@@ -343,10 +368,11 @@ __attribute__((constructor)) static void process_at_fork(void)
 }
 
 /*
- * Does the kernel look at robust mutexes when a thread ends?  An emulator
- * (qemu-user) does not, and glibc does not ask.  Nor does it in a child that
- * was made without libc, by the system call: of glibc's list for that thread,
- * where its parent's mutexes still are, the kernel was not told.
+ * True if the kernel walks this thread's robust list when the thread ends.
+ * Under an emulator (qemu-user) there is no such system call, which glibc
+ * does not check.  In a child that was made by the bare system call instead
+ * of libc's fork(), the kernel does not know the list.  glibc's list then
+ * still contains the parent's mutexes.
  */
 static bool robust_mutexes_work(void)
 {
@@ -358,7 +384,7 @@ static bool robust_mutexes_work(void)
 #ifdef __GLIBC__
 	return head;
 #else
-	return true; /* musl tells of it when the first one is locked */
+	return true; /* musl registers it when the first one is locked */
 #endif
 }
 
@@ -377,11 +403,14 @@ static void process_lock_life(struct urxe_process *p)
 	pthread_mutex_init(&p->life, &attr);
 	pthread_mutex_init(&p->exec, &attr);
 	pthread_mutexattr_destroy(&attr);
-	/* the TIDs after `uses` */
+	/* `uses` before the TIDs; see process_seems_alive() */
 	atomic_thread_fence(memory_order_release);
 	pthread_mutex_lock(&p->life);
 	pthread_mutex_lock(&p->exec);
-	/* the first thread's TID; whoever waits for the word still does */
+	/*
+	 * change the TID in `exec` to that of the thread group leader; an
+	 * addition preserves FUTEX_WAITERS
+	 */
 	fetch_add_relaxed(process_tid(&p->exec),
 			  (uint32_t)getpid() - process_own_tid());
 }
@@ -398,14 +427,14 @@ int process_show_life(struct urxe_fabric *f)
 	if ((row && process_seems_alive(row, id)) ||
 	    exchange_acquire(&self->showing, true))
 		return 0;
-	if (!robust_mutexes_work()) /* who asks does so by system calls */
+	if (!robust_mutexes_work()) /* others use process_is_dead() */
 		goto out;
 	row = load_relaxed(&self->shown);
 	if (!row) {
 		self->ino = f->dev->procs_ino;
 		row = process_map_row(f, id);
 	}
-	/* or another thread was faster */
+	/* another thread may have done it since the first check */
 	if (row && !process_seems_alive(row, id))
 		process_lock_life(row);
 	store_release(&self->shown, row);
@@ -415,10 +444,14 @@ out:
 	return 0;
 }
 
-/* Only a TID's word may be marked: without one it is free, or the next one's.
- */
 #define MARK_TRIES 8
 
+/*
+ * Set FUTEX_WAITERS in a mutex word and return the word and its value.
+ * False: it has no TID, or changed MARK_TRIES times.  A word without a TID
+ * must not be changed: the mutex is free, or the next owner of the row
+ * initializes it.
+ */
 static bool process_mark(pthread_mutex_t *m, struct futex_word *w)
 {
 	_Atomic uint32_t *word = process_tid(m);

@@ -1,17 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* The QP-number directory. */
+/*
+ * The QPN directory, dev->qp[]: which context owns a QP number.
+ *
+ * A QPN is an index in the directory and, in its high bits, a use count of
+ * that index (qp_gen).  A stale QPN therefore does not match a new QP.
+ * Entries are made under the device lock; lookups take no lock.
+ */
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/random.h>
 
 #include "fabric.h"
 
-#define QPN_FIRST 2 /* 0 and 1 belong to the management QPs */
+#define QPN_FIRST 2 /* QPs 0 and 1 are the management QPs: SMI and GSI */
 
 /*
- * The high bits of an entry's next QPN.  On a wire the first ones are any:
- * other hosts may remember those of the fabric that was here before, and take a
- * connection for one of its.
+ * The high bits of an entry's next QPN.  If the wire is used (URXE_WIRE), the
+ * first value is random.  Other hosts may still have connections to QPNs of a
+ * previous fabric of this host and would take a new QP for the old one.
  */
 static uint16_t next_use(uint16_t last)
 {
@@ -44,7 +50,10 @@ int qpn_alloc(struct urxe_fabric *f, uint32_t slot, uint32_t gen, uint32_t *qpn)
 		if (i >= load_relaxed(&dev->qp_high))
 			store_seq_cst(&dev->qp_high, i + 1);
 		presence_clear(&dev->guard[i].requester);
-		/* seq_cst: who waits for guards looks at it, see guard.h */
+		/*
+		 * seq_cst, as is qp_high: pairs with the loads of destroyers
+		 * that scan the guards (engine/quiesce.c, guard.h)
+		 */
 		store_seq_cst(&dev->qp[i], URXE_DIR(*qpn, slot, gen));
 		ret = 0;
 		break;

@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Reasons of failed WRs (shared/reason.h): storing them in shared memory, and
+ * formatting them with the texts of shared/reasons.h.
+ */
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -21,7 +25,7 @@ static const struct reason_words {
 #undef REASON
 };
 
-/* ------------------------------------------------------- keeping */
+/* ------------------------------------------------------- storing */
 
 enum { KEPT_NONE, KEPT_WRITTEN, KEPT_THERE };
 
@@ -57,7 +61,7 @@ void reason_forget(struct urxe_kept_reason *of)
 	store_relaxed(&of->state, KEPT_NONE);
 }
 
-/* ------------------------------------------------------- words */
+/* ------------------------------------------------------- formatting */
 
 static const char *name_of(const char *const *name, size_t n, uint64_t i)
 {
@@ -100,7 +104,7 @@ const char *reason_op_name(uint64_t op)
 		[IBV_WR_LOCAL_INV] = "LOCAL_INV",
 		[IBV_WR_BIND_MW] = "BIND_MW",
 		[IBV_WR_SEND_WITH_INV] = "SEND_WITH_INV",
-		[14] = "FLUSH", /* older headers do not name them */
+		[14] = "FLUSH", /* 14 and 15 are not in older headers */
 		[15] = "ATOMIC_WRITE",
 	};
 
@@ -148,7 +152,7 @@ text_add(struct text *t, const char *fmt, ...)
 		t->n = t->room - 1;
 }
 
-/* "LOCAL_WRITE and REMOTE_READ" */
+/* Append access flags, as in "LOCAL_WRITE and REMOTE_READ"; none if 0. */
 static void text_add_access(struct text *t, uint64_t access, const char *none)
 {
 	static const struct {

@@ -1,5 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Reasons (shared/reason.h): kept in shared memory, and in words. */
+/*
+ * Reasons of failed WRs (shared/reason.h): store, load and format them.
+ *
+ * The process that breaks a QP, its owner or a peer's requester, stores the
+ * reason.  The QP's owner, the referee and urxe why load it.  No lock is
+ * needed: the first writer claims the entry by compare-and-swap.
+ */
 #pragma once
 
 #include <stdbool.h>
@@ -8,18 +14,25 @@
 #include "base/compiler.h"
 #include "shared/reason.h"
 
-/* Unless there is one. */
+/* Store a reason, unless one is stored or being written. */
 void reason_keep(struct urxe_kept_reason *to, const struct urxe_reason *r);
-/* False: there is none, or nobody knows it. */
+/*
+ * Load the reason.  False: none is stored, or it is being written, or its
+ * writer died.
+ */
 bool reason_kept(const struct urxe_kept_reason *from, struct urxe_reason *r);
+/* Clear the entry, for its owner. */
 void reason_forget(struct urxe_kept_reason *of);
 
-/* All of them may be damaged. */
+/*
+ * Text, rule and usual cause of a reason.  Any member of it may be damaged
+ * (it is from shared memory); the result is valid nevertheless.
+ */
 void reason_text(const struct urxe_reason *r, char *buf, size_t room);
 const char *reason_source(const struct urxe_reason *r);
 const char *reason_cause(const struct urxe_reason *r);
 
-/* Names, also of values that do not exist. */
+/* Names of enum values; "?" for unknown ones. */
 const char *reason_state_name(uint64_t ibv_qp_state);
 const char *reason_op_name(uint64_t ibv_wr_opcode);
 const char *reason_status_name(uint64_t ibv_wc_status);

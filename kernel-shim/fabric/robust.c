@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Locks that outlive their holders: shared/robust.h has the protocol. */
+/*
+ * Robust locks; shared/robust.h describes the protocol.  Any thread may call
+ * these functions.  The lock is not recursive: threads of one process have
+ * the same id and exclude each other.
+ */
 #include <errno.h>
 
 #include "base/clock.h"
 #include "base/futex.h"
 #include "fabric.h"
 
-/* Who has had it too long. */
+/* Store the reason of a timeout: holder, lock and time.  -ETIMEDOUT */
 static int robust_name_holder(struct urxe_fabric *f, uint32_t id,
 			      const char *what, uint64_t patience)
 {
@@ -105,7 +109,7 @@ void robust_unlock(struct urxe_fabric *f, struct robust_lock *l)
 	uint32_t me = process_id(f), word = me;
 
 	if (cas_release(&l->word, &word, 0) || word != (me | ROBUST_WAITERS))
-		return; /* or somebody damaged it, and others have it now */
+		return; /* released, or damaged and taken over by others */
 	if (cas_release(&l->word, &word, 0))
 		futex_wake(&l->word, 1);
 }

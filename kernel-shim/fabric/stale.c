@@ -1,25 +1,30 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Fabrics that nobody uses: they are removed, or replaced if another version of
- * urxe left them behind.
+ * Unused fabrics: they are removed, or replaced if another version of urxe
+ * made them.
  *
- * Whoever maps a device segment that it can use holds a shared lock on that
- * file: an open-file-description lock, which a mapping keeps as long as a
- * descriptor does (fabric.c).  Whoever wants to remove a fabric takes the
- * lock for itself alone; that fails while anybody is in there.  Versions that
- * know nothing of this lock, and those to whom a context was passed, are seen
- * by their contexts, each of which has its arena locked; an event channel of
- * the CM by its reader.  Who makes a fabric has its directory locked until the
- * segment is there.
+ *	lock			held by
+ *	OFD lock on "device"	shared: a process that has mapped the segment
+ *				(a mapping keeps it held); exclusive: the
+ *				remover
+ *	flock(2) on the		shared: a creator, until the segment is
+ *	directory		linked; exclusive: the remover
  *
- * The directory is moved away before it is emptied.  So nobody finds half of
- * a fabric, and who opened the old segment but had not locked it yet sees
- * that it has lost its name, and begins anew.
+ * The exclusive OFD lock fails while a process uses the segment.  Users
+ * without that lock are versions that do not know it, and processes that were
+ * passed a context.  They are detected by the lock on the arena of each
+ * context.  Event channels of the CM are detected by their readers.
  *
- * The last one out removes it (fabric_leave), unless the port was taken down,
- * which is for those who come.  Who was killed, or ended with the device open,
- * is found by the next one who makes a fabric in the same place, or finds no
- * room in his.
+ * The directory is renamed before it is emptied, so no process finds an
+ * incomplete fabric.  A process that has opened the old segment but not yet
+ * locked it then finds that its link count is 0 (fabric_hold), or that the
+ * directory's name has changed (fabric_in_place), and starts again.
+ *
+ * The last process that exits removes the fabric (fabric_leave), unless the
+ * port was taken down, a state that later processes are to find.  Fabrics of
+ * processes that were killed, or that exited with the device open, are
+ * removed by fabric_sweep(): when a process makes a fabric in the same place,
+ * or lacks memory for a context.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -72,7 +77,7 @@ static bool channel_has_user(int dir, const char *name)
 	return fd >= 0 || (errno != ENXIO && errno != ENOENT);
 }
 
-/* Has any file in there a user?  If that cannot be told: yes. */
+/* True if any file of the directory has a user, or if that is unknown. */
 static bool dir_has_user(int at, const char *name,
 			 bool (*has_user)(int dir, const char *name))
 {
@@ -89,9 +94,10 @@ static bool dir_has_user(int at, const char *name,
 }
 
 /*
- * To a hidden name, which is no fabric's, and no other directory's: somebody
- * may have died before he had emptied his, and another process may have his
- * number now.  While we have the lock nobody else moves it.
+ * Rename the directory to .NAME.INODE, which is never the name of a fabric.
+ * The inode makes it unique, even if an earlier remover died before it had
+ * emptied its directory; a PID would be reused.  The caller has the directory
+ * locked, so no other process renames it.
  */
 static int fabric_move_away(struct urxe_fabric *f, int place, char away[300])
 {
@@ -104,7 +110,10 @@ static int fabric_move_away(struct urxe_fabric *f, int place, char away[300])
 	return renameat(place, name, place, away) ? -errno : 0;
 }
 
-/* What is behind dirfd is ours, whatever it is called by now. */
+/*
+ * Rename, empty and remove the directory.  After the rename it is accessed by
+ * its descriptor only.
+ */
 static int fabric_remove(struct urxe_fabric *f)
 {
 	int ret, place = place_open(f->dir, false);
@@ -123,7 +132,9 @@ static int fabric_remove(struct urxe_fabric *f)
 	return ret;
 }
 
-/* Locked: nobody else makes or removes it, and nobody has the segment mapped.
+/*
+ * The caller holds both locks exclusively: no other process makes or removes
+ * the fabric, or has the segment mapped.
  */
 static int fabric_retire_locked(struct urxe_fabric *f, int fd, bool only_empty)
 {
@@ -134,7 +145,7 @@ static int fabric_retire_locked(struct urxe_fabric *f, int fd, bool only_empty)
 	if (dir_has_user(f->dirfd, "ctx", arena_has_user) ||
 	    dir_has_user(f->dirfd, "cm.d", channel_has_user))
 		return -EBUSY;
-	/* of another version nothing more is known */
+	/* the segment of another version cannot be read */
 	if (fd >= 0 && !layout_map(fd, sizeof(*dev), URXE_DEV_MAGIC, &map))
 		dev = map;
 	if (dev && only_empty &&
@@ -153,7 +164,7 @@ int fabric_retire(struct urxe_fabric *f, bool only_empty)
 {
 	int fd, ret;
 
-	/* these locks end with their descriptors */
+	/* these locks are released when their descriptors are closed */
 	if (flock(f->dirfd, LOCK_EX | LOCK_NB))
 		return -EAGAIN;
 	fd = openat(f->dirfd, "device", O_RDWR | O_NOFOLLOW | O_CLOEXEC);
@@ -179,7 +190,7 @@ static bool fabric_is_private(int dirfd)
 	       !(st.st_mode & 077);
 }
 
-/* Made by us, or by who died while he made it. */
+/* True if the directory is a fabric of this user, maybe an incomplete one. */
 static bool fabric_is_one(int dirfd)
 {
 	return fabric_is_private(dirfd) &&
@@ -188,8 +199,9 @@ static bool fabric_is_one(int dirfd)
 }
 
 /*
- * Remove an empty directory: its creator was killed before it made a file.  It
- * may be another program's, so only a fabric that is named is removed so.
+ * Remove an empty directory, whose creator was killed before it made a file.
+ * It may belong to another program, so this is done only for a fabric that
+ * the caller named.
  */
 static int fabric_remove_empty(struct urxe_fabric *f, int place)
 {
@@ -236,8 +248,8 @@ int fabric_remove_unused(const char *dir, bool only_empty)
 }
 
 /*
- * .NAME.INODE: who moved it away died before he had emptied it, or it was
- * broken and had users then (broken.c).
+ * Remove a directory .NAME.INODE if it has no users.  Its remover died before
+ * it was emptied, or it was a broken fabric that had users (broken.c).
  */
 static void fabric_remove_moved(int place, const char *name)
 {
@@ -288,7 +300,10 @@ int fabric_sweep(const char *dir, bool only_empty,
 	return count;
 }
 
-/* Who leaves at the same time may just be looking whether we are still there.
+/*
+ * -EAGAIN: another process has the directory locked.  It may be an exiting
+ * one that finds this process still using the fabric, so the check is
+ * repeated.
  */
 static void fabric_remove_if_last(const char *dir)
 {
@@ -307,8 +322,9 @@ void fabric_leave(struct urxe_fabric *f)
 	int fd;
 
 	/*
-	 * Other threads may be at work in the mapping until the process has
-	 * ended, so it stays; but what it is of is opened anew, without a lock.
+	 * Other threads may use the mapping until the process has exited, so
+	 * it must stay valid.  Replace it by one of a new open file, without
+	 * the lock.
 	 */
 	fd = openat(f->dirfd, "device", O_RDWR | O_NOFOLLOW | O_CLOEXEC);
 	if (fd < 0)
