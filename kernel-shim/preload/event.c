@@ -1,4 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * The event tag table of the process: from the tag in an event record to the
+ * address of the CQ, QP or SRQ (shared/event_tag.h).
+ *
+ * The ioctl wrapper (wrap/fd.c) adds and removes objects for the provider.
+ * The read wrapper (wrap/read.c) translates the records that libibverbs
+ * reads.  A mutex protects the table.  fork(2) takes the mutex, so that the
+ * child has a consistent copy of the table.
+ */
 #define _GNU_SOURCE
 #include <infiniband/verbs.h>
 #include <pthread.h>
@@ -9,17 +18,25 @@
 #include "event.h"
 #include "shim.h"
 
-/* A tag is its place in the table (32) | a number that is used once (32). */
+/*
+ * An entry of the table.  A tag is a serial number (32) << 32 | index of the
+ * entry (32).  The serial number is never 0, and distinguishes the tag from
+ * earlier tags of the same entry.
+ */
 struct watched {
-	uint64_t tag, address; /* tag 0: the place is free */
-	uint32_t kind;
-	uint32_t read[2]; /* completion and async events */
+	uint64_t tag, address; /* tag 0: the entry is free */
+	uint32_t kind; /* enum event_kind */
+	uint32_t read[2]; /* numbers of completion and async events read */
 };
 
 _Atomic bool event_used;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct watched *table;
+/*
+ * Number of entries; index of the entry that was allocated last; the last
+ * serial number.
+ */
 static uint32_t room, next_place, next_number;
 
 static void table_lock(void)
@@ -32,7 +49,10 @@ static void table_unlock(void)
 	pthread_mutex_unlock(&lock);
 }
 
-/* With the lock, from here on. */
+/*
+ * Double the table, or create it.  False: no memory.  The caller holds the
+ * lock, as for table_take() and table_find().
+ */
 static bool table_grow(void)
 {
 	uint32_t n = room ? 2 * room : 64;
@@ -41,7 +61,7 @@ static bool table_grow(void)
 	if (!t)
 		return false;
 	memset(t + room, 0, (n - room) * sizeof(*t));
-	if (!room) { /* a forked child has what there was */
+	if (!room) { /* once: a forked child inherits the table */
 		pthread_atfork(table_lock, table_unlock, table_unlock);
 		next_number = (uint32_t)clock_now();
 	}
@@ -51,7 +71,10 @@ static bool table_grow(void)
 	return true;
 }
 
-/* A free place, after the last one that was given. */
+/*
+ * Return a free entry, or NULL if there is no memory.  The search is
+ * round-robin, so that an entry is not reused soon.
+ */
 static struct watched *table_take(void)
 {
 	uint32_t i;
@@ -116,7 +139,10 @@ uint64_t event_channel(int fd)
 		       0;
 }
 
-/* What an async event's element is; 0: the port, -1: there is none such. */
+/*
+ * Return the kind of object in the element of an async event.  0: the port or
+ * the device; -1: unknown event type.
+ */
 static int async_kind(uint32_t type)
 {
 	switch (type) {

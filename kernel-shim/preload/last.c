@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * The last that happens in a process that ends by exit().
+ * Run a function of the provider after all other exit handlers of exit(3).
  *
- * A plug-in is loaded late, so its own exit handlers and destructors run before
- * those of the program and its libraries, which may still give back what they
- * have.  This library is loaded before all of them: what it registers when it
- * begins is called when all of theirs are over.
+ * Exit handlers run in reverse order of registration.  The provider is a
+ * plug-in that is loaded late, so its own exit handlers and destructors run
+ * before those of the program and its libraries, which may still destroy
+ * verbs objects.  The preload library is loaded before all of them.
+ * Therefore a handler that its constructor registers runs last.
  */
 #define _GNU_SOURCE
 #include <stdlib.h>
@@ -13,7 +14,10 @@
 #include "shim.h"
 
 #ifdef __GLIBC__
-/* The referee's, or without --check that of the tally of failures. */
+/*
+ * Set by the referee (urxe run --check, provider/referee/leave.c), or without
+ * --check by the summary of failures (provider/abi/tally.c).
+ */
 static void (*last)(int status);
 
 static void last_run(int status, void *arg)
@@ -23,14 +27,18 @@ static void last_run(int status, void *arg)
 		last(status);
 }
 
-/* on_exit() alone: atexit() is over when this library's destructors are. */
+/*
+ * on_exit(3), not atexit(3): a handler that a shared library registers with
+ * atexit() runs no later than the destructors of that library.
+ */
 __attribute__((constructor)) static void last_register(void)
 {
 	on_exit(last_run, NULL);
 }
 
 /*
- * The provider looks for it by its name; fn gets the exit status.
+ * Register @fn, which replaces an earlier one.  It is called with the exit
+ * status.  The provider finds this function with dlsym(3).
  */
 void urxe_call_last(void (*fn)(int)) __attribute__((visibility("default")));
 void urxe_call_last(void (*fn)(int))

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Whether the library acts, in which fabric, and who provides the verbs. */
+/*
+ * Global state of the preload library: whether it is active, the fabric of
+ * the process, and loading of the provider.
+ */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -22,13 +25,13 @@ _Thread_local int shim_inside;
 _Atomic int shim_fork_known;
 
 static _Atomic(struct urxe_fabric *) fabric;
-/* Written before shim_state: */
+/* Stored before shim_state (release) and constant afterwards: */
 static char fabric_path[256];
 static bool with_host, host_cm;
 
 /*
- * A program's errno is 0 when it begins, and some count on it (tgtd).  Another
- * constructor, of this library too, may have asked for what is not there.
+ * Set errno to 0 at program start (C11 7.5), on which some programs depend
+ * (tgtd).  Another constructor, also of this library, may have changed it.
  */
 __attribute__((constructor)) static void errno_begin(void)
 {
@@ -135,7 +138,7 @@ void shim_why(const char *fmt, ...)
 		errno = saved;
 }
 
-/* Inode of the device segment in the directory behind dirfd; 0: none. */
+/* Return the inode of the device segment in directory @dirfd; 0: none. */
 static uint64_t segment_ino(int dirfd)
 {
 	struct stat st;
@@ -144,9 +147,10 @@ static uint64_t segment_ino(int dirfd)
 }
 
 /*
- * Programs close descriptors that they did not open (daemons, shells that
- * move theirs around).  When the directory's was one of them, get another;
- * the old number is somebody else's now.
+ * Reopen the directory of the fabric if the program has closed its
+ * descriptor.  Some programs close descriptors that they did not open:
+ * daemons, and shells that renumber theirs.  The old number is not closed,
+ * because it may be another file of the program by now.
  */
 static void fabric_renew_dirfd(struct urxe_fabric *f)
 {
@@ -160,10 +164,13 @@ static void fabric_renew_dirfd(struct urxe_fabric *f)
 	if (segment_ino(fd) == f->ino)
 		f->dirfd = fd;
 	else
-		close(fd); /* another fabric took its place */
+		close(fd); /* another fabric has this path now */
 }
 
-/* Threads that race here open it twice; the second one throws its own away. */
+/*
+ * If two threads race, both open the fabric; the one whose compare-and-swap
+ * fails closes its own.
+ */
 struct urxe_fabric *shim_fabric(void)
 {
 	struct urxe_fabric *f = shim_fabric_opened(), *none = NULL;
@@ -189,7 +196,11 @@ struct urxe_fabric *shim_fabric(void)
 	return none;
 }
 
-/* Other threads may be at work until the process has ended. */
+/*
+ * Leave the fabric at exit, which removes it if no other process uses it and
+ * URXE_KEEP is not set.  The fabric stays mapped, because other threads may
+ * use it until the process ends.
+ */
 __attribute__((destructor)) static void shim_end(void)
 {
 	struct urxe_fabric *f = shim_fabric_opened();
@@ -217,8 +228,9 @@ void shim_refresh_gids(struct urxe_fabric *f)
 }
 
 /*
- * Where the provider is: URXE_PROVIDER_DIR, beside this library (installed),
- * or where the build leaves it.
+ * Load the provider from URXE_PROVIDER_DIR, or else from the directory of
+ * this library (installed), or from its place in the build tree.  NULL:
+ * failure.
  */
 static void *provider_open(void)
 {

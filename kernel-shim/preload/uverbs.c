@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * The ioctls that libibverbs itself sends on cmd_fd.  All else of a context
- * is the provider's, in shared memory.
+ * Emulation of RDMA_VERBS_IOCTL, for the ioctls that libibverbs itself sends
+ * on cmd_fd (uverbs.h).  The provider implements everything else of a
+ * context, in shared memory.
  */
 #define _GNU_SOURCE
 #include <infiniband/verbs.h>
@@ -30,7 +31,7 @@ static struct ib_uverbs_attr *uverbs_find(const struct request *r, uint16_t id)
 	return NULL;
 }
 
-/* A number passed by value. */
+/* Read a number that is passed by value.  False: missing, or too long. */
 static bool uverbs_number(const struct request *r, uint16_t id, uint64_t *out)
 {
 	const struct ib_uverbs_attr *a = uverbs_find(r, id);
@@ -43,6 +44,7 @@ static bool uverbs_number(const struct request *r, uint16_t id, uint64_t *out)
 	return true;
 }
 
+/* Write an output attribute: 0, or -EINVAL (missing, or no space). */
 static int uverbs_put(struct ib_uverbs_attr *a, const void *from, size_t len)
 {
 	if (!a || a->len < len)
@@ -52,7 +54,10 @@ static int uverbs_put(struct ib_uverbs_attr *a, const void *from, size_t len)
 	return 0;
 }
 
-/* An event channel: its reading end.  Port events go to the async one. */
+/*
+ * Create an event channel, a FIFO, and return the descriptor of its read end,
+ * or -errno.  @async: record it in the arena as the channel for port events.
+ */
 static int uverbs_new_fifo(const struct request *r, bool async)
 {
 	struct urxe_arena *a;
@@ -86,8 +91,9 @@ static int uverbs_create_comp_channel(const struct request *r)
 }
 
 /*
- * Asked for QUERY_DEVICE without room for its answer, the kernel says
- * ENOSPC, and libibverbs learns that write commands may come this way.
+ * Legacy write commands, sent by ioctl.  libibverbs probes for them with
+ * QUERY_DEVICE and no space for the response.  ENOSPC, as from the kernel,
+ * tells it that they are supported.
  */
 static int uverbs_invoke_write(const struct request *r)
 {
@@ -116,7 +122,7 @@ static int uverbs_alloc_async_fd(const struct request *r)
 	fabric_why_clear();
 	fd = uverbs_new_fifo(r, true);
 	if (fd < 0) {
-		/* libibverbs closes the device again, and returns NULL */
+		/* ibv_open_device() then returns NULL, without a message */
 		shim_complain("cannot open " URXE_DEVICE_NAME, fd);
 		return fd;
 	}
@@ -216,7 +222,7 @@ static int uverbs_dispatch(const struct request *r)
 		if (methods[i].object == r->hdr->object_id &&
 		    methods[i].method == r->hdr->method_id)
 			return methods[i].run(r);
-	/* ENOTTY would turn all ioctls of the context off */
+	/* after ENOTTY, libibverbs would not use ioctls on this context */
 	return -EPROTONOSUPPORT;
 }
 
@@ -238,7 +244,7 @@ int uverbs_ioctl(int fd, void *arg)
 	ret = arena_fabric_dir(fd, dir, sizeof(dir));
 	if (ret)
 		return ret;
-	/* a descriptor may have come from a process in another fabric */
+	/* the descriptor may be from a process in another fabric */
 	r.f = shim_fabric_opened() ? shim_fabric() : NULL;
 	if (!r.f || strcmp(r.f->dir, dir)) {
 		ret = fabric_open(dir, false, &other);

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* Load libnl-3 on demand (libnl.h). */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -7,7 +8,10 @@
 #include "libnl.h"
 #include "preload/shim.h"
 
-/* As libibverbs links it: that one is taken if it is in the process. */
+/*
+ * The soname that libibverbs is linked with.  If the process has it already,
+ * dlopen(3) returns that copy.
+ */
 #define LIBNL "libnl-3.so.200"
 
 _Atomic(const struct libnl *) libnl_loaded;
@@ -28,9 +32,10 @@ static bool libnl_fill(struct libnl *t)
 }
 
 /*
- * No lock and no pthread_once: the dynamic linker has a lock of its own, which
- * a thread may hold whose constructor asks for a socket here.  Threads that
- * race load it twice; the second one throws its table away.
+ * No mutex and no pthread_once(3): a thread may call this from the
+ * constructor of a library, while it holds the lock of the dynamic linker.
+ * With a lock here, that could deadlock.  If two threads race, both fill a
+ * table; the one whose compare-and-swap fails frees its own.
  */
 bool libnl_load(void)
 {

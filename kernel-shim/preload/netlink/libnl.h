@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * libnl-3, which parses requests and builds answers.  It is loaded for the
- * first NETLINK_RDMA socket and not linked: most programs that are run here
- * open none, and loading it would hold up each one's start.
+ * Function table for libnl-3, which parses netlink requests and builds
+ * responses.  The library is not linked, but loaded with dlopen(3) when the
+ * first NETLINK_RDMA socket is created.  Most programs create none, and
+ * loading it would delay the start of each of them.
  */
 #pragma once
 
@@ -13,7 +14,7 @@
 #include "base/atomic.h"
 #include "base/compiler.h"
 
-/* What is used of it. */
+/* The functions that are used: F(name). */
 #define LIBNL_FUNCTIONS(F)  \
 	F(nla_data)         \
 	F(nla_get_u32)      \
@@ -44,10 +45,16 @@ struct libnl {
 
 extern internal _Atomic(const struct libnl *) libnl_loaded;
 
-/* False if it cannot be; then it was said why.  errno stays. */
+/*
+ * Load the library, if it is not loaded yet.  False: it cannot be loaded; the
+ * reason is logged if URXE_LOG is set.  errno is preserved.
+ */
 bool libnl_load(void);
 
-/* There is a stand-in for a socket, so it was loaded. */
+/*
+ * The function table.  It is not NULL once libnl_load() has succeeded, which
+ * is so whenever an emulated socket exists.
+ */
 static inline const struct libnl *nl(void)
 {
 	return load_acquire(&libnl_loaded);

@@ -1,12 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * A stand-in for a NETLINK_RDMA socket: a NETLINK_USERSOCK one, to which
- * requests never go.  They are answered here, by messages sent to its port
- * from a second socket; so bind, getsockname, poll, recvmsg and close are
- * the kernel's own.
+ * Emulated NETLINK_RDMA sockets (rdma-netlink): transport of requests and
+ * responses.  nldev.c executes the requests.
  *
- * A bit per descriptor number remembers which sockets are stand-ins.  close
- * is not seen, so the bit only says "maybe", and the socket itself is asked.
+ * An emulated socket, called stand-in, is a NETLINK_USERSOCK socket.  The
+ * send wrappers pass its requests to netlink_request() in place of the
+ * kernel.  The responses are sent from the stand-in to its own port, so the
+ * program receives them with the kernel's recvmsg, and bind, getsockname,
+ * poll and close need no wrapper.
+ *
+ * A bitmap by descriptor number records which sockets are stand-ins.  close
+ * is not intercepted, so a set bit is only a hint; SO_DOMAIN and SO_PROTOCOL
+ * of the socket decide.
  */
 #define _GNU_SOURCE
 #include <linux/netlink.h>
@@ -21,9 +26,10 @@
 
 #define MAX_FD 65536
 /*
- * Answers wait in the stand-in until the caller reads them.  Where there is
- * not room enough it is made, in bytes, a part of which is for the last
- * message.  A message is not longer than what clients read at a time, and
+ * Responses stay in the receive buffer of the stand-in until the program
+ * reads them.  If the buffer is full, it is enlarged to ANSWER_ROOM bytes, of
+ * which LAST_ROOM are reserved for the last message of a response.
+ * MAX_MESSAGE is less than what clients read at a time, and such a message
  * takes one page.
  */
 #define ANSWER_ROOM (2 << 20)
@@ -50,10 +56,10 @@ int netlink_socket(int type)
 {
 	int fd;
 
-	/* libibverbs walks its list of drivers after this */
+	/* libibverbs searches its list of drivers after this */
 	shim_load_provider();
 	if (!libnl_load())
-		return -EPROTONOSUPPORT; /* as a kernel without RDMA has it */
+		return -EPROTONOSUPPORT; /* as from a kernel without RDMA */
 	fd = socket(AF_NETLINK, type, NETLINK_USERSOCK);
 	if (fd < 0)
 		return -errno;
@@ -68,7 +74,11 @@ int netlink_socket(int type)
 
 /* ---------------------------------------------------------------- answers */
 
-/* As much as the system allows, but for what the last message may need. */
+/*
+ * Enlarge the receive buffer, up to the limit of the system
+ * (net.core.rmem_max).  @last: use the whole buffer; otherwise leave
+ * LAST_ROOM bytes for the last message.
+ */
 static void nl_make_room(int fd, bool last)
 {
 	int room = ANSWER_ROOM;
@@ -76,14 +86,17 @@ static void nl_make_room(int fd, bool last)
 
 	if (setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &room, sizeof(room)))
 		setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &room, sizeof(room));
-	/* it reads twice as much as was set, man 7 socket */
+	/* getsockopt returns twice the value that was set: socket(7) */
 	if (last || getsockopt(fd, SOL_SOCKET, SO_RCVBUF, &room, &len))
 		return;
 	room = room / 2 - LAST_ROOM;
 	setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &room, sizeof(room));
 }
 
-/* The reader is the caller: waiting for room would be for ever. */
+/*
+ * Queue a message on the stand-in: 0, or -errno; -ENOBUFS: it is full.  Do
+ * not block: the reader may be this thread, which then would wait forever.
+ */
 static int nl_try_answer(struct nl_request *r, const struct nlmsghdr *h)
 {
 	struct sockaddr_nl to = { .nl_family = AF_NETLINK, .nl_pid = r->port };
@@ -94,6 +107,10 @@ static int nl_try_answer(struct nl_request *r, const struct nlmsghdr *h)
 	return errno == EAGAIN ? -ENOBUFS : -errno;
 }
 
+/*
+ * Queue a message that is not the last one.  The first error is stored in
+ * r->err.  After -ENOBUFS, no further messages are queued.
+ */
 static void nl_answer(struct nl_request *r, const struct nlmsghdr *h)
 {
 	int ret;
@@ -109,7 +126,10 @@ static void nl_answer(struct nl_request *r, const struct nlmsghdr *h)
 		r->err = ret;
 }
 
-/* The reader waits for it. */
+/*
+ * Queue the last message of a response.  It may use the reserved part of the
+ * buffer, because the program waits for it.
+ */
 static void nl_answer_last(struct nl_request *r, const struct nlmsghdr *h)
 {
 	if (nl_try_answer(r, h) == -ENOBUFS) {
@@ -142,7 +162,10 @@ void nl_reply_send(struct nl_request *r, struct nl_msg *msg, bool failed)
 	nl()->nlmsg_free(msg);
 }
 
-/* The end of a dump, an error, or the acknowledgement that was asked for. */
+/*
+ * Complete the response: NLMSG_DONE after a dump, NLMSG_ERROR if @err or
+ * r->err is set, or the acknowledgement if NLM_F_ACK requests one.
+ */
 static void nl_finish(struct nl_request *r, int err)
 {
 	struct {
@@ -177,7 +200,11 @@ static void nl_finish(struct nl_request *r, int err)
 
 /* ---------------------------------------------------------------- host */
 
-/* Returns 1 when the last message of the answer was seen, else 0, -errno. */
+/*
+ * Forward messages that the kernel sent.  1: the response is complete; 0:
+ * more messages follow; -errno: the kernel reported it, or sent garbage
+ * (-EPROTO).
+ */
 static int nl_pass_on(struct nl_request *r, char *buf, int len)
 {
 	struct nlmsghdr *h;
@@ -217,7 +244,7 @@ int nl_ask_host(struct nl_request *r)
 		return -ENODEV; /* a kernel without RDMA has no devices */
 	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof(timeout));
 	memcpy(&buf, r->hdr, r->hdr->nlmsg_len);
-	/* with an acknowledgement every answer has an end */
+	/* the acknowledgement marks the end of the response */
 	if (!nl_is_dump(r))
 		buf.align.nlmsg_flags |= NLM_F_ACK;
 	buf.align.nlmsg_pid = 0;
@@ -248,7 +275,10 @@ static bool netlink_is_stand_in(int fd)
 	       proto == NETLINK_USERSOCK;
 }
 
-/* The port number that answers go to; a socket that was not bound gets one. */
+/*
+ * Return the netlink port of the stand-in, to which responses are sent; 0 on
+ * failure.  If the program did not bind the socket, bind it.
+ */
 static uint32_t nl_port_of(int fd)
 {
 	struct sockaddr_nl a = { .nl_family = AF_NETLINK };
@@ -283,7 +313,7 @@ bool netlink_request(int fd, const void *buf, size_t len)
 	union {
 		struct nlmsghdr h;
 		char bytes[4096];
-	} copy; /* aligned, and not changed meanwhile */
+	} copy; /* aligned, and other threads cannot change it */
 	struct nl_request r = { 0 };
 	struct nlmsghdr *h = &copy.h;
 	int left = (int)len;
@@ -292,7 +322,7 @@ bool netlink_request(int fd, const void *buf, size_t len)
 		return false;
 	memcpy(&copy, buf, len);
 	r.port = nl_port_of(fd);
-	/* it answers itself: no descriptor may be left for another one */
+	/* no second socket: the process may have no free descriptor */
 	r.stand_in = fd;
 	r.f = shim_fabric();
 	for (; nl()->nlmsg_ok(h, left); h = nl()->nlmsg_next(h, &left))

@@ -1,5 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* The commands of the RDMA_NL_NLDEV netlink client, one function each. */
+/*
+ * The commands of the RDMA_NL_NLDEV netlink client, which libibverbs and
+ * rdma(8) use, and their dispatch: requests about the emulated device are
+ * executed here, requests about other devices are forwarded to the kernel.
+ * res.c has the RES_* commands, stat.c the STAT_* commands.
+ */
 #define _GNU_SOURCE
 #include <string.h>
 
@@ -8,8 +13,8 @@
 #define NODE_TYPE_CA 1
 #define PHYS_LINK_UP 5
 #define PHYS_DISABLED 3
-#define CM_ABI 4 /* of rdma_cm */
-#define UVERBS_ABI 1 /* of the provider, as abi_version in sysfs */
+#define CM_ABI 4 /* ABI version of rdma_cm */
+#define UVERBS_ABI 1 /* ABI version of the provider, as in sysfs */
 
 bool nl_get_u32(const struct nl_request *r, int id, uint32_t *out)
 {
@@ -40,7 +45,10 @@ static bool attr_is_string(struct nlattr *a, const char *s)
 	       (nl()->nla_len(a) == (int)n || !((char *)nl()->nla_data(a))[n]);
 }
 
-/* What the request is about. */
+/*
+ * The device of a request: the emulated device, a device of the host, or no
+ * device is named.
+ */
 enum target { OURS, HOSTS, ALL };
 
 static enum target request_target(const struct nl_request *r)
@@ -73,7 +81,7 @@ static int dev_get(struct nl_request *r)
 		return -ENOMEM;
 	memcpy(fw, dev->fw_ver, sizeof(dev->fw_ver));
 	bad = nldev_put_name(m);
-	/* in this message: how many ports there are */
+	/* in this message: the number of ports */
 	bad |= nl()->nla_put_u32(m, RDMA_NLDEV_ATTR_PORT_INDEX, 1);
 	bad |= nl()->nla_put_u64(m, RDMA_NLDEV_ATTR_CAP_FLAGS, 0);
 	bad |= nl()->nla_put_string(m, RDMA_NLDEV_ATTR_FW_VERSION, fw);
@@ -122,7 +130,7 @@ static int port_get(struct nl_request *r)
 static int chardev_put(struct nl_request *r, uint32_t major, uint32_t minor,
 		       uint64_t abi, const char *name)
 {
-	/* as the kernel's huge_encode_dev has it */
+	/* encoded as by the kernel's huge_encode_dev() */
 	const uint64_t dev = major << 8 | (minor & 0xff) |
 			     (uint64_t)(minor & ~0xffu) << 12;
 	struct nl_msg *m;
@@ -138,7 +146,7 @@ static int chardev_put(struct nl_request *r, uint32_t major, uint32_t minor,
 	return 0;
 }
 
-/* "uverbs" of our device. */
+/* Return the uverbs character device of the emulated device. */
 static int chardev_get(struct nl_request *r)
 {
 	if (!attr_is_string(r->attr[RDMA_NLDEV_ATTR_CHARDEV_TYPE], "uverbs"))
@@ -153,10 +161,10 @@ static int sys_get(struct nl_request *r)
 	int bad;
 
 	store_relaxed(&shim_fork_known,
-		      1); /* libibverbs asks for nothing else */
+		      1); /* libibverbs queries it only for fork support */
 	if (!m)
 		return -ENOMEM;
-	/* 1: devices are seen in every network namespace */
+	/* 1: devices are visible in every network namespace */
 	bad = nl()->nla_put_u8(m, RDMA_NLDEV_SYS_ATTR_NETNS_MODE, 1);
 	/* registered memory stays shared with the device across fork */
 	bad |= nl()->nla_put_u8(m, RDMA_NLDEV_SYS_ATTR_COPY_ON_FORK, 1);
@@ -165,9 +173,9 @@ static int sys_get(struct nl_request *r)
 }
 
 enum flags {
-	DUMPS = 1, /* of all devices, when none is named */
+	DUMPS = 1, /* without a device, dump all devices */
 	SYSTEM = 2, /* not about a device */
-	BY_TYPE = 4, /* a character device may be named by its type alone */
+	BY_TYPE = 4, /* a character device, which its type may identify */
 };
 
 static const struct {
@@ -197,7 +205,10 @@ static int ask_host(struct nl_request *r)
 	return shim_with_host() ? nl_ask_host(r) : -ENODEV;
 }
 
-/* Without a device named: everybody's answers, if the command may. */
+/*
+ * Execute command @i for a request that names no device, if the command
+ * allows that: for the devices of the host and the emulated device.
+ */
 static int run_all(struct nl_request *r, unsigned int i)
 {
 	struct nlattr *type = r->attr[RDMA_NLDEV_ATTR_CHARDEV_TYPE];
@@ -207,7 +218,7 @@ static int run_all(struct nl_request *r, unsigned int i)
 		ret = ask_host(r);
 		return ret ? commands[i].run(r) : 0;
 	}
-	if (commands[i].flags & BY_TYPE) { /* rdma_cm is no device's */
+	if (commands[i].flags & BY_TYPE) { /* rdma_cm belongs to no device */
 		if (!r->f || shim_host_cm() || !attr_is_string(type, "rdma_cm"))
 			return ask_host(r);
 		return chardev_put(r, URXE_CM_MAJOR, URXE_CM_MINOR, CM_ABI,

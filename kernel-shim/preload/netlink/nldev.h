@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Between the transport (netlink.c) and the commands (nldev.c). */
+/*
+ * Interface between the netlink transport (netlink.c) and the commands of the
+ * RDMA_NL_NLDEV client (nldev.c, res.c, stat.c).  A request is executed in
+ * the thread that sends it.
+ */
 #pragma once
 
 #include <rdma/rdma_netlink.h>
@@ -7,17 +11,17 @@
 #include "preload/shim.h"
 #include "libnl.h"
 
-/* Newer than some kernel headers. */
+/* RDMA_NLDEV_ATTR_DRIVER_DETAILS; some kernel headers do not have it */
 #define NLDEV_ATTR_DRIVER_DETAILS 99
-#define NLDEV_ATTRS 128 /* what is looked at; numbers from here on are not */
+#define NLDEV_ATTRS 128 /* attributes with higher numbers are ignored */
 
 struct nl_request {
 	const struct nlmsghdr *hdr;
 	struct nlattr *attr[NLDEV_ATTRS];
-	struct urxe_fabric *f; /* NULL: there is no device of ours */
-	int stand_in; /* the socket that asked, and answers */
-	uint32_t port; /* of the stand-in: where answers go */
-	int err; /* the first answer that did not fit, -errno */
+	struct urxe_fabric *f; /* NULL: there is no emulated device */
+	int stand_in; /* the emulated socket, for requests and responses */
+	uint32_t port; /* netlink port of stand_in */
+	int err; /* -errno of the first response that failed; 0: none */
 };
 
 static inline bool nl_is_dump(const struct nl_request *r)
@@ -25,23 +29,33 @@ static inline bool nl_is_dump(const struct nl_request *r)
 	return (r->hdr->nlmsg_flags & NLM_F_DUMP) == NLM_F_DUMP;
 }
 
-/* A message of the request's type with a header of its own; NULL: no memory */
+/*
+ * Allocate a response message for command @op (RDMA_NLDEV_CMD_*), with its
+ * header.  NULL: no memory; r->err is set.
+ */
 struct nl_msg *nl_reply_new(struct nl_request *r, int op);
-/* Sends and frees it; failed: a put into it did not fit. */
+/*
+ * Send and free @msg.  @failed: an attribute did not fit; set r->err to
+ * -EMSGSIZE in place of sending.
+ */
 void nl_reply_send(struct nl_request *r, struct nl_msg *msg, bool failed);
 
 /*
- * Pass the request to the kernel and its answers on, without the end of a
- * dump or the acknowledgement.  0, or the kernel's -errno.
+ * Send the request to the kernel and forward the responses, except the
+ * message that ends a dump and the acknowledgement.  0, or -errno from the
+ * kernel; -ENODEV if the kernel has no RDMA.  Wait at most 2 s per response.
  */
 int nl_ask_host(struct nl_request *r);
 
-/* An attribute of the request; false if it is not there or not one. */
+/* Read an attribute of the request.  False: it is missing, or too short. */
 bool nl_get_u32(const struct nl_request *r, int id, uint32_t *out);
 bool nl_get_u8(const struct nl_request *r, int id, uint32_t *out);
 
-/* The device's index and name, which answers start with. */
+/*
+ * Add index and name of the device, with which responses start.  Nonzero: no
+ * space in @m.
+ */
 int nldev_put_name(struct nl_msg *m);
 
-/* Carry out the request: 0 or -errno. */
+/* Execute the request: 0, or -errno. */
 int nldev_run(struct nl_request *r);

@@ -1,26 +1,29 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* How many objects there are, and the way of all listings. */
+/*
+ * The commands RES_GET, which counts objects, and RES_*_GET, which lists
+ * them; res.h has an overview.
+ */
 #include <string.h>
 
 #include "cm/cm.h"
 #include "res.h"
 
-/* Where the objects go. */
+/* The state of a listing: filters and the current message. */
 struct res_out {
 	struct nl_request *r;
 	const struct res_kind *kind;
-	uint32_t port; /* only what is behind it; 0: everything */
-	bool dump; /* else the object `id` only */
+	uint32_t port; /* only objects of this port; 0: all */
+	bool dump; /* all objects; false: only the object `id` */
 	uint32_t id;
-	bool details; /* what is the device's own, too */
+	bool details; /* include driver-specific attributes */
 	bool found;
 	struct nl_msg *msg; /* being filled, or NULL */
-	struct nlattr *table;
+	struct nlattr *table; /* its open nest, in a dump */
 };
 
 /* ---------------------------------------------------------------- values */
 
-/* false: the object has no such attribute. */
+/* Load the value of attribute @a.  False: the object has no such value. */
 static bool attr_value(const struct res_obj *o, const struct res_attr *a,
 		       uint64_t *value)
 {
@@ -118,7 +121,10 @@ static int put_object(struct res_out *out, struct nl_msg *m,
 
 /* ---------------------------------------------------------------- messages */
 
-/* A message: the device and, in a dump, a table that entries go into. */
+/*
+ * Begin a message: the device and, in a dump, the table of entries.  False:
+ * no memory or no space.
+ */
 static bool out_begin(struct res_out *out)
 {
 	out->msg = nl_reply_new(out->r, out->kind->op);
@@ -157,13 +163,16 @@ static bool out_add(struct res_out *out, const struct res_obj *o)
 	return true;
 }
 
-/* There is no use in going on: found, or no room for more. */
+/* Return true if the listing is complete, or has failed. */
 static bool out_done(const struct res_out *out)
 {
 	return out->r->err || (!out->dump && out->found);
 }
 
-/* The object into the answer, if it is wanted. */
+/*
+ * res_fn: add an object to the response, unless a filter excludes it.  If the
+ * current message is full, send it and begin another one.
+ */
 static bool out_put(const struct res_obj *found, void *arg)
 {
 	struct res_out *out = arg;
@@ -189,7 +198,10 @@ static bool out_put(const struct res_obj *found, void *arg)
 
 /* ---------------------------------------------------------------- commands */
 
-/* Which one, if it is one object that is asked for. */
+/*
+ * Parse the attributes of the request: port, details, and the number of the
+ * object if it is not a dump.
+ */
 static int res_parse(struct res_out *out)
 {
 	struct nl_request *r = out->r;
@@ -199,7 +211,7 @@ static int res_parse(struct res_out *out)
 	    (!nl_get_u32(r, RDMA_NLDEV_ATTR_PORT_INDEX, &out->port) ||
 	     out->port != 1))
 		return -EINVAL;
-	/* the older tools show them without having asked */
+	/* older tools show details, but do not send this attribute */
 	out->details = !nl_get_u8(r, NLDEV_ATTR_DRIVER_DETAILS, &on) || on;
 	out->dump = nl_is_dump(r);
 	if (out->dump) {

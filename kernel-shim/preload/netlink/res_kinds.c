@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* The kinds of objects and their attributes. */
+/*
+ * The kinds of objects for resource tracking, and their attributes (res.h).
+ * *_check() decide whether an entry of a table is an object, *_fill() compute
+ * the values that the entry does not have.
+ */
 #define _GNU_SOURCE
 #include <infiniband/verbs.h>
 #include <stdlib.h>
@@ -10,9 +14,10 @@
 #include "res.h"
 #include "shared/bitmap.h"
 
-#define MAX_RUNS 100 /* of QPNs shown per SRQ: an entry fits in a message */
+/* Ranges of QPNs shown per SRQ, so that an entry fits in a message. */
+#define MAX_RUNS 100
 
-/* A member of an entry, some of which are atomic. */
+/* Load a member of an entry that is atomic. */
 #define LOAD(member) load_relaxed(&(member))
 
 #define ATTR(form_, id_) .form = RES_##form_, .id = RDMA_NLDEV_ATTR_##id_
@@ -84,7 +89,7 @@ static void mr_fill(struct res_obj *o)
 {
 	const struct urxe_key *k = o->entry;
 
-	/* the null MR cannot be reached from afar */
+	/* the null MR has no rkey: it is not accessible remotely */
 	o->value[0] = k->kind == URXE_MEM_NULL ? RES_NONE :
 						 (uint32_t)LOAD(k->live);
 }
@@ -118,7 +123,10 @@ static const struct res_attr qp_details[] = {
 	{ 0 }
 };
 
-/* The number of the QP in slot i of the directory, if it is the context's. */
+/*
+ * Return the QPN in entry @i of the QP directory, or 0 if the QP does not
+ * belong to the context.
+ */
 static uint32_t qp_number(const struct res_ctx *c, uint32_t i)
 {
 	const uint32_t qpn = URXE_DIR_QPN(load_acquire(&c->f->dev->qp[i]));
@@ -141,20 +149,25 @@ static void qp_find(const struct res_ctx *c, uint64_t *map)
 			bitmap_set(map, i, 1);
 }
 
-/* A number is taken before its QP is made, and given back after its end. */
+/*
+ * A QPN is allocated before its QP is created, and freed after it is
+ * destroyed, so the directory may have QPNs without a QP.
+ */
 static bool qp_check(struct res_obj *o)
 {
 	const struct urxe_qp_sh *sh = o->entry;
 	const uint64_t conn = LOAD(sh->conn);
 
 	o->number = qp_number(o->c, o->index);
-	o->port = URXE_CONN_STATE(conn) != IBV_QPS_RESET; /* chosen for INIT */
+	/* the port is set by the transition to INIT */
+	o->port = URXE_CONN_STATE(conn) != IBV_QPS_RESET;
 	return o->number && o->number == URXE_CONN_QPN(conn);
 }
 
 /*
- * The next PSN of a connected QP is what its peer expects: nothing is under
- * way between them.  Others have it noted by their owner now and then.
+ * Return the next send PSN.  If the connected peer is in this fabric, it is
+ * the PSN that the peer expects, because no packet is in flight between them.
+ * Otherwise it is sq_psn, which the owner of the QP updates only sometimes.
  */
 static uint32_t qp_next_psn(const struct res_obj *o, uint32_t dest)
 {
@@ -212,7 +225,7 @@ static bool ctx_note_qp(const struct res_obj *o, void *arg)
 	return true;
 }
 
-/* XRC SRQs use a CQ, too. */
+/* An XRC SRQ uses a CQ. */
 static bool ctx_note_srq(const struct res_obj *o, void *arg)
 {
 	const struct urxe_srq_sh *sh = o->entry;
@@ -222,6 +235,7 @@ static bool ctx_note_srq(const struct res_obj *o, void *arg)
 	return true;
 }
 
+/* res_kind.prepare: collect the QPs and SRQs of the context in c->user. */
 static int ctx_note_users(struct res_ctx *c)
 {
 	c->user = calloc(URXE_MAX_QP + URXE_MAX_SRQ, sizeof(*c->user));
@@ -234,6 +248,7 @@ static int ctx_note_users(struct res_ctx *c)
 
 /* ---------------------------------------------------------------- SRQs */
 
+/* Add a range of QPNs.  Nonzero: no space. */
 static int srq_put_run(struct nl_msg *m, uint32_t first, uint32_t last)
 {
 	struct nlattr *entry =
@@ -252,6 +267,7 @@ static int srq_put_run(struct nl_msg *m, uint32_t first, uint32_t last)
 	return bad;
 }
 
+/* Add the QPs that use the SRQ, as ranges of consecutive QPNs. */
 static int srq_put_qps(struct nl_msg *m, const struct res_obj *o)
 {
 	const struct res_user *u = o->c->user, *end = u + o->c->users;
@@ -274,7 +290,7 @@ static int srq_put_qps(struct nl_msg *m, const struct res_obj *o)
 		first = first ? first : u->qpn;
 		last = u->qpn;
 	}
-	if (!table) /* it has to be there, even if it is empty */
+	if (!table) /* the attribute is mandatory, even if it is empty */
 		return nl()->nla_put(m, RDMA_NLDEV_ATTR_RES_QP, 0, NULL);
 	bad |= first && srq_put_run(m, first, last);
 	nl()->nla_nest_end(m, table);
@@ -335,7 +351,10 @@ static const struct res_attr cq_details[] = {
 	{ 0 }
 };
 
-/* Twice, if it is for both directions, as the kernel counts. */
+/*
+ * Return the number of users of the CQ.  A QP that uses it for both queues
+ * counts twice, as in the kernel.
+ */
 static uint32_t cq_users(const struct res_obj *o)
 {
 	const struct res_user *u = o->c->user, *end = u + o->c->users;
@@ -389,7 +408,10 @@ static void cm_id_fill(struct res_obj *o)
 			      0;
 }
 
-/* If it is the device's: it has led there, or listens on all. */
+/*
+ * Return true if the id exists and belongs to the device: it is bound to the
+ * device, or listens on all devices.
+ */
 static bool cm_id_check(struct cm *cm, struct res_obj *o)
 {
 	const struct cm_id *id = cm_id_at(cm, o->index + 1);
@@ -409,7 +431,7 @@ static void cm_id_each(struct urxe_fabric *f, res_fn *fn, void *arg)
 	struct cm cm = { .f = f };
 	uint32_t i;
 
-	/* not to make the tables for the sake of looking */
+	/* do not create the CM tables only to read them */
 	if (faccessat(f->dirfd, "cm", F_OK, 0) || cm_map(f, &cm.t))
 		return;
 	if (cm_lock(&cm))
@@ -460,7 +482,7 @@ const struct res_kind res_kinds[RES_KINDS] = {
 		      .prepare = ctx_note_users, .fill = srq_fill },
 };
 
-/* As kernel drivers answer that count nothing per MR. */
+/* The response of kernel drivers that have no counters per MR. */
 static const struct res_attr mr_stat_attrs[] = {
 	{ ATTR(U32, RES_MRN), OWN(number) },
 	{ 0 }

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* From a slot of the device to the objects of its context. */
+/*
+ * Find the objects of a context: open the arena of a context slot, and
+ * iterate over the entries of its tables (res.h).
+ */
 #define _GNU_SOURCE
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,7 +12,7 @@
 #include "res.h"
 #include "shared/bitmap.h"
 
-#define AT_ONCE 4096 /* bytes of a table */
+#define AT_ONCE 4096 /* bytes of a table read at a time */
 
 static_assert(!offsetof(struct urxe_pd_sh, live) &&
 		      !offsetof(struct urxe_cq_sh, live) &&
@@ -35,7 +38,10 @@ bool res_read(const struct res_ctx *c, uint64_t offset, void *buf, size_t len)
 	return true;
 }
 
-/* The beginning of an arena, which has been there since it was made. */
+/*
+ * The first members of struct urxe_arena, which are written when the arena is
+ * created and do not change.
+ */
 struct head {
 	char magic[16];
 	uint32_t version;
@@ -91,7 +97,10 @@ void res_ctx_close(struct res_ctx *c)
 	close(c->fd);
 }
 
-/* Which entries of the table may be objects. */
+/*
+ * Set the bits of the entries that may be objects.  False: the bitmap cannot
+ * be read.
+ */
 static bool kind_find_used(const struct res_ctx *c, const struct res_kind *kind,
 			   uint64_t *map)
 {
@@ -101,7 +110,10 @@ static bool kind_find_used(const struct res_ctx *c, const struct res_kind *kind,
 	return !kind->map || res_read(c, kind->map, map, kind->max / 8);
 }
 
-/* Entry 0 of these tables is not used. */
+/*
+ * Return true if the entry is an object; set its number.  Tables without
+ * kind->check do not use entry 0.
+ */
 static bool kind_is_object(const struct res_kind *kind, struct res_obj *o)
 {
 	if (kind->check)

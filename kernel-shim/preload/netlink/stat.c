@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * What "rdma statistic" asks: the port's counters, the files of hw_counters in
- * sysfs.  There are no others.
+ * The commands STAT_GET and STAT_GET_STATUS, for rdma(8) "statistic".  They
+ * return the hardware counters of the port, which sysfs has in hw_counters.
+ * There are no counters per QP or per MR.
  */
 #include "res.h"
 
@@ -12,7 +13,7 @@ static bool for_our_port(const struct nl_request *r)
 	return nl_get_u32(r, RDMA_NLDEV_ATTR_PORT_INDEX, &port) && port == 1;
 }
 
-/* A message that starts with the port. */
+/* Begin a message with device and port.  NULL: no memory. */
 static struct nl_msg *stat_begin(struct nl_request *r, int op, int *bad)
 {
 	struct nl_msg *m = nl_reply_new(r, op);
@@ -24,7 +25,7 @@ static struct nl_msg *stat_begin(struct nl_request *r, int op, int *bad)
 	return m;
 }
 
-/* With their values, or else with their indices. */
+/* Add counter @i: name, and its value or (@values is false) its index. */
 static int stat_put_counter(struct nl_msg *m, const struct urxe_dev *dev,
 			    unsigned int i, bool values)
 {
@@ -69,7 +70,10 @@ static int port_counters(struct nl_request *r, int op, bool values)
 	return 0;
 }
 
-/* Counters are not bound to QPs: not by hand, and not by themselves. */
+/*
+ * Return the counter mode: counters are bound to QPs neither manually nor
+ * automatically, so a counter id is -ENOENT.
+ */
 static int qp_mode(struct nl_request *r)
 {
 	struct nl_msg *m;

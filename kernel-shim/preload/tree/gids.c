@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * The files that change: GIDs, the port's state, the network interface
- * behind the device, counters.
+ * The files of the sysfs tree that change: GIDs, port state, network
+ * interface of the device, and counters.  The path wrappers
+ * (wrap/redirect.c) update them before a program opens or lists them.
+ *
+ * GID files are replaced by rename(2).  The stamp file has the GID generation
+ * and port state of the files, so that a process rewrites them only if they
+ * are out of date.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -25,7 +30,10 @@ static void gid_text(const uint8_t raw[16], char text[48])
 			      raw[i + 1], i < 14 ? ':' : '\n');
 }
 
-/* The table is long and most of it empty: that has two files in all. */
+/*
+ * Most entries of the GID table are empty.  Their files are hard links to
+ * these two.
+ */
 static void tree_make_empty_gid(int dirfd)
 {
 	static const uint8_t zero[16];
@@ -36,6 +44,7 @@ static void tree_make_empty_gid(int dirfd)
 	tree_put(dirfd, EMPTY_ATTR, "", TREE_EINVAL_MODE);
 }
 
+/* Write entry @i of directory @what; @text NULL: link it to @empty. */
 static void tree_put_gid_file(int dirfd, const char *what, unsigned int i,
 			      const char *text, const char *empty)
 {
@@ -67,7 +76,10 @@ static void tree_write_gid(struct urxe_fabric *f, int dirfd, unsigned int i)
 			  EMPTY_ATTR);
 }
 
-/* device/net has one link: the interface of the first IPv4 GID. */
+/*
+ * Directory device/net: one symbolic link, to the interface of the first IPv4
+ * GID, or none.
+ */
 static void tree_write_net(struct urxe_fabric *f, int tree)
 {
 	char path[128], target[64];
@@ -124,7 +136,7 @@ static uint64_t tree_state(const struct urxe_dev *dev)
 
 void tree_refresh(struct urxe_fabric *f)
 {
-	/* what the files were when this process last looked */
+	/* the state of the files when this process last checked them */
 	static _Atomic uint64_t seen;
 	char stamp[32];
 	uint64_t now = tree_state(f->dev);
@@ -132,8 +144,9 @@ void tree_refresh(struct urxe_fabric *f)
 	if (load_relaxed(&seen) == now)
 		return;
 	/*
-	 * Two may write at a time, and one of them what is old by now: he is
-	 * the one who sees that it has changed meanwhile.
+	 * Two processes may write at a time, and one of them an outdated
+	 * state.  That process then finds that the state has changed, and
+	 * repeats.
 	 */
 	do {
 		now = tree_state(f->dev);
@@ -146,7 +159,10 @@ void tree_refresh(struct urxe_fabric *f)
 
 /* ---------------------------------------------------------------- counters */
 
-/* -1: always 0; -2: how often the hardware would be asked, in ms */
+/*
+ * The counter of each file: URXE_CNT_*; -1: constant 0; -2: constant 10, the
+ * interval in ms at which a kernel reads hardware counters.
+ */
 static const struct {
 	const char *name;
 	int counter;
@@ -175,7 +191,8 @@ static const struct {
 	{ "hw_counters/lifespan", -2 },
 };
 #define COUNTERS (sizeof(counters) / sizeof(*counters))
-#define HW_COUNTERS "hw_counters/" /* the others, by counter_name() */
+/* the other files there are named by counter_name() */
+#define HW_COUNTERS "hw_counters/"
 
 static int counter_put(int dirfd, const char *folder, const char *name,
 		       const char *text)
@@ -201,7 +218,10 @@ int tree_make_counters(int dirfd)
 	return ret;
 }
 
-/* What path, which ends in the name of a file, is about; -1: not known. */
+/*
+ * Return the counter (URXE_CNT_*) of the file at @path, and its path in the
+ * tree in @file.  Negative: the file is constant, or not a counter.
+ */
 static int counter_of(const char *path, char file[160])
 {
 	const char *hw = strstr(path, "/" HW_COUNTERS), *name;
@@ -225,8 +245,8 @@ static int counter_of(const char *path, char file[160])
 }
 
 /*
- * Written in place, not replaced: a program that keeps the file open and
- * reads it again sees what was current when anybody last opened it.
+ * Write in place, do not replace the file: a program that keeps it open and
+ * reads it again gets the value of the last time that any process opened it.
  */
 void tree_refresh_counter(struct urxe_fabric *f, const char *path)
 {

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * --with-host-devices: directories "host/sys/class/..." and
- * "host/dev/infiniband" in the fabric hold links to our entries and to the
- * host's, so that one readdir shows both.
+ * Merged directories: the entries of the host and of the emulated device.
+ * Directories such as "host/sys/class/infiniband" and "host/dev/infiniband"
+ * in the fabric contain symbolic links to both, so that one readdir(3) lists
+ * both.  They are used with --with-host-devices, and for directories that are
+ * always shared.  wrap/redirect.c updates them whenever a program accesses
+ * the directory, without a lock.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -14,6 +17,7 @@
 
 #include "tree.h"
 
+/* Open the merged directory for @path, and create it if necessary. */
 static int host_open(struct urxe_fabric *f, const char *path)
 {
 	char dir[TREE_PATH_MAX];
@@ -24,8 +28,9 @@ static int host_open(struct urxe_fabric *f, const char *path)
 }
 
 /*
- * Make entry `name` of the merged directory point at target.  Others may do the
- * same at this moment: there is always a link.
+ * Make entry @name of the merged directory a symbolic link to @target.
+ * rename(2) replaces an existing link, so that other processes, which may do
+ * the same concurrently, always find one.
  */
 static void host_point(int merged, const char *name, const char *target)
 {
@@ -45,7 +50,7 @@ static void host_point(int merged, const char *name, const char *target)
 		unlinkat(merged, tmp, 0);
 }
 
-/* A link to where each entry of `from` leads. */
+/* Add a link for each entry of directory @from, to its real path. */
 static void host_add_all(int merged, const char *from)
 {
 	char path[PATH_MAX], target[PATH_MAX];
@@ -76,7 +81,10 @@ static bool host_has_entry(const char *dir, const char *name)
 	       !faccessat(AT_FDCWD, path, F_OK, AT_SYMLINK_NOFOLLOW);
 }
 
-/* Entries that are in neither directory any more: devices that left. */
+/*
+ * Remove entries that are no longer in either directory: devices that were
+ * removed.
+ */
 static void host_drop_stale(int merged, const char *host, const char *own)
 {
 	DIR *dir = dir_open(merged, ".");

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * The PCI function behind the device, for programs that look where a NIC is
- * (UCX, NCCL, hwloc).  It is on a bus that no machine has, and has no vendor
- * that anybody knows.  All CPUs are equally near.
+ * The PCI function of the device in the sysfs tree, for programs that query
+ * the topology (UCX, NCCL, hwloc).  Real machines have no such PCI domain and
+ * bus, and the vendor ID is that of no known vendor.  The function has no
+ * NUMA node: all CPUs are local.
  */
 #define _GNU_SOURCE
 #include <stdio.h>
@@ -16,7 +17,7 @@
 #define MAX_CPUS 8192
 #define CPULIST_MAX 1024
 
-/* What PCIe 4.0 x16 gives is somewhat more than the port's rate. */
+/* The bandwidth of PCIe 4.0 x16 is somewhat more than the port's rate. */
 static const struct {
 	const char *name, *text;
 } files[] = {
@@ -45,7 +46,7 @@ static int pci_put_number(int dirfd, const char *name, int digits, uint32_t n)
 	return pci_put(dirfd, name, text);
 }
 
-/* The same numbers as ibv_query_device's, as far as they have 16 bits. */
+/* IDs as ibv_query_device(3) reports them, truncated to 16 bits. */
 static int pci_make_ids(const struct urxe_dev *dev, int dirfd)
 {
 	const uint32_t vendor = dev->vendor_id & 0xffff;
@@ -79,7 +80,7 @@ static int pci_make_ids(const struct urxe_dev *dev, int dirfd)
 		     pci_put_number(dirfd, "revision", 2, dev->hw_ver & 0xff);
 }
 
-/* The registers that every function has; lspci and hwloc read them. */
+/* Configuration space header, and empty BARs; lspci and hwloc read them. */
 static int pci_make_config(const struct urxe_dev *dev, int dirfd)
 {
 	uint8_t config[256] = {
@@ -108,7 +109,10 @@ static int pci_make_config(const struct urxe_dev *dev, int dirfd)
 
 /* ---------------------------------------------------------------- CPUs */
 
-/* Of a list such as "0-3,8" into bits; how many bits. */
+/*
+ * Parse a CPU list such as "0-3,8" into a bitmap.  Return the highest CPU
+ * number + 1.
+ */
 static unsigned int cpus_parse(const char *list, uint32_t map[MAX_CPUS / 32])
 {
 	unsigned long from, to, high = 0;
@@ -128,7 +132,10 @@ static unsigned int cpus_parse(const char *list, uint32_t map[MAX_CPUS / 32])
 	return (unsigned int)high;
 }
 
-/* The file of the machine, or else as many as there seem to be. */
+/*
+ * Read a CPU list of the machine.  If there is none, use sysconf(3):
+ * _SC_NPROCESSORS_CONF.
+ */
 static void cpus_list(const char *file, char list[CPULIST_MAX])
 {
 	file_read(AT_FDCWD, file, list, CPULIST_MAX);
@@ -144,7 +151,7 @@ static int pci_make_cpus(int dirfd)
 	unsigned int bits, word;
 	int n, ret;
 
-	/* masks are as wide as the machine could get */
+	/* the mask has a bit for each possible CPU, as in the kernel */
 	cpus_list("/sys/devices/system/cpu/possible", list);
 	bits = cpus_parse(list, map);
 	if (!bits)

@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * The private sysfs and /dev tree: real directories and files, so that
- * readdir, openat and the like need no help.  It is built aside and renamed
- * into place, once per fabric: whoever comes first, each aside in a directory
- * of his own.
+ * The private sysfs and /dev tree in the directory of the fabric.  It has
+ * real directories and files, so that readdir, openat and the like need no
+ * emulation.
  *
- * The ibdev directory itself must never change afterwards: libibverbs and
- * librdmacm take its mtime for the identity of the device.
+ * Each process that finds no tree builds one in a temporary directory of its
+ * own.  The first one that is complete is published under the fabric's lock
+ * by rename(2), and counted in urxe_dev.tree_made.  Trees that were built
+ * meanwhile are removed.
+ *
+ * The ibdev directory itself must not change after that: libibverbs and
+ * librdmacm use its mtime to identify the device.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -18,14 +22,14 @@
 
 #include "tree.h"
 
-#define TREE_VERSION "5\n" /* raise when files change */
+#define TREE_VERSION "5\n" /* increment when files change */
 #define VERSION_FILE "sys/version"
-#define ASIDE "tree." /* and the process's id, and the thread */
+#define ASIDE "tree." /* temporary directory: + process id + thread */
 
-/* From a directory such as sys/class/infiniband. */
+/* The PCI function, relative to a directory such as sys/class/infiniband. */
 #define CLASS_TO_PCI "../../devices/pci" TREE_PCI_BUS "/" TREE_PCI_NAME
 
-/* What does not depend on anything. */
+/* Files with constant contents. */
 static const struct {
 	const char *path, *text;
 } files[] = {
@@ -83,7 +87,10 @@ void tree_own_name(char name[48], const char *what)
 		 (unsigned long)pthread_self());
 }
 
-/* Into its place, whatever is there. */
+/*
+ * Rename @tmp to @path, which is replaced.  Create parent directories if
+ * necessary.
+ */
 static int tree_move(int dirfd, const char *tmp, const char *path)
 {
 	int ret = renameat(dirfd, tmp, dirfd, path) ? -errno : 0;
@@ -106,7 +113,8 @@ int tree_link(int dirfd, const char *path, const char *to)
 	if (linkat(dirfd, to, dirfd, tmp, 0))
 		return -errno;
 	ret = tree_move(dirfd, tmp, path);
-	unlinkat(dirfd, tmp, 0); /* if path is that file already */
+	/* rename(2) does nothing if both names are the same file */
+	unlinkat(dirfd, tmp, 0);
 	return ret;
 }
 
@@ -152,6 +160,7 @@ static int tree_make_identity(struct urxe_fabric *f, int dirfd)
 	return ret;
 }
 
+/* Create a stand-in for a character device; mode and size identify it. */
 static int tree_make_cdev(int dirfd, const char *path, off_t size)
 {
 	int fd, ret;
@@ -199,7 +208,7 @@ static int tree_fill(struct urxe_fabric *f, int dirfd)
 			return -errno;
 	}
 	tree_write_gids(f, dirfd);
-	/* last: without it the tree counts as absent */
+	/* last: a tree without this file is incomplete */
 	return tree_put(dirfd, VERSION_FILE, TREE_VERSION, 0444);
 }
 
@@ -211,7 +220,11 @@ bool tree_has(int dirfd, const char *path, const char *text)
 	return !strcmp(now, text);
 }
 
-/* What was there goes aside.  dev first: who sees sys must find the device. */
+/*
+ * Exchange the published tree, if there is one, with the new one in @aside.
+ * "dev" is first: a program that finds the device in "sys" must be able to
+ * open it.
+ */
 static int tree_swap(struct urxe_fabric *f, int aside)
 {
 	static const char *const part[] = { "dev", "sys" };
@@ -227,7 +240,10 @@ static int tree_swap(struct urxe_fabric *f, int aside)
 	return 0;
 }
 
-/* Unless somebody else published one since `made` was read. */
+/*
+ * Publish the tree in @aside, unless another process or thread has published
+ * one since @made was loaded.
+ */
 static int tree_publish(struct urxe_fabric *f, int aside, uint32_t made)
 {
 	int ret = fabric_lock(f);
@@ -243,8 +259,8 @@ static int tree_publish(struct urxe_fabric *f, int aside, uint32_t made)
 }
 
 /*
- * Trees of those who died before theirs was finished, or while they removed
- * one that came too late.
+ * Remove the temporary directories of dead processes, which died while they
+ * built or removed a tree.
  */
 static void tree_drop_stale(struct urxe_fabric *f)
 {
@@ -260,6 +276,10 @@ static void tree_drop_stale(struct urxe_fabric *f)
 		closedir(dir);
 }
 
+/*
+ * Build a tree and publish it.  Then remove the temporary directory, with the
+ * tree that it replaced, or that came too late.
+ */
 static int tree_make(struct urxe_fabric *f, uint32_t made)
 {
 	char aside[64];

@@ -1,5 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* The private sysfs and /dev tree in the fabric's directory. */
+/*
+ * The private sysfs and /dev tree in the directory of the fabric.  The path
+ * wrappers (wrap/redirect.c) redirect programs to it, and update files that
+ * change before a program accesses them.  Any process of the fabric may
+ * update the tree; files are replaced atomically by rename(2), except
+ * counters.
+ *
+ *	tree.c	files that do not change, and publication of the tree
+ *	pci.c	the PCI function
+ *	gids.c	GIDs, port state, network interface, counters
+ *	host.c	directories merged with those of the host
+ */
 #pragma once
 
 #include <errno.h>
@@ -9,8 +20,8 @@
 
 #include "fabric/fabric.h"
 
-#define TREE_PATH_MAX 600 /* of a path into the tree, with its NUL */
-/* A PCI function that no machine has: see pci.c */
+#define TREE_PATH_MAX 600 /* length of a path into the tree, with its NUL */
+/* The PCI function of the device, which no real machine has: pci.c */
 #define TREE_PCI_BUS "7578:ff"
 #define TREE_PCI_NAME TREE_PCI_BUS ":00.0"
 #define TREE_PCI_ROOT "sys/devices/pci" TREE_PCI_BUS
@@ -19,32 +30,42 @@
 #define TREE_UVERBS TREE_PCI "/infiniband_verbs/" URXE_UVERBS_NAME
 #define TREE_PORT TREE_IBDEV "/ports/1/"
 
-/* Make the tree if it is not there. */
+/*
+ * Build the tree, if it does not exist or has another version.  0, or -errno;
+ * fabric_why() has the reason.
+ */
 int tree_build(struct urxe_fabric *f);
-/* Current GIDs and port state into the files, if they changed. */
+/* Write current GIDs and port state to the files, if they have changed. */
 void tree_refresh(struct urxe_fabric *f);
-/* The current value of a port counter into its file. */
+/*
+ * Write the current value of a port counter to its file.  @path ends in the
+ * name of the file; if it is no counter, do nothing.
+ */
 void tree_refresh_counter(struct urxe_fabric *f, const char *path);
 /*
- * A class directory with the host's entries next to ours, for a path such as
- * "/sys/class/infiniband".
+ * Update the merged directory for @path, such as "/sys/class/infiniband":
+ * entries of the host and of the emulated device.
  */
 void tree_merge_host(struct urxe_fabric *f, const char *path);
 
-/* Between the files here ----------------------------------------------- */
+/* Internal to these files ---------------------------------------------- */
 
-/* A name for what is not in its place yet, that nobody else uses. */
+/* Store a temporary file name with prefix @what, unique to this thread. */
 void tree_own_name(char name[48], const char *what);
-/* Make or replace one file. */
+/*
+ * Create or replace a file, atomically by rename(2).  Missing parent
+ * directories are created.  0, or -errno; the same for tree_link().
+ */
 int tree_put(int dirfd, const char *path, const char *text, mode_t mode);
 int tree_put_bytes(int dirfd, const char *path, const void *data, size_t len,
 		   mode_t mode);
-/* The same as a further name of file `to`. */
+/* Make @path a hard link to file @to. */
 int tree_link(int dirfd, const char *path, const char *to);
-/* Is that what the file says? */
+/* Return true if the contents of the file are @text (at most 31 bytes). */
 bool tree_has(int dirfd, const char *path, const char *text);
-/* The PCI function's files. */
+/* Create the files of the PCI function: 0, or -errno. */
 int tree_make_pci(struct urxe_fabric *f, int dirfd);
+/* Write all files for GIDs, port state and interface, then the stamp. */
 void tree_write_gids(struct urxe_fabric *f, int dirfd);
-/* Every counter's file, at build time. */
+/* Create the files of all counters: 0, or -errno. */
 int tree_make_counters(int dirfd);

@@ -1,5 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Binding, listening, and finding the way to an address. */
+/*
+ * Commands that bind an id, make it listen, and resolve addresses and routes:
+ * BIND_IP, BIND, LISTEN, RESOLVE_IP, RESOLVE_ADDR, RESOLVE_ROUTE and
+ * RESOLVE_IB_SERVICE.  ucma.c calls them with the tables locked.
+ *
+ * A destination on this host is resolved at once.  A destination on another
+ * host is resolved by cm/resolve.c, for which the wire must be on
+ * (URXE_WIRE).
+ */
 #include <arpa/inet.h>
 
 #include "cm/wire.h"
@@ -20,7 +28,11 @@ static bool addr_is_multicast(const union cm_addr *a)
 		       IN6_IS_ADDR_MULTICAST(&a->in6.sin6_addr);
 }
 
-/* May id have this source address? */
+/*
+ * Check that id may have source address @a: 0, -EINVAL, -ENODEV (no such GID,
+ * or no such link-local address), or -EADDRNOTAVAIL (not an address of this
+ * host).
+ */
 static int addr_check_source(struct ucma *u, const struct cm_id *id,
 			     const union cm_addr *a)
 {
@@ -32,7 +44,7 @@ static int addr_check_source(struct ucma *u, const struct cm_id *id,
 		return cm_addr_known(u->cm.f->dev, a) ? 0 : -ENODEV;
 	if (!ucma_is_local(u->cm.f, a))
 		return addr_is_link_local(a) ? -ENODEV : -EADDRNOTAVAIL;
-	/* there is no IP over InfiniBand on RoCE */
+	/* RoCE has no IP over InfiniBand */
 	return id->ps == RDMA_PS_IPOIB ? -EINVAL : 0;
 }
 
@@ -63,7 +75,10 @@ static int addr_bind(struct ucma *u, struct cm_id *id, const union cm_addr *a)
 	return 0;
 }
 
-/* The wildcard of dst's family. */
+/*
+ * Set *a to the wildcard address of @dst's family, with the scope ID of a
+ * link-local @dst or the P_Key of an AF_IB one.
+ */
 static void addr_wildcard(const union cm_addr *dst, union cm_addr *a)
 {
 	memset(a, 0, sizeof(*a));
@@ -82,7 +97,10 @@ bool ucma_take_addr(const void *from, union cm_addr *to)
 	return cm_addr_size(to);
 }
 
-/* sockaddr_in6 is all that the older commands have room for. */
+/*
+ * Copy the address of an older command, whose field is a sockaddr_in6.
+ * Return false if the family is AF_IB, which does not fit, or unknown.
+ */
 static bool addr_take_ip(const struct sockaddr_in6 *from, union cm_addr *to)
 {
 	return from->sin6_family != CM_AF_IB && ucma_take_addr(from, to);
@@ -141,9 +159,10 @@ static int addr_resolve_loopback(struct ucma *u, struct cm_id *id)
 }
 
 /*
- * Another host's address: the wire's interface leads there.  -ETIMEDOUT: the
- * wire is off or of the other IP version, or id is bound elsewhere, so that
- * nobody answers.
+ * Check that id->dst, an address of another host, can be reached from the
+ * address of the wire, and set id->path_mtu.  -ETIMEDOUT, since no reply
+ * could arrive: the wire is off, its address is of the other IP version or
+ * not in the GID table, or id is bound to another address.
  */
 static int addr_check_remote(struct ucma *u, struct cm_id *id)
 {
@@ -261,7 +280,10 @@ int ucma_resolve_addr(struct ucma *u)
 	return addr_resolve(u, cmd->id, &src, &dst, cmd->timeout_ms);
 }
 
-/* Who would know of services is InfiniBand's subnet administrator. */
+/*
+ * Always fails: InfiniBand resolves services with the subnet administrator,
+ * which RoCE lacks.
+ */
 int ucma_resolve_ib_service(struct ucma *u)
 {
 	return u->id->flags & CM_F_DEVICE && u->id->cma == CMA_ADDR_BOUND ?
@@ -269,7 +291,11 @@ int ucma_resolve_ib_service(struct ucma *u)
 		       -EINVAL;
 }
 
-/* What RoCE's packet life time comes from: nobody administers it. */
+/*
+ * Packet lifetime of the path, 4.096 us << n.  RoCE has no subnet
+ * administrator that defines it, so it is derived from the local ACK timeout
+ * of the id if that was set (RDMA_OPTION_ID_ACK_TIMEOUT).
+ */
 static uint8_t path_life_time(const struct cm_id *id)
 {
 	const uint8_t timeout = id->timeout & 31;
@@ -279,8 +305,8 @@ static uint8_t path_life_time(const struct cm_id *id)
 }
 
 /*
- * The flow label, of which RoCE makes the UDP source port: the one that the
- * application gave with its IPv6 address, or one of the ports.
+ * Flow label of the path, from which RoCE derives the UDP source port.  It is
+ * sin6_flowinfo of the source address, or else a hash of the two ports.
  */
 static uint32_t path_flow_label(const struct cm_id *id)
 {

@@ -1,5 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* The commands that librdmacm writes, over the connection manager (cm/cm.h). */
+/*
+ * Internal declarations of preload/ucma: the commands that librdmacm writes
+ * to /dev/infiniband/rdma_cm, implemented with the connection manager
+ * (cm/cm.h).
+ *
+ * ucma_write() (ucma.c) parses a command in the thread that called write(2),
+ * locks the tables of the connection manager, calls the ucma_*() function of
+ * the command, and unlocks them.  The functions of section "Commands" and
+ * those that take a struct ucma or a struct cm are called with that lock held
+ * and cancellation disabled, except where "No lock" is stated.  GET_EVENT
+ * releases the lock while it sleeps.  A service thread (watch.c) runs the
+ * timers.
+ */
 #pragma once
 
 #include <rdma/ib_user_sa.h>
@@ -9,27 +21,32 @@
 #include "preload/shim.h"
 #include "ucma.h"
 
-/* One command on its way.  The connection manager's lock is held. */
+/* One command in progress, on the stack of the thread that wrote it. */
 struct ucma {
 	struct cm cm;
-	struct cm_chan *c; /* of fd */
-	struct cm_id *id; /* that it is about, if the table in ucma.c says so */
+	struct cm_chan *c; /* the channel of fd */
+	/* its id, if the table in ucma.c has .id for the command */
+	struct cm_id *id;
 	int fd;
-	void *cmd; /* a copy of it; zeros behind what came */
-	size_t in_len, out_len;
-	int cancel_state; /* the application's; ours is disabled */
-	struct cm_cause after; /* GET_EVENT: the command that it awaits */
-	uint64_t early; /* ns by which the command returns after its events */
+	/* a copy of its parameters, padded with zeros to UCMA_COMMAND_MAX */
+	void *cmd;
+	size_t in_len, out_len; /* bytes of parameters and response buffer */
+	/* cancellation state of the application; disabled meanwhile */
+	int cancel_state;
+	/* GET_EVENT: the command whose return it awaits (returned.c) */
+	struct cm_cause after;
+	/* ns for which the return is delayed after its events; 0: none */
+	uint64_t early;
 };
 
-/* A path record as it travels (IB specification, 15.2.5.16). */
+/* PathRecord in wire format, big endian (IB specification, 15.2.5.16). */
 struct ucma_wire_path {
 	uint64_t service_id;
 	uint8_t dgid[16], sgid[16];
 	uint16_t dlid, slid;
 	uint32_t flow_hop; /* flow label << 8 | hop limit */
 	uint8_t traffic_class;
-	uint8_t reversible; /* << 7 | number of paths */
+	uint8_t reversible; /* reversible << 7 | number of paths */
 	uint16_t pkey;
 	uint16_t sl;
 	uint8_t mtu, rate, life_time; /* selector << 6 | value */
@@ -41,8 +58,9 @@ static_assert(sizeof(struct ucma_wire_path) ==
 	      "as MADs have it");
 
 /*
- * Since rdma-core 60, so that the headers of many systems lack it:
- * commands, an option of QUERY, and the parts of the commands that matter.
+ * Additions of rdma-core 60, which the headers of many systems lack: command
+ * numbers, an option of QUERY, and the members of their structs that are
+ * used.
  */
 #define UCMA_CMD_RESOLVE_IB_SERVICE 23
 #define UCMA_CMD_WRITE_CM_EVENT 24
@@ -53,7 +71,8 @@ struct ucma_write_event {
 	uint32_t reserved;
 	uint32_t event;
 	uint32_t status;
-	uint64_t arg; /* in the event at param, which is not aligned */
+	/* copied to param of the event, which is not aligned */
+	uint64_t arg;
 };
 
 struct ucma_query_service_resp {
@@ -63,18 +82,26 @@ struct ucma_query_service_resp {
 
 /* ucma.c --------------------------------------------------------------- */
 
-/* The channel behind a descriptor of this process, or NULL. */
+/*
+ * Return the channel of descriptor @fd of this process, or NULL if it is no
+ * channel of this fabric.
+ */
 struct cm_chan *ucma_chan(struct ucma *u, int fd);
-/* By the application's number; NULL: -ENOENT or -EINVAL in err. */
+/*
+ * Return the id with that number, as the application knows it.  NULL: *err is
+ * -ENOENT (no such id) or -EINVAL (an id of another channel).
+ */
 struct cm_id *ucma_id(struct ucma *u, uint32_t number, int *err);
-/* The same, but it must have led to the device. */
+/* The same for an id that is bound to the device; else *err is -EINVAL. */
 struct cm_id *ucma_id_dev(struct ucma *u, uint32_t number, int *err);
-/* An address in a command: a copy, or false if its family is unknown. */
+/* Copy an address from a command; return false if its family is unknown. */
 bool ucma_take_addr(const void *from, union cm_addr *to);
-/* Answer at the address that the command gives. */
+/*
+ * Write a response to the address in the command; -EFAULT if that is NULL.
+ */
 int ucma_put(uint64_t response, const void *from, size_t len);
 
-/* The commands, 0 or -errno -------------------------------------------- */
+/* Commands: 0 or -errno ------------------------------------------------- */
 
 int ucma_bind_ip(struct ucma *u);
 int ucma_bind(struct ucma *u);
@@ -83,7 +110,10 @@ int ucma_resolve_ip(struct ucma *u);
 int ucma_resolve_addr(struct ucma *u);
 int ucma_resolve_ib_service(struct ucma *u);
 int ucma_resolve_route(struct ucma *u);
-/* The end of that: 4.096 us << life is the packet life time. */
+/*
+ * Store the path of u->id and raise ROUTE_RESOLVED; -EINVAL unless its
+ * address is resolved.  The packet lifetime is 4.096 us << @life.
+ */
 int ucma_route_resolved(struct ucma *u, uint8_t tos, uint32_t flow,
 			uint8_t life);
 
@@ -109,70 +139,105 @@ int ucma_leave_mcast(struct ucma *u);
 /* fault.c -------------------------------------------------------------- */
 
 struct fault_rule;
-/* The rule that strikes this command, or NULL (chaos/fault.h). */
+/*
+ * Count the command for the fault rules and return the rule that makes it
+ * fail, or NULL (chaos/fault.h).
+ */
 const struct fault_rule *ucma_fault(const struct ucma *u, size_t command);
-/* It comes as the rule says; run: what the command does else. */
+/* Run a command with the effect of @r; @run is its normal function. */
 int ucma_run_faulty(struct ucma *u, const struct fault_rule *r,
 		    int (*run)(struct ucma *u));
 
 /* route.c -------------------------------------------------------------- */
 
-/* Is a (IP, not a wildcard) an address of this machine? */
+/* Return whether @a is an address of this host.  @a: IP, not a wildcard. */
 bool ucma_is_local(struct urxe_fabric *f, const union cm_addr *a);
-/* hear.c: somebody listens; after the command, outside of the shim: other hosts
- * are heard from now on. */
+/* hear.c: note that this process listens. */
 void ucma_listens(void);
+/*
+ * hear.c: if it listens, open a device, so that the process receives requests
+ * of other hosts.  Called after a command, outside of the shim and without
+ * the lock.
+ */
 void ucma_hear(void);
 /*
- * The source address that packets to dst have, to a group the one that src is
- * already; its port is kept.
- * -ENETUNREACH and the like as the kernel says.
+ * Set *src to the source address of packets to @dst, and keep its port.  If
+ * @dst is a multicast group and *src is an address, route from that address.
+ * Returns 0 or the -errno of the kernel, such as -ENETUNREACH.
  */
 int ucma_route(const union cm_addr *dst, union cm_addr *src);
-/* Of packets to dst, as enum ibv_mtu. */
+/* Path MTU to @dst, as enum ibv_mtu; IBV_MTU_256 if it is unknown. */
 uint8_t ucma_path_mtu(const union cm_addr *dst);
-/* Is a's wildcard that of one family, if nobody says otherwise? */
+/*
+ * Default of RDMA_OPTION_ID_AFONLY for an id that is bound to @a: whether its
+ * port is owned in its address family only.
+ */
 bool ucma_one_family(const union cm_addr *a);
-/* May this process bind ports below 1024? */
+/* Return whether this process has CAP_NET_BIND_SERVICE (ports below 1024). */
 bool ucma_is_privileged(void);
 
 /* late.c --------------------------------------------------------------- */
 
-/* Have it raise events as the adversary wants it (chaos/adversary.h). */
+/*
+ * Install the adversary's delays of events in @cm (chaos/adversary.h).  No
+ * lock.
+ */
 void ucma_meet(struct cm *cm);
-/* ns by which others have the command's events before it returns; 0: not. */
+/*
+ * Draw the time in ns for which a command's return is delayed after its
+ * events; 0: none.
+ */
 uint64_t ucma_meet_early(void);
 
 /* returned.c ----------------------------------------------------------- */
 
-/* The command that this thread begins. */
+/* Identify the command that this thread begins. */
 struct cm_cause ucma_cause(void);
-/* The command has raised events for this process; the tables are locked. */
+/*
+ * Note that the command has raised events for this process.  Called before
+ * the tables are unlocked, that is, before another thread can take them.
+ */
 void ucma_raised(struct ucma *u);
-/* The command is about to return to the application. */
+/* Note that the command is about to return to the application.  No lock. */
 void ucma_return(const struct ucma *u);
-/* Wait until another thread has returned from that command. */
+/* Wait until another thread has returned from that command.  No lock. */
 void ucma_await_return(const struct cm_cause *c);
 
 /* watch.c -------------------------------------------------------------- */
 
-/* Have the thread watch over ids whose peers may die or whose timers run. */
+/*
+ * Start the service thread unless it runs: ids of this process have timers,
+ * or peers that may die.  No lock.
+ */
 void ucma_watch(void);
-/* Is there such a thread of this process? */
+/* Return whether this process has a service thread. */
 bool ucma_watching(void);
-/* The thread could not be started: whoever waits has to look by itself. */
+/*
+ * Return whether the service thread could not be started; then a thread that
+ * waits for events must call ucma_tick() itself.
+ */
 bool ucma_unwatched(void);
-/* Look once, and again in so many ns; 0: there is nothing to look after. */
+/*
+ * Run timers and check peers once.  Returns the time in ns until the next
+ * tick; 0: there is nothing to do.  Locks the tables itself.
+ */
 uint64_t ucma_tick(void);
-/* So long, but not if another process has made timers for us since then. */
+/*
+ * Sleep for at most @ns, or until a timer is started after ucma_timers()
+ * returned @timers.  Another process may start it.  No lock.
+ */
 void ucma_sleep(uint32_t timers, uint64_t ns);
+/* Number of timers that were started in the fabric. */
 uint32_t ucma_timers(void);
 
-/* trace.c: have it tell of its messages (cm/message.c), if there is a trace;
- * when a command begins, 0 if nobody wants to know; how it ended (0 or
- * -errno); what the program is given. */
+/* trace.c: these do nothing unless URXE_TRACE names a file -------------- */
+
+/* Have the messages that @cm sends recorded (cm/message.c).  No lock. */
 void ucma_trace_meet(struct cm *cm);
+/* Return the time, for the @begin of ucma_trace_command(); 0: no trace. */
 uint64_t ucma_trace_begin(void);
+/* Record a command and its result @ret, 0 or -errno.  No lock. */
 void ucma_trace_command(const struct ucma *u, unsigned int command,
 			uint64_t begin, int ret);
+/* Record an event that GET_EVENT returns to the application. */
 void ucma_trace_event(const struct rdma_ucm_event_resp *e);

@@ -1,5 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Connecting and disconnecting; the rules are cm/conn.c's. */
+/*
+ * Commands that make and end connections: CONNECT, ACCEPT, REJECT, DISCONNECT
+ * and NOTIFY.  They check parameters that depend on librdmacm's ABI and call
+ * cm/conn.c, which has the state machine.  ucma.c calls them with the tables
+ * locked.
+ */
 #include "command.h"
 
 int ucma_connect(struct ucma *u)
@@ -18,7 +23,7 @@ int ucma_accept(struct ucma *u)
 {
 	struct rdma_ucm_accept *cmd = u->cmd;
 
-	/* only AF_IB connections say which Q_Key they want */
+	/* the Q_Key parameter is valid for AF_IB only */
 	if (u->id->src.sa.sa_family != CM_AF_IB)
 		cmd->conn_param.qkey = 0;
 	return cm_accept(&u->cm, u->id,

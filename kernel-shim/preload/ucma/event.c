@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Waiting for events, writing them, and ids that change their channel. */
+/*
+ * Commands on event channels: GET_EVENT, WRITE_CM_EVENT and MIGRATE_ID.
+ * ucma.c calls them with the tables locked; GET_EVENT unlocks them while it
+ * waits on the event count of its channel (base/futex.h).
+ */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <pthread.h>
@@ -7,18 +11,24 @@
 
 #include "command.h"
 
-#define SLICE_NS 100000000 /* between looks, without a watch thread */
+/* Interval between ticks of a waiting thread, without a service thread. */
+#define SLICE_NS 100000000
 
 /*
- * Without a time limit it is restarted after a signal whose handler has
- * SA_RESTART, as the write would be; and write is a cancellation point.
+ * Sleep until @posts differs from @seen; with @alone, for SLICE_NS at most.
+ * 0 or -errno.
+ *
+ * write(2) is a cancellation point, so the thread can be cancelled here, as
+ * @cancel_state permits.  The futex wait without a timeout is restarted after
+ * a signal handler with SA_RESTART, as a write would be.
  */
 static int event_sleep(struct event_count *posts, uint32_t seen, bool alone,
 		       int cancel_state)
 {
 	int type, state, inside = shim_inside, ret;
 
-	shim_inside = 0; /* cleanup handlers are the application's code */
+	/* the application's cleanup handlers run outside of the shim */
+	shim_inside = 0;
 	pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, &type);
 	pthread_setcancelstate(cancel_state, &state);
 	ret = event_count_wait(posts, seen,
@@ -29,7 +39,11 @@ static int event_sleep(struct event_count *posts, uint32_t seen, bool alone,
 	return ret;
 }
 
-/* The lock is released while it sleeps; afterwards u->c may be void. */
+/*
+ * Wait for an event, with the tables unlocked.  0, or -errno: -EBADF if u->fd
+ * is no longer a channel.  u->c is looked up again, since the channel may
+ * have been destroyed meanwhile.
+ */
 static int ucma_event_wait(struct ucma *u)
 {
 	struct event_count *posts = &u->c->posts;
@@ -49,7 +63,8 @@ static int ucma_event_wait(struct ucma *u)
 	pthread_cleanup_pop(1);
 	if (!ret && ucma_unwatched())
 		ucma_tick();
-	while (cm_lock(&u->cm)) /* it waits for an event as well */
+	/* repeat on a timeout: the caller may wait for ever anyway */
+	while (cm_lock(&u->cm))
 		;
 	u->c = ucma_chan(u, u->fd);
 	return u->c ? ret : -EBADF;

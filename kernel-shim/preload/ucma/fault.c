@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Commands of rdma_cm that fail by a rule (chaos/fault.h): at once with an
- * errno, or later with the event that a kernel would report.
+ * Fault injection for rdma_cm commands (chaos/fault.h).  A command that a
+ * rule selects fails at once with an errno, or later with the error event
+ * that a kernel would report.  ucma.c calls these functions with the tables
+ * locked.
  */
 #define _GNU_SOURCE
 #include <stdlib.h>
@@ -9,7 +11,7 @@
 #include "chaos/fault.h"
 #include "command.h"
 
-/* Which command each call is; several for those that there are twice. */
+/* Commands of each call; some calls have two, an older and a newer one. */
 static const struct {
 	uint8_t command, call;
 } calls[] = {
@@ -31,7 +33,11 @@ static const struct {
 	{ RDMA_USER_CM_CMD_SET_OPTION, FAULT_rdma_set_option },
 };
 
-/* Is it librdmacm's own answer to a reply, which no program asks for? */
+/*
+ * Return whether the command is the ACCEPT without parameters by which
+ * librdmacm confirms a CONNECT_RESPONSE.  It is no call of rdma_accept(3), so
+ * no rule applies to it.
+ */
 static bool is_confirmation(const struct ucma *u, size_t command)
 {
 	const struct rdma_ucm_accept *cmd = u->cmd;
@@ -77,7 +83,11 @@ static int route_error(struct ucma *u, int err)
 		       -EINVAL;
 }
 
-/* The request gets lost; what comes of it. */
+/*
+ * Connect without sending the request, and report a REJECTED or UNREACHABLE
+ * event as the rule has it.  With FAULT_SILENT no event follows until the
+ * request times out.
+ */
 static int connect_lost(struct ucma *u, const struct fault_rule *r)
 {
 	const struct rdma_ucm_connect *cmd = u->cmd;
@@ -86,7 +96,7 @@ static int connect_lost(struct ucma *u, const struct fault_rule *r)
 
 	if (!id)
 		return ret;
-	id->flags &= ~(uint32_t)CM_F_WIRE; /* it does not go out */
+	id->flags &= ~(uint32_t)CM_F_WIRE; /* nothing is sent */
 	ret = cmd->conn_param.valid ?
 		      cm_connect_lost(&u->cm, id, &cmd->conn_param, &cmd->ece) :
 		      -EINVAL;
@@ -112,7 +122,7 @@ int ucma_run_faulty(struct ucma *u, const struct fault_rule *r,
 	case FAULT_SILENT:
 		return connect_lost(u, r);
 	default:
-		/* as after any other error of it */
+		/* rdma_accept rejects the request on any error */
 		if (run == ucma_accept)
 			cm_reject(&u->cm, u->id, CM_REJ_CONSUMER, NULL, 0);
 		return -(int)r->value;

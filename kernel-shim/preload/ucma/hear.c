@@ -1,8 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * A listener for every address opens no device: librdmacm waits for a request
- * that names one.  On the wire a request comes to whoever has a device open, so
- * the first listener of a process opens one, for as long as the process lives.
+ * Receiving connection requests of other hosts.
+ *
+ * A listener on the wildcard address opens no device: librdmacm opens one
+ * when a request names it.  But packets of other hosts reach only processes
+ * that have a device open.  So after its first listen command a process opens
+ * the urxe device and keeps it open until it exits.  This is needed only if
+ * the wire is on (URXE_WIRE).
+ *
+ * ucma_listens() is called by the LISTEN command, with the tables locked.
+ * ucma_hear() is called after each command, without the lock and outside of
+ * the shim, since opening a device calls the wrapped functions again.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -15,7 +23,8 @@
 #include "command.h"
 
 static _Atomic bool listens;
-static _Atomic int heard_by; /* the process; after a fork the child has none */
+/* Process that opened the device; a child opens its own after fork. */
+static _Atomic int heard_by;
 
 void ucma_listens(void)
 {
@@ -32,7 +41,7 @@ static void device_open(void)
 	struct ibv_context *(*open)(struct ibv_device *);
 	struct ibv_device **all;
 	int i, n;
-	/* librdmacm has it */
+	/* loaded already: librdmacm depends on it */
 	void *verbs = dlopen("libibverbs.so.1", RTLD_LAZY | RTLD_NOLOAD);
 
 	if (!verbs)

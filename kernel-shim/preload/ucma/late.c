@@ -1,21 +1,32 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * What the adversary does to events of rdma_cm: each may come late (cm/event.c
- * keeps an id's in order), so that those of different ids overtake each other,
- * ESTABLISHED comes after the first messages, and the thread that waits for
- * events learns of an end when others have long gone on.  And a DISCONNECTED
- * may come before a receive that is still to be polled.  An event that a
- * command causes may reach other threads before the command returns
- * (returned.c).
+ * The adversary's options for events of rdma_cm (docs/adversary.md):
+ *
+ *	cm	Delay an event.  Events of one id stay in order (cm/event.c),
+ *		but those of different ids overtake each other, ESTABLISHED
+ *		arrives after the first messages, and the event thread learns
+ *		of a disconnect after other threads have continued.
+ *		Also, DISCONNECTED may arrive before a receive that has not
+ *		been polled yet.
+ *	early	Delay the return of a command, so that other threads take its
+ *		events first (returned.c).
+ *
+ * All decisions are seeded random numbers (chaos/chance.h), one sequence for
+ * each kind of event.
  */
 #include "chaos/adversary.h"
 #include "command.h"
 
 #define KINDS (CM_EV_INTERNAL + 1)
-#define DATA KINDS /* not an event: overtaken by one */
-#define RETURN (KINDS + 1) /* nor this: of a command after its events */
+/* Two kinds that are not events: a receive that DISCONNECTED overtakes ... */
+#define DATA KINDS
+/* ... and the return of a command */
+#define RETURN (KINDS + 1)
 
-/* The how manieth of them in this process was met; its chance. */
+/*
+ * Draw for the next occurrence of @kind in this process whether @knob applies
+ * to it.  *c and *nth: its random sequence, and its index in that.
+ */
 static bool late_meets(uint32_t kind, enum adversary_knob knob,
 		       struct chance *c, uint64_t *nth)
 {
@@ -27,7 +38,7 @@ static bool late_meets(uint32_t kind, enum adversary_knob knob,
 	return adversary_meets(a, *c, knob, *nth);
 }
 
-/* How late, up to 6.4 ms; 0: not. */
+/* cm.late: delay of an event in ns, up to 6.4 ms; 0: none. */
 static uint64_t late_event(uint32_t event)
 {
 	struct chance c;
@@ -38,6 +49,7 @@ static uint64_t late_event(uint32_t event)
 	return chance_ns(c, KNOBS + KNOB_cm, nth, 6);
 }
 
+/* cm.overtakes: whether DISCONNECTED may precede receives not yet polled. */
 static bool late_data(void)
 {
 	struct chance c;

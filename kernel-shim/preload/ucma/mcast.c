@@ -1,12 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Joining multicast groups.  On RoCE nobody administers them: the answer is
- * the group's GID and how to address it; librdmacm attaches the QP.
+ * Commands for multicast groups: JOIN_IP_MCAST, JOIN_MCAST and LEAVE_MCAST.
+ * RoCE has no subnet administrator to join a group with.  A join therefore
+ * succeeds at once: the MULTICAST_JOIN event has the group's GID and address
+ * handle attributes.  librdmacm attaches the QP.  ucma.c calls these
+ * functions with the tables locked.
  */
 #include "command.h"
 
 
-/* An IPv4 group mapped as any IPv4 address, an IPv6 one as it is. */
+/*
+ * GID of a group: an IPv4 address is mapped to IPv6, an IPv6 address is the
+ * GID itself, a loopback address gives GID 0.  -EINVAL for the wildcard.
+ */
 static int mcast_group_gid(const union cm_addr *a, uint8_t gid[16])
 {
 	if (cm_addr_zero(a))
@@ -18,6 +24,7 @@ static int mcast_group_gid(const union cm_addr *a, uint8_t gid[16])
 	return 0;
 }
 
+/* Raise MULTICAST_JOIN; nothing is raised if no event can be allocated. */
 static void mcast_report(struct ucma *u, struct cm_id *id, struct cm_mc *mc,
 			 const uint8_t gid[16])
 {

@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Options of an id. */
+/*
+ * Command SET_OPTION: rdma_set_option(3), and the path that an application or
+ * librdmacm resolved itself (RDMA_OPTION_IB_PATH).  ucma.c calls it with the
+ * tables locked.  -ENOSYS: unknown level or option.
+ */
 #include <endian.h>
 
 #include "command.h"
@@ -62,7 +66,11 @@ static int id_set_option(struct cm_id *id,
 	}
 }
 
-/* A path that the application found by itself: what of it may differ. */
+/*
+ * Resolve the route with a path record of the application: the first that is
+ * GMP, primary and bidirectional.  Only its traffic class, flow label and
+ * packet lifetime are used.
+ */
 static int id_set_ib_path(struct ucma *u, const struct rdma_ucm_set_option *cmd)
 {
 	const struct ucma_wire_path *path;

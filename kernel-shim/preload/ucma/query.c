@@ -1,12 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* What librdmacm asks about an id: addresses, path, QP attributes. */
+/*
+ * Commands that query an id: QUERY_ROUTE, QUERY (addresses, GIDs, path) and
+ * INIT_QP_ATTR (the attributes with which librdmacm modifies the QP).  ucma.c
+ * calls them with the tables locked.  QUERY_ROUTE and QUERY truncate their
+ * response to the caller's buffer, since older versions of librdmacm read
+ * less.
+ */
 #include <endian.h>
 #include <infiniband/verbs.h>
 #include <rdma/ib_user_verbs.h>
 
 #include "command.h"
 
-#define SELECT_EQUAL 2 /* of an MTU, a rate or a life time: exactly this */
+/* Selector of an MTU, rate or packet lifetime: exactly this value */
+#define SELECT_EQUAL 2
 static_assert(CM_MTU == IBV_MTU_4096 && CM_RATE == IBV_RATE_200_GBPS,
 	      "the port's");
 
@@ -68,13 +75,13 @@ static void addr_fill_ib(const struct cm_id *id, const union cm_addr *a,
 	memcpy(out, &ib, sizeof(ib));
 }
 
-/* The two addresses as they are, or else (gid) as AF_IB ones. */
+/* Answer with both addresses of the id; with @gid, converted to AF_IB. */
 static int query_addr(struct ucma *u, bool gid, uint64_t response)
 {
 	struct rdma_ucm_query_addr_resp resp = { 0 };
 	const struct cm_id *id = u->id;
 
-	/* old librdmacm asks for no more than this */
+	/* old versions of librdmacm read no more than this */
 	if (u->out_len < offsetof(struct rdma_ucm_query_addr_resp, ibdev_index))
 		return -ENOSPC;
 	if (gid) {
@@ -113,7 +120,7 @@ static void path_fill_wire(const struct cm_id *id, struct ucma_wire_path *p)
 static int query_path(struct ucma *u, uint64_t response)
 {
 	const struct cm_id *id = u->id;
-	union { /* path_data has no length of its own */
+	union { /* path_data is a flexible array */
 		struct rdma_ucm_query_path_resp resp;
 		char room[sizeof(struct rdma_ucm_query_path_resp) +
 			  sizeof(struct ib_path_rec_data)];
@@ -145,7 +152,7 @@ int ucma_query(struct ucma *u)
 				  cmd->response);
 	case RDMA_USER_CM_QUERY_PATH:
 		return query_path(u, cmd->response);
-	case UCMA_QUERY_IB_SERVICE: /* none was ever resolved */
+	case UCMA_QUERY_IB_SERVICE: /* services cannot be resolved */
 		return u->out_len < sizeof(struct ucma_query_service_resp) ?
 			       -ENOSPC :
 			       -ENODATA;
@@ -156,7 +163,7 @@ int ucma_query(struct ucma *u)
 
 /* ---------------------------------------------------------------- QP */
 
-/* A QP that no connection knows yet, or one of type UD. */
+/* Attributes of a QP that is not connected yet, or of a UD QP: any state. */
 static int qp_attr_alone(struct cm_id *id, struct ib_uverbs_qp_attr *a)
 {
 	a->qp_attr_mask = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT;

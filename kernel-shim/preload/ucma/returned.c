@@ -1,15 +1,36 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * An event that a command causes, and other threads of the same process.
+ * Order between the return of a command and its events in other threads of
+ * the same process.
  *
- * A kernel raises such an event from a work queue.  In practice the command has
- * returned to the application long before another thread has the event.  Here
- * the event is in its queue before the command returns, and a thread that
- * handles it at once might destroy the id that librdmacm still uses in the
- * first thread.  So GET_EVENT in another thread returns the event only when the
- * first thread has left librdmacm's function.  After its command, librdmacm
- * does a microsecond's work there and does not sleep.  A thread that sleeps, or
- * that has run for RETURN_NS since then, has left it.
+ * A kernel raises an event of a command from a work queue.  In practice the
+ * command has returned to the application long before another thread takes
+ * the event.  Here the event is queued before the command returns.  An event
+ * thread that handles it at once could destroy the id that librdmacm still
+ * uses in the first thread.
+ *
+ * Therefore GET_EVENT in another thread returns the event only when the first
+ * thread has returned from librdmacm's function.  After its command,
+ * librdmacm works there for about a microsecond and does not sleep.  So a
+ * thread that sleeps, or that has used RETURN_NS of CPU time since then, has
+ * returned.  This is a heuristic.
+ *
+ *	thread of the command		thread in GET_EVENT
+ *	ucma_cause()
+ *	ucma_raised(): end = INSIDE
+ *	unlock the tables		lock, take event and cause, unlock
+ *	ucma_return(): end = CPU time	ucma_await_return(): poll `last`
+ *
+ * `last` has a slot for each thread ID modulo THREADS, which is overwritten
+ * by the next command that raises events.  A command whose slot was
+ * overwritten counts as returned.
+ *
+ * Memory order: ucma_raised() stores the slot before the tables are unlocked,
+ * so a waiter that has the event reads INSIDE or a later value of `end`.  It
+ * loads `end` (acquire) before `command`, which is stored first (release).
+ * So if `end` is of a later command, `command` is, too.
+ *
+ * The adversary's option `early` turns this off for a command (late.c).
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -22,20 +43,25 @@
 #include "chaos/adversary.h"
 #include "command.h"
 
-#define THREADS 256 /* more at a time than commands are likely to run in */
+#define THREADS 256 /* more than threads that run commands at a time */
 #define RETURN_NS 50000 /* of CPU time */
-#define LOOK_NS 20000
-#define PATIENCE_NS 1000000000ull /* with a thread that is stopped */
+#define LOOK_NS 20000 /* polling interval of a waiter */
+/* limit of the wait, in case the thread is stopped */
+#define PATIENCE_NS 1000000000ull
 #define INSIDE UINT64_MAX
 
 /* The last command of a thread that has raised events for this process. */
 static struct {
 	_Atomic uint32_t tid;
 	_Atomic uint32_t command;
-	_Atomic uint64_t end; /* in the thread's CPU time, or INSIDE */
+	/* CPU time of the thread at the end of the command, or INSIDE */
+	_Atomic uint64_t end;
 } last[THREADS];
 
-/* As pthread_getcpuclockid makes it. */
+/*
+ * Store the CPU time of a thread of this process; false: no such thread.  The
+ * clock ID is constructed as pthread_getcpuclockid(3) does.
+ */
 static bool thread_time(uint32_t tid, uint64_t *ns)
 {
 	const clockid_t clock = (clockid_t)(~tid << 3 | 6);
@@ -47,7 +73,10 @@ static bool thread_time(uint32_t tid, uint64_t *ns)
 	return true;
 }
 
-/* Does it wait in the kernel?  One that runs, or could, does not. */
+/*
+ * Return whether the thread sleeps: its state is not R (running or runnable),
+ * or the thread has exited.
+ */
 static bool thread_sleeps(uint32_t tid)
 {
 	char path[48], stat[64], *name_end;
@@ -70,11 +99,11 @@ static bool command_has_returned(const struct cm_cause *c)
 	const uint32_t i = c->thread % THREADS;
 	uint64_t end, time;
 
-	/* another process's, or it has ended */
+	/* the thread has exited, or is of another process */
 	if (!thread_time(c->thread, &time))
 		return true;
 	end = load_acquire(&last[i].end);
-	/* a thread that is in another command has left this one */
+	/* a thread that is in a later command has returned from this one */
 	if (load_acquire(&last[i].command) != c->command ||
 	    load_relaxed(&last[i].tid) != c->thread)
 		return true;

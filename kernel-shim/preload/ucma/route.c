@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * What the kernel knows about IP addresses, asked with UDP sockets that send
- * nothing.
+ * Queries of the kernel's IP configuration: local addresses, source address
+ * and MTU of a route, bindv6only.  Each uses a UDP socket that is bound or
+ * connected and sends nothing.  Commands call these functions with the tables
+ * locked.
  */
 #define _GNU_SOURCE
 #include <linux/capability.h>
@@ -24,7 +26,7 @@ bool ucma_is_local(struct urxe_fabric *f, const union cm_addr *a)
 	bool local;
 	int fd;
 
-	/* which of the interfaces a link-local address is on, bind knows */
+	/* only bind checks the interface of a link-local address */
 	if (cm_addr_known(f->dev, a) &&
 	    !(a->sa.sa_family == AF_INET6 &&
 	      IN6_IS_ADDR_LINKLOCAL(&a->in6.sin6_addr)))
@@ -38,7 +40,10 @@ bool ucma_is_local(struct urxe_fabric *f, const union cm_addr *a)
 	return local;
 }
 
-/* To a group the source alone is a way: that of its interface. */
+/*
+ * If @dst is a multicast group and *src an address of the same family, bind
+ * to it: it selects the interface, and no route to the group is needed.
+ */
 static int route_from(int fd, const union cm_addr *dst,
 		      const union cm_addr *src)
 {
@@ -63,7 +68,7 @@ int ucma_route(const union cm_addr *dst, union cm_addr *src)
 	if (fd < 0)
 		return -errno;
 	if (!cm_addr_port(&to))
-		cm_addr_set_port(&to, 9); /* discard; connect wants one */
+		cm_addr_set_port(&to, 9); /* discard; must not be 0 */
 	if (route_from(fd, dst, src) ||
 	    connect(fd, &to.sa, (socklen_t)cm_addr_size(dst)) ||
 	    getsockname(fd, &from.sa, &len)) {
@@ -76,7 +81,7 @@ int ucma_route(const union cm_addr *dst, union cm_addr *src)
 	return ret;
 }
 
-/* Headers of a RoCE packet, at most. */
+/* Upper bound of the headers of a RoCE packet, from IP on, in bytes */
 #define HEADERS 80
 
 uint8_t ucma_path_mtu(const union cm_addr *dst)
@@ -112,7 +117,7 @@ bool ucma_one_family(const union cm_addr *a)
 
 	if (a->sa.sa_family != AF_INET6)
 		return a->sa.sa_family == AF_INET;
-	fd = udp_socket(a); /* which begins as sysctl bindv6only says */
+	fd = udp_socket(a); /* IPV6_V6ONLY defaults to sysctl bindv6only */
 	if (fd < 0)
 		return false;
 	getsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &only, &len);

@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* The commands of rdma_cm and its events, if URXE_TRACE names a file. */
+/*
+ * Trace records of rdma_cm commands, events and messages, if URXE_TRACE names
+ * a file (trace/trace.h).  Any thread that runs a command calls these
+ * functions.  The file is opened once per process.
+ */
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -8,8 +12,7 @@
 #include "trace/packet.h"
 #include "trace/trace.h"
 
-/* Where a command has the number of its id; those that have none are not here.
- */
+/* Offset + 1 of the id number in each command; 0: the command has none. */
 #define ID(type, command) \
 	[RDMA_USER_CM_CMD_##command] = offsetof(struct rdma_ucm_##type, id) + 1
 static const uint16_t id_at[] = {
@@ -39,7 +42,7 @@ static void trace_begin(void)
 {
 	const char *path = getenv("URXE_TRACE");
 
-	/* what is wrong with it the provider says */
+	/* errors are reported by the provider */
 	if (path && *path && !trace_open(path))
 		trace_watch_packets(0);
 }
@@ -52,7 +55,7 @@ static bool is_traced(void)
 	return trace_is_open();
 }
 
-/* A datagram as it would travel */
+/* cm.sent: record a MAD with its addresses, as sent on a wire. */
 static void trace_sent(const struct cm_id *from, const uint8_t mad[MAD_BYTES])
 {
 	uint64_t value[6 + MAD_BYTES / sizeof(uint64_t) + 2] = { 0 };
@@ -86,7 +89,7 @@ void ucma_trace_command(const struct ucma *u, unsigned int command,
 {
 	uint32_t id = 0;
 
-	/* an event is an event, and none is none */
+	/* ucma_trace_event() records the event of GET_EVENT */
 	if (!begin || command == RDMA_USER_CM_CMD_GET_EVENT)
 		return;
 	if (command < sizeof(id_at) / sizeof(*id_at) && id_at[command])

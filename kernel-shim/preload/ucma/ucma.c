@@ -1,5 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* From a write on an rdma_cm descriptor to the command, and the simple ones. */
+/*
+ * Dispatch of commands: a write to an rdma_cm descriptor is parsed, checked
+ * against the table of commands, and run with the connection manager's tables
+ * locked.  CREATE_ID and DESTROY_ID are implemented here.
+ *
+ * Any thread of the application calls ucma_write(), through the wrapper of
+ * write(2).  The service thread (watch.c), or a thread in GET_EVENT if there
+ * is none, calls ucma_tick().
+ */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <pthread.h>
@@ -12,9 +20,10 @@
 _Atomic int ucma_used;
 
 static _Atomic(struct cm_table *) table;
-/* fd & (HINTS - 1) to the channel that it was last time, + 1 */
+/* cache: fd % HINTS to the index + 1 of its channel; may be stale */
 static _Atomic uint32_t hint[HINTS];
 
+/* Initialize @cm and map the tables, once per process.  0 or -errno. */
 static int ucma_begin(struct cm *cm)
 {
 	struct cm_table *none = NULL;
@@ -54,7 +63,8 @@ int ucma_open(int flags)
 	return fd;
 }
 
-#define AGAIN_NS 100000000 /* somebody has the lock and does not run */
+/* Time until the next tick if the lock is held by a stopped process */
+#define AGAIN_NS 100000000
 
 uint32_t ucma_timers(void)
 {
@@ -65,7 +75,7 @@ uint32_t ucma_timers(void)
 
 void ucma_sleep(uint32_t timers, uint64_t ns)
 {
-	/* whoever has a watch has used the tables */
+	/* not NULL: the service thread is started after a command */
 	event_count_wait(&load_acquire(&table)->timers, timers, ns);
 }
 
@@ -153,7 +163,7 @@ static int ucma_create_id(struct ucma *u)
 	if (type < 0)
 		return type;
 	id = cm_id_new(&u->cm, u->c);
-	if (!id) { /* ids of processes that died may be left */
+	if (!id) { /* reclaim ids of dead processes */
 		cm_chan_sweep(&u->cm, CM_MAX_CHAN);
 		id = cm_id_new(&u->cm, u->c);
 	}
@@ -186,15 +196,19 @@ static int ucma_destroy_id(struct ucma *u)
 #define ID(type) .id = ucma_id, .at = offsetof(struct rdma_ucm_##type, id)
 #define DEV(type) .id = ucma_id_dev, .at = offsetof(struct rdma_ucm_##type, id)
 
-/* A command, and what it needs before anything else of it is looked at. */
+/* Table of commands, and what is checked before a command runs. */
 static const struct command {
 	int (*run)(struct ucma *u);
-	/* bytes at least: of it, and room for its answer, or an older one */
+	/*
+	 * Minimum sizes in bytes of the parameters (-EINVAL) and of the
+	 * response buffer (-ENOSPC), as in the oldest librdmacm that is
+	 * supported.
+	 */
 	uint16_t in, out;
-	/* The id whose number is at this offset. */
+	/* if not NULL: look up u->id, whose number is at offset `at` */
 	struct cm_id *(*id)(struct ucma *u, uint32_t number, int *err);
 	uint16_t at;
-	bool gids; /* it looks at the machine's addresses */
+	bool gids; /* the GID table must be current */
 } commands[] = {
 	[RDMA_USER_CM_CMD_CREATE_ID] = { ucma_create_id, OUT(create_id_resp) },
 	[RDMA_USER_CM_CMD_DESTROY_ID] = { ucma_destroy_id, OUT(destroy_id_resp),
@@ -267,17 +281,17 @@ static int ucma_run(struct ucma *u, const struct command *c)
 		return ret;
 	u->c = ucma_chan(u, u->fd);
 	if (u->c) {
-		/* what GET_EVENT raises is of an earlier command */
+		/* events that GET_EVENT raises are of earlier commands */
 		if (c->run != ucma_get_event)
 			u->cm.cause = ucma_cause();
-		/* a child that goes on with it has its own watch */
+		/* after fork, the child needs its own service thread */
 		u->cm.watch = u->c->pid != getpid();
 		u->c->pid = getpid();
 		u->c->late = u->cm.late && !ucma_unwatched();
 		u->cm.watch |= u->cm.late && !ucma_watching();
 		ret = ucma_run_locked(u, c);
 	} else {
-		ret = -ENODEV; /* of another fabric */
+		ret = -ENODEV; /* a channel of another fabric */
 	}
 	cm_settle(&u->cm);
 	if (u->cm.raised)
@@ -323,11 +337,11 @@ bool ucma_write(int fd, const void *buf, size_t len, ssize_t *out)
 	ours = !fstat(fd, &st) && st.st_mode == CM_FIFO_MODE &&
 	       shim_has_file(&st);
 	if (ours) {
-		/* Cleanup handlers are the application's code. */
+		/* the application's cleanup handlers run outside the shim */
 		shim_leave(saved);
 		pthread_testcancel();
 		shim_enter();
-		/* a cancelled thread would keep the lock */
+		/* a cancelled thread would not release the lock */
 		pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &u.cancel_state);
 		ret = ucma_carry_out(&u, buf, len);
 		pthread_setcancelstate(u.cancel_state, NULL);

@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* /dev/infiniband/rdma_cm, as the wrappers use it. */
+/*
+ * The emulated character device /dev/infiniband/rdma_cm, as used by the
+ * wrappers of open and write (preload/wrap).  Its descriptors are FIFOs, one
+ * for each event channel (cm/cm.h).  librdmacm writes commands to them, which
+ * ucma_write() intercepts.
+ */
 #pragma once
 
 #include <stdbool.h>
@@ -7,11 +12,18 @@
 
 #include "base/atomic.h"
 
-/* A channel was opened in this process: writes may be commands. */
+/* Not 0: a channel was opened in this process, so writes may be commands. */
 extern _Atomic int ucma_used;
-/* Open /dev/infiniband/rdma_cm: the descriptor, O_CLOEXEC, or -errno. */
+/*
+ * Open an event channel; of @flags only O_NONBLOCK is used.  Returns the
+ * descriptor, O_CLOEXEC, or -errno.
+ */
 int ucma_open(int flags);
-/* The longest command, and some that newer libraries may have. */
+/* Maximum length of a command in bytes, with room for newer versions. */
 #define UCMA_COMMAND_MAX 512
-/* Carry out a command of at most that; false if fd is something else. */
+/*
+ * Run the command at @buf, of at most UCMA_COMMAND_MAX bytes.  *out is the
+ * result of write(2): @len, or -1 with errno set.  Return false, without any
+ * effect, if @fd is no channel.  A cancellation point if it is one.
+ */
 bool ucma_write(int fd, const void *buf, size_t len, ssize_t *out);

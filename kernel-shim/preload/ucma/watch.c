@@ -1,9 +1,26 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * The one thread of this library.  A program that sleeps in poll must be woken
- * when the other end of its connection dies or a time wait ends, and there is
- * no kernel and no daemon to do it.  The thread exists while this process has
- * such connections; it looks ten times a second.
+ * The service thread of rdma_cm, the only thread of the preload library.
+ *
+ * A program that sleeps in poll(2) must be woken when its peer dies or a
+ * timer such as TIMEWAIT expires, and there is no kernel or daemon to do so.
+ * The thread exists while ids of this process have timers or peers that may
+ * die.  It runs ucma_tick() (cm_tick()) when the next timer expires, when a
+ * timer is started in any process, and at least every 100 ms.
+ *
+ * A thread that ran a command calls ucma_watch() after it has unlocked the
+ * tables.  The thread exits when a tick finds nothing to do.
+ *
+ * Memory order (all seq_cst): a Dekker handshake prevents a lost request.
+ *
+ *	ucma_watch()			service thread, nothing to do
+ *	wanted++			watcher = 0
+ *	load watcher			load wanted
+ *
+ * If ucma_watch() still reads this process from `watcher`, it relies on the
+ * thread.  Then the thread reads a changed `wanted` and continues, unless
+ * another thread has replaced it.  Otherwise ucma_watch() starts a new
+ * thread.
  */
 #define _GNU_SOURCE
 #include <unistd.h>
@@ -11,12 +28,13 @@
 #include "base/thread.h"
 #include "command.h"
 
-#define FIRST_NS 20000000 /* most connections are made by then */
+/* Time until the first tick: most connections are established by then */
+#define FIRST_NS 20000000
 
-/* The process that the thread belongs to: after fork the child has none. */
+/* Process of the thread; 0: none.  After fork, the child has no thread. */
 static _Atomic int watcher;
-static _Atomic uint32_t wanted; /* counts calls for a watch */
-static _Atomic bool failed;
+static _Atomic uint32_t wanted; /* counts calls of ucma_watch() */
+static _Atomic bool failed; /* the thread could not be started */
 
 static void *watch_main(void *arg)
 {
@@ -35,7 +53,7 @@ static void *watch_main(void *arg)
 			continue;
 		pid = self;
 		cas_seq_cst(&watcher, &pid, 0);
-		/* whoever still saw this thread counts on it */
+		/* a caller that still read `self` relies on this thread */
 		if (seen == load_seq_cst(&wanted))
 			return arg;
 		sleep = FIRST_NS;

@@ -1,5 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* ioctl for the verbs, socket and its senders for NETLINK_RDMA, inotify. */
+/*
+ * Wrappers of functions on descriptors:
+ *
+ *	ioctl			verbs on a context (preload/uverbs.h), and
+ *				the provider's event tags (shared/event_tag.h)
+ *	socket, send,		requests on a NETLINK_RDMA socket
+ *	sendto, sendmsg		(preload/netlink)
+ *	inotify_add_watch	libibverbs' wait for a device (special.h)
+ *
+ * All other calls go to libc unchanged.
+ */
 #define _GNU_SOURCE
 #include <linux/netlink.h>
 #include <rdma/rdma_user_ioctl_cmds.h>
@@ -71,9 +81,13 @@ WRAP(int, socket, (int domain, int type, int protocol))
 	return fd;
 }
 
-/* Requests fit in this; a longer one is no request. */
+/*
+ * Maximum size in bytes of a request sent by sendmsg; longer messages go to
+ * libc.
+ */
 #define REQUEST_MAX 4096
 
+/* Answer a request to a stand-in of NETLINK_RDMA; false: it is no such fd. */
 static bool send_taken(int fd, const void *buf, size_t len)
 {
 	int saved;
@@ -103,7 +117,10 @@ WRAP(ssize_t, sendto,
 	return NEXT(sendto)(fd, buf, len, flags, to, to_len);
 }
 
-/* Out of line: programs with small stacks send messages, too. */
+/*
+ * The same for a message; returns its length, or -1.  Not inlined: the buffer
+ * must not burden sendmsg in threads with small stacks.
+ */
 static __attribute__((noinline)) ssize_t
 send_taken_msg(int fd, const struct msghdr *msg)
 {

@@ -1,5 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Calls that take memory away, for the referee of `urxe run --check`. */
+/*
+ * Wrappers of calls that unmap or discard memory: munmap, mmap(MAP_FIXED),
+ * mremap and madvise.  They report successful calls to the referee (urxe run
+ * --check), if it has registered (base/map_watch.h), and otherwise only call
+ * libc.  The referee finds MRs whose memory is gone.  Any thread may call
+ * these functions, even with locks of an allocator held.
+ */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdarg.h>
@@ -9,12 +15,18 @@
 #include "base/map_watch.h"
 #include "wrap.h"
 
-/* linux/mman.h; newer than some headers */
+/* MADV_DONTNEED_LOCKED of linux/mman.h, which some systems lack */
 #define DONTNEED_LOCKED 24
 
 static _Atomic(const struct map_watch *) watch;
 
-/* The provider looks for these by their names. */
+/*
+ * Exported functions, which the referee in the provider finds with dlsym(3).
+ *
+ * urxe_fork_is_known: whether the program asked libibverbs for fork support,
+ * or called madvise(MADV_DONTFORK) itself.
+ * urxe_watch_maps: register the callbacks; *w must stay valid.
+ */
 bool urxe_fork_is_known(void) __attribute__((visibility("default")));
 bool urxe_fork_is_known(void)
 {
@@ -28,7 +40,7 @@ void urxe_watch_maps(const struct map_watch *w)
 	store_release(&watch, w);
 }
 
-/* NULL: nobody wants to know. */
+/* Return the callbacks; NULL: none, or the call is the library's own. */
 static inline const struct map_watch *watcher(void)
 {
 	const struct map_watch *w = load_acquire(&watch);
@@ -88,7 +100,10 @@ WRAP(void *, mremap, (void *at, size_t was, size_t len, int flags, ...))
 	return p;
 }
 
-/* The provider has memory of its own that children shall not see. */
+/*
+ * Return whether the caller is the provider or this library.  The provider
+ * calls madvise(MADV_DONTFORK) for memory of its own.
+ */
 static bool is_ours(const void *caller)
 {
 	Dl_info info;
@@ -116,8 +131,9 @@ WRAP(int, madvise, (void *at, size_t len, int advice))
 }
 
 /*
- * Allocators call these with locks held; what finds the next function may
- * allocate, or wait for a thread that loads a library and allocates.
+ * Resolve libc's functions in advance.  Allocators call the wrappers with
+ * locks held, and dlsym may allocate, or wait for a thread that loads a
+ * library and allocates: a deadlock.
  */
 __attribute__((constructor)) static void map_resolve(void)
 {

@@ -1,5 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* open and fopen in their variants. */
+/*
+ * Wrappers of open and fopen, with their variants.  A path in the emulated
+ * sysfs or /dev is redirected to the fabric's private tree (redirect.h).  A
+ * character device opened there becomes a context or an event channel
+ * (special.h).
+ */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <stdarg.h>
@@ -11,8 +16,9 @@
 #include "wrap.h"
 
 /*
- * Only what came from the private tree can be special: a redirected path, or
- * a relative one when this process looked at the tree before.
+ * Complete an open of @real, to which @path was redirected.  Only a file of
+ * the private tree can be special.  Its path was redirected, or it is
+ * relative and this process has opened the fabric before.
  */
 static int open_result(int fd, const char *path, const char *real, int flags)
 {
@@ -48,7 +54,7 @@ WRAP_OPEN(openat, (int dir, const char *path, int flags, ...),
 WRAP_OPEN(openat64, (int dir, const char *path, int flags, ...),
 	  (dir, path, flags, mode))
 
-/* What the compiler makes of open(path, flags) with _FORTIFY_SOURCE. */
+/* open(path, flags) is compiled to these with _FORTIFY_SOURCE. */
 #define WRAP_OPEN_2(name, params, args) \
 	WRAP(int, name, params) \
 	{ \
@@ -64,7 +70,10 @@ WRAP_OPEN_2(__openat_2, (int dir, const char *path, int flags),
 WRAP_OPEN_2(__openat64_2, (int dir, const char *path, int flags),
 	    (dir, path, flags))
 
-/* Reading is the only thing that makes sense on an attribute. */
+/*
+ * fopen(3) of a file in the private tree, read-only: attributes can only be
+ * read.
+ */
 static FILE *fopen_tree(const char *real, const char *mode)
 {
 	int flags = O_RDONLY, saved, fd;

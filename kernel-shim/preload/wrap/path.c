@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Functions that take a path and need nothing but another path. */
+/*
+ * Wrappers of functions that take a path and need no more than its
+ * redirection to the private tree (redirect.h): opendir, scandir, access,
+ * readlink, realpath, glob and others.
+ */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <glob.h>
@@ -57,7 +61,7 @@ WRAP_PATH(ssize_t, listxattr, (const char *path, char *out, size_t len),
 WRAP_PATH(ssize_t, llistxattr, (const char *path, char *out, size_t len),
 	  (path, out, len))
 
-/* These tell where they arrived, in the terms that they were asked. */
+/* Their result is mapped back from the private tree to /sys or /dev. */
 #define WRAP_REALPATH(name, params, args) \
 	WRAP(char *, name, params) \
 	{ \
@@ -76,8 +80,10 @@ WRAP_REALPATH(__realpath_chk, (const char *path, char *room, size_t len),
 WRAP_REALPATH(canonicalize_file_name, (const char *path), (path))
 
 /*
- * glob walks by itself; given our own functions it walks through them.  That is
- * the GNU one: there is no way into musl's.
+ * glob calls libc's internal functions to read directories, which are not
+ * wrapped.  With GLOB_ALTDIRFUNC glibc calls the given functions instead:
+ * the wrapped ones.
+ * musl has no such flag, so glob is not wrapped there.
  */
 #ifdef GLOB_ALTDIRFUNC
 typedef int glob_error_fn(const char *, int);

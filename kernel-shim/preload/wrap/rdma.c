@@ -1,12 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Calls of librdmacm that wait until events are acknowledged: rdma_destroy_id,
- * rdma_migrate_id and rdma_leave_multicast.  They sleep in librdmacm, and only
- * librdmacm counts the acknowledgements.  So the events of each rdma_cm_id are
- * counted here as well: rdma_get_cm_event gives an event out, and
- * rdma_ack_cm_event takes it back.  librdmacm's own calls of both come here,
- * too: what a synchronous call stored in the id is acknowledged by the next
- * one, or by rdma_destroy_id itself, so nothing waits for it.
+ * Wrappers of librdmacm functions, for diagnostics of calls that wait until
+ * events are acknowledged: rdma_destroy_id, rdma_migrate_id and
+ * rdma_leave_multicast.
+ *
+ * These sleep in librdmacm, which does not export its count of
+ * acknowledgements.  So the outstanding events of each rdma_cm_id are counted
+ * here as well: rdma_get_cm_event increments the count, rdma_ack_cm_event
+ * decrements it.  librdmacm's own calls of both are intercepted, too.  An
+ * event that a synchronous call stored in the id is acknowledged by the next
+ * such call, or by rdma_destroy_id itself, so no call waits for it.
+ *
+ * While such a call runs, it is listed in the call table (shared/call.h) for
+ * `urxe why`.  The referee is notified before a call that has to wait
+ * (urxe_watch_cm()).
+ *
+ * Any thread calls these functions.  `lock` protects the counts.  It is not
+ * held while librdmacm or the referee is called.  Fork handlers hold it
+ * during fork(2).
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -24,14 +35,16 @@ struct event {
 	uint32_t type; /* as CM_EV_* */
 };
 
-/* An id with events that are not acknowledged, or with a call that waits. */
+/* An id with outstanding events, or with a call that may wait for them. */
 struct given {
 	struct given *next;
 	const void *id;
-	uint32_t events, multicast; /* multicast: those of groups */
-	const struct event *held; /* in the id itself, which acknowledges it */
-	uint32_t type; /* of the last one */
-	struct urxe_call *call;
+	/* outstanding events; those of multicast groups among them */
+	uint32_t events, multicast;
+	/* event stored in the id, which librdmacm acknowledges; or NULL */
+	const struct event *held;
+	uint32_t type; /* type of the last event */
+	struct urxe_call *call; /* slot of a waiting call, or NULL */
 };
 
 #define BUCKETS 1024
@@ -51,7 +64,7 @@ static void given_unlock(void)
 	pthread_mutex_unlock(&lock);
 }
 
-/* The parent's calls are not the child's. */
+/* Fork handler of the child: forget calls of the parent's threads. */
 static void given_after_fork(void)
 {
 	struct given *g;
@@ -63,7 +76,11 @@ static void given_after_fork(void)
 	given_unlock();
 }
 
-/* With the lock, from here on: the link to the entry of id, or to its NULL. */
+/*
+ * Return the link to the entry of @id, or to the NULL at the end of its
+ * bucket.  This and the following given_*() functions are called with `lock`
+ * held, down to given_add().
+ */
 static struct given **given_link(const void *id)
 {
 	struct given **p = &bucket[(uintptr_t)id / 64 % BUCKETS];
@@ -73,7 +90,7 @@ static struct given **given_link(const void *id)
 	return p;
 }
 
-/* The entry of id, which is made if there is none; NULL: no memory. */
+/* Return the entry of @id, created if necessary; NULL: no memory. */
 static struct given *given_get(const void *id)
 {
 	struct given **p = given_link(id);
@@ -86,6 +103,7 @@ static struct given *given_get(const void *id)
 	return *p;
 }
 
+/* Free the entry of @id if it has no more use. */
 static void given_settle(const void *id)
 {
 	struct given **p = given_link(id), *g = *p;
@@ -96,6 +114,7 @@ static void given_settle(const void *id)
 	free(g);
 }
 
+/* Number of events that the call of @g waits for. */
 static uint32_t given_of_call(const struct given *g)
 {
 	return load_relaxed(&g->call->kind) == URXE_CALL_LEAVE_MULTICAST ?
@@ -103,13 +122,16 @@ static uint32_t given_of_call(const struct given *g)
 		       g->events;
 }
 
-/* As librdmacm: the listener's destruction waits for its requests. */
+/*
+ * Return the id whose destruction waits for the event: of a CONNECT_REQUEST
+ * the listener, as in librdmacm.
+ */
 static const void *event_counts_for(const struct event *e)
 {
 	return e->type == CM_EV_CONNECT_REQUEST ? e->listen_id : e->id;
 }
 
-/* n events more, or -1. */
+/* Add @n, 1 or -1, to the counts to which the event belongs. */
 static void given_add(struct given *g, const struct event *e, int n)
 {
 	if (n > 0)
@@ -124,7 +146,10 @@ static void given_add(struct given *g, const struct event *e, int n)
 		store_relaxed(&g->call->events, given_of_call(g));
 }
 
-/* Is that the member `event` of the event's own struct rdma_cm_id? */
+/*
+ * Return whether @where, which received the event, is the member `event` of
+ * the event's own struct rdma_cm_id, that is, close to its start.
+ */
 static bool is_within_id(const struct event *e, struct event *const *where)
 {
 	const uintptr_t offset = (uintptr_t)where - (uintptr_t)e->id;
@@ -132,6 +157,7 @@ static bool is_within_id(const struct event *e, struct event *const *where)
 	return offset < 512;
 }
 
+/* Count an event; @to_id: a synchronous call stored it in the id. */
 static void given_out(const struct event *e, bool to_id)
 {
 	const void *id = event_counts_for(e);
@@ -146,6 +172,7 @@ static void given_out(const struct event *e, bool to_id)
 	given_unlock();
 }
 
+/* Count the acknowledgement of an event. */
 static void given_back(const struct event *e)
 {
 	const void *id = event_counts_for(e);
@@ -161,7 +188,7 @@ static void given_back(const struct event *e)
 	given_unlock();
 }
 
-/* How many events of the id are not acknowledged; *type is the last one's. */
+/* Return the outstanding events of @id; *type is the type of the last one. */
 static uint32_t given_events(const void *id, uint32_t *type)
 {
 	const struct given *g;
@@ -177,6 +204,7 @@ static uint32_t given_events(const void *id, uint32_t *type)
 	return n;
 }
 
+/* Register the referee, which finds this function with dlsym(3). */
 void urxe_watch_cm(urxe_cm_waits *fn) __attribute__((visibility("default")));
 void urxe_watch_cm(urxe_cm_waits *fn)
 {
@@ -190,6 +218,7 @@ struct waiting {
 	const char *name;
 };
 
+/* Enter the call in the call table and notify the referee. */
 static void waiting_begin(const struct waiting *w)
 {
 	const int saved = shim_enter();
@@ -215,6 +244,7 @@ static void waiting_begin(const struct waiting *w)
 	shim_leave(saved);
 }
 
+/* Remove it from the call table; also a cancellation cleanup handler. */
 static void waiting_end(void *arg)
 {
 	const struct waiting *w = arg;
@@ -232,7 +262,10 @@ static void waiting_end(void *arg)
 	shim_leave(saved);
 }
 
-/* The object that has this address, for dlclose(); NULL: the program itself. */
+/*
+ * Return a handle of the object that contains @address, to be closed with
+ * dlclose(3), or NULL if it cannot be opened.
+ */
 static void *object_of(const void *address, int flags)
 {
 	Dl_info at;
@@ -242,7 +275,10 @@ static void *object_of(const void *address, int flags)
 	return dlopen(at.dli_fname, RTLD_LAZY | RTLD_NOLOAD | flags);
 }
 
-/* The function in this object or its dependencies; own: the wrapper. */
+/*
+ * Return the function in @object or its dependencies, and close @object.
+ * NULL: none, or it is the wrapper @own.
+ */
 static void *find_in(void *object, const char *name, const void *own)
 {
 	void *fn = object ? dlsym(object, name) : NULL;
@@ -268,7 +304,10 @@ static int nth_object(struct dl_phdr_info *info, size_t size, void *arg)
 	return 1;
 }
 
-/* In any object; dlopen() must not be called while dl_iterate_phdr() runs. */
+/*
+ * Search all loaded objects.  The list is walked again for each of them,
+ * since dlopen(3) must not be called from a callback of dl_iterate_phdr(3).
+ */
 static void *find_anywhere(const char *name, const void *own)
 {
 	struct nth n;
@@ -287,11 +326,14 @@ static void *find_anywhere(const char *name, const void *own)
 }
 
 /*
- * The function of that name that the caller would have without this library.
- * The dynamic linker searches the global scope, and then the object that
- * calls and its dependencies: a plug-in that was loaded with RTLD_LOCAL may
- * have a librdmacm of its own, under any name.  Only the first is the same
- * for all callers.  It is kept, so its object is not unloaded any more.
+ * Return the function that the caller would get without this library, or
+ * shim_missing().
+ *
+ * The dynamic linker searches the global scope first, and then the calling
+ * object and its dependencies: a plug-in that was loaded with RTLD_LOCAL may
+ * have a librdmacm of its own, under any name.  Only the result from the
+ * global scope is the same for all callers.  It is cached, and its object is
+ * pinned (RTLD_NODELETE).
  */
 static void *rdma_next(_Atomic(void *) *cache, const char *name,
 		       const void *own, const void *caller)
@@ -317,7 +359,7 @@ static void *rdma_next(_Atomic(void *) *cache, const char *name,
 	return fn ? fn : (void *)shim_missing;
 }
 
-/* The same as a function of the wrapper's type. */
+/* The same, with the type of the wrapper */
 #define RDMA_NEXT(name)                                           \
 	((__typeof__(&wrap_##name))rdma_next(&next_##name, #name, \
 					     (void *)wrap_##name, \

@@ -1,5 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* read: how libibverbs takes events from their channels. */
+/*
+ * Wrapper of read, with which libibverbs reads events from the FIFOs of
+ * completion and async channels.  The tag in each record is replaced by the
+ * address of the object (shared/event_tag.h).  Any thread may call it, also
+ * with a descriptor that is no channel: a channel is recognized by the length
+ * of the read and by fstat(2).
+ */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <string.h>
@@ -8,7 +14,7 @@
 #include "preload/event.h"
 #include "wrap.h"
 
-/* The inode of the channel that a record of len bytes is read from, or 0. */
+/* Return the inode of channel @fd; 0: it is none, or @len is no record's. */
 static uint64_t read_channel(int fd, size_t len)
 {
 	uint64_t channel;
@@ -23,7 +29,7 @@ static uint64_t read_channel(int fd, size_t len)
 	return channel;
 }
 
-/* Enter it in the call table: it may block. */
+/* Enter the read in the call table (shared/call.h), since it may block. */
 static struct urxe_call *read_begin(uint64_t channel, size_t len)
 {
 	const int saved = shim_enter();
@@ -40,7 +46,7 @@ static struct urxe_call *read_begin(uint64_t channel, size_t len)
 	return call;
 }
 
-/* Read until there is a record that need not be skipped. */
+/* Read until a record can be translated; others are skipped. */
 static ssize_t read_record(ssize_t (*next)(int, void *, size_t), int fd,
 			   void *buf, size_t len)
 {

@@ -1,11 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Which paths lead into the fabric's private tree.
+ * Redirection of paths to the fabric's private tree (redirect.h).
  *
- * Absolute paths under the prefixes below, with "//" and "/./" squeezed out,
- * become the same path under the fabric's directory.  With the host's
- * devices shown, and where they always are, a path that the tree does not have
- * stays what it is, and a class directory itself becomes one that lists both.
+ * An absolute path under one of the prefixes below becomes the same path
+ * under the fabric's directory, after "//" and "/./" are reduced to "/".  A
+ * path with "/../" is redirected only if the tree contains it.
+ *
+ * The host's entries are visible as well with URXE_HOST_DEVICES=1, and always
+ * in directories of kind SHARED.  There, a path that the tree does not
+ * contain is not redirected.  A directory of kind CLASS or SHARED itself is
+ * redirected to one that lists both.  With URXE_RDMA_CM=host, paths of
+ * rdma_cm are not redirected.
+ *
+ * Any thread calls these functions.  They keep errno and cannot fail: a path
+ * that cannot be redirected is returned as it is.
  */
 #define _GNU_SOURCE
 #include <stdio.h>
@@ -15,9 +23,9 @@
 #include "redirect.h"
 
 enum prefix_kind {
-	OURS, /* all of it */
-	CLASS, /* a directory in which the host has entries, too */
-	SHARED, /* one where the host's are never hidden */
+	OURS, /* the host has nothing there */
+	CLASS, /* the host has entries, hidden by default */
+	SHARED, /* the host's entries are never hidden */
 };
 
 static const struct {
@@ -37,7 +45,10 @@ static const struct {
 };
 #define PREFIXES (sizeof(prefixes) / sizeof(*prefixes))
 
-/* Squeeze into out; false if it is too long.  ".." is left to the kernel. */
+/*
+ * Copy a path without "//" and "/./"; false if it does not fit.  ".." is left
+ * to the kernel.
+ */
 static bool redirect_squeeze(const char *in, char *out, size_t room)
 {
 	char *end = out + room - 1;
@@ -59,6 +70,7 @@ static bool redirect_squeeze(const char *in, char *out, size_t room)
 	return !*in;
 }
 
+/* Return the index of the prefix that @path is under, or -1. */
 static int redirect_prefix(const char *path)
 {
 	unsigned int i;
@@ -73,7 +85,10 @@ static int redirect_prefix(const char *path)
 	return -1;
 }
 
-/* Things that must be current before somebody looks at them. */
+/*
+ * Update what the program may be about to read at @path: load the provider,
+ * refresh counters, GIDs and the port state.
+ */
 static void redirect_prepare(struct urxe_fabric *f, const char *path)
 {
 	if (strstr(path, "infiniband_verbs"))
@@ -105,7 +120,7 @@ static const char *redirect_resolve(const char *path, const char *norm,
 		snprintf(buf, TREE_PATH_MAX, "%s/host%s", shim_dir(), norm);
 		return buf;
 	}
-	/* without a fabric this names nothing, which hides the host's */
+	/* without a fabric no such file exists: the host's is hidden */
 	if (snprintf(buf, TREE_PATH_MAX, "%s%s", shim_dir(), norm) >=
 	    TREE_PATH_MAX)
 		return path;
@@ -132,6 +147,7 @@ const char *redirect_slow(const char *path, char buf[TREE_PATH_MAX])
 	return path;
 }
 
+/* Strip the private tree's directory @dir from *path; false: not in it. */
 static bool redirect_strip(char *path, const char *dir)
 {
 	size_t n = strlen(dir);
@@ -154,7 +170,7 @@ void redirect_back(char *path)
 	int saved = shim_enter();
 
 	if (f && !redirect_strip(path, f->dir)) {
-		/* URXE_DIR may go through links, realpath's answer does not */
+		/* URXE_DIR may contain symbolic links, realpath's has none */
 		file_path(f->dirfd, real, sizeof(real));
 		redirect_strip(path, real);
 	}

@@ -1,16 +1,24 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Which paths lead into the fabric's private tree. */
+/*
+ * Redirection of paths in /sys and /dev to the fabric's private tree
+ * (preload/tree/tree.h), for the wrappers of functions that take a path.
+ */
 #pragma once
 
 #include "preload/shim.h"
 #include "preload/tree/tree.h"
 
 /*
- * Where the file at path really is: path itself, or buf with a place in the
- * fabric's private tree.
+ * Return the path at which the file is: @path itself, or @buf with a path in
+ * the private tree.  errno is kept.
  */
 const char *redirect_slow(const char *path, char buf[TREE_PATH_MAX]);
 
+/*
+ * The same, with a fast path: only paths that begin like "/sys", "/dev", "//"
+ * or "/." can be redirected, and only if the library is active.  @path may be
+ * NULL.
+ */
 static inline const char *redirect(const char *path, char buf[TREE_PATH_MAX])
 {
 	if (!path || path[0] != '/' ||
@@ -21,5 +29,8 @@ static inline const char *redirect(const char *path, char buf[TREE_PATH_MAX])
 	return redirect_slow(path, buf);
 }
 
-/* Turn a resolved path in the private tree into what it stands for. */
+/*
+ * Replace a resolved path in the private tree by the path in /sys or /dev
+ * that it emulates, in place.  Other paths are kept.
+ */
 void redirect_back(char *path);

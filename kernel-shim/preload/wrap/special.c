@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* The files that are not what they are stored as. */
+/* Special files of the private tree: see special.h. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <string.h>
@@ -11,13 +11,14 @@
 #include "preload/ucma/ucma.h"
 #include "special.h"
 
+/* The placeholder of the verbs device */
 static bool stat_is_cdev(const struct stat *st)
 {
 	return st->st_mode == TREE_CDEV_MODE && st->st_size == TREE_CDEV_SIZE &&
 	       shim_has_file(st);
 }
 
-/* The stand-in of rdma_cm, or what opening it gave. */
+/* The placeholder of /dev/infiniband/rdma_cm, or the FIFO of a channel */
 static bool stat_is_cm(const struct stat *st)
 {
 	return ((st->st_mode == TREE_CDEV_MODE &&
@@ -26,16 +27,20 @@ static bool stat_is_cm(const struct stat *st)
 	       shim_has_file(st);
 }
 
+/* The placeholder of an empty GID table entry's attribute */
 static bool stat_is_unreadable(const struct stat *st)
 {
 	return st->st_mode == TREE_EINVAL_MODE && !st->st_size &&
 	       shim_has_file(st);
 }
 
-/* Why this thread could not open the device last; 0: it could. */
+/* errno of this thread's last open of a device; 0: it succeeded. */
 static _Thread_local int open_error __attribute__((tls_model("initial-exec")));
 
-/* fd or -errno came of it. */
+/*
+ * Complete the open of a device: @fd is the descriptor (O_CLOEXEC) or -errno.
+ * Note and report an error, or clear FD_CLOEXEC as @flags has it.
+ */
 static int special_open_result(int fd, const char *failure, int flags)
 {
 	open_error = fd < 0 ? -fd : 0;
@@ -55,7 +60,7 @@ static int special_open_context(int flags)
 		return -ENODEV;
 	fabric_why_clear();
 	fd = fabric_context_open(f);
-	/* fabrics of jobs that were killed may have the memory */
+	/* fabrics of killed jobs may use the memory: remove them */
 	if (fd == -ENOMEM && fabric_sweep(f->dir, true, NULL))
 		fd = fabric_context_open(f);
 	return special_open_result(fd, "cannot open " URXE_DEVICE_NAME, flags);
@@ -98,7 +103,7 @@ int special_open(int fd, int flags)
 		ret = special_open_channel(flags);
 	} else if (stat_is_unreadable(&st)) {
 		close(fd);
-		/* read() on an epoll descriptor is EINVAL, as sysfs has it */
+		/* read(2) of an epoll descriptor is EINVAL, as in sysfs */
 		ret = epoll_create1(flags & O_CLOEXEC ? EPOLL_CLOEXEC : 0);
 		if (ret < 0)
 			ret = -errno;
@@ -118,7 +123,7 @@ void special_stat(int fd, struct stat *st)
 	if (stat_is_unreadable(st)) {
 		st->st_mode = S_IFREG | 0444;
 	} else if (stat_is_cdev(st) || (fd >= 0 && fabric_is_arena(fd, st))) {
-		/* an arena's size stays: the provider checks it */
+		/* keep the size of an arena: the provider checks it */
 		if (st->st_size == TREE_CDEV_SIZE)
 			st->st_size = 0;
 		st->st_mode = S_IFCHR | 0666;

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * stat in its variants: today's names, those that binaries linked before
- * glibc 2.33 use, and statx.
+ * Wrappers of stat, with its variants: the current names, the names that
+ * binaries linked before glibc 2.33 use (__xstat and so on), and statx.
+ * Paths are redirected (redirect.h), and special files are reported as what
+ * they emulate (special.h).
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -19,7 +21,7 @@ static int stat_result(int ret, int fd, struct stat *st)
 	return ret;
 }
 
-/* An empty path with AT_EMPTY_PATH is fstat. */
+/* Return the descriptor if the call is an fstat (AT_EMPTY_PATH), or -1. */
 static int at_fd(int dir, const char *path, int flags)
 {
 	return flags & AT_EMPTY_PATH && path && !*path ? dir : -1;

@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* write: how librdmacm talks to the connection manager. */
+/*
+ * Wrapper of write, with which librdmacm sends commands to the connection
+ * manager (preload/ucma/ucma.h).  It calls libc directly unless this process
+ * has opened an rdma_cm channel and the length may be that of a command.
+ */
 #define _GNU_SOURCE
 #include <rdma/rdma_user_cm.h>
 #include <unistd.h>
