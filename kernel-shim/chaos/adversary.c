@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* Parser for URXE_ADVERSARY (adversary.h). */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <pthread.h>
@@ -22,7 +23,11 @@ const char *const adversary_levels[ADVERSARY_LEVELS] = {
 	[ADVERSARY_SPECIFICATION] = "specification",
 };
 
-/* What was wrong goes to why. */
+/*
+ * Store an error message about @word, of length @n, in @why, and return
+ * false.  If @what ends in ':', append the list of options and the most
+ * similar one.
+ */
 static bool refuse(char *why, size_t len, const char *word, size_t n,
 		   const char *what)
 {
@@ -47,7 +52,10 @@ static bool refuse(char *why, size_t len, const char *word, size_t n,
 	return false;
 }
 
-/* The first word is no seed: a knob or a level was meant. */
+/*
+ * Report that the first word is not a seed, and the most similar option or
+ * level.
+ */
 static bool refuse_seed(char *why, size_t len, const char *word, size_t n)
 {
 	char meant[NEAREST_TEXT], what[NEAREST_TEXT + 64];
@@ -66,7 +74,10 @@ static bool refuse_seed(char *why, size_t len, const char *word, size_t n)
 	return refuse(why, len, word, n, what);
 }
 
-/* A number of decimal digits; returns how many, 0: none, or too large. */
+/*
+ * Parse decimal digits at the start of @text.  Return their number; 0: there
+ * are none, or the value is too large.
+ */
 static size_t digits_parse(const char *text, size_t len, uint64_t *value)
 {
 	size_t n = 0;
@@ -81,7 +92,10 @@ bool adversary_seed_parse(const char *text, size_t len, uint64_t *seed)
 	return number_parse(text, len, UINT64_MAX, seed);
 }
 
-/* N, or where it is a share of 1000 also N% and N.N%. */
+/*
+ * Parse a value: N; if @share, also N% and N.N%, which are converted to per
+ * mille.
+ */
 static bool value_parse(const char *text, size_t len, bool share,
 			uint64_t *value)
 {
@@ -101,6 +115,7 @@ static bool value_parse(const char *text, size_t len, bool share,
 	return true;
 }
 
+/* Return the option of that name, or KNOBS. */
 static int knob_find(const char *name, size_t len)
 {
 	int i;
@@ -131,6 +146,7 @@ static void knobs_set(struct adversary *a, int level)
 		a->knob[i] = adversary_knobs[i].preset[level];
 }
 
+/* Turn off all options that are probabilities. */
 static void knobs_clear(struct adversary *a)
 {
 	int i;
@@ -140,7 +156,10 @@ static void knobs_clear(struct adversary *a)
 			a->knob[i] = 0;
 }
 
-/* NAME=VALUE, "none" or a level; returns what is wrong, or NULL. */
+/*
+ * Parse and apply NAME=VALUE, "none" or a level.  Return an error message for
+ * refuse(), or NULL.
+ */
 static const char *knob_parse(struct adversary *a, const char *text, size_t len)
 {
 	const char *is = memchr(text, '=', len);

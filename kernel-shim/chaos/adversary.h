@@ -1,14 +1,21 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The adversary's seed and knobs, of which the environment tells all processes:
+ * Configuration of the adversary (urxe run --adversary), the transport that
+ * delays, reorders and loses what the InfiniBand specification allows it to.
+ * The environment passes it to all processes:
  *
- *	URXE_ADVERSARY=SEED[,LEVEL][,KNOB=VALUE...]
+ *	URXE_ADVERSARY=SEED[,LEVEL][,OPTION=VALUE...]
  *
- * SEED is a number.  A level is a set of defaults: "hardware" does what
- * shipping NICs are known to do, "specification" all that is allowed, and is
- * the default.  A knob's value is how many of 1000 meet it, or a percentage
- * (2% or 0.5%).  The word none in place of a knob turns off all knobs that are
- * not named after it, and a level sets all of them.
+ * SEED is a number for the seeded random numbers (chance.h).  LEVEL is a set
+ * of defaults: "hardware" does what shipping NICs are known to do;
+ * "specification", the default, does all that is allowed.  An option (knob in
+ * identifiers) is the probability of one behaviour, in per mille or as a
+ * percentage (2%, 0.5%); `ticks` is a number.  Words apply from left to
+ * right: a level sets all options, and "none" sets all probabilities to 0.
+ *
+ * The provider reads the configuration for the data path, and the preload
+ * library reads its own copy for rdma_cm.  It does not change after it is
+ * parsed.  docs/adversary.md is the reference.
  */
 #pragma once
 
@@ -17,12 +24,12 @@
 
 #include "chance.h"
 
-#define ADVERSARY_SHARE 1000 /* the limit of a knob that is a share */
-#define ADVERSARY_WHY 512
+#define ADVERSARY_SHARE 1000 /* limit of options that are probabilities */
+#define ADVERSARY_WHY 512 /* size of a buffer for an error message */
 
 /*
- * KNOB(name, default of hardware, default of specification, limit, meaning);
- * docs/adversary.md has each
+ * KNOB(name, default at level hardware, default at level specification,
+ * limit, meaning)
  */
 /* clang-format off */
 #define ADVERSARY_KNOBS(KNOB)                                                        \
@@ -68,34 +75,42 @@ struct adversary_knob_info {
 extern const struct adversary_knob_info adversary_knobs[KNOBS];
 
 struct adversary {
-	bool on;
+	bool on; /* URXE_ADVERSARY is set */
 	uint64_t seed;
-	struct chance chance; /* of this program */
-	uint32_t knob[KNOBS]; /* per mille, but for ticks */
+	struct chance chance; /* stream of this program */
+	uint32_t knob[KNOBS]; /* per mille, except ticks */
 };
 
-/* The level of that name, or ADVERSARY_LEVELS. */
+/* Return the level of that name, or ADVERSARY_LEVELS. */
 int adversary_level_find(const char *name, size_t len);
 
-/* Is all of it a seed? */
+/*
+ * Parse a seed, decimal or hexadecimal.  False: @text is not a number, or not
+ * less than 2^64.
+ */
 bool adversary_seed_parse(const char *text, size_t len, uint64_t *seed);
 
 /*
- * What a program of that name is to meet.  False: why, of ADVERSARY_WHY bytes,
- * says what is wrong.
+ * Parse @text, a value of URXE_ADVERSARY, for a program of name @program.
+ * False: it is invalid; @why, of @len bytes (ADVERSARY_WHY), has an error
+ * message.
  */
 bool adversary_parse(struct adversary *a, const char *text,
 		     const char *program, char *why, size_t len);
 
 /*
- * What the environment says for this process, read once; the program's name is
- * as in argv[0] without its folders.  NULL: it cannot be understood, for the
- * reason that adversary_why() has.
+ * Return the configuration of this process, from the environment, which is
+ * parsed once.  The name of the program is argv[0] without its directories.
+ * NULL: URXE_ADVERSARY is invalid; adversary_why() has the error message.  If
+ * it is not set, `on` is false.  errno is preserved.
  */
 const struct adversary *adversary_of_process(void);
 const char *adversary_why(void);
 
-/* Does the nth of c meet that knob? */
+/*
+ * Decide whether event number @nth of stream @c is affected by option @knob.
+ * The decision is a function of the arguments and the seed.
+ */
 static inline bool adversary_meets(const struct adversary *a, struct chance c,
 				   enum adversary_knob knob, uint64_t nth)
 {

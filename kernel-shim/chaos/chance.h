@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Chance that comes again.
+ * Seeded random numbers: a counter-based generator, whose mixing function is
+ * the finalizer of splitmix64 (Steele, Lea, Flood, "Fast Splittable
+ * Pseudorandom Number Generators", OOPSLA 2014).
  *
- * Nothing is drawn from a generator that goes on: a value is a function of the
- * seed, of whose it is (struct chance: the program, an object of it) and of
- * what it is for and the how manieth of that.  So it does not matter in which
- * order threads ask, and a value more in one place changes none elsewhere.
+ * The generator has no state.  A value is a function of the stream (struct
+ * chance: the seed, the program, and an object of the program), of its
+ * purpose, and of its number for that purpose.  So values do not depend on
+ * the order in which threads draw them, and an additional draw in one place
+ * changes no values elsewhere.
  */
 #pragma once
 
@@ -13,11 +16,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* A stream of random numbers. */
 struct chance {
 	uint64_t key;
 };
 
-/* Each bit of x touches all (a permutation: the finalizer of splitmix64). */
+/* Mix the bits of @x: a permutation; each bit affects all bits. */
 static inline uint64_t chance_mix(uint64_t x)
 {
 	x += 0x9e3779b97f4a7c15ull;
@@ -26,12 +30,13 @@ static inline uint64_t chance_mix(uint64_t x)
 	return x ^ x >> 31;
 }
 
-/* What is of whole, and of it the part `which`. */
+/* Return substream @which of a stream. */
 static inline struct chance chance_part(struct chance whole, uint64_t which)
 {
 	return (struct chance){ chance_mix(whole.key ^ chance_mix(which)) };
 }
 
+/* Return the substream of that name, such as the name of the program. */
 static inline struct chance chance_named(struct chance whole, const char *name)
 {
 	for (; *name; name++)
@@ -39,13 +44,16 @@ static inline struct chance chance_named(struct chance whole, const char *name)
 	return whole;
 }
 
-/* The nth value for that. */
+/* Return value number @nth for purpose @what, 64 random bits. */
 static inline uint64_t chance_draw(struct chance c, uint32_t what, uint64_t nth)
 {
 	return chance_part(chance_part(c, what), nth).key;
 }
 
-/* ns: 0.1 ms, or twice that, or twice that ... so often at most, and seldom. */
+/*
+ * Return a random delay in ns: 0.1 ms * 2^k with probability 2^-(k + 1), and
+ * k at most @doublings.
+ */
 static inline uint64_t chance_ns(struct chance c, uint32_t what, uint64_t nth,
 				 unsigned int doublings)
 {
@@ -53,7 +61,7 @@ static inline uint64_t chance_ns(struct chance c, uint32_t what, uint64_t nth,
 					    1ull << doublings);
 }
 
-/* Of 0 to n - 1; n is not 0. */
+/* Return a random number from 0 to @n - 1.  @n is not 0. */
 static inline uint32_t chance_below(struct chance c, uint32_t what,
 				    uint64_t nth, uint32_t n)
 {

@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* The rules of this process, and when they strike. */
+/*
+ * Fault injection: the rules of this process, and the decision whether a rule
+ * strikes (fault.h).  Counters are relaxed atomics: threads that race for the
+ * nth event each get a number of their own.
+ */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <pthread.h>
@@ -62,7 +66,7 @@ bool fault_fits(const struct fault_rule *r, const struct fault_subject *s)
 	       (!r->one_wr_id || (s->has_wr_id && r->wr_id == s->wr_id));
 }
 
-/* Does its nth fit (from 1 on) meet it? */
+/* Decide whether the rule strikes its match number @nth, from 1. */
 static bool fault_is_due(const struct faults *f, const struct fault_rule *r,
 			 uint64_t nth)
 {
@@ -73,7 +77,7 @@ static bool fault_is_due(const struct faults *f, const struct fault_rule *r,
 	return chance_draw(f->chance, r->index, nth) >> 32 < r->chance;
 }
 
-/* Is s one of those, and the one for which its turn has come? */
+/* Count @s if it matches, and decide whether this match is due. */
 static bool fault_counts(const struct faults *f, struct fault_rule *r,
 			 const struct fault_subject *s)
 {
@@ -90,7 +94,7 @@ void fault_struck(const struct faults *f, const struct fault_rule *r)
 		fetch_add_relaxed(&f->tally[r->index].struck, 1);
 }
 
-/* It strikes, unless it has done so often enough. */
+/* Count a strike.  False: the limit `times` is reached. */
 static bool fault_take(const struct faults *f, struct fault_rule *r)
 {
 	uint64_t struck = load_relaxed(&r->struck);
@@ -115,7 +119,10 @@ static bool rule_is_of(const struct fault_rule *r, enum fault_what what,
 	return what == FAULT_CALL ? rule_has_call(r, call) : r->what == what;
 }
 
-/* All count; one strikes, and the others have not. */
+/*
+ * Count @s for each rule that matches, and return the first one that strikes.
+ * For the others no strike is counted.
+ */
 static const struct fault_rule *fault_first(struct faults *f,
 					    enum fault_what what,
 					    enum fault_call call,
@@ -154,7 +161,7 @@ const struct fault_rule *fault_of_packet(struct faults *f,
 static struct faults of_process;
 static char wrong[512];
 
-/* A child counts for itself. */
+/* In the child of a fork, counting restarts at 0. */
 static void faults_after_fork(void)
 {
 	unsigned int i;
@@ -165,7 +172,10 @@ static void faults_after_fork(void)
 	}
 }
 
-/* URXE_FAULT_SEED, or the adversary's, or 0. */
+/*
+ * Get the seed: URXE_FAULT_SEED, or else the seed of the adversary, or else
+ * 0.  False: URXE_FAULT_SEED is invalid.
+ */
 static bool faults_seed(uint64_t *seed)
 {
 	const char *text = getenv("URXE_FAULT_SEED");

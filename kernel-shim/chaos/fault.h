@@ -1,18 +1,25 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Faults: what goes wrong in a program on purpose, and when.  The environment
- * tells all processes, a rule a line, or parted by ";":
+ * Fault injection (urxe run --fault): rules that make calls, work requests or
+ * packets fail, or raise events.  The environment passes them to all
+ * processes, one per line, or separated by ";":
  *
  *	URXE_FAULTS=WHAT[:KEY=VALUE]...:EFFECT
  *	URXE_FAULT_SEED=NUMBER
  *
  * WHAT is a call (ibv_reg_mr, rdma_connect, ibv_create_*), `wr` for work
- * requests, or what an event is about: qp, cq, srq, port, device, process.  The
- * keys say which of them, and when; docs/faults.md has them all.
+ * requests, `packet` for packets on the wire, or the object of an event: qp,
+ * cq, srq, port, device, process.  The keys select which of them match the
+ * rule, and at which matches it strikes.  docs/faults.md is the reference.
  *
- * Each process counts for itself, from its beginning or the fork that made it,
- * and each rule for itself.  What is drawn by chance is a function of the seed,
- * the program's name, the rule and the count (chance.h).
+ * Each rule has its own counters in each process.  They start at 0 when the
+ * process starts or is forked.  Random decisions are a function of the seed,
+ * the name of the program, the rule, and the number of the match (chance.h).
+ *
+ * The provider applies rules for verbs, work requests, packets and events
+ * (provider/adversary, provider/wire/fate.c).  The preload library applies
+ * rules for rdma_cm (preload/ucma/fault.c), with counters of its own.  The
+ * functions that count may be called from any thread, without a lock.
  */
 #pragma once
 
@@ -24,7 +31,7 @@
 #include "chance.h"
 
 #define FAULT_RULES 64
-#define FAULT_TEXT 160 /* of a rule, with its end */
+#define FAULT_TEXT 160 /* size of the text of a rule, with its NUL */
 
 enum fault_call {
 #define VERB(name) FAULT_ibv_##name,
@@ -34,7 +41,7 @@ enum fault_call {
 };
 #define FAULT_WORDS ((FAULT_CALLS + 63) / 64)
 
-/* What a rule is about. */
+/* The subject of a rule: a call, a work request, an object, or a packet. */
 enum fault_what {
 	FAULT_CALL,
 	FAULT_WR,
@@ -47,28 +54,31 @@ enum fault_what {
 	FAULT_PACKET,
 };
 
-/* What is counted for the rules of events. */
+/*
+ * What triggers a rule for events: posted sends, posted receives,
+ * completions, or the time since the process first opened the device.
+ */
 enum fault_at { FAULT_AT_POST, FAULT_AT_RECV, FAULT_AT_COMPLETION, FAULT_AT_MS };
 
 enum fault_effect {
 	FAULT_ERRNO, /* value: errno */
 	FAULT_STATUS, /* value: enum ibv_wc_status */
 	FAULT_EVENT, /* value: enum ibv_event_type */
-	FAULT_DOWN, /* the port, for so many ms; 0: until somebody ends it */
+	FAULT_DOWN, /* of the port; value: ms; 0: until it is set up again */
 	FAULT_UP,
 	FAULT_KILL,
 	FAULT_STOP,
-	FAULT_SLEEP, /* for so many ms */
-	/* of rdma_cm */
+	FAULT_SLEEP, /* value: ms */
+	/* rdma_cm: */
 	FAULT_ADDR_ERROR, /* these three: value is the errno of the event */
 	FAULT_ROUTE_ERROR,
 	FAULT_UNREACHABLE,
-	FAULT_REJECTED, /* value: the reason */
-	FAULT_SILENT, /* no answer comes */
+	FAULT_REJECTED, /* value: the reason (IB 12.6.7.2) */
+	FAULT_SILENT, /* no response arrives */
 	FAULT_FATE, /* of a packet; value: enum fault_fate */
 };
 
-/* What becomes of a packet on the wire. */
+/* What happens to a packet on the wire. */
 enum fault_fate {
 	FAULT_LOST = 1,
 	FAULT_DUPLICATED,
@@ -76,71 +86,76 @@ enum fault_fate {
 	FAULT_DAMAGED,
 };
 
-/* A bit for each enum ibv_qp_type, which are small. */
+/* A bit for each enum ibv_qp_type; all values are less than 32. */
 #define FAULT_TYPE(type) (1u << (type))
 /* A bit for each enum ibv_wr_opcode. */
 #define FAULT_OP(opcode) (1u << (opcode))
 
 struct fault_rule {
 	char text[FAULT_TEXT];
-	uint32_t index; /* in the text, from 0 */
+	uint32_t index; /* number of the rule in the text, from 0 */
 	enum fault_what what;
 	uint64_t calls[FAULT_WORDS]; /* bits of enum fault_call */
-	/* which: */
+	/* what matches: */
 	char prog[64]; /* "": any program */
 	bool one_qp, one_wr_id;
-	uint32_t qpn, types, ops; /* types, ops: bits */
+	uint32_t qpn, types, ops; /* types, ops: bits; 0: any */
 	uint64_t wr_id;
-	/* when: */
+	/* which match: */
 	enum fault_at at;
 	uint64_t ms;
-	uint64_t nth, every; /* 0: not said */
-	uint64_t times; /* UINT64_MAX: as often as it fits */
-	uint64_t chance; /* of 2^32; 2^32: always */
+	uint64_t nth, every; /* 0: not set */
+	uint64_t times; /* limit; UINT64_MAX: none */
+	uint64_t chance; /* probability * 2^32 */
 	enum fault_effect effect;
 	uint32_t value;
-	/* how often it fitted, and how often it struck */
+	/* numbers of matches and of strikes in this process */
 	_Atomic uint64_t seen, struck;
 };
 
 struct faults {
-	unsigned int n; /* 0: none */
-	struct chance chance; /* of this program */
-	struct fault_tally *tally; /* NULL: nobody wants to know */
+	unsigned int n; /* number of rules */
+	struct chance chance; /* stream of this program */
+	struct fault_tally *tally; /* NULL: there is no tally file */
 	struct fault_rule rule[FAULT_RULES];
 };
 
-/* What a call, a WR or a moment is, for the keys of a rule. */
+/* A call, WR, packet or event, described by what keys can select. */
 struct fault_subject {
-	uint32_t qpn; /* 0: there is no QP in it */
-	uint32_t type; /* FAULT_TYPE, 0: unknown */
-	uint32_t op; /* FAULT_OP, 0: there is none */
+	uint32_t qpn; /* 0: no QP */
+	uint32_t type; /* FAULT_TYPE; 0: unknown */
+	uint32_t op; /* FAULT_OP; 0: none */
 	bool has_wr_id;
 	uint64_t wr_id;
 };
 
 /*
- * Add the rules of text to f, which is zeroed or has some.  False: why is a
- * sentence about the word that is wrong.
+ * Add the rules in @text to @f, which is zeroed or has rules already.  False:
+ * a rule is invalid; @why, of @len bytes, has an error message with the wrong
+ * word.
  */
 bool faults_parse(struct faults *f, const char *text, char *why, size_t len);
-/* The rules that are for a program of that name, all counts 0. */
+/*
+ * Keep only the rules for a program of name @program, and initialize the
+ * random numbers.
+ */
 void faults_begin(struct faults *f, const char *program, uint64_t seed);
 
 /*
- * What the environment says for this process, read once.  NULL: it cannot be
- * understood, and faults_why() says why.
+ * Return the rules of this process, from the environment, which is parsed
+ * once.  NULL: it is invalid; faults_why() has the error message.  If there
+ * is none, `n` is 0.  errno is preserved.
  */
 struct faults *faults_of_process(void);
 const char *faults_why(void);
 
-/* Is there a rule of that kind? */
+/* Return true if there is a rule for that subject or call. */
 bool faults_have(const struct faults *f, enum fault_what what);
 bool faults_have_call(const struct faults *f, enum fault_call call);
 
 /*
- * s comes by: each rule that it fits counts it, and the first one that strikes
- * is returned, or NULL.
+ * Count @s for each rule that it matches.  Return the first rule that
+ * strikes, or NULL.
  */
 const struct fault_rule *fault_of_call(struct faults *f, enum fault_call call,
 				       const struct fault_subject *s);
@@ -148,10 +163,13 @@ const struct fault_rule *fault_of_wr(struct faults *f,
 				     const struct fault_subject *s);
 const struct fault_rule *fault_of_packet(struct faults *f,
 					 const struct fault_subject *s);
-/* The same for one rule: does it strike now? */
+/* The same for one rule: return true if it strikes. */
 bool fault_strikes(const struct faults *f, struct fault_rule *r,
 		   const struct fault_subject *s);
-/* It strikes for another reason than s: its time has come. */
+/*
+ * Count a strike in the tally file.  fault_strikes() does so itself; this is
+ * for rules that are triggered by time (ms=).
+ */
 void fault_struck(const struct faults *f, const struct fault_rule *r);
-/* Is s one of those that it is about? */
+/* Return true if @s matches the rule.  Nothing is counted. */
 bool fault_fits(const struct fault_rule *r, const struct fault_subject *s);

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The calls that a fault can be asked for: the verbs, as the provider is asked
- * for them, and those of rdma_cm that are commands.
+ * The calls that a fault rule can name: the verbs, as libibverbs calls them
+ * in the provider, and the functions of librdmacm that are commands to the
+ * kernel.  An X-macro list: define VERB and RDMA before including it, and
+ * QP_VERB if it differs from VERB.  All three are undefined at the end.
  *
  *	VERB(name)	ibv_NAME
  *	QP_VERB(name)	ibv_NAME, whose first argument is a QP
@@ -76,7 +78,7 @@ VERB(resize_cq)
 VERB(set_comp_cntr)
 QP_VERB(set_ece)
 VERB(set_err_comp_cntr)
-/* these are in no table of operations */
+/* these are not in the provider's table of operations */
 VERB(open_device)
 QP_VERB(wr_complete)
 RDMA(accept)

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* The tables of names that fault rules can use (fault_names.h). */
 #include <errno.h>
 #include <infiniband/verbs.h>
 
@@ -42,7 +43,7 @@ const struct fault_name fault_types[] = {
 	{ 0 },
 };
 
-/* not in older headers; the engine has them in opcode.h */
+/* IBV_WR_*, not in older headers; engine/opcode.h has them, too */
 #define WR_FLUSH 14
 #define WR_ATOMIC_WRITE 15
 
@@ -65,7 +66,7 @@ const struct fault_name fault_ops[] = {
 #define LOCAL (FAULT_OP(IBV_WR_LOCAL_INV) | FAULT_OP(IBV_WR_BIND_MW))
 #define ALL 0xffffu
 #define REMOTE (ALL & ~LOCAL)
-/* what takes a receive; what names memory of the other side */
+/* opcodes that consume a receive; opcodes that have an rkey */
 #define RECEIVED                                               \
 	(FAULT_OP(IBV_WR_SEND) | FAULT_OP(IBV_WR_SEND_WITH_IMM) | \
 	 FAULT_OP(IBV_WR_SEND_WITH_INV) |                      \
@@ -78,7 +79,7 @@ const struct fault_name fault_ops[] = {
 
 #define S(name, ops, types) { #name, IBV_WC_##name, ops, types }
 const struct fault_status fault_statuses[] = {
-	/* this side alone */
+	/* local errors, which the peer does not see */
 	S(LOC_LEN_ERR, REMOTE, ANY),
 	S(LOC_QP_OP_ERR, ALL, ANY),
 	S(LOC_PROT_ERR, REMOTE, ANY),
@@ -86,11 +87,11 @@ const struct fault_status fault_statuses[] = {
 	S(MW_BIND_ERR, LOCAL, ANY),
 	S(FATAL_ERR, ALL, ANY),
 	S(GENERAL_ERR, ALL, ANY),
-	/* the other side has not answered, or what nobody understands */
+	/* the peer has not responded, or its response was invalid */
 	S(BAD_RESP_ERR, REMOTE, ANSWERED),
 	S(RETRY_EXC_ERR, REMOTE, ANSWERED),
 	S(RNR_RETRY_EXC_ERR, RECEIVED, ANSWERED),
-	/* the other side has answered so, and is told */
+	/* the peer has responded with a NAK; its QP sees the error, too */
 	S(REM_INV_REQ_ERR, REMOTE, ANSWERED),
 	S(REM_ACCESS_ERR, KEYED, ANSWERED),
 	S(REM_OP_ERR, REMOTE, ANSWERED),

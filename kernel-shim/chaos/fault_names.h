@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* The words of rules (fault.h). */
+/*
+ * The names that fault rules can use, and their values (fault.h): errnos, QP
+ * types, opcodes, packet fates, completion statuses, events and calls.  The
+ * tables are constant.
+ */
 #pragma once
 
 #include "fault.h"
@@ -9,7 +13,10 @@ struct fault_name {
 	uint32_t value;
 };
 
-/* How a WR can end, and which WRs those are. */
+/*
+ * A completion status, and the WRs that can complete with it: opcodes
+ * (FAULT_OP) and QP types (FAULT_TYPE).
+ */
 struct fault_status {
 	const char *name;
 	uint32_t status, ops, types;
@@ -21,7 +28,7 @@ struct fault_event {
 	uint32_t event;
 };
 
-/* Each ends with a NULL. */
+/* Each ends with an entry whose name is NULL. */
 extern const struct fault_name fault_errnos[], fault_types[], fault_ops[];
 extern const struct fault_name fault_fates[];
 extern const struct fault_status fault_statuses[];

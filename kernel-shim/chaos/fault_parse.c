@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* From a line to a rule.  What is not understood is named. */
+/*
+ * Parser for fault rules: faults_parse() (fault.h).  An error message names
+ * the wrong word, and a similar valid word if there is one.
+ */
 #include <errno.h>
 #include <infiniband/verbs.h>
 #include <stdio.h>
@@ -10,27 +13,30 @@
 #include "nearest.h"
 #include "number.h"
 
-/* A piece of the text, not ended by 0. */
+/* A part of the text, without a terminating NUL. */
 struct word {
 	const char *text;
 	size_t len;
 };
 
-/* One rule on its way. */
+/* The state of the parser. */
 struct parse {
 	struct fault_rule *r;
-	struct word word; /* that is looked at */
-	const char *wrong; /* what is wrong with it */
-	struct nearest near; /* the word that may be meant */
+	struct word word; /* being parsed */
+	const char *wrong; /* error message about word */
+	struct nearest near; /* the most similar valid word */
 };
 
+/* Store an error message about p->word, and return false. */
 static bool refuse(struct parse *p, const char *wrong)
 {
 	p->wrong = wrong;
 	return false;
 }
 
-/* The word that is unknown; near_names() and nearest_try() have the known ones.
+/*
+ * Begin the search for a valid word similar to @w.  near_names() and
+ * nearest_try() add valid words.
  */
 static void near_begin(struct parse *p, struct word w)
 {
@@ -48,7 +54,10 @@ static bool word_is(struct word w, const char *name)
 	return strlen(name) == w.len && !memcmp(name, w.text, w.len);
 }
 
-/* What stands before `to`, which is dropped; *rest is NULL if it is not there. */
+/*
+ * Return the part of @w before the first @to, and the part after it in *rest.
+ * If there is no @to, return @w and set rest->text to NULL.
+ */
 static struct word word_cut(struct word w, char to, struct word *rest)
 {
 	const char *at = memchr(w.text, to, w.len);
@@ -64,7 +73,7 @@ static bool word_number(struct word w, uint64_t limit, uint64_t *value)
 	return number_parse(w.text, w.len, limit, value);
 }
 
-/* 0.25, 1, .5: as a part of 2^32 */
+/* Parse a probability such as 0.25, 1 or .5, and multiply it by 2^32. */
 static bool word_chance(struct word w, uint64_t *chance)
 {
 	struct word fraction, whole = word_cut(w, '.', &fraction);
@@ -107,7 +116,7 @@ static const struct fault_name kinds[] = {
 	{ 0 },
 };
 
-/* A name, or the beginning of some and "*". */
+/* Parse the name of a call, or a prefix and "*". */
 static bool parse_calls(struct parse *p)
 {
 	struct word w = p->word;
@@ -211,7 +220,7 @@ static bool key_wr_id(struct fault_rule *r, struct word w)
 	return r->one_wr_id;
 }
 
-#define MOST (1ull << 48) /* of what is counted */
+#define MOST (1ull << 48) /* limit of nth=, every= and times= */
 
 static bool count(struct word w, uint64_t *n)
 {
@@ -250,8 +259,8 @@ static bool key_ms(struct fault_rule *r, struct word w)
 static const struct key {
 	const char *name;
 	bool (*take)(struct fault_rule *r, struct word value);
-	uint32_t of; /* the rules that have it */
-	const char *wants;
+	uint32_t of; /* bits of enum fault_what: rules that allow it */
+	const char *wants; /* error message for an invalid value */
 } keys[] = {
 	{ "at", key_at, EVENTS, "at= is post, recv or completion" },
 	{ "every", key_every, ~0u, "every= is a number from 1 on" },
@@ -292,7 +301,7 @@ static bool parse_key(struct parse *p)
 
 /* ------------------------------------------------------- effects */
 
-/* The calls of r that are not among the first and the last one. */
+/* Return true if all calls of the rule are in the range @first to @last. */
 static bool calls_within(const struct fault_rule *r, uint32_t first,
 			 uint32_t last)
 {
@@ -316,7 +325,7 @@ static bool effect_is(struct parse *p, enum fault_effect effect, uint32_t value)
 	return true;
 }
 
-/* An event of rdma_cm; value: behind "=". */
+/* Parse an rdma_cm effect.  @value is the part after "=". */
 static bool effect_rdma(struct parse *p, struct word name, struct word value)
 {
 	const struct fault_rule *r = p->r;
@@ -356,7 +365,7 @@ static bool effect_call(struct parse *p, struct word name, struct word value)
 	uint32_t err;
 
 	if (!value.text && word_named(name, fault_errnos, &err)) {
-		/* which the kernel says in an event, and not at once */
+		/* a kernel reports these by an event, the call succeeds */
 		r->effect = FAULT_ERRNO;
 		if (err == ETIMEDOUT && calls_are(r, FAULT_rdma_resolve_addr))
 			r->effect = FAULT_ADDR_ERROR;
@@ -375,7 +384,10 @@ static bool effect_call(struct parse *p, struct word name, struct word value)
 	return effect_rdma(p, name, value);
 }
 
-/* Only WRs that can end so are counted. */
+/*
+ * Parse a completion status.  If the rule has no op= or type=, restrict it to
+ * the WRs that can complete with that status; other WRs are not counted.
+ */
 static bool effect_status(struct parse *p, struct word name, struct word value)
 {
 	const struct fault_status *s;
@@ -476,7 +488,7 @@ static bool parse_effect(struct parse *p)
 
 /* ------------------------------------------------------- the whole */
 
-/* Is it about a QP: its first argument? */
+/* Return true if one of the calls has a QP as its first argument. */
 static bool calls_have_qp(const struct fault_rule *r)
 {
 	static const uint32_t with_qp[] = {
@@ -493,7 +505,10 @@ static bool calls_have_qp(const struct fault_rule *r)
 	return false;
 }
 
-/* Do the keys go together?  word is the rule. */
+/*
+ * Check that keys and effect can be combined, and set the default of times.
+ * p->word is the whole rule.
+ */
 static bool parse_check(struct parse *p)
 {
 	struct fault_rule *r = p->r;
@@ -558,7 +573,7 @@ static bool parse_rule(struct parse *p)
 
 static const char blank[] = " \t\r";
 
-/* Without what is blank behind it. */
+/* Remove trailing white space. */
 static struct word word_trim(struct word w)
 {
 	while (w.len && memchr(blank, w.text[w.len - 1], sizeof(blank) - 1))

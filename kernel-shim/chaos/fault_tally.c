@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* Map the tally file of fault rules (fault_tally.h). */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <sys/mman.h>

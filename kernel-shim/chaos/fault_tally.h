@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * How often each rule was met, in all processes together: a file that
- * URXE_FAULT_TALLY names, made by who wants to know.  A rule has the place of
- * its number in the text.
+ * The tally file: how often each fault rule matched and struck, summed over
+ * all processes.  urxe run creates the file (tools/fault.c), and passes its
+ * path in URXE_FAULT_TALLY.  Each process maps it and adds to the counters
+ * with relaxed atomics.  The entry of a rule is fault_rule.index.
  */
 #pragma once
 
@@ -15,5 +16,8 @@ struct fault_tally {
 	_Atomic uint64_t fitted, struck;
 };
 
-/* A file of FAULT_TALLY_BYTES, shared; NULL: it is none. */
+/*
+ * Map the file, shared and writable.  NULL: it cannot be mapped, or it is not
+ * a regular file of FAULT_TALLY_BYTES.
+ */
 struct fault_tally *fault_tally_map(const char *path);

@@ -1,25 +1,33 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* Edit distance, for suggestions in error messages (nearest.h). */
 #include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "nearest.h"
 
-#define MOST 48 /* letters of a word that is compared */
+#define MOST 48 /* longer words are not compared */
 
 static unsigned int least(unsigned int a, unsigned int b)
 {
 	return a < b ? a : b;
 }
 
-/* Of a typed word a third may be wrong, and of a short one a letter. */
+/*
+ * The distance may be up to a third of the length; one for words of less than
+ * three characters.
+ */
 void nearest_begin(struct nearest *n, const char *text, size_t len)
 {
 	*n = (struct nearest){ text, len, NULL, 1 };
 	n->distance += len >= 3 ? (unsigned int)len / 3 : 1;
 }
 
-/* A row of the table for each letter of a; the last three are kept. */
+/*
+ * Return the distance of @a, of length @n, and @b, of length @m, by dynamic
+ * programming.  Row i is for the first i characters of @a; the last three
+ * rows are kept.  Letter case is ignored, except in transpositions.
+ */
 static unsigned int distance(const char *a, size_t n, const char *b, size_t m)
 {
 	unsigned int row[3][MOST + 1], *now, *last, *before, differ;
@@ -54,7 +62,7 @@ void nearest_try(struct nearest *n, const char *word)
 		return;
 	d = distance(n->text, n->len, word, m);
 	if (n->len > 2 && !strncmp(word, n->text, n->len))
-		d = 1; /* the rest is missing */
+		d = 1; /* the text is a prefix of @word */
 	if (d >= n->distance)
 		return;
 	n->distance = d;

@@ -1,22 +1,25 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The word that was probably meant: the one with the least edit distance, where
- * two letters that are swapped count once (optimal string alignment).
+ * Suggestions for misspelled words in error messages: the valid word with the
+ * least edit distance (optimal string alignment: Levenshtein distance, with
+ * transpositions of adjacent characters).  A caller calls nearest_begin()
+ * with the misspelled word, nearest_try() for each valid word, and then
+ * nearest_text().
  */
 #pragma once
 
 #include <stddef.h>
 
 struct nearest {
-	const char *text; /* that was typed, not ended by 0 */
+	const char *text; /* misspelled word, without terminating NUL */
 	size_t len;
-	const char *word; /* the nearest one so far, or NULL: none is near */
-	unsigned int distance;
+	const char *word; /* the nearest one so far; NULL: none is near */
+	unsigned int distance; /* of word; nearest_try() accepts less */
 };
 
 void nearest_begin(struct nearest *n, const char *text, size_t len);
 void nearest_try(struct nearest *n, const char *word);
 
-/* " (did you mean WORD?)", or "" if no word was near. */
+/* Format " (did you mean WORD?)", or "" if no word is near.  Return @buf. */
 #define NEAREST_TEXT 96
 const char *nearest_text(const struct nearest *n, char buf[NEAREST_TEXT]);

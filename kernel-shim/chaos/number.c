@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* Parser for unsigned numbers (number.h). */
 #include "number.h"
 
+/* Return the value of a hexadecimal digit, or 16. */
 static unsigned int digit_of(char c)
 {
 	if (c >= '0' && c <= '9')
