@@ -1,33 +1,53 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The events of a trace: EVENT(name, what it is called, its values).
+ * The events of a trace: EVENT(name, printed name, values), a list for
+ * several inclusions (X macros).  trace.h makes enum trace_event of it,
+ * tools/trace_*.c tables for printing.
  *
- * Values are named, in the order in which they are recorded, each with how it
- * is printed: "u" unsigned, "d" signed, "x" hexadecimal, "op" enum
- * ibv_wr_opcode, "wcop" enum ibv_wc_opcode, "status" enum ibv_wc_status, "send"
- * enum ibv_send_flags, "wc" enum ibv_wc_flags, "state" enum ibv_qp_state,
- * "type" enum ibv_qp_type, "access" enum ibv_access_flags, "mtu" enum ibv_mtu,
- * "imm" in network order, "wait" what a request waits for, "gid" two values,
- * "event" enum ibv_event_type, "data" and "packet" bytes, which are the rest,
- * "cm" and "cmevent" of rdma_cm, "errno", "mad" 32 values with a message as it
- * travels (wire/mad.h).  A ? after the name: 0 is none.  New events go to the
- * end, and new values to the end of an event's.
+ * `values` lists the values of the record in the order in which they are
+ * recorded, as name:type.  A ? after the name means that 0 stands for no
+ * value.
+ *
+ *	u, d, x		unsigned, signed, hexadecimal number
+ *	op, wcop	enum ibv_wr_opcode, enum ibv_wc_opcode
+ *	status		enum ibv_wc_status
+ *	send, wc	enum ibv_send_flags, enum ibv_wc_flags
+ *	state, type	enum ibv_qp_state, enum ibv_qp_type
+ *	access, mtu	enum ibv_access_flags, enum ibv_mtu
+ *	event		enum ibv_event_type
+ *	imm		immediate data, in network byte order
+ *	wait		why a request cannot proceed: enum urxe_stall_kind
+ *	errno		an errno value
+ *	gid		a GID: two values
+ *	cm, cmevent	enum rdma_user_cm_cmd, enum rdma_cm_event_type
+ *	mad		a MAD as it is sent (wire/mad.h): 32 values
+ *	data, packet	bytes: all values that follow
+ *
+ * Append new events to the end of the list, and new values to the end of an
+ * event.
  */
 #ifndef EVENT
 #define EVENT(name, called, values)
 #endif
 
-/* A verb was called: verb, result, ns, and its arguments. */
+/* A verb returned: verb, result, duration in ns, arguments. */
 EVENT(CALL, "call", "")
-/* Something was refused, or failed; the values are the text's bytes. */
+/*
+ * A verb was refused or a WR failed: the message that explains it.  The
+ * values are the bytes of the text.
+ */
 EVENT(WHY, "why", "")
 
 /*
- * The life of a WR of a send queue; of those that the engine tells of
- * engine/observe.h says what they mean.  psn is that of the first packet, also
- * where several WRs are in flight.  From peer to dgid it is a datagram's
- * address, qkey the one that is sent, roce 1 or 2.  nak is the AETH's syndrome:
- * 0 where nothing comes back.
+ * The stages of a WR of a send queue.  engine/observe.h defines LEFT
+ * (OBSERVE_LEAVES) to AGAIN, and COMPLETED.
+ *
+ * psn	PSN of the first packet of the WR, also if several WRs are in flight
+ * peer to dgid, other_host
+ *	UD only: the address of the datagram.  qkey is the Q_Key that is
+ *	sent, roce the RoCE version, 1 or 2.  other_host is 1 if the WR is
+ *	sent to another host (PACKET).
+ * nak	AETH syndrome of the response; 0 if it is no NAK or there is none
  */
 EVENT(POSTED, "posted",
       "wr_id:x op:op flags?:send sge:u length:u remote_addr?:x rkey?:x")
@@ -47,9 +67,9 @@ EVENT(COMPLETED, "completed",
 EVENT(POLLED, "polled",
       "wr_id:x op:wcop status:status length?:u flags?:wc imm?:imm src_qp?:x "
       "invalidated?:x")
-/* Of a QP, or of an SRQ. */
+/* A receive was posted to a QP or, if srq is not 0, to that SRQ. */
 EVENT(RECV_POSTED, "posted a receive", "wr_id:x sge:u length:u srq?:x")
-/* A verb that posts refused this WR, and those behind it. */
+/* A verb refused to post this WR and the WRs after it in the list. */
 EVENT(REFUSED, "refused", "wr_id:x error:errno recv?:u")
 
 /* Objects */
@@ -65,40 +85,46 @@ EVENT(QP_MODIFIED, "modified",
 EVENT(QP_BROKEN, "broken", "state:state")
 EVENT(MR_MADE, "MR made", "lkey:x rkey:x addr:x length:u access:access")
 EVENT(CQ_MADE, "CQ made", "cq:x cqe:u channel:d")
-/* ibv_get_cq_event() and ibv_get_async_event() give it to the program. */
+/* ibv_get_cq_event() or ibv_get_async_event() returns the event. */
 EVENT(CQ_EVENT, "completion event", "cq:x")
 EVENT(ASYNC_EVENT, "async event", "event:event")
 
 /*
- * rdma_cm: what librdmacm asked of it, a command (enum rdma_user_cm_cmd); and
- * what rdma_get_cm_event() gives to the program (enum rdma_cm_event_type), with
- * the other end's QP where it is told of.
+ * rdma_cm: a command of librdmacm (enum rdma_user_cm_cmd); and an event that
+ * rdma_get_cm_event() returns (enum rdma_cm_event_type).  peer is the QPN of
+ * the remote QP, if the event has one.
  */
 EVENT(CM_CALL, "rdma_cm", "command:cm error?:errno ns:u id?:u")
 EVENT(CM_EVENT, "rdma_cm event", "event:cmevent id:u status?:d peer?:x")
 
-/* What an atomic found, which is what its requester gets. */
+/* The original value of an atomic's word, which the requester receives. */
 EVENT(FETCHED, "fetched", "wr_id:x op:op old:x")
 
 /*
- * The first bytes of what a WR sends, right behind LEFT, or of what a READ
- * brought, before ANSWERED; psn is that of LEFT.  They may be in several
- * records, each with its offset.
+ * The first bytes of the payload of a WR: of a SEND or WRITE directly after
+ * LEFT, of a READ before ANSWERED.  psn is that of LEFT.  The bytes may be
+ * spread over several records, each with its offset.
  */
 EVENT(DATA, "data", "wr_id:x op:op psn:u offset?:u bytes:u data:data")
-/* A message of the CM protocol, which on a wire would be sent now; peer is the
- * other end's QP where the sender knows it. */
+/*
+ * A message of the CM protocol, recorded when it is sent, or when it would be
+ * sent on a wire.  peer is the QPN of the remote QP, if the sender knows it.
+ */
 EVENT(CM_SENT, "CM",
       "sgid:gid dgid:gid traffic_class?:x flow_label?:x mad:mad peer?:x "
       "other_host?:u")
 /*
- * A packet to another host or from there, which really travels: packet.h has
- * the values' places, refused is an enum wire_refusal of what came in, ports
- * are those of UDP, the destination's in the upper half.  "packet": the bytes
- * from the BTH on, as far as they are wanted, and the ICRC if that is all;
- * they may be in several records, one behind the other.  What is done for QPs
- * whose WRs say other_host is in these records, and not in those that say what
- * a wire would have carried.
+ * A packet that was sent to another host or received from one.  packet.h has
+ * the positions of the values.  refused is the enum wire_refusal of a
+ * received packet.  ports are the UDP ports, the destination in bits 31:16.
+ *
+ * "packet" is the bytes from the BTH on, up to the configured limit,
+ * including the ICRC if the packet is complete.  They may be spread over
+ * consecutive records.
+ *
+ * The traffic of WRs and QPs with other_host is in these records.  LEFT,
+ * ARRIVED, ANSWERED and so on describe what a wire would carry for all
+ * others.
  */
 EVENT(PACKET, "packet",
       "in?:u refused?:u bytes:u sgid:gid dgid:gid ports:x traffic_class?:x "

@@ -5,9 +5,12 @@
 #include "trace.h"
 #include "wire/watch.h"
 
-static uint32_t wanted; /* bytes of each payload */
+static uint32_t wanted; /* bytes of each payload to record */
 
-/* What may be shown of it: without payload nothing is the program's. */
+/*
+ * Return how many bytes of p to record.  A packet without payload and a
+ * message of the CM contain no data of a QP's WRs and are recorded whole.
+ */
 static uint32_t packet_shown(const struct wire_watched *p)
 {
 	const unsigned int parts =
@@ -17,7 +20,7 @@ static uint32_t packet_shown(const struct wire_watched *p)
 
 	if (parts)
 		wire_get_bth(&bth, p->bth);
-	/* what is for QP 1 is the CM's */
+	/* packets to QP 1 are messages of the CM */
 	if (parts && (!(parts & WIRE_HAS(PAYLOAD)) || bth.qpn == 1))
 		headers = p->bytes;
 	headers += wanted;
@@ -27,7 +30,7 @@ static uint32_t packet_shown(const struct wire_watched *p)
 					     TRACE_PACKET_MOST;
 }
 
-/* Its QP here, as far as that is known. */
+/* Return the QPN of the local QP; 0 if it is unknown. */
 static uint32_t packet_qpn(const struct wire_watched *p)
 {
 	struct wire_bth bth;
@@ -40,6 +43,7 @@ static uint32_t packet_qpn(const struct wire_watched *p)
 	return bth.qpn;
 }
 
+/* Return the last four bytes of the packet, unconverted, or 0. */
 static uint32_t packet_icrc(const struct wire_watched *p)
 {
 	uint32_t icrc = 0;
@@ -50,6 +54,7 @@ static uint32_t packet_icrc(const struct wire_watched *p)
 	return icrc;
 }
 
+/* Callback of wire_watcher: record a packet, in one or more records. */
 static void record_packet(uint64_t when, const struct wire_watched *p)
 {
 	const struct wire_path *path = p->path;

@@ -16,46 +16,54 @@
 #include "base/atomic.h"
 #include "trace.h"
 
-/* No descriptor is kept: programs close those that they do not know. */
+/*
+ * The trace file.  No descriptor is kept open, because some programs close
+ * descriptors that they did not open.  The file is opened again to make a
+ * ring or to grow one, and compared with dev and ino.
+ */
 static struct {
-	struct trace_file *head; /* NULL: this process is not traced */
+	struct trace_file *head; /* mapped; NULL: not open */
 	char *path; /* absolute */
 	dev_t dev;
 	ino_t ino;
-	uint32_t slots;
+	uint32_t slots; /* maximum of a ring */
 	_Atomic uint64_t fabric;
 } file;
 
 enum recorder_state {
-	RECORDER_NEW,
+	RECORDER_NEW, /* has no ring yet */
 	RECORDER_READY,
-	/* at work; what a signal handler records then is lost */
+	/* recording; what a signal handler records now is lost */
 	RECORDER_BUSY,
-	RECORDER_NOBODY, /* without a ring for good */
+	RECORDER_NOBODY, /* will never have a ring (again) */
 };
 
 /*
- * Who records.  How far he is he knows himself: others can write to the file.
- * What WRs do overwrites itself in the end; with what a QP was connected is
- * known all the same, because objects have a ring of their own.
+ * A recorder is the writer of one ring.  Each thread has two: one for the
+ * creation of objects and ibv_modify_qp (recorder_of()), the other for all
+ * other events.  The events of WRs thus do not overwrite those of objects.
+ *
+ * The positions are kept here as well: the ring's copies are in a file that
+ * other processes can write to, and are not read back.
  */
 enum recorder_of { RECORDER_OF_ALL, RECORDER_OF_OBJECTS, RECORDERS };
 
 static thread_own struct recorder {
 	enum recorder_state state;
-	unsigned int ends; /* how often he was told that the thread ends */
+	unsigned int ends; /* number of calls of recorder_end() */
 	struct trace_ring *ring;
-	uint64_t at; /* in the file */
+	uint64_t at; /* file offset of the ring */
 	uint64_t written, oldest; /* as in the ring */
-	uint32_t slots; /* as in the ring, it may grow ... */
-	uint32_t most; /* ... to so many */
+	uint32_t slots; /* current number, as in the ring */
+	uint32_t most; /* limit to which slots may grow */
 } self[RECORDERS];
 
-static pthread_key_t self_key[RECORDERS]; /* whose destructors end them */
+/* Keys whose destructor, recorder_end(), unmaps the ring. */
+static pthread_key_t self_key[RECORDERS];
 
 /* ------------------------------------------------------- the file */
 
-/* A text file of /proc; "" if it cannot be read. */
+/* Read the start of a text file of /proc; "" if it cannot be read. */
 static void proc_read(const char *path, char *text, size_t len)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -66,7 +74,7 @@ static void proc_read(const char *path, char *text, size_t len)
 		close(fd);
 }
 
-/* An inode, or 0. */
+/* Return the inode of a namespace, or 0. */
 static uint64_t own_namespace(const char *path)
 {
 	struct stat st;
@@ -74,7 +82,11 @@ static uint64_t own_namespace(const char *path)
 	return stat(path, &st) ? 0 : st.st_ino;
 }
 
-/* In clock ticks, or 0; the process's name may have anything in it. */
+/*
+ * Return the start time of this process in clock ticks, or 0.  The fields are
+ * counted from the last ')', because the process name may contain any
+ * character.
+ */
 static uint64_t own_begin(void)
 {
 	unsigned long long began;
@@ -82,7 +94,7 @@ static uint64_t own_begin(void)
 
 	proc_read("/proc/self/stat", text, sizeof(text));
 	name_end = strrchr(text, ')');
-	/* the 22nd field, and the name is the second */
+	/* starttime is field 22 of proc_pid_stat(5), the name field 2 */
 	if (!name_end || sscanf(name_end + 1,
 				" %*c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s"
 				" %*s %*s %*s %*s %*s %*s %*s %*s %llu",
@@ -92,8 +104,9 @@ static uint64_t own_begin(void)
 }
 
 /*
- * What time namespaces add to this process's clock.  The file is about its
- * children, who may be in another one than itself.
+ * Return the offset in ns of CLOCK_MONOTONIC in this process's time namespace
+ * (time_namespaces(7)), or 0.  timens_offsets describes the namespace of
+ * future children, so it is used only if that is the process's own.
  */
 static int64_t clock_ahead(void)
 {
@@ -109,6 +122,7 @@ static int64_t clock_ahead(void)
 	return s * 1000000000 + more;
 }
 
+/* Return CLOCK_REALTIME at the time when the host's CLOCK_MONOTONIC was 0. */
 static uint64_t wall_clock(void)
 {
 	struct timespec ts;
@@ -118,7 +132,11 @@ static uint64_t wall_clock(void)
 	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec - now;
 }
 
-/* Not by SIGXFSZ, which ends a program that has "ulimit -f". */
+/*
+ * Allocate `bytes` bytes of the file at offset `at`.  Return 0 or a positive
+ * errno.  RLIMIT_FSIZE is checked first: exceeding it raises SIGXFSZ, which
+ * ends the program.
+ */
 static int file_grow(int fd, uint64_t at, uint64_t bytes)
 {
 	struct rlimit r;
@@ -152,7 +170,10 @@ static int trace_write_head(int fd, uint32_t slots)
 	return 0;
 }
 
-/* A whole file gets the name: others never see one that is being made. */
+/*
+ * Create a trace under a temporary name and give it its name when it is
+ * complete.  anew: replace an existing file; otherwise keep it.
+ */
 static int trace_put(const char *path, uint32_t slots, bool anew)
 {
 	char *unnamed;
@@ -180,11 +201,12 @@ static int trace_put(const char *path, uint32_t slots, bool anew)
 
 int trace_make(const char *path, uint32_t slots)
 {
-	char *real = realpath(path, NULL); /* not a link to it: /dev/stdout */
+	/* replace the target of a symbolic link, not the link: /dev/stdout */
+	char *real = realpath(path, NULL);
 	struct stat st;
 	int err;
 
-	/* /dev/null is to stay what it is */
+	/* do not replace a device, for example /dev/null */
 	if (real && !stat(real, &st) && !S_ISREG(st.st_mode))
 		err = -EINVAL;
 	else
@@ -225,6 +247,7 @@ static int trace_map(int fd)
 
 /* ------------------------------------------------------- a thread's ring */
 
+/* Open the trace again.  Return -1 also if path is another file by now. */
 static int file_open(void)
 {
 	int fd = open(file.path, O_RDWR | O_CLOEXEC);
@@ -253,13 +276,18 @@ static void ring_identify(struct trace_ring *r, uint32_t slots)
 	store_release(&r->magic, TRACE_RING_MAGIC);
 }
 
-/* From the page's boundary on, which may be before the ring. */
+/*
+ * Return the bytes between the page boundary and the ring, for large pages.
+ */
 static uint64_t ring_before(uint64_t at)
 {
 	return at % (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
-/* All that it may grow to; what is beyond the file's end is not touched. */
+/*
+ * Map the maximum size of a ring.  Pages beyond the allocated part of the
+ * file are not accessed.
+ */
 static struct trace_ring *ring_map(int fd, uint64_t at)
 {
 	uint64_t before = ring_before(at);
@@ -277,6 +305,7 @@ static void ring_unmap(struct trace_ring *ring, uint64_t at)
 	munmap((char *)ring - before, before + TRACE_RING_BYTES(file.slots));
 }
 
+/* Make a ring at the end of the file.  Return NULL if there is no space. */
 static struct trace_ring *ring_make(uint64_t *at)
 {
 	struct trace_ring *ring = NULL;
@@ -311,7 +340,10 @@ static void recorder_begin(struct recorder *r)
 	r->most = file.slots;
 }
 
-/* Who finds no room overwrites his oldest records earlier. */
+/*
+ * Double the ring.  If there is no space, never try again: the ring keeps its
+ * size and overwrites its oldest records.
+ */
 static void recorder_grow(struct recorder *r)
 {
 	uint64_t end = r->at + TRACE_RING_BYTES(r->slots);
@@ -327,7 +359,10 @@ static void recorder_grow(struct recorder *r)
 		close(fd);
 }
 
-/* The thread does not end in here if it is cancelled: it has a QP's lock. */
+/*
+ * Call work with cancellation disabled, because the thread may hold the lock
+ * of a QP.  Keep errno.
+ */
 static void recorder_do(struct recorder *r, void (*work)(struct recorder *))
 {
 	int saved = errno, cancel;
@@ -338,11 +373,12 @@ static void recorder_do(struct recorder *r, void (*work)(struct recorder *))
 	errno = saved;
 }
 
+/* Destructor of self_key: unmap the ring of a thread that exits. */
 static void recorder_end(void *arg)
 {
 	struct recorder *r = arg;
 
-	/* other destructors may call verbs */
+	/* stay until the last iteration: other destructors may call verbs */
 	if (++r->ends < PTHREAD_DESTRUCTOR_ITERATIONS &&
 	    !pthread_setspecific(self_key[r - self], r))
 		return;
@@ -350,7 +386,10 @@ static void recorder_end(void *arg)
 	ring_unmap(r->ring, r->at);
 }
 
-/* The child's threads are others, the first one, too. */
+/*
+ * In the child of a fork: unmap the rings, which are those of the parent's
+ * thread.  The child makes its own when it records.
+ */
 static void after_fork_child(void)
 {
 	int saved = errno, i;
@@ -388,7 +427,7 @@ static int trace_open_path(void)
 	for (; !err && keys < RECORDERS; keys++)
 		err = -pthread_key_create(&self_key[keys], recorder_end);
 	if (err)
-		keys--; /* not the last one */
+		keys--; /* the last one was not created */
 	else
 		err = trace_map(fd);
 	while (err && keys)
@@ -401,7 +440,7 @@ int trace_open(const char *path)
 {
 	int saved = errno, err = 0;
 
-	/* who changes his directory is traced all the same */
+	/* an absolute path, because the program may call chdir(2) */
 	file.path = *path == '/' ? strdup(path) : NULL;
 	if (*path != '/') {
 		char *here = getcwd(NULL, 0);
@@ -436,6 +475,7 @@ void trace_fabric(uint64_t fabric)
 
 /* ------------------------------------------------------- recording */
 
+/* Return the slot at position nth. */
 static struct trace_slot *slot(const struct recorder *r, uint64_t nth)
 {
 	struct trace_slot *first = (void *)((char *)r->ring + TRACE_PAGE);
@@ -443,25 +483,27 @@ static struct trace_slot *slot(const struct recorder *r, uint64_t nth)
 	return &first[nth & (r->slots - 1)];
 }
 
+/* Grow the ring or drop its oldest records, to write up to position until. */
 static void recorder_make_room(struct recorder *r, uint64_t until)
 {
 	uint8_t slots;
 
-	/* positions stay where they are as long as none was overwritten */
+	/* a position keeps its slot only before the first overwrite */
 	if (unlikely(until > r->slots) && r->slots < r->most)
 		recorder_do(r, recorder_grow);
 	if (likely(until - r->oldest <= r->slots))
 		return;
 	do {
 		slots = slot(r, r->oldest)->slots;
-		r->oldest += slots ? slots : 1; /* 0: not by us */
+		/* 0: another process has overwritten the ring */
+		r->oldest += slots ? slots : 1;
 	} while (until - r->oldest > r->slots && r->oldest < until);
 	store_relaxed(&r->ring->oldest, r->oldest);
-	/* who sees what is written now sees that */
+	/* pairs with the reader's acquire fence before it loads oldest */
 	atomic_thread_fence(memory_order_release);
 }
 
-/* They are few: to set up a memcpy takes longer. */
+/* Copy a few words, relaxed.  For so few a call of memcpy() is slower. */
 static inline void words_copy(uint64_t *to, const uint64_t *from, size_t n)
 {
 	size_t i;

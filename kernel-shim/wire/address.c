@@ -20,14 +20,16 @@ bool wire_gid_is_group(const uint8_t gid[16])
 	return wire_gid_is_ipv4(gid) && gid[12] >> 4 == 0xe;
 }
 
-/* fe80::, and the middle of an EUI-64 that was made of 48 bits */
+/*
+ * fe80::/64 with a modified EUI-64 that was made of a 48-bit MAC (RFC 4291)
+ */
 static bool is_of_mac(const uint8_t gid[16])
 {
 	return field_get(gid, 0, 64) == 0xfe80ull << 48 &&
 	       field_get(gid, 88, 16) == 0xfffe;
 }
 
-#define LOCAL_MAC (0x02ull << 40)
+#define LOCAL_MAC (0x02ull << 40) /* the bit "locally administered" */
 
 uint64_t wire_mac(const uint8_t gid[16])
 {
@@ -45,9 +47,11 @@ uint64_t wire_mac(const uint8_t gid[16])
 	return LOCAL_MAC | 6ull << 32 | wire_crc32(0, gid, 16);
 }
 
+/* first dynamic port: IB_ROCE_UDP_ENCAP_VALID_PORT_MIN of Linux */
 #define FIRST_PORT 0xc000
 #define PORT_BITS 14
 
+/* rdma_calc_flow_label() and rdma_flow_label_to_udp_sport() of Linux */
 uint16_t wire_port(uint32_t qpn, uint32_t peer)
 {
 	uint64_t v = (uint64_t)qpn * peer;
@@ -59,6 +63,7 @@ uint16_t wire_port(uint32_t qpn, uint32_t peer)
 	return (uint16_t)(((label & 0x3fff) ^ label >> PORT_BITS) | FIRST_PORT);
 }
 
+/* hash_32(qpn, 14) of Linux, a multiplicative hash */
 uint16_t wire_port_ud(uint32_t qpn)
 {
 	return (uint16_t)(FIRST_PORT + (qpn * 0x61c88647u >> (32 - PORT_BITS)));

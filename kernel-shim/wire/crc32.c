@@ -9,9 +9,13 @@
 #endif
 
 /*
- * Eight bytes at once.  A CRC is linear: that of a byte is the sum of those of
- * its bits.  The macros have what the bits of a byte become with no, one, ...
- * seven bytes behind it, by the reflected polynomial 0xedb88320.
+ * The implementation for any CPU is slicing-by-8 (Kounavis and Berry, "A
+ * Systematic Approach to Building High Performance, Software-based, CRC
+ * Generators", 2005): eight bytes per step, by eight tables.
+ *
+ * A CRC is linear, so the CRC of a byte is the sum (xor) of the CRCs of its
+ * bits.  CRC_k(byte) is the contribution of a byte that k bytes follow, with
+ * the reflected polynomial 0xedb88320.  The compiler computes the tables.
  */
 #define BIT(byte, i, crc) ((byte) >> (i)&1 ? (crc) : 0u)
 #define CRC_0(byte)                                            \
@@ -78,6 +82,7 @@ static uint32_t get32(const uint8_t *p)
 	       (uint32_t)p[3] << 24;
 }
 
+/* Return the state after eight bytes; the old state is xored into @low. */
 static uint32_t eight(uint32_t low, uint32_t high)
 {
 	return table[7][low & 0xff] ^ table[6][low >> 8 & 0xff] ^
@@ -95,7 +100,7 @@ uint32_t crc32_tables(uint32_t state, const uint8_t *p, size_t n)
 	return state;
 }
 
-/* ------------------------------------------------------- which way */
+/* ------------------------------------------------------- selection */
 
 static uint32_t by_tables(uint32_t crc, const void *bytes, size_t n)
 {
@@ -171,7 +176,10 @@ wire_crc32_fn *wire_crc32_by(enum wire_crc32_way way)
 	}
 }
 
-/* Below them the way before is faster. */
+/*
+ * Minimum number of bytes for CLMUL (or the CRC32 instructions), VCLMUL and
+ * VCLMUL_512.  For fewer bytes the implementation before it is faster.
+ */
 #define FEW 16
 #define MANY 256
 #define MOST 1024

@@ -4,7 +4,11 @@
 #ifdef WIRE_CRC32_AARCH64
 #include <string.h>
 
-/* Not <arm_acle.h>: compilers show its functions to whole files only. */
+/*
+ * The CRC32 instructions of AArch64, as inline assembly: <arm_acle.h>
+ * declares its functions only if the whole file is compiled for CPUs that
+ * have them.
+ */
 static inline uint32_t crc32_8(uint32_t state, uint64_t v)
 {
 	__asm__(".arch_extension crc\n\tcrc32x %w0, %w0, %x1"

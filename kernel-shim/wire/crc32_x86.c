@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * After "Fast CRC Computation for Generic Polynomials Using PCLMULQDQ
- * Instruction" (Intel, 2009).  The bytes are a polynomial over two elements;
- * what is far in front is multiplied by x^distance modulo the CRC's polynomial
- * and added to what stands there, until 16 bytes are left.  Bits are reflected,
- * so that constants are one bit longer than one expects: X(n) is x^n.
+ * CRC-32 by carry-less multiplication, after "Fast CRC Computation for
+ * Generic Polynomials Using PCLMULQDQ Instruction" (Intel, 2009).
+ *
+ * The bytes are the coefficients of a polynomial over GF(2).  Folding
+ * multiplies a block by x^distance modulo the polynomial of the CRC and adds
+ * (xors) it to the block at that distance, until 16 bytes are left.  A
+ * Barrett reduction makes the CRC of those.  Bits are reflected, so the
+ * constants have 33 bits: X_n is x^n.
  */
 #include "wire/crc32_ways.h"
 
@@ -26,14 +29,14 @@
 #define X_2016 0x1322d1430
 #define X_2080 0x11542778a
 #define POLYNOMIAL 0x1db710641
-#define QUOTIENT 0x1f7011641 /* x^64 divided by it */
+#define QUOTIENT 0x1f7011641 /* x^64 / POLYNOMIAL, for Barrett */
 
 TARGET static inline __m128i load(const uint8_t *p)
 {
 	return _mm_loadu_si128((const __m128i_u *)p);
 }
 
-/* x, as far in front of next as k says */
+/* Fold x into next, over the distance for which k has the constants. */
 TARGET static inline __m128i fold(__m128i x, __m128i k, __m128i next)
 {
 	return _mm_xor_si128(_mm_xor_si128(_mm_clmulepi64_si128(x, k, 0x00),
@@ -41,7 +44,7 @@ TARGET static inline __m128i fold(__m128i x, __m128i k, __m128i next)
 			     next);
 }
 
-/* The state, after the 16 bytes that x stands for. */
+/* Reduce the 16 bytes of x to the state. */
 TARGET static inline uint32_t reduce(__m128i x)
 {
 	const __m128i low = _mm_set_epi32(0, 0, 0, -1);
@@ -52,13 +55,13 @@ TARGET static inline uint32_t reduce(__m128i x)
 	k = _mm_set_epi64x(0, X_64);
 	x = _mm_xor_si128(_mm_srli_si128(x, 4),
 			  _mm_clmulepi64_si128(_mm_and_si128(x, low), k, 0));
-	k = _mm_set_epi64x(QUOTIENT, POLYNOMIAL); /* after Barrett */
+	k = _mm_set_epi64x(QUOTIENT, POLYNOMIAL); /* Barrett reduction */
 	q = _mm_clmulepi64_si128(_mm_and_si128(x, low), k, 0x10);
 	q = _mm_clmulepi64_si128(_mm_and_si128(q, low), k, 0x00);
 	return (uint32_t)_mm_extract_epi32(_mm_xor_si128(x, q), 1);
 }
 
-/* What is behind the 16 bytes of x. */
+/* Return the state after x and the @n bytes that follow it. */
 TARGET static inline uint32_t rest(__m128i x, const uint8_t *p, size_t n)
 {
 	const __m128i k = _mm_set_epi64x(X_96, X_160);
@@ -93,7 +96,7 @@ TARGET uint32_t crc32_clmul(uint32_t state, const uint8_t *p, size_t n)
 	return rest(a, p, n);
 }
 
-/* ------------------------------------------------------- two at once */
+/* ------------------------------------------------------- AVX2 */
 
 TARGET_AVX static inline __m256i load2(const uint8_t *p)
 {
@@ -140,14 +143,14 @@ TARGET_AVX uint32_t crc32_vclmul(uint32_t state, const uint8_t *p, size_t n)
 	return rest(x, p, n);
 }
 
-/* ------------------------------------------------------- four at once */
+/* ------------------------------------------------------- AVX-512 */
 
 TARGET_512 static inline __m512i load4(const uint8_t *p)
 {
 	return _mm512_loadu_si512((const void *)p);
 }
 
-#define SUM_OF_THREE 0x96
+#define SUM_OF_THREE 0x96 /* truth table: a xor b xor c */
 
 TARGET_512 static inline __m512i fold4(__m512i x, __m512i k, __m512i next)
 {

@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Headers as they are on the wire, each described once: a list of its fields,
- * FIELD(type, name, at, bits), of which WIRE_HEADER() makes a structure, what
- * writes it and what reads it.  Bit 0 is the highest one of the first byte;
- * what no field names is 0.
+ * Definition of packet headers as lists of fields (X macros).  A header is a
+ * macro with FIELD(type, name, at, bits) for each field.  WIRE_HEADER() makes
+ * a structure of it, and functions that write and read the header in wire
+ * format (network.h, transport.h).
+ *
+ * @at is the first bit of the field.  Bit 0 is the most significant bit of
+ * the first byte, as in the figures of the specifications.  Bits without a
+ * field are written as 0 and not read.
  */
 #pragma once
 
@@ -12,10 +16,11 @@
 #include <stdint.h>
 #include <string.h>
 
-/* The byte with the field's last bit, and the bits behind that one in it. */
+/* The byte that has the last bit of a field; the number of bits after it. */
 #define FIELD_LAST(at, bits) (((at) + (bits)-1) / 8)
 #define FIELD_BEHIND(at, bits) (7 - ((at) + (bits)-1) % 8)
 
+/* Store a field of at most 64 bits; other bits keep their values. */
 static inline void field_put(uint8_t *header, unsigned int at,
 			     unsigned int bits, uint64_t value)
 {
@@ -30,6 +35,7 @@ static inline void field_put(uint8_t *header, unsigned int at,
 	}
 }
 
+/* Return a field; at % 8 + bits is at most 64. */
 static inline uint64_t field_get(const uint8_t *header, unsigned int at,
 				 unsigned int bits)
 {
@@ -43,8 +49,10 @@ static inline uint64_t field_get(const uint8_t *header, unsigned int at,
 }
 
 /*
- * A whole header is made and read in words of 64 bits, whose highest bit comes
- * first; where a field is, and how many words there are, is constant.
+ * Whole headers are written and read by way of an array of 64-bit words,
+ * whose most significant bit is the first.  The positions of fields and the
+ * number of words are constants, so the compiler resolves all conditions
+ * below.
  */
 #define FIELD_WORDS(bytes) (((bytes) + 7) / 8)
 
@@ -106,8 +114,9 @@ static inline void field_words_get(uint64_t *words, const uint8_t *from,
 	h->name = (type)field_of(words, at, bits);
 
 /*
- * struct wire_NAME, of so many bytes; wire_put_NAME() and wire_get_NAME()
- * return what is behind them.
+ * Define struct wire_HEADER, and wire_put_HEADER() and wire_get_HEADER(),
+ * which convert it to and from the @bytes bytes of the wire format.  They
+ * return the address after the header and check no length.
  */
 #define WIRE_HEADER(header, fields, bytes)                           \
 	struct wire_##header {                                       \

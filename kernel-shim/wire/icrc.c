@@ -5,7 +5,10 @@
 #include "wire/network.h"
 #include "wire/transport.h"
 
-/* InfiniBand's local route header, which RoCE has not */
+/*
+ * Bytes of ones at the start of the ICRC in place of InfiniBand's local route
+ * header, which RoCE does not have (annex A17)
+ */
 #define NO_LRH 8
 
 static bool is_ipv4(const uint8_t *ip)
@@ -13,6 +16,10 @@ static bool is_ipv4(const uint8_t *ip)
 	return ip[0] >> 4 == 4;
 }
 
+/*
+ * Set to ones what routers change: TOS, TTL and checksum of IPv4; traffic
+ * class, flow label and hop limit of IPv6 or the GRH.
+ */
 static void ip_mask(uint8_t *ip)
 {
 	if (is_ipv4(ip)) {
@@ -34,14 +41,14 @@ uint32_t wire_icrc(const uint8_t *ip, size_t n)
 	memset(head, 0xff, NO_LRH);
 	memcpy(head + NO_LRH, ip, bth + WIRE_BTH_BYTES);
 	ip_mask(head + NO_LRH);
-	if (udp) /* its checksum */
+	if (udp) /* UDP checksum */
 		head[NO_LRH + bth - 1] = head[NO_LRH + bth - 2] = 0xff;
 	head[NO_LRH + bth + 4] = 0xff; /* FECN, BECN, reserved */
 	bth += WIRE_BTH_BYTES;
 	return wire_crc32(wire_crc32(0, head, NO_LRH + bth), ip + bth, n - bth);
 }
 
-/* ------------------------------------------------------- of sockets */
+/* ------------------------------------------------------- for sockets */
 
 void wire_front_begin(struct wire_front *f, const struct wire_path *path)
 {
@@ -59,13 +66,16 @@ void wire_front_begin(struct wire_front *f, const struct wire_path *path)
 	f->n = (uint8_t)(wire_put_udp(&udp, end) - f->bytes);
 }
 
-/* the lengths that IP and UDP tell, and the ID */
+/* Offsets of the length fields of IP and UDP, and of the IPv4 ID */
 #define IPV4_BYTES_AT 2
 #define IPV4_ID_AT 4
 #define IPV6_BYTES_AT 4
 #define UDP_BYTES_AT 4
 
-/* A short packet is copied: one CRC is faster than two. */
+/*
+ * Packets of up to this number of bytes are copied after the front: one CRC
+ * calculation is faster than two.
+ */
 #define AT_ONCE 128u
 
 static void put16(uint8_t *to, size_t value)
@@ -91,25 +101,29 @@ uint32_t wire_front_icrc(struct wire_front *f, uint16_t ip_id,
 	put16(f->bytes + f->n - WIRE_UDP_BYTES + UDP_BYTES_AT, udp);
 	memcpy(head, f->bytes, sizeof(f->bytes));
 	memcpy(head + f->n, bth, most);
-	head[f->n + 4] = 0xff;
+	head[f->n + 4] = 0xff; /* FECN, BECN, reserved */
 	return wire_crc32(wire_crc32(0, head, f->n + most), bth + most,
 			  n - most);
 }
 
 /*
- * CRCs are polynomials over two elements, modulo the one of degree 32; their
- * highest bit is the coefficient of x^0.  Two packets of the same length that
- * differ in the ID only, by d(x), have CRCs that differ by d(x) x^(32 + 8k),
- * where k bytes are behind the ID.  x has an inverse, and so has that power.
+ * The solver for the IPv4 ID.  A CRC is a polynomial over GF(2) modulo the
+ * generator polynomial of degree 32; its most significant bit is the
+ * coefficient of x^0.  If two packets of the same length differ only in the
+ * ID, by d(x), their CRCs differ by d(x) x^(32 + 8k), where k is the number
+ * of bytes after the ID.  x has an inverse modulo the polynomial, so d(x) is
+ * the difference of the CRCs times x^-(32 + 8k).
  */
 #define POLYNOMIAL 0xedb88320u
 #define ONE 0x80000000u
 
+/* Return a times x. */
 static uint32_t times_x(uint32_t a)
 {
 	return a & 1 ? a >> 1 ^ POLYNOMIAL : a >> 1;
 }
 
+/* Return a divided by x. */
 static uint32_t by_x(uint32_t a)
 {
 	return a & ONE ? (a ^ POLYNOMIAL) << 1 | 1 : a << 1;
@@ -124,7 +138,7 @@ static uint32_t times(uint32_t a, uint32_t b)
 	return product;
 }
 
-/* behind the ID, but in front of the BTH */
+/* Number of bytes between the ID and the BTH */
 #define BEHIND_ID (WIRE_IPV4_BYTES - IPV4_ID_AT - 2 + WIRE_UDP_BYTES)
 
 void wire_solver_begin(struct wire_solver *s)
@@ -149,7 +163,7 @@ int32_t wire_solve_id(const struct wire_solver *s, struct wire_front *f,
 	if (n % 4 || n < WIRE_BTH_BYTES || n > WIRE_MAX_TRANSPORT)
 		return -1;
 	d = times(icrc ^ wire_front_icrc(f, 0, bth, n), s->back[n / 4]);
-	if (d & 0xffff) /* not of the degree that 16 bits have */
+	if (d & 0xffff) /* degree > 15: no ID fits */
 		return -1;
 	return (int32_t)((d >> 16 & 0xff) << 8 | d >> 24);
 }

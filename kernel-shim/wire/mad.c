@@ -93,13 +93,14 @@ enum mad_message mad_message(const uint8_t mad[MAD_BYTES])
 	return (enum mad_message)attribute;
 }
 
-/* ------------------------------------------------------- what came */
+/* ------------------------------------------------------- checks */
 
 #define SERVICE_RD 2
 #define SERVICE_EXTENDED 3
 #define EXTENDED_XRC 1
-#define INFO_BYTES 72 /* of REJ and SIDR_REP */
-#define LAST_REJECTED 2 /* REQ, REP, neither; of MRA: LAP */
+#define INFO_BYTES 72 /* size of the field info of REJ and SIDR_REP */
+/* Largest value of the field message: REQ, REP, other; in MRA, LAP */
+#define LAST_REJECTED 2
 
 static bool check_req(const uint8_t *mad)
 {
@@ -117,7 +118,7 @@ static bool check(const uint8_t *mad, enum mad_message m)
 	switch (m) {
 	case MAD_REQ:
 		return check_req(mad);
-	case MAD_REP: /* the EE context is where XRC has its initiator's */
+	case MAD_REP: /* of an XRC connection the QPN is in local_eecn */
 		return mad_get(mad, MAD_REP_local_qpn) ||
 		       mad_get(mad, MAD_REP_local_eecn);
 	case MAD_REJ:

@@ -1,8 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Messages of the communication manager as they travel: datagrams of 256 bytes
- * between the QPs 1 of two ports.  What the fields mean the IB specification's
- * 12.6 to 12.11 say; nothing here looks at them.
+ * Messages of the communication manager (CM) in wire format: MADs, which are
+ * datagrams of 256 bytes between the QPs 1 of two ports.  IB 12.6 to 12.11
+ * define the messages and the meaning of their fields; only mad_check() reads
+ * some of them here.
+ *
+ * kernel-shim/cm makes messages (message.c) and receives them (wire_recv.c),
+ * `urxe trace` prints them (tools/trace_mad.c).  Pure functions on the
+ * caller's buffer of MAD_BYTES.  tests/unit/test_mad.c tests them.
  */
 #pragma once
 
@@ -15,9 +20,9 @@
 #define MAD_QPN 1
 #define MAD_QKEY 0x80010000u
 
-/* By the attribute ID. */
+/* The CM messages; the values are their attribute IDs. */
 enum mad_message {
-	MAD_HEADER, /* of each of them */
+	MAD_HEADER, /* no message: the fields common to all */
 	MAD_REQ = 0x10,
 	MAD_MRA,
 	MAD_REJ,
@@ -29,10 +34,10 @@ enum mad_message {
 	MAD_SIDR_REP
 };
 
-/* Which message a REJ or an MRA is about. */
+/* The field message of a REJ or an MRA: the message to which it responds. */
 enum { MAD_ABOUT_REQ, MAD_ABOUT_REP, MAD_ABOUT_OTHER };
 
-/* MAD_REQ_local_comm_id and so on */
+/* The fields of mad_fields.h: MAD_REQ_local_comm_id and so on */
 enum mad_field {
 #define FIELD(message, name, byte, bit, bits, form) MAD_##message##_##name,
 #include "wire/mad_fields.h"
@@ -44,48 +49,60 @@ enum mad_form { MAD_FORM_u, MAD_FORM_x, MAD_FORM_gid, MAD_FORM_data };
 
 struct mad_description {
 	const char *name;
-	uint16_t bit, bits; /* from the MAD's first byte on */
+	uint16_t bit, bits; /* first bit, counted from the MAD's; length */
 	uint8_t message; /* enum mad_message */
 	uint8_t form; /* enum mad_form */
 };
 extern const struct mad_description mad_fields[MAD_FIELDS];
 
-/* An empty message, but for its header. */
+/* Make a message whose fields are 0, except for the header. */
 void mad_begin(uint8_t mad[MAD_BYTES], enum mad_message m, uint64_t tid);
-/* A field of at most 64 bits; what of the value has no room is cut off. */
+/* Set a field of at most 64 bits.  Excess high bits of value are dropped. */
 void mad_set(uint8_t mad[MAD_BYTES], enum mad_field f, uint64_t value);
 uint64_t mad_get(const uint8_t mad[MAD_BYTES], enum mad_field f);
-/* A longer one; at is where in it, and what has no room is cut off. */
+/*
+ * Set len bytes of a GID or data field, starting at byte `at` of the field.
+ * Bytes beyond its end are dropped.
+ */
 void mad_set_bytes(uint8_t mad[MAD_BYTES], enum mad_field f, size_t at,
 		   const void *from, size_t len);
 const uint8_t *mad_bytes(const uint8_t mad[MAD_BYTES], enum mad_field f,
 			 size_t *len);
-/* Which message it is, or MAD_HEADER: none of these. */
+/* Return which message it is, by the header; MAD_HEADER if none of these. */
 enum mad_message mad_message(const uint8_t mad[MAD_BYTES]);
 /*
- * Which message n bytes are that came, from the MAD's first byte on;
- * MAD_HEADER: none of these, or one whose fields have values that the
- * specification has not: another length, a transport service or a path MTU that
- * does not exist, QPN 0, a rejected or received message that cannot be, more
- * information than there is room for.  What the other fields say is the
- * reader's to judge.
+ * Validate n received bytes, from the first byte of the MAD on, which may
+ * come from anyone.  Return which message they are.  Return MAD_HEADER if
+ * they are none of these, or if the specification does not allow the values:
+ *
+ *	all		n is not MAD_BYTES
+ *	REQ		transport service RD or unknown; path MTU; QPN 0
+ *	REP		neither a QPN nor an EE context number
+ *	REJ, MRA	value of the field message
+ *	REJ, SIDR_REP	info_length exceeds the field info
+ *
+ * The caller must check all other fields.
  */
 enum mad_message mad_check(const uint8_t *mad, size_t n);
-/* "REQ", or NULL */
+/* Return the name, for example "REQ", or NULL. */
 const char *mad_name(enum mad_message m);
 
 /*
- * What rdma_cm puts before the private data of a REQ or SIDR_REQ between IP
- * addresses; addresses of IPv4 are in the last four bytes.
+ * The IP addressing header of rdma_cm at the start of the private data of a
+ * REQ or SIDR_REQ (IB annex A11, RDMA IP CM Service).  An IPv4 address is in
+ * the last four bytes of src or dst.
  */
 struct mad_ip_header {
 	uint8_t version; /* 0 */
-	uint8_t ip_version; /* << 4 */
-	uint8_t port[2]; /* of the source */
+	uint8_t ip_version; /* 4 or 6, in the upper four bits */
+	uint8_t port[2]; /* source port, big-endian */
 	uint8_t src[16], dst[16];
 };
 static_assert(sizeof(struct mad_ip_header) == 36, "as it travels");
 
-/* Of a REQ or a SIDR_REQ that was checked; false: its private data begins with
- * something else. */
+/*
+ * Get the IP addressing header of a message that mad_check() accepted.
+ * Return false if the message is no REQ or SIDR_REQ, or its private data does
+ * not start with such a header.
+ */
 bool mad_get_ip_header(const uint8_t mad[MAD_BYTES], struct mad_ip_header *h);

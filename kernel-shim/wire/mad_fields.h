@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The fields of the communication manager's messages, as the IB specification's
- * 12.6 to 12.11 have them: FIELD(message, name, byte, bit, bits, form).
+ * The fields of the CM messages (IB 12.6 to 12.11), a list for several
+ * inclusions (X macros): FIELD(message, name, byte, bit, bits, form).
  *
- * Bytes are counted from the end of the MAD's header, those of the header itself
- * from its beginning, bits from a byte's most significant one.  A field's first
- * bit is its most significant one.  The form is how people read it: "u", "x",
- * "gid", or "data", which are bytes.
+ * @byte is counted from the end of the MAD header, for HEADER from its
+ * start.  @bit is the first bit in that byte, 0 is the most significant one.
+ * The first bit of a field is its most significant one.  @form is how the
+ * field is printed: u (decimal), x (hexadecimal), gid, or data (bytes).
  */
 #ifndef FIELD
 #define FIELD(message, name, byte, bit, bits, form)

@@ -18,20 +18,20 @@
 
 #define PORT_DISCARD 9
 #define ANSWER_BYTES 16384
-#define LOOK_MS 100 /* at least so often, though nothing is said */
-#define NETLINK_MS 1000 /* the kernel answers at once */
+#define LOOK_MS 100 /* interval of checks without a notification */
+#define NETLINK_MS 1000 /* timeout of a reply; the kernel replies at once */
 
-/* Who has to be asked for: the other end, or a router on the way to it. */
+/* The next hop: the destination, or a router on the route to it. */
 struct hop {
-	uint8_t family; /* 0: nobody */
-	uint8_t bytes; /* of the address */
+	uint8_t family; /* 0: none needed */
+	uint8_t bytes; /* length of address */
 	uint8_t address[16];
 	uint32_t interface;
 };
 
 /* ------------------------------------------------------------- netlink */
 
-/* A request: a header of `fixed` bytes, and attributes. */
+/* An rtnetlink(7) request: a header of `fixed` bytes, and attributes. */
 struct request {
 	struct nlmsghdr n;
 	union {
@@ -83,10 +83,17 @@ static bool wait_for(int fd, int ms)
 	return poll(&p, fd >= 0, ms) == 1;
 }
 
-/* What is done with an answer, of `bytes` without its header; true: enough. */
+/*
+ * Callback for a reply message; @data is the @bytes bytes after the netlink
+ * header.  Return true if no further message is needed.
+ */
 typedef bool take_fn(void *arg, uint16_t type, const void *data, size_t bytes);
 
-/* False: there is more to come.  *err: what the kernel says of the request. */
+/*
+ * Process n bytes of a reply.  Return false if more is to be received.  If
+ * the kernel replies with an error, *err is that, or 0 for an
+ * acknowledgement.
+ */
 static bool answer_take(const uint8_t *buf, size_t n, take_fn *take, void *arg,
 			int *err)
 {
@@ -112,7 +119,11 @@ static bool answer_take(const uint8_t *buf, size_t n, take_fn *take, void *arg,
 	return !multi;
 }
 
-/* 0, what the kernel answers, or -EOPNOTSUPP: it does not. */
+/*
+ * Send a request and pass the reply to @take.  Return 0, also if there was no
+ * reply in NETLINK_MS; the -errno that the kernel replied; or -EOPNOTSUPP if
+ * netlink(7) does not work.
+ */
 static int ask(const struct request *r, take_fn *take, void *arg)
 {
 	_Alignas(struct nlmsghdr) uint8_t buf[ANSWER_BYTES];
@@ -147,6 +158,7 @@ static void hop_set(struct hop *h, uint8_t family, const void *address,
 	memcpy(h->address, address, want);
 }
 
+/* Callback: store the gateway and the interface of a route in the hop. */
 static bool take_route(void *arg, uint16_t type, const void *data, size_t bytes)
 {
 	const struct rtmsg *m = data;
@@ -157,7 +169,7 @@ static bool take_route(void *arg, uint16_t type, const void *data, size_t bytes)
 
 	if (type != RTM_NEWROUTE || bytes < sizeof(*m))
 		return false;
-	if (m->rtm_type != RTN_UNICAST) { /* this host, or a group */
+	if (m->rtm_type != RTN_UNICAST) { /* local or multicast */
 		h->family = 0;
 		return true;
 	}
@@ -186,7 +198,7 @@ static const uint8_t *bytes_of(const union wire_sockaddr *a, size_t *bytes)
 		    (const void *)&a->in6.sin6_addr;
 }
 
-/* Who comes next on the way to `to`, where the kernel tells. */
+/* Find the next hop to @to.  Return 0 or an error of ask(). */
 static int hop_find(struct hop *h, const union wire_sockaddr *to,
 		    const union wire_sockaddr *from)
 {
@@ -211,7 +223,7 @@ static int hop_find(struct hop *h, const union wire_sockaddr *to,
 
 /* ------------------------------------------------------------ neighbour */
 
-/* Has the link addresses that are asked for? */
+/* Return whether the link resolves addresses, by ARP or NDP. */
 static bool link_asks(int fd, uint32_t interface)
 {
 	struct ifreq r = { .ifr_flags = 0 };
@@ -224,9 +236,10 @@ static bool link_asks(int fd, uint32_t interface)
 
 struct search {
 	const struct hop *hop;
-	uint16_t state; /* NUD_*, 0: the kernel has no entry */
+	uint16_t state; /* NUD_*; 0: the kernel has no entry */
 };
 
+/* Callback: store the state if the message is the entry of the hop. */
 static bool take_neighbour(void *arg, uint16_t type, const void *data,
 			   size_t bytes)
 {
@@ -250,7 +263,10 @@ static bool take_neighbour(void *arg, uint16_t type, const void *data,
 	return false;
 }
 
-/* One entry; a kernel before 5.0 tells all of them only. */
+/*
+ * Query the kernel's entry of the hop, or dump all entries: before Linux 5.0
+ * a query of one entry fails with EOPNOTSUPP.
+ */
 static int neighbour_ask(struct search *s, bool all)
 {
 	const int interface = (int)s->hop->interface;
@@ -268,11 +284,16 @@ static int neighbour_ask(struct search *s, bool all)
 	return ask(&r, take_neighbour, s);
 }
 
+/* States in which the entry has a link-layer address */
 #define KNOWN                                                                \
 	(NUD_PERMANENT | NUD_NOARP | NUD_REACHABLE | NUD_PROBE | NUD_STALE | \
 	 NUD_DELAY)
 
-/* fd: of who asks, by sending something. */
+/*
+ * Return 0 if the link-layer address of the hop is known, not needed, or
+ * cannot be queried.  Otherwise make the kernel resolve it, by an empty
+ * datagram on the connected socket fd, and return -EINPROGRESS.
+ */
 static int hop_ask(const struct hop *h, int fd)
 {
 	struct search s = { .hop = h };
@@ -287,7 +308,10 @@ static int hop_ask(const struct hop *h, int fd)
 		return 0;
 	if (s.state & KNOWN)
 		return 0;
-	/* an error is of what was sent before, or the next look has it, too */
+	/*
+	 * An error of send() is ignored: it belongs to an earlier datagram,
+	 * or the next call of neighbour_find() finds it as well.
+	 */
 	if (!(s.state & NUD_INCOMPLETE))
 		send(fd, "", 0, MSG_NOSIGNAL);
 	return -EINPROGRESS;
@@ -327,7 +351,7 @@ static uint64_t now_ms(void)
 	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
 }
 
-/* The entries change; what became of which one is looked up. */
+/* Discard notifications: the caller queries the state of the entry. */
 static void drain(int fd)
 {
 	uint8_t some[256];

@@ -1,25 +1,42 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Does the kernel know the Ethernet address that packets for a GID need?  If
- * not it is made to ask for it, by a datagram: whoever sends before that has
- * his packets wait behind a question that may get lost, and is asked again only
- * a second later.  Anybody may use this; nothing is kept between calls.
+ * Next-hop resolution: check, by rtnetlink(7), whether the kernel knows the
+ * link-layer address of the next hop to a GID.  If it does not, send a
+ * datagram to the discard port, so that the kernel resolves it (ARP, NDP).
  *
- * Functions return 0 or -errno, 0 as well if it cannot be found out.
+ * Packets that are sent before the address is known wait in the kernel.  If
+ * the ARP or NDP query is lost, the kernel repeats it only after a second.
+ *
+ * Callers: provider/wire/resolve.c for ibv_modify_qp() and ibv_create_ah(),
+ * kernel-shim/cm/resolve.c for rdma_resolve_addr(), tools/stall_wire.c.  No
+ * privileges, no lock and no state between calls: any thread may call them.
+ * tests/wire/test_neighbour.c tests them.
+ *
+ * Functions return 0 or -errno.  They also return 0 if the kernel cannot be
+ * queried.
  */
 #pragma once
 
 #include <stdint.h>
 
 /*
- * For packets from `from`, an address of this host; interface: of link-local
- * ones, else 0.  0: it is known, or none is needed (this host, a group, a link
- * without Ethernet).  EINPROGRESS: it was asked for; look again later, which
- * asks again if there was no answer.  ENETUNREACH and others: there is no way.
+ * Check the next hop of packets from @from, an address of this host, to @gid.
+ * @interface is the index of the interface if they are link-local, else 0.
+ * Does not wait for the resolution.  Return:
+ *
+ *	0		the address is known or not needed (local or multicast
+ *			destination, link without address resolution)
+ *	-EINPROGRESS	the kernel resolves it; call again later.  If the
+ *			resolution has failed by then, it is started again.
+ *	-ENETUNREACH	no route; likewise other errors of socket(2),
+ *			bind(2) and connect(2)
  */
 int neighbour_find(const uint8_t gid[16], const uint8_t from[16],
 		   uint32_t interface);
 
-/* Waits for the answer.  ETIMEDOUT: there was none for so long. */
+/*
+ * Like neighbour_find(), but wait until the address is resolved.  Return
+ * -ETIMEDOUT, not -EINPROGRESS, if it is not resolved in timeout_ms.
+ */
 int neighbour_wait(const uint8_t gid[16], const uint8_t from[16],
 		   uint32_t interface, uint32_t timeout_ms);

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Headers of Ethernet, IP and UDP, as RoCE v2 uses them. */
+/*
+ * Headers of Ethernet, IPv4, IPv6 (and the GRH of RoCE v1) and UDP, as RoCE
+ * uses them: without VLAN tags, IP options and extension headers.  field.h
+ * explains the format of the lists.
+ */
 #pragma once
 
 #include "wire/field.h"
@@ -14,7 +18,7 @@
 #define WIRE_TYPE_V1 0x8915
 #define WIRE_PROTOCOL_UDP 17
 #define WIRE_PROTOCOL_BTH 0x1b /* RoCE v1 */
-#define WIRE_PORT 4791 /* of RoCE v2 */
+#define WIRE_PORT 4791 /* UDP port of RoCE v2 */
 
 #define WIRE_ETHERNET(FIELD)          \
 	FIELD(uint64_t, to, 0, 48)    \

@@ -16,13 +16,13 @@ unsigned int wire_parts(uint8_t opcode)
 	switch (opcode & WIRE_TRANSPORT) {
 	case WIRE_RC:
 		return parts[low];
-	case WIRE_UC: /* has no answers */
+	case WIRE_UC: /* no READ, no atomics, no responses */
 		return low <= WIRE_WRITE_ONLY_IMM ? parts[low] : 0;
 	case WIRE_UD:
 		return low == WIRE_SEND_ONLY || low == WIRE_SEND_ONLY_IMM ?
 			       parts[low] | WIRE_HAS(DETH) :
 			       0;
-	case WIRE_XRC: /* answers are to no SRQ */
+	case WIRE_XRC: /* requests have an XRCETH, responses do not */
 		if (!parts[low] || parts[low] & WIRE_HAS(AETH) ||
 		    low == WIRE_READ_MIDDLE)
 			return parts[low];

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Opcodes of the BTH: the transport, and what is asked or answered. */
+/*
+ * Opcodes of the BTH (IB 9.2.1): the transport service in the upper three
+ * bits, the operation in the lower five; and the extension headers that
+ * packets of each opcode have.
+ */
 #pragma once
 
 #include <stddef.h>
@@ -14,14 +18,16 @@ enum wire_transport {
 };
 #define WIRE_TRANSPORT 0xe0
 
-/* Congestion notification (annex A17.9.3): of no transport, BTH and 16 bytes.
+/*
+ * Congestion notification packet (annex A17.9.3): an opcode of no transport
+ * service, with a BTH and 16 reserved bytes
  */
 #define WIRE_CNP_OPCODE 0x81
 
-/* ATOMIC WRITE has so much payload, always. */
+/* Payload of an ATOMIC WRITE */
 #define WIRE_ATOMIC_WRITE_BYTES 8u
 
-/* A packet's parts behind the BTH, one bit each. */
+/* The parts of a packet after the BTH; WIRE_HAS() is the bit of a part. */
 enum wire_part_number {
 #define HEADER(name, NAME, bytes) WIRE_PART_##NAME,
 	WIRE_EXTENSIONS(HEADER)
@@ -30,7 +36,7 @@ enum wire_part_number {
 };
 #define WIRE_HAS(NAME) (1u << WIRE_PART_##NAME)
 
-/* OPCODE(name, its low five bits, what its packets have) */
+/* OPCODE(name, low five bits, parts of an RC packet) */
 #define WIRE_OPCODES(OPCODE)                                                   \
 	OPCODE(SEND_FIRST, 0x00, WIRE_HAS(PAYLOAD))                            \
 	OPCODE(SEND_MIDDLE, 0x01, WIRE_HAS(PAYLOAD))                           \
@@ -65,7 +71,10 @@ enum wire_opcode {
 #undef OPCODE
 };
 
-/* What a packet of that opcode has, WIRE_HAS(...); 0: there is no such one. */
+/*
+ * Return the parts of packets of an opcode, WIRE_HAS(...); 0 if the opcode is
+ * not defined or not supported.
+ */
 unsigned int wire_parts(uint8_t opcode);
-/* How many bytes there are between its BTH and its payload. */
+/* Return the length of the extension headers, between BTH and payload. */
 size_t wire_parts_bytes(unsigned int parts);

@@ -41,7 +41,7 @@ uint8_t *wire_put_transport(const struct wire_packet *p, uint8_t *to)
 
 /* ------------------------------------------------------- network */
 
-/* The Internet's checksum, of n bytes that are an even number, and of sum. */
+/* Return the Internet checksum (RFC 1071) of sum and n bytes; n is even. */
 static uint16_t checksum(uint32_t sum, const uint8_t *p, size_t n)
 {
 	size_t i;
@@ -115,7 +115,7 @@ uint8_t *wire_put_network(const struct wire_path *path, size_t bytes,
 			wire_path_is_ipv4(path) ? WIRE_TYPE_IPV4 :
 						  WIRE_TYPE_IPV6,
 	};
-	/* its checksum is 0: the ICRC is what counts */
+	/* checksum 0, none: the ICRC protects the packet */
 	const struct wire_udp udp = {
 		.from = path->source_port,
 		.to = path->port ? path->port : WIRE_PORT,
@@ -129,7 +129,7 @@ uint8_t *wire_put_network(const struct wire_path *path, size_t bytes,
 	return wire_put_udp(&udp, to);
 }
 
-/* ------------------------------------------------------- all of it */
+/* ------------------------------------------------------- whole packets */
 
 static size_t transport_bytes(const struct wire_packet *p)
 {
@@ -141,7 +141,10 @@ static size_t transport_bytes(const struct wire_packet *p)
 	return n;
 }
 
-/* 0 is forbidden over IPv6; rxe sends it all the same. */
+/*
+ * Store the UDP checksum, which IPv6 requires (RFC 8200, 8.1).  rxe sends 0
+ * nevertheless.
+ */
 static void put_udp_checksum(uint8_t *ip, const uint8_t *end)
 {
 	uint8_t *udp = ip + WIRE_IPV6_BYTES, *addresses = udp - 32;

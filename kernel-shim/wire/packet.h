@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Packets of RoCE, put together:
+ * Building of RoCE v2 packets:
  *
  *	Ethernet | IPv4 or IPv6 | UDP | BTH | extensions | payload | pad | ICRC
  *
- * or of its version 1, which has a global route header (as IPv6's) in place of
- * IP and UDP.
+ * and of RoCE v1 packets, with a GRH (in the format of IPv6) in place of IP
+ * and UDP.
  *
- * Nothing is sent here (sender.h), and nothing is kept.
+ * The sender (sender.h) builds from the BTH on, as the kernel adds the rest.
+ * Whole packets are for pcap files (tools/trace_pcap.c) and for the CM
+ * (kernel-shim/cm/wire.c), which sends the part after UDP.  Pure functions on
+ * the caller's buffers.  parse.h has the reverse.
  */
 #pragma once
 
@@ -16,60 +19,82 @@
 #include "wire/network.h"
 #include "wire/opcode.h"
 
-/* From whom to whom, and how; version 2 over IPv4 if both GIDs are that. */
+/*
+ * The values of the network headers.  A RoCE v2 packet uses IPv4 if both GIDs
+ * are IPv4 addresses.
+ */
 struct wire_path {
-	bool v1;
+	bool v1; /* RoCE v1 */
 	uint8_t sgid[16], dgid[16];
 	uint8_t traffic_class, hop_limit;
 	uint32_t flow_label;
-	uint16_t ip_id; /* of IPv4 */
+	uint16_t ip_id; /* IPv4 only */
 	uint16_t source_port;
-	uint16_t port; /* where it goes; 0: WIRE_PORT */
-	uint32_t qpn; /* of who sends, where that is known, for who watches */
+	uint16_t port; /* UDP destination port; 0: WIRE_PORT */
+	/* sending QP, if known; for wire_watcher, not in the packet */
+	uint32_t qpn;
 };
 
-/* What its opcode has no use for is not looked at. */
+/*
+ * The contents of a packet from the BTH on.  Members that the opcode does not
+ * use are ignored.
+ */
 struct wire_packet {
-	struct wire_bth bth; /* the pad is the builder's */
+	struct wire_bth bth; /* pad is computed when a packet is built */
 #define HEADER(name, NAME, bytes) struct wire_##name name;
 	WIRE_EXTENSIONS(HEADER)
 #undef HEADER
-	uint32_t length; /* of the payload */
-	const void *payload; /* so many bytes of it, then zeros */
+	uint32_t length; /* length of the payload, without the pad */
+	/* first `known` bytes of the payload; the others are 0 */
+	const void *payload;
 	uint32_t known;
 };
 
 #define WIRE_MAX_PAYLOAD 4096u
-/* From the BTH to the pad */
+/* Limit of the bytes from the BTH to the pad */
 #define WIRE_MAX_TRANSPORT (64u + WIRE_MAX_PAYLOAD)
-/* Of all that is not payload */
+/* Limit of the bytes that are not payload */
 #define WIRE_MAX_HEADERS 128u
 #define WIRE_MAX_BYTES (WIRE_MAX_HEADERS + WIRE_MAX_PAYLOAD)
 
+/* Return the pad that makes length a multiple of 4. */
 static inline uint32_t wire_pad(uint32_t length)
 {
 	return -length & 3;
 }
 
-/* Both GIDs are of IPv4, and so are its packets. */
+/* Return whether packets of the path use IPv4. */
 bool wire_path_is_ipv4(const struct wire_path *path);
 
-/* The BTH and the extensions, what is behind them; pad is that of p->length. */
+/*
+ * Write the BTH and the extension headers.  The pad count is that of
+ * p->length.  Return the end.
+ */
 uint8_t *wire_put_headers(const struct wire_packet *p, uint8_t *to);
 
-/* From the BTH to the pad: what is behind it.  length is WIRE_MAX_PAYLOAD at
- * most. */
+/*
+ * Write everything from the BTH to the pad.  p->length is at most
+ * WIRE_MAX_PAYLOAD.  Return the end.
+ */
 uint8_t *wire_put_transport(const struct wire_packet *p, uint8_t *to);
 
-/* Ethernet, IP and UDP (or GRH) in front of so many bytes: what is behind them.
- * *ip is where IP begins. */
+/*
+ * Write the headers of Ethernet, IP and UDP, or Ethernet and GRH, for a
+ * packet of @bytes bytes after them.  The UDP checksum is 0.  Return the end;
+ * *ip is the start of the IP header.
+ */
 uint8_t *wire_put_network(const struct wire_path *path, size_t bytes,
 			  uint8_t *to, uint8_t **ip);
 
-/* Just IP, or the GRH; bytes are those behind it. */
+/*
+ * Write only the IP header or the GRH, for @bytes bytes after it.  Return the
+ * end.
+ */
 uint8_t *wire_put_ip(const struct wire_path *path, size_t bytes, uint8_t *to);
 
-/* All of it; how many bytes that are, or 0: there is no such opcode, or the
- * payload is too long. */
+/*
+ * Build a whole packet, from the Ethernet header to the ICRC.  Return its
+ * length, or 0 if the opcode is not defined or the payload too long.
+ */
 size_t wire_build(const struct wire_path *path, const struct wire_packet *p,
 		  uint8_t to[WIRE_MAX_BYTES]);

@@ -13,7 +13,7 @@ static const uint8_t *get_extensions(struct wire_packet *p, unsigned int parts,
 	return at;
 }
 
-/* Of the payload and its pad, which are n bytes. */
+/* Check the payload and the pad, n bytes together; low: opcode bits 4:0. */
 static enum wire_refusal check_payload(unsigned int parts, uint8_t low,
 				       unsigned int pad, size_t n)
 {
@@ -64,6 +64,7 @@ enum wire_refusal wire_parse(struct wire_packet *to, const uint8_t *from,
 
 /* ------------------------------------------------------- network */
 
+/* Make the GID ::ffff:a.b.c.d of an IPv4 address. */
 static void gid_of_ipv4(uint8_t gid[16], uint32_t address)
 {
 	memset(gid, 0, 10);
@@ -71,7 +72,10 @@ static void gid_of_ipv4(uint8_t gid[16], uint32_t address)
 	field_put(gid, 96, 32, address);
 }
 
-/* Where UDP begins, how many bytes of it there are; NULL: it is not ours. */
+/*
+ * Parse the IPv4 header.  Return the start of UDP and its length in *bytes,
+ * or NULL if the packet has options, is a fragment, or is not UDP.
+ */
 static const uint8_t *get_ipv4(struct wire_path *path, const uint8_t *at,
 			       size_t n, size_t *bytes)
 {
@@ -93,6 +97,7 @@ static const uint8_t *get_ipv4(struct wire_path *path, const uint8_t *at,
 	return at + WIRE_IPV4_BYTES;
 }
 
+/* Likewise for IPv6; NULL if the packet has extension headers. */
 static const uint8_t *get_ipv6(struct wire_path *path, const uint8_t *at,
 			       size_t n, size_t *bytes)
 {

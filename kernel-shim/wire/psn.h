@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Packet sequence numbers: 24 bits, which go round (IB 9.7.1). */
+/*
+ * Arithmetic of packet sequence numbers, PSNs: serial numbers of 24 bits,
+ * which wrap (IB 9.7.1).
+ */
 #pragma once
 
 #include <stdbool.h>
@@ -7,7 +10,7 @@
 
 #include "wire/transport.h"
 
-/* Half of them are behind a PSN, half before it. */
+/* Half of all PSNs precede a PSN, the other half follow it (or are equal). */
 #define WIRE_PSN_HALF 0x800000u
 
 static inline uint32_t wire_psn_add(uint32_t psn, uint32_t n)
@@ -15,7 +18,7 @@ static inline uint32_t wire_psn_add(uint32_t psn, uint32_t n)
 	return (psn + n) & WIRE_PSN_MASK;
 }
 
-/* How far a is behind b; negative if it is before it: -2^23 to 2^23 - 1. */
+/* Return a - b, from -2^23 to 2^23 - 1; negative if a precedes b. */
 static inline int32_t wire_psn_minus(uint32_t a, uint32_t b)
 {
 	const uint32_t d = (a - b) & WIRE_PSN_MASK;
@@ -23,6 +26,7 @@ static inline int32_t wire_psn_minus(uint32_t a, uint32_t b)
 	return (int32_t)(d ^ WIRE_PSN_HALF) - (int32_t)WIRE_PSN_HALF;
 }
 
+/* Return whether a precedes b. */
 static inline bool wire_psn_before(uint32_t a, uint32_t b)
 {
 	return wire_psn_minus(a, b) < 0;

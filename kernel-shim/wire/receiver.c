@@ -55,6 +55,7 @@ int wire_receive(struct wire_receiver *r, const struct wire_socket *s)
 
 /* ------------------------------------------------------- messages */
 
+/* Make the GID of an address; of an IPv4 address ::ffff:a.b.c.d. */
 static void gid_of(uint8_t gid[16], const union wire_sockaddr *a)
 {
 	if (a->sa.sa_family == AF_INET6) {
@@ -66,11 +67,12 @@ static void gid_of(uint8_t gid[16], const union wire_sockaddr *a)
 	memcpy(gid + 12, &a->in.sin_addr, 4);
 }
 
+/* Return the number in a control message. */
 static int number(const struct cmsghdr *c)
 {
 	int value;
 
-	if (c->cmsg_len < CMSG_LEN(sizeof(value))) /* the TOS is a byte */
+	if (c->cmsg_len < CMSG_LEN(sizeof(value))) /* IP_TOS is one byte */
 		return *CMSG_DATA(c);
 	memcpy(&value, CMSG_DATA(c), sizeof(value));
 	return value;
@@ -113,6 +115,7 @@ static void control_ipv6(struct wire_path *path, const struct cmsghdr *c)
 	}
 }
 
+/* Store what a control message (cmsg(3)) reports about the datagram. */
 static void control(struct wire_receiver *r, const struct cmsghdr *c)
 {
 	if (c->cmsg_level == IPPROTO_UDP && c->cmsg_type == UDP_GRO)
@@ -125,7 +128,9 @@ static void control(struct wire_receiver *r, const struct cmsghdr *c)
 		control_ipv6(&r->path, c);
 }
 
-/* The next message that has something in it. */
+/*
+ * Begin the next message, which may be empty.  Return false if none is left.
+ */
 static bool begin_message(struct wire_receiver *r)
 {
 	struct msghdr *h;
@@ -153,6 +158,9 @@ static bool begin_message(struct wire_receiver *r)
 
 /* ------------------------------------------------------- packets */
 
+/*
+ * Check the ICRC of n bytes from the BTH to the pad; solve for the IPv4 ID.
+ */
 static enum wire_refusal check_icrc(struct wire_receiver *r,
 				    struct wire_received *to, uint32_t n)
 {
@@ -174,6 +182,7 @@ static enum wire_refusal check_icrc(struct wire_receiver *r,
 	return WIRE_TAKEN;
 }
 
+/* Parse and check the packet to->bth of to->bytes bytes. */
 static enum wire_refusal take(struct wire_receiver *r, struct wire_received *to)
 {
 	enum wire_refusal refusal;
@@ -186,6 +195,7 @@ static enum wire_refusal take(struct wire_receiver *r, struct wire_received *to)
 	return refusal ? refusal : check_icrc(r, to, n);
 }
 
+/* Pass a received packet to wire_watcher. */
 static void __attribute__((cold, noinline)) watch(const struct wire_received *p)
 {
 	wire_watcher->packet(wire_watch_time(), &(struct wire_watched){

@@ -1,11 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Packets that came: as many as the kernel has, by one system call, and then
- * one by one.  What several packets were merged into (GRO) is taken apart.
+ * Batched receive of RoCE v2 packets from a UDP socket (socket.h).
+ * wire_receive() gets up to WIRE_RECEIVER_MESSAGES datagrams by one
+ * recvmmsg(2).  wire_received() then returns their packets one by one, parsed
+ * and with the ICRC checked.  Datagrams that the kernel merged (UDP_GRO) are
+ * split.
  *
- * A receiver is somebody's own: it has no lock and allocates nothing.  It is
- * big (sizeof), most of it for what is rarely there: memory that was mapped and
- * not touched is best.  (struct mmsghdr is only there with _GNU_SOURCE.)
+ * The caller is the socket owner (provider/wire/server.c), in one thread.  A
+ * receiver has no lock and allocates nothing.  It needs about 2 MiB, of which
+ * most is rarely used: allocate it with mmap(2).  Include this with
+ * _GNU_SOURCE defined, for struct mmsghdr.  tests/unit/test_socket.c tests
+ * it.
  */
 #pragma once
 
@@ -18,7 +23,7 @@
 #include "wire/socket.h"
 
 #define WIRE_RECEIVER_MESSAGES 32u
-/* The longest datagram; GRO makes none that is longer. */
+/* No UDP datagram is longer, also after GRO. */
 #define WIRE_MESSAGE_BYTES 65536u
 #define WIRE_CONTROL_BYTES 256u
 
@@ -31,11 +36,17 @@ struct wire_message {
 struct wire_receiver {
 	struct wire_solver solver;
 	const struct wire_socket *socket;
-	unsigned int n, next; /* messages */
-	/* Datagrams that found no room in the socket, by its own count, as of
-	 * the last message that was taken. */
+	unsigned int n, next; /* messages received; the next to split */
+	/*
+	 * The socket's count of datagrams dropped for lack of buffer space
+	 * (SO_RXQ_OVFL), as of the last message.  It is not written while the
+	 * count is 0.
+	 */
 	uint32_t dropped;
-	/* of the message that is taken apart: */
+	/*
+	 * The message that is being split: offset of its next packet, length,
+	 * length of each packet but the last
+	 */
 	uint32_t at, bytes, segment;
 	struct wire_path path;
 	struct wire_front front;
@@ -45,36 +56,47 @@ struct wire_receiver {
 	uint8_t buffer[WIRE_RECEIVER_MESSAGES][WIRE_MESSAGE_BYTES];
 };
 
-/* Once, before all else. */
+/* Initialize a receiver. */
 void wire_receiver_begin(struct wire_receiver *r);
 
 /*
- * What there is, up to that many messages; it waits for the first one if the
- * socket blocks.  0, or -errno (EAGAIN: there is nothing).  What was there from
- * the call before is gone.  The socket stays until all packets are taken.
+ * Receive the datagrams that the socket has, up to WIRE_RECEIVER_MESSAGES.
+ * If the socket is blocking, wait for the first one.  Return 0 or -errno;
+ * -EAGAIN if a nonblocking socket has none.  Packets of the previous call are
+ * discarded.  @s must exist until wire_received() returns false.
  */
 int wire_receive(struct wire_receiver *r, const struct wire_socket *s);
 
 struct wire_received {
 	/*
-	 * From the peer to us, or to a group: with the port that it sent from,
-	 * the traffic class with its ECN bits, the hop limit that was left,
-	 * and, of IPv4, the ID (if it is refused: 0).
+	 * Path from the peer to this host or to a group, with the peer's UDP
+	 * source port, the traffic class including the ECN bits, the
+	 * remaining hop limit and, for IPv4, the ID (0 if the packet is
+	 * refused).  qpn is 0.
 	 */
 	struct wire_path path;
-	/* Anything but WIRE_TAKEN: the packet is none. */
+	/* If it is not WIRE_TAKEN, the caller must discard the packet. */
 	enum wire_refusal refusal;
-	uint32_t bytes; /* from the BTH to the ICRC, as it came */
+	uint32_t bytes; /* received length, BTH to ICRC */
 	const uint8_t *bth;
-	/* Its payload is in the receiver, until the next wire_receive(). */
+	/*
+	 * Valid if WIRE_TAKEN.  Its payload, like bth, points into the
+	 * receiver, until the next wire_receive().
+	 */
 	struct wire_packet packet;
 };
 
-/* The next one, in the order in which they came; false: there is none left.
- * A packet that is taken has an ICRC that is right: over IPv4 for some ID. */
+/*
+ * Get the next packet, in the order of arrival.  Return false if there is
+ * none left.  An accepted packet has a correct ICRC: for IPv4, it is correct
+ * for some ID (wire_solver in icrc.h).
+ */
 bool wire_received(struct wire_receiver *r, struct wire_received *out);
 
-/* Congestion was met on the way (ECN): the sender is to be told by a CNP. */
+/*
+ * Return whether a router has marked the packet: ECN codepoint CE (RFC 3168).
+ * The receiver then sends a CNP to the sender (annex A17.9.3).
+ */
 static inline bool wire_is_congested(const struct wire_path *path)
 {
 	return (path->traffic_class & 3) == 3;
@@ -82,7 +104,7 @@ static inline bool wire_is_congested(const struct wire_path *path)
 
 #define WIRE_GRH_BYTES 40u
 /*
- * What is in front of a datagram's payload in a receive buffer: the header of
- * IPv6, or 20 zeros and that of IPv4.
+ * Write the GRH that precedes the payload of a UD datagram in the receive
+ * buffer: the IPv6 header, or 20 zero bytes and the IPv4 header.
  */
 void wire_put_grh(const struct wire_received *r, uint8_t grh[WIRE_GRH_BYTES]);

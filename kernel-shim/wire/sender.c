@@ -53,18 +53,21 @@ void wire_sender_drop(struct wire_sender *s)
 
 /* ------------------------------------------------------- datagrams */
 
-/* What one datagram of IP can have, and one call of the kernel. */
+/* GSO limits of one message: bytes, and segments (UDP_MAX_SEGMENTS) */
 #define MOST_BYTES 65000u
 #define MOST_SEGMENTS 64u
 
 #define LABEL_MASK 0xfffffu
 
-/* All twice, and the one that was late. */
+/* All packets duplicated, and a delayed one */
 #define MOST_MESSAGES (2 * WIRE_SENDER_PACKETS + 1)
 
 #define CONTROL_BYTES (4 * CMSG_SPACE(sizeof(int)))
 
-/* One message to the kernel: n packets of it from first on. */
+/*
+ * One message of sendmmsg(2): n packets from index first on.  If n > 1 the
+ * kernel cuts it into segments (GSO).
+ */
 struct message {
 	unsigned int first, n;
 	uint32_t segment;
@@ -77,16 +80,18 @@ struct flush {
 	struct wire_sender *s;
 	const struct wire_socket *socket;
 	struct wire_front front;
-	const struct wire_path *of; /* the front */
-	bool singly; /* the kernel cuts nothing, or not these */
-	bool unlabelled; /* it takes no flow label */
-	uint32_t leased; /* the flow label that was asked for last */
-	unsigned int late; /* the packet that waits for the next flush */
-	unsigned int n; /* messages */
+	const struct wire_path *of; /* path of `front` */
+	bool singly; /* no GSO: one packet a message */
+	bool unlabelled; /* the kernel refuses flow labels */
+	uint32_t leased; /* flow label of the last lease request */
+	/* packet to delay to the next flush, or WIRE_SENDER_PACKETS */
+	unsigned int late;
+	unsigned int n; /* number of messages */
 	struct message message[MOST_MESSAGES];
 	struct mmsghdr header[MOST_MESSAGES];
 };
 
+/* Return whether packets of two paths may be in one message. */
 static bool same_way(const struct wire_path *a, const struct wire_path *b)
 {
 	return !memcmp(a->dgid, b->dgid, 16) && a->port == b->port &&
@@ -94,12 +99,16 @@ static bool same_way(const struct wire_path *a, const struct wire_path *b)
 	       a->flow_label == b->flow_label && a->hop_limit == b->hop_limit;
 }
 
+/* Return the length of the UDP payload: BTH to ICRC. */
 static uint32_t datagram(const struct wire_outgoing *o)
 {
 	return o->bytes + WIRE_ICRC_BYTES;
 }
 
-/* How many packets from that one on can be one message. */
+/*
+ * Return how many packets from index first on can be one message: equal path
+ * and length, where the last may be shorter.
+ */
 static unsigned int alike(const struct flush *f, unsigned int first)
 {
 	const struct wire_outgoing *o = &f->s->packet[first];
@@ -122,6 +131,7 @@ static unsigned int alike(const struct flush *f, unsigned int first)
 	return n;
 }
 
+/* Append the ICRCs to the packets of a message. */
 static void put_icrcs(struct flush *f, const struct message *m)
 {
 	struct wire_outgoing *o = &f->s->packet[m->first];
@@ -136,7 +146,8 @@ static void put_icrcs(struct flush *f, const struct message *m)
 		wire_front_begin(&f->front, &path);
 		f->of = &o->path;
 	}
-	for (i = 0; i < m->n; i++) { /* the kernel counts the IDs from 0 */
+	/* the kernel numbers the IPv4 IDs of the segments from 0 */
+	for (i = 0; i < m->n; i++) {
 		at = f->s->bytes + o[i].at;
 		wire_put_icrc(
 			wire_front_icrc(&f->front, (uint16_t)i, at, o[i].bytes),
@@ -209,12 +220,16 @@ static void add_message(struct flush *f, unsigned int first, unsigned int n)
 	f->n++;
 }
 
-/* Packet i stays here, for ever or for a while. */
+/* Return whether packet i is not sent in this flush: lost or delayed. */
 static bool stays(const struct flush *f, unsigned int i)
 {
 	return f->s->packet[i].fate == WIRE_LOST || i == f->late;
 }
 
+/*
+ * Make messages of the packets from index first on, and of the packet that
+ * was delayed in an earlier flush.
+ */
 static void cut(struct flush *f, unsigned int first)
 {
 	unsigned int n;
@@ -232,7 +247,10 @@ static void cut(struct flush *f, unsigned int first)
 		add_message(f, WIRE_SENDER_PACKETS, 1);
 }
 
-/* The first one that is to be late, if none is already. */
+/*
+ * Return the index of the first packet to delay, or WIRE_SENDER_PACKETS if
+ * there is none or one is already delayed.
+ */
 static unsigned int late_one(const struct wire_sender *s)
 {
 	unsigned int i;
@@ -243,7 +261,7 @@ static unsigned int late_one(const struct wire_sender *s)
 	return WIRE_SENDER_PACKETS;
 }
 
-/* It has the place behind the others until the next flush. */
+/* Keep packet i in the last element of the queue until the next flush. */
 static void keep_late(struct wire_sender *s, unsigned int i)
 {
 	struct wire_outgoing *o = &s->packet[WIRE_SENDER_PACKETS];
@@ -256,19 +274,25 @@ static void keep_late(struct wire_sender *s, unsigned int i)
 	memcpy(s->bytes + o->at, s->bytes + s->packet[i].at, o->bytes);
 }
 
-/* What the kernel says where it cannot cut, or where a packet is longer than
- * the MTU: then none goes singly, either, and GSO is not to blame. */
+/*
+ * Return whether an error may be due to GSO.  The kernel returns these errors
+ * if it does not support GSO, and also if a packet exceeds the MTU.  In the
+ * latter case single packets fail, too, and no_gso stays unset (count()).
+ */
 static bool gso_fails(const struct message *m, int err)
 {
 	return m->n > 1 && (err == EIO || err == EINVAL || err == EOPNOTSUPP);
 }
 
-/* linux/in6.h, which does not go with netinet/in.h */
+/*
+ * struct in6_flowlabel_req of linux/in6.h, which conflicts with netinet/in.h
+ */
 struct label_request {
 	uint8_t to[16];
 	uint32_t label;
-	uint8_t action, share; /* 0: get; 255: anybody may have it, too */
-	uint16_t flags; /* 1: make it */
+	/* 0: IPV6_FL_A_GET; 255: IPV6_FL_S_ANY, shared with any process */
+	uint8_t action, share;
+	uint16_t flags; /* 1: IPV6_FL_F_CREATE */
 	uint16_t expires, linger; /* seconds */
 	uint32_t pad;
 };
@@ -277,8 +301,10 @@ struct label_request {
 #endif
 
 /*
- * Labels are free for all, but while somebody in the network namespace has one
- * for himself alone, only who has asked may use one.  That needs no privileges.
+ * Lease the flow label of a path for the socket.  Usually sockets may send
+ * any label.  While a process in the network namespace holds an exclusive
+ * label, the kernel refuses labels that the socket has not leased.  A lease
+ * needs no privileges.  Return false if it is refused.
  */
 static bool label_lease(const struct flush *f, const struct wire_path *path)
 {
@@ -293,12 +319,16 @@ static bool label_lease(const struct flush *f, const struct wire_path *path)
 			   sizeof(r));
 }
 
+/* Return whether an error may be due to the flow label of the message. */
 static bool label_fails(const struct flush *f, const struct message *m, int err)
 {
 	return err == EINVAL && m->n == 1 && f->socket->ipv6 &&
 	       !f->unlabelled && f->s->packet[m->first].path.flow_label;
 }
 
+/*
+ * Lease the flow label; if that fails or did not help, send without labels.
+ */
 static void label_settle(struct flush *f, const struct message *m)
 {
 	const struct wire_path *path = &f->s->packet[m->first].path;
@@ -306,10 +336,14 @@ static void label_settle(struct flush *f, const struct message *m)
 	if (f->leased == path->flow_label || !label_lease(f, path))
 		f->unlabelled = true;
 	f->leased = path->flow_label;
-	f->singly = f->s->no_gso; /* it was not that */
+	f->singly = f->s->no_gso; /* GSO was not the cause */
 }
 
-/* The kernel refuses m; true: from it on all is to be sent another way. */
+/*
+ * Handle an error of message m.  Return true if the packets from m on are to
+ * be sent again in another way, for which the messages have been made anew:
+ * without GSO, with a leased flow label, or without flow labels.
+ */
 static bool flush_otherwise(struct flush *f, const struct message *m, int err)
 {
 	if (gso_fails(m, err))
@@ -322,7 +356,7 @@ static bool flush_otherwise(struct flush *f, const struct message *m, int err)
 	return true;
 }
 
-/* It was given to the kernel then. */
+/* Pass the packets of a message to wire_watcher; @when they were sent. */
 static void __attribute__((cold, noinline))
 watch(const struct flush *f, const struct message *m, uint64_t when)
 {
@@ -344,7 +378,10 @@ watch(const struct flush *f, const struct message *m, uint64_t when)
 	}
 }
 
-/* Message i went. */
+/*
+ * Count message i, which was sent.  If GSO was off or labels were removed,
+ * and it worked, do so in later flushes, too.  Return its number of packets.
+ */
 static unsigned int count(const struct flush *f, unsigned int i, uint64_t when)
 {
 	if (when)

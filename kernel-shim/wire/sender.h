@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Packets that go out together, by one system call if that can be: they are
- * added one by one, and then flushed.  Those of equal size to one place, one
- * after the other, are left to the kernel to cut (GSO).
+ * Batched transmit of RoCE v2 packets on a UDP socket (socket.h): a queue of
+ * up to WIRE_SENDER_PACKETS packets that is flushed by one sendmmsg(2) if
+ * possible.  Consecutive packets of equal size on one path become one message
+ * that the kernel cuts (UDP GSO, UDP_SEGMENT).
  *
- * A sender is somebody's own: it has no lock and allocates nothing.  It is big
- * (sizeof), and memory that is zero is an empty one.
+ * Users are the requesters of a process, under the lock of their port
+ * (provider/wire/port.c), and the responder in the socket owner's thread
+ * (provider/wire/reply.c).  A sender has no lock and allocates nothing.  It
+ * is large (sizeof).  If all bytes are 0, it is an initialized, empty sender.
+ * tests/unit/test_socket.c tests it.
  */
 #pragma once
 
@@ -18,38 +22,51 @@
 
 #define WIRE_SENDER_PACKETS 64u
 
-/* What becomes of a packet, where somebody wants a bad cable. */
+/* Fault injection on transmit: what the sender does with a packet. */
 enum wire_fate {
-	WIRE_ARRIVES,
-	WIRE_LOST,
-	WIRE_DUPLICATED,
-	WIRE_LATE, /* behind the next ones that go out */
-	WIRE_DAMAGED, /* after its ICRC was made */
+	WIRE_ARRIVES, /* send it */
+	WIRE_LOST, /* discard it */
+	WIRE_DUPLICATED, /* send it twice */
+	/*
+	 * Send it after the packets of the next flush.  One packet at a time
+	 * is delayed; others are sent in order.
+	 */
+	WIRE_LATE,
+	WIRE_DAMAGED, /* invert a bit after the ICRC was calculated */
 };
 
-/* Asked for each packet that is added, by any thread; set before the first one
- * is, and never again.  NULL: all arrive. */
+/*
+ * Decides on each packet that is added; called in any sending thread.  It is
+ * set once, before the first packet (provider/wire/fate.c).  NULL: all
+ * packets are sent.
+ */
 typedef enum wire_fate wire_fate_fn(const struct wire_packet *p);
 extern wire_fate_fn *wire_fate;
 
 struct wire_outgoing {
 	struct wire_path path;
-	uint32_t at, bytes; /* from the BTH to the pad; its ICRC is behind it */
+	/*
+	 * Offset in wire_sender.bytes; length from the BTH to the pad, after
+	 * which the ICRC follows
+	 */
+	uint32_t at, bytes;
 	enum wire_fate fate;
 };
 
 struct wire_sender {
-	unsigned int n;
-	uint32_t used; /* bytes */
-	bool no_gso; /* the kernel does not cut what it sends for us */
-	bool no_label; /* it does not let us have flow labels */
-	/* Since the caller cleared it: packets that went, their bytes from the
-	 * BTH to the ICRC, and packets that did not go. */
+	unsigned int n; /* queued packets */
+	uint32_t used; /* bytes of the queued packets */
+	bool no_gso; /* the kernel refuses GSO on the socket */
+	bool no_label; /* the kernel refuses flow labels */
+	/*
+	 * Counters since the caller cleared them: packets sent, their bytes
+	 * from the BTH to the ICRC, and packets that the kernel refused
+	 */
 	struct wire_sent {
 		uint32_t packets, lost;
 		uint64_t bytes;
 	} sent;
-	bool late; /* there is one in the place behind the others */
+	bool late; /* the last element of `packet` has a delayed packet */
 	struct wire_outgoing packet[WIRE_SENDER_PACKETS + 1];
 	uint8_t bytes[(WIRE_SENDER_PACKETS + 1) *
 		      (WIRE_MAX_TRANSPORT + WIRE_ICRC_BYTES)];
@@ -61,27 +78,33 @@ static inline bool wire_sender_is_full(const struct wire_sender *s)
 }
 
 /*
- * One more packet.  Returns the place of its payload, p->length bytes, which
- * are copied from p->payload (p->known of them, then zeros) or, if that is
- * NULL, are the caller's to write before it flushes.  NULL: it is full, or it
- * is no packet (wire_build).
+ * Queue a packet.  Return the address of its payload of p->length bytes, or
+ * NULL if the queue is full, the opcode is not defined or the payload is too
+ * long.  If p->payload is NULL, the caller must write the payload before
+ * wire_sender_flush().  Otherwise it is copied: p->known bytes, then zeros.
  *
- * Of the path sgid and source_port are not looked at: they are the socket's.
- * The traffic class goes as it is, with its ECN bits; a hop limit of 0 is the
- * system's.  A flow label goes unless the system refuses it.
+ * sgid, source_port and v1 of the path are ignored: the socket determines the
+ * first two, and packets are RoCE v2.  The traffic class is sent with its ECN
+ * bits.  A hop limit of 0 selects the system's default.  The flow label is
+ * sent unless the kernel refuses it.
  */
 uint8_t *wire_sender_add(struct wire_sender *s, const struct wire_path *path,
 			 const struct wire_packet *p);
 
-/* Not the one that was added last, after all. */
+/* Remove the packet that was added last, if there is one. */
 void wire_sender_drop(struct wire_sender *s);
 
 /*
- * To the kernel with all of them, in this order; the sender is empty then,
- * whatever is returned.  -errno tells what became of the first one that did not
- * go (EAGAIN: no room, and the socket does not block; EMSGSIZE: the interface's
- * MTU; ENETUNREACH, EPERM ...): that one is lost, as on a wire, and the others
- * are sent all the same.  *sent, if it is not NULL, is how many went.
+ * Send all queued packets in order.  The queue is empty afterwards, also
+ * after an error.  Packets that the kernel refuses are lost, as on a wire,
+ * and the packets after them are sent.  Return 0, or the -errno of the first
+ * refusal:
+ *
+ *	-EAGAIN		no buffer space, and the socket is nonblocking
+ *	-EMSGSIZE	a packet exceeds the MTU of the interface
+ *	-ENETUNREACH, -EPERM and others of sendmsg(2)
+ *
+ * *sent, if @sent is not NULL, is the number of packets sent.  errno is kept.
  */
 int wire_sender_flush(struct wire_sender *s, const struct wire_socket *socket,
 		      unsigned int *sent);

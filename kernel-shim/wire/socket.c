@@ -13,8 +13,10 @@
 #include "wire/address.h"
 #include "wire/socket.h"
 
-/* What a window of 128 packets takes, and some peers; more than rmem_max is
- * had by who may. */
+/*
+ * Socket buffer size: windows of 128 packets of several peers.  It may exceed
+ * rmem_max and wmem_max only with CAP_NET_ADMIN.
+ */
 #define ROOM (8 << 20)
 
 #ifndef IPV6_FLOWINFO
@@ -24,7 +26,10 @@
 #define IPV6_AUTOFLOWLABEL 70
 #endif
 
-/* Not ff0e::ffff:224.0.0.1, either, which is a group of IPv6 to IP. */
+/*
+ * Return whether sockets use IPv4 for the GID.  ff0e::ffff:224.0.0.1 is an
+ * IPv6 group for them.
+ */
 static bool is_ipv4(const uint8_t gid[16])
 {
 	return wire_gid_is_ipv4(gid) && !gid[0];
@@ -60,7 +65,10 @@ static bool has_address(const struct ifaddrs *i, const union wire_sockaddr *a)
 	return IN6_ARE_ADDR_EQUAL(&a->in6.sin6_addr, &b->in6.sin6_addr);
 }
 
-/* Of the interface; 0: it has none of its own (127.0.0.2). */
+/*
+ * Return the index of the interface that has the address; 0 if none has it,
+ * which is possible for usable addresses (127.0.0.2).
+ */
 static uint32_t interface_of(const union wire_sockaddr *a)
 {
 	struct ifaddrs *all, *i;
@@ -75,7 +83,7 @@ static uint32_t interface_of(const union wire_sockaddr *a)
 	return index;
 }
 
-/* Headers of a RoCE packet, at most, and its ICRC. */
+/* Maximum length of the headers of a RoCE v2 packet and its ICRC */
 #define HEADERS 80
 #define MTU_LEAST 1 /* IBV_MTU_256 */
 #define MTU_MOST 5 /* IBV_MTU_4096 */
@@ -127,8 +135,10 @@ static const struct option ipv4_options[] = {
 	{ IPPROTO_IP, IP_RECVTTL, 1 },
 	{ SOL_SOCKET, SO_RXQ_OVFL, 1 },
 };
-/* rxe sends no UDP checksum, which is not taken else; a path that has no flow
- * label gets none from the kernel */
+/*
+ * UDP_NO_CHECK6_RX: accept packets without UDP checksum, as rxe sends them.
+ * IPV6_AUTOFLOWLABEL 0: if the path has flow label 0, send 0.
+ */
 static const struct option ipv6_options[] = {
 	{ IPPROTO_IPV6, IPV6_AUTOFLOWLABEL, 0 },
 	{ IPPROTO_IPV6, IPV6_V6ONLY, 1 },
@@ -150,6 +160,7 @@ static int set_all(int fd, const struct option *o, size_t n)
 	return err;
 }
 
+/* Let the kernel drop all received packets, by a BPF filter. */
 static int take_nothing(int fd)
 {
 	struct sock_filter none = BPF_STMT(BPF_RET | BPF_K, 0);
@@ -161,6 +172,7 @@ static int take_nothing(int fd)
 		       0;
 }
 
+/* Enlarge the socket buffers.  Return the size of the receive buffer. */
 static uint32_t make_room(int fd)
 {
 	socklen_t len = sizeof(int);
@@ -174,6 +186,7 @@ static uint32_t make_room(int fd)
 	return (uint32_t)room;
 }
 
+/* Set the interface and the loopback of multicast packets that are sent. */
 static int set_groups(const struct wire_socket *s, bool loops)
 {
 	const struct ip_mreqn in = { .imr_ifindex = (int)s->interface };
@@ -205,7 +218,8 @@ static int set_up(struct wire_socket *s, unsigned int flags)
 		err = set_groups(s, flags & WIRE_LOOPS);
 	if (!err && flags & WIRE_SENDS_ONLY)
 		err = take_nothing(s->fd);
-	if (!err && !(flags & WIRE_SENDS_ONLY)) /* Linux 5.0 has it */
+	/* UDP_GRO is optional: it requires Linux 5.0 */
+	if (!err && !(flags & WIRE_SENDS_ONLY))
 		set(s->fd, IPPROTO_UDP, UDP_GRO, 1);
 	s->room = make_room(s->fd);
 	return err;
@@ -228,7 +242,11 @@ static int join(const struct wire_socket *s, const union wire_sockaddr *group)
 	return err ? -errno : 0;
 }
 
-/* IPv4's groups are asked for by the address where it is on no interface. */
+/*
+ * Open a socket bound to @gid or, if @group is not NULL, to the group.  If no
+ * interface has the address, s->interface is 0, and the kernel chooses the
+ * interface of the group by its route.
+ */
 static int open_at(struct wire_socket *s, const uint8_t gid[16],
 		   const uint8_t *group, uint16_t port, unsigned int flags)
 {
@@ -259,10 +277,14 @@ static int open_at(struct wire_socket *s, const uint8_t gid[16],
 		err = -errno;
 		goto err_close;
 	}
-	/* of several without a peer the last one that was bound is the one */
+	/*
+	 * The kernel delivers to the socket that was bound last, of several
+	 * unconnected ones with equal addresses (socket.h, WIRE_TAKES_OVER).
+	 */
 	if (flags & WIRE_YIELDS)
 		set(s->fd, SOL_SOCKET, SO_REUSEADDR, 1);
-	s->port = ntohs(own.in.sin_port); /* where in6 has it, too */
+	/* sin_port and sin6_port have the same offset */
+	s->port = ntohs(own.in.sin_port);
 	if (group && (err = join(s, &at)))
 		goto err_close;
 	errno = saved;

@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * UDP sockets for RoCE v2, as any user may open them.  What they send goes
- * unfragmented and, over IPv4, with ID 0: the ICRC counts on both.
+ * UDP sockets for RoCE v2, without privileges.  Path MTU discovery is on
+ * (IP_PMTUDISC_DO): packets are not fragmented, and over IPv4 the ID is 0
+ * (with GSO, it counts the segments of a message from 0).  The sender relies
+ * on both to calculate the ICRC.
  *
- * A socket that is open is not written to: threads may share it, each with a
- * sender or a receiver of its own.
+ * Callers: the socket owner (provider/wire/server.c, groups.c) receives,
+ * ports (provider/wire/port.c) and the CM (kernel-shim/cm/wire.c) send.
+ * After wire_socket_open() the structure is constant, and threads may share
+ * it, each with its own sender or receiver.
  *
  * Functions that return an int return 0 or -errno.
  */
@@ -19,52 +23,64 @@
 struct wire_socket {
 	int fd; /* -1: closed */
 	bool ipv6;
-	uint8_t gid[16]; /* its own address */
-	uint16_t port;
-	uint32_t interface; /* that has the address */
-	uint32_t room; /* bytes that the kernel keeps for it, as it counts */
+	uint8_t gid[16]; /* own address, also of the socket of a group */
+	uint16_t port; /* UDP port to which it is bound */
+	uint32_t interface; /* index of the address's interface, or 0 */
+	uint32_t room; /* SO_RCVBUF, in bytes as the kernel counts them */
 };
 
 enum {
 	WIRE_NONBLOCKING = 1,
-	WIRE_SENDS_ONLY = 2, /* what comes is thrown away by the kernel */
-	WIRE_LOOPS = 4, /* what it sends to a group comes to this host, too */
-	WIRE_YIELDS = 8, /* the port may be taken over, ... */
-	WIRE_TAKES_OVER = 16, /* ... as this one does: it gets what comes */
+	WIRE_SENDS_ONLY = 2, /* the kernel drops all received packets */
+	WIRE_LOOPS = 4, /* this host receives its own multicast packets */
+	WIRE_YIELDS = 8, /* another socket may take the port over */
+	/*
+	 * Bind although sockets with WIRE_YIELDS are bound to the port.  This
+	 * socket receives the packets from then on.
+	 */
+	WIRE_TAKES_OVER = 16,
 };
 
 /*
- * Bound to the address and the port; port 0 is any, s->port tells which one it
- * became.  EADDRNOTAVAIL: no interface has the address.  EADDRINUSE: rxe or
- * another fabric has the port.
+ * Open a socket bound to an address and a port.  Port 0 selects any free
+ * port; s->port is the port.  Errors include -EADDRNOTAVAIL, if the host does
+ * not have the address, and -EADDRINUSE, if rxe or another fabric uses the
+ * port.  After an error *s is closed.
  */
 int wire_socket_open(struct wire_socket *s, const uint8_t gid[16],
 		     uint16_t port, unsigned int flags);
 
 /*
- * One that receives what is sent to a group, at the interface that has the
- * address.  A socket of an address does not get that, so that each group has a
- * socket of its own; several of one group get it each.
+ * Open a socket that receives the packets of a multicast group at the
+ * interface that has the address @gid.  A socket of wire_socket_open() does
+ * not receive multicast, so each group needs a socket.  If several sockets
+ * are bound to a group, each of them receives all packets.  -EINVAL if @group
+ * is no multicast GID, or its IP version is not that of @gid.
  */
 int wire_socket_open_group(struct wire_socket *s, const uint8_t gid[16],
 			   const uint8_t group[16], uint16_t port,
 			   unsigned int flags);
 
 /*
- * What the interface that has the address has room for: enum ibv_mtu, 4096 at
- * most.  0: no interface has it.
+ * Return the path MTU, an enum ibv_mtu, for which the interface of the
+ * address is large enough, at least IBV_MTU_256.  Return 0 if no interface
+ * has the address.
  */
 uint8_t wire_active_mtu(const uint8_t gid[16]);
 
-/* Nothing, if it is closed. */
+/* Close the socket.  No effect if it is closed. */
 void wire_socket_close(struct wire_socket *s);
 
-/* For the sender and the receiver: a GID and a port as sockets have them. */
+/* A socket address, for the sender and the receiver. */
 union wire_sockaddr {
 	struct sockaddr sa;
 	struct sockaddr_in in;
 	struct sockaddr_in6 in6;
 };
-/* Its length. */
+/*
+ * Make the socket address of a GID and a port.  @interface is the scope of
+ * link-local and multicast IPv6 addresses, otherwise it is ignored.  Return
+ * the length of the address.
+ */
 socklen_t wire_sockaddr_of(union wire_sockaddr *to, const uint8_t gid[16],
 			   uint16_t port, uint32_t interface);

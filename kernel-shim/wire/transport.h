@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * InfiniBand's transport headers (IB 9.2 and 9.3; FETH: annex A19): the base
- * header, which each packet has, and extensions, by its opcode.
+ * InfiniBand transport headers (IB 9.2 and 9.3; FETH: annex A19): the base
+ * transport header (BTH) of each packet, and extension headers, which depend
+ * on the opcode (opcode.h).  field.h explains the format of the lists.
  */
 #pragma once
 
@@ -30,7 +31,7 @@
 
 #define WIRE_XRCETH(FIELD) FIELD(uint32_t, srqn, 8, 24)
 
-/* flush: what type, an MR or a range */
+/* FLUSH: selectivity level (memory range or MR) and placement type */
 #define WIRE_FETH(FIELD)             \
 	FIELD(uint8_t, level, 26, 2) \
 	FIELD(uint8_t, type, 28, 4)
@@ -40,7 +41,7 @@
 	FIELD(uint32_t, rkey, 64, 32) \
 	FIELD(uint32_t, length, 96, 32)
 
-/* add is swap, too: FETCH & ADD has no compare */
+/* swap_add: swap value, or add value of FETCH & ADD, which has no compare */
 #define WIRE_ATOMICETH(FIELD)             \
 	FIELD(uint64_t, addr, 0, 64)      \
 	FIELD(uint32_t, rkey, 64, 32)     \
@@ -55,12 +56,12 @@
 #define WIRE_IMMDT(FIELD) FIELD(uint32_t, imm, 0, 32)
 #define WIRE_IETH(FIELD) FIELD(uint32_t, rkey, 0, 32)
 
-/* of a congestion notification: reserved, 0 */
+/* Reserved bytes of a congestion notification packet, 0 */
 #define WIRE_CNP(FIELD)                      \
 	FIELD(uint64_t, reserved_high, 0, 64) \
 	FIELD(uint64_t, reserved_low, 64, 64)
 
-/* HEADER(name, NAME, bytes), in the order in which a packet has them */
+/* The extension headers, HEADER(name, NAME, bytes), in packet order */
 #define WIRE_EXTENSIONS(HEADER)          \
 	HEADER(deth, DETH, 8)            \
 	HEADER(xrceth, XRCETH, 4)        \
@@ -78,9 +79,9 @@ WIRE_HEADER(bth, WIRE_BTH, WIRE_BTH_BYTES)
 WIRE_EXTENSIONS(HEADER)
 #undef HEADER
 
-/* The AETH's syndrome (IB 9.7.5.1): the credits of an ACK, or a NAK. */
-#define WIRE_ACK 0x1f /* credits are not counted */
-#define WIRE_RNR_NAK 0x20 /* | the timer's code */
+/* AETH syndrome (IB 9.7.5.1): ACK with its credit count, RNR NAK, or NAK */
+#define WIRE_ACK 0x1f /* invalid credit count: no flow control */
+#define WIRE_RNR_NAK 0x20 /* | code of the RNR timer */
 #define WIRE_NAK_SEQUENCE 0x60
 #define WIRE_NAK_INVALID 0x61
 #define WIRE_NAK_ACCESS 0x62

@@ -1,8 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Who sees each packet that goes out or comes in: one of the process, or
- * nobody, which costs a test.  He is called in the thread that sends or
- * receives, and must not block.
+ * The packet watcher: a callback for each packet that is sent to or received
+ * from another host.  trace/packet.c installs it for `urxe run --trace`.
+ * There is at most one in each shared object that is linked with this code.
+ * Without it the data path has one test a batch or packet.
+ *
+ * The callback runs in the thread that sends or receives, which may hold
+ * locks, and must not block.  Packets that the kernel refuses, or that fault
+ * injection discards, are not reported.
  */
 #pragma once
 
@@ -12,25 +17,27 @@
 #include "wire/parse.h"
 
 struct wire_watched {
-	bool in;
-	enum wire_refusal refusal; /* of what came in */
-	/* from whom to whom, with all that is known of IP and UDP */
+	bool in; /* received */
+	enum wire_refusal refusal; /* of a received packet */
+	/* addresses and all known values of the IP and UDP headers */
 	const struct wire_path *path;
 	const uint8_t *bth;
-	uint32_t bytes; /* to the ICRC, with it */
+	uint32_t bytes; /* BTH to ICRC, inclusive */
 };
 
 struct wire_watcher {
-	uint64_t (*now)(void);
+	uint64_t (*now)(void); /* the clock of `when` */
 	void (*packet)(uint64_t when, const struct wire_watched *p);
 };
 
-/* Set before anything is sent. */
+/* Set before the first packet; NULL: no watcher. */
 extern const struct wire_watcher *wire_watcher
 	__attribute__((visibility("hidden")));
 
-/* Before packets are given to the kernel, as what they bring may be here before
- * it returns. */
+/*
+ * Return the watcher's time, 0 without a watcher.  A sender calls it before
+ * the system call, because responses may arrive before the call returns.
+ */
 static inline uint64_t wire_watch_time(void)
 {
 	return wire_watcher ? wire_watcher->now() : 0;
