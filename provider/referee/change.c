@@ -1,15 +1,22 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Bytes of WRs in flight that change, or that are not there.
+ * Detection of buffers of outstanding WRs that change, or that are not
+ * mapped.
  *
- * What a WR sends is compared when the program is about to see that it is done.
- * Of a receive what is behind the end of the message is: nobody but the program
- * writes there.  It is looked at after the post, because the adversary fills
- * the buffer.
+ * memory.c calls these functions under referee_lock().  A snapshot of the
+ * bytes (snapshot.h) is compared when the program is about to see the
+ * completion:
  *
- * No fault is found where somebody else may have written: another WR in flight
- * has the same bytes; or a peer may write to them, unless all programs of the
- * fabric are checked and their journal says that none did.
+ *	send, WRITE	snapshot before the post, of all bytes
+ *	receive		snapshot after the post, because the adversary fills
+ *			the buffer in it; only bytes behind the end of the
+ *			message are compared, which a device does not write
+ *	READ, atomic	snapshot of the result when it was written (fetch.c)
+ *
+ * No change is reported if there may be another writer.  That is so if
+ * another outstanding WR has the same bytes.  It is also so if a peer may
+ * write to them, unless all programs of the fabric that have a QP are checked
+ * and their journal has no such write.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -41,7 +48,7 @@ static void change_tell(enum rule rule, const struct memory *m,
 		     (unsigned long long)m->spans.span[0].at);
 }
 
-/* ------------------------------------------------------- not there */
+/* ------------------------------------------------------- unmapped memory */
 
 static void change_tell_gone(const struct memory *m, uint64_t at, bool write,
 			     const char *text)
@@ -56,14 +63,19 @@ static void change_tell_gone(const struct memory *m, uint64_t at, bool write,
 		.at = &m->wr->posted,
 	};
 
-	/* what the kernel does not read for us may be there, as a device's is
+	/*
+	 * process_vm_readv(2) also fails for memory that is mapped, such as
+	 * that of a device
 	 */
 	if (vma_check(at, 1, write, &file))
 		finding_tell(&f, "%s: 0x%llx", text, (unsigned long long)at);
 	errno = saved;
 }
 
-/* Could be; which change_tell_gone() looks at again. */
+/*
+ * Populate the page for writing.  False: it is not writable, or the kernel
+ * cannot tell; change_tell_gone() checks the mapping.
+ */
 static bool page_is_writable(uint64_t page)
 {
 	size_t len = (size_t)sysconf(_SC_PAGESIZE);
@@ -75,7 +87,10 @@ static bool page_is_writable(uint64_t page)
 	return ok;
 }
 
-/* Where a device will write, at both ends of each SGE. */
+/*
+ * Report memory that a device will write to and that is not writable: the
+ * first and the last page of each SGE.
+ */
 static void change_check_writable(const struct memory *m)
 {
 	static const char text[] =
@@ -95,7 +110,7 @@ static void change_check_writable(const struct memory *m)
 	}
 }
 
-/* ------------------------------------------------------- changed */
+/* ------------------------------------------------------- changed memory */
 
 void change_begin(struct memory *m)
 {
@@ -121,7 +136,7 @@ void change_posted(struct memory *m)
 		m->before = snapshot_take(&m->spans, &missing);
 }
 
-/* May peers write to bytes of m by an rkey? */
+/* Does the MR allow remote writes to bytes of m? */
 static bool mr_is_open(const struct shadow_mr *mr, const struct memory *m)
 {
 	const unsigned int opens = IBV_ACCESS_REMOTE_WRITE |
@@ -133,14 +148,14 @@ static bool mr_is_open(const struct shadow_mr *mr, const struct memory *m)
 	if (mr->null || !(mr->access & opens))
 		return false;
 	if (mr->dm || mr->imported || !mr->addr)
-		return true; /* who knows where that is */
+		return true; /* its addresses are not known */
 	for (i = 0; i < m->spans.n; i++)
 		if (span_meets(&m->spans.span[i], &all))
 			return true;
 	return false;
 }
 
-/* ... and is there a QP that lets them? */
+/* Does the QP allow remote writes? */
 static bool qp_is_open(const struct shadow_qp *s)
 {
 	const struct urxe_qp *qp = to_uqp(s->qp);
@@ -149,6 +164,7 @@ static bool qp_is_open(const struct shadow_qp *s)
 	       (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC);
 }
 
+/* May a peer have written to bytes of m since it was posted? */
 static bool change_is_peers(const struct memory *m)
 {
 	bool mr = false, qp = false;
@@ -165,9 +181,10 @@ static bool change_is_peers(const struct memory *m)
 }
 
 /*
- * Where several are in flight with one wr_id nobody knows whose wc is, nor, if
- * it was another's, whose the next is; and that of an XRC SRQ does not say of
- * which SRQ it is.
+ * Is it certain that the completion is that of m?  It is not if several
+ * receives of the queue have the same wr_id; then those receives are not
+ * checked either.  It is not for an XRC SRQ, whose completions do not name
+ * the SRQ.
  */
 static bool change_is_known(const struct memory *m)
 {
@@ -187,8 +204,9 @@ static bool change_is_known(const struct memory *m)
 }
 
 /*
- * The first byte that no message was written to; -1: that is not known, or of
- * no interest, as that of a receive which only tells of a WRITE.
+ * Return the offset of the first byte to compare: of a receive that behind
+ * the end of the message.  -1: none.  That is so if the receive has no
+ * completion, or if it completed for a WRITE with immediate data.
  */
 static int64_t change_first(const struct memory *m, const struct ibv_wc *wc)
 {
@@ -200,9 +218,10 @@ static int64_t change_first(const struct memory *m, const struct ibv_wc *wc)
 }
 
 /*
- * Does the change begin right behind a short message, as if the buffer was
- * cleared?  Elsewhere it may be something of the program that lies in a buffer
- * which is longer than any message: UCX has the next one's header there.
+ * Does the change begin right behind a message shorter than half of the
+ * buffer, as if the program cleared the buffer?  A change elsewhere may be
+ * other data of the program, in a buffer that is longer than any message: UCX
+ * has the header of the next buffer there.
  */
 static bool change_is_near(const struct memory *m, const struct span *where,
 			   uint64_t first)
@@ -234,7 +253,10 @@ static void change_tell_which(const struct memory *m, const struct span *where,
 			    "what is sent changed before this was done");
 }
 
-/* The last WR of m's queue that sends bytes of m, too; NULL: there is none. */
+/*
+ * Return the last outstanding WR of the queue of m that sends bytes of m, or
+ * NULL.
+ */
 static struct memory *change_last(const struct memory *m)
 {
 	const struct flight_entry *e;
@@ -252,7 +274,10 @@ static struct memory *change_last(const struct memory *m)
 	return last;
 }
 
-/* Its completion may never come, if it is unsignaled. */
+/*
+ * The earlier WR is checked now: the program may have changed the bytes for m
+ * already, and an unsignaled WR may have no completion of its own.
+ */
 void change_again(const struct memory *m)
 {
 	struct memory *last;
@@ -290,12 +315,12 @@ void change_check(struct memory *m, const struct ibv_wc *wc)
 			change_tell_gone(
 				m, where.at, false,
 				"its memory was unmapped before it was done");
-		m->met = true; /* once is enough */
+		m->met = true; /* report it once */
 		break;
 	case SNAPSHOT_CHANGED:
 		if (!change_is_peers(m))
 			change_tell_which(m, &where, (uint64_t)first);
-		m->met = true; /* once is enough */
+		m->met = true; /* report it once */
 		break;
 	}
 }

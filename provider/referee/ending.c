@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Objects that end, or change, while WRs in flight need them. */
+/*
+ * Detection of MRs, MWs and AHs that are destroyed, or MRs that are
+ * re-registered, while outstanding WRs need them.  objects.c calls
+ * memory_ending() under referee_lock(), before the verb.
+ */
 #include "memory.h"
 #include "memory_wr.h"
 
@@ -63,7 +67,7 @@ static void ending_tell(const struct shadow *s, const struct shadow_queue *q,
 		     queue_wr_name(q, wr, other));
 }
 
-/* One WR of each queue is told. */
+/* Report the first such WR of each queue. */
 void memory_ending(struct shadow *s)
 {
 	const struct shadow_queue *q;

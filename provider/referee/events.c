@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Events, as libibverbs is about to give them out. */
+/*
+ * Count the completion events and async events of each object that libibverbs
+ * delivers to the program.  unpolled.c compares the counts with those of the
+ * acknowledged events.
+ */
 #include "referee.h"
 #include "shadow.h"
 
@@ -15,6 +19,7 @@ static void referee_cq_event(struct ibv_cq *cq)
 	referee_next.cq_event(cq);
 }
 
+/* Return the shadow of the object whose acknowledgement counts, or NULL. */
 static struct shadow *event_object(const struct ibv_async_event *e)
 {
 	switch (e->event_type) {

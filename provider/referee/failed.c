@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * WRs that fail and verbs that are refused, with the reasons that URXE_LOG has.
+ * Reports of WRs that fail and of verbs that fail, with the reasons that
+ * URXE_LOG=1 prints.
+ *
+ * failed_look() is called for each completion with an error, under
+ * referee_lock().  refused_tell() is called by the log (engine/log.h) in the
+ * thread whose verb fails, and needs no lock.
  */
 #include <stdio.h>
 #include <string.h>
@@ -11,7 +16,7 @@
 #include "shadow.h"
 #include "verbs/qp.h"
 
-/* "failed with LOC_PROT_ERR: why; mostly: the usual cause" */
+/* Report "failed with LOC_PROT_ERR: REASON; mostly: USUAL CAUSE". */
 static void failed_tell(struct finding *f, const struct urxe_reason *r,
 			const char *status)
 {
@@ -21,7 +26,10 @@ static void failed_tell(struct finding *f, const struct urxe_reason *r,
 	finding_tell(f, "%s: %s; mostly: %s", status, why, reason_cause(r));
 }
 
-/* Flushed WRs are of interest if the QP was broken by another one's. */
+/*
+ * Was the QP broken by the request of another QP?  Then its flushed WRs are
+ * reported, because no WR of this QP failed with an error of its own.
+ */
 static bool flushed_by_peer(const struct urxe_reason *r, uint32_t qpn)
 {
 	return r->qpn && r->qpn != qpn;
@@ -58,7 +66,11 @@ void failed_look(const struct shadow_qp *q, const struct shadow_queue *queue,
 		finding_tell(&f, "%s", status);
 }
 
-/* The name of the verb, which a line for URXE_LOG begins with but for faults.
+/*
+ * Find the name of the verb in a message of the log, and return the rest.
+ * Messages are "VERB: reason".  Those of injected faults (URXE_FAULTS) have
+ * the verb elsewhere, and are returned whole.  If there is none, verb[] is
+ * kept.
  */
 static const char *verb_in(const char *text, char verb[FINDING_NAME])
 {

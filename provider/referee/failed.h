@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* WRs that fail, and verbs that are refused. */
+/* Reports of WRs that fail, and of verbs that fail. */
 #pragma once
 
 #include "queue.h"
 
 struct shadow_qp;
 
-/* wc, of a WR of that queue and that QP (or NULL), has an error. */
+/*
+ * Report that @wc, the completion of @wr, has an error status.  @q: the QP of
+ * the completion, or NULL (not reported).  The caller has referee_lock().
+ */
 void failed_look(const struct shadow_qp *q, const struct shadow_queue *queue,
 		 const struct shadow_wr *wr, const struct ibv_wc *wc);
 
-/* Tell what verbs refuse, too. */
+/* Register with the log, to report verbs that fail.  Called once. */
 void failed_watch(void);

@@ -1,9 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * What a READ or an atomic brought, from the moment it is in place.  The engine
- * tells of that (engine/observe.h) with the QP's lock held; so what was there
- * is kept in a list with a lock of its own, until the program is about to see
- * the completion, or the WR is forgotten.
+ * Snapshots of the results of READs and atomics, taken when the result is
+ * known.
+ *
+ * The engine calls fetch_request() (engine/observe.h) with qp->lock held,
+ * where it must not block, and so does not take referee_lock().  Therefore
+ * the snapshots are in a list with a lock of its own, which is the innermost
+ * lock.  memory.c and change.c call the other functions under
+ * referee_lock().  A snapshot is taken out when the program is about to see
+ * the completion, or when the WR is dropped.  It is matched by QP, wr_id and
+ * addresses.
  */
 #include <pthread.h>
 #include <stdlib.h>
@@ -39,6 +45,7 @@ static bool fetched_resolve(struct fetched *f, const struct urxe_qp *qp,
 	return spans_resolve(&f->spans, qp->ctx, qp->sh->pd, sge, i);
 }
 
+/* Append a snapshot of the result; nothing, if it cannot be taken. */
 static void fetched_note(const struct urxe_qp *qp, const struct urxe_wqe *w)
 {
 	struct fetched *f = calloc(1, sizeof(*f));
@@ -75,7 +82,10 @@ void fetch_init(void)
 	observer_add(&observer);
 }
 
-/* Another thread may have been at it, and what it has is the parent's. */
+/*
+ * In the child the lock may be held by a thread that does not exist there,
+ * and the list belongs to the parent: start with an empty one.
+ */
 void fetch_after_fork(void)
 {
 	pthread_mutex_init(&lock, NULL);
@@ -97,7 +107,7 @@ static bool fetched_is_of(const struct fetched *f, const struct memory *m)
 		       (size_t)m->spans.n * sizeof(m->spans.span[0]));
 }
 
-/* *p goes. */
+/* Remove *p from the list, and return its snapshot. */
 static struct snapshot *fetched_take(struct fetched **p)
 {
 	struct fetched *f = *p;

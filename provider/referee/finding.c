@@ -1,4 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Reporting of findings: deduplication, suppression, and output.
+ *
+ * A finding is formatted when it is found, and queued in a list of the thread
+ * (struct held).  The thread reports it later, without referee_lock().  Equal
+ * findings are counted in struct told: those with the same rule and the same
+ * stack, which is that of the post or creation, else the current one.
+ *
+ *	lock	guards the list of struct told, and its counts and numbers
+ *	writing	guards left_at_exit and told.suppressed; held while a finding
+ *		is written, which may block for as long as the output is not
+ *		read; taken before lock
+ */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -17,14 +30,14 @@
 #include "finding.h"
 #include "suppress.h"
 
-#define CALLS 12 /* of a stack, that are told */
+#define CALLS 12 /* calls of a stack that are reported */
 
-/* One that was told; the same again is counted. */
+/* A rule and a stack for which there was a finding, and the count. */
 struct told {
 	struct told *next;
 	enum rule rule;
 	struct stack at;
-	unsigned int number; /* 0: it is suppressed, or not told yet */
+	unsigned int number; /* 0: suppressed, or not reported yet */
 	bool may_be_handled;
 	unsigned int count;
 	bool suppressed;
@@ -32,8 +45,7 @@ struct told {
 
 static const char *const level_name[] = { "error", "warning", "note" };
 static enum rule_level lowest;
-static bool leaks; /* objects that are left at exit are no notes */
-/* who writes holds the second, for as long as nobody reads */
+static bool leaks; /* objects left at exit have the level of their rule */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_mutex_t writing = PTHREAD_MUTEX_INITIALIZER;
 static struct told *all;
@@ -65,12 +77,12 @@ void finding_after_fork(void)
 	pthread_mutex_init(&lock, NULL);
 	pthread_mutex_init(&writing, NULL);
 	for (t = all; t; t = t->next)
-		t->count = 1; /* the parent tells what it counted */
+		t->count = 1; /* the parent reports its own count */
 }
 
-/* ------------------------------------------------------- writing */
+/* ------------------------------------------------------- output */
 
-/* One write, so that what several processes say stays whole. */
+/* Use one write(2), so that the output of processes is not interleaved. */
 static void write_whole(int fd, const char *text, size_t len)
 {
 	ssize_t n;
@@ -83,7 +95,10 @@ static void write_whole(int fd, const char *text, size_t len)
 	}
 }
 
-/* A program whose stderr nobody reads any more may be none that ends of it. */
+/*
+ * Write to stderr without raising SIGPIPE: if stderr is a pipe without a
+ * reader, the program must not be terminated by the referee's output.
+ */
 static void stderr_write(const char *text, size_t len)
 {
 	const struct timespec now = { 0 };
@@ -121,7 +136,10 @@ static void text_write(const char *text, size_t len)
 		stderr_write(text, len);
 }
 
-/* create: O_CREAT, or 0.  False: there is no file. */
+/*
+ * Append a note to the file of URXE_CHECK_FOUND.  @create: O_CREAT or 0.
+ * False: the variable is not set, or the file cannot be opened.
+ */
 static bool note_write(int create, const char *text, size_t len)
 {
 	const char *path = getenv("URXE_CHECK_FOUND");
@@ -130,9 +148,9 @@ static bool note_write(int create, const char *text, size_t len)
 }
 
 /*
- * Does urxe run print to the file that is our stderr, too?  It then prints the
- * notes, with files and lines.  A program whose output goes elsewhere, such as
- * the log of one test, has its findings there.
+ * Is the stderr of this process that of urxe run?  Then urxe run prints the
+ * notes, with source files and lines.  Otherwise, as in a test with a log of
+ * its own, this process prints its findings itself.
  */
 static bool run_prints(void)
 {
@@ -148,15 +166,17 @@ static bool run_prints(void)
 	return !strcmp(here, there);
 }
 
-/* Does urxe run wait for the command, and learn how it ends? */
+/* Was the process started by urxe run, which learns its exit status? */
 static bool run_waits(void)
 {
 	return getenv("URXE_CHECK_STDERR");
 }
 
 /*
- * As text or as a note; the note has its letter for that.  If urxe run has
- * ended, it is text, unless its level is not asked for.
+ * Write the note, and the text if urxe run will not print the note.  @run:
+ * urxe run is to print it, so its file is not created again.  If the file is
+ * gone because urxe run has exited, the text is written instead, provided
+ * that its level was requested.
  */
 static void write_out(bool run, enum rule_level level, const char *text,
 		      size_t text_len, const char *note, size_t note_len)
@@ -166,7 +186,7 @@ static void write_out(bool run, enum rule_level level, const char *text,
 		text_write(text, text_len);
 }
 
-/* A field of a note, after a tab. */
+/* Escape the separators of fields and calls. */
 static void note_escape(FILE *to, const char *s)
 {
 	for (; *s; s++) {
@@ -189,9 +209,9 @@ static void note_field(FILE *to, const char *s)
 	note_escape(to, s);
 }
 
-/* ------------------------------------------------------- one finding */
+/* ------------------------------------------------------- reports */
 
-/* With - for _. */
+/* Return the name of the rule, with - in place of _. */
 static const char *rule_name(enum rule rule, char name[40])
 {
 	char *p;
@@ -203,7 +223,7 @@ static const char *rule_name(enum rule rule, char name[40])
 	return name;
 }
 
-/* Both forms of it. */
+/* The two forms of a finding: for people, and for urxe run. */
 struct telling {
 	FILE *text, *note;
 };
@@ -247,7 +267,7 @@ static void telling_head(struct telling *t, const struct finding *f,
 	note_field(t->note, r->hint);
 }
 
-/* The calls of what the finding is at, and of now: how many of each. */
+/* The calls of the stack f->at and of the current stack. */
 struct calls {
 	struct stack_frame at[CALLS], here[CALLS];
 	size_t at_n, here_n;
@@ -290,7 +310,7 @@ static void finding_write(const struct finding *f, const struct calls *c,
 	free(noted);
 }
 
-/* The one with that rule and stack, which is made if there is none. */
+/* Return the entry of that rule and stack; create it if there is none. */
 static struct told *told_get(enum rule rule, const struct stack *at)
 {
 	struct told *t;
@@ -318,18 +338,18 @@ static unsigned int told_number(struct told *t)
 	return number;
 }
 
-/* Only the number of such findings is reported. */
+/* Is only the number of such findings reported (objects left at exit)? */
 static bool finding_is_counted(const struct finding *f)
 {
 	return finding_level(f) > lowest && f->at_exit &&
 	       rules[f->rule].level <= lowest;
 }
 
-/* The first finding of its kind is told, unless all are only counted. */
+/* Report the first finding of its kind, unless it is only counted. */
 static void finding_first(const struct finding *f, const char *text,
 			  const struct stack *here, struct told *t)
 {
-	static struct calls c; /* under writing */
+	static struct calls c; /* guarded by writing */
 	char name[40];
 
 	calls_find(&c, f, here);
@@ -339,7 +359,7 @@ static void finding_first(const struct finding *f, const char *text,
 		finding_write(f, &c, text, told_number(t));
 }
 
-/* It was found. */
+/* Count a finding; report it if it is the first of its kind. */
 static void finding_count(const struct finding *f, const char *text,
 			  const struct stack *here)
 {
@@ -363,10 +383,10 @@ static void finding_count(const struct finding *f, const char *text,
 	pthread_mutex_unlock(&writing);
 }
 
-/* What this thread found, and did not tell yet. */
+/* A finding of this thread that is not reported yet. */
 struct held {
 	struct held *next;
-	struct finding f; /* its strings and stacks are those below */
+	struct finding f; /* its pointers point to the members below */
 	char object[FINDING_NAME], text[512];
 	struct stack at, here;
 };
@@ -412,7 +432,10 @@ void finding_tell(const struct finding *f, const char *fmt, ...)
 	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
 	stack_take(&here);
-	/* an open one is written to a file, which nobody holds up */
+	/*
+	 * a finding that may be handled is only written to a file, which
+	 * does not block, so it is not queued
+	 */
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
 	if (open || !finding_keep(f, text, &here))
 		finding_count(f, text, &here);
@@ -420,12 +443,13 @@ void finding_tell(const struct finding *f, const char *fmt, ...)
 	errno = saved;
 }
 
+/* Report (tell) or drop the queued findings of this thread. */
 static void held_end(bool tell)
 {
 	int saved = errno, cancel;
 	struct held *h;
 
-	/* writing may be where a thread ends that is cancelled */
+	/* write(2) is a cancellation point, and locks are held there */
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
 	while ((h = held)) {
 		held = h->next;
@@ -454,7 +478,7 @@ void finding_let_go(bool tell)
 	held_end(tell);
 }
 
-/* ------------------------------------------------------- the end */
+/* ------------------------------------------------------- process exit */
 
 static void told_count(const struct told *t)
 {

@@ -1,23 +1,33 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Telling what was found.
+ * Findings: reports of violated rules (rules.h).
  *
- * A finding is told when it is found, on stderr or in the file that
- * URXE_CHECK_LOG names, and noted in the file that URXE_CHECK_FOUND names,
- * which `urxe run` reads.  The same again (rule and stack) is counted, and the
- * count told at the end.
+ * A finding is printed on stderr, or appended to the file that URXE_CHECK_LOG
+ * names.  It is also appended as a note to the file that URXE_CHECK_FOUND
+ * names, which `urxe run` reads.  A repeated finding (same rule and stack) is
+ * only counted; the count is reported when the process ends.
  *
- * A note is one line for a finding: fields, each with a tab before it,
+ * A note is one line.  Its fields are separated by tabs:
  *
  *	F PID.NUMBER LEVEL RULE SOURCE PROGRAM OBJECT TEXT HINT CALL...
  *	C PID.NUMBER COUNT
  *
- * or S and T in place of F and C, or P in place of F, if `urxe run` is to
- * print it, with the sources of its calls: that is so where URXE_CHECK_STDERR,
- * a device and an inode, is the process's stderr.
+ * The letter tells which process prints the finding:
  *
- * A CALL is WHAT|FUNCTION|OFFSET|MODULE|ADDRESS, WHAT being empty but for the
- * first of a stack ("posted").  Tabs, newlines, | and \ in it are escaped.
+ *	F, C	this process has printed it
+ *	S, T	`urxe run` prints it, with the source lines of its calls: the
+ *		process's stderr is URXE_CHECK_STDERR (device:inode)
+ *	P	in place of F: `urxe run` prints it if the command fails; its
+ *		count has the letter C
+ *
+ * A CALL is WHAT|FUNCTION|OFFSET|MODULE|ADDRESS.  WHAT names the stack
+ * ("posted") and is empty except in its first call.  Tabs, newlines, | and \
+ * in fields are escaped.
+ *
+ * Any thread may report.  Output to stderr may block for as long as it is not
+ * read.  So finding_tell() only formats and queues, and may be called with
+ * locks held; finding_write_out() writes, without referee_lock().  Notes with
+ * the letter P are not queued, because they are only written to a file.
  */
 #pragma once
 
@@ -31,48 +41,53 @@
 struct finding {
 	enum rule rule;
 	const char *object; /* "QP 0x11, wr_id 7" */
-	const char *at_is; /* "posted", "made": what at is the stack of */
-	const struct stack *at; /* of the post, or of the object's making */
-	bool here; /* the stack of now, too: what is wrong is being done */
+	const char *at_is; /* "posted", "made": what @at is the stack of */
+	const struct stack *at; /* of the post or the creation; may be NULL */
+	bool here; /* report the current stack as well: it has the error */
 	/*
-	 * The object, with its events that were not acknowledged, was left at
-	 * the end of the process, which releases it: the finding is a note
+	 * The object, or its events that were not acknowledged, is left when
+	 * the process ends, which releases it.  The finding is a note
 	 * whatever the level of its rule, unless URXE_CHECK_LEAKS is set.
-	 * finding_end() reports the number of objects that are not told for
-	 * that reason.
+	 * finding_end() reports the number of objects that are not listed
+	 * for that reason.
 	 */
 	bool at_exit;
 	/*
-	 * A correct program may handle it.  `urxe run` knows whether the
-	 * command failed, and makes it a warning then; its letter is P, and
-	 * nothing is printed before.
+	 * A correct program may handle it.  `urxe run` makes it a warning
+	 * if the command fails.  Its note has the letter P, and nothing is
+	 * printed earlier.
 	 */
 	bool may_be_handled;
 };
 
-/* -EINVAL: level is none of those there are. */
+/* Set the lowest level to report.  -EINVAL: @level is unknown. */
 int finding_init(const char *level);
 
 /*
- * It is found, with what is wrong this time; and told by referee_unlock(), as
- * that may last for as long as nobody reads what is written.
+ * Report a finding; @fmt describes this instance.  It is queued until the
+ * next referee_unlock() of this thread, except under `urxe run` if it may be
+ * handled, and except if there is no memory.  *f and what it points to are
+ * copied.  errno is kept.
  */
 void finding_tell(const struct finding *f, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 
-/* Tell what this thread found.  Not under referee_lock(). */
+/* Report the queued findings of this thread.  Not under referee_lock(). */
 void finding_write_out(void);
 
 /*
- * This thread is about to ask a verb for something that the verb may refuse:
- * what is found from now on ...
+ * Keep the findings of this thread queued, because they hold only if the verb
+ * that is about to be called succeeds.
  */
 void finding_hold(void);
-/* ... is told, or forgotten as nothing happened.  Not under referee_lock(). */
+/*
+ * After the verb: report them if @tell, else drop them.  Not under
+ * referee_lock().
+ */
 void finding_let_go(bool tell);
 
-/* Tell the counts of what was found several times: the process ends. */
+/* Report the counts of repeated findings when the process ends. */
 void finding_end(void);
 
-/* In a forked child, which is alone and begins to count anew. */
+/* In a forked child, which has one thread: reset the locks and counts. */
 void finding_after_fork(void);

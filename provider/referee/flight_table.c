@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* Hierarchical spatial hash, with chained buckets; flight_table.h. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -6,7 +7,7 @@
 
 #define BUCKETS_FIRST 64
 
-/* The level of a span: the least k with 2^k bytes at least. */
+/* Return the level of a span: the smallest k such that 2^k >= length. */
 static unsigned int level_of(const struct span *s)
 {
 	uint64_t len = s->end - s->at;
@@ -32,7 +33,10 @@ static void entry_link(struct flight_table *t, struct flight_entry *e)
 	*b = e;
 }
 
-/* As many buckets as entries, about. */
+/*
+ * Double the number of buckets if there are as many entries.  False: there
+ * are no buckets, and no memory for them.
+ */
 static bool table_grow(struct flight_table *t)
 {
 	struct flight_table new = *t;
@@ -44,7 +48,7 @@ static bool table_grow(struct flight_table *t)
 	new.buckets = t->buckets ? 2 * t->buckets : BUCKETS_FIRST;
 	new.bucket = calloc(new.buckets, sizeof(*new.bucket));
 	if (!new.bucket)
-		return t->buckets; /* they are longer */
+		return t->buckets; /* the chains become longer */
 	for (i = 0; i < t->buckets; i++)
 		for (e = t->bucket[i]; e; e = next) {
 			next = e->next;
@@ -62,7 +66,7 @@ bool flight_table_add(struct flight_table *t, const struct span *span,
 	struct flight_entry *e;
 
 	if (span->at == span->end)
-		return true; /* nothing meets it */
+		return true; /* an empty span overlaps nothing */
 	if (level >= FLIGHT_LEVELS || !table_grow(t))
 		return false;
 	e = malloc(sizeof(*e));
@@ -112,9 +116,12 @@ void flight_table_clear(struct flight_table *t)
 	memset(t, 0, sizeof(*t));
 }
 
-/* ------------------------------------------------------- looking */
+/* ------------------------------------------------------- lookup */
 
-/* The blocks of the next level that has any, from `level` on. */
+/*
+ * Begin with the first level from `level` on that has entries.  If it has at
+ * least as many blocks to visit as there are buckets, visit all buckets.
+ */
 static void look_at_level(struct flight_look *l, unsigned int level)
 {
 	while (level < FLIGHT_LEVELS && !l->t->of_level[level])
@@ -130,7 +137,7 @@ static void look_at_level(struct flight_look *l, unsigned int level)
 	l->e = l->t->bucket[l->at];
 }
 
-/* The next bucket; false: there is none. */
+/* Advance to the next bucket.  False: there is none. */
 static bool look_on(struct flight_look *l)
 {
 	l->seen++;
@@ -162,7 +169,7 @@ struct flight_entry *flight_look_next(struct flight_look *l)
 		while ((e = l->e)) {
 			l->e = e->next;
 			l->seen++;
-			/* another block or level may have the same bucket */
+			/* a bucket has entries of other blocks, too */
 			if (e->level == l->level && e->key == l->key &&
 			    (l->all || e->span.at >> l->level == l->block) &&
 			    span_meets(&e->span, &l->span))

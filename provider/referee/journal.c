@@ -9,17 +9,28 @@
 #include "shared/journal.h"
 
 /*
- * That of one fabric, while there are contexts of it that joined; NULL: it
- * could not be mapped.
+ * The referee's journal (journal.h): a ring of seqlocks in shared memory.
+ *
+ * The static variables are guarded by referee_lock().  A process maps the
+ * journal of one fabric at a time: that of the first context that joins.
+ * Contexts of other fabrics do not use it.
+ *
+ * Order.  A writer stores seq = 0, then the other members, then seq =
+ * position + 1 (release).  The release fence after the first store orders it
+ * before the members.  A reader loads seq (acquire), the members, and seq
+ * again after an acquire fence.  If both values are equal and not 0, the
+ * members belong to one WR.
  */
+
+/* NULL: no context has joined, or the file could not be mapped. */
 static struct urxe_journal *journal;
 static const struct urxe_fabric *journal_of;
-static bool joined[URXE_MAX_CTX]; /* by slot */
+static bool joined[URXE_MAX_CTX]; /* by context slot */
 static unsigned int num_joined;
 
 /*
- * All before this position are done, or are of process settled_for: they need
- * not be looked at any more.
+ * Each entry before this position is done, is overwritten, or belongs to the
+ * process with the id settled_for, so journal_other_writes() skips it.
  */
 static uint64_t settled;
 static uint32_t settled_for;
@@ -39,7 +50,6 @@ static struct urxe_journal *journal_map(const struct urxe_fabric *f)
 	return map == MAP_FAILED ? NULL : map;
 }
 
-/* referee_lock() is held, so there is one who comes first. */
 void journal_join(struct urxe_context *ctx)
 {
 	if (!journal_of) {
@@ -56,7 +66,10 @@ void journal_join(struct urxe_context *ctx)
 		store_release(&journal->checked[ctx->slot], ctx->gen);
 }
 
-/* The fabric goes with its last context, and its address can be another's. */
+/*
+ * Unmap the journal with the last context.  The fabric is freed then, and its
+ * address may be reused, so journal_of is cleared.
+ */
 void journal_leave(struct urxe_context *ctx)
 {
 	if (journal_of != ctx->fabric || !joined[ctx->slot])
@@ -75,7 +88,7 @@ static bool journal_is_of(const struct urxe_context *ctx)
 	return journal && journal_of == ctx->fabric;
 }
 
-/* ------------------------------------------------------- writing */
+/* ------------------------------------------------------- writer */
 
 uint64_t journal_now(const struct urxe_context *ctx)
 {
@@ -93,7 +106,7 @@ uint64_t journal_write(const struct urxe_context *ctx, uint32_t qpn,
 	position = fetch_add_acq_rel(&journal->next, 1);
 	e = &journal->entry[position % URXE_JOURNAL];
 	store_relaxed(&e->seq, 0);
-	/* who sees what follows sees that, too */
+	/* a reader that loads a new member then finds seq changed */
 	atomic_thread_fence(memory_order_release);
 	store_relaxed(&e->done, 0);
 	store_relaxed(&e->at, remote->at);
@@ -117,8 +130,9 @@ void journal_done(uint64_t written)
 		store_release(&e->done, load_acquire(&journal->next) + 1);
 }
 
-/* ------------------------------------------------------- reading */
+/* ------------------------------------------------------- reader */
 
+/* A copy of an entry. */
 struct written {
 	uint64_t seq, done;
 	struct span span;
@@ -126,10 +140,13 @@ struct written {
 	int32_t pid;
 };
 
-/* False: there is none, or it is just being written. */
+/*
+ * Copy an entry.  False: it was never used (w->seq is 0), or it is or was
+ * being written meanwhile.
+ */
 static bool journal_read(const struct urxe_journal_entry *e, struct written *w)
 {
-	/* acquire: it was whole then */
+	/* acquire: the members loaded below are at least as new */
 	w->seq = load_acquire(&e->seq);
 	w->done = load_relaxed(&e->done);
 	w->span.at = load_relaxed(&e->at);
@@ -138,12 +155,12 @@ static bool journal_read(const struct urxe_journal_entry *e, struct written *w)
 	w->qpn = load_relaxed(&e->qpn);
 	w->owner = load_relaxed(&e->owner);
 	w->pid = load_relaxed(&e->pid);
-	/* and still is, if seq says so after that */
+	/* and not newer, if seq is unchanged after the fence */
 	atomic_thread_fence(memory_order_acquire);
 	return w->seq && load_relaxed(&e->seq) == w->seq;
 }
 
-/* Are all written here who have a QP, and so may write to others? */
+/* Is each context that has a QP checked, so that its WRs are recorded? */
 static bool journal_is_complete(const struct urxe_fabric *f)
 {
 	uint32_t i, high = load_acquire(&f->dev->qp_high);
@@ -158,7 +175,11 @@ static bool journal_is_complete(const struct urxe_fabric *f)
 	return true;
 }
 
-/* Is some of the spans what w writes?  If that is not known it is. */
+/*
+ * Does the WR w write to one of the spans, or may it?  An rkey of another
+ * process does not; an rkey of another context of this process may, and so
+ * may an rkey that is no longer valid.
+ */
 static bool written_meets(const struct urxe_context *ctx,
 			  const struct written *w, const struct spans *s)
 {
@@ -202,11 +223,16 @@ bool journal_may_have_written(const struct urxe_context *ctx,
 		if (written_meets(ctx, &w, s))
 			return true;
 	}
-	/* is what was written since then still there? */
+	/*
+	 * entries may have been overwritten since: half of the ring is kept
+	 * as a margin
+	 */
 	return load_acquire(&journal->next) - since > URXE_JOURNAL / 2;
 }
 
-/* Is what was written at position p done, or `me`'s?  If it is just written no.
+/*
+ * Is the WR of position p done or of process `me`, or its entry overwritten?
+ * False as well while the entry is being written.
  */
 static bool entry_is_settled(const struct urxe_journal_entry *e, uint64_t p,
 			     uint32_t me)
@@ -218,7 +244,9 @@ static bool entry_is_settled(const struct urxe_journal_entry *e, uint64_t p,
 	return w.seq > p + 1 || (w.seq == p + 1 && (w.done || w.owner == me));
 }
 
-/* The first position to look at: there are at most URXE_JOURNAL till next. */
+/*
+ * Return the first position to read; it is at most URXE_JOURNAL before next.
+ */
 static uint64_t settled_until(uint64_t next, uint32_t me)
 {
 	if (settled_for != me || settled > next)

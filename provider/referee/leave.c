@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Leak detection, and the referee's work when the process exits: it reports
+ * objects that were not destroyed, and prints the counts of findings.
+ */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdlib.h>
@@ -10,7 +14,7 @@
 #include "referee.h"
 #include "unpolled.h"
 
-/* When an object was left. */
+/* The time at which an object was left. */
 enum leaving { AT_CLOSE, AT_EXIT };
 
 static const char *const leaving_text[] = {
@@ -32,8 +36,10 @@ static void leave_tell(struct shadow *s, enum leaving when)
 }
 
 /*
- * failed: the program did, and gave up.  What it left is no wonder, and would
- * hide what it says itself; not so a WR's error that it did not look at.
+ * Report what is wrong with an object that is left.  @failed: the process
+ * exits with an error.  Then leaks are expected, and their reports would hide
+ * the program's own messages; only errors of WRs that were not polled are
+ * reported.
  */
 static void leave_look(struct shadow *s, enum leaving when, bool failed)
 {
@@ -47,7 +53,7 @@ static void leave_look(struct shadow *s, enum leaving when, bool failed)
 		leave_tell(s, when);
 }
 
-/* What has its stack told already is counted. */
+/* Check all objects when the process exits. */
 static void leave_end(int status)
 {
 	struct shadow *s;
@@ -60,15 +66,15 @@ static void leave_end(int status)
 	finding_end();
 }
 
-/* Without the preload library nobody knows the status. */
+/* Without the preload library the exit status is not known. */
 static void leave_end_alone(void)
 {
 	leave_end(0);
 }
 
 /*
- * When the program's and its libraries' own handlers and destructors are over,
- * which may destroy objects still: the preload library knows when that is.
+ * Exit handlers and destructors of the program and its libraries may still
+ * destroy objects.  The preload library calls leave_end() after all of them.
  */
 void leave_watch(void)
 {
@@ -81,6 +87,7 @@ void leave_watch(void)
 		atexit(leave_end_alone);
 }
 
+/* Report and free the context's shadows of these types, newest first. */
 static void leave_objects(const struct ibv_context *context,
 			  enum shadow_type first, enum shadow_type last)
 {
@@ -98,7 +105,7 @@ static void leave_objects(const struct ibv_context *context,
 void leave_context(struct ibv_context *context)
 {
 	referee_lock();
-	/* who uses others goes first: a QP's shadow names CQs and an SRQ */
+	/* a QP's shadow points to those of its CQs and SRQ, so QPs first */
 	leave_objects(context, SHADOW_QP, SHADOW_QP);
 	leave_objects(context, SHADOW_SRQ, SHADOW_SRQ);
 	leave_objects(context, 0, SHADOW_TYPES_COUNT);

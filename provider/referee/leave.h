@@ -1,11 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Objects that are still there when a context is closed, or the process ends. */
+/*
+ * Detection of objects that were not destroyed when their context is closed,
+ * or when the process exits.
+ */
 #pragma once
 
 #include "shadow.h"
 
-/* Look when the process ends by exit() or main's return. */
+/*
+ * Arrange for the check at exit(3) and at the return of main().  Called once.
+ */
 void leave_watch(void);
 
-/* The context is about to be closed: its objects go with it. */
+/*
+ * The context is about to be closed.  Report its objects that are left, and
+ * free their shadows.  Takes referee_lock().
+ */
 void leave_context(struct ibv_context *context);

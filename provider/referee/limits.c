@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* Checks of queue sizes, receiver-not-ready delays and RLIMIT_MEMLOCK. */
 #include <errno.h>
 
 #include "base/clock.h"
@@ -10,10 +11,10 @@
 /* ------------------------------------------------------- CQs */
 
 /*
- * WRs in flight that will complete, and completions that were not polled yet,
- * need one entry of the CQ each.  ibv_create_cq returns the number of entries
- * in cq->cqe; programs may rely on that number, not only on the number they
- * requested.
+ * Each outstanding WR that will have a completion, and each completion that
+ * was not polled yet, needs one entry of the CQ.  ibv_create_cq returns the
+ * number of entries in cq->cqe.  Programs may rely on that number, not only
+ * on the number they requested.
  */
 void limits_posted(struct shadow_queue *q, const struct shadow_wr *wr)
 {
@@ -42,12 +43,13 @@ void limits_left(struct shadow_queue *q, const struct shadow_wr *wr)
 
 /* ------------------------------------------------------- send queues */
 
-/* In SQE and ERR all complete. */
+/* Does the QP send?  In SQE and ERR all WRs complete, signaled or not. */
 static bool qp_sends(const struct ibv_qp *qp)
 {
 	return qp_state(to_uqp((struct ibv_qp *)qp)) == IBV_QPS_RTS;
 }
 
+/* A post failed because the send queue is full. */
 static void limits_refused(const struct shadow_qp *q)
 {
 	char name[FINDING_NAME];
@@ -64,7 +66,10 @@ static void limits_refused(const struct shadow_qp *q)
 
 /* ------------------------------------------------------- receives */
 
-/* If somebody is at it now, that is seen at the next post. */
+/*
+ * Does the send queue wait for a receive of the peer (RNR)?  If the QP's lock
+ * is taken, the answer is no, and the next post checks again.
+ */
 static bool qp_waits_for_receive(const struct shadow_qp *q)
 {
 	struct urxe_qp *qp = to_uqp(q->qp);
@@ -120,7 +125,7 @@ void limits_end(const struct shadow_qp *q)
 		     (unsigned long long)q->rnr_ns / 1000000);
 }
 
-/* Once: it is a matter of the process, not of this MR. */
+/* Reported once, because the limit is that of the process. */
 void limits_memlock(const struct shadow_mr *m)
 {
 	static bool told;

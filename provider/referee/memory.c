@@ -1,4 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * The memory of outstanding WRs: struct memory and the tables of address
+ * ranges.  The checks are in overlap.c (WRs that share bytes) and change.c
+ * (bytes that change or are not mapped).
+ */
 #include <stdlib.h>
 
 #include "engine/opcode.h"
@@ -14,7 +19,7 @@ struct flight_table memory_sources, memory_targets, memory_remotes,
 	memory_reads;
 uint64_t memory_heard;
 
-/* The device and the protection domain of a queue's WRs. */
+/* Return the context and the PD (*pd) of the WRs of a queue. */
 static struct urxe_context *memory_context(const struct shadow_queue *q,
 					   uint32_t *pd)
 {
@@ -39,7 +44,9 @@ static bool qp_is_at_work(const struct shadow_qp *qp)
 	       state == IBV_QPS_SQD;
 }
 
-/* May its messages take receives of the SRQ?  All XRC targets of a domain do.
+/*
+ * May messages to the QP consume receives of the SRQ?  An XRC target QP may
+ * consume those of any SRQ of its XRC domain.
  */
 static bool qp_has_srq(const struct shadow_qp *qp, const struct shadow_srq *srq)
 {
@@ -55,7 +62,7 @@ bool memory_is_at_work(const struct shadow_queue *q)
 {
 	struct shadow *s;
 
-	/* what another thread is destroying has no shadow any more */
+	/* the shadow is out of the lists while the object is destroyed */
 	if (shadow_find(q->owner->type, q->owner->handle) != q->owner)
 		return false;
 	if (!q->is_srq)
@@ -77,7 +84,7 @@ static enum memory_use memory_use_of(const struct shadow_wr *wr)
 	return MEMORY_SOURCE;
 }
 
-/* What a WR writes at its other end. */
+/* Return the range that a WR writes at the responder; it may be empty. */
 static struct span memory_remote_of(const struct shadow_wr *wr)
 {
 	struct span s = { wr->remote_addr, wr->remote_addr };
@@ -92,8 +99,9 @@ static struct span memory_remote_of(const struct shadow_wr *wr)
 }
 
 /*
- * What a READ reads there.  One of 8 bytes or less is how programs wait for
- * what they wrote; they do not look at it.
+ * Return the range that a READ reads at the responder; empty if it is at most
+ * 8 bytes.  Programs use such READs to wait until their WRITEs have arrived,
+ * and ignore the data.
  */
 static struct span memory_read_of(const struct shadow_wr *wr)
 {
@@ -173,7 +181,7 @@ void memory_done(struct shadow_queue *q, struct shadow_wr *wr,
 		change_check(wr->memory, wc);
 	if (!wr->receive || !wc)
 		return;
-	/* it may be the answer to all that was sent */
+	/* the message may be a response to all that was sent before */
 	qp = q->is_srq ? shadow_qp_numbered(q->owner->context, wc->qp_num) :
 			 to_shadow_qp(q->owner);
 	if (qp) {
@@ -224,7 +232,10 @@ void memory_init(void)
 	fetch_init();
 }
 
-/* What is in flight is the parent's, in memory that is a copy now. */
+/*
+ * The outstanding WRs belong to the parent, and the memory here is a copy:
+ * stop checking them.
+ */
 void memory_after_fork(void)
 {
 	struct shadow_queue *q;
@@ -242,6 +253,6 @@ void memory_after_fork(void)
 			if (!m)
 				continue;
 			m->met = true;
-			m->written = 0; /* done when the parent says so */
+			m->written = 0; /* the parent calls journal_done() */
 		}
 }

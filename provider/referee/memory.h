@@ -1,35 +1,47 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The memory of WRs in flight: where the referee asks what is wrong with it.
- * All are called under referee_lock().
+ * Checks of the memory of outstanding WRs.  queue.c, objects.c and leave.c
+ * call these functions at the events below, under referee_lock(), except
+ * memory_init() and memory_after_fork().
  */
 #pragma once
 
 #include "shadow.h"
 
-/* The WR, the last of q, is about to be posted. */
+/* The WR, the last of q, is about to be posted; sets wr->memory. */
 void memory_posting(struct shadow_queue *q, struct shadow_wr *wr);
-/* It was posted; it may be done, but that was not seen yet. */
+/*
+ * The receive was posted.  It may have completed, but the program has not
+ * seen that.
+ */
 void memory_posted(struct shadow_wr *wr);
 /*
- * It is done, and so it is told in order of the queue: its completion, or that
- * of a later one, was polled and is about to be seen by the program.  wc is its
- * own completion, or NULL.
+ * The WR is done: its completion, or that of a later WR of its send queue,
+ * was polled and is about to be returned to the program.  For the WRs of a
+ * send queue it is called in their order.  @wc: its own completion, or NULL.
  */
 void memory_done(struct shadow_queue *q, struct shadow_wr *wr,
 		 const struct ibv_wc *wc);
-/* wr is about to be freed, whatever became of it: wr->memory goes. */
+/* Free wr->memory.  wr is about to be freed, completed or not. */
 void memory_forget(struct shadow_wr *wr);
-/* The same, before it: if it has no memory, what it brought is nobody's. */
+/*
+ * Called before memory_forget().  If wr is a READ or an atomic without
+ * wr->memory, its result in fetch.c cannot be attributed: drop all results of
+ * the queue.
+ */
 void memory_unknown(const struct shadow_queue *q, const struct shadow_wr *wr);
-/* An MR, MW or AH is about to end, or an MR to be changed. */
+/*
+ * An MR, MW or AH is about to be destroyed, or an MR to be re-registered.
+ * Other types are ignored.
+ */
 void memory_ending(struct shadow *s);
 
-/* A context has its first objects. */
+/* A PD of the context was created; called for each PD. */
 void memory_joins(struct ibv_context *context);
-/* It has none any more, and is about to be closed. */
+/* The context has no objects left, and is about to be closed. */
 void memory_leaves(struct ibv_context *context);
 
-/* Once, before the first. */
+/* Called once, before any other function. */
 void memory_init(void);
+/* Called in a forked child. */
 void memory_after_fork(void);

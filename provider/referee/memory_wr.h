@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* What memory.c keeps of a WR in flight; all of it is under referee_lock(). */
+/*
+ * The state of an outstanding WR's memory, shared by memory.c, overlap.c,
+ * change.c and fetch.c.  All of it is guarded by referee_lock(), except the
+ * list of fetch.c, which has its own lock.
+ */
 #pragma once
 
 #include "flight_table.h"
@@ -7,9 +11,9 @@
 #include "snapshot.h"
 
 enum memory_use {
-	MEMORY_SOURCE, /* a device reads it */
-	MEMORY_RECEIVE, /* a message is written there */
-	MEMORY_FETCH, /* what a READ or an atomic brings is */
+	MEMORY_SOURCE, /* the device reads it: a send, a WRITE, ... */
+	MEMORY_RECEIVE, /* the device writes a message to it */
+	MEMORY_FETCH, /* the device writes a READ's or atomic's result */
 };
 
 struct memory {
@@ -17,48 +21,63 @@ struct memory {
 	struct shadow_wr *wr;
 	enum memory_use use;
 	struct spans spans;
-	struct span remote; /* what is written by wr->rkey, or empty */
-	struct span read; /* what a READ reads so */
-	/* another WR in flight has, or may have, the same bytes: they may
-	 * change at any time
+	struct span remote; /* written by way of wr->rkey, or empty */
+	struct span read; /* read by a READ of more than 8 bytes, or empty */
+	/*
+	 * Changes are not checked (any more): another outstanding WR has, or
+	 * may have, the same bytes; or a change was reported.
 	 */
 	bool met;
-	struct snapshot *before;
+	struct snapshot *before; /* NULL: none was taken */
 	struct urxe_context *ctx;
-	uint64_t since; /* of the journal: when it was posted */
-	uint64_t written; /* there, or 0 */
+	uint64_t since; /* journal position when it was posted */
+	uint64_t written; /* of journal_write(), or 0 */
 };
 
 /*
- * What is in flight: bytes that are read, that are written; and by rkey, in
- * anybody's memory, what is written and what READs of more than 8 bytes read.
+ * Address ranges of the outstanding WRs of this process: local bytes that are
+ * read (sources) and written (targets); and, by rkey, remote bytes that are
+ * written (remotes) and that READs of more than 8 bytes read (reads).
  */
 extern struct flight_table memory_sources, memory_targets, memory_remotes,
 	memory_reads;
 
-/* The journal's position when this process last got a message. */
+/*
+ * The journal position when this process last polled the completion of a
+ * receive.
+ */
 extern uint64_t memory_heard;
 
-/* Was it posted before a message came, which may be the answer to it? */
+/*
+ * Was the WR posted before a message was received?  The message may be the
+ * peer's response to it.
+ */
 static inline bool memory_is_answered(const struct memory *m)
 {
 	return m->wr->nth < m->q->answered;
 }
 
-/* Does a device look at it?  In the error state it only completes. */
+/*
+ * Does the device access the memory of the queue's WRs?  In states such as
+ * ERR it only completes them.
+ */
 bool memory_is_at_work(const struct shadow_queue *q);
 
-/* overlap.c: the others in flight, before m is in the tables. */
+/* overlap.c: compare m with the tables, before m is added to them. */
 void overlap_check(struct memory *m);
-/* change.c: bytes that change, or are not there. */
+/* change.c: before and after the post */
 void change_begin(struct memory *m);
 void change_posted(struct memory *m);
-/* It is about to be posted, maybe from a buffer that is being sent already. */
+/*
+ * Before the post: if m sends from a buffer that an earlier WR of its queue
+ * is sending, check that buffer for changes.
+ */
 void change_again(const struct memory *m);
+/* At the completion: report a change since the snapshot. */
 void change_check(struct memory *m, const struct ibv_wc *wc);
-/* fetch.c: what was there when it was answered; NULL: that is not known. */
+/* fetch.c: take the snapshot of the result; NULL: there is none. */
 struct snapshot *fetch_take(const struct memory *m);
-/* All that is there of q's, be it of WRs that are known. */
+/* Drop all snapshots of the queue, also those of WRs with a shadow. */
 void fetch_drop(const struct shadow_queue *q);
 void fetch_init(void);
 void fetch_after_fork(void);

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * The verbs that make, change and end objects.
+ * Interposers of the verbs that create, modify and destroy objects.
  *
- * A shadow is taken out before the real verb, after which the object's address
- * can be another's, and put back if the verb refused.  What is found is told
- * when it did not.
+ * A destroy verb first takes the shadow out of the lists, because the
+ * object's address may be reused as soon as the real verb returns.  If the
+ * real verb fails, the shadow is put back.  Findings that hold only if the
+ * verb succeeds are queued meanwhile (finding_hold()), and then reported or
+ * dropped.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -20,6 +22,7 @@
 #include "unpolled.h"
 #include "verbs/mr_ex.h"
 
+/* Add the shadow of a new object of a type without further members. */
 static void made(enum shadow_type type, const void *handle,
 		 struct ibv_context *context, uint32_t number)
 {
@@ -35,7 +38,10 @@ static void made(enum shadow_type type, const void *handle,
 	errno = saved;
 }
 
-/* What is to be said before it is gone. */
+/*
+ * Checks before the destruction: of a connection, and of events that are not
+ * acknowledged, for which the real verb would wait.  Without a lock.
+ */
 static void look_before(struct shadow *s)
 {
 	if (!s)
@@ -45,6 +51,7 @@ static void look_before(struct shadow *s)
 	unacked_wait(s);
 }
 
+/* Before a destroy verb: check the object, and take out its shadow. */
 static struct shadow *ending(enum shadow_type type, const void *handle)
 {
 	struct shadow *s;
@@ -67,6 +74,7 @@ static struct shadow *ending(enum shadow_type type, const void *handle)
 	return s;
 }
 
+/* After a destroy verb that returned ret: free the shadow or put it back. */
 static int ended(struct shadow *s, int ret)
 {
 	if (!s)
@@ -81,7 +89,7 @@ static int ended(struct shadow *s, int ret)
 	return ret;
 }
 
-/* A verb that makes an object of which nothing more is to be known. */
+/* Define the interposers of a create verb and of a destroy verb. */
 #define MAKE(type, result, name, params, args, context, number)            \
 	static result *referee_##name params                               \
 	{                                                                  \
@@ -154,6 +162,7 @@ static void referee_free_context(struct ibv_context *ctx)
 
 /* ------------------------------------------------------- MRs */
 
+/* Add the shadow of a new MR, with the members of *is. */
 static struct ibv_mr *mr_made(struct ibv_mr *mr, struct ibv_pd *pd,
 			      const struct shadow_mr *is)
 {
@@ -197,7 +206,7 @@ static struct ibv_mr *referee_reg_mr(struct ibv_pd *pd, void *addr,
 		       &is);
 }
 
-/* Where its memory is in this process is not known. */
+/* The address of its memory in this process is not known: addr is 0. */
 static struct ibv_mr *referee_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset,
 					    size_t length, uint64_t iova,
 					    int fd, int access)
@@ -496,7 +505,7 @@ static struct ibv_qp *referee_open_qp(struct ibv_context *ctx,
 
 END(QP, destroy_qp, struct ibv_qp)
 
-/* What findings need of the attributes that were set. */
+/* Record the attributes that checks need. */
 static void qp_keep(struct shadow_qp *q, const struct ibv_qp_attr *attr,
 		    int mask)
 {

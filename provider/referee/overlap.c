@@ -1,27 +1,32 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * WRs in flight that have the same bytes.
+ * Detection of outstanding WRs that access the same bytes, with at least one
+ * of them writing.
  *
- * The order of a queue's own WRs is the specification's (IB 10.8.3.3): what
- * comes after a READ or an atomic waits for it if it has a fence.  WRs of
- * different queues have none.
+ * memory.c calls overlap_check() under referee_lock(), for each WR before its
+ * post.  It looks the WR's ranges up in the tables of outstanding WRs
+ * (flight_table.h), and reports the most severe conflict.
  *
- * Programs that throw results away have one place for all of them, so targets
- * that are exactly the same are a note: receives, atomics, READs of the same
- * bytes, and READs of at most 8, which only wait for what was written.
+ * WRs of one queue are ordered as IB 10.8.3.3 says: a WR behind a READ or an
+ * atomic waits for it only if it has a fence.  WRs of different queues are
+ * not ordered.
+ *
+ * Programs that discard results write them all to one place.  So two targets
+ * that are equal are a note: receives, atomics, READs of the same remote
+ * bytes, and READs of at most 8 bytes, which only wait for WRITEs.
  */
 #include "engine/opcode.h"
 #include "journal.h"
 #include "memory_wr.h"
 
-/* ------------------------------------------------------- both are written */
+/* ------------------------------------------------------- two targets */
 
 static bool span_equal(const struct span *a, const struct span *b)
 {
 	return a->at == b->at && a->end == b->end;
 }
 
-/* Is that what programs do who do not care which result is left? */
+/* Do the two WRs write where the program discards results? */
 static bool overlap_is_meant(const struct memory *m, const struct span *span,
 			     const struct flight_entry *e)
 {
@@ -46,9 +51,9 @@ static enum rule overlap_of_targets(const struct memory *m,
 					      RULE_targets_overlap;
 }
 
-/* ------------------------------------------------------- one is read */
+/* ------------------------------------------------------- source, target */
 
-/* m sends what e will write. */
+/* m reads bytes that e will write.  RULES: no conflict. */
 static enum rule overlap_of_source(const struct memory *m,
 				   const struct span *span,
 				   const struct flight_entry *e)
@@ -62,8 +67,8 @@ static enum rule overlap_of_source(const struct memory *m,
 }
 
 /*
- * m will write what e sends.  A READ or an atomic is answered after what is
- * before it in its queue has arrived.
+ * m will write bytes that e reads.  A READ or an atomic is answered after the
+ * WRs before it in its queue have arrived, so in one queue it is only a note.
  */
 static enum rule overlap_of_target(const struct memory *m,
 				   const struct span *span,
@@ -75,9 +80,12 @@ static enum rule overlap_of_target(const struct memory *m,
 		       RULE_source_fetched;
 }
 
-/* ------------------------------------------------------- at the other end */
+/* ------------------------------------------------------- remote bytes */
 
-/* Nothing holds m back behind e, a READ or an atomic of its own queue. */
+/*
+ * m writes remote bytes that e, a READ or an atomic, accesses.  In one queue
+ * m may pass e if m has no fence.
+ */
 static enum rule overlap_of_reads(const struct memory *m,
 				  const struct span *span,
 				  const struct flight_entry *e)
@@ -89,9 +97,10 @@ static enum rule overlap_of_reads(const struct memory *m,
 }
 
 /*
- * A queue's own are in order but for WRITEs behind an atomic, and atomics are
- * so to each other.  Who got a message may have been told that the other one is
- * there.
+ * m and e write the same remote bytes.  WRs of one queue are ordered, except
+ * a WRITE behind an atomic.  Atomics are atomic with respect to each other.
+ * There is no conflict if this process has received a message since e was
+ * posted: the message may mean that e has arrived.
  */
 static enum rule overlap_of_remotes(const struct memory *m,
 				    const struct span *span,
@@ -111,9 +120,9 @@ static enum rule overlap_of_remotes(const struct memory *m,
 		       RULES;
 }
 
-/* ------------------------------------------------------- what is told */
+/* ------------------------------------------------------- reports */
 
-/* Of all that m meets, the worst. */
+/* The most severe conflict of m so far. */
 struct overlap {
 	enum rule rule; /* RULES: none */
 	const struct memory *other;
@@ -181,7 +190,10 @@ static void overlap_look(struct overlap *o, const struct memory *m,
 		overlap_note(o, fn(m, span, e), span, e);
 }
 
-/* The same with all bytes here, which may change from now on. */
+/*
+ * The same for the local ranges of m.  The bytes of overlapping WRs may
+ * change from now on, so mark the WRs (met).
+ */
 static void overlap_look_here(struct overlap *o, struct memory *m,
 			      const struct flight_table *t, overlap_fn *fn)
 {
@@ -197,7 +209,10 @@ static void overlap_look_here(struct overlap *o, struct memory *m,
 	}
 }
 
-/* What WRs of other processes write; this one may have been told of the rest.
+/*
+ * Report a WR of another process that writes the same remote bytes.  WRs that
+ * were posted before this process last received a message are skipped: the
+ * message may mean that they have arrived.
  */
 static void overlap_look_elsewhere(const struct memory *m)
 {

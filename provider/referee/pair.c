@@ -1,15 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* Comparison of the attributes of the two QPs of a connection; pair.h. */
 #include "pair.h"
 #include "referee.h"
 #include "verbs/qp.h"
 
+/* Attributes of this QP and of the peer's. */
 struct ends {
-	uint32_t qpn; /* of the other one */
+	uint32_t qpn; /* of the peer */
 	uint8_t mtu, other_mtu; /* enum ibv_mtu */
-	uint8_t reads, other_reads; /* at once: asked, and answered */
+	/* max_rd_atomic, and max_dest_rd_atomic of the peer */
+	uint8_t reads, other_reads;
 };
 
-/* Is it connected, and to qp?  It may be somebody else's other end by now. */
+/*
+ * Is the peer's QP connected to qp?  It may have been connected to another QP
+ * since.
+ */
 static bool end_is_of(const struct urxe_qp_sh *end, const struct urxe_qp *qp)
 {
 	uint64_t conn = load_acquire(&end->conn);
@@ -18,7 +24,7 @@ static bool end_is_of(const struct urxe_qp_sh *end, const struct urxe_qp *qp)
 	       URXE_CONN_DEST(conn) == qp->qpn;
 }
 
-/* False: the other end was not met yet. */
+/* Read the attributes.  False: the peer's QP is not known yet. */
 static bool pair_read(struct urxe_qp *qp, struct ends *e)
 {
 	const struct urxe_conn *c = &qp->conn;

@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Completions, as the program is about to see them. */
+/*
+ * Interposers of ibv_poll_cq and of the calls of struct ibv_cq_ex: after the
+ * real poll, and before the program sees the completions, each is matched
+ * with the shadow of its WR (queue_complete()).
+ */
 #include <errno.h>
 
 #include "engine/poll.h"
@@ -7,7 +11,11 @@
 #include "shadow.h"
 #include "verbs/cq.h"
 
-/* An SRQ's receives complete in any order; an XRC SRQ names its own CQ. */
+/*
+ * Return the receive queue of a completion, or NULL.  An XRC SRQ has a CQ of
+ * its own, but its completions do not name the SRQ: of the SRQs with this CQ,
+ * return the first that has a receive with the wr_id.
+ */
 static struct shadow_queue *
 receive_queue(struct shadow_cq *c, struct shadow_qp *q, const struct ibv_wc *wc)
 {
@@ -28,7 +36,10 @@ receive_queue(struct shadow_cq *c, struct shadow_qp *q, const struct ibv_wc *wc)
 	return NULL;
 }
 
-/* Of a failed WR, too, the provider's opcode says which queue it is of. */
+/*
+ * The provider sets wc->opcode in completions with an error as well, so it
+ * identifies the queue.
+ */
 static void completed(struct shadow_cq *c, const struct ibv_wc *wc)
 {
 	struct shadow_qp *q = shadow_qp_numbered(c->s.context, wc->qp_num);
@@ -60,7 +71,7 @@ static int referee_poll_cq(struct ibv_cq *cq, int n, struct ibv_wc *wc)
 
 /* ------------------------------------------------------- ibv_cq_ex */
 
-/* What the program may ask for or not is there in any case. */
+/* vcq->current has all members, also those that were not requested. */
 static void completed_ex(struct ibv_cq_ex *cq)
 {
 	struct urxe_vcq *vcq = container_of(cq, struct urxe_vcq, v.cq_ex);

@@ -1,5 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* ibv_post_*, and ibv_bind_mw, which posts a WR. */
+/*
+ * Interposers of ibv_post_send, ibv_post_recv, ibv_post_srq_recv and
+ * ibv_bind_mw (which posts a WR).
+ *
+ * The shadows are pushed before the real post, because a WR may complete in
+ * it.  Afterwards the shadows of refused WRs are removed.  The queue's lock
+ * `posting` is held from before the first push until after that;
+ * referee_lock() is not held during the real post.
+ */
 #include <errno.h>
 #include <string.h>
 
@@ -14,8 +22,9 @@
 #include "verbs/srq.h"
 
 /*
- * The shadow of a WR for a queue whose WRs have max SGEs; NULL: it cannot be
- * posted, and its list need not be there, or there is no memory.
+ * Return a new shadow of a WR for a queue whose WRs have at most @max SGEs.
+ * NULL: the post will refuse the number of SGEs, so @sge is not read; or
+ * there is no memory.
  */
 static struct shadow_wr *wr_shadow(uint64_t wr_id, const struct ibv_sge *sge,
 				   int num_sge, uint32_t max)
@@ -109,7 +118,10 @@ void posts_done(struct shadow_qp *q, uint64_t first, int ret, const void *bad)
 	pair_look(q);
 }
 
-/* More than the queue can hold is refused, and a list may have no end. */
+/*
+ * Were at most `capacity` WRs of this list pushed?  The post refuses more,
+ * and a list may be circular.
+ */
 static bool queue_may_take(const struct shadow_queue *q, uint64_t first)
 {
 	return q->posted - first <= q->capacity;

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * The calls of struct ibv_qp_ex.  A batch's shadows are built beside it, and
- * pushed before the real ibv_wr_complete.
+ * Interposers of the calls of struct ibv_qp_ex.  The shadows of a batch are
+ * built in q->batch while the program builds its WRs.  They are pushed before
+ * the real ibv_wr_complete, and freed by ibv_wr_abort.  q->sq.posting is held
+ * from ibv_wr_start to ibv_wr_complete or ibv_wr_abort, so q->batch needs no
+ * other lock.
  */
 #include <string.h>
 
@@ -16,19 +19,22 @@ typedef void atomic_write_fn(struct ibv_qp_ex *, uint32_t, uint64_t,
 typedef void flush_fn(struct ibv_qp_ex *, uint32_t, uint64_t, size_t, uint8_t,
 		      uint8_t);
 
-/* It has one: the calls are replaced only then, and before the program has it.
+/*
+ * Return the shadow of the QP.  It exists: the calls are replaced only for a
+ * QP with a shadow, before the program has the QP.
  */
 static struct shadow_qp *qp_of(struct ibv_qp_ex *qp)
 {
 	return posts_to(&qp->qp_base);
 }
 
+/* Return the real calls, as they were before they were replaced. */
 static const struct ibv_qp_ex *real(const struct shadow_qp *q)
 {
 	return (const struct ibv_qp_ex *)q->real;
 }
 
-/* ------------------------------------------------------- the batch */
+/* ------------------------------------------------------- batch */
 
 static void batch_drop(struct shadow_qp *q)
 {
@@ -81,11 +87,11 @@ static void ex_abort(struct ibv_qp_ex *qp)
 	queue_post_end(&q->sq);
 }
 
-/* Begin a WR; NULL: no memory. */
+/* Append the shadow of a WR to the batch.  NULL: there is no memory. */
 static struct shadow_wr *build(struct shadow_qp *q, const struct ibv_qp_ex *qp,
 			       uint32_t opcode)
 {
-	/* the SGEs are not known yet */
+	/* the number of SGEs is not known yet */
 	struct shadow_wr *wr = queue_wr_new(URXE_MAX_SGE);
 
 	q->building = wr;
@@ -302,11 +308,14 @@ static void ex_set_ud_addr(struct ibv_qp_ex *qp, struct ibv_ah *ah,
 	real(q)->wr_set_ud_addr(qp, ah, qpn, qkey);
 }
 
-/* ------------------------------------------------------- replacing */
+/* ------------------------------------------------------- installation */
 
 typedef void (*any_call)(void);
 
-/* In place of a call that is there; a release's struct may end before it. */
+/*
+ * Replace the call at offset slot, unless it is NULL.  The struct of an older
+ * release of libibverbs may end before it.
+ */
 static void replace_late(struct ibv_qp_ex *ex, size_t slot, any_call with)
 {
 	any_call is;

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* Shadows of work requests, and the queues that they are in; queue.h. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,7 +34,7 @@ void queue_fini(struct shadow_queue *q)
 	for (p = &queues; *p && *p != q; p = &(*p)->next_queue)
 		;
 	if (!*p)
-		return; /* there was no memory to begin it */
+		return; /* queue_init() was not called */
 	*p = q->next_queue;
 	queue_forget(q);
 	pthread_mutex_destroy(&q->posting);
@@ -66,7 +67,10 @@ void queue_post_end(struct shadow_queue *q)
 	pthread_mutex_unlock(&q->posting);
 }
 
-/* Those that threads held who do not exist here. */
+/*
+ * Reset each lock that was held by another thread: it does not exist in the
+ * child.  A lock held by the forking thread is kept.
+ */
 void queue_after_fork(void)
 {
 	struct shadow_queue *q;
@@ -114,7 +118,10 @@ void queue_push(struct shadow_queue *q, struct shadow_wr *wr)
 	q->last = wr;
 	q->count++;
 	q->signaled += wr->signaled;
-	/* a slot is free again when its completion is polled, as it is here */
+	/*
+	 * as in the real queue, a WR occupies its slot until its completion
+	 * is polled
+	 */
 	wr->beyond = q->count > q->capacity;
 	if (wr->beyond)
 		return;
@@ -133,8 +140,10 @@ static void queue_drop(struct shadow_queue *q, struct shadow_wr *wr)
 	queue_wr_free(wr);
 }
 
-/* The first from the nth on.  It is looked for from the end: it was just
- * posted. */
+/*
+ * Return the first WR whose number is nth or more, or NULL.  Search from the
+ * end: such WRs were just posted.
+ */
 static struct shadow_wr *queue_from(const struct shadow_queue *q, uint64_t nth)
 {
 	struct shadow_wr *wr, *from = NULL;
@@ -182,7 +191,10 @@ void queue_forget(struct shadow_queue *q)
 		queue_drop(q, q->head);
 }
 
-/* Is it the WR that wc is of? */
+/*
+ * May wc be the completion of the WR?  An unsignaled WR has one only if it
+ * fails.
+ */
 static bool wr_is_of(const struct shadow_wr *wr, const struct ibv_wc *wc)
 {
 	return wr->wr_id == wc->wr_id &&
@@ -194,15 +206,16 @@ void queue_complete(struct shadow_queue *q, const struct shadow_qp *of,
 {
 	struct shadow_wr *wr = q->head;
 
+	/* the receives of an SRQ may complete in any order */
 	while (wr && !wr_is_of(wr, wc))
 		wr = wr->next;
 	if (!wr)
-		return; /* of an object that was made before we looked */
+		return; /* the WR has no shadow */
 	if (wc->status != IBV_WC_SUCCESS)
 		failed_look(of, q, wr, wc);
 	if (q->is_send) {
 		limits_went_on(to_shadow_qp(q->owner));
-		/* those before it are done, too */
+		/* the WRs before it are done as well */
 		while (q->head != wr) {
 			memory_done(q, q->head, NULL);
 			queue_drop(q, q->head);

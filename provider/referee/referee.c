@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Entering the room, its lock, and fork. */
+/* Installation of the referee, its lock, and its fork handlers. */
 #include <errno.h>
 #include <pthread.h>
 #include <stdio.h>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* The table of rules, as an array; rules.h. */
 #include "rules.h"
 
 const struct rule_text rules[RULES] = {

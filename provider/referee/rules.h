@@ -1,13 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * What the referee knows to be wrong.
+ * The rules of the referee: the table of what it reports.
  *
  *	RULE(name, level, source, meaning, hint)
  *
- * The name has _ here and - where it is told.  error: a device may lose or
- * damage data, or the program hangs or breaks; warning: it works by luck, or
- * something is lost; note: what a careful program does not do.  docs/referee.md
- * has the same table.
+ * A name has _ here, and - in reports.  The source is the man page or the
+ * section of the IB specification that has the rule.
+ *
+ *	error	a device may lose or damage data, or the program hangs or
+ *		crashes
+ *	warning	it works by luck, or something is lost
+ *	note	a careful program does not do it
+ *
+ * docs/referee.md has the same table; tests/referee/table.py compares them.
  */
 #pragma once
 

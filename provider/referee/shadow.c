@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * The shadows of all objects of the process: a hash table by type and handle,
+ * one of QPs by number, and a list in the order of creation.
+ */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -8,9 +12,9 @@
 #define BUCKETS 4096
 
 static struct shadow *bucket[BUCKETS];
-static struct shadow *numbered[BUCKETS]; /* QPs */
+static struct shadow *numbered[BUCKETS]; /* QPs by number */
 static struct shadow *first, *last;
-static uint32_t made[SHADOW_TYPES_COUNT];
+static uint32_t made[SHADOW_TYPES_COUNT]; /* created so far */
 
 static struct shadow **bucket_of(const void *handle)
 {

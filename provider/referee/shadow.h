@@ -1,9 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The shadows of a program's objects: what each is, where it was made, and
- * what findings need to know of it.  All of it is under referee_lock(), but
- * for what an object has from its making on; who uses an object while another
- * thread destroys it is lost anyway.
+ * Shadows: the referee's records of the program's objects.  A shadow has the
+ * object's type and attributes, the stack of its creation, and what checks
+ * need.
+ *
+ * objects.c adds a shadow after the real create verb, and frees it after the
+ * real destroy verb.  An object may have no shadow: there was no memory, or
+ * it is being destroyed.
+ *
+ * Shadows are guarded by referee_lock().  Members that are set at creation
+ * and not changed later may be read without it: the object is not destroyed
+ * meanwhile, unless the program uses an object that another thread destroys.
  */
 #pragma once
 
@@ -13,7 +20,7 @@
 #include "finding.h"
 #include "queue.h"
 
-/* TYPE(name, what it is called) */
+/* TYPE(name, text in findings) */
 #define SHADOW_TYPES(TYPE)            \
 	TYPE(PD, "PD")                \
 	TYPE(TD, "thread domain")     \
@@ -36,36 +43,37 @@ enum shadow_type {
 
 struct shadow {
 	struct shadow *hash_next, *number_next;
-	struct shadow *next, *prev; /* all of this process, oldest first */
+	struct shadow *next, *prev; /* list of all shadows, oldest first */
 	enum shadow_type type;
 	const void *handle; /* the program's pointer */
 	struct ibv_context *context;
-	uint32_t number; /* of a QP its QPN, of an MR or MW its key */
-	uint32_t nth; /* of its type in this process, from 1 */
-	uint32_t events, async_events; /* that were given out */
-	bool inherited; /* by fork(): the parent uses it, and knows more */
-	struct stack made;
+	uint32_t number; /* QP: QPN; MR: lkey; MW: rkey; CQ, SRQ: handle */
+	uint32_t nth; /* number among its type in this process, from 1 */
+	uint32_t events, async_events; /* events that were delivered */
+	bool inherited; /* by fork(2): it belongs to the parent, no checks */
+	struct stack made; /* stack of the creation */
 };
 
 struct shadow_mr {
 	struct shadow s;
 	struct ibv_dm *dm; /* or NULL */
-	uint64_t addr; /* in this process; of an import 0 */
-	uint64_t iova, length; /* as keys name it */
+	uint64_t addr; /* in this process; 0: not known */
+	uint64_t iova, length; /* the range that WRs may name */
 	uint32_t lkey;
 	unsigned int access;
 	bool imported, null;
-	struct shadow_mr *watch_next, **watch_pprev; /* unmapped.c */
-	uint64_t watched; /* since this moment */
+	/* unmapped.c, under its lock: list, and value of its counter */
+	struct shadow_mr *watch_next, **watch_pprev;
+	uint64_t watched;
 };
 
 struct shadow_cq {
 	struct shadow s;
 	struct ibv_cq *cq;
-	uint32_t cqe; /* entries that the device granted */
-	uint32_t pending; /* WRs in flight that will complete here */
+	uint32_t cqe; /* entries, as granted by the device */
+	uint32_t pending; /* outstanding WRs that will have a CQE here */
 	bool ignores_overrun;
-	/* the real calls, if it is an ibv_cq_ex */
+	/* the real calls, if it was created by ibv_create_cq_ex */
 	int (*start_poll)(struct ibv_cq_ex *, struct ibv_poll_cq_attr *);
 	int (*next_poll)(struct ibv_cq_ex *);
 };
@@ -73,7 +81,7 @@ struct shadow_cq {
 struct shadow_srq {
 	struct shadow s;
 	struct ibv_srq *srq;
-	struct shadow_cq *cq; /* of an XRC SRQ, or NULL */
+	struct shadow_cq *cq; /* XRC SRQ: its CQ, else NULL */
 	struct shadow_queue rq;
 };
 
@@ -82,22 +90,22 @@ struct shadow_qp {
 	struct ibv_qp *qp;
 	enum ibv_qp_type type;
 	bool sig_all;
-	bool opened; /* ibv_open_qp: another handle */
+	bool opened; /* by ibv_open_qp: a second handle of a QP */
 	struct shadow_cq *scq, *rcq; /* or NULL */
 	struct shadow_srq *srq; /* or NULL */
 	struct shadow_queue sq, rq;
-	uint32_t dest_qpn; /* as ibv_modify_qp was asked */
-	struct stack connected; /* who brought it to RTR */
+	uint32_t dest_qpn; /* of ibv_modify_qp */
+	struct stack connected; /* stack of the transition to RTR */
 	bool reads; /* a READ or an atomic was posted */
-	bool looked, looked_reads; /* at the other end; pair.c */
-	/* waiting for receives of the other end; limits.c */
+	bool looked, looked_reads; /* compared with the peer's QP; pair.c */
+	/* waits for receives of the peer (RNR); limits.c */
 	uint32_t rnr_times;
-	uint64_t rnr_since, rnr_ns;
-	struct stack rnr_at;
-	/* ibv_wr_start ... ibv_wr_complete; the real calls are in real */
+	uint64_t rnr_since, rnr_ns; /* begin of a wait, or 0; sum of all */
+	struct stack rnr_at; /* stack of the first post that waited */
+	/* ibv_wr_start ... ibv_wr_complete; posts_ex.c */
 	struct shadow_wr *batch, **batch_end;
-	struct shadow_wr *building; /* its last one, or NULL */
-	uint8_t real[512];
+	struct shadow_wr *building; /* the last one of the batch, or NULL */
+	uint8_t real[512]; /* copy of struct ibv_qp_ex, with the real calls */
 };
 
 #define to_shadow_mr(p) container_of(p, struct shadow_mr, s)
@@ -106,29 +114,39 @@ struct shadow_qp {
 #define to_shadow_srq(p) container_of(p, struct shadow_srq, s)
 
 /*
- * A shadow of size bytes for an object that was just made, its stack being
- * that of now, in the lists; NULL: no memory, and the object has none.
+ * Add a zeroed shadow of @size bytes, with the current stack, for an object
+ * that was just created.  NULL: there is no memory, and the object has no
+ * shadow.
  */
 struct shadow *shadow_add(enum shadow_type type, size_t size,
 			  const void *handle, struct ibv_context *context,
 			  uint32_t number);
-/* NULL: there is none. */
+/* Return the shadow of an object, or NULL. */
 struct shadow *shadow_find(enum shadow_type type, const void *handle);
-/* Out of the lists, before the object's address can be another's; and back. */
+/*
+ * Take a shadow out of the lists, before the object is destroyed and its
+ * address may be reused.  NULL: there is none.
+ */
 struct shadow *shadow_take_out(enum shadow_type type, const void *handle);
+/* Put it back, as the newest: the destroy verb failed. */
 void shadow_put_back(struct shadow *s);
+/* Free a shadow that is out of the lists, or NULL, and its queues. */
 void shadow_free(struct shadow *s);
-/* The oldest, and the newest; the others follow by next, and by prev. */
+/* Return the oldest or the newest shadow, or NULL. */
 struct shadow *shadow_first(void);
 struct shadow *shadow_last(void);
 
 struct shadow_qp *shadow_qp(const struct ibv_qp *qp);
 struct shadow_cq *shadow_cq(const struct ibv_cq *cq);
 struct shadow_srq *shadow_srq(const struct ibv_srq *srq);
-/* The QP that has this number in the context. */
+/*
+ * Return the QP with this number in the context, or NULL.  Handles of
+ * ibv_open_qp() are ignored.
+ */
 struct shadow_qp *shadow_qp_numbered(struct ibv_context *context, uint32_t qpn);
 
-/* "QP 0x11", "MR 0x1234 (lkey 0x500)": into name, which is returned. */
+/* Format the name of the object, such as "QP 0x11", into name; return it. */
 const char *shadow_name(const struct shadow *s, char name[FINDING_NAME]);
 
+/* In a forked child: mark all shadows as inherited. */
 void shadow_after_fork(void);

@@ -8,13 +8,14 @@
 #include "engine/process.h"
 #include "snapshot.h"
 
+/* Hashes of blocks of memory; snapshot.h has the choice of the blocks. */
 struct snapshot {
-	uint64_t len;
-	uint32_t width, blocks;
-	uint64_t hash[];
+	uint64_t len; /* of the spans */
+	uint32_t width, blocks; /* bytes of a block, number of blocks */
+	uint64_t hash[]; /* of each block */
 };
 
-/* How many bytes of how many blocks. */
+/* Return the number of bytes of a block: a multiple of 8, at most 256. */
 static uint32_t snapshot_width(uint64_t len)
 {
 	uint64_t width = (len + SNAPSHOT_BLOCKS - 1) / SNAPSHOT_BLOCKS;
@@ -40,8 +41,9 @@ static uint32_t block_len(const struct snapshot *s, uint32_t i)
 	return left < s->width ? (uint32_t)left : s->width;
 }
 
-/* ------------------------------------------------------- reading */
+/* ------------------------------------------------------- reading memory */
 
+/* The ranges that process_vm_readv(2) is to read, in order. */
 struct reader {
 	struct iovec from[SNAPSHOT_BLOCKS + URXE_MAX_SGE];
 	unsigned long n;
@@ -59,7 +61,7 @@ static void reader_add(struct reader *r, uint64_t at, size_t len)
 		r->from[r->n++] = (struct iovec){ (void *)(uintptr_t)at, len };
 }
 
-/* The pieces of [offset, offset + len) of the spans. */
+/* Add the ranges of bytes [offset, offset + len) of the spans. */
 static void reader_add_block(struct reader *r, const struct spans *s,
 			     uint64_t offset, size_t len)
 {
@@ -79,7 +81,7 @@ static void reader_add_block(struct reader *r, const struct spans *s,
 	}
 }
 
-/* Where the bytes are of which n came. */
+/* Return the address of the first byte that is missing if n were read. */
 static uint64_t reader_address(const struct reader *r, size_t n)
 {
 	unsigned long i;
@@ -93,9 +95,10 @@ static uint64_t reader_address(const struct reader *r, size_t n)
 }
 
 /*
- * All blocks, one behind the other, which the caller frees.  NULL: *missing is
- * where memory is not, or 0: this process may not look (process_vm_readv is
- * forbidden), or has no room.
+ * Return a copy of all blocks, one behind the other; the caller frees it.
+ * NULL: *missing is the address of the first byte that cannot be read.  It is
+ * 0 if process_vm_readv(2) is not allowed, or if there is no memory for the
+ * copy.
  */
 static unsigned char *snapshot_read(const struct snapshot *s,
 				    const struct spans *spans,
@@ -129,7 +132,10 @@ static unsigned char *snapshot_read(const struct snapshot *s,
 
 /* ------------------------------------------------------- hashing */
 
-/* Of up to 8 bytes no two have the same. */
+/*
+ * Return a hash of len bytes.  Different contents of at most 8 bytes have
+ * different hashes.
+ */
 static uint64_t block_hash(const unsigned char *p, uint32_t len)
 {
 	uint64_t hash = 0, word;

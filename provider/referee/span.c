@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* Translation of SGEs to addresses of this process; span.h. */
 #include "engine/mem.h"
 #include "span.h"
 

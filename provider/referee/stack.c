@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* Stacks, by backtrace(3); stack.h. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <string.h>
@@ -12,7 +13,10 @@
 #include "stack.h"
 #include "symbol.h"
 
-/* Where urxe and libibverbs are: their calls say nothing to the program. */
+/*
+ * Load addresses of the provider, the preload library and libibverbs, whose
+ * frames are not reported.
+ */
 static const void *own_base, *preload_base, *verbs_base;
 
 static const void *base_of(const void *address)
@@ -29,7 +33,7 @@ void stack_init(const void *libibverbs)
 	own_base = base_of((void *)stack_init);
 	preload_base = base_of(dlsym(RTLD_DEFAULT, "urxe_watch_cm"));
 	verbs_base = base_of(libibverbs);
-	stack_take(&first); /* loads what unwinds */
+	stack_take(&first); /* the first backtrace() loads libgcc */
 }
 
 void stack_take(struct stack *s)
@@ -55,7 +59,10 @@ static bool frame_is_ours(const void *base)
 	       (base == own_base || base == preload_base || base == verbs_base);
 }
 
-/* Who calls main and threads: of no interest, like those who have no name. */
+/*
+ * Remove the outermost frames without a name: they are those of the C library
+ * that call main() or a thread's function.
+ */
 static size_t stack_cut(const struct stack_frame *f, size_t n)
 {
 	while (n > 1 && !f[n - 1].function[0])
@@ -63,6 +70,7 @@ static size_t stack_cut(const struct stack_frame *f, size_t n)
 	return n;
 }
 
+/* Is it a function of the C library that starts a thread or main()? */
 static bool frame_is_outermost(const struct stack_frame *f)
 {
 	static const char *const name[] = { "_start", "__libc_start_main",
@@ -76,7 +84,10 @@ static bool frame_is_outermost(const struct stack_frame *f)
 	return false;
 }
 
-/* Before it there is who looked, where that is not us: a sanitizer. */
+/*
+ * Return the index of the first of our frames.  The frames before it are
+ * those of a sanitizer's interceptor of backtrace().
+ */
 static uint32_t stack_first_of_ours(const struct stack *s)
 {
 	uint32_t i;

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* Suppression files, and built-in suppressions; suppress.h. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fnmatch.h>
@@ -15,17 +16,17 @@ struct suppression {
 
 static struct suppression *from_files;
 
-/* What stock programs do, and why it is left alone. */
+/* Built-in suppressions, for widely used programs. */
 static const struct {
 	const char *rule, *pattern;
 } stock[] = {
 	/*
-	 * perftest's clients leave the receive CQ that only a server uses, and
-	 * with -R an rdma_cm id, whose PD is librdmacm's.
+	 * perftest's clients do not destroy the receive CQ, which only a
+	 * server uses, nor with -R an rdma_cm_id, whose PD is librdmacm's.
 	 */
 	{ "object-left", "ib_*_bw" },
 	{ "object-left", "ib_*_lat" },
-	/* it never closes the socket that it listens at */
+	/* does not close its listening socket */
 	{ "object-left", "rstream" },
 };
 

@@ -1,20 +1,28 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Findings that are known and not to be told.  URXE_CHECK_SUPPRESSIONS names
- * files, with : between them, of lines
+ * Suppressions: known findings that are not reported.
+ * URXE_CHECK_SUPPRESSIONS is a list of files, separated by colons.  A line of
+ * a file is
  *
  *	RULE:PATTERN
  *
- * where # begins a comment, RULE may be *, and PATTERN is, with * and ?, the
- * program's name, or a function or a file of the finding's calls.  Some are
- * urxe's own (suppress.c has the reasons).
+ * A # begins a comment.  RULE and PATTERN are patterns of fnmatch(3).
+ * PATTERN is matched with the name of the program, and with the function, the
+ * path and the file name of each call of the finding.  Some suppressions are
+ * built in (suppress.c).
  */
 #pragma once
 
 #include "stack.h"
 
-/* Read the files.  -errno: one cannot be read, and that is said. */
+/*
+ * Read the files.  Called once.  Return 0, or -errno after printing the
+ * reason on stderr: a file cannot be opened, or a line is invalid (-EINVAL).
+ */
 int suppress_init(void);
 
-/* Is that rule's finding with these calls one of them? */
+/*
+ * Is a finding with this rule and these calls suppressed?  Needs no lock: the
+ * lists do not change after suppress_init().
+ */
 bool suppress(const char *rule, const struct stack_frame *calls, size_t n);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * dladdr() knows what a file exports, which of a program is little.  Its symbol
- * table, if it was not stripped, is read from the file.
+ * Symbol lookup.  dladdr(3) finds only exported symbols, of which a program
+ * has few.  So the ELF symbol table (.symtab) is read from the file first, if
+ * it was not stripped; dladdr(3) is the fallback.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -39,7 +40,10 @@ static bool image_map(struct image *m, const char *path)
 	return true;
 }
 
-/* count entries of size at offset, or NULL: they are not in the file. */
+/*
+ * Return the address of @count entries of @size bytes at @offset of the file,
+ * or NULL if they are not within the file.
+ */
 static const void *image_part(const struct image *m, uint64_t offset,
 			      uint64_t count, size_t size)
 {
@@ -59,7 +63,10 @@ static const ElfW(Shdr) * image_sections(const struct image *m, size_t *count)
 	return image_part(m, eh->e_shoff, *count, sizeof(ElfW(Shdr)));
 }
 
-/* The function of a symbol table that address, as the file has it, is in. */
+/*
+ * Find the function at @address (of the file) in the symbol table @section,
+ * and store its name and the offset.  Without one *out is kept.
+ */
 static void image_search(const struct image *m, const ElfW(Shdr) * section,
 			 const ElfW(Shdr) * strings, uintptr_t address,
 			 struct stack_frame *out)
@@ -102,7 +109,11 @@ static void symbol_read_file(const char *path, struct stack_frame *out)
 	munmap((void *)m.at, m.size);
 }
 
-/* The program itself may be named by what it was called as. */
+/*
+ * Return the path of a module.  dladdr(3) returns argv[0] for the program,
+ * which may be no path; then use that of /proc/self/exe.  The result may be a
+ * static buffer.
+ */
 static const char *symbol_file(const char *name)
 {
 	static char exe[512];

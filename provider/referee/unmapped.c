@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* Detection of memory that is unmapped while it is registered; unmapped.h. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -12,30 +13,33 @@
 #include "engine/vma.h"
 #include "unmapped.h"
 
-/* A call, and the MR that it took bytes of. */
+/* A call that took memory away, and an MR with bytes in it. */
 struct gone {
 	const char *call;
-	uint64_t at, len, bytes;
+	uint64_t at, len, bytes; /* of the call; bytes of the MR in it */
 	struct shadow_mr mr;
 	struct stack stack;
 };
 
-/* This library, from the linker. */
+/* Begin and end of this library, defined by the linker. */
 extern internal const char __ehdr_start[], _end[];
 
-#define MAX_GONE 32 /* noted and not told: more are dropped */
+#define MAX_GONE 32 /* records that wait; further ones are dropped */
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 /*
- * This thread has the lock, and a signal handler of it does not get it; or it
- * forks, and in the child a thread that does not exist there may have it.
+ * unmapped_gone() does nothing in this thread.  Either the thread holds the
+ * lock, and a signal handler that interrupts it would deadlock.  Or the
+ * thread is in fork(2), and in the child the lock may be held by a thread
+ * that does not exist there.
  */
 static thread_own bool busy;
-static struct shadow_mr *first;
-static _Atomic uint64_t moment;
+static struct shadow_mr *first; /* list of watched MRs */
+static _Atomic uint64_t moment; /* number of MRs watched so far */
 static struct gone noted[MAX_GONE];
 static _Atomic uint32_t noted_n;
-static bool (*fork_is_known)(void); /* the preload library's, or NULL */
+/* of the preload library, or NULL: did the program ask for fork support? */
+static bool (*fork_is_known)(void);
 
 static void unmapped_lock(void)
 {
@@ -59,7 +63,10 @@ static void unlink_mr(struct shadow_mr *m)
 	m->watch_pprev = NULL;
 }
 
-/* ON_DEMAND: the device follows the mappings. */
+/*
+ * Is the MR at a known address, and pinned?  With IBV_ACCESS_ON_DEMAND the
+ * device follows changes of the mappings.
+ */
 static bool is_pinned(const struct shadow_mr *m)
 {
 	return m->addr && m->length && !m->s.inherited &&
@@ -88,14 +95,14 @@ void unmapped_forget(struct shadow_mr *m)
 	unmapped_unlock();
 }
 
-/* ------------------------------------------------------- calls */
+/* ------------------------------------------------------- reported calls */
 
 static uint64_t unmapped_now(void)
 {
 	return load_relaxed(&moment);
 }
 
-/* How many bytes of the MR are in [at, end). */
+/* Return the number of bytes of the MR in [at, end). */
 static uint64_t bytes_of(const struct shadow_mr *m, uint64_t at, uint64_t end)
 {
 	const uint64_t m_end = m->addr + m->length;
@@ -105,7 +112,7 @@ static uint64_t bytes_of(const struct shadow_mr *m, uint64_t at, uint64_t end)
 	return from < to ? to - from : 0;
 }
 
-/* Each MR is told once: it is no MR as it was any more. */
+/* Record the MR, and stop watching it: each MR is reported once. */
 static void note(struct shadow_mr *m, const struct gone *of, uint64_t bytes)
 {
 	const uint32_t n = load_relaxed(&noted_n);
@@ -116,7 +123,10 @@ static void note(struct shadow_mr *m, const struct gone *of, uint64_t bytes)
 		return;
 	*g = *of;
 	g->bytes = bytes;
-	/* what names it; its place in lists is others' to change */
+	/*
+	 * only what shadow_name() reads; the links of lists may change
+	 * meanwhile, because referee_lock() need not be held here
+	 */
 	g->mr.s.type = SHADOW_MR;
 	g->mr.addr = m->addr;
 	g->mr.length = m->length;
@@ -142,14 +152,14 @@ static void unmapped_gone(const char *call, const void *at, size_t len,
 	int saved = errno;
 	uint64_t bytes;
 
-	/* page adoption puts other pages in the place of a program's */
+	/* page adoption replaces pages of the program; not a finding */
 	if (busy || is_ours(caller))
 		return;
 	unmapped_lock();
 	for (m = first; m; m = next) {
 		next = m->watch_next;
 		bytes = bytes_of(m, g.at, end);
-		/* what is newer is in a mapping that was made since */
+		/* a newer MR is in a mapping that was made after the call */
 		if (bytes && m->watched <= since)
 			note(m, &g, bytes);
 	}
@@ -157,9 +167,12 @@ static void unmapped_gone(const char *call, const void *at, size_t len,
 	errno = saved;
 }
 
-/* ------------------------------------------------------- telling */
+/* ------------------------------------------------------- reports */
 
-/* What is given back of a shared mapping is the file's, and still the same. */
+/*
+ * Do the pages stay the same?  MADV_DONTNEED of a shared mapping does not
+ * replace the pages: they are those of the file.
+ */
 static bool is_still_there(const struct gone *g)
 {
 	struct vma file;
@@ -212,7 +225,7 @@ void unmapped_tell(void)
 	errno = saved;
 }
 
-/* An MR with pages that parent and child share until one of them writes. */
+/* Find a watched MR in a private mapping (copy-on-write after a fork). */
 static bool forked_mr(struct shadow_mr *out)
 {
 	const struct shadow_mr *m;
@@ -253,13 +266,16 @@ void unmapped_after_fork_child(void)
 {
 	struct shadow *s;
 
-	/* another thread may have been changing the list: it is not walked */
+	/*
+	 * another thread may have been changing the list during the fork, so
+	 * it is discarded
+	 */
 	pthread_mutex_init(&lock, NULL);
 	first = NULL;
 	for (s = shadow_first(); s; s = s->next)
 		if (s->type == SHADOW_MR)
 			to_shadow_mr(s)->watch_pprev = NULL;
-	store_relaxed(&noted_n, 0); /* the parent tells them */
+	store_relaxed(&noted_n, 0); /* the parent reports them */
 	busy = false;
 }
 

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* Checks of completions and events that the program did not take. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -16,19 +17,24 @@
 #include "verbs/cq.h"
 #include "verbs/qp.h"
 
-/* How long another thread has for its acknowledgement. */
+/* How long to wait for another thread to acknowledge events. */
 #define PATIENCE_MS 3000
 #define STEP_MS 10
 
 /* ------------------------------------------------------- completions */
 
+/* Completions of a QP that are left in its CQs. */
 struct left {
 	uint32_t errors, others;
 	uint64_t wr_id; /* of the first error */
 	uint8_t status;
 };
 
-/* What of that QP waits in the CQ; flushed WRs are known to be. */
+/*
+ * Count the completions of the QP in the CQ.  Flushed WRs are not counted:
+ * they are expected when a QP is destroyed.  If another thread polls the CQ
+ * now, nothing is counted.
+ */
 static void left_count(struct urxe_cq *cq, uint32_t qpn, struct left *l)
 {
 	const struct urxe_cqe *e;
@@ -77,7 +83,10 @@ void unpolled_look(const struct shadow_qp *q, bool errors_only)
 
 /* ------------------------------------------------------- events */
 
-/* What libibverbs counts under the object's mutex, as man ibv_ack_* says. */
+/*
+ * Return a count of acknowledged events.  libibverbs keeps it in the object,
+ * guarded by the object's mutex (man ibv_get_cq_event, ibv_get_async_event).
+ */
 static uint32_t acked(pthread_mutex_t *mutex, const uint32_t *count)
 {
 	uint32_t n;
@@ -88,7 +97,10 @@ static uint32_t acked(pthread_mutex_t *mutex, const uint32_t *count)
 	return n;
 }
 
-/* How many were given out and not acknowledged; below 0 it is the reverse. */
+/*
+ * Return the number of delivered events that are not acknowledged; negative
+ * if more were acknowledged than delivered.
+ */
 static int32_t unacked(const struct shadow *s)
 {
 	struct ibv_srq *srq;
@@ -115,8 +127,10 @@ static int32_t unacked(const struct shadow *s)
 	}
 }
 
-/* A CQ that lacks what s has too many, or has what s lacks; "" if there is
- * none. */
+/*
+ * If another CQ has the opposite imbalance of that of CQ s (n), format a hint
+ * that the program acknowledged the wrong CQ.  Otherwise return "".
+ */
 static const char *acked_elsewhere(const struct shadow *s, int32_t n,
 				   char text[160])
 {
@@ -140,6 +154,7 @@ static const char *acked_elsewhere(const struct shadow *s, int32_t n,
 	return text;
 }
 
+/* Report that -n events more were acknowledged than delivered. */
 static void unacked_beyond(const struct finding *f, const struct shadow *s,
 			   int32_t n)
 {
@@ -168,8 +183,8 @@ void unacked_look(const struct shadow *s, bool at_exit)
 }
 
 /*
- * Give other threads time to acknowledge: what is not, then.  A thread that is
- * cancelled does not end in here.
+ * Wait at most PATIENCE_MS for other threads to acknowledge, and return the
+ * count of unacknowledged events.  Cancellation is disabled meanwhile.
  */
 static int32_t unacked_after(int32_t (*count)(const void *of), const void *of)
 {
@@ -191,7 +206,10 @@ static int32_t unacked_of_shadow(const void *s)
 	return unacked(s);
 }
 
-/* For urxe why: the call that is to come waits here already. */
+/*
+ * List the destroy verb in the call table, for urxe why, as long as it waits
+ * here.  NULL: it does not wait.
+ */
 static struct urxe_call *unacked_call(const struct shadow *s)
 {
 	const int32_t n = unacked(s);
@@ -205,10 +223,10 @@ static struct urxe_call *unacked_call(const struct shadow *s)
 		       NULL;
 }
 
-/* Does another object use it?  The call then fails with EBUSY at once. */
+/* Does another object use it?  Then the destroy verb returns EBUSY. */
 static bool is_used_by(const struct shadow *s, const struct shadow *user)
 {
-	const void *used = s; /* what each shadow begins with */
+	const void *used = s; /* the first member of each shadow */
 	const struct shadow_qp *qp;
 
 	if (user->type == SHADOW_SRQ)
@@ -265,6 +283,7 @@ void unacked_wait(struct shadow *s)
 
 /* ------------------------------------------------------- librdmacm */
 
+/* An rdma_cm_id, and the preload library's function that counts. */
 struct cm_waits {
 	const void *id;
 	uint32_t (*unacked)(const void *id, uint32_t *event);
@@ -278,6 +297,10 @@ static int32_t unacked_of_id(const void *arg)
 	return (int32_t)w->unacked(w->id, &event);
 }
 
+/*
+ * Called by the preload library before a call of librdmacm that waits until
+ * the events of @id are acknowledged.
+ */
 static void unacked_wait_cm(const char *call, const void *id,
 			    uint32_t (*count)(const void *, uint32_t *))
 {
