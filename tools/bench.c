@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * urxe bench: runs urxe-bench (tests/bench) in a fabric of its own.  Whatever
- * ends in the middle of it, and however, nothing of that fabric is left: a
- * process in a session of its own waits until we are gone.
+ * urxe bench: run urxe-bench (tests/bench) in a fabric of its own.
+ *
+ * The fabric is removed in every case, also if urxe or urxe-bench is killed.
+ * A sweeper process in a session of its own does that: it waits for the end
+ * of file on a pipe whose only writer is this process.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -17,12 +19,13 @@
 #include "commands.h"
 #include "supervise.h"
 
-#define TRIES 500 /* of 10 ms each: those who are killed are soon gone */
+/* Attempts to remove the fabric, 10 ms apart: killed processes exit soon. */
+#define TRIES 500
 
-/* As in main.c, find_libraries. */
+/* Directories to search, in the order of find_libraries() in main.c. */
 static const char *const places[] = {
 	"../tests/bench",
-	("../" URXE_LIBDIR_REL), /* not a comma forgotten */
+	("../" URXE_LIBDIR_REL), /* one concatenated string */
 	URXE_LIBDIR,
 };
 
@@ -36,6 +39,7 @@ static bool find_bench(char *path, size_t len)
 	return false;
 }
 
+/* Remove the fabric at dir.  Retry while processes still use it. */
 static void sweep(const char *dir)
 {
 	const struct timespec nap = { .tv_nsec = 10000000 };
@@ -50,8 +54,11 @@ static void sweep(const char *dir)
 }
 
 /*
- * The process that clears up once nobody has the pipe's other end open, which
- * is executed by nobody: until we have ended, or have closed it.
+ * Start the sweeper.  It removes the fabric at dir when the write end of its
+ * pipe, returned in *end, is closed: by this process, or because this process
+ * has ended.  No executed program inherits the write end (O_CLOEXEC).
+ *
+ * Return the PID, or -1 with errno set.
  */
 static pid_t sweeper_start(const char *dir, int *end)
 {
@@ -67,11 +74,11 @@ static pid_t sweeper_start(const char *dir, int *end)
 		*end = p[1];
 		return pid;
 	}
-	setsid(); /* no signal of our terminal or group reaches it */
+	setsid(); /* not a target of signals to this terminal or group */
 	close(p[1]);
 	null = open("/dev/null", O_RDWR | O_CLOEXEC);
 	dup2(null, 0);
-	dup2(null, 1); /* who reads what we print is not to wait for it */
+	dup2(null, 1); /* a reader of our output gets EOF without it */
 	dup2(null, 2);
 	while (read(p[0], &c, 1) < 0 && errno == EINTR)
 		;
@@ -112,7 +119,7 @@ static const struct command_option options[] = {
 };
 /* clang-format on */
 
-/* urxe-bench parses the options. */
+/* The options are passed to urxe-bench, which parses them. */
 static int cmd_bench(int argc, char **argv)
 {
 	char path[4096], dir[256], fabric[32];

@@ -56,12 +56,12 @@ int check_set_suppressions(struct check *c, const char *value)
 	if (access(value, R_OK))
 		return fail_file(EXIT_USAGE, "--suppressions: ", value, errno,
 				 "");
-	/* for the programs, who may be in other directories */
+	/* absolute: the programs may have other working directories */
 	c->suppressions = realpath(value, NULL);
 	c->asked = true;
 	if (!c->suppressions)
 		return fail(1, "no memory");
-	/* URXE_CHECK_SUPPRESSIONS is a list */
+	/* URXE_CHECK_SUPPRESSIONS is a list separated by colons */
 	if (strchr(c->suppressions, ':'))
 		return fail(EXIT_USAGE,
 			    "--suppressions: %s: there is a : in its path",
@@ -69,7 +69,7 @@ int check_set_suppressions(struct check *c, const char *value)
 	return CHECK_CHOSEN;
 }
 
-/* FORMAT or FORMAT:FILE */
+/* Add a report.  value is FORMAT or FORMAT:FILE. */
 int check_add_report(struct check *c, const char *value)
 {
 	static const char *const formats[] = { "json", "junit", "github",
@@ -124,7 +124,10 @@ void check_set_environment(const struct check *c)
 	}
 }
 
-/* Where the reports go: not after all the work that it cannot be written. */
+/*
+ * Open the report files.  This is done before the first run, so that a file
+ * that cannot be written is reported before any program has run.
+ */
 static int check_open_reports(struct check *c)
 {
 	struct check_report *r;
@@ -162,7 +165,7 @@ int check_begin(struct check *c)
 	return 0;
 }
 
-/* Where the calls are in the source, as far as that is known. */
+/* Find the source lines of the calls of n, as far as possible (source.h). */
 static void find_sources(struct note *n)
 {
 	size_t i;
@@ -171,7 +174,10 @@ static void find_sources(struct note *n)
 		source_find(&n->call[i]);
 }
 
-/* As the process prints it if its stderr is another file (finding.c). */
+/*
+ * Print n in the format of provider/referee/finding.c, which the process
+ * itself prints if its stderr is another file.
+ */
 static void print_note(FILE *to, const struct note *n)
 {
 	const char *header;
@@ -200,7 +206,7 @@ static void print_note(FILE *to, const struct note *n)
 	fprintf(to, "    hint: %s\n", n->hint);
 }
 
-/* Notes that are not printed yet, the oldest first. */
+/* The queue of formatted notes that are not printed yet, oldest first. */
 struct text {
 	struct text *next;
 	char *start;
@@ -209,7 +215,10 @@ struct text {
 
 static struct text *first, **last = &first;
 
-/* Print them; not wait: those that standard error takes. */
+/*
+ * Print the queue on standard error.  If wait is false, print only what
+ * standard error accepts without blocking, and keep the rest.
+ */
 static void print_texts(bool wait)
 {
 	struct text *t;
@@ -222,7 +231,7 @@ static void print_texts(bool wait)
 				return;
 			n = n < PIPE_BUF ? n : PIPE_BUF;
 		}
-		/* unbuffered: it stays whole */
+		/* stderr is unbuffered: this text is not split further */
 		fwrite(t->start + t->printed, 1, n, stderr);
 		t->printed += n;
 		if (t->printed < t->len)
@@ -235,6 +244,7 @@ static void print_texts(bool wait)
 	}
 }
 
+/* Append n to the queue; times: its count, or 0 for the note itself. */
 static void show_note(struct note *n, unsigned int times)
 {
 	struct text *t = calloc(1, sizeof(*t));
@@ -264,7 +274,7 @@ void check_show(void *check)
 	print_texts(false);
 }
 
-/* Is a finding of that level asked for? */
+/* Return whether --check=LEVEL includes findings of `level`. */
 static bool is_asked_for(const struct check *c, const char *level)
 {
 	int i;
@@ -276,8 +286,10 @@ static bool is_asked_for(const struct check *c, const char *level)
 }
 
 /*
- * A program that fails did not handle what failed in it; what another one
- * handles is a note.
+ * Set the level of the open notes, those of failed calls that a correct
+ * program may handle.  If the program failed, it is assumed not to have
+ * handled them: they become warnings.  Otherwise they become notes.  Drop
+ * those of a level that is not requested.
  */
 static void decide(struct check *c, bool failed)
 {
@@ -321,6 +333,7 @@ static void check_report(const struct check_report *r, const struct notes *n)
 		fail(0, "--report: %s: it could not be written", r->file);
 }
 
+/* Print the numbers of errors, warnings and notes. */
 static void check_say(const struct notes *n)
 {
 	size_t i, errors = 0, warnings = 0;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* The urxe command: one function per subcommand, which returns exit codes. */
+/*
+ * The urxe command: the table of subcommands, and functions that several of
+ * them use.  The functions are in main.c if no other file is named.
+ */
 #pragma once
 
 #include <stdbool.h>
@@ -12,106 +15,131 @@
 
 struct command {
 	const char *name;
-	int (*run)(int argc, char **argv);
-	const char *operands; /* behind the options in its synopsis */
-	const char *what; /* a sentence, which is wrapped */
+	int (*run)(int argc, char **argv); /* returns the exit code */
+	const char *operands; /* after the options in the synopsis */
+	const char *what; /* description, one sentence; it is wrapped */
 	const struct command_option *options; /* NULL: none */
-	const char *examples; /* lines, or NULL */
+	const char *examples; /* complete lines, or NULL */
 };
 
 extern const struct command command_run, command_env, command_info, command_rm,
 	command_port, command_doctor, command_lesson, command_trace,
 	command_top, command_bench, command_why;
 
-/* May what goes to this descriptor be coloured?  NO_COLOR (no-color.org). */
+/*
+ * Return whether output to fd may have colours: fd is a terminal, TERM is
+ * neither unset nor dumb, and NO_COLOR (no-color.org) is not set (verdict.c).
+ */
 bool colour_wanted(int fd);
 
-/* "urxe: " and the message on stderr; returns code. */
+/* Print "urxe: ", the message and a newline on stderr.  Return code. */
 int fail(int code, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-/* How the command that runs is called, on stderr; returns EXIT_USAGE. */
+/* Print the synopsis of the current command on stderr.  Return EXIT_USAGE. */
 int usage(void);
 
 /*
- * Refuse the word of an option or an operand: "OPTION: WORD: it is A, B or C",
- * and the nearest of the words, which end with NULL.  Returns EXIT_USAGE.
+ * Report an invalid value of an option or operand: 'OPTION: "WORD": it is A,
+ * B or C', and the word with the least edit distance.  `words` ends with
+ * NULL.  Return EXIT_USAGE.
  */
 int fail_word(const char *option, const char *word, const char *const *words);
 
 /*
- * A file does not exist: "PREFIXthere is no file /absolute/path", and then
- * `what`, or strerror(err) if it is another error.
+ * Report that a file cannot be opened.  If err is ENOENT, print "PREFIXthere
+ * is no file /absolute/path" followed by `what`, else strerror(err).  Return
+ * code.
  */
 int fail_file(int code, const char *prefix, const char *path, int err,
 	      const char *what);
 
-/* The file that execvp would take; false if there is none (run.c). */
+/*
+ * Find the file that execvp(3) would execute for cmd.  Return false if no
+ * directory of PATH has it.  If cmd has a slash, or PATH is unset, buf is
+ * cmd, unchecked (run.c).
+ */
 bool find_program(const char *cmd, char *buf, size_t len);
 
 /*
- * The file `name` in dir, which may be relative to this program's; it must be
- * there.  -errno
+ * Write the real path of file `name` in dir to buf.  A relative dir starts at
+ * the directory of this executable.  Return 0 or -errno; the file must exist.
  */
 int find_beside(const char *dir, const char *name, char *buf, size_t len);
 
 /*
- * Where the preload library is (the path is written) and where the provider
- * is, if that is not the same directory (else ""): beside this program in a
- * build tree, or installed.  -ENOENT
+ * Find the preload library and the provider: in the build tree of this
+ * executable, or installed.  `preload` is set to the path of the library,
+ * `provider_dir` to the directory of the provider, or to "" if that is the
+ * same directory.  Return 0 or -ENOENT.
  */
 int find_libraries(char *preload, size_t len, char *provider_dir, size_t dlen);
 
 /*
- * Use fabric `name` (NULL: the environment's) from now on, in this process and
- * what it executes.  Its directory goes to dir.
+ * Select fabric `name` (NULL: that of URXE_FABRIC, or "default") for this
+ * process and the programs that it executes: set URXE_FABRIC.  Write the
+ * fabric's directory to dir.  Return 0 or the exit code.
  */
 int choose_fabric(const char *name, char dir[256]);
 
 /*
- * What urxe run gives a program, in this process's environment (run.c): in
- * fabric `name` (NULL: the environment's), with the host's devices or without.
+ * Set the environment of this process to the one that urxe run gives a
+ * program: fabric `name` as in choose_fabric(), with or without the RDMA
+ * devices of the host.  Return 0 or the exit code (run.c).
  */
 int set_environment(const char *name, bool host);
 
 /*
- * One --fault more, a rule or @FILE, for what is run (fault.c).  Not 0: it
- * cannot be understood, and that was said.
+ * Add the value of a --fault option, a rule or @FILE, to URXE_FAULTS
+ * (fault.c).  Return 0 or the exit code; the error has been printed.
  */
 int add_fault(const char *rule);
 int explain_faults(void); /* --fault=help */
 bool faults_are_given(void);
-/* Before what is run.  0, or the exit code. */
+/* Create the file of fault counters.  Return 0 or the exit code. */
 int faults_begin_run(void);
-/* And after it, if it ran: says which rules never struck. */
+/*
+ * Remove the file of fault counters.  If the program ran, report the rules
+ * that were never applied.
+ */
 void faults_end_run(bool ran);
 
 /*
- * Prepare the environment of programs that were built with a sanitizer
- * (sanitizer.c).
+ * Set the environment for programs that were built with a sanitizer.  preload
+ * is the path of the preload library (sanitizer.c).
  */
 void set_sanitizers(const char *preload);
 
-/* One word of a command line, as a shell takes it (env.c). */
+/* Print a word quoted for a POSIX shell (env.c). */
 void print_quoted(FILE *to, const char *word);
 
-/* How execvp failed: says why, returns the exit code (run.c). */
+/*
+ * Report why execvp(3) of cmd failed with err.  Return the exit code
+ * (run.c).
+ */
 int cannot_run(const char *cmd, int err);
 
 /*
- * The words of a shell for the user, whose prompt names the fabric, end with
- * NULL (shell.c).  They are valid until the process ends.
+ * Return the argument vector, ending with NULL, of the user's shell with a
+ * prompt that names the fabric.  It is valid until the process ends
+ * (shell.c).
  */
 char **shell_words(const char *fabric);
 
 /*
- * Names of the fabrics in the directory `base`, sorted; free each and the list
- * (fabrics.c).  How many, or -errno.
+ * List the names of the fabrics in the directory `base`, sorted.  The caller
+ * frees each name and the list.  Return their number or -errno (fabrics.c).
  */
 int fabrics_list(const char *base, char ***names);
 
-/* There is no fabric at dir: that, and which there are (fabrics.c). */
+/*
+ * Write to buf the message that there is no fabric at dir, with the names of
+ * the fabrics that exist next to it.  Return buf (fabrics.c).
+ */
 #define FABRICS_TEXT 512
 const char *no_fabric_text(const char *dir, char buf[FABRICS_TEXT]);
 
-/* Map the fabric at dir, or say why not; create: see fabric_open. */
+/*
+ * Map the fabric at dir with fabric_open(), which creates it if create is
+ * set.  Return 0, or the exit code after printing the error.
+ */
 struct urxe_fabric;
 int use_fabric(const char *dir, bool create, struct urxe_fabric **f);

@@ -13,7 +13,7 @@
 
 struct process {
 	pid_t pid, parent;
-	bool ours; /* a descendant */
+	bool ours; /* a descendant of this process */
 };
 
 static bool process_read(const char *name, struct process *p)
@@ -32,7 +32,7 @@ static bool process_read(const char *name, struct process *p)
 	n = fread(line, 1, sizeof(line) - 1, f);
 	fclose(f);
 	line[n] = 0;
-	/* PID (NAME) STATE PARENT ..., and the name may have all in it */
+	/* PID (NAME) STATE PARENT ...; NAME may contain any characters */
 	end = strrchr(line, ')');
 	if (!end || sscanf(end, ") %*c %d", &parent) != 1)
 		return false;
@@ -66,7 +66,7 @@ static struct process *processes_read(size_t *count)
 	return list;
 }
 
-/* Is its parent this process, or one that is known to be ours? */
+/* Return whether the parent of p is this process or a known descendant. */
 static bool process_is_below(const struct process *p, const struct process *all,
 			     size_t n)
 {
@@ -80,6 +80,9 @@ static bool process_is_below(const struct process *p, const struct process *all,
 	return false;
 }
 
+/*
+ * Repeat until no more are found: a parent may be after its child in `all`.
+ */
 void descendants_signal(int sig)
 {
 	struct process *all;

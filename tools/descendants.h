@@ -1,5 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * Signals to the descendants of this process, for the timeout of urxe run
+ * (supervise.c).
+ */
 #pragma once
 
-/* Send sig to all processes below this one that /proc shows. */
+/*
+ * Send sig to all descendants of this process that /proc shows.  Processes
+ * that are forked meanwhile, and those whose parent has ended, may be
+ * missed.
+ */
 void descendants_signal(int sig);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * urxe doctor: a line for each thing that can be wrong on a machine, or with
- * --fabric in what a fabric's processes share (inspect.c).
+ * urxe doctor: check this machine, and print a line or a JSON object for each
+ * result.  With --fabric, check the shared state of a fabric (inspect.c).
  */
 #include <getopt.h>
 #include <stdbool.h>

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* The checks of urxe doctor, grouped by what they look at. */
+/*
+ * The checks of urxe doctor.  doctor.c calls each of them; each calls
+ * report() for its results.
+ */
 #pragma once
 
 #include <stdbool.h>
@@ -7,15 +10,16 @@
 enum verdict { OK, WARN, FAIL };
 
 /*
- * One line: verdict, what was found, and unless it is well (cost and mend
- * NULL), what that costs and how to mend it.
+ * Print a result (verdict.c): the verdict and what was found.  cost is the
+ * consequence and mend the remedy; both may be NULL, as for OK.
  */
 void report(enum verdict v, const char *cost, const char *mend, const char *fmt,
 	    ...) __attribute__((format(printf, 4, 5)));
 
 /*
- * What the doctor says begins, and ends with the exit code; in between, which
- * check speaks (verdict.c).
+ * Begin the output, name the check that the next results belong to, and end
+ * the output.  report_end() returns the exit code: 1 if a result was FAIL
+ * (verdict.c).
  */
 void report_begin(bool json);
 void report_check(const char *name);
@@ -23,7 +27,7 @@ int report_end(void);
 
 #define ok(...) report(OK, NULL, NULL, __VA_ARGS__)
 
-extern char doctor_fabric[256]; /* its directory */
+extern char doctor_fabric[256]; /* directory of the fabric that is checked */
 
 void check_shared_memory(void); /* doctor_mem.c */
 void check_place(void);
@@ -43,8 +47,10 @@ void check_host_devices(void);
 void check_adversary(void);
 void check_faults(void);
 void check_wire(void); /* doctor_wire.c */
-/* doctor_firewall.c; who has not asked for the wire is not warned */
+/*
+ * doctor_firewall.c; wanted: URXE_WIRE is set, so that problems are warnings
+ */
 void check_firewall(bool wanted, bool ipv6);
 
-/* A fabric's whole shared state. */
+/* Check the whole shared state of the fabric at dir. */
 void inspect_fabric(const char *dir); /* inspect.c */

@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Does a firewall of this host take away what comes for the wire's port?
- * nf_tables (and iptables, which is kept there) is asked, which tells its rules
- * to root only; ufw and firewalld are known by their files.
+ * Check whether a firewall of this host drops packets to the RoCE v2 UDP
+ * port, WIRE_PORT.  check_wire() calls check_firewall().
  *
- * What a rule does with a packet is not worked out.  What is found: chains for
- * input that drop what no rule accepts, and rules that name the port.
+ * nf_tables, which also holds the rules of iptables-nft, is queried over
+ * netlink (NETLINK_NETFILTER); only root may do that.  ufw and firewalld are
+ * detected by their files.
+ *
+ * The rules are not evaluated for a packet.  This is a heuristic: it finds
+ * input chains that drop by policy or by an unconditional rule, and rules
+ * that name the port.  Members of sets and jumps between chains are not
+ * followed.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -34,17 +39,21 @@ static const char cost[] = "urxe run --wire: nothing of other hosts comes in";
 
 /* ------------------------------------------------------- attributes */
 
+/* A sequence of netlink attributes; `left` bytes follow `at`. */
+
 struct attributes {
 	const struct nlattr *at;
 	size_t left;
 };
 
+/* Return the payload of a, and its length in *n. */
 static const void *attr_data(const struct nlattr *a, size_t *n)
 {
 	*n = a->nla_len - NLA_HDRLEN;
 	return (const char *)a + NLA_HDRLEN;
 }
 
+/* Return the next attribute and advance; NULL at the end or if malformed. */
 static const struct nlattr *attr_next(struct attributes *in)
 {
 	const struct nlattr *a = in->at;
@@ -69,6 +78,7 @@ static const struct nlattr *attr_find(struct attributes in, int type)
 	return NULL;
 }
 
+/* Return the attributes nested in a, none if a is NULL. */
 static struct attributes attr_inside(const struct nlattr *a)
 {
 	struct attributes in = { NULL, 0 };
@@ -83,6 +93,10 @@ static struct attributes attr_find_inside(struct attributes in, int type)
 	return attr_inside(attr_find(in, type));
 }
 
+/*
+ * Return the string of the attribute, or "" if it is missing or
+ * unterminated.
+ */
 static const char *attr_text(struct attributes in, int type)
 {
 	const struct nlattr *a = attr_find(in, type);
@@ -95,6 +109,7 @@ static const char *attr_text(struct attributes in, int type)
 	return n && !text[n - 1] ? text : "";
 }
 
+/* Read a number, which is in network byte order, to *out in host order. */
 static bool attr_u32(struct attributes in, int type, uint32_t *out)
 {
 	const struct nlattr *a = attr_find(in, type);
@@ -116,18 +131,19 @@ static bool attr_u32(struct attributes in, int type, uint32_t *out)
 struct chain {
 	uint8_t family;
 	char table[64], name[64];
-	bool drops; /* what no rule accepts */
+	bool drops; /* packets that no rule accepts */
 };
 
 struct firewall {
-	struct chain chain[64]; /* for what comes in */
+	struct chain chain[64]; /* base chains at hook input or prerouting */
 	unsigned int chains;
-	bool ipv6; /* what comes in */
-	bool sets; /* there are, and what is in them is not looked at */
-	bool accepts, drops; /* a rule that names the port does */
-	int err; /* of asking */
+	bool ipv6; /* check for IPv6 packets, else IPv4 */
+	bool sets; /* a rule with a set accepts; its members are unknown */
+	bool accepts, drops; /* a rule that names the port does so */
+	int err; /* of the netlink requests: 0 or -errno */
 };
 
+/* Process one chain or rule of a dump. */
 typedef void take_fn(struct firewall *f, uint8_t family, struct attributes in);
 
 static const char *family_name(uint8_t family)
@@ -161,15 +177,18 @@ static void take_chain(struct firewall *f, uint8_t family, struct attributes in)
 	f->chains++;
 }
 
-/* What is known of a rule. */
+/* Summary of a rule. */
 struct rule {
 	bool names_port;
 	bool has_conditions, has_sets;
 	bool accepts, drops;
-	int from; /* the lower end of a range of ports, or -1 */
+	int from; /* lower bound of a port range, or -1 */
 };
 
-/* A value that may be a port; -1: it is none. */
+/*
+ * Return the value of attribute `type` if it has 2 bytes, as a port, else
+ * -1.
+ */
 static int port_of(struct attributes in, int type)
 {
 	const struct nlattr *a =
@@ -183,7 +202,11 @@ static int port_of(struct attributes in, int type)
 	return n == 2 ? data[0] << 8 | data[1] : -1;
 }
 
-/* The ports that iptables' match of UDP is for: struct xt_udp, from and to. */
+/*
+ * Return whether iptables' "udp" match is for a destination port range that
+ * contains the port and is not all ports.  The info is a struct xt_udp:
+ * source from and to, destination from and to.
+ */
 static bool is_udp_of_port(const void *info, size_t n)
 {
 	uint16_t ports[4];
@@ -195,7 +218,10 @@ static bool is_udp_of_port(const void *info, size_t n)
 	       !(ports[2] == 0 && ports[3] == UINT16_MAX);
 }
 
-/* struct xt_multiport: source, destination or both; how many; ports. */
+/*
+ * Return whether iptables' "multiport" match names the port.  The info is a
+ * struct xt_multiport: flags (0: source), count, ports.
+ */
 static bool is_multiport_of_port(const void *info, size_t n)
 {
 	const uint8_t *head = info;
@@ -212,7 +238,7 @@ static bool is_multiport_of_port(const void *info, size_t n)
 	return false;
 }
 
-/* Of iptables' */
+/* Return whether an iptables match in nf_tables names the port. */
 static bool is_match_of_port(struct attributes in)
 {
 	const struct nlattr *a = attr_find(in, NFTA_MATCH_INFO);
@@ -228,7 +254,10 @@ static bool is_match_of_port(struct attributes in)
 	return !strcmp(name, "multiport") && is_multiport_of_port(info, n);
 }
 
-/* A range may be two comparisons, the lower end's first. */
+/*
+ * Return whether a comparison names the port.  A range may be two
+ * comparisons, first that with its lower bound, which is kept in r->from.
+ */
 static bool cmp_names_port(struct rule *r, struct attributes in)
 {
 	const int port = port_of(in, NFTA_CMP_DATA);
@@ -243,7 +272,7 @@ static bool cmp_names_port(struct rule *r, struct attributes in)
 	return op == NFT_CMP_EQ && port == WIRE_PORT;
 }
 
-/* Does a condition name it? */
+/* Return whether the expression `name` is a condition that names the port. */
 static bool names_port(struct rule *r, const char *name, struct attributes in)
 {
 	if (!strcmp(name, "cmp"))
@@ -308,7 +337,7 @@ static void take_rule(struct firewall *f, uint8_t family, struct attributes in)
 		take_expression(
 			&r, attr_text(attr_inside(a), NFTA_EXPR_NAME),
 			attr_find_inside(attr_inside(a), NFTA_EXPR_DATA));
-	/* it may be in a chain that one for input leads to */
+	/* of all chains: an input chain may jump to this one */
 	f->sets |= r.has_sets && r.accepts;
 	f->accepts |= r.names_port && r.accepts;
 	f->drops |= r.names_port && r.drops;
@@ -333,7 +362,7 @@ static int nft_request(int fd, int type)
 	return send(fd, &r, sizeof(r), 0) == sizeof(r) ? 0 : -errno;
 }
 
-/* One message; 1: there are more, 0: that was all, or -errno. */
+/* Process one message.  Return 1 if more follow, 0 at the end, or -errno. */
 static int nft_take(struct firewall *f, const struct nlmsghdr *h, take_fn *take)
 {
 	const struct nlmsgerr *e = NLMSG_DATA(h);
@@ -353,6 +382,7 @@ static int nft_take(struct firewall *f, const struct nlmsghdr *h, take_fn *take)
 	return 1;
 }
 
+/* Dump all objects of `type` and call take for each.  Return 0 or -errno. */
 static int nft_ask(struct firewall *f, int fd, int type, take_fn *take)
 {
 	static _Alignas(struct nlmsghdr) char buffer[1 << 16];
@@ -378,7 +408,7 @@ static int nft_ask(struct firewall *f, int fd, int type, take_fn *take)
 
 static void nft_read(struct firewall *f, bool ipv6)
 {
-	/* who does not answer is not waited for */
+	/* do not wait long for a reply */
 	const struct timeval patience = { .tv_sec = 2 };
 	int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_NETFILTER);
 
@@ -395,6 +425,7 @@ static void nft_read(struct firewall *f, bool ipv6)
 	close(fd);
 }
 
+/* Return the first chain that drops, or NULL. */
 static const struct chain *nft_drops(const struct firewall *f)
 {
 	unsigned int i;
@@ -416,7 +447,7 @@ static void check_nft(bool wanted, bool ipv6)
 	if (f.err == -EPERM || f.err == -EACCES)
 		ok("wire: whether the firewall lets UDP port %d in, only root can ask",
 		   WIRE_PORT);
-	else if (f.err) /* there is no such subsystem */
+	else if (f.err) /* the kernel has no nf_tables */
 		ok("wire: no firewall is known to the kernel (nf_tables: %s)",
 		   strerror(-f.err));
 	else if (f.drops)
@@ -435,6 +466,7 @@ static void check_nft(bool wanted, bool ipv6)
 
 /* ------------------------------------------------------- front ends */
 
+/* Return whether a line of the file that is not a comment contains text. */
 static bool file_has(const char *path, const char *text)
 {
 	char line[512];
@@ -458,7 +490,7 @@ static void check_ufw(bool wanted)
 	       "wire: ufw is on, and drops what is not allowed");
 }
 
-/* It makes this directory when it starts. */
+/* firewalld creates this directory when it starts. */
 static bool firewalld_runs(void)
 {
 	return !access("/run/firewalld", F_OK);
@@ -492,7 +524,7 @@ static void check_firewalld(bool wanted)
 	       WIRE_PORT);
 }
 
-/* Root alone can read these names. */
+/* Only root can read these files. */
 static void check_legacy(bool ipv6)
 {
 	if (file_has(ipv6 ? "/proc/net/ip6_tables_names" :

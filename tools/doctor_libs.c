@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Libraries, and how programs will find the device with them. */
+/*
+ * urxe doctor: netlink, libibverbs, the libraries of urxe, other preload
+ * libraries, host devices, and the values of URXE_ADVERSARY and URXE_FAULTS.
+ */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <dlfcn.h>
@@ -47,7 +50,7 @@ void check_netlink(void)
 		ok("netlink: works");
 }
 
-static void *verbs; /* kept: the provider registers with it */
+static void *verbs; /* kept open: the provider registers with it */
 
 void check_libibverbs(void)
 {
@@ -107,7 +110,7 @@ void check_libraries(void)
 		ok("provider: %s", path);
 }
 
-/* Everything in a list of libraries that is not ours. */
+/* Write to buf the entries of a preload list that are not liburxe-kshim. */
 static void list_foreign(const char *list, char *buf, size_t len)
 {
 	size_t n, used = 0;
@@ -160,7 +163,7 @@ void check_host_devices(void)
 	DIR *dir;
 	int fd;
 
-	/* not through libc: under urxe run that is the fabric's directory */
+	/* a raw system call: the preload library redirects this path */
 	fd = (int)syscall(SYS_openat, AT_FDCWD, "/sys/class/infiniband",
 			  O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	dir = fd < 0 ? NULL : fdopendir(fd);

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Memory: where the fabric is, huge pages, limits. */
+/*
+ * urxe doctor: the directory of fabrics, free shared memory, huge pages and
+ * resource limits.
+ */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -20,9 +23,9 @@
 
 #define HUGE_PAGE (2ul << 20)
 #define WANT_FREE 256 /* MiB */
-#define NEED_FREE 2 /* a fabric and one context */
+#define NEED_FREE 2 /* MiB: a fabric and one context */
 
-/* The existing directory in which fabrics are or will be made. */
+/* Return the existing directory in which fabrics are or will be created. */
 static const char *fabric_place(void)
 {
 	static char dir[256];
@@ -32,7 +35,7 @@ static const char *fabric_place(void)
 		return "/dev/shm";
 	slash = strrchr(dir, '/');
 	if (access(dir, F_OK) && slash != dir)
-		*slash = 0; /* the last part is made when it is needed */
+		*slash = 0; /* created on demand */
 	return dir;
 }
 
@@ -76,7 +79,10 @@ void check_shared_memory(void)
 		ok("%s: tmpfs, %lu of %lu MiB are free", dir, avail, size);
 }
 
-/* How to make it a directory of mode 0700 of ours; false: it is one. */
+/*
+ * Write to mend how to make dir a directory of this user with mode 0700.
+ * Return false if it is one.
+ */
 static bool fabric_dir_mend(const char *dir, const struct stat *st, char *mend,
 			    size_t len)
 {
@@ -122,7 +128,10 @@ void check_fabric_dir(void)
 	}
 }
 
-/* 2 MiB pages free in a hugetlbfs that we may write; its path in buf. */
+/*
+ * Return the number of free 2 MiB pages of the writable hugetlbfs that has
+ * most of them, and its path in buf.  If it returns 0, buf is not set.
+ */
 static unsigned long free_hugetlb(char *buf, size_t len)
 {
 	unsigned long best = 0;
@@ -146,7 +155,10 @@ static unsigned long free_hugetlb(char *buf, size_t len)
 	return best;
 }
 
-/* Collapse one huge page of a file in the fabric's place: 0 or errno. */
+/*
+ * Collapse one huge page of a temporary file in the directory of fabrics with
+ * MADV_COLLAPSE.  Return 0 or errno.
+ */
 static int try_collapse(void)
 {
 	char *area, *p;
@@ -155,7 +167,7 @@ static int try_collapse(void)
 	fd = open(fabric_place(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
 	if (fd < 0)
 		return errno;
-	/* not ftruncate: that there is no room is no fault of huge pages */
+	/* allocates, unlike ftruncate(): a full tmpfs gives ENOSPC here */
 	ret = posix_fallocate(fd, 0, HUGE_PAGE);
 	if (ret)
 		goto out_close;
@@ -184,10 +196,10 @@ void check_huge_pages(void)
 	int err;
 
 	if (access(fabric_place(), W_OK | X_OK))
-		return; /* check_shared_memory has said so */
+		return; /* check_shared_memory() reports it */
 	err = try_collapse();
 	if (err == ENOSPC && pages < 32)
-		return; /* as above */
+		return; /* check_shared_memory() reports it */
 	if (pages >= 32)
 		ok("huge pages: %lu MiB free in %s", pages * 2, dir);
 	else if (!err)

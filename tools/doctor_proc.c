@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Processes: may they reach each other's memory, can they run side by side. */
+/*
+ * urxe doctor: whether processes can access each other's memory (Yama,
+ * process_vm_readv(2)), and the number of CPUs.
+ */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -46,7 +49,11 @@ void check_yama(void)
 static const char secret[] = "urxe doctor";
 static char window[sizeof(secret)];
 
-/* Read pid's secret and write it back into pid's window: 0 or errno. */
+/*
+ * Read the secret of process pid and write it to the window of that process.
+ * Both have the same addresses there, since the children are forked.  Return
+ * 0 or errno.
+ */
 static int reach(pid_t pid)
 {
 	char got[sizeof(secret)] = "";
@@ -63,7 +70,10 @@ static int reach(pid_t pid)
 	return 0;
 }
 
-/* In a child: try the pid that comes in, say how it went, stay alive. */
+/*
+ * Child process: for each PID read from `in`, write the result of reach() to
+ * `out`.  Exit at the end of file.
+ */
 static void child_main(int in, int out)
 {
 	pid_t pid;
@@ -79,7 +89,7 @@ static void child_main(int in, int out)
 
 struct child {
 	pid_t pid;
-	int to, from;
+	int to, from; /* pipes to and from the child */
 };
 
 static int child_start(struct child *c)
@@ -120,6 +130,7 @@ static void child_stop(struct child *c)
 	waitpid(c->pid, NULL, 0);
 }
 
+/* Have child c access the memory of process pid.  Return 0 or errno. */
 static int child_ask(struct child *c, pid_t pid)
 {
 	int err = EPIPE;
@@ -131,16 +142,18 @@ static int child_ask(struct child *c, pid_t pid)
 }
 
 /*
- * Two siblings, as two programs started from one shell are: neither is the
- * other's descendant.
+ * Test between two sibling processes, which is the relation of two programs
+ * started from one shell: neither is a descendant of the other (Yama).
  */
 void check_process_vm(void)
 {
 	struct child a, b;
 	int err;
 
-	/* the second child inherits the first one's pipes: harmless, for the
-	 * first ends when its input does, and that end is closed last */
+	/*
+	 * The second child inherits the pipes of the first.  It is stopped
+	 * before the first one, which then reads the end of file.
+	 */
 	err = child_start(&a);
 	if (err)
 		goto out;

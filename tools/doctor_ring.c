@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * The completion rings of the programs that run now.  What is in shared memory
- * may be anything, so a ring is copied out with pread(), which allocates
- * nothing and cannot fault, and the copy is looked at.
+ * urxe doctor: check the completion queue rings of all running programs.
+ *
+ * Shared memory may hold arbitrary data.  Each ring is therefore copied with
+ * pread(2), which allocates no pages and cannot fault, and the copy is
+ * checked.  No lock is taken, so the copy of a ring in use may be
+ * inconsistent.  A defect counts only if it is found in each of LOOKS
+ * copies.
  */
 #include <stdlib.h>
 #include <time.h>
@@ -13,7 +17,7 @@
 #include "shared/bitmap.h"
 #include "shared/cq_ring.h"
 
-/* A ring that is in use changes while it is copied; not each time like that. */
+/* Number of copies of a ring, and the time between them. */
 #define LOOKS 10
 #define PAUSE_NS 10000000
 
@@ -22,7 +26,10 @@ static bool copy_out(int fd, uint64_t offset, void *buf, size_t len)
 	return pread(fd, buf, len, (off_t)offset) == (ssize_t)len;
 }
 
-/* Where the ring of CQ index is; false: there is no such CQ. */
+/*
+ * Copy the shared part of CQ `index` to sh and the position of its ring to
+ * word.  Return false if the CQ does not exist.
+ */
 static bool cq_ring_word(int fd, uint32_t index, struct urxe_cq_sh *sh,
 			 uint64_t *word)
 {
@@ -33,6 +40,7 @@ static bool cq_ring_word(int fd, uint32_t index, struct urxe_cq_sh *sh,
 	return load_relaxed(&sh->live);
 }
 
+/* Check one copy of the ring.  Return NULL or the defect. */
 static const char *ring_look(int fd, uint64_t word, struct urxe_cq_sh *sh)
 {
 	const char *why = NULL;
@@ -54,7 +62,7 @@ static const char *ring_look(int fd, uint64_t word, struct urxe_cq_sh *sh)
 	return why;
 }
 
-/* NULL, or what is wrong each time. */
+/* Return NULL, or the last defect if each copy of the ring has one. */
 static const char *cq_check(int fd, uint32_t index)
 {
 	const struct timespec pause = { .tv_nsec = PAUSE_NS };
@@ -69,7 +77,7 @@ static const char *cq_check(int fd, uint32_t index)
 		if (!cq_ring_word(fd, index, &sh, &word))
 			return NULL;
 		why = ring_look(fd, word, &sh);
-		/* destroyed or resized meanwhile? */
+		/* no defect if the CQ was destroyed or resized meanwhile */
 		if (!why || !cq_ring_word(fd, index, &now, &after) ||
 		    after != word)
 			return NULL;
@@ -77,10 +85,12 @@ static const char *cq_check(int fd, uint32_t index)
 	return why;
 }
 
+/* Numbers of CQs, and of those with a defect. */
 struct tally {
 	uint32_t cqs, bad;
 };
 
+/* Check the CQs of the context in `slot`, if it is alive. */
 static void context_check(struct urxe_fabric *f, uint32_t slot, struct tally *t)
 {
 	const struct urxe_ctx_slot *c = &f->dev->ctx[slot];
@@ -92,7 +102,7 @@ static void context_check(struct urxe_fabric *f, uint32_t slot, struct tally *t)
 	if (!fabric_context_alive(f, slot, gen) ||
 	    arena_map_peer(f, slot, gen, &a, &fd))
 		return;
-	for (i = 1; i < URXE_MAX_CQ; i++) { /* 0 is none */
+	for (i = 1; i < URXE_MAX_CQ; i++) { /* 0: reserved */
 		if (!bitmap_test(a->cq_map, i))
 			continue;
 		t->cqs++;
@@ -117,7 +127,7 @@ void check_rings(void)
 	char dir[256];
 	uint32_t i;
 
-	/* check_fabric_dir has said what is wrong with it */
+	/* check_fabric_dir() reports the errors of these calls */
 	if (fabric_dir(dir, sizeof(dir)) || fabric_open(dir, false, &f))
 		return;
 	for (i = 0; i < URXE_MAX_CTX; i++)

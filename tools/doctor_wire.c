@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* The wire: what urxe run --wire would meet. */
+/*
+ * urxe doctor: check the address, UDP port, MTU and firewall that urxe run
+ * --wire (RoCE v2) would use.
+ */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <stdlib.h>
@@ -14,10 +17,11 @@
 
 static const char cost[] = "urxe run --wire: no other host is reached";
 
-/* Headers of a RoCE packet, at most. */
+/* Maximum length of the headers of a RoCE packet, and maximum path MTU. */
 #define HEADERS 80
 #define MTU_MOST 4096
 
+/* Return the MTU of the interface, or 0 if it is unknown. */
 static int mtu_of(const struct wire_choice *w)
 {
 	struct ifreq r = { 0 };
@@ -32,7 +36,7 @@ static int mtu_of(const struct wire_choice *w)
 	return mtu;
 }
 
-/* Who has not asked for the wire is not warned. */
+/* URXE_WIRE is set.  If not, problems are reported as OK, not as warnings. */
 static bool wanted;
 
 static void check_mtu(const struct wire_choice *w)
@@ -53,7 +57,9 @@ static void check_mtu(const struct wire_choice *w)
 		       mtu, path);
 }
 
-/* Somebody has the port; of fabrics one for each address can. */
+/*
+ * Report that the port is in use.  One fabric for each address can have it.
+ */
 static void port_in_use(const struct wire_choice *w)
 {
 	const bool rxe = !access("/sys/module/rdma_rxe", F_OK);

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * urxe env: what urxe run gives a program, for those who start programs
- * themselves: eval "$(urxe env)" in a shell, NAME=value lines for files that a
- * CI reads the environment of later steps from.
+ * urxe env: print the environment that urxe run gives a program, for programs
+ * that are started in another way.  The output is for a shell, as in
+ * eval "$(urxe env)", or with --github NAME=value lines, as for the file
+ * $GITHUB_ENV of a CI.
  */
 #include <getopt.h>
 #include <stdbool.h>
@@ -37,7 +38,10 @@ static void print_sh(const char *name, const char *value)
 	putchar('\n');
 }
 
-/* Such a file cannot take a variable away; ours are off when they are empty. */
+/*
+ * Print an unset variable as an empty one: such a file cannot unset a
+ * variable, and empty variables of urxe have no effect.
+ */
 static void print_line(const char *name, const char *value)
 {
 	printf("%s=%s\n", name, value ? value : "");
@@ -99,7 +103,7 @@ static int cmd_env(int argc, char **argv)
 		ret = record_set_environment(&record);
 	if (ret)
 		return ret;
-	/* all or nothing: half an environment is none */
+	/* print all variables or, if one has a line break, none */
 	for (i = 0; i < sizeof(names) / sizeof(*names); i++) {
 		value = getenv(names[i]);
 		if (print == print_line && value && strchr(value, '\n'))

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* The fabrics of a directory. */
+/*
+ * Enumerate the fabrics in a directory, for urxe info, the shell completions
+ * (urxe info --names) and messages about a fabric that does not exist.
+ */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <errno.h>
@@ -11,6 +14,7 @@
 #include "chaos/nearest.h"
 #include "commands.h"
 
+/* A fabric is a directory that has a regular file "device". */
 static bool is_fabric(const char *base, const char *name)
 {
 	char path[600];
@@ -41,7 +45,7 @@ int fabrics_list(const char *base, char ***names)
 	return *names ? count : -ENOMEM;
 }
 
-/* As many names as there is room for. */
+/* Append names to buf at offset n, as many as FABRICS_TEXT bytes hold. */
 static void add_names(char *buf, size_t n, char **names, int count)
 {
 	const char *between = "; there are: ";

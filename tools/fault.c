@@ -1,5 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* urxe run --fault: the rules of chaos/fault.h, read before CMD begins. */
+/*
+ * urxe run --fault: parse fault injection rules (chaos/fault.h) before
+ * COMMAND starts, pass them on in URXE_FAULTS, and report afterwards the
+ * rules that were never applied.
+ *
+ * The processes count in a shared file that URXE_FAULT_TALLY names
+ * (chaos/fault_tally.h).  A nested urxe run makes a file of its own; at its
+ * end it adds the counts of the rules that it inherited to the outer file.
+ */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -63,11 +71,14 @@ int explain_faults(void)
 	return 0;
 }
 
-/* All of it, with an end; NULL and errno. */
+/*
+ * Read a whole file as a string, without a byte order mark; the caller frees
+ * it.  Return NULL with errno set; EILSEQ if the file has a NUL byte.
+ */
 static char *file_read(const char *path)
 {
 	static const char mark[] =
-		"\xef\xbb\xbf"; /* of UTF-8, by some editors */
+		"\xef\xbb\xbf"; /* UTF-8 byte order mark, from editors */
 	FILE *f = fopen(path, "re");
 	char *text = NULL;
 	size_t room = 0;
@@ -93,7 +104,7 @@ static char *file_read(const char *path)
 	return NULL;
 }
 
-/* A rule more in URXE_FAULTS. */
+/* Append a rule to URXE_FAULTS.  Return 0 or the exit code. */
 static int environment_add(const char *rule)
 {
 	const char *old = getenv("URXE_FAULTS");
@@ -108,7 +119,7 @@ static int environment_add(const char *rule)
 	return ret ? fail(1, "no memory") : 0;
 }
 
-static struct faults parsed; /* by add_fault() */
+static struct faults parsed; /* the rules of --fault, by add_fault() */
 
 int add_fault(const char *rule)
 {
@@ -134,10 +145,12 @@ int add_fault(const char *rule)
 	return ret;
 }
 
-/* ------------------------------------------------------- what came of them */
+/* ------------------------------------------------------- counters */
 
-static struct faults all; /* with those that were in the environment */
-static struct fault_tally *tally, *outer; /* of who runs us; or NULL */
+/* The rules in URXE_FAULTS: inherited ones first, then those of `parsed`. */
+static struct faults all;
+/* Counters of this run and of an outer urxe run; NULL: there is none. */
+static struct fault_tally *tally, *outer;
 static char tally_path[4096];
 
 bool faults_are_given(void)
@@ -145,7 +158,7 @@ bool faults_are_given(void)
 	return parsed.n;
 }
 
-/* A file to count in; false: there is no place for it. */
+/* Create the file of counters in dir and map it.  Return false on failure. */
 static bool tally_open(const char *dir)
 {
 	int fd;
@@ -186,7 +199,7 @@ int faults_begin_run(void)
 		    strerror(errno));
 }
 
-/* A test that met none of its faults has shown nothing. */
+/* Report the rule if it was never applied: then the test covered nothing. */
 static void fault_say_met(const struct fault_rule *r)
 {
 	const uint64_t fitted = load_relaxed(&tally[r->index].fitted);

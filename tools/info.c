@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* urxe info: what there is, who uses it, and how much of it. */
+/*
+ * urxe info: print fabrics, their devices, and the processes that use them
+ * with their numbers of objects.  Contexts of dead processes are reaped
+ * first.
+ */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <dirent.h>
@@ -68,7 +72,7 @@ static void show_holder(struct urxe_fabric *f)
 		       load_relaxed(&p->pid), p->comm);
 }
 
-/* Those that have counted something, under the names of hw_counters. */
+/* Print the counters that are not 0, by their names in hw_counters. */
 static void show_counters(const struct urxe_dev *dev)
 {
 	const char *before = "  counters: ";
@@ -122,6 +126,7 @@ static void show_dm(struct urxe_fabric *f)
 	printf("; pages: %s\n", dm_kind_name(load_relaxed(&dev->dm_kind)));
 }
 
+/* Print the numbers of objects; used: NULL for the limits. */
 static void show_row(const char *a, const char *b,
 		     const _Atomic uint32_t used[URXE_OBJ_COUNT])
 {
@@ -209,7 +214,7 @@ static void show_text(struct urxe_fabric *f, const char *dir, int dead)
 		       dead == 1 ? " was" : "s were");
 }
 
-/* json: an element of it, or NULL for text. */
+/* Print a fabric as an element of json, or as text if json is NULL. */
 static int show_fabric(const char *dir, struct json *json)
 {
 	struct urxe_fabric *f;
@@ -228,10 +233,10 @@ static int show_fabric(const char *dir, struct json *json)
 	return 0;
 }
 
-/* What is printed of each fabric. */
+/* Output format. */
 struct form {
-	bool names;
-	struct json *json;
+	bool names; /* only names */
+	struct json *json; /* NULL: text */
 };
 
 static int show_one(const char *base, const char *name, const struct form *as)
@@ -265,7 +270,10 @@ static int show_all(char *base, const struct form *as)
 	return ret;
 }
 
-/* The named fabric, or all in the directory of dir, which is changed. */
+/*
+ * Print the fabric at dir, or if `one` is false all fabrics next to it.  dir
+ * is modified.  Return the exit code.
+ */
 static int show_as(char *dir, bool one, const struct form *as)
 {
 	int ret;

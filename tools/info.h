@@ -1,18 +1,24 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* What urxe info finds, as text (info.c) and as JSON (info_json.c). */
+/* Functions that the text (info.c) and JSON (info_json.c) output share. */
 #pragma once
 
 #include "fabric/fabric.h"
 #include "json.h"
 
-/* The process that holds the socket of the wire; NULL: none. */
+/* Return the process that owns the socket of the wire, or NULL. */
 const struct urxe_process *info_holder(struct urxe_fabric *f);
-/* What the adversary was told when the process was executed; NULL: there is
- * none.  The caller frees it. */
+/*
+ * Return the value that URXE_ADVERSARY had when process pid was executed,
+ * from /proc/PID/environ, or NULL if it had none or cannot be read.  The
+ * caller frees it.
+ */
 char *info_adversary(int pid);
-/* Device memory in use.  Not 0: the lock cannot be had, and that was said. */
+/*
+ * Get the number of bytes and of allocations of device memory in use.  Return
+ * 0, or the exit code if the device lock cannot be taken; the error has been
+ * printed.
+ */
 int info_dm(struct urxe_fabric *f, uint64_t *bytes, uint32_t *pieces);
 
-/* An element: the fabric in directory dir, of which `dead` contexts were freed.
- */
+/* Write a JSON object for the fabric at dir; `dead` contexts were reaped. */
 void info_put(struct json *j, struct urxe_fabric *f, const char *dir, int dead);

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* The JSON output of urxe info (urxe info --json). */
 #include <arpa/inet.h>
 #include <stdlib.h>
 #include <string.h>
@@ -54,7 +55,7 @@ static void put_holder(struct json *j, struct urxe_fabric *f)
 	json_close(j, '}');
 }
 
-/* Also those that are 0. */
+/* Write all counters, including those that are 0. */
 static void put_counters(struct json *j, const struct urxe_dev *dev)
 {
 	int i;
@@ -85,7 +86,7 @@ static void put_dm(struct json *j, struct urxe_fabric *f)
 	json_close(j, '}');
 }
 
-/* used: NULL for the limits. */
+/* Write the numbers of objects; used: NULL for the limits. */
 static void put_objects(struct json *j, const char *name,
 			const _Atomic uint32_t used[URXE_OBJ_COUNT])
 {

@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* urxe doctor --fabric NAME: is what the fabric's processes share sound? */
+/*
+ * urxe doctor --fabric NAME: check the consistency of a fabric's shared
+ * state (inspect.h).  First the resources of dead processes are reaped and
+ * each lock is taken once, to find locks that are stuck.  The checks follow.
+ */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -16,7 +20,7 @@
 #include "doctor.h"
 #include "inspect.h"
 
-#define LOOKS 8 /* at what is in use; half done is nothing each time */
+#define LOOKS 8 /* passes; a transient state does not persist over all */
 #define PAUSE_NS 50000000
 
 void found(struct findings *out, const char *fmt, ...)
@@ -43,7 +47,7 @@ static bool findings_have(const struct findings *in, const char *line)
 	return false;
 }
 
-/* Keep what is in both. */
+/* Remove from out the findings that `in` does not have. */
 static void findings_keep(struct findings *out, const struct findings *in)
 {
 	unsigned int i, kept = 0;
@@ -105,12 +109,13 @@ uint32_t bits_count(const uint64_t *map, uint32_t bits)
 
 /* --------------------------------------------------------------- locks */
 
+/* Take the lock of the connection manager and reap dead event channels. */
 static void reap_channels(struct urxe_fabric *f, struct findings *out)
 {
 	struct cm cm = { .f = f };
 
 	if (faccessat(f->dirfd, "cm", F_OK, 0) || cm_map(f, &cm.t))
-		return; /* nobody used it, or inspect_cm says why */
+		return; /* never used, or inspect_cm() reports the error */
 	if (cm_lock(&cm)) {
 		found(out, "%s", fabric_why());
 	} else {
@@ -121,7 +126,10 @@ static void reap_channels(struct urxe_fabric *f, struct findings *out)
 	munmap(cm.t, sizeof(*cm.t));
 }
 
-/* Give back what the dead had, as everybody does who opens the device. */
+/*
+ * Reap the resources of dead processes, as each open of the device does.
+ * Locks that cannot be taken are findings.
+ */
 static void clear_up(struct urxe_fabric *f, struct findings *out)
 {
 	if (fabric_lock(f)) {
@@ -133,6 +141,7 @@ static void clear_up(struct urxe_fabric *f, struct findings *out)
 	reap_channels(f, out);
 }
 
+/* Take the arena lock of a context once. */
 static void try_arena_lock(struct urxe_fabric *f, uint32_t slot, uint32_t gen,
 			   struct findings *out)
 {
@@ -140,7 +149,7 @@ static void try_arena_lock(struct urxe_fabric *f, uint32_t slot, uint32_t gen,
 	int fd;
 
 	if (arena_map_peer(f, slot, gen, &a, &fd))
-		return; /* inspect_arena says why */
+		return; /* inspect_arena() reports it */
 	if (arena_lock(f, a))
 		found(out, "context %u.%u: %s", slot, gen, fabric_why());
 	else
@@ -163,7 +172,7 @@ static void try_arena_locks(struct urxe_fabric *f, struct findings *out)
 	}
 }
 
-/* ------------------------------------------------------------- looking */
+/* -------------------------------------------------------------- passes */
 
 static void look_at_contexts(struct look *l)
 {
@@ -181,6 +190,7 @@ static void look_at_contexts(struct look *l)
 	}
 }
 
+/* Make one pass over the fabric.  Add its findings to out. */
 static void look(struct look *l, struct findings *out)
 {
 	int fd;
@@ -202,7 +212,10 @@ static void look(struct look *l, struct findings *out)
 	inspect_cm(l);
 }
 
-/* What is wrong at each look: what is half done is nothing each time. */
+/*
+ * Repeat the pass, and keep the findings that all passes have.  This excludes
+ * transient states of operations in progress.
+ */
 static void look_often(struct look *l, struct findings *out)
 {
 	const struct timespec pause = { .tv_nsec = PAUSE_NS };
@@ -212,7 +225,7 @@ static void look_often(struct look *l, struct findings *out)
 	look(l, out);
 	for (i = 1; i < LOOKS && out->n; i++) {
 		nanosleep(&pause, NULL);
-		fabric_reap(l->f); /* who died meanwhile */
+		fabric_reap(l->f); /* processes that died meanwhile */
 		look(l, &more);
 		findings_keep(out, &more);
 		findings_free(&more);
@@ -221,7 +234,9 @@ static void look_often(struct look *l, struct findings *out)
 
 static int look_alloc(struct look *l)
 {
-	/* its heap and bounce rings are not copied: pages that nobody touches */
+	/*
+	 * the heap and bounce rings are not copied: their pages stay unused
+	 */
 	l->arena = aligned_alloc(URXE_PAGE, sizeof(*l->arena));
 	l->dev = aligned_alloc(URXE_PAGE, (sizeof(*l->dev) + URXE_PAGE - 1) /
 						  URXE_PAGE * URXE_PAGE);

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Does all that a fabric's processes share agree with itself?
+ * Consistency checks of a fabric's shared state, for urxe doctor --fabric.
  *
- * What is looked at are copies, made with pread(), which allocates nothing and
- * cannot fault; whatever is in them, an index is bounded before it is used.
- * Nothing is locked for it: of a fabric that is in use only what is found at
- * each of several looks counts.
+ * The checks read copies made with pread(2), which allocates no pages and
+ * cannot fault.  The copies may hold arbitrary data: each index is bounded
+ * before it is used.  No lock is held during a pass.  A finding counts only
+ * if each of several passes has it, since the fabric may be in use
+ * (inspect.c).
  */
 #pragma once
 
@@ -14,36 +15,45 @@
 #include "fabric/fabric.h"
 #include "shared/cm_tables.h"
 
-/* What is wrong, a line each. */
+/* The defects found, a line of text each. */
 struct findings {
 	char **line;
 	unsigned int n;
 };
 
+/* Add a defect. */
 void found(struct findings *out, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 
-/* One look at a fabric. */
+/* One pass over a fabric. */
 struct look {
 	struct urxe_fabric *f;
 	struct findings *out;
-	struct urxe_dev *dev; /* copies */
-	struct urxe_arena *arena; /* of one context after the other */
-	uint32_t live; /* contexts */
-	uint32_t dm_mrs[URXE_MAX_DM]; /* as the arenas have them */
+	struct urxe_dev *dev; /* copy of the device segment */
+	struct urxe_arena *arena; /* copy of one arena at a time */
+	uint32_t live; /* number of live contexts */
+	/* MRs on each device memory slot, counted in the arenas */
+	uint32_t dm_mrs[URXE_MAX_DM];
 };
 
-/* From the file at fd; false: it is not that long. */
+/*
+ * Copy from file fd.  Return false on an error or if the file is too short.
+ */
 bool copy_out(int fd, uint64_t offset, void *buf, size_t len);
-/* The connection manager's tables into cm->t, as far as they are in use. */
+/*
+ * Copy the connection manager's tables to cm->t, up to their high-water
+ * marks.  Return as copy_out() does.
+ */
 struct cm;
 bool cm_copy_out(int fd, struct cm *cm);
-/* Is (slot, gen) a context that is open? */
+/* Return whether the copied context table has (slot, gen) in use. */
 bool look_is_context(const struct look *l, uint32_t slot, uint32_t gen);
+/* Return the number of bits set; bits is a multiple of 64. */
 uint32_t bits_count(const uint64_t *map, uint32_t bits);
 
+/* The checks of a pass, in this order but for inspect_arena(). */
 void inspect_device(struct look *l); /* inspect_dev.c */
-void inspect_device_memory(struct look *l); /* after the arenas */
+void inspect_device_memory(struct look *l); /* needs dm_mrs of all arenas */
 void inspect_files(struct look *l);
 void inspect_arena(struct look *l, uint32_t slot); /* inspect_arena.c */
 void inspect_cm(struct look *l); /* inspect_cm.c */

@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* One context's share: keys, PDs, queues, and the pages of their rings. */
+/*
+ * Consistency checks of one arena (the shared state of a context): keys, PDs,
+ * queues, and the allocation of heap pages to rings.  References are counted
+ * anew and compared with the stored counts.
+ */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <stdio.h>
@@ -16,14 +20,15 @@
 
 struct arena_look {
 	struct look *l;
-	const struct urxe_arena *a; /* up to its rings */
-	int fd;
+	const struct urxe_arena *a; /* copy, up to member `ring` */
+	int fd; /* of the arena's file */
 	uint32_t slot;
-	uint64_t heap[URXE_HEAP_PAGES / 64]; /* as its users have it */
+	/* heap pages and small units that rings use */
+	uint64_t heap[URXE_HEAP_PAGES / 64];
 	uint64_t small[URXE_SMALL_UNITS / 64];
-	uint32_t refs[URXE_MAX_PD]; /* on PDs, that we can see */
-	uint32_t windows[URXE_MAX_KEY];
-	uint32_t files[URXE_MAX_FILES];
+	uint32_t refs[URXE_MAX_PD]; /* references on PDs in shared state */
+	uint32_t windows[URXE_MAX_KEY]; /* MWs bound to each MR */
+	uint32_t files[URXE_MAX_FILES]; /* MRs of each file */
 };
 
 #define wrong(al, fmt, ...)                                      \
@@ -39,7 +44,11 @@ static void check_count(struct arena_look *al, enum urxe_obj o, uint32_t n)
 		      fabric_obj_name(o), n);
 }
 
-/* A ring of queue `what` index has these bits of its heap. */
+/*
+ * Mark n bits from `first` in seen, as used by the ring of queue `what`
+ * index.  They must not be marked yet, and must be marked in map, the
+ * allocator's.
+ */
 static void heap_mark(struct arena_look *al, const char *what, uint32_t index,
 		      uint64_t *seen, const uint64_t *map, uint64_t first,
 		      uint64_t n)
@@ -59,7 +68,7 @@ static void heap_mark(struct arena_look *al, const char *what, uint32_t index,
 		      index);
 }
 
-/* A small ring is here; false: it cannot be. */
+/* Account for a small ring.  Return false if offset is not that of one. */
 static bool small_add(struct arena_look *al, const char *what, uint32_t index,
 		      uint64_t offset, uint64_t bytes)
 {
@@ -75,7 +84,10 @@ static bool small_add(struct arena_look *al, const char *what, uint32_t index,
 	return true;
 }
 
-/* A ring of queue `what` index is here; false: it cannot be. */
+/*
+ * Account for the ring of queue `what` index.  Return false, after adding a
+ * finding, if its position is invalid.
+ */
 static bool heap_add(struct arena_look *al, const char *what, uint32_t index,
 		     uint64_t offset, uint64_t bytes)
 {
@@ -178,7 +190,7 @@ static void inspect_srqs(struct arena_look *al)
 	check_count(al, URXE_OBJ_SRQ, n);
 }
 
-/* index is of a CQ, or 0 where the QP needs none. */
+/* Check that CQ `index` exists.  0: the QP has no such CQ. */
 static void check_qp_cq(struct arena_look *al, uint32_t qpn, uint32_t index)
 {
 	if (index && (index >= URXE_MAX_CQ ||
@@ -219,7 +231,7 @@ static void inspect_qps(struct arena_look *al)
 			continue;
 		}
 		check_rq(al, "the receive queue of QP slot", i, &qp->rq);
-		if (!conn) /* it comes or goes */
+		if (!conn) /* being created or destroyed */
 			continue;
 		if (qpn != URXE_DIR_QPN(e))
 			wrong(al, "QP 0x%x is 0x%x in the directory", qpn,
@@ -284,7 +296,7 @@ static void inspect_keys(struct arena_look *al)
 		n[!!(k->flags & URXE_MR_IS_MW)]++;
 		check_key(al, i);
 	}
-	/* a window that is just made, or goes, is not marked as one */
+	/* an MW that is being created or destroyed may count as an MR here */
 	if (n[0] + n[1] != bits_count(al->a->key_map, URXE_MAX_KEY) - 1)
 		wrong(al, "the map of keys is not as large as it seems");
 	check_count(al, URXE_OBJ_MR, n[0]);
@@ -305,7 +317,10 @@ static void inspect_keys(struct arena_look *al)
 	}
 }
 
-/* AHs hold their PD, too, and they are private. */
+/*
+ * Check the reference counts of PDs.  A stored count may exceed the number
+ * found: AHs, which are private to the process, also hold a reference.
+ */
 static void inspect_pds(struct arena_look *al)
 {
 	uint32_t i, refs, n = 0;

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* The connection manager's tables and its channels' FIFOs. */
+/*
+ * Consistency checks of the connection manager's tables (shared/cm_tables.h)
+ * and of the FIFOs of event channels.
+ */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <stdio.h>
@@ -11,7 +14,7 @@
 #include "cm/cm.h"
 #include "inspect.h"
 
-/* cm is a copy of the tables, in which cm.h's functions find entries. */
+/* In this file cm->t is a copy of the tables; cm.h's lookups work on it. */
 
 static void inspect_channel(struct look *l, struct cm *cm, struct cm_chan *c,
 			    uint8_t *seen)
@@ -73,7 +76,7 @@ static void inspect_events(struct look *l, struct cm *cm)
 	free(seen);
 }
 
-/* Each FIFO is of a channel that is there. */
+/* Check that each FIFO belongs to a channel in the table. */
 static void inspect_fifos(struct look *l, struct cm *cm)
 {
 	DIR *dir = dir_open(l->f->dirfd, "cm.d");
@@ -96,7 +99,7 @@ static void inspect_fifos(struct look *l, struct cm *cm)
 		closedir(dir);
 }
 
-/* The entries that have memory. */
+/* Copy the entries of one table below its high-water mark (cm_KINDs()). */
 #define COPY(fd, cm, kind)                                    \
 	copy_out(fd, offsetof(struct cm_table, kind), (cm)->t->kind, \
 		 cm_##kind##s(cm) * sizeof(*(cm)->t->kind))
@@ -115,7 +118,7 @@ void inspect_cm(struct look *l)
 
 	fd = openat(l->f->dirfd, "cm", O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
-		return; /* nobody used it */
+		return; /* the connection manager was never used */
 	cm.t = aligned_alloc(URXE_PAGE, sizeof(*cm.t));
 	if (cm.t && !cm_copy_out(fd, &cm)) {
 		found(l->out, "the file \"cm\" is short");

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* The device segment, the heap of device memory, and the directories. */
+/*
+ * Consistency checks of the device segment, of the device memory heap, and of
+ * the files in the fabric's directories.
+ */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <stdio.h>
@@ -139,7 +142,10 @@ void inspect_device(struct look *l)
 
 /* ------------------------------------------------------- device memory */
 
-/* Its pages go to map; one that is there already is somebody else's, too. */
+/*
+ * Mark the pages of device memory slot i in map.  If the slot does not share
+ * its pages, none may be marked already.
+ */
 static void dm_add(struct look *l, uint32_t i, uint64_t *map)
 {
 	const struct urxe_dm_slot *d = &l->dev->dm[i];
@@ -200,7 +206,10 @@ void inspect_device_memory(struct look *l)
 
 /* --------------------------------------------------------- directories */
 
-/* Each file is of a context that is there. */
+/*
+ * Check that each file in directory `name` belongs to a context in use.  File
+ * names have that many numbers: slot, generation, and for FIFOs a number.
+ */
 static void inspect_dir(struct look *l, const char *name, int numbers)
 {
 	DIR *dir = dir_open(l->f->dirfd, name);
@@ -217,7 +226,10 @@ static void inspect_dir(struct look *l, const char *name, int numbers)
 		if (!strcmp(e->d_name, ".") || !strcmp(e->d_name, ".."))
 			continue;
 		n = sscanf(e->d_name, "%u.%u.%u%c", &slot, &gen, &fifo, &rest);
-		/* who made it died, and others have the context */
+		/*
+		 * A FIFO that no reader has opened.  It stays if its creator
+		 * died and other processes use the context.
+		 */
 		if (n == 4 && rest == URXE_FIFO_NASCENT)
 			n = 3;
 		if (n != numbers || !look_is_context(l, slot, gen))
@@ -227,7 +239,7 @@ static void inspect_dir(struct look *l, const char *name, int numbers)
 	closedir(dir);
 }
 
-/* What a process leaves that dies while it makes a file. */
+/* Find temporary files of processes that died while they created a file. */
 static void inspect_top(struct look *l)
 {
 	static const char *const made[] = { "device.", "cm.", "tree." };

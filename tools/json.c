@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* A JSON writer, which also validates UTF-8. */
 #include "json.h"
 
 static bool is_between(char c, unsigned char low, unsigned char high)
@@ -6,7 +7,7 @@ static bool is_between(char c, unsigned char low, unsigned char high)
 	return (unsigned char)c >= low && (unsigned char)c <= high;
 }
 
-/* RFC 3629, 4 */
+/* The ranges of each byte: RFC 3629, section 4. */
 int utf8_length(const char *s)
 {
 	unsigned char first = (unsigned char)*s;
@@ -29,7 +30,7 @@ int utf8_length(const char *s)
 	return n;
 }
 
-/* U+2028 and U+2029, which end a line of JavaScript. */
+/* U+2028 and U+2029, which JavaScript takes for line terminators. */
 static bool ends_line(const char *s)
 {
 	return s[0] == '\xe2' && s[1] == '\x80' &&

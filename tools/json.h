@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * A streaming JSON writer (RFC 8259).  It writes to a stdio stream; ferror()
+ * reports write errors.
+ */
 #pragma once
 
 #include <stdbool.h>
@@ -6,19 +10,22 @@
 #include <stdio.h>
 
 /*
- * A string of JSON, with its quotes.  Names and paths may hold any bytes; those
- * that are no UTF-8 are taken for Latin-1.  It can stand in an HTML page's
- * <script>: what would end that, or a line there, is written as a number.
+ * Write s as a JSON string with its quotes.  s may have any bytes; bytes that
+ * are not valid UTF-8 are taken for Latin-1.  The output is also safe in a
+ * <script> element of HTML: '<', U+2028 and U+2029 are written as \uXXXX.
  */
 void json_string(FILE *to, const char *s);
 
-/* A text with members and elements; the writer sets the commas. */
+/* Writer state, with which the functions below insert the commas. */
 struct json {
 	FILE *to;
-	bool more; /* one was written there already */
+	bool more; /* the next member or element needs a comma before it */
 };
 
-/* What begins with { or [, and ends so; name is NULL in a list. */
+/*
+ * Begin and end an object ('{', '}') or an array ('[', ']'); write a member
+ * or an element.  name is the member's, or NULL for an element of an array.
+ */
 void json_open(struct json *j, const char *name, char bracket);
 void json_close(struct json *j, char bracket);
 void json_put_string(struct json *j, const char *name, const char *s);
@@ -28,5 +35,5 @@ void json_put_double(struct json *j, const char *name, double x);
 void json_put_bool(struct json *j, const char *name, bool is);
 void json_put_null(struct json *j, const char *name);
 
-/* Bytes of the character of UTF-8 that s begins with; 0: it is none. */
+/* Return the length in bytes of the UTF-8 character at s, or 0 if invalid. */
 int utf8_length(const char *s);

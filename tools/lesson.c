@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * urxe lesson: the course in docs/lessons.  What is said about a lesson stands
- * in its page: the first line is "# Lesson N: TITLE", and what its reader
- * should think of before it runs is the section "## Say first what you
- * expect".
+ * urxe lesson: list the lessons in docs/lessons/course, or run one in a
+ * fabric of its own.
+ *
+ * The text of a lesson is in its Markdown page NN-NAME.md.  The first line
+ * of the page is "# Lesson N: TITLE".  The section "## Say first what you
+ * expect" has the questions that are printed before the program runs.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -21,7 +23,10 @@
 
 #define QUESTIONS "## Say first what you expect"
 
-/* The pages with the sources, and the programs: as in main.c, find_libraries */
+/*
+ * Directories of the pages with the sources, and of the programs, in the
+ * order of find_libraries() in main.c.
+ */
 static const struct {
 	const char *pages, *programs;
 } places[] = {
@@ -33,7 +38,7 @@ static const struct {
 
 struct course {
 	char pages[4096], programs[4096];
-	glob_t found; /* the pages, in their order */
+	glob_t found; /* paths of the pages, sorted by number */
 };
 
 static bool course_find(struct course *c)
@@ -55,7 +60,7 @@ static bool course_find(struct course *c)
 	return false;
 }
 
-/* "03-send-receive" */
+/* Get the name of a lesson, as "03-send-receive". */
 static void lesson_name(const char *page, char name[256])
 {
 	const char *base = strrchr(page, '/') + 1;
@@ -63,7 +68,7 @@ static void lesson_name(const char *page, char name[256])
 	snprintf(name, 256, "%.*s", (int)(strlen(base) - strlen(".md")), base);
 }
 
-/* "Lesson 3: Send and receive", from a page's first line. */
+/* Read the first line of a page to title: "Lesson 3: Send and receive". */
 static void lesson_title(FILE *page, char title[256])
 {
 	char line[256];
@@ -93,7 +98,7 @@ static int course_list(const struct course *c)
 	return 0;
 }
 
-/* The page of lesson `number`, or NULL. */
+/* Return the path of the page of lesson `number`, or NULL. */
 static const char *course_page(const struct course *c, uint64_t number)
 {
 	const char *path;
@@ -107,7 +112,7 @@ static const char *course_page(const struct course *c, uint64_t number)
 	return NULL;
 }
 
-/* The title, and the section of questions. */
+/* Print the title of the page and its section of questions. */
 static int show_questions(const char *path)
 {
 	char line[1024], title[256];
@@ -128,7 +133,7 @@ static int show_questions(const char *path)
 	return 0;
 }
 
-/* Who reads the questions on a terminal has time to answer them. */
+/* On a terminal, wait for Enter after the questions. */
 static void wait_for_reader(void)
 {
 	int c;
@@ -142,7 +147,7 @@ static void wait_for_reader(void)
 	while (c != '\n' && c != EOF);
 }
 
-/* What it prints is seen below a command line, as in the page. */
+/* Print a command line as in the page, and run the program. */
 static int run_program(const char *path)
 {
 	char *argv[] = { (char *)path, NULL };
@@ -188,7 +193,7 @@ static int lesson_run(const struct course *c, const char *page)
 	return ret;
 }
 
-/* Where all of it is, a line each. */
+/* Print the paths of page, source and program, a line each. */
 static int lesson_files(const struct course *c, const char *page)
 {
 	char name[256];

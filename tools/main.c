@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * The urxe command: dispatch to a subcommand, help, error messages, and
+ * lookup of the libraries and of the fabric.
+ */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <stdarg.h>
@@ -21,7 +25,7 @@ static const struct command *const commands[] = {
 };
 #define COMMANDS (sizeof(commands) / sizeof(*commands))
 
-static const struct command *current; /* the one that runs */
+static const struct command *current; /* the running command */
 
 static const char examples[] =
 	"  urxe run ibv_devinfo                 see the device\n"
@@ -67,7 +71,7 @@ static int help(void)
 	return 0;
 }
 
-/* Who types nothing but "urxe" has not met it yet. */
+/* "urxe" without arguments: print an introduction. */
 static int greet(void)
 {
 	fprintf(stderr,
@@ -130,10 +134,10 @@ int fail_file(int code, const char *prefix, const char *path, int err,
 		    dir[0] && dir[1] ? "/" : "", path, what);
 }
 
-/* A build tree, an installation that was moved, the place of installation. */
+/* The build tree, a relocated installation, the configured installation. */
 static const struct {
-	const char *preload_dir; /* relative ones to this program */
-	const char *provider_dir; /* NULL: the same */
+	const char *preload_dir; /* relative to the executable's directory */
+	const char *provider_dir; /* NULL: the same directory */
 } places[] = {
 	{ "../kernel-shim/preload", "../provider" },
 	{ "../" URXE_LIBDIR_REL, NULL },
@@ -179,6 +183,7 @@ int find_libraries(char *preload, size_t len, char *provider_dir, size_t dlen)
 	return -ENOENT;
 }
 
+/* Report an error of a fabric function, which returned err.  Return code. */
 static int fail_why(int code, int err, const char *fabric)
 {
 	return fail(code, "fabric %s: %s; urxe doctor says how to mend it",
@@ -223,7 +228,10 @@ static const struct command *command_named(const char *word)
 	return NULL;
 }
 
-/* "urxe ibv_devinfo" is what many type first. */
+/*
+ * Report an unknown command or option.  If it is a program, suggest urxe run:
+ * users often type "urxe ibv_devinfo" first.
+ */
 static int no_command(const char *word)
 {
 	char path[4096], meant[NEAREST_TEXT];
@@ -269,6 +277,6 @@ int main(int argc, char **argv)
 		return no_command(argv[1]);
 	if (help_asked || (argc > 2 && is_help(argv[2])))
 		return help_of(current);
-	argv[1] = argv[0]; /* getopt's messages begin so */
+	argv[1] = argv[0]; /* getopt_long() starts its messages with it */
 	return current->run(argc - 1, argv + 1);
 }

@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Parse the file of findings that the referee appends to.  The strings of a
+ * note point into its line, which is kept until the note is freed.
+ */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <stdbool.h>
@@ -8,7 +12,10 @@
 
 #include "notes.h"
 
-/* A field of a line, in place: what was escaped is as it was. */
+/*
+ * Take the next field of a line, which one of the characters in end ends.
+ * Unescape it in place, and advance *rest after it.
+ */
 static char *field_take(char **rest, const char *end)
 {
 	char *field = *rest, *from = field, *to = field;
@@ -43,7 +50,7 @@ static void call_read(struct call *c, char *field)
 	c->address = number_take(&field, "|");
 }
 
-/* Calls are split before they are read: a | may be escaped in them. */
+/* Split the calls at tabs before they are unescaped: | separates fields. */
 static void calls_read(struct note *n, char *rest)
 {
 	struct call *more;
@@ -86,7 +93,7 @@ static void note_read(struct notes *all, char *line)
 	more[all->count++] = n;
 }
 
-/* The note whose number of times it is, or NULL. */
+/* Set the count of the note that a C or T line names.  Return it, or NULL. */
 static struct note *count_read(struct notes *all, char *line)
 {
 	const char *id = field_take(&line, "\t");
@@ -108,7 +115,10 @@ int notes_open(struct notes *all, const char *path)
 	return all->from ? 0 : -errno;
 }
 
-/* Is it kept?  Notes point into their lines. */
+/*
+ * Parse a line.  Return whether its memory must be kept, because a note
+ * points into it.
+ */
 static bool line_read(struct notes *all, char *line,
 		      void (*show)(struct note *, unsigned int))
 {
@@ -140,7 +150,7 @@ void notes_read(struct notes *all, void (*show)(struct note *, unsigned int))
 
 	clearerr(all->from);
 	while ((len = getline(&line, &size, all->from)) > 0) {
-		if (line[len - 1] != '\n') { /* the rest is not there yet */
+		if (line[len - 1] != '\n') { /* incomplete yet */
 			fseek(all->from, -len, SEEK_CUR);
 			break;
 		}
@@ -160,7 +170,7 @@ static void note_free(struct note *n)
 	for (i = 0; i < n->calls; i++)
 		free(n->call[i].file);
 	free(n->call);
-	free(n->id - 2); /* the line begins with "F\t" */
+	free(n->id - 2); /* the line: id follows a letter and a tab */
 }
 
 void notes_remove(struct notes *all, size_t i)

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* Option parsing, suggestions and help from one table (options.h). */
 #define _GNU_SOURCE
 #include <getopt.h>
 #include <stdbool.h>
@@ -8,15 +9,16 @@
 #include "commands.h"
 #include "options.h"
 
-#define OPTIONS 32 /* of one command, at most */
-#define COLUMN 27 /* in which the help says what an option does */
-#define WIDTH 79
+#define OPTIONS 32 /* maximum number of options of a command */
+#define COLUMN 27 /* at which the help describes an option */
+#define WIDTH 79 /* maximum length of a line */
 
 static bool is_end(const struct command_option *o)
 {
 	return !o->letter && !o->what;
 }
 
+/* Fill in the arguments of getopt_long() from the table. */
 static void table_fill(const struct command_option *o, struct option *longs,
 		       char *shorts)
 {
@@ -41,7 +43,10 @@ static void table_fill(const struct command_option *o, struct option *longs,
 	*shorts = '\0';
 }
 
-/* getopt_long() has said already that there is none of that name. */
+/*
+ * Suggest the nearest option for the unknown word.  getopt_long() has printed
+ * that it is unknown.
+ */
 static void suggest(const char *word, const struct command_option *o)
 {
 	struct nearest near;
@@ -55,7 +60,7 @@ static void suggest(const char *word, const struct command_option *o)
 	for (; !is_end(o); o++) {
 		if (!o->letter)
 			continue;
-		/* the beginning of one: it was ambiguous */
+		/* the prefix of an option: it was ambiguous */
 		if (!strncmp(o->name, word, len))
 			return;
 		nearest_try(&near, o->name);

@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* The pcapng writer; block layouts are those of the draft in pcapng.h. */
 #include <string.h>
 
 #include "json.h"
 #include "pcapng.h"
 
-/* Types of blocks; options of any block, of a section and of an interface */
+/* Block types: section header, interface description, enhanced packet. */
 enum { SECTION = 0x0a0d0d0a, INTERFACE = 1, PACKET = 6 };
+/* Option codes: of any block, of a section, of an interface. */
 enum { OPT_END = 0, OPT_COMMENT = 1 };
 enum { OPT_APPLICATION = 4 };
 enum { OPT_NAME = 2, OPT_DESCRIPTION = 3, OPT_RESOLUTION = 9 };
 
 #define BYTE_ORDER_MAGIC 0x1a2b3c4du
-#define VERSION_1_0 1u /* of both halves the first one */
+#define VERSION_1_0 1u /* major in the first 16 bits, minor in the others */
 #define LINK_ETHERNET 1u
 #define NANOSECONDS 9 /* 10^-9 */
 #define OPTION_MAX 4096u
@@ -34,7 +36,7 @@ static void put_padded(FILE *to, const void *bytes, size_t n)
 	fwrite(zeros, 1, padded(n) - n, to);
 }
 
-/* A block is its type, its length, what is in it, and its length again. */
+/* A block is: type, length, body, length again. */
 static void block_begin(FILE *to, uint32_t type, uint32_t body)
 {
 	put32(to, type);
@@ -64,7 +66,10 @@ static void put_option(FILE *to, uint16_t code, const void *bytes, size_t n)
 	put_padded(to, bytes, n);
 }
 
-/* Texts are UTF-8; what is none, as programs' names may be, is '?'. */
+/*
+ * Write a text option.  pcapng requires UTF-8; other bytes, as in names of
+ * programs, are replaced by '?'.
+ */
 static void put_text(FILE *to, uint16_t code, const char *text)
 {
 	size_t i = 0, length = text_length(text), n;
@@ -90,7 +95,7 @@ static void put_section(FILE *to)
 	block_begin(to, SECTION, body);
 	put32(to, BYTE_ORDER_MAGIC);
 	put32(to, VERSION_1_0);
-	put32(to, UINT32_MAX); /* how long it is is not said, in 64 bits */
+	put32(to, UINT32_MAX); /* section length, 64 bits: unspecified */
 	put32(to, UINT32_MAX);
 	put_text(to, OPT_APPLICATION, application);
 	put_option(to, OPT_END, "", 0);
@@ -107,7 +112,7 @@ void pcapng_begin(FILE *to, const char *interface, const char *description)
 	put_section(to);
 	block_begin(to, INTERFACE, body);
 	put32(to, LINK_ETHERNET);
-	put32(to, 0); /* packets are not cut off */
+	put32(to, 0); /* snapshot length: no limit */
 	put_text(to, OPT_NAME, interface);
 	put_text(to, OPT_DESCRIPTION, description);
 	put_option(to, OPT_RESOLUTION, &resolution, 1);
@@ -130,10 +135,10 @@ void pcapng_part(FILE *to, uint64_t ns, const void *bytes, size_t n, size_t all,
 	uint32_t body = 20 + padded(n) + options;
 
 	block_begin(to, PACKET, body);
-	put32(to, 0); /* the interface */
+	put32(to, 0); /* interface ID */
 	put32(to, (uint32_t)(ns >> 32));
 	put32(to, (uint32_t)ns);
-	put32(to, (uint32_t)n); /* that are here, and that there were */
+	put32(to, (uint32_t)n); /* captured and original length */
 	put32(to, (uint32_t)all);
 	put_padded(to, bytes, n);
 	if (comment) {

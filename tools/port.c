@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* urxe port down|up: pulling the cable, and putting it back. */
+/*
+ * urxe port down|up: set the state of the port of a fabric's device, as
+ * unplugging or plugging its cable does.
+ */
 #include <errno.h>
 #include <getopt.h>
 #include <stdio.h>
@@ -15,7 +18,7 @@ static const struct command_option options[] = {
 };
 /* clang-format on */
 
-/* The name may be misspelt. */
+/* Report that the fabric is created, since its name may be misspelt. */
 static void say_made(const char *dir)
 {
 	char text[FABRICS_TEXT];
@@ -55,7 +58,8 @@ static int cmd_port(int argc, char **argv)
 	if (!ret && name)
 		say_made(dir);
 	if (!ret)
-		ret = use_fabric(dir, true, &f); /* down for those who come */
+		/* create it, so that later programs find the port down */
+		ret = use_fabric(dir, true, &f);
 	if (ret)
 		return ret;
 	if (fabric_set_port(f, !strcmp(word, "up")))

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* The --trace options: create the trace file and set URXE_TRACE*. */
 #include <errno.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -22,7 +23,7 @@ bool record_option(struct record_options *o, int c, const char *arg)
 	return true;
 }
 
-/* 0: it is none. */
+/* Parse a number from 1 to limit.  Return 0 if it is invalid. */
 static uint64_t number(const char *text, uint64_t limit)
 {
 	uint64_t n;
@@ -47,6 +48,7 @@ static int set_payload(const char *payload)
 							0;
 }
 
+/* Get the number of records of each thread, rounded up to a power of 2. */
 static int slots_of(const char *records, uint32_t *slots)
 {
 	uint64_t wanted;
@@ -63,7 +65,10 @@ static int slots_of(const char *records, uint32_t *slots)
 	return 0;
 }
 
-/* The programs find the file wherever they are. */
+/*
+ * Create the trace file and set URXE_TRACE to its absolute path, since
+ * programs may have other working directories.
+ */
 static int set_trace(const char *path, uint32_t slots)
 {
 	int ret = trace_make(path, slots);

@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* What urxe run and urxe env are told of a trace to be recorded. */
+/*
+ * The options of urxe run and urxe env that record a trace (trace/trace.h).
+ */
 #pragma once
 
 #include <stdbool.h>
 
 struct record_options {
-	const char *path; /* NULL: there is none */
-	const char *records; /* of each thread; NULL: as it comes */
-	const char *payload; /* bytes of each message; "": as it comes */
+	const char *path; /* NULL: no trace */
+	const char *records; /* of each thread; NULL: the default number */
+	/* bytes of each message; NULL: none; "": the default number */
+	const char *payload;
 };
 
 /* clang-format off */
@@ -20,8 +23,14 @@ struct record_options {
 	{ 'P', "trace-payload", "[=BYTES]", "record the first BYTES of each " \
 	  "message as well, 256 if not said", "none" }
 /* clang-format on */
-/* Is option c, with that argument or NULL, one of those? */
+/*
+ * Store the argument arg (may be NULL) of option c.  Return false if c is not
+ * one of RECORD_OPTIONS.
+ */
 bool record_option(struct record_options *o, int c, const char *arg);
 
-/* Make the file, and name it in the environment.  0, or the exit code. */
+/*
+ * Create the trace file and set the environment for it.  Return 0 or the exit
+ * code.
+ */
 int record_set_environment(const struct record_options *o);

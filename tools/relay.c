@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* The relay is a pipe and a thread that copies it to standard error. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <limits.h>
@@ -13,7 +14,7 @@
 #define PATIENCE 2 /* s */
 
 static struct {
-	int from, to; /* a pipe's end; standard error as it was */
+	int from, to; /* read end of the pipe; the real standard error */
 	pthread_t thread;
 	bool runs, registered;
 } relay;
@@ -25,7 +26,11 @@ bool relay_takes(int fd, int ms)
 	return poll(&p, 1, ms) != 0;
 }
 
-/* The pipe is always emptied, so no writer waits for longer than we do. */
+/*
+ * The relay thread.  It always drains the pipe, so a writer blocks for
+ * PATIENCE seconds at most.  After the first timeout it no longer waits, and
+ * drops what standard error does not accept at once.
+ */
 static void *relay_run(void *arg)
 {
 	int patience = PATIENCE * 1000;
@@ -84,7 +89,7 @@ void relay_end(void)
 	if (!relay.runs)
 		return;
 	relay.runs = false;
-	dup2(relay.to, STDERR_FILENO); /* the thread reads to the end */
+	dup2(relay.to, STDERR_FILENO); /* the thread reads EOF */
 	clock_gettime(CLOCK_REALTIME, &until);
 	until.tv_sec += 2 * PATIENCE;
 	if (pthread_timedjoin_np(relay.thread, NULL, &until)) {

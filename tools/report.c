@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* Formats of urxe run --check --report (report.h). */
 #include <string.h>
 
 #include "json.h"
@@ -139,7 +140,10 @@ void report_junit(FILE *to, const struct notes *all)
 
 /* ------------------------------------------------------- GitHub */
 
-/* A property ends with a comma or a colon. */
+/*
+ * Write s percent-encoded for a workflow command.  `more` has further
+ * characters to encode: in a property, the comma and the colon that end it.
+ */
 static void github_text(FILE *to, const char *s, const char *more)
 {
 	for (; *s; s++) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Findings for those who do not read stderr. */
+/* Reports of the referee's findings in formats for other programs. */
 #pragma once
 
 #include <stdbool.h>
@@ -7,13 +7,16 @@
 
 #include "notes.h"
 
-/* One JSON object for each finding, each on a line. */
+/* Write a JSON object for each finding, each on a line of its own. */
 void report_json(FILE *to, const struct notes *n);
-/* A test suite with a failed case for each; with none, one that passed. */
+/*
+ * Write a JUnit test suite with a failed test case for each finding, or one
+ * passed test case if there are none.
+ */
 void report_junit(FILE *to, const struct notes *n);
-/* GitHub's workflow commands, which it shows beside the source. */
+/* Write GitHub workflow commands, which GitHub shows next to the source. */
 void report_github(FILE *to, const struct notes *n);
 
 typedef void report_fn(FILE *to, const struct notes *n);
-/* NULL: there is no such format. */
+/* Return the function for a format, or NULL if there is no such format. */
 report_fn *report_named(const char *format);

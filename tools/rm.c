@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* urxe rm: remove fabrics that nobody uses. */
+/* urxe rm: remove fabrics that no process uses. */
 #include <errno.h>
 #include <getopt.h>
 #include <stdbool.h>
@@ -69,7 +69,8 @@ static int cmd_rm(int argc, char **argv)
 	ret = choose_fabric("default", dir);
 	if (ret)
 		return ret;
-	strrchr(dir, '/')[1] = 0; /* beside no fabric: all of them */
+	/* fabric_sweep() omits the fabric that dir names: name none */
+	strrchr(dir, '/')[1] = 0;
 	fabric_sweep(dir, false, say_removed);
 	return 0;
 }

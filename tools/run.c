@@ -1,5 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* urxe run: the environment in which a program sees the device. */
+/*
+ * urxe run: execute a command, or a shell, in the environment in which
+ * programs see the device.  If an adversary, a timeout, --check or --fault
+ * is requested, trial.c supervises the command; otherwise this process
+ * executes it.
+ */
 #define _GNU_SOURCE
 #include <elf.h>
 #include <errno.h>
@@ -22,10 +27,11 @@
 #include "trial.h"
 #include "wire.h"
 
-/* as env(1) and the shells have them */
+/* Exit codes of env(1) and of shells. */
 #define EXIT_CANNOT_RUN 126
 #define EXIT_NOT_FOUND 127
 
+/* Return whether a list separated by colons or spaces has that entry. */
 static bool has_entry(const char *list, const char *entry)
 {
 	size_t n = strlen(entry);
@@ -40,6 +46,7 @@ static bool has_entry(const char *list, const char *entry)
 	return false;
 }
 
+/* Put lib first in LD_PRELOAD, unless it is there already. */
 static int set_preload(const char *lib)
 {
 	const char *old = getenv("LD_PRELOAD");
@@ -79,7 +86,7 @@ bool find_program(const char *cmd, char *buf, size_t len)
 	}
 }
 
-/* Is it an ELF program without a dynamic loader? */
+/* Return whether fd is a 64-bit ELF file without a program interpreter. */
 static bool is_static(int fd)
 {
 	Elf64_Ehdr eh;
@@ -100,9 +107,9 @@ static bool is_static(int fd)
 }
 
 /*
- * Will the program be executed with other IDs or capabilities than the caller's
- * (AT_SECURE)?  The dynamic linker ignores LD_PRELOAD then; ld.so(8). execve(2)
- * says when the kernel ignores the bits.
+ * Return whether the program would be executed with other IDs or capabilities
+ * than the caller's (AT_SECURE).  The dynamic linker then ignores LD_PRELOAD;
+ * see ld.so(8).  execve(2) describes when the kernel ignores the mode bits.
  */
 static bool is_secure(const char *path)
 {
@@ -126,7 +133,7 @@ static bool is_script(int fd)
 	       magic[1] == '!';
 }
 
-/* Programs that ignore LD_PRELOAD run, but without the device: say so. */
+/* Warn if the program ignores LD_PRELOAD: it runs, but without the device. */
 static void warn_unreachable(const char *cmd)
 {
 	char path[4096];
@@ -134,7 +141,7 @@ static void warn_unreachable(const char *cmd)
 
 	if (!find_program(cmd, path, sizeof(path)))
 		return;
-	/* it may be executable and not readable: -1 */
+	/* -1 if it is executable and not readable */
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd >= 0 && is_static(fd))
 		fail(0, "%s is statically linked: it will not see the device",
@@ -147,7 +154,10 @@ static void warn_unreachable(const char *cmd)
 		close(fd);
 }
 
-/* Programs of other versions, or who set URXE_DIR, will not look there. */
+/*
+ * Warn if the usual directory of fabrics is not usable and dir replaces it.
+ * Programs with another version of urxe, or with URXE_DIR, use another one.
+ */
 static void warn_taken(const char *dir)
 {
 	char by[128];
@@ -183,7 +193,7 @@ int set_environment(const char *fabric, bool host)
 	return 0;
 }
 
-/* What has the stock programs that people try first, by Debian's names. */
+/* Return the Debian package that has a well-known RDMA program, or NULL. */
 static const char *package_of(const char *cmd)
 {
 	static const struct {
@@ -211,7 +221,10 @@ static const char *package_of(const char *cmd)
 	return NULL;
 }
 
-/* execve(2): a file that exists has an interpreter that does not. */
+/*
+ * Report that the file exists and its interpreter does not: ENOENT, see
+ * execve(2).
+ */
 static int no_interpreter(const char *path)
 {
 	char line[256] = "";
@@ -230,6 +243,7 @@ static int no_interpreter(const char *path)
 		    path, (int)strcspn(line + 2, "\r\n"), line + 2);
 }
 
+/* Report that there is no such program, with the package that has it. */
 static int not_found(const char *cmd)
 {
 	const char *package = package_of(cmd), *path = getenv("PATH");
@@ -253,7 +267,7 @@ int cannot_run(const char *cmd, int err)
 	char path[4096];
 	bool found = find_program(cmd, path, sizeof(path));
 
-	/* EACCES: a directory in PATH could not be searched */
+	/* execvp() returns EACCES if a directory in PATH is not searchable */
 	if (err == EACCES && !found)
 		err = ENOENT;
 	if (err != ENOENT)
@@ -263,7 +277,7 @@ int cannot_run(const char *cmd, int err)
 	return not_found(cmd);
 }
 
-/* What is not run by itself is run until it has ended. */
+/* Supervise the command if a trial is requested, else execute it. */
 static int run(struct trial *t, char **argv)
 {
 	int ret;
@@ -278,13 +292,16 @@ static int run(struct trial *t, char **argv)
 	return cannot_run(argv[0], errno);
 }
 
-/* Without a command: the trial is what is tried in the shell. */
+/*
+ * Execute a shell, with the environment of the trial for the commands in it.
+ * The shell is not supervised.
+ */
 static int run_shell(const struct trial *t)
 {
 	char **words;
 	int ret;
 
-	/* not a shell that ends at once: "urxe run $CMD" and CMD is empty */
+	/* as with an empty $CMD in "urxe run $CMD": the shell would exit */
 	if (!isatty(STDIN_FILENO)) {
 		fail(0,
 		     "no command, and no terminal for a shell; for a script: urxe run sh SCRIPT");

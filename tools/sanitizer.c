@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Programs that were built with a sanitizer.
+ * The environment of programs that were built with a sanitizer.
  *
- * ASan wants its library to be the first; it is told not to mind
- * (preload/sanitizer.c says why it need not, and tells those who do not get
- * the variable).  Preloading it as well would put it into every shell and tool
- * that the program starts, with leaks of their own.
+ * AddressSanitizer requires its library to be first in the link order.  The
+ * option verify_asan_link_order=0 disables this check.  preload/sanitizer.c
+ * explains why that is safe, and sets the option in programs that do not get
+ * the variable.  Preloading the library of ASan as well is no alternative: it
+ * would also be loaded into each shell and tool that the program starts, and
+ * report their leaks.
  *
- * TSan takes our memcpy in one thread's post_send for a race with the other
- * one's reading: it cannot see what orders them.  A NIC's writes it does not
- * see at all; a list of suppressions has it overlook ours.
+ * ThreadSanitizer reports the provider's memcpy() in ibv_post_send() of one
+ * thread as a race with the reads of another: it does not see what orders
+ * them.  It would not see the writes of a NIC at all.  The list
+ * preload/urxe.tsan suppresses these reports.
  */
 #define _GNU_SOURCE
 #include <stdio.h>
@@ -18,7 +21,7 @@
 
 #include "commands.h"
 
-/* Add an option, unless the user has decided it. */
+/* Add an option to the variable, unless the user has set that option. */
 static void option_add(const char *variable, const char *name,
 		       const char *value)
 {

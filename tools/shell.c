@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* urxe run without a command: a shell whose prompt says which fabric it is. */
+/* urxe run without a command: a shell whose prompt names the fabric. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <pwd.h>
@@ -10,7 +10,10 @@
 
 #include "commands.h"
 
-/* What bash and fish run after the user's own files. */
+/*
+ * Commands that bash and fish run in addition to the user's start-up files.
+ * That of bash is a file to be read; its last line closes the descriptor.
+ */
 #define BASH_RC                                \
 	"[ ! -r ~/.bashrc ] || . ~/.bashrc\n"  \
 	"PS1='(urxe:$URXE_FABRIC) '\"$PS1\"\n" \
@@ -20,6 +23,7 @@
 	"function fish_prompt; printf '(urxe:%s) ' $URXE_FABRIC; " \
 	"urxe_inner_prompt; end"
 
+/* Characters without a special meaning in a prompt of zsh. */
 #define PLAIN                        \
 	"abcdefghijklmnopqrstuvwxyz" \
 	"ABCDEFGHIJKLMNOPQRSTUVWXYZ" \
@@ -41,20 +45,23 @@ static const char *user_shell(void)
 		pw = getpwuid(geteuid());
 		path = pw ? pw->pw_shell : NULL;
 	}
-	/* accounts of services have these, and cannot mean them */
+	/* nologin and false: the shells of service accounts */
 	if (!path || access(path, X_OK) || strstr(path, "nologin") ||
 	    !strcmp(name_of(path), "false"))
 		return "/bin/sh";
 	return path;
 }
 
-/* A file that bash reads, and then closes; or NULL. */
+/*
+ * Return the name of a pipe that holds BASH_RC, for --rcfile, or NULL.  It is
+ * valid until the process ends.
+ */
 static char *bash_rc(void)
 {
 	char *name;
 	int p[2];
 
-	if (!isatty(STDERR_FILENO) || pipe(p)) /* it would not ask */
+	if (!isatty(STDERR_FILENO) || pipe(p)) /* bash is not interactive */
 		return NULL;
 	dprintf(p[1], BASH_RC, p[0]);
 	close(p[1]);
@@ -63,7 +70,7 @@ static char *bash_rc(void)
 	return name;
 }
 
-/* For shells that take their prompt from the environment, as zsh and dash. */
+/* Set PS1, for shells that take their prompt from it, as zsh and dash. */
 static void set_prompt(const char *shell, const char *fabric)
 {
 	const char *old = getenv("PS1"), *name = "$URXE_FABRIC", *rest;
@@ -71,7 +78,7 @@ static void set_prompt(const char *shell, const char *fabric)
 
 	rest = geteuid() ? "$ " : "# ";
 	if (!strcmp(shell, "zsh")) {
-		/* it expands % where the others expand $ */
+		/* zsh expands %, not $, in prompts */
 		name = strspn(fabric, PLAIN) == strlen(fabric) ? fabric : "";
 		rest = "%m%# ";
 	}

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* Source locations of calls: addr2line(1), and a cache of its output. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <spawn.h>
@@ -11,15 +12,20 @@
 
 #include "source.h"
 
-/* Calls of libibverbs' that are inlined are where the program calls them. */
+/*
+ * Whether @line is in a system header. Inline functions of libibverbs are
+ * attributed to the program that calls them, so such frames are skipped.
+ */
 static bool is_inlined(const char *line)
 {
 	return !strncmp(line, "/usr/include/", 13);
 }
 
 /*
- * What it says, without the newline, of who is inlined there in whom, inner
- * first: of the first who is the program's.  False: nothing.
+ * Run addr2line -i for @address in @module. The output lists inlined frames,
+ * innermost first. Store the first frame that is not in a system header in
+ * @out, without its newline; if all are, store the last one. Return false,
+ * with @out empty, if addr2line printed nothing.
  */
 static bool addr2line(const char *module, unsigned long address, char *out,
 		      int len)
@@ -53,13 +59,16 @@ static bool addr2line(const char *module, unsigned long address, char *out,
 		fclose(from);
 	else
 		close(p[0]);
-	if (pid > 0) /* it writes to nobody now */
+	if (pid > 0) /* its output pipe is closed, so it ends */
 		waitpid(pid, NULL, 0);
 	out[said ? strcspn(out, "\n") : 0] = 0;
 	return said;
 }
 
-/* "./x.c" from "/where/we/are/x.c": what is shown beside a source wants that. */
+/*
+ * Return @path relative to the working directory if it is below it: programs
+ * that show a report next to the source expect this.
+ */
 static const char *below(const char *path)
 {
 	char cwd[4096];
@@ -72,9 +81,9 @@ static const char *below(const char *path)
 }
 
 /*
- * Not inlined, as in what is built for a debugger, they are functions of the
- * program, of which addr2line says the line of the header, and the program's
- * file.
+ * Without inlining, as in a debug build, these are functions of the program.
+ * addr2line then returns a line of the header for their frames; the module is
+ * the program's.
  */
 const char *source_header(const char *function)
 {
@@ -86,7 +95,7 @@ const char *source_header(const char *function)
 	return NULL;
 }
 
-/* Many stacks have the same callers. */
+/* Cache of addr2line results: many stacks share callers. */
 static struct known {
 	struct known *next;
 	char *module, *file;

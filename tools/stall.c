@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* The list of what waits, and how it is said. */
+/* The list of waits: how it is made from two views, and how it is printed. */
 #define _GNU_SOURCE
 #include <infiniband/verbs.h>
 #include <stdarg.h>
@@ -20,7 +20,7 @@ const char *process_name(const struct view_process *p)
 	char *t = text[next++ % 4], *c;
 
 	snprintf(t, sizeof(text[0]), "PID %d (%.15s)", p->pid, p->comm);
-	for (c = t; *c; c++) /* it is shown on terminals */
+	for (c = t; *c; c++) /* the name is printed on terminals */
 		if ((unsigned char)*c < ' ' || *c == 0x7f)
 			*c = '?';
 	return t;
@@ -58,7 +58,8 @@ const char *type_word(uint32_t type)
 struct stall *stall_add(struct stalls *s, const char *kind,
 			const struct view_process *p, uint64_t place)
 {
-	static struct stall none; /* no memory: it is not shown */
+	/* returned if there is no memory; never printed */
+	static struct stall none;
 	struct stall *more = realloc(s->list, (s->n + 1) * sizeof(*s->list));
 
 	if (!more)
@@ -107,7 +108,10 @@ uint32_t stalls_count(const struct stalls *s, enum stall_level level)
 	return n;
 }
 
-/* Is it about that QP, or its CQs; about that process? */
+/*
+ * Whether the wait concerns QP @qpn: the QP itself, one of its CQs, or its
+ * process as a whole.
+ */
 static bool stall_is_of_qp(const struct stall *s, const struct view *v,
 			   uint32_t qpn)
 {
@@ -164,7 +168,7 @@ static void stalls_look(struct stalls *s, const struct view *v)
 {
 	uint32_t i;
 
-	stalls_of_calls(s, v); /* what a thread sits in is said first */
+	stalls_of_calls(s, v); /* blocked calls are listed first */
 	for (i = 0; i < v->ctxs; i++)
 		stall_of_context(s, &v->ctx[i]);
 	for (i = 0; i < v->qps; i++)

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Calls in which threads are blocked, and WRs that failed. */
+/*
+ * Blocked calls of libibverbs and librdmacm (shared/call.h), and recently
+ * failed WRs, as waits (stall.h).
+ */
 #define _GNU_SOURCE
 #include <infiniband/verbs.h>
 #include <stdio.h>
@@ -9,7 +12,10 @@
 #include "fabric/reason.h"
 #include "stall.h"
 
-/* The process of the call; false: it or its thread is gone. */
+/*
+ * Get the process of the call. Return false if the process or the thread is
+ * gone.
+ */
 static bool call_process(const struct view *v, const struct urxe_call *c,
 			 struct view_process *p)
 {
@@ -92,7 +98,10 @@ static void call_of_cq_event(struct stall *out, const struct view *v,
 
 /* ---------------------------------------------------------- destruction */
 
-/* Calls that wait for acknowledgements: their names, and what gives those. */
+/*
+ * Calls that wait until events are acknowledged: the call, its object, and
+ * the function that acknowledges.
+ */
 static const struct {
 	const char *call, *object, *acknowledges;
 } waits[URXE_CALL_KINDS] = {
@@ -118,7 +127,7 @@ static void call_of_destroy(struct stalls *s, const struct urxe_call *c,
 	const uint32_t object = (uint32_t)load_relaxed(&c->object);
 	struct stall *out;
 
-	if (!n) /* it does not wait */
+	if (!n) /* the call does not wait */
 		return;
 	out = stall_of_call(s, c, p, "unacked");
 	stall_says(out, "waits in %s", waits[kind].call);
@@ -245,7 +254,10 @@ static void stall_of_failed(struct stalls *s, const struct view *v,
 		   reason_source(&r), reason_cause(&r));
 }
 
-/* The oldest first, of each context. */
+/*
+ * The failed WRs of each live context, oldest first. The table is a ring,
+ * ordered by `nth`.
+ */
 void stalls_of_failed(struct stalls *s, const struct view *v)
 {
 	const struct urxe_failed *f;

@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* What waits in the connection manager. */
+/*
+ * Waits of rdma_cm: unread events, connection requests without a reply,
+ * listeners, and blocked rdma_get_cm_event() calls. They are read from the
+ * copy of the connection manager's tables in the view.
+ */
 #include <arpa/inet.h>
 #include <infiniband/verbs.h>
 #include <stdio.h>
@@ -23,7 +27,7 @@ static void stall_of_chan(struct stalls *s, const struct view *v, struct cm *cm,
 
 	if (!c->events || c->state != CM_CHAN_LIVE || p.state == '-')
 		return;
-	/* the same event at the head: its number counts on */
+	/* the ordinal of the event at the head identifies the wait */
 	out = stall_add(s, "cm-event", &p, e ? e->order : 0);
 	stall_says(out, "%u rdma_cm event%s not read", c->events,
 		   c->events == 1 ? " is" : "s are");
@@ -33,7 +37,10 @@ static void stall_of_chan(struct stalls *s, const struct view *v, struct cm *cm,
 	stall_ends(out, "rdma_get_cm_event by %s", process_name(&p));
 }
 
-/* Whose channel the id has; false: none that lives. */
+/*
+ * Get the process that owns the event channel of @id. Return false if the
+ * channel or its process is gone.
+ */
 static bool id_process(const struct view *v, struct cm *cm,
 		       const struct cm_id *id, struct view_process *out)
 {
@@ -45,7 +52,7 @@ static bool id_process(const struct view *v, struct cm *cm,
 	return out->state != '-';
 }
 
-/* Its request was sent, and not answered. */
+/* An id whose REQ or SIDR_REQ was sent and has no reply yet. */
 static void stall_of_connect(struct stalls *s, const struct view *v,
 			     struct cm *cm, const struct cm_id *id)
 {
@@ -81,7 +88,10 @@ static void stall_of_connect(struct stalls *s, const struct view *v,
 	}
 }
 
-/* A request was fetched, and not answered. */
+/*
+ * An id of a connection request that the program has neither accepted nor
+ * rejected.
+ */
 static void stall_of_request(struct stalls *s, const struct view *v,
 			     struct cm *cm, const struct cm_id *id)
 {
@@ -119,7 +129,10 @@ static const char *address_word(const union cm_addr *a)
 		       "?";
 }
 
-/* Requests that the listener has not fetched, and those behind its backlog. */
+/*
+ * Count the requests that the listener has not fetched, and those that are
+ * parked because its backlog is full.
+ */
 static void listener_count(struct cm *cm, struct view_listener *l, uint32_t ref)
 {
 	struct cm_event *e;
@@ -178,12 +191,12 @@ static void stalls_of_listeners(struct stalls *s, const struct view *v)
 
 /* ---------------------------------------------------------- get_cm_event */
 
-/* The event that an id waits for, and what raises it. */
+/* An event that an id can get next, and what raises it. */
 struct awaited {
 	const char *event, *ends;
 };
 
-/* NULL: nothing comes by itself. */
+/* The event that @id gets next, or NULL if its state has none. */
 static const struct awaited *id_awaits(const struct cm_id *id)
 {
 	static const struct awaited
@@ -221,7 +234,10 @@ static const struct awaited *id_awaits(const struct cm_id *id)
 	}
 }
 
-/* Why that event does not come. */
+/*
+ * Append where the event would come from: the listening address, or the peer
+ * and its state.
+ */
 static void stall_says_peer(struct stall *out, const struct view *v,
 			    struct cm *cm, const struct cm_id *id)
 {

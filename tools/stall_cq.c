@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Completions, and their events, that nobody comes for. */
+/*
+ * Completions that are not polled, and completion events that are not read.
+ */
 #include <infiniband/verbs.h>
 #include <string.h>
 
@@ -10,7 +12,7 @@
 static struct stall *stall_of_cq(struct stalls *s, const struct view_cq *q,
 				 const char *kind, uint64_t place)
 {
-	/* contexts have CQs with the same numbers */
+	/* CQ numbers are unique only within a context */
 	struct stall *out = stall_add(s, kind, &q->process,
 				      place ^ (uint64_t)q->ctx->slot << 48);
 
@@ -18,7 +20,7 @@ static struct stall *stall_of_cq(struct stalls *s, const struct view_cq *q,
 	return out;
 }
 
-/* Its oldest completion. */
+/* Append the oldest unpolled completion. */
 static void cq_says_first(struct stall *out, const struct view_cq *q)
 {
 	const struct urxe_cqe *e = &q->first;
@@ -31,7 +33,10 @@ static void cq_says_first(struct stall *out, const struct view_cq *q)
 		stall_says(out, ", %s", reason_status_name(e->status));
 }
 
-/* Events were raised and not read, or are still to be written. */
+/*
+ * Add a wait if events of the CQ were raised and not read, or are still to be
+ * written to the channel. Return whether it was added.
+ */
 static bool cq_events(struct stalls *s, const struct view_cq *q)
 {
 	const uint32_t fetched = load_relaxed(&q->sh.comp_fetched);
@@ -55,7 +60,10 @@ static bool cq_events(struct stalls *s, const struct view_cq *q)
 	return true;
 }
 
-/* Why does no event tell of what is there?  NULL: there is no channel. */
+/*
+ * The reason why no event reports the unpolled completions, as the kind of
+ * the wait. NULL: the CQ has no channel, or an event is due.
+ */
 static const char *cq_silence(const struct view_cq *q)
 {
 	if (!q->sh.channel)

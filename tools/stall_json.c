@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* Waits and listeners (stall.h) as JSON. */
 #include "stall_json.h"
 
 void json_put_process(struct json *j, const struct view_process *p)

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Why a send queue does not go on.  Its owner has left a word (struct
- * urxe_wait); the rest is what it would see of the other end, looked at here
- * once more: in conn_ready()'s order (provider/engine/conn.c).
+ * Waits of QPs: send queues that make no progress, full send queues,
+ * requesters inside a guard, and receives without a message.
+ *
+ * The owner of a QP records what its send queue waits for in struct urxe_wait
+ * (shared/layout.h). The reason is derived from the peer's state, with the
+ * checks of conn_ready() (provider/engine/conn.c) in the same order.
  */
 #include <infiniband/verbs.h>
 
@@ -35,7 +38,7 @@ static bool is_atomic(uint32_t opcode)
 	       opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
 }
 
-/* The lock of an atomic that somebody has who does not run. */
+/* Find a stopped process that holds one of the locks of atomic operations. */
 static bool atomic_holder(const struct view *v, struct view_process *p)
 {
 	uint64_t word;
@@ -51,7 +54,7 @@ static bool atomic_holder(const struct view *v, struct view_process *p)
 	return false;
 }
 
-/* Who or what broke it, if that is known. */
+/* Append the WR that moved the QP to ERR, and why, if it is recorded. */
 static void stall_says_broken(struct stall *s, const struct view_qp *q)
 {
 	char text[240];
@@ -70,7 +73,10 @@ static bool peer_is_dead(const struct view_qp *peer)
 	return !peer->ctx->alive || peer->process.state == '-';
 }
 
-/* The peer is there, in a state to answer, and connected to q. */
+/*
+ * The peer exists, is in a state in which it responds, and is connected to
+ * @q: find out why it does not respond.
+ */
 static void answer_of_connected(struct stall *s, const struct view *v,
 				const struct view_qp *q,
 				const struct view_qp *peer)
@@ -202,7 +208,7 @@ static void wait_for_receive(struct stall *s, const struct view *v,
 		   process_name(&peer->process));
 }
 
-/* How it ends by itself. */
+/* Append when the wait ends by itself: after how many retries, or never. */
 static void wait_ends(struct stall *s, const struct view *v,
 		      const struct urxe_wait *w)
 {
@@ -317,7 +323,7 @@ static void stall_of_full(struct stalls *s, const struct view *v,
 	    (!cq || !cq->unread ||
 	     (peer && (load_relaxed(&q->sh.sq_psn) & URXE_PSN_MASK) !=
 			      load_relaxed(&peer->sh.epsn))))
-		return; /* it has gone on since */
+		return; /* the queue has made progress since */
 	out = stall_add(s, "sq-full", &q->process, load_relaxed(&w->full_at));
 	out->qpn = q->qpn;
 	out->since = load_relaxed(&w->full_since);
@@ -340,7 +346,11 @@ static void stall_of_full(struct stalls *s, const struct view *v,
 
 /* ---------------------------------------------------------- requests */
 
-/* Its requester is inside at both looks for the same thing. */
+/*
+ * A requester that uses objects of another process: its guard is in use. The
+ * guard's sequence number is the `place`, so the wait is listed only if both
+ * views show the same use.
+ */
 static void stall_of_call(struct stalls *s, const struct view *v,
 			  const struct view_qp *q)
 {
@@ -397,7 +407,7 @@ void stalls_of_queues(struct stalls *s, const struct view *v)
 
 /* ---------------------------------------------------------- receives */
 
-/* Receives that wait for a message. */
+/* Posted receives of a QP in RTR or later that wait for a message. */
 static void stall_of_receives(struct stalls *s, const struct view *v,
 			      const struct view_qp *q)
 {

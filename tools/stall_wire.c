@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Why a QP whose other end is on another host does not go on.  Nothing is known
- * of that host but what it answers; what this one does for the packets is.
+ * Waits of QPs whose peer is on another host. The state of that host is not
+ * known, only its responses. The reasons found here are local: port, socket
+ * owner, inbox, route and neighbour.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -38,7 +39,11 @@ const char *wire_peer_name(const struct view_qp *q)
 
 /* ---------------------------------------------------------- this host */
 
-/* Nobody takes what comes; false: somebody does, as far as can be seen. */
+/*
+ * Whether no running process receives from the RoCE v2 socket of the fabric:
+ * it has no owner, or its owner is stopped. If so, set the kind and append
+ * the reason, as the next two functions do.
+ */
 static bool nobody_hears(struct stall *s, const struct view *v)
 {
 	const uint32_t id = load_relaxed(&v->dev->wire.holder);
@@ -63,7 +68,7 @@ static bool nobody_hears(struct stall *s, const struct view *v)
 	return true;
 }
 
-/* It has come, and its owner has not looked. */
+/* Whether responses are in the QP's inbox that its owner has not read. */
 static bool answer_is_there(struct stall *s, const struct view_qp *q)
 {
 	if (load_relaxed(&q->inbox.head) == load_relaxed(&q->inbox.tail))
@@ -77,7 +82,10 @@ static bool answer_is_there(struct stall *s, const struct view_qp *q)
 	return true;
 }
 
-/* Of link-local addresses, whose interface is not known here, nothing is. */
+/*
+ * Whether the peer's address has no route or does not resolve. Link-local
+ * addresses are not checked: their interface is not known here.
+ */
 static bool cannot_reach(struct stall *s, const struct view_qp *q)
 {
 	uint8_t gid[16], own[16];
@@ -117,7 +125,9 @@ static bool is_fetch(const struct view_qp *q)
 	       op == IBV_WR_ATOMIC_FETCH_AND_ADD;
 }
 
-/* Which packets are out. */
+/*
+ * Append the range of outstanding packets, and the number of retransmissions.
+ */
 static void says_packets(struct stall *s, const struct view_qp *q)
 {
 	const struct urxe_wire_shown *w = &q->inbox.shown;

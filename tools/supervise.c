@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * The program stays in our process group, and so has the terminal: Ctrl-C and
- * Ctrl-Z reach both.  All signals that can be caught are blocked here and taken
- * in turn with what becomes of the program.  One that a process has sent is
- * passed on; one that the kernel has sent for the terminal's user has reached
- * the program as well.
+ * Run a program as a child in the same process group, and forward signals to
+ * it.
  *
- * Who ends what the program has started cannot go by the process group, because
- * it is also that of the shell script that has called us.  We are the
- * subreaper: orphans become our children, so all that is left hangs below us.
+ * The child keeps the terminal, so Ctrl-C and Ctrl-Z reach both processes.
+ * All signals that can be caught, SIGCHLD included, are blocked here and
+ * accepted one at a time with sigtimedwait(2). A signal that a process sent
+ * (si_code <= 0) is forwarded. A signal that the kernel sent on behalf of the
+ * terminal has reached the child as well and is not forwarded.
+ *
+ * Processes that the program leaves behind cannot be found by their process
+ * group: a calling shell script is in the same one. This process is a child
+ * subreaper (PR_SET_CHILD_SUBREAPER), so orphans become its children, and
+ * everything that is left is among its descendants.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -27,22 +31,26 @@
 #include "supervise.h"
 
 #define NS_PER_S 1000000000ull
-/* To end by SIGTERM, and then to be gone after SIGKILL. */
+/* ns that processes have to exit after SIGTERM, and again after SIGKILL */
 #define GRACE (2 * NS_PER_S)
 #define LOOK (NS_PER_S / 10)
 
 struct supervision {
 	pid_t child;
-	int errors; /* a pipe's end: why it could not be executed */
+	int errors; /* read end of a pipe: the errno of a failed execvp() */
 	bool ended;
-	sigset_t taken, before; /* signals; the mask that we had */
-	struct sigaction sigchld; /* that we had */
-	uint64_t until; /* 0: for ever */
+	sigset_t taken, before; /* signals accepted here; the previous mask */
+	struct sigaction sigchld; /* previous action */
+	uint64_t until; /* deadline, clock_now(); 0: none */
 	const struct attention *a;
 	struct ending *e;
 };
 
-/* Signals that are ignored stay so, and those of faults are our own. */
+/*
+ * Block the signals to be accepted. Ignored signals stay ignored. A fault of
+ * this process still kills it: the kernel delivers a synchronous signal even
+ * if it is blocked. SIGCHLD must not be ignored, or there is no exit status.
+ */
 static void supervision_begin(struct supervision *s)
 {
 	const struct sigaction def = { .sa_handler = SIG_DFL };
@@ -50,7 +58,7 @@ static void supervision_begin(struct supervision *s)
 	int sig;
 
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
-	sigaction(SIGCHLD, &def, &s->sigchld); /* ignored, it has no status */
+	sigaction(SIGCHLD, &def, &s->sigchld);
 	sigfillset(&s->taken);
 	sigdelset(&s->taken, SIGTTIN);
 	sigdelset(&s->taken, SIGTTOU);
@@ -71,7 +79,7 @@ supervision_execute(struct supervision *s, char **argv, pid_t parent, int fd)
 {
 	int err;
 
-	/* who kills us means it */
+	/* if the supervisor is killed, the program is killed too */
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (getppid() != parent)
 		_exit(1);
@@ -83,7 +91,10 @@ supervision_execute(struct supervision *s, char **argv, pid_t parent, int fd)
 	_exit(0);
 }
 
-/* Not yet known: whether it can be executed. */
+/*
+ * Fork and execute. Return an errno value if fork() fails. Whether execvp()
+ * failed is known only later: supervision_error().
+ */
 static int supervision_start(struct supervision *s, char **argv)
 {
 	pid_t parent = getpid();
@@ -105,7 +116,7 @@ static int supervision_start(struct supervision *s, char **argv)
 	return 0;
 }
 
-/* It has ended: 0, or the errno with which it could not be executed. */
+/* The errno of a failed execvp(), or 0. Called after the child exited. */
 static int supervision_error(struct supervision *s)
 {
 	int err;
@@ -116,7 +127,7 @@ static int supervision_error(struct supervision *s)
 	return err;
 }
 
-/* The program, or orphans that became ours. */
+/* Reap the program and orphans that were reparented to this process. */
 static void supervision_reap(struct supervision *s)
 {
 	int status;
@@ -130,7 +141,10 @@ static void supervision_reap(struct supervision *s)
 	}
 }
 
-/* Stop as the program did; time that we are stopped does not count. */
+/*
+ * Stop this process as SIGTSTP stopped the program. The time for which it is
+ * stopped does not count against the limit.
+ */
 static void supervision_stop(struct supervision *s)
 {
 	uint64_t since = clock_now();
@@ -139,7 +153,7 @@ static void supervision_stop(struct supervision *s)
 	sigemptyset(&stop);
 	sigaddset(&stop, SIGTSTP);
 	raise(SIGTSTP);
-	sigprocmask(SIG_UNBLOCK, &stop, NULL); /* here it stops */
+	sigprocmask(SIG_UNBLOCK, &stop, NULL); /* stops here */
 	sigprocmask(SIG_BLOCK, &stop, NULL);
 	if (s->until)
 		s->until += clock_now() - since;
@@ -155,10 +169,10 @@ static void supervision_pass_on(struct supervision *s, const siginfo_t *info)
 {
 	int sig = info->si_signo;
 
-	/* nobody reads what we print: that is no signal for the program */
+	/* raised by our own output: not for the program */
 	if (sig == SIGCHLD || (sig == SIGPIPE && info->si_pid == getpid()))
 		return;
-	if (info->si_code <= 0) /* a process has sent it, not the kernel */
+	if (info->si_code <= 0) /* sent by a process, not by the kernel */
 		kill(s->child, sig);
 	if (sig == SIGTSTP)
 		supervision_stop(s);
@@ -167,8 +181,9 @@ static void supervision_pass_on(struct supervision *s, const siginfo_t *info)
 }
 
 /*
- * Its time is over: it is asked to end, and then made to.  Printing why must
- * not wait for a reader.
+ * The time limit is exceeded: send SIGTERM to all descendants, and SIGKILL if
+ * they are still there after GRACE. The late() callback prints through a
+ * relay, so that it does not wait for a reader of standard error.
  */
 static void supervision_expire(struct supervision *s)
 {
@@ -231,7 +246,10 @@ int supervise(char **argv, uint64_t limit, const struct attention *a,
 	return err;
 }
 
-/* Until all of our children are gone, or time is over; are they? */
+/*
+ * Reap children until there are none, or until the deadline. Return whether
+ * there are none left.
+ */
 static bool children_wait(uint64_t until)
 {
 	const struct timespec nap = { .tv_nsec = 5000000 };
@@ -256,7 +274,7 @@ void supervise_clear(void)
 	descendants_signal(SIGTERM);
 	if (children_wait(until))
 		return;
-	/* those that are born meanwhile are found the next time */
+	/* processes forked meanwhile are found by the next pass */
 	for (until += GRACE; clock_now() < until;) {
 		descendants_signal(SIGKILL);
 		if (children_wait(clock_now() + GRACE / 20))
@@ -288,11 +306,12 @@ int ending_pass_on(const struct ending *e)
 		return WEXITSTATUS(e->status);
 	sig = WTERMSIG(e->status);
 	fflush(NULL);
-	prctl(PR_SET_DUMPABLE, 0); /* its core is there, ours is of no use */
+	prctl(PR_SET_DUMPABLE, 0); /* the program has dumped core already */
 	signal(sig, SIG_DFL);
 	sigemptyset(&it);
 	sigaddset(&it, sig);
 	sigprocmask(SIG_UNBLOCK, &it, NULL);
 	raise(sig);
-	return 128 + sig; /* as the first process of a container */
+	/* not reached, unless this is PID 1 of a PID namespace */
+	return 128 + sig;
 }

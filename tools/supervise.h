@@ -1,37 +1,42 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Run a program and wait for it, for those who have something to say when it
- * has ended.  It should not notice: to its terminal, to who sends signals and
- * to who asks how it ended all is as if it were executed.
+ * Run a program as a child and wait for it, transparently: signals, terminal
+ * access and the exit status are as if the program had been executed
+ * directly. Used by urxe run and urxe bench, which report something when the
+ * program has ended.
  */
 #pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#define EXIT_LATE 124 /* as timeout(1) has it */
+#define EXIT_LATE 124 /* as timeout(1) */
 
 struct ending {
-	int status; /* as waitpid() has it */
-	bool late; /* its time was over, and it was ended */
-	int signal; /* that was sent to it by way of us, and ends programs */
+	int status; /* as from waitpid() */
+	bool late; /* the time limit expired and the program was terminated */
+	/*
+	 * SIGHUP, SIGINT, SIGQUIT or SIGTERM received during the run; 0: none
+	 */
+	int signal;
 };
 
 struct attention {
-	void (*late)(void); /* it is about to be ended */
-	void (*look)(
-		void *arg); /* ten times a second, must not block; or NULL */
+	void (*late)(void); /* called before the program is terminated */
+	/* called at least ten times a second, must not block; or NULL */
+	void (*look)(void *arg);
 	void *arg;
 };
 
 /*
- * Run argv for at most limit ns (0: for ever); what it has started is ended
- * with it if it is late.  0, or the errno with which it cannot be executed.
+ * Run argv for at most @limit ns (0: no limit). If the limit expires, the
+ * program and all its descendants are terminated. Return 0, or the errno with
+ * which the program could not be executed.
  */
 int supervise(char **argv, uint64_t limit, const struct attention *a,
 	      struct ending *e);
 
-/* End what programs that have ended have left running. */
+/* Terminate all descendants that ended programs have left running. */
 void supervise_clear(void);
 
 static inline bool ending_is_failure(const struct ending *e)
@@ -43,7 +48,7 @@ static inline bool ending_is_failure(const struct ending *e)
 void ending_describe(const struct ending *e, char *text, int len);
 
 /*
- * The exit code for who is asked how the program ended; does not return if
- * a signal ended it, but ends in the same way.
+ * The exit code that reports how the program ended. If a signal ended it,
+ * this process raises the same signal and does not return.
  */
 int ending_pass_on(const struct ending *e);

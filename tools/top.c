@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* urxe top: who does what in a fabric, and what waits there. */
+/* urxe top: live table of the QPs of a fabric, their rates and waits. */
 #define _GNU_SOURCE
 #include <getopt.h>
 #include <infiniband/verbs.h>
@@ -12,7 +12,7 @@
 #include "top.h"
 
 #define DELAY_MIN 0.1
-#define DELAY_MAX 5 /* a PSN comes again after 2^24 packets */
+#define DELAY_MAX 5 /* PSNs wrap after 2^24 packets */
 
 /* ---------------------------------------------------------- rates */
 
@@ -28,8 +28,9 @@ static const struct view_qp *qp_before(const struct top *t,
 }
 
 /*
- * The PSN up to which q has sent.  A connected one's is what its peer expects
- * next; of others it is noted now and then.
+ * The PSN after the last one that @q has sent. For a connected QP it is the
+ * PSN that its peer expects. For other QPs it is the sq_psn that the owner
+ * stores from time to time.
  */
 static uint32_t qp_sent(const struct view *v, const struct view_qp *q)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* urxe top as a table, and as JSON. */
+/* The output of urxe top: a table, and JSON. */
 #define _GNU_SOURCE
 #include <infiniband/verbs.h>
 #include <stdarg.h>
@@ -23,7 +23,10 @@ static bool port_is_up(const struct view *v)
 	return load_relaxed(&v->dev->port_state) == URXE_PORT_ACTIVE;
 }
 
-/* "12.3k": at most six characters. */
+/*
+ * "12.3k": at most six characters. The text is valid until the fourth call
+ * after this one.
+ */
 static const char *scaled(double x)
 {
 	static const char *const unit[] = { "", "k", "M", "G", "T" };
@@ -41,13 +44,16 @@ static const char *scaled(double x)
 
 /* ---------------------------------------------------------- the table */
 
-/* Where lines go, as wide and as many as there is room for. */
+/* Output of lines, limited to the size of the terminal. */
 struct page {
 	FILE *to;
-	int columns, left; /* 0 columns: there is no end */
+	int columns, left; /* columns 0: no limit */
 };
 
-/* Names may have anything in them: a terminal gets what can be seen. */
+/*
+ * Print one line, cut to the width. Bytes that are not printable ASCII become
+ * '?': names may contain escape sequences.
+ */
 static void page_line(struct page *p, const char *fmt, ...)
 {
 	char *text, *c;
@@ -147,7 +153,7 @@ static void page_stalls(struct page *p, const struct top *t)
 				  stall_age(s, t->now), s->what);
 }
 
-/* Rows of the table, too. */
+/* Listeners have rows of their own in the table. */
 static void page_listeners(struct page *p, const struct view *v)
 {
 	struct view_listener l = { 0 };
@@ -167,7 +173,7 @@ void top_print(const struct top *t, FILE *to, int columns, int lines,
 	uint32_t i, room = UINT32_MAX;
 
 	page_head(&p, t);
-	/* what stalls has half of the rest, at least */
+	/* waits get at least half of the remaining lines */
 	if (columns)
 		room = p.left > 1 ? (uint32_t)p.left / 2 : 0;
 	if (columns && (int)stalls_count(&t->stalls, STALL_STALLS) + 1 <

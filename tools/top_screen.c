@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * urxe top on a terminal.  Signals are blocked but where it waits, so they only
- * set a flag; the terminal is as it was whenever we do not run.
+ * urxe top on a terminal.
+ *
+ * Signals are blocked except during ppoll(2), so a handler only stores the
+ * signal number in `came`. The terminal settings are restored before the
+ * process stops or exits.
  */
 #define _GNU_SOURCE
 #include <assert.h>
@@ -20,11 +23,11 @@
 #include "commands.h"
 #include "top.h"
 
-/* The screen of its own, and no cursor; and back. */
+/* Switch to the alternate screen and hide the cursor; and back. */
 #define ENTER "\033[?1049h\033[?25l"
 #define LEAVE "\033[?25h\033[?1049l"
 
-static _Atomic int came; /* the signal that ended the wait, or 0 */
+static _Atomic int came; /* signal that interrupted the last ppoll(), or 0 */
 static_assert(ATOMIC_INT_LOCK_FREE == 2, "a handler stores it");
 
 static void note(int sig)
@@ -34,8 +37,8 @@ static void note(int sig)
 
 struct screen {
 	struct termios before;
-	sigset_t open; /* signals, where it waits */
-	uint32_t first; /* row that is shown */
+	sigset_t open; /* signal mask during ppoll() */
+	uint32_t first; /* first row shown */
 	enum top_order order;
 	double delay;
 };
@@ -49,7 +52,8 @@ static void put(const char *text, size_t n)
 		if (done < 0 && errno == EINTR)
 			done = 0;
 		else if (done < 0)
-			return; /* the terminal is gone, and so are we soon */
+			/* the terminal is gone; the process exits soon */
+			return;
 	}
 }
 
@@ -81,7 +85,8 @@ static void signals_take(struct screen *s)
 	unsigned int i;
 
 	sigemptyset(&set);
-	sigfillset(&sa.sa_mask); /* one at each ppoll(): the others wait */
+	/* one signal for each ppoll(); the others stay pending */
+	sigfillset(&sa.sa_mask);
 	for (i = 0; i < sizeof(taken) / sizeof(*taken); i++) {
 		if (!sigaction(taken[i], NULL, &old) &&
 		    old.sa_handler == SIG_IGN)
@@ -92,7 +97,9 @@ static void signals_take(struct screen *s)
 	sigprocmask(SIG_BLOCK, &set, &s->open);
 }
 
-/* As if we had not taken it: end, or stop and go on later. */
+/*
+ * Perform the default action of the signal: terminate, or stop until SIGCONT.
+ */
 static void signal_obey(int sig)
 {
 	struct sigaction def = { .sa_handler = SIG_DFL }, ours;
@@ -102,7 +109,7 @@ static void signal_obey(int sig)
 	raise(sig);
 	sigemptyset(&it);
 	sigaddset(&it, sig);
-	sigprocmask(SIG_UNBLOCK, &it, NULL); /* here */
+	sigprocmask(SIG_UNBLOCK, &it, NULL); /* delivered here */
 	sigprocmask(SIG_BLOCK, &it, NULL);
 	sigaction(sig, &ours, NULL);
 }
@@ -127,10 +134,11 @@ static void screen_draw(const struct screen *s, const struct top *t)
 	free(text);
 }
 
-/* False: it is over. */
+/* Handle a key. Return false to quit. */
 static bool screen_key(struct screen *s, const struct top *t, char key)
 {
-	static const char keys[] = "wpnqob"; /* by enum top_order; q quits */
+	/* keys of orders[], in the same order; q quits instead */
+	static const char keys[] = "wpnqob";
 	static const enum top_order orders[] = { TOP_WAITS,   TOP_PID,
 						 TOP_NAME,    TOP_ORDERS,
 						 TOP_PACKETS, TOP_BYTES };
@@ -149,7 +157,10 @@ static bool screen_key(struct screen *s, const struct top *t, char key)
 	return true;
 }
 
-/* Until the next look; false: it is over, and *sig is what ended it, or 0. */
+/*
+ * Handle keys and signals until the next view is due. Return false to quit;
+ * *sig is then the signal to obey, or 0.
+ */
 static bool screen_wait(struct screen *s, struct top *t, int *sig)
 {
 	const uint64_t until = clock_now() + (uint64_t)(s->delay * 1e9);
@@ -191,7 +202,7 @@ int top_run(struct top *t, enum top_order order, double delay)
 	bool goes_on;
 	int sig = 0;
 
-	/* the first two looks are near each other: nobody likes to wait */
+	/* take the first two views quickly, so that rates show early */
 	if (!top_look(t, false))
 		return EXIT_USAGE;
 	usleep(200000);

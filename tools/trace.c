@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* urxe trace: what urxe run --trace recorded. */
+/* urxe trace: print or convert what urxe run --trace recorded. */
 #include <errno.h>
 #include <getopt.h>
 #include <stdlib.h>
@@ -14,14 +14,18 @@
 #include "trace_perfetto.h"
 #include "trace_print.h"
 
-/* Which records are shown. */
+/* Which records are printed. */
 struct filter {
-	const char *program; /* its name, or a PID */
+	const char *program; /* its name, PID, or PID#N */
 	bool one_qp, one_wr_id, errors;
 	uint64_t qpn, wr_id;
 };
 
-/* Of a long name a trace has the beginning; a PID may be PID#2, too. */
+/*
+ * Whether @program names the thread's process. A trace holds only the first
+ * TRACE_NAME - 1 bytes of a program name. PID#2 is the second process with
+ * that PID (trace_who()).
+ */
 static bool is_of_program(const struct trace_thread *t, const char *program)
 {
 	char pid[16], one[32];
@@ -58,7 +62,7 @@ static bool number(const char *text, uint64_t *out)
 	return number_parse(text, strlen(text), UINT64_MAX, out);
 }
 
-/* What the threads lost, after all that they have. */
+/* Report lost records, after all records were printed. */
 static void tell_losses(const struct trace_input *in, unsigned int n)
 {
 	char who[TRACE_WHO];
@@ -81,7 +85,7 @@ static void tell_losses(const struct trace_input *in, unsigned int n)
 
 #define FOLLOW_US 100000
 
-/* A record, with its time since the first one. */
+/* Print a record with its time relative to @start, ns. */
 typedef void printer(FILE *to, const struct trace_record *r, uint64_t start);
 
 static int show(struct trace_input *in, unsigned int n, const struct filter *f,
@@ -109,10 +113,13 @@ static int show(struct trace_input *in, unsigned int n, const struct filter *f,
 	return ret;
 }
 
-/* All that is there, in another form, to a file. */
+/* Convert all records to another format. */
 typedef int writer(FILE *to, const struct trace_batch *b);
 
-/* Who writes over a trace loses it, and ends the programs that record in it. */
+/*
+ * Open the output file. A trace is refused: to truncate it would lose the
+ * records and kill the programs that have it mapped (SIGBUS).
+ */
 static FILE *open_output(const char *path)
 {
 	FILE *to;
@@ -138,7 +145,8 @@ static int convert(struct trace_input *in, unsigned int n, writer *write,
 	to = open_output(path);
 	if (to) {
 		ret |= write(to, &b);
-		failed = ferror(to); /* fclose() tells of its own last write */
+		/* fclose() reports only the error of its own write */
+		failed = ferror(to);
 		if (fclose(to) || failed)
 			ret = fail(1, "%s: %s", path, strerror(errno));
 	} else {

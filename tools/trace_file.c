@@ -1,6 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Files are read, not mapped: one that shrinks ends early, and kills nobody.
+ * Reading of trace files, with pread(2) rather than mmap(2): if a file is
+ * truncated meanwhile, a read is short and there is no SIGBUS.
+ *
+ * Lockless reader of a ring (format.h). It loads `written`, then copies the
+ * slots before it, then loads `oldest` and drops copied slots before that
+ * position. The acquire fences between these steps pair with the release
+ * fence and release store of the recording thread.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -50,7 +56,7 @@ bool trace_is_there(const char *path)
 	struct stat st;
 	bool is;
 
-	/* to open a FIFO would be to wait for somebody */
+	/* open() of a FIFO would block until it has a writer */
 	if (stat(path, &st) || !S_ISREG(st.st_mode))
 		return false;
 	in.fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -61,7 +67,7 @@ bool trace_is_there(const char *path)
 	return is;
 }
 
-/* CLOCK_MONOTONIC begins anew with each boot. */
+/* CLOCK_MONOTONIC starts at 0 with each boot. */
 int trace_input_fits(const struct trace_input *in,
 		     const struct trace_input *first)
 {
@@ -103,7 +109,10 @@ static bool thread_is_known(const struct trace_input *in, uint64_t at)
 	return false;
 }
 
-/* Control characters are somebody's who has another file in mind. */
+/*
+ * Copy a name from the file. Control characters become '?': they could be
+ * escape sequences for the terminal.
+ */
 static void name_copy(char to[TRACE_NAME], const char from[TRACE_NAME])
 {
 	unsigned int i;
@@ -113,14 +122,20 @@ static void name_copy(char to[TRACE_NAME], const char from[TRACE_NAME])
 	to[i] = 0;
 }
 
-/* Those that recorded, of all traces: a PID alone may be another one's, too. */
+/*
+ * Processes that recorded, of all inputs. A PID alone is ambiguous: it can be
+ * reused, or used in another PID namespace.
+ */
 static struct process {
 	int32_t pid;
 	uint64_t pidns, began;
 } * processes;
 static unsigned int processes_n;
 
-/* How many had the PID of r's process before.  -1: no memory. */
+/*
+ * Number of other processes with the PID of r's process that were found
+ * before. Return -1 if there is no memory.
+ */
 static int process_nth(const struct trace_ring *r)
 {
 	struct process *more, *p;
@@ -144,7 +159,7 @@ static int process_nth(const struct trace_ring *r)
 	return nth;
 }
 
-#define PID_LIMIT (1 << 22) /* the kernel's */
+#define PID_LIMIT (1 << 22) /* PID_MAX_LIMIT of the kernel */
 #define SAME_PID_MOST (INT32_MAX / PID_LIMIT)
 
 static int thread_add(struct trace_input *in, const struct trace_ring *r,
@@ -174,7 +189,7 @@ static int thread_add(struct trace_input *in, const struct trace_ring *r,
 	return 0;
 }
 
-/* Rings that are there now; where a thread found no room there is none. */
+/* Add the rings that are new. A ring whose magic is not set is not ready. */
 static int threads_find(struct trace_input *in)
 {
 	uint64_t bytes = TRACE_RING_BYTES(in->slots), at, end;
@@ -211,7 +226,7 @@ void trace_who(const struct trace_thread *t, char who[TRACE_WHO])
 
 /* ------------------------------------------------------- records */
 
-/* The slots from position `from` to `to`, one after the other. */
+/* Copy the slots from position @from to @to, which may wrap around. */
 static bool slots_read(const struct trace_thread *t, uint32_t slots,
 		       struct trace_slot *out, uint64_t from, uint64_t to)
 {
@@ -269,13 +284,15 @@ static int batch_keep(struct trace_batch *b, void *copy)
 	return 0;
 }
 
-/* Positions in a ring, and slots, as the thread has them now. */
+/*
+ * Read the header of the ring. The fence makes later reads of the file at
+ * least as new as this header.
+ */
 static bool ring_look(struct trace_thread *t, struct trace_ring *r)
 {
 	if (!read_at(t->input, r, sizeof(*r), t->at))
 		return false;
 	t->fabric = load_relaxed(&r->fabric);
-	/* what is read after it is as new, or newer */
 	atomic_thread_fence(memory_order_acquire);
 	return true;
 }
@@ -288,7 +305,10 @@ static int ring_fail(const struct trace_thread *t, const char *what)
 	return fail(1, "%s: the ring of %s %s", t->input->path, who, what);
 }
 
-/* Where the records up to `to` begin that were not seen and are still there. */
+/*
+ * Position of the first record up to @to that was not read before and is not
+ * overwritten.
+ */
 static uint64_t ring_begin(const struct trace_thread *t,
 			   const struct trace_ring *r, uint64_t to)
 {
@@ -325,7 +345,7 @@ static int records_read(struct trace_thread *t, struct trace_batch *b,
 	if (!ring_look(t, r))
 		return ring_fail(t, "is cut off");
 	begin = ring_begin(t, r, to);
-	if (begin < from) /* not by who writes it */
+	if (begin < from) /* `oldest` went backwards: the file is damaged */
 		begin = from;
 	t->lost += begin - t->seen;
 	t->seen = to;
@@ -347,7 +367,10 @@ static int thread_read(struct trace_thread *t, struct trace_batch *b)
 	return to == t->seen ? 0 : records_read(t, b, &r, to);
 }
 
-/* Of one thread: as they were recorded, and so copied. */
+/*
+ * Compare records by time. Records of one thread are in the order of their
+ * copies, which is the order in which they were recorded.
+ */
 static int by_time(const void *a, const void *b)
 {
 	const struct trace_record *x = a, *y = b;
@@ -359,7 +382,7 @@ static int by_time(const void *a, const void *b)
 		return x->value < y->value ? -1 : x->value > y->value;
 	if (t->tid != u->tid)
 		return t->tid < u->tid ? -1 : 1;
-	/* two files, or two libraries of one thread */
+	/* two files, or two copies of the library in one thread */
 	return t < u ? -1 : 1;
 }
 

@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * The page is html/ladder.*, which the build puts together; a trace is its
- * data, as JSON in an element that is no script.  What is said there of a
- * record is an array, for they are many:
+ * The HTML page of a trace. The page is html/ladder.*, which the build
+ * assembles. The trace is its data, as JSON in a <script
+ * type="application/json"> element, which is not executed. To save space,
+ * each record is an array:
  *
- *   [ns since the first record, thread, QP or -1, event, WR or -1,
- *    the responder's QP or -1, is it an error, its values]
+ *   [ns since the first record, thread, QP, event, WR or -1,
+ *    QP of the responder, whether it is an error, values]
  *
- * and its values are [name, value, ...], or a text.  Threads, QPs, WRs and
- * events are numbers in the arrays of that name.
+ * A QP is -1 if there is none, and -2 if it was created before the trace. The
+ * values are [name, value, ...], or a string. Threads, QPs, WRs and events
+ * are indexes in the arrays of that name.
  */
 #include <infiniband/verbs.h>
 #include <inttypes.h>
@@ -26,7 +28,7 @@ struct output {
 	struct lives lives;
 	const struct trace_thread **thread;
 	size_t threads;
-	const char *between; /* two values */
+	const char *between; /* separator before the next value */
 };
 
 /* ------------------------------------------------------- who */
@@ -117,7 +119,10 @@ static void print_events(struct output *o)
 
 /* ------------------------------------------------------- what */
 
-/* Their numbers are those of the array, where the pages finds them. */
+/*
+ * Number QPs and WRs in the order of print_qps() and print_wrs(): these are
+ * the indexes by which the page finds them.
+ */
 static void number_wrs(struct output *o)
 {
 	struct life_qp *qp;
@@ -133,7 +138,7 @@ static void number_wrs(struct output *o)
 	}
 }
 
-/* [QP, is it a receive, the WR at the other end or -1] */
+/* Each WR is [QP, whether it is a receive, matching WR of the peer or -1]. */
 static void print_wrs(struct output *o)
 {
 	const char *between = "";
@@ -166,7 +171,7 @@ static void print_value(void *arg, const char *name, const char *text)
 	o->between = ",";
 }
 
-/* In words, as urxe trace has it. */
+/* Print the text of urxe trace as a string. */
 static int print_words(struct output *o, const struct trace_record *r)
 {
 	char *text;
@@ -183,7 +188,7 @@ static int print_words(struct output *o, const struct trace_record *r)
 	return 0;
 }
 
-/* Of no QP, or of one that was made before the trace. */
+/* No QP, or a QP that was created before the trace. */
 enum { QP_NONE = -1, QP_EARLIER = -2 };
 
 static int64_t qp_number(const struct output *o, const struct trace_record *r,
@@ -193,7 +198,10 @@ static int64_t qp_number(const struct output *o, const struct trace_record *r,
 
 	if (qpn && qp)
 		return (int64_t)qp->track;
-	/* a process that finds a connection of dead ones ends it for both */
+	/*
+	 * A process that finds a connection of two dead processes disconnects
+	 * both ends, so the QP may not be in the trace.
+	 */
 	return qpn && r->what == TRACE_CM_SENT ? QP_EARLIER : QP_NONE;
 }
 

@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* A trace as one HTML page that needs nothing else: a ladder diagram. */
+/* A trace as one self-contained HTML page with a ladder diagram. */
 #pragma once
 
 #include <stdio.h>
 
 #include "trace_file.h"
 
-/* 0, or the exit code. */
+/* Return 0, or the exit code after logging the error. */
 int trace_html(FILE *to, const struct trace_batch *b);
 
-/* The page, which html/page.py made of html/ladder.*, around its data. */
+/*
+ * The page before and after its data. html/page.py makes it from
+ * html/ladder.* at build time.
+ */
 extern const char html_before_data[], html_after_data[];

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* urxe trace --json. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,7 +18,10 @@ static const char *event_name(uint32_t what)
 	return what < sizeof(name) / sizeof(*name) ? name[what] : "?";
 }
 
-/* What is printed as decimal digits is a number; the others are strings. */
+/*
+ * A value that is printed as decimal digits becomes a number, others a
+ * string.
+ */
 static void put_value(void *arg, const char *name, const char *text)
 {
 	struct json *j = arg;
@@ -28,7 +32,7 @@ static void put_value(void *arg, const char *name, const char *text)
 		json_put_string(j, name, text);
 }
 
-/* The line of text, without its process and time. */
+/* The text of urxe trace, without process and time. */
 static void put_text(struct json *j, const struct trace_record *r)
 {
 	char *text = NULL;

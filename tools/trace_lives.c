@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* Reconstruction of the lives of WRs from records (trace_lives.h). */
 #include <infiniband/verbs.h>
 #include <stdlib.h>
 #include <string.h>
@@ -84,9 +85,12 @@ static struct life *life_add(struct life_qp *qp, bool recv,
 }
 
 /*
- * Nothing comes after its polling; of what was unsignaled nothing does at all.
- * Threads may poll in another order than they record; but what is far behind
- * w, which was polled, is over, too: its record is lost.
+ * Advance `open` past WRs that get no more records: polled and refused ones,
+ * and unsignaled ones that were completed with a later WR.
+ *
+ * Several threads may poll at once and record in another order than they
+ * polled. So a WR that is far behind @w, which was polled, is taken as
+ * finished too: its record was lost.
  */
 #define LIVES_POLLED_AT_ONCE 1024
 
@@ -100,7 +104,11 @@ static void queue_advance(struct life_qp *qp, const struct life *w)
 	qp->open[w->recv] = open;
 }
 
-/* A copy of a datagram is not the arrival of the next one of that name. */
+/*
+ * Whether this step can be the WR's next record. A UD datagram must have left
+ * before it arrives: a second copy must not count as the arrival of the next
+ * WR with the same wr_id.
+ */
 static bool life_may(const struct life *w, enum life_step step)
 {
 	if (w->at[step] || w->refused)
@@ -109,7 +117,7 @@ static bool life_may(const struct life *w, enum life_step step)
 	       w->at[LIFE_LEFT];
 }
 
-/* The oldest one of that wr_id to whom that did not happen yet. */
+/* The oldest WR with that wr_id that has not had that step, or NULL. */
 static struct life *life_find(struct life_qp *qp, bool recv, uint64_t wr_id,
 			      enum life_step step)
 {
@@ -147,7 +155,9 @@ static struct life *life_step(struct lives *l, const struct trace_record *r,
 	return w;
 }
 
-/* What is no step: of the WR that waits for its answer. */
+/*
+ * A record that is not a step belongs to the WR that waits for its response.
+ */
 static void life_meanwhile(struct lives *l, const struct trace_record *r)
 {
 	struct life_qp *qp = lives_qp(l, r, r->qpn);
@@ -158,7 +168,10 @@ static void life_meanwhile(struct lives *l, const struct trace_record *r)
 				     LIFE_ANSWERED));
 }
 
-/* What an atomic found.  Several may be answered after that, at once. */
+/*
+ * The original value of an atomic. Several atomics may be fetched before
+ * their responses are recorded, so `fetched` marks those that have theirs.
+ */
 static void life_fetched(struct lives *l, const struct trace_record *r)
 {
 	struct life_qp *qp = lives_qp(l, r, r->qpn);
@@ -173,7 +186,10 @@ static void life_fetched(struct lives *l, const struct trace_record *r)
 	life_tells(l, r, w);
 }
 
-/* Those before it completed without a completion. */
+/*
+ * A WR was polled: earlier WRs without a completion were unsignaled and are
+ * done too.
+ */
 static void polled(struct life *w, uint64_t status)
 {
 	struct life_qp *qp = w->qp;
@@ -200,7 +216,7 @@ static int posted(struct lives *l, const struct trace_record *r, bool recv)
 	return 0;
 }
 
-/* The last one of that wr_id, and those behind it. */
+/* Mark the last WR with that wr_id, and those posted after it, as refused. */
 static void refused(struct lives *l, const struct trace_record *r)
 {
 	struct life_qp *qp = lives_qp(l, r, r->qpn);
@@ -228,8 +244,11 @@ bool life_takes_receive(const struct life *w)
 }
 
 /*
- * The message whose receive completes: mostly the one that came last.  Of a
- * datagram several may, and those of others were dropped.
+ * The message that a completed receive belongs to: usually the one that
+ * arrived last. A UD datagram may complete several receives, and earlier
+ * datagrams without a partner were dropped. For other QP types, if the last
+ * message has a partner, it is the first one without a partner, or NULL if
+ * that has not arrived.
  */
 static struct life *message_of(struct life_qp *qp)
 {
@@ -251,7 +270,7 @@ static int receive_completed(struct lives *l, const struct trace_record *r)
 	struct life_qp *from =
 		lives_qp(l, r, (uint32_t)trace_number(r, "src_qp"));
 
-	if (!w) { /* of an SRQ */
+	if (!w) { /* posted to an SRQ, so not to this QP */
 		struct life_qp *qp = qp_get(l, r);
 
 		w = qp ? life_add(qp, true, r) : NULL;
@@ -270,7 +289,7 @@ static int receive_completed(struct lives *l, const struct trace_record *r)
 	return 0;
 }
 
-/* What was posted before is gone. */
+/* RESET discards all posted WRs. */
 static void modified(struct lives *l, const struct trace_record *r)
 {
 	struct life_qp *qp = lives_qp(l, r, r->qpn);

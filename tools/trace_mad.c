@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* Decoding and printing of CM_SENT records. */
 #include "trace_mad.h"
 
 #include <arpa/inet.h>
 #include <inttypes.h>
 #include <string.h>
 
-#define BEFORE 6 /* values before the message (events.h) */
+#define BEFORE 6 /* number of values before the message (events.h) */
 #define VALUES (BEFORE + MAD_BYTES / sizeof(uint64_t))
 
 bool trace_mad(const struct trace_record *r, struct trace_mad *out)
@@ -46,7 +47,10 @@ static void print_gid(FILE *to, const char *name, const uint8_t gid[16])
 		inet_ntop(AF_INET6, gid, text, sizeof(text)));
 }
 
-/* Without the zeros that fill it up. */
+/*
+ * Print a field of bytes, such as private data, without the zeros that pad
+ * it.
+ */
 static void print_data(FILE *to, const char *name, const uint8_t *data,
 		       size_t len)
 {

@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* Segmentation of WRs into RoCE packets (trace_packets.h). */
 #include <infiniband/verbs.h>
 
 #include "trace_packets.h"
 
-/* Opcodes of a message's packets: where there are several, and where not. */
+/*
+ * Opcodes of the packets of a message: of several packets, and of a single
+ * one.
+ */
 struct opcodes {
 	uint8_t first, middle, last, only;
 	bool is_there;
@@ -61,7 +65,7 @@ static uint8_t opcode(const struct opcodes *o, uint64_t i, uint64_t n)
 	return i == n - 1 ? o->last : o->middle;
 }
 
-/* Its part of the message */
+/* Set the payload of packet @i. */
 static void set_payload(const struct message *m, uint64_t i,
 			struct wire_packet *p)
 {
@@ -139,7 +143,7 @@ void message_answer(const struct message *m, packet_fn *fn, void *arg)
 		p.bth.opcode =
 			(uint8_t)(m->transport | WIRE_ATOMIC_ACKNOWLEDGE);
 		break;
-	case WR_FLUSH: /* annex A19: as a READ of nothing */
+	case WR_FLUSH: /* annex A19: as the response of a READ of length 0 */
 	case WR_ATOMIC_WRITE:
 		p.bth.opcode = (uint8_t)(m->transport | WIRE_READ_ONLY);
 		break;

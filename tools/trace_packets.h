@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * A WR as packets: which opcodes and PSNs they have, and which part of the
- * message (IB 9.2.3, 9.7).
+ * Segmentation of a WR into RoCE packets: opcode, PSN and payload range of
+ * each packet (IB 9.2.3, 9.7). trace_pcap.c uses it to reconstruct packets
+ * from the records of WRs.
  */
 #pragma once
 
 #include "wire/packet.h"
 
-/* Of enum ibv_wr_opcode, newer than the libibverbs may be. */
+/*
+ * Values of enum ibv_wr_opcode that the installed libibverbs may not define.
+ */
 #define WR_FLUSH 14
 #define WR_ATOMIC_WRITE 15
 
@@ -15,29 +18,40 @@ struct message {
 	enum wire_transport transport;
 	uint64_t op; /* enum ibv_wr_opcode */
 	uint64_t length;
-	uint32_t mtu; /* WIRE_MAX_PAYLOAD at most */
-	uint32_t psn; /* of its first packet */
-	uint32_t msn; /* of the answer */
-	struct wire_packet head; /* what its headers have */
-	/* the first bytes of what is sent, or of what a READ brings */
+	uint32_t mtu; /* at most WIRE_MAX_PAYLOAD */
+	uint32_t psn; /* PSN of the first packet */
+	uint32_t msn; /* MSN of the response */
+	struct wire_packet head; /* template of the headers */
+	/*
+	 * the first `known` bytes of the data sent, or of the data that a
+	 * READ returns
+	 */
 	const uint8_t *payload;
 	uint32_t known;
 };
 
-/* Of a longer message the first and the last ones, half of them each. */
+/*
+ * Maximum number of packets made of one message. Of a longer message, half of
+ * them are its first packets and half its last.
+ */
 #define MESSAGE_PACKETS 64u
 
-/* Packet i of n; there are `left_out` before it that it is not called for. */
+/*
+ * Callback for packet @i of @n. @left_out packets right before it were left
+ * out.
+ */
 typedef void packet_fn(void *arg, const struct wire_packet *p, uint64_t i,
 		       uint64_t n, uint64_t left_out);
 
-/* Does a WR of that opcode go to another QP? */
+/* Whether a WR with that opcode sends packets to another QP. */
 bool message_has_packets(uint64_t op);
-/* How many PSNs it takes. */
+/* Number of PSNs that the request occupies. */
 uint64_t message_psns(const struct message *m);
 
-/* What its requester sends, what its responder answers if all is well, and what
- * it says else. */
+/*
+ * Call @fn for the request packets, for the response packets of a successful
+ * request, or for a NAK with @syndrome.
+ */
 void message_request(const struct message *m, packet_fn *fn, void *arg);
 void message_answer(const struct message *m, packet_fn *fn, void *arg);
 void message_nak(const struct message *m, uint8_t syndrome, packet_fn *fn,

@@ -1,9 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Records are taken in their order, and each makes the packets of its moment:
- * a WR that left is a request, one that waits for a receive an RNR NAK, one
- * that went out again a request again, one that was answered an ACK, a NAK or
- * a response.  So packets are in order, too, and none is kept.
+ * Conversion of a trace to pcapng.
+ *
+ * Records are processed in order, and each produces its packets at once, so
+ * the packets are in order and none is stored:
+ *
+ *   LEFT             the request
+ *   WAITS, AGAIN     an RNR NAK or another NAK, if the record has one
+ *   ARRIVED, or a
+ *   later record     the request again, if it had to wait before
+ *   ANSWERED         an ACK, a NAK or a response
+ *   CM_SENT          a MAD
+ *   PACKET           a packet that was sent or received
  */
 #include <infiniband/verbs.h>
 #include <inttypes.h>
@@ -23,21 +31,26 @@
 #include "wire/icrc.h"
 
 #define PKEY 0xffff
-#define HOP_LIMIT 64 /* the kernel's, for connected QPs */
+#define HOP_LIMIT 64 /* default hop limit of the kernel, for connected QPs */
 
-/* What a QP was connected with, and how far its responder is. */
+/*
+ * Attributes with which a QP was connected, and the state of its responder.
+ */
 struct end {
 	bool is_connected;
-	bool is_away; /* on another host: its packets are there themselves */
+	/* the peer is on another host: PACKET records have its packets */
+	bool is_away;
 	struct wire_path path;
 	uint32_t peer, mtu, msn;
-	uint32_t rq_psn; /* that this QP expects first */
-	uint32_t expected; /* by its responder, from the first ACK on */
+	uint32_t rq_psn; /* first PSN that this QP expects */
+	/* PSN that the peer expects; known after the first ACK */
+	uint32_t expected;
 	bool has_expected;
-	const struct life *waits; /* ... for a receive, or for an answer */
+	/* WR that waits for a receive or for a response */
+	const struct life *waits;
 };
 
-/* A fabric's port: what its QP 1 sends next. */
+/* QP 1 (GSI) of a fabric's port: the PSN of its next packet. */
 struct gsi {
 	struct gsi *next;
 	uint64_t fabric;
@@ -48,11 +61,12 @@ struct pcap {
 	FILE *to;
 	const struct trace_batch *batch;
 	struct lives lives;
-	struct end *end; /* of each QP, at its track - 1 */
-	uint64_t unknown; /* WRs of QPs of which that is not known */
+	struct end *end; /* state of each QP, at index track - 1 */
+	/* times a WR of a QP with unknown attributes was sent */
+	uint64_t unknown;
 	uint16_t ip_id;
 	struct gsi *gsi;
-	uint64_t wall; /* of CLOCK_MONOTONIC's 0 */
+	uint64_t wall; /* CLOCK_REALTIME when CLOCK_MONOTONIC was 0, ns */
 	uint8_t payload[TRACE_MAX_PAYLOAD];
 };
 
@@ -72,16 +86,16 @@ static void pcap_put(struct pcap *o, const struct trace_record *r,
 		pcapng_packet(o->to, o->wall + r->time, bytes, n, comment);
 }
 
-/* One packet of a WR, for message_request() and the like. */
+/* Argument of put_of_wr(), the callback of message_request() and the like. */
 struct of_wr {
 	struct pcap *o;
 	const struct trace_record *r;
 	const struct life *w;
 	const struct wire_path *path;
-	const char *what; /* of it this is */
+	const char *what; /* name of the packet, for the comment */
 };
 
-/* At most n bytes, with the 0. */
+/* Append to @text, a buffer of @n bytes including the terminating 0. */
 static void __attribute__((format(printf, 3, 4)))
 add(char *text, size_t n, const char *format, ...)
 {
@@ -153,7 +167,9 @@ static void gsis_free(struct gsi *g)
 	}
 }
 
-/* What the connection manager sends, from the port's QP 1 to the other's. */
+/*
+ * Write a MAD of the connection manager, from QP 1 to QP 1 of the other port.
+ */
 static void pcap_mad(struct pcap *o, const struct trace_record *r)
 {
 	struct trace_mad mad;
@@ -248,7 +264,11 @@ static void pcap_modified(struct pcap *o, const struct trace_record *r)
 	}
 }
 
-/* The PSN that the responder of qp, whose end is e, expects. */
+/*
+ * The PSN that the responder expects, for a NAK of a sequence error. @e is
+ * the state of the requester's QP. If no ACK was seen, it is the rq_psn of
+ * the peer, or @psn if the trace does not have the peer.
+ */
 static uint32_t expected_psn(const struct pcap *o, const struct trace_record *r,
 			     const struct end *e, uint32_t psn)
 {
@@ -280,13 +300,16 @@ static bool transport_of(const struct life_qp *qp, enum wire_transport *out)
 	return false;
 }
 
-/* Did its first packet go out?  It may be that something was wrong here. */
+/*
+ * Whether the first packet of the WR was sent. It was not if the WR failed
+ * with a local error.
+ */
 static bool went_out(const struct life *w)
 {
 	if (w->by[LIFE_ARRIVED] || !w->by[LIFE_ANSWERED])
 		return true;
 	switch (trace_number(w->by[LIFE_ANSWERED], "status")) {
-	case IBV_WC_SUCCESS: /* nobody listened to a datagram */
+	case IBV_WC_SUCCESS: /* a UD datagram without a receiver */
 	case IBV_WC_RETRY_EXC_ERR:
 	case IBV_WC_RNR_RETRY_EXC_ERR:
 		return true;
@@ -320,7 +343,9 @@ static void message_headers(struct message *m, const struct trace_record *left,
 	p->ieth.rkey = (uint32_t)trace_number(left, "invalidate");
 }
 
-/* What is there of a message, without a hole, is its beginning. */
+/*
+ * Append recorded payload to the message. Only a prefix without gaps is kept.
+ */
 static void payload_add(struct pcap *o, const struct trace_data *d,
 			struct message *m)
 {
@@ -337,7 +362,10 @@ static bool is_of_thread(const struct trace_record *r,
 	return r->thread == other->thread;
 }
 
-/* Right behind the record that it left, in its thread */
+/*
+ * Collect the DATA records that follow LEFT in its thread: data that a WR
+ * sends.
+ */
 static void payload_sent(struct pcap *o, const struct trace_record *left,
 			 struct message *m)
 {
@@ -354,7 +382,10 @@ static void payload_sent(struct pcap *o, const struct trace_record *left,
 	}
 }
 
-/* Of a READ: right before its answer */
+/*
+ * Collect the DATA records right before ANSWERED in its thread: data that a
+ * READ returned.
+ */
 static void payload_brought(struct pcap *o, const struct trace_record *answer,
 			    struct message *m)
 {
@@ -373,7 +404,10 @@ static void payload_brought(struct pcap *o, const struct trace_record *answer,
 			payload_add(o, &d, m);
 }
 
-/* An ATOMIC WRITE's word may be in the WR. */
+/*
+ * Collect the payload of a request. The word of an ATOMIC WRITE may be in
+ * LEFT.
+ */
 static void payload_find(struct pcap *o, const struct trace_record *left,
 			 struct message *m)
 {
@@ -387,7 +421,10 @@ static void payload_find(struct pcap *o, const struct trace_record *left,
 	m->known = sizeof(word);
 }
 
-/* False: there is no packet of w's, or what is missing is not known. */
+/*
+ * Make the message of WR @w. Return false if it sends no packets or was not
+ * sent.
+ */
 static bool message_make(struct pcap *o, const struct life *w,
 			 const struct end *e, struct message *m)
 {
@@ -403,13 +440,16 @@ static bool message_make(struct pcap *o, const struct life *w,
 	m->psn = trace_number(left, "psn") & WIRE_PSN_MASK;
 	m->payload = o->payload;
 	message_headers(m, left, e);
-	/* an event of a receive (IB 9.2.3) */
+	/*
+	 * solicited event: only for messages that consume a receive (IB
+	 * 9.2.3)
+	 */
 	m->head.bth.solicited = trace_number(left, "solicited") &&
 				life_takes_receive(w);
 	return true;
 }
 
-/* What the path of a datagram is, and to whom: an end of its own. */
+/* Fill @e with the path and the destination of a datagram, from LEFT. */
 static bool datagram_end(const struct trace_record *left, struct end *e)
 {
 	memset(e, 0, sizeof(*e));
@@ -523,7 +563,10 @@ static const char *name_of(const struct life *w)
 	return message_has_packets(w->op) ? names[w->op] : "?";
 }
 
-/* What had to wait goes out again before it is answered at last. */
+/*
+ * If the WR waited for a receive or a response, write its request again: it
+ * was retransmitted.
+ */
 static void goes_on(struct pcap *o, const struct trace_record *r,
 		    const struct life *w)
 {
@@ -549,7 +592,8 @@ static void answered(struct pcap *o, const struct trace_record *r,
 		if (trace_number(r, "nak"))
 			answer(o, r, w, (uint8_t)trace_number(r, "nak"));
 		break;
-	case IBV_WC_LOC_PROT_ERR: /* the answer had no place here */
+	/* local error: the response could not be stored */
+	case IBV_WC_LOC_PROT_ERR:
 		if (w->by[LIFE_ARRIVED])
 			answer(o, r, w, 0);
 	}
@@ -569,7 +613,10 @@ static void waits(struct pcap *o, const struct trace_record *r,
 
 /* ------------------------------------------------------- real packets */
 
-/* What is there of it without a hole, in this record and those behind it. */
+/*
+ * Copy the recorded bytes of a packet, from this record and the ones that
+ * continue it. Return the number of bytes up to the first gap.
+ */
 static uint32_t real_bytes(const struct pcap *o, const struct trace_record *r,
 			   uint8_t to[TRACE_PACKET_MOST])
 {
@@ -587,13 +634,16 @@ static uint32_t real_bytes(const struct pcap *o, const struct trace_record *r,
 		memcpy(to + n, p.byte, p.n);
 		n += p.n;
 		if (p.n < TRACE_PACKET_PART)
-			break; /* that was its last one */
+			break; /* the last record of the packet */
 	}
 	return n;
 }
 
-/* As it travelled: of what the socket does not tell, Ethernet's addresses are
- * made of the GIDs, and there is no checksum of UDP. */
+/*
+ * Write a packet that was sent or received. The socket does not report the
+ * Ethernet addresses and the UDP checksum: the addresses are derived from the
+ * GIDs, and the checksum is 0.
+ */
 static void pcap_real(struct pcap *o, const struct trace_record *r)
 {
 	uint8_t bytes[WIRE_MAX_HEADERS + TRACE_PACKET_MOST], *ip, *bth;
@@ -604,7 +654,7 @@ static void pcap_real(struct pcap *o, const struct trace_record *r)
 	if (!trace_packet(r, &p) || p.at)
 		return;
 	if (!p.in && !p.path.hop_limit)
-		p.path.hop_limit = HOP_LIMIT; /* the system's */
+		p.path.hop_limit = HOP_LIMIT; /* the default of the system */
 	bth = wire_put_network(&p.path, p.bytes, bytes, &ip);
 	n = real_bytes(o, r, bth);
 	add(text, sizeof(text), "%s[%d] %s it; ICRC 0x%08x", r->thread->program,

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * A WR's slice is from its posting to the polling of its completion, a
- * receive's from its completion on.  Slices of one track must not overlap, and
- * WRs do: a queue has as many tracks (lanes) as it had WRs at once.  Tracks
- * that are no thread's have numbers that no thread has.
+ * Conversion of a trace to Chrome trace-event JSON.
+ *
+ * The slice of a send WR lasts from posting to the polling of its completion,
+ * that of a receive from its completion on. Slices of one track must not
+ * overlap, but the lives of WRs do. So each queue has several tracks (lanes),
+ * as many as WRs were outstanding at once. Lanes have thread ids from
+ * FIRST_LANE on, which no thread has.
  */
 #include <infiniband/verbs.h>
 #include <inttypes.h>
@@ -16,20 +19,23 @@
 #include "trace_perfetto.h"
 #include "trace_print.h"
 
-#define LANES 64 /* of a queue; WRs beyond them have no slice */
+#define LANES 64 /* maximum of a queue; further WRs have no slice */
 #define FIRST_LANE (1u << 24)
 
 struct output {
 	FILE *to;
 	const struct trace_batch *batch;
 	uint64_t start, end;
-	const char *between; /* two events */
+	const char *between; /* separator before the next event */
 	unsigned int lanes, flows;
 };
 
 /* ------------------------------------------------------- events */
 
-/* Its name follows, with event_name() or by hand; then event_end(). */
+/*
+ * Start an event. The caller prints its name and arguments and calls
+ * event_end().
+ */
 static void event_begin(struct output *o, char phase, int32_t pid, uint32_t tid,
 			uint64_t time)
 {
@@ -56,7 +62,7 @@ static void name_track(struct output *o, const char *what, int32_t pid,
 	event_end(o);
 }
 
-/* Records are in order: threads are named where they are first seen. */
+/* Whether record @i is of another thread than the record before it. */
 static bool is_first_of(const struct trace_batch *b, size_t i)
 {
 	return b->record[i].thread != b->record[i ? i - 1 : 0].thread || !i;
@@ -101,7 +107,10 @@ static int name_threads(struct output *o)
 
 /* ------------------------------------------------------- WRs */
 
-/* A receive that waits for its message is no work; 0: nothing to be shown. */
+/*
+ * Start of the slice, ns; 0: no slice. A receive starts with its completion:
+ * the wait for a message is not work.
+ */
 static uint64_t life_begin(const struct life *w)
 {
 	int step = w->recv ? LIFE_COMPLETED : LIFE_POSTED;
@@ -114,7 +123,7 @@ static uint64_t life_begin(const struct life *w)
 	return 0;
 }
 
-/* Of what was not polled: the last that is known of it. */
+/* End of the slice: the last step that is known. */
 static uint64_t life_end(const struct life *w)
 {
 	uint64_t end = 0;
@@ -161,7 +170,10 @@ static void life_slice(struct output *o, const struct life *w, uint32_t tid)
 	life_instants(o, w, tid);
 }
 
-/* From the message, which is on track tid, to its receive, or from there. */
+/*
+ * One end of a flow arrow, on track @tid: its start at the message, or its
+ * end at the receive.
+ */
 static void life_flow(struct output *o, const struct life *w, uint32_t tid,
 		      unsigned int id)
 {
@@ -184,7 +196,8 @@ static void lane_name(struct output *o, const struct life_qp *qp, bool recv,
 
 static void queue_slices(struct output *o, struct life_qp *qp, bool recv)
 {
-	uint64_t until[LANES] = { 0 }; /* when a lane is free again */
+	/* time at which the lane is free again */
+	uint64_t until[LANES] = { 0 };
 	uint32_t tid = FIRST_LANE + o->lanes;
 	unsigned int lane, used = 0;
 	struct life *w;
@@ -233,7 +246,10 @@ static void print_call_slice(struct output *o, const struct trace_record *r)
 	event_end(o);
 }
 
-/* What is no step of a WR, in words: those of a message are many. */
+/*
+ * Print a record that is not a step of a WR as an instant. Fields of a CM
+ * message are an argument.
+ */
 static void print_instant(struct output *o, const struct trace_record *r)
 {
 	const char *message = trace_mad_name(r);
@@ -308,7 +324,7 @@ static void depth_change(struct output *o, struct depth **all,
 		*all = d;
 	}
 	d->waiting += by;
-	if (d->waiting < 0) /* the first records are lost */
+	if (d->waiting < 0) /* the first records may be lost */
 		d->waiting = 0;
 	event_begin(o, 'C', d->pid, 0, r->time);
 	fprintf(o->to,

@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Text output of records. trace/events.h describes the values of each event
+ * as a string of "name:type" fields, which field_next() parses.
+ */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <inttypes.h>
@@ -25,7 +29,7 @@ static const struct {
 /* ------------------------------------------------------- names of values */
 
 struct names {
-	const char *type; /* as in events.h */
+	const char *type; /* type in events.h */
 	bool bits;
 	const char *name[25];
 };
@@ -199,11 +203,11 @@ void trace_print_value(FILE *to, const char *type, uint64_t value)
 
 /* ------------------------------------------------------- fields */
 
-/* One of an event's values: "name:type", or "name?:type". */
+/* A value of an event: "name:type", or "name?:type" if 0 means none. */
 struct field {
 	char name[24], type[12];
 	bool optional;
-	unsigned int index; /* of its (first) value */
+	unsigned int index; /* index of its first value */
 };
 
 static unsigned int field_values(const char *type)
@@ -213,7 +217,10 @@ static unsigned int field_values(const char *type)
 	return strcmp(type, "gid") ? !!*type : 2;
 }
 
-/* The next field of *spec, which begins with index 0 and is moved on. */
+/*
+ * Parse the next field of *spec and advance *spec. The caller starts with a
+ * zeroed @f.
+ */
 static bool field_next(const char **spec, struct field *f)
 {
 	int n = 0;
@@ -246,7 +253,7 @@ bool trace_data(const struct trace_record *r, struct trace_data *d)
 	return true;
 }
 
-/* So many are enough to know them by. */
+/* number of payload bytes printed */
 #define DATA_SHOWN 32
 
 static void print_data(FILE *to, const struct trace_record *r)
@@ -262,7 +269,10 @@ static void print_data(FILE *to, const struct trace_record *r)
 		fputs("...", to);
 }
 
-/* Of a value that may be none.  Half of an IPv4 address's GID is 0. */
+/*
+ * Whether an optional value means none. A GID is none only if both halves are
+ * 0: the first half of an IPv4-mapped GID is 0.
+ */
 static bool field_is_none(const struct trace_record *r, const struct field *f)
 {
 	return !r->value[f->index] &&
@@ -329,7 +339,7 @@ static void print_field(FILE *to, const struct trace_record *r,
 		print_value(to, f->type, &r->value[f->index]);
 }
 
-/* text: " name=value name=value" */
+/* Split " name=value name=value", the text of a MAD, into its fields. */
 static void each_of_mad(const struct trace_record *r, char *text,
 			void (*each)(void *arg, const char *name,
 				     const char *text),
@@ -389,7 +399,8 @@ static void print_fields(FILE *to, const struct trace_record *r)
 	while (field_next(&spec, &f) && field_is_there(r, &f)) {
 		if (f.optional && field_is_none(r, &f))
 			continue;
-		if (strcmp(f.type, "mad")) /* that has names of its own */
+		/* its fields have names of their own */
+		if (strcmp(f.type, "mad"))
 			fprintf(to, " %s=", f.name);
 		print_field(to, r, &f);
 	}
@@ -397,7 +408,7 @@ static void print_fields(FILE *to, const struct trace_record *r)
 
 /* ------------------------------------------------------- calls */
 
-/* How a verb answers. */
+/* What a verb returns: an error code, an object or NULL, or nothing. */
 enum answer { ANSWER_CODE, ANSWER_OBJECT, ANSWER_NONE };
 
 static const struct verb {
@@ -413,7 +424,7 @@ static const struct verb {
 #include "abi/pabi/ops.h"
 };
 
-/* A call's values: verb, result, ns, and its arguments. */
+/* Indexes of the values of a CALL record. */
 enum { CALL_VERB, CALL_RESULT, CALL_NS, CALL_ARGS };
 
 static const struct verb *verb_of(const struct trace_record *r)
@@ -428,7 +439,10 @@ static const struct verb *verb_of(const struct trace_record *r)
 	return NULL;
 }
 
-/* Numbers that are small are no addresses. */
+/*
+ * Print an argument. Small numbers are decimal, others (addresses)
+ * hexadecimal.
+ */
 static void print_argument(FILE *to, uint64_t value)
 {
 	fprintf(to, value < 1u << 16 ? "%" PRIu64 : "0x%" PRIx64, value);
@@ -491,7 +505,7 @@ static bool call_failed(const struct trace_record *r)
 
 /* ------------------------------------------------------- lines */
 
-/* Of IPv4, or IPv6. */
+/* Print a GID as an IPv4 or IPv6 address. */
 static void print_address(FILE *to, const uint8_t gid[16])
 {
 	char text[INET6_ADDRSTRLEN];
@@ -502,7 +516,7 @@ static void print_address(FILE *to, const uint8_t gid[16])
 	      to);
 }
 
-/* Without control characters, as names are. */
+/* Print the text of a WHY record. Control characters become '?'. */
 static void print_text(FILE *to, const struct trace_record *r)
 {
 	const char *text = (const char *)r->value;
@@ -513,7 +527,7 @@ static void print_text(FILE *to, const struct trace_record *r)
 		fputc((unsigned char)text[i] < ' ' ? '?' : text[i], to);
 }
 
-/* Whence and whither, and what it is. */
+/* Print direction, source, destination and headers of a packet. */
 static void print_packet(FILE *to, const struct trace_record *r)
 {
 	struct trace_packet p;
@@ -547,7 +561,7 @@ void trace_print_what(FILE *to, const struct trace_record *r)
 
 void trace_print(FILE *to, const struct trace_record *r, uint64_t start)
 {
-	/* with --follow there may be older ones than the first */
+	/* with --follow, a record older than the first may be read later */
 	bool before = r->time < start;
 	uint64_t since = before ? start - r->time : r->time - start;
 	char who[TRACE_WHO];

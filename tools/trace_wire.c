@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* Decoding and printing of PACKET records. */
 #include <string.h>
 
 #include "trace/packet.h"
@@ -85,7 +86,10 @@ static void print_syndrome(FILE *to, uint8_t syndrome)
 		fprintf(to, " NAK 0x%x", syndrome);
 }
 
-/* What there is of it, as if its payload had no pad. */
+/*
+ * Decode the headers in the record. The payload may be missing; its length is
+ * that of the packet without headers, ICRC and pad.
+ */
 static bool headers_get(const struct trace_packet *p, struct wire_packet *out)
 {
 	unsigned int parts;

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* urxe run --adversary, --timeout: which trials there are. */
+/*
+ * Options --adversary and --timeout of urxe run, and the runs that they ask
+ * for.
+ */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <stdio.h>
@@ -47,10 +50,10 @@ static uint64_t seed_draw(void)
 
 	if (getrandom(&seed, sizeof(seed), 0) != sizeof(seed))
 		seed = (uint32_t)clock_now() ^ (uint32_t)getpid();
-	return seed % 999999 + 1; /* short enough to be typed */
+	return seed % 999999 + 1; /* short enough to type */
 }
 
-/* N, or FIRST-LAST. */
+/* Parse N or FIRST-LAST, the text after "sweep:". */
 static bool sweep_parse(struct trial *t, const char *text, size_t len)
 {
 	const char *dash = memchr(text, '-', len);
@@ -95,7 +98,10 @@ static bool is_first_seed(const char *text, size_t len)
 	       adversary_seed_parse(text, len, &seed);
 }
 
-/* LEVEL[,SEED][,KNOB...] as [SEED],LEVEL[,KNOB...]; NULL: no memory. */
+/*
+ * Rewrite LEVEL[,SEED][,KNOB...] as [SEED],LEVEL[,KNOB...]. Return NULL if
+ * there is no memory.
+ */
 static const char *level_after_seed(const char *value)
 {
 	static char *text;
@@ -209,7 +215,7 @@ int trial_set_environment(const struct trial *t)
 
 /* ---------------------------------------------------------- running */
 
-/* The command line that has the same again. */
+/* Print the command line that repeats the run with @seed. */
 static void trial_print(const struct trial *t, uint64_t seed)
 {
 	static const char plain[] = "abcdefghijklmnopqrstuvwxyz"
@@ -247,7 +253,7 @@ static void trial_say_failed(const struct trial *t, uint64_t seed,
 	trial_print(t, seed);
 }
 
-/* A fabric for this seed alone; what is left of it goes with trial_leave(). */
+/* Select a fabric for this seed alone. trial_leave() removes it. */
 static int trial_enter(uint64_t seed, char dir[256])
 {
 	char name[64];
@@ -264,7 +270,7 @@ static void trial_leave(const char *dir)
 		fabric_remove_unused(dir, false);
 }
 
-/* Its time is over: why does it hang? */
+/* The time limit expired: print what the fabric waits for. */
 static void trial_say_why(void)
 {
 	char dir[256];
@@ -303,8 +309,9 @@ static int trial_once(struct trial *t, char **argv, uint64_t seed,
 }
 
 /*
- * A seed of a sweep has failed by what the program itself did: would it on
- * hardware?  Not asked if a level or a knob was given.
+ * A run of a sweep failed by itself, not by a finding of the referee: repeat
+ * it with --adversary=hardware and report whether it fails there too. This is
+ * skipped if the user gave a level, options or faults.
  */
 static void trial_compare(const struct trial *t, char **argv, uint64_t seed)
 {
@@ -317,7 +324,8 @@ static void trial_compare(const struct trial *t, char **argv, uint64_t seed)
 	hardware.check.level =
 		NULL; /* its findings are in the reports already */
 	unsetenv("URXE_CHECK");
-	unsetenv("URXE_TRACE"); /* the trace is of the run that is reported */
+	/* the trace must stay that of the reported run */
+	unsetenv("URXE_TRACE");
 	fail(0, "the same seed with --adversary=hardware:");
 	if (trial_once(&hardware, argv, seed, &e) || e.signal)
 		return;
@@ -328,7 +336,7 @@ static void trial_compare(const struct trial *t, char **argv, uint64_t seed)
 		     "the specification allows and NICs are not known to do");
 }
 
-/* Without the reports. */
+/* Run the seeds, without the final reports of the referee. */
 static int trial_run_seeds(struct trial *t, char **argv, struct ending *e)
 {
 	uint64_t seed = t->first;
@@ -345,7 +353,9 @@ static int trial_run_seeds(struct trial *t, char **argv, struct ending *e)
 			break;
 	}
 	if (e->signal) {
-		/* who ends a run ends all of a sweep */
+		/*
+		 * a signal to urxe run ends the whole sweep, with that signal
+		 */
 		if (t->sweep && !ending_is_failure(e))
 			e->status = e->signal;
 	} else if (ending_is_failure(e)) {

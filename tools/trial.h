@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * A program is tried: under an adversary, with a referee who looks on, for a
- * limited time.
+ * urxe run with supervision: a program is run under the adversary, with the
+ * referee (check.h), with faults, or with a time limit. A sweep repeats it
+ * with one seed after another until a run fails.
  */
 #pragma once
 
@@ -11,7 +12,7 @@
 #include "chaos/adversary.h"
 #include "check.h"
 
-/* Rows of options that run and env share (options.h). */
+/* Options that urxe run and urxe env share (options.h). */
 /* clang-format off */
 #define DEVICE_OPTIONS							\
 	OPTION_HEADING("Device"),					\
@@ -33,15 +34,22 @@
 
 struct trial {
 	bool adversary;
-	bool sweep; /* one run with each seed from first to last */
-	bool drawn; /* the seed, by us */
+	bool sweep; /* one run for each seed from first to last */
+	bool drawn; /* the seed was chosen at random */
 	uint64_t first, last;
-	const char *knobs; /* from the comma on, or "" */
-	uint64_t limit; /* ns for each run, 0: none */
+	/* options of the adversary from the comma on, or "" */
+	const char *knobs;
+	uint64_t limit; /* time limit of each run in ns, 0: none */
 	struct check check;
-	bool own_fabric; /* each run of a sweep is in one of its own */
-	bool own_failure; /* the last run's, without what the referee found */
-	/* the command line as it was typed, and which word chose the adversary
+	bool own_fabric; /* each run of a sweep has a fabric of its own */
+	/*
+	 * the last run failed by itself, before findings of the referee are
+	 * counted
+	 */
+	bool own_failure;
+	/*
+	 * the command line as typed, and the index of the word that has
+	 * --adversary
 	 */
 	char **words;
 	int word;
@@ -50,21 +58,32 @@ struct trial {
 #define TRIAL_CHOSEN (-1)
 
 /*
- * The value of --adversary, or NULL.  TRIAL_CHOSEN, or the exit code if it was
- * help, or was refused.
+ * Handle --adversary; @value is NULL if it has none. Return TRIAL_CHOSEN, or
+ * the exit code if it was "help" (which is printed) or invalid (which is
+ * logged).
  */
 int trial_choose(struct trial *t, const char *value);
-/* The value of --timeout: the same. */
+/*
+ * Handle --timeout. Return TRIAL_CHOSEN, or the exit code if @value is
+ * invalid.
+ */
 int trial_limit(struct trial *t, const char *value);
 
-/* Has anybody to wait for the program? */
+/*
+ * Whether the program must be run as a child and waited for. If not, urxe run
+ * replaces itself with the program.
+ */
 bool trial_is_wanted(const struct trial *t);
 
 /*
- * The variable for one seed, for who executes the program; one that is there
- * already is looked at.  0, or the exit code.
+ * Set URXE_ADVERSARY, for a program or shell that is executed without
+ * supervision. Without --adversary, check the value that is set already.
+ * Return 0, or the exit code after logging the error.
  */
 int trial_set_environment(const struct trial *t);
 
-/* Run argv as often as is asked for, say what failed; the exit code. */
+/*
+ * Run argv once, or once for each seed, and report a failure. Return the exit
+ * code.
+ */
 int trial_run(struct trial *t, char **argv);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* What urxe doctor says: a line for each finding, or JSON for programs. */
+/* The output of urxe doctor: one line for each finding, or JSON. */
 #define _GNU_SOURCE
 #include <stdarg.h>
 #include <stdio.h>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* Reading of the files of a fabric into a view (view.h). */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <errno.h>
@@ -18,7 +19,9 @@
 #include "shared/rq_ring.h"
 #include "view.h"
 
-/* One of `size` bytes more, zeroed; NULL: no memory. */
+/*
+ * Append a zeroed element of @size bytes. Return NULL if there is no memory.
+ */
 static void *list_add(void **list, uint32_t *n, size_t size)
 {
 	char *more = realloc(*list, (*n + 1) * size);
@@ -50,7 +53,7 @@ static char proc_state(int32_t pid)
 	return state == 'Z' || state == 'X' ? '-' : state;
 }
 
-/* Its name now: a program may have been executed since. */
+/* Read its current name: execve() may have changed it. */
 static void proc_comm(int32_t pid, char comm[16])
 {
 	char path[40];
@@ -96,7 +99,7 @@ bool view_process_of(const struct view *v, uint32_t id,
 
 /* ---------------------------------------------------------- contexts */
 
-/* How an arena begins. */
+/* The first members of struct urxe_arena. */
 struct arena_head {
 	char magic[16];
 	uint32_t version, slot, gen;
@@ -149,7 +152,10 @@ static void ctx_open(struct view *v, int dirfd, uint32_t slot)
 		c->process.state = '?';
 }
 
-/* An object's process: that of its context, or one that has this, too. */
+/*
+ * The process of an object: that of its context, or another process that uses
+ * the same context.
+ */
 static struct view_process ctx_process(const struct view *v,
 				       const struct view_ctx *c, int32_t pid)
 {
@@ -170,7 +176,11 @@ static const struct view_ctx *ctx_find(const struct view *v, uint32_t slot,
 
 /* ---------------------------------------------------------- queues */
 
-/* As wire_modify_qp() and ah_gid_is_ours() of the provider have it. */
+/*
+ * Whether the QP's peer is on another host: as leads_away() in
+ * provider/wire/wire.c decides. Only even GID indexes are compared: the next
+ * one is the same GID with the other RoCE version.
+ */
 static bool qp_is_away(const struct view *v, const struct urxe_qp_sh *sh)
 {
 	struct urxe_gid gid;
@@ -238,8 +248,9 @@ static bool cqe_is_claimed(const struct view_cq *q, uint64_t ring, uint32_t pos)
 }
 
 /*
- * What is unread is without a gap: from the poller's head up to the tail, at or
- * behind the hint.
+ * Count the unpolled CQEs. They are contiguous from the poller's head to the
+ * tail. The tail hint may be less than the tail, so claimed CQEs after it are
+ * counted too.
  */
 static void cq_measure(struct view_cq *q, uint64_t ring)
 {
@@ -367,7 +378,7 @@ static void cm_read(struct view *v, int dirfd)
 	int fd = openat(dirfd, "cm", O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
 
 	if (fd < 0)
-		return; /* nobody used it */
+		return; /* rdma_cm is not used in this fabric */
 	v->cm.t = aligned_alloc(URXE_PAGE, sizeof(*v->cm.t));
 	if (v->cm.t && !cm_copy_out(fd, &v->cm)) {
 		free(v->cm.t);
@@ -376,7 +387,7 @@ static void cm_read(struct view *v, int dirfd)
 	close(fd);
 }
 
-/* 0, or an errno value. */
+/* Read the files of the fabric. Return 0, or an errno value. */
 static int view_read(struct view *v, int dirfd)
 {
 	int fd = openat(dirfd, "device", O_RDONLY | O_CLOEXEC | O_NOFOLLOW);

@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * A view of a fabric that is in use: who has which queues, and how full they
- * are.  All is read with pread(), nothing is written and no lock is taken, so
- * that who looks neither disturbs nor waits; what is read may be half done, and
- * nothing in it is an index before it was bounded.
+ * A view: a copy of the state of a fabric that is in use, for urxe why and
+ * urxe top. It has the processes, contexts, queues and their fill levels, and
+ * the tables of the connection manager.
+ *
+ * Everything is read with pread(2). Nothing is written and no lock is taken,
+ * so a view neither disturbs the processes of the fabric nor waits for them.
+ * The copy is not a consistent snapshot, because objects change while they
+ * are copied. So each value is bounded before it is used as an index.
  */
 #pragma once
 
@@ -12,25 +16,29 @@
 
 #include "cm/cm.h"
 
-/* A process as /proc has it. */
+/* A process, from /proc. */
 struct view_process {
 	int32_t pid;
 	char comm[16];
-	/* its state there; '-': it is no more, '?': that cannot be told here */
+	/*
+	 * state as in /proc/PID/stat; '-': it does not exist any more, or is
+	 * a zombie; '?': unknown, as it is in another PID namespace
+	 */
 	char state;
 };
 
 struct view_ctx {
 	uint32_t slot, gen;
-	int fd; /* of its arena; -1: it could not be opened */
+	int fd; /* file of its arena; -1: could not be opened */
 	bool alive;
 	uint64_t pidns;
-	struct view_process process; /* the opener */
-	uint32_t kept; /* async events that it has to write itself */
+	struct view_process process; /* process that opened the device */
+	/* async events that its process still has to write to the channel */
+	uint32_t kept;
 	struct urxe_failed failed[URXE_FAILED];
 };
 
-/* A completion channel, or the async event file of a context. */
+/* FIFO of a completion channel, or of the async events of a context. */
 struct view_fifo {
 	uint64_t ino;
 	uint32_t slot, gen, number;
@@ -41,10 +49,10 @@ struct view_qp {
 	struct view_process process;
 	uint32_t qpn;
 	struct urxe_qp_sh sh;
-	bool inside; /* its requester is at work ... */
-	uint32_t turn; /* ... for the time with this number */
-	bool away; /* its other end is on another host */
-	struct urxe_wire_inbox inbox; /* then */
+	bool inside; /* the requester's guard is in use */
+	uint32_t turn; /* sequence number of the guard: odd while in use */
+	bool away; /* the peer is on another host */
+	struct urxe_wire_inbox inbox; /* inbox of the QP, if `away` */
 };
 
 struct view_cq {
@@ -53,8 +61,8 @@ struct view_cq {
 	uint32_t index;
 	struct urxe_cq_sh sh;
 	uint32_t depth, unread;
-	uint32_t head; /* position of the first unread one ... */
-	struct urxe_cqe first; /* ... and that */
+	uint32_t head; /* position of the first unpolled CQE */
+	struct urxe_cqe first; /* that CQE, if `unread` is not 0 */
 };
 
 struct view_srq {
@@ -63,26 +71,31 @@ struct view_srq {
 	struct urxe_srq_sh sh;
 };
 
-/* All that its lists point to is there as long as it is. */
+/*
+ * A view. The objects in its lists point to each other and are valid until
+ * view_free().
+ */
 struct view {
 	uint64_t at; /* clock_now() */
-	uint64_t pidns; /* ours */
-	struct urxe_dev *dev; /* a copy */
-	struct cm cm; /* copies; cm.t is NULL if nobody used it */
+	uint64_t pidns; /* PID namespace of this process */
+	struct urxe_dev *dev; /* copy of the shared device */
+	/* copies of the tables; cm.t is NULL if rdma_cm is not used */
+	struct cm cm;
 	struct view_ctx *ctx;
 	struct view_qp *qp;
 	struct view_cq *cq;
 	struct view_srq *srq;
-	struct view_fifo *fifo; /* if a call is in the call table */
+	struct view_fifo *fifo; /* read only if the call table is not empty */
 	uint32_t ctxs, qps, cqs, srqs, fifos;
 	uint16_t qp_at[URXE_MAX_QP]; /* 1 + index in qp, by qpn_index() */
-	uint64_t dm_bytes; /* allocated */
+	uint64_t dm_bytes; /* bytes of device memory allocated */
 	uint32_t dm_pieces;
 };
 
 /*
- * The fabric in directory dir, as it is now; NULL: there is none, and that was
- * said, unless `quiet`.
+ * Copy the state of the fabric in directory @dir. Return NULL if there is
+ * none, if its layout is of another version, or if there is no memory; this
+ * is logged unless @quiet.
  */
 struct view *view_take(const char *dir, bool quiet);
 void view_free(struct view *v);
@@ -90,12 +103,21 @@ void view_free(struct view *v);
 const struct view_qp *view_qp(const struct view *v, uint32_t qpn);
 const struct view_cq *view_cq(const struct view *v, const struct view_ctx *c,
 			      uint32_t index);
-/* Receives posted and not taken, of the QP's queue or its SRQ's. */
+/*
+ * Number of receives posted and not consumed, in the QP's receive queue or
+ * its SRQ.
+ */
 uint32_t view_receives(const struct view *v, const struct view_qp *q);
-/* Of a process of the fabric by its id; false: none has it now. */
+/*
+ * Get the process with that id in the fabric. Return false if no process has
+ * the id now.
+ */
 bool view_process_of(const struct view *v, uint32_t id,
 		     struct view_process *out);
-/* By its number in that PID namespace. */
+/*
+ * Get the process with that PID in PID namespace @pidns (0: this one). @comm
+ * is its name if /proc cannot be read.
+ */
 struct view_process view_process(const struct view *v, int32_t pid,
 				 uint64_t pidns, const char *comm);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* urxe why: what does each WR that does not go on wait for? */
+/* urxe why: print what each WR that makes no progress waits for. */
 #include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,10 +10,16 @@
 #include "stall_json.h"
 #include "why.h"
 
-/* Between two looks: what goes on has gone on by then. */
+/*
+ * Time between the two views. A wait that is in both is not part of normal
+ * progress.
+ */
 static const struct timespec pause_between = { .tv_nsec = 200000000 };
 
-/* Two looks at the fabric; false: there is none, and that was said. */
+/*
+ * Take two views and find the waits. Return false if there is no fabric; this
+ * is logged unless @quiet. The caller frees @s and *now.
+ */
 static bool why_look(const char *dir, bool quiet, struct stalls *s,
 		     struct view **now)
 {
@@ -30,7 +36,7 @@ static bool why_look(const char *dir, bool quiet, struct stalls *s,
 	return *now;
 }
 
-/* Is it there, or known from a WR that failed? */
+/* Whether the QP exists, or is named by a wait or a failed WR. */
 static bool why_knows(const struct view *v, const struct stalls *s,
 		      uint32_t qpn)
 {
@@ -42,7 +48,10 @@ static bool why_knows(const struct view *v, const struct stalls *s,
 	return view_qp(v, qpn);
 }
 
-/* What is meant: a QP if it is hexadecimal; else a process, or a QP. */
+/*
+ * Interpret the operand. A hexadecimal number is a QPN. Another number is a
+ * PID if a process of the fabric has it, else a QPN.
+ */
 static bool why_choose(const struct view *v, const struct stalls *s,
 		       const char *word, int32_t *pid, uint32_t *qpn)
 {

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* urxe run --wire: from an interface or nothing to an address. */
+/*
+ * urxe run --wire: choose an address from an interface, or from the routing
+ * table.
+ */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <ifaddrs.h>
@@ -12,8 +15,11 @@
 #include "commands.h"
 #include "wire.h"
 
-/* For documentation only (RFC 5737, RFC 3849): nobody is there, and nothing is
- * sent; the kernel tells what it would be sent from. */
+/*
+ * Addresses reserved for documentation (RFC 5737, RFC 3849). A UDP socket is
+ * connected to them, which sends nothing: the kernel only selects the source
+ * address.
+ */
 #define NOWHERE_4 "192.0.2.1"
 #define NOWHERE_6 "2001:db8::1"
 
@@ -39,7 +45,10 @@ static bool choice_of(const struct ifaddrs *a, struct wire_choice *w)
 	return inet_ntop(AF_INET, &in->sin_addr, w->text, sizeof(w->text));
 }
 
-/* How well it serves if nothing but its interface is named; 0: not. */
+/*
+ * Preference of the address if only its interface is given: IPv4, then global
+ * IPv6, then link-local IPv6, then loopback.
+ */
 static int rank(const struct wire_choice *w, unsigned int flags)
 {
 	if (!w->ipv6)
@@ -49,7 +58,10 @@ static int rank(const struct wire_choice *w, unsigned int flags)
 	return IN6_IS_ADDR_LINKLOCAL(&w->gid) ? 2 : 3;
 }
 
-/* Does `what` mean it?  By an interface's name, the best of its addresses. */
+/*
+ * How well the address matches @what; 0: not. Of an interface the preferred
+ * address matches best.
+ */
 static int match(const struct wire_choice *w, unsigned int flags,
 		 const char *what)
 {
@@ -69,7 +81,10 @@ static int match(const struct wire_choice *w, unsigned int flags,
 		       0;
 }
 
-/* From where packets to somebody far away go; false: there is no such way. */
+/*
+ * Source address of packets on the default route. Return false if there is no
+ * route.
+ */
 static bool source_of(int family, const char *nowhere, char text[])
 {
 	union {
@@ -84,7 +99,8 @@ static bool source_of(int family, const char *nowhere, char text[])
 	int fd;
 
 	inet_pton(family, nowhere, raw);
-	a.in.sin_port = htons(4791); /* at the same place in both */
+	/* same offset in sockaddr_in and sockaddr_in6 */
+	a.in.sin_port = htons(4791);
 	fd = socket(family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return false;
@@ -110,7 +126,7 @@ static void list(struct ifaddrs *all, char *to, size_t room)
 					       w.text);
 }
 
-/* The one that is best; how many are as good. */
+/* Store the best address in @w. Return how many are equally good. */
 static int best_of(struct ifaddrs *all, const char *what, struct wire_choice *w)
 {
 	int best = 0, now, n = 0;

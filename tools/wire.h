@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Which address the wire has: RoCE v2 to other hosts. */
+/* Choice of the local address for RoCE v2 to other hosts: urxe run --wire. */
 #pragma once
 
 #include <net/if.h>
@@ -8,17 +8,23 @@
 
 struct wire_choice {
 	char text[INET6_ADDRSTRLEN]; /* the address */
-	char interface[IF_NAMESIZE]; /* that has it */
+	char interface[IF_NAMESIZE]; /* interface that has the address */
 	bool ipv6;
-	struct in6_addr gid; /* of an IPv4 address: mapped */
+	/* GID; of an IPv4 address: IPv4-mapped (::ffff:a.b.c.d) */
+	struct in6_addr gid;
 };
 
 /*
- * That of `what`, an address or an interface's name; NULL: that from which
- * packets go out by default, or the only one there is.  0, or EXIT_USAGE; what
- * is wrong with it is in why.
+ * Choose an address. @what is an address or the name of an interface. If it
+ * is NULL, the source address of the default route is chosen. Without such a
+ * route, the address is chosen by preference (IPv4, global IPv6, link-local
+ * IPv6); it is an error if several are equally preferred, or if there are
+ * only loopback addresses. Return 0, or EXIT_USAGE with the reason in @why.
  */
 int wire_choose(const char *what, struct wire_choice *w, char why[256]);
 
-/* --wire[=what]: URXE_WIRE for what is run.  0, or the exit code; says why. */
+/*
+ * Handle --wire[=what]: set URXE_WIRE in the environment. Return 0, or the
+ * exit code after logging the error.
+ */
 int set_wire(const char *what);

@@ -37,8 +37,7 @@
 #define LAST_MESSAGES 3
 
 /* longest time for which a DISCONNECTED is withheld (CM_F_HELD) */
-#define HELD_NS \
-	100000000ull
+#define HELD_NS 100000000ull
 #define HELD_LOOK_NS 2000000ull /* interval of checks for CM_F_HELD */
 /* for CM_F_UNSENT: interval of checks of the port; 4.3 s in the kernel */
 #define PORT_LOOK_NS 20000000ull

@@ -8,7 +8,6 @@
  */
 #include "command.h"
 
-
 /*
  * GID of a group: an IPv4 address is mapped to IPv6, an IPv6 address is the
  * GID itself, a loopback address gives GID 0.  -EINVAL for the wildcard.
