@@ -120,28 +120,27 @@ static bool answer_take(const uint8_t *buf, size_t n, take_fn *take, void *arg,
 }
 
 /*
- * Send a request and pass the reply to @take.  Return 0, also if there was no
- * reply in NETLINK_MS; the -errno that the kernel replied; or -EOPNOTSUPP if
- * netlink(7) does not work.
+ * Send a request and pass the reply to @take.  Return 0; the -errno that the
+ * kernel replied; or -EOPNOTSUPP if netlink(7) does not work or there was no
+ * reply in NETLINK_MS.
  */
 static int ask(const struct request *r, take_fn *take, void *arg)
 {
 	_Alignas(struct nlmsghdr) uint8_t buf[ANSWER_BYTES];
 	int fd = netlink_open(0), err = 0;
+	bool answered = false;
 	ssize_t n;
 
 	if (fd < 0)
 		return -EOPNOTSUPP;
 	n = send(fd, r, r->n.nlmsg_len, 0);
-	while (n >= 0 && wait_for(fd, NETLINK_MS)) {
+	while (n >= 0 && !answered && wait_for(fd, NETLINK_MS)) {
 		n = recv(fd, buf, sizeof(buf), 0);
-		if (n < 0 || answer_take(buf, (size_t)n, take, arg, &err))
-			break;
+		answered = n >= 0 &&
+			   answer_take(buf, (size_t)n, take, arg, &err);
 	}
-	if (n < 0)
-		err = -EOPNOTSUPP;
 	close(fd);
-	return err;
+	return answered ? err : -EOPNOTSUPP;
 }
 
 /* ---------------------------------------------------------------- route */
