@@ -49,10 +49,11 @@ static int ucma_event_wait(struct ucma *u)
 	struct event_count *posts = &u->c->posts;
 	uint32_t seen = event_count_read(posts);
 	const uint64_t channel = u->c->ino;
-	bool watch = u->cm.watch;
+	bool watch;
 	int ret;
 
 	cm_settle(&u->cm);
+	watch = u->cm.watch;
 	cm_unlock(&u->cm);
 	if (watch)
 		ucma_watch();
