@@ -666,7 +666,8 @@ static enum verdict carrier_begin(struct urxe_qp *qp, struct run *r,
 	carried_copy(qp, m, w);
 	m->stage = STAGE_AWAY;
 	m->due = c->tick + carried_journey(c, m);
-	quiet_visit(&c->quiet, clock_now());
+	if (!service_is_me())
+		quiet_visit(&c->quiet, clock_now());
 	return WR_IN_FLIGHT;
 }
 
