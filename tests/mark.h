@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * <check.h>, where assertions in loops are cheap.  Check writes the line of each
- * assertion that holds to a file, so that it can report the last one before a crash.
+ * <check.h> with cheap assertions in loops.  Check writes the line of each
+ * assertion that holds to a file, to report the last one before a crash.
  * That took half of the time of some tests.
  */
 #pragma once
@@ -11,9 +11,9 @@
 #define MARKS 64
 
 /*
- * Report @line to Check, unless it was reported before and no assertion with the
- * same line modulo MARKS has been since.  Each C file and each thread has its own
- * record.
+ * Report @line to Check, unless it was reported before and no assertion with
+ * the same line modulo MARKS has been since.  Each C file and each thread has
+ * its own record.
  */
 static inline void mark_point_once(const char *file, int line)
 {

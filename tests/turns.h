@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * How often a test repeats something whose outcome depends on how threads or
- * processes happen to run.
+ * Number of repetitions in tests whose outcome depends on the scheduling of
+ * threads or processes
  */
 #pragma once
 
@@ -14,9 +14,10 @@
 #endif
 
 /*
- * @n turns.  Under a sanitizer a fifth of them in ./check, because each takes
- * several times as long, and @n in ./check --long (URXE_TEST_LONG).  Forked
- * processes of one test get the same number.
+ * Return the number of repetitions, for @n in a normal build.  Under a
+ * sanitizer, where each takes several times as long, it is a fifth of @n in
+ * ./check and @n in ./check --long (URXE_TEST_LONG).  Forked processes of a
+ * test get the same number.
  */
 static inline int turns_of(int n)
 {

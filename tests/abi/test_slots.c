@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * The tables of libibverbs' private operations: each release has each slot
- * once, in alphabetical order, as its own table has.
+ * Tables of libibverbs' private operations (abi/pabi/slots.h).  For each
+ * private ABI the slots must be numbered without gaps in alphabetical order
+ * of the operations, as in the operations structure of libibverbs.
  */
 #include <check.h>
 #include <stdlib.h>
@@ -24,6 +25,7 @@ static const struct pabi_family families[] = {
 };
 #define FAMILIES ((int)(sizeof(families) / sizeof(*families)))
 
+/* The slots of each private ABI are numbered from 0 without gaps. */
 START_TEST(no_gap)
 {
 	unsigned int column = families[_i].column;
@@ -42,6 +44,7 @@ START_TEST(no_gap)
 }
 END_TEST
 
+/* The operations are in alphabetical order. */
 START_TEST(alphabetical)
 {
 	int i;
@@ -51,7 +54,7 @@ START_TEST(alphabetical)
 }
 END_TEST
 
-/* What a release has, later ones have. */
+/* An operation that a private ABI has is in all later ones. */
 START_TEST(nothing_went_away)
 {
 	int i, k;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Knobs of WRs in flight, each alone: its effect is seen (_i is 0), and without
- * it nothing of the kind is (_i is 1).  Where memory is looked at that the
- * device still has, it is as a program would that is wrong.
+ * Options that delay or split outstanding WRs, each alone.  With the option
+ * (_i is 0) its effect is observed, without it (_i is 1) it is not.  Tests
+ * that read memory before the completion do so as a buggy program would.
  */
 #include <errno.h>
 #include <string.h>
@@ -23,7 +23,7 @@ static void open_with(struct duo *d, const char *knobs, int without)
 	duo_open(d, SAME_CONTEXT, MEM_HEAP, MEM_HEAP, &o);
 }
 
-/* One poll: is there a completion? */
+/* Poll once.  Return whether there was a completion. */
 static bool polled(struct ibv_cq *cq, struct ibv_wc *wc)
 {
 	int n = ibv_poll_cq(cq, 1, wc);
@@ -34,7 +34,10 @@ static bool polled(struct ibv_cq *cq, struct ibv_wc *wc)
 	return n;
 }
 
-/* A source that is used again before the completion. */
+/*
+ * With "gather", a source buffer that is overwritten before the completion
+ * may be sent with its new contents.
+ */
 START_TEST(gather)
 {
 	unsigned int i, late = 0;
@@ -59,7 +62,7 @@ START_TEST(gather)
 		ck_assert_uint_eq(late, 0);
 	else
 		ck_assert_uint_gt(late, TRIES / 2);
-	/* what is inline was read by the post */
+	/* inline data is read by the post */
 	for (i = 0; i < TRIES; i++) {
 		node_fill(&d.a, 0, 32, 1);
 		ck_ok(post(&d, IBV_WR_RDMA_WRITE, i, 0, 32, 0,
@@ -72,7 +75,10 @@ START_TEST(gather)
 }
 END_TEST
 
-/* Each byte comes once: what was taken away stays away. */
+/*
+ * Clear the bytes that have arrived and count each arrival.  A byte that was
+ * cleared and is written again is counted twice.
+ */
 static void take_all(struct duo *d, size_t len)
 {
 	char *p = d->b.buf;
@@ -86,7 +92,9 @@ static void take_all(struct duo *d, size_t len)
 		}
 }
 
-/* The last byte is there, and the first is not. */
+/*
+ * With "place", the last byte of a message may be written before the first.
+ */
 START_TEST(place)
 {
 	static const int ops[] = { IBV_WR_RDMA_WRITE,
@@ -125,7 +133,9 @@ START_TEST(place)
 }
 END_TEST
 
-/* The lines that are there: each of them is whole, and none is before another.
+/*
+ * Return the number of lines that have arrived.  Each line must be complete,
+ * and lines must arrive in the order of their addresses.
  */
 static unsigned int whole_lines(const char *line, unsigned int n)
 {
@@ -142,7 +152,10 @@ static unsigned int whole_lines(const char *line, unsigned int n)
 	return there;
 }
 
-/* As NICs write, of which a program may see the first lines alone. */
+/*
+ * With "lines", the first lines of a message may be visible alone, as with
+ * NICs.
+ */
 START_TEST(lines)
 {
 	static const int ops[] = { IBV_WR_RDMA_WRITE, IBV_WR_SEND,
@@ -179,6 +192,9 @@ START_TEST(lines)
 }
 END_TEST
 
+/*
+ * Each byte of a WRITE is written only once, also if it is written in pieces.
+ */
 START_TEST(placed_once)
 {
 	unsigned int i, j;
@@ -203,7 +219,7 @@ START_TEST(placed_once)
 }
 END_TEST
 
-/* Is a part of it there, and not all? */
+/* Return whether a part of the data has arrived, but not all. */
 static bool is_torn(const char *p, size_t len)
 {
 	size_t i, n = 0;
@@ -213,7 +229,7 @@ static bool is_torn(const char *p, size_t len)
 	return n && n < len;
 }
 
-/* An aligned word comes as one, and no other number does. */
+/* With "place", aligned words are written at once, other words are not. */
 START_TEST(words)
 {
 	static const struct {
@@ -246,7 +262,7 @@ START_TEST(words)
 }
 END_TEST
 
-/* The data are there, and the receive has not completed. */
+/* With "deliver", the data arrives before the receive completes. */
 START_TEST(deliver)
 {
 	unsigned int i, late[2] = { 0 };
@@ -275,7 +291,10 @@ START_TEST(deliver)
 }
 END_TEST
 
-/* The receive has completed, the send has not; never the other way round. */
+/*
+ * With "complete", the send completes some time after the receive, never
+ * before it.
+ */
 START_TEST(complete)
 {
 	unsigned int i, late = 0;
@@ -301,7 +320,10 @@ START_TEST(complete)
 }
 END_TEST
 
-/* As after a lost packet: late, and no error, whatever the timers are. */
+/*
+ * With "retry", a message is delayed as if it was retransmitted, without an
+ * error, whatever timeout and retry_cnt are.
+ */
 START_TEST(retry)
 {
 	struct opts o = default_opts();
@@ -326,7 +348,7 @@ START_TEST(retry)
 }
 END_TEST
 
-/* Time goes on, too, for who looks at another CQ, by ibv_start_poll. */
+/* Polls of another CQ with ibv_start_poll() advance the ticks, too. */
 START_TEST(batches_are_visits)
 {
 	struct ibv_cq_init_attr_ex attr = { .cqe = 1,

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Knobs cm and early: events of rdma_cm that come late, or at once. */
+/*
+ * Options "cm" and "early": rdma_cm events that are delayed, or that are
+ * delivered before their command returns.
+ */
 #include <poll.h>
 #include <rdma/rdma_verbs.h>
 #include <signal.h>
@@ -8,7 +11,7 @@
 
 #include "../cm/harness.h"
 
-#define TRIES 200 /* of which one must be met, and most are */
+#define TRIES 200 /* attempts; at least one must show the effect, most do */
 
 static void with_knob(int value)
 {
@@ -23,7 +26,10 @@ static bool readable(struct rdma_event_channel *ch)
 	return poll(&p, 1, 0) == 1;
 }
 
-/* Who does not wait for ROUTE_RESOLVED. */
+/*
+ * Call rdma_connect() without waiting for ROUTE_RESOLVED.  Return whether it
+ * failed with EINVAL.
+ */
 static bool connects_too_early(void)
 {
 	struct rdma_cm_id *id = new_id(new_channel(), RDMA_PS_TCP);
@@ -43,6 +49,7 @@ static bool connects_too_early(void)
 	return early;
 }
 
+/* With "cm", rdma_connect() before ROUTE_RESOLVED fails. */
 START_TEST(connect_before_route)
 {
 	int i;
@@ -53,6 +60,7 @@ START_TEST(connect_before_route)
 }
 END_TEST
 
+/* Without "cm" it succeeds. */
 START_TEST(without_it_is_there)
 {
 	int i;
@@ -63,7 +71,10 @@ START_TEST(without_it_is_there)
 }
 END_TEST
 
-/* Two ids on a channel: is the second one's event before the first one's? */
+/*
+ * Return whether the event of the second of two ids on a channel is delivered
+ * first.
+ */
 static bool second_is_first(void)
 {
 	struct rdma_event_channel *ch = new_channel();
@@ -87,6 +98,7 @@ static bool second_is_first(void)
 	return is;
 }
 
+/* With "cm", events of different ids of a channel overtake each other. */
 START_TEST(ids_overtake)
 {
 	int i;
@@ -97,6 +109,7 @@ START_TEST(ids_overtake)
 }
 END_TEST
 
+/* Without "cm" they do not. */
 START_TEST(without_they_do_not)
 {
 	int i;
@@ -128,7 +141,10 @@ static void end_both(struct both *b)
 	end_id(b->listener, true);
 }
 
-/* Is the client's first message there before its connection is established? */
+/*
+ * Return whether the client's first message arrives before the server's
+ * ESTABLISHED event.
+ */
 static bool message_is_first(void)
 {
 	struct sockaddr_in a = ip4(0);
@@ -156,6 +172,7 @@ static bool message_is_first(void)
 	return is;
 }
 
+/* With "cm", a message may be received before ESTABLISHED. */
 START_TEST(message_before_established)
 {
 	int i;
@@ -166,6 +183,7 @@ START_TEST(message_before_established)
 }
 END_TEST
 
+/* Without "cm" ESTABLISHED is first. */
 START_TEST(without_it_is_established)
 {
 	int i;
@@ -176,7 +194,10 @@ START_TEST(without_it_is_established)
 }
 END_TEST
 
-/* Is the end heard of while a message waits to be polled?  Else it is held. */
+/*
+ * Return whether DISCONNECTED is delivered while a receive completion is not
+ * polled.  Without the option it is delayed.
+ */
 static bool end_is_first(void)
 {
 	struct both b = connect_both();
@@ -194,6 +215,7 @@ static bool end_is_first(void)
 	return is;
 }
 
+/* With "cm", DISCONNECTED may be delivered before the data is polled. */
 START_TEST(disconnected_before_data)
 {
 	int i;
@@ -204,17 +226,21 @@ START_TEST(disconnected_before_data)
 }
 END_TEST
 
+/* Without "cm" it is delayed until the data is polled. */
 START_TEST(without_data_are_first)
 {
 	int i;
 
 	with_knob(0);
-	for (i = 0; end_is_first(); i++) /* held for 0.1 s at most */
+	for (i = 0; end_is_first(); i++) /* delayed by at most 0.1 s */
 		ck_assert_int_lt(i, 20);
 }
 END_TEST
 
-/* Established and ended before its other end has heard of either. */
+/*
+ * The client connects and disconnects before the server has received an event
+ * of either.  The server's events must arrive in order.
+ */
 static void connect_and_end(void)
 {
 	struct sockaddr_in a = ip4(0);
@@ -239,6 +265,7 @@ static void connect_and_end(void)
 	end_both(&b);
 }
 
+/* With "cm", the events of one id stay in order. */
 START_TEST(one_id_in_order)
 {
 	int i;
@@ -249,7 +276,7 @@ START_TEST(one_id_in_order)
 }
 END_TEST
 
-/* What waits to come is gone with its id. */
+/* Delayed events are removed when their id is destroyed. */
 START_TEST(destroyed_before_it_comes)
 {
 	struct rdma_event_channel *ch;
@@ -269,7 +296,7 @@ START_TEST(destroyed_before_it_comes)
 }
 END_TEST
 
-/* It goes along to another channel. */
+/* Delayed events move with their id to another channel. */
 START_TEST(migrated_before_it_comes)
 {
 	struct sockaddr_in a = ip4(7471);
@@ -302,7 +329,10 @@ static void die_connecting(int fd, void *arg)
 	kill(getpid(), SIGKILL);
 }
 
-/* Who sleeps is woken though the one who raised it is dead by then. */
+/*
+ * A sleeping listener gets a delayed event although the process that caused
+ * it was killed.
+ */
 START_TEST(raised_by_the_dead)
 {
 	struct sockaddr_in a = ip4(0);
@@ -322,6 +352,7 @@ START_TEST(raised_by_the_dead)
 }
 END_TEST
 
+/* With "early", another thread gets events before the command returns. */
 START_TEST(before_the_command_returns)
 {
 	setenv("URXE_ADVERSARY", "7,none,early=1000", 1);

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* WRs in flight when their QP ends, and programs that do not poll. */
+/*
+ * WRs that are outstanding when their QP leaves RTS or is destroyed, programs
+ * that do not poll, and forks.
+ */
 #define _GNU_SOURCE
 #include <poll.h>
 #include <signal.h>
@@ -35,7 +38,7 @@ static void open_late(struct duo *d, enum where where, const char *knobs)
 	duo_open(d, where, MEM_HEAP, MEM_HEAP, &o);
 }
 
-/* One of each kind. */
+/* Post the WRs of ops[], and receives for them. */
 static void post_all(struct duo *d)
 {
 	unsigned int i;
@@ -66,7 +69,7 @@ static void expect_flushed(struct duo *d)
 	ck_assert(flushed);
 }
 
-/* Nothing moves any more in either buffer. */
+/* Assert that the device accesses neither buffer any more. */
 static void expect_rest(struct duo *d)
 {
 	memset(d->a.buf, 0x11, 65536);
@@ -76,6 +79,10 @@ static void expect_rest(struct duo *d)
 	ck_assert(node_all(&d->b, 0, 65536, 0x22));
 }
 
+/*
+ * ERR flushes the outstanding WRs, in order, and the device accesses no
+ * buffer any more.
+ */
 START_TEST(to_error)
 {
 	struct duo d;
@@ -89,7 +96,7 @@ START_TEST(to_error)
 }
 END_TEST
 
-/* Its slots are used again, by other WRs. */
+/* After RESET, the slots of the outstanding WRs are used by other WRs. */
 START_TEST(reset)
 {
 	unsigned int i;
@@ -112,6 +119,7 @@ START_TEST(reset)
 }
 END_TEST
 
+/* After ibv_destroy_qp() the device accesses no buffer any more. */
 START_TEST(destroy)
 {
 	struct duo d;
@@ -125,6 +133,10 @@ START_TEST(destroy)
 }
 END_TEST
 
+/*
+ * If the peer's QP is destroyed, the first WR that is not complete fails with
+ * RETRY_EXC_ERR.
+ */
 START_TEST(peer_is_destroyed)
 {
 	struct ibv_wc wc;
@@ -139,6 +151,7 @@ START_TEST(peer_is_destroyed)
 }
 END_TEST
 
+/* The same if the peer's process is killed. */
 START_TEST(peer_is_killed)
 {
 	struct ibv_wc wc;
@@ -155,7 +168,7 @@ START_TEST(peer_is_killed)
 }
 END_TEST
 
-/* SQD: what was begun is finished, and then the event comes. */
+/* SQD: WRs that were started are completed, then the event is raised. */
 START_TEST(drained)
 {
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_SQD,
@@ -175,7 +188,7 @@ START_TEST(drained)
 }
 END_TEST
 
-/* ------------------------------------------------------- nobody polls */
+/* ------------------------------------------------------- no polling */
 
 static double watch_memory(int i)
 {
@@ -197,7 +210,7 @@ static double watch_memory(int i)
 	return begin;
 }
 
-/* A program that watches memory gets its data. */
+/* A program that polls memory rather than the CQ gets its data. */
 START_TEST(memory_is_watched)
 {
 	int i;
@@ -232,7 +245,7 @@ static double sleep_for_event(int i)
 	return begin;
 }
 
-/* One that sleeps in a channel is woken. */
+/* A thread that sleeps on a completion channel is woken. */
 START_TEST(channel_wakes)
 {
 	int i;
@@ -243,7 +256,9 @@ START_TEST(channel_wakes)
 }
 END_TEST
 
-/* A message that comes first waits for its receive, and completes. */
+/*
+ * A message that is sent before its receive is posted completes afterwards.
+ */
 START_TEST(send_first)
 {
 	unsigned int i;
@@ -264,7 +279,7 @@ START_TEST(send_first)
 }
 END_TEST
 
-/* After a fork what is in flight is the parent's. */
+/* After a fork the outstanding WRs are carried out by the parent only. */
 START_TEST(fork_in_flight)
 {
 	unsigned int i;
@@ -286,18 +301,18 @@ START_TEST(fork_in_flight)
 	ck_assert_int_eq(reap_child(pid), 0);
 	for (i = 0; i < OPS; i++)
 		expect(d.a.scq, i, IBV_WC_SUCCESS);
-	ck_assert_uint_eq(b_load64(&d, 4096), 1); /* added once */
+	ck_assert_uint_eq(b_load64(&d, 4096), 1); /* executed once */
 	duo_close(&d);
 }
 END_TEST
 
-/* The child posts on its parent's QP, and polls its completion. */
+/* In the child: post on the parent's QP and poll the completion. */
 static int post_in_child(struct duo *d)
 {
 	struct ibv_wc wc;
 	int n;
 
-	signal(SIGALRM, SIG_DFL); /* Check's would kill us all */
+	signal(SIGALRM, SIG_DFL); /* Check's handler would kill all */
 	alarm(WAIT_MS / 1000);
 	memset(d->a.buf, 9, LEN);
 	if (post(d, IBV_WR_RDMA_WRITE, 77, 0, LEN, 8192, 0))
@@ -307,6 +322,7 @@ static int post_in_child(struct duo *d)
 	return n != 1 || wc.wr_id != 77 || wc.status != IBV_WC_SUCCESS;
 }
 
+/* A child can post on its parent's QP and poll. */
 START_TEST(fork_and_post)
 {
 	struct opts o = default_opts();
@@ -330,13 +346,16 @@ START_TEST(fork_and_post)
 }
 END_TEST
 
-/* While its parent is stopped the child posts what the SEND waits for. */
+/*
+ * In the child: while the parent is stopped, post the receives that its SEND
+ * waits for.
+ */
 static void serve_stopped(struct duo *d)
 {
 	struct ibv_wc wc;
 	int i;
 
-	signal(SIGALRM, SIG_DFL); /* Check's would kill us all */
+	signal(SIGALRM, SIG_DFL); /* Check's handler would kill all */
 	alarm(WAIT_MS / 1000);
 	kill(getppid(), SIGSTOP);
 	for (i = 1; i < 3; i++)
@@ -346,7 +365,7 @@ static void serve_stopped(struct duo *d)
 	kill(getppid(), SIGCONT);
 }
 
-/* What is parked is the parent's, who sends it once. */
+/* A WR that is parked (RNR) during a fork is sent once, by the parent. */
 START_TEST(fork_when_parked)
 {
 	struct duo d;
@@ -419,7 +438,10 @@ static struct ibv_send_wr list_wr(struct duo *d, uint64_t i,
 	return wr;
 }
 
-/* What fails: at the responder, on this side, and here alone. */
+/*
+ * The WR that fails: at the responder, at the requester, or as a local
+ * operation.
+ */
 static const struct wrong {
 	enum ibv_wr_opcode op;
 	enum ibv_wc_status status;
@@ -469,8 +491,8 @@ static void fill_list(struct duo *d, struct ibv_mw *mw, const struct wrong *how,
 }
 
 /*
- * Local operations and others are completed in the order of the queue: those
- * before the one that fails with success, and those behind it are flushed.
+ * Local operations and others complete in the order of the queue.  WRs before
+ * the failing one succeed, WRs behind it are flushed.
  */
 START_TEST(before_an_error)
 {

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Knobs wake and slow: extra events of a channel, verbs that take their time.
+/*
+ * Options "wake", "arm" and "slow": extra events of a completion channel, no
+ * event for completions that are already in the CQ, and verbs that return
+ * late.
  */
 #include "with.h"
 
@@ -40,7 +43,10 @@ static void open_armed(struct duo *d, int where, const char *knobs)
 	ck_ok(ibv_req_notify_cq(d->a.rcq, 0));
 }
 
-/* The manual page's steps for one message.  Is there an extra event then? */
+/*
+ * Do the steps of ibv_get_cq_event(3) for one message.  Return whether an
+ * extra event follows.
+ */
 static bool extra_event(struct duo *d)
 {
 	struct ibv_wc wc;
@@ -53,6 +59,10 @@ static bool extra_event(struct duo *d)
 	return fd_readable(d->a.chan->fd, 0);
 }
 
+/*
+ * With "wake", a channel gets an extra event for a completion that was
+ * polled.
+ */
 START_TEST(extra_events)
 {
 	struct ibv_wc wc;
@@ -62,7 +72,7 @@ START_TEST(extra_events)
 	open_armed(&d, _i, "wake=1000");
 	for (i = 0; i < 20; i++) {
 		ck_assert(extra_event(&d));
-		/* for nothing; and after an arming without anything none */
+		/* the CQ is empty; arming it again raises no event */
 		fetch_event(&d.a);
 		ck_assert_int_eq(ibv_poll_cq(d.a.rcq, 1, &wc), 0);
 		ck_ok(ibv_req_notify_cq(d.a.rcq, 0));
@@ -72,6 +82,7 @@ START_TEST(extra_events)
 }
 END_TEST
 
+/* Without "wake" it does not. */
 START_TEST(no_extra_events)
 {
 	struct duo d;
@@ -85,8 +96,8 @@ START_TEST(no_extra_events)
 END_TEST
 
 /*
- * Two messages for one arming, and only the first is polled: is arming anew for
- * the second one?
+ * Receive two messages after one arming, and poll only the first.  Return
+ * whether arming again raises an event for the second one.
  */
 static bool second_event(struct duo *d)
 {
@@ -106,6 +117,7 @@ static bool second_event(struct duo *d)
 	return event;
 }
 
+/* With "arm", arming raises no event for completions already in the CQ. */
 START_TEST(armed_for_the_next)
 {
 	struct duo d;
@@ -118,6 +130,7 @@ START_TEST(armed_for_the_next)
 }
 END_TEST
 
+/* Without "arm" it does. */
 START_TEST(armed_for_what_is_there)
 {
 	struct duo d;
@@ -130,7 +143,10 @@ START_TEST(armed_for_what_is_there)
 }
 END_TEST
 
-/* A message whose event is not asked for raises no extra one. */
+/*
+ * A CQ that is armed for solicited events gets no extra event for an
+ * unsolicited message.
+ */
 START_TEST(unsolicited)
 {
 	struct duo d;
@@ -144,7 +160,7 @@ START_TEST(unsolicited)
 }
 END_TEST
 
-/* Fetched and acknowledged or not even fetched: the CQ can be destroyed. */
+/* A CQ can be destroyed while its extra event is not fetched. */
 START_TEST(destroyed_with_events)
 {
 	struct duo d;
@@ -155,7 +171,10 @@ START_TEST(destroyed_with_events)
 }
 END_TEST
 
-/* The loop of the manual page is woken by each message, and sleeps else. */
+/*
+ * The loop of ibv_get_cq_event(3) is woken by each message.  At most two
+ * extra events are left at the end.
+ */
 START_TEST(none_is_lost)
 {
 	struct ibv_wc wc;
@@ -181,7 +200,7 @@ START_TEST(none_is_lost)
 }
 END_TEST
 
-/* How long ten WRITEs and their completions take, in ms. */
+/* Return the duration of ten WRITEs and their completions, in ms. */
 static double write_ten(const char *knobs)
 {
 	struct opts o = default_opts();
@@ -201,6 +220,7 @@ static double write_ten(const char *knobs)
 	return start;
 }
 
+/* With "slow", posts and polls take at least 0.1 ms each. */
 START_TEST(verbs_take_their_time)
 {
 	ck_assert_double_ge(write_ten("slow=1000"), 10 * (0.1 + 0.1));
@@ -213,13 +233,14 @@ static double write_quickly(int i)
 	return write_ten("rnr=1000");
 }
 
+/* Without "slow" they do not. */
 START_TEST(without_they_do_not)
 {
 	expect_within(10 * (0.1 + 0.1), write_quickly, 0);
 }
 END_TEST
 
-/* The same by ibv_wr_complete and ibv_start_poll. */
+/* The same with ibv_wr_complete() and ibv_start_poll(). */
 static double write_ten_ex(const char *knobs)
 {
 	struct ibv_cq_init_attr_ex cq_attr = { .cqe = 16 };
@@ -272,6 +293,7 @@ static double write_ten_ex(const char *knobs)
 	return start;
 }
 
+/* With "slow", the verbs of extended QPs and CQs do so, too. */
 START_TEST(extended_ones_take_their_time)
 {
 	ck_assert_double_ge(write_ten_ex("slow=1000"), 10 * (0.1 + 0.1));
@@ -284,6 +306,7 @@ static double write_quickly_ex(int i)
 	return write_ten_ex("rnr=1000");
 }
 
+/* Without "slow" they do not. */
 START_TEST(extended_ones_do_not)
 {
 	expect_within(10 * (0.1 + 0.1), write_quickly_ex, 0);

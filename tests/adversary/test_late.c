@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Knob async: asynchronous events that come late. */
+/* Option "async": asynchronous events that are delayed. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <pthread.h>
@@ -14,9 +14,9 @@
 
 #include "with.h"
 
-#define TRIES 200 /* of which one must be met, and most are */
+#define TRIES 200 /* attempts; at least one must show the effect, most do */
 
-/* A QP with an SRQ, whose error is one event: is it there at once? */
+/* A QP with an SRQ.  Its transition to ERR raises LAST_WQE_REACHED. */
 struct last_wqe {
 	struct node n;
 	struct ibv_srq *srq;
@@ -47,7 +47,7 @@ static void last_wqe_close(struct last_wqe *l)
 	node_close(&l->n);
 }
 
-/* True: the event was not there when the QP was in the error state. */
+/* Return whether the event was not readable after the QP entered ERR. */
 static bool is_late(struct last_wqe *l)
 {
 	bool late;
@@ -61,6 +61,7 @@ static bool is_late(struct last_wqe *l)
 	return late;
 }
 
+/* With "async", an event is raised after the state change it announces. */
 START_TEST(events_are_late)
 {
 	struct last_wqe l;
@@ -76,6 +77,7 @@ START_TEST(events_are_late)
 }
 END_TEST
 
+/* Without "async" it is readable at once. */
 START_TEST(without_they_are_not)
 {
 	struct last_wqe l;
@@ -89,7 +91,7 @@ START_TEST(without_they_are_not)
 }
 END_TEST
 
-/* Another process raises it: who sleeps in epoll_wait is woken. */
+/* On b: wait in epoll_wait() for the event that a's WR caused. */
 static void do_wait(struct node *b, void *arg)
 {
 	struct epoll_event e = { .events = EPOLLIN };
@@ -103,6 +105,7 @@ static void do_wait(struct node *b, void *arg)
 	close(fd);
 }
 
+/* A delayed event that a peer caused wakes a thread in epoll_wait(). */
 START_TEST(of_a_peer)
 {
 	struct opts o = default_opts();
@@ -117,10 +120,10 @@ START_TEST(of_a_peer)
 }
 END_TEST
 
-/* Between the processes. */
+/* Shared by the processes of a and b. */
 struct stopped {
-	pid_t pid; /* a's */
-	int fd; /* of its async events */
+	pid_t pid; /* of a */
+	int fd; /* async_fd of a */
 	atomic_bool begin, readable, over;
 };
 static struct stopped *stopped;
@@ -138,14 +141,17 @@ static void port(char *word)
 	ck_assert_int_eq(status, 0);
 }
 
-/* a's service thread does not run: what is late stays so. */
+/*
+ * In b's process: stop a, with its service thread, so that delayed events
+ * stay undelivered, and change the port state.
+ */
 static void *stop_and_change(void *arg)
 {
 	struct stopped *s = arg;
 	char path[64];
 	int fd;
 
-	while (!s->begin) /* it would cut a wait for an answer short */
+	while (!s->begin) /* SIGSTOP would interrupt a's wait in on_b() */
 		sleep_ms(1);
 	ck_ok(kill(s->pid, SIGSTOP));
 	port((char *)"down");
@@ -171,7 +177,10 @@ static void do_start(struct node *b, void *arg)
 	ck_ok(pthread_detach(t));
 }
 
-/* Those of the port; each one comes, and the last is how it is. */
+/*
+ * Port events: each one is delivered, and the last one corresponds to the
+ * state of the port.
+ */
 START_TEST(of_the_port)
 {
 	static const enum ibv_event_type type[] = { IBV_EVENT_PORT_ERR,
@@ -208,9 +217,9 @@ START_TEST(of_the_port)
 END_TEST
 
 #define PAGE 4096
-#define FULL (PAGE / 8) /* events of a channel of one page */
+#define FULL (PAGE / 8) /* events that fit in a channel of one page */
 
-/* One more event than its channel has room for. */
+/* Raise one event more than the channel has room for. */
 static void raise_many(struct duo *d)
 {
 	int i;
@@ -224,7 +233,7 @@ static void raise_many(struct duo *d)
 	}
 }
 
-/* How long the last one takes to come when the others were read. */
+/* Return how long the last event takes after the others were read, in ms. */
 static double read_many(int i)
 {
 	static struct duo d;
@@ -251,7 +260,10 @@ static double read_many(int i)
 	return begin;
 }
 
-/* The service thread looks after 1 s, unasked. */
+/*
+ * An event that did not fit is delivered when the others are read, not only
+ * by the periodic check of the service thread, after 1 s.
+ */
 START_TEST(channels_do_not_wait)
 {
 	int i;
@@ -262,7 +274,10 @@ START_TEST(channels_do_not_wait)
 }
 END_TEST
 
-/* Its object is destroyed: nobody is woken for what is no more. */
+/*
+ * If the object is destroyed before its delayed event is delivered, the
+ * descriptor does not become readable.
+ */
 START_TEST(destroyed_before_it_comes)
 {
 	struct last_wqe l;
@@ -283,7 +298,7 @@ START_TEST(destroyed_before_it_comes)
 }
 END_TEST
 
-/* When its parent has gone. */
+/* Child of a process that has exited: raise an event and wait for it. */
 static void orphan(struct last_wqe *l, int parent, int report)
 {
 	char byte;
@@ -297,7 +312,10 @@ static void orphan(struct last_wqe *l, int parent, int report)
 	_exit(0);
 }
 
-/* The child of a fork may be all that is left, and has no such thread. */
+/*
+ * After a fork the child may be the only process that has the context.  It
+ * has no service thread; its delayed events are delivered nevertheless.
+ */
 START_TEST(after_a_fork)
 {
 	int life[2], report[2];

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Which WR may take effect before which: what the specification's table allows
- * is seen, and what it does not is never seen.  Of each pair the second one is
- * given a reason to be first.
+ * Order of WRs: what the ordering table of the specification (volume 1,
+ * 10.8.3.3) allows is observed, and what it forbids is not.  The options make
+ * the second WR of each pair take effect first where that is allowed.  Also:
+ * atomics.
  */
 #include <pthread.h>
 #include <stdatomic.h>
@@ -38,7 +39,8 @@ static void wait_both(struct duo *d)
 }
 
 /*
- * A fetch, and then a WRITE of 8 bytes to the same place: what the fetch finds.
+ * Post a READ or an atomic, then a WRITE of 8 bytes to the same address.
+ * Return whether the first returned the value of the WRITE.
  */
 static bool write_is_seen(struct duo *d, int fetch, unsigned int flags)
 {
@@ -59,6 +61,10 @@ static bool write_is_seen(struct duo *d, int fetch, unsigned int flags)
 static const int fetches[] = { IBV_WR_RDMA_READ, IBV_WR_ATOMIC_FETCH_AND_ADD,
 			       IBV_WR_ATOMIC_CMP_AND_SWP };
 
+/*
+ * A WRITE may take effect before a READ or atomic in front of it, unless it
+ * has a fence.
+ */
 START_TEST(write_overtakes_fetch)
 {
 	unsigned int i, seen[2] = { 0 };
@@ -77,8 +83,8 @@ START_TEST(write_overtakes_fetch)
 END_TEST
 
 /*
- * What has a fence is not begun before the fetch is done, and what is behind it
- * is not begun before that.
+ * A WR with a fence does not start before the READs in front of it are
+ * complete, and WRs behind it do not start before it.
  */
 START_TEST(fence_between)
 {
@@ -102,7 +108,10 @@ START_TEST(fence_between)
 }
 END_TEST
 
-/* What a SEND brings that was posted behind the READ of its source. */
+/*
+ * Post a READ, then a SEND of the READ's destination.  Return whether the
+ * SEND carried the old value.
+ */
 static bool old_is_sent(struct duo *d, unsigned int flags)
 {
 	*word(&d->b, 0) = 2;
@@ -116,6 +125,10 @@ static bool old_is_sent(struct duo *d, unsigned int flags)
 	return *word(&d->b, 64) == 1;
 }
 
+/*
+ * A SEND may read its source before a READ in front of it has written it,
+ * unless it has a fence.
+ */
 START_TEST(send_overtakes_read)
 {
 	unsigned int i, seen[2] = { 0 };
@@ -132,7 +145,10 @@ START_TEST(send_overtakes_read)
 }
 END_TEST
 
-/* A READ of what was sent before, into another process's private memory. */
+/*
+ * A READ returns the data of a SEND in front of it, also if that is in
+ * private memory of another process.
+ */
 START_TEST(send_read)
 {
 	struct opts o = default_opts();
@@ -156,7 +172,7 @@ START_TEST(send_read)
 }
 END_TEST
 
-/* Of two WRITEs the first one is never seen after the second. */
+/* If the second of two WRITEs is visible, the first is, too. */
 START_TEST(write_write)
 {
 	struct ibv_wc wc;
@@ -170,7 +186,7 @@ START_TEST(write_write)
 		ck_ok(post(&d, IBV_WR_RDMA_WRITE, 1, 0, 8, 0, 0));
 		ck_ok(post(&d, IBV_WR_RDMA_WRITE, 2, 8, 8, 8, 0));
 		for (n = 0; n < 2;) {
-			/* the second's first */
+			/* load the second WRITE's word first */
 			uint64_t second =
 				atomic_load((_Atomic uint64_t *)word(&d.b, 8));
 			uint64_t first =
@@ -184,7 +200,10 @@ START_TEST(write_write)
 }
 END_TEST
 
-/* A READ sees what was written before it, and later READs nothing older. */
+/*
+ * A READ returns what was written before it, and later READs return nothing
+ * older.
+ */
 START_TEST(write_read_read)
 {
 	unsigned int i;
@@ -197,7 +216,7 @@ START_TEST(write_read_read)
 		ck_ok(post_unsignaled(&d, IBV_WR_RDMA_WRITE, 0, 0, 8, 0, 0));
 		ck_ok(post(&d, IBV_WR_RDMA_READ, 1, 64, 8, 0, 0));
 		ck_ok(post(&d, IBV_WR_RDMA_READ, 2, 128, 8, 0, 0));
-		*word(&d.b, 0) = 1000 + i; /* before, between, or after */
+		*word(&d.b, 0) = 1000 + i; /* before or after a READ */
 		wait_both(&d);
 		ck_assert(*word(&d.a, 64) == i || *word(&d.a, 64) == 1000 + i);
 		ck_assert_uint_ge(*word(&d.a, 128), *word(&d.a, 64));
@@ -206,7 +225,7 @@ START_TEST(write_read_read)
 }
 END_TEST
 
-/* What was written before a SEND is there when the receive completes. */
+/* A receive completes after the WRITEs in front of its SEND are visible. */
 START_TEST(write_send)
 {
 	unsigned int i;
@@ -230,7 +249,7 @@ START_TEST(write_send)
 }
 END_TEST
 
-/* Messages come in order, and completions at both ends, too. */
+/* Messages arrive, and WRs complete at both ends, in order. */
 START_TEST(sends)
 {
 	static const int ops[] = { IBV_WR_SEND, IBV_WR_RDMA_WRITE_WITH_IMM,
@@ -258,7 +277,10 @@ START_TEST(sends)
 }
 END_TEST
 
-/* An error is found in its turn, and what follows is not carried out. */
+/*
+ * An error is reported in the order of the queue, and the WRs behind it are
+ * not executed.
+ */
 START_TEST(errors)
 {
 	struct ibv_send_wr wr;
@@ -298,7 +320,10 @@ static void open_with(struct duo *d, const char *knobs, int without)
 	duo_open(d, SAME_CONTEXT, MEM_HEAP, MEM_HEAP, &o);
 }
 
-/* A READ's bytes are there, and are replaced by those of a later moment. */
+/*
+ * With "reread", the data of a READ is replaced by later values before the
+ * completion.
+ */
 START_TEST(reread)
 {
 	unsigned int i, newer = 0;
@@ -322,7 +347,10 @@ START_TEST(reread)
 }
 END_TEST
 
-/* Where a READ will write there is nothing of before. */
+/*
+ * With "fill", the destination of a READ is overwritten (0xa5) before the
+ * data arrives.
+ */
 START_TEST(fill)
 {
 	unsigned int i, filled = 0;
@@ -362,7 +390,10 @@ static void *add_by_cpu(void *arg)
 	return NULL;
 }
 
-/* The device's atomics and the CPU's on one word lose each other's. */
+/*
+ * With "atomic", the device's atomics are not atomic with respect to the CPU:
+ * updates of one word are lost.
+ */
 START_TEST(atomic_and_cpu)
 {
 	const double until = now_ms() + WAIT_MS;
@@ -388,7 +419,7 @@ START_TEST(atomic_and_cpu)
 }
 END_TEST
 
-/* A compare that fails writes nothing: the CPU's are all there. */
+/* A compare that fails writes nothing: no update of the CPU is lost. */
 START_TEST(failed_compare)
 {
 	unsigned int i;
@@ -448,8 +479,8 @@ static void be_kind(void)
 }
 
 /*
- * Among themselves they are atomic: two processes, one of which may know of no
- * adversary, and each kind of memory.
+ * The device's atomics are atomic with respect to each other: with two
+ * processes, one of which may have no adversary, and each kind of memory.
  */
 START_TEST(atomics_are_atomic)
 {
@@ -464,7 +495,7 @@ START_TEST(atomics_are_atomic)
 	if (_i / MEM_COUNT)
 		ck_ok(pthread_atfork(NULL, NULL, be_kind));
 	duo_open(&d, TWO_PROCESSES, _i % MEM_COUNT, MEM_HEAP, &o);
-	/* a second QP of a's, connected with itself */
+	/* a second QP of a, connected to itself */
 	own = d.a;
 	own.qp = make_qp(&d.a, IBV_QPT_RC, NULL);
 	self = node_addr(&own);
@@ -481,7 +512,7 @@ START_TEST(atomics_are_atomic)
 }
 END_TEST
 
-/* What is behind a request that is refused is not served. */
+/* WRs behind a READ or atomic that is refused are not executed. */
 START_TEST(nothing_passes_the_refused)
 {
 	struct duo d;
@@ -509,7 +540,10 @@ START_TEST(nothing_passes_the_refused)
 }
 END_TEST
 
-/* More at once than the responder has resources for, or as many. */
+/*
+ * More outstanding READs than max_dest_rd_atomic of the responder fail with
+ * REM_INV_REQ_ERR.  With a fence not more are outstanding.
+ */
 START_TEST(resources)
 {
 	struct opts o = default_opts();

@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Nobody answers, or there is no receive, while WRs are in flight: they are
- * tried again, and nothing of what is in front of them or behind gets lost.
+ * The responder does not answer, or has no receive, while WRs are
+ * outstanding: they are retried, and no WR in front of them or behind them is
+ * lost.
  */
 #include <string.h>
 
 #include "with.h"
 
-/* b's QP hears nothing, and then as before: a has used no PSN. */
+/*
+ * Reset b's QP so that it does not respond, and connect it again.  Its
+ * expected PSN is then correct: a has used none.
+ */
 static void b_is_deaf(struct duo *d)
 {
 	ck_ok(qp_to(d->b.qp, IBV_QPS_RESET));
@@ -27,7 +31,7 @@ static void open_parked(struct duo *d, const char *knobs)
 	duo_open(d, SAME_CONTEXT, MEM_HEAP, MEM_HEAP, &o);
 }
 
-/* So many visits, which complete nothing. */
+/* Poll @n times, which advances the ticks.  Nothing may complete. */
 static void visit(struct duo *d, int n)
 {
 	struct ibv_wc wc;
@@ -41,7 +45,7 @@ static uint64_t *word(struct node *n, size_t off)
 	return (uint64_t *)(void *)((char *)n->buf + off);
 }
 
-/* A READ that comes late, of 8 bytes. */
+/* Post a READ of 8 bytes, which is executed late. */
 static void post_read(struct duo *d)
 {
 	*word(&d->b, 0) = 1;
@@ -62,7 +66,9 @@ static int post_local_inv(struct duo *d, uint64_t wr_id, uint32_t rkey)
 #define LATE "overtake=1000,ticks=1000"
 #define TICKS 1001
 
-/* What had failed when what was before it was tried again has failed. */
+/*
+ * A WR that has failed keeps its error while a WR in front of it is retried.
+ */
 START_TEST(failure_stays)
 {
 	struct duo d;
@@ -81,7 +87,10 @@ START_TEST(failure_stays)
 }
 END_TEST
 
-/* A WRITE that passes a READ is not answered: its fence keeps the next one. */
+/*
+ * A WRITE that overtakes a READ gets no answer and is retried.  The fence of
+ * the next WR still holds until the READ is complete.
+ */
 START_TEST(fence_holds)
 {
 	struct duo d;
@@ -104,7 +113,7 @@ START_TEST(fence_holds)
 }
 END_TEST
 
-/* One that passes a READ and then fails does so after it. */
+/* A WRITE that overtakes a READ and then fails is reported after the READ. */
 START_TEST(fails_in_its_turn)
 {
 	struct ibv_send_wr wr;
@@ -138,7 +147,7 @@ static void to_sqd(struct duo *d)
 			    IBV_QP_STATE | IBV_QP_EN_SQD_ASYNC_NOTIFY));
 }
 
-/* Draining, with one parked behind which others had been begun. */
+/* SQD while a WR is retried, behind which others have been started. */
 START_TEST(drained)
 {
 	struct ibv_wc wc[3];
@@ -171,7 +180,7 @@ START_TEST(drained)
 }
 END_TEST
 
-/* The same without a receive; what had not been begun waits for RTS. */
+/* The same without a receive.  WRs that were not started wait for RTS. */
 START_TEST(drained_without_receive)
 {
 	struct duo d;
@@ -197,7 +206,10 @@ START_TEST(drained_without_receive)
 }
 END_TEST
 
-/* A thread that polls in the middle of a batch (ibv_wr_start) has time go on. */
+/*
+ * Polls between ibv_wr_start() and ibv_wr_complete() of a QP advance its
+ * ticks.
+ */
 START_TEST(polled_in_a_batch)
 {
 	struct opts o = default_opts();

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * A program that does at random what is allowed, and counts on no more than is
- * promised, under all knobs and many seeds: each message comes once, in its
- * turn and whole, each completion, too, and nothing hangs.
+ * A correct program that performs random operations and relies only on what
+ * is guaranteed, with all options and several seeds.  Each message arrives
+ * once, in order and complete, each WR completes once and in order, and
+ * nothing hangs.
  */
 #include <stdio.h>
 #include <string.h>
@@ -11,10 +12,10 @@
 #include "with.h"
 
 #define WRS 300 /* of one run */
-#define DEPTH 40 /* in the send queue at once */
-#define SLOTS 8 /* of 64 bytes, that are written to and read */
+#define DEPTH 40 /* outstanding at most */
+#define SLOTS 8 /* of 64 bytes, targets of WRITEs and READs */
 #define SLOT 64
-#define INBOX 4096 /* b's receive buffers, one for each slot of its queue */
+#define INBOX 4096 /* b's receive buffers, one for each of RECVS */
 #define COUNTER 2048
 #define RECVS 32
 
@@ -24,7 +25,7 @@ struct wr {
 	enum op op;
 	uint32_t slot;
 	bool fence;
-	uint64_t low; /* READ: what must be there; ADD: what was there */
+	uint64_t low; /* READ: least value to be read; ADD: value before it */
 };
 
 struct game {
@@ -33,7 +34,7 @@ struct game {
 	uint32_t drawn;
 	struct wr wr[WRS];
 	uint32_t posted, done, messages, received, receives, adds;
-	uint64_t slot[SLOTS]; /* the last WR that writes there */
+	uint64_t slot[SLOTS]; /* last WR that writes to it */
 };
 
 static uint32_t draw(struct game *g, uint32_t n)
@@ -46,7 +47,10 @@ static bool takes_receive(enum op op)
 	return op == WRITE_IMM || op == SEND || op == SEND_INLINE;
 }
 
-/* Of a: what is sent stays as it is until the slot's next turn. */
+/*
+ * Offset of the source of WR i in a's buffer.  It is not reused until the WR
+ * is complete.
+ */
 static size_t source(uint32_t i)
 {
 	return 8192 + i % DEPTH * SLOT;
@@ -102,7 +106,10 @@ static void do_post(struct game *g)
 	g->posted++;
 }
 
-/* The last WR that may have written to the slot of READ i before it. */
+/*
+ * Return the last WR whose data READ i may return: WRITEs behind it may
+ * overtake it, up to a fence.
+ */
 static uint64_t highest(const struct game *g, uint32_t i)
 {
 	const struct wr *r = &g->wr[i], *w;
@@ -168,7 +175,7 @@ static void poll_b(struct node *b, void *arg)
 	g->n = ibv_poll_cq(b->rcq, 1, &g->wc);
 }
 
-/* Messages are received in their turn. */
+/* Poll b's receive CQ.  Messages must arrive in order. */
 static void do_receive(struct game *g)
 {
 	uint32_t i, n = 0;
@@ -254,6 +261,7 @@ static void play(struct game *g)
 
 #define SEEDS 6
 
+/* All options of a seed, except "slow", with b at each location. */
 START_TEST(all_knobs)
 {
 	struct opts o = default_opts();

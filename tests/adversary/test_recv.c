@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Knobs fill and rnr: what is in receive buffers, and when they are posted. */
+/*
+ * Options "fill" and "rnr": the contents of receive buffers, and receives
+ * that are posted late.
+ */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <sched.h>
@@ -9,8 +12,8 @@
 
 #include "with.h"
 
-#define OLD 0x11223344556600ffull /* what was in a buffer */
-#define FILLED 0xa5a5a5a5a5a500a5ull /* and is after it was posted */
+#define OLD 0x11223344556600ffull /* buffer before posting */
+#define FILLED 0xa5a5a5a5a5a500a5ull /* after posting */
 
 static bool b_is(struct duo *d, size_t off, size_t len, uint64_t v)
 {
@@ -30,7 +33,7 @@ static void b_set(struct duo *d, size_t off, size_t len, uint64_t v)
 		b_store64(d, i, v);
 }
 
-/* Each place of b by each kind of its memory. */
+/* Each location of b with each kind of memory. */
 static void open_each(struct duo *d, int i, const char *knobs)
 {
 	struct opts o = default_opts();
@@ -40,6 +43,7 @@ static void open_each(struct duo *d, int i, const char *knobs)
 }
 #define EACH (WHERE_COUNT * MEM_COUNT)
 
+/* With "fill", a posted buffer is overwritten, and nothing around it. */
 START_TEST(posted_is_filled)
 {
 	struct ibv_wc wc;
@@ -51,7 +55,7 @@ START_TEST(posted_is_filled)
 	ck_assert(b_is(&d, 0, 64, OLD));
 	ck_assert(b_is(&d, 64, 128, FILLED));
 	ck_assert(b_is(&d, 192, 64, OLD));
-	/* a message changes its own bytes and no more */
+	/* a message changes only its own bytes */
 	node_fill(&d.a, 0, 16, 5);
 	ck_ok(post(&d, IBV_WR_SEND, 2, 0, 16, 0, 0));
 	expect(d.a.scq, 2, IBV_WC_SUCCESS);
@@ -64,7 +68,10 @@ START_TEST(posted_is_filled)
 }
 END_TEST
 
-/* A program that clears its buffers finds zeros behind a short message. */
+/*
+ * Bytes that are 0 are not overwritten: a program that clears its buffers
+ * finds zeros behind a short message.
+ */
 START_TEST(zeros_stay)
 {
 	struct duo d;
@@ -77,6 +84,7 @@ START_TEST(zeros_stay)
 }
 END_TEST
 
+/* Without "fill" a posted buffer is not changed. */
 START_TEST(without_it_is_left_alone)
 {
 	struct duo d;
@@ -91,7 +99,7 @@ END_TEST
 
 #define BIG 32768
 
-/* Of a big buffer the ends. */
+/* Of a big buffer only the first and last 4 KiB are filled. */
 START_TEST(big_buffer)
 {
 	struct duo d;
@@ -111,7 +119,7 @@ struct refused {
 	int err, bad;
 };
 
-/* The queue is full; then a list of which the second is too much. */
+/* On b: fill the queue up to one entry, then post a list of two. */
 static void do_refused(struct node *b, void *arg)
 {
 	struct ibv_sge sge[2] = { node_sge(b, 1024, 64),
@@ -130,6 +138,7 @@ static void do_refused(struct node *b, void *arg)
 	r->bad = (int)(bad - wr);
 }
 
+/* The buffer of a WR that ibv_post_recv() refuses is not changed. */
 START_TEST(refused_is_left_alone)
 {
 	struct refused r;
@@ -147,7 +156,10 @@ START_TEST(refused_is_left_alone)
 }
 END_TEST
 
-/* Keys that do not fit, memory that is not there: the completion says so. */
+/*
+ * Buffers with an invalid lkey or length, or without memory, are not filled:
+ * the error is reported by the completion.
+ */
 START_TEST(nothing_to_fill)
 {
 	struct opts o = default_opts();
@@ -190,7 +202,7 @@ START_TEST(nothing_to_fill)
 }
 END_TEST
 
-/* How long 20 of them take, in ms. */
+/* Post 20 receives.  Return the duration in ms. */
 static double post_twenty(const char *knobs)
 {
 	struct opts o = default_opts();
@@ -208,6 +220,7 @@ static double post_twenty(const char *knobs)
 	return start;
 }
 
+/* With "rnr", each post of a receive takes at least 0.1 ms. */
 START_TEST(receives_take_their_time)
 {
 	ck_assert_double_ge(post_twenty("rnr=1000"), 20 * 0.1);
@@ -220,13 +233,16 @@ static double post_quickly(int i)
 	return post_twenty("fill=1000");
 }
 
+/* Without "rnr" it does not. */
 START_TEST(without_they_do_not)
 {
 	expect_within(20 * 0.1, post_quickly, 0);
 }
 END_TEST
 
-/* b says that it is about to post a receive, or that it has. */
+/*
+ * A thread of b that posts a receive.  It sets @ready before or after that.
+ */
 struct poster {
 	struct node *b;
 	atomic_int *ready;
@@ -245,7 +261,7 @@ static void *do_post(void *arg)
 	return NULL;
 }
 
-/* A sender that goes by what b says: how its message ends. */
+/* Send as soon as b is ready.  Return the status of the SEND. */
 static enum ibv_wc_status send_when_ready(struct duo *d, int i, bool before)
 {
 	atomic_int ready = 0;
@@ -267,12 +283,15 @@ static void open_impatient(struct duo *d, const char *knobs, uint8_t rnr_retry)
 	struct opts o = default_opts();
 
 	o.rnr_retry = rnr_retry;
-	o.min_rnr_timer = 24; /* 41 ms: longer than any of these waits */
+	o.min_rnr_timer = 24; /* 41 ms: longer than any of these delays */
 	with_knobs(knobs);
 	duo_open(d, SAME_PROCESS, MEM_HEAP, MEM_HEAP, &o);
 }
 
-/* Announced before it was posted: the message finds none. */
+/*
+ * With "rnr", a receive that is announced before it is posted is not there
+ * when the message arrives.
+ */
 START_TEST(announced_too_early)
 {
 	struct duo d;
@@ -286,6 +305,7 @@ START_TEST(announced_too_early)
 }
 END_TEST
 
+/* With "rnr", a receive that is announced after the post is found. */
 START_TEST(announced_when_posted)
 {
 	struct duo d;
@@ -298,7 +318,9 @@ START_TEST(announced_when_posted)
 }
 END_TEST
 
-/* Who has retries, and a peer whose timer is longer than the wait, needs one.
+/*
+ * With retries, and an RNR timer that is longer than the delay, the message
+ * arrives.
  */
 START_TEST(retries_help)
 {
@@ -312,7 +334,7 @@ START_TEST(retries_help)
 }
 END_TEST
 
-/* Shared receive queues, too. */
+/* Both options apply to SRQs, too. */
 START_TEST(shared_queue)
 {
 	struct opts o = default_opts();

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * The same seed has the same run again: all that a program sees, if it has one
- * thread; and what was drawn for each work request, if there are two programs,
- * however long they wait for each other.
+ * The same seed reproduces the same run.  With one thread, all that the
+ * program observes is the same.  With two processes, what was drawn for each
+ * WR is the same, whatever the timing is.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -16,13 +16,16 @@
 
 #define ROUNDS 30
 #define LEN 256
-#define FETCHED 1024 /* where in a's buffer READs go */
-#define WORD 2048 /* what atomics add to, in b's */
+#define FETCHED 1024 /* offset in a's buffer, destination of READs */
+#define WORD 2048 /* offset in b's buffer, target of atomics */
 #define LOST_OF 256
 #define TRIES 10
-#define LOOKS 3000 /* by far enough for a round */
+#define LOOKS 3000 /* polls of a round, more than it needs */
 
-/* What was seen of a run, in memory that is shared with who runs it. */
+/*
+ * Observations of a run, in memory shared with the process that started it: a
+ * hash for each round, and a bitmap of lost WRITEs.
+ */
 struct seen {
 	uint64_t round[ROUNDS];
 	uint64_t lost[LOST_OF / 64];
@@ -52,7 +55,7 @@ static unsigned int see_completions(uint64_t *hash, struct ibv_cq *cq)
 	return (unsigned int)n;
 }
 
-/* Everything at once, and all that is there after each poll. */
+/* Post all WRs at once, then hash completions and memory after each poll. */
 static void see_round(struct duo *d, unsigned int n, uint64_t *hash)
 {
 	unsigned int done = 0, posted = 7, looks = 0;
@@ -67,7 +70,7 @@ static void see_round(struct duo *d, unsigned int n, uint64_t *hash)
 	ck_ok(post(d, IBV_WR_SEND, 5, 0, LEN, 0, 0));
 	ck_ok(post(d, IBV_WR_RDMA_WRITE, 6, 0, LEN, 2 * LEN, 0));
 	node_fill(&d->a, 0, LEN, n + 1);
-	/* what a fault keeps from b does not complete there */
+	/* if a fault occurs, not all of them complete */
 	while (done < posted && looks++ < LOOKS) {
 		done += see_completions(hash, d->a.scq);
 		done += see_completions(hash, d->b.rcq);
@@ -76,7 +79,7 @@ static void see_round(struct duo *d, unsigned int n, uint64_t *hash)
 	}
 }
 
-/* No address is where it was in the last run. */
+/* Make the addresses differ from those of the last run. */
 static void move_memory(void)
 {
 	const size_t n = (size_t)getpid() % 997 + 1;
@@ -103,7 +106,7 @@ static int run_alone(void *arg)
 	return 0;
 }
 
-/* Which of a's WRITEs come to another process, over a QP that loses some. */
+/* UC with losses: record which of a's WRITEs to another process are lost. */
 static int run_two(void *arg)
 {
 	struct opts o = default_opts();
@@ -127,7 +130,10 @@ static int run_two(void *arg)
 	return 0;
 }
 
-/* By a program of that name, which meets an adversary of its own. */
+/*
+ * Run @fn in a child with that program name and value of URXE_ADVERSARY.
+ * Both determine the adversary's decisions.
+ */
 static struct seen run_as(int (*fn)(void *), const char *name,
 			  const char *adversary)
 {
@@ -151,7 +157,10 @@ static bool same(const struct seen *a, const struct seen *b)
 	return !memcmp(a, b, sizeof(*a));
 }
 
-/* Also where others have the CPUs: time that it takes does not count. */
+/*
+ * With one thread the run does not depend on time, also on a busy machine.
+ * Another program name, seed or option gives another run.
+ */
 START_TEST(one_thread)
 {
 	static const struct {
@@ -178,7 +187,7 @@ START_TEST(one_thread)
 }
 END_TEST
 
-/* With faults as well: the same WR fails, poll by poll as before. */
+/* With fault injection as well: the same WR fails, at the same poll. */
 START_TEST(one_thread_with_faults)
 {
 	static const char *const rules[] = {
@@ -194,7 +203,7 @@ START_TEST(one_thread_with_faults)
 
 	ck_ok(setenv("URXE_FAULTS", rules[_i], 1));
 	first = run_as(run_alone, "program", "7");
-	/* who looks on changes nothing, nor what was before it strikes */
+	/* a rule that does not match, or not yet, changes nothing */
 	ck_assert(same(&first, &without) == !_i);
 	ck_assert_uint_eq(first.round[0], without.round[0]);
 	for (i = 0; i < TRIES / 2; i++) {
@@ -204,6 +213,7 @@ START_TEST(one_thread_with_faults)
 }
 END_TEST
 
+/* The same WRs are lost with the same seed and program name. */
 START_TEST(two_programs)
 {
 	static const char *const by[] = { "7,none,loss=30%", "7,loss=30%",
@@ -214,7 +224,7 @@ START_TEST(two_programs)
 	first = run_as(run_two, "program", by[0]);
 	ck_assert_uint_ne(first.lost[0], 0);
 	ck_assert_uint_ne(~first.lost[0], 0);
-	for (i = 0; i < 2; i++) { /* whatever else there is */
+	for (i = 0; i < 2; i++) { /* also with other options */
 		other = run_as(run_two, "program", by[i]);
 		ck_assert_msg(same(&first, &other), "%s: others are lost",
 			      by[i]);

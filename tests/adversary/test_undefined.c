@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* The option "undefined": failed completions.  test_ud.c has GRHs. */
+/* Option "undefined" in failed completions.  For GRHs see test_ud.c. */
 #include <string.h>
 
 #include "with.h"
 
 #define FAILURES 16
 
-/* A WRITE with an rkey that does not exist. */
+/* Post a WRITE with an invalid rkey. */
 static void write_fails(struct duo *d, uint64_t wr_id)
 {
 	struct ibv_sge sge = node_sge(&d->a, 0, 8);
@@ -18,7 +18,7 @@ static void write_fails(struct duo *d, uint64_t wr_id)
 	ck_ok(ibv_post_send(d->a.qp, &wr, &bad));
 }
 
-/* The next completion of an extended CQ, as far as it was asked for. */
+/* Wait for a completion of an extended CQ. */
 static struct ibv_wc wait_ex(struct ibv_cq_ex *cq)
 {
 	struct ibv_poll_cq_attr attr = { 0 };
@@ -38,7 +38,10 @@ static struct ibv_wc wait_ex(struct ibv_cq_ex *cq)
 	return wc;
 }
 
-/* How many of FAILURES completions have another opcode than their WR. */
+/*
+ * Return how many of FAILURES failed completions have another opcode than
+ * their WR.  wr_id, status, qp_num and vendor_err must be correct.
+ */
 static int other_opcodes(struct duo *d, struct ibv_cq_ex *ex)
 {
 	struct ibv_wc wc;
@@ -57,7 +60,7 @@ static int other_opcodes(struct duo *d, struct ibv_cq_ex *ex)
 	return others;
 }
 
-/* a's send CQ becomes an extended one. */
+/* Replace a's send CQ by an extended one. */
 static struct ibv_cq_ex *use_ex(struct duo *d)
 {
 	struct ibv_cq_init_attr_ex attr = { .cqe = 64,
@@ -73,7 +76,9 @@ static struct ibv_cq_ex *use_ex(struct duo *d)
 	return cq;
 }
 
-/* By ibv_poll_cq and by ibv_start_poll, without the option and with it. */
+/*
+ * With and without the option, with ibv_poll_cq() and with ibv_start_poll().
+ */
 START_TEST(failed_completions)
 {
 	struct opts o = default_opts();
@@ -91,7 +96,7 @@ START_TEST(failed_completions)
 		ck_assert_int_gt(others, FAILURES / 2);
 	else
 		ck_assert_int_eq(others, 0);
-	/* what succeeds is whole */
+	/* successful completions are not changed */
 	ck_ok(post(&d, IBV_WR_RDMA_WRITE, 7, 0, 8, 64, 0));
 	if (ex)
 		ck_assert_int_eq(wait_ex(ex).opcode, IBV_WC_RDMA_WRITE);

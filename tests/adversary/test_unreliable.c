@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Knobs loss and reorder: what nobody answers for (_i is 1: without them). */
+/*
+ * Options "loss" and "reorder": UD and UC messages are lost or overtaken with
+ * the option (_i is 0), and not without it (_i is 1).
+ */
 #include <string.h>
 
 #include "../verbs/types.h"
@@ -18,7 +21,10 @@ static struct ibv_ah *open_ud(struct duo *d, const char *knobs, int without)
 	return make_ah(&d->a, &d->at_b.gid, 0);
 }
 
-/* MESSAGES datagrams, each with its number; the numbers as they come. */
+/*
+ * Send MESSAGES datagrams, each with its number.  Store the numbers in @got
+ * in the order of arrival, and return how many arrived.
+ */
 static unsigned int exchange(struct duo *d, struct ibv_ah *ah, uint8_t *got)
 {
 	unsigned int i, n = 0;
@@ -30,7 +36,7 @@ static unsigned int exchange(struct duo *d, struct ibv_ah *ah, uint8_t *got)
 		memset((char *)d->a.buf + LEN * i, (int)i, LEN);
 		ck_ok(post_ud(&d->a, i, LEN * i, LEN, ah, d->at_b.qpn, QKEY));
 	}
-	/* whatever becomes of them, they complete, and in order */
+	/* they complete in order, whether they are lost or not */
 	for (i = 0; i < MESSAGES; i++)
 		expect_ok(d->a.scq, i, IBV_WC_SEND);
 	while (ibv_poll_cq(d->b.rcq, 1, &wc)) {
@@ -43,6 +49,7 @@ static unsigned int exchange(struct duo *d, struct ibv_ah *ah, uint8_t *got)
 	return n;
 }
 
+/* With "loss", some datagrams are lost, and the others arrive in order. */
 START_TEST(datagrams_are_lost)
 {
 	uint8_t got[MESSAGES];
@@ -60,6 +67,7 @@ START_TEST(datagrams_are_lost)
 }
 END_TEST
 
+/* With "reorder", all datagrams arrive, some of them out of order. */
 START_TEST(datagrams_are_overtaken)
 {
 	unsigned int i, n, back = 0;
@@ -82,7 +90,7 @@ START_TEST(datagrams_are_overtaken)
 }
 END_TEST
 
-/* A mistake of the sender is found all the same. */
+/* Errors of the sender are reported also for datagrams that would be lost. */
 START_TEST(lost_is_not_unchecked)
 {
 	struct ibv_send_wr wr;
@@ -101,7 +109,7 @@ START_TEST(lost_is_not_unchecked)
 }
 END_TEST
 
-/* What is wrong on this side leaves nothing behind it that could overtake it. */
+/* WRs behind one that fails locally are flushed, and do not overtake it. */
 START_TEST(nothing_overtakes_what_fails)
 {
 	struct ibv_ah *ah;
@@ -133,7 +141,7 @@ static void open_uc(struct duo *d, const char *knobs, int without)
 	turn(d, IBV_QPT_UC);
 }
 
-/* UC: in order, and a message that was lost takes no receive. */
+/* UC SENDs arrive in order, and a lost one consumes no receive. */
 START_TEST(uc_sends)
 {
 	unsigned int i, n = 0, last = 0;
@@ -163,7 +171,7 @@ START_TEST(uc_sends)
 }
 END_TEST
 
-/* Of a WRITE a part may be lost, or all. */
+/* A UC WRITE may be lost in whole or in part. */
 START_TEST(uc_writes)
 {
 	unsigned int i, k, n, all = 0, none = 0, some = 0;

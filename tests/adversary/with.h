@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * What the adversary's own tests share.  Each case says itself which knobs it
- * wants, before it opens the device: check runs it in a process of its own.
+ * Common code of the adversary's tests.  The options are described in
+ * docs/adversary.md.  Each test sets its options before it opens the device:
+ * Check runs it in a process of its own.
  */
 #pragma once
 
@@ -10,7 +11,7 @@
 
 #include "../verbs/harness.h"
 
-/* These knobs and no others; "" is a device that is kind. */
+/* Set these options and no others (seed 7).  "": no adversary. */
 static inline void with_knobs(const char *knobs)
 {
 	char text[256];

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * urxe-bench: what "urxe bench" runs.  On another device than urxe0 it is run
- * as it is:
+ * urxe-bench: the program behind "urxe bench".  Run it directly to measure a
+ * device other than urxe0:
  *
  *   urxe-bench [OPTION...]
  *
- * The options of urxe bench (man urxe), and
+ * It has the options of urxe bench (man urxe), and
  *   -d DEVICE, -g GID_INDEX
- *   -t  the table only, tab separated: name, unit, best, median, name of the
- *       raw limit, its best, its median, ratio of the best ones
- *   -w  nothing but the row of one process, a WRITE to DM
+ *   -t  print only the table, tab separated: name, unit, best, median,
+ *       name of the raw limit, its best, its median, ratio of the best values
+ *   -w  measure only the row of one process that WRITEs to DM
  *
- * Every row is measured once in each round, raw limits, verbs and others in
- * turn, so that what disturbs the machine disturbs all.
+ * Each round measures every row once: raw limits, verbs and other libraries
+ * in turn.  A disturbance of the machine therefore affects all of them.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -34,10 +34,13 @@
 
 #define ONE_ROW "one process: WRITE 8 B to DM, post + poll"
 #define PRIORITY 10
-/* s without a pause, and then it is ended: who spins for ever at real-time
- * priority takes the machine */
+/*
+ * Seconds of CPU time without a blocking system call after which the kernel
+ * kills the process (RLIMIT_RTTIME). Without a limit, a process that spins at
+ * real-time priority would block the machine.
+ */
 #define SPIN_LIMIT 30
-#define OTHERS_EVERY 4 /* rounds: starting them takes the most time */
+#define OTHERS_EVERY 4 /* rounds: most time goes to their start-up */
 #define EXIT_USAGE 2
 
 struct bench {
@@ -47,7 +50,7 @@ struct bench {
 	struct common *common;
 	struct others others;
 	struct run run;
-	FILE *json, *svg, *markdown; /* NULL: not wanted */
+	FILE *json, *svg, *markdown; /* NULL: not requested */
 };
 
 static pid_t follower_pid;
@@ -73,11 +76,11 @@ int regime_enter(enum regime g)
 	setrlimit(RLIMIT_RTTIME, &limit);
 	if (sched_setscheduler(0, SCHED_FIFO | SCHED_RESET_ON_FORK, &p))
 		return -errno;
-	usleep(1000); /* who has slept has the whole limit again */
+	usleep(1000); /* a blocking call restarts the RLIMIT_RTTIME count */
 	return 0;
 }
 
-/* Pin the caller to that CPU, if there is one for it. */
+/* Pin the calling process to @cpu.  Do nothing if @cpu is negative. */
 static void pin(int cpu)
 {
 	cpu_set_t one;
@@ -89,7 +92,11 @@ static void pin(int cpu)
 	sched_setaffinity(0, sizeof(one), &one);
 }
 
-/* The first two that we may use, if there are two; how many there are. */
+/*
+ * Store the first two CPUs of the affinity mask in @cpu, or -1 in both if it
+ * has fewer than two.  Return the number of CPUs in the mask, or 1 if it
+ * cannot be read.
+ */
 static int choose_cpus(int cpu[2])
 {
 	cpu_set_t may;
@@ -130,7 +137,7 @@ static void run_rows(struct bench *b, struct end *e, enum regime g,
 	regime_enter(REGIME_NORMAL);
 }
 
-/* Who looks at a terminal sees that it goes on. */
+/* Show the progress if standard error is a terminal. */
 static void say_round(const struct bench *b, int round)
 {
 	if (isatty(STDERR_FILENO) && !b->tabs)
@@ -146,7 +153,10 @@ static bool with_others(const struct bench *b, int round)
 	return !b->tabs && round >= 0 && round % every == 0 && b->run.cpus > 1;
 }
 
-/* Both processes walk through this in step; round -1 warms up. */
+/*
+ * The leader and the follower execute this loop in step.  Round -1 is the
+ * warm-up.
+ */
 static void run_pair(struct bench *b, struct end *e)
 {
 	int round, g;
@@ -187,7 +197,9 @@ static void run_one(struct bench *b)
 	say_round(b, round);
 }
 
-/* The follower ended before its time, and has said why. */
+/*
+ * SIGCHLD handler.  If the follower exited early, it has printed the reason.
+ */
 static void on_child(int sig)
 {
 	siginfo_t info = { 0 };
@@ -235,7 +247,7 @@ static int leader(struct bench *b)
 	return 0;
 }
 
-/* Both processes; 0, or the exit code. */
+/* Run the leader and the follower.  Return 0, or the exit code. */
 static int run_all(struct bench *b)
 {
 	sigset_t child;
@@ -244,7 +256,11 @@ static int run_all(struct bench *b)
 	sigaddset(&child, SIGCHLD);
 	sigprocmask(SIG_BLOCK, &child, NULL);
 	signal(SIGCHLD, on_child);
-	/* Where Yama is on, this lets the raw limit be measured both ways. */
+	/*
+	 * Under Yama (ptrace_scope 1) a process may by default access only
+	 * its descendants.  This lets the follower write into the leader,
+	 * too.
+	 */
 	prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY);
 	follower_pid = fork();
 	if (follower_pid < 0)
@@ -290,7 +306,10 @@ static void describe_machine(struct run *r)
 		r->load = NAN;
 }
 
-/* Opened before a minute is spent; "-" is standard output. */
+/*
+ * Open the file before the measurement, which takes a minute.  "-" is
+ * standard output.
+ */
 static FILE *open_output(const char *path)
 {
 	FILE *f = strcmp(path, "-") ? fopen(path, "we") : stdout;
@@ -311,7 +330,10 @@ static bool parse_number(const char *word, int from, int to, int *value)
 	return true;
 }
 
-/* false: it cannot be understood, and that was said if getopt did not */
+/*
+ * Return false if the option is invalid.  A message has been printed then,
+ * here or by getopt.
+ */
 static bool take_option(struct bench *b, int c)
 {
 	switch (c) {
@@ -408,7 +430,7 @@ int main(int argc, char *argv[])
 	struct bench b = { .run.regime[REGIME_NORMAL] = true };
 	int ret = 0;
 
-	argv[0] = "urxe bench"; /* getopt's messages begin so */
+	argv[0] = "urxe bench"; /* the prefix of getopt's messages */
 	if (!take_options(&b, argc, argv))
 		return EXIT_USAGE;
 	rows_make(b.tabs);

@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Figures of a verbs device beside the limits of the machine, both measured
- * in one run.
+ * Benchmark of a verbs device next to the limits of the machine, both
+ * measured in one run.
  *
- * Two processes, the leader and the follower, each pinned to a CPU.  A
- * measurement is a function that both run in step; the leader's result is
- * what counts.  Every verb here is stock libibverbs.
+ * There are two processes, the leader and the follower, each pinned to a CPU.
+ * A measurement is a function that both processes execute in step.  Only the
+ * leader's result is used.  All verbs are called through unmodified
+ * libibverbs.
+ *
+ * The leader is rank 0 and the follower is rank 1. Measurements with a single
+ * process have rank 2: its QP is connected to itself.
  */
 #pragma once
 
@@ -17,7 +21,7 @@
 #include <infiniband/verbs.h>
 
 #define BENCH_LINE 64
-#define BENCH_BIG (1u << 20) /* the message of the bandwidth tests */
+#define BENCH_BIG (1u << 20) /* message size of the bandwidth tests */
 #define BENCH_BUF (2u << 20) /* each buffer: source, then sink */
 #define BENCH_LIST 32 /* work requests in one post of the rate row */
 #define BENCH_LIST_MAX 64
@@ -25,40 +29,41 @@
 
 enum buf_kind { BUF_PRIVATE, BUF_SHARED, BUF_DM, BUF_COUNT };
 
-/* What one side tells the other. */
+/* What the two ends exchange to connect */
 struct end_info {
 	union ibv_gid gid;
-	uint64_t addr[BUF_COUNT]; /* what work requests call the first byte */
+	/* Addresses of the first byte, as work requests name it */
+	uint64_t addr[BUF_COUNT];
 	uint32_t rkey[BUF_COUNT];
 	uint32_t qpn, psn;
 	uint16_t lid;
 	uint8_t mtu;
 	uint8_t has_dm;
 	pid_t pid;
-	uint64_t va; /* of BUF_PRIVATE in process pid */
+	uint64_t va; /* address of BUF_PRIVATE in process pid */
 };
 
-/* Mapped by both processes before the fork. */
+/* Shared memory, mapped by the parent before the fork */
 struct common {
 	_Alignas(BENCH_LINE) _Atomic uint64_t line[2][BENCH_LINE / 8];
-	_Alignas(BENCH_LINE) _Atomic uint32_t arrived; /* the barrier */
+	_Alignas(BENCH_LINE) _Atomic uint32_t arrived; /* barrier count */
 	_Alignas(BENCH_LINE) struct end_info info[2];
-	_Atomic int cpu; /* that both are to share */
+	_Atomic int cpu; /* the CPU to share */
 	_Atomic uint32_t wake[2]; /* futexes of raw_wake */
-	_Atomic uint32_t rested; /* how often the leader ended a rest */
-	/* What raw limits copy into, one for each reader. */
+	_Atomic uint32_t rested; /* number of rests that the leader ended */
+	/* Destinations of the raw limits' copies, one for each reader */
 	_Alignas(4096) char area[2][BENCH_BIG];
 };
 
-/* One process's end of an RC connection and its buffers. */
+/* One process's end of an RC connection, and its buffers */
 struct end {
 	int rank; /* 0 leader, 1 follower; 2: both ends in one process */
 	struct common *common;
-	uint32_t barrier; /* how many were passed */
+	uint32_t barrier; /* 2 * number of barriers passed */
 	uint32_t rests;
-	bool one_cpu; /* for both: who waits lets the other one run */
-	uint32_t size; /* what is measured: bytes of a message, or WRs of a list
-			*/
+	bool one_cpu; /* both ends run on one CPU: waiting yields */
+	/* Operation size: bytes of a message, or WRs of a list */
+	uint32_t size;
 	int gid_index;
 	struct ibv_context *ctx;
 	struct ibv_port_attr port;
@@ -71,26 +76,29 @@ struct end {
 	struct end_info me, peer;
 };
 
-/* end.c: exit with a message on any error */
+/* end.c: on an error, these print a message and exit */
 void end_open(struct end *e, const char *device, int gid_index);
 void end_connect(struct end *e);
 void end_close(struct end *e);
 void end_barrier(struct end *e);
-/* Both are on the CPU of rank 0 until they leave it.  False: they may not. */
+/*
+ * Move both processes to rank 0's CPU until end_leave_cpu().  Both must call
+ * this.  Return false if the affinity cannot be set.
+ */
 bool end_share_cpu(struct end *e);
 void end_leave_cpu(struct end *e);
-/* Who waits in a loop calls this. */
+/* Yield if both processes share a CPU.  For use in polling loops. */
 void end_relax(const struct end *e);
-/* The follower sleeps from its call until the leader's. */
+/* Put the follower to sleep from its call until the leader's call. */
 void end_rest(struct end *e);
 
 /*
- * A measurement: n operations of e->size.  Returns ns per operation, or NaN
- * when it is not possible here.
+ * A measurement: @n operations of size e->size.  Return ns per operation, or
+ * NaN if it is not possible on this machine or device.
  */
 typedef double (*bench_fn)(struct end *e, uint32_t n);
 
-/* raw.c: no verbs; the machine's limits */
+/* raw.c: the machine's limits, without verbs */
 double raw_line(struct end *e, uint32_t n);
 double raw_memcpy(struct end *e, uint32_t n);
 double raw_memcpy_pingpong(struct end *e, uint32_t n); /* shared memory */
@@ -100,11 +108,14 @@ double raw_vm_pingpong(struct end *e, uint32_t n);
 /* wake.c */
 double raw_wake(struct end *e, uint32_t n);
 
-/* start.c: /bin/true, as it is and with what LD_PRELOAD names here */
+/*
+ * start.c: start-up time of /bin/true, without and with LD_PRELOAD of the
+ * environment
+ */
 double raw_start(struct end *e, uint32_t n);
 double start_preloaded(struct end *e, uint32_t n);
 
-/* verbs.c; those of the first group are of 8 bytes, whatever the size */
+/* verbs.c; the first group uses 8 bytes, whatever the size is */
 double verbs_write_private(struct end *e, uint32_t n);
 double verbs_write_dm(struct end *e, uint32_t n);
 double verbs_atomic_private(struct end *e, uint32_t n);
@@ -121,9 +132,9 @@ double verbs_stream_private(struct end *e, uint32_t n);
 double verbs_stream_shared(struct end *e, uint32_t n);
 double verbs_stream_dm(struct end *e, uint32_t n);
 
-/* of 8 bytes, in lists of e->size */
+/* messages of 8 bytes, in lists of e->size */
 double verbs_rate_write(struct end *e, uint32_t n);
 double verbs_rate_send(struct end *e, uint32_t n);
 double verbs_rate_send_shared(struct end *e, uint32_t n);
 
-uint64_t bench_now(void); /* ns */
+uint64_t bench_now(void); /* CLOCK_MONOTONIC, ns */

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* One end of the connection: its objects, its buffers, its other side. */
+/*
+ * One end of the RC connection: its verbs objects and buffers, and the
+ * synchronization with the other end
+ */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <sched.h>
@@ -46,7 +49,10 @@ static void open_device(struct end *e, const char *device)
 		die("ibv_query_gid");
 }
 
-/* Shared: a memfd mapping, as SPDK and DPDK register.  Both are populated. */
+/*
+ * Allocate the buffers and populate them.  The shared one is a memfd mapping,
+ * as SPDK and DPDK use for their memory.
+ */
 static void make_buffers(struct end *e)
 {
 	const int prot = PROT_READ | PROT_WRITE;
@@ -58,7 +64,10 @@ static void make_buffers(struct end *e)
 	if (fd < 0 || ftruncate(fd, BENCH_BUF))
 		die("memfd");
 	e->buf[BUF_SHARED] = mmap(NULL, BENCH_BUF, prot, MAP_SHARED, fd, 0);
-	/* fd stays open, as theirs do: peers can map what they can open */
+	/*
+	 * As in SPDK and DPDK, fd stays open: a peer maps memory by opening
+	 * its fd.
+	 */
 	for (k = BUF_PRIVATE; k <= BUF_SHARED; k++) {
 		if (e->buf[k] == MAP_FAILED)
 			die("mmap");
@@ -141,7 +150,7 @@ void end_open(struct end *e, const char *device, int gid_index)
 	make_qp(e);
 }
 
-/* Neither side goes on until both are here. */
+/* Barrier: return when both processes have called it. */
 void end_barrier(struct end *e)
 {
 	if (e->rank > 1)
@@ -173,7 +182,7 @@ bool end_share_cpu(struct end *e)
 void end_leave_cpu(struct end *e)
 {
 	sched_setaffinity(0, sizeof(cpus_before), &cpus_before);
-	end_barrier(e); /* until the other one has left it, too */
+	end_barrier(e); /* wait until the other process has left, too */
 }
 
 void end_relax(const struct end *e)
@@ -182,7 +191,7 @@ void end_relax(const struct end *e)
 		sched_yield();
 }
 
-/* What it waits for takes seconds, so it looks seldom. */
+/* The follower may wait for seconds, so it polls once a millisecond. */
 void end_rest(struct end *e)
 {
 	_Atomic uint32_t *rested = &e->common->rested;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Something to count the instructions of: a QP connected to itself repeats each
- * operation N times.  instructions.sh runs it under callgrind, which counts
- * what is done in measured().
+ * Instruction count of data path operations: a QP that is connected to itself
+ * repeats each operation N times.  instructions.sh runs this program under
+ * callgrind, which counts the instructions inside measured().
  *
  *   urxe-instructions OPERATION N...
  */
@@ -104,7 +104,7 @@ static void fetch_add_dm(struct end *e, uint32_t n)
 	fetch_add(e, n, BUF_DM);
 }
 
-/* One operation is a list, whose last WR alone asks for a completion. */
+/* One operation is a list of WRs.  Only the last WR is signaled. */
 static void write_list(struct end *e, uint32_t n)
 {
 	struct ibv_send_wr wr[BENCH_LIST], *bad;
@@ -150,7 +150,7 @@ static void poll_empty(struct end *e, uint32_t n)
 static struct ibv_qp *qps[MANY];
 static uint32_t qp_count;
 
-/* To itself, as e's. */
+/* Connect @qp to itself, with the attributes of e->qp. */
 static void qp_connect(struct end *e, struct ibv_qp *qp)
 {
 	struct ibv_qp_init_attr init;
@@ -193,7 +193,7 @@ static struct ibv_qp *qp_make(struct end *e)
 	return qp;
 }
 
-/* One whose WRs are built by calls. */
+/* Create a QP for the ibv_wr_* calls. */
 static void extended(struct end *e)
 {
 	struct ibv_qp_init_attr_ex init = {
@@ -213,7 +213,10 @@ static void extended(struct end *e)
 	qp_connect(e, qps[0]);
 }
 
-/* Batches of that many, whose last WR alone asks for a completion. */
+/*
+ * Post @n batches of @batch WRs each.  Only the last WR of a batch is
+ * signaled.
+ */
 static void wr_batches(struct end *e, uint32_t n, uint32_t batch)
 {
 	struct ibv_qp_ex *qp = ibv_qp_to_qp_ex(qps[0]);
@@ -259,7 +262,7 @@ static void many(struct end *e)
 	many_qps(e, MANY);
 }
 
-/* The oldest goes, and a new one comes. */
+/* Replace the oldest QP by a new one, @n times. */
 static void qp_renew(struct end *e, uint32_t n)
 {
 	static uint32_t oldest;
@@ -325,7 +328,7 @@ static void operation_measure(const struct operation *op, uint32_t n)
 	end_connect(&e);
 	if (op->prepare)
 		op->prepare(&e);
-	op->run(&e, 100); /* what is made when first needed */
+	op->run(&e, 100); /* warm-up: lazy initialization is not counted */
 	measured(op->run, &e, n);
 	while (qp_count)
 		check(ibv_destroy_qp(qps[--qp_count]), "ibv_destroy_qp");

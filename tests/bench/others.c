@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * Run ucx_perftest and fi_pingpong as pairs of processes, and parse their
+ * output
+ */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <fcntl.h>
@@ -16,19 +20,19 @@
 
 #include "others.h"
 
-#define LIMIT 60000000000ull /* ns: then it hangs */
+#define LIMIT 60000000000ull /* ns after which a program counts as hung */
 #define MAX_WORDS 16
 
-/* A server and its client, two processes of one program. */
+/* A server and its client: two processes of one program */
 struct duo {
 	const struct others *o;
 	enum regime regime;
-	char *words[MAX_WORDS]; /* of both */
+	char *words[MAX_WORDS]; /* of both processes */
 	const char *port_option[2];
 	char port[16];
 	pid_t pid[2]; /* client, server */
-	int terminal; /* a pseudo-terminal that is their standard input, or -1 */
-	int out; /* what the client prints */
+	int terminal; /* pseudo-terminal for their standard input, or -1 */
+	int out; /* the client's standard output */
 };
 
 static bool is_installed(const char *program)
@@ -45,7 +49,7 @@ static bool is_installed(const char *program)
 	return found;
 }
 
-/* One that nobody listens on, a moment ago. */
+/* Store the number of a TCP port on which no socket listens at present. */
 static bool free_port(char port[16])
 {
 	struct sockaddr_in a = { .sin_family = AF_INET };
@@ -62,7 +66,10 @@ static bool free_port(char port[16])
 	return ok;
 }
 
-/* Does somebody listen there?  Who tried by connecting would be served. */
+/*
+ * Return whether a socket listens on @port.  This reads /proc/net, because
+ * the server would accept a trial connection as its client.
+ */
 static bool listening(const char *port)
 {
 	static const char *const tables[] = { "/proc/net/tcp",
@@ -76,7 +83,10 @@ static bool listening(const char *port)
 	for (i = 0; i < 2 && !found; i++) {
 		f = fopen(tables[i], "re");
 		while (f && !found && fgets(line, sizeof(line), f))
-			/* "0: 0100007F:3419 00000000:0000 0A": 0A listens */
+			/*
+			 * a line is "0: 0100007F:3419 00000000:0000 0A"; 0A
+			 * is LISTEN
+			 */
 			found = strstr(line, end) && strstr(line, ":0000 0A ");
 		if (f)
 			fclose(f);
@@ -85,9 +95,10 @@ static bool listening(const char *port)
 }
 
 /*
- * An ucx_perftest that is linked with MPI (Debian 13) is a server and a client
- * only if its standard input is a terminal.  Otherwise it runs as an MPI rank,
- * and fails without mpirun.  Return the master of a pseudo-terminal, or -1.
+ * A ucx_perftest that is linked with MPI (Debian 13) acts as a server or a
+ * client only if its standard input is a terminal.  Otherwise it runs as an
+ * MPI rank, and fails without mpirun.  Return the master of a
+ * pseudo-terminal, or -1.
  */
 static int terminal_open(void)
 {
@@ -107,7 +118,7 @@ duo_execute(struct duo *d, int which, int out)
 	char *argv[MAX_WORDS + 4];
 	cpu_set_t cpus;
 
-	/* SIGTERM: they clear up then what they made */
+	/* SIGTERM lets the programs remove their files */
 	prctl(PR_SET_PDEATHSIG, SIGTERM);
 	signal(SIGCHLD, SIG_DFL);
 	if (d->o->cpu[which] >= 0) {
@@ -117,7 +128,7 @@ duo_execute(struct duo *d, int which, int out)
 	}
 	regime_enter(d->regime);
 	unsetenv("LD_PRELOAD");
-	setenv("UCX_TLS", "posix,cma,self", 1); /* of tests with ucp */
+	setenv("UCX_TLS", "posix,cma,self", 1); /* only UCP tests use this */
 	setenv("UCX_WARN_UNUSED_ENV_VARS", "n", 1);
 	if (d->terminal >= 0)
 		in = open(ptsname(d->terminal), O_RDWR | O_NOCTTY);
@@ -174,7 +185,9 @@ static bool duo_begin(struct duo *d)
 	return true;
 }
 
-/* All that the client prints, until it ends; "" if it hangs. */
+/*
+ * Read the client's output until the client closes it.  Store "" if it hangs.
+ */
 static void duo_read(struct duo *d, char *text, size_t len)
 {
 	uint64_t until = bench_now() + LIMIT;
@@ -207,7 +220,7 @@ static void duo_end(struct duo *d)
 	for (i = 0; i < 2; i++) {
 		if (d->pid[i] <= 0)
 			continue;
-		/* the server may be on its way out */
+		/* the server may be about to exit */
 		for (until = bench_now() + 500000000;
 		     !ended(d->pid[i]) && bench_now() < until;)
 			usleep(1000);
@@ -241,7 +254,10 @@ static uint32_t operations(const struct others *o, int i)
 	return n ? n : 1;
 }
 
-/* All tests of UCX are in one file: a line each, which begins with our row. */
+/*
+ * Write the batch file of ucx_perftest, one line for each test.  The name of
+ * a test is its row number.
+ */
 static int write_batch(const struct others *o)
 {
 	int fd = memfd_create("urxe-bench", 0), i;
@@ -257,8 +273,9 @@ static int write_batch(const struct others *o)
 }
 
 /*
- * "ROW,iterations,50% us,average us,us,average MB/s,MB/s,average 1/s,1/s": what
- * is of the whole test stands behind what is of its last part.
+ * A line of output: "ROW,iterations,50% us,average us,us,average
+ * MB/s,MB/s,average 1/s,1/s".  In each group the value of the last interval
+ * precedes the value of the whole test.
  */
 static void take_ucx(char *text, enum regime g, int round)
 {
@@ -296,7 +313,10 @@ static bool run_ucx(struct others *o, enum regime g, int round)
 	return ok;
 }
 
-/* The last line: bytes, sent, acknowledged, total, time, MB/s, us, 1/us */
+/*
+ * Columns of the last line: bytes, sent, acknowledged, total, time, MB/s, us,
+ * 1/us
+ */
 static bool run_libfabric(struct others *o, enum regime g, int round, int i)
 {
 	char text[4096], size[16], n[16];
@@ -343,7 +363,10 @@ void others_run(struct others *o, enum regime g, int round)
 		return;
 	}
 	for (i = 0; i < n_rows; i++)
-		/* each point is a program of its own: not in a short run */
+		/*
+		 * each chart point starts a program, so a short run skips
+		 * them
+		 */
 		if (rows[i].where == IN_LIBFABRIC &&
 		    !(rows[i].chart && o->shrink > 1) &&
 		    !run_libfabric(o, g, round, i)) {

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * urxe-bench-presence: what presence_enter_private() gains, and what it costs
- * those who take things away.
+ * urxe-bench-presence: what presence_enter_private() saves requesters, and
+ * what the asymmetric barrier costs destroyers.  An in-use flag (struct
+ * presence) marks a critical section in which objects are looked up; see
+ * base/presence.h.
  *
  *   urxe run -- taskset -c 1 urxe-bench-presence [ROUNDS]
  *
- * ns; each row once in each round, and the median of the rounds.  Without a
- * device there is no row of ibv_poll_cq.
+ * Results are in ns.  Each round measures each row once; the median of the
+ * rounds is printed.  Without a device only the first three rows are
+ * measured.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,7 +21,7 @@
 #define MAX_ROUNDS 1001
 
 static struct presence word;
-static _Atomic bool claimed; /* what is looked up inside */
+static _Atomic bool claimed; /* stands for the object that is looked up */
 
 static void look(void)
 {
@@ -90,7 +93,7 @@ static const struct {
 };
 
 #define N_ROWS ((int)(sizeof(rows) / sizeof(rows[0])))
-#define NEED_DEVICE 3 /* from this row on */
+#define NEED_DEVICE 3 /* index of the first row that needs a device */
 
 static double sample[N_ROWS][MAX_ROUNDS];
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* The figures as text, tab separated, as Markdown and as JSON. */
+/* Output of the results as text, tab separated values, Markdown and JSON */
 #include <math.h>
 #include <string.h>
 
@@ -23,7 +23,7 @@ static struct word number(double v)
 	return w;
 }
 
-/* "96.1 to 97.0" */
+/* The interquartile range: "96.1 to 97.0" */
 static struct word spread(const struct figure *f)
 {
 	struct word w = { "-" };
@@ -34,7 +34,7 @@ static struct word spread(const struct figure *f)
 	return w;
 }
 
-/* "64 KiB", or "64" of a list */
+/* The size of a message ("64 KiB"), or the length of a list ("64") */
 static struct word size_word(enum chart c, uint32_t size)
 {
 	struct word w;
@@ -51,7 +51,7 @@ static struct word size_word(enum chart c, uint32_t size)
 	return w;
 }
 
-/* The least and the greatest of the rounds. */
+/* The best and the worst round */
 static struct word range(const struct figure *f)
 {
 	struct word w = { "-" };
@@ -239,7 +239,7 @@ static void json_series(struct json *j, enum regime g, int i)
 	json_open(j, "points", '[');
 	for (; i < end; i++) {
 		json_open(j, NULL, '{');
-		/* of those that have no lists there is one point */
+		/* UCX has no lists of WRs, so its rate is a single point */
 		if (row->chart != CHART_RATE || row->fn)
 			json_put_number(j, "x", rows[i].size);
 		json_number(j, "y", row_figure(g, i).median);

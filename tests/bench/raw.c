@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* What the machine itself can do: the denominators of the table. */
+/* Limits of the machine without verbs: the denominators of the table */
 #define _GNU_SOURCE
 #include <math.h>
 #include <string.h>
@@ -23,8 +23,8 @@ static inline void fence(void *p)
 }
 
 /*
- * One way of a cache line: the leader raises its line, the follower answers
- * in its own; half the round trip.
+ * Transfer of a cache line between CPUs: the leader increments its line, and
+ * the follower answers in its own line.  Return half the round trip.
  */
 double raw_line(struct end *e, uint32_t n)
 {
@@ -32,7 +32,7 @@ double raw_line(struct end *e, uint32_t n)
 	_Atomic uint64_t *theirs = &e->common->line[!e->rank][0];
 	uint64_t i, t;
 
-	/* relaxed: nobody looks before the barrier */
+	/* relaxed: the peer loads it only after the barrier */
 	atomic_store_explicit(mine, 0, memory_order_relaxed);
 	end_barrier(e);
 	t = bench_now();
@@ -60,22 +60,25 @@ double raw_memcpy(struct end *e, uint32_t n)
 		return 0;
 	t = bench_now();
 	for (i = 0; i < n; i++) {
-		fence(&len); /* an unknown length: a call, as in a device */
+		fence(&len); /* hide the length: call memcpy */
 		memcpy(to, from, len);
 		fence(to);
 	}
 	return (double)(bench_now() - t) / n;
 }
 
-/* The last word of a message, which says that it is there. */
+/*
+ * The last word of a message.  Its value shows that the message has arrived.
+ */
 static _Atomic uint64_t *last_word(struct end *e, char *message)
 {
 	return (_Atomic uint64_t *)(message + e->size - 8);
 }
 
 /*
- * As raw_line, but whole messages, which each copies into memory that both
- * have mapped; the last word is what the other one waits for.
+ * Like raw_line, but with whole messages.  Each process copies its message
+ * into memory that both processes have mapped.  The receiver polls the last
+ * word.
  */
 double raw_memcpy_pingpong(struct end *e, uint32_t n)
 {
@@ -104,7 +107,7 @@ double raw_memcpy_pingpong(struct end *e, uint32_t n)
 	return t / (2.0 * n);
 }
 
-/* An atomic add on a line that only this CPU uses. */
+/* An atomic add on a line that only this CPU uses */
 double raw_fetch_add(struct end *e, uint32_t n)
 {
 	_Atomic uint64_t *word = &e->common->line[0][0];
@@ -119,7 +122,10 @@ double raw_fetch_add(struct end *e, uint32_t n)
 	return (double)(bench_now() - t) / n;
 }
 
-/* A system call that writes into the other process; false if forbidden. */
+/*
+ * Write into the other process with process_vm_writev(2).  Return false if
+ * that fails, for example because it is not permitted.
+ */
 static bool vm_write(struct end *e, size_t from, size_t to, size_t len)
 {
 	struct iovec l = { e->buf[BUF_PRIVATE] + from, len };
@@ -142,7 +148,10 @@ double raw_vm_write(struct end *e, uint32_t n)
 	return (double)(bench_now() - t) / n;
 }
 
-/* As raw_line, but each write is the system call; both spin on own memory. */
+/*
+ * Like raw_line, but each write is a process_vm_writev(2).  Both processes
+ * poll their private memory.
+ */
 double raw_vm_pingpong(struct end *e, uint32_t n)
 {
 	_Atomic uint64_t *in = last_word(e, e->buf[BUF_PRIVATE] + BENCH_BIG);
@@ -150,7 +159,9 @@ double raw_vm_pingpong(struct end *e, uint32_t n)
 	uint64_t i, t;
 	bool ok;
 
-	/* Both must know before they spin whether it is permitted. */
+	/*
+	 * Both processes must know before they poll whether it is permitted.
+	 */
 	*out = 0;
 	ok = vm_write(e, 0, BENCH_BIG, e->size);
 	atomic_store_explicit(&e->common->line[e->rank][1], ok,

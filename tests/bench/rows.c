@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * The rows of the table, the points of the charts, and the statistics of
+ * their samples
+ */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -89,7 +93,10 @@ static const struct row table[] = {
 	     0, UNIT_US, IN_ONE, RAW_START),
 };
 
-/* What others do with the same 8 bytes, beside the row of ours. */
+/*
+ * 8-byte operations of other libraries, and the row that each is compared
+ * with
+ */
 static const struct {
 	const char *name, *program;
 	uint32_t n;
@@ -112,7 +119,7 @@ static const struct {
 	  IN_LIBFABRIC, "SEND 8 B, half round trip" },
 };
 
-/* Lines of the charts. */
+/* The series of the charts */
 static const struct {
 	const char *name;
 	enum chart chart;
@@ -147,7 +154,7 @@ static const struct {
 
 	{ "urxe WRITE", CHART_RATE, WHO_URXE, verbs_rate_write, NULL },
 	{ "urxe SEND", CHART_RATE, WHO_URXE, verbs_rate_send, NULL },
-	/* they have no lists: one point, which is drawn all along */
+	/* UCX has no lists of WRs: one point, drawn as a horizontal line */
 	{ "UCX put, posix", CHART_RATE, WHO_UCX, NULL,
 	  "-t put_bw -d memory -x posix -D short" },
 	{ "UCX am, posix", CHART_RATE, WHO_UCX, NULL,
@@ -164,9 +171,10 @@ struct row rows[MAX_ROWS];
 int n_rows;
 
 static double sample[REGIME_COUNT][MAX_ROWS][MAX_ROUNDS];
-static int taken[REGIME_COUNT][MAX_ROWS]; /* samples that are numbers */
+/* Number of samples; NaN is not stored */
+static int taken[REGIME_COUNT][MAX_ROWS];
 
-/* So many that a point takes some 10 ms. */
+/* Operations in a round, chosen so that a point takes about 10 ms */
 static uint32_t point_n(enum chart chart, uint32_t size)
 {
 	uint32_t n;
@@ -250,7 +258,7 @@ int row_find(const char *name)
 
 void sample_set(enum regime g, int row, int round, double ns)
 {
-	/* round -1 only warms up; what was not possible is no sample */
+	/* round -1 is the warm-up; NaN: the measurement was not possible */
 	if (round >= 0 && !isnan(ns))
 		sample[g][row][taken[g][row]++] = ns;
 }
@@ -286,7 +294,9 @@ static double in_unit(const struct row *row, double ns)
 	}
 }
 
-/* The sample below which so many of 4 parts are. */
+/*
+ * The quartile @part: 0 is the smallest sample, 2 the median, 4 the largest
+ */
 static double quartile(enum regime g, int row, int part)
 {
 	int n = taken[g][row];

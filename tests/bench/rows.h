@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * What is measured: the rows of the table, and the points of the charts, which
- * are rows as well.  And the samples.
+ * Rows and samples of the benchmark.  A row is a line of the table, or a
+ * point of a chart.
  */
 #pragma once
 
@@ -14,10 +14,12 @@
 
 enum unit { UNIT_NS, UNIT_US, UNIT_GB_S, UNIT_M_S };
 
-/* Who does it. */
+/* Implementation that is measured */
 enum who { WHO_RAW, WHO_URXE, WHO_UCX, WHO_LIBFABRIC, WHO_COUNT };
 
-/* Where: the pair of processes, one process, or programs that are run. */
+/*
+ * Where it runs: the pair of processes, one process, or an external program
+ */
 enum where { IN_PAIR, IN_ONE, IN_UCX, IN_LIBFABRIC };
 
 enum chart { CHART_NONE, CHART_LATENCY, CHART_BANDWIDTH, CHART_RATE };
@@ -27,9 +29,9 @@ enum chart { CHART_NONE, CHART_LATENCY, CHART_BANDWIDTH, CHART_RATE };
 enum regime { REGIME_NORMAL, REGIME_REAL_TIME, REGIME_COUNT };
 
 struct row {
-	const char *name; /* of a point: its series */
+	const char *name; /* for a chart point: its series */
 	bench_fn fn;
-	const char *program; /* of UCX: options; in place of fn */
+	const char *program; /* UCX: options of ucx_perftest, instead of fn */
 	uint32_t n; /* operations in a round */
 	uint32_t size; /* bytes, or WRs of a list; 0: any */
 	enum unit unit;
@@ -42,20 +44,24 @@ struct row {
 extern struct row rows[MAX_ROWS];
 extern int n_rows;
 
-/* The rows that urxe-bench always had, for who wants nothing else. */
+/* Fill rows[].  @table_only omits the charts and the other libraries. */
 void rows_make(bool table_only);
-int row_find(const char *name); /* in the table; -1 */
+int row_find(const char *name); /* row of the table, or -1 */
 
-/* ns for each operation; NaN: it was not possible */
+/*
+ * Store a sample, in ns per operation.  NaN: the measurement was not
+ * possible.
+ */
 void sample_set(enum regime g, int row, int round, double ns);
-/* When all are there. */
+/* Sort the samples.  Call this after the last sample_set(). */
 void samples_sort(void);
 
-/* In the row's unit, NaN where it was not possible. */
+/* Results in the unit of the row; NaN: the measurement was not possible */
 struct figure {
-	double median, low, high; /* the quartiles */
+	double median, low, high; /* median and quartiles */
 	double best, worst;
-	double ratio; /* of the time of the row `of`, median of median */
+	/* Median of the times, divided by that of row `of` */
+	double ratio;
 	double best_ratio;
 };
 struct figure row_figure(enum regime g, int row);
@@ -64,22 +70,25 @@ const char *unit_name(enum unit unit);
 const char *who_name(enum who who);
 const char *regime_name(enum regime g);
 
-/* Its first row at or after i, or n_rows; points of one series are in turn. */
+/*
+ * Return the first row at or after @i that belongs to chart @c, or n_rows.
+ * The points of a series are adjacent.
+ */
 int chart_series(enum chart c, int i);
-int series_end(int i); /* the first row that is not of the series of row i */
+int series_end(int i); /* first row after the series of row @i */
 const char *chart_title(enum chart c);
 const char *chart_unit(enum chart c);
 const char *chart_x(enum chart c);
 
-/* What is known of the run, for all who print it. */
+/* Properties of the run, for all output formats */
 struct run {
 	int rounds;
 	bool regime[REGIME_COUNT];
-	int cpus; /* that it may use */
+	int cpus; /* CPUs of the affinity mask */
 	bool quick;
-	const char *missing; /* what could not be compared with, and why */
+	const char *missing; /* programs that could not be run, and why */
 	const char *real_time_error;
-	double load; /* average of a minute, when it began; NaN: not known */
+	double load; /* 1-minute load average at the start; NaN: unknown */
 	char cpu[80], kernel[80], date[32];
 };
 
@@ -91,7 +100,7 @@ const char *run_pinning(const struct run *r);
 
 /* print.c */
 void print_text(FILE *to, const struct run *r);
-void print_tabs(FILE *to, int only); /* -1: the table */
+void print_tabs(FILE *to, int only); /* a row, or -1: the whole table */
 void print_markdown(FILE *to, const struct run *r);
 void print_json(FILE *to, const struct run *r);
 /* svg.c */

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * urxe-bench-scale: what does not grow with the number of QPs or contexts, and
- * what a QP costs.
+ * urxe-bench-scale: cost of verbs calls as the number of QPs or contexts
+ * grows, and the memory that a QP takes.
  *
  *   urxe run -- taskset -c 1 urxe-bench-scale
  *
- * One process.  Pairs of idle QPs with 16 + 16 WRs are made; then, among them,
- * pairs are made, connected and destroyed, and memory is registered.  Then the
- * device is opened and closed among others that have it open.  Medians.
+ * It is one process.  It creates pairs of idle QPs with 16 send and 16
+ * receive WRs each.  Among these it creates, connects and destroys further
+ * pairs, and registers memory.  Then it opens and closes the device while it
+ * has other contexts open.  It prints medians.
  */
 #include <malloc.h>
 #include <stdio.h>
@@ -100,7 +101,7 @@ static void pair_make(struct ibv_qp *q[2])
 	qp_connect(q[1], q[0]->qp_num);
 }
 
-/* Oldest first. */
+/* Destroy QPs, the oldest first.  Return us per QP. */
 static double all_end(int n)
 {
 	uint64_t t = bench_now();
@@ -194,7 +195,7 @@ static void row(int others)
 	fflush(stdout);
 }
 
-/* Bytes that the context's arena has. */
+/* Size of the context's arena, in bytes */
 static double shared_bytes(void)
 {
 	struct stat st;

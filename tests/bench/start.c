@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* What the preload library costs a program that uses no RDMA. */
+/*
+ * Cost of the preload library for a program that does not use RDMA: start-up
+ * time of /bin/true
+ */
 #define _GNU_SOURCE
 #include <math.h>
 #include <sched.h>
@@ -23,7 +26,10 @@ static bool run_true(const posix_spawnattr_t *attr, char **environment)
 	       waitpid(pid, &status, 0) == pid && !status;
 }
 
-/* At our priority, which is not inherited (regime_enter). */
+/*
+ * Spawn at the priority of the caller: regime_enter() sets
+ * SCHED_RESET_ON_FORK, so a child does not inherit it.
+ */
 static void attr_init(posix_spawnattr_t *attr)
 {
 	struct sched_param p = { 0 };
@@ -54,7 +60,7 @@ static double starts(struct end *e, uint32_t n, char **environment)
 	return ok ? (double)t / n : NAN;
 }
 
-/* Our environment, but for that variable. */
+/* Start with the environment of this process, but without LD_PRELOAD. */
 double raw_start(struct end *e, uint32_t n)
 {
 	char *plain[MAX_VARIABLES + 1];

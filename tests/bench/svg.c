@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The charts: one below the other, both axes logarithmic, and each line with
- * its name at its end.  Colours are those of who measured; light and dark as
- * the reader has it.
+ * The charts as SVG, one below the other.  Both axes are logarithmic, and the
+ * name of each line is at its end.  The colour shows the implementation.  A
+ * media query selects light or dark colours.
  */
 #include <math.h>
 #include <string.h>
@@ -11,12 +11,12 @@
 
 #define WIDTH 900
 #define HEAD 62 /* above the first chart */
-#define PANEL 372 /* a chart, with its title and its axis */
+#define PANEL 372 /* height of a chart, with its title and its axis */
 #define LEFT 84
-#define RIGHT 680 /* the plot's; names stand right of it */
-#define TOP 34 /* of the plot, in its panel */
+#define RIGHT 680 /* right edge of the plot; the names follow it */
+#define TOP 34 /* of the plot, within its panel */
 #define BOTTOM 318
-#define NAME_APART 16 /* of two names, at least */
+#define NAME_APART 16 /* minimum distance of two names */
 #define MAX_SERIES 16
 
 static const char style[] =
@@ -35,20 +35,20 @@ static const char style[] =
 	".l{stroke-width:1;opacity:.5}"
 	"</style>\n";
 
-/* Of series of one colour the first is drawn through. */
+/* Dash patterns of the series with the same colour; the first is solid */
 static const char *const dashes[] = { "", "7 4", "2 4" };
 
 struct line {
 	int first, end; /* rows */
-	int nth; /* of those of its colour */
-	double end_y, name_y; /* where it ends, and where its name stands */
+	int nth; /* index among the lines of its colour */
+	double end_y, name_y; /* y of its last point and of its name */
 };
 
 struct panel {
 	enum chart chart;
 	enum regime regime;
-	double top; /* in the picture */
-	double x_min, x_max, y_min, y_max; /* of what is drawn */
+	double top; /* y in the picture */
+	double x_min, x_max, y_min, y_max; /* limits of the axes */
 	struct line lines[MAX_SERIES];
 	int n;
 };
@@ -73,7 +73,7 @@ static double y_of(const struct panel *p, double v)
 	return p->top + BOTTOM - share(v, p->y_min, p->y_max) * (BOTTOM - TOP);
 }
 
-/* One value for all lists, of who has none. */
+/* Return whether the line has one value for all list lengths (UCX). */
 static bool is_flat(const struct line *l)
 {
 	return rows[l->first].chart == CHART_RATE && !rows[l->first].fn;
@@ -104,7 +104,10 @@ static void panel_add(struct panel *p, int first)
 		p->n++;
 }
 
-/* 1, 2 or 5 times a power of ten, next to v; up or down. */
+/*
+ * Return 1, 2 or 5 times a power of ten: the nearest that is at least @v if
+ * @up, else at most @v.
+ */
 static double round_number(double v, bool up)
 {
 	double ten = pow(10, floor(log10(v) + 1e-9));
@@ -134,7 +137,7 @@ static void panel_make(struct panel *p, const struct run *r, enum chart c,
 	p->y_max = round_number(p->y_max * 1.02, true);
 }
 
-/* What /proc says may hold any characters. */
+/* Escape the text: strings from /proc may contain any characters. */
 static void put_text(FILE *to, const char *s)
 {
 	for (; *s; s++)
@@ -144,7 +147,7 @@ static void put_text(FILE *to, const char *s)
 			fputc(*s, to);
 }
 
-/* In the unit that keeps the number short. */
+/* Format a value in the unit that makes the number shortest. */
 static void y_name(enum chart c, double v, char *s, size_t len)
 {
 	const char *const units[3][3] = { { "ns", "µs", "ms" },
@@ -173,7 +176,7 @@ static void x_name(enum chart c, uint32_t v, char *s, size_t len)
 
 static void draw_y_axis(FILE *to, const struct panel *p)
 {
-	/* all of 1, 2, 5 if there is room */
+	/* a wide range has only powers of ten, others 1, 2 and 5 */
 	const bool wide = p->y_max / p->y_min > 2000;
 	double v, y;
 	char s[32];
@@ -249,8 +252,9 @@ static void sort_by_end(struct line *l, int n)
 }
 
 /*
- * Names stand where their lines end, as far as they leave room for others:
- * between the places to which those above would push them, and those below.
+ * Place each name next to the end of its line, and at least NAME_APART from
+ * other names.  The names above limit it from above, and the names below
+ * limit it from below.
  */
 static void place_names(struct panel *p)
 {

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* The same, through verbs.  Sources lie in the first half of a buffer, sinks
- * in the second. */
+/*
+ * The same measurements through verbs.  The first half of a buffer is the
+ * source, the second half is the sink.
+ */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <math.h>
@@ -42,7 +44,7 @@ static void reap(struct ibv_cq *cq)
 		die("completion", ibv_wc_status_str(wc.status));
 }
 
-/* A WRITE of len bytes from private memory into the peer's buffer `kind`. */
+/* A WRITE of @len bytes from private memory into the peer's buffer @kind */
 struct write_wr {
 	struct ibv_sge sge;
 	struct ibv_send_wr wr;
@@ -68,7 +70,7 @@ static bool missing(struct end *e, enum buf_kind kind)
 	return kind == BUF_DM && (!e->me.has_dm || !e->peer.has_dm);
 }
 
-/* post_send and poll_cq, one after the other: ns for both. */
+/* Post a WR and poll its completion, @n times.  Return ns for both. */
 static double one_by_one(struct end *e, uint32_t n, struct ibv_send_wr *wr)
 {
 	uint64_t t = 0;
@@ -131,7 +133,7 @@ double verbs_atomic_dm(struct end *e, uint32_t n)
 	return atomic_n(e, n, BUF_DM);
 }
 
-/* The last 8 bytes that the peer writes, as the program sees them. */
+/* The last 8 bytes of a message from the peer, as the program sees them */
 static uint64_t sink_word(struct end *e, enum buf_kind kind)
 {
 	size_t at = SINK + e->size - sizeof(uint64_t);
@@ -157,7 +159,7 @@ static void clear_sink(struct end *e, enum buf_kind kind)
 		die("ibv_memcpy_to_dm", "failed");
 }
 
-/* Half the round trip of WRITEs, as ib_write_lat measures it. */
+/* Half the round trip of WRITEs, as ib_write_lat measures it */
 static double pingpong(struct end *e, uint32_t n, enum buf_kind kind)
 {
 	uint64_t *word = (uint64_t *)(e->buf[BUF_PRIVATE] + e->size - 8);
@@ -203,7 +205,7 @@ double verbs_pingpong_dm(struct end *e, uint32_t n)
 	return pingpong(e, n, BUF_DM);
 }
 
-/* n receives, in one list. */
+/* Post @n receives in one list. */
 static void post_recvs(struct end *e, enum buf_kind kind, uint32_t n)
 {
 	struct ibv_sge sge = {
@@ -226,8 +228,8 @@ static void post_recvs(struct end *e, enum buf_kind kind, uint32_t n)
 }
 
 /*
- * Half the round trip of SENDs, as ib_send_lat measures it, with so many
- * receives posted ahead.
+ * Half the round trip of SENDs, as ib_send_lat measures it, with @ahead
+ * receives posted in advance
  */
 static double pingpong_send(struct end *e, uint32_t n, uint32_t ahead)
 {
@@ -248,7 +250,7 @@ static double pingpong_send(struct end *e, uint32_t n, uint32_t ahead)
 			reap(e->cq);
 		}
 		reap(e->recv_cq);
-		/* of the last ones none is left over */
+		/* post only as many receives as messages will arrive */
 		if (i + ahead < n)
 			post_recvs(e, BUF_PRIVATE, 1);
 		if (e->rank == 1) {
@@ -271,7 +273,7 @@ double verbs_pingpong_send_64(struct end *e, uint32_t n)
 	return pingpong_send(e, n, 64);
 }
 
-/* The same with one CPU for both: each polls until the other one may run. */
+/* The same with both processes on one CPU: a process that polls yields */
 double verbs_pingpong_one_cpu(struct end *e, uint32_t n)
 {
 	const bool was = e->one_cpu;
@@ -286,7 +288,7 @@ double verbs_pingpong_one_cpu(struct end *e, uint32_t n)
 	return ns;
 }
 
-/* WRITEs, up to 8 under way: ns for each. */
+/* WRITEs with up to 8 outstanding.  Return ns for each. */
 static double stream(struct end *e, uint32_t n, enum buf_kind kind)
 {
 	uint32_t posted, done;
@@ -326,12 +328,12 @@ double verbs_stream_dm(struct end *e, uint32_t n)
 }
 
 /*
- * Messages of 8 bytes in lists.  One of each 32, or of each list if that is
- * longer, is signaled; up to 128 are under way.
+ * Messages of 8 bytes in lists.  One WR in every 32 is signaled, or one in
+ * every list if lists are longer.  Up to 128 WRs are outstanding.
  */
 struct lists {
 	struct write_wr w[BENCH_LIST_MAX];
-	uint32_t len, window; /* WRs */
+	uint32_t len, window; /* length of a list; WRs per signaled WR */
 	uint32_t posted, done;
 };
 
@@ -368,7 +370,10 @@ static void lists_reap(struct end *e, struct lists *l, uint32_t under_way)
 	}
 }
 
-/* Whole windows: the last one is signaled.  ns for each WRITE. */
+/*
+ * Rate of WRITEs.  @n is rounded down to a multiple of the window, so that
+ * the last WR is signaled.  Return ns for each WRITE.
+ */
 double verbs_rate_write(struct end *e, uint32_t n)
 {
 	static struct lists l;
@@ -393,8 +398,9 @@ double verbs_rate_write(struct end *e, uint32_t n)
 }
 
 /*
- * The receiver: takes n messages, and says in its line how many receives it
- * has posted, as programs with credits do, for each 64.
+ * The receiver of @n messages.  After every 64 receives that it posts, it
+ * publishes the total number in its line, like programs with credit-based
+ * flow control.
  */
 static void take_sends(struct end *e, enum buf_kind kind, uint32_t n)
 {
@@ -419,7 +425,10 @@ static void take_sends(struct end *e, enum buf_kind kind, uint32_t n)
 	}
 }
 
-/* n is made a multiple of 64: each receive that is posted is used. */
+/*
+ * Rate of SENDs.  @n is rounded to a multiple of 64, so that each posted
+ * receive is consumed.
+ */
 static double rate_send(struct end *e, enum buf_kind kind, uint32_t n)
 {
 	_Atomic uint64_t *credit = &e->common->line[1][0];

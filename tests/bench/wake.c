@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* What it takes to wake another one on one's own CPU, and to be woken. */
+/* Cost of waking another process on the same CPU and of being woken by it */
 #define _GNU_SOURCE
 #include <linux/futex.h>
 #include <math.h>
@@ -20,14 +20,17 @@ static void await(_Atomic uint32_t *word, uint32_t value)
 		syscall(SYS_futex, word, FUTEX_WAIT, value - 1, NULL, NULL, 0);
 }
 
-/* Each wakes the other one, and sleeps: ns for both wake-ups. */
+/*
+ * Each process wakes the other one and then sleeps.  Return ns for both
+ * wake-ups.
+ */
 double raw_wake(struct end *e, uint32_t n)
 {
 	_Atomic uint32_t *word = e->common->wake;
 	uint64_t t;
 	uint32_t i;
 
-	/* relaxed: nobody looks before the barrier */
+	/* relaxed: the peer loads it only after the barrier */
 	atomic_store_explicit(&word[e->rank], 0, memory_order_relaxed);
 	if (!end_share_cpu(e))
 		n = 0;

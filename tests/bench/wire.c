@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * What packets with an ICRC cost, beside datagrams of the same size that nobody
- * looks at:
+ * Cost of RoCE packets with an ICRC, compared with UDP datagrams of the same
+ * size whose content is ignored ("bare"):
  *
  *	wire icrc
  *	wire receive|bare-receive ADDRESS
@@ -9,8 +9,8 @@
  *	wire pong|bare-pong ADDRESS
  *	wire ping|bare-ping ADDRESS TO SECONDS [PAYLOAD]
  *
- * A receiver prints what it got from the first datagram on until there has been
- * none for a second; what is lost on the way it does not see.
+ * A receiver starts counting at the first datagram and stops when none has
+ * arrived for a second.  It does not detect lost datagrams.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -109,7 +109,7 @@ static int icrc(void)
 	return 0;
 }
 
-/* ------------------------------------------------------- ends */
+/* ------------------------------------------------------- addresses */
 
 static void gid_of(uint8_t gid[16], const char *text)
 {
@@ -153,7 +153,7 @@ static void print_end(const char *what, uint64_t packets, uint64_t bytes,
 
 /* ------------------------------------------------------- receivers */
 
-/* false: silence */
+/* Wait for a datagram.  Return false if none arrives within SILENCE_MS. */
 static bool wait_for(const struct wire_socket *s)
 {
 	struct pollfd p = { s->fd, POLLIN, 0 };
@@ -179,8 +179,10 @@ static void take(struct wire_receiver *r, struct tally *t)
 	}
 }
 
-/* With the 16 bytes of each datagram that are no payload; packets are not
- * counted. */
+/*
+ * Count the bytes of the datagrams.  This includes the 16 bytes of each
+ * datagram that are not payload.  Packets are not counted.
+ */
 static void take_bare(struct wire_receiver *r, struct tally *t)
 {
 	unsigned int i;
@@ -235,7 +237,10 @@ static uint64_t push(struct way *w)
 	return sent;
 }
 
-/* The same datagrams, as they lie there. */
+/*
+ * Send datagrams of the same size, without building packets.  Each message is
+ * split into datagrams by UDP GSO.
+ */
 #define BARE_MESSAGES 8
 
 static uint64_t push_bare(struct way *w)
@@ -302,9 +307,9 @@ static int send_for(const char *address, const char *peer, double seconds,
 	return 0;
 }
 
-/* ------------------------------------------------------- there and back */
+/* ------------------------------------------------------- ping-pong */
 
-/* An end that receives and answers, with a packet or with some bytes. */
+/* An end that receives and answers, with packets or with bare datagrams */
 struct end {
 	struct way w;
 	struct wire_receiver *r;
@@ -348,7 +353,7 @@ static void say(struct end *e)
 	}
 }
 
-/* false: silence */
+/* Receive one message.  Return false if the receive fails or times out. */
 static bool hear(struct end *e)
 {
 	socklen_t len = sizeof(e->from);
@@ -364,7 +369,7 @@ static bool hear(struct end *e)
 	return true;
 }
 
-/* Until nobody has said anything for a second. */
+/* Answer messages until none has arrived for a second. */
 static int pong(const char *address, bool bare)
 {
 	const struct timeval silence = { SILENCE_MS / 1000, 0 };

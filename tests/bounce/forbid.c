@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* A seccomp filter as containers have it. */
+/*
+ * seccomp filters for the test of bounce buffers.  Containers have similar
+ * ones.
+ */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <linux/filter.h>
@@ -11,7 +14,10 @@
 
 #include "forbid.h"
 
-/* System calls first and last fail, in all threads. */
+/*
+ * Make system calls @first and @last fail with @error in all threads.  Return
+ * 0 or an errno value.
+ */
 static int filter(unsigned int first, unsigned int last, unsigned int error)
 {
 	struct sock_filter code[] = {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Private memory that only its own process can copy: what the other tests,
- * run without process_vm_*, do not see.
+ * Bounce buffers: private memory that only its owning process can copy.  This
+ * file has the cases that the other suites do not cover when they run without
+ * process_vm_readv and process_vm_writev.
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -32,7 +33,7 @@ static void do_forbid(struct node *b, void *arg)
 	ck_ok(forbid(*(int *)arg));
 }
 
-/* Everything once, and that it is right. */
+/* Perform each operation once and verify the data. */
 static void exchange(struct duo *d, unsigned int seed)
 {
 	struct ibv_wc wc;
@@ -62,8 +63,8 @@ static void exchange(struct duo *d, unsigned int seed)
 }
 
 /*
- * One of the two is in a sandbox, or both; from the beginning, or only when
- * they have exchanged messages without it.
+ * Messages arrive if process_vm_* is forbidden in one process or in both,
+ * from the start or after messages were exchanged.
  */
 START_TEST(one_side)
 {
@@ -91,7 +92,10 @@ END_TEST
 
 /* ------------------------------------------------------- CPUs */
 
-/* The which'th CPU that we may use alone, in *one; false: there is none. */
+/*
+ * Store the CPU with index @which of the affinity mask in @one.  Return false
+ * if there is none.
+ */
 static bool one_cpu(int which, cpu_set_t *one)
 {
 	cpu_set_t may;
@@ -108,7 +112,9 @@ static bool one_cpu(int which, cpu_set_t *one)
 	return false;
 }
 
-/* Pin all threads of a process, or (pin false) count those that are. */
+/*
+ * Pin all threads of @pid to @cpu if @pin.  Return how many are pinned to it.
+ */
 static int threads_on(pid_t pid, const cpu_set_t *cpu, bool pin)
 {
 	char path[64];
@@ -153,8 +159,8 @@ static void do_spin(struct node *b, void *arg)
 }
 
 /*
- * The target's program keeps its CPU busy: who copies for it does so on the CPU
- * of the one who waits.
+ * If the responder's program keeps its CPU busy, its bouncer thread moves to
+ * the CPU of the waiting requester.
  */
 START_TEST(follows_the_requester)
 {
@@ -189,8 +195,8 @@ static void do_unmap(struct node *b, void *arg)
 }
 
 /*
- * A message is copied in pieces, of which several are under way: what comes
- * after one that failed is not copied.
+ * A message is copied in pieces, several of which are outstanding.  If one
+ * fails, later pieces are not copied.
  */
 START_TEST(nothing_behind_a_hole)
 {
@@ -199,7 +205,7 @@ START_TEST(nothing_behind_a_hole)
 	struct duo d;
 	int i;
 
-	/* on one CPU all of them are there before the first is looked at */
+	/* on one CPU all pieces are queued before the first is copied */
 	ck_assert(one_cpu(0, &one));
 	ck_ok(sched_setaffinity(0, sizeof(one), &one));
 	may_leak();
@@ -226,7 +232,10 @@ static void do_no_memory(struct node *b, void *arg)
 	ck_ok(no_memory());
 }
 
-/* Where no memory is left to copy through, messages fail and nobody hangs. */
+/*
+ * If no memory is left for the bounce buffers, messages fail with
+ * IBV_WC_RETRY_EXC_ERR and no process hangs.
+ */
 START_TEST(no_memory_for_the_ring)
 {
 	struct opts o = default_opts();
@@ -246,7 +255,10 @@ END_TEST
 
 /* ------------------------------------------------------- no thread */
 
-/* Others could not reach the memory: registering it says so. */
+/*
+ * ibv_reg_mr fails with EAGAIN if the bouncer thread cannot be created: peers
+ * could not access the memory.
+ */
 START_TEST(no_thread)
 {
 	static char buf[4096];
@@ -272,8 +284,10 @@ END_TEST
 /* ------------------------------------------------------- stopped */
 
 /*
- * Who does not run answers nothing: the verbs return, the IB timers run, other
- * connections go on, and so does this one if he comes back in time.
+ * The peer is stopped.  Verbs return, the IB timers run, and other
+ * connections continue.  If the peer is continued in time, this connection
+ * continues, too; else the WR ends with IBV_WC_RETRY_EXC_ERR
+ * (ibv_modify_qp(3): timeout, retry_cnt).
  */
 START_TEST(stopped)
 {
@@ -304,12 +318,12 @@ START_TEST(stopped)
 	ck_assert(now_ms() - start < 5000);
 	ck_ok(post(&other, W, 6, 0, BIG, BIG, 0));
 	expect_ok(other.a.scq, 6, IBV_WC_RDMA_WRITE);
-	/* nobody waits for it either who takes memory away */
+	/* destruction does not wait for the stopped process, either */
 	duo_close(&other);
 	if (!comes_back) {
 		expect(d.a.scq, 5, IBV_WC_RETRY_EXC_ERR);
 		kill(d.pid, SIGCONT);
-		/* what was given up on is not done later */
+		/* a message that was given up is not copied later */
 		if (_i % 3 == 0)
 			ck_assert(!b_has(&d, BIG, BIG, 3));
 		duo_renew(&d);
@@ -334,8 +348,8 @@ static void stop_b(struct duo *d)
 }
 
 /*
- * Before the first SEND, when nobody knows yet that it has to ask: no receive
- * is taken for it.
+ * The peer is stopped before the first SEND, when the requester does not know
+ * yet that it needs the peer's bouncer.  The SEND consumes no receive.
  */
 START_TEST(stopped_before_the_first_send)
 {
@@ -388,7 +402,9 @@ static void do_recv_and_stop(struct node *b, void *arg)
 	pthread_detach(thread);
 }
 
-/* The service thread waits for its answer, and the verbs do not wait for that.
+/*
+ * The service thread waits for the answer of a stopped peer's bouncer.  Verbs
+ * calls do not wait for the service thread.
  */
 START_TEST(stopped_while_a_timer_tries)
 {
@@ -438,7 +454,7 @@ static int stop_later(void *arg)
 	return kill(s->pid, SIGSTOP);
 }
 
-/* Post a message of HUGE bytes, and stop b in the middle of it. */
+/* Post a message of HUGE bytes, and stop b while it is copied. */
 static void post_and_stop(struct duo *d, enum ibv_wr_opcode op, int us)
 {
 	struct stopper s = { .pid = d->pid, .us = us };
@@ -448,7 +464,10 @@ static void post_and_stop(struct duo *d, enum ibv_wr_opcode op, int us)
 	ck_ok(reap_child(pid));
 }
 
-/* In the middle of a message: it is tried again. */
+/*
+ * A message is repeated if the peer was stopped during the copy and continued
+ * in time.
+ */
 START_TEST(stopped_while_it_copies)
 {
 	static const enum ibv_wr_opcode op[] = { W, R, S };
@@ -483,9 +502,9 @@ static void do_expect_nothing(struct node *b, void *arg)
 }
 
 /*
- * It does not run again in time.  RC: as if nobody had answered.  UC: the
- * message is lost.  The receiver's QP is as it was, and its receive is for the
- * next one.
+ * The peer is stopped during the copy, and not continued in time.  RC: the WR
+ * ends with IBV_WC_RETRY_EXC_ERR. UC: the message is lost.  The receiver's QP
+ * stays in RTS, and a UC receive is used for the next message.
  */
 START_TEST(stopped_for_too_long)
 {
@@ -520,13 +539,16 @@ START_TEST(stopped_for_too_long)
 }
 END_TEST
 
-/* A second QP of b, which takes a receive, and a window of it. */
+/*
+ * A second QP of b, with one receive, and a memory window that is bound
+ * through it
+ */
 struct second {
 	struct addr a, b;
 	uint32_t rkey;
 };
 
-static struct ibv_qp *first_qp; /* b's */
+static struct ibv_qp *first_qp; /* of b */
 static struct ibv_mw *window;
 
 static void do_second(struct node *b, void *arg)
@@ -565,7 +587,7 @@ static void do_invalidated(struct node *b, void *arg)
 	ck_ok(ibv_destroy_qp(first_qp));
 }
 
-/* Was a thread of pid stopped in the system call of a copy? */
+/* Return whether a thread of @pid is in the system call that copies. */
 static bool is_copying(pid_t pid)
 {
 	char path[64], nr[16];
@@ -611,7 +633,10 @@ static int continue_later(void *arg)
 	return kill(*(pid_t *)arg, SIGCONT);
 }
 
-/* A bouncer that is stopped in a copy does not block ibv_post_send. */
+/*
+ * A bouncer that is stopped in a copy does not block ibv_post_send of a SEND
+ * that invalidates a memory window.
+ */
 START_TEST(stopped_with_a_window)
 {
 	struct ibv_qp *second, *first;
@@ -662,7 +687,7 @@ START_TEST(stopped_with_a_window)
 }
 END_TEST
 
-/* From here on b's QP takes the receives of an SRQ, which has one. */
+/* Replace b's QP by one that uses an SRQ, and post one receive to the SRQ. */
 static void do_turn_to_srq(struct node *b, void *arg)
 {
 	struct ibv_srq *srq = make_srq(b, 4, 1);
@@ -682,7 +707,7 @@ static void *await_recv(void *arg)
 	return NULL;
 }
 
-static pthread_t waiter; /* of b */
+static pthread_t waiter; /* a thread of b */
 
 static void do_await_recv(struct node *b, void *arg)
 {
@@ -714,7 +739,9 @@ static void do_turn_back(struct node *b, void *arg)
 	node_make_qp(b);
 }
 
-/* The receive comes back late, and meanwhile the SRQ has none: that is no RNR.
+/*
+ * A stopped peer returns the receive to its SRQ late.  Although the SRQ is
+ * empty meanwhile, the requester does not get an RNR NAK.
  */
 START_TEST(stopped_with_an_srq)
 {
@@ -750,10 +777,10 @@ END_TEST
 #define RECVS 32
 #define STOPS 8
 
-/* Of b, a receiver of datagrams. */
+/* b's thread that receives datagrams */
 static struct {
 	pthread_t thread;
-	_Atomic bool drains; /* and posts nothing */
+	_Atomic bool drains; /* it posts no more receives */
 	uint32_t got;
 } hears;
 
@@ -769,7 +796,9 @@ static void hear_again(struct node *b, uint64_t i)
 	ck_ok(post_recv(b, i, i * 2 * DATAGRAM, 2 * DATAGRAM));
 }
 
-/* Post each receive again, and in the end none. */
+/*
+ * Post each receive again when it completes.  When draining, only count them.
+ */
 static void *hear_all(void *arg)
 {
 	unsigned int polls = 0;
@@ -807,7 +836,7 @@ static void do_drain(struct node *b, void *arg)
 	hears.drains = true;
 }
 
-/* True in *arg: all receives are completed. */
+/* Set *arg to whether all receives have completed. */
 static void do_is_drained(struct node *b, void *arg)
 {
 	bool *over = arg;
@@ -822,7 +851,10 @@ static void send_datagram(struct duo *d, struct ibv_ah *ah)
 	expect_ok(d->a.scq, 5, IBV_WC_SEND);
 }
 
-/* While b is stopped, for longer than anyone waits for it. */
+/*
+ * Send datagrams until b is stopped, and then one more.  Continue b only when
+ * that one has completed, so b is stopped longer than the sender waits.
+ */
 static void send_while_stopped(struct duo *d, struct ibv_ah *ah, int us)
 {
 	struct stopper s = { .pid = d->pid, .us = us };
@@ -835,8 +867,9 @@ static void send_while_stopped(struct duo *d, struct ibv_ah *ah, int us)
 }
 
 /*
- * In the middle of a datagram, or between two: datagrams get lost, and neither
- * the receiver's QP nor a receive does.
+ * The receiver of datagrams is stopped during or between copies.  Datagrams
+ * get lost, but the receiver's QP stays in RTS and each of its receives
+ * completes.
  */
 START_TEST(stopped_while_it_hears)
 {
@@ -876,7 +909,7 @@ END_TEST
 
 struct member {
 	int sock;
-	uint32_t block; /* of its messages */
+	uint32_t block; /* bytes of each message */
 };
 
 static void swap_addr(int sock, struct node *n, struct addr *peer)
@@ -887,7 +920,10 @@ static void swap_addr(int sock, struct node *n, struct addr *peer)
 	ck_assert_int_eq(read(sock, peer, sizeof(*peer)), sizeof(*peer));
 }
 
-/* WRITE after WRITE, each of one byte all over, until it is killed. */
+/*
+ * Write blocks until this process is killed.  All bytes of a block are the
+ * same.
+ */
 static int writer(void *arg)
 {
 	struct member *m = arg;
@@ -951,8 +987,8 @@ static void end_writer(pid_t pid, int sock)
 }
 
 /*
- * Writers are killed at any moment: each left its last block whole,
- * and what they held in the ring is there for those who come after.
+ * Writers are killed at arbitrary moments.  Each leaves its last block
+ * complete, and the slots that they occupied can be used by later writers.
  */
 START_TEST(writers_are_killed)
 {
@@ -989,7 +1025,7 @@ START_TEST(writers_are_killed)
 }
 END_TEST
 
-/* This process and its children, from now on. */
+/* Pin this process and its future children to one CPU. */
 static void use_one_cpu(void)
 {
 	cpu_set_t cpus, one;
@@ -1004,8 +1040,8 @@ static void use_one_cpu(void)
 }
 
 /*
- * More writers than slots, on one CPU: a writer that posts one message after
- * the other leaves a slot to those that wait for one.
+ * There are more writers than slots, on one CPU.  A writer that posts
+ * continuously does not keep the other writers from getting a slot.
  */
 START_TEST(writers_share_one_cpu)
 {
@@ -1032,8 +1068,8 @@ START_TEST(writers_share_one_cpu)
 END_TEST
 
 /*
- * After ibv_dereg_mr no byte changes, also if the writer is dead: with messages
- * in one piece, and with several pieces under way.
+ * After ibv_dereg_mr no byte of the memory changes, even if the writer was
+ * killed.  Messages have one piece, or several outstanding pieces.
  */
 START_TEST(dereg_after_kill)
 {

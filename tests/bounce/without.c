@@ -2,9 +2,9 @@
 /*
  * without-process-vm [-r | -w] CMD ARGS...
  *
- * Run CMD, and all it starts, where process_vm_readv and process_vm_writev
- * (with -r or -w only that one) are forbidden.  Exits with 77 where the system
- * has no seccomp filters.
+ * Run CMD and its descendants without process_vm_readv (-r),
+ * process_vm_writev (-w) or both.  Exit with 77 if the system has no seccomp
+ * filters, and with 2 if CMD is missing or cannot be executed.
  */
 #include <stdio.h>
 #include <string.h>

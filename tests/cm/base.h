@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* What every test of the connection manager needs, with librdmacm or not. */
+/*
+ * Common definitions of the connection manager tests, with and without
+ * librdmacm.  Implementation: harness.c.
+ */
 #pragma once
 
 #include <errno.h>
@@ -12,7 +15,7 @@
 		int ok_ = (call);                                        \
 		ck_assert_msg(!ok_, #call ": %d, errno %d", ok_, errno); \
 	} while (0)
-/* It fails with this errno. */
+/* Assert that @call returns -1 and sets errno to @err. */
 #define ck_fails(call, err)                     \
 	do {                                    \
 		errno = 0;                      \
@@ -20,7 +23,7 @@
 		ck_assert_int_eq(errno, (err)); \
 	} while (0)
 
-/* Reject reasons and SIDR states. */
+/* Reject reasons (REJ) and SIDR_REP status values. */
 #define REJ_TIMEOUT 4
 #define REJ_NO_LISTENER 8
 #define REJ_CONSUMER 28
@@ -28,7 +31,10 @@
 #define SIDR_UNSUPPORTED 1
 #define SIDR_REJECT 2
 
-/* An address of this machine that is no loopback one, else 127.0.0.1. */
+/*
+ * Return a non-loopback IPv4 address of this host, or 127.0.0.1 if there is
+ * none.
+ */
 struct sockaddr_in ip4(int port);
 
 int run_suite(Suite *s);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * cmstat DIR [wait N]: the connection manager's ids of the fabric at DIR.
- * With "wait", until there are N listeners (at most 20 s).
+ * cmstat DIR [wait N]: print the channels and ids of the connection manager
+ * in the fabric at DIR.  With "wait": print nothing, but wait until there are
+ * N listeners, at most 20 s.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -64,7 +65,7 @@ int main(int argc, char **argv)
 		}
 		if (cm.t) {
 			cm_lock(&cm);
-			/* so that the dead are not counted */
+			/* free the channels of dead processes first */
 			cm_chan_sweep(&cm, CM_MAX_CHAN);
 			n = listeners(&cm, !want);
 			if (!want)

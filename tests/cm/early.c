@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Which events of a command another thread has before that command returns. */
+/*
+ * early_events(): count the events that a second thread receives before the
+ * command that caused them returns.
+ */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <sched.h>
@@ -12,12 +15,15 @@
 
 struct commands {
 	struct rdma_event_channel *ch;
-	_Atomic int returned; /* so many */
+	_Atomic int returned; /* number of commands that returned */
 	int early;
 	sem_t handled;
 };
 
-/* One CPU, so that a thread that is woken takes it from the one that wakes. */
+/*
+ * Bind this thread, and those it creates, to one CPU, so that a thread that
+ * is woken preempts the thread that woke it.
+ */
 static void share_one_cpu(void)
 {
 	const int cpu = sched_getcpu();
@@ -73,7 +79,7 @@ int early_events(int rounds)
 	share_one_cpu();
 	sem_init(&c.handled, 0, 0);
 	ck_ok(pthread_create(&handler, NULL, handle_events, &c));
-	/* the handler is more urgent */
+	/* the handler thread has a higher priority */
 	ck_ok(setpriority(PRIO_PROCESS, (id_t)syscall(SYS_gettid), 10));
 	while (rounds--) {
 		id = new_id(c.ch, RDMA_PS_TCP);

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* What the tests of the connection manager share. */
+/*
+ * Helpers of the connection manager tests that use librdmacm.  They assert
+ * that the calls succeed.  Called by the tests and by the processes that
+ * spawn() creates.
+ */
 #pragma once
 
 #include <rdma/rdma_cma.h>
@@ -8,69 +12,75 @@
 
 #include "base.h"
 
-/* The same for IPv6; false if there is none at all. */
+/*
+ * Store in @a an IPv6 address of this host, ::1 if there is no other.  False:
+ * IPv6 cannot be used.
+ */
 bool ip6(struct sockaddr_in6 *a, int port);
 #define SA(a) ((struct sockaddr *)(a))
-#define PATIENCE_MS 60000 /* what must happen and takes so long hangs */
+#define PATIENCE_MS 60000 /* deadline of events that must come */
 
 struct rdma_event_channel *new_channel(void);
 struct rdma_cm_id *new_id(struct rdma_event_channel *ch,
 			  enum rdma_port_space ps);
 
 /*
- * The next event, which must be of that type and status; it must be
- * acknowledged.
+ * Wait for the next event and return it.  Its type and status must be the
+ * given ones.  The caller acknowledges it.
  */
 struct rdma_cm_event *expect(struct rdma_event_channel *ch,
 			     enum rdma_cm_event_type type, int status);
-/* The same, and acknowledge it. */
+/* Wait for the next event as expect() and acknowledge it. */
 void pass(struct rdma_event_channel *ch, enum rdma_cm_event_type type,
 	  int status);
-/* Nothing comes for ms. */
+/* Assert that no event arrives within @ms. */
 void expect_nothing(struct rdma_event_channel *ch, int ms);
 
-/* A listener on a new channel; a port of 0 is chosen. */
+/* Create a listener on a new channel.  Port 0: any free port. */
 struct rdma_cm_id *listen_on(struct sockaddr *a, enum rdma_port_space ps,
 			     int backlog);
 int port_of(struct rdma_cm_id *id);
 
-/* A client on a new channel, up to the resolved route. */
+/* Create an id on a new channel and resolve the address and route to @a. */
 struct rdma_cm_id *client_to(struct sockaddr *a, enum rdma_port_space ps);
 /*
- * In the IB port space, for QPs of that type: a listener, or a client up to
- * the resolved route, on a channel of its own.
+ * IB port space, QPs of type @type: create a listener, or an id with resolved
+ * route.  Each has a channel of its own.
  */
 struct rdma_cm_id *ib_listen_on(struct sockaddr *a, enum ibv_qp_type type);
 struct rdma_cm_id *ib_client_to(struct sockaddr *a, enum ibv_qp_type type);
-/* With a QP of that id's type. */
+/* Create a QP of the id's QP type. */
 void give_qp(struct rdma_cm_id *id);
-/* Parameters with private data. */
+/* Return connection parameters with @len bytes of private data. */
 struct rdma_conn_param param(const void *data, int len);
 void start_connect(struct rdma_cm_id *id);
 
-/* The request that waits at a listener, as a new id; not accepted. */
+/*
+ * Wait for a CONNECT_REQUEST and return its new id, which is not accepted
+ * yet.
+ */
 struct rdma_cm_id *next_request(struct rdma_cm_id *listener);
 void accept_it(struct rdma_cm_id *id);
 
-/* One receive of up to 256 bytes, to be posted before it is waited for. */
+/* A receive of up to 256 bytes.  post_inbox() registers and posts it. */
 struct inbox {
 	struct ibv_mr *mr;
-	char data[256]; /* behind 40 bytes of header where that is UD's */
+	char data[256]; /* UD: preceded by a 40-byte GRH */
 };
 void post_inbox(struct rdma_cm_id *id, struct inbox *in);
-/* Has something come? Waits for up to ms. */
+/* Wait up to @ms for a receive completion.  Return whether there was one. */
 bool inbox_filled(struct rdma_cm_id *id, int ms);
 
-/* Connected, both with QPs, each on a channel of its own. */
+/* Two connected ids with QPs, each on a channel of its own. */
 struct both {
 	struct rdma_cm_id *listener, *client, *server;
 };
 struct both connect_both(void);
 
-/* Destroy an id with its QP; its channel, too, if that has no other. */
+/* Destroy an id and its QP, and its channel if @channel is set. */
 void end_id(struct rdma_cm_id *id, bool channel);
 
-/* A process with a line to it. */
+/* A forked process and a socket to it: tell() and hear() pass integers. */
 struct other {
 	pid_t pid;
 	int fd;
@@ -78,16 +88,22 @@ struct other {
 struct other spawn(void (*fn)(int fd, void *arg), void *arg);
 void tell(int fd, int number);
 int hear(int fd);
-void finish(struct other o); /* it must exit with 0 */
+void finish(struct other o); /* wait for it; it must exit with 0 */
 void kill_it(struct other o);
 
 /*
- * Resolve an address and a route and connect, so many times: how many of their
- * events a second thread has before the command returns.  Once a process.
+ * Run @rounds of resolve address, resolve route and connect.  Return the
+ * number of events that a second thread received before the command that
+ * caused them returned.  Call it once a process: it changes the thread's CPU
+ * affinity and priority.
  */
 int early_events(int rounds);
 
-double now(void); /* seconds */
+double now(void); /* CLOCK_MONOTONIC, in seconds */
 
-/* What librdmacm or a killed child leaves behind is no leak of ours. */
+/*
+ * Disable LeakSanitizer, if present, for what the calling thread allocates
+ * from now on: librdmacm, and killed or cancelled code, does not free all of
+ * it.
+ */
 void may_leak(void);

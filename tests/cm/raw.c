@@ -14,7 +14,6 @@ int raw_open(void)
 	return fd;
 }
 
-/* -errno or 0; in and out are what the header says. */
 int raw_command(int fd, uint32_t nr, const void *body, size_t in, size_t out)
 {
 	struct {
@@ -99,7 +98,10 @@ int raw_accept(int fd, uint32_t id)
 	return raw_send(fd, ACCEPT, &cmd, 0);
 }
 
-/* What a client does with the answer. */
+/*
+ * Confirm a connection as a client does when it gets the REP: ACCEPT without
+ * parameters.
+ */
 int raw_confirm(int fd, uint32_t id)
 {
 	struct rdma_ucm_accept cmd = { .id = id };

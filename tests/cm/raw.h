@@ -1,15 +1,21 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Commands to the connection manager without librdmacm. */
+/*
+ * Commands to the connection manager (write() to /dev/infiniband/rdma_cm)
+ * without librdmacm.
+ */
 #pragma once
 
 #include <infiniband/verbs.h>
-/* after verbs.h, whose types it shares */
+/* included after verbs.h, whose types it uses */
 #include <rdma/rdma_user_cm.h>
 #include <stddef.h>
 
 #include "base.h"
 
-/* librdmacm's header, which names these, cannot be had with the kernel's. */
+/*
+ * Event types, enum rdma_cm_event_type.  <rdma/rdma_cma.h>, which defines
+ * them, cannot be included together with <rdma/rdma_user_cm.h>.
+ */
 enum {
 	ADDR_RESOLVED = 0,
 	ADDR_ERROR = 1,
@@ -24,13 +30,16 @@ enum {
 	INTERNAL = 19
 };
 
-/* And these, older headers of the kernel do not have. */
+/* Not defined by older kernel headers. */
 #define RESOLVE_IB_SERVICE 23
 #define WRITE_CM_EVENT 24
 #define QUERY_IB_SERVICE 3
 
 int raw_open(void);
-/* 0 or -errno; in and out are what the header says. */
+/*
+ * Write command @nr with @in bytes of @body.  @out is the size of the
+ * response buffer, as the command header states it.  Return 0 or -errno.
+ */
 int raw_command(int fd, uint32_t nr, const void *body, size_t in, size_t out);
 uint32_t raw_create(int fd, int ps, uint8_t type, uint64_t uid);
 uint32_t raw_destroy(int fd, uint32_t id);
@@ -48,7 +57,7 @@ int raw_attr_init(int fd, uint32_t id);
 int raw_attr_rtr(int fd, uint32_t id);
 int raw_attr_rts(int fd, uint32_t id);
 int raw_join(int fd, uint32_t id);
-/* The next event, which must be of that type. */
+/* Get the next event, which must be of type @type. */
 struct rdma_ucm_event_resp raw_next(int fd, uint32_t type);
 int raw_port(int fd, uint32_t id);
 

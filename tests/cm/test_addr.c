@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Addresses and ports: binding, resolving, options. */
+/* rdma_cm addresses and ports: binding, resolution, options. */
 #include <arpa/inet.h>
 #include <endian.h>
 #include <ifaddrs.h>
@@ -44,13 +44,17 @@ static void cannot_bind(struct rdma_event_channel *ch, void *a, int err)
 	ck_ok(rdma_destroy_id(id));
 }
 
+/*
+ * An id is bound to the device by an address of an interface, not by the
+ * wildcard or a loopback address; a second rdma_bind_addr() fails (EINVAL).
+ */
 START_TEST(bind_device)
 {
 	struct rdma_event_channel *ch = new_channel();
 	struct sockaddr_in a = ip4(0), w = wildcard(0), l = loopback(0);
 	struct rdma_cm_id *id;
 
-	/* a wildcard is no device's, and neither is a loopback address */
+	/* wildcard and loopback addresses do not select a device */
 	id = bound(ch, SA(&w));
 	ck_assert_ptr_null(id->verbs);
 	ck_assert_int_ne(port_of(id), 0);
@@ -73,6 +77,10 @@ START_TEST(bind_device)
 }
 END_TEST
 
+/*
+ * rdma_bind_addr() of foreign addresses, unknown families and privileged
+ * ports.
+ */
 START_TEST(bind_errors)
 {
 	struct rdma_event_channel *ch = new_channel();
@@ -83,7 +91,7 @@ START_TEST(bind_errors)
 	cannot_bind(ch, &a, EADDRNOTAVAIL);
 	a.sin_family = AF_UNIX;
 	cannot_bind(ch, &a, EINVAL);
-	/* link-local without an interface */
+	/* link-local without scope id */
 	inet_pton(AF_INET6, "fe80::1", &ll.sin6_addr);
 	cannot_bind(ch, &ll, EINVAL);
 	if (!geteuid() && !seteuid(65534)) {
@@ -95,6 +103,7 @@ START_TEST(bind_errors)
 }
 END_TEST
 
+/* A port that is bound cannot be bound again in the same port space. */
 START_TEST(port_in_use)
 {
 	struct rdma_event_channel *ch = new_channel();
@@ -107,10 +116,13 @@ START_TEST(port_in_use)
 	l = loopback(port);
 	if (a.sin_addr.s_addr != l.sin_addr.s_addr)
 		cannot_bind(ch, &a, EADDRINUSE);
-	/* the kernel's word for it when a wildcard is in the game */
+	/*
+	 * as in the kernel, if one of the addresses is the wildcard or a
+	 * loopback address (cma_any_addr())
+	 */
 	cannot_bind(ch, &w, EADDRNOTAVAIL);
 	cannot_bind(ch, &l, EADDRNOTAVAIL);
-	/* every port space has its own ports */
+	/* each port space has its own ports */
 	udp = new_id(ch, RDMA_PS_UDP);
 	ck_ok(rdma_bind_addr(udp, SA(&a)));
 	ck_ok(rdma_destroy_id(udp));
@@ -126,6 +138,7 @@ static void set_int(struct rdma_cm_id *id, int option, int value)
 			      sizeof(value)));
 }
 
+/* RDMA_OPTION_ID_REUSEADDR: ids share a port until one of them listens. */
 START_TEST(reuse_address)
 {
 	struct rdma_event_channel *ch = new_channel();
@@ -136,11 +149,11 @@ START_TEST(reuse_address)
 	set_int(a, RDMA_OPTION_ID_REUSEADDR, 1);
 	ck_ok(rdma_bind_addr(a, SA(&w)));
 	w = wildcard(port_of(a));
-	/* both must want it */
+	/* both ids must set the option */
 	cannot_bind(ch, &w, EADDRNOTAVAIL);
 	set_int(b, RDMA_OPTION_ID_REUSEADDR, 1);
 	ck_ok(rdma_bind_addr(b, SA(&w)));
-	/* who listens has the port alone */
+	/* a listener does not share its port */
 	ck_fails(rdma_listen(a, 0), EADDRNOTAVAIL);
 	ck_ok(rdma_destroy_id(b));
 	ck_ok(rdma_listen(a, 0));
@@ -153,6 +166,9 @@ START_TEST(reuse_address)
 }
 END_TEST
 
+/*
+ * Errors of rdma_set_option(): wrong size, level, option, QP type or pointer.
+ */
 START_TEST(options)
 {
 	struct rdma_event_channel *ch = new_channel();
@@ -182,7 +198,7 @@ START_TEST(options)
 }
 END_TEST
 
-/* They arrive in the QP. */
+/* RDMA_OPTION_ID_TOS and _ACK_TIMEOUT take effect in the QPs of both ends. */
 START_TEST(options_in_effect)
 {
 	struct sockaddr_in a = ip4(0);
@@ -214,11 +230,13 @@ START_TEST(options_in_effect)
 	ck_ok(ibv_query_qp(c->qp, &attr, -1, &init));
 	ck_assert_int_eq(attr.timeout, timeout);
 	ck_assert_int_eq(attr.ah_attr.grh.traffic_class, tos);
-	/* by which RoCE chooses its UDP source port */
+	/* RoCE v2 derives the UDP source port from it */
 	flow = (uint32_t)(port_of(c) * 31 + port_of(l)) & 0xfffff;
 	ck_assert_uint_eq(attr.ah_attr.grh.flow_label, flow);
 	ck_assert_uint_eq(ntohl(c->route.path_rec->flow_label), flow);
-	/* the request carries the path: it is the same one back */
+	/*
+	 * the REQ carries the path: the server's QP has the same attributes
+	 */
 	ck_ok(ibv_query_qp(s->qp, &attr, -1, &init));
 	ck_assert_int_eq(attr.timeout, timeout);
 	ck_assert_int_eq(attr.ah_attr.grh.traffic_class, tos);
@@ -247,8 +265,9 @@ static void talk(struct rdma_cm_id *l, struct sockaddr *to)
 }
 
 /*
- * There is a listener on that port, but not for this address: the port's
- * service is known.
+ * Assert that a request is rejected because the listener on the port is bound
+ * to another address.  The service exists, so the reason is REJ_CONSUMER, not
+ * REJ_NO_LISTENER.
  */
 static void refused(struct sockaddr *to)
 {
@@ -259,6 +278,10 @@ static void refused(struct sockaddr *to)
 	end_id(c, true);
 }
 
+/*
+ * A listener on the wildcard accepts connections to all addresses of the
+ * host.
+ */
 START_TEST(every_own_address)
 {
 	struct sockaddr_in w = wildcard(0), a, b;
@@ -288,6 +311,7 @@ static bool bind_v6_only(void)
 	return only;
 }
 
+/* A listener on the IPv6 wildcard, with and without RDMA_OPTION_ID_AFONLY. */
 START_TEST(ipv6)
 {
 	struct sockaddr_in6 w = { .sin6_family = AF_INET6 }, a, lo;
@@ -304,12 +328,12 @@ START_TEST(ipv6)
 	lo.sin6_addr = in6addr_loopback;
 	talk(l, SA(&a));
 	talk(l, SA(&lo));
-	/* the wildcard hears IPv4, too */
+	/* the IPv6 wildcard accepts IPv4, too */
 	four = ip4(port);
 	if (!bind_v6_only())
 		talk(l, SA(&four));
 	end_id(l, true);
-	/* unless it is told not to */
+	/* unless RDMA_OPTION_ID_AFONLY is set */
 	l = new_id(new_channel(), RDMA_PS_TCP);
 	set_int(l, RDMA_OPTION_ID_AFONLY, 1);
 	w.sin6_port = htons((uint16_t)port);
@@ -322,7 +346,7 @@ START_TEST(ipv6)
 }
 END_TEST
 
-/* This machine's address on a link; false: it has none. */
+/* Store a link-local IPv6 address of this host in @a.  False: it has none. */
 static bool link_local(struct sockaddr_in6 *a)
 {
 	struct ifaddrs *list, *i;
@@ -340,7 +364,10 @@ static bool link_local(struct sockaddr_in6 *a)
 	return found;
 }
 
-/* Link-local addresses are of one interface. */
+/*
+ * A link-local address is valid only on its interface: binding with another
+ * scope id fails with ENODEV.
+ */
 START_TEST(ipv6_scope)
 {
 	struct rdma_event_channel *ch = new_channel();
@@ -362,6 +389,10 @@ START_TEST(ipv6_scope)
 }
 END_TEST
 
+/*
+ * Ports of the IPv6 wildcard conflict with those of the IPv4 wildcard, unless
+ * RDMA_OPTION_ID_AFONLY or the sysctl bindv6only is set.
+ */
 START_TEST(one_family)
 {
 	struct rdma_event_channel *ch = new_channel();
@@ -370,7 +401,10 @@ START_TEST(one_family)
 	struct sockaddr_in w4;
 	int on = 1;
 
-	/* the wildcard of IPv6 is IPv4's, too, or what the sysctl says */
+	/*
+	 * the IPv6 wildcard includes IPv4, unless the sysctl bindv6only is
+	 * set
+	 */
 	ck_ok(rdma_bind_addr(six, SA(&w6)));
 	w4 = wildcard(port_of(six));
 	if (bind_v6_only())
@@ -378,7 +412,10 @@ START_TEST(one_family)
 	else
 		cannot_bind(ch, &w4, EADDRNOTAVAIL);
 	ck_ok(rdma_destroy_id(six));
-	/* unless it is told not to; after binding it is too late for that */
+	/*
+	 * with RDMA_OPTION_ID_AFONLY it does not; the option is refused after
+	 * binding
+	 */
 	six = new_id(ch, RDMA_PS_TCP);
 	set_int(six, RDMA_OPTION_ID_AFONLY, 1);
 	ck_ok(rdma_bind_addr(six, SA(&w6)));
@@ -400,7 +437,10 @@ END_TEST
 
 /* ------------------------------------------------------------ AF_IB */
 
-/* The service of that port space at a GID of the device, or at any. */
+/*
+ * Return an AF_IB address: service ID of port space @ps and @port, at @gid,
+ * or at any GID if it is NULL.
+ */
 static struct sockaddr_ib ib(uint64_t ps, int port, const union ibv_gid *gid)
 {
 	struct sockaddr_ib a = { .sib_family = AF_IB,
@@ -426,7 +466,10 @@ static union ibv_gid own_gid(void)
 	return gid;
 }
 
-/* There is no header of IP addresses in its requests. */
+/*
+ * Connect with AF_IB addresses.  The REQ has no IP addressing header then, so
+ * all 92 bytes of private data belong to the application.
+ */
 static void talk_ib(struct rdma_cm_id *l, struct sockaddr_ib *to,
 		    enum rdma_port_space ps)
 {
@@ -453,6 +496,7 @@ static void talk_ib(struct rdma_cm_id *l, struct sockaddr_ib *to,
 	end_id(c, false);
 }
 
+/* AF_IB addresses: listeners on any or one GID, and addresses that fail. */
 START_TEST(af_ib)
 {
 	union ibv_gid gid = own_gid(), other = { .raw = { 0xfd, 1, 2, 3 } };
@@ -460,11 +504,11 @@ START_TEST(af_ib)
 	struct rdma_event_channel *ch = new_channel();
 	struct rdma_cm_id *l, *id;
 
-	/* any GID, then this one */
+	/* a listener on any GID, then one on this GID */
 	l = listen_on(SA(&a), RDMA_PS_TCP, 0);
 	a = ib(RDMA_IB_IP_PS_TCP, port_of(l), &gid);
 	talk_ib(l, &a, RDMA_PS_TCP);
-	/* the IB port space may use it, too */
+	/* an id of the IB port space can connect to it, too */
 	talk_ib(l, &a, RDMA_PS_IB);
 	end_id(l, true);
 	l = listen_on(SA(&a), RDMA_PS_TCP, 0);
@@ -484,7 +528,7 @@ START_TEST(af_ib)
 }
 END_TEST
 
-/* A path that the application brings. */
+/* RDMA_OPTION_IB_PATH sets the path and resolves the route. */
 START_TEST(ib_path)
 {
 	struct rdma_event_channel *ch = new_channel();
@@ -514,7 +558,10 @@ START_TEST(ib_path)
 }
 END_TEST
 
-/* IP over InfiniBand is what an Ethernet port has not. */
+/*
+ * RDMA_PS_IPOIB needs an IPoIB interface: resolution on an Ethernet port
+ * fails with ADDR_ERROR, -EINVAL.
+ */
 START_TEST(ipoib)
 {
 	struct rdma_event_channel *ch = new_channel();
@@ -533,6 +580,9 @@ START_TEST(ipoib)
 }
 END_TEST
 
+/*
+ * A listener on one address rejects requests to other addresses of the host.
+ */
 START_TEST(specific_listener)
 {
 	struct sockaddr_in a = ip4(0), lo;
@@ -547,6 +597,7 @@ START_TEST(specific_listener)
 }
 END_TEST
 
+/* rdma_listen() of an id that is not bound chooses a port. */
 START_TEST(listen_unbound)
 {
 	struct rdma_cm_id *l = new_id(new_channel(), RDMA_PS_TCP);
@@ -561,6 +612,7 @@ START_TEST(listen_unbound)
 }
 END_TEST
 
+/* Resolving an address without a route or next hop fails. */
 START_TEST(unreachable)
 {
 	struct rdma_event_channel *ch = new_channel();
@@ -568,15 +620,15 @@ START_TEST(unreachable)
 	struct sockaddr_in a = wildcard(7471);
 	int ret;
 
-	/* TEST-NET-3: no address of this machine */
+	/* TEST-NET-3 (RFC 5737): not an address of this host */
 	inet_pton(AF_INET, "203.0.113.77", &a.sin_addr);
-	/* it is told at once, and not when the time is over */
+	/* the error is returned at once, not after the timeout */
 	ret = rdma_resolve_addr(id, NULL, SA(&a), 60000);
 	if (ret)
 		ck_assert_int_eq(errno, ENETUNREACH);
 	else
 		pass(ch, RDMA_CM_EVENT_ADDR_ERROR, -ETIMEDOUT);
-	/* the id is as before, and may go elsewhere */
+	/* the state of the id is unchanged: it can resolve another address */
 	a = ip4(7471);
 	ck_ok(rdma_resolve_addr(id, NULL, SA(&a), 5000));
 	pass(ch, RDMA_CM_EVENT_ADDR_RESOLVED, 0);
@@ -585,6 +637,10 @@ START_TEST(unreachable)
 }
 END_TEST
 
+/*
+ * rdma_resolve_addr() and rdma_resolve_route() succeed once, in this order,
+ * and not for source and destination of different families.
+ */
 START_TEST(resolve_order)
 {
 	struct rdma_event_channel *ch = new_channel();
@@ -605,7 +661,7 @@ START_TEST(resolve_order)
 	ck_fails(rdma_resolve_route(id, 1000), EINVAL);
 	pass(ch, RDMA_CM_EVENT_ROUTE_RESOLVED, 0);
 	ck_ok(rdma_destroy_id(id));
-	/* of two families */
+	/* source and destination of different families */
 	id = bound(ch, SA(&src));
 	if (ip6(&six, 7471))
 		ck_fails(rdma_resolve_addr(id, NULL, SA(&six), 1000), EINVAL);
@@ -614,7 +670,7 @@ START_TEST(resolve_order)
 }
 END_TEST
 
-/* The GIDs are those of the device's table. */
+/* The GIDs of a path are entries of the device's GID table. */
 START_TEST(gids)
 {
 	struct sockaddr_in a = ip4(7471), lo = loopback(7471);
@@ -651,7 +707,7 @@ static void expect_roce_v2(struct rdma_cm_id *id)
 	ck_assert_mem_eq(&e.gid, &id->route.addr.addr.ibaddr.sgid, 16);
 }
 
-/* The kernel's default, too. */
+/* Connections use RoCE v2 GIDs, which is the kernel's default, too. */
 START_TEST(roce_version)
 {
 	struct both b = connect_both();
@@ -664,6 +720,7 @@ START_TEST(roce_version)
 }
 END_TEST
 
+/* rdma_create_id() and rdma_bind_addr() in each port space. */
 START_TEST(port_spaces)
 {
 	static const struct {
@@ -690,7 +747,10 @@ START_TEST(port_spaces)
 }
 END_TEST
 
-/* Ephemeral ports of many ids differ. */
+/*
+ * The ephemeral ports of many ids differ, and are in the range of
+ * ip_local_port_range.
+ */
 START_TEST(many_ports)
 {
 	enum { N = 300 };

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * The commands themselves, as librdmacm writes them: sizes, numbers that name
- * nothing, and what each of them answers in each state of an id.
+ * The commands of /dev/infiniband/rdma_cm, as librdmacm writes them: sizes,
+ * invalid ids and descriptors, and the result of each command in each state
+ * of an id.
  */
 #include <arpa/inet.h>
 #include <endian.h>
@@ -45,15 +46,15 @@ enum state {
 	RESOLVED,
 	ROUTED,
 	LISTENING,
-	REQUESTING, /* the other end has not looked yet */
+	REQUESTING, /* client; the CONNECT_REQUEST was not fetched */
 	REQUESTED,
-	ACCEPTED, /* the server's end */
-	ANSWERED, /* the client's end of that */
+	ACCEPTED, /* server, REP sent */
+	ANSWERED, /* client, REP received */
 	CONNECTED,
 	STATES
 };
 
-/* An id in that state, and what it needs beside it. */
+/* The id under test, @id, and the other ids that its state needs. */
 struct scene {
 	int fd;
 	uint32_t id, listener, client, server;
@@ -106,14 +107,16 @@ static struct scene set_up(int fd, enum state st)
 	return s;
 }
 
-/* E: -EINVAL, 0: it does it, S: -EISCONN, N: -EOPNOTSUPP */
+/* E: -EINVAL, 0: success, S: -EISCONN, N: -EOPNOTSUPP */
 static const struct {
 	const char *name;
 	int (*call)(int fd, uint32_t id);
 	const char answers[STATES + 1];
 } rules[] = {
-	/* idle, any, bound, resolved, routed, listening, requesting,
-	   requested, accepted, answered, connected */
+	/*
+	 * columns: idle, any, bound, resolved, routed, listening, requesting,
+	 * requested, accepted, answered, connected
+	 */
 	{ "bind", bind_again, "0EEEEEEEEEE" },
 	{ "resolve address", resolve_again, "000EEEEEEEE" },
 	{ "resolve route", raw_route, "EEE0EEEEEEE" },
@@ -128,7 +131,7 @@ static const struct {
 	{ "attributes for RTR", raw_attr_rtr, "EE000EE0000" },
 	{ "attributes for RTS", raw_attr_rts, "EE000EE0000" },
 	{ "join", raw_join, "EEEEEEEEEEE" },
-	/* there is no subnet administrator on RoCE */
+	/* RoCE has no subnet administrator */
 	{ "resolve service", resolve_service, "EENEEEEEEEE" },
 };
 
@@ -137,6 +140,7 @@ static bool is_far(void)
 	return ip4(0).sin_addr.s_addr != htonl(INADDR_LOOPBACK);
 }
 
+/* Each command in each state of an id returns what rules[] says. */
 START_TEST(states)
 {
 	int ch;
@@ -146,7 +150,7 @@ START_TEST(states)
 
 	for (r = 0; r < sizeof(rules) / sizeof(*rules); r++) {
 		for (st = 0; st < STATES; st++) {
-			/* a loopback address leads to no device */
+			/* a loopback address does not select a device */
 			if ((st == BOUND || st == LISTENING) && !is_far())
 				continue;
 			ch = raw_open();
@@ -164,13 +168,15 @@ START_TEST(states)
 }
 END_TEST
 
-/* What the other end hears of the end of each. */
+/*
+ * Destroying an id of a connection sends its peer the right event, or none.
+ */
 START_TEST(destroyed)
 {
 	static const struct {
 		enum state st;
-		int server; /* is it the server who goes? */
-		int event, status; /* at the other end; -1: nothing */
+		int server; /* 1: the server is destroyed, 0: the client */
+		int event, status; /* at the peer; -1: none */
 	} ends[] = {
 		{ REQUESTED, 1, REJECTED, REJ_CONSUMER },
 		{ REQUESTED, 0, -1, 0 },
@@ -207,7 +213,9 @@ END_TEST
 
 /* ------------------------------------------------------- disconnecting */
 
-/* A client may not have heard yet that it is connected. */
+/*
+ * The server may disconnect before the client has confirmed the connection.
+ */
 START_TEST(disconnect_before_confirmation)
 {
 	const int ch = raw_open();
@@ -224,12 +232,13 @@ START_TEST(disconnect_before_confirmation)
 }
 END_TEST
 
+/* DESTROY_ID returns how many events of the id were fetched. */
 START_TEST(reported)
 {
 	const int ch = raw_open();
 	struct scene s = set_up(ch, CONNECTED);
 
-	/* two for the addresses, one answer */
+	/* ADDR_RESOLVED, ROUTE_RESOLVED, CONNECT_RESPONSE */
 	ck_assert_uint_eq(raw_destroy(s.fd, s.client), 3);
 	ck_assert_uint_eq(raw_destroy(s.fd, s.server), 1);
 	ck_assert_uint_eq(raw_destroy(s.fd, s.listener), 1);
@@ -239,6 +248,10 @@ END_TEST
 
 /* --------------------------------------------------------------- sizes */
 
+/*
+ * Commands and response buffers that are too short are refused, and longer
+ * response buffers are not overwritten.
+ */
 START_TEST(sizes)
 {
 	const int ch = raw_open();
@@ -266,7 +279,7 @@ START_TEST(sizes)
 	ck_assert_int_eq(raw_send(s.fd, QUERY, &query, 400), -ENOSYS);
 	query.option = QUERY_IB_SERVICE;
 	ck_assert_int_eq(raw_send(s.fd, QUERY, &query, 8), -ENODATA);
-	/* no more is written than there is room for */
+	/* not more than the size of the response buffer is written */
 	memset(resp, 0x55, sizeof(resp));
 	query.response = raw_to(resp);
 	ck_ok(raw_send(s.fd, QUERY_ROUTE, &query, 200));
@@ -276,7 +289,7 @@ START_TEST(sizes)
 	ck_ok(raw_send(s.fd, QUERY, &query, 8));
 	ck_assert_int_eq(resp[0], 1);
 	ck_assert_int_eq(resp[8], 0x55);
-	/* one without the newest member, and one that is too short */
+	/* CONNECT without its newest member succeeds; one byte less fails */
 	ck_assert_int_eq(raw_command(s.fd, RDMA_USER_CM_CMD_CONNECT, &conn,
 				     offsetof(struct rdma_ucm_connect, ece) - 1,
 				     0),
@@ -287,7 +300,10 @@ START_TEST(sizes)
 }
 END_TEST
 
-/* An event that cannot be stored is not lost. */
+/*
+ * An event that cannot be copied to the response buffer (EFAULT) stays
+ * queued.
+ */
 START_TEST(event_to_nowhere)
 {
 	const int ch = raw_open();
@@ -297,7 +313,7 @@ START_TEST(event_to_nowhere)
 
 	ck_ok(raw_resolve(ch, id, ip4(9)));
 	ck_assert_int_eq(raw_send(ch, GET_EVENT, &get, sizeof(resp)), -EFAULT);
-	/* as old libraries ask for it */
+	/* size of the response in old versions of librdmacm */
 	memset(resp, 0x55, sizeof(resp));
 	get.response = raw_to(resp);
 	ck_ok(raw_send(ch, GET_EVENT, &get, 324));
@@ -309,6 +325,10 @@ END_TEST
 
 /* ------------------------------------------------------------- numbers */
 
+/*
+ * Unknown ids fail with ENOENT, ids of another channel with EINVAL;
+ * MIGRATE_ID checks its descriptor.
+ */
 START_TEST(numbers)
 {
 	const int ch = raw_open(), other = raw_open();
@@ -336,7 +356,7 @@ START_TEST(numbers)
 }
 END_TEST
 
-/* The number that comes back in events may be 0, for a listener. */
+/* A listener may have uid 0, which its events return. */
 START_TEST(listener_without_uid)
 {
 	const int ch = raw_open();
@@ -378,7 +398,10 @@ static struct sockaddr_ib own_address(int port)
 	return a;
 }
 
-/* A request for a service by GID, where Q_Keys can be chosen. */
+/*
+ * Send a SIDR_REQ to an AF_IB address, where the application may choose the
+ * Q_Key.
+ */
 static struct scene set_up_datagrams(int fd, int port)
 {
 	struct sockaddr_ib a = own_address(port);
@@ -411,7 +434,10 @@ static int accept_with_key(const struct scene *s)
 	return raw_send(s->fd, ACCEPT, &cmd, 0);
 }
 
-/* A QP has one; making it INIT settles which. */
+/*
+ * An id has one Q_Key.  Querying the attributes for INIT fixes it; a
+ * different Q_Key in rdma_accept() or in the SIDR_REP is an error then.
+ */
 START_TEST(qkeys)
 {
 	const int ch = raw_open();
@@ -452,7 +478,10 @@ static int try_create(int fd, uint32_t *id)
 	return ret;
 }
 
-/* As in the kernel that is no memory, and not the end of anything. */
+/*
+ * If the table of ids is full, CREATE_ID fails with ENOMEM, as in the kernel.
+ * Freed ids can be used again.
+ */
 START_TEST(too_many_ids)
 {
 	const int ch = raw_open();
@@ -466,7 +495,7 @@ START_TEST(too_many_ids)
 	raw_destroy(ch, n / 2);
 	ck_ok(try_create(ch, &id));
 	ck_assert_uint_eq(id, n / 2);
-	/* all of them go with their channel */
+	/* closing a channel frees all its ids */
 	other = raw_open();
 	close(ch);
 	ck_ok(try_create(other, &id));

@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Connections: how they come about and end, event by event. */
+/*
+ * rdma_cm connections: the events of connecting, rejecting and disconnecting.
+ */
 #include <rdma/rdma_verbs.h>
 #include <string.h>
 
 #include "harness.h"
 
-/* What each message has room for, between IP addresses. */
+/* Bytes of private data of each message between ids with IP addresses. */
 #define REQ_ROOM 56
 #define REP_ROOM 196
 #define REJ_ROOM 148
 
+/* The QPs of a connection are in RTS, with matching QPNs, PSNs and ports. */
 START_TEST(establish)
 {
 	struct both b = connect_both();
@@ -58,6 +61,7 @@ static void check_data(const struct rdma_cm_event *e, const char *data,
 			 room - n);
 }
 
+/* The connection parameters and private data reach the peer in the events. */
 START_TEST(parameters)
 {
 	struct sockaddr_in a;
@@ -72,7 +76,7 @@ START_TEST(parameters)
 	ck_ok(rdma_connect(c, &p));
 	e = expect(l->channel, RDMA_CM_EVENT_CONNECT_REQUEST, 0);
 	check_data(e, "hello", REQ_ROOM);
-	/* what one end starts, the other one answers */
+	/* the receiver sees both values exchanged */
 	ck_assert_int_eq(e->param.conn.responder_resources, 2);
 	ck_assert_int_eq(e->param.conn.initiator_depth, 3);
 	ck_assert_int_eq(e->param.conn.retry_count, 5);
@@ -86,7 +90,9 @@ START_TEST(parameters)
 	p = param("world!", 6);
 	p.qp_num = 0x654321;
 	ck_ok(rdma_accept(s, &p));
-	/* without a QP the library leaves the rest to the application */
+	/*
+	 * without a QP librdmacm leaves the confirmation to the application
+	 */
 	e = expect(c->channel, RDMA_CM_EVENT_CONNECT_RESPONSE, 0);
 	check_data(e, "world!", REP_ROOM);
 	ck_assert_uint_eq(e->param.conn.qp_num, 0x654321);
@@ -105,6 +111,7 @@ START_TEST(parameters)
 }
 END_TEST
 
+/* Private data that does not fit in the message fails with EINVAL. */
 START_TEST(private_data_limits)
 {
 	char data[256] = { 0 };
@@ -120,7 +127,7 @@ START_TEST(private_data_limits)
 	ck_fails(rdma_reject(s, data, REJ_ROOM + 1), EINVAL);
 	p.private_data_len = REP_ROOM + 1;
 	ck_fails(rdma_accept(s, &p), EINVAL);
-	/* as in the kernel, that was the end of it */
+	/* as in the kernel, a failed accept rejects the request */
 	pass(c->channel, RDMA_CM_EVENT_REJECTED, REJ_CONSUMER);
 	end_id(c, true);
 	end_id(s, false);
@@ -128,6 +135,7 @@ START_TEST(private_data_limits)
 }
 END_TEST
 
+/* The ECE options of both ends reach the peer; the client can reject them. */
 START_TEST(ece)
 {
 	struct ibv_ece ece = { .vendor_id = 0x1234, .options = 77 }, got;
@@ -156,6 +164,7 @@ START_TEST(ece)
 }
 END_TEST
 
+/* A REQ without a listener is rejected, after a while. */
 START_TEST(no_listener)
 {
 	struct sockaddr_in a = ip4(4321);
@@ -165,13 +174,17 @@ START_TEST(no_listener)
 	start_connect(c);
 	pass(c->channel, RDMA_CM_EVENT_REJECTED, REJ_NO_LISTENER);
 	ck_assert(now() - start > 0.05);
-	/* an id connects once */
+	/* an id can connect only once */
 	ck_fails(rdma_connect(c, NULL), EINVAL);
 	end_id(c, true);
 }
 END_TEST
 
-/* Between one connection and the next: programs do not wait for listeners. */
+/*
+ * Start listening shortly after a REQ was sent.  If that takes less than 0.1
+ * s, as programs that do not synchronize listen and connect may rely on, the
+ * REQ is delivered.  False: it took longer.
+ */
 static bool listen_in_time(void)
 {
 	struct sockaddr_in a = ip4(4322);
@@ -191,6 +204,7 @@ static bool listen_in_time(void)
 	return in_time;
 }
 
+/* A REQ is delivered to a listener that is created shortly after it. */
 START_TEST(listener_in_time)
 {
 	int i;
@@ -202,6 +216,7 @@ START_TEST(listener_in_time)
 }
 END_TEST
 
+/* rdma_reject() sends its private data, and can be called once. */
 START_TEST(reject)
 {
 	struct sockaddr_in a;
@@ -222,12 +237,13 @@ START_TEST(reject)
 }
 END_TEST
 
+/* rdma_disconnect() of both ends: DISCONNECTED, then TIMEWAIT_EXIT. */
 START_TEST(disconnect)
 {
 	struct both b = connect_both();
 
 	ck_ok(rdma_disconnect(b.client));
-	/* the other end hears of it and says when it is done, too */
+	/* the peer is notified, then disconnects as well */
 	pass(b.server->channel, RDMA_CM_EVENT_DISCONNECTED, 0);
 	expect_nothing(b.client->channel, 100);
 	ck_ok(rdma_disconnect(b.server));
@@ -241,6 +257,7 @@ START_TEST(disconnect)
 }
 END_TEST
 
+/* Destroying a connected id disconnects its peer. */
 START_TEST(destroy_disconnects)
 {
 	struct both b = connect_both();
@@ -254,6 +271,7 @@ START_TEST(destroy_disconnects)
 }
 END_TEST
 
+/* Destroying an id that has got a DREQ answers the DREQ. */
 START_TEST(destroy_answers_a_disconnect)
 {
 	struct both b = connect_both();
@@ -266,6 +284,7 @@ START_TEST(destroy_answers_a_disconnect)
 }
 END_TEST
 
+/* The client destroys its id before, or after, the server has accepted. */
 START_TEST(client_gives_up)
 {
 	struct sockaddr_in a;
@@ -276,7 +295,7 @@ START_TEST(client_gives_up)
 	start_connect(c);
 	s = next_request(l);
 	end_id(c, true);
-	/* nobody has heard of the new id's owner yet: no event for it */
+	/* no event for a request that is not accepted yet */
 	expect_nothing(l->channel, 50);
 	ck_fails(rdma_accept(s, &p), EINVAL);
 	end_id(s, false);
@@ -293,6 +312,7 @@ START_TEST(client_gives_up)
 }
 END_TEST
 
+/* A request whose id, or whose listener, is destroyed is rejected. */
 START_TEST(server_destroys_the_request)
 {
 	struct sockaddr_in a;
@@ -303,7 +323,7 @@ START_TEST(server_destroys_the_request)
 	end_id(next_request(l), false);
 	pass(c->channel, RDMA_CM_EVENT_REJECTED, REJ_CONSUMER);
 	end_id(c, true);
-	/* and with a listener go the requests that nobody fetched */
+	/* destroying a listener rejects the requests that were not fetched */
 	c = client_to(SA(&a), RDMA_PS_TCP);
 	start_connect(c);
 	end_id(l, true);
@@ -312,6 +332,7 @@ START_TEST(server_destroys_the_request)
 }
 END_TEST
 
+/* Requests beyond the backlog wait until the listener has room. */
 START_TEST(backlog)
 {
 	struct sockaddr_in a;
@@ -322,7 +343,7 @@ START_TEST(backlog)
 		c[i] = client_to(SA(&a), RDMA_PS_TCP);
 		start_connect(c[i]);
 	}
-	/* two wait here, two are as good as lost on the way, and repeated */
+	/* two are queued; two do not fit and are sent again */
 	for (i = 0; i < 4; i++) {
 		s[i] = next_request(l);
 		ck_assert_uint_eq(rdma_get_dst_port(s[i]),
@@ -334,7 +355,7 @@ START_TEST(backlog)
 		pass(c[i]->channel, RDMA_CM_EVENT_REJECTED, REJ_CONSUMER);
 		end_id(c[i], true);
 	}
-	/* who waits outside finds nobody when the listener goes */
+	/* parked requests find no listener after it is destroyed */
 	for (i = 0; i < 3; i++) {
 		c[i] = client_to(SA(&a), RDMA_PS_TCP);
 		start_connect(c[i]);
@@ -348,6 +369,10 @@ START_TEST(backlog)
 }
 END_TEST
 
+/*
+ * rdma_notify(IBV_EVENT_COMM_EST) establishes a connection before the RTU,
+ * and fails in other states.
+ */
 START_TEST(notify)
 {
 	struct sockaddr_in a;
@@ -360,7 +385,7 @@ START_TEST(notify)
 	ck_fails(rdma_notify(s, IBV_EVENT_COMM_EST), EINVAL);
 	accept_it(s);
 	ck_fails(rdma_notify(s, IBV_EVENT_QP_FATAL), EINVAL);
-	/* data came before the last message of the handshake */
+	/* data may arrive before the RTU */
 	ck_ok(rdma_notify(s, IBV_EVENT_COMM_EST));
 	pass(l->channel, RDMA_CM_EVENT_ESTABLISHED, 0);
 	ck_fails(rdma_notify(s, IBV_EVENT_COMM_EST), EISCONN);
@@ -390,7 +415,7 @@ static void say(struct rdma_cm_id *from, struct rdma_cm_id *to)
 	rdma_dereg_mr(mr);
 }
 
-/* In the IB port space the application chooses the type of the QPs. */
+/* IB port space: the application chooses the QP type. */
 static void connect_type(enum ibv_qp_type type)
 {
 	struct sockaddr_in a = ip4(0);
@@ -419,6 +444,7 @@ static void connect_type(enum ibv_qp_type type)
 	end_id(l, true);
 }
 
+/* RC and UC connections in the IB port space carry messages. */
 START_TEST(qp_types)
 {
 	connect_type(IBV_QPT_RC);
@@ -426,6 +452,7 @@ START_TEST(qp_types)
 }
 END_TEST
 
+/* A REQ for another QP type than the listener's is rejected. */
 START_TEST(other_qp_type)
 {
 	struct sockaddr_in a = ip4(0);
@@ -436,7 +463,7 @@ START_TEST(other_qp_type)
 	start_connect(c);
 	pass(c->channel, RDMA_CM_EVENT_REJECTED, REJ_CONSUMER);
 	end_id(c, true);
-	/* no connection is one of these */
+	/* an XRC target QP cannot send a REQ */
 	c = ib_client_to(SA(&a), IBV_QPT_XRC_RECV);
 	ck_fails(rdma_connect(c, NULL), EINVAL);
 	end_id(c, true);
@@ -444,7 +471,9 @@ START_TEST(other_qp_type)
 }
 END_TEST
 
-/* An initiator connects with a target, which others may share. */
+/*
+ * An XRC initiator QP connects to an XRC target QP, which several may share.
+ */
 START_TEST(xrc)
 {
 	struct sockaddr_in a = ip4(0);
@@ -457,7 +486,7 @@ START_TEST(xrc)
 	e = expect(l->channel, RDMA_CM_EVENT_CONNECT_REQUEST, 0);
 	s = e->id;
 	ck_assert_int_eq(s->qp_type, IBV_QPT_XRC_RECV);
-	/* it responds to nothing */
+	/* an XRC initiator does not respond to RDMA READs and atomics */
 	ck_assert_int_eq(e->param.conn.responder_resources, 2);
 	ck_assert_int_eq(e->param.conn.initiator_depth, 0);
 	ck_assert_int_eq(e->param.conn.retry_count, 0);
@@ -468,7 +497,7 @@ START_TEST(xrc)
 	pass(l->channel, RDMA_CM_EVENT_ESTABLISHED, 0);
 	end_id(s, false);
 	expect_nothing(c->channel, 50);
-	/* nobody knows of the connection: that is an answer, too */
+	/* a DREQ for an unknown connection is answered with a DREP */
 	ck_ok(rdma_disconnect(c));
 	pass(c->channel, RDMA_CM_EVENT_DISCONNECTED, 0);
 	pass(c->channel, RDMA_CM_EVENT_TIMEWAIT_EXIT, 0);
@@ -477,7 +506,7 @@ START_TEST(xrc)
 }
 END_TEST
 
-/* Synchronous ids have channels of their own and wait by themselves. */
+/* Synchronous ids (no channel given): each call waits for its event. */
 static void sync_server(int fd, void *arg)
 {
 	struct sockaddr_in a = ip4(0);
@@ -496,6 +525,10 @@ static void sync_server(int fd, void *arg)
 	rdma_destroy_ep(l);
 }
 
+/*
+ * rdma_connect() and the other calls of synchronous ids, with and without a
+ * listener.
+ */
 START_TEST(synchronous)
 {
 	struct other o = spawn(sync_server, NULL);

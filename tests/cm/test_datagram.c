@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Unreliable datagrams: service resolution and multicast. */
+/* rdma_cm with UD: service ID resolution (SIDR) and multicast. */
 #include <arpa/inet.h>
 #include <rdma/rdma_verbs.h>
 #include <string.h>
@@ -31,6 +31,10 @@ static void check_ah(struct rdma_cm_id *id, struct ibv_ah_attr *attr)
 	ck_ok(ibv_destroy_ah(ah));
 }
 
+/*
+ * SIDR: QPN, Q_Key, address handle and private data of the server reach the
+ * client.
+ */
 START_TEST(resolve_service)
 {
 	struct rdma_conn_param p = param("who?", 4);
@@ -61,7 +65,7 @@ START_TEST(resolve_service)
 	ck_assert_mem_eq(e->param.ud.private_data, "me", 3);
 	check_ah(c, &e->param.ud.ah_attr);
 	ck_ok(rdma_ack_cm_event(e));
-	/* there is no connection, and so no end of one */
+	/* UD has no connection, so no DISCONNECTED either */
 	end_id(s, false);
 	expect_nothing(c->channel, 100);
 	end_id(c, true);
@@ -70,6 +74,10 @@ START_TEST(resolve_service)
 }
 END_TEST
 
+/*
+ * A SIDR_REQ that is rejected, destroyed, or for which no listener exists
+ * ends with UNREACHABLE and the SIDR status.
+ */
 START_TEST(unresolved)
 {
 	struct sockaddr_in a, b;
@@ -93,7 +101,7 @@ START_TEST(unresolved)
 	pass(c->channel, RDMA_CM_EVENT_UNREACHABLE, SIDR_UNSUPPORTED);
 	end_id(c, true);
 
-	/* the same port for streams is another one */
+	/* the same number in RDMA_PS_TCP is another port */
 	c = client_to(SA(&a), RDMA_PS_TCP);
 	start_connect(c);
 	pass(c->channel, RDMA_CM_EVENT_REJECTED, REJ_NO_LISTENER);
@@ -102,6 +110,7 @@ START_TEST(unresolved)
 }
 END_TEST
 
+/* The private data of a rejection reaches the client. */
 START_TEST(reject_with_data)
 {
 	struct sockaddr_in a;
@@ -124,7 +133,7 @@ START_TEST(reject_with_data)
 }
 END_TEST
 
-/* What a listener can do nothing with is refused, not left alone. */
+/* A SIDR_REQ that the listener cannot take is refused, not dropped. */
 START_TEST(refused)
 {
 	struct sockaddr_in a = ip4(0);
@@ -137,7 +146,7 @@ START_TEST(refused)
 	end_id(c, true);
 	end_id(l, true);
 
-	/* nor does a datagram wait for a place in the backlog */
+	/* a SIDR_REQ does not wait for free backlog */
 	a = ip4(0);
 	l = listen_on(SA(&a), RDMA_PS_UDP, 1);
 	a = ip4(port_of(l));
@@ -153,6 +162,7 @@ START_TEST(refused)
 }
 END_TEST
 
+/* Private data that does not fit in the message fails with EINVAL. */
 START_TEST(limits)
 {
 	char data[256] = { 0 };
@@ -185,7 +195,7 @@ static struct rdma_cm_id *member(void)
 	return id;
 }
 
-/* Where to send for the group. */
+/* Join the group and return an address handle for it. */
 static struct ibv_ah *way_to(struct rdma_cm_id *id, struct sockaddr *group,
 			     int flags)
 {
@@ -233,7 +243,10 @@ static void send_to(struct rdma_cm_id *id, struct ibv_ah *ah, char *text)
 	rdma_dereg_mr(mr);
 }
 
-/* Members hear each other; who only sends hears nobody; who left neither. */
+/*
+ * Full members receive what others send.  A send-only member receives
+ * nothing, and neither does a member after it has left.
+ */
 static void speak(struct sockaddr *group)
 {
 	struct rdma_cm_id *id[3] = { member(), member(), member() };
@@ -270,6 +283,7 @@ static void speak(struct sockaddr *group)
 	}
 }
 
+/* Messages to IPv4 and IPv6 groups. */
 START_TEST(multicast_data)
 {
 	struct sockaddr_in group = { .sin_family = AF_INET };
@@ -299,6 +313,7 @@ static void join(struct rdma_cm_id *id, struct sockaddr *group,
 	ck_ok(rdma_ack_cm_event(e));
 }
 
+/* The MULTICAST_JOIN event has the group's GID, QPN and Q_Key. */
 START_TEST(multicast)
 {
 	struct sockaddr_in group = { .sin_family = AF_INET };
@@ -319,6 +334,7 @@ START_TEST(multicast)
 }
 END_TEST
 
+/* Joining fails for an invalid group, an unbound id, and a TCP id. */
 START_TEST(multicast_errors)
 {
 	struct sockaddr_in group = { .sin_family = AF_INET }, a = ip4(0);
@@ -338,7 +354,10 @@ START_TEST(multicast_errors)
 }
 END_TEST
 
-/* An id can go while events of its groups wait. */
+/*
+ * An id can be destroyed, and a group left, while its MULTICAST_JOIN event is
+ * queued.
+ */
 START_TEST(leave_with_event)
 {
 	struct sockaddr_in group = { .sin_family = AF_INET };

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Processes that are killed: their listeners vanish, and the other ends of
- * their connections hear of it, whether they sleep in poll or in
- * rdma_get_cm_event.
+ * Processes are killed: their listeners and ids are freed, and the peers of
+ * their connections get an event, whether they wait in poll() or in
+ * rdma_get_cm_event().
  */
 #include <fcntl.h>
 #include <pthread.h>
@@ -13,7 +13,7 @@
 
 #include "harness.h"
 
-/* A server that gets as far as it is told to, and waits for its end. */
+/* A server that continues until the given stage, then waits to be killed. */
 enum stage { LISTENING, REQUESTED, ACCEPTED, ESTABLISHED };
 
 static void server(int fd, void *arg)
@@ -50,6 +50,7 @@ static struct other start(enum stage until, struct rdma_cm_id **client)
 	return o;
 }
 
+/* The server is killed when connected: the client gets DISCONNECTED. */
 START_TEST(server_after_established)
 {
 	struct rdma_cm_id *c;
@@ -63,8 +64,9 @@ START_TEST(server_after_established)
 }
 END_TEST
 
-/* Until the ids of a process that was killed, one of which has that port, are
- * gone. */
+/*
+ * Wait until the ids of a killed process are freed.  One of them has @port.
+ */
 static void await_port(int port)
 {
 	struct rdma_event_channel *ch = new_channel();
@@ -82,6 +84,7 @@ static void await_port(int port)
 	rdma_destroy_event_channel(ch);
 }
 
+/* The server is killed after its REP: the client gets CONNECT_ERROR. */
 START_TEST(server_after_accept)
 {
 	struct rdma_cm_id *c;
@@ -89,12 +92,13 @@ START_TEST(server_after_accept)
 
 	kill_it(o);
 	await_port(ntohs(rdma_get_dst_port(c)));
-	/* its answer is still in the queue, but cannot be confirmed */
+	/* the REP is still queued, but cannot be confirmed */
 	pass(c->channel, RDMA_CM_EVENT_CONNECT_ERROR, -1);
 	end_id(c, true);
 }
 END_TEST
 
+/* The server is killed before its REP: the client gets REJECTED. */
 START_TEST(server_before_accept)
 {
 	struct rdma_cm_id *c;
@@ -106,6 +110,10 @@ START_TEST(server_before_accept)
 }
 END_TEST
 
+/*
+ * The server is killed before it fetched the request: the client gets
+ * REJECTED.
+ */
 START_TEST(server_before_it_looked)
 {
 	struct rdma_cm_id *c;
@@ -131,7 +139,10 @@ static void hears_and_waits(int fd, void *arg)
 	pause();
 }
 
-/* It will not answer the end of the connection any more: its kernel does. */
+/*
+ * A killed server does not answer a DREQ.  The connection manager answers it,
+ * as the kernel of its host would.
+ */
 START_TEST(server_after_disconnect)
 {
 	struct other o = spawn(hears_and_waits, NULL);
@@ -163,6 +174,7 @@ static void datagram_server(int fd, void *arg)
 	pause();
 }
 
+/* A UD server is killed before it answers: the client gets UNREACHABLE. */
 START_TEST(datagram_server_before_accept)
 {
 	struct other o = spawn(datagram_server, NULL);
@@ -187,7 +199,7 @@ static void small_server(int fd, void *arg)
 	pause();
 }
 
-/* Requests that wait for a place in the backlog wait for nobody then. */
+/* Requests that wait for backlog of a killed server find no listener. */
 START_TEST(server_with_full_backlog)
 {
 	struct other o = spawn(small_server, NULL);
@@ -218,6 +230,7 @@ static void *sleeper(void *ch)
 	return NULL;
 }
 
+/* A thread that sleeps in rdma_get_cm_event() gets DISCONNECTED. */
 START_TEST(wakes_a_sleeping_thread)
 {
 	struct rdma_cm_id *c;
@@ -231,6 +244,7 @@ START_TEST(wakes_a_sleeping_thread)
 }
 END_TEST
 
+/* A killed listener gets no requests, and its port is free. */
 START_TEST(listener_is_gone)
 {
 	enum stage until = LISTENING;
@@ -245,7 +259,7 @@ START_TEST(listener_is_gone)
 	start_connect(c);
 	pass(c->channel, RDMA_CM_EVENT_REJECTED, REJ_NO_LISTENER);
 	end_id(c, true);
-	/* and its port is free */
+	/* its port can be bound again */
 	l = listen_on(SA(&a), RDMA_PS_TCP, 0);
 	end_id(l, true);
 }
@@ -277,13 +291,17 @@ static struct rdma_cm_id *listener(struct plan *p)
 	struct sockaddr_in a = ip4(0);
 	struct rdma_cm_id *l;
 
-	/* clients use what they inherit, which keeps it busy */
+	/*
+	 * clients use librdmacm state that they inherit, which stays
+	 * allocated
+	 */
 	may_leak();
 	l = listen_on(SA(&a), RDMA_PS_TCP, 0);
 	p->port = port_of(l);
 	return l;
 }
 
+/* The client is killed when connected: the server gets DISCONNECTED. */
 START_TEST(client_after_established)
 {
 	struct plan p = { .until = ESTABLISHED };
@@ -302,6 +320,7 @@ START_TEST(client_after_established)
 }
 END_TEST
 
+/* The client is killed before the REP: rdma_accept() fails with EINVAL. */
 START_TEST(client_before_accept)
 {
 	struct plan p = { .until = REQUESTED };
@@ -320,6 +339,7 @@ START_TEST(client_before_accept)
 }
 END_TEST
 
+/* The client is killed before its RTU: the server gets REJECTED. */
 START_TEST(client_before_confirming)
 {
 	struct plan p = { .until = REQUESTED };
@@ -348,11 +368,14 @@ static void closer(int fd, void *arg)
 	pass(c->channel, RDMA_CM_EVENT_CONNECT_RESPONSE, 0);
 	ck_ok(rdma_establish(c));
 	hear(fd);
-	/* the process lives on without its channel */
+	/* the process continues without its channel */
 	close(c->channel->fd);
 	hear(fd);
 }
 
+/*
+ * A process closes the descriptor of its channel: its peer gets DISCONNECTED.
+ */
 START_TEST(channel_closed)
 {
 	struct plan p = { 0 };
@@ -371,7 +394,10 @@ START_TEST(channel_closed)
 }
 END_TEST
 
-/* It has no descriptor left to wake anybody with, for a while. */
+/*
+ * A client that for a while has no free descriptor to open the FIFO of the
+ * listener's channel with.
+ */
 static void poor(int fd, void *arg)
 {
 	const struct plan *p = arg;
@@ -389,6 +415,7 @@ static void poor(int fd, void *arg)
 	hear(fd);
 }
 
+/* A listener gets a REQ whose sender had no free descriptor. */
 START_TEST(out_of_descriptors)
 {
 	struct plan p = { 0 };
@@ -402,7 +429,7 @@ START_TEST(out_of_descriptors)
 }
 END_TEST
 
-/* One process with many connections, each on a channel of its own. */
+/* A process with many connections, each on a channel of its own. */
 static void group(int fd, void *arg)
 {
 	const struct plan *p = arg;
@@ -420,6 +447,7 @@ static void group(int fd, void *arg)
 	pause();
 }
 
+/* A process with 100 connections is killed: each peer gets DISCONNECTED. */
 START_TEST(many_connections)
 {
 	struct plan p = { 0 };
@@ -451,8 +479,8 @@ static void next_event(struct rdma_event_channel *ch)
 }
 
 /*
- * Without Check's macros, each of which writes to a file that the processes
- * share: who is killed in the middle of that spoils it.
+ * Without Check's macros: they write to a file that all processes share, and
+ * a process killed during such a write would damage it.
  */
 static void busy(int fd, void *arg)
 {
@@ -477,7 +505,10 @@ static void busy(int fd, void *arg)
 	}
 }
 
-/* Killed at any moment, also while they hold the lock. */
+/*
+ * Processes are killed at random points, also while they hold the lock of the
+ * tables.  The listener continues to work.
+ */
 START_TEST(killed_at_work)
 {
 	struct plan p = { 0 };

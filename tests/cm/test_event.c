@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Event channels as descriptors, and what becomes of events. */
+/* Event channels as descriptors, and the delivery of events. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <poll.h>
@@ -24,6 +24,7 @@ static void resolve(struct rdma_cm_id *id)
 	ck_ok(rdma_resolve_addr(id, NULL, SA(&a), 1000));
 }
 
+/* The descriptor of a channel is a character device with FD_CLOEXEC. */
 START_TEST(descriptor)
 {
 	struct rdma_event_channel *ch = new_channel();
@@ -38,6 +39,10 @@ START_TEST(descriptor)
 }
 END_TEST
 
+/*
+ * With O_NONBLOCK, rdma_get_cm_event() fails with EAGAIN if there is no
+ * event.
+ */
 START_TEST(nonblocking)
 {
 	struct rdma_event_channel *ch = new_channel();
@@ -69,6 +74,10 @@ static int readable(int fd)
 	return n;
 }
 
+/*
+ * A channel is readable, for poll(), select() and epoll, exactly while it has
+ * events.
+ */
 START_TEST(pollers)
 {
 	enum { N = 100 };
@@ -83,7 +92,7 @@ START_TEST(pollers)
 		id[i] = new_id(ch, RDMA_PS_TCP);
 		resolve(id[i]);
 	}
-	/* as long as there is one, and no longer */
+	/* readable while an event is queued, and not afterwards */
 	for (i = 0; i < N; i++) {
 		ck_assert_int_eq(readable(ch->fd), 1);
 		ck_assert_int_eq(epoll_wait(ep, &got, 1, 0), 1);
@@ -91,7 +100,7 @@ START_TEST(pollers)
 	}
 	ck_assert_int_eq(readable(ch->fd), 0);
 	ck_assert_int_eq(epoll_wait(ep, &got, 1, 0), 0);
-	/* events that die with their id are not announced any more */
+	/* not readable after the ids of all its events were destroyed */
 	for (i = 0; i < N; i++)
 		ck_ok(rdma_resolve_route(id[i], 1000));
 	ck_assert_int_eq(readable(ch->fd), 1);
@@ -103,6 +112,7 @@ START_TEST(pollers)
 }
 END_TEST
 
+/* Each event wakes an edge-triggered epoll. */
 START_TEST(edge_triggered)
 {
 	struct epoll_event ev = { .events = EPOLLIN | EPOLLET }, got;
@@ -126,6 +136,9 @@ START_TEST(edge_triggered)
 }
 END_TEST
 
+/*
+ * The events of a channel are fetched in the order in which they were raised.
+ */
 START_TEST(order)
 {
 	struct rdma_event_channel *ch = new_channel();
@@ -151,6 +164,7 @@ START_TEST(order)
 }
 END_TEST
 
+/* rdma_migrate_id() takes queued and later events to the new channel. */
 START_TEST(migrate)
 {
 	struct rdma_event_channel *from = new_channel(), *to = new_channel();
@@ -159,7 +173,7 @@ START_TEST(migrate)
 
 	resolve(id);
 	resolve(stays);
-	/* what waits goes with it */
+	/* queued events move with the id */
 	ck_ok(rdma_migrate_id(id, to));
 	ck_assert_ptr_eq(id->channel, to);
 	pass(to, RDMA_CM_EVENT_ADDR_RESOLVED, 0);
@@ -169,7 +183,7 @@ START_TEST(migrate)
 	ck_ok(rdma_resolve_route(id, 1000));
 	expect_nothing(from, 20);
 	pass(to, RDMA_CM_EVENT_ROUTE_RESOLVED, 0);
-	/* and back to where it came from, made synchronous */
+	/* back to the first channel, after the id was synchronous */
 	ck_ok(rdma_migrate_id(id, NULL));
 	ck_ok(rdma_migrate_id(id, from));
 	ck_ok(rdma_destroy_id(id));
@@ -179,7 +193,7 @@ START_TEST(migrate)
 }
 END_TEST
 
-/* A listener takes the requests along that nobody has fetched. */
+/* When a listener migrates, requests that were not fetched move with it. */
 START_TEST(migrate_listener)
 {
 	struct sockaddr_in a = ip4(0);
@@ -214,7 +228,7 @@ static void *ack_late(void *arg)
 	return NULL;
 }
 
-/* rdma_destroy_id waits for events that were fetched and are in use. */
+/* rdma_destroy_id() waits until fetched events are acknowledged. */
 START_TEST(destroy_waits_for_acks)
 {
 	struct rdma_event_channel *ch = new_channel();
@@ -242,7 +256,7 @@ static void *wait_one(void *arg)
 	return NULL;
 }
 
-/* Threads that sleep in rdma_get_cm_event get one event each. */
+/* Threads that sleep in rdma_get_cm_event() get one event each. */
 START_TEST(sleepers)
 {
 	struct rdma_event_channel *ch = new_channel();
@@ -268,7 +282,10 @@ START_TEST(sleepers)
 }
 END_TEST
 
-/* An id that comes with an event wakes them, too. */
+/*
+ * An id that migrates with a queued event wakes a thread that sleeps on the
+ * new channel.
+ */
 START_TEST(migrate_to_sleeper)
 {
 	struct rdma_event_channel *from = new_channel(), *to = new_channel();
@@ -294,6 +311,7 @@ static void *wait_to_be_cancelled(void *arg)
 	return wait_one(arg);
 }
 
+/* pthread_cancel() ends a thread that sleeps in rdma_get_cm_event(). */
 START_TEST(cancelled)
 {
 	struct rdma_event_channel *ch = new_channel();
@@ -306,7 +324,7 @@ START_TEST(cancelled)
 	ck_ok(pthread_cancel(t));
 	ck_ok(pthread_join(t, &ret));
 	ck_assert_ptr_eq(ret, PTHREAD_CANCELED);
-	/* nothing was held */
+	/* the cancelled thread held no lock */
 	resolve(id);
 	pass(ch, RDMA_CM_EVENT_ADDR_RESOLVED, 0);
 	ck_ok(rdma_destroy_id(id));
@@ -321,7 +339,10 @@ static void *wait_when_cancelled(void *arg)
 	return wait_one(arg);
 }
 
-/* It is cancelled, too, if there is an event already, which stays. */
+/*
+ * A thread with a pending cancellation is cancelled in rdma_get_cm_event()
+ * even if an event is queued.  The event stays queued.
+ */
 START_TEST(cancelled_before)
 {
 	struct rdma_event_channel *ch = new_channel();
@@ -360,7 +381,10 @@ static void *wait_interruptible(void *arg)
 	return wait_one(s->ch);
 }
 
-/* The state letter of a thread of this process: S is interruptible sleep. */
+/*
+ * Return the state letter of a thread of this process; S: interruptible
+ * sleep.
+ */
 static char thread_state(pid_t tid)
 {
 	char path[64], state = 0;
@@ -374,7 +398,10 @@ static char thread_state(pid_t tid)
 	return state;
 }
 
-/* A signal for a thread that sleeps in rdma_get_cm_event; how that returns. */
+/*
+ * Send a signal to a thread that sleeps in rdma_get_cm_event() and return the
+ * result of that thread: NULL, or its errno.
+ */
 static void *interrupted(int flags)
 {
 	struct rdma_event_channel *ch = new_channel();
@@ -392,7 +419,7 @@ static void *interrupted(int flags)
 	ck_ok(pthread_kill(t, SIGUSR1));
 	while (signals_taken == before)
 		usleep(1000);
-	/* An event that is there in time would hide the EINTR. */
+	/* An event that is queued in time would hide the EINTR. */
 	if (!(flags & SA_RESTART))
 		ck_ok(pthread_join(t, &ret));
 	resolve(id);
@@ -405,6 +432,7 @@ static void *interrupted(int flags)
 	return ret;
 }
 
+/* A signal handler without SA_RESTART ends rdma_get_cm_event() with EINTR. */
 START_TEST(signals)
 {
 	ck_assert_ptr_eq(interrupted(0), (void *)(uintptr_t)EINTR);
@@ -412,7 +440,10 @@ START_TEST(signals)
 }
 END_TEST
 
-/* When it has written a command, librdmacm still uses the id. */
+/*
+ * No other thread gets an event of a command before the command has returned:
+ * librdmacm uses the id until then.
+ */
 START_TEST(after_the_command)
 {
 	ck_assert_int_eq(early_events(100), 0);
@@ -432,7 +463,7 @@ static void child_serves(int fd, void *arg)
 	pass(l->channel, RDMA_CM_EVENT_DISCONNECTED, 0);
 }
 
-/* A child goes on with what its parent opened, as after any fork. */
+/* A forked child can use the ids and channels that its parent opened. */
 START_TEST(forked)
 {
 	struct sockaddr_in a = ip4(0);
@@ -448,11 +479,13 @@ START_TEST(forked)
 	hear(o.fd);
 	end_id(c, true);
 	finish(o);
-	/* the child has the events: destroying l here would wait for them */
+	/*
+	 * the child fetched the events: destroying l here would wait for them
+	 */
 }
 END_TEST
 
-/* Nothing is left behind by many channels that come and go. */
+/* Creating and destroying many channels leaks no descriptors. */
 START_TEST(no_leak)
 {
 	int i, fd = -1, last = -1;
@@ -472,7 +505,10 @@ START_TEST(no_leak)
 }
 END_TEST
 
-/* Other writes are what they were. */
+/*
+ * write() to other descriptors is unchanged, and write() of an invalid
+ * command to a channel fails as in the kernel.
+ */
 START_TEST(other_descriptors)
 {
 	struct rdma_event_channel *ch = new_channel();
@@ -491,7 +527,7 @@ START_TEST(other_descriptors)
 	ck_fails(write(ch->fd, out, 8), EINVAL);
 	out[0] = 77;
 	ck_fails(write(ch->fd, out, 32), EINVAL);
-	out[0] = 13; /* GET_OPTION, which nobody has */
+	out[0] = 13; /* GET_OPTION, which is not implemented */
 	ck_fails(write(ch->fd, out, 32), ENOSYS);
 	close(p[0]);
 	close(p[1]);

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* rdma_cm that refuses, times out and does not answer, by a rule. */
+/*
+ * Fault injection (URXE_FAULTS) in rdma_cm: errors, timeouts, lost requests.
+ */
 #include <arpa/inet.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,7 +27,10 @@ static struct rdma_cm_id *listener(struct sockaddr_in *a)
 	return l;
 }
 
-/* The address or the route of a new id; the status of what comes. */
+/*
+ * The second resolution of an address or route fails with the event and
+ * status of the rule.  It can then be repeated.
+ */
 START_TEST(resolving)
 {
 	static const struct {
@@ -64,6 +69,10 @@ START_TEST(resolving)
 }
 END_TEST
 
+/*
+ * rdma_connect() fails with the event and status of the rule, and the
+ * listener gets no request.
+ */
 START_TEST(connecting)
 {
 	static const struct {
@@ -89,9 +98,9 @@ START_TEST(connecting)
 	give_qp(c);
 	start_connect(c);
 	pass(c->channel, cases[_i].event, cases[_i].status);
-	expect_nothing(l->channel, QUIET_MS); /* it never heard of it */
+	expect_nothing(l->channel, QUIET_MS); /* the REQ was not delivered */
 	end_id(c, true);
-	/* the second one gets through */
+	/* the rule matches only the first rdma_connect() */
 	c = client_to(SA(&a), RDMA_PS_TCP);
 	give_qp(c);
 	start_connect(c);
@@ -107,6 +116,7 @@ START_TEST(connecting)
 }
 END_TEST
 
+/* SILENT: the REQ is lost, and neither end gets an event. */
 START_TEST(no_answer)
 {
 	struct sockaddr_in a;
@@ -119,19 +129,23 @@ START_TEST(no_answer)
 	start_connect(c);
 	expect_nothing(c->channel, QUIET_MS);
 	expect_nothing(l->channel, 0);
-	ck_fails(rdma_resolve_route(c, 1000), EINVAL); /* it is on its way */
+	ck_fails(rdma_resolve_route(c, 1000), EINVAL); /* it is connecting */
 	end_id(c, true);
 	end_id(l, true);
 }
 END_TEST
 
+/* Calls fail with the errno of their rule, without an event. */
 START_TEST(refused_at_once)
 {
 	struct sockaddr_in a = ip4(0);
 	struct rdma_event_channel *ch;
 	struct rdma_cm_id *id, *l;
 
-	/* librdmacm makes and binds one itself when it begins */
+	/*
+	 * nth=2: librdmacm creates and binds an id itself during
+	 * initialization
+	 */
 	fault("rdma_create_id:nth=2:ENOMEM;rdma_bind_addr:nth=2:EADDRINUSE;"
 	      "rdma_listen:nth=1:EIO;rdma_resolve_addr:nth=1:ENODEV");
 	ch = new_channel();
@@ -149,7 +163,7 @@ START_TEST(refused_at_once)
 }
 END_TEST
 
-/* As a kernel does, who fails to accept has refused. */
+/* If rdma_accept() fails, the request is rejected, as in the kernel. */
 START_TEST(accepting)
 {
 	struct rdma_conn_param p = param(NULL, 0);
@@ -167,7 +181,9 @@ START_TEST(accepting)
 	pass(c->channel, RDMA_CM_EVENT_REJECTED, REJ_CONSUMER);
 	end_id(c, true);
 	end_id(s, false);
-	/* and a confirmation is no accept */
+	/*
+	 * the next one succeeds; the client's confirmation is an ACCEPT, too
+	 */
 	c = client_to(SA(&a), RDMA_PS_TCP);
 	give_qp(c);
 	start_connect(c);
@@ -184,8 +200,8 @@ START_TEST(accepting)
 END_TEST
 
 /*
- * A request that meets no port is sent again when it is there.  What takes the
- * port down, and up, is that a receive is posted.
+ * A REQ that is sent while the port is down is delivered when the port is up
+ * again.  The rules take the port down, and up, when a receive is posted.
  */
 START_TEST(port_down)
 {
@@ -223,7 +239,7 @@ START_TEST(port_down)
 }
 END_TEST
 
-/* Who gives up meanwhile leaves nothing behind. */
+/* An id that is destroyed while the port is down sends no REQ later. */
 START_TEST(port_down_and_gone)
 {
 	struct inbox in[2];
@@ -246,7 +262,7 @@ START_TEST(port_down_and_gone)
 }
 END_TEST
 
-/* Each fails once, and works then. */
+/* Each call fails once, with the errno of its rule, and then succeeds. */
 START_TEST(each_call)
 {
 	struct rdma_conn_param p = param(NULL, 0);
@@ -294,6 +310,9 @@ START_TEST(each_call)
 }
 END_TEST
 
+/*
+ * rdma_join_multicast() fails with the errno of its rule, without an event.
+ */
 START_TEST(joining)
 {
 	struct sockaddr_in a = ip4(5555), group = { .sin_family = AF_INET };
@@ -308,7 +327,7 @@ START_TEST(joining)
 }
 END_TEST
 
-/* A datagram id is told so that nobody answers, or why. */
+/* For UD the fault is an UNREACHABLE event, with a SIDR status or -errno. */
 START_TEST(connecting_datagrams)
 {
 	static const struct {
@@ -334,7 +353,7 @@ START_TEST(connecting_datagrams)
 }
 END_TEST
 
-/* A call that waits for its event fails with that. */
+/* A synchronous call fails with the errno of its event. */
 START_TEST(at_once)
 {
 	static const struct {
@@ -371,7 +390,10 @@ START_TEST(at_once)
 }
 END_TEST
 
-/* The verbs of librdmacm's own posts and polls, on a QP that it made. */
+/*
+ * Faults of verbs apply to the posts and polls of librdmacm, on a QP that it
+ * created.
+ */
 START_TEST(a_qp_of_an_id)
 {
 	struct ibv_mr *mr;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * The tables are shared with processes that may write anything: whatever is
- * in them, commands end, and nobody crashes.
+ * The tables of the connection manager are shared with processes that may
+ * write anything to them.  Whatever they contain, commands must return, and
+ * no process may crash.
  */
 #include <fcntl.h>
 #include <stdlib.h>
@@ -14,9 +15,9 @@
 
 #define ROUNDS 300
 #define STEPS 60
-#define SECONDS 120 /* for those */
+#define SECONDS 120 /* deadline of one round */
 
-/* What follows the lock. */
+/* Size of the fields between the lock and the first table. */
 #define HEAD \
 	(offsetof(struct cm_table, chan) - offsetof(struct cm_table, order))
 
@@ -44,11 +45,14 @@ static uint32_t word(void)
 	case 2:
 		return edges[(size_t)random() % (sizeof(edges) / 4)];
 	default:
-		return (uint32_t)random() % 20; /* hits something */
+		return (uint32_t)random() % 20; /* likely a valid index */
 	}
 }
 
-/* The beginnings of the tables are what is in use. */
+/*
+ * Overwrite a word of a table.  @size covers the first entries, which are in
+ * use.
+ */
 static void scribble(void *table, size_t size)
 {
 	uint32_t *at = (uint32_t *)table + (size_t)random() % (size / 4);
@@ -131,7 +135,7 @@ static void migrate(int to, int from, uint32_t id)
 	raw_send(to, MIGRATE_ID, &cmd, sizeof(resp));
 }
 
-/* One command or another. */
+/* Run one random command. */
 static void step(int fd, int other)
 {
 	static int (*const calls[])(int fd, uint32_t id) = {
@@ -204,7 +208,10 @@ static void run(void)
 		ck_assert_int_eq(waitpid(pid, &status, 0), pid);
 		ck_assert_msg(!status, "round %u ended with 0x%x", round,
 			      status);
-		/* with wrong counts the next one would have nothing to do */
+		/*
+		 * with damaged counters the next round would have nothing to
+		 * do
+		 */
 		memcpy(&cm.t->order, saved, HEAD);
 		if (cm.t->id_high < 64)
 			cm.t->id_high = 64;
@@ -212,7 +219,10 @@ static void run(void)
 	}
 }
 
-/* It dies with the lock, between two steps of a change. */
+/*
+ * Fork a process that exits while it holds the lock, in the middle of an
+ * update.
+ */
 static void half_done(void)
 {
 	uint32_t i;
@@ -252,6 +262,10 @@ static uint32_t client(int fd, int port)
 	return id;
 }
 
+/*
+ * If a process dies while it holds the lock of the tables, the next process
+ * repairs them.
+ */
 START_TEST(killed_with_the_lock)
 {
 	int fd = raw_open();
@@ -264,12 +278,12 @@ START_TEST(killed_with_the_lock)
 	ck_ok(raw_accept(fd, s));
 	raw_next(fd, CONNECT_RESPONSE);
 	ck_ok(raw_confirm(fd, c));
-	/* an event that waits is not lost, and neither are the ends */
+	/* neither a queued event nor the end of the connection is lost */
 	half_done();
 	raw_next(fd, ESTABLISHED);
 	raw_next(fd, DISCONNECTED);
 	raw_next(fd, DISCONNECTED);
-	/* nor the places in the backlog */
+	/* nor are backlog entries */
 	c = client(fd, raw_port(fd, l));
 	half_done();
 	s = raw_next(fd, CONNECT_REQUEST).id;
@@ -281,16 +295,18 @@ START_TEST(killed_with_the_lock)
 }
 END_TEST
 
+/* Random commands while the tables are overwritten at random. */
 START_TEST(garbage)
 {
-	int fd = raw_open(); /* makes the tables */
+	int fd = raw_open(); /* creates the tables */
 
 	map_tables();
 	run();
 	/*
-	 * What the dead have left is found.  With a living channel among them
-	 * the preload library would take our look at it for the opening of
-	 * one more, and wait for the lock that we hold.
+	 * Free the channels of the dead processes.  The channel is closed
+	 * first: the preload library would take the sweep's open() of a
+	 * living channel's FIFO for the opening of another channel, and wait
+	 * for the lock that is held here.
 	 */
 	close(fd);
 	cm_lock(&cm);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* DISCONNECTED comes after what was sent before it. */
+/* DISCONNECTED is delivered after the data that was sent before it. */
 #include <infiniband/verbs.h>
 #include <poll.h>
 #include <rdma/rdma_verbs.h>
@@ -7,7 +7,7 @@
 
 #include "harness.h"
 
-#define HELD 0.1 /* seconds: the longest that it is held back */
+#define HELD 0.1 /* seconds: the longest delay of DISCONNECTED */
 
 enum end { BY_DISCONNECT, BY_DESTROY, BY_EXIT, ENDS };
 
@@ -30,7 +30,7 @@ struct client {
 	enum end end;
 };
 
-/* It sends, and ends the connection at once. */
+/* A client that sends once and ends the connection immediately. */
 static void client(int fd, void *arg)
 {
 	const struct client *how = arg;
@@ -40,7 +40,7 @@ static void client(int fd, void *arg)
 	give_qp(c);
 	start_connect(c);
 	pass(c->channel, RDMA_CM_EVENT_ESTABLISHED, 0);
-	hear(fd); /* there is a receive */
+	hear(fd); /* a receive is posted */
 	send_one(c);
 	if (how->end == BY_DISCONNECT)
 		ck_ok(rdma_disconnect(c));
@@ -56,7 +56,7 @@ struct server {
 	struct rdma_cm_id *listener, *id;
 	struct inbox in;
 	struct other client;
-	double sent; /* it had not been, then */
+	double sent; /* time before the data was sent */
 };
 
 static void server_open(struct server *s, enum end end)
@@ -83,7 +83,10 @@ static void server_close(struct server *s)
 	end_id(s->listener, true);
 }
 
-/* The client has ended it; a program that does not run for long sees both. */
+/*
+ * The client has ended the connection.  Assert that DISCONNECTED is still
+ * delayed, unless the delay has expired because this process did not run.
+ */
 static void expect_held_back(struct server *s)
 {
 	struct pollfd p = { .fd = s->id->channel->fd, .events = POLLIN };
@@ -93,6 +96,10 @@ static void expect_held_back(struct server *s)
 			      "the end came before the data");
 }
 
+/*
+ * DISCONNECTED is delivered when the data has been polled, whether the client
+ * disconnected, destroyed its id or exited.
+ */
 START_TEST(data_first)
 {
 	struct server s;
@@ -113,7 +120,10 @@ START_TEST(data_first)
 }
 END_TEST
 
-/* Who sleeps until then is woken although nobody polls. */
+/*
+ * A thread that waits for DISCONNECTED is woken after the delay even if the
+ * CQ is not polled.
+ */
 START_TEST(data_that_nobody_wants)
 {
 	struct server s;
@@ -130,7 +140,9 @@ START_TEST(data_that_nobody_wants)
 }
 END_TEST
 
-/* This end ends it, too, and does not want them. */
+/*
+ * If the server disconnects, too, DISCONNECTED is not delayed for its data.
+ */
 START_TEST(both_disconnect)
 {
 	struct server s;
@@ -145,7 +157,7 @@ START_TEST(both_disconnect)
 }
 END_TEST
 
-/* The id goes while the event is held back. */
+/* The id is destroyed while its DISCONNECTED is delayed. */
 START_TEST(destroyed_meanwhile)
 {
 	struct server s;
@@ -158,6 +170,7 @@ START_TEST(destroyed_meanwhile)
 }
 END_TEST
 
+/* The same with both ends in one process. */
 START_TEST(one_process)
 {
 	struct both b = connect_both();

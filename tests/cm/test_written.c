@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Events that the application writes by itself, as rdma_write_cm_event and
- * rdma_resolve_addrinfo of rdma-core 60 do: command 24.
+ * Events that the application writes, as rdma_write_cm_event() and
+ * rdma_resolve_addrinfo() of rdma-core 60 do: command WRITE_CM_EVENT (24).
  */
 #include <fcntl.h>
 #include <poll.h>
@@ -15,7 +15,7 @@
 
 #define STATUS (-7)
 #define ARG 0x1122334455667788ull
-#define MANY 4096 /* docs/rdma_cm.md */
+#define MANY 4096 /* queued events that fill a channel: docs/rdma_cm.md */
 
 static int write_event(int fd, uint32_t id, uint32_t event, uint64_t arg)
 {
@@ -23,7 +23,7 @@ static int write_event(int fd, uint32_t id, uint32_t event, uint64_t arg)
 		uint32_t id, reserved, event;
 		int32_t status;
 		uint64_t arg;
-		char rest[296]; /* as long as the parameters of any event */
+		char rest[296]; /* room for the parameters of any event */
 	} cmd = { .id = id, .event = event, .status = STATUS, .arg = arg };
 
 	return raw_command(fd, WRITE_CM_EVENT, &cmd, sizeof(cmd), 0);
@@ -48,7 +48,10 @@ static bool readable(int fd)
 	return poll(&p, 1, 0) == 1 && p.revents & POLLIN;
 }
 
-/* They come in their turn, at their id's channel only, and are counted. */
+/*
+ * Written events are delivered in order, only on the channel of their id, and
+ * are counted as reported.
+ */
 START_TEST(delivered)
 {
 	const int ch = raw_open(), other = raw_open();
@@ -101,7 +104,10 @@ static void write_from_child(const struct sleeper *s)
 	ck_assert_int_eq(status, 0);
 }
 
-/* In poll or in GET_EVENT; woken by this process or by another one. */
+/*
+ * A written event wakes a thread in poll() or in GET_EVENT, also if another
+ * process writes it.
+ */
 START_TEST(wakes)
 {
 	struct sleeper s = { .fd = raw_open(), .polls = _i & 1 };
@@ -119,6 +125,10 @@ START_TEST(wakes)
 }
 END_TEST
 
+/*
+ * Only USER and INTERNAL events can be written, and only to an id of the
+ * channel.
+ */
 START_TEST(refused)
 {
 	const int ch = raw_open(), other = raw_open();
@@ -129,7 +139,7 @@ START_TEST(refused)
 		if (event != USER && event != INTERNAL)
 			ck_assert_int_eq(write_event(ch, id, event, 0),
 					 -EINVAL);
-	/* the event is looked at first */
+	/* the event type is checked first */
 	ck_assert_int_eq(write_event(ch, 9999, ADDR_RESOLVED, 0), -EINVAL);
 	ck_assert_int_eq(write_event(ch, 9999, USER, 0), -ENOENT);
 	ck_assert_int_eq(write_event(other, id, USER, 0), -EINVAL);
@@ -141,7 +151,10 @@ START_TEST(refused)
 }
 END_TEST
 
-/* A request's id has no uid before it is accepted: librdmacm sees to that. */
+/*
+ * The id of a request has uid 0 until it is accepted, also in written events;
+ * librdmacm handles that.
+ */
 START_TEST(not_accepted_yet)
 {
 	const int ch = raw_open();
@@ -162,7 +175,7 @@ START_TEST(not_accepted_yet)
 }
 END_TEST
 
-/* They go where their id goes. */
+/* Written events move with their id, and are removed with it. */
 START_TEST(moved_and_destroyed)
 {
 	const int from = raw_open(), to = raw_open();
@@ -184,7 +197,10 @@ START_TEST(moved_and_destroyed)
 }
 END_TEST
 
-/* Whoever writes and never reads fills his channel and nobody else's. */
+/*
+ * Written events that are not fetched fill only their own channel; the next
+ * write fails with ENOMEM.
+ */
 START_TEST(too_many)
 {
 	const int ch = raw_open(), other = raw_open();
@@ -199,7 +215,7 @@ START_TEST(too_many)
 	ck_assert_uint_eq(n, MANY);
 	ck_ok(write_event(other, far, USER, ARG));
 	expect_written(other, far, 2, ARG);
-	/* what the connection manager says finds room */
+	/* events of the connection manager are still delivered */
 	ck_ok(raw_resolve(ch, id, ip4(9)));
 	expect_written(ch, id, 1, 0);
 	expect_written(ch, id, 1, 1);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * client N: N WRITEs of a QP to itself, by a program that looks at what each
- * verb returns.  Its name, by a link, is what prog= means.
+ * client N: post N WRITEs to a QP that is connected to itself, and check the
+ * result of each verbs call.  The tests run it through a symbolic link, whose
+ * name is what prog= matches.
  */
 #include <infiniband/verbs.h>
 #include <stdio.h>
@@ -63,7 +64,7 @@ static void connect_itself(struct ibv_qp *qp)
 	     "RTS");
 }
 
-/* An empty WRITE needs no rkey. */
+/* The WRITE is empty, so it needs no rkey. */
 static void write_once(struct ibv_qp *qp, struct ibv_cq *cq, struct ibv_mr *mr)
 {
 	struct ibv_sge sge = { (uintptr_t)buf, 0, mr->lkey };

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* What the tests of faults share.  Each test is a process of its own. */
+/*
+ * Common part of the tests of fault injection (URXE_FAULTS).  Each test runs
+ * in its own process.
+ */
 #pragma once
 
 #include <stdio.h>
@@ -9,13 +12,13 @@
 
 #include "types.h"
 
-/* Before the device is opened: what is to go wrong. */
+/* Set the rules.  They take effect when the device is opened. */
 static inline void fault(const char *rules)
 {
 	ck_ok(setenv("URXE_FAULTS", rules, 1));
 }
 
-/* How long a test looks that no event comes. */
+/* Check that no asynchronous event arrives within QUIET_MS. */
 static inline void expect_quiet(struct ibv_context *ctx)
 {
 	ck_assert(!fd_readable(ctx->async_fd, QUIET_MS));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Verbs that fail by a rule: which call, with what, and what they return. */
+/* Fault injection into verbs calls: which call fails, and what it returns */
 #include <sys/mman.h>
 #include <sys/wait.h>
 
@@ -21,6 +21,7 @@ static struct ibv_mr *reg(void)
 	return ibv_reg_mr(n.pd, n.buf, 64, IBV_ACCESS_LOCAL_WRITE);
 }
 
+/* nth=N fails the N-th call, and only that one. */
 START_TEST(nth_and_no_other)
 {
 	struct ibv_mr *mr[4];
@@ -41,7 +42,7 @@ START_TEST(nth_and_no_other)
 }
 END_TEST
 
-/* Which of `many` allocations of a PD fail: a bit for each. */
+/* Allocate @many PDs.  Return a mask of the calls that failed. */
 static unsigned int failing_pds(struct ibv_context *ctx, int many)
 {
 	unsigned int failed = 0;
@@ -63,7 +64,7 @@ static unsigned int failing_pds(struct ibv_context *ctx, int many)
 
 static const struct {
 	const char *rule;
-	unsigned int failed; /* of 8 */
+	unsigned int failed; /* mask of 8 calls */
 } whens[] = {
 	{ "ibv_alloc_pd:EAGAIN", 0xff },
 	{ "ibv_alloc_pd:times=2:EAGAIN", 0x03 },
@@ -81,6 +82,7 @@ static const struct {
 	{ "ibv_alloc_pd:prog=faults-calls:nth=1:EAGAIN", 0x01 },
 };
 
+/* nth, every, times, p, prog and wildcards select the calls that fail. */
 START_TEST(when)
 {
 	struct ibv_context *ctx;
@@ -92,7 +94,10 @@ START_TEST(when)
 }
 END_TEST
 
-/* What chance says in a process of its own; the seeds may be NULL. */
+/*
+ * failing_pds() in a new process.  @seed is URXE_FAULT_SEED and @adversary is
+ * URXE_ADVERSARY; NULL leaves them unset.
+ */
 static unsigned int chances_with(const char *rule, const char *seed,
 				 const char *adversary)
 {
@@ -116,7 +121,10 @@ static unsigned int chances_with(const char *rule, const char *seed,
 	return *failed;
 }
 
-/* All count; the first one strikes, and the others are not spent. */
+/*
+ * All rules count each call.  The first rule that matches determines the
+ * error, and the other matching rules do not use up their `times`.
+ */
 START_TEST(several_rules)
 {
 	static const int err[] = { 0, EIO, 0, EPERM, EAGAIN, EPERM, 0 };
@@ -143,6 +151,7 @@ static unsigned int chances(const char *seed)
 	return chances_with("ibv_alloc_pd:p=0.5:EAGAIN", seed, NULL);
 }
 
+/* Which calls fail with p= depends only on the seed and the rule. */
 START_TEST(by_chance_of_a_seed)
 {
 	const char *rule = "ibv_alloc_pd:p=0.5:EAGAIN";
@@ -154,11 +163,11 @@ START_TEST(by_chance_of_a_seed)
 	ck_assert_uint_eq(one, chances("1"));
 	ck_assert_uint_eq(two, chances("0x2"));
 	ck_assert_uint_eq(chances("010"), chances("10")); /* not octal */
-	/* in whose place stands the adversary's, or 0 */
+	/* the default is the adversary's seed, or else 0 */
 	ck_assert_uint_eq(chances_with(rule, NULL, "2,none"), two);
 	ck_assert_uint_eq(chances_with(rule, "1", "2,none"), one);
 	ck_assert_uint_eq(chances_with(rule, NULL, NULL), chances("0"));
-	/* whatever rules there are beside, the third is the third */
+	/* random numbers depend on the index of a rule, not on other rules */
 	ck_assert_uint_eq(
 		chances_with("ibv_alloc_pd:prog=a:EIO;ibv_alloc_mw:EIO;"
 			     "ibv_alloc_pd:p=0.5:EAGAIN", "1", NULL),
@@ -167,6 +176,10 @@ START_TEST(by_chance_of_a_seed)
 }
 END_TEST
 
+/*
+ * A verb that returns int returns the errno value and sets errno.  The object
+ * is unchanged.
+ */
 START_TEST(an_int_verb_returns_it)
 {
 	struct ibv_cq *cq;
@@ -177,7 +190,7 @@ START_TEST(an_int_verb_returns_it)
 	errno = 0;
 	ck_assert_int_eq(ibv_destroy_cq(cq), EBUSY);
 	ck_assert_int_eq(errno, EBUSY);
-	ck_ok(ibv_destroy_cq(cq)); /* it was not touched */
+	ck_ok(ibv_destroy_cq(cq)); /* it was not destroyed */
 	ck_assert_int_eq(qp_to(n.qp, IBV_QPS_ERR), EIO);
 	ck_assert_int_eq(qp_state(n.qp), IBV_QPS_RESET);
 	ck_ok(qp_to(n.qp, IBV_QPS_ERR));
@@ -185,6 +198,10 @@ START_TEST(an_int_verb_returns_it)
 }
 END_TEST
 
+/*
+ * A failing post stores the first WR in *bad_wr, and posts none
+ * (ibv_post_send(3)).
+ */
 START_TEST(a_post_names_the_wr)
 {
 	struct ibv_send_wr wr[2] = { { .wr_id = 1, .next = &wr[1] },
@@ -212,13 +229,17 @@ START_TEST(a_post_names_the_wr)
 	ck_assert_int_eq(ibv_post_recv(d.a.qp, &recv, &bad_recv), EIO);
 	ck_assert_ptr_eq(bad_recv, &recv);
 	ck_ok(ibv_post_recv(d.a.qp, &recv, &bad_recv));
-	ck_ok(ibv_post_send(d.a.qp, wr, &bad)); /* all goes on */
+	ck_ok(ibv_post_send(d.a.qp, wr, &bad)); /* later calls succeed */
 	expect_ok(d.a.scq, 1, IBV_WC_RDMA_WRITE);
 	duo_close(&d);
 }
 END_TEST
 
-/* What the provider is asked for has the name. */
+/*
+ * A rule names an operation of the provider.  ibv_reg_mr_iova is ibv_reg_mr,
+ * and ibv_query_device is ibv_query_device_ex; but ibv_create_qp and
+ * ibv_create_qp_ex are distinct.
+ */
 START_TEST(names)
 {
 	struct ibv_qp_init_attr_ex attr = {
@@ -253,6 +274,7 @@ START_TEST(names)
 }
 END_TEST
 
+/* type= restricts a rule to QPs of that type. */
 START_TEST(of_a_type_of_qp)
 {
 	struct ibv_recv_wr wr = { .wr_id = 1 }, *bad;
@@ -269,6 +291,10 @@ START_TEST(of_a_type_of_qp)
 }
 END_TEST
 
+/*
+ * ibv_poll_cq fails with a negative value, ibv_req_notify_cq with an errno
+ * value.
+ */
 START_TEST(polling_and_arming)
 {
 	struct opts o = default_opts();
@@ -286,6 +312,7 @@ START_TEST(polling_and_arming)
 }
 END_TEST
 
+/* If ibv_wr_complete fails, none of the WRs of the batch is posted. */
 START_TEST(the_builders)
 {
 	struct ibv_qp_init_attr_ex attr = {
@@ -335,6 +362,7 @@ static struct ibv_context *try_open(void)
 	return ctx;
 }
 
+/* ibv_open_device fails with the errno value of the rule. */
 START_TEST(opening_the_device)
 {
 	fault("ibv_open_device:nth=1:EMFILE");
@@ -349,7 +377,7 @@ static const char *const wrong[] = {
 	"wr:nth=x:RETRY_EXC_ERR", "process:ms=5:nth=2:KILL",
 };
 
-/* Who made a mistake by hand is told of the word. */
+/* An invalid rule is reported with the word that is wrong. */
 START_TEST(a_rule_that_is_wrong)
 {
 	static const char *const named[] = { "\"nth=5\"", "\"ibv_frobnicate\"",
@@ -374,6 +402,7 @@ START_TEST(a_rule_that_is_wrong)
 }
 END_TEST
 
+/* URXE_LOG=1 logs each injected fault with its rule. */
 START_TEST(it_says_that_it_was_a_fault)
 {
 	const char *rule = "ibv_alloc_pd:nth=1:EAGAIN";
@@ -399,7 +428,7 @@ START_TEST(it_says_that_it_was_a_fault)
 }
 END_TEST
 
-/* The child of a fork begins to count at 1. */
+/* A child of fork() starts to count at 1. */
 START_TEST(a_child_counts_for_itself)
 {
 	unsigned int *failed = shared_page();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Events, the port and the process by a rule, at a moment. */
+/* Fault injection: asynchronous events, port states and process faults */
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -18,7 +18,7 @@ static void open_duo(const char *rules, enum where where)
 	duo_open(&d, where, MEM_HEAP, MEM_HEAP, &o);
 }
 
-/* Whatever it is about. */
+/* Check the type of the next event, but not its element. */
 static void expect_event(struct ibv_context *ctx, enum ibv_event_type type)
 {
 	ck_assert_int_eq(wait_async(ctx, true).event_type, type);
@@ -30,6 +30,10 @@ static void write_one(uint64_t wr_id)
 	expect_ok(d.a.scq, wr_id, IBV_WC_RDMA_WRITE);
 }
 
+/*
+ * A QP event occurs after the N-th posted or completed WR.  Fatal events move
+ * the QP to ERR and flush it; the peer stays in RTS.
+ */
 START_TEST(a_qp_after_its_nth_post)
 {
 	static const struct {
@@ -63,7 +67,7 @@ START_TEST(a_qp_after_its_nth_post)
 }
 END_TEST
 
-/* It is b who posts receives. */
+/* A rule with at=recv strikes the QP for which receives are posted: b's. */
 START_TEST(a_qp_of_the_peer)
 {
 	open_duo("qp:at=recv:nth=2:QP_FATAL", TWO_PROCESSES);
@@ -78,6 +82,7 @@ START_TEST(a_qp_of_the_peer)
 }
 END_TEST
 
+/* With ms=, the event occurs on each QP of the type. */
 START_TEST(a_qp_after_a_time)
 {
 	open_duo("qp:ms=40:type=RC:QP_FATAL", SAME_CONTEXT);
@@ -88,6 +93,9 @@ START_TEST(a_qp_after_a_time)
 }
 END_TEST
 
+/*
+ * CQ_ERR occurs after the N-th CQE is polled, and there are no further CQEs.
+ */
 START_TEST(a_cq)
 {
 	open_duo("cq:nth=2:CQ_ERR", TWO_PROCESSES);
@@ -95,7 +103,7 @@ START_TEST(a_cq)
 	expect_quiet(d.a.ctx);
 	write_one(2);
 	expect_async(d.a.ctx, IBV_EVENT_CQ_ERR, d.a.scq);
-	/* there is no completion any more, and so the QP ends, too */
+	/* a QP that needs a completion in this CQ breaks, too */
 	ck_ok(post(&d, IBV_WR_RDMA_WRITE, 3, 0, 8, 0, 0));
 	expect_async(d.a.ctx, IBV_EVENT_QP_FATAL, d.a.qp);
 	expect_none(d.a.scq, QUIET_MS);
@@ -103,6 +111,10 @@ START_TEST(a_cq)
 }
 END_TEST
 
+/*
+ * SRQ events occur after the N-th posted receive.  SRQ_LIMIT_REACHED disarms
+ * the limit (ibv_modify_srq(3)).
+ */
 START_TEST(an_srq)
 {
 	static const struct {
@@ -134,7 +146,7 @@ START_TEST(an_srq)
 }
 END_TEST
 
-/* Those that change nothing. */
+/* Events that do not change the state of an object */
 START_TEST(news)
 {
 	static const struct {
@@ -168,7 +180,7 @@ START_TEST(news)
 }
 END_TEST
 
-/* All there are, and no others. */
+/* A rule with ms= strikes all objects that it matches, and no others. */
 START_TEST(objects_after_a_time)
 {
 	struct opts o = default_opts();
@@ -177,7 +189,7 @@ START_TEST(objects_after_a_time)
 	int i, of_cq = 0, of_srq = 0;
 
 	fault("cq:ms=150:CQ_ERR;srq:ms=150:SRQ_ERR;qp:ms=150:type=UD:QP_FATAL");
-	node_open(&n, NULL, MEM_HEAP, &o); /* two CQs, and a QP of RC */
+	node_open(&n, NULL, MEM_HEAP, &o); /* two CQs, and an RC QP */
 	srq = make_srq(&n, 8, 1);
 	for (i = 0; i < 3; i++)
 		switch (wait_async(n.ctx, true).event_type) {
@@ -196,7 +208,7 @@ START_TEST(objects_after_a_time)
 }
 END_TEST
 
-/* The CQ of several QPs: each learns of it when it wants a completion. */
+/* A CQ error breaks each QP of the CQ when the QP needs a completion. */
 START_TEST(a_shared_cq)
 {
 	struct ibv_send_wr wr = { .opcode = IBV_WR_RDMA_WRITE,
@@ -261,7 +273,7 @@ static bool is_stopped(pid_t pid)
 	return state == 'T';
 }
 
-/* Whatever the order of the text. */
+/* Rules with ms= strike in the order of their times, not of their text. */
 START_TEST(the_earliest_first)
 {
 	pid_t pid, self = getpid();
@@ -279,7 +291,7 @@ START_TEST(the_earliest_first)
 		kill(self, SIGCONT);
 		_exit(0);
 	}
-	ck_ok(raise(SIGSTOP)); /* both are due afterwards */
+	ck_ok(raise(SIGSTOP)); /* stopped until both are due */
 	ck_ok(reap_child(pid));
 	expect_event(n.ctx, IBV_EVENT_LID_CHANGE);
 	expect_event(n.ctx, IBV_EVENT_SM_CHANGE);
@@ -287,7 +299,10 @@ START_TEST(the_earliest_first)
 }
 END_TEST
 
-/* In a child of one that has met its fault: it meets its own. */
+/*
+ * Fork a child that opens the device and calls @fn.  The parent may have had
+ * its fault already.
+ */
 static pid_t child_begin(void (*fn)(void))
 {
 	pid_t pid = fork();
@@ -311,7 +326,7 @@ static void expect_both_qps(void)
 	expect_event(d.a.ctx, IBV_EVENT_QP_FATAL);
 }
 
-/* What is the parent's does not meet it again. */
+/* A child has its own timers, and its faults do not affect the parent. */
 START_TEST(a_child_has_its_own_time)
 {
 	open_duo("qp:ms=150:type=RC:QP_FATAL", SAME_CONTEXT);
@@ -336,6 +351,7 @@ static void expect_down_and_up(void)
 	}
 }
 
+/* DOWN rules also apply to the port of a child. */
 START_TEST(a_child_has_its_own_port)
 {
 	open_duo("port:at=post:DOWN=30", SAME_CONTEXT);
@@ -345,7 +361,10 @@ START_TEST(a_child_has_its_own_port)
 }
 END_TEST
 
-/* Both see it, and what is posted meanwhile arrives after it. */
+/*
+ * Both processes see that the port is down.  What is posted meanwhile arrives
+ * when the port is active again.
+ */
 START_TEST(a_port_is_down_for_a_while)
 {
 	int type = IBV_EVENT_PORT_ERR;
@@ -365,6 +384,10 @@ START_TEST(a_port_is_down_for_a_while)
 }
 END_TEST
 
+/*
+ * Port events with ms= occur after the given time.  DOWN lasts for the given
+ * time.
+ */
 START_TEST(a_port_after_a_time)
 {
 	double before = now_ms();
@@ -379,7 +402,10 @@ START_TEST(a_port_after_a_time)
 }
 END_TEST
 
-/* Who closes the device, or ends, leaves the port as it was. */
+/*
+ * A port that is down becomes active if the process closes the device or
+ * exits.
+ */
 START_TEST(a_port_does_not_stay_down)
 {
 	struct opts o = default_opts();
@@ -405,6 +431,10 @@ START_TEST(a_port_does_not_stay_down)
 }
 END_TEST
 
+/*
+ * After DEVICE_FATAL, WRs are flushed and verbs calls fail with EIO, but
+ * objects can be destroyed.
+ */
 START_TEST(a_device)
 {
 	open_duo("device:nth=2:DEVICE_FATAL", TWO_PROCESSES);
@@ -417,13 +447,16 @@ START_TEST(a_device)
 	ck_errno(ibv_alloc_pd(d.a.ctx), EIO);
 	ck_errno(ibv_reg_mr(d.a.pd, d.a.buf, 8, 0), EIO);
 	ck_errno(ibv_open_device(d.a.ctx->device), EIO);
-	/* b has the device still, and a can let all go */
+	/* b still has the device, and a can destroy its objects */
 	ck_assert_int_eq(b_state(&d), IBV_QPS_RTS);
 	duo_close(&d);
 }
 END_TEST
 
-/* A child that does `many` WRITEs to itself and counts what it got. */
+/*
+ * Progress of a child that posts WRITEs to itself: WRs posted, and
+ * completions polled
+ */
 struct work {
 	_Atomic int begun, got;
 };
@@ -460,6 +493,10 @@ static pid_t work_begin(struct work *w, int many)
 	return pid;
 }
 
+/*
+ * KILL terminates the process at the N-th post or completion, if prog=
+ * matches.
+ */
 START_TEST(a_process_dies)
 {
 	static const struct {
@@ -481,6 +518,7 @@ START_TEST(a_process_dies)
 }
 END_TEST
 
+/* STOP stops the process.  It proceeds after SIGCONT. */
 START_TEST(a_process_stops)
 {
 	struct work *w = shared_page();
@@ -498,7 +536,7 @@ START_TEST(a_process_stops)
 }
 END_TEST
 
-/* b, as soon as it has stopped, is of no consequence for a. */
+/* When b has stopped, a's operations still complete. */
 static void *while_stopped(void *arg)
 {
 	siginfo_t info;
@@ -520,6 +558,7 @@ static void *while_stopped(void *arg)
 	return NULL;
 }
 
+/* A peer that is stopped does not affect transfers from and to its memory. */
 START_TEST(a_peer_stops)
 {
 	pthread_t t;
@@ -527,7 +566,7 @@ START_TEST(a_peer_stops)
 	open_duo("process:at=recv:nth=2:STOP", TWO_PROCESSES);
 	ck_ok(pthread_create(&t, NULL, while_stopped, NULL));
 	b_recv(&d, 1, 0, 64);
-	b_recv(&d, 2, 0, 64); /* until it goes on */
+	b_recv(&d, 2, 0, 64); /* returns when the process is continued */
 	ck_ok(pthread_join(t, NULL));
 	ck_assert_int_eq(b_wait_recv(&d).wr_id, 1);
 	ck_assert_int_eq(b_wait_recv(&d).wr_id, 2);
@@ -535,6 +574,7 @@ START_TEST(a_peer_stops)
 }
 END_TEST
 
+/* SLEEP delays the thread by the given number of milliseconds. */
 START_TEST(a_thread_sleeps)
 {
 	double before;

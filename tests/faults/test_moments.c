@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* What is counted for events, and whom they befall then. */
+/* Fault injection: what a rule counts, and which objects it affects */
 #include <fcntl.h>
 #include <pthread.h>
 
@@ -30,7 +30,7 @@ static void expect_event(struct ibv_context *ctx, enum ibv_event_type type)
 	ck_assert_int_eq(wait_async(ctx, true).event_type, type);
 }
 
-/* A receive of an SRQ is none of a QP, nor of its CQ. */
+/* A receive that is posted to an SRQ does not count for a QP or its CQ. */
 START_TEST(receives_of_an_srq)
 {
 	struct ibv_srq *srq;
@@ -44,7 +44,7 @@ START_TEST(receives_of_an_srq)
 	ck_assert_int_eq(qp_state(n.qp), IBV_QPS_INIT);
 	ck_ok(post_recv(&n, 3, 0, 8));
 	expect_async(n.ctx, IBV_EVENT_QP_FATAL, n.qp);
-	expect_event(n.ctx, IBV_EVENT_LID_CHANGE); /* which is of no object */
+	expect_event(n.ctx, IBV_EVENT_LID_CHANGE); /* of the port */
 	ck_ok(post_recv(&n, 4, 0, 8));
 	expect_async(n.ctx, IBV_EVENT_CQ_ERR, n.rcq);
 	ck_ok(ibv_destroy_srq(srq));
@@ -52,7 +52,7 @@ START_TEST(receives_of_an_srq)
 }
 END_TEST
 
-/* And that of a QP is none of an SRQ. */
+/* A receive that is posted to a QP does not count for an SRQ. */
 START_TEST(receives_of_a_qp)
 {
 	struct ibv_srq *srq, *other;
@@ -80,7 +80,10 @@ static unsigned int poll_all(void)
 	return ibv_poll_cq(d.a.scq, MANY, wc);
 }
 
-/* Each of those that one call polls, posts or receives. */
+/*
+ * Each WR of a list counts, each receive of a list, and each CQE that one
+ * call polls.
+ */
 START_TEST(many_in_one_call)
 {
 	static const char *const at[] = { "post", "recv", "completion" };
@@ -112,7 +115,7 @@ START_TEST(many_in_one_call)
 }
 END_TEST
 
-/* A QP whose WRs are built, and a CQ that is read, by calls of its own. */
+/* Create a QP for the ibv_wr_* calls and a CQ for ibv_start_poll. */
 static void extended(struct ibv_cq_ex **cq, struct ibv_qp_ex **ex)
 {
 	struct ibv_cq_init_attr_ex cq_attr = { .cqe = 64 };
@@ -156,7 +159,7 @@ static void build(struct ibv_qp_ex *ex, unsigned int many)
 	ck_ok(ibv_wr_complete(ex));
 }
 
-/* How many there were, and how they ended. */
+/* Poll a batch.  Store the status of each CQE, and return their number. */
 static unsigned int iterate(struct ibv_cq_ex *cq, enum ibv_wc_status *status)
 {
 	struct ibv_poll_cq_attr attr = { 0 };
@@ -179,6 +182,7 @@ static void extended_close(struct ibv_cq_ex *cq)
 	node_close(&n);
 }
 
+/* WRs of the ibv_wr_* calls and CQEs of ibv_next_poll count one by one. */
 START_TEST(built_and_iterated)
 {
 	static const struct {
@@ -208,7 +212,9 @@ START_TEST(built_and_iterated)
 }
 END_TEST
 
-/* A WR in the middle of what was built, and the event in the middle of a poll.
+/*
+ * A rule can break a WR in the middle of a batch that the ibv_wr_* calls
+ * built, or strike in the middle of a batch of ibv_next_poll.
  */
 START_TEST(built_and_broken)
 {
@@ -236,7 +242,7 @@ START_TEST(built_and_broken)
 }
 END_TEST
 
-/* The binding of a window is a WR, too, by whatever call. */
+/* A bind of a memory window by ibv_bind_mw counts as a posted WR. */
 START_TEST(a_window_is_posted)
 {
 	struct ibv_mw_bind bind = { .wr_id = 1,
@@ -266,7 +272,10 @@ START_TEST(a_window_is_posted)
 }
 END_TEST
 
-/* The device and its port are one, however often it was opened. */
+/*
+ * All contexts of a process share the device and its port: each gets the
+ * event.
+ */
 START_TEST(a_device_that_is_open_twice)
 {
 	struct ibv_port_attr attr;
@@ -283,7 +292,7 @@ START_TEST(a_device_that_is_open_twice)
 	expect_event(d.a.ctx, IBV_EVENT_DEVICE_FATAL);
 	expect_event(d.b.ctx, IBV_EVENT_DEVICE_FATAL);
 	expect(d.b.rcq, 9, IBV_WC_WR_FLUSH_ERR);
-	/* what is posted is flushed, and what is asked fails */
+	/* WRs are flushed, and verbs calls fail */
 	ck_ok(post(&d, IBV_WR_RDMA_WRITE, 3, 0, 8, 0, 0));
 	expect(d.a.scq, 3, IBV_WC_WR_FLUSH_ERR);
 	ck_assert_int_eq(ibv_query_port(d.b.ctx, 1, &attr), EIO);
@@ -294,7 +303,7 @@ START_TEST(a_device_that_is_open_twice)
 }
 END_TEST
 
-/* A shorter time does not end a longer one. */
+/* A second, shorter DOWN does not shorten the first one. */
 START_TEST(down_twice)
 {
 	double before;
@@ -329,7 +338,7 @@ static void *alloc_many(void *arg)
 	return (void *)failed;
 }
 
-/* As many as are said, whoever they meet. */
+/* nth, every and times apply to all threads of the process together. */
 START_TEST(threads_count_together)
 {
 	static const struct {
@@ -363,7 +372,10 @@ END_TEST
 #define ROUNDS 40
 #define BURST 8
 
-/* A QP to itself, that may break at any time: what was posted completes. */
+/*
+ * Use a QP that is connected to itself and may break at any time.  Each
+ * posted WR completes.
+ */
 static void qp_live(struct ibv_context *ctx)
 {
 	struct opts o = default_opts();
@@ -407,8 +419,9 @@ static void *live(void *ctx)
 }
 
 /*
- * QPs that come and go, while rules strike them, each other, and the port.  The
- * reader does not block: an event that was there a moment ago goes with its QP.
+ * Threads create and destroy QPs.  Rules break these QPs and make the port go
+ * down.  The reader of events does not block: an event disappears if its QP
+ * is destroyed between poll(2) and ibv_get_async_event.
  */
 START_TEST(threads_under_fire)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Work requests that end with an error by a rule, seen from both ends. */
+/* Fault injection: WRs that complete with an error, as seen by both ends */
 #define _GNU_SOURCE
 #include "faults.h"
 #include "xrc.h"
@@ -14,6 +14,10 @@ static void open_duo(const char *rules, enum where where)
 	duo_open(&d, where, MEM_HEAP, MEM_HEAP, &o);
 }
 
+/*
+ * The N-th matching WR fails: it is not executed, later WRs are flushed, and
+ * the peer stays in RTS.
+ */
 START_TEST(nth_and_no_other)
 {
 	open_duo("wr:op=RDMA_WRITE:nth=3:RETRY_EXC_ERR", _i);
@@ -34,7 +38,7 @@ START_TEST(nth_and_no_other)
 	expect(d.a.scq, 5, IBV_WC_WR_FLUSH_ERR);
 	expect(d.a.rcq, 6, IBV_WC_WR_FLUSH_ERR);
 	ck_assert_int_eq(qp_state(d.a.qp), IBV_QPS_ERR);
-	/* b never heard of it */
+	/* WRs 4 and 5 had no effect at b */
 	ck_assert(b_has(&d, 0, 64, 1));
 	ck_assert(b_has(&d, 256, 64, 3));
 	ck_assert_int_eq(b_state(&d), IBV_QPS_RTS);
@@ -48,13 +52,16 @@ END_TEST
 
 #define UNHEARD 0, IBV_QPS_RTS
 
-/* How a SEND ends, and its receive (0: it stays), and b's QP. */
+/*
+ * Status of the WR, status of b's receive (0: none completes), state of b's
+ * QP, and event at b
+ */
 static const struct {
 	const char *rule;
 	enum ibv_wr_opcode op;
 	enum ibv_wc_status status, receive;
 	enum ibv_qp_state state;
-	int event; /* of b; 0: none */
+	int event; /* -1: none */
 } ends[] = {
 	{ "wr:LOC_LEN_ERR", IBV_WR_SEND, IBV_WC_LOC_LEN_ERR, UNHEARD, -1 },
 	{ "wr:LOC_QP_OP_ERR", IBV_WR_SEND, IBV_WC_LOC_QP_OP_ERR, UNHEARD, -1 },
@@ -81,6 +88,10 @@ static const struct {
 };
 #define COUNT(of) (int)(sizeof(of) / sizeof(*(of)))
 
+/*
+ * Each completion status has the effects on both ends that a real error with
+ * that status has.
+ */
 START_TEST(both_ends)
 {
 	struct ibv_wc wc;
@@ -109,8 +120,9 @@ START_TEST(both_ends)
 END_TEST
 
 /*
- * Under the adversary what was posted before is still on its way: it arrives,
- * and then the other end refuses; what was posted behind does not.
+ * Under the adversary the WRs that were posted earlier are still outstanding.
+ * They complete successfully.  Only then does the faulty WR fail, and WRs
+ * posted after it are flushed.
  */
 START_TEST(those_before_are_served)
 {
@@ -146,6 +158,7 @@ START_TEST(those_before_are_served)
 }
 END_TEST
 
+/* op= and wr_id= restrict a rule to matching WRs. */
 START_TEST(by_wr_id_and_opcodes)
 {
 	open_duo("wr:op=SEND,RDMA_READ:wr_id=0x22:LOC_PROT_ERR", SAME_CONTEXT);
@@ -153,14 +166,16 @@ START_TEST(by_wr_id_and_opcodes)
 	expect_ok(d.a.scq, 0x22, IBV_WC_RDMA_WRITE);
 	ck_ok(post(&d, IBV_WR_RDMA_READ, 0x21, 0, 8, 0, 0));
 	expect_ok(d.a.scq, 0x21, IBV_WC_RDMA_READ);
-	/* a completion though it was not asked for */
+	/* an unsignaled WR that fails has a completion */
 	ck_ok(post_unsignaled(&d, IBV_WR_RDMA_READ, 0x22, 0, 8, 0, 0));
 	expect(d.a.scq, 0x22, IBV_WC_LOC_PROT_ERR);
 	duo_close(&d);
 }
 END_TEST
 
-/* What waits for a receive is one WR, however often it is tried. */
+/*
+ * A SEND that waits for a receive counts once, however often it is retried.
+ */
 START_TEST(a_retry_is_not_counted)
 {
 	open_duo("wr:nth=2:LOC_PROT_ERR", _i);
@@ -174,7 +189,7 @@ START_TEST(a_retry_is_not_counted)
 }
 END_TEST
 
-/* The receive that is to fail must be there. */
+/* An error that consumes a receive occurs only when a receive is posted. */
 START_TEST(a_refusal_waits_for_its_receive)
 {
 	open_duo("wr:nth=1:REM_OP_ERR", _i);
@@ -187,7 +202,7 @@ START_TEST(a_refusal_waits_for_its_receive)
 }
 END_TEST
 
-/* Also if others were in flight when its turn came. */
+/* The same if other WRs are outstanding when the SEND is started. */
 START_TEST(a_late_refusal_waits_for_its_receive)
 {
 	char seed[32];
@@ -213,7 +228,10 @@ START_TEST(a_late_refusal_waits_for_its_receive)
 }
 END_TEST
 
-/* Counted is what is begun: not what waits in SQD, or is flushed in ERR. */
+/*
+ * A WR counts when it is started.  A WR that waits in SQD or is flushed in
+ * ERR does not count.
+ */
 START_TEST(states)
 {
 	open_duo("wr:nth=2:LOC_PROT_ERR;wr:nth=3:LOC_LEN_ERR", _i);
@@ -229,7 +247,7 @@ START_TEST(states)
 	duo_renew(&d);
 	ck_ok(post(&d, IBV_WR_RDMA_WRITE, 4, 0, 64, 0, 0));
 	expect(d.a.scq, 4, IBV_WC_LOC_LEN_ERR);
-	/* and the same QP after RESET */
+	/* the same QP after RESET */
 	ck_ok(qp_to(d.a.qp, IBV_QPS_RESET));
 	node_connect(&d.a, &d.at_b);
 	ck_ok(post(&d, IBV_WR_RDMA_WRITE, 5, 0, 64, 0, 0));
@@ -238,13 +256,13 @@ START_TEST(states)
 }
 END_TEST
 
-/* A target in b, its domain, and an SRQ with two receives. */
+/* An XRC target QP in b, its domain, and an SRQ with two receives */
 struct target {
 	struct ibv_xrcd *xrcd;
 	struct ibv_srq *srq;
 };
 
-/* What a must know of it. */
+/* What a needs to connect to the target */
 struct target_addr {
 	struct addr at;
 	uint32_t srqn;
@@ -309,7 +327,10 @@ static uint32_t open_target_of(enum where where)
 	return ta.srqn;
 }
 
-/* The second WR: how it ends, how a receive does, the target's state, event. */
+/*
+ * Fate of the second WR: its status, status of a receive (0: none completes),
+ * state of the target QP, and event at b (-1: none)
+ */
 static const struct {
 	const char *rule;
 	enum ibv_wr_opcode op;
@@ -334,6 +355,9 @@ static const struct {
 	  UNHEARD, -1 },
 };
 
+/*
+ * The same for XRC: the WR fails, and the error is visible at the target QP.
+ */
 START_TEST(xrc)
 {
 	const enum ibv_wr_opcode op = xrc_ends[_i / 2].op;
@@ -368,6 +392,10 @@ START_TEST(xrc)
 }
 END_TEST
 
+/*
+ * A completion error on the send queue of a UD QP moves it to SQE (IB
+ * 10.3.1).
+ */
 START_TEST(an_unreliable_qp_goes_on_receiving)
 {
 	struct opts o = default_opts();
@@ -387,6 +415,10 @@ START_TEST(an_unreliable_qp_goes_on_receiving)
 }
 END_TEST
 
+/*
+ * A completion error on the send queue of a UC QP moves it to SQE (IB
+ * 10.3.1).  Receives stay posted, and the QP can return to RTS.
+ */
 START_TEST(a_uc_qp_goes_on_receiving)
 {
 	open_duo("wr:type=UC:op=SEND:nth=2:LOC_PROT_ERR", _i);
@@ -411,6 +443,10 @@ START_TEST(a_uc_qp_goes_on_receiving)
 }
 END_TEST
 
+/*
+ * A bind completes with IBV_WC_MW_BIND_ERR.  Other WRs do not match this
+ * status.
+ */
 START_TEST(a_window_is_not_bound)
 {
 	struct ibv_mw_bind bind = { .wr_id = 1,
@@ -421,7 +457,7 @@ START_TEST(a_window_is_not_bound)
 	o.mr_access |= IBV_ACCESS_MW_BIND;
 	fault("wr:nth=1:MW_BIND_ERR");
 	duo_open(&d, SAME_CONTEXT, MEM_HEAP, MEM_HEAP, &o);
-	ck_ok(post(&d, IBV_WR_RDMA_WRITE, 7, 0, 8, 0, 0)); /* cannot end so */
+	ck_ok(post(&d, IBV_WR_RDMA_WRITE, 7, 0, 8, 0, 0)); /* no match */
 	expect_ok(d.a.scq, 7, IBV_WC_RDMA_WRITE);
 	mw = ibv_alloc_mw(d.a.pd, IBV_MW_TYPE_1);
 	ck_nonnull(mw);
@@ -436,6 +472,7 @@ START_TEST(a_window_is_not_bound)
 }
 END_TEST
 
+/* A local invalidate completes with IBV_WC_MW_BIND_ERR. */
 START_TEST(a_key_is_not_ended)
 {
 	struct ibv_send_wr wr = { .wr_id = 2, .opcode = IBV_WR_LOCAL_INV };
@@ -451,7 +488,7 @@ START_TEST(a_key_is_not_ended)
 }
 END_TEST
 
-/* As without a rule, whatever else there is. */
+/* WRs that no rule matches complete as without rules. */
 START_TEST(what_no_rule_is_about)
 {
 	uint32_t i;

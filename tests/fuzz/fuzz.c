@@ -1,14 +1,25 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * fuzz URXE TRAFFIC: two processes at work (traffic.c) while what they share
- * is damaged: random words, flipped bits, files cut short and removed.
- * Nobody may crash, no verb may hang, no sanitizer may say a word.  Only a
- * file that was cut short may cost its users their lives (SIGBUS), and where
- * files were damaged the next program has to find a fabric that works.
+ * fuzz [-lvk] [-s SEED] [-n ROUNDS] [-t SECONDS] [-r REGION] URXE TRAFFIC
  *
- * Each round has a seed of its own and a fabric of its own.  -s SEED begins
- * with a seed, -n N ends after N rounds, -t SECONDS after that time, -r NAME
- * damages only that region (-l lists them).
+ * Run two processes with traffic (traffic.c) and meanwhile damage the shared
+ * files of their fabric: random words, flipped bits, forged events, truncated
+ * and removed files.
+ *
+ * A round fails if a process crashes, a verb hangs, or a sanitizer reports an
+ * error.  Only a truncated file may kill its users, by SIGBUS.  After files
+ * were truncated or removed, the next program must get a working fabric.
+ *
+ * Each round has its own seed and fabric.  A failure is reported with the
+ * seed and the region, and ends the program.
+ *
+ *	-s SEED		seed of the first round; each next round adds 1
+ *	-n ROUNDS	end after that many rounds
+ *	-t SECONDS	end after that time; default $URXE_FUZZ_SECONDS or 10
+ *	-r REGION	damage this region only
+ *	-l		list the regions
+ *	-v		log the changes
+ *	-k		continue after a failed round
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -29,10 +40,10 @@
 #include "shared/layout.h"
 
 #define TRAFFIC_MS 150
-#define HANG_MS 60000 /* only a hang takes so long */
+#define HANG_MS 60000 /* only a hang takes longer */
 
 static const char *urxe, *traffic, *only;
-static char dir[300]; /* the fabric's */
+static char dir[300]; /* directory of the fabric */
 
 static int64_t now_ms(void)
 {
@@ -44,7 +55,10 @@ static int64_t now_ms(void)
 
 /* ------------------------------------------------------------ targets */
 
-/* A round's files, open for writing; a mapping could raise SIGBUS. */
+/*
+ * Files of the fabric of a round: the device file and two arenas.  They are
+ * accessed by pread(2) and pwrite(2), since a mapping could raise SIGBUS.
+ */
 struct target {
 	struct dice dice;
 	int dir, device, arena[2];
@@ -61,7 +75,10 @@ static uint32_t old_word(int fd, uint64_t at)
 	return w;
 }
 
-/* What stands there instead from now on. */
+/*
+ * Return the new value of a damaged word: random, a flipped bit, a small
+ * difference, or a boundary value.
+ */
 static uint32_t new_word(struct dice *d, uint32_t old)
 {
 	static const uint32_t edges[] = { 0, 1, 2, 63, 64, 512, 4096,
@@ -80,6 +97,7 @@ static uint32_t new_word(struct dice *d, uint32_t old)
 	}
 }
 
+/* Damage one word in the len bytes from `from` on. */
 static void damage(struct target *t, int fd, uint64_t from, uint64_t len)
 {
 	uint64_t at = (from + roll(&t->dice, (uint32_t)(len / 4)) * 4ull);
@@ -102,7 +120,7 @@ static int any_arena(struct target *t)
 	return t->arena[roll(&t->dice, 2)];
 }
 
-/* Of the first n of an array, one. */
+/* Offset of a random one of the first n entries of an array. */
 #define ONE(t, type, field, n)                         \
 	(offsetof(struct type, field) +                \
 	 roll(&(t)->dice, n) * SIZE_OF(type, field[0]))
@@ -126,8 +144,9 @@ static void damage_srqs(struct target *t)
 }
 
 /*
- * Where a key's bytes are cannot be told from where they are not: that is
- * left alone, and so is the process that has them.
+ * Key table entries, except `iova`, `length`, `va` and the process id.  A
+ * wrong address cannot be told from a right one, so a peer would then write
+ * to arbitrary memory of the program.
  */
 static void damage_keys(struct target *t)
 {
@@ -141,7 +160,7 @@ static void damage_keys(struct target *t)
 	       sizeof(struct urxe_file));
 }
 
-/* Rings of CQs and receive queues: the heap, where it is in use. */
+/* Rings of CQs and receive queues: pages of the heap that are in use. */
 static void damage_rings(struct target *t)
 {
 	uint64_t page, word = 0;
@@ -235,7 +254,7 @@ static void damage_processes(struct target *t)
 	damage(t, t->device, DEV(process_next), 4);
 }
 
-/* Events that their owner has to write. */
+/* Queued async events (kept_event.h). */
 static void damage_kept(struct target *t)
 {
 	damage(t, any_arena(t), ONE(t, urxe_arena, kept, 4),
@@ -256,7 +275,10 @@ static void damage_memory(struct target *t)
 
 /* ------------------------------------------------------------ files */
 
-/* One of the files in a directory of the fabric, "" for itself. */
+/*
+ * Select a random file in a directory of the fabric; sub is "." for its top.
+ * @path is relative to it.  Returns false if there is none.
+ */
 static bool any_file(struct target *t, const char *sub, char *path, size_t len)
 {
 	struct dirent *de;
@@ -284,7 +306,7 @@ static void say(const char *what, const char *path)
 		fprintf(stderr, "%s %s\n", what, path);
 }
 
-/* Events that nobody raised. */
+/* Write a forged event to a FIFO. */
 static void send_events(struct target *t)
 {
 	uint64_t rec[2] = { roll64(&t->dice), roll(&t->dice, 24) };
@@ -342,8 +364,8 @@ static void cut_file(struct target *t)
 static const struct region {
 	const char *name;
 	void (*damage)(struct target *t);
-	bool files; /* the next program must find a fabric that works */
-	bool bus; /* SIGBUS may be */
+	bool files; /* the next program must get a working fabric */
+	bool bus; /* SIGBUS is allowed */
 } regions[] = {
 	{ .name = "cqs", .damage = damage_cqs },
 	{ .name = "qps", .damage = damage_qps },
@@ -378,7 +400,7 @@ static const struct region *pick(struct dice *d)
 
 struct worker {
 	pid_t pid;
-	int out; /* a byte comes when it is connected */
+	int out; /* receives a byte when both ends are connected */
 };
 
 static struct worker start(uint64_t seed, int ms, bool clean)
@@ -406,7 +428,7 @@ static struct worker start(uint64_t seed, int ms, bool clean)
 	return w;
 }
 
-/* Where its threads are, if there is a gdb to ask. */
+/* Print the stacks of the process group, if gdb is installed. */
 static void show_stacks(pid_t pgid)
 {
 	char cmd[200];
@@ -418,7 +440,10 @@ static void show_stacks(pid_t pgid)
 		return;
 }
 
-/* How it ended; -1: it hangs, and is killed. */
+/*
+ * Wait for the worker.  Returns its exit status, or 128 plus the signal.  If
+ * it does not end before the deadline, kill its process group and return -1.
+ */
 static int end_of(struct worker *w, int64_t deadline)
 {
 	int status;
@@ -433,7 +458,7 @@ static int end_of(struct worker *w, int64_t deadline)
 		waitpid(w->pid, &status, 0);
 		return -1;
 	}
-	kill(-w->pid, SIGKILL); /* it left nobody, or it should not */
+	kill(-w->pid, SIGKILL); /* processes that it left behind */
 	return WIFEXITED(status) ? WEXITSTATUS(status) :
 				   128 + WTERMSIG(status);
 }
@@ -491,7 +516,7 @@ static void damage_for_a_while(const struct region *r, uint64_t seed,
 			       const struct worker *w)
 {
 	struct target t = { .dice = { seed } };
-	/* some rounds are damaged until they have closed */
+	/* in a third of the rounds also while the objects are destroyed */
 	bool to_the_end = roll(&t.dice, 3) == 0;
 	int64_t end = now_ms() + TRAFFIC_MS / 2 +
 		      (to_the_end ? TRAFFIC_MS : 0);
@@ -513,6 +538,7 @@ static bool round_fails(const struct region *r, uint64_t seed, const char *why,
 	return false;
 }
 
+/* Check that the next program gets a working fabric. */
 static bool run_clean(const struct region *r, uint64_t seed)
 {
 	struct worker w = start(seed, 10, true);
@@ -528,8 +554,9 @@ static bool run_clean(const struct region *r, uint64_t seed)
 }
 
 /*
- * ASan tells SIGBUS as a bug, and as a leak what is left of an object whose end
- * was refused because its entry is damaged.
+ * Set ASan options.  ASan would report an allowed SIGBUS as an error.  It
+ * would also report a leak when an object with a damaged entry cannot be
+ * destroyed, so leak detection is off.
  */
 static void set_asan(bool may_be_sigbus)
 {

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Numbers from a seed: the same ones each time. */
+/*
+ * What fuzz.c and traffic.c share: seeded random numbers by splitmix64
+ * (Steele, Lea and Flood 2014), and an exit status.  The same seed gives the
+ * same sequence.
+ */
 #pragma once
 
 #include <stdint.h>
@@ -8,7 +12,6 @@ struct dice {
 	uint64_t state;
 };
 
-/* splitmix64 */
 static inline uint64_t roll64(struct dice *d)
 {
 	uint64_t z = d->state += 0x9e3779b97f4a7c15ull;
@@ -18,11 +21,11 @@ static inline uint64_t roll64(struct dice *d)
 	return z ^ z >> 31;
 }
 
-/* In [0, n). */
+/* A number in [0, n); n is not 0. */
 static inline uint32_t roll(struct dice *d, uint32_t n)
 {
 	return (uint32_t)(roll64(d) >> 32) % n;
 }
 
-/* What a worker ends with. */
-#define FUZZ_BUS 3 /* SIGBUS */
+/* Exit status of traffic.c if SIGBUS killed one of its processes */
+#define FUZZ_BUS 3

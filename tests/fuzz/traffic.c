@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * fuzz-traffic SEED MS [clean]: two processes do what verbs can do, at random,
- * for MS milliseconds each, and close.  Until both are connected everything
- * must go well, and with `clean` also a message each way; then somebody may
- * damage what they share, and any verb may fail, but each returns.
+ * fuzz-traffic SEED MS [clean]
  *
- * A byte on stdout says that both are connected.
+ * Two processes call verbs at random for MS milliseconds, and then destroy
+ * everything.  fuzz.c starts it and damages the shared files of the fabric.
+ *
+ * Until both processes are connected, every verb must succeed.  With `clean`
+ * a SEND in each direction must succeed, too.  From then on any verb may
+ * fail, but each must return.
+ *
+ * When both processes are connected, a byte is written to stdout.  The exit
+ * status is 0, FUZZ_BUS, or EXIT_FAILURE if a process failed or crashed.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -43,9 +48,12 @@ enum { RC, RC_SRQ, UC, UD, QPS };
 static const enum ibv_qp_type types[QPS] = { IBV_QPT_RC, IBV_QPT_RC, IBV_QPT_UC,
 					     IBV_QPT_UD };
 
-/* What one end tells the other one, in a page that nobody damages. */
+/*
+ * Connection data of one process.  It is in anonymous shared memory, which
+ * fuzz.c does not damage.
+ */
 struct told {
-	_Atomic int ready;
+	_Atomic int ready; /* 1: objects created; 2: QPs connected */
 	uint32_t qpn[QPS];
 	uint32_t rkey[MEMS];
 	uint64_t base[MEMS];
@@ -54,7 +62,7 @@ struct told {
 
 struct page {
 	struct told end[2];
-	_Atomic uint32_t epoch; /* connections are made anew when it changes */
+	_Atomic uint32_t epoch; /* when it changes, all QPs reconnect */
 };
 
 struct end {
@@ -62,7 +70,7 @@ struct end {
 	struct told *mine, *peer;
 	struct dice dice;
 	uint32_t epoch;
-	uint64_t renewed; /* when, ms */
+	uint64_t renewed; /* now_ms() of the last check by renew() */
 	bool clean;
 	struct ibv_context *ctx;
 	struct ibv_pd *pd;
@@ -79,6 +87,7 @@ struct end {
 	struct ibv_mw *mw;
 };
 
+/* Exit with a message if something failed that must succeed. */
 static void must(bool ok, const char *what)
 {
 	if (ok)
@@ -190,7 +199,10 @@ static void open_end(struct end *e)
 	}
 }
 
-/* To where messages flow; what fails is no matter once there is damage. */
+/*
+ * Move the QP through RESET to RTS.  Callers ignore errors once the fabric
+ * may be damaged.
+ */
 static int connect_qp(struct end *e, int kind)
 {
 	struct ibv_qp *qp = e->qp[kind];
@@ -331,6 +343,10 @@ static void post_any(struct end *e)
 	ibv_post_send(e->qp[kind], &wr, &bad);
 }
 
+/*
+ * Every 20 ms: if a QP is not in RTS, increment the epoch.  If the epoch has
+ * changed, reconnect all QPs.
+ */
 static void renew(struct end *e)
 {
 	uint64_t now = now_ms();
@@ -435,7 +451,7 @@ static void try_window(struct end *e)
 		ibv_bind_mw(e->qp[RC], e->mw, &bind);
 }
 
-/* Made and gone. */
+/* Create objects and destroy them. */
 static void try_objects(struct end *e)
 {
 	struct ibv_cq *cq = ibv_create_cq(e->ctx, 16, NULL, e->chan, 0);
@@ -489,6 +505,7 @@ static void resize_any(struct end *e)
 		ibv_modify_srq(e->srq, &attr, IBV_SRQ_MAX_WR);
 }
 
+/* Call a random verb. */
 static void step(struct end *e)
 {
 	switch (roll(&e->dice, 64)) {
@@ -529,7 +546,7 @@ static void step(struct end *e)
 	renew(e);
 }
 
-/* A message each way, over what nobody damaged. */
+/* Exchange a SEND in each direction, in a fabric that was not damaged. */
 static void clean_message(struct end *e)
 {
 	struct ibv_sge sge = { e->base[HEAP], 8, e->mr[HEAP]->lkey };
@@ -555,7 +572,7 @@ static void clean_message(struct end *e)
 	must(sent && received, "a message in a fabric that is as new");
 }
 
-/* Everything goes, whatever it says. */
+/* Destroy everything, whatever the verbs return. */
 static void close_end(struct end *e)
 {
 	int i;
@@ -620,7 +637,7 @@ static void run_end(struct page *page, int me, uint64_t seed, uint64_t ms,
 	exit(0);
 }
 
-/* What the worker ends with: SIGBUS is told apart. */
+/* Return the exit status.  SIGBUS is reported as FUZZ_BUS. */
 static int sum_up(const int status[2])
 {
 	bool bus = false;

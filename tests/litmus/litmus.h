@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * A litmus test, as it was read from its file.  The language is described in
- * docs/litmus.md.
+ * A litmus test in memory.  docs/litmus.md describes the language.  read.c
+ * parses a file, round.c executes a test once, and main.c counts the results.
  */
 #pragma once
 
@@ -19,7 +19,7 @@
 #define MAX_OUTCOMES 4
 #define NAME 16
 
-#define UNSET UINT64_MAX /* a register that was given no value */
+#define UNSET UINT64_MAX /* a register without a value */
 
 enum verb {
 	STORE,
@@ -47,7 +47,7 @@ struct var {
 	size_t off; /* in the memory of its node */
 };
 
-/* A word of a variable. */
+/* A word of a variable */
 struct place {
 	int node, var;
 	unsigned int word;
@@ -57,11 +57,16 @@ struct op {
 	enum verb verb;
 	int line;
 	int peer; /* the node at the other end */
-	int link; /* by which QP */
+	int link; /* index of the QP to that node */
 	struct place local, remote;
 	uint64_t value, swap;
-	int reg; /* gets what is loaded or polled, or how the WR ended; or -1 */
-	int window; /* of the peer, or of us to bind; or -1 */
+	/*
+	 * Register for the loaded or polled value, or for the status of the
+	 * WR; or -1
+	 */
+	int reg;
+	/* Window of the peer, or for BIND of this node; or -1 */
+	int window;
 	unsigned int flags; /* IBV_SEND_* */
 };
 
@@ -73,23 +78,23 @@ struct node_text {
 	int num_vars, num_windows, num_ops;
 };
 
-/* A register, or a word of memory when all is over. */
+/* A register, or a word of memory at the end of a round */
 struct value {
 	char text[2 * NAME + 8];
-	int reg; /* -1: the place */
+	int reg; /* -1: use the place */
 	struct place place;
 };
 
 struct term {
-	int value; /* which of the test's */
+	int value; /* index in the test's values */
 	bool equal;
 	uint64_t to;
 };
 
 enum kind {
-	ALLOWED, /* must be seen */
-	FORBIDDEN, /* must not be seen */
-	UNSEEN, /* a NIC may, urxe does not */
+	ALLOWED, /* must be observed */
+	FORBIDDEN, /* must not be observed */
+	UNSEEN, /* a NIC may do this, urxe does not */
 };
 
 struct outcome {
@@ -104,7 +109,7 @@ enum transport { RC, UC, UD };
 struct test {
 	char name[64], title[256], source[256], knobs[128];
 	enum transport transport;
-	bool concurrent; /* a thread for each node */
+	bool concurrent; /* one thread for each node */
 	unsigned int seeds;
 	struct node_text nodes[MAX_NODES];
 	char regs[MAX_REGS][NAME];
@@ -113,13 +118,13 @@ struct test {
 	int num_nodes, num_regs, num_values, num_outcomes;
 };
 
-/* What a round left: of each of the test's values. */
+/* Outcome of a round: the value of each of the test's registers and places */
 struct result {
 	bool over;
 	uint64_t values[MAX_TERMS];
 };
 
-/* Exits with a message if the file cannot be read or makes no sense. */
+/* Parse the file.  On an error, print a message and exit. */
 void test_read(struct test *t, const char *path);
 
 struct where_to {
@@ -128,9 +133,9 @@ struct where_to {
 };
 
 /*
- * Run the test once, in this process, which has opened no device yet.  seed is
- * that of the order in which the nodes take turns.  False: it cannot be run on
- * this device.
+ * Run the test once.  The calling process must not have opened a device yet.
+ * @seed determines the order in which the nodes take turns.  Return false if
+ * the device lacks a feature that the test needs.
  */
 bool round_run(const struct test *t, const struct where_to *where,
 	       uint64_t seed, struct result *result);

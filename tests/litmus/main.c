@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * litmus: run litmus tests of verbs, and count what was seen.  It knows of
- * urxe only that URXE_ADVERSARY is the seed of its adversary, which each round
- * is given: each is a process of its own.
+ * litmus: run litmus tests of verbs and count the outcomes (docs/litmus.md).
+ *
+ * Each round is executed in its own process with its own seed.  The only part
+ * that is specific to urxe is the environment variable URXE_ADVERSARY, which
+ * passes the seed to the adversary.
  */
 #include <inttypes.h>
 #include <limits.h>
@@ -17,7 +19,7 @@
 
 #define MAX_ROUNDS 100000
 #define MAX_STATES 64
-#define CANNOT 77 /* the exit status for what the device does not have */
+#define CANNOT 77 /* exit status if the device lacks a feature */
 
 static const char usage[] =
 	"usage: litmus [-x TIMES] [-n SEEDS] [-s FIRST] [-p] [-r] [-c] [-q]\n"
@@ -37,7 +39,7 @@ struct options {
 	struct where_to where;
 };
 
-/* What was seen, how often, and by which seed first. */
+/* An outcome, how often it was observed, and the first seed that led to it */
 struct state {
 	struct result result;
 	unsigned int count, first;
@@ -84,7 +86,7 @@ static void state_count(struct states *s, const struct result *r,
 		s->state[i].first = seed;
 }
 
-/* A round in a process of its own, which has opened no device before. */
+/* Run a round in a new process, which has not opened a device before. */
 static pid_t round_start(const struct test *t, const struct options *o,
 			 unsigned int seed, struct result *result)
 {
@@ -99,16 +101,16 @@ static pid_t round_start(const struct test *t, const struct options *o,
 		unsetenv("URXE_ADVERSARY");
 	else
 		setenv("URXE_ADVERSARY", text, 1);
-	/* the device goes with the process */
+	/* the device is closed when the process exits */
 	_exit(round_run(t, &o->where, seed, result) ? 0 : CANNOT);
 }
 
-/* Rounds @next to @seeds - 1.  0, CANNOT, or 2 if something broke. */
+/* Run the rounds @next to @seeds - 1.  Return 0, CANNOT, or 2 on an error. */
 static int rounds_run(const struct test *t, const struct options *o,
 		      unsigned int next, unsigned int seeds,
 		      struct result *results)
 {
-	/* what is concurrent needs its CPUs */
+	/* a concurrent test needs all CPUs for its threads */
 	long busy = 0, cpus = t->concurrent ? 1 : sysconf(_SC_NPROCESSORS_ONLN);
 	int status, worst = 0;
 
@@ -151,7 +153,7 @@ static void state_print(const struct test *t, const struct state *s)
 	printf("\n");
 }
 
-/* NULL, or what is wrong with how often it was seen. */
+/* Return NULL, or the reason why @count fails the test. */
 static const char *outcome_judge(const struct outcome *o, unsigned int count,
 				 const struct options *opt)
 {
@@ -187,7 +189,7 @@ static bool outcome_print(const struct outcome *o, const struct states *s,
 	return !wrong;
 }
 
-/* The exit status of this test. */
+/* Print the result.  Return the exit status of this test. */
 static int test_judge(const struct test *t, const struct options *opt,
 		      const struct states *s, unsigned int seeds)
 {
@@ -227,12 +229,13 @@ static bool all_are_seen(const struct test *t, const struct states *s)
 	return true;
 }
 
-/* Rounds between two looks whether all that is allowed was seen. */
+/* Number of rounds after which an early end is checked */
 #define AT_ONCE 20
 
 /*
- * The rounds of a test; returns how many there were, or sets @status.  With -q,
- * a test that forbids nothing ends when each of its outcomes was seen.
+ * Run the rounds of a test.  Return their number, and set @status.  With -q
+ * and without -n, a test without forbidden or unseen outcomes ends as soon as
+ * each of its outcomes was observed.
  */
 static unsigned int test_rounds(const struct test *t, const struct options *opt,
 				unsigned int seeds, struct result *results,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Read a litmus test, line by line. */
+/* Parser of litmus tests: one statement a line */
 #include <ctype.h>
 #include <infiniband/verbs.h>
 #include <stdarg.h>
@@ -11,12 +11,12 @@
 
 #define MAX_WORDS 24
 
-/* Where the reader is. */
+/* State of the parser */
 struct reader {
 	struct test *t;
 	const char *path;
 	int line;
-	int thread; /* whose operations follow, or -1 */
+	int thread; /* node of the next operations, or -1 */
 	char *words[MAX_WORDS]; /* of this line */
 	int num_words, at;
 };
@@ -70,7 +70,7 @@ static uint64_t number(struct reader *r, const char *text)
 	return v;
 }
 
-/* As much as there is room for. */
+/* Copy @from, truncated to the size of @to. */
 static void text_copy(char *to, size_t size, const char *from)
 {
 	size_t len = strnlen(from, size - 1);
@@ -98,7 +98,7 @@ static int node_find(struct reader *r, const char *name, size_t len)
 	reader_fail(r, "no node is called \"%.*s\"", (int)len, name);
 }
 
-/* x, x[3], or with the node in front of it: A.x */
+/* Parse a place: x, x[3], or with its node: A.x */
 static bool place_parse(struct reader *r, const char *text, int node,
 			struct place *p)
 {
@@ -189,12 +189,15 @@ static void read_node(struct reader *r)
 		v->words = bracket ? (unsigned int)atoi(bracket + 1) : 1;
 		v->init = eq ? number(r, eq + 1) : 0;
 		v->off = off;
-		/* each begins a cache line of its own, and leaves one free */
+		/*
+		 * each variable starts a cache line, with a free line after
+		 * it
+		 */
 		off += (v->words * 8 + 63) / 64 * 64 + 64;
 	}
 }
 
-/* What may follow a WR. */
+/* Parse the options of a WR. */
 static void read_options(struct reader *r, struct op *o)
 {
 	while (r->at < r->num_words) {
@@ -220,7 +223,7 @@ static void read_options(struct reader *r, struct op *o)
 static const struct {
 	const char *name;
 	enum verb verb;
-	bool to_remote; /* the remote place is to the left of the arrow */
+	bool to_remote; /* the remote place is left of the arrow */
 } rdma_verbs[] = {
 	{ "write", WRITE, true }, { "write_imm", WRITE_IMM, true },
 	{ "read", READ, false },  { "cas", CAS, false },
@@ -259,7 +262,7 @@ static int node_named(struct reader *r)
 	return node_find(r, name, strlen(name));
 }
 
-/* What is posted.  False: it is something else. */
+/* Parse a WR.  Return false if the statement is not a WR. */
 static bool read_wr(struct reader *r, struct op *o)
 {
 	if (accept(r, "send")) {
@@ -438,7 +441,7 @@ static void read_words(struct reader *r, char *line)
 	}
 }
 
-/* The first comment is the title. */
+/* The first comment that is not the SPDX line is the title. */
 static void read_comment(struct test *t, const char *text)
 {
 	if (!t->title[0] && !strstr(text, "SPDX"))

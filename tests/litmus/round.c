@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * One round of a litmus test: nodes with devices, memory and QPs of their own,
- * whose programs take turns.
+ * Execution of one round of a litmus test.  Each node has its own device
+ * context, memory and QPs.
  *
- * The nodes run in one thread, so that a round is the same each time for the
- * same seed on a device that is the same each time.  Who has its turn is drawn,
- * and so is whether it does its next operation or only polls: the time between
- * two operations is what a test is about.  What takes no turns, but two CPUs at
- * the same moment, is for concurrent tests, whose nodes have a thread each.
+ * The nodes take turns in one thread.  The result of a round is therefore
+ * determined by the seed, if the device is deterministic.  Random numbers
+ * select the node for each turn, and whether it executes its next operation
+ * or only polls: a test examines what happens in the time between two
+ * operations.  In a concurrent test each node has a thread.  Such tests
+ * examine what two CPUs do at the same time.
  */
 #include <errno.h>
 #include <infiniband/verbs.h>
@@ -22,10 +23,10 @@
 #include "litmus.h"
 
 #define MEMORY 16384 /* of a node */
-#define GRH 40 /* in front of a datagram; what is received there is moved */
+#define GRH 40 /* size of the GRH before a datagram's payload */
 #define QKEY 0x11111111
 #define DEPTH 32
-#define SETTLE 300 /* turns, after all has been completed */
+#define SETTLE 300 /* polls after the last completion */
 #define HANG 60 /* seconds */
 #define PSN 0x123
 
@@ -38,10 +39,10 @@
 
 struct window {
 	struct ibv_mw *mw;
-	uint32_t rkey; /* once it is bound */
+	uint32_t rkey; /* valid when it is bound */
 };
 
-/* A sequence that its seed determines. */
+/* Seeded random numbers */
 struct dice {
 	uint64_t seed, drawn;
 };
@@ -60,21 +61,21 @@ struct node {
 	union ibv_gid gid;
 	uint16_t lid;
 	uint8_t *memory;
-	int at; /* the next operation */
-	unsigned int lazy; /* how seldom it has its turn */
-	unsigned int pause; /* turns until it goes on, in which it polls */
+	int at; /* index of the next operation */
+	unsigned int lazy; /* takes one of this many of its turns */
+	unsigned int pause; /* turns in which it only polls */
 	int posted, completed; /* signaled WRs */
 	int received,
-		waited; /* receives that completed; that were waited for */
-	int order[MAX_OPS], polled; /* WRs in the order they completed */
+		waited; /* completed receives; receives waited for */
+	int order[MAX_OPS], polled; /* WRs in order of completion */
 };
 
 struct round {
 	const struct test *t;
 	struct node nodes[MAX_NODES];
 	_Atomic uint64_t regs[MAX_REGS];
-	struct dice dice; /* who has its turn */
-	_Atomic int ready, done; /* nodes of a concurrent test */
+	struct dice dice; /* selects the node that takes a turn */
+	_Atomic int ready, done; /* number of nodes, in a concurrent test */
 };
 
 #define must(expr)                                                             \
@@ -86,7 +87,7 @@ struct round {
 		}                                                              \
 	} while (0)
 
-/* The next one (splitmix64). */
+/* Return the next random number below @below (splitmix64). */
 static uint64_t draw(struct dice *d, unsigned int below)
 {
 	uint64_t x = d->seed + ++d->drawn * 0x9e3779b97f4a7c15;
@@ -96,10 +97,13 @@ static uint64_t draw(struct dice *d, unsigned int below)
 	return (x ^ x >> 31) % below;
 }
 
-/* Polls of another thread take no time that one could count on. */
+/*
+ * Factor for pauses in concurrent tests.  There a turn of one thread says
+ * nothing about the progress of the others.
+ */
 #define CONCURRENT_PAUSE 32
 
-/* None, or a short or a long one. */
+/* Return the length of a pause: zero, short or long. */
 static unsigned int draw_pause(struct dice *d)
 {
 	return draw(d, 2) ? (unsigned int)draw(d, 1U << draw(d, 6)) : 0;
@@ -151,7 +155,7 @@ static void node_open(struct round *r, struct node *n,
 	must(!ibv_query_gid(n->ctx, where->port, where->gid_index, &n->gid));
 	n->lid = port.lid;
 	must(n->pd = ibv_alloc_pd(n->ctx));
-	/* the words begin GRH into it, where they are aligned */
+	/* the words start at offset GRH, where they are aligned */
 	must(n->memory = aligned_alloc(4096, MEMORY + 4096));
 	n->memory += 4096 - GRH;
 	memset(n->memory, 0, MEMORY);
@@ -171,7 +175,10 @@ static void node_open(struct round *r, struct node *n,
 	n->pause = draw_pause(&r->dice);
 }
 
-/* False: this device has no windows of type 2. */
+/*
+ * Allocate the memory windows.  Return false if the device has no windows of
+ * type 2.
+ */
 static bool node_make_windows(struct node *n)
 {
 	int i;
@@ -265,7 +272,7 @@ static void qp_connect(struct round *r, struct ibv_qp *qp,
 	must(!ibv_modify_qp(qp, &attr, mask));
 }
 
-/* The QPs that some operation uses, and their other ends. */
+/* Create and connect the QPs that an operation uses, and their peers. */
 static void links_make(struct round *r, const struct where_to *where)
 {
 	bool used[MAX_NODES][MAX_NODES][MAX_LINKS] = { 0 };
@@ -322,7 +329,7 @@ static void post_recv(struct round *r, struct node *n, const struct op *o)
 					.num_sge = 1 };
 
 	if (r->t->transport == UD) {
-		/* each variable has so much room in front of it */
+		/* each variable has at least GRH bytes before it */
 		sge.addr -= GRH;
 		sge.length += GRH;
 	}
@@ -399,7 +406,7 @@ static void post_send(struct round *r, struct node *n, const struct op *o)
 		n->posted++;
 }
 
-/* Which of its node's WRs this is, from 1. */
+/* Return the number of the WR within the program of its node, from 1. */
 static uint64_t ordinal(const struct node *n, uint64_t wr_id)
 {
 	uint64_t i, count = 0;
@@ -433,7 +440,7 @@ static void node_poll(struct round *r, struct node *n)
 	n->order[n->completed++] = (int)wc.wr_id;
 }
 
-/* Local operations, and waiting.  False: not yet. */
+/* Execute an operation.  Return false if it has to wait. */
 static bool node_step(struct round *r, struct node *n, const struct op *o)
 {
 	switch (o->verb) {
@@ -472,14 +479,20 @@ static bool node_step(struct round *r, struct node *n, const struct op *o)
 	}
 }
 
-/* Who waits looks each time: there is no pause before. */
+/*
+ * Return whether the operation waits.  It is tried in each turn: no pause
+ * precedes it.
+ */
 static bool op_waits(const struct op *o)
 {
 	return o->verb == UNTIL || o->verb == WAIT || o->verb == WAIT_RECV ||
 	       o->verb == POLL || o->verb == HEAR;
 }
 
-/* What it does without a pause, or nothing but to poll. */
+/*
+ * Execute operations until a pause or one that waits; if there is none to
+ * execute, poll.
+ */
 static void node_turn(struct node *n, struct dice *d)
 {
 	int was = n->at;
@@ -494,7 +507,7 @@ static void node_turn(struct node *n, struct dice *d)
 	}
 	if (n->at != was)
 		return;
-	/* a poll may take a nap, and miss the moment */
+	/* do not poll: a poll may sleep, and the node would continue late */
 	if (n->round->t->concurrent && n->text->ops[n->at].verb == HEAR)
 		return;
 	if (n->pause)
@@ -517,7 +530,7 @@ static bool all_over(const struct round *r)
 	return true;
 }
 
-/* Receives that come first are posted before anybody begins. */
+/* Post the receives at the start of each program before the first turn. */
 static void first_receives(struct round *r)
 {
 	int i;
@@ -569,7 +582,7 @@ static void *node_thread(void *arg)
 	struct round *r = n->round;
 	time_t began = time(NULL);
 
-	/* from here on as close together as can be */
+	/* start the programs as close together as possible */
 	atomic_fetch_add(&r->ready, 1);
 	while (atomic_load(&r->ready) < r->t->num_nodes)
 		sched_yield();
@@ -579,7 +592,7 @@ static void *node_thread(void *arg)
 		if (time(NULL) - began > HANG)
 			round_hangs(r);
 	}
-	/* what it has begun for others goes on when it polls */
+	/* poll: the progress of peers may depend on it */
 	atomic_fetch_add(&r->done, 1);
 	while (atomic_load(&r->done) < r->t->num_nodes) {
 		node_poll(r, n);
@@ -622,7 +635,8 @@ bool round_run(const struct test *t, const struct where_to *where,
 		all_at_once(&r);
 	else
 		take_turns(&r);
-	/* what the other side does may be seen later than the completion here
+	/*
+	 * effects at the peer may become visible after the local completion
 	 */
 	for (i = 0; i < SETTLE; i++)
 		node_poll(&r, &r.nodes[i % t->num_nodes]);

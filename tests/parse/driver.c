@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * parse-NAME ROUNDS FILE...: where there is no libFuzzer.  Runs the files of the
- * corpus, and then so many changes of them, which are the same each time.
+ * parse-NAME ROUNDS FILE...: replacement for libFuzzer.  Run the files of the
+ * corpus, and then ROUNDS mutations of them.  The random numbers have a fixed
+ * seed.
  */
 #include <stdio.h>
 
@@ -58,13 +59,13 @@ static void change(struct input *i)
 		if (i->len)
 			i->bytes[rnd((uint32_t)i->len)] = (uint8_t)rnd(256);
 		break;
-	case 3: /* longer, by another one */
+	case 3: /* append another input */
 		n = INPUT_MAX - i->len < other->len ? INPUT_MAX - i->len :
 						      other->len;
 		memcpy(i->bytes + i->len, other->bytes, n);
 		i->len += n;
 		break;
-	default: /* shorter */
+	default: /* truncate */
 		i->len = i->len ? rnd((uint32_t)i->len + 1) : 0;
 	}
 }

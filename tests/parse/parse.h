@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * What the harnesses share.  Each has the two functions that libFuzzer calls;
- * without libFuzzer driver.c calls them.
+ * Common part of the fuzzing harnesses.  Each harness defines the two
+ * functions that libFuzzer calls.  Without libFuzzer, driver.c calls them.
  */
 #pragma once
 
@@ -13,10 +13,13 @@
 int LLVMFuzzerInitialize(int *argc, char ***argv);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* A fabric of our own, which goes when the process ends; its directory. */
+/*
+ * Create a private fabric and set the environment for it.  Return its
+ * directory, which is removed when the process exits.
+ */
 const char *parse_place(void);
 
-/* The next n bytes of the input; zeros when it is used up. */
+/* The rest of an input.  Beyond the end it reads as zeros. */
 struct bytes {
 	const uint8_t *at;
 	size_t left;

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* The environment: URXE_DIR, URXE_FABRIC and URXE_DM_SIZE, one after the other. */
+/*
+ * Environment variables: an input has URXE_DIR, URXE_FABRIC and URXE_DM_SIZE.
+ */
 #include <fcntl.h>
 #include <stdio.h>
 
@@ -17,7 +19,10 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 	return 0;
 }
 
-/* Up to a NUL, or the end. */
+/*
+ * Set the variable to the bytes before the next NUL or the end of the input.
+ * Unset it if there are none.
+ */
 static void set_next(struct bytes *b, const char *name)
 {
 	char value[600] = "";
@@ -46,7 +51,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (!fabric_dir(dir, sizeof(dir)) && *dir != '/')
 		abort();
 	setenv("URXE_DIR", base, 1);
-	/* only the size counts now */
+	/* the fabric is given, so only URXE_DM_SIZE matters */
 	if (!fabric_open(fabric, true, &f)) {
 		if (f->dev->dm_bytes > URXE_DM_MAX_BYTES || !f->dev->dm_bytes)
 			abort();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* URXE_FAULTS: what is understood says in the bounds of each field what it is. */
+/* URXE_FAULTS: each field of an accepted rule must be within its bounds. */
 #include "chaos/fault.h"
 #include "parse.h"
 
@@ -10,7 +10,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 	return 0;
 }
 
-/* Values that the provider and the preload library count on. */
+/* Check the properties on which the provider and the preload library rely. */
 static void check_rule(const struct fault_rule *r)
 {
 	static const struct fault_subject none;

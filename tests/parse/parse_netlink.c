@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* RDMA netlink: an input is what a program sends. */
+/* RDMA netlink: an input is what a program sends to the socket. */
 #include <sys/socket.h>
 
 #include "fabric/fabric.h"
@@ -18,13 +18,13 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 	parse_place();
 	if (!shim_active() || !(f = shim_fabric()))
 		abort();
-	/* something to list */
+	/* an object to list */
 	if (fabric_context_open(f) < 0)
 		abort();
 	sock = netlink_socket(SOCK_RAW);
 	if (sock < 0)
 		abort();
-	shim_enter(); /* what the harness sends is no program's */
+	shim_enter(); /* calls of the harness are not intercepted */
 	return 0;
 }
 

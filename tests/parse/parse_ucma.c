@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * rdma_cm's commands: an input is a few of them, each with the number of its
- * bytes, written to a channel of its own.  Pointers in them lead to memory, as
- * in parse_uverbs.c.
+ * Commands of rdma_cm: an input is a sequence of commands that are written to
+ * a new channel.  Pointers in commands are replaced by valid ones, as in
+ * parse_uverbs.c.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -19,7 +19,7 @@
 
 static char room[ROOM];
 
-/* Where a command has a pointer; -1: nowhere. */
+/* Offset of the pointer in a command; -1: it has none */
 static const int8_t pointer[] = {
 	[RDMA_USER_CM_CMD_CREATE_ID] = 8,
 	[RDMA_USER_CM_CMD_DESTROY_ID] = 0,
@@ -75,12 +75,12 @@ static void command(int fd, struct bytes *b)
 	bytes_take(b, m.bytes, m.hdr.in);
 	if (m.hdr.cmd < sizeof(pointer))
 		at = pointer[m.hdr.cmd];
-	/* half a pointer would lead nowhere, too */
+	/* a partly given pointer would be invalid, so clear it */
 	if (at >= 0)
 		memset(m.bytes + at, 0, sizeof(to));
 	if (at >= 0 && m.hdr.in >= (size_t)at + sizeof(to))
 		memcpy(m.bytes + at, &to, sizeof(to));
-	if (m.hdr.cmd == RDMA_USER_CM_CMD_SET_OPTION) /* as long as that says */
+	if (m.hdr.cmd == RDMA_USER_CM_CMD_SET_OPTION) /* buffer size */
 		((struct rdma_ucm_set_option *)(void *)m.bytes)->optlen %= ROOM;
 	ucma_write(fd, &m, sizeof(m.hdr) + m.hdr.in, &out);
 }

@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * ioctls of a context: object, method, and attributes.  A pointer that leads
- * nowhere is a crash of the program and nobody else's here, where the kernel
- * would say EFAULT: pointers lead to as much memory as they say.
+ * ioctls of a context: an input has the object, the method and the
+ * attributes.
+ *
+ * The kernel returns EFAULT for an invalid pointer.  Here an invalid pointer
+ * would crash the calling process, which harms no other process.  The harness
+ * therefore replaces pointers by ones to as much memory as the attribute
+ * states.
  */
 #include <rdma/ib_user_ioctl_cmds.h>
 #include <rdma/rdma_user_ioctl_cmds.h>
@@ -34,7 +38,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 	return 0;
 }
 
-/* Descriptors that were made come back in what was to be written. */
+/* Close the descriptors that the ioctl has opened. */
 static void close_made(void)
 {
 	int fd;
@@ -43,7 +47,10 @@ static void close_made(void)
 		close(fd);
 }
 
-/* Of the device's methods, all but one begin with two numbers. */
+/*
+ * Return whether the attribute is a number.  The first two attributes of the
+ * device's methods are, except for UVERBS_METHOD_INVOKE_WRITE.
+ */
 static bool is_number(const struct ib_uverbs_ioctl_hdr *hdr, uint16_t attr_id)
 {
 	return hdr->object_id == UVERBS_OBJECT_DEVICE &&
@@ -72,12 +79,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		bytes_take(&b, &attr[i].flags, 2);
 		if (bytes_next(&b) & 1)
 			bytes_take(&b, &attr[i].data, 8);
-		/* more than is passed by value, or what is to be written */
+		/* longer than 8 bytes, so passed by pointer; or an output */
 		if (attr[i].len > 8 || !attr[i].data ||
 		    bytes_next(&b) & 1)
 			attr[i].data = (uintptr_t)room[i];
 	}
-	/* numbers where there should be a pointer: libibverbs does not do that */
+	/*
+	 * other attributes are pointers: libibverbs passes no numbers there
+	 */
 	for (i = 0; i < hdr->num_attrs; i++)
 		if (attr[i].len && !is_number(hdr, attr[i].attr_id))
 			attr[i].data = (uintptr_t)room[i];

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Packets and MADs: an input is what came, behind a byte that says what it is.
- * What is taken must be what is put together of it.
+ * RoCE packets and CM MADs: the first byte of an input selects the kind, the
+ * rest is what was received.  If a packet is accepted, the packet that is
+ * assembled from its fields must be accepted with equal fields.  The fields
+ * of an accepted MAD must lie within it.
  */
 #include "parse.h"
 #include "wire/icrc.h"
@@ -62,7 +64,7 @@ static void ip(uint8_t *data, size_t n, bool mend)
 		again(&p);
 }
 
-/* Which ID fits, if the last four bytes are the ICRC. */
+/* Find the IP ID with which the last four bytes are the valid ICRC. */
 static void solve(const uint8_t *data, size_t n)
 {
 	const struct wire_path path = { .sgid = { [10] = 0xff, 0xff, 1 },
@@ -102,7 +104,8 @@ static void mad(const uint8_t *data, size_t n)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	uint8_t *copy; /* behind which nothing may be read */
+	/* exact size, so that a sanitizer detects reads beyond the end */
+	uint8_t *copy;
 
 	if (!size--)
 		return 0;

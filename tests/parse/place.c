@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* A private fabric for a harness (parse_place()) */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <stdio.h>

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * A preload library, behind the one under test, that plays a machine with an
- * rdma_cm of its own: opening the device opens the file $FAKECM.
+ * A preload library that follows the one under test in LD_PRELOAD.  It
+ * imitates a host with an rdma_cm device of its own: opening
+ * /dev/infiniband/rdma_cm opens the file $FAKECM.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>

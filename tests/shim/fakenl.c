@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * A preload library, behind the one under test, that plays a kernel with one
- * RDMA device, mlx5_9: NETLINK_RDMA sockets are socket pairs, and what is
- * sent is answered into the other end.
+ * A preload library that follows the one under test in LD_PRELOAD.  It
+ * imitates a kernel with one RDMA device, mlx5_9.  NETLINK_RDMA sockets are
+ * socket pairs; the reply to a request is written to the other end.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -14,7 +14,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-static int ours[2] = { -1, -1 }; /* the library's end, our end */
+static int ours[2] = { -1, -1 }; /* the caller's end, this library's end */
 
 int socket(int domain, int type, int protocol)
 {
@@ -85,7 +85,7 @@ ssize_t sendto(int fd, const void *buf, size_t len, int flags,
 	socklen_t domain_len = sizeof(int);
 	int domain = 0;
 
-	/* the number may have been closed and be something else by now */
+	/* the descriptor may have been closed and reused */
 	if (fd != ours[0] || len < NLMSG_HDRLEN ||
 	    getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &domain_len) ||
 	    domain != AF_UNIX)

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* What plays a librdmacm: its functions return the number of the copy. */
+/*
+ * Imitates librdmacm: its functions return COPY, the number of the library.
+ */
 #include "fakerdma.h"
 
 int rdma_destroy_id(void *id)

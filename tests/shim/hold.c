@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * hold [NETNS]: opens the device and keeps it, and in between goes to a network
- * namespace and looks at the GIDs from there.
+ * hold [NETNS]: open the device and keep it open until killed.  With NETNS,
+ * enter that network namespace after the open, and check that sysfs of the
+ * device can be read from there.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -18,7 +19,7 @@ int main(int argc, char **argv)
 		CHECK(!access("/sys/class/infiniband/urxe0/ports/1", F_OK));
 		CHECK(puts("moved") >= 0 && !fflush(stdout));
 	}
-	alarm(600); /* nobody is left behind */
+	alarm(600); /* ends the process if the test does not */
 	pause();
 	return 0;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * leave: ends while its threads look at the device, open and close it.
- * leave fork: ends, and its child goes on in the fabric.
+ * leave: exit while other threads read sysfs, open and close the device.
+ * leave fork: exit, while a child continues to use the fabric.
  */
 #include <fcntl.h>
 #include <pthread.h>
@@ -24,7 +24,7 @@ static void look(void)
 	close(fd);
 }
 
-/* Each opening is slow; when the program ends it is in the middle of one. */
+/* Opening takes long, so that the process exits during one. */
 static void *look_on(void *arg)
 {
 	int fd;
@@ -47,7 +47,7 @@ static void leave_child(void)
 	if (fork()) {
 		close(ready[1]);
 		CHECK(read(ready[0], &c, 1) == 1);
-		return; /* left[1] is closed when we have ended */
+		return; /* left[1] is closed when this process exits */
 	}
 	close(left[1]);
 	CHECK(write(ready[1], &c, 1) == 1);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Locks all its memory, now and in future, and opens the device twice.  Says
- * "open" and waits for its input to end.
+ * Lock all memory, present and future (mlockall), and open the device twice.
+ * Print "open" and wait for EOF on stdin.  Exit with SKIP if RLIMIT_MEMLOCK
+ * does not permit it.
  */
 #include <infiniband/verbs.h>
 #include <sys/mman.h>
@@ -23,7 +24,7 @@ int main(void)
 	CHECK(list && list[0]);
 	for (i = 0; i < 2; i++) {
 		ctx = ibv_open_device(list[0]);
-		/* a limit of locked memory, as users have */
+		/* RLIMIT_MEMLOCK, as unprivileged users have */
 		if (!ctx && errno == EAGAIN)
 			return SKIP;
 		CHECK(ctx);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* The NETLINK_RDMA stand-in: answers, errors, malformed requests. */
+/* Emulated NETLINK_RDMA sockets: replies, errors, malformed requests. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <linux/netlink.h>
@@ -51,7 +51,7 @@ static int open_socket(void)
 	return fd;
 }
 
-/* The next message: its type; the caller's buffer holds it. */
+/* Receive the next message into @buf.  Return its type, or -errno. */
 static int receive(int fd, char *buf, size_t len)
 {
 	const struct nlmsghdr *h = (struct nlmsghdr *)buf;
@@ -156,7 +156,7 @@ static void test_chardev(void)
 	close(fd);
 }
 
-/* sendto and sendmsg with pieces, on a socket that was never bound. */
+/* sendto(), and sendmsg() with several iovecs, on a socket without bind(). */
 static void test_senders(void)
 {
 	struct sockaddr_nl to = { .nl_family = AF_NETLINK };
@@ -184,7 +184,10 @@ static void test_senders(void)
 	close(fd);
 }
 
-/* A number that was a stand-in is an ordinary socket now. */
+/*
+ * A descriptor of an emulated socket that was closed and reused is an
+ * ordinary socket.
+ */
 static void test_reuse(void)
 {
 	int fd = open_socket(), pair[2];
@@ -201,7 +204,7 @@ static void test_reuse(void)
 	close(pair[1]);
 }
 
-/* Nonsense must not crash us or be answered without end. */
+/* Random requests neither crash the process nor cause endless replies. */
 static void test_nonsense(void)
 {
 	_Alignas(8) char buf[512], in[4096];
@@ -217,7 +220,7 @@ static void test_nonsense(void)
 			buf[k] = (char)(x >> 16);
 		}
 		len = (x >> 8) % sizeof(buf);
-		if (i % 4) { /* close to something sensible */
+		if (i % 4) { /* close to a valid request */
 			h->nlmsg_len = (uint32_t)(i % 2 ? len : len / 2);
 			h->nlmsg_type = (uint16_t)TYPE(x % 24);
 			h->nlmsg_flags =
@@ -248,7 +251,10 @@ static void *ask_first(void *arg)
 	return arg;
 }
 
-/* libnl comes with the first socket, or with the first ones at a time. */
+/*
+ * libnl is loaded by the first NETLINK_RDMA socket, also if several threads
+ * create it at the same time.  errno is preserved.
+ */
 static void test_loading(void)
 {
 	enum { THREADS = 4 };
@@ -264,7 +270,10 @@ static void test_loading(void)
 	CHECK(dlopen(LIBNL, RTLD_LAZY | RTLD_NOLOAD));
 }
 
-/* "refused": libnl cannot be loaded (nolibnl.sh), now and again. */
+/*
+ * "refused": libnl cannot be loaded (nolibnl.sh): socket() fails with
+ * EPROTONOSUPPORT, also when repeated.
+ */
 static void test_refused(void)
 {
 	int i;

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* A preload library that plays a sandbox without netlink. */
+/*
+ * A preload library that imitates a sandbox without netlink: socket() of
+ * AF_NETLINK fails with EAFNOSUPPORT.
+ */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>

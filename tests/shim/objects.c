@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Two processes with objects of every kind that "rdma resource" shows.  One
- * line of JSON on stdout says which; they stay until stdin ends.  "x" on stdin
- * kills the second process.
+ * Two processes with objects of every kind that "rdma resource" shows, for
+ * resource.py.  One line of JSON on stdout names the objects.  The processes
+ * stay until EOF on stdin.  "x" on stdin kills the second process.
  *
  * With a number as argument: one process with that many QPs.
  */
@@ -32,7 +32,7 @@ struct objects {
 	union ibv_gid gid;
 };
 
-/* What the other process needs to know, and the test. */
+/* Identifiers for the other process and for the test. */
 struct names {
 	int pid;
 	uint32_t rc, ud, srq, lkey, pd, scq, rcq, sq_psn, rq_psn;
@@ -86,7 +86,7 @@ static void create(struct objects *o)
 			   IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
 				   IBV_ACCESS_MW_BIND);
 	o->null = ibv_alloc_null_mr(o->pd);
-	o->mw = ibv_alloc_mw(o->pd, IBV_MW_TYPE_1); /* is not shown */
+	o->mw = ibv_alloc_mw(o->pd, IBV_MW_TYPE_1); /* not shown */
 	CHECK(o->pd && o->scq && o->rcq && o->srq && o->mr && o->null &&
 	      o->mw);
 	o->rc = create_qp(o, IBV_QPT_RC);
@@ -147,7 +147,7 @@ static void connect_to(struct objects *o, const struct names *peer)
 				     IBV_QP_MAX_QP_RD_ATOMIC));
 }
 
-/* A write of several packets, so that the PSNs move. */
+/* RDMA WRITE of several packets, so that the PSNs advance. */
 static void write_to(struct objects *o, const struct names *peer)
 {
 	struct ibv_sge sge = { (uintptr_t)memory, LEN, o->mr->lkey };
@@ -167,7 +167,7 @@ static void write_to(struct objects *o, const struct names *peer)
 	while (!(n = ibv_poll_cq(o->scq, 1, &wc)))
 		usleep(100);
 	CHECK(n == 1 && wc.status == IBV_WC_SUCCESS);
-	/* has the QP hand over what it counted */
+	/* the query stores the PSNs in shared memory */
 	CHECK(!ibv_query_qp(o->rc, &attr, IBV_QP_STATE, &init));
 }
 

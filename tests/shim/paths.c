@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Every function that takes a path, by every name that binaries use. */
+/*
+ * All interposed functions that take a path, under all symbol names that
+ * binaries use.
+ */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <dlfcn.h>
@@ -19,7 +22,7 @@
 #define CDEV "/dev/infiniband/uverbs1000"
 #define EMPTY DEV "/ports/1/gid_attrs/types/31"
 
-/* The function that a binary which names it would get; NULL: not in libc. */
+/* The function that a binary resolves @name to; NULL: not in this libc. */
 #define SYMBOL(type, name) ((type)dlsym(RTLD_DEFAULT, name))
 
 static void reads(int fd, const char *want)
@@ -61,7 +64,7 @@ static void test_open(void)
 	errno = 0;
 	CHECK(open(DEV "/nosuch", O_RDONLY) < 0 && errno == ENOENT);
 	CHECK(open(DEV, O_WRONLY) < 0 && errno == EISDIR);
-	/* neighbours are nobody's business */
+	/* names with the same prefix are not the device's */
 	CHECK(open("/sys/class/infiniband_x/urxe0", O_RDONLY) < 0);
 	CHECK(open("/sys/class/infiniband/urxe0x", O_RDONLY) < 0);
 }
@@ -242,7 +245,7 @@ static void test_links(void)
 	CHECK(p && !strcmp(p, "/sys/" PCI "/infiniband_verbs/uverbs1000"));
 	free(p);
 	CHECK(!realpath(DEV "/nosuch", buf) && errno == ENOENT);
-	/* the resolved name is as good as the first one */
+	/* the resolved path can be used, too */
 	CHECK(!access(REAL "/ports/1/state", R_OK));
 }
 

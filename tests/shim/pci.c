@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * The PCI function behind the device, read as topology code reads it: by the
- * paths that NCCL, UCX and hwloc take, in their order.
+ * The PCI function of the device in sysfs, read as topology code reads it: by
+ * the paths that NCCL, UCX and hwloc use, in their order.
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -16,7 +16,10 @@
 
 #define DEV "/sys/class/infiniband/urxe0"
 
-/* An attribute's text, with its end of line; false if there is none. */
+/*
+ * Read an attribute, which must end with a newline.  False: it cannot be
+ * read.
+ */
 static bool get(const char *dir, const char *name, char *text, size_t room)
 {
 	char path[PATH_MAX + 64];
@@ -58,8 +61,8 @@ static double link_speed(const char *dir, const char *name)
 }
 
 /*
- * Several ports or virtual functions are one NIC to it, and then function 0
- * is looked up by its bus.
+ * NCCL merges the ports or virtual functions of a NIC: it sets the function
+ * number to 0 and looks that function up by its bus.
  */
 static void as_nccl(void)
 {
@@ -81,15 +84,15 @@ static void as_nccl(void)
 	CHECK(number(path, "device") == number(path, "subsystem_device"));
 	CHECK(link_speed(path, "max_link_speed") == 16);
 	CHECK(number(path, "max_link_width") == 16);
-	/* there is no port above it: as in many virtual machines */
+	/* no port above it, as in many virtual machines */
 	CHECK(!get(path, "../max_link_speed", text, sizeof(text)));
 	CHECK((int)number(path, "numa_node") == -1);
-	/* what is above is no function, but a root */
+	/* the parent directory is a host bridge, not a function */
 	*strrchr(path, '/') = 0;
 	CHECK(!strncmp(last(path), "pci", 3));
 }
 
-/* Two names up from the device is a directory with "device" in it. */
+/* UCX: two directories above the device is one with the file "device". */
 static void as_ucx(void)
 {
 	char path[PATH_MAX], link[PATH_MAX], again[PATH_MAX];
@@ -125,10 +128,13 @@ static void check_config(const char *dir)
 	CHECK((c[2] | c[3] << 8) == (int)number(dir, "device"));
 	CHECK((c[9] | c[10] << 8 | c[11] << 16) == (int)number(dir, "class"));
 	CHECK(c[8] == number(dir, "revision"));
-	CHECK(!(c[14] & 0x7f)); /* no bridge */
+	CHECK(!(c[14] & 0x7f)); /* header type 0: not a bridge */
 }
 
-/* The link of the class names functions; they are listed beside the host's. */
+/*
+ * hwloc: the link in the class names the PCI function, which is listed
+ * together with those of the host.
+ */
 static void as_hwloc(void)
 {
 	char link[PATH_MAX] = "", path[PATH_MAX];
@@ -175,7 +181,7 @@ static void check_cpus(void)
 	CHECK(bits == sysconf(_SC_NPROCESSORS_ONLN));
 }
 
-/* What leads away from it, and back. */
+/* Links from the PCI function and back to it. */
 static void check_links(void)
 {
 	char path[PATH_MAX], text[512];
@@ -190,7 +196,7 @@ static void check_links(void)
 		      R_OK));
 	CHECK(get(DEV "/device", "uevent", text, sizeof(text)));
 	CHECK(strstr(text, "\nPCI_SLOT_NAME=7578:ff:00.0\n"));
-	/* neither is another function ours nor another bus */
+	/* other functions and buses do not exist */
 	CHECK(access("/sys/bus/pci/devices/7578:ff:00.1", F_OK));
 	CHECK(access("/sys/class/pci_bus/7578:fe", F_OK));
 	CHECK(access("/sys/devices/pci7578:ff/7578:ff:00.1", F_OK));

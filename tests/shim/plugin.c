@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* A plug-in with a librdmacm of its own. */
+/* A plug-in that calls a librdmacm of its own (fakerdma.c). */
 #include "fakerdma.h"
 
 int plugin_call(void)

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * plugins A B C: load plug-ins with RTLD_LOCAL, whose librdmacm has another
- * SONAME or is part of them, as wheels of Python have it.  Each calls its own.
+ * plugins A B C: load plug-ins with RTLD_LOCAL.  Their librdmacm has another
+ * SONAME, or is part of the plug-in, as in Python wheels.  Each plug-in must
+ * call its own librdmacm, not that of another one.
  */
 #include <dlfcn.h>
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * ring WHAT: a context with one CQ, whose ring is empty, busy, or damaged; it
- * stays until it is killed.  No provider is needed for that.
+ * ring WHAT: a context with one CQ, whose ring is "empty", "busy" or damaged,
+ * for "urxe doctor" (doctor.sh).  It stays until it is killed.  The rings are
+ * created without the provider.
  */
 #include <unistd.h>
 
@@ -33,7 +34,7 @@ static struct cq_ring make_cq(struct urxe_arena *a, int fd,
 	return r;
 }
 
-/* Completions come and are polled, as fast as it goes. */
+/* Post and poll completions continuously. */
 static void be_busy(const struct cq_ring *r)
 {
 	struct cq_slot s;
@@ -81,7 +82,7 @@ int main(int argc, char **argv)
 	char dir[256];
 	int fd;
 
-	alarm(600); /* nobody is left behind */
+	alarm(600); /* ends the process if the test does not */
 	CHECK(argc == 2);
 	CHECK(!fabric_dir(dir, sizeof(dir)));
 	CHECK(!fabric_open(dir, true, &f));

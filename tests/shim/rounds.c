@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* rounds N: N times, in three threads each, look, open, ask, close. */
+/*
+ * rounds N: in each of three threads, N times: read sysfs, open and close the
+ * device.  No descriptor may be left open.
+ */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <fcntl.h>
@@ -19,7 +22,7 @@ static void look(void)
 	long was = 0, now;
 	int fd;
 
-	/* through the link, as libibverbs does */
+	/* through the symbolic link, as libibverbs does */
 	CHECK(!stat(DEV, &st) && S_ISDIR(st.st_mode));
 	now = st.st_mtim.tv_sec * 1000000000l + st.st_mtim.tv_nsec;
 	if (!__atomic_compare_exchange_n(&identity, &was, now, 0,

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * A program to be built with a sanitizer: two threads, each with a QP, throw a
- * ball.  What each writes the other one reads, and only the RDMA orders them.
- * With an argument it has a race and uses memory that it has freed, and the
- * sanitizer has to find that.
+ * A program to be built with a sanitizer (sanitizer.sh).  Two threads with a
+ * QP each send messages to and fro.  Each reads what the other wrote, ordered
+ * only by RDMA, which must not be reported.
+ *
+ * With an argument the program has a data race and a use after free, which
+ * the sanitizer must report.
  */
 #include <infiniband/verbs.h>
 #include <pthread.h>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * spoil WHAT: something in the fabric that does not agree with the rest, for
- * urxe doctor --fabric to find.  With a context, which stays until it is
- * killed; or without one.
+ * spoil WHAT: make one item of the fabric inconsistent, so that "urxe doctor
+ * --fabric" must report it (inspect.sh).  Some items need a context, which
+ * stays until the process is killed; see kinds[].
  */
 #include <fcntl.h>
 #include <unistd.h>

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * stalls CASE: a server and a client, its child, of which one comes to wait for
- * something.  When it does, and not before, a line of JSON on stdout says who
- * they are.  Then lines on stdin: "go" has what is waited for happen, "kill"
- * ends the client; their end ends both.
+ * stalls CASE: a server and a client, its child.  One of them waits for
+ * something, depending on the case; why.py checks that "urxe why" names the
+ * cause.  When the state is reached, one line of JSON on stdout has the pids,
+ * QP and CQ numbers of both.
+ *
+ * Lines on stdin: "go" makes the awaited thing happen, "kill" kills the
+ * client.  EOF ends both processes.
  */
 #define _GNU_SOURCE
 #include <infiniband/verbs.h>
@@ -39,7 +42,7 @@ struct end {
 	int sock;
 };
 
-/* What the other process needs to know, and the test. */
+/* Identifiers for the other process and for the test. */
 struct name {
 	int pid;
 	uint32_t qpn, rkey, cq;
@@ -49,15 +52,15 @@ struct name {
 struct stall {
 	const char *name;
 	void (*client)(struct end *e, const struct name *peer);
-	/* NULL: it has nothing to do, or nothing after it was connected */
+	/* NULL: nothing to do, or nothing after the QP was connected */
 	void (*server)(struct end *e, const struct name *peer);
 	void (*go)(struct end *e, const struct name *peer);
-	uint32_t psn; /* by which the server's is wrong */
+	uint32_t psn; /* error of the server's expected PSN */
 	uint8_t timeout;
 	enum ibv_qp_state server_state; /* 0: RTS */
 	bool channel, other, traced;
-	uint8_t sgid_index; /* the server's: 1 is of the other RoCE */
-	bool later; /* the client begins with "go" */
+	uint8_t sgid_index; /* the server's; index 1 is a GID of RoCE v2 */
+	bool later; /* the client starts at "go" */
 };
 
 static char memory[LEN] __attribute__((aligned(4096)));
@@ -233,7 +236,10 @@ static void overrun(struct end *e, const struct name *peer)
 		     IBV_SEND_SIGNALED);
 }
 
-/* The same to its own memory, and after one that was polled. */
+/*
+ * Fill the send queue of the QP that is connected to itself, after one WR
+ * that was polled.
+ */
 static void fill_own(struct end *e, unsigned int flags)
 {
 	struct name own = { .addr = (uintptr_t)memory, .rkey = e->mr->rkey };
@@ -267,7 +273,7 @@ static void write_twice(struct end *e, const struct name *peer)
 	post_write(e, peer, 6);
 }
 
-/* The mistake: it is not armed. */
+/* The bug: the CQ is not armed. */
 static void write_and_sleep(struct end *e, const struct name *peer)
 {
 	struct ibv_cq *cq;
@@ -290,7 +296,7 @@ static void write_unsolicited(struct end *e, const struct name *peer)
 	write_twice(e, peer);
 }
 
-/* Two of ten, and no time. */
+/* Moderation of 10 completions without a period; only two arrive. */
 static void write_moderated(struct end *e, const struct name *peer)
 {
 	struct ibv_modify_cq_attr a = { .attr_mask = IBV_CQ_ATTR_MODERATE,
@@ -300,7 +306,10 @@ static void write_moderated(struct end *e, const struct name *peer)
 	write_and_wake(e, peer);
 }
 
-/* All of it stops, its service thread, too, before anything is answered. */
+/*
+ * The process stops, with its service thread, before the WRs complete: why.py
+ * uses the adversary's option "complete" to delay them.
+ */
 static void write_and_stop(struct end *e, const struct name *peer)
 {
 	post_write(e, peer, 5);
@@ -319,7 +328,7 @@ static void fetch_add(struct end *e, const struct name *peer)
 	post(e->qp, e, peer, IBV_WR_ATOMIC_FETCH_AND_ADD, 5, 8, 0);
 }
 
-/* On the same word, by a QP that is connected to itself. */
+/* Atomic on the same word, by a QP that is connected to itself. */
 static void fetch_add_own(struct end *e, const struct name *peer)
 {
 	struct name own = { .addr = (uintptr_t)memory, .rkey = e->mr->rkey };
@@ -360,7 +369,9 @@ static void stop_itself(struct end *e, const struct name *peer)
 	raise(SIGSTOP);
 }
 
-/* It breaks its own QP; the other one hears nothing of it. */
+/*
+ * An invalid lkey moves this QP to the error state; the peer gets no message.
+ */
 static void write_wrong(struct end *e, const struct name *peer)
 {
 	struct ibv_mr *mr = e->mr, wrong = { .lkey = mr->lkey ^ 0x7f00 };
@@ -383,8 +394,7 @@ static void write_on(struct end *e, const struct name *peer)
 	}
 }
 
-/* ---------------------------------------------------------- calls that block
- */
+/* -------------------------------------------------- calls that block */
 
 static void say_ready(const struct end *e)
 {
@@ -411,7 +421,7 @@ static void sleep_async(struct end *e, const struct name *peer)
 	ibv_get_async_event(e->ctx, &event);
 }
 
-/* The mistake, from here on: the event is not acknowledged. */
+/* The bug, from here on: the event is not acknowledged. */
 static void destroy_cq(struct end *e, const struct name *peer)
 {
 	struct ibv_cq *cq;
@@ -481,7 +491,7 @@ static void *deregister(void *mr)
 	return NULL;
 }
 
-/* While the client is in the middle of a WRITE to it. */
+/* Deregister the MR while the client is in the middle of a WRITE to it. */
 static void deregister_aside(struct end *e, const struct name *peer)
 {
 	pthread_t thread;
@@ -490,7 +500,7 @@ static void deregister_aside(struct end *e, const struct name *peer)
 	CHECK(!pthread_create(&thread, NULL, deregister, e->mr));
 }
 
-/* Both ends' QPs are destroyed after a WR failed. */
+/* A WR fails and its QP is destroyed; "go" destroys the server's QP, too. */
 static void write_refused(struct end *e, const struct name *peer)
 {
 	struct name wrong = *peer;
@@ -583,7 +593,10 @@ static bool trace_step(pid_t pid, int request)
 	       waitpid(pid, &status, __WALL) == pid && WIFSTOPPED(status);
 }
 
-/* Until it is about to write into our memory. */
+/*
+ * Run the client until it enters process_vm_writev() to write to this
+ * process.
+ */
 static void trace_to_copy(pid_t pid)
 {
 	struct __ptrace_syscall_info info;

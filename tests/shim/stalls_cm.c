@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * A client that connects, its child, and a server that does not answer; one
- * line on stdout when the request is there.  On stdin "event" has the server
- * fetch it, "keep" fetch it and not acknowledge it, and "accept" has it accept.
- * "sleep", "destroy", "migrate" and "leave" start threads that are blocked in
- * calls.
+ * A client that connects, which is a child, and a server that does not
+ * answer, for why.py.  One line of JSON on stdout when the request was sent.
+ * Lines on stdin:
+ *
+ *	event	the server fetches the request
+ *	keep	the same, without acknowledging the event
+ *	accept	the server accepts it
+ *	sleep	start a thread that blocks in rdma_get_cm_event()
+ *	destroy, migrate, leave
+ *		start a thread that blocks in that call
  */
 #include <pthread.h>
 #include <rdma/rdma_cma.h>
@@ -64,8 +69,8 @@ static void client(int sock)
 	pause();
 }
 
-static struct rdma_event_channel *c; /* the server's ... */
-static struct rdma_cm_id *listener; /* ... and what is there */
+static struct rdma_event_channel *c; /* of the server */
+static struct rdma_cm_id *listener; /* of the server */
 
 static void *get_event(void *arg)
 {
@@ -87,7 +92,10 @@ static void *migrate(void *arg)
 	return arg;
 }
 
-/* The event of the group is not acknowledged. */
+/*
+ * The MULTICAST_JOIN event is not acknowledged, so rdma_leave_multicast()
+ * waits.
+ */
 static void *leave(void *arg)
 {
 	struct rdma_event_channel *own = rdma_create_event_channel();
@@ -105,7 +113,7 @@ static void *leave(void *arg)
 	return arg;
 }
 
-/* False: the line names no such thread. */
+/* Start the thread that @line names.  False: there is none of that name. */
 static bool start(const char *line)
 {
 	static const struct {

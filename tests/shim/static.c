@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* A program that no preload library reaches. */
+/* A statically linked program, in which preload libraries have no effect. */
 int main(void)
 {
 	return 0;

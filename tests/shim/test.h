@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* Exit status and assertion of the programs of the shim tests. */
 #pragma once
 
 #include <errno.h>

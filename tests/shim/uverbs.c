@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* cmd_fd: what fstat says of it, its ioctls, and how long it lives. */
+/*
+ * The device file (cmd_fd): fstat(), ioctls, and the lifetime of its context.
+ */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -89,7 +91,7 @@ static void test_fstat(void)
 	fd = open(CDEV, O_RDWR);
 	CHECK(fd >= 0 && fcntl(fd, F_GETFD) == 0);
 	close(fd);
-	/* the other ways to the same device */
+	/* other paths of the same device */
 	CHECK(!chdir("/dev/infiniband"));
 	fd = open("uverbs1000", O_RDWR | O_CLOEXEC);
 	CHECK(fd >= 0 && !fstat(fd, &st) && S_ISCHR(st.st_mode));
@@ -98,7 +100,7 @@ static void test_fstat(void)
 	fd = open("/dev/char/231:60000", O_RDWR | O_CLOEXEC);
 	CHECK(fd >= 0 && !fstat(fd, &st) && S_ISCHR(st.st_mode));
 	close(fd);
-	/* looking is not opening */
+	/* O_PATH does not create a context */
 	fd = open(CDEV, O_PATH);
 	CHECK(fd >= 0);
 	close(fd);
@@ -130,7 +132,7 @@ static void test_write_commands(void)
 	CHECK(read((int)chan, &event, 8) == 8 && event == 42);
 	close((int)chan);
 
-	/* no room for the answer: no descriptor is lost either */
+	/* if the response does not fit, no descriptor is leaked */
 	f.hdr.attrs[2].len = 2;
 	CHECK(call(fd, &f, 0, 0, 3) == EINVAL);
 	CHECK(fcntl((int)chan, F_GETFD) < 0);
@@ -220,7 +222,7 @@ static void test_bad_ioctls(void)
 	close(fd);
 }
 
-/* ---------------------------------------------------------------- lifetime */
+/* -------------------------------------------------------------- lifetime */
 
 static struct urxe_fabric *fabric;
 
@@ -228,7 +230,10 @@ struct name {
 	uint32_t slot, gen;
 };
 
-/* Not by mapping it: a mapping keeps the open file and its lock, too. */
+/*
+ * Read slot and generation of the context.  pread() is used since a mapping
+ * would keep the open file description and its lock.
+ */
 static struct name name_of(int fd)
 {
 	struct name n;
@@ -312,7 +317,10 @@ static void test_fork(void)
 	CHECK(!alive(a));
 }
 
-/* The descriptor goes to a new program, which knows it for what it is. */
+/*
+ * A descriptor without FD_CLOEXEC is usable in the program that execve()
+ * starts.
+ */
 static void test_exec(void)
 {
 	int fd = open(CDEV, O_RDWR), status, i;
@@ -331,7 +339,7 @@ static void test_exec(void)
 	close(fd);
 	CHECK(waitpid(pid, &status, 0) == pid && status == 0);
 	CHECK(!alive(a));
-	/* and one that is closed on exec does not */
+	/* a descriptor with FD_CLOEXEC does not keep the context */
 	fd = open_device();
 	a = name_of(fd);
 	pid = fork();
@@ -377,7 +385,7 @@ static void file_is(const char *path, const char *want)
 
 #define PORT "/sys/class/infiniband/urxe0/ports/1/"
 
-/* Files say what the shared state says when they are opened. */
+/* Each open of a sysfs file returns the current shared state. */
 static void test_current(void)
 {
 	struct urxe_dev *dev = fabric->dev;
@@ -402,7 +410,10 @@ static void test_current(void)
 	file_is(PORT "hw_counters/lifespan", "10\n");
 }
 
-/* A program that closes what it does not know still finds the device. */
+/*
+ * A program that closes all descriptors it does not know can still open the
+ * device.
+ */
 static void test_closed_behind_our_back(void)
 {
 	struct stat st;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * What a worker starts: children that hold its context, that open the device
- * themselves, and programs that import its context.  They end by themselves,
- * also when the worker is killed before them.
+ * Children of a worker.  A child keeps the worker's context, opens the device
+ * itself, or executes a program that imports the worker's context.  Children
+ * exit by themselves, even if the worker is killed first.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -18,11 +18,14 @@
 #define CHILDREN 2
 
 static uint32_t children;
-/* Limits there were when the first of them began: exec may end with a signal. */
+/*
+ * me->limits when the first of the current children was forked.  If it has
+ * changed since, a signal may have killed a child during exec.
+ */
 static uint32_t limits;
 static struct slot own;
 
-/* The parent's context lives on with us. */
+/* Keep the inherited context of the parent open for a while. */
 static void child_hold(void)
 {
 	usleep(1000 * rnd(800));
@@ -54,7 +57,7 @@ static void child_exec(void)
 	_exit(1);
 }
 
-/* The same context, in another program. */
+/* Import the worker's context and PD in another program. */
 int child_import(int argc, char **argv)
 {
 	struct ibv_context *ctx;
@@ -68,7 +71,7 @@ int child_import(int argc, char **argv)
 	ctx = ibv_import_device(atoi(argv[2]));
 	if (!ctx)
 		return 1;
-	/* the exporter may have closed it meanwhile */
+	/* fails if the exporter has closed it */
 	pd = ibv_import_pd(ctx, (uint32_t)atoi(argv[3]));
 	mr = pd ? ibv_reg_mr(pd, mem, sizeof(mem), IBV_ACCESS_LOCAL_WRITE) :
 		  NULL;
@@ -112,7 +115,7 @@ void children_step(void)
 		return;
 	}
 	rnd_seed(now_ms() + (uint64_t)getpid());
-	own = *me; /* what it notes is not the worker's */
+	own = *me; /* the child must not change the worker's slot */
 	me = &own;
 	if (what == 0)
 		child_hold();

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Connections made by rdma_cm: each worker listens, and calls one other at a
- * time.  The caller sends, the other one answers with the same bytes.
+ * Connections made with librdmacm.  Each worker listens, and connects to one
+ * other worker at a time.  The caller sends a message, and the guest (the
+ * accepted connection at the other end) answers with the same bytes.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -39,7 +40,7 @@ static void conn_free(struct conn **p)
 		return;
 	me->waits_for = WAITS_FOR_ALL;
 	me->doing = "closing a connection";
-	/* what may be in flight first, and then its memory */
+	/* destroy the QP before the memory of its WRs */
 	if (c->id && c->id->qp)
 		rdma_destroy_qp(c->id);
 	if (c->mr)
@@ -82,7 +83,7 @@ static bool conn_setup(struct conn *c)
 	};
 	struct before b = call_begins("rdma_create_qp");
 
-	/* EINVAL: the caller of a guest may be dead already */
+	/* EINVAL: the caller of a guest may have died */
 	if (rdma_create_qp(c->id, NULL, &a) && (c == caller || errno != EINVAL))
 		return made_or_refused("rdma_create_qp", false, &b);
 	return c->id->qp &&
@@ -139,7 +140,7 @@ static void answer(struct rdma_cm_id *id)
 	c->id = id;
 	c->since = now_ms();
 	id->context = c;
-	/* the caller may be dead already */
+	/* the caller may have died */
 	if (!conn_setup(c) || rdma_accept(id, &p))
 		c->over = true;
 }
@@ -227,7 +228,7 @@ static void conn_step(struct conn **p)
 	if (c->up && c == caller && c->rounds == ROUNDS)
 		me->connections++;
 	if (c->up)
-		rdma_disconnect(c->id); /* it may be over already */
+		rdma_disconnect(c->id); /* may be disconnected already */
 	conn_free(p);
 }
 
@@ -236,7 +237,7 @@ void conns_step(void)
 	uint32_t i;
 
 	if (lock_is_stopped())
-		return; /* each call of rdma_cm takes 2 s */
+		return; /* each call of librdmacm takes 2 s */
 	if (!listener && !listener_open()) {
 		conns_close();
 		return;

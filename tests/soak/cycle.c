@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * The life of objects that no other process knows.  Whatever the others do,
- * stopped ones too, this comes to its end.
+ * Create, use and destroy objects that no other process uses.  This must
+ * complete in any state of the other processes, even if one is stopped.
  */
 #define _GNU_SOURCE
 #include <errno.h>

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Datagrams to each of the others, and to a group.  They may get lost. */
+/*
+ * UD: datagrams to each other worker and to a multicast group.  They may get
+ * lost.
+ */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +20,7 @@
 static struct ud {
 	struct ibv_qp *qp;
 	struct ibv_mr *mr;
-	char (*buf)[BYTES]; /* SENDS of them are for sending */
+	char (*buf)[BYTES]; /* the first SENDS are for sending */
 	struct ibv_ah *ah, *group_ah;
 	bool attached, out[RECVS];
 	uint32_t sends, seq;

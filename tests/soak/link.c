@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Links: a connection with each other worker, and one with itself.  Whenever
- * something breaks, the end is made anew with a new epoch, and the other one
- * follows.  One job at a time goes over a link from each end, and each says at
- * its end whether the bytes are right.
+ * Links: a connection with each other worker, and one with the worker itself.
+ * If an error occurs, the end is closed and opened again with a new epoch,
+ * and the other end follows (see struct door). Each end has one job at a time
+ * on a link: a group of operations whose data is verified when it completes.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -16,14 +16,14 @@
 #include "soak.h"
 
 #define RECVS 16
-#define AREA 32768 /* the other end writes there */
-#define COUNTER AREA /* and counts there */
-#define WINDOW (AREA + 4096) /* and there, by a window */
+#define AREA 32768 /* the peer's WRITEs go here */
+#define COUNTER AREA /* the peer's atomics */
+#define WINDOW (AREA + 4096) /* the peer's WRITEs through a memory window */
 #define WINDOW_BYTES 4096
 #define RECV (64 * 1024)
 #define TARGET (RECV + RECVS * MESSAGE_MAX)
-#define SOURCE 0 /* what is sent */
-#define BACK 32768 /* what is read */
+#define SOURCE 0 /* source of SENDs and WRITEs */
+#define BACK 32768 /* destination of READs */
 #define SCRATCH 65536
 #define ACCESS                                                       \
 	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |          \
@@ -37,24 +37,27 @@ enum mem { PRIVATE, FILE_SHARED, DEVICE, MEMS };
 static struct link {
 	enum state state;
 	enum kind kind;
-	bool bad; /* a WR failed: make it anew */
+	bool bad; /* a WR failed: reopen the link */
 	uint32_t epoch;
-	struct ibv_qp *send, *recv; /* one QP, but for XRC */
+	struct ibv_qp *send, *recv; /* the same QP, except for XRC */
 	struct ibv_mr *target_mr, *scratch_mr;
 	struct ibv_dm *dm;
 	char *target; /* NULL: device memory */
-	int fd; /* + 1, of its file */
+	int fd; /* file descriptor + 1; 0: none */
 	char *scratch;
-	struct door other; /* a copy: where we are connected to */
+	struct door other; /* copy of the peer's door */
 	enum job job;
 	uint32_t seed, len, off; /* of the job */
 	uint32_t sent, heard; /* messages */
 	uint64_t counted;
-	/* a window of ours that the other one may write to */
+	/* a window of this end that the peer may write to */
 	struct ibv_mw *mw;
 	uint32_t asked_seed;
-	struct message ask; /* of it, to be answered */
-	/* since when nothing gets done, and by whom it was disturbed */
+	/* M_WINDOW message of the peer that is not answered yet */
+	struct message ask;
+	/*
+	 * time of the last progress, and sum of the disturbances at that time
+	 */
 	uint64_t since;
 	uint32_t disturbed;
 } links[SLOTS];
@@ -74,7 +77,10 @@ static bool leads(uint32_t i)
 	return my_slot < i;
 }
 
-/* A link to oneself has one end, which is connected to itself. */
+/*
+ * Return whether this is the link with the worker itself.  Its QP is
+ * connected to itself.
+ */
 static bool is_loop(uint32_t i)
 {
 	return i == my_slot;
@@ -82,7 +88,9 @@ static bool is_loop(uint32_t i)
 
 /* -------------------------------------------------------------- memory */
 
-/* SRQs, which many senders use, have a PD of their own. */
+/*
+ * Return the PD.  Links with an SRQ, which many senders use, have their own.
+ */
 static struct ibv_pd *link_pd(const struct link *l)
 {
 	return l->kind == RC_SRQ || l->kind == XRC ? w.many_pd : w.pd;
@@ -123,7 +131,7 @@ static void target_get(struct link *l, uint32_t off, void *to, uint32_t len)
 {
 	if (l->target)
 		memcpy(to, l->target + off, len);
-	else /* in whole words */
+	else /* in multiples of 4 bytes */
 		must("ibv_memcpy_from_dm",
 		     !ibv_memcpy_from_dm(to, l->dm, off, (len + 3) / 4 * 4));
 }
@@ -135,7 +143,10 @@ static uint64_t target_base(const struct link *l)
 
 /* ----------------------------------------------------------- open, close */
 
-/* The other end may be in there: our verbs wait for it. */
+/*
+ * Close the link.  If the peer is using it, the verbs calls wait for the
+ * peer.
+ */
 static void link_close(uint32_t i)
 {
 	struct link *l = &links[i];
@@ -273,7 +284,10 @@ static void link_open(uint32_t i, enum kind kind, uint32_t joined)
 	link_publish(i);
 }
 
-/* A copy of the other's door; false: it is closed. */
+/*
+ * Copy a door.  Return false if it is closed or changed during the copy.  The
+ * epoch is read before and after the copy, as in a seqlock.
+ */
 static bool door_read(const struct door *d, struct door *out)
 {
 	uint32_t epoch = d->epoch;
@@ -322,7 +336,7 @@ static void link_join(uint32_t i)
 {
 	struct link *l = &links[i];
 
-	/* with XRC each one's sender goes to the other's target */
+	/* XRC: the send QP is connected to the peer's target QP */
 	to_rtr(l, l->send, l->other.recv_qpn);
 	to_rts(l, l->send);
 	if (l->recv != l->send) {
@@ -388,7 +402,7 @@ static void start_write(uint32_t i, struct link *l)
 	job_post(i, &write);
 }
 
-/* The message in our scratch. */
+/* Send a message.  The message is assembled in the scratch buffer. */
 static void send_message(uint32_t i, struct link *l, const struct message *head,
 			 uint32_t invalidate)
 {
@@ -473,7 +487,9 @@ static void start_many(uint32_t i, struct link *l)
 	job_post(i, wr);
 }
 
-/* A window for the other end, and a message that says so. */
+/*
+ * Bind a window for the peer, and send a message with its address and rkey.
+ */
 static void start_bind(uint32_t i, struct link *l)
 {
 	struct ibv_send_wr wr = { .opcode = IBV_WR_BIND_MW };
@@ -496,7 +512,7 @@ static void start_bind(uint32_t i, struct link *l)
 	send_message(i, l, &m, 0);
 }
 
-/* Into the other's window, and a message that ends it. */
+/* Write into the peer's window, and then invalidate it with a SEND. */
 static void start_write_window(uint32_t i, struct link *l)
 {
 	struct ibv_sge sge = scratch_sge(l, BACK, WINDOW_BYTES);
@@ -527,7 +543,7 @@ static void job_start(uint32_t i)
 	l->job = 1 + rnd(JOBS - 2);
 	if (l->kind == UC && l->job > SEND)
 		l->job = MANY_WRITES;
-	/* a window belongs to a QP that sends and receives */
+	/* a window is bound on a QP that both sends and receives */
 	if (l->job == BIND && (l->kind == XRC || l->mw))
 		l->job = SEND;
 	if (l->ask.window)
@@ -570,7 +586,7 @@ static void job_done(uint32_t i)
 	me->jobs[l->kind]++;
 }
 
-/* --------------------------------------------------------------- hearing */
+/* ------------------------------------------------------------- receiving */
 
 static void window_written(struct link *l, const struct message *m,
 			   const struct ibv_wc *wc)
@@ -651,7 +667,7 @@ void links_got(const struct ibv_wc *wc)
 		return;
 	}
 	if (!(wc->opcode & IBV_WC_RECV)) {
-		/* the first of two, where a message follows a WR */
+		/* the job has a second WR: the message */
 		if (wc->opcode == IBV_WC_BIND_MW ||
 		    (l->job == WRITE_WINDOW && wc->opcode == IBV_WC_RDMA_WRITE))
 			return;
@@ -667,7 +683,10 @@ void links_got(const struct ibv_wc *wc)
 
 /* ------------------------------------------------------------------ turns */
 
-/* Both live and run, and yet nothing gets done? */
+/*
+ * Fail if no job has completed for LIMIT_MS although neither end was
+ * disturbed in that time.
+ */
 static void link_watch(uint32_t i)
 {
 	struct link *l = &links[i];

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * SRQs.  They are kept full.  A completion that went with its QP leaves room,
- * too, and a buffer that nobody speaks of any more: when there are too many of
- * those the worker opens everything anew.
+ * SRQs, which are kept full.  If a QP is destroyed, CQEs of its receives are
+ * lost.  Each of them leaves a free entry in the SRQ and a buffer that is
+ * never reported.  If no buffer is left, the worker closes and opens
+ * everything again.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -13,7 +14,10 @@
 
 #define POSTED 64
 #define BUFFERS 1024u
-#define POOL_ID (1ull << 62) /* of a WR, with the buffer's number */
+/*
+ * Flag in the wr_id of a receive from an SRQ; the rest is the buffer's index
+ */
+#define POOL_ID (1ull << 62)
 #define POOL_XRC (1ull << 61)
 
 static struct pool {
@@ -21,9 +25,9 @@ static struct pool {
 	bool out[BUFFERS];
 	struct ibv_mr *mr;
 	uint32_t next;
-} pools[2]; /* of the SRQ, of the XRC SRQ */
+} pools[2]; /* of the SRQ and the XRC SRQ */
 
-/* A buffer that is in nobody's hands; false: there is none. */
+/* Find a buffer that is not posted.  Return false if there is none. */
 static bool pool_find(struct pool *p)
 {
 	uint32_t i;
@@ -114,7 +118,7 @@ bool pool_got(const struct ibv_wc *wc)
 	if (!pools[xrc].out[i])
 		broken("a receive is completed that was not posted");
 	pools[xrc].out[i] = false;
-	/* an XRC target may be gone: its completions are the SRQ's */
+	/* the target QP of XRC may be destroyed, but the CQ is the SRQ's */
 	if (wc->status == IBV_WC_SUCCESS &&
 	    !link_message(wc, pools[xrc].buf[i]) && !xrc)
 		broken("a message for QP 0x%x, which is not there",

@@ -2,13 +2,16 @@
 /*
  * soak [-n PROCESSES] [-t SECONDS] [-s SEED] [-H]: the conductor.
  *
- * In rounds: processes begin, they are killed, stopped and starved, those that
- * are left end by themselves, and then what they shared must be sound and
- * empty ("urxe doctor --fabric").  In every second round they are in PID
- * namespaces of their own, if that is permitted.  With -H nothing is asked of
- * the others while one is stopped.
+ * The soak runs in rounds.  Worker processes are started.  The conductor
+ * kills, stops and starves some of them.  At the end of a round the remaining
+ * ones exit by themselves.  Then their shared state must be consistent and
+ * empty, as checked by "urxe doctor --fabric".  In every second round each
+ * worker is in its own PID namespace, if that is permitted.  With -H the
+ * conductor does not check that the others make progress while a process is
+ * stopped.
  *
- * The seed says what is done, and not when: the processes run as they will.
+ * The seed determines what the conductor and the workers do, but not the
+ * scheduling of the processes.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -29,7 +32,8 @@
 #include "soak.h"
 
 #define ROUND_MS 15000
-#define GRACE_MS 600000 /* only a hang takes longer until each kind is done */
+/* Extra time until each kind of link has completed a job */
+#define GRACE_MS 600000
 #define TICK_MS 20
 
 static bool holds = true, apart;
@@ -61,7 +65,7 @@ static void nap(unsigned int ms)
 
 /* ----------------------------------------------------------- the workers */
 
-/* All of them end with us, whatever happens. */
+/* Kill the workers.  No worker outlives the conductor. */
 static void kill_all(void)
 {
 	uint32_t i;
@@ -83,7 +87,7 @@ static void show_where(uint32_t i)
 
 static void __attribute__((noreturn)) give_up(void)
 {
-	const char *keep = getenv("SOAK_KEEP"); /* seconds to look at it */
+	const char *keep = getenv("SOAK_KEEP"); /* seconds for a debugger */
 	uint32_t i;
 
 	for (i = 0; i < sh->n; i++)
@@ -95,7 +99,7 @@ static void __attribute__((noreturn)) give_up(void)
 	exit(1);
 }
 
-/* A child in a PID namespace of its own, or in ours. */
+/* Fork a worker, in a new PID namespace if `apart`. */
 static pid_t fork_worker(void)
 {
 	int fd, back = 0;
@@ -145,7 +149,7 @@ static void start(uint32_t i)
 	s->pid = (uint32_t)pid;
 }
 
-/* They only end by themselves when they are told to. */
+/* Reap workers.  They may exit only if @ending. */
 static void reap(bool ending)
 {
 	uint32_t i;
@@ -184,7 +188,10 @@ static void kill_one(uint32_t i)
 
 /* ------------------------------------------------------------- stopping */
 
-/* Slot i has got on since then; or it may have to wait for the stopped one. */
+/*
+ * Return whether slot @i has made progress since @beats and @cycles, or may
+ * legitimately wait for the slot @stopped.
+ */
 static bool got_on(uint32_t i, uint32_t stopped, uint64_t beats,
 		   uint64_t cycles)
 {
@@ -196,7 +203,7 @@ static bool got_on(uint32_t i, uint32_t stopped, uint64_t beats,
 	       (s->beats > beats + 1 && s->cycles > cycles);
 }
 
-/* All others come through a life of objects of their own meanwhile. */
+/* While a process is stopped, all others must complete a cycle (cycle.c). */
 static void hold(uint32_t stopped)
 {
 	uint64_t beats[SLOTS], cycles[SLOTS], end = now_ms() + LIMIT_MS;
@@ -254,7 +261,7 @@ static void set_limit(pid_t pid, int what, uint64_t value)
 	prlimit(pid, what, &r, NULL);
 }
 
-/* Few descriptors, no processes, or no address space, for a while. */
+/* Limit descriptors, processes or address space for a while. */
 static void starve_one(uint32_t i)
 {
 	static const int what[] = { RLIMIT_NOFILE, RLIMIT_NPROC, RLIMIT_AS };
@@ -321,7 +328,7 @@ static void disturb(void)
 	}
 }
 
-/* Each ends by itself, and so do their children. */
+/* End the round: all workers and their children exit by themselves. */
 static void end_round(void)
 {
 	uint64_t end = now_ms() + LIMIT_MS;
@@ -391,7 +398,10 @@ static uint64_t jobs_done(uint32_t kind)
 	return jobs;
 }
 
-/* A busy machine may not get that far in the time that was asked for. */
+/*
+ * Return whether each kind of link has completed a job.  On a busy machine
+ * this may take longer than the requested time.
+ */
 static bool each_kind_is_done(void)
 {
 	uint32_t k;
@@ -449,7 +459,7 @@ static void meet(uint32_t n)
 	if (fd < 0)
 		exit(2);
 	close(fd);
-	/* for who loses its parent */
+	/* reap the children of workers that were killed */
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
 }
 
@@ -480,7 +490,7 @@ int main(int argc, char **argv)
 	rnd_seed(seed);
 	say("%u processes, %llu s, seed %llu", n, (unsigned long long)seconds,
 	    (unsigned long long)seed);
-	/* at least one round of each sort */
+	/* one round with and one without PID namespaces */
 	round_ms = seconds * 500 < ROUND_MS ? seconds * 500 : ROUND_MS;
 	end = now_ms() + seconds * 1000;
 	for (round = 0; now_ms() < end ||

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* One process of the soak. */
+/* A worker process of the soak: its main loop and common functions */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <execinfo.h>
@@ -144,14 +144,14 @@ static void poll_all(void)
 		broken("ibv_poll_cq: %d", n);
 }
 
-/* Those with a channel sleep until something comes. */
+/* Wait for completions.  A worker with a completion channel sleeps. */
 static void rest(void)
 {
 	struct pollfd p = { .events = POLLIN };
 	struct ibv_cq *cq;
 	void *arg;
 
-	/* arming may take a thread */
+	/* arming may have to create a thread, which may fail */
 	if (!w.chan ||
 	    !made("ibv_req_notify_cq", !ibv_req_notify_cq(w.cq, 0))) {
 		sched_yield();
@@ -208,7 +208,7 @@ static void worker_close(void)
 		     !ibv_destroy_comp_channel(w.chan));
 	if (w.many_pd)
 		must("ibv_dealloc_pd", !ibv_dealloc_pd(w.many_pd));
-	/* who imported it may have something in it still, or died with that */
+	/* a process that imported it may use it, or died while using it */
 	if (w.pd)
 		must("ibv_dealloc_pd",
 		     !(errno = ibv_dealloc_pd(w.pd)) ||
@@ -236,10 +236,10 @@ static bool worker_open(void)
 	       pool_open() && datagrams_open();
 }
 
-/* A ring may be replaced at any time. */
+/* Resize the CQ, which may be in use by other processes. */
 static void resize(void)
 {
-	/* the old ring goes away, for which each producer is waited for */
+	/* the call waits for all requesters that use the old ring */
 	me->waits_for = WAITS_FOR_ALL;
 	made("ibv_resize_cq", !ibv_resize_cq(w.cq, (int)(4096u << rnd(2))));
 	me->waits_for = 0;
@@ -263,12 +263,12 @@ static void turn(void)
 	me->beats++;
 }
 
-/* Say where, on the way down. */
+/* Print the location of a crash. */
 static void crashed(int sig)
 {
 	void *at[40];
 
-	(void)sig; /* and then it ends as it would have */
+	(void)sig; /* afterwards the default action terminates the process */
 	backtrace_symbols_fd(at, backtrace(at, 40), 2);
 }
 

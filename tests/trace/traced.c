@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * What a traced program may do: traced MODE [N].  Two QPs of one process unless
- * it says otherwise.
+ * traced MODE [N]: programs whose trace is tested.  Unless a mode states
+ * otherwise, it uses two connected QPs of one process.
  */
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -43,7 +43,7 @@ static void writes(unsigned int n)
 	duo_close(&duo);
 }
 
-/* Two at a time, of which the second one is signaled. */
+/* Post pairs of SENDs.  Only the second one of a pair is signaled. */
 static void sends(unsigned int n)
 {
 	unsigned int i;
@@ -65,7 +65,7 @@ static void sends(unsigned int n)
 	duo_close(&duo);
 }
 
-/* Until it is killed, who does it knows which WRs were posted. */
+/* Write until killed.  The numbers of completed WRs go to standard output. */
 static void endless(unsigned int n)
 {
 	uint64_t i;
@@ -79,7 +79,7 @@ static void endless(unsigned int n)
 	}
 }
 
-/* A key that is none, a receive that is missing, a queue that is full. */
+/* An invalid rkey, a missing receive, and a full queue */
 static void wrong(unsigned int n)
 {
 	struct ibv_send_wr *bad, wr = { .wr_id = 4, .opcode = IBV_WR_SEND };
@@ -101,7 +101,7 @@ static void wrong(unsigned int n)
 	duo_renew(&duo);
 	for (i = 0; !ibv_post_send(duo.a.qp, &wr, &bad); i++)
 		ck_assert_uint_lt(i, 100000);
-	/* a list that nobody should look at: there is none */
+	/* invalid: the SGEs of a refused WR must not be read */
 	wr.sg_list = (struct ibv_sge *)(uintptr_t)4096;
 	wr.num_sge = 10;
 	recv.sg_list = wr.sg_list;
@@ -111,7 +111,7 @@ static void wrong(unsigned int n)
 	_exit(0);
 }
 
-/* The calls of ibv_qp_ex, and those of ibv_cq_ex. */
+/* ibv_wr_* and ibv_start_poll */
 static void extended(unsigned int n)
 {
 	struct ibv_cq_init_attr_ex cq_attr = { .cqe = 16 };
@@ -170,7 +170,7 @@ static void *in_thread(void *arg)
 	return NULL;
 }
 
-/* A child of one who was traced already, and a thread. */
+/* A child of a process that is traced already, and a thread */
 static void apart(unsigned int n)
 {
 	struct ibv_context *ctx = open_device();
@@ -189,7 +189,7 @@ static void apart(unsigned int n)
 	ck_assert_int_eq(reap_child(child), 0);
 }
 
-/* All of its descriptors are somebody else's now. */
+/* The program replaces all descriptors, including the tracer's. */
 static void closes(unsigned int n)
 {
 	pthread_t thread;
@@ -199,7 +199,10 @@ static void closes(unsigned int n)
 	open_duo();
 	for (fd = 3; fd < 1024; fd++)
 		dup2(STDIN_FILENO, fd);
-	/* a limit of 1024 leaves none, and the tracer opens its file again */
+	/*
+	 * under a limit of 1024 this leaves one for the tracer to reopen its
+	 * file
+	 */
 	close(1023);
 	ck_assert_int_eq(pthread_create(&thread, NULL, in_thread, NULL), 0);
 	pthread_join(thread, NULL);
@@ -214,8 +217,10 @@ static void in_new_thread(void *(*fn)(void *arg))
 	pthread_join(thread, NULL);
 }
 
-/* The file goes away before the second thread has a place in it, and before the
- * first one needs more. */
+/*
+ * The file is renamed before the second thread gets its part of the file, and
+ * before the first thread needs a larger part.
+ */
 static void moved(unsigned int n)
 {
 	const char *path = getenv("URXE_TRACE");
@@ -232,7 +237,7 @@ static void moved(unsigned int n)
 	duo_close(&duo);
 }
 
-/* One after the other */
+/* Threads that exist one after the other */
 static void threads(unsigned int n)
 {
 	open_duo();
@@ -241,7 +246,7 @@ static void threads(unsigned int n)
 	duo_close(&duo);
 }
 
-/* The first record of a thread that is to end where it may wait. */
+/* A thread whose first record is made while its cancellation is pending */
 static _Atomic bool is_cancelled, came_out;
 
 static struct ibv_sge sge_2;
@@ -284,7 +289,7 @@ static void cancelled(unsigned int n)
 	duo_close(&duo);
 }
 
-/* A thread's last record is made by the destructor of its key. */
+/* The last record of a thread is made by the destructor of a key. */
 static pthread_key_t key;
 
 static void at_end(void *arg)
@@ -309,7 +314,7 @@ static void destructor(unsigned int n)
 	duo_close(&duo);
 }
 
-/* A signal handler calls a verb while another one is recorded. */
+/* A signal handler calls a verb while another call is recorded. */
 static void on_signal(int nr)
 {
 	struct ibv_port_attr attr;
@@ -333,7 +338,7 @@ static void handler(unsigned int n)
 	duo_close(&duo);
 }
 
-/* What a full queue refused is posted again. */
+/* A WR that a full queue refused is posted again. */
 static void again(unsigned int n)
 {
 	uint64_t id, last;
@@ -349,7 +354,10 @@ static void again(unsigned int n)
 	duo_close(&duo);
 }
 
-/* What a packet needs that does not follow from the connection. */
+/*
+ * A datagram: its address and Q_Key come from the WR, not from the
+ * connection.
+ */
 static void datagram(void)
 {
 	struct ibv_ah *ah;
@@ -393,7 +401,7 @@ static void packets(unsigned int n)
 	(void)n;
 	o.retry_cnt = 1;
 	duo_open_unconnected(&duo, SAME_CONTEXT, MEM_HEAP, MEM_HEAP, &o);
-	/* nobody listens yet */
+	/* the peer is not in RTR yet */
 	node_connect(&duo.a, &duo.at_b);
 	ck_ok(post(&duo, IBV_WR_RDMA_WRITE, 1, 0, 3000, 0,
 		   IBV_SEND_SOLICITED));
@@ -419,7 +427,10 @@ static void packets(unsigned int n)
 	_exit(0);
 }
 
-/* One datagram that both drop; then two, of one name, that both receive. */
+/*
+ * One datagram that both QPs drop, as they have no receives.  Then two
+ * datagrams with the same wr_id, which both QPs receive.
+ */
 static void multicast(unsigned int n)
 {
 	union ibv_gid group = { .raw = { 0xff, 0x0e, [15] = 1 } };
@@ -454,7 +465,7 @@ static void multicast(unsigned int n)
 	_exit(0);
 }
 
-/* The responder expects other PSNs. */
+/* The PSN that the responder expects differs from the requester's. */
 static void psn(unsigned int n)
 {
 	struct opts o = default_opts();
@@ -471,9 +482,9 @@ static void psn(unsigned int n)
 }
 
 /*
- * Messages whose bytes are known: a is in device memory if n is 1.  The last
- * one is of memory that is not there any more, and waits, so that nobody but a
- * recorder would look.
+ * Messages with known payload.  If n is 1, the memory of node a is device
+ * memory.  The last WR refers to unmapped memory and does not start, as its
+ * peer is in RESET.  Only a recorder could read that memory.
  */
 static void payload_of_two_sges(void)
 {
@@ -535,7 +546,7 @@ static void payload(unsigned int n)
 	_exit(0);
 }
 
-/* What stock clients do not do, and a message of many packets. */
+/* Operations that common clients do not use, and a message of many packets */
 #define WR_ATOMIC_WRITE 15
 
 static void done(uint64_t wr_id)
@@ -611,7 +622,7 @@ static struct {
 static const char *mode;
 static unsigned int times = 1;
 
-/* The harness wants to be in a test. */
+/* The harness requires a running test case. */
 START_TEST(traced)
 {
 	unsigned int i;

@@ -118,7 +118,7 @@ void engine_qp_close(struct urxe_qp *qp)
 	free(qp);
 }
 
-/* verbs/qp_state.c: qp_apply and qp_modify */
+/* Set what qp_apply() and qp_modify() of verbs/qp_state.c set. */
 void engine_qp_connect(struct urxe_qp *qp, uint32_t dest)
 {
 	struct urxe_fabric *f = qp->ctx->fabric;
@@ -307,7 +307,10 @@ struct ibv_wc next_wc(struct urxe_cq *cq)
 
 enum class { SEND, BIND, WRITE, READ, ATOMIC, EXTENDED };
 
-/* IB 10.8.3.3, and A19 for the last: ordering[first][second]. */
+/*
+ * IB 10.8.3.3; A19 for EXTENDED. ordering[first][second]: '#' if the second
+ * WR must wait for the first, 'F' if only a fence makes it wait.
+ */
 static const char *const ordering[] = {
 	/*	    Send Bind Write Read Atomic Extended */
 	[SEND]	   = "######",

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The engine's objects, made without verbs: a context, and on it CQs, QPs and
- * keys.  Whatever fails ends the test.
+ * Fixture of the engine's tests: contexts, CQs, SRQs, QPs and memory keys
+ * that are created without verbs.  A failed assertion ends the test.
  */
 #pragma once
 
@@ -20,14 +20,14 @@
 	 IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC)
 #define ENGINE_DEPTH 16u /* WRs and receives of a QP or SRQ */
 
-/* Opens the device of f, which it closes with it. */
+/* Open the device of @f. engine_close() also closes @f. */
 struct urxe_context *engine_open(struct urxe_fabric *f);
 void engine_close(struct urxe_context *ctx);
-/* The same without the device: others of this process use it, too. */
+/* Close the context, but not the fabric, which other contexts use. */
 void engine_leave(struct urxe_context *ctx);
 
 struct urxe_cq *engine_cq(struct urxe_context *ctx, uint32_t cqe);
-/* channel: cq_params.channel */
+/* @channel: as cq_params.channel */
 struct urxe_cq *engine_cq_on(struct urxe_context *ctx, uint32_t cqe,
 			     uint32_t channel);
 void engine_cq_close(struct urxe_cq *cq);
@@ -35,16 +35,21 @@ void engine_cq_close(struct urxe_cq *cq);
 struct urxe_srq *engine_srq(struct urxe_context *ctx);
 void engine_srq_close(struct urxe_srq *srq);
 
-/* In RESET. */
+/* Create a QP in state RESET. */
 struct urxe_qp *engine_qp(enum ibv_qp_type type, struct urxe_cq *scq,
 			  struct urxe_cq *rcq, struct urxe_srq *srq);
 void engine_qp_close(struct urxe_qp *qp);
-/* From RESET to RTS; UD: dest is 0. */
+/* Move the QP from RESET to RTS.  @dest is 0 for UD. */
 void engine_qp_connect(struct urxe_qp *qp, uint32_t dest);
-/* What ibv_modify_qp does for a change of state alone. */
+/* Modify only the state of the QP, as ibv_modify_qp does. */
 void engine_qp_set(struct urxe_qp *qp, enum ibv_qp_state state);
 
+/*
+ * Register @len bytes at @addr as private memory with ENGINE_ACCESS.  Return
+ * the key, which is lkey and rkey.
+ */
 uint32_t engine_key(struct urxe_context *ctx, void *addr, uint64_t len);
+/* Revoke the key, wait for requesters that use it, and free it. */
 void engine_key_close(struct urxe_context *ctx, uint32_t key);
 
 /* A context with a CQ and an RC QP that is connected to itself. */
@@ -52,46 +57,59 @@ struct engine {
 	struct urxe_context *ctx;
 	struct urxe_cq *cq;
 	struct urxe_qp *qp;
-	uint32_t key; /* of mem */
+	uint32_t key; /* of mem, with ENGINE_ACCESS */
 	_Alignas(uint64_t) char mem[4096];
 };
 
-struct engine *engine_new(void); /* in a fabric of its own */
+struct engine *engine_new(void); /* in a new fabric */
 struct engine *engine_new_in(struct urxe_fabric *f);
 void engine_free(struct engine *e);
 /*
- * A process of e's fabric, to which e's memory belongs from now on.  It has the
- * same bytes at the same address, and waits to be killed.
+ * Fork a process that joins the context and waits to be killed.  It becomes
+ * the owner of the memory key: it has the memory at the same address with the
+ * same content.
  */
 pid_t engine_other_process(struct engine *e);
 
-#define WR_LOCAL 0u /* where in struct engine.mem a WR has its data */
+#define WR_LOCAL 0u /* offset in struct engine.mem of the local buffer */
+/* offset in struct engine.mem of the remote buffer */
 #define WR_REMOTE 2048u
 struct wr {
 	struct ibv_send_wr wr;
 	struct ibv_sge sge;
 };
-/* One of 8 bytes, from or to there; atomics compare with, or add, 1. */
+/*
+ * Fill in a WR of 8 bytes at mem + WR_LOCAL and mem + WR_REMOTE.  Atomics
+ * compare with, or add, 1; they swap in 77.
+ */
 struct ibv_send_wr *wr_fill(struct wr *w, struct engine *e,
 			    enum ibv_wr_opcode opcode, uint64_t wr_id,
 			    unsigned int flags);
-/* Post one of them: errno value. */
+/* Post such a WR.  Return 0 or an errno value. */
 int post(struct engine *e, enum ibv_wr_opcode opcode, uint64_t wr_id,
 	 unsigned int flags);
-/* One of any opcode, for a carrier that does not look inside. */
+/*
+ * Post a WR that has only opcode, flags and wr_id, for a transport that does
+ * not read the rest.  Return 0 or an errno value.
+ */
 int post_bare(struct urxe_qp *qp, uint8_t opcode, uint64_t wr_id,
 	      unsigned int flags);
 int post_recv(struct urxe_qp *qp, void *addr, uint32_t len, uint32_t key,
 	      uint64_t wr_id);
 
-/* All opcodes; and for two of them: may second not be begun before first is done? */
+/* The opcodes of send WRs, of all ordering classes. */
 #define OPCODES 12u
 extern const uint8_t opcodes[OPCODES];
+/*
+ * Return whether the WR of opcodes[second] must not begin before the one of
+ * opcodes[first] has completed (IB 10.8.3.3, A19).  @fence: the second WR has
+ * the fence indicator.
+ */
 bool must_wait(unsigned int first, unsigned int second, bool fence);
 
-/* Poll until there is a completion, for 10 seconds. */
+/* Poll until there is a completion; fail after 10 seconds. */
 struct ibv_wc next_wc(struct urxe_cq *cq);
-/* The next completion is this one. */
+/* Check wr_id and status of the next completion. */
 #define expect_wc(cq, id, result) \
 	do { \
 		struct ibv_wc wc_ = next_wc(cq); \
@@ -99,8 +117,8 @@ struct ibv_wc next_wc(struct urxe_cq *cq);
 		ck_assert_int_eq(wc_.status, (result)); \
 	} while (0)
 #define expect_none(cq) ck_assert_int_eq(poll_cq(cq, 1, &(struct ibv_wc){ 0 }), 0)
-/* Until cond holds; polls nothing. */
-#define WAIT_MS 60000 /* longer hangs */
+/* Wait until cond holds, without polling a CQ; fail after WAIT_MS. */
+#define WAIT_MS 60000 /* a longer wait is a hang */
 #define wait_until(cond) \
 	do { \
 		int ms_; \

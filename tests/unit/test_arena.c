@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Arenas: their heap, their bounds, and what is not one. */
+/* Arenas: heap, bounds checks of offsets, and files that are not arenas. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <stdio.h>
@@ -23,7 +23,7 @@ START_TEST(fresh_arena)
 	ck_assert_uint_lt(a->slot, URXE_MAX_CTX);
 	ck_assert_uint_eq(a->gen, atomic_load(&f->dev->ctx[a->slot].gen));
 	ck_assert_str_eq(a->comm, f->dev->ctx[a->slot].comm);
-	/* number 0 is nobody: key, PD, CQ, SRQ */
+	/* number 0 is reserved: key, PD, CQ, SRQ */
 	ck_assert(a->key_map[0] == 1);
 	ck_assert(a->cq_map[0] == 1);
 	ck_assert(a->srq_map[0] == 1);
@@ -38,6 +38,10 @@ START_TEST(fresh_arena)
 }
 END_TEST
 
+/*
+ * arena_fabric_dir() finds the directory also if its path contains "ctx"
+ * several times.
+ */
 START_TEST(directories_of_the_same_names)
 {
 	char dir[256], path[300];
@@ -68,7 +72,7 @@ START_TEST(not_an_arena)
 	ck_assert_int_eq(arena_map(f->dirfd, &b), -EPROTO);
 	other = memfd_create("other", MFD_CLOEXEC);
 	ck_assert_int_eq(arena_map(other, &b), -EPROTO);
-	/* the right size is not enough */
+	/* a file of the right size needs a valid header, too */
 	ck_assert_int_eq(ftruncate(other, URXE_ARENA_SIZE), 0);
 	ck_assert_int_eq(arena_map(other, &b), -EPROTO);
 	a->version++;
@@ -86,6 +90,10 @@ START_TEST(not_an_arena)
 }
 END_TEST
 
+/*
+ * A peer's arena is mapped only for the slot and generation that were asked
+ * for, and stays mapped when the peer has ended.
+ */
 START_TEST(map_peer)
 {
 	struct urxe_fabric *f = new_fabric();
@@ -102,19 +110,19 @@ START_TEST(map_peer)
 			 -ENXIO);
 	ck_assert_int_eq(arena_map_peer(f, a->slot + 1, a->gen, &c, &fdc),
 			 -ENXIO);
-	/* a file that does not say what its name says */
+	/* a file whose generation differs from the one in its name */
 	a->gen++;
 	ck_assert_int_eq(arena_map_peer(f, a->slot, a->gen - 1, &c, &fdc),
 			 -EPROTO);
 	a->gen--;
 	ck_assert_ptr_eq(c, (void *)1);
 	ck_assert_int_eq(fdc, 77);
-	/* a mapping holds the open file as a descriptor does */
+	/* a mapping holds the open file, as a descriptor does */
 	close(fd);
 	ck_assert(arena_fd_alive(fdb));
 	arena_unmap(a);
 	ck_assert(!arena_fd_alive(fdb));
-	/* the peer's memory stays mapped for us */
+	/* the peer's memory stays mapped */
 	atomic_store(&b->wake.count, 1);
 	fabric_close(f);
 }
@@ -157,7 +165,10 @@ START_TEST(alloc_and_free)
 		arena_free(a, fd, off[i], len[i]);
 	for (i = 0; i < (int)(URXE_HEAP_PAGES / 64); i++)
 		ck_assert(a->heap_map[i] == 0);
-	/* what comes back is zero, even at the same place */
+	/*
+	 * memory is zeroed when it is allocated again, even at the same
+	 * offset
+	 */
 	a->heap_next = 0;
 	again_off = arena_alloc(a, fd, 1 << 20);
 	ck_assert(again_off == off[0]);
@@ -168,7 +179,7 @@ START_TEST(alloc_and_free)
 }
 END_TEST
 
-/* The memory that the file has. */
+/* Return the number of pages allocated to the file. */
 static long pages_of(int fd)
 {
 	struct stat st;
@@ -177,7 +188,10 @@ static long pages_of(int fd)
 	return (long)(st.st_blocks * 512 / URXE_PAGE);
 }
 
-/* Rings of 16 receives share pages, and pages that are free go back. */
+/*
+ * Rings of 16 receives share pages.  Pages without a ring are returned to the
+ * file system.
+ */
 START_TEST(small_rings)
 {
 	enum { RINGS = 64, BYTES = 512 };
@@ -204,7 +218,7 @@ START_TEST(small_rings)
 		}
 		ck_assert_int_eq(pages_of(fd) - before,
 				 RINGS * BYTES / URXE_PAGE);
-		/* every second one: no page is free; then the rest */
+		/* every second ring: no page becomes free; then the others */
 		for (i = 0; i < RINGS; i += 2)
 			arena_free_ring(a, fd, off[i], BYTES);
 		ck_assert_int_eq(pages_of(fd) - before,
@@ -215,7 +229,7 @@ START_TEST(small_rings)
 	}
 	for (i = 0; i < URXE_SMALL_UNITS / 64; i++)
 		ck_assert(a->small_map[i] == 0);
-	/* where none is left, and where it is larger, it is in pages */
+	/* if no small unit is left, or the ring is larger, it gets pages */
 	memset(a->small_map, 0xff, sizeof(a->small_map));
 	ck_assert(arena_alloc_ring(a, fd, BYTES) >= URXE_HEAP_OFFSET);
 	ck_assert(arena_alloc_ring(a, fd, URXE_SMALL_MOST + 1) >=
@@ -237,7 +251,7 @@ START_TEST(no_room)
 	a = open_arena(f, &fd);
 	ck_assert(arena_alloc(a, fd, heap + 1) == 0);
 	ck_assert(arena_alloc(a, fd, 1ull << 40) == 0);
-	/* as if all but one page in the middle were taken */
+	/* mark all pages but one in the middle as allocated */
 	for (i = 0; i < URXE_HEAP_PAGES / 64; i++)
 		a->heap_map[i] = UINT64_MAX;
 	ck_assert(arena_alloc(a, fd, 1) == 0);
@@ -259,7 +273,7 @@ START_TEST(bounds)
 	int fd;
 
 	a = open_arena(f, &fd);
-	/* offsets come from shared memory: anything may stand there */
+	/* offsets come from shared memory and may have any value */
 	ck_assert_ptr_nonnull(arena_ptr(a, URXE_HEAP_OFFSET, 1));
 	ck_assert_ptr_nonnull(arena_ptr(a, URXE_ARENA_SIZE - 64, 64));
 	ck_assert_ptr_nonnull(arena_ptr(a, URXE_HEAP_OFFSET,
@@ -287,7 +301,7 @@ struct stamper {
 	uint32_t mark;
 };
 
-/* Take and give back pages, checking that nobody else writes to them. */
+/* Allocate and free pages, and check that no other process writes to them. */
 static int stamp(void *arg)
 {
 	struct stamper *s = arg;
@@ -342,6 +356,9 @@ START_TEST(processes)
 }
 END_TEST
 
+/*
+ * If the file system is full, allocations fail and no access raises SIGBUS.
+ */
 START_TEST(full_file_system)
 {
 	const char *dir = tiny_tmpfs(8 * MiB);
@@ -358,14 +375,14 @@ START_TEST(full_file_system)
 	a = open_arena(f, &fd);
 	ck_assert(arena_alloc(a, fd, 64 * MiB) == 0);
 	ck_assert_str_ne(fabric_why(), "");
-	/* every byte that was given can be written */
+	/* every byte that was allocated can be written */
 	while ((off = arena_alloc(a, fd, 64 << 10))) {
 		memset(arena_ptr(a, off, 64 << 10), 1, 64 << 10);
 		total += 64 << 10;
 		ck_assert(total < 8 * MiB);
 	}
 	ck_assert_int_eq(arena_reserve(fd, URXE_ARENA_SIZE / 2, MiB), -ENOMEM);
-	/* an arena that has no room is not begun */
+	/* opening fails if there is no room for the arena */
 	ck_assert_int_eq(fabric_context_open(f), -ENOMEM);
 	ck_assert_int_eq(count_entries(f, "ctx", ""), 1);
 	fabric_close(f);

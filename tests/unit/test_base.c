@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* The small things of base: clock, log2, threads, event counts. */
+/* Tests of kernel-shim/base: clock, log2, threads, event counts. */
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <sched.h>
@@ -50,6 +50,10 @@ static void *signals_blocked(void *arg)
 	return NULL;
 }
 
+/*
+ * A thread of thread_start() has all signals blocked; the caller's mask is
+ * unchanged.
+ */
 START_TEST(thread_takes_no_signals)
 {
 	sigset_t before, after;
@@ -105,13 +109,13 @@ START_TEST(event_count_interrupted)
 	struct event_count e = { 0 };
 
 	sigaction(SIGALRM, &sa, NULL);
-	ualarm(5000, 5000); /* one comes while it sleeps */
+	ualarm(5000, 5000); /* a signal arrives during the sleep */
 	ck_assert_int_eq(event_count_wait(&e, 0, EVENT_COUNT_FOR_EVER), -EINTR);
 	ck_assert_uint_eq(e.sleepers, 0);
 }
 END_TEST
 
-/* Two take turns, each asleep until the other rings. */
+/* Two threads or processes alternate; each sleeps until the other rings. */
 #define ROUNDS 20000
 
 struct table {
@@ -190,10 +194,10 @@ static int wait_forbidden(void *arg)
 
 	(void)arg;
 	if (!event_count_takes_words())
-		return 0; /* an old kernel */
+		return 0; /* kernel before 5.16 */
 	event_count_wait_words(&e, 0, &word, 1, MS);
 	if (!event_count_takes_words())
-		return 1; /* that it ended is no reason */
+		return 1; /* a timeout is no reason to give up futex_waitv */
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ||
 	    prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &prog))
 		return 0;
@@ -201,7 +205,10 @@ static int wait_forbidden(void *arg)
 	return event_count_takes_words() || e.sleepers ? 2 : 0;
 }
 
-/* Who forbids himself a system call does not wait in a loop. */
+/*
+ * event_count_wait_words() returns if a seccomp filter that was installed
+ * later forbids futex_waitv: it then reports that it takes no words.
+ */
 START_TEST(words_forbidden_later)
 {
 	ck_assert_int_eq(reap_child(spawn(wait_forbidden, NULL)), 0);

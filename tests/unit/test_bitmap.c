@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Bit maps: runs, alignment, word borders, and a model to compare with. */
+/* Bitmaps: runs, alignment, word borders, and comparison with a model. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -57,7 +57,7 @@ START_TEST(find_aligned)
 	ck_assert_uint_eq(bitmap_find(map, BITS, 0, 4, 128), 128);
 	bitmap_set(map, 130, 1);
 	ck_assert_uint_eq(bitmap_find(map, BITS, 0, 4, 128), BITS);
-	/* an alignment that is no power of two works as well */
+	/* the alignment need not be a power of two */
 	ck_assert_uint_eq(bitmap_find(map, BITS, 0, 3, 48), 48);
 }
 END_TEST
@@ -75,7 +75,7 @@ START_TEST(find_next_wraps)
 }
 END_TEST
 
-/* What bitmap_find() means, written the slow way. */
+/* Reference implementation of bitmap_find(). */
 static uint32_t find_slowly(const uint64_t *map, uint32_t from, uint32_t n,
 			    uint32_t align)
 {
@@ -102,7 +102,7 @@ START_TEST(find_like_a_model)
 		for (i = 0; i < 4; i++) {
 			map[i] = (uint64_t)random() << 33 ^
 				 (uint64_t)random() << 11 ^ (uint64_t)random();
-			/* full and empty words are the special cases */
+			/* full and empty words are special cases */
 			if (random() % 4 == 0)
 				map[i] = UINT64_MAX;
 			if (random() % 4 == 0)

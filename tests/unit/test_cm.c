@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * The connection manager by itself, without librdmacm and the preload
- * library: ids and messages between two channels, the backlog, time, channels
- * without a reader, a lock whose holder died, and tables full of nonsense.
+ * The connection manager without librdmacm and the preload library: ids and
+ * messages between two channels, backlog, timers, channels without a reader,
+ * a lock whose holder died, and corrupted tables.
  */
 #include <signal.h>
 #include <sys/wait.h>
@@ -38,7 +38,7 @@ static void connect_and_disconnect(uint8_t type)
 	ck_assert_uint_eq(expect(server_fd, CM_EV_ESTABLISHED, 0).uid, UID_S);
 	ck_assert_int_eq(s->cm, CM_ESTABLISHED);
 	ck_assert_int_eq(c->cm, CM_ESTABLISHED);
-	/* it cannot be accepted twice */
+	/* a second accept fails */
 	ck_assert_int_eq(cm_accept(&cm, c, NULL, &no_ece, 0), -EINVAL);
 
 	ck_assert_int_eq(cm_disconnect(&cm, c), 0);
@@ -111,7 +111,7 @@ START_TEST(rejected)
 	ck_assert_mem_eq(e.param.conn.private_data, "no", 3);
 	ck_assert_int_eq(c->cm, CM_IDLE);
 	ck_assert_int_eq(cm_disconnect(&cm, c), 0);
-	/* the server's id is destroyed before it has answered */
+	/* the server's id is destroyed before it accepts or rejects */
 	client(CM_QPT_RC);
 	cm_id_destroy(&cm, request(), server_fd);
 	expect(client_fd, CM_EV_REJECTED, CM_REJ_CONSUMER);
@@ -120,6 +120,10 @@ START_TEST(rejected)
 }
 END_TEST
 
+/*
+ * A request without a listener is parked.  It is delivered to a listener that
+ * is created in time; otherwise it is rejected.
+ */
 START_TEST(nobody_listens)
 {
 	struct cm_id *c;
@@ -127,7 +131,9 @@ START_TEST(nobody_listens)
 	setup();
 	c = client(CM_QPT_RC);
 	ck_assert(c->flags & CM_F_PARKED);
-	/* who listens soon still gets it */
+	/*
+	 * a parked request is delivered to a listener that is created later
+	 */
 	listener(CM_QPT_RC, 1);
 	request();
 	c->dst = ip4(PORT + 1);
@@ -150,6 +156,7 @@ START_TEST(nobody_listens)
 }
 END_TEST
 
+/* Requests that exceed the backlog are parked, and delivered in order. */
 START_TEST(backlog)
 {
 	struct cm_id *c[4], *l;
@@ -162,17 +169,19 @@ START_TEST(backlog)
 	ck_assert_uint_eq(l->backlog, 0);
 	ck_assert(!(c[1]->flags & CM_F_PARKED));
 	ck_assert(c[2]->flags & CM_F_PARKED && c[3]->flags & CM_F_PARKED);
-	/* each one that is fetched makes room for the oldest */
+	/*
+	 * each request that is fetched makes room for the oldest parked one
+	 */
 	ck_assert_ptr_eq(cm_deref(&cm, request()->peer), c[0]);
 	ck_assert(!(c[2]->flags & CM_F_PARKED));
 	ck_assert(c[3]->flags & CM_F_PARKED);
-	/* a parked one that is destroyed never arrives */
+	/* a parked request whose id was destroyed is not delivered */
 	cm_id_destroy(&cm, c[3], client_fd);
 	ck_assert_ptr_eq(cm_deref(&cm, request()->peer), c[1]);
 	ck_assert_ptr_eq(cm_deref(&cm, request()->peer), c[2]);
 	none(server_fd);
 	ck_assert_uint_eq(l->backlog, 2);
-	/* and the others when the time of a request is over */
+	/* the other requests time out */
 	for (i = 0; i < 3; i++)
 		c[i] = client(CM_QPT_RC);
 	expire(c[2]);
@@ -182,7 +191,10 @@ START_TEST(backlog)
 }
 END_TEST
 
-/* A listener with requests that wait goes, and the next one gets them. */
+/*
+ * If a listener is destroyed, its parked requests are delivered to another
+ * listener of the same port.  Those that were delivered already are rejected.
+ */
 START_TEST(listener_is_replaced)
 {
 	struct cm_id *l, *other;
@@ -219,7 +231,7 @@ START_TEST(ports)
 	b = new_id(client_fd, UID_C, CM_QPT_RC);
 	b->src = ip4(PORT);
 	ck_assert_int_eq(cm_port_bind(&cm, b, false), -EADDRINUSE);
-	b->ps = RDMA_PS_UDP; /* another space */
+	b->ps = RDMA_PS_UDP; /* another port space */
 	ck_assert_int_eq(cm_port_bind(&cm, b, false), 0);
 	b->ps = RDMA_PS_TCP;
 	b->src = ip4(99);
@@ -239,6 +251,10 @@ START_TEST(ports)
 }
 END_TEST
 
+/*
+ * Events of a channel are delivered in order, and an id's events can be moved
+ * to another channel or dropped.
+ */
 START_TEST(events_in_order)
 {
 	struct rdma_ucm_event_resp e;
@@ -249,11 +265,11 @@ START_TEST(events_in_order)
 	setup();
 	a = new_id(client_fd, 1, CM_QPT_RC);
 	b = new_id(client_fd, 2, CM_QPT_RC);
-	for (i = 0; i < 300; i++) /* more than there are bytes in the FIFO */
+	for (i = 0; i < 300; i++) /* more events than the FIFO holds bytes */
 		ck_assert_int_eq(cm_event_post(&cm, i % 3 ? a : b, i, 0), 0);
 	for (i = 0; i < 10; i++)
 		expect(client_fd, i, 0);
-	/* one id's events go to another channel, and b's go for good */
+	/* the events of a move with it to another channel; b's are dropped */
 	cm_event_move(&cm, a, chan(server_fd), client_fd, server_fd);
 	a->chan = cm_chan_ref(&cm, chan(server_fd));
 	for (i = 10; i < 100; i++)
@@ -264,14 +280,14 @@ START_TEST(events_in_order)
 	cm_event_purge(&cm, a, server_fd);
 	none(server_fd);
 	ck_assert_uint_eq(a->events_reported, 6 + 60);
-	/* entries are used again, and those of events that nobody gets */
+	/* entries are reused, also those of events to a dying channel */
 	ck_assert_uint_eq(cm.t->event_low, 0);
 	a->chan = cm_chan_ref(&cm, chan(client_fd));
 	chan(client_fd)->state = CM_CHAN_DYING;
 	for (i = 0; i < 1000; i++)
 		ck_assert_int_eq(cm_event_post(&cm, a, i, 0), 0);
 	ck_assert_uint_eq(cm_events(&cm), 320);
-	/* what a new passive id would hear before it is accepted is dropped */
+	/* an event of a new passive id that is not accepted yet is dropped */
 	a->uid = 0;
 	ck_assert_int_eq(cm_event_post(&cm, a, CM_EV_ESTABLISHED, 0), 0);
 	ck_assert(!cm_event_pop(&cm, chan(server_fd), server_fd, &e, &cause));
@@ -279,7 +295,7 @@ START_TEST(events_in_order)
 }
 END_TEST
 
-/* Nothing is done for a dead channel before somebody settles. */
+/* The ids of a dead channel are destroyed by cm_settle(), and not before. */
 START_TEST(reader_is_gone)
 {
 	struct cm_chan *dead;
@@ -301,14 +317,14 @@ START_TEST(reader_is_gone)
 	ck_assert(s->used);
 	none(client_fd);
 	cm_unlock(&cm);
-	/* not even by him who found it */
+	/* not even when the process that found it dead gets the lock again */
 	cm_lock(&looker);
 	cm_settle(&looker);
 	expect(client_fd, CM_EV_DISCONNECTED, 0);
 	ck_assert_int_eq(dead->state, CM_CHAN_FREE);
 	ck_assert(!s->used);
 	ck_assert_int_eq(count_entries(cm.f, "cm.d", ""), 1);
-	/* the place is used again, for another channel */
+	/* the slot is reused for another channel */
 	server_fd = cm_chan_open(&cm);
 	ck_assert_ptr_eq(chan(server_fd), dead);
 	ck_assert_ptr_null(cm_port_listener(&cm, c));
@@ -316,6 +332,7 @@ START_TEST(reader_is_gone)
 }
 END_TEST
 
+/* Channels without a reader are found and destroyed. */
 START_TEST(sweep)
 {
 	struct cm_id *s, *c;
@@ -324,7 +341,7 @@ START_TEST(sweep)
 	setup();
 	for (i = 0; i < 200; i++)
 		close(cm_chan_open(&cm));
-	/* each opening looks after some */
+	/* cm_chan_open() sweeps some channels each time */
 	ck_assert_uint_le(cm_chans(&cm), 64);
 	listener(CM_QPT_RC, 5);
 	establish(&s, &c);
@@ -337,6 +354,7 @@ START_TEST(sweep)
 }
 END_TEST
 
+/* A request for a listener whose channel has no reader is parked. */
 START_TEST(listener_is_dead)
 {
 	struct cm_id *c;
@@ -354,7 +372,7 @@ START_TEST(listener_is_dead)
 }
 END_TEST
 
-/* Run fn with the lock in a child that is killed before it gives it back. */
+/* Run @fn with the lock held in a child that is then killed. */
 static void die_with_lock(void (*fn)(void))
 {
 	pid_t pid;
@@ -384,6 +402,7 @@ static void lose_queues(void)
 	cm.t->id_low = cm.t->chan_low = 1000;
 }
 
+/* cm_recover() rebuilds the queues of events and the backlogs. */
 START_TEST(killed_between_events)
 {
 	struct cm_id *l;
@@ -412,6 +431,7 @@ static void lose_peer(void)
 	victim->peer.id = 0;
 }
 
+/* cm_recover() ends connections of which only one id has changed. */
 START_TEST(killed_between_messages)
 {
 	struct cm_id *s, *c;
@@ -421,7 +441,7 @@ START_TEST(killed_between_messages)
 	establish(&s, &c);
 	victim = c;
 	die_with_lock(lose_peer);
-	/* each end ends as it would without the other */
+	/* each id is disconnected, as if its peer were gone */
 	expect(client_fd, CM_EV_DISCONNECTED, 0);
 	none(server_fd);
 	victim = s;
@@ -439,9 +459,12 @@ END_TEST
 static void find_dead(void)
 {
 	ck_assert(!cm_chan_alive(&cm, &cm.t->chan[0]));
-	cm.t->dying = 0; /* as when it had begun to reap */
+	cm.t->dying = 0; /* as if the process had begun to reap */
 }
 
+/*
+ * A dead channel is destroyed although the process that found it was killed.
+ */
 START_TEST(killed_before_reaping)
 {
 	struct cm_id *s, *c;
@@ -459,6 +482,7 @@ START_TEST(killed_before_reaping)
 }
 END_TEST
 
+/* Indices and references are bounded, whatever the tables contain. */
 START_TEST(garbage_indices)
 {
 	static const uint32_t refs[] = { 0,
@@ -497,6 +521,7 @@ START_TEST(garbage_indices)
 }
 END_TEST
 
+/* Corrupted queues and references do not lead to a hang or a crash. */
 START_TEST(garbage_queues)
 {
 	struct cm_event *e;
@@ -507,11 +532,11 @@ START_TEST(garbage_queues)
 	a = new_id(server_fd, UID_C, CM_QPT_RC);
 	cm_event_post(&cm, l, 1, 0);
 	cm_event_post(&cm, l, 2, 0);
-	/* a ring, and nothing in it is the id's */
+	/* a cyclic list without an event of this id */
 	e = cm_event_at(&cm, chan(server_fd)->tail);
 	e->next = chan(server_fd)->head;
 	cm_event_purge(&cm, a, server_fd);
-	/* into nowhere */
+	/* indices out of range */
 	e->next = CM_MAX_EVENT + 5;
 	e->req = (struct cm_ref){ 77777, 1 };
 	e->mc = 88888;
@@ -519,7 +544,7 @@ START_TEST(garbage_queues)
 	expect(server_fd, 1, 0);
 	expect(server_fd, 2, 0);
 	none(server_fd);
-	/* ids of channels and peers that are not there */
+	/* references to channels and peers that do not exist */
 	a->chan = 4711;
 	a->peer = (struct cm_ref){ UINT32_MAX, 3 };
 	a->cma = CMA_CONNECT;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Which messages of the connection manager would travel between two hosts, who
- * sends them, and what is in them.
+ * Which MADs the connection manager would send to another host: their types,
+ * their sender, and their content (cm->sent in cm.h).
  */
 #include <string.h>
 #include <unistd.h>
@@ -9,7 +9,7 @@
 #include "cm.h"
 
 static struct sent {
-	uint32_t id; /* of who sends it; of nobody it is none */
+	uint32_t id; /* ref of the sender's id; 0: no id */
 	uint8_t mad[MAD_BYTES];
 } sent[16];
 static unsigned int sents;
@@ -24,7 +24,9 @@ static void note_sent(const struct cm_id *from, const uint8_t mad[MAD_BYTES])
 	memcpy(s->mad, mad, MAD_BYTES);
 }
 
-/* These messages, and no others, since the last time. */
+/*
+ * Check the types of the messages sent since the last call, and clear them.
+ */
 static void travels(const char *names)
 {
 	char all[256] = "";
@@ -76,7 +78,7 @@ START_TEST(connection_travels)
 	ck_assert_uint_eq(field(0, MAD_REQ_local_qpn), 0x777);
 	ck_assert_uint_eq(field(0, MAD_REQ_responder_resources), 5);
 	ck_assert_uint_eq(field(0, MAD_REQ_initiator_depth), 6);
-	/* each sends with the PSN that the other one wants */
+	/* each side sends with the starting PSN that its peer requested */
 	ck_assert_uint_eq(field(0, MAD_REQ_starting_psn), s->remote_psn);
 	ck_assert_uint_eq(field(1, MAD_REP_starting_psn), c->remote_psn);
 	ck_assert_mem_eq(sent[0].mad + 24 + 140 + 36, "hi", 3);
@@ -101,7 +103,10 @@ START_TEST(connection_travels)
 }
 END_TEST
 
-/* Who destroys his id tells the other end, which may be gone, too. */
+/*
+ * An id that is destroyed sends DREQ, DREP or REJ, depending on its state.
+ * The peer's id may be destroyed, too.
+ */
 START_TEST(destruction_travels)
 {
 	struct cm_id *s, *c;
@@ -143,7 +148,10 @@ START_TEST(rejection_travels)
 	ck_assert_uint_eq(field(0, MAD_REJ_remote_comm_id), s->remote_comm_id);
 	ck_assert_mem_eq(sent[0].mad + 24 + 84, "no", 3);
 	travels("REJ");
-	/* it was heard when it came to listen, and is no second request */
+	/*
+	 * only a REJ: the parked REQ was delivered when the listener was
+	 * created, and is not sent a second time
+	 */
 	cm_id_destroy(&cm, c, server_fd);
 	c = client(CM_QPT_RC);
 	c->deadline = 1;
@@ -153,7 +161,7 @@ START_TEST(rejection_travels)
 	ck_assert_uint_eq(sent[1].id, 0);
 	ck_assert_uint_eq(tid(1), tid(0));
 	travels("REQ REJ");
-	/* a reply that is not liked */
+	/* the client rejects a REP */
 	listener(CM_QPT_RC, 5);
 	c = client(CM_QPT_RC);
 	accept_it(request());
@@ -197,7 +205,10 @@ START_TEST(datagrams_travel)
 }
 END_TEST
 
-/* For who died whoever finds that speaks, as his kernel would. */
+/*
+ * The process that finds a peer dead sends the DREQ for it, as the dead
+ * process's kernel would.
+ */
 START_TEST(death_travels)
 {
 	uint32_t dead;
@@ -219,7 +230,11 @@ START_TEST(death_travels)
 }
 END_TEST
 
-/* An end that forgot the connection; a XRC target's may be others', too. */
+/*
+ * A DREQ for a connection that the peer has forgotten is answered with a
+ * DREP.  An XRC target's QP may be in use by others, so its id sends no DREQ
+ * when it is destroyed.
+ */
 START_TEST(unknown_connection_travels)
 {
 	struct cm_id *s, *c;
@@ -248,7 +263,9 @@ START_TEST(unknown_connection_travels)
 }
 END_TEST
 
-/* By a rule of --fault: it was sent, and somebody says no, or nobody hears it.
+/*
+ * A --fault rule rejects a REQ or makes it time out: the REQ is sent, and
+ * either a REJ is returned or no response arrives.
  */
 START_TEST(faults_travel)
 {
@@ -275,7 +292,7 @@ START_TEST(faults_travel)
 }
 END_TEST
 
-/* What waits for the port has not been sent. */
+/* A request that is parked while the port is down has not been sent. */
 START_TEST(port_is_down_and_nothing_travels)
 {
 	uint32_t next = 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * The connection manager between two hosts: two fabrics, and between them
- * messages that arrive, or do not.
+ * The connection manager between two hosts: two fabrics in one process, and
+ * messages between them that are delivered, lost or duplicated.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -13,13 +13,17 @@
 
 #define MOST 64
 
-/* Of one host, while cm, server_fd and client_fd are the other one's. */
+/*
+ * The state of the host that is not current; cm, server_fd and client_fd
+ * belong to the current one.
+ */
 static struct {
 	struct cm cm;
 	int server_fd, client_fd;
 } host[2];
 static int here;
-static uint32_t client_qpn, server_qpn; /* of the next ones */
+/* QP numbers of the next client and server */
+static uint32_t client_qpn, server_qpn;
 
 static struct letter {
 	int to;
@@ -41,7 +45,7 @@ static void be(int which)
 	client_fd = host[here].client_fd;
 }
 
-/* 10.1.2.3 and 10.1.2.4 */
+/* The host's address: 10.1.2.3 or 10.1.2.4. */
 static union cm_addr addr_of(int which, uint16_t port)
 {
 	union cm_addr a = ip4(port);
@@ -61,7 +65,7 @@ static void carry(const struct cm_id *from, const uint8_t mad[MAD_BYTES])
 	memcpy(l->mad, mad, MAD_BYTES);
 }
 
-/* These messages are on their way, and stay so. */
+/* Check the types of the messages on their way, and leave them there. */
 static void travels(const char *names)
 {
 	char all[256] = "";
@@ -90,7 +94,10 @@ static void deliver(const struct letter *l)
 	be(was);
 }
 
-/* These arrive; those that answer them are on their way then. */
+/*
+ * Check the types of the messages on their way, and deliver them.  Responses
+ * are on their way afterwards.
+ */
 static void arrives(const char *names)
 {
 	static struct letter now[MOST];
@@ -126,7 +133,7 @@ static void done(void)
 	cm_unlock(&cm);
 }
 
-/* It listens on host 1. */
+/* Create a listener on host 1. */
 static struct cm_id *far_listener(uint8_t type, uint32_t backlog)
 {
 	struct cm_id *id;
@@ -140,7 +147,7 @@ static struct cm_id *far_listener(uint8_t type, uint32_t backlog)
 	return id;
 }
 
-/* On host 0; it has asked. */
+/* Create a client on host 0 that has sent its request. */
 static struct cm_id *near_client(uint8_t type)
 {
 	struct rdma_ucm_conn_param p = { .qp_num = client_qpn++,
@@ -274,12 +281,15 @@ START_TEST(connection)
 	cm_id_destroy(&cm, c, client_fd);
 	be(1);
 	cm_id_destroy(&cm, s, server_fd);
-	travels("DREP DREP DREP"); /* the first one may be lost */
+	travels("DREP DREP DREP"); /* sent three times, as one may be lost */
 	done();
 }
 END_TEST
 
-/* Each message is lost once, and comes twice. */
+/*
+ * Each message is lost once and retransmitted, or delivered twice.  No
+ * duplicate creates an id or an event.
+ */
 START_TEST(lost_and_duplicated)
 {
 	struct cm_id *s, *c;
@@ -296,11 +306,11 @@ START_TEST(lost_and_duplicated)
 	be(1);
 	none(server_fd);
 	be(0);
-	arrives("MRA"); /* it was heard, and takes its time */
+	arrives("MRA"); /* the REQ was received, and the server is slow */
 	far_accept(s);
 	get_lost("REP");
 	expire(c);
-	arrives("REQ"); /* to which it says so again */
+	arrives("REQ"); /* the REP is retransmitted */
 	get_lost("REP");
 	be(1);
 	expire(s);
@@ -347,6 +357,7 @@ START_TEST(lost_and_duplicated)
 }
 END_TEST
 
+/* A request without a listener, or for another QP type, is rejected. */
 START_TEST(nobody_listens)
 {
 	struct cm_id *c;
@@ -370,6 +381,10 @@ START_TEST(nobody_listens)
 }
 END_TEST
 
+/*
+ * A REQ, REP or DREQ without a response is retransmitted, and then fails with
+ * ETIMEDOUT.
+ */
 START_TEST(nobody_answers)
 {
 	unsigned int tries = 0;
@@ -382,12 +397,12 @@ START_TEST(nobody_answers)
 		tries++;
 		expire(c);
 	}
-	ck_assert_uint_ge(tries, 16); /* as the kernel's, at least */
+	ck_assert_uint_ge(tries, 16); /* at least as often as the kernel */
 	expect(client_fd, CM_EV_UNREACHABLE, -ETIMEDOUT);
 	travels("");
 	cm_id_destroy(&cm, c, client_fd);
 	travels("");
-	/* a server that hears no more of the client */
+	/* a server that receives no RTU */
 	far_listener(CM_QPT_RC, 5);
 	c = near_client(CM_QPT_RC);
 	arrives("REQ");
@@ -402,7 +417,7 @@ START_TEST(nobody_answers)
 	far_expect(CM_EV_UNREACHABLE, -ETIMEDOUT);
 	arrives("REJ");
 	expect(client_fd, CM_EV_REJECTED, CM_REJ_TIMEOUT);
-	/* and one that has gone without a word */
+	/* a peer that does not answer a DREQ */
 	connected(&s, &c);
 	ck_assert_int_eq(cm_disconnect(&cm, c), 0);
 	while (c->cm == CM_DREQ_SENT) {
@@ -414,7 +429,7 @@ START_TEST(nobody_answers)
 }
 END_TEST
 
-/* How often a REP is said, that is. */
+/* Return how often the REP is sent before the server gives up. */
 static unsigned int reps_of(struct cm_id *s)
 {
 	unsigned int n = 0;
@@ -432,13 +447,16 @@ static unsigned int reps_of(struct cm_id *s)
 	return n;
 }
 
-/* As often, and as slowly, as the REQ says. */
+/*
+ * A REP is retransmitted for as long as the local_cm_response_timeout and
+ * max_cm_retries of the REQ say.
+ */
 START_TEST(patience)
 {
 	static const struct {
 		uint8_t timeout, retries, messages;
 	} cases[] = {
-		{ 20, 15, 19 }, /* at first faster than that */
+		{ 20, 15, 19 }, /* the first retransmissions are faster */
 		{ 0, 0, 1 },	{ 10, 3, 4 }, { 15, 0, 1 }, { 31, 1, 8 },
 	};
 	struct letter l;
@@ -463,7 +481,10 @@ START_TEST(patience)
 }
 END_TEST
 
-/* A stranger who repeats his REQ does not use the patience up. */
+/*
+ * A REQ that is repeated has the REP repeated, but does not count as one of
+ * its retransmissions.
+ */
 START_TEST(patience_with_repeats)
 {
 	struct letter l;
@@ -496,7 +517,9 @@ static void tell_mra(struct cm_id *from, int to, unsigned int message)
 	arrives("MRA");
 }
 
-/* Who asks for time gets it; but not for another message. */
+/*
+ * An MRA extends the timeout of the message that it names, and of no other.
+ */
 START_TEST(more_time)
 {
 	struct cm_id *s, *c;
@@ -539,7 +562,11 @@ static struct letter req_of(struct cm_id **c)
 	return l;
 }
 
-/* A QP that is to be connected twice: the first one was forgotten. */
+/*
+ * A REQ for a remote QP that is connected already: the peer has forgotten
+ * that connection.  The REQ is rejected as stale, and the old connection
+ * ends.
+ */
 START_TEST(stale_connection)
 {
 	struct cm_id *s, *c, *again;
@@ -547,7 +574,7 @@ START_TEST(stale_connection)
 	hosts();
 	far_listener(CM_QPT_RC, 5);
 	connected(&s, &c);
-	/* as if its host had begun anew */
+	/* as if the host had been restarted */
 	cm_to_idle(&cm, c);
 	client_qpn--;
 	again = near_client(CM_QPT_RC);
@@ -565,7 +592,7 @@ START_TEST(stale_connection)
 	arrives("DREP");
 	far_expect(CM_EV_DISCONNECTED, 0);
 	ck_assert_int_eq(s->cm, CM_TIMEWAIT);
-	/* nor while its time wait lasts, though its id is gone */
+	/* the same during TIMEWAIT, though the id is destroyed */
 	be(1);
 	cm_id_destroy(&cm, s, server_fd);
 	be(0);
@@ -574,7 +601,7 @@ START_TEST(stale_connection)
 	arrives("REQ");
 	arrives("REJ");
 	expect(client_fd, CM_EV_REJECTED, CM_REJ_STALE);
-	host[1].cm.t->ended[0].until = 1; /* it is over */
+	host[1].cm.t->ended[0].until = 1; /* TIMEWAIT ends */
 	client_qpn--;
 	near_client(CM_QPT_RC);
 	arrives("REQ");
@@ -583,7 +610,10 @@ START_TEST(stale_connection)
 }
 END_TEST
 
-/* A REQ that was long under way, of a connection that came and went. */
+/*
+ * A delayed duplicate REQ of a connection that has ended meanwhile is
+ * rejected.
+ */
 START_TEST(request_that_is_late)
 {
 	struct cm_id *s, *c;
@@ -617,8 +647,10 @@ START_TEST(request_that_is_late)
 }
 END_TEST
 
-/* REPs that nobody waits for: of a request that was given up, of a QP that has
- * a connection already. */
+/*
+ * A REP is rejected if its request was given up, or if it names a QP that is
+ * connected already.
+ */
 START_TEST(stale_reply)
 {
 	struct cm_id *s, *c;
@@ -646,7 +678,7 @@ START_TEST(stale_reply)
 	arrives("REQ");
 	s = far_request();
 	server_qpn--;
-	far_accept(s); /* with the same one, which is wrong */
+	far_accept(s); /* the server's QP is in use, which is an error */
 	arrives("REP");
 	none(client_fd);
 	travels("DREQ REJ");
@@ -674,14 +706,18 @@ START_TEST(rejection)
 	arrives("REJ");
 	e = expect(client_fd, CM_EV_REJECTED, CM_REJ_CONSUMER);
 	ck_assert_mem_eq(e.param.conn.private_data, "no", 3);
-	/* who has no patience; the other one has no communication ID to tell */
+	/*
+	 * the client times out before the REP arrives, so it does not know
+	 * the server's communication ID
+	 */
 	c = near_client(CM_QPT_RC);
 	arrives("REQ");
 	s = far_request();
 	far_accept(s);
 	get_lost("REP");
 	cm_id_destroy(&cm, c, client_fd);
-	travels("REJ REJ REJ"); /* which a kernel knows by the CA's GUID */
+	/* identified by the CA's GUID (IB 12.6.7.2) */
+	travels("REJ REJ REJ");
 	ck_assert_uint_eq(mad_get(letters[0].mad, MAD_REJ_info_length), 8);
 	guid = htobe64(cm.f->dev->node_guid);
 	ck_assert_mem_eq(mad_bytes(letters[0].mad, MAD_REJ_info, &len), &guid,
@@ -692,7 +728,10 @@ START_TEST(rejection)
 }
 END_TEST
 
-/* An id is destroyed: nobody will send its DREQ again. */
+/*
+ * An id that is destroyed sends its DREQ three times, since it cannot
+ * retransmit it later.
+ */
 START_TEST(destruction)
 {
 	struct cm_id *s, *c;
@@ -706,7 +745,7 @@ START_TEST(destruction)
 	far_disconnect(s);
 	arrives("DREP");
 	travels("");
-	/* who asks for what is no more hears that it is no more */
+	/* a DREQ for an id that does not exist any more gets a DREP */
 	connected(&s, &c);
 	be(1);
 	cm_id_destroy(&cm, s, server_fd);
@@ -764,7 +803,7 @@ START_TEST(datagrams)
 	far_accept(s);
 	get_lost("SIDR_REP");
 	expire(c);
-	arrives("SIDR_REQ"); /* which makes no second id */
+	arrives("SIDR_REQ"); /* it does not create a second id */
 	be(1);
 	none(server_fd);
 	be(0);
@@ -789,7 +828,10 @@ START_TEST(datagrams)
 }
 END_TEST
 
-/* No more ids than the backlog has room for; the next REQ finds it. */
+/*
+ * A REQ that exceeds the backlog is dropped.  A retransmitted one is accepted
+ * when there is room.
+ */
 START_TEST(full_backlog)
 {
 	struct cm_id *c[3], *s;
@@ -813,7 +855,10 @@ START_TEST(full_backlog)
 }
 END_TEST
 
-/* From another address, of another connection, in another state: not heard. */
+/*
+ * Messages from another address, for another connection or QP, or in the
+ * wrong state are dropped.
+ */
 START_TEST(strangers)
 {
 	static const enum mad_message all[] = { MAD_REJ,  MAD_RTU, MAD_DREQ,
@@ -830,13 +875,14 @@ START_TEST(strangers)
 		memcpy(l.path.sgid, c->sgid, 16);
 		memcpy(l.path.dgid, c->dgid, 16);
 		mad_begin(l.mad, all[i], 1);
-		/* both communication IDs are at the same place in all of them
+		/*
+		 * the communication IDs are at the same place in all of them
 		 */
 		mad_set(l.mad, MAD_REJ_local_comm_id, s->remote_comm_id + 1);
 		mad_set(l.mad, MAD_REJ_remote_comm_id, c->remote_comm_id);
 		deliver(&l);
 		mad_set(l.mad, MAD_REJ_local_comm_id, s->remote_comm_id);
-		if (all[i] == MAD_DREQ) /* another QP's */
+		if (all[i] == MAD_DREQ) /* of another QP */
 			mad_set(l.mad, MAD_DREQ_remote_qpn, 0x999);
 		l.path.sgid[15] ^= all[i] != MAD_DREQ;
 		deliver(&l);
@@ -848,7 +894,10 @@ START_TEST(strangers)
 }
 END_TEST
 
-/* A host that has begun anew may give the same communication ID once more. */
+/*
+ * A restarted host may use the same communication ID again: a REQ with
+ * another QP is a new one.
+ */
 START_TEST(same_id_again)
 {
 	struct cm_id *s, *c;
@@ -872,13 +921,14 @@ START_TEST(same_id_again)
 	mad_set(l.mad, MAD_REQ_local_qpn, 0x778);
 	deliver(&l);
 	ck_assert_ptr_ne(far_request(), s);
-	ck_assert_int_eq(s->cm, CM_ESTABLISHED); /* it has another QP */
+	/* the new REQ has another QP */
+	ck_assert_int_eq(s->cm, CM_ESTABLISHED);
 	travels("");
 	done();
 }
 END_TEST
 
-/* What comes may be anything. */
+/* Random bytes from the network are handled without a crash. */
 START_TEST(noise)
 {
 	struct cm_id *s, *c;

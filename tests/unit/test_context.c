@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Contexts: alive while anybody holds the descriptor, dead with the last
- * copy of it, and then everything they held is free again.
+ * Contexts: a context is alive while a descriptor or a mapping of its arena
+ * is open in any process.  After that its resources are freed.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -43,7 +43,7 @@ START_TEST(open_close)
 	ck_assert_int_eq(fabric_reap(f), 0);
 	ck_assert(!fabric_reap_one(f, slot, gen));
 
-	/* how the preload library knows a cmd_fd */
+	/* how the preload library recognizes a cmd_fd */
 	ck_assert_int_eq(fstat(fd, &st), 0);
 	errno = 1234;
 	ck_assert(fabric_is_arena(fd, &st));
@@ -65,7 +65,7 @@ START_TEST(open_close)
 }
 END_TEST
 
-/* A mapping holds the open file as a descriptor does. */
+/* A mapping holds the open file, as a descriptor does. */
 START_TEST(mapping_keeps_alive)
 {
 	struct urxe_fabric *f = new_fabric();
@@ -93,8 +93,10 @@ START_TEST(dup_keeps_alive)
 
 	close(fd);
 	ck_assert_int_eq(fabric_reap(f), 0);
-	/* opening the file anew and closing it changes nothing (POSIX locks
-	 * would be lost) */
+	/*
+	 * opening the file again and closing it changes nothing (POSIX locks
+	 * would be lost)
+	 */
 	fd = openat(f->dirfd, "ctx/0.1", O_RDWR | O_CLOEXEC);
 	ck_assert_int_ge(fd, 0);
 	close(fd);
@@ -131,6 +133,10 @@ static int exec_sleep(void *arg)
 	return arg != NULL;
 }
 
+/*
+ * After exec(2) a child does not keep the context alive: its descriptor is
+ * close-on-exec.
+ */
 START_TEST(exec_does_not)
 {
 	struct urxe_fabric *f = new_fabric();
@@ -172,7 +178,7 @@ START_TEST(passing_keeps_alive)
 		socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sock), 0);
 	send_fd(sock[0], fd);
 	close(fd);
-	/* it lives in the socket's queue */
+	/* the descriptor is alive in the socket's queue */
 	ck_assert_int_eq(fabric_reap(f), 0);
 	close(sock[1]);
 	ck_assert_int_eq(fabric_reap(f), 1);
@@ -180,7 +186,7 @@ START_TEST(passing_keeps_alive)
 }
 END_TEST
 
-/* What a program holds when it is killed. */
+/* Shared with a program that is killed; slot, gen and qpn are its own. */
 struct victim {
 	struct urxe_fabric *f;
 	_Atomic int ready;
@@ -247,7 +253,7 @@ START_TEST(killed_and_reaped)
 	}
 	for (i = 0; i < 3; i++) {
 		ck_assert(!qpn_lookup(f->dev, v->qpn[i], &slot, &gen));
-		/* a peer that has the arena mapped sees it too */
+		/* a peer that has the arena mapped sees it, too */
 		ck_assert(!atomic_load(&a->qp[qpn_index(v->qpn[i])].conn));
 	}
 	for (i = 0; i < dm_slots(f->dev); i++)
@@ -284,7 +290,7 @@ START_TEST(reaping_spares_the_living)
 	while (!atomic_load(&v->ready))
 		usleep(1000);
 	kill_child(child);
-	/* opening a device is enough to clear up */
+	/* opening a device reaps dead contexts */
 	open_context(f);
 	ck_assert_uint_ne(v->gen, 0);
 	ck_assert_uint_eq(atomic_load(&f->dev->used[URXE_OBJ_QP]), 1);
@@ -305,7 +311,10 @@ static bool is_roomy(const struct urxe_fabric *f)
 	return s.f_bavail > s.f_blocks / 2 + s.f_blocks / 16;
 }
 
-/* An opening asks a few of the living, and the next one others. */
+/*
+ * An opening checks a few contexts, and the next opening checks the following
+ * ones.
+ */
 START_TEST(openings_ask_in_turn)
 {
 	enum { MANY = 24, DEAD = 20 };
@@ -314,7 +323,7 @@ START_TEST(openings_ask_in_turn)
 
 	if (!is_roomy(f)) {
 		fprintf(stderr, "skipped: %s is nearly half full\n", f->dir);
-		fabric_close(f); /* then all are asked */
+		fabric_close(f); /* then an opening checks all contexts */
 		return;
 	}
 	for (i = 0; i < MANY; i++)
@@ -327,7 +336,9 @@ START_TEST(openings_ask_in_turn)
 		open_context(f);
 	ck_assert_uint_eq(state_of(f, DEAD), URXE_CTX_FREE);
 
-	/* a job that was killed is found by the first one */
+	/*
+	 * if a job was killed as a whole, the first opening reaps all of it
+	 */
 	atomic_store(&f->dev->reap_next, 0xffffffff); /* damaged */
 	for (i = 0; i < DEAD; i++)
 		close(fd[i]);
@@ -338,7 +349,7 @@ START_TEST(openings_ask_in_turn)
 }
 END_TEST
 
-/* It has all there is of the device memory and of a group. */
+/* Use up the XRC domains, the device memory and a multicast group. */
 static int have_all(void *arg)
 {
 	static const uint8_t group[16] = { 0xff };
@@ -364,7 +375,10 @@ static int have_all(void *arg)
 	return 4;
 }
 
-/* Where something is used up all are asked, and what the dead had is there. */
+/*
+ * If a resource is used up, all contexts are checked, and what dead ones held
+ * is available.
+ */
 START_TEST(used_up_by_the_dead)
 {
 	static const uint8_t group[16] = { 0xff };
@@ -426,7 +440,7 @@ START_TEST(half_opened_is_reaped)
 {
 	struct urxe_fabric *f = new_fabric();
 
-	/* somebody was killed inside fabric_context_open */
+	/* a process was killed in fabric_context_open() */
 	atomic_store(&f->dev->ctx[9].gen, 4);
 	atomic_store(&f->dev->ctx[9].state, URXE_CTX_OPENING);
 	close(openat(f->dirfd, "ctx/9.4", O_CREAT | O_RDWR, 0600));
@@ -503,7 +517,7 @@ START_TEST(open_race)
 }
 END_TEST
 
-/* Of a context, whatever the others have. */
+/* The limit applies to each context separately. */
 static void context_limit(struct urxe_fabric *f, enum urxe_obj o)
 {
 	const uint32_t limit = fabric_obj_limit(o);
@@ -530,7 +544,7 @@ static int ask_a_full_context(void *arg)
 	return 0;
 }
 
-/* Several that ask at once get no more than there is. */
+/* Concurrent requests do not exceed the limit. */
 START_TEST(object_limit_race)
 {
 	struct urxe_fabric *f = new_fabric();
@@ -570,7 +584,7 @@ START_TEST(object_limits)
 	fabric_obj_put(f, 0, o);
 	ck_assert_int_eq(fabric_obj_get(f, 3, o), 0);
 	ck_assert_int_eq(fabric_obj_get(f, 3, o), -ENOMEM);
-	/* a count that was damaged is not believed for ever */
+	/* a corrupted count does not make allocations fail for ever */
 	fabric_obj_put(f, 0, o);
 	atomic_store(&f->dev->used[o], 0x87654321);
 	ck_assert_int_eq(fabric_obj_get(f, 0, o), 0);
@@ -591,13 +605,16 @@ static int claim_and_stay(void *arg)
 	return 0;
 }
 
-/* Who reaps and does not get on keeps that slot, and nobody waits for him. */
+/*
+ * A reaper that is stopped keeps its slot until it dies.  Other processes do
+ * not wait for it.
+ */
 START_TEST(reaper_stops_and_dies)
 {
 	struct urxe_fabric *f = new_fabric();
 	pid_t pid;
 
-	process_id(f); /* a child has another one */
+	process_id(f); /* a child has an id of its own */
 	pid = spawn(claim_and_stay, f);
 	while (state_of(f, 9) != URXE_CTX_REAPING)
 		usleep(100);
@@ -612,7 +629,10 @@ START_TEST(reaper_stops_and_dies)
 }
 END_TEST
 
-/* Who cannot look for its FIFOs leaves the context to somebody who can. */
+/*
+ * If the FIFOs of a dead context cannot be listed, the context is left to a
+ * process that can list them.
+ */
 START_TEST(fifos_cannot_be_seen)
 {
 	struct urxe_fabric *f = new_fabric();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * The completion ring: laps, the wrap of positions, full and ended rings,
- * dead claimers, and producers against a poller who replaces the ring.
+ * The completion ring: laps, wrap of positions, full and closed rings, dead
+ * claimers, and producers during a replacement of the ring.
  */
 #include <pthread.h>
 #include <sched.h>
@@ -68,7 +68,10 @@ START_TEST(word)
 }
 END_TEST
 
-/* From a position shortly before the wrap, in steps that shift the phase. */
+/*
+ * Positions start shortly before the wrap; batches of different sizes shift
+ * the phase.
+ */
 START_TEST(laps)
 {
 	int64_t in = 0, out = 0;
@@ -82,7 +85,7 @@ START_TEST(laps)
 			ck_assert_int_eq(consume(), out++);
 		ck_assert_int_eq(consume(), -1);
 	}
-	ck_assert_uint_lt(head, 0x1000); /* it has wrapped */
+	ck_assert_uint_lt(head, 0x1000); /* positions wrapped */
 }
 END_TEST
 
@@ -109,7 +112,7 @@ START_TEST(full)
 }
 END_TEST
 
-/* A hint that lags, by less than a lap or by many, costs time only. */
+/* A stale hint, by less than a lap or by many, costs time only. */
 START_TEST(late_hint)
 {
 	int64_t n = 0;
@@ -129,7 +132,10 @@ START_TEST(late_hint)
 }
 END_TEST
 
-/* A hint that was damaged costs a producer some steps, or the ring. */
+/*
+ * A corrupted hint costs a producer some steps, or makes the ring appear
+ * full.
+ */
 START_TEST(damaged_hint)
 {
 	uint32_t lag, i;
@@ -185,10 +191,12 @@ START_TEST(dead_claimer)
 		ck_assert_int_eq(consume(), -1);
 		cq_ring_release(&view, ++head);
 		ck_assert_int_eq(consume(), lap);
-		/* nobody takes what it left for a claim of the next lap */
+		/*
+		 * the released slot is not taken for a claim of the next lap
+		 */
 		ck_assert(!cq_ring_is_claimed(w, head - 2 + DEPTH));
 	}
-	/* it was not dead after all, only slow */
+	/* the claimer was slow, not dead */
 	ck_assert_int_eq(cq_ring_claim(&view, 77, &s),
 			 CQ_CLAIMED);
 	s.cqe->wr_id = 1000;
@@ -198,7 +206,7 @@ START_TEST(dead_claimer)
 }
 END_TEST
 
-/* What the protocol leaves is valid at each step; one word changed is not. */
+/* Each state that the protocol can produce is valid. */
 START_TEST(valid)
 {
 	struct cq_slot s;
@@ -250,12 +258,12 @@ START_TEST(invalid)
 	ck_assert(valid_with(&claims[1], cqe_word(1, 0xffffff, CQE_CLAIMED)));
 	ck_assert(valid_with(&claims[1], cqe_word(1, 0, CQE_MOVED)));
 	ck_assert(!valid_with(&claims[1], cqe_word(1, 7, CQE_MOVED)));
-	/* after a free slot there is no taken one */
+	/* no slot after a free one is claimed */
 	ck_assert(!valid_with(&claims[0], cqe_word(0 - DEPTH, 0, CQE_CLAIMED)));
 	ck_assert(!valid_with(&claims[3], cqe_word(3, 0, CQE_CLAIMED)));
-	/* a ring that ended after its first entry has no second */
+	/* a ring that was closed after its first entry has no second one */
 	ck_assert(!valid_with(&claims[0], cqe_word(0, 0, CQE_MOVED)));
-	/* what was not claimed is not filled */
+	/* an entry that was not claimed is not filled */
 	ck_assert(valid_with(&ring[1].word, cqe_word(1 - DEPTH, 0, CQE_READY)));
 	ck_assert(!valid_with(&ring[1].word, cqe_word(1, 7, CQE_READY)));
 	ck_assert(!valid_with(&ring[1].word, cqe_word(1, 0, CQE_CLAIMED)));
@@ -279,7 +287,7 @@ START_TEST(ended)
 		hint -= n / 2;
 		ck_assert(cq_ring_close(&view, &end));
 		ck_assert_uint_eq(end, 0xfffffffa + n);
-		/* also for those who start looking from an older place */
+		/* the same with an older hint */
 		for (i = 0; i <= n; i++) {
 			hint = 0xfffffffa + i;
 			ck_assert_int_eq(cq_ring_claim(&view, 5, &s), CQ_MOVED);
@@ -288,7 +296,7 @@ START_TEST(ended)
 			ck_assert_int_eq(consume(), i);
 		ck_assert_uint_eq(head, end);
 		ck_assert_int_eq(consume(), -1);
-		/* released slots do not open it again */
+		/* released slots do not reopen the ring */
 		hint = 0xfffffffa;
 		ck_assert_int_eq(cq_ring_claim(&view, 5, &s), CQ_MOVED);
 	}
@@ -301,7 +309,7 @@ END_TEST
 #define EACH ((unsigned int)turns_of(100000))
 #define MAX_DEPTH 32
 
-/* As in struct urxe_cq_sh, with an index for the ring's place. */
+/* As in struct urxe_cq_sh; a ring's index stands for its address. */
 static struct {
 	struct urxe_cqe entry[MAX_DEPTH];
 	_Atomic uint64_t claim[MAX_DEPTH];
@@ -316,7 +324,8 @@ static struct cq_ring ring_of(uint64_t gen)
 				 &seen[gen & 1],       &heads[gen & 1] };
 }
 
-static _Atomic uint64_t now, next; /* generation: ring of its parity */
+/* generations; the parity is the ring's index */
+static _Atomic uint64_t now, next;
 static struct urxe_guard guard[PRODUCERS];
 
 static void put(uint64_t what)
@@ -328,7 +337,7 @@ static void put(uint64_t what)
 	int hop;
 
 	gen = atomic_load_explicit(&now, memory_order_seq_cst);
-	/* be slow now and then, where it matters */
+	/* delay some producers at the critical points */
 	if (what % 16 == 5)
 		sched_yield();
 	for (hop = 0; hop < 2; hop++) {
@@ -346,7 +355,10 @@ static void put(uint64_t what)
 	cq_ring_publish(s.cqe, s.pos, memory_order_release);
 }
 
-/* What each producer may still send, so that no ring overflows. */
+/*
+ * How many entries each producer may still publish, so that no ring
+ * overflows.
+ */
 static _Atomic int credits[PRODUCERS];
 
 static void *producer(void *arg)
@@ -410,7 +422,7 @@ static void open_ring(uint64_t gen, uint32_t depth)
 	cq_ring_init(&r, 0);
 }
 
-/* provider/engine/cq_resize.c, on this test's terms */
+/* The steps of provider/engine/cq_resize.c. */
 static void replace(uint64_t gen, uint32_t depth)
 {
 	struct cq_ring r = ring_of(gen);
@@ -424,7 +436,7 @@ static void replace(uint64_t gen, uint32_t depth)
 	wait_guards();
 	poll_ring(gen);
 	ck_assert_uint_eq(head, end);
-	/* whoever still looked at it would be seen */
+	/* makes a later access to the old ring visible */
 	memset(&rings[gen & 1], 0xee, sizeof(rings[0]));
 	head = 0;
 }

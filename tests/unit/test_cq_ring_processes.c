@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* The completion ring between processes: many producers, and dead ones. */
+/*
+ * The completion ring between processes: several producers, and killed ones.
+ */
 #define _GNU_SOURCE
 #include <sched.h>
 #include <signal.h>
@@ -13,11 +15,11 @@
 #define DEPTH 8u
 #define MASK (DEPTH - 1)
 
-/* In memory that children share. */
+/* In memory that is shared with the children. */
 struct shared {
 	struct urxe_cq_sh cq;
 	_Atomic uint32_t go;
-	_Atomic uint32_t number; /* of the next producer */
+	_Atomic uint32_t number; /* the next producer's */
 	struct urxe_cqe ring[DEPTH];
 	_Atomic uint64_t claim[DEPTH];
 };
@@ -55,7 +57,7 @@ static bool produce(struct shared *s, uint16_t owner, uint64_t wr_id)
 	return true;
 }
 
-/* The entry at head, or NULL; the caller releases it. */
+/* Return the entry at @head, or NULL.  The caller releases it. */
 static struct urxe_cqe *look(struct shared *s, uint32_t head)
 {
 	struct urxe_cqe *e = &s->ring[head & MASK];
@@ -89,7 +91,7 @@ static int producer(void *arg)
 	return 0;
 }
 
-/* Nothing is lost or doubled; each producer's completions stay in order. */
+/* No entry is lost or duplicated.  Each producer's entries stay in order. */
 START_TEST(processes)
 {
 	struct shared *s = new_ring(firsts[_i]);
@@ -125,7 +127,10 @@ static int produce_for_ever(void *arg)
 	return 0;
 }
 
-/* Kill producers at any point: the poller goes on, and so do the others. */
+/*
+ * Producers are killed at any point.  The poller and the other producers
+ * continue.
+ */
 START_TEST(killed_producers)
 {
 	struct shared *s = new_ring(0);
@@ -140,7 +145,9 @@ START_TEST(killed_producers)
 			release(s, head + 1);
 		}
 		kill_child(pid);
-		/* what it left: published entries, at most one claimed */
+		/*
+		 * left behind: published entries, and at most one claimed one
+		 */
 		for (n = 0;; head++) {
 			if (!cq_ring_is_claimed(s->claim[head & MASK], head))
 				break;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* The heap of device memory. */
+/* Device memory: its heap, imports, and processes that die. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <signal.h>
@@ -63,7 +63,10 @@ START_TEST(alloc_and_free)
 }
 END_TEST
 
-/* Pages that two have go back with the one that goes last, whoever that is. */
+/*
+ * Pages of an allocation that was imported are freed with the last of the two
+ * references, in either order.
+ */
 START_TEST(pages_of_two)
 {
 	struct urxe_fabric *f = new_fabric();
@@ -79,7 +82,7 @@ START_TEST(pages_of_two)
 	bytes = dm_ptr(f, theirs);
 	ck_assert_ptr_eq(bytes, dm_ptr(f, own));
 	memset(bytes, 7, 3 * 4096);
-	if (_i) { /* who has it free it in this order or that */
+	if (_i) { /* the owner frees first, or the importer does */
 		ck_assert_int_eq(dm_free(f, own), 0);
 		ck_assert_int_eq(dm_import(f, fd, 2, 1), -ENOENT);
 	} else {
@@ -158,6 +161,7 @@ START_TEST(zeroed_again)
 }
 END_TEST
 
+/* Memory that is registered as an MR cannot be freed (EBUSY). */
 START_TEST(busy_with_an_mr)
 {
 	struct urxe_fabric *f = new_fabric();
@@ -173,7 +177,7 @@ START_TEST(busy_with_an_mr)
 }
 END_TEST
 
-/* A slot is used again: whoever knew the one before has nothing there. */
+/* If a slot is reused, its old generation does not give access to it. */
 START_TEST(stale_in_a_slot)
 {
 	struct urxe_fabric *f = new_fabric();
@@ -193,7 +197,7 @@ START_TEST(stale_in_a_slot)
 }
 END_TEST
 
-/* The memory is used up, and not the slots, however small the pieces are. */
+/* Small allocations use up the memory, not the slots. */
 START_TEST(small_pieces)
 {
 	static const struct {
@@ -202,7 +206,7 @@ START_TEST(small_pieces)
 		int pieces;
 	} heap[] = {
 		{ "16M", 16 * MiB, 16 * 256 },
-		/* more pages than slots: pieces of two */
+		/* fewer slots than pages: allocations get two pages */
 		{ "66M", 66 * MiB, 66 * 128 },
 	};
 	struct urxe_fabric *f;
@@ -229,7 +233,7 @@ static int take_one(void *arg)
 	if (slot < 0)
 		return 1;
 	memset(dm_ptr(f, slot), 0x42, 3 * MiB);
-	/* the same pages, seen through the parent's own mapping later */
+	/* the parent checks the content through a mapping of its own */
 	return alloc(f, 3 * MiB) == -ENOMEM ? slot + 10 : 2;
 }
 
@@ -247,7 +251,7 @@ START_TEST(exhausted_by_two_processes)
 	ck_assert_int_eq(dm_ptr(f, slot)[3 * MiB - 1], 0x42);
 	ck_assert_int_eq(alloc(f, 2 * MiB), -ENOMEM);
 	ck_assert_str_ne(fabric_why(), "");
-	/* the rest is still to be had, and then nothing */
+	/* the remaining memory is available, and no more */
 	ck_assert_int_ge(alloc(f, 1 * MiB), 0);
 	ck_assert_int_eq(alloc(f, 1), -ENOMEM);
 	ck_assert_int_eq(dm_free(f, slot), 0);
@@ -329,7 +333,7 @@ START_TEST(heap_too_short)
 	char path[300];
 
 	ck_assert_int_ge(alloc(f, 64), 0);
-	if (!f->dev->dm_path[0]) { /* hugetlbfs: another file */
+	if (!f->dev->dm_path[0]) { /* hugetlbfs has another file */
 		snprintf(path, sizeof(path), "%s/dm", f->dir);
 		ck_assert_int_eq(truncate(path, MiB), 0);
 		ck_assert_int_eq(dm_heap_map(g), -EPROTO);
@@ -339,6 +343,9 @@ START_TEST(heap_too_short)
 }
 END_TEST
 
+/*
+ * If the file system is full, allocations fail and no access raises SIGBUS.
+ */
 START_TEST(full_file_system)
 {
 	const char *dir;
@@ -359,7 +366,7 @@ START_TEST(full_file_system)
 		return;
 	}
 	while ((slot = alloc(f, 256 << 10)) >= 0) {
-		/* no SIGBUS: what was given is there */
+		/* memory that was allocated is backed: no SIGBUS */
 		memset(dm_ptr(f, slot), 1, 256 << 10);
 		total += 256 << 10;
 		ck_assert(total < 6 * MiB);
@@ -381,7 +388,10 @@ static int take_pages_and_die(void *arg)
 	return 0;
 }
 
-/* Pages that nobody has because who took them was killed come back. */
+/*
+ * Pages that a killed process took without completing the allocation become
+ * available again.
+ */
 START_TEST(dies_with_pages)
 {
 	struct urxe_fabric *f = new_fabric();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * The engine alone: fabric, context, queues and keys, and no verb.  It links
- * with the fabric and nothing else of ours.
+ * The engine without verbs: fabric, context, queues and keys.  Of this
+ * project the test links only the fabric and the engine.
  */
 #include <stdio.h>
 #include <string.h>
@@ -56,7 +56,7 @@ START_TEST(atomics)
 	expect_wc(e->cq, 1, IBV_WC_SUCCESS);
 	ck_assert_uint_eq(word_at(e, WR_LOCAL), 0);
 	ck_assert_uint_eq(word_at(e, WR_REMOTE), 1);
-	/* 1 is what it compares with */
+	/* wr_fill() compares with 1 */
 	ck_assert_int_eq(post(e, IBV_WR_ATOMIC_CMP_AND_SWP, 2,
 			      IBV_SEND_SIGNALED), 0);
 	expect_wc(e->cq, 2, IBV_WC_SUCCESS);
@@ -70,7 +70,7 @@ START_TEST(atomics)
 }
 END_TEST
 
-/* Whether it travels in the completion or is copied. */
+/* A message that is stored in the completion, and one that is copied. */
 START_TEST(send_recv)
 {
 	static const uint32_t length[] = { 8, 2000 };
@@ -112,7 +112,7 @@ START_TEST(inline_data)
 	w.sge.addr = (uintptr_t)text;
 	w.sge.length = sizeof(text);
 	w.sge.lkey = 0;
-	/* the responder has no receive: it is sent after text has changed */
+	/* there is no receive: the message is sent after text has changed */
 	ck_assert_int_eq(sq_post(e->qp, &w.wr, &bad), 0);
 	memset(text, 'x', sizeof(text));
 	ck_assert_int_eq(post_recv(e->qp, e->mem, 100, e->key, 1), 0);
@@ -147,7 +147,7 @@ START_TEST(datagram)
 	ck_assert_uint_eq(wc.src_qp, ud->qpn);
 	ck_assert_uint_eq(wc.wc_flags & IBV_WC_GRH, IBV_WC_GRH);
 	ck_assert_uint_eq(word_at(e, WR_REMOTE + 40), 5);
-	/* nobody listens there: it is dropped */
+	/* no QP accepts this Q_Key: the datagram is dropped */
 	w.wr.wr.ud.remote_qkey = ENGINE_QKEY + 1;
 	ck_assert_int_eq(sq_post(ud, &w.wr, &bad), 0);
 	expect_wc(e->cq, 2, IBV_WC_SUCCESS);
@@ -193,7 +193,10 @@ START_TEST(shared_receives)
 }
 END_TEST
 
-/* Nobody polls: the service thread is woken by the receive. */
+/*
+ * A SEND that is parked for lack of a receive is completed by the service
+ * thread, which the receive wakes, without any polling.
+ */
 START_TEST(rnr)
 {
 	struct engine *e = engine_new();
@@ -224,14 +227,14 @@ START_TEST(flush)
 		wr_fill(&w[i], e, IBV_WR_RDMA_WRITE, i, 0);
 		w[i].wr.next = i < 2 ? &w[i + 1].wr : NULL;
 	}
-	w[1].wr.wr.rdma.rkey ^= 1; /* another tag */
+	w[1].wr.wr.rdma.rkey ^= 1; /* wrong tag */
 	ck_assert_int_eq(sq_post(e->qp, &w[0].wr, &bad), 0);
 	expect_wc(e->cq, 1, IBV_WC_REM_ACCESS_ERR);
 	expect_wc(e->cq, 2, IBV_WC_WR_FLUSH_ERR);
 	expect_wc(e->cq, 10, IBV_WC_WR_FLUSH_ERR);
 	expect_none(e->cq);
 	ck_assert_int_eq(qp_state(e->qp), IBV_QPS_ERR);
-	/* and so is what comes later */
+	/* WRs posted later are flushed, too */
 	ck_assert_int_eq(post(e, IBV_WR_SEND, 3, 0), 0);
 	expect_wc(e->cq, 3, IBV_WC_WR_FLUSH_ERR);
 	ck_assert_int_eq(post_recv(e->qp, e->mem, 8, e->key, 11), 0);
@@ -248,7 +251,7 @@ END_TEST
 
 /* ------------------------------------------------------- two processes */
 
-/* What two processes tell each other. */
+/* What two processes exchange: addresses and progress. */
 struct end {
 	uint32_t qpn, key;
 	uint64_t addr;
@@ -287,7 +290,7 @@ static int responder(void *arg)
 	atomic_store(&mine->step, 2);
 	expect_wc(e->cq, 1, IBV_WC_SUCCESS);
 	ck_assert_uint_eq(word_at(e, 0), 55);
-	/* what was written before the message is there */
+	/* data written before the SEND is visible */
 	ck_assert_uint_eq(word_at(e, WR_REMOTE), 55);
 	ck_assert_uint_eq(word_at(e, WR_REMOTE + 16), 55);
 	wait_until(atomic_load(&ends->requester.step) == 2);
@@ -305,7 +308,7 @@ static void start_pair(struct ends **ends, pid_t *pid)
 	*pid = spawn(responder, *ends);
 }
 
-/* Private memory: a list of WRITEs is in flight together. */
+/* Private memory: the WRITEs of a list are in flight together. */
 START_TEST(processes)
 {
 	struct ibv_send_wr *bad;
@@ -350,7 +353,7 @@ START_TEST(processes)
 }
 END_TEST
 
-/* Claims an entry, and dies before it is filled. */
+/* Claim an entry, and exit before it is published. */
 static int die_with_claim(void *arg)
 {
 	struct engine *e = arg;
@@ -359,7 +362,10 @@ static int die_with_claim(void *arg)
 	_exit(cq_begin(&e->cq->view, &ref) ? 0 : 1);
 }
 
-/* The claimer's context lives on, in its parent, and yet nobody waits. */
+/*
+ * A dead claimer does not block the CQ, even if its context lives on in its
+ * parent.
+ */
 START_TEST(dead_claimer)
 {
 	struct engine *e = engine_new();

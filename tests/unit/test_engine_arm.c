@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Arming (engine/cq_arm.h) and a producer who is slow between his completion
- * and the event of it.
+ * Arming a CQ (engine/cq_arm.h), with a producer that is delayed between
+ * publishing a completion and raising its event.
  */
 #include <poll.h>
 #include <stdlib.h>
@@ -43,7 +43,7 @@ static void armed_close(struct armed *a)
 	engine_free(a->e);
 }
 
-/* The producer's first half, and his second. */
+/* The two steps of a producer: publish a completion, and raise its event. */
 static void produce(struct armed *a, struct urxe_cqe_ref *ref)
 {
 	bool solicited = false;
@@ -51,7 +51,7 @@ static void produce(struct armed *a, struct urxe_cqe_ref *ref)
 	ck_assert(cq_begin(&a->cq->view, ref));
 	ref->slot.cqe->wr_id = 1;
 	ref->slot.cqe->qpn = a->e->qp->qpn;
-	ref->slot.cqe->wqe = 1u << 20; /* releases nothing */
+	ref->slot.cqe->wqe = 1u << 20; /* frees no send queue entry */
 	ref->slot.cqe->status = IBV_WC_SUCCESS;
 	ref->slot.cqe->opcode = IBV_WC_SEND;
 	ref->slot.cqe->wc_flags = 0;
@@ -85,7 +85,10 @@ static void fetch(struct armed *a)
 	ck_assert(!event_is_there(a));
 }
 
-/* The arming raised it, and the program has armed anew. */
+/*
+ * The arming raised the event, and the program has fetched it and armed
+ * again.  The producer does not raise a second one.
+ */
 START_TEST(announced_meanwhile)
 {
 	struct urxe_cqe_ref ref, next;
@@ -104,7 +107,7 @@ START_TEST(announced_meanwhile)
 		ck_assert(!event_is_there(&a));
 		if (!(i & 1))
 			expect_wc(a.cq, 1, IBV_WC_SUCCESS);
-		/* it is armed for the next one */
+		/* the CQ is armed for the next completion */
 		produce(&a, &next);
 		tell(&a, &next);
 		fetch(&a);
@@ -129,7 +132,10 @@ START_TEST(polled_meanwhile)
 }
 END_TEST
 
-/* Who armed before may be another thread than who polls, and arms again. */
+/*
+ * If the CQ was armed before the completion, its event is raised although it
+ * was polled meanwhile.  Another thread may have armed, and arms again.
+ */
 START_TEST(armed_before)
 {
 	struct urxe_cqe_ref ref;
@@ -147,7 +153,10 @@ START_TEST(armed_before)
 }
 END_TEST
 
-/* After a resize positions begin anew. */
+/*
+ * After cq_arm_forget(), called for a resize, no position suppresses the
+ * event, since positions restart.
+ */
 START_TEST(other_positions)
 {
 	struct urxe_cqe_ref ref;

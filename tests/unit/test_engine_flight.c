@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* WRs in flight (engine/flight.h): who answers, their order, the queue. */
+/* WRs in flight (engine/flight.h): responses, ordering, the send queue. */
 #include <unistd.h>
 
 #include "engine/service.h"
 #include "wire.h"
 
-/* To SQD, with an event when it is drained. */
+/* Modify the QP to SQD, with an event when it is drained. */
 static void drain(struct engine *e)
 {
 	urxe_lock(&e->qp->lock);
@@ -20,14 +20,15 @@ static bool draining(struct engine *e)
 
 	urxe_lock(&e->qp->lock);
 	is = qp_is_draining(e->qp);
-	/* until then the event is waited for */
+	/* until then the event is pending */
 	ck_assert_int_eq(e->qp->sqd_notify, is);
 	urxe_unlock(&e->qp->lock);
 	return is;
 }
 
-/* ------------------------------------------------------- who answers */
+/* ------------------------------------------------------- responses */
 
+/* The poller calls progress(), which delivers the response. */
 START_TEST(poller_answers)
 {
 	struct wire wire;
@@ -47,6 +48,7 @@ START_TEST(poller_answers)
 }
 END_TEST
 
+/* The service thread calls progress() if no thread polls. */
 START_TEST(service_answers)
 {
 	struct wire wire;
@@ -64,7 +66,8 @@ START_TEST(service_answers)
 	ck_assert_uint_eq(wire_stalled(e), 1);
 	wire_allow(e, 3);
 	wait_until(!wire_stalled(e));
-	for (i = 1; i <= 3; i++) /* the last one is still on its way */
+	/* the last completion may not be published yet */
+	for (i = 1; i <= 3; i++)
 		expect_wc(e->cq, i, IBV_WC_SUCCESS);
 	engine_free(e);
 }
@@ -72,7 +75,7 @@ END_TEST
 
 static _Atomic bool relayed;
 
-/* Answers what relay_progress() says it can. */
+/* Deliver a response once relay_progress() has set @relayed. */
 static uint64_t relayed_progress(struct urxe_qp *qp, uint64_t now)
 {
 	(void)now;
@@ -89,7 +92,10 @@ static uint64_t relay_progress(struct urxe_qp *qp, uint64_t now)
 	return UINT64_MAX;
 }
 
-/* One QP's progress is another's, which the service thread has passed. */
+/*
+ * The progress of one QP enables that of another QP, which the service thread
+ * has checked already in this pass: service_need() has it repeat the pass.
+ */
 START_TEST(service_looks_again)
 {
 	struct urxe_carrier relay = wire_carrier, other = wire_carrier;
@@ -100,14 +106,14 @@ START_TEST(service_looks_again)
 	other.progress = relayed_progress;
 	e->qp->carrier = &relay;
 	f.cq = engine_cq(e->ctx, 4);
-	ck_assert_ptr_eq(e->ctx->cqs, f.cq); /* the first to be looked at */
+	ck_assert_ptr_eq(e->ctx->cqs, f.cq); /* checked first */
 	f.qp = engine_qp(IBV_QPT_RC, f.cq, f.cq, NULL);
 	engine_qp_connect(f.qp, f.qp->qpn);
 	f.qp->carrier_data = &second;
 	f.qp->carrier = &other;
 	wire_push(e, IBV_WR_RDMA_READ, 1, 0);
 	wire_push(&f, IBV_WR_RDMA_READ, 2, 0);
-	usleep(20000); /* the service thread has seen both, and sleeps */
+	usleep(20000); /* the service thread has checked both, and sleeps */
 	wire_allow(e, 1);
 	service_wake(e->ctx->arena);
 	wait_until(!wire_stalled(&f));
@@ -119,6 +125,7 @@ START_TEST(service_looks_again)
 }
 END_TEST
 
+/* WRs complete in order, whatever the order of the responses (IB 10.8.3). */
 START_TEST(reverse_order)
 {
 	struct wire wire;
@@ -136,7 +143,7 @@ START_TEST(reverse_order)
 	wire_answer(e, 0, IBV_WC_SUCCESS);
 	for (i = 0; i < 4; i++)
 		expect_wc(e->cq, i, IBV_WC_SUCCESS);
-	/* and by progress() */
+	/* the same by progress() */
 	urxe_lock(&e->qp->lock);
 	wire.newest_first = true;
 	urxe_unlock(&e->qp->lock);
@@ -151,7 +158,10 @@ START_TEST(reverse_order)
 }
 END_TEST
 
-/* Some are served when they are begun, behind one in flight. */
+/*
+ * WRs that complete in begin() while an earlier one is in flight complete
+ * after it.
+ */
 START_TEST(served_at_once)
 {
 	struct wire wire;
@@ -177,7 +187,10 @@ START_TEST(served_at_once)
 }
 END_TEST
 
-/* What a carrier carries out by execute() completes alone, in its turn. */
+/*
+ * WRITEs that a transport executes with execute() are not batched, and they
+ * complete in order.
+ */
 START_TEST(executed_at_once)
 {
 	struct wire wire;
@@ -185,7 +198,7 @@ START_TEST(executed_at_once)
 	pid_t pid = engine_other_process(e);
 	int i;
 
-	/* such WRITEs are collected */
+	/* without a transport, such WRITEs would be batched */
 	wire.executes = true;
 	wire_push(e, IBV_WR_RDMA_READ, 1, 0);
 	for (i = 2; i < 4; i++) {
@@ -232,6 +245,10 @@ static void check_pair(struct engine *e, unsigned int i, unsigned int j,
 	expect_wc(e->cq, 2, IBV_WC_SUCCESS);
 }
 
+/*
+ * All pairs of opcodes, with and without a fence, are ordered as must_wait()
+ * says.
+ */
 START_TEST(order)
 {
 	struct wire wire;
@@ -248,7 +265,9 @@ START_TEST(order)
 }
 END_TEST
 
-/* Also not the one before the one before; but what was answered holds nobody.
+/*
+ * A fence waits for all earlier WRs, not only for the one before it.  A WR
+ * that was answered holds nothing back.
  */
 START_TEST(order_of_three)
 {
@@ -296,7 +315,8 @@ START_TEST(drained)
 		drain(e);
 		if (i)
 			wire_push(e, IBV_WR_SEND, 2, 0);
-		ck_assert_uint_eq(wire_flying(e), 1); /* no more is begun */
+		/* no further WR is begun */
+		ck_assert_uint_eq(wire_flying(e), 1);
 		ck_assert(draining(e));
 		wire_answer(e, 0, IBV_WC_SUCCESS);
 		ck_assert(!draining(e));
@@ -311,7 +331,9 @@ START_TEST(drained)
 }
 END_TEST
 
-/* What had been started is finished: the parked one, and no more. */
+/*
+ * SQD completes a WR that had been begun and is parked, and begins no other.
+ */
 START_TEST(drained_parked)
 {
 	struct wire wire;
@@ -341,7 +363,7 @@ START_TEST(drained_parked)
 }
 END_TEST
 
-/* As if so many WRs had been posted and polled. */
+/* Set the indices as if @at WRs had been posted and polled. */
 static void begin_at(struct engine *e, uint32_t at)
 {
 	struct urxe_sq *sq = &e->qp->sq;
@@ -352,7 +374,9 @@ static void begin_at(struct engine *e, uint32_t at)
 	urxe_unlock(&e->qp->lock);
 }
 
-/* Two in flight, of which the second is parked while it drains. */
+/*
+ * Three WRs in flight, of which the second is parked while the queue drains.
+ */
 static void drain_at(struct engine *e)
 {
 	struct run r;
@@ -370,7 +394,7 @@ static void drain_at(struct engine *e)
 	flight_park(e->qp, &r, e->qp->sq.done + 1, WR_RNR);
 	urxe_unlock(&e->qp->lock);
 	ck_assert(draining(e));
-	/* both that had been begun are begun once more, and no other */
+	/* the second and the third are begun again, and no other */
 	wait_until(wire_flying(e) == 3);
 	while (wire_flying(e)) {
 		ck_assert(draining(e));
@@ -379,7 +403,7 @@ static void drain_at(struct engine *e)
 	ck_assert(!draining(e));
 }
 
-/* Where the positions are does not matter. */
+/* Draining works at all values of the queue's indices, including a wrap. */
 START_TEST(drained_anywhere)
 {
 	static const uint32_t at[] = {
@@ -400,7 +424,10 @@ START_TEST(drained_anywhere)
 	engine_qp_set(e->qp, IBV_QPS_RTS);
 	wire_answer(e, 0, IBV_WC_SUCCESS);
 	expect_wc(e->cq, 4, IBV_WC_SUCCESS);
-	/* and it is all over, wherever that was */
+	/*
+	 * the position of the previous drain does not count, even at this
+	 * distance
+	 */
 	begin_at(e, at[_i] + (1u << 31) - 1);
 	drain(e);
 	wire_push(e, IBV_WR_SEND, 5, 0);

@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* WRs in flight (engine/flight.h): errors, and what is parked behind them. */
+/* WRs in flight (engine/flight.h): errors, and WRs that are parked. */
 #include "engine/requester.h"
 #include "engine/why.h"
 #include "wire.h"
 
 /* ------------------------------------------------------- errors */
 
+/*
+ * An error takes effect when all earlier WRs are done.  Later WRs are
+ * flushed.
+ */
 START_TEST(error_answer)
 {
 	struct wire wire;
@@ -15,12 +19,15 @@ START_TEST(error_answer)
 	wire.follows = true;
 	for (i = 1; i <= 4; i++)
 		wire_push(e, IBV_WR_SEND, i, 0);
-	/* the second fails, the third succeeds, before the first is answered */
+	/*
+	 * the second fails, and the third succeeds, before the first is
+	 * answered
+	 */
 	wire_answer(e, 1, IBV_WC_REM_OP_ERR);
 	wire_answer(e, 1, IBV_WC_SUCCESS);
 	expect_none(e->cq);
 	ck_assert_int_eq(qp_state(e->qp), IBV_QPS_RTS);
-	/* nothing more is begun */
+	/* no further WR is begun */
 	wire_push(e, IBV_WR_SEND, 5, 0);
 	ck_assert_uint_eq(wire_flying(e), 2);
 	wire_answer(e, 0, IBV_WC_SUCCESS);
@@ -37,7 +44,7 @@ START_TEST(error_answer)
 }
 END_TEST
 
-/* What breaks the QP is the oldest, and so is the reason. */
+/* The oldest failed WR breaks the QP, and its reason is recorded. */
 START_TEST(reason_of_the_oldest)
 {
 	struct wire wire;
@@ -63,7 +70,7 @@ START_TEST(reason_of_the_oldest)
 }
 END_TEST
 
-/* A WR fails as it is begun, behind one in flight. */
+/* A WR fails in begin() while an earlier one is in flight. */
 START_TEST(error_at_once)
 {
 	struct wire wire;
@@ -86,7 +93,10 @@ START_TEST(error_at_once)
 }
 END_TEST
 
-/* The service thread answers; nothing is in flight behind what failed. */
+/*
+ * The service thread delivers the response; no WR is in flight after the one
+ * that failed.
+ */
 START_TEST(error_of_the_last)
 {
 	struct wire wire;
@@ -108,7 +118,7 @@ START_TEST(error_of_the_last)
 }
 END_TEST
 
-/* An unreliable QP goes to SQE, and from there on. */
+/* A UD QP goes to SQE, and from there back to RTS. */
 START_TEST(error_of_a_datagram)
 {
 	struct wire wire;
@@ -137,7 +147,7 @@ START_TEST(error_of_a_datagram)
 }
 END_TEST
 
-/* The CQ takes one completion, and three come. */
+/* The CQ has one entry and gets three completions. */
 START_TEST(overrun)
 {
 	struct wire wire;
@@ -158,7 +168,7 @@ START_TEST(overrun)
 		wire_answer(e, 0, IBV_WC_SUCCESS);
 	ck_assert_int_eq(qp_state(e->qp), IBV_QPS_ERR);
 	expect_wc(e->cq, 1, IBV_WC_SUCCESS);
-	/* what is in flight then is flushed by the next one */
+	/* the WR in flight is flushed by the next post */
 	wire_push(e, IBV_WR_SEND, 5, 0);
 	expect_none(e->cq);
 	ck_assert_uint_eq(wire_look(e).cancels, 1);
@@ -172,7 +182,10 @@ START_TEST(overrun)
 }
 END_TEST
 
-/* ERR, RESET and destroying, with WRs in flight, answered and queued. */
+/*
+ * Create an engine with WRs in flight, answered and queued, for ERR, RESET
+ * and destruction.
+ */
 static struct engine *in_the_air(struct wire *wire)
 {
 	struct engine *e = wire_new(wire);
@@ -181,7 +194,7 @@ static struct engine *in_the_air(struct wire *wire)
 	wire_push(e, IBV_WR_RDMA_READ, 1, 0);
 	wire_push(e, IBV_WR_SEND, 2, 0);
 	wire_push(e, IBV_WR_SEND, 3, 0);
-	wire_answer(e, 1, IBV_WC_SUCCESS); /* so the second SEND was begun */
+	wire_answer(e, 1, IBV_WC_SUCCESS); /* the second SEND begins */
 	for (i = 4; i < 6; i++)
 		wire_push(e, IBV_WR_SEND, i, 0);
 	ck_assert_uint_eq(wire_flying(e), 2);
@@ -206,7 +219,7 @@ START_TEST(to_error)
 }
 END_TEST
 
-/* A peer broke the connection: the owner finds out when it polls. */
+/* A peer breaks the connection: the poller detects it. */
 START_TEST(broken_by_peer)
 {
 	struct wire wire;
@@ -244,13 +257,16 @@ START_TEST(destroyed)
 	struct wire wire;
 	struct engine *e = in_the_air(&wire);
 
-	engine_free(e); /* it looks at stalled */
+	engine_free(e); /* engine_cq_close() checks cq->stalled */
 	ck_assert_uint_eq(wire.cancels, 1);
 	ck_assert_uint_eq(wire.cancelled, 2);
 }
 END_TEST
 
-/* The peer's slot is another connection's by the time the answer comes. */
+/*
+ * A response to a QP whose peer has another connection by now does not change
+ * that connection's ePSN.
+ */
 START_TEST(peer_is_gone)
 {
 	struct wire wire;
@@ -287,14 +303,15 @@ START_TEST(parked_behind)
 	expect_none(e->cq);
 	ck_assert_uint_eq(wire_flying(e), 1);
 	ck_assert_uint_eq(wire_stalled(e), 2);
-	/* those before it complete while it waits */
+	/* earlier WRs complete while this one is parked */
 	wire_answer(e, 0, IBV_WC_SUCCESS);
 	expect_wc(e->cq, 1, IBV_WC_SUCCESS);
 	ck_assert_uint_eq(wire_stalled(e), 1);
 	wire_verdict(e, WR_IN_FLIGHT, 0);
 	expect_none(e->cq);
 	ck_assert_uint_eq(wire_flying(e), 1);
-	ck_assert_uint_eq(wire_stalled(e), 1); /* in flight, and not parked */
+	/* in flight, no longer parked */
+	ck_assert_uint_eq(wire_stalled(e), 1);
 	wire_answer(e, 0, IBV_WC_SUCCESS);
 	wire_answer(e, 0, IBV_WC_SUCCESS);
 	expect_wc(e->cq, 2, IBV_WC_SUCCESS);
@@ -304,7 +321,7 @@ START_TEST(parked_behind)
 }
 END_TEST
 
-/* It is begun at last, and the obstacle's timer is not its own any more. */
+/* When a parked WR is in flight, the RNR timer does not expire any more. */
 START_TEST(parked_then_slow)
 {
 	struct wire wire;
@@ -318,7 +335,7 @@ START_TEST(parked_then_slow)
 	wire_verdict(e, WR_IN_FLIGHT, 0);
 	expect_none(e->cq);
 	ck_assert_uint_eq(wire_flying(e), 2);
-	usleep(50000); /* five of its periods */
+	usleep(50000); /* five periods */
 	expect_none(e->cq);
 	wire_answer(e, 0, IBV_WC_SUCCESS);
 	wire_answer(e, 0, IBV_WC_SUCCESS);
@@ -330,7 +347,10 @@ START_TEST(parked_then_slow)
 }
 END_TEST
 
-/* Its timer expires: it fails when those before it are done. */
+/*
+ * The timer of a parked WR expires: it fails after the WRs before it are
+ * done.
+ */
 static void expire(enum verdict v, enum ibv_wc_status status)
 {
 	struct wire wire;
@@ -343,7 +363,7 @@ static void expire(enum verdict v, enum ibv_wc_status status)
 	wire_verdict(e, v, 0);
 	wire_push(e, IBV_WR_SEND, 2, 0);
 	wire_push(e, IBV_WR_SEND, 3, 0);
-	/* by the service thread alone */
+	/* by the service thread, without polling */
 	wait_until(wire_stalled(e) == 1);
 	ck_assert_uint_eq(wire_flying(e), 1);
 	ck_assert_int_eq(qp_state(e->qp), IBV_QPS_RTS);
@@ -368,7 +388,9 @@ START_TEST(timer_expires)
 }
 END_TEST
 
-/* A carrier may park a WR though no peer was looked up here. */
+/*
+ * A transport may park a WR although this process has not looked up the peer.
+ */
 START_TEST(parked_without_peer)
 {
 	struct wire wire;

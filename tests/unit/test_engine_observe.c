@@ -1,9 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * What an observer sees (engine/observe.h), written down: L leaves, A arrives,
- * W its WR is answered, S it waits, G it goes out again, C a completion; then the
- * wr_id, and the status if it is not success, or what it waits for.  B: the QP
- * breaks, and to which state.
+ * The callbacks of an observer (engine/observe.h), recorded as text.  A
+ * letter, the wr_id, and :N with a nonzero argument:
+ *
+ *	L	LEAVES
+ *	A	ARRIVES
+ *	W	ANSWERED, with the status
+ *	S	WAITS, with the reason
+ *	G	AGAIN, with the reason
+ *	C	completes(), with the status
+ *	B	breaks(), with the state; wr_id 0
  */
 #include <stdio.h>
 #include <string.h>
@@ -46,7 +52,7 @@ static void saw_request(enum observe_point point, const struct urxe_qp *qp,
 		if (qp->type == IBV_QPT_RC)
 			ck_assert_uint_eq(what, qp->attr.dest_qp_num);
 		if (qp->type == IBV_QPT_UD) {
-			/* which lkeys the receive has is not known yet */
+			/* the lkeys of the receive are not known yet */
 			ck_assert_uint_eq(atomic_load(&qp->guard->dest), what);
 			ck_assert(guard_names(qp->guard, GUARD_SEND));
 		}
@@ -94,7 +100,7 @@ static void unwatch(struct engine *e)
 	urxe_observers = NULL;
 }
 
-/* All that was seen since the last time. */
+/* Check all callbacks since the last call. */
 static void expect_seen(const char *text)
 {
 	pthread_mutex_lock(&lock);
@@ -161,7 +167,10 @@ START_TEST(list)
 
 	post_writes(e);
 	expect_seen("L1 A1 W1 C1 L2 A2 W2 L3 A3 W3 C3 ");
-	/* to another process they go in one system call, if that has an order */
+	/*
+	 * WRITEs to another process are batched in one system call, if that
+	 * copies in order
+	 */
 	pid = engine_other_process(e);
 	post_writes(e);
 	expect_seen(TRANSFER_IN_ORDER ? "L1 A1 L2 A2 L3 A3 W1 C1 W2 W3 C3 " :
@@ -182,7 +191,10 @@ START_TEST(two_sided)
 }
 END_TEST
 
-/* It leaves again with each try, and is answered once. */
+/*
+ * A SEND without a receive leaves and arrives again with each retry, and is
+ * answered once.
+ */
 START_TEST(rnr)
 {
 	struct engine *e = watched();
@@ -204,7 +216,9 @@ START_TEST(rnr)
 }
 END_TEST
 
-/* Each time that a timer expires, until there are no retries any more. */
+/*
+ * AGAIN is reported for each expiry of the timer, until no retries are left.
+ */
 START_TEST(timers)
 {
 	struct engine *e = watched();
@@ -220,6 +234,7 @@ START_TEST(timers)
 }
 END_TEST
 
+/* A NAK, flushed WRs and local errors. */
 START_TEST(refused)
 {
 	struct engine *e = watched();
@@ -231,10 +246,10 @@ START_TEST(refused)
 	w.wr.wr.rdma.rkey ^= 1;
 	ck_assert_int_eq(sq_post(e->qp, &w.wr, &bad), 0);
 	expect_seen("L1 A1 W1:10 C1:10 B0:6 C9:5 ");
-	/* flushed: it never left */
+	/* flushed: it does not leave */
 	ck_assert_int_eq(post(e, IBV_WR_SEND, 2, 0), 0);
 	expect_seen("C2:5 ");
-	/* nor does what its own side finds wrong arrive */
+	/* a request with a local error does not arrive */
 	engine_qp_set(e->qp, IBV_QPS_RESET);
 	engine_qp_connect(e->qp, e->qp->qpn);
 	wr_fill(&w, e, IBV_WR_SEND, 3, 0);
@@ -246,7 +261,10 @@ START_TEST(refused)
 }
 END_TEST
 
-/* One that has no ibv_send_wr: of no type, of four bytes. */
+/*
+ * Post a WR that has no ibv_send_wr: a FLUSH without a placement type, or an
+ * ATOMIC_WRITE of 4 bytes.  Both are invalid.
+ */
 static void post_extended(struct urxe_qp *qp, uint8_t opcode)
 {
 	struct urxe_wqe *w;
@@ -262,7 +280,10 @@ static void post_extended(struct urxe_qp *qp, uint8_t opcode)
 
 enum peer { PEER_READY, PEER_NO_RECEIVE, PEER_SILENT, PEERS };
 
-/* A WR, and what its own side may find wrong: did it fail? */
+/*
+ * Post a WR that has a wrong lkey (@key), or exceeds max_rd_atomic.  Return
+ * whether it failed locally.
+ */
 static bool refuse(struct engine *e, uint8_t opcode, bool key, enum peer peer)
 {
 	struct ibv_send_wr *bad;
@@ -271,7 +292,7 @@ static bool refuse(struct engine *e, uint8_t opcode, bool key, enum peer peer)
 
 	engine_qp_set(e->qp, IBV_QPS_RESET);
 	engine_qp_connect(e->qp, e->qp->qpn);
-	e->qp->attr.timeout = 0; /* it waits for ever */
+	e->qp->attr.timeout = 0; /* no timeout */
 	e->qp->attr.rnr_retry = 7;
 	if (peer != PEER_NO_RECEIVE)
 		ck_assert_int_eq(post_recv(e->qp, e->mem, 8, e->key, 9), 0);
@@ -297,7 +318,9 @@ static bool refuse(struct engine *e, uint8_t opcode, bool key, enum peer peer)
 	return failed;
 }
 
-/* A peer that does not answer hides nothing of it. */
+/*
+ * Local errors are found also if the peer has no receive or does not respond.
+ */
 START_TEST(refused_here)
 {
 	struct engine *e = watched();
@@ -307,13 +330,16 @@ START_TEST(refused_here)
 		if (opcodes[i] == IBV_WR_LOCAL_INV ||
 		    opcodes[i] == IBV_WR_BIND_MW)
 			continue;
-		/* where an answer goes is looked at when there is one */
+		/*
+		 * the local buffer of a READ or atomic is checked with the
+		 * response
+		 */
 		if (order_class_of(opcodes[i]) != ORDER_READ &&
 		    order_class_of(opcodes[i]) != ORDER_ATOMIC)
 			failed += refuse(e, opcodes[i], true, _i);
 		failed += refuse(e, opcodes[i], false, _i);
 	}
-	/* by a key, a type, a length; and by the limit, which five have */
+	/* seven by key, type or length; five by max_rd_atomic */
 	ck_assert_uint_eq(failed, 7 + 5);
 	unwatch(e);
 }
@@ -321,7 +347,9 @@ END_TEST
 
 /* ------------------------------------------------------- in flight */
 
-/* An answer is one when it comes, also to what is flushed then. */
+/*
+ * A response is observed when it arrives, also for a WR that is flushed then.
+ */
 START_TEST(out_of_order)
 {
 	struct wire wire = { .verdict = WR_IN_FLIGHT, .follows = true };
@@ -339,7 +367,7 @@ START_TEST(out_of_order)
 }
 END_TEST
 
-/* A completion that the CQ has no room for is published nowhere. */
+/* A completion that does not fit into the CQ is not observed. */
 START_TEST(lost)
 {
 	struct engine *e = watched();
@@ -361,14 +389,14 @@ START_TEST(lost)
 }
 END_TEST
 
-/* Nobody there: it leaves, and does not arrive. */
+/* No peer: the request leaves, and does not arrive. */
 START_TEST(silence)
 {
 	struct engine *e = watched();
 
 	engine_qp_set(e->qp, IBV_QPS_RESET);
 	engine_qp_connect(e->qp, e->qp->qpn);
-	e->qp->attr.timeout = 0; /* it waits for ever */
+	e->qp->attr.timeout = 0; /* no timeout */
 	e->qp->psn++;
 	ck_assert_int_eq(post(e, IBV_WR_RDMA_WRITE, 1, 0), 0);
 	ck_assert_uint_ge(count("L1"), 1);
@@ -396,10 +424,10 @@ START_TEST(datagram)
 	w.wr.wr.ud.remote_qkey = ENGINE_QKEY;
 	ck_assert_int_eq(sq_post(ud, &w.wr, &bad), 0);
 	expect_seen("L1 A1 W1 C9 ");
-	/* no receive is there: it arrives, and that is all */
+	/* without a receive the datagram arrives, and that is all */
 	ck_assert_int_eq(sq_post(ud, &w.wr, &bad), 0);
 	expect_seen("L1 A1 W1 ");
-	w.wr.wr.ud.remote_qkey++; /* nobody listens */
+	w.wr.wr.ud.remote_qkey++; /* no QP has this Q_Key */
 	ck_assert_int_eq(sq_post(ud, &w.wr, &bad), 0);
 	expect_seen("L1 W1 ");
 	engine_qp_close(ud);
@@ -407,7 +435,10 @@ START_TEST(datagram)
 }
 END_TEST
 
-/* The guard names each member in its turn, and not what it found at the last. */
+/*
+ * The guard names each member in turn, without the receive's keys of the
+ * previous member.
+ */
 START_TEST(multicast)
 {
 	static const uint8_t group[16] = { 0xff, 0x0e, [15] = 1 };
@@ -434,7 +465,9 @@ START_TEST(multicast)
 	w.wr.wr.ud.ah = &ah.ah;
 	w.wr.wr.ud.remote_qpn = URXE_MCAST_QPN;
 	w.wr.wr.ud.remote_qkey = ENGINE_QKEY;
-	/* both are found first, and then known */
+	/*
+	 * members are looked up in the first round, and known in the second
+	 */
 	for (i = 0; i < 2; i++) {
 		ck_assert_int_eq(post_recv(member[0], e->mem, 48, e->key, 8), 0);
 		ck_assert_int_eq(post_recv(member[1], e->mem, 48, e->key, 9), 0);

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * A carrier that does anything it may, at random: takes WRs, serves, parks and
- * fails them, and answers in any order, in the poller and in the service
- * thread.  URXE_TEST_SEED repeats a run, as far as threads do.
+ * A transport that does at random all that a transport may do: it takes,
+ * completes, parks and fails WRs, and delivers responses in any order, in the
+ * poller and in the service thread.  URXE_TEST_SEED repeats a run, except for
+ * the scheduling of threads.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,7 +23,7 @@ static uint64_t seed;
 	ck_assert_msg(cond, "URXE_TEST_SEED=%llu: %s", \
 		      (unsigned long long)seed, #cond)
 
-/* xorshift64 */
+/* Return a number below @n (xorshift64).  *@state must not be 0. */
 static uint32_t rnd(uint64_t *state, uint32_t n)
 {
 	*state ^= *state << 13;
@@ -31,16 +32,19 @@ static uint32_t rnd(uint64_t *state, uint32_t n)
 	return (uint32_t)(*state >> 20) % n;
 }
 
-/* What the carrier has in flight, and what was seen; under the QP's lock. */
+/*
+ * The transport's WRs in flight, and its state.  Protected by the QP's lock.
+ */
 static struct {
 	uint64_t state;
 	uint32_t flight[ENGINE_DEPTH];
 	unsigned int n;
-	uint64_t next; /* wr_id that is begun next */
-	bool failed; /* the QP breaks when those before are done */
-	bool quiet; /* no errors, and nothing is parked */
+	uint64_t next; /* wr_id of the next WR to begin */
+	/* the QP breaks when the WRs before the failed one are done */
+	bool failed;
+	bool quiet; /* no errors, no parking */
 } carrier;
-/* enum ibv_wc_status + 1: what the carrier said, and what was observed */
+/* enum ibv_wc_status + 1: as returned by the transport, and as observed */
 static uint8_t said[MOST_WRS + 1], observed[MOST_WRS + 1];
 static uint8_t completed_times[MOST_WRS + 1];
 static uint8_t opcode_of[MOST_WRS + 1]; /* index in opcodes[] */
@@ -132,7 +136,7 @@ static void saw_request(enum observe_point point, const struct urxe_qp *qp,
 	observed[w->wr_id] = what + 1;
 	if (said[w->wr_id])
 		sure(said[w->wr_id] == what + 1);
-	else /* parked, and its timer expired */
+	else /* parked, no retries left */
 		sure(what == IBV_WC_RETRY_EXC_ERR ||
 		     what == IBV_WC_RNR_RETRY_EXC_ERR);
 }
@@ -151,12 +155,15 @@ static struct urxe_observer observer = {
 
 static struct {
 	uint64_t state;
-	uint64_t posted, polled; /* WRs; those up to polled are done with */
+	uint64_t posted, polled; /* WRs; those below polled are done */
 	bool signaled[MOST_WRS + 1];
 	unsigned int errors, resets, drains;
 } program;
 
-/* What the carrier said was observed, no matter what became of it then. */
+/*
+ * A result that the transport returned was observed, whatever became of the
+ * WR.
+ */
 static void check_answered(uint64_t id)
 {
 	sure(observed[id] || !said[id]);
@@ -176,7 +183,7 @@ static void restart(struct engine *e)
 	e->qp->attr.retry_cnt = 7;
 }
 
-/* Completions come in order, and none that is due is left out. */
+/* Completions are in order, and none is missing. */
 static void check_wc(const struct ibv_wc *wc, bool *failed)
 {
 	const bool flushed = wc->status == IBV_WC_WR_FLUSH_ERR;
@@ -198,7 +205,7 @@ static void check_wc(const struct ibv_wc *wc, bool *failed)
 	*failed = wc->status != IBV_WC_SUCCESS;
 }
 
-/* False: the QP broke, and was restarted. */
+/* Return false if the QP broke and was restarted. */
 static bool poll_some(struct engine *e)
 {
 	bool failed = false;
@@ -217,7 +224,7 @@ static bool poll_some(struct engine *e)
 	return false;
 }
 
-/* To SQD, and back when it is drained. */
+/* Modify the QP to SQD, and back to RTS when it is drained. */
 static void drain(struct engine *e)
 {
 	uint64_t end = clock_now() + 10000000000ull;
@@ -229,7 +236,7 @@ static void drain(struct engine *e)
 	engine_qp_set(e->qp, IBV_QPS_SQD);
 	while (!done) {
 		if (!poll_some(e))
-			return; /* its reset forgot the event, too */
+			return; /* the reset also discarded the event */
 		urxe_lock(&e->qp->lock);
 		done = !e->qp->sqd_notify || qp_state(e->qp) != IBV_QPS_SQD;
 		sure(e->qp->sqd_notify || !carrier.n);
@@ -250,7 +257,7 @@ static int post_one(struct engine *e, bool signaled)
 
 	program.signaled[id] = signaled;
 	opcode_of[id] = rnd(&program.state, OPCODES);
-	/* READs and atomics pass one another */
+	/* more READs and atomics, which may pass one another */
 	if (rnd(&program.state, 2))
 		opcode_of[id] = 7 + rnd(&program.state, 3);
 	ret = post_bare(e->qp, opcodes[opcode_of[id]], id,

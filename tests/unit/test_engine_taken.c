@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Keys, windows, QPs and SRQs are taken away while another thread posts to
- * them.  Who took one away writes to the memory at once, and nobody else may:
- * ThreadSanitizer sees whether the one has waited for the other.
+ * Keys, windows, QPs and SRQs are destroyed while another thread posts
+ * requests to them.  The destroyer writes to the memory at once, so that
+ * ThreadSanitizer reports a requester for which it did not wait.
  */
 #include <sched.h>
 #include <string.h>
@@ -18,22 +18,27 @@
 #define ROUNDS 40u
 #define BYTES 256u
 
-/* a, of one context, posts to b, of the other, or to what b's thread makes. */
+/*
+ * QP a of one context posts to QP b of the other one, or to a QP that the
+ * destroyer creates.
+ */
 struct duel {
 	struct urxe_context *ctx;
 	struct urxe_cq *acq, *bcq;
 	struct urxe_qp *a, *b;
 	uint32_t akey;
-	pthread_mutex_t lock; /* b is reset, or a request of its is under way */
-	_Atomic uint32_t rkey, qpn; /* what may be used; 0: nothing */
-	_Atomic uint32_t left; /* the QPN that is used no more */
+	/* held while b is reset, or while a WR of b is executed */
+	pthread_mutex_t lock;
+	_Atomic uint32_t rkey, qpn; /* what the requester uses; 0: nothing */
+	/* the QPN that the requester does not use any more */
+	_Atomic uint32_t left;
 	_Atomic uint32_t hits, misses;
 	_Atomic bool done;
 	_Alignas(uint64_t) char mem[BYTES];
 	_Alignas(uint64_t) char from[BYTES];
 };
 
-/* Nobody changes it any more. */
+/* Check that no other thread writes to the memory. */
 static void is_mine(struct duel *d, unsigned int round)
 {
 	memset(d->mem, (int)round, BYTES);
@@ -72,10 +77,10 @@ static void duel_close(struct duel *d)
 }
 
 /*
- * The thread that takes away waits for a hit of the other one, or by chance
- * does not.  If the other one can hit only a limited number of times, the last
- * hit may be over: `before` is then of a time when it could not hit yet, or
- * each further try counts as a hit.
+ * Wait for a successful request of the requester; at random, do not wait.  If
+ * the number of successful requests is limited, the last one may be over.
+ * Then @before has to be a count from before the first one, or each further
+ * attempt counts as a success.
  */
 static void await_hit(struct duel *d, uint32_t before, uint64_t *state)
 {
@@ -161,7 +166,7 @@ static void *accesses(void *arg)
 	return NULL;
 }
 
-/* rkey stays what it was, so that requests come that are refused. */
+/* Destroy keys. d->rkey is not cleared, so that requests are refused. */
 static void revokes_keys(struct duel *d)
 {
 	uint64_t state = 2;
@@ -180,7 +185,7 @@ static void revokes_keys(struct duel *d)
 struct window {
 	struct ibv_mw mw;
 	struct ibv_mr mr;
-	struct urxe_qp *qp; /* that binds it */
+	struct urxe_qp *qp; /* binds the window */
 	struct urxe_key *k;
 };
 
@@ -203,7 +208,10 @@ static void window_open(struct duel *d, struct window *w, enum ibv_mw_type type)
 	w->mr.lkey = engine_key(d->ctx, d->mem, BYTES);
 	d->ctx->arena->key[URXE_KEY_INDEX(w->mr.lkey)].access |=
 		IBV_ACCESS_MW_BIND;
-	/* type 2 serves the QP that binds it, and type 1 all */
+	/*
+	 * a type 2 window is for the QP that binds it, type 1 for all QPs of
+	 * the PD
+	 */
 	w->qp = d->b;
 	if (type == IBV_MW_TYPE_2)
 		return;
@@ -221,7 +229,10 @@ static void window_close(struct duel *d, struct window *w)
 		engine_qp_close(w->qp);
 }
 
-/* To length bytes; 0: to none.  Errno value. */
+/*
+ * Bind the window to @length bytes; 0 unbinds or invalidates it.  Return 0 or
+ * an errno value.
+ */
 static int window_post(struct window *w, struct duel *d, uint32_t length)
 {
 	const struct ibv_mw_bind_info info = {
@@ -250,7 +261,7 @@ static int window_post(struct window *w, struct duel *d, uint32_t length)
 	return ret;
 }
 
-/* Until it is done: a refused request may have broken the QP. */
+/* Repeat until it succeeds: a refused request may have broken the QP. */
 static void window_move(struct window *w, struct duel *d, uint32_t length)
 {
 	enum ibv_wc_status status;
@@ -283,7 +294,7 @@ static void moves_windows(struct duel *d, enum ibv_mw_type type)
 	window_close(d, &w);
 }
 
-/* Two at a time, in the same fabric. */
+/* Run two requesters and two destroyers, in the same fabric. */
 static void fight(void *(*posts)(void *), void *(*takes)(void *))
 {
 	static struct duel duel[2];
@@ -346,7 +357,10 @@ END_TEST
 
 /* ------------------------------------------------------- QPs and SRQs */
 
-/* To the QP of that number, and soon it is told that it is not there. */
+/*
+ * Connect to that QP, with timeouts so short that its destruction is soon
+ * detected.
+ */
 static void turn_to(struct duel *d, uint32_t qpn)
 {
 	engine_qp_set(d->a, IBV_QPS_RESET);
@@ -375,7 +389,7 @@ static void *sends(void *arg)
 			continue;
 		}
 		turn_to(d, qpn);
-		do { /* short ones travel in the completion */
+		do { /* short messages are stored in the completion */
 			fill(&w, d, IBV_WR_SEND, rnd(&state, 2) ? 8 : BYTES, 0);
 			sure(!sq_post(d->a, &w.wr, &bad));
 			status = wait_wc(d->acq);
@@ -385,7 +399,7 @@ static void *sends(void *arg)
 		sure(status == IBV_WC_RETRY_EXC_ERR ||
 		     status == IBV_WC_RNR_RETRY_EXC_ERR);
 		atomic_fetch_add(&d->misses, 1);
-		/* its number's place may be taken by the next one at any time */
+		/* the slot of the QP number may be reused at any time */
 		for (i = 0; i < 50 && atomic_load(&d->qpn) == qpn; i++)
 			turn_to(d, qpn);
 		last = qpn;
@@ -403,7 +417,7 @@ static void give_receive(struct duel *d, struct urxe_qp *qp, uint32_t key)
 			 rq_post_recv(qp, &wr, &bad)));
 }
 
-/* Some of its receives are polled. */
+/* Destroy QPs and SRQs.  Some of their receives are polled before that. */
 static void *take_qps(void *arg)
 {
 	struct duel *d = arg;
@@ -446,7 +460,10 @@ END_TEST
 
 /* ------------------------------------------------------- states */
 
-/* Whatever it was posted in, it ends: done, flushed or forgotten. */
+/*
+ * Modify the QP to ERR, SQD and RESET.  Each WR posted meanwhile completes,
+ * is flushed, or is dropped.
+ */
 static void *breaks(void *arg)
 {
 	struct duel *d = arg;
@@ -464,7 +481,7 @@ static void *breaks(void *arg)
 	return NULL;
 }
 
-/* b posts meanwhile, to one that has no receives. */
+/* QP b posts meanwhile, to a QP that has no receives. */
 static void *posts_anyway(void *arg)
 {
 	struct duel *d = arg;
@@ -498,7 +515,7 @@ START_TEST(states)
 }
 END_TEST
 
-/* Guards of QPs that rest are not looked at, and one that is up always is. */
+/* A guard of an idle group is not read.  A guard in use is always read. */
 START_TEST(groups)
 {
 	struct urxe_fabric *f = new_fabric();
@@ -510,13 +527,13 @@ START_TEST(groups)
 	duel_open(&d, f);
 	group = d.a->guard_group;
 	mine = (struct guard_thing){ GUARD_OF_CQ, d.a->ctx->slot, 0, 0 };
-	/* it took part in the connection; then nobody enters */
+	/* a was in use while it was connected, and is idle since */
 	for (i = 0; i < 3; i++)
 		quiesce_cq(f, d.a->ctx->arena, 0);
 	ck_assert(!guard_group_is_busy(group));
 	qp_guard_raise(d.a, GUARD_NOTHING);
 	ck_assert(guard_group_is_busy(group));
-	/* it is at nothing of the other context's */
+	/* a uses no object of the other context */
 	for (i = 0; i < 3; i++)
 		quiesce_cq(f, d.ctx->arena, 0);
 	ck_assert(guard_group_is_busy(group));
@@ -526,7 +543,7 @@ START_TEST(groups)
 	for (i = 0; i < 3; i++)
 		quiesce_cq(f, d.ctx->arena, 0);
 	ck_assert(!guard_group_is_busy(group));
-	/* who works is not disturbed */
+	/* the group of a requester that keeps working is not made idle */
 	for (i = 0; i < 10; i++) {
 		qp_guard_raise(d.a, GUARD_NOTHING);
 		guard_lower(d.a->guard);

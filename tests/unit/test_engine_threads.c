@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Two contexts of this process, and many threads that talk to each other
- * through them as verbs programs do: each posts to a QP of its own, all of a
- * context poll one CQ, two QPs have one SRQ, and whoever polls a receive posts
- * it again.  Meanwhile the CQs are resized, and keys and QPs come and go.
- * ThreadSanitizer sees whether that is in order; what arrives is checked here.
+ * Two contexts of one process, and many threads that use them as verbs
+ * programs do.  Each thread posts to a QP of its own.  All threads of a
+ * context poll one CQ, two QPs share an SRQ, and the poller of a receive
+ * posts it again.  Meanwhile CQs and SRQs are resized, and keys and QPs are
+ * created and destroyed.  ThreadSanitizer checks for races; the test checks
+ * the content of messages.
  */
 #include <poll.h>
 #include <sched.h>
@@ -15,10 +16,11 @@
 #include "engine/cq_arm.h"
 #include "threads.h"
 
-#define SLOTS 8u /* SENDs, or pairs of WRITE and READ, of an end */
+/* SENDs, or pairs of WRITE and READ, outstanding at an end */
+#define SLOTS 8u
 #define SLOT 256u
-#define MESSAGES 2000u /* of each poster */
-#define STRANGER 1000u /* wr_id of what is not an end's */
+#define MESSAGES 2000u /* per poster */
+#define STRANGER 1000u /* wr_id of WRs that belong to no end */
 #define CQE 128u /* more than can be outstanding */
 
 struct message {
@@ -26,7 +28,7 @@ struct message {
 	char bytes[];
 };
 
-/* The ends of each side: three RC, two of them on the SRQ, and one UD. */
+/* The ends of each side: three RC, of which two use the SRQ, and one UD. */
 enum { OWN_RECEIVES, SHARED_0, SHARED_1, DATAGRAMS, ENDS };
 
 struct end {
@@ -34,11 +36,11 @@ struct end {
 	struct side *side;
 	struct end *peer;
 	unsigned int id;
-	uint64_t state; /* its poster's */
-	_Atomic uint32_t busy; /* slots, by bits */
+	uint64_t state; /* of its poster's random numbers */
+	_Atomic uint32_t busy; /* slots in use, a bit each */
 	_Atomic uint32_t seq, received;
-	_Atomic uint8_t seen[MESSAGES]; /* messages that it got */
-	uint32_t seed[SLOTS], len[SLOTS]; /* of what a slot wrote */
+	_Atomic uint8_t seen[MESSAGES]; /* messages that it received */
+	uint32_t seed[SLOTS], len[SLOTS]; /* of the data that a slot wrote */
 	_Alignas(uint64_t) char out[SLOTS][SLOT], back[SLOTS][SLOT];
 	char target[SLOTS][SLOT], in[ENGINE_DEPTH][SLOT];
 };
@@ -48,8 +50,9 @@ struct side {
 	struct urxe_cq *cq;
 	struct urxe_srq *srq;
 	struct urxe_ah ah;
-	uint32_t key; /* of the world */
-	int channel; /* one thread sleeps there and polls; -1: all poll */
+	uint32_t key; /* of the variable world */
+	/* one thread sleeps on it and polls; -1: all threads poll */
+	int channel;
 	char in[ENGINE_DEPTH][SLOT]; /* of the SRQ */
 	struct end end[ENDS];
 };
@@ -57,9 +60,10 @@ struct side {
 static struct {
 	struct side side[2];
 	_Alignas(uint64_t) uint64_t counter;
-	_Atomic uint64_t adds, olds; /* FETCH_AND_ADDs, and sum of answers */
-	_Atomic uint32_t posting; /* posters that are not through */
-	_Atomic uint32_t left; /* messages on their way, but for datagrams */
+	/* FETCH_AND_ADDs, and the sum of their results */
+	_Atomic uint64_t adds, olds;
+	_Atomic uint32_t posting; /* posters that are not done */
+	_Atomic uint32_t left; /* outstanding WRs, without datagrams */
 	_Atomic bool done;
 } world;
 
@@ -213,7 +217,7 @@ static void fill_send(struct wr *w, struct end *e, uint32_t slot, uint32_t seq)
 	w->wr.wr.ud.remote_qkey = ENGINE_QKEY;
 }
 
-/* What was written is read back. */
+/* A WRITE, and a READ of the same data. */
 static void fill_write(struct wr w[2], struct end *e, uint32_t slot)
 {
 	uint32_t len = 8 + rnd(&e->state, SLOT - 8);
@@ -300,7 +304,10 @@ static void *resizer(void *arg)
 	return NULL;
 }
 
-/* To itself; its completions may be polled while it is destroyed. */
+/*
+ * SENDs of the QP to itself.  Their completions may be polled while the QP is
+ * destroyed.
+ */
 static void talk_to_itself(struct urxe_qp *qp, char *mem, uint32_t key)
 {
 	struct ibv_sge sge = { (uintptr_t)mem, 8, key };
@@ -315,7 +322,10 @@ static void talk_to_itself(struct urxe_qp *qp, char *mem, uint32_t key)
 	}
 }
 
-/* What others do not use, and yet it is in the same tables and lists. */
+/*
+ * Create and destroy objects that no other thread uses, but that are in the
+ * same tables and lists.
+ */
 static void *others(void *arg)
 {
 	struct side *s = arg;
@@ -336,7 +346,10 @@ static void *others(void *arg)
 			talk_to_itself(qp, mem, key);
 		engine_key_close(s->ctx, key);
 		engine_qp_close(qp);
-		/* completions of the dead are there until they are polled */
+		/*
+		 * completions of a destroyed QP are in the CQ until they are
+		 * polled
+		 */
 		while (s->channel < 0 && side_poll(s))
 			;
 		usleep(500);
@@ -344,7 +357,7 @@ static void *others(void *arg)
 	return NULL;
 }
 
-/* The only one who polls there. */
+/* Poll a CQ that no other thread polls, and sleep on its channel. */
 static void *sleeper(void *arg)
 {
 	struct side *s = arg;
@@ -421,7 +434,7 @@ static void side_close(struct side *s)
 	engine_leave(s->ctx);
 }
 
-/* Each message came once; of datagrams some may be dropped. */
+/* Each message was received once; datagrams may be dropped. */
 static void check_counts(void)
 {
 	const struct end *e;

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* The fabric's directory and device segment: made once, by whoever is first. */
+/*
+ * The fabric's directory and device segment: creation by the first process,
+ * replacement when they are unusable, and removal by the last process.
+ */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <fcntl.h>
@@ -31,11 +34,11 @@ START_TEST(create_and_open)
 	ck_assert_uint_eq(st.st_mode & 07777, 0600);
 	ck_assert_int_eq(fcntl(f->dirfd, F_GETFD), FD_CLOEXEC);
 
-	/* two mappings, one memory */
+	/* two mappings of the same memory */
 	atomic_store(&f->dev->used[URXE_OBJ_PD], 77);
 	ck_assert_uint_eq(atomic_load(&g->dev->used[URXE_OBJ_PD]), 77);
 	fabric_close(g);
-	/* creating what is there opens it */
+	/* an existing fabric is opened */
 	ck_assert_int_eq(fabric_open(f->dir, true, &g), 0);
 	ck_assert_uint_eq(atomic_load(&g->dev->used[URXE_OBJ_PD]), 77);
 	fabric_close(g);
@@ -77,7 +80,10 @@ static int look_while_made(struct urxe_fabric *f, int fd)
 	return 0;
 }
 
-/* A kill in the middle leaves nothing. */
+/*
+ * A file has no name until it is complete, so that a process that is killed
+ * meanwhile leaves nothing.
+ */
 START_TEST(made_unseen)
 {
 	struct urxe_fabric *f = new_fabric();
@@ -86,7 +92,7 @@ START_TEST(made_unseen)
 	ck_assert_int_eq(fabric_make_file(f, "new", look_while_made), 0);
 	ck_assert_int_eq(names_while_made, before);
 	ck_assert_int_eq(count_names(f->dir), before + 1);
-	/* there is one already */
+	/* an existing file is kept */
 	ck_assert_int_eq(fabric_make_file(f, "new", look_while_made), 0);
 	ck_assert_int_eq(count_names(f->dir), before + 1);
 	ck_assert_int_eq(unlinkat(f->dirfd, "new", 0), 0);
@@ -99,7 +105,7 @@ START_TEST(two_fabrics_are_two_devices)
 	struct urxe_fabric *f = new_fabric(), *g = new_fabric();
 
 	ck_assert(f->dev->node_guid != g->dev->node_guid);
-	/* locally administered */
+	/* locally administered EUI-64 */
 	ck_assert(f->dev->node_guid >> 56 & 2);
 	atomic_store(&f->dev->used[0], 5);
 	ck_assert_uint_eq(atomic_load(&g->dev->used[0]), 0);
@@ -132,7 +138,7 @@ START_TEST(bad_directories)
 	ck_assert_int_eq(fabric_open(dir, true, &f), -EPERM);
 	ck_assert_int_eq(chmod(dir, 0700), 0);
 
-	/* a link could lead to what another user prepared */
+	/* a symbolic link could lead to a directory of another user */
 	strcat(strcpy(link, dir), ".link");
 	ck_assert_int_eq(symlink(dir, link), 0);
 	ck_assert_int_eq(fabric_open(link, true, &f), -EPERM);
@@ -165,7 +171,7 @@ START_TEST(long_name)
 }
 END_TEST
 
-/* Each of these makes the segment unusable, and is refused as such. */
+/* Each of these makes the segment unusable: opening it returns -EPROTO. */
 static void break_magic(struct urxe_dev *dev)
 {
 	dev->magic[3] ^= 1;
@@ -191,6 +197,7 @@ static void (*const breakers[])(struct urxe_dev *) = {
 	break_magic, break_version, break_size, break_dm_bytes, break_dm_path,
 };
 
+/* An unusable segment that is in use is not opened, nor replaced. */
 START_TEST(broken_segment)
 {
 	struct urxe_fabric *f = new_fabric(), *g;
@@ -203,7 +210,7 @@ START_TEST(broken_segment)
 }
 END_TEST
 
-/* Its users are gone: a new one takes its place, and nothing is left of it. */
+/* An unusable segment without users is replaced and removed completely. */
 START_TEST(left_behind)
 {
 	struct urxe_fabric *f = new_fabric(), *g;
@@ -229,7 +236,7 @@ START_TEST(left_behind)
 }
 END_TEST
 
-/* What a link leads to is not removed with the link. */
+/* The target of a symbolic link is not removed with the link. */
 START_TEST(left_behind_with_links)
 {
 	struct urxe_fabric *f = new_fabric(), *g;
@@ -246,7 +253,7 @@ START_TEST(left_behind_with_links)
 	ck_assert_int_eq(symlinkat(out, f->dirfd, "ev"), 0);
 	break_version(f->dev);
 	fabric_close(f);
-	/* a link is no arena: whether it lives cannot be told */
+	/* a link is no arena: whether its context is alive is unknown */
 	ck_assert_int_eq(fabric_open(dir, true, &g), -EPROTO);
 	snprintf(file, sizeof(file), "%s/ctx/1.1", dir);
 	ck_assert_int_eq(unlink(file), 0);
@@ -258,7 +265,7 @@ START_TEST(left_behind_with_links)
 }
 END_TEST
 
-/* In which others could put something else in the fabric's place. */
+/* Directories in which another user could replace the fabric are refused. */
 START_TEST(bad_places)
 {
 	struct urxe_fabric *f;
@@ -279,7 +286,7 @@ START_TEST(bad_places)
 	strcpy(dir, link);
 	strcat(dir, "/f");
 	ck_assert_int_eq(fabric_open(dir, true, &f), -EPERM);
-	/* the user's own link is not one that leads him astray */
+	/* a symbolic link in the user's own URXE_DIR is followed */
 	setenv("URXE_DIR", link, 1);
 	setenv("URXE_FABRIC", "f", 1);
 	ck_assert_int_eq(fabric_dir(dir, sizeof(dir)), 0);
@@ -294,7 +301,10 @@ START_TEST(bad_places)
 }
 END_TEST
 
-/* A process of our number, in another container, died while it cleaned up. */
+/*
+ * The name for a fabric that is being removed is taken: a process with the
+ * same PID in another container died during the removal.
+ */
 START_TEST(left_behind_twice)
 {
 	struct urxe_fabric *f = new_fabric(), *g;
@@ -317,7 +327,10 @@ START_TEST(left_behind_twice)
 }
 END_TEST
 
-/* A context lives there, of a version that does not lock the segment. */
+/*
+ * The segment is not replaced while a context is alive.  Versions that do not
+ * lock the segment may have one.
+ */
 START_TEST(left_behind_with_a_context)
 {
 	struct urxe_fabric *f = new_fabric(), *g;
@@ -343,7 +356,7 @@ START_TEST(short_segment)
 	snprintf(path, sizeof(path), "%s/device", f->dir);
 	ck_assert_int_eq(truncate(path, sizeof(struct urxe_dev) - 1), 0);
 	ck_assert_int_eq(fabric_open(f->dir, false, &g), -EPROTO);
-	/* nobody can use it, not even who has it mapped: room for a new one */
+	/* no process can use a truncated segment: it is replaced */
 	ck_assert_int_eq(fabric_open(f->dir, true, &g), 0);
 	fabric_close(g);
 	ck_assert_int_eq(truncate(path, 0), 0);
@@ -353,7 +366,10 @@ START_TEST(short_segment)
 }
 END_TEST
 
-/* Another one has it locked to look whether he is the last, and is slow. */
+/*
+ * A process that leaves tries again while another one holds the exclusive
+ * flock(2) to check whether the fabric is in use.
+ */
 START_TEST(leave_while_another_looks)
 {
 	struct urxe_fabric *f = new_fabric();
@@ -364,7 +380,7 @@ START_TEST(leave_while_another_looks)
 	ck_assert_int_eq(pipe(ready), 0);
 	pid = fork();
 	if (!pid) {
-		/* the parent's descriptor shares its lock */
+		/* the inherited descriptor shares the parent's lock */
 		int fd = open(f->dir, O_RDONLY | O_DIRECTORY);
 
 		munmap(f->dev, sizeof(*f->dev));
@@ -377,19 +393,20 @@ START_TEST(leave_while_another_looks)
 	fabric_leave(f);
 	ck_assert_int_eq(reap_child(pid), 0);
 	ck_assert_int_eq(access(f->dir, F_OK), -1);
-	/* what others of this process still do there is of no consequence */
+	/* other threads of this process may still access it */
 	atomic_fetch_add(&f->dev->used[URXE_OBJ_MR], 1);
 	fabric_close(f);
 }
 END_TEST
 
+/* The last process that leaves removes the fabric. */
 START_TEST(leave_others_behind)
 {
 	struct urxe_fabric *f = new_fabric(), *g = again(f);
 
 	fabric_leave(f);
 	ck_assert_int_eq(access(g->dir, F_OK), 0);
-	/* they still see the same memory */
+	/* other users still share the memory */
 	atomic_store(&f->dev->used[URXE_OBJ_MR], 7);
 	ck_assert_uint_eq(atomic_load(&g->dev->used[URXE_OBJ_MR]), 7);
 	ck_assert_int_eq(fabric_remove_unused(g->dir, false), -EBUSY);
@@ -438,7 +455,7 @@ static void race_to(const char *dir)
 	for (i = 0; i < RACERS; i++)
 		ck_assert_int_eq(reap_child(pid[i]), 0);
 	ck_assert_int_eq(fabric_open(r->dir, false, &f), 0);
-	/* all of them met in one segment */
+	/* all processes use the same segment */
 	ck_assert_uint_eq(atomic_load(&f->dev->used[URXE_OBJ_MR]), RACERS);
 	ck_assert_int_eq(count_entries(f, ".", "device"), 1);
 	fabric_close(f);
@@ -474,6 +491,7 @@ static int die_with_lock(void *arg)
 	return 0;
 }
 
+/* The device lock is released when its holder dies. */
 START_TEST(lock_of_the_dead)
 {
 	struct urxe_fabric *f = new_fabric();
@@ -497,7 +515,7 @@ static int lock_and_count(void *arg)
 
 	for (i = 0; i < 10000; i++) {
 		fabric_lock(f);
-		f->dev->ctx_next++; /* not atomic: the lock guards it */
+		f->dev->ctx_next++; /* not atomic: protected by the lock */
 		fabric_unlock(f);
 	}
 	return 0;
@@ -579,7 +597,7 @@ START_TEST(full_file_system)
 	if (!dir)
 		return;
 	snprintf(path, sizeof(path), "%s/f", dir);
-	/* refused, not killed by SIGBUS */
+	/* an error, not SIGBUS */
 	ck_assert_int_eq(fabric_open(path, true, &f), -ENOSPC);
 	ck_assert_str_ne(fabric_why(), "");
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Event FIFOs: numbers, writers, readers that are gone, the sweep. */
+/* FIFOs of event channels: numbers, writers, absent readers, the sweep. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <poll.h>
@@ -32,7 +32,7 @@ START_TEST(create_and_write)
 	ck_assert_int_eq(fcntl(w, F_GETFL) & (O_ACCMODE | O_NONBLOCK),
 			 O_RDWR | O_NONBLOCK);
 	ck_assert_int_eq(write(w, &(uint64_t){ 0x1234 }, 8), 8);
-	/* a writer that comes and goes is no end-of-file */
+	/* closing a writer causes no end-of-file */
 	close(w);
 	ck_assert_int_eq(read(r, &v, 8), 8);
 	ck_assert(v == 0x1234);
@@ -65,6 +65,10 @@ START_TEST(full_is_eagain)
 }
 END_TEST
 
+/*
+ * Without a reader, opening a writer fails with ENXIO.  A FIFO of another
+ * number or generation does not exist.
+ */
 START_TEST(reader_is_gone)
 {
 	struct urxe_fabric *f = new_fabric();
@@ -102,6 +106,7 @@ START_TEST(not_a_fifo)
 }
 END_TEST
 
+/* fifo_create() removes FIFOs without a reader, and no others. */
 START_TEST(closed_ones_are_swept)
 {
 	struct urxe_fabric *f = new_fabric();
@@ -143,7 +148,10 @@ static int make_many(struct urxe_fabric *f, struct urxe_arena *a)
 	return w < 0;
 }
 
-/* Several processes have a context and make channels: each sweeps. */
+/*
+ * Several processes of a context create channels and sweep concurrently.  No
+ * FIFO in use is removed.
+ */
 START_TEST(swept_while_made)
 {
 	struct urxe_fabric *f = new_fabric();
@@ -184,7 +192,7 @@ START_TEST(remove_all_spares_others)
 	ck_assert_int_eq(fifo_remove_all(f, b->slot, b->gen + 1), 0);
 	ck_assert_int_eq(count_entries(f, "ev", ""), 5);
 	ck_assert_int_ge(fifo_open_writer(f, b->slot, b->gen, n), 0);
-	/* a few are looked for by their numbers, many in the directory */
+	/* a few are removed by number, many by reading the directory */
 	for (i = 0; i < 100; i++)
 		ck_assert_int_ge(fifo_create(f, a, &n), 0);
 	ck_assert_int_eq(fifo_remove_all(f, a->slot, a->gen), 0);

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Gates and locks: nobody is in with another. */
+/* Gates and queue locks (engine/lock.h): mutual exclusion. */
 #include <pthread.h>
 #include <sched.h>
 
 #include "engine/lock.h"
 #include "unit.h"
 
-#define TURNS 5000 /* of an outsider */
+#define TURNS 5000 /* per outsider */
 
 static struct urxe_lock lock;
-static unsigned long counter; /* under lock, and no atomic */
+static unsigned long counter; /* protected by lock, not atomic */
 static _Atomic bool started, done;
 
 static void *one_thread(void *arg)
@@ -64,12 +64,16 @@ static void contend(bool single_threaded)
 	ck_assert_uint_eq(counter, 2 * TURNS + inside);
 }
 
+/* Several threads take the lock. */
 START_TEST(for_all)
 {
 	contend(false);
 }
 END_TEST
 
+/*
+ * One thread takes the lock as the gate's insider, and others from outside.
+ */
 START_TEST(for_one)
 {
 	contend(true);
@@ -113,7 +117,10 @@ START_TEST(after_fork)
 }
 END_TEST
 
-/* What is taken away is used by nobody after the wait. */
+/*
+ * After gate_wait() the insider does not use a pointer that was cleared
+ * before.
+ */
 static int *_Atomic thing;
 static struct urxe_gate gate;
 

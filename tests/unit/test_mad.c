@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Messages of the communication manager: where their fields are. */
+/* MADs of the communication manager: offsets of fields, and validation. */
 #include <stdio.h>
 #include <string.h>
 
@@ -8,7 +8,7 @@
 
 static uint8_t mad[MAD_BYTES];
 
-/* From that byte of the message on it is so; text is hexadecimal. */
+/* Check the bytes from offset @at; @text is hexadecimal. */
 static void expect(unsigned int at, const char *text)
 {
 	unsigned int byte;
@@ -18,7 +18,7 @@ static void expect(unsigned int at, const char *text)
 			      mad[at], byte);
 }
 
-/* As a kernel's rxe took it. */
+/* The bytes of a REQ that kernel rxe accepted. */
 START_TEST(req)
 {
 	const uint8_t gid[16] = { [10] = 0xff, 0xff, 192, 168, 77, 1 };
@@ -55,7 +55,7 @@ START_TEST(req)
 		   "ffff37f8ffffffff00000000000000000000ffffc0a84d01");
 	expect(24 + 88, "123450110040009800");
 	expect(24 + 140, "0040");
-	/* a field is set anew, and beside it nothing */
+	/* setting a field again does not change its neighbors */
 	mad_set(mad, MAD_REQ_transport_service, 1);
 	expect(24 + 43, "a3");
 	ck_assert_uint_eq(mad_get(mad, MAD_REQ_starting_psn), 0x777000);
@@ -100,7 +100,10 @@ START_TEST(others)
 }
 END_TEST
 
-/* What is set is read, and a message's fields have their own bits each. */
+/*
+ * A value that is set is read back, and the fields of a message do not
+ * overlap.
+ */
 START_TEST(fields)
 {
 	uint64_t value, most;
@@ -154,7 +157,7 @@ START_TEST(which)
 }
 END_TEST
 
-/* What has no room is cut off. */
+/* Data is truncated at the end of its field. */
 START_TEST(room)
 {
 	uint8_t much[300];
@@ -182,7 +185,10 @@ static enum mad_message with(enum mad_field f, uint64_t value)
 	return m;
 }
 
-/* Of what came nothing is believed that would be looked up by. */
+/*
+ * mad_check() rejects messages of a wrong length or method, and values that
+ * the specification does not allow.
+ */
 START_TEST(checked)
 {
 	unsigned int m;

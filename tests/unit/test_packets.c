@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Which packets a WR is (tools/trace_packets.c), where stock clients do not
- * tell. */
+/*
+ * The packets of a WR (tools/trace_packets.c), for cases that tests with
+ * stock clients do not cover.
+ */
 #include <infiniband/verbs.h>
 
 #include "tools/trace_packets.h"
@@ -34,7 +36,10 @@ static struct message message(uint64_t op, uint64_t length)
 	};
 }
 
-/* Annex A19: one packet however long it is, answered as a READ of nothing. */
+/*
+ * Annex A19: a FLUSH is one packet of any length; its response is that of a
+ * READ of 0 bytes.
+ */
 START_TEST(flush)
 {
 	struct message m = message(WR_FLUSH, 1 << 20);
@@ -56,7 +61,7 @@ START_TEST(flush)
 }
 END_TEST
 
-/* Two GiB, the longest message, and what no message has */
+/* A message of 2 GiB, the maximum, and an invalid length. */
 START_TEST(long_ones)
 {
 	static const uint64_t lengths[] = { 1ull << 31, UINT64_MAX };
@@ -69,7 +74,7 @@ START_TEST(long_ones)
 		n_seen = 0;
 		message_request(&m, see, NULL);
 		n = message_psns(&m);
-		if (l) /* damage: some number of packets */
+		if (l) /* invalid: any number of packets */
 			continue;
 		ck_assert_uint_eq(n, 1 << 21);
 		ck_assert_uint_eq(n_seen, MESSAGE_PACKETS);
@@ -88,7 +93,7 @@ START_TEST(long_ones)
 }
 END_TEST
 
-/* By their lengths about the MTU */
+/* Number of packets for lengths around multiples of the MTU. */
 START_TEST(how_many)
 {
 	static const uint64_t of[][2] = {

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Packets taken apart: what is built is what is parsed, and all else is not. */
+/*
+ * Parsing of packets: a packet that was built is parsed, and all others are
+ * refused.
+ */
 #include <stdlib.h>
 
 #include "unit_base.h"
@@ -26,7 +29,10 @@ static const struct wire_path ipv6 = {
 
 static uint8_t out[WIRE_MAX_BYTES], payload[WIRE_MAX_PAYLOAD];
 
-/* The n bytes where nothing may be read behind: freed by the caller. */
+/*
+ * Return a copy of @n bytes after which no byte may be read.  The caller
+ * frees it.
+ */
 static uint8_t *alone(const uint8_t *from, size_t n)
 {
 	uint8_t *copy = malloc(n ? n : 1);
@@ -42,7 +48,7 @@ static enum wire_refusal parse(struct wire_packet *p, const uint8_t *bth,
 	uint8_t *copy = alone(bth, n);
 	enum wire_refusal r = wire_parse(p, copy, n);
 
-	if (!r && p->payload) /* as the caller's bytes have it */
+	if (!r && p->payload) /* point into the caller's buffer */
 		p->payload = bth + ((const uint8_t *)p->payload - copy);
 	free(copy);
 	return r;
@@ -58,7 +64,7 @@ static enum wire_refusal parse_ip(struct wire_path *path, struct wire_packet *p,
 	return r;
 }
 
-/* All headers have something in all of their fields. */
+/* Return a packet with nonzero values in all fields of all headers. */
 static struct wire_packet full(uint8_t opcode)
 {
 	struct wire_packet p = {
@@ -88,7 +94,7 @@ static void expect_same(const struct wire_packet *a,
 
 	ck_assert_int_eq(end - x, wire_put_transport(b, y) - y);
 	ck_assert_mem_eq(x, y, (size_t)(end - x));
-	/* what it has not is not there */
+	/* a header that the opcode does not have is zero */
 #define HEADER(name, NAME, bytes)                                           \
 	if (!(parts & WIRE_HAS(NAME)))                                      \
 		ck_assert_mem_eq(&b->name, &(struct wire_packet){ 0 }.name, \
@@ -116,11 +122,11 @@ START_TEST(built_and_parsed)
 			break;
 		p.known = p.length;
 		n = wire_build(path, &p, out) - WIRE_ETHERNET_BYTES;
-		/* a short frame was padded */
+		/* a short frame has padding at its end */
 		ck_assert_int_eq(parse_ip(&read, &q, out + WIRE_ETHERNET_BYTES,
 					  n + (p.length & 1)),
 				 WIRE_TAKEN);
-		q.payload = payload; /* the copy is gone */
+		q.payload = payload; /* the copy was freed */
 		expect_same(&p, &q);
 		ck_assert_uint_eq(q.length, p.length);
 		ck_assert_uint_eq(q.known, p.length);
@@ -129,7 +135,7 @@ START_TEST(built_and_parsed)
 }
 END_TEST
 
-/* Bits of a header that say how much there is do not say it alone. */
+/* The pad count and the opcode's headers are checked against the length. */
 START_TEST(lengths)
 {
 	struct wire_packet p = full((uint8_t)_i), q;
@@ -194,17 +200,18 @@ START_TEST(long_ones)
 }
 END_TEST
 
-/* What is not taken writes nothing. */
+/* A packet that is refused does not change the results. */
 START_TEST(other_traffic)
 {
 	static const struct {
 		unsigned int ipv6, at, value;
 	} wrong[] = {
 		{ 0, 0, 0x46 }, /* options */
-		{ 0, 0, 0x55 },	 { 0, 2, 0xff }, /* longer than it is */
+		/* version 5; total length beyond the packet */
+		{ 0, 0, 0x55 },	 { 0, 2, 0xff },
 		{ 0, 3, 19 },	 { 0, 6, 0x60 }, /* more fragments */
 		{ 0, 7, 1 },	 { 0, 9, 6 }, /* TCP */
-		{ 0, 22, 0x13 }, /* to another port */
+		{ 0, 22, 0x13 }, /* another port */
 		{ 0, 25, 0xff }, /* UDP's length */
 		{ 1, 4, 1 },	 { 1, 6, 0x1b },
 		{ 1, 42, 0x13 }, { 1, 45, 0xff },
@@ -244,7 +251,10 @@ START_TEST(other_traffic)
 }
 END_TEST
 
-/* Who sees no IP header computes the same, and solves for the ID. */
+/*
+ * The ICRC can be computed, and the IPv4 ID solved for, without the IP
+ * header.
+ */
 START_TEST(without_ip)
 {
 	struct wire_packet p = full(WIRE_RC | WIRE_WRITE_ONLY);
@@ -274,7 +284,8 @@ START_TEST(without_ip)
 				  icrc);
 		ck_assert_int_eq(wire_solve_id(solver, &f, bth, n, icrc),
 				 path.ip_id);
-		for (bit = 0; bit < 32; bit++) /* one wrong bit is found */
+		/* a single wrong bit is detected */
+		for (bit = 0; bit < 32; bit++)
 			ck_assert_int_ne(wire_solve_id(solver, &f, bth, n,
 						       icrc ^ 1u << bit),
 					 path.ip_id);
@@ -285,7 +296,7 @@ START_TEST(without_ip)
 		icrc = wire_front_icrc(&f, (uint16_t)id, bth, n);
 		ck_assert_int_eq(wire_solve_id(solver, &f, bth, n, icrc),
 				 (int32_t)id);
-		/* of others one in 65536 does */
+		/* of other values one in 65536 fits */
 		fits += wire_solve_id(solver, &f, bth, n,
 				      icrc ^ (id + 1) * 0x9e3779b1u) >= 0;
 	}
@@ -299,9 +310,9 @@ START_TEST(without_ip)
 END_TEST
 
 /*
- * Of the 32 bits 16 are left to check the packet by, which find each single bit
- * that is wrong, wherever it is, in the longest packet: a wrong bit is not what
- * another ID would have made.
+ * With an unknown IPv4 ID, 16 of the 32 bits of the ICRC are left to check
+ * the packet.  They detect each single-bit error in the longest packet: no
+ * other ID would cause the same change.
  */
 START_TEST(wrong_bits)
 {
@@ -319,7 +330,7 @@ START_TEST(wrong_bits)
 	n = wire_build(&ipv4, &p, out) - WIRE_ETHERNET_BYTES - front -
 	    WIRE_ICRC_BYTES;
 	for (i = 0; i < 8 * (n + WIRE_ICRC_BYTES); i++) {
-		if (i / 8 == 4) /* of the BTH: routers may change it */
+		if (i / 8 == 4) /* BTH byte that routers may change */
 			continue;
 		bth[i / 8] ^= (uint8_t)(1u << i % 8);
 		ck_assert_int_eq(wire_solve_id(solver, &f, bth, n,

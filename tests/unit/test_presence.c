@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Presence: what is taken away is used by nobody after the wait. */
+/*
+ * In-use flags (base/presence.h): after presence_wait() the owner does not
+ * use an object that was cleared before.
+ */
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -10,11 +13,11 @@
 #include "base/presence.h"
 #include "unit_base.h"
 
-#define LAST_NS 300000000 /* of a stress test */
+#define LAST_NS 300000000 /* duration of a stress test */
 
 START_TEST(in_and_out)
 {
-	struct presence p = { UINT32_MAX - 2001 }; /* it wraps round */
+	struct presence p = { UINT32_MAX - 2001 }; /* wraps */
 	int i;
 
 	for (i = 0; i < 2000; i++) {
@@ -30,7 +33,10 @@ START_TEST(in_and_out)
 }
 END_TEST
 
-/* An owner that died inside; the next goes on with its word. */
+/*
+ * The owner died in a critical section; its successor continues with the same
+ * word.
+ */
 START_TEST(after_a_death)
 {
 	struct presence p = { 0 };
@@ -39,7 +45,7 @@ START_TEST(after_a_death)
 	presence_enter(&p);
 	seq = p.seq;
 	presence_enter(&p);
-	ck_assert_uint_eq(p.seq, seq); /* those who wait need not look again */
+	ck_assert_uint_eq(p.seq, seq); /* waiters need not check again */
 	presence_clear(&p);
 	ck_assert(!presence_is_inside(&p));
 	ck_assert_uint_ne(p.seq, seq);
@@ -61,7 +67,7 @@ START_TEST(dead_owner)
 
 	presence_wait(&p, count, &asked);
 	presence_wait(&p, NULL, NULL);
-	ck_assert_int_eq(asked, 0); /* nobody is inside */
+	ck_assert_int_eq(asked, 0); /* no critical section: not called */
 	presence_enter(&p);
 	presence_wait(&p, count, &asked);
 	ck_assert_int_eq(asked, 3);
@@ -69,13 +75,13 @@ START_TEST(dead_owner)
 END_TEST
 
 /*
- * Shared by an owner and a taker, threads or processes; one of each, so that
- * they meet most often.
+ * Shared by one owner and one destroyer, threads or processes.  One of each
+ * makes them meet most often.
  */
 struct shared {
 	struct presence p;
 	_Atomic bool stop;
-	_Atomic uint32_t thing; /* index of value[] + 1; 0: taken away */
+	_Atomic uint32_t thing; /* index of value[] + 1; 0: destroyed */
 	int value[2];
 	_Atomic uint32_t wrong, used;
 };
@@ -97,7 +103,7 @@ static void use(struct shared *s)
 	if (!i)
 		return;
 	for (k = 0; k < 50; k++)
-		atomic_signal_fence(memory_order_seq_cst); /* take your time */
+		atomic_signal_fence(memory_order_seq_cst); /* delay */
 	if (s->value[i - 1] != 42)
 		atomic_store_explicit(&s->wrong, 1, memory_order_relaxed);
 	atomic_fetch_add_explicit(&s->used, 1, memory_order_relaxed);
@@ -138,7 +144,7 @@ static void *private_owner(void *arg)
 	return NULL;
 }
 
-/* Give and take away, until it was used now and then. */
+/* Publish and destroy objects for LAST_NS, and until one was used. */
 static void take_away(struct shared *s, bool private)
 {
 	uint64_t end = clock_now() + LAST_NS;
@@ -150,7 +156,7 @@ static void take_away(struct shared *s, bool private)
 		s->value[i % 2] = 42;
 		atomic_store_explicit(&s->thing, i % 2 + 1,
 				      memory_order_seq_cst);
-		for (k = 0; k < i % 64; k++) /* it is there for a while */
+		for (k = 0; k < i % 64; k++) /* for a varying time */
 			atomic_signal_fence(memory_order_seq_cst);
 		atomic_store_explicit(&s->thing, 0, memory_order_seq_cst);
 		if (private)
@@ -185,7 +191,7 @@ START_TEST(threads_private)
 }
 END_TEST
 
-/* Where the system has no membarrier. */
+/* The same without membarrier(2). */
 START_TEST(threads_private_without)
 {
 	presence_cheap = false;
@@ -230,7 +236,7 @@ static void *killer(void *arg)
 	return NULL;
 }
 
-/* It is killed while somebody waits for it. */
+/* The owner is killed while the destroyer waits for it. */
 START_TEST(killed)
 {
 	struct shared *s = new_shared();

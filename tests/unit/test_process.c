@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* A process of the fabric is dead when its address space is, and not before. */
+/*
+ * A process of the fabric is dead when its address space has ended, and not
+ * before.
+ */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <poll.h>
@@ -14,17 +17,17 @@
 
 #include "unit.h"
 
-/* A child that has told its id, and lives until it is killed. */
+/* A child that has reported its id and lives until it is killed. */
 struct living {
 	pid_t pid;
 	uint32_t id;
-	int fd; /* end of file when the last that inherited it is gone */
+	int fd; /* end of file when no process has the pipe any more */
 };
 
 struct start {
 	struct urxe_fabric *f;
-	int flags; /* of unshare */
-	bool fork; /* it leaves a child of its own */
+	int flags; /* for unshare(2) */
+	bool fork; /* the child forks a child of its own */
 	int out;
 };
 
@@ -39,7 +42,7 @@ static int live(void *arg)
 		if (unshare(s->flags))
 			return 77;
 		child = fork();
-		if (child) { /* the child has the number 1 there */
+		if (child) { /* the child has PID 1 there */
 			waitpid(child, NULL, 0);
 			return 0;
 		}
@@ -69,7 +72,7 @@ static bool start(struct urxe_fabric *f, int flags, bool fork, struct living *l)
 	return read(l->fd, &l->id, sizeof(l->id)) == sizeof(l->id);
 }
 
-/* Death is seen a moment after it was asked for. */
+/* Wait until process_is_dead() is true, shortly after SIGKILL. */
 static void await_death(struct urxe_fabric *f, uint32_t id)
 {
 	while (!process_is_dead(f, id))
@@ -112,7 +115,10 @@ START_TEST(number_used_again)
 }
 END_TEST
 
-/* The child has all descriptors and an id of its own; the parent's ends. */
+/*
+ * A forked child has all descriptors, and an id of its own.  When the parent
+ * ends, it is dead, although the child lives.
+ */
 START_TEST(child_does_not_keep_it_alive)
 {
 	struct urxe_fabric *f = new_fabric();
@@ -124,7 +130,7 @@ START_TEST(child_does_not_keep_it_alive)
 	ck_assert(!process_is_dead(f, l.id));
 	kill_child(l.pid);
 	await_death(f, l.id);
-	/* its child lives: it has the pipe, and we do not wait for it */
+	/* its child lives, has the pipe, and is not waited for */
 	ck_assert_int_eq(poll(&(struct pollfd){ .fd = l.fd, .events = POLLIN },
 			      1, 0),
 			 0);
@@ -149,7 +155,7 @@ START_TEST(stopped_is_not_dead)
 }
 END_TEST
 
-/* Two processes that are both number 1, each in its own PID namespace. */
+/* Two processes that both have PID 1, each in its own PID namespace. */
 START_TEST(namespaces)
 {
 	const int flags = CLONE_NEWUSER | CLONE_NEWPID;
@@ -184,7 +190,10 @@ static void *show(void *f)
 	return NULL;
 }
 
-/* What is seen at once is a thread's life; another one can take its place. */
+/*
+ * process_seems_alive() is true only while the thread that called
+ * process_show_life() is alive.  After its end another thread can call that.
+ */
 START_TEST(shown_by_a_thread)
 {
 	struct urxe_fabric *f = new_fabric();
@@ -204,7 +213,7 @@ START_TEST(shown_by_a_thread)
 }
 END_TEST
 
-/* It is the same process when it opens the fabric again. */
+/* A process that opens the fabric again keeps its id. */
 START_TEST(shown_and_closed)
 {
 	struct urxe_fabric *f = new_fabric(), *g = again(f), *h;
@@ -233,7 +242,7 @@ static int show_and_wait(void *arg)
 	return live(arg);
 }
 
-/* Who was waited for is not seen alive any more, not even for a moment. */
+/* A process that waitpid() has reported does not seem alive any more. */
 START_TEST(shown_to_the_end)
 {
 	struct urxe_fabric *f = new_fabric();
@@ -278,7 +287,10 @@ static int exec_in_a_thread(void *arg)
 	return 1;
 }
 
-/* exec(2) gives the thread that calls it the first one's TID. */
+/*
+ * exec(2) gives the calling thread the TID of the thread group leader, so
+ * that the kernel does not recognize the mutex `life` as held.
+ */
 START_TEST(shown_until_exec)
 {
 	struct urxe_fabric *f = new_fabric();
@@ -309,7 +321,10 @@ static int show_in_a_child(void *arg)
 	return !seems_alive(f, process_id(f));
 }
 
-/* It has not mapped what its parent's thread holds. */
+/*
+ * A forked child does not have its parent's mapping: it shows a life of its
+ * own, and its parent's is not affected.
+ */
 START_TEST(shown_by_a_child)
 {
 	struct urxe_fabric *f = new_fabric();
@@ -321,7 +336,10 @@ START_TEST(shown_by_a_child)
 }
 END_TEST
 
-/* Without the file that everybody locks nobody is called dead. */
+/*
+ * If the file procs was removed or replaced, no process is reported dead, and
+ * no id is assigned.
+ */
 START_TEST(other_file)
 {
 	struct urxe_fabric *f = new_fabric(), *g = again(f);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* The QP-number directory. */
+/* The directory of QP numbers. */
 #include <unistd.h>
 
 #include "unit.h"
@@ -12,13 +12,13 @@ START_TEST(alloc_lookup_free)
 	ck_assert(!qpn_lookup(f->dev, 0, &slot, &gen));
 	ck_assert(!qpn_lookup(f->dev, 5, &slot, &gen));
 	ck_assert_int_eq(qpn_alloc(f, URXE_MAX_CTX - 1, 0x7fffffff, &qpn), 0);
-	/* 0 and 1 are the management QPs; numbers have 24 bits */
+	/* 0 and 1 are the management QPs; a number has 24 bits */
 	ck_assert_uint_gt(qpn, 1);
 	ck_assert_uint_lt(qpn, 1 << 24);
 	ck_assert(qpn_lookup(f->dev, qpn, &slot, &gen));
 	ck_assert_uint_eq(slot, URXE_MAX_CTX - 1);
 	ck_assert_uint_eq(gen, 0x7fffffff);
-	/* the same index with another generation is another QP */
+	/* the same index with another generation is not this QP */
 	ck_assert(!qpn_lookup(f->dev, qpn ^ 1 << 13, &slot, &gen));
 	ck_assert(!qpn_lookup(f->dev, qpn | 1 << 24, &slot, &gen));
 	qpn_free(f, qpn);
@@ -42,7 +42,7 @@ START_TEST(all_of_them)
 			first = qpn;
 	}
 	ck_assert_int_eq(qpn_alloc(f, 0, 0, &qpn), -ENOMEM);
-	/* the one that is given back is the one that comes, but renumbered */
+	/* a freed index is reused with another generation */
 	qpn_free(f, first);
 	ck_assert_int_eq(qpn_alloc(f, 3, 9, &qpn), 0);
 	ck_assert_uint_eq(qpn_index(qpn), qpn_index(first));
@@ -63,7 +63,7 @@ START_TEST(generations)
 
 	ck_assert_int_eq(qpn_alloc(f, 1, 1, &stale), 0);
 	qpn_free(f, stale);
-	/* 11 bits of generation: a number does not come back at once */
+	/* 11 bits of generation: a number is not reused soon */
 	for (i = 0; i < (1 << 11) - 1; i++) {
 		ck_assert_int_eq(qpn_alloc(f, 1, 1, &qpn), 0);
 		ck_assert_uint_ne(qpn, stale);

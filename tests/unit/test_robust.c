@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Locks in shared memory, and what the death of a holder or waiter does. */
+/* Robust locks in shared memory: death of holders and waiters. */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <sched.h>
@@ -18,10 +18,10 @@
 
 struct locked {
 	struct robust_lock lock;
-	_Atomic uint32_t inside; /* who is, by his own number */
+	_Atomic uint32_t inside; /* number of the current holder */
 	_Atomic uint32_t numbers;
 	_Atomic uint32_t taken, broken, deaths;
-	unsigned long counter; /* under lock, and no atomic */
+	unsigned long counter; /* protected by lock, not atomic */
 };
 
 struct user {
@@ -55,7 +55,10 @@ static void give(struct user *u)
 	robust_unlock(u->f, &u->l->lock);
 }
 
-/* Of two that are inside one finds the other's number. */
+/*
+ * Lock, use and unlock.  If two are inside, one finds the number of the
+ * other.
+ */
 static void use(struct user *u, uint32_t me)
 {
 	struct locked *l = u->l;
@@ -96,7 +99,7 @@ static void *use_often_too(void *arg)
 	return NULL;
 }
 
-/* Processes, and two threads of one. */
+/* Exclusion among processes and threads. */
 START_TEST(excludes)
 {
 	struct user u = new_user();
@@ -161,7 +164,10 @@ static int take_and_die(void *arg)
 	return take(arg);
 }
 
-/* Each who mends what the dead left may die himself. */
+/*
+ * A process that repairs the state after a death may die, too: then the next
+ * holder gets 1.
+ */
 START_TEST(death_while_mending)
 {
 	struct user u = new_user();
@@ -175,7 +181,7 @@ START_TEST(death_while_mending)
 }
 END_TEST
 
-/* Of many that wait for a dead one, one is told. */
+/* If a holder dies, robust_lock() returns 1 to one of the waiters. */
 START_TEST(told_once)
 {
 	struct user u = new_user();
@@ -185,9 +191,9 @@ START_TEST(told_once)
 	holder = start_holder(&u);
 	for (i = 0; i < 4; i++)
 		pid[i] = spawn(take_and_die, &u);
-	usleep(30000); /* some sleep by now */
+	usleep(30000); /* some of them sleep by now */
 	kill_child(holder);
-	/* each dies with it, so the next is told, and all of them are */
+	/* each exits with the lock held, so the next one gets 1 */
 	for (i = 0; i < 4; i++)
 		ck_assert_int_eq(reap_child(pid[i]), 1);
 	ck_assert_int_eq(take(&u), 1);
@@ -198,7 +204,7 @@ START_TEST(told_once)
 }
 END_TEST
 
-/* Whatever stands there, it is nobody alive. */
+/* Any corrupted value of the word counts as a dead holder. */
 START_TEST(damaged)
 {
 	static const uint32_t word[] = { ROBUST_WAITERS, 1, 0x7fffffff,
@@ -208,7 +214,7 @@ START_TEST(damaged)
 	process_id(u.f);
 	store_relaxed(&u.l->lock.word, word[_i]);
 	ck_assert_int_eq(take(&u), 1);
-	/* and if it is damaged while we have it, others take it */
+	/* the same if it is corrupted while the lock is held */
 	store_relaxed(&u.l->lock.word, word[_i]);
 	give(&u);
 	ck_assert_int_eq(take(&u), 1);
@@ -219,7 +225,10 @@ START_TEST(damaged)
 }
 END_TEST
 
-/* Who does not run is waited for a while, and then named. */
+/*
+ * A holder that is stopped makes robust_lock() time out.  The message has its
+ * PID.
+ */
 START_TEST(stopped_holder_is_named)
 {
 	struct user u = new_user();
@@ -261,15 +270,18 @@ static int take_in_child(void *arg)
 	struct user *u = arg;
 	int ret;
 
-	store_release(&u->l->deaths, 1); /* go on */
+	store_release(&u->l->deaths, 1); /* let the holder continue */
 	ret = take(u);
 	if (!ret && load_relaxed(&u->l->taken))
-		ret = 2; /* too early */
+		ret = 2; /* the parent's thread still has it */
 	give(u);
 	return ret;
 }
 
-/* A child does not take its parent's hold for its own, or for a dead one's. */
+/*
+ * A forked child does not take the lock held by its parent for its own, nor
+ * for one of a dead process.
+ */
 START_TEST(fork_while_held)
 {
 	struct user u = new_user();
@@ -289,7 +301,7 @@ END_TEST
 #define WORKERS 4
 #define KILLS 120
 
-/* Number 1 of a PID namespace of its own, until it is killed. */
+/* Use the lock as PID 1 of a new PID namespace until killed. */
 static int work_apart(void *arg)
 {
 	struct user *u = arg;
@@ -304,7 +316,7 @@ static int work_apart(void *arg)
 		for (;;)
 			use(u, me);
 	}
-	/* it is killed from in here: its number out there */
+	/* kill by its PID in the outer namespace */
 	usleep(5000 + me * 7919 % 20000);
 	kill(pid, SIGKILL);
 	waitpid(pid, NULL, 0);
@@ -312,8 +324,8 @@ static int work_apart(void *arg)
 }
 
 /*
- * Processes that are all number 1 are killed while they hold the lock and while
- * they wait for it: no death frees the lock of somebody who lives.
+ * Processes that all have PID 1 are killed while they hold the lock or wait
+ * for it.  No death frees a lock whose holder is alive.
  */
 START_TEST(all_are_number_one)
 {

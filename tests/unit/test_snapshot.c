@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * What the referee remembers of bytes (provider/referee/snapshot.h), and of
- * which bytes are in flight (flight_table.h).
+ * The referee's snapshots of memory (provider/referee/snapshot.h), and its
+ * table of memory in flight (flight_table.h).
  */
 #include <stdlib.h>
 #include <string.h>
@@ -37,7 +37,9 @@ static void spans_add(struct spans *s, uint64_t offset, uint64_t len)
 	s->len += len;
 }
 
-/* Does it see that this byte changes, and where? */
+/*
+ * Return whether a change of this byte is detected, and check its location.
+ */
 static bool sees(const struct snapshot *then, const struct spans *s,
 		 uint64_t at, uint64_t from)
 {
@@ -56,7 +58,7 @@ static bool sees(const struct snapshot *then, const struct spans *s,
 	return seen;
 }
 
-/* Each byte counts, up to SNAPSHOT_BYTES. */
+/* Every byte is covered, up to SNAPSHOT_BYTES. */
 START_TEST(each_byte)
 {
 	static const uint32_t sizes[] = {
@@ -81,7 +83,7 @@ START_TEST(each_byte)
 }
 END_TEST
 
-/* Of more bytes the first and the last do. */
+/* Longer memory is sampled, including its first and last bytes. */
 START_TEST(some_bytes)
 {
 	struct spans s = { 0 };
@@ -100,7 +102,7 @@ START_TEST(some_bytes)
 }
 END_TEST
 
-/* They may lie in pieces, and only the end of them count. */
+/* Memory in several spans; only blocks from offset @from on are compared. */
 START_TEST(pieces)
 {
 	struct spans s = { 0 };
@@ -124,7 +126,7 @@ START_TEST(pieces)
 }
 END_TEST
 
-/* Memory that is not there is said, and where. */
+/* Memory that is not mapped is reported, with its address. */
 START_TEST(holes)
 {
 	struct spans s = { 0 };
@@ -161,7 +163,7 @@ static struct span random_span(unsigned int *seed)
 	return (struct span){ at, at + (uint64_t)rand_r(seed) % len };
 }
 
-/* What stands for a WR: only its address counts. */
+/* Return an address that stands for a WR; nothing is read from it. */
 static struct memory *wr_number(unsigned int i)
 {
 	return (struct memory *)&bytes[i];
@@ -182,7 +184,7 @@ static unsigned int looked(const struct flight_table *t, const struct span *s,
 	return n;
 }
 
-/* Spans of any length are met as often as a search of all of them says. */
+/* A lookup finds the spans that a linear search finds, at any length. */
 START_TEST(flights_that_meet)
 {
 	struct flight_table t = { 0 };
@@ -212,14 +214,14 @@ START_TEST(flights_that_meet)
 			ck_assert_int_eq(met[i], is);
 			n -= is;
 		}
-		ck_assert_uint_eq(n, 0); /* none twice */
+		ck_assert_uint_eq(n, 0); /* no span twice */
 	}
 	ck_assert_uint_eq(t.n, 0);
 	flight_table_clear(&t);
 }
 END_TEST
 
-/* To find what meets one of many does not mean to look at all of them. */
+/* The cost of a lookup does not grow with the number of spans. */
 START_TEST(flights_that_are_many)
 {
 	struct flight_table t = { 0 };

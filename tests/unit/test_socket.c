@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Packets through the kernel, on the loopback interface. */
+/* RoCE packets through UDP sockets on the loopback interface. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <net/if.h>
@@ -19,7 +19,7 @@
 static const uint8_t localhost[16] = { [10] = 0xff, 0xff, 127, 0, 0, 1 };
 static const uint8_t localhost6[16] = { [15] = 1 };
 
-/* Two ends, and who they are. */
+/* A sender and a receiver with their sockets. */
 static struct {
 	struct wire_socket from, to;
 	struct wire_sender sender;
@@ -37,7 +37,7 @@ static bool begin(bool v6)
 		 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	ck_assert_ptr_ne(w, MAP_FAILED);
 	if (wire_socket_open(&w->to, gid, 0, WIRE_NONBLOCKING)) {
-		ck_assert(v6); /* a container without IPv6 */
+		ck_assert(v6); /* no IPv6 in this container */
 		puts("no IPv6 here");
 		return false;
 	}
@@ -91,7 +91,7 @@ static void wait_for(const struct wire_socket *s)
 	ck_assert_int_eq(poll(&p, 1, -1), 1);
 }
 
-/* The next packet; it must come. */
+/* Return the next packet; wait for it. */
 static const struct wire_received *next(void)
 {
 	while (!wire_received(&w->receiver, &w->got)) {
@@ -125,7 +125,7 @@ static void expect_nothing(void)
 	ck_assert(!wire_received(&w->receiver, &w->got));
 }
 
-/* Each length alone, and all that IP says of it. */
+/* Single packets of each length, and the fields of the IP header. */
 START_TEST(singles)
 {
 	uint32_t length;
@@ -146,7 +146,7 @@ START_TEST(singles)
 }
 END_TEST
 
-/* Lists of every kind: alike, with a shorter one, with a longer one. */
+/* Lists of packets of equal and of different lengths. */
 START_TEST(lists)
 {
 	static const uint32_t length[] = { 4096, 4096, 4096, 256, 256, 300, 256,
@@ -170,7 +170,7 @@ START_TEST(lists)
 }
 END_TEST
 
-/* As many as one datagram of the kernel holds, and the next one. */
+/* More equal packets than one GSO datagram holds. */
 START_TEST(alike)
 {
 	unsigned int i;
@@ -187,7 +187,7 @@ START_TEST(alike)
 }
 END_TEST
 
-/* To two places by turns: one call, and no GSO. */
+/* Packets to two destinations alternately: one system call, without GSO. */
 START_TEST(two_places)
 {
 	struct wire_socket other, to;
@@ -216,7 +216,7 @@ START_TEST(two_places)
 }
 END_TEST
 
-/* The payload may be put into its place, and the packet be taken back. */
+/* The caller may fill in the payload itself, or drop the packet again. */
 START_TEST(in_place)
 {
 	struct wire_packet p = packet(1, 77);
@@ -231,7 +231,7 @@ START_TEST(in_place)
 	push(2, 1);
 	wire_sender_drop(&w->sender);
 	push(3, 2);
-	/* what is no packet */
+	/* invalid packets */
 	p.length = WIRE_MAX_PAYLOAD + 1;
 	ck_assert_ptr_null(wire_sender_add(&w->sender, &path, &p));
 	p.length = 0;
@@ -246,7 +246,7 @@ START_TEST(in_place)
 }
 END_TEST
 
-/* What strangers send; no byte of a packet is for nothing. */
+/* Damaged and truncated packets are refused: every byte is checked. */
 START_TEST(strangers)
 {
 	struct wire_packet p = packet(9, 13);
@@ -270,14 +270,14 @@ START_TEST(strangers)
 		ck_assert_int_eq(sendto(w->from.fd, bytes, n, 0, &to.sa, len),
 				 (ssize_t)n);
 		next();
-		/* what routers may change */
+		/* the byte that routers may change */
 		ck_assert_int_eq(w->got.refusal == WIRE_TAKEN, k / 8 == 4);
 		bytes[k / 8] ^= 1u << k % 8;
 	}
 	for (k = 0; k < n; k++) {
 		ck_assert_int_eq(sendto(w->from.fd, bytes, k, 0, &to.sa, len),
 				 (ssize_t)k);
-		if (!k) /* of 0 bytes there is no packet */
+		if (!k) /* a datagram of 0 bytes contains no packet */
 			continue;
 		ck_assert_int_ne(next()->refusal, WIRE_TAKEN);
 		ck_assert_uint_eq(w->got.bytes, k);
@@ -295,7 +295,10 @@ static void push_some(uint32_t length)
 		push(i, length);
 }
 
-/* Where the kernel does not cut they go one by one, from then on. */
+/*
+ * If the kernel does not support GSO on the socket, packets are sent one by
+ * one from then on.
+ */
 START_TEST(without_gso)
 {
 	const int one = 1;
@@ -306,7 +309,7 @@ START_TEST(without_gso)
 				    sizeof(one)),
 			 0);
 	for (round = 0; round < 2; round++) {
-		push(77, 9); /* goes, before one that does not */
+		push(77, 9); /* sent before the one that fails */
 		push_some(600);
 		ck_assert_uint_eq(flush(), 11);
 		ck_assert(w->sender.no_gso);
@@ -319,7 +322,7 @@ START_TEST(without_gso)
 }
 END_TEST
 
-/* A network namespace with a loopback interface of that MTU. */
+/* Create a network namespace whose loopback interface has this MTU. */
 static bool own_network(int mtu)
 {
 	struct ifreq r = { .ifr_name = "lo" };
@@ -337,8 +340,7 @@ static bool own_network(int mtu)
 	return true;
 }
 
-/* What is longer than the MTU does not go, and is no reason to do without GSO.
- */
+/* A packet longer than the MTU is not sent.  This does not disable GSO. */
 START_TEST(long_ones)
 {
 	unsigned int sent;
@@ -364,7 +366,7 @@ START_TEST(long_ones)
 }
 END_TEST
 
-/* One that goes nowhere: the others go. */
+/* A packet without a route does not keep the others from being sent. */
 START_TEST(lost)
 {
 	unsigned int sent;
@@ -386,7 +388,10 @@ START_TEST(lost)
 }
 END_TEST
 
-/* What found no room in the socket is counted, and so is what went. */
+/*
+ * Packets that the receive buffer has no room for are counted, and so are the
+ * packets sent.
+ */
 START_TEST(no_room)
 {
 	const int room = 1;
@@ -395,7 +400,7 @@ START_TEST(no_room)
 
 	if (!begin(_i))
 		return;
-	/* the least that the kernel gives */
+	/* the kernel's minimum */
 	ck_assert_int_eq(setsockopt(w->to.fd, SOL_SOCKET, SO_RCVBUF, &room,
 				    sizeof(room)),
 			 0);
@@ -412,7 +417,7 @@ START_TEST(no_room)
 		while (wire_received(&w->receiver, &w->got))
 			came++;
 	ck_assert_uint_lt(came, all);
-	push(i, 0); /* it brings the count with it */
+	push(i, 0); /* brings the count of dropped packets */
 	flush();
 	expect(i, 0);
 	ck_assert_uint_eq(w->receiver.dropped, all - came);
@@ -430,7 +435,7 @@ START_TEST(options)
 	ck_assert(!(fcntl(w->from.fd, F_GETFL) & O_NONBLOCK));
 	ck_assert_uint_gt(w->to.room, 0);
 	ck_assert_uint_ne(w->to.interface, 0);
-	/* the port is taken; the address is nobody's */
+	/* the port is in use; the address is not local */
 	ck_assert_int_eq(wire_socket_open(&s, localhost, w->to.port, 0),
 			 -EADDRINUSE);
 	ck_assert_int_eq(s.fd, -1);
@@ -441,7 +446,7 @@ START_TEST(options)
 			0, 0),
 		-EADDRNOTAVAIL);
 	wire_socket_close(&s);
-	/* who only sends keeps nothing that comes */
+	/* a socket that only sends does not receive */
 	path.port = w->from.port;
 	push(0, 1);
 	ck_assert_uint_eq(flush(), 1);
@@ -450,7 +455,7 @@ START_TEST(options)
 }
 END_TEST
 
-/* Two members of a group get each packet. */
+/* Both members of a multicast group get each packet. */
 START_TEST(groups)
 {
 	static const uint8_t group[16] = { [10] = 0xff, 0xff, 239, 1, 2, 3 };
@@ -499,7 +504,10 @@ START_TEST(groups)
 }
 END_TEST
 
-/* As rxe has it: 20 zeros and the real header. */
+/*
+ * GRH of a UD receive as of rxe: for IPv4 20 zeros and the IP header, for
+ * IPv6 the IP header.
+ */
 START_TEST(grhs)
 {
 	uint8_t grh[WIRE_GRH_BYTES];

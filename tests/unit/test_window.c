@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* The requester's window: what may go out, and what an answer says. */
+/* The send window (wire/window.h): room, acknowledgements, size. */
 #include "unit_base.h"
 #include "wire/window.h"
 
-/* The last one has PSNs go round within a window. */
+/* Initial PSNs; the last two have a window across 2^23 and 2^24. */
 static const uint32_t starts[] = { 0, 77, 0x7ffffe, 0xfffffe };
 
 static struct wire_window begun(uint32_t psn, uint32_t packets)
@@ -48,8 +48,8 @@ START_TEST(answers)
 	ck_assert(window_has(&w, psn) && window_has(&w, at(psn, 7)));
 	ck_assert(!window_has(&w, at(psn, 8)));
 	ck_assert(!window_has(&w, at(psn, WIRE_PSN_MASK)));
-	ck_assert(!window_answered(&w, psn)); /* no news */
-	ck_assert(!window_answered(&w, at(psn, 9))); /* it was never out */
+	ck_assert(!window_answered(&w, psn)); /* nothing new */
+	ck_assert(!window_answered(&w, at(psn, 9))); /* never sent */
 	ck_assert(window_answered(&w, at(psn, 8)));
 	ck_assert(window_is_quiet(&w));
 	ck_assert(!window_answered(&w, at(psn, 8)));
@@ -58,7 +58,10 @@ START_TEST(answers)
 }
 END_TEST
 
-/* What went out before is answered while it is sent again. */
+/*
+ * While packets are retransmitted, an acknowledgement of their first
+ * transmission is valid.
+ */
 START_TEST(goes_back)
 {
 	uint32_t psn = starts[_i];
@@ -83,7 +86,7 @@ START_TEST(size)
 	uint32_t i;
 
 	window_sent(&w, 100, false);
-	window_go_back(&w, false); /* there was no receive: nothing was lost */
+	window_go_back(&w, false); /* an RNR NAK: nothing was lost */
 	ck_assert_uint_eq(w.size, WINDOW_FIRST);
 	window_sent(&w, 100, false);
 	window_go_back(&w, true);
@@ -92,7 +95,7 @@ START_TEST(size)
 	ck_assert_uint_eq(w.size, WINDOW_FIRST / 2);
 	window_sent(&w, 64, false);
 	ck_assert(window_answered(&w, 60));
-	window_go_back(&w, true); /* still what was out then */
+	window_go_back(&w, true); /* packets outstanding at that time */
 	ck_assert_uint_eq(w.size, WINDOW_FIRST / 2);
 	window_sent(&w, 64, false);
 	ck_assert(window_answered(&w, 100));
@@ -113,8 +116,10 @@ START_TEST(size)
 }
 END_TEST
 
-/* Whatever happens to its size, it is never full of packets that nobody was
- * asked about. */
+/*
+ * A full window always has a packet with AckReq, whatever happens to the
+ * window's size.
+ */
 START_TEST(asks)
 {
 	struct wire_window w = begun(starts[_i], 1 << 22);

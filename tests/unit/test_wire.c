@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Packets, against ones that were put together by hand and whose ICRC another
- * program computed (zlib's crc32() over what the annex says; kernel rxe took
- * packets of its making).
+ * Packets are compared with packets that were written by hand.  Their ICRC
+ * was computed by another program, with zlib's crc32() over the fields that
+ * the RoCEv2 annex names.  Kernel rxe accepted packets of that program.
  */
 #include "unit_base.h"
 #include "wire/address.h"
@@ -96,7 +96,7 @@ START_TEST(over_ipv6)
 }
 END_TEST
 
-/* Bit by bit, as the polynomial says. */
+/* Reference implementation of the CRC, bit by bit. */
 static uint32_t slow(uint32_t crc, const uint8_t *p, size_t n)
 {
 	unsigned int bit;
@@ -107,8 +107,10 @@ static uint32_t slow(uint32_t crc, const uint8_t *p, size_t n)
 	return ~crc;
 }
 
-/* Each way that this CPU has, and the one that is chosen: all lengths that
- * packets have, wherever they begin and end. */
+/*
+ * Each implementation that this CPU supports, and the selected one, for all
+ * lengths of packets at several alignments.
+ */
 START_TEST(crc_ways)
 {
 	wire_crc32_fn *const fn = _i < WIRE_CRC32_WAYS ? wire_crc32_by(_i) :
@@ -133,7 +135,10 @@ START_TEST(crc_ways)
 }
 END_TEST
 
-/* What routers change does not count, all else does. */
+/*
+ * Fields that routers may change are not covered by the ICRC, and all others
+ * are.
+ */
 START_TEST(what_the_icrc_is_of)
 {
 	static const uint8_t routers[] = { 1, 8, 10, 11, 26, 27, 32 };
@@ -154,7 +159,7 @@ START_TEST(what_the_icrc_is_of)
 }
 END_TEST
 
-/* What is not known of a payload is zeros; a pad makes it whole words. */
+/* Payload bytes that are not known are zero.  The pad completes a word. */
 START_TEST(payloads)
 {
 	struct wire_packet p = {
@@ -182,7 +187,9 @@ START_TEST(payloads)
 }
 END_TEST
 
-/* What is written is what is read, and nothing beyond. */
+/*
+ * Headers that were written are read back, and no byte after them is written.
+ */
 START_TEST(round_trips)
 {
 	const struct wire_bth bth = { 0x81,	true,	true,	 3,
@@ -234,7 +241,7 @@ START_TEST(opcodes)
 				 !wire_build(&ipv4, &p, out));
 		some += !!wire_parts(p.bth.opcode);
 	}
-	/* RC and XRC have 25 each, UC 12, UD 2, and CNP */
+	/* RC and XRC have 25 each, UC 12, UD 2, and there is CNP */
 	ck_assert_uint_eq(some, 65);
 	ck_assert_uint_eq(wire_parts(WIRE_UC | WIRE_ACKNOWLEDGE), 0);
 	ck_assert_uint_eq(wire_parts(WIRE_XRC | WIRE_ATOMIC_ACKNOWLEDGE),
@@ -255,7 +262,7 @@ START_TEST(addresses)
 	ck_assert(wire_gid_is_ipv4(group_v1) && wire_gid_is_group(group_v1));
 	ck_assert_uint_eq(wire_mac(all_nodes), 0x333300000001);
 	ck_assert(!wire_gid_is_group(ipv4.sgid) && wire_gid_is_ipv4(ipv4.sgid));
-	/* as rxe sends its connection manager's */
+	/* the source port of rxe's connection manager */
 	ck_assert_uint_eq(wire_port_ud(1), 55410);
 	ck_assert_uint_eq(wire_port(0x2002, 0x2003), wire_port(0x2003, 0x2002));
 }

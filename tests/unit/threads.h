@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* For tests of the engine with several threads in this process. */
+/* Helpers for tests of the engine with several threads in one process. */
 #pragma once
 
 #include <pthread.h>
@@ -7,13 +7,14 @@
 #include "base/clock.h"
 #include "engine.h"
 
-/* ck_assert tells the runner of each success; this is for hot loops. */
+/* As ck_assert(), for hot loops: only a failure is reported to the runner. */
 #define sure(cond) \
 	do { \
 		if (!(cond)) \
 			ck_abort_msg("%s:%d: %s", __func__, __LINE__, #cond); \
 	} while (0)
 
+/* a longer wait is a hang */
 #define HANG_NS 60000000000ull
 #define threads_add(suite, test) \
 	do { \
@@ -23,7 +24,7 @@
 		suite_add_tcase(suite, tc_); \
 	} while (0)
 
-/* Until cond holds, doing what is said meanwhile. */
+/* Repeat meanwhile until cond holds; fail after HANG_NS. */
 #define until(cond, meanwhile) \
 	do { \
 		uint64_t end_ = clock_now() + HANG_NS; \
@@ -41,7 +42,7 @@ static inline pthread_t thread_of(void *(*fn)(void *), void *arg)
 	return t;
 }
 
-/* xorshift64 */
+/* Return a number below @n (xorshift64).  *@state must not be 0. */
 static inline uint32_t rnd(uint64_t *state, uint32_t n)
 {
 	*state ^= *state << 13;
@@ -50,7 +51,7 @@ static inline uint32_t rnd(uint64_t *state, uint32_t n)
 	return (uint32_t)(*state >> 20) % n;
 }
 
-/* What is in the messages: len bytes that follow from seed. */
+/* Fill in a message: @len bytes that count up from @seed. */
 static inline void bytes_make(char *p, uint32_t len, uint32_t seed)
 {
 	uint32_t i;

@@ -1,20 +1,23 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* A fabric of its own for every test. */
+/* Fixture of the tests that need a fabric: each test creates its own. */
 #pragma once
 
 #include "fabric/fabric.h"
 #include "unit_base.h"
 
-/* A fabric in a new directory. */
+/* Create a fabric in a new directory. */
 struct urxe_fabric *new_fabric(void);
-/* The same fabric once more, as another process would see it. */
+/* Open the same fabric once more, as another process does. */
 struct urxe_fabric *again(const struct urxe_fabric *f);
 
-/* Open the device; the descriptor is the context's life. */
+/* Open the device.  The context is alive while the descriptor is open. */
 int open_context(struct urxe_fabric *f);
-/* The same, with the arena mapped. */
+/* Open the device and map its arena. */
 struct urxe_arena *open_arena(struct urxe_fabric *f, int *fd);
 
-/* Entries in a directory of the fabric whose name starts with prefix. */
+/*
+ * Count the entries of directory @sub of the fabric whose names start with
+ * @prefix.  Names that start with a dot do not count.
+ */
 int count_entries(const struct urxe_fabric *f, const char *sub,
 		  const char *prefix);

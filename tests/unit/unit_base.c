@@ -49,7 +49,7 @@ void kill_child(pid_t pid)
 	ck_assert_int_eq(reap_child(pid), -SIGKILL);
 }
 
-/* ASan has it, others do not. */
+/* Defined if the program is linked with LeakSanitizer. */
 void __lsan_disable(void) __attribute__((weak));
 
 void may_leak(void)

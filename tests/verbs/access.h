@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* One access by a to memory that is not b's ordinary MR. */
+/* A single RDMA access by a to memory other than b's default MR. */
 #pragma once
 
 #include "harness.h"
 
-/* How it ends.  After an error the connection is made anew. */
+/*
+ * Post one WR, wait for its completion and return the status.  After an error
+ * both QPs are replaced by duo_renew().
+ */
 static inline enum ibv_wc_status access_to(struct duo *d, enum ibv_wr_opcode op,
 					   uint64_t addr, uint32_t rkey,
 					   uint32_t len)

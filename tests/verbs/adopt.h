@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Memory that may be adopted, and what became of it. */
+/*
+ * Helpers for tests of page adoption (docs/adoption.md): memory that can be
+ * adopted, and checks of its current state.
+ */
 #pragma once
 
 #include <errno.h>
@@ -23,7 +26,10 @@
 #define PAGE 4096u
 #define SIZE (64 * PAGE)
 
-/* What the page at p is: 's' or 'p' of a file that was made for it, or 0. */
+/*
+ * Return 's' or 'p' if the page at @p is a shared or private mapping of a
+ * memfd that adoption has made, else 0.
+ */
 static inline char kind_of(const void *p)
 {
 	FILE *maps = fopen("/proc/self/maps", "re");
@@ -45,7 +51,10 @@ static inline bool is_adopted(const void *p)
 	return kind_of(p) == 's';
 }
 
-/* Descriptors of such files; each must be one that exec closes. */
+/*
+ * Count the descriptors of such memfds and of userfaultfd.  Each must be
+ * close-on-exec.
+ */
 static inline int count_fds(void)
 {
 	char path[32], to[64];
@@ -69,8 +78,9 @@ static inline int count_fds(void)
 #define FAR ((size_t)64 << 30)
 
 /*
- * Far below what else is mapped: a test that makes a hole in it does not find
- * another thread's pages there, which get the highest address that is free.
+ * Map zeroed private memory.  It lies 64 GiB below the other mappings: the
+ * kernel places new mappings at the highest free address, so if a test unmaps
+ * part of this memory, no other thread's mapping takes its place.
  */
 static inline char *map_zeros(size_t size)
 {
@@ -116,7 +126,10 @@ static inline bool has_pattern(const char *p, size_t from, size_t to)
 	return true;
 }
 
-/* Without userfaultfd nothing is adopted, and all goes on as without. */
+/*
+ * Return whether userfaultfd with write protection is available.  Without it
+ * nothing is adopted, and registration works as if adoption were disabled.
+ */
 static inline bool can_adopt(void)
 {
 	struct uffdio_api api = { .api = UFFD_API,

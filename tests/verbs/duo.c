@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Two nodes, near or far. */
+/* Duos: two nodes in one context, in one process, or in two processes. */
 #define _GNU_SOURCE
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,7 +13,10 @@
 
 #define MAX_ARG 4096
 
-/* One call to the other process.  It was forked: the pointer is good there. */
+/*
+ * A call to be run in b's process, and its result.  That process was forked,
+ * so the function pointer is valid there.
+ */
 struct call {
 	node_fn *fn;
 	size_t len;
@@ -29,7 +32,7 @@ static void serve(int sock)
 		c.fn(&b, c.arg);
 		ck_assert_int_gt(send(sock, &c, sizeof(c), MSG_NOSIGNAL), 0);
 	}
-	/* whatever is still open dies with the process, as programs do */
+	/* objects that are still open are released at exit */
 	_exit(0);
 }
 
@@ -49,7 +52,10 @@ static void start_peer(struct duo *d)
 	d->sock = sock[0];
 }
 
-/* The peer is gone; if it failed an assertion that was reported already. */
+/*
+ * Reap the peer and fail.  A failed assertion of the peer was reported by the
+ * peer itself.
+ */
 static void peer_died(struct duo *d)
 {
 	int status = reap_child(d->pid);
@@ -205,7 +211,7 @@ int recv_fd(int s)
 	return fd;
 }
 
-/* ---------------------------------------------------------------- b's work */
+/* -------------------------------------------------------- operations of b */
 
 struct range {
 	uint64_t wr_id, value;
@@ -371,7 +377,7 @@ void b_destroy_qp(struct duo *d)
 	on_b(d, do_destroy_qp, NULL, 0);
 }
 
-/* ---------------------------------------------------------------- a's work */
+/* -------------------------------------------------------- operations of a */
 
 struct ibv_send_wr rdma_wr(const struct duo *d, enum ibv_wr_opcode op,
 			   uint64_t wr_id, struct ibv_sge *sge, int num_sge,

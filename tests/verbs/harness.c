@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Nodes: one end of a connection. */
+/* Nodes (one end of a connection), waiting, processes, suites. */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <fcntl.h>
@@ -39,7 +39,7 @@ struct opts default_opts(void)
 		.qp_access = QP_ACCESS,
 		.mtu = IBV_MTU_1024,
 		.psn = 0x123456,
-		.timeout = 17, /* 0.5 s: who copies for itself may be late */
+		.timeout = 17, /* 0.5 s: a bouncer thread may be late */
 		.retry_cnt = 7,
 		.rnr_retry = 7,
 		.min_rnr_timer = 5, /* 0.12 ms */
@@ -210,7 +210,7 @@ struct addr node_addr(const struct node *n)
 	return a;
 }
 
-/* ---------------------------------------------------------------- bytes */
+/* -------------------------------------------------------- buffer contents */
 
 void node_put(struct node *n, size_t off, const void *data, size_t len)
 {
@@ -235,7 +235,10 @@ static uint8_t pattern(size_t i, unsigned int seed)
 	return (uint8_t)((i * 0x9e3779b1u >> 7) + i + seed * 131);
 }
 
-/* Device memory moves in whole words: widen, change, put back. */
+/*
+ * Copies to and from device memory must be aligned to 4 bytes.  Round *@off
+ * down and return the length, rounded up, from there.
+ */
 static size_t widen(size_t *off, size_t len)
 {
 	size_t lead = *off % 4;
@@ -260,7 +263,10 @@ void node_fill(struct node *n, size_t off, size_t len, unsigned int seed)
 	}
 }
 
-/* Is it the pattern (seed >= 0) or all one byte? */
+/*
+ * Compare the bytes with the pattern of @seed if @is_pattern, else with the
+ * single byte @seed.
+ */
 static bool node_is(struct node *n, size_t off, size_t len, bool is_pattern,
 		    unsigned int seed)
 {
@@ -382,7 +388,7 @@ void node_connect(struct node *n, const struct addr *peer)
 	qp_to_rts(n->qp, &n->o);
 }
 
-/* ---------------------------------------------------------------- work */
+/* ---------------------------------------------------------------- posting */
 
 struct ibv_sge node_sge(const struct node *n, size_t off, uint32_t len)
 {
@@ -582,7 +588,7 @@ pid_t fork_peer(void)
 	ck_assert_msg(!unshare(CLONE_NEWPID), "no PID namespace: %s",
 		      strerror(errno));
 	pid = fork();
-	/* or this process could start no threads any more */
+	/* until this the process cannot create threads */
 	if (pid)
 		back = setns(fd, CLONE_NEWPID);
 	close(fd);
@@ -625,7 +631,7 @@ void leave_check(void)
 
 void allow_threads(bool yes)
 {
-	/* no address space has room for that */
+	/* 1 << 50 exceeds the address space: pthread_create() fails */
 	const size_t stack = yes ? 1 << 20 : (size_t)1 << 50;
 	pthread_attr_t attr;
 
@@ -727,7 +733,7 @@ bool under_sanitizer(void)
 #endif
 }
 
-/* ASan has it, others do not. */
+/* Defined by the run-time of LeakSanitizer only. */
 void __lsan_disable(void) __attribute__((weak));
 
 void may_leak(void)

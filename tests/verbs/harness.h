@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * What the verbs tests share.  Everything goes through the stock libibverbs;
- * nothing here knows how the provider works.
+ * Common code of the verbs tests.  It uses only the public API of the stock
+ * libibverbs and does not depend on the provider.
  *
- * A *node* is one end: device, PD, CQs, a buffer with its MR, one RC QP.  A
- * *duo* is two connected nodes: a, which is always in the test's own process,
- * and b, which is in the same context, in a context of its own, or in another
- * process.  on_b() runs a function where b lives, so that one test body
- * serves all three.  A test forks before it opens the device.
+ * A *node* is one end of a connection: context, PD, CQs, a buffer with its
+ * MR, one RC QP.  A *duo* is two connected nodes.  Node a is always in the
+ * test's own process.  Node b is in the same context, in another context of
+ * this process, or in another process.  on_b() runs a function where b is, so
+ * that one test body covers all three cases.  A test forks before it opens
+ * the device.
  *
- * Every wait has a deadline, which only a hang exceeds.
+ * Every wait has a deadline (WAIT_MS) that only a hang exceeds; the assertion
+ * fails then.
  */
 #pragma once
 
@@ -24,8 +26,8 @@
 #include "../turns.h"
 
 #define DEVICE "urxe0"
-#define WAIT_MS 60000 /* what must happen and takes so long hangs */
-#define QUIET_MS 30 /* how long to look that nothing happens */
+#define WAIT_MS 60000 /* deadline of a wait; longer: a hang */
+#define QUIET_MS 30 /* time in which nothing may happen */
 
 #define ALL_ACCESS                                          \
 	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | \
@@ -34,19 +36,22 @@
 	(IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | \
 	 IBV_ACCESS_REMOTE_ATOMIC)
 
-/* Where the bytes of a node's buffer are. */
+/* The memory of a node's buffer. */
 enum mem {
 	MEM_HEAP, /* private pages */
 	MEM_SHARED, /* a shared mapping of a memfd */
 	MEM_DM, /* device memory */
 	MEM_COUNT,
-	MEM_FILE = MEM_COUNT, /* as MEM_SHARED, and its descriptor stays open */
+	MEM_FILE = MEM_COUNT, /* as MEM_SHARED; the memfd stays open */
 };
 
-/* How far a and b are apart. */
+/* Where b is, relative to a. */
 enum where { SAME_CONTEXT, SAME_PROCESS, TWO_PROCESSES, WHERE_COUNT };
 
-/* An RC connection, both ends alike; default_opts() and then change. */
+/*
+ * Attributes of an RC connection, the same for both ends.  A test modifies
+ * those of default_opts().
+ */
 struct opts {
 	struct ibv_qp_cap cap;
 	int sq_sig_all;
@@ -59,7 +64,7 @@ struct opts {
 	uint8_t timeout, retry_cnt, rnr_retry, min_rnr_timer;
 	uint8_t max_rd_atomic, max_dest_rd_atomic;
 	bool channel; /* a completion channel on the receive CQ */
-	bool built; /* an extended QP: post_list() builds WRs by calls */
+	bool built; /* extended QP: post_list() uses ibv_wr_*() */
 };
 struct opts default_opts(void);
 
@@ -73,14 +78,14 @@ struct node {
 	void *buf; /* NULL for MEM_DM */
 	struct ibv_dm *dm;
 	struct ibv_mr *mr;
-	uint64_t base; /* what WRs call the first byte of the buffer */
+	uint64_t base; /* address of the first byte in WRs */
 	union ibv_gid gid;
 	struct ibv_qp *qp;
 	bool shares_ctx;
 	void *user; /* for functions run with on_b() */
 };
 
-/* What one end must know of the other. */
+/* What a node must know of its peer. */
 struct addr {
 	uint32_t qpn, psn, rkey;
 	union ibv_gid gid;
@@ -89,22 +94,34 @@ struct addr {
 
 struct ibv_device *find_device(struct ibv_device ***list);
 struct ibv_context *open_device(void);
-/* A context, or the one that is given; buffer, CQs, and an unconnected QP. */
+/*
+ * Initialize a node: context @ctx, or a new one if it is NULL; PD, CQs,
+ * buffer, MR, and a QP in state RESET.
+ */
 void node_open(struct node *n, struct ibv_context *ctx, enum mem mem,
 	       const struct opts *o);
 void node_close(struct node *n);
 void node_make_qp(struct node *n);
-/* Unmap pages, but keep the range: no thread's stack may be mapped there. */
+/*
+ * Replace pages by a PROT_NONE mapping, so that no other mapping, such as a
+ * thread's stack, takes their place.
+ */
 void leave_hole(void *at, size_t len);
 struct addr node_addr(const struct node *n);
 void node_put(struct node *n, size_t off, const void *data, size_t len);
 void node_get(struct node *n, size_t off, void *data, size_t len);
-/* A pattern that differs at every byte and for every seed. */
+/*
+ * Fill with a pattern that depends on position and seed, and compare with it;
+ * node_all() compares with one byte.
+ */
 void node_fill(struct node *n, size_t off, size_t len, unsigned int seed);
 bool node_has(struct node *n, size_t off, size_t len, unsigned int seed);
 bool node_all(struct node *n, size_t off, size_t len, uint8_t byte);
 
-/* Attributes and masks of the three steps; each returns the full mask. */
+/*
+ * Fill in the attributes of one step of the state machine; return the full
+ * mask.
+ */
 int attr_init(struct ibv_qp_attr *attr, const struct opts *o);
 int attr_rtr(struct ibv_qp_attr *attr, const struct opts *o,
 	     const struct addr *peer);
@@ -119,30 +136,33 @@ void node_connect(struct node *n, const struct addr *peer);
 
 struct duo {
 	enum where where;
-	struct node a, b; /* b is unused with two processes */
+	struct node a, b; /* b: unused with two processes */
 	struct addr at_a, at_b;
 	int sock;
 	pid_t pid;
 };
 
-/* Two nodes with connected QPs, or not connected yet. */
+/* Open two nodes and, unless _unconnected, connect their QPs. */
 void duo_open(struct duo *d, enum where where, enum mem a, enum mem b,
 	      const struct opts *o);
 void duo_open_unconnected(struct duo *d, enum where where, enum mem a,
 			  enum mem b, const struct opts *o);
 void duo_connect(struct duo *d);
 void duo_close(struct duo *d);
-/* New QPs on both sides, connected. */
+/* Replace both QPs and connect them. */
 void duo_renew(struct duo *d);
-/* Run fn where b lives; arg goes there and comes back. */
+/*
+ * Run @fn where b is.  @arg of @len bytes (at most 4096) is copied there and
+ * back.
+ */
 typedef void node_fn(struct node *b, void *arg);
 void on_b(struct duo *d, node_fn *fn, void *arg, size_t len);
 
-/* Over a socket, with SCM_RIGHTS. */
+/* Pass a descriptor over a UNIX socket (SCM_RIGHTS). */
 void send_fd(int s, int fd);
 int recv_fd(int s);
 
-/* Work that tests give to b. */
+/* Operations on node b, run by on_b(). */
 void b_recv(struct duo *d, uint64_t wr_id, size_t off, uint32_t len);
 struct ibv_wc b_wait_recv(struct duo *d);
 void b_fill(struct duo *d, size_t off, size_t len, unsigned int seed);
@@ -156,13 +176,16 @@ void b_expect_no_async(struct duo *d);
 void b_modify(struct duo *d, enum ibv_qp_state state);
 void b_destroy_qp(struct duo *d);
 
-/* Posting.  All of them return what the verb returns. */
+/* Posting.  All functions return what the verb returns. */
 struct ibv_sge node_sge(const struct node *n, size_t off, uint32_t len);
 int post_wr(struct ibv_qp *qp, struct ibv_send_wr *wr);
-/* By the calls that n's QP was made for. */
+/* Post by ibv_post_send(), or by ibv_wr_*() if opts.built. */
 int post_list(struct node *n, struct ibv_send_wr *wr);
 int post_recv(struct node *n, uint64_t wr_id, size_t off, uint32_t len);
-/* From a's buffer to b's or back; flags beside IBV_SEND_SIGNALED. */
+/*
+ * One WR from a's buffer to b's, or back for READ. post() adds
+ * IBV_SEND_SIGNALED to @flags.
+ */
 int post(struct duo *d, enum ibv_wr_opcode op, uint64_t wr_id, size_t a_off,
 	 uint32_t len, size_t b_off, unsigned int flags);
 int post_unsignaled(struct duo *d, enum ibv_wr_opcode op, uint64_t wr_id,
@@ -175,11 +198,15 @@ struct ibv_send_wr rdma_wr(const struct duo *d, enum ibv_wr_opcode op,
 			   uint64_t wr_id, struct ibv_sge *sge, int num_sge,
 			   size_t b_off);
 
-/* Completions and events. */
 /*
- * Give way between two polls of one wait: yield at first, then sleep for parts of
- * a millisecond, so that a test that waits leaves the CPU to others.  @polls
- * counts the polls of this wait, from 0.
+ * Completions and events: wait_*() return the next one, expect*() also
+ * compare it, expect_no*() fail if one arrives.
+ */
+
+/*
+ * Yield the CPU between two polls of one wait: sched_yield() for the first
+ * 200 polls, then sleeps of 50 to 300 us.  @polls counts the polls of this
+ * wait, from 0.
  */
 void breathe(unsigned int *polls);
 struct ibv_wc wait_wc(struct ibv_cq *cq);
@@ -195,42 +222,50 @@ void expect_no_async(struct ibv_context *ctx);
 bool fd_readable(int fd, int ms);
 
 /* Processes and time. */
+
 /*
- * fork(); with URXE_TEST_PIDNS in the environment each child is in a PID
- * namespace of its own (tests/bounce/apart).
+ * fork().  If URXE_TEST_PIDNS is set in the environment, each child gets its
+ * own PID namespace (tests/bounce/apart).
  */
 pid_t fork_peer(void);
 pid_t spawn(int (*fn)(void *arg), void *arg);
 /*
- * For those who will be killed.  Check notes each assertion in a file that
- * children share; a note that SIGKILL cuts short spoils it for everybody, so
- * theirs go elsewhere: that they were killed is all that is asked of them.
+ * For processes that are killed by SIGKILL.  Check records each assertion in
+ * a file that all children share, and a truncated record damages it for all
+ * of them.  This redirects the caller's records to /dev/null, so its
+ * assertions are not reported.
  */
 void leave_check(void);
-int reap_child(pid_t pid); /* exit status or -signal */
-/* RLIMIT_MEMLOCK, and no CAP_IPC_LOCK in this thread. */
+int reap_child(pid_t pid); /* exit status, or -signal */
+/* Set RLIMIT_MEMLOCK and drop CAP_IPC_LOCK in this thread. */
 void limit_memlock(size_t bytes);
-/* No thread can be made any more; or again.  How many there are. */
+/* false: pthread_create() fails from now on; true: it works again. */
 void allow_threads(bool yes);
 int count_threads(void);
 double now_ms(void);
 void sleep_ms(int ms);
 /*
- * timed(i) returns how many ms an operation took, and must return less than
- * @most once in 20 turns and 20 s.  A busy machine is late in some of them, for
- * seconds at a time; a defect is late in all of them.
+ * Fail unless timed(@i), which returns the duration of an operation in ms,
+ * returns less than @most at least once in 20 calls and 20 s.  A busy machine
+ * delays some of the calls, for seconds; a defect delays all of them.
  */
 void expect_within(double most, double (*timed)(int i), int i);
-/* ASan or TSan, which want memory of their own. */
+/*
+ * Return whether this is built with ASan or TSan, which use memory of their
+ * own.
+ */
 bool under_sanitizer(void);
-/* Is the device one that does no more than what is promised? */
+/*
+ * Return whether the adversary (docs/adversary.md) is enabled, which uses all
+ * freedom that the specification leaves.
+ */
 bool under_adversary(void);
-/* Is registered memory adopted (docs/adoption.md)? */
+/* Return whether registered memory is adopted (docs/adoption.md). */
 bool under_adoption(void);
-/* For tests that leave things open: no complaint about leaks. */
+/* Disable leak reports, for tests that do not destroy all objects. */
 void may_leak(void);
 
-/* Suites. */
+/* Suites. add_loop() runs @test with _i from 0 to @n - 1. */
 Suite *suite(const char *name);
 #define add(s, test) add_loop(s, test, 1)
 #define add_loop(s, test, n) add_case(s, #test, test, n)

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * fork() of tests with ASan.  Its run-time of gcc 12 does not hold the locks of its
- * allocator at fork(): if another thread has one just then, the child waits for
- * it for ever.  So the other threads are to sleep first, which they do outside of
- * the allocator: the service thread waits for events.  One that never sleeps is
- * not waited for long.
+ * Replacement of fork() in tests with ASan.  The run-time of gcc 12 does not
+ * take the locks of its allocator at fork().  If another thread holds one at
+ * that time, the child waits for it for ever.  Therefore fork() waits until
+ * all other threads sleep: the service thread sleeps in a wait for events,
+ * outside of the allocator.  The wait ends after 200 checks of 1 ms, for
+ * threads that never sleep.
  */
 #define _GNU_SOURCE
 #include "harness.h"
@@ -31,7 +32,7 @@ static bool is_asleep(const char *tid)
 
 	snprintf(path, sizeof(path), "/proc/self/task/%s/stat", tid);
 	stat = fopen(path, "re");
-	if (!stat) /* it has ended */
+	if (!stat) /* the thread has exited */
 		return true;
 	if (fgets(line, sizeof(line), stat)) {
 		after_name = strrchr(line, ')');
@@ -58,7 +59,7 @@ static bool others_sleep(void)
 	return asleep;
 }
 
-/* In the place of libc's, for the program and for the libraries. */
+/* Interposes libc's fork(), for the program and the libraries. */
 pid_t fork(void)
 {
 	const struct timespec pause = { .tv_nsec = PAUSE_NS };

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Page adoption (docs/adoption.md): who may notice that pages are shared. */
+/*
+ * Page adoption (docs/adoption.md): what the program, its threads, its
+ * children and its peers can observe of it.
+ */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <inttypes.h>
@@ -44,6 +47,11 @@ static struct ibv_mr *reg(void *p, size_t size)
 
 /* ---------------------------------------------------- one process */
 
+/*
+ * ibv_reg_mr() makes private pages shared and ibv_dereg_mr() makes them
+ * private again, with the same bytes.  errno is unchanged, and no descriptor
+ * is left.
+ */
 START_TEST(there_and_back)
 {
 	struct ibv_mr *mr;
@@ -66,7 +74,7 @@ START_TEST(there_and_back)
 		ck_assert_int_eq(count_fds(), 0);
 		ck_assert(has_pattern(p, 0, SIZE));
 	}
-	/* as any private memory has it */
+	/* as other private memory */
 	ck_ok(madvise(p + PAGE, PAGE, MADV_DONTNEED));
 	for (i = 0; i < (int)PAGE; i++)
 		ck_assert_int_eq(p[PAGE + i], 0);
@@ -80,7 +88,10 @@ START_TEST(there_and_back)
 }
 END_TEST
 
-/* The last MR in them decides, also one that has only some of them. */
+/*
+ * Adopted pages become private when the last MR that covers any of them is
+ * deregistered, even if it covers only a part of them.
+ */
 START_TEST(several_mrs)
 {
 	struct ibv_mr *all, *part, *more;
@@ -92,14 +103,14 @@ START_TEST(several_mrs)
 	part = reg(p + 100, 1000);
 	ck_ok(ibv_dereg_mr(all));
 	ck_assert(is_adopted(p));
-	more = reg(p + PAGE, SIZE); /* and private ones */
+	more = reg(p + PAGE, SIZE); /* covers private pages, too */
 	ck_assert(!is_adopted(p + SIZE));
 	ck_ok(ibv_dereg_mr(part));
 	ck_assert(is_adopted(p));
 	ck_ok(ibv_dereg_mr(more));
 	ck_assert(!is_adopted(p));
 	ck_assert(has_pattern(p, 0, 2 * SIZE));
-	/* peers may be writing there, by the kernel */
+	/* not adopted: peers of the first MR may use process_vm_writev() */
 	part = reg(p + 100, 1000);
 	all = reg(p, SIZE);
 	ck_assert(!is_adopted(p));
@@ -120,6 +131,10 @@ static void expect_private(char *p, size_t size, int access)
 	ck_ok(ibv_dereg_mr(mr));
 }
 
+/*
+ * These pages are not adopted: unaligned ranges, MRs that no peer can access,
+ * the stack, pages with madvise() advice, locked pages, read-only pages.
+ */
 START_TEST(what_is_left_alone)
 {
 	static const int advice[] = { MADV_DONTFORK, MADV_HUGEPAGE,
@@ -131,9 +146,9 @@ START_TEST(what_is_left_alone)
 	p = map_pages(SIZE);
 	expect_private(p + 1, SIZE - 1, ALL_ACCESS);
 	expect_private(p, SIZE - 1, ALL_ACCESS);
-	expect_private(p, SIZE, 0); /* nobody else comes there */
+	expect_private(p, SIZE, 0); /* no access by peers */
 	page = (char *)(((uintptr_t)stack + PAGE) & ~(uintptr_t)(PAGE - 1));
-	if (!under_sanitizer()) /* who has stacks of another kind */
+	if (!under_sanitizer()) /* sanitizers use other stacks */
 		expect_private(page, PAGE, ALL_ACCESS);
 	ck_ok(munmap(p, SIZE));
 	for (i = 0; i < sizeof(advice) / sizeof(*advice); i++) {
@@ -144,7 +159,7 @@ START_TEST(what_is_left_alone)
 	}
 	p = map_pages(SIZE);
 	ck_ok(mlock(p, PAGE));
-	if (!under_sanitizer()) /* where it does nothing */
+	if (!under_sanitizer()) /* sanitizers ignore mlock() */
 		expect_private(p, SIZE, ALL_ACCESS);
 	ck_ok(munmap(p, SIZE));
 	p = map_pages(SIZE);
@@ -155,7 +170,10 @@ START_TEST(what_is_left_alone)
 }
 END_TEST
 
-/* No signal, no descriptor that the program will miss. */
+/*
+ * Adoption respects resource limits: RLIMIT_FSIZE causes no SIGXFSZ, and only
+ * descriptor numbers in the lower half of RLIMIT_NOFILE are used.
+ */
 START_TEST(limits)
 {
 	struct rlimit old, limit;
@@ -174,7 +192,7 @@ START_TEST(limits)
 	limit = old;
 	fd = dup(0);
 	ck_ok(close(fd));
-	limit.rlim_cur = 2 * (rlim_t)fd; /* we want the lower half only */
+	limit.rlim_cur = 2 * (rlim_t)fd; /* numbers below @fd are taken */
 	ck_ok(setrlimit(RLIMIT_NOFILE, &limit));
 	expect_private(p, SIZE, ALL_ACCESS);
 	ck_ok(setrlimit(RLIMIT_NOFILE, &old));
@@ -183,7 +201,11 @@ START_TEST(limits)
 }
 END_TEST
 
-/* What the program does to its pages while they are registered. */
+/*
+ * The program unmaps, protects, replaces and moves pages of an MR.
+ * ibv_dereg_mr() makes the remaining adopted pages private, wherever they
+ * are, and does not change other mappings.
+ */
 START_TEST(pages_that_change)
 {
 	char *p, *q, *to;
@@ -207,7 +229,7 @@ START_TEST(pages_that_change)
 	ck_ok(ibv_dereg_mr(mr));
 	ck_assert(!is_adopted(to) && !is_adopted(p + PAGE) &&
 		  !is_adopted(p + 4 * PAGE));
-	/* somebody else may have been given these */
+	/* unmapped; another thread may have mapped something here */
 	ck_assert(!kind_of(p) && !kind_of(p + 3 * PAGE));
 	ck_assert(has_pattern(p, PAGE, 2 * PAGE));
 	ck_assert_int_eq(q[0], 'q');
@@ -221,13 +243,13 @@ START_TEST(pages_that_change)
 }
 END_TEST
 
-/* ------------------------------------------- threads beside the change */
+/* ------------------------------------- threads that write during adoption */
 
 #define THREADS 3
 
 struct writer {
 	pthread_t thread;
-	_Atomic uint64_t *words; /* one in each page, nobody else's */
+	_Atomic uint64_t *words; /* one in each page, this thread's only */
 	uint64_t rounds;
 };
 
@@ -268,6 +290,10 @@ static void join_writers(struct writer *w)
 	}
 }
 
+/*
+ * Stores of other threads are not lost while pages are adopted and made
+ * private again.
+ */
 START_TEST(no_write_is_lost)
 {
 	struct writer w[THREADS];
@@ -290,7 +316,7 @@ START_TEST(no_write_is_lost)
 }
 END_TEST
 
-/* May userfaultfd hold up the kernel, too? */
+/* Return whether userfaultfd may also suspend faults in kernel mode. */
 static bool holds_kernel(void)
 {
 	int fd = (int)syscall(SYS_userfaultfd, O_CLOEXEC);
@@ -317,6 +343,10 @@ static void *read_file(void *arg)
 	return NULL;
 }
 
+/*
+ * System calls that write to the pages wait during adoption, as stores do, if
+ * userfaultfd may suspend faults in kernel mode.
+ */
 START_TEST(system_calls_that_write)
 {
 	pthread_t thread;
@@ -325,7 +355,7 @@ START_TEST(system_calls_that_write)
 	int i;
 
 	if (!holds_kernel())
-		return; /* and they may fail with EFAULT */
+		return; /* system calls may fail with EFAULT */
 	setup();
 	p = map_pages(SIZE);
 	ck_ok(pthread_create(&thread, NULL, read_file, p));
@@ -376,6 +406,10 @@ static int be_child(void *arg)
 	return 0;
 }
 
+/*
+ * A forked child has private copies of adopted pages.  Neither process sees
+ * what the other one writes.
+ */
 START_TEST(child_has_a_copy)
 {
 	struct family f;
@@ -389,7 +423,7 @@ START_TEST(child_has_a_copy)
 	mr = reg(f.p, SIZE);
 	ck_assert(is_adopted(f.p));
 	child = spawn(be_child, &f);
-	close(f.to_parent[1]); /* so that its end is heard */
+	close(f.to_parent[1]); /* read() returns 0 if the child dies */
 	hear(f.to_parent[0]);
 	ck_assert(has_pattern(f.p, 0, SIZE));
 	f.p[1] = f.p[SIZE - 1] = 'p';
@@ -412,11 +446,15 @@ static int look_at_pieces(void *arg)
 	if (!has_pattern(p, 2 * PAGE, SIZE) || kind_of(p + 2 * PAGE))
 		return 2;
 	signal(SIGSEGV, SIG_DFL);
-	/* not writable here, either */
+	/* read-only in the child, too */
 	atomic_store((_Atomic char *)(p + 2 * PAGE), 1);
 	return 3;
 }
 
+/*
+ * Pages of an MR that the parent has unmapped, marked MADV_DONTFORK or
+ * protected are unmapped, unmapped and read-only in the child.
+ */
 START_TEST(child_has_what_was_left)
 {
 	struct ibv_mr *mr;
@@ -442,7 +480,10 @@ static int child_is_served(void *arg)
 	return 0;
 }
 
-/* Where malloc has its small blocks; false: another malloc. */
+/*
+ * Find the mapping from which malloc() takes small blocks.  False: this
+ * malloc() does not use one.
+ */
 static bool find_heap(char **start, size_t *len)
 {
 	FILE *maps = fopen("/proc/self/maps", "re");
@@ -486,7 +527,10 @@ static int use_heap(void *arg)
 	return 0;
 }
 
-/* What makes the copies does not need memory that it copies. */
+/*
+ * The copies for a child are made correctly if the heap itself is adopted: no
+ * memory is allocated from it meanwhile.
+ */
 START_TEST(child_uses_the_heap)
 {
 	struct ibv_mr *all, *mr;
@@ -496,7 +540,7 @@ START_TEST(child_uses_the_heap)
 
 	setup();
 	p = map_pages(SIZE);
-	free(malloc(100000)); /* room at the end */
+	free(malloc(100000)); /* leaves free memory at the end */
 	if (find_heap(&heap, &len)) {
 		all = reg(heap, len);
 		ck_assert(is_adopted(heap));
@@ -512,7 +556,10 @@ START_TEST(child_uses_the_heap)
 }
 END_TEST
 
-/* Threads go on writing; each fork has a copy, and nothing is lost here. */
+/*
+ * Stores of threads to adopted pages are not lost in the parent when it
+ * forks.
+ */
 START_TEST(forks_beside_writers)
 {
 	struct writer w[THREADS];
@@ -536,7 +583,7 @@ END_TEST
 
 /* ------------------------------------------------------- two processes */
 
-/* It maps what the other end adopted. */
+/* A requester maps the memfd of the responder's adopted pages. */
 START_TEST(peers_map_them)
 {
 	struct opts o = default_opts();
@@ -556,7 +603,7 @@ START_TEST(peers_map_them)
 	while (fgets(line, sizeof(line), maps))
 		n += strstr(line, NAME) != NULL;
 	fclose(maps);
-	ck_assert_int_eq(n, 2); /* ours and b's */
+	ck_assert_int_eq(n, 2); /* a's own and b's */
 	duo_close(&d);
 }
 END_TEST
@@ -575,7 +622,11 @@ static void do_map_again(struct node *b, void *arg)
 			 b->buf);
 }
 
-/* As on a NIC: its pages stay, and what is mapped there then is not touched. */
+/*
+ * Peers access the pages that were registered even if the program has
+ * unmapped them, as on a NIC, which pins pages.  What is mapped there
+ * afterwards is not accessed.
+ */
 START_TEST(unmapped_while_registered)
 {
 	struct opts o = default_opts();
@@ -646,7 +697,10 @@ static void *post_until_refused(void *arg)
 	}
 }
 
-/* What completed before the MR went is in the memory that is private again. */
+/*
+ * All WRITEs that completed before ibv_dereg_mr() are in the memory when it
+ * is private again.  Later ones fail.
+ */
 START_TEST(deregistered_in_traffic)
 {
 	struct opts o = default_opts();
@@ -686,7 +740,10 @@ static int register_for_ever(void *arg)
 	register_again(map_pages(SIZE));
 }
 
-/* Anywhere in the change: it is nobody else's business. */
+/*
+ * A process that is killed at any time during registration or deregistration
+ * does not affect other processes.
+ */
 START_TEST(killed)
 {
 	pid_t child[10];

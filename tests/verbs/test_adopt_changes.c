@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Page adoption beside everything else that may be done to memory
- * (docs/adoption.md): huge pages, KSM, locked memory, core dumps, what the
- * program does to its pages while others write, and the other kinds of MR.
+ * Page adoption (docs/adoption.md) together with other uses of memory: huge
+ * pages, KSM, locked memory, core dumps, changes of the mappings while other
+ * threads write, and other kinds of MR.
  */
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -42,7 +42,10 @@ static struct ibv_mr *reg(void *p, size_t size)
 	return mr;
 }
 
-/* A line of /proc/self/smaps about the mapping that p is in. */
+/*
+ * Store the rest of the smaps line that starts with @key, for the mapping
+ * that contains @p.  False: there is none.
+ */
 static bool smaps_line(const void *p, const char *key, char *out, size_t len)
 {
 	FILE *f = fopen("/proc/self/smaps", "re");
@@ -71,7 +74,10 @@ static bool has_flag(const void *p, const char *flag)
 	return strstr(flags, flag);
 }
 
-/* Registered and deregistered, its bytes are what they were. */
+/*
+ * Register and deregister: the bytes stay the same, and the pages are private
+ * afterwards.
+ */
 static void expect_whole(char *p, size_t size)
 {
 	struct ibv_mr *mr = reg(p, size);
@@ -84,7 +90,10 @@ static void expect_whole(char *p, size_t size)
 
 /* ---------------------------------------------------- kinds of pages */
 
-/* Those that the kernel made huge by itself, or may join later. */
+/*
+ * Transparent huge pages are adopted as small pages, also if the MR covers
+ * only a part of a huge page.
+ */
 START_TEST(transparent_huge_pages)
 {
 	const size_t size = 2 * HUGE_PAGE;
@@ -97,9 +106,9 @@ START_TEST(transparent_huge_pages)
 		     ~(uintptr_t)(HUGE_PAGE - 1));
 	fill_pattern(p, 0, size);
 #ifdef MADV_COLLAPSE
-	madvise(p, size, MADV_COLLAPSE); /* if there are any */
+	madvise(p, size, MADV_COLLAPSE); /* fails without THP */
 #endif
-	mr = reg(p + PAGE, size - 2 * PAGE); /* cuts two in pieces */
+	mr = reg(p + PAGE, size - 2 * PAGE); /* splits two huge pages */
 	ck_assert(is_adopted(p + PAGE) && !is_adopted(p) &&
 		  !is_adopted(p + size - PAGE));
 	ck_assert(has_pattern(p, 0, size));
@@ -111,7 +120,9 @@ START_TEST(transparent_huge_pages)
 }
 END_TEST
 
-/* Those of hugetlbfs stay alone: there may be no others of them. */
+/*
+ * Pages of hugetlbfs are not adopted: there may be no free ones for a copy.
+ */
 START_TEST(reserved_huge_pages)
 {
 	struct ibv_mr *mr;
@@ -135,7 +146,10 @@ START_TEST(reserved_huge_pages)
 }
 END_TEST
 
-/* A page that the kernel may join with its like is nobody's own. */
+/*
+ * Pages that KSM may merge (MADV_MERGEABLE) are not adopted.  On adopted
+ * pages MADV_MERGEABLE has no effect.
+ */
 START_TEST(mergeable)
 {
 	struct ibv_mr *mr;
@@ -154,7 +168,7 @@ START_TEST(mergeable)
 	ck_ok(madvise(p, SIZE, MADV_UNMERGEABLE));
 	mr = reg(p, SIZE);
 	ck_assert(is_adopted(p));
-	madvise(p, SIZE, MADV_MERGEABLE); /* without effect, or refused */
+	madvise(p, SIZE, MADV_MERGEABLE); /* has no effect, or fails */
 	ck_assert(is_adopted(p) && !has_flag(p, " mg"));
 	ck_ok(ibv_dereg_mr(mr));
 	ck_assert(has_pattern(p, 0, SIZE));
@@ -164,13 +178,17 @@ START_TEST(mergeable)
 }
 END_TEST
 
-/* What is locked stays locked, and shared for as long. */
+/*
+ * Locked pages are not adopted.  Adopted pages that the program locks stay
+ * locked and shared after ibv_dereg_mr(), until munlock() and the next
+ * registration.
+ */
 START_TEST(locked)
 {
 	struct ibv_mr *mr, *other;
 	char *p, *q;
 
-	if (under_sanitizer()) /* where mlock does nothing */
+	if (under_sanitizer()) /* sanitizers ignore mlock() */
 		return;
 	setup();
 	p = map_pages(SIZE);
@@ -189,7 +207,7 @@ START_TEST(locked)
 	ck_assert(has_flag(p + PAGE, " lo"));
 	ck_assert(has_pattern(p, 0, SIZE));
 	ck_ok(munlock(p + PAGE, PAGE));
-	other = reg(q, PAGE); /* whatever is registered next looks again */
+	other = reg(q, PAGE); /* the next MR, whatever it is, retries */
 	ck_ok(ibv_dereg_mr(other));
 	ck_assert(!is_adopted(p) && !is_adopted(p + PAGE));
 	ck_assert(has_pattern(p, 0, SIZE));
@@ -199,7 +217,10 @@ START_TEST(locked)
 }
 END_TEST
 
-/* What the kernel would write into a core dump: it goes by these two. */
+/*
+ * Return whether a core dump would contain the page, according to
+ * coredump_filter and smaps.
+ */
 static bool is_dumped(const void *p)
 {
 	char kb[64], filter[32];
@@ -220,7 +241,7 @@ static bool is_dumped(const void *p)
 _Noreturn static void dump_core(const char *dir)
 {
 	const struct rlimit all = { RLIM_INFINITY, RLIM_INFINITY };
-	static char word[] = "qbcfr-ode"; /* in the page only, put together */
+	static char word[] = "qbcfr-ode"; /* the page has each byte ^ 1 */
 	struct ibv_mr *mr;
 	unsigned int i;
 	char *p;
@@ -271,6 +292,7 @@ static bool cores_are_files(void)
 	return !strcmp(pattern, "core\n");
 }
 
+/* Core dumps contain adopted pages. */
 START_TEST(core_dump)
 {
 	char dir[] = "/tmp/urxe-core-XXXXXX", path[64];
@@ -308,8 +330,13 @@ START_TEST(core_dump)
 }
 END_TEST
 
-/* ------------------------------------------ what is done while registered */
+/* -------------------------------------------- changes to registered pages */
 
+/*
+ * On adopted pages MADV_DONTNEED keeps the bytes, and MADV_FREE and
+ * MADV_WIPEONFORK fail with EINVAL.  After ibv_dereg_mr(), MADV_DONTNEED
+ * zeroes them.
+ */
 START_TEST(advice)
 {
 	struct ibv_mr *mr;
@@ -319,7 +346,7 @@ START_TEST(advice)
 	setup();
 	p = map_pages(SIZE);
 	mr = reg(p, SIZE);
-	ck_ok(madvise(p, PAGE, MADV_DONTNEED)); /* its bytes stay */
+	ck_ok(madvise(p, PAGE, MADV_DONTNEED)); /* the bytes stay */
 	ck_assert_int_eq(madvise(p, PAGE, MADV_FREE), -1);
 	ck_assert_int_eq(errno, EINVAL);
 	ck_assert_int_eq(madvise(p, PAGE, MADV_WIPEONFORK), -1);
@@ -336,12 +363,13 @@ START_TEST(advice)
 END_TEST
 
 /*
- * Registered, changed in one of these ways, deregistered, again and again,
- * while threads write to what is left alone: each of their words counts up.
+ * Register, change one page in one of these ways, deregister, and repeat,
+ * while threads increment words in the pages that are not changed.  No
+ * increment may be lost.
  */
 enum change { PUNCHED, REPLACED, PROTECTED, MOVED, NOT_FORKED, CHANGES };
 
-#define KEPT (SIZE / 2) /* bytes that nothing happens to */
+#define KEPT (SIZE / 2) /* bytes that are not changed */
 
 static atomic_bool stop;
 static char *shared_p;
@@ -425,7 +453,7 @@ static void change_and_back(enum change how, char *to)
 	change(how, q, to);
 	ck_ok(ibv_dereg_mr(mr));
 	look_after(how, q, to);
-	if (how == NOT_FORKED) { /* it was left for that; now it goes back */
+	if (how == NOT_FORKED) { /* stayed shared; the next MR retries */
 		p = map_pages(PAGE);
 		other = reg(p, PAGE);
 		ck_ok(ibv_dereg_mr(other));
@@ -436,6 +464,10 @@ static void change_and_back(enum change how, char *to)
 	ck_assert(has_pattern(shared_p, KEPT + 6 * PAGE, SIZE));
 }
 
+/*
+ * Stores to the other pages of the MR are not lost, whatever is done to one
+ * of its pages meanwhile.  _i is the enum change.
+ */
 START_TEST(changed_beside_writers)
 {
 	pthread_t thread[2];
@@ -464,9 +496,12 @@ START_TEST(changed_beside_writers)
 }
 END_TEST
 
-/* ---------------------------------------------- fork beside registration */
+/* ----------------------------------------------- fork during registration */
 
-/* Without Check, whose lock a child would inherit. */
+/*
+ * Uses no assertions of Check, whose lock fork() in the other thread would
+ * copy.
+ */
 static void *register_all_the_time(void *arg)
 {
 	struct ibv_mr *mr;
@@ -487,10 +522,14 @@ static int child_looks(void *arg)
 		return 1;
 	if (!has_pattern(p, 0, SIZE))
 		return 2;
-	memset(p, 'c', SIZE); /* its own */
+	memset(p, 'c', SIZE); /* private copy */
 	return 0;
 }
 
+/*
+ * fork() in one thread while another one registers and deregisters: the child
+ * has private pages with the right bytes.
+ */
 START_TEST(fork_beside_registration)
 {
 	pthread_t thread;
@@ -516,6 +555,10 @@ END_TEST
 
 /* --------------------------------------------------- other kinds of MR */
 
+/*
+ * ibv_rereg_mr() with IBV_REREG_MR_CHANGE_TRANSLATION adopts the new pages
+ * and makes the old ones private.
+ */
 START_TEST(moved_by_rereg)
 {
 	struct ibv_mr *mr;
@@ -534,7 +577,7 @@ START_TEST(moved_by_rereg)
 		ck_assert(is_adopted(to) && !is_adopted(from));
 		ck_assert(has_pattern(p, 0, SIZE) && has_pattern(q, 0, SIZE));
 	}
-	/* the same pages, and a part of them, never let go */
+	/* a part of the same pages, then other access: they stay adopted */
 	ck_ok(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_TRANSLATION, NULL, p + PAGE,
 			   PAGE, 0));
 	ck_assert(is_adopted(p + PAGE));
@@ -550,7 +593,10 @@ START_TEST(moved_by_rereg)
 }
 END_TEST
 
-/* Its pages are nobody's: they come and go with the program's. */
+/*
+ * Pages of an on-demand MR are not adopted, also not for another MR.  Pages
+ * that were adopted before stay shared until both MRs are deregistered.
+ */
 START_TEST(on_demand)
 {
 	struct ibv_mr *odp, *mr;
@@ -561,7 +607,7 @@ START_TEST(on_demand)
 	odp = ibv_reg_mr(pd, p, SIZE, ALL_ACCESS | IBV_ACCESS_ON_DEMAND);
 	ck_nonnull(odp);
 	ck_assert_int_eq(kind_of(p), 0);
-	mr = reg(p, SIZE); /* peers may be in there by process_vm_* */
+	mr = reg(p, SIZE); /* peers may use process_vm_* there */
 	ck_assert_int_eq(kind_of(p), 0);
 	ck_ok(ibv_dereg_mr(odp));
 	ck_ok(ibv_dereg_mr(mr));
@@ -570,7 +616,7 @@ START_TEST(on_demand)
 	odp = ibv_reg_mr(pd, p, SIZE, ALL_ACCESS | IBV_ACCESS_ON_DEMAND);
 	ck_nonnull(odp);
 	ck_ok(ibv_dereg_mr(mr));
-	ck_assert(is_adopted(p)); /* so it waits for the other one */
+	ck_assert(is_adopted(p)); /* the on-demand MR covers the pages */
 	ck_ok(ibv_dereg_mr(odp));
 	ck_assert(!is_adopted(p));
 	ck_assert(has_pattern(p, 0, SIZE));
@@ -579,9 +625,12 @@ START_TEST(on_demand)
 }
 END_TEST
 
-/* Many MRs over the same pages: what is left is right, in any order. */
 #define MRS 12
 
+/*
+ * Many overlapping MRs are deregistered in random order.  The bytes stay
+ * right, and the pages are private afterwards.  _i selects the random seed.
+ */
 START_TEST(overlapping)
 {
 	struct ibv_mr *mr[MRS];
@@ -609,7 +658,7 @@ START_TEST(overlapping)
 			mr[j] = mr[i - 1];
 			adopted[j] = adopted[i - 1];
 			ck_assert(has_pattern(p, 0, SIZE));
-			for (j = 0; j < i - 1; j++) /* peers may be there */
+			for (j = 0; j < i - 1; j++) /* others are unchanged */
 				ck_assert(is_adopted(mr[j]->addr) ==
 					  adopted[j]);
 		}

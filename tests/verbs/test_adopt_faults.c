@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Page adoption when the kernel refuses something in the middle: each system
- * call of ibv_reg_mr, ibv_dereg_mr and fork in turn fails.  The verb may fail,
- * the pages may stay what they were; but what is in them is what the program
- * and its peers have written, at once, and after all that follows.
+ * Page adoption if system calls fail: each system call of ibv_reg_mr(),
+ * ibv_dereg_mr() and fork() fails in turn.  The verb may fail, and the pages
+ * may stay private or shared.  But the memory must contain what the program
+ * and its peers have written, immediately and after all later operations.
  *
- * A thread of the same process decides about each call (seccomp's user
- * notification), so that it can also do what the kernel does where it finds out
- * late that it has no memory: unmap what was in the way, and fail then.
+ * Another thread of the same process, the decider, receives each system call
+ * by seccomp's user notification (seccomp_unotify(2)) and decides whether it
+ * fails.  It can also imitate an mremap() that runs out of memory late: it
+ * unmaps the destination, as the kernel does, before the call fails.
  */
 #define _GNU_SOURCE
 #include <linux/filter.h>
@@ -24,11 +25,11 @@
 #include "adopt.h"
 #include "harness.h"
 
-/* How they fail. */
+/* How a system call fails. */
 static const struct fault {
 	int error;
-	bool for_good; /* and all later calls of that number, too */
-	bool late;
+	bool for_good; /* all later calls of the same number fail, too */
+	bool late; /* mremap(): after unmapping the destination */
 } faults[] = {
 	{ ENOMEM, false, false }, { ENOMEM, true, false },
 	{ ENOMEM, false, true },  { EPERM, true, false },
@@ -36,13 +37,13 @@ static const struct fault {
 };
 #define FAULTS (int)(sizeof(faults) / sizeof(*faults))
 
-/* -------------------------------------------- who decides, in b's process */
+/* ------------------------------------------------ decider, in b's process */
 
 static atomic_int listener = -1;
-static const struct fault *_Atomic armed; /* NULL: all may pass */
+static const struct fault *_Atomic armed; /* NULL: no call fails */
 static atomic_int countdown; /* 1: the next one fails */
-static atomic_int last; /* number; calls of the same in a row count once */
-static atomic_int fails_for_good; /* number of a call, or -1 */
+static atomic_int last; /* call number; a run of one number counts once */
+static atomic_int fails_for_good; /* call number, or -1 */
 static atomic_bool has_hit;
 
 static bool shall_fail(const struct fault *f, int nr)
@@ -103,7 +104,11 @@ static void *decider(void *arg)
 	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_##nr, 0, 1), \
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_USER_NOTIF)
 
-/* Of this thread, and of what it makes.  False: there is no such thing. */
+/*
+ * Notify the decider of the system calls below, for this thread and all
+ * threads and processes that it creates.  False: the kernel does not support
+ * it.
+ */
 static bool ask_decider(void)
 {
 	struct sock_filter code[] = {
@@ -153,9 +158,9 @@ static bool disarm(void)
 	return atomic_load(&has_hit);
 }
 
-/* -------------------------------------------------- what b does with it */
+/* -------------------------------------------------------- operations of b */
 
-#define HELD (9 * PAGE) /* read-only while pages go back: a mapping apart */
+#define HELD (9 * PAGE) /* read-only in ibv_dereg_mr(): another mapping */
 
 enum step { REGISTER, DEREGISTER, FORK, STEPS };
 
@@ -201,7 +206,10 @@ static void do_register(struct node *n, void *arg)
 	ck_assert(has_pattern(b.p, 0, SIZE));
 }
 
-/* A peer has written 64 bytes here. */
+/*
+ * Check the memory, into which a has written 64 bytes, and restore the
+ * pattern.
+ */
 static void do_look(struct node *n, void *arg)
 {
 	char want[64];
@@ -223,7 +231,7 @@ _Noreturn static void live_on(int hear, int tell)
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	ok &= write(tell, "x", 1) == 1;
 	ok &= poll(&(struct pollfd){ hear, POLLIN, 0 }, 1, -1) == 1;
-	ok &= read(hear, &c, 1) == 1; /* its parent has none of it any more */
+	ok &= read(hear, &c, 1) == 1; /* after the parent's ibv_dereg_mr() */
 	ok &= has_pattern(b.p, 0, SIZE);
 	_exit(ok ? 0 : 1);
 }
@@ -240,7 +248,7 @@ static void do_fork(struct node *n, void *arg)
 	b.child = fork();
 	if (!b.child)
 		live_on(to_child[0], to_parent[1]);
-	if (b.child > 0) /* its calls are counted, too */
+	if (b.child > 0) /* system calls of the child count, too */
 		poll(&(struct pollfd){ to_parent[0], POLLIN, 0 }, 1, -1);
 	t->hit = disarm();
 	ck_assert_int_gt(b.child, 0);
@@ -279,7 +287,10 @@ static void do_deregister(struct node *n, void *arg)
 	ck_ok(mprotect(b.p + HELD, PAGE, PROT_READ | PROT_WRITE));
 }
 
-/* All that was put off happens now. */
+/*
+ * Register and deregister another MR, which completes what could not be made
+ * private before.  Then all pages are private and all descriptors closed.
+ */
 static void do_settle(struct node *n, void *arg)
 {
 	struct ibv_mr *mr;
@@ -340,6 +351,11 @@ static void take_turn(struct duo *d, struct turn *t)
 	on_b(d, do_settle, NULL, 0);
 }
 
+/*
+ * For one step and one fault, let the nth system call fail, for n = 1, 2, ...
+ * until there are fewer than n.  The memory is right at both ends and in the
+ * child.
+ */
 START_TEST(each_call_fails)
 {
 	struct turn t = { .how = _i % FAULTS, .step = _i / FAULTS };
@@ -351,7 +367,7 @@ START_TEST(each_call_fails)
 	if (t.possible) {
 		for (t.hit = true, t.nth = 1; t.hit; t.nth++)
 			take_turn(&d, &t);
-		ck_assert_int_gt(t.nth, 4); /* it did fail */
+		ck_assert_int_gt(t.nth, 4); /* several calls did fail */
 	}
 	duo_close(&d);
 }

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Address handles. */
+/*
+ * Address handles: ibv_create_ah(3), ibv_init_ah_from_wc(3), and their use by
+ * UD QPs.
+ */
 #include <string.h>
 
 #include "shared/layout.h"
@@ -55,6 +58,10 @@ static const struct {
 	{ foreign_dgid, EHOSTUNREACH }, { zero_dgid, EHOSTUNREACH },
 };
 
+/*
+ * ibv_create_ah() fails with EINVAL for invalid attributes and with
+ * EHOSTUNREACH for a DGID that no device has.
+ */
 START_TEST(attribute_errors)
 {
 	struct opts o = default_opts();
@@ -69,6 +76,10 @@ START_TEST(attribute_errors)
 }
 END_TEST
 
+/*
+ * The largest values of SL, flow label, hop limit and traffic class are
+ * valid.  An AH keeps its PD busy.
+ */
 START_TEST(extremes)
 {
 	struct opts o = default_opts();
@@ -93,7 +104,7 @@ START_TEST(extremes)
 }
 END_TEST
 
-/* There is no limit but memory. */
+/* The number of AHs is limited by memory only; max_ah is INT32_MAX. */
 START_TEST(all_of_them)
 {
 	enum { MANY = 100000 };
@@ -118,7 +129,10 @@ START_TEST(all_of_them)
 }
 END_TEST
 
-/* The AH is used when the WR is posted and not after. */
+/*
+ * An AH may be destroyed after a WR that uses it was posted, before the WR is
+ * processed.
+ */
 START_TEST(gone_after_posting)
 {
 	struct opts o = default_opts();
@@ -139,7 +153,10 @@ START_TEST(gone_after_posting)
 }
 END_TEST
 
-/* b answers by what it received, to each kind of GID. */
+/*
+ * What b needs for its answer: the completion, the GID of the sender, and the
+ * GID of b to which the datagram was sent, with its index.
+ */
 struct answer {
 	struct ibv_wc wc;
 	union ibv_gid from, to;
@@ -166,6 +183,10 @@ static void do_answer(struct node *b, void *arg)
 	ck_ok(ibv_destroy_ah(ah));
 }
 
+/*
+ * An AH that is made from a completion and its GRH leads back to the sender,
+ * for each kind of GID.
+ */
 START_TEST(answer_to_a_completion)
 {
 	static const union ibv_gid none;
@@ -205,7 +226,10 @@ START_TEST(answer_to_a_completion)
 }
 END_TEST
 
-/* Of another PD, or of another context: a fault of the queue's own side. */
+/*
+ * An AH of another PD, or of another context, is an error of the send queue:
+ * IBV_WC_LOC_QP_OP_ERR, and the QP enters SQE.
+ */
 START_TEST(of_another_pd)
 {
 	struct opts o = default_opts();
@@ -234,7 +258,7 @@ START_TEST(of_another_pd)
 	ck_ok(ibv_dealloc_pd(pd));
 	if (ctx != d.a.ctx)
 		ck_ok(ibv_close_device(ctx));
-	/* nothing has come */
+	/* b has received nothing: this datagram takes the first receive */
 	ck_ok(qp_to(d.a.qp, IBV_QPS_RTS));
 	ah = make_ah(&d.a, &d.at_b.gid, 0);
 	ck_ok(post_ud(&d.a, 3, 0, 16, ah, d.at_b.qpn, QKEY));
@@ -245,7 +269,10 @@ START_TEST(of_another_pd)
 }
 END_TEST
 
-/* From IPv4 to IPv6 there is no packet, but one of RoCE v1. */
+/*
+ * A RoCE v2 datagram from an IPv4 GID to an IPv6 GID is dropped, as no IP
+ * header can have both.  RoCE v1, which has no IP header, delivers it.
+ */
 START_TEST(mixed_families)
 {
 	struct opts o = default_opts();
@@ -263,7 +290,7 @@ START_TEST(mixed_families)
 	for (i = 0; i < n; i++) {
 		if (table[i].gid.global.subnet_prefix ||
 		    table[i].gid.raw[10] != 0xff)
-			continue; /* not IPv4; ::1 neither */
+			continue; /* not an IPv4-mapped GID */
 		attr.grh.sgid_index = table[i].gid_index;
 		ah = ibv_create_ah(d.a.pd, &attr);
 		ck_nonnull(ah);

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Asynchronous events. */
+/*
+ * Asynchronous events, ibv_get_async_event(3): when they are raised, and that
+ * ibv_destroy_qp() waits for their acknowledgement.
+ */
 #include <fcntl.h>
 #include <pthread.h>
 #include <string.h>
@@ -7,6 +10,10 @@
 
 #include "harness.h"
 
+/*
+ * Successful WRs raise no asynchronous event.  A non-blocking
+ * ibv_get_async_event() without events fails with EAGAIN.
+ */
 START_TEST(quiet_by_default)
 {
 	struct opts o = default_opts();
@@ -38,7 +45,10 @@ static void do_rts(struct node *b, void *arg)
 	qp_to_rts(b->qp, &b->o);
 }
 
-/* The first message that reaches a QP in RTR. */
+/*
+ * The first message that a QP in state RTR receives raises
+ * IBV_EVENT_COMM_EST.
+ */
 START_TEST(communication_established)
 {
 	struct opts o = default_opts();
@@ -63,6 +73,10 @@ START_TEST(communication_established)
 }
 END_TEST
 
+/*
+ * A WRITE with a wrong rkey raises IBV_EVENT_QP_ACCESS_ERR at the responder,
+ * whose QP enters ERR.
+ */
 START_TEST(access_error)
 {
 	struct opts o = default_opts();
@@ -79,13 +93,17 @@ START_TEST(access_error)
 	b_expect_async(&d, IBV_EVENT_QP_ACCESS_ERR);
 	b_expect_no_async(&d);
 	ck_assert_int_eq(b_state(&d), IBV_QPS_ERR);
-	/* the requester learns it from the completion */
+	/* the requester gets an error completion instead */
 	if (d.where != SAME_CONTEXT)
 		expect_no_async(d.a.ctx);
 	duo_close(&d);
 }
 END_TEST
 
+/*
+ * An invalid request raises IBV_EVENT_QP_REQ_ERR at the responder, whose QP
+ * enters ERR.
+ */
 START_TEST(request_error)
 {
 	struct opts o = default_opts();
@@ -102,6 +120,10 @@ START_TEST(request_error)
 }
 END_TEST
 
+/*
+ * The transition to SQD raises IBV_EVENT_SQ_DRAINED if en_sqd_async_notify is
+ * set.
+ */
 START_TEST(drained)
 {
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_SQD,
@@ -114,14 +136,17 @@ START_TEST(drained)
 			    IBV_QP_STATE | IBV_QP_EN_SQD_ASYNC_NOTIFY));
 	expect_async(d.a.ctx, IBV_EVENT_SQ_DRAINED, d.a.qp);
 	ck_ok(qp_to(d.a.qp, IBV_QPS_RTS));
-	/* not asked for: not sent */
+	/* without en_sqd_async_notify */
 	ck_ok(qp_to(d.a.qp, IBV_QPS_SQD));
 	expect_no_async(d.a.ctx);
 	duo_close(&d);
 }
 END_TEST
 
-/* Drained means: what had begun is complete. */
+/*
+ * IBV_EVENT_SQ_DRAINED is raised when the WRs that have started are complete.
+ * Until then sq_draining is 1.
+ */
 START_TEST(drained_after_a_stall)
 {
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_SQD,
@@ -131,7 +156,7 @@ START_TEST(drained_after_a_stall)
 	struct duo d;
 
 	duo_open(&d, _i, MEM_HEAP, MEM_HEAP, &o);
-	/* it waits for a receive: begun, not complete */
+	/* no receive is posted: started, not complete */
 	ck_ok(post(&d, IBV_WR_SEND, 1, 0, 8, 0, 0));
 	sleep_ms(5);
 	ck_ok(ibv_modify_qp(d.a.qp, &attr,
@@ -174,6 +199,10 @@ static void drain(struct duo *d, int where)
 			    IBV_QP_STATE | IBV_QP_EN_SQD_ASYNC_NOTIFY));
 }
 
+/*
+ * ibv_destroy_qp() blocks until all events of the QP are acknowledged
+ * (ibv_get_async_event(3)).
+ */
 START_TEST(destroy_waits_for_the_ack)
 {
 	struct destroyer killer = { 0 };
@@ -194,7 +223,10 @@ START_TEST(destroy_waits_for_the_ack)
 }
 END_TEST
 
-/* From the moment that ibv_get_async_event has read, wherever it is now. */
+/*
+ * ibv_destroy_qp() waits as soon as the event was read from the descriptor,
+ * even if ibv_get_async_event() has not returned.
+ */
 START_TEST(destroy_waits_from_the_read_on)
 {
 	struct destroyer killer = { 0 };
@@ -218,7 +250,7 @@ START_TEST(destroy_waits_from_the_read_on)
 }
 END_TEST
 
-/* An event that was not fetched does not outlive its QP. */
+/* ibv_destroy_qp() removes events of the QP that were not read. */
 START_TEST(destroy_with_unread_event)
 {
 	struct duo d;

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Asynchronous events of QPs with shared receive queues, and overruns. */
+/*
+ * Asynchronous events of QPs: IBV_EVENT_QP_LAST_WQE_REACHED with SRQs,
+ * COMM_EST, SQ_DRAINED, and CQ overruns.
+ */
 #include <stdlib.h>
 
 #include "types.h"
 
-/* b's QP takes its receives from an SRQ, in b->user. */
+/* Replace b's QP by one with an SRQ, which is stored in b->user. */
 static void do_srq(struct node *b, void *arg)
 {
 	struct ibv_srq *srq = make_srq(b, 64, 4);
@@ -47,7 +50,10 @@ static void close_srq(struct duo *d)
 	duo_close(d);
 }
 
-/* In ERR an SRQ's receives stay: the event says that the QP is done. */
+/*
+ * A QP with an SRQ that enters ERR raises IBV_EVENT_QP_LAST_WQE_REACHED once.
+ * Receives of the SRQ are not flushed.
+ */
 START_TEST(last_wqe_by_modify)
 {
 	struct duo d;
@@ -57,7 +63,7 @@ START_TEST(last_wqe_by_modify)
 	expect_ok(d.a.scq, 1, IBV_WC_SEND);
 	b_modify(&d, IBV_QPS_ERR);
 	b_expect_async(&d, IBV_EVENT_QP_LAST_WQE_REACHED);
-	/* what was received before stands in the CQ; nothing is flushed */
+	/* the earlier receive is in the CQ; nothing is flushed */
 	ck_assert_int_eq(b_wait_recv(&d).status, IBV_WC_SUCCESS);
 	b_modify(&d, IBV_QPS_ERR);
 	b_expect_no_async(&d);
@@ -65,7 +71,10 @@ START_TEST(last_wqe_by_modify)
 }
 END_TEST
 
-/* The peer breaks it: the event comes though b does not poll. */
+/*
+ * The same if the QP enters ERR because of a peer's request, although b does
+ * not poll.
+ */
 START_TEST(last_wqe_by_a_nak)
 {
 	struct duo d;
@@ -90,7 +99,9 @@ static void do_again(struct node *b, void *arg)
 	expect_no_async(b->ctx);
 }
 
-/* Once each time: after RESET it is another life. */
+/*
+ * The event is raised once for each time that the QP enters ERR after RESET.
+ */
 START_TEST(last_wqe_after_reset)
 {
 	struct duo d;
@@ -103,7 +114,7 @@ START_TEST(last_wqe_after_reset)
 }
 END_TEST
 
-/* A QP with a receive queue of its own has no such event. */
+/* A QP with its own receive queue does not raise this event. */
 START_TEST(no_last_wqe_without_srq)
 {
 	struct opts o = default_opts();
@@ -124,7 +135,10 @@ static void do_to_rtr(struct node *b, void *arg)
 	qp_to_rtr(b->qp, &b->o, arg);
 }
 
-/* A plain WRITE establishes communication as well; said once. */
+/*
+ * An RDMA WRITE to a QP in state RTR raises IBV_EVENT_COMM_EST, too, and only
+ * once.
+ */
 START_TEST(comm_est_by_a_write)
 {
 	struct opts o = default_opts();
@@ -144,7 +158,10 @@ START_TEST(comm_est_by_a_write)
 }
 END_TEST
 
-/* Nothing is in the queue of a QP that goes to SQD: drained at once. */
+/*
+ * A UC or UD QP with an empty send queue raises IBV_EVENT_SQ_DRAINED when it
+ * enters SQD.
+ */
 START_TEST(drained_of_each_type)
 {
 	static const enum ibv_qp_type types[] = { IBV_QPT_UC, IBV_QPT_UD };
@@ -163,7 +180,10 @@ START_TEST(drained_of_each_type)
 }
 END_TEST
 
-/* The requester's CQ is full: the CQ and the QP are at their end. */
+/*
+ * Overrun of the send CQ raises IBV_EVENT_CQ_ERR and IBV_EVENT_QP_FATAL; the
+ * QP enters ERR.
+ */
 START_TEST(send_cq_overrun)
 {
 	struct ibv_async_event ev[2];
@@ -205,7 +225,10 @@ static void do_both_events(struct node *b, void *arg)
 	ck_assert_int_eq(qp_state(b->qp), IBV_QPS_ERR);
 }
 
-/* The responder's: REM_OP_ERR here, the events there. */
+/*
+ * Overrun of the receive CQ: the requester's WR fails with IBV_WC_REM_OP_ERR,
+ * and the responder gets IBV_EVENT_CQ_ERR and IBV_EVENT_QP_FATAL.
+ */
 START_TEST(receive_cq_overrun)
 {
 	struct opts o = default_opts();

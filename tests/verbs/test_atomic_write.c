@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* ATOMIC WRITE through ibv_post_send. */
+/* ATOMIC WRITE by ibv_post_send(), and the access flags for FLUSH. */
 #include <string.h>
 
 #include "access.h"
 #include "harness.h"
 
-/* Not in every verbs.h that this is built with. */
+/* Values that older verbs.h do not define. */
 #define WR_ATOMIC_WRITE 15
 #define WC_ATOMIC_WRITE 9
 #define CAP_ATOMIC_WRITE (1ull << 40)
@@ -33,7 +33,10 @@ START_TEST(capabilities)
 }
 END_TEST
 
-/* 0: all memories of the other end, 3 distances */
+/*
+ * An ATOMIC WRITE stores 8 bytes and nothing else, in each kind of memory,
+ * with b in each place.
+ */
 START_TEST(write_8)
 {
 	enum where where = _i / MEM_COUNT;
@@ -53,6 +56,10 @@ START_TEST(write_8)
 }
 END_TEST
 
+/*
+ * ATOMIC WRITEs fail that have another length than 8, a misaligned address, a
+ * range outside of the MR, or a QP without IBV_ACCESS_REMOTE_WRITE.
+ */
 START_TEST(refused)
 {
 	struct opts o = default_opts();
@@ -76,7 +83,10 @@ START_TEST(refused)
 }
 END_TEST
 
-/* A multiple of 8 to the request, and not where the bytes are. */
+/*
+ * The address in the request is a multiple of 8, but that of the memory is
+ * not: the request is refused.
+ */
 START_TEST(misaligned_region)
 {
 	struct opts o = default_opts();
@@ -100,7 +110,10 @@ START_TEST(misaligned_region)
 }
 END_TEST
 
-/* Registering for FLUSH: persistence is a property of files. */
+/*
+ * Registration for FLUSH to global visibility (1 << 8) succeeds.  Persistence
+ * (1 << 9) requires memory of a file, and fails with EINVAL for other memory.
+ */
 START_TEST(flush_access)
 {
 	struct opts o = default_opts();

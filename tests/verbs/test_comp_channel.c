@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Completion channels: who is woken, when, how often. */
+/*
+ * Completion channels: when ibv_req_notify_cq(3) leads to an event, how many
+ * events there are, and that ibv_destroy_cq() waits for their
+ * acknowledgement.
+ */
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -16,7 +20,7 @@ static void open_with_channel(struct duo *d, int where)
 	duo_open(d, where, MEM_HEAP, MEM_HEAP, &o);
 }
 
-/* b sends one message; everything of it is done when this returns. */
+/* Let b send one message.  It is complete at both ends on return. */
 struct message {
 	unsigned int flags;
 	uint32_t len;
@@ -61,6 +65,7 @@ static void expect_no_event(struct ibv_comp_channel *chan)
 	ck_assert(!fd_readable(chan->fd, QUIET_MS));
 }
 
+/* A channel that a CQ uses cannot be destroyed: EBUSY. */
 START_TEST(create_destroy)
 {
 	struct ibv_context *ctx = open_device();
@@ -79,6 +84,10 @@ START_TEST(create_destroy)
 }
 END_TEST
 
+/*
+ * An armed CQ raises one event, for the next completion.  Until it is armed
+ * again it raises no other one.
+ */
 START_TEST(armed_once)
 {
 	struct duo d;
@@ -87,18 +96,18 @@ START_TEST(armed_once)
 	open_with_channel(&d, _i);
 	for (i = 0; i < 10; i++)
 		ck_ok(post_recv(&d.a, i, 0, 64));
-	/* not armed: silence */
+	/* not armed: no event */
 	send_to_a(&d, IBV_SEND_SOLICITED, 8);
 	expect_no_event(d.a.chan);
 	expect(d.a.rcq, 0, IBV_WC_SUCCESS);
-	/* armed: one event, however many completions */
+	/* armed: one event for any number of completions */
 	ck_ok(ibv_req_notify_cq(d.a.rcq, 0));
 	expect_no_event(d.a.chan);
 	send_to_a(&d, 0, 8);
 	send_to_a(&d, 0, 8);
 	expect_event(d.a.chan, d.a.rcq, &d.a);
 	expect_no_event(d.a.chan);
-	/* armed anew: another */
+	/* armed again: another event */
 	ck_ok(ibv_req_notify_cq(d.a.rcq, 0));
 	send_to_a(&d, 0, 8);
 	expect_event(d.a.chan, d.a.rcq, &d.a);
@@ -108,7 +117,10 @@ START_TEST(armed_once)
 }
 END_TEST
 
-/* For those that were not polled the event comes at once. */
+/*
+ * Arming a CQ raises an event immediately if the CQ has completions that were
+ * neither polled nor announced by an event.
+ */
 START_TEST(older_completions_count)
 {
 	struct duo d;
@@ -120,7 +132,7 @@ START_TEST(older_completions_count)
 	expect_no_event(d.a.chan);
 	ck_ok(ibv_req_notify_cq(d.a.rcq, 0));
 	expect_event(d.a.chan, d.a.rcq, &d.a);
-	/* it was that one's */
+	/* that event has disarmed the CQ */
 	send_to_a(&d, 0, 8);
 	expect_no_event(d.a.chan);
 	expect_ok(d.a.rcq, 1, IBV_WC_RECV);
@@ -131,7 +143,10 @@ START_TEST(older_completions_count)
 }
 END_TEST
 
-/* The completion that woke the program is not announced again. */
+/*
+ * If the CQ is armed after its event was fetched and before the completion is
+ * polled, that completion is not announced again.
+ */
 START_TEST(armed_before_the_poll)
 {
 	struct duo d;
@@ -152,7 +167,10 @@ START_TEST(armed_before_the_poll)
 }
 END_TEST
 
-/* But one that came while the CQ was not armed is. */
+/*
+ * A completion that arrives while the CQ is not armed is announced when it is
+ * armed.
+ */
 START_TEST(came_while_not_armed)
 {
 	struct duo d;
@@ -177,7 +195,10 @@ START_TEST(came_while_not_armed)
 }
 END_TEST
 
-/* An event that was raised and is not fetched yet announces, too. */
+/*
+ * If the CQ is armed after its event was raised and before the event is
+ * fetched, the completion is not announced again.
+ */
 START_TEST(armed_with_an_event_under_way)
 {
 	struct duo d;
@@ -198,7 +219,10 @@ START_TEST(armed_with_an_event_under_way)
 }
 END_TEST
 
-/* A program that polls one completion for each event gets them all. */
+/*
+ * A program that polls one completion after each event gets events for all
+ * completions.
+ */
 START_TEST(one_poll_for_each_event)
 {
 	const int n = 20;
@@ -228,7 +252,10 @@ START_TEST(one_poll_for_each_event)
 }
 END_TEST
 
-/* An event whose completion was polled before stands for what is there. */
+/*
+ * If the completion that raised an event was polled before the event is
+ * fetched, the event announces the completions that are in the CQ then.
+ */
 START_TEST(spent_event)
 {
 	struct duo d;
@@ -249,7 +276,10 @@ START_TEST(spent_event)
 }
 END_TEST
 
-/* The same with solicited ones: the others do not count. */
+/*
+ * Arming for solicited completions announces solicited ones that arrived
+ * before, and no others.
+ */
 START_TEST(solicited_while_not_armed)
 {
 	struct duo d;
@@ -263,7 +293,7 @@ START_TEST(solicited_while_not_armed)
 	send_to_a(&d, 0, 8);
 	ck_ok(ibv_req_notify_cq(d.a.rcq, 1));
 	expect_event(d.a.chan, d.a.rcq, &d.a);
-	/* it was for the second one */
+	/* that event announced the second completion */
 	ck_ok(ibv_req_notify_cq(d.a.rcq, 1));
 	expect_no_event(d.a.chan);
 	for (i = 0; i < 3; i++)
@@ -276,7 +306,9 @@ START_TEST(solicited_while_not_armed)
 }
 END_TEST
 
-/* What a resize takes along is announced or not as it was before. */
+/*
+ * Completions that ibv_resize_cq() copies are announced, or not, as before.
+ */
 START_TEST(older_completions_of_a_resized_cq)
 {
 	struct duo d;
@@ -308,7 +340,10 @@ START_TEST(older_completions_of_a_resized_cq)
 }
 END_TEST
 
-/* Who asks for solicited ones has none of the others to hear of. */
+/*
+ * Arming for solicited completions raises no event for unsolicited ones that
+ * arrived before.
+ */
 START_TEST(older_completions_are_not_solicited)
 {
 	struct duo d;
@@ -322,6 +357,10 @@ START_TEST(older_completions_are_not_solicited)
 }
 END_TEST
 
+/*
+ * A CQ that is armed for solicited completions raises an event only for
+ * these.
+ */
 START_TEST(solicited_only)
 {
 	struct duo d;
@@ -337,12 +376,12 @@ START_TEST(solicited_only)
 	expect_event(d.a.chan, d.a.rcq, &d.a);
 	send_to_a(&d, IBV_SEND_SOLICITED, 8);
 	expect_no_event(d.a.chan);
-	/* a request for any completion takes in one for solicited ones ... */
+	/* arming for all completions includes solicited ones ... */
 	ck_ok(ibv_req_notify_cq(d.a.rcq, 1));
 	ck_ok(ibv_req_notify_cq(d.a.rcq, 0));
 	send_to_a(&d, 0, 8);
 	expect_event(d.a.chan, d.a.rcq, &d.a);
-	/* ... and is not narrowed by one */
+	/* ... and is not restricted by arming for solicited ones */
 	ck_ok(ibv_req_notify_cq(d.a.rcq, 0));
 	ck_ok(ibv_req_notify_cq(d.a.rcq, 1));
 	send_to_a(&d, 0, 8);
@@ -366,6 +405,10 @@ START_TEST(errors_are_solicited)
 }
 END_TEST
 
+/*
+ * A receive completion with an error is solicited, whatever the sender has
+ * set.
+ */
 START_TEST(receive_error_is_solicited)
 {
 	struct duo d;
@@ -380,12 +423,16 @@ START_TEST(receive_error_is_solicited)
 }
 END_TEST
 
+/*
+ * An RDMA WRITE raises no event at the responder.  One with immediate data
+ * does.
+ */
 START_TEST(write_with_imm)
 {
 	struct opts o = default_opts();
 	struct duo d;
 
-	/* the channel is on b's side here: look there */
+	/* the events are those of b's channel */
 	o.channel = true;
 	duo_open(&d, SAME_PROCESS, MEM_HEAP, MEM_HEAP, &o);
 	b_recv(&d, 1, 0, 0);
@@ -395,7 +442,7 @@ START_TEST(write_with_imm)
 	ck_ok(post(&d, IBV_WR_RDMA_WRITE_WITH_IMM, 2, 0, 64, 0, 0));
 	expect_event(d.b.chan, d.b.rcq, &d.b);
 	expect_ok(d.b.rcq, 1, IBV_WC_RECV_RDMA_WITH_IMM);
-	/* its solicited bit counts */
+	/* IBV_SEND_SOLICITED applies to it */
 	b_recv(&d, 2, 0, 0);
 	b_recv(&d, 3, 0, 0);
 	ck_ok(ibv_req_notify_cq(d.b.rcq, 1));
@@ -408,7 +455,7 @@ START_TEST(write_with_imm)
 }
 END_TEST
 
-/* Send completions raise events too; they are never solicited. */
+/* Send completions raise events and are never solicited. */
 START_TEST(send_completions)
 {
 	struct opts o = default_opts();
@@ -430,7 +477,7 @@ START_TEST(send_completions)
 	expect_no_event(chan);
 	expect_ok(scq, 1, IBV_WC_SEND);
 	ck_ok(ibv_req_notify_cq(scq, 0));
-	/* no completion, no event */
+	/* not signaled: no completion, no event */
 	ck_ok(post_unsignaled(&d, IBV_WR_RDMA_WRITE, 2, 0, 8, 0, 0));
 	expect_no_event(chan);
 	ck_ok(post(&d, IBV_WR_RDMA_WRITE, 3, 0, 8, 0, 0));
@@ -444,6 +491,7 @@ START_TEST(send_completions)
 }
 END_TEST
 
+/* Each CQ of a channel raises its own event, with its own cq_context. */
 START_TEST(several_cqs_on_one_channel)
 {
 	struct opts o = default_opts();
@@ -468,7 +516,7 @@ START_TEST(several_cqs_on_one_channel)
 		n[i].rcq = cq[i];
 		ck_ok(ibv_destroy_cq(old));
 		node_make_qp(&n[i]);
-		/* connected with itself */
+		/* connect the QP with itself */
 		addr = node_addr(&n[i]);
 		node_connect(&n[i], &addr);
 		ck_ok(post_recv(&n[i], i, 0, 64));
@@ -498,6 +546,10 @@ START_TEST(several_cqs_on_one_channel)
 }
 END_TEST
 
+/*
+ * ibv_get_cq_event() on a non-blocking channel without events fails with
+ * EAGAIN.
+ */
 START_TEST(non_blocking)
 {
 	struct ibv_context *ctx = open_device();
@@ -528,6 +580,10 @@ static void *destroy_cq(void *arg)
 	return NULL;
 }
 
+/*
+ * ibv_destroy_cq() blocks until all events of the CQ are acknowledged
+ * (ibv_get_cq_event(3)).
+ */
 START_TEST(destroy_waits_for_acks)
 {
 	struct destroyer killer = { 0 };
@@ -562,7 +618,10 @@ START_TEST(destroy_waits_for_acks)
 }
 END_TEST
 
-/* From the moment that ibv_get_cq_event has read, wherever it is now. */
+/*
+ * ibv_destroy_cq() waits as soon as the event was read from the descriptor,
+ * even if ibv_get_cq_event() has not returned.
+ */
 START_TEST(destroy_waits_from_the_read_on)
 {
 	struct destroyer killer = { 0 };
@@ -603,7 +662,10 @@ static void *write_all(void *arg)
 	return NULL;
 }
 
-/* A receive is flushed, and its event comes, also if a peer is in the way. */
+/*
+ * The transition to ERR flushes a receive and raises the event, although a
+ * peer is executing a long WRITE to that QP.
+ */
 START_TEST(flush_behind_a_long_write)
 {
 	struct opts o = default_opts();
@@ -614,7 +676,7 @@ START_TEST(flush_behind_a_long_write)
 	o.channel = true;
 	o.size = 128 << 20;
 	duo_open(&d, _i, MEM_HEAP, MEM_HEAP, &o);
-	/* memcpy may do the ends last */
+	/* memcpy() may copy the first and last bytes last */
 	byte = (_Atomic char *)d.a.buf + (1 << 20);
 	atomic_store_explicit(byte, 0, memory_order_relaxed);
 	memset(d.b.buf, 1, o.size);
@@ -631,7 +693,10 @@ START_TEST(flush_behind_a_long_write)
 }
 END_TEST
 
-/* As many WRITEs at once as keep b busy while a fails. */
+/*
+ * Post a list of WRITEs that is long enough to keep b busy until a's QP
+ * fails.
+ */
 static void *write_on_and_on(void *arg)
 {
 	struct duo *d = arg;
@@ -652,7 +717,10 @@ static void *write_on_and_on(void *arg)
 	return NULL;
 }
 
-/* The same if it is a timer that ends the QP, and nobody polls. */
+/*
+ * The same if the QP enters ERR because of the RNR timer, while no thread
+ * polls.
+ */
 START_TEST(flush_by_a_timer)
 {
 	struct opts o = default_opts();
@@ -677,7 +745,7 @@ START_TEST(flush_by_a_timer)
 }
 END_TEST
 
-/* An event that nobody fetched goes away with its CQ. */
+/* ibv_destroy_cq() removes events of the CQ that were not fetched. */
 START_TEST(destroy_with_unread_event)
 {
 	struct duo d;
@@ -707,6 +775,7 @@ static void *sleeper(void *arg)
 	return cq;
 }
 
+/* A completion wakes a thread that is blocked in ibv_get_cq_event(). */
 START_TEST(blocked_reader_is_woken)
 {
 	pthread_t thread;
@@ -729,7 +798,10 @@ START_TEST(blocked_reader_is_woken)
 }
 END_TEST
 
-/* A sleeper is also woken by what time brings: here RNR retries. */
+/*
+ * RNR retries run while the program sleeps: the event of the failed WR is
+ * raised although no thread polls.
+ */
 START_TEST(sleeper_with_parked_work)
 {
 	struct opts o = default_opts();
@@ -748,7 +820,7 @@ START_TEST(sleeper_with_parked_work)
 	duo_renew(&d);
 	ck_ok(ibv_req_notify_cq(scq, 0));
 	ck_ok(post(&d, IBV_WR_SEND, 1, 0, 8, 0, 0));
-	/* nobody polls: only the event says that the WR failed */
+	/* no thread polls: only the event reports the error */
 	expect_event(chan, scq, &o);
 	expect(scq, 1, IBV_WC_RNR_RETRY_EXC_ERR);
 	ck_ok(ibv_destroy_qp(d.a.qp));
@@ -760,7 +832,10 @@ START_TEST(sleeper_with_parked_work)
 }
 END_TEST
 
-/* Nobody reads: neither side blocks, and the events are not lost. */
+/*
+ * Events that are not read block neither the sender nor the receiver, and are
+ * not lost.
+ */
 START_TEST(unread_events_block_nobody)
 {
 	struct duo d;

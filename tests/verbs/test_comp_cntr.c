@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Completion counters, which libibverbs has from release 65; installed headers
- * may be older, so what is used of them is declared here and looked up.
+ * Completion counters (libibverbs release 65 and later).  Installed headers
+ * may be older, so the declarations are repeated here, and the functions are
+ * looked up by dlsym().
  */
 #include <dlfcn.h>
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "shared/layout.h" /* the device's limit */
+#include "shared/layout.h" /* URXE_MAX_COMP_CNTR */
 #include "types.h"
 
 struct cntr {
@@ -107,7 +108,10 @@ static uint64_t err_of(struct cntr *c)
 	return v;
 }
 
-/* Nobody polls: what there is to do is done by who reads. */
+/*
+ * Wait until value(@c) is @want.  No thread polls a CQ: reading a counter
+ * makes the progress that is needed.
+ */
 static void wait_for(uint64_t (*value)(struct cntr *), struct cntr *c,
 		     uint64_t want)
 {
@@ -121,6 +125,10 @@ static void wait_for(uint64_t (*value)(struct cntr *), struct cntr *c,
 
 /* ---------------------------------------------------------- the object */
 
+/*
+ * ibv_query_comp_cntr_caps() returns the limits of the device and all
+ * operations.
+ */
 START_TEST(caps)
 {
 	struct ibv_context *ctx = open_device();
@@ -134,6 +142,7 @@ START_TEST(caps)
 }
 END_TEST
 
+/* Both values of a counter can be set, incremented and read. */
 START_TEST(values)
 {
 	struct ibv_context *ctx = open_device();
@@ -148,12 +157,12 @@ START_TEST(values)
 	ck_ok(inc_err(c, 3));
 	ck_assert_uint_eq(done_of(c), 7);
 	ck_assert_uint_eq(err_of(c), 1003);
-	/* what would exceed max_value wraps */
+	/* values wrap around at max_value */
 	ck_ok(set(c, UINT64_MAX));
 	ck_ok(inc(c, 1));
 	ck_assert_uint_eq(done_of(c), 0);
 	ck_ok(destroy(c));
-	/* a new one begins anew */
+	/* a new counter starts at 0 */
 	c = make(ctx, _i);
 	ck_assert_uint_eq(done_of(c), 0);
 	ck_assert_uint_eq(err_of(c), 0);
@@ -164,14 +173,16 @@ END_TEST
 
 static unsigned int yields;
 
-/* In place of libc's, for the provider, too. */
+/*
+ * Interposes libc's sched_yield(), for the provider, too, to count the calls.
+ */
 int sched_yield(void)
 {
 	yields++;
 	return 0;
 }
 
-/* Who waits, and looks whether something failed, lets others run. */
+/* Reading a counter and its error count in a loop yields the CPU. */
 START_TEST(gives_way)
 {
 	double end = now_ms() + WAIT_MS;
@@ -189,6 +200,7 @@ START_TEST(gives_way)
 }
 END_TEST
 
+/* Unknown comp_mask bits, flags and types fail with EINVAL. */
 START_TEST(wrong_attributes)
 {
 	static const struct cntr_attr bad[] = {
@@ -206,6 +218,7 @@ START_TEST(wrong_attributes)
 }
 END_TEST
 
+/* max_counters counters can be created.  One more fails with ENOMEM. */
 START_TEST(as_many_as_said)
 {
 	static struct cntr *c[URXE_MAX_COMP_CNTR];
@@ -226,6 +239,10 @@ END_TEST
 
 /* ---------------------------------------------------------- attaching */
 
+/*
+ * A counter is not attached without an operation, with an unknown mask or
+ * operation, to a QP of another context, or to a connected QP.
+ */
 START_TEST(attach_errors)
 {
 	struct attach_attr masked = { .comp_mask = 1, .op_mask = 1 };
@@ -243,18 +260,22 @@ START_TEST(attach_errors)
 	ck_assert_int_eq(attach_ops(d.a.qp, foreign, BIT(SEND)), EINVAL);
 	ck_assert_int_eq(attach_ops(d.a.qp, c, BIT(OPS)), ENOTSUP);
 	ck_assert_int_eq(attach_ops(d.a.qp, c, BIT(OPS) | BIT(SEND)), ENOTSUP);
-	/* none of these left anything behind */
+	/* none of these attached the counter */
 	ck_ok(destroy(c));
 	ck_ok(destroy(foreign));
 	ck_ok(ibv_close_device(other));
 	c = make(d.a.ctx, WRS);
-	duo_connect(&d); /* from here on it is too late */
+	duo_connect(&d); /* the QPs are in RTS: too late */
 	ck_assert_int_eq(attach_ops(d.a.qp, c, BIT(SEND)), EINVAL);
 	ck_ok(destroy(c));
 	duo_close(&d);
 }
 END_TEST
 
+/*
+ * A QP has one counter for each operation: another one fails with EBUSY.  A
+ * counter is busy until the QP is destroyed.
+ */
 START_TEST(one_for_each_operation)
 {
 	struct opts o = default_opts();
@@ -273,7 +294,7 @@ START_TEST(one_for_each_operation)
 	ck_ok(attach_ops(n.qp, first, BIT(REMOTE_READ)));
 	ck_assert_int_eq(destroy(first), EBUSY);
 	ck_assert_int_eq(destroy(second), EBUSY);
-	/* a reset detaches nothing */
+	/* RESET does not detach counters */
 	ck_ok(qp_to(n.qp, IBV_QPS_RESET));
 	ck_assert_int_eq(destroy(first), EBUSY);
 	ck_assert_int_eq(attach_ops(n.qp, first, BIT(RECV)), EBUSY);
@@ -287,7 +308,10 @@ END_TEST
 
 /* ---------------------------------------------------------- counting */
 
-/* One for each operation at each end; a's and b's may be in one process. */
+/*
+ * The counters of a and b, one for each operation.  Two arrays, as a and b
+ * may be in the same process.
+ */
 static struct cntr *at_a[OPS], *at_b[OPS];
 
 static void attach_all(struct ibv_qp *qp, struct ibv_context *ctx,
@@ -388,7 +412,10 @@ static void expect_counts(struct duo *d, const struct values *a,
 	same("b", &is, b);
 }
 
-/* 24 and then 100 bytes of each, without a completion but for the last. */
+/*
+ * Post WRs of 24 and of 100 bytes for each operation.  Only the last two WRs
+ * are signaled.
+ */
 static void traffic(struct duo *d)
 {
 	static const enum ibv_wr_opcode ops[] = {
@@ -403,13 +430,17 @@ static void traffic(struct duo *d)
 		ck_ok(post_unsignaled(d, ops[i], i, 0, 24, 0, 0));
 		ck_ok(post_unsignaled(d, ops[i], i, 0, 100, 0, 0));
 	}
-	/* these are of no kind that is counted, but for an empty WRITE */
+	/* the atomic is not counted; the empty WRITE is */
 	ck_ok(post_atomic(d, IBV_WR_ATOMIC_FETCH_AND_ADD, 8, 0, 0, 1, 0));
 	expect(d->a.scq, 8, IBV_WC_SUCCESS);
 	ck_ok(post(d, IBV_WR_RDMA_WRITE, 9, 0, 0, 0, 0));
 	expect_ok(d->a.scq, 9, IBV_WC_RDMA_WRITE);
 }
 
+/*
+ * Each counter of type WRS counts the operations it is attached to, at both
+ * ends.
+ */
 START_TEST(each_operation)
 {
 	const struct values a = { .done = { [SEND] = 4, [WRITE] = 5, [READ] = 2 } };
@@ -425,6 +456,10 @@ START_TEST(each_operation)
 }
 END_TEST
 
+/*
+ * Each counter of type BYTES counts the bytes of the operations it is
+ * attached to, at both ends.
+ */
 START_TEST(bytes)
 {
 	const struct values a = { .done = { [SEND] = 248, [WRITE] = 248,
@@ -441,7 +476,10 @@ START_TEST(bytes)
 }
 END_TEST
 
-/* WRITEs that are carried out together, one of which is refused. */
+/*
+ * WRITEs of one list, which are executed together, count one by one, although
+ * one of them is refused.
+ */
 START_TEST(list_of_writes)
 {
 	const struct values a = { .done = { [WRITE] = 3 },
@@ -476,7 +514,10 @@ static void do_wait_err(struct node *b, void *want)
 	wait_for(err_of, at_b[RECV], *(uint64_t *)want);
 }
 
-/* What fails, and what is flushed behind it, at both ends; b never polls. */
+/*
+ * Failed and flushed WRs count as errors at both ends, although b does not
+ * poll.
+ */
 START_TEST(errors)
 {
 	const struct values a = { .err = { [READ] = 1, [SEND] = 1 } };
@@ -498,7 +539,7 @@ START_TEST(errors)
 }
 END_TEST
 
-/* A receive that is too short fails at both ends. */
+/* A SEND that is longer than the receive counts as an error at both ends. */
 START_TEST(too_long)
 {
 	const struct values a = { .err = { [SEND] = 1 } };
@@ -515,7 +556,10 @@ START_TEST(too_long)
 }
 END_TEST
 
-/* A WR that nobody answers is tried again, also if nobody polls. */
+/*
+ * A WR without a response is retransmitted and fails, although no thread
+ * polls.
+ */
 START_TEST(gives_up)
 {
 	const struct values a = { .err = { [WRITE] = 2 } };
@@ -555,7 +599,9 @@ static void do_look(struct node *b, void *arg)
 	ck_assert(node_has(b, 0, l->len, l->seed));
 }
 
-/* Who counts its receives finds their bytes without polling. */
+/*
+ * If a receive was counted, its data is in memory, without a poll of the CQ.
+ */
 START_TEST(bytes_are_there)
 {
 	static const uint32_t lens[] = { 1, 24, 80, 81, 5000 };
@@ -578,7 +624,9 @@ START_TEST(bytes_are_there)
 }
 END_TEST
 
-/* One counter for both ends of a connection, and for all that they do. */
+/*
+ * One counter can be attached to all operations of both ends of a connection.
+ */
 START_TEST(sum_of_all)
 {
 	struct opts o = default_opts();
@@ -602,7 +650,7 @@ START_TEST(sum_of_all)
 }
 END_TEST
 
-/* After a reset it goes on where it was. */
+/* RESET keeps the value and the attachment of a counter. */
 START_TEST(over_a_reset)
 {
 	struct opts o = default_opts();
@@ -650,7 +698,7 @@ static void open_type(struct duo *d, int where, enum ibv_qp_type type)
 	type_connect(d->a.qp, &o, &d->at_b);
 }
 
-/* A datagram that nobody hears was sent all the same. */
+/* A datagram that is dropped, as no receive is posted, counts as sent. */
 START_TEST(datagrams)
 {
 	const struct values a = { .done = { [SEND] = 2 } };
@@ -671,7 +719,10 @@ START_TEST(datagrams)
 }
 END_TEST
 
-/* UC: what is refused is dropped, and counts at the one end only. */
+/*
+ * UC: a WRITE that the responder refuses is dropped.  It counts at the
+ * requester as done, and not at the responder.
+ */
 START_TEST(unreliable)
 {
 	const struct values a = { .done = { [WRITE] = 3 } };
@@ -696,7 +747,7 @@ START_TEST(unreliable)
 }
 END_TEST
 
-/* Receives of an SRQ count at the QP that they are for. */
+/* A receive of an SRQ counts for the QP that has received the message. */
 START_TEST(shared_receives)
 {
 	struct opts o = default_opts();

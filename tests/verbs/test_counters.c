@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* The port's counters in sysfs: what was sent, and what went wrong. */
+/* The port's counters and hw_counters in sysfs: traffic and errors. */
 #include <stdio.h>
 #include <string.h>
 
@@ -21,7 +21,10 @@ static uint64_t counter(const char *name)
 	return v;
 }
 
-/* sysfs may lag behind by the file's lifespan. */
+/*
+ * Wait until the counter has grown by @by since it was @from. sysfs may be
+ * late by hw_counters/lifespan.
+ */
 static void grows_by(const char *name, uint64_t from, uint64_t by)
 {
 	double end = now_ms() + WAIT_MS;
@@ -38,6 +41,10 @@ static const char *const name[] = {
 	"counters/port_xmit_packets", "counters/port_rcv_packets"
 };
 
+/*
+ * The data counters count units of 4 bytes.  The packet counters count the
+ * packets of each message at the path MTU, at least one.
+ */
 START_TEST(traffic)
 {
 	struct opts o = default_opts(); /* MTU 1024 */
@@ -56,13 +63,13 @@ START_TEST(traffic)
 		expect_ok(d.a.scq, 2, IBV_WC_RDMA_WRITE);
 		expect_ok(d.a.scq, 3, IBV_WC_RDMA_WRITE);
 	}
-	/* asking for the QP's state brings its counts forward */
+	/* ibv_query_qp() flushes the QP's counts to the port */
 	ck_assert_int_eq(qp_state(d.a.qp), IBV_QPS_RTS);
 	for (i = 0; i < 2; i++)
 		grows_by(name[i], before[i], (10 * 4096 + 20) / 4);
 	for (; i < 4; i++)
 		grows_by(name[i], before[i], 10 * (4 + 1 + 1));
-	/* and so does much traffic, and the end of the QP */
+	/* so do 256 packets, and the destruction of the QP */
 	for (i = 0; i < 300; i++) {
 		ck_ok(post(&d, IBV_WR_RDMA_WRITE, 1, 0, 4, 0, 0));
 		expect_ok(d.a.scq, 1, IBV_WC_RDMA_WRITE);
@@ -76,6 +83,7 @@ START_TEST(traffic)
 }
 END_TEST
 
+/* Each RNR NAK counts in rcvd_rnr_err. */
 START_TEST(not_ready)
 {
 	uint64_t before = counter("hw_counters/rcvd_rnr_err");
@@ -91,6 +99,7 @@ START_TEST(not_ready)
 }
 END_TEST
 
+/* Each timeout counts in local_ack_timeout_err. */
 START_TEST(nobody_there)
 {
 	uint64_t before = counter("hw_counters/local_ack_timeout_err");
@@ -108,6 +117,7 @@ START_TEST(nobody_there)
 }
 END_TEST
 
+/* A remote access error counts in remote_err. */
 START_TEST(refused)
 {
 	uint64_t before = counter("hw_counters/remote_err");

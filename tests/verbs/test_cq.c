@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Completion queues. */
+/* Completion queues: ibv_create_cq(3), ibv_poll_cq(3), limits, overruns. */
 #include <string.h>
 
 #include "harness.h"
 #include "shared/layout.h"
 
+/* Invalid sizes and completion vectors fail with EINVAL. */
 START_TEST(create_errors)
 {
 	struct ibv_context *ctx = open_device();
@@ -21,7 +22,7 @@ START_TEST(create_errors)
 }
 END_TEST
 
-/* Its events would go nowhere, or to whom they do not concern. */
+/* ibv_create_cq() refuses a completion channel of another context. */
 START_TEST(channel_of_another_context)
 {
 	struct ibv_context *ctx = open_device(), *other = open_device();
@@ -35,6 +36,7 @@ START_TEST(channel_of_another_context)
 }
 END_TEST
 
+/* A CQ has at least the requested number of entries. */
 START_TEST(sizes)
 {
 	struct ibv_context *ctx = open_device();
@@ -59,6 +61,10 @@ START_TEST(sizes)
 }
 END_TEST
 
+/*
+ * A context has at most max_cq CQs; one more fails with ENOMEM.  CQs of other
+ * contexts do not count.
+ */
 START_TEST(all_of_them)
 {
 	static struct ibv_cq *cq[URXE_MAX_CQ];
@@ -85,6 +91,7 @@ START_TEST(all_of_them)
 }
 END_TEST
 
+/* A CQ that a QP uses cannot be destroyed: EBUSY. */
 START_TEST(busy_with_a_qp)
 {
 	struct opts o = default_opts();
@@ -97,7 +104,9 @@ START_TEST(busy_with_a_qp)
 }
 END_TEST
 
-/* A QP may use one CQ for both directions. */
+/*
+ * A QP may use one CQ for sends and receives, and several QPs may share it.
+ */
 START_TEST(one_cq_for_all)
 {
 	struct opts o = default_opts();
@@ -108,7 +117,7 @@ START_TEST(one_cq_for_all)
 
 	may_leak();
 	duo_open_unconnected(&d, SAME_CONTEXT, MEM_HEAP, MEM_HEAP, &o);
-	/* all four queues of the duo end in a's send CQ */
+	/* all four queues use a's send CQ */
 	ck_ok(ibv_destroy_qp(d.a.qp));
 	ck_ok(ibv_destroy_qp(d.b.qp));
 	rcq = d.b.rcq;
@@ -141,6 +150,10 @@ START_TEST(one_cq_for_all)
 }
 END_TEST
 
+/*
+ * ibv_poll_cq() returns up to num_entries completions, in the order of the
+ * WRs.
+ */
 START_TEST(several_at_once)
 {
 	struct opts o = default_opts();
@@ -168,7 +181,7 @@ START_TEST(several_at_once)
 }
 END_TEST
 
-/* Round and round the ring, with a CQ that is just large enough. */
+/* The ring of a CQ wraps around many times, and is filled to its size. */
 START_TEST(laps)
 {
 	struct opts o = default_opts();
@@ -190,6 +203,7 @@ START_TEST(laps)
 }
 END_TEST
 
+/* An overrun raises IBV_EVENT_CQ_ERR. */
 START_TEST(overrun)
 {
 	struct opts o = default_opts();
@@ -208,7 +222,7 @@ START_TEST(overrun)
 	ev = wait_async(d.a.ctx, true);
 	ck_assert_int_eq(ev.event_type, IBV_EVENT_CQ_ERR);
 	ck_assert_ptr_eq(ev.element.cq, d.a.scq);
-	/* what was there before may be had, never more, and no crash */
+	/* earlier completions may be returned, at most cqe */
 	for (n = i = 0; i < 1000; i++) {
 		int ret = ibv_poll_cq(d.a.scq, 1, &wc);
 
@@ -217,7 +231,7 @@ START_TEST(overrun)
 		n += ret;
 	}
 	ck_assert_int_le(n, cqe);
-	/* the other queues are not touched by it */
+	/* other CQs are not affected */
 	ck_assert_int_eq(ibv_poll_cq(d.a.rcq, 1, &wc), 0);
 	ck_ok(ibv_destroy_qp(d.a.qp));
 	d.a.qp = NULL;
@@ -238,7 +252,7 @@ static void do_send_many(struct node *b, void *arg)
 		ck_ok(post_wr(b->qp, &wr));
 }
 
-/* A peer in another process can overrun our receive CQ as well. */
+/* A peer, also in another process, can overrun the receive CQ with SENDs. */
 START_TEST(overrun_by_the_peer)
 {
 	struct opts o = default_opts();
@@ -258,6 +272,7 @@ START_TEST(overrun_by_the_peer)
 }
 END_TEST
 
+/* ibv_destroy_qp() removes the QP's completions from its CQs. */
 START_TEST(destroyed_qps_leave_no_completions)
 {
 	struct opts o = default_opts();
@@ -275,7 +290,7 @@ START_TEST(destroyed_qps_leave_no_completions)
 	d.a.qp = NULL;
 	expect_none(d.a.scq, QUIET_MS);
 	expect_none(d.a.rcq, QUIET_MS);
-	/* the CQs are as good as new */
+	/* the CQs are still usable */
 	duo_renew(&d);
 	ck_ok(post(&d, IBV_WR_RDMA_WRITE, 50, 0, 8, 0, 0));
 	expect_ok(d.a.scq, 50, IBV_WC_RDMA_WRITE);

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Extended CQs: ibv_start_poll and its family, flags, moderation. */
+/*
+ * Extended CQs: ibv_create_cq_ex(3), ibv_start_poll() and its family,
+ * creation flags, ibv_modify_cq(3) for moderation.
+ */
 #include <endian.h>
 #include <pthread.h>
 #include <string.h>
@@ -24,6 +27,10 @@ static void refused(struct ibv_context *ctx, struct ibv_cq_init_attr_ex a,
 	ck_errno(ibv_create_cq_ex(ctx, &a), err);
 }
 
+/*
+ * Unsupported wc_flags and flags fail with EOPNOTSUPP; invalid sizes, masks,
+ * completion vectors and parent domains with EINVAL.
+ */
 START_TEST(create_errors)
 {
 	const uint64_t none[] = { IBV_WC_EX_WITH_CVLAN,
@@ -67,6 +74,10 @@ START_TEST(create_errors)
 }
 END_TEST
 
+/*
+ * Only the accessors that wc_flags requests are set.  flags is ignored if
+ * comp_mask does not have its bit.
+ */
 START_TEST(only_what_was_asked_for)
 {
 	struct ibv_context *ctx = open_device();
@@ -75,7 +86,7 @@ START_TEST(only_what_was_asked_for)
 	int mark;
 
 	a.cq_context = &mark;
-	a.flags = 1u << 10; /* and no mask that says so */
+	a.flags = 1u << 10; /* ignored: comp_mask is 0 */
 	cq = ibv_create_cq_ex(ctx, &a);
 	ck_nonnull(cq);
 	ck_assert_ptr_eq(ibv_cq_ex_to_cq(cq)->context, ctx);
@@ -94,7 +105,7 @@ START_TEST(only_what_was_asked_for)
 }
 END_TEST
 
-/* Both CQs of a node become one extended one. */
+/* Replace the node's CQs, the send CQ by an extended one, and its QP. */
 static struct ibv_cq_ex *use_ex(struct node *n, struct ibv_cq_init_attr_ex *a)
 {
 	struct ibv_cq_ex *cq;
@@ -111,7 +122,7 @@ static struct ibv_cq_ex *use_ex(struct node *n, struct ibv_cq_init_attr_ex *a)
 	return cq;
 }
 
-/* b's receive CQ is the extended one: swap the roles. */
+/* The same, but the receive CQ is the extended one. */
 static struct ibv_cq_ex *use_ex_for_receives(struct node *n,
 					     struct ibv_cq_init_attr_ex *a)
 {
@@ -125,7 +136,7 @@ static struct ibv_cq_ex *use_ex_for_receives(struct node *n,
 	return cq;
 }
 
-/* A duo whose a receives (or, without, sends) into an extended CQ. */
+/* Open a duo in which a's receive CQ (@receives) or send CQ is extended. */
 static struct ibv_cq_ex *ex_open(struct duo *d, enum where where, bool receives,
 				 struct ibv_cq_init_attr_ex *a)
 {
@@ -181,6 +192,10 @@ static uint64_t raw_clock(struct ibv_context *ctx)
 	return (uint64_t)v.raw_clock.tv_sec * 1000000000 + v.raw_clock.tv_nsec;
 }
 
+/*
+ * All accessors return the values of a receive completion.  Timestamps are in
+ * ns of the raw clock and of CLOCK_REALTIME.
+ */
 START_TEST(every_field)
 {
 	struct ibv_cq_init_attr_ex a = attr_for(IBV_WC_STANDARD_FLAGS |
@@ -222,6 +237,10 @@ START_TEST(every_field)
 }
 END_TEST
 
+/*
+ * ibv_query_rt_values_ex() returns the raw clock, which counts at
+ * hca_core_clock.
+ */
 START_TEST(clock_values)
 {
 	struct ibv_context *ctx = open_device();
@@ -240,13 +259,17 @@ START_TEST(clock_values)
 	one = raw_clock(ctx);
 	sleep_ms(20);
 	two = raw_clock(ctx);
-	/* ns, and no more than have passed by the clock of the host */
+	/* ns, and not more than have passed on the host's clock */
 	ck_assert_uint_ge(two - one, 19000000);
 	ck_assert_double_le((double)(two - one), (now_ms() - begin + 1) * 1e6);
 	ck_ok(ibv_close_device(ctx));
 }
 END_TEST
 
+/*
+ * Each completion is returned once and in order, by ibv_start_poll(),
+ * ibv_next_poll() and ibv_poll_cq() in any combination.
+ */
 START_TEST(iterator)
 {
 	struct ibv_cq_init_attr_ex a = attr_for(IBV_WC_EX_WITH_QP_NUM);
@@ -262,7 +285,7 @@ START_TEST(iterator)
 	for (round = 0; round < 30; round++) {
 		for (i = 0; i < 9; i++)
 			ck_ok(post(&d, IBV_WR_RDMA_WRITE, i, 0, 8, 0, 0));
-		/* one, and the others stay */
+		/* one; the others stay in the CQ */
 		start(cq);
 		ck_assert_uint_eq(cq->wr_id, 0);
 		ibv_end_poll(cq);
@@ -278,7 +301,7 @@ START_TEST(iterator)
 				ck_ok(ibv_next_poll(cq));
 		}
 		ibv_end_poll(cq);
-		/* the other way of polling */
+		/* ibv_poll_cq() on the same CQ */
 		ck_assert_int_eq(ibv_poll_cq(d.a.scq, 1, &wc), 1);
 		ck_assert_uint_eq(wc.wr_id, 4);
 		/* the rest */
@@ -296,6 +319,10 @@ START_TEST(iterator)
 }
 END_TEST
 
+/*
+ * The status of failed and flushed WRs, and the vendor error of the failed
+ * one.
+ */
 START_TEST(failed_work)
 {
 	struct ibv_cq_init_attr_ex a = attr_for(0);
@@ -318,7 +345,11 @@ START_TEST(failed_work)
 }
 END_TEST
 
-/* What a program may do in the middle of a batch. */
+/*
+ * Verbs that may be called between ibv_start_poll() and ibv_end_poll().
+ * ibv_resize_cq() fails with EBUSY. ibv_destroy_qp() removes the QP's
+ * completions from the batch.
+ */
 START_TEST(inside_a_batch)
 {
 	struct ibv_cq_init_attr_ex a = attr_for(0);
@@ -348,6 +379,7 @@ START_TEST(inside_a_batch)
 }
 END_TEST
 
+/* A CQ with IBV_CREATE_CQ_ATTR_SINGLE_THREADED works as others. */
 START_TEST(one_thread)
 {
 	struct ibv_cq_init_attr_ex a = attr_for(0);
@@ -389,8 +421,10 @@ static void *dereg_for_ever(void *arg)
 }
 
 /*
- * Other threads wait for pollers now and then, whatever was promised, but
- * not for the end of a batch, in which a poller may wait for them.
+ * ibv_dereg_mr() in another thread may have to wait for a thread that polls,
+ * even for a single-threaded CQ.  It does not wait for the end of a batch,
+ * because the poller may call ibv_dereg_mr() within the batch, which may wait
+ * for the other thread.
  */
 START_TEST(batches_and_outsiders)
 {
@@ -432,6 +466,10 @@ START_TEST(batches_and_outsiders)
 }
 END_TEST
 
+/*
+ * With IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN, completions that do not fit into
+ * the CQ are lost, without an event or error.
+ */
 START_TEST(overrun_ignored)
 {
 	struct ibv_cq_init_attr_ex a = attr_for(0);
@@ -449,7 +487,7 @@ START_TEST(overrun_ignored)
 	ck_assert_int_eq(ibv_poll_cq(d.a.scq, 16, wc), 8);
 	for (i = 0; i < 8; i++)
 		ck_assert_uint_eq(wc[i].wr_id, i);
-	/* the CQ is alive, and the lost ones hold no slots for ever */
+	/* the CQ works, and lost completions free their WQE slots */
 	for (i = 0; i < 100; i++) {
 		ck_ok(post(&d, IBV_WR_RDMA_WRITE, 100 + i, 0, 8, 0, 0));
 		expect_ok(d.a.scq, 100 + i, IBV_WC_RDMA_WRITE);
@@ -459,7 +497,10 @@ START_TEST(overrun_ignored)
 }
 END_TEST
 
-/* What a batch has read makes room for more, in a CQ that was full. */
+/*
+ * Completions that were read in a batch free their entries before
+ * ibv_end_poll(): a full CQ takes new completions.
+ */
 START_TEST(full_in_a_batch)
 {
 	struct ibv_cq_init_attr_ex a = attr_for(0);
@@ -524,6 +565,7 @@ static void poll_n(struct duo *d, int n)
 		expect_ok(d->a.rcq, 7, IBV_WC_RECV);
 }
 
+/* An extended CQ raises events. */
 START_TEST(event)
 {
 	struct ibv_cq_init_attr_ex a = attr_for(0);
@@ -559,7 +601,10 @@ static int moderate(struct ibv_cq *cq, uint16_t count, uint16_t us)
 	return ibv_modify_cq(cq, &a);
 }
 
-/* The event of what is posted in a batch comes if it was not polled in it. */
+/*
+ * The completion of a WR that is posted within a batch raises an event if it
+ * is not polled in that batch.
+ */
 START_TEST(posted_in_a_batch)
 {
 	struct ibv_cq_init_attr_ex a = attr_for(0);
@@ -598,6 +643,10 @@ START_TEST(posted_in_a_batch)
 	duo_close(&d);
 }
 END_TEST
+/*
+ * Moderation holds events back until a number of completions (count) or a
+ * time in us (period) is reached.
+ */
 START_TEST(moderation)
 {
 	struct ibv_modify_cq_attr bad = { .attr_mask = 2 };
@@ -613,7 +662,7 @@ START_TEST(moderation)
 	ck_assert_uint_eq(dev.cq_mod_caps.max_cq_period, UINT16_MAX);
 	ck_assert_int_eq(ibv_modify_cq(d.a.rcq, &bad), EINVAL);
 	receive_n(&d, 30);
-	/* the fourth one, however long it takes */
+	/* count only: the fourth completion, however late */
 	ck_ok(moderate(d.a.rcq, 4, 0));
 	ck_ok(ibv_req_notify_cq(d.a.rcq, 0));
 	b_send_n(&d, 3);
@@ -621,7 +670,7 @@ START_TEST(moderation)
 	b_send_n(&d, 1);
 	wait_event(d.a.chan, d.a.rcq);
 	poll_n(&d, 4);
-	/* or a time after the first one */
+	/* or the period after the first completion */
 	ck_ok(moderate(d.a.rcq, 100, 60000));
 	ck_ok(ibv_req_notify_cq(d.a.rcq, 0));
 	then = now_ms();
@@ -629,7 +678,7 @@ START_TEST(moderation)
 	wait_event(d.a.chan, d.a.rcq);
 	ck_assert(now_ms() - then > 50);
 	poll_n(&d, 1);
-	/* the time alone */
+	/* period only */
 	ck_ok(moderate(d.a.rcq, 0, 20000));
 	ck_ok(ibv_req_notify_cq(d.a.rcq, 0));
 	then = now_ms();
@@ -637,7 +686,7 @@ START_TEST(moderation)
 	wait_event(d.a.chan, d.a.rcq);
 	ck_assert(now_ms() - then > 15);
 	poll_n(&d, 5);
-	/* what waits when it is turned off comes at once */
+	/* turning it off raises a held back event immediately */
 	ck_ok(moderate(d.a.rcq, 100, 0));
 	ck_ok(ibv_req_notify_cq(d.a.rcq, 0));
 	b_send_n(&d, 1);
@@ -649,7 +698,7 @@ START_TEST(moderation)
 	b_send_n(&d, 1);
 	wait_event(d.a.chan, d.a.rcq);
 	poll_n(&d, 1);
-	/* what came while it was not armed is one more */
+	/* completions before arming count */
 	ck_ok(moderate(d.a.rcq, 2, 0));
 	b_send_n(&d, 1);
 	ck_ok(ibv_req_notify_cq(d.a.rcq, 0));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * What somebody wrote into the fabric who should not have; tests/fuzz does it
- * at random.
+ * Damage to files and FIFOs of the fabric that another program may cause.
+ * tests/fuzz causes it at random.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -13,7 +13,7 @@
 #include "harness.h"
 #include "shared/layout.h"
 
-/* Another writer of the FIFO behind fd. */
+/* Write to the FIFO behind @fd as another program would. */
 static void write_into(int fd, const void *data, size_t len)
 {
 	char path[40];
@@ -31,7 +31,7 @@ static void do_not_block(int fd)
 	ck_ok(fcntl(fd, F_SETFL, O_NONBLOCK));
 }
 
-/* An event that names nothing of this process is not one. */
+/* Completion events that name no CQ of this process are ignored. */
 START_TEST(garbage_in_a_channel)
 {
 	static const uint64_t garbage[] = { 0, 1, 64, 0x4141414141414141,
@@ -47,7 +47,7 @@ START_TEST(garbage_in_a_channel)
 	write_into(d.a.chan->fd, garbage, sizeof(garbage));
 	ck_assert_int_eq(ibv_get_cq_event(d.a.chan, &cq, &context), -1);
 	ck_assert_int_eq(errno, EAGAIN);
-	/* and it does not stand before those that are */
+	/* garbage does not hide valid events */
 	write_into(d.a.chan->fd, garbage, sizeof(garbage));
 	ck_ok(post_recv(&d.b, 1, 0, 64));
 	ck_ok(ibv_req_notify_cq(d.b.rcq, 0));
@@ -61,6 +61,7 @@ START_TEST(garbage_in_a_channel)
 }
 END_TEST
 
+/* Asynchronous events that name no object of this process are ignored. */
 START_TEST(garbage_among_async_events)
 {
 	struct {
@@ -76,7 +77,7 @@ START_TEST(garbage_among_async_events)
 	for (e.type = 0; e.type < 40; e.type++)
 		write_into(d.a.ctx->async_fd, &e, sizeof(e));
 	while (!ibv_get_async_event(d.a.ctx, &ev)) {
-		/* those of the port name no object */
+		/* these types name no object */
 		ck_assert(ev.event_type == IBV_EVENT_DEVICE_FATAL ||
 			  (ev.event_type >= IBV_EVENT_PORT_ACTIVE &&
 			   ev.event_type <= IBV_EVENT_SM_CHANGE) ||
@@ -91,7 +92,9 @@ END_TEST
 
 /* ------------------------------------------------------------ files */
 
-/* Of the fabric, through the directory that it is in now. */
+/*
+ * Return the path of a file of the fabric, in the fabric's current directory.
+ */
 static const char *fabric_file(const char *name)
 {
 	static char path[400];
@@ -101,7 +104,10 @@ static const char *fabric_file(const char *name)
 	return path;
 }
 
-/* A program that knows nothing of what was. */
+/*
+ * A process that opens the device for the first time, after it has read a
+ * byte from the pipe *@arg, unless @arg is NULL.
+ */
 static int newcomer(void *arg)
 {
 	struct opts o = default_opts();
@@ -118,7 +124,10 @@ static int newcomer(void *arg)
 	return 0;
 }
 
-/* The living do not notice, and those who come are not among them. */
+/*
+ * If files of the fabric are removed or renamed, processes that have them
+ * mapped are not affected, and later processes create new ones.
+ */
 START_TEST(removed_under_the_living)
 {
 	static const char *const files[] = { "device", "dm", "ctx" };
@@ -127,7 +136,7 @@ START_TEST(removed_under_the_living)
 	struct duo d;
 	pid_t pid;
 
-	unlink(fabric_file("device")); /* the first contexts of a new one */
+	unlink(fabric_file("device")); /* start with a new device */
 	ck_ok(pipe(go));
 	pid = spawn(newcomer, &go[0]);
 	duo_open(&d, TWO_PROCESSES, MEM_DM, MEM_DM, &o);
@@ -147,7 +156,10 @@ START_TEST(removed_under_the_living)
 }
 END_TEST
 
-/* Who still has them mapped would get SIGBUS. */
+/*
+ * After a file of the fabric was truncated, later processes work.  No process
+ * has it mapped here: it would get SIGBUS.
+ */
 START_TEST(cut_short)
 {
 	static const char *const files[] = { "device", "dm" };
@@ -161,7 +173,7 @@ END_TEST
 
 /* ------------------------------------------------------------ CQs */
 
-/* What peers see of the CQs of n's context. */
+/* Map the shared part of the CQs of n's context. */
 static struct urxe_cq_sh *shared_cqs(const struct node *n)
 {
 	struct urxe_arena *a;
@@ -172,7 +184,10 @@ static struct urxe_cq_sh *shared_cqs(const struct node *n)
 	return a->cq;
 }
 
-/* Polling ends with an error, and not never. */
+/*
+ * Poll until IBV_EVENT_CQ_ERR: polling has to detect the damage, and each
+ * call has to return.
+ */
 static void poll_until_error(struct node *n)
 {
 	struct ibv_async_event ev;
@@ -192,7 +207,10 @@ static void write_some(struct duo *d, int n)
 		ck_ok(post(d, IBV_WR_RDMA_WRITE, 1, 0, 8, 0, 0));
 }
 
-/* To producers there is room where the poller has not been. */
+/*
+ * head_seen is damaged, so that producers overwrite completions that were not
+ * polled.
+ */
 START_TEST(completions_overwritten)
 {
 	struct opts o = default_opts();
@@ -214,7 +232,7 @@ START_TEST(completions_overwritten)
 }
 END_TEST
 
-/* Nobody else has polled, and yet the shared word says so. */
+/* The shared head is damaged, as if another thread had polled. */
 START_TEST(polled_by_nobody)
 {
 	struct opts o = default_opts();

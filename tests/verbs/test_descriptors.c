@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Events need descriptors: few, and none is lost where there are none. */
+/*
+ * Descriptors that events need: their number does not grow with the number of
+ * QPs, and no event is lost if no descriptor can be opened.
+ */
 #include <dirent.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -20,7 +23,7 @@ static int count_fds(void)
 	return n;
 }
 
-/* Nothing can be opened any more; or again. */
+/* false: no descriptor can be opened from now on; true: as before. */
 static void allow_fds(bool yes)
 {
 	static struct rlimit was;
@@ -33,7 +36,7 @@ static void allow_fds(bool yes)
 	ck_ok(setrlimit(RLIMIT_NOFILE, yes ? &was : &none));
 }
 
-/* More QPs on the CQs of a node. */
+/* Additional QPs on the CQs of a node: of a in [0], of b in [1]. */
 static struct ibv_qp *more[2][MANY];
 
 struct many {
@@ -78,14 +81,17 @@ static void do_end(struct node *n, void *arg)
 		ck_ok(ibv_destroy_qp(more[m->side][i]));
 }
 
-/* n pairs; connecting them is what a does last. */
+/*
+ * Create @n pairs of QPs and connect those of b.  The caller connects those
+ * of a, with the result.
+ */
 static struct many open_many(struct duo *d, int n)
 {
 	struct many a = { .side = 0, .n = n }, b = { .side = 1, .n = n };
 
 	do_make(&d->a, &a);
 	on_b(d, do_make, &b, sizeof(b));
-	a.side = 1; /* what b connects to */
+	a.side = 1; /* b's QPs, to the addresses of a's */
 	on_b(d, do_connect, &a, sizeof(a));
 	b.side = 0;
 	return b;
@@ -99,7 +105,7 @@ static void close_many(struct duo *d, int n)
 	on_b(d, do_end, &b, sizeof(b));
 }
 
-/* b sleeps until a message has come, on whatever QP. */
+/* Post a receive to b's QP number *@arg and arm the CQ. */
 static void do_arm(struct node *b, void *arg)
 {
 	const int *i = arg;
@@ -155,7 +161,7 @@ static void do_open_channel(struct node *b, void *arg)
 	(void)arg;
 	b->chan = ibv_create_comp_channel(b->ctx);
 	ck_nonnull(b->chan);
-	/* the first QP keeps the CQ that it has */
+	/* node_open()'s QP keeps its CQ */
 	b->user = b->rcq;
 	b->rcq = ibv_create_cq(b->ctx, 64, b, b->chan, 0);
 	ck_nonnull(b->rcq);
@@ -168,7 +174,10 @@ static void do_close_channel(struct node *b, void *arg)
 	b->rcq = b->user;
 }
 
-/* One channel is one descriptor, however many QPs have it. */
+/*
+ * The number of descriptors for events does not grow with the number of QPs
+ * whose CQs have the same channel.
+ */
 START_TEST(few)
 {
 	struct opts o = default_opts();
@@ -190,7 +199,10 @@ START_TEST(few)
 }
 END_TEST
 
-/* The sender has no descriptor left, not even for the receiver's channel. */
+/*
+ * Events are raised even if the sender cannot open a descriptor, not even for
+ * the receiver's channel.
+ */
 START_TEST(none_left)
 {
 	struct opts o = default_opts();
@@ -198,7 +210,7 @@ START_TEST(none_left)
 	struct duo d;
 
 	duo_open(&d, TWO_PROCESSES, MEM_HEAP, MEM_HEAP, &o);
-	/* its memory is mapped */
+	/* maps b's memory now */
 	ck_ok(post(&d, IBV_WR_RDMA_WRITE, 1, 0, 8, 0, 0));
 	expect_ok(d.a.scq, 1, IBV_WC_RDMA_WRITE);
 	on_b(&d, do_open_channel, NULL, 0);
@@ -207,7 +219,7 @@ START_TEST(none_left)
 	do_connect(&d.a, &b);
 	send_and_hear(&d, 0);
 	send_and_hear(&d, 1);
-	/* an asynchronous one */
+	/* an asynchronous event */
 	send_on(&d, 0, IBV_WR_RDMA_WRITE, d.at_b.rkey ^ 1);
 	expect(d.a.scq, 1, IBV_WC_REM_ACCESS_ERR);
 	on_b(&d, do_hear_error, NULL, 0);
@@ -219,7 +231,10 @@ START_TEST(none_left)
 }
 END_TEST
 
-/* Nor has the owner, and says so. */
+/*
+ * ibv_create_cq() with a channel fails with EMFILE if no descriptor can be
+ * opened.
+ */
 START_TEST(create_cq)
 {
 	struct ibv_context *ctx = open_device();

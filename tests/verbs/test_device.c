@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* The device, its port, its limits, its addresses. */
+/*
+ * The device: ibv_query_device(3), ibv_query_port(3), limits, GIDs, P_Keys.
+ */
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -11,6 +13,9 @@
 #include "harness.h"
 #include "shared/layout.h"
 
+/*
+ * The device is in ibv_get_device_list(), with the attributes of an RDMA NIC.
+ */
 START_TEST(listed)
 {
 	struct ibv_device **list, *dev = find_device(&list);
@@ -32,12 +37,12 @@ START_TEST(listed)
 }
 END_TEST
 
+/* The RDMA devices of the host are hidden by default. */
 START_TEST(only_urxe_is_listed)
 {
 	struct ibv_device **list;
 	int n;
 
-	/* the host's real devices are hidden unless asked for */
 	list = ibv_get_device_list(&n);
 	ck_nonnull(list);
 	ck_assert_int_eq(n, 1);
@@ -46,7 +51,10 @@ START_TEST(only_urxe_is_listed)
 }
 END_TEST
 
-/* As sysfs says it; libibverbs has this verb from release 62. */
+/*
+ * ibv_query_port_speed() (libibverbs release 62 and later) returns the rate
+ * of sysfs, in units of 100 Mb/s.
+ */
 START_TEST(port_speed)
 {
 	int (*query)(struct ibv_context *, uint32_t, uint64_t *);
@@ -71,6 +79,7 @@ START_TEST(port_speed)
 }
 END_TEST
 
+/* ibv_query_device() returns the limits of shared/layout.h. */
 START_TEST(limits)
 {
 	struct ibv_context *ctx = open_device();
@@ -93,13 +102,17 @@ START_TEST(limits)
 	ck_assert(a.max_mr_size >= URXE_MAX_MSG);
 	ck_assert(a.page_size_cap & 4096);
 	ck_assert_str_ne(a.fw_ver, "");
-	/* what the tests rely on elsewhere is not claimed */
+	/* other tests assume that these are not supported */
 	ck_assert(!(a.device_cap_flags &
 		    (IBV_DEVICE_AUTO_PATH_MIG | IBV_DEVICE_RESIZE_MAX_WR)));
 	ck_ok(ibv_close_device(ctx));
 }
 END_TEST
 
+/*
+ * ibv_query_device_ex() agrees with ibv_query_device(), and refuses an
+ * unknown comp_mask.
+ */
 START_TEST(extended_query)
 {
 	struct ibv_query_device_ex_input in = { .comp_mask = 1 };
@@ -121,6 +134,7 @@ START_TEST(extended_query)
 }
 END_TEST
 
+/* ibv_query_port() describes an active Ethernet port with RoCE. */
 START_TEST(port)
 {
 	struct ibv_context *ctx = open_device();
@@ -147,7 +161,10 @@ START_TEST(port)
 }
 END_TEST
 
-/* The text of a file below the port's sysfs directory, without newline. */
+/*
+ * Read file @name/@i of the port's sysfs directory, without the newline.
+ * False: it cannot be read.
+ */
 static bool sysfs(const char *name, int i, char *buf, size_t len)
 {
 	char path[200];
@@ -191,6 +208,10 @@ static void unreadable(const char *what, int i)
 	close(fd);
 }
 
+/*
+ * ibv_query_gid(), ibv_query_gid_ex(), ibv_query_gid_table() and sysfs return
+ * the same GIDs.  Even indices are RoCE v1, odd ones RoCE v2.
+ */
 START_TEST(gids_alike_everywhere)
 {
 	static const union ibv_gid zero;
@@ -211,7 +232,9 @@ START_TEST(gids_alike_everywhere)
 		if (!memcmp(&gid, &zero, sizeof(gid))) {
 			ck_assert_int_eq(ibv_query_gid_ex(ctx, 1, i, &e, 0),
 					 ENODATA);
-			/* NCCL looks at each: open must succeed, read not */
+			/*
+			 * NCCL expects that open() succeeds and read() fails
+			 */
 			unreadable("gid_attrs/types", i);
 			unreadable("gid_attrs/ndevs", i);
 			continue;
@@ -235,8 +258,8 @@ START_TEST(gids_alike_everywhere)
 END_TEST
 
 /*
- * What stands in scripts: "-g 0" of the examples, and 3, which is the first
- * address's RoCE v2 one on ConnectX.
+ * GID indices that scripts contain: 0, from "-g 0" of the examples, and 3,
+ * which on ConnectX is the RoCE v2 GID of the first IP address.
  */
 START_TEST(gids_of_scripts)
 {
@@ -250,7 +273,7 @@ START_TEST(gids_of_scripts)
 	ck_assert_mem_eq(&e[2].gid, &e[3].gid, 16);
 	ck_assert_uint_eq(e[0].gid.raw[0], 0xfe);
 	ck_assert_uint_eq(e[0].gid.raw[1], 0x80);
-	/* of IPv4, if the machine has an address of it */
+	/* IPv4-mapped: the host has an IPv4 address */
 	ck_assert_mem_eq(e[3].gid.raw, "\0\0\0\0\0\0\0\0\0\0\xff\xff", 12);
 	ck_ok(ibv_close_device(ctx));
 }
@@ -270,6 +293,7 @@ static unsigned long pci_id(const char *name)
 	return strtoul(text, NULL, 0);
 }
 
+/* The PCI IDs in sysfs agree with ibv_query_device(). */
 START_TEST(pci_ids)
 {
 	struct ibv_context *ctx = open_device();
@@ -283,6 +307,7 @@ START_TEST(pci_ids)
 }
 END_TEST
 
+/* GID queries fail for invalid ports and indices. */
 START_TEST(gid_errors)
 {
 	struct ibv_context *ctx = open_device();
@@ -298,6 +323,7 @@ START_TEST(gid_errors)
 }
 END_TEST
 
+/* The P_Key table contains the default P_Key 0xffff only. */
 START_TEST(pkeys)
 {
 	struct ibv_context *ctx = open_device();
@@ -313,6 +339,7 @@ START_TEST(pkeys)
 }
 END_TEST
 
+/* A process can open the device several times. */
 START_TEST(several_contexts)
 {
 	struct ibv_context *ctx[20];
@@ -331,6 +358,7 @@ START_TEST(several_contexts)
 }
 END_TEST
 
+/* A QP cannot have a PD and a CQ of different contexts. */
 START_TEST(pds_of_other_contexts)
 {
 	struct ibv_context *one = open_device(), *two = open_device();
@@ -343,7 +371,7 @@ START_TEST(pds_of_other_contexts)
 		.qp_type = IBV_QPT_RC,
 	};
 
-	/* handles mean nothing in another context */
+	/* handles are valid in their context only */
 	ck_errno(ibv_create_qp(pd, &attr), EINVAL);
 	ck_ok(ibv_destroy_cq(cq));
 	ck_ok(ibv_dealloc_pd(pd));
@@ -352,7 +380,7 @@ START_TEST(pds_of_other_contexts)
 }
 END_TEST
 
-/* What is not there yet says so, in numbers and in errno. */
+/* If the limit of an object type is 0, creation fails with EOPNOTSUPP. */
 START_TEST(absent_objects)
 {
 	struct ibv_srq_init_attr srq = { .attr = { .max_wr = 1,

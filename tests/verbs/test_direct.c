@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * RDMA WRITEs and SENDs one after the other, and in lists, where what the last one found
- * out is not true of the next one: its keys name other memory by now, or other
- * keys, or it cannot be carried out.
+ * RDMA WRITEs and SENDs, one after the other and in lists, for which the
+ * cached results of the previous WR are not valid: the keys refer to other
+ * memory by now, the WR has other keys, or it fails.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -16,7 +16,10 @@
 #define PIECE 64
 #define COUNT 8
 
-/* Pairs of ends, each with all that memory can be; with calls that build WRs. */
+/*
+ * Combinations of the place of b and the kind of memory.  From ENDS on, the
+ * same with WRs that are built by ibv_wr_*().
+ */
 #define ENDS (WHERE_COUNT * MEM_COUNT)
 
 static void open_ends(struct duo *d, int i)
@@ -40,18 +43,21 @@ static void write_ok(struct duo *d, uint64_t remote, uint32_t rkey, size_t off)
 	expect_ok(d->a.scq, 5, IBV_WC_RDMA_WRITE);
 }
 
-/* The first WR of a connection looks for the other end; the second knows it. */
+/*
+ * Fill the requester's cache: the first WR looks the responder up, the second
+ * one uses the result.
+ */
 static void warm_up(struct duo *d)
 {
 	write_ok(d, d->at_b.base, d->at_b.rkey, 0);
 	write_ok(d, d->at_b.base, d->at_b.rkey, 0);
 }
 
-/* --------------------------------- the key is the same, the memory is not */
+/* ------------------------------------------------- same key, other memory */
 
 struct move {
 	uint64_t off;
-	uint64_t at; /* what WRs call its first byte */
+	uint64_t at; /* address of its first byte in WRs */
 };
 
 static void do_move(struct node *b, void *arg)
@@ -66,6 +72,10 @@ static void do_move(struct node *b, void *arg)
 	m->at = 0;
 }
 
+/*
+ * After ibv_rereg_mr() has moved the responder's MR, WRITEs with the same
+ * rkey change the new memory.
+ */
 START_TEST(region_moved)
 {
 	struct move m;
@@ -85,7 +95,10 @@ START_TEST(region_moved)
 }
 END_TEST
 
-/* The same of the sender's own. */
+/*
+ * After ibv_rereg_mr() has moved the requester's MR, WRITEs with the same
+ * lkey read the new memory.
+ */
 START_TEST(source_moved)
 {
 	struct move m;
@@ -107,7 +120,6 @@ START_TEST(source_moved)
 }
 END_TEST
 
-/* ... and of the receiver's, which a SEND finds in its receive. */
 static void do_move_sink(struct node *b, void *arg)
 {
 	do_move(b, arg);
@@ -123,6 +135,10 @@ static void send_ok(struct duo *d, uint64_t wr_id, unsigned int seed, size_t at)
 	ck_assert(b_has(d, at, PIECE, seed));
 }
 
+/*
+ * After ibv_rereg_mr() has moved the responder's MR, SENDs go to the new
+ * memory of the receives that are posted then.
+ */
 START_TEST(sink_moved)
 {
 	struct move m;
@@ -142,7 +158,7 @@ START_TEST(sink_moved)
 }
 END_TEST
 
-/* A receive's key that is given back after another SEND has used it. */
+/* A receive of PIECE bytes at @off, with a given lkey. */
 struct sink {
 	uint32_t lkey;
 	size_t off;
@@ -161,6 +177,10 @@ static void do_recv(struct node *b, void *arg)
 static void do_reg(struct node *b, void *arg);
 static void do_dereg(struct node *b, void *arg);
 
+/*
+ * The lkey of a posted receive is deregistered after other SENDs have used
+ * it: the next SEND fails at both ends.
+ */
 START_TEST(sink_gone)
 {
 	struct sink s = { .off = PIECE };
@@ -184,7 +204,10 @@ START_TEST(sink_gone)
 }
 END_TEST
 
-/* A key that was good for the connection before is none of this one's PD. */
+/*
+ * After the QP is connected with another one, rkeys of the former peer's PD
+ * are refused.
+ */
 START_TEST(connected_elsewhere)
 {
 	struct opts o = default_opts();
@@ -212,7 +235,10 @@ START_TEST(connected_elsewhere)
 }
 END_TEST
 
-/* A child's keys are the parent's memory still, and nothing of its own. */
+/*
+ * In a forked child, post a WRITE from the parent's MR.  Its lkey refers to
+ * the parent's memory, not to the child's copy.
+ */
 static int child_writes(void *arg)
 {
 	struct duo *d = arg;
@@ -222,7 +248,11 @@ static int child_writes(void *arg)
 	return !node_all(&d->b, 0, PIECE, 1);
 }
 
-/* The connection is the child's afterwards: only one of them can go on. */
+/*
+ * A WRITE that a child posts on the parent's QP reads the parent's memory.
+ * The parent does not use the connection afterwards, as the child has
+ * advanced it.
+ */
 START_TEST(after_a_fork)
 {
 	struct opts o = default_opts();
@@ -246,7 +276,7 @@ START_TEST(after_a_fork)
 }
 END_TEST
 
-/* A list that takes a while. */
+/* Bytes of each WRITE of a list that takes long enough to be interrupted. */
 #define LONG (4u << 20)
 
 static void *post_long(void *arg)
@@ -267,8 +297,8 @@ static void *post_long(void *arg)
 }
 
 /*
- * The connection is where the parent has got it, so this may well fail; but not
- * go unanswered.
+ * Post a READ in the child.  The parent has advanced the connection, so it
+ * may fail.  But it must complete.
  */
 static int child_posts(struct duo *d)
 {
@@ -276,6 +306,10 @@ static int child_posts(struct duo *d)
 	return wait_wc(d->a.scq).wr_id != 7;
 }
 
+/*
+ * fork() while another thread executes a list: a WR that the child posts
+ * completes.
+ */
 START_TEST(fork_amid_a_list)
 {
 	struct opts o = default_opts();
@@ -308,7 +342,10 @@ START_TEST(fork_amid_a_list)
 }
 END_TEST
 
-/* A QP that was made for WRs without SGEs takes none. */
+/*
+ * A QP with max_send_sge 0 executes WRs without SGEs, and refuses others with
+ * EINVAL.
+ */
 START_TEST(no_sges)
 {
 	struct opts o = default_opts();
@@ -335,7 +372,7 @@ struct list {
 	struct ibv_send_wr wr[COUNT];
 };
 
-/* COUNT pieces that do not follow each other, all with completions. */
+/* Prepare COUNT WRITEs of pieces that are not adjacent, all signaled. */
 static void list_init(struct duo *d, struct list *l)
 {
 	int i;
@@ -350,7 +387,10 @@ static void list_init(struct duo *d, struct list *l)
 	}
 }
 
-/* How the list ends: this many arrive, and then comes that. */
+/*
+ * Post the list: @good WRs succeed, the next one fails with @status, the rest
+ * are flushed.
+ */
 static void list_expect(struct duo *d, struct list *l, int good,
 			enum ibv_wc_status status)
 {
@@ -372,6 +412,7 @@ static void list_expect(struct duo *d, struct list *l, int good,
 			  b_has(d, 2 * i * PIECE, PIECE, i + 1));
 }
 
+/* All WRITEs of a list succeed. */
 START_TEST(list_of_all)
 {
 	struct list l;
@@ -400,7 +441,10 @@ static void do_dereg(struct node *b, void *arg)
 	ck_ok(ibv_dereg_mr(b->user));
 }
 
-/* Two keys by turns, two SGEs, none, a READ. */
+/*
+ * A list with two rkeys in turn, and WRs with two SGEs, with none, and a
+ * READ.
+ */
 START_TEST(list_of_several_kinds)
 {
 	struct list l;
@@ -425,6 +469,10 @@ START_TEST(list_of_several_kinds)
 }
 END_TEST
 
+/*
+ * A list breaks at each position in turn, by a wrong rkey, a range outside of
+ * the MR, or a wrong lkey.
+ */
 START_TEST(list_that_breaks)
 {
 	struct list l;
@@ -449,7 +497,7 @@ START_TEST(list_that_breaks)
 }
 END_TEST
 
-/* SENDs among WRITEs, and one into a receive of two SGEs. */
+/* Post a receive with two SGEs, at offset *@arg. */
 static void do_recv_two(struct node *b, void *arg)
 {
 	struct ibv_sge sge[2] = { node_sge(b, *(size_t *)arg, PIECE / 2),
@@ -460,6 +508,10 @@ static void do_recv_two(struct node *b, void *arg)
 	ck_ok(ibv_post_recv(b->qp, &wr, &bad));
 }
 
+/*
+ * A list with SENDs among WRITEs, some inline or with immediate data, one
+ * into a receive with two SGEs.
+ */
 START_TEST(list_with_sends)
 {
 	size_t two = 2 * 4 * PIECE;
@@ -492,7 +544,10 @@ START_TEST(list_with_sends)
 }
 END_TEST
 
-/* What is longer than the receive, after some that were not. */
+/*
+ * A SEND that is longer than its receive breaks the list after SENDs that
+ * were not.
+ */
 START_TEST(list_with_a_long_send)
 {
 	struct list l;
@@ -513,7 +568,10 @@ START_TEST(list_with_a_long_send)
 }
 END_TEST
 
-/* What there is no room for is refused, and what is before it goes on. */
+/*
+ * WRs that exceed the send queue are refused with ENOMEM.  The WRs before
+ * them are executed (ibv_post_send(3)).
+ */
 START_TEST(list_that_is_too_long)
 {
 	struct ibv_send_wr *bad = NULL;

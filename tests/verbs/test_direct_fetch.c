@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * READs and atomics one after the other, and in lists, where what the last WR
- * found out does not say that the next one may: its key is good for less, at
- * either end, or the word is none.
+ * READs and atomics, one after the other and in lists, for which the cached
+ * results of the previous WR are not sufficient: a key of either end has
+ * fewer access rights, or the address is not one of an aligned word.
  */
 #include <string.h>
 
@@ -13,7 +13,7 @@
 #define FA IBV_WR_ATOMIC_FETCH_AND_ADD
 #define CS IBV_WR_ATOMIC_CMP_AND_SWP
 
-#define ENDS (WHERE_COUNT * MEM_COUNT) /* and again, with calls that build WRs */
+#define ENDS (WHERE_COUNT * MEM_COUNT) /* from ENDS on: with ibv_wr_*() */
 
 static void open_ends(struct duo *d, int i, struct opts *o)
 {
@@ -23,7 +23,7 @@ static void open_ends(struct duo *d, int i, struct opts *o)
 	duo_open(d, i % WHERE_COUNT, mem, mem, o);
 }
 
-/* After this, what a WRITE needs to know is known. */
+/* Fill the requester's cache by WRITEs. */
 static void warm_up(struct duo *d)
 {
 	int i;
@@ -42,6 +42,7 @@ static uint64_t a_load64(struct duo *d, size_t off)
 	return v;
 }
 
+/* Atomics and READs return what those before them have stored. */
 START_TEST(one_after_the_other)
 {
 	struct opts o = default_opts();
@@ -68,7 +69,7 @@ START_TEST(one_after_the_other)
 			8);
 		ck_assert_uint_eq(a_load64(&d, 16), 104 + 4 * i);
 	}
-	/* more than a word, and at any address */
+	/* READs of other lengths, at unaligned addresses */
 	b_fill(&d, 64, 3000, 7);
 	ck_ok(post(&d, R, 1, 4001, 2999, 65, 0));
 	expect_ok(d.a.scq, 1, IBV_WC_RDMA_READ);
@@ -79,7 +80,6 @@ START_TEST(one_after_the_other)
 }
 END_TEST
 
-/* What each of them finds is what those before it have made of it. */
 #define LIST 12
 
 struct list {
@@ -101,6 +101,10 @@ static void list_add(struct duo *d, struct list *l, int i,
 	l->wr[i].next = i + 1 < LIST ? &l->wr[i + 1] : NULL;
 }
 
+/*
+ * In a list of READs, WRITEs and atomics, each WR finds what those before it
+ * have stored.
+ */
 START_TEST(list_of_all_kinds)
 {
 	struct opts o = default_opts();
@@ -122,7 +126,7 @@ START_TEST(list_of_all_kinds)
 		list_add(&d, &l, 5, FA, 96, 0); /* 5, then 15 */
 		list_add(&d, &l, 6, FA, 104, 8); /* 0, then 10 */
 		list_add(&d, &l, 7, R, 112, 0); /* 15 */
-		list_add(&d, &l, 8, W, 112, 8); /* 15: it is fenced */
+		list_add(&d, &l, 8, W, 112, 8); /* 15: fenced */
 		list_add(&d, &l, 9, R, 120, 8); /* 15 */
 		list_add(&d, &l, 10, W, 0, 8); /* 10 */
 		list_add(&d, &l, 11, CS, 128, 8); /* 10, then 5 */
@@ -152,7 +156,10 @@ START_TEST(list_of_all_kinds)
 }
 END_TEST
 
-/* The key is good for WRITEs, and was used by some. */
+/*
+ * The rkey permits WRITEs, which have used it.  READs and atomics with it are
+ * refused.
+ */
 START_TEST(key_without_the_right)
 {
 	struct opts o = default_opts();
@@ -174,7 +181,10 @@ START_TEST(key_without_the_right)
 }
 END_TEST
 
-/* The QP does not let it in, whatever the key is. */
+/*
+ * The responder's QP does not permit the operation: it is refused, although
+ * the rkey permits it.
+ */
 START_TEST(qp_without_the_right)
 {
 	const struct {
@@ -210,7 +220,7 @@ START_TEST(qp_without_the_right)
 }
 END_TEST
 
-/* Taken away while both ends are in RTS. */
+/* Change the access flags of b's QP in state RTS. */
 static void do_forbid(struct node *b, void *arg)
 {
 	struct ibv_qp_attr attr = { .qp_access_flags = *(unsigned int *)arg };
@@ -218,6 +228,10 @@ static void do_forbid(struct node *b, void *arg)
 	ck_ok(ibv_modify_qp(b->qp, &attr, IBV_QP_ACCESS_FLAGS));
 }
 
+/*
+ * An operation is refused from the time that ibv_modify_qp() removes its
+ * access flag in RTS.
+ */
 START_TEST(right_taken_away)
 {
 	struct opts o = default_opts();
@@ -242,7 +256,10 @@ START_TEST(right_taken_away)
 }
 END_TEST
 
-/* Our own key was good for what is sent, but nothing may come to it. */
+/*
+ * An lkey without IBV_ACCESS_LOCAL_WRITE can be the source of WRITEs.  READs
+ * and atomics cannot store there: IBV_WC_LOC_PROT_ERR.
+ */
 START_TEST(own_key_is_read_only)
 {
 	struct opts o = default_opts();
@@ -279,6 +296,10 @@ START_TEST(own_key_is_read_only)
 }
 END_TEST
 
+/*
+ * Atomics fail on a misaligned address, outside of the MR, and with another
+ * length than 8; READs fail beyond the end of the MR.
+ */
 START_TEST(no_word)
 {
 	struct opts o = default_opts();
@@ -317,8 +338,9 @@ START_TEST(no_word)
 END_TEST
 
 /*
- * The MR's first byte is no word's, so what the WR calls one is none, and what
- * is one has another address.
+ * Move b's MR, with addresses from 0, to memory 4 bytes after an 8-byte
+ * boundary.  So if the address in a WR is a multiple of 8 that of the memory
+ * is not, and conversely.
  */
 static void do_rereg(struct node *b, void *arg)
 {
@@ -330,6 +352,10 @@ static void do_rereg(struct node *b, void *arg)
 			   ALL_ACCESS | IBV_ACCESS_ZERO_BASED));
 }
 
+/*
+ * Atomics require that the address in the WR and that of the memory are
+ * multiples of 8.
+ */
 START_TEST(word_of_a_shifted_region)
 {
 	struct opts o = default_opts();
@@ -347,7 +373,10 @@ START_TEST(word_of_a_shifted_region)
 }
 END_TEST
 
-/* More at once than there are resources for, after what needs none. */
+/*
+ * READs and atomics that exceed max_dest_rd_atomic, after WRITEs, which do
+ * not count: the first that exceeds it fails.
+ */
 START_TEST(too_many_after_writes)
 {
 	struct opts o = default_opts();

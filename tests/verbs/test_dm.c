@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Device memory, by every rule of ibv_alloc_dm(3). */
+/* Device memory: the rules of ibv_alloc_dm(3). */
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -43,6 +43,7 @@ static uint64_t max_dm_size(void)
 	return attr.max_dm_size;
 }
 
+/* New device memory is zero, and copies change only their own range. */
 START_TEST(copy_in_and_out)
 {
 	char in[4096], out[4096], zero[4096] = { 0 };
@@ -72,6 +73,9 @@ START_TEST(copy_in_and_out)
 }
 END_TEST
 
+/*
+ * Copies outside of the memory, or not aligned to 4 bytes, fail with EINVAL.
+ */
 START_TEST(copy_errors)
 {
 	struct ibv_dm *dm;
@@ -92,7 +96,7 @@ START_TEST(copy_errors)
 	ck_assert_int_eq(ibv_memcpy_from_dm(buf, dm, 1, 4), EINVAL);
 	ck_assert_int_eq(ibv_memcpy_from_dm(buf, dm, 0, 5), EINVAL);
 	ck_assert_int_eq(ibv_memcpy_from_dm(buf, dm, 4, SIZE_MAX - 3), EINVAL);
-	/* nothing moved */
+	/* nothing was copied */
 	ck_assert_int_eq(buf[0], 1);
 	ck_ok(ibv_memcpy_from_dm(buf, dm, 0, 128));
 	ck_assert_int_eq(buf[0], 0);
@@ -102,6 +106,10 @@ START_TEST(copy_errors)
 }
 END_TEST
 
+/*
+ * Invalid lengths, alignments and masks fail with EINVAL; more memory than
+ * max_dm_size with ENOMEM.
+ */
 START_TEST(alloc_errors)
 {
 	struct ibv_alloc_dm_attr attr = { .length = 64, .comp_mask = 1 };
@@ -119,6 +127,7 @@ START_TEST(alloc_errors)
 }
 END_TEST
 
+/* Any length can be allocated.  An MR cannot exceed it, even by a byte. */
 START_TEST(odd_lengths)
 {
 	size_t len[] = { 1, 3, 4, 63, 65, 4095, 4097, 100001 };
@@ -142,7 +151,10 @@ START_TEST(odd_lengths)
 }
 END_TEST
 
-/* Nothing else is: not the number of pieces. */
+/*
+ * The number of allocations is limited only by the memory, of which each
+ * takes at least 4 KiB.
+ */
 START_TEST(small_pieces)
 {
 	uint64_t i, pieces;
@@ -164,6 +176,7 @@ START_TEST(small_pieces)
 }
 END_TEST
 
+/* Freed memory can be allocated again. */
 START_TEST(used_up_and_given_back)
 {
 	struct ibv_dm *a, *b;
@@ -177,7 +190,7 @@ START_TEST(used_up_and_given_back)
 		a = alloc(max, 0);
 		ck_nonnull(a);
 		ck_errno(alloc(1, 0), ENOMEM);
-		/* memory that comes back is zero */
+		/* memory that is allocated again is zero */
 		ck_ok(ibv_memcpy_from_dm(got, a, max - 4, 4));
 		ck_assert_mem_eq(got, "\0\0\0", 4);
 		ck_ok(ibv_memcpy_to_dm(a, max - 4, word, 4));
@@ -205,11 +218,14 @@ static int take_half(void *arg)
 	setup();
 	ck_nonnull(alloc(max_dm_size() / 2, 0));
 	ck_assert_int_eq(write(pipe_fd[1], "x", 1), 1);
-	/* then it ends without giving the memory back */
+	/* exits without ibv_free_dm() */
 	ck_assert_int_eq(read(pipe_fd[2], &c, 1), 1);
 	return 0;
 }
 
+/*
+ * All processes share the device memory.  That of an exited process is freed.
+ */
 START_TEST(across_processes)
 {
 	int up[2], down[2], fd[3];
@@ -231,7 +247,7 @@ START_TEST(across_processes)
 	ck_ok(ibv_free_dm(dm));
 	ck_assert_int_eq(write(down[1], "x", 1), 1);
 	ck_assert_int_eq(reap_child(child), 0);
-	/* what the dead held is there again for who opens the device */
+	/* memory of exited processes is free after the device is opened */
 	teardown();
 	setup();
 	dm = alloc(max_dm_size(), 0);
@@ -241,6 +257,10 @@ START_TEST(across_processes)
 }
 END_TEST
 
+/*
+ * ibv_reg_dm_mr() requires IBV_ACCESS_ZERO_BASED, a range within the memory,
+ * and valid access flags.
+ */
 START_TEST(registration_errors)
 {
 	const int zb = IBV_ACCESS_ZERO_BASED;
@@ -266,6 +286,7 @@ START_TEST(registration_errors)
 }
 END_TEST
 
+/* ibv_free_dm() fails with EBUSY while there are MRs in the memory. */
 START_TEST(busy_while_registered)
 {
 	struct ibv_mr *a, *b;
@@ -285,7 +306,7 @@ START_TEST(busy_while_registered)
 	ck_assert_int_eq(ibv_free_dm(dm), EBUSY);
 	ck_ok(ibv_dereg_mr(a));
 	ck_assert_int_eq(ibv_free_dm(dm), EBUSY);
-	/* it is still usable */
+	/* the memory is still usable */
 	ck_ok(ibv_memcpy_to_dm(dm, 0, &(int){ 7 }, 4));
 	ck_ok(ibv_dereg_mr(b));
 	ck_ok(ibv_free_dm(dm));
@@ -294,17 +315,18 @@ START_TEST(busy_while_registered)
 END_TEST
 
 /*
- * Whoever comes first has it: it is freed and cannot be registered, or the
- * other way round.  Two handles, because ibv_free_dm ends the one it is given.
+ * ibv_reg_dm_mr() in one thread races with ibv_free_dm() in another: exactly
+ * one succeeds.  Two handles are used, because ibv_free_dm() invalidates its
+ * argument.
  */
 struct race {
-	_Atomic int turn; /* odd: one registers while the other one frees */
+	_Atomic int turn; /* odd: both threads run */
 	struct ibv_dm *dm;
 	struct ibv_mr *mr;
 };
 
 #define RACES 50000
-#define RACES_MS 10000 /* a busy machine does fewer */
+#define RACES_MS 10000 /* fewer races on a busy machine */
 
 static void await_turn(struct race *r, int turn)
 {
@@ -327,6 +349,10 @@ static void *registers(void *arg)
 	return NULL;
 }
 
+/*
+ * Of ibv_reg_dm_mr() and ibv_free_dm() at the same time, exactly one
+ * succeeds.
+ */
 START_TEST(registered_or_freed)
 {
 	struct ibv_dm *keep, *dm;
@@ -337,7 +363,7 @@ START_TEST(registered_or_freed)
 	int i, freed;
 
 	setup();
-	keep = alloc(64, 0); /* so that the heap keeps its pages */
+	keep = alloc(64, 0); /* the heap keeps its pages */
 	ck_nonnull(keep);
 	ck_ok(pthread_create(&thread, NULL, registers, &r));
 	for (i = 0; i < RACES && now_ms() < end; i++) {
@@ -369,6 +395,7 @@ START_TEST(registered_or_freed)
 }
 END_TEST
 
+/* ibv_close_device() frees device memory. */
 START_TEST(closing_the_device_frees)
 {
 	uint64_t max;
@@ -379,14 +406,17 @@ START_TEST(closing_the_device_frees)
 		setup();
 		max = max_dm_size();
 		ck_nonnull(alloc(max, 0));
-		/* the program forgot ibv_free_dm: the context is gone anyway */
+		/* no ibv_free_dm() */
 		ck_ok(ibv_dealloc_pd(pd));
 		ck_ok(ibv_close_device(ctx));
 	}
 }
 END_TEST
 
-/* An MR on a part of it: keys count from that part's first byte. */
+/*
+ * An MR on a part of device memory: addresses count from the first byte of
+ * that part.
+ */
 struct part {
 	struct ibv_mr *mr;
 	uint32_t rkey;
@@ -410,6 +440,7 @@ static void do_dereg_part(struct node *b, void *arg)
 	ck_ok(ibv_dereg_mr(p->mr));
 }
 
+/* An MR on a part of device memory gives access to that part only. */
 START_TEST(part_of_it)
 {
 	struct opts o = default_opts();

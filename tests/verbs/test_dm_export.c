@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * ibv_dm_export_dmabuf_fd, which libibverbs has from release 62: descriptors of
- * device memory, for ibv_reg_dmabuf_mr here and elsewhere.
+ * ibv_dm_export_dmabuf_fd: descriptors of device memory (DM), which
+ * ibv_reg_dmabuf_mr accepts in this and in other processes. libibverbs has
+ * the verb from release 62; it is looked up with dlsym(), and the program is
+ * skipped (status 77) if it is missing.
+ *
+ * With a duo, node b allocates and exports the DM, and node a registers the
+ * descriptor.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -26,7 +31,7 @@ static struct ibv_dm *make_dm(struct ibv_context *ctx, size_t length)
 	return ibv_alloc_dm(ctx, &attr);
 }
 
-/* Is there no device memory in use, or some? */
+/* Return whether no device memory is in use: all of it can be allocated. */
 static bool heap_is_free(struct ibv_context *ctx)
 {
 	struct ibv_device_attr_ex attr;
@@ -39,7 +44,9 @@ static bool heap_is_free(struct ibv_context *ctx)
 	return all;
 }
 
-/* b's device memory, and the descriptor of it where a is. */
+/*
+ * The DM of node b, valid where b runs; the sockets that pass its descriptor.
+ */
 static struct ibv_dm *theirs;
 static int pipes[2];
 
@@ -89,7 +96,7 @@ static void unexport(struct duo *d, int fd)
 	duo_close(d);
 }
 
-/* b writes and reads its own memory, as its owner does. */
+/* Access the DM on b as its owner, by memcpy_to_dm and memcpy_from_dm. */
 static void do_put(struct node *b, void *arg)
 {
 	struct piece *p = arg;
@@ -121,7 +128,7 @@ static void move(struct duo *d, enum ibv_wr_opcode op, struct ibv_mr *mr,
 	expect(d->a.scq, 1, IBV_WC_SUCCESS);
 }
 
-/* It is the same memory, whoever reaches it by which way. */
+/* An MR of the descriptor and the owner's DM calls access the same memory. */
 START_TEST(same_memory)
 {
 	struct piece p = { .byte = 0x5a };
@@ -140,7 +147,7 @@ START_TEST(same_memory)
 	move(&d, IBV_WR_RDMA_READ, mr, iova, 256);
 	move(&d, IBV_WR_RDMA_WRITE, mr, iova, 512);
 	ck_assert(b_has(&d, 512, 64, 1));
-	move(&d, IBV_WR_RDMA_READ, mr, iova, 1024); /* zeros */
+	move(&d, IBV_WR_RDMA_READ, mr, iova, 1024); /* reads zeros */
 	on_b(&d, do_get, &p, sizeof(p));
 	ck_assert_uint_eq(p.byte, 0);
 	ck_ok(ibv_dereg_mr(mr));
@@ -150,7 +157,11 @@ START_TEST(same_memory)
 }
 END_TEST
 
-/* Behind it somebody else's begins. */
+/*
+ * A range beyond the end of the DM, or one that wraps, is EINVAL: other
+ * allocations are next to it in the heap. So is an iova with another page
+ * offset than the range.
+ */
 START_TEST(bounds)
 {
 	struct ibv_dm *before, *behind;
@@ -181,7 +192,7 @@ START_TEST(bounds)
 	ck_errno(ibv_reg_dmabuf_mr(d.a.pd, 0, PAGE, 8, fd, ALL_ACCESS), EINVAL);
 	ck_errno(ibv_reg_dmabuf_mr(d.a.pd, 0, PAGE, -PAGE + 8, fd, ALL_ACCESS),
 		 EINVAL);
-	/* none of these left anything behind */
+	/* the failed registrations hold nothing */
 	ck_ok(ibv_free_dm(before));
 	ck_ok(ibv_free_dm(behind));
 	on_b(&d, do_free, NULL, 0);
@@ -190,7 +201,11 @@ START_TEST(bounds)
 }
 END_TEST
 
-/* It is no way to the heap's file. */
+/*
+ * The descriptor gives no access to the file of the heap: mmap, read, write
+ * and ftruncate fail. A kernel's dma-buf of device memory cannot be mapped
+ * either.
+ */
 START_TEST(not_to_be_mapped)
 {
 	char byte = 1;
@@ -211,7 +226,11 @@ START_TEST(not_to_be_mapped)
 }
 END_TEST
 
-/* A descriptor keeps nothing; an MR keeps what it was registered for. */
+/*
+ * A descriptor holds no reference to the DM: after ibv_free_dm it cannot be
+ * registered (ENOENT). An MR holds a reference to its part of the DM until it
+ * is deregistered.
+ */
 START_TEST(freed)
 {
 	struct piece p = { .byte = 0x77 };
@@ -227,7 +246,7 @@ START_TEST(freed)
 	on_b(&d, do_free, NULL, 0);
 	ck_errno(ibv_reg_dmabuf_mr(d.a.pd, 0, PAGE, 0, fd, ALL_ACCESS), ENOENT);
 	ck_assert(!heap_is_free(d.a.ctx));
-	other = make_dm(d.a.ctx, 4 * PAGE); /* zeroed, and not these pages */
+	other = make_dm(d.a.ctx, 4 * PAGE); /* zeroed; not the MR's pages */
 	ck_nonnull(other);
 	move(&d, IBV_WR_RDMA_WRITE, mr, 0, 128);
 	ck_assert(b_all(&d, 128, 64, 0x77));
@@ -238,7 +257,10 @@ START_TEST(freed)
 }
 END_TEST
 
-/* The MR's own piece has a number, too, but is no device memory to import. */
+/*
+ * The heap slot of an MR's part of the DM is no DM handle: ibv_import_dm
+ * fails with ENOENT.
+ */
 START_TEST(no_handle)
 {
 	struct opts o = default_opts();
@@ -265,7 +287,10 @@ START_TEST(no_handle)
 }
 END_TEST
 
-/* Its owner is killed: what an MR is on stays, and goes with the MR. */
+/*
+ * If the owner of the DM is killed, an MR of the descriptor keeps its part of
+ * the DM until it is deregistered.
+ */
 START_TEST(owner_killed)
 {
 	struct piece p = { .byte = 0x33 };
@@ -281,11 +306,11 @@ START_TEST(owner_killed)
 	ck_nonnull(mr);
 	kill(d.pid, SIGKILL);
 	ck_assert_int_eq(reap_child(d.pid), -SIGKILL);
-	node_open(&n, NULL, MEM_HEAP, &o); /* who comes looks for the dead */
+	node_open(&n, NULL, MEM_HEAP, &o); /* reaps dead contexts */
 	ck_assert(!heap_is_free(n.ctx));
 	duo_open(&own, SAME_CONTEXT, MEM_HEAP, MEM_HEAP, &o);
 	node_close(&n);
-	/* the MR is in d's PD, so is this QP */
+	/* connect a new QP in the PD of the MR with own.b */
 	ck_ok(ibv_destroy_qp(d.a.qp));
 	node_make_qp(&d.a);
 	own.at_a = node_addr(&d.a);
@@ -304,7 +329,7 @@ START_TEST(owner_killed)
 }
 END_TEST
 
-/* Who registered it dies: the owner goes on, and nothing is left. */
+/* Register the descriptor that the parent sends, and keep the MR. */
 static void do_register(struct node *b, void *arg)
 {
 	int fd = recv_fd(pipes[1]);
@@ -313,6 +338,10 @@ static void do_register(struct node *b, void *arg)
 	ck_nonnull(ibv_reg_dmabuf_mr(b->pd, 0, PAGE, 0, fd, ALL_ACCESS));
 }
 
+/*
+ * If the process that registered the descriptor is killed, the owner can
+ * still use and free the DM, and no device memory stays in use.
+ */
 START_TEST(importer_killed)
 {
 	struct opts o = default_opts();
@@ -344,15 +373,19 @@ START_TEST(importer_killed)
 }
 END_TEST
 
-/* A name that says something else. */
+/*
+ * memfds with names like those of exported DM. If the name is that of another
+ * fabric's DM, registration is EINVAL. If it is not in the format, the memfd
+ * is an ordinary one.
+ */
 START_TEST(strangers)
 {
 	static const struct {
 		const char *name;
 		int err;
 	} bad[] = {
-		{ "urxe-dm:1:2:0:1", EINVAL }, /* another fabric's */
-		{ "urxe-dm:1:2:0", 0 }, /* somebody's file */
+		{ "urxe-dm:1:2:0:1", EINVAL }, /* another fabric's DM */
+		{ "urxe-dm:1:2:0", 0 }, /* an ordinary memfd */
 	};
 	struct opts o = default_opts();
 	struct ibv_mr *mr;

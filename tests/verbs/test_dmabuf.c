@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* ibv_reg_dmabuf_mr, on a memfd and other files. */
+/*
+ * ibv_reg_dmabuf_mr on memfds and regular files: each descriptor that can be
+ * mapped is accepted (docs/deviations.md).
+ */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <stdio.h>
@@ -39,6 +42,10 @@ static void teardown(void)
 	ck_ok(ibv_close_device(ctx));
 }
 
+/*
+ * addr of the MR is the offset, length that of the call. ibv_rereg_mr refuses
+ * the MR.
+ */
 START_TEST(fields)
 {
 	int fd = memory_fd(SIZE);
@@ -59,6 +66,10 @@ START_TEST(fields)
 }
 END_TEST
 
+/*
+ * EBADF for a bad descriptor, EACCES for write access by a read-only one,
+ * EINVAL for other invalid arguments.
+ */
 START_TEST(refused)
 {
 	int fd = memory_fd(SIZE), pipefd[2], ro, name;
@@ -68,15 +79,15 @@ START_TEST(refused)
 	setup();
 	ck_errno(ibv_reg_dmabuf_mr(pd, 0, PAGE, 0, -1, 0), EBADF);
 	ck_errno(ibv_reg_dmabuf_mr(pd, 0, PAGE, 0, 9999, 0), EBADF);
-	/* the page offset */
+	/* offset and iova with different page offsets */
 	ck_errno(ibv_reg_dmabuf_mr(pd, 8, PAGE, 0, fd, 0), EINVAL);
 	ck_errno(ibv_reg_dmabuf_mr(pd, 0, PAGE, 16, fd, 0), EINVAL);
-	/* what is not there */
+	/* beyond the end of the file; a range that wraps */
 	ck_errno(ibv_reg_dmabuf_mr(pd, 0, SIZE + 1, 0, fd, 0), EINVAL);
 	ck_errno(ibv_reg_dmabuf_mr(pd, SIZE, 1, 0, fd, 0), EINVAL);
 	ck_errno(ibv_reg_dmabuf_mr(pd, UINT64_MAX - PAGE + 1, PAGE, 0, fd, 0),
 		 EINVAL);
-	/* flags */
+	/* access flags that are invalid or not supported for this verb */
 	ck_errno(ibv_reg_dmabuf_mr(pd, 0, PAGE, 0, fd, IBV_ACCESS_REMOTE_WRITE),
 		 EINVAL);
 	ck_errno(ibv_reg_dmabuf_mr(pd, 0, PAGE, 0, fd, IBV_ACCESS_MW_BIND),
@@ -85,12 +96,12 @@ START_TEST(refused)
 		 EINVAL);
 	ck_errno(ibv_reg_dmabuf_mr(pd, 0, PAGE, 0, fd, IBV_ACCESS_ZERO_BASED),
 		 EINVAL);
-	/* no bytes: one page, or none */
+	/* length 0: no page at a page boundary, else one page */
 	ck_errno(ibv_reg_dmabuf_mr(pd, 0, 0, 0, fd, ALL_ACCESS), EINVAL);
 	mr = ibv_reg_dmabuf_mr(pd, 8, 0, 8, fd, ALL_ACCESS);
 	ck_nonnull(mr);
 	ck_ok(ibv_dereg_mr(mr));
-	/* cannot be mapped */
+	/* a pipe cannot be mapped */
 	ck_ok(pipe(pipefd));
 	ck_errno(ibv_reg_dmabuf_mr(pd, 0, PAGE, 0, pipefd[0], 0), EINVAL);
 	ck_errno(ibv_reg_dmabuf_mr(pd, 0, PAGE, 0, pipefd[0], ALL_ACCESS),
@@ -98,7 +109,7 @@ START_TEST(refused)
 	ck_errno(ibv_reg_dmabuf_mr(pd, 0, PAGE, 0, pipefd[1], 0), EINVAL);
 	close(pipefd[0]);
 	close(pipefd[1]);
-	/* for reading only */
+	/* a read-only descriptor; an O_PATH descriptor */
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
 	ro = open(path, O_RDONLY | O_CLOEXEC);
 	ck_assert_int_ge(ro, 0);
@@ -144,12 +155,14 @@ static void do_reg(struct node *b, void *arg)
 			       ALL_ACCESS);
 	ck_nonnull(mr);
 	if (!f->keep_fd)
-		close(f->fd); /* the MR has its own hold on it */
+		close(f->fd); /* the MR holds its own reference */
 	f->rkey = mr->rkey;
 	b->user = mr;
 }
 
-/* Two bytes of the file, seen without the MR. */
+/*
+ * Read the 64 bytes that a wrote from the file, without the MR, into f->path.
+ */
 static void do_look(struct node *b, void *arg)
 {
 	struct buf *f = arg;
@@ -169,6 +182,10 @@ static void do_dereg(struct node *b, void *arg)
 		close(f->fd);
 }
 
+/*
+ * WRITEs within the MR change the file (checked if f->keep_fd); WRITEs
+ * outside of it, and after ibv_dereg_mr, are REM_ACCESS_ERR.
+ */
 static void run_traffic(struct duo *d, struct buf *f)
 {
 	uint8_t want[64];
@@ -192,6 +209,7 @@ static void run_traffic(struct duo *d, struct buf *f)
 	ck_write(d, f->iova, f->rkey, 1, IBV_WC_REM_ACCESS_ERR);
 }
 
+/* Remote access to an MR whose descriptor stays open. */
 START_TEST(traffic)
 {
 	struct buf f = { .offset = PAGE + 16,
@@ -206,6 +224,7 @@ START_TEST(traffic)
 }
 END_TEST
 
+/* The MR works after the program has closed the descriptor. */
 START_TEST(descriptor_closed)
 {
 	struct buf f = { .offset = 0, .iova = PAGE };
@@ -218,7 +237,7 @@ START_TEST(descriptor_closed)
 }
 END_TEST
 
-/* An ordinary file can be mapped, too. */
+/* A regular file can be mapped, so it can be registered, too. */
 START_TEST(file)
 {
 	struct buf f = { .offset = PAGE, .iova = 4 * PAGE, .keep_fd = true };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * What a verb returns is in errno, too: libfabric's provider does "if (ret)
- * return -errno".  What succeeds leaves it alone.
+ * The error that a verb returns is in errno, too: libfabric's verbs provider
+ * does "if (ret) return -errno". A verb that succeeds leaves errno unchanged.
  */
 #include <string.h>
 
@@ -9,7 +9,7 @@
 
 #define UNTOUCHED 12345
 
-/* It fails, and says it in both ways. */
+/* Assert that @expr returns @err and sets errno to it. */
 #define refused(expr, err)                                                \
 	do {                                                              \
 		errno = UNTOUCHED;                                        \
@@ -17,6 +17,7 @@
 		ck_assert_msg(errno == (err), "errno of %s is %d", #expr, \
 			      errno);                                     \
 	} while (0)
+/* Assert that @expr is true and leaves errno unchanged. */
 #define quiet(expr)                                                           \
 	do {                                                                  \
 		errno = UNTOUCHED;                                            \
@@ -25,6 +26,7 @@
 			      errno);                                         \
 	} while (0)
 
+/* Verbs that return an errno value, with invalid arguments. */
 START_TEST(control_verbs)
 {
 	struct ibv_srq_init_attr srq_attr = { .attr = { 4, 1, 0 } };
@@ -68,7 +70,10 @@ START_TEST(control_verbs)
 }
 END_TEST
 
-/* EBUSY, and ibv_rereg_mr, which has codes of its own. */
+/*
+ * EBUSY for objects in use. ibv_rereg_mr returns IBV_REREG_MR_ERR_* instead
+ * and sets errno to EINVAL.
+ */
 START_TEST(objects_in_use)
 {
 	struct ibv_srq_init_attr srq_attr = { .attr = { 4, 1, 0 } };
@@ -125,6 +130,7 @@ START_TEST(objects_in_use)
 }
 END_TEST
 
+/* Posting in the wrong state, with too many SGEs, and to a full queue. */
 START_TEST(data_verbs)
 {
 	struct ibv_srq_init_attr srq_attr = { .attr = { 1, 1, 0 } };
@@ -155,6 +161,10 @@ START_TEST(data_verbs)
 }
 END_TEST
 
+/*
+ * Calls through function pointers: ibv_wr_complete, ibv_start_poll, and the
+ * copies of ibv_dm, also with an imported DM that was freed.
+ */
 START_TEST(extended_calls)
 {
 	struct ibv_alloc_dm_attr dm_attr = { .length = 64 };
@@ -203,7 +213,10 @@ START_TEST(extended_calls)
 }
 END_TEST
 
-/* Also where system calls fail on the way, as files that are not there. */
+/*
+ * Verbs that succeed leave errno unchanged, also if a system call within them
+ * fails, as opening a file that does not exist.
+ */
 START_TEST(success)
 {
 	struct ibv_srq_init_attr srq_attr = { .attr = { 4, 1, 0 } };
@@ -261,6 +274,7 @@ static bool poll_one(struct node *n, struct ibv_wc *wc)
 	return got == 1 && !wc->status;
 }
 
+/* The same for posting and polling. */
 START_TEST(success_of_posts)
 {
 	struct opts o = default_opts();
@@ -281,7 +295,10 @@ START_TEST(success_of_posts)
 }
 END_TEST
 
-/* A post succeeds, though its answer will be an error. */
+/*
+ * Posting succeeds though the destination QP does not exist; the completion
+ * has the error.
+ */
 START_TEST(nobody_there)
 {
 	struct opts o = default_opts();

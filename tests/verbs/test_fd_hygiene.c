@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * What a library must not do to the program it is loaded into: leak or
- * inherit descriptors, touch errno on success, print, leave memory mapped,
- * install signal handlers.
+ * Side effects that a library must not have on its program: leaked or
+ * inherited descriptors, a changed errno on success, output, leaked mappings,
+ * changed signal handlers.
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -18,7 +18,7 @@
 
 static uint8_t before[4096];
 
-/* Mark the descriptors that are open. */
+/* Set open_fds[fd] for each open descriptor, and return their number. */
 static int list_fds(uint8_t *open_fds)
 {
 	DIR *dir = opendir("/proc/self/fd");
@@ -51,6 +51,7 @@ static int count_maps(void)
 	return n;
 }
 
+/* Connect two contexts, send, write, and close them. */
 static void use_everything(void)
 {
 	struct ibv_device_attr attr;
@@ -68,6 +69,7 @@ static void use_everything(void)
 	duo_close(&d);
 }
 
+/* Each descriptor that the library opens has FD_CLOEXEC. */
 START_TEST(close_on_exec)
 {
 	uint8_t after[sizeof(before)];
@@ -97,13 +99,14 @@ START_TEST(close_on_exec)
 }
 END_TEST
 
+/* Contexts that are closed leave neither descriptors nor mappings. */
 START_TEST(nothing_leaks)
 {
 	uint8_t after[sizeof(before)];
 	int n, maps, i, rounds = under_sanitizer() ? 100 : 1000;
 	struct ibv_context *ctx;
 
-	/* the first time may keep something for the process */
+	/* the first use may create state of the process that stays */
 	use_everything();
 	n = list_fds(before);
 	maps = count_maps();
@@ -114,7 +117,7 @@ START_TEST(nothing_leaks)
 	for (i = 0; i < 50; i++)
 		use_everything();
 	ck_assert_int_le(list_fds(after), n);
-	/* fewer than one each time; ASan gives freed memory back late */
+	/* less than one per round; ASan returns freed memory late */
 	ck_assert_int_le(count_maps(), maps + (under_sanitizer() ? 40 : 8));
 }
 END_TEST
@@ -125,7 +128,9 @@ static void do_ping(struct node *b, void *arg)
 	ck_ok(post_recv(b, 1, 0, 64));
 }
 
-/* Peers that come and go leave nothing with those who stay. */
+/*
+ * Peers that exit leave neither descriptors nor mappings in other processes.
+ */
 START_TEST(nothing_leaks_from_peers)
 {
 	uint8_t after[sizeof(before)];
@@ -148,7 +153,9 @@ START_TEST(nothing_leaks_from_peers)
 		}
 	}
 	end = now_ms() + WAIT_MS;
-	/* what belongs to the last peer is given back when its end is seen */
+	/*
+	 * what belongs to the last peer is released when its exit is detected
+	 */
 	while ((list_fds(after) > n || count_maps() > maps + 8) &&
 	       now_ms() < end)
 		sleep_ms(10);
@@ -161,7 +168,7 @@ START_TEST(nothing_leaks_from_peers)
 }
 END_TEST
 
-/* Functions that succeed leave errno as it was. */
+/* Assert that @expr, which succeeds, leaves errno unchanged. */
 #define KEEPS(expr)                                                        \
 	do {                                                               \
 		errno = 4711;                                              \
@@ -170,6 +177,7 @@ END_TEST
 			      errno);                                      \
 	} while (0)
 
+/* Verbs that succeed leave errno unchanged. */
 START_TEST(errno_is_kept)
 {
 	struct ibv_alloc_dm_attr dm_attr = { .length = 4096 };
@@ -191,8 +199,10 @@ START_TEST(errno_is_kept)
 
 	duo_open(&d, SAME_PROCESS, MEM_HEAP, MEM_HEAP, &o);
 	ctx = d.a.ctx;
-	/* what libibverbs itself does before and after is its affair; these
-	 * are nearly all ours */
+	/*
+	 * these calls run hardly any code of libibverbs itself, which may
+	 * change errno
+	 */
 	KEEPS(pd = ibv_alloc_pd(ctx));
 	KEEPS(mr = ibv_reg_mr(pd, buf, sizeof(buf), ALL_ACCESS));
 	KEEPS(dm = ibv_alloc_dm(ctx, &dm_attr));
@@ -228,6 +238,7 @@ START_TEST(errno_is_kept)
 }
 END_TEST
 
+/* The library writes nothing to standard output. */
 START_TEST(nothing_is_printed)
 {
 	char path[] = "/tmp/urxe-out-XXXXXX";
@@ -246,6 +257,7 @@ START_TEST(nothing_is_printed)
 }
 END_TEST
 
+/* Signal handlers and the signal mask are unchanged after use. */
 START_TEST(signals_are_left_alone)
 {
 	struct sigaction act[65], now;

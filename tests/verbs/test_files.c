@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * MRs in shared mappings of files: how a process finds the descriptor of its
- * own, and what a peer that has mapped the file does when the MR has gone.
+ * MRs in shared mappings of files. The owner of the MR finds the descriptor
+ * of the file among its own. A peer maps the file for its requests, and
+ * unmaps it when the MR has been deregistered.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -18,7 +19,7 @@
 #define NAME "given-back"
 #define SIZE (1u << 20)
 
-/* ------------------------------------------------ at the requester */
+/* ------------------------- the requester, which maps the file */
 
 struct part {
 	int fd;
@@ -73,7 +74,7 @@ static void do_dereg(struct node *b, void *arg)
 	close(p->fd);
 }
 
-/* How many files of that name are mapped here. */
+/* Return the number of mappings of files NAME in this process. */
 static int mapped(void)
 {
 	FILE *maps = fopen("/proc/self/maps", "re");
@@ -101,6 +102,10 @@ static void write_there(struct duo *d, struct part *p, const char text[8])
 	ck_assert_mem_eq(p->got, text, 8);
 }
 
+/*
+ * Return the time in ms from the deregistration of the last MR of a file
+ * until the requester has unmapped the file.
+ */
 static double given_back_ms(int i)
 {
 	struct opts o = default_opts();
@@ -117,7 +122,7 @@ static double given_back_ms(int i)
 	write_there(&d, &p, "the 2nd");
 	ck_assert_int_eq(mapped(), 1);
 	on_b(&d, do_dereg, &p, sizeof(p));
-	/* nothing else is posted */
+	/* no WR is posted meanwhile */
 	for (begin = now_ms(); mapped();) {
 		ck_assert_msg(now_ms() < begin + WAIT_MS,
 			      "the file is still mapped");
@@ -128,13 +133,20 @@ static double given_back_ms(int i)
 	return begin;
 }
 
+/*
+ * The requester unmaps a file soon after its last MR was deregistered,
+ * without posting anything. While another MR of the file exists, WRITEs work.
+ */
 START_TEST(given_back)
 {
 	expect_within(1000, given_back_ms, 0);
 }
 END_TEST
 
-/* One file after the other: the next one is the next one. */
+/*
+ * With files that are registered one after the other, a WRITE reaches the
+ * current file, and only that one is mapped.
+ */
 START_TEST(many_files)
 {
 	struct opts o = default_opts();
@@ -156,7 +168,7 @@ START_TEST(many_files)
 }
 END_TEST
 
-/* ------------------------------------------------ at the target */
+/* --------------------------------------- the owner of the MR */
 
 static struct ibv_context *ctx;
 static struct ibv_pd *pd;
@@ -186,7 +198,10 @@ static char *map_new(int *fd)
 	return buf;
 }
 
-/* There is room for as many files as one likes, one after the other. */
+/*
+ * Entries of the context's file table are reused: more than URXE_MAX_FILES
+ * files can be registered one after the other.
+ */
 START_TEST(more_files_than_entries)
 {
 	struct ibv_mr *mr;
@@ -196,7 +211,7 @@ START_TEST(more_files_than_entries)
 	setup();
 	for (i = 0; i < URXE_MAX_FILES + 100; i++) {
 		buf = map_new(&fd);
-		/* this access needs the file */
+		/* this access flag requires the file */
 		mr = ibv_reg_mr(pd, buf, 4096,
 				IBV_ACCESS_LOCAL_WRITE |
 					URXE_ACCESS_FLUSH_PERSISTENT);
@@ -209,9 +224,13 @@ START_TEST(more_files_than_entries)
 }
 END_TEST
 
+/*
+ * The file of the MR: has an open descriptor; is a new one for each MR; is
+ * anonymous memory, MAP_SHARED; has a descriptor that was closed.
+ */
 enum file { FILE_KEPT, FILE_NEW, FILE_NAMELESS, FILE_CLOSED, FILES };
 
-/* The best of some registrations, in microseconds. */
+/* Return the shortest of 64 registrations, in microseconds. */
 static double registering(enum file file, char *kept)
 {
 	double start, took, best = 1e9;
@@ -241,6 +260,7 @@ static double registering(enum file file, char *kept)
 
 #define DESCRIPTORS 5000
 
+/* Open up to DESCRIPTORS descriptors. Return their number. */
 static int open_many(int *fds)
 {
 	struct rlimit limit;
@@ -254,7 +274,10 @@ static int open_many(int *fds)
 	return n;
 }
 
-/* What it costs does not grow with the descriptors that a program has. */
+/*
+ * The cost of a registration does not grow with the number of descriptors of
+ * the process.
+ */
 START_TEST(many_descriptors)
 {
 	int fds[DESCRIPTORS], n, fd;

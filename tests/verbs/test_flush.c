@@ -1,8 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* What happens to work that is not done: ERR, RESET, SQD, destroy. */
+/*
+ * Outstanding WRs when a QP goes to ERR, RESET or SQD, and when the peer's QP
+ * goes to ERR or is destroyed.
+ */
 #include "harness.h"
 
-/* Work that cannot finish: SENDs that find no receive, and receives. */
+/*
+ * Post @n WRs that cannot complete to each queue of a: SENDs, every other one
+ * signaled, for which b posts no receive, and receives.
+ */
 static void park(struct duo *d, int n)
 {
 	int i;
@@ -16,12 +22,13 @@ static void park(struct duo *d, int n)
 	}
 }
 
+/* Expect the WRs of park() as WR_FLUSH_ERR, and no other completion. */
 static void expect_flushed(struct duo *d, int n)
 {
 	struct ibv_wc wc;
 	int i;
 
-	/* all of them, signaled or not, in the order of posting */
+	/* each WR, signaled or not, in the order of posting */
 	for (i = 0; i < n; i++) {
 		wc = expect(d->a.scq, i, IBV_WC_WR_FLUSH_ERR);
 		ck_assert_uint_eq(wc.qp_num, d->a.qp->qp_num);
@@ -32,6 +39,10 @@ static void expect_flushed(struct duo *d, int n)
 	expect_none(d->a.rcq, 0);
 }
 
+/*
+ * On the transition to ERR all outstanding WRs are flushed, and later WRs as
+ * well.
+ */
 START_TEST(to_err)
 {
 	struct opts o = default_opts();
@@ -41,16 +52,16 @@ START_TEST(to_err)
 	park(&d, 20);
 	ck_ok(qp_to(d.a.qp, IBV_QPS_ERR));
 	expect_flushed(&d, 20);
-	/* a program that goes on posting gets it all back */
+	/* WRs that are posted in ERR are flushed */
 	park(&d, 64);
 	expect_flushed(&d, 64);
-	/* the end of one side is not the end of the other */
+	/* the peer's QP does not go to ERR */
 	ck_assert_int_eq(b_state(&d), IBV_QPS_RTS);
 	duo_close(&d);
 }
 END_TEST
 
-/* The same CQ for both queues: per queue the order holds. */
+/* With one CQ for both queues, the order of posting holds for each queue. */
 START_TEST(to_err_with_one_cq)
 {
 	struct opts o = default_opts();
@@ -82,14 +93,17 @@ START_TEST(to_err_with_one_cq)
 }
 END_TEST
 
-/* Completions that were there before come before. */
+/*
+ * WRs that were executed before the transition to ERR complete with success,
+ * before the flushed ones.
+ */
 START_TEST(done_before_flushed)
 {
 	struct opts o = default_opts();
 	struct duo d;
 	int i;
 
-	if (under_adversary()) /* which of them were there? */
+	if (under_adversary()) /* it may delay WRs */
 		return;
 	duo_open(&d, _i, MEM_HEAP, MEM_HEAP, &o);
 	for (i = 0; i < 10; i++)
@@ -107,7 +121,10 @@ START_TEST(done_before_flushed)
 }
 END_TEST
 
-/* RESET forgets all work and its completions. */
+/*
+ * The transition to RESET discards all outstanding WRs, and completions that
+ * were not polled.
+ */
 START_TEST(to_reset)
 {
 	struct opts o = default_opts();
@@ -134,6 +151,7 @@ START_TEST(to_reset)
 }
 END_TEST
 
+/* RESET after ERR discards flushed completions that were not polled. */
 START_TEST(err_then_reset)
 {
 	struct opts o = default_opts();
@@ -150,7 +168,10 @@ START_TEST(err_then_reset)
 }
 END_TEST
 
-/* SQD: what is posted waits for RTS; receives go on. */
+/*
+ * WRs that are posted in SQD are executed after the transition to RTS, and
+ * flushed by the transition to ERR.
+ */
 START_TEST(send_queue_drain)
 {
 	struct opts o = default_opts();
@@ -170,7 +191,7 @@ START_TEST(send_queue_drain)
 	for (i = 0; i < 5; i++)
 		expect_ok(d.a.scq, 10 + i, IBV_WC_RDMA_WRITE);
 	ck_assert(b_has(&d, 64, 8, 1));
-	/* from SQD to ERR they are flushed */
+	/* SQD to ERR: they are flushed */
 	ck_ok(qp_to(d.a.qp, IBV_QPS_SQD));
 	ck_ok(post(&d, IBV_WR_RDMA_WRITE, 20, 0, 8, 0, 0));
 	ck_ok(qp_to(d.a.qp, IBV_QPS_ERR));
@@ -192,6 +213,7 @@ static void do_send(struct node *b, void *arg)
 	expect(b->scq, wr.wr_id, IBV_WC_SUCCESS);
 }
 
+/* A QP in SQD receives messages. */
 START_TEST(receives_while_drained)
 {
 	struct opts o = default_opts();
@@ -207,7 +229,10 @@ START_TEST(receives_while_drained)
 }
 END_TEST
 
-/* Receives may be posted from INIT on and are flushed from there, too. */
+/*
+ * Receives may be posted from INIT on; the transition from INIT to ERR
+ * flushes them.
+ */
 START_TEST(receives_before_connection)
 {
 	struct opts o = default_opts();
@@ -234,6 +259,7 @@ static void do_connect(struct node *b, void *arg)
 	node_connect(b, arg);
 }
 
+/* Receives that were posted in INIT are used when the QP is connected. */
 START_TEST(receives_from_init_are_used)
 {
 	struct opts o = default_opts();
@@ -252,7 +278,10 @@ START_TEST(receives_from_init_are_used)
 }
 END_TEST
 
-/* A peer's work that waits for us fails when our QP goes. */
+/*
+ * A SEND that waits for a receive (RNR) fails with RETRY_EXC_ERR if the
+ * peer's QP goes to ERR or is destroyed.
+ */
 START_TEST(parked_when_the_peer_goes)
 {
 	struct opts o = default_opts();

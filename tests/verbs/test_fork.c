@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* fork() with the device open: who owns what afterwards. */
+/*
+ * fork() with the device open: which memory and objects parent and child use
+ * afterwards.
+ */
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -11,6 +14,7 @@
 
 #include "harness.h"
 
+/* Send messages @from to @to - 1 from a to b, and check them. */
 static void ping(struct duo *d, int from, int to)
 {
 	int i;
@@ -31,7 +35,7 @@ static int exit_at_once(void *arg)
 	return 0;
 }
 
-/* A child that does nothing and ends changes nothing. */
+/* A child that exits at once does not affect the connection of its parent. */
 START_TEST(child_that_ends)
 {
 	struct opts o = default_opts();
@@ -56,7 +60,10 @@ static int wait_for_pipe(void *arg)
 	return read(*(int *)arg, &c, 1) != 1;
 }
 
-/* While it lives the parent goes on as well, with the same memory. */
+/*
+ * While a child exists, the connection of its parent works, with each kind of
+ * memory.
+ */
 START_TEST(child_that_stays)
 {
 	struct opts o = default_opts();
@@ -76,7 +83,7 @@ START_TEST(child_that_stays)
 }
 END_TEST
 
-/* What arrives after the fork arrives in the parent, not in the child. */
+/* Child: return 0 if the buffer is still zero after 100 ms. */
 static int look_at_memory(void *arg)
 {
 	struct node *n = arg;
@@ -85,6 +92,9 @@ static int look_at_memory(void *arg)
 	return !node_all(n, 0, 64, 0);
 }
 
+/*
+ * A WRITE after the fork reaches the parent's memory, not the child's copy.
+ */
 START_TEST(memory_of_the_parent)
 {
 	struct opts o = default_opts();
@@ -139,8 +149,9 @@ static void do_hear_nothing(struct node *b, void *arg)
 }
 
 /*
- * A child's WR is of its parent's memory, and that is not there any more: that
- * is the sender's fault, and not the peer's.
+ * A WR that a child posts on the parent's QP refers to the parent's memory.
+ * If the parent has unmapped that, the WR fails with LOC_PROT_ERR at the
+ * requester, and the responder is not affected.
  */
 START_TEST(unmapped_by_the_parent)
 {
@@ -148,7 +159,7 @@ START_TEST(unmapped_by_the_parent)
 	struct opts o = default_opts();
 	struct duo d;
 
-	if (under_adoption()) /* peers still have the pages */
+	if (under_adoption()) /* peers still map the pages */
 		return;
 	may_leak();
 	duo_open(&d, TWO_PROCESSES, MEM_HEAP, MEM_HEAP, &o);
@@ -162,10 +173,7 @@ START_TEST(unmapped_by_the_parent)
 }
 END_TEST
 
-/*
- * A child that was made by the system call, so that no handler of fork() ran:
- * it may use the device, as the parent did.
- */
+/* Child: register memory in the parent's PD; open and close the device. */
 static int register_and_open(void *arg)
 {
 	struct opts o = default_opts();
@@ -180,13 +188,17 @@ static int register_and_open(void *arg)
 	return 0;
 }
 
+/*
+ * A child that was created by the system call, so that no handler of
+ * pthread_atfork ran, may use the device as the parent did.
+ */
 START_TEST(child_of_the_system_call)
 {
 	struct opts o = default_opts();
 	struct node n;
 	pid_t child;
 
-	if (under_sanitizer()) /* whose own handlers did not run either */
+	if (under_sanitizer()) /* its own atfork handlers did not run */
 		return;
 	node_open(&n, NULL, MEM_HEAP, &o);
 	child = (pid_t)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
@@ -198,7 +210,7 @@ START_TEST(child_of_the_system_call)
 }
 END_TEST
 
-/* The child of a program that uses RDMA uses RDMA itself. */
+/* Child: open the device, connect to the parent, and write to its memory. */
 static int child_as_peer(void *arg)
 {
 	int *sock = arg;
@@ -230,6 +242,10 @@ static int child_as_peer(void *arg)
 	return 0;
 }
 
+/*
+ * The child of a process that uses the device opens the device itself, with
+ * and without ibv_fork_init() in the parent.
+ */
 START_TEST(child_opens_the_device)
 {
 	struct opts o = default_opts();
@@ -254,7 +270,7 @@ START_TEST(child_opens_the_device)
 }
 END_TEST
 
-/* Work that waits for a timer, with the timer's thread gone in the child. */
+/* A SEND that ends with RNR_RETRY_EXC_ERR by its timers, without polling. */
 static int child_with_timers(void *arg)
 {
 	struct opts o = default_opts();
@@ -276,7 +292,7 @@ static int child_with_timers(void *arg)
 	node_connect(&n, &addr);
 	sge = node_sge(&n, 0, 8);
 	ck_ok(post_wr(n.qp, &wr));
-	/* nobody polls meanwhile: a thread has to do it */
+	/* no CQ is polled: the service thread has to drive the timers */
 	for (end = now_ms() + WAIT_MS;
 	     qp_state(n.qp) != IBV_QPS_ERR && now_ms() < end;)
 		sleep_ms(1);
@@ -286,6 +302,10 @@ static int child_with_timers(void *arg)
 	return 0;
 }
 
+/*
+ * Timers work in a child, which has not inherited the service thread, and in
+ * the parent before and after the fork.
+ */
 START_TEST(timers_in_parent_and_child)
 {
 	child_with_timers(NULL);
@@ -294,7 +314,10 @@ START_TEST(timers_in_parent_and_child)
 }
 END_TEST
 
-/* Objects that the parent made are destroyed by the parent. */
+/*
+ * The parent destroys its objects, and opens the device again, while a child
+ * exists that inherited them.
+ */
 START_TEST(closing_with_a_living_child)
 {
 	struct ibv_device_attr attr;
@@ -319,7 +342,7 @@ START_TEST(closing_with_a_living_child)
 }
 END_TEST
 
-/* ---------------------------------- a fork while other threads are inside */
+/* ------------------------------ a fork while other threads are in verbs */
 
 struct busy {
 	struct node n;
@@ -330,8 +353,9 @@ struct busy {
 };
 
 /*
- * Verbs that leave no trace in what parent and child share.  Check has locks
- * of its own, which a fork would leave taken, so nothing is asserted here.
+ * Call verbs that do not change what parent and child share. Return false if
+ * one of them fails: nothing is asserted here, because Check has locks that
+ * may be taken at the fork.
  */
 static bool use_all(struct busy *b)
 {
@@ -381,14 +405,16 @@ static int destroy_in_child(struct busy *b)
 	       ibv_close_device(b->n.ctx);
 }
 
-/* Exit status of a child that runs fn, which must not hang, or -signal. */
+/*
+ * Run fn in a child, which must not hang. Return its exit status or -signal.
+ */
 static int in_child(int (*fn)(struct busy *b), struct busy *b)
 {
 	pid_t child = fork();
 
 	if (child)
 		return reap_child(child);
-	signal(SIGALRM, SIG_DFL); /* Check's would kill us all */
+	signal(SIGALRM, SIG_DFL); /* Check's kills the process group */
 	alarm(WAIT_MS / 1000);
 	_exit(fn(b));
 }
@@ -424,7 +450,9 @@ static void close_busy(struct busy *b)
 	node_close(&b->n);
 }
 
-/* Threads that the child does not have leave no lock behind in it. */
+/*
+ * A fork while other threads are in verbs leaves no lock taken in the child.
+ */
 START_TEST(while_threads_are_busy)
 {
 	struct busy b = { .stop = false };
@@ -443,10 +471,13 @@ START_TEST(while_threads_are_busy)
 }
 END_TEST
 
-/* The objects are one for both, so this is the end of them in the parent. */
+/*
+ * Fork a child that destroys the objects that it inherited. They are shared,
+ * so they do not exist in this process either afterwards.
+ */
 static int parent_of_destroyer(void *arg)
 {
-	static struct busy b; /* its thread outlives this function */
+	static struct busy b; /* its thread still uses it afterwards */
 	pthread_t thread;
 
 	(void)arg;
@@ -456,6 +487,10 @@ static int parent_of_destroyer(void *arg)
 	return in_child(destroy_in_child, &b);
 }
 
+/*
+ * A child can destroy the objects that it inherited, also if another thread
+ * of its parent was using them at the fork.
+ */
 START_TEST(destroyed_by_the_child)
 {
 	int i;
@@ -472,7 +507,10 @@ static int go_on(struct busy *b)
 	return use_in_child(b);
 }
 
-/* What the forking thread itself has begun it ends on both sides. */
+/*
+ * A fork between ibv_wr_start and ibv_wr_abort: parent and child both call
+ * ibv_wr_abort, and can use the QP.
+ */
 START_TEST(between_start_and_end)
 {
 	struct busy b = { .stop = false };

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Handles and numbers in the public structs that the program has overwritten:
- * refused, nobody else's object is touched, and put right again they work.
+ * Handles and numbers in the public structs that the program has overwritten.
+ * Verbs fail with ENOENT or EINVAL and do not use another object instead.
+ * When the value is restored, the object works.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -14,12 +15,14 @@ static const uint32_t garbage[] = { UINT32_MAX, 0x7fffffff, 1u << 16, 8192,
 				    4096 };
 #define GARBAGES ((int)(sizeof(garbage) / sizeof(*garbage)))
 
+/* Assert that @expr returns NULL, and errno is ENOENT or EINVAL. */
 #define no_object(expr)                                               \
 	do {                                                          \
 		errno = 0;                                            \
 		ck_assert_msg((expr) == NULL, "%s succeeded", #expr); \
 		ck_assert(errno == ENOENT || errno == EINVAL);        \
 	} while (0)
+/* Assert that @expr returns ENOENT or EINVAL. */
 #define refused(expr)                                                     \
 	do {                                                              \
 		int ret_ = (expr);                                        \
@@ -28,6 +31,7 @@ static const uint32_t garbage[] = { UINT32_MAX, 0x7fffffff, 1u << 16, 8192,
 			      #expr, ret_);                               \
 	} while (0)
 
+/* Each verb that takes a PD refuses one whose handle was overwritten. */
 START_TEST(pd_handle)
 {
 	struct ibv_parent_domain_init_attr parent = { 0 };
@@ -51,7 +55,10 @@ START_TEST(pd_handle)
 	ah.grh.dgid = n.gid;
 	parent.pd = n.pd;
 	good = n.pd->handle;
-	/* the last one is another PD's, which must not be used in its place */
+	/*
+	 * the last value is the handle of another PD, which must not be used
+	 * instead
+	 */
 	n.pd->handle = _i < GARBAGES ? garbage[_i] : other->handle;
 	no_object(ibv_reg_mr(n.pd, n.buf, 64, 0));
 	no_object(ibv_reg_dm_mr(n.pd, dm, 0, 64, IBV_ACCESS_ZERO_BASED));
@@ -74,8 +81,9 @@ START_TEST(pd_handle)
 END_TEST
 
 /*
- * A copy of struct ibv_pd has the context and the handle of the PD: memory can
- * be registered with it, as with a driver in the kernel.
+ * A copy of struct ibv_pd has the context and the handle of the PD: memory
+ * can be registered with it, as with a kernel driver. It cannot be
+ * deallocated.
  */
 START_TEST(pd_copy)
 {
@@ -90,7 +98,7 @@ START_TEST(pd_copy)
 	struct node n;
 
 	node_open(&n, NULL, MEM_HEAP, &o);
-	/* nothing of urxe's can be behind it */
+	/* without the private part of the provider's struct */
 	copy = malloc(sizeof(*copy));
 	gone = malloc(sizeof(*gone));
 	ck_nonnull(copy);
@@ -110,7 +118,10 @@ START_TEST(pd_copy)
 	ck_ok(ibv_dealloc_mw(mw));
 	ck_errno(ibv_reg_dmabuf_mr(copy, 0, 64, 0, -1, 0), EBADF);
 	refused(ibv_dealloc_pd(copy));
-	/* of a PD that is gone; of no PD; of a context without that PD */
+	/*
+	 * the handle of a PD that was deallocated; of no PD; a context that
+	 * does not have the PD
+	 */
 	pd = ibv_alloc_pd(n.ctx);
 	ck_nonnull(pd);
 	*gone = *pd;
@@ -130,7 +141,10 @@ START_TEST(pd_copy)
 }
 END_TEST
 
-/* A verb that a kernel serves finds the object by its handle. */
+/*
+ * A verb that is a system call on other devices finds the object by its
+ * handle, so it fails if the handle was overwritten.
+ */
 START_TEST(used_by_handle)
 {
 	struct ibv_ah_attr ah_attr = { .is_global = 1, .port_num = 1 };
@@ -201,7 +215,10 @@ START_TEST(used_by_handle)
 }
 END_TEST
 
-/* What is destroyed is what the object is, not what was written into it. */
+/*
+ * An object whose handle or lkey was overwritten is not destroyed, nor is
+ * another one in its place. The rkey of an MW is not read.
+ */
 START_TEST(other_handles)
 {
 	struct ibv_alloc_dm_attr dm_attr = { .length = 64 };
@@ -242,7 +259,7 @@ START_TEST(other_handles)
 			 0);
 	n.mr->lkey = key;
 	ck_ok(ibv_free_dm(dm));
-	mw->rkey = n.mr->rkey; /* it is the program's to change */
+	mw->rkey = n.mr->rkey; /* the program may change it */
 	ck_ok(ibv_dealloc_mw(mw));
 	ck_ok(ibv_destroy_cq(cq));
 	ck_ok(ibv_destroy_srq(srq));
@@ -250,7 +267,7 @@ START_TEST(other_handles)
 }
 END_TEST
 
-/* Numbers that a QP shows are shown only. */
+/* qp_num is output only: an overwritten one has no effect. */
 START_TEST(qp_number)
 {
 	union ibv_gid group = { .raw = { 0xff, 0x0e } };

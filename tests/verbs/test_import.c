@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Sharing a context: one process opens and registers, another gets the
- * descriptor by SCM_RIGHTS and imports.
+ * Sharing a context: the exporter opens the device and registers memory. The
+ * importer receives the descriptor cmd_fd by SCM_RIGHTS, and imports the
+ * device, the PD, the MR and the DM.
  */
 #define _GNU_SOURCE
 #include <signal.h>
@@ -15,7 +16,7 @@
 
 #define SIZE 65536
 
-/* What the exporter tells the importer. */
+/* What the exporter sends to the importer, with the descriptor. */
 struct offer {
 	uint32_t pd, mr, dm, lkey, rkey;
 	uint64_t addr;
@@ -33,7 +34,10 @@ static void hear(int s, void *p, size_t len)
 	ck_assert_int_eq(recv(s, p, len, MSG_WAITALL), (ssize_t)len);
 }
 
-/* One byte to and fro: the two processes take turns. */
+/*
+ * Pass the turn to the other process and wait until it passes it back: one
+ * byte each way.
+ */
 static void turn(int s)
 {
 	char c = 0;
@@ -68,7 +72,9 @@ struct exporter {
 	pid_t pid;
 };
 
-/* Fork the importer first, then open and offer. */
+/*
+ * Fork the importer, then open the device, register memory and allocate DM.
+ */
 static void start(struct exporter *e, int (*importer)(void *), void *arg)
 {
 	struct ibv_alloc_dm_attr attr = { .length = 4096 };
@@ -92,6 +98,7 @@ static void start(struct exporter *e, int (*importer)(void *), void *arg)
 	ck_nonnull(e->dm);
 }
 
+/* Send the descriptor and the handles to the importer. */
 static void offer(struct exporter *e)
 {
 	struct offer o = {
@@ -107,6 +114,7 @@ static void offer(struct exporter *e)
 	tell(e->sock, &o, sizeof(o));
 }
 
+/* Wait for the importer, then destroy the objects that are not NULL. */
 static void finish(struct exporter *e)
 {
 	ck_assert_int_eq(reap_child(e->pid), 0);
@@ -145,6 +153,7 @@ static void import_all(struct importer *m)
 	ck_nonnull(m->dm);
 }
 
+/* Unimport the objects that are not NULL, and close the context. */
 static void unimport_all(struct importer *m)
 {
 	if (m->dm)
@@ -175,7 +184,7 @@ static int look_at_fields(void *arg)
 	ck_ok(ibv_memcpy_from_dm(got, m.dm, 8, 8));
 	ck_assert_mem_eq(got, "exported", 8);
 	ck_ok(ibv_memcpy_to_dm(m.dm, 16, "imported", 8));
-	/* what is not there */
+	/* handles of no object */
 	ck_errno(ibv_import_pd(m.ctx, 7777), ENOENT);
 	ck_errno(ibv_import_pd(m.ctx, UINT32_MAX), ENOENT);
 	ck_errno(ibv_import_mr(m.pd, m.o.mr + 1), ENOENT);
@@ -187,6 +196,10 @@ static int look_at_fields(void *arg)
 	return 0;
 }
 
+/*
+ * Imported objects have the handles and keys of the exporter's, access the
+ * same memory, and can be unimported without an effect on them.
+ */
 START_TEST(fields)
 {
 	struct exporter e;
@@ -196,7 +209,7 @@ START_TEST(fields)
 	ck_ok(ibv_memcpy_to_dm(e.dm, 8, "exported", 8));
 	offer(&e);
 	ck_assert_int_eq(reap_child(e.pid), 0);
-	/* nothing was destroyed */
+	/* the objects still exist */
 	ck_ok(ibv_memcpy_from_dm(got, e.dm, 16, 8));
 	ck_assert_mem_eq(got, "imported", 8);
 	ck_ok(ibv_dereg_mr(e.mr));
@@ -207,8 +220,8 @@ START_TEST(fields)
 END_TEST
 
 /*
- * The importer makes a QP in the shared PD, connects it to one of its own
- * context, and uses the exporter's memory from both sides.
+ * Importer: create a QP in the shared PD, connect it to one of a context of
+ * its own, and access the exporter's memory from both sides.
  */
 static int use_memory(void *arg)
 {
@@ -237,7 +250,7 @@ static int use_memory(void *arg)
 	qp_to_init(qp, &o);
 	qp_to_rtr(qp, &o, &to_peer);
 	qp_to_rts(qp, &o);
-	/* from the exporter's memory to the peer's */
+	/* local access to the exporter's memory */
 	sge = (struct ibv_sge){ m.o.addr, 100, m.mr->lkey };
 	wr = (struct ibv_send_wr){ .wr_id = 1,
 				   .sg_list = &sge,
@@ -249,7 +262,7 @@ static int use_memory(void *arg)
 	ck_ok(post_wr(qp, &wr));
 	expect_ok(cq, 1, IBV_WC_RDMA_WRITE);
 	ck_assert(node_all(&peer, 0, 100, 5));
-	/* and the peer into the exporter's */
+	/* remote access to it */
 	memset(peer.buf, 6, 4096);
 	sge = node_sge(&peer, 0, 4096);
 	wr.wr.rdma.remote_addr = m.o.addr + 4096;
@@ -263,14 +276,16 @@ static int use_memory(void *arg)
 	return 0;
 }
 
+/* Return whether each process is in a PID namespace of its own. */
 static bool apart(void)
 {
 	return getenv("URXE_TEST_PIDNS") != NULL;
 }
 
 /*
- * Where only we can copy our memory (docs/deviations.md): a QP that listens to
- * others.
+ * If peers are in other PID namespaces, only a thread of this process, the
+ * bouncer, can copy its memory. It runs when a QP that other processes can
+ * reach goes to RTR: create such a QP.
  */
 static void be_reachable(struct exporter *e)
 {
@@ -293,7 +308,10 @@ static void be_reachable(struct exporter *e)
 	ck_ok(qp_to(qp, IBV_QPS_RTR));
 }
 
-/* With processes apart: one that has the exporter's number, elsewhere. */
+/*
+ * Importer in a PID namespace of its own: fork until a child has the same PID
+ * there as the exporter, @arg, has in its namespace. Run use_memory() in it.
+ */
 static int namesake_uses_memory(void *arg)
 {
 	pid_t want = *(pid_t *)arg, pid;
@@ -308,6 +326,10 @@ static int namesake_uses_memory(void *arg)
 	return pid == want ? status : 1;
 }
 
+/*
+ * A QP in an imported PD uses the exporter's memory. With _i == 1 the PIDs of
+ * exporter and importer are the same number in two namespaces.
+ */
 START_TEST(traffic)
 {
 	pid_t self = getpid();
@@ -332,7 +354,7 @@ START_TEST(traffic)
 }
 END_TEST
 
-/* Destroying through the import destroys the object itself. */
+/* Importer: destroy the imported objects. */
 static int destroy_all(void *arg)
 {
 	struct importer m;
@@ -350,6 +372,10 @@ static int destroy_all(void *arg)
 	return 0;
 }
 
+/*
+ * Destroying an imported object destroys the object: the exporter's verbs
+ * fail with ENOENT.
+ */
 START_TEST(destroyed_by_the_importer)
 {
 	struct ibv_device_attr attr;
@@ -362,12 +388,12 @@ START_TEST(destroyed_by_the_importer)
 	ck_assert_int_eq(ibv_free_dm(e.dm), ENOENT);
 	ck_assert_int_eq(ibv_dealloc_pd(e.pd), ENOENT);
 	ck_errno(ibv_reg_mr(e.pd, e.buf, 8, 0), ENOENT);
-	/* these only free what this process has of them */
+	/* these free only the structs of this process */
 	ibv_unimport_mr(e.mr);
 	ibv_unimport_dm(e.dm);
 	ibv_unimport_pd(e.pd);
 	ck_ok(ibv_query_device(e.ctx, &attr));
-	/* the handles may be somebody else's now */
+	/* new objects may have the same handles */
 	e.pd = ibv_alloc_pd(e.ctx);
 	ck_nonnull(e.pd);
 	ck_ok(ibv_dealloc_pd(e.pd));
@@ -375,7 +401,7 @@ START_TEST(destroyed_by_the_importer)
 }
 END_TEST
 
-/* The importer frees the DM; what comes in its place is another one. */
+/* Importer: free the DM. */
 static int free_the_dm(void *arg)
 {
 	struct importer m;
@@ -388,6 +414,10 @@ static int free_the_dm(void *arg)
 	return 0;
 }
 
+/*
+ * The importer frees the DM, and a new one gets the same handle. The
+ * exporter's old struct does not name the new DM: ENOENT.
+ */
 START_TEST(stale_dm_in_a_used_slot)
 {
 	const unsigned int access = IBV_ACCESS_ZERO_BASED;
@@ -417,7 +447,7 @@ START_TEST(stale_dm_in_a_used_slot)
 }
 END_TEST
 
-/* The exporter destroys while the importer has its handles. */
+/* Importer: use imported objects that the exporter has destroyed. */
 static int outlive_objects(void *arg)
 {
 	struct importer m;
@@ -436,6 +466,10 @@ static int outlive_objects(void *arg)
 	return 0;
 }
 
+/*
+ * If the exporter destroys the objects, the importer's verbs fail with
+ * ENOENT, and it can still unimport them.
+ */
 START_TEST(destroyed_by_the_exporter)
 {
 	struct exporter e;
@@ -455,7 +489,10 @@ START_TEST(destroyed_by_the_exporter)
 }
 END_TEST
 
-/* The opener closes first: the context lives on in the other process. */
+/*
+ * Importer: use and destroy the objects when the exporter has closed the
+ * context.
+ */
 static int outlive_opener(void *arg)
 {
 	char buf[64] = "the importer's own", got[8];
@@ -477,6 +514,10 @@ static int outlive_opener(void *arg)
 	return 0;
 }
 
+/*
+ * If the process that opened the context closes it first, the context and its
+ * objects stay in the importer.
+ */
 START_TEST(opener_closes_first)
 {
 	struct exporter e;
@@ -485,7 +526,7 @@ START_TEST(opener_closes_first)
 	ck_ok(ibv_memcpy_to_dm(e.dm, 8, "exported", 8));
 	offer(&e);
 	wait_turn(e.sock);
-	/* objects live as long as anybody has the descriptor */
+	/* the objects exist until the last process closes the context */
 	ibv_unimport_mr(e.mr);
 	ibv_unimport_dm(e.dm);
 	ibv_unimport_pd(e.pd);
@@ -495,7 +536,7 @@ START_TEST(opener_closes_first)
 }
 END_TEST
 
-/* A killed importer takes nothing along. */
+/* Importer: import everything and wait for SIGKILL. */
 static int be_killed(void *arg)
 {
 	struct importer m;
@@ -507,6 +548,7 @@ static int be_killed(void *arg)
 	return 1;
 }
 
+/* If the importer is killed, the objects stay usable for the exporter. */
 START_TEST(importer_killed)
 {
 	struct ibv_context *ctx;
@@ -519,7 +561,7 @@ START_TEST(importer_killed)
 	wait_turn(e.sock);
 	ck_ok(kill(e.pid, SIGKILL));
 	ck_assert_int_eq(reap_child(e.pid), -SIGKILL);
-	ctx = open_device(); /* reaps what is dead */
+	ctx = open_device(); /* reaps dead processes */
 	ck_ok(ibv_close_device(ctx));
 	ck_ok(ibv_memcpy_from_dm(got, e.dm, 8, 8));
 	ck_assert_mem_eq(got, "exported", 8);
@@ -530,7 +572,10 @@ START_TEST(importer_killed)
 }
 END_TEST
 
-/* dup in one process. */
+/*
+ * Import of a duplicate of cmd_fd into the same process. An MR can only be
+ * imported into its own PD; an imported MR cannot be reregistered.
+ */
 START_TEST(same_process)
 {
 	struct ibv_context *ctx = open_device(), *second;

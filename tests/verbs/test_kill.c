@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* SIGKILL in the middle of traffic: the peer learns it, and life goes on. */
+/*
+ * SIGKILL of a process during traffic: its peer gets an error completion by
+ * the timers of its QP, other connections work, and no state is left behind.
+ */
 #define _GNU_SOURCE
 #include <poll.h>
 #include <signal.h>
@@ -13,7 +16,10 @@
 
 #define DEPTH 32
 
-/* What both ends do until they are killed or the connection breaks. */
+/*
+ * The operation that both ends post until they are killed or the connection
+ * breaks.
+ */
 enum traffic { T_WRITE, T_READ, T_SEND, T_ATOMIC, T_COUNT };
 
 struct end {
@@ -82,8 +88,8 @@ static void connect_end(struct node *n, const struct end *e, struct addr *peer)
 }
 
 /*
- * Traffic until a completion says that it is over.  Returns that status; done
- * counts what went well.
+ * Post traffic until a send completion has an error. Return its status; *done
+ * is the number of successful completions. Abort after WAIT_MS.
  */
 static enum ibv_wc_status flood(struct node *n, const struct addr *peer,
 				enum traffic t, uint64_t *done)
@@ -126,12 +132,15 @@ static int victim(void *arg)
 	leave_check();
 	connect_end(&n, e, &peer);
 	flood(&n, &peer, e->traffic, &done);
-	/* its peer may have failed first */
+	/* its own QP may have failed first */
 	pause();
 	return 0;
 }
 
-/* Kill it after that many microseconds of traffic. */
+/*
+ * Kill the peer 10 ms + @us microseconds after the connection was made, and
+ * check the completions of the survivor.
+ */
 static void kill_a_peer(enum traffic t, enum mem mem, int us)
 {
 	struct end mine = { .traffic = t, .mem = mem }, other = mine;
@@ -147,7 +156,7 @@ static void kill_a_peer(enum traffic t, enum mem mem, int us)
 	mine.sock = sock[0];
 	other.sock = sock[1];
 	child = spawn(victim, &other);
-	/* forked before there are threads, let loose when there is traffic */
+	/* forked before threads exist, released when traffic starts */
 	ck_ok(pipe(go));
 	killer = fork();
 	ck_assert_int_ge(killer, 0);
@@ -169,12 +178,16 @@ static void kill_a_peer(enum traffic t, enum mem mem, int us)
 	close(go[0]);
 	close(go[1]);
 	ck_assert_int_eq(qp_state(n.qp), IBV_QPS_ERR);
-	/* everything else is flushed; nothing hangs on the way out */
+	/* the other WRs are flushed; closing the node does not hang */
 	while (++done < DEPTH)
 		expect(n.scq, done, IBV_WC_WR_FLUSH_ERR);
 	node_close(&n);
 }
 
+/*
+ * The survivor gets RETRY_EXC_ERR, or RNR_RETRY_EXC_ERR, then WR_FLUSH_ERR,
+ * with each operation and kind of memory.
+ */
 START_TEST(in_traffic)
 {
 	enum traffic t = _i % T_COUNT;
@@ -186,7 +199,10 @@ START_TEST(in_traffic)
 }
 END_TEST
 
-/* The survivor's context is as good as before. */
+/*
+ * After a peer was killed, other connections of the survivor and new
+ * processes work.
+ */
 START_TEST(survivor_goes_on)
 {
 	struct opts o = default_opts(), soon = o;
@@ -208,7 +224,7 @@ START_TEST(survivor_goes_on)
 	expect_ok(other.a.scq, 1, IBV_WC_RDMA_WRITE);
 	duo_close(&other);
 	node_close(&d.a);
-	/* and so is the next program that starts */
+	/* a process that starts later can connect, too */
 	duo_open(&d, TWO_PROCESSES, MEM_HEAP, MEM_HEAP, &o);
 	ck_ok(post(&d, IBV_WR_RDMA_WRITE, 1, 0, 64, 0, 0));
 	expect_ok(d.a.scq, 1, IBV_WC_RDMA_WRITE);
@@ -216,8 +232,10 @@ START_TEST(survivor_goes_on)
 }
 END_TEST
 
-/* An idle survivor that only waits for a message hears of nothing: RC has no
- * keepalive.  Its next request finds out. */
+/*
+ * An idle survivor that waits for a message gets no error: RC has no
+ * keepalive. Its next request fails with RETRY_EXC_ERR.
+ */
 START_TEST(idle_survivor)
 {
 	struct opts o = default_opts();
@@ -238,8 +256,7 @@ START_TEST(idle_survivor)
 }
 END_TEST
 
-/* A death in the middle of opening, registering, closing: no trace is left
- * for those who come after. */
+/* Open and close nodes until killed. */
 static int busy_opener(void *arg)
 {
 	struct opts o = default_opts();
@@ -254,6 +271,10 @@ static int busy_opener(void *arg)
 	return 0;
 }
 
+/*
+ * Processes that are killed while they open, register or close leave nothing
+ * that affects later processes.
+ */
 START_TEST(while_opening)
 {
 	struct opts o = default_opts();
@@ -277,6 +298,10 @@ START_TEST(while_opening)
 }
 END_TEST
 
+/*
+ * Post a receive and arm its CQ. If *arg, first take the event and the
+ * completion of the previous receive.
+ */
 static void arm_for_another(struct node *b, void *arg)
 {
 	struct ibv_cq *cq;
@@ -292,7 +317,10 @@ static void arm_for_another(struct node *b, void *arg)
 	ck_ok(ibv_req_notify_cq(b->rcq, 0));
 }
 
-/* Who waited for an event is dead: nobody else dies of it. */
+/*
+ * If a process is killed that had armed its CQ, a requester that raises the
+ * event is not killed by SIGPIPE.
+ */
 START_TEST(sleeper_is_killed)
 {
 	struct opts o = default_opts();
@@ -318,7 +346,10 @@ START_TEST(sleeper_is_killed)
 }
 END_TEST
 
-/* From the moment on that it can be waited for nothing succeeds any more. */
+/*
+ * After waitpid(2) has returned the PID of the killed responder, no request
+ * to it succeeds.
+ */
 START_TEST(dead_at_once)
 {
 	static const enum ibv_wr_opcode op[T_COUNT] = {
@@ -333,7 +364,7 @@ START_TEST(dead_at_once)
 	int i;
 
 	may_leak();
-	o.timeout = 14; /* 67 ms, 8 times: the first one must succeed */
+	o.timeout = 14; /* 67 ms, 8 attempts: the first WR must succeed */
 	duo_open(&d, TWO_PROCESSES, MEM_HEAP, _i / T_COUNT, &o);
 	for (i = 0; i < 2; i++)
 		b_recv(&d, i, 64, 8);
@@ -353,10 +384,13 @@ START_TEST(dead_at_once)
 }
 END_TEST
 
-/* At the same address in each process of this test. */
+/* A page that has the same address in each process of this test. */
 static char page[4096] __attribute__((aligned(4096)));
 
-/* It has registered that page; a child of it keeps its context alive. */
+/*
+ * Responder: register the page and wait for SIGKILL. A child of this process
+ * keeps the context alive.
+ */
 static int page_owner(void *arg)
 {
 	struct end *e = arg;
@@ -385,7 +419,7 @@ static int page_owner(void *arg)
 	return 0;
 }
 
-/* fork() with that PID; -1: not allowed. */
+/* fork() with PID @pid. Return -1 if that is not permitted. */
 static pid_t fork_as(pid_t pid)
 {
 	struct {
@@ -398,7 +432,10 @@ static pid_t fork_as(pid_t pid)
 	return syscall(SYS_clone3, &args, sizeof(args));
 }
 
-/* Another process got its PID: its memory is not written. */
+/*
+ * If another process has the PID of a killed responder, its memory is not
+ * written: RETRY_EXC_ERR. With _i == 1 that process has opened the device.
+ */
 START_TEST(pid_used_again)
 {
 	struct opts o = default_opts();
@@ -416,7 +453,7 @@ START_TEST(pid_used_again)
 	e.sock = sock[1];
 	owner = spawn(page_owner, &e);
 	close(sock[1]);
-	o.timeout = 14; /* 67 ms, 8 times: the first one must succeed */
+	o.timeout = 14; /* 67 ms, 8 attempts: the first WR must succeed */
 	node_open(&n, NULL, MEM_HEAP, &o);
 	mine = node_addr(&n);
 	ck_assert_int_eq(read(sock[0], &peer, sizeof(peer)), sizeof(peer));
@@ -445,8 +482,8 @@ START_TEST(pid_used_again)
 			strerror(errno));
 		return;
 	}
-	ck_assert_int_eq(read(changed[0], &byte, 1), 1); /* it is there */
-	/* adopted pages are there as long as the context */
+	ck_assert_int_eq(read(changed[0], &byte, 1), 1); /* it runs */
+	/* adopted pages exist as long as the context */
 	post_one_page(&n, &peer, 2,
 		      under_adoption() ? IBV_WC_SUCCESS : IBV_WC_RETRY_EXC_ERR);
 	ck_assert_int_eq(write(go[1], "", 1), 1);

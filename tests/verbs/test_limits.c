@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Create-QP and post errors: sizes, counts, opcodes, states. */
+/*
+ * Limits of QPs: errors of ibv_create_qp and of posting for sizes, counts,
+ * opcodes and states.
+ */
 #include <malloc.h>
 #include <stdio.h>
 #include <string.h>
@@ -13,7 +16,7 @@
 struct create {
 	const char *what;
 	void (*change)(struct ibv_qp_init_attr *a);
-	int err;
+	int err; /* 0: EINVAL or EOPNOTSUPP */
 };
 
 static void no_send_cq(struct ibv_qp_init_attr *a)
@@ -70,6 +73,7 @@ static const struct create creates[] = {
 	{ "no type", type_0, 0 },
 };
 
+/* Attributes beyond the limits, missing CQs and unknown types are refused. */
 START_TEST(create_errors)
 {
 	const struct create *c = &creates[_i];
@@ -93,6 +97,7 @@ START_TEST(create_errors)
 }
 END_TEST
 
+/* A QP with the maximum of each cap can be created. */
 START_TEST(create_the_largest)
 {
 	struct opts o = default_opts();
@@ -107,7 +112,10 @@ START_TEST(create_the_largest)
 }
 END_TEST
 
-/* Inline data has the room of the SGEs at least, as in NICs. */
+/*
+ * Assert that the caps are the requested ones, but max_inline_data at least
+ * the size of the send SGEs, as with NICs.
+ */
 static void expect_caps(const struct ibv_qp_cap *got, struct ibv_qp_cap want)
 {
 	uint32_t room = want.max_send_sge * (uint32_t)sizeof(struct ibv_sge);
@@ -117,7 +125,10 @@ static void expect_caps(const struct ibv_qp_cap *got, struct ibv_qp_cap want)
 	ck_assert_mem_eq(got, &want, sizeof(want));
 }
 
-/* The other caps that come back are those that were asked for. */
+/*
+ * ibv_create_qp and ibv_query_qp return the requested caps, except for
+ * max_inline_data.
+ */
 START_TEST(caps_are_exact)
 {
 	static const struct ibv_qp_cap caps[] = {
@@ -158,6 +169,10 @@ START_TEST(caps_are_exact)
 }
 END_TEST
 
+/*
+ * max_qp QPs can exist in all contexts together, with unique numbers; one
+ * more is ENOMEM. The number of a destroyed QP is not used again at once.
+ */
 START_TEST(all_qps)
 {
 	static struct ibv_qp *qp[URXE_MAX_QP];
@@ -198,6 +213,10 @@ END_TEST
 
 /* ------------------------------------------------------------- posting */
 
+/*
+ * A send WR can be posted in RTS, SQD and ERR, a receive in each state but
+ * RESET; otherwise EINVAL.
+ */
 START_TEST(wrong_states)
 {
 	struct opts o = default_opts();
@@ -225,6 +244,10 @@ START_TEST(wrong_states)
 }
 END_TEST
 
+/*
+ * max_send_wr WRs can be outstanding; one more is ENOMEM, also in a list,
+ * whose first WRs are posted.
+ */
 START_TEST(send_queue_is_full)
 {
 	struct opts o = default_opts();
@@ -238,7 +261,7 @@ START_TEST(send_queue_is_full)
 	for (i = 0; i < depth; i++)
 		ck_ok(post(&d, IBV_WR_RDMA_WRITE, i, 0, 8, 0, 0));
 	ck_assert_int_eq(post(&d, IBV_WR_RDMA_WRITE, 9, 0, 8, 0, 0), ENOMEM);
-	/* a slot is free when its completion was polled, not before */
+	/* polling the completion frees the slot, not the execution */
 	sleep_ms(2);
 	ck_assert_int_eq(post(&d, IBV_WR_RDMA_WRITE, 9, 0, 8, 0, 0), ENOMEM);
 	expect_ok(d.a.scq, 0, IBV_WC_RDMA_WRITE);
@@ -261,7 +284,7 @@ START_TEST(send_queue_is_full)
 }
 END_TEST
 
-/* A list that leads back to its first WR fills the queue, and no more. */
+/* A cyclic list of WRs fills the queue and ends with ENOMEM. */
 START_TEST(cyclic_lists)
 {
 	enum { LIST = 3, DEPTH = 7 };
@@ -299,7 +322,10 @@ START_TEST(cyclic_lists)
 }
 END_TEST
 
-/* Unsignaled WRs are released by a later completion of their QP only. */
+/*
+ * Slots of unsignaled WRs are freed only when a later completion of their QP
+ * is polled.
+ */
 START_TEST(unsignaled_fill_the_queue)
 {
 	struct opts o = default_opts();
@@ -325,6 +351,7 @@ START_TEST(unsignaled_fill_the_queue)
 }
 END_TEST
 
+/* max_recv_wr receives can be outstanding; one more is ENOMEM. */
 START_TEST(receive_queue_is_full)
 {
 	struct opts o = default_opts();
@@ -342,7 +369,7 @@ START_TEST(receive_queue_is_full)
 	ck_assert_int_eq(ibv_post_recv(d.a.qp, wr, &bad), ENOMEM);
 	ck_assert_ptr_eq(bad, &wr[3]);
 	ck_assert_int_eq(post_recv(&d.a, 9, 0, 8), ENOMEM);
-	/* b's queue, used up by messages: slots return when polled */
+	/* messages use the receives of b: polling frees the slots */
 	for (i = 0; i < 3; i++)
 		b_recv(&d, i, 0, 64);
 	for (i = 0; i < 3; i++) {
@@ -364,6 +391,9 @@ static void do_overfill(struct node *b, void *arg)
 	*(int *)arg = post_recv(b, 99, 0, 8);
 }
 
+/*
+ * A receive that was used occupies its slot until its completion is polled.
+ */
 START_TEST(delivered_but_not_polled)
 {
 	struct opts o = default_opts();
@@ -389,6 +419,7 @@ START_TEST(delivered_but_not_polled)
 }
 END_TEST
 
+/* With caps of 0 a QP can be connected, but nothing can be posted. */
 START_TEST(no_queues_at_all)
 {
 	struct opts o = default_opts();
@@ -402,6 +433,7 @@ START_TEST(no_queues_at_all)
 }
 END_TEST
 
+/* num_sge that is negative or exceeds the cap is EINVAL. */
 START_TEST(too_many_sges)
 {
 	struct opts o = default_opts();
@@ -433,6 +465,7 @@ START_TEST(too_many_sges)
 }
 END_TEST
 
+/* Inline data of more than max_inline_data bytes is EINVAL. */
 START_TEST(inline_too_long)
 {
 	struct opts o = default_opts();
@@ -447,7 +480,7 @@ START_TEST(inline_too_long)
 	wr = rdma_wr(&d, IBV_WR_RDMA_WRITE, 1, sge, 2, 0);
 	wr.send_flags |= IBV_SEND_INLINE;
 	ck_assert_int_eq(post_wr(d.a.qp, &wr), EINVAL);
-	/* the sum must not be fooled by a carry */
+	/* the sum of the lengths must not wrap */
 	sge[0].length = 0xffffffff;
 	ck_assert_int_eq(post_wr(d.a.qp, &wr), EINVAL);
 	sge[0].length = 59;
@@ -457,7 +490,10 @@ START_TEST(inline_too_long)
 }
 END_TEST
 
-/* Who asks for none gets the room that its SGEs have, as from NICs. */
+/*
+ * With max_inline_data 0 a QP gets the size of its send SGEs, as with NICs.
+ * The lkey of inline data is not checked.
+ */
 START_TEST(inline_not_asked_for)
 {
 	struct opts o = default_opts();
@@ -485,6 +521,7 @@ START_TEST(inline_not_asked_for)
 }
 END_TEST
 
+/* IBV_SEND_INLINE with RDMA READ or an atomic is EINVAL. */
 START_TEST(inline_is_for_sends_and_writes)
 {
 	struct opts o = default_opts();
@@ -503,6 +540,7 @@ START_TEST(inline_is_for_sends_and_writes)
 }
 END_TEST
 
+/* An unsupported or unknown opcode is EINVAL and does not affect the QP. */
 START_TEST(bad_opcodes)
 {
 	static const int op[] = { IBV_WR_TSO, IBV_WR_DRIVER1, 99, -1 };
@@ -525,7 +563,10 @@ START_TEST(bad_opcodes)
 }
 END_TEST
 
-/* What stands before a bad WR in a list is executed, what follows is not. */
+/*
+ * The WRs before an invalid one in a list are executed; bad_wr points to the
+ * invalid one, and it and the following ones are not posted.
+ */
 START_TEST(bad_wr_in_a_list)
 {
 	struct opts o = default_opts();
@@ -553,6 +594,7 @@ START_TEST(bad_wr_in_a_list)
 }
 END_TEST
 
+/* URXE_MAX_QP_WR WRs can be outstanding on a QP. */
 START_TEST(deepest_queue)
 {
 	struct opts o = default_opts();
@@ -571,7 +613,7 @@ START_TEST(deepest_queue)
 }
 END_TEST
 
-/* Bytes that the context's file has, and that malloc gave. */
+/* Return the bytes that are allocated for the file of the context. */
 static long shared_bytes(const struct ibv_context *ctx)
 {
 	char path[64];
@@ -582,6 +624,10 @@ static long shared_bytes(const struct ibv_context *ctx)
 	return (long)st.st_blocks * 512;
 }
 
+/*
+ * Return the bytes that malloc has allocated; 0 without mallinfo2 (before
+ * glibc 2.33).
+ */
 static long private_bytes(void)
 {
 #if defined(__GLIBC__) && (__GLIBC__ > 2 || __GLIBC_MINOR__ >= 33)
@@ -593,7 +639,10 @@ static long private_bytes(void)
 #endif
 }
 
-/* Many connections, of which few are busy, are no matter of memory. */
+/*
+ * A QP in INIT needs at most MOST bytes of shared and of private memory, so
+ * that many idle connections are possible.
+ */
 START_TEST(idle_qp_is_small)
 {
 	enum { QPS = 256, MOST = 2048 };
@@ -622,9 +671,9 @@ START_TEST(idle_qp_is_small)
 	}
 	shared = (shared_bytes(n.ctx) - shared) / QPS;
 	private = (private_bytes() - private) / QPS;
-	ck_assert_int_ge(shared, 512); /* it was looked at */
+	ck_assert_int_ge(shared, 512); /* the measurement works */
 	ck_assert_int_le(shared, MOST);
-	/* they have memory of their own for a QP */
+	/* sanitizers and the adversary allocate more for each QP */
 	if (!under_sanitizer() && !under_adversary())
 		ck_assert_int_le(private, MOST);
 	for (i = 0; i < QPS; i++)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Multicast groups. */
+/* Multicast groups of UD QPs: attaching, detaching and delivery. */
 #include <arpa/inet.h>
 #include <signal.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 
 #define MCAST_QPN 0xffffff
 
-/* Group number i; IPv6 ones, or IPv4 ones in their mapped form. */
+/* Return the GID of group @i: IPv6, or IPv4 in its mapped form. */
 static union ibv_gid group(uint32_t i, bool ipv4)
 {
 	union ibv_gid gid = { .raw = { 0xff, 0x0e } };
@@ -40,7 +40,7 @@ struct members {
 	uint32_t qpn[COPIES];
 };
 
-/* Several QPs of b in the group, with a receive each. */
+/* Create QPs of b, attach them, and post a receive for each. */
 static void do_attach(struct node *b, void *arg)
 {
 	static struct ibv_qp *qp[COPIES];
@@ -64,14 +64,14 @@ static void do_detach(struct node *b, void *arg)
 	int i;
 
 	for (i = 0; i < COPIES; i++) {
-		/* not while it is attached */
+		/* an attached QP cannot be destroyed */
 		ck_assert_int_eq(ibv_destroy_qp(qp[i]), EBUSY);
 		ck_ok(ibv_detach_mcast(qp[i], &m->gid, 0));
 		ck_ok(ibv_destroy_qp(qp[i]));
 	}
 }
 
-/* One datagram, a copy for each member. */
+/* Each attached QP receives a copy of a datagram to the group. */
 START_TEST(replication)
 {
 	const bool ipv4 = _i / WHERE_COUNT;
@@ -98,7 +98,7 @@ START_TEST(replication)
 		got |= 1u << wc.wr_id;
 	}
 	ck_assert_uint_eq(got, (1u << COPIES) - 1);
-	/* no receives left: nobody gets it; another Q_Key: nobody either */
+	/* no receives are left: the datagram is dropped */
 	ck_ok(post_ud(&d.a, 2, 0, 8, ah, MCAST_QPN, QKEY));
 	expect_ok(d.a.scq, 2, IBV_WC_SEND);
 	ck_ok(ibv_destroy_ah(ah));
@@ -107,7 +107,10 @@ START_TEST(replication)
 }
 END_TEST
 
-/* Only members of this very group, with this Q_Key. */
+/*
+ * Only QPs that are attached to the destination group, and have the Q_Key of
+ * the datagram, receive it.
+ */
 START_TEST(others_get_nothing)
 {
 	union ibv_gid one = group(1, false), two = group(2, false);
@@ -128,7 +131,7 @@ START_TEST(others_get_nothing)
 	ck_ok(post_ud(&d.a, 1, 0, 8, ah, MCAST_QPN, QKEY));
 	expect_ok(d.a.scq, 1, IBV_WC_SEND);
 	ck_assert_int_eq(b_wait_recv(&d).status, IBV_WC_SUCCESS);
-	/* detached: nothing any more */
+	/* after detaching nothing is received */
 	ck_ok(ibv_detach_mcast(d.b.qp, &one, 0));
 	b_recv(&d, 1, 0, 256);
 	ck_ok(post_ud(&d.a, 1, 0, 8, ah, MCAST_QPN, QKEY));
@@ -139,6 +142,10 @@ START_TEST(others_get_nothing)
 }
 END_TEST
 
+/*
+ * EINVAL for a QP that is not UD, a GID that is not a multicast one, and a QP
+ * that is not attached.
+ */
 START_TEST(errors)
 {
 	union ibv_gid gid = group(1, false), odd = group(7, true), plain;
@@ -153,12 +160,12 @@ START_TEST(errors)
 	ck_assert_int_eq(ibv_detach_mcast(rc, &gid, 0), EINVAL);
 	plain = n.gid;
 	ck_assert_int_eq(ibv_attach_mcast(n.qp, &plain, 0), EINVAL);
-	odd.raw[12] = 223; /* the last unicast address but one class */
+	odd.raw[12] = 223; /* 223.0.0.0/8 is unicast */
 	ck_assert_int_eq(ibv_attach_mcast(n.qp, &odd, 0), EINVAL);
-	odd.raw[12] = 240;
+	odd.raw[12] = 240; /* 240.0.0.0/4 is reserved */
 	ck_assert_int_eq(ibv_attach_mcast(n.qp, &odd, 0), EINVAL);
 	ck_assert_int_eq(ibv_detach_mcast(n.qp, &gid, 0), EINVAL);
-	/* twice is once */
+	/* attaching twice has the effect of attaching once */
 	ck_ok(ibv_attach_mcast(n.qp, &gid, 0));
 	ck_ok(ibv_attach_mcast(n.qp, &gid, 0));
 	ck_ok(ibv_detach_mcast(n.qp, &gid, 0));
@@ -168,6 +175,7 @@ START_TEST(errors)
 }
 END_TEST
 
+/* max_mcast_grp groups can exist; another one is ENOMEM. */
 START_TEST(all_groups)
 {
 	struct opts o = default_opts();
@@ -200,7 +208,10 @@ START_TEST(all_groups)
 }
 END_TEST
 
-/* As many members as there may be: all of them get a copy. */
+/*
+ * max_mcast_qp_attach QPs can be attached to a group, and each receives a
+ * copy; another one is ENOMEM.
+ */
 START_TEST(a_full_group)
 {
 	struct ibv_qp *qp[URXE_MAX_MCAST_ATTACH + 1];
@@ -241,7 +252,10 @@ START_TEST(a_full_group)
 }
 END_TEST
 
-/* The dead leave their groups: the places are free again. */
+/*
+ * QPs of a killed process leave their groups: other QPs can be attached in
+ * their place.
+ */
 START_TEST(dead_members)
 {
 	struct members m = { .gid = group(3, false) };
@@ -262,7 +276,7 @@ START_TEST(dead_members)
 		ck_ok(post_ud(&d.a, 2, 0, 500, ah, MCAST_QPN, QKEY));
 		expect_ok(d.a.scq, 2, IBV_WC_SEND);
 	}
-	/* whoever opens the device reaps them */
+	/* opening the device reaps the killed process */
 	other = open_device();
 	for (i = 0; i < URXE_MAX_MCAST_ATTACH; i++) {
 		qp[i] = make_qp(&d.a, IBV_QPT_UD, NULL);
@@ -278,7 +292,11 @@ START_TEST(dead_members)
 }
 END_TEST
 
-/* A member that sends, and does not want to hear itself: others do. */
+/*
+ * With IBV_QP_CREATE_BLOCK_SELF_MCAST_LB (_i == 1) the sending QP does not
+ * receive its own datagrams; without it, it does. Other members receive them
+ * in both cases.
+ */
 START_TEST(own_datagrams)
 {
 	struct ibv_qp_init_attr_ex init = {
@@ -313,7 +331,7 @@ START_TEST(own_datagrams)
 	else
 		expect_ok(d.a.rcq, 1, IBV_WC_RECV);
 	ck_ok(ibv_destroy_ah(ah));
-	/* what others send it hears */
+	/* datagrams of other QPs are received */
 	ah = make_ah(&d.b, &gid, 0);
 	ck_ok(post_ud(&d.b, 4, 0, 8, ah, MCAST_QPN, QKEY));
 	expect_ok(d.b.scq, 4, IBV_WC_SEND);

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Memory regions: what may be registered, and what the keys then reach. */
+/*
+ * Memory regions: which memory ibv_reg_mr accepts, and which memory the keys
+ * give access to.
+ */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <errno.h>
@@ -45,6 +48,7 @@ static char *pages(size_t n, int prot)
 	return p;
 }
 
+/* The struct has the address and length of the call; keys are unique. */
 START_TEST(fields)
 {
 	char *buf = pages(1, PROT_READ | PROT_WRITE);
@@ -68,6 +72,10 @@ START_TEST(fields)
 }
 END_TEST
 
+/*
+ * Remote write and atomic need local write (man ibv_reg_mr). Unknown flags
+ * are EINVAL, except for those in IBV_ACCESS_OPTIONAL_RANGE.
+ */
 START_TEST(access_rules)
 {
 	static const int bad[] = {
@@ -88,9 +96,9 @@ START_TEST(access_rules)
 		ALL_ACCESS,
 		ALL_ACCESS | IBV_ACCESS_RELAXED_ORDERING,
 		ALL_ACCESS | IBV_ACCESS_ZERO_BASED,
-		/* without ON_DEMAND any page will do */
+		/* without ON_DEMAND the pages need not be huge ones */
 		ALL_ACCESS | IBV_ACCESS_HUGETLB,
-		/* optional flags are ignored when they mean nothing here */
+		/* unknown flags of IBV_ACCESS_OPTIONAL_RANGE are ignored */
 		ALL_ACCESS | 1 << 25,
 	};
 	char *buf = pages(1, PROT_READ | PROT_WRITE);
@@ -114,6 +122,7 @@ START_TEST(access_rules)
 }
 END_TEST
 
+/* A range with an unmapped page is EFAULT. */
 START_TEST(unmapped)
 {
 	char *buf = pages(4, PROT_READ | PROT_WRITE);
@@ -135,7 +144,10 @@ START_TEST(unmapped)
 }
 END_TEST
 
-/* A mapping may go on where its file does not. */
+/*
+ * Register parts of a mapping that extends beyond the end of its file: EFAULT
+ * for the pages that the file does not have.
+ */
 static void behind_the_end(int flags)
 {
 	int fd = memfd_create("short", MFD_CLOEXEC);
@@ -149,7 +161,7 @@ static void behind_the_end(int flags)
 	ck_errno(ibv_reg_mr(pd, buf, 3 * PAGE, ALL_ACCESS), EFAULT);
 	ck_errno(ibv_reg_mr(pd, buf, 2 * PAGE + 1, 0), EFAULT);
 	ck_errno(ibv_reg_mr(pd, buf + 2 * PAGE, 8, 0), EFAULT);
-	/* the file's last page is a whole one in memory */
+	/* the last page of the file is mapped as a whole */
 	mr = ibv_reg_mr(pd, buf, 2 * PAGE, ALL_ACCESS);
 	ck_nonnull(mr);
 	ck_assert_int_eq(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_TRANSLATION,
@@ -164,6 +176,7 @@ static void behind_the_end(int flags)
 	close(fd);
 }
 
+/* Pages of a mapping beyond the end of its file cannot be registered. */
 START_TEST(behind_the_end_of_a_file)
 {
 	setup();
@@ -173,7 +186,11 @@ START_TEST(behind_the_end_of_a_file)
 }
 END_TEST
 
-/* Only root can do this everywhere; the file keeps the file system. */
+/*
+ * Create a file in a new tmpfs with mount option @size. Return its
+ * descriptor, which keeps the unmounted file system, or -1 if mounting is not
+ * permitted.
+ */
 static int file_in_a_tiny_tmpfs(const char *size)
 {
 	char dir[] = "/tmp/urxe-tiny-XXXXXX", path[64];
@@ -192,7 +209,10 @@ static int file_in_a_tiny_tmpfs(const char *size)
 	return fd;
 }
 
-/* Pages that there is no room for would be a signal in who touches them. */
+/*
+ * Pages of a file for which there is no space cannot be registered: accessing
+ * them would raise SIGBUS.
+ */
 static void more_than_there_is(int fd, size_t len)
 {
 	struct ibv_mr *mr;
@@ -205,7 +225,7 @@ static void more_than_there_is(int fd, size_t len)
 	ck_assert_ptr_null(ibv_reg_mr(pd, buf, len, ALL_ACCESS));
 	ck_assert(errno == ENOMEM || errno == EFAULT);
 	ck_assert_ptr_null(ibv_reg_mr(pd, buf, len, 0));
-	/* on demand they may be missing */
+	/* with on-demand paging pages may be missing */
 	mr = ibv_reg_mr(pd, buf, len, ALL_ACCESS | IBV_ACCESS_ON_DEMAND);
 	ck_nonnull(mr);
 	ck_ok(ibv_dereg_mr(mr));
@@ -213,6 +233,10 @@ static void more_than_there_is(int fd, size_t len)
 	close(fd);
 }
 
+/*
+ * A mapping of a file whose file system or pool of huge pages has too little
+ * space is ENOMEM or EFAULT.
+ */
 START_TEST(no_room_for_the_file)
 {
 	int fd = file_in_a_tiny_tmpfs("size=256k");
@@ -220,7 +244,7 @@ START_TEST(no_room_for_the_file)
 
 	setup();
 	if (fd >= 0) {
-		/* its first page is there, and its last */
+		/* its first and its last page are allocated */
 		ck_assert_int_eq(pwrite(fd, &c, 1, 0), 1);
 		ck_assert_int_eq(pwrite(fd, &c, 1, (1 << 20) - 1), 1);
 		more_than_there_is(fd, 1 << 20);
@@ -232,6 +256,7 @@ START_TEST(no_room_for_the_file)
 }
 END_TEST
 
+/* EFAULT for write access to read-only pages, and for PROT_NONE. */
 START_TEST(read_only)
 {
 	char *buf = pages(2, PROT_READ);
@@ -252,6 +277,7 @@ START_TEST(read_only)
 }
 END_TEST
 
+/* A range that wraps, in the address space or as iova, is EINVAL. */
 START_TEST(overflow)
 {
 	char *buf = pages(2, PROT_READ | PROT_WRITE);
@@ -268,7 +294,10 @@ START_TEST(overflow)
 }
 END_TEST
 
-/* As ib_umem_get() counts it: no bytes in a page need the page. */
+/*
+ * Length 0, as the kernel's ib_umem_get() counts pages: none at the start of
+ * a page (EINVAL), one page elsewhere, which must be mapped.
+ */
 START_TEST(no_bytes)
 {
 	char *buf = pages(2, PROT_READ | PROT_WRITE);
@@ -288,6 +317,7 @@ START_TEST(no_bytes)
 }
 END_TEST
 
+/* Address and iova must have the same offset in a page. */
 START_TEST(iova_page_offset)
 {
 	char *buf = pages(2, PROT_READ | PROT_WRITE);
@@ -303,7 +333,11 @@ START_TEST(iova_page_offset)
 }
 END_TEST
 
-/* As ib_umem_get() accounts it, for a user. */
+/*
+ * With URXE_MEMLOCK=enforce, registered pages are charged to RLIMIT_MEMLOCK
+ * as by ib_umem_get() for a process without CAP_IPC_LOCK: ENOMEM above the
+ * limit, EPERM if it is 0.
+ */
 START_TEST(memlock)
 {
 	char *buf = pages(20, PROT_READ | PROT_WRITE);
@@ -319,17 +353,17 @@ START_TEST(memlock)
 	ck_nonnull(demand);
 	ck_errno(ibv_reg_mr(pd, buf, 1, 0), ENOMEM);
 	ck_ok(ibv_dereg_mr(mr));
-	/* parts of pages are pages, and each MR has its own */
+	/* partial pages count as pages, and each MR counts its own */
 	mr = ibv_reg_mr(pd, buf + PAGE - 1, 6 * PAGE + 2, 0);
 	more = ibv_reg_mr(pd, buf + PAGE - 1, 6 * PAGE + 2, 0);
 	ck_nonnull(mr);
 	ck_nonnull(more);
 	ck_errno(ibv_reg_mr(pd, buf, 1, 0), ENOMEM);
-	/* what failed for another reason is not accounted */
+	/* a registration that fails is not charged */
 	ck_ok(ibv_dereg_mr(more));
 	munmap(buf + 19 * PAGE, PAGE);
 	ck_errno(ibv_reg_mr(pd, buf + 16 * PAGE, 4 * PAGE, 0), EFAULT);
-	/* both are there while it moves */
+	/* ibv_rereg_mr charges the new range before the old one is freed */
 	ck_assert_int_ne(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_TRANSLATION, NULL,
 				      buf, 9 * PAGE, 0),
 			 0);
@@ -347,7 +381,7 @@ START_TEST(memlock)
 }
 END_TEST
 
-/* A child's address space has nothing pinned. */
+/* Pages are charged to an address space: a child starts with none. */
 START_TEST(memlock_fork)
 {
 	char *buf = pages(16, PROT_READ | PROT_WRITE);
@@ -373,7 +407,7 @@ START_TEST(memlock_fork)
 }
 END_TEST
 
-/* Nobody asked for it. */
+/* Without URXE_MEMLOCK the limit is not enforced. */
 START_TEST(memlock_off)
 {
 	char *buf = pages(2, PROT_READ | PROT_WRITE);
@@ -389,6 +423,7 @@ START_TEST(memlock_off)
 }
 END_TEST
 
+/* MRs may overlap; each has a key of its own. */
 START_TEST(same_memory_twice)
 {
 	char *buf = pages(2, PROT_READ | PROT_WRITE);
@@ -408,7 +443,9 @@ START_TEST(same_memory_twice)
 }
 END_TEST
 
-/* Each context has so many. */
+/*
+ * Each context can have URXE_MAX_MR MRs and MWs together; one more is ENOMEM.
+ */
 START_TEST(all_of_them)
 {
 	static struct ibv_mr *mr[URXE_MAX_MR + 1];
@@ -443,7 +480,10 @@ END_TEST
 
 /* ------------------------------------------------- what the keys reach */
 
-/* One WRITE from a's buffer to an address by a key; its status. */
+/*
+ * Post one RDMA WRITE from a's buffer to @addr by @rkey and return its
+ * status. After an error, reconnect.
+ */
 static enum ibv_wc_status write_to(struct duo *d, uint64_t addr, uint32_t rkey,
 				   uint32_t len)
 {
@@ -460,6 +500,7 @@ static enum ibv_wc_status write_to(struct duo *d, uint64_t addr, uint32_t rkey,
 	return status;
 }
 
+/* The same from local memory at @addr by @lkey to b's buffer. */
 static enum ibv_wc_status send_from(struct duo *d, uint64_t addr, uint32_t lkey,
 				    uint32_t len)
 {
@@ -483,7 +524,7 @@ struct extra {
 	bool with_iova;
 };
 
-/* A second MR inside b's buffer. */
+/* Register a second MR inside of b's buffer. */
 static void do_extra(struct node *b, void *arg)
 {
 	struct extra *e = arg;
@@ -506,6 +547,7 @@ static void do_dereg(struct node *b, void *arg)
 	ck_ok(ibv_dereg_mr(e->mr));
 }
 
+/* An rkey gives access to exactly its range, until ibv_dereg_mr. */
 START_TEST(exact_range)
 {
 	struct extra e = { .off = 1000, .len = 77, .access = ALL_ACCESS };
@@ -536,6 +578,7 @@ START_TEST(exact_range)
 }
 END_TEST
 
+/* With IBV_ACCESS_ZERO_BASED, WRs use offsets in the MR as addresses. */
 START_TEST(zero_based)
 {
 	struct extra e = { .off = 4096 + 24,
@@ -558,6 +601,7 @@ START_TEST(zero_based)
 }
 END_TEST
 
+/* WRs use the iova of ibv_reg_mr_iova as address, not that of the buffer. */
 START_TEST(iova)
 {
 	const uint64_t iova = 0x7000000000010000ull;
@@ -585,6 +629,7 @@ START_TEST(iova)
 }
 END_TEST
 
+/* The same for lkeys. */
 START_TEST(iova_for_local_access)
 {
 	struct opts o = default_opts();
@@ -615,7 +660,7 @@ START_TEST(iova_for_local_access)
 }
 END_TEST
 
-/* Local read is always enabled. */
+/* Local read access is always enabled (man ibv_reg_mr). */
 START_TEST(local_read_without_any_flag)
 {
 	struct opts o = default_opts();
@@ -638,7 +683,10 @@ START_TEST(local_read_without_any_flag)
 }
 END_TEST
 
-/* A key that comes back names something else than it did. */
+/*
+ * The rkey of a deregistered MR gives no access, also if other MRs are
+ * registered afterwards.
+ */
 START_TEST(stale_keys)
 {
 	struct extra e = { .off = 0, .len = 64, .access = ALL_ACCESS }, old;
@@ -661,7 +709,7 @@ START_TEST(stale_keys)
 }
 END_TEST
 
-/* More MRs than one page of the key table, all of them usable. */
+/* More MRs than one page of the key table has; all of them are usable. */
 START_TEST(many_mrs_in_use)
 {
 	struct opts o = default_opts();
@@ -689,7 +737,10 @@ START_TEST(many_mrs_in_use)
 }
 END_TEST
 
-/* This process's one descriptor of a file .../maps; -1: it has none. */
+/*
+ * Return this process's descriptor of a file .../maps, or -1. Assert that it
+ * has at most one.
+ */
 static int maps_kept(void)
 {
 	char path[64], to[256];
@@ -711,6 +762,7 @@ static int maps_kept(void)
 	return found;
 }
 
+/* Return whether the page at @at can be registered. */
 static bool may_register(char *at)
 {
 	struct ibv_mr *mr = ibv_reg_mr(pd, at, PAGE, IBV_ACCESS_LOCAL_WRITE);
@@ -723,7 +775,10 @@ static bool may_register(char *at)
 	return true;
 }
 
-/* A child's memory is not its parent's. */
+/*
+ * Registration in a child checks the child's address space, not that of the
+ * parent, whose descriptor of /proc/self/maps it inherits.
+ */
 START_TEST(memory_of_a_child)
 {
 	char *old = pages(1, PROT_READ | PROT_WRITE), *new;
@@ -740,7 +795,7 @@ START_TEST(memory_of_a_child)
 		munmap(old, PAGE);
 		if (!may_register(new) || may_register(old))
 			_exit(1);
-		maps_kept(); /* its parent's has gone */
+		maps_kept(); /* at most one: the parent's is closed */
 		_exit(0);
 	}
 	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
@@ -751,7 +806,11 @@ START_TEST(memory_of_a_child)
 }
 END_TEST
 
-/* A program closes what it does not know, and opens something else. */
+/*
+ * The program closes the library's descriptor of /proc/self/maps and opens a
+ * file with the same number. Registration does not use that file, and
+ * ibv_close_device does not close it.
+ */
 START_TEST(number_of_another_file)
 {
 	char *old = pages(1, PROT_READ | PROT_WRITE), *new, path[64];
@@ -772,7 +831,7 @@ START_TEST(number_of_another_file)
 	snprintf(path, sizeof(path), "/proc/%d/maps", (int)pid);
 	other = open(path, O_RDONLY | O_CLOEXEC);
 	ck_assert_int_ge(other, 0);
-	if (fd >= 0) /* Linux 6.11 */
+	if (fd >= 0) /* kept since Linux 6.11 */
 		ck_assert_int_eq(dup2(other, fd), fd);
 	ck_ok(fstat(other, &before));
 	ck_assert(may_register(new));

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Memory windows: b binds and invalidates, a goes through them. */
+/*
+ * Memory windows of types 1 and 2B: b binds and invalidates them, a accesses
+ * b's memory through them.
+ */
 #include <pthread.h>
 #include <string.h>
 
@@ -9,13 +12,13 @@
 
 #define WINDOW (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ)
 
-/* What b does to its window.  b->user is the window. */
+/* Arguments and results of an operation on the window of b, b->user. */
 struct win {
 	enum ibv_mw_type type;
 	size_t off;
 	uint64_t len;
 	unsigned int access;
-	uint32_t rkey; /* of the window after it */
+	uint32_t rkey; /* of the window, after the operation */
 	enum ibv_wc_status status;
 	int ret;
 	bool no_mr;
@@ -58,13 +61,17 @@ static void do_dealloc(struct node *b, void *arg)
 	b->user = NULL;
 }
 
-/* The MR cannot go before the window. */
+/* Deallocate the window first: while it is bound, its MR is EBUSY. */
 static void close_mw(struct duo *d)
 {
 	on_b(d, do_dealloc, NULL, 0);
 	duo_close(d);
 }
 
+/*
+ * Bind a type 1 window with ibv_bind_mw. Success increments the tag of its
+ * rkey; an error that is returned does not change the rkey.
+ */
 static void do_bind1(struct node *b, void *arg)
 {
 	struct win *w = arg;
@@ -94,7 +101,7 @@ static void do_bind1(struct node *b, void *arg)
 		ck_assert_int_eq(wc.opcode, IBV_WC_BIND_MW);
 }
 
-/* w->rkey: the key to bind it with */
+/* Bind a type 2 window with IBV_WR_BIND_MW; w->rkey has the new tag. */
 static void do_bind2(struct node *b, void *arg)
 {
 	struct win *w = arg;
@@ -116,7 +123,7 @@ static void do_bind2(struct node *b, void *arg)
 	w->ret = post_wr(b->qp, &wr);
 	if (w->ret)
 		return;
-	w->rkey = wr.bind_mw.mw->rkey; /* what it has become */
+	w->rkey = wr.bind_mw.mw->rkey; /* the resulting key */
 	wc = wait_wc(b->scq);
 	ck_assert_uint_eq(wc.wr_id, 78);
 	w->status = wc.status;
@@ -177,6 +184,10 @@ static uint64_t b_addr(struct duo *d, size_t off)
 	return d->at_b.base + off;
 }
 
+/*
+ * Windows of types 1 and 2B are reported. A type that is none is EINVAL; a PD
+ * with a window is EBUSY.
+ */
 START_TEST(capabilities)
 {
 	struct ibv_context *ctx = open_device();
@@ -201,7 +212,7 @@ START_TEST(capabilities)
 }
 END_TEST
 
-/* One past the limit is ENOMEM. */
+/* URXE_MAX_MW windows can be allocated; one more is ENOMEM. */
 START_TEST(all_of_them)
 {
 	struct ibv_context *ctx = open_device();
@@ -221,6 +232,10 @@ START_TEST(all_of_them)
 }
 END_TEST
 
+/*
+ * A bound window gives access to its range by its last rkey. While it is
+ * bound, the MR is EBUSY.
+ */
 START_TEST(type_1)
 {
 	struct win w = {
@@ -242,7 +257,7 @@ START_TEST(type_1)
 	ck_write(&d, b_addr(&d, 100), w.rkey, 201, IBV_WC_REM_ACCESS_ERR);
 	ck_read(&d, b_addr(&d, 250), w.rkey, 50, IBV_WC_SUCCESS);
 	ck_assert_int_eq(b_dereg(&d), EBUSY);
-	/* bound anew: the old key is good for nothing */
+	/* binding again invalidates the old rkey */
 	old = w.rkey;
 	w.off = 1000;
 	b_do(&d, do_bind1, &w);
@@ -250,7 +265,7 @@ START_TEST(type_1)
 	ck_write(&d, b_addr(&d, 100), old, 8, IBV_WC_REM_ACCESS_ERR);
 	ck_write(&d, b_addr(&d, 100), w.rkey, 8, IBV_WC_REM_ACCESS_ERR);
 	ck_write(&d, b_addr(&d, 1000), w.rkey, 200, IBV_WC_SUCCESS);
-	/* no length: unbound, the MR may go */
+	/* length 0 unbinds, then the MR can be deregistered */
 	w.len = 0;
 	b_do(&d, do_bind1, &w);
 	ck_assert_int_eq(w.status, IBV_WC_SUCCESS);
@@ -264,6 +279,10 @@ START_TEST(type_1)
 }
 END_TEST
 
+/*
+ * A type 1 window cannot be zero-based, bound by a WR or inline, or
+ * invalidated. Deallocation revokes the access.
+ */
 START_TEST(type_1_rules)
 {
 	struct win w = { .type = IBV_MW_TYPE_1, .len = 64, .access = WINDOW };
@@ -285,12 +304,12 @@ START_TEST(type_1_rules)
 		(struct ibv_mw_bind_info){ d.b.mr, d.b.base, 8, WINDOW };
 	bind.send_flags = IBV_SEND_INLINE;
 	ck_assert_int_eq(ibv_bind_mw(d.b.qp, mw, &bind), EINVAL);
-	/* by its own verb only */
+	/* IBV_WR_BIND_MW is for type 2 */
 	wr.bind_mw.mw = mw;
 	wr.bind_mw.rkey = ibv_inc_rkey(mw->rkey);
 	wr.bind_mw.bind_info = bind.bind_info;
 	ck_assert_int_eq(post_wr(d.b.qp, &wr), EINVAL);
-	/* not by invalidation */
+	/* invalidation is for type 2 */
 	w.access = WINDOW;
 	b_do(&d, do_bind1, &w);
 	ck_assert_int_eq(w.status, IBV_WC_SUCCESS);
@@ -304,7 +323,10 @@ START_TEST(type_1_rules)
 }
 END_TEST
 
-/* A window of type 1 serves every QP of its PD, one of type 2 its own. */
+/*
+ * A type 1 window can be used through every QP of its PD, a type 2 window
+ * only through the QP that bound it.
+ */
 START_TEST(which_qp)
 {
 	struct win w = { .type = IBV_MW_TYPE_1, .len = 64, .access = WINDOW };
@@ -323,7 +345,7 @@ START_TEST(which_qp)
 	ck_write(&d, b_addr(&d, 0), w.rkey, 64, IBV_WC_SUCCESS);
 	duo_renew(&d);
 	ck_write(&d, b_addr(&d, 0), w.rkey, 64, IBV_WC_REM_ACCESS_ERR);
-	/* and only that one may invalidate it */
+	/* only that QP may invalidate it */
 	b_do(&d, do_local_inv, &w);
 	ck_assert_int_eq(w.status, IBV_WC_MW_BIND_ERR);
 	ck_assert_int_eq(b_dereg(&d), EBUSY);
@@ -333,6 +355,7 @@ START_TEST(which_qp)
 }
 END_TEST
 
+/* The program chooses the tag of the rkey, its low 8 bits, in the bind WR. */
 START_TEST(type_2)
 {
 	struct win w = {
@@ -342,7 +365,7 @@ START_TEST(type_2)
 
 	open_mw(&d, _i);
 	b_do(&d, do_alloc, &w);
-	w.rkey = (w.rkey & ~0xffu) | 0x5a; /* the tag is the user's */
+	w.rkey = (w.rkey & ~0xffu) | 0x5a; /* the chosen tag */
 	ck_assert_int_eq(bind2(&d, &w), IBV_WC_SUCCESS);
 	ck_write(&d, b_addr(&d, 64), w.rkey, 100, IBV_WC_SUCCESS);
 	ck_assert(b_has(&d, 64, 100, 1));
@@ -351,7 +374,10 @@ START_TEST(type_2)
 }
 END_TEST
 
-/* Of the rkey that is given only the tag is taken. */
+/*
+ * A bind WR sets only the tag of the rkey, whatever the other bits of
+ * wr.bind_mw.rkey are.
+ */
 START_TEST(type_2_key)
 {
 	static const uint32_t given[] = { 0x5a, 0, 0xffffff5a, 0x12345678 };
@@ -373,6 +399,10 @@ START_TEST(type_2_key)
 }
 END_TEST
 
+/*
+ * After IBV_WR_LOCAL_INV the rkey gives no access, and the window can be
+ * bound again.
+ */
 START_TEST(type_2_local_invalidate)
 {
 	struct win w = { .type = IBV_MW_TYPE_2, .len = 100, .access = WINDOW };
@@ -381,7 +411,7 @@ START_TEST(type_2_local_invalidate)
 
 	open_mw(&d, _i);
 	b_do(&d, do_alloc, &w);
-	for (i = 0; i < 300; i++) { /* once round the tags */
+	for (i = 0; i < 300; i++) { /* the tag wraps */
 		w.rkey = ibv_inc_rkey(w.rkey);
 		ck_assert_int_eq(bind2(&d, &w), IBV_WC_SUCCESS);
 		ck_write(&d, b_addr(&d, 0), w.rkey, 100, IBV_WC_SUCCESS);
@@ -409,6 +439,10 @@ static int send_inv(struct duo *d, uint32_t rkey, uint32_t len)
 	return post_wr(d->a.qp, &wr);
 }
 
+/*
+ * A SEND_WITH_INV invalidates the window when its message is received; the
+ * receive completion has the rkey.
+ */
 START_TEST(type_2_remote_invalidate)
 {
 	struct win w = {
@@ -421,7 +455,7 @@ START_TEST(type_2_remote_invalidate)
 	b_do(&d, do_alloc, &w);
 	w.rkey = ibv_inc_rkey(w.rkey);
 	ck_assert_int_eq(bind2(&d, &w), IBV_WC_SUCCESS);
-	/* with nobody to receive it, it waits */
+	/* without a receive it waits */
 	ck_ok(send_inv(&d, w.rkey, 16));
 	expect_none(d.a.scq, QUIET_MS);
 	b_recv(&d, 9, 0, 16);
@@ -439,7 +473,10 @@ START_TEST(type_2_remote_invalidate)
 }
 END_TEST
 
-/* IB class J: the receive and the responder are lost, and nobody answers. */
+/*
+ * A SEND_WITH_INV of a key that is no window's is an error of class J (IB
+ * 9.9.6.3): the receive and the responder's QP fail, and no NAK is sent.
+ */
 START_TEST(remote_invalidate_of_no_window)
 {
 	struct opts o = mw_opts();
@@ -461,6 +498,7 @@ START_TEST(remote_invalidate_of_no_window)
 }
 END_TEST
 
+/* Expect that a bind WR fails and breaks the QP of b; reconnect. */
 static void type_2_refused(struct duo *d, struct win *w)
 {
 	ck_assert_int_eq(bind2(d, w), IBV_WC_MW_BIND_ERR);
@@ -468,6 +506,10 @@ static void type_2_refused(struct duo *d, struct win *w)
 	duo_renew(d);
 }
 
+/*
+ * MW_BIND_ERR for length 0, a range outside of the MR, wrong access flags,
+ * and a window that is bound.
+ */
 START_TEST(type_2_rules)
 {
 	struct win w = { .type = IBV_MW_TYPE_2, .len = 64, .access = WINDOW };
@@ -497,6 +539,7 @@ START_TEST(type_2_rules)
 }
 END_TEST
 
+/* With IBV_ACCESS_ZERO_BASED, WRs use offsets in the window as addresses. */
 START_TEST(zero_based)
 {
 	struct win w = { .type = IBV_MW_TYPE_2,
@@ -516,7 +559,10 @@ START_TEST(zero_based)
 }
 END_TEST
 
-/* What the MR must allow. */
+/*
+ * A bind needs IBV_ACCESS_MW_BIND in the MR, and IBV_ACCESS_LOCAL_WRITE for a
+ * window with remote write or atomic access.
+ */
 START_TEST(rights_of_the_mr)
 {
 	struct win w = { .type = IBV_MW_TYPE_2, .len = 64, .access = WINDOW };
@@ -536,7 +582,7 @@ START_TEST(rights_of_the_mr)
 	type_2_refused(&d, &w);
 	w.access = IBV_ACCESS_REMOTE_ATOMIC;
 	type_2_refused(&d, &w);
-	/* the window gives what the MR itself does not */
+	/* remote read by the window, which the MR itself does not allow */
 	w.access = IBV_ACCESS_REMOTE_READ;
 	ck_assert_int_eq(bind2(&d, &w), IBV_WC_SUCCESS);
 	ck_assert(!(d.b.o.mr_access & IBV_ACCESS_REMOTE_READ));
@@ -544,6 +590,10 @@ START_TEST(rights_of_the_mr)
 }
 END_TEST
 
+/*
+ * A window can allow remote write though the MR itself does not; the rkey of
+ * the MR still gives no access.
+ */
 START_TEST(window_gives_the_right)
 {
 	struct win w = { .type = IBV_MW_TYPE_2,
@@ -561,11 +611,15 @@ START_TEST(window_gives_the_right)
 	ck_write(&d, b_addr(&d, 0), w.rkey, 64, IBV_WC_SUCCESS);
 	ck_assert(b_has(&d, 0, 64, 4));
 	ck_write(&d, b_addr(&d, 0), d.at_b.rkey, 64, IBV_WC_REM_ACCESS_ERR);
-	/* but not more than it was bound for; the QP is a new one now */
+	/*
+	 * the failed WRITE has replaced the QPs, so the window, of type 2,
+	 * cannot be used any more
+	 */
 	close_mw(&d);
 }
 END_TEST
 
+/* IBV_ACCESS_REMOTE_ATOMIC alone allows atomics, and no WRITE. */
 START_TEST(atomics)
 {
 	struct win w = { .type = IBV_MW_TYPE_1,
@@ -586,7 +640,7 @@ START_TEST(atomics)
 }
 END_TEST
 
-/* Windows have no lkey. */
+/* A window has no lkey: its rkey as one is LOC_PROT_ERR. */
 START_TEST(not_for_local_use)
 {
 	struct win w = { .type = IBV_MW_TYPE_1,
@@ -616,7 +670,10 @@ static uint32_t sq_psn(struct ibv_qp *qp)
 	return attr.sq_psn;
 }
 
-/* Local operations keep their place in the queue and use no PSN. */
+/*
+ * Bind and local invalidate are executed in the order of the send queue and
+ * consume no PSN.
+ */
 START_TEST(in_order)
 {
 	struct win w = { .type = IBV_MW_TYPE_2, .len = 64, .access = WINDOW };
@@ -678,7 +735,10 @@ static void *bind_and_invalidate(void *arg)
 	return NULL;
 }
 
-/* Those who take away wait for those who are inside, not for each other. */
+/*
+ * Concurrent invalidations in several contexts do not deadlock: a destroyer
+ * waits for requesters in a critical section, not for other destroyers.
+ */
 START_TEST(many_at_once)
 {
 	pthread_t t[3];

@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Where no thread can be made: errors for who sleeps, work for who polls. */
+/*
+ * A process that cannot create the service thread: verbs that need it for a
+ * sleeping program return EAGAIN, and polling does its work.
+ */
 #include <signal.h>
 #include <unistd.h>
 
 #include "harness.h"
 
+/* Open a duo with short timers where no thread can be created. */
 static void open_slow(struct duo *d, enum where where, uint8_t rnr_retry)
 {
 	struct opts o = default_opts();
@@ -18,7 +22,10 @@ static void open_slow(struct duo *d, enum where where, uint8_t rnr_retry)
 	duo_open(d, where, MEM_HEAP, MEM_HEAP, &o);
 }
 
-/* Nobody would wake it for what time brings. */
+/*
+ * ibv_req_notify_cq needs the service thread, which would wake the program
+ * for completions by timers: EAGAIN.
+ */
 START_TEST(arming)
 {
 	struct duo d;
@@ -34,6 +41,10 @@ START_TEST(arming)
 }
 END_TEST
 
+/*
+ * CQ moderation with a period needs the service thread (EAGAIN), with a count
+ * only it does not.
+ */
 START_TEST(moderating)
 {
 	struct ibv_modify_cq_attr attr = { .attr_mask = IBV_CQ_ATTR_MODERATE,
@@ -48,6 +59,7 @@ START_TEST(moderating)
 }
 END_TEST
 
+/* Poll @cq until the QP of a is in ERR. */
 static void poll_until_error(struct duo *d, struct ibv_cq *cq)
 {
 	double end = now_ms() + WAIT_MS;
@@ -59,7 +71,7 @@ static void poll_until_error(struct duo *d, struct ibv_cq *cq)
 	ck_assert_int_eq(qp_state(d->a.qp), IBV_QPS_ERR);
 }
 
-/* Who polls keeps the time, on whatever CQ. */
+/* Polling drives the timers, with any CQ of the context. */
 START_TEST(timers)
 {
 	struct duo d;
@@ -74,7 +86,7 @@ START_TEST(timers)
 }
 END_TEST
 
-/* And makes the thread when it can be made. */
+/* Polling creates the service thread when that has become possible. */
 START_TEST(later)
 {
 	double end = now_ms() + WAIT_MS;
@@ -89,7 +101,10 @@ START_TEST(later)
 	while (count_threads() == 1 && now_ms() < end)
 		ck_assert_int_eq(ibv_poll_cq(d.a.scq, 1, &wc), 0);
 	ck_assert_int_eq(count_threads(), 2);
-	/* who sleeps now is served: b gets it, and nobody polls for a */
+	/*
+	 * the thread executes the SEND of a: only the CQ of b is polled until
+	 * it is received
+	 */
 	b_recv(&d, 2, 0, 64);
 	ck_assert_int_eq(b_wait_recv(&d).wr_id, 2);
 	expect_ok(d.a.scq, 1, IBV_WC_SEND);
@@ -97,7 +112,7 @@ START_TEST(later)
 }
 END_TEST
 
-/* The peer is gone, which nobody but the poller can notice. */
+/* Polling detects that the process of the peer has exited. */
 START_TEST(dead_peer)
 {
 	double end = now_ms() + WAIT_MS;

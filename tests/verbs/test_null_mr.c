@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* The null MR, and MRs of no length. */
+/* The null MR (ibv_alloc_null_mr), and MRs of length 0. */
 #include <string.h>
 
 #include "access.h"
@@ -12,6 +12,7 @@ static void open_it(struct duo *d, int where)
 	duo_open(d, where, MEM_HEAP, MEM_HEAP, &o);
 }
 
+/* The null MR covers all addresses and keeps its PD in use. */
 START_TEST(fields)
 {
 	struct ibv_context *ctx = open_device();
@@ -35,7 +36,7 @@ START_TEST(fields)
 }
 END_TEST
 
-/* It reads as zeros, alone and between others. */
+/* As a source the null MR has zeros, alone and between other SGEs. */
 START_TEST(source)
 {
 	struct ibv_send_wr wr;
@@ -70,6 +71,7 @@ START_TEST(source)
 }
 END_TEST
 
+/* Post a receive whose first SGE, of length *arg, is in the null MR. */
 static void do_null_recv(struct node *b, void *arg)
 {
 	uint32_t len = *(uint32_t *)arg;
@@ -90,7 +92,10 @@ static void do_null_free(struct node *b, void *arg)
 	ck_ok(ibv_dereg_mr(b->user));
 }
 
-/* It swallows: here the first part of a message. */
+/*
+ * As a destination the null MR discards data, such as the first part of a
+ * message.
+ */
 START_TEST(sink)
 {
 	uint32_t len[] = { 8, 40, 5000 }, i;
@@ -108,7 +113,7 @@ START_TEST(sink)
 		ck_assert_uint_eq(b_wait_recv(&d).byte_len, len[i] + 20);
 	}
 	on_b(&d, do_null_free, NULL, 0);
-	/* and what an RDMA READ brings */
+	/* the data of an RDMA READ, too */
 	null = ibv_alloc_null_mr(d.a.pd);
 	sge = (struct ibv_sge){ UINT64_MAX / 2, 4096, null->lkey };
 	wr = rdma_wr(&d, IBV_WR_RDMA_READ, 1, &sge, 1, 0);
@@ -126,6 +131,7 @@ static void do_null(struct node *b, void *arg)
 	*(uint32_t *)arg = ((struct ibv_mr *)b->user)->lkey;
 }
 
+/* The key of the null MR gives no remote access. */
 START_TEST(no_remote_access)
 {
 	struct duo d;
@@ -140,6 +146,7 @@ START_TEST(no_remote_access)
 }
 END_TEST
 
+/* No window can be bound to the null MR. */
 START_TEST(no_window)
 {
 	struct ibv_mw_bind bind = { .send_flags = IBV_SEND_SIGNALED };
@@ -176,7 +183,7 @@ static void do_zero(struct node *b, void *arg)
 	z->addr = (uintptr_t)mr->addr;
 }
 
-/* An MR of no length is one, but covers nothing. */
+/* An MR of length 0 allows requests of length 0 only. */
 START_TEST(zero_length_mr)
 {
 	struct zero z = { 0 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* On-demand paging: memory that may not be there. */
+/* On-demand paging (ODP): MRs whose pages may be unmapped or read-only. */
 #define _GNU_SOURCE
 #include <string.h>
 #include <sys/mman.h>
@@ -15,6 +15,7 @@
 	 IBV_ODP_SUPPORT_READ | IBV_ODP_SUPPORT_ATOMIC |                       \
 	 IBV_ODP_SUPPORT_SRQ_RECV)
 
+/* The capabilities of ODP for each type of QP. */
 START_TEST(capabilities)
 {
 	struct ibv_context *ctx = open_device();
@@ -34,8 +35,8 @@ START_TEST(capabilities)
 END_TEST
 
 /*
- * b->user: pages, of which the second is not mapped and the third read-only;
- * where nobody else's mmap will fill the hole.
+ * Map four pages at n->user, of which the second is unmapped and the third
+ * read-only. Their address is one at which no other mmap() fills the hole.
  */
 static void make_pages(struct node *n)
 {
@@ -56,7 +57,9 @@ struct odp {
 	uint64_t value;
 };
 
-/* b's MR becomes the on-demand one. */
+/*
+ * Replace the node's MR by an ODP MR of these pages, or by an implicit one.
+ */
 static void do_reg(struct node *n, void *arg)
 {
 	struct odp *o = arg;
@@ -86,6 +89,7 @@ static void do_map_hole(struct node *n, void *arg)
 		       0) != MAP_FAILED);
 }
 
+/* Open a duo whose b has such an MR; WRs of a address b's pages. */
 static void open_it(struct duo *d, int where, struct odp *o)
 {
 	struct opts opts = default_opts();
@@ -97,7 +101,10 @@ static void open_it(struct duo *d, int where, struct odp *o)
 	d->at_b.base = o->addr;
 }
 
-/* a goes to b's pages. */
+/*
+ * Remote access faults pages in. REM_OP_ERR if the page is not mapped, or is
+ * read-only and would be written.
+ */
 START_TEST(remote_access)
 {
 	struct odp o = { .implicit = _i >= WHERE_COUNT };
@@ -124,7 +131,7 @@ START_TEST(remote_access)
 	o.off = 3 * PAGE;
 	on_b(&d, do_load, &o, sizeof(o));
 	ck_assert_uint_eq(o.value, 1);
-	/* the page comes, and it works */
+	/* after the page has been mapped the access succeeds */
 	on_b(&d, do_map_hole, NULL, 0);
 	ck_write(&d, o.addr + PAGE, o.rkey, 100, IBV_WC_SUCCESS);
 	duo_close(&d);
@@ -138,6 +145,10 @@ static void do_recv(struct node *b, void *arg)
 	ck_ok(post_recv(b, 1, o->off, o->len));
 }
 
+/*
+ * A receive in a page that is not mapped: REM_OP_ERR at the requester,
+ * LOC_PROT_ERR at the responder.
+ */
 START_TEST(receive)
 {
 	uint32_t len[] = { 8, 64, 2000 };
@@ -164,7 +175,10 @@ START_TEST(receive)
 }
 END_TEST
 
-/* The same pages on the side that posts. */
+/*
+ * Local access of the requester: LOC_PROT_ERR if the page is not mapped, or
+ * is read-only and would be written.
+ */
 START_TEST(local_access)
 {
 	struct odp mine = { .implicit = _i >= WHERE_COUNT };
@@ -183,7 +197,7 @@ START_TEST(local_access)
 	b_recv(&d, 3, 0, 64);
 	ck_ok(post(&d, IBV_WR_SEND, 1, PAGE, 8, 0, 0));
 	expect(d.a.scq, 1, IBV_WC_LOC_PROT_ERR);
-	/* the other end has noticed nothing */
+	/* the responder's QP is not affected */
 	ck_assert_int_eq(b_state(&d), IBV_QPS_RTS);
 	duo_renew(&d);
 	ck_ok(post(&d, IBV_WR_RDMA_READ, 1, 2 * PAGE, 8, 0, 0));
@@ -192,13 +206,17 @@ START_TEST(local_access)
 	ck_ok(post(&d, IBV_WR_RDMA_READ, 1, 3 * PAGE, 8, 0, 0));
 	expect(d.a.scq, 1, IBV_WC_SUCCESS);
 	ck_assert_int_eq(((char *)d.a.user)[3 * PAGE], 9);
-	/* sending from a read-only page is fine */
+	/* a read-only page can be a source */
 	ck_ok(post(&d, IBV_WR_RDMA_WRITE, 1, 2 * PAGE, 8, 0, 0));
 	expect(d.a.scq, 1, IBV_WC_SUCCESS);
 	duo_close(&d);
 }
 END_TEST
 
+/*
+ * The pages of an ODP MR need not be accessible at registration. An implicit
+ * MR has address NULL and length SIZE_MAX.
+ */
 START_TEST(registering)
 {
 	struct ibv_context *ctx = open_device();
@@ -210,7 +228,7 @@ START_TEST(registering)
 	mr = ibv_reg_mr(pd, p, PAGE, ODP_ACCESS);
 	ck_nonnull(mr);
 	ck_ok(ibv_dereg_mr(mr));
-	/* implicit means all of the address space */
+	/* an implicit MR is the whole address space */
 	mr = ibv_reg_mr(pd, NULL, SIZE_MAX, ODP_ACCESS);
 	ck_nonnull(mr);
 	ck_assert_uint_eq(mr->length, SIZE_MAX);
@@ -223,7 +241,7 @@ START_TEST(registering)
 	ck_errno(ibv_reg_mr(pd, NULL, SIZE_MAX,
 			    IBV_ACCESS_HUGETLB | IBV_ACCESS_ON_DEMAND),
 		 EINVAL);
-	/* the promise of huge pages is checked */
+	/* with ON_DEMAND, HUGETLB requires huge pages */
 	ck_errno(ibv_reg_mr(pd, p, PAGE,
 			    IBV_ACCESS_HUGETLB | IBV_ACCESS_ON_DEMAND),
 		 EINVAL);
@@ -232,6 +250,7 @@ START_TEST(registering)
 }
 END_TEST
 
+/* Huge pages, if the machine has one free, can have IBV_ACCESS_HUGETLB. */
 START_TEST(huge_pages)
 {
 	const size_t huge = 2 << 20;
@@ -273,6 +292,7 @@ static bool resident(void *p)
 	return there & 1;
 }
 
+/* Success and errors of ibv_advise_mr. */
 START_TEST(advice)
 {
 	struct ibv_context *ctx = open_device();
@@ -304,21 +324,21 @@ START_TEST(advice)
 	ck_assert_int_eq(advise(pd, READ_IT, mr, p + PAGE, 8), EFAULT);
 	ck_assert_int_eq(advise(pd, LOOK, mr, p, PAGE + 1), EFAULT);
 	ck_assert_int_eq(advise(pd, WRITE_IT, mr, p + 2 * PAGE, 8), EFAULT);
-	/* keys */
+	/* keys that are none, 0, and of an MR without ODP */
 	fake.lkey = mr->lkey ^ 1;
 	ck_assert_int_eq(advise(pd, READ_IT, &fake, p, 8), ENOENT);
 	fake.lkey = 0;
 	ck_assert_int_eq(advise(pd, READ_IT, &fake, p, 8), EFAULT);
 	ck_assert_int_eq(advise(pd, READ_IT, plain, p, 8), EINVAL);
 	mw = ibv_alloc_mw(pd, IBV_MW_TYPE_1);
-	fake.lkey = mw->rkey; /* not bound: nothing is there */
+	fake.lkey = mw->rkey; /* not bound: covers nothing */
 	ck_assert_int_eq(advise(pd, READ_IT, &fake, p, 8), EFAULT);
 	ck_ok(ibv_dealloc_mw(mw));
-	/* rights */
+	/* an MR of another PD; no write access */
 	ck_assert_int_eq(advise(other, READ_IT, mr, p, 8), EPERM);
 	ck_assert_int_eq(advise(pd, WRITE_IT, ro, p, 8), EPERM);
 	ck_ok(advise(pd, READ_IT, ro, p, 8));
-	/* arguments */
+	/* invalid flags, number of SGEs, and advice */
 	ck_assert_int_eq(ibv_advise_mr(pd, READ_IT, 2, &sge, 1), EINVAL);
 	ck_assert_int_eq(ibv_advise_mr(pd, READ_IT, 0, &sge, 0), EINVAL);
 	ck_assert_int_eq(ibv_advise_mr(pd, 17, 0, &sge, 1), ENOTSUP);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * More pollers than CPUs: they give way to each other.  What is counted is how
- * often a poller looks in vain; a time slice of nothing but polling is some
- * hundred thousand times.  While others use the CPU, pollers keep their time
- * slices (engine/idle.h), and nothing can be said.
+ * More polling threads than CPUs: an idle poller yields (engine/idle.h). The
+ * test counts the polls that find the CQ empty: a time slice of nothing but
+ * polling has some hundred thousand. While other processes use the CPU,
+ * pollers keep their time slices, and the count means nothing.
  */
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -13,9 +13,10 @@
 #include "harness.h"
 
 #define ROUNDS 20
-#define VAIN (2000ull * ROUNDS) /* polls of one process; some 300 a round */
+#define VAIN (2000ull * ROUNDS) /* limit; about 300 per round are normal */
 #define GAMES 50
 
+/* Bind the thread to the first CPU that it may use. */
 static void share_one_cpu(void)
 {
 	cpu_set_t may, one;
@@ -29,7 +30,7 @@ static void share_one_cpu(void)
 	ck_ok(sched_setaffinity(0, sizeof(one), &one));
 }
 
-/* Which of the two verbs that poll. */
+/* The verb that polls. */
 enum by { BY_POLL_CQ, BY_START_POLL, BY_COUNT };
 
 static bool poll_once(struct ibv_cq *cq, enum by by)
@@ -50,7 +51,7 @@ struct game {
 	struct duo *d;
 	enum by by;
 	uint64_t vain;
-	double cpu; /* ms that it had the CPU */
+	double cpu; /* CPU time of the process in ms */
 };
 
 static double cpu_ms(void)
@@ -61,7 +62,7 @@ static double cpu_ms(void)
 	return (double)ts.tv_sec * 1e3 + (double)ts.tv_nsec / 1e6;
 }
 
-/* One end; b answers. */
+/* One end of ROUNDS ping-pongs. @answers: the end that replies, b. */
 static void play(struct node *n, struct game *g, bool answers)
 {
 	struct ibv_sge sge = node_sge(n, 0, 8);
@@ -105,7 +106,10 @@ static void *answer(void *arg)
 	return NULL;
 }
 
-/* CQs are made by ibv_create_cq, or by ibv_create_cq_ex. */
+/*
+ * Replace the receive CQ by one of ibv_create_cq_ex, as ibv_start_poll needs
+ * it, and create the QP anew.
+ */
 static void use_ex_cq(struct node *n)
 {
 	struct ibv_cq_init_attr_ex a = { .cqe = 16 };
@@ -124,7 +128,10 @@ static void do_use_ex_cq(struct node *b, void *arg)
 	*(struct addr *)arg = node_addr(b);
 }
 
-/* One game.  True if they were alone, so that it tells something. */
+/*
+ * Play one game. *vain is the number of empty polls of a. Return whether it
+ * means something: a and b had more than 70% of the CPU.
+ */
 static bool play_both(struct duo *d, enum by by, uint64_t *vain)
 {
 	struct game a = { .d = d, .by = by }, b = a;
@@ -138,6 +145,10 @@ static bool play_both(struct duo *d, enum by by, uint64_t *vain)
 	return a.cpu + b.cpu > 0.7 * (now_ms() - start);
 }
 
+/*
+ * Two processes that poll on one CPU do not use up their time slices: of the
+ * games that mean something, in at least one *vain is at most VAIN.
+ */
 START_TEST(two_pollers)
 {
 	struct opts o = default_opts();

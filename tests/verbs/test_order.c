@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * In which order those who poll memory see what the requests of one QP do.  That
- * is the machine's to keep or not: on x86 much is right by itself.
+ * The order in which a CPU that polls memory observes the RDMA WRITEs of one
+ * QP. It depends on the machine's memory model: x86 keeps much of the order
+ * by itself, so missing barriers show on others.
  */
 #include <pthread.h>
 #include <sched.h>
@@ -11,23 +12,31 @@
 
 #include "harness.h"
 
-#define FLAG 4096 /* where it is in b's buffer */
-#define WORDS 63 /* of data before it, each the number of the round */
+#define FLAG 4096 /* offset of the flag in b's buffer */
+#define WORDS 63 /* of data, each is the number of the round */
 #define AHEAD 64 /* rounds that a is ahead of b at most */
 #define BATCH 8 /* rounds until a waits for a completion */
-#define DATA(round) ((round) % BATCH * 256) /* in a's buffer: each its own */
+#define DATA(round) ((round) % BATCH * 256) /* offset in a's buffer */
 
-/* What both processes see beside the device. */
+/*
+ * Memory that both processes share, besides the device: number of rounds,
+ * last round that b has observed, data words older than their flag, torn
+ * flags.
+ */
 struct both {
 	_Atomic uint32_t rounds, seen, wrong, torn;
 };
 
-/* The last byte of the number, in all bytes of the flag. */
+/*
+ * Return the flag of a round: the low byte of its number in all four bytes,
+ * so that b can detect a torn flag.
+ */
 static uint32_t flag_of(uint32_t round)
 {
 	return (round & 0xff) * 0x01010101;
 }
 
+/* b: wait for flags, and check the data each time. */
 static void watch(struct node *b, void *arg)
 {
 	struct both *s = *(struct both **)arg;
@@ -44,7 +53,7 @@ static void watch(struct node *b, void *arg)
 		}
 		if (now != flag_of(now))
 			atomic_fetch_add(&s->torn, 1);
-		/* a may have gone on, and overwritten it */
+		/* a may have written several rounds since */
 		round += (uint8_t)(now - was);
 		was = now;
 		for (i = 0; i < WORDS; i++)
@@ -63,7 +72,7 @@ static void *watcher(void *arg)
 	return NULL;
 }
 
-/* The WRITE of the data, and that of the flag, at once. */
+/* Post the WRITEs of data and of flag as one list. */
 static void write_round(struct duo *d, uint32_t round, unsigned int flags)
 {
 	uint32_t *data = (uint32_t *)d->a.buf + DATA(round) / 4, i;
@@ -86,6 +95,10 @@ static void write_round(struct duo *d, uint32_t round, unsigned int flags)
 
 #define ROUNDS 10000
 
+/*
+ * WRITEs of one QP are observed in order: with the flag of a round, b
+ * observes the data of that round or of a later one.
+ */
 START_TEST(data_before_flag)
 {
 	struct both *s = mmap(NULL, sizeof(*s), PROT_READ | PROT_WRITE,
@@ -115,7 +128,10 @@ START_TEST(data_before_flag)
 	}
 	ck_ok(pthread_join(t, NULL));
 	ck_assert_uint_eq(atomic_load(&s->wrong), 0);
-	/* a kernel that copies four bytes may be interrupted between them */
+	/*
+	 * the kernel may be interrupted while it copies the four bytes of a
+	 * flag; only the mapped file is written without the kernel
+	 */
 	if (mem[_i] == MEM_FILE)
 		ck_assert_uint_eq(atomic_load(&s->torn), 0);
 	duo_close(&d);

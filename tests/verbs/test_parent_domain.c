@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Parent domains, their allocators, and thread domains. */
+/*
+ * Parent domains, their allocators, and thread domains (man
+ * ibv_alloc_parent_domain, ibv_alloc_td).
+ */
 #include <pthread.h>
 #include <sched.h>
 #include <stdlib.h>
@@ -11,11 +14,11 @@
 	(IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS |                              \
 	 IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT)
 
-/* What the allocators were asked, and what they are to do. */
+/* The last calls of the allocators, and what pool_alloc() shall do. */
 struct pool {
 	int allocs, frees;
 	enum { GIVE, REFUSE, USE_DEFAULT } mode;
-	struct ibv_pd *pd; /* that they were called with */
+	struct ibv_pd *pd; /* argument of the last call */
 	uint64_t type;
 	char *given;
 	size_t size;
@@ -79,6 +82,10 @@ static struct ibv_td *new_td(struct ibv_context *ctx)
 	return td;
 }
 
+/*
+ * EINVAL for unknown attributes, missing functions, no PD, and objects of
+ * another context.
+ */
 START_TEST(errors)
 {
 	struct ibv_context *ctx = open_device(), *other = open_device();
@@ -114,7 +121,10 @@ START_TEST(errors)
 }
 END_TEST
 
-/* rdma-core 64's: memory that others may see, where a guest's is encrypted. */
+/*
+ * IBV_PARENT_DOMAIN_INIT_ATTR bit 2, ALLOW_CC_UNPROTECTED_ALLOC of rdma-core
+ * 64, for guests with encrypted memory, is accepted and has no effect.
+ */
 START_TEST(unprotected)
 {
 	struct ibv_context *ctx = open_device();
@@ -135,6 +145,10 @@ START_TEST(unprotected)
 }
 END_TEST
 
+/*
+ * A PD, parent domain or thread domain is EBUSY while another object uses it.
+ * A parent domain can have a parent domain.
+ */
 START_TEST(busy)
 {
 	struct ibv_context *ctx = open_device();
@@ -166,8 +180,8 @@ START_TEST(busy)
 END_TEST
 
 /*
- * a's QP is made in a parent domain: so it goes with what was made in the PD,
- * b's as well.
+ * Connect a with b, where a's QP is in a parent domain of a's PD. So the QP
+ * can use the MRs of that PD.
  */
 static void open_in(struct duo *d, enum where where, struct ibv_td *(*make_td)(
 						struct ibv_context *),
@@ -219,6 +233,10 @@ static void traffic(struct duo *d, int n)
 	}
 }
 
+/*
+ * The memory of a QP comes from the allocator of its parent domain, and is
+ * returned to it by ibv_destroy_qp.
+ */
 START_TEST(allocators)
 {
 	struct pool pool = { .mode = GIVE };
@@ -237,6 +255,10 @@ START_TEST(allocators)
 }
 END_TEST
 
+/*
+ * With IBV_ALLOCATOR_USE_DEFAULT the provider allocates, and does not call
+ * the program's free function.
+ */
 START_TEST(default_allocators)
 {
 	struct pool pool = { .mode = USE_DEFAULT };
@@ -252,6 +274,7 @@ START_TEST(default_allocators)
 }
 END_TEST
 
+/* If the allocator returns NULL, ibv_create_qp is ENOMEM. */
 START_TEST(failing_allocator)
 {
 	struct pool pool = { .mode = REFUSE };
@@ -273,6 +296,7 @@ START_TEST(failing_allocator)
 }
 END_TEST
 
+/* A QP in a thread domain transfers data. */
 START_TEST(thread_domain)
 {
 	struct ibv_pd *parent;
@@ -285,7 +309,10 @@ START_TEST(thread_domain)
 }
 END_TEST
 
-/* A parked WR goes on when the service thread finds that it may. */
+/*
+ * The service thread continues a SEND that waits for a receive, also on a QP
+ * in a thread domain.
+ */
 START_TEST(thread_domain_and_rnr)
 {
 	struct ibv_pd *parent;
@@ -297,7 +324,7 @@ START_TEST(thread_domain_and_rnr)
 	ck_ok(post(&d, IBV_WR_SEND, 1, 0, 100, 0, 0));
 	sleep_ms(QUIET_MS);
 	b_recv(&d, 9, 0, 100);
-	wc = b_wait_recv(&d); /* nobody polls a's CQ meanwhile */
+	wc = b_wait_recv(&d); /* a's CQ is not polled */
 	ck_assert_uint_eq(wc.wr_id, 9);
 	expect_ok(d.a.scq, 1, IBV_WC_SEND);
 	close_in(&d, parent, td);
@@ -309,6 +336,9 @@ struct poller {
 	int want, got, bad;
 };
 
+/*
+ * Poll @want completions; count those that are neither success nor flushed.
+ */
 static void *poll_them(void *arg)
 {
 	struct poller *p = arg;
@@ -326,8 +356,8 @@ static void *poll_them(void *arg)
 }
 
 /*
- * The QP is one thread's, its CQ is not: another thread polls, moves parked
- * WRs on and flushes.
+ * A thread domain makes the QP single-threaded, not its CQ: another thread
+ * polls, and so continues waiting WRs and flushes.
  */
 START_TEST(thread_domain_and_pollers)
 {
@@ -342,7 +372,7 @@ START_TEST(thread_domain_and_pollers)
 	p.cq = d.a.scq;
 	pthread_create(&t, NULL, poll_them, &p);
 	for (i = 0; i < 300; i++) {
-		/* RNR each time, and the queue fills up */
+		/* no receive at first (RNR), and the queue fills up */
 		while (post(&d, IBV_WR_SEND, i, 0, 64, 0, 0) == ENOMEM)
 			sched_yield();
 		b_recv(&d, i, 0, 64);

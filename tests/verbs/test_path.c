@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Both ends of a connection have one path: its GIDs and its MTU. */
+/* The path of a connection: GIDs, RoCE version and MTU of its two ends. */
 #include <string.h>
 
 #include "shared/layout.h"
@@ -10,12 +10,12 @@
 #define R IBV_WR_RDMA_READ
 #define S IBV_WR_SEND
 
-/* How one end sees it. */
+/* Path attributes of one end. */
 struct view {
 	struct addr peer;
-	int from, to; /* indices in the GID table */
+	int from, to; /* indices in the GID table: sgid, dgid */
 	enum ibv_mtu mtu;
-	bool again; /* RESET first */
+	bool again; /* go to RESET first */
 };
 
 static void do_connect(struct node *n, void *arg)
@@ -43,6 +43,7 @@ static void connect_ends(struct duo *d, struct view a, struct view b)
 	do_connect(&d->a, &a);
 }
 
+/* Options with a short timeout and few retries. */
 static struct opts short_tempered(void)
 {
 	struct opts o = default_opts();
@@ -72,16 +73,20 @@ static bool same_family(struct ibv_context *ctx, int i, int j)
 	return !memcmp(a.raw, mapped, 12) == !memcmp(b.raw, mapped, 12);
 }
 
+/* Return the number of GIDs of the port, at most 6. */
 static int count_gids(struct ibv_context *ctx)
 {
 	struct ibv_gid_entry table[URXE_MAX_GID];
 	int n = ibv_query_gid_table(ctx, table, URXE_MAX_GID, 0);
 
-	ck_assert_int_ge(n, 4); /* else there is nothing to get wrong */
+	ck_assert_int_ge(n, 4); /* else nothing can mismatch */
 	return n < 6 ? n : 6;
 }
 
-/* Are there packets from GID i to GID j, and who sends from j hears them? */
+/*
+ * Return whether a connection between GIDs i and j works: one RoCE version,
+ * and with RoCE v2 one IP version.
+ */
 static bool fits(struct ibv_context *ctx, int i, int j)
 {
 	enum ibv_gid_type type = gid_type(ctx, i);
@@ -90,6 +95,10 @@ static bool fits(struct ibv_context *ctx, int i, int j)
 	       (type == IBV_GID_TYPE_ROCE_V1 || same_family(ctx, i, j));
 }
 
+/*
+ * Connect new QPs with @a and @b. Return whether a WRITE succeeds; otherwise
+ * it is RETRY_EXC_ERR.
+ */
 static bool heard(struct duo *d, struct view a, struct view b)
 {
 	struct ibv_wc wc;
@@ -100,12 +109,16 @@ static bool heard(struct duo *d, struct view a, struct view b)
 	ck_ok(post(d, W, 1, 0, 8, 0, 0));
 	wc = wait_wc(d->a.scq);
 	ck_assert(!wc.status || wc.status == IBV_WC_RETRY_EXC_ERR);
-	/* silence: the other end has noticed nothing */
+	/* a mismatch is silent: the peer's QP is not affected */
 	ck_assert_int_eq(b_state(d), IBV_QPS_RTS);
 	return !wc.status;
 }
 
-/* Each from its side, both of one RoCE version, and v2's of one IP version. */
+/*
+ * All pairs of GIDs that the two ends agree on: those of one RoCE version,
+ * and with RoCE v2 of one IP version, work. With the others a request is
+ * RETRY_EXC_ERR.
+ */
 START_TEST(gids)
 {
 	struct opts o = short_tempered();
@@ -132,7 +145,10 @@ START_TEST(gids)
 }
 END_TEST
 
-/* The other end has another sgid_index, or another dgid, or both. */
+/*
+ * The sgid_index or dgid of the peer, or both, are not those of a the other
+ * way round (IB 9.6.1): RETRY_EXC_ERR.
+ */
 START_TEST(other_gids)
 {
 	static const struct {
@@ -155,7 +171,7 @@ START_TEST(other_gids)
 }
 END_TEST
 
-/* UC, from the one RoCE version to the other: nobody says so. */
+/* A UC packet of the other RoCE version is dropped; its SEND succeeds. */
 START_TEST(other_version_is_dropped)
 {
 	struct opts o = short_tempered();
@@ -183,7 +199,10 @@ START_TEST(other_version_is_dropped)
 }
 END_TEST
 
-/* A connection that was good: the other end is made anew, the same or not. */
+/*
+ * The QP of the peer is reset and connected again: with the same GIDs
+ * requests work, with another sgid_index (_i % 2) they are RETRY_EXC_ERR.
+ */
 START_TEST(other_end_anew)
 {
 	struct opts o = short_tempered();
@@ -195,7 +214,7 @@ START_TEST(other_end_anew)
 	ck_ok(post(&d, W, 1, 0, 8, 0, 0));
 	expect_ok(d.a.scq, 1, IBV_WC_RDMA_WRITE);
 	b.peer = d.at_a;
-	b.peer.psn++; /* where we are by now */
+	b.peer.psn++; /* the next PSN of a */
 	on_b(&d, do_connect, &b, sizeof(b));
 	ck_ok(post(&d, W, 2, 0, 8, 0, 0));
 	expect(d.a.scq, 2, _i % 2 ? IBV_WC_RETRY_EXC_ERR : IBV_WC_SUCCESS);
@@ -205,6 +224,9 @@ END_TEST
 
 /* ----------------------------------------------------------------- MTU */
 
+/*
+ * Connect QPs of @type with these path_mtus; b has a receive of 8192 bytes.
+ */
 static void open_mtus(struct duo *d, enum where where, enum ibv_qp_type type,
 		      enum ibv_mtu mtu_a, enum ibv_mtu mtu_b)
 {
@@ -220,7 +242,10 @@ static void open_mtus(struct duo *d, enum where where, enum ibv_qp_type type,
 	b_recv(d, 1, 0, 8192);
 }
 
-/* A packet that is longer than the responder's MTU. */
+/*
+ * A request packet that is longer than the responder's path_mtu is
+ * REM_INV_REQ_ERR (IB 9.7.4.1). READ responses have the responder's path_mtu.
+ */
 START_TEST(longer_packets)
 {
 	static const enum ibv_wr_opcode ops[] = { W, WI, S };
@@ -231,7 +256,7 @@ START_TEST(longer_packets)
 	open_mtus(&d, _i / 3, IBV_QPT_RC, IBV_MTU_4096, IBV_MTU_1024);
 	ck_ok(post(&d, W, 1, 0, 1024, 0, 0));
 	expect_ok(d.a.scq, 1, IBV_WC_RDMA_WRITE);
-	/* what comes back is as long as the responder makes it */
+	/* READ responses have the path_mtu of the responder */
 	ck_ok(post(&d, R, 2, 0, 8192, 0, 0));
 	expect_ok(d.a.scq, 2, IBV_WC_RDMA_READ);
 	ck_ok(post(&d, op, 3, 0, 1025, 2048, 0));
@@ -244,6 +269,7 @@ START_TEST(longer_packets)
 }
 END_TEST
 
+/* The requester's path_mtu may be less than the responder's. */
 START_TEST(shorter_packets)
 {
 	struct duo d;
@@ -257,7 +283,10 @@ START_TEST(shorter_packets)
 }
 END_TEST
 
-/* UC: nobody says so. */
+/*
+ * A UC packet that is longer than the responder's path_mtu is dropped; its
+ * SEND succeeds.
+ */
 START_TEST(longer_packets_are_dropped)
 {
 	struct ibv_wc wc;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Protection domains. */
+/* Protection domains: allocation, objects that keep one in use, limits. */
 #include <string.h>
 
 #include "harness.h"
@@ -63,13 +63,14 @@ START_TEST(busy_with_a_qp)
 	ck_ok(ibv_dereg_mr(n.mr));
 	n.mr = NULL;
 	ck_assert_int_eq(ibv_dealloc_pd(n.pd), EBUSY);
-	/* a failed call changes nothing */
+	/* the failed call has not changed the PD */
 	n.mr = ibv_reg_mr(n.pd, n.buf, n.o.size, 0);
 	ck_nonnull(n.mr);
 	node_close(&n);
 }
 END_TEST
 
+/* max_pd PDs can be allocated in a context; one more is ENOMEM. */
 START_TEST(all_of_them)
 {
 	static struct ibv_pd *pd[URXE_MAX_PD];
@@ -84,7 +85,7 @@ START_TEST(all_of_them)
 		ck_nonnull(pd[i]);
 	}
 	ck_errno(ibv_alloc_pd(one), ENOMEM);
-	pd[i] = ibv_alloc_pd(two); /* each context has so many */
+	pd[i] = ibv_alloc_pd(two); /* the limit is per context */
 	ck_nonnull(pd[i]);
 	ck_ok(ibv_dealloc_pd(pd[17]));
 	pd[17] = ibv_alloc_pd(one);

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* The port goes down and comes up again. */
+/* The port goes down and comes up again: `urxe port down`, `urxe port up`. */
 #include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "types.h"
 
-/* in-fabric says which urxe, and the environment which fabric. */
+/*
+ * Run `urxe port @word`. in-fabric sets URXE, the path of the program; the
+ * environment selects the fabric.
+ */
 static void port(const char *word)
 {
 	const char *urxe = getenv("URXE");
@@ -22,6 +25,10 @@ static void port(const char *word)
 	ck_assert_int_eq(reap_child(pid), 0);
 }
 
+/*
+ * Return the state of the port, whose phys_state must be 5 (LinkUp) if it is
+ * active, otherwise 3 (Disabled).
+ */
 static enum ibv_port_state port_state(struct ibv_context *ctx)
 {
 	struct ibv_port_attr attr;
@@ -52,7 +59,7 @@ static void both_see(struct duo *d, enum ibv_event_type type)
 		on_b(d, do_port_event, &type, sizeof(type));
 }
 
-/* Each context is told once of each change. */
+/* Each context receives one event for each change of the port state. */
 START_TEST(events)
 {
 	struct opts o = default_opts();
@@ -72,7 +79,7 @@ START_TEST(events)
 }
 END_TEST
 
-/* A requester tries again until the port is back. */
+/* An RC requester retransmits until the port is active again. */
 START_TEST(rc_goes_on)
 {
 	struct opts o = default_opts();
@@ -94,6 +101,10 @@ START_TEST(rc_goes_on)
 }
 END_TEST
 
+/*
+ * While the port is down, an RC requester gets RETRY_EXC_ERR after retry_cnt
+ * retries.
+ */
 START_TEST(rc_gives_up)
 {
 	struct opts o = default_opts();
@@ -108,7 +119,7 @@ START_TEST(rc_gives_up)
 	expect(d.a.scq, 1, IBV_WC_RETRY_EXC_ERR);
 	expect(d.a.scq, 2, IBV_WC_WR_FLUSH_ERR);
 	ck_assert_int_eq(qp_state(d.a.qp), IBV_QPS_ERR);
-	/* the responder has seen nothing */
+	/* the responder has received nothing */
 	ck_assert_int_eq(b_state(&d), IBV_QPS_RTS);
 	ck_assert(b_all(&d, 0, 128, 0));
 	port("up");
@@ -119,6 +130,7 @@ START_TEST(rc_gives_up)
 }
 END_TEST
 
+/* Datagrams are lost while the port is down; their SENDs succeed. */
 START_TEST(datagrams_are_lost)
 {
 	struct opts o = default_opts();
@@ -141,6 +153,7 @@ START_TEST(datagrams_are_lost)
 }
 END_TEST
 
+/* UC messages are lost while the port is down; their SENDs succeed. */
 START_TEST(uc_messages_are_lost)
 {
 	struct opts o = default_opts();
@@ -160,7 +173,10 @@ START_TEST(uc_messages_are_lost)
 }
 END_TEST
 
-/* A new context finds the port as it is. */
+/*
+ * A context that is opened while the port is down reads that state and
+ * receives no event for it.
+ */
 START_TEST(opened_while_down)
 {
 	struct ibv_context *ctx, *first = open_device();

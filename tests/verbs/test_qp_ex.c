@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* ibv_create_qp_ex and the ibv_wr_* calls. */
+/* Extended QPs: ibv_create_qp_ex and the ibv_wr_* calls (man ibv_wr_post). */
 #include <endian.h>
 #include <pthread.h>
 #include <string.h>
@@ -12,7 +12,7 @@
 	 IBV_QP_EX_WITH_RDMA_READ | IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP |        \
 	 IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD | IBV_QP_EX_WITH_LOCAL_INV |      \
 	 IBV_QP_EX_WITH_BIND_MW | IBV_QP_EX_WITH_SEND_WITH_INV)
-#define FLUSH_OP (1u << 11) /* headers name them late */
+#define FLUSH_OP (1u << 11) /* older verbs.h lack the names */
 #define ATOMIC_WRITE_OP (1u << 12)
 
 static struct ibv_qp_init_attr_ex init_attr(const struct node *n,
@@ -34,7 +34,7 @@ static struct ibv_qp_init_attr_ex init_attr(const struct node *n,
 	return a;
 }
 
-/* A duo whose a has an extended QP. */
+/* Open a duo whose a has an extended QP with @ops. Return that QP. */
 static struct ibv_qp_ex *ex_open(struct duo *d, enum where where, enum mem mem,
 				 const struct opts *o, uint64_t ops)
 {
@@ -53,12 +53,16 @@ static struct ibv_qp_ex *ex_open(struct duo *d, enum where where, enum mem mem,
 	return x;
 }
 
+/* Expect that ibv_create_qp_ex fails with @err. */
 static void refused(struct node *n, struct ibv_qp_init_attr_ex a, int err)
 {
 	ck_errno(ibv_create_qp_ex(n->ctx, &a), err);
 }
 
-/* There are no options: whatever the other end wants, nothing is agreed on. */
+/*
+ * Enhanced connection establishment: the device has no options, so none are
+ * agreed on, whatever the peer requests.
+ */
 START_TEST(ece)
 {
 	struct opts o = default_opts();
@@ -88,6 +92,10 @@ START_TEST(ece)
 }
 END_TEST
 
+/*
+ * EOPNOTSUPP for attributes and operations that the device or the QP type
+ * does not have; EINVAL for unknown or missing attributes.
+ */
 START_TEST(create_errors)
 {
 	struct opts o = default_opts();
@@ -130,6 +138,10 @@ START_TEST(create_errors)
 }
 END_TEST
 
+/*
+ * The QP has the calls that send_ops_flags requests, and no others. Without
+ * send_ops_flags it is no extended QP.
+ */
 START_TEST(only_what_was_asked_for)
 {
 	struct opts o = default_opts();
@@ -139,7 +151,7 @@ START_TEST(only_what_was_asked_for)
 	struct node n;
 
 	node_open(&n, NULL, MEM_HEAP, &o);
-	/* a QP of ibv_create_qp has no extended half */
+	/* a QP of ibv_create_qp is no extended one */
 	ck_assert_ptr_null(ibv_qp_to_qp_ex(n.qp));
 	a = init_attr(&n, IBV_QPT_RC, IBV_QP_EX_WITH_SEND);
 	a.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_CREATE_FLAGS;
@@ -175,6 +187,7 @@ static void set_sge(struct ibv_qp_ex *x, const struct node *n, size_t off,
 	ibv_wr_set_sge(x, s.lkey, s.addr, s.length);
 }
 
+/* Start a batch whose WRs are signaled and have @wr_id. */
 static void begin(struct ibv_qp_ex *x, uint64_t wr_id)
 {
 	ibv_wr_start(x);
@@ -190,7 +203,7 @@ static void write_some(struct duo *d, struct ibv_qp_ex *x, uint64_t wr_id)
 	ck_ok(ibv_wr_complete(x));
 }
 
-/* It still works, and nothing else was left in the queue. */
+/* Check that no other WR was posted, and that the QP works. */
 static void is_sound(struct duo *d, struct ibv_qp_ex *x)
 {
 	expect_none(d->a.scq, QUIET_MS);
@@ -199,6 +212,7 @@ static void is_sound(struct duo *d, struct ibv_qp_ex *x)
 	ck_assert_int_eq(qp_state(d->a.qp), IBV_QPS_RTS);
 }
 
+/* RDMA WRITE, RDMA WRITE with immediate, RDMA READ. */
 START_TEST(rdma)
 {
 	struct opts o = default_opts();
@@ -239,6 +253,7 @@ START_TEST(rdma)
 }
 END_TEST
 
+/* SEND and SEND with immediate, in one batch. */
 START_TEST(send)
 {
 	struct opts o = default_opts();
@@ -273,6 +288,7 @@ START_TEST(send)
 }
 END_TEST
 
+/* Fetch and add, compare and swap, in one batch. */
 START_TEST(atomics)
 {
 	struct opts o = default_opts();
@@ -299,10 +315,14 @@ START_TEST(atomics)
 }
 END_TEST
 
-/* Behind wr_abort in struct ibv_qp_ex, where the libibverbs has them. */
+/* The type of wr_atomic_write, which older verbs.h lack. */
 typedef void atomic_write_call(struct ibv_qp_ex *, uint32_t, uint64_t,
 			       const void *);
 
+/*
+ * Return the @n-th member after wr_abort in struct ibv_qp_ex, where newer
+ * libibverbs have wr_atomic_write (1) and wr_flush (2).
+ */
 static void *late_slot(struct ibv_qp_ex *x, int n)
 {
 	void *fn;
@@ -311,6 +331,7 @@ static void *late_slot(struct ibv_qp_ex *x, int n)
 	return fn;
 }
 
+/* ibv_wr_atomic_write, if libibverbs has it. */
 START_TEST(atomic_write)
 {
 	struct opts o = default_opts();
@@ -324,7 +345,7 @@ START_TEST(atomic_write)
 					IBV_QP_EX_WITH_RDMA_WRITE);
 	ck_ok(ibv_destroy_qp(d.a.qp));
 	d.a.qp = ibv_create_qp_ex(d.a.ctx, &a);
-	if (!d.a.qp) { /* a libibverbs from before 44 */
+	if (!d.a.qp) { /* libibverbs before 44 */
 		ck_assert_int_eq(errno, EOPNOTSUPP);
 		duo_close(&d);
 		return;
@@ -338,7 +359,7 @@ START_TEST(atomic_write)
 	ck_ok(ibv_wr_complete(x));
 	ck_assert_int_eq(wait_wc(d.a.scq).status, IBV_WC_SUCCESS);
 	ck_assert_uint_eq(b_load64(&d, 8), v);
-	/* its data is an argument: no setter */
+	/* the data is an argument: a setter is an error */
 	begin(x, 2);
 	((atomic_write_call *)late_slot(x, 1))(x, d.at_b.rkey, d.at_b.base, &v);
 	set_sge(x, &d.a, 0, 8);
@@ -348,6 +369,7 @@ START_TEST(atomic_write)
 }
 END_TEST
 
+/* The QP has ibv_wr_flush, if libibverbs has it. */
 START_TEST(flush)
 {
 	struct opts o = default_opts();
@@ -360,7 +382,7 @@ START_TEST(flush)
 	a = init_attr(&n, IBV_QPT_RC, FLUSH_OP);
 	qp = ibv_create_qp_ex(n.ctx, &a);
 	if (!qp) {
-		ck_assert_int_eq(errno, EOPNOTSUPP); /* older than 45 */
+		ck_assert_int_eq(errno, EOPNOTSUPP); /* before libibverbs 45 */
 	} else {
 		x = ibv_qp_to_qp_ex(qp);
 		ck_assert(late_slot(x, 2) != NULL);
@@ -370,6 +392,7 @@ START_TEST(flush)
 }
 END_TEST
 
+/* The setters of inline data copy it at once. */
 START_TEST(inline_data)
 {
 	struct opts o = default_opts();
@@ -413,6 +436,7 @@ START_TEST(inline_data)
 }
 END_TEST
 
+/* Lists of several, one and no SGEs, and a WR without a setter. */
 START_TEST(sge_lists)
 {
 	struct opts o = default_opts();
@@ -428,13 +452,13 @@ START_TEST(sge_lists)
 	begin(x, 1);
 	ibv_wr_rdma_write(x, d.at_b.rkey, d.at_b.base);
 	ibv_wr_set_sge_list(x, 4, list);
-	/* IBV_SEND_INLINE is for ibv_post_send: the setters tell it here */
+	/* ignored: here the setter selects inline data or SGEs */
 	x->wr_flags |= IBV_SEND_INLINE;
 	ibv_wr_rdma_write(x, d.at_b.rkey, d.at_b.base + 512);
 	ibv_wr_set_sge_list(x, 1, list);
 	ibv_wr_rdma_write(x, d.at_b.rkey, d.at_b.base + 1024);
 	ibv_wr_set_sge_list(x, 0, NULL);
-	/* without any setter it is a message of nothing */
+	/* without a setter the message is empty */
 	ibv_wr_rdma_write(x, d.at_b.rkey, d.at_b.base + 1024);
 	ck_ok(ibv_wr_complete(x));
 	for (i = 0; i < 4; i++)
@@ -446,6 +470,7 @@ START_TEST(sge_lists)
 }
 END_TEST
 
+/* wr_flags without IBV_SEND_SIGNALED: no completion. */
 START_TEST(unsignaled)
 {
 	struct opts o = default_opts();
@@ -468,6 +493,7 @@ START_TEST(unsignaled)
 }
 END_TEST
 
+/* ibv_wr_abort discards the batch. */
 START_TEST(abort_posts_nothing)
 {
 	struct opts o = default_opts();
@@ -477,7 +503,7 @@ START_TEST(abort_posts_nothing)
 
 	x = ex_open(&d, _i, MEM_HEAP, &o, RC_OPS);
 	node_fill(&d.a, 0, 64, 5);
-	/* many times round the queue */
+	/* more WRs than the queue has slots */
 	for (i = 0; i < 100; i++) {
 		begin(x, 1);
 		ibv_wr_rdma_write(x, d.at_b.rkey, d.at_b.base);
@@ -489,14 +515,17 @@ START_TEST(abort_posts_nothing)
 	begin(x, 1);
 	ibv_wr_abort(x);
 	begin(x, 1);
-	ck_ok(ibv_wr_complete(x)); /* nothing is something, too */
+	ck_ok(ibv_wr_complete(x)); /* an empty batch is valid */
 	ck_assert(b_all(&d, 0, 64, 0));
 	is_sound(&d, x);
 	duo_close(&d);
 }
 END_TEST
 
-/* A good WR before the bad one: it is not posted either. */
+/*
+ * Start a batch with a valid WR, which is not posted if a later one is
+ * invalid.
+ */
 static void good_one(struct duo *d, struct ibv_qp_ex *x)
 {
 	begin(x, 1);
@@ -504,9 +533,10 @@ static void good_one(struct duo *d, struct ibv_qp_ex *x)
 	set_sge(x, &d->a, 0, 64);
 }
 
+/* Complete the batch with @err, and check that nothing of it was posted. */
 static void comes_to(struct duo *d, struct ibv_qp_ex *x, int err)
 {
-	/* what follows the error changes nothing */
+	/* calls after the error have no effect */
 	ibv_wr_rdma_write(x, d->at_b.rkey, d->at_b.base + 8192);
 	set_sge(x, &d->a, 0, 64);
 	ck_assert_int_eq(ibv_wr_complete(x), err);
@@ -514,6 +544,7 @@ static void comes_to(struct duo *d, struct ibv_qp_ex *x, int err)
 	ck_assert(b_all(d, 8192, 64, 0));
 }
 
+/* An invalid WR fails ibv_wr_complete with EINVAL; the batch is discarded. */
 START_TEST(errors)
 {
 	struct opts o = default_opts();
@@ -538,7 +569,7 @@ START_TEST(errors)
 	ibv_wr_set_inline_data(x, data, 65);
 	comes_to(&d, x, EINVAL);
 
-	good_one(&d, x); /* a read has none */
+	good_one(&d, x); /* a READ with inline data */
 	ibv_wr_rdma_read(x, d.at_b.rkey, d.at_b.base);
 	ibv_wr_set_inline_data(x, data, 8);
 	comes_to(&d, x, EINVAL);
@@ -549,7 +580,7 @@ START_TEST(errors)
 	set_sge(x, &d.a, 0, 8);
 	comes_to(&d, x, EINVAL);
 
-	begin(x, 1); /* data of what? */
+	begin(x, 1); /* data without a WR */
 	set_sge(x, &d.a, 0, 8);
 	comes_to(&d, x, EINVAL);
 
@@ -558,19 +589,22 @@ START_TEST(errors)
 	set_sge(x, &d.a, 0, 8);
 	comes_to(&d, x, EINVAL);
 
-	good_one(&d, x); /* a flag of another kind of QP */
+	good_one(&d, x); /* a flag of other QP types */
 	x->wr_flags |= IBV_SEND_IP_CSUM;
 	ibv_wr_rdma_write(x, d.at_b.rkey, d.at_b.base);
 	set_sge(x, &d.a, 0, 8);
 	comes_to(&d, x, EINVAL);
 
-	good_one(&d, x); /* bind what? */
+	good_one(&d, x); /* a bind without a window */
 	ibv_wr_bind_mw(x, NULL, 1, &(struct ibv_mw_bind_info){ 0 });
 	comes_to(&d, x, EINVAL);
 	duo_close(&d);
 }
 END_TEST
 
+/*
+ * A batch for which the queue has too few free slots is ENOMEM and discarded.
+ */
 START_TEST(full_queue)
 {
 	struct opts o = default_opts();
@@ -594,7 +628,7 @@ START_TEST(full_queue)
 			set_sge(x, &d.a, 0, 8);
 		}
 		ck_ok(ibv_wr_complete(x));
-		/* not polled: there is no room, not even for one */
+		/* nothing was polled: no slot is free */
 		begin(x, 1);
 		ibv_wr_rdma_write(x, d.at_b.rkey, d.at_b.base);
 		ck_assert_int_eq(ibv_wr_complete(x), ENOMEM);
@@ -605,6 +639,7 @@ START_TEST(full_queue)
 }
 END_TEST
 
+/* EINVAL in RESET and INIT; flushed in ERR. */
 START_TEST(states)
 {
 	struct opts o = default_opts();
@@ -636,7 +671,7 @@ START_TEST(states)
 }
 END_TEST
 
-/* Both ways of posting on one QP. */
+/* Batches and ibv_post_send can be mixed on one QP. */
 START_TEST(with_post_send)
 {
 	struct opts o = default_opts();
@@ -678,12 +713,15 @@ static void *post_pairs(void *arg)
 		ibv_wr_rdma_write(p->x, p->d->at_b.rkey, p->d->at_b.base);
 		set_sge(p->x, &p->d->a, 0, 8);
 		if (ibv_wr_complete(p->x))
-			i--; /* full: again */
+			i--; /* queue full: retry */
 	}
 	return NULL;
 }
 
-/* wr_start ... wr_complete is a critical section. */
+/*
+ * ibv_wr_start to ibv_wr_complete is a critical section: the WRs of a batch
+ * are adjacent in the queue, whatever other threads post.
+ */
 START_TEST(threads)
 {
 	struct opts o = default_opts();
@@ -715,6 +753,7 @@ START_TEST(threads)
 }
 END_TEST
 
+/* Replace the QP by an extended UD QP in RTS. */
 static struct ibv_qp_ex *ud_qp(struct node *n)
 {
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT,
@@ -738,8 +777,9 @@ static struct ibv_qp_ex *ud_qp(struct node *n)
 }
 
 /*
- * Between start and complete the queue goes on, for who polls: what is parked is
- * tried again, or flushed when the QP breaks; what is being built is not.
+ * Between ibv_wr_start and ibv_wr_complete, polling continues the queue: a
+ * waiting WR is retried, or fails with the QP. WRs of the open batch are
+ * neither executed nor flushed.
  */
 START_TEST(polling_in_a_batch)
 {
@@ -760,7 +800,7 @@ START_TEST(polling_in_a_batch)
 	x->wr_id = 3;
 	ibv_wr_rdma_write(x, d.at_b.rkey, d.at_b.base + 64);
 	set_sge(x, &d.a, 64, 64);
-	if (_i & 1) { /* too long: both ends break */
+	if (_i & 1) { /* message too long: both QPs go to ERR */
 		b_recv(&d, 1, 1024, 4);
 		expect(d.a.scq, 1, IBV_WC_REM_INV_REQ_ERR);
 	} else {
@@ -785,6 +825,7 @@ START_TEST(polling_in_a_batch)
 }
 END_TEST
 
+/* On a UD QP each WR needs an address (ibv_wr_set_ud_addr). */
 START_TEST(datagrams)
 {
 	struct ibv_ah_attr where = { .is_global = 1, .port_num = 1 };
@@ -803,7 +844,7 @@ START_TEST(datagrams)
 	ck_nonnull(ah);
 	node_fill(&n, 0, 100, 4);
 	ck_ok(post_recv(&n, 10, 1000, 140));
-	begin(x, 1); /* sent to nobody */
+	begin(x, 1); /* no address */
 	ibv_wr_send(x);
 	set_sge(x, &n, 0, 100);
 	ck_assert_int_eq(ibv_wr_complete(x), EINVAL);
@@ -829,7 +870,7 @@ START_TEST(datagrams)
 }
 END_TEST
 
-/* man ibv_query_qp_data_in_order: 0 is no guarantee. */
+/* No order is guaranteed: ibv_query_qp_data_in_order returns 0 (man page). */
 START_TEST(data_in_order)
 {
 	struct opts o = default_opts();

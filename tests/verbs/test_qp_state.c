@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * The state machine of an RC QP: which transitions there are, which
- * attributes each needs and allows (the table of the InfiniBand specification's
- * Modify Queue Pair verb), which values, and that a refused call changes
+ * The state machine of an RC QP: which transitions exist, which attributes
+ * each requires and allows (the table of the IB specification's Modify QP
+ * verb), which values are valid, and that a refused ibv_modify_qp changes
  * nothing.
  */
 #include <stdio.h>
@@ -17,7 +17,7 @@
 #define RTS_REQ                                              \
 	(IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | \
 	 IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC)
-/* Alternate paths and migration need a capability that urxe0 lacks. */
+/* Alternate path and path migration need a capability that urxe0 lacks. */
 #define NO_APM (IBV_QP_ALT_PATH | IBV_QP_PATH_MIG_STATE)
 
 static const struct transition {
@@ -74,7 +74,7 @@ static const struct transition *find(enum ibv_qp_state from,
 static struct opts o;
 static struct node n;
 
-/* A QP of its own in that state, connected with itself. */
+/* Replace n.qp by a new QP in @state, connected to itself. */
 static void bring_to(enum ibv_qp_state state)
 {
 	struct addr addr;
@@ -106,7 +106,7 @@ static void open_node(void)
 	node_open(&n, NULL, MEM_HEAP, &o);
 }
 
-/* Good values for every attribute. */
+/* Valid values for all attributes. */
 static struct ibv_qp_attr good_attr(enum ibv_qp_state from,
 				    enum ibv_qp_state to)
 {
@@ -137,6 +137,10 @@ static int try(enum ibv_qp_state from, enum ibv_qp_state to, int mask)
 	return ibv_modify_qp(n.qp, &attr, mask);
 }
 
+/*
+ * Each transition of the table succeeds with its required attributes.  All
+ * other pairs of states fail with EINVAL and leave the state unchanged.
+ */
 START_TEST(every_pair_of_states)
 {
 	enum ibv_qp_state from = states[_i / 6], to = states[_i % 6];
@@ -144,7 +148,7 @@ START_TEST(every_pair_of_states)
 	int ret;
 
 	if (from == IBV_QPS_RESET && to == IBV_QPS_ERR)
-		return; /* the specification allows it, the kernel does not */
+		return; /* in the specification, not in the kernel */
 	open_node();
 	bring_to(from);
 	ck_assert_int_eq(qp_state(n.qp), from);
@@ -154,7 +158,7 @@ START_TEST(every_pair_of_states)
 	ck_assert_int_eq(qp_state(n.qp), t ? to : from);
 	ck_assert_int_eq(n.qp->state, t ? to : from);
 	if (!t) {
-		/* not with any attributes either */
+		/* nor with the attributes of RTR or RTS */
 		ret = try(from, to, IBV_QP_STATE | RTR_REQ);
 		ck_assert_int_eq(ret, EINVAL);
 		ret = try(from, to, IBV_QP_STATE | RTS_REQ);
@@ -165,6 +169,11 @@ START_TEST(every_pair_of_states)
 }
 END_TEST
 
+/*
+ * For each transition: a missing required attribute and an attribute that is
+ * neither required nor optional fail with EINVAL and change nothing.  An
+ * optional attribute is accepted.
+ */
 START_TEST(every_mask_bit)
 {
 	const struct transition *t = &table[_i];
@@ -177,17 +186,17 @@ START_TEST(every_mask_bit)
 		if (bit & (NO_APM & ~IBV_QP_ALT_PATH))
 			continue;
 		if (bit == IBV_QP_CUR_STATE && !(t->opt & bit))
-			continue; /* harmless if it is right */
+			continue; /* the correct value is harmless */
 		bring_to(t->from);
 		memset(&before, 0, sizeof(before));
 		memset(&after, 0, sizeof(after));
 		ck_ok(ibv_query_qp(n.qp, &before, -1, &init));
 		mask = IBV_QP_STATE | t->req;
 		if (t->req & bit) {
-			mask &= ~bit; /* one that is missing */
+			mask &= ~bit; /* leave out a required bit */
 			want = EINVAL;
 		} else {
-			mask |= bit; /* one more than needed */
+			mask |= bit; /* add a bit that is not required */
 			want = t->opt & bit ? 0 : EINVAL;
 		}
 		ret = try(t->from, t->to, mask);
@@ -205,6 +214,10 @@ START_TEST(every_mask_bit)
 }
 END_TEST
 
+/*
+ * Without IBV_QP_STATE the current state stays, and only attributes that it
+ * allows can be changed.
+ */
 START_TEST(without_a_state)
 {
 	struct ibv_qp_attr attr = { .min_rnr_timer = 9 };
@@ -212,7 +225,7 @@ START_TEST(without_a_state)
 
 	open_node();
 	bring_to(IBV_QPS_RTS);
-	/* the state stays and decides what is allowed */
+	/* min_rnr_timer is allowed in RTS, timeout is not */
 	ck_ok(ibv_modify_qp(n.qp, &attr, IBV_QP_MIN_RNR_TIMER));
 	ck_ok(ibv_query_qp(n.qp, &attr, IBV_QP_MIN_RNR_TIMER, &init));
 	ck_assert_uint_eq(attr.min_rnr_timer, 9);
@@ -223,6 +236,10 @@ START_TEST(without_a_state)
 }
 END_TEST
 
+/*
+ * IBV_QP_CUR_STATE must match the QP's state.  Unknown states, SQE for an RC
+ * QP, and unknown mask bits fail with EINVAL.
+ */
 START_TEST(current_state)
 {
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RTS,
@@ -237,7 +254,7 @@ START_TEST(current_state)
 	ck_ok(ibv_modify_qp(n.qp, &attr, IBV_QP_STATE | IBV_QP_CUR_STATE));
 	attr.qp_state = 17;
 	ck_assert_int_eq(ibv_modify_qp(n.qp, &attr, IBV_QP_STATE), EINVAL);
-	attr.qp_state = IBV_QPS_SQE; /* no state of an RC QP */
+	attr.qp_state = IBV_QPS_SQE; /* RC QPs have no SQE */
 	ck_assert_int_eq(ibv_modify_qp(n.qp, &attr, IBV_QP_STATE), EINVAL);
 	ck_assert_int_eq(ibv_modify_qp(n.qp, &attr, 1 << 30), EINVAL);
 	ck_assert_int_eq(qp_state(n.qp), IBV_QPS_RTS);
@@ -342,6 +359,10 @@ static const struct bad_value {
 };
 #define BAD_VALUES (sizeof(bad_values) / sizeof(*bad_values))
 
+/*
+ * A value out of range fails and leaves all attributes unchanged.  A DGID
+ * that no device has fails with EHOSTUNREACH, everything else with EINVAL.
+ */
 START_TEST(values_out_of_range)
 {
 	const struct bad_value *v = &bad_values[_i];
@@ -361,12 +382,13 @@ START_TEST(values_out_of_range)
 	ck_assert_int_eq(ret, v->err);
 	ck_ok(ibv_query_qp(n.qp, &after, -1, &init));
 	ck_assert_mem_eq(&before, &after, sizeof(before));
-	/* and the good ones still work */
+	/* valid values are still accepted */
 	ck_ok(try(t->from, t->to, IBV_QP_STATE | t->req));
 	node_close(&n);
 }
 END_TEST
 
+/* The largest valid values of all attributes, with each MTU, are accepted. */
 START_TEST(extreme_values)
 {
 	struct ibv_qp_attr attr;
@@ -398,7 +420,10 @@ START_TEST(extreme_values)
 }
 END_TEST
 
-/* Programs put more bits there; NICs look at 24 of them. */
+/*
+ * A PSN is truncated to 24 bits.  Programs pass larger values, of which NICs
+ * use the low 24 bits.
+ */
 START_TEST(psns_have_24_bits)
 {
 	struct ibv_qp_init_attr init;
@@ -419,6 +444,7 @@ START_TEST(psns_have_24_bits)
 }
 END_TEST
 
+/* ibv_query_qp returns all attributes as set by ibv_modify_qp. */
 START_TEST(query)
 {
 	struct ibv_qp_init_attr init;
@@ -470,7 +496,10 @@ START_TEST(query)
 }
 END_TEST
 
-/* RESET forgets: the QP can be used anew, with another peer. */
+/*
+ * After a transition to RESET, from RTS or from ERR, both QPs can be
+ * connected again and transfer data.
+ */
 START_TEST(reset_and_again)
 {
 	struct opts opts = default_opts();
@@ -492,6 +521,7 @@ START_TEST(reset_and_again)
 }
 END_TEST
 
+/* ibv_destroy_qp succeeds in every state (bring_to() destroys the QP). */
 START_TEST(destroy_in_every_state)
 {
 	size_t i;

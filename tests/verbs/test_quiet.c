@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Who has nothing to do sleeps, and is woken by what concerns it. */
+/*
+ * Idle processes use no CPU time: service threads sleep while nothing
+ * happens, and wake up when a peer exits.
+ */
 #include <dirent.h>
 #include <pthread.h>
 #include <semaphore.h>
@@ -12,7 +15,10 @@
 
 #include "harness.h"
 
-/* How often all threads of this process but its first have gone to sleep. */
+/*
+ * Number of voluntary context switches of all threads of this process except
+ * the main thread.
+ */
 static long naps(void)
 {
 	char path[320], line[128];
@@ -41,7 +47,7 @@ static long naps(void)
 }
 
 #define LOOK_MS 2000
-#define NAPS 4 /* ten times a second would be 20 */
+#define NAPS 4 /* wake-ups in LOOK_MS; a 10 Hz timer makes 20 */
 #define LOOKS 10
 
 static void do_count_naps(struct node *b, void *arg)
@@ -60,7 +66,10 @@ static void do_arm(struct node *b, void *arg)
 
 static sem_t opened, over;
 
-/* The first one, by which this process shows its life. */
+/*
+ * Open the device first, so that this thread holds the process's `life` mutex
+ * (process_show_life()), and exit when `over` is posted.
+ */
 static void *open_and_end(void *ctx)
 {
 	*(struct ibv_context **)ctx = open_device();
@@ -70,9 +79,9 @@ static void *open_and_end(void *ctx)
 }
 
 /*
- * Two processes with each other's memory mapped, both waiting for events, and
- * nothing happens; also where the thread has ended that opened the device
- * first.
+ * Two connected processes whose CQs are armed make at most NAPS wake-ups in
+ * LOOK_MS.  With _i = 1, the thread of a that opened the device first has
+ * exited.
  */
 START_TEST(idle)
 {
@@ -101,7 +110,7 @@ START_TEST(idle)
 	}
 	do_arm(&d.a, NULL);
 	on_b(&d, do_arm, &i, sizeof(i));
-	/* on a busy machine what there was to do takes longer */
+	/* on a busy machine, work of before may still be in progress */
 	for (i = 0; i < LOOKS; i++) {
 		on_b(&d, do_count_naps, &then_b, sizeof(then_b));
 		a = naps();
@@ -120,7 +129,7 @@ START_TEST(idle)
 }
 END_TEST
 
-/* The arenas that there are in the fabric. */
+/* Number of arenas in the fabric: one per open context. */
 static int arenas(void)
 {
 	const char *fabric = getenv("URXE_FABRIC"), *dir = getenv("URXE_DIR");
@@ -150,7 +159,11 @@ static double ms_until_one_arena(void)
 	return now_ms() - begin;
 }
 
-/* Nobody posts, polls or opens: the end of its peer is what wakes it. */
+/*
+ * Return the ms from the exit of b by signal @by until b's arena is removed.
+ * No process calls verbs meanwhile, so only the exit of b can wake a's
+ * service thread.
+ */
 static double death(int by)
 {
 	struct opts o = default_opts();
@@ -160,7 +173,7 @@ static double death(int by)
 	duo_open(&d, TWO_PROCESSES, MEM_HEAP, MEM_HEAP, &o);
 	ck_ok(post(&d, IBV_WR_RDMA_WRITE, 1, 0, 8, 0, 0));
 	wait_wc(d.a.scq);
-	sleep_ms(50); /* it has looked, and sleeps */
+	sleep_ms(50); /* until a's service thread sleeps */
 	signal(SIGPIPE, SIG_DFL);
 	kill(d.pid, by);
 	ck_assert_int_eq(reap_child(d.pid), -by);
@@ -169,6 +182,7 @@ static double death(int by)
 	return ms;
 }
 
+/* The exit of a peer is detected within a second, without any verb call. */
 START_TEST(death_is_noticed)
 {
 	may_leak();
@@ -183,7 +197,7 @@ static void do_close(struct node *b, void *arg)
 	ck_assert_int_eq(arenas(), 1);
 }
 
-/* Who closes its device has left when that returns. */
+/* When ibv_close_device returns, the context's arena has been removed. */
 START_TEST(closing_is_at_once)
 {
 	struct opts o = default_opts();
@@ -201,7 +215,7 @@ START_TEST(closing_is_at_once)
 }
 END_TEST
 
-/* CPU time of this process while it sleeps, in ms. */
+/* CPU time in ms that this process uses in @sleep ms of sleep. */
 static double ms_of_cpu(double sleep)
 {
 	struct timespec from, to;
@@ -215,7 +229,10 @@ static double ms_of_cpu(double sleep)
 
 #define ENDS 4
 #define ENDED_MS 150
-/* without a pause it is 400, or 50 where others have the CPUs */
+/*
+ * ms of CPU time.  A thread that polls without pause uses 400, or 50 if other
+ * processes use the CPUs.
+ */
 #define WORK_MS 20
 
 static double ms_after_ends(int unused)
@@ -233,7 +250,10 @@ static double ms_after_ends(int unused)
 	return ms;
 }
 
-/* That a context ended wakes the others; they do not wait in a loop then. */
+/*
+ * Closing a context wakes the service threads of the fabric's other
+ * processes.  They do not busy-wait after that.
+ */
 START_TEST(an_end_is_no_work)
 {
 	struct opts o = default_opts();

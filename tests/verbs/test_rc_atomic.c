@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Compare-and-swap and fetch-and-add. */
+/* RC atomics: compare-and-swap and fetch-and-add. */
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -18,7 +18,7 @@ static void open_matrix(struct duo *d, int i)
 		 i / WHERE_COUNT / MEM_COUNT, &o);
 }
 
-/* One atomic on b's word at off; what was there before. */
+/* Execute an atomic on b's word at @off; return its previous value. */
 static uint64_t atomic_op(struct duo *d, enum ibv_wr_opcode op, size_t off,
 			  uint64_t compare_add, uint64_t swap)
 {
@@ -33,6 +33,10 @@ static uint64_t atomic_op(struct duo *d, enum ibv_wr_opcode op, size_t off,
 	return before;
 }
 
+/*
+ * FETCH_AND_ADD adds modulo 2^64, returns the previous value, and changes no
+ * other byte of either buffer.
+ */
 START_TEST(fetch_and_add)
 {
 	struct duo d;
@@ -41,20 +45,24 @@ START_TEST(fetch_and_add)
 	b_store64(&d, 64, 40);
 	ck_assert(atomic_op(&d, FA, 64, 2, 0) == 40);
 	ck_assert(b_load64(&d, 64) == 42);
-	/* modulo 2^64, so subtracting works as well */
+	/* adds modulo 2^64, so it can subtract */
 	ck_assert(atomic_op(&d, FA, 64, (uint64_t)-43, 0) == 42);
 	ck_assert(b_load64(&d, 64) == UINT64_MAX);
 	ck_assert(atomic_op(&d, FA, 64, 1, 77) == UINT64_MAX);
 	ck_assert(b_load64(&d, 64) == 0);
 	ck_assert(atomic_op(&d, FA, 64, 0x0123456789abcdef, 0) == 0);
 	ck_assert(b_load64(&d, 64) == 0x0123456789abcdef);
-	/* neighbours are left alone, on both sides */
+	/* adjacent words are unchanged at both nodes */
 	ck_assert(b_load64(&d, 56) == 0 && b_load64(&d, 72) == 0);
 	ck_assert(node_all(&d.a, 120, 8, 0) && node_all(&d.a, 136, 8, 0));
 	duo_close(&d);
 }
 END_TEST
 
+/*
+ * CMP_AND_SWP compares 64 bits, stores only if they are equal, and always
+ * returns the previous value.
+ */
 START_TEST(compare_and_swap)
 {
 	struct duo d;
@@ -63,7 +71,7 @@ START_TEST(compare_and_swap)
 	b_store64(&d, 8, 5);
 	ck_assert(atomic_op(&d, CS, 8, 5, 6) == 5);
 	ck_assert(b_load64(&d, 8) == 6);
-	/* a comparison that fails tells the value and changes nothing */
+	/* a failed comparison returns the value and changes nothing */
 	ck_assert(atomic_op(&d, CS, 8, 5, 7) == 6);
 	ck_assert(b_load64(&d, 8) == 6);
 	ck_assert(atomic_op(&d, CS, 8, 6, UINT64_MAX) == 6);
@@ -75,6 +83,7 @@ START_TEST(compare_and_swap)
 }
 END_TEST
 
+/* The result is scattered over two SGEs of 4 bytes. */
 START_TEST(result_is_scattered)
 {
 	struct opts o = default_opts();
@@ -102,6 +111,10 @@ START_TEST(result_is_scattered)
 }
 END_TEST
 
+/*
+ * An atomic whose address is not a multiple of 8 is a REM_INV_REQ_ERR, breaks
+ * both QPs, and changes nothing.
+ */
 START_TEST(misaligned)
 {
 	struct opts o = default_opts();
@@ -123,7 +136,10 @@ START_TEST(misaligned)
 }
 END_TEST
 
-/* The buffer for the result is 8 bytes, no less and no more. */
+/*
+ * SGEs that are not 8 bytes in total are refused by ibv_post_send or complete
+ * with LOC_LEN_ERR.
+ */
 START_TEST(wrong_length)
 {
 	static const uint32_t len[] = { 0, 4, 7, 9, 16 };
@@ -145,7 +161,7 @@ START_TEST(wrong_length)
 		wr.wr.atomic.remote_addr = d.at_b.base;
 		wr.wr.atomic.rkey = d.at_b.rkey;
 		wr.wr.atomic.compare_add = 1;
-		/* refused at once or with a completion: NICs do either */
+		/* NICs refuse it in ibv_post_send or in the completion */
 		if (post_wr(d.a.qp, &wr))
 			continue;
 		wc = expect(d.a.scq, i, IBV_WC_LOC_LEN_ERR);
@@ -159,7 +175,7 @@ END_TEST
 
 #define ROUNDS turns_of(20000)
 
-/* Add one, ROUNDS times, with several under way. */
+/* Execute ROUNDS fetch-and-adds of 1, up to 32 outstanding. */
 static void hammer(struct ibv_qp *qp, struct ibv_cq *cq, struct ibv_sge sge,
 		   uint64_t addr, uint32_t rkey)
 {
@@ -203,8 +219,9 @@ static int far_hammer(void *arg)
 }
 
 /*
- * A word that another process and this one itself, over a QP connected with
- * itself, add to at the same time.
+ * Atomics on one word by another process, and by the owning process over a QP
+ * that is connected to itself, are atomic to each other.  MEM_COUNT kinds of
+ * memory.
  */
 START_TEST(two_hammers)
 {
@@ -220,7 +237,7 @@ START_TEST(two_hammers)
 	child = spawn(far_hammer, sock);
 	node_open(&owner, NULL, _i, &o);
 	node_open(&self, owner.ctx, MEM_HEAP, &o);
-	/* a QP for itself in the owner's PD */
+	/* a QP in the owner's PD, connected to itself */
 	ck_ok(ibv_destroy_qp(self.qp));
 	ck_ok(ibv_dereg_mr(self.mr));
 	ck_ok(ibv_dealloc_pd(self.pd));
@@ -244,8 +261,9 @@ START_TEST(two_hammers)
 END_TEST
 
 /*
- * The device is atomic, whatever the words are called: the same memory
- * registered in two contexts of its process, hammered through both.
+ * Atomics are atomic for the whole device (IBV_ATOMIC_HCA): two processes add
+ * to one word that is registered in two contexts of its process, each through
+ * another MR.
  */
 START_TEST(two_regions_one_word)
 {

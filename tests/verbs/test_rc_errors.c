@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Every way to be wrong that the transport notices: the status at the
- * requester, the event and the states, and that nothing was written.
+ * Faults that the RC transport detects.  For each: the status at the
+ * requester, the asynchronous event and the states of both QPs, and that no
+ * data was written.
  */
 #include <string.h>
 #include <sys/mman.h>
@@ -26,17 +27,17 @@ enum wrong_key {
 };
 
 /*
- * One case.  A good WR goes before and good ones behind; the middle one is
- * spoiled in the way that is described here.
+ * A test case: a WR with one defect.  A valid WR is posted before it, and
+ * valid WRs after it.
  */
 struct fault {
 	const char *what;
 	enum ibv_wr_opcode op;
 	enum ibv_wc_status status; /* at the requester */
 	enum ibv_event_type event; /* at the responder */
-	int b_mr; /* access of b's MR, 0: all of it */
-	int a_mr; /* access of a's MR, -1: none at all */
-	int b_qp; /* access of b's QP, -1: none at all */
+	int b_mr; /* access flags of b's MR, 0: ALL_ACCESS */
+	int a_mr; /* -1: a's MR has no access flags; 0: ALL_ACCESS */
+	int b_qp; /* access flags of b's QP, -1: none; 0: the default */
 	uint64_t off; /* into b's buffer of 64 KiB */
 	uint32_t len;
 	enum wrong_key rkey, lkey;
@@ -65,27 +66,27 @@ static const struct fault faults[] = {
 	  .rkey = KEY_OF_ANOTHER_CONTEXT },
 	{ "another context's rkey", R, RAE, .len = 8,
 	  .rkey = KEY_OF_ANOTHER_CONTEXT },
-	/* the range */
+	/* the address range */
 	{ "one byte too far", W, RAE, .off = 65530, .len = 7 },
 	{ "one byte too far", R, RAE, .off = 65530, .len = 7 },
 	{ "one byte too far", WI, RAE, .off = 65536, .len = 1 },
 	{ "before the region", W, RAE, .off = -1ull, .len = 8 },
 	{ "before the region", R, RAE, .off = -8ull, .len = 8 },
 	{ "behind the region", FA, RAE, .off = 65536, .len = 8 },
-	/* the MR's access */
+	/* the MR's access flags */
 	{ "MR not for remote write", W, RAE, .len = 8, .b_mr = L | RR | RA },
 	{ "MR not for remote write", WI, RAE, .len = 8, .b_mr = L | RR | RA },
 	{ "MR not for remote read", R, RAE, .len = 8, .b_mr = L | RW | RA },
 	{ "MR not for atomics", FA, RAE, .len = 8, .b_mr = L | RW | RR },
 	{ "MR not for atomics", CS, RAE, .len = 8, .b_mr = L | RW | RR },
-	/* the QP's access */
+	/* the QP's access flags */
 	{ "QP not for remote write", W, RIE, .len = 8, .b_qp = RR | RA },
 	{ "QP not for remote write", WI, RIE, .len = 8, .b_qp = RR | RA },
 	{ "QP not for remote read", R, RIE, .len = 8, .b_qp = RW | RA },
 	{ "QP not for atomics", FA, RIE, .len = 8, .b_qp = RW | RR },
 	{ "QP not for atomics", CS, RIE, .len = 8, .b_qp = RW | RR },
 	{ "QP for nothing", W, RIE, .len = 8, .b_qp = -1 },
-	/* our own buffer */
+	/* the requester's local buffer */
 	{ "unknown lkey", S, LPE, .len = 8, .lkey = KEY_UNKNOWN },
 	{ "unknown lkey", W, LPE, .len = 8, .lkey = KEY_UNKNOWN },
 	{ "unknown lkey", R, LPE, .len = 8, .lkey = KEY_UNKNOWN },
@@ -102,7 +103,10 @@ static const struct fault faults[] = {
 	{ "own range", CS, LPE, .len = 8, .l_off = 65536 },
 	{ "READ into a read-only MR", R, LPE, .len = 8, .a_mr = -1 },
 	{ "atomic into a read-only MR", FA, LPE, .len = 8, .a_mr = -1 },
-	/* both: what is sent is read first, what is fetched is placed last */
+	/*
+	 * Both keys are invalid.  A WRITE reads the local buffer first.  A
+	 * READ and an atomic use it last, so the rkey is reported.
+	 */
 	{ "both keys", W, LPE, .len = 8, .lkey = KEY_ZERO, .rkey = KEY_ZERO },
 	{ "both keys", WI, LPE, .len = 8, .lkey = KEY_ZERO, .rkey = KEY_ZERO },
 	{ "both keys", R, RAE, .len = 8, .lkey = KEY_ZERO, .rkey = KEY_ZERO },
@@ -114,7 +118,10 @@ static const struct fault faults[] = {
 };
 #define FAULTS (sizeof(faults) / sizeof(*faults))
 
-/* Another PD and another context of b's process, with an MR each. */
+/*
+ * A PD of the same context and a PD of another context of the same process,
+ * each with an MR of the node's buffer.
+ */
 struct strangers {
 	struct ibv_context *ctx;
 	struct ibv_pd *pd[2];
@@ -151,7 +158,10 @@ struct prepare {
 	struct addr addr;
 };
 
-/* b's MR and QP as the case wants them. */
+/*
+ * Register b's MR again with the access flags of the case, or make an MR that
+ * belongs to another PD or context.
+ */
 static void do_prepare(struct node *b, void *arg)
 {
 	struct prepare *p = arg;
@@ -211,7 +221,9 @@ static void post_faulty(struct duo *d, const struct fault *f,
 	ck_ok(post_wr(d->a.qp, &wr));
 }
 
-/* A good SEND, then the faulty WR, then two SENDs that must be flushed. */
+/*
+ * Post a valid SEND, the faulty WR, and two valid WRs that must be flushed.
+ */
 static void run_fault(struct duo *d, const struct fault *f)
 {
 	struct prepare p = { .mr_access = f->b_mr ? f->b_mr : ALL_ACCESS };
@@ -234,7 +246,7 @@ static void run_fault(struct duo *d, const struct fault *f)
 	ck_ok(post_recv(&d->a, 11, 0, 8));
 	ck_ok(post(d, IBV_WR_SEND, 1, 0, 8, 0, 0));
 	post_faulty(d, f, &s, q.addr.rkey);
-	/* whether the fault is known already or not: these are flushed */
+	/* flushed, whether the fault was detected before or not */
 	ck_ok(post(d, IBV_WR_SEND, 3, 0, 8, 0, 0));
 	ck_ok(post(d, IBV_WR_RDMA_WRITE, 4, 0, 8, 0, 0));
 
@@ -247,6 +259,10 @@ static void run_fault(struct duo *d, const struct fault *f)
 	end_strangers(&s);
 }
 
+/*
+ * The faulty WR completes with its status, and later WRs are flushed.  The
+ * responder's QP is broken only if the responder detected the fault.
+ */
 START_TEST(each_fault)
 {
 	const struct fault *f = &faults[_i / WHERE_COUNT];
@@ -259,9 +275,11 @@ START_TEST(each_fault)
 		o.qp_access = f->b_qp > 0 ? f->b_qp : 0;
 	duo_open(&d, _i % WHERE_COUNT, MEM_HEAP, MEM_HEAP, &o);
 	run_fault(&d, f);
-	/* no byte moved but the good SEND's, and the word of an atomic ... */
+	/*
+	 * Only the valid SEND wrote data.  An atomic whose result could not
+	 * be placed at the requester was executed.
+	 */
 	if (f->status == IBV_WC_LOC_PROT_ERR && (f->op == FA || f->op == CS)) {
-		/* ... whose answer found no place */
 		ck_assert_uint_eq(b_load64(&d, 0),
 				  f->op == FA ? 1 : UINT64_MAX);
 		b_store64(&d, 0, 0);
@@ -275,8 +293,9 @@ START_TEST(each_fault)
 		b_expect_async(&d, f->event);
 		ck_assert_int_eq(b_state(&d), IBV_QPS_ERR);
 		/*
-		 * The responder's own queues are flushed as well, but for the
-		 * receive that the message was for.
+		 * The responder's receives are flushed.  A WRITE_WITH_IMM
+		 * that was refused consumes its receive, which completes with
+		 * LOC_ACCESS_ERR.
 		 */
 		wc = b_wait_recv(&d);
 		ck_assert_int_eq(wc.status,
@@ -286,7 +305,7 @@ START_TEST(each_fault)
 					 IBV_WC_WR_FLUSH_ERR);
 		ck_assert_uint_eq(wc.wr_id, 2);
 	} else {
-		/* a local fault: the peer notices nothing */
+		/* a local fault does not affect the peer */
 		ck_assert_int_eq(b_state(&d), IBV_QPS_RTS);
 	}
 	b_expect_no_async(&d);
@@ -295,6 +314,10 @@ START_TEST(each_fault)
 }
 END_TEST
 
+/*
+ * Ranges beyond the end of device memory are refused, at the responder and at
+ * the requester.
+ */
 START_TEST(faults_with_device_memory)
 {
 	const enum where where = _i % WHERE_COUNT;
@@ -318,7 +341,7 @@ START_TEST(faults_with_device_memory)
 }
 END_TEST
 
-/* One bad entry in a good list is enough. */
+/* One SGE with an invalid lkey in a list fails the WR. */
 START_TEST(bad_entry_in_a_list)
 {
 	struct opts o = default_opts();
@@ -339,7 +362,7 @@ START_TEST(bad_entry_in_a_list)
 }
 END_TEST
 
-/* What is wrong here is found here, whether the peer answers or not. */
+/* A local fault is reported as such even if the peer does not respond. */
 START_TEST(local_fault_with_a_silent_peer)
 {
 	struct opts o = default_opts();
@@ -358,13 +381,18 @@ START_TEST(local_fault_with_a_silent_peer)
 }
 END_TEST
 
-/* A peer that unmapped what it had registered costs an error, no crash. */
+/* Unmap one page of b's registered buffer. */
 static void do_unmap(struct node *b, void *arg)
 {
 	(void)arg;
 	leave_hole((char *)b->buf + 16384, 4096);
 }
 
+/*
+ * A WRITE or READ of memory that the peer has unmapped fails with REM_OP_ERR;
+ * no process crashes.  With adoption it succeeds, since the requester has its
+ * own mapping.
+ */
 START_TEST(unmapped_at_the_peer)
 {
 	struct opts o = default_opts();
@@ -374,10 +402,10 @@ START_TEST(unmapped_at_the_peer)
 	duo_open(&d, TWO_PROCESSES, MEM_HEAP, MEM_HEAP, &o);
 	on_b(&d, do_unmap, NULL, 0);
 	ck_ok(post(&d, W, 1, 0, 8192, 0, 0));
-	/* its middle is not there */
+	/* one page of the range is unmapped */
 	ck_ok(post(&d, _i ? R : W, 2, 0, 16384, 8192, 0));
 	expect_ok(d.a.scq, 1, IBV_WC_RDMA_WRITE);
-	if (under_adoption()) { /* for the peer it is */
+	if (under_adoption()) { /* a has its own mapping */
 		expect(d.a.scq, 2, IBV_WC_SUCCESS);
 		return;
 	}
@@ -389,14 +417,20 @@ END_TEST
 /* ------------------------------------------------- faults of a receive */
 
 /*
- * A small message travels in the completion, and is placed when that is
- * polled: what became of the memory meanwhile is an error of the receive.
+ * A small message is stored in the CQE and copied to the receive buffer when
+ * the CQE is polled.  If the buffer became invalid in between, the receive
+ * fails.
+ *
+ *	GONE_PAGE	the page is unmapped
+ *	GONE_TAIL	the page of the last byte is unmapped
+ *	GONE_WRITE	the page is write-protected
+ *	GONE_MR	the MR is deregistered
  */
 enum gone { GONE_PAGE, GONE_TAIL, GONE_WRITE, GONE_MR, GONE_COUNT };
 
 struct spoil {
 	enum gone how;
-	bool resize; /* placed when the completion leaves its ring */
+	bool resize; /* ibv_resize_cq copies it, not ibv_poll_cq */
 };
 
 static void do_spoil(struct node *b, void *arg)
@@ -413,6 +447,11 @@ static void do_spoil(struct node *b, void *arg)
 		ck_ok(ibv_resize_cq(b->rcq, b->rcq->cqe + 1));
 }
 
+/*
+ * A small SEND whose receive buffer became invalid before the poll completes
+ * at the receiver with LOC_PROT_ERR and breaks the receiver's QP.  The
+ * sender's WR has succeeded.
+ */
 START_TEST(small_send_into_what_is_gone)
 {
 	struct spoil s = { .how = _i % GONE_COUNT, .resize = _i / GONE_COUNT };
@@ -421,9 +460,9 @@ START_TEST(small_send_into_what_is_gone)
 	struct ibv_wc wc;
 	struct duo d;
 
-	if (under_adversary()) /* it may be in place, and not be told of */
+	if (under_adversary()) /* the data may be in place already */
 		return;
-	if (under_adoption()) /* it is in place */
+	if (under_adoption()) /* the data is in place already */
 		return;
 	may_leak();
 	duo_open(&d, TWO_PROCESSES, MEM_HEAP, MEM_HEAP, &o);
@@ -448,7 +487,7 @@ static void do_resize(struct node *b, void *arg)
 	ck_ok(ibv_resize_cq(b->rcq, b->rcq->cqe + 1));
 }
 
-/* And while all is well it comes, whichever way. */
+/* A small SEND is received intact if its CQ is resized before the poll. */
 START_TEST(small_send_through_a_resize)
 {
 	struct opts o = default_opts();
@@ -467,6 +506,10 @@ START_TEST(small_send_through_a_resize)
 }
 END_TEST
 
+/*
+ * A SEND longer than its receive completes with REM_INV_REQ_ERR, the receive
+ * with LOC_LEN_ERR.  No byte beyond the receive buffer is written.
+ */
 START_TEST(receive_too_short)
 {
 	struct opts o = default_opts();
@@ -489,7 +532,7 @@ START_TEST(receive_too_short)
 	ck_assert_uint_eq(wc.wr_id, 2);
 	ck_assert_int_eq(b_state(&d), IBV_QPS_ERR);
 	ck_assert_int_eq(qp_state(d.a.qp), IBV_QPS_ERR);
-	/* what is behind the buffer is safe */
+	/* nothing is written beyond the buffer */
 	ck_assert(b_all(&d, 99, 1000, 0));
 	duo_close(&d);
 }
@@ -520,10 +563,14 @@ static void do_bad_recv(struct node *b, void *arg)
 		ck_nonnull(b->mr);
 		sge.lkey = b->mr->lkey;
 	}
-	/* it is only looked at when a message comes */
+	/* a receive's SGEs are checked when a message arrives */
 	ck_ok(ibv_post_recv(b->qp, &wr, &bad));
 }
 
+/*
+ * A receive whose SGE is invalid completes with LOC_PROT_ERR, the SEND with
+ * REM_OP_ERR, and nothing is written.
+ */
 START_TEST(receive_not_permitted)
 {
 	enum recv_fault how = _i / WHERE_COUNT;
@@ -548,8 +595,9 @@ START_TEST(receive_not_permitted)
 }
 END_TEST
 
-/* ------------------------------------------------- READ and ATOMIC credits */
-
+/*
+ * A READ or an atomic to a QP with max_dest_rd_atomic 0 is a REM_INV_REQ_ERR.
+ */
 START_TEST(responder_without_resources)
 {
 	const enum ibv_wr_opcode op = _i / WHERE_COUNT ? FA : R;
@@ -570,7 +618,10 @@ START_TEST(responder_without_resources)
 }
 END_TEST
 
-/* n READs and fetch-and-adds in one call; the one at fence waits for all. */
+/*
+ * Post @n READs and fetch-and-adds as one list.  The WR at index @fence has
+ * IBV_SEND_FENCE and waits for all before it; -1: none.
+ */
 static void post_fetches(struct duo *d, int n, int fence)
 {
 	struct ibv_sge sge = node_sge(&d->a, 0, 8);
@@ -591,7 +642,10 @@ static void post_fetches(struct duo *d, int n, int fence)
 	ck_ok(post_wr(d->a.qp, wr));
 }
 
-/* More at once than the responder has resources for. */
+/*
+ * More outstanding READs and atomics than the responder's max_dest_rd_atomic
+ * are a REM_INV_REQ_ERR.
+ */
 START_TEST(too_many_at_once)
 {
 	struct opts o = default_opts();
@@ -612,7 +666,10 @@ START_TEST(too_many_at_once)
 }
 END_TEST
 
-/* As many as there are resources, again and again. */
+/*
+ * max_dest_rd_atomic READs and atomics succeed repeatedly.  A fence and the
+ * requester's max_rd_atomic limit how many are outstanding.
+ */
 START_TEST(enough_resources)
 {
 	struct opts o = default_opts();
@@ -630,7 +687,7 @@ START_TEST(enough_resources)
 	for (i = 0; i < 6; i++)
 		expect(d.a.scq, i, IBV_WC_SUCCESS);
 	duo_close(&d);
-	/* the requester has no more than this outstanding */
+	/* max_rd_atomic 3: at most three are outstanding */
 	o.max_rd_atomic = 3;
 	duo_open(&d, _i, MEM_HEAP, MEM_HEAP, &o);
 	post_fetches(&d, 32, -1);
@@ -640,6 +697,10 @@ START_TEST(enough_resources)
 }
 END_TEST
 
+/*
+ * A READ or an atomic on a QP with max_rd_atomic 0 completes with
+ * LOC_QP_OP_ERR.  Other operations work.
+ */
 START_TEST(requester_without_resources)
 {
 	const enum ibv_wr_opcode op = _i / WHERE_COUNT ? FA : R;
@@ -648,7 +709,7 @@ START_TEST(requester_without_resources)
 
 	o.max_rd_atomic = 0;
 	duo_open(&d, _i % WHERE_COUNT, MEM_HEAP, MEM_HEAP, &o);
-	/* the others need none */
+	/* a WRITE needs no resources */
 	ck_ok(post(&d, W, 1, 0, 8, 0, 0));
 	expect_ok(d.a.scq, 1, IBV_WC_RDMA_WRITE);
 	if (op == FA)
@@ -663,7 +724,10 @@ START_TEST(requester_without_resources)
 }
 END_TEST
 
-/* An error completes unsignaled WRs too, and only the failing one. */
+/*
+ * An unsignaled WR that fails or is flushed generates a CQE; one that
+ * succeeded does not.
+ */
 START_TEST(unsignaled_fault)
 {
 	struct opts o = default_opts();
@@ -674,14 +738,14 @@ START_TEST(unsignaled_fault)
 	ck_ok(post_unsignaled(&d, W, 2, 0, 8, 65536, 0));
 	ck_ok(post_unsignaled(&d, W, 3, 0, 8, 0, 0));
 	expect(d.a.scq, 2, IBV_WC_REM_ACCESS_ERR);
-	/* flushed WRs complete whether signaled or not */
+	/* flushed WRs generate a CQE, signaled or not */
 	expect(d.a.scq, 3, IBV_WC_WR_FLUSH_ERR);
 	expect_none(d.a.scq, QUIET_MS);
 	duo_close(&d);
 }
 END_TEST
 
-/* QP access flags may change while the connection is up. */
+/* Set the access flags of b's QP. */
 static void do_access(struct node *b, void *arg)
 {
 	struct ibv_qp_attr attr = { .qp_access_flags = *(int *)arg };
@@ -689,6 +753,10 @@ static void do_access(struct node *b, void *arg)
 	ck_ok(ibv_modify_qp(b->qp, &attr, IBV_QP_ACCESS_FLAGS));
 }
 
+/*
+ * QP access flags that change while the QPs are connected apply to later
+ * requests.
+ */
 START_TEST(access_flags_change)
 {
 	struct opts o = default_opts();
@@ -708,9 +776,12 @@ START_TEST(access_flags_change)
 END_TEST
 
 #define NUMBER_USES \
-	4096 /* so often at most is a QP made until one has its number */
+	4096 /* at most as many QPs are created until a number repeats */
 
-/* In PD pd, in RTS towards a at that PSN, with the number that b's had. */
+/*
+ * Replace b's QP by a QP of @pd that has the same QP number, in RTS,
+ * connected to a.  @psn is the PSN that it expects from a.
+ */
 static void b_again(struct duo *d, struct ibv_pd *pd, uint32_t psn)
 {
 	const uint32_t qpn = d->b.qp->qp_num;
@@ -734,8 +805,8 @@ static void b_again(struct duo *d, struct ibv_pd *pd, uint32_t psn)
 }
 
 /*
- * Another QP got the number, and the PSN, of the one that there was: it is
- * another one, of another PD.
+ * The requester does not mistake a new QP for a destroyed one that had the
+ * same QP number and PSN: keys are checked against the PD of the new QP.
  */
 START_TEST(number_used_again)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* RDMA WRITE, WRITE_WITH_IMM and READ. */
+/* RC RDMA: WRITE, WRITE_WITH_IMM and READ. */
 #define _GNU_SOURCE
 #include <string.h>
 #include <sys/mman.h>
@@ -20,6 +20,10 @@ static const uint32_t sizes[] = { 0,	1,    2,    3,	   4,	   7,	8,
 				  1024, 1025, 4096, 65537, 1 << 20 };
 #define SIZES (sizeof(sizes) / sizeof(*sizes))
 
+/*
+ * WRITE transfers exactly the bytes of the range, for sizes from 0 to 1 MiB
+ * and unaligned addresses.
+ */
 START_TEST(write_sizes)
 {
 	struct opts o = default_opts();
@@ -35,7 +39,7 @@ START_TEST(write_sizes)
 		ck_ok(post(&d, IBV_WR_RDMA_WRITE, i, 13, len, 33, 0));
 		expect_ok(d.a.scq, i, IBV_WC_RDMA_WRITE);
 		ck_assert(b_has(&d, 33, len, i));
-		/* and not a byte more, before or behind */
+		/* bytes before and after the range are unchanged */
 		ck_assert(b_has(&d, 0, 33, 200));
 		node_fill(&d.a, 0, len + 128, 200);
 		ck_ok(post(&d, IBV_WR_RDMA_WRITE, i, 33, len, 33, 0));
@@ -46,7 +50,10 @@ START_TEST(write_sizes)
 }
 END_TEST
 
-/* Does [from, to) hold what a fill of [0, to) put there? */
+/*
+ * Return whether [from, to) contains what node_fill() of [0, to) stored.
+ * Overwrites [0, from).
+ */
 static bool node_has_from(struct node *n, size_t from, size_t to,
 			  unsigned int seed)
 {
@@ -54,6 +61,10 @@ static bool node_has_from(struct node *n, size_t from, size_t to,
 	return node_has(n, 0, to, seed);
 }
 
+/*
+ * READ transfers exactly the bytes of the range, for sizes from 0 to 1 MiB
+ * and unaligned addresses.
+ */
 START_TEST(read_sizes)
 {
 	struct opts o = default_opts();
@@ -78,6 +89,11 @@ START_TEST(read_sizes)
 }
 END_TEST
 
+/*
+ * WRITE_WITH_IMM writes to the remote range and consumes a receive, which
+ * gets the immediate data and the length.  The receive's buffer is not
+ * written.
+ */
 START_TEST(write_with_immediate)
 {
 	struct opts o = default_opts();
@@ -101,14 +117,17 @@ START_TEST(write_with_immediate)
 		ck_assert_uint_eq(wc.wc_flags, IBV_WC_WITH_IMM);
 		ck_assert_uint_eq(be32toh(wc.imm_data), 0xabcd0000 | i);
 		ck_assert(b_has(&d, 64, len, i));
-		/* the receive's own buffer is not touched */
+		/* the receive's buffer is unchanged */
 		ck_assert(b_has(&d, 8192, 64, 3));
 	}
 	duo_close(&d);
 }
 END_TEST
 
-/* Plain WRITE and READ leave no trace at the responder. */
+/*
+ * WRITE and READ consume no receive and generate no CQE or event at the
+ * responder.
+ */
 START_TEST(no_receive_is_used)
 {
 	struct opts o = default_opts();
@@ -123,7 +142,7 @@ START_TEST(no_receive_is_used)
 			   0, 64, 64, 0));
 		expect(d.a.scq, i, IBV_WC_SUCCESS);
 	}
-	/* the first thing to come out is the SEND below */
+	/* the first CQE of b is that of this SEND */
 	ck_ok(post(&d, IBV_WR_SEND, 50, 0, 9, 0, 0));
 	expect_ok(d.a.scq, 50, IBV_WC_SEND);
 	wc = b_wait_recv(&d);
@@ -134,6 +153,10 @@ START_TEST(no_receive_is_used)
 }
 END_TEST
 
+/*
+ * WRITE gathers from, and READ scatters to, a list of URXE_MAX_SGE SGEs, one
+ * of them empty.
+ */
 START_TEST(gather_write_scatter_read)
 {
 	struct opts o = default_opts();
@@ -144,7 +167,7 @@ START_TEST(gather_write_scatter_read)
 
 	o.cap.max_send_sge = URXE_MAX_SGE;
 	open_matrix(&d, _i, &o);
-	/* one pattern cut in 32 pieces of growing length, stored backwards */
+	/* a pattern in pieces of 0 to URXE_MAX_SGE - 1 bytes */
 	for (i = 0; i < URXE_MAX_SGE; i++)
 		total += i;
 	node_fill(&d.a, 0, total, 5);
@@ -162,7 +185,7 @@ START_TEST(gather_write_scatter_read)
 	wr = rdma_wr(&d, IBV_WR_RDMA_READ, 2, sge, URXE_MAX_SGE, 40);
 	ck_ok(post_wr(d.a.qp, &wr));
 	expect_ok(d.a.scq, 2, IBV_WC_RDMA_READ);
-	/* put the pieces together again */
+	/* concatenate the pieces, which READ stored backwards */
 	for (i = 0, total = 0; i < URXE_MAX_SGE; i++) {
 		uint8_t piece[64];
 
@@ -177,6 +200,10 @@ START_TEST(gather_write_scatter_read)
 }
 END_TEST
 
+/*
+ * Inline data is copied by ibv_post_send, needs no lkey, and may be changed
+ * afterwards.
+ */
 START_TEST(inline_write)
 {
 	struct opts o = default_opts();
@@ -199,7 +226,10 @@ START_TEST(inline_write)
 }
 END_TEST
 
-/* No bytes, no check: neither rkey nor address mean anything then. */
+/*
+ * Requests of length 0 succeed with an invalid rkey and remote address, which
+ * are not checked.
+ */
 START_TEST(zero_length_needs_no_key)
 {
 	static const enum ibv_wr_opcode op[] = { IBV_WR_RDMA_WRITE,
@@ -225,7 +255,10 @@ START_TEST(zero_length_needs_no_key)
 }
 END_TEST
 
-/* A READ behind a WRITE sees it; a fenced WR waits for the READ before it. */
+/*
+ * A READ returns data of an earlier WRITE.  A WR with IBV_SEND_FENCE waits
+ * for earlier READs.
+ */
 START_TEST(order)
 {
 	struct opts o = default_opts();
@@ -238,7 +271,7 @@ START_TEST(order)
 		node_fill(&d.a, 8192, 4096, i + 1);
 		ck_ok(post(&d, IBV_WR_RDMA_WRITE, 1, 0, 4096, 0, 0));
 		ck_ok(post(&d, IBV_WR_RDMA_READ, 2, 8192, 4096, 0, 0));
-		/* sends what the READ brought, to another place */
+		/* write the data of the READ to another address */
 		ck_ok(post(&d, IBV_WR_RDMA_WRITE, 3, 8192, 4096, 16384,
 			   IBV_SEND_FENCE));
 		expect_ok(d.a.scq, 1, IBV_WC_RDMA_WRITE);
@@ -251,7 +284,10 @@ START_TEST(order)
 }
 END_TEST
 
-/* With one READ allowed at a time more of them still work, one by one. */
+/*
+ * With max_rd_atomic 1, 60 READs that are posted at once succeed one after
+ * the other.
+ */
 START_TEST(many_reads)
 {
 	struct opts o = default_opts();
@@ -274,7 +310,10 @@ START_TEST(many_reads)
 }
 END_TEST
 
-/* Data is there before the completion that announces it. */
+/*
+ * Data of a WRITE is visible before the completion of the receive of a later
+ * SEND.
+ */
 START_TEST(written_before_announced)
 {
 	struct opts o = default_opts();
@@ -297,7 +336,7 @@ START_TEST(written_before_announced)
 }
 END_TEST
 
-/* A program that watches memory and never polls sees the WRITE come. */
+/* Poll a byte of b's buffer until a's WRITE has changed it. */
 static void do_watch(struct node *b, void *arg)
 {
 	_Atomic uint8_t *p = (_Atomic uint8_t *)b->buf + 999;
@@ -308,6 +347,9 @@ static void do_watch(struct node *b, void *arg)
 		ck_assert(now_ms() < end);
 }
 
+/*
+ * A WRITE becomes visible to a program that polls memory and calls no verbs.
+ */
 START_TEST(polling_memory)
 {
 	struct opts o = default_opts();
@@ -322,7 +364,10 @@ START_TEST(polling_memory)
 }
 END_TEST
 
-/* More than 1 GiB in one message: refused by the length, before any byte. */
+/*
+ * A message longer than 1 GiB completes with LOC_LEN_ERR.  Nothing is
+ * written.
+ */
 START_TEST(longer_than_the_longest)
 {
 	const size_t piece = 64 << 20;
@@ -356,7 +401,10 @@ START_TEST(longer_than_the_longest)
 }
 END_TEST
 
-/* In one buffer: as memmove() has it, in both directions.  No device promises it. */
+/*
+ * WRITE and READ with overlapping source and destination have the result of
+ * memmove().  Devices do not guarantee this.
+ */
 START_TEST(overlapping)
 {
 	static const struct {

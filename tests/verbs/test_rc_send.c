@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* SEND and SEND_WITH_IMM: data, scatter/gather, inline, order. */
+/* RC SEND and SEND_WITH_IMM: data, scatter/gather, inline data, order. */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -8,7 +8,7 @@
 #include "harness.h"
 #include "shared/layout.h"
 
-/* Every place b can be in, and every kind of memory on both sides. */
+/* Each enum where, and each kind of memory at both nodes. */
 #define MATRIX (WHERE_COUNT * MEM_COUNT * MEM_COUNT)
 
 static void open_matrix(struct duo *d, int i, const struct opts *o)
@@ -29,6 +29,7 @@ static void check_recv(struct duo *d, uint64_t wr_id, uint32_t len)
 	ck_assert_uint_eq(wc.wc_flags, 0);
 }
 
+/* SENDs of 0 bytes to 1 MiB are received intact. */
 START_TEST(sizes)
 {
 	static const uint32_t len[] = { 0,    1,    2,	   7,	  8,	  63,
@@ -53,7 +54,7 @@ START_TEST(sizes)
 }
 END_TEST
 
-/* What is behind the message stays as it was. */
+/* The part of the receive buffer beyond the message is unchanged. */
 START_TEST(nothing_behind_the_message)
 {
 	struct opts o = default_opts();
@@ -76,6 +77,7 @@ START_TEST(nothing_behind_the_message)
 }
 END_TEST
 
+/* SEND_WITH_IMM delivers its immediate data, also without other data. */
 START_TEST(immediate_data)
 {
 	struct opts o = default_opts();
@@ -92,7 +94,7 @@ START_TEST(immediate_data)
 	ck_assert_uint_eq(wc.byte_len, 10);
 	ck_assert_uint_eq(wc.wc_flags, IBV_WC_WITH_IMM);
 	ck_assert_uint_eq(be32toh(wc.imm_data), 0xabcd0005);
-	/* with no data at all */
+	/* a message of length 0 */
 	b_recv(&d, 2, 0, 64);
 	ck_ok(post(&d, IBV_WR_SEND_WITH_IMM, 6, 0, 0, 0, 0));
 	expect_ok(d.a.scq, 6, IBV_WC_SEND);
@@ -103,7 +105,7 @@ START_TEST(immediate_data)
 }
 END_TEST
 
-/* A list that is scattered over the buffer: entry i is len bytes at i*gap. */
+/* An SGE list in a buffer: entry i is @len bytes at @base + i * @gap. */
 struct scatter {
 	uint64_t wr_id;
 	uint32_t n, len, gap;
@@ -137,14 +139,15 @@ static void send_gathered(struct duo *d, const struct scatter *s,
 		sge[i] = node_sge(&d->a, s->base + i * s->gap, s->len);
 	wr.send_flags |= flags;
 	ck_ok(post_wr(d->a.qp, &wr));
-	/* the list itself may be reused at once */
+	/* the SGE list may be reused when ibv_post_send has returned */
 	memset(sge, 0xff, sizeof(sge));
 	expect_ok(d->a.scq, s->wr_id, IBV_WC_SEND);
 }
 
+/* A message that is gathered from 32 SGEs is scattered to 7 SGEs. */
 START_TEST(gather_and_scatter)
 {
-	/* 32 pieces of 77 bytes into 7 of 352, and back */
+	/* 32 pieces of 77 bytes; 7 pieces of 352 bytes */
 	struct scatter many = { 1, 32, 77, 100, 4 };
 	struct scatter few = { 1, 7, 352, 700, 1000 };
 	struct opts o = default_opts();
@@ -163,7 +166,7 @@ START_TEST(gather_and_scatter)
 	send_gathered(&d, &many, 0);
 	check_recv(&d, 1, total);
 	if (d.where == TWO_PROCESSES) {
-		/* read it back by the same means */
+		/* fetch b's buffer by an RDMA READ */
 		struct ibv_sge sge = node_sge(&d.a, 8192, 8192);
 		struct ibv_send_wr wr =
 			rdma_wr(&d, IBV_WR_RDMA_READ, 2, &sge, 1, 0);
@@ -184,6 +187,10 @@ START_TEST(gather_and_scatter)
 }
 END_TEST
 
+/*
+ * Lists without SGEs, and lists of SGEs of length 0, are messages of length
+ * 0.
+ */
 START_TEST(empty_lists)
 {
 	struct scatter none = { 3, 0, 0, 0, 0 };
@@ -198,7 +205,7 @@ START_TEST(empty_lists)
 	on_b(&d, do_scatter_recv, &zeros, sizeof(zeros));
 	send_gathered(&d, &zeros, 0);
 	check_recv(&d, 4, 0);
-	/* an SGE of no bytes needs no valid key */
+	/* the lkey of an SGE of length 0 is not checked */
 	b_recv(&d, 5, 0, 64);
 	{
 		struct ibv_sge sge = { 0, 0, 0xdead };
@@ -212,6 +219,10 @@ START_TEST(empty_lists)
 }
 END_TEST
 
+/*
+ * Inline data is copied by ibv_post_send: the lkey is not checked and the
+ * buffer may be changed afterwards.  It survives RNR retries.
+ */
 START_TEST(inline_data)
 {
 	struct opts o = default_opts();
@@ -224,7 +235,7 @@ START_TEST(inline_data)
 	o.cap.max_inline_data = URXE_MAX_INLINE;
 	open_matrix(&d, _i, &o);
 	for (len = 0; len <= URXE_MAX_INLINE; len += 1 + len / 3) {
-		/* the key is not looked at, the buffer is free at once */
+		/* the lkey is not checked, the buffer may be reused */
 		node_fill(&d.a, 0, len, len);
 		node_get(&d.a, 0, data, len / 4 * 4);
 		for (i = len / 4 * 4; i < len; i++)
@@ -232,7 +243,7 @@ START_TEST(inline_data)
 		sge.length = len;
 		wr = rdma_wr(&d, IBV_WR_SEND, len, &sge, 1, 0);
 		wr.send_flags |= IBV_SEND_INLINE;
-		/* no receive yet: the message has to wait somewhere */
+		/* no receive yet: the WR stays in the send queue */
 		ck_ok(post_wr(d.a.qp, &wr));
 		memset(data, 0xee, sizeof(data));
 		b_recv(&d, len, 0, URXE_MAX_INLINE);
@@ -244,6 +255,7 @@ START_TEST(inline_data)
 }
 END_TEST
 
+/* Inline data is gathered from several SGEs. */
 START_TEST(inline_gathered)
 {
 	struct scatter many = { 1, 8, 9, 20, 0 };
@@ -269,7 +281,10 @@ START_TEST(inline_gathered)
 }
 END_TEST
 
-/* Unsignaled WRs leave no completion, unless the QP signals all. */
+/*
+ * An unsignaled WR that succeeds generates no CQE, unless the QP has
+ * sq_sig_all.
+ */
 START_TEST(signaling)
 {
 	struct opts o = default_opts();
@@ -292,7 +307,10 @@ START_TEST(signaling)
 }
 END_TEST
 
-/* Lists, and every PSN: beginning just before the counter turns over. */
+/*
+ * Lists of messages of several packets arrive in order while the PSN wraps
+ * around from 0xffffff to 0.
+ */
 START_TEST(order_and_psn_wrap)
 {
 	struct opts o = default_opts();
@@ -306,7 +324,7 @@ START_TEST(order_and_psn_wrap)
 	duo_open(&d, _i, MEM_HEAP, MEM_HEAP, &o);
 	for (round = 0; round < 8; round++) {
 		for (i = 0; i < 16; i++) {
-			/* several packets each */
+			/* three packets each */
 			node_fill(&d.a, i * 1024, 600, round * 16 + i);
 			sge[i] = node_sge(&d.a, i * 1024, 600 + i);
 			wr[i] = rdma_wr(&d, IBV_WR_SEND, i, &sge[i], 1, 0);
@@ -328,7 +346,10 @@ struct traffic {
 	uint32_t count;
 };
 
-/* Keep the pipe full and count. */
+/*
+ * Send and receive @t->count messages, up to 32 outstanding in each
+ * direction; check the order of the completions.
+ */
 static void exchange(struct node *n, const struct traffic *t)
 {
 	uint32_t sent = 0, acked = 0, received = 0, posted = 0, last = 0;
@@ -380,13 +401,14 @@ static int far_end(void *arg)
 	ck_assert_int_eq(read(sock[1], &peer, sizeof(peer)), sizeof(peer));
 	node_connect(&n, &peer);
 	exchange(&n, &t);
-	/* the other end may still be at it */
+	/* the other node may still be sending */
 	ck_assert_int_eq(write(sock[1], "x", 1), 1);
 	ck_assert_int_eq(read(sock[1], &c, 1), 1);
 	node_close(&n);
 	return 0;
 }
 
+/* Two processes send to each other at the same time. */
 START_TEST(both_directions_at_once)
 {
 	struct traffic t = { .count = 20000 };
@@ -412,7 +434,7 @@ START_TEST(both_directions_at_once)
 }
 END_TEST
 
-/* A QP may be connected with itself. */
+/* A QP may be connected to itself. */
 START_TEST(loopback)
 {
 	struct opts o = default_opts();
@@ -448,7 +470,10 @@ static void do_connect_again(struct node *n, void *arg)
 	node_connect(n, arg);
 }
 
-/* The receives that it had are gone, though the sender saw that they were there. */
+/*
+ * A transition of the receiver to RESET discards its receives.  The sender,
+ * which may have cached that receives were posted, does not use them.
+ */
 START_TEST(receiver_is_reset)
 {
 	struct opts o = default_opts();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* ibv_rereg_mr: what changes, what stays, and how it fails. */
+/* ibv_rereg_mr: what each flag changes, what stays, and its errors. */
 #define _GNU_SOURCE
 #include <string.h>
 #include <sys/mman.h>
@@ -7,13 +7,13 @@
 #include "access.h"
 #include "harness.h"
 
-/* One call on b's MR. */
+/* Arguments and results of one ibv_rereg_mr of b's MR. */
 struct change {
 	int flags;
 	bool other_pd, no_pd, foreign_pd;
 	size_t off, len;
 	int access;
-	void *addr; /* instead of off, if not NULL */
+	void *addr; /* not NULL: used in place of off */
 	int ret, err;
 	uint32_t lkey, rkey;
 	uint64_t at;
@@ -66,6 +66,10 @@ static void open_it(struct duo *d, int where)
 	node_fill(&d->a, 0, 4096, 1);
 }
 
+/*
+ * IBV_REREG_MR_CHANGE_ACCESS changes the access flags, including
+ * IBV_ACCESS_ZERO_BASED, and keeps the keys.
+ */
 START_TEST(access_flags)
 {
 	struct change c = { .flags = IBV_REREG_MR_CHANGE_ACCESS,
@@ -83,7 +87,7 @@ START_TEST(access_flags)
 	c.access = ALL_ACCESS;
 	b_change(&d, &c, 0);
 	ck_write(&d, d.at_b.base, d.at_b.rkey, 8, IBV_WC_SUCCESS);
-	/* addressed from 0, and back */
+	/* zero-based, then addressed by virtual address again */
 	c.access = ALL_ACCESS | IBV_ACCESS_ZERO_BASED;
 	b_change(&d, &c, 0);
 	ck_write(&d, 16, d.at_b.rkey, 8, IBV_WC_SUCCESS);
@@ -95,6 +99,7 @@ START_TEST(access_flags)
 }
 END_TEST
 
+/* IBV_REREG_MR_CHANGE_TRANSLATION changes the range and keeps the keys. */
 START_TEST(translation)
 {
 	struct change c = { .flags = IBV_REREG_MR_CHANGE_TRANSLATION,
@@ -114,6 +119,10 @@ START_TEST(translation)
 }
 END_TEST
 
+/*
+ * IBV_REREG_MR_CHANGE_PD changes the PD: keys are refused for QPs of the old
+ * PD, and the new PD is busy (EBUSY) while the MR is in it.
+ */
 START_TEST(domain)
 {
 	struct change c = { .flags = IBV_REREG_MR_CHANGE_PD, .other_pd = true };
@@ -134,6 +143,7 @@ START_TEST(domain)
 }
 END_TEST
 
+/* All three changes in one call. */
 START_TEST(all_at_once)
 {
 	struct change c = { .flags = IBV_REREG_MR_CHANGE_TRANSLATION |
@@ -152,7 +162,10 @@ START_TEST(all_at_once)
 }
 END_TEST
 
-/* A receive that was posted for the old place finds nothing there. */
+/*
+ * A receive that was posted before its range left the MR completes with
+ * LOC_PROT_ERR.
+ */
 START_TEST(posted_receives)
 {
 	struct change c = { .flags = IBV_REREG_MR_CHANGE_TRANSLATION,
@@ -176,7 +189,10 @@ START_TEST(posted_receives)
 }
 END_TEST
 
-/* What libibverbs itself refuses leaves the MR as it was. */
+/*
+ * Arguments that libibverbs refuses (IBV_REREG_MR_ERR_INPUT) leave the MR
+ * unchanged.
+ */
 START_TEST(input_errors)
 {
 	struct change none = { .flags = IBV_REREG_MR_CHANGE_TRANSLATION,
@@ -196,6 +212,7 @@ START_TEST(input_errors)
 }
 END_TEST
 
+/* Arguments that the device refuses are an IBV_REREG_MR_ERR_CMD. */
 START_TEST(command_errors)
 {
 	struct change no_pd = { .flags = IBV_REREG_MR_CHANGE_PD,
@@ -214,12 +231,14 @@ START_TEST(command_errors)
 }
 END_TEST
 
-/* New memory that is not there: the MR is disabled, but can be given back. */
-/* What ibv_reg_dm_mr refuses is refused, and the MR is as it was. */
+/*
+ * For an MR of device memory, ibv_rereg_mr refuses the access flags that
+ * ibv_reg_dm_mr refuses.  The MR is unchanged.
+ */
 START_TEST(flags_of_device_memory)
 {
 	static const int bad[] = {
-		IBV_ACCESS_LOCAL_WRITE, /* not zero based */
+		IBV_ACCESS_LOCAL_WRITE, /* not zero-based */
 		IBV_ACCESS_ZERO_BASED | IBV_ACCESS_ON_DEMAND,
 		IBV_ACCESS_ZERO_BASED | IBV_ACCESS_HUGETLB,
 		IBV_ACCESS_ZERO_BASED | 1 << 9, /* FLUSH_PERSISTENT */
@@ -246,6 +265,10 @@ START_TEST(flags_of_device_memory)
 }
 END_TEST
 
+/*
+ * If the new range is not mapped (EFAULT) the MR is disabled: its keys are
+ * refused, but it can be deregistered.
+ */
 START_TEST(unmapped)
 {
 	struct change c = { .flags = IBV_REREG_MR_CHANGE_TRANSLATION,
@@ -258,10 +281,11 @@ START_TEST(unmapped)
 	b_change(&d, &c, IBV_REREG_MR_ERR_CMD);
 	ck_assert_int_eq(c.err, EFAULT);
 	ck_write(&d, d.at_b.base, d.at_b.rkey, 8, IBV_WC_REM_ACCESS_ERR);
-	duo_close(&d); /* deregisters it */
+	duo_close(&d); /* deregisters the MR */
 }
 END_TEST
 
+/* A PD of another context is refused. */
 START_TEST(another_device)
 {
 	struct ibv_context *ctx;
@@ -281,6 +305,7 @@ START_TEST(another_device)
 }
 END_TEST
 
+/* An MR to which a memory window is bound cannot be reregistered (EBUSY). */
 START_TEST(bound_window)
 {
 	struct opts o = default_opts();

@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* A peer that does not answer: transport retries and their end. */
+/* Transport retries: a peer that does not respond, and the retry limit. */
 #include "harness.h"
 
-/* 4.096 us * 2^timeout, in ms */
+/* The local ACK timeout, 4.096 us * 2^timeout, in ms. */
 static double period(const struct opts *o)
 {
 	return 4.096e-3 * (double)(1u << o->timeout);
 }
 
-/* What may be wrong with b. */
+/* Reasons why b does not respond. */
 enum silence {
 	B_DESTROYED,
 	B_RESET,
 	B_INIT,
 	B_ERR,
-	B_OTHER_PEER, /* connected with somebody else */
+	B_OTHER_PEER, /* connected to another QPN */
 	B_OTHER_PSN,
-	B_NEVER_WAS, /* a's destination QPN names nobody */
+	B_NEVER_WAS, /* no QP has a's destination QPN */
 	SILENCES
 };
 
@@ -93,6 +93,10 @@ static struct opts few_retries(void)
 	return o;
 }
 
+/*
+ * Return the ms until a WR for a silent b fails.  It must not be less than
+ * retry_cnt + 1 timeouts.
+ */
 static double give_up(int i)
 {
 	const enum silence how = i / WHERE_COUNT % SILENCES;
@@ -116,7 +120,7 @@ static double give_up(int i)
 	expect(d.a.scq, 2, IBV_WC_WR_FLUSH_ERR);
 	expect(d.a.rcq, 7, IBV_WC_WR_FLUSH_ERR);
 	ck_assert_int_eq(qp_state(d.a.qp), IBV_QPS_ERR);
-	/* nothing was done to b */
+	/* b is unaffected */
 	if (how != B_DESTROYED)
 		ck_assert(b_all(&d, 0, 64, 0));
 	b_expect_no_async(&d);
@@ -124,6 +128,10 @@ static double give_up(int i)
 	return took;
 }
 
+/*
+ * A WR for a peer that does not respond fails with RETRY_EXC_ERR after
+ * retry_cnt retries; the QP enters ERR and later WRs are flushed.
+ */
 START_TEST(nobody_answers)
 {
 	struct opts o = few_retries();
@@ -132,6 +140,7 @@ START_TEST(nobody_answers)
 }
 END_TEST
 
+/* Return the ms until a WR fails with retry_cnt 0: one timeout. */
 static double give_up_at_once(int i)
 {
 	struct opts o = default_opts();
@@ -151,13 +160,17 @@ static double give_up_at_once(int i)
 	return took;
 }
 
+/* With retry_cnt 0 a WR fails after one timeout. */
 START_TEST(no_retries)
 {
 	expect_within(1000, give_up_at_once, _i);
 }
 END_TEST
 
-/* Timeout 0: wait for ever. */
+/*
+ * Timeout 0 means an infinite timeout.  The WRs are flushed when the QP is
+ * moved to ERR.
+ */
 START_TEST(no_timeout)
 {
 	struct opts o = default_opts();
@@ -171,7 +184,7 @@ START_TEST(no_timeout)
 	ck_ok(post(&d, IBV_WR_RDMA_WRITE, 2, 0, 8, 0, 0));
 	expect_none(d.a.scq, 400);
 	ck_assert_int_eq(qp_state(d.a.qp), IBV_QPS_RTS);
-	/* until the program gives up */
+	/* the program ends the wait */
 	ck_ok(qp_to(d.a.qp, IBV_QPS_ERR));
 	expect(d.a.scq, 1, IBV_WC_WR_FLUSH_ERR);
 	expect(d.a.scq, 2, IBV_WC_WR_FLUSH_ERR);
@@ -185,14 +198,17 @@ static void do_connect_late(struct node *b, void *arg)
 	node_connect(b, arg);
 }
 
-/* b is late but in time: programs do not synchronise RTR with RTS. */
+/*
+ * WRs that were posted before the peer is in RTR succeed by retransmission.
+ * Programs do not synchronize RTR at one QP with RTS at the other.
+ */
 START_TEST(peer_comes_late)
 {
 	const enum ibv_wr_opcode op = ops[_i / WHERE_COUNT];
 	struct opts o = default_opts();
 	struct duo d;
 
-	o.timeout = 16; /* 0.27 s, 8 times */
+	o.timeout = 16; /* 0.27 s, 7 retries */
 	duo_open_unconnected(&d, _i % WHERE_COUNT, MEM_HEAP, MEM_HEAP, &o);
 	node_connect(&d.a, &d.at_b);
 	node_fill(&d.a, 0, 8, 5);
@@ -209,7 +225,9 @@ START_TEST(peer_comes_late)
 }
 END_TEST
 
-/* The end of one peer does not disturb another connection. */
+/*
+ * Retries for a destroyed peer do not delay another QP of the same context.
+ */
 START_TEST(other_connections_go_on)
 {
 	struct opts o = default_opts();

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Receiver not ready: no receive is posted. */
+/* RNR retries: SEND and WRITE_WITH_IMM to a responder without receives. */
 #include "harness.h"
 
-/* min_rnr_timer values and what they mean, in ms */
+/* Values of min_rnr_timer; the RNR NAK timer in ms. */
 #define TIMER_10MS 20 /* 10.24 */
 #define TIMER_82MS 26 /* 81.92 */
 #define TIMER_491MS 31 /* 491.52 */
@@ -12,6 +12,7 @@ static enum ibv_wr_opcode opcode(int i)
 	return i / WHERE_COUNT ? IBV_WR_RDMA_WRITE_WITH_IMM : IBV_WR_SEND;
 }
 
+/* Return the ms until a WR fails with rnr_retry 0. */
 static double give_up_at_once(int i)
 {
 	struct opts o = default_opts();
@@ -26,7 +27,7 @@ static double give_up_at_once(int i)
 	expect(d.a.scq, 1, IBV_WC_RNR_RETRY_EXC_ERR);
 	took = now_ms() - start;
 	ck_assert_int_eq(qp_state(d.a.qp), IBV_QPS_ERR);
-	/* the responder did nothing wrong */
+	/* the responder is unaffected */
 	ck_assert_int_eq(b_state(&d), IBV_QPS_RTS);
 	b_expect_no_async(&d);
 	ck_assert(b_all(&d, 0, 64, 0));
@@ -34,13 +35,17 @@ static double give_up_at_once(int i)
 	return took;
 }
 
-/* Before the responder's timer would have expired once. */
+/*
+ * With rnr_retry 0 a WR fails with RNR_RETRY_EXC_ERR before one RNR timer of
+ * the responder has expired.
+ */
 START_TEST(given_up_at_once)
 {
 	expect_within(10.2, give_up_at_once, _i);
 }
 END_TEST
 
+/* Return the ms until a WR fails with rnr_retry 3: at least 3 RNR timers. */
 static double give_up_after_retries(int i)
 {
 	struct opts o = default_opts();
@@ -59,19 +64,22 @@ static double give_up_after_retries(int i)
 	ck_assert_double_gt(took, 3 * 10.2);
 	expect(d.a.scq, 2, IBV_WC_WR_FLUSH_ERR);
 	expect(d.a.rcq, 9, IBV_WC_WR_FLUSH_ERR);
-	/* nothing overtook the message that waited */
+	/* the WRITE was not executed before the waiting message */
 	ck_assert(b_all(&d, 0, 64, 0));
 	duo_close(&d);
 	return took;
 }
 
-/* Three times the responder's timer, and not for ever. */
+/* With rnr_retry 3 a WR fails after three RNR timers, within 300 ms. */
 START_TEST(given_up_after_retries)
 {
 	expect_within(300, give_up_after_retries, _i);
 }
 END_TEST
 
+/*
+ * Return the ms until a WR fails with rnr_retry 1: one RNR timer of 491 ms.
+ */
 static double retry_once(int i)
 {
 	struct opts o = default_opts();
@@ -90,14 +98,14 @@ static double retry_once(int i)
 	return took;
 }
 
-/* Not one retry more or less. */
+/* With rnr_retry 1 there is one retry, not two. */
 START_TEST(retries_are_counted)
 {
 	expect_within(950, retry_once, _i);
 }
 END_TEST
 
-/* The receive comes in time: the message does too. */
+/* A message succeeds if its receive is posted during the retries. */
 START_TEST(late_receive)
 {
 	struct opts o = default_opts();
@@ -121,7 +129,7 @@ START_TEST(late_receive)
 }
 END_TEST
 
-/* 7 means for ever. */
+/* rnr_retry 7 means unlimited retries. */
 START_TEST(endless_retries)
 {
 	struct opts o = default_opts();
@@ -139,7 +147,9 @@ START_TEST(endless_retries)
 }
 END_TEST
 
-/* Receives of a whole batch come one by one; nothing changes its order. */
+/*
+ * Messages of a batch, whose receives are posted one by one, arrive in order.
+ */
 START_TEST(one_receive_at_a_time)
 {
 	struct opts o = default_opts();
@@ -164,15 +174,17 @@ START_TEST(one_receive_at_a_time)
 }
 END_TEST
 
-/* A retry that succeeded begins the next count anew. */
+/* A message that succeeds resets the RNR retry counter. */
 START_TEST(count_begins_anew)
 {
 	struct opts o = default_opts();
 	struct duo d;
 	int i;
 
-	/* one timer expires in each turn, and a receiver that is slow to be
-	 * scheduled has five more of them, 0.4 s */
+	/*
+	 * One timer expires for each message.  The other five, 0.4 s, are for
+	 * a receiver that is scheduled late.
+	 */
 	o.rnr_retry = 6;
 	o.min_rnr_timer = TIMER_82MS;
 	duo_open(&d, _i % WHERE_COUNT, MEM_HEAP, MEM_HEAP, &o);
@@ -186,7 +198,7 @@ START_TEST(count_begins_anew)
 }
 END_TEST
 
-/* WRITE and READ need no receive and are not held up by its absence. */
+/* WRITE, READ and atomics need no receive. */
 START_TEST(writes_do_not_wait)
 {
 	struct opts o = default_opts();

@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * A message completes at both ends, and the sender's completion is seen before
- * the answer to what it sent.  All are on one CPU here, and the sender is the
- * one who waits for it: whoever is woken while it posts may run at once.
+ * The requester's completion is visible before the peer's response to the
+ * message.  A program that receives the response may rely on the SEND being
+ * complete.
+ *
+ * All threads and processes run on one CPU, and the sender has a lower
+ * priority than the responder.  So a receiver that is woken while the sender
+ * posts usually runs before ibv_post_send returns.
  */
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -28,7 +32,7 @@ static void one_cpu(void)
 	ck_ok(sched_setaffinity(0, sizeof(set), &set));
 }
 
-/* Woken for each message, b answers it. */
+/* Post receives at b and arm its CQ. */
 static void do_prepare(struct node *b, void *arg)
 {
 	int i;
@@ -39,6 +43,7 @@ static void do_prepare(struct node *b, void *arg)
 	ck_ok(ibv_req_notify_cq(b->rcq, 0));
 }
 
+/* b waits for an event for each message, and sends a response. */
 static void do_answer(struct node *b, void *arg)
 {
 	struct ibv_sge sge = node_sge(b, 0, 8);
@@ -87,11 +92,12 @@ static pthread_t start_answering(struct duo *d)
 	ck_ok(pthread_create(&t, NULL, answering, d));
 	for (i = 0; i < RECVS; i++)
 		ck_ok(post_recv(&d->a, i, 0, 64));
-	/* the others are more urgent */
+	/* give the responder a higher priority */
 	ck_ok(setpriority(PRIO_PROCESS, 0, 10));
 	return t;
 }
 
+/* wait_wc(), which yields between polls and checks for success. */
 static struct ibv_wc wait_politely(struct ibv_cq *cq)
 {
 	double end = now_ms() + WAIT_MS;
@@ -105,6 +111,11 @@ static struct ibv_wc wait_politely(struct ibv_cq *cq)
 	return wc;
 }
 
+/*
+ * If sends and receives of a use one CQ, the completion of each SEND is
+ * before that of the response.  By opcode, with b in this or in another
+ * process.
+ */
 START_TEST(one_cq)
 {
 	enum ibv_wr_opcode op = ops[_i % OPS];
@@ -134,11 +145,11 @@ END_TEST
 
 struct watcher {
 	struct duo *d;
-	_Atomic int seen; /* answers */
-	_Atomic int early; /* before what they answer was completed */
+	_Atomic int seen; /* responses received */
+	_Atomic int early; /* responses before the SEND's completion */
 };
 
-/* The answer is here: is what it answers completed? */
+/* For each response, check that the completion of its request is visible. */
 static void *watch(void *arg)
 {
 	struct watcher *w = arg;
@@ -156,6 +167,10 @@ static void *watch(void *arg)
 	return NULL;
 }
 
+/*
+ * If sends and receives use two CQs, and another thread polls them, the
+ * completion of a request is visible when the response is polled.
+ */
 START_TEST(two_cqs)
 {
 	enum ibv_wr_opcode op = ops[_i % OPS];
@@ -181,7 +196,10 @@ START_TEST(two_cqs)
 }
 END_TEST
 
-/* Datagrams, to one and to many. */
+/*
+ * If sender and receivers share one CQ, the completion of a UD multicast SEND
+ * is before those of its receives, for one and for two members.
+ */
 START_TEST(datagrams)
 {
 	struct opts o = default_opts();
@@ -227,7 +245,10 @@ START_TEST(datagrams)
 }
 END_TEST
 
-/* The two ends on one CQ. */
+/*
+ * If both QPs use one CQ, the completion of the sender is before that of the
+ * receiver.
+ */
 START_TEST(loopback)
 {
 	struct opts o = default_opts();

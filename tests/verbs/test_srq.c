@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Shared receive queues. */
+/*
+ * Shared receive queues: creation, posting, messages, limit events, resizing,
+ * and QPs of several types on one SRQ.
+ */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -7,8 +10,10 @@
 #include "shared/layout.h"
 #include "types.h"
 
-/* ---------------------------------------------------------------- life */
-
+/*
+ * ibv_create_srq and ibv_create_srq_ex refuse sizes out of range, unknown
+ * types (EOPNOTSUPP) and mask bits, and a PD of another context.
+ */
 START_TEST(create_errors)
 {
 	static const struct {
@@ -48,7 +53,10 @@ START_TEST(create_errors)
 	ex.comp_mask |= 1u << 20;
 	ck_assert_ptr_null(ibv_create_srq_ex(n.ctx, &ex));
 	ex.comp_mask &= ~(1u << 20);
-	/* a PD of another context; with the CQ core leaves it to the device */
+	/*
+	 * A PD of another context.  With a CQ in the mask, libibverbs leaves
+	 * the check to the device.
+	 */
 	other = open_device();
 	ex.comp_mask |= IBV_SRQ_INIT_ATTR_CQ;
 	ex.cq = n.rcq;
@@ -60,6 +68,10 @@ START_TEST(create_errors)
 }
 END_TEST
 
+/*
+ * An SRQ has the attributes that it was created with.  It keeps its PD busy,
+ * a QP keeps the SRQ busy, and the QP has no receive queue of its own.
+ */
 START_TEST(life)
 {
 	struct opts o = default_opts();
@@ -78,7 +90,7 @@ START_TEST(life)
 	ck_assert_uint_eq(attr.max_wr, 100);
 	ck_assert_uint_eq(attr.max_sge, 3);
 	ck_assert_uint_eq(attr.srq_limit, 0);
-	/* only XRC SRQs are addressed by number */
+	/* only XRC SRQs have a number */
 	ck_assert_int_eq(ibv_get_srq_num(srq, &number), EINVAL);
 	ck_assert_int_eq(ibv_dealloc_pd(n.pd), EBUSY);
 	qp = make_qp(&n, IBV_QPT_RC, srq);
@@ -93,7 +105,8 @@ START_TEST(life)
 }
 END_TEST
 
-/* ibv_create_srq(3): srq_limit is irrelevant; ibv_create_qp(3): with an SRQ
+/*
+ * ibv_create_srq(3): srq_limit is irrelevant.  ibv_create_qp(3): with an SRQ,
  * max_recv_wr and max_recv_sge are ignored.
  */
 START_TEST(ignored_attributes)
@@ -123,6 +136,10 @@ START_TEST(ignored_attributes)
 }
 END_TEST
 
+/*
+ * max_srq SRQs can be created, one more is ENOMEM.  An SRQ may have
+ * max_srq_wr WRs of max_srq_sge SGEs.
+ */
 START_TEST(all_of_them)
 {
 	static struct ibv_srq *srq[URXE_MAX_SRQ];
@@ -151,6 +168,10 @@ START_TEST(all_of_them)
 }
 END_TEST
 
+/*
+ * ibv_post_srq_recv posts the WRs before an invalid one (EINVAL) and returns
+ * it in bad_wr.  A full SRQ is ENOMEM.
+ */
 START_TEST(post_errors)
 {
 	struct opts o = default_opts();
@@ -173,7 +194,7 @@ START_TEST(post_errors)
 	ck_assert_ptr_eq(bad, &wr[1]);
 	wr[1].num_sge = -1;
 	ck_assert_int_eq(ibv_post_srq_recv(srq, &wr[1], &bad), EINVAL);
-	for (i = 0; i < 4; i++) /* the first of the list was posted */
+	for (i = 0; i < 4; i++) /* wr[0] is posted: 4 more fit */
 		ck_ok(post_srq(srq, &n, 1, 0, 8));
 	ck_assert_int_eq(post_srq(srq, &n, 1, 0, 8), ENOMEM);
 	ck_ok(ibv_destroy_srq(srq));
@@ -183,7 +204,10 @@ END_TEST
 
 /* ------------------------------------------------------------- messages */
 
-/* b's QP on an SRQ, in b->user; a's QP is an ordinary one. */
+/*
+ * Arguments of do_srq(): b's QP uses an SRQ, b->user.  a's QP is an ordinary
+ * RC QP.
+ */
 struct srq_arg {
 	uint32_t max_wr;
 	struct addr addr;
@@ -259,7 +283,10 @@ static int b_post(struct duo *d, uint64_t wr_id, size_t off, uint32_t len)
 	return p.ret;
 }
 
-/* Around the sizes that travel in the completion. */
+/*
+ * SEND_WITH_IMM of sizes around the limit for data that is stored in the CQE,
+ * and WRITE_WITH_IMM.
+ */
 START_TEST(sizes)
 {
 	static const uint32_t len[] = { 0,  1,	8,  63,	 64,  65,
@@ -283,7 +310,7 @@ START_TEST(sizes)
 		ck_assert(b_has(&d, 0, len[i], (unsigned int)i));
 		ck_assert(b_all(&d, 30000, 64, 0));
 	}
-	/* and a WRITE_WITH_IMM */
+	/* WRITE_WITH_IMM */
 	ck_ok(b_post(&d, 99, 0, 0));
 	ck_ok(post(&d, IBV_WR_RDMA_WRITE_WITH_IMM, 9, 0, 32, 40000, 0));
 	expect_ok(d.a.scq, 9, IBV_WC_RDMA_WRITE);
@@ -294,7 +321,11 @@ START_TEST(sizes)
 }
 END_TEST
 
-/* What was received is placed though its slot was posted anew meanwhile. */
+/*
+ * The slot of a receive is reused only after its completion was polled.
+ * Until then the SRQ is full, and the data that is placed at the poll is that
+ * of the right message.
+ */
 START_TEST(slots_are_used_again)
 {
 	struct ibv_wc wc;
@@ -309,7 +340,7 @@ START_TEST(slots_are_used_again)
 			ck_ok(post(&d, IBV_WR_SEND, 1, 0, 40, 0, 0));
 			expect_ok(d.a.scq, 1, IBV_WC_SEND);
 		}
-		/* delivered, not polled: the queue is full */
+		/* completed but not polled: the SRQ is full */
 		ck_assert_int_eq(b_post(&d, 9, 0, 64), ENOMEM);
 		for (i = 0; i < 4; i++) {
 			wc = b_wait_recv(&d);
@@ -322,6 +353,10 @@ START_TEST(slots_are_used_again)
 }
 END_TEST
 
+/*
+ * A SEND to an empty SRQ waits until a receive is posted, or fails after
+ * rnr_retry retries.
+ */
 START_TEST(rnr_and_wake_up)
 {
 	struct opts o = default_opts();
@@ -342,7 +377,10 @@ START_TEST(rnr_and_wake_up)
 }
 END_TEST
 
-/* Too short, or not permitted: as with a queue of its own. */
+/*
+ * A receive of an SRQ that is too short or whose SGE is invalid has the same
+ * errors as one of a QP's own receive queue.
+ */
 START_TEST(receive_faults)
 {
 	struct ibv_wc wc;
@@ -359,7 +397,7 @@ START_TEST(receive_faults)
 	ck_assert_int_eq(b_state(&d), IBV_QPS_ERR);
 	close_srq(&d);
 	open_srq(&d, _i, 8);
-	ck_ok(b_post(&d, 1, 65536 - 7, 8)); /* behind the MR */
+	ck_ok(b_post(&d, 1, 65536 - 7, 8)); /* beyond the end of the MR */
 	ck_ok(post(&d, IBV_WR_SEND, 1, 0, 8, 0, 0));
 	expect(d.a.scq, 1, IBV_WC_REM_OP_ERR);
 	ck_assert_int_eq(b_wait_recv(&d).status, IBV_WC_LOC_PROT_ERR);
@@ -373,16 +411,20 @@ static void do_write_protect(struct node *b, void *arg)
 	ck_ok(mprotect(b->buf, 4096, PROT_READ));
 }
 
-/* It cannot be placed any more: that is the QP's error, not the SRQ's. */
+/*
+ * If data of the CQE cannot be placed at the poll, the receive completes with
+ * LOC_PROT_ERR and its QP enters ERR (IBV_EVENT_QP_LAST_WQE_REACHED).  The
+ * SRQ is not affected.
+ */
 START_TEST(small_send_into_what_is_gone)
 {
 	struct ibv_wc wc;
 	struct duo d;
 
 	if (getenv("URXE_ADVERSARY"))
-		return; /* nothing travels in its completion then */
+		return; /* no data is stored in CQEs then */
 	if (under_adoption())
-		return; /* nor then */
+		return; /* nor with adoption */
 	open_srq(&d, TWO_PROCESSES, 8);
 	ck_ok(b_post(&d, 1, 100, 64));
 	ck_ok(post(&d, IBV_WR_SEND, 1, 0, 8, 0, 0));
@@ -417,6 +459,10 @@ static void do_limit_event(struct node *b, void *arg)
 	ck_assert_uint_eq(attr.srq_limit, 0);
 }
 
+/*
+ * IBV_EVENT_SRQ_LIMIT_REACHED is raised once, when fewer than srq_limit
+ * receives are left.  That disarms the limit.
+ */
 START_TEST(limit)
 {
 	uint32_t limit = 3;
@@ -432,12 +478,12 @@ START_TEST(limit)
 			ck_ok(post(&d, IBV_WR_SEND, 1, 0, 8, 0, 0));
 			expect_ok(d.a.scq, 1, IBV_WC_SEND);
 		}
-		b_expect_no_async(&d); /* three are left */
+		b_expect_no_async(&d); /* 3 receives are left */
 		for (i = 0; i < 3; i++) {
 			ck_ok(post(&d, IBV_WR_SEND, 1, 0, 8, 0, 0));
 			expect_ok(d.a.scq, 1, IBV_WC_SEND);
 		}
-		/* once, and then it is disarmed */
+		/* one event, after which the limit is 0 */
 		on_b(&d, do_limit_event, NULL, 0);
 		for (i = 0; i < 5; i++)
 			ck_assert_int_eq(b_wait_recv(&d).status,
@@ -447,6 +493,11 @@ START_TEST(limit)
 }
 END_TEST
 
+/*
+ * ibv_modify_srq refuses limits above the size, sizes below the limit or the
+ * number of posted receives, and sizes out of range.  It changes nothing
+ * then.
+ */
 START_TEST(modify_errors)
 {
 	struct ibv_srq_attr attr = { .max_wr = 16, .srq_limit = 17 };
@@ -458,7 +509,7 @@ START_TEST(modify_errors)
 	node_open(&n, NULL, MEM_HEAP, &o);
 	srq = make_srq(&n, 8, 1);
 	ck_assert_int_eq(ibv_modify_srq(srq, &attr, 1 << 5), EINVAL);
-	/* nothing is modified if anything is invalid */
+	/* one invalid attribute: the other is not changed either */
 	ck_assert_int_eq(ibv_modify_srq(srq, &attr,
 					IBV_SRQ_LIMIT | IBV_SRQ_MAX_WR),
 			 EINVAL);
@@ -469,7 +520,7 @@ START_TEST(modify_errors)
 	ck_assert_int_eq(ibv_modify_srq(srq, &attr, IBV_SRQ_LIMIT), EINVAL);
 	attr.srq_limit = 7;
 	ck_ok(ibv_modify_srq(srq, &attr, IBV_SRQ_LIMIT));
-	attr.max_wr = 6; /* below the limit that is armed */
+	attr.max_wr = 6; /* below the armed limit */
 	ck_assert_int_eq(ibv_modify_srq(srq, &attr, IBV_SRQ_MAX_WR), EINVAL);
 	attr.srq_limit = 0;
 	ck_ok(ibv_modify_srq(srq, &attr, IBV_SRQ_LIMIT));
@@ -477,7 +528,7 @@ START_TEST(modify_errors)
 	ck_assert_int_eq(ibv_modify_srq(srq, &attr, IBV_SRQ_MAX_WR), EINVAL);
 	attr.max_wr = URXE_MAX_SRQ_WR + 1;
 	ck_assert_int_eq(ibv_modify_srq(srq, &attr, IBV_SRQ_MAX_WR), EINVAL);
-	/* not below what is posted */
+	/* not below the number of posted receives */
 	for (i = 0; i < 5; i++)
 		ck_ok(post_srq(srq, &n, 1, 0, 8));
 	attr.max_wr = 4;
@@ -493,7 +544,10 @@ END_TEST
 
 /* ----------------------------------------------------------------- QPs */
 
-/* Many QPs of one process on one queue, UC and UD among them. */
+/*
+ * 64 QPs, RC and UC, receive from one SRQ in the order in which receives were
+ * posted.
+ */
 START_TEST(many_qps)
 {
 	static const enum ibv_qp_type types[] = { IBV_QPT_RC, IBV_QPT_UC };
@@ -529,7 +583,7 @@ START_TEST(many_qps)
 	for (i = 0; i < 64; i++) {
 		wc = wait_wc(n.rcq);
 		ck_assert_int_eq(wc.status, IBV_WC_SUCCESS);
-		ck_assert_uint_eq(wc.wr_id, i); /* the queue's order */
+		ck_assert_uint_eq(wc.wr_id, i); /* order of posting */
 		ck_assert_uint_eq(wc.qp_num, to[63 - i]->qp_num);
 	}
 	for (i = 0; i < 64; i++) {
@@ -541,7 +595,11 @@ START_TEST(many_qps)
 }
 END_TEST
 
-/* IB 9.9.3, class E: an SRQ cannot keep a receive that is too short. */
+/*
+ * IB 9.9.3, class E: a datagram that is longer than its receive completes the
+ * receive with LOC_LEN_ERR and breaks the QP, since an SRQ cannot keep the
+ * receive.
+ */
 START_TEST(too_short_for_a_datagram)
 {
 	struct opts o = default_opts();
@@ -578,7 +636,10 @@ START_TEST(too_short_for_a_datagram)
 }
 END_TEST
 
-/* Completions of a destroyed QP are gone, their receives are used. */
+/*
+ * ibv_destroy_qp removes the QP's unpolled completions.  Their receives are
+ * consumed: their slots can be posted again.
+ */
 START_TEST(destroyed_qp)
 {
 	struct duo d;

@@ -1,5 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Several processes send to one shared receive queue. */
+/*
+ * Several processes send to one SRQ: concurrently, during a resize, and with
+ * senders that are killed.
+ *
+ * The receiver is the test's own process.  The senders are forked before it
+ * opens the device; a struct group in shared memory has the addresses and the
+ * progress of all.  group->go is a step counter: 1 means that the receiver's
+ * QPs are ready.
+ */
 #include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -12,13 +20,17 @@
 #define DEPTH 64
 #define MAX_QPS 8
 
-/* The receiver tells each sender where its QP is, and the other way round. */
+/*
+ * Addresses of the QPs: receiver[i] and sender[i] are connected.  @here
+ * counts senders that have a QP, @sent their messages.
+ */
 struct group {
 	struct addr receiver[MAX_QPS], sender[MAX_QPS];
 	_Atomic int here, go, done;
 	_Atomic int sent[MAX_QPS];
 };
 
+/* Wait until *@word >= @value. */
 static void wait_for(_Atomic int *word, int value)
 {
 	double end = now_ms() + WAIT_MS;
@@ -136,7 +148,10 @@ static void close_receiver(struct receiver *r)
 	node_close(&r->n);
 }
 
-/* Take one message: whole, in its sender's order; post its receive again. */
+/*
+ * Poll one message, check that it is complete and the next one of its sender,
+ * and post its receive again if @repost.
+ */
 static void take(struct receiver *r, uint32_t *next, bool repost)
 {
 	struct ibv_wc wc = wait_wc(r->n.rcq);
@@ -163,7 +178,10 @@ static void spawn_senders(pid_t *pid, int n, int (*fn)(void *))
 		pid[i] = spawn(fn, &i);
 }
 
-/* Several processes, one queue: each message once, no receive lost. */
+/*
+ * Messages of concurrent senders arrive once and in each sender's order, and
+ * no receive is lost.
+ */
 START_TEST(several_senders)
 {
 	uint32_t next[MAX_QPS] = { 0 };
@@ -180,13 +198,13 @@ START_TEST(several_senders)
 	group->go = 2;
 	for (i = 0; i < SENDERS; i++)
 		ck_assert_int_eq(reap_child(pid[i]), 0);
-	/* as many receives as in the beginning: no more fit */
+	/* all receives are posted again: the SRQ is full */
 	ck_assert_int_eq(post_srq(r.srq, &r.n, 0, 0, 8), ENOMEM);
 	close_receiver(&r);
 }
 END_TEST
 
-/* Up and down while messages come in. */
+/* ibv_modify_srq changes max_wr repeatedly while messages arrive. */
 START_TEST(resize_under_traffic)
 {
 	static const uint32_t depth[] = { DEPTH, 4096, DEPTH, 300, 65, 1000 };
@@ -214,7 +232,10 @@ START_TEST(resize_under_traffic)
 }
 END_TEST
 
-/* A sender is killed in the middle: the others go on with the queue. */
+/*
+ * A sender is killed while it sends.  The other one continues, and messages
+ * that the killed one completed arrive.
+ */
 START_TEST(killed_sender)
 {
 	uint32_t next[MAX_QPS] = { 0 };
@@ -228,7 +249,7 @@ START_TEST(killed_sender)
 		take(&r, next, true);
 	kill(pid[0], SIGKILL);
 	ck_assert_int_eq(reap_child(pid[0]), -SIGKILL);
-	/* what it had sent may come; then only the other's */
+	/* messages of the killed sender may still arrive */
 	for (i = (int)next[1]; (int)next[1] < i + 2000;)
 		take(&r, next, true);
 	ck_assert_int_ge((int)next[0], group->sent[0]);
@@ -242,7 +263,10 @@ END_TEST
 
 #define LONG ((size_t)256 << 20) /* takes milliseconds to copy */
 
-/* Sender 0 sends one long message, sender 1 a short one when it is told. */
+/*
+ * Sender 0 sends one message of LONG bytes at step 2, sender 1 one of 4 KiB
+ * at step 3.
+ */
 static int long_or_short(void *arg)
 {
 	int me = *(int *)arg;
@@ -269,7 +293,10 @@ static int long_or_short(void *arg)
 	return 0;
 }
 
-/* True if sender 0 was killed while it copied. */
+/*
+ * Kill sender 0 when its first byte has arrived.  True: its message has not
+ * completed, so it was killed during the copy.
+ */
 static bool killed_in_time(struct receiver *r, pid_t pid)
 {
 	_Atomic char *first = r->n.buf;
@@ -284,7 +311,7 @@ static bool killed_in_time(struct receiver *r, pid_t pid)
 	return !ibv_poll_cq(r->n.rcq, 1, &wc);
 }
 
-/* What a program gets that polls ten times a second. */
+/* wait_wc() for a program that polls ten times a second. */
 static struct ibv_wc poll_seldom(struct ibv_cq *cq)
 {
 	double end = now_ms() + WAIT_MS;
@@ -323,7 +350,7 @@ static bool kill_in_copy(bool seldom)
 	group->go = 1;
 	hit = killed_in_time(&r, pid[0]);
 	if (hit) {
-		/* its receive is there for others, and not twice */
+		/* its receive is available again, exactly once */
 		group->go = 3;
 		wc = seldom ? poll_seldom(r.n.rcq) : wait_wc(r.n.rcq);
 		ck_assert_int_eq(wc.status, IBV_WC_SUCCESS);
@@ -341,11 +368,16 @@ static bool kill_in_copy(bool seldom)
 	return hit;
 }
 
+/*
+ * A sender that is killed while it copies a message does not lose the
+ * receive: another sender's message gets it.  _i: 0 the receiver polls
+ * continuously, 1 seldom.
+ */
 START_TEST(killed_in_delivery)
 {
 	int i;
 
-	if (under_adoption()) /* it does not take long enough to be hit */
+	if (under_adoption()) /* the copy is too short to be hit */
 		return;
 	for (i = 0; i < 20; i++)
 		if (kill_in_copy(_i))
@@ -354,11 +386,14 @@ START_TEST(killed_in_delivery)
 }
 END_TEST
 
-/* ------------------------------------------------------- after a fork */
+/* --------------------------------------------------- forked receivers */
 
 #define FEW 10
 
-/* Some messages, when it is told to send them; then it waits to be killed. */
+/*
+ * Send FEW (sender 0, at step 2) or DEPTH messages (sender 1, at step 3), and
+ * then wait to be killed.
+ */
 static int few_or_more(void *arg)
 {
 	int me = *(int *)arg;
@@ -372,7 +407,10 @@ static int few_or_more(void *arg)
 	return 1;
 }
 
-/* The bytes are in the parent's memory. */
+/*
+ * Poll FEW completions.  The data is not checked, since it is in the parent's
+ * memory.
+ */
 static int take_few(void *arg)
 {
 	struct receiver *r = arg;
@@ -383,7 +421,11 @@ static int take_few(void *arg)
 	return 0;
 }
 
-/* What a child has polled is not the parent's to post again. */
+/*
+ * Receives whose completions a forked child has polled stay consumed when
+ * another sender dies: the parent does not post them again.  So sender 1 gets
+ * DEPTH - FEW receives.
+ */
 START_TEST(polled_by_a_child)
 {
 	struct receiver r;
@@ -395,7 +437,7 @@ START_TEST(polled_by_a_child)
 	ck_assert_int_eq(reap_child(spawn(take_few, &r)), 0);
 	kill(pid[0], SIGKILL);
 	ck_assert_int_eq(reap_child(pid[0]), -SIGKILL);
-	sleep_ms(300); /* it is noticed */
+	sleep_ms(300); /* until its exit is detected */
 	group->go = 3;
 	wait_for(&group->sent[1], DEPTH - FEW);
 	sleep_ms(QUIET_MS);

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* A process that is stopped, wherever it is, holds up nobody else. */
+/*
+ * A process that is stopped (SIGSTOP) at any instruction does not block other
+ * processes of the fabric.
+ */
 #define _GNU_SOURCE
 #include <signal.h>
 #include <string.h>
@@ -10,7 +13,7 @@
 
 #define STOPS 40
 
-/* Of the device's memory, which depends on the size of /dev/shm. */
+/* A quarter of the device memory, whose size depends on that of /dev/shm. */
 static size_t dm_quarter(struct ibv_context *ctx)
 {
 	struct ibv_device_attr_ex attr;
@@ -19,8 +22,10 @@ static size_t dm_quarter(struct ibv_context *ctx)
 }
 
 /*
- * Everything that the fabric keeps for all, once.  @arg: bytes of device memory,
- * 0 for a quarter of it.
+ * Use each allocator that the processes of the fabric share: open the device,
+ * allocate device memory, create a PD, a CQ and a QP, and destroy all of
+ * them.  @arg: bytes of device memory, 0 for a quarter of it.  Returns 0 or
+ * errno.
  */
 static int use_device(void *arg)
 {
@@ -63,7 +68,10 @@ static int use_for_ever(void *arg)
 			return 1;
 }
 
-/* -ETIMEDOUT: it does not end. */
+/*
+ * Return the exit status of @pid, -1 if it was killed by a signal, or
+ * -ETIMEDOUT if it does not exit in @ms; then it is killed.
+ */
 static int await(pid_t pid, int ms)
 {
 	double end = now_ms() + ms;
@@ -80,9 +88,10 @@ static int await(pid_t pid, int ms)
 }
 
 /*
- * It is stopped at any moment, while it reserves device memory mostly.  Only in
- * the few instructions under a lock does that concern others, and then they
- * get an error soon.
+ * A process is stopped at random moments, most of them while it allocates
+ * device memory.  Another process can use the device, except if the stopped
+ * one holds a lock, which is for a few instructions only.  Then the other
+ * process gets ETIMEDOUT.
  */
 START_TEST(anywhere)
 {
@@ -91,7 +100,7 @@ START_TEST(anywhere)
 	int i, ret, refused = 0;
 
 	may_leak();
-	ck_ok(reap_child(spawn(use_device, &small))); /* makes the fabric */
+	ck_ok(reap_child(spawn(use_device, &small))); /* creates the fabric */
 	pid = spawn(use_for_ever, &quarter);
 	for (i = 0; i < STOPS; i++) {
 		usleep(1000 + i * 7919 % 20000);

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * A process that is stopped in the middle of a work request (Ctrl-Z, a debugger)
- * holds up those alone who take away what it is at, and they sleep.
+ * A requester that is stopped while it executes a WR (Ctrl-Z, a debugger)
+ * delays only destroyers of the objects that it uses, and they sleep
+ * meanwhile.  The protocol is described in shared/guard.h.
  *
- * The poster is traced, so that it stops where the system call that copies
- * begins: inside ibv_post_send, and inside nothing else.
+ * The requester ("poster") is traced by ptrace(2).  It stops at the entry of
+ * the system call that copies: inside ibv_post_send, with its guard in use,
+ * but in no other critical section.
  */
 #define _GNU_SOURCE
 #include <poll.h>
@@ -24,7 +26,7 @@
 
 #include "harness.h"
 
-#define LONG 65536 /* bytes of a request */
+#define LONG 65536 /* bytes of an RDMA request */
 
 struct op {
 	enum ibv_wr_opcode opcode;
@@ -41,17 +43,22 @@ static const struct op ops[] = {
 };
 #define OPS (int)(sizeof(ops) / sizeof(*ops))
 
-/* Between its two system calls. */
+/*
+ * An atomic by process_vm_readv and process_vm_writev; stopped between them.
+ */
 static const struct op atomic = { IBV_WR_ATOMIC_FETCH_AND_ADD,
 				  SYS_process_vm_writev, 8, false };
 
-/* A target in this process, and a poster that is stopped at its memory. */
+/*
+ * The responder, a node of this process, and a requester that is stopped
+ * while it uses the responder's memory.
+ */
 struct stopped {
 	const struct op *op;
 	struct node n;
 	int sock;
 	pid_t pid;
-	bool has_child; /* of its own, that keeps its context */
+	bool has_child; /* a forked child keeps the poster's context open */
 	struct ibv_srq *srq;
 };
 
@@ -74,7 +81,7 @@ static int poster(void *arg)
 		return 1;
 	node_connect(&n, &peer);
 	if (s->has_child && !fork()) {
-		/* it ends with the test */
+		/* exits when the test closes its socket */
 		poll(&(struct pollfd){ .fd = s->sock }, 1, -1);
 		_exit(0);
 	}
@@ -100,13 +107,14 @@ static int poster(void *arg)
 	return 0;
 }
 
+/* Resume @pid by a ptrace @request until its next stop. */
 static bool trace_step(pid_t pid, int request, int *status)
 {
 	return !ptrace(request, pid, 0, 0) &&
 	       waitpid(pid, status, 0) == pid && WIFSTOPPED(*status);
 }
 
-/* Let it run until it is about to make that call. */
+/* Resume the poster until it enters the system call of its operation. */
 static void trace_to(const struct stopped *s)
 {
 	struct __ptrace_syscall_info info;
@@ -123,7 +131,7 @@ static void trace_to(const struct stopped *s)
 		 (int)info.entry.nr != s->op->syscall);
 }
 
-/* A QP that receives from an SRQ in the place of the node's. */
+/* Replace the node's QP by a QP that uses an SRQ. */
 static void use_srq(struct stopped *s)
 {
 	struct ibv_srq_init_attr attr = {
@@ -153,7 +161,10 @@ static void post_receive(struct stopped *s)
 		ck_ok(ibv_post_recv(s->n.qp, &wr, &bad));
 }
 
-/* False: processes may not be traced here. */
+/*
+ * Fork a poster, connect to it, and stop it inside @op.  False: ptrace(2) is
+ * not permitted.
+ */
 static bool stop(struct stopped *s, const struct op *op, bool has_child,
 		 bool srq)
 {
@@ -188,7 +199,7 @@ static bool stop(struct stopped *s, const struct op *op, bool has_child,
 	ck_assert(trace_step(s->pid, PTRACE_INTERRUPT, &status));
 	ck_assert_int_eq(write(s->sock, "", 1), 1);
 	trace_to(s);
-	kill(s->pid, SIGSTOP); /* its other threads, too */
+	kill(s->pid, SIGSTOP); /* stops its other threads as well */
 	return true;
 }
 
@@ -200,7 +211,7 @@ static int just_pause(void *arg)
 	return 0;
 }
 
-/* It goes on, and ends what it had begun. */
+/* Resume the poster and wait until its WR has completed. */
 static void go_on(struct stopped *s)
 {
 	char done;
@@ -218,7 +229,10 @@ static void end(struct stopped *s)
 	node_close(&s->n);
 }
 
-/* All that one does with a context, beginning to end. */
+/*
+ * Create, use and destroy an object of each kind in @ctx; NULL: in a new
+ * context.
+ */
 static void use_everything(struct ibv_context *ctx)
 {
 	struct opts o = default_opts();
@@ -256,6 +270,7 @@ static void use_everything(struct ibv_context *ctx)
 	node_close(&n);
 }
 
+/* A stopped requester does not delay destroyers in other contexts. */
 START_TEST(unrelated)
 {
 	struct stopped s;
@@ -268,7 +283,10 @@ START_TEST(unrelated)
 }
 END_TEST
 
-/* The target takes away everything but what the poster is at. */
+/*
+ * A stopped requester does not delay destroyers of objects of the responder's
+ * context that it does not use.
+ */
 START_TEST(same_context)
 {
 	struct stopped s;
@@ -300,7 +318,10 @@ static void *take(void *arg)
 	return NULL;
 }
 
-/* Who takes the memory away waits, asleep, and no longer than need be. */
+/*
+ * ibv_dereg_mr of the MR that the stopped requester uses waits, without using
+ * CPU time, until the requester continues.
+ */
 START_TEST(very_memory)
 {
 	struct timespec cpu;
@@ -330,8 +351,9 @@ START_TEST(very_memory)
 END_TEST
 
 /*
- * Killed there: nobody waits, though its child still has the context, and be it
- * somebody without a descriptor to spare.
+ * Destroyers do not wait for a requester that was killed inside a WR, even if
+ * its forked child keeps its context open.  _i >= OPS: the destroyer has no
+ * file descriptor left (RLIMIT_NOFILE 0).
  */
 START_TEST(killed_inside)
 {
@@ -352,13 +374,14 @@ START_TEST(killed_inside)
 	ck_ok(ibv_destroy_qp(s.n.qp));
 	s.n.qp = NULL;
 	node_close(&s.n);
-	close(s.sock); /* lets the child go */
+	close(s.sock); /* the child exits */
 }
 END_TEST
 
 /*
- * Neither polling nor modifying waits for a message that is under way; its
- * receive is completed when it is through.
+ * ibv_poll_cq and ibv_modify_qp do not wait for a message in progress.  Its
+ * receive completes when the requester continues, also if the QP has been
+ * moved to ERR.  _i: 0 receive queue, 1 SRQ.
  */
 START_TEST(poll_goes_on)
 {
@@ -381,7 +404,10 @@ START_TEST(poll_goes_on)
 }
 END_TEST
 
-/* Add 1 to the word at n's base, which n itself serves. */
+/*
+ * Add 1 to the word at n's base by a new QP of @n that is connected to
+ * itself, and expect @status.
+ */
 static void add_one(struct node *n, enum ibv_wc_status status)
 {
 	struct ibv_sge sge = node_sge(n, 64, 8);
@@ -405,9 +431,9 @@ static void add_one(struct node *n, enum ibv_wc_status status)
 }
 
 /*
- * A process that is stopped in the middle of an atomic is no obstacle to atomics
- * elsewhere, at the same place of another page too; to one of that very word
- * nobody answers, and when it is dead they go on.
+ * A requester that is stopped in an atomic does not delay atomics on other
+ * words, not even at the same offset in another page.  An atomic on the same
+ * word gets no response until the requester continues (_i = 1) or is dead.
  */
 START_TEST(in_an_atomic)
 {
@@ -433,7 +459,7 @@ START_TEST(in_an_atomic)
 	} else {
 		kill(s.pid, SIGKILL);
 		ck_assert_int_eq(reap_child(s.pid), -SIGKILL);
-		s.pid = spawn(just_pause, NULL); /* for end() */
+		s.pid = spawn(just_pause, NULL); /* end() kills it */
 	}
 	same.o.timeout = 14;
 	same.o.retry_cnt = 7;
@@ -447,7 +473,7 @@ int main(void)
 {
 	Suite *s = suite("stopped_requester");
 
-	unsetenv("URXE_ADOPT"); /* no system call would copy */
+	unsetenv("URXE_ADOPT"); /* with adoption no system call copies */
 	add_loop(s, unrelated, OPS);
 	add_loop(s, same_context, OPS);
 	add_loop(s, very_memory, OPS);

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Several threads, on objects of their own and on shared ones. */
+/*
+ * Several threads, with objects of their own and with shared ones;
+ * destruction of objects during traffic; cancellation.
+ */
 #include <pthread.h>
 #include <sched.h>
 #include <stdlib.h>
@@ -37,6 +40,10 @@ static struct ibv_send_wr self_write(struct node *n, struct ibv_sge *sge,
 	return wr;
 }
 
+/*
+ * Open a node in context @arg (NULL: a new one), connect its QP to itself,
+ * and execute ROUNDS WRITEs.
+ */
 static void *own_everything(void *arg)
 {
 	struct opts o = default_opts();
@@ -58,7 +65,10 @@ static void *own_everything(void *arg)
 	return NULL;
 }
 
-/* Everything but the context is the thread's own; or that as well. */
+/*
+ * Threads with objects of their own work concurrently, each in a new context
+ * (_i = 0) or all in one context (_i = 1).
+ */
 START_TEST(objects_of_their_own)
 {
 	struct ibv_context *ctx = _i ? open_device() : NULL;
@@ -107,7 +117,10 @@ static void *post_and_poll(void *arg)
 	return NULL;
 }
 
-/* All on one QP and one CQ: nothing is lost, nothing comes twice. */
+/*
+ * Threads post to one QP and poll one CQ: no completion is lost or polled
+ * twice.
+ */
 START_TEST(one_qp_for_all)
 {
 	struct opts o = default_opts();
@@ -155,7 +168,10 @@ static void *feed_own_qp(void *arg)
 	return NULL;
 }
 
-/* Many producers, one poller: each QP's completions come in order. */
+/*
+ * Threads post to a QP each, with one CQ and one poller: the completions of
+ * each QP are in order.
+ */
 START_TEST(qps_of_many_threads_one_cq)
 {
 	struct opts o = default_opts();
@@ -196,11 +212,11 @@ START_TEST(qps_of_many_threads_one_cq)
 }
 END_TEST
 
-/* ------------------------------------------- taking things away in traffic */
+/* ---------------------------------------- destruction during traffic */
 
 /*
- * b writes into a's region until that fails.  It runs where b lives: in a
- * thread of this process or in another process.
+ * b executes requests on a's MR until one fails.  do_storm() runs where b
+ * lives: in a thread of this process or in another process.
  */
 struct storm {
 	struct addr target;
@@ -272,6 +288,7 @@ static int post_recvs(struct ibv_qp *qp, uint64_t wr_id, int count)
 	return ibv_post_recv(qp, wr, &bad);
 }
 
+/* Post receives until @stop is set; errors are expected. */
 static void *post_stale(void *arg)
 {
 	struct poster *p = arg;
@@ -281,7 +298,10 @@ static void *post_stale(void *arg)
 	return NULL;
 }
 
-/* A receive that races with the transition to RESET is refused, or gone. */
+/*
+ * A receive that is posted during the transition to RESET is refused or
+ * discarded: it does not occupy the receive queue later.
+ */
 START_TEST(post_recv_while_reset)
 {
 	struct opts o = default_opts();
@@ -318,7 +338,10 @@ START_TEST(post_recv_while_reset)
 }
 END_TEST
 
-/* After ibv_dereg_mr returns no byte of the region changes. */
+/*
+ * When ibv_dereg_mr has returned, remote WRITEs change no byte of the region
+ * and fail with REM_ACCESS_ERR.
+ */
 START_TEST(dereg_in_traffic)
 {
 	struct opts o = default_opts();
@@ -338,7 +361,7 @@ START_TEST(dereg_in_traffic)
 		start(&thread, storm_thread, &st);
 		sleep_ms(5 + round);
 		ck_ok(ibv_dereg_mr(d.a.mr));
-		/* our own bytes stay ours */
+		/* from here on only this process writes to the buffer */
 		node_fill(&d.a, 0, 65536, round);
 		for (k = 0; k < 20; k++) {
 			ck_assert(node_has(&d.a, 0, 65536, round));
@@ -360,7 +383,10 @@ START_TEST(dereg_in_traffic)
 }
 END_TEST
 
-/* The same with the QP: destroyed, its memory is left alone. */
+/*
+ * When ibv_destroy_qp has returned, remote WRITEs over the QP change no byte
+ * and fail with RETRY_EXC_ERR.
+ */
 START_TEST(destroy_qp_in_traffic)
 {
 	struct opts o = default_opts();
@@ -437,7 +463,9 @@ static void *churn_cqs(void *arg)
 	return NULL;
 }
 
-/* Objects come and go beside the traffic. */
+/*
+ * MRs, QPs and CQs are created and destroyed by other threads during traffic.
+ */
 START_TEST(churn_beside_traffic)
 {
 	void *(*const churn[])(void *) = { churn_mrs, churn_qps, churn_cqs,
@@ -476,6 +504,7 @@ static void *open_and_close(void *arg)
 	return NULL;
 }
 
+/* Threads open and close the device concurrently. */
 START_TEST(opening_in_threads)
 {
 	pthread_t t[THREADS];
@@ -488,7 +517,7 @@ START_TEST(opening_in_threads)
 }
 END_TEST
 
-/* ------------------------------------------------------------ canceling */
+/* --------------------------------------------------------- cancellation */
 
 struct canceled {
 	struct node *n;
@@ -500,7 +529,7 @@ static void *poll_canceled(void *arg)
 	struct canceled *c = arg;
 	struct ibv_wc wc;
 
-	pthread_cancel(pthread_self()); /* Check writes: no ck_ok here */
+	pthread_cancel(pthread_self()); /* no ck_ok: it calls write() */
 	c->got = ibv_poll_cq(c->n->rcq, 1, &wc);
 	pthread_testcancel();
 	return NULL;
@@ -517,8 +546,8 @@ static void do_poll_canceled(struct node *b, void *arg)
 }
 
 /*
- * A thread that shall end does not end in ibv_poll_cq, which has a lock, also
- * where the kernel places a small message.
+ * ibv_poll_cq, which holds a lock, is not a cancellation point (pthreads(7)),
+ * even if it uses a system call to place a small message.
  */
 START_TEST(cancel_in_poll)
 {
@@ -536,7 +565,7 @@ START_TEST(cancel_in_poll)
 }
 END_TEST
 
-/* Until there is none left. */
+/* Allocate memory until malloc() fails; return a list of it. */
 static void *take_memory(void)
 {
 	void **head = NULL, **p;
@@ -579,7 +608,7 @@ static void *first_verb(void *arg)
 	return NULL;
 }
 
-/* A thread that never called a verb before does so when there is no memory. */
+/* A thread's first verb succeeds although no memory can be allocated. */
 START_TEST(without_memory)
 {
 	struct opts o = default_opts();
@@ -602,7 +631,7 @@ START_TEST(without_memory)
 	ck_ok(setrlimit(RLIMIT_AS, &none));
 	taken = take_memory();
 	pthread_barrier_wait(&l.go);
-	joined = pthread_join(t, NULL); /* Check's macros want memory */
+	joined = pthread_join(t, NULL); /* Check's macros allocate memory */
 	give_memory(taken);
 	ck_ok(joined);
 	ck_ok(setrlimit(RLIMIT_AS, &before));

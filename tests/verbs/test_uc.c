@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Unreliable connections: nobody answers, and nobody is told. */
+/*
+ * Unreliable connections (UC): there are no acknowledgements.  A WR succeeds
+ * when it was sent; the requester is not notified if the responder drops it.
+ */
 #include <signal.h>
 #include <string.h>
 
@@ -15,6 +18,10 @@
 	(IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN)
 #define UC_MORE (IBV_QP_CUR_STATE | IBV_QP_ACCESS_FLAGS)
 
+/*
+ * UC's part of the state table of the IB specification's Modify QP verb.
+ * check_table() adds the transitions to RESET and ERR.
+ */
 static const struct transition table[] = {
 	{ IBV_QPS_RESET, IBV_QPS_INIT, UC_ENABLE, 0 },
 	{ IBV_QPS_INIT, IBV_QPS_INIT, 0, UC_ENABLE },
@@ -34,6 +41,7 @@ static struct ibv_qp *make_uc(struct node *n)
 	return make_qp(n, IBV_QPT_UC, NULL);
 }
 
+/* The transitions of a UC QP, and their attributes. */
 START_TEST(states)
 {
 	struct opts o = default_opts();
@@ -53,6 +61,7 @@ static void open_uc(struct duo *d, enum where where)
 	turn(d, IBV_QPT_UC);
 }
 
+/* SEND, WRITE and both with immediate data, of several sizes. */
 START_TEST(sends_and_writes)
 {
 	static const uint32_t sizes[] = { 0,	1,    8,    64,	  80,
@@ -94,7 +103,7 @@ START_TEST(sends_and_writes)
 }
 END_TEST
 
-/* What needs an answer is not there. */
+/* ibv_post_send refuses operations that need a response (EINVAL). */
 START_TEST(refused_operations)
 {
 	static const int ops[] = { IBV_WR_RDMA_READ,
@@ -120,7 +129,10 @@ START_TEST(refused_operations)
 }
 END_TEST
 
-/* No receive: the message is lost, the sender does not hear of it. */
+/*
+ * A message without a receive is dropped: the WR succeeds, and both QPs stay
+ * in RTS.
+ */
 START_TEST(dropped_without_receive)
 {
 	struct ibv_wc wc;
@@ -145,6 +157,7 @@ START_TEST(dropped_without_receive)
 }
 END_TEST
 
+/* Set the access flags of b's QP. */
 static void do_access(struct node *b, void *arg)
 {
 	struct ibv_qp_attr attr = { .qp_access_flags = *(unsigned int *)arg };
@@ -152,7 +165,11 @@ static void do_access(struct node *b, void *arg)
 	ck_ok(ibv_modify_qp(b->qp, &attr, IBV_QP_ACCESS_FLAGS));
 }
 
-/* A request that is not permitted is dropped, and nothing is written. */
+/*
+ * A request with an invalid rkey or range, or that the QP's access flags do
+ * not permit, is dropped.  Nothing is written, the WR succeeds, and later
+ * requests are executed.
+ */
 START_TEST(no_naks)
 {
 	unsigned int access = 0;
@@ -177,7 +194,7 @@ START_TEST(no_naks)
 	ck_assert(b_all(&d, 0, 1024, 0));
 	ck_assert_int_eq(b_state(&d), IBV_QPS_RTS);
 	b_expect_no_async(&d);
-	/* and it goes on */
+	/* later requests are executed */
 	ck_ok(post(&d, S, 4, 0, 64, 0, 0));
 	expect_ok(d.a.scq, 4, IBV_WC_SEND);
 	ck_assert_uint_eq(b_wait_recv(&d).wr_id, 5);
@@ -186,7 +203,10 @@ START_TEST(no_naks)
 }
 END_TEST
 
-/* IB 9.9.3, class D: a message that does not fit leaves the receive alone. */
+/*
+ * IB 9.9.3, class D: a message longer than its receive is dropped, and the
+ * receive stays posted.
+ */
 START_TEST(receive_too_short)
 {
 	struct ibv_wc wc;
@@ -218,7 +238,10 @@ static void do_bad_recv(struct node *b, void *arg)
 	ck_ok(ibv_post_recv(b->qp, &wr, &bad));
 }
 
-/* Class A: the receiver's own fault ends the receiver, not the sender. */
+/*
+ * IB 9.9.3, class A: a receive with an invalid SGE completes with
+ * LOC_PROT_ERR and breaks the responder's QP.  The requester is not affected.
+ */
 START_TEST(receive_not_permitted)
 {
 	struct ibv_wc wc;
@@ -243,7 +266,10 @@ START_TEST(receive_not_permitted)
 }
 END_TEST
 
-/* A local fault: the send queue stops, the receive queue does not. */
+/*
+ * A local fault moves the QP to SQE: later sends are flushed, receives are
+ * not.  ibv_modify_qp to RTS makes it usable again.
+ */
 START_TEST(send_queue_error)
 {
 	struct opts o = default_opts();
@@ -262,7 +288,7 @@ START_TEST(send_queue_error)
 	expect(d.a.scq, 1, IBV_WC_LOC_PROT_ERR);
 	expect(d.a.scq, 2, IBV_WC_WR_FLUSH_ERR);
 	ck_assert_int_eq(qp_state(d.a.qp), IBV_QPS_SQE);
-	/* RDMA READ into our own QP would do; a SEND from b shows it as well */
+	/* a receive is accepted and not flushed; see receives_in_sqe */
 	ck_ok(post_recv(&d.a, 3, 0, 64));
 	expect_none(d.a.rcq, 1);
 	ck_ok(qp_to(d.a.qp, IBV_QPS_RTS));
@@ -288,6 +314,7 @@ static void do_send_back(struct node *b, void *arg)
 	expect_ok(b->scq, 1, IBV_WC_SEND);
 }
 
+/* A QP in SQE still receives messages. */
 START_TEST(receives_in_sqe)
 {
 	struct ibv_send_wr wr;
@@ -308,6 +335,7 @@ START_TEST(receives_in_sqe)
 }
 END_TEST
 
+/* Move b's QP to RESET and INIT. */
 static void do_reset(struct node *b, void *arg)
 {
 	(void)arg;
@@ -315,6 +343,7 @@ static void do_reset(struct node *b, void *arg)
 	type_to(b->qp, IBV_QPS_INIT, &b->o, NULL);
 }
 
+/* Move b's QP from INIT to RTR. */
 static void do_step(struct node *b, void *arg)
 {
 	struct addr *peer = arg;
@@ -322,7 +351,10 @@ static void do_step(struct node *b, void *arg)
 	type_to(b->qp, IBV_QPS_RTR, &b->o, peer);
 }
 
-/* Not ready: lost.  Ready again: heard, whatever was lost before. */
+/*
+ * A message to a QP in INIT is dropped.  In RTR messages are received,
+ * although the PSN has advanced, and the first raises IBV_EVENT_COMM_EST.
+ */
 START_TEST(peer_not_ready)
 {
 	struct duo d;
@@ -342,6 +374,7 @@ START_TEST(peer_not_ready)
 }
 END_TEST
 
+/* WRs to a destroyed QP succeed. */
 START_TEST(peer_is_destroyed)
 {
 	struct duo d;
@@ -359,6 +392,7 @@ START_TEST(peer_is_destroyed)
 }
 END_TEST
 
+/* WRs to a QP of a killed process succeed. */
 START_TEST(peer_is_killed)
 {
 	struct duo d;
@@ -380,6 +414,7 @@ START_TEST(peer_is_killed)
 }
 END_TEST
 
+/* WRs of a QP in SQD are flushed by a transition to ERR. */
 START_TEST(flush)
 {
 	struct duo d;

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Datagrams. */
+/*
+ * Unreliable datagrams (UD): data, the GRH in the receive buffer, Q_Keys,
+ * faults, and several senders.
+ */
 #include <signal.h>
 #include <string.h>
 
@@ -8,6 +11,10 @@
 #define UD_ENABLE (IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY)
 #define UD_MORE (IBV_QP_CUR_STATE | IBV_QP_QKEY)
 
+/*
+ * UD's part of the state table of the IB specification's Modify QP verb.
+ * check_table() adds the transitions to RESET and ERR.
+ */
 static const struct transition table[] = {
 	{ IBV_QPS_RESET, IBV_QPS_INIT, UD_ENABLE, 0 },
 	{ IBV_QPS_INIT, IBV_QPS_INIT, 0, UD_ENABLE },
@@ -25,6 +32,7 @@ static struct ibv_qp *make_ud(struct node *n)
 	return make_qp(n, IBV_QPT_UD, NULL);
 }
 
+/* The transitions of a UD QP, and their attributes. */
 START_TEST(states)
 {
 	struct opts o = default_opts();
@@ -51,13 +59,19 @@ static void close_ud(struct duo *d, struct ibv_ah *ah)
 	duo_close(d);
 }
 
-/* To b, which has a receive at 0. */
+/*
+ * Send the first @len bytes of a's buffer to b and wait for the completion.
+ */
 static void send_b(struct duo *d, struct ibv_ah *ah, uint32_t len)
 {
 	ck_ok(post_ud(&d->a, 1, 0, len, ah, d->at_b.qpn, QKEY));
 	expect_ok(d->a.scq, 1, IBV_WC_SEND);
 }
 
+/*
+ * Datagrams of 0 to 4096 bytes arrive behind 40 bytes of GRH, with the fields
+ * of a UD completion.
+ */
 START_TEST(sizes)
 {
 	static const uint32_t len[] = { 0,  1,	 8,    39,   40,  41,
@@ -88,6 +102,10 @@ START_TEST(sizes)
 }
 END_TEST
 
+/*
+ * A datagram with immediate data, inline data of two SGEs, and
+ * IBV_SEND_SOLICITED.
+ */
 START_TEST(immediate_inline_solicited)
 {
 	struct ibv_send_wr wr;
@@ -101,7 +119,7 @@ START_TEST(immediate_inline_solicited)
 	b_recv(&d, 4, 0, 256);
 	sge[0] = node_sge(&d.a, 0, 20);
 	sge[1] = node_sge(&d.a, 20, 40);
-	sge[0].lkey = sge[1].lkey = 0; /* not looked at */
+	sge[0].lkey = sge[1].lkey = 0; /* not checked for inline data */
 	wr = ud_wr(1, sge, 2, ah, d.at_b.qpn, QKEY);
 	wr.opcode = IBV_WR_SEND_WITH_IMM;
 	wr.imm_data = htobe32(0xfeedbeef);
@@ -117,8 +135,10 @@ START_TEST(immediate_inline_solicited)
 }
 END_TEST
 
-/* ---------------------------------------------------------------- GRH */
-
+/*
+ * Ones' complement sum of the IPv4 header at @p (RFC 1071): 0xffff if its
+ * checksum is correct.
+ */
 static uint16_t checksum(const uint8_t *p)
 {
 	uint32_t sum = 0;
@@ -136,7 +156,7 @@ static void check_ipv4(const uint8_t *grh, const union ibv_gid *from,
 {
 	static const uint8_t zero[20];
 
-	/* undefined by Annex A17.4.5.2, of which the adversary makes use */
+	/* undefined by IB Annex A17.4.5.2; the adversary fills it */
 	if (getenv("URXE_ADVERSARY"))
 		ck_assert_mem_ne(grh, zero, 20);
 	else
@@ -151,7 +171,7 @@ static void check_ipv4(const uint8_t *grh, const union ibv_gid *from,
 	ck_assert_mem_eq(grh + 16, to->raw + 12, 4);
 }
 
-/* Of IPv6 and of RoCE v1; length: what follows it in a packet. */
+/* Check the header of IPv6 or RoCE v1.  @length: of the packet behind it. */
 static void check_grh(const struct ibv_grh *grh, const union ibv_gid *from,
 		      const union ibv_gid *to, uint8_t next, uint16_t length)
 {
@@ -171,11 +191,16 @@ static bool is_ipv4(const union ibv_gid *gid)
 	return !memcmp(gid->raw, mapped, 12);
 }
 
-/* "BTH follows", "UDP follows"; what is in front of the data and behind. */
+/*
+ * Next header (BTH, UDP) and length: headers, 64 bytes of data, and ICRC.
+ */
 #define V1 0x1b, 12 + 8 + 64 + 4
 #define V2 17, 8 + 12 + 8 + 64 + 4
 
-/* From each of the port's GIDs to itself. */
+/*
+ * The GRH of a datagram, and the type in wc.sl, match its GIDs: for each GID
+ * of the port, a datagram from it to itself.
+ */
 START_TEST(headers)
 {
 	static const union ibv_gid none;
@@ -222,7 +247,7 @@ START_TEST(headers)
 }
 END_TEST
 
-/* The 40 bytes are scattered like all others. */
+/* The 40 bytes of GRH are scattered like data. */
 START_TEST(header_over_several_sges)
 {
 	struct ibv_recv_wr wr = { .wr_id = 3, .num_sge = 3 }, *bad;
@@ -254,6 +279,10 @@ static void do_qkey(struct node *b, void *arg)
 	ck_ok(ibv_modify_qp(b->qp, &attr, IBV_QP_QKEY));
 }
 
+/*
+ * A datagram whose Q_Key is not that of the destination QP is dropped.  A
+ * Q_Key may change.
+ */
 START_TEST(wrong_qkey)
 {
 	uint32_t qkey = 0x2222;
@@ -265,7 +294,7 @@ START_TEST(wrong_qkey)
 	ck_ok(post_ud(&d.a, 1, 0, 8, ah, d.at_b.qpn, QKEY + 1));
 	expect_ok(d.a.scq, 1, IBV_WC_SEND);
 	on_b(&d, do_qkey, &qkey, sizeof(qkey));
-	send_b(&d, ah, 9); /* right a moment ago */
+	send_b(&d, ah, 9); /* the previous Q_Key */
 	ck_ok(post_ud(&d.a, 2, 0, 16, ah, d.at_b.qpn, qkey));
 	expect_ok(d.a.scq, 2, IBV_WC_SEND);
 	ck_assert_uint_eq(b_wait_recv(&d).byte_len, GRH + 16);
@@ -275,7 +304,10 @@ START_TEST(wrong_qkey)
 }
 END_TEST
 
-/* IB 10.2.5: a Q_Key with the high bit set stands for the sender's own. */
+/*
+ * IB 10.2.5: if the Q_Key of a WR has the high bit set, the Q_Key of the
+ * sending QP is used.
+ */
 START_TEST(controlled_qkey)
 {
 	uint32_t own = 0x80010000, other = QKEY;
@@ -288,7 +320,7 @@ START_TEST(controlled_qkey)
 	ck_ok(post_ud(&d.a, 1, 0, 8, ah, d.at_b.qpn, 0x80000000));
 	expect_ok(d.a.scq, 1, IBV_WC_SEND);
 	ck_assert_uint_eq(b_wait_recv(&d).wr_id, 1);
-	/* so it cannot be forged by who does not have it */
+	/* a sender without that Q_Key in its QP cannot use it */
 	on_b(&d, do_qkey, &own, sizeof(own));
 	ck_ok(post_ud(&d.a, 2, 0, 8, ah, d.at_b.qpn, own));
 	expect_ok(d.a.scq, 2, IBV_WC_SEND);
@@ -301,8 +333,10 @@ START_TEST(controlled_qkey)
 }
 END_TEST
 
-/* ---------------------------------------------------------------- faults */
-
+/*
+ * A datagram longer than the MTU completes with LOC_LEN_ERR and moves the QP
+ * to SQE, from where it can return to RTS.
+ */
 START_TEST(longer_than_the_mtu)
 {
 	struct ibv_ah *ah;
@@ -316,7 +350,7 @@ START_TEST(longer_than_the_mtu)
 	expect(d.a.scq, 1, IBV_WC_LOC_LEN_ERR);
 	expect(d.a.scq, 2, IBV_WC_WR_FLUSH_ERR);
 	ck_assert_int_eq(qp_state(d.a.qp), IBV_QPS_SQE);
-	/* posted in SQE: flushed; the receive is not */
+	/* sends posted in SQE are flushed, receives are not */
 	ck_ok(post_ud(&d.a, 3, 0, 8, ah, d.at_b.qpn, QKEY));
 	expect(d.a.scq, 3, IBV_WC_WR_FLUSH_ERR);
 	expect_none(d.a.rcq, 1);
@@ -337,7 +371,7 @@ static void do_send_to(struct node *b, void *arg)
 	ck_ok(ibv_destroy_ah(ah));
 }
 
-/* An error of the send queue leaves the receive queue at work. */
+/* A QP in SQE still receives datagrams. */
 START_TEST(receives_in_sqe)
 {
 	struct ibv_ah *ah;
@@ -354,6 +388,7 @@ START_TEST(receives_in_sqe)
 }
 END_TEST
 
+/* Datagrams without a receive are dropped; the sender's WRs succeed. */
 START_TEST(no_receive)
 {
 	struct ibv_ah *ah;
@@ -370,7 +405,10 @@ START_TEST(no_receive)
 }
 END_TEST
 
-/* IB 9.9.3, class D, as for UC.  The GRH counts. */
+/*
+ * IB 9.9.3, class D, as for UC: a datagram that does not fit in its receive,
+ * including 40 bytes of GRH, is dropped, and the receive stays posted.
+ */
 START_TEST(receive_too_short)
 {
 	struct ibv_ah *ah;
@@ -402,6 +440,10 @@ static void do_bad_recv(struct node *b, void *arg)
 	ck_ok(ibv_post_recv(b->qp, &wr, &bad));
 }
 
+/*
+ * A receive with an invalid SGE completes with LOC_PROT_ERR and breaks the
+ * receiver's QP.  The sender's WRs succeed.
+ */
 START_TEST(receive_not_permitted)
 {
 	struct ibv_ah *ah;
@@ -423,6 +465,10 @@ START_TEST(receive_not_permitted)
 }
 END_TEST
 
+/*
+ * ibv_post_send refuses all operations except SEND, and a WR without an AH
+ * (EINVAL).
+ */
 START_TEST(refused_operations)
 {
 	static const int ops[] = { IBV_WR_RDMA_WRITE,
@@ -456,7 +502,7 @@ START_TEST(refused_operations)
 }
 END_TEST
 
-/* ---------------------------------------------------------------- who */
+/* ------------------------------------------------------- destinations */
 
 static void do_state(struct node *b, void *arg)
 {
@@ -465,7 +511,9 @@ static void do_state(struct node *b, void *arg)
 	type_to(b->qp, to, &b->o, NULL);
 }
 
-/* INIT hears nothing, RTR does. */
+/*
+ * Datagrams to a QP in RESET or INIT are dropped.  In RTR they are received.
+ */
 START_TEST(destination_not_ready)
 {
 	enum ibv_qp_state to = IBV_QPS_RESET;
@@ -483,7 +531,7 @@ START_TEST(destination_not_ready)
 	on_b(&d, do_state, &to, sizeof(to));
 	b_recv(&d, 1, 0, 256);
 	send_b(&d, ah, 9);
-	/* RTR wants no attributes: the peer is nobody */
+	/* RTR of a UD QP requires no attributes, so no peer */
 	ck_assert_int_eq(type_attr(&attr, IBV_QPT_UD, IBV_QPS_RTR, &o,
 				   &nobody), IBV_QP_STATE);
 	b_modify(&d, IBV_QPS_RTR);
@@ -502,7 +550,10 @@ static void do_other_type(struct node *b, void *arg)
 	*(struct addr *)arg = node_addr(b);
 }
 
-/* A datagram for a QP of another type, or for no QP, is lost. */
+/*
+ * A datagram to a QP of another type, or to a QP number that does not exist,
+ * is dropped.
+ */
 START_TEST(no_such_destination)
 {
 	struct addr addr;
@@ -557,7 +608,10 @@ static void do_end_many(struct node *b, void *arg)
 		ck_ok(ibv_destroy_qp(qp[i]));
 }
 
-/* More destinations than a QP remembers, in turns. */
+/*
+ * Datagrams to more destinations than a UD QP caches (UD_DESTS), twice in
+ * turn.
+ */
 START_TEST(many_destinations)
 {
 	struct ibv_ah *ah;
@@ -585,6 +639,7 @@ START_TEST(many_destinations)
 }
 END_TEST
 
+/* WRs to a QP of a killed process succeed. */
 START_TEST(destination_dies)
 {
 	struct ibv_ah *ah;
@@ -607,17 +662,21 @@ START_TEST(destination_dies)
 }
 END_TEST
 
-/* ---------------------------------------------------------------- groups */
+/* ---------------------------------------------------- several senders */
 
 #define SENDERS 3
 #define EACH 300
 
+/* The receiver's address, in memory that it shares with the senders. */
 struct group {
 	uint32_t qpn;
 	union ibv_gid gid;
 };
 
-/* Messages of 8 and of 200 bytes in turns: number and sender. */
+/*
+ * Send EACH messages of 8 and 200 bytes in turn.  The first 8 bytes are the
+ * QP number of the sender and the number of the message.
+ */
 static int sender(void *arg)
 {
 	struct opts o = default_opts();
@@ -643,7 +702,10 @@ static int sender(void *arg)
 	return 0;
 }
 
-/* Several processes send to one QP: each message once, each sender's in order. */
+/*
+ * Messages of several processes to one QP arrive once and in each sender's
+ * order.
+ */
 START_TEST(several_senders)
 {
 	struct opts o = default_opts();
@@ -713,7 +775,7 @@ static int endless_sender(void *arg)
 	return 0;
 }
 
-/* Receive and post again until the time is over or nothing comes any more. */
+/* Poll and repost for @ms, or until the CQ is empty if @until_quiet. */
 static void receive_for(struct node *n, double ms, bool until_quiet)
 {
 	double end = now_ms() + ms;
@@ -730,7 +792,7 @@ static void receive_for(struct node *n, double ms, bool until_quiet)
 	}
 }
 
-/* Senders that die while they deliver take no receive with them. */
+/* Senders that are killed while they deliver a datagram lose no receive. */
 START_TEST(killed_senders)
 {
 	struct opts o = default_opts();
@@ -763,7 +825,7 @@ START_TEST(killed_senders)
 		ck_assert_int_eq(reap_child(pid[i]), -SIGKILL);
 	}
 	receive_for(&n, WAIT_MS, true);
-	/* all of them are posted, and all of them still receive */
+	/* all receives are posted, and each is used once */
 	ck_assert_int_eq(post_recv(&n, 0, 0, SIZE), ENOMEM);
 	ah = make_ah(&n, &n.gid, 0);
 	for (i = 0; i < DEPTH; i++) {
@@ -779,6 +841,7 @@ START_TEST(killed_senders)
 }
 END_TEST
 
+/* WRs of a QP in SQD are flushed by a transition to ERR. */
 START_TEST(flush)
 {
 	struct ibv_ah *ah;

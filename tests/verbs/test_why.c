@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* URXE_LOG: the commonest mistakes are explained, in words that name them. */
+/*
+ * URXE_LOG=1: the messages that explain frequent mistakes, with the values
+ * that are wrong.  The test reads what the provider writes to stderr.
+ */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +13,7 @@
 
 static FILE *said;
 
+/* Redirect stderr to a temporary file and enable the log. */
 static void listen(void)
 {
 	said = tmpfile();
@@ -18,7 +22,7 @@ static void listen(void)
 	setenv("URXE_LOG", "1", 1);
 }
 
-/* The text was said since the last call. */
+/* Expect @text in what was logged since the last call. */
 static void expect_said(const char *text)
 {
 	static off_t from;
@@ -31,7 +35,10 @@ static void expect_said(const char *text)
 	ck_assert_msg(strstr(buf, text), "not \"%s\" but: %s", text, buf);
 }
 
-/* It was said, whenever that was, or another thread is about to say it. */
+/*
+ * Wait until @text is in the log, which may be written by another thread or
+ * process.
+ */
 static void expect_said_somewhen(const char *text)
 {
 	const double end = now_ms() + WAIT_MS;
@@ -49,6 +56,10 @@ static void expect_said_somewhen(const char *text)
 	ck_abort_msg("not \"%s\" but: %s", text, buf);
 }
 
+/*
+ * WRs that ibv_post_send and ibv_post_recv refuse, a missing state
+ * transition, and objects that are busy.
+ */
 START_TEST(refused_at_once)
 {
 	struct ibv_recv_wr recv = { .num_sge = 0 }, *bad_recv;
@@ -91,6 +102,7 @@ START_TEST(refused_at_once)
 }
 END_TEST
 
+/* An address without GRH, in ibv_create_ah and in ibv_modify_qp. */
 START_TEST(address_without_grh)
 {
 	struct ibv_ah_attr ah = { .port_num = 1, .dlid = 1 };
@@ -114,6 +126,7 @@ START_TEST(address_without_grh)
 }
 END_TEST
 
+/* An sgid_index whose GID table entry is empty. */
 START_TEST(no_such_gid)
 {
 	struct opts o = default_opts();
@@ -134,7 +147,10 @@ START_TEST(no_such_gid)
 }
 END_TEST
 
-/* Index 0 at one end and 1 at the other are the same address. */
+/*
+ * GIDs of different RoCE versions: sgid_index 0 of one QP and 1 of the other
+ * are the same address.
+ */
 START_TEST(other_version_of_roce)
 {
 	struct opts o = default_opts();
@@ -159,7 +175,7 @@ START_TEST(other_version_of_roce)
 }
 END_TEST
 
-/* The WR ends with this status, for this reason; the QPs are new ones then. */
+/* Post @wr, expect @status and the message @why, and create new QPs. */
 static void fails(struct duo *d, struct ibv_send_wr *wr,
 		  enum ibv_wc_status status, const char *why)
 {
@@ -169,6 +185,7 @@ static void fails(struct duo *d, struct ibv_send_wr *wr,
 	duo_renew(d);
 }
 
+/* An invalid rkey, and a SEND without a receive. */
 START_TEST(refused_by_the_responder)
 {
 	struct opts o = default_opts();
@@ -190,7 +207,10 @@ START_TEST(refused_by_the_responder)
 }
 END_TEST
 
-/* A WRITE by this key; the QPs are new ones afterwards. */
+/*
+ * WRITE 8 bytes to @addr by @rkey, which fails with message @why; create new
+ * QPs.
+ */
 static void write_by_key(struct duo *d, uint32_t rkey, uint64_t addr,
 			 const char *why)
 {
@@ -202,7 +222,10 @@ static void write_by_key(struct duo *d, uint32_t rkey, uint64_t addr,
 	fails(d, &wr, IBV_WC_REM_ACCESS_ERR, why);
 }
 
-/* Which check a key failed, and the two values that differ. */
+/*
+ * The message names the check that a key failed, and the two values that
+ * differ.
+ */
 START_TEST(keys)
 {
 	struct opts o = default_opts();
@@ -242,7 +265,10 @@ START_TEST(keys)
 }
 END_TEST
 
-/* Of an MR that is gone, and of a window: not bound, bound again, gone. */
+/*
+ * Keys of a disabled and of a deregistered MR, and of a memory window that is
+ * not bound, bound with another rkey, or deallocated.
+ */
 START_TEST(keys_that_ended)
 {
 	struct opts o = default_opts();
@@ -291,7 +317,7 @@ START_TEST(keys_that_ended)
 }
 END_TEST
 
-/* Its place in the table has another key: an old rkey is used. */
+/* An rkey whose table entry is used by a later key. */
 START_TEST(key_of_the_past)
 {
 	struct opts o = default_opts();
@@ -306,7 +332,7 @@ START_TEST(key_of_the_past)
 	mr = ibv_reg_mr(d.b.pd, d.b.buf, 64, ALL_ACCESS);
 	ck_nonnull(mr);
 	first = mr->rkey;
-	/* places are used again after all others were */
+	/* an entry is reused after all other entries were used */
 	for (i = 0; mr->rkey == first || mr->rkey >> 8 != first >> 8; i++) {
 		ck_ok(ibv_dereg_mr(mr));
 		mr = ibv_reg_mr(d.b.pd, d.b.buf, 64, ALL_ACCESS);
@@ -323,7 +349,7 @@ START_TEST(key_of_the_past)
 }
 END_TEST
 
-/* Of an atomic: its depth, its bytes, its address. */
+/* An atomic with max_rd_atomic 0, a misaligned address, or a wrong length. */
 START_TEST(atomics)
 {
 	struct opts o = default_opts();
@@ -355,7 +381,9 @@ START_TEST(atomics)
 }
 END_TEST
 
-/* The keys of the sender's and of the receiver's own memory. */
+/*
+ * An invalid range of the requester's buffer and of the responder's receive.
+ */
 START_TEST(local_keys)
 {
 	struct opts o = default_opts();
@@ -385,7 +413,7 @@ START_TEST(local_keys)
 }
 END_TEST
 
-/* A bind that fails; the QPs are new ones afterwards. */
+/* Bind @mw to @mr, which fails with message @why; create new QPs. */
 static void bind_refused(struct duo *d, struct ibv_mw *mw, struct ibv_mr *mr,
 			 const char *why)
 {
@@ -402,7 +430,10 @@ static void bind_refused(struct duo *d, struct ibv_mw *mw, struct ibv_mr *mr,
 	fails(d, &wr, IBV_WC_MW_BIND_ERR, why);
 }
 
-/* Which of the things that belong together do not. */
+/*
+ * A bind of a window of another context or PD, or to an MR of another PD or
+ * that does not exist.
+ */
 START_TEST(windows)
 {
 	struct opts o = default_opts();
@@ -444,6 +475,7 @@ START_TEST(windows)
 }
 END_TEST
 
+/* sq_psn of the requester is not rq_psn of the responder. */
 START_TEST(other_psn)
 {
 	struct opts o = default_opts();
@@ -470,7 +502,10 @@ START_TEST(other_psn)
 }
 END_TEST
 
-/* ibv_modify_qp and ibv_create_qp: which attribute, and its range. */
+/*
+ * ibv_modify_qp, ibv_create_qp and ibv_create_cq: the message names the
+ * attribute and its range, or the missing mask bits.
+ */
 START_TEST(attributes)
 {
 	struct opts o = default_opts();
@@ -510,8 +545,9 @@ static void poll_flushed(struct node *b, void *arg)
 }
 
 /*
- * The requester executes the responder: what was refused there is said by the
- * process of the responder, too, with why its receives are flushed.
+ * The requester executes the responder's part of a request.  The responder's
+ * process logs the refused request as well, as the reason why its receives
+ * are flushed.
  */
 START_TEST(at_both_ends)
 {
@@ -544,7 +580,10 @@ START_TEST(at_both_ends)
 }
 END_TEST
 
-/* What is flushed says what broke its QP first. */
+/*
+ * The message about flushed WRs has the reason why the QP is in ERR: the WR
+ * that failed first, or ibv_modify_qp.
+ */
 START_TEST(flushed)
 {
 	struct opts o = default_opts();

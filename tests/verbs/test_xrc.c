@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* XRC: messages from an initiator to the SRQs of a target's domain. */
+/*
+ * XRC: messages from an initiator QP to the SRQs of the target QP's XRC
+ * domain.
+ */
 #define _GNU_SOURCE
 #include <signal.h>
 #include <string.h>
@@ -8,7 +11,7 @@
 
 /* ------------------------------------------------------------ messages */
 
-/* b's side: domain, target QP and two SRQs. */
+/* b's XRC domain and two SRQs; b->qp is the target QP. */
 struct far_end {
 	struct ibv_xrcd *xrcd;
 	struct ibv_srq *srq[2];
@@ -50,7 +53,7 @@ static struct far_arg open_xrc_opts(struct duo *d, enum where where,
 	struct far_arg a = { .fd = new_file() };
 
 	duo_open_unconnected(d, where, MEM_HEAP, MEM_HEAP, o);
-	if (where == TWO_PROCESSES) { /* b is forked already */
+	if (where == TWO_PROCESSES) { /* b was forked before it */
 		close(a.fd);
 		a.fd = -1;
 	}
@@ -117,7 +120,7 @@ static void b_post(struct duo *d, int which, uint64_t wr_id, size_t off,
 	on_b(d, do_post, &p, sizeof(p));
 }
 
-/* Each message to the SRQ that it names. */
+/* Each SEND is received by the SRQ whose number is in the WR. */
 START_TEST(sends)
 {
 	static const uint32_t len[] = { 0, 1, 8, 63, 64, 65, 80, 81, 5000 };
@@ -146,6 +149,7 @@ START_TEST(sends)
 }
 END_TEST
 
+/* RDMA and atomic requests over XRC QPs. */
 START_TEST(rdma_and_atomics)
 {
 	struct far_arg a;
@@ -177,13 +181,14 @@ START_TEST(rdma_and_atomics)
 }
 END_TEST
 
+/* A SEND to an empty SRQ waits for a receive of that SRQ. */
 START_TEST(rnr_and_wake_up)
 {
 	struct far_arg a;
 	struct duo d;
 
 	a = open_xrc(&d, _i);
-	b_post(&d, 1, 1, 0, 64); /* in the other SRQ */
+	b_post(&d, 1, 1, 0, 64); /* a receive of the other SRQ */
 	post_x(&d, IBV_WR_SEND, 1, 8, 0, a.srqn[0]);
 	expect_none(d.a.scq, QUIET_MS);
 	b_post(&d, 0, 2, 0, 64);
@@ -204,7 +209,10 @@ static void do_kill_srq(struct node *b, void *arg)
 
 enum wrong_srq { NO_SUCH, ZERO, BASIC, OTHER_DOMAIN, DESTROYED, WRONG_COUNT };
 
-/* IB A14.5.4: an SRQ that is none of the domain's is an invalid request. */
+/*
+ * IB A14.5.4: a SEND to an SRQ that is not of the target QP's domain is an
+ * invalid request.
+ */
 START_TEST(wrong_srq)
 {
 	enum wrong_srq how = _i / WHERE_COUNT;
@@ -225,7 +233,10 @@ START_TEST(wrong_srq)
 	if (how == ZERO)
 		number = 0;
 	if (how == BASIC) {
-		/* its number is not told, but the next one in its table */
+		/*
+		 * ibv_get_srq_num refuses a basic SRQ.  This number is that
+		 * of index 0 of context slot 256 (URXE_SRQN).
+		 */
 		srq = make_srq(&d.a, 4, 1);
 		number = 1u << 20;
 	}
@@ -261,7 +272,7 @@ static void do_srq_again(struct node *b, void *arg)
 	int i;
 
 	ck_ok(ibv_destroy_srq(f->srq[0]));
-	/* another shape under the number that is free now */
+	/* of another size; it may get the number that is free now */
 	f->srq[0] = make_xsrq(b, f->xrcd, 64, 8);
 	g->now = srqn(f->srq[0]);
 	for (i = 0; i < 40; i++)
@@ -269,7 +280,7 @@ static void do_srq_again(struct node *b, void *arg)
 			       128));
 }
 
-/* A number that is used again means the new SRQ. */
+/* If an SRQ number is reused, requests use the new SRQ. */
 START_TEST(srq_number_again)
 {
 	struct again g;
@@ -298,7 +309,10 @@ END_TEST
 
 /* ------------------------------------------------------ three processes */
 
-/* The SRQ lives with the one process, the target QP with another. */
+/*
+ * Shared memory of a process that owns the SRQ, and of the test's process,
+ * which owns the target QP.
+ */
 struct third {
 	int fd;
 	uint32_t srqn, rkey;
@@ -333,7 +347,7 @@ static int srq_owner(void *arg)
 		ck_assert(node_has(&n, 4096 * (size_t)i, wc.byte_len,
 				   (unsigned int)i));
 	}
-	/* RDMA goes to the SRQ's memory */
+	/* rkeys of requests are those of the SRQ's context */
 	ck_assert(node_has(&n, 40000, 64, 3));
 	t->stop = 1;
 	if (t->fd < 0)
@@ -356,6 +370,10 @@ static void wait_for(_Atomic int *word, int value)
 	}
 }
 
+/*
+ * The SRQ and the target QP belong to different processes.  With _i = 1 the
+ * SRQ's owner is killed; then a SEND is an invalid request.
+ */
 START_TEST(srq_in_another_process)
 {
 	static const uint32_t len[] = { 8, 64, 65, 4000 };
@@ -396,7 +414,9 @@ START_TEST(srq_in_another_process)
 	expect_none(d.b.rcq, 1);
 	wait_for(&t->stop, 1);
 	if (_i) {
-		/* the SRQ's owner dies: there is no such SRQ any more */
+		/*
+		 * the SRQ's owner exits, and the SRQ does not exist any more
+		 */
 		kill(pid, SIGKILL);
 		ck_assert_int_eq(reap_child(pid), -SIGKILL);
 		sleep_ms(300);

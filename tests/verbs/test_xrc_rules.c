@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* XRC: state tables, domains, and target QPs that are opened again. */
+/*
+ * XRC: state tables, domains (ibv_open_xrcd), and target QPs that are opened
+ * by number (ibv_open_qp).
+ */
 #define _GNU_SOURCE
 #include <stdlib.h>
 #include <string.h>
@@ -57,6 +60,10 @@ static struct ibv_qp *make_a_target(struct node *n)
 	return make_target(n, n->user);
 }
 
+/*
+ * The transitions of initiator (_i = 0) and target QPs (_i = 1), and their
+ * attributes.
+ */
 START_TEST(states)
 {
 	struct opts o = default_opts();
@@ -65,7 +72,7 @@ START_TEST(states)
 	node_open(&n, NULL, MEM_HEAP, &o);
 	n.user = open_xrcd(n.ctx, -1, O_CREAT);
 	ck_nonnull(n.user);
-	/* the attributes of the other half are taken and not used */
+	/* attributes of the other direction are accepted and ignored */
 	if (_i)
 		check_table(&n, make_a_target, target,
 			    sizeof(target) / sizeof(*target),
@@ -80,8 +87,11 @@ START_TEST(states)
 }
 END_TEST
 
-/* ------------------------------------------------------------- domains */
-
+/*
+ * ibv_open_xrcd(3): O_CREAT and O_EXCL, with the errno values of the kernel's
+ * uverbs.  A domain belongs to a file and exists until its last handle is
+ * closed.
+ */
 START_TEST(domain_rules)
 {
 	struct ibv_context *ctx = open_device(), *two = open_device();
@@ -97,12 +107,12 @@ START_TEST(domain_rules)
 	ck_errno(open_xrcd(ctx, -1, 0), EINVAL);
 	ck_errno(open_xrcd(ctx, fd, O_APPEND), EINVAL);
 	ck_errno(open_xrcd(ctx, 1000, O_CREAT), EBADF);
-	/* not there yet */
+	/* the domain does not exist yet */
 	ck_errno(open_xrcd(ctx, fd, 0), EAGAIN);
 	ck_errno(open_xrcd(ctx, fd, O_EXCL), EAGAIN);
 	x = open_xrcd(ctx, fd, O_CREAT | O_EXCL);
 	ck_nonnull(x);
-	/* there, in whatever context */
+	/* it exists, for each context */
 	ck_errno(open_xrcd(ctx, fd, O_CREAT | O_EXCL), EINVAL);
 	ck_errno(open_xrcd(two, fd, O_CREAT | O_EXCL), EINVAL);
 	y = open_xrcd(two, fd, 0);
@@ -111,7 +121,7 @@ START_TEST(domain_rules)
 	ck_errno(open_xrcd(two, other, 0), EAGAIN);
 	ck_ok(ibv_close_xrcd(x));
 	ck_errno(open_xrcd(ctx, fd, O_CREAT | O_EXCL), EINVAL);
-	/* with the last it ends */
+	/* the last handle is closed */
 	ck_ok(ibv_close_xrcd(y));
 	ck_errno(open_xrcd(ctx, fd, 0), EAGAIN);
 	close(fd);
@@ -131,7 +141,10 @@ static int file_in_tmp(void)
 	return fd;
 }
 
-/* It keeps the file, whose inode's number would be another's soon. */
+/*
+ * A domain keeps its file open, so that no new file gets the inode number and
+ * with it the domain.
+ */
 START_TEST(domain_keeps_its_file)
 {
 	struct ibv_context *ctx = open_device();
@@ -151,7 +164,10 @@ START_TEST(domain_keeps_its_file)
 }
 END_TEST
 
-/* Handles of another context, and an XRC SRQ where it has no place. */
+/*
+ * A domain of another context is refused, and an XRC SRQ is refused for QPs
+ * of other types.
+ */
 START_TEST(strange_parts)
 {
 	struct ibv_qp_init_attr_ex target = {
@@ -201,6 +217,7 @@ START_TEST(strange_parts)
 }
 END_TEST
 
+/* Open the domain that exists, and exit without closing it. */
 static int other_process(void *arg)
 {
 	struct ibv_context *ctx = open_device();
@@ -208,9 +225,13 @@ static int other_process(void *arg)
 
 	if (!x || open_xrcd(ctx, *(int *)arg, O_CREAT | O_EXCL))
 		return 1;
-	return 0; /* and dies with it open */
+	return 0; /* exit without closing it */
 }
 
+/*
+ * A domain is found by its file in another process.  Handles of a process
+ * that exited do not keep it.
+ */
 START_TEST(domain_across_processes)
 {
 	struct ibv_context *ctx;
@@ -225,13 +246,14 @@ START_TEST(domain_across_processes)
 	release_held();
 	ck_assert_int_eq(reap_child(pid), 0);
 	ck_ok(ibv_close_xrcd(x));
-	/* the dead have left it */
+	/* the handle of the process that exited does not count */
 	ck_errno(open_xrcd(ctx, fd, 0), EAGAIN);
 	ck_ok(ibv_close_device(ctx));
 	close(fd);
 }
 END_TEST
 
+/* URXE_MAX_XRCD domains can be opened, one more is ENOMEM. */
 START_TEST(all_domains)
 {
 	static struct ibv_xrcd *x[URXE_MAX_XRCD];
@@ -249,6 +271,7 @@ START_TEST(all_domains)
 }
 END_TEST
 
+/* XRC SRQs and target QPs keep the domain busy, and an XRC SRQ its CQ. */
 START_TEST(busy)
 {
 	struct opts o = default_opts();
@@ -266,7 +289,7 @@ START_TEST(busy)
 	ck_ok(ibv_destroy_srq(srq));
 	ck_assert_int_eq(ibv_close_xrcd(x), EBUSY);
 	ck_ok(ibv_destroy_qp(qp));
-	/* the SRQ's CQ is busy, too */
+	/* an XRC SRQ keeps its CQ busy */
 	srq = make_xsrq(&n, x, 4, 1);
 	ck_ok(ibv_destroy_qp(n.qp));
 	n.qp = NULL;
@@ -277,7 +300,10 @@ START_TEST(busy)
 }
 END_TEST
 
-/* librdmacm gives one, and reads it from the QP for its SRQ. */
+/*
+ * A target QP may have a PD, which is ignored.  librdmacm passes one, and
+ * reads it from the QP for its SRQ.
+ */
 START_TEST(target_with_a_pd)
 {
 	struct ibv_qp_init_attr_ex qa = {
@@ -300,13 +326,17 @@ START_TEST(target_with_a_pd)
 	qp = ibv_create_qp_ex(n.ctx, &qa);
 	ck_nonnull(qp);
 	ck_assert_ptr_eq(qp->pd, pd);
-	ck_ok(ibv_dealloc_pd(pd)); /* it does not use it */
+	ck_ok(ibv_dealloc_pd(pd)); /* the QP does not keep it busy */
 	ck_ok(ibv_destroy_qp(qp));
 	ck_ok(ibv_close_xrcd(x));
 	node_close(&n);
 }
 END_TEST
 
+/*
+ * Attributes that XRC SRQs and QPs lack or must not have.  Initiator and
+ * target QPs have no receive queue, target QPs no send queue.
+ */
 START_TEST(create_errors)
 {
 	struct ibv_srq_init_attr_ex sa = {
@@ -335,7 +365,7 @@ START_TEST(create_errors)
 		       IBV_SRQ_INIT_ATTR_CQ;
 	ck_errno(ibv_create_srq_ex(n.ctx, &sa), EINVAL); /* no domain */
 	ck_errno(ibv_create_qp_ex(n.ctx, &qa), EINVAL); /* no domain */
-	/* neither end receives by itself, a target does not send */
+	/* no receive queue in either, no send queue in a target */
 	srq = make_srq(&n, 4, 1);
 	memset(&qa, 0, sizeof(qa));
 	qa.qp_type = IBV_QPT_XRC_SEND;
@@ -357,8 +387,10 @@ START_TEST(create_errors)
 }
 END_TEST
 
-/* ------------------------------------------------------------- open_qp */
-
+/*
+ * ibv_open_qp refuses QPs of another domain or type, and numbers that do not
+ * exist.
+ */
 START_TEST(open_qp_errors)
 {
 	struct opts o = default_opts();
@@ -391,7 +423,10 @@ START_TEST(open_qp_errors)
 }
 END_TEST
 
-/* Whoever opened it may bring it up: its creator did the first step only. */
+/*
+ * A process that opened a target QP may modify it: the creator's handle moved
+ * it to RTR, the other one moves it to RTS.
+ */
 START_TEST(opened_qp)
 {
 	struct opts o = default_opts();
@@ -434,7 +469,7 @@ START_TEST(opened_qp)
 	expect_ok(d.a.scq, 1, IBV_WC_SEND);
 	post_x(&d, IBV_WR_RDMA_WRITE, 2, 8, 0, srqn(srq));
 	expect_ok(d.a.scq, 2, IBV_WC_RDMA_WRITE);
-	/* closing a further handle leaves the QP as it is */
+	/* closing one of the handles does not affect the QP */
 	ck_ok(ibv_destroy_qp(qp));
 	ck_ok(ibv_close_xrcd(y));
 	post_x(&d, IBV_WR_RDMA_WRITE, 3, 8, 0, srqn(srq));
@@ -448,7 +483,7 @@ START_TEST(opened_qp)
 }
 END_TEST
 
-/* man ibv_open_qp: the QP ends with its last handle. */
+/* ibv_open_qp(3): a QP is destroyed with its last handle. */
 START_TEST(opened_qp_outlives_its_creator)
 {
 	struct opts o = default_opts();

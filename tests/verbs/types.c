@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* QPs of the other types, and the check of their state tables. */
+/*
+ * QPs of the types other than RC, and the check of their state tables
+ * (types.h).
+ */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <string.h>
@@ -26,7 +29,7 @@ struct ibv_qp *make_qp(struct node *n, enum ibv_qp_type type,
 	return qp;
 }
 
-/* Half of an RC QP's attributes do not exist in the others. */
+/* Reduce the mask of an RC transition to the attributes of QP type @type. */
 static int mask_of(enum ibv_qp_type type, int mask)
 {
 	const int responder = IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
@@ -56,7 +59,7 @@ int type_attr(struct ibv_qp_attr *attr, enum ibv_qp_type type,
 	static const struct addr nobody;
 	int mask;
 
-	if (!peer) /* a UD QP has none */
+	if (!peer) /* a UD QP has no peer */
 		peer = &nobody;
 	switch (to) {
 	case IBV_QPS_INIT:
@@ -218,7 +221,10 @@ static const enum ibv_qp_state states[] = {
 #define STATES (sizeof(states) / sizeof(*states))
 #define NO_CAPABILITY (IBV_QP_ALT_PATH | IBV_QP_PATH_MIG_STATE)
 
-/* To RESET and ERR leads a way from everywhere. */
+/*
+ * Return the row of the transition.  *there: it exists.  RESET and ERR can be
+ * entered from every state.
+ */
 static struct transition row(const struct transition *t, size_t count,
 			     enum ibv_qp_state from, enum ibv_qp_state to,
 			     bool *there)
@@ -234,7 +240,7 @@ static struct transition row(const struct transition *t, size_t count,
 	return none;
 }
 
-/* Post something that cannot go out. */
+/* Move the QP to SQE: post a WR with an invalid lkey. */
 static void break_sq(struct node *n, struct ibv_qp *qp)
 {
 	struct ibv_sge sge = { 0, 8, 0xffffff00 };
@@ -253,7 +259,7 @@ static void break_sq(struct node *n, struct ibv_qp *qp)
 		ck_ok(ibv_destroy_ah(ah));
 }
 
-/* False: there is no way into that state. */
+/* Move @qp from RESET to @to.  False: the QP type has no such state. */
 static bool bring(struct node *n, struct ibv_qp *qp, enum ibv_qp_state to)
 {
 	struct addr self = node_addr(n);
@@ -275,7 +281,7 @@ static bool bring(struct node *n, struct ibv_qp *qp, enum ibv_qp_state to)
 	return true;
 }
 
-/* Good values for every attribute. */
+/* ibv_modify_qp with valid values for all attributes of @mask. */
 static int try(struct node *n, struct ibv_qp *qp, enum ibv_qp_state from,
 	       enum ibv_qp_state to, int mask)
 {
@@ -301,6 +307,10 @@ static int try(struct node *n, struct ibv_qp *qp, enum ibv_qp_state from,
 	return ibv_modify_qp(qp, &attr, mask | IBV_QP_STATE);
 }
 
+/*
+ * Try one transition with attributes @mask on a new QP.  @good: it succeeds.
+ * Otherwise it must fail with EINVAL and change nothing.
+ */
 static void check_one(struct node *n, struct ibv_qp *(*make)(struct node *n),
 		      enum ibv_qp_state from, enum ibv_qp_state to, int mask,
 		      bool good)
@@ -326,6 +336,7 @@ static void check_one(struct node *n, struct ibv_qp *(*make)(struct node *n),
 	ck_ok(ibv_destroy_qp(qp));
 }
 
+/* Try a transition with each attribute added or left out. */
 static void check_row(struct node *n, struct ibv_qp *(*make)(struct node *n),
 		      const struct transition *r, int ignored)
 {
@@ -334,7 +345,7 @@ static void check_row(struct node *n, struct ibv_qp *(*make)(struct node *n),
 	check_one(n, make, r->from, r->to, r->req, true);
 	check_one(n, make, r->from, r->to, r->req | r->opt, true);
 	for (bit = IBV_QP_CUR_STATE; bit <= IBV_QP_RATE_LIMIT; bit <<= 1) {
-		/* harmless if it is right */
+		/* the correct value is harmless */
 		if (bit == IBV_QP_CUR_STATE && !(r->opt & bit))
 			continue;
 		if (r->req & bit)
@@ -356,7 +367,7 @@ void check_table(struct node *n, struct ibv_qp *(*make)(struct node *n),
 
 	for (i = 0; i < STATES; i++) {
 		for (k = 0; k < STATES; k++) {
-			/* the specification has it, the kernel has not */
+			/* in the specification, not in the kernel */
 			if (states[i] == IBV_QPS_RESET &&
 			    states[k] == IBV_QPS_ERR)
 				continue;
@@ -370,8 +381,7 @@ void check_table(struct node *n, struct ibv_qp *(*make)(struct node *n),
 	}
 }
 
-/* ---------------------------------------------------------------- groups */
-
+/* A pipe: held processes wait for the end of file at gate[0]. */
 static int gate[2] = { -1, -1 };
 
 void *shared_page(void)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* What the tests of XRC share. */
+/* Helpers of the XRC tests: domains, XRC SRQs, target QPs, and requests. */
 #pragma once
 
 #include <fcntl.h>
@@ -8,6 +8,7 @@
 
 #include "types.h"
 
+/* ibv_open_xrcd with the file @fd, or -1 for a domain without a file. */
 static inline struct ibv_xrcd *open_xrcd(struct ibv_context *ctx, int fd, int oflags)
 {
 	struct ibv_xrcd_init_attr attr = {
@@ -19,6 +20,7 @@ static inline struct ibv_xrcd *open_xrcd(struct ibv_context *ctx, int fd, int of
 	return ibv_open_xrcd(ctx, &attr);
 }
 
+/* Create an XRC SRQ of the node's PD and receive CQ. */
 static inline struct ibv_srq *make_xsrq(struct node *n, struct ibv_xrcd *xrcd,
 				 uint32_t max_wr, uint32_t max_sge)
 {
@@ -38,6 +40,7 @@ static inline struct ibv_srq *make_xsrq(struct node *n, struct ibv_xrcd *xrcd,
 	return srq;
 }
 
+/* The number of an XRC SRQ. */
 static inline uint32_t srqn(struct ibv_srq *srq)
 {
 	uint32_t number;
@@ -46,6 +49,7 @@ static inline uint32_t srqn(struct ibv_srq *srq)
 	return number;
 }
 
+/* Create a target QP (IBV_QPT_XRC_RECV). */
 static inline struct ibv_qp *make_target(struct node *n, struct ibv_xrcd *xrcd)
 {
 	struct ibv_qp_init_attr_ex attr = {
@@ -60,6 +64,7 @@ static inline struct ibv_qp *make_target(struct node *n, struct ibv_xrcd *xrcd)
 	return qp;
 }
 
+/* Open a target QP by number; NULL and errno if that fails. */
 static inline struct ibv_qp *open_target(struct ibv_context *ctx,
 				  struct ibv_xrcd *xrcd, uint32_t qpn)
 {
@@ -75,6 +80,7 @@ static inline struct ibv_qp *open_target(struct ibv_context *ctx,
 	return ibv_open_qp(ctx, &attr);
 }
 
+/* A new file, for a domain of its own. */
 static inline int new_file(void)
 {
 	int fd = memfd_create("domain", MFD_CLOEXEC);
@@ -83,6 +89,7 @@ static inline int new_file(void)
 	return fd;
 }
 
+/* Post a request from a's buffer to b's, for SRQ @number. */
 static inline void post_x(struct duo *d, enum ibv_wr_opcode op, uint64_t wr_id,
 		   uint32_t len, size_t b_off, uint32_t number)
 {

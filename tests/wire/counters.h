@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* The port's counters, as a program reads them from sysfs. */
+/*
+ * The port's counters, read from sysfs as an application reads them.  Any
+ * failure ends the test.
+ */
 #pragma once
 
 #include <stdint.h>
@@ -23,19 +26,27 @@ static uint64_t counter(const char *name)
 	return v;
 }
 
-/* What was counted since, once it is that much: who counts is another thread,
- * which may do so behind what it has sent. */
+/*
+ * The expected increment of a counter.  A thread may count a packet after it
+ * has sent it, so the peer may receive the packet first.  Therefore
+ * counters_grew() waits.
+ */
 struct counted {
 	const char *name;
 	uint64_t by, before;
 };
 
+/* Store the present values. */
 static void counters_begin(struct counted *c, unsigned int n)
 {
 	for (; n--; c++)
 		c->before = counter(c->name);
 }
 
+/*
+ * Wait up to 60 s until each counter has grown by @by.  Growth by more is a
+ * failure.
+ */
 static void counters_grew(const struct counted *c, unsigned int n)
 {
 	const struct timespec ms = { .tv_nsec = 1000000 };

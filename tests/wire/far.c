@@ -15,8 +15,8 @@
 #include "wire/receiver.h"
 #include "wire/sender.h"
 
-#define MEET_MS 20 /* a question is repeated so often */
-#define WAIT_MS 60000 /* what must happen and takes so long hangs */
+#define MEET_MS 20 /* interval of the DREQs of far_meet() */
+#define WAIT_MS 60000 /* limit of each wait; only a hang exceeds it */
 
 uint8_t far_here[16], far_there[16];
 uint32_t far_qpn;
@@ -27,6 +27,7 @@ static struct wire_receiver *receiver;
 static uint32_t next_psn;
 
 #define MOST 256
+/* MADs received before, to recognize repeated ones. */
 static uint8_t heard[MOST][MAD_BYTES];
 static unsigned int n_heard;
 
@@ -55,7 +56,10 @@ static void set_gids(void)
 
 static int own_net;
 
-/* Sockets that are opened from now on are there. */
+/*
+ * Enter the remote host's network namespace.  Sockets that are opened from
+ * now on belong to it.
+ */
 static void go_there(void)
 {
 	const char *name = getenv("FAR_NET");
@@ -87,7 +91,7 @@ void far_begin(void)
 		0);
 	come_back();
 	n_heard = 0;
-	/* not that of a connection whose time wait goes on */
+	/* differs from QPNs of earlier tests, which may be in TIMEWAIT */
 	far_qpn = ((uint32_t)getpid() & 0x7fff) << 8 | 1;
 }
 
@@ -154,7 +158,10 @@ void far_say(const uint8_t mad[MAD_BYTES])
 	far_say_from(far_there, mad);
 }
 
-/* The next datagram within ms. */
+/*
+ * Receive the next MAD.  Returns false if none arrives for ms.  Check its
+ * headers.
+ */
 static bool receive(uint8_t mad[MAD_BYTES], int ms)
 {
 	struct pollfd fd = { .fd = sock.fd, .events = POLLIN };
@@ -175,6 +182,7 @@ static bool receive(uint8_t mad[MAD_BYTES], int ms)
 	return true;
 }
 
+/* Return whether an identical MAD was received before. */
 static bool was_heard(const uint8_t mad[MAD_BYTES])
 {
 	unsigned int i;
@@ -224,7 +232,10 @@ void far_silence(int ms)
 			      mad_name(mad_message(mad)));
 }
 
-/* Who hears a DREQ for nothing says that there is nothing. */
+/*
+ * A DREQ for an unknown connection is answered with a DREP, so it serves as
+ * an echo request.  Each call has its own communication ID.
+ */
 void far_meet(void)
 {
 	static uint32_t times;
@@ -241,8 +252,7 @@ void far_meet(void)
 	remember(in);
 }
 
-/* ------------------------------------------------ as another host makes them
- */
+/* ----------------------------------------------------- building of MADs */
 
 void far_rep(uint8_t mad[MAD_BYTES], const uint8_t *req, uint32_t comm_id)
 {
@@ -266,7 +276,10 @@ void far_rtu(uint8_t mad[MAD_BYTES], const uint8_t *rep)
 		mad_get(rep, MAD_REP_local_comm_id));
 }
 
-/* With the addresses of IP before the private data. */
+/*
+ * Store the IP addressing header at the start of the private data, as rdma_cm
+ * does (IB annex A11).
+ */
 static void put_addresses(uint8_t mad[MAD_BYTES], enum mad_field f)
 {
 	struct mad_ip_header h = { .port = { 0x12, 0x34 } };
@@ -281,6 +294,7 @@ static void put_addresses(uint8_t mad[MAD_BYTES], enum mad_field f)
 	mad_set_bytes(mad, f, 0, &h, sizeof(h));
 }
 
+/* Service ID of RDMA_PS_TCP, port 0 (IB annex A11) */
 #define TCP_SERVICE 0x1060000u
 
 void far_req(uint8_t mad[MAD_BYTES], uint16_t port, uint32_t comm_id)

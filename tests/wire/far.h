@@ -1,7 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The other host of a test of rdma_cm, by a socket in far-net's namespace: it
- * says and hears messages of the connection manager.  What fails ends the test.
+ * The remote host of a test of rdma_cm: the test itself, with a socket in the
+ * network namespace that far-net makes.  It sends and receives MADs of the
+ * connection manager (IB chapter 12).
+ *
+ * All functions are called in the test's thread, between far_begin() and
+ * far_end(), which are a fixture of test_cm.c.  Any failure, also a message
+ * that does not arrive in 60 s, ends the test.
  */
 #pragma once
 
@@ -14,36 +19,52 @@
 
 #define FAR_PSN 0x111u
 
-/* The GIDs of this host and of that one: of the IP version of URXE_WIRE. */
+/*
+ * GIDs of this host and of the remote host, for the IP version of URXE_WIRE.
+ */
 extern uint8_t far_here[16], far_there[16];
-/* Of that host's QP; more than 200 behind it are no other test's. */
+/*
+ * A QPN of the remote host.  Neither it nor the 254 QPNs that follow it are
+ * used by other tests.
+ */
 extern uint32_t far_qpn;
 
+/* Open the remote host's socket, and close it. */
 void far_begin(void);
 void far_end(void);
-/* Run a command over there: "ip addr add ...". */
+/* Run a shell command in the remote host's namespace: "ip addr add ...". */
 void far_run(const char *command);
 
-/* An address there, by the last byte of it. */
+/* Return far_there with another last byte, as a socket address. */
 struct sockaddr_storage far_address(uint8_t last, uint16_t port);
 
-/* Wait until this host hears what comes: somebody must have the device open. */
+/*
+ * Wait until this host receives MADs.  A process must have the device open.
+ */
 void far_meet(void);
-/* Say it, once; no answer is awaited. */
+/* Send a MAD once.  Does not wait for a response. */
 void far_say(const uint8_t mad[MAD_BYTES]);
-/* The same, from another address of that host. */
+/* Send a MAD from another address of the remote host. */
 void far_say_from(const uint8_t gid[16], const uint8_t mad[MAD_BYTES]);
 /*
- * The next message, which must be that one.  What was heard before is not heard
- * again, however often it is repeated: a busy machine has timers run out.
+ * Receive the next new MAD and return it; it must be of type @m.  Repeated
+ * MADs are skipped: on a busy machine a timer may expire before the response
+ * arrives.  The result is valid until far_begin() is called again.
  */
 const uint8_t *far_hear(enum mad_message m);
-/* The last one that was heard of them comes again. */
+/*
+ * Wait for a MAD of type @m that was received before.  A new MAD is a
+ * failure.
+ */
 void far_hear_again(enum mad_message m);
-/* Nothing new comes for so long. */
+/* Check that no new MAD arrives, until @ms pass without any datagram. */
 void far_silence(int ms);
 
-/* Messages as another host makes them: the answer to what was heard. */
+/*
+ * Build MADs as another implementation does.  REP, RTU and DREP take the MAD
+ * that they answer.  @own and @remote are the communication IDs of the remote
+ * host and of this host.
+ */
 void far_rep(uint8_t mad[MAD_BYTES], const uint8_t *req, uint32_t comm_id);
 void far_rtu(uint8_t mad[MAD_BYTES], const uint8_t *rep);
 void far_req(uint8_t mad[MAD_BYTES], uint16_t port, uint32_t comm_id);

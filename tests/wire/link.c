@@ -1,14 +1,22 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * link [-l LOST] [-r REORDERED] [-d DUPLICATED] [-c DAMAGED] [-t MS] [-s SEED]
- *	PID PID: a bad cable between the network namespaces of two processes.
+ * link [-l LOST] [-r REORDERED] [-d DUPLICATED] [-c DAMAGED] [-t MS]
+ *	[-s SEED] PID PID
  *
- * In each it makes an interface eth0 and carries frames from one to the other,
- * until it is killed.  RoCE's packets get lost and so on in so many of a
- *hundred cases, by chance from the seed, and take so many ms; all others
- *arrive.  What tc's netem does, which not each kernel has.
+ * Connect the network namespaces of two processes by a lossy link, like
+ * tc-netem(8), which some kernels lack.  The program creates a TAP interface
+ * eth0 in each namespace and copies frames between them, until it is killed.
+ * It needs CAP_SYS_ADMIN and CAP_NET_ADMIN.
  *
- * A damaged packet has no UDP checksum, or nobody but UDP would see it.
+ * The options apply to RoCE v2 packets only: the percentage of packets that
+ * are lost, reordered, duplicated and damaged, and the delay of all.  Other
+ * frames are always delivered.  Without -s the seed is taken from the clock.
+ * It is printed.
+ *
+ * The UDP checksum of a damaged packet is set to 0.  Otherwise the kernel
+ * would drop the packet, and no ICRC check would see it.
+ *
+ * tests/wire/hosts starts it.
  */
 #define _GNU_SOURCE
 #include <err.h>
@@ -28,22 +36,22 @@
 
 #define FRAME_MAX 65600
 #define QUEUE 8192
-#define REORDER_NS 1000000 /* the latest that one comes which is held back */
+#define REORDER_NS 1000000 /* longest delay of a reordered packet */
 #define ROCE_PORT 4791
 
-/* A frame on its way. */
+/* A frame that is queued, or was just read. */
 struct frame {
-	uint64_t due; /* ns */
-	int to;
+	uint64_t due; /* ns, as now_ns() */
+	int to; /* descriptor of the receiving interface */
 	size_t len;
 	uint8_t *bytes;
 };
 
 struct cable {
-	double lost, reordered, duplicated, damaged; /* of 100 */
+	double lost, reordered, duplicated, damaged; /* percent */
 	uint64_t delay; /* ns */
-	uint64_t seed, refused;
-	struct frame queue[QUEUE]; /* by due */
+	uint64_t seed, refused; /* refused: number of failed writes */
+	struct frame queue[QUEUE]; /* sorted by due */
 	unsigned int n;
 };
 
@@ -55,7 +63,7 @@ static uint64_t now_ns(void)
 	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
 }
 
-/* xorshift64* */
+/* xorshift64*, a pseudorandom number generator (Vigna 2016). */
 static uint64_t chance(struct cable *c)
 {
 	c->seed ^= c->seed >> 12;
@@ -64,12 +72,16 @@ static uint64_t chance(struct cable *c)
 	return c->seed * 0x2545f4914f6cdd1d;
 }
 
+/* Return true with a probability of of_100 percent. */
 static bool meets(struct cable *c, double of_100)
 {
 	return (double)(chance(c) >> 11) * 0x1p-53 * 100 < of_100;
 }
 
-/* Where the UDP header of a packet of RoCE is; 0: it is none. */
+/*
+ * Return the offset of the UDP header of a RoCE v2 packet, or 0 if the frame
+ * is none.
+ */
 static size_t roce_at(const uint8_t *f, size_t len)
 {
 	size_t at;
@@ -88,6 +100,7 @@ static size_t roce_at(const uint8_t *f, size_t len)
 	return at;
 }
 
+/* Flip a bit behind the UDP header, and clear the UDP checksum. */
 static void damage(struct cable *c, struct frame *f, size_t udp)
 {
 	const size_t n = f->len - udp - 8;
@@ -98,12 +111,13 @@ static void damage(struct cable *c, struct frame *f, size_t udp)
 	f->bytes[udp + 8 + chance(c) % n] ^= (uint8_t)(1u << chance(c) % 8);
 }
 
+/* Queue a copy of the frame. */
 static void put(struct cable *c, const struct frame *f, uint64_t due)
 {
 	unsigned int i = c->n;
 
 	if (c->n == QUEUE)
-		return; /* a long cable, but not an endless one */
+		return; /* the queue is full: drop the frame */
 	for (; i && c->queue[i - 1].due > due; i--)
 		c->queue[i] = c->queue[i - 1];
 	c->queue[i] = *f;
@@ -115,6 +129,7 @@ static void put(struct cable *c, const struct frame *f, uint64_t due)
 	c->n++;
 }
 
+/* Process a frame that was read: apply the options, and queue it. */
 static void take(struct cable *c, struct frame *f)
 {
 	const size_t udp = roce_at(f->bytes, f->len);
@@ -136,14 +151,17 @@ static void take(struct cable *c, struct frame *f)
 	put(c, f, due);
 }
 
-/* What is due goes out; ns until the next one is, or UINT64_MAX. */
+/*
+ * Write the frames that are due.  Return the ns until the next one is due, or
+ * UINT64_MAX if there is none.
+ */
 static uint64_t deliver(struct cable *c)
 {
 	const uint64_t now = now_ns();
 	unsigned int i;
 
 	for (i = 0; i < c->n && c->queue[i].due <= now; i++) {
-		/* an interface that is not up yet takes nothing */
+		/* write() fails while the interface is down */
 		c->refused += write(c->queue[i].to, c->queue[i].bytes,
 				    c->queue[i].len) < 0;
 		free(c->queue[i].bytes);
@@ -153,6 +171,10 @@ static uint64_t deliver(struct cable *c)
 	return c->n ? c->queue[0].due - now : UINT64_MAX;
 }
 
+/*
+ * Enter the network namespace of process @pid and create eth0 there.  Returns
+ * the interface's descriptor.
+ */
 static int tap_in(const char *pid)
 {
 	struct ifreq ifr = { .ifr_flags = IFF_TAP | IFF_NO_PI };
@@ -171,6 +193,7 @@ static int tap_in(const char *pid)
 	return fd;
 }
 
+/* Copy frames in both directions.  Does not return. */
 static void carry(struct cable *c, const int tap[2])
 {
 	static uint8_t bytes[FRAME_MAX];

@@ -61,7 +61,7 @@ uint8_t gid_index(void)
 	union ibv_gid gid;
 	int i;
 
-	for (i = 1; i < 256; i += 2) /* the odd ones are of RoCE v2 */
+	for (i = 1; i < 256; i += 2) /* odd entries are RoCE v2 */
 		if (!ibv_query_gid(ctx, 1, i, &gid) &&
 		    !memcmp(gid.raw, here, 16))
 			return (uint8_t)i;
@@ -236,7 +236,7 @@ struct wire_packet packet(uint32_t qpn, uint8_t opcode, uint32_t psn)
 	};
 }
 
-static bool together; /* what is said */
+static bool together; /* packets are queued: say_together() */
 
 void say_by(const struct wire_packet *p, uint8_t traffic_class)
 {
@@ -278,7 +278,6 @@ void with_bytes(struct wire_packet *p, const void *bytes, uint32_t n)
 	p->length = p->known = n;
 }
 
-/* The next packet within ms; its payload is in the receiver. */
 bool hear_within(struct wire_packet *p, int ms)
 {
 	struct pollfd fd = { .fd = sock.fd, .events = POLLIN };
@@ -319,7 +318,6 @@ void hear_answer(uint8_t syndrome, uint32_t psn)
 	ck_assert_uint_eq(p.bth.psn, psn & WIRE_PSN_MASK);
 }
 
-/* ACKs, of which one may stand for all before it. */
 void hear_acks(uint32_t psn)
 {
 	struct wire_packet p;

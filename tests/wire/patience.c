@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #define _GNU_SOURCE
 /*
- * To be preloaded: a program's connections of rdma_cm have the ACK timeout
- * number 19, 2.1 seconds, so that what is to happen within their retries
- * happens within them on the busiest machine.
+ * A library to preload (LD_PRELOAD).  It sets the ACK timeout of a program's
+ * rdma_cm connections to 19, which is 4.096 us * 2^19 = 2.1 s
+ * (rdma_set_option(3), RDMA_OPTION_ID_ACK_TIMEOUT).  Retries then do not run
+ * out on a busy machine before the event that a test expects.
+ *
+ * tests/wire/ends.sh preloads it.  rdma_resolve_addr() is the interposed
+ * function; it returns -1 if the option cannot be set.
  */
 #include <dlfcn.h>
 #include <rdma/rdma_cma.h>

@@ -129,6 +129,7 @@ uint8_t own_index(void)
 	return 0;
 }
 
+/* Search /proc/net/udp for 10.91.0.1 (in little endian) and port 4791. */
 static bool is_heard(void)
 {
 	char line[256];
@@ -142,8 +143,10 @@ static bool is_heard(void)
 	return found;
 }
 
-/* What is answered before a process has the port is lost, and with it a test
- * without timeouts. */
+/*
+ * A response that is sent before a process is bound to the port is lost.  In
+ * a test without timeouts it is not repeated.
+ */
 void wait_until_heard(void)
 {
 	double end = now_ms() + WAIT_MS;
@@ -158,7 +161,7 @@ struct opts wire_opts(void)
 {
 	struct opts o = default_opts();
 
-	o.timeout = 0; /* for ever: no test depends on the time */
+	o.timeout = 0; /* infinite: tests do not depend on the time */
 	return o;
 }
 

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * rdma_cm as the distribution has it and another host, which is this program
- * (far.h): it says, message by message, what a kernel would, and what none
- * would.
+ * rdma_cm with a remote host: the application side uses the stock librdmacm,
+ * and this program is the remote host (far.h).  It sends MADs as a kernel
+ * does, and also ones that no kernel sends.
+ *
+ * far-net runs it, once for IPv4 and once for IPv6.
  */
 #include <errno.h>
 #include <string.h>
@@ -14,7 +16,7 @@
 #define QUIET_MS 50
 #define COMM_ID 0x1234u
 
-/* An id that is to be resolved. */
+/* Return an id whose address resolution has started. */
 static struct rdma_cm_id *resolving(uint8_t last, int timeout_ms)
 {
 	struct rdma_cm_id *id = new_id(new_channel(), RDMA_PS_TCP);
@@ -26,6 +28,11 @@ static struct rdma_cm_id *resolving(uint8_t last, int timeout_ms)
 
 /* ------------------------------------------------------------ addresses */
 
+/*
+ * If no host answers ARP or NDP, the id gets ADDR_ERROR with status
+ * -ETIMEDOUT after the timeout, and has no device.  It may then resolve
+ * another address.
+ */
 START_TEST(address_of_a_silent_host)
 {
 	struct sockaddr_storage a = far_address(2, 7000);
@@ -33,7 +40,7 @@ START_TEST(address_of_a_silent_host)
 
 	pass(id->channel, RDMA_CM_EVENT_ADDR_ERROR, -ETIMEDOUT);
 	ck_assert_ptr_null(id->verbs);
-	/* it may try another one */
+	/* another address */
 	ck_ok(rdma_resolve_addr(id, NULL, SA(&a), LONG_MS));
 	pass(id->channel, RDMA_CM_EVENT_ADDR_RESOLVED, 0);
 	ck_assert_ptr_nonnull(id->verbs);
@@ -41,6 +48,7 @@ START_TEST(address_of_a_silent_host)
 }
 END_TEST
 
+/* Without a route, rdma_resolve_addr() fails with ENETUNREACH. */
 START_TEST(address_without_a_way)
 {
 	struct rdma_cm_id *id = new_id(new_channel(), RDMA_PS_TCP);
@@ -52,7 +60,10 @@ START_TEST(address_without_a_way)
 }
 END_TEST
 
-/* It is asked for until the caller has no patience any more. */
+/*
+ * Resolution continues until the timeout of rdma_resolve_addr(): an address
+ * that is added meanwhile is resolved.
+ */
 START_TEST(address_that_comes_later)
 {
 	struct rdma_cm_id *id = resolving(78, LONG_MS);
@@ -65,7 +76,10 @@ START_TEST(address_that_comes_later)
 }
 END_TEST
 
-/* Meanwhile the id is as good as any. */
+/*
+ * While an address is being resolved, the id allows neither another
+ * rdma_resolve_addr() nor rdma_listen() (EINVAL), and can be destroyed.
+ */
 START_TEST(address_of_an_id_that_ends)
 {
 	struct rdma_cm_id *id = resolving(79, LONG_MS);
@@ -81,8 +95,9 @@ START_TEST(address_of_an_id_that_ends)
 }
 END_TEST
 
-/* ---------------------------------------------------------- our clients */
+/* ------------------------------------------- clients in this fabric */
 
+/* Return an id with a resolved address and route. */
 static struct rdma_cm_id *client(void)
 {
 	struct sockaddr_storage a = far_address(2, 7000);
@@ -92,7 +107,7 @@ static struct rdma_cm_id *client(void)
 	return c;
 }
 
-/* It has asked, with "hi": its REQ. */
+/* Call rdma_connect() with the private data "hi".  Returns the REQ. */
 static const uint8_t *asks(struct rdma_cm_id *c)
 {
 	struct rdma_conn_param p = param("hi", 3);
@@ -107,6 +122,7 @@ static uint32_t comm_id_of(const uint8_t *req)
 	return (uint32_t)mad_get(req, MAD_REQ_local_comm_id);
 }
 
+/* The remote host accepts: REP, ESTABLISHED, RTU. */
 static void answer(struct rdma_cm_id *c, const uint8_t *req)
 {
 	uint8_t mad[MAD_BYTES];
@@ -117,7 +133,9 @@ static void answer(struct rdma_cm_id *c, const uint8_t *req)
 	far_hear(MAD_RTU);
 }
 
-/* It ends; that host has its DREQ. */
+/*
+ * The client disconnects, and the remote host answers its DREQ with a DREP.
+ */
 static void disconnects(struct rdma_cm_id *c)
 {
 	uint8_t mad[MAD_BYTES];
@@ -128,6 +146,10 @@ static void disconnects(struct rdma_cm_id *c)
 	pass(c->channel, RDMA_CM_EVENT_DISCONNECTED, 0);
 }
 
+/*
+ * A REQ is retransmitted until a REP arrives.  A repeated REP is answered
+ * with another RTU and raises no event.
+ */
 START_TEST(client_connects)
 {
 	struct rdma_cm_id *c = client();
@@ -149,6 +171,10 @@ START_TEST(client_connects)
 }
 END_TEST
 
+/*
+ * A REJ raises REJECTED.  The status is the reason, and the private data has
+ * 148 bytes (IB 12.6.7).  The client sends nothing more.
+ */
 START_TEST(client_is_rejected)
 {
 	struct rdma_cm_id *c = client();
@@ -168,7 +194,11 @@ START_TEST(client_is_rejected)
 }
 END_TEST
 
-/* Who gives up says so, also to a server that has just answered. */
+/*
+ * An id that is destroyed before the REP sends a REJ with reason 4 (timeout).
+ * A REP that arrives later is answered with a REJ with reason 6 (invalid
+ * communication ID; IB 12.6.7.2).
+ */
 START_TEST(client_gives_up)
 {
 	struct rdma_cm_id *c = client();
@@ -179,8 +209,7 @@ START_TEST(client_gives_up)
 	rej = far_hear(MAD_REJ);
 	ck_assert_uint_eq(mad_get(rej, MAD_REJ_reason), 4);
 	ck_assert_uint_eq(mad_get(rej, MAD_REJ_info_length), 8);
-	/* this process hears nothing without a device, which the next one opens
-	 */
+	/* no MADs are received without an open device: client() opens it */
 	c = client();
 	far_rep(mad, req, COMM_ID);
 	far_say(mad);
@@ -191,7 +220,10 @@ START_TEST(client_gives_up)
 }
 END_TEST
 
-/* From another address, for another id, or with values that cannot be. */
+/*
+ * MADs are ignored if they are from another address or for another id, or if
+ * they contain invalid values.
+ */
 START_TEST(client_hears_no_strangers)
 {
 	struct rdma_cm_id *c = client();
@@ -219,8 +251,9 @@ START_TEST(client_hears_no_strangers)
 }
 END_TEST
 
-/* ---------------------------------------------------------- our servers */
+/* ------------------------------------------- servers in this fabric */
 
+/* Return an id that listens. */
 static struct rdma_cm_id *server(int backlog)
 {
 	struct sockaddr_storage a = far_address(1, 0);
@@ -230,6 +263,11 @@ static struct rdma_cm_id *server(int backlog)
 	return l;
 }
 
+/*
+ * A REQ that is repeated is answered with an MRA before rdma_accept(), and
+ * with the REP after it.  A repeated RTU raises no second event.
+ * rdma_disconnect() sends a DREQ with the remote QPN.
+ */
 START_TEST(server_is_asked)
 {
 	struct rdma_cm_id *l = server(5), *s;
@@ -239,7 +277,7 @@ START_TEST(server_is_asked)
 	far_req(req, (uint16_t)port_of(l), COMM_ID);
 	far_say(req);
 	s = next_request(l);
-	far_say(req); /* it takes its time */
+	far_say(req); /* not accepted yet */
 	ck_assert_uint_eq(mad_get(far_hear(MAD_MRA), MAD_MRA_service_timeout),
 			  24);
 	give_qp(s);
@@ -262,7 +300,11 @@ START_TEST(server_is_asked)
 }
 END_TEST
 
-/* That host has begun anew, with a QP of the same number. */
+/*
+ * A REQ from a remote QP that already has a connection shows that the
+ * connection is stale (IB 12.9.8.3.1).  The connection is disconnected, and
+ * the REQ is rejected with reason 10 (stale connection).
+ */
 START_TEST(server_is_asked_anew)
 {
 	struct rdma_cm_id *l = server(5), *s;
@@ -287,7 +329,10 @@ START_TEST(server_is_asked_anew)
 }
 END_TEST
 
-/* Strangers are no more than the backlog has room for. */
+/*
+ * REQs from a remote host in excess of the backlog are dropped.  A REQ that
+ * is repeated when the backlog has room is accepted.
+ */
 START_TEST(server_is_asked_often)
 {
 	struct rdma_cm_id *l = server(2), *s[3];
@@ -303,7 +348,7 @@ START_TEST(server_is_asked_often)
 	s[0] = next_request(l);
 	s[1] = next_request(l);
 	expect_nothing(l->channel, QUIET_MS);
-	far_say(req); /* the last one, again: there is room now */
+	far_say(req); /* repeat the last one: the backlog has room now */
 	s[2] = next_request(l);
 	for (i = 0; i < 3; i++) {
 		end_id(s[i], false);

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Datagrams between the device and another host, which is this test: at
- * 10.91.0.2 or fd91::2.  What goes out is looked at where the interface has it,
- * with all headers.
+ * UD datagrams and multicast between the device and a remote host, which is
+ * this test, at 10.91.0.2 or fd91::2.  The tests read sent packets from
+ * packet(7) sockets, so they check all headers.
+ *
+ * own-net runs it.  Most tests run once for IPv4 and once for IPv6, if the
+ * kernel has it.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -44,7 +47,7 @@ static const union ibv_gid groups[] = {
 	{ .raw = { [10] = 0xff, 0xff, 239, 91, 1, 2 } },
 	{ .raw = { 0xff, 0x0e, [14] = 1, 2 } },
 };
-/* One to which nobody is attached. */
+/* Groups without members. */
 static const union ibv_gid others[] = {
 	{ .raw = { [10] = 0xff, 0xff, 239, 91, 1, 3 } },
 	{ .raw = { 0xff, 0x0e, [14] = 1, 3 } },
@@ -54,6 +57,7 @@ static int version;
 static const uint8_t *here, *there;
 static union ibv_gid group;
 
+/* Select the IP version. */
 static void use(int v)
 {
 	version = v;
@@ -68,7 +72,10 @@ static void use(int v)
 static struct wire_socket sock = { .fd = -1 };
 static struct wire_sender sender;
 
-/* What it sends to a group comes to eth0, as if from the cable. */
+/*
+ * Open the remote host's socket.  Its multicast packets are sent on eth0 and
+ * looped back there, so the device receives them as if from the network.
+ */
 static void host_open(void)
 {
 	const int eth0 = (int)if_nametoindex("eth0");
@@ -100,6 +107,7 @@ static struct wire_packet packet(uint32_t qpn, uint32_t n)
 	};
 }
 
+/* Send a packet from the remote host.  check_grh() expects these headers. */
 static void say(const uint8_t *to, const struct wire_packet *p)
 {
 	struct wire_path path = {
@@ -113,7 +121,7 @@ static void say(const uint8_t *to, const struct wire_packet *p)
 	ck_assert_int_eq(wire_sender_flush(&sender, &sock, NULL), 0);
 }
 
-/* Packets of an interface, as they are there. */
+/* Return a socket that receives the frames of an interface (packet(7)). */
 static int watch_interface(const char *name)
 {
 	struct sockaddr_ll at = {
@@ -146,7 +154,10 @@ static uint64_t mac_of(const uint8_t *p)
 	return mac;
 }
 
-/* The next datagram with that source, or none within ms. */
+/*
+ * Receive the next datagram with source GID @from.  Returns false if no frame
+ * arrives for ms.
+ */
 static bool see_within(int fd, const uint8_t *from, struct seen *out, int ms)
 {
 	struct pollfd p = { .fd = fd, .events = POLLIN };
@@ -217,7 +228,10 @@ static uint8_t own_index(void)
 	ck_abort_msg("the device has not our address");
 }
 
-/* The 40 bytes in front of what `say` said, as the receive has them. */
+/*
+ * Check the 40 bytes before the payload, where a receive has the GRH, against
+ * the headers of say().  An IPv4 header is in the last 20 of them.
+ */
 static void check_grh(size_t off, const uint8_t *to, uint32_t bytes)
 {
 	struct {
@@ -246,7 +260,7 @@ static void check_grh(size_t off, const uint8_t *to, uint32_t bytes)
 	ck_assert_int_eq(memcmp(h.grh + 36, to + 12, 4), 0);
 }
 
-/* What `say` said is in the receive wr_id, at off. */
+/* Expect the completion of receive wr_id with the packet of say() at off. */
 static void expect_said(struct ibv_qp *qp, uint64_t wr_id, size_t off,
 			const uint8_t *to, uint32_t bytes)
 {
@@ -264,7 +278,7 @@ static void expect_said(struct ibv_qp *qp, uint64_t wr_id, size_t off,
 
 /* ------------------------------------------------------- multicast */
 
-/* Does eth0 take what is sent to the group's Ethernet address? */
+/* Return whether eth0 receives frames to the group's Ethernet address. */
 static bool is_joined(void)
 {
 	char line[256], want[16];
@@ -290,7 +304,7 @@ static void wait_joined(bool yes)
 	}
 }
 
-/* A datagram of that length is sent until the receive wr_id has it. */
+/* Send datagrams with len bytes of payload until receive wr_id completes. */
 static void insist(struct ibv_qp *qp, uint64_t wr_id, size_t off, uint32_t len)
 {
 	const double end = now_ms() + WAIT_MS;
@@ -316,8 +330,12 @@ static struct ibv_port_attr port_attr(void)
 	return a;
 }
 
-/* Each QP that is attached gets a copy, from the first datagram after
- * ibv_attach_mcast on, and nobody gets anything else. */
+/*
+ * Each attached QP receives a copy, from the first datagram after
+ * ibv_attach_mcast() on.  A datagram with a wrong QPN, Q_Key, P_Key or group
+ * is not delivered.  The host joins the group for the first member and leaves
+ * it after the last.
+ */
 START_TEST(group_heard)
 {
 	struct wire_packet p = packet(GROUP_QPN, BYTES);
@@ -340,7 +358,7 @@ START_TEST(group_heard)
 	ck_ok(qp_recv(second, &n, 2, 1024, 1024));
 	ck_ok(qp_recv(third, &n, 3, 2048, 1024));
 
-	p.bth.qpn = third->qp_num; /* no QPN of a group */
+	p.bth.qpn = third->qp_num; /* not the multicast QPN */
 	say(group.raw, &p);
 	p = packet(GROUP_QPN, BYTES);
 	p.deth.qkey ^= 1;
@@ -355,7 +373,7 @@ START_TEST(group_heard)
 	expect_said(n.qp, 1, 0, group.raw, BYTES);
 	expect_said(second, 2, 1024, group.raw, BYTES);
 	expect_none(n.rcq, QUIET_MS);
-	/* of each member */
+	/* counted once for each member */
 	ck_assert_uint_eq(port_attr().qkey_viol_cntr,
 			  before.qkey_viol_cntr + 2);
 	ck_assert_uint_eq(port_attr().bad_pkey_cntr, before.bad_pkey_cntr + 1);
@@ -373,12 +391,13 @@ START_TEST(group_heard)
 }
 END_TEST
 
-/* One that travels in its completion, and one that does not. */
+/* A payload that is stored in the CQE, and one that is not. */
 static const uint32_t lengths[] = { 8, BYTES };
 
 /*
- * A program at its end unmaps what it has registered, and a datagram is late:
- * its receive fails, and the program goes on.
+ * A datagram arrives for a receive whose registered memory was unmapped, as
+ * at the exit of a program.  The receive completes with IBV_WC_LOC_PROT_ERR,
+ * and the program does not crash.
  */
 START_TEST(memory_goes)
 {
@@ -407,8 +426,10 @@ START_TEST(memory_goes)
 }
 END_TEST
 
-/* What is sent to a group goes out once, and comes to this host's members
- * once. */
+/*
+ * A datagram to a group is sent to the network once, and delivered to each
+ * member on this host once.
+ */
 START_TEST(group_told)
 {
 	static const uint64_t macs[] = { 0x01005e5b0102, 0x333300000102 };
@@ -453,7 +474,7 @@ START_TEST(group_told)
 }
 END_TEST
 
-/* ------------------------------------------------------- one to one */
+/* ------------------------------------------------------- unicast */
 
 static union ibv_gid gid_of(int v)
 {
@@ -463,7 +484,10 @@ static union ibv_gid gid_of(int v)
 	return gid;
 }
 
-/* Somebody has a flow label for himself alone, so that others must ask. */
+/*
+ * Hold an exclusive IPv6 flow label.  Until the socket is closed, other
+ * sockets can send only flow labels that they have leased.
+ */
 static int keep_a_label(void)
 {
 	const struct {
@@ -483,6 +507,7 @@ static int keep_a_label(void)
 	return fd;
 }
 
+/* Send a datagram to PEER_QPN.  Return it as received on interface @lo. */
 static struct seen tell(int lo, struct ibv_ah *ah, uint32_t qkey)
 {
 	struct seen s;
@@ -499,7 +524,11 @@ static struct seen tell(int lo, struct ibv_ah *ah, uint32_t qkey)
 	return s;
 }
 
-/* What an AH says is in the headers. */
+/*
+ * The packet has the traffic class, hop limit and flow label of the address
+ * handle, and the Q_Key of the WR.  If the high bit of the WR's Q_Key is set,
+ * the Q_Key is that of the QP.
+ */
 START_TEST(told)
 {
 	const uint32_t label = _i == IPV6 ? 0x12345 : 0;
@@ -518,7 +547,7 @@ START_TEST(told)
 	ck_assert_uint_eq(s.path.traffic_class, 0x28);
 	ck_assert_uint_eq(s.path.flow_label, label);
 	ck_assert_uint_eq(s.packet.deth.qkey, 0x1234);
-	/* the high bit: the QP's own */
+	/* high bit set: the QP's Q_Key */
 	s = tell(lo, ah, 0x80001234);
 	ck_assert_uint_eq(s.packet.deth.qkey, QKEY);
 	if (_i == IPV6) {
@@ -543,7 +572,10 @@ START_TEST(told)
 }
 END_TEST
 
-/* What came tells where an answer goes. */
+/*
+ * ibv_init_ah_from_wc() and ibv_create_ah_from_wc() derive the address of the
+ * sender from a received datagram.
+ */
 START_TEST(answered)
 {
 	struct wire_packet p;
@@ -583,7 +615,10 @@ START_TEST(answered)
 }
 END_TEST
 
-/* Who waits for solicited ones is not woken by others. */
+/*
+ * A CQ armed for solicited completions gets no event for an unsolicited
+ * datagram.
+ */
 START_TEST(solicited)
 {
 	struct wire_packet p;
@@ -610,9 +645,11 @@ START_TEST(solicited)
 }
 END_TEST
 
-/* ------------------------------------------------------- those who die */
+/* ------------------------------------------------- socket owner changes */
 
-/* A process with the device open, maybe with a QP in the group. */
+/*
+ * Start a process that has the device open; attaches: with a QP in the group.
+ */
 static pid_t start_process(bool attaches)
 {
 	int ready[2];
@@ -643,7 +680,10 @@ static void end_process(pid_t pid)
 	ck_assert_int_eq(waitpid(pid, NULL, 0), pid);
 }
 
-/* Who takes over joins. */
+/*
+ * When the socket owner is killed, its successor joins the groups of all
+ * attached QPs.
+ */
 START_TEST(holder_killed)
 {
 	pid_t pid;
@@ -662,7 +702,7 @@ START_TEST(holder_killed)
 }
 END_TEST
 
-/* What the dead were attached to is left. */
+/* After a process with the only attached QP is killed, the group is left. */
 START_TEST(member_killed)
 {
 	pid_t pid;
@@ -677,7 +717,10 @@ START_TEST(member_killed)
 }
 END_TEST
 
-/* A holder that is stopped keeps nobody, and who replaces him joins. */
+/*
+ * A stopped socket owner does not block ibv_attach_mcast().  Its successor
+ * joins the group, and packets arrive also after the old one continues.
+ */
 START_TEST(holder_stopped)
 {
 	pid_t pid;
@@ -698,7 +741,7 @@ START_TEST(holder_stopped)
 }
 END_TEST
 
-/* Not every kernel has it. */
+/* Return whether the kernel has IPv6. */
 static bool has_ipv6(void)
 {
 	struct wire_socket s;

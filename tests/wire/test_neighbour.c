@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Whether a neighbour's address is known, and that it is asked for: in a
- * network namespace of its own (own-net), which the neighbours of eth0 are
- * entered into by root; who asks is nobody.
+ * Next-hop resolution, kernel-shim/wire/neighbour.h: whether the kernel knows
+ * the link-layer address of a next hop, and that the kernel is made to
+ * resolve it.
+ *
+ * own-net runs it in a network namespace.  Root sets up the routes and
+ * neighbour entries of eth0; neighbour_find() and neighbour_wait() are then
+ * called without privileges, as user nobody.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -64,13 +68,14 @@ static int find(const char *text)
 	return neighbour_find(gid_of(text), from, 0);
 }
 
-/* Silent neighbours are 10.92.0.0/24 and fd92::/64. */
+/* Hosts in 10.92.0.0/24 and fd92::/64 do not answer ARP or NDP. */
 static void set_up(void)
 {
 	run("ip route replace 10.92.0.0/24 dev eth0");
 	run("ip route replace fd92::/64 dev eth0");
 }
 
+/* Addresses of this host need no resolution. */
 START_TEST(own_addresses_need_nothing)
 {
 	become_nobody();
@@ -81,6 +86,10 @@ START_TEST(own_addresses_need_nothing)
 }
 END_TEST
 
+/*
+ * Without a route the result is -ENETUNREACH; an unreachable route gives
+ * -EHOSTUNREACH.
+ */
 START_TEST(there_is_no_way)
 {
 	run("ip route replace unreachable 10.94.0.0/24");
@@ -92,6 +101,7 @@ START_TEST(there_is_no_way)
 }
 END_TEST
 
+/* A neighbour that the kernel knows needs no resolution. */
 START_TEST(one_that_is_known)
 {
 	run("ip neigh replace 10.92.0.5 lladdr 02:00:00:00:00:05 dev eth0");
@@ -102,6 +112,7 @@ START_TEST(one_that_is_known)
 }
 END_TEST
 
+/* A neighbour that does not answer: resolution starts, and times out. */
 START_TEST(one_that_is_silent)
 {
 	become_nobody();
@@ -111,7 +122,7 @@ START_TEST(one_that_is_silent)
 }
 END_TEST
 
-/* Hears the questions at the other end of eth0. */
+/* Return a socket that receives ARP requests at the peer of eth0. */
 static int listen_for_questions(void)
 {
 	const struct sockaddr_ll at = {
@@ -126,8 +137,9 @@ static int listen_for_questions(void)
 	return fd;
 }
 
-#define ARP_WANTS 24 /* where the address is that is asked for */
+#define ARP_WANTS 24 /* offset of the target protocol address */
 
+/* Wait for an ARP request for the address, and close the socket. */
 static void expect_question(int fd, const char *text)
 {
 	struct pollfd p = { .fd = fd, .events = POLLIN };
@@ -140,7 +152,7 @@ static void expect_question(int fd, const char *text)
 	close(fd);
 }
 
-/* A question that nobody answered is no answer: it is asked again. */
+/* If the neighbour entry is NUD_FAILED, resolution is started again. */
 START_TEST(one_that_was_silent_before)
 {
 	int questions = listen_for_questions();
@@ -152,7 +164,7 @@ START_TEST(one_that_was_silent_before)
 }
 END_TEST
 
-/* A router is asked for, not who is behind it. */
+/* For a routed destination the address of the router is resolved. */
 START_TEST(one_behind_a_router)
 {
 	int questions = listen_for_questions();
@@ -170,7 +182,10 @@ START_TEST(one_behind_a_router)
 }
 END_TEST
 
-/* Answers when the question is out, as root. */
+/*
+ * Fork a process that, as root, runs @command when the resolution of @text
+ * has started.
+ */
 static pid_t answer(const char *text, const char *command)
 {
 	pid_t child = fork();
@@ -183,6 +198,7 @@ static pid_t answer(const char *text, const char *command)
 	_exit(system(command) ? 1 : 0);
 }
 
+/* Check that neighbour_wait() returns 0 when the neighbour becomes known. */
 static void answers_while_we_wait(const char *text)
 {
 	char command[128];
@@ -198,18 +214,21 @@ static void answers_while_we_wait(const char *text)
 	ck_assert_int_eq(status, 0);
 }
 
+/* neighbour_wait() returns when the neighbour becomes known: IPv4. */
 START_TEST(one_that_answers)
 {
 	answers_while_we_wait("10.92.0.10");
 }
 END_TEST
 
+/* The same for IPv6. */
 START_TEST(one_that_answers_ipv6)
 {
 	answers_while_we_wait("fd92::10");
 }
 END_TEST
 
+/* An interface without ARP (IFF_NOARP) needs no resolution. */
 START_TEST(links_that_do_not_ask)
 {
 	run("ip link add name plain type veth peer plain1 && ip link set plain arp off up");
@@ -219,7 +238,7 @@ START_TEST(links_that_do_not_ask)
 }
 END_TEST
 
-/* Descriptors are closed, errno is as it was. */
+/* No descriptor is leaked, and errno is unchanged. */
 START_TEST(nothing_is_left)
 {
 	int before = dup(0), after;

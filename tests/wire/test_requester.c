@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * A QP whose other end is on another host: which packets its WRs are, and what
- * their answers do.
+ * Wire requester: the packets that WRs become, and the effect of the
+ * responses.  The remote host is this test (requester.h).  own-net runs it.
+ *
+ * See also test_requester_fails.c (errors, losses) and test_requester_seen.c
+ * (counters, diagnosis).
  */
 #define _GNU_SOURCE
 #include <string.h>
@@ -9,6 +12,10 @@
 #include "requester.h"
 #include "wire/psn.h"
 
+/*
+ * SEND: one packet or several, with AckReq and the solicited event bit in the
+ * last one.  One ACK may complete several WRs.
+ */
 START_TEST(sends)
 {
 	struct opts o = wire_opts();
@@ -38,13 +45,17 @@ START_TEST(sends)
 	post_op(IBV_WR_SEND, 3, 0, 0);
 	p = take(WIRE_SEND_ONLY, PSN + 4);
 	ck_assert_uint_eq(p->length, 0);
-	ack(PSN + 4); /* one for both */
+	ack(PSN + 4); /* acknowledges both */
 	expect_ok(n.scq, 2, IBV_WC_SEND);
 	expect_ok(n.scq, 3, IBV_WC_SEND);
 	close_peer();
 }
 END_TEST
 
+/*
+ * RDMA WRITE: the RETH is in the first packet, with the length of the
+ * message; immediate data is in the last one.
+ */
 START_TEST(writes)
 {
 	struct opts o = wire_opts();
@@ -70,6 +81,10 @@ START_TEST(writes)
 }
 END_TEST
 
+/*
+ * RDMA READ: a request uses as many PSNs as its response has packets.  A
+ * duplicate response packet is ignored.
+ */
 START_TEST(reads)
 {
 	struct opts o = wire_opts();
@@ -99,7 +114,7 @@ START_TEST(reads)
 }
 END_TEST
 
-/* The middle of a READ's answer is lost: the rest is asked for. */
+/* After a lost packet of a READ response, the requester asks for the rest. */
 START_TEST(rest_of_a_read)
 {
 	struct opts o = wire_opts();
@@ -128,8 +143,9 @@ START_TEST(rest_of_a_read)
 END_TEST
 
 /*
- * A long READ is several requests, and one that is sent again ends where it
- * ended: what is behind that the other end may not have been asked for.
+ * A long READ becomes several requests.  A retransmitted request ends where
+ * the original ended, because the responder may not have received a request
+ * for what follows (IB 9.7.5.1.3).
  */
 START_TEST(long_read)
 {
@@ -154,7 +170,7 @@ START_TEST(long_read)
 			  27 << 10);
 	ck_assert_uint_eq(take(WIRE_READ_REQUEST, PSN + 32)->reth.length,
 			  32 << 10);
-	/* the window was halved, and has no room for the third one now */
+	/* the window was halved: it has no room for the third request */
 	for (i = 5; i < 80; i++) {
 		if (i == 64) {
 			expect_none(n.scq, QUIET_MS);
@@ -168,7 +184,10 @@ START_TEST(long_read)
 }
 END_TEST
 
-/* An ACK of what comes after a READ says that its answer was lost. */
+/*
+ * An ACK for a request after a READ means that the READ response was lost.
+ * The READ and all that follows it are retransmitted (go-back-N).
+ */
 START_TEST(read_not_answered)
 {
 	struct opts o = wire_opts();
@@ -194,6 +213,10 @@ START_TEST(read_not_answered)
 }
 END_TEST
 
+/*
+ * COMPARE SWAP and FETCH ADD complete with an ATOMIC ACK.  An ACK instead
+ * means that the ATOMIC ACK was lost: the request is retransmitted.
+ */
 START_TEST(atomics)
 {
 	struct opts o = wire_opts();
@@ -218,7 +241,7 @@ START_TEST(atomics)
 	ck_assert(p->atomiceth.addr == ADDR && p->atomiceth.rkey == RKEY);
 	ck_assert(p->atomiceth.compare == 0x1111 &&
 		  p->atomiceth.swap_add == 0x2222);
-	ack(PSN); /* is no answer to it */
+	ack(PSN); /* not a response to an atomic */
 	a = answer(WIRE_ATOMIC_ACKNOWLEDGE, PSN, WIRE_ACK);
 	a.atomicack.original = 0x123456789abcdef0;
 	take(WIRE_COMPARE_SWAP, PSN);
@@ -240,7 +263,10 @@ END_TEST
 #define WR_ATOMIC_WRITE 15
 #define WC_ATOMIC_WRITE 9
 
-/* Annex A19: it is answered as a READ of nothing is. */
+/*
+ * ATOMIC WRITE completes with an RDMA READ response without data (IB annex
+ * A19), not with an ACK.
+ */
 START_TEST(atomic_write)
 {
 	struct opts o = wire_opts();
@@ -254,7 +280,7 @@ START_TEST(atomic_write)
 	ck_assert_uint_eq(p->reth.length, 8);
 	ck_assert(p->length == 8 && has(p->payload, 8, 8));
 	ck_assert(p->bth.ack_request);
-	ack(PSN); /* is no answer to it */
+	ack(PSN); /* not a response to an ATOMIC WRITE */
 	take(WIRE_ATOMIC_WRITE, PSN);
 	expect_none(n.scq, 0);
 	data(WIRE_READ_ONLY, PSN, NULL, 0);
@@ -263,7 +289,7 @@ START_TEST(atomic_write)
 }
 END_TEST
 
-/* No more requests at once than max_rd_atomic allows. */
+/* At most max_rd_atomic READs are outstanding. */
 START_TEST(many_reads)
 {
 	struct opts o = wire_opts();
@@ -289,7 +315,10 @@ START_TEST(many_reads)
 }
 END_TEST
 
-/* A packet is missing there: all from it on goes out again. */
+/*
+ * After a sequence NAK, all packets from the missing one on are retransmitted
+ * (go-back-N).
+ */
 START_TEST(goes_back)
 {
 	struct opts o = wire_opts();
@@ -313,7 +342,7 @@ START_TEST(goes_back)
 }
 END_TEST
 
-/* No more than a window is out, and what is answered makes room. */
+/* At most a window of packets is outstanding.  ACKs make room for more. */
 START_TEST(window)
 {
 	struct opts o = wire_opts();
@@ -341,8 +370,11 @@ START_TEST(window)
 }
 END_TEST
 
-/* From psn on, what was out before aside: up to one that asks for an ACK, which
- * it gets.  The PSN behind it. */
+/*
+ * Receive packets from @psn on, up to one with AckReq, and acknowledge that.
+ * Packets with other PSNs, which were sent before the loss, are skipped.
+ * Returns the PSN after the acknowledged one.
+ */
 static uint32_t take_asking(uint32_t psn)
 {
 	do
@@ -353,7 +385,10 @@ static uint32_t take_asking(uint32_t psn)
 	return psn;
 }
 
-/* By each loss it is halved, and still asks for what makes it go on. */
+/*
+ * Each loss halves the window.  Also a small window contains a packet with
+ * AckReq, so the requester does not stall.
+ */
 START_TEST(small_window)
 {
 	struct opts o = wire_opts();
@@ -366,7 +401,7 @@ START_TEST(small_window)
 	post_op(IBV_WR_RDMA_WRITE, 1, 0, 4000 * 256);
 	for (losses = 0; losses < 7; losses++) {
 		nak(psn, WIRE_NAK_SEQUENCE);
-		/* further than anything was then */
+		/* past all packets that were outstanding then */
 		end = wire_psn_add(psn, 260);
 		while (wire_psn_before(psn, end))
 			psn = take_asking(psn);
@@ -375,7 +410,7 @@ START_TEST(small_window)
 }
 END_TEST
 
-/* PSNs go round. */
+/* PSNs wrap around at 2^24. */
 START_TEST(goes_round)
 {
 	struct opts o = wire_opts();
@@ -394,7 +429,7 @@ START_TEST(goes_round)
 }
 END_TEST
 
-/* PSNs go round within a message, and what is lost there goes out again. */
+/* PSNs wrap around within a message, and packets of it are retransmitted. */
 START_TEST(goes_round_in_a_message)
 {
 	struct opts o = wire_opts();
@@ -418,7 +453,10 @@ START_TEST(goes_round_in_a_message)
 }
 END_TEST
 
-/* A fence waits for the READ before it, and for nothing else. */
+/*
+ * A WR with IBV_SEND_FENCE waits for preceding READs to complete, but not for
+ * a preceding SEND.
+ */
 START_TEST(fence)
 {
 	struct opts o = wire_opts();
@@ -449,7 +487,9 @@ START_TEST(fence)
 }
 END_TEST
 
-/* What cannot be an answer changes nothing. */
+/*
+ * Responses with an invalid PSN, syndrome, opcode, length or QPN are ignored.
+ */
 START_TEST(nonsense)
 {
 	struct opts o = wire_opts();

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * A QP whose other end is on another host: what is refused, is not answered,
- * fails at this side, or is lost on the way.
+ * Wire requester: NAKs, missing responses, local errors, and packet loss,
+ * also by injected faults (URXE_FAULTS) and by the adversary.  The remote
+ * host is this test (requester.h).  own-net runs it.
  */
 #define _GNU_SOURCE
 #include <stdlib.h>
@@ -11,7 +12,9 @@
 #include "requester.h"
 #include "wire/psn.h"
 
-/* As often as rnr_retry says, not before the time that the NAK names.
+/*
+ * After an RNR NAK a packet is retransmitted, rnr_retry times.  Then the WR
+ * completes with IBV_WC_RNR_RETRY_EXC_ERR.  Progress resets the count.
  */
 START_TEST(rnr)
 {
@@ -42,6 +45,10 @@ START_TEST(rnr)
 }
 END_TEST
 
+/*
+ * Without a response, all packets are retransmitted retry_cnt times.  Then
+ * the first WR completes with IBV_WC_RETRY_EXC_ERR, the others are flushed.
+ */
 START_TEST(nobody_answers)
 {
 	struct opts o = wire_opts();
@@ -55,7 +62,7 @@ START_TEST(nobody_answers)
 	post_op(IBV_WR_SEND, 1, 0, 10);
 	post_op(IBV_WR_SEND, 2, 0, 10);
 	expect(n.scq, 1, IBV_WC_RETRY_EXC_ERR);
-	/* once, twice and four times as long */
+	/* the timer takes 1, 2 and 4 times the timeout attribute */
 	ck_assert_uint_ge(clock_now() - start, 7 * (4096ull << 10));
 	expect(n.scq, 2, IBV_WC_WR_FLUSH_ERR);
 	for (i = 0; i < 3; i++) {
@@ -67,6 +74,7 @@ START_TEST(nobody_answers)
 }
 END_TEST
 
+/* Completion status of each fatal NAK. */
 static const struct {
 	uint8_t syndrome;
 	enum ibv_wc_status status;
@@ -76,6 +84,10 @@ static const struct {
 	{ WIRE_NAK_OPERATION, IBV_WC_REM_OP_ERR },
 };
 
+/*
+ * A fatal NAK completes the WRs before it successfully, its WR with an error,
+ * and flushes the rest.  The QP enters the error state.
+ */
 START_TEST(refused)
 {
 	struct opts o = wire_opts();
@@ -93,7 +105,7 @@ START_TEST(refused)
 }
 END_TEST
 
-/* retry_cnt 0: no packet may be missing. */
+/* With retry_cnt 0 the first sequence NAK ends the QP. */
 START_TEST(no_second_try)
 {
 	struct opts o = wire_opts();
@@ -112,7 +124,7 @@ START_TEST(no_second_try)
 }
 END_TEST
 
-/* rnr_retry 7 has no end. */
+/* rnr_retry 7 means infinite retries. */
 START_TEST(rnr_without_end)
 {
 	struct opts o = wire_opts();
@@ -132,7 +144,7 @@ START_TEST(rnr_without_end)
 }
 END_TEST
 
-/* A NAK that came twice is one. */
+/* A duplicate RNR NAK does not use up a retry. */
 START_TEST(rnr_twice)
 {
 	struct opts o = wire_opts();
@@ -150,11 +162,16 @@ START_TEST(rnr_twice)
 }
 END_TEST
 
-/* Everywhere in the circle of PSNs it is the same. */
+/*
+ * First PSNs: also ones near the wraparound and the halves of the PSN space.
+ */
 static const uint32_t starts[] = { PSN, 0, 1, 0x7ffffe, 0x800001, 0xfffffe };
 #define STARTS ((int)(sizeof(starts) / sizeof(*starts)))
 
-/* What is in front of a WR that fails at this side is answered first. */
+/*
+ * A WR with a local error completes in order, after the responses to all
+ * preceding WRs.  Neither it nor the WRs after it send a packet.
+ */
 START_TEST(fails_here)
 {
 	struct opts o = wire_opts();
@@ -194,7 +211,10 @@ START_TEST(fails_here)
 }
 END_TEST
 
-/* Work for this side alone, between packets: it has none. */
+/*
+ * A local operation (IBV_WR_BIND_MW) between two requests completes in order
+ * and uses no PSN.
+ */
 START_TEST(works_here)
 {
 	struct opts o = wire_opts();
@@ -236,8 +256,12 @@ START_TEST(works_here)
 }
 END_TEST
 
-/* A key is gone when its bytes are wanted once more: WRs before it are sent
- * again all the same, as often as it takes. */
+/*
+ * An MR is deregistered while a WR that uses it is outstanding.  If the WR
+ * must be retransmitted, it fails with IBV_WC_LOC_PROT_ERR, but only after
+ * the WRs before it are retransmitted, as often as necessary, and
+ * acknowledged.
+ */
 START_TEST(fails_when_sent_again)
 {
 	struct opts o = wire_opts();
@@ -278,9 +302,12 @@ START_TEST(fails_when_sent_again)
 }
 END_TEST
 
-/* ------------------------------------------------------- faults */
+/* ------------------------------------------------------- fault injection */
 
-/* One WR fails at this side, and those before it are answered first. */
+/*
+ * A WR that fails by a rule of URXE_FAULTS completes after the responses to
+ * the WRs before it.
+ */
 START_TEST(wr_faults)
 {
 	static const struct {
@@ -313,12 +340,16 @@ START_TEST(wr_faults)
 }
 END_TEST
 
-/* Which PSNs come of a message of six packets, the third of which ... */
+/*
+ * A message of six packets, the third of which is lost, duplicated, delayed
+ * or damaged.  Check the PSNs that arrive, and the retransmission after a
+ * sequence NAK.
+ */
 START_TEST(packet_faults)
 {
 	static const struct {
 		const char *rule;
-		int come[8]; /* -1: no more; damaged ones aside */
+		int come[8]; /* undamaged packets that arrive; -1: end */
 	} rules[] = {
 		{ "packet:nth=3:LOST", { 0, 1, 3, 4, 5, -1 } },
 		{ "packet:nth=3:DUPLICATED", { 0, 1, 2, 2, 3, 4, 5, -1 } },
@@ -341,7 +372,7 @@ START_TEST(packet_faults)
 		ck_assert(has(p->payload, (size_t)*c * 256, 256));
 	}
 	nak(PSN + 2, WIRE_NAK_SEQUENCE);
-	/* all that is missing, and what was late at the end */
+	/* the retransmission, and last the delayed packet */
 	do
 		p = take_sound();
 	while (p->bth.psn != PSN + 5);
@@ -357,8 +388,10 @@ START_TEST(packet_faults)
 }
 END_TEST
 
-/* The adversary loses packets, and has some come twice and late: this end asks
- * for what is missing, as a responder does. */
+/*
+ * The adversary loses, duplicates and delays packets.  The test answers like
+ * a responder, with sequence NAKs, and the message arrives completely.
+ */
 START_TEST(adversary)
 {
 	struct opts o = wire_opts();

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * A QP whose other end is on another host: what its counters, "urxe why" and a
- * trace say of it, and who has the socket.
+ * Wire requester: counters, the diagnosis of "urxe why", traces, and the
+ * choice of the socket owner.  The remote host is this test (requester.h).
+ * own-net runs it; URXE is the path of the urxe command.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -18,6 +19,10 @@
 
 #define COUNTERS(c) (c), sizeof(c) / sizeof(*(c))
 
+/*
+ * Counters after a sequence NAK, RNR NAKs, a CNP, and a packet for an unknown
+ * QP.
+ */
 START_TEST(counts)
 {
 	struct counted c[] = {
@@ -69,6 +74,7 @@ START_TEST(counts)
 }
 END_TEST
 
+/* Counters of a SEND without a response. */
 START_TEST(counts_silence)
 {
 	struct counted c[] = {
@@ -91,7 +97,7 @@ START_TEST(counts_silence)
 }
 END_TEST
 
-/* What "urxe why" says of the QP. */
+/* Store the output of "urxe why", of the QP if there is one. */
 static void why(char *out, size_t room)
 {
 	char command[200];
@@ -108,7 +114,10 @@ static void why(char *out, size_t room)
 	pclose(f);
 }
 
-/* It says so, at the latest when what just happened has been seen. */
+/*
+ * Wait until the output of "urxe why" contains the text.  It may take a
+ * moment until a change of state is visible.
+ */
 static void why_says(const char *text)
 {
 	double end = now_ms() + WAIT_MS;
@@ -120,6 +129,10 @@ static void why_says(const char *text)
 	ck_assert_msg(strstr(out, text) != NULL, "no \"%s\" in %s", text, out);
 }
 
+/*
+ * "urxe why" reports the WR, the PSN and the number of outstanding packets
+ * that wait for an ACK.
+ */
 START_TEST(waits_for_an_ack)
 {
 	struct opts o = wire_opts();
@@ -153,6 +166,7 @@ START_TEST(waits_for_an_ack)
 }
 END_TEST
 
+/* "urxe why" reports a READ that waits for its response. */
 START_TEST(waits_for_data)
 {
 	struct opts o = wire_opts();
@@ -171,6 +185,7 @@ START_TEST(waits_for_data)
 }
 END_TEST
 
+/* "urxe why" reports that the window is full. */
 START_TEST(waits_for_a_window)
 {
 	struct opts o = wire_opts();
@@ -186,6 +201,7 @@ START_TEST(waits_for_a_window)
 }
 END_TEST
 
+/* "urxe why" reports an RNR wait. */
 START_TEST(waits_for_a_receive)
 {
 	struct opts o = wire_opts();
@@ -203,7 +219,10 @@ START_TEST(waits_for_a_receive)
 }
 END_TEST
 
-/* A host whose address is known, then not any more, and then no way to it. */
+/*
+ * "urxe why" reports a next hop that does not answer ARP, and a missing
+ * route.  The address was known when the QP was connected.
+ */
 START_TEST(waits_for_a_neighbour)
 {
 	struct opts o = wire_opts();
@@ -234,7 +253,10 @@ START_TEST(waits_for_a_neighbour)
 }
 END_TEST
 
-/* The port is another program's. */
+/*
+ * Another program is bound to the UDP port: "urxe why" reports that no
+ * process owns the socket.
+ */
 START_TEST(waits_without_a_holder)
 {
 	struct opts o = wire_opts();
@@ -251,6 +273,7 @@ START_TEST(waits_without_a_holder)
 }
 END_TEST
 
+/* Start a process that becomes the socket owner. */
 static pid_t start_holder(void)
 {
 	struct opts o = wire_opts();
@@ -274,7 +297,10 @@ static pid_t start_holder(void)
 	return pid;
 }
 
-/* There is nobody else who could take the socket over. */
+/*
+ * "urxe why" reports that the socket owner is stopped.  No other process has
+ * the device open, so none replaces it.
+ */
 START_TEST(waits_for_a_stopped_holder)
 {
 	struct opts o = wire_opts();
@@ -299,7 +325,10 @@ START_TEST(waits_for_a_stopped_holder)
 }
 END_TEST
 
-/* ACKs that came to the old socket are lost. */
+/*
+ * Send ACKs until the WR completes.  ACKs that the old socket received are
+ * lost.
+ */
 static void ack_until_heard(uint32_t psn, uint64_t wr_id)
 {
 	double end = now_ms() + WAIT_MS;
@@ -316,7 +345,10 @@ static void ack_until_heard(uint32_t psn, uint64_t wr_id)
 	ck_assert_int_eq(wc.wr_id, wr_id);
 }
 
-/* When it goes on it lets go of the socket, and may be the next one. */
+/*
+ * A stopped socket owner is replaced.  When it continues, it closes its
+ * socket, and may become the owner again later.
+ */
 START_TEST(replaces_a_stopped_holder)
 {
 	struct opts o = wire_opts();
@@ -338,8 +370,10 @@ START_TEST(replaces_a_stopped_holder)
 }
 END_TEST
 
-/* Receives of a QP that hears another host are no receives that nobody can
- * fill. */
+/*
+ * "urxe why" reports posted receives of a QP that is connected to a remote
+ * host as waiting for a message, not as receives that no peer can fill.
+ */
 START_TEST(waits_for_a_message)
 {
 	struct opts o = wire_opts();
@@ -352,7 +386,7 @@ START_TEST(waits_for_a_message)
 }
 END_TEST
 
-/* How many lines of a trace have that in them. */
+/* Return the number of lines of a trace that contain the text. */
 static int lines_with(const char *trace, const char *text)
 {
 	char command[PATH_MAX + 32], line[1024];
@@ -368,7 +402,7 @@ static int lines_with(const char *trace, const char *text)
 	return lines;
 }
 
-/* An ACK whose ICRC fits no ID. */
+/* Send an ACK whose ICRC is wrong for every IPv4 ID. */
 static void give_damaged(void)
 {
 	struct wire_packet p = answer(WIRE_ACKNOWLEDGE, PSN, WIRE_ACK);
@@ -381,8 +415,10 @@ static void give_damaged(void)
 			 (ssize_t)n);
 }
 
-/* A trace has the packets themselves: one that was sent twice is there twice,
- * and what came is there, too, be it good for nothing. */
+/*
+ * A trace contains all packets as sent and received: a retransmitted packet
+ * twice, and also a received packet that is refused.
+ */
 START_TEST(traced)
 {
 	struct opts o = wire_opts();

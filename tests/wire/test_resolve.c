@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * ibv_modify_qp and ibv_create_ah resolve the neighbour first.  All are silent
- * here (own-net); who answers is entered into the kernel's table.
+ * ibv_modify_qp() to RTR and ibv_create_ah() resolve the next hop before they
+ * return.  own-net runs it; no neighbour there answers ARP, and the tests
+ * write answers into the kernel's neighbour table.
+ *
+ * Each test runs twice: with ibv_modify_qp() and with ibv_create_ah().
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -23,7 +26,7 @@ static void run_command(const char *command)
 	ck_assert_msg(!system(command), "%s", command);
 }
 
-/* Silent neighbours are 10.92.0.0/24, and nobody is behind 10.94.0.0/24. */
+/* Hosts in 10.92.0.0/24 do not answer; 10.94.0.0/24 is unreachable. */
 static void open_node(void)
 {
 	struct opts o = default_opts();
@@ -76,11 +79,16 @@ static int make_ah_to(const char *text)
 	return ah ? ibv_destroy_ah(ah) : errno;
 }
 
+/* Resolve by ibv_modify_qp() or ibv_create_ah().  Returns 0 or an errno. */
 static int each(int way, const char *text)
 {
 	return way ? make_ah_to(text) : connect_to(text);
 }
 
+/*
+ * If the next hop does not answer, the verb fails with ETIMEDOUT and the QP
+ * stays in INIT.
+ */
 START_TEST(nobody_answers)
 {
 	open_node();
@@ -90,6 +98,10 @@ START_TEST(nobody_answers)
 }
 END_TEST
 
+/*
+ * If the route is unreachable, the verb fails with EHOSTUNREACH and the QP
+ * stays in INIT.
+ */
 START_TEST(there_is_no_way)
 {
 	open_node();
@@ -99,7 +111,10 @@ START_TEST(there_is_no_way)
 }
 END_TEST
 
-/* Knows the neighbour as soon as he was asked for. */
+/*
+ * Fork a process that makes the neighbour known when its resolution has
+ * started.
+ */
 static pid_t answer(const char *text)
 {
 	const union ibv_gid gid = gid_of(text);
@@ -118,6 +133,7 @@ static pid_t answer(const char *text)
 	_exit(system(command) || neighbour_find(gid.raw, here, 0));
 }
 
+/* When the neighbour becomes known, the verb succeeds. */
 START_TEST(somebody_answers)
 {
 	const char *text = _i ? "10.92.0.11" : "10.92.0.10";
@@ -126,7 +142,7 @@ START_TEST(somebody_answers)
 
 	open_node();
 	pid = answer(text);
-	/* he may take longer than it is waited for */
+	/* the process may be slower than the timeout of the verb */
 	while (each(_i, text) == ETIMEDOUT)
 		;
 	ck_assert_int_eq(neighbour_find(gid.raw, here, 0), 0);

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * What a stock receiver makes of packets of another host, which is this
- * program: on a socket of its own it says, packet by packet, what no requester
- * would.
+ * Responder: what the stock library and the device make of packets from a
+ * remote host, which is this program (other_host.h).  It sends single
+ * packets, also ones that no requester sends.  own-net runs it.
+ *
+ * The test cases of test_responder_place.c, test_responder_read.c and
+ * test_responder_xrc.c are part of this program.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -16,8 +19,9 @@
 #include "counters.h"
 #include "other_host.h"
 
-/* ------------------------------------------------------- the next packet */
+/* ------------------------------------------------------- PSNs */
 
+/* A SEND of one packet completes a receive and is acknowledged. */
 START_TEST(whole)
 {
 	struct ibv_qp *qp = make_qp(IBV_QPT_RC);
@@ -35,6 +39,10 @@ START_TEST(whole)
 }
 END_TEST
 
+/*
+ * A SEND of several packets completes its receive with the last one.  ACKs
+ * may acknowledge several packets.
+ */
 START_TEST(parts)
 {
 	struct ibv_qp *qp = make_qp(IBV_QPT_RC);
@@ -56,7 +64,10 @@ START_TEST(parts)
 }
 END_TEST
 
-/* One is missing: that is said once. */
+/*
+ * A packet after a missing one gets a sequence NAK, only the first time.
+ * Packets are dropped until the missing one arrives.
+ */
 START_TEST(future)
 {
 	struct ibv_qp *qp = make_qp(IBV_QPT_RC);
@@ -76,6 +87,7 @@ START_TEST(future)
 }
 END_TEST
 
+/* A duplicate SEND is acknowledged and not delivered. */
 START_TEST(again)
 {
 	struct ibv_qp *qp = make_qp(IBV_QPT_RC);
@@ -92,6 +104,10 @@ START_TEST(again)
 }
 END_TEST
 
+/*
+ * A SEND without a posted receive gets an RNR NAK with the QP's timer.
+ * Packets after it are dropped until it is repeated.
+ */
 START_TEST(no_receive)
 {
 	struct ibv_qp *qp = make_qp(IBV_QPT_RC);
@@ -108,6 +124,10 @@ START_TEST(no_receive)
 }
 END_TEST
 
+/*
+ * Counters of RNR, sequence and ICRC errors, duplicates, malformed packets
+ * and packets for an unknown QP.
+ */
 START_TEST(counts)
 {
 	struct counted c[] = {
@@ -156,7 +176,10 @@ static bool is_cnp(const struct wire_packet *p)
 	       p->bth.qpn == QPN;
 }
 
-/* Packets that met congestion: CNPs, but not one for each. */
+/*
+ * A packet that is marked CE by ECN is answered with a CNP (IB annex
+ * A17.9.3), at most one in 50 us for each QP.
+ */
 START_TEST(congestion)
 {
 	struct ibv_qp *qp = make_qp(IBV_QPT_RC);
@@ -165,7 +188,7 @@ START_TEST(congestion)
 	struct wire_packet p = packet(qp->qp_num, WIRE_WRITE_ONLY, PSN);
 	uint32_t i;
 
-	say_by(&p, 2); /* it might have */
+	say_by(&p, 2); /* ECT(0): not marked */
 	hear_answer(WIRE_ACK, PSN);
 	p.bth.psn = (PSN + 1) & WIRE_PSN_MASK;
 	say_by(&p, 3);
@@ -182,12 +205,12 @@ START_TEST(congestion)
 	while (hear_within(&p, QUIET_MS))
 		cnps += is_cnp(&p);
 	ck_assert_uint_le(cnps, (now_ms() - began + 1) * 20 + 1);
-	/* an answer to one of its requests, too */
+	/* a marked response, too */
 	p = packet(qp->qp_num, WIRE_READ_ONLY, PSN);
 	say_by(&p, 3);
 	p = hear();
 	ck_assert(is_cnp(&p));
-	/* a CNP is not answered */
+	/* not a marked CNP */
 	p = packet(qp->qp_num, WIRE_CNP_OPCODE, 0);
 	say_by(&p, 3);
 	silence();
@@ -197,6 +220,10 @@ END_TEST
 
 /* ------------------------------------------------------- memory */
 
+/*
+ * RDMA WRITE and RDMA READ of several packets.  A duplicate READ is executed
+ * again.
+ */
 START_TEST(write_read)
 {
 	struct ibv_qp *qp = make_qp(IBV_QPT_RC);
@@ -209,7 +236,7 @@ START_TEST(write_read)
 	say_send(qp, WIRE_WRITE_LAST, PSN + 2, 2 * MTU, 3);
 	hear_acks(PSN + 2);
 	ck_assert_int_eq(memcmp(buf, text, n), 0);
-	for (times = 0; times < 2; times++, at = 0) { /* and once more */
+	for (times = 0; times < 2; times++, at = 0) { /* then a duplicate */
 		say_rdma(qp, WIRE_READ_REQUEST, PSN + 3, mr->rkey, n, 0);
 		for (i = 0; i < 3; i++) {
 			p = hear();
@@ -229,7 +256,10 @@ START_TEST(write_read)
 }
 END_TEST
 
-/* An atomic that comes again is answered, and not done again. */
+/*
+ * A duplicate atomic is answered with the saved result and not executed
+ * again.
+ */
 START_TEST(atomic_again)
 {
 	struct ibv_qp *qp = make_qp(IBV_QPT_RC);
@@ -251,6 +281,7 @@ START_TEST(atomic_again)
 }
 END_TEST
 
+/* Send an atomic or a READ. */
 static void say_fetch(const struct ibv_qp *qp, uint32_t psn, bool atomic)
 {
 	if (atomic)
@@ -260,8 +291,9 @@ static void say_fetch(const struct ibv_qp *qp, uint32_t psn, bool atomic)
 }
 
 /*
- * The answer to what came again says nothing of what came behind that: it gets
- * its ACK.  Packets of one size, so that they come together.
+ * The response to a duplicate READ or atomic does not acknowledge the SEND
+ * after the original: the SEND gets its own ACK.  The packets have one size,
+ * so that they arrive as one GSO datagram.
  */
 START_TEST(again_and_behind)
 {
@@ -285,7 +317,10 @@ START_TEST(again_and_behind)
 }
 END_TEST
 
-/* A step that is refused changes nothing of a message that is under way. */
+/*
+ * An ibv_modify_qp() that fails does not disturb a message whose packets are
+ * arriving.
+ */
 START_TEST(modified_in_vain)
 {
 	struct ibv_qp *qp = make_qp(IBV_QPT_RC);
@@ -306,9 +341,12 @@ START_TEST(modified_in_vain)
 }
 END_TEST
 
-/* ------------------------------------------------------- refused */
+/* ------------------------------------------------------- NAKs */
 
-/* What is said first, and the NAK to it: the QP is at its end. */
+/*
+ * Expect a NAK for the first packet.  The QP is in the error state and does
+ * not respond any more.  Destroy it.
+ */
 static void refused(struct ibv_qp *qp, uint8_t syndrome)
 {
 	hear_answer(syndrome, PSN);
@@ -318,6 +356,10 @@ static void refused(struct ibv_qp *qp, uint8_t syndrome)
 	ck_assert_int_eq(ibv_destroy_qp(qp), 0);
 }
 
+/*
+ * Invalid requests are NAKed with the right code, and the QP enters the error
+ * state.
+ */
 START_TEST(bad_requests)
 {
 	struct ibv_qp *qp = make_qp(IBV_QPT_RC);
@@ -327,13 +369,13 @@ START_TEST(bad_requests)
 	qp = make_qp(IBV_QPT_RC);
 	say_rdma(qp, WIRE_READ_REQUEST, PSN, mr->rkey, BYTES + 1, 0);
 	refused(qp, WIRE_NAK_ACCESS);
-	qp = make_qp(IBV_QPT_RC); /* fewer bytes than the RETH says */
+	qp = make_qp(IBV_QPT_RC); /* payload shorter than in the RETH */
 	say_rdma(qp, WIRE_WRITE_ONLY, PSN, mr->rkey, 8, 4);
 	refused(qp, WIRE_NAK_INVALID);
-	qp = make_qp(IBV_QPT_RC); /* nothing is under way */
+	qp = make_qp(IBV_QPT_RC); /* MIDDLE without a FIRST */
 	say_send(qp, WIRE_SEND_MIDDLE, PSN, 0, MTU);
 	refused(qp, WIRE_NAK_INVALID);
-	qp = make_qp(IBV_QPT_RC); /* the first of several is not full */
+	qp = make_qp(IBV_QPT_RC); /* FIRST shorter than the MTU */
 	post_recv(qp, 1, 0, BYTES);
 	say_send(qp, WIRE_SEND_FIRST, PSN, 0, MTU - 4);
 	hear_answer(WIRE_NAK_INVALID, PSN);
@@ -350,7 +392,10 @@ START_TEST(bad_requests)
 }
 END_TEST
 
-/* What a message had of an SRQ is flushed with its QP, and is not lost. */
+/*
+ * A receive from an SRQ whose message is incomplete is flushed when the QP
+ * fails or is moved to the error state.  The SRQ gets its WQE back.
+ */
 START_TEST(shared_receives)
 {
 	struct ibv_srq_init_attr init = { .attr = { .max_wr = 1,
@@ -366,7 +411,7 @@ START_TEST(shared_receives)
 	ck_assert_ptr_nonnull(srq);
 	wr.sg_list = &sge;
 	wr.num_sge = 1;
-	for (i = 0; i < 4; i++) { /* it has one place */
+	for (i = 0; i < 4; i++) { /* the SRQ has one WQE */
 		ck_assert_int_eq(ibv_post_srq_recv(srq, &wr, &bad), 0);
 		qp = make_qp_of(IBV_QPT_RC, srq);
 		say_send(qp, WIRE_SEND_FIRST, PSN, 0, MTU);
@@ -389,7 +434,10 @@ END_TEST
 
 /* ------------------------------------------------------- UC */
 
-/* A message that misses a packet is lost, and its receive is the next one's. */
+/*
+ * UC: a message with a missing packet is dropped without a response, and the
+ * next message gets its receive.
+ */
 START_TEST(unreliable)
 {
 	struct ibv_qp *qp = make_qp(IBV_QPT_UC);
@@ -411,9 +459,12 @@ START_TEST(unreliable)
 }
 END_TEST
 
-/* ------------------------------------------------------- hostile */
+/* ------------------------------------------------------- random packets */
 
-/* Packets with any headers, of which some are nearly right. */
+/*
+ * Packets with random headers, some of them nearly valid, do not crash the
+ * device.  A new QP works afterwards.
+ */
 START_TEST(hostile)
 {
 	struct ibv_qp *qp = NULL;
@@ -439,7 +490,7 @@ START_TEST(hostile)
 		;
 	while (ibv_poll_cq(cq, 1, &(struct ibv_wc){ 0 }) > 0)
 		;
-	/* and it is still there */
+	/* the device still works */
 	qp = make_qp(IBV_QPT_RC);
 	post_recv(qp, 9, 0, 100);
 	say_send(qp, WIRE_SEND_ONLY, PSN, 0, 9);
@@ -448,9 +499,9 @@ START_TEST(hostile)
 }
 END_TEST
 
-/* ------------------------------------------------------- the holder dies */
+/* ------------------------------------------------------- socket owner */
 
-/* Say it until it is answered, as a requester does. */
+/* Send a packet until it is acknowledged, as a requester does. */
 static void insist(const struct ibv_qp *qp, uint8_t opcode, uint32_t psn,
 		   uint32_t off, uint32_t n)
 {
@@ -469,7 +520,7 @@ static void insist(const struct ibv_qp *qp, uint8_t opcode, uint32_t psn,
 		;
 }
 
-/* Until somebody has the port of the wire there. */
+/* Wait until a process is bound to the UDP port at `here`. */
 static void await_holder(void)
 {
 	const uint64_t until = now_ms() + WAIT_MS;
@@ -485,7 +536,7 @@ static void await_holder(void)
 	}
 }
 
-/* A process that opens the device first, and so holds the socket. */
+/* Start a process that opens the device first and so is the socket owner. */
 static pid_t start_holder(void)
 {
 	int ready[2];
@@ -508,6 +559,11 @@ static pid_t start_holder(void)
 	return pid;
 }
 
+/*
+ * The socket owner is killed in the middle of a message for another process.
+ * Its successor receives the rest, because the responder state is in shared
+ * memory.
+ */
 START_TEST(holder_killed)
 {
 	const uint32_t n = 2 * MTU + 1;

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* FLUSH and ATOMIC WRITE: annex A19. */
+/*
+ * Responder: FLUSH and ATOMIC WRITE (IB annex A19).  Part of
+ * test_responder.c.
+ */
 #define _GNU_SOURCE
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -7,13 +10,14 @@
 
 #include "other_host.h"
 
+/* FETH: placement types, selectivity level; access flags of verbs */
 #define GLOBAL 1u
 #define PERSISTENT 2u
 #define OF_MR 1u
 #define FLUSH_GLOBAL (1 << 8)
 #define FLUSH_PERSISTENT (1 << 9)
 
-static struct ibv_mr *flushed; /* as mr, and may be flushed */
+static struct ibv_mr *flushed; /* of buf, allows FLUSH (global) */
 
 static struct ibv_qp *make_flushed_qp(void)
 {
@@ -51,6 +55,7 @@ static void say_flush(const struct ibv_qp *qp, uint32_t psn, uint8_t type,
 	say(&p);
 }
 
+/* Send an ATOMIC WRITE. */
 static void say_word(const struct ibv_qp *qp, uint32_t psn, uint32_t off,
 		     uint32_t rkey, uint64_t value)
 {
@@ -68,7 +73,7 @@ static uint64_t word(uint32_t off)
 	return atomic_load((_Atomic uint64_t *)(void *)(buf + off));
 }
 
-/* The answer to both: an RDMA READ response without data. */
+/* Receive the response to both: an RDMA READ response without data. */
 static void hear_done(uint32_t psn)
 {
 	struct wire_packet p = hear();
@@ -79,6 +84,7 @@ static void hear_done(uint32_t psn)
 	ck_assert_uint_eq(p.length, 0);
 }
 
+/* Expect a NAK for the first packet and the error state.  Destroy the QP. */
 static void refused(struct ibv_qp *qp, uint8_t syndrome)
 {
 	hear_answer(syndrome, PSN);
@@ -86,6 +92,10 @@ static void refused(struct ibv_qp *qp, uint8_t syndrome)
 	ck_assert_int_eq(ibv_destroy_qp(qp), 0);
 }
 
+/*
+ * ATOMIC WRITE stores 8 bytes.  A duplicate is answered and not executed
+ * again.
+ */
 START_TEST(atomic_writes)
 {
 	struct ibv_qp *qp = make_qp(IBV_QPT_RC);
@@ -93,7 +103,7 @@ START_TEST(atomic_writes)
 	say_word(qp, PSN, 16, mr->rkey, 0x0123456789abcdef);
 	hear_done(PSN);
 	ck_assert_uint_eq(word(16), 0x0123456789abcdef);
-	/* what comes again is answered, and not written again */
+	/* a duplicate */
 	*(uint64_t *)(void *)(buf + 16) = 1;
 	say_word(qp, PSN, 16, mr->rkey, 0x0123456789abcdef);
 	hear_done(PSN);
@@ -101,7 +111,7 @@ START_TEST(atomic_writes)
 	say_word(qp, PSN + 1, 16, mr->rkey, 2);
 	hear_done(PSN + 1);
 	ck_assert_uint_eq(word(16), 2);
-	/* never done as such: nobody answers */
+	/* its PSN was not that of an ATOMIC WRITE: no response */
 	say_fetch_add(qp, PSN + 2, 16, 3);
 	ck_assert_uint_eq(hear().atomicack.original, 2);
 	say_send(qp, WIRE_WRITE_ONLY, PSN + 3, 0, 0);
@@ -113,6 +123,10 @@ START_TEST(atomic_writes)
 }
 END_TEST
 
+/*
+ * An unaligned address or a wrong length is an invalid request; a wrong key
+ * or range is an access error.
+ */
 START_TEST(bad_atomic_writes)
 {
 	struct ibv_qp *qp = make_qp(IBV_QPT_RC);
@@ -126,7 +140,7 @@ START_TEST(bad_atomic_writes)
 	qp = make_qp(IBV_QPT_RC);
 	say_word(qp, PSN, BYTES, mr->rkey, 1);
 	refused(qp, WIRE_NAK_ACCESS);
-	qp = make_qp(IBV_QPT_RC); /* its RETH says another length */
+	qp = make_qp(IBV_QPT_RC); /* another length in the RETH */
 	p = packet(qp->qp_num, WIRE_ATOMIC_WRITE, PSN);
 	p.reth.addr = (uintptr_t)buf;
 	p.reth.rkey = mr->rkey;
@@ -138,6 +152,7 @@ START_TEST(bad_atomic_writes)
 }
 END_TEST
 
+/* FLUSH of a range and of an MR.  A duplicate is answered. */
 START_TEST(flushes)
 {
 	struct ibv_qp *qp = make_flushed_qp();
@@ -145,7 +160,7 @@ START_TEST(flushes)
 
 	say_flush(qp, PSN, GLOBAL, 0, flushed->rkey, BYTES);
 	hear_done(PSN);
-	for (i = 0; i < 2; i++) { /* of all of it, whatever it names */
+	for (i = 0; i < 2; i++) { /* of the MR: the range is ignored */
 		say_flush(qp, PSN + 1, GLOBAL, OF_MR, flushed->rkey, 2 * BYTES);
 		hear_done(PSN + 1);
 	}
@@ -153,6 +168,11 @@ START_TEST(flushes)
 }
 END_TEST
 
+/*
+ * FLUSH without access rights of the QP, or with undefined placement or
+ * selectivity, is an invalid request.  A range or a placement type that the
+ * MR does not allow is an access error.
+ */
 START_TEST(bad_flushes)
 {
 	struct ibv_qp *qp = make_qp(IBV_QPT_RC); /* allows none */

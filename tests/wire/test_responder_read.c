@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* READs that are so long that they are answered in portions. */
+/*
+ * Responder: RDMA READs so long that the response is sent in portions
+ * (provider/wire/read.h).  Part of test_responder.c.
+ */
 #define _GNU_SOURCE
 #include <stdlib.h>
 #include <string.h>
@@ -7,12 +10,13 @@
 
 #include "other_host.h"
 
-#define LONG (1u << 20) /* some portions */
+#define LONG (1u << 20) /* several portions */
 #define ENDLESS (1u << 30)
 
-static uint8_t *bytes; /* ENDLESS of them */
+static uint8_t *bytes; /* ENDLESS bytes, LONG with a pattern */
 static struct ibv_mr *all;
 
+/* Register all of bytes. */
 static struct ibv_mr *reg_all(void)
 {
 	struct ibv_mr *m =
@@ -44,6 +48,7 @@ static void teardown_read(void)
 	teardown();
 }
 
+/* Send a READ request for n bytes from bytes + off on. */
 static void say_read(const struct ibv_qp *qp, uint32_t psn, uint32_t off,
 		     uint32_t n)
 {
@@ -55,7 +60,7 @@ static void say_read(const struct ibv_qp *qp, uint32_t psn, uint32_t off,
 	say(&p);
 }
 
-/* All that is on its way. */
+/* Receive and ignore packets until none arrives for QUIET_MS. */
 static void drain(void)
 {
 	struct wire_packet p;
@@ -65,9 +70,9 @@ static void drain(void)
 }
 
 /*
- * The answer to READs of LONG bytes each, the first of which begins with psn:
- * in their order.  Our socket may lose some: then the rest is asked for, of the
- * one that it is of, and those behind it.
+ * Receive the responses to @reads READs of LONG bytes each, in order.  The
+ * first response starts at @psn.  The test's socket may drop packets.  Then
+ * the rest of the current READ is requested again, and all READs after it.
  */
 static void await_read(const struct ibv_qp *qp, uint32_t psn, uint32_t reads)
 {
@@ -100,6 +105,10 @@ static void await_read(const struct ibv_qp *qp, uint32_t psn, uint32_t reads)
 	}
 }
 
+/*
+ * Several long READs are answered in order.  Duplicates, also from the middle
+ * on, are answered.
+ */
 START_TEST(long_reads)
 {
 	struct ibv_qp *qp = make_qp(IBV_QPT_RC);
@@ -110,7 +119,7 @@ START_TEST(long_reads)
 		say_read(qp, PSN + i * packets, 0, LONG);
 	await_read(qp, PSN, 3);
 	drain();
-	/* and once more, from the middle */
+	/* duplicates: from the middle on, and all */
 	say_read(qp, PSN + 7, 7 * MTU, LONG - 7 * MTU);
 	say_read(qp, PSN, 0, LONG);
 	await_read(qp, PSN, 1);
@@ -118,7 +127,10 @@ START_TEST(long_reads)
 }
 END_TEST
 
-/* What comes behind it is not lost. */
+/*
+ * A SEND that arrives during a READ response is not lost: it is acknowledged,
+ * or NAKed and retransmitted.
+ */
 START_TEST(send_behind)
 {
 	struct ibv_qp *qp = make_qp(IBV_QPT_RC);
@@ -158,8 +170,8 @@ static void await_state(struct ibv_qp *qp, enum ibv_qp_state state)
 }
 
 /*
- * READs of all memory, one after the other: as long as they are answered others
- * are heard, and what ends them does.
+ * Request READs of 4 GiB in total.  Meanwhile the responder serves another
+ * QP.  Returns the QP whose READs are in progress; the caller ends them.
  */
 static struct ibv_qp *read_without_end(void)
 {
@@ -176,19 +188,27 @@ static struct ibv_qp *read_without_end(void)
 	return qp;
 }
 
+/*
+ * Deregistering the MR during a READ response ends it with a NAK, and the QP
+ * enters the error state.
+ */
 START_TEST(key_goes)
 {
 	struct ibv_qp *qp = read_without_end();
 
 	ck_assert_int_eq(ibv_dereg_mr(all), 0);
 	all = NULL;
-	/* they were not through: that is a NAK in the middle */
+	/* the READs were incomplete, so there was a NAK */
 	await_state(qp, IBV_QPS_ERR);
 	ck_assert_int_eq(ibv_destroy_qp(qp), 0);
 	drain();
 }
 END_TEST
 
+/*
+ * A QP is moved to the error state or to RESET, or destroyed, during a READ
+ * response.  The response ends, and a new or reconnected QP works.
+ */
 START_TEST(qp_goes)
 {
 	const enum ibv_qp_state to[] = { IBV_QPS_ERR, IBV_QPS_RESET };
@@ -201,7 +221,7 @@ START_TEST(qp_goes)
 		connect_qp(qp);
 	else
 		ck_assert_int_eq(ibv_destroy_qp(qp), 0);
-	drain(); /* it comes to its end */
+	drain(); /* the response ends */
 	if (_i != 1)
 		qp = make_qp(IBV_QPT_RC);
 	post_recv(qp, 6, 0, 100);

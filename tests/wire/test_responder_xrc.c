@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* XRC: a target, and SRQs of its domain and of another one. */
+/*
+ * Responder: an XRC target QP, and SRQs of its XRC domain and of another
+ * domain.  Part of test_responder.c.
+ */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <string.h>
@@ -23,7 +26,7 @@ static struct ibv_xrcd *open_domain(void)
 	return x;
 }
 
-/* It has room for one receive. */
+/* Create an XRC SRQ with one WQE. */
 static struct ibv_srq *make_srq(struct ibv_xrcd *xrcd, uint32_t *number)
 {
 	struct ibv_srq_init_attr_ex a = {
@@ -42,6 +45,7 @@ static struct ibv_srq *make_srq(struct ibv_xrcd *xrcd, uint32_t *number)
 	return s;
 }
 
+/* Create an XRC target QP and connect it. */
 static struct ibv_qp *make_target(void)
 {
 	struct ibv_qp_init_attr_ex a = {
@@ -81,6 +85,7 @@ static void teardown_xrc(void)
 	teardown();
 }
 
+/* Return an XRC packet for SRQ @number. */
 static struct wire_packet to_srq(const struct ibv_qp *qp, uint8_t opcode,
 				 uint32_t psn, uint32_t number)
 {
@@ -90,6 +95,7 @@ static struct wire_packet to_srq(const struct ibv_qp *qp, uint8_t opcode,
 	return p;
 }
 
+/* Send an XRC packet for SRQ @number with n bytes of text. */
 static void say_to(const struct ibv_qp *qp, uint8_t opcode, uint32_t psn,
 		   uint32_t number, uint32_t n)
 {
@@ -99,6 +105,7 @@ static void say_to(const struct ibv_qp *qp, uint8_t opcode, uint32_t psn,
 	say(&p);
 }
 
+/* Receive an XRC ACK or NAK. */
 static void hear_xrc(uint8_t syndrome, uint32_t psn)
 {
 	struct wire_packet p = hear();
@@ -116,6 +123,10 @@ static void expect_flushed(uint64_t id)
 	ck_assert_uint_eq(wc.wr_id, id);
 }
 
+/*
+ * A SEND completes a receive of the SRQ, or gets an RNR NAK if there is none.
+ * RC packets are dropped.
+ */
 START_TEST(sends)
 {
 	struct ibv_qp *qp = make_target();
@@ -136,13 +147,14 @@ START_TEST(sends)
 	ck_assert_uint_eq(wc.qp_num, qp->qp_num);
 	ck_assert_uint_eq(wc.src_qp, QPN);
 	ck_assert_int_eq(memcmp(buf, text, MTU), 0);
-	/* RC's packets are not for it, nor are those to no SRQ */
+	/* an RC packet is dropped */
 	say_send(qp, WIRE_SEND_ONLY, PSN + 2, 0, 4);
 	silence();
 	ck_assert_int_eq(ibv_destroy_qp(qp), 0);
 }
 END_TEST
 
+/* Atomics and READs, and duplicates of them. */
 START_TEST(fetches)
 {
 	struct ibv_qp *qp = make_target();
@@ -175,7 +187,7 @@ START_TEST(fetches)
 }
 END_TEST
 
-/* One NAK, and the end of the QP. */
+/* Expect a NAK and the error state.  Destroy the QP. */
 static void refused(struct ibv_qp *qp, uint8_t syndrome, uint32_t psn)
 {
 	hear_xrc(syndrome, psn);
@@ -183,6 +195,10 @@ static void refused(struct ibv_qp *qp, uint8_t syndrome, uint32_t psn)
 	ck_assert_int_eq(ibv_destroy_qp(qp), 0);
 }
 
+/*
+ * A request for an SRQ that does not exist, or that is not in the target's
+ * domain, is NAKed.
+ */
 START_TEST(bad_srqs)
 {
 	uint32_t foreign, gone, i;
@@ -194,7 +210,10 @@ START_TEST(bad_srqs)
 	ck_assert_int_eq(ibv_destroy_srq(make_srq(domain, &gone)), 0);
 	ck_assert_ptr_nonnull(basic);
 	{
-		/* none, of another domain, of no domain, gone, of no context */
+		/*
+		 * no SRQ, of another domain, never created, destroyed, of
+		 * no context
+		 */
 		const uint32_t bad[] = { 0, foreign, gone + 1, gone, 0xffffff };
 
 		for (i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
@@ -211,7 +230,10 @@ START_TEST(bad_srqs)
 }
 END_TEST
 
-/* A message is for one SRQ; what it had is flushed. */
+/*
+ * All packets of a message must have the same SRQ number.  Otherwise the
+ * request is NAKed and the receive of the message is flushed.
+ */
 START_TEST(changes_srq)
 {
 	uint32_t second;
@@ -232,7 +254,10 @@ START_TEST(changes_srq)
 }
 END_TEST
 
-/* Each end of a QP gives the receive back that a message had. */
+/*
+ * Moving the QP to the error state or to RESET, or destroying it, flushes the
+ * receive of an incomplete message.  The SRQ gets its WQE back.
+ */
 START_TEST(ends)
 {
 	const enum ibv_qp_state to[] = { IBV_QPS_ERR, IBV_QPS_RESET };
@@ -240,7 +265,7 @@ START_TEST(ends)
 	struct ibv_qp *qp;
 	uint32_t i;
 
-	for (i = 0; i < 6; i++) { /* it has one place */
+	for (i = 0; i < 6; i++) { /* the SRQ has one WQE */
 		post_srq(srq, i);
 		qp = make_target();
 		say_to(qp, WIRE_SEND_FIRST, PSN, srqn, MTU);
@@ -255,7 +280,10 @@ START_TEST(ends)
 }
 END_TEST
 
-/* The SRQ goes in the middle of a message, and another one gets its number. */
+/*
+ * An SRQ is destroyed in the middle of a message, and a new one gets its
+ * number.  The rest of the message is NAKed.
+ */
 START_TEST(srq_goes)
 {
 	struct ibv_qp *qp = make_target();
@@ -271,7 +299,7 @@ START_TEST(srq_goes)
 	say_to(qp, WIRE_SEND_LAST, PSN + 1, srqn, 4);
 	refused(qp, WIRE_NAK_INVALID, PSN + 1);
 	no_completion();
-	for (i = 0; i < 3; i++) { /* all of it is as new */
+	for (i = 0; i < 3; i++) { /* the new SRQ works */
 		qp = make_target();
 		say_to(qp, WIRE_SEND_ONLY, PSN, srqn, 4);
 		hear_xrc(WIRE_ACK, PSN);
@@ -282,7 +310,7 @@ START_TEST(srq_goes)
 }
 END_TEST
 
-/* The keys of requests are those of the SRQ's protection domain. */
+/* Keys of requests are checked against the protection domain of the SRQ. */
 START_TEST(keys)
 {
 	struct ibv_pd *second = ibv_alloc_pd(ctx);
@@ -309,7 +337,10 @@ START_TEST(keys)
 }
 END_TEST
 
-/* A further handle of the target is its last. */
+/*
+ * A handle of ibv_open_qp() keeps the target QP alive.  When the last handle
+ * is destroyed, the receive of an incomplete message is flushed.
+ */
 START_TEST(opened)
 {
 	struct ibv_qp_open_attr a = {
@@ -332,6 +363,10 @@ START_TEST(opened)
 }
 END_TEST
 
+/*
+ * Packets with random headers do not crash the device, and no receive is
+ * lost.
+ */
 START_TEST(hostile)
 {
 	struct ibv_qp *qp = NULL;
@@ -359,7 +394,7 @@ START_TEST(hostile)
 		;
 	while (ibv_poll_cq(cq, 1, &(struct ibv_wc){ 0 }) > 0)
 		id = 0;
-	if (!id) /* no receive was lost */
+	if (!id) /* else the last receive is still posted */
 		post_srq(srq, 1);
 	qp = make_target();
 	say_to(qp, WIRE_SEND_ONLY, PSN, srqn, 4);
