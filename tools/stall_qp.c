@@ -347,7 +347,7 @@ static void stall_of_full(struct stalls *s, const struct view *v,
 /* ---------------------------------------------------------- requests */
 
 /*
- * A requester that uses objects of another process: its guard is in use. The
+ * A requester that uses objects of another process: its guard is raised. The
  * guard's sequence number is the `place`, so the wait is listed only if both
  * views show the same use.
  */

@@ -4,15 +4,17 @@
  * it.
  *
  * The child keeps the terminal, so Ctrl-C and Ctrl-Z reach both processes.
- * All signals that can be caught, SIGCHLD included, are blocked here and
- * accepted one at a time with sigtimedwait(2). A signal that a process sent
- * (si_code <= 0) is forwarded. A signal that the kernel sent on behalf of the
- * terminal has reached the child as well and is not forwarded.
+ * All signals that can be caught, SIGCHLD included, are blocked here, except
+ * SIGTTIN, SIGTTOU and signals that are ignored. They are accepted one at a
+ * time with sigtimedwait(2). A signal that a process sent (si_code <= 0) is
+ * forwarded. A signal that the kernel sent on behalf of the terminal has
+ * reached the child as well and is not forwarded.
  *
- * Processes that the program leaves behind cannot be found by their process
- * group: a calling shell script is in the same one. This process is a child
- * subreaper (PR_SET_CHILD_SUBREAPER), so orphans become its children, and
- * everything that is left is among its descendants.
+ * Processes that the program leaves behind are found among the descendants.
+ * The process group cannot identify them, because a calling script may be in
+ * it, too. This process is a child subreaper (PR_SET_CHILD_SUBREAPER), so
+ * orphans become its children, and everything that is left is among its
+ * descendants.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -169,7 +171,7 @@ static void supervision_pass_on(struct supervision *s, const siginfo_t *info)
 {
 	int sig = info->si_signo;
 
-	/* raised by our own output: not for the program */
+	/* SIGPIPE was raised by a write of this process */
 	if (sig == SIGCHLD || (sig == SIGPIPE && info->si_pid == getpid()))
 		return;
 	if (info->si_code <= 0) /* sent by a process, not by the kernel */

@@ -49,8 +49,8 @@ struct view_qp {
 	struct view_process process;
 	uint32_t qpn;
 	struct urxe_qp_sh sh;
-	bool inside; /* the requester's guard is in use */
-	uint32_t turn; /* sequence number of the guard: odd while in use */
+	bool inside; /* the requester's guard is raised */
+	uint32_t turn; /* sequence number of the guard: odd while raised */
 	bool away; /* the peer is on another host */
 	struct urxe_wire_inbox inbox; /* inbox of the QP, if `away` */
 };

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * An in-use flag: a counter that is odd while its owner is in a critical
- * section.  Reclaimers wait on it before they free what the owner may use.
+ * struct presence: an in-use flag, a counter that is odd while its owner is
+ * in a critical section.  Reclaimers wait on it before they free what the
+ * owner may use.  The owner enters the critical section with one of the
+ * presence_enter functions and exits it with one of the presence_leave
+ * functions.
  *
  * The algorithm is Dekker's store-load handshake, as on the read side of
  * userspace RCU:
@@ -75,8 +78,8 @@ void presence_barrier(void);
 extern internal bool presence_cheap; /* true: membarrier(2) works */
 
 /*
- * The same if presence_cheap is known to be true.  Return the value of seq,
- * for presence_leave_at().
+ * Fast variant of presence_enter_private(), for callers that have checked
+ * presence_cheap.  Return the value of seq, for presence_leave_at().
  */
 static inline uint32_t presence_enter_cheap(struct presence *p)
 {
@@ -111,8 +114,8 @@ static inline void presence_leave(struct presence *p)
 }
 
 /*
- * The same if presence_move() was not called since.  @seq is what
- * presence_enter_cheap() returned.
+ * Variant of presence_leave() if presence_move() was not called since the
+ * entry.  @seq is what presence_enter_cheap() returned.
  */
 static inline void presence_leave_at(struct presence *p, uint32_t seq)
 {

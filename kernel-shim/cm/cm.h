@@ -514,9 +514,10 @@ void cm_sent_drep(struct cm *cm, const struct cm_id *id);
 void cm_sent_sidr_rep(struct cm *cm, const struct cm_id *id, int status,
 		      const void *data, uint8_t len);
 /*
- * Messages from the place where the messages of @client or @id go, if no id
- * exists there, for cm.sent only: a request is refused with a reject reason
- * or SIDR status, or a DREQ is answered although there is no connection.
+ * Pass to cm.sent the message that the peer of @client or @id would send if
+ * it has no id: a REJ or SIDR_REP for a request, with a reject reason or SIDR
+ * status; a DREP for a DREQ without a connection.  It is not sent to another
+ * host, and no id changes.
  */
 void cm_sent_refusal(struct cm *cm, const struct cm_id *client,
 		     unsigned int reason);

@@ -19,7 +19,8 @@
  *
  *	CM_F_PARKED, no listener	retried when an id starts to listen;
  *					refused after LISTENER_WAIT_NS
- *	CM_F_PARKED, a listener		its backlog, or a table, was full;
+ *	CM_F_PARKED, a listener		its backlog, or a table, was full
+ *					(not UD: a SIDR_REQ is refused);
  *					retried by cm_unpark(); UNREACHABLE
  *					after REQ_TIMEOUT_NS
  *	CM_F_UNSENT			the port is not active; sent by
@@ -35,8 +36,9 @@
 #include "wire.h"
 
 /*
- * Time for which a request waits for a listener.  Programs rely on such a
- * time, between a connection and the next listener on the same port.
+ * Time for which a request waits for a listener.  Some programs connect
+ * before the server has called rdma_listen() on the same port again, and rely
+ * on the request not being refused at once.
  */
 #define LISTENER_WAIT_NS 100000000ull
 /* 16 transmissions of a request, 4.3 s each, as in the kernel */
@@ -361,7 +363,11 @@ static bool qp_type_connects(const struct cm_id *id)
 	       id->qp_type == CM_QPT_UD || id->qp_type == CM_QPT_XRC_SEND;
 }
 
-/* Prepare the request and pass it to cm_sent_request(), without delivery. */
+/*
+ * Prepare the request and, if the port is active, pass it to
+ * cm_sent_request(), which sends the MAD if CM_F_WIRE is set.  The request is
+ * delivered to no id of this fabric.
+ */
 int cm_connect_lost(struct cm *cm, struct cm_id *id,
 		    const struct rdma_ucm_conn_param *p,
 		    const struct rdma_ucm_ece *ece)

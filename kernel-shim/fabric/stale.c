@@ -133,8 +133,9 @@ static int fabric_remove(struct urxe_fabric *f)
 }
 
 /*
- * The caller holds both locks exclusively: no other process makes or removes
- * the fabric, or has the segment mapped.
+ * Remove the fabric if it has no users.  The caller holds both locks
+ * exclusively: no other process makes or removes the fabric, or has the
+ * segment mapped.  @only_empty: return -ENOTEMPTY if the port was taken down.
  */
 static int fabric_retire_locked(struct urxe_fabric *f, int fd, bool only_empty)
 {
@@ -301,9 +302,9 @@ int fabric_sweep(const char *dir, bool only_empty,
 }
 
 /*
- * -EAGAIN: another process has the directory locked.  It may be an exiting
- * one that finds this process still using the fabric, so the check is
- * repeated.
+ * -EAGAIN: another process has the directory locked.  If it is exiting, too,
+ * it may have found the segment in use by this process and then does not
+ * remove the fabric.  Retry, so that one of the two removes it.
  */
 static void fabric_remove_if_last(const char *dir)
 {

@@ -16,12 +16,16 @@
  *				SERVING -> LEFT
  *				LEFT -> FREE	has finished the copy
  *
+ *	requester died:		FILLING, POSTED, DONE -> FILLING
+ *						(another requester claims it)
+ *				POSTED -> FREE	(a destroyer cancels it)
+ *
  * A slot's word holds the state, the requester's context (slot and
  * generation), and a counter that each claim increments, against ABA.  Every
  * step is a compare-and-swap from the expected word, except that the bouncer
  * stores FREE after LEFT, and a new bouncer stores FREE in all slots.
  * engine/bounce.c is the requester's side, engine/bounce_serve.c the
- * bouncer's.
+ * bouncer's; bounce_quiesce() is the destroyer's.
  *
  * Order.  A message of several slots has up to four of them outstanding.
  * Each slot names its predecessor (after).  The bouncer serves a slot only if
@@ -39,9 +43,9 @@
  * once to release the CPU.  This is only an optimization; the protocol does
  * not depend on it.
  *
- * No deadlock.  The requester waits within ibv_post_send, with its guard in
- * use.  The bouncer waits for no other thread: it takes no lock, executes no
- * work requests, and does nothing else.  Even the memory of its ring is
+ * No deadlock.  The requester waits within ibv_post_send, with its guard
+ * raised.  The bouncer waits for no other thread: it takes no lock, executes
+ * no work requests, and does nothing else.  Even the memory of its ring is
  * reserved in place, not allocated from a heap with a lock.  So two processes
  * may bounce to each other, and a service thread may be the requester.
  *

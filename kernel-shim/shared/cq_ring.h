@@ -2,7 +2,7 @@
 /*
  * The completion ring: a bounded MPSC queue, whose slots have sequence
  * numbers (similar to Vyukov's bounded MPMC queue).  Producers are requesters
- * in any process, each with its guard in use (guard.h), and the owner's
+ * in any process, each with its guard raised (guard.h), and the owner's
  * flushes.  The one consumer is the poller, inside the gate of its CQ
  * (engine/lock.h).
  *
@@ -64,7 +64,7 @@
  * claimed: the old ring ends at p for good.  If the ring is full it has no
  * free slot for MOVED; the resizer makes one by polling into the backlog.  A
  * producer that meets MOVED continues in next_ring.  A producer loads ring
- * (seq_cst) for each completion, with its guard in use from before that load
+ * (seq_cst) for each completion, with its guard raised from before that load
  * until it has published.  So after step 4 no producer is in the old ring,
  * and what is CLAIMED and not READY then was claimed by a dead process.  No
  * completion is lost or seen twice, and those of one producer stay in order.
@@ -174,8 +174,9 @@ struct cq_slot {
 enum cq_claim { CQ_CLAIMED, CQ_FULL, CQ_MOVED };
 
 /*
- * Maximum number of slots that a producer visits.  From any slot to the tail
- * it is a ring or two, and other producers may be faster for a while.
+ * Maximum number of slots that a producer visits.  The tail is at most two
+ * laps from any start.  The rest is a margin for producers that claim slots
+ * meanwhile.
  */
 #define CQ_RING_WALK(mask) (4 * (mask) + 4096)
 
@@ -194,7 +195,9 @@ static inline bool cq_ring_has_room(const struct cq_ring *r, uint32_t t)
 
 /*
  * Change the claim of the free slot at the tail to state @to, with memory
- * order @order.  On CQ_CLAIMED *out is that slot.
+ * order @order.  Return CQ_CLAIMED and the slot in *out; CQ_FULL if the ring
+ * is full or damaged, or the walk has reached its limit; or CQ_MOVED if the
+ * ring was closed.
  */
 static inline enum cq_claim cq_ring_take(const struct cq_ring *r,
 					 uint32_t owner, enum cqe_state to,
@@ -211,7 +214,10 @@ static inline enum cq_claim cq_ring_take(const struct cq_ring *r,
 		while (cqe_pos(w) == t - r->mask - 1 &&
 		       cqe_state(w) == CQE_CLAIMED) {
 			if (!cq_ring_has_room(r, t)) {
-				/* unless it was claimed, and polled, since */
+				/*
+				 * if the claim has changed, another
+				 * producer took the slot: retry
+				 */
 				if (load_relaxed(c) == w)
 					return CQ_FULL;
 				w = load_relaxed(c);
@@ -364,8 +370,9 @@ static inline bool cq_ring_is_ready(const struct urxe_cqe *e, uint32_t pos)
 }
 
 /*
- * Return whether @word, the slot's claim, says that the CQE at @pos is being
- * filled, or was when its producer died.
+ * Return whether position @pos was claimed; @word is the claim of its slot.
+ * The claim does not tell whether the CQE is filled: check cq_ring_is_ready()
+ * as well.
  */
 static inline bool cq_ring_is_claimed(uint64_t word, uint32_t pos)
 {

@@ -6,12 +6,16 @@
  * wait only for guards that name their object, so a requester that is stopped
  * delays only the destroyers of what it uses.
  *
+ * To raise a guard is to make its in-use flag odd (base/presence.h): its
+ * owner enters a critical section.  To lower it is to make the flag even.  To
+ * move it is to lower and raise it in one step.
+ *
  *	requester			destroyer
  *	store what it will use		invalidate the object (seq_cst)
- *	mark the guard in use		for each guard in use that names the
+ *	raise the guard			for each raised guard that names the
  *	load keys, connection word	object: wait until its in-use flag
  *	(seq_cst), copy			changes, it names other objects, or
- *	clear the in-use flag		its process is dead
+ *	lower the guard			its process is dead
  *
  * The requester calls these functions under the lock of its QP; the thread
  * that reads the wire's socket calls them for its own guard.  The destroyer's
@@ -22,9 +26,10 @@
  *
  *	owner	the process (struct urxe_process).  If it is dead the guard is
  *		ignored, even if another process shares its context.  0: the
- *		process has no id; then its context's life counts.  What a
- *		dead requester asked a bouncer to copy may be in progress; the
- *		destroyer waits for that, too (bounce_slot.h)
+ *		process has no id; a destroyer then checks whether the QP's
+ *		context is live.  What a dead requester asked a bouncer to
+ *		copy may be in progress; the destroyer waits for that, too
+ *		(bounce_slot.h)
  *	dest	the responder's QP number
  *	rx	the context that has the responder's receives and keys: the
  *		QP's, or for XRC the SRQ's
@@ -38,15 +43,15 @@
  * nothing of its own context.
  *
  * Memory order: the handshake is that of base/presence.h.  The names are
- * stored (release) before the guard is marked in use or moved, and only when
- * the objects named before are no longer used.  So a destroyer that sees the
- * guard in use reads the names of that critical section or of a later one;
+ * stored (release) before the guard is raised or moved, and only when the
+ * objects named before are no longer used.  So a destroyer that sees the
+ * guard raised reads the names of that critical section or of a later one;
  * then the earlier one has been exited.  Names that cover less than the
- * current ones may be stored at any time.  Keys may be added within a critical
- * section before they are looked up (guard_add()).
+ * current ones may be stored at any time.  Keys may be added within a
+ * critical section before they are looked up (guard_add()).
  *
  * A damaged in-use flag would block destroyers for ever.  A destroyer that
- * waits long therefore has the owner's service thread recheck the guard
+ * waits long therefore has the owner's service thread verify the guard
  * (qp_check_guard()).
  *
  * tests/model/guard.pml checks the protocol, tests/model/orders.cpp ("guard",
@@ -55,30 +60,32 @@
  * Groups.  Guards of QPs are grouped by 64.  Each group has a summary word,
  * so that a destroyer skips idle groups:
  *
- *	idle		neither GUARD_BUSY nor GUARD_DOUBTED: no guard is in
- *			use by a requester that has begun its lookups
+ *	idle		neither GUARD_BUSY nor GUARD_DOUBTED: no guard is
+ *			raised by a requester that has begun its lookups
  *	busy		GUARD_BUSY, with or without GUARD_DOUBTED: guards may
- *			be in use
- *	recheck(n)	GUARD_DOUBTED, without GUARD_BUSY: a thread scans the
+ *			be raised
+ *	GUARD_DOUBTED(n)
+ *			GUARD_DOUBTED, without GUARD_BUSY: a thread scans the
  *			guards; n counts such scans
  *
- *	requester		destroyer		scanning thread
- *	mark guard in use	invalidate object	busy -> recheck(n)
- *	unless busy: -> busy	unless idle:		if no guard is in use:
- *	look objects up		  read the guards	recheck(n) -> idle
+ *	requester		destroyer	     scanning thread
+ *	raise the guard		invalidate object    busy -> GUARD_DOUBTED(n)
+ *	unless busy: -> busy	unless idle:	     if no guard is raised:
+ *	look objects up		  read the guards    GUARD_DOUBTED(n) -> idle
  *
  * All these accesses are seq_cst.  A requester that enters after the store of
- * recheck(n) either has marked its guard before the scan reads it, or stores
- * busy, which makes the final compare-and-swap fail.  The counter n prevents
- * ABA.  So if the word becomes idle, no requester uses objects, and a
- * requester that enters later stores busy before its lookups.  If a destroyer
- * reads idle, its invalidation precedes those lookups in the seq_cst order,
- * and they fail.  What earlier requesters did happens before the destroyer's
- * read, through the thread that scanned their guards and stored idle.
+ * GUARD_DOUBTED(n) either has raised its guard before the scan reads it, or
+ * stores busy, which makes the final compare-and-swap fail.  The counter n
+ * prevents ABA.  So if the word becomes idle, no requester uses objects, and
+ * a requester that enters later stores busy before its lookups.  If a
+ * destroyer reads idle, its invalidation precedes those lookups in the
+ * seq_cst order, and they fail.  What earlier requesters did happens before
+ * the destroyer's read, through the thread that scanned their guards and
+ * stored idle.
  *
  * A requester pays one load of a word that does not change while it works.  A
- * destroyer starts a scan only if all guards are down and no requester has
- * entered since the last time it looked (engine/quiesce.c).
+ * destroyer starts a scan only if no guard is raised and none was since the
+ * last time it read the group (engine/quiesce.c).
  *
  * tests/model/guard_group.pml checks this, tests/model/orders.cpp
  * ("guard_group") the memory orders.
@@ -122,7 +129,7 @@ static inline bool guard_names(const struct urxe_guard *g, uint32_t uses)
 #define GUARD_NO_RX URXE_MAX_CTX
 #define GUARD_NO_SRQ URXE_MAX_SRQ
 
-/* Initialize the names of a new QP's guard, which is not in use. */
+/* Initialize the names of a new QP's guard, which is lowered. */
 static inline void guard_init(struct urxe_guard *g)
 {
 	store_relaxed(&g->uses, GUARD_NOTHING);
@@ -135,9 +142,9 @@ static inline void guard_init(struct urxe_guard *g)
 #define GUARD_DOUBT 4u /* the unit of the scan counter */
 
 /*
- * Mark the guard in use.  @owner is process_id(), @group the summary word of
- * the guard's group.  guard_name() was called before; objects are looked up
- * after it (seq_cst).
+ * Raise the guard.  @owner is process_id(), @group the summary word of the
+ * guard's group.  Call guard_name() before, and look the objects up (seq_cst)
+ * after guard_raise().
  */
 static inline void guard_raise(struct urxe_guard *g, _Atomic uint64_t *group,
 			       uint32_t owner)
@@ -149,7 +156,7 @@ static inline void guard_raise(struct urxe_guard *g, _Atomic uint64_t *group,
 }
 
 /*
- * Return whether a guard of the group may be in use.  Called after the object
+ * Return whether a guard of the group may be raised.  Called after the object
  * was invalidated (seq_cst).
  */
 static inline bool guard_group_is_busy(const _Atomic uint64_t *group)
@@ -158,8 +165,9 @@ static inline bool guard_group_is_busy(const _Atomic uint64_t *group)
 }
 
 /*
- * Store recheck(n).  On success the caller scans the guards and, if none is
- * in use, passes *doubt to guard_group_idle().  False: the word has changed.
+ * Store GUARD_DOUBTED(n).  On success the caller scans the guards and, if
+ * none is raised, passes *doubt to guard_group_idle().  False: the word has
+ * changed.
  */
 static inline bool guard_group_doubt(_Atomic uint64_t *group, uint64_t *doubt)
 {
@@ -189,9 +197,9 @@ struct guard_rx {
 };
 
 /*
- * Name another responder in a guard that is in use.  The caller looks up the
- * responder, its SRQ and its CQ after this, and uses them only if they are the
- * named ones.
+ * Name another responder in a raised guard, and move the guard.  The caller
+ * looks up the responder, its SRQ and its CQ after this, and uses them only
+ * if they are the named ones.
  */
 static inline void guard_turn_to(struct urxe_guard *g, uint32_t qpn,
 				 const struct guard_rx *rx)
@@ -205,8 +213,8 @@ static inline void guard_turn_to(struct urxe_guard *g, uint32_t qpn,
 }
 
 /*
- * Name other keys of the same responder; the guard is in use.  Keys have to
- * be looked up anew.
+ * Name other keys of the same responder; the guard is raised, and moves.
+ * Keys have to be looked up anew.
  */
 static inline void guard_move(struct urxe_guard *g, uint32_t uses)
 {
@@ -215,7 +223,7 @@ static inline void guard_move(struct urxe_guard *g, uint32_t uses)
 }
 
 /*
- * Name more keys; the guard is in use, and what it named before stays in use.
+ * Name more keys; the guard is raised, and what it named before stays named.
  * The added keys are looked up afterwards.  A destroyer that does not see its
  * key named has invalidated it before (seq_cst), so the lookup fails.
  */
@@ -231,7 +239,7 @@ static inline bool guard_is_of_key(uint32_t uses, bool rx, uint32_t rkey)
 }
 
 /*
- * Return whether the owner of this guard, which is in use, may use @t.  @own
+ * Return whether the owner of this guard, which is raised, may use @t.  @own
  * is the context slot of the guard's QP, URXE_MAX_CTX for a socket owner.
  */
 static inline bool guard_concerns(const struct urxe_guard *g, uint32_t own,

@@ -382,7 +382,7 @@ struct urxe_guard {
 
 /*
  * Number of guards that share a summary word, see guard.h.  The word is
- * GUARD_BUSY | GUARD_DOUBTED | count of rechecks.
+ * GUARD_BUSY | GUARD_DOUBTED | count of scans.
  */
 #define URXE_GUARD_GROUP 64
 #define URXE_GUARD_GROUPS (URXE_MAX_QP / URXE_GUARD_GROUP)
@@ -499,9 +499,9 @@ struct urxe_dev {
 	/* a hint: where the search for a free slot starts */
 	_Atomic uint32_t qp_low;
 	/*
-	 * guard[i] is in use while the requester of QP i executes, here or on
+	 * guard[i] is raised while the requester of QP i executes, here or on
 	 * its peers.  The destroyer of an MR, QP or DM first invalidates it
-	 * and then waits until no guard in use names it (guard.h).
+	 * and then waits until no raised guard names it (guard.h).
 	 */
 	struct urxe_guard guard[URXE_MAX_QP];
 	alignas(URXE_LINE) _Atomic uint64_t guard_group[URXE_GUARD_GROUPS];
@@ -579,7 +579,7 @@ enum urxe_mem_kind {
  *
  * `live` is the key with bit 32 set while the entry may be used, otherwise 0.
  * Registration stores it last (release).  Deregistration clears it first
- * (seq_cst), then waits until no guard in use names the key (guard.h).
+ * (seq_cst), then waits until no raised guard names the key (guard.h).
  */
 struct urxe_key {
 	_Atomic uint64_t live;
@@ -942,10 +942,10 @@ struct urxe_pd_sh {
 
 /*
  * Copy path 4: bounce buffers.  If the system denies a requester access to a
- * process's private memory, the requester asks that process's bounce thread
- * to copy.  bounce_slot.h describes the protocol.
+ * process's private memory, that process's bouncer copies for it.
+ * bounce_slot.h describes the protocol.
  */
-#define URXE_BOUNCERS 8 /* processes per context with a bounce thread */
+#define URXE_BOUNCERS 8 /* processes per context with a bouncer */
 #define URXE_MEMBERS 64 /* processes per context without one */
 #define URXE_BOUNCE_SLOTS 8
 #define URXE_BOUNCE_BYTES 65536
@@ -964,7 +964,7 @@ enum urxe_bounce_wanted {
 	URXE_BOUNCE_REFUSED, /* there was no memory for it */
 };
 
-/* A process whose bounce thread copies for other processes. */
+/* The bouncer: a thread that copies for other processes. */
 struct urxe_bouncer {
 	/* process id (struct urxe_process); 0: none, or it has ended */
 	alignas(URXE_LINE) _Atomic uint32_t owner;

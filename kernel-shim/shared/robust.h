@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
  * A robust mutex in memory that processes share, also across PID namespaces.
- * If the holder dies, the next process takes the lock over and is told so; it
- * finds the protected data half changed.  If the holder lives but does not
- * run, a waiter gives up after ROBUST_PATIENCE_NS with -ETIMEDOUT and names
- * the holder.  kernel-shim/fabric/robust.c has the functions.  The lock
- * protects the device segment, the keys of a context and the tables of the
- * CM.
+ * If the holder dies, the next process takes the lock over.  robust_lock()
+ * returns 1 to it: the protected data may be half changed.  If the holder
+ * lives but does not run, a waiter gives up after ROBUST_PATIENCE_NS with
+ * -ETIMEDOUT and names the holder.  kernel-shim/fabric/robust.c has the
+ * functions.  The lock protects the device segment, the keys of a context and
+ * the tables of the CM.
  *
- * A robust pthread mutex is not sufficient: it stores a TID, which means
- * another thread in another PID namespace, so a waiter that dies there could
- * free the lock of a holder that lives.
+ * A robust pthread mutex is not sufficient.  It stores a TID, which is not
+ * unique across PID namespaces.  If a waiter with the holder's TID dies in
+ * another namespace, the kernel would release the lock of a live holder.
  *
  * word is 0, or the id of the process that holds the lock (struct
  * urxe_process), with ROBUST_WAITERS if a waiter may be asleep (futex(2)).
@@ -26,8 +26,8 @@
  * All threads of a process have the same id, and wait for each other as for
  * other processes.  A forked child has an id of its own.  Each step is one
  * compare-and-swap, so of several waiters that find the holder dead exactly
- * one takes over.  If that one dies too, the next is told.  A damaged word
- * names no live process and is taken over likewise.
+ * one takes over.  If that one dies too, the next takes over from it.  A
+ * damaged word names no live process and is taken over likewise.
  *
  * No waiter depends on a wakeup by a process that may be dead: each checks
  * again every ROBUST_LOOK_NS.  It then detects a dead holder, and also a lock
@@ -43,7 +43,11 @@
 
 struct robust_lock {
 	_Atomic uint32_t word; /* futex */
-	_Atomic uint32_t turn; /* counts holders: did it change? */
+	/*
+	 * incremented by each holder; a waiter that sees it change restarts
+	 * its timeout
+	 */
+	_Atomic uint32_t turn;
 };
 
 #define ROBUST_WAITERS (1u << 31)

@@ -92,7 +92,7 @@ struct urxe_wire_answer {
  * The responder state: what a QP must remember from one packet to the next,
  * also if another process becomes the socket owner.  Only the socket owner
  * writes it, protected by its guard.  The QP's owner clears it before the QP
- * becomes RTR, after qp_forget() has waited until no guard in use names the
+ * becomes RTR, after qp_forget() has waited until no raised guard names the
  * QP.
  *
  * The expected packet is in urxe_qp_sh.epsn: the PSN and, above it, enum

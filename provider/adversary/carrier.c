@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * The adversary's transport; carrier.h describes it. The caller holds
- * qp->lock, but for carrier_early(), carrier_attach() and carrier_free().
+ * The adversary's transport; carrier.h describes it. The operations in struct
+ * urxe_carrier are called with qp->lock held. carrier_early() is called
+ * without it; carrier_attach() takes it; carrier_free() needs none.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -208,9 +209,9 @@ static uint64_t carried_journey(const struct carrier *c,
 /* ------------------------------------------------------- ordering */
 
 /*
- * Return the slot of the last WR with IBV_SEND_FENCE in flight, not behind
- * @m; the oldest slot in flight if there is none. @m cannot pass a READ or an
- * atomic that was posted before that WR.
+ * Return the slot of the newest fenced WR (IBV_SEND_FENCE) in flight, up to
+ * and including @m; the oldest slot in flight if there is none. @m cannot
+ * pass a READ or an atomic that was posted before that WR.
  */
 static uint32_t carried_fence(const struct urxe_qp *qp, const struct carried *m)
 {
@@ -243,8 +244,8 @@ static bool carried_passes(const struct urxe_qp *qp, uint32_t i,
  * How the WRs in flight before a WR restrict it:
  *
  *	WAY_FREE	all of them are served
- *	WAY_PASSES	it may pass those that are not served, if both it
- *			and they will succeed
+ *	WAY_PASSES	every WR before it that is not served may be passed;
+ *			allowed only if carried_may_pass()
  *	WAY_CLOSED	it has to wait for one of them; or one has failed
  */
 enum way { WAY_FREE, WAY_PASSES, WAY_CLOSED };
@@ -477,7 +478,7 @@ static bool carried_may_pass(struct urxe_qp *qp, const struct carried *m)
 }
 
 /*
- * Carry out the next step of @m; the guard is in use. Return WR_IN_FLIGHT if
+ * Carry out the next step of @m; the guard is raised. Return WR_IN_FLIGHT if
  * more steps follow, or if @m may not pass yet; else the verdict of
  * execute().
  */

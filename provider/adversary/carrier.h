@@ -21,9 +21,10 @@
  * maximum of a delay (option "ticks"). A step that is due is carried out by
  * the thread that advances the ticks.
  *
- * The functions of the transport are called with qp->lock held, by threads
- * that post or poll and by the service thread. Only carrier_early() is called
- * without it. tests/adversary checks each option alone.
+ * The operations in struct urxe_carrier are called with qp->lock held, by
+ * threads that post or poll and by the service thread. carrier_early() is
+ * called without it; carrier_attach() takes it; carrier_free() needs none.
+ * tests/adversary checks each option alone.
  */
 #pragma once
 

@@ -63,7 +63,7 @@ static bool takes_receive(const struct urxe_wqe *w)
 }
 
 /*
- * Have the responder refuse @w; the guard is in use. Return RESP_ACK if it
+ * Have the responder refuse @w; the guard is raised. Return RESP_ACK if it
  * did, else the reason why @w does not reach it.
  */
 static enum response before_refuse(struct urxe_qp *qp, const struct urxe_wqe *w,

@@ -4,13 +4,14 @@
  * sleeps. Only then does the service thread advance the adversary's ticks
  * (carrier.h).
  *
- * That the last post or poll is long ago is not enough: on a busy machine the
- * thread may just wait for a CPU, and the steps that it sees must not depend
- * on that. So the service thread also checks the thread that posted or polled
- * last: its state in /proc/self/task/TID/stat and its CPU time. A thread that
- * waits for a CPU is in state R and its CPU time does not advance. A thread
- * that sleeps may wait for a lock that the service thread holds. So it is
- * checked twice, with time in between in which the service thread holds none.
+ * That the last post or poll is long ago is not enough. A thread that waits
+ * for a CPU also has an old last post or poll. It must not count as quiet, or
+ * the steps that it sees would depend on the load of the machine. So the
+ * service thread also checks the thread that posted or polled last: its state
+ * in /proc/self/task/TID/stat and its CPU time. A thread that waits for a CPU
+ * is in state R and its CPU time does not advance. A thread that sleeps may
+ * wait for a lock that the service thread holds. So it is checked twice, with
+ * time in between in which the service thread holds none.
  *
  * Two cases are not excluded: a thread that waits for a lock may be overtaken
  * by the service thread; and the host of a virtual machine may take its CPU

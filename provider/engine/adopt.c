@@ -16,8 +16,9 @@
  *  - It consists of whole pages, so that they contain only bytes of the MR.
  *  - It is private memory, readable and writable, without attributes that a
  *    new mapping would lose (mlock, madvise, ...; smaps.c).
- *  - It overlaps no MR that peers reach by process_vm_*.  The kernel looks up
- *    the pages before it copies, so it would copy into the replaced pages.
+ *  - It overlaps no MR that peers reach by process_vm_*.  A
+ *    process_vm_writev(2) in progress has resolved the old pages; bytes
+ *    written to them after the replacement would be lost.
  * Otherwise the pages stay private, and the reason is logged.  If pages
  * cannot become private again, they stay shared; adopt_settle() retries.
  *
@@ -350,8 +351,8 @@ void adoptions_forget(void)
 			close(table[i].fd);
 	count = 0;
 	/*
-	 * The child has none of the threads that waited for the lock.  Make
-	 * it anew, and take it once for the caller's adopt_end().
+	 * In the child only this thread exists.  Reinitialize the mutex, and
+	 * lock it once, for the adopt_end() of the fork handler.
 	 */
 	lock_init();
 	pthread_mutex_lock(&lock);

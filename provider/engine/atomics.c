@@ -14,9 +14,9 @@
  * which words share a lock.
  *
  * Callers are execute.c, direct_fetch.c and, for requests of other hosts,
- * wire/fetch.c, with the caller's guard set.  If the owner of the lock does
- * not run, the result is RESP_SILENCE, and the QP's timers decide.  If the
- * word's page was unmapped, it is a NAK.
+ * wire/fetch.c, with the caller's guard raised.  If the owner of the lock
+ * does not run, the result is RESP_SILENCE, and the QP's timers decide.  If
+ * the word's page was unmapped, it is a NAK.
  */
 #include <sched.h>
 

@@ -10,7 +10,7 @@
  *
  * bind_execute() and bind_invalidate() execute work requests, in the thread
  * of the requester, with qp->lock held.  The wire server calls
- * bind_invalidate() for SEND WITH INVALIDATE from other hosts.  Both clear
+ * bind_invalidate() for SEND WITH INVALIDATE from other hosts.  Both lower
  * the QP's guard while they wait; otherwise two QPs could wait for each
  * other.  ibv_dealloc_mw() calls bind_undo().
  *
@@ -146,7 +146,7 @@ static bool bind_check(const struct urxe_qp *qp, const struct urxe_wqe *w)
 	return bind_check_region(w, &a->key[mr], a->key[i].pd);
 }
 
-/* Check and bind, under the arena's lock; the QP's guard is not set. */
+/* Check and bind, under the arena's lock; the QP's guard is lowered. */
 static bool bind_try(struct urxe_qp *qp, const struct urxe_wqe *w)
 {
 	struct urxe_fabric *f = qp->ctx->fabric;

@@ -10,8 +10,8 @@
  * it (shared/guard.h).
  *
  * bind_execute() and bind_invalidate() wait until no requester uses the
- * window.  The caller holds qp->lock and has published qp's guard.  Both
- * functions clear the guard while they wait: the caller must repeat its
+ * window.  The caller holds qp->lock and has raised qp's guard.  Both
+ * functions lower the guard while they wait: the caller must repeat its
  * look-ups afterwards.
  */
 #pragma once

@@ -522,9 +522,13 @@ static enum transfer_status ask_take(struct ask *q,
 	if (!b->write)
 		ask_scatter(b, at, q->ring->data[s - q->ring->slot], done);
 	*moved += done;
+	/*
+	 * ECANCELED: the bouncer cancels a piece only if its predecessor
+	 * failed.  All predecessors succeeded, so the slots are damaged.
+	 */
 	if (error == EACCES)
 		status = TRANSFER_REVOKED;
-	else if (error == ECANCELED) /* damage: all before it was done */
+	else if (error == ECANCELED)
 		status = TRANSFER_GONE;
 	else if (error || done < p->bytes)
 		status = TRANSFER_FAULT;

@@ -59,7 +59,7 @@ bool bounce_persist(struct urxe_context *ctx, struct urxe_peer *peer,
 
 /*
  * Wait until no bouncer of that arena works on a request of a requester that
- * died while its guard was in use.  The destroyer calls this after it waited
+ * died while its guard was raised.  The destroyer calls this after it waited
  * for the guards (quiesce.c).  Requests of dead requesters that no bouncer
  * has begun are cancelled.  Returns false if a bouncer was still busy at time
  * until of clock_now(); until 0 waits without a limit.

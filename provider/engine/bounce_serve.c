@@ -7,12 +7,14 @@
  * call process_vm_*.  shared/bounce_slot.h has the protocol, the states of a
  * slot and the memory order; tests/model/bounce.pml checks them.
  *
- * Each process that has memory in a context runs one bouncer for it, at most
- * URXE_BOUNCERS in a context.  bounce_private() and bounce_expose() start it,
- * under start_lock; context_close() stops it.  It takes no lock, allocates
- * nothing from the heap and executes no work requests, so that requesters can
- * wait for it.  It does not trust requesters: it looks up each key again and
- * reads each range once.
+ * A process starts a bouncer for a context when private memory is registered
+ * in it and other processes may access it, or when process_vm_* is forbidden
+ * even on itself (bounce.h).  A context has at most URXE_BOUNCERS.
+ * bounce_private() and bounce_expose() start it, under start_lock;
+ * context_close() stops it.  It takes no lock, allocates nothing from the
+ * heap and executes no work requests, so that requesters can wait for it.  It
+ * does not trust requesters: it looks up each key again and reads each range
+ * once.
  *
  * If no thread can be made, requesters that may not call process_vm_* do not
  * reach this memory.  That is an error (EAGAIN) only where it is known that

@@ -9,10 +9,10 @@
  * to the remote QP.
  *
  * Callers are the requester, with qp->lock held, and the wire server for
- * requests of other hosts.  The guard is set and names the QP before its
+ * requests of other hosts.  The guard is raised and names the QP before its
  * connection word is loaded.  A destroyer changes the word (seq_cst) and then
  * waits for the guards, so a QP that was found does not go away while the
- * guard is set (Dekker handshake, base/presence.h, tests/model/guard.pml).
+ * guard is raised (Dekker handshake, base/presence.h, tests/model/guard.pml).
  *
  * sh->conn contains both QPNs and the state of the remote QP.  It differs
  * from c->want if the QP was destroyed or is connected to another QP.  QPNs
@@ -54,7 +54,7 @@ void conn_drop(struct urxe_conn *c)
 
 void conn_check(struct urxe_conn *c)
 {
-	/* seq_cst: after the guard was set, see presence.h */
+	/* seq_cst: after the guard was raised, see presence.h */
 	if (c->peer &&
 	    ((load_seq_cst(&c->sh->conn) & URXE_CONN_ENDS) != c->want ||
 	     conn_is_anothers(c)))
@@ -74,7 +74,7 @@ static bool rx_view_srq(struct urxe_rx *rx,
 	if (index >= URXE_MAX_SRQ)
 		return false;
 	srq = &p->arena->srq[index];
-	/* seq_cst: after the guard was set, see presence.h */
+	/* seq_cst: after the guard was raised, see presence.h */
 	rx->srq_live = load_seq_cst(&srq->live);
 	if (!rx->srq_live || !rq_view_init(&rx->rq, p->arena, &srq->rq) ||
 	    !cq_view_init(&rx->cq, p, cq))
@@ -406,7 +406,7 @@ enum response conn_ready(struct urxe_qp *qp, const struct urxe_wqe *w,
 		note_death(c);
 		return RESP_SILENCE;
 	}
-	/* seq_cst: after the guard was set, see presence.h */
+	/* seq_cst: after the guard was raised, see presence.h */
 	word = load_seq_cst(&c->sh->conn);
 	if (conn_is_anothers(c)) {
 		if (in_use)

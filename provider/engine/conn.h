@@ -4,10 +4,10 @@
  * destination of datagrams.  It is resolved when it is first needed.
  *
  * The requester calls these functions with qp->lock held and, unless stated
- * otherwise, while qp's guard is in use (shared/guard.h).  A resolved view
+ * otherwise, while qp's guard is raised (shared/guard.h).  A resolved view
  * holds a reference to the peer's context.  It stays mapped when the remote
  * QP is destroyed or its number is reused: each use checks sh->conn (seq_cst,
- * after the guard was published) and the generation in sh->path.
+ * after the guard was raised) and the generation in sh->path.
  */
 #pragma once
 
@@ -21,14 +21,20 @@ struct urxe_wqe;
 enum response {
 	RESP_ACK,
 	RESP_RNR, /* no receive is posted */
-	RESP_SILENCE, /* no responder, or it is connected to another QP */
+	/*
+	 * No response: there is no responder, it is connected to another QP,
+	 * its process is dead or stopped, or it drops the message
+	 */
+	RESP_SILENCE,
 	RESP_NAK_SEQUENCE, /* PSN error: retried like RESP_SILENCE */
 	RESP_NAK_INVALID, /* remote invalid request */
 	RESP_NAK_ACCESS, /* remote access error */
 	RESP_NAK_OPERATION, /* remote operational error */
 	/*
-	 * Not a response: the requester's own memory cannot be accessed.
-	 * From conn_ready(): the connection or its SRQ has changed
+	 * Not a response.  From moved_to(): the requester's own memory cannot
+	 * be accessed.  From conn_ready(): the connection or its SRQ has
+	 * changed.  From responder_foresee(): the queue has several
+	 * requesters
 	 */
 	RESP_OTHER,
 };
@@ -92,7 +98,7 @@ struct urxe_conn {
 bool conn_open(struct urxe_qp *qp, struct urxe_conn *c, uint32_t qpn,
 	       uint32_t dest);
 /*
- * Make qp's guard, which is in use, name c, and what is used of it (GUARD_*).
+ * Make qp's guard, which is raised, name c, and what is used of it (GUARD_*).
  * Called where one requester has several destinations.
  */
 void conn_turn_to(const struct urxe_qp *qp, const struct urxe_conn *c,
@@ -101,9 +107,9 @@ void conn_turn_to(const struct urxe_qp *qp, const struct urxe_conn *c,
 void conn_drop(struct urxe_conn *c);
 
 /*
- * Was the QP number reused for another QP since conn_open()?  Call this after
- * loading sh->conn, while the guard in use names the QP: the answer then
- * stays true until the guard is cleared.
+ * Return whether the QP number was reused for another QP since conn_open().
+ * Call this after loading sh->conn, while the guard is raised and names the
+ * QP: the answer then stays true until the guard is lowered.
  */
 static inline bool conn_is_anothers(const struct urxe_conn *c)
 {
@@ -112,22 +118,23 @@ static inline bool conn_is_anothers(const struct urxe_conn *c)
 }
 
 /*
- * Is the QP in a state in which it receives (RTR, RTS, SQD, SQE)?  word is
- * the value of its conn.  Raises IBV_EVENT_COMM_EST for the first packet in
- * RTR (IB 11.6.3.1).
+ * Return whether the QP is in a state in which it receives (RTR, RTS, SQD,
+ * SQE).  word is the value of its conn.  Raises IBV_EVENT_COMM_EST for the
+ * first packet in RTR (IB 11.6.3.1).
  */
 bool conn_hears(struct urxe_conn *c, uint64_t word);
 
 /*
  * XRC: make rx a view of SRQ srqn.  The rkeys of requests are then those of
- * the SRQ's context as well.  The guard is in use.  False if the XRC domain
+ * the SRQ's context as well.  The guard is raised.  False if the XRC domain
  * of the QP has no such SRQ.
  */
 bool conn_turn_to_srq(struct urxe_qp *qp, struct urxe_conn *c, uint32_t srqn);
 
 /*
- * Drop c if its QP was destroyed, reused or connected to another QP.  Called
- * after the guard was cleared in between.
+ * Drop c if its QP was destroyed, reused or connected to another QP.  Call it
+ * first in each critical section that uses c from an earlier one.  The socket
+ * owner, when idle, calls it without raising a guard (server_look_after()).
  */
 void conn_check(struct urxe_conn *c);
 
@@ -146,8 +153,8 @@ static inline struct urxe_peer *conn_key_peer(const struct urxe_conn *c)
 enum response conn_ready(struct urxe_qp *qp, const struct urxe_wqe *w,
 			 bool in_use);
 /*
- * Does the destination of a datagram accept it?  Counts and logs a Q_Key that
- * does not match; drops c if the destination has changed or died.
+ * Return whether the destination of a datagram accepts it.  Counts and logs a
+ * Q_Key that does not match; drops c if the destination has changed or died.
  */
 bool conn_listens(struct urxe_conn *c, uint32_t qkey);
 

@@ -8,7 +8,7 @@
  * cq_arm.c has the events.
  *
  * Producers are requesters, for their own CQ and for the responder's, the
- * wire server, and the owner when it flushes.  A producer has a guard set
+ * wire server, and the owner when it flushes.  A producer has a guard raised
  * from cq_begin() to cq_end(), so that a resize waits for it.  A CQ is
  * destroyed after its QPs and SRQs, so it has no producers then.
  *
@@ -100,7 +100,7 @@ static enum cq_claim cq_claim(struct urxe_cq_view *v, uint64_t word,
 
 bool cq_begin_late(struct urxe_cq_view *v, struct urxe_cqe_ref *ref)
 {
-	/* seq_cst: after the guard was set, see cq_ring.h */
+	/* seq_cst: after the guard was raised, see cq_ring.h */
 	enum cq_claim got = cq_claim(v, load_seq_cst(&v->sh->ring), ref);
 
 	/* once: a second resize waits for our guard */

@@ -6,7 +6,7 @@
  * (struct urxe_cq).
  *
  * Producers are requesters, of any process, and flushes.  Each calls
- * cq_begin() through cq_publish() while its QP's guard is in use, which keeps
+ * cq_begin() through cq_publish() while its QP's guard is raised, which keeps
  * the ring from being freed.  The consumer is poll.h.
  */
 #pragma once
@@ -47,7 +47,7 @@ void cq_view_fini(struct urxe_cq_view *v);
 uint64_t cq_clock(void);
 
 /*
- * Claim an entry, which the caller fills.  The caller's guard is in use until
+ * Claim an entry, which the caller fills.  The caller's guard is raised until
  * the entry is published.  False if the CQ is in error.  If it is full, this
  * raises IBV_EVENT_CQ_ERR and returns false, unless the CQ ignores overruns:
  * then it returns an entry that is thrown away.

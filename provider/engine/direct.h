@@ -8,7 +8,7 @@
  * never be read.  So no WQE is written: the positions of the queue advance,
  * and the CQE, if there is one, is built from the ibv_send_wr.
  *
- * A pass is a part of the list that is executed while the guard is in use
+ * A pass is a part of the list that is executed while the guard is raised
  * once.  All its WRs are of one kind (WRITEs, READs, atomics or SENDs), and
  * those that name an rkey name the same one.  The connection, the PSN and the
  * rkey are checked once for a pass, the states of both ends at each WR, as

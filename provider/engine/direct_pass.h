@@ -3,11 +3,11 @@
  * Common parts of the passes of the fast path (direct.h), called by direct.c,
  * direct_fetch.c and direct_send.c with qp->lock held:
  *
- *	direct_begin()		publish the guard
+ *	direct_begin()		raise the guard
  *	direct_open() ...	check responder, rkey and lkey
  *	direct_count(), direct_complete()	for each WR that was executed
  *	direct_served()		advance queue positions and PSN
- *	direct_end()		clear the guard
+ *	direct_end()		lower the guard
  */
 #pragma once
 
@@ -59,8 +59,8 @@ static inline bool direct_is_write(const struct ibv_send_wr *wr)
 }
 
 /*
- * Does the responder accept requests with this access right?  The guard is in
- * use.  False also if only the requester can tell.
+ * Does the responder accept requests with this access right?  The guard is
+ * raised.  False also if only the requester can tell.
  */
 static inline bool __attribute__((always_inline))
 direct_is_heard(struct urxe_qp *qp, uint32_t access)

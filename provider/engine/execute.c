@@ -6,7 +6,7 @@
  * once (transfer.c).
  *
  * execute() runs in the thread that posts or polls, or in the service thread,
- * with qp->lock held and the guard set (shared/guard.h).  It returns a
+ * with qp->lock held and the guard raised (shared/guard.h).  It returns a
  * verdict: done, collected for one system call (WR_IN_FLIGHT), to be retried
  * (WR_RNR, WR_SILENT), or failed with run.status.
  *
@@ -562,7 +562,7 @@ static enum response execute_send_inv_refused(struct urxe_qp *qp,
 /*
  * SEND WITH INVALIDATE: the key is invalid before the receive completes.
  *
- * bind_invalidate() waits, with the guard cleared, so the connection and the
+ * bind_invalidate() waits, with the guard lowered, so the connection and the
  * SGEs are looked up again afterwards.  w->inv records the result: if the WR
  * is retried, because the SRQ is empty by then, the key is not invalidated
  * again.

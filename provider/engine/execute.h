@@ -50,7 +50,7 @@ static inline void run_count_fetch(struct run *r, const struct urxe_qp *qp)
 	r->fetches++;
 }
 
-/* Execute w.  qp->lock is held and qp's guard is in use. */
+/* Execute w.  qp->lock is held and qp's guard is raised. */
 enum verdict execute(struct urxe_qp *qp, struct run *r, struct urxe_wqe *w);
 /*
  * The result of w if its packets are lost: WR_DROPPED, or WR_FAILED if the

@@ -30,15 +30,18 @@
 /* The operations of a transport, called with qp->lock held. */
 struct urxe_carrier {
 	/*
-	 * Begin w.  The guard is in use.  Returns WR_IN_FLIGHT, or a result
-	 * of execute(), which does not batch if there is a transport.  A
-	 * result such as WR_RNR parks a WR that cannot be begun yet.  If
-	 * progress() has to be called earlier than it has returned, the
+	 * Begin w.  The guard is raised.  Return WR_IN_FLIGHT; or, if the WR
+	 * was executed at once, the verdict of execute().  With a transport
+	 * execute() collects no batch.  WR_RNR and WR_SILENT park the queue.
+	 * If progress() has to be called earlier than it has returned, the
 	 * transport calls service_need(), also from progress() of another QP.
 	 */
 	enum verdict (*begin)(struct urxe_qp *qp, struct run *r,
 			      struct urxe_wqe *w);
-	/* Does the transport itself order second after first, in flight? */
+	/*
+	 * Return whether the transport itself orders second after first,
+	 * which is in flight.
+	 */
 	bool (*follows)(const struct urxe_qp *qp, const struct urxe_wqe *first,
 			const struct urxe_wqe *second);
 	/*
@@ -48,8 +51,8 @@ struct urxe_carrier {
 	 */
 	uint64_t (*progress)(struct urxe_qp *qp, uint64_t now);
 	/*
-	 * After the first WR is in flight: when to call progress().  NULL: at
-	 * once.
+	 * Return when progress() must first be called after the queue gets
+	 * its first WR in flight.  NULL: at once.
 	 */
 	uint64_t (*due)(const struct urxe_qp *qp);
 	/*
@@ -63,7 +66,7 @@ struct urxe_carrier {
 
 /*
  * Deliver the response to the WR in slot index, which is in flight.  It is
- * completed when all WRs before it are.  The guard is not in use.  The
+ * completed when all WRs before it are.  The guard is not raised.  The
  * transport calls requester_run() afterwards, to begin WRs that were held
  * back.
  */
@@ -74,7 +77,7 @@ void flight_answer(struct urxe_qp *qp, uint32_t index,
  * Park the WR in slot index, which is in flight, after an RNR NAK (WR_RNR) or
  * a timeout (WR_SILENT).  The WR and those in flight after it are queued
  * again, to be begun once more; or the WR fails if no retries are left.  The
- * guard is in use on entry, and cleared on return.
+ * guard is raised on entry, and lowered on return.
  */
 void flight_park(struct urxe_qp *qp, struct run *r, uint32_t index,
 		 enum verdict v);

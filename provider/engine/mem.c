@@ -29,7 +29,7 @@
  * another file is mapped, or by the service thread.
  *
  * No thread of this process uses the mapping by then. A requester finds the
- * mapping through a key of that file, with its guard in use. The generation
+ * mapping through a key of that file, with its guard raised. The generation
  * advances only after the key was cleared and the guards were waited for
  * (quiesce.c).
  */

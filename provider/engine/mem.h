@@ -5,10 +5,10 @@
  * data.
  *
  * Lifetime: an entry of the key table is valid while its live word contains
- * the key.  A requester reads the entry while its guard is in use (a hazard
+ * the key.  A requester reads the entry while its guard is raised (a hazard
  * pointer, shared/guard.h).  The destroyer of an MR or MW clears live and
  * then waits for the guards that name the key (quiesce.c).  So what the
- * requester has read stays true until it clears its guard.
+ * requester has read stays true until it lowers its guard.
  */
 #pragma once
 
@@ -43,7 +43,7 @@ struct urxe_seg {
  * Return the entry of key in peer's context, or NULL if it is not live or
  * does not permit access to a request of protection domain pd.  If access has
  * no remote right the key is an lkey, and a memory window does not match.
- * The guard is in use.
+ * The guard is raised.
  */
 static inline const struct urxe_key *
 mem_entry(const struct urxe_peer *peer, uint32_t key, uint32_t pd,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
  * Execution of a work request in parts, for the transports (flight.h); see
- * part.h. The caller holds qp->lock and has qp's guard in use.
+ * part.h. The caller holds qp->lock and has qp's guard raised.
  */
 #include "comp_cntr.h"
 #include "observe.h"

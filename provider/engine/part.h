@@ -13,7 +13,7 @@
  * of a receive buffer are undefined until completion; part_finish() then
  * sends the whole message once more.
  *
- * The caller holds qp->lock and has qp's guard in use.
+ * The caller holds qp->lock and has qp's guard raised.
  */
 #pragma once
 

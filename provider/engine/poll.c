@@ -5,7 +5,7 @@
  *
  * poll_cq() implements ibv_poll_cq(). One thread at a time consumes: it holds
  * cq->lock, unless the CQ is single-threaded, and is inside cq->gate
- * (lock.h). Other threads of this process that look at the ring, for example
+ * (lock.h). Other threads of this process that read the ring, for example
  * to destroy a QP, take the gate.
  *
  * For each completion the poller copies inline data to the receive buffer,
@@ -60,7 +60,7 @@ static bool poll_place_run(struct urxe_context *ctx, const struct urxe_key *k,
 	    k->kind == URXE_MEM_NULL) {
 		mem_reach(ctx->self, k, addr, n, &dst);
 		/*
-		 * no guard is in use here: a file mapping may be unmapped at
+		 * no guard is raised here: a file mapping may be unmapped at
 		 * any time
 		 */
 		if (k->kind == URXE_MEM_FILE)
@@ -230,9 +230,9 @@ static inline bool poll_is_ours(const struct urxe_cq *cq)
 /*
  * Return whether the words at the head cannot result from the ring protocol.
  *
- * The shared head is ahead of cq->head, and the slot claimed for a later
- * position, only if a forked process polls as well. The load of the shared
- * head is acquire so that cq->forked, set before that fork, is visible.
+ * A shared head ahead of cq->head, or a claim for a later position, is valid
+ * only if a forked process polls this ring too. The load of the shared head
+ * is acquire so that cq->forked, set before that fork, is visible.
  */
 static bool poll_is_damaged(const struct urxe_cq *cq, uint64_t claim)
 {

@@ -55,7 +55,7 @@ void qp_leave(struct urxe_qp *qp)
 		urxe_unlock_outside(&qp->lock);
 }
 
-/* The guard belongs to the QPN. It is marked in use only under qp->lock. */
+/* The guard belongs to the QPN. It is raised only under qp->lock. */
 void qp_find_guard(struct urxe_qp *qp)
 {
 	struct urxe_dev *dev = qp->ctx->fabric->dev;
@@ -66,8 +66,8 @@ void qp_find_guard(struct urxe_qp *qp)
 }
 
 /*
- * If qp->lock is free and yet the guard is marked in use, its word is stale
- * or damaged, and is cleared.
+ * If qp->lock is free and yet the guard is raised, its word is stale or
+ * damaged: lower the guard.
  */
 void qp_check_guard(struct urxe_qp *qp)
 {

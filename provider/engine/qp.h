@@ -115,8 +115,8 @@ void qp_close(struct urxe_qp *qp, bool last);
 /* Set qp->guard, which belongs to the QP number. */
 void qp_find_guard(struct urxe_qp *qp);
 /*
- * Publish in qp's guard that its requester uses the remote objects `uses`
- * (GUARD_*) and its own CQ, and mark the guard in use (seq_cst).  qp->lock is
+ * Name in qp's guard the remote objects that its requester uses, `uses`
+ * (GUARD_*), and its own CQ, and raise the guard (seq_cst).  qp->lock is
  * held.  Returns the ID of this process.
  */
 static inline uint32_t qp_guard_raise(struct urxe_qp *qp, uint32_t uses)
@@ -130,8 +130,8 @@ static inline uint32_t qp_guard_raise(struct urxe_qp *qp, uint32_t uses)
 }
 
 /*
- * Clear the guard if it is marked in use while qp->lock is free, which
- * happens if its word was damaged.  ctx->lock is held.
+ * Lower the guard if it is raised while qp->lock is free, which happens if
+ * its word was damaged.  ctx->lock is held.
  */
 void qp_check_guard(struct urxe_qp *qp);
 

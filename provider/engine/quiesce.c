@@ -2,14 +2,14 @@
 /*
  * Grace periods: a destroyer waits here until no requester uses the object
  * that it has invalidated. shared/guard.h has the protocol and its memory
- * order.
+ * order, and lists the destroyers that call these functions.
  *
- * The destroyer scans the guards of all QPs, except those in groups marked
- * IDLE, and the guards of the socket owners. It waits for each guard that is
- * in use and names the object. The wait for a guard ends when the guard
- * changes, or when the process that set it is dead. After that the destroyer
- * waits for bounce threads (bounce.h). quiesce_qp() checks a single guard if
- * only one QP can send requests to the QP.
+ * The destroyer scans the guards of all QPs, except those in idle groups, and
+ * the guards of the socket owners. It waits for each guard that is raised and
+ * names the object. The wait for a guard ends when the guard changes, or when
+ * the process that raised it is dead. After that the destroyer waits for
+ * bouncers (bounce.h). quiesce_qp() checks a single guard if only one QP can
+ * send requests to the QP.
  *
  * tests/model/guard.pml and tests/model/guard_group.pml check the protocol.
  */
@@ -21,7 +21,7 @@
 #include "quiesce.h"
 #include "service.h"
 
-/* A guard that is in use, and the object that the destroyer waits for. */
+/* A raised guard, and the object that the destroyer waits for. */
 struct busy {
 	struct urxe_fabric *f;
 	const struct urxe_guard *guard;
@@ -34,8 +34,8 @@ struct busy {
 };
 
 /*
- * Return whether the process that set the guard is dead. If it had no ID, the
- * liveness of its context decides.
+ * Return whether the process that raised the guard is dead. If it had no ID,
+ * the liveness of its context decides.
  */
 static bool busy_is_dead(const struct busy *b)
 {
@@ -57,8 +57,8 @@ static bool busy_is_dead(const struct busy *b)
  * Wait condition: return true if the guard does not concern the object any
  * more, its process is dead, or the deadline has passed.
  *
- * If the guard stays in use, its word may be damaged. The owning process is
- * asked to check (qp_check_guard() in qp.c).
+ * If the guard stays raised, its word may be damaged. The owning process is
+ * requested to verify its guards (qp_check_guard() in qp.c).
  */
 static bool busy_is_over(void *arg)
 {
@@ -73,7 +73,7 @@ static bool busy_is_over(void *arg)
 }
 
 /*
- * Load guard @i into @b. Return true if it is in use and may concern the
+ * Load guard @i into @b. Return true if it is raised and may concern the
  * object.
  */
 static bool quiesce_look(struct busy *b, uint32_t i)
@@ -81,7 +81,7 @@ static bool quiesce_look(struct busy *b, uint32_t i)
 	b->guard = &b->f->dev->guard[i];
 	if (!presence_is_inside(&b->guard->requester))
 		return false;
-	/* the QP stored its entry before it set the guard */
+	/* the QP stored its entry before it raised the guard */
 	b->entry = load_seq_cst(&b->f->dev->qp[i]);
 	b->own = URXE_DIR_CTX(b->entry);
 	return b->entry && guard_concerns(b->guard, b->own, b->thing);
@@ -146,7 +146,7 @@ static void quiesce_guard(struct busy *b, uint32_t i)
 
 /*
  * Sum up the sequence counters of a group's guards. Return false if any guard
- * is in use.
+ * is raised.
  */
 static bool group_is_down(const struct urxe_dev *dev, uint32_t group,
 			  uint64_t *passed)
@@ -165,14 +165,14 @@ static bool group_is_down(const struct urxe_dev *dev, uint32_t group,
 }
 
 /*
- * The sums that this process read last. Only a hint: a recheck costs working
- * requesters a read-modify-write.
+ * The sums that this process read last. Only a hint: storing GUARD_DOUBTED
+ * costs working requesters a read-modify-write.
  */
 static _Atomic uint64_t last_passed[URXE_GUARD_GROUPS];
 
 /*
- * Return a busy group to IDLE if no guard is in use and none was set since
- * the last look. See RECHECK in shared/guard.h.
+ * Return a busy group to idle if no guard is raised, and none was since this
+ * process last read the group. See GUARD_DOUBTED in shared/guard.h.
  */
 static void group_look(struct urxe_dev *dev, uint32_t group)
 {
@@ -189,7 +189,7 @@ static void group_look(struct urxe_dev *dev, uint32_t group)
 }
 
 /*
- * Return @i, or the first guard of the next group that is not IDLE, or a
+ * Return @i, or the first guard of the next group that is not idle, or a
  * value >= @high.
  */
 static uint32_t quiesce_next(const struct urxe_dev *dev, uint32_t i,
@@ -201,7 +201,7 @@ static uint32_t quiesce_next(const struct urxe_dev *dev, uint32_t i,
 	return i;
 }
 
-/* Return @i, but if a group begins there, skip groups that are IDLE. */
+/* Return @i, but if a group begins there, skip groups that are idle. */
 static uint32_t quiesce_from(const struct urxe_dev *dev, uint32_t i,
 			     uint32_t high)
 {

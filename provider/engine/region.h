@@ -33,7 +33,7 @@ static inline void region_forget(struct urxe_region *r)
 }
 
 /*
- * Look up a key as mem_entry() does; the guard is in use.  False if there is
+ * Look up a key as mem_entry() does; the guard is raised.  False if there is
  * no such key for QP qpn, or its memory is not mapped in this process, or is
  * ODP.
  */
@@ -52,7 +52,7 @@ static inline bool region_is_closed(const struct urxe_region *r,
 	       load_relaxed(&p->arena->keys_made) == r->made;
 }
 
-/* Is r a valid look-up of key?  The guard is in use. */
+/* Is r a valid look-up of key?  The guard is raised. */
 static inline bool region_holds(const struct urxe_region *r, uint32_t key)
 {
 	/*

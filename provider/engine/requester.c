@@ -84,8 +84,9 @@ void requester_complete(struct urxe_qp *qp, const struct urxe_wqe *w,
 }
 
 /*
- * Complete the oldest WR that is not done with an error, and move the QP to
- * ERR or SQE. Flush what is queued.
+ * Complete the WR at `done`, the oldest not completed, with error @status.
+ * Move the QP to ERR, or SQE if it is unreliable, and flush its queues; in
+ * SQE only the send queue is flushed.
  */
 static void requester_break(struct urxe_qp *qp, enum ibv_wc_status status)
 {
@@ -120,7 +121,10 @@ static void flight_note(struct urxe_qp *qp, uint32_t index,
 	w->answer = status + 1;
 }
 
-/* Account for the WR at `begun`, which is begun or begun again. */
+/*
+ * Decrement sq->again, the number of queued WRs that were in flight before:
+ * the WR at `begun` is begun.
+ */
 static void flight_count_again(struct urxe_sq *sq)
 {
 	if (sq->again)
@@ -212,8 +216,8 @@ static void flight_retire_begun(struct urxe_qp *qp)
 }
 
 /*
- * Count the WRs of the batch that lie within its first @done bytes in the
- * responder's completion counters.
+ * Add to the responder's completion counters the WRs of which all bytes are
+ * in the first @done bytes of the batch.
  */
 static void requester_count_batch(const struct urxe_qp *qp, uint64_t done)
 {
@@ -378,7 +382,7 @@ void flight_disown(struct urxe_qp *qp)
 
 /*
  * Park the queue. Return WR_FAILED with r->status if no retries are allowed.
- * The guard is in use: the responder's state is read.
+ * The guard is raised: the responder's state is read.
  */
 static enum verdict requester_park(struct urxe_qp *qp, struct run *r,
 				   enum verdict v)

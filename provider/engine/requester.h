@@ -11,7 +11,7 @@
 
 /*
  * Begin queued WRs until the queue is empty, or one has to wait or fails.
- * qp->lock is held, and the guard is not in use.
+ * qp->lock is held, and the guard is not raised.
  */
 void requester_run(struct urxe_qp *qp);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
  * The responder: executed by the requester in its own process, on the shared
- * state of the remote QP, with the requester's guard in use. The socket owner
+ * state of the remote QP, with the requester's guard raised. The socket owner
  * (provider/wire) uses the same functions for requests of other hosts.
  *
  * A message that consumes a receive takes it by compare-and-swap on the RQ's
@@ -9,8 +9,8 @@
  * fills it and publishes it (shared/cq_ring.h). If the data cannot be copied
  * now, the receive is returned.
  *
- * Keys are looked up with seq_cst after the guard was set; shared/guard.h has
- * the argument.
+ * Keys are looked up with seq_cst after the guard was raised; shared/guard.h
+ * has the argument.
  */
 #include <stddef.h>
 #include <string.h>
@@ -274,7 +274,7 @@ static enum response receive_take(const struct urxe_qp *qp, struct urxe_conn *c,
 		prod = receive_posted(rx, cons);
 		if (prod == cons)
 			return RESP_RNR;
-		/* seq_cst: after the guard was set, see presence.h */
+		/* seq_cst: after the guard was raised, see presence.h */
 		if (unlikely(rq->ring_word != load_seq_cst(&rq->sh->ring)) &&
 		    (!rq_view_load(rq, rx_peer(rx)->arena) || !rq->ring))
 			return RESP_RNR;
@@ -313,9 +313,16 @@ receive_doubt(struct urxe_peer *p, const struct urxe_key *k,
 
 /* How the bytes of a message reach their destination. */
 struct reach {
-	/* all by stores, or with page faults: not inline in the CQE */
+	/*
+	 * each byte is stored through a mapping, or its MR is on-demand
+	 * paged; the data is then not carried inline in the CQE
+	 */
 	bool mapped;
-	bool here; /* by stores of this thread, which do not fail */
+	/*
+	 * all destinations are mapped in this process, or are null MRs, so
+	 * the copy cannot fail
+	 */
+	bool here;
 };
 
 /*
@@ -374,8 +381,9 @@ enum response responder_foresee(struct urxe_conn *c, uint64_t length,
 }
 
 /*
- * A direct copy longer than this, in bytes, to a receive with one SGE names
- * its lkey in the guard. Then deregistering other MRs does not wait for it.
+ * If a receive has one SGE, its lkey is named in the guard before a copy that
+ * is not by stores to mapped memory, or that is longer than this, in bytes.
+ * Then deregistering other MRs does not wait for the copy.
  */
 #define RECEIVE_LONG 4096
 
@@ -385,8 +393,8 @@ enum response responder_foresee(struct urxe_conn *c, uint64_t length,
  *
  * Not with a transport: data of a later request would be placed before them.
  * Not if the QP counts receives: the program may read the counter and the
- * data without polling. Not for UC with a stuck bounce thread: it may still
- * be writing an abandoned message to the same receive.
+ * data without polling. Not for UC with a stuck bouncer: it may still be
+ * writing an abandoned message to the same receive.
  */
 static bool receive_may_travel(const struct urxe_qp *qp,
 			       const struct urxe_conn *c, uint64_t length)
@@ -492,10 +500,10 @@ static void receive_finish(struct delivery *d, struct urxe_context *ctx,
  *
  * If this QP is the only requester of the queue, the old consumer index is
  * restored. If the queue has several requesters, later receives may have been
- * taken, and a bounce thread may still be using this one. Then the owner
- * posts it again when that is no longer possible (rq_recover.c). The CQ is
- * marked because the owner may only poll or sleep after its last receive was
- * taken.
+ * taken, and a bouncer may still be using this one. Then the owner posts it
+ * again when that is no longer possible (rq_recover.c). cq_attention(): an
+ * owner that has no receive left only polls or sleeps, so the poller must run
+ * rq_recover().
  */
 static void receive_return(struct urxe_conn *c, const struct taken *t)
 {
@@ -505,6 +513,10 @@ static void receive_return(struct urxe_conn *c, const struct taken *t)
 		cas_acq_rel(&c->rx.rq.sh->cons, &index, t->index);
 		return;
 	}
+	/*
+	 * dev->deaths also counts returned receives: make the owner run
+	 * rq_recover()
+	 */
 	fabric_count_death(c->peer->fabric);
 	cq_attention(&c->rx.cq);
 	c->returned_psn = load_relaxed(&c->sh->epsn) + 1;
@@ -537,7 +549,7 @@ static uint32_t receive_wqe(const struct urxe_rx *rx, const struct taken *t)
 }
 
 /*
- * Check that the bounce threads respond before a receive is taken, if path 4
+ * Check that the bouncers respond before a receive is taken, if path 4
  * must copy, so that a receive seldom has to be returned.
  */
 static bool receive_is_answered(const struct urxe_qp *qp,
@@ -555,7 +567,10 @@ static bool receive_is_answered(const struct urxe_qp *qp,
 	if (likely(!load_relaxed(&p->bounce)))
 		return true;
 	uses = load_relaxed(&qp->guard->uses);
-	/* batched WRITEs have not been copied: keep the keys in the guard */
+	/*
+	 * the guard also names rkeys (a WR that passes others, or the socket
+	 * owner): wait with the guard unchanged
+	 */
 	if (uses != GUARD_SEND)
 		return bounce_answers(qp->ctx, p);
 	/*

@@ -3,7 +3,7 @@
  * The responder: the work of the remote NIC, executed by the requester.
  *
  * These functions run in the requester's process, on the shared state of the
- * responder's QP, with qp->lock held and the requester's guard in use.  The
+ * responder's QP, with qp->lock held and the requester's guard raised.  The
  * socket owner of the wire (provider/wire) calls them for requests from other
  * hosts.
  */

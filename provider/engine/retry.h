@@ -6,7 +6,8 @@
  * respond) stays at the head of its SQ, which is parked.  It is retried when
  * the send CQ is polled, when the peer posts a receive (which wakes the
  * requester's service thread), and when a timer expires.  Only an expired
- * timer counts against rnr_retry and retry_cnt.
+ * timer counts against rnr_retry and retry_cnt.  In identifiers parking is
+ * called a stall (struct urxe_stall).
  */
 #pragma once
 

@@ -36,8 +36,8 @@
 #include "srq.h"
 
 /*
- * Minimal interval in ns between searches for dead processes because a queue
- * is full.
+ * Minimal interval, in ns, between two fabric_reap() calls that a full
+ * receive queue causes.
  */
 #define REAP_NS 100000000ull
 /*
@@ -50,7 +50,7 @@ struct queue {
 	struct urxe_rq *rq;
 	struct urxe_srq *srq; /* either srq or qp */
 	struct urxe_qp *qp;
-	uint32_t cons; /* loaded before the requesters left */
+	uint32_t cons; /* loaded before quiesce_try() */
 	bool other_hands; /* another process has posted or polled */
 };
 

@@ -5,10 +5,13 @@
  * sleeps on a futex in the arena (arena->wake). Each round it
  *
  *   - runs the IB timers and the transports (retry.c),
+ *   - verifies this context's guards if a destroyer requests it
+ *     (qp_check_guard()),
  *   - raises events that peers could not raise and held events of moderated
  *     CQs (event.c, cq_moderate.c),
  *   - detects peers that died, and unmaps files that are not needed any more
- *     (peer.c).
+ *     (peer.c),
+ *   - recovers lost receives (rq_recover.c).
  *
  * The exit of a peer process wakes the thread (process_watch). While a peer
  * cannot be watched, or a death has not been handled, the thread checks the

@@ -27,7 +27,10 @@ void service_stop(struct urxe_context *ctx);
  * that use it.
  */
 void service_wake(struct urxe_arena *arena);
-/* Request that the context in slot clears guards that are not in use. */
+/*
+ * Request that the context in slot lowers guards that are raised although no
+ * requester executes (qp_check_guard()).
+ */
 void service_ask_guards(struct urxe_fabric *f, uint32_t slot);
 /*
  * Request that the context in slot unmaps files that it does not need; false

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
  * Copying between processes: process_vm_readv/writev (path 3), and the
- * fallback to bounce threads (path 4). transfer.h lists the paths. The
+ * fallback to bouncers (path 4). transfer.h lists the paths. The
  * functions preserve errno.
  */
 #define _GNU_SOURCE

@@ -19,7 +19,7 @@
  * process_vm_writev() call, so on CPUs with weakly ordered stores each
  * message has a call of its own (TRANSFER_IN_ORDER).
  *
- * Requesters call these functions while their guard is in use; pollers call
+ * Requesters call these functions while their guard is raised; pollers call
  * transfer() for inline data.
  */
 #pragma once

@@ -10,7 +10,7 @@
  * A UD QP is not bound to a RoCE version: its port has GID table entries of
  * both versions for each address, so the QP receives both.
  *
- * ud_send() runs in the requester, with qp->lock held and the guard in use.
+ * ud_send() runs in the requester, with qp->lock held and the guard raised.
  * There is no acknowledgement: a datagram without receiver is dropped.
  */
 #include <arpa/inet.h>

@@ -2,7 +2,7 @@
 /*
  * Unreliable datagrams: the requester's and the responder's part of a SEND on
  * a UD QP, unicast or multicast.  Called by execute() with qp->lock held and
- * the guard in use.
+ * the guard raised.
  */
 #pragma once
 

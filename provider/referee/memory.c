@@ -1,8 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
  * The memory of outstanding WRs: struct memory and the tables of address
- * ranges.  The checks are in overlap.c (WRs that share bytes) and change.c
- * (bytes that change or are not mapped).
+ * ranges (memory_wr.h).  The checks are in overlap.c (WRs that share bytes)
+ * and change.c (bytes that change or are not mapped).
+ *
+ * queue.c calls these functions when a WR is posted, when its completion is
+ * polled, and when it is freed; objects.c and leave.c when a PD of a context
+ * is created, and when the context has no objects left.  referee_lock() is
+ * held, except in memory_init() and memory_after_fork().
+ *
+ * If there is no memory for struct memory or a table entry, the WR is not
+ * checked: wr->memory is NULL.  If an lkey is not valid, only the WR's range
+ * at the responder is checked.
  */
 #include <stdlib.h>
 
@@ -17,7 +26,7 @@
 
 struct flight_table memory_sources, memory_targets, memory_remotes,
 	memory_reads;
-uint64_t memory_heard;
+uint64_t memory_heard; /* journal position at the last polled receive */
 
 /* Return the context and the PD (*pd) of the WRs of a queue. */
 static struct urxe_context *memory_context(const struct shadow_queue *q,
@@ -45,8 +54,8 @@ static bool qp_is_at_work(const struct shadow_qp *qp)
 }
 
 /*
- * May messages to the QP consume receives of the SRQ?  An XRC target QP may
- * consume those of any SRQ of its XRC domain.
+ * Return whether messages to the QP may consume receives of the SRQ.  An XRC
+ * target QP may consume those of any SRQ of its XRC domain.
  */
 static bool qp_has_srq(const struct shadow_qp *qp, const struct shadow_srq *srq)
 {
@@ -62,7 +71,7 @@ bool memory_is_at_work(const struct shadow_queue *q)
 {
 	struct shadow *s;
 
-	/* the shadow is out of the lists while the object is destroyed */
+	/* while an object is being destroyed its shadow is in no list */
 	if (shadow_find(q->owner->type, q->owner->handle) != q->owner)
 		return false;
 	if (!q->is_srq)
@@ -181,7 +190,11 @@ void memory_done(struct shadow_queue *q, struct shadow_wr *wr,
 		change_check(wr->memory, wc);
 	if (!wr->receive || !wc)
 		return;
-	/* the message may be a response to all that was sent before */
+	/*
+	 * A message from the peer may confirm all WRs that this QP posted
+	 * before.  It may also mean that earlier WRITEs of any QP or process
+	 * have arrived (memory_heard).
+	 */
 	qp = q->is_srq ? shadow_qp_numbered(q->owner->context, wc->qp_num) :
 			 to_shadow_qp(q->owner);
 	if (qp) {

@@ -50,7 +50,10 @@ void referee_wrap_objects(struct pabi_ops *ops);
 void referee_wrap_posts(struct pabi_ops *ops);
 void referee_wrap_polls(struct pabi_ops *ops);
 
-/* The same for ibv_wr_* and ibv_start_poll ..., which each object has. */
+/*
+ * The same for the function pointers in struct ibv_qp_ex (ibv_wr_*) and
+ * struct ibv_cq_ex (ibv_start_poll, ...).
+ */
 void referee_wrap_qp_ex(struct ibv_qp *qp);
 void referee_wrap_cq_ex(struct ibv_cq_ex *cq);
 

@@ -55,7 +55,7 @@ struct reader {
 	struct read read[READS]; /* in PSN order */
 };
 
-/* read.c.  Called with the guard in use. */
+/* read.c.  Called with the guard raised. */
 
 /*
  * Check access to the remaining bytes and store them in *src.  Returns
@@ -92,5 +92,5 @@ struct reader *reader_of(struct wire_server *s, uint32_t qpn);
  * NAK is due later.
  */
 bool reader_holds_back(struct request *r, int32_t behind);
-/* Send a portion of the next reader's READ.  Called with the guard in use. */
+/* Send a portion of the next reader's READ.  Called with the guard raised. */
 void readers_go_on(struct wire_server *s);

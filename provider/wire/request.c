@@ -272,7 +272,7 @@ enum response request_send(struct request *r)
 		    !responder_has_receive(r->c))
 			return RESP_RNR;
 		inv = request_invalidate(r, &w);
-		/* the guard was not in use meanwhile */
+		/* the guard was lowered meanwhile */
 		if (!request_is_heard(r))
 			return RESP_SILENCE;
 		request_note_invalidated(r, inv);

@@ -69,7 +69,7 @@ static void go_back(struct urxe_qp *qp, struct wire_requester *r, bool lost)
 
 /*
  * Complete the oldest WR with an error, which breaks the QP.  The guard is
- * not in use.
+ * not raised.
  */
 static void requester_ends(struct urxe_qp *qp, enum ibv_wc_status status)
 {
@@ -96,7 +96,7 @@ void requester_try_again(struct urxe_qp *qp, struct wire_requester *r)
 
 /*
  * Acknowledge all PSNs before psn and complete the WRs that end there.  The
- * guard is not in use.
+ * guard is not raised.
  */
 static void retire(struct urxe_qp *qp, struct wire_requester *r, uint32_t psn)
 {

@@ -95,7 +95,7 @@ static inline bool message_is_send(const struct urxe_wqe *w)
  * Return true if there is something to send and the window has room for it.
  */
 bool requester_may_send(const struct urxe_qp *qp, struct wire_requester *r);
-/* Send what the window allows.  Called with the guard in use. */
+/* Send what the window allows.  Called with the guard raised. */
 void requester_send(struct urxe_qp *qp, struct wire_requester *r);
 /* Advance r->at past the slots that are completely sent. */
 void requester_skip_sent(struct wire_requester *r);
@@ -108,7 +108,7 @@ uint64_t requester_patience(const struct urxe_qp *qp,
 void requester_arm(const struct urxe_qp *qp, struct wire_requester *r,
 		   bool anew);
 
-/* requester_answer.c.  Called with the guard not in use. */
+/* requester_answer.c.  Called with the guard not raised. */
 
 /* Reset the retry counters, for a new oldest packet. */
 void requester_tries_begin(const struct urxe_qp *qp, struct wire_requester *r);

@@ -4,7 +4,12 @@
  * Responder for connected QPs: PSN check and dispatch (IB 9.7.4, 9.7.5; UC:
  * 9.8).  The expected packet is executed.  A duplicate gets the response that
  * it got before.  A gap causes one sequence NAK.  Runs in the socket owner's
- * thread with the guard in use.
+ * thread with the guard raised.
+ *
+ * The state of a QP is in shared memory (shared/wire.h).  `step` marks work
+ * that must not be repeated: a socket owner that finds it set breaks the QP.
+ * `told`: a NAK for this ePSN was sent.  `under_way`: the kind of message of
+ * which more packets are expected.
  */
 #include "engine/why.h"
 #include "server.h"
@@ -228,8 +233,8 @@ static void respond_rc(struct request *r)
 
 /*
  * A packet that cannot be executed is dropped with the rest of its message.
- * The receive that the message took stays stored for the next message (IB
- * 9.8.2, 9.8.3).
+ * The receive of the dropped message remains in responder.taken and is used
+ * for the next message (IB 9.8.2, 9.8.3).
  */
 static void respond_uc(struct request *r)
 {
@@ -249,7 +254,10 @@ static void respond_uc(struct request *r)
 		server_count(r->s, URXE_CNT_OUT_OF_SEQ);
 	if (is_in_place(r) && has_its_length(r))
 		resp = carry_out(r);
-	/* another QP may have the number, if the guard was not in use */
+	/*
+	 * carry_out() may have lowered or moved the guard: the QPN may belong
+	 * to another QP now, so check before storing epsn
+	 */
 	if (resp && request_is_heard(r))
 		respond_expect(r, 1, URXE_WIRE_DROPPED);
 }

@@ -36,7 +36,8 @@ struct wire_seat {
 	struct urxe_fabric *f;
 	struct urxe_wire_seat *sh; /* NULL: none */
 	uint32_t me; /* process_id() of this process */
-	uint32_t stuck; /* number of QPs that previous owners are at */
+	/* number of QPs whose packet a replaced owner is executing */
+	uint32_t stuck;
 	struct {
 		struct urxe_wire_seat *sh;
 		uint32_t owner, qpn;
@@ -81,9 +82,9 @@ static inline bool seat_enter(struct wire_seat *s, uint32_t qpn)
 }
 
 /*
- * End the part of a packet that must not be done twice.  It is called early:
- * a process is likely to be found stopped in the system call that wakes a
- * receiver.
+ * End the part of a packet that must not be done twice.  Call it before the
+ * receiver is woken: a process is most likely to be stopped in that system
+ * call, and the QP would stay blocked.
  */
 static inline void seat_pass(struct wire_seat *s)
 {

@@ -1,6 +1,32 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #define _GNU_SOURCE
-/* Wire responder: dispatch of received packets to QPs, see server.h. */
+/*
+ * Wire responder: dispatch of received packets to QPs.  server.h describes
+ * the data structures and the other files.
+ *
+ * One thread calls these functions: the socket owner's, in holder.c, which
+ * creates the server, runs it while the process is the socket owner, and
+ * frees it.  holder_start() may create it before it starts that thread.
+ * server_disown() runs in the child of a fork.
+ *
+ * A packet of the socket is one of these:
+ *
+ *	response	inbox of the requesting QP (inbox.h)
+ *	MAD		the connection manager (cm/wire.h)
+ *	request		cached connection of the QP (struct served), then
+ *			respond() or deliver_datagram(), with the guard raised
+ *
+ * What may go wrong:
+ *
+ *  - A packet that is invalid, or that no QP accepts, is counted and dropped.
+ *  - A QP is destroyed or connected anew, or its process dies.  The cached
+ *    connection is checked at each use and dropped; entries that are not used
+ *    are dropped when the server is idle (server_look_after()).
+ *  - This process is stopped and replaced as the socket owner.  seat_enter()
+ *    then fails, and the packet is dropped (seat.h).
+ *  - server_make() fails: no memory, no free owner slot, or the UDP port is
+ *    bound by another program.  holder.c reports it and tries again.
+ */
 #include <errno.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -9,7 +35,7 @@
 #include "inbox.h"
 #include "server.h"
 
-/* what the guard protects: receives, and anything an rkey names */
+/* What the guard names: receives, their lkeys, and any rkey. */
 #define USES (GUARD_SEND | GUARD_ANY_RKEY)
 
 /* ------------------------------------------------------- QPs */
@@ -21,8 +47,8 @@ static void server_forget(struct wire_server *s, struct served *v)
 }
 
 /*
- * Return true if c is still the connection of the cached word, with a wire,
- * and of the QP type that serves requesters of this type.
+ * Return true if the QP still has the connection c->want, has wire state, and
+ * is of the type that responds to requesters of type @type.
  */
 static bool conn_is_wired(const struct urxe_conn *c, enum ibv_qp_type type)
 {
@@ -382,6 +408,10 @@ int server_make(struct urxe_context *ctx, const uint8_t gid[16],
 	s->me.sh = &s->me_sh;
 	s->me.guard = &s->seat.sh->guard;
 	s->me.guard_group = &s->group;
+	/*
+	 * This guard is in no group.  A private word that stays GUARD_BUSY
+	 * makes guard_raise() skip the store.
+	 */
 	store_relaxed(&s->group, GUARD_BUSY);
 	groups_follow(&s->groups, ctx->fabric->dev, gid);
 	*out = s;

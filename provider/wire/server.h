@@ -111,7 +111,7 @@ bool server_run(struct wire_server *s);
  */
 void server_run_groups(struct wire_server *s, const struct pollfd *fds);
 
-/* respond.c.  Called with the guard in use. */
+/* respond.c.  Called with the guard raised. */
 void respond(struct request *r);
 /*
  * Commit the packet as executed: expect the PSN n further, with under_way in
@@ -185,7 +185,7 @@ void deliver_datagram(struct wire_server *s, const struct wire_received *in);
 
 /*
  * server.c: return the cache entry of QP qpn, or NULL.  type is that of the
- * requester.  Called with the guard in use.
+ * requester.  Called with the guard raised.
  */
 struct served *server_turn_to(struct wire_server *s, uint32_t qpn,
 			      enum ibv_qp_type type);

@@ -4,7 +4,7 @@
  * XRC target: selection of the SRQ.  Each request names the SRQ whose receive
  * it takes and whose protection domain its keys are in (IB A14.2).  All
  * packets of a message use the same SRQ.  Runs in the socket owner's thread
- * with the guard in use.
+ * with the guard raised.
  */
 #include "engine/why.h"
 #include "server.h"

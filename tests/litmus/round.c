@@ -65,8 +65,7 @@ struct node {
 	unsigned int lazy; /* takes one of this many of its turns */
 	unsigned int pause; /* turns in which it only polls */
 	int posted, completed; /* signaled WRs */
-	int received,
-		waited; /* completed receives; receives waited for */
+	int received, waited; /* completed receives; receives waited for */
 	int order[MAX_OPS], polled; /* WRs in order of completion */
 };
 

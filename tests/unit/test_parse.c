@@ -208,13 +208,18 @@ START_TEST(other_traffic)
 	} wrong[] = {
 		{ 0, 0, 0x46 }, /* options */
 		/* version 5; total length beyond the packet */
-		{ 0, 0, 0x55 },	 { 0, 2, 0xff },
-		{ 0, 3, 19 },	 { 0, 6, 0x60 }, /* more fragments */
-		{ 0, 7, 1 },	 { 0, 9, 6 }, /* TCP */
+		{ 0, 0, 0x55 },
+		{ 0, 2, 0xff },
+		{ 0, 3, 19 },
+		{ 0, 6, 0x60 }, /* more fragments */
+		{ 0, 7, 1 },
+		{ 0, 9, 6 }, /* TCP */
 		{ 0, 22, 0x13 }, /* another port */
 		{ 0, 25, 0xff }, /* UDP's length */
-		{ 1, 4, 1 },	 { 1, 6, 0x1b },
-		{ 1, 42, 0x13 }, { 1, 45, 0xff },
+		{ 1, 4, 1 },
+		{ 1, 6, 0x1b },
+		{ 1, 42, 0x13 },
+		{ 1, 45, 0xff },
 	};
 	const uint8_t opcode = WIRE_RC | WIRE_ACKNOWLEDGE;
 	struct wire_packet p = full(opcode), q, before;
