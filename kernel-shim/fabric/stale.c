@@ -93,6 +93,13 @@ static bool dir_has_user(int at, const char *name,
 	return found;
 }
 
+/* Return whether an arena or an event channel of rdma_cm is in use. */
+static bool fabric_has_user(int dirfd)
+{
+	return dir_has_user(dirfd, "ctx", arena_has_user) ||
+	       dir_has_user(dirfd, "cm.d", channel_has_user);
+}
+
 /*
  * Rename the directory to .NAME.INODE, which is never the name of a fabric.
  * The inode makes it unique, even if an earlier remover died before it had
@@ -143,8 +150,7 @@ static int fabric_retire_locked(struct urxe_fabric *f, int fd, bool only_empty)
 	void *map;
 	int ret = 0;
 
-	if (dir_has_user(f->dirfd, "ctx", arena_has_user) ||
-	    dir_has_user(f->dirfd, "cm.d", channel_has_user))
+	if (fabric_has_user(f->dirfd))
 		return -EBUSY;
 	/* the segment of another version cannot be read */
 	if (fd >= 0 && !layout_map(fd, sizeof(*dev), URXE_DEV_MAGIC, &map))
@@ -266,7 +272,7 @@ static void fabric_remove_moved(int place, const char *name)
 		     O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (dir < 0)
 		return;
-	if (!dir_has_user(dir, "ctx", arena_has_user))
+	if (!fabric_has_user(dir))
 		dir_remove(place, name);
 	close(dir);
 }

@@ -117,8 +117,14 @@ has "removed four" "$URXE" rm --unused
 there "link mine open three "
 rm -r "$fabrics/link" "$fabrics/mine" "$fabrics/open"
 moved=$fabrics/.gone.x
-mkdir -m 700 "$moved"
-mv "$moved" "$fabrics/.gone.$(printf %x "$(stat -c %i "$moved")")"
+mkdir -m 700 "$moved" "$moved/cm.d"
+mkfifo "$moved/cm.d/1"
+away=$fabrics/.gone.$(printf %x "$(stat -c %i "$moved")")
+mv "$moved" "$away"
+exec 9<>"$away/cm.d/1" # an event channel of rdma_cm
+"$URXE" rm --unused
+[ -p "$away/cm.d/1" ] || die "a broken fabric with a user was removed"
+exec 9>&-
 "$URXE" rm --unused
 there "three "
 for args in "" "--unused three" "--nosuch"; do
