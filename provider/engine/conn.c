@@ -133,24 +133,21 @@ static bool rx_is_named(const struct urxe_rx *rx, const struct guard_rx *names)
 	       n.cq == names->cq && n.pd == names->pd;
 }
 
-/* Read a field that rx_is_named() verifies: the object may be replaced. */
-#define hint(field) __atomic_load_n(&(field), __ATOMIC_RELAXED)
-
 /* Return the names that rx_open() will find, unless the QP is replaced. */
 static struct guard_rx rx_names_of_qp(const struct urxe_peer *p,
 				      const struct urxe_qp_sh *sh)
 {
-	const uint32_t srq = hint(sh->srq);
+	const uint32_t srq = hint_load(sh->srq);
 	struct guard_rx n = { .slot = p->slot,
 			      .srq = GUARD_NO_SRQ,
-			      .cq = hint(sh->recv_cq),
-			      .pd = hint(sh->pd) };
+			      .cq = hint_load(sh->recv_cq),
+			      .pd = hint_load(sh->pd) };
 
 	if (load_relaxed(&sh->type) == IBV_QPT_XRC_RECV)
 		return no_rx;
 	if (srq && srq <= URXE_MAX_SRQ) {
 		n.srq = srq - 1;
-		n.pd = hint(p->arena->srq[n.srq].pd);
+		n.pd = hint_load(p->arena->srq[n.srq].pd);
 	}
 	return n;
 }
@@ -256,8 +253,8 @@ bool conn_turn_to_srq(struct urxe_qp *qp, struct urxe_conn *c, uint32_t srqn)
 	srq = &p->arena->srq[URXE_SRQN_INDEX(srqn)];
 	names = (struct guard_rx){ .slot = slot,
 				   .srq = URXE_SRQN_INDEX(srqn),
-				   .cq = hint(srq->cq),
-				   .pd = hint(srq->pd) };
+				   .cq = hint_load(srq->cq),
+				   .pd = hint_load(srq->pd) };
 	guard_turn_to(qp->guard, c->qpn, &names);
 	if (!rx_view_srq(&c->rx, p, names.srq, names.cq)) {
 		peer_put(p);
@@ -265,7 +262,7 @@ bool conn_turn_to_srq(struct urxe_qp *qp, struct urxe_conn *c, uint32_t srqn)
 	}
 	/* after its live word was read: it is the SRQ that the guard names */
 	if (srq->type != IBV_SRQT_XRC || srq->xrcd != c->sh->xrcd ||
-	    hint(srq->cq) != names.cq || !rx_is_named(&c->rx, &names)) {
+	    hint_load(srq->cq) != names.cq || !rx_is_named(&c->rx, &names)) {
 		rx_close(&c->rx);
 		return false;
 	}

@@ -40,6 +40,15 @@ enum response {
 };
 
 /*
+ * Fields of a responder's entry in an arena.  A requester reads them for its
+ * guard while the entry may be replaced, and verifies them afterwards
+ * (conn_open()).
+ */
+#define hint_load(field) __atomic_load_n(&(field), __ATOMIC_RELAXED)
+#define hint_store(field, value) \
+	__atomic_store_n(&(field), value, __ATOMIC_RELAXED)
+
+/*
  * The receive queue for messages to a QP: its own RQ, or an SRQ.  In XRC the
  * SRQ may belong to another process than the QP.
  */

@@ -151,10 +151,10 @@ static void qp_publish(struct urxe_qp *qp, const struct qp_params *p)
 	struct urxe_qp_sh *sh = qp->sh;
 
 	sh->tag = p->tag;
-	sh->pd = p->pd;
+	hint_store(sh->pd, p->pd);
 	sh->send_cq = qp->scq ? qp->scq->index : 0;
-	sh->recv_cq = qp->rcq ? qp->rcq->index : 0;
-	sh->srq = qp->srq ? qp->srq->index + 1 : 0;
+	hint_store(sh->recv_cq, qp->rcq ? qp->rcq->index : 0);
+	hint_store(sh->srq, qp->srq ? qp->srq->index + 1 : 0);
 	sh->xrcd = p->xrcd;
 	store_relaxed(&sh->type, qp->type);
 	sh->pid = urxe_pid;

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "bounce.h"
+#include "conn.h"
 #include "process.h"
 #include "quiesce.h"
 #include "service.h"
@@ -21,10 +22,10 @@ static void srq_publish(struct urxe_srq *srq, const struct srq_params *p)
 	struct urxe_context *ctx = srq->ctx;
 	struct urxe_srq_sh *sh = srq->sh;
 
-	sh->pd = p->pd;
+	hint_store(sh->pd, p->pd);
 	sh->type = p->cq ? IBV_SRQT_XRC : IBV_SRQT_BASIC;
 	sh->xrcd = p->xrcd;
-	sh->cq = p->cq ? p->cq->index : 0;
+	hint_store(sh->cq, p->cq ? p->cq->index : 0);
 	sh->async_fifo = p->async_fifo;
 	sh->pid = urxe_pid;
 	sh->tag = p->tag;
