@@ -7,7 +7,7 @@
 
 /*
  * Send sig to all descendants of this process that /proc shows.  Processes
- * that are forked meanwhile, and those whose parent has ended, may be
- * missed.
+ * that are forked meanwhile may be missed.  Those whose parent has ended are
+ * children of this process, if it is a subreaper (supervise.c).
  */
 void descendants_signal(int sig);

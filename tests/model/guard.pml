@@ -11,7 +11,7 @@
 #define A 1
 #define B 2
 #define ANY 3 /* one of them, it is not known yet which */
-#define NONE 4 /* of what can be taken away; ANY is added later */
+#define NONE 4 /* neither; the requester adds ANY later */
 #define OPS 2
 
 bool live[3] = true; /* the words that are cleared */
@@ -89,13 +89,13 @@ inline use(thing, narrow)
 	at = 0
 }
 
-/* The same of a name. */
+/* A locked instruction on the names. */
 inline exchange_name(what)
 {
 	atomic { pending = false; uses = what }
 }
 
-/* op: A, or ANY and then B, or NONE, ANY and then B. */
+/* op: use A; or name ANY and use B; or name NONE, add ANY, and use B. */
 inline begin(op)
 {
 #ifndef LATE
