@@ -7,6 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "clock.h"
 #include "presence.h"
 
 bool presence_cheap;
@@ -47,22 +48,23 @@ void presence_barrier(void)
  */
 #define DOUBT_TURNS 16
 #define YIELD_TURNS 256
-#define SLEEP_MIN_NS 50000
-#define SLEEP_MAX_NS 5000000
+#define SLEEP_MIN_NS 50000ull
+#define SLEEP_MAX_NS 5000000ull
 
-static void presence_sleep(long ns)
+static void presence_sleep(uint64_t ns)
 {
-	const struct timespec ts = { .tv_nsec = ns };
+	const struct timespec ts = { .tv_nsec = (long)ns };
 	int saved = errno;
 
 	nanosleep(&ts, NULL);
 	errno = saved;
 }
 
-void presence_wait(const struct presence *p, bool (*is_dead)(void *), void *arg)
+bool presence_wait_until(const struct presence *p, uint64_t until,
+			 bool (*is_dead)(void *), void *arg)
 {
 	uint32_t seq = load_seq_cst(&p->seq);
-	long ns = SLEEP_MIN_NS;
+	uint64_t ns = SLEEP_MIN_NS, now;
 	uint32_t turns;
 
 	for (turns = 1; seq & 1; turns++) {
@@ -70,11 +72,15 @@ void presence_wait(const struct presence *p, bool (*is_dead)(void *), void *arg)
 			break;
 		if (is_dead && turns % DOUBT_TURNS == 0 && is_dead(arg))
 			break;
+		now = until ? clock_now() : 0;
+		if (until && now >= until)
+			return false;
 		if (turns < YIELD_TURNS) {
 			sched_yield();
 			continue;
 		}
-		presence_sleep(ns);
+		presence_sleep(until && until - now < ns ? until - now : ns);
 		ns = ns * 2 < SLEEP_MAX_NS ? ns * 2 : SLEEP_MAX_NS;
 	}
+	return true;
 }

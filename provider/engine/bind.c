@@ -219,15 +219,10 @@ static bool bind_may_invalidate(const struct urxe_arena *a, uint32_t rkey,
 	       k->qpn == qpn && k->pd == pd;
 }
 
-bool bind_invalidate_local(struct urxe_qp *qp, uint32_t rkey)
-{
-	return bind_invalidate(qp, qp->ctx->self, qp->qpn, qp->sh->pd, rkey,
-			       0) == URXE_INV_DONE;
-}
-
-enum urxe_inv bind_invalidate(struct urxe_qp *qp, struct urxe_peer *p,
-			      uint32_t qpn, uint32_t pd, uint32_t rkey,
-			      uint64_t patience)
+/* @patience: how long to wait for other requesters, in ns; 0: no limit. */
+static enum urxe_inv invalidate_within(struct urxe_qp *qp, struct urxe_peer *p,
+				       uint32_t qpn, uint32_t pd, uint32_t rkey,
+				       uint64_t patience)
 {
 	struct urxe_fabric *f = qp->ctx->fabric;
 	struct urxe_arena *a = p->arena;
@@ -254,4 +249,19 @@ enum urxe_inv bind_invalidate(struct urxe_qp *qp, struct urxe_peer *p,
 	else if (!found)
 		why_note(INVALIDATE, rkey, qpn);
 	return found && !ret ? URXE_INV_DONE : URXE_INV_FAILED;
+}
+
+bool bind_invalidate_local(struct urxe_qp *qp, uint32_t rkey)
+{
+	return invalidate_within(qp, qp->ctx->self, qp->qpn, qp->sh->pd, rkey,
+				 0) == URXE_INV_DONE;
+}
+
+enum urxe_inv bind_invalidate(struct urxe_qp *qp, struct urxe_peer *p,
+			      uint32_t qpn, uint32_t pd, uint32_t rkey,
+			      bool again)
+{
+	/* as long as for a bouncer; a retry must not delay other QPs */
+	return invalidate_within(qp, p, qpn, pd, rkey,
+				 again ? QUIESCE_TRY_NS : BOUNCE_PATIENCE_NS);
 }

@@ -16,7 +16,6 @@
  */
 #pragma once
 
-#include "bounce.h"
 #include "qp.h"
 
 /*
@@ -36,21 +35,17 @@ bool bind_execute(struct urxe_qp *qp, const struct urxe_wqe *w);
  */
 bool bind_invalidate_local(struct urxe_qp *qp, uint32_t rkey);
 
-/* How long the first call waits, as for a bouncer, and the later ones. */
-#define INVALIDATE_NS BOUNCE_PATIENCE_NS
-#define INVALIDATE_AGAIN_NS QUIESCE_TRY_NS
-
 /*
  * Execute the responder's part of IBV_WR_SEND_WITH_INV: invalidate the type 2
  * window rkey of context p for QP qpn of PD pd there.
  * URXE_INV_FAILED: there is no such window, or the arena lock failed.
  * URXE_INV_AGAIN: a requester, which may be stopped, still uses the window
- * after patience ns, or the lock's holder is stopped.  The window is as it
- * was, and the caller retries.
+ * after BOUNCE_PATIENCE_NS, or the lock's holder is stopped.  The window is as
+ * it was, and the caller retries with again, which waits QUIESCE_TRY_NS.
  */
 enum urxe_inv bind_invalidate(struct urxe_qp *qp, struct urxe_peer *p,
 			      uint32_t qpn, uint32_t pd, uint32_t rkey,
-			      uint64_t patience);
+			      bool again);
 
 /*
  * Invalidate window k, wait until no requester uses it, and unbind it, unless

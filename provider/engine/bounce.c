@@ -676,11 +676,9 @@ static void bouncer_cancel_dead(struct urxe_fabric *f, struct urxe_arena *a,
 struct worker {
 	struct urxe_fabric *f;
 	struct urxe_bouncer *b;
-	uint64_t until; /* 0: for ever */
-	bool late;
 };
 
-/* Callback of presence_wait(): the bouncer is dead. */
+/* Callback of presence_wait_until(): the bouncer is dead. */
 static bool worker_is_dead(void *arg)
 {
 	struct worker *w = arg;
@@ -690,44 +688,21 @@ static bool worker_is_dead(void *arg)
 	return !bouncer_lives(w->f, w->b);
 }
 
-/* Callback of presence_wait(): the bouncer is dead, or time is up. */
-static bool worker_is_over(void *arg)
-{
-	struct worker *w = arg;
-
-	if (worker_is_dead(w))
-		return true;
-	w->late = w->until && clock_now() > w->until;
-	return w->late;
-}
-
 bool bounce_quiesce(struct urxe_fabric *f, struct urxe_arena *a, uint64_t until)
 {
-	struct worker w = { .f = f, .b = a->bouncer, .until = until };
+	struct worker w = { .f = f, .b = a->bouncer };
 
-	for (; w.b < a->bouncer + URXE_BOUNCERS && !w.late; w.b++) {
+	for (; w.b < a->bouncer + URXE_BOUNCERS; w.b++) {
 		/* other slots are being served: at_work is odd */
 		bouncer_cancel_dead(f, a, w.b);
-		presence_wait(&w.b->at_work, worker_is_over, &w);
+		if (!presence_wait_until(&w.b->at_work, until, worker_is_dead,
+					 &w))
+			return false;
 	}
-	return !w.late;
+	return true;
 }
 
 bool bounce_quiesce_try(struct urxe_fabric *f, struct urxe_arena *a)
 {
-	struct worker w = { .f = f, .b = a->bouncer };
-	uint64_t until = 0;
-
-	for (; w.b < a->bouncer + URXE_BOUNCERS; w.b++) {
-		bouncer_cancel_dead(f, a, w.b);
-		while (presence_is_inside(&w.b->at_work) &&
-		       !worker_is_dead(&w)) {
-			if (!until)
-				until = clock_now() + QUIESCE_TRY_NS;
-			if (clock_now() > until)
-				return false;
-			sched_yield();
-		}
-	}
-	return true;
+	return bounce_quiesce(f, a, clock_now() + QUIESCE_TRY_NS);
 }

@@ -581,9 +581,7 @@ static enum verdict execute_send_inv(struct urxe_qp *qp, struct run *r,
 	if (w->inv <= URXE_INV_AGAIN) {
 		w->inv = bind_invalidate(qp, conn_key_peer(&qp->conn),
 					 qp->conn.qpn, qp->conn.pd, w->imm,
-					 w->inv == URXE_INV_AGAIN ?
-						 INVALIDATE_AGAIN_NS :
-						 INVALIDATE_NS);
+					 w->inv == URXE_INV_AGAIN);
 		if (w->inv == URXE_INV_AGAIN)
 			return execute_answered(qp, r, w, RESP_SILENCE);
 		resp = conn_ready(qp, w, false);

@@ -13,8 +13,6 @@
  *
  * tests/model/guard.pml and tests/model/guard_group.pml check the protocol.
  */
-#include <sched.h>
-
 #include "base/clock.h"
 #include "bounce.h"
 #include "cq.h"
@@ -68,8 +66,7 @@ static bool busy_is_over(void *arg)
 		return true;
 	if (++b->asked % ASK_OWNER == 0)
 		service_ask_guards(b->f, b->own);
-	b->late = b->until && clock_now() > b->until;
-	return b->late;
+	return false;
 }
 
 /*
@@ -134,7 +131,8 @@ static void busy_wait(struct busy *b, uint32_t i)
 	struct urxe_call *call =
 		call_begin(b->f, busy_call(b), b->thing->slot, i, 0);
 
-	presence_wait(&b->guard->requester, busy_is_over, b);
+	b->late = !presence_wait_until(&b->guard->requester, b->until,
+				       busy_is_over, b);
 	call_end(call);
 }
 
@@ -199,13 +197,6 @@ static uint32_t quiesce_next(const struct urxe_dev *dev, uint32_t i,
 	       !guard_group_is_busy(&dev->guard_group[i / URXE_GUARD_GROUP]))
 		i += URXE_GUARD_GROUP;
 	return i;
-}
-
-/* Return @i, but if a group begins there, skip groups that are idle. */
-static uint32_t quiesce_from(const struct urxe_dev *dev, uint32_t i,
-			     uint32_t high)
-{
-	return i % URXE_GUARD_GROUP ? i : quiesce_next(dev, i, high);
 }
 
 static void quiesce_group(struct busy *b, uint32_t first, uint32_t high)
@@ -313,36 +304,8 @@ bool quiesce_qp_busy(struct urxe_fabric *f, uint32_t qpn, uint32_t peer)
 	return false;
 }
 
-/*
- * Wait until @until of clock_now(). Return false if the requester found in
- * its critical section does not leave it.
- */
-static bool quiesce_try_one(struct busy *b, uint64_t until)
-{
-	uint32_t seq = load_acquire(&b->guard->requester.seq);
-
-	while (load_acquire(&b->guard->requester.seq) == seq &&
-	       !busy_is_over(b)) {
-		if (clock_now() > until)
-			return false;
-		sched_yield();
-	}
-	return true;
-}
-
 bool quiesce_try(struct urxe_fabric *f, struct urxe_arena *a,
 		 const struct guard_thing *t)
 {
-	struct busy b = { .f = f, .thing = t };
-	uint64_t until = clock_now() + QUIESCE_TRY_NS;
-	uint32_t i, high = quiesce_high(f->dev);
-
-	for (i = quiesce_next(f->dev, 0, high); i < high;
-	     i = quiesce_from(f->dev, i + 1, high))
-		if (quiesce_look(&b, i) && !quiesce_try_one(&b, until))
-			return false;
-	for (i = 0; i < URXE_WIRE_SEATS; i++)
-		if (quiesce_look_wire(&b, i) && !quiesce_try_one(&b, until))
-			return false;
-	return bounce_quiesce_try(f, a);
+	return quiesce_until(f, a, t, clock_now() + QUIESCE_TRY_NS);
 }

@@ -568,16 +568,10 @@ static bool receive_is_answered(const struct urxe_qp *qp,
 		return true;
 	uses = load_relaxed(&qp->guard->uses);
 	/*
-	 * the guard also names rkeys (a WR that passes others, or the socket
-	 * owner): wait with the guard unchanged
+	 * The keys are looked up afterwards: a requester that is stopped
+	 * meanwhile blocks no ibv_dereg_mr.  No batch is pending here.
 	 */
-	if (uses != GUARD_SEND)
-		return bounce_answers(qp->ctx, p);
-	/*
-	 * drop the names of lkeys: a requester stopped while it waits here
-	 * must not block a deregistration
-	 */
-	guard_name(qp->guard, GUARD_RECEIVE);
+	guard_name(qp->guard, uses & ~(GUARD_ANY_LKEY | GUARD_ANY_RKEY));
 	ok = bounce_answers(qp->ctx, p);
 	guard_add(qp->guard, uses);
 	return ok;

@@ -183,10 +183,8 @@ static enum urxe_inv request_invalidate(struct request *r,
 
 	if (r->st->invalidated == (r->p->bth.psn | URXE_WIRE_DONE))
 		return URXE_INV_DONE;
-	return bind_invalidate(
-		&r->s->me, conn_key_peer(r->c), r->c->qpn, r->c->pd, w->imm,
-		r->st->invalidated == again ? INVALIDATE_AGAIN_NS :
-					      INVALIDATE_NS);
+	return bind_invalidate(&r->s->me, conn_key_peer(r->c), r->c->qpn,
+			       r->c->pd, w->imm, r->st->invalidated == again);
 }
 
 /* Note the result for retransmissions. */

@@ -74,6 +74,29 @@ START_TEST(dead_owner)
 }
 END_TEST
 
+static bool is_never_dead(void *arg)
+{
+	(void)arg;
+	return false;
+}
+
+/* A wait ends at its deadline, and a wait that need not wait has none. */
+START_TEST(deadline)
+{
+	struct presence p = { 0 };
+	uint64_t until = clock_now();
+	int asked = 0;
+
+	ck_assert(presence_wait_until(&p, until, NULL, NULL));
+	presence_enter(&p);
+	ck_assert(!presence_wait_until(&p, until, NULL, NULL));
+	until = clock_now() + 20000000;
+	ck_assert(!presence_wait_until(&p, until, is_never_dead, NULL));
+	ck_assert_uint_ge(clock_now(), until);
+	ck_assert(presence_wait_until(&p, UINT64_MAX, count, &asked));
+}
+END_TEST
+
 /*
  * Shared by one owner and one destroyer, threads or processes.  One of each
  * makes them meet most often.
@@ -261,6 +284,7 @@ int main(void)
 	add(s, in_and_out);
 	add(s, after_a_death);
 	add(s, dead_owner);
+	add(s, deadline);
 	add(s, threads);
 	add(s, threads_private);
 	add(s, threads_private_without);
